@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package floors
+
+import "strings"
+
+// module is the path of the root module; packages in the table are named relative to it.
+const module = "github.com/spillwaylog/spillway"
+
+// A place is where a package stands.
+type place struct {
+	floor int
+	down  []string // the packages of this repository that it may import, relative to module
+	tests []string // what its test files may import besides
+}
+
+// root is the name of the package in the repository's top folder.
+const root = "."
+
+// table lists every package of the root module.
+var table = map[string]place{
+	"msgpack": {floor: 0},
+	"ring":    {floor: 0},
+	"journal": {floor: 0},
+
+	"forward":        {floor: 1, down: []string{"msgpack"}},
+	"internal/lines": {floor: 1, down: []string{"forward", "msgpack"}},
+	"internal/files": {floor: 1},
+	"internal/urls":  {floor: 1},
+
+	root: {floor: 2, down: []string{
+		"forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring",
+	}},
+	"collector": {floor: 2, down: []string{
+		"forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring",
+	}},
+
+	"internal/floors": {floor: 3},
+}
+
+// top lists the folders of floor 3: modules of their own, each with what its packages may import. A package of such a
+// module may import any other of the same module.
+var top = map[string][]string{
+	"cmd":     {root, "collector", "forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
+	"test":    {root, "collector", "forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
+	"bench":   {root, "collector", "forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
+	"compat":  {root, "forward", "msgpack"},
+	"adapter": {root},
+}
+
+// thirdParties are the modules that the root module may import.
+var thirdParties = []string{"golang.org/x/sys", "github.com/klauspost/compress"}
+
+// barred are file names that say nothing about what is in the file.
+var barred = []string{"util", "utils", "types", "helper", "helpers", "common", "misc"}
+
+// within reports whether the import path p is m or lies below it.
+func within(p, m string) bool {
+	return p == m || strings.HasPrefix(p, m+"/")
+}
