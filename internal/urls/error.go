@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package urls
+
+import "fmt"
+
+// Error says what is wrong with a URL.
+type Error struct {
+	URL     string // as it was written, without secrets
+	Reason  string
+	Example string // a URL that is right, or empty
+}
+
+// Error names the URL, the reason and the example.
+func (e *Error) Error() string {
+	s := e.URL + ": " + e.Reason
+	if e.URL == "" {
+		s = "empty URL: " + e.Reason
+	}
+	if e.Example != "" {
+		s += "; for example " + e.Example
+	}
+	return s
+}
+
+// Errorf makes an error about u, for what only the caller can find wrong with it.
+func (u *URL) Errorf(format string, args ...any) *Error {
+	return &Error{URL: u.text, Reason: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package urls
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A parameter is one name=value of the query, decoded, in the order written.
+type parameter struct{ name, value string }
+
+func parseQuery(query string) (list []parameter, reason string) {
+	if query == "" {
+		return nil, ""
+	}
+	for item := range strings.SplitSeq(query, "&") {
+		if item == "" {
+			continue
+		}
+		name, value, equals := strings.Cut(item, "=")
+		name, reason := decode(name)
+		if reason == "" && name == "" {
+			reason = "a parameter has no name"
+		}
+		if reason == "" && !equals {
+			reason = "parameter " + quote(name) + " has no value; it is written " + name + "=…"
+		}
+		if reason != "" {
+			return nil, reason
+		}
+		value, reason = decode(value)
+		if reason != "" {
+			if secretName(name) {
+				reason = "its %-encoding is broken: a percent sign is written %25" // do not quote it
+			}
+			return nil, "parameter " + quote(name) + ": " + reason
+		}
+		list = append(list, parameter{name, value})
+	}
+	return list, ""
+}
+
+// Allow returns an error when the URL has a parameter that is not among names. It is for callers that take no settings;
+// others ask with Params, which knows by itself what is allowed.
+func (u *URL) Allow(names ...string) error {
+	for _, q := range u.query {
+		if slices.Contains(names, q.name) {
+			continue
+		}
+		if len(names) == 0 {
+			return u.Errorf("unknown parameter %q; %s takes none", q.name, u.Scheme)
+		}
+		return u.Errorf("unknown parameter %q; %s takes %s", q.name, u.Scheme, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// Params reads the parameters of one URL: what it is asked for is what is allowed. The first error is kept for Err, so
+// that callers ask for everything first; a value in error is the default.
+type Params struct {
+	url   *URL
+	asked []string
+	err   error
+}
+
+// Params begins to read the parameters.
+func (u *URL) Params() *Params { return &Params{url: u} }
+
+// Err returns the first error: a value that cannot be understood, a parameter given twice, or one nobody asked for.
+func (p *Params) Err() error {
+	if err := p.url.Allow(p.asked...); err != nil {
+		return err
+	}
+	return p.err
+}
+
+// Strings returns every value of a parameter that may be repeated.
+func (p *Params) Strings(name string) []string {
+	p.asked = append(p.asked, name)
+	var values []string
+	for _, q := range p.url.query {
+		if q.name == name {
+			values = append(values, q.value)
+		}
+	}
+	return values
+}
+
+// one returns the value of a parameter that may not be repeated.
+func (p *Params) one(name string) (value string, ok bool) {
+	values := p.Strings(name)
+	if len(values) > 1 {
+		p.fail("parameter %q is given twice", name)
+	}
+	if len(values) == 0 {
+		return "", false
+	}
+	return values[0], true
+}
+
+func (p *Params) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = p.url.Errorf(format, args...)
+	}
+}
+
+// wrong keeps the error of a value that is not what it should be.
+func (p *Params) wrong(name, value, want string) {
+	if secretName(name) {
+		p.fail("parameter %q: its value is not %s", name, want)
+		return
+	}
+	p.fail("parameter %q: %q is not %s", name, value, want)
+}
+
+// String returns a text.
+func (p *Params) String(name, otherwise string) string {
+	if v, ok := p.one(name); ok {
+		return v
+	}
+	return otherwise
+}
+
+// Choice returns one of the choices, the first of them when the parameter is absent.
+func (p *Params) Choice(name string, choices ...string) string {
+	v, ok := p.one(name)
+	if !ok {
+		return choices[0]
+	}
+	if !slices.Contains(choices, v) {
+		p.wrong(name, v, "one of "+strings.Join(choices, ", "))
+		return choices[0]
+	}
+	return v
+}
+
+// Bool returns true or false.
+func (p *Params) Bool(name string, otherwise bool) bool {
+	v, ok := p.one(name)
+	if !ok {
+		return otherwise
+	}
+	if v != "true" && v != "false" {
+		p.wrong(name, v, "true or false")
+		return otherwise
+	}
+	return v == "true"
+}
+
+// Int returns a number between low and high, both included.
+func (p *Params) Int(name string, otherwise, low, high int64) int64 {
+	v, ok := p.one(name)
+	if !ok {
+		return otherwise
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < low || n > high {
+		p.wrong(name, v, "a number from "+strconv.FormatInt(low, 10)+" to "+strconv.FormatInt(high, 10))
+		return otherwise
+	}
+	return n
+}
+
+// Size returns a number of bytes; see ParseSize.
+func (p *Params) Size(name string, otherwise int64) int64 {
+	v, ok := p.one(name)
+	if !ok {
+		return otherwise
+	}
+	n, err := ParseSize(v)
+	if err != nil {
+		p.wrong(name, v, "a size such as 64MiB")
+		return otherwise
+	}
+	return n
+}
+
+// Duration returns a time span that is not negative, as time.ParseDuration reads it.
+func (p *Params) Duration(name string, otherwise time.Duration) time.Duration {
+	v, ok := p.one(name)
+	if !ok {
+		return otherwise
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d < 0 {
+		p.wrong(name, v, "a duration such as 10s, 500ms or 1m30s")
+		return otherwise
+	}
+	return d
+}
