@@ -58,7 +58,8 @@ func parseHost(item, defaultPort string) (hostPort, reason string) {
 	if item == "" {
 		return "", "there is an empty place in the list of hosts"
 	}
-	host, port, colon := item, "", false
+	var host, port string
+	var colon bool
 	if after, ok := strings.CutPrefix(item, "["); ok {
 		end := strings.IndexByte(after, ']')
 		if end < 0 {

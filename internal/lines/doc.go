@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lines writes an event as one line of JSON:
+//
+//	{"time":"2026-11-21T02:03:04.123456789Z","tag":"app.web","level":"INFO","msg":"order placed","id":42}⏎
+//	 └────────────── envelope ──────────────────────────────┘└──────── the record, in its order ─────────┘
+//
+// The envelope is the time in UTC, always with nine digits behind the point, the tag, and the metadata of the event if it
+// has any ("metadata", an object; docs/forward.md rule 13). Options renames its keys or leaves them out. A key of the
+// record that collides with one that the envelope writes gets underscores appended, as many as make it a key that nothing
+// else in the line has. Values are written as msgpack.AppendJSON and forward.AppendExtJSON do (docs/forward.md rules 21
+// and 22).
+//
+// # Promises
+//
+// One event is exactly one line: valid JSON in valid UTF-8, one newline, at its end. The same entry with the same tag and
+// options gives the same bytes, always; outputs that find out after a crash what they have already written rely on it.
+// Nothing is dropped: a record whose bytes cannot be read (a journal holds none) becomes the one member "undecodable"
+// with the bytes in base64, and a time that RFC 3339 has no words for (before the year 0, after 9999) is written in
+// seconds since 1970, as in "time":"253402300800.000000000". Nothing is allocated once dst is large enough.
+//
+// Not promised: that a record with a key twice can be told from one with the last of them only; a reader of JSON takes
+// the last.
+package lines

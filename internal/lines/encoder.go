@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lines
+
+import (
+	"encoding/base64"
+	"strconv"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/msgpack"
+)
+
+// An Encoder writes events as lines. It remembers the envelope of the event before, so that the next one of the same
+// second and tag costs only the nanoseconds and the record. The zero value has the default options. An Encoder is not for
+// several goroutines at once.
+type Encoder struct {
+	keys  Options  // resolved: an empty name is left out
+	ready bool     // keys and names are set
+	names []string // time and tag, as far as they are written
+	all   []string // and the metadata
+
+	// envelope is the line up to the record, with the time of sec and the given tag:
+	//	{"time":"2026-11-21T02:03:04.123456789Z","tag":"app.web"
+	envelope []byte
+	digits   int // where the nine digits stand; 0 if the time is left out
+	sec      int64
+	tag      []byte
+}
+
+// NewEncoder returns an Encoder with options; nil is the default ones. The error wraps ErrKey.
+func NewEncoder(o *Options) (*Encoder, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	e := &Encoder{keys: o.resolved()}
+	if err := e.keys.check(); err != nil {
+		return nil, err
+	}
+	e.prepare()
+	return e, nil
+}
+
+func (e *Encoder) prepare() {
+	for _, name := range []string{e.keys.Time, e.keys.Tag} {
+		if name != "" {
+			e.names = append(e.names, name)
+		}
+	}
+	e.all = e.names[:len(e.names):len(e.names)]
+	if e.keys.Metadata != "" {
+		e.all = append(e.all, e.keys.Metadata)
+	}
+	e.ready = true
+}
+
+const nanos = 1_000_000_000
+
+// AppendLine appends the line of one event, its newline included. It keeps neither the tag nor the entry.
+func (e *Encoder) AppendLine(dst []byte, tag string, entry forward.Entry) []byte {
+	sec, nsec := entry.Sec, entry.Nsec
+	if nsec >= nanos { // no valid entry has that
+		sec, nsec = sec+int64(nsec/nanos), nsec%nanos
+	}
+	if sec != e.sec || string(e.tag) != tag || len(e.envelope) == 0 {
+		e.begin(sec, tag)
+	}
+	start := len(dst)
+	dst = append(dst, e.envelope...)
+	if e.digits > 0 {
+		putNanos(dst[start+e.digits:start+e.digits+9], nsec)
+	}
+	names := e.names
+	if len(entry.Meta) > 1 && e.keys.Metadata != "" {
+		if t, _, err := msgpack.ReadToken(entry.Meta); err != nil || t.Kind != msgpack.Map || t.Len > 0 {
+			names = e.all
+			dst = e.comma(dst, start)
+			dst = append(dst, '"')
+			dst = append(dst, e.keys.Metadata...)
+			dst = append(dst, '"', ':')
+			dst = appendMetadata(dst, entry.Meta)
+		}
+	}
+	dst = e.comma(dst, start)
+	before := len(dst)
+	out, n, err := msgpack.AppendJSONPairs(dst, entry.Record, names, forward.AppendExtJSON)
+	switch {
+	case err != nil || n != len(entry.Record):
+		dst = append(dst, `"undecodable":`...)
+		dst = appendBase64(dst, entry.Record)
+	case len(out) == before && before > start+1:
+		dst = dst[:before-1] // an empty record: the comma goes
+	default:
+		dst = out
+	}
+	return append(dst, '}', '\n')
+}
+
+// comma appends one unless the line that begins at start has no member yet.
+func (e *Encoder) comma(dst []byte, start int) []byte {
+	if len(dst) == start+1 {
+		return dst
+	}
+	return append(dst, ',')
+}
+
+// begin writes the envelope of a new second or tag.
+func (e *Encoder) begin(sec int64, tag string) {
+	if !e.ready {
+		e.keys = e.keys.resolved()
+		e.prepare()
+	}
+	e.sec = sec
+	e.tag = append(e.tag[:0], tag...)
+	b := append(e.envelope[:0], '{')
+	e.digits = 0
+	if e.keys.Time != "" {
+		b = append(b, '"')
+		b = append(b, e.keys.Time...)
+		b = append(b, '"', ':', '"')
+		sayable := yearZero <= sec && sec < year10000
+		if sayable {
+			b = time.Unix(sec, 0).UTC().AppendFormat(b, time.RFC3339)
+			b = b[:len(b)-1] // the Z
+		} else {
+			b = strconv.AppendInt(b, sec, 10)
+		}
+		b = append(b, '.')
+		e.digits = len(b)
+		b = append(b, "000000000"...)
+		if sayable {
+			b = append(b, 'Z')
+		}
+		b = append(b, '"')
+	}
+	if e.keys.Tag != "" {
+		b = e.comma(b, 0)
+		b = append(b, '"')
+		b = append(b, e.keys.Tag...)
+		b = append(b, '"', ':')
+		b = msgpack.AppendJSONString(b, e.tag)
+	}
+	e.envelope = b
+}
+
+// The seconds that RFC 3339 has words for.
+const (
+	yearZero  = -62167219200
+	year10000 = 253402300800
+)
+
+func appendMetadata(dst, meta []byte) []byte {
+	out, n, err := msgpack.AppendJSON(dst, meta, forward.AppendExtJSON)
+	if err != nil || n != len(meta) {
+		return appendBase64(dst, meta)
+	}
+	return out
+}
+
+func appendBase64(dst, b []byte) []byte {
+	dst = append(dst, '"')
+	dst = base64.StdEncoding.AppendEncode(dst, b)
+	return append(dst, '"')
+}
+
+// putNanos writes nine digits.
+func putNanos(dst []byte, n uint32) {
+	_ = dst[8]
+	high, low := n/10000, n%10000 // five digits and four
+	dst[8] = byte('0' + low%10)
+	dst[7] = byte('0' + low/10%10)
+	dst[6] = byte('0' + low/100%10)
+	dst[5] = byte('0' + low/1000)
+	dst[4] = byte('0' + high%10)
+	dst[3] = byte('0' + high/10%10)
+	dst[2] = byte('0' + high/100%10)
+	dst[1] = byte('0' + high/1000%10)
+	dst[0] = byte('0' + high/10000)
+}
