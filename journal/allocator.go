@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	aheadSegments = 2           // prepared and waiting for use
+	keepSpare     = 2           // freed ones kept besides; more are given back to the disk
+	retrySpace    = time.Second // how often a full disk is tried again while an Append was refused
+)
+
+var errLimit = errors.New("byte limit is met")
+
+// noRoom says why no segment of size bytes is coming, or nil when one may be: then the caller waits. With mu held.
+func (j *Journal) noRoom(size int64) error {
+	size = max(size, j.opt.SegmentBytes)
+	if j.blocked != nil && size >= j.blockAt {
+		if !j.full {
+			j.full = true
+			wake(j.prod)
+		}
+		return fmt.Errorf("%w: %w", ErrFull, j.blocked)
+	}
+	j.blocked = nil
+	j.want = max(j.want, size)
+	wake(j.prod)
+	return nil
+}
+
+// Space returns a channel that is closed when an Append that was refused may succeed: segments were freed, a full disk has room again, or the
+// journal went on after an error. It is closed already when no Append was refused since.
+func (j *Journal) Space() <-chan struct{} {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.full || j.closed {
+		c := make(chan struct{})
+		close(c)
+		return c
+	}
+	if j.space == nil {
+		j.space = make(chan struct{})
+	}
+	return j.space
+}
+
+// openSpace tells those who wait for room. With mu held.
+func (j *Journal) openSpace() {
+	j.full = false
+	if j.space != nil {
+		close(j.space)
+		j.space = nil
+	}
+}
+
+// runAllocator is the journal's goroutine that prepares segments before they are needed, so that neither creating files nor a full disk is ever met
+// while writing, and recycles those that all cursors have passed.
+func (j *Journal) runAllocator() {
+	defer j.wg.Done()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for !j.closed {
+		job := j.job()
+		if job == nil {
+			wait := time.Hour
+			if j.blocked != nil && !errors.Is(j.blocked, errLimit) && j.full {
+				wait = retrySpace
+			}
+			timer.Reset(wait)
+			j.mu.Unlock()
+			select {
+			case <-j.prod:
+			case <-timer.C:
+				j.mu.Lock()
+				j.blocked = nil // try again
+				j.mu.Unlock()
+			case <-j.done:
+			}
+			j.mu.Lock()
+			continue
+		}
+		if err := job(); err != nil {
+			j.block(err)
+			j.tell(fmt.Errorf("journal: prepare segment: %w", err))
+		}
+		j.broadcast()
+	}
+}
+
+// block notes that nothing can be prepared, and why. With mu held.
+func (j *Journal) block(err error) {
+	j.blocked = err
+	j.blockAt = max(j.want, j.opt.SegmentBytes)
+	j.want = 0
+}
+
+// job returns what the allocator is to do next, or nil. It notes when there is something to do but no room. With mu held; a job is
+// called with mu held too and lets it go.
+func (j *Journal) job() func() error {
+	if j.want > 0 && len(j.ready) > 0 && j.ready[0].size >= j.want {
+		j.want = 0
+	}
+	size := j.opt.SegmentBytes
+	switch {
+	case j.blocked != nil:
+		return nil
+	case len(j.free) > 0 && (len(j.free) > keepSpare || j.want > size && j.room(j.want) < 0):
+		return j.drop
+	case j.want > size && len(j.ready) > 0:
+		if j.bytes+j.want-j.ready[0].size > j.opt.MaxBytes {
+			j.block(errLimit)
+			j.broadcast()
+			return nil
+		}
+		return func() error { return j.grow(j.want) }
+	case len(j.ready) >= aheadSegments:
+		return nil
+	case len(j.free) > 0:
+		return j.recycle
+	case j.bytes+max(size, j.want) <= j.opt.MaxBytes:
+		return func() error { return j.create(max(size, j.want)) }
+	case len(j.ready) == 0 || j.want > size:
+		j.block(errLimit)
+		j.broadcast()
+	}
+	return nil
+}
+
+// room is what would be left of the limit with a segment of size bytes in place of the first one prepared. With mu held.
+func (j *Journal) room(size int64) int64 {
+	r := j.opt.MaxBytes - j.bytes - size
+	if len(j.ready) > 0 {
+		r += j.ready[0].size
+	}
+	return r
+}
+
+// create makes a new segment file.
+func (j *Journal) create(size int64) error {
+	s := &segment{seq: j.nextSeq, path: j.path(segmentName(j.nextSeq)), size: size}
+	j.nextSeq++
+	j.bytes += size
+	j.mu.Unlock()
+	err := j.createFile(s)
+	j.mu.Lock()
+	if err != nil {
+		j.bytes -= size
+		return err
+	}
+	j.prepared(s)
+	return nil
+}
+
+func (j *Journal) createFile(s *segment) (err error) {
+	if s.file, err = j.fs.Create(s.path); err != nil {
+		return err
+	}
+	err = s.file.Allocate(s.size)
+	if err == nil {
+		err = s.writeSpare()
+	}
+	if err == nil {
+		err = j.fs.SyncDir(j.dir)
+	}
+	if err != nil {
+		return errors.Join(err, s.file.Close(), j.fs.Remove(s.path))
+	}
+	s.filled = pageSize
+	return nil
+}
+
+// writeSpare marks the file as holding nothing.
+func (s *segment) writeSpare() error {
+	page := make([]byte, pageSize)
+	h := segmentHeader{kind: segmentSpare, seq: s.seq, size: s.size}
+	h.put(page)
+	if _, err := s.file.WriteAt(page, 0); err != nil {
+		return err
+	}
+	return s.file.Datasync()
+}
+
+// prepared adds s to those waiting for use. With mu held.
+func (j *Journal) prepared(s *segment) {
+	j.ready = append(j.ready, s)
+	if j.want <= j.ready[0].size {
+		j.want = 0
+	}
+	if j.full && j.err == nil {
+		j.openSpace()
+	}
+}
+
+// recycle takes the freed segment that was used last, whose pages are likely still in memory, and gives it the next number.
+func (j *Journal) recycle() error {
+	n := len(j.free) - 1
+	old := j.free[n]
+	j.free = j.free[:n]
+	s := &segment{seq: j.nextSeq, path: j.path(segmentName(j.nextSeq)), file: old.file, size: old.size, filled: max(old.filled, pageSize)}
+	j.nextSeq++
+	j.mu.Unlock()
+	err := s.writeSpare()
+	if err == nil && s.size != j.opt.SegmentBytes {
+		err = s.resize(j.opt.SegmentBytes)
+	}
+	if err == nil {
+		err = j.fs.Rename(old.path, s.path)
+	}
+	if err == nil {
+		err = j.fs.SyncDir(j.dir)
+	}
+	j.mu.Lock()
+	j.bytes += s.size - old.size
+	if err != nil {
+		// What became of the names is not certain: leave the file to the next Open.
+		j.bytes -= s.size
+		return errors.Join(err, s.file.Close())
+	}
+	j.prepared(s)
+	return nil
+}
+
+// resize makes a spare file the size that segments have.
+func (s *segment) resize(size int64) error {
+	var err error
+	if size < s.size {
+		err = s.file.Truncate(size)
+	} else {
+		err = s.file.Allocate(size)
+	}
+	if err != nil {
+		return err
+	}
+	s.filled = min(s.filled, size, s.size)
+	s.size = size
+	return s.writeSpare()
+}
+
+// grow makes the first prepared segment large enough for a large record.
+func (j *Journal) grow(size int64) error {
+	s := j.ready[0]
+	j.ready = append(j.ready[:0], j.ready[1:]...)
+	delta := size - s.size
+	j.bytes += delta
+	j.mu.Unlock()
+	old := s.size
+	err := s.resize(size)
+	j.mu.Lock()
+	if err != nil {
+		s.size = old
+		j.bytes -= delta
+	}
+	j.ready = append([]*segment{s}, j.ready...)
+	if err != nil {
+		return err
+	}
+	j.want = 0
+	if j.full && j.err == nil {
+		j.openSpace()
+	}
+	return nil
+}
+
+// drop gives a freed segment's room back to the disk.
+func (j *Journal) drop() error {
+	s := j.free[0]
+	j.free = append(j.free[:0], j.free[1:]...)
+	j.mu.Unlock()
+	err := errors.Join(s.file.Close(), j.fs.Remove(s.path))
+	j.mu.Lock()
+	j.bytes -= s.size
+	return err
+}
+
+// release frees the segments that all cursors have passed. With mu held.
+func (j *Journal) release() {
+	if len(j.cursors) == 0 {
+		return
+	}
+	low := Position(1<<64 - 1)
+	for _, c := range j.cursors {
+		low = min(low, Position(c.at.Load()))
+	}
+	n := 0
+	for ; n < len(j.segs); n++ {
+		s := j.segs[n]
+		if s == j.seg || low < at(s.seq, s.last) {
+			break
+		}
+		j.free = append(j.free, s)
+	}
+	if n > 0 {
+		j.segs = append(j.segs[:0], j.segs[n:]...)
+		j.blocked = nil
+		wake(j.prod)
+	}
+}

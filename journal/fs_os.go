@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// osFS is the operating system.
+type osFS struct{}
+
+func (osFS) MkdirAll(dir string) error { return os.MkdirAll(dir, 0o700) }
+
+func (osFS) Lock(path string) (io.Closer, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockFile(f); err != nil {
+		defer f.Close()
+		if !isLockHeld(err) {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		b := make([]byte, 32)
+		n, _ := f.ReadAt(b, 0)
+		who := "another process"
+		if pid := strings.TrimSpace(string(b[:n])); pid != "" {
+			who = "process " + pid
+		}
+		return nil, fmt.Errorf("%w: %s holds %s", ErrLocked, who, path)
+	}
+	// Who holds the lock is only a hint for the message above: the lock itself is the kernel's.
+	if err := f.Truncate(0); err == nil {
+		fmt.Fprintln(f, os.Getpid())
+	}
+	return f, nil
+}
+
+func (osFS) Create(path string) (File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (osFS) Open(path string) (File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (osFS) Rename(oldpath, newpath string) error { return os.Rename(oldpath, newpath) }
+func (osFS) Remove(path string) error             { return os.Remove(path) }
+
+func (osFS) ReadDir(dir string) ([]DirEntry, error) {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := make([]DirEntry, len(list))
+	for i, e := range list {
+		r[i] = DirEntry{e.Name(), e.Type().IsRegular()}
+	}
+	return r, nil
+}
+
+func (osFS) SyncDir(dir string) error { return syncDir(dir) }
+
+type osFile struct{ *os.File }
+
+func (f osFile) Size() (int64, error) {
+	fi, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return fi.Size(), nil
+}
+
+func (f osFile) Allocate(size int64) error { return allocate(f.File, size) }
+func (f osFile) Datasync() error           { return datasync(f.File) }
+
+// control runs do with the descriptor, which stays open meanwhile even if Close is called.
+func control(f *os.File, do func(fd uintptr) error) error {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var inner error
+	if err := c.Control(func(fd uintptr) { inner = do(fd) }); err != nil {
+		return err
+	}
+	return inner
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	batchBytes  = 1 << 20                // a batch this full is written before more is appended
+	lazySync    = 20 * time.Millisecond  // a waiting reader sees after this what nobody synced
+	idleSync    = time.Second            // and without a reader, what nobody synced is synced after this
+	maxUnsynced = 8 << 20                // or when it is this much
+	minRetry    = 100 * time.Millisecond // after a failed write or sync, the first attempt to go on
+	maxRetry    = time.Second
+)
+
+// Journal is an open directory. All methods may be called at the same time.
+//
+// Lock order: Reader.mu, cursor.mu, Journal.mu; Journal.mu is never held over a call to the kernel.
+type Journal struct {
+	dir  string
+	fs   FS
+	opt  Options
+	lock io.Closer
+	done chan struct{} // closed by Close
+	wg   sync.WaitGroup
+	kick chan struct{} // wakes the syncer
+	prod chan struct{} // wakes the allocator
+
+	synced atomic.Uint64 // Position; written by the syncer with mu held
+
+	mu       sync.Mutex
+	closed   bool
+	closeErr error
+	err      error         // sticky, of a write or sync; nil when all is well
+	retryAt  time.Time     // when the syncer tries to go on
+	retryIn  time.Duration // backoff
+	told     []error       // to be reported by the syncer
+	changed  chan struct{} // closed when anything changed that someone waits for; nil when nobody does
+	more     chan struct{} // the same for readers, closed when more is durable
+
+	// appending
+	seg     *segment // being appended to; nil before the first record after Open
+	off     int64    // end of what was appended to seg
+	bind    binder   // of seg
+	queue   []*batch // to be written, in order; the last one is filling
+	pending int      // new bytes in queue
+	batches []*batch // free
+	lists   [2][]*batch
+	writing bool     // someone is in pwrite; only they touch segment.filled
+	written Position // end of what was handed to the kernel
+	lastEnd Position // end of the last record before seg
+	appends uint64
+
+	// syncing
+	next     *group // gathers those who wait for a sync that has not begun
+	flying   *group // wait for the sync that runs
+	flyingTo Position
+	lazyAt   time.Time // sync then even if nobody waits; zero when everything is synced
+	unsynced int64
+	dirty    []*segment
+	waiting  int // readers at the end
+
+	// segments
+	segs    []*segment // live, oldest first; the last one is seg unless seg is nil
+	ready   []*segment // prepared for use, in order of their numbers
+	free    []*segment // passed by all cursors, to be recycled; the last one was used last
+	nextSeq uint32
+	bytes   int64 // of all segment files
+	want    int64 // size of a prepared segment that an Append waits for
+	blocked error // why the allocator cannot prepare one, nil while it may
+	blockAt int64 // the size it could not
+	full    bool  // an Append was answered ErrFull, and space will be closed when that may have changed
+	space   chan struct{}
+
+	cursors map[string]*cursor
+
+	holes holes
+	count counters
+}
+
+// Open opens the journal in dir, making the directory if it does not exist, and recovers what it holds. One process can have
+// it open at a time.
+func Open(dir string, o *Options) (*Journal, error) {
+	opt, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{
+		dir: dir, fs: opt.FS, opt: opt,
+		done: make(chan struct{}), kick: make(chan struct{}, 1), prod: make(chan struct{}, 1),
+		next: newGroup(), cursors: map[string]*cursor{}, retryIn: minRetry,
+	}
+	if err := j.fs.MkdirAll(dir); err != nil {
+		return nil, fmt.Errorf("journal: make directory: %w", err)
+	}
+	if j.lock, err = j.fs.Lock(j.path("lock")); err != nil {
+		if errors.Is(err, ErrLocked) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("journal: directory %s cannot be used: %w", dir, err)
+	}
+	if err := j.recover(); err != nil {
+		j.closeFiles()
+		return nil, fmt.Errorf("journal: open %s: %w", dir, err)
+	}
+	j.wg.Add(2)
+	go j.runSyncer()
+	go j.runAllocator()
+	return j, nil
+}
+
+// Close syncs what was appended, stops the journal's goroutines and releases the directory. It may be called again and
+// at any time; waiters get ErrClosed. It waits for the disk.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		j.wg.Wait()
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return j.closeErr
+	}
+	j.closed = true
+	close(j.done)
+	j.broadcast()
+	j.mu.Unlock()
+	j.wg.Wait()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.closeErr = errors.Join(j.err, j.closeFiles())
+	j.openSpace()
+	return j.closeErr
+}
+
+// closeFiles ends Open or Close.
+func (j *Journal) closeFiles() error {
+	var errs []error
+	for _, list := range [][]*segment{j.segs, j.ready, j.free} {
+		for _, s := range list {
+			errs = append(errs, s.file.Close())
+		}
+	}
+	for _, c := range j.cursors {
+		errs = append(errs, c.close())
+	}
+	return errors.Join(append(errs, j.lock.Close())...)
+}
+
+// broadcast wakes everyone in wait. With mu held.
+func (j *Journal) broadcast() {
+	if j.changed != nil {
+		close(j.changed)
+		j.changed = nil
+	}
+}
+
+// waitChange returns the channel that the next broadcast closes. With mu held.
+func (j *Journal) waitChange() <-chan struct{} {
+	if j.changed == nil {
+		j.changed = make(chan struct{})
+	}
+	return j.changed
+}
+
+// usable says why nothing can be appended or written now. With mu held.
+func (j *Journal) usable() error {
+	if j.closed {
+		return ErrClosed
+	}
+	return j.err
+}
+
+// tell has the syncer report err. With mu held.
+func (j *Journal) tell(err error) {
+	if len(j.told) < 64 {
+		j.told = append(j.told, err)
+	}
+	wake(j.kick)
+}
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Synced is the end of what is durable.
+func (j *Journal) Synced() Position { return Position(j.synced.Load()) }
+
+func newNonce() (n nonce) {
+	_, _ = rand.Read(n[:]) // never fails
+	return n
+}

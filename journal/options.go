@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import "fmt"
+
+const (
+	defaultMaxBytes     = 4 << 30
+	defaultSegmentBytes = 16 << 20
+	minSegmentBytes     = 64 << 10
+	maxSegmentBytes     = 1 << 30
+)
+
+// Options of [Open]. The zero value, and nil, are the defaults.
+type Options struct {
+	// MaxBytes bounds the sum of all segment files, spare ones included (default 4 GiB). Beyond it Append answers ErrFull.
+	// Cursor files and what is in quarantine do not count.
+	MaxBytes int64
+	// SegmentBytes is the size of a segment file (default 16 MiB, at most 1 GiB and a quarter of MaxBytes).
+	// A record larger than a segment gets one of its own size.
+	SegmentBytes int64
+	// FS is the file seam; nil is the operating system.
+	FS FS
+	// Report is told about damage, quarantines, errors of writing and syncing, and recoveries from them. It is called from the
+	// journal's goroutines and from Open and readers, must not block for long and must not call the journal. nil drops.
+	Report func(error)
+}
+
+func (o *Options) withDefaults() (Options, error) {
+	var r Options
+	if o != nil {
+		r = *o
+	}
+	if r.MaxBytes == 0 {
+		r.MaxBytes = defaultMaxBytes
+	}
+	if r.SegmentBytes == 0 {
+		r.SegmentBytes = defaultSegmentBytes
+	}
+	if r.MaxBytes < 4*minSegmentBytes {
+		return r, fmt.Errorf("journal: MaxBytes %d is below %d", r.MaxBytes, 4*minSegmentBytes)
+	}
+	if r.SegmentBytes < minSegmentBytes || r.SegmentBytes > maxSegmentBytes {
+		return r, fmt.Errorf("journal: SegmentBytes %d is not in %d..%d", r.SegmentBytes, minSegmentBytes, maxSegmentBytes)
+	}
+	r.SegmentBytes = min(r.SegmentBytes, r.MaxBytes/4) &^ (pageSize - 1)
+	if r.FS == nil {
+		r.FS = osFS{}
+	}
+	if r.Report == nil {
+		r.Report = func(error) {}
+	}
+	return r, nil
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// recover reads the directory. What a crash can have left, and what becomes of it:
+//
+//   - a segment prepared but never used, or freed: kept as spare
+//   - a file of zeros, a cursor's temporary file: ours, unfinished, and empty; removed
+//   - segments whose durability is unknown (those from the position that the newest header calls synced): read from there on, what is whole is
+//     written again to its place and synced, so that it counts as synced from now on
+//   - a header or cursor that cannot be read, a file that says it is another one: moved to quarantine and reported
+//   - any other name: not ours, left alone
+//
+// The next append opens a new segment; a tail is never appended to.
+func (j *Journal) recover() error {
+	list, err := j.fs.ReadDir(j.dir)
+	if err != nil {
+		return err
+	}
+	var live []recovered
+	top := Position(0)
+	for _, e := range list {
+		if !e.Regular {
+			continue
+		}
+		if seq, ok := segmentSeq(e.Name); ok {
+			top = max(top, at(seq, 0))
+			r, err := j.openSegment(e.Name, seq)
+			if err != nil {
+				return err
+			}
+			if r != nil {
+				live = append(live, *r)
+			}
+			continue
+		}
+		switch name, ok := cursorName(e.Name); {
+		case ok:
+			if err := j.openCursor(e.Name, name); err != nil {
+				return err
+			}
+		case strings.HasPrefix(e.Name, cursorPrefix) && strings.HasSuffix(e.Name, ".tmp"):
+			if err := j.fs.Remove(j.path(e.Name)); err != nil {
+				return err
+			}
+		case strings.HasPrefix(e.Name, "seg-") || strings.HasPrefix(e.Name, cursorPrefix):
+			if err := j.moveAside(e.Name, errors.New("not a name that the journal gives")); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range j.cursors {
+		top = max(top, Position(c.at.Load()))
+	}
+	end, err := j.recoverTail(live)
+	if err != nil {
+		return err
+	}
+	for _, c := range j.cursors {
+		if p := Position(c.at.Load()); p > end {
+			j.opt.Report(&CorruptError{Path: c.path, Err: fmt.Errorf("cursor is at %v, beyond the last record; it goes on at %v", p, end)})
+			c.at.Store(uint64(end))
+		}
+	}
+	if top.seq() == 1<<32-1 {
+		return errors.New("segment numbers are used up")
+	}
+	j.nextSeq = top.seq() + 1
+	j.written = end
+	j.synced.Store(uint64(end))
+	j.release()
+	return nil
+}
+
+// recovered is a live segment with its header.
+type recovered struct {
+	*segment
+	h segmentHeader
+}
+
+// openSegment opens one segment file. It returns nil when the file holds no records: then it was kept as a spare or dealt with.
+func (j *Journal) openSegment(name string, seq uint32) (*recovered, error) {
+	path := j.path(name)
+	f, err := j.fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	size, err := f.Size()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	page := make([]byte, pageSize)
+	if _, err := f.ReadAt(page, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.Join(j.moveAside(name, err), f.Close())
+	}
+	s := &segment{seq: seq, path: path, file: f, size: size}
+	var h segmentHeader
+	err = h.parse(page)
+	switch {
+	case errors.Is(err, errBlank) && blank(f, size):
+		return nil, errors.Join(f.Close(), j.fs.Remove(path))
+	case err == nil && h.seq != seq:
+		err = fmt.Errorf("its header is that of segment %d", h.seq)
+	case err == nil && h.kind == segmentSpare:
+		j.bytes += size
+		s.filled = pageSize
+		j.free = append(j.free, s)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, errors.Join(j.moveAside(name, err), f.Close())
+	}
+	j.bytes += size
+	s.nonce = h.nonce
+	return &recovered{s, h}, nil
+}
+
+// blank reports whether a file is all zeros.
+func blank(f File, size int64) bool {
+	buf := make([]byte, scanBlock)
+	for off := int64(0); off < size; off += int64(len(buf)) {
+		n, err := f.ReadAt(buf, off)
+		if err != nil && !errors.Is(err, io.EOF) || len(bytes.TrimLeft(buf[:n], "\x00")) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// openCursor reads a cursor; one that cannot be read is set aside, and its reader starts again at the oldest record.
+func (j *Journal) openCursor(file, name string) error {
+	c := &cursor{name: name, path: j.path(file)}
+	f, err := j.fs.Open(c.path)
+	if err != nil {
+		return err
+	}
+	size, err := f.Size()
+	if err == nil && size > 4*maxState {
+		err = errCursor
+	}
+	var b []byte
+	if err == nil {
+		b = make([]byte, size)
+		if _, err = f.ReadAt(b, 0); errors.Is(err, io.EOF) {
+			err = nil
+		}
+	}
+	if err == nil {
+		err = c.load(b)
+	}
+	if err != nil {
+		// The cursor goes on holding everything, under its name, until a reader commits.
+		if err := errors.Join(f.Close(), j.moveAside(file, err)); err != nil {
+			return err
+		}
+		j.cursors[name] = c
+		return nil
+	}
+	c.file = f
+	j.cursors[name] = c
+	return nil
+}
+
+// recoverTail finds where each segment's records end and makes them durable. It returns the end of the last.
+func (j *Journal) recoverTail(live []recovered) (Position, error) {
+	slices.SortFunc(live, func(a, b recovered) int { return cmp.Compare(a.seq, b.seq) })
+	if len(live) == 0 {
+		return 0, nil
+	}
+	// A later header says where what came before it ends. Where that segment is missing, reading must find the end.
+	known := make([]bool, len(live))
+	limit := Position(1<<64 - 1)
+	for i := len(live) - 1; i >= 0; i-- {
+		s := live[i]
+		end := s.size
+		if limit.seq() == s.seq {
+			end, known[i] = min(limit.off(), s.size), true
+		} else if limit.seq() < s.seq {
+			end, known[i] = dataStart, true // all of it was given up
+		}
+		s.end.Store(max(end, dataStart))
+		limit = min(limit, s.h.prev)
+	}
+	from := live[len(live)-1].h.synced
+	for i, s := range live {
+		s.last = s.end.Load()
+		if s.seq >= from.seq() || !known[i] {
+			end, err := j.recoverSegment(s.segment)
+			if err != nil {
+				return 0, err
+			}
+			if !known[i] {
+				s.end.Store(end)
+			}
+			s.last = end
+		}
+		s.wrote, s.clean, s.filled = s.end.Load(), s.end.Load(), s.size
+		j.segs = append(j.segs, s.segment)
+	}
+	last := live[len(live)-1]
+	return at(last.seq, last.end.Load()), nil
+}
+
+// recoverSegment reads a segment to the end of its last whole record, writes again what it read, and syncs it.
+func (j *Journal) recoverSegment(s *segment) (int64, error) {
+	var scan scanner
+	scan.reset(s.file, s.seq, s.nonce)
+	limit, off, end := s.end.Load(), int64(dataStart), int64(dataStart)
+	for off < limit {
+		_, _, start, next, err := scan.record(off, limit)
+		if errors.Is(err, errEndOfRecord) {
+			break
+		}
+		if err != nil {
+			next, ok := scan.after(start, next, limit, nil)
+			if !ok {
+				break
+			}
+			off = next
+			continue
+		}
+		off, end = next, next
+	}
+	if err := rewrite(s.file, dataStart, min(pageUp(end), s.size)); err != nil {
+		return 0, fmt.Errorf("write again what was recovered: %w", err)
+	}
+	return end, s.file.Datasync()
+}

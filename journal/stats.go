@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+// counters since Open, guarded by Journal.mu.
+type counters struct {
+	written    uint64
+	batches    uint64
+	syncs      uint64
+	holes      uint64
+	holeBytes  uint64
+	filesAside uint64
+}
+
+// Stats is a picture of a journal. Counts are since Open.
+type Stats struct {
+	Bytes    int64 // of all segment files
+	MaxBytes int64
+	Segments int // that hold records
+	Prepared int // waiting for use
+	Spare    int // passed by all cursors, waiting to be recycled
+
+	First    Position // before the oldest record
+	Last     Position // end of what was appended
+	Written  Position // end of what was handed to the kernel
+	Synced   Position // end of what is durable
+	Unsynced int64    // bytes written but not durable
+
+	Records      uint64 // appended
+	WrittenBytes uint64 // with headers and padding
+	Batches      uint64 // writes
+	Syncs        uint64
+
+	Damaged          uint64 // regions that could not be read
+	DamagedBytes     uint64
+	QuarantinedFiles uint64 // files set aside whole
+
+	Full bool  // an Append was refused and nothing has changed since
+	Err  error // the failed write or sync from which the journal has not recovered
+}
+
+// Stats returns a picture of the journal.
+func (j *Journal) Stats() Stats {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return Stats{
+		Bytes: j.bytes, MaxBytes: j.opt.MaxBytes, Segments: len(j.segs), Prepared: len(j.ready), Spare: len(j.free),
+		First: j.oldest(), Last: j.end(), Written: j.written, Synced: j.Synced(), Unsynced: j.unsynced,
+		Records: j.appends, WrittenBytes: j.count.written, Batches: j.count.batches, Syncs: j.count.syncs,
+		Damaged: j.count.holes, DamagedBytes: j.count.holeBytes, QuarantinedFiles: j.count.filesAside,
+		Full: j.full, Err: j.err,
+	}
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// group is those who wait for the same sync.
+type group struct {
+	waiters int
+	done    chan struct{}
+	err     error // set before done is closed
+}
+
+func newGroup() *group { return &group{done: make(chan struct{})} }
+
+func (g *group) finish(err error) {
+	g.err = err
+	close(g.done)
+}
+
+// Sync returns when everything up to p is durable. Many that wait are served by one Datasync. Writing and syncing is done by a goroutine of the
+// journal, so Sync returns when ctx ends whatever the disk does.
+func (j *Journal) Sync(ctx context.Context, p Position) error {
+	if j.Synced() >= p {
+		return nil
+	}
+	j.mu.Lock()
+	g, err := j.join(p)
+	j.mu.Unlock()
+	if g == nil {
+		return err
+	}
+	select {
+	case <-g.done:
+		return g.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// join returns the group whose sync covers p, or nil and the answer. With mu held.
+func (j *Journal) join(p Position) (*group, error) {
+	if j.Synced() >= p {
+		return nil, nil
+	}
+	if err := j.usable(); err != nil {
+		return nil, err
+	}
+	if p > j.end() {
+		return nil, fmt.Errorf("journal: sync: position %v was not appended", p)
+	}
+	if j.flying != nil && p <= j.flyingTo {
+		return j.flying, nil
+	}
+	j.next.waiters++
+	if j.next.waiters == 1 {
+		wake(j.kick)
+	}
+	return j.next, nil
+}
+
+// syncBy makes sure that what is appended now gets synced in at most d. With mu held.
+func (j *Journal) syncBy(d time.Duration) {
+	if d == idleSync {
+		if !j.lazyAt.IsZero() {
+			return
+		}
+		if j.waiting > 0 {
+			d = lazySync
+		}
+	}
+	t := time.Now().Add(d)
+	if j.lazyAt.IsZero() || t.Before(j.lazyAt) {
+		j.lazyAt = t
+		wake(j.kick)
+	}
+}
+
+// runSyncer is the journal's goroutine that syncs, reports, and goes on after errors.
+func (j *Journal) runSyncer() {
+	defer j.wg.Done()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for {
+		j.report()
+		now := time.Now()
+		var wait time.Duration
+		switch {
+		case j.closed:
+			j.closing()
+			return
+		case j.err != nil && now.Before(j.retryAt):
+			wait = j.retryAt.Sub(now)
+		case j.err != nil:
+			j.goOn()
+			continue
+		case j.next.waiters > 0 || !j.lazyAt.IsZero() && !now.Before(j.lazyAt):
+			j.syncOnce()
+			continue
+		case j.lazyAt.IsZero():
+			wait = time.Hour
+		default:
+			wait = j.lazyAt.Sub(now)
+		}
+		timer.Reset(wait)
+		j.mu.Unlock()
+		select {
+		case <-j.kick:
+		case <-timer.C:
+		case <-j.done:
+		}
+		j.mu.Lock()
+	}
+}
+
+// closing is the last sync. With mu held.
+func (j *Journal) closing() {
+	if j.err == nil {
+		j.syncOnce()
+	}
+	if j.next.waiters > 0 {
+		j.next.finish(ErrClosed)
+		j.next = newGroup()
+	}
+	j.report()
+}
+
+// report tells what was noted with mu held, without mu.
+func (j *Journal) report() {
+	for len(j.told) > 0 {
+		told := j.told
+		j.told = nil
+		j.mu.Unlock()
+		for _, err := range told {
+			j.opt.Report(err)
+		}
+		j.mu.Lock()
+	}
+}
+
+// awaitWriter returns when nobody writes. With mu held, which it may let go.
+func (j *Journal) awaitWriter() {
+	for j.writing {
+		j.waitUnlocked()
+	}
+}
+
+// syncOnce writes and syncs everything appended so far. Only the syncer calls it, with mu held, which it lets go meanwhile.
+func (j *Journal) syncOnce() {
+	j.awaitWriter()
+	if j.err != nil {
+		return // the writer failed, and answered all who wait
+	}
+	j.flying, j.next = j.next, newGroup()
+	g := j.flying
+	err := j.flush()
+	j.flying = nil
+	if err != nil {
+		g.finish(j.err)
+		return
+	}
+	g.finish(nil)
+}
+
+// flush makes everything appended before it durable, on errors too (then err is sticky already). With mu held and nobody writing.
+func (j *Journal) flush() error {
+	j.flyingTo = j.end()
+	err := j.writePending(true)
+	if err != nil {
+		return err
+	}
+	to := j.written
+	j.lazyAt = time.Time{}
+	if len(j.queue) > 0 && !j.queue[len(j.queue)-1].empty() {
+		j.syncBy(idleSync)
+	}
+	if to == j.Synced() && len(j.dirty) == 0 {
+		return nil
+	}
+	dirty, unsynced := j.dirty, j.unsynced
+	j.dirty = nil
+	type upTo struct {
+		s   *segment
+		end int64
+	}
+	ends := make([]upTo, 0, 2)
+	for _, s := range dirty {
+		s.dirty = false
+		ends = append(ends, upTo{s, s.wrote})
+	}
+	j.mu.Unlock()
+	for _, e := range ends {
+		if err = e.s.file.Datasync(); err != nil {
+			break
+		}
+	}
+	j.mu.Lock()
+	j.count.syncs++
+	if err != nil {
+		for _, e := range ends {
+			j.soil(e.s)
+		}
+		j.fail(fmt.Errorf("journal: sync: %w", err))
+		return err
+	}
+	for _, e := range ends {
+		e.s.clean = e.end
+	}
+	j.unsynced -= unsynced
+	j.synced.Store(uint64(to))
+	if j.more != nil {
+		close(j.more)
+		j.more = nil
+	}
+	return nil
+}
+
+// fail makes err sticky and answers everyone who waits. With mu held.
+func (j *Journal) fail(err error) {
+	if isNoSpace(err) {
+		err = fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	if j.err == nil {
+		j.retryIn = minRetry
+		j.tell(err)
+	} else {
+		j.retryIn = min(2*j.retryIn, maxRetry)
+	}
+	j.err = err
+	j.full = true
+	j.retryAt = time.Now().Add(j.retryIn)
+	if j.next.waiters > 0 {
+		j.next.finish(err)
+		j.next = newGroup()
+	}
+	wake(j.kick)
+	j.broadcast()
+}
+
+// goOn tries to go on after a failed write or sync. Only the syncer calls it, with mu held, which it lets go meanwhile.
+//
+// A kernel that fails to write pages back may mark them clean, so syncing again would prove nothing. What was written since the last good
+// sync is therefore read, from the page cache, and written again to its place; then what could not be written, from memory.
+func (j *Journal) goOn() {
+	j.awaitWriter()
+	was := j.err
+	for _, s := range j.segs {
+		from, to := pageDown(s.clean), pageUp(s.wrote)
+		if s.wrote <= s.clean {
+			continue
+		}
+		j.writing = true
+		j.mu.Unlock()
+		err := rewrite(s.file, from, to)
+		j.mu.Lock()
+		j.writing = false
+		j.soil(s)
+		if err != nil {
+			j.fail(fmt.Errorf("journal: write again: %w", err))
+			return
+		}
+	}
+	if j.flush() != nil {
+		return
+	}
+	j.err = nil
+	j.retryIn = minRetry
+	j.tell(&RecoveredError{Err: was})
+	j.openSpace()
+	j.broadcast()
+}
+
+// rewrite reads [from,to) and writes the same bytes.
+func rewrite(f File, from, to int64) error {
+	buf := make([]byte, min(to-from, scanBlock))
+	for from < to {
+		n := int(min(to-from, int64(len(buf))))
+		if _, err := f.ReadAt(buf[:n], from); err != nil {
+			return err
+		}
+		if _, err := f.WriteAt(buf[:n], from); err != nil {
+			return err
+		}
+		from += int64(n)
+	}
+	return nil
+}
+
+// RecoveredError is reported when the journal goes on after a failed write or sync. Nothing was lost.
+type RecoveredError struct{ Err error }
+
+func (e *RecoveredError) Error() string {
+	return fmt.Sprintf("journal: goes on, nothing was lost, after: %v", e.Err)
+}
+
+// Unwrap is what had failed.
+func (e *RecoveredError) Unwrap() error { return e.Err }
