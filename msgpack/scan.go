@@ -54,8 +54,8 @@ func (s *Scanner) Partial() bool { return s.busy }
 // end of the header that is wrong. How the bytes are cut into pieces changes neither where a value ends nor its error.
 func (s *Scanner) Scan(b []byte) (n int, done bool, err error) {
 	if s.busy {
-		if s.need|uint8(min(s.skip, 1)) != 0 {
-			if n, err = s.resume(b); err != nil {
+		if s.skip != 0 || s.need != 0 {
+			if n, err = s.resume(b); err != nil || s.skip != 0 || s.need != 0 {
 				return n, false, err
 			}
 		}
@@ -73,12 +73,11 @@ func (s *Scanner) Scan(b []byte) (n int, done bool, err error) {
 
 // walk goes on at a token, b[i:], or where all that is left of the value is to close its containers.
 func (s *Scanner) walk(b []byte, i int) (n int, done bool, err error) {
-	if s.need != 0 || s.skip != 0 {
-		return i, false, nil
+	if s.length < 1<<8-1 || s.count < 1<<4-1 {
+		return s.crawl(b, i)
 	}
 	frames := s.frames()
 	rem, sp := s.rem, int(s.sp)
-	strict := s.length < 1<<8-1 || s.count < 1<<4-1
 	for {
 		if rem == 0 {
 			if sp != 0 {
@@ -95,20 +94,31 @@ func (s *Scanner) walk(b []byte, i int) (n int, done bool, err error) {
 		if i >= len(b) {
 			break
 		}
-		e := steps[b[i]]
-		if e < 0x80 && !strict {
+		c := b[i]
+		if c&0xe0 == codeFixStr {
+			i += int(c&0x1f) + 1
+			rem--
+			continue
+		}
+		e := steps[c]
+		if e < 0x80 {
 			i += int(e)
 			rem--
 			continue
 		}
-		if e < 0xc0 && !strict && sp < len(frames) {
+		if e < 0xc0 && sp < len(frames) {
 			i++
 			rem--
-			if n := uint32(e & 0x3f); n != 0 {
+			if e &= 0x3f; e != 0 {
 				frames[sp] = rem
 				sp++
-				rem = n
+				rem = uint32(e)
 			}
+			continue
+		}
+		if e&0xf7 == 0xc1 && len(b)-i > 1 {
+			i += 2 + int(b[i+1]) + int(e>>3&1)
+			rem--
 			continue
 		}
 		s.rem, s.sp = rem, uint16(sp)
@@ -127,6 +137,25 @@ func (s *Scanner) walk(b []byte, i int) (n int, done bool, err error) {
 		i = len(b)
 	}
 	return i, false, nil
+}
+
+// crawl is walk where limits are so low that any token can break them.
+func (s *Scanner) crawl(b []byte, i int) (n int, done bool, err error) {
+	for err == nil && s.skip == 0 && s.need == 0 {
+		for s.rem == 0 {
+			if s.sp == 0 {
+				s.busy = false
+				return i, true, nil
+			}
+			s.sp--
+			s.rem = s.frames()[s.sp]
+		}
+		if i == len(b) {
+			break
+		}
+		i, err = s.step(b, i)
+	}
+	return i, false, err
 }
 
 // frames is the room for frames that there is without allocating, and not beyond the limit.
