@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A world is a directory, a journal of lines, and what was committed of it. A process in it appends the journal's lines
+// from the committed position on, and dies at a given tick: every byte written, every sync, record and commit is one.
+type world struct {
+	t       *testing.T
+	dir     string
+	pattern string
+	o       Options
+	lines   []event
+
+	position  int // committed
+	state     []byte
+	processes int
+	ticks     int // left until the process dies; negative is for ever
+}
+
+type event struct {
+	tag  string
+	sec  int64
+	line string
+}
+
+type killed struct{}
+
+// tick passes, or kills the process.
+func (w *world) tick() {
+	if w.ticks == 0 {
+		panic(killed{})
+	}
+	w.ticks--
+}
+
+func newWorld(t *testing.T, pattern string, tags, lines int, o Options) *world {
+	w := &world{t: t, dir: t.TempDir(), pattern: pattern, o: o}
+	for i := range lines {
+		tag := fmt.Sprintf("t%d", i%tags)
+		sec := int64(i/4) * 1800
+		// Lines that begin alike, of different length, and every third one equal to one before.
+		text := fmt.Sprintf("{%s %d}%s\n", tag, i-i%3/2, strings.Repeat("x", i%4))
+		w.lines = append(w.lines, event{tag, sec, text})
+	}
+	return w
+}
+
+func (w *world) options() *Options {
+	o := w.o
+	o.self = &identity{host: "host", pid: fmt.Sprint(100 + w.processes)}
+	o.kernel = &kernel{
+		write: func(f *os.File, b []byte) (int, error) {
+			n := len(b)
+			if w.ticks >= 0 {
+				n = min(n, w.ticks)
+			}
+			if _, err := f.Write(b[:n]); err != nil {
+				return 0, err
+			}
+			if w.ticks >= 0 {
+				w.ticks -= n
+			}
+			if n < len(b) {
+				panic(killed{})
+			}
+			return n, nil
+		},
+		sync: func(*os.File) error { w.tick(); return nil },
+	}
+	at := w.position // of the last Sync
+	o.Record = func(state []byte) error {
+		w.tick()
+		w.position, w.state = at, state
+		w.tick()
+		return nil
+	}
+	return &o
+}
+
+// run is one process. It reports whether it came to the end before it died.
+func (w *world) run(ticks int) (done bool) {
+	w.t.Helper()
+	w.processes++
+	w.ticks = ticks
+	o := w.options()
+	var s *Set
+	defer func() {
+		if v := recover(); v != nil {
+			if _, ok := v.(killed); !ok {
+				panic(v)
+			}
+		}
+		if s != nil {
+			s.Close() // the kernel does that for a dead process
+		}
+	}()
+	s, err := Open(filepath.Join(w.dir, w.pattern), w.state, o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	record := o.Record
+	next := w.position
+	s.o.Record = func(state []byte) error {
+		before := w.position
+		err := record(state)
+		if w.position < before {
+			w.t.Fatal("test: position went back")
+		}
+		return err
+	}
+	commit := func() {
+		state, err := s.Sync()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		at := next
+		s.o.Record = func(state []byte) error {
+			w.tick()
+			w.position, w.state = at, state
+			w.tick()
+			return nil
+		}
+		if err := s.o.Record(state); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	for next < len(w.lines) {
+		e := w.lines[next]
+		if err := s.Append(e.tag, e.sec, []byte(e.line)); err != nil {
+			w.t.Fatal(err)
+		}
+		next++
+		if next%3 == 0 {
+			if err := s.Write(); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		if next%8 == 0 {
+			commit()
+		}
+	}
+	commit()
+	return true
+}
+
+// content returns the lines of all files, each file's in order, under the name with the number of the process left out.
+func (w *world) content() map[string][]string {
+	w.t.Helper()
+	got := map[string][]string{}
+	var paths []string
+	err := filepath.WalkDir(w.dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	slices.Sort(paths) // processes have numbers of three digits
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		name, _ := filepath.Rel(w.dir, path)
+		if i := strings.Index(name, "#"); i >= 0 {
+			name = name[:i] + name[i+4:]
+		}
+		got[name] = append(got[name], strings.SplitAfter(strings.TrimSuffix(string(b), "\n"), "\n")...)
+		if n := len(got[name]); len(b) > 0 {
+			got[name][n-1] += string(b[len(b)-1:])
+		} else {
+			got[name] = got[name][:n-1]
+		}
+	}
+	return got
+}
+
+// check wants every line once, in the order of the journal.
+func (w *world) check(seed string) {
+	w.t.Helper()
+	p, err := parsePattern(filepath.Join(w.dir, w.pattern))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	want := map[string][]string{}
+	for _, e := range w.lines {
+		path := p.path(p.route(e.tag, e.sec), identity{host: "host", pid: ""})
+		name, _ := filepath.Rel(w.dir, strings.Replace(path, "#", "", 1))
+		want[name] = append(want[name], e.line)
+	}
+	got := w.content()
+	for name, lines := range got {
+		if len(lines) == 0 {
+			delete(got, name)
+		}
+	}
+	for name := range want {
+		if !slices.Equal(got[name], want[name]) {
+			w.t.Fatalf("%s: %s\n got %q\nwant %q", seed, name, got[name], want[name])
+		}
+		delete(got, name)
+	}
+	if len(got) > 0 {
+		w.t.Fatalf("%s: files that nobody wanted: %q", seed, got)
+	}
+}
+
+var worlds = []struct {
+	name, pattern string
+	tags, lines   int
+	o             Options
+}{
+	{"one file", "all.jsonl", 1, 20, Options{}},
+	{"small buffer", "all.jsonl", 1, 20, Options{Buffer: 20}},
+	{"tags", "{tag}.jsonl", 3, 24, Options{}},
+	{"few open", "{tag}.jsonl", 5, 30, Options{MaxOpen: 2}},
+	{"one open, little memory", "{tag}.jsonl", 3, 20, Options{MaxOpen: 1, Memory: 2500, Buffer: 30}},
+	{"dates", "{tag}/{date}-{hour}.jsonl", 2, 40, Options{MaxOpen: 2}},
+	{"pids", "{tag}#{pid}.jsonl", 2, 24, Options{}},
+	{"pids, few open", "{tag}#{pid}.jsonl", 4, 24, Options{MaxOpen: 2}},
+}
+
+// TestKillAnywhere kills a process at every tick, and lets the next one finish.
+func TestKillAnywhere(t *testing.T) {
+	for _, ww := range worlds {
+		t.Run(ww.name, func(t *testing.T) {
+			t.Parallel()
+			step := 1
+			if testing.Short() {
+				step = 7
+			}
+			for ticks := 0; ; ticks += step {
+				w := newWorld(t, ww.pattern, ww.tags, ww.lines, ww.o)
+				done := w.run(ticks)
+				if !done && !w.run(-1) {
+					t.Fatal("the second process did not finish")
+				}
+				w.check(fmt.Sprintf("killed at %d", ticks))
+				os.RemoveAll(w.dir)
+				if done {
+					return
+				}
+			}
+		})
+	}
+}
+
+// TestKillAgain kills several processes in a row at random ticks.
+func TestKillAgain(t *testing.T) {
+	for _, ww := range worlds {
+		t.Run(ww.name, func(t *testing.T) {
+			t.Parallel()
+			for round := range 100 {
+				r := rand.New(rand.NewPCG(uint64(round), 7))
+				w := newWorld(t, ww.pattern, ww.tags, ww.lines, ww.o)
+				var kills []int
+				for range 1 + r.IntN(5) {
+					ticks := r.IntN(150)
+					kills = append(kills, ticks)
+					if w.run(ticks) {
+						break
+					}
+				}
+				if !w.run(-1) {
+					t.Fatal("the last process did not finish")
+				}
+				w.check(fmt.Sprintf("killed at %d", kills))
+				os.RemoveAll(w.dir)
+			}
+		})
+	}
+}

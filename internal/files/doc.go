@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package files appends lines to a bounded set of files, so that each line is in them once although the process may be
+// killed at any moment, and no byte that others wrote is ever harmed.
+//
+// A Set follows a log: its caller reads events from a journal, appends their lines, and from time to time calls Sync and
+// commits the state it returns, in one atomic record with the journal's position:
+//
+//	set, err := files.Open("/var/log/{tag}.{date}.jsonl", state, &files.Options{Record: record})
+//	for … {
+//		err = set.Append(tag, sec, line)     // copied; written when enough waits
+//	}
+//	state, err = set.Sync()                  // written and on disk
+//	err = reader.Commit(position, state)     // before the next Append
+//
+// # Paths
+//
+// {tag} is the event's tag, {date} and {hour} are those of the event's time in UTC (2026-11-21 and 02; years before 0 and
+// after 9999 count as these), {host} and {pid} belong to the process that writes. A tag never leaves the directory it
+// stands in, whatever is in it, and two tags never share a file: dots stay as they are in file names, and what would be
+// special is written as "%" and two hex digits; see appendName for the rules. "../x" becomes "%2E%2E%2Fx". Missing
+// directories are made.
+//
+// # Once
+//
+// A state names each file that may have got lines since: its path, its inode, and a length. All lines up to the committed
+// position are before that length, and later ones behind it. After a crash the caller appends again from the committed
+// position, and the Set compares what comes with what stands behind that length: equal bytes are not written again; where
+// the file ends in the middle of a line, the rest of that line is written; at the first byte that differs, a stranger's,
+// it goes on at the end of the file. Nothing is ever cut. Where {pid} or {host} is in the path, the files of the earlier
+// processes are looked into first.
+//
+// So that a new file is known too, Options.Record makes a state with its name durable before its first byte is written;
+// one Record is for all files that one Write opens.
+//
+// # Promises
+//
+// Each line is in the files once, across kill -9 at any moment and any number of times, as long as nobody else appends to
+// the same file in the short time between a commit and the crash. Where somebody does, or moves, replaces or cuts a file
+// in that time, a line is in the files at least once: none is lost. Bytes of others are never changed or removed; a last
+// line of theirs that lacks its newline gets one.
+//
+// Lines are handed to the kernel whole, many in one write with O_APPEND, so that several Sets and processes may share a
+// file on a local file system. When a write is cut short, by a full disk say, nothing is lost: the next Write goes on
+// with the next byte, or, if others have written meanwhile, with the whole line again.
+//
+// A file that was moved away or removed is noticed at the next Write, and a new one is made. At most MaxOpen files are
+// open, at most about Memory bytes wait.
+//
+// The last element of a path is never followed if it is a symbolic link, and only regular files are written: who may
+// write to the directory cannot make the process append to /etc/passwd through a link. Directories are followed, so the
+// directories of a path must be as trustworthy as the process; so must whoever can put hard links there.
+//
+// Only what Sync returned for survives a power cut.
+//
+// # Not promised
+//
+// Once across a power cut: the state may name an inode that the cut undid. Whole lines on network file systems, which do
+// not append atomically. Different files for tags that differ in case only, or in the normal form of Unicode, where the
+// file system makes no difference. Once where two Sets write equal lines to the same file: after a crash the one may take
+// the other's for its own. That a Sync failed is told once by the kernel: after it the Set is unusable, and its successor
+// does not trust the bytes it can read, so that lines are written at least once.
+package files

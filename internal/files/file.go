@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// A file is one path that lines go to. It stays while it is open, while it has lines that wait, and while the state last
+// committed names it; so that a file closed and opened again between two commits is still known.
+type file struct {
+	path   string
+	route  route // under which it is found; set when the first line comes
+	writer int   // index of the identity in its path
+
+	// What the state says that was last recorded or committed, if it names the file.
+	known  bool
+	inode  uint64
+	length int64 // lines up to the committed position are before it, later ones behind it
+	doubt  bool  // a sync failed: later ones may be lost, though they can be read
+
+	// expected: behind length stand bytes of this or an earlier process that may be lines which will be appended
+	// again. Up to found they were.
+	expected bool
+	found    int64
+
+	lines  []byte // waiting, whole lines; of the first, the torn bytes at its start are in the file already
+	torn   int    // more than 0 only while the file ends in those bytes, at end
+	end    int64
+	ragged bool // the file may end within a line that is not ours
+	queued bool // in Set.waiting
+	stuck  bool // the Write that runs could not write them
+
+	handle  *os.File
+	id      fileID
+	touched bool // got lines since the last Sync
+	dirty   bool // got lines since it was last synced
+	used    time.Time
+
+	newer, older *file // among the open ones
+}
+
+// open opens the file, or makes it and the directories it is in.
+func (s *Set) open(f *file) error {
+	if err := s.makeRoom(); err != nil {
+		return err
+	}
+	h, err := os.OpenFile(f.path, openFlags, 0)
+	if errors.Is(err, fs.ErrNotExist) && f.writer == s.self {
+		if err := s.makeDir(filepath.Dir(f.path)); err != nil {
+			return err
+		}
+		h, err = os.OpenFile(f.path, openFlags|os.O_CREATE, s.o.FileMode)
+	}
+	if err != nil {
+		if isLink(err) {
+			return &fs.PathError{Op: "open", Path: f.path, Err: fmt.Errorf("%w: a symbolic link, which is not followed", ErrKind)}
+		}
+		return err
+	}
+	info, err := h.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: f.path, Err: fmt.Errorf("%w: %s", ErrKind, kindOf(info.Mode()))}
+	}
+	var id fileID
+	if err == nil {
+		id, err = idOf(h, info)
+	}
+	if err != nil {
+		h.Close()
+		return err
+	}
+	if f.id != id {
+		f.torn = 0
+	}
+	f.handle, f.id, f.ragged = h, id, true
+	f.used = s.now
+	s.openFiles.push(f)
+	s.dirs[filepath.Dir(f.path)] = struct{}{}
+	return nil
+}
+
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a directory"
+	case m&fs.ModeNamedPipe != 0:
+		return "a FIFO"
+	case m&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return m.Type().String()
+}
+
+// close closes the file; what it got must be on disk before anybody may forget it.
+func (s *Set) close(f *file) error {
+	if f.dirty {
+		if err := s.o.kernel.sync(f.handle); err != nil {
+			return s.fail(f, err)
+		}
+		f.dirty = false
+	}
+	s.openFiles.remove(f)
+	err := f.handle.Close()
+	f.handle = nil
+	return err
+}
+
+// makeRoom closes files until one more may be open.
+func (s *Set) makeRoom() error {
+	for s.openFiles.n >= s.o.MaxOpen {
+		if err := s.close(s.openFiles.oldest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare makes the file at the path of f ready to take its lines: open, the same that is at the path, its end known.
+// Lines that were found in it are gone from f afterwards.
+func (s *Set) prepare(f *file) error {
+	var size int64
+	if f.handle != nil {
+		id, now, err := idAt(f.path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err == nil && id == f.id {
+			size = now
+			s.openFiles.touch(f)
+		} else {
+			s.o.Report(fmt.Errorf("files: %s was moved away or replaced; going on in a new file", f.path))
+			if err := s.close(f); err != nil {
+				return err
+			}
+			f.torn = 0
+			s.moved = true
+		}
+	}
+	if f.handle == nil {
+		err := s.open(f)
+		if errors.Is(err, fs.ErrNotExist) && f.writer != s.self {
+			f.expected, f.torn = false, 0
+			s.handOver(f)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if size, err = f.handle.Seek(0, io.SeekEnd); err != nil {
+			return err
+		}
+	}
+	f.used = s.now
+	if f.known && f.inode != f.id.inode { // another file than the state knows: what is in it is not ours
+		f.known, f.expected, f.touched = false, false, false
+	}
+	if f.expected && size < f.found {
+		s.o.Report(fmt.Errorf("files: %s was cut from at least %d to %d bytes; lines may be in it twice", f.path, f.found, size))
+		f.expected = false
+	}
+	if f.expected {
+		if err := s.find(f, size); err != nil {
+			return err
+		}
+	}
+	if f.torn > 0 && size != f.end {
+		f.torn, f.ragged = 0, true
+	}
+	if f.writer != s.self && !f.expected {
+		s.handOver(f)
+	}
+	if len(f.lines) == 0 {
+		return nil
+	}
+	if f.ragged && f.torn == 0 {
+		var err error
+		if size, err = s.endLine(f, size); err != nil {
+			return err
+		}
+	}
+	if !f.touched && (f.length != size || f.doubt) {
+		f.known, f.length = false, size
+	}
+	return nil
+}
+
+// endLine writes the newline that the last line of somebody else lacks.
+func (s *Set) endLine(f *file, size int64) (int64, error) {
+	if size > 0 {
+		var last [1]byte
+		if _, err := f.handle.ReadAt(last[:], size-1); err != nil && !errors.Is(err, io.EOF) {
+			return size, err
+		}
+		if last[0] != '\n' {
+			if _, err := s.o.kernel.write(f.handle, []byte{'\n'}); err != nil {
+				return size, err
+			}
+			f.dirty = true
+			size++
+		}
+	}
+	f.ragged = false
+	return size, nil
+}
+
+// write hands the waiting lines to the kernel, in one piece unless the last write was cut short. What the kernel took is
+// gone from f.lines, but for the part of a line at its end.
+func (s *Set) write(f *file) error {
+	if f.torn > 0 {
+		if err := s.writeRest(f); err != nil {
+			return err
+		}
+		if len(f.lines) == 0 {
+			return nil
+		}
+	}
+	if f.ragged {
+		size, err := f.handle.Seek(0, io.SeekEnd)
+		if err != nil {
+			return err
+		}
+		if _, err := s.endLine(f, size); err != nil {
+			return err
+		}
+	}
+	n, err := s.put(f, f.lines)
+	if err == nil {
+		s.taken(f, len(f.lines))
+		return nil
+	}
+	whole := bytes.LastIndexByte(f.lines[:n], '\n') + 1
+	s.taken(f, whole)
+	f.torn = n - whole
+	f.mark()
+	return err
+}
+
+// writeRest completes a line of which a part is in the file. If bytes of others came in between, the line is whole
+// nowhere, and stays first of those that wait.
+func (s *Set) writeRest(f *file) error {
+	first := bytes.IndexByte(f.lines, '\n') + 1
+	n, err := s.put(f, f.lines[f.torn:first])
+	expected := f.end + int64(n)
+	f.torn += n
+	f.mark()
+	if f.end != expected {
+		f.torn, f.ragged = 0, true
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	s.taken(f, first)
+	f.torn = 0
+	return nil
+}
+
+func (s *Set) put(f *file, b []byte) (n int, err error) {
+	n, err = s.o.kernel.write(f.handle, b)
+	if n > 0 {
+		f.touched, f.dirty = true, true
+	}
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	return n, err
+}
+
+// mark notes where the bytes just written ended.
+func (f *file) mark() {
+	end, err := f.handle.Seek(0, io.SeekCurrent)
+	if err != nil {
+		end = -1
+	}
+	f.end = end
+	if f.torn == 0 {
+		f.ragged = true
+	}
+}

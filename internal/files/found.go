@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// find takes away the waiting lines that are in the file already, because they were written after the last commit and
+// before a crash. The lines come again in the same order, so that they are compared byte by byte as they come, and never
+// searched for:
+//
+//	           length            found                size
+//	┌────────────┬─────────────────┬────────────────────┐
+//	│ committed  │ come again,     │ to be compared     │
+//	│            │ found equal     │ with what waits    │
+//	└────────────┴─────────────────┴────────────────────┘
+//
+// All that waits is equal: nothing to write, go on comparing the next time. The file ends first: the rest is written, and
+// completes a line that the crash tore. A byte differs: it is a stranger's, and the first line that is not in the file as
+// a whole goes to its end, with all later ones.
+func (s *Set) find(f *file, size int64) error {
+	n := 0 // bytes of f.lines found
+	var buf [32 << 10]byte
+	equal := true
+	for equal && n < len(f.lines) && f.found+int64(n) < size {
+		at := f.found + int64(n)
+		want := f.lines[n:min(n+len(buf), len(f.lines))]
+		want = want[:min(int64(len(want)), size-at)]
+		got, err := f.handle.ReadAt(buf[:len(want)], at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		same := common(want, buf[:got])
+		n += same
+		equal = same == len(want)
+	}
+	whole := bytes.LastIndexByte(f.lines[:n], '\n') + 1
+	if n > 0 {
+		f.touched, f.dirty = true, true // it may be only in memory
+	}
+	f.found += int64(whole)
+	tail := n - whole
+	s.taken(f, whole)
+	switch {
+	case !equal:
+		f.expected = false
+		s.o.Report(fmt.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path, f.found))
+		if f.found == f.length {
+			f.touched = false // nothing of ours is behind length, so that the end can be recorded as the new one
+		}
+	case f.found+int64(tail) == size:
+		f.expected = false
+		f.torn, f.end = tail, size
+	}
+	return nil
+}
+
+// handOver moves lines that wait for a file of an earlier identity to where they belong now, but for one that it has a
+// part of.
+func (s *Set) handOver(f *file) {
+	keep := 0
+	if f.torn > 0 {
+		keep = bytes.IndexByte(f.lines, '\n') + 1
+	}
+	delete(s.routes, f.route)
+	s.last = nil
+	if rest := f.lines[keep:]; len(rest) > 0 {
+		s.keep(s.lookUp(f.route), rest)
+		s.takenEnd(f, len(rest))
+	}
+}
+
+// common returns how many bytes at the start of both are equal.
+func common(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// openFlags: a symbolic link at the end of the path is not followed, and a FIFO or a terminal found there neither makes
+// the open wait nor becomes ours.
+const openFlags = os.O_RDWR | os.O_APPEND | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_NOCTTY
+
+// fileID is what a file is, whatever it is called.
+type fileID struct{ dev, inode uint64 }
+
+func idOf(_ *os.File, info fs.FileInfo) (fileID, error) {
+	st := info.Sys().(*syscall.Stat_t)
+	return fileID{dev: uint64(st.Dev), inode: st.Ino}, nil
+}
+
+// idAt returns what is at a path now; a symbolic link is itself.
+func idAt(path string) (id fileID, size int64, err error) {
+	var st syscall.Stat_t
+	for {
+		err = syscall.Lstat(path, &st)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return fileID{}, 0, &fs.PathError{Op: "lstat", Path: path, Err: err}
+	}
+	return fileID{dev: uint64(st.Dev), inode: st.Ino}, st.Size, nil
+}
+
+// isLink reports whether an open failed because a symbolic link was not followed.
+func isLink(err error) bool { return errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EMLINK) }
+
+// syncDir makes the names in a directory durable. File systems that cannot are taken at their word.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
+		return err
+	}
+	return nil
+}

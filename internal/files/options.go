@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// Options of a Set. The zero value works, but for one thing: without Record, lines written since the last Sync may be
+// written again after a crash.
+type Options struct {
+	MaxOpen  int           // files open at once; default 256
+	Buffer   int           // bytes kept for one file before Append writes; default 128 KiB
+	Memory   int           // bytes kept for all files before Append writes; default 8 MiB
+	Idle     time.Duration // a file without a line for that long is closed; default 10 minutes
+	FileMode fs.FileMode   // of new files, before umask; default 0644
+	DirMode  fs.FileMode   // of new directories, before umask; default 0755
+
+	// Record makes state durable together with the position that belongs to the last Sync: the position up to which
+	// the lines were appended when that Sync was called, or that Open was told of if there was none. The Set calls it
+	// from within Append, Write and Sync before the first byte goes to a file that the last state does not name.
+	Record func(state []byte) error
+
+	// Report is told what nobody else learns: that a file was moved away or cut, that bytes of others were found where
+	// lines were expected. It must not call the Set.
+	Report func(error)
+
+	kernel *kernel   // of tests
+	self   *identity // of tests
+}
+
+// What can be wrong.
+var (
+	ErrPattern = errors.New("files: unusable path pattern")
+	ErrLine    = errors.New("files: not a line that ends in a newline")
+	ErrClosed  = errors.New("files: set is closed")
+	ErrState   = errors.New("files: unreadable state")
+	ErrKind    = errors.New("not a regular file")
+
+	// ErrSync says that the kernel could not bring written lines to the disk. It tells so once and forgets the bytes,
+	// so that a Set stays failed after it: close it, open another with the state and the position last committed, and
+	// append again from there.
+	ErrSync = errors.New("files: sync failed")
+)
+
+// kernel is the seam where tests put failures.
+type kernel struct {
+	write func(*os.File, []byte) (int, error)
+	sync  func(*os.File) error // data and size
+}
+
+func (o *Options) resolved() (Options, error) {
+	var r Options
+	if o != nil {
+		r = *o
+	}
+	for _, n := range []struct {
+		name      string
+		value     *int
+		otherwise int
+	}{{"MaxOpen", &r.MaxOpen, 256}, {"Buffer", &r.Buffer, 128 << 10}, {"Memory", &r.Memory, 8 << 20}} {
+		if *n.value < 0 {
+			return r, fmt.Errorf("files: %s is negative", n.name)
+		}
+		if *n.value == 0 {
+			*n.value = n.otherwise
+		}
+	}
+	if r.Idle <= 0 {
+		r.Idle = 10 * time.Minute
+	}
+	if r.FileMode == 0 {
+		r.FileMode = 0o644
+	}
+	if r.DirMode == 0 {
+		r.DirMode = 0o755
+	}
+	if r.Record == nil {
+		r.Record = func([]byte) error { return nil }
+	}
+	if r.Report == nil {
+		r.Report = func(error) {}
+	}
+	if r.kernel == nil {
+		r.kernel = &kernel{write: (*os.File).Write, sync: syncData}
+	}
+	if r.self == nil {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "localhost"
+		}
+		r.self = &identity{host: host, pid: fmt.Sprint(os.Getpid())}
+	}
+	return r, nil
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// A state, as it is committed with a position:
+//
+//	┌─────────┬───────┬─────────────────────┬───────┬──────────────────────────────────────────────────────────┐
+//	│ version │ count │ host, pid           │ count │ identity, shared, path, inode, length, flags             │
+//	│ 1 byte  │       │ of each writer      │       │ of each file                                             │
+//	└─────────┴───────┴─────────────────────┴───────┴──────────────────────────────────────────────────────────┘
+//
+// Numbers are uvarints, texts a uvarint and as many bytes. shared is how many bytes of the path are those of the path
+// before. The device is not in it: its number may change at a reboot.
+const stateVersion = 1
+
+// flagDoubt: bytes beyond the length may be lost, though they can be read: a sync failed.
+const flagDoubt = 1
+
+// maxWriters bounds how many earlier writers a state may name.
+const maxWriters = 1 << 10
+
+// An entry says of one file that all lines up to the position are in its first length bytes.
+type entry struct {
+	writer int // index into the writers
+	path   string
+	inode  uint64
+	length int64
+	doubt  bool
+}
+
+func appendState(b []byte, writers []identity, entries []entry) []byte {
+	b = append(b, stateVersion)
+	b = binary.AppendUvarint(b, uint64(len(writers)))
+	for _, w := range writers {
+		b = appendText(b, w.host)
+		b = appendText(b, w.pid)
+	}
+	b = binary.AppendUvarint(b, uint64(len(entries)))
+	before := ""
+	for i := range entries {
+		e := &entries[i]
+		b = binary.AppendUvarint(b, uint64(e.writer))
+		shared := 0
+		for shared < len(before) && shared < len(e.path) && before[shared] == e.path[shared] {
+			shared++
+		}
+		b = binary.AppendUvarint(b, uint64(shared))
+		b = appendText(b, e.path[shared:])
+		b = binary.AppendUvarint(b, e.inode)
+		b = binary.AppendUvarint(b, uint64(e.length))
+		flags := byte(0)
+		if e.doubt {
+			flags = flagDoubt
+		}
+		b = append(b, flags)
+		before = e.path
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// parseState reads what appendState wrote. No state at all is an empty one.
+func parseState(b []byte) (writers []identity, entries []entry, err error) {
+	if len(b) == 0 {
+		return nil, nil, nil
+	}
+	if b[0] != stateVersion {
+		return nil, nil, fmt.Errorf("%w: version %d, not %d", ErrState, b[0], stateVersion)
+	}
+	d := decoder{rest: b[1:]}
+	for n := d.count(maxWriters); n > 0 && !d.bad; n-- {
+		w := identity{host: d.text()}
+		w.pid = d.text()
+		writers = append(writers, w)
+	}
+	before := ""
+	for n := d.count(math.MaxInt32); n > 0 && !d.bad; n-- {
+		e := entry{writer: d.count(len(writers) - 1)}
+		shared := d.count(len(before))
+		if d.bad {
+			break
+		}
+		e.path = before[:shared] + d.text()
+		e.inode = d.number()
+		length := d.number()
+		e.length = int64(length)
+		flags := d.byte()
+		e.doubt = flags&flagDoubt != 0
+		if length > math.MaxInt64 || e.path == "" || flags&^flagDoubt != 0 {
+			d.bad = true
+		}
+		before = e.path
+		entries = append(entries, e)
+	}
+	if d.bad || len(d.rest) > 0 {
+		return nil, nil, fmt.Errorf("%w: broken at byte %d of %d", ErrState, len(b)-len(d.rest), len(b))
+	}
+	return writers, entries, nil
+}
+
+// decoder reads on until something is bad, and returns zeros from there.
+type decoder struct {
+	rest []byte
+	bad  bool
+}
+
+func (d *decoder) number() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 || d.bad {
+		d.bad = true
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+// count reads a number from 0 to most.
+func (d *decoder) count(most int) int {
+	v := d.number()
+	if most < 0 || v > uint64(most) {
+		d.bad = true
+		return 0
+	}
+	return int(v)
+}
+
+func (d *decoder) text() string {
+	n := d.count(len(d.rest))
+	if n > len(d.rest) || d.bad { // the count itself took bytes
+		d.bad = true
+		return ""
+	}
+	s := string(d.rest[:n])
+	d.rest = d.rest[n:]
+	return s
+}
+
+func (d *decoder) byte() byte {
+	if len(d.rest) == 0 || d.bad {
+		d.bad = true
+		return 0
+	}
+	c := d.rest[0]
+	d.rest = d.rest[1:]
+	return c
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// syncData makes the bytes of a file and its length durable, and leaves out the time of its last change.
+func syncData(f *os.File) error {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var syncErr error
+	if err := c.Control(func(fd uintptr) {
+		for {
+			if syncErr = syscall.Fdatasync(int(fd)); !errors.Is(syncErr, syscall.EINTR) {
+				return
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	if syncErr != nil {
+		return &fs.PathError{Op: "fdatasync", Path: f.Name(), Err: syncErr}
+	}
+	return nil
+}

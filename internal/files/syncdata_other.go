@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package files
+
+import "os"
+
+// syncData makes the bytes of a file and its length durable.
+func syncData(f *os.File) error { return f.Sync() }
