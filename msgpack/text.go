@@ -2,48 +2,155 @@
 
 package msgpack
 
-import "unicode/utf8"
-
-const hex = "0123456789abcdef"
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+)
 
 // AppendJSONString appends s as a JSON string, quotes included. Quotes, backslashes and control characters are escaped, and so are
 // U+2028 and U+2029, at which some readers of lines break them; each byte that is not part of UTF-8 becomes \ufffd. HTML is not
 // escaped. That is what encoding/json writes with SetEscapeHTML(false).
+//
+// What follows the result in its capacity may have been overwritten.
 func AppendJSONString(dst, s []byte) []byte {
-	dst = append(dst, '"')
-	for i := 0; i < len(s); {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c == '\n':
-			dst = append(dst, `\n`...)
-		case c == '\r':
-			dst = append(dst, `\r`...)
-		case c == '\t':
-			dst = append(dst, `\t`...)
-		case c == '\b':
-			dst = append(dst, `\b`...)
-		case c == '\f':
-			dst = append(dst, `\f`...)
-		case c < 0x20:
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		case c < utf8.RuneSelf:
-			dst = append(dst, c)
-		default:
-			r, n := utf8.DecodeRune(s[i:])
-			switch {
-			case r == utf8.RuneError && n == 1:
-				dst = append(dst, `\ufffd`...)
-			case r == 0x2028 || r == 0x2029:
-				dst = append(dst, `\u202`...)
-				dst = append(dst, hex[r&15])
-			default:
-				dst = append(dst, s[i:i+n]...)
-			}
-			i += n
-			continue
-		}
-		i++
-	}
-	return append(dst, '"')
+	t := transcoder{buf: dst[:cap(dst)], src: s}
+	j := t.text(0, len(dst), len(s))
+	return t.buf[:j]
 }
+
+// Bytes that cannot be copied into a JSON string as they are: control characters, quote, backslash, and 0x80 and above, which may be
+// UTF-8 or not. special looks at eight at once and sets the high bit of each such byte. A byte above one that is set may be set wrongly,
+// by a borrow, so only the lowest counts.
+//
+// Flipping 0x02 swaps 20 with 22 and 21 with 23 and keeps 00-1f among themselves, so that one comparison with 21 finds both the
+// control characters and the quote.
+func special(w uint64) uint64 {
+	const ones = 0x0101010101010101
+	return (w | (w ^ 0x02*ones - 0x21*ones) | (w ^ '\\'*ones - ones)) & (0x80 * ones)
+}
+
+// text writes src[i:i+n] at j as a string. It makes its own room and leaves room behind.
+func (t *transcoder) text(i, j, n int) int {
+	buf, src := t.buf, t.src
+	if len(buf)-j-room < n {
+		buf = t.grow(j, n+room)
+	}
+	buf[j] = '"'
+	j++
+	end := i + n
+	for ; i <= end-8; i += 8 {
+		w := binary.LittleEndian.Uint64(src[i:])
+		binary.LittleEndian.PutUint64(buf[j:], w)
+		if m := special(w); m != 0 {
+			k := bits.TrailingZeros64(m) / 8
+			return t.escape(i+k, j+k, end)
+		}
+		j += 8
+	}
+	// The rest is shorter than a word. Where src goes on behind it, a whole word is copied all the same.
+	if r := uint(end - i); len(src)-i >= 8 {
+		w := binary.LittleEndian.Uint64(src[i:])
+		binary.LittleEndian.PutUint64(buf[j:], w)
+		if m := special(w) & (1<<(8*r) - 1); m != 0 {
+			k := bits.TrailingZeros64(m) / 8
+			return t.escape(i+k, j+k, end)
+		}
+		j += int(r)
+	} else {
+		for ; i < end; i++ {
+			if escapes[src[i]] != plain {
+				return t.escape(i, j, end)
+			}
+			buf[j] = src[i]
+			j++
+		}
+	}
+	buf[j] = '"'
+	return j + 1
+}
+
+// escape finishes a string: src[i:end] is what is left of it when something special stands at i.
+func (t *transcoder) escape(i, j, end int) int {
+	src, buf := t.src, t.buf
+	for i < end {
+		// Each turn takes as many bytes as it writes, or writes at most 6, or a word of which it keeps a part.
+		if len(buf)-j-room < end-i {
+			buf = t.grow(j, end-i+room)
+		}
+		c := src[i]
+		switch short := escapes[c]; {
+		case c >= utf8.RuneSelf:
+			i, j = putRune(buf, j, src[:end], i)
+		case short == plain && end-i >= 8:
+			w := binary.LittleEndian.Uint64(src[i:])
+			binary.LittleEndian.PutUint64(buf[j:], w)
+			k := bits.TrailingZeros64(special(w)) / 8
+			i += k
+			j += k
+		case short == plain:
+			buf[j] = c
+			i++
+			j++
+		case short == long:
+			j += copy(buf[j:], `\u00`)
+			buf[j] = hex[c>>4]
+			buf[j+1] = hex[c&15]
+			i++
+			j += 2
+		default:
+			buf[j] = '\\'
+			buf[j+1] = short
+			i++
+			j += 2
+		}
+	}
+	buf[j] = '"'
+	return j + 1
+}
+
+// putRune writes the rune at s[i:], which begins with a byte of 0x80 or above. The runes of two and three bytes are most of those that
+// logs hold.
+func putRune(buf []byte, j int, s []byte, i int) (int, int) {
+	c := s[i]
+	switch {
+	case c >= 0xc2 && c < 0xe0 && i+1 < len(s) && s[i+1]&0xc0 == 0x80:
+		buf[j] = c
+		buf[j+1] = s[i+1]
+		return i + 2, j + 2
+	case c > 0xe0 && c < 0xf0 && c != 0xe2 && c != 0xed && i+2 < len(s) && s[i+1]&0xc0 == 0x80 && s[i+2]&0xc0 == 0x80:
+		buf[j] = c
+		buf[j+1] = s[i+1]
+		buf[j+2] = s[i+2]
+		return i + 3, j + 3
+	}
+	r, n := utf8.DecodeRune(s[i:])
+	switch {
+	case r == utf8.RuneError && n == 1:
+		j += copy(buf[j:], `\ufffd`)
+	case r == 0x2028 || r == 0x2029:
+		j += copy(buf[j:], `\u202`)
+		buf[j] = hex[r&15]
+		j++
+	default:
+		j += copy(buf[j:], s[i:i+n])
+	}
+	return i + n, j
+}
+
+const hex = "0123456789abcdef"
+
+// escapes tells how a JSON string holds a byte below 0x80: plain, long (\u00xx), or as a backslash before the letter given here.
+var escapes = func() (t [256]uint8) {
+	for c := 0x20; c < utf8.RuneSelf; c++ {
+		t[c] = plain
+	}
+	t['"'], t['\\'] = '"', '\\'
+	t['\b'], t['\t'], t['\n'], t['\f'], t['\r'] = 'b', 't', 'n', 'f', 'r'
+	return t
+}()
+
+const (
+	long  = 0
+	plain = 1
+)
