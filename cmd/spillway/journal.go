@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/lines"
+	"github.com/spillwaylog/spillway/journal"
+)
+
+type journalCmd struct {
+	Ls     journalLsCmd     `cmd:"" help:"List segments and cursors."`
+	Cat    journalCatCmd    `cmd:"" help:"Print the events that are still in the journal, as JSON lines."`
+	Verify journalVerifyCmd `cmd:"" help:"Read everything, and exit with 1 if something cannot be read."`
+}
+
+// journalDir is the directory of a journal, or the data directory that has one
+// in it. It may be in use.
+type journalDir struct {
+	Dir string `arg:"" help:"Data directory, or the journal directory in it. It may be in use." type:"existingdir"`
+}
+
+func (d journalDir) inspect() (*journal.Inspection, error) {
+	dir := d.Dir
+	if sub := filepath.Join(dir, "journal"); isDir(sub) {
+		dir = sub
+	}
+	return journal.Inspect(dir)
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+type journalLsCmd struct{ journalDir }
+
+// Run prints two tables.
+func (c *journalLsCmd) Run(s *streams) error {
+	i, err := c.inspect()
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SEGMENT\tSIZE\tUSED\tRECORDS\tNOTE")
+	for _, g := range i.Segments {
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", g.Name, g.Size, g.Valid, g.Records, segmentNote(g))
+	}
+	fmt.Fprintln(w, "\nCURSOR\tPOSITION\tRECORDS BEHIND\tBYTES BEHIND\tNOTE")
+	for _, r := range i.Cursors {
+		note := ""
+		if r.Err != nil {
+			note = r.Err.Error()
+		}
+		fmt.Fprintf(w, "%s\t%v\t%d\t%d\t%s\n", r.Name, r.Pos, r.Records, r.Backlog, note)
+	}
+	if len(i.Quarantine) > 0 {
+		fmt.Fprintln(w, "\nSET ASIDE")
+		for _, name := range i.Quarantine {
+			fmt.Fprintln(w, name)
+		}
+	}
+	return w.Flush()
+}
+
+func segmentNote(g journal.SegmentInfo) string {
+	switch {
+	case g.Err != nil:
+		return g.Err.Error()
+	case g.Spare:
+		return "spare"
+	case len(g.Damage) > 0:
+		return fmt.Sprintf("%d places cannot be read", len(g.Damage))
+	}
+	return ""
+}
+
+type journalCatCmd struct{ journalDir }
+
+// Run prints one line an event.
+func (c *journalCatCmd) Run(s *streams) error {
+	i, err := c.inspect()
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(s.out, 64<<10)
+	var writeErr error
+	var broken int
+	err = i.Records(func(r journal.Record) bool {
+		var bad bool
+		bad, writeErr = printRecord(w, r)
+		if bad {
+			broken++
+			fmt.Fprintf(s.err, "record that ends at %v is no chunk\n", r.Pos)
+		}
+		return writeErr == nil
+	})
+	if broken > 0 {
+		err = errors.Join(err, fmt.Errorf("%d records are no chunks", broken))
+	}
+	return errors.Join(err, writeErr, w.Flush())
+}
+
+// printRecord prints the events of one record; bad says that it is no chunk.
+func printRecord(w io.Writer, r journal.Record) (bad bool, err error) {
+	var chunk forward.Chunk
+	if chunk.Parse(r.Data) != nil {
+		return true, nil
+	}
+	var encoder lines.Encoder
+	entries := forward.ReadEntries(chunk.Entries)
+	var line []byte
+	for {
+		e, ok := entries.Next()
+		if !ok {
+			return entries.Err() != nil, nil
+		}
+		line = encoder.AppendLine(line[:0], chunk.Tag, e)
+		if _, err := w.Write(line); err != nil {
+			return false, err
+		}
+	}
+}
+
+type journalVerifyCmd struct{ journalDir }
+
+// Run reads everything.
+func (c *journalVerifyCmd) Run(s *streams) error {
+	i, err := c.inspect()
+	if err != nil {
+		return err
+	}
+	var records, bytes int64
+	bad := len(i.Quarantine)
+	for _, name := range i.Quarantine {
+		fmt.Fprintf(s.out, "set aside earlier: %s\n", filepath.Join(i.Dir, "quarantine", name))
+	}
+	for _, g := range i.Segments {
+		records += g.Records
+		bytes += g.Bytes
+		if g.Err != nil {
+			bad++
+			fmt.Fprintf(s.out, "%s: %v\n", g.Name, g.Err)
+		}
+		for _, d := range g.Damage {
+			bad++
+			fmt.Fprintln(s.out, d)
+		}
+	}
+	for _, r := range i.Cursors {
+		if r.Err != nil {
+			bad++
+			fmt.Fprintf(s.out, "cursor %s: %v\n", r.Name, r.Err)
+		}
+	}
+	if err := i.Records(func(r journal.Record) bool {
+		if err := verifyChunk(r.Data); err != nil {
+			bad++
+			fmt.Fprintf(s.out, "record that ends at %v: %v\n", r.Pos, err)
+		}
+		return true
+	}); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "%d records, %d bytes\n", records, bytes)
+	if bad > 0 {
+		return fmt.Errorf("%d things cannot be read; nothing was changed", bad)
+	}
+	return nil
+}
+
+// verifyChunk reads a record to its last entry.
+func verifyChunk(b []byte) error {
+	var chunk forward.Chunk
+	if err := chunk.Parse(b); err != nil {
+		return err
+	}
+	entries := forward.ReadEntries(chunk.Entries)
+	n := 0
+	for {
+		if _, ok := entries.Next(); !ok {
+			break
+		}
+		n++
+	}
+	if err := entries.Err(); err != nil {
+		return err
+	}
+	if n != chunk.Events {
+		return fmt.Errorf("it says %d events and holds %d", chunk.Events, n)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command spillway collects log events, sends them, and looks into journals.
+//
+//	serve    inputs ──► journal ──► outputs          package collector
+//	send     standard input ──► a Forward server     package forward
+//	journal  looks into a data directory             package journal
+//
+// It exits with 0 when done, 1 when something failed, 2 when the command line
+// cannot be understood.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+type cli struct {
+	Serve   serveCmd   `cmd:"" help:"Run the collector: take events in, keep them in a journal, hand them on."`
+	Send    sendCmd    `cmd:"" help:"Send the lines of standard input to a Forward server, with acks."`
+	Journal journalCmd `cmd:"" help:"Look into a journal."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// streams are the standard ones, so that tests can have others.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr})
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string, s *streams) int {
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c,
+		kong.Name("spillway"),
+		kong.Description("Logging that never makes the application wait and never loses a line."),
+		kong.UsageOnError(),
+		kong.Writers(s.out, s.err),
+		kong.Exit(func(code int) { exited = code }),
+		kong.Vars{"version": version()},
+	)
+	if err != nil {
+		fmt.Fprintln(s.err, "spillway:", err)
+		return exitFailed
+	}
+	k, err := parser.Parse(args)
+	if exited >= 0 { // --help
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintln(s.err, "spillway:", err)
+		var parseErr *kong.ParseError
+		if errors.As(err, &parseErr) && parseErr.Context != nil {
+			fmt.Fprintln(s.err, "Run \"spillway --help\" for the commands and their flags.")
+		}
+		return exitUsage
+	}
+	k.BindTo(ctx, (*context.Context)(nil))
+	if err := k.Run(s); err != nil {
+		fmt.Fprintln(s.err, "spillway:", err)
+		return exitFailed
+	}
+	return 0
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/journal"
+)
+
+// A Collector takes chunks in, keeps them in a journal, and hands them on.
+type Collector struct {
+	options  Options
+	reporter *reporter
+	journal  *journal.Journal
+	repeats  *repeatsFile
+	store    *store
+	pumps    []*pump
+	inputs   []*listeners
+	server   *forward.Server
+}
+
+// Open opens the data directory, the outputs and the sockets. Nothing is
+// accepted before Run. Close what is not run.
+func Open(o *Options) (*Collector, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c := &Collector{options: options, reporter: newReporter(options.Log)}
+	if err := c.open(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (c *Collector) open() error {
+	plans, err := planOutputs(c.options.To)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.options.Dir, 0o700); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	report := func(err error) { c.reporter.trouble("journal", err) }
+	c.journal, err = journal.Open(filepath.Join(c.options.Dir, "journal"), &journal.Options{
+		MaxBytes: c.options.JournalBytes,
+		Report:   report,
+	})
+	if err != nil {
+		return fmt.Errorf("data directory %s: %w", c.options.Dir, err)
+	}
+	if c.repeats, err = openRepeats(c.options.Dir, c.journal, report); err != nil {
+		return fmt.Errorf("data directory %s: %w", c.options.Dir, err)
+	}
+	if err := c.openPumps(plans); err != nil {
+		return err
+	}
+	c.store = &store{
+		journal:   c.journal,
+		repeats:   c.repeats.repeats,
+		ack:       c.options.Ack,
+		delivered: newDeliveries(len(c.pumps)),
+		reporter:  c.reporter,
+	}
+	for _, p := range c.pumps {
+		p.confirm = c.store.delivered.confirm
+	}
+	c.server = &forward.Server{
+		Handler:         c.store,
+		MaxChunk:        c.options.MaxChunk,
+		MaxDecompressed: c.options.MaxUnpacked,
+		Memory:          c.options.Memory,
+		RefuseInvalid:   c.options.RefuseInvalid,
+		Trouble:         c.reporter.peer,
+	}
+	for _, text := range c.options.Listen {
+		l, err := listen(text)
+		if err != nil {
+			return err
+		}
+		c.inputs = append(c.inputs, l)
+	}
+	return nil
+}
+
+// openPumps opens the outputs, each with its cursor. An output that is new
+// begins where the one furthest behind stands, which may be one that is not
+// configured any more: so exchanging an output loses nothing and repeats
+// nothing.
+func (c *Collector) openPumps(plans []plan) error {
+	old := map[string]bool{}
+	for _, name := range c.journal.Cursors() {
+		if name != repeatsCursor {
+			old[name] = true
+		}
+	}
+	start, err := c.furthestBehind(old)
+	if err != nil {
+		return err
+	}
+	for i, plan := range plans {
+		reader, err := c.journal.Reader(plan.cursor)
+		if err != nil {
+			return fmt.Errorf("%s: %w", plan.url, err)
+		}
+		p := &pump{
+			name:     plan.url,
+			index:    i,
+			reader:   reader,
+			eager:    c.options.Ack == AckDelivered,
+			reporter: c.reporter,
+		}
+		c.pumps = append(c.pumps, p)
+		if !old[plan.cursor] && start > 0 {
+			reader.SkipTo(start)
+			if err := reader.Commit(start, nil); err != nil {
+				return fmt.Errorf("%s: %w", plan.url, err)
+			}
+		}
+		p.committed, _ = reader.Committed()
+		p.taken = p.committed
+		if p.output, err = plan.open(p, &c.options); err != nil {
+			return fmt.Errorf("%s: %w", plan.url, err)
+		}
+		delete(old, plan.cursor)
+	}
+	for name := range old {
+		c.options.Log.Warn("an output of an earlier run is not configured any more; its place in the journal is given up", "cursor", name)
+		if err := c.journal.RemoveCursor(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// furthestBehind returns the lowest position of the named cursors.
+func (c *Collector) furthestBehind(names map[string]bool) (journal.Position, error) {
+	var lowest journal.Position
+	first := true
+	for name := range names {
+		r, err := c.journal.Reader(name)
+		if err != nil {
+			return 0, err
+		}
+		at, _ := r.Committed()
+		if first || at < lowest {
+			lowest, first = at, false
+		}
+		if err := r.Close(); err != nil {
+			return 0, err
+		}
+	}
+	return lowest, nil
+}
+
+// Addrs returns where the collector listens, in the order of Options.Listen.
+func (c *Collector) Addrs() []net.Addr {
+	addrs := make([]net.Addr, len(c.inputs))
+	for i, l := range c.inputs {
+		addrs[i] = l.stream.Addr()
+	}
+	return addrs
+}
+
+// Close lets go of everything. It is for a Collector that is not run, since
+// Run does so itself; closing twice is fine.
+func (c *Collector) Close() error {
+	var errs []error
+	for _, l := range c.inputs {
+		l.close()
+	}
+	c.inputs = nil
+	for _, p := range c.pumps {
+		if p.output != nil {
+			errs = append(errs, p.output.close())
+		}
+		errs = append(errs, p.reader.Close())
+	}
+	c.pumps = nil
+	if c.repeats != nil {
+		errs = append(errs, c.repeats.close())
+		c.repeats = nil
+	}
+	if c.journal != nil {
+		errs = append(errs, c.journal.Close())
+		c.journal = nil
+	}
+	return errors.Join(errs...)
+}
+
+// Run serves until ctx is done, then drains: it stops accepting, finishes what
+// is half done, sends the acks, hands on what the journal holds, for at most
+// Options.Drain. What is left stays in the journal; that is no error.
+//
+//	        ctx ends          acks are out        outputs caught up
+//	inputs ────┼── Shutdown ─────┤
+//	pumps  ────┼─────────────────┼── drain ─────────────┤
+//	repeats ───┼─────────────────┼──────────────────────┼─ save ─┤ journal closed
+func (c *Collector) Run(ctx context.Context) error {
+	background, stopBackground := context.WithCancel(context.Background())
+	hard, stopHard := context.WithCancel(context.Background())
+	drain, beginDrain := context.WithCancel(context.Background())
+	defer stopHard()
+	defer beginDrain()
+
+	var others sync.WaitGroup
+	others.Go(func() { c.reporter.run(background) })
+	others.Go(func() {
+		c.repeats.run(background, c.journal, func(err error) { c.reporter.trouble("repeats", err) })
+	})
+
+	var pumping sync.WaitGroup
+	for _, p := range c.pumps {
+		pumping.Go(func() {
+			if err := p.run(hard, drain); err != nil {
+				c.reporter.trouble("output", fmt.Errorf("%s: %w", p.name, err))
+			}
+		})
+	}
+
+	failed := make(chan error, 2*len(c.inputs))
+	var serving sync.WaitGroup
+	for _, l := range c.inputs {
+		c.options.Log.Info("listening", "url", l.url, "ack", string(c.options.Ack))
+		serving.Go(func() { c.serve(failed, l.url, func() error { return c.server.Serve(l.stream) }) })
+		if l.heartbeat != nil {
+			serving.Go(func() { c.serve(failed, l.url, func() error { return c.server.ServeHeartbeat(l.heartbeat) }) })
+		}
+	}
+
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+
+	deadline, cancel := context.WithTimeout(context.Background(), c.options.Drain)
+	defer cancel()
+	if shutErr := c.server.Shutdown(deadline); shutErr != nil {
+		c.options.Log.Warn("some connections were cut before their chunks were stored; their senders have no ack", "error", shutErr)
+		c.server.Close()
+	}
+	serving.Wait()
+	c.inputs = nil
+
+	beginDrain()
+	if !finished(deadline, &pumping) {
+		c.options.Log.Warn("not everything was handed on in time; the journal keeps it", "after", c.options.Drain)
+		stopHard()
+		// An output that hangs in the kernel cannot be interrupted. It has its
+		// own goroutine, and nothing below touches what it holds.
+		grace, cancelGrace := context.WithTimeout(context.Background(), time.Second)
+		defer cancelGrace()
+		if !finished(grace, &pumping) {
+			stopBackground()
+			return errors.Join(err, errors.New("an output does not return from a write; the journal keeps what it had not confirmed"))
+		}
+	}
+	c.pumps = nil // closed by their runs
+	stopBackground()
+	others.Wait()
+	return errors.Join(err, c.Close())
+}
+
+func (c *Collector) serve(failed chan<- error, url string, serve func() error) {
+	if err := serve(); err != nil && !errors.Is(err, forward.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		failed <- fmt.Errorf("%s: %w", url, err)
+	}
+}
+
+// finished waits for wg, but not longer than ctx.
+func finished(ctx context.Context, wg *sync.WaitGroup) bool {
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"context"
+	"sync"
+
+	"github.com/spillwaylog/spillway/journal"
+)
+
+// deliveries knows up to where every output has confirmed, for acks that wait
+// for that.
+type deliveries struct {
+	mu      sync.Mutex
+	outputs []journal.Position
+	lowest  journal.Position
+	moved   chan struct{} // closed when lowest moves
+}
+
+func newDeliveries(outputs int) *deliveries {
+	return &deliveries{
+		outputs: make([]journal.Position, outputs),
+		moved:   make(chan struct{}),
+	}
+}
+
+// confirm notes that an output has confirmed everything up to p.
+func (d *deliveries) confirm(output int, p journal.Position) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.outputs[output] = max(d.outputs[output], p)
+	lowest := d.outputs[0]
+	for _, p := range d.outputs {
+		lowest = min(lowest, p)
+	}
+	if lowest > d.lowest {
+		d.lowest = lowest
+		close(d.moved)
+		d.moved = make(chan struct{})
+	}
+}
+
+// wait returns when every output has confirmed p.
+func (d *deliveries) wait(ctx context.Context, p journal.Position) error {
+	d.mu.Lock()
+	for d.lowest < p {
+		moved := d.moved
+		d.mu.Unlock()
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		d.mu.Lock()
+	}
+	d.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package collector moves events from inputs through a journal to outputs.
+//
+//	inputs                     journal                    outputs
+//	forward://  ─► store ────► append, flush, sync ─────► file://
+//	forward+    (repeats are   each output follows        stdout:
+//	  unix://    left out)     with a cursor of its own   discard:
+//
+// A Collector is opened, then run until its context ends:
+//
+//	c, err := collector.Open(&collector.Options{To: []string{"file:///var/log/{tag}.jsonl"}})
+//	if err != nil {
+//		return err
+//	}
+//	return c.Run(ctx)
+//
+// # Promises
+//
+// An ack means what Options.Ack says: that the chunk is on the disk, unless
+// told otherwise. What is acked reaches every output, whatever happens to this
+// process and, with AckSynced, to the machine's power.
+//
+// A chunk that a sender repeats because it missed the ack is recognised, across
+// restarts too, and stored once: within an hour or the last 700,000 acked
+// chunks, whichever is less. Stats tells how far back that reaches just now. It
+// must come from the same address, unless its id is one of Spillway's own, and
+// on another connection than the one it was first received on.
+//
+// A file output has each event once, across kill -9 as well, unless others
+// write, rotate or replace its files just then: their bytes are never harmed,
+// and an event may be in the file twice. The output stdout: is at least once.
+//
+// Outputs see chunks in the order stored; one connection's chunks are stored in
+// the order sent.
+//
+// When the journal is full, or its disk fails, nothing is acked and dropped:
+// inputs stop reading, and go on when there is room.
+//
+// # Not promised
+//
+// What asked for no ack is lost with the process if it was not read yet, and
+// with the power if it was not synced yet (some 20 ms). An output that is added
+// later gets only what the slowest of the others has not had.
+package collector

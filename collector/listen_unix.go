@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// listenUnix listens on a unix socket. A socket that a dead process left is
+// replaced, a live one is not, and nothing but a socket is ever removed. The
+// folder is locked meanwhile, for two processes that start at once would
+// otherwise both find the old socket dead, and one remove the other's new one.
+func listenUnix(path string) (net.Listener, error) {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("forward+unix://%s: %w", path, err)
+	}
+	defer dir.Close()
+	if err := lockFolder(dir); err != nil {
+		return nil, fmt.Errorf("forward+unix://%s: locking the folder: %w", path, err)
+	}
+	if err := removeStale(path); err != nil {
+		return nil, fmt.Errorf("forward+unix://%s: %w", path, err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("forward+unix://%s: %w", path, err)
+	}
+	return l, nil
+}
+
+// lockFolder waits a moment for the lock, which others hold as briefly as we do.
+func lockFolder(dir *os.File) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for {
+		err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || pause(ctx, 10*time.Millisecond) != nil {
+			return err
+		}
+	}
+}
+
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("there is something else than a socket at this path (%s)", info.Mode().Type())
+	}
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		c.Close()
+		return errLive
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return err
+	}
+	return os.Remove(path)
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package collector
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// socketPath is short: the kernel takes about a hundred bytes.
+func socketPath(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "spw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "s")
+}
+
+func TestUnixSocket(t *testing.T) {
+	path := socketPath(t)
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	r := run(t, &Options{
+		Dir: filepath.Join(dir, "data"), To: []string{fileURL(out)},
+		Listen: []string{"forward+unix://" + path},
+	})
+	send(t, r.client(t), numbered("t", 0, 3))
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, out, numberedLines("t", 0, 3))
+}
+
+func TestStaleSocketIsReplaced(t *testing.T) {
+	path := socketPath(t)
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	l.Close()
+	l, err = listenUnix(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+}
+
+func TestLiveSocketIsNotReplaced(t *testing.T) {
+	path := socketPath(t)
+	l, err := listenUnix(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := listenUnix(path); !errors.Is(err, errLive) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOnlySocketsAreReplaced(t *testing.T) {
+	path := socketPath(t)
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := listenUnix(path); err == nil {
+		l.Close()
+		t.Fatal("a file was replaced by a socket")
+	}
+	if b, err := os.ReadFile(path); string(b) != "precious" {
+		t.Errorf("%q, %v", b, err)
+	}
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/spillwaylog/spillway/internal/files"
+	"github.com/spillwaylog/spillway/internal/urls"
+)
+
+// A plan is an output URL that was understood but touches nothing yet, so that
+// a mistake in one of them is told before anything is opened.
+type plan struct {
+	url    string
+	cursor string // name of its cursor in the journal
+	open   func(p *pump, o *Options) (output, error)
+}
+
+func planOutputs(texts []string) ([]plan, error) {
+	plans := make([]plan, 0, len(texts))
+	taken := map[string]bool{}
+	for _, text := range texts {
+		p, err := planOutput(text)
+		if err != nil {
+			return nil, err
+		}
+		if taken[p.cursor] {
+			return nil, fmt.Errorf("%s: this output is given twice", text)
+		}
+		taken[p.cursor] = true
+		plans = append(plans, p)
+	}
+	return plans, nil
+}
+
+func planOutput(text string) (plan, error) {
+	u, err := urls.Parse(text)
+	if err != nil {
+		return plan{}, err
+	}
+	if err := u.Allow(); err != nil {
+		return plan{}, err
+	}
+	p := plan{url: text}
+	switch u.Scheme {
+	case "stdout":
+		p.open = func(p *pump, o *Options) (output, error) {
+			return &streamOutput{name: p.name, w: o.Stdout, reporter: p.reporter}, nil
+		}
+	case "discard":
+		p.open = func(*pump, *Options) (output, error) { return discardOutput{}, nil }
+	case "file":
+		p.open = func(p *pump, _ *Options) (output, error) { return openFileOutput(p, u.Path) }
+	default:
+		return plan{}, fmt.Errorf("%s: no output of this kind; there are stdout:, file:///path and discard:", text)
+	}
+	sum := sha256.Sum256([]byte(u.Scheme + "\x00" + u.Path))
+	p.cursor = u.Scheme + "-" + hex.EncodeToString(sum[:6])
+	return p, nil
+}
+
+func openFileOutput(p *pump, pattern string) (output, error) {
+	_, state := p.reader.Committed()
+	set, err := files.Open(pattern, state, &files.Options{
+		Record: p.record,
+		Report: func(err error) { p.reporter.trouble("output", fmt.Errorf("%s: %w", p.name, err)) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &fileOutput{name: p.name, set: set, reporter: p.reporter}, nil
+}

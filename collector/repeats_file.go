@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/journal"
+)
+
+// The repeats file: a header, then a record for each stored chunk that asked
+// for an ack. Integers are little-endian.
+//
+//	header  ┌──────────────────┬──────────┬─────────┐
+//	        │ "SPWREPT1"   8 B │ key 16 B │ crc 4 B │
+//	        └──────────────────┴──────────┴─────────┘
+//	record  ┌────────────┬─────────┬────────────┬─────────┐
+//	        │ print 16 B │ pos 8 B │ time   4 B │ crc 4 B │
+//	        └────────────┴─────────┴────────────┴─────────┘
+//
+// The file is written seldom and always after the journal: its cursor in the
+// journal says up to where it is complete, and what lies behind is read from
+// the journal at the next start. It is appended to until it is twice as long as
+// the window, then written anew beside and renamed.
+
+const (
+	seenMagic      = "SPWREPT1"
+	seenHeaderSize = 8 + 16 + 4
+	seenRecordSize = 16 + 8 + 4 + 4
+	repeatsCursor  = "repeats"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func appendSum(b []byte, from int) []byte {
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[from:], castagnoli))
+}
+
+// cutSum returns b without its checksum, and whether that is right.
+func cutSum(b []byte) ([]byte, bool) {
+	body := b[:len(b)-4]
+	return body, binary.LittleEndian.Uint32(b[len(b)-4:]) == crc32.Checksum(body, castagnoli)
+}
+
+func appendSeen(b []byte, p fingerprint, pos journal.Position, at uint32) []byte {
+	from := len(b)
+	b = append(b, p[:]...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(pos))
+	b = binary.LittleEndian.AppendUint32(b, at)
+	return appendSum(b, from)
+}
+
+// repeatsFile keeps a repeats window across restarts.
+type repeatsFile struct {
+	*repeats
+	path   string
+	key    []byte
+	file   *os.File
+	size   int64
+	stale  bool // a write failed: the file lacks prints that unsaved no longer has
+	cursor *journal.Reader
+	saved  journal.Position
+}
+
+// openRepeats loads the window from dir and completes it from the journal. A
+// file that cannot be read is set aside and told to report: then only what the
+// journal still holds is recognised.
+func openRepeats(dir string, j *journal.Journal, report func(error)) (*repeatsFile, error) {
+	path := filepath.Join(dir, "repeats")
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	key, records, readErr := cutSeenHeader(old)
+	if readErr != nil {
+		aside := fmt.Sprintf("%s.unreadable.%d", path, time.Now().UnixNano())
+		report(fmt.Errorf("%s: %w; set aside as %s", path, readErr, aside))
+		if err := os.Rename(path, aside); err != nil {
+			return nil, err
+		}
+	}
+	if key == nil {
+		key = make([]byte, 16)
+		rand.Read(key)
+	}
+	window, err := newRepeats(key)
+	if err != nil {
+		return nil, err
+	}
+	f := &repeatsFile{repeats: window, path: path, key: key}
+	f.load(records)
+	if f.cursor, err = j.Reader(repeatsCursor); err != nil {
+		return nil, err
+	}
+	if err := f.replay(); err != nil {
+		return nil, err
+	}
+	if err := f.rewrite(); err != nil {
+		return nil, err
+	}
+	return f, f.save(j.Synced())
+}
+
+// cutSeenHeader returns the key and what follows the header; no key when b is
+// empty, for then there is no file yet.
+func cutSeenHeader(b []byte) (key, records []byte, err error) {
+	if len(b) == 0 {
+		return nil, nil, nil
+	}
+	if len(b) < seenHeaderSize || string(b[:8]) != seenMagic {
+		return nil, nil, errors.New("not a repeats file")
+	}
+	head, ok := cutSum(b[:seenHeaderSize])
+	if !ok {
+		return nil, nil, errors.New("checksum of the header is wrong")
+	}
+	return head[8:], b[seenHeaderSize:], nil
+}
+
+// load takes what is whole and young enough. A record that is not whole was
+// being written when the machine stopped; the journal has it.
+func (f *repeatsFile) load(records []byte) {
+	horizon := uint32(max(0, f.now().Add(-repeatAge).Unix()))
+	for ; len(records) >= seenRecordSize; records = records[seenRecordSize:] {
+		body, ok := cutSum(records[:seenRecordSize])
+		if !ok {
+			continue
+		}
+		if at := binary.LittleEndian.Uint32(body[24:]); at >= horizon {
+			f.add(fingerprint(body[:16]), journal.Position(binary.LittleEndian.Uint64(body[16:])), at, 0)
+		}
+	}
+}
+
+// replay adds the prints of the records that the file may lack.
+func (f *repeatsFile) replay() error {
+	var c forward.Chunk
+	at := uint32(f.now().Unix())
+	for {
+		rec, ok, err := f.cursor.TryNext()
+		if err != nil || !ok {
+			return err
+		}
+		if c.Parse(rec.Data) == nil && len(c.Print) == len(fingerprint{}) {
+			f.add(fingerprint(c.Print), rec.Pos, at, 0)
+		}
+	}
+}
+
+// rewrite writes the window to a new file and puts it in place of the old one.
+func (f *repeatsFile) rewrite() error {
+	f.mu.Lock()
+	b := append([]byte(seenMagic), f.key...)
+	b = appendSum(b, 0)
+	for i := range f.slots {
+		s := &f.slots[(f.oldest+i)%len(f.slots)]
+		b = appendSeen(b, s.print, s.pos, s.at)
+	}
+	f.unsaved = f.unsaved[:0]
+	f.mu.Unlock()
+
+	temp := f.path + ".new"
+	file, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = file.Write(b); err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = os.Rename(temp, f.path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(f.path))
+	}
+	if err != nil {
+		file.Close()
+		return err
+	}
+	if f.file != nil {
+		f.file.Close()
+	}
+	f.file, f.size = file, int64(len(b))
+	return nil
+}
+
+// save brings the file up to what the journal holds durably, and then lets the
+// journal forget it. After an error the journal keeps it, and the next save
+// writes the whole window anew.
+func (f *repeatsFile) save(synced journal.Position) error {
+	f.mu.Lock()
+	settled := f.settled(synced)
+	unsaved := f.unsaved
+	f.unsaved = nil
+	f.mu.Unlock()
+	if len(unsaved) > 0 || f.stale {
+		err := f.write(unsaved)
+		f.stale = err != nil
+		if err != nil {
+			return err
+		}
+	}
+	if settled <= f.saved {
+		return nil
+	}
+	f.cursor.SkipTo(settled)
+	if err := f.cursor.Commit(settled, nil); err != nil {
+		return err
+	}
+	f.saved = settled
+	return nil
+}
+
+func (f *repeatsFile) write(unsaved []byte) error {
+	if f.stale || f.size+int64(len(unsaved)) > 2*repeatCount*seenRecordSize {
+		return f.rewrite()
+	}
+	if _, err := f.file.WriteAt(unsaved, f.size); err != nil {
+		return err
+	}
+	f.size += int64(len(unsaved))
+	return f.file.Sync()
+}
+
+// run saves now and then until ctx is done, and once more then. Seldom, since
+// what is not saved is in the journal, but at each new segment, since a segment
+// is held until it is saved.
+func (f *repeatsFile) run(ctx context.Context, j *journal.Journal, report func(error)) {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	last := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			if err := f.save(j.Synced()); err != nil {
+				report(fmt.Errorf("%s: %w", f.path, err))
+			}
+			return
+		case <-tick.C:
+		}
+		synced := j.Synced()
+		if synced>>32 == f.saved>>32 && time.Since(last) < 10*time.Second {
+			continue
+		}
+		last = time.Now()
+		if err := f.save(synced); err != nil {
+			report(fmt.Errorf("%s: %w; chunks acked since the last save are recognised from the journal", f.path, err))
+		}
+	}
+}
+
+// syncDir makes a rename durable.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" { // which cannot sync a directory
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func (f *repeatsFile) close() error {
+	return errors.Join(f.cursor.Close(), f.file.Close())
+}

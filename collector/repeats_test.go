@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/journal"
+)
+
+func testRepeats(t *testing.T) *repeats {
+	t.Helper()
+	r, err := newRepeats(make([]byte, 16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func chunk(id, tag, peer, entries string, conn uint64) *forward.Chunk {
+	return &forward.Chunk{ID: []byte(id), Tag: tag, Peer: peer, Entries: []byte(entries), Conn: conn, Events: 1}
+}
+
+// arrive takes one chunk through the window as store does.
+func arrive(r *repeats, c *forward.Chunk, pos journal.Position) verdict {
+	p := r.fingerprint(c)
+	v, _, _ := r.begin(p, c.Conn, 0)
+	if v == fresh {
+		r.finish(p, pos)
+	}
+	return v
+}
+
+func TestRepeatRule(t *testing.T) {
+	first := chunk("id", "tag", "10.0.0.1", "entries", 1)
+	own := *first
+	own.Own = true
+	for _, tc := range []struct {
+		name   string
+		first  *forward.Chunk
+		second *forward.Chunk
+		want   verdict
+	}{
+		{"on a new connection", first, chunk("id", "tag", "10.0.0.1", "entries", 2), repeat},
+		{"on the same connection", first, chunk("id", "tag", "10.0.0.1", "entries", 1), fresh},
+		{"from another address", first, chunk("id", "tag", "10.0.0.2", "entries", 2), fresh},
+		{"under another tag", first, chunk("id", "gat", "10.0.0.1", "entries", 2), fresh},
+		{"with another id", first, chunk("di", "tag", "10.0.0.1", "entries", 2), fresh},
+		{"with other entries", first, chunk("id", "tag", "10.0.0.1", "sertien", 2), fresh},
+		{"with a boundary moved", first, chunk("idt", "ag", "10.0.0.1", "entries", 2), fresh},
+		{"own id from another address", &own, &forward.Chunk{ID: own.ID, Tag: own.Tag, Peer: "10.0.0.2", Entries: own.Entries, Own: true, Conn: 2}, repeat},
+		{"own id and then a foreign one", &own, chunk("id", "tag", "10.0.0.1", "entries", 2), fresh},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := testRepeats(t)
+			if v := arrive(r, tc.first, 8); v != fresh {
+				t.Fatalf("the first one is %v", v)
+			}
+			if v := arrive(r, tc.second, 16); v != tc.want {
+				t.Errorf("got %v, want %v", v, tc.want)
+			}
+		})
+	}
+}
+
+// TestRepeatsOfEqualChunks: a sender whose ids are hashes stores the same thing
+// twice on one connection, then loses it and resends both on another one.
+// Neither is stored again; a third one there is new.
+func TestRepeatsOfEqualChunks(t *testing.T) {
+	r := testRepeats(t)
+	for i, step := range []struct {
+		conn uint64
+		want verdict
+	}{{1, fresh}, {1, fresh}, {2, repeat}, {2, repeat}, {2, fresh}, {3, repeat}} {
+		if v := arrive(r, chunk("hash", "t", "p", "e", step.conn), journal.Position(i)); v != step.want {
+			t.Fatalf("step %d on connection %d: got %v, want %v", i, step.conn, v, step.want)
+		}
+	}
+}
+
+// TestRepeatHashesWhatCame: a time of 0 is resolved when a chunk arrives, so
+// the hash must not see it.
+func TestRepeatHashesWhatCame(t *testing.T) {
+	r := testRepeats(t)
+	a, b := chunk("id", "t", "p", "resolved at noon", 1), chunk("id", "t", "p", "resolved at one", 2)
+	a.Raw, b.Raw = []byte("time 0"), []byte("time 0")
+	arrive(r, a, 8)
+	if v := arrive(r, b, 16); v != repeat {
+		t.Errorf("got %v, want a repeat", v)
+	}
+}
+
+func TestRepeatWhileStoring(t *testing.T) {
+	r := testRepeats(t)
+	p := r.fingerprint(chunk("id", "t", "p", "e", 1))
+	if v, _, _ := r.begin(p, 1, 0); v != fresh {
+		t.Fatal("the first one is no repeat")
+	}
+	v, _, done := r.begin(p, 2, 0)
+	if v != busy {
+		t.Fatalf("got %v, want busy", v)
+	}
+	r.abandon(p)
+	select {
+	case <-done:
+	default:
+		t.Fatal("abandon does not wake who waits")
+	}
+	if v, _, _ := r.begin(p, 2, 0); v != fresh {
+		t.Errorf("after the first one failed, got %v, want fresh", v)
+	}
+}
+
+func TestRepeatsExpire(t *testing.T) {
+	r := testRepeats(t)
+	now := time.Unix(1_700_000_000, 0)
+	r.now = func() time.Time { return now }
+	arrive(r, chunk("id", "t", "p", "e", 1), 8)
+	now = now.Add(repeatAge + 2*time.Second)
+	if v := arrive(r, chunk("id", "t", "p", "e", 2), 16); v != fresh {
+		t.Errorf("after %v got %v, want fresh", repeatAge, v)
+	}
+}
+
+func TestRepeatsAreBounded(t *testing.T) {
+	r := testRepeats(t)
+	var p fingerprint
+	for i := range repeatCount + 1000 {
+		p[0], p[1], p[2], p[3] = byte(i), byte(i>>8), byte(i>>16), 1
+		r.add(p, journal.Position(i+1), 1, 1)
+	}
+	if len(r.slots) != repeatCount || len(r.index) != repeatCount {
+		t.Errorf("%d slots and %d in the index, want %d", len(r.slots), len(r.index), repeatCount)
+	}
+	if _, ok := r.index[p]; !ok {
+		t.Error("the newest one is not there")
+	}
+	p[0], p[1], p[2] = 0, 0, 0
+	if _, ok := r.index[p]; ok {
+		t.Error("the oldest one is still there")
+	}
+}
+
+func openTestRepeats(t *testing.T, dir string) (*repeatsFile, *journal.Journal) {
+	t.Helper()
+	j, err := journal.Open(filepath.Join(dir, "journal"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := openRepeats(dir, j, func(err error) { t.Logf("told: %v", err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, j
+}
+
+// put stores a chunk as store does.
+func put(t *testing.T, f *repeatsFile, j *journal.Journal, c *forward.Chunk) verdict {
+	t.Helper()
+	p := f.fingerprint(c)
+	v, _, _ := f.begin(p, c.Conn, j.Synced())
+	if v == fresh {
+		c.Print = p[:]
+		pos, err := j.Append(c.AppendHead(nil), c.Entries, c.AppendTail(nil))
+		if err := errors.Join(err, j.Sync(t.Context(), pos)); err != nil {
+			t.Fatal(err)
+		}
+		f.finish(p, pos)
+	}
+	return v
+}
+
+// TestRepeatsSurviveRestart: from the file, from the journal alone, and from
+// half of each.
+func TestRepeatsSurviveRestart(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		saves  bool
+		damage func(path string) error
+	}{
+		{"saved", true, nil},
+		{"not saved", false, nil},
+		{"saved, and the last record torn", true, func(path string) error {
+			b, err := os.ReadFile(path)
+			return errors.Join(err, os.WriteFile(path, append(b, 1, 2, 3), 0o600))
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			f, j := openTestRepeats(t, dir)
+			put(t, f, j, chunk("a", "t", "p", "e", 1))
+			if tc.saves {
+				if err := f.save(j.Synced()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put(t, f, j, chunk("b", "t", "p", "e", 1))
+			if err := errors.Join(f.close(), j.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if tc.damage != nil {
+				if err := tc.damage(f.path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f, j = openTestRepeats(t, dir)
+			defer j.Close()
+			defer f.close()
+			for _, id := range []string{"a", "b"} {
+				if v := put(t, f, j, chunk(id, "t", "p", "e", 1)); v != repeat {
+					t.Errorf("%s: got %v, want repeat", id, v)
+				}
+			}
+			if v := put(t, f, j, chunk("c", "t", "p", "e", 1)); v != fresh {
+				t.Errorf("c: got %v, want fresh", v)
+			}
+		})
+	}
+}
+
+func TestUnreadableRepeatsFileIsSetAside(t *testing.T) {
+	dir := t.TempDir()
+	junk := bytes.Repeat([]byte("no repeats "), 10)
+	if err := os.WriteFile(filepath.Join(dir, "repeats"), junk, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, j := openTestRepeats(t, dir)
+	defer j.Close()
+	defer f.close()
+	aside, err := filepath.Glob(filepath.Join(dir, "repeats.unreadable.*"))
+	if err != nil || len(aside) != 1 {
+		t.Fatalf("set aside: %v, %v", aside, err)
+	}
+	if b, _ := os.ReadFile(aside[0]); !bytes.Equal(b, junk) {
+		t.Error("what was set aside is not what was there")
+	}
+}
+
+// TestSavedIsSettled: the cursor must not pass a chunk whose print is neither
+// saved nor about to be.
+func TestSavedIsSettled(t *testing.T) {
+	dir := t.TempDir()
+	f, j := openTestRepeats(t, dir)
+	defer j.Close()
+	defer f.close()
+	put(t, f, j, chunk("a", "t", "p", "e", 1))
+	floor := j.Synced()
+	slow := chunk("slow", "t", "p", "e", 1)
+	f.begin(f.fingerprint(slow), 1, floor)
+	put(t, f, j, chunk("b", "t", "p", "e", 1))
+	if err := f.save(j.Synced()); err != nil {
+		t.Fatal(err)
+	}
+	if at, _ := f.cursor.Committed(); at != floor {
+		t.Errorf("the cursor is at %d, a chunk in flight began at %d", at, floor)
+	}
+}
+
+func BenchmarkPrint(b *testing.B) {
+	r, err := newRepeats(make([]byte, 16))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, size := range []int{140, 140_000} {
+		b.Run(map[int]string{140: "event", 140_000: "chunk"}[size], func(b *testing.B) {
+			c := chunk("AAAAAAAAAAAAAAAAAAAAAAAA", "app.web", "127.0.0.1", string(make([]byte, size)), 1)
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			for b.Loop() {
+				r.fingerprint(c)
+			}
+		})
+	}
+}
+
+func BenchmarkRepeats(b *testing.B) {
+	r, err := newRepeats(make([]byte, 16))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var p fingerprint
+	var n uint64
+	b.ReportAllocs()
+	for b.Loop() {
+		n++
+		for i := range 8 {
+			p[i] = byte(n >> (8 * i))
+		}
+		r.begin(p, 1, 0)
+		r.finish(p, journal.Position(n))
+		r.unsaved = r.unsaved[:0]
+	}
+}

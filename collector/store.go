@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/journal"
+)
+
+// Ack says what an ack promises.
+type Ack string
+
+// The promises. Each costs more than the one before it.
+const (
+	// AckJournaled: the chunk survives this process, not a power cut.
+	AckJournaled Ack = "journaled"
+	// AckSynced: the chunk is on the disk. The default.
+	AckSynced Ack = "synced"
+	// AckDelivered: every output has confirmed the chunk.
+	AckDelivered Ack = "delivered"
+)
+
+// store is the Handler of all inputs: it puts chunks into the journal, once.
+type store struct {
+	journal   *journal.Journal
+	repeats   *repeats
+	ack       Ack
+	delivered *deliveries
+	reporter  *reporter
+
+	stored, repeated             atomic.Int64 // events
+	storedChunks, repeatedChunks atomic.Int64
+
+	singles singles
+	groups  sync.Pool // *group
+}
+
+// group is what one call of ServeGroup works on, kept for its memory.
+type group struct {
+	todo, busy []*forward.Chunk
+	appended   []appended
+	waits      []<-chan struct{}
+	head, tail []byte
+	print      []byte
+	last       journal.Position // the acks wait for this
+	asked      bool             // some chunk wants an ack
+}
+
+// appended is a chunk that the journal has taken but perhaps not yet written.
+type appended struct {
+	chunk *forward.Chunk
+	print fingerprint // begun, if the chunk has an id
+	pos   journal.Position
+}
+
+// ServeForward implements forward.Handler.
+func (s *store) ServeForward(ctx context.Context, c *forward.Chunk) error {
+	wait, err := s.ServeGroup(ctx, []*forward.Chunk{c})
+	if err != nil || wait == nil {
+		return err
+	}
+	return wait(ctx)
+}
+
+// ServeGroup implements forward.GroupHandler. It returns when the chunks are
+// written to the journal, and blocks while the journal cannot take them: that
+// is the back-pressure on the sender. It gives up only with ctx.
+func (s *store) ServeGroup(ctx context.Context, chunks []*forward.Chunk) (func(context.Context) error, error) {
+	g, _ := s.groups.Get().(*group)
+	if g == nil {
+		g = new(group)
+	}
+	defer s.groups.Put(g)
+	g.last, g.asked = 0, false
+	g.todo = append(g.todo[:0], chunks...)
+	for len(g.todo) > 0 {
+		if err := s.storeOnce(ctx, g); err != nil {
+			return nil, err
+		}
+	}
+	s.singles.observe(chunks, s.ack, s.reporter)
+	if !g.asked || s.ack == AckJournaled {
+		return nil, nil
+	}
+	last := g.last
+	if s.ack == AckDelivered {
+		return func(ctx context.Context) error { return s.delivered.wait(ctx, last) }, nil
+	}
+	return func(ctx context.Context) error { return s.sync(ctx, last) }, nil
+}
+
+// storeOnce stores what is fresh in g.todo, and leaves there what another
+// connection was storing just then.
+//
+// On an error, prints that were begun stay in flight: the process is about to
+// end, what was appended may or may not be written, and an open print holds the
+// repeats cursor back, so that the next start learns from the journal itself.
+func (s *store) storeOnce(ctx context.Context, g *group) error {
+	g.appended, g.busy, g.waits = g.appended[:0], g.busy[:0], g.waits[:0]
+	var refused error
+	for _, c := range g.todo {
+		err := s.append(ctx, g, c)
+		if errors.Is(err, journal.ErrTooLarge) {
+			refused = err // what came before it is stored all the same
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if n := len(g.appended); n > 0 {
+		last := g.appended[n-1].pos
+		if err := s.persist(ctx, func() error { return s.journal.Flush(ctx, last) }); err != nil {
+			return err
+		}
+		g.last = max(g.last, last)
+	}
+	for _, a := range g.appended {
+		if a.chunk.ID != nil {
+			s.repeats.finish(a.print, a.pos)
+		}
+		s.stored.Add(int64(a.chunk.Events))
+		s.storedChunks.Add(1)
+	}
+	if refused != nil {
+		return refused
+	}
+	// Only now, with nothing of our own in flight, or two connections could
+	// wait for each other.
+	for _, done := range g.waits {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	g.todo, g.busy = g.busy, g.todo
+	return nil
+}
+
+// append appends a chunk unless it is a repeat, or being stored just now.
+func (s *store) append(ctx context.Context, g *group, c *forward.Chunk) error {
+	a := appended{chunk: c}
+	stamped := *c // the chunk itself is only lent
+	if c.ID != nil {
+		g.asked = true
+		a.print = s.repeats.fingerprint(c)
+		v, pos, done := s.repeats.begin(a.print, c.Conn, s.journal.Synced())
+		switch v {
+		case repeat:
+			s.repeated.Add(int64(c.Events))
+			s.repeatedChunks.Add(1)
+			g.last = max(g.last, pos)
+			return nil
+		case busy:
+			g.busy = append(g.busy, c)
+			g.waits = append(g.waits, done)
+			return nil
+		case fresh:
+			g.print = append(g.print[:0], a.print[:]...)
+			stamped.Print = g.print
+		}
+	}
+	g.head = stamped.AppendHead(g.head[:0])
+	g.tail = stamped.AppendTail(g.tail[:0])
+	err := s.persist(ctx, func() (err error) {
+		a.pos, err = s.journal.Append(g.head, c.Entries, g.tail)
+		return err
+	})
+	if errors.Is(err, journal.ErrTooLarge) && c.ID != nil {
+		s.repeats.abandon(a.print)
+	}
+	if err != nil {
+		return err
+	}
+	g.appended = append(g.appended, a)
+	return nil
+}
+
+// sync waits until p is durable.
+func (s *store) sync(ctx context.Context, p journal.Position) error {
+	return s.persist(ctx, func() error { return s.journal.Sync(ctx, p) })
+}
+
+// persist repeats do while the journal is full or its disk fails, and says so.
+// What the journal has taken it keeps and writes when it can, so nothing is
+// taken back. It gives up when ctx ends, or when trying again is no use.
+func (s *store) persist(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, journal.ErrClosed), errors.Is(err, journal.ErrTooLarge):
+			return err
+		case errors.Is(err, journal.ErrFull):
+			s.reporter.trouble("journal full", fmt.Errorf("%w; senders wait until there is room", err))
+			select {
+			case <-s.journal.Space():
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		default:
+			s.reporter.trouble("journal", fmt.Errorf("%w; senders wait", err))
+			if err := pause(ctx, retryPause); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// retryPause is how long a failed write waits for the disk to get well.
+const retryPause = 200 * time.Millisecond
+
+// pause waits for d; an error only if ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// singles finds the senders that wait for an ack after every event, which is
+// slow when each ack is a sync, and names each of them once.
+type singles struct {
+	mu    sync.Mutex
+	peers map[string]int // groups of one acked event so far
+}
+
+const (
+	singlesPeers = 1024
+	singlesMany  = 1000
+)
+
+func (s *singles) observe(chunks []*forward.Chunk, ack Ack, r *reporter) {
+	if ack == AckJournaled || len(chunks) != 1 || chunks[0].ID == nil || chunks[0].Events != 1 {
+		return
+	}
+	peer := chunks[0].Peer
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, known := s.peers[peer]
+	if !known && len(s.peers) >= singlesPeers {
+		return
+	}
+	if s.peers == nil {
+		s.peers = make(map[string]int)
+	}
+	if n > singlesMany {
+		return
+	}
+	s.peers[peer] = n + 1
+	if n+1 == singlesMany {
+		r.log.Warn("a sender waits for an ack after every event; each costs a disk sync: send several in one chunk, keep several in flight, or serve with --ack journaled", "peer", peer)
+	}
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+)
+
+// server is a running server process.
+type server struct {
+	cmd  *exec.Cmd
+	addr string
+}
+
+// listening finds the address in the line by which a server tells it.
+var listening = regexp.MustCompile(`listening.*forward://([^ ?"]+)`)
+
+func start(cmd *exec.Cmd) (*server, error) {
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewReader(pipe)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			cmd.Process.Kill()
+			return nil, fmt.Errorf("%s ended before it listened: %w", cmd.Path, cmd.Wait())
+		}
+		if m := listening.FindStringSubmatch(line); m != nil {
+			go io.Copy(os.Stderr, lines)
+			return &server{cmd: cmd, addr: m[1]}, nil
+		}
+		fmt.Fprint(os.Stderr, line)
+	}
+}
+
+// stop ends the server as its user would, and returns the CPU time it took.
+func (s *server) stop() (time.Duration, error) {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return 0, err
+	}
+	if err := s.cmd.Wait(); err != nil {
+		return 0, err
+	}
+	return s.cmd.ProcessState.UserTime() + s.cmd.ProcessState.SystemTime(), nil
+}
+
+func (b *bench) startRaw() (*server, error) {
+	dir, err := b.fresh()
+	if err != nil {
+		return nil, err
+	}
+	return start(exec.Command(b.self, "raw", filepath.Join(dir, "raw")))
+}
+
+func (b *bench) startSpillway(to string, flags ...string) (*server, error) {
+	dir, err := b.fresh()
+	if err != nil {
+		return nil, err
+	}
+	if to == "file" {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
+		}
+		to = (&url.URL{Scheme: "file", Path: filepath.Join(abs, "out.jsonl")}).String()
+	}
+	args := append([]string{"serve", "--listen", "forward://127.0.0.1:0", "--to", to, "--data", filepath.Join(dir, "data")}, flags...)
+	return start(exec.Command(b.spillway, args...))
+}
+
+// rawServer is the least a server could do: it reads what arrives and writes
+// the bytes to a file, and neither looks at them nor answers.
+func rawServer(path string) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	go func() {
+		<-term
+		os.Exit(0)
+	}()
+	fmt.Fprintf(os.Stderr, "listening forward://%s\n", l.Addr())
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer c.Close()
+			buf := make([]byte, 64<<10)
+			for {
+				n, err := c.Read(buf)
+				if _, werr := f.Write(buf[:n]); werr != nil {
+					fail(werr)
+				}
+				if err != nil {
+					// Tells the sender that everything has been written.
+					return
+				}
+			}
+		}()
+	}
+}
