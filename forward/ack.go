@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+)
+
+// How this file is organised. The acks of one connection leave in the order of its messages, each group's after its wait. Where nothing has
+// to be waited for and nothing is in line, the reading goroutine writes them itself. Otherwise they go in line for the acker, a goroutine that
+// lives only as long as the line: thousands of idle connections have none.
+
+// What may be in line for one connection. Beyond it nothing more is read: a client that does not read its acks is pushed back on, and cut
+// when WriteTimeout is over.
+const (
+	ackBytesMost  = 128 << 10
+	ackGroupsMost = 1024
+	ackWriteMost  = 32 << 10 // of what is ready, in one write
+)
+
+// pending is one group's acks in line.
+type pending struct {
+	acks  *ackBytes
+	count int
+	wait  func(context.Context) error
+}
+
+type ackBytes struct{ b []byte }
+
+var ackPool = sync.Pool{New: func() any { return new(ackBytes) }}
+
+func (a *ackBytes) put() {
+	if cap(a.b) <= 64<<10 {
+		ackPool.Put(a)
+	}
+}
+
+// acks is a connection's line.
+type acks struct {
+	mu      sync.Mutex
+	line    []pending
+	bytes   int
+	running bool
+	err     error         // the acker gave up
+	room    chan struct{} // closed when there is room, or nothing in line any more; nil: nobody waits. Only the reader waits.
+	want    int           // how short the line must be for that
+	expires time.Time     // write deadline of the connection
+}
+
+// asked is a ctx that is done: with it, wait is a question.
+var asked = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// ack lets the acks of a group leave after wait. Called by the reader.
+func (c *conn) ack(b []byte, count int, wait func(context.Context) error) error {
+	if wait == nil && len(b) == 0 {
+		return nil
+	}
+	a := &c.acks
+	a.mu.Lock()
+	if a.err != nil {
+		a.mu.Unlock()
+		return a.err
+	}
+	if wait == nil && !a.running {
+		a.mu.Unlock()
+		return c.writeAcks(b, count)
+	}
+	p := pending{acks: ackPool.Get().(*ackBytes), count: count, wait: wait}
+	p.acks.b = append(p.acks.b[:0], b...)
+	a.line = append(a.line, p)
+	a.bytes += len(b)
+	if !a.running {
+		a.running = true
+		c.s.running.Add(1) // the connection, which is running, waits for the line before it ends
+		go c.acker()
+	}
+	full := a.bytes > ackBytesMost || len(a.line) > ackGroupsMost
+	a.mu.Unlock()
+	if full {
+		return c.await(ackGroupsMost / 2)
+	}
+	return nil
+}
+
+// await waits until the line is shorter than n groups, and half of the bytes. n 0: until the acker is gone.
+func (c *conn) await(n int) error {
+	a := &c.acks
+	a.mu.Lock()
+	if !a.running || n > 0 && a.short(n) {
+		defer a.mu.Unlock()
+		return a.err
+	}
+	room := make(chan struct{})
+	a.room, a.want = room, n
+	a.mu.Unlock()
+	<-room // the acker ends when the server does
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
+
+func (a *acks) short(n int) bool { return len(a.line) < n && a.bytes <= ackBytesMost/2 }
+
+// acker waits for groups and writes their acks, until there are none in line.
+func (c *conn) acker() {
+	defer c.s.running.Done()
+	a := &c.acks
+	var out []byte
+	for {
+		a.mu.Lock()
+		if a.err != nil {
+			for _, p := range a.line {
+				p.acks.put()
+			}
+			clear(a.line)
+			a.line, a.bytes = nil, 0
+		}
+		if len(a.line) == 0 {
+			a.running = false
+			a.line = nil // an idle connection keeps nothing
+			a.signal(true)
+			a.mu.Unlock()
+			return
+		}
+		p := a.line[0]
+		a.mu.Unlock()
+
+		err := error(nil)
+		if p.wait != nil {
+			if err = p.wait(c.s.ctx); err != nil {
+				c.unstored(err)
+			}
+		}
+		taken, count := 1, p.count
+		if err == nil {
+			out = append(out[:0], p.acks.b...)
+			for len(out) < ackWriteMost {
+				p, ok := a.at(taken)
+				if !ok || p.wait != nil && p.wait(asked) != nil {
+					break
+				}
+				out = append(out, p.acks.b...)
+				count += p.count
+				taken++
+			}
+			err = c.writeAcks(out, count)
+		}
+		a.mu.Lock()
+		if err != nil {
+			a.err = err
+		}
+		for _, p := range a.line[:taken] {
+			a.bytes -= len(p.acks.b)
+			p.acks.put()
+		}
+		clear(a.line[:taken])
+		if a.line = a.line[taken:]; len(a.line) > 0 {
+			a.signal(false)
+		}
+		a.mu.Unlock()
+	}
+}
+
+// at returns what is at place i of the line.
+func (a *acks) at(i int) (pending, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i >= len(a.line) {
+		return pending{}, false
+	}
+	return a.line[i], true
+}
+
+// signal wakes the reader, if it waits for no more than that. With mu held.
+func (a *acks) signal(gone bool) {
+	if a.room != nil && (gone || a.want > 0 && a.short(a.want)) {
+		close(a.room)
+		a.room = nil
+	}
+}
+
+// writeAcks writes acks. A peer that does not take them is cut.
+func (c *conn) writeAcks(b []byte, count int) error {
+	if len(b) == 0 {
+		return nil
+	}
+	// Acks are written by the acker, or by the reader while there is none: never by both.
+	if now := time.Now(); c.acks.expires.Sub(now) < c.s.writeTimeout/2 {
+		c.acks.expires = now.Add(c.s.writeTimeout)
+		if err := c.nc.SetWriteDeadline(c.acks.expires); err != nil {
+			return c.broken(err)
+		}
+	}
+	if _, err := c.nc.Write(b); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.trouble(SlowReader, Closed, "", 0, errors.New("acks are not read"))
+		}
+		return c.broken(err)
+	}
+	c.s.counters.acks.Add(uint64(count))
+	c.acked.Store(true)
+	return nil
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	"github.com/spillwaylog/spillway/msgpack"
+)
+
+// ErrMalformed says that bytes are no Forward message, or not one of the shape that was asked for.
+var ErrMalformed = errors.New("forward: malformed message")
+
+// A Chunk is entries under one tag: the unit that is sent, acked, stored and resent.
+//
+// A Server lends its chunks: ID and Entries lie in the connection's read buffer and are valid only during the handler's call.
+type Chunk struct {
+	// Tag is where the events belong. Any bytes, at most MaxTag of them.
+	Tag string
+	// ID is the chunk id as it came, without being looked at; nil when no ack was asked for, empty when the empty id was.
+	ID []byte
+	// IDBin says that the id came as bin, and its ack goes back as bin.
+	IDBin bool
+	// Entries are packed entries one after another, uncompressed: every one is [time, map] or [[time, map], map], with a time that is not 0.
+	Entries []byte
+	// Raw are the uncompressed entries as they came, before invalid and nil ones were left out and times of 0 resolved; nil when they are Entries.
+	// Whoever compares a chunk with one that came before compares these: the same chunk comes with another time of arrival.
+	Raw []byte
+	// Print is the storing side's own: AppendTail writes it under the option key "print", and Parse reads it back. A Server never takes it from a peer.
+	Print []byte
+	// Events is the number of entries.
+	Events int
+	// Invalid is the number of entries that were left out because their time or record is of the wrong type.
+	Invalid int
+	// Skipped is the number of entries that were left out because their record is nil.
+	Skipped int
+	// Signal is option fluent_signal: 0 logs, 1 metrics, 2 traces. A Server hands on logs only.
+	Signal int
+	// Own says that the id is random and names these entries for ever: the sender marked it with the option key OwnKey.
+	Own bool
+	// Peer is the remote address without its port, "unix" for a unix socket.
+	Peer string
+	// Conn is the serial number of the connection, unique in this process and never 0; 0 for a chunk that Parse read.
+	Conn uint64
+}
+
+// OwnKey is the option key that marks ids which are random and never used again for other entries. Its value is the version of that promise, 1.
+const OwnKey = "spillway"
+
+const ownVersion = 1
+
+const printKey = "print"
+
+// idChars is the length of an id that NewID makes.
+const idChars = 24
+
+// AppendID appends a new chunk id: 128 random bits as 24 characters of base64 (docs/forward.md rule 45).
+func AppendID(dst []byte) []byte {
+	var bits [16]byte
+	_, _ = rand.Read(bits[:]) // never fails, see crypto/rand
+	return base64.StdEncoding.AppendEncode(dst, bits[:])
+}
+
+// NewID returns a new chunk id, see AppendID.
+func NewID() []byte { return AppendID(make([]byte, 0, idChars)) }
+
+// AppendHead appends what stands before the entries in a PackedForward message: the array's header, the tag, the header of a bin.
+// head + Entries + tail is one message, as it travels and as it is stored.
+func (c *Chunk) AppendHead(dst []byte) []byte {
+	return appendHead(dst, c.Tag, len(c.Entries))
+}
+
+func appendHead(dst []byte, tag string, n int) []byte {
+	dst = msgpack.AppendArrayHeader(dst, 3)
+	dst = msgpack.AppendString(dst, tag)
+	return msgpack.AppendBinHeader(dst, n)
+}
+
+// AppendTail appends what stands behind the entries: the option map with chunk, size, fluent_signal, OwnKey and print, each only where it says something.
+func (c *Chunk) AppendTail(dst []byte) []byte { return c.appendTail(dst, "", c.Print) }
+
+func (c *Chunk) appendTail(dst []byte, compressed string, stamp []byte) []byte {
+	n := 1
+	for _, has := range [...]bool{c.ID != nil, c.Signal != 0, c.Own, stamp != nil, compressed != ""} {
+		if has {
+			n++
+		}
+	}
+	dst = msgpack.AppendMapHeader(dst, n)
+	if c.ID != nil {
+		dst = msgpack.AppendString(dst, "chunk")
+		dst = appendID(dst, c.ID, c.IDBin)
+	}
+	dst = msgpack.AppendString(dst, "size")
+	dst = msgpack.AppendInt(dst, int64(c.Events))
+	if compressed != "" {
+		dst = msgpack.AppendString(dst, "compressed")
+		dst = msgpack.AppendString(dst, compressed)
+	}
+	if c.Signal != 0 {
+		dst = msgpack.AppendString(dst, "fluent_signal")
+		dst = msgpack.AppendInt(dst, int64(c.Signal))
+	}
+	if c.Own {
+		dst = msgpack.AppendString(dst, OwnKey)
+		dst = msgpack.AppendInt(dst, ownVersion)
+	}
+	if stamp != nil {
+		dst = msgpack.AppendString(dst, printKey)
+		dst = msgpack.AppendBin(dst, stamp)
+	}
+	return dst
+}
+
+// appendID appends an id as it came: as str or as bin.
+func appendID(dst, id []byte, bin bool) []byte {
+	if bin {
+		return msgpack.AppendBin(dst, id)
+	}
+	dst = msgpack.AppendStringHeader(dst, len(id))
+	return append(dst, id...)
+}
+
+// ParseChunk reads back what AppendHead, Entries and AppendTail wrote. See Chunk.Parse.
+func ParseChunk(b []byte) (*Chunk, error) {
+	c := new(Chunk)
+	if err := c.Parse(b); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Parse reads one PackedForward message that is the whole of b, as AppendHead, Entries and AppendTail wrote it, into c; all of c is replaced.
+// ID, Entries and Print alias b. A tag equal to the one that c had is not allocated anew. The entries are not looked at: read them with ReadEntries.
+// The error wraps ErrMalformed.
+func (c *Chunk) Parse(b []byte) error {
+	tag := c.Tag
+	*c = Chunk{}
+	t, n, err := msgpack.ReadToken(b)
+	if err != nil || t.Kind != msgpack.Array || t.Len < 2 || t.Len > 3 {
+		return fmt.Errorf("%w: no array of two or three", ErrMalformed)
+	}
+	elements := t.Len
+	name, _, k, err := msgpack.ReadBytes(b[n:])
+	if err != nil {
+		return fmt.Errorf("%w: tag: %w", ErrMalformed, err)
+	}
+	n += k
+	entries, _, k, err := msgpack.ReadBytes(b[n:])
+	if err != nil {
+		return fmt.Errorf("%w: entries: %w", ErrMalformed, err)
+	}
+	n += k
+	var o option
+	if elements == 3 {
+		k, err := msgpack.Skip(b[n:])
+		if err != nil {
+			return fmt.Errorf("%w: option: %w", ErrMalformed, err)
+		}
+		o.parse(b[n : n+k])
+		n += k
+	}
+	if n != len(b) {
+		return fmt.Errorf("%w: %d bytes behind it", ErrMalformed, len(b)-n)
+	}
+	if o.compression() != plain {
+		return fmt.Errorf("%w: compressed as %q", ErrMalformed, o.compressed)
+	}
+	c.Tag, c.Print = keep(tag, name), o.stamp
+	c.ID, c.IDBin, c.Own, c.Signal = o.id, o.idBin, o.own, o.signal
+	c.Entries, c.Events = entries, o.size
+	return nil
+}
+
+// keep returns b as a string, and the old one where it is the same.
+func keep(old string, b []byte) string {
+	if old == string(b) {
+		return old
+	}
+	return string(b)
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// How this file is organised. serve is a connection's goroutine: fill reads what has arrived (read.go has the buffer), decode finds the
+// messages in it, take (take.go) makes chunks of them, flush hands them on, ack (ack.go) sees to their acks. end does what is left to do.
+
+// conn is one connection of a Server. Ten thousand of them may be idle: then each holds this struct, its socket and a goroutine that is
+// deep in no call, and neither buffer nor group.
+type conn struct {
+	s    *Server
+	nc   net.Conn
+	raw  syscall.RawConn // nil: read through nc
+	try  func(fd uintptr) bool
+	peer string
+	id   uint64
+
+	dec     decoder
+	buf     *buffer // nil while idle
+	r, w    int     // the message in progress begins at r, what has arrived ends at w
+	largest int     // message since the buffer was taken
+	start   int     // size of the next buffer
+	g       *group  // nil while idle
+	hold    holder
+	odd     int // values and arrays in a row that were no message
+	seen    bool
+	json    bool
+
+	readN   int // what try found
+	readErr error
+	hungry  bool
+	tiny    [64]byte // for bytes that have no buffer yet
+	tinyN   int
+
+	acks  acks
+	acked atomic.Bool   // an ack was written; by whoever writes them
+	cut   atomic.Bool   // read no more; by whoever wants that
+	bytes atomic.Int64  // read; by the reader, for the watch
+	turn  atomic.Uint64 // odd while the reader waits for its peer; by the reader, for the watch
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	c := &conn{s: s, nc: nc, id: s.serial.Add(1), peer: peerOf(nc.RemoteAddr()), start: baseBuffer}
+	c.dec.max = s.maxMessage
+	c.initRaw()
+	return c
+}
+
+// peerOf returns an address without its port.
+func peerOf(a net.Addr) string {
+	if a == nil {
+		return "unknown"
+	}
+	switch a.Network() {
+	case "unix", "unixpacket":
+		return "unix"
+	}
+	text := a.String()
+	if ap, err := netip.ParseAddrPort(text); err == nil {
+		return ap.Addr().Unmap().String()
+	}
+	if host, _, err := net.SplitHostPort(text); err == nil {
+		return host
+	}
+	return text
+}
+
+// serve is the connection's goroutine.
+func (c *conn) serve() {
+	c.end(c.run())
+}
+
+// run reads until the connection ends, and returns why.
+func (c *conn) run() error {
+	for {
+		if err := c.fill(); err != nil {
+			return err
+		}
+		if !c.seen {
+			c.seen = true
+			if first := c.buf.b[c.r]; first == '{' || first == '[' { // rule 43
+				return c.runJSON()
+			}
+		}
+		if err := c.decode(); err != nil {
+			return err
+		}
+	}
+}
+
+// oddMost is how many values in a row may be no message before the stream is called garbage. A nil, the heartbeat, does not count.
+const oddMost = 256
+
+// decode finds the messages that are complete and hands them on.
+func (c *conn) decode() error {
+	c.takeGroup()
+	err := c.messages()
+	if c.r == c.w {
+		c.r, c.w = 0, 0
+	}
+	if ferr := c.flush(); ferr != nil { // what came before the error is good
+		return ferr
+	}
+	if c.s.mem.pressed() || c.hold.over {
+		c.slim()
+	}
+	return err
+}
+
+// messages is the loop of decode.
+func (c *conn) messages() error {
+	d := &c.dec
+	for c.r < c.w {
+		b := c.buf.b[c.r:c.w]
+		f, used, err := d.next(b)
+		if err != nil {
+			return err
+		}
+		switch f {
+		case more:
+			c.r += used
+			return nil
+		case message:
+			c.odd = 0
+			c.largest = max(c.largest, int(d.pos))
+			if err := c.take(b[:d.pos]); err != nil {
+				return err
+			}
+		case ignored:
+			c.s.counters.ignored.Add(1)
+			if !d.heart {
+				c.odd++
+			}
+		case refused:
+			c.odd++
+			c.s.counters.messages.Add(1)
+			c.refuse("", d.why)
+		}
+		c.r += int(d.pos)
+		d.reset()
+		if c.odd > oddMost {
+			return faultf(Garbage, "%d values in a row that are no messages", c.odd)
+		}
+	}
+	return nil
+}
+
+// takeGroup gets a group from the pool, if the connection has none.
+func (c *conn) takeGroup() {
+	if c.g == nil {
+		if c.g, _ = c.s.groups.Get().(*group); c.g == nil {
+			c.g = new(group)
+		}
+	}
+}
+
+// putGroup gives it back, empty.
+func (c *conn) putGroup() {
+	if c.g == nil {
+		return
+	}
+	c.dropScratch()
+	c.s.groups.Put(c.g)
+	c.g = nil
+}
+
+// flush hands the group on.
+func (c *conn) flush() error {
+	g := c.g
+	if g.empty() {
+		return nil
+	}
+	var err error
+	if g.used > 0 {
+		err = c.hand()
+	} else {
+		err = c.ack(g.acks, g.ackCount, nil)
+	}
+	for _, b := range g.extra {
+		b.put()
+	}
+	c.s.mem.release(&c.hold, g.extraLen)
+	g.reset()
+	return err
+}
+
+// hand gives the chunks to the handler.
+func (c *conn) hand() error {
+	g := c.g
+	if g.needsScratch() {
+		if err := c.needScratch(); err != nil {
+			return err
+		}
+	}
+	var buf []byte
+	if c.buf != nil {
+		buf = c.buf.b
+	}
+	g.seal(buf, time.Now())
+	chunks := g.chunks[:g.used]
+	var events uint64
+	for _, ch := range chunks {
+		events += uint64(ch.Events)
+	}
+	c.s.counters.chunks.Add(uint64(len(chunks)))
+	c.s.counters.events.Add(events)
+	if c.s.group == nil {
+		return c.handEach(chunks)
+	}
+	wait, err := c.s.group.ServeGroup(c.s.ctx, chunks)
+	if err != nil {
+		c.unstored(err)
+		return errGone
+	}
+	return c.ack(g.acks, g.ackCount, wait)
+}
+
+// handEach gives them to a handler that takes no groups. Each one's ack goes out before the next one is handed on; so do, after it, those
+// of messages that left nothing to hand on.
+func (c *conn) handEach(chunks []*Chunk) error {
+	g := c.g
+	at, acked := 0, 0
+	for i, ch := range chunks {
+		if err := c.s.Handler.ServeForward(c.s.ctx, ch); err != nil {
+			c.unstored(err)
+			return errGone
+		}
+		end, count := len(g.acks), g.ackCount
+		if i+1 < len(chunks) {
+			end, count = g.starts[i+1].acks, g.starts[i+1].count
+		}
+		if err := c.ack(g.acks[at:end], count-acked, nil); err != nil {
+			return err
+		}
+		at, acked = end, count
+	}
+	return nil
+}
+
+// errGone ends a connection whose trouble was told already.
+var errGone = errors.New("forward: connection given up")
+
+// unstored tells that the handler could not store, and makes the reader stop.
+func (c *conn) unstored(err error) {
+	if c.s.ctx.Err() == nil {
+		c.trouble(Unstored, Closed, "", 0, err)
+	}
+	c.interrupt()
+}
+
+// broken closes a connection that cannot be written to any more, and passes err on.
+func (c *conn) broken(err error) error {
+	c.abort()
+	return err
+}
+
+// trouble tells a trouble of this connection.
+func (c *conn) trouble(k TroubleKind, f Fate, tag string, entries int, err error) {
+	c.s.tell(Trouble{Kind: k, Fate: f, Peer: c.peer, Conn: c.id, Tag: tag, Entries: entries, Err: err})
+}
+
+// refuse tells that a message was refused.
+func (c *conn) refuse(tag string, err error) {
+	c.s.counters.refused.Add(1)
+	c.trouble(kindOf(err, InvalidMessage), Refused, tag, 0, err)
+}
+
+// interrupt makes the reader stop, as soon as it waits for its peer.
+func (c *conn) interrupt() {
+	c.cut.Store(true)
+	_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // a connection that is closed already stops too
+}
+
+// abort cuts the connection.
+func (c *conn) abort() {
+	c.cut.Store(true)
+	_ = c.nc.Close() // whoever uses it sees that
+}
+
+// linger is how long a closing connection waits for its peer to take the last acks and close too.
+const linger = 250 * time.Millisecond
+
+// end tells why the connection ends, lets what is in flight be acked, closes, and gives back what it holds.
+func (c *conn) end(err error) {
+	partial := c.w > c.r || c.tinyN > 0 || !c.dec.idle()
+	var f *fault
+	switch {
+	case c.s.down.Load() || c.cut.Load(): // told, or our own wish
+	case errors.As(err, &f):
+		c.trouble(f.kind, Closed, "", 0, f.err)
+	case partial:
+		if err == io.EOF {
+			err = errors.New("the stream ended within a message")
+		}
+		c.trouble(Partial, Closed, "", c.w-c.r, err)
+	case err != io.EOF && c.bytes.Load() > 0 && !errors.Is(err, errGone):
+		c.trouble(Broken, Closed, "", 0, err)
+	}
+	c.release()
+	_ = c.await(0) // whatever it ran into was told
+	c.close(err)
+	c.s.ended(c)
+}
+
+// close closes the connection, if it is ours to close first so that acks are not lost: closing a socket with unread bytes in it resets the
+// connection, and that overtakes what was written.
+func (c *conn) close(err error) {
+	if cw, ok := c.nc.(interface{ CloseWrite() error }); ok && err != io.EOF && c.acked.Load() && c.s.ctx.Err() == nil && cw.CloseWrite() == nil {
+		if c.nc.SetReadDeadline(time.Now().Add(linger)) == nil {
+			for {
+				if _, err := c.nc.Read(c.tiny[:]); err != nil || c.s.ctx.Err() != nil {
+					break
+				}
+			}
+		}
+	}
+	_ = c.nc.Close() // nothing is to be written any more
+}
+
+// release gives back buffer and group.
+func (c *conn) release() {
+	if c.g != nil {
+		for _, b := range c.g.extra { // of a group that was not handed on
+			b.put()
+		}
+		c.s.mem.release(&c.hold, c.g.extraLen)
+		c.g.reset()
+		c.putGroup()
+	}
+	c.dropBuffer()
+	c.s.mem.release(&c.hold, c.hold.held.Load()) // of whoever was interrupted between asking and taking
+	c.s.mem.settle(&c.hold)
+}
+
+// memory takes n bytes of the budget, after waiting for them if need be.
+func (c *conn) memory(n int64) error {
+	if c.s.mem.try(&c.hold, n) {
+		return nil
+	}
+	if c.g != nil { // what is complete need not wait, and gives back what it holds
+		if err := c.flush(); err != nil {
+			return err
+		}
+	}
+	return c.memoryNow(n)
+}
+
+// memoryNow is memory for a group that is being handed on.
+func (c *conn) memoryNow(n int64) error {
+	if !c.s.mem.acquire(&c.hold, n, c.s.stop, c.s.watch) {
+		return context.Canceled
+	}
+	return nil
+}

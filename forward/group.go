@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"time"
+
+	"github.com/spillwaylog/spillway/msgpack"
+)
+
+// How this file is organised. A group is what one connection hands on together: the messages that were complete after one read. It is
+// taken from a pool when a connection has something to decode, and goes back when the connection waits for its peer.
+//
+// Chunks stay where they are in the read buffer. Events of Message mode, one a message, are gathered by tag into one chunk where none of
+// them asks for an ack: add only notes where the event lies (a ref), seal copies the events of each tag together. Events of one tag keep
+// their order: a chunk that stands by itself ends what is being gathered under its tag.
+
+// gatherMost is the largest event that is worth copying, scratchMost the bytes that one group gathers.
+const (
+	gatherMost  = 16 << 10
+	scratchMost = baseBuffer
+)
+
+// ref is one event of Message mode: time (or time and metadata) and record lie at off of the read buffer.
+type ref struct {
+	off, size int32
+	next      int32 // of the same tag; -1: the last
+	timeless  bool
+}
+
+// gathering is one chunk that events are being gathered for.
+type gathering struct {
+	chunk       *Chunk
+	first, last int32 // refs
+	size        int   // of its entries
+	open        bool  // more may come
+}
+
+// group is described above.
+type group struct {
+	chunks   []*Chunk // the first used are in use
+	used     int
+	refs     []ref
+	gathers  []gathering
+	gathered int // bytes
+	scratch  *buffer
+	extra    []*buffer // decompressed or rewritten entries
+	extraLen int64
+	acks     []byte
+	ackCount int
+	starts   []start // of the chunks
+	opt      option
+	tags     tags
+	inflate  inflaters
+}
+
+// start is where the acks stood when a chunk began.
+type start struct{ acks, count int }
+
+// maxGathers bounds the tags that are gathered at the same time.
+const maxGathers = 16
+
+// empty tells whether there is nothing to hand on.
+func (g *group) empty() bool { return g.used == 0 && len(g.acks) == 0 }
+
+// reset forgets the chunks; the caller has taken buffers and acks.
+func (g *group) reset() {
+	clear(g.extra)
+	g.used, g.gathered, g.extraLen, g.ackCount = 0, 0, 0, 0
+	g.refs, g.gathers, g.extra, g.acks, g.starts = g.refs[:0], g.gathers[:0], g.extra[:0], g.acks[:0], g.starts[:0]
+}
+
+// chunk returns the next chunk, blank.
+func (g *group) chunk() *Chunk {
+	if g.used == len(g.chunks) {
+		g.chunks = append(g.chunks, new(Chunk))
+	}
+	c := g.chunks[g.used]
+	g.used++
+	*c = Chunk{}
+	g.starts = append(g.starts, start{len(g.acks), g.ackCount})
+	return c
+}
+
+// close ends what is being gathered under a tag.
+func (g *group) close(tag string) {
+	for i := range g.gathers {
+		if g.gathers[i].open && g.gathers[i].chunk.Tag == tag {
+			g.gathers[i].open = false
+			return
+		}
+	}
+}
+
+// gather returns the chunk for one more event of Message mode under a tag.
+func (g *group) gather(tag, peer string, conn uint64) *gathering {
+	open := 0
+	for i := len(g.gathers) - 1; i >= 0; i-- {
+		if a := &g.gathers[i]; a.open {
+			if a.chunk.Tag == tag {
+				return a
+			}
+			open++
+		}
+	}
+	if open == maxGathers {
+		for i := range g.gathers {
+			g.gathers[i].open = false
+		}
+	}
+	c := g.chunk()
+	c.Tag, c.Peer, c.Conn = tag, peer, conn
+	g.gathers = append(g.gathers, gathering{chunk: c, first: -1, last: -1, open: true})
+	return &g.gathers[len(g.gathers)-1]
+}
+
+// add notes an event for a gathering.
+func (g *group) add(a *gathering, off, size int, timeless bool) {
+	n := int32(len(g.refs))
+	g.refs = append(g.refs, ref{int32(off), int32(size), -1, timeless})
+	if a.first < 0 {
+		a.first = n
+	} else {
+		g.refs[a.last].next = n
+	}
+	a.last = n
+	room := 1 + size // 92 time record
+	if timeless {
+		room += 10 // what a time of 0 takes less than an EventTime
+	}
+	a.size += room
+	g.gathered += room
+	a.chunk.Events++
+}
+
+// inPlace puts the array's header before a time in the read buffer, where the message's tag ends: it has been read.
+func inPlace(buf []byte, off int) { buf[off-1] = codeArray2 }
+
+// seal makes the entries of all that was gathered. buf is the read buffer that the refs mean, scratch has room for g.gathered.
+func (g *group) seal(buf []byte, now time.Time) {
+	var scratch []byte
+	if g.scratch != nil {
+		scratch = g.scratch.b[:0]
+	}
+	for i := range g.gathers {
+		a := &g.gathers[i]
+		if a.first < 0 {
+			continue
+		}
+		if one := &g.refs[a.first]; one.next < 0 && !one.timeless {
+			inPlace(buf, int(one.off))
+			a.chunk.Entries = buf[one.off-1 : one.off+one.size : one.off+one.size]
+			continue
+		}
+		start := len(scratch)
+		for at := a.first; at >= 0; {
+			r := &g.refs[at]
+			event := buf[r.off : r.off+r.size]
+			if r.timeless {
+				var s shape
+				s.read(event, 0)
+				scratch = appendTimed(scratch, event, &s, now)
+			} else {
+				scratch = append(scratch, codeArray2)
+				scratch = append(scratch, event...)
+			}
+			at = r.next
+		}
+		a.chunk.Entries = scratch[start:len(scratch):len(scratch)]
+	}
+}
+
+// needsScratch tells whether seal will copy.
+func (g *group) needsScratch() bool {
+	for i := range g.gathers {
+		a := &g.gathers[i]
+		if a.first >= 0 && (a.first != a.last || g.refs[a.first].timeless) {
+			return true
+		}
+	}
+	return false
+}
+
+// appendAck appends the ack of an id, in the way the connection speaks.
+func appendAck(dst, id []byte, bin, json bool) []byte {
+	if json {
+		dst = append(dst, `{"ack":`...)
+		dst = msgpack.AppendJSONString(dst, id)
+		return append(dst, "}\n"...)
+	}
+	dst = append(dst, codeMap0|1, 0xa3, 'a', 'c', 'k')
+	return appendID(dst, id, bin)
+}
+
+// tags gives a tag that was seen before as the same string, without allocating.
+type tags struct {
+	last  string
+	known map[string]string
+	bytes int
+}
+
+// What tags remembers at most, before it begins anew.
+const (
+	tagsMost     = 1024
+	tagBytesMost = 64 << 10
+)
+
+// get returns b as a string, and whether it is new here.
+func (t *tags) get(b []byte) (string, bool) {
+	if t.last == string(b) && len(b) > 0 {
+		return t.last, false
+	}
+	if s, ok := t.known[string(b)]; ok {
+		t.last = s
+		return s, false
+	}
+	if t.known == nil || len(t.known) == tagsMost || t.bytes > tagBytesMost {
+		t.known, t.bytes = make(map[string]string), 0
+	}
+	s := string(b)
+	t.known[s] = s
+	t.bytes += len(s)
+	t.last = s
+	return s, true
+}

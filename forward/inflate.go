@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxWindow is the largest zstd window that is accepted: what RFC 8878 asks every decoder to have. Larger ones need more memory than a
+// connection may claim.
+const maxWindow = 8 << 20
+
+// inflaters are the decompressors of one group; they are made when they are first needed and live as long as the group in its pool.
+type inflaters struct {
+	src  bytes.Reader
+	gzip *gzip.Reader
+	zstd *zstd.Decoder
+}
+
+// open returns a reader of src decompressed: several gzip members or zstd frames in a row are one stream (docs/forward.md rule 17).
+func (f *inflaters) open(kind compression, src []byte) (io.Reader, error) {
+	f.src.Reset(src)
+	if kind == gzipped {
+		if f.gzip == nil {
+			z, err := gzip.NewReader(&f.src)
+			if err != nil {
+				return nil, err
+			}
+			f.gzip = z
+			return z, nil
+		}
+		return f.gzip, f.gzip.Reset(&f.src)
+	}
+	if f.zstd == nil {
+		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow),
+			zstd.WithDecodeBuffersBelow(0))
+		if err != nil {
+			return nil, err
+		}
+		f.zstd = z
+	}
+	return f.zstd, f.zstd.Reset(&f.src)
+}
+
+// done lets go of the bytes that were decompressed.
+func (f *inflaters) done() { f.src.Reset(nil) }
+
+// inflate decompresses the entries of the message in progress into a buffer of their own, and looks at them as they come out, so that
+// what is no stream of entries is refused before much of it was made. The buffer, which may be nil, is the caller's, also after an error.
+func (c *conn) inflate(kind compression, src []byte) (buf *buffer, n int, ck check, err error) {
+	if len(src) == 0 { // no member at all
+		return nil, 0, ck, nil
+	}
+	most := c.s.maxDecompressed
+	r, err := c.g.inflate.open(kind, src)
+	if err != nil {
+		return nil, 0, ck, &fault{Corrupt, err}
+	}
+	defer c.g.inflate.done()
+	buf, err = c.extra(bufferSize(min(max(4*int64(len(src)), readSize), most+1), most+1))
+	for err == nil {
+		if n == len(buf.b) {
+			if buf, err = c.growExtra(buf, n, bufferSize(2*int64(n), most+1)); err != nil {
+				break
+			}
+		}
+		var k int
+		k, err = r.Read(buf.b[n:])
+		n += k
+		if int64(n) > most {
+			return buf, n, ck, faultf(Bomb, "more than %d bytes from %d compressed ones", most, len(src))
+		}
+		if bad := ck.run(buf.b[:n], noMost, &c.dec.scan, most); bad != nil {
+			return buf, n, ck, scanFault(bad, InvalidChunk)
+		}
+		if err == io.EOF {
+			return buf, n, ck, nil
+		}
+		if err != nil {
+			return buf, n, ck, &fault{Corrupt, err}
+		}
+	}
+	return buf, n, ck, err
+}

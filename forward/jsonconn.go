@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/spillwaylog/spillway/msgpack"
+)
+
+// How this file is organised. A connection whose first byte is { or [ speaks JSON (docs/forward.md rule 43). Each JSON value is turned into the
+// MessagePack of the same message and then taken as such; only its ack is JSON. The JSON decoder asks for more bytes when it has used
+// up what there is: before that waits for the peer, everything complete is handed on.
+
+// jsonSource is what the JSON decoder reads.
+type jsonSource struct {
+	c     *conn
+	out   []byte // messages as MessagePack, not yet handed on
+	taken int64  // bytes of the value in progress that were read
+	held  int64  // of the budget
+	err   error
+}
+
+// Read gives the decoder what has arrived.
+func (j *jsonSource) Read(p []byte) (int, error) {
+	c := j.c
+	if c.r == c.w {
+		if j.err = j.flush(); j.err != nil {
+			return 0, j.err
+		}
+		c.r, c.w = 0, 0
+		if j.err = c.fill(); j.err != nil {
+			return 0, j.err
+		}
+	}
+	n := copy(p, c.buf.b[c.r:c.w])
+	if j.taken += int64(n); j.taken > c.s.maxMessage {
+		j.err = faultf(TooLarge, "a message of more than %d bytes", c.s.maxMessage)
+		return 0, j.err
+	}
+	// The decoder keeps the value in progress and doubles its buffer; the MessagePack of it is not longer than its text, or little.
+	if need := 4 * j.taken; need > j.held && need > baseBuffer {
+		need = int64(bufferSize(need, need))
+		if j.err = c.memory(need - j.held); j.err != nil {
+			return 0, j.err
+		}
+		j.held = need
+	}
+	c.r += n
+	return n, nil
+}
+
+// flush hands on the messages that are complete.
+func (j *jsonSource) flush() error {
+	c := j.c
+	if len(j.out) == 0 {
+		return nil
+	}
+	out := j.out
+	j.out = nil // memory may flush while a message is taken
+	c.takeGroup()
+	in, r, w := c.buf, c.r, c.w
+	c.buf, c.r, c.w = &buffer{out}, 0, len(out)
+	err := c.messages()
+	if ferr := c.flush(); ferr != nil {
+		err = ferr
+	}
+	c.buf, c.r, c.w = in, r, w
+	c.dec.reset()
+	if cap(out) <= keptBuffer {
+		j.out = out[:0]
+	}
+	return err
+}
+
+// runJSON is run for a connection that speaks JSON.
+func (c *conn) runJSON() error {
+	c.json = true
+	src := &jsonSource{c: c}
+	defer func() { c.s.mem.release(&c.hold, src.held) }()
+	dec := json.NewDecoder(src)
+	dec.UseNumber()
+	for {
+		var err error
+		n := len(src.out)
+		began := dec.InputOffset()
+		out, err := msgpack.AppendFromJSON(src.out, dec)
+		if err == nil {
+			src.out = out
+		} else {
+			src.out = src.out[:min(n, len(src.out))]
+		}
+		if err != nil {
+			return c.endJSON(src, err)
+		}
+		src.taken -= dec.InputOffset() - began
+		if src.held > 0 && src.taken < readSize {
+			c.s.mem.release(&c.hold, src.held)
+			src.held = 0
+		}
+		if len(src.out) > readSize {
+			if err := src.flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// endJSON tells why the JSON ended.
+func (c *conn) endJSON(src *jsonSource, err error) error {
+	if ferr := src.flush(); ferr != nil {
+		return ferr
+	}
+	switch {
+	case src.err != nil && src.err != io.EOF:
+		return src.err
+	case errors.Is(err, msgpack.ErrDepth):
+		return &fault{TooDeep, err}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		c.odd = 0
+		return faultf(Partial, "the stream ended within a message")
+	case errors.Is(err, io.EOF):
+		return io.EOF
+	}
+	return &fault{Garbage, err}
+}

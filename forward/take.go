@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// noMost says to check that all entries are to be seen.
+const noMost = math.MaxInt64
+
+// What refuses a message that is one.
+var (
+	errBrokenOff = errors.New("the packed entries break off within one")
+	errIDLength  = &fault{BadID, fmt.Errorf("a chunk id of more than %d bytes", MaxID)}
+)
+
+// take makes a chunk of a complete message, b, or notes its event for one. Only trouble that ends the connection is returned.
+func (c *conn) take(b []byte) error {
+	d, g := &c.dec, c.g
+	c.s.counters.messages.Add(1)
+	tag, fresh := g.tags.get(b[d.tag:d.tagEnd])
+	if fresh && oddTag(tag) {
+		c.trouble(BadTag, Kept, tag, 0, errors.New("a tag with control characters or .. in it"))
+	}
+	o := &g.opt
+	if d.hasOption() {
+		o.parse(b[d.option:d.optionEnd])
+	} else {
+		*o = option{}
+	}
+	switch {
+	case len(o.id) > MaxID:
+		c.refuse(tag, errIDLength)
+		return nil
+	case o.signal != 0:
+		c.refuse(tag, faultf(Signal, "fluent_signal %d: only logs are taken", o.signal))
+		return nil
+	}
+	switch d.mode {
+	case modeMessage, modeMeta:
+		return c.takeEvent(tag, b)
+	case modeForward:
+		return c.takeEntries(tag, b[d.body:d.bodyEnd], &d.entry, nil)
+	case modePacked:
+	}
+	packed := b[d.body:d.bodyEnd]
+	var (
+		ck  check
+		own *buffer
+		err error
+	)
+	switch k := o.compression(); k {
+	case plain:
+		if err = ck.run(packed, noMost, &d.scan, int64(len(packed))); err != nil {
+			err = scanFault(err, InvalidChunk)
+		}
+	case gzipped, zstded:
+		var n int
+		own, n, ck, err = c.inflate(k, packed)
+		if own != nil {
+			packed = own.b[:n]
+		}
+	case unknownCompression:
+		err = faultf(UnknownCompression, "compressed as %q", shorten(o.compressed))
+	}
+	if err == nil && ck.pos != int64(len(packed)) {
+		err = &fault{InvalidChunk, errBrokenOff}
+	}
+	if err != nil {
+		if own != nil {
+			c.dropExtra(own)
+		}
+		var f *fault
+		if !errors.As(err, &f) {
+			return err // memory: the server is closing, or the handler refused what came before
+		}
+		c.refuse(tag, err)
+		return nil
+	}
+	return c.takeEntries(tag, packed, &ck, own)
+}
+
+// takeEntries makes a chunk of entries that were all looked at. own is the buffer they lie in, nil for the read buffer.
+func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer) error {
+	g := c.g
+	if ck.invalid > 0 && !c.invalid(tag, int(ck.invalid), ck.why) {
+		if own != nil {
+			c.dropExtra(own)
+		}
+		return nil
+	}
+	c.s.counters.skipped.Add(uint64(ck.skipped))
+	if ck.events == 0 {
+		if own != nil {
+			c.dropExtra(own)
+		}
+		c.addAck()
+		return nil
+	}
+	var raw []byte
+	if !ck.clean() {
+		raw = entries
+		size := int64(len(entries)) + 9*ck.zeros // an EventTime takes 10 bytes, a time of 0 at least 1
+		b, err := c.extra(bufferSize(size, size))
+		if err != nil {
+			return err
+		}
+		entries = rewrite(b.b[:0], entries, time.Now())
+		if own != nil {
+			c.keepExtra(own)
+		}
+		own = b
+	}
+	g.close(tag)
+	ch := c.chunk(tag)
+	ch.Raw = raw
+	ch.Entries = entries[:len(entries):len(entries)]
+	ch.Events, ch.Invalid, ch.Skipped = int(ck.events), int(ck.invalid), int(ck.skipped)
+	if own != nil {
+		c.keepExtra(own)
+		if g.extraLen > keptBuffer {
+			return c.flush()
+		}
+	}
+	return nil
+}
+
+// takeEvent takes the event of a message in Message mode.
+func (c *conn) takeEvent(tag string, b []byte) error {
+	d, g := &c.dec, c.g
+	var s shape
+	s.read(b[d.body:d.recordEnd], 0)
+	switch s.verdict {
+	case skipped:
+		c.s.counters.skipped.Add(1)
+		c.addAck()
+		return nil
+	case invalid:
+		if c.invalid(tag, 1, s.why) {
+			c.addAck()
+		}
+		return nil
+	case good, timeless:
+	}
+	size := int(d.recordEnd - d.body)
+	if g.opt.id == nil && size <= gatherMost {
+		if g.gathered+size+11 > scratchMost {
+			if err := c.flush(); err != nil {
+				return err
+			}
+		}
+		g.add(g.gather(tag, c.peer, c.id), c.r+int(d.body), size, s.verdict == timeless)
+		return nil
+	}
+	inPlace(b, int(d.body))
+	event := b[d.body-1 : d.recordEnd : d.recordEnd]
+	var raw []byte
+	var own *buffer
+	if s.verdict == timeless {
+		var err error
+		if own, err = c.extra(bufferSize(int64(size)+11, int64(size)+11)); err != nil {
+			return err
+		}
+		raw, event = event, appendTimed(own.b[:0], event[1:], &s, time.Now())
+	}
+	g.close(tag)
+	ch := c.chunk(tag)
+	ch.Raw, ch.Entries, ch.Events = raw, event, 1
+	if own != nil {
+		c.keepExtra(own)
+	}
+	return nil
+}
+
+// chunk begins a chunk of the message in progress, and notes its ack.
+func (c *conn) chunk(tag string) *Chunk {
+	g, o := c.g, &c.g.opt
+	ch := g.chunk()
+	ch.Tag, ch.Peer, ch.Conn = tag, c.peer, c.id
+	ch.ID, ch.IDBin, ch.Own = o.id, o.idBin, o.own
+	c.addAck()
+	return ch
+}
+
+// addAck notes the ack of the message in progress, if it asked for one (docs/forward.md rules 24, 25).
+func (c *conn) addAck() {
+	g := c.g
+	if g.opt.id != nil {
+		g.acks = appendAck(g.acks, g.opt.id, g.opt.idBin, c.json)
+		g.ackCount++
+	}
+}
+
+// invalid tells of invalid entries, and whether the rest is to be stored.
+func (c *conn) invalid(tag string, n int, why uint8) bool {
+	err := reasons[why]
+	if c.s.RefuseInvalid {
+		c.refuse(tag, &fault{InvalidEntries, err})
+		return false
+	}
+	c.s.counters.invalid.Add(uint64(n))
+	c.trouble(InvalidEntries, Kept, tag, n, err)
+	return true
+}
+
+// oddTag tells whether a tag has something in it that hardly anybody means. It is stored all the same.
+func oddTag(tag string) bool {
+	return strings.IndexFunc(tag, func(r rune) bool { return r < ' ' || r == 0x7f }) >= 0 || strings.Contains(tag, "..")
+}
+
+// shorten cuts text of a peer's to what fits into an error.
+func shorten(b []byte) []byte { return b[:min(len(b), 64)] }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// TroubleKind says what was wrong with what a peer sent, or with the peer.
+type TroubleKind uint8
+
+// The kinds of trouble, and what becomes of the connection; doc.go has the table.
+const (
+	_                  TroubleKind = iota
+	Garbage                        // bytes that are no Forward messages: closed
+	Partial                        // the stream ended within a message: it was discarded
+	TooDeep                        // arrays and maps nested too deep: closed, or the chunk refused where it has a frame of its own
+	TooLong                        // a claimed length or count that no message could hold: the same
+	TooLarge                       // a message or chunk over MaxChunk: closed
+	InvalidMessage                 // a complete array that is no message: refused
+	InvalidEntries                 // entries whose time or record is of the wrong type: left out, or the chunk refused
+	InvalidChunk                   // packed entries that break off or are no MessagePack: refused
+	BadTag                         // no tag, or one over MaxTag: refused; odd characters in it: kept
+	BadID                          // a chunk id over MaxID: refused
+	UnknownCompression             // refused
+	Corrupt                        // compressed bytes that are damaged or cut off: refused
+	Bomb                           // decompresses to more than MaxDecompressed: refused
+	Signal                         // metrics or traces: refused
+	SlowReader                     // does not read its acks: closed
+	SlowSender                     // holds memory that others wait for, and does not go on: closed
+	Unstored                       // the handler could not store the chunk: closed without an ack
+	Broken                         // the connection broke
+	troubleKinds
+)
+
+var troubleNames = [troubleKinds]string{
+	"", "garbage", "partial message", "too deep", "too long", "too large", "invalid message", "invalid entries", "invalid chunk", "bad tag", "bad id",
+	"unknown compression", "corrupt", "bomb", "signal", "slow reader", "slow sender", "unstored", "broken",
+}
+
+// TroubleKinds returns all kinds, for whoever wants a counter for each.
+func TroubleKinds() []TroubleKind {
+	kinds := make([]TroubleKind, 0, troubleKinds-1)
+	for k := TroubleKind(1); k < troubleKinds; k++ {
+		kinds = append(kinds, k)
+	}
+	return kinds
+}
+
+// String returns the kind in a few words.
+func (k TroubleKind) String() string {
+	if k < troubleKinds {
+		return troubleNames[k]
+	}
+	return fmt.Sprintf("TroubleKind(%d)", uint8(k))
+}
+
+// Fate says what became of what was in trouble.
+type Fate uint8
+
+// The fates.
+const (
+	Kept    Fate = iota // all else of the chunk is handed on, the connection stays
+	Refused             // the message is not handed on and not acked, the connection stays
+	Closed              // the connection is closed
+)
+
+// String returns the fate in a few words.
+func (f Fate) String() string {
+	switch f {
+	case Kept:
+		return "kept"
+	case Refused:
+		return "message refused"
+	case Closed:
+		return "connection closed"
+	}
+	return fmt.Sprintf("Fate(%d)", uint8(f))
+}
+
+// A Trouble is told to Server.Trouble, once for each message or connection that is in trouble.
+type Trouble struct {
+	Kind TroubleKind
+	Fate Fate
+	Peer string // as in Chunk
+	Conn uint64 // as in Chunk
+	Tag  string // where one is known
+	// Entries is how many entries were left out, for InvalidEntries with Fate Kept.
+	Entries int
+	Err     error
+}
+
+// String returns one line that has it all, with nothing of the peer's that could forge a line.
+func (t Trouble) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s from %s: ", t.Kind, t.Peer)
+	if t.Entries > 0 {
+		fmt.Fprintf(&b, "%d left out: ", t.Entries)
+	}
+	if t.Err != nil {
+		fmt.Fprintf(&b, "%s ", t.Err)
+	}
+	if t.Tag != "" {
+		fmt.Fprintf(&b, "(tag %q) ", t.Tag)
+	}
+	fmt.Fprintf(&b, "(%s)", t.Fate)
+	return b.String()
+}
+
+// fault is a trouble on its way up: an error that has a kind.
+type fault struct {
+	kind TroubleKind
+	err  error
+}
+
+func (f *fault) Error() string { return f.err.Error() }
+func (f *fault) Unwrap() error { return f.err }
+
+func faultf(kind TroubleKind, format string, args ...any) error {
+	return &fault{kind, fmt.Errorf(format, args...)}
+}
+
+// kindOf returns the kind of an error, or the other one.
+func kindOf(err error, other TroubleKind) TroubleKind {
+	var f *fault
+	if errors.As(err, &f) {
+		return f.kind
+	}
+	return other
+}
