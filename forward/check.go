@@ -23,6 +23,7 @@ type check struct {
 	invalid int64
 	skipped int64
 	zeros   int64 // good ones without a time
+	odd     int64 // invalid ones that are no arrays at all
 	why     uint8 // the reason of the last invalid one
 }
 
@@ -31,6 +32,10 @@ func (c *check) values() int64 { return c.events + c.invalid + c.skipped }
 
 // clean tells whether the entries can stay byte for byte as they are.
 func (c *check) clean() bool { return c.invalid|c.skipped|c.zeros == 0 }
+
+// alien tells whether there is something, and not a single array in it: then it is no stream of entries with some invalid ones among them,
+// but something else, like text, or compressed data that does not say so.
+func (c *check) alien() bool { return c.odd > 0 && c.odd == c.values() }
 
 // run looks at the entries of b from where it stopped last, until it has seen most of them or b ends. b begins at the first entry,
 // and never gets longer than size. The scanner must not be used for anything else while c.partial.
@@ -52,6 +57,9 @@ func (c *check) run(b []byte, most int64, scan *msgpack.Scanner, size int64) err
 		}
 		s := shapeOf(b[c.pos:c.off])
 		c.count(&s)
+		if s.verdict == invalid && !isArray(b[c.pos]) {
+			c.odd++
+		}
 		c.partial = false
 		c.pos = c.off
 	}

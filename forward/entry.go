@@ -170,10 +170,14 @@ const (
 	codeUint32  = 0xce
 	codeFixExt8 = 0xd7
 	codeArray2  = 0x92
+	codeArray16 = 0xdc
+	codeArray32 = 0xdd
 	codeMap0    = 0x80
 	codeMap16   = 0xde
 	codeMap32   = 0xdf
 )
+
+func isArray(code byte) bool { return code&0xf0 == 0x90 || code == codeArray16 || code == codeArray32 }
 
 func isMap(code byte) bool { return code&0xf0 == codeMap0 || code == codeMap16 || code == codeMap32 }
 

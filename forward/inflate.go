@@ -14,6 +14,9 @@ import (
 // connection may claim.
 const maxWindow = 8 << 20
 
+// alienMost is how much of what is no entry is looked at before the rest is not even decompressed.
+const alienMost = 4096
+
 // inflaters are the decompressors of one group; they are made when they are first needed and live as long as the group in its pool.
 type inflaters struct {
 	src  bytes.Reader
@@ -76,6 +79,9 @@ func (c *conn) inflate(kind compression, src []byte) (buf *buffer, n int, ck che
 		}
 		if bad := ck.run(buf.b[:n], noMost, &c.dec.scan, most); bad != nil {
 			return buf, n, ck, scanFault(bad, InvalidChunk)
+		}
+		if ck.odd > alienMost && ck.alien() {
+			return buf, n, ck, &fault{InvalidChunk, errAlien}
 		}
 		if err == io.EOF {
 			return buf, n, ck, nil

@@ -83,7 +83,7 @@ func (d *decoder) next(b []byte) (f found, used int, err error) {
 			if size == 0 {
 				return more, 0, nil
 			}
-			if b[0]&0xf0 != 0x90 && b[0] != 0xdc && b[0] != 0xdd {
+			if !isArray(b[0]) {
 				d.heart = b[0] == codeNil
 				d.skip(nil)
 				continue

@@ -16,6 +16,7 @@ const noMost = math.MaxInt64
 // What refuses a message that is one.
 var (
 	errBrokenOff = errors.New("the packed entries break off within one")
+	errAlien     = errors.New("there is not one entry in it")
 	errIDLength  = &fault{BadID, fmt.Errorf("a chunk id of more than %d bytes", MaxID)}
 )
 
@@ -70,6 +71,9 @@ func (c *conn) take(b []byte) error {
 	}
 	if err == nil && ck.pos != int64(len(packed)) {
 		err = &fault{InvalidChunk, errBrokenOff}
+	}
+	if err == nil && ck.alien() {
+		err = &fault{InvalidChunk, errAlien}
 	}
 	if err != nil {
 		if own != nil {

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway/msgpack"
+)
+
+// The vectors of docs/forward.md, and what the tests of a connection share: a script in place of a socket, and a handler that writes down.
+
+const (
+	hexTime    = "d7 00 55ece6f8 075bcd15"
+	hexEntry1  = "92 " + hexTime + " 81 a1 6d a1 31"
+	hexEntry2  = "92 " + hexTime + " 81 a1 6d a1 32"
+	hexID      = "b8 70386e39676d78545156 43382f6e6832776c4b4b65513d3d"
+	hexChunk   = "a5 6368756e6b " + hexID
+	hexAck     = "81 a3 61636b " + hexID
+	hexForward = "93 a1 74 92 " + hexEntry1 + hexEntry2 + "81" + hexChunk
+	hexPacked  = "93 a1 74 c4 20 " + hexEntry1 + hexEntry2 + "82 a4 73697a65 02" + hexChunk
+	event      = "1441588984.123456789 "
+)
+
+// unhex reads hexadecimal with spaces.
+func unhex(s string) []byte {
+	b, err := hex.DecodeString(strings.NewReplacer(" ", "", "\n", "", "\t", "").Replace(s))
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// script is a connection whose peer sends pieces, one a Read, and then closes.
+type script struct {
+	net.Conn
+	pieces [][]byte
+	out    bytes.Buffer
+}
+
+func (s *script) Read(p []byte) (int, error) {
+	for len(s.pieces) > 0 && len(s.pieces[0]) == 0 {
+		s.pieces = s.pieces[1:]
+	}
+	if len(s.pieces) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, s.pieces[0])
+	s.pieces[0] = s.pieces[0][n:]
+	return n, nil
+}
+
+func (s *script) Write(p []byte) (int, error)      { return s.out.Write(p) }
+func (s *script) Close() error                     { return nil }
+func (s *script) SetReadDeadline(time.Time) error  { return nil }
+func (s *script) SetWriteDeadline(time.Time) error { return nil }
+func (s *script) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 4711} }
+
+// outcome is what became of a script.
+type outcome struct {
+	mu       sync.Mutex
+	events   []string // tag, time, metadata, record
+	chunks   []string // id, events, invalid, skipped
+	troubles []Trouble
+	acks     []byte
+	left     int // bytes that the server did not read
+	stats    ServerStats
+	fail     func(*Chunk) error
+}
+
+func (o *outcome) ServeForward(_ context.Context, c *Chunk) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.note(c)
+}
+
+func (o *outcome) note(c *Chunk) error {
+	if o.fail != nil {
+		if err := o.fail(c); err != nil {
+			return err
+		}
+	}
+	id := "-"
+	if c.ID != nil {
+		id = fmt.Sprintf("%q", c.ID)
+	}
+	o.chunks = append(o.chunks, fmt.Sprintf("%s %s events %d invalid %d skipped %d", c.Tag, id, c.Events, c.Invalid, c.Skipped))
+	r := ReadEntries(c.Entries)
+	n := 0
+	for e, ok := r.Next(); ok; e, ok = r.Next() {
+		n++
+		o.events = append(o.events, c.Tag+" "+describe(e))
+	}
+	if r.Err() != nil || n != c.Events {
+		return fmt.Errorf("chunk of %d entries: %d read: %w: %x", c.Events, n, r.Err(), c.Entries)
+	}
+	return nil
+}
+
+// describe is an entry as text.
+func describe(e Entry) string {
+	text := fmt.Sprintf("%d.%09d ", e.Sec, e.Nsec)
+	if e.Meta != nil {
+		text += string(toJSON(e.Meta)) + " "
+	}
+	return text + string(toJSON(e.Record))
+}
+
+func toJSON(b []byte) []byte {
+	out, _, err := msgpack.AppendJSON(nil, b, AppendExtJSON)
+	if err != nil {
+		return fmt.Appendf(nil, "%v: %x", err, b)
+	}
+	return out
+}
+
+// grouped is an outcome that takes groups.
+type grouped struct{ *outcome }
+
+func (g grouped) ServeGroup(_ context.Context, chunks []*Chunk) (func(context.Context) error, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range chunks {
+		if err := g.note(c); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// play lets a server read pieces of one connection, on the calling goroutine.
+func play(set func(*Server), pieces ...[]byte) *outcome {
+	o := new(outcome)
+	s := &Server{Handler: grouped{o}, Trouble: func(t Trouble) { o.troubles = append(o.troubles, t) }}
+	if set != nil {
+		set(s)
+	}
+	sc := &script{}
+	for _, p := range pieces {
+		sc.pieces = append(sc.pieces, slices.Clone(p))
+	}
+	s.init()
+	c := newConn(s, sc)
+	s.conns[c] = struct{}{}
+	s.running.Add(1)
+	c.serve()
+	s.running.Wait()
+	o.acks = sc.out.Bytes()
+	for _, p := range sc.pieces {
+		o.left += len(p)
+	}
+	o.stats = s.Stats()
+	return o
+}
+
+// bytewise splits b into single bytes.
+func bytewise(b []byte) [][]byte {
+	var pieces [][]byte
+	for i := range b {
+		pieces = append(pieces, b[i:i+1])
+	}
+	return pieces
+}
+
+// kinds lists kind and fate of the troubles.
+func (o *outcome) kinds() string {
+	var out []string
+	for _, t := range o.troubles {
+		out = append(out, fmt.Sprintf("%v: %v", t.Kind, t.Fate))
+	}
+	return strings.Join(out, "; ")
+}
+
+// byTag lists the events in an order that does not depend on how those of several tags were gathered.
+func (o *outcome) byTag() []string {
+	out := slices.Clone(o.events)
+	slices.SortStableFunc(out, func(a, b string) int {
+		ta, _, _ := strings.Cut(a, " ")
+		tb, _, _ := strings.Cut(b, " ")
+		return strings.Compare(ta, tb)
+	})
+	return out
+}
+
+// wire is one case: bytes in, and what is to come of them.
+type wire struct {
+	name     string
+	in       string // hexadecimal
+	events   []string
+	acks     string // hexadecimal
+	troubles string
+	set      func(*Server)
+}
+
+// run runs cases: in one piece, byte by byte, and with a handler that takes no groups.
+func run(t *testing.T, cases []wire) {
+	t.Helper()
+	for _, w := range cases {
+		for _, how := range []string{"whole", "bytes", "single"} {
+			t.Run(w.name+"/"+how, func(t *testing.T) {
+				in := unhex(w.in)
+				pieces := [][]byte{in}
+				if how == "bytes" {
+					pieces = bytewise(in)
+				}
+				var single *outcome
+				o := play(func(s *Server) {
+					if w.set != nil {
+						w.set(s)
+					}
+					if how == "single" {
+						single = s.Handler.(grouped).outcome
+						s.Handler = single
+					}
+				}, pieces...)
+				w.check(t, o)
+			})
+		}
+	}
+}
+
+func (w *wire) check(t *testing.T, o *outcome) {
+	t.Helper()
+	if !slices.Equal(o.byTag(), w.events) {
+		t.Errorf("events\n%q, want\n%q", o.events, w.events)
+	}
+	if !bytes.Equal(o.acks, unhex(w.acks)) {
+		t.Errorf("acks % x, want %s", o.acks, w.acks)
+	}
+	if o.kinds() != w.troubles {
+		t.Errorf("troubles %q, want %q: %v", o.kinds(), w.troubles, o.troubles)
+	}
+	if o.stats.Memory != 0 || o.stats.Connections != 0 {
+		t.Errorf("left behind: %+v", o.stats)
+	}
+	if closed := strings.Contains(w.troubles, "closed") && !strings.Contains(w.troubles, "partial"); !closed && o.left > 0 {
+		t.Errorf("%d bytes not read", o.left)
+	}
+}
