@@ -24,7 +24,7 @@ type server struct {
 }
 
 // listening finds the address in the line by which a server tells it.
-var listening = regexp.MustCompile(`listening.*forward://([^ ?"]+)`)
+var listening = regexp.MustCompile(`listening.*forward://([^ ?"\n]+)`)
 
 func start(cmd *exec.Cmd) (*server, error) {
 	pipe, err := cmd.StderrPipe()

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package test holds the tests that need more than the standard library or more than one process: the real binary with
+// real clients, kills, full disks and hostile peers.
+//
+// The binary is built once a run. A test starts it with [startCollector] and talks to its sockets with bytes that this
+// package writes itself, so that a mistake of package forward cannot agree with itself here.
+//
+// What a test cannot do without (a Python, root for a small tmpfs) it asks for with [require]: where it is missing the test
+// fails in CI and is skipped elsewhere, with the same sentence.
+//
+// Environment:
+//
+//	SPILLWAY_KILLS     kills of each kill test; 50
+//	SPILLWAY_EVENTS    events of each real client; 100,000
+//	SPILLWAY_SEED      the seed of random moments and contents; printed by each test that has one
+//	SPILLWAY_FIGURES   file to append measured figures to; "go test" hides the log of a test that passed
+//
+// Package oracle, below this one, holds other implementations of MessagePack against package msgpack.
+package test

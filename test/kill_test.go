@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+)
+
+// The kill tests end the collector at random moments under senders that wait for acks. At the end each event must be in the
+// output exactly once, each sender's events in their order.
+
+func TestKill(t *testing.T) {
+	for _, tt := range []struct {
+		ack     string
+		divisor uint64 // of the number of kills
+	}{
+		{"synced", 1},
+		{"journaled", 5},
+		{"delivered", 5},
+	} {
+		t.Run(tt.ack, func(t *testing.T) {
+			s, out := newSetup(t)
+			s.args = []string{"--ack", tt.ack}
+			r := random(t)
+			killUnder(t, s, out, r, max(1, int(number(t, "SPILLWAY_KILLS", 50)/tt.divisor)), func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {
+				senders := make([]*sender, 4)
+				var wg sync.WaitGroup
+				for i := range senders {
+					senders[i] = &sender{name: fmt.Sprint("s", i), addr: addr, tag: fmt.Sprint("kill.", i%2), rand: rand.New(rand.NewPCG(r.Uint64(), 0))}
+					wg.Go(func() {
+						if err := senders[i].run(ctx, stop); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				var sent [][]string
+				broken := 0
+				for _, s := range senders {
+					sent = append(sent, s.sent)
+					broken += s.broken
+				}
+				t.Logf("%d connections were cut or refused", broken)
+				return sent
+			})
+		})
+	}
+}
+
+// TestKillClient has this project's own client resend.
+func TestKillClient(t *testing.T) {
+	s, out := newSetup(t)
+	r := random(t)
+	killUnder(t, s, out, r, max(1, int(number(t, "SPILLWAY_KILLS", 50)/2)), func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {
+		const clients, together = 2, 4
+		var mu sync.Mutex
+		var sent [][]string
+		var wg sync.WaitGroup
+		for i := range clients {
+			client := &forward.Client{Network: "tcp", Address: addr}
+			defer client.Close()
+			for j := range together {
+				wg.Go(func() {
+					var names []string
+					for running := true; running; {
+						select {
+						case <-stop:
+							running = false
+							continue
+						default:
+						}
+						var entries []byte
+						for k := range 10 {
+							e := named(fmt.Sprintf("c%d.%d-%d", i, j, len(names)+k))
+							entries = e.append(entries)
+						}
+						for range 10 {
+							names = append(names, fmt.Sprintf("c%d.%d-%d", i, j, len(names)))
+						}
+						chunk := &forward.Chunk{Tag: "kill.client", ID: forward.NewID(), Own: true, Entries: entries, Events: 10}
+						if err := client.Send(ctx, chunk); err != nil {
+							t.Errorf("Send: %v", err)
+							return
+						}
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					sent = append(sent, names)
+				})
+			}
+		}
+		wg.Wait()
+		return sent
+	})
+}
+
+// killUnder kills and restarts the collector while load runs, and checks what it wrote. load returns the names that each of
+// its senders sent, all of them acked.
+func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int, load func(ctx context.Context, addr string, stop <-chan struct{}) [][]string) {
+	port := freePort(t)
+	s.listen = []string{fmt.Sprintf("forward://127.0.0.1:%d", port)}
+	checked.build(t)
+	begin := time.Now()
+
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 15*time.Minute, errors.New("the kill test takes too long"))
+	defer cancel()
+	stop := make(chan struct{})
+	var sent [][]string
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		sent = load(ctx, "127.0.0.1:"+strconv.Itoa(port), stop)
+	}()
+	stopped := sync.OnceFunc(func() { close(stop) })
+	defer func() {
+		stopped()
+		cancel()
+		<-finished
+	}()
+
+	var early, polite atomic.Int64
+	for range kills {
+		var c *collector
+		if r.IntN(5) == 0 { // while it starts
+			early.Add(1)
+			c = launch(t, s)
+			pause(c, r, 150*time.Millisecond)
+		} else {
+			c = startCollector(t, s)
+			pause(c, r, 300*time.Millisecond)
+		}
+		if c.over() {
+			t.Fatalf("the collector ended by itself: %v\n%s", c.err, tail(c.log.String(), 4000))
+		}
+		if r.IntN(5) == 0 { // while it drains, or after
+			polite.Add(1)
+			c.terminate()
+			pause(c, r, 50*time.Millisecond)
+		}
+		c.kill()
+		c.forget()
+	}
+
+	c := startCollector(t, s)
+	stopped()
+	eventually(t, "all is acked", func() bool {
+		select {
+		case <-finished:
+			return true
+		default:
+			return false
+		}
+	})
+	var want []string
+	for _, names := range sent {
+		want = append(want, names...)
+	}
+	eventually(t, "the last events are in the output", func() bool { return newCounter(out).count(t) >= len(want) || c.over() })
+	c.stop()
+	lines := readLines(t, out)
+	wantNames(t, lines, want...)
+	wantOrder(t, lines)
+	figure(t, "%d kills (%d at the start, %d after SIGTERM), %d events, %.1f s", kills, early.Load(), polite.Load(), len(want), time.Since(begin).Seconds())
+}
+
+// pause waits a random time, at most d, or until the collector ends.
+func pause(c *collector, r *rand.Rand, d time.Duration) {
+	select {
+	case <-c.done:
+	case <-time.After(time.Duration(r.Int64N(int64(d)))):
+	}
+}
+
+// wantOrder checks that the events of each sender, named sender-number, are in each file in the order of their numbers.
+func wantOrder(t testing.TB, lines []line) {
+	t.Helper()
+	last := map[string]int{}
+	for _, l := range lines {
+		sender, text, _ := strings.Cut(l.name(), "-")
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("event %q: %v", l.name(), err)
+		}
+		key := filepath.Base(l.file) + " " + sender
+		if before, ok := last[key]; ok && n <= before {
+			t.Errorf("%s: event %d stands after %d", key, n, before)
+		}
+		last[key] = n
+	}
+}

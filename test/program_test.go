@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// A program is cmd/spillway, built at most once a run.
+type program struct {
+	race bool
+	once sync.Once
+	path string
+	err  error
+}
+
+var (
+	checked = &program{race: raceDetector} // as the tests are built
+	lean    = &program{}                   // never with the race detector, which takes several times the memory
+)
+
+// binaries is the folder that the binaries are built into.
+var binaries string
+
+func TestMain(m *testing.M) {
+	var err error
+	binaries, err = os.MkdirTemp("", "spillway-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(binaries); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+// build returns the path of the binary.
+func (b *program) build(t testing.TB) string {
+	t.Helper()
+	b.once.Do(func() {
+		b.path = filepath.Join(binaries, fmt.Sprintf("spillway-%t", b.race))
+		if runtime.GOOS == "windows" {
+			b.path += ".exe"
+		}
+		args := []string{"build", "-o", b.path}
+		if b.race {
+			args = append(args, "-race")
+		}
+		cmd := exec.Command("go", append(args, "./spillway")...)
+		cmd.Dir = filepath.Join("..", "cmd")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.err = fmt.Errorf("%w\n%s", err, out)
+		}
+	})
+	if b.err != nil {
+		t.Fatalf("build cmd/spillway: %v", b.err)
+	}
+	return b.path
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// require ends the test where a real part of it is missing: it fails in CI, and is skipped elsewhere.
+func require(t testing.TB, have bool, format string, args ...any) {
+	t.Helper()
+	if have {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
+// figure logs a measured figure, and appends it to the file that CI prints at its end.
+func figure(t testing.TB, format string, args ...any) {
+	t.Helper()
+	t.Logf(format, args...)
+	name := os.Getenv("SPILLWAY_FIGURES")
+	if name == "" {
+		return
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := fmt.Fprintf(f, "%s (%d bits): %s\n", t.Name(), strconv.IntSize, fmt.Sprintf(format, args...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// number is an environment variable's value, or otherwise.
+func number(t testing.TB, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// random is a source of randomness whose seed is printed.
+func random(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed := number(t, "SPILLWAY_SEED", rand.Uint64())
+	t.Logf("SPILLWAY_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, seed))
+}
+
+// eventually polls until ok, and fails the test when it is not so within a minute or more: no test asserts a time.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}

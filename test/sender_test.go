@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A sender sends chunks with acks from wire bytes of its own, several in flight, and resends on a new connection what was not
+// acked: same order, same bytes. It stands for clients that are not ours: random ids, no key of Spillway's.
+type sender struct {
+	name    string
+	addr    string
+	tag     string
+	rand    *rand.Rand
+	sent    []string // names of all events ever sent
+	unacked []sending
+	broken  int // connections that ended early
+}
+
+// A sending is a chunk on its way.
+type sending struct {
+	id    string
+	bytes []byte
+}
+
+// inFlight is how many chunks a sender has on their way at most.
+const inFlight = 8
+
+// run sends until stop is closed, then waits until all is acked.
+func (s *sender) run(ctx context.Context, stop <-chan struct{}) error {
+	for {
+		if err := s.connection(ctx, stop); err == nil {
+			return nil
+		}
+		s.broken++
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %d chunks not acked: %w", s.name, len(s.unacked), ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// connection uses one connection until it ends; nil means that all is sent and acked.
+func (s *sender) connection(ctx context.Context, stop <-chan struct{}) error {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", s.addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	acks := bufio.NewReader(conn)
+	for _, c := range s.unacked {
+		if _, err := conn.Write(c.bytes); err != nil {
+			return err
+		}
+	}
+	for {
+		stopped := false
+		select {
+		case <-stop:
+			stopped = true
+		default:
+		}
+		if stopped && len(s.unacked) == 0 {
+			return nil
+		}
+		for want := 1 + s.rand.IntN(inFlight); !stopped && len(s.unacked) < want; {
+			c := s.chunk()
+			s.unacked = append(s.unacked, c)
+			if _, err := conn.Write(c.bytes); err != nil {
+				return err
+			}
+		}
+		id, err := readAck(acks)
+		if err != nil {
+			return err
+		}
+		if id != s.unacked[0].id {
+			return fmt.Errorf("ack of %q, want %q", id, s.unacked[0].id)
+		}
+		s.unacked = s.unacked[1:]
+	}
+}
+
+// chunk is a new chunk in one of the three modes.
+func (s *sender) chunk() sending {
+	events := make([]event, 1+s.rand.IntN(20))
+	for i := range events {
+		events[i] = named(fmt.Sprintf("%s-%d", s.name, len(s.sent)))
+		events[i].pad = strings.Repeat("p", s.rand.IntN(300))
+		s.sent = append(s.sent, events[i].name)
+		if s.rand.IntN(10) == 0 && i == 0 {
+			id := newID()
+			return sending{id, messageMode(s.tag, id, events[0])}
+		}
+	}
+	id := newID()
+	if s.rand.IntN(3) == 0 {
+		return sending{id, forwardMode(s.tag, id, events...)}
+	}
+	return sending{id, packed(s.tag, id, appendEntries(nil, events...))}
+}
+
+// A lane is a connection on which a test sends chunk by chunk.
+type lane struct {
+	t    testing.TB
+	conn net.Conn
+	acks *bufio.Reader
+}
+
+func (c *collector) lane() *lane { return c.laneFrom("127.0.0.1") }
+
+func (c *collector) laneFrom(source string) *lane {
+	conn := c.dialFrom(source)
+	return &lane{t: c.t, conn: conn, acks: bufio.NewReader(conn)}
+}
+
+// write sends bytes.
+func (l *lane) write(b []byte) {
+	l.t.Helper()
+	if _, err := l.conn.Write(b); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// send sends a message and waits for its ack.
+func (l *lane) send(message []byte, id string) {
+	l.t.Helper()
+	l.write(message)
+	l.wantAck(id)
+}
+
+// patience bounds a wait for a peer: far longer than anything takes.
+const patience = 90 * time.Second
+
+func (l *lane) wantAck(id string) {
+	l.t.Helper()
+	l.deadline(patience)
+	got, err := readAck(l.acks)
+	if err != nil || got != id {
+		l.t.Fatalf("ack %q, %v; want %q", got, err, id)
+	}
+}
+
+func (l *lane) deadline(d time.Duration) {
+	l.t.Helper()
+	if err := l.conn.SetReadDeadline(time.Now().Add(d)); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// wantClosed waits until the collector closes the connection, which must not send anything before.
+func (l *lane) wantClosed() {
+	l.t.Helper()
+	l.deadline(patience)
+	b, err := l.acks.ReadByte()
+	var timeout net.Error
+	if err == nil || errors.As(err, &timeout) && timeout.Timeout() {
+		l.t.Errorf("the connection is not closed: read %#x, %v", b, err)
+	}
+}
