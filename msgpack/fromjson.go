@@ -53,7 +53,7 @@ func appendToken(b []byte, dec *json.Decoder, tok json.Token, depth int) ([]byte
 // at most, and only if the container has more than 15 elements.
 func appendContainer(b []byte, dec *json.Decoder, open json.Delim, depth int) ([]byte, error) {
 	if depth == DefaultDepth {
-		return b, fmt.Errorf("%w: limit %d", ErrDepth, DefaultDepth)
+		return b, errDepth()
 	}
 	start := len(b)
 	b = append(b, 0)

@@ -15,7 +15,7 @@ import (
 // for room bytes at j; value leaves at least left of them behind it, enough for what stands between two tokens.
 
 const (
-	room = 32 // the longest number takes 24
+	room = 48 // the longest number takes 24; text may write 8 more than it keeps
 	left = 8
 )
 
@@ -52,8 +52,12 @@ type transcoder struct {
 
 	keys     int      // keys that are arrays or maps in which the value stands
 	reserved []string // AppendJSONPairs: names that keys of the outermost map must not have,
-	suffix   [8]int   // and how many underscores the first of them get instead; 0: not yet known
+	few      [8]int   // and how many underscores the first of them
+	many     []int    // and the others get instead
 }
+
+// errDepth is apart from where it is returned to keep those functions small.
+func errDepth() error { return fmt.Errorf("%w: limit %d", ErrDepth, DefaultDepth) }
 
 // grow makes room for n bytes at j.
 func (t *transcoder) grow(j, n int) []byte {
@@ -141,7 +145,7 @@ func (t *transcoder) str(i, j, n int) (int, int, error) {
 
 func (t *transcoder) array(i, j, n, depth int) (_, _ int, err error) {
 	if depth >= DefaultDepth {
-		return i, j, fmt.Errorf("%w: limit %d", ErrDepth, DefaultDepth)
+		return i, j, errDepth()
 	}
 	t.buf[j] = '['
 	j++
@@ -160,7 +164,7 @@ func (t *transcoder) array(i, j, n, depth int) (_, _ int, err error) {
 
 func (t *transcoder) object(i, j, n, depth int) (_, _ int, err error) {
 	if depth >= DefaultDepth {
-		return i, j, fmt.Errorf("%w: limit %d", ErrDepth, DefaultDepth)
+		return i, j, errDepth()
 	}
 	t.buf[j] = '{'
 	if i, j, err = t.members(i, j+1, n, depth+1, 0); err != nil {

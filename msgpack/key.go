@@ -3,7 +3,6 @@
 package msgpack
 
 import (
-	"bytes"
 	"encoding/base64"
 	"fmt"
 	"math/bits"
@@ -59,7 +58,7 @@ func (t *transcoder) key(i, j, depth int) (_, _ int, err error) {
 		i, j, err = t.value(i, j, depth)
 		t.keys--
 	} else {
-		return t.opaqueKey(i, j)
+		return t.opaqueKey(i, j, depth)
 	}
 	if err != nil || t.buf[start] == '"' {
 		return i, j, err
@@ -70,9 +69,12 @@ func (t *transcoder) key(i, j, depth int) (_, _ int, err error) {
 	return i, t.appended(out[:start+n]), nil
 }
 
-// opaqueKey writes the value at src[i:] as it is, in base64.
-func (t *transcoder) opaqueKey(i, j int) (int, int, error) {
-	n, err := Skip(t.src[i:])
+// opaqueKey writes the array or map at src[i:] as it is, in base64.
+func (t *transcoder) opaqueKey(i, j, depth int) (int, int, error) {
+	if depth >= DefaultDepth {
+		return i, j, errDepth()
+	}
+	n, err := Limits{Depth: DefaultDepth - depth}.Skip(t.src[i:])
 	if err != nil {
 		return i, j, err
 	}
@@ -88,13 +90,12 @@ func (t *transcoder) rename(start, j, first, n int) int {
 		if string(t.buf[start+1:j-1]) != name {
 			continue
 		}
-		under := t.suffix[r%len(t.suffix)]
-		if under == 0 || r >= len(t.suffix) {
-			under = t.underscores(name, t.src[first:], n)
-			t.suffix[r%len(t.suffix)] = under
+		suffix := t.suffix(r)
+		if *suffix == 0 {
+			*suffix = t.underscores(name, t.src[first:], n)
 		}
 		out := t.buf[:j-1]
-		for range under {
+		for range *suffix {
 			out = append(out, '_')
 		}
 		return t.appended(append(out, '"'))
@@ -102,30 +103,40 @@ func (t *transcoder) rename(start, j, first, n int) int {
 	return j
 }
 
+// suffix is how many underscores the reserved name r gets; 0: not yet known. It is found once for all keys of that name, so that they
+// stay the same key, and so that hostile repetition costs nothing.
+func (t *transcoder) suffix(r int) *int {
+	if r < len(t.few) {
+		return &t.few[r]
+	}
+	if t.many == nil {
+		t.many = make([]int, len(t.reserved))
+	}
+	return &t.many[r]
+}
+
 // underscores returns how many of them name needs to be neither reserved nor a key of the map whose n pairs are at b.
 func (t *transcoder) underscores(name string, b []byte, n int) int {
-	var taken uint64 // bit k: name with k underscores; those with more only count for longest
+	var taken uint64 // bit k: name with k underscores. Those with more than 63 only count for longest.
 	longest := 0
-	take := func(key []byte) {
-		if len(key) < len(name) || string(key[:len(name)]) != name {
-			return
-		}
-		k := len(key) - len(name)
-		if bytes.Count(key[len(name):], []byte{'_'}) == k {
+	take := func(k int, same bool) {
+		if same && k > 0 {
 			taken |= 1 << k
 			longest = max(longest, k)
 		}
 	}
-	for _, r := range t.reserved {
-		take([]byte(r))
+	for r, other := range t.reserved {
+		k, same := excess(other, name)
+		take(k, same)
+		take(k+*t.suffix(r), same)
 	}
 	for range n {
-		if key, _, _, err := ReadBytes(b); err == nil {
-			take(key)
-		}
 		k, err := Skip(b)
 		if err != nil {
 			break // where members will find the error, too
+		}
+		if h, i, _ := ReadToken(b); h.Kind == Str || h.Kind == Bin {
+			take(excess(b[i:k], name))
 		}
 		v, err := Skip(b[k:])
 		if err != nil {
@@ -137,4 +148,22 @@ func (t *transcoder) underscores(name string, b []byte, n int) int {
 		return free
 	}
 	return longest + 1
+}
+
+// excess tells whether s and name are the same but for underscores at their ends, and how many of them s has more.
+func excess[S string | []byte](s S, name string) (k int, same bool) {
+	n := min(len(s), len(name))
+	if string(s[:n]) != name[:n] {
+		return 0, false
+	}
+	return len(s) - len(name), onlyUnderscores(s[n:]) && onlyUnderscores(name[n:])
+}
+
+func onlyUnderscores[S string | []byte](s S) bool {
+	for i := range len(s) {
+		if s[i] != '_' {
+			return false
+		}
+	}
+	return true
 }

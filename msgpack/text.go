@@ -94,8 +94,8 @@ func (t *transcoder) escape(i, j, end int) int {
 			j++
 		case short == long:
 			j += copy(buf[j:], `\u00`)
-			buf[j] = hex[c>>4]
-			buf[j+1] = hex[c&15]
+			buf[j] = hexDigits[c>>4]
+			buf[j+1] = hexDigits[c&15]
 			i++
 			j += 2
 		default:
@@ -130,7 +130,7 @@ func putRune(buf []byte, j int, s []byte, i int) (int, int) {
 		j += copy(buf[j:], `\ufffd`)
 	case r == 0x2028 || r == 0x2029:
 		j += copy(buf[j:], `\u202`)
-		buf[j] = hex[r&15]
+		buf[j] = hexDigits[r&15]
 		j++
 	default:
 		j += copy(buf[j:], s[i:i+n])
@@ -138,7 +138,7 @@ func putRune(buf []byte, j int, s []byte, i int) (int, int) {
 	return i + n, j
 }
 
-const hex = "0123456789abcdef"
+const hexDigits = "0123456789abcdef"
 
 // escapes tells how a JSON string holds a byte below 0x80: plain, long (\u00xx), or as a backslash before the letter given here.
 var escapes = func() (t [256]uint8) {

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package msgpack
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"testing"
+)
+
+func TestReadToken(t *testing.T) {
+	for _, v := range vectors {
+		b := v.bytes(t)
+		tok, n, err := ReadToken(b)
+		if err != nil || tok.Kind != v.kind {
+			t.Errorf("%s: %v, %v, want %v", v.name, tok.Kind, err, v.kind)
+			continue
+		}
+		for short := range n {
+			if _, m, err := ReadToken(b[:short]); !errors.Is(err, ErrShort) || m != 0 {
+				t.Errorf("%s: %d bytes of %d: n %d, %v", v.name, short, n, m, err)
+			}
+		}
+		p, kind, m, err := ReadBytes(b)
+		switch tok.Kind {
+		case Str, Bin:
+			if err != nil || kind != tok.Kind || m != len(b) || !bytes.Equal(p, b[n:]) || n+tok.Len != len(b) {
+				t.Errorf("%s: ReadBytes: %q, %v, %d, %v", v.name, p, kind, m, err)
+			}
+			if len(p) > 0 {
+				if _, _, _, err := ReadBytes(b[:len(b)-1]); !errors.Is(err, ErrShort) {
+					t.Errorf("%s: ReadBytes of one byte less: %v", v.name, err)
+				}
+			}
+			if cap(p) != len(p) {
+				t.Errorf("%s: appending to the payload would overwrite what follows", v.name)
+			}
+		default:
+			if !errors.Is(err, ErrKind) {
+				t.Errorf("%s: ReadBytes: %v", v.name, err)
+			}
+		}
+		switch tok.Kind {
+		case Ext:
+			if n+tok.Len != len(b) || tok.Ext != int8(b[n-1]) {
+				t.Errorf("%s: ext of type %d, %d bytes", v.name, tok.Ext, tok.Len)
+			}
+		case Bool:
+			if tok.Bool() != (v.json == "true") {
+				t.Errorf("%s: %v", v.name, tok.Bool())
+			}
+		case Int, Uint:
+			if n != len(b) {
+				t.Errorf("%s: %d bytes of %d", v.name, n, len(b))
+			}
+			i, isInt := tok.Int()
+			u, isUint := tok.Uint()
+			var wantI int64
+			var wantU uint64
+			if err := json.Unmarshal([]byte(v.json), &wantI); isInt != (err == nil) || isInt && i != wantI {
+				t.Errorf("%s: int %d, %v", v.name, i, isInt)
+			}
+			if err := json.Unmarshal([]byte(v.json), &wantU); isUint != (err == nil) || isUint && u != wantU {
+				t.Errorf("%s: uint %d, %v", v.name, u, isUint)
+			}
+			var f float64
+			if err := json.Unmarshal([]byte(v.json), &f); err != nil || tok.Float() != f {
+				t.Errorf("%s: float %v, want %v", v.name, tok.Float(), f)
+			}
+		case Float32, Float64:
+			if _, ok := tok.Int(); ok {
+				t.Errorf("%s is an int", v.name)
+			}
+			if _, ok := tok.Uint(); ok {
+				t.Errorf("%s is a uint", v.name)
+			}
+			var f float64
+			if err := json.Unmarshal([]byte(v.json), &f); err != nil {
+				t.Error(err)
+			}
+			if tok.Kind == Float32 {
+				f = float64(float32(f))
+			}
+			if v.json != "null" && (tok.Float() != f || math.Signbit(tok.Float()) != math.Signbit(f)) {
+				t.Errorf("%s: float %v, want %v", v.name, tok.Float(), f)
+			}
+		}
+	}
+}
+
+func TestReadTokenBad(t *testing.T) {
+	for _, v := range badVectors {
+		b := v.bytes(t)
+		for {
+			tok, n, err := ReadToken(b)
+			if err != nil {
+				if v.err != ErrDepth && !errors.Is(err, v.err) || v.err == ErrDepth && err != ErrShort || n != 0 {
+					t.Errorf("%s: %d, %v, want %v", v.name, n, err, v.err)
+				}
+				break
+			}
+			b = b[n:]
+			if tok.Kind == Str {
+				b = b[tok.Len:]
+			}
+		}
+	}
+}
+
+func TestKindString(t *testing.T) {
+	for k, want := range map[Kind]string{0: "no value", Nil: "nil", Uint: "uint", Float64: "float64", Map: "map", 77: "Kind(77)"} {
+		if k.String() != want {
+			t.Errorf("%d: %s, want %s", uint8(k), k, want)
+		}
+	}
+}
