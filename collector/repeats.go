@@ -36,8 +36,8 @@ import (
 const (
 	repeatAge   = time.Hour
 	repeatBytes = 64 << 20
-	// seenBytes is what one print costs in memory: the slot and its share of
-	// the index.
+	// seenBytes is what one print costs in memory: its slot and its share of
+	// the index, and of the buffers for the file.
 	seenBytes   = 96
 	repeatCount = repeatBytes / seenBytes
 )
@@ -56,12 +56,12 @@ type seen struct {
 	used   uint16 // how many of them last has repeated
 }
 
-// storing is a print whose first chunk is on its way into the journal.
+// storing is a print whose chunk is on its way into the journal.
 type storing struct {
 	conn  uint32
 	count int
 	floor journal.Position // the journal was durable up to here when it began
-	done  chan struct{}
+	done  chan struct{}    // closed in the end; nil while nobody waits
 }
 
 // repeats recognises chunks that were stored before. Safe for concurrent use.
@@ -69,11 +69,12 @@ type repeats struct {
 	hash cipher.AEAD // used for its authentication tag only: a keyed hash
 
 	mu       sync.Mutex
-	index    map[fingerprint]uint32 // print → slot
-	slots    []seen                 // a circle once it has grown to repeatCount
-	oldest   int                    // slot of the oldest, when slots is a full circle
-	inflight map[fingerprint]*storing
+	slots    slots // a circle once there are repeatCount of them
+	oldest   int   // slot of the oldest, when slots is a full circle
+	index    printIndex
+	inflight map[fingerprint]storing
 	unsaved  []byte // records for the file
+	spare    []byte // what unsaved was before the last save, for its memory
 
 	printers sync.Pool // *printer
 	now      func() time.Time
@@ -92,8 +93,7 @@ func newRepeats(key []byte) (*repeats, error) {
 	}
 	return &repeats{
 		hash:     hash,
-		index:    make(map[fingerprint]uint32),
-		inflight: make(map[fingerprint]*storing),
+		inflight: make(map[fingerprint]storing),
 		printers: sync.Pool{New: func() any { return new(printer) }},
 		now:      time.Now,
 	}, nil
@@ -131,33 +131,99 @@ func (r *repeats) fingerprint(c *forward.Chunk) fingerprint {
 type verdict int
 
 const (
-	fresh verdict = iota
-	repeat
-	busy
+	fresh  verdict = iota // store it, then call finish or abandon
+	repeat                // it is stored at a position
+	busy                  // another connection is storing it: wait, begin again
 )
 
-// begin says what to do with a chunk from conn. fresh: store it, then call
-// finish or abandon. repeat: it is stored at pos. busy: wait for done, then
-// begin again. floor is a position that the chunk will lie behind.
-func (r *repeats) begin(p fingerprint, serial uint64, floor journal.Position) (v verdict, pos journal.Position, done <-chan struct{}) {
-	conn := uint32(serial)
+// A candidate is a chunk that asked for an ack: what to ask of begin, and its
+// answers.
+type candidate struct {
+	print fingerprint
+	conn  uint64
+
+	verdict verdict
+	pos     journal.Position // of a repeat; to be set before finish
+	done    <-chan struct{}  // of a busy one
+}
+
+// begin decides for each candidate what it is. floor is a position that all of
+// them will lie behind.
+func (r *repeats) begin(candidates []candidate, floor journal.Position) {
+	horizon := r.now().Add(-repeatAge).Unix()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.inflight[p]; s != nil {
-		if s.conn != conn {
-			return busy, 0, s.done
-		}
-		s.count++
-		return fresh, 0, nil
+	for i := range candidates {
+		r.beginOne(&candidates[i], floor, horizon)
 	}
-	if i, ok := r.index[p]; ok {
-		s := &r.slots[i]
-		if r.now().Sub(time.Unix(int64(s.at), 0)) <= repeatAge && s.repeatedBy(conn) {
-			return repeat, s.pos, nil
+}
+
+func (r *repeats) beginOne(c *candidate, floor journal.Position, horizon int64) {
+	conn := uint32(c.conn)
+	c.verdict = fresh
+	if s, ok := r.inflight[c.print]; ok {
+		if s.conn == conn {
+			s.count++
+		} else {
+			if s.done == nil {
+				s.done = make(chan struct{})
+			}
+			c.verdict, c.done = busy, s.done
+		}
+		r.inflight[c.print] = s
+		return
+	}
+	if s := r.find(c.print); s != nil && int64(s.at) >= horizon && s.repeatedBy(conn) {
+		c.verdict, c.pos = repeat, s.pos
+		return
+	}
+	r.inflight[c.print] = storing{conn: conn, count: 1, floor: floor}
+}
+
+// finish notes that the fresh ones among the candidates are in the journal.
+func (r *repeats) finish(candidates []candidate) {
+	at := uint32(r.now().Unix())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range candidates {
+		c := &candidates[i]
+		if c.verdict == fresh {
+			r.add(c.print, c.pos, at, uint32(c.conn))
+			r.unsaved = appendSeen(r.unsaved, c.print, c.pos, at)
+			r.release(c.print)
 		}
 	}
-	r.inflight[p] = &storing{conn: conn, count: 1, floor: floor, done: make(chan struct{})}
-	return fresh, 0, nil
+}
+
+// abandon notes that the fresh ones among the candidates were not stored.
+func (r *repeats) abandon(candidates []candidate) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range candidates {
+		if candidates[i].verdict == fresh {
+			r.release(candidates[i].print)
+		}
+	}
+}
+
+func (r *repeats) release(p fingerprint) {
+	s := r.inflight[p]
+	if s.count--; s.count > 0 {
+		r.inflight[p] = s
+		return
+	}
+	delete(r.inflight, p)
+	if s.done != nil {
+		close(s.done)
+	}
+}
+
+// find returns what is known of a print.
+func (r *repeats) find(p fingerprint) *seen {
+	if i := r.index.find(p, &r.slots); i >= 0 {
+		return r.slots.at(i)
+	}
+	return nil
 }
 
 // repeatedBy says whether the chunk that arrives on conn repeats a stored one,
@@ -177,35 +243,9 @@ func (s *seen) repeatedBy(conn uint32) bool {
 	return true
 }
 
-// finish notes that the chunk is in the journal at pos.
-func (r *repeats) finish(p fingerprint, pos journal.Position) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.inflight[p]
-	at := uint32(r.now().Unix())
-	r.add(p, pos, at, s.conn)
-	r.unsaved = appendSeen(r.unsaved, p, pos, at)
-	r.release(p, s)
-}
-
-// abandon notes that the chunk was not stored.
-func (r *repeats) abandon(p fingerprint) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.release(p, r.inflight[p])
-}
-
-func (r *repeats) release(p fingerprint, s *storing) {
-	if s.count--; s.count == 0 {
-		delete(r.inflight, p)
-		close(s.done)
-	}
-}
-
 // add puts a stored print into the window. The caller holds mu, or is alone.
 func (r *repeats) add(p fingerprint, pos journal.Position, at, conn uint32) {
-	if i, ok := r.index[p]; ok {
-		s := &r.slots[i]
+	if s := r.find(p); s != nil {
 		if pos <= s.pos && conn == 0 {
 			return // the file and the journal both told of it
 		}
@@ -218,15 +258,16 @@ func (r *repeats) add(p fingerprint, pos journal.Position, at, conn uint32) {
 		return
 	}
 	s := seen{print: p, pos: pos, at: at, origin: conn, stored: 1}
-	if len(r.slots) < repeatCount {
-		r.index[p] = uint32(len(r.slots))
-		r.slots = append(r.slots, s)
-		return
+	i := r.slots.n
+	if i < repeatCount {
+		r.slots.grow()
+	} else {
+		i = r.oldest
+		r.index.remove(r.slots.at(i).print, i)
+		r.oldest = (i + 1) % repeatCount
 	}
-	delete(r.index, r.slots[r.oldest].print)
-	r.slots[r.oldest] = s
-	r.index[p] = uint32(r.oldest)
-	r.oldest = (r.oldest + 1) % len(r.slots)
+	*r.slots.at(i) = s
+	r.index.insert(p, i)
 }
 
 // age tells how far back the window reaches: repeatAge until more chunks than
@@ -234,10 +275,10 @@ func (r *repeats) add(p fingerprint, pos journal.Position, at, conn uint32) {
 func (r *repeats) age() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.slots) < repeatCount {
+	if r.slots.n < repeatCount {
 		return repeatAge
 	}
-	return min(repeatAge, r.now().Sub(time.Unix(int64(r.slots[r.oldest].at), 0)))
+	return min(repeatAge, r.now().Sub(time.Unix(int64(r.slots.at(r.oldest).at), 0)))
 }
 
 // settled is the position up to which every print is in unsaved or the file,

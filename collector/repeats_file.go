@@ -39,6 +39,7 @@ const (
 	seenHeaderSize = 8 + 16 + 4
 	seenRecordSize = 16 + 8 + 4 + 4
 	repeatsCursor  = "repeats"
+	spareBytes     = 4 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -163,8 +164,8 @@ func (f *repeatsFile) rewrite() error {
 	f.mu.Lock()
 	b := append([]byte(seenMagic), f.key...)
 	b = appendSum(b, 0)
-	for i := range f.slots {
-		s := &f.slots[(f.oldest+i)%len(f.slots)]
+	for i := range f.slots.n {
+		s := f.slots.at((f.oldest + i) % f.slots.n)
 		b = appendSeen(b, s.print, s.pos, s.at)
 	}
 	f.unsaved = f.unsaved[:0]
@@ -202,8 +203,15 @@ func (f *repeatsFile) save(synced journal.Position) error {
 	f.mu.Lock()
 	settled := f.settled(synced)
 	unsaved := f.unsaved
-	f.unsaved = nil
+	f.unsaved, f.spare = f.spare[:0], nil
 	f.mu.Unlock()
+	defer func() {
+		if cap(unsaved) <= spareBytes {
+			f.mu.Lock()
+			f.spare = unsaved
+			f.mu.Unlock()
+		}
+	}()
 	if len(unsaved) > 0 || f.stale {
 		err := f.write(unsaved)
 		f.stale = err != nil

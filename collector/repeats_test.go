@@ -4,7 +4,9 @@ package collector
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -29,12 +31,13 @@ func chunk(id, tag, peer, entries string, conn uint64) *forward.Chunk {
 
 // arrive takes one chunk through the window as store does.
 func arrive(r *repeats, c *forward.Chunk, pos journal.Position) verdict {
-	p := r.fingerprint(c)
-	v, _, _ := r.begin(p, c.Conn, 0)
-	if v == fresh {
-		r.finish(p, pos)
+	cs := []candidate{{print: r.fingerprint(c), conn: c.Conn}}
+	r.begin(cs, 0)
+	if cs[0].verdict == fresh {
+		cs[0].pos = pos
+		r.finish(cs)
 	}
-	return v
+	return cs[0].verdict
 }
 
 func TestRepeatRule(t *testing.T) {
@@ -98,22 +101,22 @@ func TestRepeatHashesWhatCame(t *testing.T) {
 
 func TestRepeatWhileStoring(t *testing.T) {
 	r := testRepeats(t)
-	p := r.fingerprint(chunk("id", "t", "p", "e", 1))
-	if v, _, _ := r.begin(p, 1, 0); v != fresh {
-		t.Fatal("the first one is no repeat")
+	c := chunk("id", "t", "p", "e", 1)
+	first := []candidate{{print: r.fingerprint(c), conn: 1}}
+	second := []candidate{{print: r.fingerprint(c), conn: 2}}
+	r.begin(first, 0)
+	r.begin(second, 0)
+	if first[0].verdict != fresh || second[0].verdict != busy {
+		t.Fatalf("got %v and %v, want fresh and busy", first[0].verdict, second[0].verdict)
 	}
-	v, _, done := r.begin(p, 2, 0)
-	if v != busy {
-		t.Fatalf("got %v, want busy", v)
-	}
-	r.abandon(p)
+	r.abandon(first)
 	select {
-	case <-done:
+	case <-second[0].done:
 	default:
 		t.Fatal("abandon does not wake who waits")
 	}
-	if v, _, _ := r.begin(p, 2, 0); v != fresh {
-		t.Errorf("after the first one failed, got %v, want fresh", v)
+	if r.begin(second, 0); second[0].verdict != fresh {
+		t.Errorf("after the first one failed, got %v, want fresh", second[0].verdict)
 	}
 }
 
@@ -132,18 +135,57 @@ func TestRepeatsAreBounded(t *testing.T) {
 	r := testRepeats(t)
 	var p fingerprint
 	for i := range repeatCount + 1000 {
-		p[0], p[1], p[2], p[3] = byte(i), byte(i>>8), byte(i>>16), 1
+		p[4], p[5], p[6], p[7] = byte(i), byte(i>>8), byte(i>>16), 1
 		r.add(p, journal.Position(i+1), 1, 1)
 	}
-	if len(r.slots) != repeatCount || len(r.index) != repeatCount {
-		t.Errorf("%d slots and %d in the index, want %d", len(r.slots), len(r.index), repeatCount)
+	if r.slots.n != repeatCount || r.index.used != repeatCount {
+		t.Errorf("%d slots and %d in the index, want %d", r.slots.n, r.index.used, repeatCount)
 	}
-	if _, ok := r.index[p]; !ok {
+	if r.find(p) == nil {
 		t.Error("the newest one is not there")
 	}
-	p[0], p[1], p[2] = 0, 0, 0
-	if _, ok := r.index[p]; ok {
+	p[4], p[5], p[6] = 0, 0, 0
+	if r.find(p) != nil {
 		t.Error("the oldest one is still there")
+	}
+}
+
+// TestPrintIndex compares the index with a map, under inserts and removals that
+// collide all the time.
+func TestPrintIndex(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var x printIndex
+	var known slots
+	for range 400 {
+		known.grow()
+	}
+	where := map[fingerprint]int{}
+	for range 200_000 {
+		slot := rnd.IntN(known.n)
+		old := known.at(slot).print
+		if i, ok := where[old]; ok && i == slot {
+			x.remove(old, slot)
+			delete(where, old)
+			known.at(slot).print = fingerprint{}
+			continue
+		}
+		var p fingerprint
+		p[0], p[4], p[5] = byte(rnd.IntN(4)), byte(rnd.IntN(256)), byte(rnd.IntN(2))
+		p[8] = 1
+		if _, ok := where[p]; ok {
+			continue
+		}
+		known.at(slot).print = p
+		where[p] = slot
+		x.insert(p, slot)
+	}
+	for p, slot := range where {
+		if got := x.find(p, &known); got != slot {
+			t.Fatalf("%x: got slot %d, want %d", p, got, slot)
+		}
+	}
+	if x.used != len(where) {
+		t.Errorf("%d in use, want %d", x.used, len(where))
 	}
 }
 
@@ -163,17 +205,18 @@ func openTestRepeats(t *testing.T, dir string) (*repeatsFile, *journal.Journal) 
 // put stores a chunk as store does.
 func put(t *testing.T, f *repeatsFile, j *journal.Journal, c *forward.Chunk) verdict {
 	t.Helper()
-	p := f.fingerprint(c)
-	v, _, _ := f.begin(p, c.Conn, j.Synced())
-	if v == fresh {
-		c.Print = p[:]
+	cs := []candidate{{print: f.fingerprint(c), conn: c.Conn}}
+	f.begin(cs, j.Synced())
+	if cs[0].verdict == fresh {
+		c.Print = cs[0].print[:]
 		pos, err := j.Append(c.AppendHead(nil), c.Entries, c.AppendTail(nil))
 		if err := errors.Join(err, j.Sync(t.Context(), pos)); err != nil {
 			t.Fatal(err)
 		}
-		f.finish(p, pos)
+		cs[0].pos = pos
+		f.finish(cs)
 	}
-	return v
+	return cs[0].verdict
 }
 
 // TestRepeatsSurviveRestart: from the file, from the journal alone, and from
@@ -252,7 +295,7 @@ func TestSavedIsSettled(t *testing.T) {
 	put(t, f, j, chunk("a", "t", "p", "e", 1))
 	floor := j.Synced()
 	slow := chunk("slow", "t", "p", "e", 1)
-	f.begin(f.fingerprint(slow), 1, floor)
+	f.begin([]candidate{{print: f.fingerprint(slow), conn: 1}}, floor)
 	put(t, f, j, chunk("b", "t", "p", "e", 1))
 	if err := f.save(j.Synced()); err != nil {
 		t.Fatal(err)
@@ -284,16 +327,15 @@ func BenchmarkRepeats(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var p fingerprint
+	c := []candidate{{conn: 1}}
 	var n uint64
 	b.ReportAllocs()
 	for b.Loop() {
 		n++
-		for i := range 8 {
-			p[i] = byte(n >> (8 * i))
-		}
-		r.begin(p, 1, 0)
-		r.finish(p, journal.Position(n))
+		binary.LittleEndian.PutUint64(c[0].print[:], n*0x9e3779b97f4a7c15)
+		c[0].pos = journal.Position(n)
+		r.begin(c, 0)
+		r.finish(c)
 		r.unsaved = r.unsaved[:0]
 	}
 }

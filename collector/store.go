@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,19 +46,10 @@ type store struct {
 // group is what one call of ServeGroup works on, kept for its memory.
 type group struct {
 	todo, busy []*forward.Chunk
-	appended   []appended
-	waits      []<-chan struct{}
+	candidates []candidate // of the chunks in todo that have an id, in order
 	head, tail []byte
-	print      []byte
 	last       journal.Position // the acks wait for this
 	asked      bool             // some chunk wants an ack
-}
-
-// appended is a chunk that the journal has taken but perhaps not yet written.
-type appended struct {
-	chunk *forward.Chunk
-	print fingerprint // begun, if the chunk has an id
-	pos   journal.Position
 }
 
 // ServeForward implements forward.Handler.
@@ -103,85 +95,96 @@ func (s *store) ServeGroup(ctx context.Context, chunks []*forward.Chunk) (func(c
 // end, what was appended may or may not be written, and an open print holds the
 // repeats cursor back, so that the next start learns from the journal itself.
 func (s *store) storeOnce(ctx context.Context, g *group) error {
-	g.appended, g.busy, g.waits = g.appended[:0], g.busy[:0], g.waits[:0]
-	var refused error
+	g.candidates, g.busy = g.candidates[:0], g.busy[:0]
 	for _, c := range g.todo {
-		err := s.append(ctx, g, c)
-		if errors.Is(err, journal.ErrTooLarge) {
-			refused = err // what came before it is stored all the same
-			break
-		}
-		if err != nil {
-			return err
+		if c.ID != nil {
+			g.candidates = append(g.candidates, candidate{print: s.repeats.fingerprint(c), conn: c.Conn})
 		}
 	}
-	if n := len(g.appended); n > 0 {
-		last := g.appended[n-1].pos
-		if err := s.persist(ctx, func() error { return s.journal.Flush(ctx, last) }); err != nil {
-			return err
-		}
+	if len(g.candidates) > 0 {
+		g.asked = true
+		s.repeats.begin(g.candidates, s.journal.Synced())
+	}
+	events, last, err := s.append(ctx, g)
+	if last > 0 {
 		g.last = max(g.last, last)
-	}
-	for _, a := range g.appended {
-		if a.chunk.ID != nil {
-			s.repeats.finish(a.print, a.pos)
+		if flushErr := s.persist(ctx, func() error { return s.journal.Flush(ctx, last) }); flushErr != nil {
+			return flushErr
 		}
-		s.stored.Add(int64(a.chunk.Events))
-		s.storedChunks.Add(1)
 	}
-	if refused != nil {
-		return refused
+	tooLarge := errors.Is(err, journal.ErrTooLarge)
+	if err != nil && !tooLarge {
+		return err
+	}
+	stored := g.candidates
+	if tooLarge { // what came before it is stored all the same
+		i := slices.IndexFunc(stored, func(c candidate) bool { return c.verdict == fresh && c.pos == 0 })
+		if i >= 0 {
+			s.repeats.abandon(stored[i:])
+			stored = stored[:i]
+		}
+	}
+	s.repeats.finish(stored)
+	s.stored.Add(int64(events))
+	if tooLarge {
+		return err
 	}
 	// Only now, with nothing of our own in flight, or two connections could
 	// wait for each other.
-	for _, done := range g.waits {
-		select {
-		case <-done:
-		case <-ctx.Done():
-			return ctx.Err()
+	for i := range g.candidates {
+		if c := &g.candidates[i]; c.verdict == busy {
+			select {
+			case <-c.done:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 	}
 	g.todo, g.busy = g.busy, g.todo
 	return nil
 }
 
-// append appends a chunk unless it is a repeat, or being stored just now.
-func (s *store) append(ctx context.Context, g *group, c *forward.Chunk) error {
-	a := appended{chunk: c}
-	stamped := *c // the chunk itself is only lent
-	if c.ID != nil {
-		g.asked = true
-		a.print = s.repeats.fingerprint(c)
-		v, pos, done := s.repeats.begin(a.print, c.Conn, s.journal.Synced())
-		switch v {
-		case repeat:
-			s.repeated.Add(int64(c.Events))
-			s.repeatedChunks.Add(1)
-			g.last = max(g.last, pos)
-			return nil
-		case busy:
-			g.busy = append(g.busy, c)
-			g.waits = append(g.waits, done)
-			return nil
-		case fresh:
-			g.print = append(g.print[:0], a.print[:]...)
-			stamped.Print = g.print
+// append appends the chunks of g.todo but those that are repeats or being
+// stored just now, and returns the number of their events and the end of the
+// last one.
+func (s *store) append(ctx context.Context, g *group) (events int, last journal.Position, err error) {
+	next := 0 // candidate
+	for _, c := range g.todo {
+		stamped := *c // the chunk itself is only lent
+		var which *candidate
+		if c.ID != nil {
+			which = &g.candidates[next]
+			next++
+			if which.verdict == repeat {
+				s.repeated.Add(int64(c.Events))
+				s.repeatedChunks.Add(1)
+				g.last = max(g.last, which.pos)
+				continue
+			}
+			if which.verdict == busy {
+				g.busy = append(g.busy, c)
+				continue
+			}
+			stamped.Print = which.print[:]
 		}
+		g.head = stamped.AppendHead(g.head[:0])
+		g.tail = stamped.AppendTail(g.tail[:0])
+		var pos journal.Position
+		err = s.persist(ctx, func() (err error) {
+			pos, err = s.journal.Append(g.head, c.Entries, g.tail)
+			return err
+		})
+		if err != nil {
+			return events, last, err
+		}
+		if which != nil {
+			which.pos = pos
+		}
+		s.storedChunks.Add(1)
+		events += c.Events
+		last = pos
 	}
-	g.head = stamped.AppendHead(g.head[:0])
-	g.tail = stamped.AppendTail(g.tail[:0])
-	err := s.persist(ctx, func() (err error) {
-		a.pos, err = s.journal.Append(g.head, c.Entries, g.tail)
-		return err
-	})
-	if errors.Is(err, journal.ErrTooLarge) && c.ID != nil {
-		s.repeats.abandon(a.print)
-	}
-	if err != nil {
-		return err
-	}
-	g.appended = append(g.appended, a)
-	return nil
+	return events, last, nil
 }
 
 // sync waits until p is durable.
