@@ -9,9 +9,11 @@ import (
 )
 
 const (
-	aheadSegments = 2           // prepared and waiting for use
-	keepSpare     = 2           // freed ones kept besides; more are given back to the disk
-	retrySpace    = time.Second // how often a full disk is tried again while an Append was refused
+	aheadSegments = 2           // prepared and waiting for use, if freed ones can be had; otherwise one
+	keepSpare     = 2           // freed ones kept besides; more are given back to the disk, but slowly:
+	mostSpare     = 16          // up to so many at once are likely needed again at the next burst
+	trimSpare     = time.Second // and go one at a time
+	retrySpace    = time.Second // how often a full or failing disk is tried again
 )
 
 var errLimit = errors.New("byte limit is met")
@@ -24,7 +26,10 @@ func (j *Journal) noRoom(size int64) error {
 			j.full = true
 			wake(j.prod)
 		}
-		return fmt.Errorf("%w: %w", ErrFull, j.blocked)
+		if errors.Is(j.blocked, errLimit) || isNoSpace(j.blocked) {
+			return fmt.Errorf("%w: %w", ErrFull, j.blocked)
+		}
+		return fmt.Errorf("journal: prepare segment: %w", j.blocked)
 	}
 	j.blocked = nil
 	j.want = max(j.want, size)
@@ -69,8 +74,10 @@ func (j *Journal) runAllocator() {
 		job := j.job()
 		if job == nil {
 			wait := time.Hour
-			if j.blocked != nil && !errors.Is(j.blocked, errLimit) && j.full {
+			if j.blocked != nil && !errors.Is(j.blocked, errLimit) {
 				wait = retrySpace
+			} else if len(j.free) > keepSpare {
+				wait = trimSpare
 			}
 			timer.Reset(wait)
 			j.mu.Unlock()
@@ -79,6 +86,7 @@ func (j *Journal) runAllocator() {
 			case <-timer.C:
 				j.mu.Lock()
 				j.blocked = nil // try again
+				j.trim = len(j.free) > keepSpare
 				j.mu.Unlock()
 			case <-j.done:
 			}
@@ -110,7 +118,7 @@ func (j *Journal) job() func() error {
 	switch {
 	case j.blocked != nil:
 		return nil
-	case len(j.free) > 0 && (len(j.free) > keepSpare || j.want > size && j.room(j.want) < 0):
+	case j.trim || len(j.free) > mostSpare || len(j.free) > 0 && j.want > size && j.room(j.want) < 0:
 		return j.drop
 	case j.want > size && len(j.ready) > 0:
 		if j.bytes+j.want-j.ready[0].size > j.opt.MaxBytes {
@@ -123,9 +131,13 @@ func (j *Journal) job() func() error {
 		return nil
 	case len(j.free) > 0:
 		return j.recycle
+	case len(j.ready) > 0:
+		// One is enough until the next is freed. A reader that keeps up frees one for each that is filled, and writing into it again costs
+		// a fiftieth of writing new blocks through new pages.
+		return nil
 	case j.bytes+max(size, j.want) <= j.opt.MaxBytes:
 		return func() error { return j.create(max(size, j.want)) }
-	case len(j.ready) == 0 || j.want > size:
+	default:
 		j.block(errLimit)
 		j.broadcast()
 	}
@@ -146,6 +158,7 @@ func (j *Journal) create(size int64) error {
 	s := &segment{seq: j.nextSeq, path: j.path(segmentName(j.nextSeq)), size: size}
 	j.nextSeq++
 	j.bytes += size
+	j.count.created++
 	j.mu.Unlock()
 	err := j.createFile(s)
 	j.mu.Lock()
@@ -200,9 +213,10 @@ func (j *Journal) prepared(s *segment) {
 // recycle takes the freed segment that was used last, whose pages are likely still in memory, and gives it the next number.
 func (j *Journal) recycle() error {
 	n := len(j.free) - 1
+	j.count.recycled++
 	old := j.free[n]
 	j.free = j.free[:n]
-	s := &segment{seq: j.nextSeq, path: j.path(segmentName(j.nextSeq)), file: old.file, size: old.size, filled: max(old.filled, pageSize)}
+	s := &segment{seq: j.nextSeq, path: old.path, file: old.file, size: old.size, filled: max(old.filled, pageSize)}
 	j.nextSeq++
 	j.mu.Unlock()
 	err := s.writeSpare()
@@ -210,17 +224,16 @@ func (j *Journal) recycle() error {
 		err = s.resize(j.opt.SegmentBytes)
 	}
 	if err == nil {
-		err = j.fs.Rename(old.path, s.path)
-	}
-	if err == nil {
-		err = j.fs.SyncDir(j.dir)
+		if err = j.fs.Rename(old.path, j.path(segmentName(s.seq))); err == nil {
+			s.path = j.path(segmentName(s.seq))
+			err = j.fs.SyncDir(j.dir)
+		}
 	}
 	j.mu.Lock()
 	j.bytes += s.size - old.size
 	if err != nil {
-		// What became of the names is not certain: leave the file to the next Open.
-		j.bytes -= s.size
-		return errors.Join(err, s.file.Close())
+		j.free = append(j.free, s) // it is tried again, under another number
+		return err
 	}
 	j.prepared(s)
 	return nil
@@ -269,6 +282,8 @@ func (j *Journal) grow(size int64) error {
 
 // drop gives a freed segment's room back to the disk.
 func (j *Journal) drop() error {
+	j.trim = false
+	j.count.dropped++
 	s := j.free[0]
 	j.free = append(j.free[:0], j.free[1:]...)
 	j.mu.Unlock()

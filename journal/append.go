@@ -57,9 +57,14 @@ func (j *Journal) makeRoom(n int64) error {
 		}
 		if j.pending >= batchBytes {
 			if !j.writing {
-				_ = j.writePending(false) // the error is sticky
+				_ = j.writePending() // the error is sticky
 				continue
 			}
+			j.waitUnlocked()
+			continue
+		}
+		if j.unsynced >= mostUnsynced {
+			j.syncBy(0)
 			j.waitUnlocked()
 			continue
 		}
@@ -95,7 +100,7 @@ func (j *Journal) roll(size int64) bool {
 	prev := j.end()
 	if j.seg != nil {
 		j.seg.end.Store(j.off)
-		j.lastEnd = at(j.seg.seq, j.seg.last)
+		j.finish(j.queue[len(j.queue)-1])
 	}
 	s.nonce = newNonce()
 	j.seg, j.off = s, dataStart
@@ -139,16 +144,12 @@ func (j *Journal) freeBatch(b *batch) {
 	}
 }
 
-// take ends the filling batch and returns what is to be written; a new batch fills from there on. With seal the new one begins
-// on a new page, so that no page with bytes about to be durable is written again. With mu held.
-func (j *Journal) take(seal bool) []*batch {
+// take ends the filling batch and returns what is to be written; a new batch fills from there on. With mu held.
+func (j *Journal) take() []*batch {
 	if len(j.queue) == 0 {
 		return nil
 	}
 	b := j.queue[len(j.queue)-1]
-	if seal {
-		j.pad(b)
-	}
 	if len(j.queue) == 1 && b.empty() {
 		return nil
 	}
@@ -156,11 +157,10 @@ func (j *Journal) take(seal bool) []*batch {
 	j.lists[0], j.lists[1] = j.lists[1], list
 	next := j.newBatch(b.seg, pageDown(j.off))
 	if !b.empty() {
-		b.end = j.off
 		if carry := j.off - next.at; carry > 0 {
 			copy(next.extend(j.off), b.buf[next.at-b.at:])
 		}
-		clear(b.extend(pageUp(j.off)))
+		j.finish(b)
 	} else {
 		// Nothing new behind a full one: it stays the filling batch.
 		list = list[:len(list)-1]
@@ -173,11 +173,24 @@ func (j *Journal) take(seal bool) []*batch {
 	return list
 }
 
-// pad fills the page behind the last record. With mu held.
-func (j *Journal) pad(b *batch) {
+// finish ends the filling batch at j.off, with zeros up to the end of its last page: only whole pages are written, so that none must be read
+// first. With mu held.
+func (j *Journal) finish(b *batch) {
+	b.end = j.off
+	clear(b.extend(pageUp(j.off)))
+}
+
+// seal prepares a sync of everything appended: its last page must not be written again in its only copy. Either the page is padded, so that
+// what follows begins on a new one, or a copy of it goes into tail, which then is true. With mu held.
+func (j *Journal) seal(page []byte) (tail bool) {
 	to := pageUp(j.off)
-	if to == j.off {
-		return
+	if j.seg == nil || to == j.off {
+		return false
+	}
+	b := j.queue[len(j.queue)-1]
+	if n := j.off - (to - pageSize); j.unsynced+int64(j.pending) < padFrom && n <= tailMost {
+		putTail(page, j.seg.nonce, at(j.seg.seq, j.off), 0, b.buf[to-pageSize-b.at:])
+		return true
 	}
 	start := j.off
 	buf := b.extend(to)
@@ -187,11 +200,12 @@ func (j *Journal) pad(b *batch) {
 	}
 	j.pending += int(to - start)
 	j.off = to
+	return false
 }
 
 // writePending hands everything appended so far to the kernel. It is called with mu held and nobody writing, and lets mu go meanwhile.
-func (j *Journal) writePending(seal bool) error {
-	list := j.take(seal)
+func (j *Journal) writePending() error {
+	list := j.take()
 	if len(list) == 0 {
 		return nil
 	}
@@ -280,7 +294,7 @@ func (j *Journal) Flush(ctx context.Context, p Position) error {
 			return fmt.Errorf("journal: flush: position %v was not appended", p)
 		}
 		if !j.writing {
-			_ = j.writePending(false) // the error is sticky
+			_ = j.writePending() // the error is sticky
 			continue
 		}
 		c := j.waitChange()

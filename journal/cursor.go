@@ -33,6 +33,8 @@ type cursor struct {
 	state []byte
 	open  bool // a Reader has it; guarded by Journal.mu
 	buf   []byte
+
+	unnamed bool // the file's name may not be durable
 }
 
 // putSlot fills a slot.
@@ -107,8 +109,8 @@ func (c *cursor) write(j *Journal, p Position, state []byte) error {
 		if _, err := c.file.WriteAt(b, int64(gen&1)*c.slot); err != nil {
 			return fmt.Errorf("journal: write cursor %s: %w", c.name, err)
 		}
-		if err := c.file.Datasync(); err != nil {
-			return fmt.Errorf("journal: sync cursor %s: %w", c.name, err)
+		if err := c.sync(j); err != nil {
+			return err
 		}
 	}
 	c.gen = gen
@@ -137,16 +139,28 @@ func (c *cursor) replace(j *Journal, need int64, gen uint64, p Position, state [
 	if err == nil {
 		err = j.fs.Rename(tmp, c.path)
 	}
-	if err == nil {
-		err = j.fs.SyncDir(j.dir)
-	}
 	if err != nil {
 		return fmt.Errorf("journal: write cursor %s: %w", c.name, errors.Join(err, f.Close()))
 	}
+	// From here on the new file has the name, whether that is durable or not: no commit may go to the old one.
 	if c.file != nil {
-		_ = c.file.Close() // the replaced file: nothing in it matters
+		_ = c.file.Close() // nothing in it matters
 	}
-	c.file, c.slot = f, slot
+	c.file, c.slot, c.gen, c.unnamed = f, slot, gen, true
+	return c.sync(j)
+}
+
+// sync makes what was written durable, and the file's name if that is not certain. With mu held.
+func (c *cursor) sync(j *Journal) error {
+	if err := c.file.Datasync(); err != nil {
+		return fmt.Errorf("journal: sync cursor %s: %w", c.name, err)
+	}
+	if c.unnamed {
+		if err := j.fs.SyncDir(j.dir); err != nil {
+			return fmt.Errorf("journal: sync cursor %s: %w", c.name, err)
+		}
+		c.unnamed = false
+	}
 	return nil
 }
 

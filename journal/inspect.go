@@ -151,7 +151,7 @@ func inspectHeader(dir, name string, seq uint32) (SegmentInfo, bool) {
 	case errors.Is(s.Err, errBlank):
 		s.Spare, s.Err = true, nil
 	case s.Err != nil:
-	case h.seq != seq:
+	case h.seq != seq && h.kind == segmentLive:
 		s.Err = fmt.Errorf("its header is that of segment %d", h.seq)
 	default:
 		s.Spare = h.kind == segmentSpare

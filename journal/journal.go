@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	batchBytes  = 1 << 20                // a batch this full is written before more is appended
-	lazySync    = 20 * time.Millisecond  // a waiting reader sees after this what nobody synced
-	idleSync    = time.Second            // and without a reader, what nobody synced is synced after this
-	maxUnsynced = 8 << 20                // or when it is this much
-	minRetry    = 100 * time.Millisecond // after a failed write or sync, the first attempt to go on
-	maxRetry    = time.Second
+	batchBytes   = 1 << 20                // a batch this full is written before more is appended
+	lazySync     = 20 * time.Millisecond  // a waiting reader sees after this what nobody synced
+	idleSync     = time.Second            // and without a reader, what nobody synced is synced after this
+	maxUnsynced  = 8 << 20                // or when it is this much
+	mostUnsynced = 32 << 20               // Append waits: a disk slower than the appenders must not be hidden by memory
+	minRetry     = 100 * time.Millisecond // after a failed write or sync, the first attempt to go on
+	maxRetry     = time.Second
 )
 
 // Journal is an open directory. All methods may be called at the same time.
@@ -56,7 +57,6 @@ type Journal struct {
 	lists   [2][]*batch
 	writing bool     // someone is in pwrite; only they touch segment.filled
 	written Position // end of what was handed to the kernel
-	lastEnd Position // end of the last record before seg
 	appends uint64
 
 	// syncing
@@ -66,12 +66,15 @@ type Journal struct {
 	lazyAt   time.Time // sync then even if nobody waits; zero when everything is synced
 	unsynced int64
 	dirty    []*segment
+	syncing  []*segment // belongs to the syncer, as does tail
+	tail     []byte
 	waiting  int // readers at the end
 
 	// segments
 	segs    []*segment // live, oldest first; the last one is seg unless seg is nil
 	ready   []*segment // prepared for use, in order of their numbers
 	free    []*segment // passed by all cursors, to be recycled; the last one was used last
+	trim    bool       // one of free is to be given back to the disk
 	nextSeq uint32
 	bytes   int64 // of all segment files
 	want    int64 // size of a prepared segment that an Append waits for
@@ -96,7 +99,7 @@ func Open(dir string, o *Options) (*Journal, error) {
 	j := &Journal{
 		dir: dir, fs: opt.FS, opt: opt,
 		done: make(chan struct{}), kick: make(chan struct{}, 1), prod: make(chan struct{}, 1),
-		next: newGroup(), cursors: map[string]*cursor{}, retryIn: minRetry,
+		tail: make([]byte, pageSize), next: newGroup(), cursors: map[string]*cursor{}, retryIn: minRetry,
 	}
 	if err := j.fs.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("journal: make directory: %w", err)

@@ -124,7 +124,7 @@ func (r *Reader) tryNext() (Record, bool, error) {
 			return Record{r.pos, data}, true, nil
 		case errors.Is(err, errEndOfRecord):
 			r.off = limit
-		case errors.Is(err, errNoRecord), errors.Is(err, errCutShort), errors.Is(err, errWrongBytes):
+		case isDamage(err):
 			r.skip(start, end, limit, err)
 		case r.stopped():
 			return Record{}, false, ErrClosed

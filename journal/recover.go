@@ -28,6 +28,7 @@ func (j *Journal) recover() error {
 		return err
 	}
 	var live []recovered
+	var rescues []string
 	top := Position(0)
 	for _, e := range list {
 		if !e.Regular {
@@ -42,6 +43,10 @@ func (j *Journal) recover() error {
 			if r != nil {
 				live = append(live, *r)
 			}
+			continue
+		}
+		if _, ok := rescueSeq(e.Name); ok {
+			rescues = append(rescues, e.Name)
 			continue
 		}
 		switch name, ok := cursorName(e.Name); {
@@ -62,15 +67,30 @@ func (j *Journal) recover() error {
 	for _, c := range j.cursors {
 		top = max(top, Position(c.at.Load()))
 	}
+	for _, name := range rescues {
+		seq, _ := rescueSeq(name)
+		var s *segment
+		if i := slices.IndexFunc(live, func(r recovered) bool { return r.seq == seq }); i >= 0 {
+			s = live[i].segment
+		}
+		if err := j.applyRescue(name, s); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
 	end, err := j.recoverTail(live)
 	if err != nil {
 		return err
 	}
 	for _, c := range j.cursors {
-		if p := Position(c.at.Load()); p > end {
-			j.opt.Report(&CorruptError{Path: c.path, Err: fmt.Errorf("cursor is at %v, beyond the last record; it goes on at %v", p, end)})
-			c.at.Store(uint64(end))
+		p := Position(c.at.Load())
+		for _, s := range j.segs {
+			if s.seq == p.seq() && p.off() > s.end.Load() {
+				j.opt.Report(&CorruptError{Path: s.path, Offset: s.end.Load(), Length: p.off() - s.end.Load(),
+					Err: fmt.Errorf("cursor %s has read up to %v, but these records are gone", c.name, p)})
+			}
 		}
+		// Beyond the last segment is where a cursor stands after all before it was freed.
+		end = max(end, p)
 	}
 	if top.seq() == 1<<32-1 {
 		return errors.New("segment numbers are used up")
@@ -109,13 +129,13 @@ func (j *Journal) openSegment(name string, seq uint32) (*recovered, error) {
 	switch {
 	case errors.Is(err, errBlank) && blank(f, size):
 		return nil, errors.Join(f.Close(), j.fs.Remove(path))
-	case err == nil && h.seq != seq:
-		err = fmt.Errorf("its header is that of segment %d", h.seq)
-	case err == nil && h.kind == segmentSpare:
+	case err == nil && h.kind == segmentSpare: // of whatever number: it is given the next one before it is renamed
 		j.bytes += size
 		s.filled = pageSize
 		j.free = append(j.free, s)
 		return nil, nil
+	case err == nil && h.seq != seq:
+		err = fmt.Errorf("its header is that of segment %d", h.seq)
 	}
 	if err != nil {
 		return nil, errors.Join(j.moveAside(name, err), f.Close())
@@ -195,14 +215,18 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 	for i, s := range live {
 		s.last = s.end.Load()
 		if s.seq >= from.seq() || !known[i] {
-			end, err := j.recoverSegment(s.segment)
+			durable := int64(dataStart)
+			if s.seq == from.seq() {
+				durable = max(durable, from.off())
+			}
+			end, err := j.recoverSegment(s.segment, durable)
 			if err != nil {
-				return 0, err
+				return 0, fmt.Errorf("%s: %w", s.path, err)
 			}
 			if !known[i] {
 				s.end.Store(end)
 			}
-			s.last = end
+			s.last = min(end, s.end.Load())
 		}
 		s.wrote, s.clean, s.filled = s.end.Load(), s.end.Load(), s.size
 		j.segs = append(j.segs, s.segment)
@@ -211,28 +235,42 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 	return at(last.seq, last.end.Load()), nil
 }
 
-// recoverSegment reads a segment to the end of its last whole record, writes again what it read, and syncs it.
-func (j *Journal) recoverSegment(s *segment) (int64, error) {
+// recoverSegment finds the end of a segment's last whole record, given up to where it is known to be durable, and makes all of it so.
+func (j *Journal) recoverSegment(s *segment, durable int64) (int64, error) {
+	clean, err := s.restoreTails()
+	if err != nil {
+		return 0, fmt.Errorf("restore tail: %w", err)
+	}
+	limit := s.end.Load()
+	if clean > 0 && clean <= limit {
+		return clean, nil
+	}
 	var scan scanner
 	scan.reset(s.file, s.seq, s.nonce)
-	limit, off, end := s.end.Load(), int64(dataStart), int64(dataStart)
+	off, end := durable, durable
 	for off < limit {
 		_, _, start, next, err := scan.record(off, limit)
-		if errors.Is(err, errEndOfRecord) {
-			break
-		}
-		if err != nil {
-			next, ok := scan.after(start, next, limit, nil)
-			if !ok {
-				break
-			}
-			off = next
+		switch {
+		case err == nil:
+			off, end = next, next
 			continue
+		case errors.Is(err, errEndOfRecord):
+			off = limit
+			continue
+		case !isDamage(err):
+			// The device does not give these bytes now. What lies there may be whole, so nothing is cut off: readers will meet it.
+			if end > durable {
+				err = j.harden(s, durable, end)
+			} else {
+				err = nil
+			}
+			return limit, err
 		}
-		off, end = next, next
+		if next, ok := scan.after(start, next, limit, nil); ok {
+			off = next
+		} else {
+			off = limit
+		}
 	}
-	if err := rewrite(s.file, dataStart, min(pageUp(end), s.size)); err != nil {
-		return 0, fmt.Errorf("write again what was recovered: %w", err)
-	}
-	return end, s.file.Datasync()
+	return end, j.harden(s, durable, end)
 }

@@ -21,6 +21,11 @@ var (
 	errEndOfRecord = errors.New("end of records") // not damage: no room is left for another
 )
 
+// isDamage tells bytes that are wrong from a device that does not give them.
+func isDamage(err error) bool {
+	return errors.Is(err, errNoRecord) || errors.Is(err, errCutShort) || errors.Is(err, errWrongBytes)
+}
+
 // scanner reads records from one segment file. Readers, recovery and Inspect share it.
 type scanner struct {
 	src  io.ReaderAt

@@ -7,6 +7,9 @@ type counters struct {
 	written    uint64
 	batches    uint64
 	syncs      uint64
+	created    uint64
+	recycled   uint64
+	dropped    uint64
 	holes      uint64
 	holeBytes  uint64
 	filesAside uint64
@@ -31,6 +34,10 @@ type Stats struct {
 	Batches      uint64 // writes
 	Syncs        uint64
 
+	Created  uint64 // segment files made anew
+	Recycled uint64 // and used again
+	Dropped  uint64 // and given back to the disk
+
 	Damaged          uint64 // regions that could not be read
 	DamagedBytes     uint64
 	QuarantinedFiles uint64 // files set aside whole
@@ -47,6 +54,7 @@ func (j *Journal) Stats() Stats {
 		Bytes: j.bytes, MaxBytes: j.opt.MaxBytes, Segments: len(j.segs), Prepared: len(j.ready), Spare: len(j.free),
 		First: j.oldest(), Last: j.end(), Written: j.written, Synced: j.Synced(), Unsynced: j.unsynced,
 		Records: j.appends, WrittenBytes: j.count.written, Batches: j.count.batches, Syncs: j.count.syncs,
+		Created: j.count.created, Recycled: j.count.recycled, Dropped: j.count.dropped,
 		Damaged: j.count.holes, DamagedBytes: j.count.holeBytes, QuarantinedFiles: j.count.filesAside,
 		Full: j.full, Err: j.err,
 	}

@@ -5,6 +5,7 @@ package journal
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 )
 
@@ -124,11 +125,29 @@ func (j *Journal) closing() {
 	if j.err == nil {
 		j.syncOnce()
 	}
+	if j.err == nil && j.seg != nil {
+		j.signOff()
+	}
 	if j.next.waiters > 0 {
 		j.next.finish(ErrClosed)
 		j.next = newGroup()
 	}
 	j.report()
+}
+
+// signOff notes that everything is durable, so that the next Open need not wonder. With mu held, by the syncer.
+func (j *Journal) signOff() {
+	s, page := j.seg, make([]byte, pageSize)
+	putTail(page, s.nonce, j.end(), tailClean, nil)
+	j.mu.Unlock()
+	_, err := s.file.WriteAt(page, (1+s.slot)*pageSize)
+	if err == nil {
+		err = s.file.Datasync()
+	}
+	j.mu.Lock()
+	if err != nil {
+		j.tell(fmt.Errorf("journal: sign off: %w", err))
+	}
 }
 
 // report tells what was noted with mu held, without mu.
@@ -153,6 +172,9 @@ func (j *Journal) awaitWriter() {
 
 // syncOnce writes and syncs everything appended so far. Only the syncer calls it, with mu held, which it lets go meanwhile.
 func (j *Journal) syncOnce() {
+	j.mu.Unlock()
+	runtime.Gosched()
+	j.mu.Lock()
 	j.awaitWriter()
 	if j.err != nil {
 		return // the writer failed, and answered all who wait
@@ -170,53 +192,63 @@ func (j *Journal) syncOnce() {
 
 // flush makes everything appended before it durable, on errors too (then err is sticky already). With mu held and nobody writing.
 func (j *Journal) flush() error {
+	tail, s := j.seal(j.tail), j.seg
 	j.flyingTo = j.end()
-	err := j.writePending(true)
-	if err != nil {
+	if err := j.writePending(); err != nil {
 		return err
 	}
-	to := j.written
+	to := j.flyingTo
 	j.lazyAt = time.Time{}
-	if len(j.queue) > 0 && !j.queue[len(j.queue)-1].empty() {
+	if j.end() > to {
 		j.syncBy(idleSync)
 	}
-	if to == j.Synced() && len(j.dirty) == 0 {
+	if to == j.Synced() {
 		return nil
 	}
-	dirty, unsynced := j.dirty, j.unsynced
-	j.dirty = nil
-	type upTo struct {
-		s   *segment
-		end int64
-	}
-	ends := make([]upTo, 0, 2)
-	for _, s := range dirty {
-		s.dirty = false
-		ends = append(ends, upTo{s, s.wrote})
+	unsynced := j.unsynced
+	j.syncing = append(j.syncing[:0], j.dirty...)
+	j.dirty = j.dirty[:0]
+	for _, s := range j.syncing {
+		s.dirty, s.flying = false, s.wrote
 	}
 	j.mu.Unlock()
-	for _, e := range ends {
-		if err = e.s.file.Datasync(); err != nil {
-			break
-		}
-	}
+	err := j.syncFiles(s, tail)
 	j.mu.Lock()
 	j.count.syncs++
 	if err != nil {
-		for _, e := range ends {
-			j.soil(e.s)
+		for _, s := range j.syncing {
+			j.soil(s)
 		}
 		j.fail(fmt.Errorf("journal: sync: %w", err))
 		return err
 	}
-	for _, e := range ends {
-		e.s.clean = e.end
+	for _, s := range j.syncing {
+		s.clean = s.flying
+	}
+	if tail {
+		s.slot ^= 1
 	}
 	j.unsynced -= unsynced
 	j.synced.Store(uint64(to))
 	if j.more != nil {
 		close(j.more)
 		j.more = nil
+	}
+	j.broadcast()
+	return nil
+}
+
+// syncFiles makes what was written to the segments in j.syncing durable, together with a copy of the last page of s if it needs one.
+func (j *Journal) syncFiles(s *segment, tail bool) error {
+	if tail {
+		if _, err := s.file.WriteAt(j.tail, (1+s.slot)*pageSize); err != nil {
+			return err
+		}
+	}
+	for _, s := range j.syncing {
+		if err := s.file.Datasync(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
