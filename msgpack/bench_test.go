@@ -2,7 +2,11 @@
 
 package msgpack
 
-import "testing"
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+)
 
 // BenchmarkScan scans small events one by one, out of bytes that arrive in steps of a size.
 func BenchmarkScan(b *testing.B) {
@@ -75,32 +79,57 @@ func BenchmarkScanBin(b *testing.B) {
 }
 
 func BenchmarkAppendJSON(b *testing.B) {
-	b.Run("record", func(b *testing.B) { benchmarkAppendJSON(b, accessRecord()) })
-	b.Run("events", func(b *testing.B) {
-		events := smallEvents(1000)
-		b.SetBytes(int64(len(events)))
-		b.ReportAllocs()
-		dst := make([]byte, 0, 4*len(events))
-		for b.Loop() {
-			out := dst
-			for rest := events; len(rest) > 0; {
-				var n int
-				var err error
-				if out, n, err = AppendJSON(out, rest, nil); err != nil {
-					b.Fatal(err)
+	for _, bb := range []struct {
+		name string
+		src  []byte
+	}{{"record", accessRecord()}, {"foreign", foreignRecord()}, {"events", smallEvents(1000)}} {
+		b.Run(bb.name, func(b *testing.B) {
+			b.SetBytes(int64(len(bb.src)))
+			b.ReportAllocs()
+			dst := make([]byte, 0, 4*len(bb.src))
+			for b.Loop() {
+				out := dst
+				for rest := bb.src; len(rest) > 0; {
+					var n int
+					var err error
+					if out, n, err = AppendJSON(out, rest, nil); err != nil {
+						b.Fatal(err)
+					}
+					rest = rest[n:]
 				}
-				rest = rest[n:]
 			}
-		}
-	})
+		})
+	}
 }
 
-func benchmarkAppendJSON(b *testing.B, src []byte) {
+// BenchmarkAppendJSONPairs writes a record as a line has it, with the names of an envelope reserved.
+func BenchmarkAppendJSONPairs(b *testing.B) {
+	src := accessRecord()
 	b.SetBytes(int64(len(src)))
 	b.ReportAllocs()
 	dst := make([]byte, 0, 4*len(src))
+	reserved := []string{"time", "tag"}
 	for b.Loop() {
-		if _, _, err := AppendJSON(dst, src, nil); err != nil {
+		if _, _, err := AppendJSONPairs(dst, src, reserved, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkAppendFromJSON(b *testing.B) {
+	text, _, err := AppendJSON(nil, accessRecord(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	var dst []byte
+	r := bytes.NewReader(nil)
+	d := json.NewDecoder(r)
+	d.UseNumber()
+	for b.Loop() {
+		r.Reset(text)
+		if dst, err = AppendFromJSON(dst[:0], d); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -40,7 +40,7 @@ func accessRecord() []byte {
 	str("remote", "203.0.113.77")
 	str("host", "shop.example.com")
 	str("method", "GET")
-	str("url", "/api/v2/catalogue/items/84512?currency=EUR&include=stock,price,images&session=4f1c9a77e0b2")
+	str("url", "/api/v2/catalogue/items/84512?currency=EUR&include=stock,price,images&session=4f1c9a77e0b2d5886a13bc90")
 	b = AppendInt(AppendString(b, "status"), 200)
 	b = AppendInt(AppendString(b, "bytes"), 18342)
 	b = AppendFloat64(AppendString(b, "duration"), 0.0427)
@@ -50,6 +50,15 @@ func accessRecord() []byte {
 	str("pod", "checkout-7d9c5bb6f4-x2x8q")
 	str("namespace", "production-eu-west-1")
 	str("container", "nginx-ingress-controller-public")
+	return b
+}
+
+// foreignRecord returns a record whose text is mostly not ASCII, or has to be escaped.
+func foreignRecord() []byte {
+	b := AppendMapHeader(nil, 3)
+	b = AppendString(AppendString(b, "message"), "Bestellung 4711 für Jürgen Müßiggänger aus Köln: „Süßes Gebäck“, 12,50 €, Größe übergroß")
+	b = AppendString(AppendString(b, "説明"), "注文は正常に処理されました。次の営業日に発送いたします。ご利用ありがとうございます。")
+	b = AppendString(AppendString(b, "stack"), "panic: \"no such order\"\n\tgoroutine 1 [running]:\n\tmain.main()\n\t\tC:\\src\\main.go:17 +0x1d\n")
 	return b
 }
 

@@ -111,8 +111,8 @@ func TestAppendJSONString(t *testing.T) {
 		}
 	}
 	specials := []string{"\"", "\\", "\x00", "\x1f", "\n", "\x7f", "\x80", "\xff", "ü", "€", "🙂", "\u2028", "\u2029", "\u202a", "\xed\xa0\x80", "\xe2\x80", "\xf0\x9f\x99", "\xc1\xbf", "\xe0\x9f\xbf", "\xf4\x90\x80\x80", "\xc3"}
-	for at := range 20 {
-		for rest := range 20 {
+	for at := range 18 {
+		for rest := range 10 {
 			a, b := strings.Repeat(" !#[]~", 4)[:at], strings.Repeat("azAZ", 5)[:rest]
 			for _, x := range specials {
 				check(a + x + b)
@@ -122,18 +122,39 @@ func TestAppendJSONString(t *testing.T) {
 		}
 	}
 	for c := range 256 {
-		for d := range 256 {
+		for d := c % 7; d < 256; d += 7 {
 			check(string([]byte{byte(c), byte(d), 'x', byte(c), 'y', byte(d)}))
 		}
 	}
 	for r := range utf8.MaxRune + 1 {
-		if r < 0x11000 || r%0x101 == 0 {
+		if r < 0x900 || r%0x29 == 0 || r&0x7ff < 2 || r&0x7ff == 0x7ff {
 			check("abc" + string(r) + "abcdefgh")
+		}
+	}
+	edges := []byte{'a', 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xff}
+	for lead := 0x80; lead <= 0xff; lead++ {
+		for _, b := range edges {
+			for _, c := range edges {
+				check("a" + string([]byte{byte(lead), b, c, 0x80, byte(lead), b, c}) + "abcd")
+			}
 		}
 	}
 	check(strings.Repeat("\x01", 1000))
 	check(strings.Repeat("\xff", 1000))
 	check(strings.Repeat("ü€🙂\"", 1000))
+}
+
+// Every rune there is, one after the other.
+func TestAppendJSONStringRunes(t *testing.T) {
+	var text []byte
+	for r := rune(0x80); r <= utf8.MaxRune; r++ {
+		if utf8.ValidRune(r) && r != 0x2028 && r != 0x2029 {
+			text = utf8.AppendRune(text, r)
+		}
+	}
+	if got := AppendJSONString(nil, text); string(got[1:len(got)-1]) != string(text) {
+		t.Error("not copied as it is")
+	}
 }
 
 func TestAppendJSONAllocations(t *testing.T) {

@@ -74,25 +74,44 @@ func (t *transcoder) text(i, j, n int) int {
 func (t *transcoder) escape(i, j, end int) int {
 	src, buf := t.src, t.buf
 	for i < end {
-		// Each turn takes as many bytes as it writes, or writes at most 6, or a word of which it keeps a part.
+		// What is left may be copied as it is without asking again. An escape takes up to 6 bytes for one, so then there is a next turn.
 		if len(buf)-j-room < end-i {
 			buf = t.grow(j, end-i+room)
 		}
-		c := src[i]
-		switch short := escapes[c]; {
-		case c >= utf8.RuneSelf:
-			i, j = putRune(buf, j, src[:end], i)
-		case short == plain && end-i >= 8:
+		for end-i >= 8 {
 			w := binary.LittleEndian.Uint64(src[i:])
 			binary.LittleEndian.PutUint64(buf[j:], w)
-			k := bits.TrailingZeros64(special(w)) / 8
+			m := special(w)
+			if m == 0 {
+				i += 8
+				j += 8
+				continue
+			}
+			k := bits.TrailingZeros64(m) / 8
 			i += k
 			j += k
-		case short == plain:
+			if src[i] < utf8.RuneSelf {
+				break
+			}
+			n := runes(buf[j:], src[i:end])
+			if n == 0 {
+				break
+			}
+			i += n
+			j += n
+		}
+		if i == end {
+			break
+		}
+		c := src[i]
+		switch e := escapes[c]; {
+		case e == plain:
 			buf[j] = c
 			i++
 			j++
-		case short == long:
+		case c >= utf8.RuneSelf:
+			i, j = putRune(buf, j, src[:end], i)
+		case e == long:
 			j += copy(buf[j:], `\u00`)
 			buf[j] = hexDigits[c>>4]
 			buf[j+1] = hexDigits[c&15]
@@ -100,7 +119,7 @@ func (t *transcoder) escape(i, j, end int) int {
 			j += 2
 		default:
 			buf[j] = '\\'
-			buf[j+1] = short
+			buf[j+1] = e
 			i++
 			j += 2
 		}
@@ -109,21 +128,29 @@ func (t *transcoder) escape(i, j, end int) int {
 	return j + 1
 }
 
-// putRune writes the rune at s[i:], which begins with a byte of 0x80 or above. The runes of two and three bytes are most of those that
-// logs hold.
-func putRune(buf []byte, j int, s []byte, i int) (int, int) {
-	c := s[i]
-	switch {
-	case c >= 0xc2 && c < 0xe0 && i+1 < len(s) && s[i+1]&0xc0 == 0x80:
-		buf[j] = c
-		buf[j+1] = s[i+1]
-		return i + 2, j + 2
-	case c > 0xe0 && c < 0xf0 && c != 0xe2 && c != 0xed && i+2 < len(s) && s[i+1]&0xc0 == 0x80 && s[i+2]&0xc0 == 0x80:
-		buf[j] = c
-		buf[j+1] = s[i+1]
-		buf[j+2] = s[i+2]
-		return i + 3, j + 3
+// runes copies runes of two and three bytes, which most text that is not ASCII consists of, as long as one follows the other and as
+// they are valid and need no escape. It leaves the last four bytes of src, and all that is out of the ordinary, to putRune.
+func runes(dst, src []byte) (n int) {
+	for n+4 <= min(len(src), len(dst)) {
+		w := binary.LittleEndian.Uint32(src[n:])
+		binary.LittleEndian.PutUint32(dst[n:], w)
+		switch {
+		case w&0xc0e0 == 0x80c0 && w&0x1e != 0: // c2-df 80-bf: c0 and c1 would be overlong
+			n += 2
+		case w&0xc0c0f0 == 0x8080e0 &&
+			w&0x200f != 0 && // e0 80-9f would be overlong
+			w&0x200f != 0x200d && // ed a0-bf are surrogates
+			w&0xfeffff != 0xa880e2: // U+2028 and U+2029
+			n += 3
+		default:
+			return n
+		}
 	}
+	return n
+}
+
+// putRune writes the rune at s[i:], which begins with a byte of 0x80 or above.
+func putRune(buf []byte, j int, s []byte, i int) (int, int) {
 	r, n := utf8.DecodeRune(s[i:])
 	switch {
 	case r == utf8.RuneError && n == 1:

@@ -29,18 +29,23 @@ func (v vector) bytes(t testing.TB) []byte {
 func repeatHex(h string, n int) string { return strings.Repeat(h, n) }
 
 func writeInt(v int64) func([]byte) []byte { return func(b []byte) []byte { return AppendInt(b, v) } }
+
 func writeUint(v uint64) func([]byte) []byte {
 	return func(b []byte) []byte { return AppendUint(b, v) }
 }
+
 func writeFloat(v float64) func([]byte) []byte {
 	return func(b []byte) []byte { return AppendFloat64(b, v) }
 }
+
 func writeString(v string) func([]byte) []byte {
 	return func(b []byte) []byte { return AppendString(b, v) }
 }
+
 func writeBin(n int) func([]byte) []byte {
 	return func(b []byte) []byte { return AppendBin(b, []byte(strings.Repeat("b", n))) }
 }
+
 func writeFloat32(v float32) func([]byte) []byte {
 	return func(b []byte) []byte { return AppendFloat32(b, v) }
 }
