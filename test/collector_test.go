@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -173,6 +174,31 @@ func (c *collector) says(parts ...string) string {
 		return line != ""
 	})
 	return line
+}
+
+var cursorLine = regexp.MustCompile(`(?m)^\S+ +\d\S* +(\d+) +(\d+)`)
+
+// behind asks the journal how many records its outputs have not committed yet.
+func (c *collector) behind(s *setup) int {
+	c.t.Helper()
+	text, err := exec.Command(checked.build(c.t), "journal", "ls", s.data).CombinedOutput()
+	if err != nil {
+		c.t.Fatalf("journal ls: %v\n%s", err, text)
+	}
+	_, cursors, ok := strings.Cut(string(text), "CURSOR")
+	lines := cursorLine.FindAllStringSubmatch(cursors, -1)
+	if !ok || len(lines) == 0 {
+		c.t.Fatalf("journal ls lists no cursor:\n%s", text)
+	}
+	records := 0
+	for _, l := range lines {
+		n, err := strconv.Atoi(l[1])
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		records += n
+	}
+	return records
 }
 
 // dial connects to the collector from 127.0.0.1.

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Files that others touch: not one foreign byte is lost, and no event.
+
+const foreign = "what a stranger wrote\nin two lines\n"
+
+// TestStrangerBetween lets a stranger at the output file after a crash, before the start.
+func TestStrangerBetween(t *testing.T) {
+	appendTo := func(text string) func(t *testing.T, file string) {
+		return func(t *testing.T, file string) {
+			f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+			must(t, err)
+			_, err = f.WriteString(text)
+			must(t, err)
+			must(t, f.Close())
+		}
+	}
+	rename := func(t *testing.T, file string) { must(t, os.Rename(file, file+".1")) }
+	for _, tt := range []struct {
+		name  string
+		act   func(t *testing.T, file string)
+		lost  bool // the stranger took events away itself
+		bytes string
+	}{
+		{"appends", appendTo(foreign), false, foreign},
+		{"appends half a line", appendTo("half"), false, "half"},
+		{"appends half a line that looks like ours", appendTo(`{"time":"2026-11-21T02:03:04.123456789Z","tag":"a","name":"fo`), false, `"name":"fo`},
+		{"rotates", rename, false, ""},
+		{"rotates and writes a new file", func(t *testing.T, file string) {
+			rename(t, file)
+			appendTo(foreign)(t, file)
+		}, false, foreign},
+		{"replaces by a longer file", func(t *testing.T, file string) {
+			must(t, os.WriteFile(file+".new", bytes.Repeat([]byte(foreign), 5000), 0o600))
+			must(t, os.Rename(file+".new", file))
+		}, true, strings.Repeat(foreign, 5000)},
+		{"overwrites in place", func(t *testing.T, file string) {
+			must(t, os.WriteFile(file, bytes.Repeat([]byte(foreign), 5000), 0o600))
+		}, true, strings.Repeat(foreign, 5000)},
+		{"truncates", func(t *testing.T, file string) { must(t, os.Truncate(file, 10)) }, true, ""},
+		{"removes", func(t *testing.T, file string) { must(t, os.Remove(file)) }, true, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, out := newSetup(t)
+			file := filepath.Join(out, "a.jsonl")
+			c := startCollector(t, s)
+			l := c.lane()
+			var names []string
+			send := func(n int) {
+				for range n {
+					name := fmt.Sprintf("event %d", len(names))
+					names = append(names, name)
+					id := newID()
+					l.send(packed("a", id, named(name).append(nil)), id)
+				}
+			}
+			send(200)
+			waitLines(t, out, 100) // killed while it still writes, or not
+			c.kill()
+			before, err := os.ReadFile(file)
+			must(t, err)
+
+			tt.act(t, file)
+			for round := range 2 {
+				c = startCollector(t, s)
+				l = c.lane()
+				send(100)
+				eventually(t, "the last event is in the output", func() bool {
+					b, err := os.ReadFile(file)
+					return err == nil && bytes.Contains(b, []byte(`"`+names[len(names)-1]+`"`))
+				})
+				if round == 0 {
+					// What is written after a stranger's bytes can only be recognised once it is committed.
+					eventually(t, "all is committed", func() bool { return c.behind(s) == 0 })
+					c.kill()
+				} else {
+					c.stop()
+				}
+			}
+			all, own := readTogether(t, out)
+			if !strings.Contains(all, tt.bytes) {
+				t.Errorf("the stranger's bytes are gone")
+			}
+			since := 0
+			if tt.lost {
+				since = 200
+			} else if !strings.Contains(all, string(bytes.TrimSuffix(before, []byte("\n")))) {
+				t.Errorf("what was in the file before is not in it, as one piece, any more")
+			}
+			for i, name := range names[since:] {
+				n := own[name]
+				if n == 0 {
+					t.Errorf("%s is not in the output as a line of its own", name)
+				}
+				// Events that were written but not yet committed when the collector died, and that the stranger made unrecognisable, may be there again.
+				if n > 1 && since+i >= 200 {
+					t.Errorf("%s is in the output %d times", name, n)
+				}
+			}
+			twice := 0
+			for _, n := range own {
+				twice += n - 1
+			}
+			t.Logf("%d events, %d of them twice", len(names), twice)
+		})
+	}
+}
+
+// TestStrangerMeanwhile lets a stranger at the output file while the collector runs.
+func TestStrangerMeanwhile(t *testing.T) {
+	s, out := newSetup(t)
+	file := filepath.Join(out, "a.jsonl")
+	c := startCollector(t, s)
+	l := c.lane()
+	var names []string
+	send := func(n int) {
+		for range n {
+			name := fmt.Sprintf("event %d", len(names))
+			names = append(names, name)
+			id := newID()
+			l.send(packed("a", id, named(name).append(nil)), id)
+		}
+	}
+	inFile := func() {
+		t.Helper()
+		eventually(t, "the last event is in the file of that name", func() bool {
+			b, err := os.ReadFile(file)
+			return err == nil && bytes.Contains(b, []byte(`"`+names[len(names)-1]+`"`))
+		})
+	}
+	send(50)
+	inFile()
+	must(t, os.Rename(file, file+".1"))
+	// The next events may still go into the renamed file; sooner or later a new one is opened.
+	eventually(t, "a new file is opened after a rename", func() bool {
+		send(1)
+		_, err := os.Stat(file)
+		return err == nil
+	})
+	send(50)
+	inFile()
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
+	must(t, err)
+	_, err = f.WriteString(foreign)
+	must(t, err)
+	must(t, f.Close())
+	send(50)
+	inFile()
+	must(t, os.Rename(file, file+".2"))
+	must(t, os.WriteFile(file, []byte(foreign), 0o600))
+	eventually(t, "a replaced file is noticed", func() bool {
+		send(1)
+		b, err := os.ReadFile(file)
+		return err == nil && len(b) > len(foreign)
+	})
+	c.stop()
+	all, own := readTogether(t, out)
+	if n := strings.Count(all, foreign); n != 2 {
+		t.Errorf("the stranger's bytes are there %d times, want 2", n)
+	}
+	for _, name := range names {
+		if own[name] != 1 {
+			t.Errorf("%s is in the output %d times", name, own[name])
+		}
+	}
+}
+
+// readTogether reads all files below dir: their text, and how often each event's name is in them as a line of its own.
+func readTogether(t testing.TB, dir string) (all string, own map[string]int) {
+	t.Helper()
+	own = map[string]int{}
+	for _, name := range jsonlFiles(t, dir) {
+		b, err := os.ReadFile(name)
+		must(t, err)
+		all += string(b)
+		for text := range bytes.Lines(b) {
+			if l, err := parseLine(text); err == nil {
+				own[l.name()]++
+			}
+		}
+	}
+	return all, own
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
