@@ -46,7 +46,7 @@ func TestPowerCut(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := &crashRun{t: t, rnd: rand.New(rand.NewPCG(seed, round)), all: map[Position]crashRec{}, gone: map[Position]bool{}}
 			c.name = fmt.Sprintf("seed %d round %d", seed, round)
-			c.fs = newCrashFS(c.rnd)
+			c.fs = newCrashFS(rand.New(rand.NewPCG(seed, round+1<<32)))
 			c.run(&n, 12)
 		})
 	}
@@ -93,6 +93,8 @@ func (c *crashRun) run(n *int, lives int) {
 }
 
 func (c *crashRun) event(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.events = append(c.events, fmt.Sprintf(format, args...))
 }
 
@@ -106,9 +108,7 @@ func (c *crashRun) life() {
 	o := &Options{
 		FS: c.fs, SegmentBytes: minSegmentBytes << r.IntN(2), MaxBytes: minSegmentBytes * int64(8+r.IntN(8)),
 		Report: func(err error) {
-			c.mu.Lock()
 			c.event("reported: %v", err)
-			c.mu.Unlock()
 		},
 	}
 	// A quarter of the lives have a disk that fails now and then.
@@ -131,12 +131,14 @@ func (c *crashRun) life() {
 	j, err := Open("d", o)
 	c.event("open: %v, power goes off after %d calls", err, c.fs.cutIn)
 	if err == nil {
+		j.mu.Lock()
 		for _, s := range j.segs {
 			c.event("  %x: end %x last %x", s.seq, s.end.Load(), s.last)
 		}
 		for _, s := range j.free {
 			c.event("  %x: free", s.seq)
 		}
+		j.mu.Unlock()
 	}
 	if err == nil {
 		func() {
@@ -174,7 +176,6 @@ func (c *crashRun) use(j *Journal, faulty *atomic.Bool) {
 		c.fatalf("cursor is commit %d at %v, committed at %v; last that returned was %d of %d", num, p, c.commits[min(num, len(c.commits)-1)], c.sure, len(c.commits))
 	}
 	c.sure = num
-	commit := num
 	// What was synced and lies behind the cursor must be there.
 	got := c.read(j, rd, p, c.synced)
 	if got == nil {
@@ -217,7 +218,7 @@ func (c *crashRun) use(j *Journal, faulty *atomic.Bool) {
 		case 8:
 			_ = j.Flush(bg, j.Stats().Last)
 		case 9:
-			time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond) // of the bubble
+			<-time.After(time.Duration(r.IntN(1500)) * time.Millisecond) // of the bubble
 		case 10:
 			if c.read(j, rd, rd.Pos(), min(c.synced, j.Synced())) == nil {
 				return
@@ -234,7 +235,7 @@ func (c *crashRun) use(j *Journal, faulty *atomic.Bool) {
 				state = append(state, make([]byte, r.IntN(20_000))...)
 			}
 			c.commits = append(c.commits, p)
-			commit = len(c.commits) - 1
+			commit := len(c.commits) - 1
 			if rd.Commit(p, state) == nil {
 				c.sure = commit
 				c.event("committed %d at %v", commit, p)

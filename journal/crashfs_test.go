@@ -79,7 +79,7 @@ func (c *crashFS) call(op, path string) error {
 func (c *crashFS) cut() {
 	c.dead = true
 	r := c.rnd
-	after := newCrashFS(r)
+	after := newCrashFS(rand.New(rand.NewPCG(r.Uint64(), 2)))
 	after.limit = c.limit
 	done := map[*crashInode]*crashInode{}
 	inode := func(f *crashInode) *crashInode {
@@ -338,9 +338,6 @@ func (f *crashFile) WriteAt(b []byte, off int64) (int, error) {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
 	err := f.call("write")
-	if err == errPower && f.closed {
-		return 0, err
-	}
 	n := len(b)
 	if err != nil {
 		if f.c.dead {

@@ -12,7 +12,7 @@ import (
 func datasync(f *os.File) error {
 	err := control(f, func(fd uintptr) error {
 		for {
-			if err := unix.Fdatasync(int(fd)); err != unix.EINTR { //nolint:errorlint // a raw errno
+			if err := unix.Fdatasync(int(fd)); err != unix.EINTR {
 				return err
 			}
 		}
@@ -27,7 +27,7 @@ func allocate(f *os.File, size int64) error {
 	}
 	err = control(f, func(fd uintptr) error {
 		for {
-			if err := unix.Fallocate(int(fd), 0, 0, size); err != unix.EINTR { //nolint:errorlint // a raw errno
+			if err := unix.Fallocate(int(fd), 0, 0, size); err != unix.EINTR {
 				return err
 			}
 		}

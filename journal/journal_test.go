@@ -83,8 +83,10 @@ func testRecord(n uint64, size int) []byte {
 	b := make([]byte, max(size, 8))
 	binary.LittleEndian.PutUint64(b, n)
 	r := rand.NewPCG(n, uint64(size))
-	for i := 8; i < len(b); i++ {
-		b[i] = byte(r.Uint64())
+	for i := 8; i < len(b); i += 8 {
+		var w [8]byte
+		binary.LittleEndian.PutUint64(w[:], r.Uint64())
+		copy(b[i:], w[:])
 	}
 	return b
 }

@@ -85,8 +85,10 @@ func (j *Journal) recover() error {
 		p := Position(c.at.Load())
 		for _, s := range j.segs {
 			if s.seq == p.seq() && p.off() > s.end.Load() {
-				j.opt.Report(&CorruptError{Path: s.path, Offset: s.end.Load(), Length: p.off() - s.end.Load(),
-					Err: fmt.Errorf("cursor %s has read up to %v, but these records are gone", c.name, p)})
+				j.opt.Report(&CorruptError{
+					Path: s.path, Offset: s.end.Load(), Length: p.off() - s.end.Load(),
+					Err: fmt.Errorf("cursor %s has read up to %v, but these records are gone", c.name, p),
+				})
 			}
 		}
 		// Beyond the last segment is where a cursor stands after all before it was freed.
