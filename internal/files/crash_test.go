@@ -75,14 +75,8 @@ func (w *world) options() *Options {
 			}
 			return n, nil
 		},
-		sync: func(*os.File) error { w.tick(); return nil },
-	}
-	at := w.position // of the last Sync
-	o.Record = func(state []byte) error {
-		w.tick()
-		w.position, w.state = at, state
-		w.tick()
-		return nil
+		sync:    func(*os.File) error { w.tick(); return nil },
+		syncDir: func(string) error { w.tick(); return nil },
 	}
 	return &o
 }
@@ -93,6 +87,13 @@ func (w *world) run(ticks int) (done bool) {
 	w.processes++
 	w.ticks = ticks
 	o := w.options()
+	synced := w.position // position of the last Sync
+	o.Record = func(state []byte) error {
+		w.tick()
+		w.position, w.state = synced, state
+		w.tick()
+		return nil
+	}
 	var s *Set
 	defer func() {
 		if v := recover(); v != nil {
@@ -108,48 +109,27 @@ func (w *world) run(ticks int) (done bool) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	record := o.Record
-	next := w.position
-	s.o.Record = func(state []byte) error {
-		before := w.position
-		err := record(state)
-		if w.position < before {
-			w.t.Fatal("test: position went back")
-		}
-		return err
-	}
-	commit := func() {
-		state, err := s.Sync()
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		at := next
-		s.o.Record = func(state []byte) error {
-			w.tick()
-			w.position, w.state = at, state
-			w.tick()
-			return nil
-		}
-		if err := s.o.Record(state); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-	for next < len(w.lines) {
-		e := w.lines[next]
+	for i := w.position; i < len(w.lines); i++ {
+		e := w.lines[i]
 		if err := s.Append(e.tag, e.sec, []byte(e.line)); err != nil {
 			w.t.Fatal(err)
 		}
-		next++
-		if next%3 == 0 {
+		if i%3 == 0 {
 			if err := s.Write(); err != nil {
 				w.t.Fatal(err)
 			}
 		}
-		if next%8 == 0 {
-			commit()
+		if i%8 == 0 || i == len(w.lines)-1 {
+			state, err := s.Sync()
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			synced = i + 1
+			if err := o.Record(state); err != nil { // the commit
+				w.t.Fatal(err)
+			}
 		}
 	}
-	commit()
 	return true
 }
 

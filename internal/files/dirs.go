@@ -32,7 +32,7 @@ func (s *Set) makeDir(dir string) error {
 // syncDirs makes the names of new files durable. One that was removed meanwhile has none.
 func (s *Set) syncDirs() error {
 	for dir := range s.dirs {
-		if err := syncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.o.kernel.syncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			s.failed = fmt.Errorf("%w: %w", ErrSync, err)
 			return s.failed
 		}

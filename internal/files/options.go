@@ -49,8 +49,9 @@ var (
 
 // kernel is the seam where tests put failures.
 type kernel struct {
-	write func(*os.File, []byte) (int, error)
-	sync  func(*os.File) error // data and size
+	write   func(*os.File, []byte) (int, error)
+	sync    func(*os.File) error    // data and size
+	syncDir func(path string) error // names
 }
 
 func (o *Options) resolved() (Options, error) {
@@ -86,7 +87,7 @@ func (o *Options) resolved() (Options, error) {
 		r.Report = func(error) {}
 	}
 	if r.kernel == nil {
-		r.kernel = &kernel{write: (*os.File).Write, sync: syncData}
+		r.kernel = &kernel{write: (*os.File).Write, sync: syncData, syncDir: syncDir}
 	}
 	if r.self == nil {
 		host, err := os.Hostname()
