@@ -129,7 +129,7 @@ func (c *crashRun) life() {
 		}
 	}
 	j, err := Open("d", o)
-	c.event("open: %v, power goes off after %d calls", err, c.fs.cutIn)
+	c.event("open: %v", err)
 	if err == nil {
 		j.mu.Lock()
 		for _, s := range j.segs {
