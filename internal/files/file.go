@@ -32,11 +32,10 @@ type file struct {
 	found    int64
 
 	lines  []byte // waiting, whole lines; of the first, the torn bytes at its start are in the file already
-	torn   int    // more than 0 only while the file ends in those bytes, at end
-	end    int64
-	ragged bool // the file may end within a line that is not ours
-	queued bool // in Set.waiting
-	stuck  bool // the Write that runs could not write them
+	torn   int    // more than 0 only while the file ends in those bytes
+	end    int64  // where the file ended after our last write; below 0 when it may end within a line of others
+	queued bool   // in Set.waiting
+	stuck  bool   // the Write that runs could not write them
 
 	handle  *os.File
 	id      fileID
@@ -78,9 +77,9 @@ func (s *Set) open(f *file) error {
 		return err
 	}
 	if f.id != id {
-		f.torn = 0
+		f.torn, f.end = 0, 0
 	}
-	f.handle, f.id, f.ragged = h, id, true
+	f.handle, f.id = h, id
 	f.used = s.now
 	s.openFiles.push(f)
 	s.dirs[filepath.Dir(f.path)] = struct{}{}
@@ -171,8 +170,8 @@ func (s *Set) prepare(f *file) error {
 			return err
 		}
 	}
-	if f.torn > 0 && size != f.end {
-		f.torn, f.ragged = 0, true
+	if size != f.end { // others wrote
+		f.torn, f.end = 0, -1
 	}
 	if f.writer != s.self && !f.expected {
 		s.handOver(f)
@@ -180,7 +179,7 @@ func (s *Set) prepare(f *file) error {
 	if len(f.lines) == 0 {
 		return nil
 	}
-	if f.ragged && f.torn == 0 {
+	if f.end < 0 {
 		var err error
 		if size, err = s.endLine(f, size); err != nil {
 			return err
@@ -193,21 +192,38 @@ func (s *Set) prepare(f *file) error {
 }
 
 // endLine writes the newline that the last line of somebody else lacks.
+//
+// While somebody else's write runs, a part of it can be seen, and looks like a line that lacks its end. So the end is
+// believed only if it is still there when every write that was under way is through.
 func (s *Set) endLine(f *file, size int64) (int64, error) {
-	if size > 0 {
+	const looks = 100 // then others write all the time, and can be trusted to end their lines
+	for range looks {
 		var last [1]byte
-		if _, err := f.handle.ReadAt(last[:], size-1); err != nil && !errors.Is(err, io.EOF) {
+		if size > 0 {
+			if _, err := f.handle.ReadAt(last[:], size-1); err != nil && !errors.Is(err, io.EOF) {
+				return size, err
+			}
+		}
+		if size == 0 || last[0] == '\n' {
+			break
+		}
+		awaitWrites(f.handle)
+		<-time.After(time.Millisecond)
+		before := size
+		var err error
+		if size, err = f.handle.Seek(0, io.SeekEnd); err != nil {
 			return size, err
 		}
-		if last[0] != '\n' {
+		if size == before {
 			if _, err := s.o.kernel.write(f.handle, []byte{'\n'}); err != nil {
 				return size, err
 			}
 			f.dirty = true
 			size++
+			break
 		}
 	}
-	f.ragged = false
+	f.end = size
 	return size, nil
 }
 
@@ -222,7 +238,7 @@ func (s *Set) write(f *file) error {
 			return nil
 		}
 	}
-	if f.ragged {
+	if f.end < 0 {
 		size, err := f.handle.Seek(0, io.SeekEnd)
 		if err != nil {
 			return err
@@ -239,7 +255,7 @@ func (s *Set) write(f *file) error {
 	whole := bytes.LastIndexByte(f.lines[:n], '\n') + 1
 	s.taken(f, whole)
 	f.torn = n - whole
-	f.mark()
+	f.lookEnd()
 	return err
 }
 
@@ -248,11 +264,11 @@ func (s *Set) write(f *file) error {
 func (s *Set) writeRest(f *file) error {
 	first := bytes.IndexByte(f.lines, '\n') + 1
 	n, err := s.put(f, f.lines[f.torn:first])
-	expected := f.end + int64(n)
 	f.torn += n
-	f.mark()
+	expected := f.end
+	f.lookEnd()
 	if f.end != expected {
-		f.torn, f.ragged = 0, true
+		f.torn, f.end = 0, -1
 		return err
 	}
 	if err != nil {
@@ -267,6 +283,7 @@ func (s *Set) put(f *file, b []byte) (n int, err error) {
 	n, err = s.o.kernel.write(f.handle, b)
 	if n > 0 {
 		f.touched, f.dirty = true, true
+		f.end += int64(n)
 	}
 	if err == nil && n < len(b) {
 		err = io.ErrShortWrite
@@ -274,14 +291,11 @@ func (s *Set) put(f *file, b []byte) (n int, err error) {
 	return n, err
 }
 
-// mark notes where the bytes just written ended.
-func (f *file) mark() {
+// lookEnd asks where the bytes just written ended.
+func (f *file) lookEnd() {
 	end, err := f.handle.Seek(0, io.SeekCurrent)
 	if err != nil {
-		end = -1
+		end, f.torn = -1, 0
 	}
 	f.end = end
-	if f.torn == 0 {
-		f.ragged = true
-	}
 }

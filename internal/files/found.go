@@ -47,7 +47,7 @@ func (s *Set) find(f *file, size int64) error {
 	s.taken(f, whole)
 	switch {
 	case !equal:
-		f.expected = false
+		f.expected, f.end = false, -1
 		s.o.Report(fmt.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path, f.found))
 		if f.found == f.length {
 			f.touched = false // nothing of ours is behind length, so that the end can be recorded as the new one
