@@ -135,7 +135,7 @@ func (b *budget) release(h *holder, n int64) {
 	}
 }
 
-// settle ends an overdraft, when its holder has handed on what it held.
+// settle ends an overdraft, when its holder has handed on what it held. What it still holds then is little, see conn.settle.
 func (b *budget) settle(h *holder) {
 	if !h.over {
 		return

@@ -31,6 +31,10 @@ func (j *jsonSource) Read(p []byte) (int, error) {
 			return 0, j.err
 		}
 		c.r, c.w = 0, 0
+		if j.taken < readSize && j.held > 0 {
+			c.s.mem.release(&c.hold, j.held)
+			j.held = 0
+		}
 		if j.err = c.fill(); j.err != nil {
 			return 0, j.err
 		}
@@ -96,10 +100,6 @@ func (c *conn) runJSON() error {
 			return c.endJSON(src, err)
 		}
 		src.taken -= dec.InputOffset() - began
-		if src.held > 0 && src.taken < readSize {
-			c.s.mem.release(&c.hold, src.held)
-			src.held = 0
-		}
 		if len(src.out) > readSize {
 			if err := src.flush(); err != nil {
 				return err

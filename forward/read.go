@@ -48,8 +48,10 @@ func (c *conn) read() (int, error) {
 		return c.readN, c.readErr
 	}
 	// Through an interface there is no waiting without a buffer: the first bytes of what comes go to c.tiny, then there is one.
-	c.hungry = c.buf == nil || !c.room(false)
-	if c.hungry {
+	if c.r == c.w {
+		c.park()
+	}
+	if c.hungry = c.buf == nil || !c.room(false); c.hungry {
 		n, err := c.nc.Read(c.tiny[:])
 		c.tinyN = n
 		return n, err
@@ -76,6 +78,9 @@ func (c *conn) feed() error {
 func (c *conn) wanted() int64 {
 	if m := c.dec.missing(c.w - c.r); m > parkedBuffer {
 		return m // that and no more: the next message begins at the start of the buffer
+	}
+	if c.hold.over {
+		return parkedBuffer / 2 // so that it ends soon: what is left over of the next message can be parked
 	}
 	return readSize
 }
@@ -159,6 +164,14 @@ func (c *conn) park() {
 	case have <= parkedBuffer/2 && len(c.buf.b) > parkedBuffer:
 		c.shrink(parkedBuffer)
 	}
+	c.settle()
+}
+
+// settle ends an overdraft, once next to nothing is held.
+func (c *conn) settle() {
+	if c.hold.over && (c.hold.held.Load() <= parkedBuffer || c.s.mem.used.Load() <= c.s.mem.limit) {
+		c.s.mem.settle(&c.hold)
+	}
 }
 
 // shrink moves what has arrived into a smaller buffer.
@@ -183,7 +196,7 @@ func (c *conn) slim() {
 			c.shrink(baseBuffer)
 		}
 	}
-	c.s.mem.settle(&c.hold)
+	c.settle()
 }
 
 // extra takes a buffer for entries that cannot stay where they are. It belongs to the caller until keep.
