@@ -92,6 +92,18 @@ type Journal struct {
 // Open opens the journal in dir, making the directory if it does not exist, and recovers what it holds. One process can have
 // it open at a time.
 func Open(dir string, o *Options) (*Journal, error) {
+	j, err := load(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	j.wg.Add(2)
+	go j.runSyncer()
+	go j.runAllocator()
+	return j, nil
+}
+
+// load is Open without the goroutines.
+func load(dir string, o *Options) (*Journal, error) {
 	opt, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -114,9 +126,6 @@ func Open(dir string, o *Options) (*Journal, error) {
 		j.closeFiles()
 		return nil, fmt.Errorf("journal: open %s: %w", dir, err)
 	}
-	j.wg.Add(2)
-	go j.runSyncer()
-	go j.runAllocator()
 	return j, nil
 }
 
