@@ -128,7 +128,8 @@ func (c *Collector) openPumps(plans []plan) error {
 		}
 		p.committed, _ = reader.Committed()
 		p.taken = p.committed
-		if p.output, err = plan.open(p, &c.options); err != nil {
+		p.open = func() (output, error) { return plan.open(p, &c.options) }
+		if p.output, err = p.open(); err != nil {
 			return fmt.Errorf("%s: %w", plan.url, err)
 		}
 		delete(old, plan.cursor)

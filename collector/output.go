@@ -4,6 +4,7 @@ package collector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -16,7 +17,8 @@ import (
 // goroutine.
 type output interface {
 	// take hands over a chunk whose bytes are valid during the call. It keeps
-	// trying until it has taken all of it, or ctx ends.
+	// trying until it has taken all of it; after an error it may have taken a
+	// part, and is opened again.
 	take(ctx context.Context, c *forward.Chunk) error
 	// flush makes what was taken visible; when durable is set it also makes it
 	// as durable as the output can, and returns what the output must know after
@@ -25,12 +27,19 @@ type output interface {
 	close() error
 }
 
+// errReopen says that an output cannot go on as it is: it has to be opened
+// again with what was last committed, and gets again what came after that.
+var errReopen = errors.New("opening it again")
+
 const (
 	// commitEvery is how long an output may lag behind with its cursor. After
 	// a crash it compares, or repeats, what it wrote since.
 	commitEvery = time.Second
 	// commitBytes bounds the same by volume.
 	commitBytes = 64 << 20
+	// idleFlush is how often an output is flushed that gets nothing, to let go
+	// of what it has not needed for long.
+	idleFlush = time.Minute
 )
 
 // pump moves chunks from the journal to one output.
@@ -42,6 +51,7 @@ type pump struct {
 	name     string // the output's URL
 	index    int    // in deliveries
 	reader   *journal.Reader
+	open     func() (output, error)
 	output   output
 	eager    bool // commit as soon as caught up: acks wait for it
 	confirm  func(output int, p journal.Position)
@@ -49,48 +59,60 @@ type pump struct {
 
 	events, chunks, broken atomic.Int64
 
+	chunk     forward.Chunk    // of the record being taken, kept for its tag
 	taken     journal.Position // end of the last record taken; at first as committed
 	committed journal.Position
 	bytes     int64     // taken since the last commit
 	since     time.Time // of the first record taken after the last commit
+	soon      bool      // the output wants a commit
 }
 
 // run moves chunks until ctx is done. When drain is done before that, it stops
 // as soon as it has caught up.
 func (p *pump) run(ctx, drain context.Context) error {
 	p.confirm(p.index, p.committed)
-	for {
-		rec, ok, err := p.reader.TryNext()
-		switch {
-		case err != nil:
-			p.reporter.trouble("journal", fmt.Errorf("reading for %s: %w", p.name, err))
-			if pause(ctx, retryPause) != nil {
-				return p.finish(ctx)
+	for ctx.Err() == nil {
+		caughtUp, err := p.step(ctx)
+		if err == nil && caughtUp {
+			if drain.Err() != nil {
+				break
 			}
-		case ok:
-			if p.take(ctx, rec) != nil {
-				return p.finish(ctx)
+			err = p.idle(ctx, drain)
+		}
+		if err != nil && ctx.Err() == nil {
+			p.reporter.trouble("output", fmt.Errorf("%s: %w; trying again", p.name, err))
+			if pause(ctx, retryPause) == nil && errors.Is(err, errReopen) {
+				p.reopen()
 			}
-		case !p.idle(ctx, drain):
-			return p.finish(ctx)
 		}
 	}
+	return p.finish(ctx)
 }
 
-// take hands one record to the output.
-func (p *pump) take(ctx context.Context, rec journal.Record) error {
-	var c forward.Chunk
-	if err := c.Parse(rec.Data); err != nil {
-		// The journal's checksum was right, so this was written so: by a
-		// newer version, or by a fault of ours. It stays in the segment's
-		// bytes only until that is recycled, so say where it was.
-		p.broken.Add(1)
-		p.reporter.trouble("journal", fmt.Errorf("%s: record at %d is no chunk: %w; skipped", p.name, rec.Pos, err))
-	} else {
-		if err := p.output.take(ctx, &c); err != nil {
-			return err
+// step takes one record, or finds that there is none.
+func (p *pump) step(ctx context.Context) (caughtUp bool, err error) {
+	if p.output == nil {
+		return false, errReopen
+	}
+	if p.bytes >= commitBytes || p.soon {
+		if err := p.commit(ctx); err != nil {
+			return false, err
 		}
-		p.events.Add(int64(c.Events))
+	}
+	rec, ok, err := p.reader.TryNext()
+	if err != nil || !ok {
+		return true, err
+	}
+	if err := p.chunk.Parse(rec.Data); err != nil {
+		// The journal's checksum was right, so it was written so: by a newer
+		// version, or by a fault of ours.
+		p.broken.Add(1)
+		p.reporter.trouble("journal", fmt.Errorf("%s: the record that ends at %v is no chunk: %w; left out", p.name, rec.Pos, err))
+	} else {
+		if err := p.output.take(ctx, &p.chunk); err != nil {
+			return false, fmt.Errorf("%w; %w", err, errReopen)
+		}
+		p.events.Add(int64(p.chunk.Events))
 		p.chunks.Add(1)
 	}
 	if p.bytes == 0 {
@@ -98,58 +120,51 @@ func (p *pump) take(ctx context.Context, rec journal.Record) error {
 	}
 	p.taken = rec.Pos
 	p.bytes += int64(len(rec.Data)) + 1
-	if p.bytes >= commitBytes && !p.commit() {
-		return pause(ctx, retryPause)
-	}
-	return ctx.Err()
+	return false, nil
 }
 
 // idle does what is left to do when there is nothing to read: show what was
-// taken, commit it when it is time, and wait. It returns false at the end.
-func (p *pump) idle(ctx, drain context.Context) bool {
-	if ctx.Err() != nil || drain.Err() != nil {
-		return false
+// taken, commit it when it is time, and wait.
+func (p *pump) idle(ctx, drain context.Context) error {
+	if _, err := p.output.flush(false); err != nil {
+		return err
 	}
-	wait := ctx
+	patience := idleFlush
 	if p.taken > p.committed {
-		if _, err := p.output.flush(false); err != nil {
-			p.reporter.trouble("output", fmt.Errorf("%s: %w; trying again", p.name, err))
-			return pause(ctx, retryPause) == nil
-		}
-		left := commitEvery - time.Since(p.since)
-		if p.eager || left <= 0 {
-			if !p.commit() {
-				return pause(ctx, retryPause) == nil
-			}
-		} else {
-			var cancel context.CancelFunc
-			wait, cancel = context.WithTimeout(ctx, left)
-			defer cancel()
+		patience = commitEvery - time.Since(p.since)
+		if p.eager || p.soon || patience <= 0 {
+			return p.commit(ctx)
 		}
 	}
-	wait, cancel := context.WithCancel(wait)
+	wait, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	defer context.AfterFunc(drain, cancel)()
 	if err := p.reader.Wait(wait); err != nil && wait.Err() == nil {
-		p.reporter.trouble("journal", fmt.Errorf("waiting for %s: %w", p.name, err))
-		return pause(ctx, retryPause) == nil
+		return err
 	}
-	return true
+	return nil
 }
 
 // commit makes what was taken durable and moves the cursor.
-func (p *pump) commit() bool {
+func (p *pump) commit(ctx context.Context) error {
 	state, err := p.output.flush(true)
-	if err == nil {
-		err = p.reader.Commit(p.taken, state)
-	}
 	if err != nil {
-		p.reporter.trouble("output", fmt.Errorf("%s: %w; trying again", p.name, err))
-		return false
+		return err
 	}
-	p.committed, p.bytes = p.taken, 0
+	// The output counts on this state from now on, so nothing may come between.
+	for {
+		err := p.reader.Commit(p.taken, state)
+		if err == nil {
+			break
+		}
+		p.reporter.trouble("journal", fmt.Errorf("cursor of %s: %w; trying again", p.name, err))
+		if err := pause(ctx, retryPause); err != nil {
+			return err
+		}
+	}
+	p.committed, p.bytes, p.soon = p.taken, 0, false
 	p.confirm(p.index, p.committed)
-	return true
+	return nil
 }
 
 // record makes an output's state durable without moving the cursor.
@@ -157,14 +172,35 @@ func (p *pump) record(state []byte) error {
 	return p.reader.Commit(p.committed, state)
 }
 
+// reopen begins again with what was last committed.
+func (p *pump) reopen() {
+	if p.output != nil {
+		if err := p.output.close(); err != nil {
+			p.reporter.trouble("output", fmt.Errorf("%s: %w", p.name, err))
+		}
+		p.output = nil
+	}
+	if err := p.reader.SkipTo(p.committed); err != nil {
+		p.reporter.trouble("journal", fmt.Errorf("cursor of %s: %w", p.name, err))
+		return
+	}
+	output, err := p.open()
+	if err != nil {
+		p.reporter.trouble("output", fmt.Errorf("%s: %w", p.name, err))
+		return
+	}
+	p.output, p.taken, p.bytes, p.soon = output, p.committed, 0, false
+}
+
 // finish commits what was taken and lets go. What fails now is told: the
 // journal still has it.
 func (p *pump) finish(ctx context.Context) error {
-	if p.taken > p.committed {
-		p.commit()
+	var errs []error
+	if p.output != nil {
+		if p.taken > p.committed {
+			errs = append(errs, p.commit(ctx))
+		}
+		errs = append(errs, p.output.close())
 	}
-	if err := p.output.close(); err != nil {
-		p.reporter.trouble("output", fmt.Errorf("%s: %w", p.name, err))
-	}
-	return p.reader.Close()
+	return errors.Join(append(errs, p.reader.Close())...)
 }

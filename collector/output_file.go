@@ -4,6 +4,7 @@ package collector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -13,11 +14,23 @@ import (
 
 // fileOutput writes JSON lines into files.
 type fileOutput struct {
-	name     string
-	set      *files.Set
-	encoder  lines.Encoder
-	line     []byte
-	reporter *reporter
+	pump    *pump
+	set     *files.Set
+	encoder lines.Encoder
+	line    []byte
+}
+
+// openFileOutput continues where the state that p last committed says.
+func openFileOutput(p *pump, pattern string) (output, error) {
+	_, state := p.reader.Committed()
+	set, err := files.Open(pattern, state, &files.Options{
+		Record: p.record,
+		Report: func(err error) { p.reporter.trouble("output", fmt.Errorf("%s: %w", p.name, err)) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &fileOutput{pump: p, set: set}, nil
 }
 
 func (o *fileOutput) take(ctx context.Context, c *forward.Chunk) error {
@@ -25,7 +38,7 @@ func (o *fileOutput) take(ctx context.Context, c *forward.Chunk) error {
 	for {
 		e, ok := entries.Next()
 		if !ok {
-			return nil
+			break
 		}
 		o.line = o.encoder.AppendLine(o.line[:0], c.Tag, e)
 		for {
@@ -33,19 +46,34 @@ func (o *fileOutput) take(ctx context.Context, c *forward.Chunk) error {
 			if err == nil {
 				break
 			}
-			o.reporter.trouble("output", fmt.Errorf("%s: %w; trying again", o.name, err))
+			if errors.Is(err, files.ErrSync) {
+				return err
+			}
+			o.pump.reporter.trouble("output", fmt.Errorf("%s: %w; trying again", o.pump.name, err))
 			if err := pause(ctx, retryPause); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+// reopen marks the errors after which the set stays failed.
+func (o *fileOutput) reopen(err error) error {
+	if errors.Is(err, files.ErrSync) {
+		return fmt.Errorf("%w; %w", err, errReopen)
+	}
+	return err
 }
 
 func (o *fileOutput) flush(durable bool) ([]byte, error) {
 	if durable {
-		return o.set.Sync()
+		state, err := o.set.Sync()
+		return state, o.reopen(err)
 	}
-	return nil, o.set.Write()
+	err := o.set.Write()
+	o.pump.soon = o.set.WantSync()
+	return nil, o.reopen(err)
 }
 
 func (o *fileOutput) close() error { return o.set.Close() }

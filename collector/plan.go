@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"github.com/spillwaylog/spillway/internal/files"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
@@ -60,16 +59,4 @@ func planOutput(text string) (plan, error) {
 	sum := sha256.Sum256([]byte(u.Scheme + "\x00" + u.Path))
 	p.cursor = u.Scheme + "-" + hex.EncodeToString(sum[:6])
 	return p, nil
-}
-
-func openFileOutput(p *pump, pattern string) (output, error) {
-	_, state := p.reader.Committed()
-	set, err := files.Open(pattern, state, &files.Options{
-		Record: p.record,
-		Report: func(err error) { p.reporter.trouble("output", fmt.Errorf("%s: %w", p.name, err)) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &fileOutput{name: p.name, set: set, reporter: p.reporter}, nil
 }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/journal"
+)
+
+// sink is a destination that outlives the outputs opened to it.
+type sink struct {
+	fail    func(op string) error // called for each operation
+	durable []string              // tags, as of the last durable flush
+	opened  int
+	reached chan struct{} // closed when durable has all
+	want    int
+}
+
+// sinkOutput is one opening of a sink.
+type sinkOutput struct {
+	*sink
+	pending []string
+}
+
+func (o *sinkOutput) take(_ context.Context, c *forward.Chunk) error {
+	if err := o.fail("take"); err != nil {
+		return err
+	}
+	o.pending = append(o.pending, c.Tag)
+	return nil
+}
+
+func (o *sinkOutput) flush(durable bool) ([]byte, error) {
+	if err := o.fail(fmt.Sprintf("flush %v", durable)); err != nil {
+		return nil, err
+	}
+	if durable {
+		o.durable = append(o.durable, o.pending...)
+		o.pending = nil
+		if len(o.durable) == o.want {
+			close(o.reached)
+		}
+	}
+	return nil, nil
+}
+
+func (o *sinkOutput) close() error { return nil }
+
+// TestPumpGoesOnAfterErrors: each operation fails once in a while, some so that
+// the output must be opened again; each chunk arrives once all the same.
+func TestPumpGoesOnAfterErrors(t *testing.T) {
+	j, err := journal.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	var want []string
+	for i := range 20 {
+		c := numbered(fmt.Sprint("tag", i), i, 1)
+		want = append(want, c.Tag)
+		if _, err := j.Append(c.AppendHead(nil), c.Entries, c.AppendTail(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reader, err := j.Reader("sink")
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := map[string]int{}
+	s := &sink{want: len(want), reached: make(chan struct{})}
+	s.fail = func(op string) error {
+		calls[op]++
+		switch fmt.Sprint(op, calls[op]) {
+		case "take7", "flush true1":
+			return fmt.Errorf("broken for good: %w", errReopen)
+		case "take12", "flush false1", "flush true2":
+			return errors.New("not now")
+		}
+		return nil
+	}
+	p := &pump{
+		name: "sink", reader: reader, eager: true, confirm: func(int, journal.Position) {},
+		reporter: newReporter(slog.New(slog.NewTextHandler(testWriter{t}, nil))),
+		open: func() (output, error) {
+			s.opened++
+			if s.opened == 2 {
+				return nil, errors.New("not yet")
+			}
+			return &sinkOutput{sink: s}, nil
+		},
+	}
+	p.committed, _ = reader.Committed()
+	p.taken = p.committed
+	if p.output, err = p.open(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- p.run(ctx, context.Background()) }()
+	select {
+	case <-s.reached:
+	case <-time.After(time.Minute):
+		t.Error("not everything arrived")
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(s.durable, want) {
+		t.Errorf("got %v, want %v", s.durable, want)
+	}
+	if s.opened < 4 {
+		t.Errorf("opened %d times", s.opened)
+	}
+}
