@@ -4,7 +4,6 @@ package files
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,16 +26,4 @@ func (s *Set) makeDir(dir string) error {
 		s.dirs[parent] = struct{}{}
 	}
 	return err
-}
-
-// syncDirs makes the names of new files durable. One that was removed meanwhile has none.
-func (s *Set) syncDirs() error {
-	for dir := range s.dirs {
-		if err := s.o.kernel.syncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			s.failed = fmt.Errorf("%w: %w", ErrSync, err)
-			return s.failed
-		}
-		delete(s.dirs, dir)
-	}
-	return nil
 }

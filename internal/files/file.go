@@ -48,7 +48,7 @@ type file struct {
 
 // open opens the file, or makes it and the directories it is in.
 func (s *Set) open(f *file) error {
-	if err := s.makeRoom(); err != nil {
+	if err := s.makeRoom(1); err != nil {
 		return err
 	}
 	h, err := os.OpenFile(f.path, openFlags, 0)
@@ -98,28 +98,27 @@ func kindOf(m fs.FileMode) string {
 	return m.Type().String()
 }
 
-// close closes the file; what it got must be on disk before anybody may forget it.
-func (s *Set) close(f *file) error {
-	if f.dirty {
-		if err := s.o.kernel.sync(f.handle); err != nil {
-			return s.fail(f, err)
-		}
-		f.dirty = false
+// close closes files; what they got must be on disk before anybody may forget them.
+func (s *Set) close(files ...*file) error {
+	if err := s.sync(files); err != nil {
+		return err
 	}
-	s.openFiles.remove(f)
-	err := f.handle.Close()
-	f.handle = nil
-	return err
+	var errs []error
+	for _, f := range files {
+		s.openFiles.remove(f)
+		errs = append(errs, f.handle.Close())
+		f.handle = nil
+	}
+	return errors.Join(errs...)
 }
 
-// makeRoom closes files until one more may be open.
-func (s *Set) makeRoom() error {
-	for s.openFiles.n >= s.o.MaxOpen {
-		if err := s.close(s.openFiles.oldest); err != nil {
-			return err
-		}
+// makeRoom closes files that were not used for long until n more may be open.
+func (s *Set) makeRoom(n int) error {
+	var last []*file
+	for f := s.openFiles.oldest; f != nil && s.openFiles.n-len(last)+n > s.o.MaxOpen; f = f.newer {
+		last = append(last, f)
 	}
-	return nil
+	return s.close(last...)
 }
 
 // prepare makes the file at the path of f ready to take its lines: open, the same that is at the path, its end known.

@@ -52,6 +52,7 @@ type kernel struct {
 	write   func(*os.File, []byte) (int, error)
 	sync    func(*os.File) error    // data and size
 	syncDir func(path string) error // names
+	atOnce  int                     // syncs that may run at the same time
 }
 
 func (o *Options) resolved() (Options, error) {
@@ -87,7 +88,7 @@ func (o *Options) resolved() (Options, error) {
 		r.Report = func(error) {}
 	}
 	if r.kernel == nil {
-		r.kernel = &kernel{write: (*os.File).Write, sync: syncData, syncDir: syncDir}
+		r.kernel = &kernel{write: (*os.File).Write, sync: syncData, syncDir: syncDir, atOnce: 8}
 	}
 	if r.self == nil {
 		host, err := os.Hostname()

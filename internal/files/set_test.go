@@ -332,6 +332,35 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
+// BenchmarkTags is the whole way onto the disk, with more tags than files may be open and a Sync when it is wanted.
+func BenchmarkTags(b *testing.B) {
+	line := []byte(strings.Repeat("x", 179) + "\n")
+	s, err := Open(filepath.Join(b.TempDir(), "{tag}"), nil, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	const tags = 1000
+	names := make([]string, tags)
+	for i := range names {
+		names[i] = fmt.Sprintf("app.web.%d", i)
+	}
+	i := 0
+	b.SetBytes(int64(len(line)))
+	b.ReportAllocs()
+	for b.Loop() {
+		i++
+		if err := s.Append(names[i%tags], 0, line); err != nil {
+			b.Fatal(err)
+		}
+		if i%tags == 0 && s.WantSync() {
+			if _, err := s.Sync(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
 // BenchmarkWrite is the whole way into the page cache, in batches of the default size.
 func BenchmarkWrite(b *testing.B) {
 	line := []byte(strings.Repeat("x", 179) + "\n")
