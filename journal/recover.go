@@ -12,6 +12,8 @@ import (
 	"strings"
 )
 
+const leastCut = 32 << 10 // shortening a file by less is not worth the change of its metadata
+
 // recover reads the directory. What a crash can have left, and what becomes of it:
 //
 //   - a segment prepared but never used, or freed: kept as spare
@@ -226,6 +228,9 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 				return 0, fmt.Errorf("%s: %w", s.path, err)
 			}
 			if !known[i] {
+				if err := j.cutTail(s.segment, end); err != nil {
+					return 0, fmt.Errorf("%s: %w", s.path, err)
+				}
 				s.end.Store(end)
 			}
 			s.last = min(end, s.end.Load())
@@ -235,6 +240,29 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 	}
 	last := live[len(live)-1]
 	return at(last.seq, last.end.Load()), nil
+}
+
+// cutTail gives back to the disk what a segment never used: a process that is started again and again leaves each time one that is hardly filled. A
+// record that was cut short when the process or the power died is set aside first.
+func (j *Journal) cutTail(s *segment, end int64) error {
+	start := place(end)
+	h := make([]byte, recordHeader)
+	if _, err := s.file.ReadAt(h, start); err == nil {
+		scan := scanner{bind: binder{seq: s.seq, nonce: s.nonce}}
+		if n, kind, _, ok := scan.header(h, start); ok && kind == kindRecord {
+			j.hole(s.seq, s.nonce, s.path, s.file, start, min(start+recordHeader+n, s.size), errCutShort)
+		}
+	}
+	size := pageUp(end)
+	if s.size-size < leastCut {
+		return nil
+	}
+	if err := s.file.Truncate(size); err != nil {
+		return err
+	}
+	j.bytes -= s.size - size
+	s.size = size
+	return nil
 }
 
 // recoverSegment finds the end of a segment's last whole record, given up to where it is known to be durable, and makes all of it so.
