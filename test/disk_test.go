@@ -138,6 +138,7 @@ func (s *stream) end() []string {
 
 // TestFullDataDisk fills the disk of the journal: acks stop, a clear line is written, and all goes on when there is space.
 func TestFullDataDisk(t *testing.T) {
+	t.Parallel()
 	d := newDisk(t, "64m")
 	s, out := newSetup(t)
 	s.data = filepath.Join(d.dir, "data")

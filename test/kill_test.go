@@ -22,6 +22,7 @@ import (
 // output exactly once, each sender's events in their order.
 
 func TestKill(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		ack     string
 		divisor uint64 // of the number of kills
@@ -61,6 +62,7 @@ func TestKill(t *testing.T) {
 
 // TestKillClient has this project's own client resend.
 func TestKillClient(t *testing.T) {
+	t.Parallel()
 	s, out := newSetup(t)
 	r := random(t)
 	killUnder(t, s, out, r, max(1, int(number(t, "SPILLWAY_KILLS", 50)/2)), func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fluent/fluent-logger-golang/fluent"
+)
+
+// events is how many events a real client sends.
+func events(t testing.TB) int {
+	t.Helper()
+	otherwise := uint64(100_000)
+	if strconv.IntSize == 32 {
+		otherwise = 10_000 // the clients are the same; what differs is the collector's arithmetic
+	}
+	return int(number(t, "SPILLWAY_EVENTS", otherwise))
+}
+
+// socketPath is a path for a unix socket; they must be short.
+func socketPath(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sw")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "s")
+}
+
+// TestGoClient sends events with the official Go client.
+func TestGoClient(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		config  fluent.Config
+		ack     string // synced where empty
+		unix    bool
+		clients int // one where 0; a client with acks waits for the disk after each event
+	}{
+		{name: "sync"},
+		{name: "nanoseconds", config: fluent.Config{SubSecondPrecision: true}},
+		{name: "async", config: fluent.Config{SubSecondPrecision: true, Async: true, BufferLimit: 1 << 20}},
+		{name: "ack", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, clients: 32},
+		{name: "ack journaled", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, ack: "journaled", clients: 8},
+		{name: "unix", config: fluent.Config{SubSecondPrecision: true}, unix: true},
+		{name: "unix ack", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, unix: true, clients: 32},
+		{name: "async ack", config: fluent.Config{RequestAck: true, Async: true, BufferLimit: 1 << 20}, clients: 32},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			count := events(t)
+			s, out := newSetup(t)
+			if tt.ack != "" {
+				s.args = []string{"--ack", tt.ack}
+			}
+			config := tt.config
+			config.TagPrefix = "go"
+			config.ReadTimeout = patience
+			config.WriteTimeout = patience
+			if tt.unix {
+				config.FluentNetwork = "unix"
+				config.FluentSocketPath = socketPath(t)
+				s.listen = []string{"forward+unix://" + config.FluentSocketPath}
+			}
+			c := startCollector(t, s)
+			if !tt.unix {
+				host, port, err := net.SplitHostPort(c.addr)
+				must(t, err)
+				config.FluentHost = host
+				config.FluentPort, err = strconv.Atoi(port)
+				must(t, err)
+			}
+			want := func(n int) line {
+				when := time.Unix(1700000000+int64(n), int64(n)*1009+1).UTC()
+				if !config.SubSecondPrecision {
+					when = when.Truncate(time.Second)
+				}
+				return line{time: when, tag: fmt.Sprint("go.tag", n%3), record: map[string]any{
+					"n":    json.Number(fmt.Sprint(n)),
+					"text": fmt.Sprintf("zwölf \"%d\"\n", n),
+					"half": json.Number(fmt.Sprintf("%d.5", n)),
+					"list": []any{nil, true, map[string]any{"deep": json.Number(fmt.Sprint(-n))}},
+				}}
+			}
+			clients := max(1, tt.clients)
+			begin := time.Now()
+			var wg sync.WaitGroup
+			for i := range clients {
+				wg.Go(func() {
+					logger, err := fluent.New(config)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for n := i; n < count; n += clients {
+						err := logger.PostWithTime(fmt.Sprint("tag", n%3), time.Unix(1700000000+int64(n), int64(n)*1009+1), map[string]any{
+							"n": n, "text": fmt.Sprintf("zwölf \"%d\"\n", n), "half": float64(n) + 0.5, "list": []any{nil, true, map[string]int{"deep": -n}},
+						})
+						if err != nil {
+							t.Errorf("event %d: %v", n, err)
+							return
+						}
+					}
+					if err := logger.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			figure(t, "%d events from %d clients in %.1f s", count, clients, time.Since(begin).Seconds())
+			waitLines(t, out, count)
+			c.stop()
+			wantEvents(t, readLines(t, out), count, want)
+		})
+	}
+}
+
+// wantEvents checks that each of count events is in the lines once, as want says; an event's number is the field "n".
+func wantEvents(t testing.TB, lines []line, count int, want func(n int) line) {
+	t.Helper()
+	seen := make([]bool, count)
+	wrong := 0
+	fail := func(format string, args ...any) {
+		if wrong++; wrong < 20 {
+			t.Errorf(format, args...)
+		}
+	}
+	for _, l := range lines {
+		number, _ := l.record["n"].(json.Number)
+		n, err := strconv.Atoi(string(number))
+		if err != nil || n < 0 || n >= count {
+			fail("a stray event: %v", l)
+			continue
+		}
+		if seen[n] {
+			fail("event %d is there twice", n)
+		}
+		seen[n] = true
+		w := want(n)
+		if !l.time.Equal(w.time) || l.tag != w.tag || !reflect.DeepEqual(l.record, w.record) {
+			fail("event %d is\n%v %s %v, want\n%v %s %v", n, l.time, l.tag, l.record, w.time, w.tag, w.record)
+		}
+	}
+	for n, ok := range seen {
+		if !ok {
+			fail("event %d is missing", n)
+		}
+	}
+	if wrong > 0 {
+		t.Errorf("%d events are wrong", wrong)
+	}
+}
