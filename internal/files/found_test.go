@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// FuzzFound puts any bytes behind the committed length: they stay as they are, and the lines that come again are all in
+// the file, whole and in order, however they are split over Writes.
+func FuzzFound(f *testing.F) {
+	const old = "{old}\n"
+	lines := []string{"{a}\n", "{bb}\n", "{a}\n", "{ccc}\n"}
+	for _, tail := range []string{"", "{", "{a}", "{a}\n", "{a}\n{bb}\n{a}\n{ccc}\n", "{a}\n{bb}\n{x", "\n", "{a}\n{a}\n", "{a}\n{bb}\n{a}\n{ccc}\n{a}\n", "{a}\r\n"} {
+		f.Add([]byte(tail), uint8(0b101))
+	}
+	path := filepath.Join(f.TempDir(), "x")
+	f.Fuzz(func(t *testing.T, tail []byte, writes uint8) {
+		before := append([]byte(old), tail...)
+		must(t, os.WriteFile(path, before, 0o644))
+		id, _, err := idAt(path)
+		must(t, err)
+		state := appendState(nil, []identity{{}}, []entry{{path: path, inode: id.inode, length: int64(len(old))}})
+		k := (&faulty{}).kernel()
+		s, err := Open(path, state, &Options{kernel: k})
+		must(t, err)
+		defer s.Close()
+		for i, line := range lines {
+			add(t, s, "", line)
+			if writes>>i&1 != 0 {
+				must(t, s.Write())
+			}
+		}
+		state, err = s.Sync()
+		must(t, err)
+		after := read(t, path)
+		if !bytes.HasPrefix(after, before) {
+			t.Fatalf("harmed: %q became %q", before, after)
+		}
+		next := 0
+		for line := range strings.Lines(string(after[len(old):])) {
+			if next < len(lines) && line == lines[next] {
+				next++
+			}
+		}
+		if next < len(lines) {
+			t.Fatalf("%q: line %d is lost: %q", before, next, after)
+		}
+		if all := strings.Join(lines, ""); strings.HasPrefix(all, string(tail)) && string(after) != old+all {
+			t.Fatalf("%q: written again: %q", before, after)
+		}
+		if _, entries, err := parseState(state); err != nil || len(entries) != 1 || entries[0].length > int64(len(after)) {
+			t.Fatalf("%v, %v", entries, err)
+		}
+	})
+}
