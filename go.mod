@@ -3,6 +3,6 @@ module github.com/spillwaylog/spillway
 go 1.26.0
 
 require (
-	github.com/klauspost/compress v1.20.3 // indirect
-	golang.org/x/sys v0.49.0 // indirect
+	github.com/klauspost/compress v1.20.3
+	golang.org/x/sys v0.49.0
 )

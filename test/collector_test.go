@@ -201,13 +201,7 @@ func (c *collector) behind(s *setup) int {
 	return records
 }
 
-// dial connects to the collector from 127.0.0.1.
-func (c *collector) dial() net.Conn {
-	c.t.Helper()
-	return c.dialFrom("127.0.0.1")
-}
-
-// dialFrom connects to the collector from another address of the loopback range.
+// dialFrom connects to the collector from an address of the loopback range.
 func (c *collector) dialFrom(source string) net.Conn {
 	c.t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}, Timeout: 30 * time.Second}

@@ -32,10 +32,6 @@ func appendBin(b, p []byte) []byte {
 	return append(b, p...)
 }
 
-func appendUint(b []byte, n uint64) []byte {
-	return binary.BigEndian.AppendUint64(append(b, 0xcf), n)
-}
-
 // An event is what the tests send: its name is different from all others'.
 type event struct {
 	sec, nsec uint32
