@@ -33,11 +33,11 @@ func (o *streamOutput) take(ctx context.Context, c *forward.Chunk) error {
 		}
 		o.pending = o.encoder.AppendLine(o.pending, c.Tag, e)
 		for len(o.pending) >= streamBuffer {
-			if _, err := o.flush(false); err == nil {
+			_, err := o.flush(false)
+			if err == nil {
 				break
-			} else {
-				o.reporter.trouble("output", fmt.Errorf("%s: %w; trying again", o.name, err))
 			}
+			o.reporter.trouble("output", fmt.Errorf("%s: %w; trying again", o.name, err))
 			if err := pause(ctx, retryPause); err != nil {
 				return err
 			}

@@ -59,11 +59,23 @@ func (x *printIndex) find(p fingerprint, known *slots) int {
 			return -1
 		}
 		if (cell^bits)>>32 == 0 {
-			if slot := int(uint32(cell)) - 1; known.at(slot).print == p {
+			if slot := int(uint32(cell)) - 1; known.at(slot).mark == p {
 				return slot
 			}
 		}
 	}
+}
+
+// touch brings the cells of the candidates into the cache, all at once: one
+// after another each would wait for memory.
+func (x *printIndex) touch(candidates []candidate) (bits uint64) {
+	if len(x.cells) == 0 {
+		return 0
+	}
+	for i := range candidates {
+		bits |= x.cells[x.home(printBits(candidates[i].mark))]
+	}
+	return any
 }
 
 // insert adds p, which is not there.

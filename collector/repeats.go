@@ -47,7 +47,7 @@ type fingerprint [16]byte
 
 // seen is one stored print.
 type seen struct {
-	print  fingerprint
+	mark   fingerprint
 	pos    journal.Position
 	at     uint32 // seconds since 1970
 	origin uint32 // the connection it was stored from; 0: of an earlier process
@@ -139,7 +139,7 @@ const (
 // A candidate is a chunk that asked for an ack: what to ask of begin, and its
 // answers.
 type candidate struct {
-	print fingerprint
+	mark  fingerprint
 	conn  uint64
 
 	verdict verdict
@@ -153,6 +153,7 @@ func (r *repeats) begin(candidates []candidate, floor journal.Position) {
 	horizon := r.now().Add(-repeatAge).Unix()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.index.touch(candidates)
 	for i := range candidates {
 		r.beginOne(&candidates[i], floor, horizon)
 	}
@@ -161,7 +162,7 @@ func (r *repeats) begin(candidates []candidate, floor journal.Position) {
 func (r *repeats) beginOne(c *candidate, floor journal.Position, horizon int64) {
 	conn := uint32(c.conn)
 	c.verdict = fresh
-	if s, ok := r.inflight[c.print]; ok {
+	if s, ok := r.inflight[c.mark]; ok {
 		if s.conn == conn {
 			s.count++
 		} else {
@@ -170,14 +171,14 @@ func (r *repeats) beginOne(c *candidate, floor journal.Position, horizon int64) 
 			}
 			c.verdict, c.done = busy, s.done
 		}
-		r.inflight[c.print] = s
+		r.inflight[c.mark] = s
 		return
 	}
-	if s := r.find(c.print); s != nil && int64(s.at) >= horizon && s.repeatedBy(conn) {
+	if s := r.find(c.mark); s != nil && int64(s.at) >= horizon && s.repeatedBy(conn) {
 		c.verdict, c.pos = repeat, s.pos
 		return
 	}
-	r.inflight[c.print] = storing{conn: conn, count: 1, floor: floor}
+	r.inflight[c.mark] = storing{conn: conn, count: 1, floor: floor}
 }
 
 // finish notes that the fresh ones among the candidates are in the journal.
@@ -188,9 +189,9 @@ func (r *repeats) finish(candidates []candidate) {
 	for i := range candidates {
 		c := &candidates[i]
 		if c.verdict == fresh {
-			r.add(c.print, c.pos, at, uint32(c.conn))
-			r.unsaved = appendSeen(r.unsaved, c.print, c.pos, at)
-			r.release(c.print)
+			r.add(c.mark, c.pos, at, uint32(c.conn))
+			r.unsaved = appendSeen(r.unsaved, c.mark, c.pos, at)
+			r.release(c.mark)
 		}
 	}
 }
@@ -201,7 +202,7 @@ func (r *repeats) abandon(candidates []candidate) {
 	defer r.mu.Unlock()
 	for i := range candidates {
 		if candidates[i].verdict == fresh {
-			r.release(candidates[i].print)
+			r.release(candidates[i].mark)
 		}
 	}
 }
@@ -252,18 +253,18 @@ func (r *repeats) add(p fingerprint, pos journal.Position, at, conn uint32) {
 		if s.origin == conn && s.stored < ^uint16(0) {
 			s.stored++
 		} else if s.origin != conn {
-			*s = seen{print: p, origin: conn, stored: 1}
+			*s = seen{mark: p, origin: conn, stored: 1}
 		}
 		s.pos, s.at = max(s.pos, pos), at
 		return
 	}
-	s := seen{print: p, pos: pos, at: at, origin: conn, stored: 1}
+	s := seen{mark: p, pos: pos, at: at, origin: conn, stored: 1}
 	i := r.slots.n
 	if i < repeatCount {
 		r.slots.grow()
 	} else {
 		i = r.oldest
-		r.index.remove(r.slots.at(i).print, i)
+		r.index.remove(r.slots.at(i).mark, i)
 		r.oldest = (i + 1) % repeatCount
 	}
 	*r.slots.at(i) = s

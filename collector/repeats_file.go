@@ -166,7 +166,7 @@ func (f *repeatsFile) rewrite() error {
 	b = appendSum(b, 0)
 	for i := range f.slots.n {
 		s := f.slots.at((f.oldest + i) % f.slots.n)
-		b = appendSeen(b, s.print, s.pos, s.at)
+		b = appendSeen(b, s.mark, s.pos, s.at)
 	}
 	f.unsaved = f.unsaved[:0]
 	f.mu.Unlock()

@@ -31,7 +31,7 @@ func chunk(id, tag, peer, entries string, conn uint64) *forward.Chunk {
 
 // arrive takes one chunk through the window as store does.
 func arrive(r *repeats, c *forward.Chunk, pos journal.Position) verdict {
-	cs := []candidate{{print: r.fingerprint(c), conn: c.Conn}}
+	cs := []candidate{{mark: r.fingerprint(c), conn: c.Conn}}
 	r.begin(cs, 0)
 	if cs[0].verdict == fresh {
 		cs[0].pos = pos
@@ -102,8 +102,8 @@ func TestRepeatHashesWhatCame(t *testing.T) {
 func TestRepeatWhileStoring(t *testing.T) {
 	r := testRepeats(t)
 	c := chunk("id", "t", "p", "e", 1)
-	first := []candidate{{print: r.fingerprint(c), conn: 1}}
-	second := []candidate{{print: r.fingerprint(c), conn: 2}}
+	first := []candidate{{mark: r.fingerprint(c), conn: 1}}
+	second := []candidate{{mark: r.fingerprint(c), conn: 2}}
 	r.begin(first, 0)
 	r.begin(second, 0)
 	if first[0].verdict != fresh || second[0].verdict != busy {
@@ -162,11 +162,11 @@ func TestPrintIndex(t *testing.T) {
 	where := map[fingerprint]int{}
 	for range 200_000 {
 		slot := rnd.IntN(known.n)
-		old := known.at(slot).print
+		old := known.at(slot).mark
 		if i, ok := where[old]; ok && i == slot {
 			x.remove(old, slot)
 			delete(where, old)
-			known.at(slot).print = fingerprint{}
+			known.at(slot).mark = fingerprint{}
 			continue
 		}
 		var p fingerprint
@@ -175,7 +175,7 @@ func TestPrintIndex(t *testing.T) {
 		if _, ok := where[p]; ok {
 			continue
 		}
-		known.at(slot).print = p
+		known.at(slot).mark = p
 		where[p] = slot
 		x.insert(p, slot)
 	}
@@ -205,10 +205,10 @@ func openTestRepeats(t *testing.T, dir string) (*repeatsFile, *journal.Journal) 
 // put stores a chunk as store does.
 func put(t *testing.T, f *repeatsFile, j *journal.Journal, c *forward.Chunk) verdict {
 	t.Helper()
-	cs := []candidate{{print: f.fingerprint(c), conn: c.Conn}}
+	cs := []candidate{{mark: f.fingerprint(c), conn: c.Conn}}
 	f.begin(cs, j.Synced())
 	if cs[0].verdict == fresh {
-		c.Print = cs[0].print[:]
+		c.Print = cs[0].mark[:]
 		pos, err := j.Append(c.AppendHead(nil), c.Entries, c.AppendTail(nil))
 		if err := errors.Join(err, j.Sync(t.Context(), pos)); err != nil {
 			t.Fatal(err)
@@ -295,7 +295,7 @@ func TestSavedIsSettled(t *testing.T) {
 	put(t, f, j, chunk("a", "t", "p", "e", 1))
 	floor := j.Synced()
 	slow := chunk("slow", "t", "p", "e", 1)
-	f.begin([]candidate{{print: f.fingerprint(slow), conn: 1}}, floor)
+	f.begin([]candidate{{mark: f.fingerprint(slow), conn: 1}}, floor)
 	put(t, f, j, chunk("b", "t", "p", "e", 1))
 	if err := f.save(j.Synced()); err != nil {
 		t.Fatal(err)
@@ -332,7 +332,7 @@ func BenchmarkRepeats(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		n++
-		binary.LittleEndian.PutUint64(c[0].print[:], n*0x9e3779b97f4a7c15)
+		binary.LittleEndian.PutUint64(c[0].mark[:], n*0x9e3779b97f4a7c15)
 		c[0].pos = journal.Position(n)
 		r.begin(c, 0)
 		r.finish(c)

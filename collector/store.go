@@ -98,7 +98,7 @@ func (s *store) storeOnce(ctx context.Context, g *group) error {
 	g.candidates, g.busy = g.candidates[:0], g.busy[:0]
 	for _, c := range g.todo {
 		if c.ID != nil {
-			g.candidates = append(g.candidates, candidate{print: s.repeats.fingerprint(c), conn: c.Conn})
+			g.candidates = append(g.candidates, candidate{mark: s.repeats.fingerprint(c), conn: c.Conn})
 		}
 	}
 	if len(g.candidates) > 0 {
@@ -165,7 +165,7 @@ func (s *store) append(ctx context.Context, g *group) (events int, last journal.
 				g.busy = append(g.busy, c)
 				continue
 			}
-			stamped.Print = which.print[:]
+			stamped.Print = which.mark[:]
 		}
 		g.head = stamped.AppendHead(g.head[:0])
 		g.tail = stamped.AppendTail(g.tail[:0])

@@ -22,17 +22,22 @@ var single = shape{"an ack for each event", 1, func(int) ([]byte, int) { return 
 // acks prints what an ack for each event costs, and how near the synced ones
 // come to what the disk can do.
 func (b *bench) acks() error {
-	var journaled, synced, bare, cpu, perSecond []float64
+	var journaled, synced, bare, cpu, rawCPU, perSecond []float64
 	events := max(b.events/8, 1000)
 	few := max(events/10, 1000)
 	for range b.rounds {
-		used, rate, err := b.ackRun(events, "--ack", "journaled")
+		used, _, err := b.ackRun(events, func() (*server, error) { return b.startRawAcks(ackedMessage()) })
+		if err != nil {
+			return err
+		}
+		rawCPU = append(rawCPU, used.Seconds()/float64(events)*1e6)
+		used, rate, err := b.ackRun(events, func() (*server, error) { return b.startSpillway("discard:", "--ack", "journaled") })
 		if err != nil {
 			return err
 		}
 		cpu = append(cpu, used.Seconds()/float64(events)*1e6)
 		journaled = append(journaled, rate)
-		if _, rate, err = b.ackRun(few); err != nil {
+		if _, rate, err = b.ackRun(few, func() (*server, error) { return b.startSpillway("discard:") }); err != nil {
 			return err
 		}
 		synced = append(synced, rate)
@@ -43,6 +48,7 @@ func (b *bench) acks() error {
 		perSecond = append(perSecond, synced[len(synced)-1]/rate)
 	}
 	fmt.Printf("\nan ack for each event, %d in flight on each of %d connections\n", ackWindow, ackConnections)
+	fmt.Printf("%-40s %12.3f CPU s/M\n", "read, write, ack without looking", median(rawCPU))
 	fmt.Printf("%-40s %12.3f CPU s/M %12.0f events/s\n", "spillway, journaled", median(cpu), median(journaled))
 	fmt.Printf("%-40s %12s         %12.0f events/s\n", "spillway, synced", "", median(synced))
 	fmt.Printf("%-40s %12s         %12.0f events/s\n", "bare group commit, as many waiters", "", median(bare))
@@ -50,8 +56,8 @@ func (b *bench) acks() error {
 	return nil
 }
 
-func (b *bench) ackRun(events int, flags ...string) (time.Duration, float64, error) {
-	srv, err := b.startSpillway("discard:", flags...)
+func (b *bench) ackRun(events int, start func() (*server, error)) (time.Duration, float64, error) {
+	srv, err := start()
 	if err != nil {
 		return 0, 0, err
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -35,10 +36,10 @@ func appendRecord(b []byte, i int) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(i%1000)*1_000_000)
 	b = append(b, 0x84)
 	b = str(str(b, "method"), "GET")
-	b = str(str(b, "path"), "/api/v1/orders/4711/items/")
+	r := uint32(i) * 2654435761 % 1_000_000 // what differs from line to line
+	b = str(str(b, "path"), fmt.Sprintf("/api/v1/orders/%04d/items/", r%10000))
 	b = append(str(b, "status"), 0xcd, 0, 200)
-	line := "user 81723 fetched the items of order 4711 in 12 ms, cached"
-	return str(str(b, "message"), line)
+	return str(str(b, "message"), fmt.Sprintf("user %05d fetched the items of order %04d in %02d ms, cached", r%99991, r%10000, r%97))
 }
 
 func str(b []byte, s string) []byte {

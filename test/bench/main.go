@@ -18,12 +18,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "raw" {
-		fail(rawServer(os.Args[2]))
+	if len(os.Args) > 2 && (os.Args[1] == "raw" || os.Args[1] == "rawacks") {
+		fail(raw(os.Args[1:]))
 		return
 	}
 	rounds := flag.Int("rounds", 5, "runs of each program; the median is told")
@@ -57,6 +58,22 @@ func main() {
 			}
 		}
 	}
+}
+
+// raw is this program as the server that others are measured against.
+func raw(args []string) error {
+	if args[0] == "raw" {
+		return rawServer(args[1])
+	}
+	size, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
+	}
+	at, err := strconv.Atoi(args[3])
+	if err != nil {
+		return err
+	}
+	return rawAckServer(args[1], size, at)
 }
 
 func fail(err error) {

@@ -13,6 +13,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -84,9 +86,68 @@ func (b *bench) startSpillway(to string, flags ...string) (*server, error) {
 	return start(exec.Command(b.spillway, args...))
 }
 
+func (b *bench) startRawAcks(one []byte, at int) (*server, error) {
+	dir, err := b.fresh()
+	if err != nil {
+		return nil, err
+	}
+	return start(exec.Command(b.self, "rawacks", filepath.Join(dir, "raw"), strconv.Itoa(len(one)), strconv.Itoa(at)))
+}
+
 // rawServer is the least a server could do: it reads what arrives and writes
 // the bytes to a file, and neither looks at them nor answers.
 func rawServer(path string) error {
+	return rawServe(path, func(c net.Conn, f *os.File) error {
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := c.Read(buf)
+			if _, werr := f.Write(buf[:n]); werr != nil {
+				return werr
+			}
+			if err != nil {
+				return nil // closing tells the sender that everything has been written
+			}
+		}
+	})
+}
+
+// rawAckServer does the least for messages that want an ack each: it knows how
+// long they are and where their ids stand, writes the bytes of one read to a
+// file in one piece, and then their acks in one piece.
+func rawAckServer(path string, size, at int) error {
+	const fileSize = 64 << 20 // written over and over, as a recycled file would be
+	var end atomic.Int64
+	return rawServe(path, func(c net.Conn, f *os.File) error {
+		buf, acks := make([]byte, 64<<10), make([]byte, 0, 64<<10)
+		have := 0
+		for {
+			n, err := c.Read(buf[have:])
+			if err != nil {
+				return nil
+			}
+			have += n
+			whole := have / size * size
+			if whole == 0 {
+				continue
+			}
+			if _, err := f.WriteAt(buf[:whole], end.Add(int64(whole))%fileSize); err != nil {
+				return err
+			}
+			acks = acks[:0]
+			for m := buf[:whole]; len(m) > 0; m = m[size:] {
+				acks = append(acks, "\x81\xa3ack\xb8"...)
+				acks = append(acks, m[at:at+len(id)]...)
+			}
+			if _, err := c.Write(acks); err != nil {
+				return nil
+			}
+			have = copy(buf, buf[whole:have])
+		}
+	})
+}
+
+// rawServe listens and gives each connection, and one file for all, to serve.
+func rawServe(path string, serve func(net.Conn, *os.File) error) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -109,16 +170,8 @@ func rawServer(path string) error {
 		}
 		go func() {
 			defer c.Close()
-			buf := make([]byte, 64<<10)
-			for {
-				n, err := c.Read(buf)
-				if _, werr := f.Write(buf[:n]); werr != nil {
-					fail(werr)
-				}
-				if err != nil {
-					// Tells the sender that everything has been written.
-					return
-				}
+			if err := serve(c, f); err != nil {
+				fail(err)
 			}
 		}()
 	}

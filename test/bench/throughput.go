@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"syscall"
@@ -98,7 +99,7 @@ func bareGunzip(b []byte, n int) (time.Duration, error) {
 		for err = nil; err == nil; {
 			_, err = z.Read(out)
 		}
-		if err != io.EOF {
+		if !errors.Is(err, io.EOF) {
 			return 0, err
 		}
 	}
