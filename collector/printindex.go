@@ -75,7 +75,7 @@ func (x *printIndex) touch(candidates []candidate) (bits uint64) {
 	for i := range candidates {
 		bits |= x.cells[x.home(printBits(candidates[i].mark))]
 	}
-	return any
+	return bits
 }
 
 // insert adds p, which is not there.

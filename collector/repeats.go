@@ -139,8 +139,8 @@ const (
 // A candidate is a chunk that asked for an ack: what to ask of begin, and its
 // answers.
 type candidate struct {
-	mark  fingerprint
-	conn  uint64
+	mark fingerprint
+	conn uint64
 
 	verdict verdict
 	pos     journal.Position // of a repeat; to be set before finish
