@@ -65,6 +65,7 @@ type pump struct {
 	bytes     int64     // taken since the last commit
 	since     time.Time // of the first record taken after the last commit
 	soon      bool      // the output wants a commit
+	torn      bool      // the output may have taken a part of the record after taken
 }
 
 // run moves chunks until ctx is done. When drain is done before that, it stops
@@ -110,6 +111,7 @@ func (p *pump) step(ctx context.Context) (caughtUp bool, err error) {
 		p.reporter.trouble("journal", fmt.Errorf("%s: the record that ends at %v is no chunk: %w; left out", p.name, rec.Pos, err))
 	} else {
 		if err := p.output.take(ctx, &p.chunk); err != nil {
+			p.torn = true
 			return false, fmt.Errorf("%w; %w", err, errReopen)
 		}
 		p.events.Add(int64(p.chunk.Events))
@@ -189,15 +191,16 @@ func (p *pump) reopen() {
 		p.reporter.trouble("output", fmt.Errorf("%s: %w", p.name, err))
 		return
 	}
-	p.output, p.taken, p.bytes, p.soon = output, p.committed, 0, false
+	p.output, p.taken, p.bytes, p.soon, p.torn = output, p.committed, 0, false, false
 }
 
 // finish commits what was taken and lets go. What fails now is told: the
-// journal still has it.
+// journal still has it. A part of a record cannot be committed; the next start
+// finds it in the output as it would after a crash.
 func (p *pump) finish(ctx context.Context) error {
 	var errs []error
 	if p.output != nil {
-		if p.taken > p.committed {
+		if p.taken > p.committed && !p.torn {
 			errs = append(errs, p.commit(ctx))
 		}
 		errs = append(errs, p.output.close())
