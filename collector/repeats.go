@@ -72,6 +72,7 @@ type repeats struct {
 	slots    slots // a circle once there are repeatCount of them
 	oldest   int   // slot of the oldest, when slots is a full circle
 	index    printIndex
+	touched  uint64 // keeps the compiler from leaving index.touch out
 	inflight map[fingerprint]storing
 	unsaved  []byte // records for the file
 	spare    []byte // what unsaved was before the last save, for its memory
@@ -153,7 +154,7 @@ func (r *repeats) begin(candidates []candidate, floor journal.Position) {
 	horizon := r.now().Add(-repeatAge).Unix()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.index.touch(candidates)
+	r.touched = r.index.touch(candidates)
 	for i := range candidates {
 		r.beginOne(&candidates[i], floor, horizon)
 	}

@@ -22,38 +22,51 @@ var single = shape{"an ack for each event", 1, func(int) ([]byte, int) { return 
 // acks prints what an ack for each event costs, and how near the synced ones
 // come to what the disk can do.
 func (b *bench) acks() error {
-	var journaled, synced, bare, cpu, rawCPU, perSecond []float64
+	contenders := []contender{
+		{"read, write, acks together, not looking", func() (*server, error) { return b.rawAcks(rawTogether) }, true},
+		{"read, write, acks one by one, not looking", func() (*server, error) { return b.rawAcks(rawOneByOne) }, true},
+		{"spillway, journaled", func() (*server, error) { return b.startSpillway("discard:", "--ack", "journaled") }, true},
+		{"spillway, synced", func() (*server, error) { return b.startSpillway("discard:") }, true},
+	}
+	cpu := make([][]float64, len(contenders))
+	rate := make([][]float64, len(contenders))
+	var bare, ofBare []float64
 	events := max(b.events/8, 1000)
-	few := max(events/10, 1000)
 	for range b.rounds {
-		used, _, err := b.ackRun(events, func() (*server, error) { return b.startRawAcks(ackedMessage()) })
+		for i, c := range contenders {
+			used, perSecond, err := b.ackRun(events, c.start)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			cpu[i] = append(cpu[i], used.Seconds()/float64(events)*1e6)
+			rate[i] = append(rate[i], perSecond)
+		}
+		perSecond, err := b.bareGroupCommit(events)
 		if err != nil {
 			return err
 		}
-		rawCPU = append(rawCPU, used.Seconds()/float64(events)*1e6)
-		used, rate, err := b.ackRun(events, func() (*server, error) { return b.startSpillway("discard:", "--ack", "journaled") })
-		if err != nil {
-			return err
-		}
-		cpu = append(cpu, used.Seconds()/float64(events)*1e6)
-		journaled = append(journaled, rate)
-		if _, rate, err = b.ackRun(few, func() (*server, error) { return b.startSpillway("discard:") }); err != nil {
-			return err
-		}
-		synced = append(synced, rate)
-		if rate, err = b.bareGroupCommit(few); err != nil {
-			return err
-		}
-		bare = append(bare, rate)
-		perSecond = append(perSecond, synced[len(synced)-1]/rate)
+		bare = append(bare, perSecond)
+		ofBare = append(ofBare, rate[len(rate)-1][len(bare)-1]/perSecond)
 	}
 	fmt.Printf("\nan ack for each event, %d in flight on each of %d connections\n", ackWindow, ackConnections)
-	fmt.Printf("%-40s %12.3f CPU s/M\n", "read, write, ack without looking", median(rawCPU))
-	fmt.Printf("%-40s %12.3f CPU s/M %12.0f events/s\n", "spillway, journaled", median(cpu), median(journaled))
-	fmt.Printf("%-40s %12s         %12.0f events/s\n", "spillway, synced", "", median(synced))
-	fmt.Printf("%-40s %12s         %12.0f events/s\n", "bare group commit, as many waiters", "", median(bare))
-	fmt.Printf("%-40s %12.2f\n", "synced by bare", median(perSecond))
+	fmt.Printf("%-44s %10s %10s %12s\n", "", "CPU s/M", "ratio", "events/s")
+	for i, c := range contenders {
+		fmt.Printf("%-44s %10.2f %10.2f %12.0f\n", c.name, median(cpu[i]), ratio(cpu[i], cpu[0]), median(rate[i]))
+	}
+	fmt.Printf("%-44s %10s %10s %12.0f\n", "bare group commit, as many waiters", "", "", median(bare))
+	fmt.Printf("%-44s %10s %10s %12.2f\n", "synced by bare", "", "", median(ofBare))
 	return nil
+}
+
+// What this program is called to be a server that acks without looking.
+const (
+	rawTogether = "raw-acks-together"
+	rawOneByOne = "raw-acks-one-by-one"
+)
+
+func (b *bench) rawAcks(how string) (*server, error) {
+	one, at := ackedMessage()
+	return b.startRawAcks(how, one, at)
 }
 
 func (b *bench) ackRun(events int, start func() (*server, error)) (time.Duration, float64, error) {

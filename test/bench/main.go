@@ -23,7 +23,7 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 2 && (os.Args[1] == "raw" || os.Args[1] == "rawacks") {
+	if len(os.Args) > 2 && strings.HasPrefix(os.Args[1], "raw") {
 		fail(raw(os.Args[1:]))
 		return
 	}
@@ -73,7 +73,7 @@ func raw(args []string) error {
 	if err != nil {
 		return err
 	}
-	return rawAckServer(args[1], size, at)
+	return rawAckServer(args[1], size, at, args[0] == rawTogether)
 }
 
 func fail(err error) {

@@ -86,12 +86,12 @@ func (b *bench) startSpillway(to string, flags ...string) (*server, error) {
 	return start(exec.Command(b.spillway, args...))
 }
 
-func (b *bench) startRawAcks(one []byte, at int) (*server, error) {
+func (b *bench) startRawAcks(how string, one []byte, at int) (*server, error) {
 	dir, err := b.fresh()
 	if err != nil {
 		return nil, err
 	}
-	return start(exec.Command(b.self, "rawacks", filepath.Join(dir, "raw"), strconv.Itoa(len(one)), strconv.Itoa(at)))
+	return start(exec.Command(b.self, how, filepath.Join(dir, "raw"), strconv.Itoa(len(one)), strconv.Itoa(at)))
 }
 
 // rawServer is the least a server could do: it reads what arrives and writes
@@ -113,8 +113,9 @@ func rawServer(path string) error {
 
 // rawAckServer does the least for messages that want an ack each: it knows how
 // long they are and where their ids stand, writes the bytes of one read to a
-// file in one piece, and then their acks in one piece.
-func rawAckServer(path string, size, at int) error {
+// file in one piece, and then their acks, in one piece or, as most servers do,
+// one by one.
+func rawAckServer(path string, size, at int, together bool) error {
 	const fileSize = 64 << 20 // written over and over, as a recycled file would be
 	var end atomic.Int64
 	return rawServe(path, func(c net.Conn, f *os.File) error {
@@ -137,9 +138,17 @@ func rawAckServer(path string, size, at int) error {
 			for m := buf[:whole]; len(m) > 0; m = m[size:] {
 				acks = append(acks, "\x81\xa3ack\xb8"...)
 				acks = append(acks, m[at:at+len(id)]...)
+				if !together {
+					if _, err := c.Write(acks); err != nil {
+						return nil
+					}
+					acks = acks[:0]
+				}
 			}
-			if _, err := c.Write(acks); err != nil {
-				return nil
+			if together {
+				if _, err := c.Write(acks); err != nil {
+					return nil
+				}
 			}
 			have = copy(buf, buf[whole:have])
 		}
