@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/forward"
+)
+
+// TestNoGoroutineLeft runs a collector and a client in this process and wants every goroutine of theirs to end.
+func TestNoGoroutineLeft(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	path := socketPath(t)
+	c, err := collector.Open(&collector.Options{
+		Listen: []string{"forward+unix://" + path, "forward://127.0.0.1:0"},
+		To:     []string{"file://" + filepath.Join(t.TempDir(), "{tag}.jsonl"), "discard:"},
+		Dir:    filepath.Join(t.TempDir(), "data"),
+		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- c.Run(ctx) }()
+
+	client := &forward.Client{Network: "unix", Address: path}
+	entries := named("an event").append(nil)
+	must(t, client.Send(ctx, &forward.Chunk{Tag: "a", ID: forward.NewID(), Own: true, Entries: entries, Events: 1}))
+	idle, err := net.Dial("unix", path)
+	must(t, err)
+	defer idle.Close()
+	must(t, client.Close())
+	cancel()
+	must(t, <-ended)
+}
+
+// TestNoGoroutineLeftOfServer closes a server under an idle connection and one in the middle of a message.
+func TestNoGoroutineLeftOfServer(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	got := make(chan struct{}, 1)
+	s := &forward.Server{Handler: forward.HandlerFunc(func(context.Context, *forward.Chunk) error {
+		got <- struct{}{}
+		return nil
+	})}
+	ended := make(chan error)
+	go func() { ended <- s.Serve(l) }()
+	message := packed("a", "", named("an event").append(nil))
+	for _, b := range [][]byte{nil, message[:20], message} {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		must(t, err)
+		defer conn.Close()
+		_, err = conn.Write(b)
+		must(t, err)
+	}
+	<-got
+	must(t, s.Close())
+	if err := <-ended; err != forward.ErrServerClosed { //nolint:errorlint // Serve documents this very value
+		t.Errorf("Serve: %v", err)
+	}
+}
