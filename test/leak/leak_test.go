@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package test
+package leak
 
 import (
 	"context"
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -14,12 +15,30 @@ import (
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/msgpack"
 )
+
+// chunk has one event.
+func chunk() *forward.Chunk {
+	b := forward.AppendEventTime(msgpack.AppendArrayHeader(nil, 2), 1700000000, 1)
+	b = msgpack.AppendString(msgpack.AppendString(msgpack.AppendMapHeader(b, 1), "key"), "value")
+	return &forward.Chunk{Tag: "a", ID: forward.NewID(), Own: true, Entries: b, Events: 1}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // TestNoGoroutineLeft runs a collector and a client in this process and wants every goroutine of theirs to end.
 func TestNoGoroutineLeft(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	path := socketPath(t)
+	dir, err := os.MkdirTemp("", "sw") // the path of a socket must be short
+	must(t, err)
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "s")
 	c, err := collector.Open(&collector.Options{
 		Listen: []string{"forward+unix://" + path, "forward://127.0.0.1:0"},
 		To:     []string{"file://" + filepath.Join(t.TempDir(), "{tag}.jsonl"), "discard:"},
@@ -32,8 +51,7 @@ func TestNoGoroutineLeft(t *testing.T) {
 	go func() { ended <- c.Run(ctx) }()
 
 	client := &forward.Client{Network: "unix", Address: path}
-	entries := named("an event").append(nil)
-	must(t, client.Send(ctx, &forward.Chunk{Tag: "a", ID: forward.NewID(), Own: true, Entries: entries, Events: 1}))
+	must(t, client.Send(ctx, chunk()))
 	idle, err := net.Dial("unix", path)
 	must(t, err)
 	defer idle.Close()
@@ -54,7 +72,8 @@ func TestNoGoroutineLeftOfServer(t *testing.T) {
 	})}
 	ended := make(chan error)
 	go func() { ended <- s.Serve(l) }()
-	message := packed("a", "", named("an event").append(nil))
+	c := chunk()
+	message := c.AppendTail(append(c.AppendHead(nil), c.Entries...))
 	for _, b := range [][]byte{nil, message[:20], message} {
 		conn, err := net.Dial("tcp", l.Addr().String())
 		must(t, err)
