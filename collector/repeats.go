@@ -24,8 +24,7 @@ import (
 // the content, so the same id on the same connection is new data that happens
 // to be equal.
 //
-//	begin ─┬─ fresh ──► Append, Flush ─┬─► finish   the print is known from now on
-//	       │                           └─► abandon  nothing was stored
+//	begin ─┬─ fresh ──► Append, Flush ──► finish: the print is known from now on
 //	       ├─ repeat of what is stored at a position: wait for that position
 //	       └─ busy: another connection is storing it just now: wait, begin again
 //
@@ -45,37 +44,41 @@ const (
 // A fingerprint, print for short, names one chunk's content and where it came from.
 type fingerprint [16]byte
 
-// seen is one stored print.
+// seen is one print that is stored, or being stored.
 type seen struct {
-	mark   fingerprint
-	pos    journal.Position
-	at     uint32 // seconds since 1970
-	origin uint32 // the connection it was stored from; 0: of an earlier process
-	last   uint32 // the connection that repeated it last
-	stored uint16 // how many equal chunks came from origin
-	used   uint16 // how many of them last has repeated
+	mark    fingerprint
+	pos     journal.Position
+	at      uint32 // seconds since 1970
+	origin  uint32 // the connection it was stored from; 0: of an earlier process
+	last    uint32 // the connection that repeated it last
+	by      uint32 // the connection that is storing it
+	stored  uint16 // how many equal chunks came from origin; 0: none
+	used    uint16 // how many of them last has repeated
+	storing uint16 // how many equal chunks are on their way into the journal
 }
 
-// storing is a print whose chunk is on its way into the journal.
-type storing struct {
-	conn  uint32
-	count int
-	floor journal.Position // the journal was durable up to here when it began
-	done  chan struct{}    // closed in the end; nil while nobody waits
+// A flight is the chunks of one group that asked for acks, from begin to
+// finish.
+type flight struct {
+	candidates []candidate
+
+	floor journal.Position // all of them will lie behind it
+	place int              // in repeats.flights
 }
 
 // repeats recognises chunks that were stored before. Safe for concurrent use.
 type repeats struct {
 	hash cipher.AEAD // used for its authentication tag only: a keyed hash
 
-	mu       sync.Mutex
-	slots    slots // a circle once there are repeatCount of them
-	oldest   int   // slot of the oldest, when slots is a full circle
-	index    printIndex
-	touched  uint64 // keeps the compiler from leaving index.touch out
-	inflight map[fingerprint]storing
-	unsaved  []byte // records for the file
-	spare    []byte // what unsaved was before the last save, for its memory
+	mu      sync.Mutex
+	slots   slots // a circle once there are repeatCount of them
+	oldest  int   // slot of the oldest, when slots is a full circle
+	index   printIndex
+	touched uint64 // keeps the compiler from leaving index.touch out
+	flights []*flight
+	waiters map[fingerprint]chan struct{} // closed when storing has ended
+	unsaved []byte                        // records for the file
+	spare   []byte                        // what unsaved was before the last save, for its memory
 
 	printers sync.Pool // *printer
 	now      func() time.Time
@@ -94,7 +97,7 @@ func newRepeats(key []byte) (*repeats, error) {
 	}
 	return &repeats{
 		hash:     hash,
-		inflight: make(map[fingerprint]storing),
+		waiters:  make(map[fingerprint]chan struct{}),
 		printers: sync.Pool{New: func() any { return new(printer) }},
 		now:      time.Now,
 	}, nil
@@ -132,7 +135,7 @@ func (r *repeats) fingerprint(c *forward.Chunk) fingerprint {
 type verdict int
 
 const (
-	fresh  verdict = iota // store it, then call finish or abandon
+	fresh  verdict = iota // store it, set pos if that went well, then call finish
 	repeat                // it is stored at a position
 	busy                  // another connection is storing it: wait, begin again
 )
@@ -144,88 +147,130 @@ type candidate struct {
 	conn uint64
 
 	verdict verdict
-	pos     journal.Position // of a repeat; to be set before finish
+	pos     journal.Position // of a repeat, or as set for finish
+	slot    int              // of a fresh one
 	done    <-chan struct{}  // of a busy one
 }
 
 // begin decides for each candidate what it is. floor is a position that all of
 // them will lie behind.
-func (r *repeats) begin(candidates []candidate, floor journal.Position) {
-	horizon := r.now().Add(-repeatAge).Unix()
+func (r *repeats) begin(f *flight, floor journal.Position) {
+	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.touched = r.index.touch(candidates)
-	for i := range candidates {
-		r.beginOne(&candidates[i], floor, horizon)
+	r.touched = r.index.touch(f.candidates)
+	for i := range f.candidates {
+		r.beginOne(&f.candidates[i], now)
 	}
+	f.floor, f.place = floor, len(r.flights)
+	r.flights = append(r.flights, f)
 }
 
-func (r *repeats) beginOne(c *candidate, floor journal.Position, horizon int64) {
+func (r *repeats) beginOne(c *candidate, now time.Time) {
 	conn := uint32(c.conn)
-	c.verdict = fresh
-	if s, ok := r.inflight[c.mark]; ok {
-		if s.conn == conn {
-			s.count++
-		} else {
-			if s.done == nil {
-				s.done = make(chan struct{})
-			}
-			c.verdict, c.done = busy, s.done
-		}
-		r.inflight[c.mark] = s
-		return
+	c.verdict, c.pos = fresh, 0
+	slot := r.index.find(c.mark, &r.slots)
+	if slot < 0 {
+		slot = r.take(c.mark)
 	}
-	if s := r.find(c.mark); s != nil && int64(s.at) >= horizon && s.repeatedBy(conn) {
+	s := r.slots.at(slot)
+	switch {
+	case s.storing > 0 && s.by != conn:
+		c.verdict, c.done = busy, r.waiter(c.mark)
+		return
+	case s.storing == 0 && s.young(now) && s.repeatedBy(conn):
 		c.verdict, c.pos = repeat, s.pos
 		return
 	}
-	r.inflight[c.mark] = storing{conn: conn, count: 1, floor: floor}
+	c.slot = slot
+	s.storing++
+	s.by = conn
 }
 
-// finish notes that the fresh ones among the candidates are in the journal.
-func (r *repeats) finish(candidates []candidate) {
+func (r *repeats) waiter(p fingerprint) <-chan struct{} {
+	done := r.waiters[p]
+	if done == nil {
+		done = make(chan struct{})
+		r.waiters[p] = done
+	}
+	return done
+}
+
+// finish notes which of the fresh ones among the candidates are in the journal:
+// those that have a position.
+func (r *repeats) finish(f *flight) {
 	at := uint32(r.now().Unix())
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range candidates {
-		c := &candidates[i]
-		if c.verdict == fresh {
-			r.add(c.mark, c.pos, at, uint32(c.conn))
-			r.unsaved = appendSeen(r.unsaved, c.mark, c.pos, at)
-			r.release(c.mark)
+	for i := range f.candidates {
+		if c := &f.candidates[i]; c.verdict == fresh {
+			r.finishOne(c, at)
+		}
+	}
+	last := r.flights[len(r.flights)-1]
+	r.flights[f.place], last.place = last, f.place
+	r.flights = r.flights[:len(r.flights)-1]
+}
+
+func (r *repeats) finishOne(c *candidate, at uint32) {
+	s := r.slots.at(c.slot)
+	if s.mark != c.mark { // it was pushed out of the window meanwhile
+		s = r.slots.at(r.take(c.mark))
+		s.storing = 1
+	}
+	if c.pos > 0 {
+		s.add(c.pos, at, uint32(c.conn))
+		r.unsaved = appendSeen(r.unsaved, c.mark, c.pos, at)
+	}
+	if s.storing--; s.storing == 0 && len(r.waiters) > 0 {
+		if done := r.waiters[c.mark]; done != nil {
+			delete(r.waiters, c.mark)
+			close(done)
 		}
 	}
 }
 
-// abandon notes that the fresh ones among the candidates were not stored.
-func (r *repeats) abandon(candidates []candidate) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range candidates {
-		if candidates[i].verdict == fresh {
-			r.release(candidates[i].mark)
-		}
+// take finds a slot for a print that has none, at the expense of the oldest one
+// if need be. The caller holds mu, or is alone.
+func (r *repeats) take(p fingerprint) int {
+	i := r.slots.n
+	if i < repeatCount {
+		r.slots.grow()
+	} else {
+		i = r.oldest
+		r.index.remove(r.slots.at(i).mark, i)
+		r.oldest = (i + 1) % repeatCount
+	}
+	*r.slots.at(i) = seen{mark: p}
+	r.index.insert(p, i)
+	return i
+}
+
+// learn adds a print that an earlier process stored. Of one chunk the file and
+// the journal may both tell.
+func (r *repeats) learn(p fingerprint, pos journal.Position, at uint32) {
+	i := r.index.find(p, &r.slots)
+	if i < 0 {
+		i = r.take(p)
+	}
+	if s := r.slots.at(i); s.stored == 0 || pos > s.pos {
+		s.add(pos, at, 0)
 	}
 }
 
-func (r *repeats) release(p fingerprint) {
-	s := r.inflight[p]
-	if s.count--; s.count > 0 {
-		r.inflight[p] = s
-		return
-	}
-	delete(r.inflight, p)
-	if s.done != nil {
-		close(s.done)
-	}
+func (s *seen) young(now time.Time) bool {
+	return now.Sub(time.Unix(int64(s.at), 0)) <= repeatAge
 }
 
-// find returns what is known of a print.
-func (r *repeats) find(p fingerprint) *seen {
-	if i := r.index.find(p, &r.slots); i >= 0 {
-		return r.slots.at(i)
+// add notes one more chunk of this print that was stored.
+func (s *seen) add(pos journal.Position, at, conn uint32) {
+	if s.stored == 0 || s.origin != conn {
+		s.origin, s.stored, s.last, s.used = conn, 0, 0, 0
 	}
-	return nil
+	if s.stored < ^uint16(0) {
+		s.stored++
+	}
+	s.pos, s.at = max(s.pos, pos), at
 }
 
 // repeatedBy says whether the chunk that arrives on conn repeats a stored one,
@@ -245,33 +290,6 @@ func (s *seen) repeatedBy(conn uint32) bool {
 	return true
 }
 
-// add puts a stored print into the window. The caller holds mu, or is alone.
-func (r *repeats) add(p fingerprint, pos journal.Position, at, conn uint32) {
-	if s := r.find(p); s != nil {
-		if pos <= s.pos && conn == 0 {
-			return // the file and the journal both told of it
-		}
-		if s.origin == conn && s.stored < ^uint16(0) {
-			s.stored++
-		} else if s.origin != conn {
-			*s = seen{mark: p, origin: conn, stored: 1}
-		}
-		s.pos, s.at = max(s.pos, pos), at
-		return
-	}
-	s := seen{mark: p, pos: pos, at: at, origin: conn, stored: 1}
-	i := r.slots.n
-	if i < repeatCount {
-		r.slots.grow()
-	} else {
-		i = r.oldest
-		r.index.remove(r.slots.at(i).mark, i)
-		r.oldest = (i + 1) % repeatCount
-	}
-	*r.slots.at(i) = s
-	r.index.insert(p, i)
-}
-
 // age tells how far back the window reaches: repeatAge until more chunks than
 // it holds arrive within that time.
 func (r *repeats) age() time.Duration {
@@ -287,8 +305,8 @@ func (r *repeats) age() time.Duration {
 // given that the journal is durable up to synced: a print whose chunk is still
 // being stored holds it back.
 func (r *repeats) settled(synced journal.Position) journal.Position {
-	for _, s := range r.inflight {
-		synced = min(synced, s.floor)
+	for _, f := range r.flights {
+		synced = min(synced, f.floor)
 	}
 	return synced
 }

@@ -139,7 +139,7 @@ func (f *repeatsFile) load(records []byte) {
 			continue
 		}
 		if at := binary.LittleEndian.Uint32(body[24:]); at >= horizon {
-			f.add(fingerprint(body[:16]), journal.Position(binary.LittleEndian.Uint64(body[16:])), at, 0)
+			f.learn(fingerprint(body[:16]), journal.Position(binary.LittleEndian.Uint64(body[16:])), at)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (f *repeatsFile) replay() error {
 			return err
 		}
 		if c.Parse(rec.Data) == nil && len(c.Print) == len(fingerprint{}) {
-			f.add(fingerprint(c.Print), rec.Pos, at, 0)
+			f.learn(fingerprint(c.Print), rec.Pos, at)
 		}
 	}
 }
@@ -166,7 +166,9 @@ func (f *repeatsFile) rewrite() error {
 	b = appendSum(b, 0)
 	for i := range f.slots.n {
 		s := f.slots.at((f.oldest + i) % f.slots.n)
-		b = appendSeen(b, s.mark, s.pos, s.at)
+		if s.stored > 0 {
+			b = appendSeen(b, s.mark, s.pos, s.at)
+		}
 	}
 	f.unsaved = f.unsaved[:0]
 	f.mu.Unlock()

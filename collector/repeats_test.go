@@ -29,15 +29,19 @@ func chunk(id, tag, peer, entries string, conn uint64) *forward.Chunk {
 	return &forward.Chunk{ID: []byte(id), Tag: tag, Peer: peer, Entries: []byte(entries), Conn: conn, Events: 1}
 }
 
+func fly(r *repeats, c *forward.Chunk) *flight {
+	return &flight{candidates: []candidate{{mark: r.fingerprint(c), conn: c.Conn}}}
+}
+
 // arrive takes one chunk through the window as store does.
 func arrive(r *repeats, c *forward.Chunk, pos journal.Position) verdict {
-	cs := []candidate{{mark: r.fingerprint(c), conn: c.Conn}}
-	r.begin(cs, 0)
-	if cs[0].verdict == fresh {
-		cs[0].pos = pos
-		r.finish(cs)
+	f := fly(r, c)
+	r.begin(f, 0)
+	if f.candidates[0].verdict == fresh {
+		f.candidates[0].pos = pos
 	}
-	return cs[0].verdict
+	r.finish(f)
+	return f.candidates[0].verdict
 }
 
 func TestRepeatRule(t *testing.T) {
@@ -81,7 +85,7 @@ func TestRepeatsOfEqualChunks(t *testing.T) {
 		conn uint64
 		want verdict
 	}{{1, fresh}, {1, fresh}, {2, repeat}, {2, repeat}, {2, fresh}, {3, repeat}} {
-		if v := arrive(r, chunk("hash", "t", "p", "e", step.conn), journal.Position(i)); v != step.want {
+		if v := arrive(r, chunk("hash", "t", "p", "e", step.conn), journal.Position(i+1)); v != step.want {
 			t.Fatalf("step %d on connection %d: got %v, want %v", i, step.conn, v, step.want)
 		}
 	}
@@ -101,22 +105,25 @@ func TestRepeatHashesWhatCame(t *testing.T) {
 
 func TestRepeatWhileStoring(t *testing.T) {
 	r := testRepeats(t)
-	c := chunk("id", "t", "p", "e", 1)
-	first := []candidate{{mark: r.fingerprint(c), conn: 1}}
-	second := []candidate{{mark: r.fingerprint(c), conn: 2}}
+	first, second := fly(r, chunk("id", "t", "p", "e", 1)), fly(r, chunk("id", "t", "p", "e", 2))
+	again := &second.candidates[0]
 	r.begin(first, 0)
 	r.begin(second, 0)
-	if first[0].verdict != fresh || second[0].verdict != busy {
-		t.Fatalf("got %v and %v, want fresh and busy", first[0].verdict, second[0].verdict)
+	if first.candidates[0].verdict != fresh || again.verdict != busy {
+		t.Fatalf("got %v and %v, want fresh and busy", first.candidates[0].verdict, again.verdict)
 	}
-	r.abandon(first)
+	r.finish(second)
+	r.finish(first) // without a position: it was not stored
 	select {
-	case <-second[0].done:
+	case <-again.done:
 	default:
-		t.Fatal("abandon does not wake who waits")
+		t.Fatal("finish does not wake who waits")
 	}
-	if r.begin(second, 0); second[0].verdict != fresh {
-		t.Errorf("after the first one failed, got %v, want fresh", second[0].verdict)
+	if r.begin(second, 0); again.verdict != fresh {
+		t.Errorf("after the first one failed, got %v, want fresh", again.verdict)
+	}
+	if len(r.flights) != 1 || len(r.waiters) != 0 {
+		t.Errorf("%d flights and %d waiters, want 1 and 0", len(r.flights), len(r.waiters))
 	}
 }
 
@@ -136,16 +143,16 @@ func TestRepeatsAreBounded(t *testing.T) {
 	var p fingerprint
 	for i := range repeatCount + 1000 {
 		p[4], p[5], p[6], p[7] = byte(i), byte(i>>8), byte(i>>16), 1
-		r.add(p, journal.Position(i+1), 1, 1)
+		r.learn(p, journal.Position(i+1), 1)
 	}
 	if r.slots.n != repeatCount || r.index.used != repeatCount {
 		t.Errorf("%d slots and %d in the index, want %d", r.slots.n, r.index.used, repeatCount)
 	}
-	if r.find(p) == nil {
+	if r.index.find(p, &r.slots) < 0 {
 		t.Error("the newest one is not there")
 	}
 	p[4], p[5], p[6] = 0, 0, 0
-	if r.find(p) != nil {
+	if r.index.find(p, &r.slots) >= 0 {
 		t.Error("the oldest one is still there")
 	}
 }
@@ -205,18 +212,19 @@ func openTestRepeats(t *testing.T, dir string) (*repeatsFile, *journal.Journal) 
 // put stores a chunk as store does.
 func put(t *testing.T, f *repeatsFile, j *journal.Journal, c *forward.Chunk) verdict {
 	t.Helper()
-	cs := []candidate{{mark: f.fingerprint(c), conn: c.Conn}}
-	f.begin(cs, j.Synced())
-	if cs[0].verdict == fresh {
-		c.Print = cs[0].mark[:]
+	fl := fly(f.repeats, c)
+	f.begin(fl, j.Synced())
+	which := &fl.candidates[0]
+	if which.verdict == fresh {
+		c.Print = which.mark[:]
 		pos, err := j.Append(c.AppendHead(nil), c.Entries, c.AppendTail(nil))
 		if err := errors.Join(err, j.Sync(t.Context(), pos)); err != nil {
 			t.Fatal(err)
 		}
-		cs[0].pos = pos
-		f.finish(cs)
+		which.pos = pos
 	}
-	return cs[0].verdict
+	f.finish(fl)
+	return which.verdict
 }
 
 // TestRepeatsSurviveRestart: from the file, from the journal alone, and from
@@ -295,7 +303,7 @@ func TestSavedIsSettled(t *testing.T) {
 	put(t, f, j, chunk("a", "t", "p", "e", 1))
 	floor := j.Synced()
 	slow := chunk("slow", "t", "p", "e", 1)
-	f.begin([]candidate{{mark: f.fingerprint(slow), conn: 1}}, floor)
+	f.begin(fly(f.repeats, slow), floor)
 	put(t, f, j, chunk("b", "t", "p", "e", 1))
 	if err := f.save(j.Synced()); err != nil {
 		t.Fatal(err)
@@ -327,15 +335,16 @@ func BenchmarkRepeats(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := []candidate{{conn: 1}}
+	f := &flight{candidates: []candidate{{conn: 1}}}
+	c := &f.candidates[0]
 	var n uint64
 	b.ReportAllocs()
 	for b.Loop() {
 		n++
-		binary.LittleEndian.PutUint64(c[0].mark[:], n*0x9e3779b97f4a7c15)
-		c[0].pos = journal.Position(n)
-		r.begin(c, 0)
-		r.finish(c)
+		binary.LittleEndian.PutUint64(c.mark[:], n*0x9e3779b97f4a7c15)
+		r.begin(f, 0)
+		c.pos = journal.Position(n)
+		r.finish(f)
 		r.unsaved = r.unsaved[:0]
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,7 +45,7 @@ type store struct {
 // group is what one call of ServeGroup works on, kept for its memory.
 type group struct {
 	todo, busy []*forward.Chunk
-	candidates []candidate // of the chunks in todo that have an id, in order
+	flight     *flight // the chunks in todo that have an id, in order
 	head, tail []byte
 	last       journal.Position // the acks wait for this
 	asked      bool             // some chunk wants an ack
@@ -67,16 +66,16 @@ func (s *store) ServeForward(ctx context.Context, c *forward.Chunk) error {
 func (s *store) ServeGroup(ctx context.Context, chunks []*forward.Chunk) (func(context.Context) error, error) {
 	g, _ := s.groups.Get().(*group)
 	if g == nil {
-		g = new(group)
+		g = &group{flight: new(flight)}
 	}
-	defer s.groups.Put(g)
 	g.last, g.asked = 0, false
 	g.todo = append(g.todo[:0], chunks...)
 	for len(g.todo) > 0 {
 		if err := s.storeOnce(ctx, g); err != nil {
-			return nil, err
+			return nil, err // the flight may still be open: g is not used again
 		}
 	}
+	defer s.groups.Put(g)
 	s.singles.observe(chunks, s.ack, s.reporter)
 	if !g.asked || s.ack == AckJournaled {
 		return nil, nil
@@ -95,44 +94,40 @@ func (s *store) ServeGroup(ctx context.Context, chunks []*forward.Chunk) (func(c
 // end, what was appended may or may not be written, and an open print holds the
 // repeats cursor back, so that the next start learns from the journal itself.
 func (s *store) storeOnce(ctx context.Context, g *group) error {
-	g.candidates, g.busy = g.candidates[:0], g.busy[:0]
+	f := g.flight
+	f.candidates, g.busy = f.candidates[:0], g.busy[:0]
 	for _, c := range g.todo {
 		if c.ID != nil {
-			g.candidates = append(g.candidates, candidate{mark: s.repeats.fingerprint(c), conn: c.Conn})
+			f.candidates = append(f.candidates, candidate{mark: s.repeats.fingerprint(c), conn: c.Conn})
 		}
 	}
-	if len(g.candidates) > 0 {
+	asked := len(f.candidates) > 0
+	if asked {
 		g.asked = true
-		s.repeats.begin(g.candidates, s.journal.Synced())
+		s.repeats.begin(f, s.journal.Synced())
 	}
 	events, last, err := s.append(ctx, g)
-	if last > 0 {
-		g.last = max(g.last, last)
-		if flushErr := s.persist(ctx, func() error { return s.journal.Flush(ctx, last) }); flushErr != nil {
-			return flushErr
-		}
-	}
-	tooLarge := errors.Is(err, journal.ErrTooLarge)
-	if err != nil && !tooLarge {
+	if err != nil && !errors.Is(err, journal.ErrTooLarge) {
 		return err
 	}
-	stored := g.candidates
-	if tooLarge { // what came before it is stored all the same
-		i := slices.IndexFunc(stored, func(c candidate) bool { return c.verdict == fresh && c.pos == 0 })
-		if i >= 0 {
-			s.repeats.abandon(stored[i:])
-			stored = stored[:i]
+	// After a chunk that is too large, what came before it is stored all the same.
+	if last > 0 {
+		g.last = max(g.last, last)
+		if err := s.persist(ctx, func() error { return s.journal.Flush(ctx, last) }); err != nil {
+			return err
 		}
 	}
-	s.repeats.finish(stored)
+	if asked {
+		s.repeats.finish(f)
+	}
 	s.stored.Add(int64(events))
-	if tooLarge {
+	if err != nil {
 		return err
 	}
 	// Only now, with nothing of our own in flight, or two connections could
 	// wait for each other.
-	for i := range g.candidates {
-		if c := &g.candidates[i]; c.verdict == busy {
+	for i := range f.candidates {
+		if c := &f.candidates[i]; c.verdict == busy {
 			select {
 			case <-c.done:
 			case <-ctx.Done():
@@ -153,7 +148,7 @@ func (s *store) append(ctx context.Context, g *group) (events int, last journal.
 		stamped := *c // the chunk itself is only lent
 		var which *candidate
 		if c.ID != nil {
-			which = &g.candidates[next]
+			which = &g.flight.candidates[next]
 			next++
 			if which.verdict == repeat {
 				s.repeated.Add(int64(c.Events))
