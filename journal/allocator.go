@@ -5,6 +5,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 )
 
@@ -16,23 +17,28 @@ const (
 	retrySpace    = time.Second // how often a full or failing disk is tried again
 )
 
+var errUnreadable = errors.New("the device did not give all of it; the rest was read")
+
 var errLimit = errors.New("byte limit is met")
 
 // noRoom says why no segment of size bytes is coming, or nil when one may be: then the caller waits. With mu held.
 func (j *Journal) noRoom(size int64) error {
 	size = max(size, j.opt.SegmentBytes)
 	if j.blocked != nil && size >= j.blockAt {
-		if !j.full {
-			j.full = true
-			wake(j.prod)
-		}
-		if errors.Is(j.blocked, errLimit) || isNoSpace(j.blocked) {
+		j.full = true
+		j.release()
+		wake(j.prod)
+		switch {
+		case j.blocked == nil:
+		case errors.Is(j.blocked, errLimit) || isNoSpace(j.blocked):
 			return fmt.Errorf("%w: %w", ErrFull, j.blocked)
+		default:
+			return fmt.Errorf("journal: prepare segment: %w", j.blocked)
 		}
-		return fmt.Errorf("journal: prepare segment: %w", j.blocked)
 	}
 	j.blocked = nil
 	j.want = max(j.want, size)
+	j.release()
 	wake(j.prod)
 	return nil
 }
@@ -70,6 +76,7 @@ func (j *Journal) runAllocator() {
 	defer timer.Stop()
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	said := ""
 	for !j.closed {
 		job := j.job()
 		if job == nil {
@@ -95,9 +102,19 @@ func (j *Journal) runAllocator() {
 		}
 		if err := job(); err != nil {
 			j.block(err)
-			j.tell(fmt.Errorf("journal: prepare segment: %w", err))
+			if said != err.Error() { // once, not at every try
+				said = err.Error()
+				j.tell(fmt.Errorf("journal: prepare segment: %w", err))
+			}
+		} else {
+			said = ""
 		}
 		j.broadcast()
+	}
+	for len(j.aside) > 0 {
+		if err := j.putAside(); err != nil {
+			j.closeErr = err
+		}
 	}
 }
 
@@ -116,9 +133,16 @@ func (j *Journal) job() func() error {
 	}
 	size := j.opt.SegmentBytes
 	switch {
+	case len(j.aside) > 0:
+		return j.putAside
 	case j.blocked != nil:
 		return nil
-	case j.trim || len(j.free) > mostSpare || len(j.free) > 0 && j.want > size && j.room(j.want) < 0:
+	case len(j.free) > 0 && (j.trim || len(j.free) > mostSpare || j.want > size && j.room(j.want) < 0):
+		return j.drop
+	case len(j.ready) > 1 && j.want > size && j.room(j.want) < 0:
+		// A large record needs the room of all that is only prepared.
+		j.free = append(j.free, j.ready[1:]...)
+		j.ready = j.ready[:1]
 		return j.drop
 	case j.want > size && len(j.ready) > 0:
 		if j.bytes+j.want-j.ready[0].size > j.opt.MaxBytes {
@@ -302,17 +326,52 @@ func (j *Journal) release() {
 	for _, c := range j.cursors {
 		low = min(low, Position(c.at.Load()))
 	}
+	if max(j.want, j.refused()) > 0 && j.seg != nil && low >= at(j.seg.seq, j.seg.last) && j.Synced() == j.end() && !j.writing {
+		// A record waits that may need the room of the segment in use too, and nothing in that is needed any more: then it is at its end.
+		j.seg.end.Store(j.off)
+		j.seg = nil
+		for _, b := range j.queue {
+			j.freeBatch(b)
+		}
+		j.queue = j.queue[:0]
+	}
 	n := 0
 	for ; n < len(j.segs); n++ {
 		s := j.segs[n]
 		if s == j.seg || low < at(s.seq, s.last) {
 			break
 		}
-		j.free = append(j.free, s)
+		if s.bad {
+			j.aside = append(j.aside, s)
+		} else {
+			j.free = append(j.free, s)
+		}
 	}
 	if n > 0 {
 		j.segs = append(j.segs[:0], j.segs[n:]...)
 		j.blocked = nil
 		wake(j.prod)
+		if j.full && j.err == nil {
+			j.openSpace()
+		}
 	}
+}
+
+// refused is the size of the segment for which an Append was answered ErrFull last, or 0. With mu held.
+func (j *Journal) refused() int64 {
+	if j.full && j.blocked != nil {
+		return j.blockAt
+	}
+	return 0
+}
+
+// putAside moves a segment with unreadable bytes into quarantine instead of using it again.
+func (j *Journal) putAside() error {
+	s := j.aside[0]
+	j.aside = j.aside[1:]
+	j.bytes -= s.size
+	j.mu.Unlock()
+	err := errors.Join(j.moveAside(filepath.Base(s.path), errUnreadable), s.file.Close())
+	j.mu.Lock()
+	return err
 }

@@ -29,24 +29,36 @@ func (j *Journal) Append(parts ...[]byte) (Position, error) {
 	if err := j.makeRoom(n); err != nil {
 		return 0, err
 	}
-	b := j.queue[len(j.queue)-1]
 	start := place(j.off)
 	end := align8(start + recordHeader + n)
-	buf := b.extend(end)
-	gap := len(buf) - int(end-start)
-	clear(buf[:gap])
-	buf = buf[gap:]
-	j.bind.putHeader(buf, kindRecord, int(n), crc, start)
-	buf = buf[recordHeader:]
+	j.put(zeros[:start-j.off])
+	j.bind.putHeader(j.head[:], kindRecord, int(n), crc, start)
+	j.put(j.head[:])
 	for _, p := range parts {
-		buf = buf[copy(buf, p):]
+		j.put(p)
 	}
-	clear(buf)
+	j.put(zeros[:end-start-recordHeader-n])
 	j.pending += int(end - j.off)
 	j.off, j.seg.last = end, end
 	j.appends++
 	j.syncBy(idleSync)
 	return at(j.seg.seq, end), nil
+}
+
+// put adds bytes to the batch that fills, and goes on with another where one is full: a large record lies in several, so that large buffers are never
+// needed. With mu held.
+func (j *Journal) put(p []byte) {
+	for len(p) > 0 {
+		b := j.queue[len(j.queue)-1]
+		if len(b.buf) == batchMost {
+			b.end = b.at + batchMost
+			b = j.newBatch(b.seg, b.end)
+			j.queue = append(j.queue, b)
+		}
+		n := min(len(p), batchMost-len(b.buf))
+		copy(b.extend(b.at+int64(len(b.buf)+n)), p)
+		p = p[n:]
+	}
 }
 
 // makeRoom returns when a record of n bytes fits in the batch that is filling. With mu held, which it may let go.
@@ -136,10 +148,10 @@ func (j *Journal) newBatch(s *segment, off int64) *batch {
 	return b
 }
 
-// freeBatch gives a batch back. The pool holds few, and none that a large record blew up. With mu held.
+// freeBatch gives a batch back. With mu held.
 func (j *Journal) freeBatch(b *batch) {
 	b.seg = nil
-	if len(j.batches) < 4 && cap(b.buf) <= 2*batchBytes {
+	if len(j.batches) < mostBatches {
 		j.batches = append(j.batches, b)
 	}
 }

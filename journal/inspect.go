@@ -171,7 +171,7 @@ func (i *Inspection) walk(s *SegmentInfo, yield func(Record) bool, note bool) er
 	defer f.Close()
 	var scan scanner
 	scan.reset(f, s.Seq, s.nonce)
-	off, exact := int64(dataStart), s.limit < s.Size
+	off, exact, again := int64(dataStart), s.limit < s.Size, int64(0)
 	for off < s.limit {
 		kind, data, start, end, err := scan.record(off, s.limit)
 		if errors.Is(err, errEndOfRecord) {
@@ -183,6 +183,12 @@ func (i *Inspection) walk(s *SegmentInfo, yield func(Record) bool, note bool) er
 			if kind == kindRecord && !yield(Record{at(s.Seq, end), data}) {
 				return nil
 			}
+			continue
+		}
+		if !exact && again < start {
+			// Perhaps it was being written just now.
+			again = start
+			scan.reset(f, s.Seq, s.nonce)
 			continue
 		}
 		next, ok := scan.after(start, end, s.limit, nil)

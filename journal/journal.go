@@ -14,6 +14,9 @@ import (
 
 const (
 	batchBytes   = 1 << 20                // a batch this full is written before more is appended
+	batchMost    = batchBytes + 64<<10    // and none is larger: a record that does not fit goes on in the next
+	mostBatches  = 16                     // free ones kept while there is much to do
+	fewBatches   = 2                      // and when there is not
 	lazySync     = 20 * time.Millisecond  // a waiting reader sees after this what nobody synced
 	idleSync     = time.Second            // and without a reader, what nobody synced is synced after this
 	maxUnsynced  = 8 << 20                // or when it is this much
@@ -51,6 +54,7 @@ type Journal struct {
 	seg     *segment // being appended to; nil before the first record after Open
 	off     int64    // end of what was appended to seg
 	bind    binder   // of seg
+	head    [recordHeader]byte
 	queue   []*batch // to be written, in order; the last one is filling
 	pending int      // new bytes in queue
 	batches []*batch // free
@@ -76,11 +80,12 @@ type Journal struct {
 	free    []*segment // passed by all cursors, to be recycled; the last one was used last
 	trim    bool       // one of free is to be given back to the disk
 	nextSeq uint32
-	bytes   int64 // of all segment files
-	want    int64 // size of a prepared segment that an Append waits for
-	blocked error // why the allocator cannot prepare one, nil while it may
-	blockAt int64 // the size it could not
-	full    bool  // an Append was answered ErrFull, and space will be closed when that may have changed
+	bytes   int64      // of all segment files
+	want    int64      // size of a prepared segment that an Append waits for
+	aside   []*segment // passed too, but the device did not give all their bytes: they are set aside, not used again
+	blocked error      // why the allocator cannot prepare one, nil while it may
+	blockAt int64      // the size it could not
+	full    bool       // an Append was answered ErrFull, and space will be closed when that may have changed
 	space   chan struct{}
 
 	cursors map[string]*cursor
@@ -147,7 +152,7 @@ func (j *Journal) Close() error {
 	j.wg.Wait()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.closeErr = errors.Join(j.err, j.closeFiles())
+	j.closeErr = errors.Join(j.err, j.closeErr, j.closeFiles())
 	j.openSpace()
 	return j.closeErr
 }
@@ -155,7 +160,7 @@ func (j *Journal) Close() error {
 // closeFiles ends Open or Close.
 func (j *Journal) closeFiles() error {
 	var errs []error
-	for _, list := range [][]*segment{j.segs, j.ready, j.free} {
+	for _, list := range [][]*segment{j.segs, j.ready, j.free, j.aside} {
 		for _, s := range list {
 			errs = append(errs, s.file.Close())
 		}

@@ -80,7 +80,7 @@ func (j *Journal) setAside(name string, f File, from, to int64) (string, error) 
 	return path, nil
 }
 
-// moveAside moves a whole file into quarantine and reports it. Only Open does that.
+// moveAside moves a whole file into quarantine and reports it.
 func (j *Journal) moveAside(name string, cause error) error {
 	e := &CorruptError{Path: j.path(name), Err: cause}
 	dir := j.path(quarantineDir)
@@ -97,7 +97,9 @@ func (j *Journal) moveAside(name string, cause error) error {
 		return err
 	}
 	e.Saved = to
+	j.mu.Lock()
 	j.count.filesAside++
+	j.mu.Unlock()
 	j.opt.Report(e)
 	return nil
 }

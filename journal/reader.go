@@ -28,7 +28,10 @@ type Reader struct {
 	off    int64    // in seg
 	pos    Position // end of the last record read
 	scan   scanner
+	failed int // reads in a row that the device refused
 }
+
+const readTries = 5 // so many errors of the device are returned before the bytes count as unreadable
 
 // Reader opens the durable cursor of that name, where it was committed; a new one starts at the oldest record. A name can be open once.
 func (j *Journal) Reader(name string) (*Reader, error) {
@@ -116,7 +119,7 @@ func (r *Reader) tryNext() (Record, bool, error) {
 		kind, data, start, end, err := r.scan.record(r.off, limit)
 		switch {
 		case err == nil:
-			r.off = end
+			r.off, r.failed = end, 0
 			if kind == kindPad {
 				continue
 			}
@@ -125,10 +128,20 @@ func (r *Reader) tryNext() (Record, bool, error) {
 		case errors.Is(err, errEndOfRecord):
 			r.off = limit
 		case isDamage(err):
+			r.failed = 0
 			r.skip(start, end, limit, err)
 		case r.stopped():
 			return Record{}, false, ErrClosed
 		default:
+			// The device does not give these bytes. That may pass; when it does not, what comes after them must not wait for ever.
+			if r.failed++; r.failed > readTries {
+				r.failed = 0
+				r.j.mu.Lock()
+				r.seg.bad = true
+				r.j.mu.Unlock()
+				r.skip(start, 0, limit, err)
+				continue
+			}
 			return Record{}, false, fmt.Errorf("journal: read %s: %w", r.seg.path, err)
 		}
 	}

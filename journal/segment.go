@@ -26,6 +26,7 @@ type segment struct {
 	clean  int64 // end of what is durable
 	slot   int64 // of the next tail; the other one holds that of the last good sync
 	flying int64 // wrote, when the sync that runs began
+	bad    bool  // a reader met bytes that the device does not give
 	dirty  bool  // wrote since the last Datasync began
 
 	// Belongs to whoever writes (Journal.writing).
@@ -65,8 +66,7 @@ func (b *batch) extend(end int64) []byte {
 	old := len(b.buf)
 	n := int(end - b.at)
 	if n > cap(b.buf) {
-		// Doubling, as append would, but in pages and with room for the rest of the last page.
-		grown := make([]byte, n, int(pageUp(int64(max(n, min(2*cap(b.buf), n+batchBytes))))))
+		grown := make([]byte, n, min(max(int(pageUp(int64(n))), 2*cap(b.buf)), batchMost))
 		copy(grown, b.buf)
 		b.buf = grown
 	}

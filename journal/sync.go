@@ -101,6 +101,10 @@ func (j *Journal) runSyncer() {
 		case j.err != nil:
 			j.goOn()
 			continue
+		case j.lazyAt.IsZero() && j.next.waiters == 0 && len(j.batches) > fewBatches:
+			clear(j.batches[fewBatches:])
+			j.batches = j.batches[:fewBatches]
+			continue
 		case j.next.waiters > 0 || !j.lazyAt.IsZero() && !now.Before(j.lazyAt):
 			j.syncOnce()
 			continue
@@ -122,6 +126,7 @@ func (j *Journal) runSyncer() {
 
 // closing is the last sync. With mu held.
 func (j *Journal) closing() {
+	j.awaitWriter()
 	if j.err == nil {
 		j.syncOnce()
 	}
