@@ -72,7 +72,7 @@ func launch(t testing.TB, s *setup) *collector {
 	}
 	c := &collector{t: t, cmd: exec.Command(bin.build(t), append(args, s.args...)...), log: newLogBook(), done: make(chan struct{})}
 	c.cmd.Stdout = s.stdout
-	c.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
+	c.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 atexit_sleep_ms=0")
 	stderr, err := c.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ var cursorLine = regexp.MustCompile(`(?m)^\S+ +\d\S* +(\d+) +(\d+)`)
 // behind asks the journal how many records its outputs have not committed yet.
 func (c *collector) behind(s *setup) int {
 	c.t.Helper()
-	text, err := exec.Command(checked.build(c.t), "journal", "ls", s.data).CombinedOutput()
+	text, err := exec.Command(lean.build(c.t), "journal", "ls", s.data).CombinedOutput()
 	if err != nil {
 		c.t.Fatalf("journal ls: %v\n%s", err, text)
 	}

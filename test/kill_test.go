@@ -35,11 +35,12 @@ func TestKill(t *testing.T) {
 			s, out := newSetup(t)
 			s.args = []string{"--ack", tt.ack}
 			r := random(t)
+			seeds := r.Uint64() // r itself goes to killUnder
 			killUnder(t, s, out, r, max(1, int(number(t, "SPILLWAY_KILLS", 50)/tt.divisor)), func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {
 				senders := make([]*sender, 4)
 				var wg sync.WaitGroup
 				for i := range senders {
-					senders[i] = &sender{name: fmt.Sprint("s", i), addr: addr, tag: fmt.Sprint("kill.", i%2), rand: rand.New(rand.NewPCG(r.Uint64(), 0))}
+					senders[i] = &sender{name: fmt.Sprint("s", i), addr: addr, tag: fmt.Sprint("kill.", i%2), rand: rand.New(rand.NewPCG(seeds, uint64(i)))}
 					wg.Go(func() {
 						if err := senders[i].run(ctx, stop); err != nil {
 							t.Error(err)
@@ -197,7 +198,7 @@ func wantOrder(t testing.TB, lines []line) {
 		}
 		key := filepath.Base(l.file) + " " + sender
 		if before, ok := last[key]; ok && n <= before {
-			t.Errorf("%s: event %d stands after %d", key, n, before)
+			t.Fatalf("%s: event %d stands after %d", key, n, before)
 		}
 		last[key] = n
 	}

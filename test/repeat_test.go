@@ -124,7 +124,7 @@ func TestRepeatOfUnacked(t *testing.T) {
 	message := packed("a", id, named("stored, not acked").append(nil))
 	l.write(message)
 	eventually(t, "the journal has the chunk", func() bool {
-		text, err := exec.Command(checked.build(t), "journal", "cat", s.data).Output()
+		text, err := exec.Command(lean.build(t), "journal", "cat", s.data).Output()
 		if err != nil {
 			t.Fatalf("journal cat: %v", err)
 		}
