@@ -285,10 +285,12 @@ func (c *crashFS) ReadDir(dir string) ([]DirEntry, error) {
 		return nil, err
 	}
 	var r []DirEntry
-	if d := c.dirs[dir]; d != nil {
-		for _, name := range slices.Sorted(maps.Keys(d.now)) {
-			r = append(r, DirEntry{name, true})
-		}
+	d := c.dirs[dir]
+	if d == nil {
+		return nil, fs.ErrNotExist
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.now)) {
+		r = append(r, DirEntry{name, true})
 	}
 	return r, nil
 }
@@ -299,8 +301,9 @@ func (c *crashFS) SyncDir(dir string) error {
 	if err := c.call("syncdir", dir); err != nil {
 		return err
 	}
-	d := c.dirs[dir]
-	d.durable, d.changes = maps.Clone(d.now), nil
+	if d := c.dirs[dir]; d != nil {
+		d.durable, d.changes = maps.Clone(d.now), nil
+	}
 	return nil
 }
 
@@ -338,6 +341,7 @@ func (f *crashFile) WriteAt(b []byte, off int64) (int, error) {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
 	err := f.call("write")
+	f.f.evict(f.c.rnd)
 	n := len(b)
 	if err != nil {
 		if f.c.dead {
@@ -354,6 +358,17 @@ func (f *crashFile) WriteAt(b []byte, off int64) (int, error) {
 		delete(f.f.lost, int(p))
 	}
 	return n, err
+}
+
+// evict drops some of the pages that a failed sync marked clean from the cache: what is read there then is what the disk has. The kernel does that some
+// time after the failure; here, at writes.
+func (i *crashInode) evict(r *rand.Rand) {
+	for p := range i.lost {
+		if r.IntN(4) == 0 && (p+1)*pageSize <= min(len(i.disk), len(i.cache)) {
+			copy(i.cache[p*pageSize:(p+1)*pageSize], i.disk[p*pageSize:])
+			delete(i.lost, p)
+		}
+	}
 }
 
 // resize changes the length. With mu held.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -118,7 +120,7 @@ func load(dir string, o *Options) (*Journal, error) {
 		done: make(chan struct{}), kick: make(chan struct{}, 1), prod: make(chan struct{}, 1),
 		tail: make([]byte, pageSize), next: newGroup(), cursors: map[string]*cursor{}, retryIn: minRetry,
 	}
-	if err := j.fs.MkdirAll(dir); err != nil {
+	if err := j.makeDir(); err != nil {
 		return nil, fmt.Errorf("journal: make directory: %w", err)
 	}
 	if j.lock, err = j.fs.Lock(j.path("lock")); err != nil {
@@ -132,6 +134,27 @@ func load(dir string, o *Options) (*Journal, error) {
 		return nil, fmt.Errorf("journal: open %s: %w", dir, err)
 	}
 	return j, nil
+}
+
+// makeDir makes the directory, and its name durable: what is synced within it would be lost with it.
+func (j *Journal) makeDir() error {
+	var parents []string
+	for d := j.dir; d != filepath.Dir(d); d = filepath.Dir(d) {
+		if _, err := j.fs.ReadDir(d); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		parents = append(parents, filepath.Dir(d))
+	}
+	if err := j.fs.MkdirAll(j.dir); err != nil {
+		return err
+	}
+	for _, d := range parents {
+		// Who may write there need not be allowed to read, without which it cannot be synced.
+		if err := j.fs.SyncDir(d); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close syncs what was appended, stops the journal's goroutines and releases the directory. It may be called again and

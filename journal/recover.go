@@ -215,7 +215,15 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 		s.end.Store(max(end, dataStart))
 		limit = min(limit, s.h.prev)
 	}
-	from := live[len(live)-1].h.synced
+	last := live[len(live)-1]
+	from := last.h.synced
+	clean, err := last.restoreTails()
+	if err != nil {
+		return 0, fmt.Errorf("%s: restore tail: %w", last.path, err)
+	}
+	if clean > 0 {
+		from = at(last.seq, clean)
+	}
 	for i, s := range live {
 		s.last = s.end.Load()
 		if s.seq >= from.seq() || !known[i] {
@@ -238,7 +246,6 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 		s.wrote, s.clean, s.filled = s.end.Load(), s.end.Load(), s.size
 		j.segs = append(j.segs, s.segment)
 	}
-	last := live[len(live)-1]
 	return at(last.seq, last.end.Load()), nil
 }
 

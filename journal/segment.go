@@ -21,13 +21,14 @@ type segment struct {
 	end atomic.Int64 // where its records end, 0 while it is being appended to; written with Journal.mu held
 
 	// Guarded by Journal.mu.
-	last   int64 // end of the last record known, without a pad behind it
-	wrote  int64 // end of what was handed to the kernel
-	clean  int64 // end of what is durable
-	slot   int64 // of the next tail; the other one holds that of the last good sync
-	flying int64 // wrote, when the sync that runs began
-	bad    bool  // a reader met bytes that the device does not give
-	dirty  bool  // wrote since the last Datasync began
+	last   int64  // end of the last record known, without a pad behind it
+	wrote  int64  // end of what was handed to the kernel
+	clean  int64  // end of what is durable
+	slot   int64  // of the next tail; the other one holds that of the last good sync
+	flying int64  // wrote, when the sync that runs began
+	kept   []byte // what was written but not durable when a sync failed, from the page that clean lies in
+	bad    bool   // a reader met bytes that the device does not give
+	dirty  bool   // wrote since the last Datasync began
 
 	// Belongs to whoever writes (Journal.writing).
 	filled int64 // up to here every block was written at some time, so that writing it again changes no metadata

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -225,6 +226,7 @@ func (j *Journal) flush() error {
 			j.soil(s)
 		}
 		j.fail(fmt.Errorf("journal: sync: %w", err))
+		j.keep()
 		return err
 	}
 	for _, s := range j.syncing {
@@ -280,23 +282,40 @@ func (j *Journal) fail(err error) {
 	j.broadcast()
 }
 
+// keep reads what was written since the last good sync into memory, as soon as a sync failed: the kernel may take these pages for clean and
+// drop them. With mu held, by the syncer; after fail, so that nothing more is written.
+func (j *Journal) keep() {
+	j.awaitWriter()
+	for _, s := range slices.Clone(j.segs) {
+		if s.kept != nil || s.wrote <= s.clean {
+			continue
+		}
+		from, to := pageDown(s.clean), pageUp(s.wrote)
+		j.mu.Unlock()
+		b := make([]byte, to-from)
+		_, err := s.file.ReadAt(b, from)
+		j.mu.Lock()
+		if err == nil {
+			s.kept = b
+		}
+	}
+}
+
 // goOn tries to go on after a failed write or sync. Only the syncer calls it, with mu held, which it lets go meanwhile.
 //
 // A kernel that fails to write pages back may mark them clean, so syncing again would prove nothing. What was written since the last good
-// sync is therefore read, from the page cache, and written again to its place; then what could not be written, from memory.
+// sync is therefore written again to its place; then what could not be written, from the batches that still hold it.
 func (j *Journal) goOn() {
 	j.awaitWriter()
 	was := j.err
-	for _, s := range j.segs {
-		from, to := pageDown(s.clean), pageUp(s.wrote)
+	for _, s := range slices.Clone(j.segs) {
 		if s.wrote <= s.clean {
 			continue
 		}
-		j.writing = true
+		from, to := pageDown(s.clean), pageUp(s.wrote)
 		j.mu.Unlock()
-		err := rewrite(s.file, from, to)
+		err := s.again(from, to)
 		j.mu.Lock()
-		j.writing = false
 		j.soil(s)
 		if err != nil {
 			j.fail(fmt.Errorf("journal: write again: %w", err))
@@ -306,11 +325,26 @@ func (j *Journal) goOn() {
 	if j.flush() != nil {
 		return
 	}
+	for _, s := range j.segs {
+		s.kept = nil
+	}
 	j.err = nil
 	j.retryIn = minRetry
 	j.tell(&RecoveredError{Err: was})
 	j.openSpace()
 	j.broadcast()
+}
+
+// again writes [from,to) again, from memory as far as it was kept.
+func (s *segment) again(from, to int64) error {
+	if s.kept != nil {
+		b := s.kept[:min(int64(len(s.kept)), to-from)]
+		if _, err := s.file.WriteAt(b, from); err != nil {
+			return err
+		}
+		from += int64(len(b))
+	}
+	return rewrite(s.file, from, to)
 }
 
 // rewrite reads [from,to) and writes the same bytes.
