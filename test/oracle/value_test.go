@@ -122,9 +122,9 @@ func same(a, b any) bool {
 		y, ok := b.(float64)
 		return ok && math.IsNaN(y)
 	}
-	if x, ok := a.(float32); ok && x != x { //nolint:staticcheck // SA4000: NaN is what differs from itself
+	if x, ok := a.(float32); ok && x != x {
 		y, ok := b.(float32)
-		return ok && y != y //nolint:staticcheck // SA4000: as above
+		return ok && y != y
 	}
 	return plain(a) == plain(b)
 }
