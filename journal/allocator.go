@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -93,7 +94,7 @@ func (j *Journal) runAllocator() {
 			case <-timer.C:
 				j.mu.Lock()
 				j.blocked = nil // try again
-				j.trim = len(j.free) > keepSpare
+				j.trim = len(j.free) > keepSpare && j.droppable() >= 0
 				j.mu.Unlock()
 			case <-j.done:
 			}
@@ -137,12 +138,13 @@ func (j *Journal) job() func() error {
 		return j.putAside
 	case j.blocked != nil:
 		return nil
-	case len(j.free) > 0 && (j.trim || len(j.free) > mostSpare || j.want > size && j.room(j.want) < 0):
-		return j.drop
 	case len(j.ready) > 1 && j.want > size && j.room(j.want) < 0:
 		// A large record needs the room of all that is only prepared.
-		j.free = append(j.free, j.ready[1:]...)
-		j.ready = j.ready[:1]
+		n := len(j.ready) - 1
+		j.free = append(j.free, j.ready[:n]...)
+		j.ready = append(j.ready[:0], j.ready[n])
+		return j.drop
+	case j.droppable() >= 0 && (j.trim || len(j.free) > mostSpare || j.want > size && j.room(j.want) < 0):
 		return j.drop
 	case j.want > size && len(j.ready) > 0:
 		if j.bytes+j.want-j.ready[0].size > j.opt.MaxBytes {
@@ -304,12 +306,25 @@ func (j *Journal) grow(size int64) error {
 	return nil
 }
 
+// droppable is the index of a freed segment that may be removed, or -1. The file with the highest number stays: it is what keeps the next Open from using a
+// number, and so positions, twice. With mu held.
+func (j *Journal) droppable() int {
+	top := uint32(0)
+	for _, list := range [...][]*segment{j.segs, j.ready, j.free} {
+		for _, s := range list {
+			top = max(top, s.seq)
+		}
+	}
+	return slices.IndexFunc(j.free, func(s *segment) bool { return s.seq < top })
+}
+
 // drop gives a freed segment's room back to the disk.
 func (j *Journal) drop() error {
 	j.trim = false
 	j.count.dropped++
-	s := j.free[0]
-	j.free = append(j.free[:0], j.free[1:]...)
+	i := j.droppable()
+	s := j.free[i]
+	j.free = slices.Delete(j.free, i, i+1)
 	j.mu.Unlock()
 	err := errors.Join(s.file.Close(), j.fs.Remove(s.path))
 	j.mu.Lock()

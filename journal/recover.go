@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 )
@@ -68,6 +69,18 @@ func (j *Journal) recover() error {
 	}
 	for _, c := range j.cursors {
 		top = max(top, Position(c.at.Load()))
+	}
+	// Nor are the numbers of segments that were set aside given again.
+	aside, err := j.fs.ReadDir(j.path(quarantineDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range aside {
+		if i := strings.Index(e.Name, ".log"); i >= 0 {
+			if seq, ok := segmentSeq(e.Name[:i+4]); ok {
+				top = max(top, at(seq, 0))
+			}
+		}
 	}
 	for _, name := range rescues {
 		seq, _ := rescueSeq(name)
