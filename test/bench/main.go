@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 // Command bench measures the collector as a whole process against programs
 // that do the least that could be called the same job.
 //
