@@ -139,7 +139,7 @@ func (s *Set) prepare(f *file) error {
 				return err
 			}
 			f.torn = 0
-			s.moved = true
+			s.hasty = true
 		}
 	}
 	if f.handle == nil {

@@ -28,7 +28,7 @@ type Set struct {
 
 	now    time.Time // when the call that runs began
 	opened time.Time
-	moved  bool  // a file was moved away since the last Sync
+	hasty  bool  // what happened since the last Sync would be done twice after a crash
 	failed error // a sync failed
 	closed bool
 }

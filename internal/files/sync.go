@@ -65,13 +65,14 @@ func (s *Set) settle() error {
 			delete(s.routes, f.route)
 		}
 	}
-	s.last, s.moved = nil, false
+	s.last, s.hasty = nil, false
 	return nil
 }
 
 // WantSync reports that a Sync and a commit should come soon: the state has grown, because many files were opened since
-// the last, or a file was moved away and what was written into it would be written again after a crash.
-func (s *Set) WantSync() bool { return s.moved || len(s.files)-s.openFiles.n > 4*s.o.MaxOpen }
+// the last; or what was written since would be written again after a crash, because a file was moved away, or because
+// others had written where lines were expected.
+func (s *Set) WantSync() bool { return s.hasty || len(s.files)-s.openFiles.n > 4*s.o.MaxOpen }
 
 // sync brings what files got to the disk. Several at once cost the disk little more than one: file systems commit their
 // changes together.
