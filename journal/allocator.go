@@ -245,7 +245,13 @@ func (j *Journal) recycle() error {
 	s := &segment{seq: j.nextSeq, path: old.path, file: old.file, size: old.size, filled: max(old.filled, pageSize)}
 	j.nextSeq++
 	j.mu.Unlock()
-	err := s.writeSpare()
+	var err error
+	if s.file == nil {
+		s.file, err = j.fs.Open(s.path)
+	}
+	if err == nil {
+		err = s.writeSpare()
+	}
 	if err == nil && s.size != j.opt.SegmentBytes {
 		err = s.resize(j.opt.SegmentBytes)
 	}
@@ -326,7 +332,7 @@ func (j *Journal) drop() error {
 	s := j.free[i]
 	j.free = slices.Delete(j.free, i, i+1)
 	j.mu.Unlock()
-	err := errors.Join(s.file.Close(), j.fs.Remove(s.path))
+	err := errors.Join(s.close(), j.fs.Remove(s.path))
 	j.mu.Lock()
 	j.bytes -= s.size
 	return err
@@ -386,7 +392,7 @@ func (j *Journal) putAside() error {
 	j.aside = j.aside[1:]
 	j.bytes -= s.size
 	j.mu.Unlock()
-	err := errors.Join(j.moveAside(filepath.Base(s.path), errUnreadable), s.file.Close())
+	err := errors.Join(j.moveAside(filepath.Base(s.path), errUnreadable), s.close())
 	j.mu.Lock()
 	return err
 }

@@ -112,7 +112,12 @@ func (j *Journal) roll(size int64) bool {
 	prev := j.end()
 	if j.seg != nil {
 		j.seg.end.Store(j.off)
-		j.finish(j.queue[len(j.queue)-1])
+		if n := len(j.queue) - 1; j.queue[n].empty() {
+			j.freeBatch(j.queue[n])
+			j.queue = j.queue[:n]
+		} else {
+			j.finish(j.queue[n])
+		}
 	}
 	s.nonce = newNonce()
 	j.seg, j.off = s, dataStart

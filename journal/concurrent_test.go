@@ -221,6 +221,14 @@ func (b *badPageFS) Create(path string) (File, error) {
 	return f, err
 }
 
+func (b *badPageFS) Open(path string) (File, error) {
+	f, err := b.FS.Open(path)
+	if strings.HasSuffix(path, segmentName(1)) {
+		return badPageFile{f, b}, err
+	}
+	return f, err
+}
+
 func (f badPageFile) ReadAt(b []byte, off int64) (int, error) {
 	p := f.b.page.Load() * pageSize
 	if p > 0 && off < p+pageSize && off+int64(len(b)) > p {

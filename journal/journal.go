@@ -74,7 +74,8 @@ type Journal struct {
 	dirty    []*segment
 	syncing  []*segment // belongs to the syncer, as does tail
 	tail     []byte
-	waiting  int // readers at the end
+	filled   []File // of segments that are full and durable, to be closed
+	waiting  int    // readers at the end
 
 	// segments
 	segs    []*segment // live, oldest first; the last one is seg unless seg is nil
@@ -91,6 +92,7 @@ type Journal struct {
 	space   chan struct{}
 
 	cursors map[string]*cursor
+	readers map[*Reader]bool // open ones
 
 	holes holes
 	count counters
@@ -118,7 +120,7 @@ func load(dir string, o *Options) (*Journal, error) {
 	j := &Journal{
 		dir: dir, fs: opt.FS, opt: opt,
 		done: make(chan struct{}), kick: make(chan struct{}, 1), prod: make(chan struct{}, 1),
-		tail: make([]byte, pageSize), next: newGroup(), cursors: map[string]*cursor{}, retryIn: minRetry,
+		tail: make([]byte, pageSize), next: newGroup(), cursors: map[string]*cursor{}, readers: map[*Reader]bool{}, retryIn: minRetry,
 	}
 	if err := j.makeDir(); err != nil {
 		return nil, fmt.Errorf("journal: make directory: %w", err)
@@ -185,8 +187,11 @@ func (j *Journal) closeFiles() error {
 	var errs []error
 	for _, list := range [][]*segment{j.segs, j.ready, j.free, j.aside} {
 		for _, s := range list {
-			errs = append(errs, s.file.Close())
+			errs = append(errs, s.close())
 		}
+	}
+	for r := range j.readers {
+		errs = append(errs, r.drop())
 	}
 	for _, c := range j.cursors {
 		errs = append(errs, c.close())

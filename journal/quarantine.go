@@ -5,6 +5,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"sync"
 )
@@ -31,7 +32,7 @@ func (h *holes) first(p Position) bool {
 const quarantineDir = "quarantine"
 
 // hole reports bytes that cannot be read and sets a copy of them aside, the first time they are met.
-func (j *Journal) hole(seq uint32, n nonce, path string, f File, from, to int64, cause error) {
+func (j *Journal) hole(seq uint32, n nonce, path string, f io.ReaderAt, from, to int64, cause error) {
 	if !j.holes.first(at(seq, from)) {
 		return
 	}
@@ -49,7 +50,7 @@ func (j *Journal) hole(seq uint32, n nonce, path string, f File, from, to int64,
 }
 
 // setAside copies [from,to) of f into quarantine. What the device will not give is left zero.
-func (j *Journal) setAside(name string, f File, from, to int64) (string, error) {
+func (j *Journal) setAside(name string, f io.ReaderAt, from, to int64) (string, error) {
 	path := filepath.Join(j.dir, quarantineDir, name)
 	if err := j.fs.MkdirAll(filepath.Dir(path)); err != nil {
 		return "", err

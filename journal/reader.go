@@ -28,6 +28,8 @@ type Reader struct {
 	off    int64    // in seg
 	pos    Position // end of the last record read
 	scan   scanner
+	file   File // of seg; guarded by Journal.mu, as is shut
+	shut   bool
 	failed int // reads in a row that the device refused
 }
 
@@ -71,6 +73,9 @@ func (j *Journal) Reader(name string) (*Reader, error) {
 	}
 	r.c = c
 	r.seek(Position(c.at.Load()))
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.readers[r] = true
 	return r, nil
 }
 
@@ -85,19 +90,37 @@ func (j *Journal) oldest() Position {
 // seek goes to p. With r.mu held or r not yet shared.
 func (r *Reader) seek(p Position) {
 	r.pos, r.seg, r.off = p, nil, 0
-	r.j.mu.Lock()
-	defer r.j.mu.Unlock()
-	for _, s := range r.j.segs {
-		if s.seq == p.seq() {
-			r.enter(s, max(p.off(), dataStart))
-			return
-		}
-	}
 }
 
-func (r *Reader) enter(s *segment, off int64) {
+// enter goes to off in s, with a file of its own: the journal keeps open only what it writes to.
+func (r *Reader) enter(s *segment, off int64) error {
+	f, err := r.j.fs.Open(s.path)
+	if err != nil {
+		return fmt.Errorf("journal: read: %w", err)
+	}
+	if !r.hold(f) {
+		return ErrClosed
+	}
 	r.seg, r.off = s, off
-	r.scan.reset(s.file, s.seq, s.nonce)
+	r.scan.reset(f, s.seq, s.nonce)
+	return nil
+}
+
+// hold replaces the open file, unless the reader was closed meanwhile: Close, which does not wait for one that reads, closes it then.
+func (r *Reader) hold(f File) bool {
+	r.j.mu.Lock()
+	if f != nil && (r.j.closed || r.shut) {
+		r.j.mu.Unlock()
+		_ = f.Close()
+		return false
+	}
+	old := r.file
+	r.file = f
+	r.j.mu.Unlock()
+	if old != nil {
+		_ = old.Close() // it was only read
+	}
+	return true
 }
 
 // TryNext returns the next record if one is there.
@@ -112,9 +135,9 @@ func (r *Reader) tryNext() (Record, bool, error) {
 		if r.stopped() {
 			return Record{}, false, ErrClosed
 		}
-		limit, ok := r.limit()
+		limit, ok, err := r.limit()
 		if !ok {
-			return Record{}, false, nil
+			return Record{}, false, err
 		}
 		kind, data, start, end, err := r.scan.record(r.off, limit)
 		switch {
@@ -159,37 +182,53 @@ func (r *Reader) stopped() bool {
 }
 
 // limit returns up to where r.seg may be read, going on to the next segment at the end of one. It is false when there is nothing to read.
-func (r *Reader) limit() (int64, bool) {
+func (r *Reader) limit() (int64, bool, error) {
 	synced := r.j.Synced()
 	for {
 		if r.seg != nil {
 			if synced.seq() == r.seg.seq {
-				return synced.off(), r.off < synced.off()
+				return synced.off(), r.off < synced.off(), nil
 			}
 			if end := r.seg.end.Load(); r.off < end {
-				return end, true
+				return end, true, nil
 			}
 		}
-		if !r.advance(synced) {
-			return 0, false
+		s, off := r.following(synced)
+		if s == nil {
+			return 0, false, nil
+		}
+		if err := r.enter(s, off); err != nil {
+			return 0, false, err
 		}
 	}
 }
 
-// advance goes to the next segment that has something durable.
-func (r *Reader) advance(synced Position) bool {
+// following is the next segment that has something durable, and where to read on in it; nil when there is none.
+func (r *Reader) following(synced Position) (*segment, int64) {
 	r.j.mu.Lock()
 	defer r.j.mu.Unlock()
-	after := r.pos.seq()
+	from := max(r.pos, at(r.pos.seq(), dataStart))
 	if r.seg != nil {
-		after = r.seg.seq + 1
+		from = max(from, at(r.seg.seq+1, dataStart))
 	}
-	i, _ := slices.BinarySearchFunc(r.j.segs, after, func(s *segment, seq uint32) int { return int(int64(s.seq) - int64(seq)) })
-	if i == len(r.j.segs) || synced < at(r.j.segs[i].seq, dataStart) {
-		return false
+	for _, s := range r.j.segs {
+		if s.seq < from.seq() {
+			continue
+		}
+		off := int64(dataStart)
+		if s.seq == from.seq() {
+			off = from.off()
+		}
+		// One that is passed already may be used anew at any time.
+		if end := s.end.Load(); end != 0 && off >= min(end, s.last) {
+			continue
+		}
+		if synced <= at(s.seq, off) {
+			return nil, 0
+		}
+		return s, off
 	}
-	r.enter(r.j.segs[i], dataStart)
-	return true
+	return nil, 0
 }
 
 // skip goes to the next whole record after damage at start, and has the damage reported and set aside once.
@@ -201,7 +240,7 @@ func (r *Reader) skip(start, end, limit int64, cause error) {
 	if !ok {
 		next = limit
 	}
-	r.j.hole(r.seg.seq, r.seg.nonce, r.seg.path, r.seg.file, start, next, cause)
+	r.j.hole(r.seg.seq, r.seg.nonce, r.seg.path, r.scan.src, start, next, cause)
 	r.off = next
 }
 
@@ -230,10 +269,10 @@ func (r *Reader) Wait(ctx context.Context) error {
 		c := j.more
 		j.mu.Unlock()
 		r.mu.Lock()
-		_, ok := r.limit()
+		_, ok, err := r.limit()
 		r.mu.Unlock()
-		if ok {
-			return nil
+		if ok || err != nil {
+			return err
 		}
 		j.mu.Lock()
 		j.waiting++
@@ -241,7 +280,6 @@ func (r *Reader) Wait(ctx context.Context) error {
 			j.syncBy(lazySync)
 		}
 		j.mu.Unlock()
-		var err error
 		select {
 		case <-c:
 		case <-ctx.Done():
@@ -319,11 +357,22 @@ func (r *Reader) Pos() Position {
 func (r *Reader) Close() error {
 	r.j.mu.Lock()
 	defer r.j.mu.Unlock()
-	select {
-	case <-r.closed:
-	default:
-		close(r.closed)
-		r.c.open = false
+	if r.shut {
+		return nil
 	}
-	return nil
+	r.shut = true
+	close(r.closed)
+	r.c.open = false
+	delete(r.j.readers, r)
+	return r.drop()
+}
+
+// drop closes the file; who reads it now gets an error. With Journal.mu held.
+func (r *Reader) drop() error {
+	f := r.file
+	r.file = nil
+	if f == nil {
+		return nil
+	}
+	return f.Close()
 }

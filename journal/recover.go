@@ -258,6 +258,9 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 		}
 		s.wrote, s.clean, s.filled = s.end.Load(), s.end.Load(), s.size
 		j.segs = append(j.segs, s.segment)
+		if err := s.close(); err != nil {
+			return 0, err
+		}
 	}
 	return at(last.seq, last.end.Load()), nil
 }

@@ -15,7 +15,7 @@ type segment struct {
 	seq   uint32
 	nonce nonce
 	path  string
-	file  File
+	file  File // nil when nothing is to be written
 	size  int64
 
 	end atomic.Int64 // where its records end, 0 while it is being appended to; written with Journal.mu held
@@ -32,6 +32,15 @@ type segment struct {
 
 	// Belongs to whoever writes (Journal.writing).
 	filled int64 // up to here every block was written at some time, so that writing it again changes no metadata
+}
+
+func (s *segment) close() error {
+	f := s.file
+	s.file = nil
+	if f == nil {
+		return nil
+	}
+	return f.Close()
 }
 
 func segmentName(seq uint32) string { return fmt.Sprintf("seg-%016x.log", seq) }

@@ -231,6 +231,10 @@ func (j *Journal) flush() error {
 	}
 	for _, s := range j.syncing {
 		s.clean = s.flying
+		if s != j.seg && s.clean >= s.end.Load() && s.file != nil {
+			j.filled = append(j.filled, s.file)
+			s.file = nil
+		}
 	}
 	if tail {
 		s.slot ^= 1
@@ -242,6 +246,14 @@ func (j *Journal) flush() error {
 		j.more = nil
 	}
 	j.broadcast()
+	if len(j.filled) > 0 {
+		j.mu.Unlock()
+		for _, f := range j.filled {
+			_ = f.Close() // everything in it is durable
+		}
+		j.mu.Lock()
+		j.filled = j.filled[:0]
+	}
 	return nil
 }
 
