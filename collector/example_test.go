@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/msgpack"
+)
+
+// A collector as part of a program: it listens on a free port and writes a file
+// for each tag. Run returns when its context ends and what arrived is handed on.
+func Example() {
+	dir, err := os.MkdirTemp("", "collector")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	c, err := collector.Open(&collector.Options{
+		Listen: []string{"forward://127.0.0.1:0"},
+		To:     []string{"file:" + filepath.ToSlash(filepath.Join(dir, "{tag}.jsonl"))},
+		Dir:    filepath.Join(dir, "data"),
+		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- c.Run(ctx) }()
+
+	// A sender, in another program as a rule. Send returns when the chunk is acked.
+	entry := msgpack.AppendArrayHeader(nil, 2)
+	entry = forward.AppendEventTime(entry, 1_700_000_000, 123_456_789)
+	entry = msgpack.AppendMapHeader(entry, 1)
+	entry = msgpack.AppendString(entry, "msg")
+	entry = msgpack.AppendString(entry, "hello")
+	client := &forward.Client{Address: c.Addrs()[0].String()}
+	defer client.Close()
+	if err := client.Send(ctx, &forward.Chunk{Tag: "app", ID: forward.NewID(), Own: true, Entries: entry, Events: 1}); err != nil {
+		fmt.Println(err)
+	}
+
+	stop()
+	if err := <-ended; err != nil {
+		fmt.Println(err)
+	}
+	lines, err := os.ReadFile(filepath.Join(dir, "app.jsonl"))
+	fmt.Print(string(lines))
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output: {"time":"2023-11-14T22:13:20.123456789Z","tag":"app","msg":"hello"}
+}
