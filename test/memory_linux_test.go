@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestMemoryBudget has many connections send large chunks, most of which never end, while a good client goes on. All
+// connections together stay within the budget.
+func TestMemoryBudget(t *testing.T) {
+	t.Parallel()
+	const budget = 64 << 20
+	s, out := newSetup(t)
+	s.bin = lean
+	s.args = []string{"--memory", fmt.Sprint(budget), "--max-chunk", "32MiB"}
+	c := startCollector(t, s)
+	before := resident(t, c)
+
+	var hogs sync.WaitGroup
+	var conns []net.Conn
+	piece := make([]byte, 1<<20)
+	for i := range int(number(t, "SPILLWAY_HOGS", 3)) {
+		conn := c.dialFrom(fmt.Sprintf("127.0.3.%d", i+1))
+		conns = append(conns, conn)
+		hogs.Go(func() {
+			// A bin of 30 MiB whose last byte never comes.
+			_, _ = conn.Write([]byte{0x92, 0xa1, 't', 0xc6, 0x01, 0xe0, 0x00, 0x00}) //nolint:errcheck // the collector may cut it off
+			for range 29 {
+				if _, err := conn.Write(piece); err != nil {
+					return
+				}
+			}
+		})
+	}
+	good := c.laneFrom("127.0.0.1")
+	var want []string
+	most := int64(0)
+	for i := range 200 {
+		e := named(fmt.Sprint("good-", i))
+		e.pad = strings.Repeat("g", 10_000)
+		id := newID()
+		good.send(packed("good", id, e.append(nil)), id)
+		want = append(want, e.name)
+		most = max(most, resident(t, c))
+	}
+	// A whole chunk of 16 MiB finds its way too, even if others have to be cut off for it.
+	large := named("large")
+	large.pad = strings.Repeat("l", 16<<20)
+	id := newID()
+	good.send(packed("good", id, large.append(nil)), id)
+	want = append(want, "large")
+	most = max(most, resident(t, c))
+	for _, conn := range conns {
+		conn.Close()
+	}
+	hogs.Wait()
+	figure(t, "resident memory: %.1f MB before, at most %.1f MB with a budget of %.1f MB", float64(before)/1e6, float64(most)/1e6, float64(budget)/1e6)
+	// The journal, the output and the collector of garbage have their share besides the budget.
+	if bar := before + 3*budget; most > bar {
+		t.Errorf("%d bytes resident, want at most %d", most, bar)
+	}
+	waitLines(t, out, len(want))
+	c.stop()
+	wantNames(t, readLines(t, out), want...)
+}
+
+// TestFullJournal fills the journal to its limit, the output being stuck: senders wait, memory does not grow, and all goes on when
+// the output does. A message that was half read when the journal was full is finished.
+func TestFullJournal(t *testing.T) {
+	t.Parallel()
+	s, out := newSetup(t)
+	s.bin = lean
+	s.args = []string{"--journal-size", "48MiB", "--memory", "64MiB"}
+	s.to = append(s.to, "stdout:")
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer r.Close()
+	s.stdout = w
+	c := startCollector(t, s)
+	must(t, w.Close())
+
+	var streams []*stream
+	for i := range 4 {
+		streams = append(streams, startStream(t, c, fmt.Sprint("stream", i), 200<<10))
+	}
+	total := func() (n int) {
+		for _, s := range streams {
+			n += s.count()
+		}
+		return n
+	}
+	half := c.lane()
+	id := newID()
+	message := packed("half", id, named("half").append(nil))
+	half.write(message[:len(message)/2])
+
+	have, moved := 0, time.Now()
+	eventually(t, "the senders wait", func() bool {
+		if now := total(); now != have {
+			have, moved = now, time.Now()
+		}
+		return have > 0 && time.Since(moved) > 2*time.Second
+	})
+	c.says("full")
+	if size := have * 200 << 10; size < 16<<20 || size > 64<<20 {
+		t.Errorf("senders wait after %d bytes, want about 48 MiB", size)
+	}
+	full := resident(t, c)
+	figure(t, "journal of 48 MiB full after %d chunks of 200 KiB, %.1f MB resident", have, float64(full)/1e6)
+	half.write(message[len(message)/2:])
+
+	go drain(r)
+	half.wantAck(id)
+	want := []string{"half"}
+	for _, s := range streams {
+		s.more(10)
+		want = append(want, s.end()...)
+	}
+	waitLines(t, out, len(want))
+	c.stop()
+	wantNames(t, readLines(t, out), want...)
+}
