@@ -26,7 +26,7 @@ var (
 // TestPowerCut runs a journal on a file system whose power is cut at a random call, recovers, checks, and goes on with what is left, again and
 // again. What it asserts:
 //
-//   - nothing that Sync returned for, that was read, or that was committed, is lost
+//   - nothing that Sync returned for, that was read, or that was committed, is lost; nor, where only the process ends, what Flush returned for
 //   - everything read was appended, at that position, and is read in order; a position is never used twice
 //   - the cursor is one that was committed, with its state, and not older than the last Commit that returned
 func TestPowerCut(t *testing.T) {
@@ -70,6 +70,8 @@ type crashRun struct {
 	gone    map[Position]bool     // of these, what a crash took
 	order   []Position            // their positions, as appended
 	next    uint64                // number of the next record
+	flushed Position              // by a process that was killed
+	kept    Position              // by the page cache, after that
 	synced  Position              // nothing up to here may be lost
 	commits []Position            // by number of the commit, which is its state
 	sure    int                   // the last that returned; index in commits
@@ -105,6 +107,9 @@ func (c *crashRun) life() {
 	if r.IntN(4) == 0 {
 		c.fs.cutIn = 1 + r.IntN(40) // in the middle of recovery
 	}
+	// Every third life ends with the process only. What its disk was told and forgot must then be made good by recovery.
+	c.fs.kills = r.IntN(3) == 0
+	c.flushed = 0
 	o := &Options{
 		FS: c.fs, SegmentBytes: minSegmentBytes << r.IntN(2), MaxBytes: minSegmentBytes * int64(8+r.IntN(8)),
 		Report: func(err error) {
@@ -113,7 +118,8 @@ func (c *crashRun) life() {
 	}
 	// A quarter of the lives have a disk that fails now and then.
 	var faulty atomic.Bool
-	if r.IntN(4) == 0 {
+	failing := r.IntN(4) == 0
+	if failing {
 		fr := rand.New(rand.NewPCG(r.Uint64(), 1))
 		c.fs.failing = func(op, _ string) error {
 			if !faulty.Load() || fr.IntN(4) > 0 {
@@ -152,6 +158,13 @@ func (c *crashRun) life() {
 	if !c.fs.dead {
 		c.fs.failing = nil
 		c.fs.cut()
+		c.kept = 0
+	} else if !c.fs.kills {
+		c.kept = 0
+	} else if !failing {
+		// Pages that a failed sync left in memory only may be gone before anyone wakes up; otherwise what was flushed is there,
+		// for the next process.
+		c.kept = max(c.kept, c.flushed)
 	}
 	after := c.fs.after
 	c.fs.mu.Unlock()
@@ -177,7 +190,7 @@ func (c *crashRun) use(j *Journal, faulty *atomic.Bool) {
 	}
 	c.sure = num
 	// What was synced and lies behind the cursor must be there.
-	got := c.read(j, rd, p, c.synced)
+	got := c.read(j, rd, p, max(c.synced, c.kept))
 	if got == nil {
 		return
 	}
@@ -216,7 +229,10 @@ func (c *crashRun) use(j *Journal, faulty *atomic.Bool) {
 				c.event("synced %v", p)
 			}
 		case 8:
-			_ = j.Flush(bg, j.Stats().Last)
+			p := j.Stats().Last
+			if j.Flush(bg, p) == nil {
+				c.flushed = max(c.flushed, p)
+			}
 		case 9:
 			<-time.After(time.Duration(r.IntN(1500)) * time.Millisecond) // of the bubble
 		case 10:

@@ -26,6 +26,7 @@ type crashFS struct {
 	locked  map[string]bool
 	dead    bool  // power is off: everything fails
 	cutIn   int   // power goes off at this many calls from now; 0 never
+	kills   bool  // it is not the power but the process that ends
 	limit   int64 // bytes of all files; 0 is no limit
 	used    int64
 	failing func(op, path string) error // injected errors
@@ -65,7 +66,11 @@ func (c *crashFS) call(op, path string) error {
 	c.calls++
 	if c.cutIn > 0 {
 		if c.cutIn--; c.cutIn == 0 {
-			c.cut()
+			if c.kills {
+				c.kill()
+			} else {
+				c.cut()
+			}
 			return errPower
 		}
 	}
@@ -122,6 +127,14 @@ func (c *crashFS) cut() {
 		nd.durable = maps.Clone(nd.now)
 		after.dirs[path] = nd
 	}
+	c.after = after
+}
+
+// kill ends the process: the page cache stays, and so does what the disk lacks of it. With mu held.
+func (c *crashFS) kill() {
+	c.dead = true
+	after := newCrashFS(rand.New(rand.NewPCG(c.rnd.Uint64(), 3)))
+	after.limit, after.used, after.dirs = c.limit, c.used, c.dirs
 	c.after = after
 }
 
@@ -341,6 +354,9 @@ func (f *crashFile) WriteAt(b []byte, off int64) (int, error) {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
 	err := f.call("write")
+	if f.closed {
+		return 0, err
+	}
 	f.f.evict(f.c.rnd)
 	n := len(b)
 	if err != nil {
@@ -362,11 +378,11 @@ func (f *crashFile) WriteAt(b []byte, off int64) (int, error) {
 
 // evict drops some of the pages that a failed sync marked clean from the cache: what is read there then is what the disk has. The kernel does that some
 // time after the failure; here, at writes.
-func (i *crashInode) evict(r *rand.Rand) {
-	for p := range i.lost {
-		if r.IntN(4) == 0 && (p+1)*pageSize <= min(len(i.disk), len(i.cache)) {
-			copy(i.cache[p*pageSize:(p+1)*pageSize], i.disk[p*pageSize:])
-			delete(i.lost, p)
+func (f *crashInode) evict(r *rand.Rand) {
+	for p := range f.lost {
+		if r.IntN(4) == 0 && (p+1)*pageSize <= min(len(f.disk), len(f.cache)) {
+			copy(f.cache[p*pageSize:(p+1)*pageSize], f.disk[p*pageSize:])
+			delete(f.lost, p)
 		}
 	}
 }
@@ -410,14 +426,15 @@ func (f *crashFile) Truncate(size int64) error {
 func (f *crashFile) Size() (int64, error) {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
-	return int64(len(f.f.cache)), f.call("size")
+	err := f.call("size")
+	return int64(len(f.f.cache)), err
 }
 
 func (f *crashFile) Datasync() error {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
 	err := f.call("sync")
-	if f.c.dead {
+	if f.c.dead || f.closed {
 		return err
 	}
 	i := f.f

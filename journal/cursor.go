@@ -164,6 +164,16 @@ func (c *cursor) sync(j *Journal) error {
 	return nil
 }
 
+// harden makes the commit that was read durable: it may have been read from memory only, after a sync of it failed or never ran. Neither slot may be
+// written for that, for either may hold the only one on the disk. So a new file takes the old one's place.
+func (c *cursor) harden(j *Journal) error {
+	err := c.replace(j, pageUp(int64(cursorHeader+len(c.state))), c.gen, Position(c.at.Load()), c.state)
+	if isNoSpace(err) {
+		return c.file.Datasync() // a full disk has no room for a new file, and must be read to be emptied
+	}
+	return err
+}
+
 func (c *cursor) close() error {
 	if c.file == nil {
 		return nil

@@ -25,13 +25,19 @@ const leastCut = 32 << 10 // shortening a file by less is not worth the change o
 //   - any other name: not ours, left alone
 //
 // The next append opens a new segment; a tail is never appended to.
-func (j *Journal) recover() error {
+func (j *Journal) recover() (err error) {
 	list, err := j.fs.ReadDir(j.dir)
 	if err != nil {
 		return err
 	}
 	var live []recovered
+	defer func() {
+		for _, r := range live {
+			err = errors.Join(err, r.close())
+		}
+	}()
 	var rescues []string
+	cursors := map[string]string{} // names by file
 	top := Position(0)
 	for _, e := range list {
 		if !e.Regular {
@@ -54,9 +60,7 @@ func (j *Journal) recover() error {
 		}
 		switch name, ok := cursorName(e.Name); {
 		case ok:
-			if err := j.openCursor(e.Name, name); err != nil {
-				return err
-			}
+			cursors[e.Name] = name
 		case strings.HasPrefix(e.Name, cursorPrefix) && strings.HasSuffix(e.Name, ".tmp"):
 			if err := j.fs.Remove(j.path(e.Name)); err != nil {
 				return err
@@ -65,6 +69,11 @@ func (j *Journal) recover() error {
 			if err := j.moveAside(e.Name, errors.New("not a name that the journal gives")); err != nil {
 				return err
 			}
+		}
+	}
+	for file, name := range cursors {
+		if err := j.openCursor(file, name); err != nil {
+			return err
 		}
 	}
 	for _, c := range j.cursors {
@@ -205,7 +214,7 @@ func (j *Journal) openCursor(file, name string) error {
 	}
 	c.file = f
 	j.cursors[name] = c
-	return nil
+	return c.harden(j)
 }
 
 // recoverTail finds where each segment's records end and makes them durable. It returns the end of the last.
@@ -258,9 +267,6 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 		}
 		s.wrote, s.clean, s.filled = s.end.Load(), s.end.Load(), s.size
 		j.segs = append(j.segs, s.segment)
-		if err := s.close(); err != nil {
-			return 0, err
-		}
 	}
 	return at(last.seq, last.end.Load()), nil
 }

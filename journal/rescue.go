@@ -39,24 +39,28 @@ func (j *Journal) harden(s *segment, from, to int64) error {
 		return nil
 	}
 	path := j.path(rescueName(s.seq))
-	err := j.writeRescue(path, s, from, to)
-	if err != nil && !isNoSpace(err) {
-		return fmt.Errorf("write rescue file: %w", err)
-	}
-	// On a full disk there is no room for the copy; opening, so that readers can make room, is worth more than a second net.
-	if err := errors.Join(rewrite(s.file, from, to), s.file.Datasync()); err != nil {
-		return fmt.Errorf("write again what was recovered: %w", err)
+	f, err := j.writeRescue(path, s, from, to)
+	switch {
+	case err == nil:
+		// From the copy, not from where it was read: what is in memory there may be dropped at any time.
+		err = errors.Join(s.putBack(f), f.Close())
+	case isNoSpace(err):
+		// On a full disk there is no room for the copy; opening, so that readers can make room, is worth more than a second net.
+		if err := errors.Join(rewrite(s.file, from, to), s.file.Datasync()); err != nil {
+			return fmt.Errorf("write again what was recovered: %w", err)
+		}
+		return nil
 	}
 	if err != nil {
-		return nil
+		return fmt.Errorf("write again what was recovered: %w", err)
 	}
 	return j.fs.Remove(path) // not synced: applied once more it changes nothing
 }
 
-func (j *Journal) writeRescue(path string, s *segment, from, to int64) error {
+func (j *Journal) writeRescue(path string, s *segment, from, to int64) (File, error) {
 	f, err := j.fs.Create(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	crc := uint32(0)
 	buf := make([]byte, min(to-from, scanBlock))
@@ -80,13 +84,13 @@ func (j *Journal) writeRescue(path string, s *segment, from, to int64) error {
 	if err == nil {
 		err = f.Datasync()
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
+	if err == nil {
 		err = j.fs.SyncDir(j.dir)
 	}
 	if err != nil {
-		return errors.Join(err, j.fs.Remove(path))
+		return nil, errors.Join(err, f.Close(), j.fs.Remove(path))
 	}
-	return nil
+	return f, nil
 }
 
 // applyRescue finishes what a crash interrupted, and removes the file.
