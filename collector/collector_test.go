@@ -34,7 +34,7 @@ func run(t *testing.T, o *Options) *running {
 		o.Listen = []string{"forward://127.0.0.1:0"}
 	}
 	if o.Log == nil {
-		o.Log = slog.New(slog.NewTextHandler(testWriter{t}, nil))
+		o.Log = logTo(testWriter{t})
 	}
 	c, err := Open(o)
 	if err != nil {
@@ -65,6 +65,8 @@ func (r *running) client(t *testing.T) *forward.Client {
 	t.Cleanup(func() { c.Close() })
 	return c
 }
+
+func logTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
 type testWriter struct{ t *testing.T }
 
@@ -256,7 +258,7 @@ func TestFullJournalHoldsAcksBack(t *testing.T) {
 	var log syncBuffer
 	r := run(t, &Options{
 		Dir: t.TempDir(), To: []string{"stdout:"}, Stdout: g, JournalBytes: 48 << 20,
-		Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Log: logTo(&log),
 	})
 	c := r.client(t)
 	const chunks = 80

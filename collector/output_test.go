@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -88,7 +87,7 @@ func TestPumpGoesOnAfterErrors(t *testing.T) {
 	}
 	p := &pump{
 		name: "sink", reader: reader, eager: true, confirm: func(int, journal.Position) {},
-		reporter: newReporter(slog.New(slog.NewTextHandler(testWriter{t}, nil))),
+		reporter: newReporter(logTo(testWriter{t})),
 		open: func() (output, error) {
 			s.opened++
 			if s.opened == 2 {

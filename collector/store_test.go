@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/journal"
+)
+
+// TestSameChunkOnManyConnections: whoever comes second while the first is still
+// being stored waits for it, and each chunk is stored once.
+func TestSameChunkOnManyConnections(t *testing.T) {
+	r := run(t, &Options{Dir: t.TempDir(), To: []string{"discard:"}})
+	const chunks, senders = 50, 8
+	var same []*forward.Chunk
+	for i := range chunks {
+		same = append(same, numbered("t", i, 1))
+	}
+	var all sync.WaitGroup
+	for range senders {
+		c := r.client(t)
+		all.Go(func() { send(t, c, same...) })
+	}
+	all.Wait()
+	s := r.Stats()
+	if s.StoredChunks != chunks || s.RepeatedChunks != chunks*(senders-1) {
+		t.Errorf("stored %d, repeated %d; want %d and %d", s.StoredChunks, s.RepeatedChunks, chunks, chunks*(senders-1))
+	}
+}
+
+// exchange sends bytes on a connection of its own and expects an answer.
+func exchange(t *testing.T, r *running, send, want string) {
+	t.Helper()
+	c, err := net.Dial("tcp", r.Addrs()[0].String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, send); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(want))
+	if err := c.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
+		t.Fatalf("got %q, %v, want %q", got, err, want)
+	}
+}
+
+// TestTimeZeroIsRepeated: what comes again has another time of arrival, and
+// invalid entries that were left out.
+func TestTimeZeroIsRepeated(t *testing.T) {
+	r := run(t, &Options{Dir: t.TempDir(), To: []string{"discard:"}})
+	forwardMode := "\x93\xa1t\x93\x92\x00\x81\xa1m\x01\x92\xa1x\x80\x92\x00\x81\xa1m\x02\x81\xa5chunk\xa1a"
+	messageMode := "\x94\xa1t\x00\x81\xa1m\x03\x81\xa5chunk\xa1b"
+	for range 3 {
+		exchange(t, r, forwardMode, "\x81\xa3ack\xa1a")
+		exchange(t, r, messageMode, "\x81\xa3ack\xa1b")
+	}
+	if s := r.Stats(); s.Stored != 3 || s.Repeated != 6 {
+		t.Errorf("stored %d, repeated %d, want 3 and 6", s.Stored, s.Repeated)
+	}
+}
+
+// TestTooLargeForTheJournal: the chunk is refused, what came with it is not.
+func TestTooLargeForTheJournal(t *testing.T) {
+	j, err := journal.Open(t.TempDir(), &journal.Options{MaxBytes: 2 << 20, SegmentBytes: 256 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	window := testRepeats(t)
+	s := &store{journal: j, repeats: window, ack: AckSynced, reporter: newReporter(logTo(testWriter{t}))}
+	large := numbered("t", 1, 1)
+	large.Entries = []byte(strings.Repeat("x", 4<<20))
+	chunks := []*forward.Chunk{numbered("t", 0, 1), large, numbered("t", 2, 1)}
+	for _, c := range chunks {
+		c.Conn = 1
+	}
+	if _, err := s.ServeGroup(t.Context(), chunks); !errors.Is(err, journal.ErrTooLarge) {
+		t.Fatalf("got %v", err)
+	}
+	if len(window.flights) != 0 {
+		t.Error("the flight is still open")
+	}
+	// All of them come again, as they do when no ack came.
+	for _, c := range chunks {
+		c.Conn = 2
+	}
+	wait, err := s.ServeGroup(t.Context(), []*forward.Chunk{chunks[0], chunks[2]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if stored, repeated := s.storedChunks.Load(), s.repeatedChunks.Load(); stored != 2 || repeated != 1 {
+		t.Errorf("stored %d, repeated %d, want 2 and 1", stored, repeated)
+	}
+}
+
+// TestServeGroupGivesUpWithItsContext: a collector that is told to stop does
+// not wait for room for ever.
+func TestServeGroupGivesUpWithItsContext(t *testing.T) {
+	j, err := journal.Open(t.TempDir(), &journal.Options{MaxBytes: 1 << 20, SegmentBytes: 256 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	if _, err := j.Reader("nobody reads"); err != nil {
+		t.Fatal(err)
+	}
+	var log syncBuffer
+	s := &store{journal: j, repeats: testRepeats(t), ack: AckSynced, reporter: newReporter(logTo(&log))}
+	ctx, cancel := context.WithCancel(t.Context())
+	full := make(chan error)
+	go func() {
+		for {
+			c := numbered("t", 0, 1)
+			c.Entries = []byte(strings.Repeat("x", 100<<10))
+			if _, err := s.ServeGroup(ctx, []*forward.Chunk{c}); err != nil {
+				full <- err
+				return
+			}
+		}
+	}()
+	for !strings.Contains(log.String(), "journal full") {
+		select {
+		case err := <-full:
+			t.Fatal(err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	cancel()
+	if err := <-full; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
