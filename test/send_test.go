@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestSend pipes lines into "spillway send" while the collector is killed and started again under it.
+func TestSend(t *testing.T) {
+	t.Parallel()
+	s, out := newSetup(t)
+	port := freePort(t)
+	s.listen = []string{fmt.Sprintf("forward://127.0.0.1:%d", port)}
+	c := startCollector(t, s)
+	r := random(t)
+
+	const count = 100_000
+	cmd := exec.Command(checked.build(t), "send", "--to", s.listen[0], "--tag", "sent")
+	stdin, err := cmd.StdinPipe()
+	must(t, err)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	must(t, cmd.Start())
+	ended := make(chan error)
+	go func() { ended <- cmd.Wait() }()
+	written := make(chan error, 1)
+	go func() {
+		var failed error
+		for i := range count {
+			text := fmt.Sprintf("{\"name\":\"line-%d\",\"n\":%d}\n", i, i)
+			if i%2 == 1 {
+				text = fmt.Sprintf("line-%d\n", i)
+			}
+			if _, err := stdin.Write([]byte(text)); err != nil {
+				failed = err
+				break
+			}
+			if i%10_000 == 0 { // not all at once, so that there are several chunks
+				<-time.After(20 * time.Millisecond)
+			}
+		}
+		written <- errors.Join(failed, stdin.Close())
+	}()
+	for range 3 {
+		pause(c, r, 100*time.Millisecond)
+		c.kill()
+		c = startCollector(t, s)
+	}
+	must(t, <-written)
+	if err := <-ended; err != nil {
+		t.Fatalf("send: %v\n%s", err, stderr.String())
+	}
+	if got, want := stdout.String(), fmt.Sprintf("%d acked\n", count); got != want {
+		t.Errorf("send says %q, want %q", got, want)
+	}
+	waitLines(t, out, count)
+	c.stop()
+	have := map[string]int{}
+	for _, l := range readLines(t, out) {
+		name := l.name()
+		if text, ok := l.record["message"].(string); ok {
+			name = text
+		}
+		have[name]++
+		if l.tag != "sent" {
+			t.Fatalf("tag %q", l.tag)
+		}
+	}
+	for i := range count {
+		if n := have[fmt.Sprint("line-", i)]; n != 1 {
+			t.Fatalf("line %d is there %d times", i, n)
+		}
+	}
+
+	// Nobody listens any more.
+	cmd = exec.Command(checked.build(t), "send", "--to", s.listen[0], "--timeout", "200ms")
+	cmd.Stdin = strings.NewReader("one\ntwo\nthree\n")
+	text, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(text), "0 acked") || !strings.Contains(string(text), "3 lines not acked") {
+		t.Errorf("send without a server: %v\n%s", err, text)
+	}
+}
