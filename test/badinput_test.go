@@ -248,3 +248,30 @@ func TestUnreadAcks(t *testing.T) {
 		t.Errorf("%d events of the good client, want %d", stored, sent)
 	}
 }
+
+// TestFlood has hundreds of connections send garbage: the log tells of some and of how many it left out.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	s, out := newSetup(t)
+	c := startCollector(t, s)
+	good := c.lane()
+	const peers = 500
+	var want []string
+	for i := range peers {
+		conn := c.dialFrom("127.0.0.7")
+		_, err := conn.Write(repeated(100, 0xc1))
+		must(t, err)
+		if i%50 == 0 {
+			name, id := fmt.Sprint("good-", i), newID()
+			good.send(packed("good", id, named(name).append(nil)), id)
+			want = append(want, name)
+		}
+	}
+	waitLines(t, out, len(want))
+	c.says("left_out=")
+	c.stop()
+	if n := strings.Count(c.log.String(), "peer=127.0.0.7"); n == 0 || n > peers/2 {
+		t.Errorf("%d lines for %d bad peers", n, peers)
+	}
+	wantNames(t, readLines(t, out), want...)
+}
