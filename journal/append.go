@@ -41,7 +41,7 @@ func (j *Journal) Append(parts ...[]byte) (Position, error) {
 	j.pending += int(end - j.off)
 	j.off, j.seg.last = end, end
 	j.appends++
-	j.syncBy(idleSync)
+	j.syncSometime()
 	return at(j.seg.seq, end), nil
 }
 

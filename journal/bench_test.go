@@ -259,3 +259,55 @@ func BenchmarkAppend(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRead goes through what is in the page cache.
+func BenchmarkRead(b *testing.B) {
+	for _, size := range []int{300, 140_000} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			j, err := Open(b.TempDir(), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer j.Close()
+			for range (32 << 20) / size {
+				if _, err := j.Append(testRecord(1, size)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := j.Sync(bg, j.Stats().Last); err != nil {
+				b.Fatal(err)
+			}
+			r := mustReader(b, j, "r")
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			for b.Loop() {
+				_, ok, err := r.TryNext()
+				if err != nil {
+					b.Fatal(err)
+				}
+				if !ok {
+					r.seek(0)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFlush is one small record handed to the kernel at a time.
+func BenchmarkFlush(b *testing.B) {
+	j, r := benchJournal(b)
+	defer drain(j, r)()
+	rec := testRecord(1, 300)
+	b.SetBytes(300)
+	b.ReportAllocs()
+	defer cpu(b)()
+	for b.Loop() {
+		p, err := j.Append(rec)
+		if err == nil {
+			err = j.Flush(bg, p)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -104,5 +104,8 @@
 //     many of them; an event synced alone then costs one page and its copy. Segments in their second use cost nothing of the kind.
 //   - The segment freed last is used first: its pages are still in memory, and writing into these costs a fraction of writing new ones.
 //   - The syncer gives way once before it takes a batch: those whom the last sync woke append first, and groups are nearly twice as large.
+//   - What Open finds in memory need not be on the disk. It is made so before anyone sees it, through a copy: the only one on the disk may be what is
+//     written over. So are cursors, by a new file.
+//   - The file with the highest number is never removed, though nobody needs it: it keeps numbers, and positions, from being given twice.
 //   - A sync that failed is not repeated but the pages are written again first: the kernel may have marked them clean.
 package journal

@@ -29,7 +29,8 @@ const (
 
 // Journal is an open directory. All methods may be called at the same time.
 //
-// Lock order: Reader.mu, cursor.mu, Journal.mu; Journal.mu is never held over a call to the kernel.
+// Lock order: Reader.mu, cursor.mu, Journal.mu. Journal.mu is never held over a call to the kernel but that to close a reader's file, nor over Report; holes.mu is
+// held alone. Journal.writing is a lock too, for the right to write to segments: who has it holds no other.
 type Journal struct {
 	dir  string
 	fs   FS

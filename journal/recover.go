@@ -153,6 +153,9 @@ func (j *Journal) openSegment(name string, seq uint32) (*recovered, error) {
 	var h segmentHeader
 	err = h.parse(page)
 	switch {
+	case errors.Is(err, errVersion):
+		// Not damage: a later version of this program wrote it, and can read it.
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	case errors.Is(err, errBlank) && blank(f, size):
 		return nil, errors.Join(f.Close(), j.fs.Remove(path))
 	case err == nil && h.kind == segmentSpare: // of whatever number: it is given the next one before it is renamed

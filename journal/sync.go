@@ -65,16 +65,19 @@ func (j *Journal) join(p Position) (*group, error) {
 	return j.next, nil
 }
 
-// syncBy makes sure that what is appended now gets synced in at most d. With mu held.
-func (j *Journal) syncBy(d time.Duration) {
-	if d == idleSync {
-		if !j.lazyAt.IsZero() {
-			return
-		}
-		if j.waiting > 0 {
-			d = lazySync
-		}
+// syncSometime makes sure that what is appended now gets synced though nobody may ask for it. With mu held.
+func (j *Journal) syncSometime() {
+	switch {
+	case !j.lazyAt.IsZero():
+	case j.waiting > 0:
+		j.syncBy(lazySync)
+	default:
+		j.syncBy(idleSync)
 	}
+}
+
+// syncBy has everything appended so far synced in at most d. With mu held.
+func (j *Journal) syncBy(d time.Duration) {
 	t := time.Now().Add(d)
 	if j.lazyAt.IsZero() || t.Before(j.lazyAt) {
 		j.lazyAt = t
@@ -206,7 +209,7 @@ func (j *Journal) flush() error {
 	to := j.flyingTo
 	j.lazyAt = time.Time{}
 	if j.end() > to {
-		j.syncBy(idleSync)
+		j.syncSometime()
 	}
 	if to == j.Synced() {
 		return nil
