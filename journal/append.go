@@ -68,7 +68,7 @@ func (j *Journal) makeRoom(n int64) error {
 			return err
 		}
 		if j.pending >= batchBytes {
-			if !j.writing {
+			if !j.writing && !j.claimed {
 				_ = j.writePending() // the error is sticky
 				continue
 			}
@@ -310,7 +310,7 @@ func (j *Journal) Flush(ctx context.Context, p Position) error {
 		if p > j.end() {
 			return fmt.Errorf("journal: flush: position %v was not appended", p)
 		}
-		if !j.writing {
+		if !j.writing && !j.claimed {
 			_ = j.writePending() // the error is sticky
 			continue
 		}

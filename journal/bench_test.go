@@ -120,6 +120,7 @@ func BenchmarkSync(b *testing.B) {
 			stop := drain(j, r)
 			defer stop()
 			b.SetBytes(int64(len(rec)))
+			b.ReportAllocs()
 			b.ResetTimer()
 			appenders(b, n, func(int) error {
 				p, err := j.Append(rec)

@@ -18,7 +18,7 @@ const (
 	batchBytes   = 1 << 20                // a batch this full is written before more is appended
 	batchMost    = batchBytes + 64<<10    // and none is larger: a record that does not fit goes on in the next
 	mostBatches  = 16                     // free ones kept while there is much to do
-	fewBatches   = 2                      // and when there is not
+	fewBatches   = 4                      // and when there is not
 	lazySync     = 20 * time.Millisecond  // a waiting reader sees after this what nobody synced
 	idleSync     = time.Second            // and without a reader, what nobody synced is synced after this
 	maxUnsynced  = 8 << 20                // or when it is this much
@@ -63,6 +63,7 @@ type Journal struct {
 	batches []*batch // free
 	lists   [2][]*batch
 	writing bool     // someone is in pwrite; only they touch segment.filled
+	claimed bool     // by the syncer, who writes next
 	written Position // end of what was handed to the kernel
 	appends uint64
 

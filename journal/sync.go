@@ -172,11 +172,18 @@ func (j *Journal) report() {
 	}
 }
 
-// awaitWriter returns when nobody writes. With mu held, which it may let go.
+// awaitWriter returns when nobody writes. Others who could write wait meanwhile: those who flush all the time must not keep those who sync from it. With
+// mu held, which it may let go.
 func (j *Journal) awaitWriter() {
+	if !j.writing {
+		return
+	}
+	j.claimed = true
 	for j.writing {
 		j.waitUnlocked()
 	}
+	j.claimed = false
+	j.broadcast()
 }
 
 // syncOnce writes and syncs everything appended so far. Only the syncer calls it, with mu held, which it lets go meanwhile.
@@ -302,13 +309,15 @@ func (j *Journal) fail(err error) {
 func (j *Journal) keep() {
 	j.awaitWriter()
 	for _, s := range slices.Clone(j.segs) {
-		if s.kept != nil || s.wrote <= s.clean {
+		from, to := pageDown(s.clean), pageUp(s.wrote)
+		if s.wrote <= s.clean {
 			continue
 		}
-		from, to := pageDown(s.clean), pageUp(s.wrote)
 		j.mu.Unlock()
 		b := make([]byte, to-from)
-		_, err := s.file.ReadAt(b, from)
+		// What an earlier failure kept is surer than what can be read now, but for its last page: that may have more in it since.
+		n := copy(b, s.kept[:max(0, len(s.kept)-pageSize)])
+		_, err := s.file.ReadAt(b[n:], from+int64(n))
 		j.mu.Lock()
 		if err == nil {
 			s.kept = b
