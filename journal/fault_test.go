@@ -450,3 +450,46 @@ func TestCursors(t *testing.T) {
 		t.Errorf("%v with %d bytes", p, len(s))
 	}
 }
+
+// TestFaultAgain fails the sync after a failed one too, when there was more to write in between: in the page that both share nothing is lost.
+func TestFaultAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrashFS(rand.New(rand.NewPCG(1, 2)))
+		var j *Journal
+		var armed atomic.Bool
+		failures := 0
+		c.failing = func(op, path string) error {
+			if !armed.Load() || op != "sync" || !strings.Contains(path, "seg-") || failures == 3 {
+				return nil
+			}
+			if failures++; failures == 1 {
+				// So much that its last page is padded: what follows does not write it once more.
+				if _, err := j.Append(testRecord(1, padFrom)); err != nil {
+					t.Error(err)
+				}
+			}
+			return syscall.EIO
+		}
+		var told reports
+		j = mustOpen(t, "d", &Options{FS: c, Report: told.add})
+		defer j.Close()
+		mustSync(t, j, mustAppend(t, j, []byte("before")))
+		p := mustAppend(t, j, []byte("when it failed"))
+		synctest.Wait()
+		armed.Store(true)
+		if err := j.Sync(bg, p); !errors.Is(err, syscall.EIO) {
+			t.Error(err)
+		}
+		<-j.Space()
+		mustSync(t, j, mustAppend(t, j, []byte("after")))
+		c.mu.Lock()
+		c.cut()
+		c.mu.Unlock()
+		j2 := mustOpen(t, "d", &Options{FS: c.after})
+		defer j2.Close()
+		got, _ := readAll(t, mustReader(t, j2, "r"))
+		if len(got) != 4 || !bytes.Equal(got[2], testRecord(1, padFrom)) || failures != 3 {
+			t.Errorf("%d failures, %d records", failures, len(got))
+		}
+	})
+}
