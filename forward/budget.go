@@ -10,8 +10,9 @@ import (
 
 // budget is the memory that all connections together may hold in buffers.
 //
-// A connection asks before it takes. When there is none left it waits in line: first those that are in the middle of a message, then
-// those that would begin one. What is half read can always be finished, so nothing waits for ever: the first in line may overdraw, alone,
+// A connection asks before it takes. A part of the whole is kept for those that hold little, so that many large messages that come slowly do
+// not hold up the small ones. When there is none left a connection waits in line: first those that want little, then those that are in the
+// middle of a message, then those that would begin one. What is half read can always be finished, so nothing waits for ever: the first in line may overdraw, alone,
 // and as much as its message takes, until it has handed on what it holds. The server cuts connections that hold memory others wait for
 // and do not go on (slow.go).
 //
@@ -21,11 +22,30 @@ type budget struct {
 	used    atomic.Int64 // by whoever takes and releases
 	waiting atomic.Int32 // holders in line; written with mu held
 
-	mu     sync.Mutex
-	middle []*holder // in line, in the middle of a message
-	fresh  []*holder // in line, holding nothing
-	over   *holder   // who overdraws
+	mu    sync.Mutex
+	lines [3][]*holder           // those that wait, by lineOf
+	over  atomic.Pointer[holder] // who overdraws; written with mu held
 }
+
+// littleMost is what a connection with ordinary messages holds at most: a parked buffer, the one that takes its place, a group's scratch.
+const littleMost = parkedBuffer + 2*baseBuffer
+
+// little tells whether a holder would hold little with n bytes more.
+func (h *holder) little(n int64) bool { return h.held.Load()+n <= littleMost }
+
+// lineOf is where a holder waits for n bytes; lower lines go first.
+func lineOf(h *holder, n int64) int {
+	switch {
+	case h.little(n):
+		return 0
+	case h.held.Load() > 0:
+		return 1
+	}
+	return 2
+}
+
+// kept is the part of the budget for those that hold little.
+func (b *budget) kept() int64 { return min(b.limit/2, max(b.limit/8, 1<<20)) }
 
 // holder is one connection's part of the budget. Its fields are the connection's own, except while it waits.
 type holder struct {
@@ -35,20 +55,26 @@ type holder struct {
 	grant chan struct{}
 }
 
-// try takes n bytes if there are as many and nobody is in line for them.
+// try takes n bytes if there are as many, and nobody is in line for them unless they are few.
 func (b *budget) try(h *holder, n int64) bool {
 	if h.over {
 		b.used.Add(n)
 		h.held.Add(n)
 		return true
 	}
-	return b.waiting.Load() == 0 && b.take(h, n)
+	return (b.waiting.Load() == 0 || h.little(n)) && b.take(h, n)
 }
 
 func (b *budget) take(h *holder, n int64) bool {
+	limit := b.limit
+	if !h.little(n) {
+		limit -= b.kept()
+	} else if o := b.over.Load(); o != nil {
+		limit += o.held.Load() // an overdraft comes on top of the limit, not out of what is kept
+	}
 	for {
 		used := b.used.Load()
-		if used+n > b.limit {
+		if used+n > limit {
 			return false
 		}
 		if b.used.CompareAndSwap(used, used+n) {
@@ -66,11 +92,8 @@ func (b *budget) acquire(h *holder, n int64, stop <-chan struct{}, begin func())
 	grant := make(chan struct{})
 	b.mu.Lock()
 	h.want, h.grant = n, grant
-	if h.held.Load() > 0 {
-		b.middle = append(b.middle, h)
-	} else {
-		b.fresh = append(b.fresh, h)
-	}
+	line := &b.lines[lineOf(h, n)]
+	*line = append(*line, h)
 	b.waiting.Add(1)
 	b.dispatch()
 	b.mu.Unlock()
@@ -87,8 +110,9 @@ func (b *budget) acquire(h *holder, n int64, stop <-chan struct{}, begin func())
 	}
 	h.grant = nil
 	is := func(w *holder) bool { return w == h }
-	b.middle = slices.DeleteFunc(b.middle, is)
-	b.fresh = slices.DeleteFunc(b.fresh, is)
+	for i := range b.lines {
+		b.lines[i] = slices.DeleteFunc(b.lines[i], is)
+	}
 	b.waiting.Add(-1)
 	b.dispatch()
 	return false
@@ -97,18 +121,17 @@ func (b *budget) acquire(h *holder, n int64, stop <-chan struct{}, begin func())
 // dispatch grants what it can. With mu held.
 func (b *budget) dispatch() {
 	for {
-		line := &b.middle
-		if len(*line) == 0 {
-			line = &b.fresh
-		}
-		if len(*line) == 0 {
+		i := slices.IndexFunc(b.lines[:], func(line []*holder) bool { return len(line) > 0 })
+		if i < 0 {
 			return
 		}
+		line := &b.lines[i]
 		h := (*line)[0]
 		switch {
 		case b.take(h, h.want):
-		case b.over == nil:
-			b.over, h.over = h, true
+		case b.over.Load() == nil:
+			b.over.Store(h)
+			h.over = true
 			b.used.Add(h.want)
 			h.held.Add(h.want)
 		default:
@@ -141,7 +164,8 @@ func (b *budget) settle(h *holder) {
 		return
 	}
 	b.mu.Lock()
-	h.over, b.over = false, nil
+	h.over = false
+	b.over.Store(nil)
 	b.dispatch()
 	b.mu.Unlock()
 }

@@ -72,7 +72,8 @@ type Server struct {
 	MaxChunk int64
 	// MaxDecompressed is the largest chunk after decompression: 256 MiB if 0, at most 1 GiB. A larger one is refused.
 	MaxDecompressed int64
-	// Memory is what the buffers of all connections together may take: 512 MiB if 0. Beyond it connections wait for each other.
+	// Memory is what the buffers of all connections together may take: 512 MiB if 0. Beyond it connections wait for each other; the last
+	// eighth is kept for those that hold little.
 	Memory int64
 	// RefuseInvalid refuses a chunk with invalid entries. Otherwise they are left out and counted, and the rest is stored (rule 23).
 	RefuseInvalid bool
