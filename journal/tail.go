@@ -18,7 +18,7 @@ const (
 	tailMagic  = "SPILLTAI"
 	tailHeader = 48
 	tailMost   = pageSize - tailHeader
-	padFrom    = 16 << 10 // bytes synced at once from which padding the page costs little room
+	padFrom    = 4 << 10 // bytes synced at once from which padding the page costs little room
 
 	tailClean = 1 // everything before its position was durable before it was written, and nothing came after: a clean Close
 )

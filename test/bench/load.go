@@ -68,33 +68,15 @@ func (l load) flood(c net.Conn, n int) error {
 	return err
 }
 
-// acked keeps window messages in flight. What may be sent at once is written at
-// once, as a busy sender would.
+// acked keeps window messages in flight: for each ack that comes it sends
+// another message. What may be sent at once is written at once.
 func (l load) acked(c net.Conn, n int) error {
 	one, at := l.shape.build(l.shape.events)
-	free := make(chan int, l.window) // numbers of acks that came
-	failed := make(chan error, 1)
-	go func() { failed <- readAcks(c, n, free) }()
-	ids := newIDs()
 	many := bytes.Repeat(one, l.window)
-	room := l.window
-	for n > 0 {
-		if room == 0 {
-			got, ok := <-free
-			if !ok {
-				break
-			}
-			room += got
-		}
-		for more := true; more; {
-			select {
-			case got, ok := <-free:
-				room += got
-				more = ok
-			default:
-				more = false
-			}
-		}
+	acks := make([]byte, l.window*ackSize)
+	ids := newIDs()
+	room, have, missing := l.window, 0, n
+	for missing > 0 {
 		k := min(room, n)
 		for i := range k {
 			ids.put(many[i*len(one)+at:])
@@ -102,32 +84,18 @@ func (l load) acked(c net.Conn, n int) error {
 		if _, err := c.Write(many[:k*len(one)]); err != nil {
 			return err
 		}
-		n -= k
-		room -= k
-	}
-	return <-failed
-}
-
-// readAcks reads n acks and tells free how many came together.
-func readAcks(c net.Conn, n int, free chan<- int) error {
-	defer close(free)
-	buf := make([]byte, 64*ackSize)
-	have := 0
-	for n > 0 {
-		got, err := c.Read(buf[have:])
+		n, room = n-k, room-k
+		got, err := c.Read(acks[have:])
 		if err != nil {
-			return fmt.Errorf("%d acks missing: %w", n, err)
+			return fmt.Errorf("%d acks missing: %w", missing, err)
 		}
 		have += got
 		whole := have / ackSize
-		if whole > 0 {
-			if !bytes.HasPrefix(buf, []byte("\x81\xa3ack\xb8")) {
-				return fmt.Errorf("no ack: % x", buf[:have])
-			}
-			n -= whole
-			free <- whole
+		if whole > 0 && !bytes.HasPrefix(acks, []byte("\x81\xa3ack\xb8")) {
+			return fmt.Errorf("no ack: % x", acks[:have])
 		}
-		have = copy(buf, buf[whole*ackSize:have])
+		have = copy(acks, acks[whole*ackSize:have])
+		room, missing = room+whole, missing-whole
 	}
 	return nil
 }
