@@ -11,11 +11,13 @@ import (
 )
 
 // How the transcoder is organised. It reads src at i and writes buf, the destination up to its capacity, at j. i and j go from function
-// to function and back, so that they stay in registers. Room is made by the token, not by the byte: whoever calls value has made room
-// for room bytes at j; value leaves at least left of them behind it, enough for what stands between two tokens.
+// to function and back, so that they stay in registers. Room is made by the token, not by the byte: value finds at least 32 bytes at j,
+// of which the longest number takes 24, and leaves at least 8, enough for the comma or bracket that comes next. Strings and what else
+// can be long make their own room. There is no other bound: each store is checked by the runtime, and a mistake here would be a panic in
+// the tests that vary the capacity, not a byte out of place.
 
 const (
-	room = 48 // the longest number takes 24; text may write 8 more than it keeps
+	room = 48 // what is made when there is less; also what text keeps behind a string, which it may overwrite by up to 8 bytes
 	left = 8
 )
 

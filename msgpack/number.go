@@ -31,9 +31,6 @@ func putUint(buf []byte, j int, v uint64) int {
 		q := v / 100
 		binary.LittleEndian.PutUint16(buf[k:], pairs[v-q*100])
 		v = q
-		if v == 0 {
-			return end
-		}
 	}
 }
 

@@ -113,6 +113,26 @@ func TestReadTokenBad(t *testing.T) {
 	}
 }
 
+// What is asked of a token of another kind has a plain answer.
+func TestTokenOtherKind(t *testing.T) {
+	str, _, err := ReadToken([]byte{0xa1, 'a'})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := str.Int(); ok {
+		t.Error("a str is an int")
+	}
+	if _, ok := str.Uint(); ok {
+		t.Error("a str is a uint")
+	}
+	if str.Float() != 0 || str.Bool() {
+		t.Error("a str is a float or a bool")
+	}
+	if p, kind, n, err := ReadBytes(nil); p != nil || kind != 0 || n != 0 || !errors.Is(err, ErrShort) {
+		t.Errorf("no bytes: %q, %v, %d, %v", p, kind, n, err)
+	}
+}
+
 func TestKindString(t *testing.T) {
 	for k, want := range map[Kind]string{0: "no value", Nil: "nil", Uint: "uint", Float64: "float64", Map: "map", 77: "Kind(77)"} {
 		if k.String() != want {
