@@ -163,7 +163,7 @@ func BenchmarkFloor(b *testing.B) {
 		}
 	})
 	b.Run("gunzip", func(b *testing.B) {
-		z, free, err := deflate("gzip", packed)
+		z, free, err := (&deflater{how: "gzip"}).deflate(packed)
 		if err != nil {
 			b.Fatal(err)
 		}

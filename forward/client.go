@@ -27,6 +27,8 @@ type Client struct {
 	Network string
 	// Address is host:port, or the path of a unix socket.
 	Address string
+	// Dial makes a connection; nil: one to Address.
+	Dial func(ctx context.Context) (net.Conn, error)
 	// Compress is how entries travel: "" plain, "gzip" or "zstd".
 	Compress string
 	// NoAck sends without asking for acks: Send returns when the chunk is with the kernel. What the server does not read then is lost.
@@ -41,6 +43,8 @@ type Client struct {
 	MinBackoff, MaxBackoff time.Duration
 	// Report is told why connections are given up. It must not block, nor call the Client. Nil: Stats counts them.
 	Report func(error)
+
+	deflater deflater
 
 	once  sync.Once
 	ctx   context.Context
@@ -98,6 +102,11 @@ func (c *Client) init() {
 		if c.Window <= 0 {
 			c.Window = 16
 		}
+		if c.Dial == nil {
+			var d net.Dialer
+			c.Dial = func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, c.Network, c.Address) }
+		}
+		c.deflater.how = c.Compress
 		c.wrote.L = &c.mu
 		c.ctx, c.stop = context.WithCancel(context.Background())
 		c.wake = make(chan struct{}, 1)
@@ -123,7 +132,7 @@ func (c *Client) Send(ctx context.Context, ch *Chunk) error {
 	}
 	var err error
 	var free func()
-	if k.entries, free, err = deflate(c.Compress, ch.Entries); err != nil {
+	if k.entries, free, err = c.deflater.deflate(ch.Entries); err != nil {
 		return fmt.Errorf("forward: %w", err)
 	}
 	defer free()
@@ -297,8 +306,7 @@ func (c *Client) sleep(pause time.Duration) {
 func (c *Client) dial() error {
 	ctx, cancel := context.WithTimeout(c.ctx, c.DialTimeout)
 	defer cancel()
-	var d net.Dialer
-	nc, err := d.DialContext(ctx, c.Network, c.Address)
+	nc, err := c.Dial(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {

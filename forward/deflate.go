@@ -23,14 +23,17 @@ var gzippers = sync.Pool{New: func() any {
 	return g
 }}
 
-// zstder is made when first needed; EncodeAll may be called by many goroutines.
-var zstder = sync.OnceValues(func() (*zstd.Encoder, error) {
-	return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
-})
+// deflater compresses what one client sends. It may be used by many goroutines.
+type deflater struct {
+	how  string // as Client.Compress
+	once sync.Once
+	zstd *zstd.Encoder
+	err  error
+}
 
 // deflate compresses entries. free gives back what it returned.
-func deflate(how string, entries []byte) (out []byte, free func(), err error) {
-	switch how {
+func (d *deflater) deflate(entries []byte) (out []byte, free func(), err error) {
+	switch d.how {
 	case "":
 		return entries, func() {}, nil
 	case "gzip":
@@ -46,11 +49,13 @@ func deflate(how string, entries []byte) (out []byte, free func(), err error) {
 			}
 		}, err
 	case "zstd":
-		z, err := zstder()
-		if err != nil {
-			return nil, nil, err
+		d.once.Do(func() {
+			d.zstd, d.err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+		})
+		if d.err != nil {
+			return nil, nil, d.err
 		}
-		return z.EncodeAll(entries, nil), func() {}, nil
+		return d.zstd.EncodeAll(entries, nil), func() {}, nil
 	}
-	return nil, nil, fmt.Errorf("no compression %q: gzip or zstd", how)
+	return nil, nil, fmt.Errorf("no compression %q: gzip or zstd", d.how)
 }

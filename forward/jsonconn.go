@@ -86,20 +86,18 @@ func (c *conn) runJSON() error {
 	defer func() { c.s.mem.release(&c.hold, src.held) }()
 	dec := json.NewDecoder(src)
 	dec.UseNumber()
+	var msg []byte // by itself, for src.out may be handed on while the rest of it is waited for
 	for {
-		var err error
-		n := len(src.out)
 		began := dec.InputOffset()
-		out, err := msgpack.AppendFromJSON(src.out, dec)
-		if err == nil {
-			src.out = out
-		} else {
-			src.out = src.out[:min(n, len(src.out))]
-		}
-		if err != nil {
+		var err error
+		if msg, err = msgpack.AppendFromJSON(msg[:0], dec); err != nil {
 			return c.endJSON(src, err)
 		}
 		src.taken -= dec.InputOffset() - began
+		src.out = append(src.out, msg...)
+		if cap(msg) > keptBuffer {
+			msg = nil
+		}
 		if len(src.out) > readSize {
 			if err := src.flush(); err != nil {
 				return err

@@ -103,7 +103,7 @@ func packedMessage(tag string, n int, compress string) []byte {
 
 // wireOf is a chunk as it travels.
 func wireOf(c *Chunk, compress string) []byte {
-	e, free, err := deflate(compress, c.Entries)
+	e, free, err := (&deflater{how: compress}).deflate(c.Entries)
 	if err != nil {
 		panic(err)
 	}

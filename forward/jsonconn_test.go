@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestRule43JSON(t *testing.T) {
+	want := []string{`t 1441588984.000000000 {"m":"b"}`}
+	id := `{"chunk":"p8n9gmxTQVC8/nh2wlKKeQ=="}`
+	ack := `{"ack":"p8n9gmxTQVC8/nh2wlKKeQ=="}` + "\n"
+	long := strings.Repeat("x", 300<<10)
+	for _, w := range []struct {
+		name, in string
+		events   []string
+		acks     string
+		troubles string
+	}{
+		{"one", `["t", 1441588984, {"m":"b"}]`, want, "", ""},
+		{"several", `["t",1441588984,{"m":"b"}]["t",1441588984,{"m":"b"}]` + "\n\n" + `["t",1441588984,{"m":"b"}]` + "\n", slices.Repeat(want, 3), "", ""},
+		{"float", `["t", 1.5, {"m":"b"}]`, []string{`t 1.500000000 {"m":"b"}`}, "", ""},
+		{"newline within", "[\"t\"\n, 5 ,\r\n {\"m\":\n\"b\\n\"}]", []string{`t 5.000000000 {"m":"b\n"}`}, "", ""},
+		{"repeated keys", `["t", 5, {"m":1,"a":2,"m":3}]`, []string{`t 5.000000000 {"m":1,"a":2,"m":3}`}, "", ""},
+		{"ack", `["t", 1441588984, {"m":"b"}, ` + id + `]`, want, ack, ""},
+		{"forward", `["t", [[1441588984, {"m":"b"}],[5, {"n":null}]], ` + id + `]`, []string{want[0], `t 5.000000000 {"n":null}`}, ack, ""},
+		{"forward empty", `["t", [], ` + id + `]`, nil, ack, ""},
+		{"object", `{"tag":"t"}["t", 1441588984, {"m":"b"}]`, want, "", ""},
+		{"scalars", `[] 5 null "x" ["t", 1441588984, {"m":"b"}]`, want, "", "invalid message: message refused"},
+		{"text as entries", `["t", "abc", ` + id + `]`, nil, "", "invalid chunk: message refused"},
+		{"invalid", `["t", "x", {"m":"b"}]["t", 5, 6]["t", 1441588984, {"m":"b"}]`, want, "", "invalid chunk: message refused; invalid entries: kept"},
+		{"syntax", `["t", 1441588984, {"m":"b"}, ` + id + `]["t", }`, want, ack, "garbage: connection closed"},
+		{"partial", `["t", 1441588984, {"m":"b"}]["t", 5, {"m":`, want, "", "partial message: connection closed"},
+		{"partial text", `["t", 1441588984, {"m":"b"}]["t", 5, {"m":"b`, want, "", "partial message: connection closed"},
+		{"deep", strings.Repeat("[", 100000), nil, "", "too deep: connection closed"},
+		{"long", `["t", 5, {"m":"` + long + `"}]["t", 1441588984, {"m":"b"}]`, []string{`t 5.000000000 {"m":"` + long + `"}`, want[0]}, "", ""},
+		{"longer", `["t", 1441588984, {"m":"b"}]["t", 5, {"m":"` + strings.Repeat("x", 2<<20) + `"}]`, want, "", "too large: connection closed"},
+	} {
+		t.Run(w.name, func(t *testing.T) {
+			in := []byte(w.in)
+			splits := [][][]byte{{in}, {in[:1], in[1:]}}
+			if len(in) < 1000 {
+				splits = append(splits, bytewise(in))
+			}
+			for _, pieces := range splits {
+				o := play(func(s *Server) { s.MaxChunk = 1 << 20 }, pieces...)
+				if !slices.Equal(o.events, w.events) || string(o.acks) != w.acks || o.kinds() != w.troubles {
+					t.Errorf("%.1000q, acks %q, %s\n%v", o.events, o.acks, o.kinds(), o.troubles)
+				}
+				if o.stats.Memory != 0 {
+					t.Errorf("%d bytes left", o.stats.Memory)
+				}
+			}
+		})
+	}
+}
