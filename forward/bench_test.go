@@ -7,6 +7,7 @@ package forward
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"syscall"
@@ -181,7 +182,7 @@ func BenchmarkFloor(b *testing.B) {
 			if err := r.Reset(&src); err != nil {
 				b.Fatal(err)
 			}
-			if n, err := io.ReadFull(r, dst); err != io.ErrUnexpectedEOF || n != len(packed) {
+			if n, err := io.ReadFull(r, dst); !errors.Is(err, io.ErrUnexpectedEOF) || n != len(packed) {
 				b.Fatal(n, err)
 			}
 		}

@@ -125,7 +125,7 @@ func withClient(t *testing.T, c *Client, serve func(n int, c *fakeConn), test fu
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := c.Send(t.Context(), oneChunk("z")); err != ErrClientClosed {
+		if err := c.Send(t.Context(), oneChunk("z")); !errors.Is(err, ErrClientClosed) {
 			t.Error(err)
 		}
 		f.wg.Wait()
@@ -450,7 +450,7 @@ func TestClientCloseWhileSending(t *testing.T) {
 		}()
 		synctest.Wait()
 		go func() { _ = c.Close() }()
-		if err := <-result; err != ErrClientClosed {
+		if err := <-result; !errors.Is(err, ErrClientClosed) {
 			t.Error(err)
 		}
 	})

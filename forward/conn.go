@@ -300,11 +300,11 @@ func (c *conn) end(err error) {
 	case errors.As(err, &f):
 		c.trouble(f.kind, Closed, "", 0, f.err)
 	case partial:
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			err = errors.New("the stream ended within a message")
 		}
 		c.trouble(Partial, Closed, "", c.w-c.r, err)
-	case err != io.EOF && c.bytes.Load() > 0 && !errors.Is(err, errGone):
+	case !errors.Is(err, io.EOF) && c.bytes.Load() > 0 && !errors.Is(err, errGone):
 		c.trouble(Broken, Closed, "", 0, err)
 	}
 	c.release()
@@ -316,7 +316,7 @@ func (c *conn) end(err error) {
 // close closes the connection, if it is ours to close first so that acks are not lost: closing a socket with unread bytes in it resets the
 // connection, and that overtakes what was written.
 func (c *conn) close(err error) {
-	if cw, ok := c.nc.(interface{ CloseWrite() error }); ok && err != io.EOF && c.acked.Load() && c.s.ctx.Err() == nil && cw.CloseWrite() == nil {
+	if cw, ok := c.nc.(interface{ CloseWrite() error }); ok && !errors.Is(err, io.EOF) && c.acked.Load() && c.s.ctx.Err() == nil && cw.CloseWrite() == nil {
 		if c.nc.SetReadDeadline(time.Now().Add(linger)) == nil {
 			for {
 				if _, err := c.nc.Read(c.tiny[:]); err != nil || c.s.ctx.Err() != nil {

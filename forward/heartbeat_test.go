@@ -4,6 +4,7 @@ package forward
 
 import (
 	"bytes"
+	"errors"
 	"net"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func TestRule41Heartbeat(t *testing.T) {
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := <-served; err != ErrServerClosed {
+	if err := <-served; !errors.Is(err, ErrServerClosed) {
 		t.Error(err)
 	}
 	if _, err := c.Write([]byte{0}); err == nil {

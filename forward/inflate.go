@@ -4,6 +4,7 @@ package forward
 
 import (
 	"bytes"
+	"errors"
 	"io"
 
 	"github.com/klauspost/compress/gzip"
@@ -83,7 +84,7 @@ func (c *conn) inflate(kind compression, src []byte) (buf *buffer, n int, ck che
 		if ck.odd > alienMost && ck.alien() {
 			return buf, n, ck, &fault{InvalidChunk, errAlien}
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return buf, n, ck, nil
 		}
 		if err != nil {

@@ -112,7 +112,7 @@ func (c *conn) endJSON(src *jsonSource, err error) error {
 		return ferr
 	}
 	switch {
-	case src.err != nil && src.err != io.EOF:
+	case src.err != nil && !errors.Is(src.err, io.EOF):
 		return src.err
 	case errors.Is(err, msgpack.ErrDepth):
 		return &fault{TooDeep, err}

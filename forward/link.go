@@ -64,7 +64,7 @@ const ackMost = MaxID + 256
 func (l *link) read() {
 	defer close(l.done)
 	err := readAcks(l.nc, func(id []byte) error { return l.c.take(l, id) })
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = errIdleEnd
 	}
 	l.c.mu.Lock()

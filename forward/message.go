@@ -50,18 +50,17 @@ type decoder struct {
 	scan  msgpack.Scanner
 	entry check // of a Forward message
 
-	pos                int64 // how far it got in the message; all of it once complete
-	tag, tagEnd        int64
-	body, bodyEnd      int64 // of element 1: Message: time; Forward: entries; Packed: payload
-	record, recordEnd  int64
-	option, optionEnd  int64
-	claimed            int64 // entries of a Forward message
-	why                error // of refused: wraps a fault
-	elements, element  int8
-	stage              stage
-	mode               mode
-	scanning, heart    bool // scan is within element; an ignored value is nil
-	beyond, passedOver bool
+	pos               int64 // how far it got in the message; all of it once complete
+	tag, tagEnd       int64
+	body, bodyEnd     int64 // of element 1: Message: time; Forward: entries; Packed: payload
+	record, recordEnd int64
+	option, optionEnd int64
+	claimed           int64 // entries of a Forward message
+	why               error // of refused: wraps a fault
+	elements, element int8
+	stage             stage
+	mode              mode
+	scanning, heart   bool // scan is within element; an ignored value is nil
 }
 
 // reset makes the decoder ready for the next message.

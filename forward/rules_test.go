@@ -279,12 +279,16 @@ func TestRule10Ext8(t *testing.T) {
 		{name: "in an entry", in: "92 a1 74 91 92 c7 08 00 55ece6f8 075bcd15 " + rec, events: []string{"t " + event + `{"m":"b"}`}},
 		{name: "2106", in: "93 a1 74 d7 00 ffffffff 3b9ac9ff " + rec, events: []string{`t 4294967295.999999999 {"m":"b"}`}},
 		{name: "nanoseconds", in: "93 a1 74 d7 00 55ece6f8 3b9aca00 " + rec, troubles: "invalid entries: kept"},
-		{name: "nanoseconds packed", in: "92 a1 74 c4 22 92 d7 00 55ece6f8 3b9aca00 81 a1 6d a1 31" + hexEntry2 + "c0c0", events: both[1:],
-			troubles: "invalid entries: kept"},
+		{
+			name: "nanoseconds packed", in: "92 a1 74 c4 22 92 d7 00 55ece6f8 3b9aca00 81 a1 6d a1 31" + hexEntry2 + "c0c0", events: both[1:],
+			troubles: "invalid entries: kept",
+		},
 		{name: "another ext", in: "93 a1 74 d7 01 55ece6f8 075bcd15 " + rec, troubles: "invalid entries: kept"},
 		{name: "another length", in: "93 a1 74 d6 00 55ece6f8 " + rec, troubles: "invalid entries: kept"},
-		{name: "ext in the record", in: "93 a1 74 05 82 a1 61 d4 05 ff a1 62 " + hexTime,
-			events: []string{`t 5.000000000 {"a":"ext:5:/w==","b":"2015-09-07T01:23:04.123456789Z"}`}},
+		{
+			name: "ext in the record", in: "93 a1 74 05 82 a1 61 d4 05 ff a1 62 " + hexTime,
+			events: []string{`t 5.000000000 {"a":"ext:5:/w==","b":"2015-09-07T01:23:04.123456789Z"}`},
+		},
 	})
 }
 
@@ -506,8 +510,10 @@ func TestRule21Keys(t *testing.T) {
 
 func TestRule22Values(t *testing.T) {
 	run(t, []wire{
-		{name: "numbers", in: "93 a1 74 05 84 a1 61 cf ffffffffffffffff a1 62 cb 7ff8000000000001 a1 63 cb fff0000000000000 a1 64 cb 8000000000000000",
-			events: []string{`t 5.000000000 {"a":18446744073709551615,"b":null,"c":null,"d":-0}`}},
+		{
+			name: "numbers", in: "93 a1 74 05 84 a1 61 cf ffffffffffffffff a1 62 cb 7ff8000000000001 a1 63 cb fff0000000000000 a1 64 cb 8000000000000000",
+			events: []string{`t 5.000000000 {"a":18446744073709551615,"b":null,"c":null,"d":-0}`},
+		},
 		{name: "keys", in: "93 a1 74 05 82 05 81 c3 01 92 01 02 c0", events: []string{`t 5.000000000 {"5":{"true":1},"[1,2]":null}`}},
 		{name: "bin", in: "93 a1 74 05 81 a1 61 c4 02 6869", events: []string{`t 5.000000000 {"a":"hi"}`}},
 		{name: "ext", in: "93 a1 74 05 81 a1 61 c7 03 80 010203", events: []string{`t 5.000000000 {"a":"ext:-128:AQID"}`}},
@@ -561,17 +567,14 @@ func TestRule26Order(t *testing.T) {
 	var in, acks string
 	var want []string
 	for i := range 50 {
-		id := fmt.Sprintf("81 a5 6368756e6b cd%04x", i) // not a string
-		switch i % 5 {
+		switch id := fmt.Sprintf("81 a5 6368756e6b a2 %04x", i); i % 5 {
 		case 0:
-			id = fmt.Sprintf("81 a5 6368756e6b a2 %04x", i)
 			acks += fmt.Sprintf("81 a3 61636b a2 %04x", i)
 			in += "93 a1 74 90" + id // nothing to store
 			continue
 		case 1:
 			in += fmt.Sprintf("93 a1 74 05 81 a1 6e cd %04x", i) // gathered
 		default:
-			id = fmt.Sprintf("81 a5 6368756e6b a2 %04x", i)
 			acks += fmt.Sprintf("81 a3 61636b a2 %04x", i)
 			in += fmt.Sprintf("94 a1 74 05 81 a1 6e cd %04x ", i) + id
 		}

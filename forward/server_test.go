@@ -118,7 +118,7 @@ func bubble(t *testing.T, s *Server, test func(t *testing.T, p *pipes, troubles 
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := <-served; err != ErrServerClosed {
+		if err := <-served; !errors.Is(err, ErrServerClosed) {
 			t.Error(err)
 		}
 		if st := s.Stats(); st.Memory != 0 || st.Connections != 0 {
@@ -138,6 +138,7 @@ func write(t *testing.T, c net.Conn, b []byte) {
 func withID(id byte) []byte {
 	return unhex(fmt.Sprintf("94 a1 74 05 81 a1 6d a1 62 81 a5 6368756e6b a1 %02x", id))
 }
+
 func ackOf(ids string) []byte {
 	var b []byte
 	for _, id := range []byte(ids) {
@@ -478,7 +479,7 @@ func TestCloseIsAbrupt(t *testing.T) {
 				t.Error("still open")
 			}
 		}
-		if err := s.Serve(newPipes()); err != ErrServerClosed {
+		if err := s.Serve(newPipes()); !errors.Is(err, ErrServerClosed) {
 			t.Error(err)
 		}
 	})
@@ -511,7 +512,7 @@ func sockets(t *testing.T, s *Server, test func(t *testing.T, dial func() net.Co
 			if err := s.Shutdown(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if err := <-served; err != ErrServerClosed {
+			if err := <-served; !errors.Is(err, ErrServerClosed) {
 				t.Error(err)
 			}
 			if st := s.Stats(); st.Memory != 0 || st.Connections != 0 {
