@@ -154,7 +154,7 @@ func play(set func(*Server), pieces ...[]byte) *outcome {
 	s.conns[c] = struct{}{}
 	s.running.Add(1)
 	c.serve()
-	s.running.Wait()
+	_ = s.Close() // ends the watch too
 	o.acks = sc.out.Bytes()
 	for _, p := range sc.pieces {
 		o.left += len(p)

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// cut splits b into pieces whose lengths how says.
+func cut(b, how []byte) [][]byte {
+	var pieces [][]byte
+	for i := 0; len(b) > 0; i++ {
+		n := len(b)
+		if len(how) > 0 {
+			n = min(n, 1+int(how[i%len(how)]))
+		}
+		pieces = append(pieces, b[:n])
+		b = b[n:]
+	}
+	return pieces
+}
+
+// FuzzServerDecode: whatever comes, and however it is cut, the server ends, holds nothing, and gives the same events, acks and troubles.
+func FuzzServerDecode(f *testing.F) {
+	for _, s := range []string{
+		hexForward, hexPacked, hexForward + hexPacked, "c0 05", "94 a1 74 05 81 a1 6d a1 62 81" + hexChunk, "93 a1 74 92 " + hexTime + "80 81 a1 6d a1 62",
+		"92 a1 74 dd ffffffff", "dc ffff dc ffff dc ffff", compressed("gzip", gzipOf(unhex(hexEntry1))), compressed("zstd", zstdOf(unhex(hexEntry1))),
+		"92 a1 74 93 92 05 80 c0 " + hexEntry1, "93 a1 74 05 c0", "93 05 05 80", "93 d9 ff", "91 c1", "93 a1 74 c4 02 92 c1 81" + hexChunk,
+	} {
+		f.Add(unhex(s), []byte{0})
+		f.Add(unhex(s), []byte{2, 30, 0})
+	}
+	f.Add([]byte(`["t", 5, {"m":"b"}, {"chunk":"x"}]["t", [[1.5,{}]]]`), []byte{7})
+	f.Fuzz(func(t *testing.T, b, how []byte) {
+		small := func(s *Server) { s.MaxChunk, s.MaxDecompressed, s.Memory = 1<<16, 1<<18, 1<<16 }
+		whole := play(small, b)
+		pieces := play(small, cut(b, how)...)
+		if len(b) > 0 && (b[0] == '{' || b[0] == '[') {
+			pieces.stats.Ignored, whole.stats.Ignored = 0, 0
+		}
+		same(t, pieces, whole)
+		if whole.stats.Memory != 0 || pieces.stats.Memory != 0 {
+			t.Errorf("memory left: %d %d", whole.stats.Memory, pieces.stats.Memory)
+		}
+		for _, tr := range whole.troubles {
+			if tr.Kind == Unstored {
+				t.Errorf("a chunk that cannot be read: %v", tr)
+			}
+			if s := tr.String(); s == "" || bytes.ContainsAny([]byte(s), "\n\r") {
+				t.Errorf("%q", s)
+			}
+		}
+	})
+}
+
+// FuzzClientAcks: acks are the same however they are cut.
+func FuzzClientAcks(f *testing.F) {
+	for _, s := range []string{hexAck, hexAck + hexAck, "80", "c0", "82 a1 78 05 a3 61636b c4 01 61", "81 a3 61636b c0", "c1", "81 a3 61636b db ffffffff"} {
+		f.Add(unhex(s), []byte{0})
+	}
+	f.Fuzz(func(t *testing.T, b, how []byte) {
+		read := func(pieces ...[]byte) string {
+			var out []byte
+			sc := &script{}
+			for _, p := range pieces {
+				sc.pieces = append(sc.pieces, slices.Clone(p))
+			}
+			err := readAcks(sc, func(id []byte) error {
+				out = fmt.Appendf(out, "%q ", id)
+				return nil
+			})
+			return fmt.Sprintf("%s%v", out, err)
+		}
+		if whole, pieces := read(b), read(cut(b, how)...); whole != pieces {
+			t.Errorf("%s, in pieces %s", whole, pieces)
+		}
+	})
+}
+
+// FuzzEntries: what the check lets through, rewritten if need be, reads back as so many entries that are good as they are.
+func FuzzEntries(f *testing.F) {
+	for _, s := range []string{hexEntry1 + hexEntry2, "92 00 80", "92 92 00 80 80", "92 05 c0 c0", "92 05 05 91 92 05 80", "92 ca 00000000 80", "92 d7 01 0000000000000000 80"} {
+		f.Add(unhex(s))
+	}
+	now := time.Unix(946684800, 5)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := ReadEntries(b) // must not panic
+		for e, ok := r.Next(); ok; e, ok = r.Next() {
+			if len(e.Raw) == 0 || len(e.Record) == 0 {
+				t.Fatalf("%+v", e)
+			}
+		}
+		var ck check
+		var d decoder
+		if err := ck.run(b, noMost, &d.scan, int64(len(b))); err != nil || ck.pos != int64(len(b)) {
+			return
+		}
+		out := b
+		if !ck.clean() {
+			out = rewrite(nil, b, now)
+		}
+		if n := int64(len(b)) + 9*ck.zeros; int64(len(out)) > n {
+			t.Fatalf("%d bytes became %d, at most %d were expected", len(b), len(out), n)
+		}
+		var again check
+		d = decoder{}
+		if err := again.run(out, noMost, &d.scan, int64(len(out))); err != nil || !again.clean() || again.events != ck.events {
+			t.Fatalf("rewritten: %+v %v, was %+v", again, err, ck)
+		}
+		n := int64(0)
+		r = ReadEntries(out)
+		for _, ok := r.Next(); ok; _, ok = r.Next() {
+			n++
+		}
+		if r.Err() != nil || n != ck.events {
+			t.Fatalf("%d entries, want %d: %v", n, ck.events, r.Err())
+		}
+	})
+}
+
+// FuzzParseChunk: no panic, and what is parsed writes itself the same.
+func FuzzParseChunk(f *testing.F) {
+	f.Add(unhex(hexPacked))
+	f.Add(unhex("92 a1 74 a0"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := ParseChunk(b)
+		if err != nil {
+			if !errors.Is(err, ErrMalformed) {
+				t.Error(err)
+			}
+			return
+		}
+		again, err := ParseChunk(c.AppendTail(append(c.AppendHead(nil), c.Entries...)))
+		if err != nil || again.Tag != c.Tag || !bytes.Equal(again.ID, c.ID) || !bytes.Equal(again.Entries, c.Entries) || again.Own != c.Own ||
+			(again.ID == nil) != (c.ID == nil) || again.IDBin != c.IDBin || again.Events != c.Events || !bytes.Equal(again.Print, c.Print) {
+			t.Errorf("%+v, then %+v: %v", c, again, err)
+		}
+	})
+}
