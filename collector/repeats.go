@@ -86,6 +86,9 @@ type repeats struct {
 
 type printer struct{ text, sum []byte }
 
+// copyMost is up to what length copying entries is cheaper than hashing twice.
+const copyMost = 4 << 10
+
 func newRepeats(key []byte) (*repeats, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -117,7 +120,6 @@ func (r *repeats) fingerprint(c *forward.Chunk) fingerprint {
 	}
 	p := r.printers.Get().(*printer)
 	defer r.printers.Put(p)
-	p.sum = r.hash.Seal(p.sum[:0], fixedNonce, nil, raw)
 	peer := c.Peer
 	if c.Own {
 		peer = ""
@@ -126,7 +128,13 @@ func (r *repeats) fingerprint(c *forward.Chunk) fingerprint {
 	t = append(binary.AppendUvarint(t, uint64(len(peer))), peer...)
 	t = append(binary.AppendUvarint(t, uint64(len(c.ID))), c.ID...)
 	t = append(binary.AppendUvarint(t, uint64(len(c.Tag))), c.Tag...)
-	t = append(binary.AppendUvarint(t, uint64(len(raw))), p.sum...)
+	t = binary.AppendUvarint(t, uint64(len(raw)))
+	if len(raw) <= copyMost {
+		t = append(t, raw...)
+	} else {
+		p.sum = r.hash.Seal(p.sum[:0], fixedNonce, nil, raw)
+		t = append(t, p.sum...)
+	}
 	p.text = t
 	p.sum = r.hash.Seal(p.sum[:0], fixedNonce, nil, t)
 	return fingerprint(p.sum)
