@@ -207,7 +207,7 @@ func (c *conn) hand() error {
 	if c.buf != nil {
 		buf = c.buf.b
 	}
-	g.seal(buf, time.Now())
+	g.seal(buf, c.s.now())
 	chunks := g.chunks[:g.used]
 	var events uint64
 	for _, ch := range chunks {

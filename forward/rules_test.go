@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -293,26 +292,24 @@ func TestRule10Ext8(t *testing.T) {
 }
 
 func TestRule11TimeZero(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // the year 2000 begins
-		b := `{"m":"b"}`
-		rec := "81 a1 6d a1 62"
-		now := []string{"t 946684800.000000000 " + b}
-		run := func(name, in string, events []string, acks string) {
-			for _, pieces := range [][][]byte{{unhex(in)}, bytewise(unhex(in))} {
-				w := wire{name: name, events: events, acks: acks}
-				w.check(t, play(nil, pieces...))
-			}
+	b := `{"m":"b"}`
+	rec := "81 a1 6d a1 62"
+	now := []string{"t 946684800.000000000 " + b}
+	run := func(name, in string, events []string, acks string) {
+		for _, pieces := range [][][]byte{{unhex(in)}, bytewise(unhex(in))} {
+			w := wire{name: name, events: events, acks: acks}
+			w.check(t, play(nil, pieces...))
 		}
-		run("message", "93 a1 74 00 "+rec, now, "")
-		run("message with ack", "94 a1 74 00 "+rec+"81"+hexChunk, now, hexAck)
-		run("EventTime", "93 a1 74 d7 00 00000000 00000000 "+rec, now, "")
-		run("float", "93 a1 74 cb 0000000000000000 "+rec, now, "")
-		run("metadata", "93 a1 74 92 00 81 a1 6b 01"+rec, []string{`t 946684800.000000000 {"k":1} ` + b}, "")
-		run("several", "93 a1 74 00 "+rec+"93 a1 74 05 "+rec+"93 a1 74 00"+rec, []string{now[0], "t 5.000000000 " + b, now[0]}, "")
-		run("forward", "92 a1 74 92 92 00 "+rec+hexEntry1, []string{now[0], both[0]}, "")
-		run("packed", "92 a1 74 c4 30 "+hexEntry1+" 92 d7 00 00000000 00000000 "+rec+hexEntry2, []string{both[0], now[0], both[1]}, "")
-		run("packed metadata", "92 a1 74 c4 09 92 92 00 80 "+rec, []string{`t 946684800.000000000 {} ` + b}, "")
-	})
+	}
+	run("message", "93 a1 74 00 "+rec, now, "")
+	run("message with ack", "94 a1 74 00 "+rec+"81"+hexChunk, now, hexAck)
+	run("EventTime", "93 a1 74 d7 00 00000000 00000000 "+rec, now, "")
+	run("float", "93 a1 74 cb 0000000000000000 "+rec, now, "")
+	run("metadata", "93 a1 74 92 00 81 a1 6b 01"+rec, []string{`t 946684800.000000000 {"k":1} ` + b}, "")
+	run("several", "93 a1 74 00 "+rec+"93 a1 74 05 "+rec+"93 a1 74 00"+rec, []string{now[0], "t 5.000000000 " + b, now[0]}, "")
+	run("forward", "92 a1 74 92 92 00 "+rec+hexEntry1, []string{now[0], both[0]}, "")
+	run("packed", "92 a1 74 c4 30 "+hexEntry1+" 92 d7 00 00000000 00000000 "+rec+hexEntry2, []string{both[0], now[0], both[1]}, "")
+	run("packed metadata", "92 a1 74 c4 09 92 92 00 80 "+rec, []string{`t 946684800.000000000 {} ` + b}, "")
 }
 
 func TestRule12NilRecord(t *testing.T) {

@@ -91,6 +91,7 @@ type Server struct {
 	maxDecompressed int64
 	writeTimeout    time.Duration
 	stallTimeout    time.Duration
+	now             func() time.Time
 	group           GroupHandler // nil: Handler is no more than that
 	mem             budget
 	counters        counters
@@ -126,6 +127,9 @@ func (s *Server) init() {
 		s.mem.limit = or(s.Memory, DefaultMemory, 1<<62)
 		s.writeTimeout = time.Duration(or(int64(s.WriteTimeout), int64(DefaultWriteTimeout), 1<<62))
 		s.stallTimeout = time.Duration(or(int64(s.StallTimeout), int64(DefaultStallTimeout), 1<<62))
+		if s.now == nil {
+			s.now = time.Now
+		}
 		s.group, _ = s.Handler.(GroupHandler)
 		s.ctx, s.cancel = context.WithCancel(context.Background())
 		s.stop = make(chan struct{})

@@ -637,3 +637,22 @@ func TestPeerNames(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// The time of arrival is the real one.
+func TestRule11RealClock(t *testing.T) {
+	start := time.Now().Unix()
+	got := make(chan int64, 1)
+	sockets(t, &Server{Handler: HandlerFunc(func(_ context.Context, c *Chunk) error {
+		r := ReadEntries(c.Entries)
+		e, _ := r.Next()
+		got <- e.Sec
+		return nil
+	})}, func(t *testing.T, dial func() net.Conn) {
+		c := dial()
+		defer c.Close()
+		write(t, c, unhex("93 a1 74 00 80"))
+		if sec := <-got; sec < start {
+			t.Errorf("%d is before %d", sec, start)
+		}
+	})
+}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 )
 
 // noMost says to check that all entries are to be seen.
@@ -114,7 +113,7 @@ func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer) e
 		if err != nil {
 			return err
 		}
-		entries = rewrite(b.b[:0], entries, time.Now())
+		entries = rewrite(b.b[:0], entries, c.s.now())
 		if own != nil {
 			c.keepExtra(own)
 		}
@@ -170,7 +169,7 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 		if own, err = c.extra(bufferSize(int64(size)+11, int64(size)+11)); err != nil {
 			return err
 		}
-		raw, event = event, appendTimed(own.b[:0], event[1:], &s, time.Now())
+		raw, event = event, appendTimed(own.b[:0], event[1:], &s, c.s.now())
 	}
 	g.close(tag)
 	ch := c.chunk(tag)
