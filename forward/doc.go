@@ -1,4 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package forward speaks the Fluentd Forward protocol, versions 1 and 1.5, at both ends.
+// Package forward speaks the Fluentd Forward protocol, versions 1 and 1.5, at both ends. Rules are cited by their numbers in
+// docs/forward.md.
+//
+// A [Server] hands what it receives to a [Handler], as chunks: entries under one tag, with the id that the sender wants acked. nil from the
+// handler means stored as promised; only then the ack goes out. A [GroupHandler] takes together what arrived together and says later when
+// it is stored, so that one commit serves many chunks, and their acks leave in one write. A [Client] sends chunks and waits for their
+// acks, with several in flight, and sends again what was not acked, in order, on a fresh connection.
+//
+// # A chunk as it travels and as it is stored
+//
+//	┌────┬─────────┬────────────┬───────────────┬──────────────────────────────────────────────────────┐
+//	│ 93 │ str tag │ bin header │ entries…      │ map: chunk, size, compressed, fluent_signal, spillway │
+//	└────┴─────────┴────────────┴───────────────┴──────────────────────────────────────────────────────┘
+//	 AppendHead                   Entries         AppendTail
+//
+//	an entry:   92 <time> <map>         or, of version 1.5, with metadata:   92 92 <time> <map> <map>
+//	a time:     d7 00 <seconds, 4 bytes> <nanoseconds, 4 bytes>   or an integer, or a float
+//	an ack:     81 a3 "ack" <the id as it came, str or bin>
+//
+// Entries are handed on as they came, byte for byte, out of the read buffer, with three exceptions: compression is undone, a time of 0 becomes
+// the time of arrival, and entries without a record (nil) or of a wrong type are left out. The option key "spillway" ([OwnKey]) marks ids that are
+// random and name the same entries for ever; "print" is the storing side's own, and not taken from peers.
+//
+// Messages of Message mode that ask for no ack and arrive in one read are gathered into one chunk for each tag. Events of one tag keep
+// their order; those of different tags may pass each other.
+//
+// # What becomes of what is wrong
+//
+// Each case is told to Server.Trouble, once a message, and has a counter in [ServerStats]. What was complete before it is stored and acked.
+//
+//	kind                  is                                                            fate
+//	Garbage               byte c1; more than 256 values in a row that are no message;   closed
+//	                      broken JSON
+//	Partial               the stream ends within a message                              discarded, not acked
+//	TooDeep               a record nested deeper than 128                               closed; in a packed chunk: refused
+//	TooLong               a length or count that no message could hold                  closed; in a packed chunk: refused
+//	TooLarge              over MaxChunk                                                 closed, not acked (rule 30)
+//	InvalidMessage        an array that is no message                                   refused
+//	InvalidEntries        time or record of a wrong type                                left out, the rest is kept (rule 23)
+//	InvalidChunk          packed entries that break off, or not a single array in them  refused
+//	BadTag                no string, or over MaxTag                                     refused
+//	                      control characters or ".." in it                              kept
+//	BadID                 an id over MaxID                                              refused
+//	UnknownCompression                                                                  refused
+//	Corrupt               damaged or truncated gzip or zstd; a zstd window over 8 MiB   refused
+//	Bomb                  over MaxDecompressed                                          refused
+//	Signal                metrics or traces                                             refused
+//	SlowReader            leaves acks unread for WriteTimeout                           closed
+//	SlowSender            holds memory that others wait for, for StallTimeout           closed
+//	Unstored              the handler returned an error                                 closed, not acked
+//	Broken                the connection broke                                          closed
+//
+// Refused means: not handed on, not acked, the connection stays. A value that is no array is ignored (rule 6); nil, the heartbeat, in any number.
+//
+// Where the protocol is silent: an entry that is nil itself is left out like one with a nil record. An entry has two elements, not more. An option that is no
+// map says nothing; of a repeated key the last counts; a chunk id that is neither str nor bin asks for no ack. A chunk of which
+// nothing is left is acked without being handed on. A negative time is a time.
+//
+// # Memory
+//
+// An idle connection holds its socket, a goroutine and about half a kilobyte: it waits for readability first and takes a buffer, of 128 KiB, when there is
+// something to read. The buffer doubles when it is full of one message, never because of what a length claims. One that has sent
+// the beginning of a message and then nothing keeps 4 KiB. All buffers together, of messages, decompressed and rewritten entries, stay within
+// Server.Memory. Beyond it connections wait in line, small needs first; what is half read can always be finished, for the first in line may overdraw, one at a
+// time, by what one message takes. Not counted are the decompressors (up to 8 MiB of window each for zstd), acks in line (128 KiB a connection), and
+// what net and the kernel hold.
+//
+// # Not promised
+//
+// Acks say what the handler says. Without a chunk id nobody learns whether a message was stored. The handshake and TLS are not here
+// yet: Serve takes any net.Listener, and Client.Dial any connection.
 package forward
