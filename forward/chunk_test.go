@@ -54,7 +54,12 @@ func TestChunkParseAllocations(t *testing.T) {
 		}
 		buf = out.AppendTail(out.AppendHead(buf[:0]))
 		r := ReadEntries(out.Entries)
+		n := 0
 		for _, ok := r.Next(); ok; _, ok = r.Next() {
+			n++
+		}
+		if n != 10 {
+			t.Error(n)
 		}
 	}); n != 0 && !raceEnabled {
 		t.Errorf("%v allocations", n)
