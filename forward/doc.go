@@ -60,7 +60,7 @@
 //
 // # Memory
 //
-// An idle connection holds its socket, a goroutine and about half a kilobyte: it waits for readability first and takes a buffer, of 128 KiB, when there is
+// An idle connection holds its socket, a goroutine and 700 bytes: it waits for readability first and takes a buffer, of 128 KiB, when there is
 // something to read. The buffer doubles when it is full of one message, never because of what a length claims. One that has sent
 // the beginning of a message and then nothing keeps 4 KiB. All buffers together, of messages, decompressed and rewritten entries, stay within
 // Server.Memory. Beyond it connections wait in line, small needs first; what is half read can always be finished, for the first in line may overdraw, one at a
