@@ -37,7 +37,7 @@ func listen(text string) (*listeners, error) {
 	switch u.Scheme {
 	case "forward":
 		if len(u.Hosts) != 1 {
-			return nil, fmt.Errorf("%s: an input listens on one address; give --listen again for another", text)
+			return nil, u.Errorf("an input listens on one address; give another one as an input of its own")
 		}
 		return listenForward(u.Hosts[0])
 	case "forward+unix":
@@ -47,7 +47,7 @@ func listen(text string) (*listeners, error) {
 		}
 		return &listeners{url: "forward+unix://" + u.Path, stream: l}, nil
 	default:
-		return nil, fmt.Errorf("%s: no input of this kind; there are forward://host:port and forward+unix:///path", text)
+		return nil, u.Errorf("no input of this kind; there are forward://host:port and forward+unix:///path")
 	}
 }
 

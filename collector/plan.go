@@ -54,7 +54,7 @@ func planOutput(text string) (plan, error) {
 	case "file":
 		p.open = func(p *pump, _ *Options) (output, error) { return openFileOutput(p, u.Path) }
 	default:
-		return plan{}, fmt.Errorf("%s: no output of this kind; there are file:///path, stdout: and discard: so far", text)
+		return plan{}, u.Errorf("no output of this kind; there are file:///path, stdout: and discard: so far")
 	}
 	sum := sha256.Sum256([]byte(u.Scheme + "\x00" + u.Path))
 	p.cursor = u.Scheme + "-" + hex.EncodeToString(sum[:6])

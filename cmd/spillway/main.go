@@ -20,6 +20,9 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/spillwaylog/spillway/internal/files"
+	"github.com/spillwaylog/spillway/internal/urls"
 )
 
 const (
@@ -77,6 +80,10 @@ func run(ctx context.Context, args []string, s *streams) int {
 	k.BindTo(ctx, (*context.Context)(nil))
 	if err := k.Run(s); err != nil {
 		fmt.Fprintln(s.err, "spillway:", err)
+		var badURL *urls.Error
+		if errors.As(err, &badURL) || errors.Is(err, files.ErrPattern) {
+			return exitUsage
+		}
 		return exitFailed
 	}
 	return 0

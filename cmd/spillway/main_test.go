@@ -159,8 +159,10 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"serve", "--memory", "much"}, 2, "much"},
 		{[]string{"journal", "ls", "/does/not/exist"}, 2, "/does/not/exist"},
 		{[]string{"journal", "ls", "."}, 1, "no journal"},
-		{[]string{"send", "--to", "kafka://h"}, 1, "kafka"},
-		{[]string{"serve", "--to", "file://x/y", "--data", "/proc/none"}, 1, "file:"},
+		{[]string{"send", "--to", "kafka://h"}, 2, "kafka"},
+		{[]string{"send", "--to", "stdout:"}, 2, "cannot send there"},
+		{[]string{"serve", "--to", "file://x/y", "--data", "/proc/none"}, 2, "file:"},
+		{[]string{"serve", "--to", "forward://h", "--data", "/proc/none"}, 2, "no output of this kind"},
 		{[]string{"serve", "--listen", "forward://127.0.0.1:0", "--to", "discard:", "--data", "/proc/none"}, 1, "/proc/none"},
 	} {
 		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {

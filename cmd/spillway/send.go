@@ -74,11 +74,11 @@ func (c *sendCmd) client() (*forward.Client, error) {
 	switch u.Scheme {
 	case "forward":
 		if len(u.Hosts) != 1 {
-			return nil, fmt.Errorf("%s: one host, please", c.To)
+			return nil, u.Errorf("send takes one host")
 		}
 		return &forward.Client{Network: "tcp", Address: u.Hosts[0]}, nil
 	case "forward+unix":
 		return &forward.Client{Network: "unix", Address: u.Path}, nil
 	}
-	return nil, fmt.Errorf("%s: cannot send there; there are forward://host:port and forward+unix:///path", c.To)
+	return nil, u.Errorf("cannot send there; there are forward://host:port and forward+unix:///path")
 }
