@@ -36,11 +36,8 @@ func planOutputs(texts []string) ([]plan, error) {
 }
 
 func planOutput(text string) (plan, error) {
-	u, err := urls.Parse(text)
+	u, err := urls.ParseBare(text)
 	if err != nil {
-		return plan{}, err
-	}
-	if err := u.Allow(); err != nil {
 		return plan{}, err
 	}
 	p := plan{url: text}

@@ -75,12 +75,12 @@ func (s *store) ServeGroup(ctx context.Context, chunks []*forward.Chunk) (func(c
 			return nil, err // the flight may still be open: g is not used again
 		}
 	}
-	defer s.groups.Put(g)
+	last, asked := g.last, g.asked
+	s.groups.Put(g)
 	s.singles.observe(chunks, s.ack, s.reporter)
-	if !g.asked || s.ack == AckJournaled {
+	if !asked || s.ack == AckJournaled {
 		return nil, nil
 	}
-	last := g.last
 	if s.ack == AckDelivered {
 		return func(ctx context.Context) error { return s.delivered.wait(ctx, last) }, nil
 	}

@@ -57,15 +57,7 @@ func TestStrangerBetween(t *testing.T) {
 			c := startCollector(t, s)
 			l := c.lane()
 			var names []string
-			send := func(n int) {
-				for range n {
-					name := fmt.Sprintf("event %d", len(names))
-					names = append(names, name)
-					id := newID()
-					l.send(packed("a", id, named(name).append(nil)), id)
-				}
-			}
-			send(200)
+			sendNamed(l, &names, 200)
 			waitLines(t, out, 100) // killed while it still writes, or not
 			c.kill()
 			before, err := os.ReadFile(file)
@@ -75,7 +67,7 @@ func TestStrangerBetween(t *testing.T) {
 			for round := range 2 {
 				c = startCollector(t, s)
 				l = c.lane()
-				send(100)
+				sendNamed(l, &names, 100)
 				eventually(t, "the last event is in the output", func() bool {
 					b, err := os.ReadFile(file)
 					return err == nil && bytes.Contains(b, []byte(`"`+names[len(names)-1]+`"`))
@@ -124,14 +116,6 @@ func TestStrangerMeanwhile(t *testing.T) {
 	c := startCollector(t, s)
 	l := c.lane()
 	var names []string
-	send := func(n int) {
-		for range n {
-			name := fmt.Sprintf("event %d", len(names))
-			names = append(names, name)
-			id := newID()
-			l.send(packed("a", id, named(name).append(nil)), id)
-		}
-	}
 	inFile := func() {
 		t.Helper()
 		eventually(t, "the last event is in the file of that name", func() bool {
@@ -139,28 +123,28 @@ func TestStrangerMeanwhile(t *testing.T) {
 			return err == nil && bytes.Contains(b, []byte(`"`+names[len(names)-1]+`"`))
 		})
 	}
-	send(50)
+	sendNamed(l, &names, 50)
 	inFile()
 	must(t, os.Rename(file, file+".1"))
 	// The next events may still go into the renamed file; sooner or later a new one is opened.
 	eventually(t, "a new file is opened after a rename", func() bool {
-		send(1)
+		sendNamed(l, &names, 1)
 		_, err := os.Stat(file)
 		return err == nil
 	})
-	send(50)
+	sendNamed(l, &names, 50)
 	inFile()
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
 	must(t, err)
 	_, err = f.WriteString(foreign)
 	must(t, err)
 	must(t, f.Close())
-	send(50)
+	sendNamed(l, &names, 50)
 	inFile()
 	must(t, os.Rename(file, file+".2"))
 	must(t, os.WriteFile(file, []byte(foreign), 0o600))
 	eventually(t, "a replaced file is noticed", func() bool {
-		send(1)
+		sendNamed(l, &names, 1)
 		b, err := os.ReadFile(file)
 		return err == nil && len(b) > len(foreign)
 	})
@@ -197,5 +181,15 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// sendNamed sends n more events under the tag "a", each acked, and notes their names.
+func sendNamed(l *lane, names *[]string, n int) {
+	for range n {
+		name := fmt.Sprintf("event %d", len(*names))
+		*names = append(*names, name)
+		id := newID()
+		l.send(packed("a", id, named(name).append(nil)), id)
 	}
 }

@@ -64,11 +64,8 @@ func (c *sendCmd) send(ctx context.Context, client *forward.Client, chunk *forwa
 }
 
 func (c *sendCmd) client() (*forward.Client, error) {
-	u, err := urls.Parse(c.To)
+	u, err := urls.ParseBare(c.To)
 	if err != nil {
-		return nil, err
-	}
-	if err := u.Allow(); err != nil {
 		return nil, err
 	}
 	switch u.Scheme {

@@ -315,10 +315,7 @@ func BenchmarkAppend(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer s.Close()
-			names := make([]string, tags)
-			for i := range names {
-				names[i] = fmt.Sprintf("app.web.%d", i)
-			}
+			names := tagNames(tags)
 			i := 0
 			b.SetBytes(int64(len(line)))
 			b.ReportAllocs()
@@ -341,10 +338,7 @@ func BenchmarkTags(b *testing.B) {
 	}
 	defer s.Close()
 	const tags = 1000
-	names := make([]string, tags)
-	for i := range names {
-		names[i] = fmt.Sprintf("app.web.%d", i)
-	}
+	names := tagNames(tags)
 	i := 0
 	b.SetBytes(int64(len(line)))
 	b.ReportAllocs()
@@ -384,4 +378,12 @@ func BenchmarkWrite(b *testing.B) {
 			}
 		}
 	}
+}
+
+func tagNames(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("app.web.%d", i)
+	}
+	return names
 }
