@@ -23,13 +23,16 @@ var table = map[string]place{
 	"ring":    {floor: 0},
 	"journal": {floor: 0},
 
-	"forward":        {floor: 1, down: []string{"msgpack"}},
-	"internal/lines": {floor: 1, down: []string{"forward", "msgpack"}},
-	"internal/files": {floor: 1},
-	"internal/urls":  {floor: 1},
+	"forward":          {floor: 1, down: []string{"msgpack"}},
+	"internal/lines":   {floor: 1, down: []string{"forward", "msgpack"}},
+	"internal/files":   {floor: 1},
+	"internal/urls":    {floor: 1},
+	"internal/record":  {floor: 1, down: []string{"msgpack"}},
+	"internal/deliver": {floor: 1, down: []string{"forward", "internal/files", "internal/lines", "msgpack"}},
 
+	"internal/mover": {floor: 2, down: []string{"forward", "internal/deliver", "journal", "msgpack", "ring"}},
 	root: {floor: 2, down: []string{
-		"forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring",
+		"forward", "internal/deliver", "internal/lines", "internal/mover", "internal/record", "internal/urls", "msgpack", "ring",
 	}},
 	"collector": {floor: 2, down: []string{
 		"forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring",
