@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/deliver"
+	"github.com/spillwaylog/spillway/journal"
+)
+
+// Overflow says what Append does when ring and spill are full.
+type Overflow uint8
+
+const (
+	// DropNewest refuses the event that does not fit.
+	DropNewest Overflow = iota
+	// DropOldest drops the oldest events that are not on their way, and accepts the new one.
+	DropOldest
+	// Block waits for room, as long as Config.MaxWait and the caller's context allow.
+	Block
+)
+
+const (
+	defaultRingSize   = 16 << 20
+	defaultMaxDisk    = 1 << 30
+	defaultMaxEvent   = 1 << 20
+	defaultMaxWait    = time.Second
+	defaultFlush      = 100 * time.Millisecond
+	defaultBatchBytes = 1 << 20
+	defaultWindow     = 8
+	minMaxDisk        = 1 << 20
+	mostWindow        = 40 // the table of marks has 64 places, and a window of the ring may have many tags
+)
+
+// Config is what a Mover needs. Destination is required; every other zero value has a default.
+type Config struct {
+	// Name is the first part of the names of ring and spill (default "spillway").
+	Name string
+	// Shm is the folder of rings. Empty: the ring is in plain memory.
+	Shm string
+	// Dir is the folder of spills. Empty: nothing spills.
+	Dir string
+	// Identity must be equal for one process to adopt what another one left. Dir belongs to it without being named.
+	Identity string
+	// RingSize is the size of the ring in bytes (default 16 MiB).
+	RingSize int64
+	// MaxDisk bounds what all spills in Dir take together (default 1 GiB, at least 1 MiB).
+	MaxDisk int64
+	// MaxEvent is the longest payload (default 1 MiB).
+	MaxEvent int
+	// Overflow is what happens when ring and spill are full.
+	Overflow Overflow
+	// MaxWait is how long an Append waits for room, with Block or keep (default 1 s).
+	MaxWait time.Duration
+	// FlushInterval is how long an event may wait for others (default 100 ms).
+	FlushInterval time.Duration
+	// BatchBytes is how many bytes are cut from the ring at once (default 1 MiB).
+	BatchBytes int
+	// Window is how many chunks may be on their way (default 8). A cut of several tags may exceed it.
+	Window int
+	// WaitDelivered makes Append return when its event is delivered or handed over.
+	WaitDelivered bool
+	// Destination takes the chunks. Close closes it.
+	Destination deliver.Destination
+	// Summary appends the payload of an event that tells of drops to dst. nil: they are counted only.
+	Summary func(dst []byte, drops Drops) []byte
+	// Delivered is told each chunk that was delivered, not those that an error handler took. The chunk is valid during the call.
+	Delivered func(c *forward.Chunk)
+	// Diagnostics is told what went wrong. It must not block for long and not call the Mover. nil: nobody.
+	Diagnostics func(error)
+
+	fs    journal.FS   // nil is the operating system
+	fault func(string) // called between the steps of spilling and of completing, by tests
+}
+
+func (c *Config) withDefaults() (Config, error) {
+	r := *c
+	if r.Destination == nil {
+		return r, errors.New("mover: no destination")
+	}
+	set(&r.Name, "spillway")
+	set(&r.RingSize, defaultRingSize)
+	set(&r.MaxDisk, defaultMaxDisk)
+	set(&r.MaxEvent, defaultMaxEvent)
+	set(&r.MaxWait, defaultMaxWait)
+	set(&r.FlushInterval, defaultFlush)
+	set(&r.BatchBytes, defaultBatchBytes)
+	set(&r.Window, defaultWindow)
+	for _, n := range []struct {
+		name string
+		is   int64
+		min  int64
+	}{
+		{"RingSize", r.RingSize, 1},
+		{"MaxDisk", r.MaxDisk, minMaxDisk},
+		{"MaxEvent", int64(r.MaxEvent), 1},
+		{"MaxWait", int64(r.MaxWait), 0},
+		{"FlushInterval", int64(r.FlushInterval), 0},
+		{"BatchBytes", int64(r.BatchBytes), 1},
+		{"Window", int64(r.Window), 1},
+	} {
+		if n.is < n.min {
+			return r, fmt.Errorf("mover: %s %d is less than %d", n.name, n.is, n.min)
+		}
+	}
+	if r.Overflow > Block {
+		return r, fmt.Errorf("mover: unknown overflow policy %d", r.Overflow)
+	}
+	r.Window = min(r.Window, mostWindow)
+	if r.Dir != "" {
+		dir, err := filepath.Abs(r.Dir)
+		if err != nil {
+			return r, fmt.Errorf("mover: %w", err)
+		}
+		r.Dir = dir
+	}
+	if r.Diagnostics == nil {
+		r.Diagnostics = func(error) {}
+	}
+	if r.fault == nil {
+		r.fault = func(string) {}
+	}
+	return r, nil
+}
+
+// set gives *p a default.
+func set[T comparable](p *T, v T) {
+	var zero T
+	if *p == zero {
+		*p = v
+	}
+}
