@@ -1,0 +1,27 @@
+module github.com/spillwaylog/spillway/bench
+
+go 1.26.0
+
+require (
+	github.com/IBM/fluent-forward-go v0.4.0
+	github.com/fluent/fluent-logger-golang v1.10.2
+	github.com/phuslu/log v1.0.121
+	github.com/rs/zerolog v1.35.1
+	github.com/sirupsen/logrus v1.10.2
+	github.com/spillwaylog/spillway v0.0.0-00010101000000-000000000000
+	github.com/tinylib/msgp v1.4.0
+	go.uber.org/zap v1.28.0
+)
+
+require (
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/gorilla/websocket v1.4.2 // indirect
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/mattn/go-colorable v0.1.14 // indirect
+	github.com/mattn/go-isatty v0.0.20 // indirect
+	github.com/philhofer/fwd v1.2.0 // indirect
+	go.uber.org/multierr v1.10.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
+
+replace github.com/spillwaylog/spillway => ../
