@@ -8,7 +8,7 @@
 //	forward+unix:///run/spillway.sock    a path
 //	file:///var/log/{tag}.{date}.jsonl   a path from the root; braces are what they are
 //	file:logs/{tag}.jsonl                a path from the working directory
-//	stdout:   discard:                   nothing more
+//	stdout:   stderr:   discard:         nothing more
 //
 // A scheme has one of three shapes: hosts, a path, or nothing; the table in scheme.go lists them. Which of the schemes
 // can be an input, and which an output, is for the caller to know.

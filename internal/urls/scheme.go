@@ -24,9 +24,11 @@ const (
 // shapes lists every scheme.
 var shapes = []shape{
 	{scheme: "forward", kind: hosts, port: "24224", example: "forward://127.0.0.1:24224"},
+	{scheme: "forward+tls", kind: hosts, port: "24224", example: "forward+tls://logs.example:24224"},
 	{scheme: "forward+unix", kind: path, socket: true, example: "forward+unix:///run/spillway.sock"},
 	{scheme: "file", kind: path, example: "file:///var/log/{tag}.{date}.jsonl"},
 	{scheme: "stdout", kind: nothing, example: "stdout:"},
+	{scheme: "stderr", kind: nothing, example: "stderr:"},
 	{scheme: "discard", kind: nothing, example: "discard:"},
 }
 

@@ -10,7 +10,7 @@ import (
 
 // URL names an input or a destination.
 type URL struct {
-	Scheme string   // in small letters: "forward", "forward+unix", "file", "stdout", "discard"
+	Scheme string   // in small letters: "forward", "forward+tls", "forward+unix", "file", "stdout", "stderr", "discard"
 	Hosts  []string // host:port each, as net.Dial takes them; the host may be empty (":24224"); nil for schemes without hosts
 	Path   string   // decoded; empty for schemes without a path
 
