@@ -3,9 +3,12 @@
 package deliver
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/files"
 	"github.com/spillwaylog/spillway/internal/lines"
 )
@@ -17,15 +20,156 @@ type FileConfig struct {
 	Text     lines.TextOptions // of Text
 	Envelope lines.Options     // of JSON
 	Rotate   files.Rotation
-	FileMode fs.FileMode   // of new files, before umask; default 0644
-	DirMode  fs.FileMode   // of new directories, before umask; default 0755
-	Sync     time.Duration // how often what was written is brought to the disk; 0: only by Close
+	FileMode fs.FileMode // of new files, before umask; default 0644
+	DirMode  fs.FileMode // of new directories, before umask; default 0755
 
 	MinBackoff, MaxBackoff time.Duration // between attempts; defaults 100 ms and 10 s
 	Trip
 }
 
-// NewFile returns a destination that appends lines to files.
-func NewFile(c *FileConfig) (Destination, error) {
-	return nil, nil
+// fileDestination appends lines to files.
+type fileDestination struct {
+	*queue
+	files *fileSink
 }
+
+// fileBuffer is how much is rendered before it is written: what the cache of a core holds, so that the kernel copies from there.
+const fileBuffer = 128 << 10
+
+// NewFile returns a destination that appends lines to files; it is Stateful. A chunk is delivered when all its lines are with the kernel, so that they
+// survive the process; Close brings them to the disk.
+func NewFile(c *FileConfig) (Destination, error) {
+	r, err := c.Format.renderer(&c.Envelope, &c.Text)
+	if err != nil {
+		return nil, err
+	}
+	s := &fileSink{config: *c, renderer: r}
+	s.render = s.appendLine
+	if s.set, err = s.open(nil); err != nil {
+		return nil, err
+	}
+	s.queue = newQueue(c.Path, s, &c.Trip, c.MinBackoff, c.MaxBackoff)
+	return &fileDestination{s.queue, s}, nil
+}
+
+// Restore implements Stateful.
+func (d *fileDestination) Restore(states [][]byte, record func(state []byte) error) error {
+	state, err := files.Merge(states...)
+	if err != nil {
+		d.tell(fmt.Errorf("%s: %w; lines may be written twice", d.name, err))
+	}
+	set, err := d.files.open(state)
+	if err != nil {
+		return err
+	}
+	err = d.files.set.Close()
+	d.files.set, d.files.record = set, record
+	return err
+}
+
+// fileSink is the sink of a file destination.
+type fileSink struct {
+	*queue
+	config   FileConfig
+	renderer renderer
+	render   func(dst []byte) []byte // appendLine
+	set      *files.Set
+	record   func(state []byte) error
+
+	tag   string // what appendLine renders
+	entry forward.Entry
+}
+
+func (s *fileSink) open(state []byte) (*files.Set, error) {
+	return files.Open(s.config.Path, state, &files.Options{
+		MaxOpen: 64, Buffer: fileBuffer, FileMode: s.config.FileMode, DirMode: s.config.DirMode,
+		NoSync: true, Rotation: s.config.Rotate,
+		Record: s.store,
+		Report: func(err error) { s.tell(err) },
+	})
+}
+
+// store records a state. That it cannot be stored is no reason to write nothing: the lines come at least once then.
+func (s *fileSink) store(state []byte) error {
+	if s.record == nil {
+		return nil
+	}
+	if !s.acquire() {
+		return errGone
+	}
+	defer s.give()
+	if err := s.record(state); err != nil {
+		s.tell(fmt.Errorf("%s: its state cannot be stored; after a crash lines may be written twice: %w", s.name, err))
+	}
+	return nil
+}
+
+func (s *fileSink) appendLine(dst []byte) []byte { return s.renderer.AppendLine(dst, s.tag, s.entry) }
+
+func (s *fileSink) write(jobs []*job) ([][]byte, error) {
+	if !jobs[0].begun {
+		if err := s.set.Rotate(jobs[0].chunk.Tag, estimate(jobs)); err != nil {
+			s.tell(fmt.Errorf("%s: %w", s.name, err))
+		}
+	}
+	for _, j := range jobs {
+		for !j.rendered {
+			full, err := s.extend(j)
+			if err == nil && full {
+				err = s.set.Write()
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s.set.Settle()
+}
+
+// extend renders the entries of a job until enough waits in the set.
+func (s *fileSink) extend(j *job) (full bool, err error) {
+	if !s.acquire() {
+		return false, errGone
+	}
+	defer s.give()
+	s.tag, j.begun = j.chunk.Tag, true
+	defer func() { s.entry = forward.Entry{} }()
+	for !full {
+		e, ok := j.entries.Next()
+		if !ok {
+			if err := j.entries.Err(); err != nil {
+				s.tell(fmt.Errorf("%s: what follows cannot be read and is left out: %w", s.name, err))
+			}
+			s.set.Mark()
+			j.rendered = true
+			return false, nil
+		}
+		s.entry = e
+		if full, err = s.set.Extend(s.tag, e.Sec, s.render); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// estimate says how many bytes the lines of jobs may take.
+func estimate(jobs []*job) (n int64) {
+	const envelope = 80
+	for _, j := range jobs {
+		n += int64(len(j.chunk.Entries)) + envelope*int64(j.chunk.Events)
+	}
+	return n
+}
+
+func (s *fileSink) drop() { s.set.Drop() }
+
+// tick closes files that were not used for long, and rotates those whose time has come.
+func (s *fileSink) tick() bool {
+	err := errors.Join(s.set.Rotate("", 0), s.set.Write())
+	if err != nil {
+		s.tell(fmt.Errorf("%s: %w", s.name, err))
+	}
+	return s.set.Open() > 0
+}
+
+func (s *fileSink) close() error { return s.set.Close() }

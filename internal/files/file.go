@@ -31,11 +31,18 @@ type file struct {
 	expected bool
 	found    int64
 
-	lines  []byte // waiting, whole lines; of the first, the torn bytes at its start are in the file already
-	torn   int    // more than 0 only while the file ends in those bytes
-	end    int64  // where the file ended after our last write; below 0 when it may end within a line of others
-	queued bool   // in Set.waiting
-	stuck  bool   // the Write that runs could not write them
+	lines []byte // waiting, whole lines; of the first, the torn bytes at its start are in the file already
+	torn  int    // more than 0 only while the file ends in those bytes
+	end   int64  // where the file ended after our last write; below 0 when it may end within a line of others
+
+	// Between two Settles: how many bytes were appended, at each Mark and in all, and whether they do not stand in one
+	// piece at the end of the file.
+	cuts     []int64
+	appended int64
+	parted   bool
+
+	queued bool // in Set.waiting
+	stuck  bool // the Write that runs could not write them
 
 	handle  *os.File
 	id      fileID
@@ -139,7 +146,7 @@ func (s *Set) prepare(f *file) error {
 				return err
 			}
 			f.torn = 0
-			s.hasty = true
+			f.parted, s.hasty = true, true
 		}
 	}
 	if f.handle == nil {
@@ -171,6 +178,7 @@ func (s *Set) prepare(f *file) error {
 	}
 	if size != f.end { // others wrote
 		f.torn, f.end = 0, -1
+		f.parted = f.parted || f.touched
 	}
 	if f.writer != s.self && !f.expected {
 		s.handOver(f)
@@ -267,7 +275,7 @@ func (s *Set) writeRest(f *file) error {
 	expected := f.end
 	f.lookEnd()
 	if f.end != expected {
-		f.torn, f.end = 0, -1
+		f.torn, f.end, f.parted = 0, -1, true
 		return err
 	}
 	if err != nil {

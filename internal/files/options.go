@@ -20,6 +20,12 @@ type Options struct {
 	FileMode fs.FileMode   // of new files, before umask; default 0644
 	DirMode  fs.FileMode   // of new directories, before umask; default 0755
 
+	// NoSync leaves the disk to the kernel: Sync, Settle and the closing of a file in between make nothing durable, so that
+	// lines survive the process and not a power cut. Close brings what is still open to the disk.
+	NoSync bool
+
+	Rotation Rotation // never, if zero; see Rotate
+
 	// Record makes state durable together with the position that belongs to the last Sync: the position up to which
 	// the lines were appended when that Sync was called, or that Open was told of if there was none. The Set calls it
 	// from within Append, Write and Sync before the first byte goes to a file that the last state does not name.

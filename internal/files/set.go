@@ -3,6 +3,7 @@
 package files
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"strings"
@@ -28,6 +29,7 @@ type Set struct {
 
 	now    time.Time // when the call that runs began
 	opened time.Time
+	marks  int   // since the last Settle
 	hasty  bool  // what happened since the last Sync would be done twice after a crash
 	failed error // a sync failed
 	closed bool
@@ -120,6 +122,43 @@ func (s *Set) Append(tag string, sec int64, lines []byte) error {
 	return nil
 }
 
+// Extend is Append without the copy, and never writes: render gets what waits for the file already, appends one or several
+// whole lines, and returns the result. full asks for a Write, because enough waits. An error means that render was not
+// called.
+func (s *Set) Extend(tag string, sec int64, render func(dst []byte) []byte) (full bool, err error) {
+	if err := s.usable(); err != nil {
+		return false, err
+	}
+	r := s.pattern.route(tag, sec)
+	f := s.last
+	if f == nil || f.route != r {
+		f = s.lookUp(r)
+		s.last = f
+	}
+	s.begin(f)
+	n := len(f.lines)
+	f.lines = render(f.lines)
+	n = len(f.lines) - n
+	s.pending += n
+	f.appended += int64(n)
+	return len(f.lines) >= s.o.Buffer || s.pending >= s.o.Memory, nil
+}
+
+// Drop forgets the lines that wait, but for the rest of one that is in a file in part.
+func (s *Set) Drop() {
+	for _, f := range s.waiting {
+		keep := 0
+		if f.torn > 0 {
+			keep = bytes.IndexByte(f.lines, '\n') + 1
+		}
+		if n := len(f.lines) - keep; n > 0 {
+			s.takenEnd(f, n)
+		}
+		f.cuts = f.cuts[:0]
+	}
+	s.marks = 0
+}
+
 // relieve writes to make room for n more bytes: the one file if that is enough and it is open, all of them otherwise, so
 // that one Record is for all that are new.
 func (s *Set) relieve(f *file, n int) error {
@@ -160,6 +199,14 @@ func (s *Set) lookUp(r route) *file {
 
 // keep copies lines to those that wait for f.
 func (s *Set) keep(f *file, lines []byte) {
+	s.begin(f)
+	f.lines = append(f.lines, lines...)
+	s.pending += len(lines)
+	f.appended += int64(len(lines))
+}
+
+// begin makes f one of those that lines wait for.
+func (s *Set) begin(f *file) {
 	if len(f.lines) == 0 {
 		s.pending += fileCost
 		if n := len(s.spare); n > 0 && cap(f.lines) == 0 {
@@ -171,8 +218,6 @@ func (s *Set) keep(f *file, lines []byte) {
 		f.queued = true
 		s.waiting = append(s.waiting, f)
 	}
-	f.lines = append(f.lines, lines...)
-	s.pending += len(lines)
 }
 
 // taken forgets the first n bytes of what waits for f.
@@ -184,9 +229,10 @@ func (s *Set) taken(f *file, n int) {
 	s.less(f, n)
 }
 
-// takenEnd forgets the last n bytes.
+// takenEnd forgets the last n bytes, which go to another file.
 func (s *Set) takenEnd(f *file, n int) {
 	f.lines = f.lines[:len(f.lines)-n]
+	f.appended -= int64(n)
 	s.less(f, n)
 }
 
@@ -210,7 +256,7 @@ func (s *Set) usable() error {
 }
 
 // Close closes the files. Lines that wait are dropped: they are behind the position that was committed, and come again.
-// Call Sync first and commit. Close may be called twice.
+// Call Sync first and commit. Close may be called twice. With NoSync it brings what the open files got to the disk.
 func (s *Set) Close() error {
 	if s.closed {
 		return nil
@@ -218,6 +264,9 @@ func (s *Set) Close() error {
 	s.closed = true
 	var errs []error
 	for f := s.openFiles.newest; f != nil; f = f.older {
+		if s.o.NoSync && f.dirty {
+			errs = append(errs, s.o.kernel.sync(f.handle))
+		}
 		errs = append(errs, f.handle.Close())
 	}
 	s.files, s.routes, s.waiting, s.last, s.spare = nil, nil, nil, nil, nil

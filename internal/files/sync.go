@@ -52,6 +52,7 @@ func (s *Set) settle() error {
 			f.length, f.doubt = f.found, false
 			f.touched = false
 		}
+		f.appended, f.cuts, f.parted = int64(len(f.lines)), f.cuts[:0], false
 		if f.expected || f.handle != nil && f.writer == s.self {
 			continue
 		}
@@ -65,7 +66,7 @@ func (s *Set) settle() error {
 			delete(s.routes, f.route)
 		}
 	}
-	s.last, s.hasty = nil, false
+	s.last, s.hasty, s.marks = nil, false, 0
 	return nil
 }
 
@@ -77,6 +78,9 @@ func (s *Set) WantSync() bool { return s.hasty || len(s.files)-s.openFiles.n > 4
 // sync brings what files got to the disk. Several at once cost the disk little more than one: file systems commit their
 // changes together.
 func (s *Set) sync(files []*file) error {
+	if s.o.NoSync {
+		return nil
+	}
 	var dirty []*file
 	for _, f := range files {
 		if f.dirty {
@@ -125,6 +129,10 @@ func (s *Set) fail(err error) error {
 
 // syncDirs makes the names of new files durable. A directory that was removed meanwhile has none.
 func (s *Set) syncDirs() error {
+	if s.o.NoSync {
+		clear(s.dirs)
+		return nil
+	}
 	for dir := range s.dirs {
 		if err := s.o.kernel.syncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return s.fail(err)
@@ -135,7 +143,9 @@ func (s *Set) syncDirs() error {
 }
 
 // state is what is known of all files as of the last Sync.
-func (s *Set) state() []byte {
+func (s *Set) state() []byte { return s.stateOf(func(f *file) int64 { return f.length }) }
+
+func (s *Set) stateOf(length func(*file) int64) []byte {
 	entries := make([]entry, 0, len(s.files))
 	writers := make([]identity, 0, 1)
 	index := make([]int, len(s.writers)) // into writers, plus 1
@@ -148,7 +158,7 @@ func (s *Set) state() []byte {
 				writers = append(writers, s.writers[i])
 				index[i] = len(writers)
 			}
-			entries = append(entries, entry{writer: index[i] - 1, path: f.path, inode: f.inode, length: f.length, doubt: f.doubt})
+			entries = append(entries, entry{writer: index[i] - 1, path: f.path, inode: f.inode, length: length(f), doubt: f.doubt})
 		}
 	}
 	return appendState(nil, writers, entries)

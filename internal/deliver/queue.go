@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+)
+
+// A queue holds chunks for one writer: a goroutine that hands them to a sink, in order, tries again after errors, and
+// lets the breaker's handler have what the sink cannot take.
+//
+//	Submit ─→ jobs ─→ writer ─→ sink (file, stream)
+//	            └──→ breaker ─→ handler
+//
+// The sink may hang for as long as the kernel likes. So nobody waits for it with mu held, and what belongs to others (the
+// bytes of chunks, done, record) is touched only with the lease: Close takes the lease when its time is up, and from then
+// on a writer that comes back touches nothing.
+type queue struct {
+	name string
+	sink sink
+	trip Trip
+	min  time.Duration // backoff
+	max  time.Duration
+
+	brk   *breaker
+	lease chan struct{} // full: somebody holds it
+	gone  bool          // with the lease: the writer has been given up
+
+	mu      sync.Mutex
+	jobs    []*job
+	closing chan struct{} // closed by Close
+	closed  bool
+	started bool
+	result  error // of Close
+
+	wake   chan struct{} // for the writer
+	exited chan struct{} // closed by the writer
+	over   chan struct{} // closed when Close is through
+}
+
+// A sink is where lines go. It is used by the writer only.
+type sink interface {
+	// write writes the jobs, which are the same as before, and perhaps more, until it returns nil or drop is called. It
+	// returns the states of the written ones, nil if it has none. It touches chunks with the lease only, and returns
+	// errGone if that cannot be had any more.
+	write(jobs []*job) (states [][]byte, err error)
+	// drop forgets what is not written, but for the rest of a line that is written in part.
+	drop()
+	// tick is called now and then while there is nothing to write. It reports whether it wants to be called again.
+	tick() bool
+	close() error
+}
+
+// A job is a chunk that waits.
+type job struct {
+	chunk    *forward.Chunk
+	done     func(Result)
+	round    uint64 // in which it was last offered
+	offered  bool   // the handler has it
+	held     bool   // the writer has it
+	taken    bool   // the handler took it
+	begun    bool   // lines of it may be written
+	repeated bool   // lines of it may be written twice
+
+	entries  forward.EntryReader // the sink's: what is not yet rendered
+	rendered bool
+}
+
+var errGone = errors.New("deliver: the writer was given up")
+
+// Bounds of what is written together.
+const (
+	groupBytes = 1 << 20
+	groupJobs  = 64
+)
+
+const tickEvery = time.Minute
+
+func newQueue(name string, s sink, trip *Trip, minBackoff, maxBackoff time.Duration) *queue {
+	q := &queue{
+		name: name, sink: s, trip: *trip, min: minBackoff, max: maxBackoff,
+		lease: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		closing: make(chan struct{}), exited: make(chan struct{}), over: make(chan struct{}),
+	}
+	if q.min <= 0 {
+		q.min = 100 * time.Millisecond
+	}
+	if q.max < q.min {
+		q.max = max(10*time.Second, q.min)
+	}
+	q.brk = newBreaker(&q.trip, q.next, q.back)
+	return q
+}
+
+// Submit implements Destination.
+func (q *queue) Submit(c *forward.Chunk, done func(Result)) {
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		done(Result{Err: ErrClosed})
+		return
+	}
+	q.jobs = append(q.jobs, &job{chunk: c, done: done, entries: forward.ReadEntries(c.Entries)})
+	if !q.started {
+		q.started = true
+		go q.run()
+	}
+	q.mu.Unlock()
+	q.nudge()
+	if q.brk.state() != Closed {
+		q.brk.more()
+	}
+}
+
+func (q *queue) nudge() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run is the writer.
+func (q *queue) run() {
+	defer close(q.exited)
+	var group []*job
+	backoff := q.min
+	for {
+		group = q.group(group)
+		if len(group) == 0 {
+			break
+		}
+		states, err := q.sink.write(group)
+		if errors.Is(err, errGone) {
+			break
+		}
+		if err == nil {
+			q.brk.worked()
+			backoff = q.min
+			if !q.finish(group, states) {
+				break
+			}
+			group = group[:0]
+			continue
+		}
+		q.release(group)
+		err = fmt.Errorf("%s: %w", q.name, err)
+		if backoff == q.min {
+			q.tell(fmt.Errorf("%w; trying again", err))
+		}
+		q.brk.failed(err, true)
+		if !q.pause(backoff) {
+			break
+		}
+		backoff = min(2*backoff, q.max)
+		q.brk.probe()
+	}
+	if err := q.sink.close(); err != nil {
+		q.mu.Lock()
+		q.result = fmt.Errorf("%s: %w", q.name, err)
+		q.mu.Unlock()
+	}
+}
+
+// tell reports what is wrong.
+func (q *queue) tell(err error) {
+	if q.trip.Report != nil {
+		q.trip.Report(err)
+	}
+}
+
+// group returns what is to be written together, old being the group of the attempt that failed. It waits until there is
+// something, and returns nothing when the queue closes.
+func (q *queue) group(old []*job) []*job {
+	timer := time.NewTimer(tickEvery)
+	defer timer.Stop()
+	for {
+		q.mu.Lock()
+		if q.closed {
+			q.mu.Unlock()
+			return nil
+		}
+		group, ready := q.fill(old)
+		q.mu.Unlock()
+		if ready {
+			return group
+		}
+		old = group
+		select {
+		case <-q.wake:
+		case <-q.closing:
+		case <-timer.C:
+			if len(old) == 0 && q.sink.tick() {
+				timer.Reset(tickEvery)
+			}
+		}
+	}
+}
+
+// fill takes away from a group what the handler took, adds what waits, and holds all of it. It is not ready while the
+// handler has one of them.
+func (q *queue) fill(group []*job) (_ []*job, ready bool) {
+	taken := false
+	for _, j := range group {
+		taken = taken || j.taken
+		if j.offered {
+			return group, false
+		}
+	}
+	if taken {
+		q.sink.drop()
+		group = slices.DeleteFunc(group, func(j *job) bool { return j.taken })
+		for _, j := range group {
+			j.repeated = j.repeated || j.begun
+			j.entries, j.rendered = forward.ReadEntries(j.chunk.Entries), false
+		}
+	}
+	size := 0
+	for _, j := range group {
+		size += len(j.chunk.Entries)
+	}
+	for _, j := range q.jobs[min(len(group), len(q.jobs)):] {
+		if j.offered || len(group) >= groupJobs || len(group) > 0 && size+len(j.chunk.Entries) > groupBytes {
+			break
+		}
+		group = append(group, j)
+		size += len(j.chunk.Entries)
+	}
+	for _, j := range group {
+		j.held = true
+	}
+	return group, len(group) > 0
+}
+
+// finish tells that jobs, the first of the queue, are done.
+func (q *queue) finish(group []*job, states [][]byte) bool {
+	if !q.acquire() {
+		return false
+	}
+	defer q.give()
+	q.mu.Lock()
+	clear(q.jobs[copy(q.jobs, q.jobs[len(group):]):])
+	q.jobs = q.jobs[:len(q.jobs)-len(group)]
+	q.mu.Unlock()
+	for i, j := range group {
+		r := Result{MaybeRepeated: j.repeated}
+		if i < len(states) {
+			r.State = states[i]
+		}
+		j.done(r)
+	}
+	return true
+}
+
+// release lets the handler have jobs.
+func (q *queue) release(group []*job) {
+	q.mu.Lock()
+	for _, j := range group {
+		j.held = false
+	}
+	q.mu.Unlock()
+}
+
+// pause waits before the next attempt, and reports whether there is to be one.
+func (q *queue) pause(d time.Duration) bool {
+	t := time.NewTimer(d - rand.N(d/2+1)) // so that many processes on one full disk do not try at once
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-q.closing:
+		return false
+	}
+}
+
+// next gives the handler a chunk.
+func (q *queue) next(round uint64) *forward.Chunk {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return nil
+	}
+	for _, j := range q.jobs {
+		if !j.held && !j.offered && j.round != round {
+			j.offered, j.round = true, round
+			return j.chunk
+		}
+	}
+	return nil
+}
+
+// back hears what the handler did with it.
+func (q *queue) back(c *forward.Chunk, err error) {
+	q.mu.Lock()
+	i := slices.IndexFunc(q.jobs, func(j *job) bool { return j.chunk == c && j.offered })
+	if i < 0 { // Close gave it up
+		q.mu.Unlock()
+		return
+	}
+	j := q.jobs[i]
+	j.offered = false
+	if err == nil {
+		j.taken = true
+		q.jobs = slices.Delete(q.jobs, i, i+1)
+	}
+	q.mu.Unlock()
+	if err == nil {
+		j.done(Result{Taken: true, MaybeRepeated: j.begun || j.repeated})
+	}
+	q.nudge()
+}
+
+// acquire takes the lease. It reports false if it cannot be had any more.
+func (q *queue) acquire() bool {
+	q.lease <- struct{}{}
+	if q.gone {
+		q.give()
+		return false
+	}
+	return true
+}
+
+func (q *queue) give() { <-q.lease }
+
+// grace is how long Close waits for the lease when its time is up: nobody has it for long.
+const grace = time.Second
+
+// Close implements Destination.
+func (q *queue) Close(ctx context.Context) error {
+	q.mu.Lock()
+	first := !q.closed
+	q.closed = true
+	started := q.started
+	q.mu.Unlock()
+	if !first {
+		select {
+		case <-q.over:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		return q.outcome()
+	}
+	close(q.closing)
+	errs := []error{q.brk.close(ctx)}
+	if !started {
+		close(q.exited)
+		errs = append(errs, q.sink.close())
+	}
+	select {
+	case <-q.exited:
+	case <-ctx.Done():
+		select {
+		case q.lease <- struct{}{}:
+			q.gone = true
+			q.give()
+		case <-time.After(grace):
+		}
+		errs = append(errs, fmt.Errorf("deliver: %s: a write is still under way: %w", q.name, context.Cause(ctx)))
+	}
+	q.mu.Lock()
+	left := q.jobs
+	q.jobs = nil
+	q.result = errors.Join(append(errs, q.result)...)
+	q.mu.Unlock()
+	for _, j := range left {
+		j.done(Result{Err: ErrClosed})
+	}
+	close(q.over)
+	return q.outcome()
+}
+
+func (q *queue) outcome() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.result
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+// Mark notes that what was appended so far belongs to one position, and what comes to a later one. Settle gives a state
+// for each.
+func (s *Set) Mark() {
+	s.marks++
+	for _, f := range s.files {
+		if f.appended == 0 {
+			continue
+		}
+		for len(f.cuts) < s.marks-1 {
+			f.cuts = append(f.cuts, 0)
+		}
+		f.cuts = append(f.cuts, f.appended)
+	}
+}
+
+// Settle is Sync for many positions: it writes all that waits, in as few writes as Sync would, and returns one state for
+// each Mark since the last Settle. They are to be committed with their positions in the same order, and before the next
+// call of the Set: the bytes up to the first Mark are before the lengths of the first state, and those up to the second
+// behind them.
+//
+//	     ┌───────────┬───────────┬────────┬─────────┐
+//	file │ settled   │ 1st Mark  │ 2nd    │ 3rd     │
+//	     └───────────┴───────────┴────────┴─────────┘
+//	                 ↑ 1st state ↑ 2nd    ↑ 3rd     ↑
+//
+// Where bytes of others stand between them, all states are the last one.
+func (s *Set) Settle() ([][]byte, error) {
+	if err := s.Write(); err != nil {
+		return nil, err
+	}
+	marks := s.marks
+	var states [][]byte
+	for i := range max(marks-1, 0) {
+		states = append(states, s.stateOf(func(f *file) int64 { return f.lengthAt(i) }))
+	}
+	last, err := s.Sync()
+	if err != nil {
+		return nil, err
+	}
+	if marks > 0 {
+		states = append(states, last)
+	}
+	return states, nil
+}
+
+// lengthAt returns where the bytes end that were appended before a Mark.
+func (f *file) lengthAt(mark int) int64 {
+	switch {
+	case !f.touched:
+		return f.length
+	case f.parted || f.end < 0:
+		return max(f.end, f.found, f.length)
+	}
+	end, before := f.end, int64(0)
+	if f.expected { // all of it was found, and more may be
+		end = f.found
+	}
+	if mark < len(f.cuts) {
+		before = f.cuts[mark]
+	} else if len(f.cuts) > 0 { // it got nothing after that
+		before = f.cuts[len(f.cuts)-1]
+	}
+	return max(end-(f.appended-before), f.length)
+}
