@@ -25,6 +25,7 @@ type Encoder struct {
 	envelope []byte
 	digits   int // where the nine digits stand; 0 if the time is left out
 	sec      int64
+	zero     bool // the time is left out because it is 0
 	tag      []byte
 }
 
@@ -62,7 +63,9 @@ func (e *Encoder) AppendLine(dst []byte, tag string, entry forward.Entry) []byte
 	if nsec >= nanos { // no valid entry has that
 		sec, nsec = sec+int64(nsec/nanos), nsec%nanos
 	}
-	if sec != e.sec || string(e.tag) != tag || len(e.envelope) == 0 {
+	zero := sec == 0 && nsec == 0 && e.keys.OmitZero
+	if sec != e.sec || zero != e.zero || string(e.tag) != tag || len(e.envelope) == 0 {
+		e.zero = zero
 		e.begin(sec, tag)
 	}
 	start := len(dst)
@@ -114,7 +117,7 @@ func (e *Encoder) begin(sec int64, tag string) {
 	e.tag = append(e.tag[:0], tag...)
 	b := append(e.envelope[:0], '{')
 	e.digits = 0
-	if e.keys.Time != "" {
+	if e.keys.Time != "" && !e.zero {
 		b = append(b, '"')
 		b = append(b, e.keys.Time...)
 		b = append(b, '"', ':', '"')

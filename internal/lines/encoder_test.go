@@ -45,6 +45,19 @@ func mustEncoder(tb testing.TB, o *Options) *Encoder {
 
 const testSec = 1795226584 // 2026-11-21T02:03:04Z
 
+// TestOmitZero: the envelope that is remembered is that of the time.
+func TestOmitZero(t *testing.T) {
+	e := mustEncoder(t, &Options{OmitZero: true, Tag: Omit})
+	for _, tt := range []struct {
+		nsec uint32
+		want string
+	}{{0, "{}"}, {1, `{"time":"1970-01-01T00:00:00.000000001Z"}`}, {0, "{}"}} {
+		if got := string(e.AppendLine(nil, "", forward.Entry{Nsec: tt.nsec, Record: record()})); got != tt.want+"\n" {
+			t.Errorf("%d: got %s", tt.nsec, got)
+		}
+	}
+}
+
 func TestAppendLine(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -118,6 +131,8 @@ func TestAppendLine(t *testing.T) {
 			forward.Entry{Meta: record("a", 1), Record: record("time", 1)},
 			`{"time":1}`,
 		},
+		{"no zero time", &Options{OmitZero: true}, "t", forward.Entry{Record: record("a", 1)}, `{"tag":"t","a":1}`},
+		{"no zero second", &Options{OmitZero: true}, "t", forward.Entry{Nsec: 1, Record: record("a", 1)}, `{"time":"1970-01-01T00:00:00.000000001Z","tag":"t","a":1}`},
 		{"nothing at all", &Options{Time: Omit, Tag: Omit}, "t", forward.Entry{Record: record()}, `{}`},
 		{"metadata only", &Options{Time: Omit, Tag: Omit}, "t", forward.Entry{Meta: record("a", 1), Record: record()}, `{"metadata":{"a":1}}`},
 		{

@@ -15,6 +15,8 @@ type Options struct {
 	Time     string // key of the time; default "time"
 	Tag      string // key of the tag; default "tag"
 	Metadata string // key of the metadata; default "metadata"
+
+	OmitZero bool // the time is left out where it is 0, which for a logger means none
 }
 
 // ErrKey says that an envelope key cannot be used.

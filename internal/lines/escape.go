@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lines
+
+import (
+	"math/bits"
+	"unicode/utf8"
+)
+
+const ones = 0x0101010101010101
+
+// hidden sets the high bit of each byte that is a control or beyond ASCII, of eight at once. A byte above one that is set
+// may be set wrongly, by a borrow, so that only the lowest counts.
+func hidden(w uint64) uint64 {
+	return (w | (w - 0x20*ones) | (w ^ 0x7f*ones - ones)) & (0x80 * ones)
+}
+
+// visible returns how many bytes at the start of s are printable ASCII.
+func visible[S string | []byte](s S) int {
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		b := s[i : i+8]
+		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 | uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		if m := hidden(w); m != 0 {
+			return i + bits.TrailingZeros64(m)/8
+		}
+	}
+	for ; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c >= 0x7f {
+			return i
+		}
+	}
+	return i
+}
+
+const lowerHex = "0123456789abcdef"
+
+// appendEscaped appends text so that it neither ends the line nor does anything to a terminal. In quotes, quotes and
+// backslashes are escaped too.
+func appendEscaped[S string | []byte](dst []byte, s S, quoted bool) []byte {
+	for len(s) > 0 {
+		n := visible(s)
+		if quoted {
+			for i := range n {
+				if s[i] == '"' || s[i] == '\\' {
+					n = i
+					break
+				}
+			}
+		}
+		dst = append(dst, s[:n]...)
+		s = s[n:]
+		if len(s) == 0 {
+			break
+		}
+		c := s[0]
+		size := 1
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c == '\n':
+			dst = append(dst, `\n`...)
+		case c == '\r':
+			dst = append(dst, `\r`...)
+		case c == '\t':
+			dst = append(dst, `\t`...)
+		case c < utf8.RuneSelf:
+			dst = append(dst, '\\', 'x', lowerHex[c>>4], lowerHex[c&15])
+		default:
+			dst, size = appendRune(dst, s)
+		}
+		s = s[size:]
+	}
+	return dst
+}
+
+// appendRune appends what is beyond ASCII at the start of s.
+func appendRune[S string | []byte](dst []byte, s S) (_ []byte, size int) {
+	r, size := decodeRune(s)
+	switch {
+	case r == utf8.RuneError && size == 1:
+		dst = append(dst, '\\', 'x', lowerHex[s[0]>>4], lowerHex[s[0]&15])
+	case isHidden(r):
+		dst = append(dst, '\\', 'u', lowerHex[r>>12&15], lowerHex[r>>8&15], lowerHex[r>>4&15], lowerHex[r&15])
+	default:
+		dst = append(dst, s[:size]...)
+	}
+	return dst, size
+}
+
+func decodeRune[S string | []byte](s S) (r rune, size int) {
+	var b [utf8.UTFMax]byte
+	return utf8.DecodeRune(b[:copy(b[:], s)])
+}
+
+// isHidden reports whether r beyond ASCII is a control, ends a line, or turns the direction of writing.
+func isHidden(r rune) bool {
+	switch {
+	case r < 0xa0, r == 0x061c, r == 0x200e, r == 0x200f, 0x2028 <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069, r == 0xfeff:
+		return true
+	}
+	return false
+}
+
+// appendWord appends text as one word: as it is, or in quotes where it holds what is hidden, a space or one of ="\, begins
+// like a list or, inside one, would end an element.
+func appendWord[S string | []byte](dst []byte, s S, inside bool) []byte {
+	if isWord(s, inside) {
+		return append(dst, s...)
+	}
+	dst = append(dst, '"')
+	dst = appendEscaped(dst, s, true)
+	return append(dst, '"')
+}
+
+func isWord[S string | []byte](s S, inside bool) bool {
+	if len(s) == 0 || s[0] == '[' || s[0] == '{' {
+		return false
+	}
+	ends := byte(2)
+	if inside {
+		ends = 1
+	}
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c >= utf8.RuneSelf {
+			return beyond(s[i:], ends)
+		} else if words[c] >= ends {
+			return false
+		}
+	}
+	return true
+}
+
+// beyond is isWord for what is not ASCII only.
+func beyond[S string | []byte](s S, ends byte) bool {
+	for i := 0; i < len(s); {
+		if c := s[i]; c < utf8.RuneSelf {
+			if words[c] >= ends {
+				return false
+			}
+			i++
+			continue
+		}
+		r, size := decodeRune(s[i:])
+		if r == utf8.RuneError && size == 1 || isHidden(r) {
+			return false
+		}
+		i += size
+	}
+	return true
+}
+
+// words says of each ASCII byte whether it may stand in a word: 0 everywhere, 1 but in lists, 2 nowhere.
+var words = func() (t [utf8.RuneSelf]byte) {
+	for c := range t {
+		if c <= ' ' || c == 0x7f {
+			t[c] = 2
+		}
+	}
+	t['='], t['"'], t['\\'] = 2, 2, 2
+	t[','], t[']'], t['}'] = 1, 1, 1
+	return t
+}()
