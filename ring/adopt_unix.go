@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package ring
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Adopt takes over the rings in dir that have the name, whose owners are dead and which accept wants, the oldest first. (accept may be asked about living owners
+// as well; the lock, which the kernel lets go when an owner dies, decides.) An adopted ring takes no appends; Next returns what its owner left.
+//
+// What cannot be used, because its files cannot be read or the machine has been started again since, is reported and left as it is. A dir
+// that is not there holds no rings. An error, of a folder that cannot be trusted or read, does not mean that the rings returned beside it are not good.
+func Adopt(dir, name string, accept func(Owner) bool, report func(error)) ([]*Ring, error) {
+	if report == nil {
+		report = func(error) {}
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDir(dir, false); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	cleanLeftovers(dir)
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	boot, err := bootID()
+	if err != nil {
+		return nil, err
+	}
+	var rings []*Ring
+	name = cleanName(name)
+	for _, e := range list {
+		if its, temporary, ok := parseFolderName(e.Name()); !ok || temporary || its != name {
+			continue
+		}
+		r, err := adopt(filepath.Join(dir, e.Name()), boot, accept)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrLocked) {
+			report(fmt.Errorf("ring: %s is left as it is: %w", filepath.Join(dir, e.Name()), err))
+		}
+		if r != nil {
+			rings = append(rings, r)
+		}
+	}
+	slices.SortStableFunc(rings, func(a, b *Ring) int { return a.owner.Made.Compare(b.owner.Made) })
+	return rings, nil
+}
+
+// adopt takes one ring. Neither ring nor error: not wanted.
+func adopt(path, boot string, accept func(Owner) bool) (r *Ring, err error) {
+	f, err := openOwner(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if r == nil {
+			f.Close()
+		}
+	}()
+	o, bad := readOwner(path, f)
+	if bad == nil && o.BootID == boot && accept != nil && !accept(o) {
+		return nil, nil // and does not get in the way of whoever accepts it
+	}
+	if err := lock(f); err != nil {
+		return nil, err
+	}
+	if !sameFile(filepath.Join(path, ownerFile), f) {
+		return nil, fs.ErrNotExist // another was first, and has finished
+	}
+	if bad != nil {
+		return nil, bad
+	}
+	if o.BootID != boot {
+		return nil, fmt.Errorf("%w: its owner ran before the machine was last started", ErrCorrupt)
+	}
+	return mapAdopted(path, f, o)
+}
+
+func mapAdopted(path string, f *os.File, o Owner) (*Ring, error) {
+	mem, err := os.OpenFile(filepath.Join(path, ringFile), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err) //nolint:errorlint // not to be taken for a ring that is gone
+	}
+	defer mem.Close()
+	start := make([]byte, segmentsAt)
+	if _, err := io.ReadFull(mem, start); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, mem.Name(), err)
+	}
+	r := &Ring{adopted: true, shared: true, path: path, owner: o}
+	if err := r.head.parse(start); err != nil {
+		return nil, err
+	}
+	if hex.EncodeToString(r.head.id[:]) != o.RingID {
+		return nil, fmt.Errorf("%w: owner and ring do not belong together", ErrCorrupt)
+	}
+	// What the file lacks is mapped all the same: reading it faults, and faults are understood.
+	r.mem, err = unix.Mmap(int(mem.Fd()), 0, int(segmentsAt+r.head.size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("ring: map %s: %w", mem.Name(), err)
+	}
+	r.home = &home{lock: f}
+	if err := r.begin(); err != nil {
+		return nil, errors.Join(err, unix.Munmap(r.mem))
+	}
+	return r, keepFromChildren(r.mem)
+}
+
+// ownerLives says that somebody has the ring.
+func ownerLives(path string) bool {
+	f, err := os.Open(filepath.Join(path, ownerFile))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+}

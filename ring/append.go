@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+)
+
+// Now as the time of a record means: the wall time of the clock read that keys it.
+const Now = math.MinInt64
+
+// Append copies p into the ring and returns the record's key: monotonic nanoseconds since the ring's birth, larger than that of any record whose Append had
+// returned before. t is the record's time in Unix nanoseconds, or [Now]. It allocates nothing and does not wait. With an error, which
+// wraps [ErrFull], [ErrTooLarge], [ErrClosed] or [ErrFailed], nothing was appended.
+func (r *Ring) Append(h *Hint, t int64, p []byte) (key uint64, err error) {
+	if len(p) > r.maxRec {
+		return 0, r.tooLarge(len(p))
+	}
+	l := &r.lanes[h.lane]
+	old := l.state.Load()
+	if old&busy != 0 || !l.state.CompareAndSwap(old, old|busy) {
+		if l, old = r.acquire(h); l == nil {
+			return 0, r.overErr()
+		}
+	}
+	return r.add(l, uint16(h.lane), int64(old>>1), t, p)
+}
+
+// AppendReserved is Append that may use the segment that all others leave free. It is slower, and for what must be said even when the ring is full:
+// one segment's worth until that is done.
+func (r *Ring) AppendReserved(t int64, p []byte) (key uint64, err error) {
+	if len(p) > r.maxRec {
+		return 0, r.tooLarge(len(p))
+	}
+	l := &r.lanes[reserved]
+	old, ok := r.hold(l)
+	if !ok {
+		return 0, r.overErr()
+	}
+	return r.add(l, reserved, int64(old>>1), t, p)
+}
+
+// add writes a record into a lane that is the caller's, and lets it go.
+func (r *Ring) add(l *lane, n uint16, tail int64, t int64, p []byte) (key uint64, err error) {
+	// Only now, when the lane is seen to be busy: the reader reads its clock before it looks at the lanes, so a lane that it sees idle can
+	// bring nothing older than that.
+	if r.over.Load() != 0 {
+		r.release(l, tail)
+		return 0, r.overErr()
+	}
+	key = r.clock.now()
+	for key <= l.last {
+		key = r.clock.now()
+	}
+	need := recordHeader + align8(int64(len(p)))
+	off := tail
+	if off+need > l.limit {
+		if off, err = r.grow(l, n, tail, need, key); err != nil {
+			r.release(l, tail)
+			return 0, err
+		}
+	}
+	if t == Now {
+		t = int64(key) + r.clock.wall.Load()
+	}
+	if r.shared {
+		err = r.putGuarded(l, off, key, t, p)
+	} else {
+		putRecord(r.mem[off:off+need], l.nonce, off, l.index, key, t, p)
+	}
+	if err != nil {
+		r.release(l, tail)
+		return 0, r.fail(err)
+	}
+	l.last = key
+	l.index++
+	l.records++
+	l.bytes += uint64(len(p))
+	l.state.Store(uint64(off+need) << 1) // as release does
+	if r.asleep.Load() != 0 {
+		r.rouse()
+	}
+	return key, nil
+}
+
+func (r *Ring) tooLarge(n int) error {
+	return fmt.Errorf("%w: %d bytes, the most is %d", ErrTooLarge, n, r.maxRec)
+}
+
+// Appended says how many records were appended to the ring by this process, and the sum of their lengths.
+func (r *Ring) Appended() (records, bytes uint64) {
+	for i := range r.active.Load() {
+		l := &r.lanes[i]
+		for {
+			old, ok := l.try()
+			sealed := !ok && r.isSealed() // then nobody writes there any more
+			if ok || sealed {
+				records += l.records
+				bytes += l.bytes
+			}
+			if ok {
+				r.release(l, int64(old>>1))
+			}
+			if ok || sealed {
+				break
+			}
+			runtime.Gosched()
+		}
+	}
+	return records, bytes
+}
+
+// Horizon is a key that no record appended before the call has passed.
+func (r *Ring) Horizon() uint64 { return r.clock.now() }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// coarseStep is the step from which on a clock is too coarse to order what one goroutine does on two lanes: an append takes longer than this.
+const coarseStep = 50 * time.Nanosecond
+
+// clock gives keys: nanoseconds since the ring's birth, never going back.
+//
+// Where the system's clock moves in larger steps, or stands still as in a synctest bubble, every reading is made the larger of the clock and the
+// reading before plus one. That is a cache line that all cores write, but then two readings are never equal.
+type clock struct {
+	base   time.Time
+	coarse bool
+	wall   atomic.Int64 // Unix nanoseconds at key 0; written by Anchor
+	_      [64]byte
+	last   atomic.Uint64 // if coarse: the last reading
+	_      [56]byte
+}
+
+func (c *clock) start() {
+	c.base = time.Now()
+	c.wall.Store(c.base.UnixNano())
+	c.coarse = stepOf(c.base) > coarseStep
+}
+
+// stepOf measures by how much the clock moves when it moves.
+func stepOf(base time.Time) time.Duration {
+	least := time.Second
+	last := time.Since(base)
+	for range 2000 {
+		now := time.Since(base)
+		if now != last {
+			if least = min(least, now-last); least <= coarseStep {
+				break
+			}
+			last = now
+		}
+	}
+	return least
+}
+
+// now is at least 1.
+func (c *clock) now() uint64 {
+	if c.coarse {
+		return c.tick()
+	}
+	return uint64(time.Since(c.base)) + 1
+}
+
+func (c *clock) tick() uint64 {
+	for {
+		old := c.last.Load()
+		k := max(uint64(time.Since(c.base))+1, old+1)
+		if c.last.CompareAndSwap(old, k) {
+			return k
+		}
+	}
+}
+
+// Anchor makes the wall time that [Now] stands for follow the system's clock, which may be set. Call it every second or so.
+func (r *Ring) Anchor() {
+	now := time.Now()
+	wall := now.UnixNano() - int64(now.Sub(r.clock.base)) - 1
+	if wall != r.clock.wall.Load() {
+		r.clock.wall.Store(wall)
+	}
+}

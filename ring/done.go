@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Mark covers records that were handed on and are not yet done: those with keys from First to Last that belong together in a way that the caller can
+// tell from the record First. It outlives the process.
+type Mark struct {
+	First, Last uint64   // keys
+	Lane        uint16   // of the record First
+	Label       [24]byte // the caller's
+	Slot        int      // set by Marks; Put ignores it
+}
+
+// idleAfter is for how long a lane keeps a segment whose records are all done, unless room is short: taking another one costs more than an append.
+const idleAfter = uint64(time.Second)
+
+// Put stores a mark; ok is false when [MaxMarks] are there already.
+func (r *Ring) Put(m Mark) (slot int, ok bool) {
+	slot = -1
+	r.header(func() {
+		for i, there := range r.marked {
+			if !there {
+				m.Slot, slot = i, i
+				r.marked[i], r.marks[i] = true, m
+				r.putMark(i)
+				return
+			}
+		}
+	})
+	return slot, slot >= 0
+}
+
+// Clear removes a mark. Its records are done, if a Cut has passed them and no other mark covers them.
+func (r *Ring) Clear(slot int) {
+	r.header(func() {
+		r.marked[slot] = false
+		r.clearMark(slot)
+		r.freeHeld()
+	})
+}
+
+// Cut says that every record with this key or a lower one is done, unless a mark covers it. A segment all of whose records are done is free. What
+// Next has not yet returned must not be cut, or it may still come.
+func (r *Ring) Cut(key uint64) {
+	r.header(func() {
+		if key <= r.cut {
+			return
+		}
+		r.cut = key
+		r.putCut()
+		r.freeHeld()
+	})
+}
+
+// Marks returns all marks in the order of First.
+func (r *Ring) Marks() (all []Mark) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, there := range r.marked {
+		if there {
+			all = append(all, r.marks[i])
+		}
+	}
+	slices.SortFunc(all, func(a, b Mark) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Slot, b.Slot)) })
+	return all
+}
+
+// CutKey is the highest key that was given to Cut.
+func (r *Ring) CutKey() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cut
+}
+
+// done says that every record with keys from first to last is done. Under mu.
+func (r *Ring) done(first, last uint64) bool {
+	if last > r.cut {
+		return false
+	}
+	for i, there := range r.marked {
+		if there && r.marks[i].First <= last && r.marks[i].Last >= first {
+			return false
+		}
+	}
+	return true
+}
+
+// retire notes that the reader has read a closed segment to its end. Under mu.
+func (r *Ring) retire(s *segment) {
+	r.firsts[s.lane] = s.next
+	if r.done(s.first, s.last) {
+		r.giveBack(s)
+		return
+	}
+	r.held = append(r.held, s)
+}
+
+// freeHeld frees what has been read and is done. Under mu.
+func (r *Ring) freeHeld() {
+	r.held = slices.DeleteFunc(r.held, func(s *segment) bool {
+		if !r.done(s.first, s.last) {
+			return false
+		}
+		r.giveBack(s)
+		return true
+	})
+	r.sweepDue.Store(true)
+}
+
+// sweep takes the segments of idle lanes whose records are all read and done. The reader does that.
+func (r *Ring) sweep(now uint64) {
+	r.sweepDue.Store(false)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	short := r.pool.count < r.pool.n*3/4
+	for i := range r.active.Load() {
+		f := &r.follow[i]
+		if f.seg == nil || f.seg.closed || f.pos != f.end || f.pos == f.seg.off+segmentHead || !r.done(f.seg.first, f.least-1) {
+			continue
+		}
+		if !short && now < f.least+idleAfter {
+			r.sweepDue.Store(true) // later
+			continue
+		}
+		l := &r.lanes[i]
+		old, ok := l.try()
+		if !ok {
+			continue
+		}
+		tail := int64(old >> 1)
+		if tail == f.pos && l.seg == f.seg {
+			l.seg, l.limit, tail = nil, 0, 0
+			r.firsts[i] = nil
+			r.giveBack(f.seg)
+			f.seg, f.pos, f.end, f.seen = nil, 0, 0, 0
+		}
+		l.state.Store(uint64(tail) << 1) // not release: the reader is awake
+	}
+}

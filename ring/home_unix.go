@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package ring
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// home is where a ring in shared memory lives: its folder, and the lock on the owner file, by whose being held others know that its owner lives.
+type home struct {
+	lock *os.File
+	stop atomic.Bool // ends the goroutine that makes the memory present
+	wait sync.WaitGroup
+}
+
+// leftoverAge is for how long nobody looks at a temporary folder: its maker may still be at work.
+const leftoverAge = time.Minute
+
+// settleIn makes the ring's folder and files, complete under a temporary name, and maps the memory.
+func (r *Ring) settleIn(o *Options) error {
+	dir, err := ensureDir(o.Dir)
+	if err != nil {
+		return err
+	}
+	cleanLeftovers(dir)
+	boot, err := bootID()
+	if err != nil {
+		return fmt.Errorf("ring: which start of the machine this is: %w", err)
+	}
+	r.owner = Owner{
+		Name: o.Name, PID: os.Getpid(), BootID: boot, MachineID: machineID(), RingID: hex.EncodeToString(r.head.id[:]),
+		Identity: append([]byte(nil), o.Identity...), Made: r.clock.base,
+	}
+	final := filepath.Join(dir, folderName(o.Name, r.owner.PID, r.head.id))
+	temporary := final + temporarySuffix
+	r.owner.Path = final
+	if err := os.Mkdir(temporary, 0o700); err != nil {
+		return err
+	}
+	h := &home{}
+	undo := func(err error) error {
+		if r.mem != nil {
+			h.stop.Store(true)
+			h.wait.Wait()
+			err = errors.Join(err, unix.Munmap(r.mem))
+			r.mem = nil
+		}
+		if h.lock != nil {
+			err = errors.Join(err, h.lock.Close())
+		}
+		_ = os.RemoveAll(temporary)
+		return err
+	}
+	h.lock, err = os.OpenFile(filepath.Join(temporary, ownerFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return undo(err)
+	}
+	if err := lock(h.lock); err != nil {
+		return undo(err)
+	}
+	if _, err := h.lock.Write(r.owner.text()); err != nil {
+		return undo(err)
+	}
+	f, err := os.OpenFile(filepath.Join(temporary, ringFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return undo(err)
+	}
+	defer f.Close()
+	size := segmentsAt + o.Size
+	// Before it is mapped: a mapping of what cannot be had would fault.
+	if err := allocate(f, size); err != nil {
+		return undo(fmt.Errorf("ring: %d bytes in %s: %w", size, dir, err))
+	}
+	if r.mem, err = unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		r.mem = nil
+		return undo(fmt.Errorf("ring: map %s: %w", f.Name(), err))
+	}
+	r.shared = true
+	if err := keepFromChildren(r.mem); err != nil {
+		return undo(err)
+	}
+	h.present(r.mem)
+	if err := r.touch(func() { r.head.put(r.mem) }); err != nil {
+		return undo(err)
+	}
+	if err := os.Rename(temporary, final); err != nil {
+		return undo(err)
+	}
+	r.path, r.home = final, h
+	return nil
+}
+
+// present has the kernel map all pages now, so that appends need not: the first of them at once, the others meanwhile.
+func (h *home) present(mem []byte) {
+	const step = 1 << 20
+	first := min(step, len(mem))
+	if !populate(mem[:first]) {
+		return
+	}
+	h.wait.Go(func() {
+		for at := first; at < len(mem) && !h.stop.Load(); at += step {
+			if !populate(mem[at:min(at+step, len(mem))]) {
+				return
+			}
+		}
+	})
+}
+
+func (h *home) unmap(mem []byte) error {
+	h.stop.Store(true)
+	h.wait.Wait()
+	return os.NewSyscallError("munmap", unix.Munmap(mem))
+}
+
+// leave removes the folder, if so told, and lets go of the lock.
+func (h *home) leave(path string, remove bool) error {
+	var err error
+	if remove {
+		// First out of sight, so that nobody finds half a ring.
+		temporary := path + temporarySuffix
+		if err = os.Rename(path, temporary); err == nil {
+			err = os.RemoveAll(temporary)
+		} else if errors.Is(err, fs.ErrNotExist) {
+			err = nil // somebody has tidied up
+		}
+	}
+	return errors.Join(err, h.lock.Close())
+}
+
+// ensureDir makes the folder of rings, and refuses one in which others could put things.
+func ensureDir(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	return dir, checkDir(dir, true)
+}
+
+// checkDir says why the folder cannot be trusted; with fix it shuts one that is the user's own.
+func checkDir(dir string, fix bool) error {
+	fi, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	switch mine := isMine(fi); {
+	case fi.Mode()&fs.ModeSymlink != 0:
+		return fmt.Errorf("%w: %s is a symbolic link", ErrUnsafe, dir)
+	case !fi.IsDir():
+		return fmt.Errorf("%w: %s is no folder", ErrUnsafe, dir)
+	case !mine:
+		return fmt.Errorf("%w: %s belongs to another user", ErrUnsafe, dir)
+	case fi.Mode().Perm()&0o077 == 0:
+		return nil
+	case !fix:
+		return fmt.Errorf("%w: %s is open to others", ErrUnsafe, dir)
+	}
+	return os.Chmod(dir, 0o700)
+}
+
+func isMine(fi fs.FileInfo) bool {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && st.Uid == uint32(os.Geteuid())
+}
+
+// lock takes the lock or says that somebody has it. It is of the open file: a process that holds two files open holds two locks, a forked
+// child that keeps the descriptor keeps the lock, and it goes when the last of them is closed.
+func lock(f *os.File) error {
+	for {
+		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+		case err == nil:
+			return nil
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return fmt.Errorf("%w: %s", ErrLocked, f.Name())
+		case !errors.Is(err, unix.EINTR):
+			return os.NewSyscallError("flock "+f.Name(), err)
+		}
+	}
+}
+
+// openOwner opens a ring's owner file, nothing else that may lie there.
+func openOwner(path string) (*os.File, error) {
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !fi.IsDir() || !isMine(fi) {
+		return nil, fmt.Errorf("%w: %s", ErrUnsafe, path)
+	}
+	return os.OpenFile(filepath.Join(path, ownerFile), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+}
+
+// sameFile says that the path still leads to the open file.
+func sameFile(path string, f *os.File) bool {
+	a, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	b, err := f.Stat()
+	return err == nil && os.SameFile(a, b)
+}
+
+// cleanLeftovers removes the temporary folders of dead processes. They hold nothing: a ring is renamed when it is ready, and renamed back
+// before it is removed.
+func cleanLeftovers(dir string) {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range list {
+		if _, temporary, ok := parseFolderName(e.Name()); !ok || !temporary {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		if fi, err := os.Lstat(path); err != nil || !fi.IsDir() || time.Since(fi.ModTime()) < leftoverAge {
+			continue
+		}
+		f, err := openOwner(path)
+		switch {
+		case err == nil:
+			if lock(f) == nil {
+				_ = os.RemoveAll(path)
+			}
+			f.Close()
+		case errors.Is(err, fs.ErrNotExist):
+			_ = os.RemoveAll(path)
+		}
+	}
+}
+
+// readOwner reads an owner file.
+func readOwner(path string, f *os.File) (o Owner, err error) {
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, 8*maxIdentity))
+	if err != nil {
+		return o, err
+	}
+	err = o.parse(b)
+	o.Path = path
+	return o, err
+}
+
+// machineID is what the machine calls itself, empty if it does not.
+func machineID() string {
+	b, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		return ""
+	}
+	return cleanName(strings.TrimSpace(string(b)))
+}
+
+// writeZeros allocates a file where the system has no better way.
+func writeZeros(f *os.File, size int64) error {
+	zeros := make([]byte, min(size, 1<<20))
+	for at := int64(0); at < size; at += int64(len(zeros)) {
+		if _, err := f.WriteAt(zeros[:min(int64(len(zeros)), size-at)], at); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"runtime"
+	"sync/atomic"
+)
+
+const (
+	maxLanes = 256 // so that a uint8 is always the number of one
+	// reserved is the lane of AppendReserved, which alone may take the last free segment.
+	reserved = 0
+	busy     = 1
+)
+
+// lane is a place where one appender at a time adds records. Whoever turns the busy bit of its state on owns the rest until he stores the state again.
+// It fills two cache lines of its own, the pair that processors fetch together.
+type lane struct {
+	state   atomic.Uint64 // offset of the tail << 1 | busy
+	last    uint64        // key of the last record
+	limit   int64         // end of its segment's room
+	nonce   uint64        // of its segment
+	index   uint32        // number of the next record in its segment
+	records uint64
+	bytes   uint64
+	seg     *segment
+	_       [64]byte
+}
+
+// Hint remembers which lane an appender used last. The zero value is ready. It must not be used by two goroutines at once; keep
+// it beside what is pooled for a core anyway.
+type Hint struct {
+	lane uint8
+}
+
+// try takes the lane if nobody has it.
+func (l *lane) try() (old uint64, ok bool) {
+	old = l.state.Load()
+	return old, old&busy == 0 && l.state.CompareAndSwap(old, old|busy)
+}
+
+// hold takes a lane, however long that lasts: an owner that the scheduler has taken off its core may keep it for milliseconds. Once the
+// ring is over it may be kept for ever; then hold returns false.
+func (r *Ring) hold(l *lane) (old uint64, ok bool) {
+	for {
+		if old, ok := l.try(); ok {
+			return old, true
+		}
+		if r.over.Load() != 0 {
+			return 0, false
+		}
+		runtime.Gosched()
+	}
+}
+
+// release publishes the lane's tail and lets it go.
+func (r *Ring) release(l *lane, tail int64) {
+	l.state.Store(uint64(tail) << 1)
+	// The reader turns asleep on and looks at the lanes then; this looks in the other order. One of the two sees the other.
+	if r.asleep.Load() != 0 {
+		r.rouse()
+	}
+}
+
+// acquire finds a lane that nobody has, beginning beside the hint, and makes one more reachable if there is none. nil: the ring is over.
+func (r *Ring) acquire(h *Hint) (l *lane, old uint64) {
+	for {
+		n := r.active.Load()
+		at := uint32(h.lane)
+		if at == 0 {
+			at = r.turn.Add(1)
+		}
+		for range n - 1 {
+			at = at%(n-1) + 1 // 1..n-1
+			if old, ok := r.lanes[at].try(); ok {
+				h.lane = uint8(at)
+				return &r.lanes[at], old
+			}
+		}
+		if r.over.Load() != 0 {
+			return nil, 0
+		}
+		if n < maxLanes && r.addLane(n) {
+			h.lane = uint8(n)
+			return &r.lanes[n], 0
+		}
+		runtime.Gosched()
+	}
+}
+
+// addLane makes lane n reachable; it was born busy, so it is the caller's.
+func (r *Ring) addLane(n uint32) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over.Load() == 0 && r.active.CompareAndSwap(n, n+1)
+}
+
+// seal takes all lanes for ever: no append goes on or begins. Only the reader's goroutine does that.
+func (r *Ring) seal() {
+	r.over.CompareAndSwap(0, overClosed)
+	r.mu.Lock()
+	n, done := r.active.Load(), r.sealed // no lane is added from here on
+	r.mu.Unlock()
+	if done {
+		return
+	}
+	for i := range n {
+		l := &r.lanes[i]
+		for {
+			if _, ok := l.try(); ok {
+				break
+			}
+			runtime.Gosched()
+		}
+	}
+	r.mu.Lock()
+	r.sealed = true
+	r.allow()
+	r.mu.Unlock()
+}
+
+func (r *Ring) isSealed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sealed
+}

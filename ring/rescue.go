@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"container/heap"
+	"fmt"
+)
+
+// Loss is what was appended and cannot be read.
+type Loss struct {
+	Records uint64 // as far as their number is known; exact for a ring that failed under this process
+	Bytes   uint64 // of the regions, headers and padding included
+	Regions uint64 // places where records must have been
+}
+
+// rescue merges the records of segments to which nobody appends any more, each checked. It is the reader of an adopted ring and of one that failed.
+type rescue struct {
+	ring    *Ring
+	sources []*source // a heap by the records found
+	last    *source   // whose record was returned last and is still its first
+	loss    Loss
+}
+
+func (q *rescue) Len() int { return len(q.sources) }
+func (q *rescue) Less(i, j int) bool {
+	a, b := &q.sources[i].rec, &q.sources[j].rec
+	return a.Key < b.Key || a.Key == b.Key && a.Lane < b.Lane
+}
+func (q *rescue) Swap(i, j int) { q.sources[i], q.sources[j] = q.sources[j], q.sources[i] }
+func (q *rescue) Push(x any)    { q.sources = append(q.sources, x.(*source)) }
+
+func (q *rescue) Pop() any {
+	n := len(q.sources) - 1
+	s := q.sources[n]
+	q.sources = q.sources[:n]
+	return s
+}
+
+// start finds each source's first record.
+func (q *rescue) start() {
+	keep := q.sources[:0]
+	for _, s := range q.sources {
+		if q.step(s) {
+			keep = append(keep, s)
+		}
+	}
+	q.sources = keep
+	heap.Init(q)
+}
+
+// step finds a source's next record that is not done.
+func (q *rescue) step(s *source) bool {
+	for s.next(q.ring) {
+		if q.ring.wanted(s.rec.Key) {
+			return true
+		}
+	}
+	q.loss.Records += s.loss.Records
+	q.loss.Bytes += s.loss.Bytes
+	q.loss.Regions += s.loss.Regions
+	return false
+}
+
+// settle moves on from the record that was returned last: not before, for a source may have to read over memory that is gone.
+func (q *rescue) settle() {
+	if q.last == nil {
+		return
+	}
+	q.last = nil
+	if q.step(q.sources[0]) {
+		heap.Fix(q, 0)
+	} else {
+		heap.Pop(q)
+	}
+}
+
+func (q *rescue) peek() (key uint64, ok bool) {
+	q.settle()
+	if len(q.sources) == 0 {
+		return 0, false
+	}
+	return q.sources[0].rec.Key, true
+}
+
+func (q *rescue) next() (rec Record, ok bool) {
+	if _, ok := q.peek(); !ok {
+		return Record{}, false
+	}
+	q.last = q.sources[0]
+	return q.last.rec, true
+}
+
+// wanted says that records of a key are not all done.
+func (r *Ring) wanted(key uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.done(key, key)
+}
+
+// startRescue ends appending and lets Next go on with what was not yet read, checking everything.
+func (r *Ring) startRescue() {
+	r.seal()
+	q := &rescue{ring: r}
+	r.mu.Lock()
+	for i := range r.active.Load() {
+		f, tail := &r.follow[i], int64(r.lanes[i].state.Load()>>1)
+		s := f.seg
+		if s == nil {
+			s = r.firsts[i]
+		}
+		for ; s != nil; s = s.next {
+			end := s.off + segmentHead
+			if s.closed {
+				end = s.off + s.segmentFacts.end
+			} else if tail > s.off && tail <= s.limit {
+				end = tail
+			}
+			src := &source{segmentFacts: s.segmentFacts, off: s.off, pos: s.off + segmentHead, end: end}
+			if s == f.seg {
+				src.pos, src.least = f.pos, f.least
+			}
+			q.sources = append(q.sources, src)
+		}
+	}
+	r.mu.Unlock()
+	r.rescue = q
+	q.start()
+}
+
+// startAdopted lets Next read the segments that the dead owner left.
+func (r *Ring) startAdopted() {
+	q := &rescue{ring: r}
+	for off := int64(segmentsAt); off < int64(len(r.mem)); off += r.head.unit {
+		s := &source{off: off}
+		var is, blank bool
+		err := r.touch(func() {
+			b := r.mem[off : off+segmentHead]
+			is = s.parse(&r.head, off, int64(len(r.mem))-off, b)
+			blank = [segmentHead]byte(b) == [segmentHead]byte{}
+		})
+		if !is {
+			if err != nil || !blank {
+				q.loss.Regions++ // perhaps: nobody can tell what was there
+				q.loss.Bytes += uint64(r.head.unit)
+			}
+			continue
+		}
+		size := int64(s.units) * r.head.unit
+		s.pos, s.end, s.least = off+segmentHead, off+size, s.first
+		if s.segmentFacts.end != 0 {
+			s.end, s.exact = off+s.segmentFacts.end, true
+		}
+		q.sources = append(q.sources, s)
+		r.inUse += int64(s.units)
+		off += size - r.head.unit
+	}
+	r.rescue = q
+	q.start()
+}
+
+// Drained says that Next has returned all there will ever be.
+func (r *Ring) Drained() bool {
+	if r.rescue == nil {
+		return false
+	}
+	_, more := r.rescue.peek()
+	return !more
+}
+
+// Lost is what was found to be unreadable: of an adopted ring, so far; of a ring that failed under this process, once Next has come to the end.
+func (r *Ring) Lost() Loss {
+	if r.rescue == nil {
+		return Loss{}
+	}
+	loss := r.rescue.loss
+	if !r.adopted {
+		if !r.Drained() {
+			return Loss{}
+		}
+		loss = r.rescue.loss
+		records, bytes := r.Appended()
+		loss.Records, loss.Bytes = records-r.returned, bytes-r.returnedBytes
+	}
+	return loss
+}
+
+// Rewind starts Next of an adopted ring over from the oldest record that is not done. Other rings it leaves alone.
+func (r *Ring) Rewind() {
+	if r.adopted && r.mem != nil {
+		r.inUse = 0
+		r.startAdopted()
+	}
+}
+
+// lossError tells of a loss.
+func (r *Ring) lossError() error {
+	loss := r.Lost()
+	if loss.Regions == 0 && loss.Records == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %d regions (%d bytes, at least %d records) cannot be read", ErrCorrupt, r.path, loss.Regions, loss.Bytes, loss.Records)
+}

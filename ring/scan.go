@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"errors"
+	"hash/crc32"
+)
+
+// source reads the whole records of one segment, past holes.
+type source struct {
+	segmentFacts
+	off      int64  // of the segment
+	pos, end int64  // what is still to be read
+	exact    bool   // records reach to end: what is missing is lost
+	index    uint32 // number of the next record
+	least    uint64 // the next key is not lower
+	rec      Record // found last
+	number   uint32 // of it
+	loss     Loss
+}
+
+// next finds the next whole record. It must be called outside touch, for it survives faults itself.
+func (s *source) next(r *Ring) bool {
+	hole := s.pos
+	torn := false // a record that was committed cannot be read
+	for s.pos+recordHeader <= s.end {
+		found := false
+		err := r.touch(func() { found = s.find(r.mem, &torn) })
+		if found {
+			if hole != s.pos {
+				s.lose(hole, s.pos, s.number-s.index)
+			}
+			s.index = s.number + 1
+			s.least = s.rec.Key + 1
+			s.pos += recordHeader + align8(int64(len(s.rec.Data)))
+			return true
+		}
+		if err == nil {
+			break
+		}
+		torn = true
+		var fault *faultError
+		if !errors.As(err, &fault) {
+			break
+		}
+		if page := fault.at &^ (pageSize - 1); page > s.pos {
+			s.pos += 8 // it reaches into memory that has gone
+		} else {
+			s.pos = page + pageSize
+		}
+	}
+	s.pos = s.end
+	switch {
+	case s.exact:
+		if hole < s.end {
+			s.lose(hole, s.end, s.count-s.index)
+		}
+	case torn:
+		s.lose(hole, s.end, 1)
+	}
+	return false
+}
+
+func (s *source) lose(from, to int64, records uint32) {
+	s.loss.Regions++
+	s.loss.Bytes += uint64(to - from)
+	s.loss.Records += uint64(records)
+}
+
+// find moves pos to the next whole record and fills in rec.
+func (s *source) find(mem []byte, torn *bool) bool {
+	for ; s.pos+recordHeader <= s.end; s.pos += 8 {
+		b := mem[s.pos:s.end]
+		if order.Uint32(b[4:]) != uint32(s.nonce) {
+			continue
+		}
+		n := int64(order.Uint32(b))
+		if n > int64(len(b))-recordHeader {
+			*torn = true
+			continue
+		}
+		index, key := order.Uint32(b[12:]), order.Uint64(b[16:])
+		if index < s.index || key < s.least || order.Uint32(b[8:]) != crc32.Update(recordSeed(s.nonce, s.pos, index), castagnoli, b[16:recordHeader+n]) {
+			*torn = true
+			continue
+		}
+		s.number = index
+		s.rec = Record{Key: key, Lane: s.lane, Time: int64(order.Uint64(b[24:])), Data: b[recordHeader : recordHeader+n : recordHeader+n]}
+		return true
+	}
+	return false
+}
