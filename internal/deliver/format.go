@@ -25,5 +25,7 @@ func (f Format) renderer(envelope *lines.Options, text *lines.TextOptions) (rend
 	if f == Text {
 		return lines.NewText(text), nil
 	}
-	return lines.NewEncoder(envelope)
+	o := *envelope
+	o.OmitZero = true
+	return lines.NewEncoder(&o)
 }

@@ -3,7 +3,11 @@
 package deliver
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/lines"
@@ -30,7 +34,167 @@ type StreamConfig struct {
 	Trip
 }
 
-// NewStream returns a destination that writes whole lines to w.
+// NewStream returns a destination that writes whole lines to w, standard output say, which it never closes. A chunk is delivered when w has taken all its
+// lines: at least once, for what a process that is killed had written of a chunk comes again.
+//
+// A short write, and a descriptor that does not block and is full, are gone on with at the next byte. A pipe that nobody reads any more is an error like
+// others: the lines wait for a reader. It does not end the process, as a write to standard output otherwise would. What goes into a pipe or a terminal is
+// written in pieces that the kernel takes as a whole, so that lines of several processes do not mix.
+//
+// An unusable envelope is replaced by the default one, and reported.
 func NewStream(w io.Writer, c *StreamConfig) Destination {
+	if c == nil {
+		c = &StreamConfig{}
+	}
+	text := c.Text
+	f, isFile := w.(*os.File)
+	text.Color = c.Color == ColorAlways ||
+		c.Color == ColorAuto && isFile && isTerminal(f) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	r, err := c.Format.renderer(&c.Envelope, &text)
+	s := &streamSink{writer: w, renderer: r}
+	name := "stream"
+	if isFile {
+		s.writer = newStdio(f)
+		s.atomic = mixes(f)
+		name = f.Name()
+	}
+	if err != nil {
+		s.renderer, _ = c.Format.renderer(&lines.Options{}, &text)
+	}
+	s.queue = newQueue(name, s, &c.Trip, c.MinBackoff, c.MaxBackoff)
+	if err != nil {
+		s.tell(fmt.Errorf("%s: %w", name, err))
+	}
+	return s.queue
+}
+
+// Bounds of one write.
+const (
+	streamBuffer = 64 << 10
+	pipeBuf      = 4096 // PIPE_BUF of Linux; what is not longer goes into a pipe in one piece
+)
+
+// mixes reports whether others' bytes may come between those of one write.
+func mixes(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&(os.ModeNamedPipe|os.ModeCharDevice|os.ModeSocket) != 0
+}
+
+// streamSink is the sink of a stream.
+type streamSink struct {
+	*queue
+	writer   io.Writer
+	renderer renderer
+	atomic   bool // pieces of pipeBuf
+
+	buf     []byte // rendered
+	written int    // of buf
+}
+
+func (s *streamSink) write(jobs []*job) ([][]byte, error) {
+	for _, j := range jobs {
+		for !j.rendered {
+			if err := s.flush(); err != nil {
+				return nil, err
+			}
+			if !s.extend(j) {
+				return nil, errGone
+			}
+		}
+	}
+	return nil, s.flush()
+}
+
+// extend renders entries of a job until the buffer is full.
+func (s *streamSink) extend(j *job) bool {
+	if !s.acquire() {
+		return false
+	}
+	defer s.give()
+	j.begun = true
+	for len(s.buf) < streamBuffer {
+		e, ok := j.entries.Next()
+		if !ok {
+			if err := j.entries.Err(); err != nil {
+				s.tell(fmt.Errorf("%s: what follows cannot be read and is left out: %w", s.name, err))
+			}
+			j.rendered = true
+			break
+		}
+		s.buf = s.renderer.AppendLine(s.buf, j.chunk.Tag, e)
+	}
+	return true
+}
+
+// flush writes what is rendered.
+func (s *streamSink) flush() error {
+	for s.written < len(s.buf) {
+		piece := s.buf[s.written:]
+		if s.atomic {
+			piece = piece[:wholeLines(piece)]
+		}
+		n, err := s.writer.Write(piece)
+		s.written += min(max(n, 0), len(piece))
+		if err == nil && n < len(piece) {
+			err = io.ErrShortWrite
+		}
+		switch {
+		case err == nil:
+		case isFull(err):
+			if !s.await() {
+				return errGone
+			}
+		case n > 0 && errors.Is(err, io.ErrShortWrite):
+		default:
+			return err
+		}
+	}
+	s.buf, s.written = s.buf[:0], 0
+	if cap(s.buf) > 4*streamBuffer {
+		s.buf = nil
+	}
 	return nil
 }
+
+// wholeLines returns how many bytes of whole lines the kernel takes in one piece: one line at least.
+func wholeLines(b []byte) int {
+	if len(b) > pipeBuf {
+		if n := bytes.LastIndexByte(b[:pipeBuf], '\n') + 1; n > 0 {
+			return n
+		}
+		if n := bytes.IndexByte(b, '\n') + 1; n > 0 {
+			return n
+		}
+	}
+	return len(b)
+}
+
+// await waits until the writer may take more, and reports whether to go on.
+func (s *streamSink) await() bool {
+	const step = 100 * time.Millisecond // after which Close is heard
+	w, ok := s.writer.(*stdio)
+	if !ok {
+		return s.pause(time.Millisecond)
+	}
+	w.await(step)
+	select {
+	case <-s.closing:
+		return false
+	default:
+		return true
+	}
+}
+
+func (s *streamSink) drop() {
+	rest := s.buf[s.written:]
+	if s.written > 0 && s.buf[s.written-1] != '\n' {
+		rest = rest[:bytes.IndexByte(rest, '\n')+1]
+	} else {
+		rest = nil
+	}
+	s.buf, s.written = append(s.buf[:0], rest...), 0
+}
+
+func (s *streamSink) tick() bool { return false }
+
+func (s *streamSink) close() error { return nil }
