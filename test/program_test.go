@@ -28,7 +28,15 @@ var (
 // binaries is the folder that the binaries are built into.
 var binaries string
 
+// child is what this binary does instead of testing when the environment says so; nil where no test needs a process of its own.
+var child func(order string) int
+
+const childEnv = "SPILLWAY_TEST_CHILD"
+
 func TestMain(m *testing.M) {
+	if order := os.Getenv(childEnv); order != "" && child != nil {
+		os.Exit(child(order))
+	}
 	var err error
 	binaries, err = os.MkdirTemp("", "spillway-test-")
 	if err != nil {

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/spillwaylog/spillway"
+)
+
+// The tests that kill a logger run it in a process of its own: this binary again, told by its environment to be a child.
+
+func init() { child = runChild }
+
+// An order tells a child what to do.
+type order struct {
+	Destination string
+	Options     childOptions
+	Prefix      string // of its streams
+	Goroutines  int
+	Count       uint64 // events of each goroutine; 0: until it is killed
+	Pad         int    // bytes
+	Page        string // file that has, for each goroutine, how many of its events were accepted
+	Child       bool   // start a process that outlives this one
+	Abandon     bool   // when told to end, end without Close
+}
+
+type childOptions struct {
+	Shm, Dir      string
+	RingSize      int64
+	FlushInterval time.Duration
+	Overflow      spillway.Overflow
+}
+
+// A report is what a child says on its standard output, a line each time.
+type report struct {
+	Said  string // "posted", "closed"
+	Error string
+	Stats spillway.Stats
+	Pid   int // of the process that outlives it
+	Told  []string
+}
+
+// pageStride keeps the counters of goroutines in cache lines of their own.
+const pageStride = 64
+
+// runChild opens a logger, posts, waits until its standard input ends, and closes.
+func runChild(text string) int {
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	out := json.NewEncoder(os.Stdout)
+	var mu sync.Mutex
+	var told []string
+	say := func(said string, l *spillway.Logger, pid int, err error) {
+		r := report{Said: said, Pid: pid}
+		if l != nil {
+			r.Stats = l.Stats()
+		}
+		if err != nil {
+			r.Error = err.Error()
+		}
+		mu.Lock()
+		r.Told = told
+		mu.Unlock()
+		if err := out.Encode(r); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	accepted, err := mapPage(o.Page, max(1, o.Goroutines))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	l, err := spillway.Open(o.Destination, &spillway.Options{
+		Name: "trial", Shm: o.Options.Shm, Dir: o.Options.Dir, RingSize: o.Options.RingSize, FlushInterval: o.Options.FlushInterval, Overflow: o.Options.Overflow,
+		Diagnostics: func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if len(told) < 50 {
+				told = append(told, err.Error())
+			}
+		},
+	})
+	if err != nil {
+		say("open", nil, 0, err)
+		return 1
+	}
+	pid := 0
+	if o.Child {
+		c := exec.Command("sleep", "600")
+		if err := c.Start(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 2
+		}
+		pid = c.Process.Pid
+	}
+	ended := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) //nolint:errcheck // its end is what matters
+		close(ended)
+	}()
+	pad := strings.Repeat("p", o.Pad)
+	var all sync.WaitGroup
+	for g := range o.Goroutines {
+		all.Go(func() {
+			p := &poster{stream: fmt.Sprintf("%s.%d", o.Prefix, g)}
+			for o.Count == 0 || p.next < o.Count {
+				switch err := p.post(l, pad); {
+				case err == nil:
+					accepted[g*pageStride/8].Store(p.next)
+				case errors.Is(err, spillway.ErrFull): // again: the numbers have no gaps
+					select {
+					case <-ended:
+						return
+					case <-time.After(100 * time.Microsecond):
+					}
+				default:
+					say("post", l, 0, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	say("posted", l, pid, nil)
+	<-ended
+	if o.Abandon {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err = l.Close(ctx)
+	say("closed", l, 0, err)
+	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+// mapPage maps a file of counters; what is stored there survives the process.
+func mapPage(name string, n int) ([]atomic.Uint64, error) {
+	size := n * pageStride
+	if name == "" {
+		return make([]atomic.Uint64, size/8), nil
+	}
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := f.Truncate(int64(size)); err != nil {
+		return nil, err
+	}
+	b, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	return unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&b[0])), size/8), nil
+}
+
+// A childProcess runs a logger.
+type childProcess struct {
+	t     testing.TB
+	cmd   *exec.Cmd
+	order order
+	stdin io.WriteCloser
+	log   *logBook
+	done  chan struct{}
+
+	mu      sync.Mutex
+	reports []report
+}
+
+// startChild starts one. The command before it, if any, is what runs it, as "unshare" does.
+func startChild(t testing.TB, o order, before ...string) *childProcess {
+	t.Helper()
+	if o.Page == "" {
+		o.Page = filepath.Join(t.TempDir(), "page")
+	}
+	text, err := json.Marshal(o)
+	must(t, err)
+	self, err := os.Executable()
+	must(t, err)
+	command := append(before, self)
+	p := &childProcess{t: t, cmd: exec.Command(command[0], command[1:]...), order: o, log: newLogBook(), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), childEnv+"="+string(text), "GORACE=halt_on_error=1 atexit_sleep_ms=0")
+	p.stdin, err = p.cmd.StdinPipe()
+	must(t, err)
+	stdout, err := p.cmd.StdoutPipe()
+	must(t, err)
+	stderr, err := p.cmd.StderrPipe()
+	must(t, err)
+	must(t, p.cmd.Start())
+	var read sync.WaitGroup
+	read.Go(func() { p.log.follow(stderr) })
+	read.Go(func() {
+		lines := bufio.NewScanner(stdout)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var r report
+			if json.Unmarshal(lines.Bytes(), &r) != nil {
+				continue
+			}
+			p.mu.Lock()
+			p.reports = append(p.reports, r)
+			p.mu.Unlock()
+		}
+	})
+	go func() {
+		read.Wait()
+		_ = p.cmd.Wait() //nolint:errcheck // how it ended is in ProcessState
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		if text := p.log.String(); text != "" && (t.Failed() || strings.Contains(text, "DATA RACE") || strings.Contains(text, "panic:") || strings.Contains(text, "fatal error:")) {
+			t.Errorf("child %d (%v) said:\n%s", p.cmd.Process.Pid, p.cmd.ProcessState, tail(text, 6000))
+		}
+	})
+	return p
+}
+
+// kill ends the process as kill -9 does, and waits for it.
+func (p *childProcess) kill() {
+	_ = p.cmd.Process.Kill() //nolint:errcheck // it may have ended already
+	<-p.done
+}
+
+func (p *childProcess) over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// find returns the last report of a kind.
+func (p *childProcess) find(said string) (r report, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.reports {
+		if r.Said == "post" || r.Said == "open" {
+			p.t.Errorf("child %d: %s: %s", p.cmd.Process.Pid, r.Said, r.Error)
+		}
+	}
+	for i := len(p.reports) - 1; i >= 0; i-- {
+		if p.reports[i].Said == said {
+			return p.reports[i], true
+		}
+	}
+	return r, false
+}
+
+// wait waits for a report.
+func (p *childProcess) wait(said string) (r report) {
+	p.t.Helper()
+	eventually(p.t, fmt.Sprintf("child %d says %q", p.cmd.Process.Pid, said), func() bool {
+		over := p.over()
+		var ok bool
+		if r, ok = p.find(said); !ok && over {
+			p.t.Fatalf("child %d ended (%v) without a word of %q:\n%s", p.cmd.Process.Pid, p.cmd.ProcessState, said, tail(p.log.String(), 4000))
+		}
+		return ok
+	})
+	return r
+}
+
+// end tells the process to close its logger, and waits for its end.
+func (p *childProcess) end() report {
+	p.t.Helper()
+	must(p.t, p.stdin.Close())
+	r := p.wait("closed")
+	<-p.done
+	if r.Error != "" {
+		p.t.Errorf("child %d: Close: %s", p.cmd.Process.Pid, r.Error)
+	}
+	wantLaw(p.t, r.Stats)
+	return r
+}
+
+// accepted is how many events of each goroutine were accepted.
+func (p *childProcess) accepted() []uint64 {
+	p.t.Helper()
+	b, err := os.ReadFile(p.order.Page)
+	if errors.Is(err, os.ErrNotExist) {
+		b = nil // killed before it made it
+	} else {
+		must(p.t, err)
+	}
+	n := make([]uint64, p.order.Goroutines)
+	for g := range n {
+		if at := g * pageStride; at+8 <= len(b) {
+			n[g] = *(*uint64)(unsafe.Pointer(&b[at]))
+		}
+	}
+	return n
+}
+
+// wantAll checks that what each child's goroutines had accepted came, once and in order; one more may have come of each goroutine than was
+// counted before the kill.
+func wantAll(t testing.TB, l *ledger, children ...*childProcess) (events uint64) {
+	t.Helper()
+	for _, c := range children {
+		for g, n := range c.accepted() {
+			l.wantStream(t, fmt.Sprintf("%s.%d", c.order.Prefix, g), n, n+1)
+			events += n
+		}
+	}
+	return events
+}

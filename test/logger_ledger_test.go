@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tinylib/msgp/msgp"
+)
+
+// A ledger takes chunks as a receiver of the protocol does: it drops repeats and notes what is new. The events of the logger's tests
+// have a key "k", the name of their stream (one goroutine of one process), and "n", which counts in it from 0.
+type ledger struct {
+	mu       sync.Mutex
+	chunks   map[string][32]byte // id → tag and entries
+	streams  map[string][]uint64 // name → numbers in the order of their coming
+	others   []map[string]any    // records without k
+	repeated int                 // chunks
+	wrong    []string
+}
+
+func newLedger() *ledger {
+	return &ledger{chunks: map[string][32]byte{}, streams: map[string][]uint64{}}
+}
+
+func (l *ledger) complain(format string, args ...any) {
+	if len(l.wrong) < 20 {
+		l.wrong = append(l.wrong, fmt.Sprintf(format, args...))
+	}
+}
+
+// take notes a chunk. size is the option size, -1 without one.
+func (l *ledger) take(tag, id string, size int, entries []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if id != "" {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s", len(tag), tag, entries))
+		if before, ok := l.chunks[id]; ok {
+			l.repeated++
+			if before != sum {
+				l.complain("chunk %s came again with another tag or other entries", id)
+			}
+			return
+		}
+		l.chunks[id] = sum
+	}
+	events := 0
+	for b := entries; len(b) > 0; events++ {
+		var err error
+		if b, err = l.entry(tag, b); err != nil {
+			l.complain("chunk %s, entry %d: %v", id, events, err)
+			return
+		}
+	}
+	if size >= 0 && events != size {
+		l.complain("chunk %s has %d events and option size %d", id, events, size)
+	}
+}
+
+// entry reads [EventTime, map] with a reader that is not this project's.
+func (l *ledger) entry(tag string, b []byte) ([]byte, error) {
+	if !bytes.HasPrefix(b, []byte{0x92, 0xd7, 0x00}) || len(b) < 11 {
+		return nil, fmt.Errorf("no entry with an EventTime: % x", b[:min(len(b), 20)])
+	}
+	if binary.BigEndian.Uint32(b[3:]) == 0 {
+		return nil, fmt.Errorf("time 0")
+	}
+	record, rest, err := msgp.ReadMapStrIntfBytes(b[11:], nil)
+	if err != nil {
+		return nil, err
+	}
+	l.record(tag, record)
+	return rest, nil
+}
+
+func (l *ledger) record(tag string, record map[string]any) {
+	k, ok := record["k"].(string)
+	if !ok {
+		l.others = append(l.others, record)
+		return
+	}
+	n, ok := whole(record["n"])
+	if !ok {
+		l.complain("%s: n is %v", k, record["n"])
+		return
+	}
+	if want := tagOf(k); want != tag {
+		l.complain("%s-%d came under tag %q, want %q", k, n, tag, want)
+	}
+	l.streams[k] = append(l.streams[k], n)
+}
+
+func whole(v any) (uint64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return uint64(v), v >= 0
+	case uint64:
+		return v, true
+	case float64:
+		return uint64(v), v >= 0 && v == float64(uint64(v))
+	}
+	return 0, false
+}
+
+// tagOf is the tag of a stream: the last letter of its name decides.
+func tagOf(stream string) string { return "t." + stream[len(stream)-1:] }
+
+// events is how many events with a stream have come.
+func (l *ledger) events() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.streams {
+		n += len(s)
+	}
+	return n
+}
+
+// check reports what was wrong with single chunks.
+func (l *ledger) check(t testing.TB) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.wrong) > 0 {
+		t.Errorf("the receiver says:\n%s", strings.Join(l.wrong, "\n"))
+	}
+}
+
+// wantStream checks that the events of a stream came once each, in order, all of 0 to least-1 and none of most or above.
+func (l *ledger) wantStream(t testing.TB, stream string, least, most uint64) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wantNumbers(t, stream, l.streams[stream], least, most)
+}
+
+func wantNumbers(t testing.TB, stream string, have []uint64, least, most uint64) {
+	t.Helper()
+	for i, n := range have {
+		if n != uint64(i) {
+			t.Errorf("%s: event %d comes as number %d of %d (at least %d are wanted); around it: %v", stream, n, i, len(have), least, have[max(0, i-3):min(len(have), i+4)])
+			return
+		}
+	}
+	if n := uint64(len(have)); n < least || n > most {
+		t.Errorf("%s: %d events came, want %d to %d", stream, n, least, most)
+	}
+}

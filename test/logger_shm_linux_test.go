@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway"
+)
+
+// What strangers and full file systems can do to the rings' folder.
+
+// ringFiles are the files of a home's rings, the large ones: those that are mapped.
+func ringFiles(t testing.TB, h *home) []string {
+	t.Helper()
+	var files []string
+	for _, r := range h.rings() {
+		must(t, filepath.WalkDir(r, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil && info.Size() >= 256<<10 {
+				files = append(files, name)
+			}
+			return err
+		}))
+	}
+	return files
+}
+
+// TestLoggerTruncated cuts a ring's file under the logger. The process lives; what its removed pages held is counted and told; all
+// else is delivered, and a logger beside loses nothing.
+func TestLoggerTruncated(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		keep int64 // bytes, of size/keep where it is below 100
+	}{{"to nothing", 0}, {"to a half", 2}, {"to a page", 4096}} {
+		for _, down := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/down=%t", tt.name, down), func(t *testing.T) {
+				t.Parallel()
+				h := newHome(t)
+				s := newFake(t)
+				if down {
+					s.down()
+				}
+				const n = 3000
+				o := spillway.Options{FlushInterval: time.Millisecond, RingSize: 4 << 20}
+				l := h.open(s.url(""), o)
+				files := ringFiles(t, h)
+				if len(files) == 0 {
+					t.Fatal("the ring has no files")
+				}
+				beside := h.open(s.url(""), o)
+				pad := string(make([]byte, 300))
+				p, q := &poster{stream: "cut.0"}, &poster{stream: "beside.0"}
+				for p.next < n {
+					must(t, p.post(l, pad))
+					must(t, q.post(beside, pad))
+				}
+				for _, name := range files {
+					info, err := os.Stat(name)
+					must(t, err)
+					size := tt.keep
+					if size > 0 && size < 100 {
+						size = info.Size() / size
+					}
+					must(t, os.Truncate(name, size))
+				}
+				for p.next < 2*n {
+					must(t, p.post(l, pad))
+					must(t, q.post(beside, pad))
+				}
+				s.up()
+				stats := closing(t, l)
+				wantLaw(t, stats)
+				wantLaw(t, closing(t, beside))
+				s.ledger.check(t)
+				s.ledger.wantStream(t, q.stream, 2*n, 2*n)
+				have := uint64(0)
+				last := int64(-1)
+				for _, i := range s.ledger.streams[p.stream] {
+					if int64(i) <= last {
+						t.Fatalf("event %d comes after %d", i, last)
+					}
+					last = int64(i)
+					have++
+				}
+				if last != 2*n-1 {
+					t.Errorf("the last event is %d, want %d: the logger did not go on in plain memory", last, 2*n-1)
+				}
+				if want := 2*n - have; stats.Lost != want {
+					t.Errorf("%d events are missing, %d are counted as lost: %+v", want, stats.Lost, stats)
+				}
+				if down && have == 2*n && tt.keep == 0 {
+					t.Error("nothing was lost: the test tests nothing")
+				}
+				if stats.Lost > 0 && !h.said() {
+					t.Error("no diagnosis tells of it")
+				}
+				t.Logf("%d of %d lost", stats.Lost, stats.Accepted)
+				h.tell()
+			})
+		}
+	}
+}
+
+// TestLoggerTruncatedOrphan cuts the ring of a dead process: what is readable is delivered, the rest is counted.
+func TestLoggerTruncatedOrphan(t *testing.T) {
+	t.Parallel()
+	for _, part := range []int64{0, 2, 4} {
+		t.Run(fmt.Sprintf("part=%d", part), func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			s := newFake(t)
+			s.down()
+			o := orphan(h, s, "dead")
+			c := startChild(t, o)
+			c.wait("posted")
+			c.kill()
+			for _, name := range ringFiles(t, h) {
+				size := int64(0)
+				if part > 0 {
+					info, err := os.Stat(name)
+					must(t, err)
+					size = info.Size() / part
+				}
+				must(t, os.Truncate(name, size))
+			}
+			s.up()
+			l := h.open(o.Destination, spillway.Options{})
+			p := &poster{stream: "new.0"}
+			for range 100 {
+				must(t, p.post(l, ""))
+			}
+			wantLaw(t, closing(t, l))
+			s.ledger.check(t)
+			s.ledger.wantStream(t, p.stream, 100, 100)
+			have := 0
+			for g := range 4 {
+				last := int64(-1)
+				for _, i := range s.ledger.streams[fmt.Sprintf("dead.%d", g)] {
+					if int64(i) <= last {
+						t.Fatalf("event %d comes after %d", i, last)
+					}
+					last = int64(i)
+					have++
+				}
+			}
+			t.Logf("%d of %d events came", have, 4*o.Count)
+			h.tell()
+			if have < int(4*o.Count) && !h.said("trial.") {
+				t.Error("no diagnosis names the ring")
+			}
+		})
+	}
+}
+
+// TestLoggerFullShm opens loggers where there is no room for a ring, and where the room ends: they log from plain memory, and say so.
+func TestLoggerFullShm(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, size string
+		fill       bool
+	}{{"small", "1m", false}, {"full", "64m", true}} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDisk(t, tt.size)
+			if tt.fill {
+				d.fill()
+			}
+			h := newHome(t)
+			h.shm = d.dir
+			s := newFake(t)
+			l := h.open(s.url(""), spillway.Options{})
+			posters := postAll(t, l, "s", 1000, random(t))
+			if !h.said(d.dir) {
+				t.Error("no diagnosis names the folder")
+			}
+			stats := closing(t, l)
+			wantLaw(t, stats)
+			if stats.Delivered != stats.Accepted || stats.Lost > 0 {
+				t.Errorf("want all to be delivered: %+v", stats)
+			}
+			s.ledger.check(t)
+			for _, p := range posters {
+				s.ledger.wantStream(t, p.stream, 1000, 1000)
+			}
+			h.tell()
+		})
+	}
+}
+
+// TestLoggerShmFillsUp has the file system of the rings fill up while loggers run: their room is taken when they open.
+func TestLoggerShmFillsUp(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t, "32m")
+	h := newHome(t)
+	h.shm = d.dir
+	s := newFake(t)
+	s.down()
+	l := h.open(s.url(""), spillway.Options{RingSize: 8 << 20})
+	d.fill()
+	p := &poster{stream: "s.0"}
+	pad := string(make([]byte, 1000))
+	for p.next < 5000 {
+		must(t, p.post(l, pad))
+	}
+	s.up()
+	stats := closing(t, l)
+	wantLaw(t, stats)
+	if stats.Delivered != stats.Accepted || stats.Lost > 0 {
+		t.Errorf("want all to be delivered: %+v", stats)
+	}
+	s.ledger.check(t)
+	s.ledger.wantStream(t, p.stream, p.next, p.next)
+}
+
+// TestLoggerStranger finds the folder of its rings made by somebody else: it keeps out of it, logs from plain memory, and says so.
+func TestLoggerStranger(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		make func(t *testing.T, path, elsewhere string)
+	}{
+		{"symlink", func(t *testing.T, path, elsewhere string) { must(t, os.Symlink(elsewhere, path)) }},
+		{"file", func(t *testing.T, path, _ string) { must(t, os.WriteFile(path, []byte("mine"), 0o600)) }},
+		{"open to all", func(t *testing.T, path, _ string) {
+			must(t, os.Mkdir(path, 0o700))
+			must(t, os.Chmod(path, 0o777)) //nolint:gosec // that is the test
+		}},
+		{"another's", func(t *testing.T, path, _ string) {
+			require(t, os.Getuid() == 0, "giving a folder away needs root")
+			must(t, os.Mkdir(path, 0o700))
+			must(t, os.Chown(path, 12345, 12345))
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			elsewhere := t.TempDir()
+			path := filepath.Join(h.shm, fmt.Sprintf("spillway-%d", os.Getuid()))
+			tt.make(t, path, elsewhere)
+			s := newFake(t)
+			l := h.open(s.url(""), spillway.Options{})
+			posters := postAll(t, l, "s", 500, random(t))
+			for _, dir := range []string{path, elsewhere} {
+				if found, _ := os.ReadDir(dir); len(found) > 0 { //nolint:errcheck // a file is no folder
+					t.Errorf("the logger made %s in %s", found[0].Name(), dir)
+				}
+			}
+			if !h.said(path) {
+				t.Error("no diagnosis names the folder")
+			}
+			h.tell()
+			stats := closing(t, l)
+			wantLaw(t, stats)
+			s.ledger.check(t)
+			for _, p := range posters {
+				s.ledger.wantStream(t, p.stream, 500, 500)
+			}
+		})
+	}
+}
+
+// TestLoggerOthersRings has rubbish lie where rings are: nothing of it is deleted, and nobody loses.
+func TestLoggerOthersRings(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	s := newFake(t)
+	s.down()
+	o := orphan(h, s, "dead")
+	c := startChild(t, o)
+	c.wait("posted")
+	c.kill()
+	folder := filepath.Dir(h.rings()[0])
+	rubbish := []string{"trial.1.0123456789abcdef", "trial.2.fedcba9876543210/owner", "trial.x.y/z", "trial"}
+	for _, name := range rubbish {
+		path := filepath.Join(folder, name)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte("rubbish"), 0o600))
+	}
+	s.up()
+	stats := closing(t, h.open(o.Destination, spillway.Options{}))
+	wantLaw(t, stats)
+	for _, name := range rubbish {
+		if b, err := os.ReadFile(filepath.Join(folder, name)); err != nil || string(b) != "rubbish" {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+	s.ledger.check(t)
+	wantAll(t, s.ledger, c)
+	h.tell()
+}
