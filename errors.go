@@ -5,25 +5,73 @@ package spillway
 import (
 	"errors"
 	"fmt"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/mover"
+	"github.com/spillwaylog/spillway/internal/record"
 )
 
-// The errors of calls, to be compared with errors.Is.
+// What calls return, to be compared with errors.Is.
 var (
-	ErrClosed    = errors.New("spillway: logger closed")
-	ErrFull      = errors.New("spillway: full, event dropped")
-	ErrTooLarge  = errors.New("spillway: event too large")
+	// ErrClosed is the answer of a logger after Close.
+	ErrClosed = errors.New("spillway: logger closed")
+	// ErrFull says that ring and spill had no room for the event, also after the wait that Options allow. It is not logged, and counted.
+	ErrFull = errors.New("spillway: full, event dropped")
+	// ErrTooLarge says that an event is longer than Options.MaxEvent. It is not logged, and counted.
+	ErrTooLarge = errors.New("spillway: event too large")
+	// ErrNotRecord says that what was to be posted has no keys and values: nil, a number, a text.
 	ErrNotRecord = errors.New("spillway: not a record")
-	ErrTag       = errors.New("spillway: tag too long")
+	// ErrTag says that a tag is longer than 1 KiB.
+	ErrTag = errors.New("spillway: tag too long")
+	// ErrDropped is what a call returns with WaitDelivered when its event was accepted and later dropped for newer ones, or lost.
+	ErrDropped = errors.New("spillway: event dropped")
+	// ErrCycle says that a fallback leads back to where it is to lead away from.
+	ErrCycle = errors.New("spillway: fallbacks lead back")
 )
 
 // LeftError says what a Close that ran out of time left undelivered.
 type LeftError struct {
-	Events int64
+	Events uint64
 	Bytes  int64
-	Where  string // ring and spill that the next process adopts; empty: they were in plain memory and are lost
+	Where  []string // folders that the next process takes over; empty: the events are lost
+	Err    error    // why
 }
 
-// Error says how much is left, and where.
+// Error says how much is left, where, and why.
 func (e *LeftError) Error() string {
-	return fmt.Sprintf("%d events (%d bytes) left undelivered in %s", e.Events, e.Bytes, e.Where)
+	where := "they are lost"
+	if len(e.Where) > 0 {
+		where = fmt.Sprintf("the next process takes them over from %q", e.Where)
+	}
+	return fmt.Sprintf("spillway: closed with %d events of %d bytes not delivered (%v); %s", e.Events, e.Bytes, e.Err, where)
+}
+
+// Unwrap returns why.
+func (e *LeftError) Unwrap() error { return e.Err }
+
+func tagError(tag string) error {
+	return fmt.Errorf("%w: %d bytes, the limit is %d", ErrTag, len(tag), forward.MaxTag)
+}
+
+// ours returns an error of the packages below in this package's words.
+func ours(err error) error {
+	var left *mover.LeftError
+	if errors.As(err, &left) {
+		return &LeftError{Events: left.Events, Bytes: left.Bytes, Where: left.Where, Err: left.Err}
+	}
+	for _, pair := range [...][2]error{
+		{mover.ErrFull, ErrFull},
+		{mover.ErrClosed, ErrClosed},
+		{mover.ErrTooLarge, ErrTooLarge},
+		{mover.ErrDropped, ErrDropped},
+		{record.ErrNotRecord, ErrNotRecord},
+	} {
+		switch {
+		case err == pair[0]: //nolint:errorlint // the usual one, without an allocation
+			return pair[1]
+		case errors.Is(err, pair[0]):
+			return fmt.Errorf("%w: %w", pair[1], err)
+		}
+	}
+	return err
 }

@@ -4,65 +4,222 @@ package spillway
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/spillwaylog/spillway/forward"
 )
 
-// Options says how a logger works. The zero value works, and so does nil. What belongs to the destination stands in its
-// URL instead.
+// Options says how a logger works. The zero value works, and so does nil. What belongs to the destination (hosts, acks,
+// compression, format, rotation) stands in its URL instead, see [Open].
 type Options struct {
-	Tag  string // of leveled calls, lines and the logger's own events; default Name
-	Name string // of the application; default the base name of the executable
-	Dir  string // folder of the spill on disk; empty: none
-	Shm  string // memory-backed folder for the ring; default /dev/shm on Linux; "none": plain memory
+	// Tag is under what leveled calls, lines and the logger's own events are filed. Default Name; at most 1 KiB.
+	Tag string
+	// Name of the application. Default the base name of the executable. Ring and spill carry it: what a dead process left is taken over by the next one of
+	// the same Name, Dir and destination.
+	Name string
+	// Dir is the folder on disk into which flows what the destination cannot take and the ring cannot hold. Empty: none.
+	Dir string
+	// Shm is the memory-backed folder for the ring, in which spillway-<uid> is made. Default /dev/shm on Linux; "none", and the default
+	// elsewhere, is plain memory, which does not outlive the process.
+	Shm string
 
-	RingSize      int64         // default 16 MiB
-	MaxDisk       int64         // most bytes in Dir, default 1 GiB
-	MaxEvent      int           // most bytes of one event, default 1 MiB
-	FlushInterval time.Duration // default 100 ms
-	MaxWait       time.Duration // longest wait of Block and Keep, default 1 s
-	Overflow      Overflow      // when ring and spill are full; default DropNewest
-	Keep          slog.Leveler  // events at or above it wait rather than drop; nil: none
-	WaitDelivered bool          // each call returns when its event is written or acked
+	RingSize      int64         // bytes of the ring; default 16 MiB
+	MaxDisk       int64         // most bytes of Dir; default 1 GiB
+	MaxEvent      int           // most bytes of one event; default 1 MiB
+	FlushInterval time.Duration // how long an event waits for others to travel with; default 100 ms
 
-	Level   slog.Leveler // default slog.LevelInfo
-	Source  Source       // default NoSource
-	Attrs   []slog.Attr  // default fields
-	Host    bool         // adds the field host
-	PID     bool         // adds the field pid
-	Service string       // adds the field service
+	// Overflow is what happens to a new event when ring and spill are full. Default DropNewest.
+	Overflow Overflow
+	// MaxWait is the longest that Block and Keep wait for room. Default 1 s.
+	MaxWait time.Duration
+	// Keep lets events at or above a level wait for room, whatever Overflow says. nil: none. Not with DropOldest.
+	Keep slog.Leveler
+	// WaitDelivered makes each call return only when its event is written or acked, or handed over.
+	WaitDelivered bool
 
-	ReplaceAttr  func(groups []string, a slog.Attr) slog.Attr
+	// Level is the least that leveled calls log; default slog.LevelInfo. A *slog.LevelVar is used as it is: setting it is SetLevel. Of any other Leveler the
+	// level is read once.
+	Level slog.Leveler
+	// Source adds the place of the call to leveled events.
+	Source Source
+	// Attrs are default fields: they stand in every event, but for those of PostRaw.
+	Attrs   []slog.Attr
+	Host    bool   // adds the field host, the machine's name
+	PID     bool   // adds the field pid
+	Service string // adds the field service
+
+	// ReplaceAttr may change or remove (by returning the zero Attr) each attribute before it is written, as that of slog.HandlerOptions: it sees those of calls, of With,
+	// of ContextAttrs and the default fields, with the groups they lie in, and the level, msg and source of the record itself (as slog.Level, string and
+	// *slog.Source, without groups). It does not see groups themselves, the time, which is no part of the record, nor what Post is given. Default fields and those of With pass through it once,
+	// in Open and in With. If it panics the attribute's value becomes a text that says so.
+	ReplaceAttr func(groups []string, a slog.Attr) slog.Attr
+	// ContextAttrs appends to attrs what belongs into each leveled event of a call with this context: a trace id. They stand in the record itself,
+	// whatever groups are open. Calls without a context have context.Background().
 	ContextAttrs func(ctx context.Context, attrs []slog.Attr) []slog.Attr
-	Sample       map[slog.Level]Sampling
+	// Sample thins out levels: exactly those in the map.
+	Sample map[slog.Level]Sampling
 
+	// ErrorHandler is offered chunks that cannot be delivered.
 	ErrorHandler ErrorHandler
-	Diagnostics  func(error)
+	// Diagnostics is told the logger's own troubles. It is called on a goroutine of its own, one call at a time, so it may use any logger, this one too. Default: a line
+	// on standard error, at most ten at once and one a second.
+	Diagnostics func(error)
+	// Dial makes the connections to Forward servers. nil: a net.Dialer, which asks the DNS each time.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Delivered is told each chunk that the destination took for good, not those that ErrorHandler took. The chunk is valid only during the call. Flush and
+	// Close return after it did.
+	Delivered func(c *forward.Chunk)
+	// Exit is what Fatal ends the process with. Default os.Exit.
+	Exit func(code int)
 }
 
 // Overflow is what happens to events when ring and spill are full.
 type Overflow uint8
 
-// The ways to overflow.
 const (
-	DropNewest Overflow = iota // the new event is refused
-	DropOldest                 // the oldest events make room
-	Block                      // the call waits, at most MaxWait
+	// DropNewest refuses the new event.
+	DropNewest Overflow = iota
+	// DropOldest makes room by dropping the oldest events that are not on their way.
+	DropOldest
+	// Block lets the call wait for room, at most Options.MaxWait; then the event is refused.
+	Block
 )
 
-// Source is how the place of a call stands in its record.
+// Source is how the place of a call stands in its event.
 type Source uint8
 
-// The ways to name a source.
 const (
-	NoSource    Source = iota
-	ShortSource        // file.go:12
-	LongSource         // /home/me/app/file.go:12
+	// NoSource leaves it out.
+	NoSource Source = iota
+	// ShortSource is file.go:12.
+	ShortSource
+	// LongSource is /home/me/app/file.go:12.
+	LongSource
 )
 
-// Sampling lets the first First events of a message pass in each interval Every, then each Thereafter-th.
+// Sampling lets through, of the events of one message, the first First in each interval Every, and then each Thereafter-th
+// (0: none). What it leaves out is counted in Stats and told by the summary event. Messages are told apart by a hash of 12 bits, so that now and then two of
+// them count as one.
 type Sampling struct {
 	First      int
 	Thereafter int
-	Every      time.Duration
+	Every      time.Duration // default 1 s
 }
+
+// noShm as Options.Shm is plain memory.
+const noShm = "none"
+
+// resolved checks the options and sets the defaults that the root package needs itself; the mover knows those of ring and spill.
+func (o *Options) resolved() (Options, error) {
+	var r Options
+	if o != nil {
+		r = *o
+	}
+	if r.Name == "" {
+		r.Name = executable()
+	}
+	if r.Name != filepath.Base(r.Name) || strings.ContainsAny(r.Name, `/\`+"\x00") || r.Name == "." || r.Name == ".." {
+		return r, fmt.Errorf("spillway: Options.Name %q is not the name of a file", r.Name)
+	}
+	if r.Tag == "" {
+		r.Tag = r.Name
+	}
+	if len(r.Tag) > forward.MaxTag {
+		return r, fmt.Errorf("Options.Tag: %w", tagError(r.Tag))
+	}
+	if r.Shm == "" {
+		r.Shm = noShm
+		if runtime.GOOS == "linux" {
+			r.Shm = "/dev/shm"
+		}
+	}
+	if r.MaxEvent < 0 || r.RingSize < 0 || r.MaxDisk < 0 || r.FlushInterval < 0 || r.MaxWait < 0 {
+		return r, errors.New("spillway: a negative size or duration in Options")
+	}
+	if r.MaxEvent == 0 {
+		r.MaxEvent = 1 << 20
+	}
+	if r.Overflow > Block {
+		return r, fmt.Errorf("spillway: unknown Options.Overflow %d", r.Overflow)
+	}
+	if r.Overflow == DropOldest && r.Keep != nil {
+		return r, errors.New("spillway: Options.Keep cannot be kept with DropOldest, which drops events that were accepted, whatever their level")
+	}
+	if r.Source > LongSource {
+		return r, fmt.Errorf("spillway: unknown Options.Source %d", r.Source)
+	}
+	for level, s := range r.Sample {
+		if s.First < 0 || s.Thereafter < 0 || s.Every < 0 {
+			return r, fmt.Errorf("spillway: Options.Sample of %s has a negative number", levelText(level))
+		}
+	}
+	if r.Exit == nil {
+		r.Exit = os.Exit //nolint:forbidigo // what Fatal is for
+	}
+	if r.ReplaceAttr != nil {
+		r.ReplaceAttr = guarded(r.ReplaceAttr)
+	}
+	return r, nil
+}
+
+// executable is the base name of the running program.
+func executable() string {
+	path, err := os.Executable()
+	if err != nil || path == "" {
+		return "spillway"
+	}
+	return strings.TrimSuffix(filepath.Base(path), ".exe")
+}
+
+// rings is the folder in which rings lie; empty for plain memory.
+func (o *Options) rings() string {
+	if o.Shm == noShm {
+		return ""
+	}
+	return filepath.Join(o.Shm, "spillway-"+strconv.Itoa(os.Getuid()))
+}
+
+// fields are all default fields.
+func (o *Options) fields() []slog.Attr {
+	var attrs []slog.Attr
+	if o.Host {
+		name, err := os.Hostname()
+		if err != nil {
+			name = "unknown"
+		}
+		attrs = append(attrs, slog.String("host", name))
+	}
+	if o.Service != "" {
+		attrs = append(attrs, slog.String("service", o.Service))
+	}
+	if o.PID {
+		attrs = append(attrs, slog.Int("pid", os.Getpid()))
+	}
+	return append(attrs, o.Attrs...)
+}
+
+// levelVar is the variable that says what a Leveler says.
+func levelVar(l slog.Leveler, otherwise slog.Level) *slog.LevelVar {
+	if v, ok := l.(*slog.LevelVar); ok && v != nil {
+		return v
+	}
+	v := new(slog.LevelVar)
+	v.Set(otherwise)
+	if l != nil {
+		v.Set(l.Level())
+	}
+	return v
+}
+
+// never is above all levels.
+const never = slog.Level(math.MaxInt)

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spillway
+
+import (
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spillwaylog/spillway/ring"
+)
+
+// NewTest returns a logger that collects events in memory instead of delivering them, and what it has collected: for tests of code
+// that logs. An event is there when the call returns. Of the options, those hold that say what is logged and how it looks. It panics if an option is wrong.
+func NewTest(o *Options) (*Logger, *TestEvents) {
+	r, err := o.resolved()
+	if err != nil {
+		panic(err)
+	}
+	l := newCore(&r)
+	l.c.events = &TestEvents{limit: r.MaxEvent}
+	return l, l.c.events
+}
+
+// TestEvents is what a logger of NewTest has collected. Its methods may be called by many goroutines.
+type TestEvents struct {
+	limit   int
+	sampled atomic.Uint64
+
+	mu      sync.Mutex
+	list    []TestEvent
+	n       uint64
+	refused uint64
+	closed  bool
+}
+
+// A TestEvent is one event.
+type TestEvent struct {
+	Tag     string
+	Time    time.Time      // in UTC; the zero Time when the event has none
+	Level   slog.Level     // by the record's key level; slog.LevelInfo without one
+	Message string         // the record's key msg, or message
+	Record  map[string]any // maps as map[string]any, arrays as []any, integers as int64 (uint64 if beyond that), bin as []byte
+	Raw     []byte         // the record as MessagePack
+}
+
+// All returns the events so far, in order.
+func (e *TestEvents) All() []TestEvent {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.list)
+}
+
+// Len returns how many events there are.
+func (e *TestEvents) Len() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.list)
+}
+
+// Reset forgets the events so far.
+func (e *TestEvents) Reset() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = nil
+}
+
+func (e *TestEvents) add(tag string, t int64, rec []byte) error {
+	event := TestEvent{Tag: tag, Raw: slices.Clone(rec)}
+	switch t {
+	case 0:
+	case ring.Now:
+		event.Time = time.Now().UTC()
+	default:
+		event.Time = time.Unix(0, t).UTC()
+	}
+	event.Record = decodeMap(event.Raw)
+	if s, ok := event.Record[slog.LevelKey].(string); ok {
+		event.Level, _ = parseLevel(s)
+	}
+	var ok bool
+	if event.Message, ok = event.Record[slog.MessageKey].(string); !ok {
+		event.Message, _ = event.Record["message"].(string)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.closed:
+		return ErrClosed
+	case len(rec) > e.limit:
+		e.refused++
+		return ErrTooLarge
+	}
+	e.n++
+	e.list = append(e.list, event)
+	return nil
+}
+
+func (e *TestEvents) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+}
+
+func (e *TestEvents) stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := Stats{Accepted: e.n, Delivered: e.n, Sampled: e.sampled.Load(), Refused: e.refused, InMemory: true}
+	if e.refused > 0 {
+		s.RefusedBy = map[string]uint64{"too_large": e.refused}
+	}
+	return s
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spillway
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spillwaylog/spillway/internal/deliver"
+	"github.com/spillwaylog/spillway/internal/lines"
+	"github.com/spillwaylog/spillway/internal/urls"
+)
+
+// A plan is a destination's URL that was understood. Nothing is opened yet.
+type plan struct {
+	place  string // scheme and hosts or path: what makes two processes' destinations the same, whatever their settings
+	window int
+	trip   deliver.Trip
+	open   func() (deliver.Destination, error)
+}
+
+// settings are what every destination has.
+type settings struct {
+	minBackoff, maxBackoff time.Duration
+	breaker                int
+}
+
+func readSettings(p *urls.Params) settings {
+	return settings{
+		minBackoff: p.Duration("min_backoff", 0),
+		maxBackoff: p.Duration("max_backoff", 0),
+		breaker:    int(p.Int("breaker", 0, 1, math.MaxInt32)),
+	}
+}
+
+// planDestination reads a URL. o gets what the URL asks of the records.
+func planDestination(text string, o *Options) (*plan, error) {
+	u, err := urls.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{place: u.Scheme + ":"}
+	switch u.Scheme {
+	case "forward", "forward+unix":
+		err = p.forward(u, o)
+	case "file":
+		err = p.file(u, o)
+	case "stdout":
+		err = p.stream(u, o, os.Stdout)
+	case "stderr":
+		err = p.stream(u, o, os.Stderr)
+	case "discard":
+		err = u.Allow()
+		p.open = func() (deliver.Destination, error) { return deliver.Discard, nil }
+	case "forward+tls":
+		err = u.Errorf("TLS is not there yet; Options.Dial can make TLS connections for forward://")
+	default:
+		err = u.Errorf("no destination of this kind")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *plan) forward(u *urls.URL, o *Options) error {
+	c := deliver.ForwardConfig{Network: "tcp", Hosts: u.Hosts, Dial: o.Dial}
+	p.place += "//" + strings.Join(u.Hosts, ",")
+	if u.Scheme == "forward+unix" {
+		c.Network, c.Hosts = "unix", []string{absolute(u.Path)}
+		p.place += c.Hosts[0]
+	}
+	q := u.Params()
+	c.NoAck = !q.Bool("ack", true)
+	if c.Compress = q.Choice("compress", "none", "gzip", "zstd"); c.Compress == "none" {
+		c.Compress = ""
+	}
+	c.Window = int(q.Int("window", 0, 1, 1<<10))
+	p.window = c.Window
+	c.AckTimeout = q.Duration("ack_timeout", 0)
+	c.DialTimeout = q.Duration("dial_timeout", 0)
+	c.FailoverAfter = q.Duration("failover_after", 0)
+	s := readSettings(q)
+	c.MinBackoff, c.MaxBackoff = s.minBackoff, s.maxBackoff
+	p.trip.Failures = s.breaker
+	p.open = func() (deliver.Destination, error) {
+		c.Trip = p.trip
+		return deliver.NewForward(&c), nil
+	}
+	return q.Err()
+}
+
+func (p *plan) file(u *urls.URL, o *Options) error {
+	q := u.Params()
+	c := deliver.FileConfig{Path: absolute(u.Path)}
+	p.place += c.Path
+	var err error
+	if c.Format, c.Text, err = readFormat(u, q, o); err != nil {
+		return err
+	}
+	c.Rotate.Size = q.Size("max_size", 0)
+	c.Rotate.Every = q.Duration("every", 0)
+	c.Rotate.Keep = int(q.Int("keep", 0, 0, math.MaxInt32))
+	c.Rotate.MaxAge = q.Duration("max_age", 0)
+	c.Rotate.Compress = q.Choice("compress", "none", "gzip") == "gzip"
+	s := readSettings(q)
+	c.MinBackoff, c.MaxBackoff = s.minBackoff, s.maxBackoff
+	p.trip.Failures = s.breaker
+	p.open = func() (deliver.Destination, error) {
+		c.Trip = p.trip
+		return deliver.NewFile(&c)
+	}
+	return q.Err()
+}
+
+func (p *plan) stream(u *urls.URL, o *Options, w *os.File) error {
+	q := u.Params()
+	var c deliver.StreamConfig
+	var err error
+	if c.Format, c.Text, err = readFormat(u, q, o); err != nil {
+		return err
+	}
+	switch q.Choice("color", "auto", "always", "never") {
+	case "always":
+		c.Color = deliver.ColorAlways
+	case "never":
+		c.Color = deliver.ColorNever
+	}
+	s := readSettings(q)
+	c.MinBackoff, c.MaxBackoff = s.minBackoff, s.maxBackoff
+	p.trip.Failures = s.breaker
+	p.open = func() (deliver.Destination, error) {
+		c.Trip = p.trip
+		return deliver.NewStream(w, &c), nil
+	}
+	return q.Err()
+}
+
+// textFlags are what stands before the message of a line of text.
+var textFlags = map[string]lines.Flags{
+	"date":        lines.Date,
+	"time":        lines.Time,
+	"micros":      lines.Micros,
+	"utc":         lines.UTC,
+	"level":       lines.Level,
+	"tag":         lines.Tag,
+	"source":      lines.Source,
+	"shortsource": lines.ShortSource,
+	"none":        lines.Bare,
+}
+
+// readFormat reads format and flags. Flags that name the source ask the logger for it, too.
+func readFormat(u *urls.URL, q *urls.Params, o *Options) (deliver.Format, lines.TextOptions, error) {
+	var text lines.TextOptions
+	format := deliver.JSON
+	if q.Choice("format", "json", "text") == "text" {
+		format = deliver.Text
+	}
+	list := q.String("flags", "")
+	if list == "" {
+		return format, text, nil
+	}
+	if format != deliver.Text {
+		return format, text, u.Errorf("flags belong to format=text")
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		f, ok := textFlags[name]
+		if !ok {
+			return format, text, u.Errorf("flags: %q is none of date, time, micros, utc, level, tag, source, shortsource and none", name)
+		}
+		text.Flags |= f
+	}
+	if text.Flags&lines.Bare != 0 && text.Flags != lines.Bare {
+		return format, text, u.Errorf("flags: none stands alone")
+	}
+	if o.Source == NoSource {
+		switch {
+		case text.Flags&lines.Source != 0:
+			o.Source = LongSource
+		case text.Flags&lines.ShortSource != 0:
+			o.Source = ShortSource
+		}
+	}
+	return format, text, nil
+}
+
+// absolute returns path from the root where it can.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spillway
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/spillwaylog/spillway/internal/record"
+	"github.com/spillwaylog/spillway/msgpack"
+	"github.com/spillwaylog/spillway/ring"
+)
+
+// What a ring is given for one event is made in one buffer, in one go:
+//
+//	┌─────┬────────────┬────────────────────────┬───────────┬──────────────────┬────────────┐
+//	│ tag │ map header │ level, msg, source …   │ prefix    │ attributes       │            │
+//	└─────┴────────────┴────────────────────────┴───────────┴──────────────────┘
+//	 └── made in Open, for each level ──┘         made in With, groups opened
+//	       └─ patched once the pairs are counted     └─ the headers of open groups, too
+//
+// The header of the record and those of open groups are always written in the form with a count of 16 bits, so that nothing
+// moves when the count is known.
+
+// An encoder is the buffer of one call, and the ring's memory of where the last call with it wrote.
+type encoder struct {
+	buf   []byte
+	hint  ring.Hint
+	attrs []slog.Attr // what ContextAttrs appends to
+}
+
+// maxPooled is the largest buffer that goes back to the pool: one event of a megabyte must not hold a megabyte for ever.
+const maxPooled = 64 << 10
+
+func (c *core) encoder() *encoder { return c.encoders.Get().(*encoder) }
+
+// done gives an encoder back, with the buffer b that grew from its own.
+func (c *core) done(e *encoder, b []byte) {
+	if cap(b) > maxPooled {
+		b = nil
+	}
+	e.buf = b[:0]
+	c.encoders.Put(e)
+}
+
+// wide is the number of pairs that BeginMap makes a header with a count of 16 bits for.
+const wide = 16
+
+// head returns the beginning of a leveled event up to its message, for one of the named levels or any other.
+func (c *core) head(b []byte, level slog.Level) []byte {
+	if i, ok := nth(level); ok {
+		return append(b, c.heads[i]...)
+	}
+	return c.appendHead(b, level)
+}
+
+func (c *core) appendHead(b []byte, level slog.Level) []byte {
+	b = append(b, c.tagged...)
+	b, _ = record.BeginMap(b, wide)
+	b = msgpack.AppendString(b, slog.LevelKey)
+	b = msgpack.AppendString(b, levelText(level))
+	return msgpack.AppendString(b, slog.MessageKey)
+}
+
+// emit logs one leveled event. pc is the place of the call, or 0; r is nil, or a record of slog that has the attributes.
+func (l *Logger) emit(ctx context.Context, level slog.Level, t int64, pc uintptr, msg string, attrs []slog.Attr, r *slog.Record) error {
+	c := l.c
+	if c.sampler != nil && !c.sampler.pass(level, msg) {
+		c.leftOut()
+		return nil
+	}
+	e := c.encoder()
+	b, n := e.buf[:0], 2
+	if c.replace == nil {
+		b = c.head(b, level)
+		b = msgpack.AppendString(b, msg)
+	} else {
+		b, n = c.replacedHead(b, level, msg)
+	}
+	if c.slow {
+		var k int
+		b, k = c.appendMore(ctx, b, e, pc)
+		n += k
+	}
+	s := l.open(b)
+	b = s.b
+	var k int
+	switch {
+	case r != nil:
+		b, k = l.appendRecord(b, r)
+	case c.replace == nil:
+		b, k = record.AppendAttrs(b, attrs)
+	default:
+		b, k = record.AppendAttrsReplaced(b, l.groups, attrs, c.replace)
+	}
+	b = l.finish(s, b, len(c.tagged), n, k)
+	err := c.append(ctx, e, c.tag, len(c.tagged), t, level >= c.keep.Level(), b)
+	c.done(e, b)
+	return err
+}
+
+// appendRecord appends the attributes of a slog.Record. It stands alone so that only here the buffer is kept in memory for a closure.
+func (l *Logger) appendRecord(b []byte, r *slog.Record) ([]byte, int) {
+	if r.NumAttrs() == 0 {
+		return b, 0
+	}
+	n := 0
+	if replace := l.c.replace; replace != nil {
+		attrs := make([]slog.Attr, 0, r.NumAttrs())
+		r.Attrs(func(a slog.Attr) bool {
+			attrs = append(attrs, a)
+			return true
+		})
+		return record.AppendAttrsReplaced(b, l.groups, attrs, replace)
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		var k int
+		b, k = record.AppendAttr(b, a)
+		n += k
+		return true
+	})
+	return b, n
+}
+
+// opened is where the parts of an event stand whose attributes are being written.
+type opened struct {
+	b    []byte
+	base int // where the prefix begins
+	tail int // where it ends, and the groups begin that had no attributes yet
+	last int // where the header of the innermost of these is
+}
+
+// open appends the prefix and the groups that stand open.
+func (l *Logger) open(b []byte) opened {
+	s := opened{base: len(b)}
+	b = append(b, l.prefix...)
+	s.tail = len(b)
+	for _, name := range l.pending {
+		b = msgpack.AppendString(b, name)
+		b, s.last = record.BeginMap(b, wide)
+		b = record.EndMap(b, s.last, 1)
+	}
+	s.b = b
+	return s
+}
+
+// finish writes the counts. at is where the record's header is, n pairs stand before the prefix, and k behind it. Groups that
+// have nothing in them go again.
+func (l *Logger) finish(s opened, b []byte, at, n, k int) []byte {
+	if len(l.groups) > 0 {
+		if len(l.pending) > 0 {
+			if k == 0 {
+				b = b[:s.tail]
+			} else {
+				b = record.EndMap(b, s.last, k)
+				k = 1
+			}
+		}
+		if len(l.opened) > 0 {
+			g := l.opened[len(l.opened)-1]
+			b = record.EndMap(b, s.base+g.at, g.pairs+k)
+			k = 0 // not the record's own
+		}
+	}
+	return record.EndMap(b, at, n+l.pairs+k)
+}
+
+// appendMore appends what only some loggers have: the source and the attributes of the context.
+func (c *core) appendMore(ctx context.Context, b []byte, e *encoder, pc uintptr) (_ []byte, n int) {
+	if c.source != NoSource && pc != 0 {
+		b, n = c.appendSource(b, pc)
+	}
+	if c.contextAttrs == nil {
+		return b, n
+	}
+	attrs := c.fromContext(ctx, e.attrs[:0])
+	var k int
+	if c.replace == nil {
+		b, k = record.AppendAttrs(b, attrs)
+	} else {
+		b, k = record.AppendAttrsReplaced(b, nil, attrs, c.replace)
+	}
+	clear(attrs)
+	if cap(attrs) <= 64 {
+		e.attrs = attrs[:0]
+	}
+	return b, n + k
+}
+
+// fromContext calls the extractor; a panic of it becomes an attribute.
+func (c *core) fromContext(ctx context.Context, attrs []slog.Attr) (out []slog.Attr) {
+	defer func() {
+		if v := recover(); v != nil {
+			out = append(attrs[:0], slog.String("context", panicText(v)))
+		}
+	}()
+	return c.contextAttrs(ctx, attrs)
+}
+
+// replacedHead is head and the message for a logger with ReplaceAttr.
+func (c *core) replacedHead(b []byte, level slog.Level, msg string) (_ []byte, n int) {
+	b = append(b, c.tagged...)
+	b, _ = record.BeginMap(b, wide)
+	a := c.replace(nil, slog.Any(slog.LevelKey, level))
+	if l, ok := a.Value.Any().(slog.Level); ok {
+		a.Value = slog.StringValue(levelText(l))
+	}
+	b, n = record.AppendAttr(b, a)
+	b, k := record.AppendAttr(b, c.replace(nil, slog.String(slog.MessageKey, msg)))
+	return b, n + k
+}
+
+// guarded keeps a panic of ReplaceAttr from the caller, and the value that was to be replaced from the log.
+func guarded(replace func([]string, slog.Attr) slog.Attr) func([]string, slog.Attr) slog.Attr {
+	return func(groups []string, a slog.Attr) (out slog.Attr) {
+		defer func() {
+			if v := recover(); v != nil {
+				out = slog.String(a.Key, panicText(v))
+			}
+		}()
+		return replace(groups, a)
+	}
+}
+
+// panicText is what stands in a record for a value that could not be had.
+func panicText(v any) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = "!PANIC"
+		}
+	}()
+	return fmt.Sprintf("!PANIC: %v", v)
+}

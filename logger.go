@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spillway
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/spillwaylog/spillway/internal/record"
+	"github.com/spillwaylog/spillway/msgpack"
+	"github.com/spillwaylog/spillway/ring"
+)
+
+// A Logger logs to one destination. [Open], [Discard] and [NewTest] return one. Its methods may be called by many goroutines, and on
+// a nil Logger, which does nothing.
+//
+// A call encodes its arguments before it returns: they may be changed at once. Leveled calls return nothing; what they
+// could not log is counted, see [Logger.Stats], and told in the log itself by a summary event.
+type Logger struct {
+	c     *core          // shared by all that With made of one logger; nil: does nothing
+	level *slog.LevelVar // that of c
+
+	prefix  []byte   // the default fields and those of With, encoded, with the groups that are open
+	pairs   int      // of the record itself in prefix
+	opened  []group  // the groups in prefix that are open, from outside in
+	pending []string // the names of groups that are open and have no attribute yet, from outside in
+	groups  []string // the names of all open groups
+}
+
+// A group is an open group that has attributes.
+type group struct {
+	at    int // where its header is in prefix
+	pairs int // how many it has so far
+}
+
+// Discard returns a logger that does nothing.
+func Discard() *Logger {
+	level := new(slog.LevelVar)
+	level.Set(never)
+	return &Logger{level: level}
+}
+
+// off reports that l does nothing.
+func (l *Logger) off() bool { return l == nil || l.c == nil }
+
+// Enabled reports whether leveled calls at this level are logged.
+func (l *Logger) Enabled(level slog.Level) bool { return l != nil && level >= l.level.Level() }
+
+// Level returns the least level that is logged.
+func (l *Logger) Level() slog.Level {
+	if l == nil {
+		return never
+	}
+	return l.level.Level()
+}
+
+// SetLevel sets the least level that is logged, for this logger and all that have been made of the same one by With.
+func (l *Logger) SetLevel(level slog.Level) {
+	if !l.off() {
+		l.level.Set(level)
+	}
+}
+
+// Trace logs at LevelTrace.
+func (l *Logger) Trace(msg string, attrs ...slog.Attr) {
+	if l.Enabled(LevelTrace) {
+		l.log(context.Background(), LevelTrace, msg, attrs)
+	}
+}
+
+// Debug logs at slog.LevelDebug.
+func (l *Logger) Debug(msg string, attrs ...slog.Attr) {
+	if l.Enabled(slog.LevelDebug) {
+		l.log(context.Background(), slog.LevelDebug, msg, attrs)
+	}
+}
+
+// Info logs at slog.LevelInfo.
+func (l *Logger) Info(msg string, attrs ...slog.Attr) {
+	if l.Enabled(slog.LevelInfo) {
+		l.log(context.Background(), slog.LevelInfo, msg, attrs)
+	}
+}
+
+// Warn logs at slog.LevelWarn.
+func (l *Logger) Warn(msg string, attrs ...slog.Attr) {
+	if l.Enabled(slog.LevelWarn) {
+		l.log(context.Background(), slog.LevelWarn, msg, attrs)
+	}
+}
+
+// Error logs at slog.LevelError.
+func (l *Logger) Error(msg string, attrs ...slog.Attr) {
+	if l.Enabled(slog.LevelError) {
+		l.log(context.Background(), slog.LevelError, msg, attrs)
+	}
+}
+
+// Log logs at any level. ctx is what Options.ContextAttrs is asked with, and bounds the wait of Block, Keep and WaitDelivered.
+func (l *Logger) Log(ctx context.Context, level slog.Level, msg string, attrs ...slog.Attr) {
+	if l.Enabled(level) {
+		l.log(ctx, level, msg, attrs)
+	}
+}
+
+// log stands one call below each of the above, which is what the source counts on.
+func (l *Logger) log(ctx context.Context, level slog.Level, msg string, attrs []slog.Attr) {
+	if l.c == nil { // Discard, at a level that is above all levels
+		return
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	var pc uintptr
+	if l.c.source != NoSource {
+		pc = caller(2)
+	}
+	_ = l.emit(ctx, level, ring.Now, pc, msg, attrs, nil) // counted
+}
+
+// With returns a logger whose events have these attributes, too.
+func (l *Logger) With(attrs ...slog.Attr) *Logger {
+	if l.off() || len(attrs) == 0 {
+		return l
+	}
+	var b []byte
+	var n int
+	if l.c.replace == nil {
+		b, n = record.AppendAttrs(nil, attrs)
+	} else {
+		b, n = record.AppendAttrsReplaced(nil, l.groups, attrs, l.c.replace)
+	}
+	if n == 0 {
+		return l
+	}
+	m := *l
+	m.prefix = slices.Clone(l.prefix)
+	m.opened = slices.Clone(l.opened)
+	m.pending = nil
+	for _, name := range l.pending {
+		m.add(1)
+		m.prefix = msgpack.AppendString(m.prefix, name)
+		var g group
+		m.prefix, g.at = record.BeginMap(m.prefix, wide)
+		m.opened = append(m.opened, g)
+	}
+	m.add(n)
+	m.prefix = append(m.prefix, b...)
+	for _, g := range slices.Backward(m.opened) { // from inside out: a header that grows moves what is behind it
+		m.prefix = record.EndMap(m.prefix, g.at, g.pairs)
+	}
+	m.prefix = slices.Clip(m.prefix)
+	return &m
+}
+
+// add counts pairs that are about to be appended to the prefix.
+func (l *Logger) add(n int) {
+	if k := len(l.opened); k > 0 {
+		l.opened[k-1].pairs += n
+	} else {
+		l.pairs += n
+	}
+}
+
+// WithGroup returns a logger whose later attributes, those of calls and of With, lie in a group: a map under this name. A group
+// without attributes is left out; the empty name is no group.
+func (l *Logger) WithGroup(name string) *Logger {
+	if l.off() || name == "" {
+		return l
+	}
+	m := *l
+	m.pending = append(slices.Clip(l.pending), name)
+	m.groups = append(slices.Clip(l.groups), name)
+	return &m
+}
+
+// nanos returns t in Unix nanoseconds, 0 for the zero time. The time of an event is at least 1 ns and at most what EventTime can
+// say, in the year 2106.
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	s := t.Unix()
+	switch {
+	case s < 0:
+		return 1
+	case s > math.MaxUint32:
+		return math.MaxUint32*1e9 + 999_999_999
+	}
+	return max(s*1e9+int64(t.Nanosecond()), 1)
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spillway
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spillwaylog/spillway/internal/mover"
+)
+
+// urlVariable names the destination when Open is given none.
+const urlVariable = "SPILLWAY_URL"
+
+// Open opens a logger for a destination, which is written as a URL:
+//
+//	forward://h1:24224,h2         Forward servers: spread over all, acked
+//	forward+unix:///run/a.sock    the same over a unix socket
+//	file:///var/log/{pid}.jsonl   a file; {tag}, {date}, {hour} of events and {host}, {pid} may stand in its path
+//	stdout:   stderr:             lines on a stream
+//	discard:                      nothing
+//
+// Settings of the destination are query parameters:
+//
+//	forward   ack=true|false   compress=none|gzip|zstd   window=8   ack_timeout=60s   dial_timeout=10s
+//	          failover_after=10s
+//	file      format=json|text   flags=…   max_size=100MiB   every=24h   keep=7   max_age=720h   compress=none|gzip
+//	streams   format=json|text   flags=…   color=auto|always|never
+//	all       min_backoff=100ms   max_backoff=10s   breaker=3
+//
+// flags, for text, are any of date,time,micros,utc,level,tag,source,shortsource, or none. What is not known is an error that says what is.
+//
+// An empty destination is what the environment variable SPILLWAY_URL says. nil options are the default ones.
+//
+// That the destination is not there, or the ring cannot be in shared memory, is no error of Open: the first is what the logger is for, the second
+// goes to Options.Diagnostics. Who opens a logger closes it.
+func Open(destination string, o *Options) (*Logger, error) {
+	r, err := o.resolved()
+	if err != nil {
+		return nil, err
+	}
+	if destination == "" {
+		if destination = os.Getenv(urlVariable); destination == "" {
+			return nil, fmt.Errorf("spillway: no destination: Open was given none, and %s is not set", urlVariable)
+		}
+	}
+	p, err := planDestination(destination, &r)
+	if err != nil {
+		return nil, fmt.Errorf("spillway: %w", err)
+	}
+	fallback, err := checkFallback(r.ErrorHandler, p.place)
+	if err != nil {
+		return nil, err
+	}
+	l := newCore(&r)
+	c := l.c
+	c.place, c.fallback = p.place, fallback
+	p.trip.Breaker = c.breakers.tell
+	p.trip.Report = c.troubles.report
+	if r.ErrorHandler != nil {
+		p.trip.HandleError = r.ErrorHandler.HandleError
+	}
+	d, err := p.open()
+	if err != nil {
+		return nil, fmt.Errorf("spillway: %s: %w", p.place, err)
+	}
+	c.mover, err = mover.Open(&mover.Config{
+		Name: r.Name, Shm: r.rings(), Dir: r.Dir, Identity: p.place,
+		RingSize: r.RingSize, MaxDisk: r.MaxDisk, MaxEvent: r.MaxEvent,
+		Overflow: mover.Overflow(r.Overflow), MaxWait: r.MaxWait, FlushInterval: r.FlushInterval,
+		Window: p.window, WaitDelivered: r.WaitDelivered,
+		Destination: d, Summary: c.summary, Delivered: r.Delivered, Diagnostics: c.troubles.report,
+	})
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = d.Close(ctx) // it has nothing yet
+		return nil, fmt.Errorf("spillway: %w", err)
+	}
+	return l, nil
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spillway
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/mover"
+	"github.com/spillwaylog/spillway/internal/record"
+	"github.com/spillwaylog/spillway/msgpack"
+	"github.com/spillwaylog/spillway/ring"
+)
+
+// Post logs v, a struct, a map, a pointer to one, or attributes, as an event of its own, under a tag that stands as it is given: nothing is put before it.
+// The record is the default fields and those of With, then the fields of v, in the open group if there is one; no level and no message.
+// The level of the logger does not hold for Post; where Keep matters, it counts as Info.
+//
+// The error is nil when the event was accepted, else it wraps ErrNotRecord, ErrTag, ErrTooLarge, ErrFull or ErrClosed, and with
+// Options.WaitDelivered also ErrDropped.
+//
+// Fields of structs are named by their tags `log:"name,omitempty"`, else `json:"name"`, else as they are; embedded structs are
+// flattened as encoding/json does it.
+func (l *Logger) Post(tag string, v any) error { return l.post(tag, ring.Now, v) }
+
+// PostWithTime is Post with the time of the event. The zero time is stored as 0, which receivers take for their own now.
+func (l *Logger) PostWithTime(tag string, t time.Time, v any) error {
+	return l.post(tag, nanos(t), v)
+}
+
+func (l *Logger) post(tag string, t int64, v any) error {
+	if l.off() {
+		return nil
+	}
+	if len(tag) > forward.MaxTag {
+		return tagError(tag)
+	}
+	c := l.c
+	e := c.encoder()
+	b := mover.AppendPayload(e.buf[:0], tag)
+	at := len(b)
+	var err error
+	if len(l.prefix) == 0 && len(l.groups) == 0 {
+		b, err = record.AppendMap(b, v)
+	} else {
+		b, err = l.postInto(b, at, func(b []byte) ([]byte, error) { return record.AppendMap(b, v) })
+	}
+	if err == nil {
+		err = c.append(context.Background(), e, tag, at, t, c.keepsPosts(), b)
+	} else {
+		err = fmt.Errorf("%w: %T", ours(err), v)
+	}
+	c.done(e, b)
+	return err
+}
+
+// postInto writes a record that begins with the prefix. fields appends a map, the pairs of which belong behind it.
+func (l *Logger) postInto(b []byte, at int, fields func([]byte) ([]byte, error)) ([]byte, error) {
+	b, _ = record.BeginMap(b, wide)
+	s := l.open(b)
+	from := len(s.b)
+	b, err := fields(s.b)
+	if err != nil {
+		return b, err
+	}
+	k, n, err := msgpack.ReadToken(b[from:])
+	if err != nil {
+		return b, err
+	}
+	b = append(b[:from], b[from+n:]...)
+	return l.finish(s, b, at, 0, k.Len), nil
+}
+
+// PostRaw logs a record that is MessagePack already: one map and nothing behind it. It is copied; no fields are added.
+func (l *Logger) PostRaw(tag string, t time.Time, rec []byte) error {
+	if l.off() {
+		return nil
+	}
+	return l.postRaw(tag, nanos(t), rec)
+}
+
+func (l *Logger) postRaw(tag string, t int64, rec []byte) error {
+	if len(tag) > forward.MaxTag {
+		return tagError(tag)
+	}
+	k, _, err := msgpack.ReadToken(rec)
+	if err != nil || k.Kind != msgpack.Map {
+		return fmt.Errorf("%w: no MessagePack map", ErrNotRecord)
+	}
+	if n, err := msgpack.Skip(rec); err != nil || n != len(rec) {
+		return fmt.Errorf("%w: no single MessagePack map", ErrNotRecord)
+	}
+	c := l.c
+	e := c.encoder()
+	b := mover.AppendPayload(e.buf[:0], tag)
+	at := len(b)
+	b = append(b, rec...)
+	err = c.append(context.Background(), e, tag, at, t, c.keepsPosts(), b)
+	c.done(e, b)
+	return err
+}

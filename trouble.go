@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spillway
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// Troubles are the logger's own errors on their way to Options.Diagnostics. They get there on a goroutine that runs only while
+// there are some, never on the one that meets them: that may be in the middle of a log call of package log, whose lock it holds, or
+// of the mover; and who is told may log, which must not lead back here without end.
+type troubles struct {
+	tell func(error)
+
+	mu      sync.Mutex
+	waiting []error       // at most maxWaiting
+	lost    int           // that found no place
+	running chan struct{} // closed by the goroutine when it ends; nil if none runs
+	closed  bool
+}
+
+const maxWaiting = 64
+
+func newTroubles(tell func(error)) *troubles {
+	if tell == nil {
+		tell = (&stderr{}).tell
+	}
+	return &troubles{tell: tell}
+}
+
+// report returns at once.
+func (t *troubles) report(err error) {
+	if err == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.closed:
+		return
+	case len(t.waiting) == maxWaiting:
+		t.lost++
+		return
+	}
+	t.waiting = append(t.waiting, err)
+	if t.running == nil {
+		t.running = make(chan struct{})
+		go t.run(t.running)
+	}
+}
+
+func (t *troubles) run(ended chan struct{}) {
+	defer close(ended)
+	for {
+		t.mu.Lock()
+		if len(t.waiting) == 0 {
+			t.running = nil
+			t.mu.Unlock()
+			return
+		}
+		all, lost := t.waiting, t.lost
+		t.waiting, t.lost = nil, 0
+		t.mu.Unlock()
+		for _, err := range all {
+			t.one(err)
+		}
+		if lost > 0 {
+			t.one(fmt.Errorf("spillway: %d more diagnostics came too fast to be told", lost))
+		}
+	}
+}
+
+// one survives a panic of who is told.
+func (t *troubles) one(err error) {
+	defer func() { _ = recover() }()
+	t.tell(err)
+}
+
+// close returns when all is told, or when ctx ends.
+func (t *troubles) close(ctx context.Context) {
+	t.mu.Lock()
+	t.closed = true
+	running := t.running
+	t.mu.Unlock()
+	if running == nil {
+		return
+	}
+	select {
+	case <-running:
+	case <-ctx.Done():
+	}
+}
+
+// stderr writes errors as lines, at most burst at once and one a second. It does not go through package log, which may lead to the
+// logger that is in trouble.
+type stderr struct {
+	allowed float64
+	last    time.Time
+	hushed  int
+}
+
+const burst = 10
+
+func (s *stderr) tell(err error) {
+	now := time.Now()
+	if s.last.IsZero() {
+		s.allowed = burst
+	}
+	s.allowed = min(s.allowed+now.Sub(s.last).Seconds(), burst)
+	s.last = now
+	if s.allowed < 1 {
+		s.hushed++
+		return
+	}
+	s.allowed--
+	line := err.Error()
+	if s.hushed > 0 {
+		line += fmt.Sprintf(" (%d lines left out before)", s.hushed)
+		s.hushed = 0
+	}
+	_, _ = os.Stderr.WriteString(line + "\n")
+}
