@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"encoding/json"
+	"log/slog"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+// A plan says how values of one type are written. It is made once, with those of all types that can be reached from it, and never
+// changes after that.
+type plan struct {
+	typ    unsafe.Pointer // the first word of an interface that holds such a value
+	enc    encoder        // writes a value, methods honoured
+	bare   encoder        // writes a value as its kind says, whatever methods it has
+	elem   *plan          // of a pointer, slice, array or map
+	key    keyEncoder     // of a map
+	steps  []step         // of a struct
+	header []byte         // of a struct: its map header
+	room   int            // of a struct: what is needed for the header and for what takes a fixed room in the steps
+
+	kind   reflect.Kind
+	op     op   // how the steps of a struct write it without a call
+	inside bool // the value is the second word of an interface, not what that points to
+	varies bool // some steps may be left out
+	again  bool // a value may be met again inside itself
+	open   bool // a value may hold anything
+
+	method     method         // what the type offers by its methods
+	addrMethod method         // and its address
+	pointer    unsafe.Pointer // the first word of an interface that holds a pointer to it
+
+	rtype   reflect.Type
+	size    uintptr
+	length  int // of an array
+	scratch sync.Pool
+}
+
+// An encoder appends the value at p.
+type encoder func(b []byte, p unsafe.Pointer, pl *plan, w where) []byte
+
+// recent finds the plans of types by a hash of their address; all has every plan. A slot that two types share costs the look-up in all.
+var (
+	recent   [256]atomic.Pointer[plan]
+	all      sync.Map // reflect.Type → *plan
+	building sync.Mutex
+)
+
+func planOf(v *any) *plan {
+	typ := (*word)(unsafe.Pointer(v)).typ
+	slot := &recent[uint32(uintptr(typ)>>4)*0x9e3779b1>>24]
+	if pl := slot.Load(); pl != nil && pl.typ == typ {
+		return pl
+	}
+	pl := planFor(reflect.TypeOf(*v))
+	slot.Store(pl)
+	return pl
+}
+
+func planFor(t reflect.Type) *plan {
+	if pl, ok := all.Load(t); ok {
+		return pl.(*plan)
+	}
+	building.Lock()
+	defer building.Unlock()
+	b := builder{plans: map[reflect.Type]*plan{}}
+	pl := b.plan(t)
+	for _, p := range b.plans {
+		p.again = p.open || p.reaches(p, map[*plan]bool{})
+	}
+	for t, p := range b.plans {
+		all.LoadOrStore(t, p)
+	}
+	return pl
+}
+
+// builder makes plans of types that know each other.
+type builder struct {
+	plans map[reflect.Type]*plan
+}
+
+func (b *builder) plan(t reflect.Type) *plan {
+	if pl, ok := b.plans[t]; ok {
+		return pl
+	}
+	if pl, ok := all.Load(t); ok {
+		return pl.(*plan)
+	}
+	pl := &plan{rtype: t, kind: t.Kind(), size: t.Size()}
+	b.plans[t] = pl
+	if pl.kind != reflect.Interface {
+		zero := reflect.Zero(t).Interface()
+		pl.typ = (*word)(unsafe.Pointer(&zero)).typ
+	}
+	pointer := reflect.Zero(reflect.PointerTo(t)).Interface()
+	pl.pointer = (*word)(unsafe.Pointer(&pointer)).typ
+	pl.inside = isInside(t)
+
+	if s, ok := special[t]; ok {
+		pl.op, pl.bare, pl.enc, pl.open = s.op, s.enc, s.enc, s.open
+		return pl
+	}
+	b.byKind(pl, t)
+	pl.enc = pl.bare
+	if pl.kind == reflect.Pointer || pl.kind == reflect.Interface { // what they lead to has the methods
+		return pl
+	}
+	if pl.method, pl.addrMethod = methodOf(t), methodOf(reflect.PointerTo(t)); pl.addrMethod != none {
+		pl.op, pl.enc = opOther, encodeByMethod
+		pl.open = pl.addrMethod == logValuer
+	}
+	return pl
+}
+
+// isInside asks the runtime how it keeps such values, for the rule has changed.
+func isInside(t reflect.Type) bool {
+	if t.Size() != unsafe.Sizeof(uintptr(0)) || t.Kind() == reflect.Interface {
+		return false
+	}
+	var target int
+	v := reflect.New(t)
+	*(*unsafe.Pointer)(v.UnsafePointer()) = unsafe.Pointer(&target)
+	x := v.Elem().Interface()
+	return (*word)(unsafe.Pointer(&x)).data == unsafe.Pointer(&target)
+}
+
+// reaches reports whether a value of the plan may hold one of the plan target, or anything.
+func (pl *plan) reaches(target *plan, seen map[*plan]bool) bool {
+	next := func(p *plan) bool {
+		if p == nil || seen[p] {
+			return p == target
+		}
+		seen[p] = true
+		return p == target || p.open || p.reaches(target, seen)
+	}
+	if next(pl.elem) {
+		return true
+	}
+	for i := range pl.steps {
+		if next(pl.steps[i].plan) {
+			return true
+		}
+	}
+	return false
+}
+
+// special are the types whose methods do not count.
+var special = map[reflect.Type]struct {
+	op   op
+	enc  encoder
+	open bool
+}{
+	reflect.TypeFor[time.Time]():     {opTime, encodeTime, false},
+	reflect.TypeFor[time.Duration](): {opInt64, encodeInt[int64], false},
+	reflect.TypeFor[json.Number]():   {opOther, encodeNumber, false},
+}
+
+func init() { // not above, for these lead back here
+	s := special[reflect.TypeFor[json.Number]()]
+	s.open = true
+	s.enc = encodeSlogValue
+	special[reflect.TypeFor[slog.Value]()] = s
+	s.enc = encodeSlogAttr
+	special[reflect.TypeFor[slog.Attr]()] = s
+	s.enc = encodeSlogAttrs
+	special[reflect.TypeFor[[]slog.Attr]()] = s
+}
+
+// byKind fills in how a value is written when methods do not count.
+func (b *builder) byKind(pl *plan, t reflect.Type) {
+	switch pl.kind {
+	case reflect.Struct:
+		pl.bare = encodeStruct
+		b.structPlan(pl, t)
+	case reflect.Pointer:
+		pl.bare = encodePointer
+		pl.elem = b.plan(t.Elem())
+	case reflect.Interface:
+		pl.open = true
+		pl.bare = encodeMethodInterface
+		if t.NumMethod() == 0 {
+			pl.bare = encodeAny
+		}
+	case reflect.Slice:
+		pl.bare = encodeSlice
+		pl.elem = b.plan(t.Elem())
+		if t.Elem().Kind() == reflect.Uint8 && pl.elem.addrMethod == none {
+			pl.bare = encodeBytes
+		}
+	case reflect.Array:
+		pl.bare, pl.length = encodeArray, t.Len()
+		pl.elem = b.plan(t.Elem())
+	case reflect.Map:
+		b.mapPlan(pl, t)
+	default:
+		s := scalars[pl.kind]
+		pl.op, pl.bare = s.op, s.enc
+	}
+}

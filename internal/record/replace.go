@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"fmt"
+	"log/slog"
+)
+
+// Replace is slog.HandlerOptions.ReplaceAttr: it sees each attribute that is no group, with the keys of the groups around it, and returns
+// what is written instead. Values are resolved before.
+type Replace = func(groups []string, a slog.Attr) slog.Attr
+
+// AppendAttrsReplaced is AppendAttrs after replace has seen the attributes. groups, the keys of the groups that are open around
+// them, is not kept. If replace panics, the value says so: what it was to hide is not written.
+func AppendAttrsReplaced(dst []byte, groups []string, attrs []slog.Attr, replace Replace) (out []byte, n int) {
+	if replace == nil {
+		return AppendAttrs(dst, attrs)
+	}
+	return appendReplaced(dst, groups, attrs, replace, where{depth: 1})
+}
+
+func appendReplaced(b []byte, groups []string, attrs []slog.Attr, replace Replace, w where) (out []byte, n int) {
+	for i := range attrs {
+		a := slog.Attr{Key: attrs[i].Key, Value: resolve(attrs[i].Value)}
+		if a.Value.Kind() != slog.KindGroup {
+			a = replaced(groups, a, replace)
+			a.Value = resolve(a.Value)
+		}
+		var k int
+		if a.Value.Kind() == slog.KindGroup {
+			b, k = appendReplacedGroup(b, groups, a.Key, a.Value.Group(), replace, w)
+		} else {
+			b, k = appendAttr(b, &a, w)
+		}
+		n += k
+	}
+	return b, n
+}
+
+func replaced(groups []string, a slog.Attr, replace Replace) (out slog.Attr) {
+	defer func() {
+		if r := recover(); r != nil {
+			out = slog.String(a.Key, "!PANIC: "+fmt.Sprint(r))
+		}
+	}()
+	return replace(groups, a)
+}
+
+func appendReplacedGroup(b []byte, groups []string, key string, attrs []slog.Attr, replace Replace, w where) (out []byte, n int) {
+	if len(attrs) == 0 {
+		return b, 0
+	}
+	if w.depth >= Depth {
+		return appendString(appendString(b, key), deep), 1
+	}
+	w.depth++
+	if key == "" {
+		return appendReplaced(b, groups, attrs, replace, w)
+	}
+	start := len(b)
+	b, at := BeginMap(appendString(b, key), len(attrs))
+	b, n = appendReplaced(b, append(groups[:len(groups):len(groups)], key), attrs, replace, w)
+	if n == 0 {
+		return b[:start], 0
+	}
+	return EndMap(b, at, n), 1
+}
