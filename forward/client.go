@@ -6,32 +6,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
-	"slices"
 	"sync"
 	"time"
 )
 
-// ErrClientClosed is what Send returns after Close.
+// ErrClientClosed is what Send and Start return after Close.
 var ErrClientClosed = errors.New("forward: client closed")
 
-// A Client sends chunks to one server and waits for their acks. Its fields are set before the first Send and not changed after; Address is all it needs.
+// A Client sends chunks to one server and waits for their acks. Its fields are set before the first call and not changed after; Address is all it needs.
 //
-// How it works: calls of Send stand in a queue, in the order they came. One goroutine dials, and writes the first Window of them; another one,
-// for each connection, reads acks, which come in the order of the chunks and take calls off the front. Whatever goes wrong with a connection (docs/forward.md
+// How it works: chunks stand in a queue, in the order of the calls of Start and Send. One goroutine dials, and writes the first Window of them; another one,
+// for each connection, reads acks, which come in the order of the chunks and take them off the front. Whatever goes wrong with a connection (docs/forward.md
 // rule 28: also an ack that is missing or another one), it is closed and never used again; after a pause, which grows while nothing is acked, the
-// calls that are still in the queue are sent again, in the same order and with the same bytes, on a fresh one.
+// chunks that are still in the queue are sent again, in the same order and with the same bytes, on a fresh one. Somebody reads in each
+// case, so that a server's farewell to an idle connection is seen, and the next chunk goes out on a fresh one.
 type Client struct {
 	// Network is "tcp" if empty, or "unix".
 	Network string
 	// Address is host:port, or the path of a unix socket.
 	Address string
-	// Dial makes a connection; nil: one to Address.
+	// Dial makes a connection; nil: one to Address, whose name is looked up each time. One attempt runs at a time, also when it takes longer than its ctx.
 	Dial func(ctx context.Context) (net.Conn, error)
 	// Compress is how entries travel: "" plain, "gzip" or "zstd".
 	Compress string
-	// NoAck sends without asking for acks: Send returns when the chunk is with the kernel. What the server does not read then is lost.
+	// NoAck sends without asking for acks: a chunk is done when it is with the kernel. What the server does not read then is lost: it may be
+	// all that was written between its end and the moment when that is seen here.
 	NoAck bool
 	// Window is the most chunks in flight: 16 if 0.
 	Window int
@@ -41,8 +41,11 @@ type Client struct {
 	DialTimeout time.Duration
 	// MinBackoff and MaxBackoff are the first and the longest pause before a fresh connection: 100 ms and 10 s if 0. A random part of up to half is left out.
 	MinBackoff, MaxBackoff time.Duration
-	// Report is told why connections are given up. It must not block, nor call the Client. Nil: Stats counts them.
+	// Report is told why connections are given up. It must not block. Nil: Stats counts them.
 	Report func(error)
+	// Changed is told that there is a connection (true, nil), that an attempt or a connection failed (false, why), or that the server closed one on
+	// which nothing was to be acked (false, nil). It must not block, but may call the Client; it is called on the goroutine that writes, so what it starts leaves together.
+	Changed func(up bool, err error)
 
 	deflater deflater
 
@@ -52,14 +55,18 @@ type Client struct {
 	wake  chan struct{} // there may be something to do for run; holds one
 	ended chan struct{} // run has ended
 
-	mu     sync.Mutex
-	wrote  sync.Cond // a write has ended
-	queue  []*call   // not acked, oldest first
-	sent   int       // so many of them are written on link, or being written
-	link   *link
-	closed bool
-	last   error // why the last connection was given up
-	stats  ClientStats
+	mu        sync.Mutex
+	queue     []*Call   // not acked, oldest first
+	sent      int       // so many of them are written on link, or being written
+	link      *link     // the connection, if there is one
+	wanted    bool      // a connection is wanted with nothing to send
+	notBefore time.Time // of the next attempt to connect
+	pause     time.Duration
+	doing     string   // what run is at that a stranger might not end
+	notes     []func() // to be called as soon as mu is free
+	closed    bool
+	last      error // why the last connection was given up
+	stats     ClientStats
 }
 
 // ClientStats are counts since the client was made, and what is so now.
@@ -69,19 +76,8 @@ type ClientStats struct {
 	Sent     uint64 // chunks written, repeats included
 	Resent   uint64 // chunks written again
 	Acked    uint64 // chunks acked
-	Queued   int    // calls of Send that wait now
+	Queued   int    // chunks that wait now
 	InFlight int    // of which are written
-}
-
-// call is one call of Send.
-type call struct {
-	head, entries, tail []byte
-	id                  []byte
-	done                chan error
-	tries               int
-	writing             bool // its bytes are in use
-	acked               bool // while it was being written
-	left                bool // the caller went away: not to be sent again
 }
 
 // init resolves the fields and starts the client.
@@ -107,7 +103,6 @@ func (c *Client) init() {
 			c.Dial = func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, c.Network, c.Address) }
 		}
 		c.deflater.how = c.Compress
-		c.wrote.L = &c.mu
 		c.ctx, c.stop = context.WithCancel(context.Background())
 		c.wake = make(chan struct{}, 1)
 		c.ended = make(chan struct{})
@@ -121,80 +116,111 @@ func (c *Client) init() {
 //
 // A chunk without an id gets one for this call, marked as ours. Peer and Conn do not travel.
 func (c *Client) Send(ctx context.Context, ch *Chunk) error {
-	c.init()
-	k := &call{done: make(chan error, 1)}
-	out := *ch
-	switch {
-	case c.NoAck:
-		out.ID, out.Own = nil, false
-	case out.ID == nil:
-		out.ID, out.Own = NewID(), true
+	result := make(chan error, 1)
+	k, err := c.newCall(ch, func(err error) { result <- err })
+	if err != nil {
+		return err
 	}
-	var err error
-	var free func()
-	if k.entries, free, err = c.deflater.deflate(ch.Entries); err != nil {
-		return fmt.Errorf("forward: %w", err)
+	if err := k.prepare(); err != nil { // here, so that many senders compress at the same time
+		return err
 	}
-	defer free()
-	k.id = out.ID
-	k.head = appendHead(nil, out.Tag, len(k.entries))
-	k.tail = out.appendTail(nil, c.Compress, nil)
-
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return ErrClientClosed
+	if err := c.enqueue(k); err != nil {
+		return err
 	}
-	c.queue = append(c.queue, k)
-	c.mu.Unlock()
-	c.poke()
 	select {
-	case err := <-k.done:
+	case err := <-result:
 		return err
 	case <-ctx.Done():
-		return c.leave(ctx, k)
 	}
-}
-
-// leave takes a call back whose caller waits no longer.
-func (c *Client) leave(ctx context.Context, k *call) error {
+	if !k.Cancel() {
+		if err := <-result; !errors.Is(err, ErrCanceled) {
+			return err // in the last moment
+		}
+	}
+	err = fmt.Errorf("forward: %s: not acked: %w", c.Address, ctx.Err())
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k.left = true
-	if k.writing && c.link != nil { // the server reads nothing: the message cannot be finished
-		c.link.interrupt()
-	}
-	for k.writing {
-		c.wrote.Wait()
-	}
-	select {
-	case err := <-k.done: // in the last moment
-		return err
-	default:
-	}
-	if i := slices.Index(c.queue, k); i >= c.sent {
-		c.queue = slices.Delete(c.queue, i, i+1)
-	} // else it stays until its ack comes, or the connection goes
-	c.poke()
-	err := fmt.Errorf("forward: %s: not acked: %w", c.Address, ctx.Err())
 	if c.last != nil {
 		err = fmt.Errorf("%w; last: %w", err, c.last)
 	}
 	return err
 }
 
-// Close gives up what is in flight: calls of Send return ErrClientClosed. It may be called more than once.
-func (c *Client) Close() error {
+// Start is Send that does not wait: done is called, once, with nil when the server has acked the chunk, or with ErrClientClosed or ErrCanceled. Chunks are
+// written in the order of the calls. The chunk's bytes are in use until done is called, or Cancel returns true. done is called on a goroutine
+// of the client or that of Close, never within Start or Cancel, with no lock held; it must not block. After an error of Start it is not called.
+func (c *Client) Start(ch *Chunk, done func(error)) (*Call, error) {
+	k, err := c.newCall(ch, done)
+	if err != nil {
+		return nil, err
+	}
+	return k, c.enqueue(k)
+}
+
+// enqueue puts a call into the line.
+func (c *Client) enqueue(k *Call) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		k.over = true
+		k.release()
+		return ErrClientClosed
+	}
+	c.queue = append(c.queue, k)
+	c.poke()
+	return nil
+}
+
+// Connect says whether a connection is wanted even when nothing is to be sent. Unwanted ones are not closed.
+func (c *Client) Connect(want bool) {
+	c.init()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wanted = want; want {
+		c.poke()
+	}
+}
+
+// Hangup gives up the connection, if there is one, as if it had failed with err.
+func (c *Client) Hangup(err error) {
+	c.init()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.link; l != nil && l.err == nil {
+		l.err = err
+		l.interrupt()
+		c.poke()
+	}
+}
+
+// Close gives up what is in flight: it ends with ErrClientClosed. It may be called more than once.
+func (c *Client) Close() error { return c.CloseContext(context.Background()) }
+
+// CloseContext is Close that returns by ctx. Its error then names what could not be ended: a Dial or a connection that does not heed its caller. A chunk that
+// such a connection holds is not done before it lets go.
+func (c *Client) CloseContext(ctx context.Context) error {
 	c.init()
 	c.mu.Lock()
 	c.closed = true
 	if c.link != nil {
 		c.link.interrupt()
 	}
-	c.mu.Unlock()
+	c.drop()
+	c.unlock()
 	c.stop()
-	<-c.ended
-	return nil
+	select {
+	case <-c.ended:
+		return nil
+	default:
+	}
+	select {
+	case <-c.ended:
+		return nil
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Errorf("forward: %s: left behind: %s: %w", c.Address, c.doing, ctx.Err())
 }
 
 // Stats returns the counts.
@@ -214,219 +240,12 @@ func (c *Client) poke() {
 	}
 }
 
-// run is the client's goroutine: it dials, writes, and gives up connections.
-func (c *Client) run() {
-	defer close(c.ended)
-	pause := time.Duration(0)
-	for c.ctx.Err() == nil {
-		c.mu.Lock()
-		l := c.link
-		switch {
-		case l != nil && l.err == nil && c.sent > 0 && time.Since(l.progress) > c.AckTimeout:
-			l.err = fmt.Errorf("no ack in %v", c.AckTimeout)
-			fallthrough
-		case l != nil && l.err != nil:
-			if l.acked {
-				pause = 0
-			}
-			pause = c.next(pause)
-			c.giveUp(l)
-			c.mu.Unlock()
-			l.wait()
-			c.sleep(pause)
-			continue
-		case l != nil && c.sent < min(len(c.queue), c.Window):
-			c.write(l) // unlocks meanwhile
-			c.mu.Unlock()
-			continue
-		}
-		waiting := len(c.queue) > 0
-		var limit <-chan time.Time
-		if l != nil && c.sent > 0 {
-			limit = time.After(time.Until(l.progress.Add(c.AckTimeout)) + time.Millisecond)
-		}
-		c.mu.Unlock()
-		if l == nil && waiting {
-			if err := c.dial(); err != nil {
-				pause = c.next(pause)
-				c.sleep(pause)
-			}
-			continue
-		}
-		select {
-		case <-c.wake:
-		case <-limit:
-		case <-c.ctx.Done():
-		}
-	}
-	c.mu.Lock()
-	l := c.link
-	if l != nil {
-		l.err = ErrClientClosed
-		c.giveUp(l)
-	}
-	for _, k := range c.queue {
-		k.done <- ErrClientClosed
-	}
-	c.queue = nil
+// unlock gives up mu, and calls those who are to be told of what happened under it.
+func (c *Client) unlock() {
+	notes := c.notes
+	c.notes = nil
 	c.mu.Unlock()
-	if l != nil {
-		l.wait()
+	for _, f := range notes {
+		f()
 	}
-}
-
-// next is the pause after the one that was.
-func (c *Client) next(pause time.Duration) time.Duration {
-	return min(max(2*pause, c.MinBackoff), c.MaxBackoff)
-}
-
-// sleep pauses, at most as long as anybody waits.
-func (c *Client) sleep(pause time.Duration) {
-	pause -= rand.N(pause/2 + 1)
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			return
-		case <-c.ctx.Done():
-			return
-		case <-c.wake:
-		}
-		c.mu.Lock()
-		none := len(c.queue) == 0
-		c.mu.Unlock()
-		if none {
-			return
-		}
-	}
-}
-
-// dial makes a fresh connection.
-func (c *Client) dial() error {
-	ctx, cancel := context.WithTimeout(c.ctx, c.DialTimeout)
-	defer cancel()
-	nc, err := c.Dial(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err != nil {
-		c.failed(err) // names network and address
-		return err
-	}
-	c.stats.Connects++
-	c.link = newLink(c, nc)
-	if c.closed {
-		c.link.interrupt()
-	}
-	return nil
-}
-
-// failed notes why a connection was given up. With mu held.
-func (c *Client) failed(err error) {
-	if c.closed {
-		return
-	}
-	c.stats.Failures++
-	c.last = err
-	if c.Report != nil {
-		c.Report(err)
-	}
-}
-
-// giveUp closes a connection, for ever; what was not acked on it is to be sent again. With mu held.
-func (c *Client) giveUp(l *link) {
-	if c.sent > 0 || !errors.Is(l.err, errIdleEnd) {
-		c.failed(fmt.Errorf("forward: %s: %w", c.Address, l.err))
-	}
-	_ = l.nc.Close() // it is broken already
-	c.link = nil
-	c.sent = 0
-	c.queue = slices.DeleteFunc(c.queue, func(k *call) bool { return k.left })
-}
-
-// smallEntries are copied, so that many small chunks leave in one piece.
-const smallEntries = 8 << 10
-
-// write writes what fits into the window. With mu held, which it gives up while it writes.
-func (c *Client) write(l *link) {
-	batch := slices.Clone(c.queue[c.sent:min(len(c.queue), c.Window)])
-	if c.sent == 0 {
-		l.progress = time.Now()
-	}
-	c.sent += len(batch)
-	for _, k := range batch {
-		k.writing = true
-		c.stats.Sent++
-		if k.tries++; k.tries > 1 {
-			c.stats.Resent++
-		}
-	}
-	c.mu.Unlock()
-	var out net.Buffers
-	var small []byte
-	cut := func() {
-		if len(small) > 0 {
-			out = append(out, small)
-			small = nil
-		}
-	}
-	for _, k := range batch {
-		small = append(small, k.head...)
-		if len(k.entries) <= smallEntries {
-			small = append(small, k.entries...)
-		} else {
-			cut()
-			out = append(out, k.entries)
-		}
-		small = append(small, k.tail...)
-	}
-	cut()
-	err := l.write(out, c.AckTimeout)
-	c.mu.Lock()
-	for _, k := range batch {
-		k.writing = false
-		if k.acked {
-			k.done <- nil
-		}
-	}
-	if err == nil && c.NoAck && c.link == l {
-		for _, k := range batch {
-			k.done <- nil
-			c.stats.Acked++
-		}
-		c.queue = slices.Delete(c.queue, 0, len(batch))
-		c.sent = 0
-	}
-	if err != nil && l.err == nil {
-		l.err = err
-	}
-	c.wrote.Broadcast()
-}
-
-// take takes the ack that came on a link.
-func (c *Client) take(l *link, id []byte) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.link != l || l.err != nil {
-		return errLate
-	}
-	if c.sent == 0 {
-		return fmt.Errorf("an ack for %q, and nothing to be acked", shorten(id))
-	}
-	k := c.queue[0]
-	if string(k.id) != string(id) {
-		return fmt.Errorf("an ack for %q in place of %q", shorten(id), shorten(k.id))
-	}
-	c.queue[0] = nil
-	c.queue = c.queue[1:]
-	c.sent--
-	c.stats.Acked++
-	l.progress, l.acked = time.Now(), true
-	if k.writing {
-		k.acked = true
-	} else {
-		k.done <- nil
-	}
-	c.poke()
-	return nil
 }

@@ -31,11 +31,26 @@ type deflater struct {
 	err  error
 }
 
+// check says whether deflate can work.
+func (d *deflater) check() error {
+	switch d.how {
+	case "", "gzip":
+		return nil
+	case "zstd":
+		d.once.Do(func() {
+			d.zstd, d.err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+		})
+		return d.err
+	}
+	return fmt.Errorf("no compression %q: gzip or zstd", d.how)
+}
+
 // deflate compresses entries. free gives back what it returned.
 func (d *deflater) deflate(entries []byte) (out []byte, free func(), err error) {
+	if err := d.check(); err != nil {
+		return nil, nil, err
+	}
 	switch d.how {
-	case "":
-		return entries, func() {}, nil
 	case "gzip":
 		g := gzippers.Get().(*gzipper)
 		g.out.Reset()
@@ -49,13 +64,7 @@ func (d *deflater) deflate(entries []byte) (out []byte, free func(), err error) 
 			}
 		}, err
 	case "zstd":
-		d.once.Do(func() {
-			d.zstd, d.err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
-		})
-		if d.err != nil {
-			return nil, nil, d.err
-		}
 		return d.zstd.EncodeAll(entries, nil), func() {}, nil
 	}
-	return nil, nil, fmt.Errorf("no compression %q: gzip or zstd", d.how)
+	return entries, func() {}, nil
 }

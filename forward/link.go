@@ -36,25 +36,22 @@ func newLink(c *Client, nc net.Conn) *link {
 	return l
 }
 
-// wait returns when the reading goroutine has ended; the connection was closed.
-func (l *link) wait() { <-l.done }
+// close closes the connection, and returns when the reading goroutine has ended.
+func (l *link) close() {
+	_ = l.nc.Close() // it is not needed any more
+	<-l.done
+}
 
 // interrupt makes a write end at once.
-func (l *link) interrupt() { _ = l.nc.SetWriteDeadline(time.Unix(1, 0)) }
+func (l *link) interrupt() {
+	if l.nc.SetWriteDeadline(time.Unix(1, 0)) != nil { // there are connections without deadlines
+		_ = l.nc.Close()
+	}
+}
 
-// write writes all of it. The server may take as long as for an ack.
-func (l *link) write(out net.Buffers, limit time.Duration) error {
-	l.c.mu.Lock()
-	closed := l.c.closed
-	if !closed {
-		_ = l.nc.SetWriteDeadline(time.Now().Add(limit)) // if not, the write says why
-	}
-	l.c.mu.Unlock()
-	if closed {
-		return ErrClientClosed
-	}
-	_, err := out.WriteTo(l.nc)
-	return err
+// arm begins a write: the server may take as long as for an ack. With c.mu held, so that nobody's interrupt is undone.
+func (l *link) arm(limit time.Duration) {
+	_ = l.nc.SetWriteDeadline(time.Now().Add(limit)) // if not, the write says why
 }
 
 // ackMost is the largest ack that is read.

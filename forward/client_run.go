@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"time"
+)
+
+// run is the client's goroutine: it dials, writes, and gives up connections.
+func (c *Client) run() {
+	defer close(c.ended)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var attempt *attempt
+	for {
+		c.mu.Lock()
+		c.doing = ""
+		if c.closed {
+			break
+		}
+		limit := time.Hour
+		if l := c.link; l != nil {
+			if l.err == nil && c.sent > 0 && time.Since(l.progress) > c.AckTimeout {
+				l.err = fmt.Errorf("no ack in %v", c.AckTimeout)
+			}
+			switch {
+			case l.err != nil:
+				c.giveUp(l)
+				continue
+			case c.sent < min(len(c.queue), c.Window):
+				c.write(l)
+				continue
+			case c.sent > 0:
+				limit = time.Until(l.progress.Add(c.AckTimeout)) + time.Millisecond
+			}
+		} else if c.wanted || len(c.queue) > 0 {
+			if limit = time.Until(c.notBefore); limit <= 0 {
+				attempt = c.dial(attempt)
+				continue
+			}
+		}
+		c.unlock()
+		timer.Reset(limit)
+		select {
+		case <-c.wake:
+		case <-timer.C:
+		case <-c.ctx.Done():
+		}
+	}
+	l := c.link
+	if l != nil {
+		l.err = ErrClientClosed
+		c.link, c.sent = nil, 0
+		c.doing = "closing the connection"
+	}
+	c.drop()
+	c.unlock()
+	if l != nil {
+		l.close()
+	}
+	if attempt != nil {
+		c.mu.Lock()
+		c.doing = "an attempt to connect that does not heed its context"
+		c.mu.Unlock()
+		if r := <-attempt.result; r.nc != nil {
+			_ = r.nc.Close() // nobody waits for it
+		}
+	}
+}
+
+// drop ends everything that is in the queue and not being written. With mu held; the client is closed.
+func (c *Client) drop() {
+	for _, k := range c.queue {
+		if !k.busy {
+			k.finish(ErrClientClosed)
+		}
+	}
+	c.queue = slices.DeleteFunc(c.queue, func(k *Call) bool { return k.over })
+	c.sent = min(c.sent, len(c.queue)) // nobody counts any more
+}
+
+// failed notes a failure, and puts the next attempt off. With mu held.
+func (c *Client) failed(err error) {
+	c.backoff()
+	c.stats.Failures++
+	c.last = err
+	if c.Report != nil {
+		c.notes = append(c.notes, func() { c.Report(err) })
+	}
+	c.changed(false, err)
+}
+
+// backoff puts the next attempt off. With mu held.
+func (c *Client) backoff() {
+	c.pause = min(max(2*c.pause, c.MinBackoff), c.MaxBackoff)
+	c.notBefore = time.Now().Add(c.pause - rand.N(c.pause/2+1))
+}
+
+// changed has Changed called. With mu held.
+func (c *Client) changed(up bool, err error) {
+	if c.Changed != nil {
+		c.notes = append(c.notes, func() { c.Changed(up, err) })
+	}
+}
+
+// An attempt to connect. There is one at a time: a Dial that does not heed its ctx is not called again before it returns.
+type attempt struct {
+	result chan dialed
+	ctx    context.Context
+}
+
+type dialed struct {
+	nc  net.Conn
+	err error
+}
+
+// grace is what a Dial gets beyond its time to notice that.
+const grace = 100 * time.Millisecond
+
+// dial makes a fresh connection. It takes up an attempt that was left, and returns one that it left. With mu held, which it gives up.
+func (c *Client) dial(a *attempt) *attempt {
+	c.doing = "an attempt to connect"
+	c.unlock()
+	limit := c.DialTimeout
+	if a == nil {
+		ctx, cancel := context.WithTimeout(c.ctx, c.DialTimeout)
+		a = &attempt{result: make(chan dialed, 1), ctx: ctx}
+		limit += grace
+		go func(out chan<- dialed) {
+			defer cancel()
+			nc, err := c.Dial(ctx)
+			out <- dialed{nc, err}
+		}(a.result)
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	var r dialed
+	select {
+	case r = <-a.result:
+		a = nil
+	case <-timer.C:
+		r.err = fmt.Errorf("forward: %s: no connection in %v, and the attempt does not end", c.Address, c.DialTimeout)
+	case <-c.ctx.Done():
+		return a
+	}
+	c.mu.Lock()
+	switch {
+	case r.err != nil:
+		c.failed(r.err) // names network and address
+	default:
+		c.stats.Connects++
+		c.link = newLink(c, r.nc)
+		c.changed(true, nil)
+		if c.closed {
+			c.link.interrupt()
+		}
+	}
+	c.unlock()
+	return a
+}
+
+// giveUp closes a connection, for ever; what was not acked on it is to be sent again. With mu held, which it gives up.
+func (c *Client) giveUp(l *link) {
+	if l.acked {
+		c.pause = 0
+	}
+	switch idle := c.sent == 0 && errors.Is(l.err, errIdleEnd); {
+	case idle && l.acked: // it worked, and was no longer needed
+		c.notBefore = time.Time{}
+		c.changed(false, nil)
+	case idle && len(c.queue) == 0:
+		c.backoff()
+		c.changed(false, nil)
+	default:
+		c.failed(fmt.Errorf("forward: %s: %w", c.Address, l.err))
+	}
+	c.link = nil
+	c.sent = 0
+	c.queue = slices.DeleteFunc(c.queue, func(k *Call) bool { return k.left })
+	c.doing = "closing the connection"
+	c.unlock()
+	l.close()
+}
+
+// smallEntries are copied, so that many small chunks leave in one piece.
+const smallEntries = 8 << 10
+
+// write writes what fits into the window and is ready. With mu held, which it gives up.
+func (c *Client) write(l *link) {
+	batch := c.queue[c.sent:min(len(c.queue), c.Window)]
+	for i, k := range batch {
+		if !k.ready {
+			if i == 0 {
+				c.ready(k)
+				return
+			}
+			batch = batch[:i]
+			break
+		}
+	}
+	batch = slices.Clone(batch)
+	if c.sent == 0 {
+		l.progress = time.Now()
+	}
+	c.sent += len(batch)
+	for _, k := range batch {
+		k.busy = true
+		c.stats.Sent++
+		if k.tries++; k.tries > 1 {
+			c.stats.Resent++
+		}
+	}
+	l.arm(c.AckTimeout)
+	c.doing = "a write"
+	c.unlock()
+	out := gather(batch)
+	n, err := out.WriteTo(l.nc)
+	c.mu.Lock()
+	whole := 0 // so many left in one piece
+	for _, k := range batch {
+		k.busy = false
+		if n -= k.size(); n >= 0 {
+			k.written = true
+			whole++
+		}
+		switch {
+		case k.acked, c.NoAck && n >= 0:
+			k.finish(nil)
+		case k.left:
+			k.finish(ErrCanceled)
+		case c.closed:
+			k.finish(ErrClientClosed)
+		}
+	}
+	if c.NoAck && whole > 0 {
+		c.stats.Acked += uint64(whole)
+		c.queue = slices.Delete(c.queue, 0, min(whole, len(c.queue)))
+		c.sent = max(0, c.sent-whole)
+		l.acked = true
+	}
+	if err != nil && l.err == nil {
+		l.err = err
+	}
+	c.unlock()
+}
+
+// gather makes one list of the bytes of many calls, small ones joined.
+func gather(batch []*Call) (out net.Buffers) {
+	var small []byte
+	cut := func() {
+		if len(small) > 0 {
+			out = append(out, small)
+			small = nil
+		}
+	}
+	for _, k := range batch {
+		small = append(small, k.head...)
+		if len(k.entries) <= smallEntries {
+			small = append(small, k.entries...)
+		} else {
+			cut()
+			out = append(out, k.entries)
+		}
+		small = append(small, k.tail...)
+	}
+	cut()
+	return out
+}
+
+// ready prepares a call for being written. With mu held, which it gives up.
+func (c *Client) ready(k *Call) {
+	k.busy = true
+	c.unlock()
+	err := k.prepare()
+	c.mu.Lock()
+	k.busy = false
+	switch {
+	case k.left:
+		k.finish(ErrCanceled)
+	case err != nil:
+		k.finish(err)
+	case c.closed:
+		k.finish(ErrClientClosed)
+	}
+	if k.over {
+		c.queue = slices.DeleteFunc(c.queue, func(q *Call) bool { return q == k })
+	}
+	c.unlock()
+}
+
+// take takes the ack that came on a link.
+func (c *Client) take(l *link, id []byte) error {
+	c.mu.Lock()
+	defer c.unlock()
+	if c.link != l || l.err != nil {
+		return errLate
+	}
+	if c.sent == 0 {
+		return fmt.Errorf("an ack for %q, and nothing to be acked", shorten(id))
+	}
+	k := c.queue[0]
+	if string(k.id) != string(id) {
+		return fmt.Errorf("an ack for %q in place of %q", shorten(id), shorten(k.id))
+	}
+	c.queue[0] = nil
+	c.queue = c.queue[1:]
+	c.sent--
+	c.stats.Acked++
+	l.progress, l.acked = time.Now(), true
+	if k.busy {
+		k.acked = true
+	} else {
+		k.finish(nil)
+	}
+	c.poke()
+	return nil
+}
