@@ -4,6 +4,10 @@ package deliver
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -19,7 +23,7 @@ type Trip struct {
 	HandleError func(error, *forward.Chunk) error
 	// Breaker is told each change of state, in order, on a goroutine of its own.
 	Breaker func(BreakerEvent)
-	// Report is told what went wrong, on a goroutine of its own.
+	// Report is told what went wrong, on the same goroutine as Breaker.
 	Report func(error)
 }
 
@@ -35,6 +39,19 @@ const (
 	HalfOpen
 )
 
+// String returns closed, open or half-open.
+func (s BreakerState) String() string {
+	switch s {
+	case Closed:
+		return "closed"
+	case Open:
+		return "open"
+	case HalfOpen:
+		return "half-open"
+	}
+	return "BreakerState(" + fmt.Sprint(uint8(s)) + ")"
+}
+
 // BreakerEvent is a change of a breaker's state.
 type BreakerEvent struct {
 	State BreakerState
@@ -42,32 +59,213 @@ type BreakerEvent struct {
 	At    time.Time
 }
 
-// A breaker counts the failures of one destination and runs the error handler. Its methods may be called with the destination's lock held: they
-// call nobody back.
-type breaker struct{}
+const defaultFailures = 3
 
-// newBreaker: next and back are called on the breaker's goroutine with no lock held, in turns, only when there is a handler. next returns the next chunk that is
-// to be offered in this round (one that was not offered in it yet; the destination must not write it until it is back) and why, or nil. back says
-// what became of it: nil, the handler took it; else it is pending again.
-func newBreaker(t *Trip, next func(round uint64) *forward.Chunk, back func(c *forward.Chunk, err error)) *breaker {
-	return &breaker{}
+// A breaker counts the failures of one destination and runs the error handler. Its methods but close may be called with the destination's lock held:
+// they call nobody back.
+//
+//	          Failures in a row, nothing else works
+//	  ┌────────┐ ───────────────────────────────► ┌──────┐ ── probe ──► ┌───────────┐
+//	  │ closed │                                  │ open │              │ half-open │
+//	  └────────┘ ◄─────────── worked ──────────── └──────┘ ◄─ failed ── └───────────┘
+//	       ▲                                        each time it opens,       │
+//	       │                                        a round of offers begins  │
+//	       └──────────────────────────── worked ──────────────────────────────┘
+type breaker struct {
+	trip Trip
+	next func(round uint64) *forward.Chunk
+	back func(c *forward.Chunk, err error)
+	told teller
+
+	mu       sync.Mutex
+	st       BreakerState
+	failures int
+	round    uint64 // how often it opened
+	err      error  // why it did last
+	closed   bool
+
+	running bool          // the goroutine of the handler exists
+	asked   bool          // it is to ask next again
+	ended   chan struct{} // closed when it has ended
+	began   time.Time     // of the handler's call that runs; zero when none does
+	left    bool          // close left that call behind
 }
 
-// failed notes a failed attempt. It opens the breaker after Failures in a row, if dead says that nothing else works; a half-open one at once.
-// Each opening begins a new round of offers.
-func (b *breaker) failed(err error, dead bool) {}
+// newBreaker: next and back are called on the handler's goroutine with no lock held, in turns, and only when there is a handler. next returns the next chunk
+// that is to be offered in this round (one that was not offered in it yet; the destination must not write it until it is back), or nil. It may look
+// at state under its own lock, and return nil unless that is Open. back says what became of the chunk: nil, the handler took it; else it is pending again.
+func newBreaker(t *Trip, next func(round uint64) *forward.Chunk, back func(c *forward.Chunk, err error)) *breaker {
+	b := &breaker{trip: *t, next: next, back: back}
+	if b.trip.Failures <= 0 {
+		b.trip.Failures = defaultFailures
+	}
+	return b
+}
+
+// failed notes a failed attempt. It opens the breaker after Failures in a row, a half-open one at once, if dead: nothing else works either.
+func (b *breaker) failed(err error, dead bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures++
+	if !dead || b.st == Open || b.st == Closed && b.failures < b.trip.Failures {
+		return
+	}
+	b.err = err
+	b.round++
+	b.turn(Open)
+	b.kick()
+}
 
 // probe notes that an attempt begins: an open breaker is half-open then, and offers pause.
-func (b *breaker) probe() {}
+func (b *breaker) probe() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.st == Open {
+		b.turn(HalfOpen)
+	}
+}
 
 // worked notes that something was delivered: closed.
-func (b *breaker) worked() {}
+func (b *breaker) worked() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures = 0
+	if b.st != Closed {
+		b.turn(Closed)
+	}
+}
 
-// more lets the breaker's goroutine ask next again: a chunk came while it is open.
-func (b *breaker) more() {}
+// more has next asked again: a chunk came while the breaker is open.
+func (b *breaker) more() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.st == Open {
+		b.kick()
+	}
+}
 
 // state returns the state.
-func (b *breaker) state() BreakerState { return Closed }
+func (b *breaker) state() BreakerState {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.st
+}
 
-// close ends the goroutine: no call of next and back after it has begun. Its error names a handler that did not return by ctx.
-func (b *breaker) close(ctx context.Context) error { return nil }
+// report tells Trip.Report.
+func (b *breaker) report(err error) {
+	if b.trip.Report != nil {
+		b.told.tell(func() { b.trip.Report(err) })
+	}
+}
+
+// turn changes the state. With mu held.
+func (b *breaker) turn(to BreakerState) {
+	b.st = to
+	if b.closed || b.trip.Breaker == nil {
+		return
+	}
+	e := BreakerEvent{State: to, At: time.Now()}
+	if to == Open {
+		e.Err = b.err
+	}
+	b.told.tell(func() { b.trip.Breaker(e) })
+}
+
+// kick has the handler's goroutine look for chunks to offer. With mu held.
+func (b *breaker) kick() {
+	if b.trip.HandleError == nil || b.closed {
+		return
+	}
+	b.asked = true
+	if !b.running {
+		b.running = true
+		b.ended = make(chan struct{})
+		go b.offer()
+	}
+}
+
+// offer is the handler's goroutine. It ends when there is nothing to offer.
+func (b *breaker) offer() {
+	for {
+		b.mu.Lock()
+		if b.closed || b.st != Open || !b.asked {
+			b.running = false
+			close(b.ended)
+			b.mu.Unlock()
+			return
+		}
+		b.asked = false
+		round, why := b.round, b.err
+		b.mu.Unlock()
+		c := b.next(round)
+		if c == nil {
+			continue
+		}
+		lent := copyChunk(c)
+		b.mu.Lock()
+		b.asked = true // there may be more
+		closed := b.closed
+		if !closed {
+			b.began = time.Now()
+		}
+		b.mu.Unlock()
+		if closed {
+			b.back(c, ErrClosed)
+			continue
+		}
+		err := b.handle(why, lent)
+		b.mu.Lock()
+		b.began = time.Time{}
+		left := b.left
+		b.mu.Unlock()
+		if left { // close did not wait: the chunk was given up
+			continue
+		}
+		if err != nil {
+			b.report(fmt.Errorf("deliver: the error handler did not take a chunk of %d events: %w", c.Events, err))
+		}
+		b.back(c, err)
+	}
+}
+
+// handle calls the handler.
+func (b *breaker) handle(why error, c *forward.Chunk) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	return b.trip.HandleError(why, c)
+}
+
+// copyChunk is why close can leave a handler behind: what it holds is its own.
+func copyChunk(c *forward.Chunk) *forward.Chunk {
+	own := *c
+	own.ID, own.Entries, own.Raw = slices.Clone(c.ID), slices.Clone(c.Entries), slices.Clone(c.Raw)
+	return &own
+}
+
+// close ends offers and waits for what is being told: next and back are not called after it. Its error names a function that did not return by ctx.
+func (b *breaker) close(ctx context.Context) error {
+	b.mu.Lock()
+	b.closed = true
+	ended := b.ended
+	b.mu.Unlock()
+	var err error
+	if ended != nil {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			b.mu.Lock()
+			if !b.began.IsZero() {
+				b.left = true
+				err = fmt.Errorf("deliver: the error handler has not returned for %v, and is left behind", time.Since(b.began).Round(time.Millisecond))
+			}
+			b.mu.Unlock()
+			if err == nil { // between two calls, which takes no time
+				<-ended
+			}
+		}
+	}
+	return errors.Join(err, b.told.wait(ctx))
+}
