@@ -42,7 +42,7 @@ func benchRing(b *testing.B, shared bool) *Ring {
 	}
 	b.Cleanup(func() { r.Close() })
 	if r.home != nil {
-		r.home.wait.Wait()
+		r.home.populated()
 	}
 	return r
 }

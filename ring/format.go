@@ -92,13 +92,13 @@ func (h *head) check(place uint64, b []byte) uint32 {
 
 // segmentFacts is the head of a segment.
 type segmentFacts struct {
-	nonce uint64 // of this use; its lower half is in commit words, its upper half seeds checks
-	units uint32 // segments that it spans
-	lane  uint16
-	seq   uint64 // grows with every segment begun in the ring
-	first uint64 // key of its first record
-	end   int64  // set once nothing will be added: bytes used, head included; 0 before
-	count uint32 // with end: records
+	nonce  uint64 // of this use; its lower half is in commit words, its upper half seeds checks
+	units  uint32 // segments that it spans
+	lane   uint16
+	seq    uint64 // grows with every segment begun in the ring
+	first  uint64 // key of its first record
+	filled int64  // set once nothing will be added: bytes, head included; 0 before
+	count  uint32 // with filled: records
 }
 
 // put writes a segment's head but for what is known when it is closed.
@@ -113,9 +113,9 @@ func (s *segmentFacts) put(h *head, off int64, b []byte) {
 	order.PutUint32(b[40:], h.check(uint64(off), b[:40]))
 }
 
-// putEnd writes what is known when a segment is closed.
-func (s *segmentFacts) putEnd(h *head, off int64, b []byte) {
-	order.PutUint32(b[48:], uint32(s.end))
+// putFilled writes what is known when a segment is closed.
+func (s *segmentFacts) putFilled(h *head, off int64, b []byte) {
+	order.PutUint32(b[48:], uint32(s.filled))
 	order.PutUint32(b[52:], s.count)
 	order.PutUint32(b[56:], h.check(s.nonce^uint64(off), b[48:56]))
 }
@@ -133,10 +133,10 @@ func (s *segmentFacts) parse(h *head, off, room int64, b []byte) bool {
 	if s.units == 0 || int64(s.units) > room/h.unit {
 		return false
 	}
-	s.end, s.count = 0, 0
+	s.filled, s.count = 0, 0
 	end := int64(order.Uint32(b[48:]))
 	if end != 0 && end <= int64(s.units)*h.unit && order.Uint32(b[56:]) == h.check(s.nonce^uint64(off), b[48:56]) {
-		s.end, s.count = end, order.Uint32(b[52:])
+		s.filled, s.count = end, order.Uint32(b[52:])
 	}
 	return true
 }

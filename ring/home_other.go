@@ -8,6 +8,7 @@ type home struct{}
 
 func (r *Ring) settleIn(*Options) error { return ErrUnsupported }
 
+func (h *home) populated()               {}
 func (h *home) unmap([]byte) error       { return nil }
 func (h *home) leave(string, bool) error { return nil }
 

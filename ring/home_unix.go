@@ -121,9 +121,12 @@ func (h *home) present(mem []byte) {
 	})
 }
 
+// populated waits until the memory is there.
+func (h *home) populated() { h.wait.Wait() }
+
 func (h *home) unmap(mem []byte) error {
 	h.stop.Store(true)
-	h.wait.Wait()
+	h.populated()
 	return os.NewSyscallError("munmap", unix.Munmap(mem))
 }
 

@@ -106,11 +106,11 @@ func (r *Ring) grow(l *lane, n uint16, tail, need int64, key uint64) (off int64,
 	s.limit = s.off + int64(units)*r.head.unit
 	prev := l.seg
 	if prev != nil {
-		prev.end, prev.count, prev.last, prev.closed = tail-prev.off, l.index, l.last, true
+		prev.filled, prev.count, prev.last, prev.closed = tail-prev.off, l.index, l.last, true
 	}
 	err = r.touch(func() {
 		if prev != nil {
-			prev.putEnd(&r.head, prev.off, r.mem[prev.off:])
+			prev.putFilled(&r.head, prev.off, r.mem[prev.off:])
 		}
 		s.put(&r.head, s.off, r.mem[s.off:])
 	})

@@ -164,7 +164,7 @@ func (r *Ring) turnPage(i int) {
 			if !f.seg.closed {
 				return
 			}
-			if end := f.seg.off + f.seg.segmentFacts.end; f.pos < end {
+			if end := f.seg.off + f.seg.filled; f.pos < end {
 				f.end = end
 				return
 			}
@@ -178,7 +178,7 @@ func (r *Ring) turnPage(i int) {
 		}
 		f.pos, f.end = next.off+segmentHead, next.off+segmentHead
 		if next.closed {
-			f.end = next.off + next.segmentFacts.end
+			f.end = next.off + next.filled
 		} else if f.seen > next.off && f.seen <= next.limit {
 			f.end = f.seen
 		}
@@ -229,7 +229,7 @@ func (r *Ring) look(i int, now uint64) error {
 		} else {
 			r.mu.Lock()
 			if f.seg != nil {
-				f.end = f.seg.off + f.seg.segmentFacts.end // it is closed, else the tail would be in it
+				f.end = f.seg.off + f.seg.filled // it is closed, else the tail would be in it
 			}
 			r.turnPage(i)
 			r.mu.Unlock()

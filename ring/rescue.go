@@ -3,8 +3,9 @@
 package ring
 
 import (
+	"cmp"
 	"container/heap"
-	"fmt"
+	"slices"
 )
 
 // Loss is what was appended and cannot be read.
@@ -112,7 +113,7 @@ func (r *Ring) startRescue() {
 		for ; s != nil; s = s.next {
 			end := s.off + segmentHead
 			if s.closed {
-				end = s.off + s.segmentFacts.end
+				end = s.off + s.filled
 			} else if tail > s.off && tail <= s.limit {
 				end = tail
 			}
@@ -148,15 +149,26 @@ func (r *Ring) startAdopted() {
 		}
 		size := int64(s.units) * r.head.unit
 		s.pos, s.end, s.least = off+segmentHead, off+size, s.first
-		if s.segmentFacts.end != 0 {
-			s.end, s.exact = off+s.segmentFacts.end, true
+		if s.filled != 0 {
+			s.end, s.exact = off+s.filled, true
 		}
 		q.sources = append(q.sources, s)
 		r.inUse += int64(s.units)
 		off += size - r.head.unit
 	}
+	r.found = q.segments()
 	r.rescue = q
 	q.start()
+}
+
+// segments lists the segments in the order in which they were begun.
+func (q *rescue) segments() []segment {
+	var all []segment
+	for _, s := range q.sources {
+		all = append(all, segment{segmentFacts: s.segmentFacts, off: s.off})
+	}
+	slices.SortFunc(all, func(a, b segment) int { return cmp.Compare(a.seq, b.seq) })
+	return all
 }
 
 // Drained says that Next has returned all there will ever be.
@@ -191,13 +203,4 @@ func (r *Ring) Rewind() {
 		r.inUse = 0
 		r.startAdopted()
 	}
-}
-
-// lossError tells of a loss.
-func (r *Ring) lossError() error {
-	loss := r.Lost()
-	if loss.Regions == 0 && loss.Records == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: %s: %d regions (%d bytes, at least %d records) cannot be read", ErrCorrupt, r.path, loss.Regions, loss.Bytes, loss.Records)
 }

@@ -46,6 +46,7 @@ type Ring struct {
 	mu       sync.Mutex // guards all below; a leaf: nobody who has it waits for anything
 	pool     pool
 	firsts   [maxLanes]*segment // each lane's oldest segment that the reader has not left
+	found    []segment          // of an adopted ring, as they were left
 	held     []*segment         // read, closed, not done
 	inUse    int64              // segments
 	seq      uint64

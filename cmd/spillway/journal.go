@@ -17,15 +17,15 @@ import (
 )
 
 type journalCmd struct {
-	Ls     journalLsCmd     `cmd:"" help:"List segments and cursors."`
-	Cat    journalCatCmd    `cmd:"" help:"Print the events that are still in the journal, as JSON lines."`
+	Ls     journalLsCmd     `cmd:"" help:"List segments and cursors, or rings."`
+	Cat    journalCatCmd    `cmd:"" help:"Print the events that are still there, as JSON lines."`
 	Verify journalVerifyCmd `cmd:"" help:"Read everything, and exit with 1 if something cannot be read."`
 }
 
 // journalDir is the directory of a journal, or the data directory that has one
-// in it. It may be in use.
+// in it; or a ring's, or that of all rings. It may be in use.
 type journalDir struct {
-	Dir string `arg:"" help:"Data directory, or the journal directory in it. It may be in use." type:"existingdir"`
+	Dir string `arg:"" help:"Data directory, or the journal directory in it; or a directory of rings, or of one. It may be in use." type:"existingdir"`
 }
 
 func (d journalDir) inspect() (*journal.Inspection, error) {
@@ -45,6 +45,9 @@ type journalLsCmd struct{ journalDir }
 
 // Run prints two tables.
 func (c *journalLsCmd) Run(s *streams) error {
+	if rings, err := c.rings(); err != nil || len(rings) > 0 {
+		return errors.Join(err, lsRings(s.out, rings))
+	}
 	i, err := c.inspect()
 	if err != nil {
 		return err
@@ -87,6 +90,9 @@ type journalCatCmd struct{ journalDir }
 
 // Run prints one line an event.
 func (c *journalCatCmd) Run(s *streams) error {
+	if rings, err := c.rings(); err != nil || len(rings) > 0 {
+		return errors.Join(err, catRings(s, rings))
+	}
 	i, err := c.inspect()
 	if err != nil {
 		return err
@@ -134,6 +140,9 @@ type journalVerifyCmd struct{ journalDir }
 
 // Run reads everything.
 func (c *journalVerifyCmd) Run(s *streams) error {
+	if rings, err := c.rings(); err != nil || len(rings) > 0 {
+		return errors.Join(err, verifyRings(s.out, rings))
+	}
 	i, err := c.inspect()
 	if err != nil {
 		return err
