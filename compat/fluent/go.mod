@@ -3,10 +3,8 @@ module github.com/spillwaylog/spillway/compat/fluent
 go 1.26.0
 
 require (
-	github.com/fluent/fluent-logger-golang v1.10.2
 	github.com/spillwaylog/spillway v0.0.0-00010101000000-000000000000
 	github.com/tinylib/msgp v1.3.0
-	go.uber.org/goleak v1.3.0
 )
 
 require (

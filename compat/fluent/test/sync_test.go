@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fluent_test
+package test_test
 
 import (
 	"crypto/ecdsa"
@@ -239,8 +239,13 @@ func TestBadMethods(t *testing.T) {
 	var ring any
 	ring = &ring
 	for _, v := range []any{
-		panics{}, panics{"short"}, panics{"two"}, map[string]any{"x": panics{}}, map[string]any{"x": textPanics{}},
-		loop, k, map[string]any{"r": ring},
+		panics{},
+		panics{"short"},
+		panics{"two"},
+		map[string]any{"x": panics{}},
+		map[string]any{"x": textPanics{}},
+		loop, k,
+		map[string]any{"r": ring},
 	} {
 		if err := f.Post("tag", v); err == nil {
 			t.Errorf("%T was posted", v)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fluent_test
+package test_test
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fluent_test
+package test_test
 
 import (
 	"bytes"
@@ -92,12 +92,32 @@ func both() []any {
 		nil, true, false, 0, 1, -1, 127, 128, -32, -33, 255, 256, 65535, 65536, math.MaxInt32, math.MinInt32, math.MaxInt64, math.MinInt64,
 		int8(-8), int16(-1600), int32(-320000), uint(1), uint8(200), uint16(60000), uint32(4e9), uint64(math.MaxUint64),
 		float32(1.5), 2.25, math.Inf(1), "", "text", strings.Repeat("x", 31), strings.Repeat("x", 32), strings.Repeat("x", 300), strings.Repeat("x", 70000), "\xff\xfe", "日本",
-		[]byte(nil), []byte{1, 2}, bytes.Repeat([]byte{7}, 300), time.Second, json.Number("12"), json.Number("-1.5"), json.Number(""),
-		[]any{}, []any(nil), []any{1, "a", nil, []any{2}}, []int{1, 2, 3}, []string{"a"}, [2]int{1, 2}, [2]byte{1, 2}, make([]int, 20), make([]int, 70000),
-		map[string]any{}, map[string]any(nil), map[string]any{"a": 1}, map[string]string{"foo": "bar", "hoge": "hoge"}, map[keyText]int{"k": 1},
-		map[string]any{"deep": map[string]any{"deeper": []any{map[string]int{"x": 1}}}}, map[string][]int{"foo": {1, 2, 3}}, map[string]map[string]bool{"a": {"b": true}},
-		&n, &s, (*int)(nil), []*int{&n, nil}, map[string]*string{"p": &s}, &map[string]int{"via": 1},
-		&withMethod{5}, map[string]any{"inside": &withMethod{6}}, []any{&withMethod{7}},
+		[]byte(nil),
+		[]byte{1, 2},
+		bytes.Repeat([]byte{7}, 300), time.Second, json.Number("12"), json.Number("-1.5"), json.Number(""),
+		[]any{},
+		[]any(nil),
+		[]any{1, "a", nil, []any{2}},
+		[]int{1, 2, 3},
+		[]string{"a"},
+		[2]int{1, 2},
+		[2]byte{1, 2},
+		make([]int, 20), make([]int, 70000),
+		map[string]any{},
+		map[string]any(nil),
+		map[string]any{"a": 1},
+		map[string]string{"foo": "bar", "hoge": "hoge"},
+		map[keyText]int{"k": 1},
+		map[string]any{"deep": map[string]any{"deeper": []any{map[string]int{"x": 1}}}},
+		map[string][]int{"foo": {1, 2, 3}},
+		map[string]map[string]bool{"a": {"b": true}},
+		&n, &s, (*int)(nil),
+		[]*int{&n, nil},
+		map[string]*string{"p": &s},
+		&map[string]int{"via": 1},
+		&withMethod{5},
+		map[string]any{"inside": &withMethod{6}},
+		[]any{&withMethod{7}},
 	}
 }
 
@@ -182,14 +202,17 @@ func posts() []any {
 	return []any{
 		map[string]string{"foo": "bar", "hoge": "hoge"},
 		map[string]any{"n": 1, "list": []any{"a", 2.5, nil, true}, "map": map[string]int{"x": -1}},
-		map[keyText]int{"k": 1}, map[string][]int{"foo": {1, 2, 3}},
+		map[keyText]int{"k": 1},
+		map[string][]int{"foo": {1, 2, 3}},
 		struct {
 			Name string `msg:"name"`
 		}{"john smith"},
 		tagged{"p", 1, true, "b", []string{"x"}, map[string]any{"deep": 1}, &n, "hidden"},
-		tagged{}, struct{}{},
+		tagged{},
+		struct{}{},
 		&withMethod{9},
-		original.TestMessage{Foo: "bar"}, &original.TestMessage{Foo: "bar", Hoge: "h"},
+		original.TestMessage{Foo: "bar"},
+		&original.TestMessage{Foo: "bar", Hoge: "h"},
 	}
 }
 
@@ -329,7 +352,7 @@ func TestMessages(t *testing.T) {
 		{&fluent.Message{}, &fluent.Message{}, &original.Message{}},
 		{&fluent.MessageExt{Tag: "t", Time: fluent.EventTime(clock), Record: record, Option: option}, &fluent.MessageExt{}, &original.MessageExt{}},
 		{&fluent.Entry{Time: 5, Record: record}, &fluent.Entry{}, &original.Entry{}},
-		{&fluent.Forward{Tag: "t", Entries: []fluent.Entry{{1, record}, {2, nil}}, Option: option}, &fluent.Forward{}, &original.Forward{}},
+		{&fluent.Forward{Tag: "t", Entries: []fluent.Entry{{Time: 1, Record: record}, {Time: 2}}, Option: option}, &fluent.Forward{}, &original.Forward{}},
 		{&fluent.AckResp{Ack: "id"}, &fluent.AckResp{}, &original.AckResp{}},
 		{&fluent.TestMessage{Foo: "f", Hoge: "h"}, &fluent.TestMessage{}, &original.TestMessage{}},
 	} {

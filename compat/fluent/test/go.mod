@@ -1,0 +1,22 @@
+module github.com/spillwaylog/spillway/compat/fluent/test
+
+go 1.26.0
+
+require (
+	github.com/fluent/fluent-logger-golang v1.10.2
+	github.com/spillwaylog/spillway v0.0.0-00010101000000-000000000000
+	github.com/spillwaylog/spillway/compat/fluent v0.0.0-00010101000000-000000000000
+	github.com/tinylib/msgp v1.3.0
+	go.uber.org/goleak v1.3.0
+)
+
+require (
+	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/philhofer/fwd v1.2.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
+
+replace (
+	github.com/spillwaylog/spillway => ../../../
+	github.com/spillwaylog/spillway/compat/fluent => ../
+)
