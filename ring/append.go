@@ -46,7 +46,7 @@ func (r *Ring) AppendReserved(t int64, p []byte) (key uint64, err error) {
 func (r *Ring) add(l *lane, n uint16, tail int64, t int64, p []byte) (key uint64, err error) {
 	// Only now, when the lane is seen to be busy: the reader reads its clock before it looks at the lanes, so a lane that it sees idle can
 	// bring nothing older than that.
-	if r.over.Load() != 0 {
+	if r.over.Load() != 0 && !r.takes(n) {
 		r.release(l, tail)
 		return 0, r.overErr()
 	}

@@ -126,13 +126,11 @@ func TestConcurrent(t *testing.T) {
 						size = rnd.IntN(20_000)
 					}
 					buf = payload(buf, w, n, size)
-					room := r.Space()
 					key, err := r.Append(&hints[rnd.IntN(3)], int64(n), buf)
 					switch {
 					case errors.Is(err, ErrFull):
-						room = r.Space()
 						select {
-						case <-room:
+						case <-r.Space():
 						case <-time.After(20 * time.Second):
 							t.Errorf("writer %d waits for room: used %d", w, r.Used())
 							return

@@ -9,11 +9,21 @@ import (
 	"unsafe"
 )
 
-// Why a ring takes no appends.
+// Why a ring takes no appends. It only rises.
 const (
-	overClosed = 1 + iota
+	overClosing = 1 + iota // but AppendReserved
 	overFailed
+	overClosed
 )
+
+func (r *Ring) raise(why uint32) {
+	for {
+		old := r.over.Load()
+		if old >= why || r.over.CompareAndSwap(old, why) {
+			return
+		}
+	}
+}
 
 // faultError is a fault of the memory.
 type faultError struct {
@@ -74,7 +84,7 @@ func (r *Ring) fail(err error) error {
 		err = fmt.Errorf("%w: %w", ErrFailed, err)
 	}
 	r.failure.CompareAndSwap(nil, &err)
-	r.over.CompareAndSwap(0, overFailed)
+	r.raise(overFailed)
 	r.mu.Lock()
 	r.allow()
 	r.mu.Unlock()
@@ -99,6 +109,12 @@ func (r *Ring) overErr() error {
 		return r.Failed()
 	}
 	return ErrClosed
+}
+
+// takes says that the ring takes appends to lane n.
+func (r *Ring) takes(n uint16) bool {
+	why := r.over.Load()
+	return why == 0 || why == overClosing && n == reserved
 }
 
 // Guard runs fn, which reads [Record.Data], and turns a fault of the memory, which would end the process, into an error that wraps [ErrFailed]. fn must hold

@@ -47,7 +47,7 @@ func (r *Ring) hold(l *lane) (old uint64, ok bool) {
 		if old, ok := l.try(); ok {
 			return old, true
 		}
-		if r.over.Load() != 0 {
+		if r.over.Load() >= overFailed {
 			return 0, false
 		}
 		runtime.Gosched()
@@ -96,9 +96,8 @@ func (r *Ring) addLane(n uint32) bool {
 	return r.over.Load() == 0 && r.active.CompareAndSwap(n, n+1)
 }
 
-// seal takes all lanes for ever: no append goes on or begins. Only the reader's goroutine does that.
+// seal takes all lanes of a ring that is over for ever: no append goes on or begins. Only the reader's goroutine does that.
 func (r *Ring) seal() {
-	r.over.CompareAndSwap(0, overClosed)
 	r.mu.Lock()
 	n, done := r.active.Load(), r.sealed // no lane is added from here on
 	r.mu.Unlock()
@@ -124,4 +123,19 @@ func (r *Ring) isSealed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sealed
+}
+
+// Seal ends appending: from its return on Append answers [ErrClosed], and what was appended before can be read. AppendReserved goes on. Any goroutine
+// may call it.
+func (r *Ring) Seal() {
+	r.raise(overClosing)
+	r.mu.Lock()
+	n := r.active.Load() // no lane is added from here on
+	r.allow()
+	r.mu.Unlock()
+	for i := uint32(reserved + 1); i < n; i++ {
+		if old, ok := r.hold(&r.lanes[i]); ok { // whoever has it may have looked before
+			r.release(&r.lanes[i], int64(old>>1))
+		}
+	}
 }

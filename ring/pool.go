@@ -80,9 +80,9 @@ func (r *Ring) grow(l *lane, n uint16, tail, need int64, key uint64) (off int64,
 		return 0, ErrFull
 	}
 	r.mu.Lock()
-	if err := r.overErr(); err != nil {
+	if !r.takes(n) {
 		r.mu.Unlock()
-		return 0, err
+		return 0, r.overErr()
 	}
 	units := int((need + segmentHead + r.head.unit - 1) / r.head.unit)
 	at := -1
@@ -200,10 +200,15 @@ func (r *Ring) Used() int64 {
 	return r.used()
 }
 
-// SetPressure makes an appender call wake when more than so many bytes come into use, whether the reader sleeps or not:
-// once, until fewer are in use again.
+// SetPressure has wake called when more than so many bytes come into use, whether the reader sleeps or not: once, until fewer are in use again or
+// SetPressure is called again. If they are in use already, it is called at once.
 func (r *Ring) SetPressure(bytes int64) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.pressure = bytes
+	r.pressed = bytes > 0 && r.used() >= bytes
+	pressed := r.pressed
+	r.mu.Unlock()
+	if pressed {
+		r.callWake()
+	}
 }

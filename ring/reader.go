@@ -47,7 +47,7 @@ func (r *Ring) Next() (rec Record, ok bool, err error) {
 			}
 			return Record{}, false, r.Failed()
 		}
-		if r.over.Load() != 0 {
+		if r.over.Load() == overFailed {
 			r.startRescue()
 			continue
 		}
@@ -81,7 +81,7 @@ func (r *Ring) Peek() (key uint64, ok bool, err error) {
 			}
 			return 0, false, r.Failed()
 		}
-		if r.over.Load() != 0 {
+		if r.over.Load() == overFailed {
 			r.startRescue()
 			continue
 		}
@@ -245,9 +245,10 @@ func (r *Ring) look(i int, now uint64) error {
 }
 
 // Sleep announces that the reader is going to sleep: from now on the first Append calls wake, once. With ready=true there is something to be read
-// already, and nobody will call wake.
+// already, and wake is not called for it. (ready=false while there are records whose turn is not certain: the appender that makes it so calls wake when it
+// is done.) Of an adopted ring, and of one that failed, ready says that not everything was read.
 func (r *Ring) Sleep() (ready bool) {
-	if r.rescue != nil || r.over.Load() != 0 {
+	if r.rescue != nil || r.over.Load() == overFailed {
 		return !r.Drained()
 	}
 	r.asleep.Store(1)

@@ -173,6 +173,9 @@ func (q *rescue) segments() []segment {
 
 // Drained says that Next has returned all there will ever be.
 func (r *Ring) Drained() bool {
+	if r.rescue == nil && r.over.Load() == overFailed {
+		r.startRescue()
+	}
 	if r.rescue == nil {
 		return false
 	}

@@ -117,7 +117,7 @@ func (r *Ring) Close() error { return r.end(true) }
 func (r *Ring) Leave() error { return r.end(false) }
 
 func (r *Ring) end(remove bool) error {
-	r.over.CompareAndSwap(0, overClosed)
+	r.raise(overClosed)
 	if r.lanes != nil {
 		r.seal()
 	}
