@@ -56,7 +56,11 @@ func planDestination(text string, o *Options) (*plan, error) {
 		err = u.Allow()
 		p.open = func() (deliver.Destination, error) { return deliver.Discard, nil }
 	case "forward+tls":
-		err = u.Errorf("TLS is not there yet; Options.Dial can make TLS connections for forward://")
+		if o.Dial == nil {
+			err = u.Errorf("TLS is not there yet, unless Options.Dial makes the connections")
+			break
+		}
+		err = p.forward(u, o) // a place of its own: what was to be encrypted is not adopted by a logger that does not
 	default:
 		err = u.Errorf("no destination of this kind")
 	}
