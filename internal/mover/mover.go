@@ -4,13 +4,90 @@ package mover
 
 import (
 	"context"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
 
+	"github.com/spillwaylog/spillway/internal/deliver"
 	"github.com/spillwaylog/spillway/ring"
 )
 
 // A Mover takes events and carries them to the destination. All methods may be called by many goroutines.
+//
+// How it is organised: fields above the line are anybody's; those below belong to the mover's goroutine (run.go), which others reach by post. A second goroutine
+// does what may hang in a disk (disk.go). Lock order: swap, inbox; source.mu is held alone.
 type Mover struct {
-	cfg Config
+	cfg    Config
+	batch  int   // bytes of a window
+	flight int64 // bytes of entries that may be with the destination
+
+	cur     atomic.Pointer[source] // where Append puts events
+	closed  atomic.Bool
+	closing chan struct{} // closed with it
+	shut    chan struct{} // closed when Close has done what it could; then closeErr is set
+	ended   chan struct{} // closed when the mover's goroutine has ended
+	bell    chan struct{} // wakes it
+
+	swap  sync.Mutex // over changes of cur and own
+	own   atomic.Pointer[[]*source]
+	gone  struct{ events uint64 } // appended to sources that are no longer in own; swap
+	count counters
+	disk  disk
+	state states
+
+	inbox struct {
+		sync.Mutex
+		calls  []func()
+		done   []*flight
+		closed bool
+	}
+
+	gaveUp   chan struct{} // closed when Close waits no longer: whoever tries again and again stops
+	closeErr error         // see shut
+	leftErr  error         // see ended
+	mainPath string        // of the ring that Open opened
+
+	// ────
+	calls    []func()  // of the inbox, being done
+	finished []*flight // the same
+	queue    []shipper // what dead processes left, in the order of shipping
+	adopted  []*source // adopted rings that are still open
+	stranded []*spill  // adopted spills that cannot be read now
+	spill    *spill    // this process's own; nil before it is needed
+	active   shipper   // whose chunks are with the destination
+	inFlight int       // chunks
+	inBytes  int64     // their entries
+	flushes  []*flush
+	given    []*flight // chunks that the destination gave up
+	saved    []string  // spills that Close made
+	packed   []*flight
+	work     cutting
+	payload  []byte
+
+	scouted bool  // it is known what dead processes left
+	sealed  bool  // nothing more is accepted
+	stopped bool  // nothing more is submitted
+	pouring bool  // all goes to the spill
+	leave   error // not nil: the goroutine is to end; errLeave when all is delivered
+	poured  chan struct{}
+
+	handing int       // windows that the disk's goroutine has
+	stuck   []*flight // chunks that the spill had no room for
+	refused bool      // it has none now
+	room    <-chan struct{}
+	againAt time.Time
+
+	gatherTo time.Time // when the oldest unread event has waited for others long enough
+	anchorAt time.Time
+	tellAt   time.Time
+	spins    int
+	timer    *time.Timer
+
+	free    []*flight
+	buffers [][]byte
+	pooled  int // bytes of buffers
 }
 
 // Open opens a ring, starts the mover's goroutine and looks for what dead processes left.
@@ -19,26 +96,150 @@ func Open(c *Config) (*Mover, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mover{cfg: cfg}, nil
+	m := &Mover{
+		cfg:     cfg,
+		closing: make(chan struct{}),
+		shut:    make(chan struct{}),
+		ended:   make(chan struct{}),
+		gaveUp:  make(chan struct{}),
+		bell:    make(chan struct{}, 1),
+	}
+	m.state.m = m
+	r := m.openRing()
+	if r == nil {
+		if r, err = ring.Open(m.ringOptions("")); err != nil {
+			return nil, fmt.Errorf("mover: %w", err)
+		}
+	}
+	m.batch = int(min(int64(cfg.BatchBytes), max(r.Size()/16, 16<<10)))
+	m.flight = max(r.Size()/4, int64(m.batch))
+	s := m.newSource(r, true)
+	m.own.Store(&[]*source{s})
+	m.cur.Store(s)
+	m.work.init(m)
+	m.timer = time.NewTimer(time.Hour)
+	m.anchorAt = time.Now().Add(anchorEvery)
+	m.mainPath = r.Path()
+	m.start(m.adoptRings())
+	go m.run()
+	return m, nil
 }
 
-// AppendPayload appends what stands before the record in an event's payload: the tag.
-func AppendPayload(dst []byte, tag string) []byte { return append(dst, tag...) }
-
-// Append takes an event. payload is what AppendPayload wrote, and a record: one MessagePack map. It is copied. t is in Unix nanoseconds, or ring.Now. keep says to
-// wait for room, up to Config.MaxWait, whatever the policy.
-func (m *Mover) Append(ctx context.Context, h *ring.Hint, t int64, keep bool, payload []byte) error {
-	return nil
+func (m *Mover) ringOptions(dir string) *ring.Options {
+	return &ring.Options{
+		Dir:       dir,
+		Name:      m.cfg.Name,
+		Identity:  m.identity(),
+		Size:      m.cfg.RingSize,
+		MaxRecord: m.cfg.MaxEvent + tagRoom,
+		Report:    m.cfg.Diagnostics,
+	}
 }
 
-// Drop counts events that the caller left out itself, to be told by the next summary event.
-func (m *Mover) Drop(r Reason, n uint64) {}
+// tagRoom is what a payload may hold besides the record.
+const tagRoom = 1<<10 + binary.MaxVarintLen16
 
-// Flush returns when all that was accepted before the call is delivered, handed over or dropped, or when ctx ends.
-func (m *Mover) Flush(ctx context.Context) error { return nil }
+// openRing opens the ring in shared memory, or returns nil when there is to be none, or cannot be.
+func (m *Mover) openRing() *ring.Ring {
+	if m.cfg.Shm == "" {
+		return nil
+	}
+	r, err := ring.Open(m.ringOptions(m.cfg.Shm))
+	if err != nil {
+		m.report(fmt.Errorf("the ring is in plain memory, which does not outlive the process: %w", err))
+		return nil
+	}
+	return r
+}
 
-// Close stops accepting, flushes until ctx ends, and lets go of everything. When it could not deliver all, its error wraps a *LeftError.
-func (m *Mover) Close(ctx context.Context) error { return nil }
+func (m *Mover) identity() []byte {
+	return []byte(m.cfg.Identity + "\x00" + m.cfg.Dir)
+}
 
-// Stats returns a picture of the Mover.
-func (m *Mover) Stats() Stats { return Stats{} }
+func (m *Mover) report(err error) {
+	if err != nil {
+		m.cfg.Diagnostics(err)
+	}
+}
+
+// wake wakes the mover's goroutine.
+func (m *Mover) wake() {
+	select {
+	case m.bell <- struct{}{}:
+	default:
+	}
+}
+
+// post has fn called by the mover's goroutine. It says no when that has ended.
+func (m *Mover) post(fn func()) bool {
+	m.inbox.Lock()
+	if m.inbox.closed {
+		m.inbox.Unlock()
+		return false
+	}
+	m.inbox.calls = append(m.inbox.calls, fn)
+	m.inbox.Unlock()
+	m.wake()
+	return true
+}
+
+// ask is post that waits until fn has been called, or ctx ends.
+func (m *Mover) ask(ctx context.Context, fn func()) error {
+	did := make(chan struct{})
+	if !m.post(func() { fn(); close(did) }) {
+		return ErrClosed
+	}
+	select {
+	case <-did:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (m *Mover) newSource(r *ring.Ring, own bool) *source {
+	s := &source{r: r, own: own}
+	if own {
+		r.SetWake(m.wake)
+	}
+	return s
+}
+
+// replace puts a ring of plain memory in the place of one that failed.
+func (m *Mover) replace(s *source) {
+	m.swap.Lock()
+	if m.cur.Load() != s || m.closed.Load() {
+		m.swap.Unlock()
+		return
+	}
+	r, err := ring.Open(m.ringOptions(""))
+	if err == nil {
+		n := m.newSource(r, true)
+		all := append(append([]*source(nil), *m.own.Load()...), n)
+		m.own.Store(&all)
+		m.cur.Store(n)
+	}
+	m.swap.Unlock()
+	m.report(fmt.Errorf("the ring failed; what follows is in plain memory, which does not outlive the process: %w", s.r.Failed()))
+	m.report(err)
+	m.wake()
+}
+
+// start has the states restored, and what lies in Dir found, before anything is submitted.
+func (m *Mover) start(rings []*source) {
+	stateful, _ := m.cfg.Destination.(deliver.Stateful)
+	if stateful == nil && m.cfg.Dir == "" {
+		m.found(rings, nil)
+		return
+	}
+	m.adopted = rings
+	m.disk.do("looking for spills", func() {
+		spills := m.scout(rings)
+		if stateful != nil {
+			if err := stateful.Restore(m.state.all(rings, spills), m.state.record); err != nil {
+				m.report(fmt.Errorf("restoring what the destination was doing: %w", err))
+			}
+		}
+		m.post(func() { m.found(rings, spills) })
+	})
+}

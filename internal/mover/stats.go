@@ -5,6 +5,7 @@ package mover
 // Reason says why an event is not delivered.
 type Reason uint8
 
+// The reasons. Refused events were never accepted.
 const (
 	Full     Reason = iota // refused: ring and spill were full
 	Waited                 // refused: there was no room within MaxWait or the caller's context
@@ -60,10 +61,10 @@ type Stats struct {
 	Drops         Drops  // by reason; what is refused was never accepted
 	Told          Drops  // of which summary events have told
 
-	Spilled      uint64 // events written to the spill
-	AdoptedRings uint64
-	AdoptedSpill uint64 // spills
-	Adopted      uint64 // events found in both
+	Spilled       uint64 // events written to the spill
+	AdoptedRings  uint64
+	AdoptedSpills uint64
+	Adopted       uint64 // events found in both
 
 	Held      uint64 // events in ring, chunks and spills
 	HeldBytes int64

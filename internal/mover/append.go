@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spillwaylog/spillway/ring"
+)
+
+// makeRoom is how long an Append with DropOldest waits for the mover to drop something, which is work in memory only.
+const makeRoom = 20 * time.Millisecond
+
+// Append takes an event. payload is what AppendPayload wrote, and a record: one MessagePack map. It is copied. t is in Unix nanoseconds, or ring.Now. keep says to
+// wait for room, up to Config.MaxWait, whatever the policy. h is the caller's, see ring.Hint.
+//
+// The error is nil, or wraps ErrFull, ErrTooLarge or ErrClosed, or that of ctx: then the event was not accepted. With WaitDelivered, errors that come after it was accepted
+// are ErrDropped, ErrClosed or that of ctx.
+func (m *Mover) Append(ctx context.Context, h *ring.Hint, t int64, keep bool, payload []byte) error {
+	if m.closed.Load() {
+		return ErrClosed
+	}
+	s := m.cur.Load()
+	key, err := s.r.Append(h, t, payload)
+	if err != nil {
+		s, key, err = m.appendSlowly(ctx, s, h, t, keep, payload, err)
+		if err != nil {
+			return err
+		}
+	}
+	if m.cfg.WaitDelivered {
+		return m.await(ctx, s, key)
+	}
+	return nil
+}
+
+func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int64, keep bool, payload []byte, err error) (*source, uint64, error) {
+	var key uint64
+	var timer *time.Timer
+	for {
+		switch {
+		case err == nil:
+			return s, key, nil
+		case errors.Is(err, ring.ErrTooLarge):
+			m.Drop(TooLarge, 1)
+			return s, 0, fmt.Errorf("%w: %d bytes, the most is %d", ErrTooLarge, len(payload), m.cfg.MaxEvent)
+		case errors.Is(err, ring.ErrClosed):
+			return s, 0, ErrClosed
+		case errors.Is(err, ring.ErrFailed):
+			m.replace(s)
+			if m.cur.Load() == s {
+				return s, 0, fmt.Errorf("%w: %w", ErrFull, err)
+			}
+		case !errors.Is(err, ring.ErrFull):
+			return s, 0, err
+		}
+		s = m.cur.Load()
+		space := s.r.Space() // before the attempt, lest room that comes in between should go unnoticed
+		if key, err = s.r.Append(h, t, payload); !errors.Is(err, ring.ErrFull) {
+			continue
+		}
+		wait := m.cfg.MaxWait
+		switch {
+		case keep || m.cfg.Overflow == Block:
+		case m.cfg.Overflow == DropOldest:
+			wait = min(wait, makeRoom)
+			m.wake()
+		default:
+			m.Drop(Full, 1)
+			return s, 0, ErrFull
+		}
+		if timer == nil {
+			timer = time.NewTimer(wait)
+			defer timer.Stop()
+		}
+		select {
+		case <-space:
+		case <-m.closing:
+			return s, 0, ErrClosed
+		case <-ctx.Done():
+			m.Drop(Waited, 1)
+			return s, 0, fmt.Errorf("%w: %w", ErrFull, ctx.Err())
+		case <-timer.C:
+			m.Drop(Waited, 1)
+			return s, 0, fmt.Errorf("%w for %v", ErrFull, wait)
+		}
+	}
+}

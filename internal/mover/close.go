@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// grace is how much longer than its context Close may take to put things away, each step of it.
+const grace = 100 * time.Millisecond
+
+// errLeave ends the mover's goroutine when all is delivered.
+var errLeave = errors.New("mover: all is delivered")
+
+// Close stops accepting, flushes until ctx ends, and lets go of everything, the destination included. When it could not deliver all, its error wraps a *LeftError. What
+// it could not stop, a call that hangs in a disk or in the destination, is named in the error; it touches nothing of the caller's. Calls after the first wait for it.
+func (m *Mover) Close(ctx context.Context) error {
+	if m.closed.CompareAndSwap(false, true) {
+		close(m.closing)
+		m.closeErr = m.doClose(ctx)
+		close(m.shut)
+	}
+	select {
+	case <-m.shut:
+		return m.closeErr
+	default:
+	}
+	select {
+	case <-m.shut:
+		return m.closeErr
+	case <-ctx.Done():
+		return fmt.Errorf("mover: close: %w", ctx.Err())
+	}
+}
+
+func (m *Mover) doClose(ctx context.Context) error {
+	m.swap.Lock()
+	for _, s := range *m.own.Load() {
+		s.r.Seal()
+	}
+	m.swap.Unlock()
+	var errs []error
+	err := m.ask(ctx, func() { m.sealed = true; m.tell() })
+	if err == nil {
+		flushing, cancel := m.untilPour(ctx)
+		err = m.Flush(flushing)
+		cancel()
+	}
+	late := ctx
+	if err != nil {
+		// The time is up, or nearly: what follows has a little of its own.
+		var cancel context.CancelFunc
+		late, cancel = context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		if m.ask(late, func() { m.stopped = true }) != nil {
+			close(m.gaveUp)
+			return errors.Join(&LeftError{Events: m.Stats().Held, Bytes: m.Stats().HeldBytes, Where: m.left(), Err: err},
+				errors.New("mover: its goroutine hangs in a call of the destination, of Delivered or of Diagnostics, and was left behind"))
+		}
+	}
+	if derr := m.closeDestination(late); derr != nil {
+		errs = append(errs, derr)
+	}
+	if err != nil && m.canPour() {
+		late, cancel := m.orGrace(ctx)
+		m.pour(late)
+		cancel()
+	}
+	close(m.gaveUp)
+	m.post(func() {
+		if m.leave = err; err == nil {
+			m.leave = errLeave
+		}
+	})
+	<-m.ended
+	errs = append(errs, m.leftErr)
+	late, cancel := m.orGrace(ctx)
+	defer cancel()
+	select {
+	case <-m.disk.rest():
+	case <-late.Done():
+		if serr := m.disk.stuck(); serr != nil {
+			errs = append(errs, fmt.Errorf("mover: a goroutine was left behind: %w", serr))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// orGrace is ctx, but gives it at least a little time.
+func (m *Mover) orGrace(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d, ok := ctx.Deadline(); ctx.Err() == nil && (!ok || time.Until(d) > grace) {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), grace)
+}
+
+// canPour says that what is in plain memory can be saved on disk.
+func (m *Mover) canPour() bool { return m.cfg.Dir != "" && m.cur.Load().r.Path() == "" }
+
+// untilPour leaves time for that.
+func (m *Mover) untilPour(ctx context.Context) (context.Context, context.CancelFunc) {
+	d, ok := ctx.Deadline()
+	if !ok || !m.canPour() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, d.Add(-min(time.Until(d)/4, time.Second)))
+}
+
+// closeDestination has it give up what is pending.
+func (m *Mover) closeDestination(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- m.cfg.Destination.Close(ctx) }()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	end := ctx.Done()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-end:
+			timer.Reset(grace) // it should be about to return
+			end = nil
+		case <-timer.C:
+			if end == nil {
+				return errors.New("mover: the destination's Close hangs and was left behind")
+			}
+		}
+	}
+}
+
+// pour puts everything that is not delivered into the spill.
+func (m *Mover) pour(ctx context.Context) {
+	poured := make(chan struct{})
+	m.post(func() {
+		m.pouring, m.poured = true, poured
+		m.refused = false
+		given := m.given
+		m.given = nil
+		var mine []*flight
+		for _, f := range given {
+			if f.from == nil && f.src.own {
+				mine = append(mine, f)
+			} else {
+				m.given = append(m.given, f)
+			}
+		}
+		if len(mine) == 0 {
+			return
+		}
+		// They are older than what has been spilled: where there is such, they get a spill of their own, dated before it.
+		if m.spill != nil && m.spill.entries.len() > 0 {
+			m.handBefore(mine)
+			return
+		}
+		mine = append(mine, m.stuck...)
+		m.stuck = nil
+		m.hand(mine)
+	})
+	select {
+	case <-poured:
+	case <-ctx.Done():
+	}
+}
+
+// pourOn goes on with it, and says when it is done or cannot be.
+func (m *Mover) pourOn() {
+	if m.poured == nil || m.handing > 0 {
+		return
+	}
+	if m.refused || len(m.stuck) == 0 && m.full() == nil {
+		close(m.poured)
+		m.poured = nil
+	}
+}
+
+// handBefore writes chunks to a spill that is read before the own one.
+func (m *Mover) handBefore(flights []*flight) {
+	m.handing++
+	made := m.spill.made.Add(-1)
+	m.disk.do("writing to "+m.cfg.Dir, func() {
+		sp, err := m.makeSpill(made)
+		n := 0
+		if err == nil {
+			ends, werr := sp.write(m, flights)
+			n, err = len(ends), errors.Join(werr, sp.j.Close())
+		}
+		m.post(func() {
+			m.handing--
+			m.report(err)
+			for _, f := range flights[:n] {
+				m.unmark(f)
+				m.count.spilled.Add(uint64(f.chunk.Events))
+			}
+			m.given = append(m.given, flights[n:]...)
+			if n > 0 {
+				m.saved = append(m.saved, sp.dir)
+			}
+		})
+	})
+}
+
+// end lets go of everything the mover's goroutine has. It is the last that this does.
+func (m *Mover) end() {
+	m.collect()
+	m.answer()
+	m.state.close()
+	m.inbox.Lock()
+	m.inbox.closed = true
+	m.inbox.Unlock()
+	m.timer.Stop()
+
+	var errs []error
+	where := m.saved
+	for _, s := range m.adopted {
+		where = append(where, s.r.Path())
+		errs = append(errs, s.close(true))
+	}
+	m.swap.Lock()
+	for _, s := range *m.own.Load() {
+		s.bury()
+		path := s.r.Path()
+		done := !s.fill() && s.out == 0
+		switch {
+		case done:
+			errs = append(errs, s.close(false))
+		case path != "":
+			where = append(where, path)
+			errs = append(errs, s.close(true))
+		default:
+			errs = append(errs, s.close(false))
+			m.giveUp(s)
+		}
+	}
+	m.swap.Unlock()
+	for _, sp := range m.spills() {
+		if sp.own && sp.entries.len() == 0 && m.handing == 0 {
+			m.remove(sp)
+			continue
+		}
+		where = append(where, sp.dir)
+		sp.advance(m)
+		m.disk.do("closing "+sp.dir, func() {
+			if err := sp.j.Close(); err != nil {
+				m.report(fmt.Errorf("closing a spill: %w", err))
+			}
+		})
+	}
+	if st := m.Stats(); st.Held > 0 || st.Drops[Given] > 0 {
+		left := &LeftError{Events: st.Held, Bytes: st.HeldBytes, Where: where, Err: m.leave}
+		if left.Events == 0 {
+			left.Events, left.Where = st.Drops[Given], nil
+		}
+		errs = append(errs, left)
+	}
+	m.leftErr = errors.Join(errs...)
+	close(m.ended)
+}
+
+// giveUp counts what is left in a ring of plain memory, and what was cut from it and is in no spill.
+func (m *Mover) giveUp(s *source) {
+	t := s.totals()
+	n, b := t.events-s.taken.Load(), t.bytes-s.bytes.Load()
+	s.taken.Add(n)
+	s.bytes.Add(b)
+	for _, list := range [][]*flight{m.given, m.stuck} {
+		for _, f := range list {
+			if f.src == s && f.from == nil {
+				n += uint64(f.chunk.Events)
+				m.count.cut.sub(uint64(f.chunk.Events), f.bytes)
+			}
+		}
+	}
+	m.count.drops[Given].Add(n)
+}
+
+// spills are all that are open.
+func (m *Mover) spills() []*spill {
+	var all []*spill
+	for _, q := range m.queue {
+		if sp, ok := q.(*spill); ok {
+			all = append(all, sp)
+		}
+	}
+	all = append(all, m.stranded...)
+	if m.spill != nil {
+		all = append(all, m.spill)
+	}
+	return all
+}
+
+// left is where things are when nobody can look more closely.
+func (m *Mover) left() []string {
+	var where []string
+	if path := m.mainPath; path != "" {
+		where = append(where, path)
+		if m.cfg.Dir != "" {
+			where = append(where, filepath.Join(m.cfg.Dir, filepath.Base(path)))
+		}
+	}
+	return where
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"github.com/spillwaylog/spillway/ring"
+)
+
+// A part is what a window has of one tag.
+type part struct {
+	tag         string
+	entries     []byte
+	events      int
+	bytes       uint64 // of the payloads
+	first, last uint64 // keys
+	lane        uint16 // of the record first
+}
+
+// cutting is a window while it is cut. Its memory is used again and again.
+type cutting struct {
+	m     *Mover
+	s     *source
+	limit int
+	parts []part
+	n     int // parts in use
+	same  int // the part of the last record
+	size  int // bytes of entries
+	first uint64
+	last  uint64
+	taken uint64 // records
+	bytes uint64 // of their payloads
+	bad   uint64 // records that are no payload, or cannot be read
+	full  bool
+	skip  bool   // nothing is kept of what is taken: it is to be dropped
+	fn    func() // s.copy, made once
+}
+
+func (w *cutting) init(m *Mover) {
+	w.m = m
+	w.parts = make([]part, mostTags+4)
+	w.fn = w.copy
+}
+
+// cut reads the next window of s into w.parts[:w.n] and says whether there was anything. A window ends only where the key changes, so that the keys of its first and
+// last record say exactly what is in it.
+func (w *cutting) cut(s *source, limit int) bool {
+	w.s, w.limit = s, limit
+	w.n, w.same, w.size, w.taken, w.bytes, w.bad, w.full = 0, 0, 0, 0, 0, 0, false
+	for !w.full && s.fill() {
+		if w.taken == 0 {
+			w.first = s.ahead[s.pos].Key
+		}
+		if err := s.r.Guard(w.fn); err != nil {
+			// The record at s.pos cannot be read in passing: now with care, one at a time. The ring has failed by this; its reader says so.
+			w.careful()
+		}
+	}
+	return w.taken > 0
+}
+
+// copy takes what lies ahead, within Guard: a fault in it leaves s.pos at the record that could not be read, and the part without it.
+func (w *cutting) copy() {
+	s := w.s
+	for s.pos < len(s.ahead) {
+		rec := &s.ahead[s.pos]
+		if w.size >= w.limit && rec.Key != w.last {
+			w.full = true
+			return
+		}
+		if !w.add(rec, rec.Data) {
+			return
+		}
+		s.pos++
+	}
+}
+
+// careful takes one record, or counts it as lost.
+func (w *cutting) careful() {
+	s := w.s
+	rec := &s.ahead[s.pos]
+	data, err := s.r.Copy(nil, *rec)
+	if err != nil {
+		w.pass(rec, len(rec.Data))
+		w.bad++
+	} else if !w.add(rec, data) {
+		return
+	}
+	s.pos++
+}
+
+func (w *cutting) pass(rec *ring.Record, n int) {
+	w.last = rec.Key
+	w.taken++
+	w.bytes += uint64(n)
+}
+
+// add puts a record into the part of its tag. false: the window has to end before it.
+func (w *cutting) add(rec *ring.Record, data []byte) bool {
+	if w.skip {
+		w.size += len(data)
+		w.pass(rec, len(data))
+		return true
+	}
+	from, to := tagEnd(data)
+	if to == 0 {
+		w.pass(rec, len(data))
+		w.bad++
+		return true
+	}
+	tag := data[from:to]
+	if w.n == 0 || w.parts[w.same].tag != string(tag) {
+		if !w.find(rec, tag) {
+			w.full = true
+			return false
+		}
+	}
+	p := &w.parts[w.same]
+	before := len(p.entries)
+	p.entries = appendEntry(p.entries, rec.Time, data[to:])
+	p.events++
+	p.bytes += uint64(len(data))
+	p.last = rec.Key
+	w.size += len(p.entries) - before
+	w.pass(rec, len(data))
+	return true
+}
+
+// find makes w.same the part of the tag.
+func (w *cutting) find(rec *ring.Record, tag []byte) bool {
+	for i := range w.n {
+		if w.parts[i].tag == string(tag) {
+			w.same = i
+			return true
+		}
+	}
+	if w.n >= mostTags && rec.Key != w.last {
+		return false
+	}
+	if w.n == len(w.parts) {
+		w.parts = append(w.parts, part{})
+	}
+	p := &w.parts[w.n]
+	if p.tag != string(tag) {
+		p.tag = string(tag)
+	}
+	*p = part{tag: p.tag, entries: w.m.buffer(), first: rec.Key, lane: rec.Lane}
+	w.same = w.n
+	w.n++
+	return true
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// disk is a goroutine that does, in order, what may take as long as a disk likes. It runs while there is something to do, so a Mover that needs no disk has none.
+type disk struct {
+	mu      sync.Mutex
+	jobs    []job
+	running bool
+	now     string // the job being done
+	since   time.Time
+	idle    chan struct{} // closed when it is not running; nil while nobody waits for that
+
+	// only its goroutine's
+	spill   *spill    // the own one
+	named   bool      // which has the ring's name
+	counted time.Time // when others was
+	others  int64     // bytes of other spills
+}
+
+type job struct {
+	name string
+	fn   func()
+}
+
+// do has fn called, after what was asked for before.
+func (d *disk) do(name string, fn func()) {
+	d.mu.Lock()
+	d.jobs = append(d.jobs, job{name, fn})
+	if !d.running {
+		d.running = true
+		go d.run()
+	}
+	d.mu.Unlock()
+}
+
+func (d *disk) run() {
+	for {
+		d.mu.Lock()
+		if len(d.jobs) == 0 {
+			d.running, d.now, d.jobs = false, "", nil
+			if d.idle != nil {
+				close(d.idle)
+				d.idle = nil
+			}
+			d.mu.Unlock()
+			return
+		}
+		j := d.jobs[0]
+		d.jobs[0] = job{}
+		d.jobs = d.jobs[1:]
+		d.now, d.since = j.name, time.Now()
+		d.mu.Unlock()
+		j.fn()
+	}
+}
+
+// rest is closed when there is nothing left to do.
+func (d *disk) rest() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.idle == nil {
+		d.idle = make(chan struct{})
+		if !d.running {
+			close(d.idle)
+			c := d.idle
+			d.idle = nil
+			return c
+		}
+	}
+	return d.idle
+}
+
+// stuck says what it is doing.
+func (d *disk) stuck() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.running {
+		return nil
+	}
+	return fmt.Errorf("%s, for %v", d.now, time.Since(d.since).Round(time.Millisecond))
+}

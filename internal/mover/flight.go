@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/deliver"
+	"github.com/spillwaylog/spillway/journal"
+	"github.com/spillwaylog/spillway/ring"
+)
+
+const (
+	idLen      = 24      // of a chunk id of ours, and of a mark's label
+	mostPooled = 8 << 20 // bytes of buffers kept
+	newBuffer  = 4 << 10
+)
+
+// A flight is a chunk from the cut to what becomes of it. It comes from a ring (src, with slot the mark that covers it), from a spill (from, with seq its entry), or from
+// both, when it was put into the spill while the destination had it already.
+type flight struct {
+	m      *Mover
+	chunk  forward.Chunk
+	id     [idLen]byte
+	bytes  uint64 // of the payloads
+	src    *source
+	slot   int // -1: no mark
+	first  uint64
+	last   uint64
+	lane   uint16
+	win    *window
+	from   *spill
+	seq    uint64
+	pos    journal.Position
+	res    deliver.Result
+	landed func(deliver.Result) // made once
+}
+
+func (m *Mover) newFlight() *flight {
+	if n := len(m.free); n > 0 {
+		f := m.free[n-1]
+		m.free = m.free[:n-1]
+		return f
+	}
+	f := &flight{m: m}
+	f.landed = f.land
+	return f
+}
+
+// land is what the destination calls. A state is stored before it returns: the destination counts on that.
+func (f *flight) land(r deliver.Result) {
+	m := f.m
+	if r.State != nil && r.Err == nil {
+		m.state.keep(f, r.State)
+	}
+	r.State = nil
+	f.res = r
+	m.inbox.Lock()
+	if !m.inbox.closed {
+		m.inbox.done = append(m.inbox.done, f)
+	}
+	m.inbox.Unlock()
+	m.wake()
+}
+
+// buffer is an empty one for entries.
+func (m *Mover) buffer() []byte {
+	if n := len(m.buffers); n > 0 {
+		b := m.buffers[n-1]
+		m.buffers = m.buffers[:n-1]
+		m.pooled -= cap(b)
+		return b
+	}
+	return make([]byte, 0, newBuffer)
+}
+
+func (m *Mover) giveBuffer(b []byte) {
+	if m.pooled+cap(b) <= mostPooled {
+		m.pooled += cap(b)
+		m.buffers = append(m.buffers, b[:0])
+	}
+}
+
+// release gives a flight's memory back.
+func (m *Mover) release(f *flight) {
+	m.giveBuffer(f.chunk.Entries)
+	fn := f.landed
+	*f = flight{m: m, landed: fn}
+	if len(m.free) < 64 {
+		m.free = append(m.free, f)
+	}
+}
+
+// pack makes flights of what was cut from s, each with its mark in the ring, and only then moves the ring's cut.
+func (m *Mover) pack(s *source, flights []*flight) []*flight {
+	w := &m.work
+	win := &window{s: s, first: w.first, last: w.last}
+	events, bytes := uint64(0), uint64(0)
+	for i := range w.n {
+		p := &w.parts[i]
+		if p.events == 0 {
+			m.giveBuffer(p.entries)
+			p.entries = nil
+			continue
+		}
+		f := m.newFlight()
+		forward.AppendID(f.id[:0])
+		f.chunk = forward.Chunk{Tag: p.tag, ID: f.id[:], Entries: p.entries, Events: p.events, Own: true}
+		f.src, f.win, f.bytes = s, win, p.bytes
+		f.first, f.last, f.lane = p.first, p.last, p.lane
+		p.entries = nil
+		m.mark(f)
+		win.left++
+		s.out++
+		events += uint64(p.events)
+		bytes += p.bytes
+		flights = append(flights, f)
+	}
+	m.cfg.fault("marked")
+	if s.own {
+		s.lines.push(win)
+	}
+	m.took(s, events, bytes)
+	s.r.Cut(w.last)
+	m.cfg.fault("cut")
+	return flights
+}
+
+// mark covers a chunk's records in the ring it came from. The table has room for all that may be cut (mostMarks); should more than four lanes have written in the same
+// nanosecond, under seventeen tags and more, the last ones go without: a crash loses them.
+func (m *Mover) mark(f *flight) {
+	slot, ok := f.src.r.Put(ring.Mark{First: f.first, Last: f.last, Lane: f.lane, Label: f.id})
+	if !ok {
+		f.slot = -1
+		return
+	}
+	f.slot = slot
+	f.src.marks++
+}
+
+// unmark says that a chunk is no longer in its ring's care.
+func (m *Mover) unmark(f *flight) {
+	if f.src == nil {
+		return
+	}
+	f.src.out--
+	if f.slot >= 0 {
+		f.src.r.Clear(f.slot)
+		f.src.marks--
+		f.slot = -1
+	}
+}
+
+// took accounts for what was cut from a source: so many events of it, with so many bytes, are in our hands now.
+func (m *Mover) took(s *source, events, bytes uint64) {
+	w := &m.work
+	m.count.cut.add(events, bytes)
+	if w.bad > 0 {
+		m.drop(Lost, w.bad)
+	}
+	s.taken.Add(w.taken)
+	s.bytes.Add(w.bytes)
+	if !s.own {
+		m.count.waiting.sub(w.taken, w.bytes)
+	}
+	s.cutTo = w.last
+}
+
+// submit hands a flight to the destination.
+func (m *Mover) submit(f *flight) {
+	m.inFlight++
+	m.inBytes += int64(len(f.chunk.Entries))
+	m.count.inFlight.Store(int64(m.inFlight))
+	m.cfg.Destination.Submit(&f.chunk, f.landed)
+}
+
+// landing takes a flight back from the destination.
+func (m *Mover) landing(f *flight) {
+	m.inFlight--
+	m.inBytes -= int64(len(f.chunk.Entries))
+	m.count.inFlight.Store(int64(m.inFlight))
+	if f.res.Err != nil {
+		m.given = append(m.given, f)
+		return
+	}
+	n := uint64(f.chunk.Events)
+	if f.res.Taken {
+		m.count.handedOver.Add(n)
+	} else {
+		m.count.delivered.Add(n)
+	}
+	if f.res.MaybeRepeated {
+		m.count.repeated.Add(n)
+	}
+	m.count.cut.sub(n, f.bytes)
+	if !f.res.Taken && m.cfg.Delivered != nil {
+		m.cfg.Delivered(&f.chunk)
+	}
+	m.cfg.fault("delivered")
+	m.unmark(f)
+	m.cfg.fault("cleared")
+	if f.from != nil {
+		f.from.doneWith(f.seq)
+	}
+	if f.win != nil {
+		f.win.left--
+	}
+	m.release(f)
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/journal"
+)
+
+const (
+	ownerFile   = "owner.json"
+	budgetEvery = time.Second
+	abandoned   = time.Minute // a folder without an owner's file, this old, was being removed when its process died
+)
+
+// errBudget says that all spills together hold what Config.MaxDisk allows.
+var errBudget = fmt.Errorf("mover: all spills together have reached MaxDisk: %w", journal.ErrFull)
+
+// owner is what the owner's file in a spill says.
+type owner struct {
+	Identity []byte    `json:"identity"`
+	PID      int       `json:"pid"`
+	Made     time.Time `json:"made"`
+}
+
+// cleanName makes a part of a file name of s, as package ring does.
+func cleanName(s string) string {
+	b := []byte(s)
+	b = b[:min(len(b), 100)]
+	for i, c := range b {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("_-+@", c) >= 0:
+		default:
+			b[i] = '_'
+		}
+	}
+	return string(b)
+}
+
+func (m *Mover) freshName() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return fmt.Sprintf("%s.%d.%s", cleanName(m.cfg.Name), os.Getpid(), hex.EncodeToString(b[:]))
+}
+
+// makeSpill makes a spill for this process. Where it has a ring in shared memory the folders have one name: whoever adopts one looks for the other.
+func (m *Mover) makeSpill(made time.Time) (*spill, error) {
+	if err := os.MkdirAll(m.cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("mover: %w", err)
+	}
+	name := ""
+	if path := m.mainPath; path != "" && !m.disk.named {
+		name = filepath.Base(path)
+	}
+	for range 10 {
+		if name == "" {
+			name = m.freshName()
+		}
+		dir := filepath.Join(m.cfg.Dir, name)
+		name = ""
+		err := os.Mkdir(dir, 0o700)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("mover: %w", err)
+		}
+		text, err := json.Marshal(owner{m.identity(), os.Getpid(), made})
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, ownerFile), text, 0o600)
+		}
+		if err != nil {
+			_ = os.RemoveAll(dir) // the error of writing is what counts
+			return nil, fmt.Errorf("mover: %w", err)
+		}
+		size := m.cfg.MaxDisk - m.others(dir)
+		if size < minMaxDisk/4 {
+			_ = os.RemoveAll(dir)
+			return nil, errBudget
+		}
+		sp := &spill{dir: dir, made: made, own: true}
+		err = m.openSpill(sp, size)
+		if errors.Is(err, journal.ErrLocked) {
+			continue // somebody looked into it before it was locked, and took it for an abandoned one; they will remove it
+		}
+		if err != nil {
+			_ = os.RemoveAll(dir)
+			return nil, err
+		}
+		m.disk.named = true
+		return sp, nil
+	}
+	return nil, errors.New("mover: no name for a spill is free")
+}
+
+// openSpill opens the journal in sp.dir and its reader.
+func (m *Mover) openSpill(sp *spill, size int64) error {
+	j, err := journal.Open(sp.dir, &journal.Options{
+		MaxBytes: size, SegmentBytes: min(spillSegment, max(size/8, 64<<10)), FS: m.cfg.fs, Report: m.cfg.Diagnostics,
+	})
+	if err != nil {
+		return fmt.Errorf("mover: %w", err)
+	}
+	rd, err := j.Reader(cursor)
+	if err != nil {
+		_ = j.Close() // the error of the reader is what counts
+		return fmt.Errorf("mover: %w", err)
+	}
+	sp.j, sp.rd = j, rd
+	return nil
+}
+
+// others is what all spills but one take, adopted ones and those of other processes.
+func (m *Mover) others(dir string) int64 {
+	var sum int64
+	dirs, err := os.ReadDir(m.cfg.Dir)
+	if err != nil {
+		return 0
+	}
+	for _, d := range dirs {
+		path := filepath.Join(m.cfg.Dir, d.Name())
+		if !d.IsDir() || path == dir {
+			continue
+		}
+		files, _ := os.ReadDir(path) // removed meanwhile: takes nothing
+		for _, f := range files {
+			if info, err := f.Info(); err == nil && info.Mode().IsRegular() {
+				sum += info.Size()
+			}
+		}
+	}
+	return sum
+}
+
+// budget says whether sp may grow: the bounds of journals that live at the same time do not know of each other.
+func (m *Mover) budget(sp *spill) error {
+	if now := time.Now(); now.Sub(m.disk.counted) > budgetEvery {
+		m.disk.counted, m.disk.others = now, m.others(sp.dir)
+	}
+	if m.disk.others+sp.j.Stats().Bytes > m.cfg.MaxDisk {
+		m.disk.counted = time.Time{}
+		return errBudget
+	}
+	return nil
+}
+
+// scout opens the spills that dead processes left, oldest first. Those whose ring is somebody else's are theirs.
+func (m *Mover) scout(rings []*source) []*spill {
+	dirs, err := os.ReadDir(m.cfg.Dir)
+	if m.cfg.Dir == "" || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		m.report(fmt.Errorf("looking for spills: %w", err))
+		return nil
+	}
+	var found []*spill
+	for _, d := range dirs {
+		if !d.IsDir() {
+			continue
+		}
+		sp := &spill{dir: filepath.Join(m.cfg.Dir, d.Name())}
+		who, err := readOwner(sp.dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			m.sweep(sp.dir, d)
+			continue
+		case err != nil:
+			m.report(fmt.Errorf("%s is left alone: %w", sp.dir, err))
+			continue
+		case string(who.Identity) != string(m.identity()) || !m.orphan(d.Name(), rings):
+			continue
+		}
+		sp.made = who.Made
+		if err := m.openSpill(sp, max(m.cfg.MaxDisk, 1<<20)); err != nil {
+			if !errors.Is(err, journal.ErrLocked) {
+				m.report(fmt.Errorf("%s is left alone: %w", sp.dir, err))
+			}
+			continue
+		}
+		if err := sp.list(); err != nil {
+			m.report(fmt.Errorf("%s is left alone: %w", sp.dir, err))
+			_ = sp.j.Close() // told already
+			continue
+		}
+		found = append(found, sp)
+	}
+	slices.SortStableFunc(found, func(a, b *spill) int { return a.made.Compare(b.made) })
+	return found
+}
+
+// sweep removes a folder whose owner was removing it.
+func (m *Mover) sweep(dir string, d fs.DirEntry) {
+	info, err := d.Info()
+	if err != nil || time.Since(info.ModTime()) < abandoned || !strings.HasPrefix(d.Name(), cleanName(m.cfg.Name)+".") {
+		return
+	}
+	sp := &spill{dir: dir}
+	if m.openSpill(sp, max(m.cfg.MaxDisk, 1<<20)) != nil {
+		return
+	}
+	_, some, err := sp.rd.TryNext()
+	_ = sp.j.Close() // nothing was written
+	if err == nil && !some {
+		_ = os.RemoveAll(dir) // another time, then
+	}
+}
+
+// orphan says that a spill's ring is not another process's, nor will be.
+func (m *Mover) orphan(name string, rings []*source) bool {
+	if m.cfg.Shm == "" {
+		return true
+	}
+	for _, s := range rings {
+		if s.name == name {
+			return true
+		}
+	}
+	_, err := os.Lstat(filepath.Join(m.cfg.Shm, name))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+func readOwner(dir string) (owner, error) {
+	var o owner
+	text, err := os.ReadFile(filepath.Join(dir, ownerFile))
+	if err != nil {
+		return o, err
+	}
+	return o, json.Unmarshal(text, &o)
+}
+
+// list reads the heads of all chunks that are not known to be done.
+func (sp *spill) list() error {
+	failures := 0
+	sp.ids = map[[idLen]byte]bool{}
+	for {
+		rec, ok, err := sp.rd.TryNext()
+		if err != nil {
+			if failures++; failures > 10 {
+				return err
+			}
+			continue
+		}
+		if !ok {
+			break
+		}
+		e := entry{pos: rec.Pos, bytes: uint64(len(rec.Data))}
+		var c forward.Chunk
+		if c.Parse(rec.Data) == nil {
+			e.events, e.bytes = uint32(c.Events), uint64(len(c.Entries))
+			if len(c.ID) == idLen {
+				sp.ids[[idLen]byte(c.ID)] = true
+			}
+		}
+		sp.entries.push(e)
+	}
+	pos, state := sp.rd.Committed()
+	sp.at, sp.state = pos, state
+	// From the beginning again.
+	if err := sp.rd.Close(); err != nil {
+		return err
+	}
+	rd, err := sp.j.Reader(cursor)
+	if err != nil {
+		return err
+	}
+	sp.rd = rd
+	return nil
+}
+
+// remove takes away an adopted spill in which nothing is left. Without its owner's file nobody takes it for one of theirs any more.
+func (m *Mover) remove(sp *spill) {
+	m.disk.do("removing "+sp.dir, func() {
+		m.report(sp.discard())
+		m.disk.counted = time.Time{}
+	})
+}
+
+func (sp *spill) discard() error {
+	err := os.Remove(filepath.Join(sp.dir, ownerFile))
+	if err == nil {
+		err = sp.j.Close()
+	}
+	if err == nil {
+		err = os.RemoveAll(sp.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("removing a spill: %w", err)
+	}
+	return nil
+}

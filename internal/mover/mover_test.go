@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway/ring"
+)
+
+func TestDelivers(t *testing.T) {
+	d := &fake{}
+	f := open(t, d, nil)
+	f.must("a", 1, 0, 1000, 100)
+	if err := f.m.Flush(within(t, 10*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	ordered(t, d.all(), map[uint32]uint32{1: 1000})
+	f.must("a", 1, 1000, 3000, 100)
+	f.close()
+	ordered(t, d.all(), map[uint32]uint32{1: 3000})
+	if err := f.post("a", 1, 1, 1); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	if s := f.m.Stats(); s.Delivered != 3000 || s.Accepted != 3000 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestWithoutFlush(t *testing.T) {
+	d := &fake{}
+	f := open(t, d, func(c *Config) { c.FlushInterval = time.Millisecond })
+	f.must("a", 1, 0, 10, 100)
+	eventually(t, "10 events", func() bool { return f.m.Stats().Delivered == 10 })
+	f.close()
+}
+
+func TestManyGoroutinesAndTags(t *testing.T) {
+	d := &fake{}
+	f := open(t, d, func(c *Config) { c.Overflow = Block; c.MaxWait = time.Minute })
+	var wg sync.WaitGroup
+	want := map[uint32]uint32{}
+	tags := make([]string, 40)
+	for i := range tags {
+		tags[i] = string(rune('a'+i%26)) + string(rune('a'+i/26))
+	}
+	const each = 20000
+	for g := range uint32(40) {
+		want[g] = each
+		wg.Go(func() {
+			var h ring.Hint
+			var b []byte
+			for n := range uint32(each) {
+				b = event{tags[g], g, n}.payload(b[:0], 50)
+				if err := f.m.Append(context.Background(), &h, ring.Now, false, b); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	f.close()
+	ordered(t, d.all(), want)
+}
+
+func TestWaitDelivered(t *testing.T) {
+	d := &fake{}
+	f := open(t, d, func(c *Config) { c.WaitDelivered = true; c.FlushInterval = time.Hour })
+	var wg sync.WaitGroup
+	want := map[uint32]uint32{}
+	for g := range uint32(8) {
+		want[g] = 2000
+		wg.Go(func() { f.must("a", g, 0, 2000, 10) })
+	}
+	wg.Wait()
+	ordered(t, d.all(), want)
+	f.close()
+}

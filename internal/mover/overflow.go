@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spillwaylog/spillway/journal"
+)
+
+// overflow makes room in the ring while its records cannot be shipped: they go to the spill, or, with DropOldest and no spill that takes them, nowhere.
+func (m *Mover) overflow() {
+	for m.pressed() {
+		s := m.full()
+		if s == nil {
+			return
+		}
+		switch {
+		case m.canSpill():
+			if !m.spillFrom(s) {
+				return
+			}
+		case m.mustDrop():
+			if !m.dropFrom(s) {
+				return
+			}
+		default:
+			return
+		}
+	}
+}
+
+// line is how full the own ring may be while it cannot be shipped from; 0: as full as it gets.
+func (m *Mover) line() int64 {
+	size := m.cur.Load().r.Size()
+	switch {
+	case m.canSpill():
+		return size / 2
+	case m.cfg.Overflow == DropOldest && !m.stopped:
+		return size / 4 * 3
+	}
+	return 0
+}
+
+// pressed says that there has to be room.
+func (m *Mover) pressed() bool {
+	if m.pouring {
+		return true
+	}
+	line := m.line()
+	return line > 0 && !m.able() && m.cur.Load().r.Used() >= line
+}
+
+// able says that the own ring's records can be shipped now.
+func (m *Mover) able() bool {
+	s := m.cur.Load()
+	if !m.scouted || m.stopped || !m.roomy() || s.marks > mostMarks {
+		return false
+	}
+	return m.next() == shipper(s) && (m.inFlight == 0 || m.active == shipper(s))
+}
+
+// full is the first own ring that has records to be taken.
+func (m *Mover) full() *source {
+	for _, s := range *m.own.Load() {
+		if s.fill() {
+			return s
+		}
+	}
+	return nil
+}
+
+func (m *Mover) canSpill() bool {
+	return m.cfg.Dir != "" && !m.refused && m.handing < mostHanding && len(m.stuck) == 0 && (!m.stopped || m.pouring)
+}
+
+func (m *Mover) mustDrop() bool {
+	return m.cfg.Overflow == DropOldest && !m.stopped && (m.cfg.Dir == "" || m.refused || m.cur.Load().r.Used() >= m.cur.Load().r.Size()/8*7)
+}
+
+// spillFrom cuts a window and has it written to the spill.
+func (m *Mover) spillFrom(s *source) bool {
+	if s.marks > mostMarks || !m.work.cut(s, m.batch) {
+		return false
+	}
+	m.hand(m.pack(s, nil))
+	return true
+}
+
+// hand gives chunks that are cut and marked to the disk's goroutine.
+func (m *Mover) hand(flights []*flight) {
+	if len(flights) == 0 {
+		return
+	}
+	m.handing++
+	m.count.spilling.Store(true)
+	m.disk.do("writing to "+m.cfg.Dir, func() {
+		sp, ends, err := m.spillOut(flights)
+		m.post(func() { m.spilled(sp, flights, ends, err) })
+	})
+}
+
+// spillOut writes chunks to the own spill, which is made when it is first needed.
+func (m *Mover) spillOut(flights []*flight) (*spill, []journal.Position, error) {
+	sp := m.disk.spill
+	if sp == nil {
+		var err error
+		if sp, err = m.makeSpill(time.Now()); err != nil {
+			return nil, nil, err
+		}
+		m.disk.spill = sp
+	}
+	if err := m.budget(sp); err != nil {
+		return sp, nil, err
+	}
+	ends, err := sp.write(m, flights)
+	return sp, ends, err
+}
+
+// spilled takes note of what the disk's goroutine did: what is on the disk needs its mark no more.
+func (m *Mover) spilled(sp *spill, flights []*flight, ends []journal.Position, err error) {
+	m.handing--
+	m.spill = sp
+	for i, p := range ends {
+		f := flights[i]
+		m.unmark(f)
+		m.cfg.fault("unmarked")
+		sp.entries.push(entry{pos: p, win: f.win, bytes: f.bytes, events: uint32(f.chunk.Events)})
+		m.count.spilled.Add(uint64(f.chunk.Events))
+		m.release(f)
+	}
+	if sp != nil {
+		m.count.disk.Store(sp.j.Stats().Bytes)
+	}
+	if err == nil {
+		return
+	}
+	// What did not fit is the next to go there, before anything else is cut.
+	m.stuck = append(m.stuck, flights[len(ends):]...)
+	m.refused = true
+	m.againAt = time.Now().Add(budgetEvery)
+	if sp != nil && errors.Is(err, journal.ErrFull) && !errors.Is(err, errBudget) {
+		m.room = sp.j.Space()
+	}
+	if !errors.Is(err, journal.ErrFull) && !m.stopped {
+		m.report(fmt.Errorf("spilling: %w", err))
+	}
+}
+
+// again tries once more what the spill had no room for.
+func (m *Mover) again() {
+	if m.refused && !time.Now().Before(m.againAt) {
+		m.refused, m.room = false, nil
+	}
+	if len(m.stuck) > 0 && m.handing == 0 && !m.refused && (!m.stopped || m.pouring) {
+		flights := m.stuck
+		m.stuck = nil
+		m.hand(flights)
+	}
+}
+
+// dropFrom drops the oldest events that are in nobody's hands: those that the spill had no room for, then those of the ring.
+func (m *Mover) dropFrom(s *source) bool {
+	if len(m.stuck) > 0 && m.handing == 0 {
+		for _, f := range m.stuck {
+			m.unmark(f)
+			n := uint64(f.chunk.Events)
+			m.count.cut.sub(n, f.bytes)
+			m.drop(Oldest, n)
+			m.answerDropped(f.win, f.first, f.last)
+			m.release(f)
+		}
+		m.stuck = nil
+		return true
+	}
+	w := &m.work
+	w.skip = true
+	some := w.cut(s, int(s.r.Size()/16))
+	w.skip = false
+	if !some {
+		return false
+	}
+	m.took(s, 0, 0)
+	m.drop(Oldest, w.taken-w.bad)
+	s.r.Cut(w.last)
+	s.answerTo(w.first, w.last, ErrDropped)
+	return true
+}
+
+// answerDropped takes a chunk that will not be delivered off its window.
+func (m *Mover) answerDropped(win *window, first, last uint64) {
+	if win == nil {
+		return
+	}
+	win.left--
+	win.s.answerTo(first, last, ErrDropped)
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// AppendPayload appends what stands before the record in an event's payload: the length of the tag as a uvarint, and the tag.
+func AppendPayload(dst []byte, tag string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(tag)))
+	return append(dst, tag...)
+}
+
+// tagEnd returns where the tag begins and ends in a payload. Ends of 0: it is none.
+func tagEnd(p []byte) (from, to int) {
+	if len(p) == 0 {
+		return 0, 0
+	}
+	if n := int(p[0]); n < 0x80 {
+		if n+1 >= len(p) {
+			return 0, 0
+		}
+		return 1, n + 1
+	}
+	n, k := binary.Uvarint(p)
+	if k <= 0 || n >= uint64(len(p)-k) {
+		return 0, 0
+	}
+	return k, k + int(n)
+}
+
+// appendEntry appends the MessagePack bytes of an event without its tag. 0 stays 0; times that an EventTime cannot say become the nearest that it can.
+func appendEntry(dst []byte, t int64, record []byte) []byte {
+	sec, nsec := uint32(0), uint32(0)
+	switch {
+	case t <= 0:
+	case t >= 1<<32*int64(time.Second):
+		sec = 1<<32 - 1
+	default:
+		sec, nsec = uint32(t/int64(time.Second)), uint32(t%int64(time.Second))
+	}
+	dst = append(dst, 0x92, 0xd7, 0,
+		byte(sec>>24), byte(sec>>16), byte(sec>>8), byte(sec),
+		byte(nsec>>24), byte(nsec>>16), byte(nsec>>8), byte(nsec))
+	return append(dst, record...)
+}

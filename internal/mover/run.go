@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"runtime"
+	"time"
+)
+
+const (
+	anchorEvery = time.Second      // so often the ring's wall clock is set again while there is something to do
+	idleEvery   = 10 * time.Second // and while there is not
+	shortest    = 100 * time.Microsecond
+)
+
+// run is the mover's goroutine: a loop over all there is to do, and a rest until something happens.
+func (m *Mover) run() {
+	defer m.end()
+	for {
+		m.collect()
+		if m.leave != nil {
+			return
+		}
+		m.ship()
+		m.again()
+		m.overflow()
+		m.pourOn()
+		m.tell()
+		m.answer()
+		m.rest()
+	}
+}
+
+// collect does what others asked for, and takes back chunks that the destination is done with.
+func (m *Mover) collect() {
+	m.inbox.Lock()
+	m.calls, m.inbox.calls = m.inbox.calls, m.calls[:0]
+	m.finished, m.inbox.done = m.inbox.done, m.finished[:0]
+	m.inbox.Unlock()
+	for i, f := range m.finished {
+		m.landing(f)
+		m.finished[i] = nil
+	}
+	for i, fn := range m.calls {
+		fn()
+		m.calls[i] = nil
+	}
+}
+
+// ship hands chunks to the destination as long as it may have more.
+func (m *Mover) ship() {
+	if !m.scouted || m.stopped {
+		return
+	}
+	for m.roomy() {
+		src := m.next()
+		if src != m.active {
+			// One source after the other, wholly: what a destination stores with its chunks then needs no merging.
+			if m.inFlight > 0 {
+				return
+			}
+			m.active = src
+		}
+		if !src.ship(m) {
+			return
+		}
+	}
+}
+
+// A shipper is a source or a spill, as the queue of what is to be shipped sees it.
+type shipper interface {
+	ship(m *Mover) bool // submits something, or says no
+	over(m *Mover) bool // says that there is nothing more to come, and lets go of it
+}
+
+// pending is what the disk's goroutine is writing: it has to be read again before anything younger.
+type pending struct{}
+
+func (pending) ship(*Mover) bool { return false }
+func (pending) over(*Mover) bool { return false }
+
+// leftover is the chunks that the spill had no room for, once it is empty.
+type leftover Mover
+
+func (l *leftover) ship(m *Mover) bool {
+	if len(m.stuck) == 0 {
+		return false
+	}
+	f := m.stuck[0]
+	m.stuck = m.stuck[1:]
+	m.submit(f)
+	return true
+}
+
+func (l *leftover) over(*Mover) bool { return false }
+
+// roomy says that the destination may have another chunk.
+func (m *Mover) roomy() bool {
+	return m.inFlight < m.cfg.Window && (m.inBytes < m.flight || m.inFlight == 0)
+}
+
+// next is what is to be shipped from: what dead processes left, then the own spill, then the own ring.
+func (m *Mover) next() shipper {
+	for len(m.queue) > 0 {
+		if !m.queue[0].over(m) {
+			return m.queue[0]
+		}
+		m.queue = m.queue[1:]
+	}
+	switch {
+	case m.spill != nil && m.spill.entries.len() > 0:
+		return m.spill
+	case m.handing > 0:
+		return pending{}
+	case len(m.stuck) > 0:
+		return (*leftover)(m)
+	}
+	return m.oldest()
+}
+
+// oldest is the oldest own ring in which there may be records. Those before it have failed, and are let go when all that could be read of them is done.
+func (m *Mover) oldest() *source {
+	for {
+		all := *m.own.Load()
+		if len(all) == 1 || !all[0].over(m) {
+			return all[0]
+		}
+	}
+}
+
+// ship cuts a window and submits its chunks.
+func (s *source) ship(m *Mover) bool {
+	if s.marks > mostMarks || !m.due(s) || !m.work.cut(s, m.batch) {
+		return false
+	}
+	if !m.work.full {
+		m.gatherTo = time.Time{} // what comes now waits for others anew
+	}
+	m.packed = m.pack(s, m.packed[:0])
+	for i, f := range m.packed {
+		m.submit(f)
+		m.packed[i] = nil
+	}
+	return true
+}
+
+// due says whether the records of a source are to be cut now: the own ring's wait a little for others to come.
+func (m *Mover) due(s *source) bool {
+	if !s.own || s != m.cur.Load() || m.sealed || len(m.flushes) > 0 || s.waiting.Load() > 0 {
+		return true
+	}
+	return s.unread() >= uint64(m.batch) || !m.gatherTo.IsZero() && !time.Now().Before(m.gatherTo)
+}
+
+// rest waits until there may be something to do.
+func (m *Mover) rest() {
+	s := m.cur.Load()
+	now := time.Now()
+	if now.After(m.anchorAt) {
+		s.r.Anchor()
+		m.anchorAt = now.Add(anchorEvery)
+	}
+	wait := idleEvery
+	able := m.able()
+	switch {
+	case able && s.fill():
+		if m.gatherTo.IsZero() {
+			m.gatherTo = now.Add(m.cfg.FlushInterval)
+		}
+		if m.due(s) {
+			return
+		}
+		wait = m.gatherTo.Sub(now)
+		s.r.SetPressure(s.r.Used() + int64(m.batch) - int64(s.unread()))
+		if m.due(s) {
+			return
+		}
+	case able:
+		m.gatherTo = time.Time{}
+		if m.sleepOn(s, &wait) {
+			return
+		}
+	default:
+		if line := m.line(); line > 0 {
+			s.r.SetPressure(line)
+			if s.r.Used() >= line {
+				// All that is in use is in somebody's hands: the next record will be the one to go.
+				if s.fill() || m.sleepOn(s, &wait) {
+					return
+				}
+			}
+		}
+	}
+	if d := m.anchorAt.Sub(now); wait < idleEvery && d < wait {
+		wait = d
+	}
+	if !m.againAt.IsZero() && m.refused {
+		wait = min(wait, max(m.againAt.Sub(now), 0))
+	}
+	if m.count.untold.Load() && !m.tellAt.IsZero() {
+		wait = min(wait, max(m.tellAt.Sub(now), 0))
+	}
+	m.timer.Reset(wait)
+	select {
+	case <-m.bell:
+		m.timer.Stop()
+	case <-m.timer.C:
+	case <-m.room:
+		m.room, m.refused = nil, false
+	}
+}
+
+// sleepOn asks the ring to wake us when something is appended, or says that there is something already.
+func (m *Mover) sleepOn(s *source, wait *time.Duration) bool {
+	if !s.r.Sleep() {
+		m.spins = 0
+		return false
+	}
+	// There is a record. Maybe it cannot be seen yet, for another lane is in the middle of an append.
+	if m.spins++; m.spins < 16 {
+		runtime.Gosched()
+		return true
+	}
+	*wait = min(*wait, shortest)
+	return false
+}

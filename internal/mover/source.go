@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/spillwaylog/spillway/ring"
+)
+
+// mostTags is how many tags a window may have: each is a chunk and takes one of the ring's 64 marks.
+const mostTags = 16
+
+// mostMarks is with how many marks in use a window may still be cut.
+const mostMarks = 64 - mostTags - 4
+
+// readAhead is how many records are asked of the ring at once.
+const readAhead = 256
+
+// A source is a ring that is read: one of this process, or an adopted one. What is not atomic belongs to the mover's goroutine.
+type source struct {
+	r               *ring.Ring
+	own             bool
+	name            string                 // of the ring's folder; the spill that belongs to it has the same
+	label           [idLen]byte            // id of the last chunk whose state was stored; states.mu
+	taken           atomic.Uint64          // records that were put into windows, dropped, or found unusable
+	bytes           atomic.Uint64          // of these
+	ahead           []ring.Record          // read, but not taken
+	pos             int                    // in ahead
+	ended           bool                   // there will be no more records
+	marks           int                    // in use
+	out             int                    // chunks that were cut here and are with the destination, or with the disk's goroutine
+	cutTo           uint64                 // key of the last record taken
+	lines           queue[*window]         // windows of which something is undone, in order
+	built           []*flight              // of an adopted ring: chunks that its owner had cut
+	rest, restBytes uint64                 // of an adopted ring: records beyond its owner's last cut
+	final           atomic.Pointer[totals] // once the ring is closed
+
+	doneTo  atomic.Uint64 // every record with this key or a lower one is done; written by the mover's goroutine
+	waiting atomic.Int32  // len(waiters)
+	mu      sync.Mutex
+	waiters []*waiter
+	dead    bool // nobody will answer waiters any more
+}
+
+// totals is what a ring that is closed had.
+type totals struct {
+	events, bytes uint64 // appended
+	used, size    int64
+	path          string
+}
+
+// A window is what was cut from a ring at once.
+type window struct {
+	s           *source
+	first, last uint64 // keys
+	left        int    // chunks undone
+}
+
+// unread says how many bytes wait in the ring.
+func (s *source) unread() uint64 {
+	_, n := s.r.Appended()
+	return n - s.bytes.Load()
+}
+
+// close ends the ring: gone when all is done, left for another process otherwise.
+func (s *source) close(leave bool) error {
+	t := &totals{used: s.r.Used(), size: s.r.Size(), path: s.r.Path()}
+	t.events, t.bytes = s.r.Appended()
+	s.final.Store(t)
+	if leave {
+		return s.r.Leave()
+	}
+	return s.r.Close()
+}
+
+// fill makes sure that there is a record ahead, and says whether there is one.
+func (s *source) fill() bool {
+	if s.pos < len(s.ahead) {
+		return true
+	}
+	if s.ended {
+		return false
+	}
+	s.ahead, s.pos = s.ahead[:0], 0
+	for len(s.ahead) < readAhead {
+		rec, ok, _ := s.r.Next() // an error is told by Failed; what can be read still comes
+		if !ok {
+			s.ended = s.r.Drained()
+			break
+		}
+		if !s.own && rec.Key <= s.cutTo {
+			continue // it is in a chunk that was built, or done
+		}
+		s.ahead = append(s.ahead, rec)
+	}
+	return len(s.ahead) > 0
+}
+
+// reached says that every record with a key up to h, whose append has returned, has been taken.
+func (s *source) reached(h uint64) bool {
+	n, _ := s.r.Appended()
+	if s.fill() {
+		return s.ahead[s.pos].Key > h
+	}
+	return s.ended || s.taken.Load() >= n
+}
+
+// settle moves doneTo.
+func (s *source) settle() {
+	for s.lines.len() > 0 && s.lines.front().left == 0 {
+		s.lines.pop()
+	}
+	to := s.cutTo
+	if s.lines.len() > 0 {
+		to = s.lines.front().first - 1
+	}
+	if to > s.doneTo.Load() {
+		s.doneTo.Store(to)
+	}
+}

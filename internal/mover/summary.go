@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"time"
+
+	"github.com/spillwaylog/spillway/ring"
+)
+
+// tellEvery is how much time there is at least between two summary events.
+const tellEvery = time.Second
+
+// tell appends an event that says what was dropped since the last one. While the ring is full it waits, so that one event tells of all.
+func (m *Mover) tell() {
+	if m.cfg.Summary == nil || !m.count.untold.Load() {
+		return
+	}
+	s := m.cur.Load()
+	now := time.Now()
+	if !m.sealed {
+		switch {
+		case now.Before(m.tellAt):
+			return
+		case s.r.Used() > s.r.Size()/4*3:
+			m.tellAt = now.Add(tellEvery / 4)
+			return
+		}
+	}
+	m.count.untold.Store(false)
+	var drops Drops
+	for i := range drops {
+		drops[i] = m.count.drops[i].Load() + m.count.inherited[i].Load() - m.count.told[i].Load()
+	}
+	if drops.Total() == 0 {
+		m.tellAt = time.Time{}
+		return
+	}
+	m.payload = m.cfg.Summary(m.payload[:0], drops)
+	if _, err := s.r.AppendReserved(ring.Now, m.payload); err != nil {
+		m.count.untold.Store(true)
+		m.tellAt = now.Add(tellEvery)
+		return
+	}
+	for i, n := range drops {
+		m.count.told[i].Add(n)
+		s.r.Count(toldCounters+i, n)
+	}
+	m.tellAt = now.Add(tellEvery)
+}
