@@ -28,6 +28,8 @@ func NewTest(o *Options) (*Logger, *TestEvents) {
 type TestEvents struct {
 	limit   int
 	sampled atomic.Uint64
+	onAdd   func()       // called in add, by the tests of this package
+	refuse  func() error // the same, with the lock held; its error is that of add
 
 	mu      sync.Mutex
 	list    []TestEvent
@@ -68,6 +70,9 @@ func (e *TestEvents) Reset() {
 }
 
 func (e *TestEvents) add(tag string, t int64, rec []byte) error {
+	if e.onAdd != nil {
+		e.onAdd()
+	}
 	event := TestEvent{Tag: tag, Raw: slices.Clone(rec)}
 	switch t {
 	case 0:
@@ -92,6 +97,11 @@ func (e *TestEvents) add(tag string, t int64, rec []byte) error {
 	case len(rec) > e.limit:
 		e.refused++
 		return ErrTooLarge
+	}
+	if e.refuse != nil {
+		if err := e.refuse(); err != nil {
+			return err
+		}
 	}
 	e.n++
 	e.list = append(e.list, event)

@@ -123,8 +123,8 @@ func (l *Logger) appendRecord(b []byte, r *slog.Record) ([]byte, int) {
 	return b, n
 }
 
-// opened is where the parts of an event stand whose attributes are being written.
-type opened struct {
+// A span is where the parts of an event stand whose attributes are being written.
+type span struct {
 	b    []byte
 	base int // where the prefix begins
 	tail int // where it ends, and the groups begin that had no attributes yet
@@ -132,8 +132,8 @@ type opened struct {
 }
 
 // open appends the prefix and the groups that stand open.
-func (l *Logger) open(b []byte) opened {
-	s := opened{base: len(b)}
+func (l *Logger) open(b []byte) span {
+	s := span{base: len(b)}
 	b = append(b, l.prefix...)
 	s.tail = len(b)
 	for _, name := range l.pending {
@@ -147,7 +147,7 @@ func (l *Logger) open(b []byte) opened {
 
 // finish writes the counts. at is where the record's header is, n pairs stand before the prefix, and k behind it. Groups that
 // have nothing in them go again.
-func (l *Logger) finish(s opened, b []byte, at, n, k int) []byte {
+func (l *Logger) finish(s span, b []byte, at, n, k int) []byte {
 	if len(l.groups) > 0 {
 		if len(l.pending) > 0 {
 			if k == 0 {

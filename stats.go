@@ -53,7 +53,7 @@ func (l *Logger) Stats() Stats {
 	s := Stats{
 		Accepted: m.Accepted, Delivered: m.Delivered, HandedOver: m.HandedOver, MaybeRepeated: m.MaybeRepeated,
 		Lost: m.Drops[mover.Lost], Held: m.Held, Sampled: m.Drops[mover.Sampled],
-		Spilled: m.Spilled, Adopted: Adopted{Rings: m.AdoptedRings, Spills: m.AdoptedSpill, Events: m.Adopted},
+		Spilled: m.Spilled, Adopted: Adopted{Rings: m.AdoptedRings, Spills: m.AdoptedSpills, Events: m.Adopted},
 		HeldBytes: m.HeldBytes, InFlight: m.InFlight, RingUsed: m.RingUsed, RingSize: m.RingSize, DiskUsed: m.DiskUsed,
 		InMemory: m.InMemory, Spilling: m.Spilling,
 	}

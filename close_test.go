@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spillway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestClose(t *testing.T) {
+	for name, open := range map[string]func() *Logger{
+		"test":    func() *Logger { l, _ := NewTest(nil); return l },
+		"discard": func() *Logger { return opened(t, "discard:", &Options{Shm: noShm}) },
+	} {
+		l := open()
+		m := l.With(slog.Int("a", 1))
+		l.Info("m")
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if err := l.Close(ctx); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+		}
+		wg.Wait()
+		if err := m.Close(ctx); err != nil {
+			t.Errorf("%s: again: %v", name, err)
+		}
+		cancel()
+		if err := m.Post("t", map[string]any{}); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: Post: %v", name, err)
+		}
+		if err := m.PostRaw("t", time.Time{}, []byte{0x80}); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: PostRaw: %v", name, err)
+		}
+		m.Info("m")
+		if err := m.Flush(context.Background()); err != nil && !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: Flush: %v", name, err)
+		}
+		if _, open := <-m.Subscribe(); open {
+			t.Errorf("%s: Subscribe: not closed", name)
+		}
+		if s := l.Stats(); s.Accepted != 1 || s.Delivered != 1 {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}
+
+// opened opens a logger that is closed at the end of the test.
+func opened(t testing.TB, destination string, o *Options) *Logger {
+	t.Helper()
+	l, err := Open(destination, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = l.Close(ctx)
+	})
+	return l
+}
+
+func TestFatal(t *testing.T) {
+	code := 0
+	l, events := NewTest(&Options{Exit: func(c int) { code = c }})
+	l.With(slog.Int("a", 1)).Fatal("m", slog.Int("b", 2))
+	if code != 1 {
+		t.Errorf("exit %d", code)
+	}
+	expect(t, events, `{"level":"FATAL","msg":"m","a":1,"b":2}`)
+	if err := l.Post("t", map[string]any{}); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	l, events = NewTest(&Options{Exit: func(c int) { code = c + 1 }})
+	l.SetLevel(LevelFatal + 1)
+	l.Fatal("m")
+	if code != 2 || events.Len() != 0 {
+		t.Errorf("exit %d, %d events", code, events.Len())
+	}
+}
+
+func TestRecover(t *testing.T) {
+	l, events := NewTest(nil)
+	boom := errors.New("boom")
+	for _, value := range []any{boom, "text", 5, struct{ A int }{1}, panicker{}} {
+		func() {
+			defer func() {
+				if v := recover(); v != value {
+					t.Errorf("panicked with %v, want %v", v, value)
+				}
+			}()
+			defer l.Recover()
+			panic(value)
+		}()
+	}
+	func() { defer l.Recover() }()
+	want := []any{"boom", "text", int64(5), map[string]any{"A": int64(1)}, "!PANIC"}
+	all := events.All()
+	if len(all) != len(want) {
+		t.Fatalf("%d events", len(all))
+	}
+	for i, e := range all {
+		got := e.Record["panic"]
+		if s, ok := got.(string); ok && strings.HasPrefix(s, "!PANIC") {
+			got = "!PANIC"
+		}
+		if m, ok := got.(map[string]any); ok {
+			if m["A"] != int64(1) {
+				t.Errorf("%v", m)
+			}
+		} else if got != want[i] {
+			t.Errorf("%v, want %v", got, want[i])
+		}
+		if e.Level != LevelFatal || e.Message != "panic" || !strings.Contains(e.Record["stack"].(string), "TestRecover") {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// A panicker panics when it is looked at.
+type panicker struct{}
+
+func (panicker) String() string { panic("again") }
+func (panicker) Error() string  { panic("again") }
+
+func TestRecoverGoexit(t *testing.T) {
+	l, events := NewTest(nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = recover() }()
+		defer l.Recover()
+		panic(nil) //nolint:govet // it becomes a *runtime.PanicNilError
+	}()
+	<-done
+	if events.Len() != 1 {
+		t.Errorf("%d events", events.Len())
+	}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spillway
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDestinations(t *testing.T) {
+	for _, tt := range []struct{ url, want string }{ // what the error has in it, or nothing
+		{"forward://127.0.0.1:24224,h2?ack=false&compress=zstd&window=4&ack_timeout=1s&dial_timeout=1s&failover_after=1s&min_backoff=1s&max_backoff=2s&breaker=5", ""},
+		{"forward://[::1]:24224", ""},
+		{"forward+unix:///run/a.sock?compress=gzip", ""},
+		{"file:///var/log/app.{pid}.jsonl?format=text&flags=date,time,micros,utc,source,level&max_size=100MiB&every=24h&keep=7&max_age=720h&compress=gzip", ""},
+		{"file:log/app.jsonl", ""},
+		{"stdout:?format=text&color=never", ""},
+		{"stderr:?format=json&breaker=1", ""},
+		{"discard:", ""},
+		{"forward://", "the host is missing"},
+		{"forward://h?acks=false", `unknown parameter "acks"; forward takes ack, compress, window, ack_timeout, dial_timeout, failover_after, min_backoff, max_backoff, breaker`},
+		{"forward://h?compress=lz4", `"lz4" is not one of none, gzip, zstd`},
+		{"forward://h?window=0", `is not a number from 1`},
+		{"forward://h?breaker=0", `is not a number from 1`},
+		{"forward://me:secret@h", "a user and password cannot stand in a URL"},
+		{"forward://h?password=secret", `unknown parameter "password"`},
+		{"forward+tls://h", "TLS is not there yet"},
+		{"kafka://h", "no scheme"},
+		{"file:///x?max_size=5", ""},
+		{"file:///x?flags=date", "flags belong to format=text"},
+		{"file:///x?format=text&flags=date,dates", `"dates" is none of`},
+		{"file:///x?format=text&flags=none,date", "none stands alone"},
+		{"stdout:?max_size=5", "unknown parameter"},
+		{"discard:?format=text", "takes none"},
+		{"/var/log/x", "this is a path"},
+	} {
+		o := Options{}
+		p, err := planDestination(tt.url, &o)
+		switch {
+		case tt.want == "" && (err != nil || p.open == nil):
+			t.Errorf("%s: %v", tt.url, err)
+		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+			t.Errorf("%s: %v, want %s", tt.url, err, tt.want)
+		case err != nil && strings.Contains(err.Error(), "secret"):
+			t.Errorf("%s: %v", tt.url, err)
+		case err == nil && strings.Contains(p.place, "?"):
+			t.Errorf("%s: %s", tt.url, p.place)
+		}
+	}
+}
+
+func TestSourceByFlags(t *testing.T) {
+	for flags, want := range map[string]Source{"level": NoSource, "source": LongSource, "shortsource,level": ShortSource} {
+		o := Options{}
+		if _, err := planDestination("stdout:?format=text&flags="+flags, &o); err != nil || o.Source != want {
+			t.Error(flags, o.Source, err)
+		}
+		o.Source = ShortSource
+		if _, err := planDestination("stdout:?format=text&flags="+flags, &o); err != nil || o.Source != ShortSource {
+			t.Error(flags, o.Source, err)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for name, tt := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"name":     {Options{Name: "a/b"}, "not the name of a file"},
+		"dots":     {Options{Name: ".."}, "not the name of a file"},
+		"tag":      {Options{Tag: strings.Repeat("x", 1025)}, "tag too long"},
+		"size":     {Options{RingSize: -1}, "negative"},
+		"event":    {Options{MaxEvent: -1}, "negative"},
+		"wait":     {Options{MaxWait: -time.Second}, "negative"},
+		"overflow": {Options{Overflow: 9}, "unknown Options.Overflow"},
+		"source":   {Options{Source: 9}, "unknown Options.Source"},
+		"keep":     {Options{Keep: slog.LevelError, Overflow: DropOldest}, "Keep cannot be kept"},
+		"sample":   {Options{Sample: map[slog.Level]Sampling{slog.LevelInfo: {First: -1}}}, "Options.Sample of INFO"},
+	} {
+		if _, err := Open("discard:", &tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("NewTest takes wrong options")
+		}
+	}()
+	NewTest(&Options{MaxEvent: -1})
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv(urlVariable, "")
+	if _, err := Open("", nil); err == nil || !strings.Contains(err.Error(), urlVariable) {
+		t.Error(err)
+	}
+	t.Setenv(urlVariable, "discard:?x=1")
+	if _, err := Open("", nil); err == nil || !strings.Contains(err.Error(), "discard") {
+		t.Error(err)
+	}
+	t.Setenv(urlVariable, "discard:")
+	l := opened(t, "", &Options{Shm: noShm})
+	l.Info("m")
+}
+
+func TestDefaults(t *testing.T) {
+	r, err := (*Options)(nil).resolved()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Name == "" || strings.ContainsAny(r.Name, `/\`) || r.Tag != r.Name || r.MaxEvent != 1<<20 {
+		t.Errorf("%+v", r)
+	}
+	if r, err := (&Options{Name: "app"}).resolved(); err != nil || r.Tag != "app" {
+		t.Errorf("%+v %v", r, err)
+	}
+	var o Options
+	o.Shm = noShm
+	if o.rings() != "" {
+		t.Error(o.rings())
+	}
+	if !errors.Is(tagError("x"), ErrTag) {
+		t.Error("tagError")
+	}
+}
