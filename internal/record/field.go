@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -58,6 +59,7 @@ func parseTag(f reflect.StructField) (name string, opts tag, skip bool) {
 // fieldsOf lists the fields of a struct type as encoding/json sees them. Embedded structs are searched level by level. Of the fields of one
 // name, those of the first level that has any hide all deeper ones; on that level one with a tag goes before those without; if then there
 // is not exactly one, none is written. A type is searched on the first level where it stands; what stands there twice has its fields twice.
+// Not as encoding/json: an embedded time.Time is a field, for it has none to be flattened to.
 func fieldsOf(t reflect.Type) []field {
 	type embedded struct {
 		typ   reflect.Type
@@ -97,7 +99,7 @@ func fieldsOf(t reflect.Type) []field {
 					continue
 				}
 				index := append(slices.Clone(e.index), i)
-				if sf.Anonymous && name == "" && inner.Kind() == reflect.Struct {
+				if sf.Anonymous && name == "" && inner.Kind() == reflect.Struct && inner != reflect.TypeFor[time.Time]() {
 					if nextTimes[inner]++; nextTimes[inner] == 1 {
 						next = append(next, embedded{inner, index})
 					}

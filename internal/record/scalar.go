@@ -3,8 +3,10 @@
 package record
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
+	"strconv"
 	"time"
 	"unsafe"
 
@@ -101,11 +103,23 @@ func appendNumber(b []byte, n json.Number) []byte {
 	if n == "" {
 		return msgpack.AppendInt(b, 0)
 	}
-	if !json.Valid([]byte(n)) || n[0] != '-' && (n[0] < '0' || n[0] > '9') {
+	if last := n[len(n)-1]; (n[0] != '-' && !isDigit(n[0])) || !isDigit(last) || !json.Valid([]byte(n)) {
 		return appendString(b, string(n))
 	}
-	return appendJSON(b, []byte(n), where{})
+	if v, err := strconv.ParseInt(string(n), 10, 64); err == nil && n != "-0" {
+		return msgpack.AppendInt(b, v)
+	}
+	if v, err := strconv.ParseUint(string(n), 10, 64); err == nil {
+		return msgpack.AppendUint(b, v)
+	}
+	v, err := strconv.ParseFloat(string(n), 64)
+	if err != nil { // beyond a float64
+		return appendString(b, string(n))
+	}
+	return msgpack.AppendFloat64(b, v)
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // encodeForeign stands for what has no form outside the process.
 func encodeForeign(b []byte, p unsafe.Pointer, pl *plan, _ where) []byte {
@@ -118,18 +132,25 @@ func encodeForeign(b []byte, p unsafe.Pointer, pl *plan, _ where) []byte {
 	return appendString(b, "!TYPE: "+pl.rtype.String())
 }
 
-// encodeQuoted is option "string" of a field: the JSON text of a scalar as a string.
+// encodeQuoted is option "string" of a field, a scalar or a pointer to one: its JSON text as a string.
 func encodeQuoted(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
-	start := len(b)
-	b = pl.elem.enc(b, p, pl.elem, w)
-	if b[start] == 0xc0 { // a nil pointer
-		return b
+	pl = pl.elem
+	if pl.kind == reflect.Pointer {
+		if p = *(*unsafe.Pointer)(p); p == nil {
+			return msgpack.AppendNil(b)
+		}
+		pl = pl.elem
 	}
-	// A string's header is never longer than the value was whose text is longer than that value's content.
+	if pl.rtype == reflect.TypeFor[json.Number]() {
+		return appendString(b, cmp.Or(*(*string)(p), "0"))
+	}
+	start := len(b)
+	b = pl.bare(b, p, pl, w)
 	out, _, err := msgpack.AppendJSON(b, b[start:], nil)
 	if err != nil {
 		return b
 	}
+	// The text moves to where the value was. Its header fits: it is never longer than the value that has such a text.
 	text := out[len(b):]
 	b = msgpack.AppendStringHeader(out[:start], len(text))
 	n := copy(out[len(b):cap(out)], text)
