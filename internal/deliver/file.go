@@ -3,7 +3,6 @@
 package deliver
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"time"
@@ -108,8 +107,8 @@ func (s *fileSink) appendLine(dst []byte) []byte { return s.renderer.AppendLine(
 
 func (s *fileSink) write(jobs []*job) ([][]byte, error) {
 	if !jobs[0].begun {
-		if err := s.set.Rotate(jobs[0].chunk.Tag, estimate(jobs)); err != nil {
-			s.tell(fmt.Errorf("%s: %w", s.name, err))
+		for _, j := range jobs {
+			s.set.Announce(j.chunk.Tag, estimate(j.chunk))
 		}
 	}
 	for _, j := range jobs {
@@ -152,21 +151,17 @@ func (s *fileSink) extend(j *job) (full bool, err error) {
 	return true, nil
 }
 
-// estimate says how many bytes the lines of jobs may take.
-func estimate(jobs []*job) (n int64) {
+// estimate says how many bytes the lines of a chunk may take.
+func estimate(c *forward.Chunk) int64 {
 	const envelope = 80
-	for _, j := range jobs {
-		n += int64(len(j.chunk.Entries)) + envelope*int64(j.chunk.Events)
-	}
-	return n
+	return int64(len(c.Entries)) + envelope*int64(c.Events)
 }
 
 func (s *fileSink) drop() { s.set.Drop() }
 
 // tick closes files that were not used for long, and rotates those whose time has come.
 func (s *fileSink) tick() bool {
-	err := errors.Join(s.set.Rotate("", 0), s.set.Write())
-	if err != nil {
+	if err := s.set.Write(); err != nil {
 		s.tell(fmt.Errorf("%s: %w", s.name, err))
 	}
 	return s.set.Open() > 0

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ type world struct {
 
 	position  int // committed
 	state     []byte
+	marks     bool // several positions are settled at once
 	processes int
 	ticks     int // left until the process dies; negative is for ever
 }
@@ -88,6 +90,7 @@ func (w *world) run(ticks int) (done bool) {
 	w.ticks = ticks
 	o := w.options()
 	synced := w.position // position of the last Sync
+	var marked []int
 	o.Record = func(state []byte) error {
 		w.tick()
 		w.position, w.state = synced, state
@@ -102,6 +105,7 @@ func (w *world) run(ticks int) (done bool) {
 			}
 		}
 		if s != nil {
+			w.ticks = -1
 			s.Close() // the kernel does that for a dead process
 		}
 	}()
@@ -119,6 +123,31 @@ func (w *world) run(ticks int) (done bool) {
 				w.t.Fatal(err)
 			}
 		}
+		if w.marks {
+			if i%3 == 0 || i == len(w.lines)-1 {
+				s.Mark()
+				marked = append(marked, i+1)
+			}
+			if i%8 != 0 && i < len(w.lines)-1 {
+				continue
+			}
+			if len(marked) == 0 || marked[len(marked)-1] != i+1 {
+				s.Mark()
+				marked = append(marked, i+1)
+			}
+			states, err := s.Settle()
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			for k, state := range states {
+				synced = marked[k]
+				if err := o.Record(state); err != nil {
+					w.t.Fatal(err)
+				}
+			}
+			marked = marked[:0]
+			continue
+		}
 		if i%8 == 0 || i == len(w.lines)-1 {
 			state, err := s.Sync()
 			if err != nil {
@@ -132,6 +161,9 @@ func (w *world) run(ticks int) (done bool) {
 	}
 	return true
 }
+
+// stamp is what rotation puts into a name.
+var stamp = regexp.MustCompile(`-\d{8}T\d{6}\.\d{3}`)
 
 // content returns the lines of all files, each file's in order, under the name with the number of the process left out.
 func (w *world) content() map[string][]string {
@@ -157,6 +189,7 @@ func (w *world) content() map[string][]string {
 		if i := strings.Index(name, "#"); i >= 0 {
 			name = name[:i] + name[i+4:]
 		}
+		name = stamp.ReplaceAllString(name, "") // "-" sorts before "."
 		got[name] = append(got[name], strings.SplitAfter(strings.TrimSuffix(string(b), "\n"), "\n")...)
 		if n := len(got[name]); len(b) > 0 {
 			got[name][n-1] += string(b[len(b)-1:])
@@ -209,31 +242,39 @@ var worlds = []struct {
 	{"one open, little memory", "{tag}.jsonl", 3, 20, Options{MaxOpen: 1, Memory: 2500, Buffer: 30}},
 	{"dates", "{tag}/{date}-{hour}.jsonl", 2, 40, Options{MaxOpen: 2}},
 	{"pids", "{tag}#{pid}.jsonl", 2, 24, Options{}},
+	{"not synced", "all.jsonl", 1, 20, Options{NoSync: true}},
+	{"rotated", "all.jsonl", 1, 30, Options{NoSync: true, Rotation: Rotation{Size: 60}}},
+	{"rotated and synced", "all.jsonl", 1, 30, Options{Buffer: 20, Rotation: Rotation{Size: 60}}},
+	{"rotated, tags, few open", "{tag}.jsonl", 3, 30, Options{MaxOpen: 2, NoSync: true, Rotation: Rotation{Size: 30}}},
+	{"rotated, pids", "{tag}#{pid}.jsonl", 2, 30, Options{NoSync: true, Rotation: Rotation{Size: 30}}},
 	{"pids, few open", "{tag}#{pid}.jsonl", 4, 24, Options{MaxOpen: 2}},
 }
 
 // TestKillAnywhere kills a process at every tick, and lets the next one finish.
 func TestKillAnywhere(t *testing.T) {
 	for _, ww := range worlds {
-		t.Run(ww.name, func(t *testing.T) {
-			t.Parallel()
-			step := 1
-			if testing.Short() {
-				step = 7
-			}
-			for ticks := 0; ; ticks += step {
-				w := newWorld(t, ww.pattern, ww.tags, ww.lines, ww.o)
-				done := w.run(ticks)
-				if !done && !w.run(-1) {
-					t.Fatal("the second process did not finish")
+		for _, marks := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s %v", ww.name, marks), func(t *testing.T) {
+				t.Parallel()
+				step := 1
+				if testing.Short() {
+					step = 7
 				}
-				w.check(fmt.Sprintf("killed at %d", ticks))
-				os.RemoveAll(w.dir)
-				if done {
-					return
+				for ticks := 0; ; ticks += step {
+					w := newWorld(t, ww.pattern, ww.tags, ww.lines, ww.o)
+					w.marks = marks
+					done := w.run(ticks)
+					if !done && !w.run(-1) {
+						t.Fatal("the second process did not finish")
+					}
+					w.check(fmt.Sprintf("killed at %d", ticks))
+					os.RemoveAll(w.dir)
+					if done {
+						return
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -245,6 +286,7 @@ func TestKillAgain(t *testing.T) {
 			for round := range 100 {
 				r := rand.New(rand.NewPCG(uint64(round), 7))
 				w := newWorld(t, ww.pattern, ww.tags, ww.lines, ww.o)
+				w.marks = round%2 == 1
 				var kills []int
 				for range 1 + r.IntN(5) {
 					ticks := r.IntN(150)

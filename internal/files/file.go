@@ -49,12 +49,26 @@ type file struct {
 	touched bool // got lines since the last Sync
 	dirty   bool // got lines since it was last synced
 	used    time.Time
+	period  int64 // of rotation, in which it was begun or last written
 
 	newer, older *file // among the open ones
 }
 
+// errMoved says that a file was rotated by another process while it was opened.
+var errMoved = errors.New("the file is being rotated by another process")
+
 // open opens the file, or makes it and the directories it is in.
 func (s *Set) open(f *file) error {
+	const often = 10
+	for range often {
+		if err := s.openOnce(f); !errors.Is(err, errMoved) {
+			return err
+		}
+	}
+	return &fs.PathError{Op: "open", Path: f.path, Err: errMoved}
+}
+
+func (s *Set) openOnce(f *file) error {
 	if err := s.makeRoom(1); err != nil {
 		return err
 	}
@@ -82,6 +96,17 @@ func (s *Set) open(f *file) error {
 	if err != nil {
 		h.Close()
 		return err
+	}
+	if s.o.Rotation.on() {
+		if now, _, err := idAt(f.path); !lockFile(h, false) || err != nil || now != id {
+			h.Close()
+			return errMoved
+		}
+		f.period = s.o.Rotation.period(s.now)
+		if info.Size() > 0 {
+			f.period = s.o.Rotation.period(info.ModTime())
+		}
+		s.tend(f.path)
 	}
 	if f.id != id {
 		f.torn, f.end = 0, 0
@@ -141,12 +166,14 @@ func (s *Set) prepare(f *file) error {
 			size = now
 			s.openFiles.touch(f)
 		} else {
-			s.o.Report(fmt.Errorf("files: %s was moved away or replaced; going on in a new file", f.path))
+			if !s.o.Rotation.on() { // else it is what other processes may do
+				s.o.Report(fmt.Errorf("files: %s was moved away or replaced; going on in a new file", f.path))
+			}
 			if err := s.close(f); err != nil {
 				return err
 			}
 			f.torn = 0
-			f.parted, s.hasty = true, true
+			f.parted, s.hasty = f.parted || f.touched, true
 		}
 	}
 	if f.handle == nil {
@@ -178,13 +205,30 @@ func (s *Set) prepare(f *file) error {
 	}
 	if size != f.end { // others wrote
 		f.torn, f.end = 0, -1
-		f.parted = f.parted || f.touched
+		f.parted = f.parted || f.touched && !f.expected
 	}
 	if f.writer != s.self && !f.expected {
 		s.handOver(f)
 	}
 	if len(f.lines) == 0 {
 		return nil
+	}
+	if s.due(f, size) {
+		if err := s.rotate(f); err != nil {
+			return err
+		}
+		if f.handle == nil {
+			if err := s.open(f); err != nil {
+				return err
+			}
+			var err error
+			if size, err = f.handle.Seek(0, io.SeekEnd); err != nil {
+				return err
+			}
+			if f.end != size {
+				f.end = -1
+			}
+		}
 	}
 	if f.end < 0 {
 		var err error

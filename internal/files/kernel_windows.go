@@ -12,6 +12,10 @@ import (
 
 const openFlags = os.O_RDWR | os.O_APPEND
 
+const readFlags = os.O_RDONLY
+
+const removeOpen = false
+
 // fileID is what a file is, whatever it is called.
 type fileID struct{ dev, inode uint64 }
 

@@ -49,15 +49,15 @@ func (s *Set) Settle() ([][]byte, error) {
 
 // lengthAt returns where the bytes end that were appended before a Mark.
 func (f *file) lengthAt(mark int) int64 {
-	switch {
-	case !f.touched:
+	if !f.touched {
 		return f.length
-	case f.parted || f.end < 0:
-		return max(f.end, f.found, f.length)
 	}
 	end, before := f.end, int64(0)
 	if f.expected { // all of it was found, and more may be
 		end = f.found
+	}
+	if f.parted || end < 0 {
+		return max(end, f.found, f.length)
 	}
 	if mark < len(f.cuts) {
 		before = f.cuts[mark]

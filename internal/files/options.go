@@ -24,7 +24,8 @@ type Options struct {
 	// lines survive the process and not a power cut. Close brings what is still open to the disk.
 	NoSync bool
 
-	Rotation Rotation // never, if zero; see Rotate
+	// Rotation is never, if zero. The states that Settle or Sync return must be committed before the next Write.
+	Rotation Rotation
 
 	// Record makes state durable together with the position that belongs to the last Sync: the position up to which
 	// the lines were appended when that Sync was called, or that Open was told of if there was none. The Set calls it
@@ -32,7 +33,7 @@ type Options struct {
 	Record func(state []byte) error
 
 	// Report is told what nobody else learns: that a file was moved away or cut, that bytes of others were found where
-	// lines were expected. It must not call the Set.
+	// lines were expected. It must not call the Set. With Rotation it may be called by another goroutine.
 	Report func(error)
 
 	kernel *kernel   // of tests
@@ -77,6 +78,9 @@ func (o *Options) resolved() (Options, error) {
 		if *n.value == 0 {
 			*n.value = n.otherwise
 		}
+	}
+	if err := r.Rotation.check(); err != nil {
+		return r, err
 	}
 	if r.Idle <= 0 {
 		r.Idle = 10 * time.Minute

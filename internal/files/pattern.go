@@ -42,6 +42,7 @@ type pattern struct {
 	base     string   // the path before the first element with a placeholder, absolute
 	elements [][]part // names of directories, and of the file at last
 	uses     [pidPart + 1]bool
+	reserve  int // bytes of a name that are for the stamp of a rotated file
 }
 
 func parsePattern(text string) (*pattern, error) {
@@ -122,7 +123,7 @@ func parseElement(name string) (parts []part, err error) {
 // check returns why paths of the given identity could get too long a name.
 func (p *pattern) check(id identity) error {
 	for _, parts := range p.elements {
-		if room, tags := tagRoom(parts, id); tags > 0 && room < minName || tags == 0 && room < 0 {
+		if room, tags := p.tagRoom(parts, id); tags > 0 && room < minName || tags == 0 && room < 0 {
 			return fmt.Errorf("%w: a name in it is too long: at most %d bytes, %d of them for a tag", ErrPattern, maxName, minName)
 		}
 	}
@@ -130,8 +131,8 @@ func (p *pattern) check(id identity) error {
 }
 
 // tagRoom returns how many bytes each of the tags in a name may have.
-func tagRoom(parts []part, id identity) (room, tags int) {
-	room = maxName
+func (p *pattern) tagRoom(parts []part, id identity) (room, tags int) {
+	room = maxName - p.reserve
 	var buf [maxName]byte
 	for _, x := range parts {
 		switch x.what {
@@ -202,7 +203,7 @@ func (p *pattern) path(r route, id identity) string {
 		if !os.IsPathSeparator(b[len(b)-1]) {
 			b = append(b, filepath.Separator)
 		}
-		room, _ := tagRoom(parts, id)
+		room, _ := p.tagRoom(parts, id)
 		for _, x := range parts {
 			switch x.what {
 			case literal:

@@ -27,6 +27,10 @@ type Set struct {
 	spare     [][]byte
 	dirs      map[string]struct{} // that got new names since they were last synced
 
+	keeper    *keeper // of rotated files, once there may be some
+	announced map[string]int64
+	unable    time.Time // nothing is rotated before
+
 	now    time.Time // when the call that runs began
 	opened time.Time
 	marks  int   // since the last Settle
@@ -52,6 +56,9 @@ func Open(path string, state []byte, o *Options) (*Set, error) {
 	p, err := parsePattern(path)
 	if err != nil {
 		return nil, err
+	}
+	if options.Rotation.on() {
+		p.reserve = rotatedRoom
 	}
 	writers, entries, err := parseState(state)
 	if err != nil {
@@ -255,6 +262,9 @@ func (s *Set) usable() error {
 	return s.failed
 }
 
+// Open returns how many files are open.
+func (s *Set) Open() int { return s.openFiles.n }
+
 // Close closes the files. Lines that wait are dropped: they are behind the position that was committed, and come again.
 // Call Sync first and commit. Close may be called twice. With NoSync it brings what the open files got to the disk.
 func (s *Set) Close() error {
@@ -268,6 +278,9 @@ func (s *Set) Close() error {
 			errs = append(errs, s.o.kernel.sync(f.handle))
 		}
 		errs = append(errs, f.handle.Close())
+	}
+	if s.keeper != nil {
+		s.keeper.close()
 	}
 	s.files, s.routes, s.waiting, s.last, s.spare = nil, nil, nil, nil, nil
 	s.openFiles = lru{}

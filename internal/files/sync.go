@@ -67,6 +67,7 @@ func (s *Set) settle() error {
 		}
 	}
 	s.last, s.hasty, s.marks = nil, false, 0
+	clear(s.announced)
 	return nil
 }
 

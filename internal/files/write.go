@@ -10,12 +10,14 @@ import (
 // Write hands all that waits to the kernel. An error is the first of those that there were; the files that had none got
 // their lines, and the others keep them for the next Write, which goes on where this one stopped.
 //
-// A Write with nothing waiting closes files that were not used for long: call it now and then.
+// A Write with nothing waiting closes files that were not used for long, and rotates those whose time has come: call it now
+// and then.
 func (s *Set) Write() error {
 	if err := s.usable(); err != nil {
 		return err
 	}
 	s.now = time.Now()
+	idle := len(s.waiting) == 0
 	var first error
 	var stuck []*file
 	for len(s.waiting) > 0 {
@@ -38,6 +40,11 @@ func (s *Set) Write() error {
 		}
 	}
 	s.waiting = stuck
+	if idle {
+		if err := s.rotateIdle(); err != nil && first == nil {
+			first = err
+		}
+	}
 	if err := s.closeIdle(); err != nil && first == nil {
 		first = err
 	}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package files
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// lockFile locks an open file until it is closed: shared by those that write it, exclusive for who compresses it. It
+// reports false if others' locks forbid that; a file system without locks forbids nothing.
+func lockFile(f *os.File, exclusive bool) bool {
+	how := syscall.LOCK_SH
+	if exclusive {
+		how = syscall.LOCK_EX
+	}
+	c, err := f.SyscallConn()
+	if err != nil {
+		return true
+	}
+	ok := true
+	_ = c.Control(func(fd uintptr) {
+		for {
+			err := syscall.Flock(int(fd), how|syscall.LOCK_NB)
+			ok = !errors.Is(err, syscall.EWOULDBLOCK)
+			if !errors.Is(err, syscall.EINTR) {
+				return
+			}
+		}
+	})
+	return ok
+}
+
+// lockDir locks the directory of a path against others that rotate files in it. ok is false if one does so now.
+func lockDir(path string) (unlock func(), ok bool) {
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return func() {}, true // what follows fails by itself, or needs no more than the right to search
+	}
+	if !lockFile(d, true) {
+		d.Close()
+		return nil, false
+	}
+	return func() { d.Close() }, true
+}

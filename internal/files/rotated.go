@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// stampLayout is the time in the name of a rotated file, behind a minus.
+const stampLayout = "20060102T150405.000"
+
+const (
+	compressedEnd = ".gz"
+	unfinishedEnd = ".gz.tmp" // of a compression
+)
+
+// rotatedRoom is how much longer a rotated file's name may be.
+const rotatedRoom = len("-") + len(stampLayout) + len(unfinishedEnd)
+
+// splitName parts the name of a file before the ending: app and .jsonl.
+func splitName(path string) (dir, base, ending string) {
+	dir, name := filepath.Split(path)
+	if i := strings.LastIndexByte(name, '.'); i > 0 {
+		return dir, name[:i], name[i:]
+	}
+	return dir, name, ""
+}
+
+// rotatedName returns what the file at path is called when it was rotated at t.
+func rotatedName(path string, t time.Time) string {
+	dir, base, ending := splitName(path)
+	return dir + base + "-" + t.UTC().Format(stampLayout) + ending
+}
+
+// freeName returns the first such name from t on that nothing has. The caller holds the directory's lock.
+func freeName(path string, t time.Time) (string, error) {
+	for {
+		name := rotatedName(path, t)
+		_, err := os.Lstat(name)
+		_, errCompressed := os.Lstat(name + compressedEnd)
+		if errors.Is(err, fs.ErrNotExist) && errors.Is(errCompressed, fs.ErrNotExist) {
+			return name, nil
+		}
+		for _, err := range []error{err, errCompressed} {
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return "", err
+			}
+		}
+		t = t.Add(time.Millisecond)
+	}
+}
+
+// A rotated file is one in the directory of a path that carries its name and a stamp.
+type rotated struct {
+	path  string // without compressedEnd
+	at    time.Time
+	forms [3]bool // there are: itself, compressed, unfinished
+}
+
+// endings of the forms of a rotated file.
+var endings = [3]string{"", compressedEnd, unfinishedEnd}
+
+// rotatedOf returns the rotated files of a path, the youngest first. What is not a regular file does not count.
+func rotatedOf(path string) ([]rotated, error) {
+	dir, base, ending := splitName(path)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var all []rotated
+	index := map[string]int{}
+	for _, e := range entries {
+		at, form, ok := parseRotated(e.Name(), base, ending)
+		if !ok || !e.Type().IsRegular() {
+			continue
+		}
+		name := dir + strings.TrimSuffix(e.Name(), endings[form])
+		i, ok := index[name]
+		if !ok {
+			i = len(all)
+			index[name] = i
+			all = append(all, rotated{path: name, at: at})
+		}
+		all[i].forms[form] = true
+	}
+	slices.SortFunc(all, func(a, b rotated) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(b.path, a.path)) })
+	return all, nil
+}
+
+// parseRotated reads the name of a rotated file.
+func parseRotated(name, base, ending string) (at time.Time, form int, ok bool) {
+	stamp, ok := strings.CutPrefix(name, base+"-")
+	if !ok || len(stamp) < len(stampLayout) {
+		return at, 0, false
+	}
+	rest, ok := strings.CutPrefix(stamp[len(stampLayout):], ending)
+	form = slices.Index(endings[:], rest)
+	if !ok || form < 0 {
+		return at, 0, false
+	}
+	stamp = stamp[:len(stampLayout)]
+	at, err := time.Parse(stampLayout, stamp)
+	return at, form, err == nil && at.Format(stampLayout) == stamp
+}

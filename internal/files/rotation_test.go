@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// settle writes what waits and forgets the states.
+func settle(t *testing.T, s *Set) [][]byte {
+	t.Helper()
+	states, err := s.Settle()
+	must(t, err)
+	return states
+}
+
+// until waits for something that another goroutine does.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// allOf returns the content of a path and of all its rotated files, compressed ones too, in the order of time.
+func allOf(t *testing.T, path string) string {
+	t.Helper()
+	var b bytes.Buffer
+	rotated, err := rotatedOf(path)
+	must(t, err)
+	slices.Reverse(rotated)
+	for _, r := range rotated {
+		if r.forms[0] {
+			b.Write(read(t, r.path))
+			continue
+		}
+		z, err := gzip.NewReader(bytes.NewReader(read(t, r.path+compressedEnd)))
+		must(t, err)
+		_, err = io.Copy(&b, z)
+		must(t, err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		b.Write(read(t, path))
+	}
+	return b.String()
+}
+
+func names(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestRotateSize(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "app.jsonl")
+	s := openSet(t, path, nil, &Options{NoSync: true, Rotation: Rotation{Size: 100}})
+	var want strings.Builder
+	for i := range 50 {
+		line := fmt.Sprintf("line %020d\n", i) // 26 bytes
+		want.WriteString(line)
+		add(t, s, "", line)
+		settle(t, s)
+		if info, err := os.Stat(path); err != nil || info.Size() > 100 {
+			t.Fatalf("%v, %v", info.Size(), err)
+		}
+	}
+	must(t, s.Close())
+	if got := allOf(t, path); got != want.String() {
+		t.Errorf("got %s", got)
+	}
+	if n := len(names(t, dir)); n != 17 { // three lines each
+		t.Errorf("%d files", n)
+	}
+}
+
+// TestRotateAnnounced: a file is rotated before what is announced, not after its first part.
+func TestRotateAnnounced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.jsonl")
+	s := openSet(t, path, nil, &Options{NoSync: true, Rotation: Rotation{Size: 100}})
+	add(t, s, "", "1\n")
+	settle(t, s)
+	s.Announce("", 60)
+	s.Announce("", 39)
+	add(t, s, "", "2\n")
+	must(t, s.Write())
+	add(t, s, "", "3\n")
+	settle(t, s)
+	if got := string(read(t, path)); got != "2\n3\n" {
+		t.Errorf("got %q", got)
+	}
+	add(t, s, "", "4\n") // what was announced is settled
+	settle(t, s)
+	if got := string(read(t, path)); got != "2\n3\n4\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestRotateEvery(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "app")
+	must(t, os.WriteFile(path, []byte("yesterday\n"), 0o600))
+	yesterday := time.Now().Add(-24 * time.Hour)
+	must(t, os.Chtimes(path, yesterday, yesterday))
+	s := openSet(t, path, nil, &Options{NoSync: true, Rotation: Rotation{Every: 24 * time.Hour}})
+	add(t, s, "", "today\n")
+	settle(t, s)
+	if got := string(read(t, path)); got != "today\n" {
+		t.Errorf("got %q", got)
+	}
+	f := s.openFiles.newest
+	f.period-- // midnight
+	must(t, s.Write())
+	if _, err := os.Stat(path); err == nil {
+		t.Error("it is still there after midnight")
+	}
+	add(t, s, "", "tomorrow\n")
+	settle(t, s)
+	if got := allOf(t, path); got != "yesterday\ntoday\ntomorrow\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestKeep: what is not a rotated file of the path stays, whatever it is called.
+func TestKeep(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "app.jsonl")
+	outside := filepath.Join(t.TempDir(), "outside")
+	must(t, os.WriteFile(outside, []byte("x"), 0o600))
+	strangers := []string{
+		"app-20200101T000000.000.jsonl.bak", "app-20200101T000000.000.json", "app-20200101T000000.jsonl", "app-x20200101T000000.000.jsonl",
+		"app-20201301T000000.000.jsonl", "app-web-20200101T000000.000.jsonl", "xapp-20200101T000000.000.jsonl", "app-20200101T000000.000.jsonl.gz.gz",
+	}
+	for _, name := range strangers {
+		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	link, folder := filepath.Join(dir, "app-20200101T000000.001.jsonl"), filepath.Join(dir, "app-20200101T000000.002.jsonl")
+	must(t, os.Symlink(outside, link))
+	must(t, os.Mkdir(folder, 0o700))
+	old := filepath.Join(dir, "app-20200101T000000.003.jsonl.gz")
+	must(t, os.WriteFile(old, []byte("x"), 0o600))
+	torn := filepath.Join(dir, "app-20200101T000000.004.jsonl.gz.tmp")
+	must(t, os.WriteFile(torn, []byte("x"), 0o600))
+
+	s := openSet(t, path, nil, &Options{NoSync: true, Rotation: Rotation{Size: 1, Keep: 3, MaxAge: time.Hour}})
+	for i := range 10 {
+		add(t, s, "", fmt.Sprintf("%d\n", i))
+		settle(t, s)
+	}
+	until(t, "three are left", func() bool {
+		all, err := rotatedOf(path)
+		must(t, err)
+		return len(all) == 3
+	})
+	must(t, s.Close())
+	if got := allOf(t, path); got != "6\n7\n8\n9\n" {
+		t.Errorf("got %q", got)
+	}
+	for _, name := range append(strangers, filepath.Base(link), filepath.Base(folder)) {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, gone := range []string{old, torn} {
+		if _, err := os.Lstat(gone); err == nil {
+			t.Errorf("%s is still there", gone)
+		}
+	}
+	if string(read(t, outside)) != "x" {
+		t.Error("the link was followed")
+	}
+}
+
+func TestCompress(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "app.jsonl")
+	s := openSet(t, path, nil, &Options{NoSync: true, FileMode: 0o640, Rotation: Rotation{Size: 1000, Compress: true}})
+	var want strings.Builder
+	for i := range 500 {
+		line := fmt.Sprintf("line %d\n", i)
+		want.WriteString(line)
+		add(t, s, "", line)
+		if i%7 == 0 {
+			settle(t, s)
+		}
+	}
+	settle(t, s)
+	until(t, "all are compressed", func() bool {
+		plain, err := filepath.Glob(filepath.Join(dir, "app-*.jsonl"))
+		must(t, err)
+		return len(plain) == 0
+	})
+	must(t, s.Close())
+	if got := allOf(t, path); got != want.String() {
+		t.Errorf("got %s", got)
+	}
+	for _, name := range names(t, dir) {
+		info, err := os.Stat(filepath.Join(dir, name))
+		must(t, err)
+		if strings.HasSuffix(name, ".tmp") || info.Mode().Perm() != 0o640 {
+			t.Errorf("%s %v", name, info.Mode())
+		}
+	}
+}
+
+// TestCompressLeft: what a process that was killed left is made whole by the next.
+func TestCompressLeft(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "app.jsonl")
+	left := filepath.Join(dir, "app-20201231T000000.000.jsonl")
+	must(t, os.WriteFile(left, []byte("1\n"), 0o600))
+	must(t, os.WriteFile(left+unfinishedEnd, []byte("torn"), 0o600))
+	both := filepath.Join(dir, "app-20201231T000000.001.jsonl")
+	must(t, os.WriteFile(both, []byte("2\n"), 0o600))
+	must(t, os.WriteFile(both+compressedEnd, []byte("whole, but the other was not removed yet"), 0o600))
+	used := filepath.Join(dir, "app-20201231T000000.002.jsonl")
+	must(t, os.WriteFile(used, []byte("3\n"), 0o600))
+	h, err := os.OpenFile(used, openFlags, 0)
+	must(t, err)
+	if !lockFile(h, false) {
+		t.Fatal("no lock")
+	}
+	s := openSet(t, path, nil, &Options{NoSync: true, Rotation: Rotation{Size: 1000, Compress: true}})
+	add(t, s, "", "4\n")
+	settle(t, s)
+	until(t, "two are compressed", func() bool {
+		for _, name := range []string{left, both, left + unfinishedEnd} {
+			if _, err := os.Stat(name); err == nil {
+				return false
+			}
+		}
+		return true
+	})
+	if got := names(t, dir); !slices.Contains(got, filepath.Base(used)) {
+		t.Errorf("what another process writes was compressed: %q", got)
+	}
+	must(t, h.Close())
+	must(t, s.Close())
+	if got := allOf(t, path); got != "1\n2\n3\n4\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestRotateTwo: two Sets on one file rotate it once each time, and lose and tear nothing.
+func TestRotateTwo(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "app.jsonl")
+	o := Options{NoSync: true, Rotation: Rotation{Size: 10_000, Compress: true}}
+	done := make(chan error)
+	const lines = 3000
+	for who := range 2 {
+		go func() {
+			s, err := Open(path, nil, &o)
+			for i := 0; i < lines && err == nil; i++ {
+				if err = s.Append("", 0, fmt.Appendf(nil, "%d %d %s\n", who, i, strings.Repeat("x", i%50))); err == nil && i%5 == 0 {
+					_, err = s.Settle()
+				}
+			}
+			if err == nil {
+				_, err = s.Settle()
+			}
+			if err == nil {
+				err = s.Close()
+			}
+			done <- err
+		}()
+	}
+	must(t, <-done)
+	must(t, <-done)
+	next := [2]int{}
+	for line := range strings.Lines(allOf(t, path)) {
+		var who, i int
+		var x string
+		if _, err := fmt.Sscanf(line, "%d %d %s", &who, &i, &x); err != nil && i%50 != 0 || i != next[who] {
+			t.Fatalf("%q: not line %d: %v", line, next[who], err)
+		}
+		next[who]++
+	}
+	if next != [2]int{lines, lines} {
+		t.Errorf("%d lines", next)
+	}
+	all, err := rotatedOf(path)
+	must(t, err)
+	for _, r := range all[1:] { // the last of them may be small
+		if r.forms[0] {
+			if info, err := os.Stat(r.path); err != nil || info.Size() < 5000 {
+				t.Errorf("%s: rotated again at %d bytes, %v", r.path, info.Size(), err)
+			}
+		}
+	}
+}
+
+func TestRotatedName(t *testing.T) {
+	at := time.Date(2026, 11, 21, 2, 3, 4, 123_456_789, time.FixedZone("", 3600))
+	for _, tt := range [][2]string{
+		{"/var/log/app.jsonl", "/var/log/app-20261121T010304.123.jsonl"},
+		{"app", "app-20261121T010304.123"},
+		{"/x/.hidden", "/x/.hidden-20261121T010304.123"},
+		{"/x.y/a.b.c", "/x.y/a.b-20261121T010304.123.c"},
+	} {
+		got := rotatedName(tt[0], at)
+		if got != tt[1] {
+			t.Errorf("%s: got %s", tt[0], got)
+		}
+		_, base, ending := splitName(tt[0])
+		for form, e := range endings {
+			if back, f, ok := parseRotated(filepath.Base(got+e), base, ending); !ok || f != form || !back.Equal(at.Truncate(time.Millisecond)) {
+				t.Errorf("%s: %v %d %v", got+e, back, f, ok)
+			}
+		}
+	}
+	if _, err := Open("x", nil, &Options{Rotation: Rotation{Size: -1}}); err == nil {
+		t.Error("a negative size")
+	}
+	if _, err := Open("x", nil, &Options{Rotation: Rotation{Every: time.Millisecond}}); err == nil {
+		t.Error("a short time")
+	}
+	if _, err := Open(strings.Repeat("x", 240), nil, &Options{Rotation: Rotation{Size: 1}}); err == nil {
+		t.Error("no room for the stamp")
+	}
+}
