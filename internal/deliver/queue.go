@@ -26,7 +26,6 @@ import (
 type queue struct {
 	name string
 	sink sink
-	trip Trip
 	min  time.Duration // backoff
 	max  time.Duration
 
@@ -86,7 +85,7 @@ const tickEvery = time.Minute
 
 func newQueue(name string, s sink, trip *Trip, minBackoff, maxBackoff time.Duration) *queue {
 	q := &queue{
-		name: name, sink: s, trip: *trip, min: minBackoff, max: maxBackoff,
+		name: name, sink: s, min: minBackoff, max: maxBackoff,
 		lease: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		closing: make(chan struct{}), exited: make(chan struct{}), over: make(chan struct{}),
 	}
@@ -96,7 +95,7 @@ func newQueue(name string, s sink, trip *Trip, minBackoff, maxBackoff time.Durat
 	if q.max < q.min {
 		q.max = max(10*time.Second, q.min)
 	}
-	q.brk = newBreaker(&q.trip, q.next, q.back)
+	q.brk = newBreaker(trip, q.next, q.back)
 	return q
 }
 
@@ -170,11 +169,7 @@ func (q *queue) run() {
 }
 
 // tell reports what is wrong.
-func (q *queue) tell(err error) {
-	if q.trip.Report != nil {
-		q.trip.Report(err)
-	}
-}
+func (q *queue) tell(err error) { q.brk.report(err) }
 
 // group returns what is to be written together, old being the group of the attempt that failed. It waits until there is
 // something, and returns nothing when the queue closes.
@@ -284,7 +279,7 @@ func (q *queue) pause(d time.Duration) bool {
 func (q *queue) next(round uint64) *forward.Chunk {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed {
+	if q.closed || q.brk.state() != Open {
 		return nil
 	}
 	for _, j := range q.jobs {

@@ -11,7 +11,7 @@ import (
 )
 
 // appendPairs appends the attributes of a record, those left out that are parts of the line, each with a space behind it.
-func (t *Text) appendPairs(dst []byte, p *parts, flags Flags) []byte {
+func (t *Text) appendPairs(dst []byte, p *parts) []byte {
 	rest := p.pairs
 	t.prefix = t.prefix[:0]
 	for i := range p.n {

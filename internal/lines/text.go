@@ -79,7 +79,7 @@ func (t *Text) AppendLine(dst []byte, tag string, entry forward.Entry) []byte {
 		dst = appendEscaped(dst, p.message, false)
 		dst = append(dst, ' ')
 	}
-	dst = t.appendPairs(dst, &p, flags)
+	dst = t.appendPairs(dst, &p)
 	if len(dst) > start && dst[len(dst)-1] == ' ' {
 		dst = dst[:len(dst)-1]
 	}
