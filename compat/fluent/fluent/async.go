@@ -23,6 +23,14 @@ import (
 // closeMost is the longest that a Close of an Async logger waits.
 const closeMost = 30 * time.Second
 
+// With a BufferLimit the ring is as large as so many events of eventSize, within bounds. A ring is memory taken beforehand, and some programs open
+// a logger for each of their many clients.
+const (
+	eventSize = 512
+	ringLeast = 4 << 20
+	ringMost  = 16 << 20
+)
+
 // async posts into a spillway.Logger. What makes this more than a call: the original's errors, its limit on the number of events, its callback, and
 // the connections, which are made and wrapped here.
 type async struct {
@@ -46,6 +54,9 @@ func newAsync(config Config, limit int, dial func(context.Context) (net.Conn, er
 	}
 	if options.Shm == "" {
 		options.Shm = os.Getenv("SPILLWAY_SHM")
+	}
+	if options.RingSize == 0 && a.limit > 0 {
+		options.RingSize = max(int64(min(a.limit, ringMost/eventSize))*eventSize, ringLeast)
 	}
 	wrap := config.wrapper()
 	options.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -84,7 +95,10 @@ func newAsync(config Config, limit int, dial func(context.Context) (net.Conn, er
 // destination is the logger's URL.
 func (c *Config) destination() (string, error) {
 	u := url.URL{Scheme: "forward", Host: c.address()}
-	if c.FluentNetwork == "unix" {
+	switch c.FluentNetwork {
+	case "tls":
+		u.Scheme = "forward+tls"
+	case "unix":
 		path, err := filepath.Abs(c.FluentSocketPath)
 		if err != nil {
 			return "", err

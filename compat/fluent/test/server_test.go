@@ -15,13 +15,10 @@ import (
 	"time"
 
 	"github.com/tinylib/msgp/msgp"
-	"go.uber.org/goleak"
 
 	"github.com/spillwaylog/spillway/compat/fluent/fluent"
 	"github.com/spillwaylog/spillway/forward"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must come.
 const patience = 30 * time.Second

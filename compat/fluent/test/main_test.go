@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain gives all tests a folder of their own for rings.
+func TestMain(m *testing.M) {
+	if child := os.Getenv("COMPAT_CHILD"); child != "" {
+		runChild(child)
+		return
+	}
+	dir, err := os.MkdirTemp("", "compat")
+	if err == nil {
+		err = os.Setenv("SPILLWAY_SHM", dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
