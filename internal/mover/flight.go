@@ -116,6 +116,7 @@ func (m *Mover) pack(s *source, flights []*flight) []*flight {
 		flights = append(flights, f)
 	}
 	m.cfg.fault("marked")
+	m.untell(s, w.last, false)
 	if s.own {
 		s.lines.push(win)
 	}

@@ -183,6 +183,7 @@ func (m *Mover) dropFrom(s *source) bool {
 		return false
 	}
 	m.took(s, 0, 0)
+	m.untell(s, w.last, true)
 	m.drop(Oldest, w.taken-w.bad)
 	s.r.Cut(w.last)
 	s.answerTo(w.first, w.last, ErrDropped)

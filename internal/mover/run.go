@@ -181,15 +181,15 @@ func (m *Mover) rest() {
 			return
 		}
 	default:
-		if line := m.line(); line > 0 {
-			s.r.SetPressure(line)
-			if s.r.Used() >= line {
-				// All that is in use is in somebody's hands: the next record will be the one to go.
-				if s.fill() || m.sleepOn(s, &wait) {
-					return
-				}
+		line := m.line()
+		if line > 0 && s.r.Used() >= line {
+			// All that is in use is in somebody's hands: the next record will be the one to go.
+			line = 0
+			if s.marks <= mostMarks && (s.fill() || m.sleepOn(s, &wait)) {
+				return
 			}
 		}
+		s.r.SetPressure(line)
 	}
 	if d := m.anchorAt.Sub(now); wait < idleEvery && d < wait {
 		wait = d

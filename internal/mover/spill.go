@@ -14,7 +14,7 @@ import (
 
 const (
 	cursor       = "mover"
-	mostHanding  = 2 // windows with the disk's goroutine
+	mostHanding  = 1 // windows with the disk's goroutine: what one was refused must come before the next
 	mostAhead    = 4 // chunks read ahead of the destination
 	retryWrite   = 100 * time.Millisecond
 	spillSegment = 4 << 20

@@ -22,7 +22,7 @@ func (m *Mover) tell() {
 		switch {
 		case now.Before(m.tellAt):
 			return
-		case s.r.Used() > s.r.Size()/4*3:
+		case s.r.Used() > s.r.Size()/2 && !m.able():
 			m.tellAt = now.Add(tellEvery / 4)
 			return
 		}
@@ -37,7 +37,8 @@ func (m *Mover) tell() {
 		return
 	}
 	m.payload = m.cfg.Summary(m.payload[:0], drops)
-	if _, err := s.r.AppendReserved(ring.Now, m.payload); err != nil {
+	key, err := s.r.AppendReserved(ring.Now, m.payload)
+	if err != nil {
 		m.count.untold.Store(true)
 		m.tellAt = now.Add(tellEvery)
 		return
@@ -47,4 +48,27 @@ func (m *Mover) tell() {
 		s.r.Count(toldCounters+i, n)
 	}
 	m.tellAt = now.Add(tellEvery)
+	if m.cfg.Overflow == DropOldest {
+		s.telling = append(s.telling, telling{key, drops})
+	}
+}
+
+// telling is a summary event that has not been cut yet.
+type telling struct {
+	key   uint64
+	drops Drops
+}
+
+// untell takes back what the summary events up to a key have told, for they were dropped themselves; with dropped=false they are on their way, and only forgotten.
+func (m *Mover) untell(s *source, to uint64, dropped bool) {
+	for len(s.telling) > 0 && s.telling[0].key <= to {
+		if dropped {
+			for i, n := range s.telling[0].drops {
+				m.count.told[i].Add(-n)
+				s.r.Count(toldCounters+i, -n)
+			}
+			m.count.untold.Store(true)
+		}
+		s.telling = s.telling[1:]
+	}
 }

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+)
+
+// later is a destination's answer while it is down.
+func later(*job1) string { return "later" }
+
+func entriesOf(t *testing.T, dir string) []string {
+	t.Helper()
+	all, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range all {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestHealthyTouchesNoDisk(t *testing.T) {
+	dir := t.TempDir()
+	d := &fake{}
+	f := open(t, d, func(c *Config) { c.Dir, c.RingSize = dir, 16<<20 })
+	f.must("a", 1, 0, 5000, 500)
+	if names := entriesOf(t, dir); len(names) > 0 {
+		t.Errorf("made %q", names)
+	}
+	f.close()
+	ordered(t, d.all(), map[uint32]uint32{1: 5000})
+	if names := entriesOf(t, dir); len(names) > 0 {
+		t.Errorf("left %q", names)
+	}
+}
+
+// A destination that takes nothing: what does not fit into the ring goes to the disk, and comes from there in order.
+func TestSpills(t *testing.T) {
+	for _, shm := range []bool{false, true} {
+		dir := t.TempDir()
+		d := &fake{answer: later}
+		f := open(t, d, func(c *Config) {
+			c.Dir = dir
+			c.Overflow, c.MaxWait = Block, time.Minute
+			if shm {
+				c.Shm = shmDir(t)
+			}
+		})
+		f.must("a", 1, 0, 10000, 1000)
+		s := f.m.Stats()
+		if s.Spilled == 0 || !s.Spilling || s.DiskUsed == 0 || s.Held != 10000 {
+			t.Errorf("%+v", s)
+		}
+		f.law()
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		if err := f.m.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Flush: %v", err)
+		}
+		cancel()
+		d.open()
+		f.must("a", 1, 10000, 11000, 1000)
+		if err := f.m.Flush(within(t, 20*time.Second)); err != nil {
+			t.Error(err)
+		}
+		f.must("a", 1, 11000, 12000, 1000)
+		f.close()
+		ordered(t, d.all(), map[uint32]uint32{1: 12000})
+		if names := entriesOf(t, dir); len(names) > 0 {
+			t.Errorf("left %q", names)
+		}
+	}
+}
+
+// Spilling, draining, spilling again.
+func TestSpillsAgain(t *testing.T) {
+	dir := t.TempDir()
+	d := &fake{}
+	f := open(t, d, func(c *Config) {
+		c.Dir, c.Overflow, c.MaxWait = dir, Block, time.Minute
+	})
+	var n uint32
+	for range 5 {
+		d.mu.Lock()
+		d.answer = later
+		d.mu.Unlock()
+		f.must("a", 1, n, n+3000, 1000)
+		n += 3000
+		d.open()
+		f.must("a", 1, n, n+1500, 1000)
+		n += 1500
+		if err := f.m.Flush(within(t, 20*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.close()
+	ordered(t, d.all(), map[uint32]uint32{1: n})
+}
+
+// What Close could not deliver is delivered by the next one: from the ring and the spill in shared memory, from the spill alone otherwise.
+func TestLeftForTheNext(t *testing.T) {
+	for _, shm := range []bool{false, true} {
+		for _, n := range []uint32{10, 400, 10000} {
+			dir, mem := t.TempDir(), ""
+			if shm {
+				mem = shmDir(t)
+			}
+			conf := func(c *Config) {
+				c.Dir, c.Shm, c.Overflow, c.MaxWait = dir, mem, Block, time.Minute
+			}
+			d := &fake{answer: later}
+			f := open(t, d, conf)
+			f.must("a", 1, 0, n, 1000)
+			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+			err := f.m.Close(ctx)
+			cancel()
+			var left *LeftError
+			if !errors.As(err, &left) || left.Events != uint64(n) || len(left.Where) == 0 || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("shm %v, %d events: Close: %v", shm, n, err)
+			}
+			f.law()
+			e := &fake{}
+			g := open(t, e, conf)
+			if err := g.m.Flush(within(t, 20*time.Second)); err != nil {
+				t.Error(err)
+			}
+			if s := g.m.Stats(); s.Adopted != uint64(n) {
+				t.Errorf("%+v", s)
+			}
+			g.must("a", 2, 0, 10, 10)
+			g.close()
+			ordered(t, e.all(), map[uint32]uint32{1: n, 2: 10})
+			if names := entriesOf(t, dir); len(names) > 0 {
+				t.Errorf("left %q", names)
+			}
+			if mem != "" {
+				if names := entriesOf(t, mem); len(names) > 0 {
+					t.Errorf("left %q", names)
+				}
+			}
+		}
+	}
+}
+
+func TestLost(t *testing.T) {
+	d := &fake{answer: later}
+	f := open(t, d, nil)
+	f.must("a", 1, 0, 300, 1000)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	err := f.m.Close(ctx)
+	var left *LeftError
+	if !errors.As(err, &left) || left.Events != 300 || len(left.Where) != 0 {
+		t.Errorf("Close: %v", err)
+	}
+	if s := f.m.Stats(); s.Drops[Given] != 300 || s.Held != 0 {
+		t.Errorf("%+v", s)
+	}
+	f.law()
+}
