@@ -37,6 +37,7 @@ type core struct {
 	fallback *core     // where ErrorHandler leads, if it is one of FallbackTo
 	lineMax  int       // longest line of a Writer
 	encoders sync.Pool // of *encoder
+	places   places
 	troubles *troubles
 	breakers breakers
 	rests    rests

@@ -59,7 +59,9 @@ func (c *core) appendHead(b []byte, level slog.Level) []byte {
 	b = append(b, c.tagged...)
 	b, _ = record.BeginMap(b, wide)
 	b = msgpack.AppendString(b, slog.LevelKey)
-	b = msgpack.AppendString(b, levelText(level))
+	var t [maxLevelText]byte
+	name := appendLevelText(t[:0], level)
+	b = append(msgpack.AppendStringHeader(b, len(name)), name...)
 	return msgpack.AppendString(b, slog.MessageKey)
 }
 

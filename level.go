@@ -31,15 +31,27 @@ func levelText(l slog.Level) string {
 	if i, ok := nth(l); ok {
 		return named[i]
 	}
+	var b [maxLevelText]byte
+	return string(appendLevelText(b[:0], l))
+}
+
+// maxLevelText is the length of the longest level: a name, a sign and 19 digits.
+const maxLevelText = 25
+
+func appendLevelText(b []byte, l slog.Level) []byte {
 	i := min(max(int(l-LevelTrace)/apart, 0), len(named)-1)
 	if l < LevelTrace {
 		i = 0
 	}
-	d := int(l) - (int(LevelTrace) + i*apart)
-	if d < 0 {
-		return named[i] + strconv.Itoa(d)
+	b = append(b, named[i]...)
+	d := int64(l) - int64(LevelTrace) - int64(i*apart)
+	if d == 0 {
+		return b
 	}
-	return named[i] + "+" + strconv.Itoa(d)
+	if d > 0 {
+		b = append(b, '+')
+	}
+	return strconv.AppendInt(b, d, 10)
 }
 
 // parseLevel is the reverse of levelText.

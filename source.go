@@ -4,9 +4,13 @@ package spillway
 
 import (
 	"log/slog"
+	"maps"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/spillwaylog/spillway/internal/record"
 	"github.com/spillwaylog/spillway/msgpack"
@@ -19,8 +23,44 @@ func caller(skip int) uintptr {
 	return pcs[0]
 }
 
+// places are the sources that were asked for before, encoded: finding a file and a line takes longer than all else in a
+// call. A program has few calls that log, so that the map is copied for each new one.
+type places struct {
+	of atomic.Pointer[map[uintptr][]byte]
+	mu sync.Mutex // of who adds one
+}
+
+// maxPlaces bounds the map. Sources beyond are found anew each time.
+const maxPlaces = 1 << 12
+
+func (p *places) get(pc uintptr) []byte {
+	if m := p.of.Load(); m != nil {
+		return (*m)[pc]
+	}
+	return nil
+}
+
+func (p *places) put(pc uintptr, pair []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := map[uintptr][]byte{}
+	if old := p.of.Load(); old != nil {
+		if len(*old) >= maxPlaces {
+			return
+		}
+		m = maps.Clone(*old)
+	}
+	m[pc] = slices.Clone(pair)
+	p.of.Store(&m)
+}
+
 // appendSource appends the pair of the source at pc.
 func (c *core) appendSource(b []byte, pc uintptr) ([]byte, int) {
+	if c.replace == nil {
+		if pair := c.places.get(pc); pair != nil {
+			return append(b, pair...), 1
+		}
+	}
 	frames := runtime.CallersFrames([]uintptr{pc})
 	f, _ := frames.Next()
 	if f.File == "" {
@@ -35,8 +75,11 @@ func (c *core) appendSource(b []byte, pc uintptr) ([]byte, int) {
 		b = msgpack.AppendString(b, a.Key)
 		return c.appendPlace(b, s.File, s.Line), 1
 	}
+	start := len(b)
 	b = msgpack.AppendString(b, slog.SourceKey)
-	return c.appendPlace(b, f.File, f.Line), 1
+	b = c.appendPlace(b, f.File, f.Line)
+	c.places.put(pc, b[start:])
+	return b, 1
 }
 
 // appendPlace appends file.go:12 as a string.
