@@ -6,13 +6,15 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"sync/atomic"
+	"unsafe"
 )
 
 // The boxes are drawn in doc.go; this file is the only one that knows offsets within them.
 
 const (
 	ringMagic     = "SPILLRNG"
-	segmentMagic  = "RSEG"
+	segmentMagic  = 0x4745_5352 // "RSEG"
 	formatVersion = 1
 
 	pageSize     = 4096
@@ -101,16 +103,22 @@ type segmentFacts struct {
 	count  uint32 // with filled: records
 }
 
-// put writes a segment's head but for what is known when it is closed.
+// put writes a segment's head but for what is known when it is closed: its first word, without which there is no segment, last.
 func (s *segmentFacts) put(h *head, off int64, b []byte) {
-	clear(b[:segmentHead])
-	copy(b, segmentMagic)
+	noSegment(b)
+	clear(b[4:segmentHead])
 	order.PutUint32(b[4:], s.units)
 	order.PutUint64(b[8:], s.nonce)
 	order.PutUint64(b[16:], uint64(s.lane))
 	order.PutUint64(b[24:], s.seq)
 	order.PutUint64(b[32:], s.first)
-	order.PutUint32(b[40:], h.check(uint64(off), b[:40]))
+	order.PutUint32(b[40:], h.check(uint64(off), b[4:40]))
+	atomic.StoreUint32((*uint32)(unsafe.Pointer(unsafe.SliceData(b))), segmentMagic)
+}
+
+// noSegment makes whatever begins here none.
+func noSegment(b []byte) {
+	atomic.StoreUint32((*uint32)(unsafe.Pointer(unsafe.SliceData(b))), 0)
 }
 
 // putFilled writes what is known when a segment is closed.
@@ -122,7 +130,7 @@ func (s *segmentFacts) putFilled(h *head, off int64, b []byte) {
 
 // parse is false when there is no segment. room is how far the ring reaches from here.
 func (s *segmentFacts) parse(h *head, off, room int64, b []byte) bool {
-	if string(b[:4]) != segmentMagic || order.Uint32(b[40:]) != h.check(uint64(off), b[:40]) {
+	if magic := atomic.LoadUint32((*uint32)(unsafe.Pointer(unsafe.SliceData(b)))); magic != segmentMagic || order.Uint32(b[40:]) != h.check(uint64(off), b[4:40]) {
 		return false
 	}
 	s.units = order.Uint32(b[4:])

@@ -152,7 +152,11 @@ func (r *Ring) used() int64 { return r.inUse * r.head.unit }
 
 // giveBack frees a segment. Under mu.
 func (r *Ring) giveBack(s *segment) {
-	_ = r.touch(func() { clear(r.mem[s.off : s.off+segmentHead]) }) // a fault is met again by whoever writes there
+	_ = r.touch(func() { // a fault is met again by whoever writes there
+		for i := range int64(s.units) {
+			noSegment(r.mem[s.off+i*r.head.unit:])
+		}
+	})
 	r.pool.put(int((s.off-segmentsAt)/r.head.unit), int(s.units))
 	r.inUse -= int64(s.units)
 	if r.used() < r.pressure {

@@ -134,14 +134,14 @@ func (r *Ring) startAdopted() {
 	q := &rescue{ring: r}
 	for off := int64(segmentsAt); off < int64(len(r.mem)); off += r.head.unit {
 		s := &source{off: off}
-		var is, blank bool
+		var is, damaged bool
 		err := r.touch(func() {
 			b := r.mem[off : off+segmentHead]
 			is = s.parse(&r.head, off, int64(len(r.mem))-off, b)
-			blank = [segmentHead]byte(b) == [segmentHead]byte{}
+			damaged = !is && order.Uint32(b) == segmentMagic
 		})
 		if !is {
-			if err != nil || !blank {
+			if err != nil || damaged {
 				q.loss.Regions++ // perhaps: nobody can tell what was there
 				q.loss.Bytes += uint64(r.head.unit)
 			}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ring
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// childRole tells a process started by a test what it is for.
+const childRole = "SPILLWAY_RING_CHILD"
+
+var roles = map[string]func() error{}
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(childRole); role != "" {
+		if err := roles[role](); err != nil {
+			fmt.Fprintln(os.Stderr, role+":", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	code := m.Run()
+	if code == 0 {
+		code = leaked()
+	}
+	os.Exit(code)
+}
+
+// leaked finds goroutines of this package that outlived the tests.
+func leaked() int {
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		buf := make([]byte, 1<<20)
+		var left []string
+		for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")[1:] {
+			if strings.Contains(g, "spillway/ring.") {
+				left = append(left, g)
+			}
+		}
+		if len(left) == 0 {
+			return 0
+		}
+		if time.Now().After(deadline) {
+			fmt.Println("goroutines left:\n" + strings.Join(left, "\n\n"))
+			return 1
+		}
+		runtime.Gosched()
+	}
+}
