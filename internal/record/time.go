@@ -78,12 +78,12 @@ func putTime(buf []byte, j int, t time.Time) int {
 		s[n] = 'Z'
 		n++
 	} else {
+		zone := offset / 60
 		s[n] = '+'
-		if offset < 0 {
-			s[n] = '-'
-			offset = -offset
+		if zone < 0 {
+			s[n], zone = '-', -zone
 		}
-		minutes := uint32(offset / 60)
+		minutes := uint32(zone)
 		put2(s, n+1, minutes/60)
 		s[n+3] = ':'
 		put2(s, n+4, minutes%60)
