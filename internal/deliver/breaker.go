@@ -64,13 +64,13 @@ const defaultFailures = 3
 // A breaker counts the failures of one destination and runs the error handler. Its methods but close may be called with the destination's lock held:
 // they call nobody back.
 //
-//	          Failures in a row, nothing else works
-//	  ┌────────┐ ───────────────────────────────► ┌──────┐ ── probe ──► ┌───────────┐
-//	  │ closed │                                  │ open │              │ half-open │
-//	  └────────┘ ◄─────────── worked ──────────── └──────┘ ◄─ failed ── └───────────┘
-//	       ▲                                        each time it opens,       │
-//	       │                                        a round of offers begins  │
-//	       └──────────────────────────── worked ──────────────────────────────┘
+//	        Failures in a row, nothing else works
+//	┌────────┐ ───────────────────────────────► ┌──────┐ ── probe ──► ┌───────────┐
+//	│ closed │                                  │ open │              │ half-open │
+//	└────────┘ ◄─────────── worked ──────────── └──────┘ ◄─ failed ── └───────────┘
+//	     ▲                                        each time it opens,       │
+//	     │                                        a round of offers begins  │
+//	     └──────────────────────────── worked ──────────────────────────────┘
 type breaker struct {
 	trip Trip
 	next func(round uint64) *forward.Chunk

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+)
+
+var (
+	errStalled   = errors.New("it acks nothing")
+	errNoMessage = errors.New("the server closed the connection before it took anything")
+)
+
+// A host is one server, with the chunks that it has. Its fields below the first three are guarded by the forwarder's lock.
+type host struct {
+	f      *forwarder
+	name   string
+	client *forward.Client
+
+	up      bool
+	stalled bool      // it has had chunks for FailoverAfter, and acked none: it gets no new ones
+	trial   bool      // it stalled before this connection: it gets one chunk until it acks
+	acked   time.Time // last
+	since   time.Time // it is up, or was last blamed for stalling
+	calls   []*pending
+	wanted  bool // as last told to the client
+}
+
+func newHost(f *forwarder, name string) *host {
+	h := &host{f: f, name: name}
+	c := &f.cfg
+	h.client = &forward.Client{
+		Network: c.Network, Address: name, Dial: h.dial, Compress: c.Compress, NoAck: c.NoAck, Window: c.Window,
+		AckTimeout: c.AckTimeout, DialTimeout: c.DialTimeout, MinBackoff: c.MinBackoff, MaxBackoff: c.MaxBackoff,
+		Changed: h.changed,
+	}
+	return h
+}
+
+// dial is an attempt to connect: the breaker's probe.
+func (h *host) dial(ctx context.Context) (net.Conn, error) {
+	h.f.b.probe()
+	return h.f.cfg.Dial(ctx, h.f.cfg.Network, h.name)
+}
+
+// works says whether chunks may go there.
+func (h *host) works() bool { return h.up && !h.stalled }
+
+// room is whether it takes another chunk now.
+func (h *host) room() bool {
+	most := h.f.cfg.Window
+	if h.trial {
+		most = 1
+	}
+	return h.works() && len(h.calls) < most
+}
+
+// changed is told by the client of its connection.
+func (h *host) changed(up bool, err error) {
+	f := h.f
+	f.mu.Lock()
+	defer f.unlock()
+	if f.closed {
+		return
+	}
+	h.up = up
+	f.rouse()
+	if up {
+		h.trial, h.stalled = h.trial || h.stalled, false
+		h.since = time.Now()
+		f.b.probe() // a breaker that another host's failure opened again
+		f.dispatch()
+		return
+	}
+	for _, p := range slices.Clone(h.calls) {
+		if !p.call.Written() {
+			f.take(p)
+		}
+	}
+	if err == nil && f.b.state() == HalfOpen {
+		err = errNoMessage
+	}
+	if err != nil {
+		f.b.report(err)
+		f.b.failed(err, f.dead())
+	}
+	f.dispatch()
+}
+
+// start gives the host a chunk.
+func (h *host) start(p *pending) error {
+	call, err := h.client.Start(p.chunk, func(err error) { h.done(p, err) })
+	if err != nil {
+		return err
+	}
+	p.host, p.call, p.since = h, call, time.Now()
+	h.calls = append(h.calls, p)
+	if f := h.f; h.due(p).Before(f.alarm) {
+		f.rouse()
+	}
+	return nil
+}
+
+// done is told by the client what became of a chunk.
+func (h *host) done(p *pending, err error) {
+	f := h.f
+	f.mu.Lock()
+	defer f.unlock()
+	h.forget(p)
+	switch {
+	case err == nil:
+		h.acked, h.stalled, h.trial = time.Now(), false, false
+		f.b.worked()
+		repeated := slices.ContainsFunc(p.wrote, func(o *host) bool { return o != h })
+		f.finish(p, Result{MaybeRepeated: repeated})
+	case f.closed:
+		f.finish(p, Result{Err: ErrClosed})
+		return
+	default: // it was canceled while its bytes were in use
+		if p.call.Written() {
+			p.wrote = append(p.wrote, h)
+		}
+		f.put(p)
+		h.leave()
+		f.b.more()
+	}
+	f.dispatch()
+}
+
+// forget takes a chunk off the list.
+func (h *host) forget(p *pending) {
+	if i := slices.Index(h.calls, p); i >= 0 {
+		h.calls = slices.Delete(h.calls, i, i+1)
+	}
+	p.host = nil
+}
+
+// leave ends a connection that stalled, when nothing is left to wait for on it: late acks would mean nothing.
+func (h *host) leave() {
+	if h.stalled && h.up && len(h.calls) == 0 {
+		h.client.Hangup(errStalled)
+	}
+}
+
+// due is when a chunk that was written there may go elsewhere.
+func (h *host) due(p *pending) time.Time {
+	t := p.since
+	if h.acked.After(t) {
+		t = h.acked
+	}
+	return t.Add(h.f.cfg.FailoverAfter)
+}
+
+// stalls is when the host will have acked nothing for FailoverAfter, or for another FailoverAfter; zero: it need not.
+func (h *host) stalls() time.Time {
+	if !h.up || len(h.calls) == 0 {
+		return time.Time{}
+	}
+	t := h.due(h.calls[0])
+	if u := h.since.Add(h.f.cfg.FailoverAfter); u.After(t) {
+		t = u
+	}
+	return t
+}
+
+// blame notes that the host stalls.
+func (h *host) blame(now time.Time) {
+	h.stalled, h.since = true, now
+	err := fmt.Errorf("deliver: %s: %w for %v", h.name, errStalled, h.f.cfg.FailoverAfter)
+	h.f.b.report(err)
+	h.f.b.failed(err, h.f.dead())
+}
+
+// want tells the client whether a connection is wanted.
+func (h *host) want(yes bool) {
+	if yes = yes && !h.up; yes != h.wanted {
+		h.wanted = yes
+		h.client.Connect(yes)
+	}
+}
