@@ -87,6 +87,7 @@ func (r *Ring) SetState(b []byte) error {
 	if len(b) > MaxState {
 		return fmt.Errorf("%w: state of %d bytes, the most is %d", ErrTooLarge, len(b), MaxState)
 	}
+	stored := false
 	r.header(func() {
 		r.state = append(r.state[:0], b...)
 		r.stateSeq++
@@ -97,8 +98,12 @@ func (r *Ring) SetState(b []byte) error {
 		order.PutUint64(to[8:], uint64(len(b)))
 		copy(to[stateHeader:], b)
 		order.PutUint32(to[16:], r.stateCheck(at, to, len(b)))
+		stored = true
 	})
-	return r.overErr()
+	if !stored { // not r.overErr alone: a sealed ring still takes states
+		return r.overErr()
+	}
+	return nil
 }
 
 func (r *Ring) stateCheck(at int64, b []byte, n int) uint32 {
