@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +102,19 @@ func bySlog(t *testing.T, attrs []slog.Attr, replace Replace) string {
 	return strings.TrimSpace(out.String())
 }
 
+// withoutEmpty drops groups in which nothing is left, which slog writes if what was left out last was such a group itself.
+func withoutEmpty(t *testing.T, text string) string {
+	t.Helper()
+	for before := ""; text != before; {
+		before = text
+		text = emptyGroup.ReplaceAllString(text, "")
+		text = strings.NewReplacer(",,", ",", "{,", "{", ",}", "}").Replace(text)
+	}
+	return normal(t, text)
+}
+
+var emptyGroup = regexp.MustCompile(`"[^"{}]*":\{\}`)
+
 func randomAttrs(r *rand.Rand, depth int) []slog.Attr {
 	attrs := make([]slog.Attr, r.IntN(5))
 	for i := range attrs {
@@ -174,7 +188,7 @@ func TestSameAsSlog(t *testing.T) {
 		b, at := BeginMap(nil, 0)
 		b, n := AppendAttrs(b, attrs)
 		got, want := asJSON(t, EndMap(b, at, n)), bySlog(t, attrs, nil)
-		if normal(t, got) != normal(t, want) {
+		if withoutEmpty(t, got) != withoutEmpty(t, want) {
 			t.Fatalf("round %d:\n got %s\nwant %s", round, got, want)
 		}
 		quiet := func(groups []string, a slog.Attr) slog.Attr {
@@ -186,7 +200,7 @@ func TestSameAsSlog(t *testing.T) {
 		b, at = BeginMap(nil, 0)
 		b, n = AppendAttrsReplaced(b, nil, attrs, quiet)
 		got, want = asJSON(t, EndMap(b, at, n)), bySlog(t, attrs, quiet)
-		if normal(t, got) != normal(t, want) {
+		if withoutEmpty(t, got) != withoutEmpty(t, want) {
 			t.Fatalf("round %d, replaced:\n got %s\nwant %s", round, got, want)
 		}
 	}
