@@ -74,7 +74,7 @@ func TestLoggerFallback(t *testing.T) {
 		{"down, handler fails first, spill", 5, true, (*fakeServer).down, ""},
 		{"closes at once", 0, false, func(s *fakeServer) {
 			s.greet = func(c *fakeConn) bool { c.reset(); return true }
-		}, ""},
+		}, "failover_after=50ms"},
 		{"never acks", 0, false, func(s *fakeServer) {
 			s.manners = func(*fakeConn, string) bool { return true }
 		}, "ack_timeout=20ms&failover_after=50ms"},
