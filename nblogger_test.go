@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -87,4 +88,158 @@ func nbClose(tb testing.TB, log *Logger, path string, lines, perGoroutine int) {
 	if n != lines {
 		tb.Errorf("%d lines, not %d", n, lines)
 	}
+}
+
+// nbWrite is the body of the original's benchmark, with what tells the lines apart behind the text.
+func nbWrite(log *Logger, who, lines int) {
+	for i := range lines {
+		log.Info(nbText, slog.Int("who", who), slog.Int("i", i))
+	}
+}
+
+func TestNBLogger(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		wait    bool // the article's "sync"
+		threads int
+		loggers int
+		lines   int // of each
+	}{
+		{"async", false, 1, 1, 100_000},
+		{"sync", true, 1, 1, 20_000},
+		{"async threaded", false, nbThreads, nbThreads, 5_000},
+		{"sync threaded", true, nbThreads, nbThreads, 2_000},
+		{"async shared", false, nbThreads, 1, 20_000},
+		{"sync shared", true, nbThreads, 1, 4_000},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			lines := nbLines(t, tt.lines)
+			start := time.Now()
+			var wg sync.WaitGroup
+			logs := make([]*Logger, tt.loggers)
+			paths := make([]string, tt.loggers)
+			for i := range logs {
+				paths[i] = filepath.Join(dir, fmt.Sprintf("test.log.%d", i))
+				logs[i] = nbOpen(t, paths[i], tt.wait)
+			}
+			for who := range tt.threads {
+				wg.Go(func() { nbWrite(logs[who%len(logs)], who, lines) })
+			}
+			wg.Wait()
+			logged := time.Since(start)
+			for i, log := range logs {
+				nbClose(t, log, paths[i], lines*tt.threads/tt.loggers, lines)
+			}
+			t.Logf("%d lines logged in %v, in the files and checked after %v", lines*tt.threads, logged.Round(time.Millisecond), time.Since(start).Round(time.Millisecond))
+		})
+	}
+}
+
+// BenchmarkNBLogger measures what the article measures: all lines logged, and all of them written, as one operation. "bare" is a program that writes as
+// many bytes in pieces of 128 KiB, to compare with. Run it with -benchtime 1x: an operation of the threads is 2 GB.
+func BenchmarkNBLogger(b *testing.B) {
+	const lines = 100_000
+	for _, dir := range []string{"/dev/shm", ""} {
+		place := "tmpfs"
+		if dir == "" {
+			dir, place = b.TempDir(), "disk"
+		} else if _, err := os.Stat(dir); err != nil {
+			continue
+		}
+		for _, bb := range []struct {
+			name             string
+			threads, loggers int
+			wait             bool
+		}{
+			{"bare", 1, 0, false},
+			{"one", 1, 1, false},
+			{"sync", 1, 1, true},
+			{"bare threaded", nbThreads, 0, false},
+			{"threaded", nbThreads, nbThreads, false},
+			{"shared", nbThreads, 1, false},
+			{"sync threaded", nbThreads, nbThreads, true},
+			{"sync shared", nbThreads, 1, true},
+		} {
+			b.Run(place+"/"+bb.name, func(b *testing.B) {
+				dir, err := os.MkdirTemp(dir, "spillway-nb-")
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer os.RemoveAll(dir)
+				n := lines
+				if testing.Short() {
+					n /= 100
+				}
+				b.SetBytes(int64(n) * int64(bb.threads) * nbSize)
+				for b.Loop() {
+					if bb.loggers == 0 {
+						nbBare(b, filepath.Join(dir, "bare"), n*bb.threads)
+						continue
+					}
+					nbRun(b, dir, bb.threads, bb.loggers, n, bb.wait)
+				}
+			})
+		}
+	}
+}
+
+// nbBare writes lines like those of the logger as fast as can be.
+func nbBare(b *testing.B, path string, lines int) {
+	line := "2009/01/23 01:23:23.123123 nblogger_test.go:100: " + nbText + "\n"
+	buf := bytes.Repeat([]byte(line), (128<<10)/len(line))
+	f, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for left := lines * len(line); left > 0; left -= len(buf) {
+		if _, err := f.Write(buf[:min(left, len(buf))]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	_ = os.Remove(path)
+	b.StartTimer()
+}
+
+func nbRun(b *testing.B, dir string, threads, loggers, lines int, wait bool) {
+	b.StopTimer()
+	logs := make([]*Logger, loggers)
+	for i := range logs {
+		logs[i] = nbOpen(b, filepath.Join(dir, fmt.Sprint(i)), wait)
+	}
+	b.StartTimer()
+	start := time.Now()
+	var wg sync.WaitGroup
+	for who := range threads {
+		wg.Go(func() {
+			log := logs[who%loggers]
+			for range lines {
+				log.Info(nbText)
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(time.Since(start).Milliseconds()), "ms-logged")
+	for _, log := range logs {
+		if err := log.Flush(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer() // all is written; what Close adds is that it is on the disk
+	for _, log := range logs {
+		if s := log.Stats(); s.Accepted != uint64(lines*threads/loggers) || s.Delivered != s.Accepted {
+			b.Fatalf("%+v", s)
+		}
+		if err := log.Close(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range logs {
+		_ = os.Remove(filepath.Join(dir, fmt.Sprint(i)))
+	}
+	b.StartTimer()
 }
