@@ -65,6 +65,11 @@ func Adopt(dir, name string, accept func(Owner) bool, report func(error)) ([]*Ri
 // adopt takes one ring. Neither ring nor error: not wanted.
 func adopt(path, boot string, accept func(Owner) bool) (r *Ring, err error) {
 	f, err := openOwner(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, still := os.Lstat(path); still == nil { // else its owner has finished just now
+			return nil, fmt.Errorf("%w: no owner file", ErrCorrupt)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ type faultError struct {
 	err error
 }
 
-func (e *faultError) Error() string { return fmt.Sprintf("fault at offset %d: %v", e.at, e.err) }
+func (e *faultError) Error() string { return fmt.Sprintf("the memory at offset %d has gone", e.at) }
 func (e *faultError) Unwrap() error { return e.err }
 
 // putGuarded is putRecord that survives a fault of the memory.

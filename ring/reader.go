@@ -114,8 +114,8 @@ func (r *Ring) read(i int) (Record, error) {
 	f := &r.follow[i]
 	b := r.mem[f.pos:f.end]
 	n := int64(order.Uint32(b))
-	if n > f.end-f.pos-recordHeader || order.Uint32(b[4:]) != uint32(f.seg.nonce) {
-		return Record{}, fmt.Errorf("%w: record at offset %d was overwritten", ErrCorrupt, f.pos)
+	if n > f.end-f.pos-recordHeader {
+		return Record{}, overwritten(f.pos)
 	}
 	rec := Record{Key: f.key, Lane: uint16(i), Time: int64(order.Uint64(b[24:])), Data: b[recordHeader : recordHeader+n : recordHeader+n]}
 	f.pos += recordHeader + align8(n)
@@ -145,14 +145,17 @@ func (r *Ring) advance(i int) error {
 		}
 		return nil
 	}
-	if f.end-f.pos < recordHeader {
-		return fmt.Errorf("%w: record at offset %d was overwritten", ErrCorrupt, f.pos)
+	if f.end-f.pos < recordHeader || order.Uint32(r.mem[f.pos+4:]) != uint32(f.seg.nonce) {
+		return overwritten(f.pos)
 	}
-	f.key = order.Uint64(r.mem[f.pos+16:])
-	if f.key < f.least {
-		return fmt.Errorf("%w: record at offset %d was overwritten", ErrCorrupt, f.pos)
+	if f.key = order.Uint64(r.mem[f.pos+16:]); f.key < f.least {
+		return overwritten(f.pos)
 	}
 	return nil
+}
+
+func overwritten(at int64) error {
+	return fmt.Errorf("%w: the record at offset %d was overwritten", ErrCorrupt, at)
 }
 
 // turnPage brings a follower whose segment is read to the next one. Under mu.
@@ -236,6 +239,9 @@ func (r *Ring) look(i int, now uint64) error {
 		}
 	}
 	if !none {
+		if f.key > now { // it was there before the clock was read
+			return overwritten(f.pos)
+		}
 		return nil
 	}
 	if f.pos != f.end {
