@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -102,18 +101,30 @@ func bySlog(t *testing.T, attrs []slog.Attr, replace Replace) string {
 	return strings.TrimSpace(out.String())
 }
 
-// withoutEmpty drops groups in which nothing is left, which slog writes if what was left out last was such a group itself.
+// withoutEmpty drops groups in which nothing is left. slog writes one if what was left out last was itself a group.
 func withoutEmpty(t *testing.T, text string) string {
 	t.Helper()
-	for before := ""; text != before; {
-		before = text
-		text = emptyGroup.ReplaceAllString(text, "")
-		text = strings.NewReplacer(",,", ",", "{,", "{", ",}", "}").Replace(text)
+	var v map[string]any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v: %s", err, text)
 	}
-	return normal(t, text)
+	var drop func(m map[string]any)
+	drop = func(m map[string]any) {
+		for k, v := range m {
+			if inner, ok := v.(map[string]any); ok {
+				if drop(inner); len(inner) == 0 {
+					delete(m, k)
+				}
+			}
+		}
+	}
+	drop(v)
+	out, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }
-
-var emptyGroup = regexp.MustCompile(`"[^"{}]*":\{\}`)
 
 func randomAttrs(r *rand.Rand, depth int) []slog.Attr {
 	attrs := make([]slog.Attr, r.IntN(5))
@@ -246,7 +257,7 @@ func TestHeader(t *testing.T) {
 		for _, n := range []int{0, 1, 15, 16, 65535, 65536} {
 			b, at := BeginMap([]byte("before"), hint)
 			for i := range n {
-				b = AppendValue(AppendValue(b, i), i)
+				b = append(b, byte(i&0x7f), 1)
 			}
 			b = EndMap(b, at, n)
 			if !bytes.HasPrefix(b, []byte("before")) {

@@ -369,7 +369,7 @@ func TestDeep(t *testing.T) {
 
 // Values that grow exponentially with their depth end all the same.
 func TestEndless(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		t.Skip("writes up to 64 MiB")
 	}
 	b := AppendValue(nil, doubling(0))
