@@ -194,9 +194,10 @@ func (f *forwarder) dispatch() {
 		}
 		f.waiting = slices.Delete(f.waiting, i, i+1)
 	}
-	want := f.count > 0 || f.b.state() != Closed
-	for _, h := range f.hosts {
-		h.want(want)
+	if f.count > 0 {
+		for _, h := range f.hosts {
+			h.want(true)
+		}
 	}
 }
 

@@ -205,12 +205,12 @@ func TestForwardOneDown(t *testing.T) {
 		pass(time.Minute)
 		b.submit(4) // has a connected to
 		pass(time.Minute)
-		b.submit(40)
-		b.await(84)
-		if n := w["a"].count(); n < 15 {
+		b.submit(12)
+		b.await(56)
+		if n := w["a"].count(); n < 6 {
 			t.Errorf("the host that is back got %d", n)
 		}
-		if n := b.end(); n.delivered != 84 || n.repeated != 0 {
+		if n := b.end(); n.delivered != 56 || n.repeated != 0 {
 			t.Errorf("%+v", n)
 		}
 	})

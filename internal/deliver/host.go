@@ -73,6 +73,8 @@ func (h *host) changed(up bool, err error) {
 	h.up = up
 	f.rouse()
 	if up {
+		h.wanted = false
+		h.client.Connect(false)
 		h.trial, h.stalled = h.trial || h.stalled, false
 		h.since = time.Now()
 		f.b.probe() // a breaker that another host's failure opened again
@@ -91,6 +93,7 @@ func (h *host) changed(up bool, err error) {
 		f.b.report(err)
 		f.b.failed(err, f.dead())
 	}
+	h.want(f.count > 0 || f.b.state() != Closed)
 	f.dispatch()
 }
 
@@ -178,9 +181,10 @@ func (h *host) blame(now time.Time) {
 	h.f.b.failed(err, h.f.dead())
 }
 
-// want tells the client whether a connection is wanted.
+// want tells the client whether a connection is wanted. It is as soon as there is anything to send, to whichever host, and until there is one, or an attempt
+// failed and nothing is left to send; but while the breaker is not closed it is in any case.
 func (h *host) want(yes bool) {
-	if yes = yes && !h.up; yes != h.wanted {
+	if !h.up && yes != h.wanted {
 		h.wanted = yes
 		h.client.Connect(yes)
 	}
