@@ -30,7 +30,8 @@ func (m *Mover) adoptRings() []*source {
 	return found
 }
 
-// found queues what dead processes left. Of each, first what was with its destination, then what it had spilled, which is younger, then the rest of its ring.
+// found queues what dead processes left. Of each, first what was with its destination, then what it had spilled, which is younger, then
+// what it was spilling, then the rest of its ring.
 func (m *Mover) found(rings []*source, spills []*spill) {
 	ids := map[[idLen]byte]bool{}
 	for _, sp := range spills {
@@ -56,7 +57,7 @@ func (m *Mover) found(rings []*source, spills []*spill) {
 	for _, s := range rings {
 		for i, sp := range spills {
 			if filepath.Base(sp.dir) == s.name {
-				with[s.name] = sp
+				with[s.name], sp.paired = sp, true
 				spills = append(spills[:i:i], spills[i+1:]...)
 				break
 			}
@@ -66,36 +67,40 @@ func (m *Mover) found(rings []*source, spills []*spill) {
 		lone(s)
 		m.count.rings.Add(1)
 		m.inherit(s)
-		m.rebuild(s, ids)
-		m.queue = append(m.queue, &remnant{s})
+		older, younger := m.rebuild(s, ids)
+		m.queue = append(m.queue, older)
 		if sp := with[s.name]; sp != nil {
 			m.queue = append(m.queue, sp)
 		}
-		m.queue = append(m.queue, s)
+		m.queue = append(m.queue, younger, s)
 	}
 	lone(nil)
 	m.adopted = rings
 	m.scouted = true
 }
 
-// A remnant is the chunks of an adopted ring that its owner had cut.
-type remnant struct{ s *source }
+// A remnant is chunks of an adopted ring that its owner had cut.
+type remnant struct {
+	s      *source
+	chunks []*flight
+}
 
 func (r *remnant) ship(m *Mover) bool {
-	if len(r.s.built) == 0 {
+	if len(r.chunks) == 0 {
 		return false
 	}
-	f := r.s.built[0]
-	r.s.built = r.s.built[1:]
+	f := r.chunks[0]
+	r.chunks = r.chunks[1:]
 	m.submit(f)
 	return true
 }
 
-func (r *remnant) over(*Mover) bool { return len(r.s.built) == 0 && r.s.out == 0 }
+// over: the next in the queue waits anyway until nothing is with the destination.
+func (r *remnant) over(*Mover) bool { return len(r.chunks) == 0 }
 
 // over says that all of a ring is shipped and done that ever will be, and lets go of it.
 func (s *source) over(m *Mover) bool {
-	if s.fill() || !s.ended || s.out > 0 || len(s.built) > 0 {
+	if s.fill() || !s.ended || s.out > 0 {
 		return false
 	}
 	if s.own {
@@ -168,13 +173,19 @@ func (m *Mover) inherit(s *source) {
 
 // rebuild makes the chunks again that the dead owner had marked: the same records, in the same order, under the same id. Those that a spill has are in its care, and the
 // one whose state was stored is done.
-func (m *Mover) rebuild(s *source, ids map[[idLen]byte]bool) {
+func (m *Mover) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *remnant) {
+	older, younger = &remnant{s: s}, &remnant{s: s}
 	var done [idLen]byte
 	copy(done[:], s.r.State())
 	s.label = done
 	marks := s.r.Marks()
 	chunks := make([]*flight, 0, len(marks))
+	to := make([]*remnant, 0, len(marks))
 	for _, k := range marks {
+		where := older
+		if k.Label[idLen-1] == toSpill {
+			k.Label[idLen-1], where = toDestination, younger
+		}
 		if k.Label == done || ids[k.Label] {
 			s.r.Clear(k.Slot)
 			continue
@@ -183,7 +194,7 @@ func (m *Mover) rebuild(s *source, ids map[[idLen]byte]bool) {
 		f.id = k.Label
 		f.chunk = forward.Chunk{ID: f.id[:], Own: true}
 		f.src, f.slot, f.first, f.last, f.lane = s, k.Slot, k.First, k.Last, k.Lane
-		chunks = append(chunks, f)
+		chunks, to = append(chunks, f), append(to, where)
 	}
 	cut := s.r.CutKey()
 	s.r.Rewind()
@@ -214,7 +225,7 @@ func (m *Mover) rebuild(s *source, ids map[[idLen]byte]bool) {
 	}
 	s.r.Rewind()
 	s.ended, s.cutTo = false, cut
-	for _, f := range chunks {
+	for i, f := range chunks {
 		if f.chunk.Events == 0 {
 			s.r.Clear(f.slot) // nothing of it is left
 			continue
@@ -222,12 +233,13 @@ func (m *Mover) rebuild(s *source, ids map[[idLen]byte]bool) {
 		n := uint64(f.chunk.Events)
 		m.count.adopted.add(n, f.bytes)
 		m.count.cut.add(n, f.bytes)
-		s.built = append(s.built, f)
+		to[i].chunks = append(to[i].chunks, f)
 		s.out++
 		s.marks++
 	}
 	m.count.adopted.add(s.rest, s.restBytes)
 	m.count.waiting.add(s.rest, s.restBytes)
+	return older, younger
 }
 
 // owned is the chunk that a record belongs to, nil when it is done. A chunk's tag is that of its first record; should this one be unreadable, that of the first record which

@@ -91,7 +91,7 @@ func (m *Mover) release(f *flight) {
 }
 
 // pack makes flights of what was cut from s, each with its mark in the ring, and only then moves the ring's cut.
-func (m *Mover) pack(s *source, flights []*flight) []*flight {
+func (m *Mover) pack(s *source, flights []*flight, to byte) []*flight {
 	w := &m.work
 	win := &window{s: s, first: w.first, last: w.last}
 	events, bytes := uint64(0), uint64(0)
@@ -108,7 +108,7 @@ func (m *Mover) pack(s *source, flights []*flight) []*flight {
 		f.src, f.win, f.bytes = s, win, p.bytes
 		f.first, f.last, f.lane = p.first, p.last, p.lane
 		p.entries = nil
-		m.mark(f)
+		m.mark(f, to)
 		win.left++
 		s.out++
 		events += uint64(p.events)
@@ -126,10 +126,19 @@ func (m *Mover) pack(s *source, flights []*flight) []*flight {
 	return flights
 }
 
+// A mark's label is the chunk's id; its last byte, which is always '=' in an id, says where the chunk is to go. What goes to the spill is younger than what is there, and what
+// goes to the destination older: whoever adopts the ring has to know.
+const (
+	toDestination = '='
+	toSpill       = '>'
+)
+
 // mark covers a chunk's records in the ring it came from. The table has room for all that may be cut (mostMarks); should more than four lanes have written in the same
 // nanosecond, under seventeen tags and more, the last ones go without: a crash loses them.
-func (m *Mover) mark(f *flight) {
-	slot, ok := f.src.r.Put(ring.Mark{First: f.first, Last: f.last, Lane: f.lane, Label: f.id})
+func (m *Mover) mark(f *flight, to byte) {
+	label := f.id
+	label[idLen-1] = to
+	slot, ok := f.src.r.Put(ring.Mark{First: f.first, Last: f.last, Lane: f.lane, Label: label})
 	if !ok {
 		f.slot = -1
 		return

@@ -77,11 +77,7 @@ func (m *Mover) makeSpill(made time.Time) (*spill, error) {
 		if err != nil {
 			return nil, fmt.Errorf("mover: %w", err)
 		}
-		text, err := json.Marshal(owner{m.identity(), os.Getpid(), made})
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, ownerFile), text, 0o600)
-		}
-		if err != nil {
+		if err := writeOwner(dir, owner{m.identity(), os.Getpid(), made}); err != nil {
 			_ = os.RemoveAll(dir) // the error of writing is what counts
 			return nil, fmt.Errorf("mover: %w", err)
 		}
@@ -232,6 +228,19 @@ func (m *Mover) orphan(name string, rings []*source) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// writeOwner writes it whole or not at all.
+func writeOwner(dir string, o owner) error {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, ownerFile)
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
 func readOwner(dir string) (owner, error) {
 	var o owner
 	text, err := os.ReadFile(filepath.Join(dir, ownerFile))
@@ -280,7 +289,8 @@ func (sp *spill) list() error {
 	return nil
 }
 
-// remove takes away an adopted spill in which nothing is left. Without its owner's file nobody takes it for one of theirs any more.
+// remove takes away a spill in which nothing is left. Without its owner's file nobody takes it for one of theirs any more. What its journal set aside because it could not be
+// read stays, unless the process died with a ring that was adopted too: then it is the end of a write that was cut short, and the ring still had it.
 func (m *Mover) remove(sp *spill) {
 	m.disk.do("removing "+sp.dir, func() {
 		m.report(sp.discard())
@@ -293,11 +303,28 @@ func (sp *spill) discard() error {
 	if err == nil {
 		err = sp.j.Close()
 	}
-	if err == nil {
+	if err == nil && sp.paired {
 		err = os.RemoveAll(sp.dir)
+	} else if err == nil {
+		err = removeBut(sp.dir, "quarantine")
 	}
 	if err != nil {
 		return fmt.Errorf("removing a spill: %w", err)
 	}
 	return nil
+}
+
+// removeBut removes a folder, but not a folder in it, nor itself, if there is something in that one.
+func removeBut(dir, kept string) error {
+	_ = os.Remove(filepath.Join(dir, kept)) // fails unless it is empty, as it should
+	if _, err := os.Lstat(filepath.Join(dir, kept)); errors.Is(err, fs.ErrNotExist) {
+		return os.RemoveAll(dir)
+	}
+	all, err := os.ReadDir(dir)
+	for _, e := range all {
+		if e.Name() != kept {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
 }

@@ -85,7 +85,7 @@ func (m *Mover) spillFrom(s *source) bool {
 	if s.marks > mostMarks || !m.work.cut(s, m.batch) {
 		return false
 	}
-	m.hand(m.pack(s, nil))
+	m.hand(m.pack(s, nil, toSpill))
 	return true
 }
 

@@ -136,7 +136,7 @@ func (s *source) ship(m *Mover) bool {
 	if !m.work.full {
 		m.gatherTo = time.Time{} // what comes now waits for others anew
 	}
-	m.packed = m.pack(s, m.packed[:0])
+	m.packed = m.pack(s, m.packed[:0], toDestination)
 	for i, f := range m.packed {
 		m.submit(f)
 		m.packed[i] = nil

@@ -34,7 +34,6 @@ type source struct {
 	cutTo           uint64                 // key of the last record taken
 	lines           queue[*window]         // windows of which something is undone, in order
 	telling         []telling              // summary events not cut yet, with DropOldest
-	built           []*flight              // of an adopted ring: chunks that its owner had cut
 	rest, restBytes uint64                 // of an adopted ring: records beyond its owner's last cut
 	final           atomic.Pointer[totals] // once the ring is closed
 

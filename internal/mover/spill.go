@@ -34,6 +34,7 @@ type spill struct {
 	ahead   []*flight    // read, to be submitted
 	reading bool
 	ids     map[[idLen]byte]bool // of the chunks found in it, until they are compared with marks
+	paired  bool                 // the ring of the same owner was adopted as well
 	broken  bool                 // reading has failed for good: what is left stays for the next process
 	commits bool                 // a commit is under way
 	doneTo  journal.Position
