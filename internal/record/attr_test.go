@@ -199,6 +199,9 @@ func TestSameAsSlog(t *testing.T) {
 		b, at := BeginMap(nil, 0)
 		b, n := AppendAttrs(b, attrs)
 		got, want := asJSON(t, EndMap(b, at, n)), bySlog(t, attrs, nil)
+		if !json.Valid([]byte(want)) {
+			continue // slog forgets a comma after a group of which nothing is left
+		}
 		if withoutEmpty(t, got) != withoutEmpty(t, want) {
 			t.Fatalf("round %d:\n got %s\nwant %s", round, got, want)
 		}
@@ -211,7 +214,7 @@ func TestSameAsSlog(t *testing.T) {
 		b, at = BeginMap(nil, 0)
 		b, n = AppendAttrsReplaced(b, nil, attrs, quiet)
 		got, want = asJSON(t, EndMap(b, at, n)), bySlog(t, attrs, quiet)
-		if withoutEmpty(t, got) != withoutEmpty(t, want) {
+		if json.Valid([]byte(want)) && withoutEmpty(t, got) != withoutEmpty(t, want) {
 			t.Fatalf("round %d, replaced:\n got %s\nwant %s", round, got, want)
 		}
 	}
