@@ -91,7 +91,7 @@ func (r *Ring) tooLarge(n int) error {
 
 // Appended says how many records were appended to the ring by this process, and the sum of their lengths.
 func (r *Ring) Appended() (records, bytes uint64) {
-	for i := range r.active.Load() {
+	for i, n := uint32(reserved), r.active.Load(); i < n; i++ {
 		l := &r.lanes[i]
 		for {
 			old, ok := l.try()

@@ -119,7 +119,7 @@ func (r *Ring) sweep(now uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	short := r.pool.count < r.pool.n*3/4
-	for i := range r.active.Load() {
+	for i, n := uint32(reserved), r.active.Load(); i < n; i++ {
 		f := &r.follow[i]
 		if f.seg == nil || f.seg.closed || f.pos != f.end || f.pos == f.seg.off+segmentHead || !r.done(f.seg.first, f.least-1) {
 			continue

@@ -9,8 +9,9 @@ import (
 
 const (
 	maxLanes = 256 // so that a uint8 is always the number of one
+	// Lane 0 is always busy: it is what a new hint points at.
 	// reserved is the lane of AppendReserved, which alone may take the last free segment.
-	reserved = 0
+	reserved = 1
 	busy     = 1
 )
 
@@ -67,12 +68,13 @@ func (r *Ring) release(l *lane, tail int64) {
 func (r *Ring) acquire(h *Hint) (l *lane, old uint64) {
 	for {
 		n := r.active.Load()
-		at := uint32(h.lane)
-		if at == 0 {
-			at = r.turn.Add(1)
+		from := uint32(h.lane)
+		if from == 0 {
+			from = r.turn.Add(1)
 		}
-		for range n - 1 {
-			at = at%(n-1) + 1 // 1..n-1
+		const first = reserved + 1
+		for i := range n - first {
+			at := first + (from+i)%(n-first)
 			if old, ok := r.lanes[at].try(); ok {
 				h.lane = uint8(at)
 				return &r.lanes[at], old
@@ -104,7 +106,7 @@ func (r *Ring) seal() {
 	if done {
 		return
 	}
-	for i := range n {
+	for i := uint32(reserved); i < n; i++ {
 		l := &r.lanes[i]
 		for {
 			if _, ok := l.try(); ok {

@@ -196,8 +196,8 @@ func (r *Ring) sync() error {
 	r.bound = now
 	var bad error
 	fault := r.touch(func() {
-		for i := range int(r.active.Load()) {
-			if bad = r.look(i, now); bad != nil {
+		for i, n := uint32(reserved), r.active.Load(); i < n; i++ {
+			if bad = r.look(int(i), now); bad != nil {
 				return
 			}
 		}

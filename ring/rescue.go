@@ -104,7 +104,7 @@ func (r *Ring) startRescue() {
 	r.seal()
 	q := &rescue{ring: r}
 	r.mu.Lock()
-	for i := range r.active.Load() {
+	for i, n := uint32(reserved), r.active.Load(); i < n; i++ {
 		f, tail := &r.follow[i], int64(r.lanes[i].state.Load()>>1)
 		s := f.seg
 		if s == nil {

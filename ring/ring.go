@@ -87,7 +87,8 @@ func Open(o *Options) (*Ring, error) {
 	}
 	r.pool = newPool(int(opts.Size / r.head.unit))
 	r.lanes = new([maxLanes]lane)
-	n := min(max(2*runtime.GOMAXPROCS(0), 4), 64) + 1
+	n := min(max(2*runtime.GOMAXPROCS(0), 4), 64) + reserved + 1
+	r.lanes[0].state.Store(busy)
 	for i := n; i < maxLanes; i++ {
 		r.lanes[i].state.Store(busy)
 	}
@@ -140,7 +141,8 @@ func (r *Ring) begin() error {
 	r.lanes = new([maxLanes]lane)
 	r.sealed = true
 	r.over.Store(overClosed)
-	r.active.Store(2) // nobody gets to use one
+	r.lanes[0].state.Store(busy)
+	r.active.Store(reserved + 2) // nobody gets to use one
 	var bad int
 	if err := r.touch(func() { bad = r.load() }); err != nil {
 		return err
