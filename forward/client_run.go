@@ -301,7 +301,7 @@ func (c *Client) take(l *link, id []byte) error {
 	if c.link != l || l.err != nil {
 		return errLate
 	}
-	if c.sent == 0 {
+	if c.sent == 0 || c.NoAck {
 		return fmt.Errorf("an ack for %q, and nothing to be acked", shorten(id))
 	}
 	k := c.queue[0]

@@ -221,16 +221,16 @@ func TestForwardBound(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newNetwork(2)
-			dead := false
+			var dead atomic.Bool
 			w["a"].script = func(_ int, p *peer) {
-				if dead {
+				if dead.Load() {
 					p.serve()
 					return
 				}
 				c, _ := p.next()
 				p.store(c)
+				dead.Store(true)
 				w["a"].kill()
-				dead = true
 			}
 			w["b"].down = true
 			b := newBench(t, w, func(c *ForwardConfig) { c.MaxBackoff = time.Second })
@@ -264,9 +264,9 @@ func TestForwardBound(t *testing.T) {
 func TestForwardStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newNetwork(2)
-		well := false
+		var well atomic.Bool
 		w["a"].script = func(_ int, p *peer) {
-			if well {
+			if well.Load() {
 				p.serve()
 				return
 			}
@@ -278,10 +278,10 @@ func TestForwardStalled(t *testing.T) {
 			pass(time.Second)
 		}
 		b.await(300)
-		if n := len(w["a"].open); n > 8 || n < 2 {
+		if n := w["a"].attempts(); n > 8 || n < 2 {
 			t.Errorf("%d connections to the stalled one", n)
 		}
-		well = true
+		well.Store(true)
 		pass(time.Minute)
 		for range 60 {
 			b.submit(5)
