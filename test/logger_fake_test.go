@@ -24,6 +24,7 @@ type fakeServer struct {
 	greet func(c *fakeConn) bool
 
 	mu       sync.Mutex
+	begun    bool         // it has listened, or was told not to
 	listener net.Listener // nil: down
 	conns    map[*fakeConn]struct{}
 	accepted int // connections so far
@@ -38,11 +39,10 @@ type fakeConn struct {
 	serial int // from 1
 }
 
-// newFake starts a server; manners and greet may be set before the first client comes.
+// newFake makes a server. It begins to listen when it is asked for its url, unless it was told to be down: manners and greet are set before.
 func newFake(t testing.TB) *fakeServer {
 	t.Helper()
 	s := &fakeServer{t: t, port: freePort(t), ledger: newLedger(), conns: map[*fakeConn]struct{}{}}
-	s.up()
 	t.Cleanup(func() {
 		s.mu.Lock()
 		s.ended = true
@@ -57,6 +57,12 @@ func (s *fakeServer) addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) 
 
 // url is a destination with patience as short as a test wants it.
 func (s *fakeServer) url(query string) string {
+	s.mu.Lock()
+	begun := s.begun
+	s.mu.Unlock()
+	if !begun {
+		s.up()
+	}
 	u := "forward://" + s.addr() + "?min_backoff=1ms&max_backoff=20ms"
 	if query != "" {
 		u += "&" + query
@@ -68,6 +74,7 @@ func (s *fakeServer) url(query string) string {
 func (s *fakeServer) up() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.begun = true
 	if s.listener != nil || s.ended {
 		return
 	}
@@ -84,6 +91,7 @@ func (s *fakeServer) up() {
 func (s *fakeServer) down() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.begun = true
 	if s.listener != nil {
 		s.listener.Close()
 		s.listener = nil
@@ -117,7 +125,10 @@ func (s *fakeServer) accept(l net.Listener) {
 }
 
 func (s *fakeServer) read(c *fakeConn) {
-	if s.greet != nil && !s.greet(c) {
+	s.mu.Lock()
+	greet := s.greet
+	s.mu.Unlock()
+	if greet != nil && !greet(c) {
 		return
 	}
 	r := msgp.NewReaderSize(c, 64<<10)

@@ -344,11 +344,12 @@ func TestLoggerServer(t *testing.T) {
 				h := newHome(t)
 				s := newFake(t)
 				var mu sync.Mutex
+				moods := rand.New(rand.NewPCG(r.Uint64(), 1))
 				left := 12
 				tt.set(s, func() bool {
 					mu.Lock()
 					defer mu.Unlock()
-					if left > 0 && r.IntN(2) == 0 {
+					if left > 0 && moods.IntN(2) == 0 {
 						left--
 						return true
 					}
@@ -431,7 +432,10 @@ func TestLoggerOverflow(t *testing.T) {
 				h := newHome(t)
 				s := newFake(t)
 				s.down()
-				o := spillway.Options{Overflow: tt.overflow, RingSize: 1 << 20, FlushInterval: time.Millisecond, MaxWait: time.Millisecond}
+				o := spillway.Options{Overflow: tt.overflow, RingSize: 1 << 20, FlushInterval: time.Millisecond}
+				if tt.overflow == spillway.Block {
+					o.MaxWait = time.Millisecond
+				}
 				if spill {
 					o.Dir, o.MaxDisk = h.dir, 4<<20
 				}
