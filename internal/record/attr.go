@@ -4,6 +4,7 @@ package record
 
 import (
 	"log/slog"
+	"math"
 	"reflect"
 	"unsafe"
 
@@ -24,47 +25,59 @@ func AppendAttrs(dst []byte, attrs []slog.Attr) (out []byte, n int) {
 }
 
 func appendAttrs(b []byte, attrs []slog.Attr, w where) (out []byte, n int) {
+	buf, j := b[:cap(b)], len(b)
 	for i := range attrs {
-		var k int
-		b, k = appendAttr(b, &attrs[i], w)
-		n += k
+		a := &attrs[i]
+		v := (*valueWord)(unsafe.Pointer(&a.Value))
+		if need := header + len(a.Key) + header + scalar; len(buf)-j < need {
+			if len(a.Key) > most {
+				a = &slog.Attr{Key: large, Value: a.Value}
+			}
+			buf = grow(buf, j, need)
+		}
+		switch v.any.typ {
+		case stringWord:
+			j = putString(buf, j, a.Key)
+			s := unsafe.String((*byte)(v.any.data), int(v.num))
+			if len(buf)-j < header+len(s) {
+				buf, j = full(appendString(buf[:j], s), 0)
+				break
+			}
+			j = putString(buf, j, s)
+		case kindWord:
+			j = putString(buf, j, a.Key)
+			switch *(*slog.Kind)(v.any.data) {
+			case slog.KindInt64, slog.KindDuration:
+				j = putInt(buf, j, int64(v.num))
+			case slog.KindUint64:
+				j = putUint(buf, j, v.num)
+			case slog.KindBool:
+				j = putBool(buf, j, v.num == 1)
+			case slog.KindFloat64:
+				j = putFloat(buf, j, math.Float64frombits(v.num))
+			default:
+				buf, j = full(appendSlogValue(buf[:j], a.Value, w), 0)
+			}
+		default:
+			b, k := appendRareAttr(buf[:j], a, w)
+			buf, j = b[:cap(b)], len(b)
+			n += k - 1
+		}
 	}
-	return b, n
+	return buf[:j], n + len(attrs)
 }
 
 func appendAttr(b []byte, a *slog.Attr, w where) (out []byte, n int) {
-	if uint64(len(a.Key)) > longest {
-		b, k := appendAttr(b, &slog.Attr{Key: "!SIZE", Value: a.Value}, w)
-		return b, k
-	}
-	buf, j := full(b, header+len(a.Key)+scalar)
-	switch a.Value.Kind() {
-	case slog.KindString:
-		j = putString(buf, j, a.Key)
-		return appendString(buf[:j], a.Value.String()), 1
-	case slog.KindInt64:
-		j = putInt(buf, putString(buf, j, a.Key), a.Value.Int64())
-	case slog.KindUint64:
-		j = putUint(buf, putString(buf, j, a.Key), a.Value.Uint64())
-	case slog.KindFloat64:
-		j = putFloat(buf, putString(buf, j, a.Key), a.Value.Float64())
-	case slog.KindBool:
-		j = putBool(buf, putString(buf, j, a.Key), a.Value.Bool())
-	case slog.KindDuration:
-		j = putInt(buf, putString(buf, j, a.Key), int64(a.Value.Duration()))
-	case slog.KindTime:
-		j = putString(buf, j, a.Key)
-		return appendTime(buf[:j], a.Value.Time()), 1
-	default:
-		return appendRareAttr(b, a, w)
-	}
-	return buf[:j], 1
+	return appendAttrs(b, unsafe.Slice(a, 1), w)
 }
 
 // appendRareAttr writes what may be more than a scalar. Here a bug would be rescued.
 func appendRareAttr(b []byte, a *slog.Attr, w where) (out []byte, n int) {
 	key, v := a.Key, a.Value
-	if v.Kind() == slog.KindAny {
+	switch v.Kind() {
+	case slog.KindTime:
+		return appendTime(appendString(b, key), v.Time()), 1
+	case slog.KindAny:
 		x := v.Any()
 		if key == "" && x == nil {
 			return b, 0
@@ -72,8 +85,10 @@ func appendRareAttr(b []byte, a *slog.Attr, w where) (out []byte, n int) {
 		b = appendString(b, key)
 		defer rescue(b, &out)
 		return appendAny(b, x, w), 1
+	case slog.KindGroup, slog.KindLogValuer:
+		return appendUnresolved(b, key, v, w)
 	}
-	return appendUnresolved(b, key, v, w)
+	return appendSlogValue(appendString(b, key), v, w), 1
 }
 
 func appendUnresolved(b []byte, key string, v slog.Value, w where) (out []byte, n int) {

@@ -65,13 +65,30 @@ func appendAnyMap(b []byte, m map[string]any, w where) []byte {
 	start, size := len(b), len(m)
 	b = msgpack.AppendMapHeader(b, size)
 	entered, n := false, 0
+	buf, j := b[:cap(b)], len(b)
 	for k, v := range m {
 		n++
-		b = appendString(b, k)
-		if out, ok := appendScalar(b, v); ok {
-			b = out
+		if need := header + len(k) + header + scalar; len(buf)-j < need {
+			if len(k) > most {
+				k = large
+			}
+			buf = grow(buf, j, need)
+		}
+		j = putString(buf, j, k)
+		if s, ok := v.(string); ok {
+			if len(buf)-j < header+len(s) {
+				buf, j = full(appendString(buf[:j], s), 0)
+			} else {
+				j = putString(buf, j, s)
+			}
 			continue
 		}
+		out, ok := appendScalar(buf[:j], v)
+		if ok {
+			buf, j = out[:cap(out)], len(out)
+			continue
+		}
+		b = buf[:j]
 		if !entered {
 			var wrong string
 			w, wrong = w.enter(b, visit{p: *(*unsafe.Pointer)(unsafe.Pointer(&m)), typ: anyMapType})
@@ -81,7 +98,9 @@ func appendAnyMap(b []byte, m map[string]any, w where) []byte {
 			entered = true
 		}
 		b = appendAny(b, v, w)
+		buf, j = b[:cap(b)], len(b)
 	}
+	b = buf[:j]
 	if entered {
 		w.leave()
 	}

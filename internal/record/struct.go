@@ -81,6 +81,21 @@ func (pl *plan) bareScalar() bool {
 	return pl.addrMethod == none
 }
 
+// reach returns where the field of a struct at p is that needs a longer way, or nil if it is left out.
+func (s *step) reach(p unsafe.Pointer, w where) unsafe.Pointer {
+	for _, h := range s.hops {
+		if p = *(*unsafe.Pointer)(unsafe.Add(p, h)); p == nil {
+			return nil
+		}
+		w.addr = true
+	}
+	p = unsafe.Add(p, s.off)
+	if s.skip != nil && s.skip(p, w) {
+		return nil
+	}
+	return p
+}
+
 func encodeStruct(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
 	if w.depth >= Depth {
 		return appendString(b, deep)
@@ -92,18 +107,12 @@ func encodeStruct(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
 	left := 0
 	for i := range pl.steps {
 		s := &pl.steps[i]
-		q, w := p, w
-		if s.rare {
-			for _, h := range s.hops {
-				w.addr = true
-				if q = *(*unsafe.Pointer)(unsafe.Add(q, h)); q == nil {
-					break
-				}
-			}
-			if q == nil || s.skip != nil && s.skip(unsafe.Add(q, s.off), w) {
-				left++
-				continue
-			}
+		var q unsafe.Pointer
+		if !s.rare {
+			q = unsafe.Add(p, s.off)
+		} else if q = s.reach(p, w); q == nil {
+			left++
+			continue
 		}
 		if s.size != 0 {
 			k := buf[j : j+16]
@@ -113,7 +122,6 @@ func encodeStruct(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
 		} else {
 			j += copy(buf[j:], s.key)
 		}
-		q = unsafe.Add(q, s.off)
 		switch s.op {
 		case opBool:
 			j = putBool(buf, j, *(*bool)(q))
@@ -161,7 +169,9 @@ func encodeStruct(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
 			}
 			buf, j = full(appendTime(buf[:j], *(*time.Time)(q)), s.rest)
 		default:
-			buf, j = full(s.plan.enc(buf[:j], q, s.plan, w), s.rest)
+			inner := w
+			inner.addr = w.addr || s.hops != nil
+			buf, j = full(s.plan.enc(buf[:j], q, s.plan, inner), s.rest)
 		}
 	}
 	b = buf[:j]

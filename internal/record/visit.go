@@ -17,7 +17,7 @@ const Depth = 100
 const most = 64 << 20
 
 // tireless is how many visits a value may take, for the same reason: what grows need not write anything.
-const tireless = 1 << 20
+const tireless = 1 << 18
 
 // What stands for a value that cannot be written.
 const (
