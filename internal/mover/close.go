@@ -48,6 +48,11 @@ func (m *Mover) doClose(ctx context.Context) error {
 	if err == nil {
 		flushing, cancel := m.untilPour(ctx)
 		err = m.Flush(flushing)
+		if err == nil { // what dead processes had dropped may have become known, and been told, only meanwhile
+			if err = m.ask(flushing, m.tell); err == nil {
+				err = m.Flush(flushing)
+			}
+		}
 		cancel()
 	}
 	late := ctx
