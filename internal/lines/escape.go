@@ -3,6 +3,7 @@
 package lines
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
 )
@@ -16,12 +17,18 @@ func hidden(w uint64) uint64 {
 }
 
 // visible returns how many bytes at the start of s are printable ASCII.
-func visible[S string | []byte](s S) int {
+func visible(s []byte) int {
 	i := 0
+	for ; i+32 <= len(s); i += 32 { // four words, so that there is one branch for all
+		b := s[i : i+32 : i+32]
+		w0, w1 := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+		w2, w3 := binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
+		if hidden(w0)|hidden(w1)|hidden(w2)|hidden(w3) != 0 {
+			break
+		}
+	}
 	for ; i+8 <= len(s); i += 8 {
-		b := s[i : i+8]
-		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 | uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
-		if m := hidden(w); m != 0 {
+		if m := hidden(binary.LittleEndian.Uint64(s[i:])); m != 0 {
 			return i + bits.TrailingZeros64(m)/8
 		}
 	}
@@ -37,7 +44,7 @@ const lowerHex = "0123456789abcdef"
 
 // appendEscaped appends text so that it neither ends the line nor does anything to a terminal. In quotes, quotes and
 // backslashes are escaped too.
-func appendEscaped[S string | []byte](dst []byte, s S, quoted bool) []byte {
+func appendEscaped(dst []byte, s []byte, quoted bool) []byte {
 	for len(s) > 0 {
 		n := visible(s)
 		if quoted {
@@ -75,8 +82,8 @@ func appendEscaped[S string | []byte](dst []byte, s S, quoted bool) []byte {
 }
 
 // appendRune appends what is beyond ASCII at the start of s.
-func appendRune[S string | []byte](dst []byte, s S) (_ []byte, size int) {
-	r, size := decodeRune(s)
+func appendRune(dst []byte, s []byte) (_ []byte, size int) {
+	r, size := utf8.DecodeRune(s)
 	switch {
 	case r == utf8.RuneError && size == 1:
 		dst = append(dst, '\\', 'x', lowerHex[s[0]>>4], lowerHex[s[0]&15])
@@ -86,11 +93,6 @@ func appendRune[S string | []byte](dst []byte, s S) (_ []byte, size int) {
 		dst = append(dst, s[:size]...)
 	}
 	return dst, size
-}
-
-func decodeRune[S string | []byte](s S) (r rune, size int) {
-	var b [utf8.UTFMax]byte
-	return utf8.DecodeRune(b[:copy(b[:], s)])
 }
 
 // isHidden reports whether r beyond ASCII is a control, ends a line, or turns the direction of writing.
@@ -104,7 +106,7 @@ func isHidden(r rune) bool {
 
 // appendWord appends text as one word: as it is, or in quotes where it holds what is hidden, a space or one of ="\, begins
 // like a list or, inside one, would end an element.
-func appendWord[S string | []byte](dst []byte, s S, inside bool) []byte {
+func appendWord(dst []byte, s []byte, inside bool) []byte {
 	if isWord(s, inside) {
 		return append(dst, s...)
 	}
@@ -113,7 +115,7 @@ func appendWord[S string | []byte](dst []byte, s S, inside bool) []byte {
 	return append(dst, '"')
 }
 
-func isWord[S string | []byte](s S, inside bool) bool {
+func isWord(s []byte, inside bool) bool {
 	if len(s) == 0 || s[0] == '[' || s[0] == '{' {
 		return false
 	}
@@ -132,7 +134,7 @@ func isWord[S string | []byte](s S, inside bool) bool {
 }
 
 // beyond is isWord for what is not ASCII only.
-func beyond[S string | []byte](s S, ends byte) bool {
+func beyond(s []byte, ends byte) bool {
 	for i := 0; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
 			if words[c] >= ends {
@@ -141,7 +143,7 @@ func beyond[S string | []byte](s S, ends byte) bool {
 			i++
 			continue
 		}
-		r, size := decodeRune(s[i:])
+		r, size := utf8.DecodeRune(s[i:])
 		if r == utf8.RuneError && size == 1 || isHidden(r) {
 			return false
 		}

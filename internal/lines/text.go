@@ -28,6 +28,7 @@ type Text struct {
 	micros int    // where the six digits stand; 0 if they do not
 	sec    int64
 
+	tag    []byte
 	prefix []byte // of the keys in nested groups: user.
 }
 
@@ -65,7 +66,8 @@ func (t *Text) AppendLine(dst []byte, tag string, entry forward.Entry) []byte {
 		dst = append(dst, ' ')
 	}
 	if flags.has(Tag) {
-		dst = appendWord(dst, tag, false)
+		t.tag = append(t.tag[:0], tag...)
+		dst = appendWord(dst, t.tag, false)
 		dst = append(dst, ' ')
 	}
 	if p.source != nil && flags.has(Source|ShortSource) {
