@@ -13,11 +13,11 @@ import (
 type BreakerState uint8
 
 const (
-	// BreakerClosed: deliveries go on.
+	// BreakerClosed says that deliveries go on.
 	BreakerClosed BreakerState = iota
-	// BreakerOpen: deliveries failed several times in a row; the destination is left alone for a while.
+	// BreakerOpen says that deliveries failed several times in a row; the destination is left alone for a while.
 	BreakerOpen
-	// BreakerHalfOpen: one attempt is being made.
+	// BreakerHalfOpen says that one attempt is being made.
 	BreakerHalfOpen
 )
 

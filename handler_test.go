@@ -88,7 +88,7 @@ func TestDefault(t *testing.T) {
 	told := make(chan error, 100)
 	var l *Logger
 	l, events := NewTest(&Options{Diagnostics: func(err error) {
-		log.Printf("trouble: %v", err) // leads back into the logger
+		log.Printf("trouble: %v", err) //nolint:forbidigo // leads back into the logger
 		select {
 		case told <- err:
 		default:
@@ -102,7 +102,7 @@ func TestDefault(t *testing.T) {
 			l.c.troubles.report(errors.New("again"))
 		}
 	}
-	log.Printf("one %d", 1)
+	log.Printf("one %d", 1) //nolint:forbidigo // what this test is about
 	for range 3 {
 		if err := <-told; err.Error() != "again" {
 			t.Error(err)
