@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"unsafe"
 
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -113,16 +114,39 @@ func putFloat32(buf []byte, j int, v float32) int {
 	return j + 5
 }
 
-// putString needs room for header and s. What MessagePack cannot hold must not come here.
+// putString needs room for header and s. What MessagePack cannot hold must not come here. Short strings, which most are, are copied as
+// two words that overlap.
 func putString(buf []byte, j int, s string) int {
-	switch n := len(s); {
-	case n < 1<<5:
-		buf[j] = 0xa0 | byte(n)
-		j++
-	case n < 1<<8:
+	n := len(s)
+	if n >= 1<<5 {
+		return putLong(buf, j, s)
+	}
+	buf[j] = 0xa0 | byte(n)
+	to := buf[j+1 : j+1+n]
+	from := unsafe.Slice(unsafe.StringData(s), n)
+	switch {
+	case n > 16:
+		*(*[16]byte)(to) = [16]byte(from)
+		*(*[16]byte)(to[n-16:]) = [16]byte(from[n-16:])
+	case n >= 8:
+		*(*[8]byte)(to) = [8]byte(from)
+		*(*[8]byte)(to[n-8:]) = [8]byte(from[n-8:])
+	case n >= 4:
+		*(*[4]byte)(to) = [4]byte(from)
+		*(*[4]byte)(to[n-4:]) = [4]byte(from[n-4:])
+	default:
+		for i := range to {
+			to[i] = from[i]
+		}
+	}
+	return j + 1 + n
+}
+
+func putLong(buf []byte, j int, s string) int {
+	if n := len(s); n < 1<<8 {
 		buf[j], buf[j+1] = 0xd9, byte(n)
 		j += 2
-	default:
+	} else {
 		j = putLongHeader(buf, j, n)
 	}
 	return j + copy(buf[j:], s)

@@ -11,18 +11,22 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// A step writes one field of a struct: its key, which is ready, and its value. What nearly all fields need comes first.
+// A step writes one field of a struct: its key, which is ready, and its value. It is kept small: the steps of a struct are read each time.
 type step struct {
-	low, high uint64 // the key with its header, if that is at most 16 bytes: written as two words, whatever the length
+	low, high uint64 // the key with its header, written as two words, whatever the length
+	size      int    // of the key with its header
 	off       uintptr
-	rest      int // what is needed for what takes a fixed room in this and the later steps, less what this one has written before its value
+	detour    *detour // nil for most
 	plan      *plan
+	rest      int // what is needed behind the key for all that takes a fixed room in this and the later steps
 	op        op
-	size      uint8 // of the key with its header; 0: see key
-	rare      bool  // there are hops, or the field may be left out
-	key       []byte
-	hops      []uintptr // offsets of the embedded pointers on the way; off counts from the last one's target
-	skip      func(p unsafe.Pointer, w where) bool
+}
+
+// A detour is what few fields need: those with a key of more than 16 bytes, those that may be left out, and those behind a pointer.
+type detour struct {
+	key  string
+	hops []uintptr // offsets of the embedded pointers on the way; off counts from the last one's target
+	skip func(p unsafe.Pointer, w where) bool
 }
 
 // structPlan makes the steps of a struct.
@@ -30,12 +34,12 @@ func (b *builder) structPlan(pl *plan, t reflect.Type) {
 	fields := fieldsOf(t)
 	pl.steps = make([]step, len(fields))
 	for i, f := range fields {
-		s := &pl.steps[i]
+		s, d := &pl.steps[i], &detour{}
 		at := t
 		for _, n := range f.index {
 			if at.Kind() == reflect.Pointer {
 				at = at.Elem()
-				s.hops = append(s.hops, s.off)
+				d.hops = append(d.hops, s.off)
 				s.off = 0
 			}
 			sf := at.Field(n)
@@ -47,23 +51,23 @@ func (b *builder) structPlan(pl *plan, t reflect.Type) {
 		if f.quoted && s.plan.bareScalar() {
 			s.plan, s.op = &plan{enc: encodeQuoted, elem: s.plan}, opOther
 		}
-		s.skip = f.skip()
-		s.rare = s.hops != nil || s.skip != nil
-		pl.varies = pl.varies || s.rare
-		s.key = msgpack.AppendString(nil, f.name)
-		if len(s.key) <= 16 {
-			var words [16]byte
-			copy(words[:], s.key)
-			s.low, s.high = binary.LittleEndian.Uint64(words[:]), binary.LittleEndian.Uint64(words[8:])
-			s.size = uint8(len(s.key))
+		d.skip = f.skip()
+		rare := d.hops != nil || d.skip != nil
+		pl.varies = pl.varies || rare
+		key := msgpack.AppendString(nil, f.name)
+		s.size = len(key)
+		var words [16]byte
+		if copy(words[:], key) < len(key) || rare {
+			d.key, s.detour = string(key), d
 		}
+		s.low, s.high = binary.LittleEndian.Uint64(words[:]), binary.LittleEndian.Uint64(words[8:])
 	}
 	rest := 0
 	for i := len(pl.steps) - 1; i >= 0; i-- {
 		s := &pl.steps[i]
 		rest += scalar
 		s.rest = rest
-		rest += max(16, len(s.key))
+		rest += max(16, s.size)
 	}
 	if pl.varies {
 		pl.header, _ = BeginMap(nil, len(fields))
@@ -83,14 +87,14 @@ func (pl *plan) bareScalar() bool {
 
 // reach returns where the field of a struct at p is that needs a longer way, or nil if it is left out.
 func (s *step) reach(p unsafe.Pointer, w where) unsafe.Pointer {
-	for _, h := range s.hops {
+	for _, h := range s.detour.hops {
 		if p = *(*unsafe.Pointer)(unsafe.Add(p, h)); p == nil {
 			return nil
 		}
 		w.addr = true
 	}
 	p = unsafe.Add(p, s.off)
-	if s.skip != nil && s.skip(p, w) {
+	if s.detour.skip != nil && s.detour.skip(p, w) {
 		return nil
 	}
 	return p
@@ -105,22 +109,22 @@ func encodeStruct(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
 	start := j
 	j += copy(buf[j:], pl.header)
 	left := 0
-	for i := range pl.steps {
-		s := &pl.steps[i]
+	steps := pl.steps
+	for i := range steps {
+		s := &steps[i]
 		var q unsafe.Pointer
-		if !s.rare {
+		if s.detour == nil {
 			q = unsafe.Add(p, s.off)
-		} else if q = s.reach(p, w); q == nil {
-			left++
-			continue
-		}
-		if s.size != 0 {
 			k := buf[j : j+16]
 			binary.LittleEndian.PutUint64(k, s.low)
 			binary.LittleEndian.PutUint64(k[8:], s.high)
 			j += int(s.size)
 		} else {
-			j += copy(buf[j:], s.key)
+			if q = s.reach(p, w); q == nil {
+				left++
+				continue
+			}
+			j += copy(buf[j:], s.detour.key)
 		}
 		switch s.op {
 		case opBool:
@@ -170,7 +174,7 @@ func encodeStruct(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
 			buf, j = full(appendTime(buf[:j], *(*time.Time)(q)), s.rest)
 		default:
 			inner := w
-			inner.addr = w.addr || s.hops != nil
+			inner.addr = w.addr || s.detour != nil && s.detour.hops != nil
 			buf, j = full(s.plan.enc(buf[:j], q, s.plan, inner), s.rest)
 		}
 	}
