@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+)
+
+// A store is a forward.Server over the machine's own network.
+type store struct {
+	mu     sync.Mutex
+	events map[string]int // by tag
+	*forward.Server
+	served chan error
+}
+
+// listen starts a server.
+func listen(t testing.TB, network, address string) (s *store, at string) {
+	t.Helper()
+	l, err := net.Listen(network, address)
+	if err != nil {
+		t.Skip(err)
+	}
+	s = &store{events: make(map[string]int), served: make(chan error, 1)}
+	s.Server = &forward.Server{Handler: forward.HandlerFunc(func(_ context.Context, c *forward.Chunk) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.events[c.Tag] += c.Events
+		return nil
+	})}
+	go func() { s.served <- s.Serve(l) }()
+	return s, l.Addr().String()
+}
+
+// end stops it.
+func (s *store) end(t testing.TB) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	<-s.served
+}
+
+func (s *store) total() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.events {
+		n += k
+	}
+	return n
+}
+
+func entriesOf(n int) []byte { return bytes.Repeat([]byte("\x92\x01\x81\xa1k\xa1v"), n) }
+
+// deliverOne submits a chunk of one event and waits for its result.
+func deliverOne(t testing.TB, d Destination, tag string) Result {
+	t.Helper()
+	done := make(chan Result, 1)
+	d.Submit(&forward.Chunk{Tag: tag, ID: forward.NewID(), Own: true, Entries: entriesOf(1), Events: 1}, func(r Result) { done <- r })
+	select {
+	case r := <-done:
+		return r
+	case <-time.After(20 * time.Second):
+		t.Fatal("not delivered")
+	}
+	panic("unreachable")
+}
+
+func closeNow(t testing.TB, d Destination) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := d.Close(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestForwardNetworks(t *testing.T) {
+	for _, tc := range []struct{ network, address string }{
+		{"tcp", "127.0.0.1:0"},
+		{"tcp", "[::1]:0"},
+		{"unix", filepath.Join(t.TempDir(), "s")},
+	} {
+		for _, how := range []string{"", "gzip", "zstd"} {
+			for _, noAck := range []bool{false, true} {
+				t.Run(fmt.Sprint(tc, how, noAck), func(t *testing.T) {
+					s, at := listen(t, tc.network, tc.address)
+					d := NewForward(&ForwardConfig{Network: tc.network, Hosts: []string{at}, Compress: how, NoAck: noAck})
+					var wg sync.WaitGroup
+					for i := range 100 {
+						wg.Add(1)
+						d.Submit(&forward.Chunk{Tag: fmt.Sprint(i % 3), ID: forward.NewID(), Own: true, Entries: entriesOf(i + 1), Events: i + 1}, func(r Result) {
+							defer wg.Done()
+							if r.Err != nil || r.Taken || r.MaybeRepeated {
+								t.Errorf("%+v", r)
+							}
+						})
+					}
+					wg.Wait()
+					for limit := time.Now().Add(20 * time.Second); s.total() < 5050 && time.Now().Before(limit); { // without acks it is still under way
+						time.Sleep(time.Millisecond)
+					}
+					closeNow(t, d)
+					s.end(t)
+					if n := s.total(); n != 5050 {
+						t.Errorf("%d events", n)
+					}
+				})
+			}
+		}
+	}
+}
+
+// The first event after a server's restart is delivered, at once, with and without acks: the connection's end was seen.
+func TestForwardRestart(t *testing.T) {
+	for _, noAck := range []bool{false, true} {
+		s, at := listen(t, "tcp", "127.0.0.1:0")
+		d := NewForward(&ForwardConfig{Hosts: []string{at}, NoAck: noAck})
+		for i := range 5 {
+			deliverOne(t, d, "t")
+			for limit := time.Now().Add(20 * time.Second); s.total() == 0 && time.Now().Before(limit); {
+				time.Sleep(time.Millisecond)
+			}
+			s.end(t)
+			f := d.(*forwarder)
+			for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+				f.mu.Lock()
+				up := f.hosts[0].up
+				f.mu.Unlock()
+				if !up {
+					break
+				}
+			}
+			if n := s.total(); n != 1 {
+				t.Errorf("round %d, noAck %v: %d events", i, noAck, n)
+			}
+			s, _ = listen(t, "tcp", at)
+		}
+		closeNow(t, d)
+		s.end(t)
+	}
+}
+
+// What submitting and delivering one chunk costs, the server's part and that of loopback included.
+func BenchmarkForward(b *testing.B) {
+	for _, size := range []int{1, 1000} {
+		for _, hosts := range []int{1, 2} {
+			b.Run(fmt.Sprintf("events=%d/hosts=%d", size, hosts), func(b *testing.B) {
+				var names []string
+				for range hosts {
+					s, at := listen(b, "tcp", "127.0.0.1:0")
+					defer s.end(b)
+					names = append(names, at)
+				}
+				d := NewForward(&ForwardConfig{Hosts: names})
+				defer closeNow(b, d)
+				c := &forward.Chunk{Tag: "app.web", ID: forward.NewID(), Own: true, Entries: entriesOf(size), Events: size}
+				room := make(chan struct{}, 16)
+				b.ReportAllocs()
+				for b.Loop() {
+					room <- struct{}{}
+					d.Submit(c, func(Result) { <-room })
+				}
+				for range cap(room) {
+					room <- struct{}{}
+				}
+			})
+		}
+	}
+}
+
+// The same without a server: a connection that acks by itself.
+func BenchmarkForwardAlone(b *testing.B) {
+	id := forward.NewID()
+	ack := append([]byte("\x81\xa3ack\xb8"), id...)
+	d := NewForward(&ForwardConfig{Hosts: []string{"a"}, Dial: func(context.Context, string, string) (net.Conn, error) {
+		e, _ := pipe(1 << 20)
+		return &echo{end: e, ack: ack, tail: []byte(id)}, nil
+	}})
+	defer closeNow(b, d)
+	c := &forward.Chunk{Tag: "app.web", ID: id, Own: true, Entries: entriesOf(1), Events: 1}
+	room := make(chan struct{}, 8)
+	b.ReportAllocs()
+	for b.Loop() {
+		room <- struct{}{}
+		d.Submit(c, func(Result) { <-room })
+	}
+	for range cap(room) {
+		room <- struct{}{}
+	}
+}
+
+// echo acks each chunk that is written.
+type echo struct {
+	*end
+	ack, tail []byte
+}
+
+func (e *echo) Write(p []byte) (int, error) {
+	n := bytes.Count(p, e.tail)
+	e.in.update(func() { e.in.buf = append(e.in.buf, bytes.Repeat(e.ack, n)...) })
+	return len(p), nil
+}
