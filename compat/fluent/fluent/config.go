@@ -101,7 +101,7 @@ func (c *Config) attempts() int { return max(c.MaxRetry, 1) }
 // pause is how long to wait before retry n, the first being 1.
 func (c *Config) pause(n int) time.Duration {
 	ms := float64(c.RetryWait) * math.Pow(1.5, float64(n-1))
-	return time.Duration(min(ms, float64(c.MaxRetryWait)) * float64(time.Millisecond))
+	return time.Duration(max(min(ms, float64(c.MaxRetryWait)), 0) * float64(time.Millisecond))
 }
 
 // patience is how long one event would be tried while every attempt to connect fails at once, and one Timeout more; at most limit.
@@ -109,10 +109,10 @@ func (c *Config) patience(limit time.Duration) time.Duration {
 	sum := c.Timeout
 	for n := 1; n < c.attempts() && sum < limit; n++ {
 		p := c.pause(n)
-		if p <= 0 && n > 1 { // not growing
+		if p == 0 { // nor will any other be longer
 			break
 		}
-		sum += max(p, 0)
+		sum += p
 	}
 	return min(sum, limit)
 }

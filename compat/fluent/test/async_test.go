@@ -63,7 +63,7 @@ func TestAsyncRaw(t *testing.T) {
 			s, direct := listen(t, "tcp", "127.0.0.1:0"), listen(t, "tcp", "127.0.0.1:0")
 			at, to := config, config
 			at.FluentPort, to.FluentPort = s.config().FluentPort, direct.config().FluentPort
-			at.AsyncConnect = true // the old name
+			at.AsyncConnect = true //nolint:staticcheck // SA1019: the old name is what is tested
 			f, err := fluent.NewWith(at, &spillway.Options{FlushInterval: time.Millisecond})
 			must(t, err)
 			defer func() { must(t, f.Close()) }()
@@ -75,7 +75,7 @@ func TestAsyncRaw(t *testing.T) {
 				equal(t, s.wait(2*i + 1)[2*i], want)
 				m, err := f.EncodeData("tag", clock, want.Record)
 				must(t, err)
-				f.PostRawData(m)
+				f.PostRawData(m) //nolint:staticcheck // SA1019: it still works
 				equal(t, s.wait(2*i + 2)[2*i+1], want)
 			}
 			if err := f.EncodeAndPostData("tag", clock, 5); !errors.Is(err, spillway.ErrNotRecord) {

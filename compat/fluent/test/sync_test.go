@@ -203,7 +203,7 @@ func TestRecordsOfTheOriginalsRefusal(t *testing.T) {
 		}
 	}
 	must(t, f.Post("tag", nilMap)) // an empty record
-	f.PostRawData(nil)
+	f.PostRawData(nil)             //nolint:staticcheck // SA1019: it still works
 }
 
 // failure is posted as a record, although it is an error too.
