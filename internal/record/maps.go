@@ -75,12 +75,22 @@ func appendAnyMap(b []byte, m map[string]any, w where) []byte {
 			buf = grow(buf, j, need)
 		}
 		j = putString(buf, j, k)
-		if s, ok := v.(string); ok {
-			if len(buf)-j < header+len(s) {
-				buf, j = full(appendString(buf[:j], s), 0)
+		switch x := v.(type) {
+		case string:
+			if len(buf)-j < header+len(x) {
+				buf, j = full(appendString(buf[:j], x), 0)
 			} else {
-				j = putString(buf, j, s)
+				j = putString(buf, j, x)
 			}
+			continue
+		case int:
+			j = putInt(buf, j, int64(x))
+			continue
+		case bool:
+			j = putBool(buf, j, x)
+			continue
+		case float64:
+			j = putFloat(buf, j, x)
 			continue
 		}
 		out, ok := appendScalar(buf[:j], v)
