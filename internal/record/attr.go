@@ -29,11 +29,11 @@ func appendAttrs(b []byte, attrs []slog.Attr, w where) (out []byte, n int) {
 	for i := range attrs {
 		a := &attrs[i]
 		v := (*valueWord)(unsafe.Pointer(&a.Value))
-		if need := header + len(a.Key) + header + scalar; len(buf)-j < need {
+		if len(buf)-j < header+len(a.Key)+header+scalar {
 			if len(a.Key) > most {
 				a = &slog.Attr{Key: large, Value: a.Value}
 			}
-			buf = grow(buf, j, need)
+			buf = grow(buf, j, header+len(a.Key)+header+scalar)
 		}
 		switch v.any.typ {
 		case stringWord:
@@ -82,32 +82,27 @@ func appendRareAttr(b []byte, a *slog.Attr, w where) (out []byte, n int) {
 		if key == "" && x == nil {
 			return b, 0
 		}
-		b = appendString(b, key)
+		b, n = appendString(b, key), 1
 		defer rescue(b, &out)
-		return appendAny(b, x, w), 1
+		return appendAny(b, x, w), n
 	case slog.KindGroup, slog.KindLogValuer:
 		return appendUnresolved(b, key, v, w)
 	}
 	return appendSlogValue(appendString(b, key), v, w), 1
 }
 
+// appendUnresolved writes a group, or what a LogValuer stands for.
 func appendUnresolved(b []byte, key string, v slog.Value, w where) (out []byte, n int) {
-	if v.Kind() == slog.KindLogValuer {
-		l := v.LogValuer()
-		inner, wrong := w.enter(b, visitOf(l, w))
-		if wrong != "" {
-			return appendString(appendString(b, key), wrong), 1
-		}
-		v = resolve(v)
-		if v.Kind() != slog.KindGroup {
-			b, n = appendAttr(b, &slog.Attr{Key: key, Value: v}, inner)
-		} else {
-			b, n = appendGroupAttr(b, key, v.Group(), inner)
-		}
-		inner.leave()
-		return b, n
+	if v.Kind() == slog.KindGroup {
+		return appendGroupAttr(b, key, v.Group(), w)
 	}
-	return appendGroupAttr(b, key, v.Group(), w)
+	w, wrong := w.enter(b, visitOf(v.LogValuer(), w))
+	if wrong != "" {
+		return appendString(appendString(b, key), wrong), 1
+	}
+	b, n = appendAttr(b, &slog.Attr{Key: key, Value: resolve(v)}, w)
+	w.leave()
+	return b, n
 }
 
 // visitOf identifies a LogValuer, if it is a pointer.

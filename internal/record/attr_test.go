@@ -255,6 +255,50 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+// Values that lead back to themselves, and such that never end, end under a Replace too.
+func TestReplaceEnds(t *testing.T) {
+	same := func(_ []string, a slog.Attr) slog.Attr { return a }
+	more := func(_ []string, a slog.Attr) slog.Attr {
+		return slog.Group(a.Key, slog.Int("a", 1), slog.Int("b", 2))
+	}
+	u := &pair{}
+	u.left, u.right = u, u
+	attrs := make([]slog.Attr, 2)
+	attrs[0] = slog.Attr{Key: "g", Value: slog.GroupValue(attrs...)}
+	attrs[1] = attrs[0]
+	for _, tt := range []struct {
+		name    string
+		a       slog.Attr
+		replace Replace
+	}{
+		{"pair", slog.Any("u", u), same},
+		{"group", attrs[0], same},
+		{"silent", slog.Any("", silent(0)), same},
+		{"doubling", slog.Any("d", doubling(0)), same},
+		{"more", slog.Int("m", 1), more},
+	} {
+		if testing.Short() || raceEnabled && tt.name != "pair" {
+			continue
+		}
+		b, at := BeginMap(nil, 1)
+		b, n := AppendAttrsReplaced(b, nil, []slog.Attr{tt.a}, tt.replace)
+		b = EndMap(b, at, n)
+		asJSON(t, b)
+		if len(b) > most+1<<20 {
+			t.Errorf("%s: %d bytes", tt.name, len(b))
+		}
+		b, at = BeginMap(nil, 1)
+		b, n = AppendAttrs(b, []slog.Attr{tt.a})
+		asJSON(t, EndMap(b, at, n))
+	}
+}
+
+type pair struct{ left, right *pair }
+
+func (p *pair) LogValue() slog.Value {
+	return slog.GroupValue(slog.Any("left", p.left), slog.Any("right", p.right))
+}
+
 func TestHeader(t *testing.T) {
 	for _, hint := range []int{0, 1, 15, 16, 65535, 65536} {
 		for _, n := range []int{0, 1, 15, 16, 65535, 65536} {

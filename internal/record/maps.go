@@ -68,11 +68,11 @@ func appendAnyMap(b []byte, m map[string]any, w where) []byte {
 	buf, j := b[:cap(b)], len(b)
 	for k, v := range m {
 		n++
-		if need := header + len(k) + header + scalar; len(buf)-j < need {
+		if len(buf)-j < header+len(k)+header+scalar {
 			if len(k) > most {
 				k = large
 			}
-			buf = grow(buf, j, need)
+			buf = grow(buf, j, header+len(k)+header+scalar)
 		}
 		j = putString(buf, j, k)
 		switch x := v.(type) {

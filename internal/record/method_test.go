@@ -457,6 +457,35 @@ func (jsonStruct) MarshalJSON() ([]byte, error) { return []byte(`{"a":1}`), nil 
 
 type aByte byte
 
+// growing makes the stack move under the encoder that calls it.
+type growing map[string]int
+
+func (g growing) String() string { return fmt.Sprint(len(g), stack(200)) }
+
+//go:noinline
+func stack(n int) byte {
+	var room [1000]byte
+	room[n] = 1
+	if n == 0 {
+		return 0
+	}
+	return stack(n-1) + room[n] - 1
+}
+
+// Values that are kept inside an interface are found after the stack has moved.
+func TestStackMoves(t *testing.T) {
+	g := growing{"a": 1, "b": 2}
+	for _, v := range []any{g, []any{g, g}, struct{ A, B any }{g, g}, map[string]any{"a": g}, [1]growing{g}, struct{ G growing }{g}, map[growingKey]any{"k": g}} {
+		done := make(chan string)
+		go func() { done <- valueJSON(t, v) }()
+		if got := <-done; !strings.Contains(got, `"2 0"`) {
+			t.Errorf("%T: %s", v, got)
+		}
+	}
+}
+
+type growingKey string
+
 // isInside must agree with reflect about what is kept in an interface.
 func TestInside(t *testing.T) {
 	for _, v := range []any{

@@ -5,6 +5,7 @@ package record
 import (
 	"fmt"
 	"log/slog"
+	"unsafe"
 )
 
 // Replace is slog.HandlerOptions.ReplaceAttr: it sees each attribute that is no group, with the keys of the groups around it, and returns
@@ -22,20 +23,31 @@ func AppendAttrsReplaced(dst []byte, groups []string, attrs []slog.Attr, replace
 
 func appendReplaced(b []byte, groups []string, attrs []slog.Attr, replace Replace, w where) (out []byte, n int) {
 	for i := range attrs {
-		a := slog.Attr{Key: attrs[i].Key, Value: resolve(attrs[i].Value)}
-		if a.Value.Kind() != slog.KindGroup {
-			a = replaced(groups, a, replace)
-			a.Value = resolve(a.Value)
-		}
 		var k int
-		if a.Value.Kind() == slog.KindGroup {
-			b, k = appendReplacedGroup(b, groups, a.Key, a.Value.Group(), replace, w)
-		} else {
-			b, k = appendAttr(b, &a, w)
-		}
+		b, k = appendReplacedAttr(b, groups, attrs[i], replace, w)
 		n += k
 	}
 	return b, n
+}
+
+func appendReplacedAttr(b []byte, groups []string, a slog.Attr, replace Replace, w where) (out []byte, n int) {
+	if a.Value.Kind() == slog.KindLogValuer {
+		v, wrong := w.enter(b, visitOf(a.Value.LogValuer(), w))
+		if wrong != "" {
+			return appendString(appendString(b, a.Key), wrong), 1
+		}
+		w = v
+		defer w.leave()
+		a.Value = resolve(a.Value)
+	}
+	if a.Value.Kind() != slog.KindGroup {
+		a = replaced(groups, a, replace)
+		a.Value = resolve(a.Value)
+	}
+	if a.Value.Kind() == slog.KindGroup {
+		return appendReplacedGroup(b, groups, a.Key, a.Value.Group(), replace, w)
+	}
+	return appendAttr(b, &a, w)
 }
 
 func replaced(groups []string, a slog.Attr, replace Replace) (out slog.Attr) {
@@ -55,6 +67,11 @@ func appendReplacedGroup(b []byte, groups []string, key string, attrs []slog.Att
 		return appendString(appendString(b, key), deep), 1
 	}
 	w.depth++
+	w, wrong := w.enter(b, visit{p: unsafe.Pointer(unsafe.SliceData(attrs)), typ: groupType, n: len(attrs)})
+	if wrong != "" {
+		return appendString(appendString(b, key), wrong), 1
+	}
+	defer w.leave()
 	if key == "" {
 		return appendReplaced(b, groups, attrs, replace, w)
 	}
