@@ -26,7 +26,12 @@ func (*panickingText) MarshalText() ([]byte, error) { panic(errors.New("no text"
 
 type panickingJSON int
 
-func (panickingJSON) MarshalJSON() ([]byte, error) { var m map[string]int; m["x"] = 1; return nil, nil }
+func (panickingJSON) MarshalJSON() ([]byte, error) { return nil, assign(nil) }
+
+func assign(m map[string]int) error {
+	m["x"] = 1
+	return nil
+}
 
 type panickingString struct{ A int }
 

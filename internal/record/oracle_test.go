@@ -156,7 +156,7 @@ type options struct {
 	R uint8             `json:"r,omitempty"`
 	S int16             `json:"s,omitempty,omitzero"`
 	T interfaceOfZeroer `json:"t,omitzero"`
-	U float32           `json:"-,"`
+	U float32           `json:"-,"` //nolint:staticcheck // what encoding/json makes of it is the question
 	V int               `json:"-"`
 	W int64             `json:"w,string"`
 	X string            `json:"x,string"`
@@ -244,8 +244,8 @@ func TestSameAsJSON(t *testing.T) {
 			I anInt       `json:",string"`
 			U *uint8      `json:",string"`
 			P *int        `json:",string"`
-			Q **int       `json:",string"`
-			S []int       `json:",string"`
+			Q **int       `json:",string"` //nolint:staticcheck // as above
+			S []int       `json:",string"` //nolint:staticcheck // as above
 		}{"12", -3, ptr(uint8(200)), nil, ptr(ptr(3)), []int{1}},
 		"quoted long": struct {
 			S string `json:",string"`

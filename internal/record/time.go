@@ -71,7 +71,9 @@ func putTime(buf []byte, j int, t time.Time) int {
 		put2(s, 24, ns/1000%100)
 		put2(s, 26, ns/10%100)
 		s[28] = byte('0' + ns%10)
-		for n = 29; s[n-1] == '0'; n-- {
+		n = 29
+		for s[n-1] == '0' {
+			n--
 		}
 	}
 	if offset == 0 {
