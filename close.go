@@ -20,6 +20,9 @@ func (l *Logger) Flush(ctx context.Context) error {
 	if l.off() || l.c.mover == nil {
 		return nil
 	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	if err := l.c.mover.Flush(ctx); err != nil {
 		return ours(err)
 	}
@@ -49,6 +52,9 @@ func (e *ending) finished() (done chan struct{}, first bool) {
 func (l *Logger) Close(ctx context.Context) error {
 	if l.off() {
 		return nil
+	}
+	if ctx == nil {
+		ctx = context.Background()
 	}
 	c := l.c
 	done, first := c.ending.finished()

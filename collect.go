@@ -28,8 +28,7 @@ func NewTest(o *Options) (*Logger, *TestEvents) {
 type TestEvents struct {
 	limit   int
 	sampled atomic.Uint64
-	onAdd   func()       // called in add, by the tests of this package
-	refuse  func() error // the same, with the lock held; its error is that of add
+	before  func() error // what the tests of this package put in the way of an event
 
 	mu      sync.Mutex
 	list    []TestEvent
@@ -70,8 +69,10 @@ func (e *TestEvents) Reset() {
 }
 
 func (e *TestEvents) add(tag string, t int64, rec []byte) error {
-	if e.onAdd != nil {
-		e.onAdd()
+	if e.before != nil {
+		if err := e.before(); err != nil {
+			return err
+		}
 	}
 	event := TestEvent{Tag: tag, Raw: slices.Clone(rec)}
 	switch t {
@@ -97,11 +98,6 @@ func (e *TestEvents) add(tag string, t int64, rec []byte) error {
 	case len(rec) > e.limit:
 		e.refused++
 		return ErrTooLarge
-	}
-	if e.refuse != nil {
-		if err := e.refuse(); err != nil {
-			return err
-		}
 	}
 	e.n++
 	e.list = append(e.list, event)

@@ -4,6 +4,7 @@ package spillway
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 
@@ -75,7 +76,10 @@ func (c *core) append(ctx context.Context, e *encoder, tag string, at int, t int
 		return c.events.add(tag, t, b[at:])
 	}
 	if err := c.mover.Append(ctx, &e.hint, t, keep, b); err != nil {
-		return ours(err)
+		if err = ours(err); errors.Is(err, ErrFull) {
+			c.troubles.full()
+		}
+		return err
 	}
 	return nil
 }

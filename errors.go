@@ -55,10 +55,6 @@ func tagError(tag string) error {
 
 // ours returns an error of the packages below in this package's words.
 func ours(err error) error {
-	var left *mover.LeftError
-	if errors.As(err, &left) {
-		return &LeftError{Events: left.Events, Bytes: left.Bytes, Where: left.Where, Err: left.Err}
-	}
 	for _, pair := range [...][2]error{
 		{mover.ErrFull, ErrFull},
 		{mover.ErrClosed, ErrClosed},
@@ -72,6 +68,10 @@ func ours(err error) error {
 		case errors.Is(err, pair[0]):
 			return fmt.Errorf("%w: %w", pair[1], err)
 		}
+	}
+	var left *mover.LeftError
+	if errors.As(err, &left) {
+		return &LeftError{Events: left.Events, Bytes: left.Bytes, Where: left.Where, Err: left.Err}
 	}
 	return err
 }

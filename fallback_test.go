@@ -42,7 +42,7 @@ func TestFallbackTo(t *testing.T) {
 
 	// The other logger refuses from the third event on.
 	n := 0
-	events.refuse = func() error {
+	events.before = func() error {
 		if n++; n > 2 {
 			return ErrFull
 		}
@@ -52,7 +52,7 @@ func TestFallbackTo(t *testing.T) {
 	if err := h.HandleError(errDown, c); !errors.Is(err, ErrFull) {
 		t.Fatal(err)
 	}
-	events.refuse = nil
+	events.before = nil
 	if err := h.HandleError(errDown, c); err != nil {
 		t.Fatal(err)
 	}

@@ -97,10 +97,11 @@ func TestDefault(t *testing.T) {
 	slog.SetDefault(slog.New(l.Handler()))
 	var left atomic.Int32
 	left.Store(3)
-	l.c.events.onAdd = func() { // within each call, with the lock of package log held
+	l.c.events.before = func() error { // within each call, with the lock of package log held
 		if left.Add(-1) >= 0 {
 			l.c.troubles.report(errors.New("again"))
 		}
+		return nil
 	}
 	log.Printf("one %d", 1) //nolint:forbidigo // what this test is about
 	for range 3 {

@@ -15,13 +15,13 @@ import (
 )
 
 // A Logger logs to one destination. [Open], [Discard] and [NewTest] return one. Its methods may be called by many goroutines, and on
-// a nil Logger, which does nothing.
+// a nil or zero Logger, which does nothing.
 //
 // A call encodes its arguments before it returns: they may be changed at once. Leveled calls return nothing; what they
 // could not log is counted, see [Logger.Stats], and told in the log itself by a summary event.
 type Logger struct {
 	c     *core          // shared by all that With made of one logger; nil: does nothing
-	level *slog.LevelVar // that of c
+	level *slog.LevelVar // that of c; nil with it
 
 	prefix  []byte   // the default fields and those of With, encoded, with the groups that are open
 	pairs   int      // of the record itself in prefix
@@ -37,21 +37,19 @@ type group struct {
 }
 
 // Discard returns a logger that does nothing.
-func Discard() *Logger {
-	level := new(slog.LevelVar)
-	level.Set(never)
-	return &Logger{level: level}
-}
+func Discard() *Logger { return new(Logger) }
 
 // off reports that l does nothing.
 func (l *Logger) off() bool { return l == nil || l.c == nil }
 
 // Enabled reports whether leveled calls at this level are logged.
-func (l *Logger) Enabled(level slog.Level) bool { return l != nil && level >= l.level.Level() }
+func (l *Logger) Enabled(level slog.Level) bool {
+	return l != nil && l.level != nil && level >= l.level.Level()
+}
 
 // Level returns the least level that is logged.
 func (l *Logger) Level() slog.Level {
-	if l == nil {
+	if l.off() {
 		return never
 	}
 	return l.level.Level()
@@ -67,35 +65,35 @@ func (l *Logger) SetLevel(level slog.Level) {
 // Trace logs at LevelTrace.
 func (l *Logger) Trace(msg string, attrs ...slog.Attr) {
 	if l.Enabled(LevelTrace) {
-		l.log(context.Background(), LevelTrace, msg, attrs)
+		l.plain(LevelTrace, msg, attrs)
 	}
 }
 
 // Debug logs at slog.LevelDebug.
 func (l *Logger) Debug(msg string, attrs ...slog.Attr) {
 	if l.Enabled(slog.LevelDebug) {
-		l.log(context.Background(), slog.LevelDebug, msg, attrs)
+		l.plain(slog.LevelDebug, msg, attrs)
 	}
 }
 
 // Info logs at slog.LevelInfo.
 func (l *Logger) Info(msg string, attrs ...slog.Attr) {
 	if l.Enabled(slog.LevelInfo) {
-		l.log(context.Background(), slog.LevelInfo, msg, attrs)
+		l.plain(slog.LevelInfo, msg, attrs)
 	}
 }
 
 // Warn logs at slog.LevelWarn.
 func (l *Logger) Warn(msg string, attrs ...slog.Attr) {
 	if l.Enabled(slog.LevelWarn) {
-		l.log(context.Background(), slog.LevelWarn, msg, attrs)
+		l.plain(slog.LevelWarn, msg, attrs)
 	}
 }
 
 // Error logs at slog.LevelError.
 func (l *Logger) Error(msg string, attrs ...slog.Attr) {
 	if l.Enabled(slog.LevelError) {
-		l.log(context.Background(), slog.LevelError, msg, attrs)
+		l.plain(slog.LevelError, msg, attrs)
 	}
 }
 
@@ -106,11 +104,9 @@ func (l *Logger) Log(ctx context.Context, level slog.Level, msg string, attrs ..
 	}
 }
 
-// log stands one call below each of the above, which is what the source counts on.
+// log and plain stand one call below the exported methods, which is what the source counts on. These are small enough to be inlined, so
+// that a level that is not logged costs no call.
 func (l *Logger) log(ctx context.Context, level slog.Level, msg string, attrs []slog.Attr) {
-	if l.c == nil { // Discard, at a level that is above all levels
-		return
-	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -119,6 +115,14 @@ func (l *Logger) log(ctx context.Context, level slog.Level, msg string, attrs []
 		pc = caller(2)
 	}
 	_ = l.emit(ctx, level, ring.Now, pc, msg, attrs, nil) // counted
+}
+
+func (l *Logger) plain(level slog.Level, msg string, attrs []slog.Attr) {
+	var pc uintptr
+	if l.c.source != NoSource {
+		pc = caller(2)
+	}
+	_ = l.emit(context.Background(), level, ring.Now, pc, msg, attrs, nil) // counted
 }
 
 // With returns a logger whose events have these attributes, too.

@@ -217,7 +217,7 @@ func TestLevelText(t *testing.T) {
 // TestNothing calls every method of loggers that do nothing.
 func TestNothing(t *testing.T) {
 	ctx := context.Background()
-	for name, l := range map[string]*Logger{"nil": nil, "Discard": Discard()} {
+	for name, l := range map[string]*Logger{"nil": nil, "zero": {}, "Discard": Discard()} {
 		l.SetLevel(LevelTrace)
 		if l.Enabled(LevelFatal) {
 			t.Errorf("%s is enabled", name)

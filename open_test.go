@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -175,7 +176,12 @@ func TestFallbackLogger(t *testing.T) {
 
 // TestNobody is a logger whose server is down, without a disk and without a fallback: calls return, Close returns, and says what is left.
 func TestNobody(t *testing.T) {
-	l := opened(t, "forward://"+nowhere(t), &Options{Shm: noShm, RingSize: 256 << 10, Diagnostics: func(error) {}})
+	var full atomic.Int32
+	l := opened(t, "forward://"+nowhere(t), &Options{Shm: noShm, RingSize: 256 << 10, Diagnostics: func(err error) {
+		if errors.Is(err, errFull) {
+			full.Add(1)
+		}
+	}})
 	var err error
 	for range 10_000 {
 		if err = l.Post("t", map[string]any{"padding": strings.Repeat("x", 500)}); err != nil {
@@ -196,9 +202,12 @@ func TestNobody(t *testing.T) {
 		t.Errorf("Close: %v", err)
 	}
 	law(t, l.Stats())
+	if n := full.Load(); n != 1 {
+		t.Errorf("that it is full was told %d times", n)
+	}
 }
 
-// TestDial hands connections to the logger, and hears of each chunk that was acked.
+// TestDialAndDelivered hands connections to the logger, and hears of each chunk that was acked.
 func TestDialAndDelivered(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -210,12 +210,13 @@ func (o *Options) fields() []slog.Attr {
 
 // levelVar is the variable that says what a Leveler says.
 func levelVar(l slog.Leveler, otherwise slog.Level) *slog.LevelVar {
-	if v, ok := l.(*slog.LevelVar); ok && v != nil {
+	v, ok := l.(*slog.LevelVar)
+	if ok && v != nil {
 		return v
 	}
-	v := new(slog.LevelVar)
+	v = new(slog.LevelVar)
 	v.Set(otherwise)
-	if l != nil {
+	if l != nil && !ok {
 		v.Set(l.Level())
 	}
 	return v

@@ -103,3 +103,23 @@ func TestPostRaw(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// FuzzPostRaw posts any bytes: what is taken is one map, and stays as it is.
+func FuzzPostRaw(f *testing.F) {
+	f.Add([]byte{0x81, 0xa1, 'k', 0x01})
+	f.Add([]byte{0xde, 0x00, 0x01, 0xa1, 'k', 0xc0})
+	f.Add([]byte{0x81, 0x90, 0xd7, 0, 0, 0, 0, 1, 0, 0, 0, 2})
+	f.Fuzz(func(t *testing.T, rec []byte) {
+		l, events := NewTest(nil)
+		if err := l.PostRaw("t", time.Time{}, rec); err != nil {
+			if !errors.Is(err, ErrNotRecord) && !errors.Is(err, ErrTooLarge) {
+				t.Fatal(err)
+			}
+			return
+		}
+		e := events.All()[0]
+		if string(e.Raw) != string(rec) || e.Record == nil {
+			t.Fatalf("%x became %x", rec, e.Raw)
+		}
+	})
+}

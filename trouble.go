@@ -4,9 +4,11 @@ package spillway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,6 +17,8 @@ import (
 // of the mover; and who is told may log, which must not lead back here without end.
 type troubles struct {
 	tell func(error)
+
+	fullAt atomic.Int64 // when full was told last, in Unix seconds
 
 	mu      sync.Mutex
 	waiting []error       // at most maxWaiting
@@ -31,6 +35,17 @@ func newTroubles(tell func(error)) *troubles {
 	}
 	return &troubles{tell: tell}
 }
+
+// full tells that events are dropped, at most once a minute: the event that says so may not get through for as long.
+func (t *troubles) full() {
+	const pause = 60
+	now := time.Now().Unix()
+	if last := t.fullAt.Load(); (last == 0 || now-last >= pause) && t.fullAt.CompareAndSwap(last, now) {
+		t.report(errFull)
+	}
+}
+
+var errFull = errors.New("spillway: ring and spill are full, events are dropped; they are counted")
 
 // report returns at once.
 func (t *troubles) report(err error) {
