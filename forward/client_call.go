@@ -84,15 +84,16 @@ func (k *Call) Cancel() bool {
 	}
 	k.left = true
 	c.poke()
+	i := slices.Index(c.queue, k)
 	if k.busy {
-		if c.link != nil {
+		if i < c.sent && c.link != nil { // else it is being compressed
 			c.link.interrupt()
 		}
 		return false
 	}
 	k.over = true
 	k.release()
-	if i := slices.Index(c.queue, k); i >= c.sent {
+	if i >= c.sent {
 		c.queue = slices.Delete(c.queue, i, i+1)
 	} // else it stays until its ack comes, or the connection goes
 	return true

@@ -6,7 +6,7 @@
 // A [Server] hands what it receives to a [Handler], as chunks: entries under one tag, with the id that the sender wants acked. nil from the
 // handler means stored as promised; only then the ack goes out. A [GroupHandler] takes together what arrived together and says later when
 // it is stored, so that one commit serves many chunks, and their acks leave in one write. A [Client] sends chunks and waits for their
-// acks, with several in flight, and sends again what was not acked, in order, on a fresh connection.
+// acks, with several in flight, and sends again what was not acked, in order, on a fresh connection; [Client.Start] does so without a goroutine that waits.
 //
 // # A chunk as it travels and as it is stored
 //

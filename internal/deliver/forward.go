@@ -78,6 +78,13 @@ type pending struct {
 	wrote []*host // which may have got it without acking it
 }
 
+// left notes that a chunk was taken back from a host, which may have got it.
+func (p *pending) left(h *host) {
+	if p.call.Written() && !slices.Contains(p.wrote, h) {
+		p.wrote = append(p.wrote, h)
+	}
+}
+
 // NewForward returns a destination that sends to Forward servers. Each chunk goes to the next host that works and has room in its window; the chunks
 // that one host gets keep their order.
 //
@@ -159,9 +166,7 @@ func (f *forwarder) take(p *pending) bool {
 	if !p.call.Cancel() {
 		return false
 	}
-	if p.call.Written() {
-		p.wrote = append(p.wrote, h)
-	}
+	p.left(h)
 	h.forget(p)
 	f.put(p)
 	return true

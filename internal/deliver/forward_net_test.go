@@ -150,6 +150,28 @@ func TestForwardRestart(t *testing.T) {
 	}
 }
 
+// What a chunk costs does not depend on its events.
+func TestForwardAllocs(t *testing.T) {
+	id := forward.NewID()
+	ack := append([]byte("\x81\xa3ack\xb8"), id...)
+	d := NewForward(&ForwardConfig{Hosts: []string{"a"}, Dial: func(context.Context, string, string) (net.Conn, error) {
+		e, _ := pipe(1 << 20)
+		return &echo{end: e, ack: ack, tail: id}, nil
+	}})
+	defer closeNow(t, d)
+	done := make(chan struct{})
+	for _, events := range []int{1, 100_000} {
+		c := &forward.Chunk{Tag: "app.web", ID: id, Own: true, Entries: entriesOf(events), Events: events}
+		n := testing.AllocsPerRun(100, func() {
+			d.Submit(c, func(Result) { done <- struct{}{} })
+			<-done
+		})
+		if n > 50 {
+			t.Errorf("a chunk of %d events: %v allocations", events, n)
+		}
+	}
+}
+
 // What submitting and delivering one chunk costs, the server's part and that of loopback included.
 func BenchmarkForward(b *testing.B) {
 	for _, size := range []int{1, 1000} {
@@ -184,7 +206,7 @@ func BenchmarkForwardAlone(b *testing.B) {
 	ack := append([]byte("\x81\xa3ack\xb8"), id...)
 	d := NewForward(&ForwardConfig{Hosts: []string{"a"}, Dial: func(context.Context, string, string) (net.Conn, error) {
 		e, _ := pipe(1 << 20)
-		return &echo{end: e, ack: ack, tail: []byte(id)}, nil
+		return &echo{end: e, ack: ack, tail: id}, nil
 	}})
 	defer closeNow(b, d)
 	c := &forward.Chunk{Tag: "app.web", ID: id, Own: true, Entries: entriesOf(1), Events: 1}

@@ -537,6 +537,29 @@ func TestForwardDialHangs(t *testing.T) {
 	})
 }
 
+// A Dial that panics is an attempt that failed; without hosts, or with a compression that is unknown, chunks are kept or sent all the same.
+func TestForwardOddConfig(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, set := range []func(c *ForwardConfig){
+			func(c *ForwardConfig) { c.Hosts = nil },
+			func(c *ForwardConfig) {
+				c.Dial = func(context.Context, string, string) (net.Conn, error) { panic("oh") }
+			},
+		} {
+			b := newBench(t, newNetwork(1), set)
+			b.submit(3)
+			pass(time.Minute)
+			if n := b.end(); n.given != 4 {
+				t.Errorf("%+v", n)
+			}
+		}
+		b := newBench(t, newNetwork(1), func(c *ForwardConfig) { c.Compress = "lzma" })
+		b.submit(3)
+		b.await(3)
+		b.end()
+	})
+}
+
 // Whatever many servers do, the law holds.
 func TestForwardLaw(t *testing.T) {
 	var names []string

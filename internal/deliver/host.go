@@ -45,7 +45,12 @@ func newHost(f *forwarder, name string) *host {
 }
 
 // dial is an attempt to connect: the breaker's probe.
-func (h *host) dial(ctx context.Context) (net.Conn, error) {
+func (h *host) dial(ctx context.Context) (nc net.Conn, err error) {
+	defer func() {
+		if v := recover(); v != nil { // a logger does not end the program
+			err = fmt.Errorf("deliver: %s: Dial: panic: %v", h.name, v)
+		}
+	}()
 	h.f.b.probe()
 	return h.f.cfg.Dial(ctx, h.f.cfg.Network, h.name)
 }
@@ -127,9 +132,7 @@ func (h *host) done(p *pending, err error) {
 		f.finish(p, Result{Err: ErrClosed})
 		return
 	default: // it was canceled while its bytes were in use
-		if p.call.Written() {
-			p.wrote = append(p.wrote, h)
-		}
+		p.left(h)
 		f.put(p)
 		h.leave()
 		f.b.more()
