@@ -65,35 +65,35 @@ func (l *Logger) SetLevel(level slog.Level) {
 // Trace logs at LevelTrace.
 func (l *Logger) Trace(msg string, attrs ...slog.Attr) {
 	if l.Enabled(LevelTrace) {
-		l.plain(LevelTrace, msg, attrs)
+		l.log(context.Background(), LevelTrace, msg, attrs)
 	}
 }
 
 // Debug logs at slog.LevelDebug.
 func (l *Logger) Debug(msg string, attrs ...slog.Attr) {
 	if l.Enabled(slog.LevelDebug) {
-		l.plain(slog.LevelDebug, msg, attrs)
+		l.log(context.Background(), slog.LevelDebug, msg, attrs)
 	}
 }
 
 // Info logs at slog.LevelInfo.
 func (l *Logger) Info(msg string, attrs ...slog.Attr) {
 	if l.Enabled(slog.LevelInfo) {
-		l.plain(slog.LevelInfo, msg, attrs)
+		l.log(context.Background(), slog.LevelInfo, msg, attrs)
 	}
 }
 
 // Warn logs at slog.LevelWarn.
 func (l *Logger) Warn(msg string, attrs ...slog.Attr) {
 	if l.Enabled(slog.LevelWarn) {
-		l.plain(slog.LevelWarn, msg, attrs)
+		l.log(context.Background(), slog.LevelWarn, msg, attrs)
 	}
 }
 
 // Error logs at slog.LevelError.
 func (l *Logger) Error(msg string, attrs ...slog.Attr) {
 	if l.Enabled(slog.LevelError) {
-		l.plain(slog.LevelError, msg, attrs)
+		l.log(context.Background(), slog.LevelError, msg, attrs)
 	}
 }
 
@@ -104,8 +104,7 @@ func (l *Logger) Log(ctx context.Context, level slog.Level, msg string, attrs ..
 	}
 }
 
-// log and plain stand one call below the exported methods, which is what the source counts on. These are small enough to be inlined, so
-// that a level that is not logged costs no call.
+// log stands one call below each of the above, which is what the source counts on.
 func (l *Logger) log(ctx context.Context, level slog.Level, msg string, attrs []slog.Attr) {
 	if ctx == nil {
 		ctx = context.Background()
@@ -115,14 +114,6 @@ func (l *Logger) log(ctx context.Context, level slog.Level, msg string, attrs []
 		pc = caller(2)
 	}
 	_ = l.emit(ctx, level, ring.Now, pc, msg, attrs, nil) // counted
-}
-
-func (l *Logger) plain(level slog.Level, msg string, attrs []slog.Attr) {
-	var pc uintptr
-	if l.c.source != NoSource {
-		pc = caller(2)
-	}
-	_ = l.emit(context.Background(), level, ring.Now, pc, msg, attrs, nil) // counted
 }
 
 // With returns a logger whose events have these attributes, too.
