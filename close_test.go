@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -143,5 +145,55 @@ func TestRecoverGoexit(t *testing.T) {
 	<-done
 	if events.Len() != 1 {
 		t.Errorf("%d events", events.Len())
+	}
+}
+
+// TestCloseMeanwhile closes a logger while goroutines log: what was accepted is written, and nothing else.
+func TestCloseMeanwhile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.jsonl")
+	l := opened(t, fileURL(path), &Options{Shm: noShm})
+	var accepted atomic.Int64
+	var wg sync.WaitGroup
+	begun := make(chan struct{}, 100)
+	for g := range 4 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				switch err := l.Post("t", map[string]any{"g": g, "i": i}); {
+				case err == nil:
+					accepted.Add(1)
+				case errors.Is(err, ErrFull):
+				case errors.Is(err, ErrClosed):
+					return
+				default:
+					t.Error(err)
+					return
+				}
+				select {
+				case begun <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	for range 20 {
+		<-begun
+	}
+	if err := closed(t, l); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	n := int64(0)
+	for _, m := range read(t, path) {
+		if m["tag"] == "t" {
+			n++
+		}
+	}
+	if n != accepted.Load() {
+		t.Errorf("%d lines, %d accepted", n, accepted.Load())
+	}
+	s := l.Stats()
+	law(t, s)
+	if s.Held != 0 {
+		t.Errorf("%+v", s)
 	}
 }

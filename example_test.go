@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +95,50 @@ func ExampleOpen_environment() {
 	l.Info("up")
 	// Output:
 	// INFO up
+}
+
+// What a process leaves behind, because its server is down and it has no time, or because it is killed, the next one ships.
+func ExampleOpen_adoption() {
+	dir, err := os.MkdirTemp("", "spillway")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	address := ln.Addr().String()
+	ln.Close() // the server is down
+	o := &spillway.Options{Name: "shop", Shm: "none", Dir: dir, Diagnostics: func(error) {}}
+
+	l, err := spillway.Open("forward://"+address, o)
+	if err != nil {
+		panic(err)
+	}
+	l.Info("order placed")
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	var left *spillway.LeftError
+	if errors.As(l.Close(ctx), &left) {
+		fmt.Println("left:", left.Events)
+	}
+	cancel()
+
+	ln, err = net.Listen("tcp", address)
+	if err != nil {
+		panic(err)
+	}
+	server := &forward.Server{Handler: forward.HandlerFunc(func(_ context.Context, c *forward.Chunk) error {
+		fmt.Println("came:", c.Events, "of", c.Tag)
+		return nil // stored: the ack goes out
+	})}
+	go server.Serve(ln)
+	defer server.Close()
+	_, done := open("forward://"+address, o)
+	done()
+	// Output:
+	// left: 1
+	// came: 1 of shop
 }
 
 // A file that rotates by size and time, keeps a week, and compresses what is old.
@@ -241,7 +285,7 @@ func ExampleLogger_Handler() {
 func ExampleLogger_StdLogger() {
 	l, done := open(lines, memory)
 	defer done()
-	var std *log.Logger = l.StdLogger(slog.LevelWarn) // for http.Server.ErrorLog and the like
+	std := l.StdLogger(slog.LevelWarn) // for http.Server.ErrorLog and the like
 	std.Printf("http: TLS handshake error from %s", "192.0.2.1")
 	// Output:
 	// WARN http: TLS handshake error from 192.0.2.1

@@ -84,13 +84,13 @@ func TestFile(t *testing.T) {
 		if m["service"] != "shop" {
 			t.Errorf("no default field in %v", m)
 		}
-		switch {
-		case m["msg"] == "m":
+		switch m["msg"] {
+		case "m":
 			if m["i"] != next {
 				t.Fatalf("%v comes for %v", m["i"], next)
 			}
 			next++
-		case m["msg"] == "events dropped":
+		case "events dropped":
 			sampled += m["dropped"].(map[string]any)["sampled"].(float64)
 		}
 	}
