@@ -154,6 +154,11 @@ func (c *Client) Start(ch *Chunk, done func(error)) (*Call, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Compress == "" { // else it takes time
+		if err := k.prepare(); err != nil {
+			return nil, err
+		}
+	}
 	return k, c.enqueue(k)
 }
 

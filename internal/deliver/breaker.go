@@ -31,11 +31,11 @@ type Trip struct {
 type BreakerState uint8
 
 const (
-	// Closed: deliveries go on.
+	// Closed means that deliveries go on.
 	Closed BreakerState = iota
-	// Open: the destination is taken for dead.
+	// Open means that the destination is taken for dead.
 	Open
-	// HalfOpen: one attempt is being made to see whether it still is.
+	// HalfOpen means that one attempt is being made to see whether it still is.
 	HalfOpen
 )
 

@@ -135,7 +135,7 @@ func TestBreakerOffers(t *testing.T) {
 				clear(c.ID)
 				switch c.Tag {
 				case "s":
-					time.Sleep(time.Hour)
+					<-time.After(time.Hour)
 				case "r":
 					return errors.New("no")
 				case "p":
@@ -205,9 +205,9 @@ func TestBreakerClose(t *testing.T) {
 			l.add("ab")
 			b := newBreaker(&Trip{Failures: 1, HandleError: func(error, *forward.Chunk) error {
 				if hangs {
-					time.Sleep(time.Hour)
+					<-time.After(time.Hour)
 				}
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 				return nil
 			}}, l.next, l.back)
 			b.failed(errBroken, true)

@@ -75,6 +75,18 @@ func deliverOne(t testing.TB, d Destination, tag string) Result {
 	panic("unreachable")
 }
 
+// poll waits until something is so.
+func poll(t testing.TB, so func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for limit := time.Now().Add(20 * time.Second); !so(); <-tick.C {
+		if time.Now().After(limit) {
+			t.Fatal("it takes too long")
+		}
+	}
+}
+
 func closeNow(t testing.TB, d Destination) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -106,14 +118,9 @@ func TestForwardNetworks(t *testing.T) {
 						})
 					}
 					wg.Wait()
-					for limit := time.Now().Add(20 * time.Second); s.total() < 5050 && time.Now().Before(limit); { // without acks it is still under way
-						time.Sleep(time.Millisecond)
-					}
+					poll(t, func() bool { return s.total() == 5050 }) // without acks it is still under way
 					closeNow(t, d)
 					s.end(t)
-					if n := s.total(); n != 5050 {
-						t.Errorf("%d events", n)
-					}
 				})
 			}
 		}
@@ -125,24 +132,16 @@ func TestForwardRestart(t *testing.T) {
 	for _, noAck := range []bool{false, true} {
 		s, at := listen(t, "tcp", "127.0.0.1:0")
 		d := NewForward(&ForwardConfig{Hosts: []string{at}, NoAck: noAck})
-		for i := range 5 {
+		for range 5 {
 			deliverOne(t, d, "t")
-			for limit := time.Now().Add(20 * time.Second); s.total() == 0 && time.Now().Before(limit); {
-				time.Sleep(time.Millisecond)
-			}
+			poll(t, func() bool { return s.total() == 1 })
 			s.end(t)
 			f := d.(*forwarder)
-			for limit := time.Now().Add(20 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+			poll(t, func() bool { // the end is seen
 				f.mu.Lock()
-				up := f.hosts[0].up
-				f.mu.Unlock()
-				if !up {
-					break
-				}
-			}
-			if n := s.total(); n != 1 {
-				t.Errorf("round %d, noAck %v: %d events", i, noAck, n)
-			}
+				defer f.mu.Unlock()
+				return !f.hosts[0].up
+			})
 			s, _ = listen(t, "tcp", at)
 		}
 		closeNow(t, d)

@@ -52,7 +52,7 @@ var ills = map[string]func(p *peer){
 				return
 			}
 			p.store(c)
-			time.Sleep(15 * time.Second)
+			<-time.After(15 * time.Second)
 			p.ack(c.ID)
 		}
 	},
@@ -66,7 +66,7 @@ func storeIf(p *peer, c *forward.Chunk) {
 
 // pass lets time pass, and those act who act then.
 func pass(d time.Duration) {
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 }
 
@@ -347,7 +347,7 @@ func TestForwardProbe(t *testing.T) {
 			if err != nil {
 				return
 			}
-			time.Sleep(5 * time.Second)
+			<-time.After(5 * time.Second)
 			if len(p.in.buf)+len(p.buf) != 0 {
 				t.Error("more than one chunk")
 			}
@@ -492,7 +492,7 @@ func TestForwardHandlerHangs(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "the error handler has not returned") {
 			t.Error(err)
 		}
-		if r := b.results["2"]; len(r) != 1 || r[0].Err != ErrClosed {
+		if r := b.results["2"]; len(r) != 1 || !errors.Is(r[0].Err, ErrClosed) {
 			t.Errorf("%v", r)
 		}
 		close(release)
@@ -609,7 +609,7 @@ func TestForwardLaw(t *testing.T) {
 						if rand.IntN(3) < share {
 							return errors.New("no")
 						}
-						time.Sleep(time.Duration(rand.N(900)) * time.Millisecond)
+						<-time.After(time.Duration(rand.N(900)) * time.Millisecond)
 						return b.take(err, c)
 					}
 				}

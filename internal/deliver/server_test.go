@@ -5,6 +5,7 @@ package deliver
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -108,12 +109,6 @@ func (s *server) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = false
-}
-
-func (s *server) logged() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Join(s.log, ", ")
 }
 
 // attempts is how often it was dialed.
@@ -334,7 +329,7 @@ func (b *bench) end() (n tally) {
 		switch r := rs[0]; {
 		case r.Err != nil:
 			n.given++
-			if r.Err != ErrClosed || !b.closed {
+			if !errors.Is(r.Err, ErrClosed) || !b.closed {
 				b.Errorf("chunk %s: %v", c, r.Err)
 			}
 			continue
@@ -374,7 +369,7 @@ func (b *bench) close() {
 		b.Error(err)
 	}
 	b.submit(1)
-	if r := b.results[fmt.Sprint(b.n)]; len(r) != 1 || r[0].Err != ErrClosed {
+	if r := b.results[fmt.Sprint(b.n)]; len(r) != 1 || !errors.Is(r[0].Err, ErrClosed) {
 		b.Errorf("after Close: %v", r)
 	}
 }
