@@ -29,6 +29,7 @@ type follower struct {
 	least    uint64   // one more than the key read last: nothing lower follows
 	idle     uint64   // when the lane was last seen idle: nothing that was not seen then has a lower key
 	busy     bool     // when last looked at
+	known    bool     // was ever looked at
 }
 
 // Next returns the next record in the order of (Key, Lane). ok is false when there is none yet: a record whose turn is not certain becomes
@@ -217,8 +218,8 @@ func (r *Ring) sync() error {
 
 func (r *Ring) look(i int, now uint64) error {
 	f := &r.follow[i]
-	if f.idle == 0 {
-		f.idle = r.previous // the lane was not reachable when all lanes were last looked at
+	if !f.known {
+		f.known, f.idle = true, r.previous // the lane was not reachable when all lanes were last looked at
 	}
 	s := r.lanes[i].state.Load()
 	tail, none := int64(s>>1), f.pos == f.end
