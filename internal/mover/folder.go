@@ -22,7 +22,7 @@ import (
 const (
 	ownerFile   = "owner.json"
 	budgetEvery = time.Second
-	abandoned   = time.Minute // a folder without an owner's file, this old, was being removed when its process died
+	quarantine  = "quarantine" // where a journal sets aside what it cannot read
 )
 
 // errBudget says that all spills together hold what Config.MaxDisk allows.
@@ -77,7 +77,11 @@ func (m *Mover) makeSpill(made time.Time) (*spill, error) {
 		if err != nil {
 			return nil, fmt.Errorf("mover: %w", err)
 		}
-		if err := writeOwner(dir, owner{m.identity(), os.Getpid(), made}); err != nil {
+		err = writeOwner(dir, owner{m.identity(), os.Getpid(), made})
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
 			_ = os.RemoveAll(dir) // the error of writing is what counts
 			return nil, fmt.Errorf("mover: %w", err)
 		}
@@ -89,7 +93,13 @@ func (m *Mover) makeSpill(made time.Time) (*spill, error) {
 		sp := &spill{dir: dir, made: made, own: true}
 		err = m.openSpill(sp, size)
 		if errors.Is(err, journal.ErrLocked) {
-			continue // somebody looked into it before it was locked, and took it for an abandoned one; they will remove it
+			continue // somebody took it for an abandoned one, and removes it
+		}
+		if err == nil {
+			if _, err = os.Lstat(filepath.Join(dir, ownerFile)); errors.Is(err, fs.ErrNotExist) {
+				_ = sp.j.Close() // they have, before it was locked
+				continue
+			}
 		}
 		if err != nil {
 			_ = os.RemoveAll(dir)
@@ -171,7 +181,7 @@ func (m *Mover) scout(rings []*source) []*spill {
 		who, err := readOwner(sp.dir)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			m.sweep(sp.dir, d)
+			m.sweep(sp.dir)
 			continue
 		case err != nil:
 			m.report(fmt.Errorf("%s is left alone: %w", sp.dir, err))
@@ -197,21 +207,23 @@ func (m *Mover) scout(rings []*source) []*spill {
 	return found
 }
 
-// sweep removes a folder whose owner was removing it.
-func (m *Mover) sweep(dir string, d fs.DirEntry) {
-	info, err := d.Info()
-	if err != nil || time.Since(info.ModTime()) < abandoned || !strings.HasPrefix(d.Name(), cleanName(m.cfg.Name)+".") {
+// sweep removes a folder without an owner's file: its process died while it made or removed it. Whoever is making it just now finds that it is gone, and makes another.
+func (m *Mover) sweep(dir string) {
+	if !strings.HasPrefix(filepath.Base(dir), cleanName(m.cfg.Name)+".") {
 		return
 	}
 	sp := &spill{dir: dir}
-	if m.openSpill(sp, max(m.cfg.MaxDisk, 1<<20)) != nil {
+	if m.openSpill(sp, max(m.cfg.MaxDisk, minMaxDisk)) != nil {
 		return
 	}
 	_, some, err := sp.rd.TryNext()
-	_ = sp.j.Close() // nothing was written
 	if err == nil && !some {
-		_ = os.RemoveAll(dir) // another time, then
+		_, err = readOwner(dir)
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		_ = removeBut(dir, quarantine) // another time, then
+	}
+	_ = sp.j.Close() // nothing was written
 }
 
 // orphan says that a spill's ring is not another process's, nor will be.
@@ -300,13 +312,16 @@ func (m *Mover) remove(sp *spill) {
 
 func (sp *spill) discard() error {
 	err := os.Remove(filepath.Join(sp.dir, ownerFile))
-	if err == nil {
-		err = sp.j.Close()
-	}
 	if err == nil && sp.paired {
 		err = os.RemoveAll(sp.dir)
 	} else if err == nil {
-		err = removeBut(sp.dir, "quarantine")
+		err = removeBut(sp.dir, quarantine)
+	}
+	_ = sp.j.Close() // only now, for its lock keeps others away; what it has not synced is nothing any more
+	if err == nil && sp.paired {
+		err = os.RemoveAll(sp.dir) // it may have been preparing a segment
+	} else if err == nil {
+		err = removeBut(sp.dir, quarantine)
 	}
 	if err != nil {
 		return fmt.Errorf("removing a spill: %w", err)

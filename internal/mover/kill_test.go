@@ -300,6 +300,11 @@ func TestKill(t *testing.T) {
 								a, b, n = min(a, x.n), max(b, x.n), n+1
 							}
 						}
+						for _, x := range s.events {
+							if x.g == e.g && x.n == e.n/1000*1000+next[e.g<<16|e.n/1000] {
+								t.Logf("it is in %d", i)
+							}
+						}
 						if n > 0 {
 							t.Logf("%d %s %s: %d events, of %d %d: %d…%d", i, s.id, s.events[0].tag, len(s.events), e.g, n, a, b)
 						}
