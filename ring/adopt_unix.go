@@ -114,6 +114,9 @@ func mapAdopted(path string, f *os.File, o Owner) (*Ring, error) {
 	if hex.EncodeToString(r.head.id[:]) != o.RingID {
 		return nil, fmt.Errorf("%w: owner and ring do not belong together", ErrCorrupt)
 	}
+	if size := segmentsAt + r.head.size; size != int64(int(size)) {
+		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, size)
+	}
 	// What the file lacks is mapped all the same: reading it faults, and faults are understood.
 	r.mem, err = unix.Mmap(int(mem.Fd()), 0, int(segmentsAt+r.head.size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {

@@ -126,10 +126,38 @@ func (r *Ring) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.firsts {
-		for s := r.firsts[i]; s != nil && s.closed; s = s.next {
-			r.giveBack(s)
+		for s := r.firsts[i]; s != nil && s.closed; s = r.firsts[i] {
 			r.firsts[i] = s.next
+			r.giveBack(s)
 		}
+	}
+}
+
+// BenchmarkNext reads what two lanes hold by turns, and cuts.
+func BenchmarkNext(b *testing.B) {
+	r := benchRing(b, true)
+	p := make([]byte, 200)
+	var h [2]Hint
+	b.ReportAllocs()
+	for n := 0; n < b.N; n += 8192 {
+		b.StopTimer()
+		for i := range 8192 {
+			if _, err := r.Append(&h[i/100%2], Now, p); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.StartTimer()
+		for {
+			rec, ok, err := r.Next()
+			if err != nil {
+				b.Fatal(err)
+			}
+			if !ok {
+				break
+			}
+			sink = rec.Key
+		}
+		r.Cut(sink)
 	}
 }
 

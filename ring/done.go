@@ -134,8 +134,8 @@ func (r *Ring) sweep(now uint64) {
 			continue
 		}
 		tail := int64(old >> 1)
-		if tail == f.pos && l.seg == f.seg {
-			l.seg, l.limit, tail = nil, 0, 0
+		if tail == f.pos && r.tails[i] == f.seg {
+			r.tails[i], l.limit, tail = nil, 0, 0
 			r.firsts[i] = nil
 			r.giveBack(f.seg)
 			f.seg, f.pos, f.end, f.seen = nil, 0, 0, 0

@@ -128,7 +128,11 @@ func fromBytes(b []byte) (*Ring, error) {
 	if err := r.head.parse(b); err != nil {
 		return nil, err
 	}
-	whole := plainMemory(int(segmentsAt + r.head.size))
+	size := segmentsAt + r.head.size
+	if size != int64(int(size)) {
+		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, size)
+	}
+	whole := plainMemory(int(size))
 	copy(whole, b)
 	r.mem = whole
 	return r, r.begin()

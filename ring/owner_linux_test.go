@@ -400,32 +400,6 @@ func TestNotAdopted(t *testing.T) {
 	t.Run("nowhere", func(t *testing.T) { wantNone(t, filepath.Join(t.TempDir(), "not", "there"), "from nowhere") })
 }
 
-func overwrite(t *testing.T, name string, at int64, s string) {
-	t.Helper()
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteAt([]byte(s), at); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func truncate(t *testing.T, name string, size int64) {
-	t.Helper()
-	if err := os.Truncate(name, size); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func remove(t *testing.T, name string) {
-	t.Helper()
-	if err := os.Remove(name); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // listing is all names below dir, with sizes.
 func listing(t *testing.T, dir string) string {
 	t.Helper()

@@ -99,12 +99,16 @@ func (r *Ring) grow(l *lane, n uint16, tail, need int64, key uint64) (off int64,
 		return 0, ErrFull
 	}
 	r.seq++
-	s := &segment{
+	s := new(segment)
+	if n := len(r.spare); n > 0 {
+		s, r.spare = r.spare[n-1], r.spare[:n-1]
+	}
+	*s = segment{
 		segmentFacts: segmentFacts{nonce: newNonce(), units: uint32(units), lane: n, seq: r.seq, first: key},
 		off:          segmentsAt + int64(at)*r.head.unit,
 	}
 	s.limit = s.off + int64(units)*r.head.unit
-	prev := l.seg
+	prev := r.tails[n]
 	if prev != nil {
 		prev.filled, prev.count, prev.last, prev.closed = tail-prev.off, l.index, l.last, true
 	}
@@ -129,9 +133,10 @@ func (r *Ring) grow(l *lane, n uint16, tail, need int64, key uint64) (off int64,
 	if used := r.used() + int64(units)*r.head.unit; r.pressure > 0 && used >= r.pressure && !r.pressed {
 		r.pressed, pressed = true, true
 	}
+	r.tails[n] = s
 	r.inUse += int64(units)
 	r.mu.Unlock()
-	l.seg, l.limit, l.nonce, l.index = s, s.limit, s.nonce, 0
+	l.limit, l.nonce, l.index = s.limit, s.nonce, 0
 	if pressed {
 		r.callWake()
 	}
@@ -150,7 +155,7 @@ func newNonce() uint64 {
 // used is the bytes of segments in use. Under mu.
 func (r *Ring) used() int64 { return r.inUse * r.head.unit }
 
-// giveBack frees a segment. Under mu.
+// giveBack frees a segment, to which nobody points any more. Under mu.
 func (r *Ring) giveBack(s *segment) {
 	_ = r.touch(func() { // a fault is met again by whoever writes there
 		for i := range int64(s.units) {
@@ -159,6 +164,9 @@ func (r *Ring) giveBack(s *segment) {
 	})
 	r.pool.put(int((s.off-segmentsAt)/r.head.unit), int(s.units))
 	r.inUse -= int64(s.units)
+	if len(r.spare) < cap(r.spare) {
+		r.spare = append(r.spare, s)
+	}
 	if r.used() < r.pressure {
 		r.pressed = false
 	}

@@ -47,8 +47,10 @@ type Ring struct {
 	pool     pool
 	firsts   [maxLanes]*segment // each lane's oldest segment that the reader has not left
 	found    []segment          // of an adopted ring, as they were left
+	tails    [maxLanes]*segment // that to which each lane appends
 	held     []*segment         // read, closed, not done
 	inUse    int64              // segments
+	spare    []*segment         // for use again, so that a new segment allocates nothing
 	seq      uint64
 	pressure int64
 	pressed  bool
@@ -86,7 +88,8 @@ func Open(o *Options) (*Ring, error) {
 		return nil, err
 	}
 	r.pool = newPool(int(opts.Size / r.head.unit))
-	r.lanes = new([maxLanes]lane)
+	r.spare = make([]*segment, 0, min(r.pool.n, 1024))
+	r.lanes = newLanes()
 	n := min(max(2*runtime.GOMAXPROCS(0), 4), 64) + reserved + 1
 	r.lanes[0].state.Store(busy)
 	for i := n; i < maxLanes; i++ {
@@ -138,7 +141,7 @@ func (r *Ring) end(remove bool) error {
 func (r *Ring) begin() error {
 	r.maxRec = int(r.head.maxRec)
 	r.clock.start()
-	r.lanes = new([maxLanes]lane)
+	r.lanes = newLanes()
 	r.sealed = true
 	r.over.Store(overClosed)
 	r.lanes[0].state.Store(busy)
