@@ -127,7 +127,7 @@ func (m *msgToSend) isRecord() bool {
 	return first&0xf0 == 0x80 || first == 0xde || first == 0xdf // fixmap, map16, map32
 }
 
-// asRecord turns what was posted into something that is encoded as a map, or says why that cannot be.
+// asRecord turns what was posted into something that is encoded as a map, or says why that cannot be. As a rule that is what was posted.
 func (c *Config) asRecord(message any) (any, error) {
 	switch m := message.(type) {
 	case nil:
@@ -137,36 +137,36 @@ func (c *Config) asRecord(message any) (any, error) {
 	}
 	v := reflect.ValueOf(message)
 	for {
-		if k := v.Kind(); k == reflect.Pointer || k == reflect.Interface {
-			if v.IsNil() {
-				return nil, errNoMap
-			}
+		pointer := v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface
+		if pointer && v.IsNil() {
+			return nil, errNoMap
 		}
-		if v.Type().Implements(typeMarshaler) {
-			return v.Interface(), nil
+		if planOf(v.Type()).how == asMarshaler {
+			return message, nil
 		}
-		if k := v.Kind(); k != reflect.Pointer && k != reflect.Interface {
+		if !pointer {
 			break
 		}
 		v = v.Elem()
 	}
+	p := planOf(v.Type())
 	switch v.Kind() {
 	case reflect.Struct:
 		if c.MarshalAsJSON {
-			return planOf(v.Type()).asMap(v), nil
+			return p.asMap(v), nil
 		}
-		if planOf(v.Type()).how != asStruct {
+		if p.how != asStruct {
 			return bare{v}, nil
 		}
-		return v.Interface(), nil
+		return message, nil
 	case reflect.Map:
 		if v.Type().Key().Kind() != reflect.String {
 			return nil, errNoKeys
 		}
-		if planOf(v.Type()).how != byKind {
+		if p.how != byKind {
 			return bare{v}, nil
 		}
-		return v.Interface(), nil
+		return message, nil
 	}
 	return nil, errNoMap
 }

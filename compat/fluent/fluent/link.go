@@ -18,8 +18,9 @@ import (
 
 // link is one connection. A goroutine reads from it all the time: acks, and the end, so that nothing is written to a server that is gone.
 type link struct {
-	nc   net.Conn
-	json bool
+	nc    net.Conn
+	json  bool
+	ended func() bool // for one goroutine at a time: usable
 
 	writing sync.Mutex // one message at a time
 
@@ -40,11 +41,13 @@ var (
 	errUnasked = errors.New("the server acked what nobody waits for")
 )
 
-func newLink(nc net.Conn, asJSON bool) *link { return &link{nc: nc, json: asJSON} }
+func newLink(nc net.Conn, asJSON bool) *link {
+	return &link{nc: nc, json: asJSON, ended: endOf(nc)}
+}
 
-// usable reports whether the connection has not ended, as far as can be known here and now.
+// usable reports whether the connection has not ended, as far as can be known here and now. It is called with the sender's lock held.
 func (l *link) usable() bool {
-	if ended(l.nc) {
+	if l.ended() {
 		l.fail(errEnded)
 	}
 	l.mu.Lock()

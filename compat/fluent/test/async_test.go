@@ -271,6 +271,9 @@ func TestCloseOfAsyncReturns(t *testing.T) {
 			}
 			in(t, "Close again", func() { _ = f.Close() })
 			must(t, closed(s.l))
+			if len(left.Where) == 0 {
+				t.Skip("plain memory: it ends with its logger here")
+			}
 
 			again := listen(t, "tcp", s.l.Addr().String())
 			f, err = fluent.NewWith(config, o)

@@ -89,7 +89,7 @@ func (broken) MarshalMsg([]byte) ([]byte, error) { return nil, errors.New("no") 
 func both() []any {
 	n, s := 7, "pointed"
 	return []any{
-		nil, true, false, 0, 1, -1, 127, 128, -32, -33, 255, 256, 65535, 65536, math.MaxInt32, math.MinInt32, math.MaxInt64, math.MinInt64,
+		nil, true, false, 0, 1, -1, 127, 128, -32, -33, 255, 256, 65535, 65536, math.MaxInt32, math.MinInt32, int64(math.MaxInt64), int64(math.MinInt64),
 		int8(-8), int16(-1600), int32(-320000), uint(1), uint8(200), uint16(60000), uint32(4e9), uint64(math.MaxUint64),
 		float32(1.5), 2.25, math.Inf(1), "", "text", strings.Repeat("x", 31), strings.Repeat("x", 32), strings.Repeat("x", 300), strings.Repeat("x", 70000), "\xff\xfe", "日本",
 		[]byte(nil),
