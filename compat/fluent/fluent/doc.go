@@ -6,6 +6,12 @@
 //	replace github.com/fluent/fluent-logger-golang => github.com/spillwaylog/spillway/compat/fluent …    in its go.mod, or
 //	import "github.com/spillwaylog/spillway/compat/fluent/fluent"                                        in place of the original's path
 //
+// What the original's documentation shows works as it is shown there:
+//
+//	logger, err := fluent.New(fluent.Config{Async: true, RequestAck: true})
+//	defer logger.Close()
+//	err = logger.Post("app.access", map[string]string{"path": "/"})
+//
 // Without Async a Post is a message on a connection, and its error is the result of this very message. With Async an event goes into the ring of
 // a [spillway.Logger] and is shipped from there: it outlives a crash of the program, batches replace messages, and the program never waits.
 //
@@ -38,7 +44,8 @@
 // SPILLWAY_SHM say where events overflow to disk and where rings lie, for programs that cannot be changed.
 //
 // The ring has 16 MiB, or 512 bytes for each event of a BufferLimit, within 4 and 16 MiB. Of Options, this package sets Dial, around one that is given, and
-// with a callback Delivered and, unless one is given, ErrorHandler.
+// with a callback Delivered and, unless one is given, ErrorHandler. A callback is told of events, too, that an
+// earlier logger left and this one delivers.
 //
 // # Close
 //
@@ -75,7 +82,8 @@
 //	a crash loses all that waits                                             the next process delivers it: TestKill
 //	the first event after the server closed the connection is lost, and      the end is noticed before the write: TestFirstEventAfterTheServerClosed
 //	Post says nil
-//	8,192 events wait at most, then events are refused                       the ring's bytes are the limit, and disk with Dir: TestRingIsTheLimit
+//	8,192 events wait at most, then events are refused                       the ring's bytes are the limit: TestRingIsTheLimit; with Dir the
+//	                                                                         disk's: TestSpill
 //	Post(tag, nil) and nil pointers panic; so does a Fluent that New did     errors: TestRecordsOfTheOriginalsRefusal, TestZero
 //	not make
 //	pointers to structs and maps are refused; structs, errors and named      they are records and values: TestRecordsOfTheOriginalsRefusal

@@ -153,6 +153,33 @@ func TestRingIsTheLimit(t *testing.T) {
 	s.wait(posted)
 }
 
+// TestSpill posts five times what the ring holds while the server is down; a folder takes it.
+func TestSpill(t *testing.T) {
+	t.Setenv("SPILLWAY_DIR", t.TempDir())
+	address := nowhere(t)
+	f, err := fluent.NewWith(patient(address), &spillway.Options{RingSize: 1 << 20, MaxEvent: 64 << 10})
+	must(t, err)
+	defer func() { must(t, f.Close()) }()
+	const count = 500
+	record := map[string]any{"log": strings.Repeat("x", 10000)}
+	until := time.Now().Add(patience)
+	for n := 0; n < count; {
+		record["n"] = n
+		switch err := f.Post("tag", record); {
+		case err == nil:
+			n++
+		case !errors.Is(err, spillway.ErrFull) || time.Now().After(until):
+			t.Fatalf("event %d: %v", n, err)
+		default: // the disk is slower than this loop
+			<-time.After(time.Millisecond)
+		}
+	}
+	s := listen(t, "tcp", address.String())
+	for n, e := range s.wait(count) {
+		equal(t, fmt.Sprint(e.Record.(map[string]any)["n"]), fmt.Sprint(n))
+	}
+}
+
 // results collects what a callback is told.
 type results struct {
 	mu   sync.Mutex
