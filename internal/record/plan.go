@@ -44,22 +44,42 @@ type plan struct {
 // An encoder appends the value at p.
 type encoder func(b []byte, p unsafe.Pointer, pl *plan, w where) []byte
 
-// recent finds the plans of types by a hash of their address; all has every plan. A slot that two types share costs the look-up in all.
+// near finds the plans of types by a hash of their address, in one of the next few slots. A slot once taken stays so: the first types, which
+// are nearly always all there are, are found without a write that other cores would see. all has every plan.
 var (
-	recent   [256]atomic.Pointer[plan]
+	near     [1 << nearBits]atomic.Pointer[plan]
 	all      sync.Map // reflect.Type → *plan
 	building sync.Mutex
 )
 
+const (
+	nearBits = 10
+	nearby   = 4
+)
+
 func planOf(v *any) *plan {
 	typ := (*word)(unsafe.Pointer(v)).typ
-	slot := &recent[uint32(uintptr(typ)>>4)*0x9e3779b1>>24]
-	if pl := slot.Load(); pl != nil && pl.typ == typ {
+	h := uint32(uintptr(typ)>>4) * 0x9e3779b1 >> (32 - nearBits)
+	if pl := near[h].Load(); pl != nil && pl.typ == typ {
 		return pl
 	}
-	pl := planFor(reflect.TypeOf(*v))
-	slot.Store(pl)
-	return pl
+	return planNear(h, typ, reflect.TypeOf(*v))
+}
+
+func planNear(h uint32, typ unsafe.Pointer, t reflect.Type) *plan {
+	for i := range uint32(nearby) {
+		slot := &near[(h+i)%(1<<nearBits)]
+		pl := slot.Load()
+		if pl == nil {
+			pl = planFor(t)
+			slot.CompareAndSwap(nil, pl)
+			return pl
+		}
+		if pl.typ == typ {
+			return pl
+		}
+	}
+	return planFor(t)
 }
 
 func planFor(t reflect.Type) *plan {
