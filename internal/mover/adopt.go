@@ -4,8 +4,10 @@ package mover
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/ring"
@@ -171,22 +173,29 @@ func (m *Mover) inherit(s *source) {
 	}
 }
 
-// rebuild makes the chunks again that the dead owner had marked: the same records, in the same order, under the same id. Those that a spill has are in its care, and the
-// one whose state was stored is done.
+// rebuild makes the chunks again that the dead owner had marked: the same records, in the same order, under the same id. Those that a spill has are in its care. The
+// one whose state was stored is done, and so are all that were submitted before it: a destination with states takes chunks in turn, and their marks go later.
 func (m *Mover) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *remnant) {
 	older, younger = &remnant{s: s}, &remnant{s: s}
 	var done [idLen]byte
 	copy(done[:], s.r.State())
 	s.label = done
 	marks := s.r.Marks()
+	slices.SortFunc(marks, func(a, b ring.Mark) int { // as they were submitted
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Lane, b.Lane))
+	})
+	finished := slices.IndexFunc(marks, func(k ring.Mark) bool {
+		k.Label[idLen-1] = toDestination
+		return k.Label == done
+	})
 	chunks := make([]*flight, 0, len(marks))
 	to := make([]*remnant, 0, len(marks))
-	for _, k := range marks {
+	for i, k := range marks {
 		where := older
 		if k.Label[idLen-1] == toSpill {
 			k.Label[idLen-1], where = toDestination, younger
 		}
-		if k.Label == done || ids[k.Label] {
+		if i <= finished || ids[k.Label] {
 			s.r.Clear(k.Slot)
 			continue
 		}
