@@ -108,7 +108,7 @@
 // An error names the cause behind the original's text ("…failed to write after 3 attempts: broken pipe"), and errors.Is finds [spillway.ErrClosed],
 // [spillway.ErrFull] and [spillway.ErrNotRecord]. An event that cannot be encoded is named by its type, not printed. With Async, events of one goroutine stay
 // in order; tags may pass each other; they leave within a tenth of a second. A callback gets the message of the event alone, without a chunk id, for ids belong to batches; what it does holds up
-// the delivery of others. Chunk ids are 128 random bits.
+// the delivery of others. Refused events are counted, and told to the server by a summary event under Options.Tag, by default the program's name. Chunk ids are 128 random bits.
 //
 // # Not promised
 //
