@@ -311,17 +311,19 @@ func (m *Mover) remove(sp *spill) {
 }
 
 func (sp *spill) discard() error {
+	remove := func() error {
+		if sp.paired {
+			return os.RemoveAll(sp.dir)
+		}
+		return removeBut(sp.dir, quarantine)
+	}
 	err := os.Remove(filepath.Join(sp.dir, ownerFile))
-	if err == nil && sp.paired {
-		err = os.RemoveAll(sp.dir)
-	} else if err == nil {
-		err = removeBut(sp.dir, quarantine)
+	if err == nil {
+		_ = remove() // it may be preparing a segment, and so come to nothing
 	}
 	_ = sp.j.Close() // only now, for its lock keeps others away; what it has not synced is nothing any more
-	if err == nil && sp.paired {
-		err = os.RemoveAll(sp.dir) // it may have been preparing a segment
-	} else if err == nil {
-		err = removeBut(sp.dir, quarantine)
+	if err == nil {
+		err = remove()
 	}
 	if err != nil {
 		return fmt.Errorf("removing a spill: %w", err)
