@@ -30,7 +30,7 @@ func Adopt(dir, name string, accept func(Owner) bool, report func(error)) ([]*Ri
 	if err != nil {
 		return nil, err
 	}
-	if err := checkDir(dir, false); errors.Is(err, fs.ErrNotExist) {
+	if err := checkDir(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func Adopt(dir, name string, accept func(Owner) bool, report func(error)) ([]*Ri
 		if its, temporary, ok := parseFolderName(e.Name()); !ok || temporary || its != name {
 			continue
 		}
-		r, err := adopt(filepath.Join(dir, e.Name()), boot, accept)
+		r, err := adopt(filepath.Join(dir, e.Name()), boot, accept, report)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrLocked) {
 			report(fmt.Errorf("ring: %s is left as it is: %w", filepath.Join(dir, e.Name()), err))
 		}
@@ -63,7 +63,7 @@ func Adopt(dir, name string, accept func(Owner) bool, report func(error)) ([]*Ri
 }
 
 // adopt takes one ring. Neither ring nor error: not wanted.
-func adopt(path, boot string, accept func(Owner) bool) (r *Ring, err error) {
+func adopt(path, boot string, accept func(Owner) bool, report func(error)) (r *Ring, err error) {
 	f, err := openOwner(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, still := os.Lstat(path); still == nil { // else its owner has finished just now
@@ -94,10 +94,10 @@ func adopt(path, boot string, accept func(Owner) bool) (r *Ring, err error) {
 	if o.BootID != boot {
 		return nil, fmt.Errorf("%w: its owner ran before the machine was last started", ErrCorrupt)
 	}
-	return mapAdopted(path, f, o)
+	return mapAdopted(path, f, o, report)
 }
 
-func mapAdopted(path string, f *os.File, o Owner) (*Ring, error) {
+func mapAdopted(path string, f *os.File, o Owner, report func(error)) (*Ring, error) {
 	mem, err := os.OpenFile(filepath.Join(path, ringFile), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err) //nolint:errorlint // not to be taken for a ring that is gone
@@ -116,6 +116,9 @@ func mapAdopted(path string, f *os.File, o Owner) (*Ring, error) {
 	}
 	if size := segmentsAt + r.head.size; size != int64(int(size)) {
 		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, size)
+	}
+	if fi, err := mem.Stat(); err == nil && fi.Size() < segmentsAt+r.head.size {
+		report(fmt.Errorf("%w: %s has only %d of its %d bytes", ErrCorrupt, mem.Name(), fi.Size(), segmentsAt+r.head.size))
 	}
 	// What the file lacks is mapped all the same: reading it faults, and faults are understood.
 	r.mem, err = unix.Mmap(int(mem.Fd()), 0, int(segmentsAt+r.head.size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)

@@ -26,7 +26,9 @@ const (
 	statesAt     = 2 * pageSize
 	stateHeader  = 24
 	statePages   = 9
-	segmentsAt   = statesAt + 2*statePages*pageSize
+	tableAt      = statesAt + 2*statePages*pageSize
+	entryLen     = 24
+	segmentsAt   = tableAt + (maxSegments*entryLen+pageSize-1)/pageSize*pageSize
 	segmentHead  = 64
 	recordHeader = 32
 
@@ -79,7 +81,7 @@ func (h *head) parse(b []byte) error {
 	h.unit = int64(order.Uint64(b[40:]))
 	h.maxRec = int64(order.Uint64(b[48:]))
 	h.born = int64(order.Uint64(b[56:]))
-	if h.unit < minSegment || h.unit > maxSegment || h.unit&(h.unit-1) != 0 || h.size < h.unit || h.size > maxSize || h.size%h.unit != 0 ||
+	if h.unit < minSegment || h.unit&(h.unit-1) != 0 || h.size/h.unit > maxSegments || h.size < h.unit || h.size > maxSize || h.size%h.unit != 0 ||
 		h.maxRec < 0 || h.maxRec > h.size || order.Uint32(b[12:]) != segmentsAt {
 		return fmt.Errorf("%w: the head of the file makes no sense", ErrCorrupt)
 	}
@@ -147,6 +149,54 @@ func (s *segmentFacts) parse(h *head, off, room int64, b []byte) bool {
 		s.filled, s.count = end, order.Uint32(b[52:])
 	}
 	return true
+}
+
+// An entry of the table tells what a segment holds to whoever cannot read the segment.
+const (
+	entryUsed   = 1 << 63
+	entryClosed = 1 << 62
+)
+
+func (r *Ring) entry(s *segment) []byte {
+	at := tableAt + entryLen*(s.off-segmentsAt)/r.head.unit
+	return r.mem[at : at+entryLen]
+}
+
+// putEntry notes that a segment is in use, putEntryClosed what is in it, clearEntry that it is free.
+func (r *Ring) putEntry(s *segment) {
+	b := r.entry(s)
+	order.PutUint64(b[8:], s.first)
+	order.PutUint64(b, entryUsed|uint64(s.units)<<32)
+}
+
+func (r *Ring) putEntryClosed(s *segment) {
+	b := r.entry(s)
+	order.PutUint64(b[16:], s.last)
+	order.PutUint64(b, entryUsed|entryClosed|uint64(s.units)<<32|uint64(s.count))
+}
+
+func (r *Ring) clearEntry(s *segment) { clear(r.entry(s)) }
+
+// lostSegment is the loss of a segment whose head cannot be read.
+func (r *Ring) lostSegment(off int64) (loss Loss) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := r.touch(func() {
+		b := r.entry(&segment{off: off})
+		word, first, last := order.Uint64(b), order.Uint64(b[8:]), order.Uint64(b[16:])
+		switch closed := word&entryClosed != 0; {
+		case word&entryUsed == 0, closed && r.done(first, last):
+		default:
+			loss = Loss{Regions: 1, Bytes: (word >> 32 & 0xffff) * uint64(r.head.unit)}
+			if closed {
+				loss.Records = word & (1<<32 - 1)
+			}
+		}
+	})
+	if err != nil { // perhaps: nobody can tell what was there
+		loss = Loss{Regions: 1, Bytes: uint64(r.head.unit)}
+	}
+	return loss
 }
 
 // commitWord is stored last: a record is there when its segment's nonce is.

@@ -5,6 +5,7 @@
 package ring
 
 import (
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -28,16 +29,27 @@ type home struct {
 	wait sync.WaitGroup
 }
 
-// leftoverAge is for how long nobody looks at a temporary folder: its maker may still be at work.
+// leftoverAge is for how long nobody removes a temporary folder without an owner file: its maker may still be at work.
 const leftoverAge = time.Minute
 
 // settleIn makes the ring's folder and files, complete under a temporary name, and maps the memory.
 func (r *Ring) settleIn(o *Options) error {
-	dir, err := ensureDir(o.Dir)
+	dir, err := ensureDir(o.Dir, o.Report)
 	if err != nil {
 		return err
 	}
 	cleanLeftovers(dir)
+	for range 10 {
+		// Who cleans up may find the folder before it is locked, and then it is gone.
+		if err = r.moveIn(o, dir); !errors.Is(err, ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		_, _ = rand.Read(r.head.id[:])
+	}
+	return err
+}
+
+func (r *Ring) moveIn(o *Options, dir string) error {
 	boot, err := bootID()
 	if err != nil {
 		return fmt.Errorf("ring: which start of the machine this is: %w", err)
@@ -146,7 +158,7 @@ func (h *home) leave(path string, remove bool) error {
 }
 
 // ensureDir makes the folder of rings, and refuses one in which others could put things.
-func ensureDir(dir string) (string, error) {
+func ensureDir(dir string, report func(error)) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
@@ -154,11 +166,19 @@ func ensureDir(dir string) (string, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
-	return dir, checkDir(dir, true)
+	err = checkDir(dir)
+	if errors.Is(err, errOpen) {
+		// It is the user's own: whatever others may have put there is theirs, and nobody takes that for a ring.
+		report(fmt.Errorf("%w; it is shut now", err))
+		err = os.Chmod(dir, 0o700)
+	}
+	return dir, err
 }
 
-// checkDir says why the folder cannot be trusted; with fix it shuts one that is the user's own.
-func checkDir(dir string, fix bool) error {
+var errOpen = fmt.Errorf("%w: it is open to others", ErrUnsafe)
+
+// checkDir says why a folder cannot be trusted.
+func checkDir(dir string) error {
 	fi, err := os.Lstat(dir)
 	if err != nil {
 		return err
@@ -170,12 +190,10 @@ func checkDir(dir string, fix bool) error {
 		return fmt.Errorf("%w: %s is no folder", ErrUnsafe, dir)
 	case !mine:
 		return fmt.Errorf("%w: %s belongs to another user", ErrUnsafe, dir)
-	case fi.Mode().Perm()&0o077 == 0:
-		return nil
-	case !fix:
-		return fmt.Errorf("%w: %s is open to others", ErrUnsafe, dir)
+	case fi.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("%w: %s", errOpen, dir)
 	}
-	return os.Chmod(dir, 0o700)
+	return nil
 }
 
 func isMine(fi fs.FileInfo) bool {
@@ -200,12 +218,8 @@ func lock(f *os.File) error {
 
 // openOwner opens a ring's owner file, nothing else that may lie there.
 func openOwner(path string) (*os.File, error) {
-	fi, err := os.Lstat(path)
-	if err != nil {
+	if err := checkDir(path); err != nil {
 		return nil, err
-	}
-	if !fi.IsDir() || !isMine(fi) {
-		return nil, fmt.Errorf("%w: %s", ErrUnsafe, path)
 	}
 	return os.OpenFile(filepath.Join(path, ownerFile), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 }
@@ -232,7 +246,8 @@ func cleanLeftovers(dir string) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		if fi, err := os.Lstat(path); err != nil || !fi.IsDir() || time.Since(fi.ModTime()) < leftoverAge {
+		fi, err := os.Lstat(path)
+		if err != nil {
 			continue
 		}
 		f, err := openOwner(path)
@@ -242,7 +257,7 @@ func cleanLeftovers(dir string) {
 				_ = os.RemoveAll(path)
 			}
 			f.Close()
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist) && time.Since(fi.ModTime()) > leftoverAge:
 			_ = os.RemoveAll(path)
 		}
 	}

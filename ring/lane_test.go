@@ -154,3 +154,60 @@ func TestWallTime(t *testing.T) {
 		t.Error(rec.Time)
 	}
 }
+
+// TestBornBusy: an appender that was taken off its core in a lane's very first append, before the reader ever looked, keeps the reader from going on for
+// as long as it takes: its record may be the oldest of all.
+func TestBornBusy(t *testing.T) {
+	r := mustOpen(t, nil)
+	first, slow := new(Hint), new(Hint)
+	l, old := r.acquire(slow)
+	if _, err := r.Append(first, Now, payload(nil, 0, 0, 20)); err != nil {
+		t.Fatal(err)
+	}
+	var a tally
+	for range 5 {
+		if readAll(t, r, &a); a.count != 0 {
+			t.Fatal("out of turn")
+		}
+	}
+	if _, err := r.add(l, uint16(slow.lane), int64(old>>1), Now, payload(nil, 0, 1, 20)); err != nil {
+		t.Fatal(err)
+	}
+	if readAll(t, r, &a); a.count != 2 {
+		t.Errorf("%d records", a.count)
+	}
+}
+
+// TestOrderFromBirth watches the order of keys in the first moments of many rings, when lanes are new.
+func TestOrderFromBirth(t *testing.T) {
+	rounds := 100
+	if testing.Short() {
+		rounds = 20
+	}
+	for range rounds {
+		r, err := Open(&Options{Size: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for w := range uint32(4) {
+			all.Go(func() {
+				var h Hint
+				for n := range uint32(500) {
+					if _, err := r.Append(&h, Now, payload(nil, w, n, 20+int(w)*50)); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		var a tally
+		for a.count < 2000 && !t.Failed() {
+			if readAll(t, r, &a); a.count%3 == 0 {
+				r.Sleep()
+			}
+		}
+		all.Wait()
+		r.Close()
+	}
+}

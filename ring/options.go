@@ -12,8 +12,8 @@ const (
 	minSize          = 256 << 10
 	maxSize          = 4 << 30
 	defaultMaxRecord = 1 << 20
-	maxSegment       = 64 << 10
 	minSegment       = 4 << 10
+	maxSegments      = 256
 	maxIdentity      = 16 << 10
 	maxName          = 100
 )
@@ -75,13 +75,14 @@ func (o *Options) withDefaults() (Options, error) {
 	return r, nil
 }
 
-// segmentSize is a power of two: about a 256th of the ring, so that the segments that lanes have begun are a small part of it.
+// segmentSize is a power of two, so that there are between half and all of maxSegments, fewer in small rings: the segments that lanes have begun are
+// a small part of the ring.
 func segmentSize(size int64) int64 {
 	unit := int64(minSegment)
-	for unit < maxSegment && unit*256 <= size {
+	for unit*maxSegments < size {
 		unit *= 2
 	}
-	return min(unit, maxSegment)
+	return unit
 }
 
 // cleanName makes a part of a file name of s.

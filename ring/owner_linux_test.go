@@ -433,8 +433,10 @@ func TestFolder(t *testing.T) {
 		if _, err := Adopt(dir, "own", nil, nil); !errors.Is(err, ErrUnsafe) {
 			t.Error(err)
 		}
-		if err := open(dir); err != nil {
-			t.Fatal(err)
+		var told error
+		r := mustOpen(t, &Options{Dir: dir, Size: 256 << 10, Report: func(err error) { told = err }})
+		if err := r.Close(); err != nil || !errors.Is(told, ErrUnsafe) {
+			t.Fatal(err, told)
 		}
 		if fi, err := os.Stat(dir); err != nil || fi.Mode().Perm() != 0o700 {
 			t.Error(fi.Mode(), err)
@@ -480,7 +482,7 @@ func TestFolder(t *testing.T) {
 	})
 }
 
-// TestLeftovers: what processes left that died in Open or Close is removed, once it is old and nobody has it.
+// TestLeftovers: what processes left that died in Open or Close is removed, unless somebody has it or may be just about to.
 func TestLeftovers(t *testing.T) {
 	dir := sharedDir(t)
 	old := time.Now().Add(-time.Hour)
@@ -503,7 +505,7 @@ func TestLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := []string{made("own.1.0123456789abcdef.tmp", true), made("other.1.0123456789abcdee.tmp", false)}
-	young := made("own.2.0123456789abcdef.tmp", true)
+	young := made("own.2.0123456789abcdef.tmp", false)
 	now := time.Now()
 	if err := os.Chtimes(young, now, now); err != nil {
 		t.Fatal(err)

@@ -115,8 +115,10 @@ func (r *Ring) grow(l *lane, n uint16, tail, need int64, key uint64) (off int64,
 	err = r.touch(func() {
 		if prev != nil {
 			prev.putFilled(&r.head, prev.off, r.mem[prev.off:])
+			r.putEntryClosed(prev)
 		}
 		s.put(&r.head, s.off, r.mem[s.off:])
+		r.putEntry(s)
 	})
 	if err != nil {
 		r.pool.put(at, units)
@@ -161,6 +163,7 @@ func (r *Ring) giveBack(s *segment) {
 		for i := range int64(s.units) {
 			noSegment(r.mem[s.off+i*r.head.unit:])
 		}
+		r.clearEntry(s)
 	})
 	r.pool.put(int((s.off-segmentsAt)/r.head.unit), int(s.units))
 	r.inUse -= int64(s.units)

@@ -5,6 +5,7 @@ package ring
 import (
 	"cmp"
 	"container/heap"
+	"math"
 	"slices"
 )
 
@@ -13,6 +14,12 @@ type Loss struct {
 	Records uint64 // as far as their number is known; exact for a ring that failed under this process
 	Bytes   uint64 // of the regions, headers and padding included
 	Regions uint64 // places where records must have been
+}
+
+func (l *Loss) add(m Loss) {
+	l.Records += m.Records
+	l.Bytes += m.Bytes
+	l.Regions += m.Regions
 }
 
 // rescue merges the records of segments to which nobody appends any more, each checked. It is the reader of an adopted ring and of one that failed.
@@ -57,9 +64,7 @@ func (q *rescue) step(s *source) bool {
 			return true
 		}
 	}
-	q.loss.Records += s.loss.Records
-	q.loss.Bytes += s.loss.Bytes
-	q.loss.Regions += s.loss.Regions
+	q.loss.add(s.loss)
 	return false
 }
 
@@ -117,7 +122,7 @@ func (r *Ring) startRescue() {
 			} else if tail > s.off && tail <= s.limit {
 				end = tail
 			}
-			src := &source{segmentFacts: s.segmentFacts, off: s.off, pos: s.off + segmentHead, end: end}
+			src := &source{segmentFacts: s.segmentFacts, off: s.off, pos: s.off + segmentHead, end: end, last: math.MaxUint64}
 			if s == f.seg {
 				src.pos, src.least = f.pos, f.least
 			}
@@ -134,23 +139,17 @@ func (r *Ring) startAdopted() {
 	q := &rescue{ring: r}
 	for off := int64(segmentsAt); off < int64(len(r.mem)); off += r.head.unit {
 		s := &source{off: off}
-		var is, damaged bool
-		err := r.touch(func() {
-			b := r.mem[off : off+segmentHead]
-			is = s.parse(&r.head, off, int64(len(r.mem))-off, b)
-			damaged = !is && order.Uint32(b) == segmentMagic
-		})
+		var is bool
+		_ = r.touch(func() { is = s.parse(&r.head, off, int64(len(r.mem))-off, r.mem[off:off+segmentHead]) })
 		if !is {
-			if err != nil || damaged {
-				q.loss.Regions++ // perhaps: nobody can tell what was there
-				q.loss.Bytes += uint64(r.head.unit)
-			}
+			q.loss.add(r.lostSegment(off))
 			continue
 		}
 		size := int64(s.units) * r.head.unit
 		s.pos, s.end, s.least = off+segmentHead, off+size, s.first
-		if s.filled != 0 {
+		if s.last = math.MaxUint64; s.filled != 0 {
 			s.end, s.exact = off+s.filled, true
+			_ = r.touch(func() { s.last = order.Uint64(r.entry(&segment{off: off})[16:]) })
 		}
 		q.sources = append(q.sources, s)
 		r.inUse += int64(s.units)

@@ -15,6 +15,7 @@ type source struct {
 	exact    bool   // records reach to end: what is missing is lost
 	index    uint32 // number of the next record
 	least    uint64 // the next key is not lower
+	last     uint64 // no key is higher
 	rec      Record // found last
 	number   uint32 // of it
 	loss     Loss
@@ -29,7 +30,7 @@ func (s *source) next(r *Ring) bool {
 		err := r.touch(func() { found = s.find(r.mem, &torn) })
 		if found {
 			if hole != s.pos {
-				s.lose(hole, s.pos, s.number-s.index)
+				s.lose(r, hole, s.pos, s.rec.Key, s.number-s.index)
 			}
 			s.index = s.number + 1
 			s.least = s.rec.Key + 1
@@ -54,15 +55,22 @@ func (s *source) next(r *Ring) bool {
 	switch {
 	case s.exact:
 		if hole < s.end {
-			s.lose(hole, s.end, s.count-s.index)
+			s.lose(r, hole, s.end, s.last, s.count-s.index)
 		}
 	case torn:
-		s.lose(hole, s.end, 1)
+		s.lose(r, hole, s.end, s.last, 1)
 	}
 	return false
 }
 
-func (s *source) lose(from, to int64, records uint32) {
+// lose counts a hole, unless everything in it was done: no key there is above last.
+func (s *source) lose(r *Ring, from, to int64, last uint64, records uint32) {
+	r.mu.Lock()
+	done := r.done(s.least, last)
+	r.mu.Unlock()
+	if done {
+		return
+	}
 	s.loss.Regions++
 	s.loss.Bytes += uint64(to - from)
 	s.loss.Records += uint64(records)

@@ -63,7 +63,7 @@ func TestFullTmpfs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n < 850 {
+	if n < 700 {
 		t.Errorf("only %d records", n)
 	}
 	if got := countAll(t, r); got != int(n) {
