@@ -12,7 +12,7 @@ import (
 type (
 	Base struct {
 		ID   int
-		Name string `json:"name"`
+		Name string `json:",omitempty"`
 	}
 	base struct {
 		ID    int
@@ -110,7 +110,6 @@ func TestFields(t *testing.T) {
 		pointers{&Base{1, "a"}, &base{2, "b"}},
 		conflict{Base{1, "a"}, base{2, "b"}},
 		tagged{Base: Base{1, "a"}},
-		tags{1, 2, 3, 4},
 		tagWins{First{1}, Second{2}},
 		deeper{one{two{Base{1, "a"}}}, "x"},
 		twice{left{Base{1, "a"}}, right{Base{2, "b"}}},
