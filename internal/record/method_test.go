@@ -395,6 +395,17 @@ func TestEndless(t *testing.T) {
 	}
 }
 
+// The plan of a type needs no value of it.
+func TestHugeType(t *testing.T) {
+	type huge struct {
+		P *[1 << 30]byte
+		N int
+	}
+	if got := valueJSON(t, huge{N: 1}); got != `{"P":null,"N":1}` {
+		t.Error(got)
+	}
+}
+
 func TestNotRecord(t *testing.T) {
 	var nilNode *node
 	for _, v := range []any{
@@ -513,6 +524,9 @@ func TestInside(t *testing.T) {
 		struct{ A, B int32 }{},
 	} {
 		pl := planOf(&v)
+		if p := reflect.New(pl.rtype).Interface(); pl.typ != (*word)(unsafe.Pointer(&v)).typ || pl.pointer != (*word)(unsafe.Pointer(&p)).typ {
+			t.Errorf("%T: another type word", v)
+		}
 		x := reflect.New(reflect.TypeOf(v)).Elem()
 		x.Set(reflect.ValueOf(v))
 		if got := *(*any)(unsafe.Pointer(&word{pl.typ, wordOf(x, pl.inside)})); !reflect.DeepEqual(got, v) && x.Kind() != reflect.Func {

@@ -113,12 +113,7 @@ func (b *builder) plan(t reflect.Type) *plan {
 	}
 	pl := &plan{rtype: t, kind: t.Kind(), size: t.Size()}
 	b.plans[t] = pl
-	if pl.kind != reflect.Interface {
-		zero := reflect.Zero(t).Interface()
-		pl.typ = (*word)(unsafe.Pointer(&zero)).typ
-	}
-	pointer := reflect.Zero(reflect.PointerTo(t)).Interface()
-	pl.pointer = (*word)(unsafe.Pointer(&pointer)).typ
+	pl.typ, pl.pointer = typeWord(t), typeWord(reflect.PointerTo(t))
 	pl.inside = isInside(t)
 
 	if s, ok := special[t]; ok {
@@ -136,6 +131,10 @@ func (b *builder) plan(t reflect.Type) *plan {
 	}
 	return pl
 }
+
+// typeWord returns the first word of an interface that holds a value of type t: a reflect.Type is a pointer to what that points to.
+// Making such a value would tell as well, but there are types of a gigabyte.
+func typeWord(t reflect.Type) unsafe.Pointer { return (*word)(unsafe.Pointer(&t)).data }
 
 // isInside asks the runtime how it keeps such values, for the rule has changed.
 func isInside(t reflect.Type) bool {
