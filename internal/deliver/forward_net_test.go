@@ -149,6 +149,88 @@ func TestForwardRestart(t *testing.T) {
 	}
 }
 
+// Two servers that end and begin again all the time, over the machine's own network: each chunk is somewhere, and where it is twice that is said.
+func TestForwardRestarts(t *testing.T) {
+	var mu sync.Mutex
+	stored := make(map[string]map[string]bool) // ids, and who has them
+	begin := func(address, name string) (*forward.Server, string, chan error) {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &forward.Server{Handler: forward.HandlerFunc(func(_ context.Context, c *forward.Chunk) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if stored[string(c.ID)] == nil {
+				stored[string(c.ID)] = make(map[string]bool)
+			}
+			stored[string(c.ID)][name] = true
+			return nil
+		})}
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(l) }()
+		return s, l.Addr().String(), served
+	}
+	a, atA, servedA := begin("127.0.0.1:0", "a")
+	b, atB, servedB := begin("127.0.0.1:0", "b")
+	d := NewForward(&ForwardConfig{Hosts: []string{atA, atB}, MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond, FailoverAfter: 100 * time.Millisecond})
+	const chunks = 800
+	results := make(map[string][]Result)
+	room := make(chan struct{}, 12)
+	for i := range chunks {
+		room <- struct{}{}
+		id := forward.NewID()
+		n := 1 + i%7*100
+		d.Submit(&forward.Chunk{Tag: "t", ID: id, Own: true, Entries: entriesOf(n), Events: n}, func(r Result) {
+			mu.Lock()
+			results[string(id)] = append(results[string(id)], r)
+			mu.Unlock()
+			<-room
+		})
+		switch i % 160 {
+		case 50:
+			_ = a.Close()
+			<-servedA
+		case 80:
+			a, _, servedA = begin(atA, "a")
+		case 100:
+			_ = b.Close()
+			<-servedB
+			b, _, servedB = begin(atB, "b")
+		case 150:
+			_ = a.Close()
+			_ = b.Close()
+			<-servedA
+			<-servedB
+			a, _, servedA = begin(atA, "a")
+			b, _, servedB = begin(atB, "b")
+		}
+	}
+	for range cap(room) {
+		room <- struct{}{}
+	}
+	closeNow(t, d)
+	_ = a.Close()
+	_ = b.Close()
+	<-servedA
+	<-servedB
+	if len(results) != chunks {
+		t.Errorf("%d of %d chunks", len(results), chunks)
+	}
+	repeated := 0
+	for id, rs := range results {
+		switch r := rs[0]; {
+		case len(rs) != 1 || r.Err != nil || r.Taken || len(stored[id]) == 0:
+			t.Fatalf("%s: %+v, stored by %v", id, rs, stored[id])
+		case len(stored[id]) > 1 && !r.MaybeRepeated:
+			t.Errorf("%s is stored by two, which nobody said", id)
+		case r.MaybeRepeated:
+			repeated++
+		}
+	}
+	t.Logf("%d may be repeated", repeated)
+}
+
 // What a chunk costs does not depend on its events.
 func TestForwardAllocs(t *testing.T) {
 	id := forward.NewID()
