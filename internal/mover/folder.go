@@ -60,16 +60,19 @@ func (m *Mover) makeSpill(made time.Time) (*spill, error) {
 	if err := os.MkdirAll(m.cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("mover: %w", err)
 	}
-	name := ""
+	paired := ""
 	if path := m.mainPath; path != "" && !m.disk.named {
-		name = filepath.Base(path)
+		paired = filepath.Base(path)
 	}
-	for range 10 {
-		if name == "" {
+	for try := range 10 {
+		name := paired
+		switch {
+		case name == "" || try >= 8:
 			name = m.freshName()
+		case try > 0:
+			<-time.After(time.Millisecond) // whoever removes the folder will soon be done
 		}
 		dir := filepath.Join(m.cfg.Dir, name)
-		name = ""
 		err := os.Mkdir(dir, 0o700)
 		if errors.Is(err, fs.ErrExist) {
 			continue
@@ -91,9 +94,11 @@ func (m *Mover) makeSpill(made time.Time) (*spill, error) {
 			return nil, errBudget
 		}
 		sp := &spill{dir: dir, made: made, own: true}
-		err = m.openSpill(sp, size)
-		if errors.Is(err, journal.ErrLocked) {
-			continue // somebody took it for an abandoned one, and removes it
+		for range 100 {
+			if err = m.openSpill(sp, size); !errors.Is(err, journal.ErrLocked) {
+				break
+			}
+			<-time.After(time.Millisecond) // somebody takes it for an abandoned one, and removes it, or has just seen that it is not
 		}
 		if err == nil {
 			if _, err = os.Lstat(filepath.Join(dir, ownerFile)); errors.Is(err, fs.ErrNotExist) {
@@ -190,7 +195,7 @@ func (m *Mover) scout(rings []*source) []*spill {
 			continue
 		}
 		sp.made = who.Made
-		if err := m.openSpill(sp, max(m.cfg.MaxDisk, 1<<20)); err != nil {
+		if err := m.openOrphan(sp, rings); err != nil {
 			if !errors.Is(err, journal.ErrLocked) {
 				m.report(fmt.Errorf("%s is left alone: %w", sp.dir, err))
 			}
@@ -205,6 +210,18 @@ func (m *Mover) scout(rings []*source) []*spill {
 	}
 	slices.SortStableFunc(found, func(a, b *spill) int { return a.made.Compare(b.made) })
 	return found
+}
+
+// openOrphan opens a spill that may belong to an adopted ring: then its owner is dead, but the kernel need not have let go of all its locks yet.
+func (m *Mover) openOrphan(sp *spill, rings []*source) error {
+	mine := slices.ContainsFunc(rings, func(s *source) bool { return s.name == filepath.Base(sp.dir) })
+	for tries := 0; ; tries++ {
+		err := m.openSpill(sp, max(m.cfg.MaxDisk, minMaxDisk))
+		if !mine || tries == 20 || !errors.Is(err, journal.ErrLocked) || m.over() {
+			return err
+		}
+		m.pause()
+	}
 }
 
 // sweep removes a folder without an owner's file: its process died while it made or removed it. Whoever is making it just now finds that it is gone, and makes another.
@@ -228,13 +245,8 @@ func (m *Mover) sweep(dir string) {
 
 // orphan says that a spill's ring is not another process's, nor will be.
 func (m *Mover) orphan(name string, rings []*source) bool {
-	if m.cfg.Shm == "" {
+	if m.cfg.Shm == "" || slices.ContainsFunc(rings, func(s *source) bool { return s.name == name }) {
 		return true
-	}
-	for _, s := range rings {
-		if s.name == name {
-			return true
-		}
 	}
 	_, err := os.Lstat(filepath.Join(m.cfg.Shm, name))
 	return errors.Is(err, fs.ErrNotExist)

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway/internal/deliver"
+	"github.com/spillwaylog/spillway/ring"
+)
+
+func benchMover(b *testing.B, set func(c *Config)) *Mover {
+	c := &Config{Name: "bench", Destination: deliver.Discard, Overflow: Block, MaxWait: time.Minute}
+	if set != nil {
+		set(c)
+	}
+	m, err := Open(c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := m.Close(context.Background()); err != nil {
+			b.Error(err)
+		}
+	})
+	return m
+}
+
+// What an event costs from Append to a destination that forgets it: with one appender the mover has a core of its own.
+func BenchmarkThrough(b *testing.B) {
+	for _, size := range []int{200, 1000} {
+		for _, n := range []int{1, 20} {
+			b.Run(name(size, n), func(b *testing.B) {
+				m := benchMover(b, nil)
+				p := event{"app", 1, 1}.payload(nil, size)
+				b.SetBytes(int64(len(p)))
+				b.ReportAllocs()
+				b.ResetTimer()
+				var wg sync.WaitGroup
+				for g := range n {
+					wg.Go(func() {
+						var h ring.Hint
+						for i := g; i < b.N; i += n {
+							if err := m.Append(context.Background(), &h, ring.Now, false, p); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+			})
+		}
+	}
+}
+
+func name(size, n int) string {
+	s := "200B"
+	if size == 1000 {
+		s = "1000B"
+	}
+	if n == 1 {
+		return s + "/1"
+	}
+	return s + "/20"
+}
+
+// The mover's own share: cutting windows of what lies in a ring.
+func BenchmarkCut(b *testing.B) {
+	for _, size := range []int{50, 200, 1000} {
+		b.Run(name(size, 1), func(b *testing.B) {
+			m := &Mover{cfg: Config{fault: func(string) {}}}
+			m.work.init(m)
+			r, err := ring.Open(nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s := &source{r: r}
+			s.own = true
+			p := event{"app", 1, 1}.payload(nil, size)
+			var h ring.Hint
+			b.SetBytes(int64(len(p)))
+			b.ReportAllocs()
+			for done := 0; done < b.N; {
+				b.StopTimer()
+				n := 0
+				for n < 10000 {
+					if _, err := r.Append(&h, ring.Now, p); err != nil {
+						break
+					}
+					n++
+				}
+				b.StartTimer()
+				for m.work.cut(s, 1<<20) {
+					done += int(m.work.taken)
+					for i := range m.work.n {
+						m.giveBuffer(m.work.parts[i].entries)
+						m.work.parts[i].entries = nil
+					}
+					r.Cut(m.work.last)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkWaitDelivered(b *testing.B) {
+	m := benchMover(b, func(c *Config) { c.WaitDelivered = true })
+	p := event{"app", 1, 1}.payload(nil, 200)
+	var h ring.Hint
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := m.Append(context.Background(), &h, ring.Now, false, p); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
