@@ -105,24 +105,28 @@ func (s *fileSink) store(state []byte) error {
 
 func (s *fileSink) appendLine(dst []byte) []byte { return s.renderer.AppendLine(dst, s.tag, s.entry) }
 
-func (s *fileSink) write(jobs []*job) ([][]byte, error) {
+func (s *fileSink) write(jobs []*job) (done int, states [][]byte, err error) {
 	if !jobs[0].begun {
 		for _, j := range jobs {
 			s.set.Announce(j.chunk.Tag, estimate(j.chunk))
 		}
 	}
-	for _, j := range jobs {
+	for i, j := range jobs {
 		for !j.rendered {
 			full, err := s.extend(j)
 			if err == nil && full {
 				err = s.set.Write()
 			}
 			if err != nil {
-				return nil, err
+				return 0, nil, err
 			}
 		}
+		if i == len(jobs)-1 || s.set.Recovering() {
+			break
+		}
 	}
-	return s.set.Settle()
+	states, err = s.set.Settle() // and nothing else before they are stored
+	return len(states), states, err
 }
 
 // extend renders the entries of a job until enough waits in the set.
@@ -167,4 +171,8 @@ func (s *fileSink) tick() bool {
 	return s.set.Open() > 0
 }
 
-func (s *fileSink) close() error { return s.set.Close() }
+func (s *fileSink) close() error {
+	s.set.Drop()
+	_ = s.set.Write() // the rest of a torn line, if there is room for it now; who submitted it knows already that it failed
+	return s.set.Close()
+}

@@ -104,3 +104,12 @@ func BenchmarkFile(b *testing.B) {
 		})
 	}
 }
+
+// padded makes a chunk of events with some text.
+func padded(tag string, from, n, pad int) *forward.Chunk {
+	c := &forward.Chunk{Tag: tag, ID: forward.NewID(), Own: true, Events: n}
+	for i := from; i < from+n; i++ {
+		c.Entries = appendEntry(c.Entries, i, pad)
+	}
+	return c
+}

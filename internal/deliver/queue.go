@@ -47,10 +47,10 @@ type queue struct {
 
 // A sink is where lines go. It is used by the writer only.
 type sink interface {
-	// write writes the jobs, which are the same as before, and perhaps more, until it returns nil or drop is called. It
-	// returns the states of the written ones, nil if it has none. It touches chunks with the lease only, and returns
-	// errGone if that cannot be had any more.
-	write(jobs []*job) (states [][]byte, err error)
+	// write writes jobs, and returns how many of them, from the first on, are written, and their states, nil if it has
+	// none. The others come again, first, unless drop is called. It touches chunks with the lease only, and returns errGone
+	// if that cannot be had any more.
+	write(jobs []*job) (done int, states [][]byte, err error)
 	// drop forgets what is not written, but for the rest of a line that is written in part.
 	drop()
 	// tick is called now and then while there is nothing to write. It reports whether it wants to be called again.
@@ -136,17 +136,14 @@ func (q *queue) run() {
 		if len(group) == 0 {
 			break
 		}
-		states, err := q.sink.write(group)
-		if errors.Is(err, errGone) {
+		n, states, err := q.sink.write(group)
+		if n > 0 && !q.finish(group[:n], states) || errors.Is(err, errGone) {
 			break
 		}
+		group = group[n:]
 		if err == nil {
 			q.brk.worked()
 			backoff = q.min
-			if !q.finish(group, states) {
-				break
-			}
-			group = group[:0]
 			continue
 		}
 		q.release(group)

@@ -91,18 +91,21 @@ type streamSink struct {
 	written int    // of buf
 }
 
-func (s *streamSink) write(jobs []*job) ([][]byte, error) {
+func (s *streamSink) write(jobs []*job) (int, [][]byte, error) {
 	for _, j := range jobs {
 		for !j.rendered {
 			if err := s.flush(); err != nil {
-				return nil, err
+				return 0, nil, err
 			}
 			if !s.extend(j) {
-				return nil, errGone
+				return 0, nil, errGone
 			}
 		}
 	}
-	return nil, s.flush()
+	if err := s.flush(); err != nil {
+		return 0, nil, err
+	}
+	return len(jobs), nil, nil
 }
 
 // extend renders entries of a job until the buffer is full.

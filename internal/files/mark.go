@@ -27,7 +27,8 @@ func (s *Set) Mark() {
 //	     └───────────┴───────────┴────────┴─────────┘
 //	                 ↑ 1st state ↑ 2nd    ↑ 3rd     ↑
 //
-// Where bytes of others stand between them, all states are the last one.
+// Where bytes of others stand between them, all states are the last one. While the Set is Recovering there must be one Mark
+// to a Settle.
 func (s *Set) Settle() ([][]byte, error) {
 	if err := s.Write(); err != nil {
 		return nil, err
@@ -65,4 +66,19 @@ func (f *file) lengthAt(mark int) int64 {
 		before = f.cuts[len(f.cuts)-1]
 	}
 	return max(end-(f.appended-before), f.length)
+}
+
+// Recovering reports whether lines are expected that an earlier process may have written: they are looked for in several
+// files, so that it is not known at a Mark which one they are for.
+func (s *Set) Recovering() bool {
+	if s.recovered {
+		return false
+	}
+	for _, f := range s.files {
+		if f.expected {
+			return true
+		}
+	}
+	s.recovered = true
+	return false
 }

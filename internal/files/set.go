@@ -31,12 +31,13 @@ type Set struct {
 	announced map[string]int64
 	unable    time.Time // nothing is rotated before
 
-	now    time.Time // when the call that runs began
-	opened time.Time
-	marks  int   // since the last Settle
-	hasty  bool  // what happened since the last Sync would be done twice after a crash
-	failed error // a sync failed
-	closed bool
+	now       time.Time // when the call that runs began
+	opened    time.Time
+	marks     int   // since the last Settle
+	recovered bool  // nothing is expected in any file any more
+	hasty     bool  // what happened since the last Sync would be done twice after a crash
+	failed    error // a sync failed
+	closed    bool
 }
 
 // fileCost is what a file with waiting lines counts besides them.
