@@ -58,7 +58,7 @@ func TestLoggerTwoAdopters(t *testing.T) {
 			one.wait("posted")
 			two.wait("posted")
 			a, b := one.end(), two.end()
-			t.Logf("adopted: %+v and %+v", a.Stats.Adopted, b.Stats.Adopted)
+			t.Logf("adopted: %+v and %+v; told: %q and %q", a.Stats.Adopted, b.Stats.Adopted, a.Told, b.Told)
 			s.ledger.check(t)
 			wantAll(t, s.ledger, dead...)
 			h.wantEmpty()

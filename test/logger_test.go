@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -92,13 +93,19 @@ func (h *home) rings() []string {
 // wantEmpty checks that neither rings nor spilled chunks are left.
 func (h *home) wantEmpty() {
 	h.t.Helper()
-	for _, r := range h.rings() {
-		h.t.Errorf("left behind: %s", r)
-	}
 	found, err := filepath.Glob(filepath.Join(h.dir, "*"))
 	must(h.t, err)
-	for _, f := range found {
-		h.t.Errorf("left behind: %s", f)
+	for _, dir := range append(found, h.rings()...) {
+		var files []string
+		must(h.t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+			if err == nil {
+				info, ierr := d.Info()
+				must(h.t, ierr)
+				files = append(files, fmt.Sprintf("%v %d %s", info.Mode(), info.Size(), name))
+			}
+			return err
+		}))
+		h.t.Errorf("left behind:\n%s", strings.Join(files, "\n"))
 	}
 }
 
