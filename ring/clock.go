@@ -26,23 +26,25 @@ type clock struct {
 func (c *clock) start() {
 	c.base = time.Now()
 	c.wall.Store(c.base.UnixNano())
-	c.coarse = stepOf(c.base) > coarseStep
+	c.coarse = isCoarse(c.base)
 }
 
-// stepOf measures by how much the clock moves when it moves.
-func stepOf(base time.Time) time.Duration {
-	least := time.Second
+// isCoarse says that two readings in a row can be equal, and that the clock moves by so much when it moves that two appends in a row can read the same.
+// (A clock that takes long to read is not coarse: it has always moved meanwhile.)
+func isCoarse(base time.Time) bool {
+	equal := false
 	last := time.Since(base)
-	for range 2000 {
+	for i := range 2000 {
 		now := time.Since(base)
-		if now != last {
-			if least = min(least, now-last); least <= coarseStep {
-				break
-			}
-			last = now
+		switch {
+		case now == last:
+			equal = true
+		case now-last <= coarseStep, i > 200 && !equal:
+			return false
 		}
+		last = now
 	}
-	return least
+	return equal
 }
 
 // now is at least 1.

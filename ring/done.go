@@ -101,16 +101,34 @@ func (r *Ring) retire(s *segment) {
 	r.held = append(r.held, s)
 }
 
-// freeHeld frees what has been read and is done. Under mu.
+// freeHeld frees what has been read and is done. Under mu, which appenders want: so the marks that count are looked up only once.
 func (r *Ring) freeHeld() {
-	r.held = slices.DeleteFunc(r.held, func(s *segment) bool {
-		if !r.done(s.first, s.last) {
-			return false
-		}
-		r.giveBack(s)
-		return true
-	})
 	r.sweepDue.Store(true)
+	if len(r.held) == 0 {
+		return
+	}
+	var spans [MaxMarks][2]uint64
+	n := 0
+	for i, there := range r.marked {
+		if there {
+			spans[n] = [2]uint64{r.marks[i].First, r.marks[i].Last}
+			n++
+		}
+	}
+	keep := r.held[:0]
+	for _, s := range r.held {
+		done := s.last <= r.cut
+		for _, span := range spans[:n] {
+			done = done && (span[0] > s.last || span[1] < s.first)
+		}
+		if done {
+			r.giveBack(s)
+		} else {
+			keep = append(keep, s)
+		}
+	}
+	clear(r.held[len(keep):])
+	r.held = keep
 }
 
 // sweep takes the segments of idle lanes whose records are all read and done. The reader does that.
