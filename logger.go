@@ -160,10 +160,14 @@ func (l *Logger) add(n int) {
 	}
 }
 
+// maxGroups is the most groups that are open at once: they count against the depth of a record that a receiver reads, beside the
+// 100 levels of a value.
+const maxGroups = 20
+
 // WithGroup returns a logger whose later attributes, those of calls and of With, lie in a group: a map under this name. A group
-// without attributes is left out; the empty name is no group.
+// without attributes is left out; the empty name is no group, nor is one inside of 20 others.
 func (l *Logger) WithGroup(name string) *Logger {
-	if l.off() || name == "" {
+	if l.off() || name == "" || len(l.groups) >= maxGroups {
 		return l
 	}
 	m := *l

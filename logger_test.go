@@ -408,3 +408,20 @@ func TestNanos(t *testing.T) {
 		}
 	}
 }
+
+// TestDeepGroups: however many groups are opened, a receiver can read the record.
+func TestDeepGroups(t *testing.T) {
+	l, events := NewTest(nil)
+	type nested []any
+	deep := nested{1}
+	for range 200 {
+		deep = nested{deep}
+	}
+	for range 100 {
+		l = l.WithGroup("g")
+	}
+	l.Info("m", slog.Any("deep", deep))
+	if got := text(t, events); strings.Count(got, `"g":{`) != maxGroups || !strings.Contains(got, "!DEPTH") {
+		t.Error(got)
+	}
+}
