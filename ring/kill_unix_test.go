@@ -7,6 +7,7 @@ package ring
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -93,6 +94,7 @@ func killedChild() error {
 	}
 	var upTo [killWriters]uint64
 	var slots []int
+	newest := uint64(0)
 	for number := uint64(1); ; number++ {
 		first, last := uint64(0), uint64(0)
 		var lane uint16
@@ -108,10 +110,13 @@ func killedChild() error {
 			if err != nil {
 				return err
 			}
+			if rec.Key < newest || uint64(i) != upTo[w] {
+				return fmt.Errorf("writer %d: record %d with key %d after %d with %d", w, i, rec.Key, upTo[w], newest)
+			}
 			if first == 0 {
 				first, lane = rec.Key, rec.Lane
 			}
-			last = rec.Key
+			last, newest = rec.Key, rec.Key
 			upTo[w] = uint64(i) + 1
 		}
 		if first == 0 {
