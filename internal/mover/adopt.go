@@ -8,10 +8,71 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/ring"
 )
+
+const (
+	quietFor   = 5 * time.Second  // adopted rings are poured into the spill when the destination has taken nothing for so long
+	adoptEvery = 30 * time.Second // so often a running process looks for rings of others that died
+)
+
+// pourAdopted moves what dead processes left in memory to the own spill while the destination takes nothing, so that processes that are started and die again and
+// again do not fill the memory. What is with the destination stays, and what has to come before a spill that cannot be moved.
+func (m *Mover) pourAdopted() {
+	if len(m.queue) == 0 || !m.quiet() || !m.canSpill() {
+		return
+	}
+	for _, q := range m.queue {
+		switch q := q.(type) {
+		case *remnant:
+			if len(q.chunks) > 0 && (q.before == nil || q.before.entries.len() == 0) {
+				chunks := q.chunks
+				q.chunks = nil
+				m.hand(chunks)
+				return
+			}
+		case *source:
+			if m.spillFrom(q) {
+				return
+			}
+		}
+	}
+	m.queue = slices.DeleteFunc(m.queue, func(q shipper) bool { return q.over(m) })
+}
+
+// quiet says that the destination has chunks and has taken none for a while.
+func (m *Mover) quiet() bool {
+	return m.cfg.Dir != "" && m.inFlight > 0 && time.Since(m.landedAt) >= m.cfg.quiet
+}
+
+// adoptAgain looks for rings of processes that died since Open. Not so for a destination with states, which wants to see them all before anything is submitted. Their spills
+// come with them; spills alone wait for the next Open, for to look for them would touch the disk.
+func (m *Mover) adoptAgain() {
+	now := time.Now()
+	if m.cfg.Shm == "" || m.stateful || now.Before(m.adoptAt) || !m.scouted || len(m.queue) > 0 || m.sealed || m.stopped {
+		return
+	}
+	m.adoptAt = now.Add(m.cfg.adoptEvery)
+	m.scouting = true
+	m.disk.do("looking for rings", func() {
+		rings := m.adoptRings()
+		var spills []*spill
+		if len(rings) > 0 && m.cfg.Dir != "" {
+			spills = m.scout(rings)
+		}
+		if !m.post(func() { m.scouting = false; m.found(rings, spills) }) {
+			for _, s := range rings {
+				_ = s.close(true) // they are as they were
+			}
+			for _, sp := range spills {
+				_ = sp.j.Close() // as above
+			}
+		}
+	})
+}
 
 // adoptRings takes over the rings that dead processes of the same identity left. They are read when their spills are known.
 func (m *Mover) adoptRings() []*source {
@@ -72,12 +133,13 @@ func (m *Mover) found(rings []*source, spills []*spill) {
 		older, younger := m.rebuild(s, ids)
 		m.queue = append(m.queue, older)
 		if sp := with[s.name]; sp != nil {
+			older.before = sp
 			m.queue = append(m.queue, sp)
 		}
 		m.queue = append(m.queue, younger, s)
 	}
 	lone(nil)
-	m.adopted = rings
+	m.adopted = append(m.adopted, rings...)
 	m.scouted = true
 }
 
@@ -85,6 +147,7 @@ func (m *Mover) found(rings []*source, spills []*spill) {
 type remnant struct {
 	s      *source
 	chunks []*flight
+	before *spill // holds what is younger
 }
 
 func (r *remnant) ship(m *Mover) bool {
@@ -112,6 +175,7 @@ func (s *source) over(m *Mover) bool {
 	// What was counted when the ring was found and could not be read later, and what was unreadable from the beginning, as far as that can be counted.
 	if loss := s.r.Lost(); loss.Regions > 0 {
 		n := max(loss.Regions, loss.Records)
+		m.report(fmt.Errorf("of the adopted ring %s %d bytes in %d places cannot be read: at least %d events are lost", s.name, loss.Bytes, loss.Regions, n))
 		m.count.adopted.add(n, 0)
 		m.drop(Lost, n)
 	}
@@ -135,6 +199,7 @@ func (s *source) overOwn(m *Mover) bool {
 	t := s.totals()
 	if n := t.events - s.taken.Load(); n > 0 {
 		m.drop(Lost, n)
+		m.report(fmt.Errorf("%d events of the ring that failed cannot be read: they are lost", n))
 	}
 	s.doneTo.Store(1<<64 - 1)
 	s.bury()

@@ -12,7 +12,7 @@ import (
 )
 
 // makeRoom is how long an Append with DropOldest waits for the mover to drop something, which is work in memory only.
-const makeRoom = 20 * time.Millisecond
+const makeRoom = 100 * time.Millisecond
 
 // Append takes an event. payload is what AppendPayload wrote, and a record: one MessagePack map. It is copied. t is in Unix nanoseconds, or ring.Now. keep says to
 // wait for room, up to Config.MaxWait, whatever the policy. h is the caller's, see ring.Hint.

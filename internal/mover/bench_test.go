@@ -4,6 +4,7 @@ package mover
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -57,16 +58,7 @@ func BenchmarkThrough(b *testing.B) {
 	}
 }
 
-func name(size, n int) string {
-	s := "200B"
-	if size == 1000 {
-		s = "1000B"
-	}
-	if n == 1 {
-		return s + "/1"
-	}
-	return s + "/20"
-}
+func name(size, n int) string { return strconv.Itoa(size) + "B/" + strconv.Itoa(n) }
 
 // The mover's own share: cutting windows of what lies in a ring.
 func BenchmarkCut(b *testing.B) {

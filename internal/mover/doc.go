@@ -1,4 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mover carries events from the ring to the destination. A skeleton.
+// Package mover carries events from a ring to a destination. Append is one copy into the ring; a goroutine, the mover, does the rest: it cuts windows from the ring, makes
+// chunks of them, hands these to the destination, and when that takes nothing, to a journal on disk.
+//
+// # Nouns
+//
+//	payload    what is appended: the tag's length as a uvarint, the tag, a record (one MessagePack map)
+//	window     what is cut from a ring at once: up to BatchBytes, at most 16 tags, never ending between two equal keys
+//	chunk      what a window has of one tag, under a random id (forward.Chunk, Own)
+//	mark       a chunk's entry in the ring's header: first and last key, the first record's lane, the id
+//	spill      this process's journal of chunks, in Config.Dir
+//	source     a ring that is read: one of this process, or an adopted one
+//
+// # The way of an event
+//
+//	Append ──► ring ──► window ──► chunks, each with its mark ──► Destination.Submit ──► done ──► mark cleared, memory free
+//	                                 │                                 ▲
+//	                                 └──► journal, flushed, mark cleared ──► read again
+//
+// The mark is put before the ring's cut moves over the window, and the cut moves before anything leaves. So whoever adopts the ring finds each record either beyond the cut, or
+// under a mark, or done; from a mark the same chunk is made again, byte for byte, under the same id. A chunk that goes to the spill keeps its mark until the journal has
+// handed it to the kernel; who adopts both drops the marks whose ids the spill has.
+//
+// A mark's label is the chunk's id. The last character of an id is always '='; in the label it is '>' when the chunk is on its way to the spill, because these are younger than
+// what the spill holds, and those on their way to the destination are older.
+//
+// # Order
+//
+// One source is shipped at a time, wholly before the next: what dead processes left, oldest first, each in the order marked chunks, spill, chunks on their way to the spill, rest of
+// the ring; then the own spill; then the own ring. While the spill holds something new windows go behind it. So events of one goroutine under one tag arrive in order; those of
+// different tags may pass each other within a window.
+//
+// # In Dir
+//
+//	<name>.<pid>.<16 hex digits>/      named as the ring that it belongs to, where that is in shared memory
+//	    owner.json                     identity, process, time
+//	    seg-… cursor-mover lock        a journal of chunks, as forward.Chunk writes them
+//
+// A spill is made when it is first needed and removed when Close leaves it empty: a process whose destination keeps up touches no disk. It is adopted with its journal's
+// lock held, if its identity is ours, and if the ring of the same name is ours or does not exist. A folder without owner.json was being made or removed when its
+// process died; if its journal is empty it is removed.
+//
+// # Who waits for what
+//
+// The mover sleeps in the ring (ring.Sleep) until the first append wakes it. It gathers then until BatchBytes or FlushInterval have passed, unless somebody waits: Flush, Close,
+// WaitDelivered. Appenders pay one atomic load for that. It never waits for a disk: a second goroutine, that lives while it has something to do, opens, writes, syncs, reads and
+// removes. Of those who wait for room in the ring (Block, keep) each takes the ring's channel before it tries, so none misses it. Waiters of WaitDelivered are answered many
+// at a time, when the oldest window that is not done has passed them.
+//
+// # When there is no room
+//
+// The ring is full: with Dir, windows go to the spill when half the ring is used and the destination can have no more. MaxDisk is met, or the disk is full, or hangs: DropNewest
+// refuses, Block waits, DropOldest drops windows from the ring's old end that are in nobody's hands (what the spill holds stays; it is the oldest, but on disk). Each loss is counted by
+// reason, in the ring's header too, and told by one summary event as soon as there is room; who adopts the ring tells what its owner could not.
+//
+// # Promises
+//
+//   - What Append accepted is delivered, handed over, dropped with its count, lost with its count, or held; see Stats.
+//   - With shared memory it outlives the process; with Dir what is in the spill does. Nothing is delivered twice but under the same id with the same bytes.
+//   - Append waits only if told to; Flush and Close return soon after their context is done, whatever destination and disk do. Goroutines that cannot be ended are named in the error.
+//
+// Not promised: that a spill outlives a power cut (the journal syncs within a second, but nobody waits for that); order between tags; MaxDisk to the byte when several
+// processes spill into one Dir (each looks once a second what the others hold).
 package mover

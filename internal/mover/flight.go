@@ -3,6 +3,8 @@
 package mover
 
 import (
+	"time"
+
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/deliver"
 	"github.com/spillwaylog/spillway/journal"
@@ -177,6 +179,9 @@ func (m *Mover) took(s *source, events, bytes uint64) {
 
 // submit hands a flight to the destination.
 func (m *Mover) submit(f *flight) {
+	if m.inFlight == 0 {
+		m.landedAt = time.Now()
+	}
 	m.inFlight++
 	m.inBytes += int64(len(f.chunk.Entries))
 	m.count.inFlight.Store(int64(m.inFlight))
@@ -192,6 +197,7 @@ func (m *Mover) landing(f *flight) {
 		m.given = append(m.given, f)
 		return
 	}
+	m.landedAt = time.Now()
 	n := uint64(f.chunk.Events)
 	if f.res.Taken {
 		m.count.handedOver.Add(n)

@@ -149,7 +149,9 @@ func TestKillChild(t *testing.T) {
 			}
 		}()
 	}
+	l.mu.Lock()
 	end := time.After(time.Duration(20+l.rnd.IntN(250)) * time.Millisecond)
+	l.mu.Unlock()
 	tick := time.NewTicker(5 * time.Millisecond)
 	for {
 		select {

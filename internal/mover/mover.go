@@ -66,12 +66,16 @@ type Mover struct {
 	work     cutting
 	payload  []byte
 
-	scouted bool  // it is known what dead processes left
-	sealed  bool  // nothing more is accepted
-	stopped bool  // nothing more is submitted
-	pouring bool  // all goes to the spill
-	leave   error // not nil: the goroutine is to end; errLeave when all is delivered
-	poured  chan struct{}
+	stateful bool      // the destination is
+	scouting bool      // somebody looks for what dead processes left since
+	adoptAt  time.Time // look again then
+	landedAt time.Time // when the destination took something last, or got something after it had nothing
+	scouted  bool      // it is known what dead processes left
+	sealed   bool      // nothing more is accepted
+	stopped  bool      // nothing more is submitted
+	pouring  bool      // all goes to the spill
+	leave    error     // not nil: the goroutine is to end; errLeave when all is delivered
+	poured   chan struct{}
 
 	handing int       // windows that the disk's goroutine has
 	stuck   []*flight // chunks that the spill had no room for
@@ -227,7 +231,9 @@ func (m *Mover) replace(s *source) {
 
 // start has the states restored, and what lies in Dir found, before anything is submitted.
 func (m *Mover) start(rings []*source) {
-	stateful, _ := m.cfg.Destination.(deliver.Stateful)
+	stateful, ok := m.cfg.Destination.(deliver.Stateful)
+	m.stateful = ok
+	m.adoptAt = time.Now().Add(m.cfg.adoptEvery)
 	if stateful == nil && m.cfg.Dir == "" {
 		m.found(rings, nil)
 		return

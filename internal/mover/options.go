@@ -74,8 +74,10 @@ type Config struct {
 	// Diagnostics is told what went wrong. It must not block for long and not call the Mover. nil: nobody.
 	Diagnostics func(error)
 
-	fs    journal.FS   // nil is the operating system
-	fault func(string) // called between the steps of spilling and of completing, by tests
+	quiet      time.Duration // quietFor
+	adoptEvery time.Duration // the constant
+	fs         journal.FS    // nil is the operating system
+	fault      func(string)  // called between the steps of spilling and of completing, by tests
 }
 
 func (c *Config) withDefaults() (Config, error) {
@@ -91,6 +93,8 @@ func (c *Config) withDefaults() (Config, error) {
 	set(&r.FlushInterval, defaultFlush)
 	set(&r.BatchBytes, defaultBatchBytes)
 	set(&r.Window, defaultWindow)
+	set(&r.quiet, quietFor)
+	set(&r.adoptEvery, adoptEvery)
 	for _, n := range []struct {
 		name string
 		is   int64

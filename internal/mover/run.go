@@ -24,7 +24,9 @@ func (m *Mover) run() {
 		m.ship()
 		m.again()
 		m.overflow()
+		m.pourAdopted()
 		m.pourOn()
+		m.adoptAgain()
 		m.tell()
 		m.answer()
 		m.rest()
@@ -196,6 +198,14 @@ func (m *Mover) rest() {
 	}
 	if !m.againAt.IsZero() && m.refused {
 		wait = min(wait, max(m.againAt.Sub(now), 0))
+	}
+	if m.cfg.Dir != "" && len(m.queue) > 0 && m.inFlight > 0 {
+		if d := m.landedAt.Add(m.cfg.quiet).Sub(now); d > 0 {
+			wait = min(wait, d)
+		}
+	}
+	if m.cfg.Shm != "" && !m.stateful && m.scouted && len(m.queue) == 0 && !m.sealed {
+		wait = min(wait, max(m.adoptAt.Sub(now), 0))
 	}
 	if m.count.untold.Load() && !m.tellAt.IsZero() {
 		wait = min(wait, max(m.tellAt.Sub(now), 0))

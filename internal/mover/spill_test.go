@@ -117,7 +117,11 @@ func TestLeftForTheNext(t *testing.T) {
 			d := &fake{answer: later}
 			f := open(t, d, conf)
 			f.must("a", 1, 0, n, 1000)
-			ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+			limit := 2 * time.Second // of which a quarter is for writing
+			if shm {
+				limit = 50 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), limit)
 			err := f.m.Close(ctx)
 			cancel()
 			var left *LeftError

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"testing"
+	"time"
+)
+
+// Processes that start and die again and again while the destination is down: what they leave in memory goes to the disk.
+func TestCrashLoop(t *testing.T) {
+	dir, mem := t.TempDir(), shmDir(t)
+	conf := func(c *Config) {
+		c.Dir, c.Shm, c.Overflow, c.MaxWait, c.quiet = dir, mem, Block, time.Minute, 20*time.Millisecond
+	}
+	want := map[uint32]uint32{}
+	for i := range uint32(6) {
+		f := open(t, &fake{answer: later}, conf)
+		f.must("a", i, 0, 300, 1000)
+		want[i] = 300
+		eventually(t, "at most two rings", func() bool { return len(entriesOf(t, mem)) <= 2 })
+		_ = f.m.Close(within(t, 10*time.Millisecond)) // leaves everything
+		f.law()
+	}
+	d := &fake{}
+	f := open(t, d, conf)
+	f.close()
+	ordered(t, d.all(), want)
+	for _, where := range []string{dir, mem} {
+		if names := entriesOf(t, where); len(names) > 0 {
+			t.Errorf("left %q", names)
+		}
+	}
+}
+
+// A process that runs takes over what another one leaves.
+func TestAdoptsLater(t *testing.T) {
+	dir, mem := t.TempDir(), shmDir(t)
+	conf := func(c *Config) {
+		c.Dir, c.Shm, c.Overflow, c.MaxWait, c.adoptEvery = dir, mem, Block, time.Minute, 5*time.Millisecond
+	}
+	d := &fake{}
+	f := open(t, d, conf)
+	f.must("a", 1, 0, 100, 10)
+	for g := range uint32(3) {
+		o := open(t, &fake{answer: later}, func(c *Config) { conf(c); c.adoptEvery = time.Hour })
+		o.must("a", 2+g, 0, 3000, 1000)
+		_ = o.m.Close(within(t, 20*time.Millisecond)) // leaves everything
+		f.must("a", 1, 100+g*100, 200+g*100, 10)
+		eventually(t, "all is adopted", func() bool { return f.m.Stats().Delivered >= uint64(3000*(g+1)) })
+	}
+	f.close()
+	ordered(t, d.all(), map[uint32]uint32{1: 400, 2: 3000, 3: 3000, 4: 3000})
+	for _, where := range []string{dir, mem} {
+		if names := entriesOf(t, where); len(names) > 0 {
+			t.Errorf("left %q", names)
+		}
+	}
+}
