@@ -75,8 +75,8 @@ type fileSink struct {
 	set      *files.Set
 	record   func(state []byte) error
 
-	tag   string // what appendLine renders
-	entry forward.Entry
+	tag  string // what appendLine renders
+	rest []byte
 }
 
 func (s *fileSink) open(state []byte) (*files.Set, error) {
@@ -102,8 +102,6 @@ func (s *fileSink) store(state []byte) error {
 	}
 	return nil
 }
-
-func (s *fileSink) appendLine(dst []byte) []byte { return s.renderer.AppendLine(dst, s.tag, s.entry) }
 
 func (s *fileSink) write(jobs []*job) (done int, states [][]byte, err error) {
 	if !jobs[0].begun {
@@ -135,24 +133,37 @@ func (s *fileSink) extend(j *job) (full bool, err error) {
 		return false, errGone
 	}
 	defer s.give()
-	s.tag, j.begun = j.chunk.Tag, true
-	defer func() { s.entry = forward.Entry{} }()
-	for !full {
-		e, ok := j.entries.Next()
-		if !ok {
-			if err := j.entries.Err(); err != nil {
-				s.tell(fmt.Errorf("%s: what follows cannot be read and is left out: %w", s.name, err))
-			}
-			s.set.Mark()
-			j.rendered = true
-			return false, nil
-		}
-		s.entry = e
-		if full, err = s.set.Extend(s.tag, e.Sec, s.render); err != nil {
-			return false, err
-		}
+	s.tag, s.rest, j.begun = j.chunk.Tag, j.rest, true
+	for !full && len(s.rest) > 0 && err == nil {
+		full, err = s.set.Extend(s.tag, secondOf(s.rest), s.render)
 	}
-	return true, nil
+	j.rest, s.rest = s.rest, nil
+	if err == nil && len(j.rest) == 0 {
+		s.set.Mark()
+		j.rendered = true
+	}
+	return full, err
+}
+
+// secondOf returns the time of the first of packed entries.
+func secondOf(entries []byte) int64 {
+	sec, _, ok := lines.TimeOf(entries)
+	if !ok {
+		r := forward.ReadEntries(entries)
+		e, _ := r.Next()
+		sec = e.Sec
+	}
+	return sec
+}
+
+// appendLine appends the line of the next entry.
+func (s *fileSink) appendLine(dst []byte) []byte {
+	dst, n, err := appendNext(s.renderer, dst, s.tag, s.rest)
+	if err != nil {
+		s.tell(fmt.Errorf("%s: what follows cannot be read and is left out: %w", s.name, err))
+	}
+	s.rest = s.rest[n:]
+	return dst
 }
 
 // estimate says how many bytes the lines of a chunk may take.

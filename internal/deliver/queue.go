@@ -69,7 +69,7 @@ type job struct {
 	begun    bool   // lines of it may be written
 	repeated bool   // lines of it may be written twice
 
-	entries  forward.EntryReader // the sink's: what is not yet rendered
+	rest     []byte // the sink's: entries that are not yet rendered
 	rendered bool
 }
 
@@ -107,7 +107,7 @@ func (q *queue) Submit(c *forward.Chunk, done func(Result)) {
 		done(Result{Err: ErrClosed})
 		return
 	}
-	q.jobs = append(q.jobs, &job{chunk: c, done: done, entries: forward.ReadEntries(c.Entries)})
+	q.jobs = append(q.jobs, &job{chunk: c, done: done, rest: c.Entries})
 	if !q.started {
 		q.started = true
 		go q.run()
@@ -211,7 +211,7 @@ func (q *queue) fill(group []*job) (_ []*job, ready bool) {
 		group = slices.DeleteFunc(group, func(j *job) bool { return j.taken })
 		for _, j := range group {
 			j.repeated = j.repeated || j.begun
-			j.entries, j.rendered = forward.ReadEntries(j.chunk.Entries), false
+			j.rest, j.rendered = j.chunk.Entries, false
 		}
 	}
 	size := 0

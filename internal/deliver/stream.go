@@ -115,17 +115,14 @@ func (s *streamSink) extend(j *job) bool {
 	}
 	defer s.give()
 	j.begun = true
-	for len(s.buf) < streamBuffer {
-		e, ok := j.entries.Next()
-		if !ok {
-			if err := j.entries.Err(); err != nil {
-				s.tell(fmt.Errorf("%s: what follows cannot be read and is left out: %w", s.name, err))
-			}
-			j.rendered = true
-			break
+	for len(s.buf) < streamBuffer && len(j.rest) > 0 {
+		out, n, err := appendNext(s.renderer, s.buf, j.chunk.Tag, j.rest)
+		if err != nil {
+			s.tell(fmt.Errorf("%s: what follows cannot be read and is left out: %w", s.name, err))
 		}
-		s.buf = s.renderer.AppendLine(s.buf, j.chunk.Tag, e)
+		s.buf, j.rest = out, j.rest[n:]
 	}
+	j.rendered = len(j.rest) == 0
 	return true
 }
 

@@ -283,7 +283,7 @@ func TestKillAgain(t *testing.T) {
 	for _, ww := range worlds {
 		t.Run(ww.name, func(t *testing.T) {
 			t.Parallel()
-			for round := range 100 {
+			for round := range 40 {
 				r := rand.New(rand.NewPCG(uint64(round), 7))
 				w := newWorld(t, ww.pattern, ww.tags, ww.lines, ww.o)
 				w.marks = round%2 == 1

@@ -130,8 +130,8 @@ func (s *Set) Append(tag string, sec int64, lines []byte) error {
 	return nil
 }
 
-// Extend is Append without the copy, and never writes: render gets what waits for the file already, appends one or several
-// whole lines, and returns the result. full asks for a Write, because enough waits. An error means that render was not
+// Extend is Append without the copy, and never writes: render gets what waits for the file already, appends whole lines, one
+// or several or none, and returns the result. full asks for a Write, because enough waits. An error means that render was not
 // called.
 func (s *Set) Extend(tag string, sec int64, render func(dst []byte) []byte) (full bool, err error) {
 	if err := s.usable(); err != nil {
@@ -146,7 +146,9 @@ func (s *Set) Extend(tag string, sec int64, render func(dst []byte) []byte) (ful
 	s.begin(f)
 	n := len(f.lines)
 	f.lines = render(f.lines)
-	n = len(f.lines) - n
+	if n = len(f.lines) - n; n == 0 && len(f.lines) == 0 {
+		s.pending -= fileCost
+	}
 	s.pending += n
 	f.appended += int64(n)
 	return len(f.lines) >= s.o.Buffer || s.pending >= s.o.Memory, nil

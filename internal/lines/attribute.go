@@ -10,30 +10,30 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// appendPairs appends the attributes of a record, those left out that are parts of the line, each with a space behind it.
-func (t *Text) appendPairs(dst []byte, p *parts) []byte {
-	rest := p.pairs
+// appendPairs appends the attributes of a record, those left out that are parts of the line, each with a space behind it. n
+// is what the pairs take; below 0 if they cannot be read to their end.
+func (t *Text) appendPairs(dst []byte, p *parts) (_ []byte, n int) {
+	rest := p.pairs[p.leadBytes:]
 	t.prefix = t.prefix[:0]
-	for i := range p.n {
+	for i := p.lead; i < p.n; i++ {
 		k, err := msgpack.Skip(rest)
 		if err != nil {
-			return appendRest(dst, rest)
+			return appendRest(dst, rest), -1
 		}
-		if i == p.messageAt || i == p.levelAt || i == p.sourceAt {
+		if i == p.messageAt { // of a record that is no leveled call's
 			v, err := msgpack.Skip(rest[k:])
 			if err != nil {
-				return appendRest(dst, rest)
+				return appendRest(dst, rest), -1
 			}
 			rest = rest[k+v:]
 			continue
 		}
-		n := 0
 		if dst, n = t.appendPair(dst, rest, k, 0); n == 0 {
-			return appendRest(dst, rest)
+			return appendRest(dst, rest), -1
 		}
 		rest = rest[n:]
 	}
-	return dst
+	return dst, len(p.pairs) - len(rest)
 }
 
 // appendRest appends what cannot be read.

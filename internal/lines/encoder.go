@@ -59,20 +59,8 @@ const nanos = 1_000_000_000
 
 // AppendLine appends the line of one event, its newline included. It keeps neither the tag nor the entry.
 func (e *Encoder) AppendLine(dst []byte, tag string, entry forward.Entry) []byte {
-	sec, nsec := entry.Sec, entry.Nsec
-	if nsec >= nanos { // no valid entry has that
-		sec, nsec = sec+int64(nsec/nanos), nsec%nanos
-	}
-	zero := sec == 0 && nsec == 0 && e.keys.OmitZero
-	if sec != e.sec || zero != e.zero || string(e.tag) != tag || len(e.envelope) == 0 {
-		e.zero = zero
-		e.begin(sec, tag)
-	}
 	start := len(dst)
-	dst = append(dst, e.envelope...)
-	if e.digits > 0 {
-		putNanos(dst[start+e.digits:start+e.digits+9], nsec)
-	}
+	dst = e.appendEnvelope(dst, tag, entry.Sec, entry.Nsec)
 	names := e.names
 	if len(entry.Meta) > 1 && e.keys.Metadata != "" {
 		if t, _, err := msgpack.ReadToken(entry.Meta); err != nil || t.Kind != msgpack.Map || t.Len > 0 {
@@ -97,6 +85,24 @@ func (e *Encoder) AppendLine(dst []byte, tag string, entry forward.Entry) []byte
 		dst = out
 	}
 	return append(dst, '}', '\n')
+}
+
+// appendEnvelope appends the line up to the record.
+func (e *Encoder) appendEnvelope(dst []byte, tag string, sec int64, nsec uint32) []byte {
+	if nsec >= nanos { // no valid entry has that
+		sec, nsec = sec+int64(nsec/nanos), nsec%nanos
+	}
+	zero := sec == 0 && nsec == 0 && e.keys.OmitZero
+	if sec != e.sec || zero != e.zero || string(e.tag) != tag || len(e.envelope) == 0 {
+		e.zero = zero
+		e.begin(sec, tag)
+	}
+	start := len(dst)
+	dst = append(dst, e.envelope...)
+	if e.digits > 0 {
+		putNanos(dst[start+e.digits:start+e.digits+9], nsec)
+	}
+	return dst
 }
 
 // comma appends one unless the line that begins at start has no member yet.

@@ -47,6 +47,13 @@ func NewText(o *TextOptions) *Text {
 // where it would be taken for something else; in quotes, backslash and quote are escaped. Everywhere controls, bytes that
 // are no UTF-8, and what turns the direction of writing are: \n, \x1b, \u202e. Lists are [1,two,"and three"].
 func (t *Text) AppendLine(dst []byte, tag string, entry forward.Entry) []byte {
+	dst, _ = t.appendEvent(dst, tag, &entry)
+	return dst
+}
+
+// appendEvent appends a line. n is how much of entry.Record the record takes, which may be followed by something; 0 if it
+// cannot be read to its end.
+func (t *Text) appendEvent(dst []byte, tag string, entry *forward.Entry) (_ []byte, n int) {
 	flags := t.flags
 	if flags == 0 {
 		flags = StdFlags
@@ -59,7 +66,7 @@ func (t *Text) AppendLine(dst []byte, tag string, entry forward.Entry) []byte {
 	if p.bad {
 		dst = append(dst, "undecodable="...)
 		dst = base64.StdEncoding.AppendEncode(dst, entry.Record)
-		return append(dst, '\n')
+		return append(dst, '\n'), 0
 	}
 	if p.level != nil && flags.has(Level) {
 		dst = t.appendLevel(dst, p.level)
@@ -81,11 +88,16 @@ func (t *Text) AppendLine(dst []byte, tag string, entry forward.Entry) []byte {
 		dst = appendEscaped(dst, p.message, false)
 		dst = append(dst, ' ')
 	}
-	dst = t.appendPairs(dst, &p)
+	dst, n = t.appendPairs(dst, &p)
 	if len(dst) > start && dst[len(dst)-1] == ' ' {
 		dst = dst[:len(dst)-1]
 	}
-	return append(dst, '\n')
+	if n >= 0 {
+		n += len(entry.Record) - len(p.pairs)
+	} else {
+		n = 0
+	}
+	return append(dst, '\n'), n
 }
 
 // parts is what a record consists of.
@@ -95,6 +107,7 @@ type parts struct {
 	sourceAt               int
 	pairs                  []byte // all of them
 	n                      int
+	lead, leadBytes        int  // how many of them at the start are parts, and what they take
 	bad                    bool // it is no map, or cut off
 }
 
@@ -108,7 +121,8 @@ func partsOf(record []byte) (p parts) {
 	p.pairs, p.n = record[n:], t.Len
 	p.levelAt, p.messageAt, p.sourceAt = -1, -1, -1
 	rest := p.pairs
-	for i := range min(p.n, 3) {
+	i := 0
+	for ; i < min(p.n, 3); i++ {
 		key, k := readText(rest)
 		if k == 0 {
 			break
@@ -133,6 +147,7 @@ func partsOf(record []byte) (p parts) {
 		rest = rest[k+v:]
 	}
 	if p.levelAt >= 0 && p.messageAt >= 0 {
+		p.lead, p.leadBytes = i, len(p.pairs)-len(rest)
 		return p
 	}
 	p.level, p.message, p.source = nil, nil, nil

@@ -145,10 +145,60 @@ func FuzzText(f *testing.F) {
 		if again := NewText(&TextOptions{Flags: StdFlags | UTC | Tag}).AppendLine(nil, tag, e); !bytes.Equal(again, line) {
 			t.Fatalf("%q, then %q", line, again)
 		}
+		checkNext(t, tx, tag, rec)
+		checkNext(t, mustEncoder(t, nil), tag, rec)
 		if c := uncolour.Replace(string(coloured.AppendLine(nil, tag, e))); c != string(line) {
 			t.Fatalf("%q, coloured %q", line, c)
 		}
 	})
+}
+
+type nextAppender interface {
+	AppendLine(dst []byte, tag string, entry forward.Entry) []byte
+	AppendNext(dst []byte, tag string, entries []byte) ([]byte, int)
+}
+
+// checkNext wants the same of one pass as of an EntryReader and AppendLine.
+func checkNext(t *testing.T, a nextAppender, tag string, rec []byte) {
+	t.Helper()
+	entries := append(forward.AppendEventTime([]byte{0x92}, testSec, 5), rec...)
+	got, n := a.AppendNext([]byte("before "), tag, entries)
+	r := forward.ReadEntries(entries)
+	e, ok := r.Next()
+	if n == 0 {
+		if string(got) != "before " {
+			t.Fatalf("nothing taken, but appended %q", got)
+		}
+		return
+	}
+	if !ok {
+		return // deeper than an EntryReader likes
+	}
+	if want := a.AppendLine([]byte("before "), tag, e); !bytes.Equal(got, want) || n != len(e.Raw) {
+		t.Fatalf("got %q, %d bytes; want %q, %d bytes", got, n, want, len(e.Raw))
+	}
+}
+
+func TestAppendNext(t *testing.T) {
+	rec := textEntry().Record
+	for _, a := range []nextAppender{NewText(nil), mustEncoder(t, nil)} {
+		for _, rec := range [][]byte{rec, record(), record("a", 1), record("a", 1, "message", "m")} {
+			checkNext(t, a, "app", rec)
+			checkNext(t, a, "app", append(rec[:len(rec):len(rec)], rec...)) // and another behind it
+			entry := append(forward.AppendEventTime([]byte{0x92}, testSec, 5), rec...)
+			if _, n := a.AppendNext(nil, "app", entry); n != len(entry) {
+				t.Errorf("%x: %d of %d", rec, n, len(entry))
+			}
+			for i := range entry {
+				if b, n := a.AppendNext(nil, "app", entry[:i]); n != 0 || len(b) != 0 {
+					t.Errorf("%x: %q, %d", entry[:i], b, n)
+				}
+			}
+		}
+		if _, n := a.AppendNext(nil, "app", append([]byte{0x92, 5}, rec...)); n != 0 {
+			t.Error("a time of another kind")
+		}
+	}
 }
 
 func textEntry() forward.Entry {
