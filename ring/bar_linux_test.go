@@ -5,6 +5,7 @@ package ring
 import (
 	"hash/crc32"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,6 +52,44 @@ func BenchmarkBar(b *testing.B) {
 			b.ReportMetric(float64(add-crc-clock)/n, "beyond-ns")
 		})
 	}
+}
+
+// BenchmarkScale has one goroutine append, then four, by turns. The ratio of throughputs is what was seen; that by processor time is what it
+// would be if nobody else used the machine: an append that costs as much as alone, on each of the cores.
+func BenchmarkScale(b *testing.B) {
+	r := benchRing(b, true)
+	cores := float64(min(4, runtime.GOMAXPROCS(0)))
+	some := func(n int) {
+		p := make([]byte, 200)
+		var h Hint
+		for range n {
+			if _, err := r.Append(&h, Now, p); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	}
+	const n = 40_000
+	var alone, four, aloneCPU, fourCPU time.Duration
+	for b.Loop() {
+		t0, c0 := time.Now(), cpuTime()
+		some(n)
+		t1, c1 := time.Now(), cpuTime()
+		r.forget()
+		t2, c2 := time.Now(), cpuTime()
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() { some(n / 4) })
+		}
+		all.Wait()
+		four += time.Since(t2)
+		fourCPU += cpuTime() - c2
+		alone += t1.Sub(t0)
+		aloneCPU += c1 - c0
+		r.forget()
+	}
+	b.ReportMetric(float64(alone)/float64(four), "ratio")
+	b.ReportMetric(float64(aloneCPU)/float64(fourCPU)*cores, "ratio-by-cpu")
 }
 
 // threadTime is the processor time of this thread.

@@ -10,18 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocate reserves the file's memory.
+// allocate reserves the file's memory. It does so in steps: tmpfs undoes all of a call that a signal interrupts, and a profiler's come each 10 ms.
 func allocate(f *os.File, size int64) error {
-	for {
-		err := unix.Fallocate(int(f.Fd()), 0, 0, size)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+	const step = 4 << 20
+	for at := int64(0); at < size; {
+		n := min(step, size-at)
+		err := unix.Fallocate(int(f.Fd()), 0, at, n)
+		switch {
+		case err == nil:
+			at += n
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
 			return writeZeros(f, size)
+		default:
+			return os.NewSyscallError("fallocate", err)
 		}
-		return os.NewSyscallError("fallocate", err)
 	}
+	return nil
 }
 
 // keepFromChildren keeps a forked child from writing into its parent's ring.
