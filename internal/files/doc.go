@@ -33,6 +33,25 @@
 // So that a new file is known too, Options.Record makes a state with its name durable before its first byte is written;
 // one Record is for all files that one Write opens.
 //
+// # Several positions, no disk
+//
+// A logger's lines need only survive the process, and its positions lie in memory that does too. So with NoSync nothing
+// waits for the disk before Close, and Settle gives a state for each of several positions that one write took: Mark notes
+// where they end.
+//
+// # Rotation
+//
+// A file that would get too large, or whose time is over, is renamed and a new one begun: app.jsonl becomes
+// app-20261121T020304.123.jsonl, and app-20261121T020304.123.jsonl.gz once it is compressed. That happens only while no line
+// in the file waits for its commit, so that what a killed process had written is still where the state says:
+//
+//	committed ─→ renamed ─→ new file made ─→ Record ─→ written ─→ committed
+//
+// Of several processes that write the file, who gets the lock of the directory (flock) renames it, and the others see that it
+// has moved at their next Write. A writer holds a shared lock on the file itself; a keeper, a goroutine beside the Set,
+// compresses a rotated file when it gets the exclusive one, that is, when nobody can append to it any more. The keeper also
+// deletes rotated files, by number and age: only regular files whose whole name is that of a rotated file of the path.
+//
 // # Promises
 //
 // Each line is in the files once, across kill -9 at any moment and any number of times, as long as nobody else appends to
@@ -51,9 +70,15 @@
 // write to the directory cannot make the process append to /etc/passwd through a link. Directories are followed, so the
 // directories of a path must be as trustworthy as the process; so must whoever can put hard links there.
 //
-// Only what Sync returned for survives a power cut.
+// Only what Sync returned for survives a power cut; with NoSync, what was in open files when Close returned.
 //
 // # Not promised
+//
+// Once where processes share a file that is rotated, and one of them is killed between a write and its commit while another
+// rotates: the lines that it had written are not looked for under the rotated file's name, and come again. Files of
+// processes that have ended ({pid} in the path) are not rotated or deleted by others; nor are those of days past ({date}).
+// Locks on file systems that have none: there two processes may rotate a file twice, and compress one that the other still
+// writes a line to.
 //
 // Once across a power cut: the state may name an inode that the cut undid. Whole lines on network file systems, which do
 // not append atomically. Different files for tags that differ in case only, or in the normal form of Unicode, where the
