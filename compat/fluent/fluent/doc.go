@@ -6,6 +6,9 @@
 //	replace github.com/fluent/fluent-logger-golang => github.com/spillwaylog/spillway/compat/fluent …    in its go.mod, or
 //	import "github.com/spillwaylog/spillway/compat/fluent/fluent"                                        in place of the original's path
 //
+// Until the first release, what stands at the right of the arrow is the folder of a checkout, and go.mod has such a line for
+// github.com/spillwaylog/spillway too.
+//
 // What the original's documentation shows works as it is shown there:
 //
 //	logger, err := fluent.New(fluent.Config{Async: true, RequestAck: true})
@@ -108,11 +111,12 @@
 // An error names the cause behind the original's text ("…failed to write after 3 attempts: broken pipe"), and errors.Is finds [spillway.ErrClosed],
 // [spillway.ErrFull] and [spillway.ErrNotRecord]. An event that cannot be encoded is named by its type, not printed. With Async, events of one goroutine stay
 // in order; tags may pass each other; they leave within a tenth of a second. A callback gets the message of the event alone, without a chunk id, for ids belong to batches; what it does holds up
-// the delivery of others. Refused events are counted, and told to the server by a summary event under Options.Tag, by default the program's name. Chunk ids are 128 random bits.
+// the delivery of others. What a full ring refuses is
+// counted, and told to the server, and to the callback, by a summary event under Options.Tag, by default the program's name. Chunk ids are 128 random bits.
 //
 // # Not promised
 //
-// Without RequestAck nobody learns whether a server stored an event, and what is written in the moment in which it goes away is lost. (Where the system
-// cannot be asked about a socket, on Windows, and with TLS, that moment is longer by what a goroutine takes to wake up.) An event that is sent again because
+// Without RequestAck nobody learns whether a server stored an event, and what is written in the moment in which it goes away is lost. (On Windows,
+// where the socket is not asked, that moment is longer by what a goroutine takes to wake up.) An event that is sent again because
 // its ack did not come may arrive twice; a spillway collector drops the second.
 package fluent

@@ -7,4 +7,4 @@ package fluent
 import "net"
 
 // endOf cannot tell here: the goroutine that reads learns of the end a moment later.
-func endOf(net.Conn) func() bool { return func() bool { return false } }
+func endOf(net.Conn) func(quiet bool) bool { return func(bool) bool { return false } }

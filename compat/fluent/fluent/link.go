@@ -19,8 +19,9 @@ import (
 // link is one connection. A goroutine reads from it all the time: acks, and the end, so that nothing is written to a server that is gone.
 type link struct {
 	nc    net.Conn
+	acks  bool // some are to come
 	json  bool
-	ended func() bool // for one goroutine at a time: usable
+	ended func(quiet bool) bool // for one goroutine at a time: usable
 
 	writing sync.Mutex // one message at a time
 
@@ -41,13 +42,13 @@ var (
 	errUnasked = errors.New("the server acked what nobody waits for")
 )
 
-func newLink(nc net.Conn, asJSON bool) *link {
-	return &link{nc: nc, json: asJSON, ended: endOf(nc)}
+func newLink(nc net.Conn, acks, asJSON bool) *link {
+	return &link{nc: nc, acks: acks, json: asJSON, ended: endOf(nc)}
 }
 
 // usable reports whether the connection has not ended, as far as can be known here and now. It is called with the sender's lock held.
-func (l *link) usable() bool {
-	if l.ended() {
+func (l *link) usable(quiet bool) bool {
+	if l.ended(quiet) {
 		l.fail(errEnded)
 	}
 	l.mu.Lock()
@@ -138,9 +139,14 @@ func (l *link) write(data []byte, timeout time.Duration) error {
 // read reads until the connection ends.
 func (l *link) read() {
 	var err error
-	if l.json {
+	switch {
+	case !l.acks: // whatever it says is no answer
+		if _, err = io.Copy(io.Discard, l.nc); err == nil {
+			err = io.EOF
+		}
+	case l.json:
 		err = l.readJSON()
-	} else {
+	default:
 		err = l.readMsgpack()
 	}
 	if errors.Is(err, io.EOF) {

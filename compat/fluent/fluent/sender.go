@@ -105,7 +105,7 @@ func (s *sender) wait(pause time.Duration) bool {
 // connect returns the connection, or a fresh one if that has ended.
 func (s *sender) connect() (*link, error) {
 	s.mu.Lock()
-	if s.link != nil && s.link.usable() {
+	if s.link != nil && s.link.usable(!s.config.RequestAck) {
 		defer s.mu.Unlock()
 		return s.link, nil
 	}
@@ -151,7 +151,7 @@ func (s *sender) dialOnce() (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := newLink(nc, s.config.MarshalAsJSON)
+	l := newLink(nc, s.config.RequestAck, s.config.MarshalAsJSON)
 	s.readers.Go(l.read)
 	return l, nil
 }

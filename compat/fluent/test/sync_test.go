@@ -115,17 +115,65 @@ func TestTLSIsVerified(t *testing.T) {
 
 // TestFirstEventAfterTheServerClosed posts on a connection that the server has closed. The original says nil and loses it.
 func TestFirstEventAfterTheServerClosed(t *testing.T) {
-	s := play(t)
-	f := open(t, s.config())
-	p := s.accept()
-	must(t, f.Post("tag", text("first")))
-	equal(t, p.message().Record, any(text("first")))
-	must(t, p.nc.Close())
 	if runtime.GOOS == "windows" {
 		t.Skip("the end is noticed a moment later there")
 	}
-	must(t, f.Post("tag", text("second")))
-	equal(t, s.accept().message().Record, any(text("second")))
+	for _, network := range []string{"tcp", "tls"} {
+		t.Run(network, func(t *testing.T) {
+			s := play(t)
+			config := s.config()
+			config.MaxRetry, config.RetryWait = 2, 1
+			secure := &tls.Config{}
+			if network == "tls" {
+				config.FluentNetwork, config.TlsInsecureSkipVerify = "tls", true
+				secure.Certificates = []tls.Certificate{certificate(t)}
+			}
+			posted := make(chan error)
+			go func() {
+				f, err := fluent.New(config)
+				posted <- err
+				for n := 0; err == nil; n++ {
+					<-posted // the server has closed
+					err = f.Post("tag", text("%d", n))
+					posted <- err
+				}
+				_ = f.Close()
+				close(posted)
+			}()
+			for n := range 10 {
+				p := s.accept()
+				if network == "tls" {
+					p.nc = tls.Server(p.nc, secure)
+					p.r = msgp.NewReader(p.nc)
+					must(t, p.nc.(*tls.Conn).Handshake())
+				}
+				must(t, <-posted)
+				if n > 0 {
+					equal(t, p.message().Record, any(text("%d", n-1)))
+				}
+				must(t, p.nc.Close())
+				if n == 9 {
+					must(t, s.l.Close())
+				}
+				posted <- nil
+			}
+			for range posted { // the last one fails
+			}
+		})
+	}
+}
+
+// TestChattyServer has a server that talks although nobody asked it.
+func TestChattyServer(t *testing.T) {
+	s := play(t)
+	f := open(t, s.config())
+	p := s.accept()
+	_, err := p.nc.Write([]byte("220 hello\r\n\xc1"))
+	must(t, err)
+	for n := range 10 {
+		must(t, f.Post("tag", text("%d", n)))
+		equal(t, p.message().Record, any(text("%d", n)))
+	}
 }
 
 // TestIPv6 connects to an IPv6 address, which the original cannot.
