@@ -104,6 +104,7 @@ func (r *Ring) retire(s *segment) {
 // freeHeld frees what has been read and is done. Under mu, which appenders want: so the marks that count are looked up only once.
 func (r *Ring) freeHeld() {
 	r.sweepDue.Store(true)
+	r.nudge = r.room != nil // what somebody waits for may be in lanes, and only the reader can take it from there
 	if len(r.held) == 0 {
 		return
 	}

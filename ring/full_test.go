@@ -105,6 +105,40 @@ func TestFull(t *testing.T) {
 	})
 }
 
+// TestRoomInLanes: all the room there is lies in segments of idle lanes, whose records are done while the reader sleeps. It is woken, and frees them.
+func TestRoomInLanes(t *testing.T) {
+	r := mustOpen(t, &Options{Size: 256 << 10})
+	woken := 0
+	r.SetWake(func() { woken++ })
+	for lane := uint8(reserved + 1); ; lane++ { // a segment each
+		if _, err := r.Append(&Hint{lane: lane}, Now, payload(nil, 0, uint32(lane)-reserved-1, 100)); errors.Is(err, ErrFull) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if n := uint32(lane) + 1; n == r.active.Load() {
+			r.addLane(n)
+			r.lanes[n].state.Store(0)
+		}
+	}
+	var a tally
+	last := readAll(t, r, &a)
+	slot, _ := r.Put(Mark{First: 1, Last: last})
+	r.Cut(last)
+	room := r.Space()
+	if r.Sleep() || isClosed(room) {
+		t.Fatal("there is something")
+	}
+	woken = 0
+	r.Clear(slot)
+	if woken != 1 {
+		t.Fatalf("woken %d times", woken)
+	}
+	if readAll(t, r, &a); !isClosed(room) || r.Used() != 0 {
+		t.Errorf("%d bytes are in use", r.Used())
+	}
+}
+
 func TestLarge(t *testing.T) {
 	everyKind(t, Options{Size: 256 << 10, MaxRecord: 60_000}, func(t *testing.T, r *Ring) {
 		var h Hint

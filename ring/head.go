@@ -18,7 +18,12 @@ func (r *Ring) header(fn func()) {
 		return
 	}
 	err := r.touch(fn)
+	nudge := r.nudge
+	r.nudge = false
 	r.mu.Unlock()
+	if nudge {
+		r.rouse()
+	}
 	if err != nil {
 		_ = r.fail(err)
 	}

@@ -55,6 +55,7 @@ type Ring struct {
 	pressure int64
 	pressed  bool
 	room     chan struct{} // closed when room comes; nil: nobody was refused since
+	nudge    bool          // the reader is to be woken once mu is free
 	sealed   bool
 	cut      uint64
 	cutCell  int
