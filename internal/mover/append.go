@@ -67,6 +67,7 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 		case keep || m.cfg.Overflow == Block:
 		case m.cfg.Overflow == DropOldest:
 			wait = min(wait, makeRoom)
+			m.short.Store(true)
 			m.wake()
 		default:
 			m.Drop(Full, 1)

@@ -44,6 +44,7 @@ type Mover struct {
 		closed bool
 	}
 
+	short    atomic.Bool   // an Append with DropOldest found no room
 	gaveUp   chan struct{} // closed when Close waits no longer: whoever tries again and again stops
 	closeErr error         // see shut
 	leftErr  error         // see ended

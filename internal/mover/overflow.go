@@ -29,6 +29,7 @@ func (m *Mover) overflow() {
 		default:
 			return
 		}
+		m.short.Store(false)
 	}
 }
 
@@ -44,13 +45,26 @@ func (m *Mover) line() int64 {
 	return 0
 }
 
+// limit is line, or more where little of what is in use could be taken: windows of a few records are not worth their while.
+func (m *Mover) limit(s *source, used int64) int64 {
+	line := m.line()
+	if line == 0 || used < line {
+		return line
+	}
+	return min(max(line, used+int64(m.batch)/2-int64(s.unread())), s.r.Size()/8*7)
+}
+
 // pressed says that there has to be room.
 func (m *Mover) pressed() bool {
 	if m.pouring {
 		return true
 	}
-	line := m.line()
-	return line > 0 && !m.able() && m.cur.Load().r.Used() >= line
+	if m.line() == 0 || m.able() {
+		return false
+	}
+	s := m.cur.Load()
+	used := s.r.Used()
+	return used >= m.limit(s, used) || m.short.Load()
 }
 
 // able says that the own ring's records can be shipped now.

@@ -183,9 +183,10 @@ func (m *Mover) rest() {
 			return
 		}
 	default:
-		line := m.line()
-		if line > 0 && s.r.Used() >= line {
-			// All that is in use is in somebody's hands: the next record will be the one to go.
+		used := s.r.Used()
+		line := m.limit(s, used)
+		if line > 0 && used >= line {
+			// What could be taken was. If that was nothing, the next record will be the one to go.
 			line = 0
 			if s.marks <= mostMarks && (s.fill() || m.sleepOn(s, &wait)) {
 				return
