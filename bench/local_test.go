@@ -82,3 +82,50 @@ func BenchmarkTenParallel(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkCall is what the calls alone cost: the mover gets time of its own, which is not measured, to bring away each burst before the ring is
+// full. The contenders that write in the call are beside it, with the same pauses.
+func BenchmarkCall(b *testing.B) {
+	const burst = 10_000
+	r := peers.TheRequest
+	for _, what := range []struct {
+		name string
+		call func(l peers.Local, n int)
+	}{
+		{"ten", func(l peers.Local, _ int) { l.Ten(&r) }},
+		{"one", peers.Local.One},
+	} {
+		for _, kind := range peers.Locals {
+			if kind.Async && !strings.HasPrefix(kind.Name, "spillway") {
+				continue // they cannot be asked to finish a burst
+			}
+			b.Run(what.name+"/"+kind.Name, func(b *testing.B) {
+				l, err := kind.Open("")
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				n := 0
+				for b.Loop() {
+					if n++; n%burst == 0 {
+						b.StopTimer()
+						if f, ok := l.(interface{ Flush() error }); ok {
+							if err := f.Flush(); err != nil {
+								b.Fatal(err)
+							}
+						}
+						b.StartTimer()
+					}
+					what.call(l, n)
+				}
+				b.StopTimer()
+				if err := l.Close(); err != nil {
+					b.Error(err)
+				}
+				if d := l.Dropped(); d > 0 {
+					b.ReportMetric(float64(d)/float64(n), "dropped/op")
+				}
+			})
+		}
+	}
+}

@@ -28,6 +28,7 @@ type task struct {
 	What string // name of a contender
 	Addr string // of the server
 	Dir  string
+	Shm  string
 	For  time.Duration
 	Rate int
 }
@@ -100,7 +101,7 @@ func spillwayTo(to string, spill bool) func(t *task) (func(int) func(), func() u
 		case "file":
 			destination = "file://" + filepath.Join(t.Dir, "log")
 		}
-		o := &spillway.Options{Name: "latency"}
+		o := &spillway.Options{Name: "latency", Shm: t.Shm}
 		if spill {
 			o.Dir = filepath.Join(t.Dir, "spill")
 		}

@@ -79,3 +79,6 @@ func (s *spill) Dropped() uint64 {
 	stats := s.log.Stats()
 	return stats.Refused + stats.Dropped + stats.Lost
 }
+
+// Flush returns when all is delivered.
+func (s *spill) Flush() error { return s.log.Flush(s.ctx) }
