@@ -50,6 +50,8 @@
 // with a callback Delivered and, unless one is given, ErrorHandler. A callback is told of events, too, that an
 // earlier logger left and this one delivers.
 //
+// With Async an event of more than 1 MiB, Options.MaxEvent, is refused with [spillway.ErrTooLarge], and so is a tag of more than 1 KiB with an error that says so.
+//
 // # Close
 //
 // Without Async, Close ends attempts to connect at once, and lets calls that have written their message go on for a second. With Async it delivers what is
