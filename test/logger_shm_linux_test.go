@@ -221,20 +221,22 @@ func TestLoggerShmFillsUp(t *testing.T) {
 	s.ledger.wantStream(t, p.stream, p.next, p.next)
 }
 
-// TestLoggerStranger finds the folder of its rings made by somebody else: it keeps out of it, logs from plain memory, and says so.
+// TestLoggerStranger finds the folder of its rings made by somebody else: it keeps out of it, logs from plain memory, and says so. One that is the user's own but open to
+// others it shuts, and says so too.
 func TestLoggerStranger(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
+		used bool
 		make func(t *testing.T, path, elsewhere string)
 	}{
-		{"symlink", func(t *testing.T, path, elsewhere string) { must(t, os.Symlink(elsewhere, path)) }},
-		{"file", func(t *testing.T, path, _ string) { must(t, os.WriteFile(path, []byte("mine"), 0o600)) }},
-		{"open to all", func(t *testing.T, path, _ string) {
+		{"symlink", false, func(t *testing.T, path, elsewhere string) { must(t, os.Symlink(elsewhere, path)) }},
+		{"file", false, func(t *testing.T, path, _ string) { must(t, os.WriteFile(path, []byte("mine"), 0o600)) }},
+		{"open to all", true, func(t *testing.T, path, _ string) {
 			must(t, os.Mkdir(path, 0o700))
 			must(t, os.Chmod(path, 0o777)) //nolint:gosec // that is the test
 		}},
-		{"another's", func(t *testing.T, path, _ string) {
+		{"another's", false, func(t *testing.T, path, _ string) {
 			require(t, os.Getuid() == 0, "giving a folder away needs root")
 			must(t, os.Mkdir(path, 0o700))
 			must(t, os.Chown(path, 12345, 12345))
@@ -250,9 +252,12 @@ func TestLoggerStranger(t *testing.T) {
 			l := h.open(s.url(""), spillway.Options{})
 			posters := postAll(t, l, "s", 500, random(t))
 			for _, dir := range []string{path, elsewhere} {
-				if found, _ := os.ReadDir(dir); len(found) > 0 { //nolint:errcheck // a file is no folder
+				if found, _ := os.ReadDir(dir); len(found) > 0 && (dir == elsewhere || !tt.used) { //nolint:errcheck // a file is no folder
 					t.Errorf("the logger made %s in %s", found[0].Name(), dir)
 				}
+			}
+			if info, err := os.Stat(path); tt.used && (err != nil || info.Mode().Perm() != 0o700) {
+				t.Errorf("the folder is not shut: %v, %v", info.Mode(), err)
 			}
 			if !h.said(path) {
 				t.Error("no diagnosis names the folder")

@@ -166,6 +166,8 @@ func perform(text string) error {
 
 func post(c clients.Client, t task) (refused int) {
 	start := time.Now()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
 	for i := 0; i < t.Events; {
 		due := t.Events
 		if t.Rate > 0 {
@@ -177,7 +179,7 @@ func post(c clients.Client, t task) (refused int) {
 			}
 		}
 		if t.Rate > 0 {
-			time.Sleep(time.Millisecond)
+			<-tick.C
 		}
 	}
 	return refused

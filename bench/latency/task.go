@@ -213,6 +213,8 @@ func measure(t *task, call func(g int) func()) (all *histogram, late float64) {
 			}
 			started.Done()
 			start := (<-begin).Add(interval * time.Duration(g) / goroutines)
+			tick := time.NewTicker(time.Millisecond)
+			defer tick.Stop()
 			made := 0
 			for want := int(t.For / interval); made < want; {
 				now := time.Since(start)
@@ -224,7 +226,7 @@ func measure(t *task, call func(g int) func()) (all *histogram, late float64) {
 					f()
 					h.addCorrected(uint64(time.Since(start)-before), uint64(interval))
 				}
-				time.Sleep(time.Millisecond)
+				<-tick.C
 			}
 			tallies <- tally{h, made}
 		}()

@@ -70,7 +70,7 @@ func TestNoGoroutineLeftOfLogger(t *testing.T) {
 			if err := log.Close(ctx); (err != nil) != tt.left || err != nil && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Close: %v", err)
 			}
-			for range events { //nolint:revive // closed when the logger is
+			for range events { // closed when the logger is
 			}
 		})
 	}
