@@ -39,11 +39,22 @@ func nbLines(tb testing.TB, all int) int {
 	return all
 }
 
+// nbShm is a folder in memory for rings, if there is one: on a disk each page of a ring would be written out now and then.
+func nbShm(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "spillway-nb-")
+	if err != nil {
+		return tb.TempDir()
+	}
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 func nbOpen(tb testing.TB, path string, wait bool) *Logger {
 	tb.Helper()
 	u := url.URL{Scheme: "file", Path: path, RawQuery: "format=text&flags=date,time,micros,shortsource"}
 	log, err := Open(u.String(), &Options{
-		Name: "nb" + filepath.Base(path), Shm: tb.TempDir(), Overflow: Block, MaxWait: time.Hour, Source: ShortSource, WaitDelivered: wait,
+		Name: "nb" + filepath.Base(path), Shm: nbShm(tb), Overflow: Block, MaxWait: time.Hour, Source: ShortSource, WaitDelivered: wait,
 		Diagnostics: func(err error) { tb.Error(err) },
 	})
 	if err != nil {
