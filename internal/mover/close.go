@@ -3,6 +3,7 @@
 package mover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,8 +64,7 @@ func (m *Mover) doClose(ctx context.Context) error {
 		defer cancel()
 		if m.ask(late, func() { m.stopped = true }) != nil {
 			close(m.gaveUp)
-			return errors.Join(&LeftError{Events: m.Stats().Held, Bytes: m.Stats().HeldBytes, Where: m.left(), Err: err},
-				errors.New("mover: its goroutine hangs in a call of the destination, of Delivered or of Diagnostics, and was left behind"))
+			return m.hung(err)
 		}
 	}
 	if derr := m.closeDestination(late); derr != nil {
@@ -81,10 +81,14 @@ func (m *Mover) doClose(ctx context.Context) error {
 			m.leave = errLeave
 		}
 	})
-	<-m.ended
-	errs = append(errs, m.leftErr)
 	late, cancel := m.orGrace(ctx)
 	defer cancel()
+	select {
+	case <-m.ended:
+	case <-late.Done():
+		return m.hung(cmp.Or(err, late.Err()))
+	}
+	errs = append(errs, m.leftErr)
 	select {
 	case <-m.disk.rest():
 	case <-late.Done():
@@ -93,6 +97,13 @@ func (m *Mover) doClose(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// hung is what Close returns when the mover's goroutine does not come back.
+func (m *Mover) hung(err error) error {
+	s := m.Stats()
+	return errors.Join(&LeftError{Events: s.Held, Bytes: s.HeldBytes, Where: m.left(), Err: err},
+		errors.New("mover: its goroutine hangs in a call of the destination, of Delivered or of Diagnostics, and was left behind"))
 }
 
 // orGrace is ctx, but gives it at least a little time.

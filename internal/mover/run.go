@@ -151,14 +151,14 @@ func (m *Mover) due(s *source) bool {
 	if !s.own || s != m.cur.Load() || m.sealed || len(m.flushes) > 0 || s.waiting.Load() > 0 {
 		return true
 	}
-	return s.unread() >= uint64(m.batch) || !m.gatherTo.IsZero() && !time.Now().Before(m.gatherTo)
+	return s.unread() >= uint64(m.batch) || s.fill() && !m.gatherTo.IsZero() && !time.Now().Before(m.gatherTo)
 }
 
 // rest waits until there may be something to do.
 func (m *Mover) rest() {
 	s := m.cur.Load()
 	now := time.Now()
-	if now.After(m.anchorAt) {
+	if !now.Before(m.anchorAt) {
 		s.r.Anchor()
 		m.anchorAt = now.Add(anchorEvery)
 	}

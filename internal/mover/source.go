@@ -58,8 +58,11 @@ type window struct {
 	left        int    // chunks undone
 }
 
-// unread says how many bytes wait in the ring.
+// unread says how many bytes wait in the ring. To count them looks like an append to a ring that we sleep on: it is not done for nothing.
 func (s *source) unread() uint64 {
+	if !s.fill() {
+		return 0
+	}
 	_, n := s.r.Appended()
 	return n - s.bytes.Load()
 }
@@ -100,11 +103,14 @@ func (s *source) fill() bool {
 
 // reached says that every record with a key up to h, whose append has returned, has been taken.
 func (s *source) reached(h uint64) bool {
-	n, _ := s.r.Appended()
 	if s.fill() {
 		return s.ahead[s.pos].Key > h
 	}
-	return s.ended || s.taken.Load() >= n
+	if s.ended {
+		return true
+	}
+	n, _ := s.r.Appended()
+	return s.taken.Load() >= n
 }
 
 // settle moves doneTo.

@@ -155,5 +155,5 @@ func (m *Mover) answer() {
 
 // through says that all records up to a horizon are done.
 func (s *source) through(h uint64) bool {
-	return s.reached(h) && (s.lines.len() == 0 || s.lines.front().first > h)
+	return (s.lines.len() == 0 || s.lines.front().first > h) && s.reached(h)
 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// An event waits for others as long as FlushInterval, not longer; a Flush does not wait for that.
+func TestGathers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fake{}
+		f := open(t, d, func(c *Config) { c.FlushInterval = time.Second })
+		f.must("a", 1, 0, 1, 10)
+		<-time.After(500 * time.Millisecond)
+		f.must("a", 1, 1, 2, 10)
+		synctest.Wait()
+		if n := len(d.all()); n != 0 {
+			t.Errorf("%d chunks before the interval has passed", n)
+		}
+		<-time.After(501 * time.Millisecond)
+		synctest.Wait()
+		if all := d.all(); len(all) != 1 || len(all[0].events) != 2 {
+			t.Errorf("after it: %v", all)
+		}
+		f.must("a", 1, 2, 3, 10)
+		begin := time.Now()
+		if err := f.m.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(begin); d != 0 {
+			t.Errorf("Flush took %v", d)
+		}
+		f.close()
+		ordered(t, d.all(), map[uint32]uint32{1: 3})
+	})
+}
+
+// Close returns when its context is done, and what it does then has an end.
+func TestCloseReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := open(t, &fake{answer: later}, nil)
+		f.must("a", 1, 0, 10, 10)
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if err := f.m.Close(ctx); err == nil {
+			t.Error("all was delivered")
+		}
+		if d := time.Since(begin); d < 3*time.Second || d > 3*time.Second+5*grace {
+			t.Errorf("Close took %v", d)
+		}
+		if err := f.m.Close(t.Context()); err == nil {
+			t.Error("the second Close says that all was delivered")
+		}
+		f.law()
+	})
+}
+
+// Summaries come once a second at most, however often something is dropped.
+func TestSummariesAreRare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fake{}
+		f := open(t, d, func(c *Config) { c.Summary = summaryEvent })
+		for range 50 {
+			f.m.Drop(Sampled, 1)
+			<-time.After(100 * time.Millisecond)
+		}
+		f.close()
+		if n := summaries(t, d, 50); n > 7 {
+			t.Errorf("%d summary events in five seconds", n)
+		}
+	})
+}
+
+// A mover that has nothing to do does nothing: in the bubble, time would stand still.
+func TestIdles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fake{}
+		f := open(t, d, nil)
+		<-time.After(time.Hour)
+		f.must("a", 1, 0, 10, 10)
+		<-time.After(time.Hour)
+		f.m.Stats()
+		<-time.After(time.Hour)
+		d.mu.Lock()
+		d.answer = later
+		d.mu.Unlock()
+		f.must("a", 1, 10, 20, 10)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := f.m.Flush(ctx); err == nil {
+			t.Error("all was delivered")
+		}
+		<-time.After(time.Hour)
+		d.open()
+		f.close()
+		ordered(t, d.all(), map[uint32]uint32{1: 20})
+	})
+}
