@@ -20,6 +20,9 @@ type Mark struct {
 // idleAfter is for how long a lane keeps a segment whose records are all done, unless room is short: taking another one costs more than an append.
 const idleAfter = uint64(time.Second)
 
+// sweepEvery is how often the reader looks for such segments while nobody waits for room.
+const sweepEvery = uint64(10 * time.Millisecond)
+
 // Put stores a mark; ok is false when [MaxMarks] are there already.
 func (r *Ring) Put(m Mark) (slot int, ok bool) {
 	slot = -1
@@ -28,6 +31,7 @@ func (r *Ring) Put(m Mark) (slot int, ok bool) {
 			if !there {
 				m.Slot, slot = i, i
 				r.marked[i], r.marks[i] = true, m
+				r.nmarks++
 				r.putMark(i)
 				return
 			}
@@ -39,7 +43,11 @@ func (r *Ring) Put(m Mark) (slot int, ok bool) {
 // Clear removes a mark. Its records are done, if a Cut has passed them and no other mark covers them.
 func (r *Ring) Clear(slot int) {
 	r.header(func() {
+		if !r.marked[slot] {
+			return
+		}
 		r.marked[slot] = false
+		r.nmarks--
 		r.clearMark(slot)
 		r.freeHeld()
 	})
@@ -80,8 +88,8 @@ func (r *Ring) CutKey() uint64 {
 
 // done says that every record with keys from first to last is done. Under mu.
 func (r *Ring) done(first, last uint64) bool {
-	if last > r.cut {
-		return false
+	if last > r.cut || r.nmarks == 0 {
+		return last <= r.cut
 	}
 	for i, there := range r.marked {
 		if there && r.marks[i].First <= last && r.marks[i].Last >= first {
@@ -104,7 +112,10 @@ func (r *Ring) retire(s *segment) {
 // freeHeld frees what has been read and is done. Under mu, which appenders want: so the marks that count are looked up only once.
 func (r *Ring) freeHeld() {
 	r.sweepDue.Store(true)
-	r.nudge = r.room != nil // what somebody waits for may be in lanes, and only the reader can take it from there
+	if r.room != nil { // what somebody waits for may be in lanes, and only the reader can take it from there
+		r.sweepNow.Store(true)
+		r.nudge = true
+	}
 	if len(r.held) == 0 {
 		return
 	}
@@ -135,6 +146,8 @@ func (r *Ring) freeHeld() {
 // sweep takes the segments of idle lanes whose records are all read and done. The reader does that.
 func (r *Ring) sweep(now uint64) {
 	r.sweepDue.Store(false)
+	r.sweepNow.Store(false)
+	r.sweepNext = now + sweepEvery
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	short := r.pool.count < r.pool.n*3/4

@@ -80,6 +80,7 @@ func (r *Ring) getMarks() (bad int) {
 			}
 			continue
 		}
+		r.nmarks++
 		m := Mark{First: order.Uint64(b), Last: order.Uint64(b[8:]), Lane: uint16(order.Uint64(b[16:])), Slot: slot}
 		copy(m.Label[:], b[24:48])
 		r.marks[slot] = m

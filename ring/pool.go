@@ -92,7 +92,7 @@ func (r *Ring) grow(l *lane, n uint16, tail, need int64, key uint64) (off int64,
 	if at < 0 {
 		first := r.refuse(r.pool.count <= 1)
 		r.mu.Unlock()
-		r.sweepDue.Store(true) // idle lanes may hold what the reader can free
+		r.sweepNow.Store(true) // idle lanes may hold what the reader can free
 		if first {
 			r.callWake()
 		}

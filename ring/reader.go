@@ -210,7 +210,7 @@ func (r *Ring) sync() error {
 		return r.fail(fault)
 	}
 	r.previous = now
-	if r.sweepDue.Load() {
+	if r.sweepNow.Load() || now >= r.sweepNext && r.sweepDue.Load() {
 		r.sweep(now)
 	}
 	return nil
@@ -273,12 +273,15 @@ func (r *Ring) Sleep() (ready bool) {
 
 // blocked says that there are records whose turn is not certain though all lanes are idle. (Were one busy, its owner would call wake.)
 func (r *Ring) blocked() bool {
-	for i := range r.follow {
+	if len(r.ready) == 0 {
+		return false
+	}
+	for i, n := uint32(reserved), r.active.Load(); i < n; i++ {
 		if r.follow[i].busy {
 			return false
 		}
 	}
-	return len(r.ready) > 0
+	return true
 }
 
 // SetWake sets what is called when the reader sleeps and a record comes, when the pressure is passed (see [Ring.SetPressure]) and when the ring

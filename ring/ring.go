@@ -39,7 +39,9 @@ type Ring struct {
 	returnedBytes uint64
 	rescue        *rescue
 	looked        atomic.Uint64
-	sweepDue      atomic.Bool
+	sweepDue      atomic.Bool // lanes may hold what is done
+	sweepNow      atomic.Bool // and somebody waits for room
+	sweepNext     uint64
 	full          atomic.Bool // not one segment is free but the reserve; written under mu
 	_             [64]byte
 
@@ -61,6 +63,7 @@ type Ring struct {
 	cutCell  int
 	marks    [MaxMarks]Mark
 	marked   [MaxMarks]bool
+	nmarks   int
 	state    []byte
 	stateSeq uint64
 	counters [Counters]uint64
