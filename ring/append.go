@@ -101,7 +101,10 @@ func (r *Ring) Appended() (records, bytes uint64) {
 				bytes += l.bytes
 			}
 			if ok {
-				r.release(l, int64(old>>1))
+				l.state.Store(old)
+				if r.sawBusy.Load() != 0 { // that may have been here; else nothing has changed for the reader
+					r.rouse()
+				}
 			}
 			if ok || sealed {
 				break

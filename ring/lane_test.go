@@ -72,6 +72,22 @@ func TestBusyLanes(t *testing.T) {
 	})
 }
 
+// TestCountingWakesNobody: Appended takes each lane for a moment, which is nothing to the reader unless he saw it busy.
+func TestCountingWakesNobody(t *testing.T) {
+	r := mustOpen(t, nil)
+	woken := 0
+	r.SetWake(func() { woken++ })
+	if r.Sleep() {
+		t.Fatal("there is something")
+	}
+	if r.Appended(); woken != 0 {
+		t.Error("woken")
+	}
+	if _, err := r.Append(new(Hint), Now, nil); err != nil || woken != 1 {
+		t.Error(woken, err)
+	}
+}
+
 // TestAllLanesBusy goes beyond what there can be.
 func TestAllLanesBusy(t *testing.T) {
 	r := mustOpen(t, &Options{})

@@ -258,30 +258,34 @@ func (r *Ring) Sleep() (ready bool) {
 	if r.rescue != nil || r.over.Load() == overFailed {
 		return !r.Drained()
 	}
+	r.sawBusy.Store(0)
 	r.asleep.Store(1)
 	for {
-		if r.sync() != nil || r.pick() >= 0 {
+		switch {
+		case r.sync() != nil || r.pick() >= 0:
 			r.asleep.Store(0)
 			return true
+		case !r.anyBusy():
+			if len(r.ready) == 0 {
+				return false
+			}
+			// There are records, none of which was appended before the clock's present reading.
+		case r.sawBusy.Load() != 0:
+			return false // whoever has the lane calls wake
+		default:
+			r.sawBusy.Store(1) // and look again, for he may have let go before this
 		}
-		if !r.blocked() {
-			return false
-		}
-		// There are records, none of which was appended before the clock's present reading.
 	}
 }
 
-// blocked says that there are records whose turn is not certain though all lanes are idle. (Were one busy, its owner would call wake.)
-func (r *Ring) blocked() bool {
-	if len(r.ready) == 0 {
-		return false
-	}
+// anyBusy says that a lane was busy when last looked at.
+func (r *Ring) anyBusy() bool {
 	for i, n := uint32(reserved), r.active.Load(); i < n; i++ {
 		if r.follow[i].busy {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // SetWake sets what is called when the reader sleeps and a record comes, when the pressure is passed (see [Ring.SetPressure]) and when the ring

@@ -23,6 +23,7 @@ type Ring struct {
 	over    atomic.Uint32 // why there are no appends any more; 0 while there are
 	asleep  atomic.Uint32 // the reader wants to be woken; written by the reader, and by the appender that wakes it
 	active  atomic.Uint32 // lanes that can be reached; only grows
+	sawBusy atomic.Uint32 // the reader went to sleep while a lane was busy
 	wake    atomic.Pointer[func()]
 	failure atomic.Pointer[error]
 	clock   clock
