@@ -28,8 +28,10 @@ func TestMerge(t *testing.T) {
 		t.Errorf("writers %v", writers)
 	}
 	if want := []entry{
-		{path: "/a", inode: 1, length: 10}, {path: "/b", inode: 2, length: 9},
-		{writer: 1, path: "/c", inode: 3, length: 1}, {path: "/a", inode: 4, length: 2},
+		{path: "/a", inode: 1, length: 10},
+		{path: "/b", inode: 2, length: 9},
+		{writer: 1, path: "/c", inode: 3, length: 1},
+		{path: "/a", inode: 4, length: 2},
 	}; !reflect.DeepEqual(entries, want) {
 		t.Errorf("entries %+v", entries)
 	}
