@@ -67,11 +67,16 @@ func (m *Mover) adoptAgain() {
 			for _, s := range rings {
 				_ = s.close(true) // they are as they were
 			}
-			for _, sp := range spills {
-				_ = sp.j.Close() // as above
-			}
+			closeAll(spills)
 		}
 	})
+}
+
+// closeAll leaves spills to the next process.
+func closeAll(spills []*spill) {
+	for _, sp := range spills {
+		_ = sp.j.Close() // it was only read
+	}
 }
 
 // adoptRings takes over the rings that dead processes of the same identity left. They are read when their spills are known.

@@ -221,12 +221,12 @@ func (m *Mover) handBefore(flights []*flight) {
 
 // end lets go of everything the mover's goroutine has. It is the last that this does.
 func (m *Mover) end() {
+	m.inbox.Lock()
+	m.inbox.closed = true // what comes later is refused, and whoever sent it told so
+	m.inbox.Unlock()
 	m.collect()
 	m.answer()
 	m.state.close()
-	m.inbox.Lock()
-	m.inbox.closed = true
-	m.inbox.Unlock()
 	m.timer.Stop()
 
 	var errs []error
@@ -262,6 +262,13 @@ func (m *Mover) end() {
 		m.disk.do("closing "+sp.dir, func() {
 			if err := sp.j.Close(); err != nil {
 				m.report(fmt.Errorf("closing a spill: %w", err))
+			}
+		})
+	}
+	if m.handing > 0 {
+		m.disk.do("closing a spill", func() {
+			if sp := m.disk.spill; sp != nil {
+				_ = sp.j.Close() // what is in it is covered by marks as well, or was counted as held
 			}
 		})
 	}

@@ -119,7 +119,11 @@ func (m *Mover) makeSpill(made time.Time) (*spill, error) {
 // openSpill opens the journal in sp.dir and its reader.
 func (m *Mover) openSpill(sp *spill, size int64) error {
 	j, err := journal.Open(sp.dir, &journal.Options{
-		MaxBytes: size, SegmentBytes: min(spillSegment, max(size/8, 64<<10)), FS: m.cfg.fs, Report: m.cfg.Diagnostics,
+		MaxBytes: size, SegmentBytes: min(spillSegment, max(size/8, 64<<10)), FS: m.cfg.fs, Report: func(err error) {
+			if !sp.gone.Load() {
+				m.report(err)
+			}
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("mover: %w", err)
@@ -238,6 +242,7 @@ func (m *Mover) sweep(dir string) {
 		_, err = readOwner(dir)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
+		sp.gone.Store(true)
 		_ = removeBut(dir, quarantine) // another time, then
 	}
 	_ = sp.j.Close() // nothing was written
@@ -323,6 +328,7 @@ func (m *Mover) remove(sp *spill) {
 }
 
 func (sp *spill) discard() error {
+	sp.gone.Store(true)
 	remove := func() error {
 		if sp.paired {
 			return os.RemoveAll(sp.dir)

@@ -247,6 +247,8 @@ func (m *Mover) start(rings []*source) {
 				m.report(fmt.Errorf("restoring what the destination was doing: %w", err))
 			}
 		}
-		m.post(func() { m.found(rings, spills) })
+		if !m.post(func() { m.found(rings, spills) }) {
+			closeAll(spills)
+		}
 	})
 }

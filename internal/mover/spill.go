@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/journal"
@@ -39,6 +40,8 @@ type spill struct {
 	commits bool                 // a commit is under way
 	doneTo  journal.Position
 	tried   journal.Position // of the last commit begun
+
+	gone atomic.Bool // it is being removed: what its journal complains of is nothing to anybody
 
 	mu    sync.Mutex // over what was committed, which a destination does with its states
 	at    journal.Position
