@@ -129,7 +129,7 @@ func measure(kind peers.LocalKind, s shape, count int, dir string) (m measured, 
 	defer os.RemoveAll(dir)
 	var loggers []peers.Local
 	for i := range s.loggers {
-		l, err := kind.Open(filepath.Join(dir, fmt.Sprintf("log.%d", i)))
+		l, err := kind.Open(filepath.Join(dir, fmt.Sprintf("log%d.jsonl", i)))
 		if err != nil {
 			return m, err
 		}
