@@ -39,8 +39,16 @@ func rotatedName(path string, t time.Time) string {
 	return dir + base + "-" + t.UTC().Format(stampLayout) + ending
 }
 
-// freeName returns the first such name from t on that nothing has. The caller holds the directory's lock.
+// freeName returns the first such name from t on that nothing has and that sorts behind all that there are, though many
+// be rotated in one millisecond or the clock be set back. The caller holds the directory's lock.
 func freeName(path string, t time.Time) (string, error) {
+	all, err := rotatedOf(path)
+	if err != nil {
+		return "", err
+	}
+	if len(all) > 0 && !t.Truncate(time.Millisecond).After(all[0].at) {
+		t = all[0].at.Add(time.Millisecond)
+	}
 	for {
 		name := rotatedName(path, t)
 		_, err := os.Lstat(name)

@@ -306,6 +306,21 @@ func TestRotateTwo(t *testing.T) {
 	}
 }
 
+// TestRotatedOrder: names sort in the order of rotation though the clock is set back.
+func TestRotatedOrder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.jsonl")
+	future := rotatedName(path, time.Now().Add(time.Hour))
+	must(t, os.WriteFile(future, []byte("1\n"), 0o600))
+	s := openSet(t, path, nil, &Options{NoSync: true, Rotation: Rotation{Size: 1}})
+	for _, line := range []string{"2\n", "3\n", "4\n"} {
+		add(t, s, "", line)
+		settle(t, s)
+	}
+	if got := allOf(t, path); got != "1\n2\n3\n4\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestRotatedName(t *testing.T) {
 	at := time.Date(2026, 11, 21, 2, 3, 4, 123_456_789, time.FixedZone("", 3600))
 	for _, tt := range [][2]string{
