@@ -14,6 +14,9 @@ import (
 // grace is how much longer than its context Close may take to put things away, each step of it.
 const grace = 100 * time.Millisecond
 
+// saving is the same for writing to disk what would be lost with plain memory.
+const saving = 500 * time.Millisecond
+
 // errLeave ends the mover's goroutine when all is delivered.
 var errLeave = errors.New("mover: all is delivered")
 
@@ -71,7 +74,7 @@ func (m *Mover) doClose(ctx context.Context) error {
 		errs = append(errs, derr)
 	}
 	if err != nil && m.canPour() {
-		late, cancel := m.orGrace(ctx)
+		late, cancel := m.orGrace(ctx, saving)
 		m.pour(late)
 		cancel()
 	}
@@ -81,7 +84,7 @@ func (m *Mover) doClose(ctx context.Context) error {
 			m.leave = errLeave
 		}
 	})
-	late, cancel := m.orGrace(ctx)
+	late, cancel := m.orGrace(ctx, grace)
 	defer cancel()
 	select {
 	case <-m.ended:
@@ -107,7 +110,7 @@ func (m *Mover) hung(err error) error {
 }
 
 // orGrace is ctx, but gives it at least a little time.
-func (m *Mover) orGrace(ctx context.Context) (context.Context, context.CancelFunc) {
+func (m *Mover) orGrace(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	if d, ok := ctx.Deadline(); ctx.Err() == nil && (!ok || time.Until(d) > grace) {
 		return context.WithCancel(ctx)
 	}
@@ -123,7 +126,7 @@ func (m *Mover) untilPour(ctx context.Context) (context.Context, context.CancelF
 	if !ok || !m.canPour() {
 		return context.WithCancel(ctx)
 	}
-	return context.WithDeadline(ctx, d.Add(-min(time.Until(d)/4, time.Second)))
+	return context.WithDeadline(ctx, d.Add(-min(time.Until(d)/2, time.Second)))
 }
 
 // closeDestination has it give up what is pending.

@@ -230,7 +230,7 @@ func (m *Mover) openOrphan(sp *spill, rings []*source) error {
 
 // sweep removes a folder without an owner's file: its process died while it made or removed it. Whoever is making it just now finds that it is gone, and makes another.
 func (m *Mover) sweep(dir string) {
-	if !strings.HasPrefix(filepath.Base(dir), cleanName(m.cfg.Name)+".") {
+	if !m.ours(dir) {
 		return
 	}
 	sp := &spill{dir: dir}
@@ -246,6 +246,25 @@ func (m *Mover) sweep(dir string) {
 		_ = removeBut(dir, quarantine) // another time, then
 	}
 	_ = sp.j.Close() // nothing was written
+}
+
+// ours says that a folder without an owner's file has a name that freshName or a ring could have given, and that nothing lies in it but what we and the journal put into spills.
+// Dir may hold what is somebody else's.
+func (m *Mover) ours(dir string) bool {
+	rest, named := strings.CutPrefix(filepath.Base(dir), cleanName(m.cfg.Name)+".")
+	pid, id, _ := strings.Cut(rest, ".")
+	if !named || pid == "" || strings.Trim(pid, "0123456789") != "" || len(id) != 16 || strings.Trim(id, "0123456789abcdef") != "" {
+		return false
+	}
+	all, err := os.ReadDir(dir)
+	return err == nil && !slices.ContainsFunc(all, func(e fs.DirEntry) bool {
+		switch name := e.Name(); name {
+		case "lock", ownerFile, ownerFile + ".new", quarantine:
+			return false
+		default:
+			return !strings.HasPrefix(name, "seg-") && !strings.HasPrefix(name, "cursor-") && !strings.HasPrefix(name, "rescue-")
+		}
+	})
 }
 
 // orphan says that a spill's ring is not another process's, nor will be.
