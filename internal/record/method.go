@@ -107,7 +107,17 @@ func recovered(b []byte, out *[]byte) {
 }
 
 func appendPanic(b []byte, r any) []byte {
-	return appendString(b, "!PANIC: "+fmt.Sprint(r))
+	return appendString(b, PanicText(r))
+}
+
+// PanicText is what stands for a value whose method panicked with r. To look at r may panic as well: package fmt survives that once.
+func PanicText(r any) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = "!PANIC"
+		}
+	}()
+	return "!PANIC: " + fmt.Sprint(r)
 }
 
 func appendFault(b []byte, err error) []byte {
@@ -176,7 +186,7 @@ const resolutions = 100
 func logValue(l slog.LogValuer) (v slog.Value) {
 	defer func() {
 		if r := recover(); r != nil {
-			v = slog.StringValue("!PANIC: " + fmt.Sprint(r))
+			v = slog.StringValue(PanicText(r))
 		}
 	}()
 	if isNil(l) {

@@ -541,3 +541,24 @@ func wordOf(x reflect.Value, inside bool) unsafe.Pointer {
 	}
 	return x.Addr().UnsafePointer()
 }
+
+// A matryoshka panics with itself whenever it is looked at, which package fmt gives up on.
+type matryoshka struct{}
+
+func (m matryoshka) String() string       { panic(m) }
+func (m matryoshka) LogValue() slog.Value { panic(m) }
+
+func TestNestedPanics(t *testing.T) {
+	want := string(appendString(nil, "!PANIC"))
+	if got := string(AppendValue(nil, matryoshka{})); got != want {
+		t.Errorf("%q", got)
+	}
+	key := string(appendString(nil, "k"))
+	if got, n := AppendAttr(nil, slog.Any("k", matryoshka{})); string(got) != key+want || n != 1 {
+		t.Errorf("%q", got)
+	}
+	same := func(_ []string, a slog.Attr) slog.Attr { return a }
+	if got, n := AppendAttrsReplaced(nil, nil, []slog.Attr{slog.Any("k", matryoshka{})}, same); string(got) != key+want || n != 1 {
+		t.Errorf("%q", got)
+	}
+}

@@ -3,7 +3,6 @@
 package record
 
 import (
-	"fmt"
 	"log/slog"
 	"unsafe"
 )
@@ -53,7 +52,7 @@ func appendReplacedAttr(b []byte, groups []string, a slog.Attr, replace Replace,
 func replaced(groups []string, a slog.Attr, replace Replace) (out slog.Attr) {
 	defer func() {
 		if r := recover(); r != nil {
-			out = slog.String(a.Key, "!PANIC: "+fmt.Sprint(r))
+			out = slog.String(a.Key, PanicText(r))
 		}
 	}()
 	return replace(groups, a)
