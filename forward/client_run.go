@@ -149,6 +149,9 @@ func (c *Client) dial(a *attempt) *attempt {
 	case <-c.ctx.Done():
 		return a
 	}
+	if r.err == nil && r.nc == nil {
+		r.err = fmt.Errorf("forward: %s: Dial returned neither a connection nor an error", c.Address)
+	}
 	c.mu.Lock()
 	switch {
 	case r.err != nil:

@@ -439,6 +439,22 @@ func TestClientRefused(t *testing.T) {
 	})
 }
 
+// TestClientNoConnection has a Dial that returns nothing at all.
+func TestClientNoConnection(t *testing.T) {
+	told := make(chan error, 1)
+	c := &Client{Address: "h:1", Dial: func(context.Context) (net.Conn, error) { return nil, nil }, Report: func(err error) {
+		select {
+		case told <- err:
+		default:
+		}
+	}}
+	defer c.Close()
+	c.Connect(true)
+	if err := <-told; !strings.Contains(err.Error(), "neither a connection nor an error") {
+		t.Error(err)
+	}
+}
+
 func TestClientCloseWhileSending(t *testing.T) {
 	c := &Client{}
 	withClient(t, c, func(_ int, fc *fakeConn) { <-time.After(time.Hour) }, func(t *testing.T, f *fake) {
