@@ -67,7 +67,7 @@ func (l *Logger) Close(ctx context.Context) error {
 		}
 	}
 	defer close(done)
-	c.rests.post()
+	c.postRests(ctx)
 	var err error
 	if c.mover == nil {
 		c.events.close()
@@ -79,21 +79,33 @@ func (l *Logger) Close(ctx context.Context) error {
 	return err
 }
 
-// bounded is a context for last words.
-func bounded() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), lastWords)
+// postRests posts the beginnings of lines that writers hold, while it leaves most of the time to the delivery.
+func (c *core) postRests(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	c.rests.post(ctx)
+}
+
+// bounded is a context for last words, and one for logging them, which takes as long as delivering with WaitDelivered.
+func (c *core) bounded() (all, logging context.Context, cancel context.CancelFunc) {
+	all, cancelAll := context.WithTimeout(context.Background(), c.lastWords)
+	logging, cancelLogging := context.WithTimeout(all, c.lastWords/2)
+	return all, logging, func() {
+		cancelLogging()
+		cancelAll()
+	}
 }
 
 // Fatal logs at LevelFatal, closes the logger, for which it takes at most 5 s, and ends the process with exit code 1, without running deferred functions.
 // What is not delivered by then stays for the next process.
 func (l *Logger) Fatal(msg string, attrs ...slog.Attr) {
-	if l.Enabled(LevelFatal) {
-		l.log(context.Background(), LevelFatal, msg, attrs)
-	}
 	exit := os.Exit //nolint:forbidigo // what Fatal is for
 	if !l.off() {
 		exit = l.c.exit
-		ctx, cancel := bounded()
+		ctx, logging, cancel := l.c.bounded()
+		if l.Enabled(LevelFatal) {
+			l.log(logging, LevelFatal, msg, attrs)
+		}
 		_ = l.Close(ctx) // there is nobody left to tell
 		cancel()
 	}
@@ -112,8 +124,8 @@ func (l *Logger) Recover() {
 	if v == nil {
 		return
 	}
-	l.Log(context.Background(), LevelFatal, "panic", slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
-	ctx, cancel := bounded()
+	ctx, logging, cancel := l.c.bounded()
+	l.Log(logging, LevelFatal, "panic", slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
 	_ = l.Flush(ctx) // the panic says more than its error
 	cancel()
 	panic(v)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -196,4 +197,43 @@ func TestCloseMeanwhile(t *testing.T) {
 	if s.Held != 0 {
 		t.Errorf("%+v", s)
 	}
+}
+
+// nobodyThere is a logger the calls of which wait for a destination that never comes.
+func nobodyThere(t *testing.T, o Options) *Logger {
+	t.Helper()
+	o.Shm, o.WaitDelivered, o.Diagnostics = noShm, true, func(error) {}
+	o.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody there") }
+	l, err := Open("forward://nobody", &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.c.lastWords = 100 * time.Millisecond
+	return l
+}
+
+// TestLastWords would not end if Fatal or Recover waited for a destination that never comes.
+func TestLastWords(t *testing.T) {
+	exited := false
+	l := nobodyThere(t, Options{Exit: func(int) { exited = true }})
+	l.Fatal("m")
+	if s := l.Stats(); !exited || s.Accepted != 1 {
+		t.Errorf("exited: %v, %+v", exited, s)
+	}
+	l = nobodyThere(t, Options{})
+	func() {
+		defer func() {
+			if v := recover(); v != "boom" {
+				t.Errorf("panicked with %v", v)
+			}
+		}()
+		defer l.Recover()
+		panic("boom")
+	}()
+	if s := l.Stats(); s.Accepted != 1 {
+		t.Errorf("%+v", s)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = l.Close(ctx)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/spillwaylog/spillway/internal/mover"
 	"github.com/spillwaylog/spillway/internal/record"
@@ -33,6 +34,7 @@ type core struct {
 	slow         bool // there is a source or contextAttrs
 	sampler      *sampler
 	exit         func(int)
+	lastWords    time.Duration // the constant, but in tests
 
 	place    string    // the destination without its settings
 	fallback *core     // where ErrorHandler leads, if it is one of FallbackTo
@@ -58,6 +60,7 @@ func newCore(o *Options) *Logger {
 		slow:         o.Source != NoSource || o.ContextAttrs != nil,
 		sampler:      newSampler(o.Sample),
 		exit:         o.Exit,
+		lastWords:    lastWords,
 		lineMax:      max(min(maxLine, o.MaxEvent/2), 1),
 		troubles:     newTroubles(o.Diagnostics),
 	}

@@ -117,7 +117,13 @@ func (p *plan) file(u *urls.URL, o *Options) error {
 		c.Trip = p.trip
 		return deliver.NewFile(&c)
 	}
-	return q.Err()
+	if err := q.Err(); err != nil {
+		return err
+	}
+	if r := c.Rotate; r.Size == 0 && r.Every == 0 && (r.Keep > 0 || r.MaxAge > 0 || r.Compress) {
+		return u.Errorf("keep, max_age and compress are about rotated files, and without max_size or every there are none")
+	}
+	return nil
 }
 
 func (p *plan) stream(u *urls.URL, o *Options, w *os.File) error {

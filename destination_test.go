@@ -33,6 +33,8 @@ func TestDestinations(t *testing.T) {
 		{"file:///x?flags=date", "flags belong to format=text"},
 		{"file:///x?format=text&flags=date,dates", `"dates" is none of`},
 		{"file:///x?format=text&flags=none,date", "none stands alone"},
+		{"file:///x?keep=5", "without max_size or every there are none"},
+		{"file:///x?max_age=5h&compress=gzip", "without max_size or every there are none"},
 		{"stdout:?max_size=5", "unknown parameter"},
 		{"discard:?format=text", "takes none"},
 		{"/var/log/x", "this is a path"},

@@ -4,7 +4,6 @@ package spillway
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 
 	"github.com/spillwaylog/spillway/internal/record"
@@ -27,7 +26,7 @@ import (
 type encoder struct {
 	buf   []byte
 	hint  ring.Hint
-	attrs []slog.Attr // what ContextAttrs appends to
+	attrs []slog.Attr // what ContextAttrs appends to: no more than its capacity is ours
 }
 
 // maxPooled is the largest buffer that goes back to the pool: one event of a megabyte must not hold a megabyte for ever.
@@ -176,16 +175,16 @@ func (c *core) appendMore(ctx context.Context, b []byte, e *encoder, pc uintptr)
 	if c.contextAttrs == nil {
 		return b, n
 	}
-	attrs := c.fromContext(ctx, e.attrs[:0])
+	attrs := c.fromContext(ctx, e.attrs)
 	var k int
 	if c.replace == nil {
 		b, k = record.AppendAttrs(b, attrs)
 	} else {
 		b, k = record.AppendAttrsReplaced(b, nil, attrs, c.replace)
 	}
-	clear(attrs)
-	if cap(attrs) <= 64 {
-		e.attrs = attrs[:0]
+	clear(e.attrs[:min(len(attrs), cap(e.attrs))])
+	if len(attrs) > cap(e.attrs) && len(attrs) <= 64 {
+		e.attrs = make([]slog.Attr, 0, len(attrs)) // not what it returned, which may be a slice that it keeps
 	}
 	return b, n + k
 }
@@ -194,7 +193,7 @@ func (c *core) appendMore(ctx context.Context, b []byte, e *encoder, pc uintptr)
 func (c *core) fromContext(ctx context.Context, attrs []slog.Attr) (out []slog.Attr) {
 	defer func() {
 		if v := recover(); v != nil {
-			out = append(attrs[:0], slog.String("context", panicText(v)))
+			out = append(attrs[:0], slog.String("context", record.PanicText(v)))
 		}
 	}()
 	return c.contextAttrs(ctx, attrs)
@@ -218,19 +217,9 @@ func guarded(replace func([]string, slog.Attr) slog.Attr) func([]string, slog.At
 	return func(groups []string, a slog.Attr) (out slog.Attr) {
 		defer func() {
 			if v := recover(); v != nil {
-				out = slog.String(a.Key, panicText(v))
+				out = slog.String(a.Key, record.PanicText(v))
 			}
 		}()
 		return replace(groups, a)
 	}
-}
-
-// panicText is what stands in a record for a value that could not be had.
-func panicText(v any) (text string) {
-	defer func() {
-		if recover() != nil {
-			text = "!PANIC"
-		}
-	}()
-	return fmt.Sprintf("!PANIC: %v", v)
 }

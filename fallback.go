@@ -61,7 +61,7 @@ func (f *fallback) HandleError(_ error, c *forward.Chunk) error {
 		if n <= done {
 			continue
 		}
-		if err := f.to.postRaw(c.Tag, nanos(e.Time()), e.Record); err != nil {
+		if err := f.to.postRaw(c.Tag, entryNanos(&e), e.Record); err != nil {
 			if id != "" && len(f.posted) < maxPosted {
 				f.posted[id] = n - 1
 			}
@@ -70,6 +70,14 @@ func (f *fallback) HandleError(_ error, c *forward.Chunk) error {
 	}
 	delete(f.posted, id)
 	return r.Err()
+}
+
+// entryNanos returns the time of an entry in Unix nanoseconds, 0 for none.
+func entryNanos(e *forward.Entry) int64 {
+	if e.Sec == 0 && e.Nsec == 0 {
+		return 0
+	}
+	return nanos(e.Time())
 }
 
 // checkFallback follows the fallbacks from h on, and returns an error if they lead to place, or in a circle.
@@ -96,12 +104,16 @@ func checkFallback(h ErrorHandler, place string) (*core, error) {
 //	{"time":"2026-11-21T02:03:04.123456789Z","tag":"app","level":"INFO","msg":"order placed","id":42}
 //
 // A chunk is one Write. With an error of it the chunk stays pending.
-func FallbackJSON(w io.Writer) ErrorHandler { return &fallbackJSON{w: w} }
+func FallbackJSON(w io.Writer) ErrorHandler {
+	f := &fallbackJSON{w: w}
+	f.lines, _ = lines.NewEncoder(&lines.Options{OmitZero: true}) // the default keys are usable
+	return f
+}
 
 type fallbackJSON struct {
 	mu    sync.Mutex
 	w     io.Writer
-	lines lines.Encoder
+	lines *lines.Encoder
 	buf   []byte
 }
 

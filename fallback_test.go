@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,5 +149,21 @@ func TestErrorHandlerFunc(t *testing.T) {
 	var h ErrorHandler = ErrorHandlerFunc(func(err error, c *forward.Chunk) error { return err })
 	if err := h.HandleError(errDown, nil); !errors.Is(err, errDown) {
 		t.Error(err)
+	}
+}
+
+// TestFallbackWithoutTime hands on an event that has no time.
+func TestFallbackWithoutTime(t *testing.T) {
+	c := &forward.Chunk{Tag: "t", Entries: append(forward.AppendEventTime([]byte{0x92}, 0, 0), 0x80), Events: 1}
+	to, events := NewTest(nil)
+	if err := FallbackTo(to).HandleError(nil, c); err != nil {
+		t.Fatal(err)
+	}
+	if e := events.All()[0]; !e.Time.IsZero() {
+		t.Errorf("%v", e.Time)
+	}
+	var b strings.Builder
+	if err := FallbackJSON(&b).HandleError(nil, c); err != nil || b.String() != `{"tag":"t"}`+"\n" {
+		t.Errorf("%s %v", b.String(), err)
 	}
 }

@@ -425,3 +425,47 @@ func TestDeepGroups(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestContextAttrsOwnSlice has an extractor that does not append, but returns what it keeps: nobody changes that.
+func TestContextAttrsOwnSlice(t *testing.T) {
+	own := make([]slog.Attr, 1, 8)
+	own[0] = slog.String("trace", "1")
+	l, events := NewTest(&Options{ContextAttrs: func(_ context.Context, attrs []slog.Attr) []slog.Attr {
+		if len(attrs) > 0 {
+			t.Errorf("%v", attrs)
+		}
+		return own
+	}})
+	l.Info("a")
+	l.Info("b")
+	expect(t, events, `{"level":"INFO","msg":"a","trace":"1"}`, `{"level":"INFO","msg":"b","trace":"1"}`)
+}
+
+// A matryoshka panics with itself whenever it is looked at, which package fmt gives up on.
+type matryoshka struct{}
+
+func (m matryoshka) String() string       { panic(m) }
+func (m matryoshka) LogValue() slog.Value { panic(m) }
+
+func TestNestedPanics(t *testing.T) {
+	for name, o := range map[string]*Options{
+		"plain":        nil,
+		"ReplaceAttr":  {ReplaceAttr: func([]string, slog.Attr) slog.Attr { panic(matryoshka{}) }},
+		"ContextAttrs": {ContextAttrs: func(context.Context, []slog.Attr) []slog.Attr { panic(matryoshka{}) }},
+	} {
+		l, events := NewTest(o)
+		l.Info("m", slog.Any("k", matryoshka{}))
+		l.With(slog.Any("k", matryoshka{})).Info("m", slog.Group("g", slog.Any("k", matryoshka{})))
+		if err := l.Post("t", map[string]any{"k": matryoshka{}}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, e := range events.All() {
+			if !strings.Contains(string(e.Raw), "!PANIC") {
+				t.Errorf("%s: %v", name, e.Record)
+			}
+		}
+		if events.Len() != 3 {
+			t.Errorf("%s: %d events", name, events.Len())
+		}
+	}
+}

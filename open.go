@@ -4,11 +4,14 @@ package spillway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/mover"
+	"github.com/spillwaylog/spillway/internal/record"
 )
 
 // urlVariable names the destination when Open is given none.
@@ -66,12 +69,23 @@ func Open(destination string, o *Options) (*Logger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spillway: %s: %w", p.place, err)
 	}
+	delivered := r.Delivered
+	if delivered != nil {
+		delivered = func(ch *forward.Chunk) {
+			defer func() {
+				if v := recover(); v != nil { // a logger does not end the program
+					c.troubles.report(errors.New("spillway: Options.Delivered: " + record.PanicText(v)))
+				}
+			}()
+			r.Delivered(ch)
+		}
+	}
 	c.mover, err = mover.Open(&mover.Config{
 		Name: r.Name, Shm: r.rings(), Dir: r.Dir, Identity: p.place,
 		RingSize: r.RingSize, MaxDisk: r.MaxDisk, MaxEvent: r.MaxEvent,
 		Overflow: mover.Overflow(r.Overflow), MaxWait: r.MaxWait, FlushInterval: r.FlushInterval,
 		Window: p.window, WaitDelivered: r.WaitDelivered,
-		Destination: d, Summary: c.summary, Delivered: r.Delivered, Diagnostics: c.troubles.report,
+		Destination: d, Summary: c.summary, Delivered: delivered, Diagnostics: c.troubles.report,
 	})
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

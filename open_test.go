@@ -250,3 +250,20 @@ func TestWaitDelivered(t *testing.T) {
 		}
 	}
 }
+
+func TestDeliveredPanics(t *testing.T) {
+	told := make(chan error, 1)
+	l := opened(t, "discard:", &Options{
+		Shm: noShm, Delivered: func(*forward.Chunk) { panic("boom") }, Diagnostics: func(err error) { told <- err },
+	})
+	l.Info("m")
+	if err := closed(t, l); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-told; !strings.Contains(err.Error(), "boom") {
+		t.Error(err)
+	}
+	if s := l.Stats(); s.Delivered != 1 {
+		t.Errorf("%+v", s)
+	}
+}

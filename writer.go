@@ -28,26 +28,26 @@ func (l *Logger) Writer() io.Writer {
 	if l.off() {
 		return io.Discard
 	}
-	return &lineWriter{l: l}
+	return &lineWriter{l: l, turn: make(chan struct{}, 1)}
 }
 
 type lineWriter struct {
 	l      *Logger
-	mu     sync.Mutex
-	rest   []byte // the beginning of a line
-	pieces bool   // of a line the beginning of which was too long and is posted already
+	turn   chan struct{} // holds one while somebody uses what is below; Close does not wait for it for ever
+	rest   []byte        // the beginning of a line
+	pieces bool          // of a line the beginning of which was too long and is posted already
 }
 
 func (w *lineWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.turn <- struct{}{}
+	defer func() { <-w.turn }()
 	n := len(p)
 	had := len(w.rest) > 0
 	var first error
 	for len(p) > 0 {
 		piece, rest, whole := bytes.Cut(p, []byte{'\n'})
 		p = rest
-		if err := w.take(piece, whole); first == nil {
+		if err := w.take(context.Background(), piece, whole); first == nil {
 			first = err
 		}
 	}
@@ -58,7 +58,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 }
 
 // take takes a piece of a line, which ends there if it is whole.
-func (w *lineWriter) take(piece []byte, whole bool) (first error) {
+func (w *lineWriter) take(ctx context.Context, piece []byte, whole bool) (first error) {
 	note := func(err error) {
 		if first == nil {
 			first = err
@@ -70,7 +70,7 @@ func (w *lineWriter) take(piece []byte, whole bool) (first error) {
 		w.rest = append(w.rest, piece[:k]...)
 		piece = piece[k:]
 		k = wholeRunes(w.rest)
-		note(w.l.postLine(w.rest[:k], true))
+		note(w.l.postLine(ctx, w.rest[:k], true))
 		w.rest = append(w.rest[:0], w.rest[k:]...)
 	}
 	if !whole {
@@ -81,7 +81,7 @@ func (w *lineWriter) take(piece []byte, whole bool) (first error) {
 		piece = append(w.rest, piece...)
 		w.rest = piece[:0]
 	}
-	note(w.l.postLine(piece, w.pieces))
+	note(w.l.postLine(ctx, piece, w.pieces))
 	w.pieces = false
 	return first
 }
@@ -118,21 +118,24 @@ func (r *rests) note(w *lineWriter, has bool) {
 	}
 }
 
-// post posts what has no newline.
-func (r *rests) post() {
+// post posts what has no newline. A Write that does not return by ctx keeps what its writer holds.
+func (r *rests) post(ctx context.Context) {
 	r.mu.Lock()
 	of := r.of
 	r.of = nil
 	r.mu.Unlock()
 	for w := range of {
-		w.mu.Lock()
-		_ = w.take(nil, true) // counted
-		w.mu.Unlock()
+		select {
+		case w.turn <- struct{}{}:
+			_ = w.take(ctx, nil, true) // counted
+			<-w.turn
+		case <-ctx.Done():
+		}
 	}
 }
 
 // postLine posts one line, or a piece of one as text.
-func (l *Logger) postLine(line []byte, text bool) error {
+func (l *Logger) postLine(ctx context.Context, line []byte, text bool) error {
 	line = bytes.TrimSuffix(line, []byte{'\r'})
 	trimmed := bytes.TrimSpace(line)
 	if len(trimmed) == 0 {
@@ -155,7 +158,7 @@ func (l *Logger) postLine(line []byte, text bool) error {
 		})
 	}
 	if err == nil {
-		err = c.append(context.Background(), e, c.tag, at, ring.Now, c.keepsPosts(), b)
+		err = c.append(ctx, e, c.tag, at, ring.Now, c.keepsPosts(), b)
 	}
 	c.done(e, b)
 	return err

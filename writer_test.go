@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -109,4 +111,32 @@ func FuzzWriter(f *testing.F) {
 			t.Errorf("at once\n%s\nin steps of %d\n%s", a, step, b)
 		}
 	})
+}
+
+// TestWriterCloseBounded would not end if Close waited for the beginning of a line, or for a Write, that waits for a destination that never comes.
+func TestWriterCloseBounded(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		l := nobodyThere(t, Options{})
+		w := l.Writer()
+		io.WriteString(w, "beginning")
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if busy {
+				io.WriteString(w, " and end\n")
+			}
+		}()
+		for deadline := time.Now().Add(time.Minute); busy && l.Stats().Accepted == 0; runtime.Gosched() {
+			if time.Now().After(deadline) {
+				t.Fatal("nothing was accepted")
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		var left *LeftError
+		if err := l.Close(ctx); !errors.As(err, &left) || left.Events != 1 {
+			t.Errorf("busy %v: %v", busy, err)
+		}
+		cancel()
+		<-ended
+	}
 }
