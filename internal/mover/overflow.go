@@ -12,6 +12,9 @@ import (
 
 // overflow makes room in the ring while its records cannot be shipped: they go to the spill, or, with DropOldest and no spill that takes them, nowhere.
 func (m *Mover) overflow() {
+	if m.able() {
+		m.short.Store(false) // room comes by itself; whoever finds none all the same asks again
+	}
 	for m.pressed() {
 		s := m.full()
 		if s == nil {
@@ -39,10 +42,12 @@ func (m *Mover) line() int64 {
 	switch {
 	case m.canSpill():
 		return size / 2
-	case m.cfg.Overflow == DropOldest && !m.stopped:
+	case m.cfg.Overflow != DropOldest || m.stopped:
+		return 0
+	case m.cfg.Dir == "" || m.refused:
 		return size / 4 * 3
 	}
-	return 0
+	return size / 8 * 7 // the disk may yet take it
 }
 
 // limit is line, or more where little of what is in use could be taken: windows of a few records are not worth their while.
@@ -91,7 +96,7 @@ func (m *Mover) canSpill() bool {
 }
 
 func (m *Mover) mustDrop() bool {
-	return m.cfg.Overflow == DropOldest && !m.stopped && (m.cfg.Dir == "" || m.refused || m.cur.Load().r.Used() >= m.cur.Load().r.Size()/8*7)
+	return m.cfg.Overflow == DropOldest && !m.stopped && (m.cfg.Dir == "" || m.refused || m.cur.Load().r.Used() >= m.line())
 }
 
 // spillFrom cuts a window and has it written to the spill.

@@ -101,3 +101,57 @@ func TestIdles(t *testing.T) {
 		ordered(t, d.all(), map[uint32]uint32{1: 20})
 	})
 }
+
+// While the disk hangs and there is still room nothing is dropped, and nobody is busy with waiting.
+func TestDropOldestAwaitsTheDisk(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		d, s := &fake{answer: later}, &seam{}
+		hang := make(chan struct{})
+		s.set(hang, nil)
+		f := open(t, d, func(c *Config) { c.Dir, c.fs, c.Overflow = dir, s, DropOldest })
+		for n := uint32(0); n < 600; n += 25 { // to between three quarters and seven eighths of the ring
+			f.must("a", 1, n, n+25, 1000)
+			synctest.Wait()
+		}
+		if st := f.m.Stats(); st.RingUsed < st.RingSize/4*3 || st.RingUsed >= st.RingSize/8*7 || st.Drops[Oldest] > 0 {
+			t.Errorf("%+v", st)
+		}
+		f.must("a", 1, 600, 3000, 1000)
+		synctest.Wait()
+		if st := f.m.Stats(); st.Drops[Oldest] == 0 || st.Drops[Waited] > 0 {
+			t.Errorf("%+v", st)
+		}
+		s.set(nil, nil)
+		close(hang)
+		d.open()
+		f.close()
+	})
+}
+
+// That there was no room once, when what was in the ring could be shipped, is no reason to drop anything later.
+func TestDropsForRoomOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fake{}
+		f := open(t, d, func(c *Config) { c.Overflow = DropOldest })
+		f.must("a", 1, 0, 5, 10)
+		f.m.short.Store(true) // as an Append does that was refused
+		f.m.wake()
+		synctest.Wait()
+		if err := f.m.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		d.mu.Lock()
+		d.answer = later
+		d.mu.Unlock()
+		for n := uint32(5); n < 450; n += 25 {
+			f.must("a", 1, n, n+25, 1000)
+			synctest.Wait()
+		}
+		if st := f.m.Stats(); st.RingUsed > st.RingSize/3*2 || st.Drops[Oldest] > 0 {
+			t.Errorf("%+v", st)
+		}
+		d.open()
+		f.close()
+	})
+}
