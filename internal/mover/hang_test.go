@@ -9,8 +9,10 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/spillwaylog/spillway/journal"
@@ -179,6 +181,37 @@ func TestDiskFull(t *testing.T) {
 		f.close()
 		ordered(t, d.all(), map[uint32]uint32{1: 3000})
 	}
+}
+
+// scarce is a system that has no more open files for a while.
+type scarce struct {
+	*seam
+	none atomic.Bool
+}
+
+func (s *scarce) Open(p string) (journal.File, error) {
+	if s.none.Load() {
+		return nil, syscall.EMFILE
+	}
+	return s.seam.Open(p)
+}
+
+// The own spill is read when it can be read again, however long that lasts.
+func TestNoFiles(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		d, s := &fake{answer: later}, &scarce{seam: &seam{}}
+		f := open(t, d, func(c *Config) { c.Dir, c.fs, c.Overflow, c.MaxWait = dir, s, Block, time.Minute })
+		f.must("a", 1, 0, 2000, 1000)
+		s.none.Store(true)
+		d.open()
+		<-time.After(time.Minute)
+		f.must("a", 1, 2000, 2010, 1000)
+		s.none.Store(false)
+		<-time.After(time.Minute)
+		f.close()
+		ordered(t, d.all(), map[uint32]uint32{1: 2010})
+	})
 }
 
 // A destination whose Close hangs is left behind by name.

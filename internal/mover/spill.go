@@ -122,9 +122,10 @@ func (sp *spill) fetch(m *Mover, want []journal.Position) ([]*flight, error) {
 	for len(flights) < len(want) {
 		rec, ok, err := sp.rd.TryNext()
 		if err != nil {
-			if failures++; failures > 10 || errors.Is(err, journal.ErrClosed) {
+			if failures++; failures > 10 || errors.Is(err, journal.ErrClosed) || m.over() {
 				return flights, err
 			}
+			m.pause() // there may be no more files just now
 			continue
 		}
 		if !ok {
@@ -185,7 +186,7 @@ func (sp *spill) fetched(m *Mover, want []journal.Position, flights []*flight, e
 	}
 	if err != nil && !m.stopped {
 		m.report(fmt.Errorf("reading %s: %w", sp.dir, err))
-		sp.broken = true
+		sp.broken = !sp.own // which nobody else can read now: it is tried again and again
 	}
 }
 
