@@ -24,9 +24,11 @@ const upperHex = "0123456789ABCDEF"
 //   - A dot stays between two others that are no dots, a minus everywhere but at the start.
 //   - Every other byte becomes "%" and two upper-case hex digits: separators, controls, quotes, spaces, "%" itself.
 //   - So does the first letter of a name that Windows keeps for devices ("con", "nul.x", "com1").
+//   - So does, if stamps is false, the first digit of what looks like the stamp of a rotated file: a tag must not name one, which would be
+//     compressed and deleted.
 //   - The empty text becomes "%".
 //   - What would be longer than limit is cut and ends in "~" and 32 hex digits of its SHA-256.
-func appendName(dst []byte, text string, limit int) []byte {
+func appendName(dst []byte, text string, limit int, stamps bool) []byte {
 	if text == "" {
 		return append(dst, '%')
 	}
@@ -40,7 +42,7 @@ func appendName(dst []byte, text string, limit int) []byte {
 		size := 1
 		c := text[i]
 		switch {
-		case i == 0 && escapeFirst:
+		case i == 0 && escapeFirst, !stamps && isDigit(c) && len(dst) > 0 && dst[len(dst)-1] == '-' && isStamp(text[i:]):
 			dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-_=+@,", c) >= 0,
 			c == '.' && 0 < i && i < len(text)-1 && text[i-1] != '.':
@@ -65,6 +67,21 @@ func appendName(dst []byte, text string, limit int) []byte {
 	}
 	sum := sha256.Sum256([]byte(text))
 	return hex.AppendEncode(append(dst[:cut], '~'), sum[:16])
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// isStamp reports whether text begins like the time in the name of a rotated file.
+func isStamp(text string) bool {
+	if len(text) < len(stampLayout) {
+		return false
+	}
+	for i := range len(stampLayout) {
+		if c := stampLayout[i]; isDigit(c) != isDigit(text[i]) || !isDigit(c) && c != text[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // hashName is the length of the tilde and the hash.

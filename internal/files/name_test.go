@@ -40,7 +40,7 @@ func TestAppendName(t *testing.T) {
 		{"a\u202eb\u0085\u2028", "a%E2%80%AEb%C2%85%E2%80%A8"},
 		{"\ufffd", "\ufffd"},
 	} {
-		if got := string(appendName(nil, tt.tag, maxName)); got != tt.want {
+		if got := string(appendName(nil, tt.tag, maxName, true)); got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.tag, got, tt.want)
 		}
 	}
@@ -48,14 +48,14 @@ func TestAppendName(t *testing.T) {
 
 func TestAppendNameLong(t *testing.T) {
 	exact := strings.Repeat("a", 60)
-	if got := string(appendName(nil, exact, 60)); got != exact {
+	if got := string(appendName(nil, exact, 60, true)); got != exact {
 		t.Errorf("got %q", got)
 	}
 	seen := map[string]string{}
 	for _, tag := range []string{
 		exact + "a", exact + "b", exact[:59] + "/", strings.Repeat("/", 1<<16), strings.Repeat("/", 1<<16+1), strings.Repeat("é", 31), strings.Repeat("日本", 20),
 	} {
-		got := string(appendName([]byte("x"), tag, 60))[1:]
+		got := string(appendName([]byte("x"), tag, 60, true))[1:]
 		if len(got) > 60 || !utf8.ValidString(got) || got[len(got)-33] != '~' {
 			t.Errorf("%.70q: got %q", tag, got)
 		}
@@ -88,30 +88,35 @@ func unescape(name string) (string, bool) {
 
 // FuzzAppendName wants names that are names, and from which the tag can be read back: so no two tags share one.
 func FuzzAppendName(f *testing.F) {
-	for _, s := range []string{"app.web", "../../x", "a\x00", "%2F", strings.Repeat("é/", 100), "con.x", "..", "\xff\xfe", "-", "~", "a\u202eb"} {
+	for _, s := range []string{"app.web", "../../x", "a\x00", "%2F", strings.Repeat("é/", 100), "con.x", "..", "\xff\xfe", "-", "~", "a\u202eb", "a-20200101T000000.000"} {
 		f.Add(s, 255)
 	}
 	f.Fuzz(func(t *testing.T, tag string, limit int) {
 		limit = minName + int(uint(limit)%(maxName-minName+1))
-		name := string(appendName(nil, tag, limit))
-		if name == "" || len(name) > limit || !utf8.ValidString(name) {
-			t.Fatalf("%q: %q", tag, name)
-		}
-		if name[0] == '.' || name[0] == '-' || name[len(name)-1] == '.' || strings.Contains(name, "..") || strings.ContainsAny(name, "/\\:*?\"<>| {}$&;'`") {
-			t.Fatalf("%q: %q", tag, name)
-		}
-		for i := range len(name) {
-			if name[i] < ' ' || name[i] == 0x7f {
-				t.Fatalf("%q: %q", tag, name)
-			}
-		}
-		if isDevice(name) {
-			t.Fatalf("%q: %q is a device", tag, name)
-		}
-		if text, ok := unescape(name); ok && text != tag {
-			t.Fatalf("%q became %q, which stands for %q", tag, name, text)
-		} else if !ok && len(tag) <= limit/3 {
-			t.Fatalf("%q: %q: hashed without need", tag, name)
+		for _, stamps := range []bool{true, false} {
+			checkName(t, tag, string(appendName(nil, tag, limit, stamps)), limit)
 		}
 	})
+}
+
+func checkName(t *testing.T, tag, name string, limit int) {
+	if name == "" || len(name) > limit || !utf8.ValidString(name) {
+		t.Fatalf("%q: %q", tag, name)
+	}
+	if name[0] == '.' || name[0] == '-' || name[len(name)-1] == '.' || strings.Contains(name, "..") || strings.ContainsAny(name, "/\\:*?\"<>| {}$&;'`") {
+		t.Fatalf("%q: %q", tag, name)
+	}
+	for i := range len(name) {
+		if name[i] < ' ' || name[i] == 0x7f {
+			t.Fatalf("%q: %q", tag, name)
+		}
+	}
+	if isDevice(name) {
+		t.Fatalf("%q: %q is a device", tag, name)
+	}
+	if text, ok := unescape(name); ok && text != tag {
+		t.Fatalf("%q became %q, which stands for %q", tag, name, text)
+	} else if !ok && len(tag) <= limit/3 {
+		t.Fatalf("%q: %q: hashed without need", tag, name)
+	}
 }

@@ -145,7 +145,7 @@ func (p *pattern) tagRoom(parts []part, id identity) (room, tags int) {
 		case hourPart:
 			room -= len("15")
 		case hostPart:
-			room -= len(appendName(buf[:0], id.host, maxName))
+			room -= len(appendName(buf[:0], id.host, maxName, true))
 		case pidPart:
 			room -= len(id.pid)
 		}
@@ -209,13 +209,13 @@ func (p *pattern) path(r route, id identity) string {
 			case literal:
 				b = append(b, x.text...)
 			case tagPart:
-				b = appendName(b, r.tag, max(room, minName))
+				b = appendName(b, r.tag, max(room, minName), p.reserve == 0)
 			case datePart:
 				b = t.AppendFormat(b, "2006-01-02")
 			case hourPart:
 				b = t.AppendFormat(b, "15")
 			case hostPart:
-				b = appendName(b, id.host, maxName)
+				b = appendName(b, id.host, maxName, true)
 			case pidPart:
 				b = append(b, id.pid...)
 			}

@@ -350,3 +350,31 @@ func TestRotatedName(t *testing.T) {
 		t.Error("no room for the stamp")
 	}
 }
+
+// TestTagsLikeRotatedFiles has tags that would give their files names of rotated files of another tag, which would be deleted.
+func TestTagsLikeRotatedFiles(t *testing.T) {
+	const stamp = "20200101T000000.000"
+	for pattern, tags := range map[string][]string{
+		"{tag}.jsonl":     {"a-" + stamp, "a-" + stamp + ".jsonl.gz", "a-" + stamp + ".jsonl"},
+		"{tag}":           {"a-" + stamp, "a-" + stamp + ".gz", "a-" + stamp + ".gz.tmp"},
+		"a-{tag}.jsonl":   {stamp},
+		"{tag}/x-{tag}.l": {stamp},
+	} {
+		rotation := Rotation{Size: 100, Keep: 1, MaxAge: time.Hour, Compress: true}
+		s, err := Open(filepath.Join(t.TempDir(), pattern), nil, &Options{NoSync: true, Rotation: rotation})
+		must(t, err)
+		for _, tag := range tags {
+			must(t, s.Append(tag, 0, []byte("precious\n")))
+			settle(t, s)
+			path := s.files[s.pattern.path(s.pattern.route(tag, 0), s.writers[s.self])].path
+			for _, victim := range []string{"a", "a.jsonl", "x.l"} {
+				_, err := (&keeper{rotation: rotation}).look(filepath.Join(filepath.Dir(path), victim))
+				must(t, err)
+			}
+			if got := string(read(t, path)); got != "precious\n" {
+				t.Errorf("%s, %s: %q", pattern, tag, got)
+			}
+		}
+		must(t, s.Close())
+	}
+}
