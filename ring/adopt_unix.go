@@ -103,6 +103,13 @@ func mapAdopted(path string, f *os.File, o Owner, report func(error)) (*Ring, er
 		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err) //nolint:errorlint // not to be taken for a ring that is gone
 	}
 	defer mem.Close()
+	fi, err := mem.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() { // to read from a pipe would be to wait for ever
+		return nil, fmt.Errorf("%w: %s is no file", ErrCorrupt, mem.Name())
+	}
 	start := make([]byte, segmentsAt)
 	if _, err := io.ReadFull(mem, start); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, mem.Name(), err)
@@ -117,7 +124,7 @@ func mapAdopted(path string, f *os.File, o Owner, report func(error)) (*Ring, er
 	if size := segmentsAt + r.head.size; size != int64(int(size)) {
 		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, size)
 	}
-	if fi, err := mem.Stat(); err == nil && fi.Size() < segmentsAt+r.head.size {
+	if fi.Size() < segmentsAt+r.head.size {
 		report(fmt.Errorf("%w: %s has only %d of its %d bytes", ErrCorrupt, mem.Name(), fi.Size(), segmentsAt+r.head.size))
 	}
 	// What the file lacks is mapped all the same: reading it faults, and faults are understood.

@@ -190,6 +190,8 @@ func checkDir(dir string) error {
 		return fmt.Errorf("%w: %s is no folder", ErrUnsafe, dir)
 	case !mine:
 		return fmt.Errorf("%w: %s belongs to another user", ErrUnsafe, dir)
+	case fi.Mode()&fs.ModeSticky != 0 && fi.Mode().Perm()&0o022 != 0: // root's own, but to shut it would be to shut out everybody else
+		return fmt.Errorf("%w: %s is meant for everybody, as /tmp is: name a folder in it", ErrUnsafe, dir)
 	case fi.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("%w: %s", errOpen, dir)
 	}

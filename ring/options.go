@@ -21,8 +21,9 @@ const (
 // Options of [Open]. The zero value, and nil, are the defaults: 16 MiB of plain memory.
 type Options struct {
 	// Dir is the folder in which rings lie, each in a folder of its own. It should be on a file system in memory, as /dev/shm is: on a disk, appends wait
-	// for write-back. Open makes it (but not the folders above it) open to its owner alone, and refuses one that is anybody else's, open to others, or a
-	// symbolic link. Empty means plain memory: nothing outlives the process then.
+	// for write-back. Open makes it (but not the folders above it) open to its owner alone; one that was open to others it shuts, and reports that. It refuses
+	// one that is anybody else's, a symbolic link, or meant for everybody, as /tmp and /dev/shm themselves are. Empty means plain memory: nothing
+	// outlives the process then.
 	Dir string
 	// Name is the first part of the name of the ring's folder; Adopt looks for it. Letters, digits and "_-+@" are
 	// kept, all else becomes "_" (default "ring").

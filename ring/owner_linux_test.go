@@ -348,6 +348,12 @@ func TestNotAdopted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "symbolic links"},
+		{"ring is a pipe", func(t *testing.T, path string) {
+			name := filepath.Join(path, ringFile)
+			if err := errors.Join(os.Remove(name), unix.Mkfifo(name, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}, "is no file"},
 		{"no owner", func(t *testing.T, path string) { remove(t, filepath.Join(path, ownerFile)) }, "no owner file"},
 		{"other name", func(t *testing.T, path string) {
 			if err := os.Rename(path, filepath.Join(filepath.Dir(path), strings.Replace(filepath.Base(path), "own", "other", 1))); err != nil {
@@ -439,6 +445,18 @@ func TestFolder(t *testing.T) {
 			t.Fatal(err, told)
 		}
 		if fi, err := os.Stat(dir); err != nil || fi.Mode().Perm() != 0o700 {
+			t.Error(fi.Mode(), err)
+		}
+	})
+	t.Run("for everybody", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "rings")
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777|os.ModeSticky)); err != nil {
+			t.Fatal(err)
+		}
+		if err := open(dir); !errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), "for everybody") {
+			t.Error(err)
+		}
+		if fi, err := os.Stat(dir); err != nil || fi.Mode().Perm() != 0o777 {
 			t.Error(fi.Mode(), err)
 		}
 	})
