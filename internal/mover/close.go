@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -170,8 +171,12 @@ func (m *Mover) pour(ctx context.Context) {
 		if len(mine) == 0 {
 			return
 		}
-		// They are older than what has been spilled: where there is such, they get a spill of their own, dated before it.
-		if m.spill != nil && m.spill.entries.len() > 0 {
+		all := *m.own.Load()
+		slices.SortStableFunc(mine, func(a, b *flight) int { // as they were cut, however the destination gave them up
+			return cmp.Or(cmp.Compare(slices.Index(all, a.src), slices.Index(all, b.src)), cmp.Compare(a.first, b.first), cmp.Compare(a.lane, b.lane))
+		})
+		// They are older than what has been spilled, or is being spilled: where there is such, they get a spill of their own, dated before it.
+		if m.handing > 0 || m.spill != nil && m.spill.entries.len() > 0 {
 			m.handBefore(mine)
 			return
 		}
@@ -199,8 +204,11 @@ func (m *Mover) pourOn() {
 // handBefore writes chunks to a spill that is read before the own one.
 func (m *Mover) handBefore(flights []*flight) {
 	m.handing++
-	made := m.spill.made.Add(-1)
 	m.disk.do("writing to "+m.cfg.Dir, func() {
+		made := time.Now()
+		if m.disk.spill != nil {
+			made = m.disk.spill.made.Add(-1)
+		}
 		sp, err := m.makeSpill(made)
 		n := 0
 		if err == nil {

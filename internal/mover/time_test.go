@@ -4,6 +4,7 @@ package mover
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,5 +154,44 @@ func TestDropsForRoomOnly(t *testing.T) {
 		}
 		d.open()
 		f.close()
+	})
+}
+
+// What the destination gives up at the end is older than what a slow disk is still writing then, in whatever order it is given up.
+func TestPoursInOrder(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		d, s := &fake{answer: later}, &seam{}
+		hang := make(chan struct{})
+		s.set(hang, nil)
+		f := open(t, d, func(c *Config) { c.Dir, c.fs = dir, s })
+		for n := uint32(0); n < 500; n += 25 {
+			f.must("a", 1, n, n+25, 1000)
+			synctest.Wait()
+		}
+		if st := f.m.Stats(); !st.Spilling || st.InFlight < 2 {
+			t.Errorf("%+v", st)
+		}
+		d.mu.Lock()
+		slices.Reverse(d.pending)
+		d.mu.Unlock()
+		time.AfterFunc(9900*time.Millisecond, func() {
+			s.set(nil, nil)
+			close(hang)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if err := f.m.Close(ctx); err == nil {
+			t.Error("all was delivered")
+		}
+		f.law()
+		<-f.m.disk.rest()
+		e := &fake{}
+		g := open(t, e, func(c *Config) { c.Dir, c.fs = dir, s })
+		if err := g.m.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		g.close()
+		ordered(t, e.all(), map[uint32]uint32{1: 500})
 	})
 }
