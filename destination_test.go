@@ -5,6 +5,7 @@ package spillway
 import (
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,9 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r, err := (&Options{Name: "app"}).resolved(); err != nil || r.Tag != "app" {
+		t.Errorf("%+v %v", r, err)
+	}
+	if r, err := (&Options{Dir: "log", Shm: "ring"}).resolved(); err != nil || !filepath.IsAbs(r.Dir) || !filepath.IsAbs(r.Shm) {
 		t.Errorf("%+v %v", r, err)
 	}
 	var o Options

@@ -39,12 +39,9 @@ func levelText(l slog.Level) string {
 const maxLevelText = 25
 
 func appendLevelText(b []byte, l slog.Level) []byte {
-	i := min(max(int(l-LevelTrace)/apart, 0), len(named)-1)
-	if l < LevelTrace {
-		i = 0
-	}
+	i := int(min(max(l, LevelTrace), LevelFatal)-LevelTrace) / apart
 	b = append(b, named[i]...)
-	d := int64(l) - int64(LevelTrace) - int64(i*apart)
+	d := int64(l) - (int64(LevelTrace) + int64(i*apart))
 	if d == 0 {
 		return b
 	}

@@ -208,8 +208,9 @@ func TestLevelText(t *testing.T) {
 		}
 	}
 	for _, l := range []slog.Level{math.MinInt, math.MaxInt, math.MinInt + 8, math.MaxInt - 8} {
-		if got := levelText(l); got == "" {
-			t.Errorf("%d has no text", l)
+		text := levelText(l)
+		if got, ok := parseLevel(text); !ok || got != l || len(text) > maxLevelText {
+			t.Errorf("%d is %s, which is %d", l, text, got)
 		}
 	}
 }

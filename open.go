@@ -31,7 +31,7 @@ const urlVariable = "SPILLWAY_URL"
 //	          failover_after=10s
 //	file      format=json|text   flags=…   max_size=100MiB   every=24h   keep=7   max_age=720h   compress=none|gzip
 //	streams   format=json|text   flags=…   color=auto|always|never
-//	all       min_backoff=100ms   max_backoff=10s   breaker=3
+//	all these min_backoff=100ms   max_backoff=10s   breaker=3
 //
 // flags, for text, are any of date,time,micros,utc,level,tag,source,shortsource, or none. What is not known is an error that says what is.
 //

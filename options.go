@@ -35,7 +35,7 @@ type Options struct {
 
 	RingSize      int64         // bytes of the ring; default 16 MiB
 	MaxDisk       int64         // most bytes of Dir; default 1 GiB
-	MaxEvent      int           // most bytes of one event; default 1 MiB
+	MaxEvent      int           // most bytes of one event; default 1 MiB; never more than a quarter of the ring
 	FlushInterval time.Duration // how long an event waits for others to travel with; default 100 ms
 
 	// Overflow is what happens to a new event when ring and spill are full. Default DropNewest.
@@ -69,7 +69,7 @@ type Options struct {
 	// Sample thins out levels: exactly those in the map.
 	Sample map[slog.Level]Sampling
 
-	// ErrorHandler is offered chunks that cannot be delivered.
+	// ErrorHandler is offered chunks that cannot be delivered. It must not wait for this logger's deliveries, by Flush or by logging with WaitDelivered.
 	ErrorHandler ErrorHandler
 	// Diagnostics is told the logger's own troubles. It is called on a goroutine of its own, one call at a time, so it may use any logger, this one too. Default: a line
 	// on standard error, at most ten at once and one a second.
@@ -77,7 +77,7 @@ type Options struct {
 	// Dial makes the connections to Forward servers. nil: a net.Dialer, which asks the DNS each time.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Delivered is told each chunk that the destination took for good, not those that ErrorHandler took. The chunk is valid only during the call. Flush and
-	// Close return after it did.
+	// Close return after it did, so it must not call them; nor must it log here if that waits: nothing is delivered until it returns.
 	Delivered func(c *forward.Chunk)
 	// Exit is what Fatal ends the process with. Default os.Exit.
 	Exit func(code int)
@@ -89,7 +89,7 @@ type Overflow uint8
 const (
 	// DropNewest refuses the new event.
 	DropNewest Overflow = iota
-	// DropOldest makes room by dropping the oldest events that are not on their way.
+	// DropOldest makes room by dropping the oldest events that are not on their way. Calls wait for that, for at most 100 ms.
 	DropOldest
 	// Block lets the call wait for room, at most Options.MaxWait; then the event is refused.
 	Block
@@ -137,11 +137,16 @@ func (o *Options) resolved() (Options, error) {
 	if len(r.Tag) > forward.MaxTag {
 		return r, fmt.Errorf("Options.Tag: %w", tagError(r.Tag))
 	}
-	if r.Shm == "" {
+	if r.Dir != "" { // wherever the process goes until it is needed, and the next one begins
+		r.Dir = absolute(r.Dir)
+	}
+	switch {
+	case r.Shm == "" && runtime.GOOS == "linux":
+		r.Shm = "/dev/shm"
+	case r.Shm == "":
 		r.Shm = noShm
-		if runtime.GOOS == "linux" {
-			r.Shm = "/dev/shm"
-		}
+	case r.Shm != noShm:
+		r.Shm = absolute(r.Shm)
 	}
 	if r.MaxEvent < 0 || r.RingSize < 0 || r.MaxDisk < 0 || r.FlushInterval < 0 || r.MaxWait < 0 {
 		return r, errors.New("spillway: a negative size or duration in Options")
