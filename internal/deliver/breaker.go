@@ -222,20 +222,34 @@ func (b *breaker) offer() {
 			continue
 		}
 		if err != nil {
-			b.report(fmt.Errorf("deliver: the error handler did not take a chunk of %d events: %w", c.Events, err))
+			b.report(err)
 		}
 		b.back(c, err)
 	}
 }
 
-// handle calls the handler.
+// handle calls the handler. Its error may panic as well when its text is asked for.
 func (b *breaker) handle(why error, c *forward.Chunk) (err error) {
+	events := c.Events
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
+			err = fmt.Errorf("deliver: the error handler did not take a chunk of %d events: %w", events, panicked(v))
 		}
 	}()
-	return b.trip.HandleError(why, c)
+	if err = b.trip.HandleError(why, c); err != nil {
+		err = fmt.Errorf("deliver: the error handler did not take a chunk of %d events: %w", events, err)
+	}
+	return err
+}
+
+// panicked is a panic as an error. To look at v may panic again, which package fmt survives only once.
+func panicked(v any) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("panic with a %T", v)
+		}
+	}()
+	return fmt.Errorf("panic: %v", v)
 }
 
 // copyChunk is why close can leave a handler behind: what it holds is its own.

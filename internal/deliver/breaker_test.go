@@ -264,3 +264,36 @@ func TestBreakerStateNames(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A matryoshka panics with itself whenever it is looked at, which package fmt gives up on.
+type matryoshka struct{}
+
+func (m matryoshka) Error() string { panic(m) }
+
+func TestBreakerHandlerNestedPanics(t *testing.T) {
+	for name, handle := range map[string]func(error, *forward.Chunk) error{
+		"panics":  func(error, *forward.Chunk) error { panic(matryoshka{}) },
+		"returns": func(error, *forward.Chunk) error { return matryoshka{} },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &line{rounds: make(map[*forward.Chunk]uint64)}
+			var reports []string
+			b := newBreaker(&Trip{
+				Failures: 1, HandleError: handle,
+				Report: func(err error) { reports = append(reports, err.Error()) },
+			}, l.next, l.back)
+			l.add("a")
+			b.failed(errBroken, true)
+			synctest.Wait()
+			if got := l.logged(); got != "a refused" {
+				t.Errorf("%s: %s", name, got)
+			}
+			if err := b.close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if len(reports) != 1 || !strings.Contains(reports[0], "panic with a deliver.matryoshka") {
+				t.Errorf("%s: %q", name, reports)
+			}
+		})
+	}
+}

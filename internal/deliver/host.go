@@ -48,7 +48,7 @@ func newHost(f *forwarder, name string) *host {
 func (h *host) dial(ctx context.Context) (nc net.Conn, err error) {
 	defer func() {
 		if v := recover(); v != nil { // a logger does not end the program
-			err = fmt.Errorf("deliver: %s: Dial: panic: %v", h.name, v)
+			err = fmt.Errorf("deliver: %s: Dial: %w", h.name, panicked(v))
 		}
 	}()
 	h.f.b.probe()
