@@ -3,6 +3,7 @@
 package mover
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,8 @@ type spill struct {
 	commits bool                 // a commit is under way
 	doneTo  journal.Position
 	tried   journal.Position // of the last commit begun
+
+	early journal.Record // met when those before it were asked for, which cannot be read; only the disk's goroutine's
 
 	gone atomic.Bool // it is being removed: what its journal complains of is nothing to anybody
 
@@ -120,7 +123,7 @@ func (sp *spill) fetch(m *Mover, want []journal.Position) ([]*flight, error) {
 	var flights []*flight
 	failures := 0
 	for len(flights) < len(want) {
-		rec, ok, err := sp.rd.TryNext()
+		rec, ok, err := sp.tryNext()
 		if err != nil {
 			if failures++; failures > 10 || errors.Is(err, journal.ErrClosed) || m.over() {
 				return flights, err
@@ -152,7 +155,12 @@ func (sp *spill) fetch(m *Mover, want []journal.Position) ([]*flight, error) {
 			flights = append(flights, nil)
 		}
 		if len(flights) == len(want) {
+			sp.early = journal.Record{Pos: rec.Pos, Data: bytes.Clone(rec.Data)}
 			break
+		}
+		if rec.Pos < want[len(flights)] {
+			m.report(fmt.Errorf("%s at %v: it could not be read when the spill was opened, and is left out", sp.dir, rec.Pos))
+			continue
 		}
 		f := &flight{m: m, slot: -1, from: sp, pos: rec.Pos}
 		f.landed = f.land
@@ -164,6 +172,15 @@ func (sp *spill) fetch(m *Mover, want []journal.Position) ([]*flight, error) {
 		flights = append(flights, f)
 	}
 	return flights, nil
+}
+
+// tryNext is the reader's next record, and before it the one that was read too early.
+func (sp *spill) tryNext() (rec journal.Record, ok bool, err error) {
+	if rec = sp.early; rec.Data != nil {
+		sp.early = journal.Record{}
+		return rec, true, nil
+	}
+	return sp.rd.TryNext()
 }
 
 func (sp *spill) fetched(m *Mover, want []journal.Position, flights []*flight, err error) {

@@ -6,8 +6,11 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/journal"
 )
 
 // later is a destination's answer while it is down.
@@ -167,4 +170,54 @@ func TestLost(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	f.law()
+}
+
+// When the disk spoils chunks, these are lost and counted, and no others.
+func TestSpoiledSpill(t *testing.T) {
+	for _, spoiled := range []int{1, 3, 4, 5, 8} {
+		dir := t.TempDir()
+		d := &fake{answer: later}
+		f := open(t, d, func(c *Config) { c.Dir, c.Overflow, c.MaxWait = dir, Block, time.Minute })
+		f.must("a", 1, 0, 3000, 1000)
+		eventually(t, "spilled", func() bool { return f.m.Stats().Spilled > 20*60 })
+		lost := uint64(0)
+		var begin, end journal.Position
+		eventually(t, "written", func() bool {
+			handing := 0
+			if err := f.m.ask(t.Context(), func() { handing = f.m.handing }); err != nil {
+				t.Fatal(err)
+			}
+			return handing == 0
+		})
+		if err := f.m.ask(t.Context(), func() {
+			begin = f.m.spill.entries.at(mostAhead - 1).pos // what is before it may have been read already
+			for i := range spoiled {
+				e := f.m.spill.entries.at(mostAhead + i)
+				end, lost = e.pos, lost+uint64(e.events)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(filepath.Join(dir, "*", "seg-*1.log"))
+		if err != nil || len(files) != 1 {
+			t.Fatal(files, err)
+		}
+		file, err := os.OpenFile(files[0], os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Both are in the first segment; the lower half of a position is the offset there.
+		if _, err := file.WriteAt(make([]byte, end-begin), int64(uint32(begin))); err != nil {
+			t.Fatal(err)
+		}
+		file.Close()
+		d.open()
+		if err := f.m.Close(within(t, 20*time.Second)); err != nil {
+			t.Error(err)
+		}
+		f.law()
+		if s := f.m.Stats(); s.Drops[Lost] != lost || s.Delivered != 3000-lost {
+			t.Errorf("%d chunks spoiled: lost %d, not %d; delivered %d", spoiled, s.Drops[Lost], lost, s.Delivered)
+		}
+	}
 }
