@@ -125,9 +125,10 @@ func BenchmarkAppend(b *testing.B) {
 func (r *Ring) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range r.firsts {
-		for s := r.firsts[i]; s != nil && s.closed; s = r.firsts[i] {
-			r.firsts[i] = s.next
+	for i := range r.lanes {
+		first := &r.lanes[i].first
+		for s := r.segment(first.Load()); s != nil && s.closed.Load(); s = r.segment(first.Load()) {
+			first.Store(int32((s.next.off-segmentsAt)/r.head.unit) + 1)
 			r.giveBack(s)
 		}
 	}

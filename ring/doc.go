@@ -22,8 +22,8 @@
 //   - When Append returned nil, the record outlives the process, whatever kills it, as long as the file's memory does.
 //   - Next returns records in the order of keys. Of two appends, one of which returned before the other began, the first has the lower key: also when
 //     a goroutine changes lanes. A record becomes visible late, when an older one may still come, but never out of turn.
-//   - Append allocates nothing, makes no system call and waits for nobody but, once a segment, for a short lock. A goroutine that the scheduler takes off
-//     its core in the middle of an append keeps the reader waiting, not other appenders.
+//   - Append allocates nothing, makes no system call and waits for nobody. A goroutine that the scheduler takes off its core in the middle of an append keeps the
+//     reader waiting, not other appenders.
 //   - Adopt takes a ring only when the kernel says that nobody has it any more, and each ring once. It never goes by process numbers.
 //   - What an adopted ring returns was appended just so, every byte; each record once; all of them that are whole. Text that looks like the ring's own words is
 //     not taken for a record. What is missing is counted.
@@ -116,5 +116,7 @@
 //   - Whether the ring takes appends is not asked in the fast path but once the lane is taken; and a ring is closed by taking all lanes and keeping them.
 //   - The live reader needs no commit words: it knows from the lane's state how far it may read. They are for whoever comes after a kill.
 //   - A record's stores may reach memory in any order. Append has not returned before they are all made, and if the process ends before that, the check fails.
+//   - A lane that goes on to its next segment takes no lock either: bits of free segments are taken by compare-and-swap, and all else belongs to the lane until
+//     the old segment is closed. With a lock there, one appender in two hundred waited for whoever had it and was off its core: that was the tail.
 //   - Lane 0 is always busy, so that the zero Hint finds its way to the slow path without being asked for.
 package ring

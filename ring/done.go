@@ -101,7 +101,6 @@ func (r *Ring) done(first, last uint64) bool {
 
 // retire notes that the reader has read a closed segment to its end. Under mu.
 func (r *Ring) retire(s *segment) {
-	r.firsts[s.lane] = s.next
 	if r.done(s.first, s.last) {
 		r.giveBack(s)
 		return
@@ -150,10 +149,10 @@ func (r *Ring) sweep(now uint64) {
 	r.sweepNext = now + sweepEvery
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	short := r.pool.count < r.pool.n*3/4
+	short := r.pool.count.Load() < int64(r.pool.n*3/4)
 	for i, n := uint32(reserved), r.active.Load(); i < n; i++ {
 		f := &r.follow[i]
-		if f.seg == nil || f.seg.closed || f.pos != f.end || f.pos == f.seg.off+segmentHead || !r.done(f.seg.first, f.least-1) {
+		if f.seg == nil || f.seg.closed.Load() || f.pos != f.end || f.pos == f.seg.off+segmentHead || !r.done(f.seg.first, f.least-1) {
 			continue
 		}
 		if !short && now < f.least+idleAfter {
@@ -166,9 +165,9 @@ func (r *Ring) sweep(now uint64) {
 			continue
 		}
 		tail := int64(old >> 1)
-		if tail == f.pos && r.tails[i] == f.seg {
-			r.tails[i], l.limit, tail = nil, 0, 0
-			r.firsts[i] = nil
+		if tail == f.pos && r.segment(l.seg) == f.seg {
+			l.seg, l.limit, tail = 0, 0, 0
+			l.first.Store(0)
 			r.giveBack(f.seg)
 			f.seg, f.pos, f.end, f.seen = nil, 0, 0, 0
 		}

@@ -26,7 +26,9 @@ type lane struct {
 	index   uint32        // number of the next record in its segment
 	records uint64
 	bytes   uint64
-	_       [72]byte
+	seg     int32        // to which it appends: place + 1 in Ring.segments, 0: none
+	first   atomic.Int32 // the first one since it had none, likewise: the reader, which follows from there, is told so
+	_       [64]byte
 }
 
 // newLanes begins where a pair of cache lines does. (Lanes hold no pointers: the collector need not know.)

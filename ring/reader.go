@@ -163,9 +163,9 @@ func overwritten(at int64) error {
 func (r *Ring) turnPage(i int) {
 	f := &r.follow[i]
 	for f.pos == f.end {
-		next := r.firsts[i]
+		next := r.segment(r.lanes[i].first.Load())
 		if f.seg != nil {
-			if !f.seg.closed {
+			if !f.seg.closed.Load() {
 				return
 			}
 			if end := f.seg.off + f.seg.filled; f.pos < end {
@@ -181,7 +181,7 @@ func (r *Ring) turnPage(i int) {
 			return
 		}
 		f.pos, f.end = next.off+segmentHead, next.off+segmentHead
-		if next.closed {
+		if next.closed.Load() {
 			f.end = next.off + next.filled
 		} else if f.seen > next.off && f.seen <= next.limit {
 			f.end = f.seen

@@ -113,11 +113,11 @@ func (r *Ring) startRescue() {
 		f, tail := &r.follow[i], int64(r.lanes[i].state.Load()>>1)
 		s := f.seg
 		if s == nil {
-			s = r.firsts[i]
+			s = r.segment(r.lanes[i].first.Load())
 		}
 		for ; s != nil; s = s.next {
 			end := s.off + segmentHead
-			if s.closed {
+			if s.closed.Load() {
 				end = s.off + s.filled
 			} else if tail > s.off && tail <= s.limit {
 				end = tail
@@ -152,7 +152,7 @@ func (r *Ring) startAdopted() {
 			_ = r.touch(func() { s.last = order.Uint64(r.entry(&segment{off: off})[16:]) })
 		}
 		q.sources = append(q.sources, s)
-		r.inUse += int64(s.units)
+		r.left.Add(int64(s.units))
 		off += size - r.head.unit
 	}
 	r.found = q.segments()
@@ -161,12 +161,12 @@ func (r *Ring) startAdopted() {
 }
 
 // segments lists the segments in the order in which they were begun.
-func (q *rescue) segments() []segment {
-	var all []segment
+func (q *rescue) segments() []*segment {
+	var all []*segment
 	for _, s := range q.sources {
-		all = append(all, segment{segmentFacts: s.segmentFacts, off: s.off})
+		all = append(all, &segment{segmentFacts: s.segmentFacts, off: s.off})
 	}
-	slices.SortFunc(all, func(a, b segment) int { return cmp.Compare(a.seq, b.seq) })
+	slices.SortFunc(all, func(a, b *segment) int { return cmp.Compare(a.seq, b.seq) })
 	return all
 }
 
@@ -202,7 +202,7 @@ func (r *Ring) Lost() Loss {
 // Rewind starts Next of an adopted ring over from the oldest record that is not done. Other rings it leaves alone.
 func (r *Ring) Rewind() {
 	if r.adopted && r.mem != nil {
-		r.inUse = 0
+		r.left.Store(0)
 		r.startAdopted()
 	}
 }

@@ -43,20 +43,21 @@ type Ring struct {
 	sweepDue      atomic.Bool // lanes may hold what is done
 	sweepNow      atomic.Bool // and somebody waits for room
 	sweepNext     uint64
-	full          atomic.Bool // not one segment is free but the reserve; written under mu
 	_             [64]byte
 
-	mu       sync.Mutex // guards all below; a leaf: nobody who has it waits for anything
-	pool     pool
-	firsts   [maxLanes]*segment // each lane's oldest segment that the reader has not left
-	found    []segment          // of an adopted ring, as they were left
-	tails    [maxLanes]*segment // that to which each lane appends
-	held     []*segment         // read, closed, not done
-	inUse    int64              // segments
-	spare    []*segment         // for use again, so that a new segment allocates nothing
-	seq      uint64
-	pressure int64
-	pressed  bool
+	// Written where a lane goes on to another segment, and where one is given back.
+	pool     *pool     // of a ring that takes appends
+	segments []segment // by their place; each belongs to who has taken its bit
+	seq      atomic.Uint64
+	full     atomic.Bool  // not one segment is free but the reserve; written under mu
+	pressure atomic.Int64 // the reader's
+	pressed  atomic.Bool
+	left     atomic.Int64 // segments in an adopted ring
+	_        [64]byte
+
+	mu       sync.Mutex    // guards all below; a leaf: nobody who has it waits for anything
+	found    []*segment    // of an adopted ring, as they were left
+	held     []*segment    // read, closed, not done
 	room     chan struct{} // closed when room comes; nil: nobody was refused since
 	nudge    bool          // the reader is to be woken once mu is free
 	sealed   bool
@@ -93,7 +94,7 @@ func Open(o *Options) (*Ring, error) {
 		return nil, err
 	}
 	r.pool = newPool(int(opts.Size / r.head.unit))
-	r.spare = make([]*segment, 0, min(r.pool.n, 1024))
+	r.segments = make([]segment, r.pool.n)
 	r.lanes = newLanes()
 	n := min(max(2*runtime.GOMAXPROCS(0), 4), 64) + reserved + 1
 	r.lanes[0].state.Store(busy)
