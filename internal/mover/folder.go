@@ -17,6 +17,7 @@ import (
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/journal"
+	"github.com/spillwaylog/spillway/ring"
 )
 
 const (
@@ -53,6 +54,18 @@ func (m *Mover) freshName() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return fmt.Sprintf("%s.%d.%s", cleanName(m.cfg.Name), os.Getpid(), hex.EncodeToString(b[:]))
+}
+
+// spillOf takes the name of a spill's folder apart, which freshName or a ring has given: whose it is. false: it is none.
+func spillOf(folder string) (name string, ok bool) {
+	rest, id := cutLast(folder)
+	name, pid := cutLast(rest)
+	return name, name != "" && pid != "" && strings.Trim(pid, "0123456789") == "" && len(id) == 16 && strings.Trim(id, "0123456789abcdef") == ""
+}
+
+func cutLast(s string) (before, after string) {
+	i := max(strings.LastIndexByte(s, '.'), 0)
+	return s[:i], strings.TrimPrefix(s[i:], ".")
 }
 
 // makeSpill makes a spill for this process. Where it has a ring in shared memory the folders have one name: whoever adopts one looks for the other.
@@ -146,7 +159,7 @@ func (m *Mover) others(dir string) int64 {
 	}
 	for _, d := range dirs {
 		path := filepath.Join(m.cfg.Dir, d.Name())
-		if !d.IsDir() || path == dir {
+		if _, ok := spillOf(d.Name()); !ok || !d.IsDir() || path == dir {
 			continue
 		}
 		files, _ := os.ReadDir(path) // removed meanwhile: takes nothing
@@ -251,9 +264,7 @@ func (m *Mover) sweep(dir string) {
 // ours says that a folder without an owner's file has a name that freshName or a ring could have given, and that nothing lies in it but what we and the journal put into spills.
 // Dir may hold what is somebody else's.
 func (m *Mover) ours(dir string) bool {
-	rest, named := strings.CutPrefix(filepath.Base(dir), cleanName(m.cfg.Name)+".")
-	pid, id, _ := strings.Cut(rest, ".")
-	if !named || pid == "" || strings.Trim(pid, "0123456789") != "" || len(id) != 16 || strings.Trim(id, "0123456789abcdef") != "" {
+	if name, ok := spillOf(filepath.Base(dir)); !ok || name != cleanName(m.cfg.Name) {
 		return false
 	}
 	all, err := os.ReadDir(dir)
@@ -267,13 +278,21 @@ func (m *Mover) ours(dir string) bool {
 	})
 }
 
-// orphan says that a spill's ring is not another process's, nor will be.
+// orphan says that a spill's ring is not another process's, nor will be: it is ours, or gone, or can never be adopted.
 func (m *Mover) orphan(name string, rings []*source) bool {
 	if m.cfg.Shm == "" || slices.ContainsFunc(rings, func(s *source) bool { return s.name == name }) {
 		return true
 	}
-	_, err := os.Lstat(filepath.Join(m.cfg.Shm, name))
-	return errors.Is(err, fs.ErrNotExist)
+	path := filepath.Join(m.cfg.Shm, name)
+	if _, err := os.Lstat(path); err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	all, err := ring.Inspect(path)
+	if err != nil || len(all) != 1 || all[0].Live {
+		return errors.Is(err, ring.ErrNone)
+	}
+	boot := m.cur.Load().r.Owner().BootID
+	return errors.Is(all[0].Err, ring.ErrCorrupt) || boot != "" && all[0].Owner.BootID != boot
 }
 
 // writeOwner writes it whole or not at all.
@@ -291,7 +310,15 @@ func writeOwner(dir string, o owner) error {
 
 func readOwner(dir string) (owner, error) {
 	var o owner
-	text, err := os.ReadFile(filepath.Join(dir, ownerFile))
+	path := filepath.Join(dir, ownerFile)
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return o, err
+	}
+	if !fi.Mode().IsRegular() { // to read from a pipe would be to wait for ever
+		return o, fmt.Errorf("mover: %s is no file", path)
+	}
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return o, err
 	}

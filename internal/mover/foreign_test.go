@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // Folders in Dir that nobody of ours made are left as they are, whatever they are called.
@@ -18,7 +19,7 @@ func TestForeignFolders(t *testing.T) {
 		if err := os.Mkdir(path, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(path, "precious"), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(path, "precious"), make([]byte, 1<<20), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,6 +40,53 @@ func TestForeignFolders(t *testing.T) {
 		}
 	}
 	if names := entriesOf(t, dir); len(names) != len(foreign) {
+		t.Errorf("left %q", names)
+	}
+}
+
+// Nor does what they hold count as ours.
+func TestForeignBytes(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "data", "much"), make([]byte, 8<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := &fake{answer: later}
+	f := open(t, d, func(c *Config) { c.Dir, c.MaxDisk, c.Overflow, c.MaxWait = dir, 8<<20, Block, time.Minute })
+	f.must("a", 1, 0, 3000, 1000)
+	d.open()
+	f.close()
+	ordered(t, d.all(), map[uint32]uint32{1: 3000})
+}
+
+// A spill whose ring can never be adopted is adopted without it.
+func TestSpillOfASpoiledRing(t *testing.T) {
+	dir, mem := t.TempDir(), shmDir(t)
+	conf := func(c *Config) { c.Dir, c.Shm, c.Overflow, c.MaxWait = dir, mem, Block, time.Minute }
+	f := open(t, &fake{answer: later}, conf)
+	f.must("a", 1, 0, 3000, 1000)
+	_ = f.m.Close(within(t, 10*time.Millisecond)) // leaves everything
+	spilled := f.m.Stats().Spilled
+	if names := entriesOf(t, mem); len(names) != 1 || spilled == 0 {
+		t.Fatal(names, spilled)
+	}
+	file, err := os.OpenFile(filepath.Join(mem, entriesOf(t, mem)[0], "ring"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt([]byte("garbage"), 33); err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	d := &fake{}
+	g := open(t, d, conf)
+	g.close()
+	if s := g.m.Stats(); s.AdoptedSpills != 1 || s.Delivered != spilled {
+		t.Errorf("of %d events: %+v", spilled, s)
+	}
+	if names := entriesOf(t, dir); len(names) != 0 {
 		t.Errorf("left %q", names)
 	}
 }
