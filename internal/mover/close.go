@@ -236,6 +236,7 @@ func (m *Mover) end() {
 	m.inbox.closed = true // what comes later is refused, and whoever sent it told so
 	m.inbox.Unlock()
 	m.collect()
+	m.count.spilling.Store(m.holds())
 	m.answer()
 	m.state.close()
 	m.timer.Stop()
@@ -266,6 +267,7 @@ func (m *Mover) end() {
 	for _, sp := range m.spills() {
 		if sp.own && sp.entries.len() == 0 && m.handing == 0 {
 			m.remove(sp)
+			m.count.disk.Store(0)
 			continue
 		}
 		where = append(where, sp.dir)

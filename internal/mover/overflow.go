@@ -114,7 +114,6 @@ func (m *Mover) hand(flights []*flight) {
 		return
 	}
 	m.handing++
-	m.count.spilling.Store(true)
 	m.disk.do("writing to "+m.cfg.Dir, func() {
 		sp, ends, err := m.spillOut(flights)
 		m.post(func() { m.spilled(sp, flights, ends, err) })
@@ -166,6 +165,19 @@ func (m *Mover) spilled(sp *spill, flights []*flight, ends []journal.Position, e
 	if !errors.Is(err, journal.ErrFull) && !m.stopped {
 		m.report(fmt.Errorf("spilling: %w", err))
 	}
+}
+
+// holds says that there are events in a spill, or on their way into one.
+func (m *Mover) holds() bool {
+	if m.handing > 0 || m.spill != nil && m.spill.entries.len() > 0 || len(m.stranded) > 0 || len(m.saved) > 0 {
+		return true
+	}
+	for _, q := range m.queue {
+		if sp, ok := q.(*spill); ok && sp.entries.len() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // again tries once more what the spill had no room for.

@@ -28,6 +28,7 @@ func (m *Mover) run() {
 		m.pourOn()
 		m.adoptAgain()
 		m.tell()
+		m.count.spilling.Store(m.holds())
 		m.answer()
 		m.rest()
 	}

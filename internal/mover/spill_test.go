@@ -72,8 +72,14 @@ func TestSpills(t *testing.T) {
 		if err := f.m.Flush(within(t, 20*time.Second)); err != nil {
 			t.Error(err)
 		}
+		if s := f.m.Stats(); s.Spilling {
+			t.Errorf("%+v", s)
+		}
 		f.must("a", 1, 11000, 12000, 1000)
 		f.close()
+		if s := f.m.Stats(); s.Spilling || s.DiskUsed != 0 {
+			t.Errorf("%+v", s)
+		}
 		ordered(t, d.all(), map[uint32]uint32{1: 12000})
 		if names := entriesOf(t, dir); len(names) > 0 {
 			t.Errorf("left %q", names)
