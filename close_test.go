@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/mover"
 )
 
 func TestClose(t *testing.T) {
@@ -236,4 +238,17 @@ func TestLastWords(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = l.Close(ctx)
+}
+
+// TestErrorsOfClose keeps all that the mover has to say.
+func TestErrorsOfClose(t *testing.T) {
+	hangs := errors.New("it hangs")
+	err := ours(errors.Join(hangs, errors.Join(nil, &mover.LeftError{Events: 3, Bytes: 4, Where: []string{"w"}, Lost: 5, Err: mover.ErrClosed})))
+	var left *LeftError
+	if !errors.As(err, &left) || left.Events != 3 || left.Bytes != 4 || left.Where[0] != "w" || left.Lost != 5 || !errors.Is(err, hangs) {
+		t.Errorf("%v", err)
+	}
+	if !strings.Contains(err.Error(), "5 more are lost") {
+		t.Error(err)
+	}
 }

@@ -34,6 +34,7 @@ type LeftError struct {
 	Events uint64
 	Bytes  int64
 	Where  []string // folders that the next process takes over; empty: the events are lost
+	Lost   uint64   // events besides these that are lost: Where had no room for them
 	Err    error    // why
 }
 
@@ -42,6 +43,9 @@ func (e *LeftError) Error() string {
 	where := "they are lost"
 	if len(e.Where) > 0 {
 		where = fmt.Sprintf("the next process takes them over from %q", e.Where)
+	}
+	if e.Lost > 0 {
+		where += fmt.Sprintf("; %d more are lost", e.Lost)
 	}
 	return fmt.Sprintf("spillway: closed with %d events of %d bytes not delivered (%v); %s", e.Events, e.Bytes, e.Err, where)
 }
@@ -55,23 +59,40 @@ func tagError(tag string) error {
 
 // ours returns an error of the packages below in this package's words.
 func ours(err error) error {
-	for _, pair := range [...][2]error{
+	pairs := [...][2]error{
 		{mover.ErrFull, ErrFull},
 		{mover.ErrClosed, ErrClosed},
 		{mover.ErrTooLarge, ErrTooLarge},
 		{mover.ErrDropped, ErrDropped},
 		{record.ErrNotRecord, ErrNotRecord},
-	} {
-		switch {
-		case err == pair[0]: //nolint:errorlint // the usual one, without an allocation
+	}
+	for _, pair := range pairs {
+		if err == pair[0] { //nolint:errorlint // the usual one, without an allocation
 			return pair[1]
-		case errors.Is(err, pair[0]):
+		}
+	}
+	if left := (*mover.LeftError)(nil); errors.As(err, &left) {
+		return oursOfClose(err)
+	}
+	for _, pair := range pairs {
+		if errors.Is(err, pair[0]) {
 			return fmt.Errorf("%w: %w", pair[1], err)
 		}
 	}
-	var left *mover.LeftError
-	if errors.As(err, &left) {
-		return &LeftError{Events: left.Events, Bytes: left.Bytes, Where: left.Where, Err: left.Err}
+	return err
+}
+
+// oursOfClose is ours for what Close left, and for what it could not stop, which is joined to that.
+func oursOfClose(err error) error {
+	switch e := err.(type) { //nolint:errorlint // each of those that are joined is looked at
+	case *mover.LeftError:
+		return &LeftError{Events: e.Events, Bytes: e.Bytes, Where: e.Where, Lost: e.Lost, Err: e.Err}
+	case interface{ Unwrap() []error }:
+		var all []error
+		for _, one := range e.Unwrap() {
+			all = append(all, oursOfClose(one))
+		}
+		return errors.Join(all...)
 	}
 	return err
 }

@@ -286,9 +286,9 @@ func (m *Mover) end() {
 		})
 	}
 	if st := m.Stats(); st.Held > 0 || st.Drops[Given] > 0 {
-		left := &LeftError{Events: st.Held, Bytes: st.HeldBytes, Where: where, Err: m.leave}
+		left := &LeftError{Events: st.Held, Bytes: st.HeldBytes, Where: where, Lost: st.Drops[Given], Err: m.leave}
 		if left.Events == 0 {
-			left.Events, left.Where = st.Drops[Given], nil
+			left.Events, left.Bytes, left.Where, left.Lost = left.Lost, m.givenUp, nil, 0
 		}
 		errs = append(errs, left)
 	}
@@ -306,11 +306,13 @@ func (m *Mover) giveUp(s *source) {
 		for _, f := range list {
 			if f.src == s && f.from == nil {
 				n += uint64(f.chunk.Events)
+				b += f.bytes
 				m.count.cut.sub(uint64(f.chunk.Events), f.bytes)
 			}
 		}
 	}
 	m.count.drops[Given].Add(n)
+	m.givenUp += int64(b)
 }
 
 // spills are all that are open.

@@ -23,6 +23,7 @@ type LeftError struct {
 	Events uint64
 	Bytes  int64    // of the events in ring and chunks
 	Where  []string // folders that the next process adopts; empty when the events are lost
+	Lost   uint64   // events besides these that are lost, as there was no room for them in Where
 	Err    error    // why: that of the context, or of a disk
 }
 
@@ -30,6 +31,9 @@ func (e *LeftError) Error() string {
 	where := "they are lost"
 	if len(e.Where) > 0 {
 		where = fmt.Sprintf("the next process takes them over from %q", e.Where)
+	}
+	if e.Lost > 0 {
+		where += fmt.Sprintf("; %d more are lost", e.Lost)
 	}
 	return fmt.Sprintf("mover: closed with %d events of %d bytes not delivered (%v); %s", e.Events, e.Bytes, e.Err, where)
 }

@@ -63,6 +63,7 @@ type Mover struct {
 	flushes  []*flush
 	given    []*flight // chunks that the destination gave up
 	saved    []string  // spills that Close made
+	givenUp  int64     // bytes of events that Close gave up
 	packed   []*flight
 	work     cutting
 	payload  []byte
