@@ -25,22 +25,45 @@ func (m *Mover) pourAdopted() {
 	if len(m.queue) == 0 || !m.quiet() || !m.canSpill() {
 		return
 	}
-	for _, q := range m.queue {
+	for i, q := range m.queue {
 		switch q := q.(type) {
 		case *remnant:
 			if len(q.chunks) > 0 && (q.before == nil || q.before.entries.len() == 0) {
 				chunks := q.chunks
 				q.chunks = nil
+				m.follow(i)
 				m.hand(chunks)
 				return
 			}
 		case *source:
 			if m.spillFrom(q) {
+				m.follow(i)
 				return
+			}
+		case *spill:
+			if m.behind[q] {
+				return // what follows must not pass it
 			}
 		}
 	}
 	m.queue = slices.DeleteFunc(m.queue, func(q shipper) bool { return q.over(m) })
+}
+
+// follow notes that of the queue's i-th something is in the own spill now: what is younger has to wait for that.
+func (m *Mover) follow(i int) {
+	if !m.mixed {
+		m.mixed, m.behind = true, map[shipper]bool{}
+	}
+	for _, q := range m.queue[i:] {
+		m.behind[q] = true
+	}
+}
+
+// unmix forgets that once the own spill is empty.
+func (m *Mover) unmix() {
+	if m.handing == 0 && len(m.stuck) == 0 && (m.spill == nil || m.spill.entries.len() == 0) {
+		m.mixed, m.behind = false, nil
+	}
 }
 
 // quiet says that the destination has chunks and has taken none for a while.

@@ -3,6 +3,8 @@
 package mover
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 )
@@ -56,4 +58,38 @@ func TestAdoptsLater(t *testing.T) {
 			t.Errorf("left %q", names)
 		}
 	}
+}
+
+// Flush waits for what was adopted also when it has been poured into the own spill.
+func TestFlushAwaitsThePoured(t *testing.T) {
+	dir, mem := t.TempDir(), shmDir(t)
+	conf := func(c *Config) {
+		c.Dir, c.Shm, c.Overflow, c.MaxWait, c.quiet = dir, mem, Block, time.Minute, time.Millisecond
+	}
+	f := open(t, &fake{answer: later}, func(c *Config) { conf(c); c.Dir = dir; c.quiet = time.Hour })
+	f.must("a", 1, 0, 400, 1000)
+	_ = f.m.Close(within(t, 10*time.Millisecond)) // leaves everything
+	d := &fake{answer: later}
+	g := open(t, d, conf)
+	eventually(t, "poured", func() bool { return g.m.Stats().Spilled > 0 })
+	for range 20 { // what went to the destination from the adopted ring, not what comes from the spill
+		d.mu.Lock()
+		pending := slices.Clone(d.pending)
+		d.mu.Unlock()
+		if len(entriesOf(t, mem)) == 1 {
+			break
+		}
+		for _, j := range pending {
+			d.finish(j, "ok")
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err, s := g.m.Flush(ctx), g.m.Stats(); err == nil && s.Held > 0 {
+		t.Errorf("flushed: %+v", s)
+	}
+	d.open()
+	g.close()
+	ordered(t, d.all(), map[uint32]uint32{1: 400})
 }

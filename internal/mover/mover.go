@@ -68,15 +68,17 @@ type Mover struct {
 	work     cutting
 	payload  []byte
 
-	stateful bool      // the destination is
-	scouting bool      // somebody looks for what dead processes left since
-	adoptAt  time.Time // look again then
-	landedAt time.Time // when the destination took something last, or got something after it had nothing
-	scouted  bool      // it is known what dead processes left
-	sealed   bool      // nothing more is accepted
-	stopped  bool      // nothing more is submitted
-	pouring  bool      // all goes to the spill
-	leave    error     // not nil: the goroutine is to end; errLeave when all is delivered
+	stateful bool             // the destination is
+	scouting bool             // somebody looks for what dead processes left since
+	adoptAt  time.Time        // look again then
+	landedAt time.Time        // when the destination took something last, or got something after it had nothing
+	scouted  bool             // it is known what dead processes left
+	sealed   bool             // nothing more is accepted
+	stopped  bool             // nothing more is submitted
+	pouring  bool             // all goes to the spill
+	mixed    bool             // the own spill holds what was adopted
+	behind   map[shipper]bool // of queue: younger than that
+	leave    error            // not nil: the goroutine is to end; errLeave when all is delivered
 	poured   chan struct{}
 
 	handing int       // windows that the disk's goroutine has

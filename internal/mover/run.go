@@ -104,7 +104,8 @@ func (m *Mover) roomy() bool {
 
 // next is what is to be shipped from: what dead processes left, then the own spill, then the own ring.
 func (m *Mover) next() shipper {
-	for len(m.queue) > 0 {
+	m.unmix()
+	for len(m.queue) > 0 && !m.behind[m.queue[0]] {
 		if !m.queue[0].over(m) {
 			return m.queue[0]
 		}

@@ -139,7 +139,8 @@ func (m *Mover) answer() {
 		s.settle()
 		s.answerTo(0, s.doneTo.Load(), nil)
 	}
-	if len(m.flushes) == 0 || !m.scouted || len(m.queue) > 0 {
+	m.unmix()
+	if len(m.flushes) == 0 || !m.scouted || len(m.queue) > 0 || m.mixed {
 		return
 	}
 	m.flushes = slices.DeleteFunc(m.flushes, func(f *flush) bool {
