@@ -204,6 +204,8 @@ func (r *Ring) refuse(units, stay int) (at int, err error) {
 	}
 	if r.pool.count.Load() <= 1 {
 		r.full.Store(true)
+	} else if r.full.Load() { // while a run was looked for in vain its segments seemed to be taken
+		r.allow()
 	}
 	first := r.room == nil
 	if first {

@@ -87,7 +87,9 @@ type Mover struct {
 	room    <-chan struct{}
 	againAt time.Time
 
-	gatherTo time.Time // when the oldest unread event has waited for others long enough
+	liveTo   time.Time     // until then records may come without waking anybody
+	every    time.Duration // what pace said last
+	gatherTo time.Time     // when the oldest unread event has waited for others long enough
 	anchorAt time.Time
 	tellAt   time.Time
 	spins    int

@@ -11,6 +11,8 @@ const (
 	anchorEvery = time.Second      // so often the ring's wall clock is set again while there is something to do
 	idleEvery   = 10 * time.Second // and while there is not
 	shortest    = 100 * time.Microsecond
+	quickest    = 4 * time.Millisecond
+	liveFor     = time.Second // for so long after a record the mover looks by itself whether there are others
 )
 
 // run is the mover's goroutine: a loop over all there is to do, and a rest until something happens.
@@ -150,10 +152,15 @@ func (s *source) ship(m *Mover) bool {
 
 // due says whether the records of a source are to be cut now: the own ring's wait a little for others to come.
 func (m *Mover) due(s *source) bool {
-	if !s.own || s != m.cur.Load() || m.sealed || len(m.flushes) > 0 || s.waiting.Load() > 0 {
+	if !s.own || s != m.cur.Load() || m.hurried(s) {
 		return true
 	}
 	return s.unread() >= uint64(m.batch) || s.fill() && !m.gatherTo.IsZero() && !time.Now().Before(m.gatherTo)
+}
+
+// hurried says that somebody waits for what is in the own ring.
+func (m *Mover) hurried(s *source) bool {
+	return m.sealed || len(m.flushes) > 0 || s.waiting.Load() > 0
 }
 
 // rest waits until there may be something to do.
@@ -166,33 +173,44 @@ func (m *Mover) rest() {
 	}
 	wait := idleEvery
 	able := m.able()
+	filled := able && s.fill()
+	if filled {
+		m.liveTo = now.Add(liveFor)
+	}
 	switch {
-	case able && s.fill():
-		if m.gatherTo.IsZero() {
+	case filled, able && now.Before(m.liveTo) && !m.hurried(s):
+		// What will have come by then has waited no longer than from now.
+		if m.gatherTo.IsZero() || !filled && !now.Before(m.gatherTo) {
 			m.gatherTo = now.Add(m.cfg.FlushInterval)
 		}
-		if m.due(s) {
+		if filled && m.due(s) {
 			return
 		}
-		wait = m.gatherTo.Sub(now)
-		s.r.SetPressure(s.r.Used() + int64(m.batch) - int64(s.unread()))
-		if m.due(s) {
+		unread := s.unread()
+		wait = min(m.gatherTo.Sub(now), m.pace(unread >= uint64(m.batch)/8))
+		s.r.SetPressure(max(s.r.Used()+int64(m.batch)-int64(unread), s.r.Size()/2))
+		if filled && m.due(s) {
 			return
 		}
 	case able:
 		m.gatherTo = time.Time{}
+		m.every = 0
 		if m.sleepOn(s, &wait) {
 			return
 		}
 	default:
 		used := s.r.Used()
 		line := m.limit(s, used)
-		if line > 0 && used >= line {
+		switch {
+		case line > 0 && used >= line:
 			// What could be taken was. If that was nothing, the next record will be the one to go.
 			line = 0
 			if s.marks <= mostMarks && (s.fill() || m.sleepOn(s, &wait)) {
 				return
 			}
+		case line > 0:
+			wait = m.pace(line-used < int64(m.batch))
+			line += (s.r.Size() - line) / 2
 		}
 		s.r.SetPressure(line)
 	}
@@ -221,6 +239,18 @@ func (m *Mover) rest() {
 	case <-m.room:
 		m.room, m.refused = nil, false
 	}
+}
+
+// pace is when to look again while records come: soon if there are many. So appenders need not wake the mover, which costs the one who does it a system call
+// (they do when half of the ring has come into use meanwhile).
+func (m *Mover) pace(many bool) time.Duration {
+	if many {
+		m.every /= 2
+	} else {
+		m.every *= 2
+	}
+	m.every = min(max(m.every, quickest), max(m.cfg.FlushInterval, quickest))
+	return m.every
 }
 
 // sleepOn asks the ring to wake us when something is appended, or says that there is something already.
