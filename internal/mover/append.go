@@ -46,7 +46,7 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 			return s, key, nil
 		case errors.Is(err, ring.ErrTooLarge):
 			m.Drop(TooLarge, 1)
-			return s, 0, fmt.Errorf("%w: %d bytes, the most is %d", ErrTooLarge, len(payload), m.cfg.MaxEvent)
+			return s, 0, fmt.Errorf("%w: %d bytes, the most is %d", ErrTooLarge, len(payload), min(int64(m.cfg.MaxEvent), s.r.Size()/4))
 		case errors.Is(err, ring.ErrClosed):
 			return s, 0, ErrClosed
 		case errors.Is(err, ring.ErrFailed):

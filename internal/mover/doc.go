@@ -28,7 +28,7 @@
 // # Order
 //
 // One source is shipped at a time, wholly before the next: what dead processes left, oldest first, each in the order marked chunks, spill, chunks on their way to the spill, rest of
-// the ring; then the own spill; then the own ring. While the spill holds something new windows go behind it. So events of one goroutine under one tag arrive in order; those of
+// the ring; then the own spill; then the own ring. What is poured of an adopted ring into the own spill, because nothing is delivered, is shipped before the rest of that ring. While the spill holds something new windows go behind it. So events of one goroutine under one tag arrive in order; those of
 // different tags may pass each other within a window.
 //
 // # In Dir
@@ -44,7 +44,8 @@
 // # Who waits for what
 //
 // The mover sleeps in the ring (ring.Sleep) until the first append wakes it. It gathers then until BatchBytes or FlushInterval have passed, unless somebody waits: Flush, Close,
-// WaitDelivered. Appenders pay one atomic load for that. It never waits for a disk: a second goroutine, that lives while it has something to do, opens, writes, syncs, reads and
+// WaitDelivered. While records come it looks by itself, every 4 to 100 ms, so that appenders need not wake it, and sleeps again after a second without any. Appenders pay one
+// atomic load for that. It never waits for a disk: a second goroutine, that lives while it has something to do, opens, writes, syncs, reads and
 // removes. Of those who wait for room in the ring (Block, keep) each takes the ring's channel before it tries, so none misses it. Waiters of WaitDelivered are answered many
 // at a time, when the oldest window that is not done has passed them.
 //
