@@ -5,6 +5,7 @@ package ring
 import (
 	"fmt"
 	"math/bits"
+	"runtime"
 )
 
 const (
@@ -13,6 +14,7 @@ const (
 	maxSize          = 4 << 30
 	defaultMaxRecord = 1 << 20
 	minSegment       = 4 << 10
+	fewSegments      = 64
 	maxSegments      = 256
 	maxIdentity      = 16 << 10
 	maxName          = 100
@@ -76,15 +78,21 @@ func (o *Options) withDefaults() (Options, error) {
 	return r, nil
 }
 
-// segmentSize is a power of two, so that there are between half and all of maxSegments, fewer in small rings: the segments that lanes have begun are
-// a small part of the ring.
+// segmentSize is a power of two, so that there are between 64 and 256 segments, fewer in small rings: few, since to begin one costs as much as ten appends, but
+// so many that those which all lanes have begun are a small part of the ring.
 func segmentSize(size int64) int64 {
 	unit := int64(minSegment)
 	for unit*maxSegments < size {
 		unit *= 2
 	}
+	for unit >= 64<<10 && 2*unit*fewSegments <= size && 2*unit*int64(16*firstLanes()) <= size {
+		unit *= 2
+	}
 	return unit
 }
+
+// firstLanes is how many lanes a ring has before all of them are busy at once.
+func firstLanes() int { return min(max(2*runtime.GOMAXPROCS(0), 4), 64) }
 
 // cleanName makes a part of a file name of s.
 func cleanName(s string) string {

@@ -5,7 +5,6 @@ package ring
 import (
 	"crypto/rand"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -96,7 +95,7 @@ func Open(o *Options) (*Ring, error) {
 	r.pool = newPool(int(opts.Size / r.head.unit))
 	r.segments = make([]segment, r.pool.n)
 	r.lanes = newLanes()
-	n := min(max(2*runtime.GOMAXPROCS(0), 4), 64) + reserved + 1
+	n := firstLanes() + reserved + 1
 	r.lanes[0].state.Store(busy)
 	for i := n; i < maxLanes; i++ {
 		r.lanes[i].state.Store(busy)

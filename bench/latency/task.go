@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -53,6 +54,7 @@ type contender struct {
 
 var contenders = []contender{
 	{"memory", none, openMemory},
+	{"memory as long", none, openLonger},
 	{"spillway nothing", none, spillwayTo("discard:", false)},
 	{"spillway collector", collector, spillwayTo("", false)},
 	{"spillway stalled", stalled, spillwayTo("", false)},
@@ -90,6 +92,22 @@ func openMemory(*task) (func(int) func(), func() uint64, error) {
 		}
 	}
 	return call, func() uint64 { return 0 }, nil
+}
+
+// openLonger is openMemory that takes as long as a call of the logger and neither waits nor wakes: its tail is that of the machine, which takes
+// processors away from whoever is running.
+func openLonger(t *task) (func(int) func(), func() uint64, error) {
+	memory, refused, err := openMemory(t)
+	table := crc32.MakeTable(crc32.Castagnoli)
+	call := func(g int) func() {
+		inner, block := memory(g), make([]byte, 3<<10)
+		sum := uint32(0)
+		return func() {
+			inner()
+			sum = crc32.Update(sum, table, block)
+		}
+	}
+	return call, refused, err
 }
 
 func spillwayTo(to string, spill bool) func(t *task) (func(int) func(), func() uint64, error) {
