@@ -71,7 +71,8 @@ type Options struct {
 
 	// ErrorHandler is offered chunks that cannot be delivered. It must not wait for this logger's deliveries, by Flush or by logging with WaitDelivered.
 	ErrorHandler ErrorHandler
-	// Diagnostics is told the logger's own troubles. It is called on a goroutine of its own, one call at a time, so it may use any logger, this one too. Default: a line
+	// Diagnostics is told the logger's own troubles. It is called on a goroutine of its own, one call at a time, so it may use any logger, this one too,
+	// but not wait for its Flush or Close, which wait for it. Default: a line
 	// on standard error, at most ten at once and one a second.
 	Diagnostics func(error)
 	// Dial makes the connections to Forward servers. nil: a net.Dialer, which asks the DNS each time.
