@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -118,7 +119,10 @@ type stderr struct {
 	hushed  int
 }
 
-const burst = 10
+const (
+	burst  = 10
+	prefix = "spillway: "
+)
 
 func (s *stderr) tell(err error) {
 	now := time.Now()
@@ -133,6 +137,9 @@ func (s *stderr) tell(err error) {
 	}
 	s.allowed--
 	line := err.Error()
+	if !strings.HasPrefix(line, prefix) {
+		line = prefix + line // a program has more than one voice on standard error
+	}
 	if s.hushed > 0 {
 		line += fmt.Sprintf(" (%d lines left out before)", s.hushed)
 		s.hushed = 0

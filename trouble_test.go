@@ -72,14 +72,14 @@ func TestStandardError(t *testing.T) {
 			s.tell(errors.New("line"))
 		}
 		<-time.After(time.Second)
-		s.tell(errors.New("line"))
+		s.tell(errors.New("spillway: line"))
 	})
 	w.Close()
 	b, err := io.ReadAll(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(b), strings.Repeat("line\n", burst)+"line (20 lines left out before)\n"; got != want {
+	if got, want := string(b), strings.Repeat("spillway: line\n", burst)+"spillway: line (20 lines left out before)\n"; got != want {
 		t.Errorf("%q", got)
 	}
 }
