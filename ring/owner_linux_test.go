@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 func init() {
@@ -479,9 +481,7 @@ func TestFolder(t *testing.T) {
 		}
 	})
 	t.Run("stranger's", func(t *testing.T) {
-		if os.Geteuid() != 0 {
-			t.Skip("only root can give a folder away")
-		}
+		needs.Have(t, os.Geteuid() == 0, "giving a folder away needs root")
 		dir := filepath.Join(t.TempDir(), "rings")
 		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 12345, 12345)); err != nil {
 			t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // A disk is a small file system of its own.
@@ -23,10 +25,10 @@ type disk struct {
 // newDisk mounts a tmpfs.
 func newDisk(t testing.TB, size string) *disk {
 	t.Helper()
-	require(t, runtime.GOOS == "linux" && os.Getuid() == 0, "mounting a tmpfs needs Linux and root")
+	needs.Have(t, runtime.GOOS == "linux" && os.Getuid() == 0, "mounting a tmpfs needs Linux and root")
 	d := &disk{t: t, dir: t.TempDir()}
 	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", d.dir).CombinedOutput()
-	require(t, err == nil, "mounting a tmpfs needs the right to: %v: %s", err, out)
+	needs.Have(t, err == nil, "mounting a tmpfs needs the right to: %v: %s", err, out)
 	t.Cleanup(func() {
 		if out, err := exec.Command("umount", "--lazy", d.dir).CombinedOutput(); err != nil {
 			t.Errorf("umount: %v: %s", err, out)

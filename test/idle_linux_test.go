@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 	"testing"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // TestIdleConnections holds 10,000 connections open: the bar is 100 MB resident, before and after one message on each.
@@ -16,7 +18,7 @@ func TestIdleConnections(t *testing.T) {
 	const connections, bar = 10_000, 100 << 20
 	var limit syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
-	require(t, limit.Max >= connections+200, "10,000 connections need as many open files; the limit is %d", limit.Max)
+	needs.Have(t, limit.Max >= connections+200, "10,000 connections need as many open files; the limit is %d", limit.Max)
 
 	s, out := newSetup(t)
 	s.bin = lean

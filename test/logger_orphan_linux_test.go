@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // Who may take over what a process leaves, and who may not.
@@ -165,7 +166,7 @@ func TestLoggerContainers(t *testing.T) {
 	t.Parallel()
 	unshare := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
 	out, err := exec.Command(unshare[0], append(unshare[1:], "sh", "-c", "echo $$")...).CombinedOutput()
-	require(t, err == nil && strings.TrimSpace(string(out)) == "1", "a process namespace of its own needs root: %v: %s", err, out)
+	needs.Have(t, err == nil && strings.TrimSpace(string(out)) == "1", "a process namespace of its own needs root: %v: %s", err, out)
 	h := newHome(t)
 	s := newFake(t)
 	s.down()

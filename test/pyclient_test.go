@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // pythonClient is the package that the test installs, into a folder of its own that later runs find again.
@@ -29,16 +31,16 @@ func python(t testing.TB) string {
 		return interpreter
 	}
 	base, err := exec.LookPath("python3")
-	require(t, err == nil, "the Python client needs python3: %v", err)
+	needs.Have(t, err == nil, "the Python client needs python3: %v", err)
 	must(t, os.MkdirAll(filepath.Dir(venv), 0o700))
 	for _, args := range [][]string{
 		{base, "-m", "venv", "--clear", venv},
 		{interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", pythonClient},
 	} {
 		out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
-		require(t, err == nil, "%s cannot be installed: %s: %v\n%s", pythonClient, strings.Join(args, " "), err, out)
+		needs.Have(t, err == nil, "%s cannot be installed: %s: %v\n%s", pythonClient, strings.Join(args, " "), err, out)
 	}
-	require(t, has(), "%s is installed but cannot be imported", pythonClient)
+	needs.Have(t, has(), "%s is installed but cannot be imported", pythonClient)
 	return interpreter
 }
 

@@ -11,18 +11,6 @@ import (
 	"time"
 )
 
-// require ends the test where a real part of it is missing: it fails in CI, and is skipped elsewhere.
-func require(t testing.TB, have bool, format string, args ...any) {
-	t.Helper()
-	if have {
-		return
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatalf(format, args...)
-	}
-	t.Skipf(format, args...)
-}
-
 // figure logs a measured figure, and appends it to the file that CI prints at its end.
 func figure(t testing.TB, format string, args ...any) {
 	t.Helper()

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // shmDir is a folder for rings that is removed when the test ends.
@@ -16,9 +18,7 @@ func shmDir(t *testing.T) string {
 		t.Skip("no shared memory that outlives a process here")
 	}
 	base, err := os.MkdirTemp("/dev/shm", "mover-test-")
-	if err != nil {
-		t.Skip(err)
-	}
+	needs.Have(t, err == nil, "a tmpfs at /dev/shm: %v", err)
 	t.Cleanup(func() { _ = os.RemoveAll(base) })
 	return filepath.Join(base, "rings")
 }

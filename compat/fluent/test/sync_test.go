@@ -25,6 +25,7 @@ import (
 
 	"github.com/spillwaylog/spillway"
 	"github.com/spillwaylog/spillway/compat/fluent/fluent"
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // TestSync posts each way over each network.
@@ -179,9 +180,7 @@ func TestChattyServer(t *testing.T) {
 // TestIPv6 connects to an IPv6 address, which the original cannot.
 func TestIPv6(t *testing.T) {
 	l, err := net.Listen("tcp", "[::1]:0")
-	if err != nil {
-		t.Skip("no IPv6 here:", err)
-	}
+	needs.Have(t, err == nil, "IPv6 on the loopback interface: %v", err)
 	s := serve(t, l)
 	for _, host := range []string{"::1", "[::1]"} {
 		config := s.config()
