@@ -45,6 +45,8 @@ type Chunk struct {
 	Peer string
 	// Conn is the serial number of the connection, unique in this process and never 0; 0 for a chunk that Parse read.
 	Conn uint64
+	// Sender is who sent the chunk; nil for one that Parse read. A Server sets it.
+	Sender *Sender
 }
 
 // OwnKey is the option key that marks ids which are random and never used again for other entries. Its value is the version of that promise, 1.

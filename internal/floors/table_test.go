@@ -27,7 +27,7 @@ var table = map[string]place{
 	"journal": {floor: 0},
 	needs:     {floor: 0},
 
-	"forward":          {floor: 1, down: []string{"msgpack"}},
+	"forward":          {floor: 1, down: []string{"internal/record", "msgpack"}},
 	"internal/lines":   {floor: 1, down: []string{"forward", "msgpack"}},
 	"internal/files":   {floor: 1},
 	"internal/urls":    {floor: 1},
