@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clients
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+)
+
+// Dir is this package's folder as its user sees it.
+const Dir = "clients"
+
+// ErrMissing says that a program cannot be installed: the machine lacks an interpreter, or cannot download.
+var ErrMissing = errors.New("the client cannot be installed")
+
+// A Client is a program that sends events with a client of the ecosystem.
+type Client struct {
+	Name    string
+	install func() (command []string, err error)
+}
+
+// Install installs the program where it is not yet.
+func (c *Client) Install() error {
+	if _, err := c.install(); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrMissing, c.Name, err)
+	}
+	return nil
+}
+
+// Run has the program send the order, and calls acked with the number of each event that the program takes for stored. The
+// error has what the program said. Its end comes before ctx does.
+func (c *Client) Run(ctx context.Context, o *Order, acked func(n int)) error {
+	args, err := c.install()
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrMissing, c.Name, err)
+	}
+	order, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stdin = bytes.NewReader(append(order, '\n'))
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	var bad error
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		n, err := strconv.Atoi(lines.Text())
+		if err != nil || n < 0 || n >= o.Count {
+			bad = errors.Join(bad, fmt.Errorf("no number of an event: %q", lines.Text()))
+			continue
+		}
+		acked(n)
+	}
+	err = cmd.Wait()
+	if err = errors.Join(err, bad, lines.Err()); err != nil {
+		return fmt.Errorf("%s: %w\n%s", c.Name, err, said.String())
+	}
+	return nil
+}
+
+// files are names of files in this package's folder.
+func files(names ...string) []string {
+	for i, name := range names {
+		names[i] = filepath.Join(Dir, name)
+	}
+	return names
+}
+
+// Python is fluent-logger.
+var Python = &Client{Name: "Python fluent-logger", install: sync.OnceValues(func() ([]string, error) {
+	base, err := exec.LookPath("python3")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := install("python", files("python/requirements.txt"), func(dir string) error {
+		if err := run(dir, base, "-m", "venv", "venv"); err != nil {
+			return err
+		}
+		return run(dir, filepath.Join(dir, "venv", "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt")
+	})
+	return []string{filepath.Join(dir, "venv", "bin", "python"), filepath.Join(Dir, "python", "send.py")}, err
+})}
+
+// node runs a script of folder node.
+func node(script string) func() ([]string, error) {
+	return sync.OnceValues(func() ([]string, error) {
+		interpreter, err := exec.LookPath("node")
+		if err != nil {
+			return nil, err
+		}
+		dir, err := install("node", files("node/package.json", "node/package-lock.json"), func(dir string) error {
+			return run(dir, "npm", "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts")
+		})
+		return []string{interpreter, filepath.Join(Dir, "node", script), dir + string(os.PathSeparator)}, err
+	})
+}
+
+// Node is fluent-logger, NodeOrg is @fluent-org/logger.
+var (
+	Node    = &Client{Name: "Node fluent-logger", install: node("fluent-logger.js")}
+	NodeOrg = &Client{Name: "Node @fluent-org/logger", install: node("fluent-org.js")}
+)

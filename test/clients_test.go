@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway/internal/needs"
+	"github.com/spillwaylog/spillway/test/clients"
+)
+
+// TestClients has the clients of the ecosystem send their events, in each way that they know: each event must be in the output
+// once, with its time, its tag and its record.
+func TestClients(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		client  *clients.Client
+		order   clients.Order
+		unix    bool
+		divisor int // of the number of events; one where 0
+	}{
+		{name: "python", client: clients.Python, order: clients.Order{Times: clients.Seconds, Huge: true}, divisor: 2},
+		{name: "python nanoseconds", client: clients.Python, order: clients.Order{Times: clients.Nanoseconds}, divisor: 2},
+		{name: "python floats", client: clients.Python, order: clients.Order{Times: clients.Eighths}, divisor: 10},
+		{name: "python async", client: clients.Python, order: clients.Order{Times: clients.Nanoseconds, Async: true}, divisor: 5},
+		{name: "python unix", client: clients.Python, order: clients.Order{Times: clients.Nanoseconds}, unix: true, divisor: 10},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := tt.client.Install()
+			needs.Have(t, err == nil, "%v", err)
+			t.Parallel()
+			s, out := newSetup(t)
+			o := tt.order
+			o.Tag = "client"
+			o.Count = events(t) / max(1, tt.divisor)
+			if o.Mode == "" {
+				o.Mode = "message"
+			}
+			if tt.unix {
+				o.Path = socketPath(t)
+				s.listen = []string{"forward+unix://" + o.Path}
+			}
+			c := startCollector(t, s)
+			if !tt.unix {
+				o.Host, o.Port = hostPort(t, c.addr)
+			}
+			begin := time.Now()
+			acked := make([]bool, o.Count)
+			send(t, tt.client, &o, func(n int) { acked[n] = true })
+			figure(t, "%d events in %.1f s", o.Count, time.Since(begin).Seconds())
+			for n, ok := range acked {
+				if ok != o.Ack {
+					t.Fatalf("event %d: acked %t, want %t", n, ok, o.Ack)
+				}
+			}
+			waitLines(t, out, o.Count)
+			c.stop()
+			wantEvents(t, readLines(t, out), o.Count, func(n int) line {
+				when, tag, record := o.Event(n)
+				return line{time: when, tag: tag, record: record}
+			})
+		})
+	}
+}
+
+// send has a client send an order, to its end.
+func send(t *testing.T, c *clients.Client, o *clients.Order, acked func(n int)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Minute, fmt.Errorf("%s takes too long", c.Name))
+	defer cancel()
+	if err := c.Run(ctx, o, acked); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func hostPort(t testing.TB, addr string) (string, int) {
+	t.Helper()
+	host, text, err := net.SplitHostPort(addr)
+	must(t, err)
+	port, err := strconv.Atoi(text)
+	must(t, err)
+	return host, port
+}
