@@ -117,6 +117,7 @@ func (c *Collector) openPumps(plans []plan) error {
 			index:    i,
 			reader:   reader,
 			eager:    c.options.Ack == AckDelivered,
+			opaque:   plan.opaque,
 			reporter: c.reporter,
 		}
 		c.pumps = append(c.pumps, p)

@@ -54,12 +54,14 @@ type pump struct {
 	open     func() (output, error)
 	output   output
 	eager    bool // commit as soon as caught up: acks wait for it
+	opaque   bool // the output does not look at entries: they may still be compressed
 	confirm  func(output int, p journal.Position)
 	reporter *reporter
 
 	events, chunks, broken atomic.Int64
 
 	chunk     forward.Chunk    // of the record being taken, kept for its tag
+	inflater  forward.Inflater // of its entries
 	taken     journal.Position // end of the last record taken; at first as committed
 	committed journal.Position
 	bytes     int64     // taken since the last commit
@@ -104,7 +106,11 @@ func (p *pump) step(ctx context.Context) (caughtUp bool, err error) {
 	if err != nil || !ok {
 		return true, err
 	}
-	if err := p.chunk.Parse(rec.Data); err != nil {
+	err = p.chunk.Parse(rec.Data)
+	if err == nil && !p.opaque {
+		err = p.inflater.Inflate(&p.chunk)
+	}
+	if err != nil {
 		// The journal's checksum was right, so it was written so: by a newer
 		// version, or by a fault of ours.
 		p.broken.Add(1)
@@ -121,7 +127,7 @@ func (p *pump) step(ctx context.Context) (caughtUp bool, err error) {
 		p.since = time.Now()
 	}
 	p.taken = rec.Pos
-	p.bytes += int64(len(rec.Data)) + 1
+	p.bytes += int64(max(len(rec.Data), len(p.chunk.Entries))) + 1
 	return false, nil
 }
 

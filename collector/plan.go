@@ -15,6 +15,7 @@ import (
 type plan struct {
 	url    string
 	cursor string // name of its cursor in the journal
+	opaque bool   // the output does not look at entries
 	open   func(p *pump, o *Options) (output, error)
 }
 
@@ -47,6 +48,7 @@ func planOutput(text string) (plan, error) {
 			return &streamOutput{name: p.name, w: o.Stdout, reporter: p.reporter}, nil
 		}
 	case "discard":
+		p.opaque = true
 		p.open = func(*pump, *Options) (output, error) { return discardOutput{}, nil }
 	case "file":
 		p.open = func(p *pump, _ *Options) (output, error) { return openFileOutput(p, u.Path) }

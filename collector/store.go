@@ -166,7 +166,7 @@ func (s *store) append(ctx context.Context, g *group) (events int, last journal.
 		g.tail = stamped.AppendTail(g.tail[:0])
 		var pos journal.Position
 		err = s.persist(ctx, func() (err error) {
-			pos, err = s.journal.Append(g.head, c.Entries, g.tail)
+			pos, err = s.journal.Append(g.head, c.Body(), g.tail)
 			return err
 		})
 		if err != nil {

@@ -29,6 +29,10 @@ type Chunk struct {
 	// Raw are the uncompressed entries as they came, before invalid and nil ones were left out and times of 0 resolved; nil when they are Entries.
 	// Whoever compares a chunk with one that came before compares these: the same chunk comes with another time of arrival.
 	Raw []byte
+	// Compressed are the entries as they came, by Compression ("gzip", "zstd"); nil when they came uncompressed, or when Entries are not exactly what
+	// comes out of them. A chunk that Parse read has them alone, and no Entries before Inflater.Inflate.
+	Compressed  []byte
+	Compression string
 	// Print is the storing side's own: AppendTail writes it under the option key "print", and Parse reads it back. A Server never takes it from a peer.
 	Print []byte
 	// Events is the number of entries.
@@ -70,9 +74,17 @@ func AppendID(dst []byte) []byte {
 func NewID() []byte { return AppendID(make([]byte, 0, idChars)) }
 
 // AppendHead appends what stands before the entries in a PackedForward message: the array's header, the tag, the header of a bin.
-// head + Entries + tail is one message, as it travels and as it is stored.
+// head + Body + tail is one message, as it travels and as it is stored.
 func (c *Chunk) AppendHead(dst []byte) []byte {
-	return appendHead(dst, c.Tag, len(c.Entries))
+	return appendHead(dst, c.Tag, len(c.Body()))
+}
+
+// Body returns the entries as they travel and are stored: Compressed where there are such, else Entries.
+func (c *Chunk) Body() []byte {
+	if c.Compressed != nil {
+		return c.Compressed
+	}
+	return c.Entries
 }
 
 func appendHead(dst []byte, tag string, n int) []byte {
@@ -81,8 +93,15 @@ func appendHead(dst []byte, tag string, n int) []byte {
 	return msgpack.AppendBinHeader(dst, n)
 }
 
-// AppendTail appends what stands behind the entries: the option map with chunk, size, fluent_signal, OwnKey and print, each only where it says something.
-func (c *Chunk) AppendTail(dst []byte) []byte { return c.appendTail(dst, "", c.Print) }
+// AppendTail appends what stands behind the entries: the option map with chunk, size, compressed, fluent_signal, OwnKey and print, each only
+// where it says something.
+func (c *Chunk) AppendTail(dst []byte) []byte {
+	how := ""
+	if c.Compressed != nil {
+		how = c.Compression
+	}
+	return c.appendTail(dst, how, c.Print)
+}
 
 func (c *Chunk) appendTail(dst []byte, compressed string, stamp []byte) []byte {
 	n := 1
@@ -126,7 +145,7 @@ func appendID(dst, id []byte, bin bool) []byte {
 	return append(dst, id...)
 }
 
-// ParseChunk reads back what AppendHead, Entries and AppendTail wrote. See Chunk.Parse.
+// ParseChunk reads back what AppendHead, Body and AppendTail wrote. See Chunk.Parse.
 func ParseChunk(b []byte) (*Chunk, error) {
 	c := new(Chunk)
 	if err := c.Parse(b); err != nil {
@@ -135,8 +154,8 @@ func ParseChunk(b []byte) (*Chunk, error) {
 	return c, nil
 }
 
-// Parse reads one PackedForward message that is the whole of b, as AppendHead, Entries and AppendTail wrote it, into c; all of c is replaced.
-// ID, Entries and Print alias b. A tag equal to the one that c had is not allocated anew. The entries are not looked at: read them with ReadEntries.
+// Parse reads one PackedForward message that is the whole of b, as AppendHead, Body and AppendTail wrote it, into c; all of c is replaced.
+// ID, Entries, Compressed and Print alias b. A tag equal to the one that c had is not allocated anew. The entries are not looked at: read them with ReadEntries.
 // The error wraps ErrMalformed.
 func (c *Chunk) Parse(b []byte) error {
 	tag := c.Tag
@@ -168,12 +187,18 @@ func (c *Chunk) Parse(b []byte) error {
 	if n != len(b) {
 		return fmt.Errorf("%w: %d bytes behind it", ErrMalformed, len(b)-n)
 	}
-	if o.compression() != plain {
-		return fmt.Errorf("%w: compressed as %q", ErrMalformed, o.compressed)
+	how := o.compression()
+	if how == unknownCompression {
+		return fmt.Errorf("%w: compressed as %q", ErrMalformed, shorten(o.compressed))
 	}
 	c.Tag, c.Print = keep(tag, name), o.stamp
 	c.ID, c.IDBin, c.Own, c.Signal = o.id, o.idBin, o.own, o.signal
-	c.Entries, c.Events = entries, o.size
+	c.Events = o.size
+	if how == plain || len(entries) == 0 {
+		c.Entries = entries
+	} else {
+		c.Compressed, c.Compression = entries, how.String()
+	}
 	return nil
 }
 

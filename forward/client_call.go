@@ -56,14 +56,19 @@ func (k *Call) prepare() error {
 	if k.ready {
 		return nil
 	}
-	var err error
-	if k.entries, k.free, err = k.c.deflater.deflate(k.chunk.Entries); err != nil {
-		return fmt.Errorf("forward: %w", err)
+	how := k.c.Compress
+	if ch := &k.chunk; ch.Compressed != nil && (ch.Compression == how || ch.Entries == nil) { // somebody took that time already
+		k.entries, how = ch.Compressed, ch.Compression
+	} else {
+		var err error
+		if k.entries, k.free, err = k.c.deflater.deflate(ch.Entries); err != nil {
+			return fmt.Errorf("forward: %w", err)
+		}
 	}
 	buf := make([]byte, 0, len(k.chunk.Tag)+len(k.id)+96) // headers, keys and numbers
 	buf = appendHead(buf, k.chunk.Tag, len(k.entries))
 	n := len(buf)
-	buf = k.chunk.appendTail(buf, k.c.Compress, nil)
+	buf = k.chunk.appendTail(buf, how, nil)
 	k.head, k.tail = buf[:n:n], buf[n:]
 	k.ready = true
 	return nil

@@ -13,7 +13,7 @@
 //	┌────┬─────────┬────────────┬───────────────┬──────────────────────────────────────────────────────┐
 //	│ 93 │ str tag │ bin header │ entries…      │ map: chunk, size, compressed, fluent_signal, spillway │
 //	└────┴─────────┴────────────┴───────────────┴──────────────────────────────────────────────────────┘
-//	 AppendHead                   Entries         AppendTail
+//	 AppendHead                   Body            AppendTail
 //
 //	an entry:   92 <time> <map>         or, of version 1.5, with metadata:   92 92 <time> <map> <map>
 //	a time:     d7 00 <seconds, 4 bytes> <nanoseconds, 4 bytes>   or an integer, or a float
@@ -21,7 +21,8 @@
 //
 // Entries are handed on as they came, byte for byte, out of the read buffer, with three exceptions: compression is undone, a time of 0 becomes
 // the time of arrival, and entries without a record (nil) or of a wrong type are left out. The option key "spillway" ([OwnKey]) marks ids that are
-// random and name the same entries for ever; "print" is the storing side's own, and not taken from peers.
+// random and name the same entries for ever; "print" is the storing side's own, and not taken from peers. Entries that came compressed and are
+// complete are lent in both shapes: whoever stores or relays a chunk writes its Body, and reads it back with an [Inflater].
 //
 // Messages of Message mode that ask for no ack and arrive in one read are gathered into one chunk for each tag. Events of one tag keep
 // their order; those of different tags may pass each other.

@@ -127,6 +127,7 @@ func FuzzEntries(f *testing.F) {
 func FuzzParseChunk(f *testing.F) {
 	f.Add(unhex(hexPacked))
 	f.Add(unhex("92 a1 74 a0"))
+	f.Add(unhex(compressed("gzip", gzipOf(unhex(hexEntry1)))))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := ParseChunk(b)
 		if err != nil {
@@ -135,9 +136,9 @@ func FuzzParseChunk(f *testing.F) {
 			}
 			return
 		}
-		again, err := ParseChunk(c.AppendTail(append(c.AppendHead(nil), c.Entries...)))
+		again, err := ParseChunk(c.AppendTail(append(c.AppendHead(nil), c.Body()...)))
 		if err != nil || again.Tag != c.Tag || !bytes.Equal(again.ID, c.ID) || !bytes.Equal(again.Entries, c.Entries) || again.Own != c.Own ||
-			(again.ID == nil) != (c.ID == nil) || again.IDBin != c.IDBin || again.Events != c.Events || !bytes.Equal(again.Print, c.Print) {
+			!bytes.Equal(again.Compressed, c.Compressed) || again.Compression != c.Compression || (again.ID == nil) != (c.ID == nil) || again.IDBin != c.IDBin || again.Events != c.Events || !bytes.Equal(again.Print, c.Print) {
 			t.Errorf("%+v, then %+v: %v", c, again, err)
 		}
 	})

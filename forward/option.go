@@ -105,8 +105,13 @@ const (
 	unknownCompression
 )
 
-func (o *option) compression() compression {
-	switch string(o.compressed) {
+// String returns what the option "compressed" says.
+func (k compression) String() string { return [...]string{"", "gzip", "zstd", "unknown"}[k] }
+
+func (o *option) compression() compression { return compressionOf(string(o.compressed)) }
+
+func compressionOf(name string) compression {
+	switch name {
 	case "", "text":
 		return plain
 	case "gzip":

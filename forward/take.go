@@ -45,7 +45,7 @@ func (c *conn) take(b []byte) error {
 	case modeMessage, modeMeta:
 		return c.takeEvent(tag, b)
 	case modeForward:
-		return c.takeEntries(tag, b[d.body:d.bodyEnd], &d.entry, nil)
+		return c.takeEntries(tag, b[d.body:d.bodyEnd], &d.entry, nil, nil)
 	case modePacked:
 	}
 	packed := b[d.body:d.bodyEnd]
@@ -85,11 +85,16 @@ func (c *conn) take(b []byte) error {
 		c.refuse(tag, err)
 		return nil
 	}
-	return c.takeEntries(tag, packed, &ck, own)
+	var compressed []byte
+	if own != nil {
+		compressed = b[d.body:d.bodyEnd:d.bodyEnd]
+	}
+	return c.takeEntries(tag, packed, &ck, own, compressed)
 }
 
-// takeEntries makes a chunk of entries that were all looked at. own is the buffer they lie in, nil for the read buffer.
-func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer) error {
+// takeEntries makes a chunk of entries that were all looked at. own is the buffer they lie in, nil for the read buffer; compressed is how they came, nil for
+// as they are.
+func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, compressed []byte) error {
 	g := c.g
 	if ck.invalid > 0 && !c.invalid(tag, int(ck.invalid), ck.why) {
 		if own != nil {
@@ -122,6 +127,9 @@ func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer) e
 	g.close(tag)
 	ch := c.chunk(tag)
 	ch.Raw = raw
+	if raw == nil && compressed != nil {
+		ch.Compressed, ch.Compression = compressed, g.opt.compression().String()
+	}
 	ch.Entries = entries[:len(entries):len(entries)]
 	ch.Events, ch.Invalid, ch.Skipped = int(ck.events), int(ck.invalid), int(ck.skipped)
 	if own != nil {

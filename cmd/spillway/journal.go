@@ -118,7 +118,8 @@ func (c *journalCatCmd) Run(s *streams) error {
 // printRecord prints the events of one record; bad says that it is no chunk.
 func printRecord(w io.Writer, r journal.Record) (bad bool, err error) {
 	var chunk forward.Chunk
-	if chunk.Parse(r.Data) != nil {
+	var inflater forward.Inflater
+	if chunk.Parse(r.Data) != nil || inflater.Inflate(&chunk) != nil {
 		return true, nil
 	}
 	var encoder lines.Encoder
@@ -190,6 +191,10 @@ func (c *journalVerifyCmd) Run(s *streams) error {
 func verifyChunk(b []byte) error {
 	var chunk forward.Chunk
 	if err := chunk.Parse(b); err != nil {
+		return err
+	}
+	var inflater forward.Inflater
+	if err := inflater.Inflate(&chunk); err != nil {
 		return err
 	}
 	entries := forward.ReadEntries(chunk.Entries)

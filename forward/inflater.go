@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// inflaterKeeps is the largest buffer that an Inflater keeps for its next chunk.
+const inflaterKeeps = 4 << 20
+
+// An Inflater undoes the compression of chunks that Parse read. Its zero value works; it keeps its decompressors and a buffer. It is not for
+// several goroutines at once.
+type Inflater struct {
+	f   inflaters
+	buf []byte
+}
+
+// Inflate fills in c.Entries from c.Compressed, if c has them compressed only. They are valid until the next call. At most 1 GiB is
+// made, which is what a Server takes at most. The error wraps ErrMalformed.
+func (z *Inflater) Inflate(c *Chunk) error {
+	if c.Compressed == nil || c.Entries != nil {
+		return nil
+	}
+	if cap(z.buf) > inflaterKeeps {
+		z.buf = nil
+	}
+	if z.buf == nil {
+		z.buf = make([]byte, baseBuffer)
+	}
+	z.buf = z.buf[:cap(z.buf)]
+	r, err := z.f.open(compressionOf(c.Compression), c.Compressed)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrMalformed, c.Compression, err)
+	}
+	defer z.f.done()
+	for n := 0; ; {
+		if n == len(z.buf) {
+			if n >= largestChunk {
+				return fmt.Errorf("%w: more than %d bytes from %d of %s", ErrMalformed, largestChunk, len(c.Compressed), c.Compression)
+			}
+			z.buf = append(z.buf, make([]byte, n)...)
+		}
+		k, err := r.Read(z.buf[n:])
+		n += k
+		if errors.Is(err, io.EOF) {
+			c.Entries = z.buf[:n:n]
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrMalformed, c.Compression, err)
+		}
+	}
+}
