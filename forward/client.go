@@ -4,6 +4,7 @@ package forward
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -28,6 +29,16 @@ type Client struct {
 	Address string
 	// Dial makes a connection; nil: one to Address, whose name is looked up each time. One attempt runs at a time, also when it takes longer than its ctx.
 	Dial func(ctx context.Context) (net.Conn, error)
+	// TLS makes every connection one of TLS 1.2 or newer; nil: they are plain. Its ServerName, if empty, is that of Address.
+	TLS *tls.Config
+	// GetTLS, if it is set, is asked for TLS before each connection, so that certificates can change. Its error is that of the attempt.
+	GetTLS func() (*tls.Config, error)
+	// Login is the Forward handshake that begins every connection (docs/forward.md rules 31 to 40); nil: there is none.
+	Login *Login
+	// GetLogin, if it is set, is asked for Login before each connection, so that secrets can change. Its error is that of the attempt.
+	GetLogin func() (*Login, error)
+	// NoKeepalive makes a fresh connection for each chunk (docs/forward.md rule 40). So does a server that asks for that in the handshake.
+	NoKeepalive bool
 	// Compress is how entries travel: "" plain, "gzip" or "zstd".
 	Compress string
 	// NoAck sends without asking for acks: a chunk is done when it is with the kernel. What the server does not read then is lost: it may be
@@ -37,7 +48,7 @@ type Client struct {
 	Window int
 	// AckTimeout is how long the server may take for an ack: 60 s if 0. Then the connection is given up.
 	AckTimeout time.Duration
-	// DialTimeout bounds one attempt to connect: 10 s if 0.
+	// DialTimeout bounds one attempt to connect, handshakes included: 10 s if 0.
 	DialTimeout time.Duration
 	// MinBackoff and MaxBackoff are the first and the longest pause before a fresh connection: 100 ms and 10 s if 0. A random part of up to half is left out.
 	MinBackoff, MaxBackoff time.Duration

@@ -4,6 +4,7 @@ package forward
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -20,6 +21,7 @@ import (
 // deep in no call, and neither buffer nor group.
 type conn struct {
 	s    *Server
+	ep   *Endpoint
 	nc   net.Conn
 	raw  syscall.RawConn // nil: read through nc
 	try  func(fd uintptr) bool
@@ -50,10 +52,11 @@ type conn struct {
 	turn  atomic.Uint64 // odd while the reader waits for its peer; by the reader, for the watch
 }
 
-func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{s: s, nc: nc, id: s.serial.Add(1), peer: peerOf(nc.RemoteAddr()), start: baseBuffer}
+func newConn(s *Server, nc net.Conn, ep *Endpoint, config *tls.Config) *conn {
+	c := &conn{s: s, nc: nc, ep: ep, id: s.serial.Add(1), peer: peerOf(nc.RemoteAddr()), start: baseBuffer}
 	c.dec.max = s.maxMessage
 	c.initRaw()
+	_ = config
 	return c
 }
 

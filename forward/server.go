@@ -4,6 +4,7 @@ package forward
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -55,8 +56,9 @@ const (
 	DefaultMemory          = 512 << 20
 	DefaultWriteTimeout    = 30 * time.Second
 	DefaultStallTimeout    = 10 * time.Second
-	MaxTag                 = 1 << 10  // bytes of a tag
-	MaxID                  = 64 << 10 // bytes of a chunk id
+	DefaultHandshake       = 10 * time.Second // HandshakeTimeout
+	MaxTag                 = 1 << 10          // bytes of a tag
+	MaxID                  = 64 << 10         // bytes of a chunk id
 
 	largestChunk = 1 << 30 // a field may not say more
 	frameSize    = MaxTag + MaxID + 64<<10
@@ -84,6 +86,10 @@ type Server struct {
 	// StallTimeout is how long a connection may hold memory that others wait for, without going on: 10 s if 0. Where nobody waits, a
 	// sender may be as slow as it likes.
 	StallTimeout time.Duration
+	// HandshakeTimeout is how long a connection may take for the handshakes of TLS and of Forward together: 10 s if 0.
+	HandshakeTimeout time.Duration
+	// Endpoint is that of Serve and ListenAndServe.
+	Endpoint Endpoint
 
 	once            sync.Once
 	maxChunk        int64
@@ -91,6 +97,7 @@ type Server struct {
 	maxDecompressed int64
 	writeTimeout    time.Duration
 	stallTimeout    time.Duration
+	loginTimeout    time.Duration
 	now             func() time.Time
 	group           GroupHandler // nil: Handler is no more than that
 	mem             budget
@@ -127,6 +134,7 @@ func (s *Server) init() {
 		s.mem.limit = or(s.Memory, DefaultMemory, 1<<62)
 		s.writeTimeout = time.Duration(or(int64(s.WriteTimeout), int64(DefaultWriteTimeout), 1<<62))
 		s.stallTimeout = time.Duration(or(int64(s.StallTimeout), int64(DefaultStallTimeout), 1<<62))
+		s.loginTimeout = time.Duration(or(int64(s.HandshakeTimeout), int64(DefaultHandshake), 1<<62))
 		if s.now == nil {
 			s.now = time.Now
 		}
@@ -139,12 +147,20 @@ func (s *Server) init() {
 	})
 }
 
-// Serve accepts connections of l, which may be of any kind, until Shutdown or Close, and returns ErrServerClosed; any other error is that of
-// the listener. It closes l. It may be called for several listeners at the same time.
-func (s *Server) Serve(l net.Listener) error {
+// Serve is ServeEndpoint with s.Endpoint.
+func (s *Server) Serve(l net.Listener) error { return s.ServeEndpoint(l, &s.Endpoint) }
+
+// ServeEndpoint accepts connections of l, which may be of any kind, treats them as ep says, until Shutdown or Close, and returns ErrServerClosed;
+// any other error is that of the listener, or says what is wrong with ep. It closes l. It may be called for several listeners at the same time.
+func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 	s.init()
+	config, err := ep.check()
 	if s.Handler == nil {
-		return errors.New("forward: a server without a handler")
+		err = errors.New("forward: a server without a handler")
+	}
+	if err != nil {
+		_ = l.Close() // nothing was served
+		return err
 	}
 	if !s.listen(l) {
 		return ErrServerClosed
@@ -169,7 +185,7 @@ func (s *Server) Serve(l net.Listener) error {
 			continue
 		}
 		delay = 0
-		s.start(nc)
+		s.start(nc, ep, config)
 	}
 }
 
@@ -192,8 +208,8 @@ func (s *Server) unlisten(l interface{ Close() error }) {
 }
 
 // start serves one connection in a goroutine of its own.
-func (s *Server) start(nc net.Conn) {
-	c := newConn(s, nc)
+func (s *Server) start(nc net.Conn, ep *Endpoint, config *tls.Config) {
+	c := newConn(s, nc, ep, config)
 	s.mu.Lock()
 	if s.down.Load() {
 		s.mu.Unlock()

@@ -32,12 +32,14 @@ const (
 	SlowSender                     // holds memory that others wait for, and does not go on: closed
 	Unstored                       // the handler could not store the chunk: closed without an ack
 	Broken                         // the connection broke
+	HandshakeFailed                // TLS or the Forward handshake: not spoken, malformed, too late: closed
+	Denied                         // a wrong key or password, an unknown user, an address that is not welcome: closed
 	troubleKinds
 )
 
 var troubleNames = [troubleKinds]string{
 	"", "garbage", "partial message", "too deep", "too long", "too large", "invalid message", "invalid entries", "invalid chunk", "bad tag", "bad id",
-	"unknown compression", "corrupt", "bomb", "signal", "slow reader", "slow sender", "unstored", "broken",
+	"unknown compression", "corrupt", "bomb", "signal", "slow reader", "slow sender", "unstored", "broken", "handshake failed", "denied",
 }
 
 // TroubleKinds returns all kinds, for whoever wants a counter for each.

@@ -151,7 +151,7 @@ func play(set func(*Server), pieces ...[]byte) *outcome {
 		sc.pieces = append(sc.pieces, slices.Clone(p))
 	}
 	s.init()
-	c := newConn(s, sc)
+	c := newConn(s, sc, &s.Endpoint, nil)
 	s.conns[c] = struct{}{}
 	s.running.Add(1)
 	c.serve()

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"crypto/tls"
+	"net"
+)
+
+// An Endpoint says how the connections of one listener are treated. The zero value takes them as they come: no TLS, no handshake. Its fields, and
+// what they point to, are not changed after ServeEndpoint was called; what has to change while connections come is asked for by function.
+type Endpoint struct {
+	// TLS turns the connections of a listener into TLS 1.2 or newer; nil: they are plain. The TLS handshake runs in the connection's own
+	// goroutine, under HandshakeTimeout. Certificates are exchanged by GetConfigForClient or GetCertificate, clients are asked for theirs by ClientAuth.
+	TLS *tls.Config
+	// Security is the Forward handshake that every connection has to go through (docs/forward.md rules 31 to 40); nil: there is none.
+	Security *Security
+	// GetSecurity, if it is set, is asked once for each connection, so that secrets can change; it gets the address of the peer. If it returns nil,
+	// Security counts; if that is nil too, the connection is refused: what could not be loaded opens no door.
+	GetSecurity func(net.Addr) *Security
+
+	// Tag, if it is not empty, replaces the tags that clients send.
+	Tag string
+	// TagPrefix and a dot are put before every tag.
+	TagPrefix string
+
+	// The source of an event is added to its record under these keys; nothing is where the key is empty. A key that the record has already stays as it is, and
+	// comes first.
+	AddressKey string // the peer's address without its port
+	HostKey    string // the host name that the client gave in the handshake
+	SubjectKey string // the subject of the client's certificate
+	UserKey    string // the user whose password was right
+}
+
+// check returns what is wrong with ep, and the configuration of TLS with what is asked for here.
+func (ep *Endpoint) check() (*tls.Config, error) {
+	if ep.Security != nil {
+		if err := ep.Security.Check(); err != nil {
+			return nil, err
+		}
+	}
+	if ep.TLS == nil {
+		return nil, nil
+	}
+	return atLeast12(ep.TLS), nil
+}
+
+// atLeast12 returns a copy of a configuration that allows no version before 1.2 (docs/forward.md rule 42).
+func atLeast12(config *tls.Config) *tls.Config {
+	config = config.Clone()
+	config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
+	return config
+}
