@@ -205,7 +205,7 @@ func (c *conn) writeAcks(b []byte, count int) error {
 		}
 		return c.broken(err)
 	}
-	c.s.counters.acks.Add(uint64(count))
+	c.count.acks.Add(uint64(count))
 	c.acked.Store(true)
 	return nil
 }

@@ -45,6 +45,7 @@ type conn struct {
 	tiny    [64]byte // for bytes that have no buffer yet
 	tinyN   int
 
+	count *counters
 	acks  acks
 	acked atomic.Bool   // an ack was written; by whoever writes them
 	cut   atomic.Bool   // read no more; by whoever wants that
@@ -53,7 +54,7 @@ type conn struct {
 }
 
 func newConn(s *Server, nc net.Conn, ep *Endpoint, config *tls.Config) *conn {
-	c := &conn{s: s, nc: nc, ep: ep, id: s.serial.Add(1), peer: peerOf(nc.RemoteAddr()), start: baseBuffer}
+	c := &conn{s: s, nc: nc, ep: ep, id: s.serial.Add(1), peer: peerOf(nc.RemoteAddr()), start: baseBuffer, count: s.countersOf(ep)}
 	c.dec.max = s.maxMessage
 	c.initRaw()
 	_ = config
@@ -141,13 +142,13 @@ func (c *conn) messages() error {
 				return err
 			}
 		case ignored:
-			c.s.counters.ignored.Add(1)
+			c.count.ignored.Add(1)
 			if !d.heart {
 				c.odd++
 			}
 		case refused:
 			c.odd++
-			c.s.counters.messages.Add(1)
+			c.count.messages.Add(1)
 			c.refuse("", d.why)
 		}
 		c.r += int(d.pos)
@@ -216,8 +217,8 @@ func (c *conn) hand() error {
 	for _, ch := range chunks {
 		events += uint64(ch.Events)
 	}
-	c.s.counters.chunks.Add(uint64(len(chunks)))
-	c.s.counters.events.Add(events)
+	c.count.chunks.Add(uint64(len(chunks)))
+	c.count.events.Add(events)
 	if c.s.group == nil {
 		return c.handEach(chunks)
 	}
@@ -270,12 +271,12 @@ func (c *conn) broken(err error) error {
 
 // trouble tells a trouble of this connection.
 func (c *conn) trouble(k TroubleKind, f Fate, tag string, entries int, err error) {
-	c.s.tell(Trouble{Kind: k, Fate: f, Peer: c.peer, Conn: c.id, Tag: tag, Entries: entries, Err: err})
+	c.s.tell(c.count, Trouble{Kind: k, Fate: f, Peer: c.peer, Conn: c.id, Tag: tag, Entries: entries, Err: err})
 }
 
 // refuse tells that a message was refused.
 func (c *conn) refuse(tag string, err error) {
-	c.s.counters.refused.Add(1)
+	c.count.refused.Add(1)
 	c.trouble(kindOf(err, InvalidMessage), Refused, tag, 0, err)
 }
 

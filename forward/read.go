@@ -22,7 +22,7 @@ func (c *conn) fill() error {
 		n, err := c.read()
 		if n > 0 {
 			c.bytes.Add(int64(n))
-			c.s.counters.bytes.Add(uint64(n))
+			c.count.bytes.Add(uint64(n))
 			if c.hungry {
 				c.turn.Add(1)
 				err := c.feed()

@@ -10,6 +10,8 @@ import (
 // A Sender is who is at the other end of a connection. All chunks of a connection share one; it is not changed after the first of them, and
 // may be kept.
 type Sender struct {
+	// Endpoint is what the connection came in by: as it was given to ServeEndpoint, or &Server.Endpoint.
+	Endpoint *Endpoint
 	// Addr is the remote address.
 	Addr net.Addr
 	// Host is the host name that the sender gave in the handshake, "" without one. It is proved by no more than the shared key.

@@ -101,7 +101,6 @@ type Server struct {
 	now             func() time.Time
 	group           GroupHandler // nil: Handler is no more than that
 	mem             budget
-	counters        counters
 	ctx             context.Context // of the handlers
 	cancel          context.CancelFunc
 	stop            chan struct{} // closed: no more waiting for memory, connections go at once
@@ -113,6 +112,7 @@ type Server struct {
 	mu        sync.Mutex // after it may come budget.mu
 	listeners map[interface{ Close() error }]struct{}
 	conns     map[*conn]struct{}
+	counters  map[*Endpoint]*counters
 	idle      chan struct{} // closed when down and no connection is left
 	stopped   bool
 	watching  bool           // the watch runs, see slow.go
@@ -219,7 +219,7 @@ func (s *Server) start(nc net.Conn, ep *Endpoint, config *tls.Config) {
 	s.conns[c] = struct{}{}
 	s.running.Add(1)
 	s.mu.Unlock()
-	s.counters.accepted.Add(1)
+	c.count.accepted.Add(1)
 	go c.serve()
 }
 
@@ -301,8 +301,8 @@ func (s *Server) abort() {
 }
 
 // tell counts a trouble and hands it on.
-func (s *Server) tell(t Trouble) {
-	s.counters.troubles[t.Kind].Add(1)
+func (s *Server) tell(n *counters, t Trouble) {
+	n.troubles[t.Kind].Add(1)
 	if s.Trouble != nil {
 		s.Trouble(t)
 	}

@@ -4,45 +4,91 @@ package forward
 
 import "sync/atomic"
 
-// counters are a server's. Connections add to them, once a read or less often.
+// counters are those of an endpoint. Connections add to them, once a read or less often.
 type counters struct {
 	accepted, bytes, messages, chunks, events, invalid, skipped, ignored, acks atomic.Uint64
-	refused                                                                    atomic.Uint64
+	refused, refusedEvents                                                     atomic.Uint64
 	troubles                                                                   [troubleKinds]atomic.Uint64
 }
 
 // ServerStats are counts since the server was made, and what is so now.
 type ServerStats struct {
-	Accepted    uint64               // connections
-	Connections int                  // open now
-	Bytes       uint64               // read
-	Messages    uint64               // complete messages, refused ones included
-	Chunks      uint64               // handed to the handler; messages without acks are gathered, so there may be fewer than messages
-	Events      uint64               // in those chunks
-	Invalid     uint64               // entries left out because of a wrong type
-	Skipped     uint64               // entries left out because their record is nil
-	Ignored     uint64               // values that are no arrays, heartbeats among them
-	Refused     uint64               // messages
-	Acks        uint64               // written
-	Memory      int64                // bytes of buffers held now
-	Troubles    [troubleKinds]uint64 // by TroubleKind
-	_           [0]func()            // not comparable: fields will come
+	Accepted    uint64 // connections
+	Connections int    // open now
+	Bytes       uint64 // read
+	Messages    uint64 // complete messages, refused ones included
+	Chunks      uint64 // handed to the handler; messages without acks are gathered, so there may be fewer than messages
+	Events      uint64 // in those chunks
+	Invalid     uint64 // entries left out because of a wrong type
+	Skipped     uint64 // entries left out because their record is nil
+	Ignored     uint64 // values that are no arrays, heartbeats among them
+	Refused     uint64 // messages
+	// RefusedEvents is how many entries there were in refused messages where all of them were seen: in those refused for an invalid entry. What
+	// is damaged, too large or no log is refused before it can be counted.
+	RefusedEvents uint64
+	Acks          uint64               // written
+	Memory        int64                // bytes of buffers held now, by all endpoints together
+	Troubles      [troubleKinds]uint64 // by TroubleKind
+	_             [0]func()            // not comparable: fields will come
 }
 
-// Stats returns the counts.
+// Stats returns the counts of all endpoints together.
 func (s *Server) Stats() ServerStats {
 	s.init()
-	c := &s.counters
-	st := ServerStats{
-		Accepted: c.accepted.Load(), Bytes: c.bytes.Load(), Messages: c.messages.Load(), Chunks: c.chunks.Load(), Events: c.events.Load(),
-		Invalid: c.invalid.Load(), Skipped: c.skipped.Load(), Ignored: c.ignored.Load(), Refused: c.refused.Load(), Acks: c.acks.Load(),
-		Memory: s.mem.used.Load(),
-	}
-	for k := range st.Troubles {
-		st.Troubles[k] = c.troubles[k].Load()
-	}
 	s.mu.Lock()
-	st.Connections = len(s.conns)
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	st := ServerStats{Memory: s.mem.used.Load(), Connections: len(s.conns)}
+	for _, c := range s.counters {
+		c.addTo(&st)
+	}
 	return st
+}
+
+// EndpointStats returns the counts of the connections that came by one endpoint: the pointer given to ServeEndpoint, or &s.Endpoint for Serve.
+func (s *Server) EndpointStats(e *Endpoint) ServerStats {
+	s.init()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := ServerStats{Memory: s.mem.used.Load()}
+	for c := range s.conns {
+		if c.ep == e {
+			st.Connections++
+		}
+	}
+	if c := s.counters[e]; c != nil {
+		c.addTo(&st)
+	}
+	return st
+}
+
+// countersOf returns the counters of an endpoint.
+func (s *Server) countersOf(e *Endpoint) *counters {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.counters[e]
+	if c == nil {
+		if s.counters == nil {
+			s.counters = make(map[*Endpoint]*counters)
+		}
+		c = new(counters)
+		s.counters[e] = c
+	}
+	return c
+}
+
+func (c *counters) addTo(st *ServerStats) {
+	st.Accepted += c.accepted.Load()
+	st.Bytes += c.bytes.Load()
+	st.Messages += c.messages.Load()
+	st.Chunks += c.chunks.Load()
+	st.Events += c.events.Load()
+	st.Invalid += c.invalid.Load()
+	st.Skipped += c.skipped.Load()
+	st.Ignored += c.ignored.Load()
+	st.Refused += c.refused.Load()
+	st.RefusedEvents += c.refusedEvents.Load()
+	st.Acks += c.acks.Load()
+	for k := range st.Troubles {
+		st.Troubles[k] += c.troubles[k].Load()
+	}
 }

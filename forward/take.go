@@ -22,7 +22,7 @@ var (
 // take makes a chunk of a complete message, b, or notes its event for one. Only trouble that ends the connection is returned.
 func (c *conn) take(b []byte) error {
 	d, g := &c.dec, c.g
-	c.s.counters.messages.Add(1)
+	c.count.messages.Add(1)
 	tag, fresh := g.tags.get(b[d.tag:d.tagEnd])
 	if fresh && oddTag(tag) {
 		c.trouble(BadTag, Kept, tag, 0, errors.New("a tag with control characters or .. in it"))
@@ -96,13 +96,13 @@ func (c *conn) take(b []byte) error {
 // as they are.
 func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, compressed []byte) error {
 	g := c.g
-	if ck.invalid > 0 && !c.invalid(tag, int(ck.invalid), ck.why) {
+	if ck.invalid > 0 && !c.invalid(tag, int(ck.invalid), ck.values(), ck.why) {
 		if own != nil {
 			c.dropExtra(own)
 		}
 		return nil
 	}
-	c.s.counters.skipped.Add(uint64(ck.skipped))
+	c.count.skipped.Add(uint64(ck.skipped))
 	if ck.events == 0 {
 		if own != nil {
 			c.dropExtra(own)
@@ -148,11 +148,11 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 	s.read(b[d.body:d.recordEnd], 0)
 	switch s.verdict {
 	case skipped:
-		c.s.counters.skipped.Add(1)
+		c.count.skipped.Add(1)
 		c.addAck()
 		return nil
 	case invalid:
-		if c.invalid(tag, 1, s.why) {
+		if c.invalid(tag, 1, 1, s.why) {
 			c.addAck()
 		}
 		return nil
@@ -207,14 +207,15 @@ func (c *conn) addAck() {
 	}
 }
 
-// invalid tells of invalid entries, and whether the rest is to be stored.
-func (c *conn) invalid(tag string, n int, why uint8) bool {
+// invalid tells of n invalid entries of all that a message has, and whether the rest is to be stored.
+func (c *conn) invalid(tag string, n int, all int64, why uint8) bool {
 	err := reasons[why]
 	if c.s.RefuseInvalid {
+		c.count.refusedEvents.Add(uint64(all))
 		c.refuse(tag, &fault{InvalidEntries, err})
 		return false
 	}
-	c.s.counters.invalid.Add(uint64(n))
+	c.count.invalid.Add(uint64(n))
 	c.trouble(InvalidEntries, Kept, tag, n, err)
 	return true
 }
