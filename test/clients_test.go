@@ -29,6 +29,21 @@ func TestClients(t *testing.T) {
 		{name: "python floats", client: clients.Python, order: clients.Order{Times: clients.Eighths}, divisor: 10},
 		{name: "python async", client: clients.Python, order: clients.Order{Times: clients.Nanoseconds, Async: true}, divisor: 5},
 		{name: "python unix", client: clients.Python, order: clients.Order{Times: clients.Nanoseconds}, unix: true, divisor: 10},
+
+		{name: "node message", client: clients.Node, order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Batch: 1000}, divisor: 5},
+		{name: "node message ack", client: clients.Node, order: clients.Order{Mode: "message", Times: clients.Seconds, Ack: true, Batch: 10}, divisor: 100},
+		{name: "node packed", client: clients.Node, order: clients.Order{Mode: "packed", Times: clients.Seconds, Batch: 1000}, divisor: 2},
+		{name: "node packed ack", client: clients.Node, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, divisor: 2},
+		{name: "node compressed ack", client: clients.Node, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, divisor: 2},
+		{name: "node unix", client: clients.Node, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 100}, unix: true, divisor: 10},
+
+		{name: "node org message", client: clients.NodeOrg, order: clients.Order{Mode: "message", Times: clients.Seconds, Batch: 1000}, divisor: 5},
+		{name: "node org message ack", client: clients.NodeOrg, order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Ack: true, Batch: 100}, divisor: 10},
+		{name: "node org forward ack", client: clients.NodeOrg, order: clients.Order{Mode: "forward", Times: clients.Milliseconds, Ack: true, Batch: 1000}, divisor: 2},
+		{name: "node org packed", client: clients.NodeOrg, order: clients.Order{Mode: "packed", Times: clients.Milliseconds, Batch: 1000}, divisor: 2},
+		{name: "node org packed ack", client: clients.NodeOrg, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, divisor: 2},
+		{name: "node org compressed ack", client: clients.NodeOrg, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, divisor: 2},
+		{name: "node org unix", client: clients.NodeOrg, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 100}, unix: true, divisor: 10},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := tt.client.Install()

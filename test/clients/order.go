@@ -27,7 +27,11 @@ type Order struct {
 	Async bool      `json:"async"`
 	Dir   string    `json:"dir,omitempty"` // where the client keeps what it could not send
 
-	CA        string `json:"ca,omitempty"` // file; TLS
+	Retry bool `json:"retry"` // what is not acked is sent again until it is: the server goes away and comes back
+
+	CA        string `json:"ca,omitempty"`   // file; TLS
+	Cert      string `json:"cert,omitempty"` // file, with Key: the client's certificate
+	Key       string `json:"key,omitempty"`
 	SharedKey string `json:"shared_key,omitempty"`
 	Hostname  string `json:"hostname,omitempty"` // the client's
 	Username  string `json:"username,omitempty"`
