@@ -26,6 +26,7 @@ type contender struct {
 func (b *bench) throughput(s shape) error {
 	contenders := []contender{
 		{"read, write raw bytes to a file", b.startRaw, false},
+		{"read, discard", b.startDiscard, false},
 		{"spillway, synced journal", func() (*server, error) { return b.startSpillway("discard:") }, s.events > 1},
 		{"spillway, synced journal, JSON lines", func() (*server, error) { return b.startSpillway("file") }, s.events > 1},
 	}
