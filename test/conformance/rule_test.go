@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A rule is one of docs/forward.md, and what is tried of it at either end; nil: it asks nothing of that end.
+type rule struct {
+	number int
+	words  string
+	server func(*trial)
+	client func(*trial)
+	// held says what of the rule nobody sees from outside, and which test of package forward holds it.
+	held []holding
+}
+
+type holding struct{ What, Test string }
+
+var rules = []rule{
+	{1, "any split of the stream", rule01, nil, []holding{{"decoding never starts again, so that the cost stays linear", "TestRule01AnySplit"}}},
+	{2, "a partial message is discarded", rule02, nil, nil},
+	{3, "the second element tells the mode", rule03, nil, nil},
+	{4, "packed entries as bin and as str", rule04, nil, nil},
+	{5, "encodings that are not the shortest", rule05, nil, nil},
+	{6, "a value that is no array is ignored", rule06, nil, nil},
+	{7, "options", rule07, nil, nil},
+	{8, "Message mode", rule08, nil, nil},
+	{9, "time as fixext8", rule09, nil, nil},
+	{10, "time as ext8, bad times, other ext types", rule10, nil, nil},
+	{11, "time 0 is now", rule11, nil, nil},
+	{12, "nil records", rule12, nil, nil},
+	{13, "metadata", rule13, nil, nil},
+	{14, "metrics and traces are no logs", rule14, nil, nil},
+	{15, "no entries, but an ack", rule15, nil, nil},
+	{16, "size is a hint", rule16, nil, nil},
+	{17, "compression", rule17, nil, nil},
+	{18, "corrupt chunks", rule18, nil, nil},
+	{19, "bounded decompression", rule19, nil, nil},
+}
+
+// What became of a case, and of a rule.
+const (
+	passed     = "pass"
+	failed     = "fail"
+	unobserved = "not observable"
+)
+
+// A finding is what became of a case.
+type finding struct {
+	Case  string `json:"case"`
+	State string `json:"state"`
+	Note  string `json:"note,omitempty"`
+}
+
+// A result is what became of a rule at one subject.
+type result struct {
+	Rule     int       `json:"rule"`
+	Words    string    `json:"words"`
+	Subject  string    `json:"subject"`
+	State    string    `json:"state"`
+	Note     string    `json:"note,omitempty"`
+	Cases    int       `json:"cases"`
+	Findings []finding `json:"findings,omitempty"` // those that did not pass
+}
+
+// A trial is one rule at one subject.
+type trial struct {
+	t   *testing.T
+	sub subject
+	res result
+}
+
+// A subject is a server or a client under test.
+type subject interface{ name() string }
+
+// try runs a rule's cases and returns what became of them.
+func try(t *testing.T, r *rule, sub subject, cases func(*trial)) result {
+	tr := &trial{sub: sub, res: result{Rule: r.number, Words: r.words, Subject: sub.name(), State: passed}}
+	t.Run(fmt.Sprintf("rule %02d %s", r.number, r.words), func(t *testing.T) {
+		tr.t = t
+		cases(tr)
+		bad, unseen := 0, 0
+		for _, f := range tr.res.Findings {
+			switch f.State {
+			case failed:
+				bad++
+			case unobserved:
+				unseen++
+			}
+		}
+		switch n := tr.res.Cases; {
+		case n == 0:
+			t.Error("no case was tried")
+			tr.res.State = failed
+		case bad > 0:
+			tr.res.State, tr.res.Note = failed, fmt.Sprintf("%d of %d cases fail", bad, n)
+		case unseen == n:
+			tr.res.State, tr.res.Note = unobserved, tr.res.Findings[0].Note
+			t.Skip(tr.res.Note)
+		case unseen > 0:
+			tr.res.State, tr.res.Note = unobserved, fmt.Sprintf("%d of %d cases pass; of the others, the first: %s", n-unseen, n, tr.res.Findings[0].Note)
+			t.Skip(tr.res.Note)
+		}
+	})
+	return tr.res
+}
+
+// run runs one case.
+func (tr *trial) run(name string, f func(p *probe)) {
+	tr.res.Cases++
+	p := &probe{}
+	tr.t.Run(name, func(t *testing.T) {
+		p.T = t
+		f(p)
+	})
+	state := passed
+	switch {
+	case p.T == nil: // left out by -run
+		tr.res.Cases--
+		return
+	case p.Failed():
+		state = failed
+	case p.Skipped():
+		state = unobserved
+	}
+	if state != passed {
+		tr.res.Findings = append(tr.res.Findings, finding{name, state, p.note})
+	}
+}
+
+// A probe is the test of one case. It keeps the first thing that was said of it.
+type probe struct {
+	*testing.T
+	note string
+}
+
+func (p *probe) say(format string, args ...any) string {
+	text := fmt.Sprintf(format, args...)
+	if p.note == "" {
+		p.note = strings.ToValidUTF8(firstLine(text), "\ufffd")
+	}
+	return text
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	if len(line) > 300 {
+		line = line[:300] + "…"
+	}
+	return line
+}
+
+// Errorf says what is wrong.
+func (p *probe) Errorf(format string, args ...any) {
+	p.Helper()
+	p.T.Error(p.say(format, args...))
+}
+
+// Fatalf says what is wrong, and ends the case.
+func (p *probe) Fatalf(format string, args ...any) {
+	p.Helper()
+	p.T.Fatal(p.say(format, args...))
+}
+
+// must ends the case on an error.
+func (p *probe) must(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatalf("%v", err)
+	}
+}
+
+// unseen ends a case that cannot be observed. For what is this repository's own that is a failure.
+func (p *probe) unseen(format string, args ...any) {
+	p.Helper()
+	if !foreign() {
+		p.Fatalf("not observable: "+format, args...)
+	}
+	p.Skip(p.say(format, args...))
+}
