@@ -31,19 +31,20 @@ var table = map[string]place{
 	needs:     {floor: 0},
 	testcert:  {floor: 0},
 
-	"forward":          {floor: 1, down: []string{"internal/record", "msgpack"}},
-	"internal/lines":   {floor: 1, down: []string{"forward", "msgpack"}},
-	"internal/files":   {floor: 1},
-	"internal/urls":    {floor: 1},
-	"internal/record":  {floor: 1, down: []string{"msgpack"}},
-	"internal/deliver": {floor: 1, down: []string{"forward", "internal/files", "internal/lines", "msgpack"}},
+	"forward":              {floor: 1, down: []string{"internal/record", "msgpack"}},
+	"internal/lines":       {floor: 1, down: []string{"forward", "msgpack"}},
+	"internal/files":       {floor: 1},
+	"internal/urls":        {floor: 1},
+	"internal/credentials": {floor: 1, down: []string{"forward", "internal/urls"}},
+	"internal/record":      {floor: 1, down: []string{"msgpack"}},
+	"internal/deliver":     {floor: 1, down: []string{"forward", "internal/files", "internal/lines", "msgpack"}},
 
 	"internal/mover": {floor: 2, down: []string{"forward", "internal/deliver", "journal", "msgpack", "ring"}},
 	root: {floor: 2, down: []string{
-		"forward", "internal/deliver", "internal/lines", "internal/mover", "internal/record", "internal/urls", "msgpack", "ring",
+		"forward", "internal/credentials", "internal/deliver", "internal/lines", "internal/mover", "internal/record", "internal/urls", "msgpack", "ring",
 	}},
 	"collector": {floor: 2, down: []string{
-		"forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring",
+		"forward", "internal/credentials", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring",
 	}},
 
 	"internal/floors": {floor: 3},
@@ -52,7 +53,7 @@ var table = map[string]place{
 // top lists the folders of floor 3: modules of their own, each with what its packages may import. A package of such a
 // module may import any other of the same module.
 var top = map[string][]string{
-	"cmd":     {root, "collector", "forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
+	"cmd":     {root, "collector", "forward", "internal/credentials", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
 	"test":    {root, "collector", "forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
 	"bench":   {root, "collector", "forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
 	"compat":  {root, "forward", "msgpack"},

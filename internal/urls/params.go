@@ -67,6 +67,11 @@ func (u *URL) Allow(names ...string) error {
 	return nil
 }
 
+// Has reports whether a parameter is given.
+func (u *URL) Has(name string) bool {
+	return slices.ContainsFunc(u.query, func(q parameter) bool { return q.name == name })
+}
+
 // Params reads the parameters of one URL: what it is asked for is what is allowed. The first error is kept for Err, so
 // that callers ask for everything first; a value in error is the default.
 type Params struct {

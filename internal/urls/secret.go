@@ -10,10 +10,11 @@ import (
 // hidden stands for a secret.
 const hidden = "***"
 
-// secretName reports whether a parameter of that name holds a secret. The path of a file that holds one is none.
+// secretName reports whether a parameter of that name holds a secret. The path of a file that holds one, the name of a variable that does, and how
+// clients are asked who they are, are none.
 func secretName(name string) bool {
 	name = strings.ToLower(name)
-	if strings.HasSuffix(name, "_file") {
+	if strings.HasSuffix(name, "_file") || strings.HasSuffix(name, "_env") || name == "client_auth" {
 		return false
 	}
 	for _, word := range []string{"pass", "secret", "token", "credential", "auth"} {

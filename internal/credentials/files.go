@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/spillwaylog/spillway/internal/urls"
+)
+
+// The largest files that are read.
+const (
+	maxSecret = 64 << 10
+	maxPEM    = 1 << 20
+	maxList   = 8 << 20
+)
+
+// files reads the files of one value, and remembers them.
+type files struct {
+	seen     []*seen
+	warnings []error
+}
+
+// seen is a file as it was when it was read.
+type seen struct {
+	path  string
+	limit int64
+	info  fs.FileInfo // nil: there was none
+	at    time.Time
+	sum   [sha256.Size]byte
+	err   string // why it could not be read
+}
+
+// young is how old a file has to be until its time tells whether it has changed: clocks of file systems are coarse, and files that belong together are not
+// written in one moment.
+const young = 2 * time.Second
+
+func (f *files) read(path string, limit int64, secret bool) ([]byte, error) {
+	s, data, err := look(path, limit)
+	f.seen = append(f.seen, s)
+	if err == nil && secret && runtime.GOOS != "windows" && s.info.Mode().Perm()&0o066 != 0 {
+		f.warn(fmt.Errorf("%s: others than its owner can read or write it (mode %04o): run chmod 600 on it", path, s.info.Mode().Perm()))
+	}
+	return data, err
+}
+
+func (f *files) warn(err error) { f.warnings = append(f.warnings, err) }
+
+// look reads a file.
+func look(path string, limit int64) (*seen, []byte, error) {
+	s := &seen{path: path, limit: limit, at: time.Now()}
+	data, err := s.look()
+	if err != nil {
+		s.err = err.Error()
+	}
+	s.sum = sha256.Sum256(data)
+	return s, data, err
+}
+
+func (s *seen) look() ([]byte, error) {
+	info, err := os.Stat(s.path) // before it is opened: to open a pipe waits for its other end
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: it is no regular file", s.path)
+	}
+	file, err := os.Open(s.path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info, err = file.Stat(); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(file, s.limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > s.limit {
+		return nil, fmt.Errorf("%s: it is larger than %d bytes", s.path, s.limit)
+	}
+	s.info = info
+	return data, nil
+}
+
+// changed reports whether the file has other contents now.
+func (s *seen) changed() bool {
+	if s.info != nil && !near(s.at, s.info.ModTime()) {
+		info, err := os.Stat(s.path)
+		if err == nil && os.SameFile(info, s.info) && info.Size() == s.info.Size() && info.ModTime().Equal(s.info.ModTime()) {
+			return false
+		}
+	}
+	now, _, _ := look(s.path, s.limit)
+	if now.sum != s.sum || now.err != s.err {
+		return true
+	}
+	*s = *now
+	return false
+}
+
+// near reports whether a file of this time may be written again within it, or by a clock that is ahead.
+func near(now, written time.Time) bool { return now.Sub(written) < young }
+
+// settled reports whether nobody is at the files just now.
+func (f *files) settled(now time.Time) bool {
+	for _, s := range f.seen {
+		if s.info != nil {
+			if age := now.Sub(s.info.ModTime()); 0 <= age && age < young {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// differ returns the files whose contents are not the same as in old, or not in it.
+func (f *files) differ(old *files) []string {
+	var names []string
+	for _, s := range f.seen {
+		same := slices.ContainsFunc(old.seen, func(o *seen) bool { return o.path == s.path && o.sum == s.sum && o.err == s.err })
+		if !same && !slices.Contains(names, s.path) {
+			names = append(names, s.path)
+		}
+	}
+	return names
+}
+
+// filePath asks for a parameter that is a path, and returns it from the root, wherever the process goes later.
+func filePath(p *urls.Params, name string) string {
+	path := p.String(name, "")
+	if path == "" {
+		return ""
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Reports is told what goes on while credentials are in force. Its functions are called on the goroutine of a connection and must not block; nil ones are not called.
+type Reports struct {
+	// Trouble is a warning, or says that a new version cannot be used and the old one stays in force.
+	Trouble func(error)
+	// Renewed names the files that have changed and are in force now.
+	Renewed func(files []string)
+}
+
+func (r *Reports) trouble(err error) {
+	if r.Trouble != nil {
+		r.Trouble(err)
+	}
+}
+
+func (r *Reports) renewed(files []string) {
+	if r.Renewed != nil {
+		r.Renewed(files)
+	}
+}
+
+// lookEvery is how often files are looked at, at most.
+const lookEvery = time.Second
+
+// A kept value is made from files, and anew when they have changed. What is in force is read without a lock.
+type kept[T any] struct {
+	load    func(*files) (T, error)
+	reports *Reports
+	value   atomic.Pointer[T] // in force; written with mu held
+
+	mu     sync.Mutex // one looks at a time
+	looked time.Time
+	good   *files // of what is in force
+	last   *files // as of the last load, good or not
+	failed error  // of the last load
+	told   bool   // of failed
+}
+
+// keep makes the value for the first time.
+func keep[T any](load func(*files) (T, error), r *Reports) (*kept[T], error) {
+	k := &kept[T]{load: load, reports: r, last: &files{}, looked: time.Now()}
+	if err := k.renew(); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// get returns the value in force. Whoever comes while another one looks at the files does not wait: the disk may hang.
+func (k *kept[T]) get() *T {
+	if k.mu.TryLock() {
+		defer k.mu.Unlock()
+		now := time.Now()
+		if since := now.Sub(k.looked); since < 0 || since >= lookEvery {
+			k.looked = now
+			k.look(now)
+		}
+	}
+	return k.value.Load()
+}
+
+func (k *kept[T]) look(now time.Time) {
+	if k.changed() {
+		_ = k.renew() // it is told here, when it is time
+	}
+	if k.failed != nil && !k.told && k.last.settled(now) {
+		k.told = true
+		k.reports.trouble(k.failed)
+	}
+}
+
+// changed reports whether a file has.
+func (k *kept[T]) changed() bool {
+	return slices.ContainsFunc(k.last.seen, (*seen).changed)
+}
+
+// reload makes the value anew, whatever the files look like.
+func (k *kept[T]) reload() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.looked = time.Now()
+	err := k.renew()
+	k.told = true // by who is called
+	return err
+}
+
+// renew loads the files. If that fails what was in force stays so.
+func (k *kept[T]) renew() error {
+	now := &files{}
+	value, err := k.load(now)
+	before, missed := k.last, k.failed != nil && k.told
+	k.last, k.failed, k.told = now, err, false
+	if err != nil {
+		now.warnings = before.warnings
+		return err
+	}
+	k.value.Store(&value)
+	for _, w := range now.warnings {
+		if !slices.ContainsFunc(before.warnings, func(old error) bool { return old.Error() == w.Error() }) {
+			k.reports.trouble(w)
+		}
+	}
+	good := k.good
+	k.good = now
+	if good == nil {
+		return nil
+	}
+	names := now.differ(good)
+	if len(names) == 0 && missed { // they are what they were before they were broken
+		names = now.differ(before)
+	}
+	if len(names) > 0 {
+		k.reports.renewed(names)
+	}
+	return nil
+}

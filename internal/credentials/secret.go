@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spillwaylog/spillway/internal/urls"
+)
+
+// A secret is where a secret stands: in a file, or in a variable of the environment.
+type secret struct {
+	file, env string
+}
+
+func (s secret) given() bool { return s.file != "" || s.env != "" }
+
+// readSecret asks for name_file and name_env.
+func readSecret(u *urls.URL, p *urls.Params, name string) (s secret, err error) {
+	s.file, s.env = filePath(p, name+"_file"), p.String(name+"_env", "")
+	if s.file != "" && s.env != "" {
+		return s, u.Errorf("%s_file and %s_env say the same thing: give one", name, name)
+	}
+	if s.env != "" && !isVariable(s.env) { // it may be the secret itself, so it is not shown
+		return s, u.Errorf("%s_env is no name of an environment variable: those are letters, digits and underscores", name)
+	}
+	return s, nil
+}
+
+// get returns the secret. It may be empty.
+func (s secret) get(f *files) (string, error) {
+	if s.env != "" {
+		text, ok := os.LookupEnv(s.env)
+		if !ok {
+			return "", fmt.Errorf("the environment variable %s is not set", s.env)
+		}
+		text, err := oneLine([]byte(text))
+		if err != nil {
+			return "", fmt.Errorf("the environment variable %s: %w", s.env, err)
+		}
+		return text, nil
+	}
+	data, err := f.read(s.file, maxSecret, true)
+	if err != nil {
+		return "", err
+	}
+	text, err := oneLine(data)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", s.file, err)
+	}
+	return text, nil
+}
+
+// String says where the secret stands, when it is missed.
+func (s secret) String() string {
+	if s.env != "" {
+		return "the environment variable " + s.env
+	}
+	return s.file
+}
+
+var (
+	errMark  = errors.New("it begins with a byte order mark, which is no part of a secret: save it without one")
+	errLines = errors.New("it has more than one line; a secret is one line of text")
+)
+
+// oneLine returns a secret without the end of its line.
+func oneLine(data []byte) (string, error) {
+	if bytes.HasPrefix(data, mark) {
+		return "", errMark
+	}
+	data, _ = bytes.CutSuffix(data, []byte("\n"))
+	data, _ = bytes.CutSuffix(data, []byte("\r"))
+	if bytes.IndexByte(data, '\n') >= 0 {
+		return "", errLines
+	}
+	return string(data), nil
+}
+
+// mark is what some editors put before UTF-8 text.
+var mark = []byte("\xef\xbb\xbf")
+
+// isVariable reports whether name can name a variable of the environment.
+func isVariable(name string) bool {
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c|0x20 && c|0x20 <= 'z', c == '_', i > 0 && '0' <= c && c <= '9':
+		default:
+			return false
+		}
+	}
+	return name != ""
+}
