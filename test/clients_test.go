@@ -14,6 +14,9 @@ import (
 	"github.com/spillwaylog/spillway/test/clients"
 )
 
+// ibm is a program of its own because that client cannot be in one with the official one: both register the same extension.
+var ibm = clients.Built("Go IBM/fluent-forward-go", (&program{dir: "clients", name: "ibm"}).make)
+
 // TestClients has the clients of the ecosystem send their events, in each way that they know: each event must be in the output
 // once, with its time, its tag and its record.
 func TestClients(t *testing.T) {
@@ -44,6 +47,14 @@ func TestClients(t *testing.T) {
 		{name: "node org packed ack", client: clients.NodeOrg, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, divisor: 2},
 		{name: "node org compressed ack", client: clients.NodeOrg, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, divisor: 2},
 		{name: "node org unix", client: clients.NodeOrg, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 100}, unix: true, divisor: 10},
+
+		{name: "ibm message", client: ibm, order: clients.Order{Mode: "message", Times: clients.Seconds, Huge: true, Batch: 100}},
+		{name: "ibm message ack", client: ibm, order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Ack: true, Batch: 100}, divisor: 50},
+		{name: "ibm forward", client: ibm, order: clients.Order{Mode: "forward", Times: clients.Nanoseconds, Huge: true, Batch: 100}},
+		{name: "ibm forward ack", client: ibm, order: clients.Order{Mode: "forward", Times: clients.Nanoseconds, Huge: true, Ack: true, Batch: 1000}},
+		{name: "ibm packed ack", client: ibm, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Huge: true, Ack: true, Batch: 1000}},
+		{name: "ibm compressed ack", client: ibm, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Huge: true, Ack: true, Batch: 1000}},
+		{name: "ibm unix", client: ibm, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 100}, unix: true, divisor: 10},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := tt.client.Install()

@@ -3,6 +3,7 @@ module github.com/spillwaylog/spillway/test
 go 1.26.0
 
 require (
+	github.com/IBM/fluent-forward-go v0.4.0
 	github.com/fluent/fluent-logger-golang v1.10.2
 	github.com/klauspost/compress v1.20.3
 	github.com/spillwaylog/spillway v0.0.0-00010101000000-000000000000
@@ -14,6 +15,8 @@ require (
 )
 
 require (
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/gorilla/websocket v1.4.2 // indirect
 	github.com/philhofer/fwd v1.2.0 // indirect
 	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
 )

@@ -12,8 +12,10 @@ import (
 	"testing"
 )
 
-// A program is cmd/spillway, built at most once a run.
+// A program is a command in Go, built at most once a run.
 type program struct {
+	dir  string // of its module
+	name string // of its folder there
 	race bool
 	once sync.Once
 	path string
@@ -21,8 +23,8 @@ type program struct {
 }
 
 var (
-	checked = &program{race: raceDetector} // as the tests are built
-	lean    = &program{}                   // never with the race detector, which takes several times the memory
+	checked = &program{dir: filepath.Join("..", "cmd"), name: "spillway", race: raceDetector} // as the tests are built
+	lean    = &program{dir: filepath.Join("..", "cmd"), name: "spillway"}                     // never with the race detector, which takes several times the memory
 )
 
 // binaries is the folder that the binaries are built into.
@@ -53,8 +55,16 @@ func TestMain(m *testing.M) {
 // build returns the path of the binary.
 func (b *program) build(t testing.TB) string {
 	t.Helper()
+	path, err := b.make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (b *program) make() (string, error) {
 	b.once.Do(func() {
-		b.path = filepath.Join(binaries, fmt.Sprintf("spillway-%t", b.race))
+		b.path = filepath.Join(binaries, fmt.Sprintf("%s-%t", filepath.Base(b.name), b.race))
 		if runtime.GOOS == "windows" {
 			b.path += ".exe"
 		}
@@ -62,14 +72,11 @@ func (b *program) build(t testing.TB) string {
 		if b.race {
 			args = append(args, "-race")
 		}
-		cmd := exec.Command("go", append(args, "./spillway")...)
-		cmd.Dir = filepath.Join("..", "cmd")
+		cmd := exec.Command("go", append(args, "./"+b.name)...)
+		cmd.Dir = b.dir
 		if out, err := cmd.CombinedOutput(); err != nil {
-			b.err = fmt.Errorf("%w\n%s", err, out)
+			b.err = fmt.Errorf("build %s: %w\n%s", b.name, err, out)
 		}
 	})
-	if b.err != nil {
-		t.Fatalf("build cmd/spillway: %v", b.err)
-	}
-	return b.path
+	return b.path, b.err
 }

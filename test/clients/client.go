@@ -117,3 +117,11 @@ var (
 	Node    = &Client{Name: "Node fluent-logger", install: node("fluent-logger.js")}
 	NodeOrg = &Client{Name: "Node @fluent-org/logger", install: node("fluent-org.js")}
 )
+
+// Built is a client in Go, whose program build makes.
+func Built(name string, build func() (path string, err error)) *Client {
+	return &Client{Name: name, install: func() ([]string, error) {
+		path, err := build()
+		return []string{path}, err
+	}}
+}
