@@ -24,8 +24,12 @@ type Collector struct {
 	repeats  *repeatsFile
 	store    *store
 	pumps    []*pump
+	found    *found
 	inputs   []*listeners
 	server   *forward.Server
+
+	mu   sync.Mutex // Stats against Close; after it come the locks of journal, repeats and server
+	last *Stats     // once nothing is open any more
 }
 
 // Open opens the data directory, the outputs and the sockets. Nothing is
@@ -64,6 +68,9 @@ func (c *Collector) open() error {
 	if err := c.openPumps(plans); err != nil {
 		return err
 	}
+	if c.found, err = openFound(c.journal, c.pumps); err != nil {
+		return fmt.Errorf("data directory %s: %w", c.options.Dir, err)
+	}
 	c.store = &store{
 		journal:   c.journal,
 		repeats:   c.repeats.repeats,
@@ -87,7 +94,11 @@ func (c *Collector) open() error {
 		if err != nil {
 			return err
 		}
+		if l.endpoint == nil {
+			l.endpoint = new(forward.Endpoint)
+		}
 		c.inputs = append(c.inputs, l)
+		c.store.accounts = append(c.store.accounts, &account{url: l.url, endpoint: l.endpoint})
 	}
 	return nil
 }
@@ -99,7 +110,13 @@ func (c *Collector) open() error {
 func (c *Collector) openPumps(plans []plan) error {
 	old := map[string]bool{}
 	for _, name := range c.journal.Cursors() {
-		if name != repeatsCursor {
+		switch name {
+		case repeatsCursor:
+		case foundCursor: // a crash left it
+			if err := c.journal.RemoveCursor(name); err != nil {
+				return err
+			}
+		default:
 			old[name] = true
 		}
 	}
@@ -176,6 +193,9 @@ func (c *Collector) Addrs() []net.Addr {
 // Close lets go of everything. It is for a Collector that is not run, since
 // Run does so itself; closing twice is fine.
 func (c *Collector) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remember()
 	var errs []error
 	for _, l := range c.inputs {
 		l.close()
@@ -188,6 +208,10 @@ func (c *Collector) Close() error {
 		errs = append(errs, p.reader.Close())
 	}
 	c.pumps = nil
+	if c.found != nil {
+		errs = append(errs, c.found.close(c.journal))
+		c.found = nil
+	}
 	if c.repeats != nil {
 		errs = append(errs, c.repeats.close())
 		c.repeats = nil
@@ -197,6 +221,14 @@ func (c *Collector) Close() error {
 		c.journal = nil
 	}
 	return errors.Join(errs...)
+}
+
+// remember keeps what Stats returns from now on. With mu held.
+func (c *Collector) remember() {
+	if c.last == nil && c.server != nil {
+		s := c.stats()
+		c.last = &s
+	}
 }
 
 // Run serves until ctx is done, then drains: it stops accepting, finishes what
@@ -220,6 +252,12 @@ func (c *Collector) Run(ctx context.Context) error {
 		c.repeats.run(background, c.journal, func(err error) { c.reporter.trouble("repeats", err) })
 	})
 
+	others.Go(func() {
+		if err := c.found.run(background, c.journal); err != nil {
+			c.reporter.trouble("journal", fmt.Errorf("counting what it holds: %w", err))
+		}
+	})
+
 	var pumping sync.WaitGroup
 	for _, p := range c.pumps {
 		pumping.Go(func() {
@@ -233,7 +271,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	var serving sync.WaitGroup
 	for _, l := range c.inputs {
 		c.options.Log.Info("listening", "url", l.url, "ack", string(c.options.Ack))
-		serving.Go(func() { c.serve(failed, l.url, func() error { return c.server.Serve(l.stream) }) })
+		serving.Go(func() { c.serve(failed, l.url, func() error { return c.server.ServeEndpoint(l.stream, l.endpoint) }) })
 		if l.heartbeat != nil {
 			serving.Go(func() { c.serve(failed, l.url, func() error { return c.server.ServeHeartbeat(l.heartbeat) }) })
 		}
@@ -252,7 +290,6 @@ func (c *Collector) Run(ctx context.Context) error {
 		c.server.Close()
 	}
 	serving.Wait()
-	c.inputs = nil
 
 	beginDrain()
 	if !finished(deadline, &pumping) {
@@ -264,10 +301,12 @@ func (c *Collector) Run(ctx context.Context) error {
 		defer cancelGrace()
 		if !finished(grace, &pumping) {
 			stopBackground()
+			c.mu.Lock()
+			c.remember()
+			c.mu.Unlock()
 			return errors.Join(err, errors.New("an output does not return from a write; the journal keeps what it had not confirmed"))
 		}
 	}
-	c.pumps = nil // closed by their runs
 	stopBackground()
 	others.Wait()
 	return errors.Join(err, c.Close())

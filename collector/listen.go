@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
@@ -16,6 +17,7 @@ type listeners struct {
 	url       string // with the port that was really taken
 	stream    net.Listener
 	heartbeat net.PacketConn // nil for unix sockets
+	endpoint  *forward.Endpoint
 }
 
 func (l *listeners) close() {

@@ -58,17 +58,22 @@ type pump struct {
 	confirm  func(output int, p journal.Position)
 	reporter *reporter
 
-	events, chunks, broken atomic.Int64
+	events, chunks, broken atomic.Int64 // handed to the output
+	out, unreadable        atomic.Int64 // events that the cursor has passed: the output has them, or nobody could read them
 
 	chunk     forward.Chunk    // of the record being taken, kept for its tag
 	inflater  forward.Inflater // of its entries
 	taken     journal.Position // end of the last record taken; at first as committed
 	committed journal.Position
-	bytes     int64     // taken since the last commit
+	passing   passing   // what was taken since the last commit
+	bytes     int64     // of it
 	since     time.Time // of the first record taken after the last commit
 	soon      bool      // the output wants a commit
 	torn      bool      // the output may have taken a part of the record after taken
 }
+
+// passing is events between the cursor and what was taken.
+type passing struct{ out, unreadable int64 }
 
 // run moves chunks until ctx is done. When drain is done before that, it stops
 // as soon as it has caught up.
@@ -114,12 +119,14 @@ func (p *pump) step(ctx context.Context) (caughtUp bool, err error) {
 		// The journal's checksum was right, so it was written so: by a newer
 		// version, or by a fault of ours.
 		p.broken.Add(1)
+		p.passing.unreadable += int64(p.chunk.Events)
 		p.reporter.trouble("journal", fmt.Errorf("%s: the record that ends at %v is no chunk: %w; left out", p.name, rec.Pos, err))
 	} else {
 		if err := p.output.take(ctx, &p.chunk); err != nil {
 			p.torn = true
 			return false, fmt.Errorf("%w; %w", err, errReopen)
 		}
+		p.passing.out += int64(p.chunk.Events)
 		p.events.Add(int64(p.chunk.Events))
 		p.chunks.Add(1)
 	}
@@ -171,6 +178,9 @@ func (p *pump) commit(ctx context.Context) error {
 		}
 	}
 	p.committed, p.bytes, p.soon = p.taken, 0, false
+	p.out.Add(p.passing.out)
+	p.unreadable.Add(p.passing.unreadable)
+	p.passing = passing{}
 	p.confirm(p.index, p.committed)
 	return nil
 }
@@ -198,6 +208,7 @@ func (p *pump) reopen() {
 		return
 	}
 	p.output, p.taken, p.bytes, p.soon, p.torn = output, p.committed, 0, false, false
+	p.passing = passing{}
 }
 
 // finish commits what was taken and lets go. What fails now is told: the
@@ -210,6 +221,7 @@ func (p *pump) finish(ctx context.Context) error {
 			errs = append(errs, p.commit(ctx))
 		}
 		errs = append(errs, p.output.close())
+		p.output = nil
 	}
 	return errors.Join(append(errs, p.reader.Close())...)
 }

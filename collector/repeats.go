@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/journal"
@@ -56,6 +57,8 @@ type seen struct {
 	used    uint16 // how many of them last has repeated
 	storing uint16 // how many equal chunks are on their way into the journal
 }
+
+const slotSize = int64(unsafe.Sizeof(seen{}))
 
 // A flight is the chunks of one group that asked for acks, from begin to
 // finish.
@@ -160,15 +163,19 @@ type candidate struct {
 	done    <-chan struct{}  // of a busy one
 }
 
-// begin decides for each candidate what it is. floor is a position that all of
-// them will lie behind.
+// begin decides for each candidate what it is, up to the first that is busy; it
+// leaves out those behind that one. floor is a position that all of them will
+// lie behind.
 func (r *repeats) begin(f *flight, floor journal.Position) {
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.touched = r.index.touch(f.candidates)
 	for i := range f.candidates {
-		r.beginOne(&f.candidates[i], now)
+		if r.beginOne(&f.candidates[i], now); f.candidates[i].verdict == busy {
+			f.candidates = f.candidates[:i+1]
+			break
+		}
 	}
 	f.floor, f.place = floor, len(r.flights)
 	r.flights = append(r.flights, f)
@@ -298,15 +305,21 @@ func (s *seen) repeatedBy(conn uint32) bool {
 	return true
 }
 
-// age tells how far back the window reaches: repeatAge until more chunks than
-// it holds arrive within that time.
-func (r *repeats) age() time.Duration {
+// stats tells what the window holds and how far back it reaches: repeatAge until
+// more chunks than it has room for arrive within that time.
+func (r *repeats) stats() RepeatsStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.slots.n < repeatCount {
-		return repeatAge
+	st := RepeatsStats{Chunks: r.slots.n, Most: repeatCount, Bytes: r.bytes(), Age: repeatAge}
+	if r.slots.n == repeatCount {
+		st.Age = min(repeatAge, r.now().Sub(time.Unix(int64(r.slots.at(r.oldest).at), 0)))
 	}
-	return min(repeatAge, r.now().Sub(time.Unix(int64(r.slots.at(r.oldest).at), 0)))
+	return st
+}
+
+// bytes is the memory of the window. With mu held.
+func (r *repeats) bytes() int64 {
+	return int64(len(r.slots.blocks))*blockSlots*slotSize + int64(len(r.index.cells))*8 + int64(cap(r.unsaved)+cap(r.spare))
 }
 
 // settled is the position up to which every print is in unsaved or the file,

@@ -3,63 +3,262 @@
 package collector
 
 import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// Stats is what a Collector counts since it was opened. In events, always:
+// Stats is what a Collector counts since it was opened. Two laws hold, in
+// events; Check tells whether they do. For each input, and for all together:
 //
-//	In = Stored + Repeated + Skipped + Invalid
+//	In = Stored + Repeated + Skipped + Invalid + Refused
 //
-// where a chunk that was refused as a whole is not In, but in Server.Refused;
-// and for each output, once it has caught up, Stored = Out, plus what the
-// journal held when the collector was opened.
+// and for each output:
+//
+//	Found + Stored = Out + Dropped + DeadLettered + Buffered
+//
+// They are exact at rest: when no connection is in the middle of a message or
+// of an ack. While events are on their way, a picture may show In ahead of the
+// rest of the first law by what is just being stored, never behind, and an
+// output's share up to a second late.
+//
+// Over a restart the counters begin anew, and what the journal holds for an
+// output is counted from its bytes: what one run leaves as Buffered the next
+// one has as Found, so the Out of all runs together is the Stored of all runs
+// together. Killed, a process cannot tell its last counts; what it acked is
+// among the next one's Found, or was Out. What nobody acked may be in neither.
 type Stats struct {
-	In       int64 // events that arrived in chunks that could be read
-	Stored   int64 // events that are in the journal
-	Repeated int64 // events of chunks that were stored before
-	Skipped  int64 // nil records (docs/forward.md rule 12)
-	Invalid  int64 // events left out (docs/forward.md rule 23)
+	Counts // of all inputs together
 
-	StoredChunks   int64
-	RepeatedChunks int64
-	RepeatsAge     time.Duration // how far back a repeat is recognised just now
+	Inputs  []InputStats  // in the order of Options.Listen
+	Outputs []OutputStats // in the order of Options.To
 
-	Outputs []OutputStats
+	// Counting is set while the journal is still being read for what it held at
+	// the start: Found and Buffered are too small until then. It reads in the background.
+	Counting bool
+
+	Repeats RepeatsStats
 	Server  forward.ServerStats
 	Journal journal.Stats
 }
 
-// OutputStats is what one output has got.
-type OutputStats struct {
-	URL    string
-	Events int64 // taken; after a crash some of them for the second time
-	Chunks int64
-	Broken int64 // records of the journal that were no chunks
+// Counts say what became of what arrived: in events, where the name says
+// nothing else.
+//
+// A message that is refused as a whole can hold events that nobody can count:
+// its compression is damaged, or it is larger than what is read, or it is no
+// message at all. RefusedMessages counts it, and no event of it is in In or
+// Refused. Events are in Refused, and in In, where all of them were seen:
+// beside an invalid one in a chunk when Options.RefuseInvalid is set, in a
+// chunk too large for the journal, and in what was given up because the
+// collector ended. Their senders have no ack.
+type Counts struct {
+	In       int64 // arrived
+	Stored   int64 // in the journal, or on their way there: they will not be given up
+	Repeated int64 // of chunks that were stored before
+	Skipped  int64 // nil records (docs/forward.md rule 12)
+	Invalid  int64 // left out (docs/forward.md rule 23)
+	Refused  int64 // not stored, not acked
+
+	// Chunks = StoredChunks + RepeatedChunks + RefusedChunks are those with an
+	// event in them. Messages of one event each that ask for no ack are gathered, many to a chunk.
+	Chunks          int64
+	StoredChunks    int64
+	RepeatedChunks  int64
+	RefusedChunks   int64
+	RefusedMessages int64 // refused before they were chunks
 }
 
-// Stats returns the counters as they stand. Not after Run has returned.
-func (c *Collector) Stats() Stats {
-	s := Stats{
-		Stored:         c.store.stored.Load(),
-		Repeated:       c.store.repeated.Load(),
-		StoredChunks:   c.store.storedChunks.Load(),
-		RepeatedChunks: c.store.repeatedChunks.Load(),
-		RepeatsAge:     c.repeats.age(),
-		Server:         c.server.Stats(),
-		Journal:        c.journal.Stats(),
+// InputStats is what came by one input.
+type InputStats struct {
+	URL string
+	Counts
+}
+
+// OutputStats is what one output has got, in events.
+type OutputStats struct {
+	URL          string
+	Found        int64            // for this output in the journal when the collector was opened
+	Taken        int64            // handed to the output; after trouble some of them again
+	Out          int64            // confirmed: the output's cursor has passed them for good
+	Dropped      map[string]int64 // by reason; nil where nothing was
+	DeadLettered int64            // set aside where the output refuses them
+	Buffered     int64            // in the journal, not confirmed yet
+
+	Chunks int64 // handed to the output
+	Broken int64 // records of the journal that were no chunks; what events they held is not known
+}
+
+// Lost is how many events were dropped, for whatever reason.
+func (o *OutputStats) Lost() (n int64) {
+	for _, d := range o.Dropped {
+		n += d
 	}
-	s.Skipped, s.Invalid = int64(s.Server.Skipped), int64(s.Server.Invalid)
-	s.In = int64(s.Server.Events) + s.Skipped + s.Invalid
-	for _, p := range c.pumps {
+	return n
+}
+
+// RepeatsStats is how far back a chunk that comes again is recognised.
+type RepeatsStats struct {
+	Chunks int           // remembered
+	Most   int           // that many can be
+	Bytes  int64         // of memory for them
+	Age    time.Duration // of the oldest that a repeat is still recognised of, or how long there would be room for at least
+}
+
+// unreadable is the reason for which a record of the journal is dropped that
+// was written whole, but whose entries cannot be unpacked.
+const unreadable = "unreadable"
+
+// Stats returns the counters as they stand: a few hundred nanoseconds, and no
+// lock that an event waits for. After Run has returned they are those of its end.
+func (c *Collector) Stats() Stats {
+	c.mu.Lock()
+	last := c.last
+	c.mu.Unlock()
+	if last != nil {
+		return last.clone()
+	}
+	return c.stats()
+}
+
+func (c *Collector) stats() Stats {
+	// What is counted last comes first: so a picture that is taken while events
+	// pass never shows more coming out than went in.
+	s := Stats{Counting: c.found.counting(), Repeats: c.repeats.stats(), Journal: c.journal.Stats()}
+	for i, p := range c.pumps {
 		s.Outputs = append(s.Outputs, OutputStats{
 			URL:    p.name,
-			Events: p.events.Load(),
+			Found:  c.found.of(i),
+			Out:    p.out.Load(),
+			Taken:  p.events.Load(),
 			Chunks: p.chunks.Load(),
 			Broken: p.broken.Load(),
 		})
+		if n := p.unreadable.Load(); n > 0 {
+			s.Outputs[i].Dropped = map[string]int64{unreadable: n}
+		}
+	}
+	for _, a := range c.store.accounts {
+		in := InputStats{URL: a.url, Counts: a.counts()}
+		in.count(c.server.EndpointStats(a.endpoint))
+		s.Inputs = append(s.Inputs, in)
+		s.add(&in.Counts)
+	}
+	s.Server = c.server.Stats()
+	for i := range s.Outputs {
+		o := &s.Outputs[i]
+		o.Buffered = max(0, o.Found+s.Stored-o.Out-o.Lost()-o.DeadLettered)
 	}
 	return s
+}
+
+func (s *Stats) clone() Stats {
+	t := *s
+	t.Inputs, t.Outputs = slices.Clone(s.Inputs), slices.Clone(s.Outputs)
+	for i := range t.Outputs {
+		t.Outputs[i].Dropped = maps.Clone(t.Outputs[i].Dropped)
+	}
+	return t
+}
+
+// count adds what the server knows of an input.
+func (n *Counts) count(s forward.ServerStats) {
+	n.Skipped, n.Invalid = int64(s.Skipped), int64(s.Invalid)
+	n.Refused += int64(s.RefusedEvents)
+	n.RefusedMessages = int64(s.Refused)
+	n.Chunks = int64(s.Chunks)
+	n.In = int64(s.Events) + n.Skipped + n.Invalid + int64(s.RefusedEvents)
+}
+
+func (n *Counts) add(m *Counts) {
+	n.In += m.In
+	n.Stored += m.Stored
+	n.Repeated += m.Repeated
+	n.Skipped += m.Skipped
+	n.Invalid += m.Invalid
+	n.Refused += m.Refused
+	n.Chunks += m.Chunks
+	n.StoredChunks += m.StoredChunks
+	n.RepeatedChunks += m.RepeatedChunks
+	n.RefusedChunks += m.RefusedChunks
+	n.RefusedMessages += m.RefusedMessages
+}
+
+// Check returns an error that names the first law that does not hold. At rest
+// it is nil; see Stats for what it may be while events are on their way.
+func (s *Stats) Check() error {
+	if err := s.Counts.check("all inputs"); err != nil {
+		return err
+	}
+	for i := range s.Inputs {
+		if err := s.Inputs[i].check(s.Inputs[i].URL); err != nil {
+			return err
+		}
+	}
+	for i := range s.Outputs {
+		o := &s.Outputs[i]
+		if o.Found+s.Stored != o.Out+o.Lost()+o.DeadLettered+o.Buffered {
+			return fmt.Errorf("%s: found %d + stored %d is not out %d + dropped %d + dead-lettered %d + buffered %d",
+				o.URL, o.Found, s.Stored, o.Out, o.Lost(), o.DeadLettered, o.Buffered)
+		}
+	}
+	return nil
+}
+
+func (n *Counts) check(of string) error {
+	if n.In != n.Stored+n.Repeated+n.Skipped+n.Invalid+n.Refused {
+		return fmt.Errorf("%s: in %d is not stored %d + repeated %d + skipped %d + invalid %d + refused %d",
+			of, n.In, n.Stored, n.Repeated, n.Skipped, n.Invalid, n.Refused)
+	}
+	if n.Chunks != n.StoredChunks+n.RepeatedChunks+n.RefusedChunks {
+		return fmt.Errorf("%s: %d chunks are not %d stored + %d repeated + %d refused",
+			of, n.Chunks, n.StoredChunks, n.RepeatedChunks, n.RefusedChunks)
+	}
+	return nil
+}
+
+// LogValue implements slog.LogValuer: the whole picture as attributes of one line.
+func (s Stats) LogValue() slog.Value {
+	attrs := s.Counts.attrs()
+	for i := range s.Inputs {
+		in := &s.Inputs[i]
+		attrs = append(attrs, under(fmt.Sprint("input", i), append([]slog.Attr{slog.String("url", in.URL)}, in.attrs()...)))
+	}
+	for i := range s.Outputs {
+		o := &s.Outputs[i]
+		attrs = append(attrs, under(fmt.Sprint("output", i), []slog.Attr{
+			slog.String("url", o.URL), slog.Int64("found", o.Found), slog.Int64("out", o.Out), slog.Int64("dropped", o.Lost()),
+			slog.Int64("dead_lettered", o.DeadLettered), slog.Int64("buffered", o.Buffered), slog.Int64("broken", o.Broken),
+		}))
+	}
+	attrs = append(attrs,
+		under("repeats", []slog.Attr{
+			slog.Int("chunks", s.Repeats.Chunks), slog.Int("most", s.Repeats.Most), slog.Int64("bytes", s.Repeats.Bytes), slog.Duration("age", s.Repeats.Age),
+		}),
+		under("journal", []slog.Attr{
+			slog.Int64("bytes", s.Journal.Bytes), slog.Int64("limit", s.Journal.MaxBytes), slog.Uint64("damaged", s.Journal.Damaged),
+		}),
+		slog.Int("connections", s.Server.Connections), slog.Int64("memory", s.Server.Memory),
+	)
+	if s.Counting {
+		attrs = append(attrs, slog.Bool("counting", true))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+func (n *Counts) attrs() []slog.Attr {
+	return []slog.Attr{
+		slog.Int64("in", n.In), slog.Int64("stored", n.Stored), slog.Int64("repeated", n.Repeated), slog.Int64("skipped", n.Skipped),
+		slog.Int64("invalid", n.Invalid), slog.Int64("refused", n.Refused), slog.Int64("chunks", n.Chunks), slog.Int64("stored_chunks", n.StoredChunks),
+		slog.Int64("repeated_chunks", n.RepeatedChunks), slog.Int64("refused_chunks", n.RefusedChunks), slog.Int64("refused_messages", n.RefusedMessages),
+	}
+}
+
+func under(name string, attrs []slog.Attr) slog.Attr {
+	return slog.Attr{Key: name, Value: slog.GroupValue(attrs...)}
 }

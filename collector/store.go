@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -34,9 +33,7 @@ type store struct {
 	ack       Ack
 	delivered *deliveries
 	reporter  *reporter
-
-	stored, repeated             atomic.Int64 // events
-	storedChunks, repeatedChunks atomic.Int64
+	accounts  []*account // of the inputs
 
 	singles singles
 	groups  sync.Pool // *group
@@ -44,8 +41,9 @@ type store struct {
 
 // group is what one call of ServeGroup works on, kept for its memory.
 type group struct {
-	todo, busy []*forward.Chunk
-	flight     *flight // the chunks in todo that have an id, in order
+	todo       []*forward.Chunk // what is left of the group
+	flight     *flight          // the chunks in todo that have an id, in order, up to one that is busy
+	account    *account
 	head, tail []byte
 	last       journal.Position // the acks wait for this
 	asked      bool             // some chunk wants an ack
@@ -69,10 +67,18 @@ func (s *store) ServeGroup(ctx context.Context, chunks []*forward.Chunk) (func(c
 		g = &group{flight: new(flight)}
 	}
 	g.last, g.asked = 0, false
+	g.account = s.accountOf(chunks[0])
 	g.todo = append(g.todo[:0], chunks...)
-	for len(g.todo) > 0 {
+	for all := g.todo; len(g.todo) > 0; {
 		if err := s.storeOnce(ctx, g); err != nil {
+			for _, c := range g.todo {
+				g.account.refused.add(c)
+			}
 			return nil, err // the flight may still be open: g is not used again
+		}
+		if len(g.todo) == 0 {
+			g.todo = all // for its memory
+			break
 		}
 	}
 	last, asked := g.last, g.asked
@@ -87,15 +93,16 @@ func (s *store) ServeGroup(ctx context.Context, chunks []*forward.Chunk) (func(c
 	return func(ctx context.Context) error { return s.sync(ctx, last) }, nil
 }
 
-// storeOnce stores what is fresh in g.todo, and leaves there what another
-// connection was storing just then.
+// storeOnce stores what is fresh in g.todo, up to a chunk that another
+// connection is storing just then: it waits for that one, and leaves it and
+// what stands behind it in g.todo. What overtook it would be out of order.
 //
 // On an error, prints that were begun stay in flight: the process is about to
 // end, what was appended may or may not be written, and an open print holds the
 // repeats cursor back, so that the next start learns from the journal itself.
 func (s *store) storeOnce(ctx context.Context, g *group) error {
 	f := g.flight
-	f.candidates, g.busy = f.candidates[:0], g.busy[:0]
+	f.candidates = f.candidates[:0]
 	for _, c := range g.todo {
 		if c.ID != nil {
 			f.candidates = append(f.candidates, candidate{mark: s.repeats.fingerprint(c), conn: c.Conn})
@@ -106,7 +113,7 @@ func (s *store) storeOnce(ctx context.Context, g *group) error {
 		g.asked = true
 		s.repeats.begin(f, s.journal.Synced())
 	}
-	events, last, err := s.append(ctx, g)
+	last, err := s.append(ctx, g)
 	if err != nil && !errors.Is(err, journal.ErrTooLarge) {
 		return err
 	}
@@ -120,45 +127,38 @@ func (s *store) storeOnce(ctx context.Context, g *group) error {
 	if asked {
 		s.repeats.finish(f)
 	}
-	s.stored.Add(int64(events))
-	if err != nil {
+	if err != nil || len(g.todo) == 0 {
 		return err
 	}
 	// Only now, with nothing of our own in flight, or two connections could
 	// wait for each other.
-	for i := range f.candidates {
-		if c := &f.candidates[i]; c.verdict == busy {
-			select {
-			case <-c.done:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
+	select {
+	case <-f.candidates[len(f.candidates)-1].done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	g.todo, g.busy = g.busy, g.todo
-	return nil
 }
 
-// append appends the chunks of g.todo but those that are repeats or being
-// stored just now, and returns the number of their events and the end of the
-// last one.
-func (s *store) append(ctx context.Context, g *group) (events int, last journal.Position, err error) {
+// append appends the chunks of g.todo but those that are repeats, up to one
+// that another connection is storing just now, and returns the end of the last
+// one. It leaves in g.todo what it has not done with.
+func (s *store) append(ctx context.Context, g *group) (last journal.Position, err error) {
 	next := 0 // candidate
-	for _, c := range g.todo {
+	for ; len(g.todo) > 0; g.todo = g.todo[1:] {
+		c := g.todo[0]
 		stamped := *c // the chunk itself is only lent
 		var which *candidate
 		if c.ID != nil {
 			which = &g.flight.candidates[next]
 			next++
 			if which.verdict == repeat {
-				s.repeated.Add(int64(c.Events))
-				s.repeatedChunks.Add(1)
+				g.account.repeated.add(c)
 				g.last = max(g.last, which.pos)
 				continue
 			}
 			if which.verdict == busy {
-				g.busy = append(g.busy, c)
-				continue
+				break
 			}
 			stamped.Print = which.mark[:]
 		}
@@ -170,16 +170,15 @@ func (s *store) append(ctx context.Context, g *group) (events int, last journal.
 			return err
 		})
 		if err != nil {
-			return events, last, err
+			return last, err
 		}
 		if which != nil {
 			which.pos = pos
 		}
-		s.storedChunks.Add(1)
-		events += c.Events
+		g.account.stored.add(c)
 		last = pos
 	}
-	return events, last, nil
+	return last, nil
 }
 
 // sync waits until p is durable.

@@ -80,7 +80,7 @@ func TestTooLargeForTheJournal(t *testing.T) {
 	}
 	defer j.Close()
 	window := testRepeats(t)
-	s := &store{journal: j, repeats: window, ack: AckSynced, reporter: newReporter(logTo(testWriter{t}))}
+	s := &store{journal: j, repeats: window, ack: AckSynced, reporter: newReporter(logTo(testWriter{t})), accounts: []*account{{}}}
 	large := numbered("t", 1, 1)
 	large.Entries = []byte(strings.Repeat("x", 4<<20))
 	chunks := []*forward.Chunk{numbered("t", 0, 1), large, numbered("t", 2, 1)}
@@ -104,8 +104,8 @@ func TestTooLargeForTheJournal(t *testing.T) {
 	if err := wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if stored, repeated := s.storedChunks.Load(), s.repeatedChunks.Load(); stored != 2 || repeated != 1 {
-		t.Errorf("stored %d, repeated %d, want 2 and 1", stored, repeated)
+	if n := s.accounts[0].counts(); n.StoredChunks != 2 || n.RepeatedChunks != 1 || n.RefusedChunks != 2 {
+		t.Errorf("%d chunks stored, %d repeated, %d refused; want 2, 1, and 2: the one that is too large and the one behind it", n.StoredChunks, n.RepeatedChunks, n.RefusedChunks)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestServeGroupGivesUpWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log syncBuffer
-	s := &store{journal: j, repeats: testRepeats(t), ack: AckSynced, reporter: newReporter(logTo(&log))}
+	s := &store{journal: j, repeats: testRepeats(t), ack: AckSynced, reporter: newReporter(logTo(&log)), accounts: []*account{{}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	full := make(chan error)
 	go func() {

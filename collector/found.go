@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/journal"
+)
+
+// found counts, in the background, the events that the journal held for each
+// output when the collector was opened. It reads them with a cursor of its own,
+// so that what an output has passed is not freed under it.
+//
+//	journal   ────┬──────────────┬────────────┬─────────────►
+//	          cursor of        cursor of     end, when
+//	          output 0         output 1      it was opened
+//	              ├──── found by 0 ───────────┤
+//	                             ├─ found by 1 ┤
+type found struct {
+	reader *journal.Reader // nil: there is nothing to count
+	end    journal.Position
+	from   []journal.Position // of the outputs
+	events []atomic.Int64     // of the outputs; written by run
+	busy   atomic.Bool
+}
+
+// foundCursor holds the journal while found reads it; a crash may leave it.
+const foundCursor = "found"
+
+// openFound begins where the output furthest behind stands.
+func openFound(j *journal.Journal, pumps []*pump) (*found, error) {
+	f := &found{end: j.Synced(), events: make([]atomic.Int64, len(pumps))}
+	lowest := f.end
+	for _, p := range pumps {
+		f.from = append(f.from, p.committed)
+		lowest = min(lowest, p.committed)
+	}
+	if lowest >= f.end {
+		return f, nil
+	}
+	var err error
+	if f.reader, err = j.Reader(foundCursor); err != nil {
+		return nil, err
+	}
+	if err := f.reader.SkipTo(lowest); err != nil {
+		return nil, errors.Join(err, f.close(j))
+	}
+	f.busy.Store(true)
+	return f, nil
+}
+
+// run counts until it is done or ctx is.
+func (f *found) run(ctx context.Context, j *journal.Journal) error {
+	if f.reader == nil {
+		return nil
+	}
+	err := f.read(ctx)
+	if err == nil && ctx.Err() == nil {
+		f.busy.Store(false)
+	}
+	return errors.Join(err, f.close(j))
+}
+
+func (f *found) read(ctx context.Context) error {
+	var c forward.Chunk
+	passed := f.reader.Pos()
+	for ctx.Err() == nil {
+		rec, ok, err := f.reader.TryNext()
+		if err != nil || !ok || rec.Pos > f.end {
+			return err
+		}
+		if c.Parse(rec.Data) == nil {
+			for i, from := range f.from {
+				if rec.Pos > from {
+					f.events[i].Add(int64(c.Events))
+				}
+			}
+		}
+		if rec.Pos>>32 != passed>>32 { // another segment: the one before may go
+			if err := f.reader.Commit(rec.Pos, nil); err != nil {
+				return err
+			}
+		}
+		passed = rec.Pos
+	}
+	return nil
+}
+
+// counting says whether there may be more than of tells.
+func (f *found) counting() bool { return f.busy.Load() }
+
+// of is how much was found for an output so far.
+func (f *found) of(output int) int64 { return f.events[output].Load() }
+
+func (f *found) close(j *journal.Journal) error {
+	if f.reader == nil {
+		return nil
+	}
+	err := f.reader.Close()
+	f.reader = nil
+	return errors.Join(err, j.RemoveCursor(foundCursor))
+}
