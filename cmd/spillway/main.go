@@ -5,6 +5,7 @@
 //	serve    inputs ──► journal ──► outputs          package collector
 //	send     standard input ──► a Forward server     package forward
 //	journal  looks into a data directory             package journal
+//	bench    made events ──► any Forward server      package cmd/internal/load
 //
 // It exits with 0 when done, 1 when something failed, 2 when the command line
 // cannot be understood.
@@ -34,6 +35,7 @@ type cli struct {
 	Serve   serveCmd   `cmd:"" help:"Run the collector: take events in, keep them in a journal, hand them on."`
 	Send    sendCmd    `cmd:"" help:"Send the lines of standard input to a Forward server, with acks."`
 	Journal journalCmd `cmd:"" help:"Look into a journal."`
+	Bench   benchCmd   `cmd:"" help:"Measure servers."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

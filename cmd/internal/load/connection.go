@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// A connection sends what is due on it. Two goroutines: one writes, the other one reads what the server answers.
+type connection struct {
+	number  int
+	nc      net.Conn
+	pace    pace
+	block   *block
+	flights *flights      // nil without acks
+	room    chan struct{} // acks were read; holds one
+	measure time.Time     // the warm-up ends
+	end     time.Time     // nothing is due after it
+	limit   time.Time     // the server has drained it by then
+
+	messages, events, bytes atomic.Int64 // written
+	acked                   atomic.Int64 // messages
+	finished                atomic.Bool  // all is written; a server may close now
+	latencies               histogram    // of the goroutine that reads
+	drained                 bool         // the server closed after it had read everything; valid after run
+}
+
+var (
+	errClosed  = errors.New("the server closed the connection")
+	errUnacked = errors.New("acks are missing")
+	errStalled = errors.New("the server does not read")
+)
+
+// run returns when everything due is sent and drained, or why it is not. outer ends it early.
+func (c *connection) run(outer context.Context) error {
+	defer c.nc.Close()
+	_ = c.nc.SetDeadline(c.limit) // a connection without deadlines ends with its server
+	ctx, cancel := context.WithCancel(outer)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = c.nc.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+
+	answers := make(chan error, 1)
+	go func() {
+		err := c.read()
+		answers <- err
+		cancel() // whatever it was, it makes no sense to go on writing
+	}()
+	err := c.write(ctx)
+	if err == nil {
+		err = c.finish()
+	}
+	if err != nil {
+		cancel()
+	}
+	answer := <-answers
+	switch {
+	case outer.Err() != nil:
+		return outer.Err()
+	case err != nil && !errors.Is(err, context.Canceled):
+		return err
+	}
+	return answer
+}
+
+// grace is for what became due in the last tick.
+const grace = 5 * tick
+
+// write sends what is due until the end.
+func (c *connection) write(ctx context.Context) error {
+	var sent int64 // messages
+	var now time.Time
+	push := func(id []byte) { c.flights.push(id, c.pace.at(c.flights.pushed.Load(), now)) }
+	for {
+		now = time.Now()
+		clock := now
+		if !now.Before(c.end) {
+			if !now.Before(c.end.Add(grace)) || c.pace.perTick == 0 {
+				return nil
+			}
+			clock = c.end
+		}
+		due := c.pace.due(clock) - sent
+		if due <= 0 {
+			at := c.pace.at(sent, now)
+			if at.After(c.end) {
+				if clock == c.end {
+					return nil
+				}
+				at = c.end
+			}
+			if !sleep(ctx, at) {
+				return ctx.Err()
+			}
+			continue
+		}
+		if c.flights != nil {
+			room := c.flights.room()
+			if room == 0 {
+				if !c.wait(ctx) {
+					return ctx.Err()
+				}
+				continue
+			}
+			due = min(due, room)
+		}
+		wire, n, err := c.block.take(due, now, push)
+		if err != nil {
+			return err
+		}
+		if _, err := c.nc.Write(wire); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if timedOut(err) {
+				err = errStalled
+			}
+			return c.errorf("after %d messages: %w", sent, err)
+		}
+		sent += int64(n)
+		c.messages.Add(int64(n))
+		c.events.Add(int64(n) * int64(c.block.o.Batch))
+		c.bytes.Add(int64(len(wire)))
+	}
+}
+
+// wait waits for acks, or the end; false when ctx is done.
+func (c *connection) wait(ctx context.Context) bool {
+	t := time.NewTimer(time.Until(c.end.Add(grace)))
+	defer t.Stop()
+	select {
+	case <-c.room:
+	case <-t.C:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// finish tells the server that nothing follows.
+func (c *connection) finish() error {
+	c.finished.Store(true)
+	if c.flights != nil {
+		if c.flights.room() == int64(len(c.flights.ring)) {
+			_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // all is acked: there is nothing to read
+		}
+		return nil
+	}
+	if half, ok := c.nc.(interface{ CloseWrite() error }); ok {
+		if err := half.CloseWrite(); err != nil {
+			return c.errorf("%w", err)
+		}
+		return nil
+	}
+	return c.nc.Close()
+}
+
+// read reads until there is nothing more to come. nil says that all was acked, or that the server has drained the connection or could not say so.
+func (c *connection) read() error {
+	if c.flights == nil {
+		_, err := io.Copy(io.Discard, c.nc)
+		if !c.finished.Load() {
+			return c.lost(err)
+		}
+		c.drained = err == nil
+		return nil
+	}
+	err := readAcks(c.nc, c.take)
+	if c.finished.Load() && c.flights.room() == int64(len(c.flights.ring)) {
+		c.drained = true
+		return nil
+	}
+	if timedOut(err) {
+		err = errUnacked
+	}
+	return c.lost(err)
+}
+
+// lost says why a connection ended before it should have.
+func (c *connection) lost(err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		err = errClosed
+	}
+	if c.flights == nil {
+		return c.errorf("after %d messages: %w", c.messages.Load(), err)
+	}
+	return c.errorf("after %d messages, %d of them acked: %w", c.messages.Load(), c.acked.Load(), err)
+}
+
+// errDrained ends the reading of acks when the last one has come.
+var errDrained = errors.New("all is acked")
+
+// take notes what has been acked.
+func (c *connection) take(ids [][]byte) error {
+	now := time.Now()
+	for _, id := range ids {
+		due, err := c.flights.take(id)
+		if err != nil {
+			return err
+		}
+		if !due.Before(c.measure) {
+			c.latencies.add(now.Sub(due))
+		}
+		c.acked.Add(1)
+	}
+	select {
+	case c.room <- struct{}{}:
+	default:
+	}
+	if c.finished.Load() && c.flights.room() == int64(len(c.flights.ring)) {
+		return errDrained
+	}
+	return nil
+}
+
+func (c *connection) errorf(format string, args ...any) error {
+	return fmt.Errorf("connection %d to %v: %w", c.number, c.nc.RemoteAddr(), fmt.Errorf(format, args...))
+}
+
+func timedOut(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}

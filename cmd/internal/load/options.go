@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package load
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+)
+
+// Mode is how events travel.
+type Mode string
+
+// The modes.
+const (
+	Message Mode = "message" // one event a message
+	Forward Mode = "forward" // an array of entries
+	Packed  Mode = "packed"  // entries in a bin; the only mode that can be compressed
+)
+
+// What Options have where a field is zero.
+const (
+	DefaultSize     = 140
+	DefaultDepth    = 16
+	DefaultDuration = 10 * time.Second
+	DefaultDrain    = 10 * time.Second
+	DefaultTag      = "bench"
+)
+
+// Limits of Options.
+const (
+	MinSize         = 40
+	maxMessage      = 64 << 20 // bytes
+	maxConnections  = 10_000
+	maxDepth        = 1 << 16
+	maxRate         = 1e9
+	warmestDuration = 24 * time.Hour
+)
+
+// Options are one run. Dial is all that is needed.
+type Options struct {
+	// Dial makes a connection on which messages can be sent: with the handshakes behind it.
+	Dial func(context.Context) (net.Conn, error)
+	// Rate is how many events a second are offered on all connections together; 0: as many as the server takes.
+	Rate float64
+	// Connections is how many share the rate: 1 if 0.
+	Connections int
+	// Mode is Packed if empty.
+	Mode Mode
+	// Compress is how packed entries are compressed: "" or "none", "gzip", "zstd".
+	Compress string
+	// Fresh compresses every message anew; otherwise some are compressed beforehand and sent again and again.
+	Fresh bool
+	// Batch is how many events a message has: 1,000 packed, 100 in Forward mode if 0; always 1 in Message mode.
+	Batch int
+	// Size is how many bytes of MessagePack the time and the record of an event are: 140 if 0.
+	Size int
+	// Records are sent in place of made ones, one after another: a MessagePack map each. Size means nothing then.
+	Records [][]byte
+	// Tag is that of all events: "bench" if empty.
+	Tag string
+	// Ack asks for an ack for each message.
+	Ack bool
+	// Depth is how many messages of a connection may wait for their acks: 16 if 0.
+	Depth int
+	// Warmup comes before Duration, and is not measured.
+	Warmup time.Duration
+	// Duration is how long is measured: 10 s if 0.
+	Duration time.Duration
+	// Drain is how long the server may take at the end, for the acks that are missing or for reading what it was sent: 10 s if 0.
+	Drain time.Duration
+	// Processes are the server's: their CPU and memory are measured.
+	Processes []int
+	// Progress is told each second how it goes. It must not block.
+	Progress func(Progress)
+}
+
+// resolve returns the options with what the zero values mean, or an error.
+func (o Options) resolve() (Options, error) {
+	or := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	or(&o.Connections, 1)
+	or(&o.Size, DefaultSize)
+	or(&o.Depth, DefaultDepth)
+	if o.Mode == "" {
+		o.Mode = Packed
+	}
+	if o.Compress == "none" {
+		o.Compress = ""
+	}
+	if o.Tag == "" {
+		o.Tag = DefaultTag
+	}
+	if o.Duration == 0 {
+		o.Duration = DefaultDuration
+	}
+	if o.Drain == 0 {
+		o.Drain = DefaultDrain
+	}
+	batch := 0
+	switch o.Mode {
+	case Message:
+		batch = 1
+		if o.Batch > 1 {
+			return o, fmt.Errorf("%d events a message: mode message has one", o.Batch)
+		}
+	case Forward:
+		batch = 100
+	case Packed:
+		batch = 1000
+	default:
+		return o, fmt.Errorf("no mode %q: message, forward or packed", o.Mode)
+	}
+	or(&o.Batch, batch)
+	switch {
+	case o.Dial == nil:
+		return o, fmt.Errorf("nothing to dial with")
+	case o.Compress != "" && o.Compress != "gzip" && o.Compress != "zstd":
+		return o, fmt.Errorf("no compression %q: none, gzip or zstd", o.Compress)
+	case o.Compress != "" && o.Mode != Packed:
+		return o, fmt.Errorf("mode %s cannot be compressed, packed can", o.Mode)
+	case !(o.Rate >= 0 && o.Rate <= maxRate): // NaN too
+		return o, fmt.Errorf("a rate of %v events a second: 0 to %.0f", o.Rate, maxRate)
+	case o.Connections < 1 || o.Connections > maxConnections:
+		return o, fmt.Errorf("%d connections: 1 to %d", o.Connections, maxConnections)
+	case o.Depth < 1 || o.Depth > maxDepth:
+		return o, fmt.Errorf("a depth of %d: 1 to %d", o.Depth, maxDepth)
+	case o.Batch < 1:
+		return o, fmt.Errorf("%d events a message", o.Batch)
+	case len(o.Records) == 0 && o.Size < MinSize:
+		return o, fmt.Errorf("events of %d bytes: at least %d", o.Size, MinSize)
+	case len(o.Records) == 0 && o.Batch > maxMessage/o.Size:
+		return o, fmt.Errorf("a message of %d events of %d bytes is larger than %d bytes", o.Batch, o.Size, maxMessage)
+	case o.Warmup < 0 || o.Duration <= 0 || o.Drain <= 0 || max(o.Warmup, o.Duration, o.Drain) > warmestDuration:
+		return o, fmt.Errorf("warm-up, duration and drain are positive and at most %v", warmestDuration)
+	}
+	return o, nil
+}

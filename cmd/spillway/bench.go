@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spillwaylog/spillway/cmd/internal/load"
+	"github.com/spillwaylog/spillway/internal/urls"
+)
+
+type benchCmd struct {
+	Forward benchForwardCmd `cmd:"" help:"Send events to any Forward server at given rates, and tell what it kept up with and what that cost it."`
+}
+
+type benchForwardCmd struct {
+	To          string        `help:"Server: forward://host:port or forward+unix:///path." default:"forward://127.0.0.1:24224" placeholder:"URL"`
+	Rate        []float64     `help:"Events per second, on all connections together; several make a table. 0: as many as the server takes." default:"0" placeholder:"N,…"`
+	Sweep       bool          `help:"Rates from 400,000 to 2,600,000 and without a limit, in every mode; --rate, --mode and --compress choose others."`
+	Connections int           `help:"Connections." default:"4" placeholder:"N"`
+	Mode        []string      `help:"How events travel: message, forward, packed." enum:"message,forward,packed" placeholder:"MODE,…"`
+	Compress    []string      `help:"How packed entries are compressed: none, gzip, zstd." enum:"none,gzip,zstd" placeholder:"HOW,…"`
+	Fresh       bool          `help:"Compress every message anew, with numbers of its own; costs the generator far more than all else."`
+	Batch       int           `help:"Events per message. Default: 1000 packed, 100 in forward mode; in message mode it is 1." placeholder:"N"`
+	Size        size          `help:"Bytes of an event, time and record." default:"140"`
+	Events      string        `help:"Send these records, JSON objects, one a line, in turn." type:"existingfile" placeholder:"FILE"`
+	Tag         string        `help:"Tag of the events." default:"bench"`
+	Ack         bool          `help:"Ask for an ack for each message."`
+	Depth       int           `help:"Messages of a connection that may wait for their acks." default:"16" placeholder:"N"`
+	Duration    time.Duration `help:"How long is measured, for each rate." default:"10s"`
+	Warmup      time.Duration `help:"How long is sent before that." default:"1s"`
+	Drain       time.Duration `help:"How long the server may take at the end for what it was sent." default:"10s"`
+	Pid         []int         `help:"Process of the server, whose CPU and memory are measured. May be repeated." placeholder:"PID"`
+	PidFile     string        `help:"File with that number in it." type:"existingfile" placeholder:"FILE"`
+	Processors  int           `help:"Processors that the generator may use at once. Default: all." placeholder:"N"`
+	Progress    string        `help:"A line each second to standard error: auto (if that is a terminal), always, never." enum:"auto,always,never" default:"auto"`
+	Format      string        `help:"What is printed at the end: table, json, svg." enum:"table,json,svg" default:"table"`
+	Out         string        `help:"Where to instead of to standard output." type:"path" placeholder:"FILE"`
+}
+
+// articleRates are the events per second of a well-known table: from 400,000 to 2,600,000, and then without a limit.
+var articleRates = []float64{4e5, 6e5, 8e5, 1e6, 1.2e6, 1.4e6, 1.6e6, 1.8e6, 2e6, 2.2e6, 2.4e6, 2.6e6, 0}
+
+// Run measures and prints.
+func (c *benchForwardCmd) Run(ctx context.Context, s *streams) error {
+	if c.Processors > 0 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.Processors))
+	}
+	runs, to, err := c.runs(ctx, s)
+	if err != nil {
+		return err
+	}
+	var out io.Writer = s.out
+	if c.Out != "" { // before the time is spent
+		f, err := os.Create(c.Out)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		out = f
+	}
+	var before func(int)
+	if c.watched(s.err) {
+		before = func(i int) {
+			o := runs[i]
+			fmt.Fprintf(s.err, "run %d of %d: %s %s\n", i+1, len(runs), o.Mode, o.Compress)
+		}
+		for i := range runs {
+			runs[i].Progress = func(p load.Progress) { fmt.Fprintln(s.err, p) }
+		}
+	}
+	report, err := load.Sweep(ctx, to, version(), runs, before)
+	if len(report.Runs) > 0 {
+		write := report.WriteTable
+		switch c.Format {
+		case "json":
+			write = report.WriteJSON
+		case "svg":
+			write = report.WriteSVG
+		}
+		err = errors.Join(err, write(out))
+	}
+	return err
+}
+
+// runs are the runs that the flags ask for.
+func (c *benchForwardCmd) runs(ctx context.Context, s *streams) (runs []load.Options, to string, err error) {
+	dial, to, err := c.dial()
+	if err != nil {
+		return nil, "", err
+	}
+	o := load.Options{
+		Dial: dial, Connections: c.Connections, Fresh: c.Fresh, Batch: c.Batch, Size: int(c.Size), Tag: c.Tag,
+		Ack: c.Ack, Depth: c.Depth, Warmup: c.Warmup, Duration: c.Duration, Drain: c.Drain, Processes: slices.Clone(c.Pid),
+	}
+	if c.PidFile != "" {
+		text, err := os.ReadFile(c.PidFile)
+		if err != nil {
+			return nil, "", err
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			return nil, "", fmt.Errorf("no process number in %s", c.PidFile)
+		}
+		o.Processes = append(o.Processes, pid)
+	}
+	if c.Events != "" {
+		f, err := os.Open(c.Events)
+		if err != nil {
+			return nil, "", err
+		}
+		defer f.Close()
+		if o.Records, err = load.ReadRecords(f); err != nil {
+			return nil, "", fmt.Errorf("%s: %w", c.Events, err)
+		}
+	}
+	rates, modes, compress := c.Rate, c.Mode, c.Compress
+	if c.Sweep {
+		if slices.Equal(rates, []float64{0}) {
+			rates = articleRates
+		}
+		if len(modes) == 0 {
+			modes = []string{"packed", "forward", "message"}
+		}
+		if len(compress) == 0 {
+			compress = []string{"none", "gzip"}
+		}
+	}
+	if len(modes) == 0 {
+		modes = []string{"packed"}
+	}
+	if len(compress) == 0 {
+		compress = []string{"none"}
+	}
+	for _, mode := range modes {
+		for _, how := range compress {
+			if mode != string(load.Packed) && how != "none" && slices.Contains(compress, "none") {
+				continue // it cannot be compressed, but is sent plain
+			}
+			for _, rate := range rates {
+				o.Mode, o.Compress, o.Rate = load.Mode(mode), how, rate
+				if o.Mode == load.Message {
+					o.Batch = 0
+				} else {
+					o.Batch = c.Batch
+				}
+				runs = append(runs, o)
+			}
+		}
+	}
+	return runs, to, nil
+}
+
+// dial returns what makes connections, and the URL as it may be shown.
+func (c *benchForwardCmd) dial() (func(context.Context) (net.Conn, error), string, error) {
+	u, err := urls.ParseBare(c.To)
+	if err != nil {
+		return nil, "", err
+	}
+	var network, address string
+	switch u.Scheme {
+	case "forward":
+		if len(u.Hosts) != 1 {
+			return nil, "", u.Errorf("bench takes one host")
+		}
+		network, address = "tcp", u.Hosts[0]
+	case "forward+unix":
+		network, address = "unix", u.Path
+	default:
+		return nil, "", u.Errorf("cannot send there; there are forward://host:port and forward+unix:///path")
+	}
+	d := net.Dialer{Timeout: 10 * time.Second}
+	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, network, address) }, u.String(), nil
+}
+
+// watched tells whether there is somebody to tell about progress.
+func (c *benchForwardCmd) watched(w io.Writer) bool {
+	if c.Progress != "auto" {
+		return c.Progress == "always"
+	}
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
