@@ -48,6 +48,26 @@
 // Attributes are written by the rules of slog: LogValuers resolved, the zero attribute left out, groups without a key inlined. A group
 // of which nothing is left is not written.
 //
+// # The way back
+//
+// Decode stores a value in what a pointer leads to, by the same names of fields and with the same options. Keys that no field has are passed over.
+//
+//	into                        goes
+//	any                         nil, bool, int64 (uint64 if that is too small), float64, string, []byte, time.Time, []any, map[string]any;
+//	                            an ext that is no time as the text that it has in JSON
+//	bool, string                a bool; a str, a bin, the text of an ext
+//	integers, floats            any number that fits, a float without a fraction into an integer too; others are ErrRange
+//	time.Time                   EventTime; a str of RFC 3339
+//	json.Number                 the digits of a number, a str that is one
+//	[]byte, [n]byte             bin, str; arrays of numbers too
+//	slices, arrays, maps        arrays, no longer than the Go array; maps, whose keys become what encoding/json makes of them
+//	pointers                    what they lead to, made where they are nil
+//	json.Unmarshaler            any value, as JSON text
+//	encoding.TextUnmarshaler    a str or bin
+//
+// A nil makes nil what can be nil and leaves everything else. Into any other type, or the other way round, a value does not go: ErrKind. What does not
+// fit is left out, and the first of it is the error; the rest is stored.
+//
 // # What goes wrong
 //
 // A value that cannot be written becomes a str that says so, and all around it is written as ever:
