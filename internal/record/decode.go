@@ -65,7 +65,8 @@ func Decode(b []byte, v any, ext msgpack.ExtJSON) error {
 type decoder struct {
 	ext  msgpack.ExtJSON
 	path []element
-	err  error
+	err  error // of the first that did not fit
+	bad  int   // how many did not
 }
 
 // element is one step of the way to a value.
@@ -76,6 +77,7 @@ type element struct {
 
 // fail notes what did not fit.
 func (d *decoder) fail(err error) {
+	d.bad++
 	if d.err != nil {
 		return
 	}
@@ -113,7 +115,8 @@ const pointersMost = 16
 func (d *decoder) value(b []byte, v reflect.Value) int {
 	for hops := 0; ; hops++ {
 		if b[0] == 0xc0 {
-			return d.null(b, v)
+			d.null(v)
+			return 1
 		}
 		if v.CanAddr() && v.Kind() != reflect.Pointer && v.Type().PkgPath() != "" { // predeclared and unnamed types have no methods
 			if n, ok := d.byMethod(b, v); ok {
@@ -153,12 +156,11 @@ func length(b []byte) int {
 }
 
 // null stores a nil: the zero of whatever can be nil; all else stays as it is.
-func (d *decoder) null(b []byte, v reflect.Value) int {
+func (d *decoder) null(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice:
 		v.SetZero()
 	}
-	return 1
 }
 
 // byMethod decodes what has a method for that.
@@ -280,15 +282,13 @@ func (d *decoder) mapping(b []byte, n, at int, v reflect.Value) int {
 		key, elem := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
 		for range n {
 			var name string
-			k := at
 			name, at = d.key(b, at)
 			d.path = append(d.path, element{key: name})
 			key.SetZero()
 			elem.SetZero()
-			if d.mapKey(b[k:at], name, key) {
-				before := d.err
+			if bad := d.bad; d.mapKey(name, key) {
 				at += d.value(b[at:], elem)
-				if d.err == before || before != nil {
+				if d.bad == bad {
 					v.SetMapIndex(key, elem)
 				}
 			} else {
@@ -316,19 +316,12 @@ func (d *decoder) key(b []byte, at int) (name string, end int) {
 }
 
 // mapKey stores a key of a map, as encoding/json does.
-func (d *decoder) mapKey(b []byte, name string, v reflect.Value) (ok bool) {
-	before := d.err
-	d.err = nil
-	defer func() {
-		ok = d.err == nil
-		if before != nil {
-			d.err = before
-		}
-	}()
+func (d *decoder) mapKey(name string, v reflect.Value) (ok bool) {
+	bad := d.bad
 	if v.Kind() != reflect.String {
 		if u, is := v.Addr().Interface().(encoding.TextUnmarshaler); is {
 			d.call(func() error { return u.UnmarshalText([]byte(name)) })
-			return
+			return d.bad == bad
 		}
 	}
 	switch {
@@ -351,7 +344,7 @@ func (d *decoder) mapKey(b []byte, name string, v reflect.Value) (ok bool) {
 	default:
 		d.fail(fmt.Errorf("%w: key into %v", ErrKind, v.Type()))
 	}
-	return
+	return d.bad == bad
 }
 
 func cut(s string) string { return s[:min(len(s), longPath)] }
