@@ -192,7 +192,7 @@ func (n *Counts) add(m *Counts) {
 // Check returns an error that names the first law that does not hold. At rest
 // it is nil; see Stats for what it may be while events are on their way.
 func (s *Stats) Check() error {
-	if err := s.Counts.check("all inputs"); err != nil {
+	if err := s.check("all inputs"); err != nil {
 		return err
 	}
 	for i := range s.Inputs {
@@ -224,7 +224,7 @@ func (n *Counts) check(of string) error {
 
 // LogValue implements slog.LogValuer: the whole picture as attributes of one line.
 func (s Stats) LogValue() slog.Value {
-	attrs := s.Counts.attrs()
+	attrs := s.attrs()
 	for i := range s.Inputs {
 		in := &s.Inputs[i]
 		attrs = append(attrs, under(fmt.Sprint("input", i), append([]slog.Attr{slog.String("url", in.URL)}, in.attrs()...)))

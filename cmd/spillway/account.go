@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+
+	"github.com/spillwaylog/spillway/collector"
+)
+
+// account runs a collector and logs what it has counted as one line: at the
+// end, and when it is asked by a signal (SIGUSR1, where that exists).
+func account(ctx context.Context, c *collector.Collector, log *slog.Logger) error {
+	asked := make(chan os.Signal, 1)
+	notifyAccount(asked)
+	defer signal.Stop(asked)
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	for {
+		select {
+		case <-asked:
+			logAccount(c, log)
+		case err := <-ended:
+			logAccount(c, log)
+			return err
+		}
+	}
+}
+
+func logAccount(c *collector.Collector, log *slog.Logger) {
+	log.Info("account", slog.Any("", c.Stats()), slog.Int("goroutines", runtime.NumGoroutine()))
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package main
+
+import "os"
+
+// notifyAccount has no signal that asks.
+func notifyAccount(chan<- os.Signal) {}
