@@ -6,9 +6,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/credentials"
 	"github.com/spillwaylog/spillway/internal/deliver"
 	"github.com/spillwaylog/spillway/internal/lines"
 	"github.com/spillwaylog/spillway/internal/urls"
@@ -20,6 +22,14 @@ type plan struct {
 	window int
 	trip   deliver.Trip
 	open   func() (deliver.Destination, error)
+}
+
+// belongToForward are the options that only a Forward server can use.
+func belongToForward(u *urls.URL, o *Options) error {
+	if o.TLS != nil || o.SharedKey != "" || o.Username != "" || o.Password != "" {
+		return u.Errorf("Options.TLS, SharedKey, Username and Password belong to Forward servers")
+	}
+	return nil
 }
 
 // settings are what every destination has.
@@ -43,8 +53,13 @@ func planDestination(text string, o *Options) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{place: u.Scheme + ":"}
+	if !strings.HasPrefix(u.Scheme, "forward") {
+		if err := belongToForward(u, o); err != nil {
+			return nil, err
+		}
+	}
 	switch u.Scheme {
-	case "forward", "forward+unix":
+	case "forward", "forward+tls", "forward+unix": // each a place of its own: what was to be encrypted is not adopted by a logger that does not
 		err = p.forward(u, o)
 	case "file":
 		err = p.file(u, o)
@@ -55,12 +70,6 @@ func planDestination(text string, o *Options) (*plan, error) {
 	case "discard":
 		err = u.Allow()
 		p.open = func() (deliver.Destination, error) { return deliver.Discard, nil }
-	case "forward+tls":
-		if o.Dial == nil {
-			err = u.Errorf("TLS is not there yet, unless Options.Dial makes the connections")
-			break
-		}
-		err = p.forward(u, o) // a place of its own: what was to be encrypted is not adopted by a logger that does not
 	default:
 		err = u.Errorf("no destination of this kind")
 	}
@@ -90,11 +99,45 @@ func (p *plan) forward(u *urls.URL, o *Options) error {
 	s := readSettings(q)
 	c.MinBackoff, c.MaxBackoff = s.minBackoff, s.maxBackoff
 	p.trip.Failures = s.breaker
+	secrets, err := credentials.ReadClient(u, q, &credentials.Values{TLS: o.TLS, SharedKey: o.SharedKey, Username: o.Username, Password: o.Password})
+	by := ""
+	if u.Scheme == "forward+tls" {
+		by = q.String("tls", "")
+	}
 	p.open = func() (deliver.Destination, error) {
 		c.Trip = p.trip
+		if err := secrets.Open(&credentials.Reports{Trouble: p.trip.Report}); err != nil {
+			return nil, err
+		}
+		c.GetLogin, c.NoKeepalive = secrets.GetLogin(), secrets.NoKeepalive()
+		if by == "" {
+			c.GetTLS = secrets.GetTLS()
+		}
 		return deliver.NewForward(&c), nil
 	}
-	return q.Err()
+	if err != nil {
+		return err
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	if by != "" {
+		return dialsTLS(u, o, by)
+	}
+	return nil
+}
+
+// dialsTLS checks tls=dial: that Options.Dial makes connections that are TLS already.
+func dialsTLS(u *urls.URL, o *Options, by string) error {
+	switch {
+	case by != "dial":
+		return u.Errorf("parameter \"tls\": %q is not dial", by)
+	case o.Dial == nil:
+		return u.Errorf("tls=dial says that Options.Dial makes the connections TLS, and there is none")
+	case o.TLS != nil || slices.ContainsFunc([]string{"ca", "cert", "key", "server_name", "insecure"}, u.Has):
+		return u.Errorf("tls=dial says that Options.Dial makes the connections TLS, so nothing else can say how")
+	}
+	return nil
 }
 
 func (p *plan) file(u *urls.URL, o *Options) error {

@@ -20,6 +20,7 @@ const urlVariable = "SPILLWAY_URL"
 // Open opens a logger for a destination, which is written as a URL:
 //
 //	forward://h1:24224,h2         Forward servers: spread over all, acked
+//	forward+tls://h1:24224        the same over TLS
 //	forward+unix:///run/a.sock    the same over a unix socket
 //	file:///var/log/{pid}.jsonl   a file; {tag}, {date}, {hour} of events and {host}, {pid} may stand in its path
 //	stdout:   stderr:             lines on a stream
@@ -28,7 +29,11 @@ const urlVariable = "SPILLWAY_URL"
 // Settings of the destination are query parameters:
 //
 //	forward   ack=true|false   compress=none|gzip|zstd   window=8   ack_timeout=60s   dial_timeout=10s
-//	          failover_after=10s
+//	          failover_after=10s   keepalive=true|false
+//	login     shared_key_file=PATH or shared_key_env=NAME   username=NAME   password_file=PATH or password_env=NAME
+//	          hostname=NAME   empty_key=true|false
+//	TLS       ca=PEM   cert=PEM   key=PEM   server_name=NAME   insecure=true|false
+//	          tls=dial: Options.Dial makes connections that are TLS already
 //	file      format=json|text   flags=…   max_size=100MiB   every=24h   keep=7   max_age=720h   compress=none|gzip
 //	streams   format=json|text   flags=…   color=auto|always|never
 //	all these min_backoff=100ms   max_backoff=10s   breaker=3

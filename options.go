@@ -4,6 +4,7 @@ package spillway
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -75,7 +76,17 @@ type Options struct {
 	// but not wait for its Flush or Close, which wait for it. Default: a line
 	// on standard error, at most ten at once and one a second.
 	Diagnostics func(error)
-	// Dial makes the connections to Forward servers. nil: a net.Dialer, which asks the DNS each time.
+	// TLS is how connections of a forward+tls:// destination are made TLS 1.2 or newer. nil: as the URL says (ca, cert, key, server_name), or with the authorities of
+	// the system. It is cloned; the name of the server is the host's, unless ServerName says another one.
+	TLS *tls.Config
+	// SharedKey is what Forward servers and their clients know, who log in with it; Username and Password are for servers that want these too. The URL can
+	// name files and variables instead (shared_key_file, shared_key_env, username, password_file, password_env), which are read again when they change;
+	// it is an error to give both. None of them is part of what a ring or spill is found again by.
+	SharedKey string
+	Username  string
+	Password  string
+
+	// Dial makes the connections to Forward servers, on which TLS and login then take place. nil: a net.Dialer, which asks the DNS each time.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Delivered is told each chunk that the destination took for good, not those that ErrorHandler took. The chunk is valid only during the call. Flush and
 	// Close return after it did, so it must not call them; nor must it log here if that waits: nothing is delivered until it returns.
@@ -83,6 +94,20 @@ type Options struct {
 	// Exit is what Fatal ends the process with. Default os.Exit.
 	Exit func(code int)
 }
+
+// Format writes the options without their secrets, whatever the verb.
+func (o Options) Format(f fmt.State, verb rune) {
+	type options Options
+	for _, secret := range []*string{&o.SharedKey, &o.Password} {
+		if *secret != "" {
+			*secret = "***"
+		}
+	}
+	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), options(o)) // f keeps its error
+}
+
+// LogValue returns what Format writes.
+func (o Options) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", o)) }
 
 // Overflow is what happens to events when ring and spill are full.
 type Overflow uint8

@@ -47,6 +47,10 @@ func Open(o *Options) (*Collector, error) {
 }
 
 func (c *Collector) open() error {
+	inputs, err := planInputs(c.options.Listen)
+	if err != nil {
+		return err
+	}
 	plans, err := planOutputs(c.options.To)
 	if err != nil {
 		return err
@@ -89,13 +93,10 @@ func (c *Collector) open() error {
 		RefuseInvalid:   c.options.RefuseInvalid,
 		Trouble:         c.reporter.peer,
 	}
-	for _, text := range c.options.Listen {
-		l, err := listen(text)
+	for i := range inputs {
+		l, err := inputs[i].listen(c.options.Log)
 		if err != nil {
 			return err
-		}
-		if l.endpoint == nil {
-			l.endpoint = new(forward.Endpoint)
 		}
 		c.inputs = append(c.inputs, l)
 		c.store.accounts = append(c.store.accounts, &account{url: l.url, endpoint: l.endpoint})

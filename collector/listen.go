@@ -5,19 +5,98 @@ package collector
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/credentials"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
+// An inputPlan is an input URL that was understood but touches nothing yet, so
+// that a mistake in one of them is told before anything is opened.
+type inputPlan struct {
+	scheme      string
+	address     string // host:port, or the path of a unix socket
+	credentials *credentials.Server
+	endpoint    *forward.Endpoint
+}
+
+func planInputs(texts []string) ([]inputPlan, error) {
+	plans := make([]inputPlan, 0, len(texts))
+	for _, text := range texts {
+		p, err := planInput(text)
+		if err != nil {
+			return nil, err
+		}
+		plans = append(plans, p)
+	}
+	return plans, nil
+}
+
+func planInput(text string) (inputPlan, error) {
+	u, err := urls.Parse(text)
+	if err != nil {
+		return inputPlan{}, err
+	}
+	plan := inputPlan{scheme: u.Scheme}
+	switch u.Scheme {
+	case "forward", "forward+tls":
+		if len(u.Hosts) != 1 {
+			return plan, u.Errorf("an input listens on one address; give another one as an input of its own")
+		}
+		plan.address = u.Hosts[0]
+	case "forward+unix":
+		plan.address = u.Path
+	default:
+		return plan, u.Errorf("no input of this kind; there are forward://host:port, forward+tls://host:port and forward+unix:///path")
+	}
+	p := u.Params()
+	plan.credentials, err = credentials.ReadServer(u, p)
+	plan.endpoint = &forward.Endpoint{
+		Tag:        p.String("tag", ""),
+		TagPrefix:  p.String("tag_prefix", ""),
+		AddressKey: p.String("address_key", ""),
+		HostKey:    p.String("host_key", ""),
+		SubjectKey: p.String("subject_key", ""),
+		UserKey:    p.String("user_key", ""),
+	}
+	if err == nil {
+		err = p.Err()
+	}
+	if err != nil {
+		return plan, err
+	}
+	return plan, plan.check(u)
+}
+
+// check refuses what could never be seen in a record, and tags that are none.
+func (p *inputPlan) check(u *urls.URL) error {
+	e, c := p.endpoint, p.credentials
+	switch {
+	case e.HostKey != "" && !c.Handshake():
+		return u.Errorf("host_key= adds the name that a client gives in the handshake, and without a shared key there is none")
+	case e.UserKey != "" && !c.Users():
+		return u.Errorf("user_key= adds the name of the user, and without users_file= there is none")
+	case e.SubjectKey != "" && !c.Certificates():
+		return u.Errorf("subject_key= adds the subject of the client's certificate, and without client_ca= nobody is asked for one")
+	case e.AddressKey != "" && p.scheme == "forward+unix":
+		return u.Errorf("address_key= adds the address of the peer, and a unix socket has none")
+	case len(e.Tag) > forward.MaxTag || len(e.TagPrefix) >= forward.MaxTag:
+		return u.Errorf("a tag has at most %d bytes", forward.MaxTag)
+	}
+	return nil
+}
+
 // listeners are the sockets of one input.
 type listeners struct {
-	url       string // with the port that was really taken
-	stream    net.Listener
-	heartbeat net.PacketConn // nil for unix sockets
-	endpoint  *forward.Endpoint
+	url         string // with the port that was really taken, without settings
+	stream      net.Listener
+	heartbeat   net.PacketConn // nil for unix sockets
+	endpoint    *forward.Endpoint
+	credentials *credentials.Server
 }
 
 func (l *listeners) close() {
@@ -27,48 +106,51 @@ func (l *listeners) close() {
 	}
 }
 
-// listen opens the sockets of an input URL.
-func listen(text string) (*listeners, error) {
-	u, err := urls.ParseBare(text)
+// listen opens the sockets of an input, and the files that it names.
+func (p *inputPlan) listen(log *slog.Logger) (l *listeners, err error) {
+	name := p.scheme + "://" + p.address
+	err = p.credentials.Open(&credentials.Reports{
+		Trouble: func(err error) { log.Warn("credentials", "url", name, "error", err) },
+		Renewed: func(files []string) {
+			log.Info("credentials renewed", "url", name, "files", strings.Join(files, ", "))
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if p.scheme == "forward+unix" {
+		l = &listeners{url: name}
+		l.stream, err = listenUnix(p.address)
+	} else {
+		l, err = listenForward(p.scheme, p.address)
+	}
 	if err != nil {
 		return nil, err
 	}
-	switch u.Scheme {
-	case "forward":
-		if len(u.Hosts) != 1 {
-			return nil, u.Errorf("an input listens on one address; give another one as an input of its own")
-		}
-		return listenForward(u.Hosts[0])
-	case "forward+unix":
-		l, err := listenUnix(u.Path)
-		if err != nil {
-			return nil, err
-		}
-		return &listeners{url: "forward+unix://" + u.Path, stream: l}, nil
-	default:
-		return nil, u.Errorf("no input of this kind; there are forward://host:port and forward+unix:///path")
-	}
+	p.credentials.Apply(p.endpoint)
+	l.endpoint, l.credentials = p.endpoint, p.credentials
+	return l, nil
 }
 
 // listenForward takes a port for TCP and for UDP heartbeats (docs/forward.md
 // rule 41). With port 0 the system chooses one for TCP, which may be taken for
 // UDP: then it is asked again.
-func listenForward(address string) (*listeners, error) {
+func listenForward(scheme, address string) (*listeners, error) {
 	const tries = 10
 	for try := 1; ; try++ {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
-			return nil, fmt.Errorf("forward://%s: %w", address, err)
+			return nil, fmt.Errorf("%s://%s: %w", scheme, address, err)
 		}
 		taken := l.Addr().String()
 		pc, err := net.ListenPacket("udp", taken)
 		if err == nil {
-			return &listeners{url: "forward://" + taken, stream: l, heartbeat: pc}, nil
+			return &listeners{url: scheme + "://" + taken, stream: l, heartbeat: pc}, nil
 		}
 		l.Close()
 		_, port, splitErr := net.SplitHostPort(address)
 		if n, _ := strconv.Atoi(port); splitErr != nil || n != 0 || try == tries {
-			return nil, fmt.Errorf("forward://%s: heartbeats: %w", address, err)
+			return nil, fmt.Errorf("%s://%s: heartbeats: %w", scheme, address, err)
 		}
 	}
 }

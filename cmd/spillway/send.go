@@ -6,24 +6,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/credentials"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
 type sendCmd struct {
-	To      string        `help:"Server: forward://host:port or forward+unix:///path." default:"forward://127.0.0.1:24224" placeholder:"URL"`
+	To      string        `help:"Server: forward://host:port, forward+tls://host:port?ca=PEM or forward+unix:///path." default:"forward://127.0.0.1:24224" placeholder:"URL"`
 	Tag     string        `help:"Tag of the events." default:"stdin"`
 	Field   string        `help:"Key under which a line that is no JSON object is sent." default:"message" placeholder:"KEY"`
 	Timeout time.Duration `help:"Give up when a chunk is not acked within this time, resends included." default:"30s"`
+}
+
+// Help tells what does not fit behind a flag.
+func (c *sendCmd) Help() string {
+	return `Settings of the server are parameters of its URL, put in quotes for the shell: 'forward+tls://logs.example?ca=ca.pem&shared_key_file=shared.key'
+
+TLS (forward+tls://): ca= names those who vouch for the server (default: those of the system), cert= and key= this client's certificate and key, server_name= the name that the server's certificate has to have; insecure=true takes any certificate.
+
+Shared key and user: shared_key_file= or shared_key_env= say where the key stands; username= with password_file= or password_env= logs in as a user; hostname= is the name of this client; empty_key=true is a handshake with an empty key; keepalive=false makes a connection for each chunk.`
 }
 
 // Run sends standard input line by line. What is read while a chunk is on its
 // way becomes the next chunk: so a slow stream is sent at once, a fast one in
 // large chunks, in order, and each chunk is acked.
 func (c *sendCmd) Run(ctx context.Context, s *streams) error {
-	client, err := c.client()
+	client, err := c.client(s.err)
 	if err != nil {
 		return err
 	}
@@ -63,19 +74,35 @@ func (c *sendCmd) send(ctx context.Context, client *forward.Client, chunk *forwa
 	return err
 }
 
-func (c *sendCmd) client() (*forward.Client, error) {
-	u, err := urls.ParseBare(c.To)
+func (c *sendCmd) client(warnings io.Writer) (*forward.Client, error) {
+	u, err := urls.Parse(c.To)
 	if err != nil {
 		return nil, err
 	}
+	client := &forward.Client{Network: "tcp"}
 	switch u.Scheme {
-	case "forward":
+	case "forward", "forward+tls":
 		if len(u.Hosts) != 1 {
 			return nil, u.Errorf("send takes one host")
 		}
-		return &forward.Client{Network: "tcp", Address: u.Hosts[0]}, nil
+		client.Address = u.Hosts[0]
 	case "forward+unix":
-		return &forward.Client{Network: "unix", Address: u.Path}, nil
+		client.Network, client.Address = "unix", u.Path
+	default:
+		return nil, u.Errorf("cannot send there; there are forward://host:port, forward+tls://host:port and forward+unix:///path")
 	}
-	return nil, u.Errorf("cannot send there; there are forward://host:port and forward+unix:///path")
+	p := u.Params()
+	secrets, err := credentials.ReadClient(u, p, nil)
+	if err == nil {
+		err = p.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = secrets.Open(&credentials.Reports{Trouble: func(err error) { fmt.Fprintln(warnings, "spillway:", err) }})
+	if err != nil {
+		return nil, fmt.Errorf("%s://%s: %w", u.Scheme, client.Address, err)
+	}
+	client.GetTLS, client.GetLogin, client.NoKeepalive = secrets.GetTLS(), secrets.GetLogin(), secrets.NoKeepalive()
+	return client, nil
 }

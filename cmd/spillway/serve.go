@@ -11,7 +11,7 @@ import (
 )
 
 type serveCmd struct {
-	Listen        []string `help:"Input to listen on, such as forward://0.0.0.0:24224 or forward+unix:///run/spillway.sock. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
+	Listen        []string `help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
 	To            []string `help:"Output to write to: stdout:, discard:, or file:///var/log/{tag}.{date}.jsonl with {tag}, {date}, {hour}, {host}, {pid}. May be repeated. Default: stdout:" placeholder:"URL" sep:"none"`
 	Data          string   `help:"Data directory, used by one process at a time." default:"spillway-data" type:"path"`
 	Ack           string   `help:"What an ack promises: synced (on the disk), journaled (survives this process), delivered (all outputs have it)." enum:"synced,journaled,delivered" default:"synced"`
@@ -22,7 +22,21 @@ type serveCmd struct {
 	RefuseInvalid bool     `help:"Refuse a chunk that has an invalid entry, instead of leaving the entry out."`
 }
 
-// Run serves until ctx ends, which a signal does.
+// Help tells what does not fit behind a flag.
+func (c *serveCmd) Help() string { return inputHelp }
+
+// inputHelp is about the settings of inputs; docs/security.md has the whole of it.
+const inputHelp = `Settings of an input are parameters of its URL, put in quotes for the shell: 'forward+tls://0.0.0.0:24224?cert=server.pem&key=server.key'
+
+TLS (forward+tls://): cert=, key= name the server's certificate and key; client_ca= those who vouch for clients, client_auth=none, request or require.
+
+Shared keys and users (every input): shared_key_file= or shared_key_env= say where the key stands; users_file= has a line name:password for each user; clients_file= has rules such as "host=web1 key_file=web1.key users=web", the first that fits decides, and anonymous=false refuses whom none fits; hostname= is the name of this server; keepalive=false asks for a connection a message; empty_key=true is a handshake with an empty key.
+
+Tags and sources: tag= replaces the tag, tag_prefix= stands before it; address_key=, host_key=, subject_key=, user_key= name the keys under which a record gets its sender's address, host name, certificate's subject and user.
+
+Files are read again when they change, and at once on SIGHUP. Connections that stand are not touched; a new file that is broken leaves the old one in force.`
+
+// Run serves until ctx ends, which a signal does. SIGHUP reloads the credentials.
 func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	log := slog.New(slog.NewTextHandler(s.err, nil))
 	o := &collector.Options{
@@ -38,11 +52,14 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 		Log:           log,
 		Stdout:        s.out,
 	}
+	signals, stopSignals := hangups()
+	defer stopSignals()
 	col, err := collector.Open(o)
 	if err != nil {
 		return err
 	}
-	return col.Run(ctx)
+	defer reloadOn(signals, col, log)()
+	return account(ctx, col, log)
 }
 
 // size is a flag such as 64MiB.

@@ -117,7 +117,7 @@ func (r *rule) set(name, value string) (why string) {
 	case "key_file":
 		r.key.file = value
 	case "key_env":
-		if r.key.env = value; !isVariable(value) {
+		if r.key.env, r.key.name = value, "key_env="; !isVariable(value) {
 			why = "key_env= is no name of an environment variable: those are letters, digits and underscores"
 		}
 	case "users":

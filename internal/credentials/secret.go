@@ -13,18 +13,20 @@ import (
 
 // A secret is where a secret stands: in a file, or in a variable of the environment.
 type secret struct {
-	file, env string
+	file string
+	env  string // never shown: in its place the secret itself is often written
+	name string // of the parameter that names env
 }
 
 func (s secret) given() bool { return s.file != "" || s.env != "" }
 
 // readSecret asks for name_file and name_env.
 func readSecret(u *urls.URL, p *urls.Params, name string) (s secret, err error) {
-	s.file, s.env = filePath(p, name+"_file"), p.String(name+"_env", "")
+	s.file, s.env, s.name = filePath(p, name+"_file"), p.String(name+"_env", ""), name+"_env="
 	if s.file != "" && s.env != "" {
 		return s, u.Errorf("%s_file and %s_env say the same thing: give one", name, name)
 	}
-	if s.env != "" && !isVariable(s.env) { // it may be the secret itself, so it is not shown
+	if s.env != "" && !isVariable(s.env) {
 		return s, u.Errorf("%s_env is no name of an environment variable: those are letters, digits and underscores", name)
 	}
 	return s, nil
@@ -35,11 +37,11 @@ func (s secret) get(f *files) (string, error) {
 	if s.env != "" {
 		text, ok := os.LookupEnv(s.env)
 		if !ok {
-			return "", fmt.Errorf("the environment variable %s is not set", s.env)
+			return "", fmt.Errorf("%s is not set", s)
 		}
 		text, err := oneLine([]byte(text))
 		if err != nil {
-			return "", fmt.Errorf("the environment variable %s: %w", s.env, err)
+			return "", fmt.Errorf("%s: %w", s, err)
 		}
 		return text, nil
 	}
@@ -57,7 +59,7 @@ func (s secret) get(f *files) (string, error) {
 // String says where the secret stands, when it is missed.
 func (s secret) String() string {
 	if s.env != "" {
-		return "the environment variable " + s.env
+		return "the environment variable that " + s.name + " names"
 	}
 	return s.file
 }

@@ -4,6 +4,7 @@ package deliver
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -22,6 +23,11 @@ type ForwardConfig struct {
 	Hosts []string
 	// Dial makes a connection; nil: net.Dialer, which asks the DNS each time.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// GetTLS, if set, makes connections TLS, over what Dial makes; GetLogin, if set, logs in on them. They are asked once for each connection.
+	GetTLS   func() (*tls.Config, error)
+	GetLogin func() (*forward.Login, error)
+	// NoKeepalive makes a connection for each chunk.
+	NoKeepalive bool
 	// Compress is how entries travel: "" plain, "gzip" or "zstd".
 	Compress string
 	// NoAck sends without asking for acks: a chunk is delivered when it is with the kernel. What the server does not read then is lost: at its end

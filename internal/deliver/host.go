@@ -38,6 +38,7 @@ func newHost(f *forwarder, name string) *host {
 	c := &f.cfg
 	h.client = &forward.Client{
 		Network: c.Network, Address: name, Dial: h.dial, Compress: c.Compress, NoAck: c.NoAck, Window: c.Window,
+		GetTLS: c.GetTLS, GetLogin: c.GetLogin, NoKeepalive: c.NoKeepalive,
 		AckTimeout: c.AckTimeout, DialTimeout: c.DialTimeout, MinBackoff: c.MinBackoff, MaxBackoff: c.MaxBackoff,
 		Changed: h.changed,
 	}

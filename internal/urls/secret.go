@@ -10,13 +10,14 @@ import (
 // hidden stands for a secret.
 const hidden = "***"
 
-// secretName reports whether a parameter of that name holds a secret. The path of a file that holds one, the name of a variable that does, and how
-// clients are asked who they are, are none.
+// secretName reports whether a parameter of that name holds a secret. The path of a file that holds one and how
+// clients are asked who they are, are none; the name of a variable is treated as one, for in its place the secret itself is often written.
 func secretName(name string) bool {
 	name = strings.ToLower(name)
-	if strings.HasSuffix(name, "_file") || strings.HasSuffix(name, "_env") || name == "client_auth" {
+	if strings.HasSuffix(name, "_file") || name == "client_auth" {
 		return false
 	}
+	name = strings.TrimSuffix(name, "_env")
 	for _, word := range []string{"pass", "secret", "token", "credential", "auth"} {
 		if strings.Contains(name, word) {
 			return true

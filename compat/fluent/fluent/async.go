@@ -106,6 +106,9 @@ func (c *Config) destination() (string, error) {
 		u = url.URL{Scheme: "forward+unix", Path: path}
 	}
 	q := url.Values{}
+	if c.FluentNetwork == "tls" {
+		q.Set("tls", "dial") // what wraps the connection looks at messages, so TLS is below it
+	}
 	q.Set("ack", strconv.FormatBool(c.RequestAck))
 	q.Set("dial_timeout", c.Timeout.String())
 	if c.ReadTimeout > 0 {
