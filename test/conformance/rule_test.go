@@ -40,6 +40,19 @@ var rules = []rule{
 	{17, "compression", rule17, nil, nil},
 	{18, "corrupt chunks", rule18, nil, nil},
 	{19, "bounded decompression", rule19, nil, nil},
+	{20, "claims size no allocation", rule20, nil, []holding{{"memory stays bounded", "TestRule20Claims"}}},
+	{21, "keys", rule21, nil, nil},
+	{22, "odd values", rule22, nil, nil},
+	{23, "invalid entries", rule23, nil, nil},
+	{24, "an ack only for an id", rule24, nil, nil},
+	{25, "the id comes back as it came", rule25, nil, nil},
+	{26, "acks in order", rule26, nil, nil},
+	{27, "acked means stored", rule27, nil, []holding{{"no ack when the journal refuses", "TestRule27Unstored"}}},
+	{30, "chunks that are too large", rule30, nil, nil},
+	{41, "UDP heartbeats", rule41, nil, nil},
+	{42, "TLS", rule42, nil, nil},
+	{43, "JSON", rule43, nil, nil},
+	{46, "shutdown", rule46, nil, []holding{{"what was asked to hurry ends in time", "TestRule46ShutdownRunsOut"}}},
 }
 
 // What became of a case, and of a rule.

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/testcert"
 )
 
 // A server is one that runs, as the subject of rules: an address, perhaps the file that it writes, and how to get in.
@@ -26,6 +28,11 @@ type server struct {
 	own   *process // this repository's; nil: somebody's
 
 	maxChunk, maxUnpacked int64 // 0: not known
+
+	// Of one of this repository's with TLS: where its certificate is, who issued that, and pairs of clients.
+	dir   string
+	ca    *testcert.CA
+	pairs map[string]*testcert.Pair
 }
 
 // servers is the subject: at a foreign address there is one, of our own there are as many as there are settings to test.
@@ -59,6 +66,10 @@ func (s *server) lacks(setting string) string {
 		return ""
 	case setting == "limits":
 		return "needs -max-chunk and -max-unpacked"
+	case setting == "key" && s.login != nil:
+		return ""
+	case setting == "key":
+		return "needs -shared-key"
 	case setting == "login" && s.login != nil && s.login.user != "":
 		return ""
 	case setting == "login":
@@ -94,7 +105,12 @@ func (s *server) dialBare(p *probe) *conn {
 	nc, err := net.DialTimeout("tcp", s.addr, *wait)
 	p.must(err)
 	if s.tls != nil {
-		nc = tls.Client(nc, s.tls)
+		config := s.tls
+		if config.ServerName == "" {
+			config = config.Clone()
+			config.ServerName, _, _ = net.SplitHostPort(s.addr)
+		}
+		nc = tls.Client(nc, config)
 	}
 	p.Cleanup(func() { nc.Close() })
 	p.must(nc.SetDeadline(time.Now().Add(*wait)))
