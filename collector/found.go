@@ -46,7 +46,8 @@ func openFound(j *journal.Journal, pumps []*pump) (*found, error) {
 	if f.reader, err = j.Reader(foundCursor); err != nil {
 		return nil, err
 	}
-	if err := f.reader.SkipTo(lowest); err != nil {
+	// An output that has committed nothing stands before the oldest record.
+	if err := f.reader.SkipTo(max(lowest, f.reader.Pos())); err != nil {
 		return nil, errors.Join(err, f.close(j))
 	}
 	f.busy.Store(true)
