@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"crypto/tls"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/spillwaylog/spillway/internal/testcert"
+	"github.com/spillwaylog/spillway/internal/urls"
+)
+
+func readClient(t testing.TB, text string, v *Values) (*Client, error) {
+	t.Helper()
+	u, err := urls.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := u.Params()
+	c, err := ReadClient(u, p, v)
+	if err == nil {
+		err = p.Err()
+	}
+	return c, err
+}
+
+func TestReadClient(t *testing.T) {
+	secure := &tls.Config{}
+	for _, tt := range []struct {
+		url    string
+		values Values
+		want   string
+	}{
+		{"forward://h", Values{}, ""},
+		{"forward://h", Values{SharedKey: "topsecret", Username: "u", Password: "topsecret"}, ""},
+		{"forward://h?username=u&shared_key_file=k", Values{Password: "topsecret"}, ""},
+		{"forward+tls://h", Values{TLS: secure, SharedKey: "topsecret"}, ""},
+		{"forward+tls://h?ca=ca&cert=c&key=k&server_name=n", Values{}, ""},
+		{"forward://h?empty_key=true&username=u&password_env=P", Values{}, ""},
+		{"forward://h", Values{TLS: secure}, "Options.TLS belongs to forward+tls://"},
+		{"forward+unix:///s?insecure=true", Values{}, `"insecure" belongs to TLS`},
+		{"forward+tls://h?server_name=n", Values{TLS: secure}, "Options.TLS says all of TLS, so server_name= cannot"},
+		{"forward+tls://h?key=k", Values{}, "one is missing"},
+		{"forward://h?shared_key_env=K", Values{SharedKey: "topsecret"}, "Options.SharedKey and shared_key_file="},
+		{"forward://h?shared_key_file=k&username=u&password_file=p", Values{Password: "topsecret"}, "Options.Password and password_file="},
+		{"forward://h?shared_key_file=k&username=u&password_file=p", Values{Username: "u"}, "Options.Username and username="},
+		{"forward://h?empty_key=true", Values{SharedKey: "topsecret"}, "says that the shared key is empty"},
+		{"forward://h", Values{Username: "u", SharedKey: "topsecret"}, "a user has a name and a password"},
+		{"forward://h", Values{Password: "topsecret", SharedKey: "topsecret"}, "a user has a name and a password"},
+		{"forward://h", Values{Username: "u", Password: "topsecret"}, "there is none"},
+	} {
+		if _, err := readClient(t, tt.url, &tt.values); !fits(err, tt.want) {
+			t.Errorf("%s: %v, want %s", tt.url, err, tt.want)
+		}
+	}
+}
+
+func TestClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca, other := testcert.New(t), testcert.New(t)
+		at := newStation(t, ca)
+		file := func(name, text string) string {
+			save(t, filepath.Join(at.dir, name), text)
+			return filepath.Join(at.dir, name)
+		}
+		at.copy(t, "ca", ca.File)
+		var told teller
+		c, err := readClient(t, fmt.Sprintf("forward+tls://h?ca=%s/ca&cert=%s&key=%s&server_name=n&hostname=me&username=u&keepalive=false&shared_key_file=%s&password_file=%s",
+			at.dir, ca.Client.Cert, ca.Client.Key, file("shared", "topsecret1\n"), file("pass", "topsecret2\n")), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Open(told.reports()); err != nil {
+			t.Fatal(err)
+		}
+		config, err := c.GetTLS()()
+		if err != nil || config.ServerName != "n" || !config.RootCAs.Equal(ca.Pool) || len(config.Certificates) != 1 || config.InsecureSkipVerify || config.MinVersion != tls.VersionTLS12 {
+			t.Errorf("%+v, %v", config, err)
+		}
+		l, err := c.GetLogin()()
+		if err != nil || l.Hostname != "me" || l.SharedKey != "topsecret1" || l.Username != "u" || l.Password != "topsecret2" || l.AllowEmptyKey || !c.NoKeepalive() {
+			t.Errorf("%v, %v", l, err)
+		}
+		at.copy(t, "ca", other.File)
+		file("shared", "topsecret3\n")
+		next()
+		if config, err = c.GetTLS()(); err != nil || !config.RootCAs.Equal(other.Pool) {
+			t.Error("the authorities are the old ones", err)
+		}
+		if l, err = c.GetLogin()(); err != nil || l.SharedKey != "topsecret3" || l.Password != "topsecret2" {
+			t.Error("the shared key is the old one", err)
+		}
+		told.want(t, 0, 2)
+		file("shared", "\n")
+		if err := c.Reload(); !fits(err, "the shared key is empty") {
+			t.Error(err)
+		}
+		if l, err = c.GetLogin()(); err != nil || l.SharedKey != "topsecret3" {
+			t.Error("the broken file is in force", err)
+		}
+	})
+}
+
+func TestClientValues(t *testing.T) {
+	given := &tls.Config{ServerName: "given"}
+	c, err := readClient(t, "forward+tls://h", &Values{TLS: given, SharedKey: "k", Username: "u", Password: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Open(&Reports{}); err != nil {
+		t.Fatal(err)
+	}
+	config, err := c.GetTLS()()
+	if err != nil || config == given || config.ServerName != "given" {
+		t.Error(config, err)
+	}
+	if l, err := c.GetLogin()(); err != nil || l.SharedKey != "k" || l.Username != "u" || l.Password != "p" {
+		t.Error(l, err)
+	}
+	plain, err := readClient(t, "forward://h", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plain.Open(&Reports{}); err != nil || plain.GetTLS() != nil || plain.GetLogin() != nil || plain.Reload() != nil {
+		t.Error("a plain client has something to tell", err)
+	}
+}
+
+func TestInsecureIsTold(t *testing.T) {
+	var told teller
+	c, err := readClient(t, "forward+tls://h?insecure=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Open(told.reports()); err != nil {
+		t.Fatal(err)
+	}
+	if len(told.troubles) != 1 || !strings.Contains(told.troubles[0], "any server's certificate passes") {
+		t.Error(told.troubles)
+	}
+}

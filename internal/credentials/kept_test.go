@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package credentials
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A teller remembers what it was told.
+type teller struct{ troubles, renewed []string }
+
+func (l *teller) reports() *Reports {
+	return &Reports{
+		Trouble: func(err error) { l.troubles = append(l.troubles, err.Error()) },
+		Renewed: func(files []string) { l.renewed = append(l.renewed, files...) },
+	}
+}
+
+// A word is a value that is a file's text, which must not begin with "bad".
+func word(path string) func(*files) (string, error) {
+	return func(f *files) (string, error) {
+		data, err := f.read(path, 100, true)
+		if err == nil && strings.HasPrefix(string(data), "bad") {
+			err = errors.New("it is bad")
+		}
+		return string(data), err
+	}
+}
+
+func wantValue(t *testing.T, k *kept[string], want string) {
+	t.Helper()
+	if got := *k.get(); got != want {
+		t.Errorf("in force is %q, want %q", got, want)
+	}
+}
+
+func (l *teller) want(t *testing.T, troubles, renewed int) {
+	t.Helper()
+	if len(l.troubles) != troubles || len(l.renewed) != renewed {
+		t.Errorf("told of %d troubles and %d renewals, want %d and %d: %q %q", len(l.troubles), len(l.renewed), troubles, renewed, l.troubles, l.renewed)
+	}
+}
+
+// next lets the time pass until files are looked at again.
+func next() { <-time.After(lookEvery) }
+
+// In a bubble it is the year 2000: files that are written now come from the future.
+func TestKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "f")
+		save(t, path, "one")
+		var told teller
+		k, err := keep(word(path), told.reports())
+		if err != nil {
+			t.Fatal(err)
+		}
+		save(t, path, "two")
+		wantValue(t, k, "one") // not looked at yet
+		next()
+		wantValue(t, k, "two")
+		told.want(t, 0, 1)
+		for _, broken := range []func(){
+			func() { save(t, path, "bad") },
+			func() { save(t, path, "bad again") },
+			func() { os.Remove(path) },
+		} {
+			told = teller{}
+			broken()
+			for range 3 {
+				next()
+				wantValue(t, k, "two")
+			}
+			told.want(t, 1, 0) // once a change
+		}
+		told = teller{}
+		save(t, path, "two")
+		next()
+		wantValue(t, k, "two")
+		told.want(t, 0, 1) // it was missed
+		save(t, path, "two")
+		next()
+		wantValue(t, k, "two")
+		told.want(t, 0, 1) // written again with the same contents
+	})
+}
+
+func TestReload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "f")
+		save(t, path, "one")
+		var told teller
+		k, err := keep(word(path), told.reports())
+		if err != nil {
+			t.Fatal(err)
+		}
+		save(t, path, "two")
+		if err := k.reload(); err != nil {
+			t.Fatal(err)
+		}
+		wantValue(t, k, "two")
+		told.want(t, 0, 1)
+		save(t, path, "bad")
+		if err := k.reload(); err == nil {
+			t.Error("no error")
+		}
+		next()
+		wantValue(t, k, "two")
+		told.want(t, 0, 1) // whoever asked was told
+		save(t, path, "three")
+		next()
+		wantValue(t, k, "three")
+	})
+}
+
+// TestYoung: a file that is broken and has just been written may be half of what is being written.
+func TestYoung(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "f")
+		write := func(text string) {
+			save(t, path, text)
+			if err := os.Chtimes(path, time.Time{}, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("one")
+		var told teller
+		k, err := keep(word(path), told.reports())
+		if err != nil {
+			t.Fatal(err)
+		}
+		next()
+		write("bad")
+		wantValue(t, k, "one")
+		next()
+		wantValue(t, k, "one")
+		told.want(t, 0, 0)
+		next()
+		wantValue(t, k, "one")
+		told.want(t, 1, 0)
+		next()
+		wantValue(t, k, "one")
+		told.want(t, 1, 0)
+		write("bad2")
+		next()
+		wantValue(t, k, "one")
+		write("two")
+		next()
+		wantValue(t, k, "two")
+		told.want(t, 1, 1)
+	})
+}
+
+// TestStat: what stat cannot see is seen while the file is young; what it sees is enough afterwards.
+func TestStat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "f")
+		write := func(text string, at time.Time) {
+			save(t, path, text)
+			if err := os.Chtimes(path, time.Time{}, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		born := time.Now()
+		write("one", born)
+		k, err := keep(word(path), (&teller{}).reports())
+		if err != nil {
+			t.Fatal(err)
+		}
+		write("two", born) // within the clock tick of the file system
+		next()
+		wantValue(t, k, "two")
+		next()
+		wantValue(t, k, "two")
+		next()
+		wantValue(t, k, "two")
+		write("six", born) // nobody writes a file with an old time and the same size: it is not looked into
+		next()
+		wantValue(t, k, "two")
+		write("six", time.Now())
+		next()
+		wantValue(t, k, "six")
+	})
+}
+
+// TestLinks: mounted secrets are exchanged by exchanging a link to their folder.
+func TestLinks(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("links need a privilege there")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		link := filepath.Join(dir, "now")
+		for i, text := range []string{"one", "two"} {
+			folder := filepath.Join(dir, fmt.Sprint(i))
+			if err := os.Mkdir(folder, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			save(t, filepath.Join(folder, "f"), text)
+		}
+		if err := os.Symlink("0", link); err != nil {
+			t.Fatal(err)
+		}
+		k, err := keep(word(filepath.Join(link, "f")), &Reports{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("1", link+".new"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(link+".new", link); err != nil {
+			t.Fatal(err)
+		}
+		next()
+		wantValue(t, k, "two")
+	})
+}
+
+// TestNobodyWaits: while one connection's look at the disk hangs, others go on.
+func TestNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "f")
+		save(t, path, "one")
+		hang := make(chan struct{})
+		close(hang)
+		load := word(path)
+		k, err := keep(func(f *files) (string, error) {
+			<-hang
+			return load(f)
+		}, &Reports{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hang = make(chan struct{})
+		save(t, path, "two")
+		next()
+		first := make(chan string)
+		go func() { first <- *k.get() }()
+		synctest.Wait()
+		wantValue(t, k, "one")
+		close(hang)
+		if got := <-first; got != "two" {
+			t.Error(got)
+		}
+		wantValue(t, k, "two")
+	})
+}
+
+func TestPermissions(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no such bits there")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "f")
+		save(t, path, "topsecret")
+		var told teller
+		k, err := keep(word(path), told.reports())
+		if err != nil {
+			t.Fatal(err)
+		}
+		told.want(t, 0, 0)
+		for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o602} {
+			told = teller{}
+			if err := os.Chmod(path, mode); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := k.reload(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			told.want(t, 1, 0)
+			if !slices.ContainsFunc(told.troubles, func(s string) bool { return strings.Contains(s, fmt.Sprintf("mode %04o", mode)) }) {
+				t.Error(told.troubles)
+			}
+		}
+	})
+}
