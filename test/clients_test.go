@@ -48,6 +48,10 @@ func TestClients(t *testing.T) {
 		{name: "node org compressed ack", client: clients.NodeOrg, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, divisor: 2},
 		{name: "node org unix", client: clients.NodeOrg, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 100}, unix: true, divisor: 10},
 
+		{name: "fluency", client: clients.Fluency, order: clients.Order{Mode: "packed", Times: clients.Seconds, Huge: true}},
+		{name: "fluency ack", client: clients.Fluency, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Huge: true, Ack: true}},
+		{name: "java", client: clients.Java, order: clients.Order{Mode: "message", Times: clients.Seconds, Huge: true}},
+
 		{name: "ibm message", client: ibm, order: clients.Order{Mode: "message", Times: clients.Seconds, Huge: true, Batch: 100}},
 		{name: "ibm message ack", client: ibm, order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Ack: true, Batch: 100}, divisor: 50},
 		{name: "ibm forward", client: ibm, order: clients.Order{Mode: "forward", Times: clients.Nanoseconds, Huge: true, Batch: 100}},
@@ -97,7 +101,7 @@ func TestClients(t *testing.T) {
 // send has a client send an order, to its end.
 func send(t *testing.T, c *clients.Client, o *clients.Order, acked func(n int)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Minute, fmt.Errorf("%s takes too long", c.Name))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Minute, fmt.Errorf("%s takes too long", c.Name))
 	defer cancel()
 	if err := c.Run(ctx, o, acked); err != nil {
 		t.Fatal(err)

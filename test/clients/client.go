@@ -118,6 +118,30 @@ var (
 	NodeOrg = &Client{Name: "Node @fluent-org/logger", install: node("fluent-org.js")}
 )
 
+// java runs the class with an argument.
+func java(client string) func() ([]string, error) {
+	return func() ([]string, error) {
+		dir, err := javaFolder()
+		lib := filepath.Join(dir, "lib", "*")
+		return []string{"java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", dir + string(os.PathListSeparator) + lib, "Send", client}, err
+	}
+}
+
+var javaFolder = sync.OnceValues(func() (string, error) {
+	return install("java", files("java/pom.xml", "java/Send.java"), func(dir string) error {
+		if err := run(dir, "mvn", "--quiet", "--batch-mode", "--strict-checksums", "dependency:copy-dependencies", "-DoutputDirectory=lib"); err != nil {
+			return err
+		}
+		return run(dir, "javac", "-encoding", "UTF-8", "-cp", filepath.Join("lib", "*"), "Send.java")
+	})
+})
+
+// Fluency is org.komamitsu:fluency-fluentd, Java is org.fluentd:fluent-logger.
+var (
+	Fluency = &Client{Name: "Java fluency", install: java("fluency")}
+	Java    = &Client{Name: "Java fluent-logger", install: java("fluent-logger")}
+)
+
 // Built is a client in Go, whose program build makes.
 func Built(name string, build func() (path string, err error)) *Client {
 	return &Client{Name: name, install: func() ([]string, error) {
