@@ -148,6 +148,9 @@ func (c *collector) stop() {
 	if code := c.wait(); code != 0 {
 		c.t.Errorf("exit code %d after SIGTERM, want 0:\n%s", code, tail(c.log.String(), 4000))
 	}
+	if err := c.lastAccount().check(); err != nil {
+		c.t.Error(err)
+	}
 }
 
 // forget drops what the process said, of which a test that starts many would keep too much.

@@ -18,8 +18,10 @@ import (
 // acked: same order, same bytes. It stands for clients that are not ours: random ids, no key of Spillway's.
 type sender struct {
 	name    string
-	addr    string
+	addr    string // host:port, or the path of a unix socket
 	tag     string
+	wild    bool          // see wildConnection
+	pace    time.Duration // a wild one rests for up to that long between acks
 	rand    *rand.Rand
 	sent    []string // names of all events ever sent
 	unacked []sending
@@ -38,10 +40,17 @@ const inFlight = 8
 // run sends until stop is closed, then waits until all is acked.
 func (s *sender) run(ctx context.Context, stop <-chan struct{}) error {
 	for {
-		if err := s.connection(ctx, stop); err == nil {
+		connection := s.connection
+		if s.wild {
+			connection = s.wildConnection
+		}
+		err := connection(ctx, stop)
+		if err == nil {
 			return nil
 		}
-		s.broken++
+		if !errors.Is(err, errNext) {
+			s.broken++
+		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %d chunks not acked: %w", s.name, len(s.unacked), ctx.Err())
@@ -82,15 +91,35 @@ func (s *sender) connection(ctx context.Context, stop <-chan struct{}) error {
 				return err
 			}
 		}
-		id, err := readAck(acks)
-		if err != nil {
+		if err := s.ack(nil, acks); err != nil {
 			return err
 		}
-		if id != s.unacked[0].id {
-			return fmt.Errorf("ack of %q, want %q", id, s.unacked[0].id)
-		}
-		s.unacked = s.unacked[1:]
 	}
+}
+
+// ack reads the next ack; from a conn that is not nil only for so long.
+func (s *sender) ack(conn net.Conn, acks *bufio.Reader) error {
+	if conn != nil {
+		if err := conn.SetReadDeadline(time.Now().Add(wildPatience)); err != nil {
+			return err
+		}
+	}
+	id, err := readAck(acks)
+	if err != nil {
+		return err
+	}
+	if id != s.unacked[0].id {
+		return fmt.Errorf("ack of %q, want %q", id, s.unacked[0].id)
+	}
+	s.unacked = s.unacked[1:]
+	return nil
+}
+
+func (s *sender) network() string {
+	if strings.Contains(s.addr, "/") {
+		return "unix"
+	}
+	return "tcp"
 }
 
 // chunk is a new chunk in one of the three modes.

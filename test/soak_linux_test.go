@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fluent/fluent-logger-golang/fluent"
+
+	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/forward"
+)
+
+// How this file is organised. TestSoak runs senders of four kinds against one collector, most of them through bad weather (weather_test.go), and ends the
+// collector again and again. Each sender has streams: names with a number that counts from 0, under one tag. At the end the weather clears, all senders wait
+// for what they miss, and
+//   - each event that was acked is in the files exactly once, each stream in its order, and nothing else is there,
+//   - the collector's account (Stats) is exact, at each polite end and over each restart,
+//   - its memory, open files and goroutines are where they were before the first connection.
+//
+// What the proxy leaves of the claims: all senders seem to come from 127.0.0.1, so foreign ids are recognised on every connection, which holds for real senders
+// only as long as they keep their address. A connection that the proxy cut may deliver after its successor, so order and repeats are tested across two
+// connections of one sender that are served at the same time.
+
+// soakTime is how long the soak runs: 20 s unless SPILLWAY_SOAK says otherwise.
+func soakTime(t testing.TB) time.Duration {
+	text := os.Getenv("SPILLWAY_SOAK")
+	if text == "" {
+		if strconv.IntSize == 32 {
+			return 8 * time.Second
+		}
+		return 20 * time.Second
+	}
+	d, err := time.ParseDuration(text)
+	must(t, err)
+	return d
+}
+
+func TestSoak(t *testing.T) {
+	d, r := soakTime(t), random(t)
+	s, out := newSetup(t)
+	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	socket := socketPath(t)
+	s.listen = []string{"forward://" + addr, "forward+unix://" + socket}
+	seeds := func() *rand.Rand { return rand.New(rand.NewPCG(r.Uint64(), r.Uint64())) }
+
+	c := startCollector(t, s)
+	warm := c.lane()
+	id := newID()
+	warm.send(packed("soak.warm", id, named("warm-0").append(nil)), id)
+	warm.conn.Close()
+	waitLines(t, out, 1)
+	idle := atRest(t, c)
+
+	ctx, cancel := context.WithTimeout(t.Context(), d+10*time.Minute)
+	defer cancel()
+	storm, calm := context.WithCancel(ctx)
+	defer calm()
+	l := &load{t: t, stop: make(chan struct{}), streams: map[string]*soakStream{}}
+	l.add("warm", 1, nil)
+	weathers := make([]*weather, 4)
+	var blowing sync.WaitGroup
+	ends := make([]func(), len(weathers))
+	for i := range weathers {
+		w, wr := newWeather(t, addr), seeds()
+		weathers[i] = w
+		blowing.Go(func() { ends[i] = w.blow(storm, t, wr) })
+	}
+	for i, w := range weathers {
+		l.wild(ctx, fmt.Sprint("wild", i), w.addr, seeds())
+		l.client(ctx, fmt.Sprint("client", i), w.addr)
+		l.official(fmt.Sprint("official", i), w, seeds())
+	}
+	l.wild(ctx, "direct0", addr, seeds())
+	l.wild(ctx, "direct1", socket, seeds())
+	l.logger(ctx, "logger", weathers[0].addr, seeds())
+
+	// The first two thirds of the time the collector dies now and then; in the last one it lives.
+	begin := time.Now()
+	longest := min(20*time.Second, d/8)
+	kills, polite := 0, 0
+	for time.Since(begin) < d*2/3 {
+		pause(c, r, longest)
+		if c.over() {
+			t.Fatalf("the collector ended by itself: %v\n%s", c.err, tail(c.log.String(), 4000))
+		}
+		buffered := int64(-1)
+		if r.IntN(3) == 0 {
+			c.stop()
+			buffered = c.lastAccount()["output0.buffered"]
+			polite++
+		} else {
+			c.kill()
+			kills++
+		}
+		c.forget()
+		c = startCollector(t, s)
+		if buffered >= 0 {
+			l.wantFound(c, buffered)
+		}
+	}
+	most := int64(0)
+	for time.Since(begin) < d {
+		pause(c, r, time.Second)
+		most = max(most, resident(t, c))
+	}
+
+	calm()
+	blowing.Wait()
+	close(l.stop)
+	done := make(chan struct{})
+	go func() {
+		l.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(3 * time.Minute):
+		t.Fatalf("senders still wait for acks, 3 minutes after the weather cleared: %v", l.left())
+	}
+	for _, end := range ends {
+		end()
+	}
+	last := l.wantRest(c, idle)
+	t.Logf("account: %v", last)
+	c.stop()
+	if err := c.lastAccount().check(); err != nil {
+		t.Error(err)
+	}
+	if n := c.lastAccount()["output0.buffered"]; n != 0 {
+		t.Errorf("%d events are left in the journal", n)
+	}
+	changes := int64(0)
+	for _, w := range weathers {
+		changes += w.changes.Load()
+	}
+	events := l.check(out)
+	figure(t, "%v: %d events, %d kills, %d polite ends, %d changes of weather, %d connections broke at our senders; resident %.1f MB at first, at most %.1f MB, %.1f MB at last; open files %d and %d, goroutines %d and %d",
+		time.Since(begin).Round(time.Second), events, kills, polite, changes, l.broken, float64(idle.memory)/1e6, float64(most)/1e6, float64(last.memory)/1e6, idle.files, last.files, idle.goroutines, last.goroutines)
+}
+
+// rest is what a collector holds that nobody is connected to.
+type rest struct {
+	memory     int64
+	files      int
+	goroutines int64
+}
+
+func atRest(t testing.TB, c *collector) rest {
+	t.Helper()
+	var a account
+	eventually(t, "nobody is connected", func() bool {
+		a = c.account()
+		return a["connections"] == 0
+	})
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.cmd.Process.Pid))
+	must(t, err)
+	return rest{memory: resident(t, c), files: len(files), goroutines: a["goroutines"]}
+}
+
+// load is all senders, and what they sent.
+type load struct {
+	t       testing.TB
+	stop    chan struct{}
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	streams map[string]*soakStream
+	waiting map[string]bool
+	broken  int
+}
+
+// soakStream is the events of one name.
+type soakStream struct {
+	sent  int
+	maybe map[int]bool // those of which the sender does not know whether they arrived
+}
+
+func (l *load) add(name string, sent int, maybe map[int]bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.streams[name] = &soakStream{sent: sent, maybe: maybe}
+}
+
+func (l *load) stopped() bool {
+	select {
+	case <-l.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// start runs one sender.
+func (l *load) start(name string, run func()) {
+	l.mu.Lock()
+	if l.waiting == nil {
+		l.waiting = map[string]bool{}
+	}
+	l.waiting[name] = true
+	l.mu.Unlock()
+	l.running.Go(func() {
+		run()
+		l.mu.Lock()
+		delete(l.waiting, name)
+		l.mu.Unlock()
+	})
+}
+
+// left names the senders that still run.
+func (l *load) left() (names []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name := range l.waiting {
+		names = append(names, name)
+	}
+	return names
+}
+
+// wild is a sender of ids that are not Spillway's.
+func (l *load) wild(ctx context.Context, name, addr string, r *rand.Rand) {
+	s := &sender{name: name, addr: addr, tag: "soak.wild", wild: true, pace: 40 * time.Millisecond, rand: r}
+	l.start(name, func() {
+		if err := s.run(ctx, l.stop); err != nil {
+			l.t.Error(err)
+		}
+		l.add(name, len(s.sent), nil)
+		l.mu.Lock()
+		l.broken += s.broken
+		l.mu.Unlock()
+	})
+}
+
+// client is this project's own client, several goroutines on one connection.
+func (l *load) client(ctx context.Context, name, addr string) {
+	const together = 3
+	c := &forward.Client{Address: addr, AckTimeout: wildPatience, DialTimeout: wildPatience, MaxBackoff: 500 * time.Millisecond}
+	if strings.HasSuffix(name, "1") {
+		c.Compress = "gzip"
+	}
+	var users sync.WaitGroup
+	users.Add(together)
+	l.start(name, func() {
+		users.Wait()
+		if err := c.Close(); err != nil {
+			l.t.Errorf("%s: %v", name, err)
+		}
+	})
+	for i := range together {
+		stream := fmt.Sprintf("%s.%d", name, i)
+		l.start(stream, func() {
+			defer users.Done()
+			n := 0
+			for !l.stopped() {
+				var entries []byte
+				for range 20 {
+					e := named(fmt.Sprintf("%s-%d", stream, n))
+					e.pad = strings.Repeat("p", n%300)
+					entries = e.append(entries)
+					n++
+				}
+				if err := c.Send(ctx, &forward.Chunk{Tag: "soak.client", ID: forward.NewID(), Own: true, Entries: entries, Events: 20}); err != nil {
+					l.t.Errorf("%s: %v", stream, err)
+					return
+				}
+				l.rest(30 * time.Millisecond)
+			}
+			l.add(stream, n, nil)
+		})
+	}
+}
+
+// rest waits for d, or until the senders are to stop.
+func (l *load) rest(d time.Duration) {
+	select {
+	case <-l.stop:
+	case <-time.After(d):
+	}
+}
+
+// official is the official Go client: one event, one ack. It gives up after some tries; then nobody knows of that event.
+func (l *load) official(name string, w *weather, r *rand.Rand) {
+	host, port := w.host()
+	l.start(name, func() {
+		c, err := fluent.New(fluent.Config{
+			FluentHost: host, FluentPort: port, RequestAck: true, SubSecondPrecision: true, MaxRetry: 5, RetryWait: 10, MaxRetryWait: 200,
+			Timeout: wildPatience, WriteTimeout: wildPatience, ReadTimeout: wildPatience, Async: false,
+		})
+		if err != nil {
+			l.t.Error(err)
+			return
+		}
+		maybe := map[int]bool{}
+		n := 0
+		for ; !l.stopped(); n++ {
+			if err := c.Post("soak.official", map[string]string{"name": fmt.Sprintf("%s-%d", name, n)}); err != nil {
+				maybe[n] = true
+			}
+			l.rest(time.Duration(r.Int64N(int64(30 * time.Millisecond))))
+		}
+		if err := c.Close(); err != nil {
+			l.t.Logf("%s: %v", name, err) // its connection may be broken by then
+		}
+		l.add(name, n, maybe)
+	})
+}
+
+// logger is this project's logger, several goroutines.
+func (l *load) logger(ctx context.Context, name, addr string, r *rand.Rand) {
+	const together = 4
+	log, err := spillway.Open("forward://"+addr+"?ack_timeout=3s", &spillway.Options{
+		Tag: "soak.logger", Name: "soak", Dir: filepath.Join(l.t.TempDir(), "spill"), Shm: l.t.TempDir(), Diagnostics: func(error) {},
+	})
+	must(l.t, err)
+	var users sync.WaitGroup
+	users.Add(together)
+	l.start(name, func() {
+		users.Wait()
+		if err := log.Flush(ctx); err != nil {
+			l.t.Errorf("%s: flush: %v", name, err)
+		}
+		if err := log.Close(ctx); err != nil {
+			l.t.Errorf("%s: close: %v", name, err)
+		}
+		st := log.Stats()
+		if st.Accepted != st.Delivered+st.HandedOver+st.Dropped+st.Lost+st.Held || st.Held > 0 || st.Dropped > 0 || st.Lost > 0 {
+			l.t.Errorf("%s: %+v", name, st)
+		}
+	})
+	for i := range together {
+		stream := fmt.Sprintf("%s.%d", name, i)
+		seed := r.Uint64()
+		l.start(stream, func() {
+			defer users.Done()
+			r := rand.New(rand.NewPCG(seed, 0))
+			n := 0
+			for !l.stopped() {
+				for range 1 + r.IntN(20) {
+					if err := log.Post("soak.logger", struct {
+						Name string `json:"name"`
+					}{fmt.Sprintf("%s-%d", stream, n)}); err != nil {
+						l.t.Errorf("%s: %v", stream, err)
+					}
+					n++
+				}
+				l.rest(time.Duration(r.Int64N(int64(30 * time.Millisecond))))
+			}
+			l.add(stream, n, nil)
+		})
+	}
+}
+
+// wantFound checks that a collector finds what the one before it left.
+func (l *load) wantFound(c *collector, buffered int64) {
+	l.t.Helper()
+	var a account
+	eventually(l.t, "the journal is counted", func() bool {
+		a = c.account()
+		return !a.has("counting")
+	})
+	if found := a["output0.found"]; found != buffered {
+		l.t.Errorf("%d events found in the journal, %d were left", found, buffered)
+	}
+}
+
+// wantRest waits until all is handed on and checks that the collector holds no more than at first.
+func (l *load) wantRest(c *collector, first rest) rest {
+	l.t.Helper()
+	eventually(l.t, "all is handed on", func() bool { return c.account()["output0.buffered"] == 0 })
+	if err := c.lastAccount().check(); err != nil {
+		l.t.Error(err)
+	}
+	bar := first.memory + 64<<20
+	if raceDetector {
+		bar = first.memory + 512<<20 // its shadow
+	}
+	var now rest
+	eventually(l.t, "memory, files and goroutines are given back", func() bool {
+		now = atRest(l.t, c)
+		return now.memory <= bar && now.files <= first.files+8 && now.goroutines <= first.goroutines+2
+	})
+	return now
+}
+
+// check reads the files and compares them with what was sent.
+func (l *load) check(out string) (events int) {
+	l.t.Helper()
+	next := map[string]int{}
+	wrong := 0
+	fail := func(format string, args ...any) {
+		if wrong++; wrong <= 20 {
+			l.t.Errorf(format, args...)
+		}
+	}
+	for _, path := range jsonlFiles(l.t, out) {
+		f, err := os.Open(path)
+		must(l.t, err)
+		lines := bufio.NewScanner(f)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var e struct{ Name string }
+			if err := json.Unmarshal(bytes.TrimSpace(lines.Bytes()), &e); err != nil {
+				fail("%s: %v: %.200s", path, err, lines.Text())
+				continue
+			}
+			name, number, _ := strings.Cut(e.Name, "-")
+			n, err := strconv.Atoi(number)
+			s := l.streams[name]
+			if err != nil || s == nil || n >= s.sent {
+				fail("%s: %q was never sent", path, e.Name)
+				continue
+			}
+			for ; next[name] < n; next[name]++ {
+				if !s.maybe[next[name]] {
+					fail("%s-%d is missing, or after %s", name, next[name], e.Name)
+				}
+			}
+			if n < next[name] {
+				fail("%s is there again, or after %s-%d", e.Name, name, next[name]-1)
+				continue
+			}
+			next[name]++
+			events++
+		}
+		must(l.t, lines.Err())
+		must(l.t, f.Close())
+	}
+	for name, s := range l.streams {
+		for n := next[name]; n < s.sent; n++ {
+			if !s.maybe[n] {
+				fail("%s-%d is missing", name, n)
+			}
+		}
+	}
+	if wrong > 20 {
+		l.t.Errorf("%d events are wrong", wrong)
+	}
+	return events
+}

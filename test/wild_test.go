@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"time"
+)
+
+// A wild sender does to its connections what bad networks and bad programs do: it resets them, closes its half of them, goes away in the middle of a
+// message, leaves acks unread for a while, gives up waiting for one. What is not acked it sends again on a fresh one, as [sender] does.
+
+// wildPatience is how long a wild sender waits for an ack.
+const wildPatience = 3 * time.Second
+
+var (
+	errTorn  = errors.New("gone in the middle of a message")
+	errReset = errors.New("reset by its sender")
+	errNext  = errors.New("all is acked on a half-closed connection")
+)
+
+// wildConnection is connection, wildly.
+func (s *sender) wildConnection(ctx context.Context, stop <-chan struct{}) error {
+	d := net.Dialer{Timeout: wildPatience}
+	nc, err := d.DialContext(ctx, s.network(), s.addr)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	defer context.AfterFunc(ctx, func() { nc.Close() })()
+	conn := nc.(halfConn)
+	acks := bufio.NewReader(conn)
+	for _, c := range s.unacked {
+		if err := s.put(conn, c); err != nil {
+			return err
+		}
+	}
+	for {
+		stopped := false
+		select {
+		case <-stop:
+			stopped = true
+		default:
+		}
+		if stopped && len(s.unacked) == 0 {
+			return nil
+		}
+		for want := 1 + s.rand.IntN(inFlight); !stopped && len(s.unacked) < want; {
+			c := s.chunk()
+			s.unacked = append(s.unacked, c)
+			if err := s.put(conn, c); err != nil {
+				return err
+			}
+		}
+		if !stopped {
+			switch s.rand.IntN(60) {
+			case 0:
+				reset(conn)
+				return errReset
+			case 1:
+				if err := conn.CloseWrite(); err != nil {
+					return err
+				}
+				for len(s.unacked) > 0 {
+					if err := s.ack(conn, acks); err != nil {
+						return err
+					}
+				}
+				return errNext
+			case 2, 3:
+				s.rest(ctx, 300*time.Millisecond)
+			}
+			s.rest(ctx, s.pace)
+		}
+		if err := s.ack(conn, acks); err != nil {
+			return err
+		}
+	}
+}
+
+// A halfConn can close its half: TCP and unix can.
+type halfConn interface {
+	net.Conn
+	CloseWrite() error
+}
+
+func reset(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // a connection that is gone already is no worse
+	}
+	conn.Close()
+}
+
+// put writes a chunk, or once in a while a part of it.
+func (s *sender) put(conn net.Conn, c sending) error {
+	if err := conn.SetWriteDeadline(time.Now().Add(wildPatience)); err != nil {
+		return err
+	}
+	if s.rand.IntN(200) == 0 {
+		if _, err := conn.Write(c.bytes[:s.rand.IntN(len(c.bytes))]); err != nil {
+			return err
+		}
+		if s.rand.IntN(2) == 0 {
+			reset(conn)
+		}
+		return errTorn
+	}
+	_, err := conn.Write(c.bytes)
+	return err
+}
+
+// rest waits a random time of at most d.
+func (s *sender) rest(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Duration(s.rand.Int64N(int64(d)))):
+	}
+}
