@@ -6,7 +6,7 @@ require github.com/spillwaylog/spillway v0.0.0
 
 require (
 	github.com/alecthomas/kong v1.17.0
-	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/klauspost/compress v1.20.3
 	golang.org/x/sys v0.49.0 // indirect
 )
 

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/cmd/internal/load"
-	"github.com/spillwaylog/spillway/internal/urls"
 )
 
 type benchCmd struct {
@@ -24,19 +23,19 @@ type benchCmd struct {
 }
 
 type benchForwardCmd struct {
-	To          string        `help:"Server: forward://host:port or forward+unix:///path." default:"forward://127.0.0.1:24224" placeholder:"URL"`
-	Rate        []float64     `help:"Events per second, on all connections together; several make a table. 0: as many as the server takes." default:"0" placeholder:"N,…"`
+	To          string        `help:"Server: forward://host:port, forward+tls://host:port?ca=PEM or forward+unix:///path, with the parameters of send." default:"forward://127.0.0.1:24224" placeholder:"URL"`
+	Rate        []float64     `help:"Events per second, on all connections together; several make a table. 0, the default: as many as the server takes." default:"0" placeholder:"N,…"`
 	Sweep       bool          `help:"Rates from 400,000 to 2,600,000 and without a limit, in every mode; --rate, --mode and --compress choose others."`
-	Connections int           `help:"Connections." default:"4" placeholder:"N"`
-	Mode        []string      `help:"How events travel: message, forward, packed." enum:"message,forward,packed" placeholder:"MODE,…"`
-	Compress    []string      `help:"How packed entries are compressed: none, gzip, zstd." enum:"none,gzip,zstd" placeholder:"HOW,…"`
+	Connections int           `help:"Connections (${default})." default:"4" placeholder:"N"`
+	Mode        []string      `help:"How events travel: message, forward, packed (the default)." enum:"message,forward,packed" placeholder:"MODE,…"`
+	Compress    []string      `help:"How packed entries are compressed: none (the default), gzip, zstd." enum:"none,gzip,zstd" placeholder:"HOW,…"`
 	Fresh       bool          `help:"Compress every message anew, with numbers of its own; costs the generator far more than all else."`
 	Batch       int           `help:"Events per message. Default: 1000 packed, 100 in forward mode; in message mode it is 1." placeholder:"N"`
 	Size        size          `help:"Bytes of an event, time and record." default:"140"`
 	Events      string        `help:"Send these records, JSON objects, one a line, in turn." type:"existingfile" placeholder:"FILE"`
 	Tag         string        `help:"Tag of the events." default:"bench"`
 	Ack         bool          `help:"Ask for an ack for each message."`
-	Depth       int           `help:"Messages of a connection that may wait for their acks." default:"16" placeholder:"N"`
+	Depth       int           `help:"Messages of a connection that may wait for their acks (${default})." default:"16" placeholder:"N"`
 	Duration    time.Duration `help:"How long is measured, for each rate." default:"10s"`
 	Warmup      time.Duration `help:"How long is sent before that." default:"1s"`
 	Drain       time.Duration `help:"How long the server may take at the end for what it was sent." default:"10s"`
@@ -56,7 +55,7 @@ func (c *benchForwardCmd) Run(ctx context.Context, s *streams) error {
 	if c.Processors > 0 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.Processors))
 	}
-	runs, to, err := c.runs(ctx, s)
+	runs, to, err := c.runs(s)
 	if err != nil {
 		return err
 	}
@@ -94,8 +93,8 @@ func (c *benchForwardCmd) Run(ctx context.Context, s *streams) error {
 }
 
 // runs are the runs that the flags ask for.
-func (c *benchForwardCmd) runs(ctx context.Context, s *streams) (runs []load.Options, to string, err error) {
-	dial, to, err := c.dial()
+func (c *benchForwardCmd) runs(s *streams) (runs []load.Options, to string, err error) {
+	dial, to, err := c.dial(s)
 	if err != nil {
 		return nil, "", err
 	}
@@ -162,25 +161,16 @@ func (c *benchForwardCmd) runs(ctx context.Context, s *streams) (runs []load.Opt
 }
 
 // dial returns what makes connections, and the URL as it may be shown.
-func (c *benchForwardCmd) dial() (func(context.Context) (net.Conn, error), string, error) {
-	u, err := urls.ParseBare(c.To)
+func (c *benchForwardCmd) dial(s *streams) (func(context.Context) (net.Conn, error), string, error) {
+	client, shown, err := clientTo(c.To, "bench", s.err)
 	if err != nil {
 		return nil, "", err
 	}
-	var network, address string
-	switch u.Scheme {
-	case "forward":
-		if len(u.Hosts) != 1 {
-			return nil, "", u.Errorf("bench takes one host")
-		}
-		network, address = "tcp", u.Hosts[0]
-	case "forward+unix":
-		network, address = "unix", u.Path
-	default:
-		return nil, "", u.Errorf("cannot send there; there are forward://host:port and forward+unix:///path")
+	if client.NoKeepalive {
+		return nil, "", fmt.Errorf("%s: bench keeps its connections: keepalive=false is not for it", shown)
 	}
-	d := net.Dialer{Timeout: 10 * time.Second}
-	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, network, address) }, u.String(), nil
+	d := &load.Dialer{Network: client.Network, Address: client.Address, TLS: client.GetTLS, Login: client.GetLogin}
+	return d.Dial, shown, nil
 }
 
 // watched tells whether there is somebody to tell about progress.

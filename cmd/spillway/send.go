@@ -6,12 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
-	"github.com/spillwaylog/spillway/internal/credentials"
-	"github.com/spillwaylog/spillway/internal/urls"
 )
 
 type sendCmd struct {
@@ -34,7 +31,7 @@ Shared key and user: shared_key_file= or shared_key_env= say where the key stand
 // way becomes the next chunk: so a slow stream is sent at once, a fast one in
 // large chunks, in order, and each chunk is acked.
 func (c *sendCmd) Run(ctx context.Context, s *streams) error {
-	client, err := c.client(s.err)
+	client, _, err := clientTo(c.To, "send", s.err)
 	if err != nil {
 		return err
 	}
@@ -72,37 +69,4 @@ func (c *sendCmd) send(ctx context.Context, client *forward.Client, chunk *forwa
 		return fmt.Errorf("no ack from %s within %v: %w", c.To, c.Timeout, err)
 	}
 	return err
-}
-
-func (c *sendCmd) client(warnings io.Writer) (*forward.Client, error) {
-	u, err := urls.Parse(c.To)
-	if err != nil {
-		return nil, err
-	}
-	client := &forward.Client{Network: "tcp"}
-	switch u.Scheme {
-	case "forward", "forward+tls":
-		if len(u.Hosts) != 1 {
-			return nil, u.Errorf("send takes one host")
-		}
-		client.Address = u.Hosts[0]
-	case "forward+unix":
-		client.Network, client.Address = "unix", u.Path
-	default:
-		return nil, u.Errorf("cannot send there; there are forward://host:port, forward+tls://host:port and forward+unix:///path")
-	}
-	p := u.Params()
-	secrets, err := credentials.ReadClient(u, p, nil)
-	if err == nil {
-		err = p.Err()
-	}
-	if err != nil {
-		return nil, err
-	}
-	err = secrets.Open(&credentials.Reports{Trouble: func(err error) { fmt.Fprintln(warnings, "spillway:", err) }})
-	if err != nil {
-		return nil, fmt.Errorf("%s://%s: %w", u.Scheme, client.Address, err)
-	}
-	client.GetTLS, client.GetLogin, client.NoKeepalive = secrets.GetTLS(), secrets.GetLogin(), secrets.NoKeepalive()
-	return client, nil
 }
