@@ -49,7 +49,8 @@ func (b *budget) kept() int64 { return min(b.limit/2, max(b.limit/8, 1<<20)) }
 
 // holder is one connection's part of the budget. Its fields are the connection's own, except while it waits.
 type holder struct {
-	held  atomic.Int64 // written by the connection and by who grants, read by the watch
+	held  atomic.Int64 // written by the connection, its parcels and by who grants, read by the watch
+	lent  atomic.Int64 // the part of it that only parcels hold, see async.go; by the connection and its parcels
 	over  bool         // may overdraw; true only for budget.over
 	want  int64        // while waiting
 	grant chan struct{}
@@ -58,8 +59,7 @@ type holder struct {
 // try takes n bytes if there are as many, and nobody is in line for them unless they are few.
 func (b *budget) try(h *holder, n int64) bool {
 	if h.over {
-		b.used.Add(n)
-		h.held.Add(n)
+		b.force(h, n)
 		return true
 	}
 	return (b.waiting.Load() == 0 || h.little(n)) && b.take(h, n)
@@ -82,6 +82,12 @@ func (b *budget) take(h *holder, n int64) bool {
 			return true
 		}
 	}
+}
+
+// force takes n bytes, whatever there is.
+func (b *budget) force(h *holder, n int64) {
+	b.used.Add(n)
+	h.held.Add(n)
 }
 
 // acquire takes n bytes, and waits for them; false: stop was closed. begin is called once, if it has to wait.
@@ -132,8 +138,7 @@ func (b *budget) dispatch() {
 		case b.over.Load() == nil:
 			b.over.Store(h)
 			h.over = true
-			b.used.Add(h.want)
-			h.held.Add(h.want)
+			b.force(h, h.want)
 		default:
 			return
 		}

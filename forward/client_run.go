@@ -33,7 +33,10 @@ func (c *Client) run() {
 			case l.err != nil:
 				c.giveUp(l)
 				continue
-			case c.sent < min(len(c.queue), c.Window):
+			case l.once && l.acked && c.sent == 0:
+				c.retire(l)
+				continue
+			case c.sent < min(len(c.queue), c.window(l)):
 				c.write(l)
 				continue
 			case c.sent > 0:
@@ -68,8 +71,8 @@ func (c *Client) run() {
 		c.mu.Lock()
 		c.doing = "an attempt to connect that does not heed its context"
 		c.mu.Unlock()
-		if r := <-attempt.result; r.nc != nil {
-			_ = r.nc.Close() // nobody waits for it
+		if r := <-attempt.result; r.sock != nil {
+			_ = r.sock.Close() // nobody waits for it
 		}
 	}
 }
@@ -116,8 +119,10 @@ type attempt struct {
 }
 
 type dialed struct {
-	nc  net.Conn
-	err error
+	nc   net.Conn // what is written to
+	sock net.Conn // under TLS; else nc
+	once bool     // good for one chunk
+	err  error
 }
 
 // grace is what a Dial gets beyond its time to notice that.
@@ -134,8 +139,7 @@ func (c *Client) dial(a *attempt) *attempt {
 		limit += grace
 		go func(out chan<- dialed) {
 			defer cancel()
-			nc, err := c.Dial(ctx)
-			out <- dialed{nc, err}
+			out <- c.connect(ctx)
 		}(a.result)
 	}
 	timer := time.NewTimer(limit)
@@ -149,16 +153,13 @@ func (c *Client) dial(a *attempt) *attempt {
 	case <-c.ctx.Done():
 		return a
 	}
-	if r.err == nil && r.nc == nil {
-		r.err = fmt.Errorf("forward: %s: Dial returned neither a connection nor an error", c.Address)
-	}
 	c.mu.Lock()
 	switch {
 	case r.err != nil:
 		c.failed(r.err) // names network and address
 	default:
 		c.stats.Connects++
-		c.link = newLink(c, r.nc)
+		c.link = newLink(c, r)
 		c.changed(true, nil)
 		if c.closed {
 			c.link.interrupt()
@@ -176,7 +177,9 @@ func (c *Client) giveUp(l *link) {
 	switch idle := c.sent == 0 && errors.Is(l.err, errIdleEnd); {
 	case idle && l.acked: // it worked, and was no longer needed
 		c.notBefore = time.Time{}
-		c.changed(false, nil)
+		if !l.once { // else that is as it should be
+			c.changed(false, nil)
+		}
 	case idle && len(c.queue) == 0:
 		c.backoff()
 		c.changed(false, nil)
@@ -191,12 +194,29 @@ func (c *Client) giveUp(l *link) {
 	l.close()
 }
 
+// retire closes a connection that has done what it is good for. With mu held, which it gives up.
+func (c *Client) retire(l *link) {
+	c.pause, c.notBefore = 0, time.Time{}
+	c.link = nil
+	c.doing = "closing the connection"
+	c.unlock()
+	l.close()
+}
+
+// window is how many chunks may be in flight on a connection.
+func (c *Client) window(l *link) int {
+	if l.once {
+		return 1
+	}
+	return c.Window
+}
+
 // smallEntries are copied, so that many small chunks leave in one piece.
 const smallEntries = 8 << 10
 
 // write writes what fits into the window and is ready. With mu held, which it gives up.
 func (c *Client) write(l *link) {
-	batch := c.queue[c.sent:min(len(c.queue), c.Window)]
+	batch := c.queue[c.sent:min(len(c.queue), c.window(l))]
 	for i, k := range batch {
 		if !k.ready {
 			if i == 0 {

@@ -20,13 +20,17 @@ import (
 // conn is one connection of a Server. Ten thousand of them may be idle: then each holds this struct, its socket and a goroutine that is
 // deep in no call, and neither buffer nor group.
 type conn struct {
-	s    *Server
-	ep   *Endpoint
-	nc   net.Conn
-	raw  syscall.RawConn // nil: read through nc
-	try  func(fd uintptr) bool
-	peer string
-	id   uint64
+	s      *Server
+	ep     *Endpoint
+	nc     net.Conn
+	sock   net.Conn        // under TLS; else nc
+	tls    *tls.Conn       // nc, if it is one
+	under  *socket         // what tls reads from
+	raw    syscall.RawConn // nil: read through nc
+	try    func(fd uintptr) bool
+	peer   string
+	id     uint64
+	sender *Sender
 
 	dec     decoder
 	buf     *buffer // nil while idle
@@ -38,6 +42,7 @@ type conn struct {
 	odd     int // values and arrays in a row that were no message
 	seen    bool
 	json    bool
+	once    bool // keepalive is denied: it ends after its first message
 
 	readN   int // what try found
 	readErr error
@@ -47,17 +52,27 @@ type conn struct {
 
 	count *counters
 	acks  acks
-	acked atomic.Bool   // an ack was written; by whoever writes them
+	away  away
+	acked atomic.Bool   // an ack was written, or why there will be none; by whoever writes them
 	cut   atomic.Bool   // read no more; by whoever wants that
+	early atomic.Bool   // in its login, see conn_login.go; by the reader
 	bytes atomic.Int64  // read; by the reader, for the watch
 	turn  atomic.Uint64 // odd while the reader waits for its peer; by the reader, for the watch
 }
 
 func newConn(s *Server, nc net.Conn, ep *Endpoint, config *tls.Config) *conn {
-	c := &conn{s: s, nc: nc, ep: ep, id: s.serial.Add(1), peer: peerOf(nc.RemoteAddr()), start: baseBuffer, count: s.countersOf(ep)}
+	c := &conn{s: s, nc: nc, sock: nc, ep: ep, id: s.serial.Add(1), start: baseBuffer, count: s.countersOf(ep)}
+	addr := nc.RemoteAddr()
+	c.peer = peerOf(addr)
+	c.sender = &Sender{Endpoint: ep, Addr: addr}
 	c.dec.max = s.maxMessage
+	if config != nil {
+		c.under = &socket{Conn: nc}
+		c.tls = tls.Server(c.under, config)
+		c.nc = c.tls
+	}
+	c.early.Store(config != nil || ep.guarded())
 	c.initRaw()
-	_ = config
 	return c
 }
 
@@ -87,6 +102,15 @@ func (c *conn) serve() {
 
 // run reads until the connection ends, and returns why.
 func (c *conn) run() error {
+	rest, err := c.login()
+	if err == nil && len(rest) > 0 {
+		if err = c.place(rest); err == nil {
+			err = c.decode()
+		}
+	}
+	if err != nil {
+		return err
+	}
 	for {
 		if err := c.fill(); err != nil {
 			return err
@@ -110,11 +134,11 @@ const oddMost = 256
 func (c *conn) decode() error {
 	c.takeGroup()
 	err := c.messages()
-	if c.r == c.w {
-		c.r, c.w = 0, 0
-	}
 	if ferr := c.flush(); ferr != nil { // what came before the error is good
 		return ferr
+	}
+	if c.r == c.w && c.buf != nil && !c.buf.shared() {
+		c.r, c.w = 0, 0
 	}
 	if c.s.mem.pressed() || c.hold.over {
 		c.slim()
@@ -153,6 +177,9 @@ func (c *conn) messages() error {
 		}
 		c.r += int(d.pos)
 		d.reset()
+		if c.once && f != ignored {
+			return errOnce
+		}
 		if c.odd > oddMost {
 			return faultf(Garbage, "%d values in a row that are no messages", c.odd)
 		}
@@ -192,9 +219,8 @@ func (c *conn) flush() error {
 		err = c.ack(g.acks, g.ackCount, nil)
 	}
 	for _, b := range g.extra {
-		b.put()
+		c.drop(b)
 	}
-	c.s.mem.release(&c.hold, g.extraLen)
 	g.reset()
 	return err
 }
@@ -219,7 +245,10 @@ func (c *conn) hand() error {
 	}
 	c.count.chunks.Add(uint64(len(chunks)))
 	c.count.events.Add(events)
-	if c.s.group == nil {
+	switch {
+	case c.s.async != nil:
+		return c.handAsync(chunks)
+	case c.s.group == nil:
 		return c.handEach(chunks)
 	}
 	wait, err := c.s.group.ServeGroup(c.s.ctx, chunks)
@@ -283,13 +312,17 @@ func (c *conn) refuse(tag string, err error) {
 // interrupt makes the reader stop, as soon as it waits for its peer.
 func (c *conn) interrupt() {
 	c.cut.Store(true)
-	_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // a connection that is closed already stops too
+	stop := c.sock.SetReadDeadline
+	if c.early.Load() {
+		stop = c.sock.SetDeadline
+	}
+	_ = stop(time.Unix(1, 0)) // a connection that is closed already stops too
 }
 
 // abort cuts the connection.
 func (c *conn) abort() {
 	c.cut.Store(true)
-	_ = c.nc.Close() // whoever uses it sees that
+	_ = c.sock.Close() // whoever uses it sees that
 }
 
 // linger is how long a closing connection waits for its peer to take the last acks and close too.
@@ -303,6 +336,10 @@ func (c *conn) end(err error) {
 	case c.s.down.Load() || c.cut.Load(): // told, or our own wish
 	case errors.As(err, &f):
 		c.trouble(f.kind, Closed, "", 0, f.err)
+	case errors.Is(err, errOnce):
+		if c.w > c.r {
+			c.trouble(Denied, Closed, "", 0, errors.New("more than one message, and keepalive is denied"))
+		}
 	case partial:
 		if errors.Is(err, io.EOF) {
 			err = errors.New("the stream ended within a message")
@@ -314,36 +351,47 @@ func (c *conn) end(err error) {
 	c.release()
 	_ = c.await(0) // whatever it ran into was told
 	c.close(err)
+	c.lentBack()
 	c.s.ended(c)
 }
 
 // close closes the connection, if it is ours to close first so that acks are not lost: closing a socket with unread bytes in it resets the
 // connection, and that overtakes what was written.
 func (c *conn) close(err error) {
-	if cw, ok := c.nc.(interface{ CloseWrite() error }); ok && !errors.Is(err, io.EOF) && c.acked.Load() && c.s.ctx.Err() == nil && cw.CloseWrite() == nil {
-		if c.nc.SetReadDeadline(time.Now().Add(linger)) == nil {
+	if c.tls != nil { // says goodbye, but does not wait for who does not listen
+		defer time.AfterFunc(linger, func() { _ = c.sock.Close() }).Stop()
+		_ = c.tls.CloseWrite()
+	}
+	if cw, ok := c.sock.(interface{ CloseWrite() error }); ok && !errors.Is(err, io.EOF) && c.acked.Load() && c.s.ctx.Err() == nil && cw.CloseWrite() == nil {
+		if c.sock.SetReadDeadline(time.Now().Add(linger)) == nil {
 			for {
-				if _, err := c.nc.Read(c.tiny[:]); err != nil || c.s.ctx.Err() != nil {
+				if _, err := c.sock.Read(c.tiny[:]); err != nil || c.s.ctx.Err() != nil {
 					break
 				}
 			}
 		}
 	}
-	_ = c.nc.Close() // nothing is to be written any more
+	_ = c.sock.Close() // nothing is to be written any more
 }
 
 // release gives back buffer and group.
 func (c *conn) release() {
 	if c.g != nil {
 		for _, b := range c.g.extra { // of a group that was not handed on
-			b.put()
+			c.drop(b)
 		}
-		c.s.mem.release(&c.hold, c.g.extraLen)
 		c.g.reset()
 		c.putGroup()
 	}
 	c.dropBuffer()
-	c.s.mem.release(&c.hold, c.hold.held.Load()) // of whoever was interrupted between asking and taking
+	if c.s.async == nil {
+		c.forgive()
+	}
+}
+
+// forgive gives back what was taken of the budget by whoever was interrupted between asking and taking.
+func (c *conn) forgive() {
+	c.s.mem.release(&c.hold, c.hold.held.Load())
 	c.s.mem.settle(&c.hold)
 }
 

@@ -93,7 +93,7 @@ func (g *group) close(tag string) {
 }
 
 // gather returns the chunk for one more event of Message mode under a tag.
-func (g *group) gather(tag, peer string, conn uint64) *gathering {
+func (g *group) gather(tag string, from *conn) *gathering {
 	open := 0
 	for i := len(g.gathers) - 1; i >= 0; i-- {
 		if a := &g.gathers[i]; a.open {
@@ -109,7 +109,7 @@ func (g *group) gather(tag, peer string, conn uint64) *gathering {
 		}
 	}
 	c := g.chunk()
-	c.Tag, c.Peer, c.Conn = tag, peer, conn
+	c.Tag, c.Peer, c.Conn, c.Sender = tag, from.peer, from.id, from.sender
 	g.gathers = append(g.gathers, gathering{chunk: c, first: -1, last: -1, open: true})
 	return &g.gathers[len(g.gathers)-1]
 }

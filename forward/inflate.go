@@ -4,6 +4,7 @@ package forward
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 
@@ -65,15 +66,32 @@ func (c *conn) inflate(kind compression, src []byte) (buf *buffer, n int, ck che
 		return nil, 0, ck, &fault{Corrupt, err}
 	}
 	defer c.g.inflate.done()
-	buf, err = c.extra(bufferSize(min(max(4*int64(len(src)), readSize), most+1), most+1))
+	claim := claimed(kind, src) // makes a step smaller, never larger
+	if claim > most {
+		claim = 0
+	}
+	step := func(n int64) int {
+		if claim > 0 && (buf == nil || claim > buf.size()) {
+			n = min(n, max(claim, readSize))
+		}
+		return bufferSize(min(n, most+1))
+	}
+	buf, err = c.extra(step(max(4*int64(len(src)), readSize)))
 	for err == nil {
-		if n == len(buf.b) {
-			if buf, err = c.growExtra(buf, n, bufferSize(2*int64(n), most+1)); err != nil {
-				break
-			}
+		into := buf.b[n:]
+		full := len(into) == 0
+		if full { // that may have been all
+			into = c.tiny[:]
 		}
 		var k int
-		k, err = r.Read(buf.b[n:])
+		k, err = r.Read(into)
+		if full && k > 0 {
+			var gerr error
+			if buf, gerr = c.growExtra(buf, n, step(2*int64(n))); gerr != nil {
+				return buf, n, ck, gerr
+			}
+			copy(buf.b[n:], into[:k])
+		}
 		n += k
 		if int64(n) > most {
 			return buf, n, ck, faultf(Bomb, "more than %d bytes from %d compressed ones", most, len(src))
@@ -92,4 +110,19 @@ func (c *conn) inflate(kind compression, src []byte) (buf *buffer, n int, ck che
 		}
 	}
 	return buf, n, ck, err
+}
+
+// claimed is how long compressed bytes say that they will be, 0 if they do not say: the last gzip member says it of itself, a zstd frame may.
+func claimed(kind compression, src []byte) int64 {
+	if kind == gzipped {
+		if len(src) < 18 {
+			return 0
+		}
+		return int64(binary.LittleEndian.Uint32(src[len(src)-4:]))
+	}
+	var h zstd.Header
+	if h.Decode(src[:min(len(src), zstd.HeaderMaxSize)]) != nil || !h.HasFCS || h.FrameContentSize > largestChunk {
+		return 0
+	}
+	return int64(h.FrameContentSize)
 }

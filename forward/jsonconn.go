@@ -46,7 +46,7 @@ func (j *jsonSource) Read(p []byte) (int, error) {
 	}
 	// The decoder keeps the value in progress and doubles its buffer; the MessagePack of it is not longer than its text, or little.
 	if need := 4 * j.taken; need > j.held && need > baseBuffer {
-		need = int64(bufferSize(need, need))
+		need = int64(bufferSize(need))
 		if j.err = c.memory(need - j.held); j.err != nil {
 			return 0, j.err
 		}
@@ -66,7 +66,7 @@ func (j *jsonSource) flush() error {
 	j.out = nil // memory may flush while a message is taken
 	c.takeGroup()
 	in, r, w := c.buf, c.r, c.w
-	c.buf, c.r, c.w = &buffer{out}, 0, len(out)
+	c.buf, c.r, c.w = &buffer{b: out}, 0, len(out)
 	err := c.messages()
 	if ferr := c.flush(); ferr != nil {
 		err = ferr

@@ -16,6 +16,8 @@ import (
 type link struct {
 	c    *Client
 	nc   net.Conn
+	sock net.Conn // under TLS; else nc
+	once bool     // good for one chunk
 	done chan struct{}
 
 	// With c.mu held:
@@ -28,24 +30,28 @@ var (
 	errLate    = errors.New("an ack that nobody waits for any more")
 	errIdleEnd = errors.New("the server closed the connection")
 	errNack    = errors.New("the server answered without an ack")
+	errHelo    = errors.New("the server wants a shared key, and there is no Login")
 )
 
-func newLink(c *Client, nc net.Conn) *link {
-	l := &link{c: c, nc: nc, done: make(chan struct{})}
+func newLink(c *Client, d dialed) *link {
+	l := &link{c: c, nc: d.nc, sock: d.sock, once: d.once, done: make(chan struct{})}
 	go l.read()
 	return l
 }
 
 // close closes the connection, and returns when the reading goroutine has ended.
 func (l *link) close() {
+	if l.sock != l.nc { // TLS says goodbye, which a server that reads nothing does not hold up for long
+		defer time.AfterFunc(linger, func() { _ = l.sock.Close() }).Stop()
+	}
 	_ = l.nc.Close() // it is not needed any more
 	<-l.done
 }
 
 // interrupt makes a write end at once.
 func (l *link) interrupt() {
-	if l.nc.SetWriteDeadline(time.Unix(1, 0)) != nil { // there are connections without deadlines
-		_ = l.nc.Close()
+	if l.sock.SetWriteDeadline(time.Unix(1, 0)) != nil { // there are connections without deadlines
+		_ = l.sock.Close()
 	}
 }
 
@@ -124,6 +130,9 @@ func readAcks(r io.Reader, take func(id []byte) error) error {
 func parseAck(b []byte) ([]byte, error) {
 	t, at, err := msgpack.ReadToken(b)
 	if err != nil || t.Kind != msgpack.Map {
+		if _, _, err := opens(b, "HELO"); err == nil {
+			return nil, errHelo
+		}
 		return nil, fmt.Errorf("%w: no map", errNack)
 	}
 	for range t.Len {

@@ -3,11 +3,15 @@
 package forward
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"strings"
+	"sync"
 )
 
 // A Login is the client's side of the Forward handshake. It prints without its secrets.
@@ -23,6 +27,9 @@ type Login struct {
 	Password string `json:"-"`
 }
 
+// ErrDenied says that a login failed: the server refused it, or could not prove that it knows the shared key.
+var ErrDenied = errors.New("login denied")
+
 // String returns what is no secret.
 func (l Login) String() string {
 	return fmt.Sprintf("Login{Hostname: %q, Username: %q}", l.Hostname, l.Username)
@@ -34,8 +41,99 @@ func (l Login) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, l.String()
 // LogValue returns String.
 func (l Login) LogValue() slog.Value { return slog.StringValue(l.String()) }
 
-// Handshake logs in on a connection that is made already, TLS included: it reads HELO, writes PING and reads PONG, and nothing beyond. The caller
-// sets a deadline. keepalive is what the server said: false if the connection is good for one message only.
+// ownName is the name of this machine.
+var ownName = sync.OnceValue(func() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "localhost"
+	}
+	return name
+})
+
+// Handshake logs in on a connection that is made already, TLS included: it reads HELO, writes PING and reads PONG, and nothing beyond. It
+// waits as long as nc's deadline allows. keepalive is what the server says: false if the connection is good for one message only. An
+// error that wraps ErrDenied is about who we are; after any error the connection is of no use.
 func (l *Login) Handshake(nc net.Conn) (keepalive bool, err error) {
-	return false, errors.ErrUnsupported
+	if l.SharedKey == "" && !l.AllowEmptyKey {
+		return false, ErrNoKey
+	}
+	var in letterReader
+	letter, err := in.read(nc, answerMost)
+	if err != nil {
+		return false, noLetter("HELO", &in, err)
+	}
+	var h helo
+	if err := h.parse(letter); err != nil {
+		return false, err
+	}
+	if len(in.rest()) > 0 {
+		return false, errors.New("the server went on behind its HELO")
+	}
+	name, key := []byte(l.Hostname), []byte(l.SharedKey)
+	if len(name) == 0 {
+		name = []byte(ownName())
+	}
+	salt := hex.AppendEncode(nil, randomBytes(nonceSize)) // as text: there are servers that take no bin (docs/forward.md rule 35)
+	p := ping{host: name, salt: salt, digest: digestOf(salt, name, h.nonce, key)}
+	if len(h.auth) > 0 {
+		if l.Username == "" {
+			return false, fmt.Errorf("%w: the server wants a user name and a password", ErrDenied)
+		}
+		p.user = []byte(l.Username)
+		p.password = digestOf(h.auth, p.user, []byte(l.Password))
+	}
+	if _, err := nc.Write(p.append(nil)); err != nil {
+		return false, fmt.Errorf("PING: %w", err)
+	}
+	var back letterReader
+	if letter, err = back.read(nc, answerMost); err != nil {
+		return false, noLetter("PONG", &back, err)
+	}
+	var a pong
+	switch err := a.parse(letter); {
+	case err != nil:
+		return false, fmt.Errorf("%w: %w", ErrDenied, err)
+	case !a.ok:
+		return false, fmt.Errorf("%w: %s", ErrDenied, denial(a.reason))
+	case !equal(a.digest, digestOf(salt, a.host, h.nonce, key)): // docs/forward.md rule 34
+		return false, fmt.Errorf("%w: the server does not know the shared key", ErrDenied)
+	case len(back.rest()) > 0:
+		return false, errors.New("the server went on behind its PONG")
+	}
+	return h.keepalive, nil
+}
+
+// noLetter says why a letter of the server did not come.
+func noLetter(name string, in *letterReader, err error) error {
+	switch {
+	case in.have == 0 && (errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.ErrClosedPipe)):
+		err = errors.New("the server sends nothing, as one does that asks for no login")
+	case errors.Is(err, io.EOF):
+		err = errors.New("the server closed the connection")
+	case in.have > 1 && in.buf[0] == 0x15 && in.buf[1] == 3: // an alert
+		err = errors.New("the server speaks TLS")
+	case in.have > 3 && strings.HasPrefix(string(in.buf[:in.have]), "HTTP"):
+		err = errors.New("the server speaks HTTP")
+	}
+	return fmt.Errorf("no %s: %w", name, err)
+}
+
+// reasonMost is how much of a server's reason goes into an error.
+const reasonMost = 200
+
+// denial says what a server's reason means, and quotes it.
+func denial(reason []byte) string {
+	text := fmt.Sprintf("%q", reason[:min(len(reason), reasonMost)])
+	if len(reason) > reasonMost {
+		text += "…"
+	}
+	switch r := string(reason); {
+	case strings.Contains(r, "shared_key"):
+		return "wrong shared key: " + text
+	case strings.Contains(r, "username/password"):
+		return "wrong user name or password: " + text
+	case strings.Contains(r, "anonymous"):
+		return "not a client that the server knows: " + text
+	}
+	return text
 }

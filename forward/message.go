@@ -349,6 +349,25 @@ func (d *decoder) missing(size int) int64 {
 	return 0
 }
 
+// claim is how long the message in progress will be by what its headers and its first part say, 0 if they say nothing.
+func (d *decoder) claim() int64 {
+	const rest = 256 // an option is shorter, as a rule
+	if d.stage != stageElement || d.element != 1 {
+		return 0
+	}
+	switch d.mode {
+	case modePacked:
+		return d.bodyEnd + rest
+	case modeForward:
+		if seen := d.entry.values(); seen > 16 {
+			each := float64(d.entry.pos) / float64(seen)
+			return d.body + min(int64(each*float64(d.claimed)*33/32), d.max) + rest
+		}
+	case modeMessage, modeMeta:
+	}
+	return 0
+}
+
 func (d *decoder) tooLarge() error {
 	return faultf(TooLarge, "a message of more than %d bytes", d.max)
 }

@@ -8,7 +8,7 @@ import (
 
 // How this file is organised. A connection holds a buffer only while it has bytes of a message in it. fill waits for bytes, and takes a
 // buffer when they are there: on sockets by reading in the poller's callback (read_unix.go), elsewhere by reading into a few bytes of
-// its own first. The buffer doubles when it is full of one message, and never because of what a message claims. A connection that has sent
+// its own first. The buffer grows when it is full of one message, at most to twice its size, and never because of what a message claims. A connection that has sent
 // the beginning of a message and then nothing is parked: it keeps only a small buffer.
 
 // fill waits until there are more bytes behind c.w.
@@ -74,6 +74,17 @@ func (c *conn) feed() error {
 	return nil
 }
 
+// place puts bytes that were read already into the buffer, however long it takes to get one.
+func (c *conn) place(b []byte) error {
+	if !c.room(true) {
+		return errGone // the server is closing
+	}
+	c.bytes.Add(int64(len(b)))
+	c.count.bytes.Add(uint64(len(b)))
+	c.w += copy(c.buf.b[c.w:], b)
+	return nil
+}
+
 // wanted is how many bytes to read.
 func (c *conn) wanted() int64 {
 	if m := c.dec.missing(c.w - c.r); m > parkedBuffer {
@@ -97,26 +108,38 @@ func (c *conn) room(wait bool) bool {
 	}
 	size := len(c.buf.b)
 	if size == parkedBuffer {
-		return c.grow(c.first(), wait) || c.w < size
+		return c.grow(max(c.first(), baseBuffer), wait) || c.w < size
 	}
-	free := size - c.w
+	free, have := size-c.w, c.w-c.r
 	want := min(c.wanted(), int64(size))
 	if int64(free) < min(want, readSize/4) || free == 0 {
-		if c.r > 0 && (int64(c.w-c.r)+want <= int64(size) || c.w-c.r <= size/2) {
+		fits := c.r > 0 && (int64(have)+want <= int64(size) || have <= size/2)
+		switch {
+		case fits && !c.buf.shared():
 			c.w = copy(c.buf.b, c.buf.b[c.r:c.w])
 			c.r = 0
-			return true
-		}
-		if free == 0 {
-			return c.grow(bufferSize(2*int64(size), c.s.maxMessage+readSize), wait)
+		case fits: // somebody still looks at what was handed on
+			return c.grow(max(c.first(), bufferSize(int64(have)+min(want, readSize))), wait) || free > 0
+		case free == 0:
+			return c.grow(c.larger(size), wait)
 		}
 	}
 	return true
 }
 
+// larger is the next size of a buffer that is full of one message: twice as large, or what the message needs by all that is known of it. What it claims
+// makes the step smaller, never larger.
+func (c *conn) larger(size int) int {
+	next := 2 * int64(size)
+	if claim := c.dec.claim(); claim > 0 {
+		next = min(next, max(claim, int64(size+size/8)))
+	}
+	return bufferSize(min(next, max(c.s.maxMessage+readSize, int64(size)+readSize)))
+}
+
 // first is the size of a buffer to begin with: what the last messages needed, if memory is plenty.
 func (c *conn) first() int {
-	if c.start > baseBuffer && c.s.mem.used.Load() > c.s.mem.limit/2 {
+	if c.start > baseBuffer && c.s.mem.used.Load()+int64(c.start) > c.s.mem.limit/2 {
 		return baseBuffer
 	}
 	return c.start
@@ -129,15 +152,26 @@ func (c *conn) grow(size int, wait bool) bool {
 			return false
 		}
 	}
-	b := takeBuffer(size)
+	b := c.s.pool.take(size, c.id)
 	old, r, w := c.buf, c.r, c.w
 	c.buf, c.r, c.w = b, 0, 0
 	if old != nil {
 		c.w = copy(b.b, old.b[r:w])
-		c.s.mem.release(&c.hold, old.size())
-		old.put()
+		c.drop(old)
 	}
 	return true
+}
+
+// drop gives a buffer up that the connection owns. What others share of it they still hold.
+func (c *conn) drop(b *buffer) {
+	n := b.size()
+	c.hold.lent.Add(n)
+	if b.owned.Add(-1) > 0 {
+		return
+	}
+	c.hold.lent.Add(-n)
+	c.s.mem.release(&c.hold, n)
+	c.s.pool.put(b, c.id)
 }
 
 // dropBuffer gives the buffer back.
@@ -145,8 +179,7 @@ func (c *conn) dropBuffer() {
 	if c.buf == nil {
 		return
 	}
-	c.s.mem.release(&c.hold, c.buf.size())
-	c.buf.put()
+	c.drop(c.buf)
 	c.buf, c.r, c.w = nil, 0, 0
 }
 
@@ -156,7 +189,7 @@ func (c *conn) park() {
 	if c.buf == nil {
 		return
 	}
-	c.start = max(baseBuffer, min(keptBuffer, bufferSize(int64(c.largest)+1, keptBuffer)))
+	c.start = max(baseBuffer, bufferSize(min(startBuffer, int64(c.largest)+1)))
 	c.largest = 0
 	switch have := c.w - c.r; {
 	case have == 0:
@@ -174,12 +207,12 @@ func (c *conn) settle() {
 	}
 }
 
-// shrink moves what has arrived into a smaller buffer.
+// shrink moves what has arrived into a smaller buffer. It gives back more than it takes, so it need not ask, and is over the limit for no more than that.
 func (c *conn) shrink(size int) {
-	b := takeBuffer(size)
+	c.s.mem.force(&c.hold, int64(size))
+	b := c.s.pool.take(size, c.id)
 	n := copy(b.b, c.buf.b[c.r:c.w])
-	c.s.mem.release(&c.hold, c.buf.size()-int64(size))
-	c.buf.put()
+	c.drop(c.buf)
 	c.buf, c.r, c.w = b, 0, n
 }
 
@@ -199,12 +232,12 @@ func (c *conn) slim() {
 	c.settle()
 }
 
-// extra takes a buffer for entries that cannot stay where they are. It belongs to the caller until keep.
+// extra takes a buffer for entries that cannot stay where they are. It belongs to the caller until keepExtra.
 func (c *conn) extra(size int) (*buffer, error) {
 	if err := c.memory(int64(size)); err != nil {
 		return nil, err
 	}
-	return takeBuffer(size), nil
+	return c.s.pool.take(size, c.id), nil
 }
 
 // growExtra replaces such a buffer, of which n bytes are used, by a larger one.
@@ -214,13 +247,8 @@ func (c *conn) growExtra(b *buffer, n, size int) (*buffer, error) {
 		return b, err
 	}
 	copy(bigger.b, b.b[:n])
-	c.dropExtra(b)
+	c.drop(b)
 	return bigger, nil
-}
-
-func (c *conn) dropExtra(b *buffer) {
-	c.s.mem.release(&c.hold, b.size())
-	b.put()
 }
 
 // keepExtra lets the buffer live until the group is handed on.
@@ -235,15 +263,14 @@ func (c *conn) needScratch() error {
 		if err := c.memoryNow(scratchMost); err != nil {
 			return err
 		}
-		c.g.scratch = takeBuffer(scratchMost)
+		c.g.scratch = c.s.pool.take(scratchMost, c.id)
 	}
 	return nil
 }
 
 func (c *conn) dropScratch() {
 	if c.g != nil && c.g.scratch != nil {
-		c.s.mem.release(&c.hold, scratchMost)
-		c.g.scratch.put()
+		c.drop(c.g.scratch)
 		c.g.scratch = nil
 	}
 }

@@ -7,6 +7,7 @@ package forward
 import (
 	"io"
 	"net"
+	"os"
 	"syscall"
 )
 
@@ -14,7 +15,7 @@ import (
 // embeds them may do more.
 func (c *conn) initRaw() {
 	var sc syscall.Conn
-	switch nc := c.nc.(type) {
+	switch nc := c.sock.(type) {
 	case *net.TCPConn:
 		sc = nc
 	case *net.UnixConn:
@@ -27,6 +28,9 @@ func (c *conn) initRaw() {
 		return // closed: the first Read says so
 	}
 	c.raw, c.try = raw, c.readRaw
+	if c.tls != nil {
+		c.try = c.readTLS
+	}
 }
 
 // readRaw is called by the poller's Read: at once, and again whenever the socket is readable. Only when there is something to read does
@@ -56,5 +60,53 @@ func (c *conn) readRaw(fd uintptr) bool {
 			}
 		}
 		return true
+	}
+}
+
+// readTLS is readRaw for TLS. It takes all records that have come, for they are small.
+func (c *conn) readTLS(fd uintptr) bool {
+	c.hungry = !c.room(false)
+	into := c.tiny[:]
+	if !c.hungry {
+		into = c.space()
+	}
+	c.under.fd, c.under.now = fd, true
+	n, err := 0, error(nil)
+	for n < len(into) && err == nil {
+		var k int
+		k, err = c.tls.Read(into[n:])
+		n += k
+	}
+	c.under.now = false
+	switch {
+	case n > 0: // package tls remembers an error that stays
+		c.readN = n
+		if c.hungry {
+			c.tinyN = n
+		}
+	case err == errAgain: //nolint:errorlint // package tls passes it on as it is
+		c.park()
+		return false
+	default:
+		c.readErr = err
+	}
+	return true
+}
+
+// readNow reads from the socket without waiting.
+func (s *socket) readNow(p []byte) (int, error) {
+	for {
+		n, err := syscall.Read(int(s.fd), p)
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case err == syscall.EAGAIN:
+			return 0, errAgain
+		case err != nil:
+			return 0, os.NewSyscallError("read", err)
+		case n == 0:
+			return 0, io.EOF
+		}
+		return n, nil
 	}
 }

@@ -30,7 +30,7 @@ func (c *Chunk) All() iter.Seq2[time.Time, Record] {
 
 // Decode stores the record in what v points to: an any, a map[string]any, or a struct, whose fields are found by their tags "log" or "json".
 func (r Record) Decode(v any) error {
-	if err := record.Decode(r, v); err != nil {
+	if err := record.Decode(r, v, AppendExtJSON); err != nil {
 		return fmt.Errorf("forward: record: %w", err)
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"slices"
+	"sync"
 )
 
 // Security is the server's side of the Forward handshake: who may send, and by which secrets that is known. It prints without them.
@@ -43,19 +45,98 @@ type ClientRule struct {
 // ErrNoKey says that a shared key is empty and AllowEmptyKey is not set.
 var ErrNoKey = errors.New("forward: the shared key is empty")
 
-// Check returns what is wrong with s.
+// Check returns what is wrong with s. A Server does so too, for every connection if there is a GetSecurity.
 func (s *Security) Check() error {
-	if s.AllowEmptyKey {
-		return nil
-	}
 	needed := !s.DenyAnonymous
-	for _, r := range s.Clients {
+	for i, r := range s.Clients {
 		needed = needed || r.SharedKey == ""
+		if r.Network != (netip.Prefix{}) && !r.Network.IsValid() {
+			return fmt.Errorf("forward: client rule %d: its network is none", i+1)
+		}
 	}
-	if needed && s.SharedKey == "" {
+	if needed && s.SharedKey == "" && !s.AllowEmptyKey {
 		return ErrNoKey
 	}
 	return nil
+}
+
+// Why a client is denied, in words that clients know from Fluentd. They name the class and nothing else.
+const (
+	reasonPing      = "invalid ping message"
+	reasonAnonymous = "anonymous source denied"
+	reasonKey       = "shared_key mismatch"
+	reasonUser      = "username/password mismatch"
+)
+
+// hello makes the first letter to a client.
+func (s *Security) hello() helo {
+	h := helo{nonce: randomBytes(nonceSize), keepalive: !s.DenyKeepalive}
+	if s.Users != nil {
+		h.auth = randomBytes(nonceSize)
+	}
+	return h
+}
+
+// rule finds what applies to a client: the first rule that fits, or one made of what applies to the others. near tells whether at least the network of
+// one fits.
+func (s *Security) rule(addr netip.Addr, host string) (r ClientRule, found, near bool) {
+	for _, r := range s.Clients {
+		if r.Network != (netip.Prefix{}) && !inside(r.Network, addr) {
+			continue
+		}
+		near = true
+		if r.Host != "" && r.Host != host {
+			continue
+		}
+		if r.SharedKey == "" {
+			r.SharedKey = s.SharedKey
+		}
+		return r, true, true
+	}
+	return ClientRule{SharedKey: s.SharedKey}, !s.DenyAnonymous, near
+}
+
+// inside is Contains for which an IPv4 address is the same in both its forms.
+func inside(p netip.Prefix, addr netip.Addr) bool {
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p.Contains(addr.Unmap().WithZone(""))
+}
+
+// nobody is the password of users that there are not, so that they take the time of those that there are.
+var nobody = sync.OnceValue(func() []byte { return randomBytes(nonceSize) })
+
+// answer checks a PING that answers h and makes the PONG. Whatever is wrong, the same is computed: neither the time nor the reason tells keys, or
+// which users there are (docs/forward.md rule 37).
+func (s *Security) answer(h *helo, p *ping, addr netip.Addr) pong {
+	r, found, near := s.rule(addr, string(p.host))
+	key := []byte(r.SharedKey)
+	right := equal(p.digest, digestOf(p.salt, p.host, h.nonce, key))
+	known := true
+	if s.Users != nil {
+		password := nobody()
+		set, ok := s.Users[string(p.user)]
+		if ok {
+			password = []byte(set)
+		}
+		fits := equal(p.password, digestOf(h.auth, p.user, password))
+		known = fits && ok && (r.Users == nil || slices.Contains(r.Users, string(p.user)))
+	}
+	name := []byte(s.Hostname)
+	if len(name) == 0 {
+		name = []byte(ownName())
+	}
+	proof := digestOf(p.salt, name, h.nonce, key)
+	switch {
+	case !found && !near:
+		return pong{reason: []byte(reasonAnonymous)}
+	case !found || !right: // a name that no rule has looks like a wrong key
+		return pong{reason: []byte(reasonKey)}
+	case !known:
+		return pong{reason: []byte(reasonUser)}
+	}
+	return pong{ok: true, host: name, digest: proof}
 }
 
 // String returns what is no secret.

@@ -51,6 +51,7 @@ type GroupHandler interface {
 
 // What Server and Client have where a field is zero, and limits that no field moves.
 const (
+	DefaultMaxInFlight     = 256
 	DefaultMaxChunk        = 64 << 20
 	DefaultMaxDecompressed = 256 << 20
 	DefaultMemory          = 512 << 20
@@ -77,6 +78,8 @@ type Server struct {
 	// Memory is what the buffers of all connections together may take: 512 MiB if 0. Beyond it connections wait for each other; the last
 	// eighth is kept for those that hold little.
 	Memory int64
+	// MaxInFlight is how many chunks of one connection an AsyncHandler may have at the same time: 256 if 0.
+	MaxInFlight int
 	// RefuseInvalid refuses a chunk with invalid entries. Otherwise they are left out and counted, and the rest is stored (rule 23).
 	RefuseInvalid bool
 	// Trouble is told of whatever is wrong with what peers send. It is called by many goroutines and must not block. Nil: the counters of Stats tell.
@@ -92,6 +95,7 @@ type Server struct {
 	Endpoint Endpoint
 
 	once            sync.Once
+	maxInFlight     int
 	maxChunk        int64
 	maxMessage      int64 // MaxChunk and its frame
 	maxDecompressed int64
@@ -100,7 +104,9 @@ type Server struct {
 	loginTimeout    time.Duration
 	now             func() time.Time
 	group           GroupHandler // nil: Handler is no more than that
+	async           AsyncHandler // nil: nor that
 	mem             budget
+	pool            pool
 	ctx             context.Context // of the handlers
 	cancel          context.CancelFunc
 	stop            chan struct{} // closed: no more waiting for memory, connections go at once
@@ -129,6 +135,7 @@ func (s *Server) init() {
 			return min(v, most)
 		}
 		s.maxChunk = or(s.MaxChunk, DefaultMaxChunk, largestChunk)
+		s.maxInFlight = int(or(int64(s.MaxInFlight), DefaultMaxInFlight, 1<<20))
 		s.maxMessage = s.maxChunk + frameSize
 		s.maxDecompressed = or(s.MaxDecompressed, DefaultMaxDecompressed, largestChunk)
 		s.mem.limit = or(s.Memory, DefaultMemory, 1<<62)
@@ -138,7 +145,11 @@ func (s *Server) init() {
 		if s.now == nil {
 			s.now = time.Now
 		}
+		s.pool.limit, s.pool.used = s.mem.limit, &s.mem.used
 		s.group, _ = s.Handler.(GroupHandler)
+		if s.group == nil {
+			s.async, _ = s.Handler.(AsyncHandler)
+		}
 		s.ctx, s.cancel = context.WithCancel(context.Background())
 		s.stop = make(chan struct{})
 		s.idle = make(chan struct{})
@@ -298,6 +309,7 @@ func (s *Server) abort() {
 	for c := range s.conns {
 		c.abort()
 	}
+	s.pool.close()
 }
 
 // tell counts a trouble and hands it on.

@@ -59,8 +59,10 @@ type peer struct {
 	done   chan struct{}
 }
 
-func (p *pipes) peer() *peer {
-	q := &peer{Conn: p.dial(), done: make(chan struct{})}
+func (p *pipes) peer() *peer { return reading(p.dial()) }
+
+func reading(nc net.Conn) *peer {
+	q := &peer{Conn: nc, done: make(chan struct{})}
 	go func() {
 		defer close(q.done)
 		buf := make([]byte, 1<<16)

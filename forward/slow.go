@@ -66,7 +66,7 @@ func (s *Server) watcher() {
 		s.mu.Unlock()
 		for _, c := range slow {
 			delete(marks, c)
-			c.trouble(SlowSender, Closed, "", 0, fmt.Errorf("holds %d bytes that others wait for, and sends next to nothing", c.hold.held.Load()))
+			c.trouble(SlowSender, Closed, "", 0, fmt.Errorf("holds %d bytes that others wait for, and sends next to nothing", c.hold.held.Load()-c.hold.lent.Load()))
 			c.abort()
 		}
 	}
@@ -74,10 +74,10 @@ func (s *Server) watcher() {
 
 // slow looks at one connection.
 func (c *conn) slow(marks map[*conn]mark) bool {
-	held, turn, bytes := c.hold.held.Load(), c.turn.Load(), c.bytes.Load()
+	held, turn, bytes := c.hold.held.Load()-c.hold.lent.Load(), c.turn.Load(), c.bytes.Load()
 	m, ok := marks[c]
 	switch {
-	case held == 0 || turn&1 == 0: // holds nothing, or does not wait for its peer
+	case held <= 0 || turn&1 == 0: // holds nothing, or does not wait for its peer
 		delete(marks, c)
 	case !ok || bytes-m.bytes > held/stallShare:
 		marks[c] = mark{turn, bytes, 0}

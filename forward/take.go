@@ -76,7 +76,7 @@ func (c *conn) take(b []byte) error {
 	}
 	if err != nil {
 		if own != nil {
-			c.dropExtra(own)
+			c.drop(own)
 		}
 		var f *fault
 		if !errors.As(err, &f) {
@@ -98,14 +98,14 @@ func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, c
 	g := c.g
 	if ck.invalid > 0 && !c.invalid(tag, int(ck.invalid), ck.values(), ck.why) {
 		if own != nil {
-			c.dropExtra(own)
+			c.drop(own)
 		}
 		return nil
 	}
 	c.count.skipped.Add(uint64(ck.skipped))
 	if ck.events == 0 {
 		if own != nil {
-			c.dropExtra(own)
+			c.drop(own)
 		}
 		c.addAck()
 		return nil
@@ -114,7 +114,7 @@ func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, c
 	if !ck.clean() {
 		raw = entries
 		size := int64(len(entries)) + 9*ck.zeros // an EventTime takes 10 bytes, a time of 0 at least 1
-		b, err := c.extra(bufferSize(size, size))
+		b, err := c.extra(bufferSize(size))
 		if err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 				return err
 			}
 		}
-		g.add(g.gather(tag, c.peer, c.id), c.r+int(d.body), size, s.verdict == timeless)
+		g.add(g.gather(tag, c), c.r+int(d.body), size, s.verdict == timeless)
 		return nil
 	}
 	inPlace(b, int(d.body))
@@ -174,7 +174,7 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 	var own *buffer
 	if s.verdict == timeless {
 		var err error
-		if own, err = c.extra(bufferSize(int64(size)+11, int64(size)+11)); err != nil {
+		if own, err = c.extra(bufferSize(int64(size)+11)); err != nil {
 			return err
 		}
 		raw, event = event, appendTimed(own.b[:0], event[1:], &s, c.s.now())
@@ -192,7 +192,7 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 func (c *conn) chunk(tag string) *Chunk {
 	g, o := c.g, &c.g.opt
 	ch := g.chunk()
-	ch.Tag, ch.Peer, ch.Conn = tag, c.peer, c.id
+	ch.Tag, ch.Peer, ch.Conn, ch.Sender = tag, c.peer, c.id, c.sender
 	ch.ID, ch.IDBin, ch.Own = o.id, o.idBin, o.own
 	c.addAck()
 	return ch

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+)
+
+// How this file is organised. Before its first message a connection goes through login: TLS and the Forward handshake, as its Endpoint says, under one
+// deadline. Meanwhile it holds no buffer, only what the letters take, and there is nothing to lose: whoever wants it to end cuts it.
+
+// guarded tells whether there is a Forward handshake.
+func (ep *Endpoint) guarded() bool { return ep.Security != nil || ep.GetSecurity != nil }
+
+// login does what has to be done before the first message, and returns what came behind it. Its error is told by end.
+func (c *conn) login() (rest []byte, err error) {
+	if !c.early.Load() {
+		return nil, nil
+	}
+	limit := c.s.loginTimeout
+	if err := c.sock.SetDeadline(time.Now().Add(limit)); err != nil {
+		return nil, err
+	}
+	if c.cut.Load() || c.s.down.Load() { // an interrupt that came before is undone
+		return nil, errGone
+	}
+	if c.tls != nil {
+		err = c.shake()
+	}
+	if err == nil && c.ep.guarded() {
+		rest, err = c.greet()
+	}
+	c.early.Store(false)
+	switch {
+	case c.cut.Load() || c.s.down.Load():
+		return nil, errGone
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, faultf(HandshakeFailed, "not done in %v: %w", limit, err)
+	case err != nil:
+		return nil, err
+	}
+	return rest, c.sock.SetDeadline(time.Time{})
+}
+
+// shake is the handshake of TLS.
+func (c *conn) shake() error {
+	if err := c.tls.Handshake(); err != nil {
+		if c.under.bytes == 0 && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return io.EOF // came and went, as those do that look whether somebody listens
+		}
+		c.acked.Store(true) // the alert is to arrive
+		return &fault{HandshakeFailed, cleanError{err}}
+	}
+	state := c.tls.ConnectionState()
+	if state.Version < tls.VersionTLS12 { // GetConfigForClient may allow more than we do
+		return faultf(HandshakeFailed, "%s is too old", tls.VersionName(state.Version))
+	}
+	c.sender.TLS = &state
+	return nil
+}
+
+// greet is the Forward handshake. Where it says no, it does so after the same work, whatever is wrong.
+func (c *conn) greet() (rest []byte, err error) {
+	sec := c.ep.Security
+	if c.ep.GetSecurity != nil {
+		if s := c.ep.GetSecurity(c.sock.RemoteAddr()); s != nil {
+			sec = s
+		}
+	}
+	if sec == nil {
+		return nil, faultf(HandshakeFailed, "there is no Security for this connection")
+	}
+	if err := sec.Check(); err != nil {
+		return nil, &fault{HandshakeFailed, err}
+	}
+	h := sec.hello()
+	if _, err := c.nc.Write(h.append(nil)); err != nil {
+		return nil, fmt.Errorf("HELO: %w", err)
+	}
+	var in letterReader
+	letter, err := in.read(c.nc, pingMost)
+	switch {
+	case errors.Is(err, io.EOF) || err != nil && in.have == 0 && !errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, io.EOF // came and went
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, fmt.Errorf("no PING: %w", err)
+	case err != nil && errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, faultf(HandshakeFailed, "the stream ended within the PING")
+	}
+	var p ping
+	if err == nil {
+		err = p.parse(letter)
+	}
+	if err != nil {
+		if in.have > 0 && (in.buf[0] == '{' || in.buf[0] == '[') {
+			err = errors.New("JSON is refused where there is a handshake") // docs/forward.md rule 37
+		}
+		return nil, c.deny(HandshakeFailed, reasonPing, fmt.Errorf("no PING: %w", err))
+	}
+	answer := sec.answer(&h, &p, addrOf(c.sock.RemoteAddr()))
+	if !answer.ok {
+		who := fmt.Sprintf("%s: host %s", answer.reason, quote(p.host))
+		if sec.Users != nil {
+			who += " user " + quote(p.user)
+		}
+		return nil, c.deny(Denied, string(answer.reason), errors.New(who))
+	}
+	if _, err := c.nc.Write(answer.append(nil)); err != nil {
+		return nil, &fault{HandshakeFailed, fmt.Errorf("PONG: %w", err)}
+	}
+	c.sender.Host = string(p.host)
+	if sec.Users != nil {
+		c.sender.User = string(p.user)
+	}
+	c.once = sec.DenyKeepalive
+	c.seen = true // no JSON
+	return in.rest(), nil
+}
+
+// deny says no, and returns why.
+func (c *conn) deny(kind TroubleKind, reason string, why error) error {
+	no := pong{reason: []byte(reason)}
+	if _, err := c.nc.Write(no.append(nil)); err == nil {
+		c.acked.Store(true) // the PONG is to arrive, before a reset for what was not read
+	}
+	return &fault{kind, why}
+}
+
+// errOnce ends a connection that has had its one message.
+var errOnce = errors.New("forward: one message, and keepalive is denied")
+
+// addrOf returns the address of a peer; the zero one if it has none.
+func addrOf(a net.Addr) netip.Addr {
+	if t, ok := a.(*net.TCPAddr); ok {
+		return t.AddrPort().Addr().Unmap()
+	}
+	if a == nil {
+		return netip.Addr{}
+	}
+	ap, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ap.Addr().Unmap()
+}
+
+// quote shows what a peer calls something, on one line and not more than is useful.
+func quote(b []byte) string { return fmt.Sprintf("%q", shorten(b)) }
+
+// cleanError is an error that quotes a peer, without what could forge a line.
+type cleanError struct{ err error }
+
+func (e cleanError) Unwrap() error { return e.err }
+
+func (e cleanError) Error() string {
+	text := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || r == 0x85 {
+			return '?'
+		}
+		return r
+	}, e.err.Error())
+	if len(text) > 2*reasonMost {
+		text = strings.ToValidUTF8(text[:2*reasonMost], "") + "…"
+	}
+	return text
+}

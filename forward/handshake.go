@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"crypto/rand"
+	"crypto/sha512"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spillwaylog/spillway/msgpack"
+)
+
+// How this file is organised. A handshake is three letters (docs/forward.md rules 31 to 33): HELO from the server, PING from the client, PONG from the
+// server. Each has append, which writes it, and parse, which reads a complete one; what was parsed aliases it. A letterReader finds where a letter ends.
+// Who may send is decided in security.go; conn_login.go and login.go are the two ends.
+
+const (
+	nonceSize    = 16
+	digestSize   = 2 * sha512.Size // of the text, which is hexadecimal
+	letterBuffer = 512             // a usual one is shorter
+	pingMost     = 8 << 10         // of a stranger
+	answerMost   = 64 << 10        // of a server that was asked for
+)
+
+// letterReader reads one letter, however it is cut.
+type letterReader struct {
+	buf  []byte
+	end  int // of the letter
+	have int // of what has arrived
+	scan msgpack.Scanner
+}
+
+var errLetterLong = errors.New("longer than any handshake")
+
+// read reads from r until a letter is complete. io.EOF: nothing came before the end.
+func (l *letterReader) read(r io.Reader, most int) (letter []byte, err error) {
+	if l.buf == nil {
+		l.buf = make([]byte, letterBuffer)
+	}
+	l.scan.Reset(msgpack.Limits{Depth: 8, Length: int64(most), Count: int64(most)})
+	for empty := 0; ; {
+		if l.have == len(l.buf) {
+			if l.have >= most {
+				return nil, fmt.Errorf("%w: over %d bytes", errLetterLong, most)
+			}
+			l.buf = append(l.buf, make([]byte, min(len(l.buf), most-len(l.buf)))...)
+		}
+		n, rerr := r.Read(l.buf[l.have:])
+		l.have += n
+		if l.have > 0 && l.end == 0 && !arrayCode(l.buf[0]) {
+			return nil, fmt.Errorf("it begins with %#02x, which is no array", l.buf[0])
+		}
+		k, done, err := l.scan.Scan(l.buf[l.end:l.have])
+		l.end += k
+		switch {
+		case err != nil:
+			return nil, err
+		case done:
+			return l.buf[:l.end], nil
+		case errors.Is(rerr, io.EOF) && l.have > 0:
+			return nil, io.ErrUnexpectedEOF
+		case rerr != nil:
+			return nil, rerr
+		case n == 0:
+			if empty++; empty > 100 {
+				return nil, io.ErrNoProgress
+			}
+		}
+	}
+}
+
+// rest is what came behind the letter.
+func (l *letterReader) rest() []byte { return l.buf[l.end:l.have] }
+
+func arrayCode(c byte) bool { return c&0xf0 == 0x90 || c == 0xdc || c == 0xdd }
+
+// opens reads a letter's array and its first element, and returns the number of elements behind that and where they begin.
+func opens(b []byte, name string) (count, at int, err error) {
+	t, at, err := msgpack.ReadToken(b)
+	if err != nil || t.Kind != msgpack.Array || t.Len < 1 {
+		return 0, 0, fmt.Errorf("no %s: no array", name)
+	}
+	first, _, n, err := msgpack.ReadBytes(b[at:])
+	if err != nil || string(first) != name {
+		return 0, 0, fmt.Errorf("no %s", name)
+	}
+	return t.Len - 1, at + n, nil
+}
+
+// helo is the server's first letter.
+type helo struct {
+	nonce     []byte
+	auth      []byte // salt of passwords; empty: nobody logs in as a user
+	keepalive bool
+}
+
+func (h *helo) append(b []byte) []byte {
+	b = msgpack.AppendArrayHeader(b, 2)
+	b = msgpack.AppendString(b, "HELO")
+	b = msgpack.AppendMapHeader(b, 3)
+	b = msgpack.AppendString(b, "nonce")
+	b = msgpack.AppendBin(b, h.nonce)
+	b = msgpack.AppendString(b, "auth")
+	b = msgpack.AppendBin(b, h.auth) // bin also when it is empty: there are clients that read nothing else
+	b = msgpack.AppendString(b, "keepalive")
+	return msgpack.AppendBool(b, h.keepalive)
+}
+
+func (h *helo) parse(b []byte) error {
+	*h = helo{keepalive: true}
+	count, at, err := opens(b, "HELO")
+	if err != nil {
+		return err
+	}
+	t, n, err := msgpack.ReadToken(b[at:])
+	if count < 1 || err != nil || t.Kind != msgpack.Map {
+		return errors.New("a HELO without its map")
+	}
+	at += n
+	for range t.Len {
+		key, _, _, err := msgpack.ReadBytes(b[at:])
+		if err != nil { // of another kind: unknown
+			key = nil
+		}
+		if n, err = msgpack.Skip(b[at:]); err != nil {
+			return err
+		}
+		at += n
+		if n, err = msgpack.Skip(b[at:]); err != nil {
+			return err
+		}
+		value := b[at : at+n]
+		at += n
+		switch string(key) {
+		case "nonce":
+			if h.nonce, _, _, err = msgpack.ReadBytes(value); err != nil {
+				return fmt.Errorf("a HELO whose nonce is wrong: %w", err)
+			}
+		case "auth":
+			if h.auth, err = textOrNil(value); err != nil {
+				return fmt.Errorf("a HELO whose auth is wrong: %w", err)
+			}
+		case "keepalive":
+			if t, _, err := msgpack.ReadToken(value); err == nil && t.Kind == msgpack.Bool {
+				h.keepalive = t.Bool()
+			}
+		}
+	}
+	if len(h.nonce) == 0 {
+		return errors.New("a HELO without a nonce")
+	}
+	return nil
+}
+
+// ping is the client's letter.
+type ping struct {
+	host, salt, digest, user, password []byte // password is a digest
+}
+
+func (p *ping) append(b []byte) []byte {
+	b = msgpack.AppendArrayHeader(b, 6)
+	b = msgpack.AppendString(b, "PING")
+	for _, v := range [...][]byte{p.host, p.salt, p.digest, p.user, p.password} {
+		b = msgpack.AppendStringHeader(b, len(v))
+		b = append(b, v...)
+	}
+	return b
+}
+
+func (p *ping) parse(b []byte) error {
+	*p = ping{}
+	count, at, err := opens(b, "PING")
+	if err != nil {
+		return err
+	}
+	into := [...]*[]byte{&p.host, &p.salt, &p.digest, &p.user, &p.password}
+	if count != len(into) {
+		return fmt.Errorf("a PING of %d elements", count+1)
+	}
+	for i, v := range into {
+		n, err := msgpack.Skip(b[at:])
+		if err != nil {
+			return err
+		}
+		if i < 3 {
+			*v, _, _, err = msgpack.ReadBytes(b[at : at+n])
+		} else {
+			*v, err = textOrNil(b[at : at+n])
+		}
+		if err != nil {
+			return fmt.Errorf("a PING whose element %d is wrong: %w", i+1, err)
+		}
+		at += n
+	}
+	return nil
+}
+
+// pong is the server's answer.
+type pong struct {
+	ok                   bool
+	reason, host, digest []byte
+}
+
+func (p *pong) append(b []byte) []byte {
+	b = msgpack.AppendArrayHeader(b, 5)
+	b = msgpack.AppendString(b, "PONG")
+	b = msgpack.AppendBool(b, p.ok)
+	for _, v := range [...][]byte{p.reason, p.host, p.digest} {
+		b = msgpack.AppendStringHeader(b, len(v))
+		b = append(b, v...)
+	}
+	return b
+}
+
+// parse reads a PONG. One that says no may lack what is behind that, or have something else there.
+func (p *pong) parse(b []byte) error {
+	*p = pong{}
+	count, at, err := opens(b, "PONG")
+	if err != nil {
+		return err
+	}
+	t, n, err := msgpack.ReadToken(b[at:])
+	if count < 1 || err != nil || t.Kind != msgpack.Bool {
+		return errors.New("a PONG that says neither yes nor no")
+	}
+	at += n
+	p.ok = t.Bool()
+	into := [...]*[]byte{&p.reason, &p.host, &p.digest}
+	if p.ok && count-1 < len(into) {
+		return fmt.Errorf("a PONG of %d elements", count+1)
+	}
+	for i, v := range into[:min(len(into), count-1)] {
+		if n, err = msgpack.Skip(b[at:]); err != nil {
+			return err
+		}
+		*v, err = textOrNil(b[at : at+n])
+		if err != nil && p.ok && i > 0 {
+			return fmt.Errorf("a PONG whose element %d is wrong: %w", i+2, err)
+		}
+		at += n
+	}
+	return nil
+}
+
+// textOrNil reads a str, a bin, or a nil, which is empty.
+func textOrNil(b []byte) ([]byte, error) {
+	if t, _, err := msgpack.ReadToken(b); err == nil && t.Kind == msgpack.Nil {
+		return nil, nil
+	}
+	v, _, _, err := msgpack.ReadBytes(b)
+	return v, err
+}
+
+// digestOf is the SHA-512 of parts one after another, in hexadecimal.
+func digestOf(parts ...[]byte) []byte {
+	h := sha512.New()
+	for _, p := range parts {
+		_, _ = h.Write(p) // never fails
+	}
+	return hex.AppendEncode(make([]byte, 0, digestSize), h.Sum(make([]byte, 0, sha512.Size)))
+}
+
+// equal compares digests in a time that tells nothing about them (docs/forward.md rule 37).
+func equal(a, b []byte) bool { return subtle.ConstantTimeCompare(a, b) == 1 }
+
+// randomBytes returns n of them.
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails, see crypto/rand
+	return b
+}
