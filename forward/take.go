@@ -174,7 +174,7 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 	var own *buffer
 	if s.verdict == timeless {
 		var err error
-		if own, err = c.extra(bufferSize(int64(size)+11)); err != nil {
+		if own, err = c.extra(bufferSize(int64(size) + 11)); err != nil {
 			return err
 		}
 		raw, event = event, appendTimed(own.b[:0], event[1:], &s, c.s.now())
