@@ -22,7 +22,7 @@
 // process and, with AckSynced, to the machine's power.
 //
 // A chunk that a sender repeats because it missed the ack is recognised, across
-// restarts too, and stored once: within an hour or the last 700,000 acked
+// restarts too, and stored once: within an hour or the last 786,000 acked
 // chunks, whichever is less. Stats tells how far back that reaches just now. It
 // must come from the same address, unless its id is one of Spillway's own, and
 // on another connection than the one it was first received on.

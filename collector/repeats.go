@@ -36,10 +36,14 @@ import (
 const (
 	repeatAge   = time.Hour
 	repeatBytes = 64 << 20
-	// seenBytes is what one print costs in memory: its slot and its share of
-	// the index, and of the buffers for the file.
-	seenBytes   = 96
-	repeatCount = repeatBytes / seenBytes
+	// repeatCount is how many prints are known at most: what an index of a
+	// million cells of 8 bytes takes in. A print costs 48 bytes besides, which
+	// makes 44 MiB; the rest of repeatBytes is for what goes to the file.
+	repeatCount = 3 << 20 / 4
+	// unsavedMost bounds what waits for the file, of which there are two: one
+	// fills while the other is written. What does not fit is taken from the
+	// window when the disk is well again.
+	unsavedMost = 8 << 20
 )
 
 // A fingerprint, print for short, names one chunk's content and where it came from.
@@ -53,9 +57,9 @@ type seen struct {
 	origin  uint32 // the connection it was stored from; 0: of an earlier process
 	last    uint32 // the connection that repeated it last
 	by      uint32 // the connection that is storing it
+	storing uint32 // how many equal chunks are on their way into the journal
 	stored  uint16 // how many equal chunks came from origin; 0: none
 	used    uint16 // how many of them last has repeated
-	storing uint16 // how many equal chunks are on their way into the journal
 }
 
 const slotSize = int64(unsafe.Sizeof(seen{}))
@@ -82,6 +86,7 @@ type repeats struct {
 	waiters map[fingerprint]chan struct{} // closed when storing has ended
 	unsaved []byte                        // records for the file
 	spare   []byte                        // what unsaved was before the last save, for its memory
+	overrun bool                          // there was no room for some in unsaved
 
 	printers sync.Pool // *printer
 	now      func() time.Time
@@ -235,7 +240,11 @@ func (r *repeats) finishOne(c *candidate, at uint32) {
 	}
 	if c.pos > 0 {
 		s.add(c.pos, at, uint32(c.conn))
-		r.unsaved = appendSeen(r.unsaved, c.mark, c.pos, at)
+		if len(r.unsaved) < unsavedMost-seenRecordSize {
+			r.unsaved = appendSeen(r.unsaved, c.mark, c.pos, at)
+		} else {
+			r.overrun = true
+		}
 	}
 	if s.storing--; s.storing == 0 && len(r.waiters) > 0 {
 		if done := r.waiters[c.mark]; done != nil {

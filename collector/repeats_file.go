@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,14 +33,14 @@ import (
 // The file is written seldom and always after the journal: its cursor in the
 // journal says up to where it is complete, and what lies behind is read from
 // the journal at the next start. It is appended to until it is twice as long as
-// the window, then written anew beside and renamed.
+// the window (48 MiB), then written anew beside and renamed.
 
 const (
 	seenMagic      = "SPWREPT1"
 	seenHeaderSize = 8 + 16 + 4
 	seenRecordSize = 16 + 8 + 4 + 4
 	repeatsCursor  = "repeats"
-	spareBytes     = 4 << 20
+	saveBytes      = unsavedMost / 4 // so much is saved soon
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -161,24 +162,13 @@ func (f *repeatsFile) replay() error {
 
 // rewrite writes the window to a new file and puts it in place of the old one.
 func (f *repeatsFile) rewrite() error {
-	f.mu.Lock()
-	b := append([]byte(seenMagic), f.key...)
-	b = appendSum(b, 0)
-	for i := range f.slots.n {
-		s := f.slots.at((f.oldest + i) % f.slots.n)
-		if s.stored > 0 {
-			b = appendSeen(b, s.mark, s.pos, s.at)
-		}
-	}
-	f.unsaved = f.unsaved[:0]
-	f.mu.Unlock()
-
 	temp := f.path + ".new"
 	file, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	if _, err = file.Write(b); err == nil {
+	size, err := f.writeWindow(file)
+	if err == nil {
 		err = file.Sync()
 	}
 	if err == nil {
@@ -194,8 +184,35 @@ func (f *repeatsFile) rewrite() error {
 	if f.file != nil {
 		f.file.Close()
 	}
-	f.file, f.size = file, int64(len(b))
+	f.file, f.size = file, size
 	return nil
+}
+
+// writeWindow writes header and window, a block at a time: what is stored
+// meanwhile stands in unsaved, and perhaps in the window as well, which learn
+// does not mind.
+func (f *repeatsFile) writeWindow(w io.Writer) (size int64, err error) {
+	f.mu.Lock()
+	f.unsaved, f.overrun = f.unsaved[:0], false
+	n, oldest := f.slots.n, f.oldest
+	f.mu.Unlock()
+	b := append([]byte(seenMagic), f.key...)
+	b = appendSum(b, 0)
+	for i := 0; ; {
+		written, err := w.Write(b)
+		size += int64(written)
+		if err != nil || i == n {
+			return size, err
+		}
+		b = b[:0]
+		f.mu.Lock()
+		for end := min(n, i+blockSlots); i < end; i++ {
+			if s := f.slots.at((oldest + i) % n); s.stored > 0 {
+				b = appendSeen(b, s.mark, s.pos, s.at)
+			}
+		}
+		f.mu.Unlock()
+	}
 }
 
 // save brings the file up to what the journal holds durably, and then lets the
@@ -205,15 +222,10 @@ func (f *repeatsFile) save(synced journal.Position) error {
 	f.mu.Lock()
 	settled := f.settled(synced)
 	unsaved := f.unsaved
-	f.unsaved, f.spare = f.spare[:0], nil
+	f.unsaved, f.spare = f.spare[:0], unsaved[:0]
+	f.stale = f.stale || f.overrun
+	f.overrun = false
 	f.mu.Unlock()
-	defer func() {
-		if cap(unsaved) <= spareBytes {
-			f.mu.Lock()
-			f.spare = unsaved
-			f.mu.Unlock()
-		}
-	}()
 	if len(unsaved) > 0 || f.stale {
 		err := f.write(unsaved)
 		f.stale = err != nil
@@ -260,7 +272,10 @@ func (f *repeatsFile) run(ctx context.Context, j *journal.Journal, report func(e
 		case <-tick.C:
 		}
 		synced := j.Synced()
-		if synced>>32 == f.saved>>32 && time.Since(last) < 10*time.Second {
+		f.mu.Lock()
+		many := len(f.unsaved) > saveBytes
+		f.mu.Unlock()
+		if synced>>32 == f.saved>>32 && time.Since(last) < 10*time.Second && !many {
 			continue
 		}
 		last = time.Now()

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -155,6 +156,89 @@ func TestRepeatsAreBounded(t *testing.T) {
 	if r.index.find(p, &r.slots) >= 0 {
 		t.Error("the oldest one is still there")
 	}
+}
+
+// TestRepeatsMemory drives single events through the window as a store does at
+// 200,000 acks a second: one clock second each 200,000, the file saved four
+// times in that. Memory stays within its bound, also while the disk cannot
+// take what is to be saved, and Stats tells how far back the window reaches.
+func TestRepeatsMemory(t *testing.T) {
+	const rate, together, seconds = 200_000, 100, 8
+	dir := t.TempDir()
+	f, j := openTestRepeats(t, dir)
+	defer j.Close()
+	defer f.close()
+	now := time.Unix(1_700_000_000, 0)
+	f.now = func() time.Time { return now }
+	before, most := heap(), int64(0)
+	fl := &flight{candidates: make([]candidate, together)}
+	n := uint64(0)
+	for second := range seconds {
+		for batch := range rate / together {
+			for i := range fl.candidates {
+				n++
+				c := candidate{conn: 1}
+				binary.LittleEndian.PutUint64(c.mark[:], n*0x9e3779b97f4a7c15)
+				fl.candidates[i] = c
+			}
+			f.begin(fl, 0)
+			for i := range fl.candidates {
+				fl.candidates[i].pos = journal.Position(n)
+			}
+			f.finish(fl)
+			if batch%(rate/together/4) == 0 && second/2 != 2 { // for two seconds the disk hangs
+				if err := f.save(0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		now = now.Add(time.Second)
+		most = max(most, heap()-before)
+	}
+	s := f.stats()
+	t.Logf("%d of %d prints, %d bytes by its own count, %d by the runtime's, back to %v", s.Chunks, s.Most, s.Bytes, most, s.Age)
+	if s.Bytes > repeatBytes || most > repeatBytes {
+		t.Errorf("more than %d bytes", repeatBytes)
+	}
+	if want := repeatCount / rate * time.Second; s.Age < want || s.Age > want+2*time.Second {
+		t.Errorf("the window reaches back %v, want %v and the started second", s.Age, want)
+	}
+	if size := f.size; size > 2*repeatCount*seenRecordSize+seenHeaderSize {
+		t.Errorf("the file has %d bytes", size)
+	}
+	// What overran while the disk hung is in the file by now.
+	if err := f.save(0); err != nil {
+		t.Fatal(err)
+	}
+	again, err := newRepeats(f.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded := &repeatsFile{repeats: again}
+	loaded.now = f.now
+	b, err := os.ReadFile(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, records, err := cutSeenHeader(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded.load(records)
+	for i := n - repeatCount + 1; i <= n; i++ {
+		var p fingerprint
+		binary.LittleEndian.PutUint64(p[:], i*0x9e3779b97f4a7c15)
+		if loaded.index.find(p, &loaded.slots) < 0 {
+			t.Fatalf("print %d of %d is not in the file", i, n)
+		}
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 // TestPrintIndex compares the index with a map, under inserts and removals that
