@@ -93,7 +93,7 @@ func (c *Client) readTLS(u *urls.URL, p *urls.Params) error {
 		if c.values.TLS != nil {
 			return u.Errorf("Options.TLS belongs to forward+tls://")
 		}
-		return refuse(u, p, tlsNames...)
+		return refuse(u, tlsNames...)
 	}
 	c.ca = filePath(p, "ca")
 	c.cert, c.key = filePath(p, "cert"), filePath(p, "key")

@@ -64,7 +64,7 @@ func ReadServer(u *urls.URL, p *urls.Params) (*Server, error) {
 
 func (s *Server) readTLS(u *urls.URL, p *urls.Params) error {
 	if !s.secure {
-		return refuse(u, p, "cert", "key", "client_ca", "client_auth")
+		return refuse(u, "cert", "key", "client_ca", "client_auth")
 	}
 	s.cert, s.key = filePath(p, "cert"), filePath(p, "key")
 	s.clientCA = filePath(p, "client_ca")
@@ -93,7 +93,7 @@ func (s *Server) readTLS(u *urls.URL, p *urls.Params) error {
 }
 
 // refuse is an error if one of the parameters is given to a URL without TLS.
-func refuse(u *urls.URL, p *urls.Params, names ...string) error {
+func refuse(u *urls.URL, names ...string) error {
 	for _, name := range names {
 		if u.Has(name) {
 			return u.Errorf("parameter %q belongs to TLS: forward+tls://", name)
