@@ -6,11 +6,15 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/needs"
+	"github.com/spillwaylog/spillway/internal/testcert"
 	"github.com/spillwaylog/spillway/test/clients"
 )
 
@@ -25,6 +29,7 @@ func TestClients(t *testing.T) {
 		client  *clients.Client
 		order   clients.Order
 		unix    bool
+		guard   guard
 		divisor int // of the number of events; one where 0
 	}{
 		{name: "python", client: clients.Python, order: clients.Order{Times: clients.Seconds, Huge: true}, divisor: 2},
@@ -40,6 +45,10 @@ func TestClients(t *testing.T) {
 		{name: "node compressed ack", client: clients.Node, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, divisor: 2},
 		{name: "node unix", client: clients.Node, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 100}, unix: true, divisor: 10},
 
+		{name: "node tls", client: clients.Node, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{tls: true, certificate: true}, divisor: 5},
+		{name: "node shared key", client: clients.Node, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{key: true}, divisor: 5},
+		{name: "node tls shared key user", client: clients.Node, order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Batch: 1000}, guard: guard{tls: true, key: true, user: true}, divisor: 20},
+
 		{name: "node org message", client: clients.NodeOrg, order: clients.Order{Mode: "message", Times: clients.Seconds, Batch: 1000}, divisor: 5},
 		{name: "node org message ack", client: clients.NodeOrg, order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Ack: true, Batch: 100}, divisor: 10},
 		{name: "node org forward ack", client: clients.NodeOrg, order: clients.Order{Mode: "forward", Times: clients.Milliseconds, Ack: true, Batch: 1000}, divisor: 2},
@@ -47,10 +56,17 @@ func TestClients(t *testing.T) {
 		{name: "node org packed ack", client: clients.NodeOrg, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, divisor: 2},
 		{name: "node org compressed ack", client: clients.NodeOrg, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, divisor: 2},
 		{name: "node org unix", client: clients.NodeOrg, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 100}, unix: true, divisor: 10},
+		{name: "node org tls", client: clients.NodeOrg, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{tls: true, certificate: true}, divisor: 5},
+		{name: "node org shared key", client: clients.NodeOrg, order: clients.Order{Mode: "forward", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{key: true}, divisor: 5},
+		{name: "node org shared key user", client: clients.NodeOrg, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{key: true, user: true}, divisor: 5},
+		{name: "node org tls shared key user", client: clients.NodeOrg, order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Ack: true, Batch: 100}, guard: guard{tls: true, key: true, user: true}, divisor: 20},
 
 		{name: "fluency", client: clients.Fluency, order: clients.Order{Mode: "packed", Times: clients.Seconds, Huge: true}},
 		{name: "fluency ack", client: clients.Fluency, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Huge: true, Ack: true}},
 		{name: "java", client: clients.Java, order: clients.Order{Mode: "message", Times: clients.Seconds, Huge: true}},
+
+		{name: "fluency tls ack", client: clients.Fluency, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true}, guard: guard{tls: true}, divisor: 5},
+		{name: "fluency client certificate", client: clients.Fluency, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true}, guard: guard{tls: true, certificate: true}, divisor: 5},
 
 		{name: "ibm message", client: ibm, order: clients.Order{Mode: "message", Times: clients.Seconds, Huge: true, Batch: 100}},
 		{name: "ibm message ack", client: ibm, order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Ack: true, Batch: 100}, divisor: 50},
@@ -59,6 +75,9 @@ func TestClients(t *testing.T) {
 		{name: "ibm packed ack", client: ibm, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Huge: true, Ack: true, Batch: 1000}},
 		{name: "ibm compressed ack", client: ibm, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Huge: true, Ack: true, Batch: 1000}},
 		{name: "ibm unix", client: ibm, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 100}, unix: true, divisor: 10},
+		{name: "ibm tls", client: ibm, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{tls: true, certificate: true}, divisor: 2},
+		{name: "ibm shared key", client: ibm, order: clients.Order{Mode: "forward", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{key: true}, divisor: 2},
+		{name: "ibm tls shared key", client: ibm, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{tls: true, key: true}, divisor: 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := tt.client.Install()
@@ -71,10 +90,13 @@ func TestClients(t *testing.T) {
 			if o.Mode == "" {
 				o.Mode = "message"
 			}
+			u := url.URL{Scheme: "forward", Host: "127.0.0.1:0"}
 			if tt.unix {
 				o.Path = socketPath(t)
-				s.listen = []string{"forward+unix://" + o.Path}
+				u = url.URL{Scheme: "forward+unix", Path: o.Path}
 			}
+			tt.guard.put(t, &u, &o)
+			s.listen = []string{u.String()}
 			c := startCollector(t, s)
 			if !tt.unix {
 				o.Host, o.Port = hostPort(t, c.addr)
@@ -96,6 +118,43 @@ func TestClients(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A guard says what a listener asks of its clients.
+type guard struct {
+	tls, certificate bool // the client's
+	key, user        bool
+}
+
+// put has the listener ask and the client know.
+func (g guard) put(t testing.TB, u *url.URL, o *clients.Order) {
+	t.Helper()
+	query := url.Values{}
+	if g.tls {
+		ca := testcert.New(t)
+		u.Scheme = "forward+tls"
+		query.Set("cert", ca.Server.Cert)
+		query.Set("key", ca.Server.Key)
+		o.CA = ca.File
+		if g.certificate {
+			query.Set("client_ca", ca.File)
+			o.Cert, o.Key = ca.Client.Cert, ca.Client.Key
+		}
+	}
+	secret := func(parameter, text string) {
+		name := filepath.Join(t.TempDir(), parameter)
+		must(t, os.WriteFile(name, []byte(text), 0o600))
+		query.Set(parameter, name)
+	}
+	if g.key {
+		o.Hostname, o.SharedKey = "client.example", "a key: ü\t€"
+		secret("shared_key_file", o.SharedKey+"\n")
+	}
+	if g.user {
+		o.Username, o.Password = "sender", "a password: ö"
+		secret("users_file", "other:x\n"+o.Username+":"+o.Password+"\n")
+	}
+	u.RawQuery = query.Encode()
 }
 
 // send has a client send an order, to its end.

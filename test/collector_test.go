@@ -97,7 +97,7 @@ func launch(t testing.TB, s *setup) *collector {
 	return c
 }
 
-var listening = regexp.MustCompile(`listening.*forward://([0-9.]+:[0-9]+|\[[0-9a-f:]+\]:[0-9]+)`)
+var listening = regexp.MustCompile(`listening.*forward(?:\+tls)?://([0-9.]+:[0-9]+|\[[0-9a-f:]+\]:[0-9]+)`)
 
 // startCollector starts the process and waits until it listens.
 func startCollector(t testing.TB, s *setup) *collector {
