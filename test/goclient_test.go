@@ -5,7 +5,7 @@ package test
 import (
 	"encoding/json"
 	"fmt"
-	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/fluent/fluent-logger-golang/fluent"
+
+	"github.com/spillwaylog/spillway/test/clients"
 )
 
 // events is how many events a real client sends.
@@ -43,6 +45,7 @@ func TestGoClient(t *testing.T) {
 		config  fluent.Config
 		ack     string // synced where empty
 		unix    bool
+		tls     bool
 		clients int // one where 0; a client with acks waits for the disk after each event
 		divisor int // of the number of events; one where 0
 	}{
@@ -53,6 +56,8 @@ func TestGoClient(t *testing.T) {
 		{name: "ack journaled", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, ack: "journaled", clients: 8, divisor: 10},
 		{name: "unix", config: fluent.Config{SubSecondPrecision: true}, unix: true},
 		{name: "unix ack", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, unix: true, clients: 32},
+		{name: "tls", config: fluent.Config{SubSecondPrecision: true}, tls: true, divisor: 2},
+		{name: "tls ack", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, tls: true, clients: 8, divisor: 10},
 		{name: "async ack", config: fluent.Config{RequestAck: true, Async: true, BufferLimit: 1 << 20}, clients: 32, divisor: 10},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -70,13 +75,16 @@ func TestGoClient(t *testing.T) {
 				config.FluentSocketPath = socketPath(t)
 				s.listen = []string{"forward+unix://" + config.FluentSocketPath}
 			}
+			if tt.tls {
+				u := url.URL{Scheme: "forward", Host: "127.0.0.1:0"}
+				guard{tls: true}.put(t, &u, &clients.Order{})
+				s.listen = []string{u.String()}
+				config.FluentNetwork = "tls"
+				config.TlsInsecureSkipVerify = true // the client takes no authorities but the system's
+			}
 			c := startCollector(t, s)
 			if !tt.unix {
-				host, port, err := net.SplitHostPort(c.addr)
-				must(t, err)
-				config.FluentHost = host
-				config.FluentPort, err = strconv.Atoi(port)
-				must(t, err)
+				config.FluentHost, config.FluentPort = hostPort(t, c.addr)
 			}
 			want := func(n int) line {
 				when := time.Unix(1700000000+int64(n), int64(n)*1009+1).UTC()
@@ -90,17 +98,17 @@ func TestGoClient(t *testing.T) {
 					"list": []any{nil, true, map[string]any{"deep": json.Number(fmt.Sprint(-n))}},
 				}}
 			}
-			clients := max(1, tt.clients)
+			loggers := max(1, tt.clients)
 			begin := time.Now()
 			var wg sync.WaitGroup
-			for i := range clients {
+			for i := range loggers {
 				wg.Go(func() {
 					logger, err := fluent.New(config)
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					for n := i; n < count; n += clients {
+					for n := i; n < count; n += loggers {
 						err := logger.PostWithTime(fmt.Sprint("tag", n%3), time.Unix(1700000000+int64(n), int64(n)*1009+1), map[string]any{
 							"n": n, "text": fmt.Sprintf("zwölf \"%d\"\n", n), "half": float64(n) + 0.5, "list": []any{nil, true, map[string]int{"deep": -n}},
 						})
@@ -115,12 +123,40 @@ func TestGoClient(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			figure(t, "%d events from %d clients in %.1f s", count, clients, time.Since(begin).Seconds())
+			figure(t, "%d events from %d clients in %.1f s", count, loggers, time.Since(begin).Seconds())
 			waitLines(t, out, count)
 			c.stop()
 			wantEvents(t, readLines(t, out), count, want)
 		})
 	}
+}
+
+// TestGoClientRestart kills and ends the collector under the official client. It resends a message as it was.
+func TestGoClientRestart(t *testing.T) {
+	t.Parallel()
+	s, out := newSetup(t)
+	o := &clients.Order{Tag: "client", Host: "127.0.0.1", Port: freePort(t), Count: 2000}
+	s.listen = []string{fmt.Sprintf("forward://%s:%d", o.Host, o.Port)}
+	restartUnder(t, s, o, func(acked func(n int)) {
+		logger, err := fluent.New(fluent.Config{
+			FluentHost: o.Host, FluentPort: o.Port, RequestAck: true, ReadTimeout: patience,
+			RetryWait: 20, MaxRetryWait: 200, MaxRetry: 1000,
+		})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer logger.Close()
+		for n := range o.Count {
+			when, tag, record := o.Event(n)
+			if err := logger.PostWithTime(tag, when, record); err != nil {
+				t.Errorf("event %d: %v", n, err)
+				return
+			}
+			acked(n)
+		}
+	})
+	wantSent(t, readLines(t, out), o)
 }
 
 // wantEvents checks that each of count events is in the lines once, as want says; an event's number is the field "n".
@@ -134,9 +170,8 @@ func wantEvents(t testing.TB, lines []line, count int, want func(n int) line) {
 		}
 	}
 	for _, l := range lines {
-		number, _ := l.record["n"].(json.Number)
-		n, err := strconv.Atoi(string(number))
-		if err != nil || n < 0 || n >= count {
+		n := l.number()
+		if n < 0 || n >= count {
 			fail("a stray event: %v", l)
 			continue
 		}

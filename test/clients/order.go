@@ -27,8 +27,9 @@ type Order struct {
 	Async bool      `json:"async"`
 	Dir   string    `json:"dir,omitempty"` // where the client keeps what it could not send
 
-	Phase string `json:"phase,omitempty"` // "leave": end without the server, leaving all in Dir; "resume": send what was left there
-	Retry bool   `json:"retry"`           // what is not acked is sent again until it is: the server goes away and comes back
+	Phase string `json:"phase"` // "leave": end without the server, leaving all in Dir; "resume": send what was left there;
+	// "buffer": keep all but the last event until there is a server, telling by a file "buffered" in Dir that all are kept
+	Retry bool `json:"retry"` // what is not acked is sent again until it is: the server goes away and comes back
 
 	CA        string `json:"ca,omitempty"`   // file; TLS
 	Cert      string `json:"cert,omitempty"` // file, with Key: the client's certificate

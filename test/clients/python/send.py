@@ -2,7 +2,10 @@
 #
 # Sends an order's events with fluent-logger.
 import json
+import os
+import socket
 import sys
+import time
 
 from fluent import asyncsender, sender
 
@@ -40,6 +43,8 @@ def main():
     order = json.loads(sys.stdin.readline())
     if order["ack"] or order["mode"] != "message" or "ca" in order or "shared_key" in order:
         sys.exit("the client has no acks, no modes, no TLS and no handshake")
+    # One way of packing for each way of telling the time: of before str8 and bin, with short floats, and the usual one.
+    packing = {"seconds": {"use_bin_type": False}, "eighths": {"use_single_float": True}}
     kind = asyncsender.FluentSender if order["async"] else sender.FluentSender
     s = kind(
         order["tag"],
@@ -47,13 +52,27 @@ def main():
         port=order["port"],
         timeout=60.0,
         nanosecond_precision=order["times"] != "seconds",
-        msgpack_kwargs={"use_bin_type": True},
+        msgpack_kwargs=packing.get(order["times"], {}),
         forward_packet_error=False,
     )
     for n in range(order["count"]):
-        if not s.emit_with_time("t%d" % (n % 3), when(n, order["times"]), record(n, order["huge"])):
+        if order["phase"] == "buffer" and n == order["count"] - 1:
+            told(order)
+        sent = s.emit_with_time("t%d" % (n % 3), when(n, order["times"]), record(n, order["huge"]))
+        if not sent and order["phase"] != "buffer":
             sys.exit("event %d: %s" % (n, s.last_error))
     s.close()
+
+
+def told(order):
+    """Tells that all events but the last are handed over to nobody, and waits for somebody."""
+    open(os.path.join(order["dir"], "buffered"), "w").close()
+    while True:
+        try:
+            socket.create_connection((order["host"], order["port"])).close()
+            return
+        except OSError:
+            time.sleep(0.02)
 
 
 main()
