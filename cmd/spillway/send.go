@@ -66,7 +66,7 @@ func (c *sendCmd) send(ctx context.Context, client *forward.Client, chunk *forwa
 	defer cancel()
 	err := client.Send(ctx, chunk)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no ack from %s within %v: %w", c.To, c.Timeout, err)
+		return fmt.Errorf("gave up after %v: %w", c.Timeout, err)
 	}
 	return err
 }
