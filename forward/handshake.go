@@ -38,19 +38,12 @@ var errLetterLong = errors.New("longer than any handshake")
 
 // read reads from r until a letter is complete. io.EOF: nothing came before the end.
 func (l *letterReader) read(r io.Reader, most int) (letter []byte, err error) {
-	if l.buf == nil {
-		l.buf = make([]byte, letterBuffer)
+	if len(l.buf) == l.have {
+		l.buf = append(l.buf, make([]byte, letterBuffer)...)
 	}
 	l.scan.Reset(msgpack.Limits{Depth: 8, Length: int64(most), Count: int64(most)})
-	for empty := 0; ; {
-		if l.have == len(l.buf) {
-			if l.have >= most {
-				return nil, fmt.Errorf("%w: over %d bytes", errLetterLong, most)
-			}
-			l.buf = append(l.buf, make([]byte, min(len(l.buf), most-len(l.buf)))...)
-		}
-		n, rerr := r.Read(l.buf[l.have:])
-		l.have += n
+	var rerr error
+	for n, empty := 0, 0; ; {
 		if l.have > 0 && l.end == 0 && !arrayCode(l.buf[0]) {
 			return nil, fmt.Errorf("it begins with %#02x, which is no array", l.buf[0])
 		}
@@ -65,10 +58,17 @@ func (l *letterReader) read(r io.Reader, most int) (letter []byte, err error) {
 			return nil, io.ErrUnexpectedEOF
 		case rerr != nil:
 			return nil, rerr
-		case n == 0:
-			if empty++; empty > 100 {
-				return nil, io.ErrNoProgress
-			}
+		case l.have >= most:
+			return nil, fmt.Errorf("%w: over %d bytes", errLetterLong, most)
+		case empty > 100:
+			return nil, io.ErrNoProgress
+		}
+		if l.have == len(l.buf) {
+			l.buf = append(l.buf, make([]byte, min(len(l.buf), most-len(l.buf)))...)
+		}
+		n, rerr = r.Read(l.buf[l.have:])
+		if l.have += n; n == 0 {
+			empty++
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -66,9 +67,6 @@ func (l *Login) Handshake(nc net.Conn) (keepalive bool, err error) {
 	if err := h.parse(letter); err != nil {
 		return false, err
 	}
-	if len(in.rest()) > 0 {
-		return false, errors.New("the server went on behind its HELO")
-	}
 	name, key := []byte(l.Hostname), []byte(l.SharedKey)
 	if len(name) == 0 {
 		name = []byte(ownName())
@@ -85,7 +83,7 @@ func (l *Login) Handshake(nc net.Conn) (keepalive bool, err error) {
 	if _, err := nc.Write(p.append(nil)); err != nil {
 		return false, fmt.Errorf("PING: %w", err)
 	}
-	var back letterReader
+	back := letterReader{buf: slices.Clone(in.rest()), have: len(in.rest())} // too early to be right, but as wrong as if it had come later
 	if letter, err = back.read(nc, answerMost); err != nil {
 		return false, noLetter("PONG", &back, err)
 	}
@@ -110,10 +108,10 @@ func noLetter(name string, in *letterReader, err error) error {
 		err = errors.New("the server sends nothing, as one does that asks for no login")
 	case errors.Is(err, io.EOF):
 		err = errors.New("the server closed the connection")
-	case in.have > 1 && in.buf[0] == 0x15 && in.buf[1] == 3: // an alert
-		err = errors.New("the server speaks TLS")
-	case in.have > 3 && strings.HasPrefix(string(in.buf[:in.have]), "HTTP"):
-		err = errors.New("the server speaks HTTP")
+	case in.have > 0 && in.buf[0] == 0x15: // of an alert
+		err = fmt.Errorf("%w: the server seems to speak TLS", err)
+	case in.have > 0 && in.buf[0] == 'H':
+		err = fmt.Errorf("%w: the server seems to speak HTTP", err)
 	}
 	return fmt.Errorf("no %s: %w", name, err)
 }
