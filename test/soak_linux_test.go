@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/spillwaylog/spillway"
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/testcert"
 )
 
 // How this file is organised. TestSoak runs senders of four kinds against one collector, most of them through bad weather (weather_test.go), and ends the
@@ -51,9 +53,14 @@ func soakTime(t testing.TB) time.Duration {
 func TestSoak(t *testing.T) {
 	d, r := soakTime(t), random(t)
 	s, out := newSetup(t)
-	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	addr, closed := fmt.Sprintf("127.0.0.1:%d", freePort(t)), fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	socket := socketPath(t)
-	s.listen = []string{"forward://" + addr, "forward+unix://" + socket}
+	ca := testcert.New(t)
+	t.Setenv("SPILLWAY_TEST_KEY", "secret")
+	s.listen = []string{
+		"forward://" + addr, "forward+unix://" + socket,
+		"forward+tls://" + closed + "?shared_key_env=SPILLWAY_TEST_KEY&cert=" + ca.Server.Cert + "&key=" + ca.Server.Key,
+	}
 	seeds := func() *rand.Rand { return rand.New(rand.NewPCG(r.Uint64(), r.Uint64())) }
 
 	c := startCollector(t, s)
@@ -70,22 +77,31 @@ func TestSoak(t *testing.T) {
 	defer calm()
 	l := &load{t: t, stop: make(chan struct{}), streams: map[string]*soakStream{}}
 	l.add("warm", 1, nil)
-	weathers := make([]*weather, 4)
+	weathers := make([]*weather, 5)
 	var blowing sync.WaitGroup
 	ends := make([]func(), len(weathers))
 	for i := range weathers {
-		w, wr := newWeather(t, addr), seeds()
+		upstream := addr
+		if i >= 3 {
+			upstream = closed
+		}
+		w, wr := newWeather(t, upstream), seeds()
 		weathers[i] = w
 		blowing.Go(func() { ends[i] = w.blow(storm, t, wr) })
 	}
-	for i, w := range weathers {
+	for i, w := range weathers[:3] {
 		l.wild(ctx, fmt.Sprint("wild", i), w.addr, seeds())
-		l.client(ctx, fmt.Sprint("client", i), w.addr)
+		l.client(ctx, fmt.Sprint("client", i), &forward.Client{Address: w.addr, Compress: []string{"", "gzip", "zstd"}[i]})
 		l.official(fmt.Sprint("official", i), w, seeds())
 	}
+	config := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
+	login := &forward.Login{SharedKey: "secret"}
+	l.client(ctx, "client3", &forward.Client{Address: weathers[3].addr, TLS: config, Login: login})
+	l.client(ctx, "client4", &forward.Client{Address: weathers[4].addr, TLS: config, Login: login, NoKeepalive: true})
 	l.wild(ctx, "direct0", addr, seeds())
 	l.wild(ctx, "direct1", socket, seeds())
-	l.logger(ctx, "logger", weathers[0].addr, seeds())
+	l.logger(ctx, "logger0", "forward://"+weathers[0].addr, &spillway.Options{}, seeds())
+	l.logger(ctx, "logger1", "forward+tls://"+weathers[3].addr, &spillway.Options{TLS: config, SharedKey: "secret"}, seeds())
 
 	// The first two thirds of the time the collector dies now and then; in the last one it lives.
 	begin := time.Now()
@@ -244,12 +260,9 @@ func (l *load) wild(ctx context.Context, name, addr string, r *rand.Rand) {
 }
 
 // client is this project's own client, several goroutines on one connection.
-func (l *load) client(ctx context.Context, name, addr string) {
+func (l *load) client(ctx context.Context, name string, c *forward.Client) {
 	const together = 3
-	c := &forward.Client{Address: addr, AckTimeout: wildPatience, DialTimeout: wildPatience, MaxBackoff: 500 * time.Millisecond}
-	if strings.HasSuffix(name, "1") {
-		c.Compress = "gzip"
-	}
+	c.AckTimeout, c.DialTimeout, c.MaxBackoff = wildPatience, wildPatience, 500*time.Millisecond
 	var users sync.WaitGroup
 	users.Add(together)
 	l.start(name, func() {
@@ -318,11 +331,10 @@ func (l *load) official(name string, w *weather, r *rand.Rand) {
 }
 
 // logger is this project's logger, several goroutines.
-func (l *load) logger(ctx context.Context, name, addr string, r *rand.Rand) {
+func (l *load) logger(ctx context.Context, name, to string, o *spillway.Options, r *rand.Rand) {
 	const together = 4
-	log, err := spillway.Open("forward://"+addr+"?ack_timeout=3s", &spillway.Options{
-		Tag: "soak.logger", Name: "soak", Dir: filepath.Join(l.t.TempDir(), "spill"), Shm: l.t.TempDir(), Diagnostics: func(error) {},
-	})
+	o.Tag, o.Name, o.Dir, o.Shm, o.Diagnostics = "soak.logger", "soak", filepath.Join(l.t.TempDir(), "spill"), l.t.TempDir(), func(error) {}
+	log, err := spillway.Open(to+"?ack_timeout=3s", o)
 	must(l.t, err)
 	var users sync.WaitGroup
 	users.Add(together)
