@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -144,5 +145,109 @@ func TestServeGroupGivesUpWithItsContext(t *testing.T) {
 	cancel()
 	if err := <-full; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestNothingOvertakesABusyChunk: what stands behind a chunk that another
+// connection is storing just then waits with it, or it would be stored first
+// when that one fails, or is slow.
+func TestNothingOvertakesABusyChunk(t *testing.T) {
+	j, err := journal.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	window := testRepeats(t)
+	s := &store{journal: j, repeats: window, ack: AckSynced, reporter: newReporter(logTo(testWriter{t})), accounts: []*account{{}}}
+	chunks := []*forward.Chunk{numbered("zero", 0, 1), numbered("one", 1, 1), numbered("two", 2, 1), numbered("three", 3, 1)}
+	chunks[3].ID = nil
+	other := &flight{candidates: []candidate{{mark: window.fingerprint(chunks[1]), conn: 1}}}
+	window.begin(other, 0)
+
+	done := make(chan error)
+	go func() {
+		for _, c := range chunks {
+			c.Conn = 2
+		}
+		wait, err := s.ServeGroup(t.Context(), chunks)
+		if err == nil {
+			err = wait(t.Context())
+		}
+		done <- err
+	}()
+	for waiting := false; !waiting; runtime.Gosched() {
+		window.mu.Lock()
+		waiting = len(window.waiters) > 0
+		window.mu.Unlock()
+	}
+	window.finish(other) // without a position: it was not stored
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	r, err := j.Reader("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, want := range chunks {
+		rec, err := r.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := forward.ParseChunk(rec.Data); err != nil || c.Tag != want.Tag {
+			t.Fatalf("got %q, %v, want %q", c.Tag, err, want.Tag)
+		}
+	}
+}
+
+// TestRefusedIsAccounted: with RefuseInvalid every entry of a refused chunk is
+// refused; of a message that is damaged nobody knows how many there were.
+func TestRefusedIsAccounted(t *testing.T) {
+	r := run(t, &Options{Dir: t.TempDir(), To: []string{"discard:"}, RefuseInvalid: true})
+	forwardMode := "\x93\xa1t\x93\x92\x01\x81\xa1m\x01\x92\xa1x\x80\x92\x01\xc0\x81\xa5chunk\xa1a"
+	messageMode := "\x94\xa1t\x01\xa1x\x81\xa5chunk\xa1b"
+	damaged := "\x93\xa1t\xc4\x03abc\x82\xa5chunk\xa1c\xaacompressed\xa4gzip"
+	good := "\x94\xa1t\x01\x81\xa1m\x03\x81\xa5chunk\xa1d"
+	exchange(t, r, forwardMode+messageMode+damaged+good, "\x81\xa3ack\xa1d")
+	s := r.Stats()
+	if s.In != 5 || s.Stored != 1 || s.Refused != 4 || s.RefusedMessages != 3 {
+		t.Errorf("in %d, stored %d, refused %d and %d messages; want 5, 1, 4 and 3", s.In, s.Stored, s.Refused, s.RefusedMessages)
+	}
+	wantLaws(t, s)
+}
+
+// TestFoundIsWhatWasBuffered: what one run leaves in the journal the next one
+// finds there.
+func TestFoundIsWhatWasBuffered(t *testing.T) {
+	dir := t.TempDir()
+	g := &gate{open: make(chan struct{})}
+	o := &Options{Dir: dir, To: []string{"stdout:", "discard:"}, Stdout: g, Drain: time.Millisecond}
+	r := run(t, o)
+	send(t, r.client(t), numbered("t", 0, 70), numbered("t", 70, 30))
+	if err := r.stop(); err == nil {
+		t.Error("the output hung, and nothing says so")
+	}
+	before := r.Stats()
+	wantLaws(t, before)
+	if n := before.Outputs[0].Buffered; n != 100 {
+		t.Errorf("%d events are buffered, want 100", n)
+	}
+	close(g.open) // now Close may be called
+	for r.Close() != nil {
+		t.Fatal("not closed")
+	}
+
+	o.Stdout, o.Drain = new(syncBuffer), 0
+	r = run(t, o)
+	send(t, r.client(t), numbered("t", 100, 5))
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	after := r.Stats()
+	wantLaws(t, after)
+	for i, found := range []int64{100, 0} {
+		if out := after.Outputs[i]; out.Found != found || out.Out != found+5 || out.Buffered != 0 {
+			t.Errorf("output %d: found %d, out %d, buffered %d; want %d, %d and none", i, out.Found, out.Out, out.Buffered, found, found+5)
+		}
 	}
 }
