@@ -59,7 +59,7 @@ func (c *benchForwardCmd) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	var out io.Writer = s.out
+	out := s.out
 	if c.Out != "" { // before the time is spent
 		f, err := os.Create(c.Out)
 		if err != nil {

@@ -37,6 +37,9 @@ var (
 	errStalled = errors.New("the server does not read")
 )
 
+// lastWords is how long is read after a write has failed.
+const lastWords = time.Second
+
 // run returns when everything due is sent and drained, or why it is not. outer ends it early.
 func (c *connection) run(outer context.Context) error {
 	defer c.nc.Close()
@@ -56,14 +59,14 @@ func (c *connection) run(outer context.Context) error {
 	if err == nil {
 		err = c.finish()
 	}
-	if err != nil {
-		cancel()
+	if err != nil && ctx.Err() == nil { // the server may have said why before it closed
+		_ = c.nc.SetReadDeadline(time.Now().Add(lastWords))
 	}
 	answer := <-answers
 	switch {
 	case outer.Err() != nil:
 		return outer.Err()
-	case err != nil && !errors.Is(err, context.Canceled):
+	case err != nil && !errors.Is(err, context.Canceled) && !errors.Is(answer, errNoAck) && !errors.Is(answer, errStrange):
 		return err
 	}
 	return answer
@@ -90,7 +93,7 @@ func (c *connection) write(ctx context.Context) error {
 		if due <= 0 {
 			at := c.pace.at(sent, now)
 			if at.After(c.end) {
-				if clock == c.end {
+				if clock.Equal(c.end) {
 					return nil
 				}
 				at = c.end
@@ -164,12 +167,15 @@ func (c *connection) finish() error {
 // read reads until there is nothing more to come. nil says that all was acked, or that the server has drained the connection or could not say so.
 func (c *connection) read() error {
 	if c.flights == nil {
-		_, err := io.Copy(io.Discard, c.nc)
-		if !c.finished.Load() {
-			return c.lost(err)
+		err := skip(c.nc)
+		if c.finished.Load() {
+			c.drained = err == nil
+			return nil
 		}
-		c.drained = err == nil
-		return nil
+		if timedOut(err) {
+			err = errStalled
+		}
+		return c.lost(err)
 	}
 	err := readAcks(c.nc, c.take)
 	if c.finished.Load() && c.flights.room() == int64(len(c.flights.ring)) {
@@ -180,6 +186,19 @@ func (c *connection) read() error {
 		err = errUnacked
 	}
 	return c.lost(err)
+}
+
+// skip reads until the end.
+func skip(r io.Reader) error {
+	buf := make([]byte, 512)
+	for {
+		if _, err := r.Read(buf); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
 }
 
 // lost says why a connection ended before it should have.

@@ -123,12 +123,13 @@ func (t *template) add(m *maker, c *compressor) error {
 
 // fill appends n entries.
 func (e *entries) fill(n int, m *maker) error {
+	start := len(e.bytes)
 	for range n {
 		b, at, err := m.append(msgpack.AppendArrayHeader(e.bytes, 2))
 		if err != nil {
 			return err
 		}
-		if len(b) > 2*maxMessage {
+		if len(b)-start > maxMessage {
 			return fmt.Errorf("a message of %d of these events is larger than %d bytes", n, maxMessage)
 		}
 		e.bytes, e.stamps = b, append(e.stamps, at)

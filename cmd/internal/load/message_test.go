@@ -31,10 +31,9 @@ type oracle struct {
 	sizes    map[int]int // of time and record
 	tags     map[string]int
 	troubles []string
-	times    []time.Time // first and last of the events
 }
 
-func newOracle(t testing.TB) *oracle {
+func newOracle(t testing.TB, setup func(*oracle)) *oracle {
 	t.Helper()
 	o := &oracle{numbers: map[uint64]int{}, ids: map[string]int{}, sizes: map[int]int{}, tags: map[string]int{}}
 	o.Handler = forward.HandlerFunc(func(_ context.Context, c *forward.Chunk) error { return o.keep(c) })
@@ -42,6 +41,9 @@ func newOracle(t testing.TB) *oracle {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.troubles = append(o.troubles, trouble.String())
+	}
+	if setup != nil {
+		setup(o)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -161,7 +163,7 @@ func TestMessages(t *testing.T) {
 			var seq atomic.Int64
 			var ids []string
 			note := func(id []byte) { ids = append(ids, string(id)) }
-			srv := newOracle(t)
+			srv := newOracle(t, nil)
 			messages := 0
 			for range 2 {
 				b, err := template.newBlock(&seq)

@@ -12,16 +12,20 @@ import (
 
 // WriteTable writes a line for each run, and below it what needs to be known about them.
 func (r *Report) WriteTable(w io.Writer) error {
-	acks, server := false, false
+	acks, others, server := false, false, false
 	for _, run := range r.Runs {
 		acks = acks || run.Ack
+		others = others || !run.Ack
 		server = server || run.Server != nil
 	}
 	head := []string{"", "OFFERED/s", "SENT/s"}
-	if acks {
-		head = append(head, "ACKED/s")
-	} else {
+	switch {
+	case !acks:
 		head = append(head, "TAKEN/s")
+	case others:
+		head = append(head, "ACKED/s, TAKEN/s")
+	default:
+		head = append(head, "ACKED/s")
 	}
 	head = append(head, "KEPT UP")
 	if acks {

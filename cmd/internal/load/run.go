@@ -87,7 +87,7 @@ func Run(ctx context.Context, options Options) (Result, error) {
 		return Result{}, err
 	}
 	ended := r.begin(ctx)
-	warm, last, drained := r.watch(ctx, ended)
+	warm, last, drained := r.watch(ended)
 	result := r.result(warm, last, drained)
 	if err := errors.Join(r.errs...); err != nil {
 		result.Error = err.Error()
@@ -153,7 +153,7 @@ func (r *run) begin(ctx context.Context) (ended <-chan struct{}) {
 }
 
 // watch returns the counts at the end of the warm-up, of the time measured, and of everything.
-func (r *run) watch(ctx context.Context, ended <-chan struct{}) (warm, last, drained count) {
+func (r *run) watch(ended <-chan struct{}) (warm, last, drained count) {
 	t := time.NewTicker(sampled)
 	defer t.Stop()
 	warmed, lasted := time.NewTimer(time.Until(r.measure)), time.NewTimer(time.Until(r.end))
