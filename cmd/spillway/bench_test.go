@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spillwaylog/spillway/cmd/internal/load"
+)
+
+// TestBenchForward sends in every mode to a collector with a file, which must have each event once.
+func TestBenchForward(t *testing.T) {
+	url, _, stop := serve(t)
+	out := filepath.Join(t.TempDir(), "out.json")
+	args := []string{
+		"bench", "forward", "--to", url, "--mode", "message,forward,packed", "--compress", "none,zstd", "--fresh", "--ack", "--rate", "3000,0", "--batch", "7",
+		"--depth", "9", "--connections", "2", "--duration", "200ms", "--warmup", "20ms", "--drain", "1m", "--format", "json", "--out", out,
+		"--pid", fmt.Sprint(os.Getpid()), "--progress", "always",
+	}
+	got := command(t, "", args...)
+	if got.code != 0 || got.out != "" || !strings.Contains(got.err, "run 8 of 8: packed zstd") {
+		t.Fatalf("%+v", got)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report load.Report
+	if err := json.Unmarshal(text, &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Schema != load.Schema || len(report.Runs) != 8 || report.To != url {
+		t.Fatalf("%+v", report)
+	}
+	want := map[int64]int{} // how many runs have sent a number
+	var total int64
+	for _, r := range report.Runs {
+		if r.Total.Events == 0 || r.Total.Acked != r.Total.Messages {
+			t.Errorf("%+v", r)
+		}
+		total += r.Total.Events
+		for n := range r.Total.Events {
+			want[n]++
+		}
+	}
+	lines := bufio.NewScanner(strings.NewReader(stop()))
+	var count int64
+	for lines.Scan() {
+		var e struct{ Seq int64 }
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatalf("%v in %s", err, lines.Bytes())
+		}
+		want[e.Seq]--
+		count++
+	}
+	for n, missing := range want {
+		if missing != 0 {
+			t.Fatalf("of number %d, %d are missing; %d of %d events came", n, missing, count, total)
+		}
+	}
+}
+
+func TestBenchForwardFormats(t *testing.T) {
+	url, _, stop := serve(t)
+	records := filepath.Join(t.TempDir(), "records.jsonl")
+	if err := os.WriteFile(records, []byte("{\"user\":\"ada\"}\n{\"user\":\"bob\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for format, want := range map[string]string{"table": "KEPT UP", "svg": "</svg>"} {
+		got := command(t, "", "bench", "forward", "--to", url, "--rate", "100", "--batch", "2", "--duration", "100ms", "--warmup", "0s", "--ack", "--events", records, "--format", format, "--tag", format)
+		if got.code != 0 || got.err != "" || !strings.Contains(got.out, want) {
+			t.Errorf("%s: %+v", format, got)
+		}
+	}
+	if out := stop(); !strings.Contains(out, `"tag":"svg","seq":0,"user":"ada"}`) || !strings.Contains(out, `"tag":"table","seq":1,"user":"bob"}`) {
+		t.Error(out)
+	}
+}
+
+func TestBenchForwardRefuses(t *testing.T) {
+	dir := t.TempDir()
+	pid := filepath.Join(dir, "pid")
+	if err := os.WriteFile(pid, []byte("none\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{1, "connection refused", []string{"--to", "forward://127.0.0.1:1"}},
+		{2, "one host", []string{"--to", "forward://a,b"}},
+		{2, "cannot send there", []string{"--to", "discard:"}},
+		{2, "unknown parameter", []string{"--to", "forward://a?speed=1"}},
+		{1, "keepalive=false", []string{"--to", "forward://a?keepalive=false"}},
+		{2, "must be one of", []string{"--mode", "json"}},
+		{1, "cannot be compressed", []string{"--mode", "forward", "--compress", "gzip"}},
+		{1, "no process number", []string{"--pid-file", pid}},
+		{1, "no records", []string{"--events", os.DevNull}},
+		{1, "at least 40", []string{"--size", "10"}},
+	} {
+		got := command(t, "", append([]string{"bench", "forward"}, tt.args...)...)
+		if got.code != tt.code || !strings.Contains(got.err, tt.want) || got.out != "" {
+			t.Errorf("%q: %+v", tt.args, got)
+		}
+	}
+}
