@@ -53,7 +53,7 @@ func soakTime(t testing.TB) time.Duration {
 func TestSoak(t *testing.T) {
 	d, r := soakTime(t), random(t)
 	s, out := newSetup(t)
-	addr, closed := fmt.Sprintf("127.0.0.1:%d", freePort(t)), fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	addr, closed := lonelyAddr(t), lonelyAddr(t)
 	socket := socketPath(t)
 	ca := testcert.New(t)
 	t.Setenv("SPILLWAY_TEST_KEY", "secret")
@@ -307,13 +307,16 @@ func (l *load) rest(d time.Duration) {
 func (l *load) official(name string, w *weather, r *rand.Rand) {
 	host, port := w.host()
 	l.start(name, func() {
-		c, err := fluent.New(fluent.Config{
-			FluentHost: host, FluentPort: port, RequestAck: true, SubSecondPrecision: true, MaxRetry: 5, RetryWait: 10, MaxRetryWait: 200,
-			Timeout: wildPatience, WriteTimeout: wildPatience, ReadTimeout: wildPatience, Async: false,
-		})
-		if err != nil {
-			l.t.Error(err)
-			return
+		var c *fluent.Fluent
+		for c == nil { // it connects at once, or gives up
+			var err error
+			if c, err = fluent.New(fluent.Config{
+				FluentHost: host, FluentPort: port, RequestAck: true, SubSecondPrecision: true, MaxRetry: 5, RetryWait: 10, MaxRetryWait: 200,
+				Timeout: wildPatience, WriteTimeout: wildPatience, ReadTimeout: wildPatience, Async: false,
+			}); err != nil {
+				c = nil
+				l.rest(10 * time.Millisecond)
+			}
 		}
 		maybe := map[int]bool{}
 		n := 0

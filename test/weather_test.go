@@ -30,10 +30,16 @@ type weather struct {
 func newWeather(t testing.TB, upstream string) *weather {
 	t.Helper()
 	return &weather{
-		addr:     net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t))),
+		addr:     lonelyAddr(t),
 		upstream: upstream,
 		server:   toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()),
 	}
+}
+
+// lonelyAddr is an address of the loopback range that no other test has, for what comes back at the same one again and again.
+func lonelyAddr(t testing.TB) string {
+	t.Helper()
+	return fmt.Sprintf("127.%d.%d.%d:%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250), freePort(t))
 }
 
 func (w *weather) host() (string, int) {
