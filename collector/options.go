@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"time"
+
+	"github.com/spillwaylog/spillway/forward"
 )
 
 // Options says what a Collector does. The zero value works: it listens on
@@ -23,7 +25,7 @@ type Options struct {
 	JournalBytes  int64 // of disk for the journal; beyond, senders wait; 4 GiB
 	MaxChunk      int64 // bytes of one message as it travels; 64 MiB
 	MaxUnpacked   int64 // bytes of one chunk after decompression; 256 MiB
-	Memory        int64 // bytes that all connections together buffer; 512 MiB
+	Memory        int64 // bytes that all connections together buffer; 64 MiB
 	RefuseInvalid bool  // refuse a chunk with an invalid entry instead of leaving the entry out
 
 	Drain time.Duration // how long Run goes on after its context ended; 10 s
@@ -57,7 +59,7 @@ func (o *Options) withDefaults() (Options, error) {
 	setDefault(&f.JournalBytes, 4<<30)
 	setDefault(&f.MaxChunk, 64<<20)
 	setDefault(&f.MaxUnpacked, 256<<20)
-	setDefault(&f.Memory, 512<<20)
+	setDefault(&f.Memory, forward.DefaultMemory)
 	if f.Drain == 0 {
 		f.Drain = 10 * time.Second
 	}

@@ -81,9 +81,10 @@ func (p *parcel) end() {
 	if p.left.Add(-1) == 0 {
 		for _, b := range p.bufs {
 			if b.owned.Add(-1) == 0 { // its owner has dropped it before
-				c.hold.lent.Add(-b.size())
-				c.s.mem.release(&c.hold, b.size())
+				n := b.size()
+				c.hold.lent.Add(-n)
 				c.s.pool.put(b, c.id)
+				c.s.mem.release(&c.hold, n)
 			}
 		}
 	}

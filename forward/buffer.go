@@ -130,10 +130,10 @@ func pop(list *[]*buffer) *buffer {
 	return b
 }
 
-// put gives a buffer back that nobody holds any more. It counts as in use no more.
+// put gives a buffer back that nobody holds any more, but that still counts as in use.
 func (p *pool) put(b *buffer, shard uint64) {
 	size := b.size()
-	if p.idle.Add(size)+p.used.Load() > p.limit {
+	if p.idle.Add(size)+p.used.Load()-size > p.limit {
 		p.idle.Add(-size)
 		return
 	}

@@ -66,6 +66,10 @@ func (g *group) empty() bool { return g.used == 0 && len(g.acks) == 0 }
 // reset forgets the chunks; the caller has taken buffers and acks.
 func (g *group) reset() {
 	clear(g.extra)
+	for _, c := range g.chunks[:g.used] {
+		*c = Chunk{} // so that nothing keeps a large buffer from going
+	}
+	g.opt = option{}
 	g.used, g.gathered, g.extraLen, g.ackCount = 0, 0, 0, 0
 	g.refs, g.gathers, g.extra, g.acks, g.starts = g.refs[:0], g.gathers[:0], g.extra[:0], g.acks[:0], g.starts[:0]
 }

@@ -8,7 +8,7 @@ import (
 
 // How this file is organised. A connection holds a buffer only while it has bytes of a message in it. fill waits for bytes, and takes a
 // buffer when they are there: on sockets by reading in the poller's callback (read_unix.go), elsewhere by reading into a few bytes of
-// its own first. The buffer grows when it is full of one message, at most to twice its size, and never because of what a message claims. A connection that has sent
+// its own first. The buffer grows when it is full of one message, at most to two and a half times its size, and never because of what a message claims. A connection that has sent
 // the beginning of a message and then nothing is parked: it keeps only a small buffer.
 
 // fill waits until there are more bytes behind c.w.
@@ -127,12 +127,11 @@ func (c *conn) room(wait bool) bool {
 	return true
 }
 
-// larger is the next size of a buffer that is full of one message: twice as large, or what the message needs by all that is known of it. What it claims
-// makes the step smaller, never larger.
+// larger is the next size of a buffer that is full of one message: twice as large, or what the message needs by all that is known of it, if that is not much more.
 func (c *conn) larger(size int) int {
 	next := 2 * int64(size)
-	if claim := c.dec.claim(); claim > 0 {
-		next = min(next, max(claim, int64(size+size/8)))
+	if claim := c.dec.claim(); claim > 0 && claim <= next+next/4 {
+		next = max(claim, int64(size+size/8))
 	}
 	return bufferSize(min(next, max(c.s.maxMessage+readSize, int64(size)+readSize)))
 }
@@ -170,8 +169,8 @@ func (c *conn) drop(b *buffer) {
 		return
 	}
 	c.hold.lent.Add(-n)
+	c.s.pool.put(b, c.id) // first: whoever waits for its room finds it
 	c.s.mem.release(&c.hold, n)
-	c.s.pool.put(b, c.id)
 }
 
 // dropBuffer gives the buffer back.

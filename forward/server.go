@@ -54,7 +54,7 @@ const (
 	DefaultMaxInFlight     = 256
 	DefaultMaxChunk        = 64 << 20
 	DefaultMaxDecompressed = 256 << 20
-	DefaultMemory          = 512 << 20
+	DefaultMemory          = 64 << 20
 	DefaultWriteTimeout    = 30 * time.Second
 	DefaultStallTimeout    = 10 * time.Second
 	DefaultHandshake       = 10 * time.Second // HandshakeTimeout
@@ -75,8 +75,9 @@ type Server struct {
 	MaxChunk int64
 	// MaxDecompressed is the largest chunk after decompression: 256 MiB if 0, at most 1 GiB. A larger one is refused.
 	MaxDecompressed int64
-	// Memory is what the buffers of all connections together may take: 512 MiB if 0. Beyond it connections wait for each other; the last
-	// eighth is kept for those that hold little.
+	// Memory is what the buffers of all connections together may take, in use and kept for their next use: 64 MiB if 0. Beyond it connections wait for
+	// each other; the last eighth is kept for those that hold little. One message at a time may go beyond it, so that MaxChunk and MaxDecompressed
+	// hold whatever Memory is. doc.go says what counts.
 	Memory int64
 	// MaxInFlight is how many chunks of one connection an AsyncHandler may have at the same time: 256 if 0.
 	MaxInFlight int

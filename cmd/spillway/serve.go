@@ -18,7 +18,7 @@ type serveCmd struct {
 	JournalSize   size     `help:"Disk space for the journal; when it is full, senders wait." default:"4GiB"`
 	MaxChunk      size     `help:"Largest message accepted, as it travels." default:"64MiB"`
 	MaxUnpacked   size     `help:"Largest chunk accepted, after decompression." default:"256MiB"`
-	Memory        size     `help:"What all connections together may buffer." default:"512MiB"`
+	Memory        size     `help:"What all connections together may buffer." default:"64MiB"`
 	RefuseInvalid bool     `help:"Refuse a chunk that has an invalid entry, instead of leaving the entry out."`
 }
 
@@ -58,6 +58,7 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
+	defer keepMemory(o.Memory)()
 	defer reloadOn(signals, col, log)()
 	return account(ctx, col, log)
 }
