@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/spillwaylog/spillway/internal/testcert"
 )
 
 // A rule is one of docs/forward.md, and what is tried of it at either end; nil: it asks nothing of that end.
@@ -23,13 +25,13 @@ type holding struct{ What, Test string }
 var rules = []rule{
 	{1, "any split of the stream", rule01, nil, []holding{{"decoding never starts again, so that the cost stays linear", "TestRule01AnySplit"}}},
 	{2, "a partial message is discarded", rule02, nil, nil},
-	{3, "the second element tells the mode", rule03, nil, nil},
+	{3, "the second element tells the mode", rule03, rule03client, nil},
 	{4, "packed entries as bin and as str", rule04, nil, nil},
 	{5, "encodings that are not the shortest", rule05, nil, nil},
 	{6, "a value that is no array is ignored", rule06, nil, nil},
 	{7, "options", rule07, nil, nil},
 	{8, "Message mode", rule08, nil, nil},
-	{9, "time as fixext8", rule09, nil, nil},
+	{9, "time as fixext8", rule09, rule09client, nil},
 	{10, "time as ext8, bad times, other ext types", rule10, nil, nil},
 	{11, "time 0 is now", rule11, nil, nil},
 	{12, "nil records", rule12, nil, nil},
@@ -44,14 +46,28 @@ var rules = []rule{
 	{21, "keys", rule21, nil, nil},
 	{22, "odd values", rule22, nil, nil},
 	{23, "invalid entries", rule23, nil, nil},
-	{24, "an ack only for an id", rule24, nil, nil},
+	{24, "an ack only for an id", rule24, rule24client, nil},
 	{25, "the id comes back as it came", rule25, nil, nil},
 	{26, "acks in order", rule26, nil, nil},
 	{27, "acked means stored", rule27, nil, []holding{{"no ack when the journal refuses", "TestRule27Unstored"}}},
+	{28, "resending what was not acked", nil, rule28, nil},
+	{29, "acks in pieces, together, empty", nil, rule29, nil},
 	{30, "chunks that are too large", rule30, nil, nil},
+	{31, "HELO", rule31, rule31client, nil},
+	{32, "PING", rule32, rule32client, nil},
+	{33, "PONG", rule33, rule33client, nil},
+	{34, "verifying PONG", nil, rule34, nil},
+	{35, "the client's salt", nil, rule35, nil},
+	{36, "when PING comes", rule36, nil, nil},
+	{37, "no JSON with a handshake", rule37, nil, []holding{{"digests are compared in constant time", "TestRule37"}}},
+	{38, "empty keys", rule38, rule38client, nil},
+	{39, "clients, networks, users", rule39, nil, []holding{{"networks other than the loopback", "TestRule39"}}},
+	{40, "keepalive", rule40, rule40client, nil},
 	{41, "UDP heartbeats", rule41, nil, nil},
-	{42, "TLS", rule42, nil, nil},
+	{42, "TLS", rule42, rule42client, nil},
 	{43, "JSON", rule43, nil, nil},
+	{44, "packed entries travel as bin", nil, rule44, nil},
+	{45, "ids that name the same entries for ever", nil, rule45, []holding{{"after a crash, and with other batch settings", "TestRule45SameBytesAgain"}}},
 	{46, "shutdown", rule46, nil, []holding{{"what was asked to hurry ends in time", "TestRule46ShutdownRunsOut"}}},
 }
 
@@ -148,7 +164,9 @@ func (tr *trial) run(name string, f func(p *probe)) {
 // A probe is the test of one case. It keeps the first thing that was said of it.
 type probe struct {
 	*testing.T
-	note string
+	note      string
+	pipelines bool         // the client has several messages in flight
+	ca        *testcert.CA // of the suite's own server
 }
 
 func (p *probe) say(format string, args ...any) string {

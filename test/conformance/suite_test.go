@@ -13,6 +13,13 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if to := os.Getenv(loggerEnv); to != "" {
+		if err := runLogger(to); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	code := m.Run()
 	if binaries != "" {
 		if err := os.RemoveAll(binaries); err != nil {

@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/testcert"
+)
+
+// A sender is a client as the subject of rules. It is started anew for each case.
+type sender struct {
+	title string
+	// start makes the command for a kind of server: plain, login, key, tls, gzip. An empty one: there is no such command.
+	start     func(p *probe, kind string, f *fake) *exec.Cmd
+	pipelines bool // has several messages in flight
+	impatient bool // takes a missing ack for lost within the suite's patience
+}
+
+func (s *sender) name() string { return s.title }
+
+// A session is a client that runs.
+type session struct {
+	p    *probe
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	said bytes.Buffer
+	done chan struct{}
+	err  error
+}
+
+// client starts the client under test against a fake.
+func (tr *trial) client(p *probe, kind string, f *fake) *session {
+	p.Helper()
+	sub := tr.sub.(*sender)
+	cmd := sub.start(p, kind, f)
+	if cmd == nil {
+		p.unseen("needs -client%s", map[string]string{"plain": "", "login": "-login", "key": "-login", "tls": "-tls"}[kind])
+	}
+	s := &session{p: p, cmd: cmd, done: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &s.said, &s.said
+	cmd.WaitDelay = time.Second
+	var err error
+	s.in, err = cmd.StdinPipe()
+	p.must(err)
+	p.must(cmd.Start())
+	go func() {
+		s.err = cmd.Wait()
+		close(s.done)
+	}()
+	p.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		<-s.done
+		if p.Failed() {
+			p.Logf("%s: %v\n%s", p.Name(), s.err, tail(s.said.String(), 2000))
+		}
+	})
+	return s
+}
+
+// line gives the client a line.
+func (s *session) line(text string) {
+	s.p.Helper()
+	_, err := io.WriteString(s.in, text+"\n")
+	s.p.must(err)
+}
+
+// finish ends the client's input, waits for the line to have arrived, and of this repository's clients for a good end.
+func (s *session) finish(f *fake, lines ...string) {
+	s.p.Helper()
+	s.in.Close()
+	for _, text := range lines {
+		until(s.p, "the event arrives: "+text, func() bool { return f.has(text) > 0 })
+	}
+	if !foreign() {
+		if err := s.wait(); err != nil {
+			s.p.Errorf("the client ends with %v", err)
+		}
+	}
+	for _, text := range lines {
+		if n := f.has(text); n != 1 {
+			s.p.Errorf("an event is acked %d times: %s", n, text)
+		}
+	}
+}
+
+func (s *session) wait() error {
+	s.p.Helper()
+	select {
+	case <-s.done:
+		return s.err
+	case <-time.After(2 * *wait):
+		s.p.Fatalf("the client does not end")
+		return nil
+	}
+}
+
+var lineCount = 0
+
+// newLine is a line unlike all others.
+func newLine() string {
+	lineCount++
+	return fmt.Sprintf("line %s %d", newID()[:8], lineCount)
+}
+
+// secrets are files that commands name.
+func secrets(p *probe) (key, password string) {
+	p.Helper()
+	dir := p.TempDir()
+	key, password = filepath.Join(dir, "shared.key"), filepath.Join(dir, "password")
+	p.must(os.WriteFile(key, []byte(theKey+"\n"), 0o600))
+	p.must(os.WriteFile(password, []byte(thePassword+"\n"), 0o600))
+	return key, password
+}
+
+// destination is the URL of a fake for this repository's clients.
+func destination(p *probe, kind string, f *fake) string {
+	p.Helper()
+	key, password := secrets(p)
+	q := url.Values{}
+	scheme := "forward"
+	switch kind {
+	case "login":
+		q.Set("username", theUser)
+		q.Set("password_file", password)
+		fallthrough
+	case "key":
+		q.Set("shared_key_file", key)
+		q.Set("hostname", "client.example")
+	case "tls":
+		scheme = "forward+tls"
+		q.Set("ca", f.p.ca.File)
+	case "gzip", "zstd":
+		q.Set("compress", kind)
+	}
+	u := scheme + "://" + f.addr()
+	if len(q) > 0 {
+		u += "?" + q.Encode()
+	}
+	return u
+}
+
+// send is "spillway send".
+var send = &sender{title: "send", impatient: false, start: func(p *probe, kind string, f *fake) *exec.Cmd {
+	p.Helper()
+	path, err := program()
+	p.must(err)
+	return exec.Command(path, "send", "--to", destination(p, kind, f))
+}}
+
+const (
+	loggerEnv = "SPILLWAY_CONFORMANCE_LOGGER" // the destination of the logger that this binary then is
+)
+
+// logger is a program that logs.
+var logger = &sender{title: "logger", pipelines: true, impatient: true, start: func(p *probe, kind string, f *fake) *exec.Cmd {
+	p.Helper()
+	u := destination(p, kind, f)
+	sep := "?"
+	if strings.Contains(u, "?") {
+		sep = "&"
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), loggerEnv+"="+u+sep+"ack_timeout=1s&max_backoff=200ms")
+	return cmd
+}}
+
+// runLogger logs the lines of standard input.
+func runLogger(destination string) error {
+	l, err := spillway.Open(destination, &spillway.Options{Name: "conformance", Shm: "none", FlushInterval: time.Millisecond})
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		l.Info(lines.Text())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), *wait)
+	defer cancel()
+	return errors.Join(lines.Err(), l.Close(ctx))
+}
+
+// stranger is a client that flags name.
+var stranger = &sender{title: "client", pipelines: true, impatient: true, start: func(p *probe, kind string, f *fake) *exec.Cmd {
+	p.Helper()
+	text := map[string]string{"plain": *client, "login": *clientLogin, "key": *clientLogin, "tls": *clientTLS}[kind]
+	if text == "" {
+		return nil
+	}
+	key, password := secrets(p)
+	host, port, _ := net.SplitHostPort(f.addr())
+	pairs := []string{
+		"{host}", host, "{port}", port, "{addr}", f.addr(), "{key}", theKey, "{key_file}", key,
+		"{user}", theUser, "{password}", thePassword, "{password_file}", password,
+	}
+	if f.p.ca != nil {
+		pairs = append(pairs, "{ca}", f.p.ca.File)
+	}
+	text = strings.NewReplacer(pairs...).Replace(text)
+	if runtime.GOOS == "windows" {
+		return exec.Command("cmd", "/c", text)
+	}
+	return exec.Command("sh", "-c", text)
+}}
+
+// TestClient tests clients.
+func TestClient(t *testing.T) {
+	subs := []*sender{send, logger}
+	if foreign() {
+		if *client == "" && *clientLogin == "" && *clientTLS == "" {
+			t.Skip("no -client")
+		}
+		subs = []*sender{stranger}
+	} else if _, err := program(); err != nil {
+		t.Fatal(err)
+	}
+	for _, sub := range subs {
+		t.Run(sub.title, func(t *testing.T) {
+			for i := range rules {
+				if r := &rules[i]; r.client != nil {
+					results = append(results, try(t, r, sub, r.client))
+				}
+			}
+		})
+	}
+}
+
+// one gives a client one line, and a fake that acks all.
+func (tr *trial) oneLine(p *probe, kind string, mood func(*visit)) *fake {
+	p.Helper()
+	f := newFake(p, nil, mood)
+	s := tr.client(p, kind, f)
+	text := newLine()
+	s.line(text)
+	s.finish(f, text)
+	return f
+}
+
+func rule03client(tr *trial) {
+	tr.run("each message is in one of the modes", func(p *probe) {
+		f := tr.oneLine(p, "plain", (*visit).ackAll)
+		for _, m := range f.all()[0].got() {
+			if m.wrong != "" {
+				p.Errorf("%s: % x", m.wrong, clip(m.raw.raw))
+			}
+		}
+	})
+}
+
+func rule09client(tr *trial) {
+	tr.run("times are EventTime", func(p *probe) {
+		f := tr.oneLine(p, "plain", (*visit).ackAll)
+		for _, m := range f.all()[0].got() {
+			for _, e := range m.entries {
+				when := e.list[0]
+				if when.kind == "array" && len(when.list) > 0 {
+					when = when.list[0]
+				}
+				if when.kind != "ext" || when.typ != 0 || len(when.text) != 8 {
+					p.Errorf("a time that is % x", clip(when.raw))
+				}
+			}
+		}
+	})
+}
+
+func rule24client(tr *trial) {
+	tr.run("it asks for acks", func(p *probe) {
+		f := tr.oneLine(p, "plain", (*visit).ackAll)
+		for _, m := range f.all()[0].got() {
+			if m.id.kind == "" {
+				p.unseen("the client asks for no acks")
+			}
+			if m.id.kind != "str" || m.id.text == "" {
+				p.Errorf("an id that is %s: % x", m.id.kind, clip(m.id.raw))
+			}
+		}
+	})
+}
+
+// resent wants that what was sent first on the first connection comes again, as it was, on the second, and that the first one was closed.
+func (f *fake) resent(p *probe) {
+	p.Helper()
+	visits := f.all()
+	if len(visits) < 2 {
+		p.Fatalf("%d connections", len(visits))
+	}
+	first, again := visits[0].got(), visits[1].got()
+	if len(first) == 0 || len(again) == 0 {
+		p.Fatalf("%d messages on the first connection, %d on the second", len(first), len(again))
+	}
+	a, b := first[0], again[0]
+	if a.id.kind == "" {
+		p.unseen("the client asks for no acks")
+	}
+	if !bytes.Equal(a.id.raw, b.id.raw) {
+		p.Errorf("sent again with the id %q, first with %q", b.id.text, a.id.text)
+	}
+	if a.plain() != b.plain() || a.tag != b.tag {
+		p.Errorf("sent again it is another one: % x, first % x", clip(b.raw.raw), clip(a.raw.raw))
+	}
+	until(p, "the first connection is closed by the client", func() bool {
+		visits[0].mu.Lock()
+		defer visits[0].mu.Unlock()
+		return visits[0].left != nil
+	})
+	if err := visits[0].left; errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed) {
+		p.Errorf("the first connection is not closed by the client: %v", err)
+	}
+	if n := len(visits[0].got()); n > 1 && !p.pipelines {
+		p.Errorf("%d messages on the first connection", n)
+	}
+}
+
+// moody is a mood that differs on the first connection: do is given its first message.
+func moody(do func(v *visit, m *message)) func(*visit) {
+	return func(v *visit) {
+		if v.n > 1 {
+			v.ackAll()
+			return
+		}
+		m, ok := v.next()
+		if !ok {
+			return
+		}
+		do(v, m)
+		for ok {
+			_, ok = v.next()
+		}
+	}
+}
+
+func rule28(tr *trial) {
+	again := func(name string, do func(v *visit, m *message)) {
+		tr.run(name, func(p *probe) {
+			p.pipelines = tr.sub.(*sender).pipelines
+			tr.oneLine(p, "plain", moody(do)).resent(p)
+		})
+	}
+	again("another id is acked", func(v *visit, _ *message) { v.write(ackOf + str(newID())) })
+	again("another id is acked, then the right one", func(v *visit, m *message) {
+		v.write(ackOf + str(newID()))
+		v.write(fmt.Sprintf("%s%x", ackOf, m.id.raw))
+	})
+	again("half an ack, then the end", func(v *visit, m *message) {
+		v.write("81 a3 6163")
+		v.hangUp()
+	})
+	again("the end in place of an ack", func(v *visit, _ *message) { v.hangUp() })
+	again("an ack that is no map", func(v *visit, _ *message) { v.write("93 01 02 03") })
+	again("an ack that is no MessagePack", func(v *visit, _ *message) { v.write("c1 c1 c1") })
+	again("an ack that is a number", func(v *visit, _ *message) { v.write(ackOf + "05") })
+	if tr.sub.(*sender).impatient {
+		again("no ack", func(*visit, *message) {})
+	}
+	tr.run("a reset in place of an ack", func(p *probe) {
+		f := tr.oneLine(p, "plain", moody(func(v *visit, _ *message) {
+			if c, ok := v.Conn.(*net.TCPConn); ok {
+				_ = c.SetLinger(0)
+			}
+			v.Close()
+		}))
+		if n := len(f.all()); n < 2 {
+			p.Errorf("%d connections", n)
+		}
+	})
+}
+
+// hangUp ends the server's side.
+func (v *visit) hangUp() {
+	if cw, ok := v.Conn.(interface{ CloseWrite() error }); ok {
+		_ = cw.CloseWrite() // the client may have gone first
+	}
+}
+
+func rule29(tr *trial) {
+	tr.run("an ack byte by byte", func(p *probe) {
+		f := tr.oneLine(p, "plain", func(v *visit) {
+			for m, ok := v.next(); ok; m, ok = v.next() {
+				v.f.took(m)
+				for _, b := range bytewise(append(unhex(ackOf), m.id.raw...)) {
+					_, _ = v.Write(b) // the client may be gone
+				}
+			}
+		})
+		if n := len(f.all()); n != 1 {
+			p.Errorf("%d connections", n)
+		}
+	})
+	if tr.sub.(*sender).pipelines {
+		tr.run("two acks in one segment", func(p *probe) {
+			f := newFake(p, nil, func(v *visit) {
+				var acks []byte
+				for m, ok := v.next(); ok; m, ok = v.next() {
+					v.f.took(m)
+					if acks = append(append(acks, unhex(ackOf)...), m.id.raw...); len(v.got()) == 2 {
+						_, _ = v.Write(acks) // the client may be gone
+						v.ackAll()
+						return
+					}
+				}
+			})
+			s := tr.client(p, "plain", f)
+			one, two := newLine(), newLine()
+			s.line(one)
+			until(p, "the first message arrives", func() bool { return f.has(one) > 0 })
+			s.line(two)
+			s.finish(f, one, two)
+			if n := len(f.all()); n != 1 {
+				p.Errorf("%d connections", n)
+			}
+		})
+	}
+	tr.run("an empty map", func(p *probe) {
+		p.pipelines = tr.sub.(*sender).pipelines
+		tr.oneLine(p, "plain", moody(func(v *visit, _ *message) { v.write("80") })).resent(p)
+	})
+}
+
+func rule44(tr *trial) {
+	look := func(name, kind string) {
+		tr.run(name, func(p *probe) {
+			f := tr.oneLine(p, kind, (*visit).ackAll)
+			for _, m := range f.all()[0].got() {
+				if m.mode != "packed" {
+					p.unseen("the client does not send packed entries")
+				}
+				if m.packed.kind != "bin" {
+					p.Errorf("packed entries as %s", m.packed.kind)
+				}
+				if how, _ := m.option.get("compressed"); kind != "plain" && how.text != kind {
+					p.Errorf("compressed by %q", how.text)
+				}
+			}
+		})
+	}
+	look("packed entries", "plain")
+	if tr.sub == logger { // send compresses nothing
+		look("gzip", "gzip")
+		look("zstd", "zstd")
+	}
+}
+
+func rule45(tr *trial) {
+	tr.run("ids", func(p *probe) {
+		f := newFake(p, nil, (*visit).ackAll)
+		s := tr.client(p, "plain", f)
+		var texts []string
+		for range 5 {
+			text := newLine()
+			s.line(text)
+			until(p, "the event arrives", func() bool { return f.has(text) > 0 })
+			texts = append(texts, text)
+		}
+		s.finish(f, texts...)
+		seen := map[string]string{}
+		for _, v := range f.all() {
+			for _, m := range v.got() {
+				if m.id.kind == "" {
+					p.unseen("the client asks for no acks")
+				}
+				if b, err := decodeID(m.id.text); err != nil || len(b) != 16 {
+					p.Errorf("an id that is not base64 of 128 bits: %q", m.id.text)
+				}
+				if other, ok := seen[m.id.text]; ok && other != m.plain() {
+					p.Errorf("two chunks have the id %q", m.id.text)
+				}
+				seen[m.id.text] = m.plain()
+			}
+		}
+	})
+	tr.run("a chunk resent", func(p *probe) {
+		p.pipelines = tr.sub.(*sender).pipelines
+		f := tr.oneLine(p, "plain", func(v *visit) {
+			if m, ok := v.next(); ok && v.n > 2 {
+				v.ack(m)
+				v.ackAll()
+			}
+		})
+		visits := f.all()
+		for _, v := range visits[1:] {
+			a, b := visits[0].got()[0], v.got()
+			if len(b) > 0 && (b[0].id.text != a.id.text || b[0].plain() != a.plain()) {
+				p.Errorf("sent again it is another one")
+			}
+		}
+	})
+}
+
+func rule42client(tr *trial) {
+	secure := func(p *probe, change func(*tls.Config)) *tls.Config {
+		p.ca = testcert.New(p.T)
+		c := &tls.Config{Certificates: []tls.Certificate{p.ca.Server.TLS}, MinVersion: tls.VersionTLS12}
+		change(c)
+		return c
+	}
+	good := func(name string, change func(*tls.Config)) {
+		tr.run(name, func(p *probe) {
+			f := newFake(p, nil, (*visit).ackAll)
+			f.tls = secure(p, change)
+			s := tr.client(p, "tls", f)
+			text := newLine()
+			s.line(text)
+			s.finish(f, text)
+		})
+	}
+	bad := func(name string, change func(*probe, *tls.Config)) {
+		tr.run(name, func(p *probe) {
+			f := newFake(p, nil, (*visit).ackAll)
+			f.tls = secure(p, func(c *tls.Config) { change(p, c) })
+			s := tr.client(p, "tls", f)
+			text := newLine()
+			s.line(text)
+			until(p, "the client comes again", func() bool { return len(f.all()) >= 2 || s.over() })
+			if f.has(text) > 0 {
+				p.Errorf("the event went out all the same")
+			}
+		})
+	}
+	good("TLS 1.2", func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 })
+	good("TLS 1.3", func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 })
+	bad("TLS 1.1", func(_ *probe, c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 })
+	bad("somebody else's authority", func(p *probe, c *tls.Config) { c.Certificates = []tls.Certificate{testcert.New(p.T).Server.TLS} })
+	bad("another name", func(p *probe, c *tls.Config) {
+		c.Certificates = []tls.Certificate{p.ca.Issue(p.T, &testcert.Options{Name: "other", Hosts: []string{"other.example"}}).TLS}
+	})
+	bad("a certificate that is over", func(p *probe, c *tls.Config) {
+		c.Certificates = []tls.Certificate{p.ca.Issue(p.T, &testcert.Options{Name: "localhost", Hosts: []string{"127.0.0.1"}, NotAfter: time.Now().Add(-time.Hour)}).TLS}
+	})
+}
+
+// over tells whether the client has ended.
+func (s *session) over() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
