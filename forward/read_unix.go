@@ -78,6 +78,7 @@ func (c *conn) readTLS(fd uintptr) bool {
 		n += k
 	}
 	c.under.now = false
+	c.under.drop()
 	switch {
 	case n > 0: // package tls remembers an error that stays
 		c.readN = n

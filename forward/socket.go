@@ -4,26 +4,101 @@ package forward
 
 import (
 	"net"
+	"sync"
 )
 
 // socket is the connection under a connection of TLS. Package tls keeps what came of a record when a read says that there is no more yet; so reads
 // need not wait: while now is set, inside the poller's callback, they return errAgain instead. A connection that waits for its peer then holds no
 // buffer of ours, with TLS or without.
+//
+// It also sees to the size of what package tls keeps, which is for ever: as much as the largest record takes if no read goes on into the next one, twice as
+// much otherwise. So package tls is given one record at a time, out of what was read ahead.
 type socket struct {
 	net.Conn
 	fd    uintptr
 	now   bool
 	bytes int64 // read before now was first set
+
+	head [recordHead]byte // of the record that comes
+	have int              // of which so much came
+	left int              // of the record that is being read
+
+	ahead *[aheadSize]byte // nil: nothing was read ahead
+	r, w  int
 }
 
+const (
+	recordHead = 5 // type, version, length
+	aheadSize  = 64 << 10
+)
+
+var aheads = sync.Pool{New: func() any { return new([aheadSize]byte) }}
+
 // Read is called by package tls, in the connection's goroutine.
-func (s *socket) Read(p []byte) (int, error) {
-	if s.now {
-		return s.readNow(p)
+func (s *socket) Read(p []byte) (n int, err error) {
+	if !s.now {
+		p = p[:min(len(p), s.next(nil))]
+		n, err = s.Conn.Read(p)
+		s.bytes += int64(n)
+	} else {
+		if s.r == s.w {
+			if err := s.fill(); err != nil {
+				return 0, err
+			}
+		}
+		b := s.ahead[s.r:s.w]
+		n = copy(p, b[:min(len(b), s.next(b))])
+		s.r += n
 	}
-	n, err := s.Conn.Read(p)
-	s.bytes += int64(n)
+	s.pass(p[:n])
 	return n, err
+}
+
+// next is how many bytes there are to the end of the record, as far as is known, if b comes next.
+func (s *socket) next(b []byte) int {
+	switch {
+	case s.left > 0:
+		return s.left
+	case s.have == 0 && len(b) >= recordHead:
+		return recordHead + recordLength(b)
+	}
+	return recordHead - s.have
+}
+
+func recordLength(head []byte) int { return int(head[3])<<8 | int(head[4]) }
+
+// pass notes what package tls got: nothing that goes on into a second record.
+func (s *socket) pass(b []byte) {
+	if s.left == 0 {
+		k := copy(s.head[s.have:], b)
+		b = b[k:]
+		if s.have += k; s.have < recordHead {
+			return
+		}
+		s.have, s.left = 0, recordLength(s.head[:])
+	}
+	s.left -= len(b)
+}
+
+// fill reads ahead. If nothing has come, it says so and holds nothing.
+func (s *socket) fill() error {
+	if s.ahead == nil {
+		s.ahead = aheads.Get().(*[aheadSize]byte)
+	}
+	n, err := s.readNow(s.ahead[:])
+	s.r, s.w = 0, n
+	if err != nil {
+		s.drop()
+	}
+	return err
+}
+
+// drop gives back what nothing is left in.
+func (s *socket) drop() {
+	if s.ahead != nil && s.r == s.w {
+		aheads.Put(s.ahead)
+		s.ahead = nil
+	}
 }
 
 // errAgain says that nothing has come yet. Package tls goes on after errors that are temporary.
