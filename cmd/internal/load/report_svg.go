@@ -59,7 +59,7 @@ func (r *Report) WriteSVG(w io.Writer) error {
 	ack := true
 	for i := range r.Runs {
 		run := &r.Runs[i]
-		most = max(most, run.Offered, run.Taken)
+		most = max(most, run.offer(), run.Taken)
 		if run.Server != nil {
 			cpu = max(cpu, run.Server.CPUPercent)
 		}
@@ -103,6 +103,14 @@ func (r *Report) WriteSVG(w io.Writer) error {
 	c.printf("</svg>\n")
 	_, err := io.WriteString(w, c.b.String())
 	return err
+}
+
+// offer is where a run stands in the chart.
+func (r *Result) offer() float64 {
+	if r.Rate > 0 {
+		return r.Rate
+	}
+	return r.Offered
 }
 
 func (r *Report) series() []series {
@@ -200,7 +208,7 @@ func (c *chart) series(p *panel, s *series, value func(*Result) (float64, bool))
 			if path.Len() == 0 {
 				step = 'M'
 			}
-			fmt.Fprintf(&path, "%c%.1f %.1f", step, p.at(run.Offered), p.up(v))
+			fmt.Fprintf(&path, "%c%.1f %.1f", step, p.at(run.offer()), p.up(v))
 		}
 	}
 	if path.Len() > 0 {
@@ -212,7 +220,7 @@ func (c *chart) series(p *panel, s *series, value func(*Result) (float64, bool))
 			continue
 		}
 		c.printf("<g><title>%s</title>", escaped(s.name+": "+grouped(run.Offered)+"/s offered, "+digits(v)))
-		c.mark(s.class, p.at(run.Offered), p.up(v), run.Rate > 0, run.Rate > 0 && !run.KeptUp)
+		c.mark(s.class, p.at(run.offer()), p.up(v), run.Rate > 0, run.Rate > 0 && !run.KeptUp)
 		c.printf("</g>\n")
 	}
 }

@@ -37,7 +37,8 @@ type run struct {
 // A count is what had happened at one moment.
 type count struct {
 	at                     time.Time
-	offered                int64 // events
+	due                    time.Time // the same, but not after the end
+	offered                int64     // events
 	messages, events       int64
 	bytes                  int64
 	acked                  int64 // messages
@@ -186,10 +187,9 @@ func (r *run) watch(ended <-chan struct{}) (warm, last, drained count) {
 
 // count looks at everything.
 func (r *run) count(now time.Time) count {
-	n := count{at: now}
-	due := now
-	if due.After(r.end) {
-		due = r.end
+	n := count{at: now, due: now}
+	if n.due.After(r.end) {
+		n.due = r.end
 	}
 	for _, c := range r.conns {
 		n.messages += c.messages.Load()
@@ -197,7 +197,7 @@ func (r *run) count(now time.Time) count {
 		n.bytes += c.bytes.Load()
 		n.acked += c.acked.Load()
 		if r.o.Rate > 0 {
-			n.offered += c.pace.due(due) * int64(r.o.Batch)
+			n.offered += c.pace.due(n.due) * int64(r.o.Batch)
 		}
 	}
 	if r.o.Rate == 0 {
@@ -243,13 +243,14 @@ func (r *run) result(warm, last, drained count) Result {
 	}
 	seconds := last.at.Sub(warm.at).Seconds()
 	drain := drained.at.Sub(last.at).Seconds()
-	if seconds <= 0 {
+	sending := last.due.Sub(warm.at).Seconds() // the look at the end may have been late
+	if sending <= 0 {
 		return res
 	}
 	res.Seconds, res.DrainSeconds = seconds, drain
-	res.Offered = float64(last.offered-warm.offered) / seconds
-	res.Sent = float64(last.events-warm.events) / seconds
-	res.SentBytes = float64(last.bytes-warm.bytes) / seconds
+	res.Offered = float64(last.offered-warm.offered) / sending
+	res.Sent = float64(last.events-warm.events) / sending
+	res.SentBytes = float64(last.bytes-warm.bytes) / sending
 	handled := float64(drained.events - warm.events)
 	res.Taken = handled / (seconds + drain)
 	if o.Ack {
