@@ -52,6 +52,10 @@
 //	SlowSender            holds memory that others wait for, for StallTimeout           closed
 //	Unstored              the handler returned an error                                 closed, not acked
 //	Broken                the connection broke                                          closed
+//	HandshakeFailed       TLS that fails, something else in place of a PING, or         closed
+//	                      neither in HandshakeTimeout
+//	Denied                wrong key or password, unknown user or network; more than     closed
+//	                      one message where keepalive is denied
 //
 // Refused means: not handed on, not acked, the connection stays. A value that is no array is ignored (rule 6); nil, the heartbeat, in any number.
 //
@@ -59,17 +63,42 @@
 // map says nothing; of a repeated key the last counts; a chunk id that is neither str nor bin asks for no ack. A chunk of which
 // nothing is left is acked without being handed on. A negative time is a time.
 //
+// # Handshake and TLS
+//
+// An [Endpoint] says how the connections of one listener begin, a Client's TLS and Login how its own do. TLS comes first, then the handshake of rules 31 to 40:
+//
+//	server   92 "HELO" {"nonce": 16 bytes, "auth": 16 bytes, or none where there are no users, "keepalive": bool}
+//	client   96 "PING" host, salt, sha512(salt host nonce key), user or "", sha512(auth user password) or ""
+//	server   95 "PONG" bool, reason, host, sha512(salt host nonce key)      digests are hexadecimal text
+//
+// Nothing is accepted before the PONG says yes. One that says no names the class, in Fluentd's words, and nothing else: a wrong key, an unknown user and a wrong password
+// take the same work, digests are compared in constant time, and a user that there is not is answered as a wrong password is. JSON, an event,
+// or anything else before the PING is answered with no. Trouble has what the client called itself; secrets are in no error, and in none
+// of what Login, Security and ClientRule print.
+//
+// The first [ClientRule] that fits decides (rule 39). Its Host is what the PING says, proved by the rule's key alone; nothing is looked up. Where a rule's network
+// fits and no rule's host does, a strict server answers as it does to a wrong key, so that nobody can try out names. Equal names of both ends are
+// no error here; other clients refuse them.
+//
+// Where keepalive is denied, the server takes one message and closes when its ack is written, or at once if it asks for none; the Client makes a fresh connection for
+// each chunk then. Secrets and certificates are exchanged by asking for them: GetSecurity and tls.Config.GetConfigForClient, GetLogin and GetTLS, once a
+// connection; those that there are go on. Versions before TLS 1.2 are refused, whatever the configuration says.
+//
+// Both handshakes together have HandshakeTimeout, at the client DialTimeout. A connection that is in them holds a few kilobytes, and Shutdown does not wait for it. One that
+// comes and goes without a byte, or after its handshake, is no trouble: that is how others look whether a server is there.
+//
 // # Memory
 //
 // An idle connection holds its socket, a goroutine and 700 bytes: it waits for readability first and takes a buffer, of 128 KiB, when there is
 // something to read. The buffer doubles when it is full of one message, never because of what a length claims. One that has sent
 // the beginning of a message and then nothing keeps 4 KiB. All buffers together, of messages, decompressed and rewritten entries, stay within
 // Server.Memory. Beyond it connections wait in line, small needs first; what is half read can always be finished, for the first in line may overdraw, one at a
-// time, by what one message takes. Not counted are the decompressors (up to 8 MiB of window each for zstd), acks in line (128 KiB a connection), and
+// time, by what one message takes. A connection of TLS holds 10 KiB more while it is idle, and 17 KiB beyond that once it got large records: package tls does not give
+// them back. Not counted are these, 64 KiB while records are read, the decompressors (up to 8 MiB of window each for zstd), acks in line (128 KiB a connection), and
 // what net and the kernel hold.
 //
 // # Not promised
 //
-// Acks say what the handler says. Without a chunk id nobody learns whether a message was stored. The handshake and TLS are not here
-// yet: Serve takes any net.Listener, and Client.Dial any connection.
+// Acks say what the handler says. Without a chunk id nobody learns whether a message was stored. The shared key proves that both ends know
+// it, and nothing of what comes after: whoever can change bytes on the way can change events. TLS protects them.
 package forward
