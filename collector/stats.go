@@ -43,7 +43,7 @@ type Stats struct {
 	Counting bool
 
 	Repeats RepeatsStats
-	Server  forward.ServerStats
+	Server  forward.ServerStats // of all inputs together
 	Journal journal.Stats
 }
 
@@ -78,6 +78,7 @@ type Counts struct {
 type InputStats struct {
 	URL string
 	Counts
+	Server forward.ServerStats // its connections, bytes, acks and troubles
 }
 
 // OutputStats is what one output has got, in events.
@@ -114,8 +115,9 @@ type RepeatsStats struct {
 // was written whole, but whose entries cannot be unpacked.
 const unreadable = "unreadable"
 
-// Stats returns the counters as they stand: a few hundred nanoseconds, and no
-// lock that an event waits for. After Run has returned they are those of its end.
+// Stats returns the counters as they stand. It holds the locks of journal,
+// repeats and server for a moment each: it is for each second, not for each
+// event. After Run has returned the counters are those of its end.
 func (c *Collector) Stats() Stats {
 	c.mu.Lock()
 	last := c.last
@@ -145,7 +147,8 @@ func (c *Collector) stats() Stats {
 	}
 	for _, a := range c.store.accounts {
 		in := InputStats{URL: a.url, Counts: a.counts()}
-		in.count(c.server.EndpointStats(a.endpoint))
+		in.Server = c.server.EndpointStats(a.endpoint)
+		in.count(&in.Server)
 		s.Inputs = append(s.Inputs, in)
 		s.add(&in.Counts)
 	}
@@ -167,7 +170,7 @@ func (s *Stats) clone() Stats {
 }
 
 // count adds what the server knows of an input.
-func (n *Counts) count(s forward.ServerStats) {
+func (n *Counts) count(s *forward.ServerStats) {
 	n.Skipped, n.Invalid = int64(s.Skipped), int64(s.Invalid)
 	n.Refused += int64(s.RefusedEvents)
 	n.RefusedMessages = int64(s.Refused)
