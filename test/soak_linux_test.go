@@ -9,7 +9,9 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -25,7 +27,7 @@ import (
 	"github.com/spillwaylog/spillway/internal/testcert"
 )
 
-// How this file is organised. TestSoak runs senders of four kinds against one collector, most of them through bad weather (weather_test.go), and ends the
+// How this file is organised. TestSoak runs senders of five kinds against one collector, most of them through bad weather (weather_test.go), and ends the
 // collector again and again. Each sender has streams: names with a number that counts from 0, under one tag. At the end the weather clears, all senders wait
 // for what they miss, and
 //   - each event that was acked is in the files exactly once, each stream in its order, and nothing else is there,
@@ -100,6 +102,9 @@ func TestSoak(t *testing.T) {
 	l.client(ctx, "client4", &forward.Client{Address: weathers[4].addr, TLS: config, Login: login, NoKeepalive: true})
 	l.wild(ctx, "direct0", addr, seeds())
 	l.wild(ctx, "direct1", socket, seeds())
+	l.loiter(ctx, "tcp", addr)
+	l.loiter(ctx, "tcp", closed)
+	l.loiter(ctx, "unix", socket)
 	l.logger(ctx, "logger0", "forward://"+weathers[0].addr, &spillway.Options{}, seeds())
 	l.logger(ctx, "logger1", "forward+tls://"+weathers[3].addr, &spillway.Options{TLS: config, SharedKey: "secret"}, seeds())
 
@@ -122,6 +127,7 @@ func TestSoak(t *testing.T) {
 			kills++
 		}
 		c.forget()
+		s.args = []string{"--ack", [...]string{"synced", "journaled", "delivered"}[r.IntN(3)]}
 		c = startCollector(t, s)
 		if buffered >= 0 {
 			l.wantFound(c, buffered)
@@ -293,6 +299,36 @@ func (l *load) client(ctx context.Context, name string, c *forward.Client) {
 			l.add(stream, n, nil)
 		})
 	}
+}
+
+// loiter is somebody who connects, sends half a message and stays, time and again.
+func (l *load) loiter(ctx context.Context, network, addr string) {
+	half := packed("soak.loiter", newID(), named("half").append(nil))
+	half = half[:len(half)/2]
+	l.start("loiter "+addr, func() {
+		for !l.stopped() {
+			d := net.Dialer{Timeout: wildPatience}
+			conn, err := d.DialContext(ctx, network, addr)
+			if err != nil {
+				l.rest(50 * time.Millisecond)
+				continue
+			}
+			ended := make(chan struct{})
+			go func() { // the collector may close it: it was killed, or waits for a handshake no longer
+				defer close(ended)
+				if _, err := conn.Write(half); err == nil {
+					_, _ = io.Copy(io.Discard, conn) // no byte is expected, and the error is the end
+				}
+			}()
+			select {
+			case <-ended:
+			case <-l.stop:
+			}
+			conn.Close()
+			<-ended
+			l.rest(50 * time.Millisecond)
+		}
+	})
 }
 
 // rest waits for d, or until the senders are to stop.
