@@ -12,7 +12,8 @@ import (
 //
 // A connection asks before it takes. A part of the whole is kept for those that hold little, so that many large messages that come slowly do
 // not hold up the small ones. When there is none left a connection waits in line: first those that want little, then those that are in the
-// middle of a message, then those that would begin one. What is half read can always be finished, so nothing waits for ever: the first in line may overdraw, alone,
+// middle of a large message, then those that would begin one. These also wait while those in the middle will need what is left, going by what such
+// messages have needed before. What is half read can always be finished, so nothing waits for ever: the first in line may overdraw, alone,
 // and as much as its message takes, until it has handed on what it holds. The server cuts connections that hold memory others wait for
 // and do not go on (slow.go).
 //
@@ -21,6 +22,9 @@ type budget struct {
 	limit   int64
 	used    atomic.Int64 // by whoever takes and releases
 	waiting atomic.Int32 // holders in line; written with mu held
+
+	large   atomic.Int32 // holders that hold more than little
+	typical atomic.Int64 // what those held at most that were large before, on average
 
 	mu    sync.Mutex
 	lines [3][]*holder           // those that wait, by lineOf
@@ -38,7 +42,7 @@ func lineOf(h *holder, n int64) int {
 	switch {
 	case h.little(n):
 		return 0
-	case h.held.Load() > 0:
+	case h.large.Load():
 		return 1
 	}
 	return 2
@@ -51,6 +55,8 @@ func (b *budget) kept() int64 { return min(b.limit/2, max(b.limit/8, 1<<20)) }
 type holder struct {
 	held  atomic.Int64 // written by the connection, its parcels and by who grants, read by the watch
 	lent  atomic.Int64 // the part of it that only parcels hold, see async.go; by the connection and its parcels
+	large atomic.Bool  // counted in budget.large
+	peak  atomic.Int64 // of held since it is
 	over  bool         // may overdraw; true only for budget.over
 	want  int64        // while waiting
 	grant chan struct{}
@@ -69,6 +75,9 @@ func (b *budget) take(h *holder, n int64) bool {
 	limit := b.limit
 	if !h.little(n) {
 		limit -= b.kept()
+		if !h.large.Load() && b.used.Load() > b.limit/4 && int64(b.large.Load()+1)*b.typical.Load() > limit {
+			return false // let those finish that have begun: what lies half read serves nobody
+		}
 	} else if o := b.over.Load(); o != nil {
 		limit += o.held.Load() // an overdraft comes on top of the limit, not out of what is kept
 	}
@@ -78,7 +87,7 @@ func (b *budget) take(h *holder, n int64) bool {
 			return false
 		}
 		if b.used.CompareAndSwap(used, used+n) {
-			h.held.Add(n)
+			b.grown(h, h.held.Add(n))
 			return true
 		}
 	}
@@ -87,7 +96,27 @@ func (b *budget) take(h *holder, n int64) bool {
 // force takes n bytes, whatever there is.
 func (b *budget) force(h *holder, n int64) {
 	b.used.Add(n)
-	h.held.Add(n)
+	b.grown(h, h.held.Add(n))
+}
+
+// grown notes that a holder holds more. Called by the connection, or for it while it waits.
+func (b *budget) grown(h *holder, held int64) {
+	if held <= littleMost {
+		return
+	}
+	if h.peak.Store(max(h.peak.Load(), held)); !h.large.Swap(true) {
+		b.large.Add(1)
+	}
+}
+
+// shrunk notes that it holds less.
+func (b *budget) shrunk(h *holder, held int64) {
+	if held > littleMost || !h.large.Load() || !h.large.Swap(false) {
+		return
+	}
+	b.large.Add(-1)
+	typical := b.typical.Load()
+	b.typical.Store(typical + (h.peak.Swap(0)-typical)/8) // two at a time: one counts
 }
 
 // acquire takes n bytes, and waits for them; false: stop was closed. begin is called once, if it has to wait.
@@ -154,7 +183,7 @@ func (b *budget) release(h *holder, n int64) {
 	if n == 0 {
 		return
 	}
-	h.held.Add(-n)
+	b.shrunk(h, h.held.Add(-n))
 	b.used.Add(-n)
 	if b.waiting.Load() > 0 {
 		b.mu.Lock()
