@@ -45,7 +45,8 @@
 // # Promises
 //
 // No error, report or String holds a secret or a line of a secret file: errors name the file, the line, and what is wrong with it. A file that others can
-// read is told of. Files are bounded in size, and only regular ones are read. A look at a disk that hangs holds up one connection; the others go on with what is in force.
+// read is told of. Files are bounded in size, and only regular ones are read. Where a disk hangs, one connection waits for two seconds and goes on with what is
+// in force, the others at once.
 //
 // Not promised: that a password is safe in the environment, which other processes of the same user can read; that secrets are erased from memory.
 package credentials

@@ -3,8 +3,8 @@
 package credentials
 
 import (
+	"errors"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -29,43 +29,71 @@ func (r *Reports) renewed(files []string) {
 	}
 }
 
-// lookEvery is how often files are looked at, at most.
-const lookEvery = time.Second
+const (
+	lookEvery  = time.Second      // files are looked at at most that often
+	lookMost   = 2 * time.Second  // a connection waits for that at most so long
+	reloadMost = 10 * time.Second // and so long who asks for a reload
+)
 
 // A kept value is made from files, and anew when they have changed. What is in force is read without a lock.
 type kept[T any] struct {
 	load    func(*files) (T, error)
 	reports *Reports
-	value   atomic.Pointer[T] // in force; written with mu held
+	value   atomic.Pointer[T] // in force; written by who looks
 
-	mu     sync.Mutex // one looks at a time
-	looked time.Time
-	good   *files // of what is in force
-	last   *files // as of the last load, good or not
-	failed error  // of the last load
-	told   bool   // of failed
+	looking chan struct{} // holds one while somebody looks, whose are the fields below
+	looked  time.Time
+	good    *files // of what is in force
+	last    *files // as of the last load, good or not
+	failed  error  // of the last load
+	told    bool   // of failed
 }
 
 // keep makes the value for the first time.
 func keep[T any](load func(*files) (T, error), r *Reports) (*kept[T], error) {
-	k := &kept[T]{load: load, reports: r, last: &files{}, looked: time.Now()}
+	k := &kept[T]{load: load, reports: r, looking: make(chan struct{}, 1), last: &files{}, looked: time.Now()}
 	if err := k.renew(); err != nil {
 		return nil, err
 	}
 	return k, nil
 }
 
-// get returns the value in force. Whoever comes while another one looks at the files does not wait: the disk may hang.
+// get returns the value in force, after a look at the files when it is time for one. Nobody waits for another one's look, nor for long for his own: the disk
+// may hang.
 func (k *kept[T]) get() *T {
-	if k.mu.TryLock() {
-		defer k.mu.Unlock()
+	select {
+	case k.looking <- struct{}{}:
 		now := time.Now()
-		if since := now.Sub(k.looked); since < 0 || since >= lookEvery {
-			k.looked = now
-			k.look(now)
+		if since := now.Sub(k.looked); 0 <= since && since < lookEvery {
+			<-k.looking
+			break
 		}
+		k.looked = now
+		_ = k.bounded(time.After(lookMost), func() error { // if it takes longer what is in force has to do
+			k.look(now)
+			return nil
+		})
+	default:
 	}
 	return k.value.Load()
+}
+
+var errSlow = errors.New("reading takes too long, the disk does not answer")
+
+// bounded returns what f does, but not later than most. f then goes on. The caller looks, and no longer does when f is done.
+func (k *kept[T]) bounded(most <-chan time.Time, f func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		err := f()
+		<-k.looking
+		result <- err
+	}()
+	select {
+	case err := <-result:
+		return err
+	case <-most:
+		return errSlow
+	}
 }
 
 func (k *kept[T]) look(now time.Time) {
@@ -85,12 +113,18 @@ func (k *kept[T]) changed() bool {
 
 // reload makes the value anew, whatever the files look like.
 func (k *kept[T]) reload() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.looked = time.Now()
-	err := k.renew()
-	k.told = true // by who is called
-	return err
+	most := time.After(reloadMost)
+	select {
+	case k.looking <- struct{}{}:
+	case <-most:
+		return errSlow
+	}
+	return k.bounded(most, func() error {
+		k.looked = time.Now()
+		err := k.renew()
+		k.told = true // by who is called
+		return err
+	})
 }
 
 // renew loads the files. If that fails what was in force stays so.

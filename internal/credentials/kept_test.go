@@ -224,7 +224,7 @@ func TestLinks(t *testing.T) {
 	})
 }
 
-// TestNobodyWaits: while one connection's look at the disk hangs, others go on.
+// TestNobodyWaits: while one connection's look at the disk hangs, others go on, and so does that one soon.
 func TestNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "f")
@@ -242,14 +242,26 @@ func TestNobodyWaits(t *testing.T) {
 		hang = make(chan struct{})
 		save(t, path, "two")
 		next()
-		first := make(chan string)
-		go func() { first <- *k.get() }()
+		first := make(chan time.Duration)
+		go func() {
+			began := time.Now()
+			wantValue(t, k, "one")
+			first <- time.Since(began)
+		}()
 		synctest.Wait()
+		began := time.Now()
 		wantValue(t, k, "one")
-		close(hang)
-		if got := <-first; got != "two" {
-			t.Error(got)
+		if d := time.Since(began); d != 0 {
+			t.Errorf("the second one waited for %v", d)
 		}
+		if d := <-first; d != lookMost {
+			t.Errorf("the first one waited for %v", d)
+		}
+		if err := k.reload(); !errors.Is(err, errSlow) {
+			t.Error(err)
+		}
+		close(hang)
+		synctest.Wait()
 		wantValue(t, k, "two")
 	})
 }

@@ -173,14 +173,14 @@ func TestSecrets(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	u, err := Parse("forward://h?shared_key=a%40b+c&tls_key_file=/run/key")
+	u, err := Parse("forward://h?shared_key=a%40b+c&tls_key_file=/run/key&client_auth=require&password_env=P&key=k")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := u.Params().String("shared_key", ""); got != "a@b+c" {
 		t.Errorf("got %q", got)
 	}
-	if got := u.String(); got != "forward://h?shared_key=***&tls_key_file=/run/key" {
+	if got := u.String(); got != "forward://h?shared_key=***&tls_key_file=/run/key&client_auth=require&password_env=***&key=k" {
 		t.Errorf("shown as %s", got)
 	}
 }
