@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -345,6 +346,38 @@ func TestTLSIdle(t *testing.T) {
 		if _, err := io.ReadFull(nc, make([]byte, 11)); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestTLSLittleMemory: connections of TLS wait for memory as others do, with records half read.
+func TestTLSLittleMemory(t *testing.T) {
+	ca := testcert.New(t)
+	var events atomic.Int64
+	s := &Server{Memory: 1 << 20, MaxChunk: 1 << 20, Handler: HandlerFunc(func(_ context.Context, c *Chunk) error {
+		events.Add(int64(c.Events))
+		return nil
+	})}
+	address, troubles := secured(t, s, &Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}}, "tcp")
+	var wg sync.WaitGroup
+	for range 12 {
+		wg.Go(func() {
+			c := &Client{Address: address, TLS: &tls.Config{RootCAs: ca.Pool}, Compress: "gzip"}
+			for range 4 {
+				if err := c.Send(withTimeout(t), &Chunk{Tag: "t", Entries: entries(5000), Events: 5000}); err != nil {
+					t.Error(err)
+				}
+				if err := c.Send(withTimeout(t), oneChunk("")); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if events.Load() != 12*4*5001 || len(troubles) > 0 {
+		t.Errorf("%d events, %d troubles", events.Load(), len(troubles))
 	}
 }
 
