@@ -223,7 +223,7 @@ func (c *connection) take(ids [][]byte) error {
 		if err != nil {
 			return err
 		}
-		if !due.Before(c.measure) {
+		if !now.Before(c.measure) {
 			c.latencies.add(now.Sub(due))
 		}
 		c.acked.Add(1)

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrFailed is wrapped by the error of a run in which something went wrong with the server or on the way. Its result says how far the run came.
-var ErrFailed = errors.New("load")
+var ErrFailed = errors.New("the run failed")
 
 // lead is the time between the last connection and the first event, so that all connections begin together.
 const lead = 10 * time.Millisecond
