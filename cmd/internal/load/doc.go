@@ -26,7 +26,7 @@
 // the latency is from the moment of the write.
 //
 // What is sent in the warm-up is in no rate, and an ack that comes in it in no latency. What is still behind when it ends is: a server that cannot keep up begins to be measured
-with a backlog.
+// with a backlog.
 //
 // Without acks "sent" means taken by the kernel. At the end each connection is shut down for writing, and the run waits until the server closes
 // it, which servers do when they have read everything; the time that takes counts, so a socket's buffer hides nothing. Of a server that does not close in time the
