@@ -292,6 +292,10 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 	serving.Wait()
 
+	// What asked for no ack may not be durable yet, and outputs do not see it before.
+	if syncErr := c.journal.Sync(deadline, c.journal.Stats().Last); syncErr != nil {
+		c.options.Log.Warn("the last events are not known to be stored", "error", syncErr)
+	}
 	beginDrain()
 	if !finished(deadline, &pumping) {
 		c.options.Log.Warn("not everything was handed on in time; the journal keeps it", "after", c.options.Drain)

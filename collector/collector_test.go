@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -197,6 +198,25 @@ func TestConservation(t *testing.T) {
 	wantLaws(t, s)
 	if o := s.Outputs[0]; o.Out != s.Stored || o.Buffered != 0 {
 		t.Errorf("out %d, buffered %d, stored %d, all of it delivered", o.Out, o.Buffered, s.Stored)
+	}
+}
+
+// TestStopHandsOnWhatAskedForNoAck: what was taken in without an ack is handed on before the end, though nobody had it synced.
+func TestStopHandsOnWhatAskedForNoAck(t *testing.T) {
+	for range 10 {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "out.jsonl")
+		r := run(t, &Options{Dir: filepath.Join(dir, "data"), To: []string{fileURL(path)}})
+		c := r.client(t)
+		c.NoAck = true
+		send(t, c, numbered("t", 0, 5))
+		for r.Stats().Stored < 5 {
+			runtime.Gosched()
+		}
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+		wantFile(t, path, numberedLines("t", 0, 5))
 	}
 }
 
