@@ -117,8 +117,8 @@ func (c *check) count(s *shape) {
 	}
 }
 
-// rewrite appends the good ones of entries that run found complete, with now as the time of those that have none.
-func rewrite(dst, b []byte, now time.Time) []byte {
+// rewrite appends the good ones of entries that run found complete, with now as the time of those that have none, and their source.
+func rewrite(dst, b []byte, now time.Time, src *source) []byte {
 	var scan msgpack.Scanner
 	scan.Reset(claims(maxDepth+1, int64(len(b))))
 	for len(b) > 0 {
@@ -127,24 +127,31 @@ func rewrite(dst, b []byte, now time.Time) []byte {
 			return dst // not after run
 		}
 		s := shapeOf(b[:n])
-		switch s.verdict {
-		case good:
+		switch {
+		case s.verdict == good && src == nil:
 			dst = append(dst, b[:n]...)
-		case timeless:
-			dst = appendTimed(dst, b[:n], &s, now)
-		case skipped, invalid:
+		case s.verdict == good, s.verdict == timeless:
+			_, header, _ := msgpack.ReadToken(b)
+			dst = appendAnew(dst, b[:n], header, &s, now, src)
 		}
 		b = b[n:]
 	}
 	return dst
 }
 
-// appendTimed appends a timeless entry with a time. b needs to hold time, metadata and record only, at the offsets of s.
-func appendTimed(dst, b []byte, s *shape, now time.Time) []byte {
+// appendAnew appends an entry with now as its time, if it has none, and its source. b[at:] is time, or time and metadata, and record, at the offsets of s.
+func appendAnew(dst, b []byte, at int, s *shape, now time.Time, src *source) []byte {
 	dst = append(dst, codeArray2)
-	if s.meta > 0 {
-		dst = append(dst, codeArray2)
+	if s.verdict == timeless {
+		if s.meta > 0 {
+			dst = append(dst, codeArray2)
+		}
+		dst = AppendEventTime(dst, now.Unix(), uint32(now.Nanosecond()))
+		at = s.timeEnd()
 	}
-	dst = AppendEventTime(dst, now.Unix(), uint32(now.Nanosecond()))
-	return append(dst, b[s.timeEnd():]...)
+	dst = append(dst, b[at:s.record]...)
+	if src != nil {
+		return src.appendRecord(dst, b[s.record:])
+	}
+	return append(dst, b[s.record:]...)
 }

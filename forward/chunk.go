@@ -3,6 +3,7 @@
 package forward
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -51,6 +52,14 @@ type Chunk struct {
 	Conn uint64
 	// Sender is who sent the chunk; nil for one that Parse read. A Server sets it.
 	Sender *Sender
+}
+
+// Clone returns a copy of the chunk that shares no bytes with it, for whoever keeps it longer than it is lent. The Sender is the same.
+func (c *Chunk) Clone() *Chunk {
+	d := *c
+	d.ID, d.Entries, d.Raw = bytes.Clone(c.ID), bytes.Clone(c.Entries), bytes.Clone(c.Raw)
+	d.Compressed, d.Print = bytes.Clone(c.Compressed), bytes.Clone(c.Print)
+	return &d
 }
 
 // OwnKey is the option key that marks ids which are random and never used again for other entries. Its value is the version of that promise, 1.

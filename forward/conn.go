@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -31,6 +32,10 @@ type conn struct {
 	peer   string
 	id     uint64
 	sender *Sender
+	src    *source // nil: nothing is added to records, or not yet, see found
+	found  bool
+	prefix []byte // of tags, with the dot; behind it there is room for one
+	forced []byte // the tag of all messages, prefix included
 
 	dec     decoder
 	buf     *buffer // nil while idle
@@ -70,6 +75,12 @@ func newConn(s *Server, nc net.Conn, ep *Endpoint, config *tls.Config) *conn {
 		c.under = &socket{Conn: nc}
 		c.tls = tls.Server(c.under, config)
 		c.nc = c.tls
+	}
+	if ep.TagPrefix != "" {
+		c.prefix = append(append(make([]byte, 0, len(ep.TagPrefix)+1+MaxTag), ep.TagPrefix...), '.')
+	}
+	if ep.Tag != "" {
+		c.forced = append(slices.Clone(c.prefix), ep.Tag...)
 	}
 	c.early.Store(config != nil || ep.guarded())
 	c.initRaw()
@@ -228,7 +239,7 @@ func (c *conn) flush() error {
 // hand gives the chunks to the handler.
 func (c *conn) hand() error {
 	g := c.g
-	if g.needsScratch() {
+	if g.needsScratch(c.src) {
 		if err := c.needScratch(); err != nil {
 			return err
 		}
@@ -237,7 +248,7 @@ func (c *conn) hand() error {
 	if c.buf != nil {
 		buf = c.buf.b
 	}
-	g.seal(buf, c.s.now())
+	g.seal(buf, c.s.now(), c.src)
 	chunks := g.chunks[:g.used]
 	var events uint64
 	for _, ch := range chunks {

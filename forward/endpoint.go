@@ -21,15 +21,16 @@ type Endpoint struct {
 
 	// Tag, if it is not empty, replaces the tags that clients send.
 	Tag string
-	// TagPrefix and a dot are put before every tag.
+	// TagPrefix and a dot are put before every tag, Tag included. A tag that becomes longer than MaxTag is refused.
 	TagPrefix string
 
-	// The source of an event is added to its record under these keys; nothing is where the key is empty. A key that the record has already stays as it is, and
-	// comes first.
-	AddressKey string // the peer's address without its port
-	HostKey    string // the host name that the client gave in the handshake
-	SubjectKey string // the subject of the client's certificate
-	UserKey    string // the user whose password was right
+	// The source of an event is added to the end of its record under these keys, where they are not empty and something is known. What stands under such a
+	// key is always the server's word: a key of that name that the peer has put into the record, at its top level, is dropped, even if the server has nothing to put there.
+	// Chunk.Raw has the records as they came. A chunk that would become larger than MaxDecompressed is refused.
+	AddressKey string // the peer's address without its port, "unix" for a unix socket
+	HostKey    string // the host name that the client gave in the handshake; without one, that of its address by reverse lookup, or the address. It is proved by neither.
+	SubjectKey string // the subject of the client's certificate, as RFC 2253 writes it
+	UserKey    string // the user that the client has authenticated as
 }
 
 // check returns what is wrong with ep, and the configuration of TLS with what is asked for here.

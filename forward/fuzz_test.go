@@ -102,7 +102,7 @@ func FuzzEntries(f *testing.F) {
 		}
 		out := b
 		if !ck.clean() {
-			out = rewrite(nil, b, now)
+			out = rewrite(nil, b, now, nil)
 		}
 		if n := int64(len(b)) + 9*ck.zeros; int64(len(out)) > n {
 			t.Fatalf("%d bytes became %d, at most %d were expected", len(b), len(out), n)
@@ -119,6 +119,25 @@ func FuzzEntries(f *testing.F) {
 		}
 		if r.Err() != nil || n != ck.events {
 			t.Fatalf("%d entries, want %d: %v", n, ck.events, r.Err())
+		}
+		src := &source{names: []string{"m", "lost"}, pairs: unhex("a1 6d a3 6f7572"), count: 1}
+		told := rewrite(nil, b, now, src)
+		if most := int64(len(b)) + 9*ck.zeros + ck.events*int64(src.most()); int64(len(told)) > most {
+			t.Fatalf("%d bytes became %d with their source, at most %d were expected", len(b), len(told), most)
+		}
+		r = ReadEntries(told)
+		for e, ok := r.Next(); ok; e, ok = r.Next() {
+			n--
+			v, ok := Record(e.Record).Get("m")
+			if text, is := v.Text(); !ok || !is || string(text) != "our" || bytes.Count(e.Record, unhex("a1 6d a3 6f7572")) < 1 {
+				t.Fatalf("%x: key m is %x", e.Record, v)
+			}
+			if _, ok := Record(e.Record).Get("lost"); ok {
+				t.Fatalf("%x has the key lost", e.Record)
+			}
+		}
+		if r.Err() != nil || n != 0 {
+			t.Fatalf("%d entries are missing: %v", n, r.Err())
 		}
 	})
 }

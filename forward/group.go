@@ -118,8 +118,8 @@ func (g *group) gather(tag string, from *conn) *gathering {
 	return &g.gathers[len(g.gathers)-1]
 }
 
-// add notes an event for a gathering.
-func (g *group) add(a *gathering, off, size int, timeless bool) {
+// add notes an event for a gathering, and what its source takes at most.
+func (g *group) add(a *gathering, off, size, source int, timeless bool) {
 	n := int32(len(g.refs))
 	g.refs = append(g.refs, ref{int32(off), int32(size), -1, timeless})
 	if a.first < 0 {
@@ -128,7 +128,7 @@ func (g *group) add(a *gathering, off, size int, timeless bool) {
 		g.refs[a.last].next = n
 	}
 	a.last = n
-	room := 1 + size // 92 time record
+	room := 1 + size + source // 92 time record
 	if timeless {
 		room += 10 // what a time of 0 takes less than an EventTime
 	}
@@ -140,8 +140,9 @@ func (g *group) add(a *gathering, off, size int, timeless bool) {
 // inPlace puts the array's header before a time in the read buffer, where the message's tag ends: it has been read.
 func inPlace(buf []byte, off int) { buf[off-1] = codeArray2 }
 
-// seal makes the entries of all that was gathered. buf is the read buffer that the refs mean, scratch has room for g.gathered.
-func (g *group) seal(buf []byte, now time.Time) {
+// seal makes the entries of all that was gathered. buf is the read buffer that the refs mean, scratch has room for g.gathered. src is added to
+// every record, nil for nothing.
+func (g *group) seal(buf []byte, now time.Time, src *source) {
 	var scratch []byte
 	if g.scratch != nil {
 		scratch = g.scratch.b[:0]
@@ -151,7 +152,7 @@ func (g *group) seal(buf []byte, now time.Time) {
 		if a.first < 0 {
 			continue
 		}
-		if one := &g.refs[a.first]; one.next < 0 && !one.timeless {
+		if one := &g.refs[a.first]; one.next < 0 && !one.timeless && src == nil {
 			inPlace(buf, int(one.off))
 			a.chunk.Entries = buf[one.off-1 : one.off+one.size : one.off+one.size]
 			continue
@@ -160,10 +161,10 @@ func (g *group) seal(buf []byte, now time.Time) {
 		for at := a.first; at >= 0; {
 			r := &g.refs[at]
 			event := buf[r.off : r.off+r.size]
-			if r.timeless {
+			if r.timeless || src != nil {
 				var s shape
 				s.read(event, 0)
-				scratch = appendTimed(scratch, event, &s, now)
+				scratch = appendAnew(scratch, event, 0, &s, now, src)
 			} else {
 				scratch = append(scratch, codeArray2)
 				scratch = append(scratch, event...)
@@ -175,10 +176,10 @@ func (g *group) seal(buf []byte, now time.Time) {
 }
 
 // needsScratch tells whether seal will copy.
-func (g *group) needsScratch() bool {
+func (g *group) needsScratch(src *source) bool {
 	for i := range g.gathers {
 		a := &g.gathers[i]
-		if a.first >= 0 && (a.first != a.last || g.refs[a.first].timeless) {
+		if a.first >= 0 && (a.first != a.last || g.refs[a.first].timeless || src != nil) {
 			return true
 		}
 	}

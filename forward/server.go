@@ -108,6 +108,7 @@ type Server struct {
 	async           AsyncHandler // nil: nor that
 	mem             budget
 	pool            pool
+	hosts           hosts
 	ctx             context.Context // of the handlers
 	cancel          context.CancelFunc
 	stop            chan struct{} // closed: no more waiting for memory, connections go at once

@@ -23,7 +23,15 @@ var (
 func (c *conn) take(b []byte) error {
 	d, g := &c.dec, c.g
 	c.count.messages.Add(1)
-	tag, fresh := g.tags.get(b[d.tag:d.tagEnd])
+	name := b[d.tag:d.tagEnd]
+	switch {
+	case c.forced != nil:
+		name = c.forced
+	case c.prefix != nil:
+		name = append(c.prefix, name...) // there is room: it is looked at before the next one
+	}
+	c.find()
+	tag, fresh := g.tags.get(name)
 	if fresh && oddTag(tag) {
 		c.trouble(BadTag, Kept, tag, 0, errors.New("a tag with control characters or .. in it"))
 	}
@@ -34,6 +42,9 @@ func (c *conn) take(b []byte) error {
 		*o = option{}
 	}
 	switch {
+	case len(tag) > MaxTag:
+		c.refuse(tag[:64], errTagLength)
+		return nil
 	case len(o.id) > MaxID:
 		c.refuse(tag, errIDLength)
 		return nil
@@ -111,14 +122,24 @@ func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, c
 		return nil
 	}
 	var raw []byte
-	if !ck.clean() {
+	if !ck.clean() || c.src != nil {
 		raw = entries
-		size := int64(len(entries)) + 9*ck.zeros // an EventTime takes 10 bytes, a time of 0 at least 1
+		size := int64(len(entries)) + 9*ck.zeros + ck.events*int64(c.src.most()) // an EventTime takes 10 bytes, a time of 0 at least 1
+		if c.src != nil && size > max(c.s.maxDecompressed, keptBuffer) {
+			if own != nil {
+				c.drop(own)
+			}
+			c.refuse(tag, faultf(Bomb, "more than %d bytes with its source added to every record", c.s.maxDecompressed))
+			return nil
+		}
 		b, err := c.extra(bufferSize(size))
 		if err != nil {
+			if own != nil {
+				c.drop(own)
+			}
 			return err
 		}
-		entries = rewrite(b.b[:0], entries, c.s.now())
+		entries = rewrite(b.b[:0], entries, c.s.now(), c.src)
 		if own != nil {
 			c.keepExtra(own)
 		}
@@ -160,24 +181,24 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 	}
 	size := int(d.recordEnd - d.body)
 	if g.opt.id == nil && size <= gatherMost {
-		if g.gathered+size+11 > scratchMost {
+		if g.gathered+size+11+c.src.most() > scratchMost {
 			if err := c.flush(); err != nil {
 				return err
 			}
 		}
-		g.add(g.gather(tag, c), c.r+int(d.body), size, s.verdict == timeless)
+		g.add(g.gather(tag, c), c.r+int(d.body), size, c.src.most(), s.verdict == timeless)
 		return nil
 	}
 	inPlace(b, int(d.body))
 	event := b[d.body-1 : d.recordEnd : d.recordEnd]
 	var raw []byte
 	var own *buffer
-	if s.verdict == timeless {
+	if s.verdict == timeless || c.src != nil {
 		var err error
-		if own, err = c.extra(bufferSize(int64(size) + 11)); err != nil {
+		if own, err = c.extra(bufferSize(int64(size + 11 + c.src.most()))); err != nil {
 			return err
 		}
-		raw, event = event, appendTimed(own.b[:0], event[1:], &s, c.s.now())
+		raw, event = event, appendAnew(own.b[:0], event[1:], 0, &s, c.s.now(), c.src)
 	}
 	g.close(tag)
 	ch := c.chunk(tag)
