@@ -34,6 +34,7 @@ func eventTime(t time.Time) uint64 { return uint64(t.Unix())<<32 | uint64(t.Nano
 type maker struct {
 	size    int
 	records [][]byte
+	when    time.Time // of all; a time of 0 would have the server set its own (docs/forward.md rule 11)
 	n       int // made so far
 	bytes   int // of them
 }
@@ -43,7 +44,7 @@ const placeholder = 0x0102030405060708 // of nine bytes in MessagePack, as numbe
 func (m *maker) append(b []byte) ([]byte, stamp, error) {
 	var at stamp
 	start := len(b)
-	b = forward.AppendEventTime(b, 0, 0)
+	b = forward.AppendEventTime(b, m.when.Unix(), uint32(m.when.Nanosecond()))
 	at.time = uint32(len(b) - 8)
 	i := m.n
 	m.n++

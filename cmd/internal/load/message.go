@@ -4,6 +4,7 @@ package load
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -38,7 +39,7 @@ const variants = 16
 
 func newTemplate(o *Options) (*template, error) {
 	t := &template{o: o}
-	m := &maker{size: o.Size, records: o.Records}
+	m := &maker{size: o.Size, records: o.Records, when: time.Now()}
 	var c *compressor
 	if o.Compress != "" {
 		var err error

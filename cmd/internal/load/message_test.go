@@ -227,10 +227,13 @@ func TestMessages(t *testing.T) {
 // TestSizes makes events of every size, whatever the lengths of headers are.
 func TestSizes(t *testing.T) {
 	for size := MinSize; size < 1000; size++ {
-		m := maker{size: size}
+		m := maker{size: size, when: time.Unix(1, 2)}
 		b, at, err := m.append(nil)
 		if err != nil || len(b) != size {
 			t.Fatalf("%d bytes, want %d: %v", len(b), size, err)
+		}
+		if !bytes.HasPrefix(b, []byte("\xd7\x00\x00\x00\x00\x01\x00\x00\x00\x02")) { // what is compressed beforehand keeps it
+			t.Fatalf("the time is % x", b[:10])
 		}
 		at.put(b, eventTime(time.Unix(1441588984, 123456789)), 7)
 		if !bytes.HasPrefix(b, []byte("\xd7\x00\x55\xec\xe6\xf8\x07\x5b\xcd\x15")) { // docs/forward.md rule 9
