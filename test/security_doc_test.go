@@ -63,7 +63,7 @@ wait $!
 	runErr := cmd.Run()
 	text, err := os.ReadFile(said.Name())
 	must(t, err)
-	if runErr != nil || !strings.Contains(string(text), "1 acked\n") || !strings.Contains(string(text), "credentials reloaded") {
+	if runErr != nil || !strings.Contains(string(text), "1 acked\n") || !strings.Contains(string(text), "credentials reloaded") || strings.Contains(string(text), "WARN") {
 		t.Errorf("%v:\n%s", runErr, text)
 	}
 	events, err := os.ReadFile(filepath.Join(dir, "events.jsonl"))

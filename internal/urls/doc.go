@@ -5,6 +5,7 @@
 //	forward://127.0.0.1:24224            hosts, a port of 24224 when none is given
 //	forward://h1,h2:24225,[::1]          several hosts; an IPv6 address stands in brackets
 //	forward://?host=[::1]&host=[::2]     the same, as repeated parameters
+//	forward+tls://h?ca=/etc/ca.pem       settings are query parameters
 //	forward+unix:///run/spillway.sock    a path
 //	file:///var/log/{tag}.{date}.jsonl   a path from the root; braces are what they are
 //	file:logs/{tag}.jsonl                a path from the working directory
