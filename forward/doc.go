@@ -84,7 +84,8 @@
 // each chunk then. Secrets and certificates are exchanged by asking for them: GetSecurity and tls.Config.GetConfigForClient, GetLogin and GetTLS, once a
 // connection; those that there are go on. Versions before TLS 1.2 are refused, whatever the configuration says.
 //
-// Both handshakes together have HandshakeTimeout, at the client DialTimeout. A connection that is in them holds a few kilobytes, and Shutdown does not wait for it. One that
+// Both handshakes together have HandshakeTimeout, at the client DialTimeout. A connection that is in them holds a few kilobytes (a hostile one up to
+// 8 KiB of a PING, and what package tls takes for one message of its own: 64 KiB, or 256 KiB of a certificate that is asked for), and Shutdown does not wait for it. One that
 // comes and goes without a byte, or after its handshake, is no trouble: that is how others look whether a server is there.
 //
 // # Memory

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -305,6 +306,28 @@ func TestTLSInPieces(t *testing.T) {
 		}
 		same(t, o, want)
 	}
+}
+
+// TestTLSUnderAnything: the connection under TLS need be no socket, and what is read comes as it would without TLS.
+func TestTLSUnderAnything(t *testing.T) {
+	ca := testcert.New(t)
+	stream := append(packedMessage("t", 3000, ""), unhex(hexEvents+"c0"+oneEvent)...)
+	want := play(nil, stream)
+	o := new(outcome)
+	s := &Server{Handler: grouped{o}, Endpoint: Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}}}
+	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+		q := reading(tls.Client(p.dial(), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}))
+		for piece := range slices.Chunk(stream, 50000) {
+			write(t, q, piece)
+		}
+		synctest.Wait()
+		o.acks, _ = q.received()
+		o.stats = s.Stats()
+		if same(t, o, want); troubles() != "" || s.Stats().Memory != 0 {
+			t.Errorf("%s, %d bytes held", troubles(), s.Stats().Memory)
+		}
+		_ = q.Close()
+	})
 }
 
 // slowly is a connection whose writes are cut.
