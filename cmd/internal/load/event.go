@@ -35,8 +35,8 @@ type maker struct {
 	size    int
 	records [][]byte
 	when    time.Time // of all; a time of 0 would have the server set its own (docs/forward.md rule 11)
-	n       int // made so far
-	bytes   int // of them
+	n       int       // made so far
+	bytes   int       // of them
 }
 
 const placeholder = 0x0102030405060708 // of nine bytes in MessagePack, as numbers are
