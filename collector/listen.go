@@ -76,14 +76,10 @@ func planInput(text string) (inputPlan, error) {
 func (p *inputPlan) check(u *urls.URL) error {
 	e, c := p.endpoint, p.credentials
 	switch {
-	case e.HostKey != "" && !c.Handshake():
-		return u.Errorf("host_key= adds the name that a client gives in the handshake, and without a shared key there is none")
 	case e.UserKey != "" && !c.Users():
 		return u.Errorf("user_key= adds the name of the user, and without users_file= there is none")
 	case e.SubjectKey != "" && !c.Certificates():
 		return u.Errorf("subject_key= adds the subject of the client's certificate, and without client_ca= nobody is asked for one")
-	case e.AddressKey != "" && p.scheme == "forward+unix":
-		return u.Errorf("address_key= adds the address of the peer, and a unix socket has none")
 	case len(e.Tag) > forward.MaxTag || len(e.TagPrefix) >= forward.MaxTag:
 		return u.Errorf("a tag has at most %d bytes", forward.MaxTag)
 	}

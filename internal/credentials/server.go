@@ -50,7 +50,7 @@ func ReadServer(u *urls.URL, p *urls.Params) (*Server, error) {
 	switch {
 	case s.emptyKey && s.sharedKey.given():
 		e = u.Errorf("empty_key=true says that the shared key is empty, and another parameter that it is not")
-	case !s.Handshake() && (s.hostname != "" || s.denyKeepalive || s.usersFile != "" || s.denyAnonymous):
+	case !s.handshake() && (s.hostname != "" || s.denyKeepalive || s.usersFile != "" || s.denyAnonymous):
 		e = u.Errorf("hostname=, keepalive=, users_file= and anonymous= belong to the handshake, and without shared_key_file=, shared_key_env= or clients_file= " +
 			"there is none (empty_key=true makes one with an empty key)")
 	case s.denyAnonymous && s.clientsFile == "":
@@ -102,8 +102,8 @@ func refuse(u *urls.URL, names ...string) error {
 	return nil
 }
 
-// Handshake reports whether clients have to know a shared key.
-func (s *Server) Handshake() bool { return s.sharedKey.given() || s.emptyKey || s.clientsFile != "" }
+// handshake reports whether clients have to know a shared key.
+func (s *Server) handshake() bool { return s.sharedKey.given() || s.emptyKey || s.clientsFile != "" }
 
 // Users reports whether clients have to log in as users.
 func (s *Server) Users() bool { return s.usersFile != "" }
@@ -118,7 +118,7 @@ func (s *Server) Open(r *Reports) (err error) {
 			return err
 		}
 	}
-	if s.Handshake() {
+	if s.handshake() {
 		if s.security, err = keep(s.loadSecurity, r); err != nil {
 			return err
 		}
