@@ -46,21 +46,22 @@ func TestGoClient(t *testing.T) {
 		ack     string // synced where empty
 		unix    bool
 		tls     bool
-		clients int // one where 0; a client with acks waits for the disk after each event
+		clients int // loggers; one where 0; a client with acks waits for the disk after each event
 		divisor int // of the number of events; one where 0
 	}{
-		{name: "sync"},
+		{name: "sync", divisor: 10},
 		{name: "nanoseconds", config: fluent.Config{SubSecondPrecision: true}},
 		{name: "async", config: fluent.Config{SubSecondPrecision: true, Async: true, BufferLimit: 1 << 20}},
-		{name: "ack", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, clients: 32},
+		{name: "ack", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, clients: 32, divisor: 10},
 		{name: "ack journaled", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, ack: "journaled", clients: 8, divisor: 10},
-		{name: "unix", config: fluent.Config{SubSecondPrecision: true}, unix: true},
-		{name: "unix ack", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, unix: true, clients: 32},
-		{name: "tls", config: fluent.Config{SubSecondPrecision: true}, tls: true, divisor: 2},
+		{name: "unix", config: fluent.Config{SubSecondPrecision: true}, unix: true, divisor: 10},
+		{name: "unix ack", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, unix: true, clients: 32, divisor: 10},
+		{name: "tls", config: fluent.Config{SubSecondPrecision: true}, tls: true, divisor: 10},
 		{name: "tls ack", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, tls: true, clients: 8, divisor: 10},
 		{name: "async ack", config: fluent.Config{RequestAck: true, Async: true, BufferLimit: 1 << 20}, clients: 32, divisor: 10},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			count := events(t) / max(1, tt.divisor)
 			s, out := newSetup(t)
 			if tt.ack != "" {
