@@ -29,12 +29,12 @@ var ibm = clients.Built("Go IBM/fluent-forward-go", (&program{dir: "clients", na
 // once, with its time, its tag and its record.
 func TestClients(t *testing.T) {
 	for _, tt := range []struct {
-		name    string
-		client  *clients.Client
-		order   clients.Order
-		unix    bool
-		guard   guard
-		share   int // which one of the number of events; a tenth where 0
+		name   string
+		client *clients.Client
+		order  clients.Order
+		unix   bool
+		guard  guard
+		share  int // which one of the number of events; a tenth where 0
 	}{
 		{name: "python", client: clients.Python, order: clients.Order{Times: clients.Seconds, Huge: true}},
 		{name: "python nanoseconds", client: clients.Python, order: clients.Order{Times: clients.Nanoseconds}, share: 1},
