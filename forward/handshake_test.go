@@ -724,6 +724,32 @@ func TestRule40ServerDeniesKeepalive(t *testing.T) {
 	})
 }
 
+// lateHandler stores a chunk when time has passed.
+type lateHandler struct{}
+
+func (lateHandler) ServeForward(context.Context, *Chunk) error { return errors.New("not asked") }
+
+func (lateHandler) StartForward(_ context.Context, _ *Chunk, done func(error)) {
+	time.AfterFunc(time.Minute, func() { done(nil) })
+}
+
+// TestRule40AfterTheAck: however late it is.
+func TestRule40AfterTheAck(t *testing.T) {
+	s := &Server{Handler: lateHandler{}, Endpoint: Endpoint{Security: &Security{SharedKey: "secret", DenyKeepalive: true}}}
+	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+		q := p.peer()
+		q.logIn(t, who{host: "a", key: "secret"}, unhex(hexEvents)...)
+		if q.closed() {
+			t.Error("closed before the ack")
+		}
+		began := time.Now()
+		<-q.done
+		if got, _ := q.received(); !bytes.HasSuffix(got, unhex("81 a3 61636b a1 61")) || time.Since(began) != time.Minute || troubles() != "" {
+			t.Errorf("%q after %v: %s", got, time.Since(began), troubles())
+		}
+	})
+}
+
 func TestRule40ClientConnectsAnew(t *testing.T) {
 	hello := helo{nonce: []byte("n")}
 	pong := func(salt string) []byte { return letterOf("PONG", true, "", "s", sha(salt, "s", "n", "k")) }
