@@ -77,18 +77,19 @@ func (f *flight) wait(ctx context.Context) error {
 
 // end is called at the end of each flight.
 func (p *parcel) end() {
-	c := p.c
+	a := &p.c.away
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if p.left.Add(-1) == 0 {
 		for _, b := range p.bufs {
-			if b.owned.Add(-1) == 0 { // its owner has dropped it before
-				n := b.size()
-				c.hold.lent.Add(-n)
-				c.s.pool.put(b, c.id)
-				c.s.mem.release(&c.hold, n)
-			}
+			p.c.giveBack(b)
 		}
 	}
-	c.away.ended()
+	a.n--
+	if a.woken != nil {
+		close(a.woken)
+		a.woken = nil
+	}
 }
 
 // share lets a parcel hold a buffer too.
@@ -97,22 +98,12 @@ func (p *parcel) share(b *buffer) {
 	p.bufs = append(p.bufs, b)
 }
 
-// away counts a connection's flights.
+// away counts a connection's flights. Lock order: away.mu, then those of budget and pool.
 type away struct {
 	failed atomic.Bool // one ended with an error
 	mu     sync.Mutex
 	n      int
 	woken  chan struct{} // closed when a flight ends; nil: nobody waits. Only the reader waits.
-}
-
-func (a *away) ended() {
-	a.mu.Lock()
-	a.n--
-	if a.woken != nil {
-		close(a.woken)
-		a.woken = nil
-	}
-	a.mu.Unlock()
 }
 
 // until waits until enough says so of the number of flights, or the server is closing.
@@ -231,9 +222,14 @@ func (c *conn) pack(chunks []*Chunk) (*parcel, error) {
 	return p, nil
 }
 
-// lentBack waits until the handler has finished all chunks of the connection, or the server is closing.
+// lentBack waits until the handler has finished all chunks of the connection, or the server is closing. What else the connection is charged with
+// is forgiven.
 func (c *conn) lentBack() {
-	if c.s.async != nil && c.away.until(none, c.s.stop) {
-		c.forgive()
+	if c.s.async == nil {
+		return
 	}
+	c.away.until(none, c.s.stop)
+	c.away.mu.Lock()
+	defer c.away.mu.Unlock()
+	c.forgive()
 }

@@ -402,7 +402,7 @@ func (c *conn) release() {
 
 // forgive gives back what was taken of the budget by whoever was interrupted between asking and taking.
 func (c *conn) forgive() {
-	c.s.mem.release(&c.hold, c.hold.held.Load())
+	c.s.mem.release(&c.hold, c.hold.held.Load()-c.hold.lent.Load())
 	c.s.mem.settle(&c.hold)
 }
 

@@ -163,11 +163,16 @@ func (c *conn) grow(size int, wait bool) bool {
 
 // drop gives a buffer up that the connection owns. What others share of it they still hold.
 func (c *conn) drop(b *buffer) {
-	n := b.size()
-	c.hold.lent.Add(n)
+	c.hold.lent.Add(b.size())
+	c.giveBack(b)
+}
+
+// giveBack ends one hold on a buffer that its owner has dropped.
+func (c *conn) giveBack(b *buffer) {
 	if b.owned.Add(-1) > 0 {
 		return
 	}
+	n := b.size()
 	c.hold.lent.Add(-n)
 	c.s.pool.put(b, c.id) // first: whoever waits for its room finds it
 	c.s.mem.release(&c.hold, n)
