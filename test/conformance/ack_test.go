@@ -3,9 +3,10 @@
 package conformance
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 )
@@ -84,12 +85,13 @@ func rule26(tr *trial) {
 }
 
 // stream sends n messages with events of their own, each acked, and returns the ids.
-func stream(c *conn, names *naming, from, n int) []string {
+func stream(c *conn, names *naming, n int) []string {
+	head, middle := names.bytes("94 $t 05 81 a1 6d b8"), unhex("81"+keyChunk+"b8")
 	var b []byte
 	ids := make([]string, n)
 	for i := range ids {
 		ids[i] = newID()
-		b = append(b, names.bytes("94 $t 05 81 a1 6d "+str(ids[i])+"81"+keyChunk+str(ids[i]))...)
+		b = append(append(append(append(b, head...), ids[i]...), middle...), ids[i]...)
 	}
 	c.send(b)
 	return ids
@@ -140,7 +142,7 @@ func rule27(tr *trial) {
 		dir := tr.t.TempDir()
 		s := serve(p, tr.t, &setting{dir: dir})
 		names, c := newNaming(), s.dial(p)
-		stream(c, names, 0, 200)
+		stream(c, names, 200)
 		acked, err := readAcks(p, newValueReader(c), 100)
 		p.must(err)
 		s.own.kill()
@@ -163,19 +165,24 @@ func rule46(tr *trial) {
 		dir := tr.t.TempDir()
 		s := serve(p, tr.t, &setting{dir: dir})
 		names, c := newNaming(), s.dial(p)
-		sent := stream(c, names, 0, 5000)
+		const count = 50_000
+		sending := make(chan []string, 1)
+		go func() { sending <- stream(c, names, count) }()
 		r := newValueReader(c)
 		acked, err := readAcks(p, r, 1)
 		p.must(err)
-		s.own.terminate(p)
-		rest, err := readAcks(p, r, len(sent))
-		if err != nil && err != io.EOF && len(rest) > 0 {
-			p.Logf("%d acks, then %v", len(rest), err)
+		s.own.interrupt(p)
+		rest, err := readAcks(p, r, count)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			p.Errorf("the connection is not closed")
 		}
+		c.Close()
 		acked = append(acked, rest...)
+		sent := <-sending
 		if !slices.Equal(acked, sent[:len(acked)]) {
 			p.Errorf("acks out of order")
 		}
+		until(p, "the process ends", s.own.over)
 		p.Logf("%d of %d acked", len(acked), len(sent))
 		s = again(tr, p, s, dir)
 		have := stored(p, s, names.tag)

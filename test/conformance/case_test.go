@@ -38,6 +38,10 @@ func (tr *trial) wires(list ...wire) {
 // play runs one case.
 func (w *wire) play(p *probe, s *server, single bool) {
 	n := newNaming()
+	var other *conn
+	if w.closes {
+		other = s.dial(p)
+	}
 	c := s.dial(p)
 	in := n.bytes(w.in)
 	if single {
@@ -45,20 +49,20 @@ func (w *wire) play(p *probe, s *server, single bool) {
 	} else {
 		c.send(in)
 	}
-	w.check(p, s, c, n)
+	w.check(p, s, c, other, n)
 }
 
-// check looks at what came of a case.
-func (w *wire) check(p *probe, s *server, c *conn, n *naming) {
+// check looks at what came of a case. Where the connection is closed, the fence is sent on another one, which must not suffer.
+func (w *wire) check(p *probe, s *server, c, other *conn, n *naming) {
 	p.Helper()
 	var acks []byte
 	id := ""
 	switch {
 	case w.hang:
 		c.hangUp()
-		acks, c = c.untilClosed(), nil
+		acks, c = c.untilClosed(), other
 	case w.closes:
-		acks, c = c.untilClosed(), nil
+		acks, c = c.untilClosed(), other
 	default:
 		acks, id = c.fence()
 	}

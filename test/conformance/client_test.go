@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/spillwaylog/spillway"
@@ -196,8 +195,8 @@ func runLogger(destination string) error {
 	return errors.Join(lines.Err(), l.Close(ctx))
 }
 
-// stranger is a client that flags name.
-var stranger = &sender{title: "client", pipelines: true, impatient: true, start: func(p *probe, kind string, f *fake) *exec.Cmd {
+// command is the client that flags name.
+var command = &sender{title: "client", pipelines: true, impatient: true, start: func(p *probe, kind string, f *fake) *exec.Cmd {
 	p.Helper()
 	text := map[string]string{"plain": *client, "login": *clientLogin, "key": *clientLogin, "tls": *clientTLS}[kind]
 	if text == "" {
@@ -219,29 +218,7 @@ var stranger = &sender{title: "client", pipelines: true, impatient: true, start:
 	return exec.Command("sh", "-c", text)
 }}
 
-// TestClient tests clients.
-func TestClient(t *testing.T) {
-	subs := []*sender{send, logger}
-	if foreign() {
-		if *client == "" && *clientLogin == "" && *clientTLS == "" {
-			t.Skip("no -client")
-		}
-		subs = []*sender{stranger}
-	} else if _, err := program(); err != nil {
-		t.Fatal(err)
-	}
-	for _, sub := range subs {
-		t.Run(sub.title, func(t *testing.T) {
-			for i := range rules {
-				if r := &rules[i]; r.client != nil {
-					results = append(results, try(t, r, sub, r.client))
-				}
-			}
-		})
-	}
-}
-
-// one gives a client one line, and a fake that acks all.
+// oneLine gives a client one line, and a fake that acks all.
 func (tr *trial) oneLine(p *probe, kind string, mood func(*visit)) *fake {
 	p.Helper()
 	f := newFake(p, nil, mood)

@@ -263,17 +263,19 @@ func rule35(tr *trial) {
 
 func rule38client(tr *trial) {
 	tr.run("an empty key", func(p *probe) {
-		if tr.sub != send {
-			if foreign() {
-				p.unseen("needs a client that the suite starts itself")
-			}
-			return // the logger reads the URL as send does
+		if foreign() {
+			p.unseen("needs a client that the suite starts itself")
 		}
 		file := filepath.Join(p.TempDir(), "empty.key")
 		p.must(os.WriteFile(file, []byte("\n"), 0o600))
+		to := "forward://127.0.0.1:9?shared_key_file=" + filepath.ToSlash(file)
 		path, err := program()
 		p.must(err)
-		cmd := exec.Command(path, "send", "--to", "forward://127.0.0.1:9?shared_key_file="+filepath.ToSlash(file))
+		cmd := exec.Command(path, "send", "--to", to)
+		if tr.sub == logger {
+			cmd = exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), loggerEnv+"="+to)
+		}
 		text, err := runFor(cmd)
 		if err == nil || !strings.Contains(text, "empty") {
 			p.Errorf("it starts: %v\n%s", err, text)

@@ -83,7 +83,7 @@ type member struct {
 func members(text []byte) ([]member, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, fmt.Errorf("no object: %v", err)
+		return nil, fmt.Errorf("no object: %w", err)
 	}
 	var out []member
 	for d.More() {

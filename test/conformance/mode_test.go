@@ -35,7 +35,7 @@ func rule01(tr *trial) {
 			s := tr.server(p, "plain")
 			n, c := newNaming(), s.dial(p)
 			c.send(pieces(n.bytes(w.in))...)
-			w.check(p, s, c, n)
+			w.check(p, s, c, nil, n)
 		})
 	}
 	cut("several messages a write", func(b []byte) [][]byte { return [][]byte{b} })
@@ -64,7 +64,7 @@ func rule02(tr *trial) {
 			names, c := newNaming(), s.dial(p)
 			c.send(names.bytes(message)[:n])
 			w := wire{hang: true}
-			w.check(p, s, c, names)
+			w.check(p, s, c, nil, names)
 		})
 	}
 	tr.wires(wire{name: "after a whole one", in: "93 $t 91 $e1 81 $chunk 93 $t 92 $e2", acks: "$ack", events: one, hang: true})

@@ -112,11 +112,10 @@ func (o *process) over() bool {
 	}
 }
 
-// terminate asks it to end, and waits.
-func (o *process) terminate(p *probe) {
+// interrupt asks it to end.
+func (o *process) interrupt(p *probe) {
 	p.Helper()
 	p.must(o.cmd.Process.Signal(os.Interrupt))
-	until(p, "the process ends", o.over)
 }
 
 // start returns this repository's server with a setting, and starts it unless it runs.

@@ -103,6 +103,12 @@ func (s *server) dial(p *probe) *conn {
 func (s *server) dialBare(p *probe) *conn {
 	p.Helper()
 	nc, err := net.DialTimeout("tcp", s.addr, *wait)
+	if err != nil && s.own == nil { // it may have died, and be started again just now
+		until(p, "somebody listens", func() bool {
+			nc, err = net.DialTimeout("tcp", s.addr, *wait)
+			return err == nil
+		})
+	}
 	p.must(err)
 	if s.tls != nil {
 		config := s.tls

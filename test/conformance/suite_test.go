@@ -29,41 +29,68 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// results is what this run found.
-var results []result
+// TestConformance tests servers and clients, rule by rule.
+func TestConformance(t *testing.T) {
+	if !foreign() {
+		if _, err := program(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var list []result
+	end := func(sub subject, cases func(*rule) func(*trial)) {
+		t.Run(sub.name(), func(t *testing.T) {
+			if s, ok := sub.(*servers); ok {
+				s.t = t // the servers end with it
+			}
+			for i := range rules {
+				if c := cases(&rules[i]); c != nil {
+					if res, ok := try(t, &rules[i], sub, c); ok {
+						list = append(list, res)
+					}
+				}
+			}
+		})
+	}
+	atServer := func(r *rule) func(*trial) { return r.server }
+	atClient := func(r *rule) func(*trial) { return r.client }
+	all := &servers{all: map[string]*server{}}
+	switch {
+	case !foreign():
+		end(all, atServer)
+		end(send, atClient)
+		end(logger, atClient)
+	default:
+		if *addr != "" {
+			all.all["plain"] = stranger(t)
+			end(all, atServer)
+		}
+		if *client != "" || *clientLogin != "" || *clientTLS != "" {
+			end(command, atClient)
+		}
+	}
+	conclude(t, list)
+}
 
-// TestServer tests a server.
-func TestServer(t *testing.T) {
-	sub := &servers{t: t, all: map[string]*server{}}
-	if foreign() {
-		if *addr == "" {
-			t.Skip("no -addr")
-		}
-		s := &server{addr: *addr, maxChunk: *maxChunk, maxUnpacked: *maxUnpacked}
-		if *out != "" {
-			s.lines = follow(*out)
-		}
-		if *tlsCA != "" {
-			pem, err := os.ReadFile(*tlsCA)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pool := x509.NewCertPool()
-			if !pool.AppendCertsFromPEM(pem) {
-				t.Fatalf("no certificate in %s", *tlsCA)
-			}
-			s.tls = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-		}
-		if *sharedKey != "" {
-			s.login = &login{host: "client.example", key: *sharedKey, user: *user, password: *password}
-		}
-		sub.all["plain"] = s
-	} else if _, err := program(); err != nil {
-		t.Fatal(err)
+// stranger is the server that flags name.
+func stranger(t *testing.T) *server {
+	t.Helper()
+	s := &server{addr: *addr, maxChunk: *maxChunk, maxUnpacked: *maxUnpacked}
+	if *out != "" {
+		s.lines = follow(*out)
 	}
-	for i := range rules {
-		if r := &rules[i]; r.server != nil {
-			results = append(results, try(t, r, sub, r.server))
+	if *tlsCA != "" {
+		pem, err := os.ReadFile(*tlsCA)
+		if err != nil {
+			t.Fatal(err)
 		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			t.Fatalf("no certificate in %s", *tlsCA)
+		}
+		s.tls = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
+	if *sharedKey != "" {
+		s.login = &login{host: "client.example", key: *sharedKey, user: *user, password: *password}
+	}
+	return s
 }

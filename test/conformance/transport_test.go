@@ -21,12 +21,12 @@ import (
 // Rules 41 to 43: UDP, TLS, JSON.
 
 func rule41(tr *trial) {
-	ask := func(p *probe, s *server, size int) net.Conn {
+	ask := func(p *probe, s *server, what byte, size int) net.Conn {
 		c, err := net.Dial("udp", s.addr)
 		p.must(err)
 		p.Cleanup(func() { c.Close() })
 		p.must(c.SetDeadline(time.Now().Add(*wait)))
-		_, err = c.Write(bytes.Repeat([]byte{0x41}, size))
+		_, err = c.Write(bytes.Repeat([]byte{what}, size))
 		p.must(err)
 		return c
 	}
@@ -38,12 +38,13 @@ func rule41(tr *trial) {
 		}
 	}
 	for _, size := range []int{1, 2, 128} {
-		tr.run(fmt.Sprintf("a datagram of %d bytes", size), func(p *probe) { answer(p, ask(p, tr.server(p, "plain"), size)) })
+		tr.run(fmt.Sprintf("%d bytes of 00", size), func(p *probe) { answer(p, ask(p, tr.server(p, "plain"), 0, size)) })
 	}
-	tr.run("a datagram of 129 bytes", func(p *probe) {
+	tr.run("another byte than 00", func(p *probe) { answer(p, ask(p, tr.server(p, "plain"), 'A', 1)) })
+	tr.run("129 bytes of 00", func(p *probe) {
 		s := tr.server(p, "plain")
-		long := ask(p, s, 129)
-		answer(p, ask(p, s, 1)) // so the other one was looked at
+		long := ask(p, s, 0, 129)
+		answer(p, ask(p, s, 0, 1)) // so the other one was looked at
 		p.must(long.SetDeadline(time.Now().Add(50 * time.Millisecond)))
 		if n, err := long.Read(make([]byte, 512)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			p.Errorf("it is answered with %d bytes, %v", n, err)
