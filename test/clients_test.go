@@ -84,9 +84,7 @@ func TestClients(t *testing.T) {
 		{name: "ibm tls shared key", client: ibm, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{tls: true, key: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := tt.client.Install()
-			needs.Have(t, err == nil, "%v", err)
-			t.Parallel()
+			start(t, tt.client)
 			s, out := newSetup(t)
 			o := tt.order
 			o.Tag = "client"
@@ -142,9 +140,7 @@ func TestClientsRestart(t *testing.T) {
 		{name: "ibm tls", client: ibm, order: clients.Order{Mode: "compressed", Batch: 10}, guard: guard{tls: true, key: true}, count: 5000},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := tt.client.Install()
-			needs.Have(t, err == nil, "%v", err)
-			t.Parallel()
+			start(t, tt.client)
 			s, out := newSetup(t)
 			o := tt.order
 			o.Tag, o.Count, o.Times, o.Ack, o.Retry = "client", tt.count, clients.Nanoseconds, true, true
@@ -251,9 +247,7 @@ func TestClientsBuffer(t *testing.T) {
 // absent is a collector that is not there yet.
 func absent(t *testing.T, client *clients.Client) (s *setup, out string, o *clients.Order) {
 	t.Helper()
-	err := client.Install()
-	needs.Have(t, err == nil, "%v", err)
-	t.Parallel()
+	start(t, client)
 	s, out = newSetup(t)
 	o = &clients.Order{Tag: "client", Host: "127.0.0.1", Port: freePort(t), Dir: t.TempDir()}
 	s.listen = []string{fmt.Sprintf("forward://127.0.0.1:%d", o.Port)}
@@ -314,6 +308,14 @@ func (g guard) put(t testing.TB, u *url.URL, o *clients.Order) {
 		secret("users_file", "other:x\n"+o.Username+":"+o.Password+"\n")
 	}
 	u.RawQuery = query.Encode()
+}
+
+// start begins a test that needs a client.
+func start(t *testing.T, c *clients.Client) {
+	t.Helper()
+	err := c.Install()
+	needs.Have(t, err == nil, "%v", err)
+	t.Parallel()
 }
 
 // send has a client send an order, to its end.

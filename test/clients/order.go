@@ -43,6 +43,7 @@ type Order struct {
 // A Precision says what the times of an order's events are.
 type Precision string
 
+// What times there are.
 const (
 	Seconds      Precision = "seconds"      // integers
 	Milliseconds Precision = "milliseconds" // of an EventTime
