@@ -5,7 +5,9 @@
 //	inputs                     journal                    outputs
 //	forward://  ─► store ────► append, flush, sync ─────► file://
 //	forward+    (repeats are   each output follows        stdout:
-//	  unix://    left out)     with a cursor of its own   discard:
+//	  tls://     left out)     with a cursor of its own   discard:
+//	forward+
+//	  unix://
 //
 // A Collector is opened, then run until its context ends:
 //
@@ -14,6 +16,11 @@
 //		return err
 //	}
 //	return c.Run(ctx)
+//
+// Settings of an input are parameters of its URL: TLS, shared keys, users, rules
+// for clients, tags, and what is added to records of who sent them. They name
+// files and never hold secrets; docs/security.md lists them. The files are read
+// again when they change, and by Reload.
 //
 // # Promises
 //

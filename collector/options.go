@@ -16,7 +16,7 @@ import (
 // forward://127.0.0.1:24224, keeps its journal in ./spillway-data and writes
 // JSON lines to standard output.
 type Options struct {
-	Listen []string // URLs of inputs
+	Listen []string // URLs of inputs, with their settings
 	To     []string // URLs of outputs
 	Dir    string   // the data directory; one process uses it at a time
 
