@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"syscall"
 	"testing"
 	"time"
@@ -163,30 +164,69 @@ func BenchmarkFloor(b *testing.B) {
 			copy(dst, packed)
 		}
 	})
-	b.Run("gunzip", func(b *testing.B) {
-		z, free, err := (&deflater{how: "gzip"}).deflate(packed)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer free()
-		var src bytes.Reader
+	b.Run("gunzip", func(b *testing.B) { gunzips(b, packed) })
+}
+
+// gunzips decompresses packed again and again.
+func gunzips(b *testing.B, packed []byte) {
+	z, free, err := (&deflater{how: "gzip"}).deflate(packed)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer free()
+	var src bytes.Reader
+	src.Reset(z)
+	r, err := gzip.NewReader(&src)
+	if err != nil {
+		b.Fatal(err)
+	}
+	dst := make([]byte, len(packed)+1)
+	defer perEvent(b, cpu(b))
+	for b.Loop() {
 		src.Reset(z)
-		r, err := gzip.NewReader(&src)
-		if err != nil {
+		if err := r.Reset(&src); err != nil {
 			b.Fatal(err)
 		}
-		dst := make([]byte, len(packed)+1)
-		defer perEvent(b, cpu(b))
-		for b.Loop() {
-			src.Reset(z)
-			if err := r.Reset(&src); err != nil {
-				b.Fatal(err)
-			}
-			if n, err := io.ReadFull(r, dst); !errors.Is(err, io.ErrUnexpectedEOF) || n != len(packed) {
-				b.Fatal(n, err)
-			}
+		if n, err := io.ReadFull(r, dst); !errors.Is(err, io.ErrUnexpectedEOF) || n != len(packed) {
+			b.Fatal(n, err)
 		}
-	})
+	}
+}
+
+// accessLog is n entries of which no two are alike, as those of a web server are.
+func accessLog(n int) []byte {
+	rng := rand.New(rand.NewPCG(1, 1))
+	var b []byte
+	for i := range n {
+		b = AppendEventTime(append(b, codeArray2), 1441588984+int64(i/100), rng.Uint32N(1e9))
+		b = msgpack.AppendMapHeader(b, 5)
+		for key, value := range map[string]string{
+			"remote":  fmt.Sprintf("10.%d.%d.%d", rng.IntN(256), rng.IntN(256), rng.IntN(256)),
+			"request": fmt.Sprintf("GET /shop/items/%d?session=%016x HTTP/1.1", rng.IntN(10000), rng.Uint64()),
+			"agent":   "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
+			"took":    fmt.Sprintf("%.6f", rng.Float64()),
+		} {
+			b = msgpack.AppendString(msgpack.AppendString(b, key), value)
+		}
+		b = msgpack.AppendInt(msgpack.AppendString(b, "size"), int64(rng.IntN(100000)))
+	}
+	return b
+}
+
+// BenchmarkGzip compares a server that gets gzip with a bare gunzip of the same bytes.
+func BenchmarkGzip(b *testing.B) {
+	for name, packed := range map[string][]byte{"repetitive": entries(1000), "accessLog": accessLog(1000)} {
+		b.Run(name+"/server", func(b *testing.B) {
+			data := wireOf(&Chunk{Tag: "app.web", Entries: packed, Events: 1000, ID: []byte("an id")}, "gzip")
+			b.SetBytes(int64(len(packed)))
+			defer perEvent(b, cpu(b))
+			replay(&Server{Handler: new(discard)}, data, 1<<20, b.Loop)
+		})
+		b.Run(name+"/bare", func(b *testing.B) {
+			b.SetBytes(int64(len(packed)))
+			gunzips(b, packed)
+		})
+	}
 }
 
 // BenchmarkPieces shows that it costs the same however small the reads are, but for the reads.

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"runtime"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -18,6 +19,9 @@ const maxWindow = 8 << 20
 
 // alienMost is how much of what is no entry is looked at before the rest is not even decompressed.
 const alienMost = 4096
+
+// inflateTurn is how much is decompressed before others get their turn: about a millisecond.
+const inflateTurn = 1 << 20
 
 // inflaters are the decompressors of one group; they are made when they are first needed and live as long as the group in its pool.
 type inflaters struct {
@@ -77,7 +81,11 @@ func (c *conn) inflate(kind compression, src []byte) (buf *buffer, n int, ck che
 		return bufferSize(min(n, most+1))
 	}
 	buf, err = c.extra(step(max(4*int64(len(src)), readSize)))
-	for err == nil {
+	for turn := 0; err == nil; {
+		if n-turn > inflateTurn { // those with little to do come first
+			turn = n
+			runtime.Gosched()
+		}
 		into := buf.b[n:]
 		full := len(into) == 0
 		if full { // that may have been all
