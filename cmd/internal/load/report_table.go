@@ -93,7 +93,11 @@ func (r *Result) notes() []string {
 		notes = append(notes, "failed after "+fmt.Sprintf("%.1f", r.Seconds)+" s: "+r.Error)
 	}
 	if !r.KeptUp && r.Rate > 0 && r.Error == "" {
-		notes = append(notes, "did not keep up: "+grouped(float64(r.Backlog))+" events were due and not sent")
+		note := "did not keep up: " + grouped(float64(r.Backlog)) + " events were due and not sent"
+		if !r.Ack {
+			note += fmt.Sprintf(", and what was sent took %.2f s more to be read", r.DrainSeconds)
+		}
+		notes = append(notes, note)
 	}
 	if r.Unacked > 0 {
 		notes = append(notes, grouped(float64(r.Unacked))+" messages without an ack")
