@@ -111,3 +111,26 @@ func TestBenchForwardRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestBenchSweep(t *testing.T) {
+	runs, to, err := (&benchForwardCmd{To: "forward://localhost", Rate: []float64{0}, Sweep: true, Batch: 500, Ack: true}).runs(&streams{})
+	if err != nil || to != "forward://localhost" {
+		t.Fatal(to, err)
+	}
+	seen := map[string]int{}
+	for _, o := range runs {
+		seen[fmt.Sprintf("%s %s ×%d ack=%t", o.Mode, o.Compress, o.Batch, o.Ack)]++
+	}
+	for _, shape := range []string{"message none ×0 ack=true", "forward none ×500 ack=true", "packed none ×500 ack=true", "packed gzip ×500 ack=true"} {
+		if seen[shape] != len(articleRates) {
+			t.Errorf("%d runs of %s: %v", seen[shape], shape, seen)
+		}
+	}
+	if len(runs) != 4*len(articleRates) || runs[0].Rate != 400_000 || runs[11].Rate != 2_600_000 || runs[12].Rate != 0 {
+		t.Errorf("%d runs", len(runs))
+	}
+	runs, _, err = (&benchForwardCmd{To: "forward://localhost", Rate: []float64{5}, Sweep: true, Mode: []string{"forward"}}).runs(&streams{})
+	if err != nil || len(runs) != 1 {
+		t.Errorf("%d runs, %v", len(runs), err)
+	}
+}
