@@ -432,3 +432,29 @@ func BenchmarkRepeats(b *testing.B) {
 		r.unsaved = r.unsaved[:0]
 	}
 }
+
+// FuzzRepeatsFile: whatever stands in the file, it is set aside or read, each
+// whole record of it once.
+func FuzzRepeatsFile(f *testing.F) {
+	good := appendSum(append([]byte(seenMagic), make([]byte, 16)...), 0)
+	f.Add(good)
+	f.Add(appendSeen(good, fingerprint{1}, 8, 1_700_000_000))
+	f.Add(append(appendSeen(good, fingerprint{1}, 8, 1_700_000_000), 1, 2, 3))
+	f.Add([]byte(seenMagic))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		key, records, err := cutSeenHeader(b)
+		if err != nil || key == nil {
+			return
+		}
+		window, err := newRepeats(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		window.now = func() time.Time { return time.Unix(1_700_000_000, 0) }
+		file := &repeatsFile{repeats: window}
+		file.load(records)
+		if most := len(records) / seenRecordSize; window.slots.n > most {
+			t.Errorf("%d prints out of %d records", window.slots.n, most)
+		}
+	})
+}

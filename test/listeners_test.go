@@ -84,3 +84,25 @@ func TestRepeatsAcrossListeners(t *testing.T) {
 	c.stop()
 	wantNames(t, readLines(t, out), want...)
 }
+
+// TestRepeatsWithSource: what the collector adds to records, and changes in tags, has no part in what a repeat is.
+func TestRepeatsWithSource(t *testing.T) {
+	t.Setenv("SPILLWAY_TEST_KEY", "secret")
+	s, out := newSetup(t)
+	s.listen = []string{"forward://127.0.0.1:0?tag_prefix=site&address_key=from&host_key=by&shared_key_env=SPILLWAY_TEST_KEY"}
+	c := startCollector(t, s)
+	id := newID()
+	m := packed("a", id, named("sourced").append(nil))
+	for _, host := range []string{"one.example", "one.example", "renamed.example"} {
+		l := c.lane()
+		l.acks = greet(t, l.conn, host, "secret")
+		l.send(m, id)
+	}
+	waitLines(t, out, 1)
+	c.stop()
+	lines := readLines(t, out)
+	wantNames(t, lines, "sourced")
+	if l := lines[0]; l.tag != "site.a" || l.record["from"] != "127.0.0.1" || l.record["by"] != "one.example" {
+		t.Errorf("%s %v", l.tag, l.record)
+	}
+}
