@@ -170,7 +170,7 @@ var errInsecure = errors.New("insecure=true: any server's certificate passes, so
 
 func (c *Client) loadTLS(f *files) (*tls.Config, error) {
 	if c.values.TLS != nil {
-		return c.values.TLS.Clone(), nil
+		return guarded(c.values.TLS), nil
 	}
 	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.serverName, InsecureSkipVerify: c.insecure}
 	if c.insecure {

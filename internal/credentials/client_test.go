@@ -4,6 +4,7 @@ package credentials
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -141,5 +142,26 @@ func TestInsecureIsTold(t *testing.T) {
 	}
 	if len(told.troubles) != 1 || !strings.Contains(told.troubles[0], "any server's certificate passes") {
 		t.Error(told.troubles)
+	}
+}
+
+// TestGuarded: a function of the program's that panics fails its connection, not the program.
+func TestGuarded(t *testing.T) {
+	given := &tls.Config{
+		VerifyPeerCertificate: func([][]byte, [][]*x509.Certificate) error { panic("topsecret") },
+		VerifyConnection:      func(tls.ConnectionState) error { panic("topsecret") },
+		GetClientCertificate:  func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { panic("topsecret") },
+	}
+	c := guarded(given)
+	_, certErr := c.GetClientCertificate(nil)
+	for name, err := range map[string]error{
+		"VerifyPeerCertificate": c.VerifyPeerCertificate(nil, nil), "VerifyConnection": c.VerifyConnection(tls.ConnectionState{}), "GetClientCertificate": certErr,
+	} {
+		if !fits(err, name+" panicked (string)") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if c := guarded(&tls.Config{}); c.VerifyConnection != nil || c.VerifyPeerCertificate != nil || c.GetClientCertificate != nil {
+		t.Error("there are functions where there were none")
 	}
 }
