@@ -3,6 +3,7 @@
 package test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net"
 	"os"
@@ -129,3 +130,54 @@ func TestFullJournal(t *testing.T) {
 	c.stop()
 	wantNames(t, readLines(t, out), want...)
 }
+
+// TestMemoryFlood has 40 connections send chunks of 8 MiB, acked, to a collector with default settings: the bar is 200 MiB
+// resident at any time, and afterwards memory goes back to the system.
+func TestMemoryFlood(t *testing.T) {
+	const connections, rounds, bar = 40, 3, 200 << 20
+	var lines []byte
+	for i := 0; len(lines) < 8<<20-1000; i++ {
+		e := named(fmt.Sprint("flood-", i))
+		e.pad = strings.Repeat("some text that a log might have ", 4) + fmt.Sprint(i*7919)
+		lines = e.append(lines)
+	}
+	for how, entries := range map[string][]byte{"": lines, "gzip": gzipped(lines)} {
+		t.Run("packed"+how, func(t *testing.T) {
+			s, _ := newSetup(t)
+			s.bin = lean
+			c := startCollector(t, s)
+			before := resident(t, c)
+			head := len(appendBin(appendStr([]byte{0x93}, "flood"), nil))
+			var senders sync.WaitGroup
+			for i := range connections {
+				l := c.laneFrom(fmt.Sprintf("127.0.4.%d", i+1))
+				senders.Go(func() {
+					for range rounds {
+						id := newID()
+						frame := packedOptions("flood", nil, "compressed", how, "chunk", id)
+						binary.BigEndian.PutUint32(frame[head-4:], uint32(len(entries)))
+						l.write(frame[:head])
+						l.write(entries)
+						l.send(frame[head:], id)
+					}
+				})
+			}
+			senders.Wait()
+			most := peak(t, c)
+			figure(t, "resident memory: %.1f MB before, at most %.1f MB", float64(before)/1e6, float64(most)/1e6)
+			if most > bar {
+				t.Errorf("%d bytes resident, want at most %d", most, bar)
+			}
+			eventually(t, "memory goes back", func() bool { return resident(t, c) < before+32<<20 })
+			figure(t, "%.1f MB afterwards", float64(resident(t, c))/1e6)
+			large := named("as large as MaxChunk lets it be")
+			large.pad = strings.Repeat("l", 63<<20)
+			id := newID()
+			c.lane().send(packed("flood", id, large.append(nil)), id)
+			c.stop()
+		})
+	}
+}
+
+// peak is the most resident memory that the process has had.
+func peak(t testing.TB, c *collector) int64 { return status(t, c, "VmHWM:") }
