@@ -5,7 +5,8 @@
 //
 // A [Server] hands what it receives to a [Handler], as chunks: entries under one tag, with the id that the sender wants acked. nil from the
 // handler means stored as promised; only then the ack goes out. A [GroupHandler] takes together what arrived together and says later when
-// it is stored, so that one commit serves many chunks, and their acks leave in one write. A [Client] sends chunks and waits for their
+// it is stored, so that one commit serves many chunks, and their acks leave in one write. An [AsyncHandler] finishes chunks later and in any order, while acks
+// stay in order. [Chunk.All] iterates over a chunk's events, [Record.Decode] turns one into Go values, and [Chunk.Sender] says who sent it. A [Client] sends chunks and waits for their
 // acks, with several in flight, and sends again what was not acked, in order, on a fresh connection; [Client.Start] does so without a goroutine that waits.
 //
 // # A chunk as it travels and as it is stored
@@ -19,8 +20,8 @@
 //	a time:     d7 00 <seconds, 4 bytes> <nanoseconds, 4 bytes>   or an integer, or a float
 //	an ack:     81 a3 "ack" <the id as it came, str or bin>
 //
-// Entries are handed on as they came, byte for byte, out of the read buffer, with three exceptions: compression is undone, a time of 0 becomes
-// the time of arrival, and entries without a record (nil) or of a wrong type are left out. The option key "spillway" ([OwnKey]) marks ids that are
+// Entries are handed on as they came, byte for byte, out of the read buffer, with four exceptions: compression is undone, a time of 0 becomes
+// the time of arrival, entries without a record (nil) or of a wrong type are left out, and what the [Endpoint] is to add is added. Chunk.Raw has them as they came. The option key "spillway" ([OwnKey]) marks ids that are
 // random and name the same entries for ever; "print" is the storing side's own, and not taken from peers. Entries that came compressed and are
 // complete are lent in both shapes: whoever stores or relays a chunk writes its Body, and reads it back with an [Inflater].
 //
@@ -91,12 +92,24 @@
 // # Memory
 //
 // An idle connection holds its socket, a goroutine and 700 bytes: it waits for readability first and takes a buffer, of 128 KiB, when there is
-// something to read. The buffer doubles when it is full of one message, never because of what a length claims. One that has sent
-// the beginning of a message and then nothing keeps 4 KiB. All buffers together, of messages, decompressed and rewritten entries, stay within
-// Server.Memory. Beyond it connections wait in line, small needs first; what is half read can always be finished, for the first in line may overdraw, one at a
-// time, by what one message takes. A connection of TLS holds 10 KiB more while it is idle, and 17 KiB beyond that once it got large records: package tls does not give
-// them back. Not counted are these, 64 KiB while records are read, the decompressors (up to 8 MiB of window each for zstd), acks in line (128 KiB a connection), and
-// what net and the kernel hold.
+// something to read. The buffer grows when it is full of one message: to twice its size, or to what the message needs, by its headers and its first part, if that is
+// near; never because of a claim alone. Sizes are in steps of an eighth, so a message of 8 MiB takes 8 or 9. A connection that has sent the beginning of a
+// message and then nothing keeps 4 KiB.
+//
+// All buffers together, of messages, decompressed and rewritten entries, those that an [AsyncHandler] still has and those that are kept for their next use, stay within
+// Server.Memory. Beyond it connections wait in line: small needs first, then those in the middle of a large message, then those that would begin one; and
+// they begin only when those in the middle will leave them room, going by what such messages have taken before. What is half read can always be finished, for the first
+// in line may overdraw, one at a time, by what one message takes: MaxChunk and MaxDecompressed hold whatever Memory is. Buffers that nobody wanted for two to four
+// seconds go to the garbage collector.
+//
+// A connection of TLS holds 10 KiB more while it is idle, and 17 KiB beyond that once it got large records: package tls does not give
+// them back. Not counted are these, 64 KiB while records are read, the decompressors (up to 8 MiB of window each for zstd), acks in line (128 KiB a connection),
+// what net and the kernel hold, and garbage: how much of that there is, GOGC and GOMEMLIMIT say.
+//
+// # Cores
+//
+// Each connection is read, checked and decompressed in a goroutine of its own. Connections share counters, to which they add once a read, the budget, which is one
+// atomic addition for a buffer taken or given back, and, for a few instructions, the locks of the pool. A large chunk that is decompressed gives way once a megabyte.
 //
 // # Not promised
 //
