@@ -306,6 +306,9 @@ func (c *Collector) Run(ctx context.Context) error {
 		defer cancelGrace()
 		if !finished(grace, &pumping) {
 			stopBackground()
+			soon, cancelSoon := context.WithTimeout(context.Background(), time.Second)
+			defer cancelSoon()
+			finished(soon, &others)
 			c.mu.Lock()
 			c.remember()
 			c.mu.Unlock()
