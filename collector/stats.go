@@ -106,9 +106,9 @@ func (o *OutputStats) Lost() (n int64) {
 // RepeatsStats is how far back a chunk that comes again is recognised.
 type RepeatsStats struct {
 	Chunks int           // remembered
-	Most   int           // that many can be
-	Bytes  int64         // of memory for them
-	Age    time.Duration // of the oldest that a repeat is still recognised of, or how long there would be room for at least
+	Most   int           // at most: 786,432, which come in 3.9 s at 200,000 a second
+	Bytes  int64         // of memory for them; at most 64 MiB
+	Age    time.Duration // how far back it reaches: an hour, or since the oldest one came once there are Most
 }
 
 // unreadable is the reason for which a record of the journal is dropped that
