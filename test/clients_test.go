@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -143,7 +144,7 @@ func TestClientsRestart(t *testing.T) {
 			start(t, tt.client)
 			s, out := newSetup(t)
 			o := tt.order
-			o.Tag, o.Count, o.Times, o.Ack, o.Retry = "client", tt.count, clients.Nanoseconds, true, true
+			o.Tag, o.Count, o.Times, o.Ack, o.Retry = "client", min(tt.count, events(t)), clients.Nanoseconds, true, true
 			o.Host, o.Port = "127.0.0.1", freePort(t)
 			u := url.URL{Scheme: "forward", Host: fmt.Sprintf("%s:%d", o.Host, o.Port)}
 			tt.guard.put(t, &u, &o)
@@ -202,6 +203,52 @@ func restartUnder(t *testing.T, s *setup, o *clients.Order, send func(acked func
 	eventually(t, "all is in the output", func() bool { return c.behind(s) == 0 })
 	c.stop()
 }
+
+// TestClientsDenied has clients come with a wrong key and a wrong password: they say so, and nothing is stored.
+func TestClientsDenied(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		client *clients.Client
+		order  clients.Order
+		guard  guard
+		spoil  func(o *clients.Order)
+		says   string
+	}{
+		{"node key", clients.Node, clients.Order{Mode: "packed"}, guard{key: true}, wrongKey, "shared_key mismatch"},
+		{"node password", clients.Node, clients.Order{Mode: "message"}, guard{key: true, user: true}, wrongPassword, "username/password mismatch"},
+		{"node org key", clients.NodeOrg, clients.Order{Mode: "packed"}, guard{key: true}, wrongKey, "shared_key mismatch"},
+		{"node org password", clients.NodeOrg, clients.Order{Mode: "packed"}, guard{tls: true, key: true, user: true}, wrongPassword, "username/password mismatch"},
+		{"ibm key", ibm, clients.Order{Mode: "packed"}, guard{tls: true, key: true}, wrongKey, "no match"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			start(t, tt.client)
+			s, out := newSetup(t)
+			o := tt.order
+			o.Tag, o.Count, o.Batch, o.Times, o.Ack = "client", 10, 10, clients.Nanoseconds, true
+			u := url.URL{Scheme: "forward", Host: "127.0.0.1:0"}
+			tt.guard.put(t, &u, &o)
+			s.listen = []string{u.String()}
+			right := o
+			tt.spoil(&o)
+			c := startCollector(t, s)
+			o.Host, o.Port = hostPort(t, c.addr)
+			err := run(t, tt.client, &o, func(n int) { t.Errorf("event %d is acked", n) })
+			if err == nil || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("the client says %.500v, want %s", err, tt.says)
+			}
+			if said := c.log.String(); strings.Contains(said, right.SharedKey) || right.Password != "" && strings.Contains(said, right.Password) {
+				t.Errorf("a secret in the log: %s", said)
+			}
+			c.stop()
+			if lines := readLines(t, out); len(lines) > 0 {
+				t.Errorf("stored: %v", lines[0])
+			}
+		})
+	}
+}
+
+func wrongKey(o *clients.Order)      { o.SharedKey += "x" }
+func wrongPassword(o *clients.Order) { o.Password += "x" }
 
 // TestClientsBuffer has clients keep events while there is no server.
 func TestClientsBuffer(t *testing.T) {
@@ -321,11 +368,17 @@ func start(t *testing.T, c *clients.Client) {
 // send has a client send an order, to its end.
 func send(t *testing.T, c *clients.Client, o *clients.Order, acked func(n int)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Minute, fmt.Errorf("%s takes too long", c.Name))
-	defer cancel()
-	if err := c.Run(ctx, o, acked); err != nil {
+	if err := run(t, c, o, acked); err != nil {
 		t.Error(err)
 	}
+}
+
+func run(t *testing.T, c *clients.Client, o *clients.Order, acked func(n int)) error {
+	t.Helper()
+	patience := 4*time.Minute + time.Duration(o.Count)*time.Millisecond
+	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("%s takes too long", c.Name))
+	defer cancel()
+	return c.Run(ctx, o, acked)
 }
 
 func hostPort(t testing.TB, addr string) (string, int) {
