@@ -29,7 +29,6 @@ type sender struct {
 	// start makes the command for a kind of server: plain, login, key, tls, gzip. An empty one: there is no such command.
 	start     func(p *probe, kind string, f *fake) *exec.Cmd
 	pipelines bool // has several messages in flight
-	impatient bool // takes a missing ack for lost within the suite's patience
 }
 
 func (s *sender) name() string { return s.title }
@@ -156,7 +155,7 @@ func destination(p *probe, kind string, f *fake) string {
 }
 
 // send is "spillway send".
-var send = &sender{title: "send", impatient: false, start: func(p *probe, kind string, f *fake) *exec.Cmd {
+var send = &sender{title: "send", start: func(p *probe, kind string, f *fake) *exec.Cmd {
 	p.Helper()
 	path, err := program()
 	p.must(err)
@@ -168,7 +167,7 @@ const (
 )
 
 // logger is a program that logs.
-var logger = &sender{title: "logger", pipelines: true, impatient: true, start: func(p *probe, kind string, f *fake) *exec.Cmd {
+var logger = &sender{title: "logger", pipelines: true, start: func(p *probe, kind string, f *fake) *exec.Cmd {
 	p.Helper()
 	u := destination(p, kind, f)
 	sep := "?"
@@ -176,7 +175,7 @@ var logger = &sender{title: "logger", pipelines: true, impatient: true, start: f
 		sep = "&"
 	}
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), loggerEnv+"="+u+sep+"ack_timeout=1s&max_backoff=200ms")
+	cmd.Env = append(os.Environ(), loggerEnv+"="+u+sep+"ack_timeout=1s&dial_timeout=1s&max_backoff=200ms")
 	return cmd
 }}
 
@@ -196,7 +195,7 @@ func runLogger(destination string) error {
 }
 
 // command is the client that flags name.
-var command = &sender{title: "client", pipelines: true, impatient: true, start: func(p *probe, kind string, f *fake) *exec.Cmd {
+var command = &sender{title: "client", pipelines: true, start: func(p *probe, kind string, f *fake) *exec.Cmd {
 	p.Helper()
 	text := map[string]string{"plain": *client, "login": *clientLogin, "key": *clientLogin, "tls": *clientTLS}[kind]
 	if text == "" {
@@ -215,7 +214,7 @@ var command = &sender{title: "client", pipelines: true, impatient: true, start: 
 	if runtime.GOOS == "windows" {
 		return exec.Command("cmd", "/c", text)
 	}
-	return exec.Command("sh", "-c", text)
+	return exec.Command("sh", "-c", "exec "+text) // so that killing it kills the client
 }}
 
 // oneLine gives a client one line, and a fake that acks all.
@@ -343,8 +342,22 @@ func rule28(tr *trial) {
 	again("an ack that is no map", func(v *visit, _ *message) { v.write("93 01 02 03") })
 	again("an ack that is no MessagePack", func(v *visit, _ *message) { v.write("c1 c1 c1") })
 	again("an ack that is a number", func(v *visit, _ *message) { v.write(ackOf + "05") })
-	if tr.sub.(*sender).impatient {
-		again("no ack", func(*visit, *message) {})
+	if tr.sub != send { // it waits a minute
+		tr.run("no ack", func(p *probe) {
+			p.pipelines = tr.sub.(*sender).pipelines
+			f := newFake(p, nil, moody(func(*visit, *message) {}))
+			s := tr.client(p, "plain", f)
+			text := newLine()
+			s.line(text)
+			if foreign() {
+				s.in.Close()
+				if !within(*wait, func() bool { return f.has(text) > 0 }) {
+					p.unseen("nothing was sent again within %v (-wait)", *wait)
+				}
+			}
+			s.finish(f, text)
+			f.resent(p)
+		})
 	}
 	tr.run("a reset in place of an ack", func(p *probe) {
 		f := tr.oneLine(p, "plain", moody(func(v *visit, _ *message) {
@@ -398,6 +411,9 @@ func rule29(tr *trial) {
 			s.line(one)
 			until(p, "the first message arrives", func() bool { return f.has(one) > 0 })
 			s.line(two)
+			if foreign() && !within(*wait/4, func() bool { return f.has(two) > 0 }) {
+				p.unseen("the client has one message in flight")
+			}
 			s.finish(f, one, two)
 			if n := len(f.all()); n != 1 {
 				p.Errorf("%d connections", n)

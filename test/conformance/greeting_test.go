@@ -237,7 +237,18 @@ func rule34(tr *trial) {
 	wrong("a digest in an array", func(ping *value) string { return head + "91" + str(right(ping)) })
 	wrong("another word than PONG", func(ping *value) string { return "95" + str("PANG") + "c3 a0" + str(theHost) + str(right(ping)) })
 	wrong("true that is no bool", func(ping *value) string { return "95" + str("PONG") + "01 a0" + str(theHost) + str(right(ping)) })
-	wrong("the end in place of PONG", func(*value) string { return "" })
+	wrong("no PONG", func(*value) string { return "" })
+	tr.refusesServer("the end in place of PONG", func(v *visit) {
+		if _, ok := v.greet(vectorHELO); ok {
+			v.hangUp()
+		}
+	})
+	tr.refusesServer("the end within PONG", func(v *visit) {
+		if ping, ok := v.greet(vectorHELO); ok {
+			v.write(fmt.Sprintf("%x", unhex(goodPONG(ping))[:100]))
+			v.hangUp()
+		}
+	})
 }
 
 func rule35(tr *trial) {

@@ -192,10 +192,9 @@ func (s *server) settle(p *probe, c *conn, id, tag string) []line {
 		}
 		_, id = c.fence()
 	}
-	mark := `{"m":"` + id + `"}`
 	until(p, "the line of a good event", func() bool {
 		p.must(s.lines.read())
-		return slices.ContainsFunc(s.lines.byTag[fenceTag], func(l line) bool { return l.rec == mark })
+		return slices.ContainsFunc(s.lines.byTag[fenceTag], func(l line) bool { return strings.Contains(l.rec, id) })
 	})
 	if len(s.lines.bad) > 0 {
 		bad := s.lines.bad
@@ -208,16 +207,24 @@ func (s *server) settle(p *probe, c *conn, id, tag string) []line {
 // until polls until ok.
 func until(p *probe, what string, ok func() bool) {
 	p.Helper()
-	deadline := time.After(*wait)
+	if !within(*wait, ok) {
+		p.Fatalf("not within %v: %s", *wait, what)
+	}
+}
+
+// within polls until ok, or the time is up.
+func within(d time.Duration, ok func() bool) bool {
+	deadline := time.After(d)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			p.Fatalf("not within %v: %s", *wait, what)
+			return false
 		}
 	}
+	return true
 }
 
 // now stands for a time that is the server's own.
