@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestStatsWhileEventsPass: a picture taken at any moment shows at most as much
+// stored as came in, and at most as much out as was stored.
+func TestStatsWhileEventsPass(t *testing.T) {
+	r := run(t, &Options{Dir: t.TempDir(), To: []string{"discard:"}, Ack: AckDelivered, Listen: []string{"forward://127.0.0.1:0", "forward://127.0.0.1:0"}})
+	var senders sync.WaitGroup
+	for i := range 4 {
+		c := r.client(t)
+		if i%2 > 0 {
+			c.Address = r.Addrs()[1].String()
+		}
+		senders.Go(func() {
+			for n := range 50 {
+				send(t, c, numbered("t", n*10, 10))
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() {
+		senders.Wait()
+		close(ended)
+	}()
+	for passing := true; passing; {
+		select {
+		case <-ended:
+			passing = false
+		default:
+		}
+		s := r.Stats()
+		if s.In < s.Stored+s.Repeated+s.Skipped+s.Invalid+s.Refused {
+			t.Fatalf("in %d, stored %d", s.In, s.Stored)
+		}
+		if o := s.Outputs[0]; o.Out > s.Stored {
+			t.Fatalf("out %d, stored %d", o.Out, s.Stored)
+		}
+	}
+	s := r.Stats()
+	wantLaws(t, s)
+	if s.Stored != 2000 || s.Inputs[0].Stored != 1000 || s.Inputs[1].Stored != 1000 || s.Outputs[0].Out != 2000 {
+		t.Errorf("stored %d, of these %d and %d; out %d", s.Stored, s.Inputs[0].Stored, s.Inputs[1].Stored, s.Outputs[0].Out)
+	}
+}
+
+// TestStatsAsALine: one line has all of it.
+func TestStatsAsALine(t *testing.T) {
+	s := Stats{Counts: Counts{In: 3, Stored: 3}, Inputs: []InputStats{{URL: "in:"}}, Outputs: []OutputStats{{URL: "out:", Out: 1, Buffered: 1, Dropped: map[string]int64{unreadable: 1}}}}
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+	var b bytes.Buffer
+	slog.New(slog.NewTextHandler(&b, nil)).Info("account", slog.Any("", s))
+	for _, want := range []string{" in=3 ", " input0.url=in: ", " output0.out=1 output0.dropped=1 ", " repeats.age=0s "} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in %s", want, b.String())
+		}
+	}
+	s.Outputs[0].Buffered = 0
+	if s.Check() == nil {
+		t.Error("an event is missing, and nobody minds")
+	}
+}
