@@ -13,6 +13,9 @@ import (
 // stays in the processor's cache between being patched and being written.
 const writeSize = 256 << 10
 
+// blockSize is how long the block of each of so many connections is, if no message is longer.
+func blockSize(connections int) int { return min(writeSize, max(8<<10, (64<<20)/connections)) }
+
 // idChars is the length of a chunk id: base64 of 128 bits (docs/forward.md rule 45).
 const idChars = 24
 
@@ -47,6 +50,7 @@ func newTemplate(o *Options) (*template, error) {
 			return nil, err
 		}
 	}
+	enough := blockSize(o.Connections)
 	for {
 		before := len(t.bytes)
 		if err := t.add(m, c); err != nil {
@@ -56,7 +60,7 @@ func newTemplate(o *Options) (*template, error) {
 		if size > maxMessage || len(t.bytes) > 2*maxMessage {
 			return nil, fmt.Errorf("a message of %d bytes, and %d in all, are more than %d", size, len(t.bytes), maxMessage)
 		}
-		full := len(t.bytes)+size > writeSize
+		full := len(t.bytes)+size > enough
 		if c != nil {
 			full = full || len(t.ends) == variants
 		}
