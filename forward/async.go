@@ -4,7 +4,6 @@ package forward
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 )
@@ -128,9 +127,6 @@ func (a *away) until(enough func(n int) bool, stop <-chan struct{}) bool {
 }
 
 func none(n int) bool { return n == 0 }
-
-// errLater ends a connection one of whose chunks was not stored: what came after it would not be acked.
-var errLater = errors.New("forward: an earlier chunk was not stored")
 
 // handAsync gives chunks to a handler that finishes them later.
 func (c *conn) handAsync(chunks []*Chunk) error {

@@ -270,7 +270,7 @@ func TestAsyncPushesBack(t *testing.T) {
 			}
 			h.at(had + i).done(nil)
 		}
-		time.Sleep(time.Minute) // the watch does not take it for a slow sender
+		<-time.After(time.Minute) // the watch does not take it for a slow sender
 		if slow.closed() || troubles() != "" {
 			t.Errorf("closed %t: %s", slow.closed(), troubles())
 		}

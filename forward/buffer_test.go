@@ -69,15 +69,15 @@ func TestPoolKeeps(t *testing.T) {
 		small := take(baseBuffer)
 		put(small)
 		within(5<<20 + baseBuffer)
-		time.Sleep(idleFor + idleFor/2)
+		<-time.After(idleFor + idleFor/2)
 		if e := take(1 << 20); e == nil {
 			t.Error("nothing was taken")
 		} else {
 			put(e) // wanted just now
 		}
-		time.Sleep(idleFor)
+		<-time.After(idleFor)
 		within(1 << 20)
-		time.Sleep(2 * idleFor)
+		<-time.After(2 * idleFor)
 		within(0)
 		synctest.Wait()
 		if p.ticking.Load() {

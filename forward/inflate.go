@@ -23,6 +23,9 @@ const alienMost = 4096
 // inflateTurn is how much is decompressed before others get their turn: about a millisecond.
 const inflateTurn = 1 << 20
 
+// lookStep is how much is decompressed before it is looked at: little enough to be still in the cache, and so much that few entries are cut by its end.
+const lookStep = 128 << 10
+
 // inflaters are the decompressors of one group; they are made when they are first needed and live as long as the group in its pool.
 type inflaters struct {
 	src  bytes.Reader
@@ -81,7 +84,7 @@ func (c *conn) inflate(kind compression, src []byte) (buf *buffer, n int, ck che
 		return bufferSize(min(n, most+1))
 	}
 	buf, err = c.extra(step(max(4*int64(len(src)), readSize)))
-	for turn := 0; err == nil; {
+	for turn, looked := 0, 0; err == nil; {
 		if n-turn > inflateTurn { // those with little to do come first
 			turn = n
 			runtime.Gosched()
@@ -104,6 +107,10 @@ func (c *conn) inflate(kind compression, src []byte) (buf *buffer, n int, ck che
 		if int64(n) > most {
 			return buf, n, ck, faultf(Bomb, "more than %d bytes from %d compressed ones", most, len(src))
 		}
+		if err == nil && n-looked < lookStep {
+			continue
+		}
+		looked = n
 		if bad := ck.run(buf.b[:n], noMost, &c.dec.scan, most); bad != nil {
 			return buf, n, ck, scanFault(bad, InvalidChunk)
 		}

@@ -34,7 +34,7 @@ func TestRule41ListenAndServe(t *testing.T) {
 			if network == "unix" {
 				address = filepath.Join(t.TempDir(), "s")
 			}
-			s := &Server{Handler: new(discard)}
+			s := &Server{Handler: HandlerFunc(func(context.Context, *Chunk) error { return nil })}
 			s.init()
 			served := make(chan error)
 			go func() { served <- s.ListenAndServe(network, address) }()
@@ -68,7 +68,7 @@ func TestRule41ListenAndServe(t *testing.T) {
 			}
 		})
 	}
-	s := &Server{Handler: new(discard)}
+	s := &Server{Handler: HandlerFunc(func(context.Context, *Chunk) error { return nil })}
 	if err := s.ListenAndServe("udp", ":0"); err == nil || errors.Is(err, ErrServerClosed) {
 		t.Error(err)
 	}
