@@ -6,13 +6,15 @@
 // The binary is built once a run. A test starts it with [startCollector] and talks to its sockets with bytes that this
 // package writes itself, so that a mistake of package forward cannot agree with itself here.
 //
-// What a test cannot do without (a Python, root for a small tmpfs) it asks for with [require]: where it is missing the test
-// fails in CI and is skipped elsewhere, with the same sentence.
+// What a test cannot do without (a Python, a JDK, root for a small tmpfs) it asks for with [needs.Have]: where it is missing the
+// test fails in CI and is skipped elsewhere, with the same sentence.
+//
+// The real clients are those of the table in package clients, below this one.
 //
 // Environment:
 //
 //	SPILLWAY_KILLS     kills of each kill test; 50
-//	SPILLWAY_EVENTS    events of each real client; 100,000
+//	SPILLWAY_EVENTS    events of each real client in one of its runs, a tenth in the others; 100,000
 //	SPILLWAY_SEED      the seed of random moments and contents; printed by each test that has one
 //	SPILLWAY_FIGURES   file to append measured figures to; "go test" hides the log of a test that passed
 //
