@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -64,7 +65,9 @@ func (l *loop) Write(p []byte) (int, error) { return len(p), nil }
 func replay(s *Server, data []byte, step int, more func() bool) {
 	s.init()
 	c := newConn(s, &loop{data: data, at: len(data), step: step, more: more}, &s.Endpoint, nil)
+	s.mu.Lock()
 	s.conns[c] = struct{}{}
+	s.mu.Unlock()
 	s.running.Add(1)
 	c.serve()
 }
@@ -190,6 +193,44 @@ func gunzips(b *testing.B, packed []byte) {
 		if n, err := io.ReadFull(r, dst); !errors.Is(err, io.ErrUnexpectedEOF) || n != len(packed) {
 			b.Fatal(n, err)
 		}
+	}
+}
+
+// BenchmarkServer has as many connections as there are cores, without sockets: what connections share shows in the processor time of an event, which stays the
+// same where they share nothing. Run it with -cpu 1,2.
+func BenchmarkServer(b *testing.B) {
+	for _, bc := range []struct {
+		name   string
+		data   []byte
+		events int
+	}{
+		{"packed", packedMessage("app.web", 1000, ""), 1000},
+		{"forward100", forwardMessage(100), 100},
+		{"message", messages(1000, 1, false), 1000},
+		{"messageAck", messages(1000, 1, true), 1000},
+		{"oneMessage", messages(1, 1, true), 1},
+		{"gzip", packedMessage("app.web", 1000, "gzip"), 1000},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			s := &Server{Handler: nothing{}}
+			s.init()
+			var done atomic.Int64
+			before := cpu(b)
+			b.SetBytes(int64(len(bc.data)))
+			b.RunParallel(func(pb *testing.PB) {
+				rounds := int64(0)
+				replay(s, bc.data, 1<<20, func() bool {
+					if pb.Next() {
+						rounds++
+						return true
+					}
+					return false
+				})
+				done.Add(rounds * int64(bc.events))
+			})
+			b.ReportMetric(float64((cpu(b)-before).Nanoseconds())/float64(done.Load()), "cpu-ns/event")
+			b.ReportMetric(float64(done.Load())/b.Elapsed().Seconds()/1e6, "Mevents/s")
+		})
 	}
 }
 

@@ -20,7 +20,9 @@ import (
 // Lock order: budget.mu is taken last, and never held while anything else is waited for.
 type budget struct {
 	limit   int64
+	_       [64]byte     // what is read by all stands on other cache lines
 	used    atomic.Int64 // by whoever takes and releases
+	_       [64]byte
 	waiting atomic.Int32 // holders in line; written with mu held
 
 	large   atomic.Int32 // holders that hold more than little

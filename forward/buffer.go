@@ -62,25 +62,28 @@ func bufferSize(n int64) int {
 	return int(size)
 }
 
+// A shard keeps small buffers for some of the connections: at most one smallPart of the pool's limit, all shards together and of each size.
+type shard struct {
+	mu   sync.Mutex
+	free [fineClass][]*buffer
+	_    [64]byte // what other cores write stands on other cache lines
+}
+
 // A pool keeps buffers for their next use, by size. What it keeps and what is in use stay together within a limit: beyond it a buffer that comes back goes to
 // the garbage collector, and so do those of other sizes when one is wanted that is not there. What nobody wanted for idleFor goes too.
 //
-// Small buffers, which every read of an idle connection takes and gives back, have lists of their own in several shards; large ones
-// share one lock: it is held for a few instructions, once in some hundred microseconds of work on the bytes.
+// Small buffers, which every read of an idle connection takes and gives back, have lists of their own in several shards, and nothing that all cores would write;
+// large ones share one lock: it is held for a few instructions, once in some hundred microseconds of work on the bytes.
 //
 // Lock order: pool locks are taken last.
 type pool struct {
 	limit   int64
 	used    *atomic.Int64 // what is in use
-	idle    atomic.Int64  // bytes kept
+	idle    atomic.Int64  // bytes kept of large ones
 	tick    atomic.Uint32 // how often trim has looked
 	ticking atomic.Bool   // it will look again; written with mu held
 
-	small [poolShards]struct {
-		mu   sync.Mutex
-		free [fineClass][]*buffer
-		_    [64]byte // a cache line of its own
-	}
+	small  [poolShards]shard
 	mu     sync.Mutex
 	large  [poolClasses - fineClass][]*buffer
 	timer  *time.Timer // of trim
@@ -89,31 +92,30 @@ type pool struct {
 
 const (
 	poolShards = 8
-	smallMost  = 64 // of one class in one shard
+	smallPart  = 8
 	idleFor    = 2 * time.Second
 )
 
-// take returns a buffer of size bytes, which must be the size of a class.
-func (p *pool) take(size int, shard uint64) *buffer {
+// take returns a buffer of size bytes, which must be the size of a class. conn says which shard.
+func (p *pool) take(size int, conn uint64) *buffer {
 	class, _ := classOf(int64(size))
 	var b *buffer
 	if class < fineClass {
-		s := &p.small[shard%poolShards]
+		s := &p.small[conn%poolShards]
 		s.mu.Lock()
 		b = pop(&s.free[class])
 		s.mu.Unlock()
 	} else {
 		p.mu.Lock()
-		b = pop(&p.large[class-fineClass])
-		if b == nil {
+		if b = pop(&p.large[class-fineClass]); b != nil {
+			p.idle.Add(-int64(size))
+		} else {
 			p.makeRoom()
 		}
 		p.mu.Unlock()
 	}
 	if b == nil {
 		b = &buffer{b: make([]byte, size)}
-	} else {
-		p.idle.Add(-int64(size))
 	}
 	b.owned.Store(1)
 	return b
@@ -131,27 +133,22 @@ func pop(list *[]*buffer) *buffer {
 }
 
 // put gives a buffer back that nobody holds any more, but that still counts as in use.
-func (p *pool) put(b *buffer, shard uint64) {
+func (p *pool) put(b *buffer, conn uint64) {
 	size := b.size()
-	if p.idle.Add(size)+p.used.Load()-size > p.limit {
-		p.idle.Add(-size)
-		return
-	}
 	class, _ := classOf(size)
 	b.since = p.tick.Load()
 	if class < fineClass {
-		s := &p.small[shard%poolShards]
+		s := &p.small[conn%poolShards]
 		s.mu.Lock()
-		keep := len(s.free[class]) < smallMost
-		if keep {
+		if most := max(p.limit/(smallPart*poolShards*size), 1); int64(len(s.free[class])) < most {
 			s.free[class] = append(s.free[class], b)
 		}
 		s.mu.Unlock()
-		if !keep {
+	} else {
+		if p.idle.Add(size)+p.used.Load()-size > p.limit {
 			p.idle.Add(-size)
 			return
 		}
-	} else {
 		p.mu.Lock()
 		p.large[class-fineClass] = append(p.large[class-fineClass], b)
 		p.mu.Unlock()
@@ -192,30 +189,34 @@ func (p *pool) makeRoom() {
 // trim lets go of the buffers that were not wanted since it looked before, and comes again while there are any.
 func (p *pool) trim() {
 	now := p.tick.Add(1)
+	left := 0
 	for i := range p.small {
 		s := &p.small[i]
 		s.mu.Lock()
 		for class := range s.free {
-			p.trimList(&s.free[class], now)
+			trimList(&s.free[class], now)
+			left += len(s.free[class])
 		}
 		s.mu.Unlock()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.large {
-		p.trimList(&p.large[i], now)
+		p.idle.Add(-trimList(&p.large[i], now))
+		left += len(p.large[i])
 	}
-	if p.idle.Load() > 0 && !p.closed {
+	if left > 0 && !p.closed {
 		p.timer.Reset(idleFor)
 	} else {
 		p.ticking.Store(false)
 	}
 }
 
-func (p *pool) trimList(list *[]*buffer, now uint32) {
+// trimList returns how many bytes it has let go.
+func trimList(list *[]*buffer, now uint32) (gone int64) {
 	n := 0 // those that came back last are at the end
 	for n < len(*list) && now-(*list)[n].since > 1 {
-		p.idle.Add(-(*list)[n].size())
+		gone += (*list)[n].size()
 		n++
 	}
 	switch n {
@@ -225,6 +226,7 @@ func (p *pool) trimList(list *[]*buffer, now uint32) {
 	default:
 		*list = append([]*buffer(nil), (*list)[n:]...)
 	}
+	return gone
 }
 
 // close stops trim. What is kept goes with the server.

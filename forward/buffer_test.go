@@ -68,7 +68,10 @@ func TestPoolKeeps(t *testing.T) {
 		put(e)
 		small := take(baseBuffer)
 		put(small)
-		within(5<<20 + baseBuffer)
+		within(5 << 20)
+		if p.take(baseBuffer, 1) != small {
+			t.Error("a small one was not kept")
+		}
 		<-time.After(idleFor + idleFor/2)
 		if e := take(1 << 20); e == nil {
 			t.Error("nothing was taken")
@@ -84,6 +87,29 @@ func TestPoolKeeps(t *testing.T) {
 			t.Error("it still looks")
 		}
 	})
+}
+
+// Small buffers have a cap too, for each size.
+func TestPoolKeepsFewSmall(t *testing.T) {
+	var used atomic.Int64
+	p := &pool{limit: 64 << 20, used: &used}
+	defer p.close()
+	var all []*buffer
+	for conn := range uint64(1000) {
+		all = append(all, p.take(baseBuffer, conn))
+	}
+	for conn, b := range all {
+		p.put(b, uint64(conn))
+	}
+	kept := 0
+	for i := range p.small {
+		for _, list := range p.small[i].free {
+			kept += len(list)
+		}
+	}
+	if kept*baseBuffer > 8<<20 || kept < poolShards {
+		t.Errorf("%d kept", kept)
+	}
 }
 
 func BenchmarkPool(b *testing.B) {

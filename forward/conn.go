@@ -37,17 +37,18 @@ type conn struct {
 	prefix []byte // of tags, with the dot; behind it there is room for one
 	forced []byte // the tag of all messages, prefix included
 
-	dec     decoder
-	buf     *buffer // nil while idle
-	r, w    int     // the message in progress begins at r, what has arrived ends at w
-	largest int     // message since the buffer was taken
-	start   int     // size of the next buffer
-	g       *group  // nil while idle
-	hold    holder
-	odd     int // values and arrays in a row that were no message
-	seen    bool
-	json    bool
-	once    bool // keepalive is denied: it ends after its first message
+	dec      decoder
+	buf      *buffer // nil while idle
+	r, w     int     // the message in progress begins at r, what has arrived ends at w
+	largest  int     // message since the buffer was taken
+	start    int     // size of the next buffer
+	g        *group  // nil while idle
+	hold     holder
+	complete uint64 // messages that are not counted yet
+	odd      int    // values and arrays in a row that were no message
+	seen     bool
+	json     bool
+	once     bool // keepalive is denied: it ends after its first message
 
 	readN   int // what try found
 	readErr error
@@ -66,7 +67,8 @@ type conn struct {
 }
 
 func newConn(s *Server, nc net.Conn, ep *Endpoint, config *tls.Config) *conn {
-	c := &conn{s: s, nc: nc, sock: nc, ep: ep, id: s.serial.Add(1), start: baseBuffer, count: s.countersOf(ep)}
+	c := &conn{s: s, nc: nc, sock: nc, ep: ep, id: s.serial.Add(1), start: baseBuffer}
+	c.count = s.countersOf(ep, c.id)
 	addr := nc.RemoteAddr()
 	c.peer = peerOf(addr)
 	c.sender = &Sender{Endpoint: ep, Addr: addr}
@@ -157,8 +159,17 @@ func (c *conn) decode() error {
 	return err
 }
 
-// messages is the loop of decode.
+// messages is the loop of decode. It counts for itself: other cores add to the same counters.
 func (c *conn) messages() error {
+	err := c.each()
+	if c.complete > 0 {
+		c.count.messages.Add(c.complete)
+		c.complete = 0
+	}
+	return err
+}
+
+func (c *conn) each() error {
 	d := &c.dec
 	for c.r < c.w {
 		b := c.buf.b[c.r:c.w]
@@ -183,7 +194,7 @@ func (c *conn) messages() error {
 			}
 		case refused:
 			c.odd++
-			c.count.messages.Add(1)
+			c.complete++
 			c.refuse("", d.why)
 		}
 		c.r += int(d.pos)
@@ -248,7 +259,11 @@ func (c *conn) hand() error {
 	if c.buf != nil {
 		buf = c.buf.b
 	}
-	g.seal(buf, c.s.now(), c.src)
+	var now time.Time
+	if g.timeless {
+		now = c.s.now()
+	}
+	g.seal(buf, now, c.src)
 	chunks := g.chunks[:g.used]
 	var events uint64
 	for _, ch := range chunks {

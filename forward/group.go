@@ -42,7 +42,8 @@ type group struct {
 	used     int
 	refs     []ref
 	gathers  []gathering
-	gathered int // bytes
+	gathered int  // bytes
+	timeless bool // some ref is
 	scratch  *buffer
 	extra    []*buffer // decompressed or rewritten entries
 	extraLen int64
@@ -69,7 +70,7 @@ func (g *group) reset() {
 	for _, c := range g.chunks[:g.used] {
 		*c = Chunk{} // so that nothing keeps a large buffer from going
 	}
-	g.opt = option{}
+	g.opt, g.timeless = option{}, false
 	g.used, g.gathered, g.extraLen, g.ackCount = 0, 0, 0, 0
 	g.refs, g.gathers, g.extra, g.acks, g.starts = g.refs[:0], g.gathers[:0], g.extra[:0], g.acks[:0], g.starts[:0]
 }
@@ -128,6 +129,7 @@ func (g *group) add(a *gathering, off, size, source int, timeless bool) {
 		g.refs[a.last].next = n
 	}
 	a.last = n
+	g.timeless = g.timeless || timeless
 	room := 1 + size + source // 92 time record
 	if timeless {
 		room += 10 // what a time of 0 takes less than an EventTime

@@ -120,7 +120,7 @@ type Server struct {
 	mu        sync.Mutex // after it may come budget.mu
 	listeners map[interface{ Close() error }]struct{}
 	conns     map[*conn]struct{}
-	counters  map[*Endpoint]*counters
+	counters  map[*Endpoint]*[countSets]counters
 	idle      chan struct{} // closed when down and no connection is left
 	stopped   bool
 	watching  bool           // the watch runs, see slow.go

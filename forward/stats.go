@@ -4,12 +4,16 @@ package forward
 
 import "sync/atomic"
 
-// counters are those of an endpoint. Connections add to them, once a read or less often.
+// counters are those of some connections of an endpoint: several sets, so that connections on different cores add to different ones. They do so once a read or less often.
 type counters struct {
 	accepted, bytes, messages, chunks, events, invalid, skipped, ignored, acks atomic.Uint64
 	refused, refusedEvents                                                     atomic.Uint64
 	troubles                                                                   [troubleKinds]atomic.Uint64
+	_                                                                          [64]byte // what other cores write stands on other cache lines
 }
+
+// countSets is how many sets an endpoint has.
+const countSets = 16
 
 // ServerStats are counts since the server was made, and what is so now.
 type ServerStats struct {
@@ -38,8 +42,10 @@ func (s *Server) Stats() ServerStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := ServerStats{Memory: s.mem.used.Load(), Connections: len(s.conns)}
-	for _, c := range s.counters {
-		c.addTo(&st)
+	for _, sets := range s.counters {
+		for i := range sets {
+			sets[i].addTo(&st)
+		}
 	}
 	return st
 }
@@ -55,25 +61,27 @@ func (s *Server) EndpointStats(e *Endpoint) ServerStats {
 			st.Connections++
 		}
 	}
-	if c := s.counters[e]; c != nil {
-		c.addTo(&st)
+	if sets := s.counters[e]; sets != nil {
+		for i := range sets {
+			sets[i].addTo(&st)
+		}
 	}
 	return st
 }
 
-// countersOf returns the counters of an endpoint.
-func (s *Server) countersOf(e *Endpoint) *counters {
+// countersOf returns the counters of a connection of an endpoint.
+func (s *Server) countersOf(e *Endpoint, conn uint64) *counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.counters[e]
-	if c == nil {
+	sets := s.counters[e]
+	if sets == nil {
 		if s.counters == nil {
-			s.counters = make(map[*Endpoint]*counters)
+			s.counters = make(map[*Endpoint]*[countSets]counters)
 		}
-		c = new(counters)
-		s.counters[e] = c
+		sets = new([countSets]counters)
+		s.counters[e] = sets
 	}
-	return c
+	return &sets[conn%countSets]
 }
 
 func (c *counters) addTo(st *ServerStats) {

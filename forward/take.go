@@ -22,7 +22,7 @@ var (
 // take makes a chunk of a complete message, b, or notes its event for one. Only trouble that ends the connection is returned.
 func (c *conn) take(b []byte) error {
 	d, g := &c.dec, c.g
-	c.count.messages.Add(1)
+	c.complete++
 	name := b[d.tag:d.tagEnd]
 	switch {
 	case c.forced != nil:
