@@ -78,8 +78,8 @@
 // of what Login, Security and ClientRule print.
 //
 // The first [ClientRule] that fits decides (rule 39). Its Host is what the PING says, proved by the rule's key alone; nothing is looked up. Where a rule's network
-// fits and no rule's host does, a strict server answers as it does to a wrong key, so that nobody can try out names. Equal names of both ends are
-// no error here; other clients refuse them.
+// fits and no rule's host does, a strict server answers as it does to a wrong key, so that nobody can try out names. A server
+// that has the client's own name is refused, for the digest that it proves itself with is then the one that it was sent; a Server gives itself another name in such a PONG.
 //
 // Where keepalive is denied, the server takes one message and closes when its ack is written, or at once if it asks for none; the Client makes a fresh connection for
 // each chunk then. Secrets and certificates are exchanged by asking for them: GetSecurity and tls.Config.GetConfigForClient, GetLogin and GetTLS, once a

@@ -330,6 +330,48 @@ func TestRule34ClientVerifies(t *testing.T) {
 	}
 }
 
+// TestRule34Echo: a server that sends the client's own name and digest back knows nothing.
+func TestRule34Echo(t *testing.T) {
+	c := &Client{Login: &Login{SharedKey: "secret", Hostname: "client.example", Username: "sender", Password: "pw"}}
+	withClient(t, c, func(_ int, s *fakeConn) {
+		_, _ = s.Write(unhex(hexHelo))
+		var in letterReader
+		var p ping
+		if b, err := in.read(s, 4096); err != nil || p.parse(b) != nil {
+			return
+		}
+		if _, err := s.Write(letterOf("PONG", true, "", string(p.host), string(p.digest))); err == nil {
+			s.ackAll()
+		}
+	}, func(t *testing.T, f *fake) {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := c.Send(ctx, oneChunk("a")); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "the server has the name of this client") || f.logged() != "" {
+			t.Errorf("%v, sent %q", err, f.logged())
+		}
+	})
+}
+
+// TestRule34SameName: both ends on one machine, with the names that they have of it.
+func TestRule34SameName(t *testing.T) {
+	s := &Server{Handler: new(outcome), Endpoint: Endpoint{Security: &Security{SharedKey: "secret"}}}
+	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+		c := &Client{Dial: func(context.Context) (net.Conn, error) { return p.dial(), nil }, Login: &Login{SharedKey: "secret"}}
+		if err := c.Send(t.Context(), oneChunk("a")); err != nil || troubles() != "" {
+			t.Error(err, troubles())
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	sec := &Security{SharedKey: "secret", Hostname: "client.example"}
+	h := helo{nonce: unhex(hexNonce)}
+	p := ping{host: []byte("client.example"), salt: []byte("salt"), digest: []byte(vectPing)}
+	if a := sec.answer(&h, &p, netip.Addr{}); !a.ok || string(a.host) != "client.example-server" || string(a.digest) == vectPing || sec.Hostname != "client.example" {
+		t.Errorf("%+v", a)
+	}
+}
+
 func TestRule35Salt(t *testing.T) {
 	var salts []string
 	c := &Client{Login: &Login{SharedKey: "secret", Hostname: "client.example", Username: "sender", Password: "pw"}, NoKeepalive: true}
@@ -657,6 +699,9 @@ func TestRule39FirstMatch(t *testing.T) {
 	})
 	if err := (&Security{SharedKey: "k", Clients: []ClientRule{{Network: netip.PrefixFrom(netip.Addr{}, 99)}, {Network: netip.PrefixFrom(net4.Addr(), 99)}}}).Check(); err == nil {
 		t.Error("a network that is none")
+	}
+	if err := (&Security{SharedKey: "k", Clients: []ClientRule{{Users: []string{"u"}}}}).Check(); err == nil || !strings.Contains(err.Error(), "client rule 1: it names users") {
+		t.Errorf("users that nobody logs in as: %v", err)
 	}
 }
 

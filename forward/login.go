@@ -3,6 +3,7 @@
 package forward
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -95,6 +96,8 @@ func (l *Login) Handshake(nc net.Conn) (keepalive bool, err error) {
 		return false, fmt.Errorf("%w: %s", ErrDenied, denial(a.reason))
 	case !equal(a.digest, digestOf(salt, a.host, h.nonce, key)): // docs/forward.md rule 34
 		return false, fmt.Errorf("%w: the server does not know the shared key", ErrDenied)
+	case bytes.Equal(a.host, name): // whoever sends our own digest back knows nothing
+		return false, fmt.Errorf("%w: the server has the name of this client, so what it knows may be an echo: give one of them another hostname", ErrDenied)
 	case len(back.rest()) > 0:
 		return false, errors.New("the server went on behind its PONG")
 	}

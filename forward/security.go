@@ -14,7 +14,8 @@ import (
 
 // Security is the server's side of the Forward handshake: who may send, and by which secrets that is known. It prints without them.
 type Security struct {
-	// Hostname is the name of this server that clients are told: os.Hostname if empty. Fluentd refuses a server that has its own name.
+	// Hostname is the name of this server that clients are told: os.Hostname if empty. A client of the same name is told another one: clients refuse a
+	// server that has their own, for it may just echo what they sent.
 	Hostname string
 	// SharedKey is what every client has to know that no rule gives another one.
 	SharedKey string `json:"-"`
@@ -50,6 +51,9 @@ func (s *Security) Check() error {
 	needed := !s.DenyAnonymous
 	for i, r := range s.Clients {
 		needed = needed || r.SharedKey == ""
+		if r.Users != nil && s.Users == nil { // it would let everybody in
+			return fmt.Errorf("forward: client rule %d: it names users, and Users is nil: nobody logs in as one", i+1)
+		}
 		if r.Network != (netip.Prefix{}) && !r.Network.IsValid() {
 			return fmt.Errorf("forward: client rule %d: its network is none", i+1)
 		}
@@ -126,6 +130,9 @@ func (s *Security) answer(h *helo, p *ping, addr netip.Addr) pong {
 	name := []byte(s.Hostname)
 	if len(name) == 0 {
 		name = []byte(ownName())
+	}
+	if string(p.host) == string(name) {
+		name = append(name, "-server"...)
 	}
 	proof := digestOf(p.salt, name, h.nonce, key)
 	switch {
