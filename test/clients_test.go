@@ -106,7 +106,9 @@ func TestClients(t *testing.T) {
 			}
 			begin := time.Now()
 			acked := make([]bool, o.Count)
-			send(t, tt.client, &o, func(n int) { acked[n] = true })
+			if err := run(t, tt.client, &o, func(n int) { acked[n] = true }); err != nil {
+				t.Fatal(err)
+			}
 			figure(t, "%d events in %.1f s", o.Count, time.Since(begin).Seconds())
 			for n, ok := range acked {
 				if ok != o.Ack {
