@@ -52,6 +52,10 @@ func (tr *trial) client(p *probe, kind string, f *fake) *session {
 		p.unseen("needs -client%s", map[string]string{"plain": "", "login": "-login", "key": "-login", "tls": "-tls"}[kind])
 	}
 	s := &session{p: p, cmd: cmd, done: make(chan struct{})}
+	if cmd.Env == nil {
+		cmd.Env = os.Environ()
+	}
+	cmd.Env = append(cmd.Env, raceOptions)
 	cmd.Stdout, cmd.Stderr = &s.said, &s.said
 	cmd.WaitDelay = time.Second
 	var err error
@@ -505,8 +509,7 @@ func rule42client(tr *trial) {
 	}
 	good := func(name string, change func(*tls.Config)) {
 		tr.run(name, func(p *probe) {
-			f := newFake(p, nil, (*visit).ackAll)
-			f.tls = secure(p, change)
+			f := newFake(p, secure(p, change), (*visit).ackAll)
 			s := tr.client(p, "tls", f)
 			text := newLine()
 			s.line(text)
@@ -515,8 +518,7 @@ func rule42client(tr *trial) {
 	}
 	bad := func(name string, change func(*probe, *tls.Config)) {
 		tr.run(name, func(p *probe) {
-			f := newFake(p, nil, (*visit).ackAll)
-			f.tls = secure(p, func(c *tls.Config) { change(p, c) })
+			f := newFake(p, secure(p, func(c *tls.Config) { change(p, c) }), (*visit).ackAll)
 			s := tr.client(p, "tls", f)
 			text := newLine()
 			s.line(text)

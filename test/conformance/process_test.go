@@ -55,13 +55,16 @@ type process struct {
 	log []string
 }
 
+// raceOptions let a process with the race detector end at once.
+const raceOptions = "GORACE=halt_on_error=1 atexit_sleep_ms=0"
+
 var listening = regexp.MustCompile(`listening.*forward(?:\+tls)?://([0-9.]+:[0-9]+)`)
 
 // startProcess starts a program and follows what it says.
 func startProcess(t testing.TB, path string, args ...string) *process {
 	t.Helper()
 	o := &process{cmd: exec.Command(path, args...), args: args, done: make(chan struct{})}
-	o.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 atexit_sleep_ms=0")
+	o.cmd.Env = append(os.Environ(), raceOptions)
 	stderr, err := o.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
