@@ -82,7 +82,7 @@ func ExampleOpen() {
 		_ = l.Close(context.Background())
 	}
 	// Output:
-	// spillway: discard:?colour=blue: unknown parameter "colour"; discard takes none
+	// spillway: discard:?colour=***: unknown parameter "colour"; discard takes none
 	// spillway: forward+tls://logs.example?ca=ca.pem&insecure=true: insecure=true lets every certificate pass, and ca= says which are good: give one
 }
 

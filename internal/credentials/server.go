@@ -96,7 +96,7 @@ func (s *Server) readTLS(u *urls.URL, p *urls.Params) error {
 func refuse(u *urls.URL, names ...string) error {
 	for _, name := range names {
 		if u.Has(name) {
-			return u.Errorf("parameter %q belongs to TLS: forward+tls://", name)
+			return u.ErrorAbout(name, "parameter %q belongs to TLS: forward+tls://", name)
 		}
 	}
 	return nil

@@ -52,6 +52,8 @@ func TestReadServer(t *testing.T) {
 		{"forward://h?shared_key_file=k&shared_key_env=K", "say the same thing"},
 		{"forward://h?shared_key_env=topsecret!", "is no name of an environment variable"},
 		{"forward://h?shared_key=topsecret", "unknown parameter"},
+		{"forward://h?key=topsecret", `"key" belongs to TLS`},
+		{"forward://h?psk=topsecret", `unknown parameter "psk"`},
 		{"forward://h?shared_key_file=k&empty_key=true", "says that the shared key is empty"},
 		{"forward://h?users_file=u", "belong to the handshake"},
 		{"forward://h?hostname=h", "belong to the handshake"},

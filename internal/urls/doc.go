@@ -25,14 +25,15 @@
 // # How it differs from net/url
 //
 // Nothing is guessed and nothing is dropped. A percent sign always begins %-encoding, also where no letter of it was
-// meant ("%Y" is an error that points to {date}); what it stands for must be UTF-8. A plus sign is a plus sign. A "#"
+// meant ("%Y" is an error that points to {date}); what it stands for must be UTF-8. A parameter without a value is an error: where it
+// names a secret, to leave it out opened the door. A plus sign is a plus sign. A "#"
 // is an error, for the rest of the URL would silently be a fragment. Host lists may hold IPv6 addresses anywhere.
 //
 // # Promises
 //
 // Every error is an *Error: it says what is wrong and shows one that is right. Neither an error nor URL.String holds a
 // secret: what stands where a user and password would stand, and the values of parameters that are named like a secret
-// (password, token, secret, credential, shared_key and the like), are left out. Parse never panics.
+// (password, token, secret, credential, shared_key and the like), are left out; in an error about a parameter that does not belong there so is its value. Parse never panics.
 //
 // Not promised: that a host can be looked up or a path opened.
 package urls

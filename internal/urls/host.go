@@ -29,9 +29,6 @@ func (u *URL) parseHosts(rest string, s shape) (reason string) {
 			kept = append(kept, q)
 			continue
 		}
-		if q.value == "" {
-			return "the value of host= is missing"
-		}
 		lists = append(lists, q.value)
 	}
 	u.query = kept

@@ -20,12 +20,12 @@ func parseQuery(query string) (list []parameter, reason string) {
 		if item == "" {
 			continue
 		}
-		name, value, equals := strings.Cut(item, "=")
+		name, value, _ := strings.Cut(item, "=")
 		name, reason := decode(name)
 		if reason == "" && name == "" {
 			reason = "a parameter has no name"
 		}
-		if reason == "" && !equals {
+		if reason == "" && value == "" { // as where a variable of the shell is not set: what was asked for must not quietly be left out
 			reason = "parameter " + quote(name) + " has no value; it is written " + name + "=…"
 		}
 		if reason != "" {
@@ -59,10 +59,11 @@ func (u *URL) Allow(names ...string) error {
 		if slices.Contains(names, q.name) {
 			continue
 		}
-		if len(names) == 0 {
-			return u.Errorf("unknown parameter %q; %s takes none", q.name, u.Scheme)
+		takes := "none"
+		if len(names) > 0 {
+			takes = strings.Join(names, ", ")
 		}
-		return u.Errorf("unknown parameter %q; %s takes %s", q.name, u.Scheme, strings.Join(names, ", "))
+		return u.ErrorAbout(q.name, "unknown parameter %q; %s takes %s", q.name, u.Scheme, takes)
 	}
 	return nil
 }

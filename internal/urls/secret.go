@@ -56,6 +56,11 @@ func hideSecrets(text string) string {
 		}
 		return hidden
 	}
+	return hideValues(text, secretName)
+}
+
+// hideValues returns text without the values of some parameters, and of those whose names cannot be read.
+func hideValues(text string, hide func(name string) bool) string {
 	before, query, asked := strings.Cut(text, "?")
 	if !asked {
 		return before
@@ -64,7 +69,7 @@ func hideSecrets(text string) string {
 	for i, item := range items {
 		name, _, equals := strings.Cut(item, "=")
 		decoded, reason := decode(name)
-		if equals && (reason != "" || secretName(decoded)) {
+		if equals && (reason != "" || hide(decoded)) {
 			items[i] = name + "=" + hidden
 		}
 	}

@@ -88,7 +88,9 @@ func TestParseErrors(t *testing.T) {
 		{`C:\logs`, "this is a path"},
 		{"forward:h", "two slashes stand before the host; for example forward://127.0.0.1:24224"},
 		{"forward://", "the host is missing"},
-		{"forward://?host=", "the value of host= is missing"},
+		{"forward://?host=", `parameter "host" has no value`},
+		{"forward://h?shared_key_file=", `parameter "shared_key_file" has no value; it is written shared_key_file=…`},
+		{"forward+tls://h?client_ca=&cert=c", `parameter "client_ca" has no value`},
 		{"forward://a,,b", "empty place in the list of hosts"},
 		{"forward://h/x", "forward takes no path"},
 		{"forward://h:", `port "" is no number`},
@@ -155,6 +157,8 @@ func TestSecrets(t *testing.T) {
 		"kafka://h?password=HIDE",
 		"forward://h?auth=HIDE",
 		"forward://h?auth=HIDE x",
+		"forward://h?psk=HIDE&more=psk",
+		"forward://h?sharedkye=HIDE&auth=HIDE",
 	} {
 		u, err := Parse(text)
 		if err == nil {
