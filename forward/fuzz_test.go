@@ -4,6 +4,7 @@ package forward
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,6 +47,26 @@ func FuzzServerDecode(f *testing.F) {
 		same(t, pieces, whole)
 		if whole.stats.Memory != 0 || pieces.stats.Memory != 0 {
 			t.Errorf("memory left: %d %d", whole.stats.Memory, pieces.stats.Memory)
+		}
+		// With a source to add, and with a handler that finishes later, there are the same events and acks.
+		told := play(func(s *Server) {
+			small(s)
+			s.Endpoint.AddressKey = "ip"
+		}, cut(b, how)...)
+		later := play(func(s *Server) {
+			small(s)
+			o := s.Handler.(grouped).outcome
+			s.Handler = asyncFunc(func(ctx context.Context, c *Chunk, done func(error)) {
+				go func() { done(o.ServeForward(ctx, c)) }()
+			})
+		}, cut(b, how)...)
+		for name, o := range map[string]*outcome{"source": told, "later": later} {
+			if len(o.events) != len(whole.events) || !bytes.Equal(o.acks, whole.acks) || o.kinds() != whole.kinds() {
+				t.Errorf("%s: %d events, acks %x, %s; want %d, %x, %s", name, len(o.events), o.acks, o.kinds(), len(whole.events), whole.acks, whole.kinds())
+			}
+			if o.stats.Memory != 0 {
+				t.Errorf("%s: memory left: %d", name, o.stats.Memory)
+			}
 		}
 		for _, tr := range whole.troubles {
 			if tr.Kind == Unstored {
