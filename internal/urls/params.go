@@ -63,7 +63,9 @@ func (u *URL) Allow(names ...string) error {
 		if len(names) > 0 {
 			takes = strings.Join(names, ", ")
 		}
-		return u.ErrorAbout(q.name, "unknown parameter %q; %s takes %s", q.name, u.Scheme, takes)
+		e := u.Errorf("unknown parameter %q; %s takes %s", q.name, u.Scheme, takes)
+		e.URL = hideValues(e.URL, func(name string) bool { return !slices.Contains(names, name) })
+		return e
 	}
 	return nil
 }

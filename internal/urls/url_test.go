@@ -157,8 +157,6 @@ func TestSecrets(t *testing.T) {
 		"kafka://h?password=HIDE",
 		"forward://h?auth=HIDE",
 		"forward://h?auth=HIDE x",
-		"forward://h?psk=HIDE&more=psk",
-		"forward://h?sharedkye=HIDE&auth=HIDE",
 	} {
 		u, err := Parse(text)
 		if err == nil {
@@ -186,6 +184,22 @@ func TestSecrets(t *testing.T) {
 	}
 	if got := u.String(); got != "forward://h?shared_key=***&tls_key_file=/run/key&client_auth=require&password_env=***&key=k" {
 		t.Errorf("shown as %s", got)
+	}
+}
+
+// TestMisnamedSecrets: what belongs to no parameter may be a secret.
+func TestMisnamedSecrets(t *testing.T) {
+	u, err := Parse("forward://h?psk=HIDE&window=5&sharedkye=HIDE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := u.Params()
+	p.Int("window", 0, 0, 9)
+	if err := p.Err(); err == nil || !strings.HasPrefix(err.Error(), `forward://h?psk=***&window=5&sharedkye=***: unknown parameter "psk"`) {
+		t.Error(err)
+	}
+	if err := u.ErrorAbout("psk", "no %s", "psk"); err.Error() != "forward://h?psk=***&window=5&sharedkye=HIDE: no psk" {
+		t.Error(err)
 	}
 }
 
