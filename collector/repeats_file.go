@@ -3,6 +3,7 @@
 package collector
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -79,29 +80,23 @@ type repeatsFile struct {
 // file that cannot be read is set aside and told to report: then only what the
 // journal still holds is recognised.
 func openRepeats(dir string, j *journal.Journal, report func(error)) (*repeatsFile, error) {
-	path := filepath.Join(dir, "repeats")
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	f := &repeatsFile{path: filepath.Join(dir, "repeats")}
+	err := f.open()
+	if errors.Is(err, errNoRepeats) {
+		aside := fmt.Sprintf("%s.unreadable.%d", f.path, time.Now().UnixNano())
+		report(fmt.Errorf("%s: %w; set aside as %s", f.path, err, aside))
+		err = os.Rename(f.path, aside)
 	}
-	key, records, readErr := cutSeenHeader(old)
-	if readErr != nil {
-		aside := fmt.Sprintf("%s.unreadable.%d", path, time.Now().UnixNano())
-		report(fmt.Errorf("%s: %w; set aside as %s", path, readErr, aside))
-		if err := os.Rename(path, aside); err != nil {
-			return nil, err
-		}
-	}
-	if key == nil {
-		key = make([]byte, 16)
-		rand.Read(key)
-	}
-	window, err := newRepeats(key)
 	if err != nil {
 		return nil, err
 	}
-	f := &repeatsFile{repeats: window, path: path, key: key}
-	f.load(records)
+	if f.repeats == nil {
+		f.key = make([]byte, 16)
+		rand.Read(f.key)
+		if f.repeats, err = newRepeats(f.key); err != nil {
+			return nil, err
+		}
+	}
 	if f.cursor, err = j.Reader(repeatsCursor); err != nil {
 		return nil, err
 	}
@@ -114,28 +109,64 @@ func openRepeats(dir string, j *journal.Journal, report func(error)) (*repeatsFi
 	return f, f.save(j.Synced())
 }
 
-// cutSeenHeader returns the key and what follows the header; no key when b is
-// empty, for then there is no file yet.
-func cutSeenHeader(b []byte) (key, records []byte, err error) {
-	if len(b) == 0 {
-		return nil, nil, nil
+// open loads the file, if there is one.
+func (f *repeatsFile) open() error {
+	old, err := os.Open(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	if len(b) < seenHeaderSize || string(b[:8]) != seenMagic {
-		return nil, nil, errors.New("not a repeats file")
+	if err != nil {
+		return err
 	}
-	head, ok := cutSum(b[:seenHeaderSize])
+	defer old.Close()
+	r := bufio.NewReaderSize(old, 64<<10)
+	if f.key, err = readSeenHeader(r); err != nil || f.key == nil {
+		return err
+	}
+	if f.repeats, err = newRepeats(f.key); err != nil {
+		return err
+	}
+	return f.load(r)
+}
+
+// errNoRepeats says that a file is not what it should be.
+var errNoRepeats = errors.New("not a repeats file")
+
+// readSeenHeader returns the key; none when there is not a byte, for then there
+// is no file yet.
+func readSeenHeader(r io.Reader) (key []byte, err error) {
+	b := make([]byte, seenHeaderSize)
+	switch _, err := io.ReadFull(r, b); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, errNoRepeats
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	if string(b[:8]) != seenMagic {
+		return nil, errNoRepeats
+	}
+	head, ok := cutSum(b)
 	if !ok {
-		return nil, nil, errors.New("checksum of the header is wrong")
+		return nil, fmt.Errorf("%w: the checksum of its header is wrong", errNoRepeats)
 	}
-	return head[8:], b[seenHeaderSize:], nil
+	return head[8:], nil
 }
 
 // load takes what is whole and young enough. A record that is not whole was
 // being written when the machine stopped; the journal has it.
-func (f *repeatsFile) load(records []byte) {
+func (f *repeatsFile) load(records io.Reader) error {
 	horizon := uint32(max(0, f.now().Add(-repeatAge).Unix()))
-	for ; len(records) >= seenRecordSize; records = records[seenRecordSize:] {
-		body, ok := cutSum(records[:seenRecordSize])
+	b := make([]byte, seenRecordSize)
+	for {
+		if _, err := io.ReadFull(records, b); err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				return nil
+			}
+			return err
+		}
+		body, ok := cutSum(b)
 		if !ok {
 			continue
 		}
