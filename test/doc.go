@@ -18,5 +18,5 @@
 //	SPILLWAY_SEED      the seed of random moments and contents; printed by each test that has one
 //	SPILLWAY_FIGURES   file to append measured figures to; "go test" hides the log of a test that passed
 //
-// Package oracle, below this one, holds other implementations of MessagePack against package msgpack.
+// Package conformance, below this one, tries the rules of the Forward protocol at any server and client; docs/conformance.md describes it. Package oracle holds other implementations of MessagePack against package msgpack.
 package test

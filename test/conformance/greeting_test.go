@@ -294,33 +294,46 @@ func rule38client(tr *trial) {
 	})
 }
 
-func rule40client(tr *trial) {
-	tr.run("a connection per chunk", func(p *probe) {
-		helo := "92" + str("HELO") + "83" + str("nonce") + bin(theNonce) + str("auth") + "a0" + str("keepalive") + "c2"
-		f := newFake(p, nil, func(v *visit) {
-			if v.admit(helo) {
-				v.ackAll()
-			}
-		})
-		s := tr.client(p, "key", f)
-		var texts []string
-		for range 3 {
-			text := newLine()
-			s.line(text)
-			until(p, "the event arrives", func() bool { return f.has(text) > 0 })
-			texts = append(texts, text)
+// perChunk gives a client lines one after another, and returns the visits that it made to a fake that greets it so.
+func (tr *trial) perChunk(p *probe, keepalive string) (visits []*visit, chunks int) {
+	p.Helper()
+	helo := "92" + str("HELO") + "83" + str("nonce") + bin(theNonce) + str("auth") + "a0" + str("keepalive") + keepalive
+	f := newFake(p, nil, func(v *visit) {
+		if v.admit(helo) {
+			v.ackAll()
 		}
-		s.finish(f, texts...)
-		chunks := 0
-		for _, v := range f.all() {
+	})
+	s := tr.client(p, "key", f)
+	var texts []string
+	for range 3 {
+		text := newLine()
+		s.line(text)
+		until(p, "the event arrives", func() bool { return f.has(text) > 0 })
+		texts = append(texts, text)
+	}
+	s.finish(f, texts...)
+	visits = f.all()
+	for _, v := range visits {
+		chunks += len(v.got())
+	}
+	if chunks < 3 {
+		p.Errorf("%d chunks", chunks)
+	}
+	return visits, chunks
+}
+
+func rule40client(tr *trial) {
+	tr.run("a connection per chunk where keepalive is denied", func(p *probe) {
+		visits, _ := tr.perChunk(p, "c2")
+		for _, v := range visits {
 			if n := len(v.got()); n > 1 {
 				p.Errorf("%d chunks on one connection", n)
-			} else {
-				chunks += n
 			}
 		}
-		if chunks < 3 {
-			p.Errorf("%d chunks", chunks)
+	})
+	tr.run("one connection where it is not", func(p *probe) {
+		if visits, chunks := tr.perChunk(p, "c3"); len(visits) != 1 {
+			p.Errorf("%d connections for %d chunks", len(visits), chunks)
 		}
 	})
 }

@@ -27,6 +27,8 @@ type server struct {
 	login *login
 	own   *process // this repository's; nil: somebody's
 
+	counted map[string]int // lines of each tag that a case was judged by
+
 	maxChunk, maxUnpacked int64 // 0: not known
 
 	// Of one of this repository's with TLS: where its certificate is, who issued that, and pairs of clients.
@@ -80,6 +82,15 @@ func (s *server) lacks(setting string) string {
 		return "needs -tls-ca"
 	}
 	return "needs a server that the suite starts itself, with the setting " + setting
+}
+
+// nothingLate wants no more lines than there were when the cases were judged.
+func (all *servers) nothingLate(t *testing.T) {
+	for name, s := range all.all {
+		if late, err := s.late(); len(late) > 0 || err != nil {
+			t.Errorf("%s: %v, %q", name, err, late)
+		}
+	}
 }
 
 // A conn is a connection to a server under test.
@@ -201,7 +212,28 @@ func (s *server) settle(p *probe, c *conn, id, tag string) []line {
 		s.lines.bad = nil
 		p.Errorf("%d lines in the output are no events, such as %s", len(bad), bad[0])
 	}
-	return s.lines.byTag[tag]
+	lines := s.lines.byTag[tag]
+	if s.counted == nil {
+		s.counted = map[string]int{}
+	}
+	s.counted[tag] = len(lines)
+	return lines
+}
+
+// late lists the tags of which more lines came after their cases were judged.
+func (s *server) late() (tags []string, err error) {
+	if s.lines == nil {
+		return nil, nil
+	}
+	if err := s.lines.read(); err != nil {
+		return nil, err
+	}
+	for tag, n := range s.counted {
+		if have := len(s.lines.byTag[tag]); have != n {
+			tags = append(tags, fmt.Sprintf("%s: %d lines, %d when it was looked at", tag, have, n))
+		}
+	}
+	return tags, nil
 }
 
 // until polls until ok.

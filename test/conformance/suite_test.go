@@ -49,6 +49,9 @@ func TestConformance(t *testing.T) {
 					}
 				}
 			}
+			if s, ok := sub.(*servers); ok {
+				t.Run("nothing came late", s.nothingLate)
+			}
 		})
 	}
 	atServer := func(r *rule) func(*trial) { return r.server }
