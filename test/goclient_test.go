@@ -51,7 +51,7 @@ func TestGoClient(t *testing.T) {
 	}{
 		{name: "sync", divisor: 10},
 		{name: "nanoseconds", config: fluent.Config{SubSecondPrecision: true}},
-		{name: "async", config: fluent.Config{SubSecondPrecision: true, Async: true, BufferLimit: 1 << 20}},
+		{name: "async", config: fluent.Config{SubSecondPrecision: true, Async: true, BufferLimit: 1 << 20}, divisor: 10},
 		{name: "ack", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, clients: 32, divisor: 10},
 		{name: "ack journaled", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, ack: "journaled", clients: 8, divisor: 10},
 		{name: "unix", config: fluent.Config{SubSecondPrecision: true}, unix: true, divisor: 10},
