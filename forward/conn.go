@@ -42,6 +42,7 @@ type conn struct {
 	r, w     int     // the message in progress begins at r, what has arrived ends at w
 	largest  int     // message since the buffer was taken
 	start    int     // size of the next buffer
+	inflated int     // what the last compressed chunk became, and some more
 	g        *group  // nil while idle
 	hold     holder
 	complete uint64 // messages that are not counted yet

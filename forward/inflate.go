@@ -83,7 +83,11 @@ func (c *conn) inflate(kind compression, src []byte) (buf *buffer, n int, ck che
 		}
 		return bufferSize(min(n, most+1))
 	}
-	buf, err = c.extra(step(max(4*int64(len(src)), readSize)))
+	first := max(4*int64(len(src)), readSize)
+	if last := int64(c.inflated); last > first && c.s.mem.used.Load()+last <= c.s.mem.limit/2 {
+		first = last // what the connection's chunks become, as a rule
+	}
+	buf, err = c.extra(step(first))
 	for turn, looked := 0, 0; err == nil; {
 		if n-turn > inflateTurn { // those with little to do come first
 			turn = n
@@ -118,6 +122,7 @@ func (c *conn) inflate(kind compression, src []byte) (buf *buffer, n int, ck che
 			return buf, n, ck, &fault{InvalidChunk, errAlien}
 		}
 		if errors.Is(err, io.EOF) {
+			c.inflated = min(n+n/8, startBuffer)
 			return buf, n, ck, nil
 		}
 		if err != nil {
