@@ -187,21 +187,27 @@ func (a *acks) signal(gone bool) {
 	}
 }
 
+// slowReader tells, once, that the peer does not take what is written.
+func (c *conn) slowReader() {
+	if !c.toldSlow.Swap(true) {
+		c.trouble(SlowReader, Closed, "", 0, errors.New("acks are not read"))
+	}
+}
+
 // writeAcks writes acks. A peer that does not take them is cut.
 func (c *conn) writeAcks(b []byte, count int) error {
 	if len(b) == 0 {
 		return nil
 	}
 	// Acks are written by the acker, or by the reader while there is none: never by both.
-	if now := time.Now(); c.acks.expires.Sub(now) < c.s.writeTimeout/2 {
-		c.acks.expires = now.Add(c.s.writeTimeout)
-		if err := c.nc.SetWriteDeadline(c.acks.expires); err != nil {
+	if c.under == nil { // else it sees to that
+		if err := postpone(c.nc, &c.acks.expires, c.s.writeTimeout); err != nil {
 			return c.broken(err)
 		}
 	}
 	if _, err := c.nc.Write(b); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			c.trouble(SlowReader, Closed, "", 0, errors.New("acks are not read"))
+			c.slowReader()
 		}
 		return c.broken(err)
 	}

@@ -245,6 +245,7 @@ func (c *Client) write(l *link) {
 	out := gather(batch)
 	n, err := out.WriteTo(l.nc)
 	c.mu.Lock()
+	l.disarm()
 	whole := 0 // so many left in one piece
 	for _, k := range batch {
 		k.busy = false

@@ -57,14 +57,15 @@ type conn struct {
 	tiny    [64]byte // for bytes that have no buffer yet
 	tinyN   int
 
-	count *counters
-	acks  acks
-	away  away
-	acked atomic.Bool   // an ack was written, or why there will be none; by whoever writes them
-	cut   atomic.Bool   // read no more; by whoever wants that
-	early atomic.Bool   // in its login, see conn_login.go; by the reader
-	bytes atomic.Int64  // read; by the reader, for the watch
-	turn  atomic.Uint64 // odd while the reader waits for its peer; by the reader, for the watch
+	count    *counters
+	acks     acks
+	away     away
+	acked    atomic.Bool   // an ack was written, or why there will be none; by whoever writes them
+	cut      atomic.Bool   // read no more; by whoever wants that
+	toldSlow atomic.Bool   // it was told that the peer does not read
+	early    atomic.Bool   // in its login, see conn_login.go; by the reader
+	bytes    atomic.Int64  // read; by the reader, for the watch
+	turn     atomic.Uint64 // odd while the reader waits for its peer; by the reader, for the watch
 }
 
 func newConn(s *Server, nc net.Conn, ep *Endpoint, config *tls.Config) *conn {
@@ -361,6 +362,8 @@ func (c *conn) end(err error) {
 	var f *fault
 	switch {
 	case c.s.down.Load() || c.cut.Load(): // told, or our own wish
+	case c.under != nil && c.under.late.Load():
+		c.slowReader()
 	case errors.As(err, &f):
 		c.trouble(f.kind, Closed, "", 0, f.err)
 	case errors.Is(err, errOnce):

@@ -47,6 +47,9 @@ func (c *conn) login() (rest []byte, err error) {
 	case err != nil:
 		return nil, err
 	}
+	if c.under != nil {
+		c.under.limit = c.s.writeTimeout
+	}
 	return rest, c.sock.SetDeadline(time.Time{})
 }
 

@@ -60,6 +60,13 @@ func (l *link) arm(limit time.Duration) {
 	_ = l.nc.SetWriteDeadline(time.Now().Add(limit)) // if not, the write says why
 }
 
+// disarm ends it. Package tls writes too, by itself, long after: to a server that wants fresh keys. With c.mu held.
+func (l *link) disarm() {
+	if l.sock != l.nc {
+		_ = l.nc.SetWriteDeadline(time.Time{}) // if not, that write says why
+	}
+}
+
 // ackMost is the largest ack that is read.
 const ackMost = MaxID + 256
 

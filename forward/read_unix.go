@@ -74,6 +74,7 @@ func (c *conn) readTLS(fd uintptr) bool {
 	n, err := 0, error(nil)
 	for n < len(into) && err == nil {
 		var k int
+		c.under.room = len(into) - n
 		k, err = c.tls.Read(into[n:])
 		n += k
 	}

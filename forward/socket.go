@@ -3,8 +3,12 @@
 package forward
 
 import (
+	"errors"
 	"net"
+	"os"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // socket is the connection under a connection of TLS. Package tls keeps what came of a record when a read says that there is no more yet; so reads
@@ -12,11 +16,13 @@ import (
 // buffer of ours, with TLS or without.
 //
 // It also sees to the size of what package tls keeps, which is for ever: as much as the largest record takes if no read goes on into the next one, twice as
-// much otherwise. So package tls is given one record at a time, out of what was read ahead.
+// much otherwise. So package tls is given one record at a time, out of what was read ahead. No more is read ahead than there is room for what it holds, so that a
+// connection that has to wait for room has next to nothing here.
 type socket struct {
 	net.Conn
 	fd    uintptr
 	now   bool
+	room  int   // for what is read now, when it is decrypted
 	bytes int64 // read before now was first set
 
 	head [recordHead]byte // of the record that comes
@@ -25,6 +31,10 @@ type socket struct {
 
 	ahead *[aheadSize]byte // nil: nothing was read ahead
 	r, w  int
+
+	limit   time.Duration // how long the peer may take for what is written; 0: the handshake is not over, and has a limit of its own
+	expires time.Time     // write deadline
+	late    atomic.Bool   // it took longer
 }
 
 const (
@@ -52,6 +62,33 @@ func (s *socket) Read(p []byte) (n int, err error) {
 	}
 	s.pass(p[:n])
 	return n, err
+}
+
+// Write is called by package tls, by one goroutine at a time: for acks, and for what it answers by itself in the middle of a read, to a peer that wants
+// fresh keys. Of a record that did not leave as a whole nothing can be made good, so that is the end of the connection.
+func (s *socket) Write(p []byte) (int, error) {
+	if s.limit == 0 {
+		return s.Conn.Write(p)
+	}
+	if err := postpone(s.Conn, &s.expires, s.limit); err != nil {
+		return 0, err
+	}
+	n, err := s.Conn.Write(p)
+	if err != nil {
+		s.late.Store(errors.Is(err, os.ErrDeadlineExceeded))
+		_ = s.Close() // whoever reads sees that
+	}
+	return n, err
+}
+
+// postpone puts off a write deadline, when half of it is over.
+func postpone(nc net.Conn, expires *time.Time, limit time.Duration) error {
+	now := time.Now()
+	if expires.Sub(now) >= limit/2 {
+		return nil
+	}
+	*expires = now.Add(limit)
+	return nc.SetWriteDeadline(*expires)
 }
 
 // next is how many bytes there are to the end of the record, as far as is known, if b comes next.
@@ -85,12 +122,20 @@ func (s *socket) fill() error {
 	if s.ahead == nil {
 		s.ahead = aheads.Get().(*[aheadSize]byte)
 	}
-	n, err := s.readNow(s.ahead[:])
+	n, err := s.readNow(s.ahead[:min(s.most(), aheadSize)])
 	s.r, s.w = 0, n
 	if err != nil {
 		s.drop()
 	}
 	return err
+}
+
+// most is how much to read: the record that is being read to its end, and then as many bytes as there will be room left. What is encrypted is the longer one.
+func (s *socket) most() int {
+	if s.left > 0 {
+		return s.left + max(0, s.room-recordLength(s.head[:]))
+	}
+	return max(recordHead, s.room) - s.have
 }
 
 // drop gives back what nothing is left in.

@@ -445,3 +445,39 @@ func TestTLSGoodbye(t *testing.T) {
 		_ = nc.Close()
 	})
 }
+
+// TestTLSWaitingHoldsLittle: connections that wait for memory hold no bytes that nobody counts, but for what package tls has of one record.
+func TestTLSWaitingHoldsLittle(t *testing.T) {
+	ca := testcert.New(t)
+	const most = 24
+	release := make(chan struct{})
+	s := &Server{Memory: 1 << 20, MaxChunk: 1 << 20, StallTimeout: time.Hour, Handler: HandlerFunc(func(context.Context, *Chunk) error {
+		<-release
+		return nil
+	})}
+	address, _ := secured(t, s, &Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}}, "tcp")
+	defer close(release)
+	whole := packedMessage("t", 6000, "")
+	for range most {
+		nc, err := tls.Dial("tcp", address, &tls.Config{RootCAs: ca.Pool, DynamicRecordSizingDisabled: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = nc.Close() }()
+		go func() { _, _ = nc.Write(bytes.Repeat(whole, 4)) }()
+	}
+	until(t, func() bool { return s.mem.waiting.Load() >= most/2 })
+	held := 0
+	s.mu.Lock()
+	s.mem.mu.Lock()
+	for c := range s.conns {
+		if c.hold.grant != nil {
+			held += c.under.w - c.under.r
+		}
+	}
+	s.mem.mu.Unlock()
+	s.mu.Unlock()
+	if held > 0 {
+		t.Errorf("%d bytes were read ahead", held)
+	}
+}
