@@ -658,3 +658,40 @@ func TestRule11RealClock(t *testing.T) {
 		}
 	})
 }
+
+// TestWaitInMessage has messages wait for memory behind others that are complete: those are handed on, and what the waiting one said of itself is not
+// lost with them.
+func TestWaitInMessage(t *testing.T) {
+	packed := bytes.Repeat(entries(1), 40_000)
+	timeless := bytes.Repeat(unhex("92 00 81 a1 6d a1 62"), 20_000)
+	for _, tt := range []struct {
+		compress string
+		entries  []byte
+		events   int
+	}{{"gzip", packed, 40_000}, {"zstd", packed, 40_000}, {"gzip", timeless, 20_000}, {"", timeless[:7*8_000], 8_000}} {
+		var took []string
+		s := &Server{Memory: 256 << 10, Handler: HandlerFunc(func(_ context.Context, c *Chunk) error {
+			took = append(took, fmt.Sprintf("%s %d %q", c.ID, c.Events, c.Compression))
+			return nil
+		})}
+		bubble(t, s, func(t *testing.T, p *pipes, _ func() string) {
+			q := p.peer()
+			// The heartbeats fill what a connection reads before it has a buffer: what follows comes in one read.
+			write(t, q, slices.Concat(bytes.Repeat([]byte{0xc0}, 60), withID('a'), withID('b'),
+				wireOf(&Chunk{Tag: "t", ID: []byte("c"), Entries: tt.entries, Events: tt.events}, tt.compress), withID('d')))
+			synctest.Wait()
+			how := tt.compress
+			if tt.entries[1] == 0 {
+				how = ""
+			}
+			if want := []string{`a 1 ""`, `b 1 ""`, fmt.Sprintf("c %d %q", tt.events, how), `d 1 ""`}; !slices.Equal(took, want) {
+				t.Errorf("took %q, not %q", took, want)
+			}
+			if got, _ := q.received(); !bytes.Equal(got, ackOf("abcd")) {
+				t.Errorf("acks %q", got)
+			}
+			_ = q.Close()
+			synctest.Wait()
+		})
+	}
+}
