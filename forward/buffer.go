@@ -92,7 +92,7 @@ type pool struct {
 
 const (
 	poolShards = 8
-	smallPart  = 8
+	smallPart  = 4
 	idleFor    = 2 * time.Second
 )
 

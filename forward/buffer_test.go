@@ -107,7 +107,7 @@ func TestPoolKeepsFewSmall(t *testing.T) {
 			kept += len(list)
 		}
 	}
-	if kept*baseBuffer > 8<<20 || kept < poolShards {
+	if kept*baseBuffer > 16<<20 || kept < poolShards {
 		t.Errorf("%d kept", kept)
 	}
 }
