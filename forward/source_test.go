@@ -3,6 +3,7 @@
 package forward
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -140,7 +141,25 @@ func TestSourceBounded(t *testing.T) {
 		s.Endpoint.AddressKey = strings.Repeat("k", 1000)
 		s.MaxDecompressed = 2 << 20
 	}, in)
-	if len(o.events) != 0 || len(o.acks) != 0 || o.kinds() != "bomb: message refused" {
-		t.Errorf("%d events, %s", len(o.events), o.kinds())
+	if len(o.events) != 0 || len(o.acks) != 0 || o.kinds() != "bomb: message refused" || o.stats.RefusedEvents != 3000 {
+		t.Errorf("%d events, %s, %+v", len(o.events), o.kinds(), o.stats)
+	}
+}
+
+// Nor does one of entries without a time, which all get one.
+func TestTimelessBounded(t *testing.T) {
+	for _, how := range []string{"", "gzip"} {
+		n := 1 << 20 // of 3 bytes, to become 12
+		in := wireOf(&Chunk{Tag: "t", ID: []byte("c"), Entries: append(bytes.Repeat(unhex("92 00 80"), n), unhex("92 00 c0")...)}, how)
+		for _, most := range []int64{12 << 20, 12<<20 + 64} {
+			o := play(func(s *Server) { s.MaxDecompressed = most }, in)
+			refused := uint64(0)
+			if most == 12<<20 {
+				refused = uint64(n) + 1
+			}
+			if st := &o.stats; st.RefusedEvents != refused || st.Events+st.Skipped+st.RefusedEvents != uint64(n)+1 {
+				t.Errorf("%q, %d: %s, %+v", how, most, o.kinds(), o.stats)
+			}
+		}
 	}
 }

@@ -27,8 +27,8 @@ type ServerStats struct {
 	Skipped     uint64 // entries left out because their record is nil
 	Ignored     uint64 // values that are no arrays, heartbeats among them
 	Refused     uint64 // messages
-	// RefusedEvents is how many entries there were in refused messages where all of them were seen: in those refused for an invalid entry. What
-	// is damaged, too large or no log is refused before it can be counted.
+	// RefusedEvents is how many entries there were in refused messages where all of them were seen: in those refused for an invalid entry, or for
+	// what the server would have had to add to them. What is damaged, too large or no log is refused before it can be counted.
 	RefusedEvents uint64
 	Acks          uint64               // written
 	Memory        int64                // bytes of buffers held now, by all endpoints together

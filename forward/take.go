@@ -107,6 +107,16 @@ func (c *conn) take(b []byte) error {
 // as they are.
 func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, compressed []byte) error {
 	g := c.g
+	anew := !ck.clean() || c.src != nil                                      // entries are to be written anew
+	size := int64(len(entries)) + 9*ck.zeros + ck.events*int64(c.src.most()) // an EventTime takes 10 bytes, a time of 0 at least 1
+	if most := max(c.s.maxDecompressed, keptBuffer, int64(len(entries))); anew && size > most {
+		if own != nil {
+			c.drop(own)
+		}
+		c.count.refusedEvents.Add(uint64(ck.values()))
+		c.refuse(tag, faultf(Bomb, "more than %d bytes with what is added to every entry", most))
+		return nil
+	}
 	if ck.invalid > 0 && !c.invalid(tag, int(ck.invalid), ck.values(), ck.why) {
 		if own != nil {
 			c.drop(own)
@@ -122,16 +132,8 @@ func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, c
 		return nil
 	}
 	var raw []byte
-	if !ck.clean() || c.src != nil {
+	if anew {
 		raw = entries
-		size := int64(len(entries)) + 9*ck.zeros + ck.events*int64(c.src.most()) // an EventTime takes 10 bytes, a time of 0 at least 1
-		if c.src != nil && size > max(c.s.maxDecompressed, keptBuffer) {
-			if own != nil {
-				c.drop(own)
-			}
-			c.refuse(tag, faultf(Bomb, "more than %d bytes with its source added to every record", c.s.maxDecompressed))
-			return nil
-		}
 		b, err := c.extra(bufferSize(size))
 		if err != nil {
 			if own != nil {
