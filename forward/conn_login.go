@@ -55,7 +55,10 @@ func (c *conn) login() (rest []byte, err error) {
 
 // shake is the handshake of TLS.
 func (c *conn) shake() error {
-	if err := c.tls.Handshake(); err != nil {
+	c.under.quota = shakeMost
+	err := c.tls.Handshake()
+	c.under.quota = 0
+	if err != nil {
 		if c.under.bytes == 0 && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return io.EOF // came and went, as those do that look whether somebody listens
 		}

@@ -86,7 +86,7 @@
 // connection; those that there are go on. Versions before TLS 1.2 are refused, whatever the configuration says.
 //
 // Both handshakes together have HandshakeTimeout, at the client DialTimeout. A connection that is in them holds a few kilobytes (a hostile one up to
-// 8 KiB of a PING, and what package tls takes for one message of its own: 64 KiB, or 256 KiB of a certificate that is asked for), and Shutdown does not wait for it. One that
+// 8 KiB of a PING, or 32 KiB of what package tls reads, which takes 64 KiB at most), and Shutdown does not wait for it. One that
 // comes and goes without a byte, or after its handshake, is no trouble: that is how others look whether a server is there.
 //
 // # Memory

@@ -24,6 +24,7 @@ type socket struct {
 	now   bool
 	room  int   // for what is read now, when it is decrypted
 	bytes int64 // read before now was first set
+	quota int64 // how many those may be; 0: any number
 
 	head [recordHead]byte // of the record that comes
 	have int              // of which so much came
@@ -40,13 +41,19 @@ type socket struct {
 const (
 	recordHead = 5 // type, version, length
 	aheadSize  = 64 << 10
+	shakeMost  = 32 << 10 // of a TLS handshake; with a chain of certificates it is a third of that. Package tls alone would keep 256 KiB of a stranger's
 )
+
+var errQuota = errors.New("longer than any handshake of TLS")
 
 var aheads = sync.Pool{New: func() any { return new([aheadSize]byte) }}
 
 // Read is called by package tls, in the connection's goroutine.
 func (s *socket) Read(p []byte) (n int, err error) {
 	if !s.now {
+		if s.quota > 0 && s.bytes >= s.quota {
+			return 0, errQuota
+		}
 		p = p[:min(len(p), s.next(nil))]
 		n, err = s.Conn.Read(p)
 		s.bytes += int64(n)

@@ -216,6 +216,38 @@ func TestRule42Timeout(t *testing.T) {
 	})
 }
 
+// TestRule42LongHandshake: a stranger makes the server keep no more than a handshake needs.
+func TestRule42LongHandshake(t *testing.T) {
+	ca := testcert.New(t)
+	chain := ca.Client.TLS
+	for range 300 {
+		chain.Certificate = append(chain.Certificate, chain.Certificate[0])
+	}
+	address, troubles := secured(t, &Server{Handler: new(outcome)}, &Endpoint{TLS: &tls.Config{
+		Certificates: []tls.Certificate{ca.Server.TLS}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool,
+	}}, "tcp")
+	if nc, err := tls.Dial("tcp", address, &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{chain}}); err == nil {
+		_, err = nc.Read(make([]byte, 1))
+		if _ = nc.Close(); err == nil {
+			t.Error("taken")
+		}
+	}
+	nc, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = nc.Close() }()
+	hello := append(unhex("01 00ffff 0303"), make([]byte, 60000)...)
+	for piece := range slices.Chunk(hello, 16000) {
+		_, _ = nc.Write(append([]byte{22, 3, 1, byte(len(piece) >> 8), byte(len(piece))}, piece...)) // it may be closed before the end
+	}
+	for range 2 {
+		if tr := <-troubles; tr.Kind != HandshakeFailed || !strings.Contains(tr.String(), errQuota.Error()) {
+			t.Error(tr)
+		}
+	}
+}
+
 // TestRule42Reload: a new certificate is for new connections; those that there are go on.
 func TestRule42Reload(t *testing.T) {
 	ca, next := testcert.New(t), testcert.New(t)
