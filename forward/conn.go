@@ -226,6 +226,7 @@ func (c *conn) putGroup() {
 		return
 	}
 	c.dropScratch()
+	c.g.opt = option{} // not before: a message that waits for memory lets go of what came before it
 	c.s.groups.Put(c.g)
 	c.g = nil
 }

@@ -52,6 +52,7 @@ type group struct {
 	starts   []start // of the chunks
 	opt      option
 	tags     tags
+	sentTag  string // of the message in progress, see Chunk.SentTag
 	inflate  inflaters
 }
 
@@ -70,7 +71,7 @@ func (g *group) reset() {
 	for _, c := range g.chunks[:g.used] {
 		*c = Chunk{} // so that nothing keeps a large buffer from going
 	}
-	g.opt, g.timeless = option{}, false
+	g.timeless = false
 	g.used, g.gathered, g.extraLen, g.ackCount = 0, 0, 0, 0
 	g.refs, g.gathers, g.extra, g.acks, g.starts = g.refs[:0], g.gathers[:0], g.extra[:0], g.acks[:0], g.starts[:0]
 }

@@ -418,6 +418,31 @@ func TestMemoryNoDeadlock(t *testing.T) {
 	})
 }
 
+// A message that has to wait for memory, so that what came before it is handed on first, keeps its option.
+func TestMemoryKeepsOption(t *testing.T) {
+	for _, how := range []string{"gzip", ""} {
+		var got []string
+		s := &Server{Memory: 256 << 10, Handler: HandlerFunc(func(_ context.Context, c *Chunk) error {
+			got = append(got, fmt.Sprintf("%s %s %d", c.ID, c.Compression, c.Events))
+			return nil
+		})}
+		s.Endpoint.AddressKey = map[string]string{"": "ip"}[how] // rewriting wants memory too
+		bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+			q := p.peer()
+			n := map[string]int{"gzip": 40000, "": 500}[how]
+			big := wireOf(&Chunk{Tag: "t", ID: []byte("B"), Entries: bytes.Repeat(entries(1), n), Events: n}, how)
+			small := wireOf(&Chunk{Tag: "t", ID: []byte("a"), Entries: entries(1), Events: 1}, "") // longer than the bytes that are read before there is a buffer
+			write(t, q, slices.Concat(small, small, small, big))
+			synctest.Wait()
+			want := ackOf("aaaB")
+			if acks, _ := q.received(); !bytes.Equal(acks, want) || fmt.Sprint(got) != fmt.Sprintf("[a  1 a  1 a  1 B %s %d]", how, n) || troubles() != "" {
+				t.Errorf("acks %x, chunks %q, %s", acks, got, troubles())
+			}
+			_ = q.Close()
+		})
+	}
+}
+
 // A sender of one byte a second disturbs nobody, and is cut only if it holds what others wait for.
 func TestSlowSender(t *testing.T) {
 	s := &Server{Handler: nothing{}, Memory: 300 << 10}
