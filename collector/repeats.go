@@ -128,14 +128,17 @@ func (r *repeats) fingerprint(c *forward.Chunk) fingerprint {
 	}
 	p := r.printers.Get().(*printer)
 	defer r.printers.Put(p)
-	peer := c.Peer
+	peer, tag := c.Peer, c.Tag
 	if c.Own {
 		peer = ""
+	}
+	if c.SentTag != "" { // what an input makes of tags tells nothing of the chunk
+		tag = c.SentTag
 	}
 	t := p.text[:0]
 	t = append(binary.AppendUvarint(t, uint64(len(peer))), peer...)
 	t = append(binary.AppendUvarint(t, uint64(len(c.ID))), c.ID...)
-	t = append(binary.AppendUvarint(t, uint64(len(c.Tag))), c.Tag...)
+	t = append(binary.AppendUvarint(t, uint64(len(tag))), tag...)
 	t = binary.AppendUvarint(t, uint64(len(raw)))
 	if len(raw) <= copyMost {
 		t = append(t, raw...)

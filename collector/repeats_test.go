@@ -30,6 +30,13 @@ func chunk(id, tag, peer, entries string, conn uint64) *forward.Chunk {
 	return &forward.Chunk{ID: []byte(id), Tag: tag, Peer: peer, Entries: []byte(entries), Conn: conn, Events: 1}
 }
 
+// sent is a chunk whose tag the input made of another one.
+func sent(tag string, c *forward.Chunk) *forward.Chunk {
+	changed := *c
+	changed.SentTag = tag
+	return &changed
+}
+
 func fly(r *repeats, c *forward.Chunk) *flight {
 	return &flight{candidates: []candidate{{mark: r.fingerprint(c), conn: c.Conn}}}
 }
@@ -63,6 +70,8 @@ func TestRepeatRule(t *testing.T) {
 		{"with other entries", first, chunk("id", "tag", "10.0.0.1", "sertien", 2), fresh},
 		{"with a boundary moved", first, chunk("idt", "ag", "10.0.0.1", "entries", 2), fresh},
 		{"own id from another address", &own, &forward.Chunk{ID: own.ID, Tag: own.Tag, Peer: "10.0.0.2", Entries: own.Entries, Own: true, Conn: 2}, repeat},
+		{"under another tag that the input made one", sent("gat", first), sent("tag", chunk("id", "tag", "10.0.0.1", "entries", 2)), fresh},
+		{"under the same tag, of which the input makes another now", first, sent("tag", chunk("id", "site.tag", "10.0.0.1", "entries", 2)), repeat},
 		{"own id and then a foreign one", &own, chunk("id", "tag", "10.0.0.1", "entries", 2), fresh},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -134,6 +134,36 @@ func TestForcedTag(t *testing.T) {
 	}
 }
 
+// A chunk knows the tag that its sender gave, where the endpoint made another one of it.
+func TestSentTag(t *testing.T) {
+	for name, in := range map[string]string{"packed": hexPacked, "forward": hexForward, "message": "94 a1 74 05 80 81" + hexChunk, "timeless": "94 a1 74 00 80 81" + hexChunk} {
+		for _, tc := range []struct {
+			ep        Endpoint
+			tag, sent string
+		}{
+			{Endpoint{}, "t", ""},
+			{Endpoint{Tag: "x"}, "x", "t"},
+			{Endpoint{TagPrefix: "p"}, "p.t", "t"},
+			{Endpoint{Tag: "x", TagPrefix: "p"}, "p.x", "t"},
+		} {
+			n := 0
+			play(func(s *Server) {
+				s.Endpoint = tc.ep
+				g := s.Handler.(grouped)
+				g.fail = func(c *Chunk) error {
+					if n++; c.Tag != tc.tag || c.SentTag != tc.sent {
+						t.Errorf("%s: %q, sent as %q, want %q and %q", name, c.Tag, c.SentTag, tc.tag, tc.sent)
+					}
+					return nil
+				}
+			}, unhex(in))
+			if n != 1 {
+				t.Errorf("%s: %d chunks", name, n)
+			}
+		}
+	}
+}
+
 // A chunk of tiny records does not become huge.
 func TestSourceBounded(t *testing.T) {
 	in := packedMessage("t", 3000, "")

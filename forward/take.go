@@ -24,10 +24,13 @@ func (c *conn) take(b []byte) error {
 	d, g := &c.dec, c.g
 	c.complete++
 	name := b[d.tag:d.tagEnd]
+	g.sentTag = ""
 	switch {
 	case c.forced != nil:
+		g.sentTag, _ = g.tags.get(name)
 		name = c.forced
 	case c.prefix != nil:
+		g.sentTag, _ = g.tags.get(name)
 		name = append(c.prefix, name...) // there is room: it is looked at before the next one
 	}
 	c.find()
@@ -216,6 +219,7 @@ func (c *conn) chunk(tag string) *Chunk {
 	g, o := c.g, &c.g.opt
 	ch := g.chunk()
 	ch.Tag, ch.Peer, ch.Conn, ch.Sender = tag, c.peer, c.id, c.sender
+	ch.SentTag = g.sentTag
 	ch.ID, ch.IDBin, ch.Own = o.id, o.idBin, o.own
 	c.addAck()
 	return ch
