@@ -42,7 +42,7 @@ type Client struct {
 	// Compress is how entries travel: "" plain, "gzip" or "zstd".
 	Compress string
 	// NoAck sends without asking for acks: a chunk is done when it is with the kernel. What the server does not read then is lost: it may be
-	// all that was written between its end and the moment when that is seen here.
+	// all that was written between its end and the moment when that is seen here. With TLS 1.3 that is so, too, where a server refuses our certificate.
 	NoAck bool
 	// Window is the most chunks in flight: 16 if 0.
 	Window int

@@ -4,6 +4,7 @@ package forward
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
 )
 
@@ -42,6 +43,9 @@ func (ep *Endpoint) check() (*tls.Config, error) {
 	}
 	if ep.TLS == nil {
 		return nil, nil
+	}
+	if t := ep.TLS; len(t.Certificates) == 0 && t.GetCertificate == nil && t.GetConfigForClient == nil {
+		return nil, errors.New("forward: TLS without a certificate")
 	}
 	return atLeast12(ep.TLS), nil
 }

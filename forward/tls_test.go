@@ -216,6 +216,13 @@ func TestRule42Timeout(t *testing.T) {
 	})
 }
 
+// TestTLSWithoutCertificate is told at the start, and not by every connection.
+func TestTLSWithoutCertificate(t *testing.T) {
+	if err := (&Server{Handler: new(outcome)}).ServeEndpoint(newPipes(), &Endpoint{TLS: &tls.Config{}}); err == nil || !strings.Contains(err.Error(), "without a certificate") {
+		t.Error(err)
+	}
+}
+
 // TestRule42LongHandshake: a stranger makes the server keep no more than a handshake needs.
 func TestRule42LongHandshake(t *testing.T) {
 	ca := testcert.New(t)

@@ -66,6 +66,7 @@ func (s secret) String() string {
 
 var (
 	errMark  = errors.New("it begins with a byte order mark, which is no part of a secret: save it without one")
+	errZero  = errors.New("it has a zero byte, as UTF-16 does: save it as UTF-8")
 	errLines = errors.New("it has more than one line; a secret is one line of text")
 )
 
@@ -73,6 +74,9 @@ var (
 func oneLine(data []byte) (string, error) {
 	if bytes.HasPrefix(data, mark) {
 		return "", errMark
+	}
+	if bytes.IndexByte(data, 0) >= 0 {
+		return "", errZero
 	}
 	data, _ = bytes.CutSuffix(data, []byte("\n"))
 	data, _ = bytes.CutSuffix(data, []byte("\r"))

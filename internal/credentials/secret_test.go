@@ -18,6 +18,7 @@ func TestOneLine(t *testing.T) {
 		{"topsecret\n\n", "", "more than one line"},
 		{"topsecret\nx", "", "more than one line"},
 		{"\xef\xbb\xbftopsecret\n", "", "byte order mark"},
+		{"\xff\xfet\x00o\x00p\x00\r\x00\n\x00", "", "as UTF-16 does"},
 		{"\n", "", ""},
 		{"", "", ""},
 	} {
@@ -56,7 +57,7 @@ func FuzzSecret(f *testing.F) {
 	for _, s := range []string{"key\n", "key\r\n", "\n", "", "a\nb", "\xef\xbb\xbfk"} {
 		f.Add([]byte(s))
 	}
-	known := texts(errMark.Error(), errLines.Error())
+	known := texts(errMark.Error(), errZero.Error(), errLines.Error())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := oneLine(data)
 		switch {
