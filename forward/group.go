@@ -53,7 +53,6 @@ type group struct {
 	opt      option
 	tags     tags
 	sentTag  string // of the message in progress, see Chunk.SentTag
-	sentTag  string // of the message in progress, see Chunk.SentTag
 	inflate  inflaters
 }
 
