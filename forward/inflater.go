@@ -20,7 +20,9 @@ type Inflater struct {
 
 // Inflate fills in c.Entries from c.Compressed, if c has them compressed only. They are valid until the next call. At most 1 GiB is
 // made, which is what a Server takes at most. The error wraps ErrMalformed.
-func (z *Inflater) Inflate(c *Chunk) error {
+func (z *Inflater) Inflate(c *Chunk) error { return z.inflate(c, largestChunk) }
+
+func (z *Inflater) inflate(c *Chunk, most int) error {
 	if c.Compressed == nil || c.Entries != nil {
 		return nil
 	}
@@ -38,13 +40,12 @@ func (z *Inflater) Inflate(c *Chunk) error {
 	defer z.f.done()
 	for n := 0; ; {
 		if n == len(z.buf) {
-			if n >= largestChunk {
-				return fmt.Errorf("%w: more than %d bytes from %d of %s", ErrMalformed, largestChunk, len(c.Compressed), c.Compression)
-			}
-			z.buf = append(z.buf, make([]byte, n)...)
+			z.buf = append(z.buf, make([]byte, min(n, max(most-n, 0)+1))...) // the last one shows whether that is all
 		}
 		k, err := r.Read(z.buf[n:])
-		n += k
+		if n += k; n > most {
+			return fmt.Errorf("%w: more than %d bytes from %d of %s", ErrMalformed, most, len(c.Compressed), c.Compression)
+		}
 		if errors.Is(err, io.EOF) {
 			c.Entries = z.buf[:n:n]
 			return nil

@@ -80,6 +80,28 @@ func TestInflateErrors(t *testing.T) {
 	}
 }
 
+// As much as a Server takes can be read back.
+func TestInflateMost(t *testing.T) {
+	var z Inflater
+	for _, n := range []int{1000, baseBuffer - 1, baseBuffer, baseBuffer + 1, 300_000} {
+		raw := make([]byte, n)
+		for _, how := range []string{"gzip", "zstd"} {
+			packed := gzipOf(raw)
+			if how == "zstd" {
+				packed = zstdOf(raw)
+			}
+			c := Chunk{Compressed: packed, Compression: how}
+			if err := z.inflate(&c, n); err != nil || len(c.Entries) != n {
+				t.Errorf("%s, %d of %d bytes: %v", how, len(c.Entries), n, err)
+			}
+			c = Chunk{Compressed: packed, Compression: how}
+			if err := z.inflate(&c, n-1); !errors.Is(err, ErrMalformed) || c.Entries != nil {
+				t.Errorf("%s, %d bytes where %d are too many: %v", how, len(c.Entries), n, err)
+			}
+		}
+	}
+}
+
 // A Client sends on what is compressed already, and makes it anew where another compression is asked for.
 func TestClientSendsCompressedOn(t *testing.T) {
 	e := entries(50)
@@ -126,5 +148,49 @@ func FuzzInflate(f *testing.F) {
 		if err := new(Inflater).Inflate(&c); err != nil && !errors.Is(err, ErrMalformed) {
 			t.Error(err)
 		}
+	})
+}
+
+// FuzzCompressed: what a Server hands on compressed, an Inflater reads back to the same entries, whatever it read before.
+func FuzzCompressed(f *testing.F) {
+	e := unhex(hexEntry1)
+	gz, z := gzipOf(e), zstdOf(e)
+	skippable := unhex("50 2a 4d 18 02 00 00 00 01 02")
+	for _, b := range [][]byte{
+		gz, append(bytes.Clone(gz), gz...), append(bytes.Clone(gz), 0), append(bytes.Clone(gz), make([]byte, 600)...), append(bytes.Clone(gz), 'x'), append(gzipOf(nil), gz...),
+		append(bytes.Clone(gz), gzipOf(nil)...), gz[:len(gz)-1], gz[:len(gz)-8],
+	} {
+		f.Add(b, true)
+	}
+	for _, b := range [][]byte{
+		z, append(bytes.Clone(z), z...), append(bytes.Clone(skippable), z...), append(bytes.Clone(z), skippable...), append(bytes.Clone(z), skippable[:9]...),
+		append(bytes.Clone(z), 0), append(zstdOf(nil), z...), z[:len(z)-1],
+		append(unhex("28 b5 2f fd 20 0f 79 00 00"), e...), append(unhex("28 b5 2f fd 21 01 0f 79 00 00"), e...), // a raw block; the same with a dictionary
+		append(unhex("28 b5 2f fd 00 88 79 00 00"), e...), append(unhex("28 b5 2f fd 00 68 79 00 00"), e...), // windows
+	} {
+		f.Add(b, false)
+	}
+	var reused Inflater
+	f.Fuzz(func(t *testing.T, b []byte, isGzip bool) {
+		how := "zstd"
+		if isGzip {
+			how = "gzip"
+		}
+		if len(b) > 4096 {
+			return
+		}
+		play(func(s *Server) {
+			s.MaxDecompressed = 1 << 20
+			s.Handler.(grouped).outcome.fail = func(c *Chunk) error {
+				for _, z := range []*Inflater{&reused, new(Inflater)} {
+					got := Chunk{Compressed: bytes.Clone(c.Compressed), Compression: c.Compression}
+					if err := z.Inflate(&got); c.Compressed != nil && (err != nil || !bytes.Equal(got.Entries, c.Entries)) {
+						t.Errorf("%x, from %x: %v", got.Entries, c.Compressed, err)
+					}
+				}
+				return nil
+			}
+		}, unhex(compressed(how, b)), unhex(compressed(how, b)))
+		_ = reused.Inflate(&Chunk{Compressed: b, Compression: how}) // which leaves it as it may be left
 	})
 }

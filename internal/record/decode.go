@@ -15,7 +15,7 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// How the decode files are organised. Decode looks at the bytes once to see that they are one whole value that nests no deeper than Depth;
+// How the decode files are organised. Decode looks at the bytes once to see that they are one whole value that nests no deeper than msgpack.DefaultDepth;
 // what comes after need not ask again. decoder.value goes down the value and the Go type together: decode_struct.go has the fields of a struct,
 // decode_scalar.go what has no parts, decode_any.go what is decoded without a type to go by. What does not fit is noted and left
 // out, the first with its path, and the rest goes on.
@@ -40,7 +40,7 @@ func Decode(b []byte, v any, ext msgpack.ExtJSON) error {
 	if p.Kind() != reflect.Pointer || p.IsNil() {
 		return ErrTarget
 	}
-	n, err := msgpack.Limits{Depth: Depth, Length: int64(len(b)) + 1, Count: int64(len(b)) + 1}.Skip(b)
+	n, err := msgpack.Limits{Length: int64(len(b)) + 1, Count: int64(len(b)) + 1}.Skip(b)
 	if err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
@@ -118,7 +118,12 @@ func (d *decoder) value(b []byte, v reflect.Value) int {
 			d.null(v)
 			return 1
 		}
-		if v.CanAddr() && v.Kind() != reflect.Pointer && v.Type().PkgPath() != "" { // predeclared and unnamed types have no methods
+		if v.Kind() == reflect.Interface { // what it points to is filled in, as by encoding/json
+			if e := v.Elem(); e.Kind() == reflect.Pointer && !e.IsNil() {
+				v = e
+			}
+		}
+		if v.CanAddr() && mayHaveMethods(v) {
 			if n, ok := d.byMethod(b, v); ok {
 				return n
 			}
@@ -149,9 +154,20 @@ func (d *decoder) value(b []byte, v reflect.Value) int {
 	return n
 }
 
+// mayHaveMethods is false for nearly all types: predeclared and unnamed ones have no methods, but for structs that embed something.
+func mayHaveMethods(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return false
+	case reflect.Struct:
+		return true
+	}
+	return v.Type().PkgPath() != ""
+}
+
 // length is how long the value at the start of b is, which is whole.
 func length(b []byte) int {
-	n, _ := msgpack.Limits{Depth: Depth}.Skip(b)
+	n, _ := msgpack.Skip(b)
 	return n
 }
 
@@ -286,9 +302,10 @@ func (d *decoder) mapping(b []byte, n, at int, v reflect.Value) int {
 			d.path = append(d.path, element{key: name})
 			key.SetZero()
 			elem.SetZero()
-			if bad := d.bad; d.mapKey(name, key) {
+			if d.mapKey(name, key) {
+				bad := d.bad
 				at += d.value(b[at:], elem)
-				if d.bad == bad {
+				if d.bad == bad || !elem.IsZero() { // a part of it may fit
 					v.SetMapIndex(key, elem)
 				}
 			} else {
@@ -321,6 +338,9 @@ func (d *decoder) mapKey(name string, v reflect.Value) (ok bool) {
 	if v.Kind() != reflect.String {
 		if u, is := v.Addr().Interface().(encoding.TextUnmarshaler); is {
 			d.call(func() error { return u.UnmarshalText([]byte(name)) })
+			if d.bad == bad && !v.Comparable() {
+				d.fail(fmt.Errorf("%w: key %q makes a %v that is no key", ErrKind, cut(name), v.Type()))
+			}
 			return d.bad == bad
 		}
 	}

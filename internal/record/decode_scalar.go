@@ -75,6 +75,10 @@ func (d *decoder) scalar(t msgpack.Token, v reflect.Value) {
 		return
 	case reflect.String:
 		if v.Type() == numberType && t.Kind != msgpack.Bool {
+			if f := t.Float(); math.IsNaN(f) || math.IsInf(f, 0) {
+				d.outOfRange(t, v.Type())
+				return
+			}
 			v.SetString(digitsOf(t))
 			return
 		}
@@ -150,7 +154,7 @@ func (d *decoder) bytes(t msgpack.Token, p []byte, v reflect.Value) {
 		}
 	case reflect.Array:
 		if v.Type().Elem().Kind() == reflect.Uint8 && v.Len() == len(p) {
-			reflect.Copy(v, reflect.ValueOf(p))
+			copy(v.Bytes(), p)
 			return
 		}
 	}

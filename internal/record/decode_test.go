@@ -165,12 +165,89 @@ func TestDecodeErrors(t *testing.T) {
 			t.Errorf("into %T: %v", v, err)
 		}
 	}
-	deep := append([]byte(strings.Repeat("\x91", Depth+1)), 0xc0)
+	deep := append([]byte(strings.Repeat("\x91", msgpack.DefaultDepth+1)), 0xc0)
 	for _, b := range [][]byte{nil, {0xc1}, {0x81}, {0x80, 0x80}, {0xdd, 0xff, 0xff, 0xff, 0xff}, deep} {
 		var v any
 		if err := Decode(b, &v, nil); err == nil || v != nil {
 			t.Errorf("%x: %v, %v", b[:min(len(b), 8)], err, v)
 		}
+	}
+}
+
+// What the other end of a connection takes can be decoded, as deep as it is.
+func TestDecodeDeep(t *testing.T) {
+	var v any
+	if err := Decode(append([]byte(strings.Repeat("\x91", msgpack.DefaultDepth)), 0xc0), &v, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// What fits of an element of a map is stored, and elements of which nothing does are left out.
+func TestDecodePartOfElement(t *testing.T) {
+	type pair struct {
+		A int8
+		B string
+	}
+	var got map[string]pair
+	err := Decode(AppendValue(nil, map[string]any{"x": map[string]any{"A": 1000, "B": "s"}, "y": 1}), &got, nil)
+	if want := map[string]pair{"x": {B: "s"}}; !errors.Is(err, ErrRange) && !errors.Is(err, ErrKind) || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// An interface that holds a pointer keeps it, and what it leads to is filled in.
+func TestDecodeIntoHeldPointer(t *testing.T) {
+	c := &customer{City: new(string)}
+	var held struct {
+		A any
+		B fmt.Stringer
+	}
+	held.A, held.B = c, new(netip.Addr)
+	if err := Decode(AppendValue(nil, map[string]any{"A": map[string]any{"name": "x"}, "B": "::1"}), &held, nil); err != nil {
+		t.Fatal(err)
+	}
+	if held.A != any(c) || c.Name != "x" || c.City == nil || held.B.String() != "::1" {
+		t.Errorf("%+v, %+v", held, c)
+	}
+	var top any = c
+	if err := Decode(AppendValue(nil, map[string]any{"name": "y"}), &top, nil); err != nil || c.Name != "y" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	top = &top
+	if err := Decode(AppendValue(nil, 1), top, nil); !errors.Is(err, ErrKind) {
+		t.Errorf("a pointer to itself: %v", err)
+	}
+}
+
+type octet uint8
+
+type sliceKey struct{ x any }
+
+func (k *sliceKey) UnmarshalText(b []byte) error {
+	k.x = b
+	return nil
+}
+
+func TestDecodeOddTypes(t *testing.T) {
+	var octets [2]octet
+	if err := Decode(msgpack.AppendBin(nil, []byte{1, 2}), &octets, nil); err != nil || octets != [2]octet{1, 2} {
+		t.Errorf("%v, %v", octets, err)
+	}
+	var keys map[sliceKey]int
+	if err := Decode(AppendValue(nil, map[string]int{"a": 1}), &keys, nil); !errors.Is(err, ErrKind) || len(keys) != 0 {
+		t.Errorf("a key that cannot be one: %v, %v", keys, err)
+	}
+	for _, f := range []float64{math.NaN(), math.Inf(-1)} {
+		var n json.Number
+		if err := Decode(AppendValue(nil, f), &n, nil); !errors.Is(err, ErrRange) || n != "" {
+			t.Errorf("%v is a json.Number: %q, %v", f, n, err)
+		}
+	}
+	want := struct{ When struct{ time.Time } }{struct{ time.Time }{time.Unix(5, 6).UTC()}}
+	got := want
+	got.When.Time = time.Time{}
+	if err := Decode(AppendValue(nil, want), &got, nil); err != nil || got != want {
+		t.Errorf("an unnamed struct that embeds a time: %v, %v", got, err)
 	}
 }
 
