@@ -238,9 +238,7 @@ func (c *conn) slim() {
 
 // extra takes a buffer for entries that cannot stay where they are. It belongs to the caller until keepExtra.
 func (c *conn) extra(size int) (*buffer, error) {
-	opt := c.g.opt // of the message in progress, which is not what is handed on while there is no memory
-	err := c.memory(int64(size))
-	if c.g.opt = opt; err != nil {
+	if err := c.memory(int64(size)); err != nil {
 		return nil, err
 	}
 	return c.s.pool.take(size, c.id), nil
