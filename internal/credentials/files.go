@@ -135,6 +135,11 @@ func (f *files) differ(old *files) []string {
 	return names
 }
 
+// has reports whether a file was read.
+func (f *files) has(path string) bool {
+	return slices.ContainsFunc(f.seen, func(s *seen) bool { return s.path == path })
+}
+
 // filePath asks for a parameter that is a path, and returns it from the root, wherever the process goes later.
 func filePath(p *urls.Params, name string) string {
 	path := p.String(name, "")

@@ -150,7 +150,7 @@ func (k *kept[T]) renew() error {
 	}
 	names := now.differ(good)
 	if len(names) == 0 && missed { // they are what they were before they were broken
-		names = now.differ(before)
+		names = slices.DeleteFunc(now.differ(before), func(name string) bool { return !before.has(name) }) // what stood behind the broken one was not read
 	}
 	if len(names) > 0 {
 		k.reports.renewed(names)

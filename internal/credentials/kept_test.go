@@ -93,6 +93,34 @@ func TestKept(t *testing.T) {
 	})
 }
 
+// TestRenewed: of two files the one that was broken is named, and not the one that was not read meanwhile.
+func TestRenewed(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	save(t, a, "one")
+	save(t, b, "one")
+	var told teller
+	k, err := keep(func(f *files) (string, error) {
+		first, err := word(a)(f)
+		if err != nil {
+			return "", err
+		}
+		second, err := word(b)(f)
+		return first + second, err
+	}, told.reports())
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(t, a, "bad")
+	if err := k.reload(); err == nil {
+		t.Error("no error")
+	}
+	save(t, a, "one")
+	if err := k.reload(); err != nil || !slices.Equal(told.renewed, []string{a}) {
+		t.Errorf("%q, %v", told.renewed, err)
+	}
+}
+
 func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "f")
