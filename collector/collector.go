@@ -194,32 +194,29 @@ func (c *Collector) Addrs() []net.Addr {
 // Close lets go of everything. It is for a Collector that is not run, since
 // Run does so itself; closing twice is fine.
 func (c *Collector) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.mu.Lock() // not for longer: a disk may hang
 	c.remember()
+	inputs, pumps, counting, known, j := c.inputs, c.pumps, c.found, c.repeats, c.journal
+	c.inputs, c.pumps, c.found, c.repeats, c.journal = nil, nil, nil, nil, nil
+	c.mu.Unlock()
 	var errs []error
-	for _, l := range c.inputs {
+	for _, l := range inputs {
 		l.close()
 	}
-	c.inputs = nil
-	for _, p := range c.pumps {
+	for _, p := range pumps {
 		if p.output != nil {
 			errs = append(errs, p.output.close())
 		}
 		errs = append(errs, p.reader.Close())
 	}
-	c.pumps = nil
-	if c.found != nil {
-		errs = append(errs, c.found.close(c.journal))
-		c.found = nil
+	if counting != nil {
+		errs = append(errs, counting.close(j))
 	}
-	if c.repeats != nil {
-		errs = append(errs, c.repeats.close())
-		c.repeats = nil
+	if known != nil {
+		errs = append(errs, known.close())
 	}
-	if c.journal != nil {
-		errs = append(errs, c.journal.Close())
-		c.journal = nil
+	if j != nil {
+		errs = append(errs, j.Close())
 	}
 	return errors.Join(errs...)
 }

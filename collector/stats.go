@@ -120,10 +120,9 @@ const unreadable = "unreadable"
 // event. After Run has returned the counters are those of its end.
 func (c *Collector) Stats() Stats {
 	c.mu.Lock()
-	last := c.last
-	c.mu.Unlock()
-	if last != nil {
-		return last.clone()
+	defer c.mu.Unlock() // until it is taken Close takes nothing away
+	if c.last != nil {
+		return c.last.clone()
 	}
 	return c.stats()
 }

@@ -52,6 +52,31 @@ func TestStatsWhileEventsPass(t *testing.T) {
 	}
 }
 
+// TestStatsAtTheEnd: whoever asks while the collector ends gets a whole
+// picture, and after that the last one.
+func TestStatsAtTheEnd(t *testing.T) {
+	for range 5 {
+		r := run(t, &Options{Dir: t.TempDir(), To: []string{"discard:"}})
+		send(t, r.client(t), numbered("t", 0, 10))
+		stopped := make(chan error, 1)
+		go func() { stopped <- r.stop() }()
+		for ended := false; !ended; {
+			select {
+			case err := <-stopped:
+				if err != nil {
+					t.Fatal(err)
+				}
+				ended = true
+			default:
+			}
+			if s := r.Stats(); s.Stored != 10 || len(s.Outputs) != 1 {
+				t.Fatalf("%+v", s)
+			}
+		}
+		wantLaws(t, r.Stats())
+	}
+}
+
 // TestStatsAsALine: one line has all of it.
 func TestStatsAsALine(t *testing.T) {
 	s := Stats{Counts: Counts{In: 3, Stored: 3}, Inputs: []InputStats{{URL: "in:"}}, Outputs: []OutputStats{{URL: "out:", Out: 1, Buffered: 1, Dropped: map[string]int64{unreadable: 1}}}}
