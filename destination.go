@@ -134,7 +134,7 @@ func dialsTLS(u *urls.URL, o *Options, by string) error {
 		return u.Errorf("parameter \"tls\": %q is not dial", by)
 	case o.Dial == nil:
 		return u.Errorf("tls=dial says that Options.Dial makes the connections TLS, and there is none")
-	case o.TLS != nil || slices.ContainsFunc([]string{"ca", "cert", "key", "server_name", "insecure"}, u.Has):
+	case o.TLS != nil || slices.ContainsFunc(credentials.TLSNames, u.Has):
 		return u.Errorf("tls=dial says that Options.Dial makes the connections TLS, so nothing else can say how")
 	}
 	return nil

@@ -30,7 +30,7 @@ type Endpoint struct {
 	// Chunk.Raw has the records as they came. A chunk that would become larger than MaxDecompressed is refused.
 	AddressKey string // the peer's address without its port, "unix" for a unix socket
 	HostKey    string // the host name that the client gave in the handshake; without one, that of its address by reverse lookup, or the address. It is proved by neither.
-	SubjectKey string // the subject of the client's certificate, as RFC 2253 writes it
+	SubjectKey string // the subject of the client's certificate, as RFC 2253 writes it; TLS.ClientAuth says whether it was verified
 	UserKey    string // the user that the client has authenticated as
 }
 

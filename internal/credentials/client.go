@@ -35,8 +35,8 @@ type Values struct {
 	SharedKey, Username, Password string
 }
 
-// tlsNames are the parameters that make a TLS configuration.
-var tlsNames = []string{"ca", "cert", "key", "server_name", "insecure"}
+// TLSNames are the parameters that make a TLS configuration.
+var TLSNames = []string{"ca", "cert", "key", "server_name", "insecure"}
 
 // ReadClient asks p for what it says of security. It touches no file; Open does. v may be nil.
 func ReadClient(u *urls.URL, p *urls.Params, v *Values) (*Client, error) {
@@ -93,14 +93,14 @@ func (c *Client) readTLS(u *urls.URL, p *urls.Params) error {
 		if c.values.TLS != nil {
 			return u.Errorf("Options.TLS belongs to forward+tls://")
 		}
-		return refuse(u, tlsNames...)
+		return refuse(u, TLSNames...)
 	}
 	c.ca = filePath(p, "ca")
 	c.cert, c.key = filePath(p, "cert"), filePath(p, "key")
 	c.serverName = p.String("server_name", "")
 	c.insecure = p.Bool("insecure", false)
 	if c.values.TLS != nil {
-		for _, name := range tlsNames {
+		for _, name := range TLSNames {
 			if u.Has(name) {
 				return u.Errorf("Options.TLS says all of TLS, so %s= cannot: give one", name)
 			}
