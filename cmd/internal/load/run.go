@@ -236,6 +236,9 @@ func (r *run) result(warm, last, drained count) Result {
 	if o.Compress != "" {
 		res.Compress = o.Compress
 	}
+	if o.Ack {
+		res.Depth, res.Unacked = o.Depth, drained.messages-drained.acked
+	}
 	var latencies histogram
 	for _, c := range r.conns {
 		latencies.merge(&c.latencies)
@@ -254,8 +257,6 @@ func (r *run) result(warm, last, drained count) Result {
 	handled := float64(drained.events - warm.events)
 	res.Taken = handled / (seconds + drain)
 	if o.Ack {
-		res.Depth = o.Depth
-		res.Unacked = drained.messages - drained.acked
 		res.Acked = float64(last.acked-warm.acked) * float64(o.Batch) / seconds
 		handled = float64(drained.acked-warm.acked) * float64(o.Batch)
 		res.Taken = res.Acked

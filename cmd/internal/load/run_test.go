@@ -237,12 +237,32 @@ func TestHostileAcks(t *testing.T) {
 					_, _ = io.WriteString(nc, tt.answer)
 				})
 				r, err := Run(t.Context(), Options{Dial: dial, Ack: true, Rate: 1000, Duration: time.Minute})
-				if !errors.Is(err, tt.want) || !errors.Is(err, ErrFailed) || r.KeptUp {
+				if !errors.Is(err, tt.want) || !errors.Is(err, ErrFailed) || r.KeptUp || r.Unacked != r.Total.Messages || r.Depth != DefaultDepth {
 					t.Errorf("%v, want %v; %+v", err, tt.want, r)
 				}
 			})
 		})
 	}
+}
+
+// TestFailsAtOnce: what was sent without an ack is told also of a run that failed before anything was measured.
+func TestFailsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dial := pipe(t, func(nc net.Conn) {
+			sent := 0
+			_ = eachMessage(nc, func([]byte) error {
+				if sent++; sent == 3 {
+					_, _ = io.WriteString(nc, "\xc1")
+					return io.EOF
+				}
+				return nil
+			})
+		})
+		r, err := Run(t.Context(), Options{Dial: dial, Ack: true, Depth: 3, Batch: 1, Warmup: time.Second})
+		if !errors.Is(err, errNoAck) || r.Total.Messages != 3 || r.Unacked != 3 || r.Depth != 3 || r.KeptUp {
+			t.Errorf("%v, %+v", err, r)
+		}
+	})
 }
 
 func TestRunCanceled(t *testing.T) {
