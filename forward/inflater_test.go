@@ -181,7 +181,7 @@ func FuzzCompressed(f *testing.F) {
 		}
 		play(func(s *Server) {
 			s.MaxDecompressed = 1 << 20
-			s.Handler.(grouped).outcome.fail = func(c *Chunk) error {
+			s.Handler.(grouped).fail = func(c *Chunk) error {
 				for _, z := range []*Inflater{&reused, new(Inflater)} {
 					got := Chunk{Compressed: bytes.Clone(c.Compressed), Compression: c.Compression}
 					if err := z.Inflate(&got); c.Compressed != nil && (err != nil || !bytes.Equal(got.Entries, c.Entries)) {
