@@ -324,7 +324,7 @@ func (r *repeats) stats() RepeatsStats {
 	defer r.mu.Unlock()
 	st := RepeatsStats{Chunks: r.slots.n, Most: repeatCount, Bytes: r.bytes(), Age: repeatAge}
 	if r.slots.n == repeatCount {
-		st.Age = min(repeatAge, r.now().Sub(time.Unix(int64(r.slots.at(r.oldest).at), 0)))
+		st.Age = min(repeatAge, max(0, r.now().Sub(time.Unix(int64(r.slots.at(r.oldest).at), 0)))) // clocks are set back
 	}
 	return st
 }

@@ -212,6 +212,10 @@ func TestRepeatsMemory(t *testing.T) {
 	if want := repeatCount / rate * time.Second; s.Age < want || s.Age > want+2*time.Second {
 		t.Errorf("the window reaches back %v, want %v and the started second", s.Age, want)
 	}
+	now = now.Add(-time.Hour) // somebody sets the clock back
+	if age := f.stats().Age; age != 0 {
+		t.Errorf("the window reaches back %v", age)
+	}
 	if size := f.size; size > 2*repeatCount*seenRecordSize+seenHeaderSize {
 		t.Errorf("the file has %d bytes", size)
 	}

@@ -69,7 +69,7 @@ type shard struct {
 	_    [64]byte // what other cores write stands on other cache lines
 }
 
-// A pool keeps buffers for their next use, by size. What it keeps and what is in use stay together within a limit: beyond it a buffer that comes back goes to
+// A pool keeps buffers for their next use, by size. What it keeps of large ones and what is in use stay together within a limit: beyond it a buffer that comes back goes to
 // the garbage collector, and so do those of other sizes when one is wanted that is not there. What nobody wanted for idleFor goes too.
 //
 // Small buffers, which every read of an idle connection takes and gives back, have lists of their own in several shards, and nothing that all cores would write;

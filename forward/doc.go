@@ -100,7 +100,8 @@
 // Server.Memory. Beyond it connections wait in line: small needs first, then those in the middle of a large message, then those that would begin one; and
 // they begin only when those in the middle will leave them room, going by what such messages have taken before. What is half read can always be finished, for the first
 // in line may overdraw, one at a time, by what one message takes: MaxChunk and MaxDecompressed hold whatever Memory is. Buffers that nobody wanted for two to four
-// seconds go to the garbage collector.
+// seconds go to the garbage collector. What is kept of the six sizes up to 128 KiB comes on top of Memory: of each as much as a quarter of it, most often next to
+// nothing of all but the last one.
 //
 // A connection of TLS holds 10 KiB more while it is idle, and 17 KiB beyond that once it got large records: package tls does not give
 // them back. Not counted are these, 64 KiB while records are read, the decompressors (up to 8 MiB of window each for zstd), acks in line (128 KiB a connection),

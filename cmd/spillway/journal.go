@@ -100,9 +100,10 @@ func (c *journalCatCmd) Run(s *streams) error {
 	w := bufio.NewWriterSize(s.out, 64<<10)
 	var writeErr error
 	var broken int
+	var p recordPrinter
 	err = i.Records(func(r journal.Record) bool {
 		var bad bool
-		bad, writeErr = printRecord(w, r)
+		bad, writeErr = p.print(w, r)
 		if bad {
 			broken++
 			fmt.Fprintf(s.err, "record that ends at %v is no chunk\n", r.Pos)
@@ -115,23 +116,27 @@ func (c *journalCatCmd) Run(s *streams) error {
 	return errors.Join(err, writeErr, w.Flush())
 }
 
-// printRecord prints the events of one record; bad says that it is no chunk.
-func printRecord(w io.Writer, r journal.Record) (bad bool, err error) {
-	var chunk forward.Chunk
-	var inflater forward.Inflater
-	if chunk.Parse(r.Data) != nil || inflater.Inflate(&chunk) != nil {
+// recordPrinter is what printing records needs, kept for its memory.
+type recordPrinter struct {
+	chunk    forward.Chunk
+	inflater forward.Inflater
+	encoder  lines.Encoder
+	line     []byte
+}
+
+// print prints the events of one record; bad says that it is no chunk.
+func (p *recordPrinter) print(w io.Writer, r journal.Record) (bad bool, err error) {
+	if p.chunk.Parse(r.Data) != nil || p.inflater.Inflate(&p.chunk) != nil {
 		return true, nil
 	}
-	var encoder lines.Encoder
-	entries := forward.ReadEntries(chunk.Entries)
-	var line []byte
+	entries := forward.ReadEntries(p.chunk.Entries)
 	for {
 		e, ok := entries.Next()
 		if !ok {
 			return entries.Err() != nil, nil
 		}
-		line = encoder.AppendLine(line[:0], chunk.Tag, e)
-		if _, err := w.Write(line); err != nil {
+		p.line = p.encoder.AppendLine(p.line[:0], p.chunk.Tag, e)
+		if _, err := w.Write(p.line); err != nil {
 			return false, err
 		}
 	}
@@ -171,8 +176,9 @@ func (c *journalVerifyCmd) Run(s *streams) error {
 			fmt.Fprintf(s.out, "cursor %s: %v\n", r.Name, r.Err)
 		}
 	}
+	var inflater forward.Inflater
 	if err := i.Records(func(r journal.Record) bool {
-		if err := verifyChunk(r.Data); err != nil {
+		if err := verifyChunk(r.Data, &inflater); err != nil {
 			bad++
 			fmt.Fprintf(s.out, "record that ends at %v: %v\n", r.Pos, err)
 		}
@@ -188,12 +194,11 @@ func (c *journalVerifyCmd) Run(s *streams) error {
 }
 
 // verifyChunk reads a record to its last entry.
-func verifyChunk(b []byte) error {
+func verifyChunk(b []byte, inflater *forward.Inflater) error {
 	var chunk forward.Chunk
 	if err := chunk.Parse(b); err != nil {
 		return err
 	}
-	var inflater forward.Inflater
 	if err := inflater.Inflate(&chunk); err != nil {
 		return err
 	}
