@@ -35,7 +35,7 @@ type socket struct {
 
 	limit   time.Duration // how long the peer may take for what is written; 0: the handshake is not over, and has a limit of its own
 	expires time.Time     // write deadline
-	late    atomic.Bool   // it took longer
+	late    atomic.Bool   // it took longer: nothing more is written, and the reader ends
 }
 
 const (
@@ -72,18 +72,22 @@ func (s *socket) Read(p []byte) (n int, err error) {
 }
 
 // Write is called by package tls, by one goroutine at a time: for acks, and for what it answers by itself in the middle of a read, to a peer that wants
-// fresh keys. Of a record that did not leave as a whole nothing can be made good, so that is the end of the connection.
+// fresh keys. Of a record that did not leave as a whole nothing can be made good, so the reader is told to end. It cannot be closed here: that would wait for the
+// end of the read that this may be in.
 func (s *socket) Write(p []byte) (int, error) {
 	if s.limit == 0 {
 		return s.Conn.Write(p)
+	}
+	if s.late.Load() {
+		return 0, os.ErrDeadlineExceeded
 	}
 	if err := postpone(s.Conn, &s.expires, s.limit); err != nil {
 		return 0, err
 	}
 	n, err := s.Conn.Write(p)
-	if err != nil {
-		s.late.Store(errors.Is(err, os.ErrDeadlineExceeded))
-		_ = s.Close() // whoever reads sees that
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.late.Store(true)
+		_ = s.SetReadDeadline(time.Unix(1, 0)) // one that is closed already ends too
 	}
 	return n, err
 }

@@ -12,7 +12,9 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -193,4 +195,59 @@ func TestClientKeyUpdate(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// narrow is a listener whose connections have room for little that is not read.
+type narrow struct{ net.Listener }
+
+func (l narrow) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err == nil {
+		err = nc.(*net.UnixConn).SetWriteBuffer(1)
+	}
+	return nc, err
+}
+
+// TestKeyUpdateNotReadFromSocket is TestKeyUpdateNotRead where the answers are written within the poller's callback.
+func TestKeyUpdateNotReadFromSocket(t *testing.T) {
+	ca := testcert.New(t)
+	troubles := make(chan Trouble, 9)
+	s := &Server{
+		Handler: new(outcome), WriteTimeout: 50 * time.Millisecond, Trouble: func(tr Trouble) { troubles <- tr },
+		Endpoint: Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}},
+	}
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(narrow{l}) }()
+	nc, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log keyLog
+	c := tls.Client(nc, &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", KeyLogWriter: &log, MinVersion: tls.VersionTLS13})
+	if err := c.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	out := log.sealer(t, "CLIENT_TRAFFIC_SECRET_0", c.ConnectionState())
+	for range 1 << 20 {
+		if _, err = nc.Write(append(out.update(), out.record(typeData, []byte{0xc0})...)); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		t.Error("all was taken, and nothing was read")
+	}
+	if tr := <-troubles; tr.Kind != SlowReader {
+		t.Error(tr)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; !errors.Is(err, ErrServerClosed) {
+		t.Error(err)
+	}
+	_ = nc.Close()
 }
