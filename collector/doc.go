@@ -29,7 +29,8 @@
 // process and, with AckSynced, to the machine's power.
 //
 // A chunk that a sender repeats because it missed the ack is recognised, across
-// restarts and inputs too, and stored once: within an hour or the last 786,432
+// restarts and inputs too (those that make the same of its tag), and stored
+// once: within an hour or the last 786,432
 // acked chunks, whichever is less, which is 3.9 s at 200,000 acks a second.
 // Stats tells how far back that reaches just now; what comes again after that is
 // stored again. It must come from the same address, unless its id is one of

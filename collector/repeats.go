@@ -6,6 +6,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/binary"
+	"math"
 	"sync"
 	"time"
 	"unsafe"
@@ -19,11 +20,11 @@ import (
 // A sender that misses an ack sends the chunk again, on a fresh connection
 // (docs/forward.md rule 28). A chunk is such a repeat when its print is known,
 // and came on another connection than this one. The print covers the id, the
-// tag, the length and a hash of the entries, and the peer's address unless the
-// id is one of Spillway's own, which are random and never used twice. Without
-// the connection in the rule data would be lost: Fluent Bit's ids are hashes of
-// the content, so the same id on the same connection is new data that happens
-// to be equal.
+// tag (the sender's and the input's), the length and a hash of the entries, and
+// the peer's address unless the id is one of Spillway's own, which are random
+// and never used twice. Without the connection in the rule data would be lost:
+// Fluent Bit's ids are hashes of the content, so the same id on the same
+// connection is new data that happens to be equal.
 //
 //	begin ─┬─ fresh ──► Append, Flush ──► finish: the print is known from now on
 //	       ├─ repeat of what is stored at a position: wait for that position
@@ -128,17 +129,18 @@ func (r *repeats) fingerprint(c *forward.Chunk) fingerprint {
 	}
 	p := r.printers.Get().(*printer)
 	defer r.printers.Put(p)
-	peer, tag := c.Peer, c.Tag
+	peer := c.Peer
 	if c.Own {
 		peer = ""
 	}
-	if c.SentTag != "" { // what an input makes of tags tells nothing of the chunk
-		tag = c.SentTag
-	}
 	t := p.text[:0]
+	if c.SentTag != "" { // both count: two tags may become one, and two inputs make two of one
+		t = binary.AppendUvarint(t, math.MaxUint64) // no peer is as long
+		t = append(binary.AppendUvarint(t, uint64(len(c.SentTag))), c.SentTag...)
+	}
 	t = append(binary.AppendUvarint(t, uint64(len(peer))), peer...)
 	t = append(binary.AppendUvarint(t, uint64(len(c.ID))), c.ID...)
-	t = append(binary.AppendUvarint(t, uint64(len(tag))), tag...)
+	t = append(binary.AppendUvarint(t, uint64(len(c.Tag))), c.Tag...)
 	t = binary.AppendUvarint(t, uint64(len(raw)))
 	if len(raw) <= copyMost {
 		t = append(t, raw...)

@@ -71,7 +71,8 @@ func TestRepeatRule(t *testing.T) {
 		{"with a boundary moved", first, chunk("idt", "ag", "10.0.0.1", "entries", 2), fresh},
 		{"own id from another address", &own, &forward.Chunk{ID: own.ID, Tag: own.Tag, Peer: "10.0.0.2", Entries: own.Entries, Own: true, Conn: 2}, repeat},
 		{"under another tag that the input made one", sent("gat", first), sent("tag", chunk("id", "tag", "10.0.0.1", "entries", 2)), fresh},
-		{"under the same tag, of which the input makes another now", first, sent("tag", chunk("id", "site.tag", "10.0.0.1", "entries", 2)), repeat},
+		{"under the same tag, of which the input makes another", first, sent("tag", chunk("id", "site.tag", "10.0.0.1", "entries", 2)), fresh},
+		{"under the same two tags", sent("gat", first), sent("gat", chunk("id", "tag", "10.0.0.1", "entries", 2)), repeat},
 		{"own id and then a foreign one", &own, chunk("id", "tag", "10.0.0.1", "entries", 2), fresh},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -252,3 +253,28 @@ var errBrokenWriter = errors.New("broken writer")
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errBrokenWriter }
+
+// TestCopiesUnderTwoTags: a sender that sends the same chunks to two inputs, which
+// put them under different tags, has them under both.
+func TestCopiesUnderTwoTags(t *testing.T) {
+	for _, how := range []string{"tag_prefix", "tag"} {
+		dir := t.TempDir()
+		r := run(t, &Options{
+			Dir: filepath.Join(dir, "data"), To: []string{fileURL(filepath.Join(dir, "{tag}"))},
+			Listen: []string{"forward://127.0.0.1:0?" + how + "=a", "forward://127.0.0.1:0?" + how + "=b"},
+		})
+		for range 2 { // the second time they are repeats
+			for _, addr := range r.Addrs() {
+				c := r.client(t)
+				c.Address = addr.String()
+				chunk := numbered("t", 0, 10)
+				chunk.ID = []byte("an id")
+				send(t, c, chunk)
+			}
+		}
+		s := r.Stats()
+		if s.Inputs[0].Stored != 10 || s.Inputs[1].Stored != 10 || s.Repeated != 20 {
+			t.Errorf("%s: stored %d and %d, repeated %d", how, s.Inputs[0].Stored, s.Inputs[1].Stored, s.Repeated)
+		}
+	}
+}

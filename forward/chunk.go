@@ -21,8 +21,8 @@ var ErrMalformed = errors.New("forward: malformed message")
 type Chunk struct {
 	// Tag is where the events belong. Any bytes, at most MaxTag of them.
 	Tag string
-	// SentTag is the tag that the sender gave, where its Endpoint changed it; else empty. With Raw and the id it is what a repeat has in common
-	// with the first. Chunks gathered of messages without an id have none.
+	// SentTag is the tag that the sender gave, where its Endpoint changed it; else empty. Two tags may become one so: whoever recognises
+	// repeats looks at both. Chunks gathered of messages without an id have none.
 	SentTag string
 	// ID is the chunk id as it came, without being looked at; nil when no ack was asked for, empty when the empty id was.
 	ID []byte
