@@ -251,9 +251,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	})
 
 	others.Go(func() {
-		if err := c.found.run(background, c.journal); err != nil {
-			c.reporter.trouble("journal", fmt.Errorf("counting what it holds: %w", err))
-		}
+		c.found.run(background, c.journal, func(err error) { c.reporter.trouble("journal", err) })
 	})
 
 	var pumping sync.WaitGroup

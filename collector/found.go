@@ -5,6 +5,7 @@ package collector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -22,6 +23,7 @@ import (
 //	                             ├─ found by 1 ┤
 type found struct {
 	reader *journal.Reader // nil: there is nothing to count
+	next   func() (journal.Record, bool, error)
 	end    journal.Position
 	from   []journal.Position // of the outputs
 	events []atomic.Int64     // of the outputs; written by run
@@ -50,27 +52,40 @@ func openFound(j *journal.Journal, pumps []*pump) (*found, error) {
 	if err := f.reader.SkipTo(max(lowest, f.reader.Pos())); err != nil {
 		return nil, errors.Join(err, f.close(j))
 	}
+	f.next = f.reader.TryNext
 	f.busy.Store(true)
 	return f, nil
 }
 
-// run counts until it is done or ctx is.
-func (f *found) run(ctx context.Context, j *journal.Journal) error {
+// run counts until it is done or ctx is. What cannot be read or committed is
+// told and tried again, as outputs do: the journal skips what stays unreadable.
+func (f *found) run(ctx context.Context, j *journal.Journal, report func(error)) {
 	if f.reader == nil {
-		return nil
+		return
 	}
-	err := f.read(ctx)
-	if err == nil && ctx.Err() == nil {
-		f.busy.Store(false)
+	for {
+		err := f.read(ctx)
+		if err == nil && ctx.Err() == nil {
+			f.busy.Store(false)
+			break
+		}
+		if err != nil {
+			report(fmt.Errorf("counting what it holds: %w", err))
+		}
+		if pause(ctx, retryPause) != nil {
+			break
+		}
 	}
-	return errors.Join(err, f.close(j))
+	if err := f.close(j); err != nil {
+		report(fmt.Errorf("counting what it holds: %w", err))
+	}
 }
 
 func (f *found) read(ctx context.Context) error {
 	var c forward.Chunk
 	passed := f.reader.Pos()
 	for ctx.Err() == nil {
-		rec, ok, err := f.reader.TryNext()
+		rec, ok, err := f.next()
 		if err != nil || !ok || rec.Pos > f.end {
 			return err
 		}

@@ -254,6 +254,40 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errBrokenWriter }
 
+// TestFoundAfterTrouble: a journal that cannot be read for a moment is counted to
+// its end.
+func TestFoundAfterTrouble(t *testing.T) {
+	o := &Options{
+		Dir: t.TempDir(), To: []string{"stdout:"}, Stdout: brokenWriter{}, Drain: 50 * time.Millisecond,
+		Listen: []string{"forward://127.0.0.1:0"}, Log: logTo(testWriter{t}),
+	}
+	r := run(t, o)
+	for i := range 3 {
+		send(t, r.client(t), numbered("t", i*10, 10))
+	}
+	if err := r.stop(); err != nil && !errors.Is(err, errBrokenWriter) {
+		t.Error(err)
+	}
+	c, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, calls := c.found.next, 0
+	c.found.next = func() (journal.Record, bool, error) {
+		if calls++; calls == 2 {
+			return journal.Record{}, false, errBrokenWriter
+		}
+		return next()
+	}
+	c.found.run(t.Context(), c.journal, func(error) {})
+	if s := c.Stats(); s.Counting || s.Outputs[0].Found != 30 || calls < 4 {
+		t.Errorf("found %d in %d calls, still counting: %t", s.Outputs[0].Found, calls, s.Counting)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCopiesUnderTwoTags: a sender that sends the same chunks to two inputs, which
 // put them under different tags, has them under both.
 func TestCopiesUnderTwoTags(t *testing.T) {
