@@ -395,8 +395,8 @@ func (c *conn) close(err error) {
 	}
 	if cw, ok := c.sock.(interface{ CloseWrite() error }); ok && !errors.Is(err, io.EOF) && c.acked.Load() && c.s.ctx.Err() == nil && cw.CloseWrite() == nil {
 		if c.sock.SetReadDeadline(time.Now().Add(linger)) == nil {
-			for {
-				if _, err := c.sock.Read(c.tiny[:]); err != nil || c.s.ctx.Err() != nil {
+			for scrap := make([]byte, parkedBuffer); ; { // in large pieces: what is not read in time costs the acks
+				if _, err := c.sock.Read(scrap); err != nil || c.s.ctx.Err() != nil {
 					break
 				}
 			}
