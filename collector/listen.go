@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strconv"
 	"strings"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -114,41 +113,20 @@ func (p *inputPlan) listen(log *slog.Logger) (l *listeners, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	l = &listeners{url: name}
 	if p.scheme == "forward+unix" {
-		l = &listeners{url: name}
-		l.stream, err = listenUnix(p.address)
+		if l.stream, err = listenUnix(p.address); err != nil {
+			return nil, err
+		}
 	} else {
-		l, err = listenForward(p.scheme, p.address)
-	}
-	if err != nil {
-		return nil, err
+		if l.stream, l.heartbeat, err = forward.Listen("tcp", p.address); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		l.url = p.scheme + "://" + l.stream.Addr().String()
 	}
 	p.credentials.Apply(p.endpoint)
 	l.endpoint, l.credentials = p.endpoint, p.credentials
 	return l, nil
-}
-
-// listenForward takes a port for TCP and for UDP heartbeats (docs/forward.md
-// rule 41). With port 0 the system chooses one for TCP, which may be taken for
-// UDP: then it is asked again.
-func listenForward(scheme, address string) (*listeners, error) {
-	const tries = 10
-	for try := 1; ; try++ {
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			return nil, fmt.Errorf("%s://%s: %w", scheme, address, err)
-		}
-		taken := l.Addr().String()
-		pc, err := net.ListenPacket("udp", taken)
-		if err == nil {
-			return &listeners{url: scheme + "://" + taken, stream: l, heartbeat: pc}, nil
-		}
-		l.Close()
-		_, port, splitErr := net.SplitHostPort(address)
-		if n, _ := strconv.Atoi(port); splitErr != nil || n != 0 || try == tries {
-			return nil, fmt.Errorf("%s://%s: heartbeats: %w", scheme, address, err)
-		}
-	}
 }
 
 // errLive says that another process listens on a unix socket.

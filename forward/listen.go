@@ -35,7 +35,7 @@ func (s *Server) ListenAndServe(network, address string) error {
 		if address == "" {
 			address = DefaultAddress
 		}
-		l, pc, err = listenBoth(network, address)
+		l, pc, err = Listen(network, address)
 	case "unix":
 		l, err = net.Listen(network, address)
 	default:
@@ -61,8 +61,9 @@ func (s *Server) ListenAndServe(network, address string) error {
 	return err
 }
 
-// listenBoth takes a port for TCP and UDP. With port 0 the system chooses one for TCP, which may be taken for UDP: then it is asked again.
-func listenBoth(network, address string) (net.Listener, net.PacketConn, error) {
+// Listen takes one port for TCP, which is for Serve, and for UDP, which is for ServeHeartbeat. network is "tcp", "tcp4" or "tcp6". With port 0 the system
+// chooses one for TCP, which may be taken for UDP: then it is asked again.
+func Listen(network, address string) (net.Listener, net.PacketConn, error) {
 	for try := 1; ; try++ {
 		l, err := net.Listen(network, address)
 		if err != nil {
