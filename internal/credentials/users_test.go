@@ -44,22 +44,23 @@ func fits(err error, want string) bool {
 }
 
 // plainError reports whether the text of an error is one that is written in this package: with numbers taken out it must be one of few.
-func plainError(err error, texts map[string]bool) bool {
-	text := strings.Map(func(r rune) rune {
-		if '0' <= r && r <= '9' {
-			return -1
-		}
-		return r
-	}, err.Error())
-	return texts[text]
-}
+func plainError(err error, texts map[string]bool) bool { return texts[withoutNumbers(err.Error())] }
 
 func texts(list ...string) map[string]bool {
 	m := make(map[string]bool)
 	for _, s := range list {
-		m[s] = true
+		m[withoutNumbers(s)] = true
 	}
 	return m
+}
+
+func withoutNumbers(s string) string {
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, s)
 }
 
 func FuzzUsers(f *testing.F) {
