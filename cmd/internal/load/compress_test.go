@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// BenchmarkGunzip is the least that a server has to do for the gzip messages that a run sends: decompress them.
+// BenchmarkGunzip is the least that a server has to do for the gzip messages that a run sends: decompress them. SPILLWAY_RECORDS names a file as --events does.
 func BenchmarkGunzip(b *testing.B) {
 	o, err := Options{Compress: "gzip", Dial: (&Dialer{}).Dial}.resolve()
 	if err != nil {
@@ -24,6 +24,16 @@ func BenchmarkGunzip(b *testing.B) {
 		b.Fatal(err)
 	}
 	m := &maker{size: o.Size, when: time.Now()}
+	if file := os.Getenv("SPILLWAY_RECORDS"); file != "" {
+		f, err := os.Open(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer f.Close()
+		if m.records, err = ReadRecords(f); err != nil {
+			b.Fatal(err)
+		}
+	}
 	var bodies [][]byte
 	for range variants {
 		var e entries
@@ -63,7 +73,7 @@ func BenchmarkGunzip(b *testing.B) {
 			}
 		}
 	}
-	if plain != messages*o.Batch*(o.Size+1) {
+	if m.records == nil && plain != messages*o.Batch*(o.Size+1) {
 		b.Fatalf("%d bytes in %d messages", plain, messages)
 	}
 	b.ReportMetric(float64(len(bodies[0])), "bytes/message")
