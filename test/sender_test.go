@@ -69,32 +69,41 @@ func (s *sender) connection(ctx context.Context, stop <-chan struct{}) error {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	acks := bufio.NewReader(conn)
+	write := func(c sending) error {
+		_, err := conn.Write(c.bytes)
+		return err
+	}
 	for _, c := range s.unacked {
-		if _, err := conn.Write(c.bytes); err != nil {
+		if err := write(c); err != nil {
 			return err
 		}
 	}
 	for {
-		stopped := false
-		select {
-		case <-stop:
-			stopped = true
-		default:
-		}
-		if stopped && len(s.unacked) == 0 {
-			return nil
-		}
-		for want := 1 + s.rand.IntN(inFlight); !stopped && len(s.unacked) < want; {
-			c := s.chunk()
-			s.unacked = append(s.unacked, c)
-			if _, err := conn.Write(c.bytes); err != nil {
-				return err
-			}
+		stopped, err := s.fill(stop, write)
+		if err != nil || stopped && len(s.unacked) == 0 {
+			return err
 		}
 		if err := s.ack(nil, acks); err != nil {
 			return err
 		}
 	}
+}
+
+// fill writes new chunks, until as many as it likes are on their way. stopped: stop is closed, and there are none.
+func (s *sender) fill(stop <-chan struct{}, write func(sending) error) (stopped bool, err error) {
+	select {
+	case <-stop:
+		return true, nil
+	default:
+	}
+	for want := 1 + s.rand.IntN(inFlight); len(s.unacked) < want; {
+		c := s.chunk()
+		s.unacked = append(s.unacked, c)
+		if err := write(c); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // ack reads the next ack; from a conn that is not nil only for so long.

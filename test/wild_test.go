@@ -33,27 +33,16 @@ func (s *sender) wildConnection(ctx context.Context, stop <-chan struct{}) error
 	defer context.AfterFunc(ctx, func() { nc.Close() })()
 	conn := nc.(halfConn)
 	acks := bufio.NewReader(conn)
+	put := func(c sending) error { return s.put(conn, c) }
 	for _, c := range s.unacked {
-		if err := s.put(conn, c); err != nil {
+		if err := put(c); err != nil {
 			return err
 		}
 	}
 	for {
-		stopped := false
-		select {
-		case <-stop:
-			stopped = true
-		default:
-		}
-		if stopped && len(s.unacked) == 0 {
-			return nil
-		}
-		for want := 1 + s.rand.IntN(inFlight); !stopped && len(s.unacked) < want; {
-			c := s.chunk()
-			s.unacked = append(s.unacked, c)
-			if err := s.put(conn, c); err != nil {
-				return err
-			}
+		stopped, err := s.fill(stop, put)
+		if err != nil || stopped && len(s.unacked) == 0 {
+			return err
 		}
 		if !stopped {
 			switch s.rand.IntN(60) {
