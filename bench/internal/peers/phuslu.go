@@ -3,6 +3,8 @@
 package peers
 
 import (
+	"os"
+
 	"github.com/phuslu/log"
 )
 
@@ -26,9 +28,28 @@ func openPhusluAsync(path string) (Local, error) {
 	if path == "" {
 		async.Writer = log.IOWriter{Writer: nothing{}}
 	} else {
-		async.Writer = &log.FileWriter{Filename: path}
+		file, err := openPhusluFile(path)
+		if err != nil {
+			return nil, err
+		}
+		async.Writer = file
 	}
 	return &phuslu{closers: closers{async.Close}, log: log.Logger{Level: log.InfoLevel, Writer: async}}, nil
+}
+
+// openPhusluFile opens the file now, as the others do, and not with the first line; and it waits for
+// the goroutine that then links path to the file, which could otherwise come after the end of a short run.
+func openPhusluFile(path string) (*log.FileWriter, error) {
+	linked := make(chan struct{})
+	file := &log.FileWriter{
+		Filename: path,
+		Cleaner:  func(string, int, []os.FileInfo) { close(linked) },
+	}
+	if err := file.Rotate(); err != nil {
+		return nil, err
+	}
+	<-linked
+	return file, nil
 }
 
 func (p *phuslu) Ten(r *Request) {
