@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -43,7 +44,7 @@ type TestEvent struct {
 	Time    time.Time      // in UTC; the zero Time when the event has none
 	Level   slog.Level     // by the record's key level; slog.LevelInfo without one
 	Message string         // the record's key msg, or message
-	Record  map[string]any // maps as map[string]any, arrays as []any, integers as int64 (uint64 if beyond that), bin as []byte
+	Record  map[string]any // as forward.Record.Decode makes it: integers as int64 (uint64 if beyond that), bin as []byte, maps as map[string]any
 	Raw     []byte         // the record as MessagePack
 }
 
@@ -82,7 +83,7 @@ func (e *TestEvents) add(tag string, t int64, rec []byte) error {
 	default:
 		event.Time = time.Unix(0, t).UTC()
 	}
-	event.Record = decodeMap(event.Raw)
+	_ = forward.Record(event.Raw).Decode(&event.Record) // what is no record has none
 	if s, ok := event.Record[slog.LevelKey].(string); ok {
 		event.Level, _ = parseLevel(s)
 	}

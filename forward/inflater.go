@@ -33,14 +33,22 @@ func (z *Inflater) inflate(c *Chunk, most int) error {
 		z.buf = make([]byte, baseBuffer)
 	}
 	z.buf = z.buf[:cap(z.buf)]
-	r, err := z.f.open(compressionOf(c.Compression), c.Compressed)
+	kind := compressionOf(c.Compression)
+	r, err := z.f.open(kind, c.Compressed)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrMalformed, c.Compression, err)
 	}
 	defer z.f.done()
+	claim := int(min(claimed(kind, c.Compressed), int64(most))) // makes a step smaller, never larger
 	for n := 0; ; {
 		if n == len(z.buf) {
-			z.buf = append(z.buf, make([]byte, min(n, max(most-n, 0)+1))...) // the last one shows whether that is all
+			end := most
+			if n <= claim {
+				end = claim
+			}
+			larger := make([]byte, n+min(n, max(end-n, 0)+1)) // the last one shows whether that is all
+			copy(larger, z.buf)
+			z.buf = larger
 		}
 		k, err := r.Read(z.buf[n:])
 		if n += k; n > most {

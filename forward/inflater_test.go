@@ -80,6 +80,29 @@ func TestInflateErrors(t *testing.T) {
 	}
 }
 
+// What says how long it will be takes no more than that. A claim that is wrong does no harm.
+func TestInflateClaims(t *testing.T) {
+	raw := make([]byte, 5<<20)
+	c := Chunk{Compressed: gzipOf(raw), Compression: "gzip"}
+	var z Inflater
+	if err := z.Inflate(&c); err != nil || len(c.Entries) != len(raw) || cap(z.buf) > len(raw)+1 {
+		t.Errorf("%d bytes in a buffer of %d: %v", len(c.Entries), cap(z.buf), err)
+	}
+	two := append(gzipOf(raw), gzipOf(raw[:200_000])...) // the claim is that of the last member
+	c = Chunk{Compressed: two, Compression: "gzip"}
+	if err := z.Inflate(&c); err != nil || len(c.Entries) != len(raw)+200_000 {
+		t.Errorf("%d bytes: %v", len(c.Entries), err)
+	}
+	lie := gzipOf(raw[:200_000])
+	for i := range 4 {
+		lie[len(lie)-1-i] = 0xff
+	}
+	c = Chunk{Compressed: lie, Compression: "gzip"}
+	if err := z.Inflate(&c); !errors.Is(err, ErrMalformed) || cap(z.buf) > 512<<10 {
+		t.Errorf("a buffer of %d: %v", cap(z.buf), err)
+	}
+}
+
 // As much as a Server takes can be read back.
 func TestInflateMost(t *testing.T) {
 	var z Inflater

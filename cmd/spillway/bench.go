@@ -59,14 +59,12 @@ func (c *benchForwardCmd) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	out := s.out
-	if c.Out != "" { // before the time is spent
-		f, err := os.Create(c.Out)
-		if err != nil {
+	var file *os.File
+	if c.Out != "" { // before the time is spent; what it holds stays until there is something else
+		if file, err = os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE, 0o666); err != nil {
 			return err
 		}
-		defer f.Close()
-		out = f
+		defer file.Close()
 	}
 	var before func(int)
 	if c.watched(s.err) {
@@ -79,17 +77,23 @@ func (c *benchForwardCmd) Run(ctx context.Context, s *streams) error {
 		}
 	}
 	report, err := load.Sweep(ctx, to, version(), runs, before)
-	if len(report.Runs) > 0 {
-		write := report.WriteTable
-		switch c.Format {
-		case "json":
-			write = report.WriteJSON
-		case "svg":
-			write = report.WriteSVG
-		}
-		err = errors.Join(err, write(out))
+	if len(report.Runs) == 0 {
+		return err
 	}
-	return err
+	write := report.WriteTable
+	switch c.Format {
+	case "json":
+		write = report.WriteJSON
+	case "svg":
+		write = report.WriteSVG
+	}
+	if file == nil {
+		return errors.Join(err, write(s.out))
+	}
+	if info, e := file.Stat(); e == nil && info.Mode().IsRegular() { // and no pipe, which has no length
+		err = errors.Join(err, file.Truncate(0))
+	}
+	return errors.Join(err, write(file), file.Close())
 }
 
 // runs are the runs that the flags ask for.

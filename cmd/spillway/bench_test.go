@@ -66,6 +66,25 @@ func TestBenchForward(t *testing.T) {
 	}
 }
 
+// TestBenchForwardKeeps sees that an earlier report stays if there is no new one, and leaves nothing behind if there is.
+func TestBenchForwardKeeps(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out.txt")
+	earlier := strings.Repeat("earlier ", 1000)
+	if err := os.WriteFile(out, []byte(earlier), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := command(t, "", "bench", "forward", "--to", "forward://127.0.0.1:1", "--out", out)
+	if text, err := os.ReadFile(out); got.code != 1 || err != nil || string(text) != earlier {
+		t.Fatalf("%+v: %v, %q", got, err, text)
+	}
+	url, _, stop := serve(t)
+	defer stop()
+	got = command(t, "", "bench", "forward", "--to", url, "--mode", "message", "--rate", "1000", "--duration", "50ms", "--warmup", "0s", "--out", out)
+	if text, err := os.ReadFile(out); got.code != 0 || err != nil || strings.Contains(string(text), "earlier") || !strings.Contains(string(text), "KEPT UP") {
+		t.Fatalf("%+v: %v, %q", got, err, text)
+	}
+}
+
 func TestBenchForwardFormats(t *testing.T) {
 	url, _, stop := serve(t)
 	records := filepath.Join(t.TempDir(), "records.jsonl")
