@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -55,10 +54,8 @@ func (c *Collector) open() error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(c.options.Dir, 0o700); err != nil {
-		return fmt.Errorf("data directory: %w", err)
-	}
 	report := func(err error) { c.reporter.trouble("journal", err) }
+	// It makes the directories too, and their names durable.
 	c.journal, err = journal.Open(filepath.Join(c.options.Dir, "journal"), &journal.Options{
 		MaxBytes: c.options.JournalBytes,
 		Report:   report,
@@ -139,9 +136,9 @@ func (c *Collector) openPumps(plans []plan) error {
 			reporter: c.reporter,
 		}
 		c.pumps = append(c.pumps, p)
-		if !old[plan.cursor] && start > 0 {
-			reader.SkipTo(start)
-			if err := reader.Commit(start, nil); err != nil {
+		// Where the one furthest behind stands may be lost: then a new one is already behind it.
+		if !old[plan.cursor] && start > reader.Pos() {
+			if err := errors.Join(reader.SkipTo(start), reader.Commit(start, nil)); err != nil {
 				return fmt.Errorf("%s: %w", plan.url, err)
 			}
 		}
