@@ -144,8 +144,12 @@ func (l *Logger) With(attrs ...slog.Attr) *Logger {
 	}
 	m.add(n)
 	m.prefix = append(m.prefix, b...)
-	for _, g := range slices.Backward(m.opened) { // from inside out: a header that grows moves what is behind it
+	for i, g := range slices.Backward(m.opened) { // from inside out: a header that grows moves what is behind it
+		before := len(m.prefix)
 		m.prefix = record.EndMap(m.prefix, g.at, g.pairs)
+		for inner := i + 1; inner < len(m.opened); inner++ {
+			m.opened[inner].at += len(m.prefix) - before
+		}
 	}
 	m.prefix = slices.Clip(m.prefix)
 	return &m

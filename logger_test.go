@@ -151,6 +151,30 @@ func TestManyAttributes(t *testing.T) {
 	}
 }
 
+// TestGrownGroup has a group's header grow when another group is open in it already.
+func TestGrownGroup(t *testing.T) {
+	attrs := make([]slog.Attr, math.MaxUint16)
+	for i := range attrs {
+		attrs[i] = slog.Int(fmt.Sprint(i), i)
+	}
+	l, events := NewTest(&Options{MaxEvent: 1 << 24})
+	m := l.WithGroup("g").With(attrs...).WithGroup("h").With(slog.Int("x", 1))
+	m.Info("m")
+	m.Info("m", slog.Int("y", 2))
+	m.With(slog.Int("y", 2)).WithGroup("i").Info("m", slog.Int("z", 3))
+	for i, want := range []int{1, 2, 3} {
+		e := events.All()[i]
+		if k, err := msgpack.Skip(e.Raw); err != nil || k != len(e.Raw) {
+			t.Fatalf("event %d: %v after %d of %d bytes", i, err, k, len(e.Raw))
+		}
+		g, _ := e.Record["g"].(map[string]any)
+		h, _ := g["h"].(map[string]any)
+		if len(g) != len(attrs)+1 || len(h) != want {
+			t.Errorf("event %d: %d and %d pairs, want %d and %d", i, len(g), len(h), len(attrs)+1, want)
+		}
+	}
+}
+
 func TestDefaultFields(t *testing.T) {
 	l, events := NewTest(&Options{Host: true, PID: true, Service: "s", Attrs: []slog.Attr{slog.Int("v", 1)}})
 	l.Info("m")
