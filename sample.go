@@ -5,6 +5,7 @@ package spillway
 import (
 	"hash/maphash"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -54,7 +55,7 @@ func (s *sampler) pass(level slog.Level, msg string) bool {
 	}
 	c := &l.slots[maphash.String(s.seed, msg)%uint64(len(l.slots))]
 	now := int64(time.Since(l.since))
-	if ends := c.ends.Load(); now >= ends && c.ends.CompareAndSwap(ends, now+int64(l.every)) {
+	if ends := c.ends.Load(); now >= ends && c.ends.CompareAndSwap(ends, now+min(int64(l.every), math.MaxInt64-now)) {
 		c.n.Store(0)
 	}
 	n := c.n.Add(1)

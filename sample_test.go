@@ -4,6 +4,7 @@ package spillway
 
 import (
 	"log/slog"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ func TestSampling(t *testing.T) {
 			slog.LevelInfo:  {First: 3, Thereafter: 10},
 			slog.LevelDebug: {First: 1, Every: time.Minute},
 			LevelTrace:      {},
+			slog.LevelError: {First: 2, Every: math.MaxInt64},
 		}}))
 		burst := func() {
 			for range 33 {
@@ -23,6 +25,7 @@ func TestSampling(t *testing.T) {
 				l.Debug("c")
 				l.Trace("d")
 				l.Warn("e")
+				l.Error("f")
 			}
 		}
 		count := func(want map[string]int) {
@@ -38,15 +41,15 @@ func TestSampling(t *testing.T) {
 			}
 		}
 		burst()
-		count(map[string]int{"a": 6, "b": 6, "c": 1, "d": 0, "e": 33})
+		count(map[string]int{"a": 6, "b": 6, "c": 1, "d": 0, "e": 33, "f": 2})
 		time.Sleep(time.Second) //nolint:forbidigo // in a bubble
 		burst()
-		count(map[string]int{"a": 12, "b": 12, "c": 1, "d": 0, "e": 66})
+		count(map[string]int{"a": 12, "b": 12, "c": 1, "d": 0, "e": 66, "f": 2})
 		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
 		burst()
-		count(map[string]int{"a": 18, "b": 18, "c": 2, "d": 0, "e": 99})
+		count(map[string]int{"a": 18, "b": 18, "c": 2, "d": 0, "e": 99, "f": 2})
 		s := l.Stats()
-		if s.Sampled != 5*3*33-s.Accepted {
+		if s.Sampled != 6*3*33-s.Accepted {
 			t.Errorf("%+v", s)
 		}
 		// The handler samples, too.
