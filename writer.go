@@ -21,7 +21,8 @@ const maxLine = 64 << 10
 // Writer returns a writer of lines, for programs that print: each line is an event. A line that is a JSON object is the record, any
 // other is {"message": line}; default fields and those of With come first. Like Post it knows no level. What Write is given is copied; a
 // line may come in pieces; blank lines are left out, and so is the carriage return at an end. What comes without a newline waits for the
-// rest of its line, until Close. A line longer than 64 KiB becomes several events of text.
+// rest of its line, until Close. A line longer than 64 KiB becomes several events of text; JSON that nests deeper than 128 levels, open groups
+// included, is text, too.
 //
 // Write returns the error of the first event that was not accepted, after it has tried all.
 func (l *Logger) Writer() io.Writer {
@@ -51,8 +52,11 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 			first = err
 		}
 	}
-	if has := len(w.rest) > 0; has != had {
-		w.l.c.rests.note(w, has)
+	if has := len(w.rest) > 0; (has || had) && !w.l.c.rests.note(w, has) && has {
+		w.rest, w.pieces = nil, false // nobody would ever post it
+		if first == nil {
+			first = ErrClosed
+		}
 	}
 	return n, first
 }
@@ -101,13 +105,18 @@ func wholeRunes(b []byte) int {
 
 // rests are the writers that hold the beginning of a line.
 type rests struct {
-	mu sync.Mutex
-	of map[*lineWriter]struct{}
+	mu     sync.Mutex
+	of     map[*lineWriter]struct{}
+	closed bool
 }
 
-func (r *rests) note(w *lineWriter, has bool) {
+// note says no when it is too late: Close has posted what writers held.
+func (r *rests) note(w *lineWriter, has bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
 	if r.of == nil {
 		r.of = map[*lineWriter]struct{}{}
 	}
@@ -116,13 +125,14 @@ func (r *rests) note(w *lineWriter, has bool) {
 	} else {
 		delete(r.of, w)
 	}
+	return true
 }
 
 // post posts what has no newline. A Write that does not return by ctx keeps what its writer holds.
 func (r *rests) post(ctx context.Context) {
 	r.mu.Lock()
 	of := r.of
-	r.of = nil
+	r.of, r.closed = nil, true
 	r.mu.Unlock()
 	for w := range of {
 		select {
@@ -147,7 +157,7 @@ func (l *Logger) postLine(ctx context.Context, line []byte, text bool) error {
 	at := len(b)
 	err := errNoObject
 	if !text && trimmed[0] == '{' && trimmed[len(trimmed)-1] == '}' {
-		b, err = l.postInto(b, at, func(b []byte) ([]byte, error) { return appendObject(b, trimmed) })
+		b, err = l.postInto(b, at, func(b []byte) ([]byte, error) { return l.appendObject(b, trimmed) })
 	}
 	if err != nil {
 		b, err = l.postInto(b[:at], at, func(b []byte) ([]byte, error) {
@@ -166,8 +176,10 @@ func (l *Logger) postLine(ctx context.Context, line []byte, text bool) error {
 
 var errNoObject = errors.New("spillway: no JSON object")
 
-// appendObject appends a line that is one JSON object.
-func appendObject(b, line []byte) ([]byte, error) {
+// appendObject appends a line that is one JSON object, unless it nests so deep that with the open groups around it no receiver would read the
+// record: then the chunk that it is in would be sent for ever, and all else behind it.
+func (l *Logger) appendObject(b, line []byte) ([]byte, error) {
+	start := len(b)
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.UseNumber()
 	b, err := msgpack.AppendFromJSON(b, dec)
@@ -177,5 +189,8 @@ func appendObject(b, line []byte) ([]byte, error) {
 	if dec.InputOffset() != int64(len(line)) {
 		return b, errNoObject
 	}
-	return b, nil
+	if len(l.groups) > 0 {
+		_, err = (msgpack.Limits{Depth: msgpack.DefaultDepth - len(l.groups)}).Skip(b[start:])
+	}
+	return b, err
 }

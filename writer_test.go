@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/spillwaylog/spillway/msgpack"
 )
 
 func TestWriter(t *testing.T) {
@@ -64,8 +66,36 @@ func TestWriterClose(t *testing.T) {
 	if got := text(t, events); !strings.Contains(got, `{"message":"two"}`) || !strings.Contains(got, `{"three":3}`) {
 		t.Error(got)
 	}
-	if n, err := io.WriteString(a, "four\n"); n != 5 || !errors.Is(err, ErrClosed) {
-		t.Error(n, err)
+	for _, late := range []string{"four\n", "five", "six", " seven\n"} { // the rest of a line would never be posted either
+		if n, err := io.WriteString(a, late); n != len(late) || !errors.Is(err, ErrClosed) {
+			t.Error(late, n, err)
+		}
+	}
+}
+
+// TestWriterDeepLines: a receiver can read whatever somebody prints, also in groups.
+func TestWriterDeepLines(t *testing.T) {
+	l, events := NewTest(nil)
+	line := func(depth int) string {
+		return `{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + "}"
+	}
+	for groups := range maxGroups + 1 {
+		w := l.Writer()
+		for _, depth := range []int{msgpack.DefaultDepth - groups, msgpack.DefaultDepth - groups + 1} {
+			io.WriteString(w, line(depth)+"\n")
+		}
+		all := events.All()
+		for _, e := range all {
+			if n, err := msgpack.Skip(e.Raw); err != nil || n != len(e.Raw) {
+				t.Errorf("%d groups: %v", groups, err)
+			}
+		}
+		first, second := text(t, events), `{"message":`
+		if len(all) != 2 || !strings.Contains(first, line(msgpack.DefaultDepth-groups)) || !strings.Contains(first, second) {
+			t.Errorf("%d groups: %s", groups, first)
+		}
+		events.Reset()
+		l = l.WithGroup("g")
 	}
 }
 
