@@ -4,6 +4,7 @@ package collector
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -38,7 +39,8 @@ import (
 
 const (
 	seenMagic      = "SPWREPT1"
-	seenHeaderSize = 8 + 16 + 4
+	seenHeaderSize = 8 + keySize + 4
+	keySize        = 16
 	seenRecordSize = 16 + 8 + 4 + 4
 	repeatsCursor  = "repeats"
 	saveBytes      = unsavedMost / 4 // so much is saved soon
@@ -90,14 +92,10 @@ func openRepeats(dir string, j *journal.Journal, report func(error)) (*repeatsFi
 	if err != nil {
 		return nil, err
 	}
-	if f.repeats == nil {
-		f.key = make([]byte, 16)
-		rand.Read(f.key)
-		if f.repeats, err = newRepeats(f.key); err != nil {
-			return nil, err
-		}
-	}
 	if f.cursor, err = j.Reader(repeatsCursor); err != nil {
+		return nil, err
+	}
+	if err := f.keep(j); err != nil {
 		return nil, err
 	}
 	if err := f.replay(); err != nil {
@@ -107,6 +105,34 @@ func openRepeats(dir string, j *journal.Journal, report func(error)) (*repeatsFi
 		return nil, err
 	}
 	return f, f.save(j.Synced())
+}
+
+// keep has the cursor keep the key, for the prints in the journal mean nothing
+// without it. Where the file is gone, the key is had from there, and the cursor
+// begins again at the oldest record.
+func (f *repeatsFile) keep(j *journal.Journal) (err error) {
+	_, key := f.cursor.Committed()
+	lost := f.repeats == nil && len(key) == keySize
+	if f.repeats == nil {
+		if f.key = key; !lost {
+			f.key = make([]byte, keySize)
+			rand.Read(f.key)
+		}
+		if f.repeats, err = newRepeats(f.key); err != nil {
+			return err
+		}
+	}
+	if lost {
+		if err := errors.Join(f.cursor.Close(), j.RemoveCursor(repeatsCursor)); err != nil {
+			return err
+		}
+		if f.cursor, err = j.Reader(repeatsCursor); err != nil {
+			return err
+		}
+	} else if bytes.Equal(key, f.key) {
+		return nil
+	}
+	return f.cursor.Commit(f.cursor.Pos(), f.key)
 }
 
 // open loads the file, if there is one.
@@ -268,7 +294,7 @@ func (f *repeatsFile) save(synced journal.Position) error {
 		return nil
 	}
 	f.cursor.SkipTo(settled)
-	if err := f.cursor.Commit(settled, nil); err != nil {
+	if err := f.cursor.Commit(settled, f.key); err != nil {
 		return err
 	}
 	f.saved = settled

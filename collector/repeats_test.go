@@ -337,6 +337,9 @@ func TestRepeatsSurviveRestart(t *testing.T) {
 			b, err := os.ReadFile(path)
 			return errors.Join(err, os.WriteFile(path, append(b, 1, 2, 3), 0o600))
 		}},
+		{"saved, and the file gone", true, os.Remove},
+		{"saved, and the file empty", true, func(path string) error { return os.Truncate(path, 0) }},
+		{"not saved, and the file damaged", false, func(path string) error { return os.Truncate(path, 5) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
