@@ -60,6 +60,29 @@ func TestAdoptsLater(t *testing.T) {
 	}
 }
 
+// A spill belongs to the processes of its name, also when no ring goes with it.
+func TestOtherNamesSpill(t *testing.T) {
+	dir := t.TempDir()
+	conf := func(name string) func(c *Config) {
+		return func(c *Config) { c.Dir, c.Name, c.Overflow, c.MaxWait = dir, name, Block, time.Minute }
+	}
+	f := open(t, &fake{answer: later}, conf("one"))
+	f.must("a", 1, 0, 3000, 1000)
+	_ = f.m.Close(within(t, time.Second)) // leaves everything
+	held := f.m.Stats().Held
+	other := open(t, &fake{}, conf("two"))
+	other.must("a", 2, 0, 10, 10)
+	other.close()
+	if s := other.m.Stats(); s.AdoptedSpills != 0 || s.Delivered != 10 {
+		t.Errorf("another name's spill was adopted: %+v", s)
+	}
+	g := open(t, &fake{}, conf("one"))
+	g.close()
+	if s := g.m.Stats(); s.AdoptedSpills == 0 || s.Delivered != held || held == 0 {
+		t.Errorf("of %d events: %+v", held, s)
+	}
+}
+
 // Flush waits for what was adopted also when it has been poured into the own spill.
 func TestFlushAwaitsThePoured(t *testing.T) {
 	dir, mem := t.TempDir(), shmDir(t)

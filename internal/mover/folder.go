@@ -184,7 +184,7 @@ func (m *Mover) budget(sp *spill) error {
 	return nil
 }
 
-// scout opens the spills that dead processes left, oldest first. Those whose ring is somebody else's are theirs.
+// scout opens the spills that dead processes of our name left, oldest first. Those whose ring is somebody else's are theirs.
 func (m *Mover) scout(rings []*source) []*spill {
 	dirs, err := os.ReadDir(m.cfg.Dir)
 	if m.cfg.Dir == "" || errors.Is(err, fs.ErrNotExist) {
@@ -196,7 +196,7 @@ func (m *Mover) scout(rings []*source) []*spill {
 	}
 	var found []*spill
 	for _, d := range dirs {
-		if !d.IsDir() {
+		if !d.IsDir() || !m.named(d.Name()) {
 			continue
 		}
 		sp := &spill{dir: filepath.Join(m.cfg.Dir, d.Name())}
@@ -261,12 +261,14 @@ func (m *Mover) sweep(dir string) {
 	_ = sp.j.Close() // nothing was written
 }
 
-// ours says that a folder without an owner's file has a name that freshName or a ring could have given, and that nothing lies in it but what we and the journal put into spills.
-// Dir may hold what is somebody else's.
+// named says that freshName or a ring could have given a folder its name, in a process of our name. Dir may hold what is somebody else's.
+func (m *Mover) named(folder string) bool {
+	name, ok := spillOf(folder)
+	return ok && name == cleanName(m.cfg.Name)
+}
+
+// ours says of a folder without an owner's file that nothing lies in it but what we and the journal put into spills.
 func (m *Mover) ours(dir string) bool {
-	if name, ok := spillOf(filepath.Base(dir)); !ok || name != cleanName(m.cfg.Name) {
-		return false
-	}
 	all, err := os.ReadDir(dir)
 	return err == nil && !slices.ContainsFunc(all, func(e fs.DirEntry) bool {
 		switch name := e.Name(); name {
