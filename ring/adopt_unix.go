@@ -141,7 +141,11 @@ func mapAdopted(path string, f *os.File, o Owner, report func(error)) (*Ring, er
 
 // ownerLives says that somebody has the ring.
 func ownerLives(path string) bool {
-	f, err := os.Open(filepath.Join(path, ownerFile))
+	name := filepath.Join(path, ownerFile)
+	if checkRegular(name) != nil {
+		return false
+	}
+	f, err := os.Open(name)
 	if err != nil {
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -84,12 +85,12 @@ func isRing(path string) bool {
 
 func inspect(path string) *Inspection {
 	i := &Inspection{Path: path, Live: ownerLives(path), Owner: Owner{Path: path}}
-	text, err := os.ReadFile(filepath.Join(path, ownerFile))
+	text, err := readRegular(filepath.Join(path, ownerFile), 8*maxIdentity)
 	if err == nil {
 		err = i.Owner.parse(text)
 	}
 	i.Err = err
-	b, err := os.ReadFile(filepath.Join(path, ringFile))
+	b, err := readRegular(filepath.Join(path, ringFile), segmentsAt+maxSize)
 	if err != nil {
 		i.Err = errors.Join(i.Err, err)
 		return i
@@ -120,6 +121,27 @@ func inspect(path string) *Inspection {
 	}
 	i.Lost = r.Lost()
 	return i
+}
+
+// readRegular reads at most limit bytes of a file, and of nothing else: to read from a pipe would be to wait for ever.
+func readRegular(name string, limit int64) ([]byte, error) {
+	if err := checkRegular(name); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
+func checkRegular(name string) error {
+	fi, err := os.Lstat(name)
+	if err == nil && !fi.Mode().IsRegular() {
+		err = fmt.Errorf("%w: %s is no file", ErrCorrupt, name)
+	}
+	return err
 }
 
 // fromBytes is an adopted ring of what was in a ring's file. What it lacks is zero.

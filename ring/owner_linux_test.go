@@ -389,6 +389,37 @@ func TestNotAdopted(t *testing.T) {
 			}
 		})
 	}
+	// Nor is it waited for, by whoever only looks.
+	for _, pipe := range []string{ownerFile, ringFile} {
+		t.Run(pipe+" is a pipe, inspected", func(t *testing.T) {
+			dir := sharedDir(t)
+			r := mustOpen(t, &Options{Dir: dir, Name: "own", Size: 256 << 10})
+			if err := r.Leave(); err != nil {
+				t.Fatal(err)
+			}
+			name := filepath.Join(r.Path(), pipe)
+			if err := errors.Join(os.Remove(name), unix.Mkfifo(name, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			looked := make(chan struct{})
+			go func() {
+				defer close(looked)
+				all, err := Inspect(dir)
+				if err != nil || len(all) != 1 || all[0].Live || !errors.Is(all[0].Err, ErrCorrupt) {
+					t.Errorf("%+v, %v", all, err)
+				}
+			}()
+			select {
+			case <-looked:
+			case <-time.After(20 * time.Second):
+				t.Error("it waits for somebody to write into the pipe")
+				if f, err := os.OpenFile(name, os.O_RDWR, 0); err == nil {
+					f.Close()
+				}
+				<-looked
+			}
+		})
+	}
 	t.Run("not accepted", func(t *testing.T) {
 		dir := sharedDir(t)
 		r := mustOpen(t, &Options{Dir: dir, Name: "own", Size: 256 << 10, Identity: []byte("a")})
