@@ -3,9 +3,16 @@
 package collector
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway/journal"
 )
 
 // TestOutputAddedBehindDamage: an output that is new begins where the journal can be read, though the one furthest behind
@@ -41,4 +48,73 @@ func TestOutputAddedBehindDamage(t *testing.T) {
 	}
 	wantFile(t, filepath.Join(dir, "one"), numberedLines("t", 0, 10))
 	wantFile(t, filepath.Join(dir, "two"), numberedLines("t", 5, 5))
+}
+
+// TestFoundLetsGo: the cursor that counts what was found is removed, though that fails at first.
+func TestFoundLetsGo(t *testing.T) {
+	dir := t.TempDir()
+	o := &Options{
+		Dir: dir, To: []string{"stdout:"}, Stdout: brokenWriter{}, Drain: 50 * time.Millisecond,
+		Listen: []string{"forward://127.0.0.1:0"}, Log: logTo(testWriter{t}),
+	}
+	r := run(t, o)
+	send(t, r.client(t), numbered("t", 0, 10))
+	_ = r.stop() // what its output says of its end
+	c, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	// Something in the way, which cannot be removed.
+	path := filepath.Join(dir, "journal", "cursor-"+foundCursor)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(path, "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan error, 100)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	go func() {
+		if err := <-told; err != nil {
+			_ = os.RemoveAll(path)
+		}
+	}()
+	c.found.run(ctx, c.journal, func(err error) { told <- err })
+	if names := c.journal.Cursors(); slices.Contains(names, foundCursor) {
+		t.Errorf("the journal still has %q", names)
+	}
+}
+
+// TestReplayGoesOnBehindWhatTheDiskDoesNotGive: a collector must start, though a place in the journal cannot be read.
+func TestReplayGoesOnBehindWhatTheDiskDoesNotGive(t *testing.T) {
+	f, j := openTestRepeats(t, t.TempDir())
+	defer j.Close()
+	defer f.close()
+	a, b := chunk("a", "t", "p", "e", 1), chunk("b", "t", "p", "e", 1)
+	put(t, f, j, a)
+	put(t, f, j, b)
+	failures := 0
+	fresh, err := newRepeats(f.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.repeats = fresh
+	err = f.replay(func() (journal.Record, bool, error) {
+		if failures < 5 { // as often as a reader of the journal tells before it skips
+			failures++
+			return journal.Record{}, false, syscall.EIO
+		}
+		return f.cursor.TryNext()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := put(t, f, j, chunk("b", "t", "p", "e", 2)); v != repeat {
+		t.Errorf("got %v, want repeat", v)
+	}
+	if err := f.replay(func() (journal.Record, bool, error) { return journal.Record{}, false, syscall.EIO }); !errors.Is(err, syscall.EIO) {
+		t.Errorf("a disk that gives nothing: %v", err)
+	}
 }

@@ -76,8 +76,12 @@ func (f *found) run(ctx context.Context, j *journal.Journal, report func(error))
 			break
 		}
 	}
-	if err := f.close(j); err != nil {
+	// A cursor that stays would hold the journal until it is full.
+	for err := f.close(j); err != nil; err = f.close(j) {
 		report(fmt.Errorf("counting what it holds: %w", err))
+		if pause(ctx, retryPause) != nil {
+			return
+		}
 	}
 }
 
@@ -116,7 +120,9 @@ func (f *found) close(j *journal.Journal) error {
 	if f.reader == nil {
 		return nil
 	}
-	err := f.reader.Close()
-	f.reader = nil
-	return errors.Join(err, j.RemoveCursor(foundCursor))
+	err := errors.Join(f.reader.Close(), j.RemoveCursor(foundCursor))
+	if err == nil {
+		f.reader = nil
+	}
+	return err
 }

@@ -98,7 +98,7 @@ func openRepeats(dir string, j *journal.Journal, report func(error)) (*repeatsFi
 	if err := f.keep(j); err != nil {
 		return nil, err
 	}
-	if err := f.replay(); err != nil {
+	if err := f.replay(f.cursor.TryNext); err != nil {
 		return nil, err
 	}
 	if err := f.rewrite(); err != nil {
@@ -202,20 +202,33 @@ func (f *repeatsFile) load(records io.Reader) error {
 	}
 }
 
-// replay adds the prints of the records that the file may lack.
-func (f *repeatsFile) replay() error {
+// replay adds the prints of the records that the file may lack. What the disk
+// does not give is tried again: the journal skips it in the end, and what else
+// it holds must not wait for that for ever.
+func (f *repeatsFile) replay(next func() (journal.Record, bool, error)) error {
 	var c forward.Chunk
 	at := uint32(f.now().Unix())
-	for {
-		rec, ok, err := f.cursor.TryNext()
-		if err != nil || !ok {
-			return err
+	for tries := replayTries; ; {
+		rec, ok, err := next()
+		if err != nil {
+			if tries--; tries == 0 || errors.Is(err, journal.ErrClosed) {
+				return err
+			}
+			continue
 		}
+		if !ok {
+			return nil
+		}
+		tries = replayTries
 		if c.Parse(rec.Data) == nil && len(c.Print) == len(fingerprint{}) {
 			f.learn(fingerprint(c.Print), rec.Pos, at)
 		}
 	}
 }
+
+// replayTries is more often than a reader of the journal returns an error of
+// the disk before it goes on behind it.
+const replayTries = 20
 
 // rewrite writes the window to a new file and puts it in place of the old one.
 func (f *repeatsFile) rewrite() error {

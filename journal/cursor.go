@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -256,6 +257,9 @@ func (j *Journal) RemoveCursor(name string) error {
 	c.open = true // so that nobody opens it meanwhile
 	j.mu.Unlock()
 	err := j.fs.Remove(c.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // an attempt before this one came so far
+	}
 	if err == nil {
 		err = j.fs.SyncDir(j.dir)
 	}
