@@ -103,6 +103,8 @@
 // seconds go to the garbage collector. What is kept of the six sizes up to 128 KiB comes on top of Memory: of each as much as a quarter of it, most often next to
 // nothing of all but the last one.
 //
+// Of JSON the value in progress counts as four times its text, for what its decoder takes and what it becomes; a connection that has spoken it holds up to 16 KiB more while it is idle.
+//
 // A connection of TLS holds 10 KiB more while it is idle, and 17 KiB beyond that once it got large records: package tls does not give
 // them back. Not counted are these, 64 KiB while records are read, the decompressors (up to 8 MiB of window each for zstd), acks in line (128 KiB a connection),
 // what net and the kernel hold, and garbage: how much of that there is, GOGC and GOMEMLIMIT say.

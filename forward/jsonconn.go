@@ -3,6 +3,7 @@
 package forward
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -31,10 +32,7 @@ func (j *jsonSource) Read(p []byte) (int, error) {
 			return 0, j.err
 		}
 		c.r, c.w = 0, 0
-		if j.taken < readSize && j.held > 0 {
-			c.s.mem.release(&c.hold, j.held)
-			j.held = 0
-		}
+		j.trim()
 		if j.err = c.fill(); j.err != nil {
 			return 0, j.err
 		}
@@ -44,9 +42,7 @@ func (j *jsonSource) Read(p []byte) (int, error) {
 		j.err = faultf(TooLarge, "a message of more than %d bytes", c.s.maxMessage)
 		return 0, j.err
 	}
-	// The decoder keeps the value in progress and doubles its buffer; the MessagePack of it is not longer than its text, or little.
-	if need := 4 * j.taken; need > j.held && need > baseBuffer {
-		need = int64(bufferSize(need))
+	if need := j.need(); need > j.held {
 		if j.err = c.memory(need - j.held); j.err != nil {
 			return 0, j.err
 		}
@@ -54,6 +50,26 @@ func (j *jsonSource) Read(p []byte) (int, error) {
 	}
 	c.r += n
 	return n, nil
+}
+
+// need is what the value in progress takes of the budget. The decoder keeps its text and doubles its buffer; the MessagePack of it is not longer than
+// that, or little.
+func (j *jsonSource) need() int64 {
+	if 4*j.taken <= parkedBuffer {
+		return 0
+	}
+	return int64(bufferSize(4 * j.taken))
+}
+
+// trim gives back, before the peer is waited for, what the value in progress does not need.
+func (j *jsonSource) trim() {
+	if cap(j.out) > parkedBuffer {
+		j.out = nil
+	}
+	if need := j.need(); need < j.held {
+		j.c.s.mem.release(&j.c.hold, j.held-need)
+		j.held = need
+	}
 }
 
 // flush hands on the messages that are complete.
@@ -72,6 +88,7 @@ func (j *jsonSource) flush() error {
 		err = ferr
 	}
 	c.buf, c.r, c.w = in, r, w
+	c.largest = 0 // of JSON the buffer never holds more than what was read at once
 	c.dec.reset()
 	if cap(out) <= keptBuffer {
 		j.out = out[:0]
@@ -84,8 +101,7 @@ func (c *conn) runJSON() error {
 	c.json = true
 	src := &jsonSource{c: c}
 	defer func() { c.s.mem.release(&c.hold, src.held) }()
-	dec := json.NewDecoder(src)
-	dec.UseNumber()
+	dec := newJSONDecoder(src)
 	var msg []byte // by itself, for src.out may be handed on while the rest of it is waited for
 	for {
 		began := dec.InputOffset()
@@ -93,10 +109,12 @@ func (c *conn) runJSON() error {
 		if msg, err = msgpack.AppendFromJSON(msg[:0], dec); err != nil {
 			return c.endJSON(src, err)
 		}
-		src.taken -= dec.InputOffset() - began
+		size := dec.InputOffset() - began
+		src.taken -= size
 		src.out = append(src.out, msg...)
-		if cap(msg) > keptBuffer {
-			msg = nil
+		if max(size, int64(cap(msg))) > parkedBuffer { // a decoder keeps the buffer of the largest value that it had
+			rest, _ := io.ReadAll(dec.Buffered()) // never fails
+			dec, msg = newJSONDecoder(io.MultiReader(bytes.NewReader(rest), src)), nil
 		}
 		if len(src.out) > readSize {
 			if err := src.flush(); err != nil {
@@ -104,6 +122,12 @@ func (c *conn) runJSON() error {
 			}
 		}
 	}
+}
+
+func newJSONDecoder(r io.Reader) *json.Decoder {
+	dec := json.NewDecoder(r)
+	dec.UseNumber()
+	return dec
 }
 
 // endJSON tells why the JSON ended.

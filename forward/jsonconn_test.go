@@ -3,9 +3,12 @@
 package forward
 
 import (
+	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 func TestRule43JSON(t *testing.T) {
@@ -53,6 +56,61 @@ func TestRule43JSON(t *testing.T) {
 					t.Errorf("%d bytes left", o.stats.Memory)
 				}
 			}
+		})
+	}
+}
+
+// heap is what the program holds.
+func heap() int64 {
+	for range 3 { // what is in a sync.Pool goes with the second
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// A connection that waits for its next message holds next to nothing of the last one, which JSON's decoder would keep for ever.
+func TestJSONIdle(t *testing.T) {
+	s := &Server{Handler: nothing{}}
+	sockets(t, s, func(t *testing.T, dial func() net.Conn) {
+		const conns, ack = 4, `{"ack":"a"}` + "\n"
+		for _, w := range []struct {
+			in string
+			n  int // acks
+		}{
+			{`["t", 5, {"m":"` + strings.Repeat("x", 1<<20) + `"}, {"chunk":"a"}]`, 1},
+			{strings.Repeat(`["t", 5, {"m":"`+strings.Repeat("x", 500<<10)+`"}, {"chunk":"a"}]`, 3), 3},
+		} {
+			before := heap()
+			open := make([]net.Conn, conns)
+			for i := range open {
+				open[i] = dial()
+				write(t, open[i], []byte(w.in))
+				if got := readAll(t, open[i], w.n*len(ack)); string(got) != strings.Repeat(ack, w.n) {
+					t.Fatalf("%q", got)
+				}
+			}
+			until(t, func() bool { return heap()-before <= conns<<19 }) // some are in the pool
+			for _, c := range open {
+				_ = c.Close()
+			}
+		}
+	})
+}
+
+// What a message in progress takes counts, also while the rest of it is waited for, and whether it is large or not.
+func TestJSONCounts(t *testing.T) {
+	for _, n := range []int{8 << 10, 30 << 10, 300 << 10} {
+		s := &Server{Handler: nothing{}}
+		bubble(t, s, func(t *testing.T, p *pipes, _ func() string) {
+			c := p.dial()
+			write(t, c, []byte(`["t", 5, {"m":"`+strings.Repeat("x", n)))
+			synctest.Wait()
+			if got := s.Stats().Memory; got < 2*int64(n) {
+				t.Errorf("%d bytes of a message count as %d", n, got)
+			}
+			_ = c.Close()
 		})
 	}
 }
