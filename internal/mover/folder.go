@@ -101,14 +101,13 @@ func (m *Mover) makeSpill(made time.Time) (*spill, error) {
 			_ = os.RemoveAll(dir) // the error of writing is what counts
 			return nil, fmt.Errorf("mover: %w", err)
 		}
-		size := m.cfg.MaxDisk - m.others(dir)
-		if size < minMaxDisk/4 {
+		if m.cfg.MaxDisk-m.others(dir) < m.segment() {
 			_ = os.RemoveAll(dir)
 			return nil, errBudget
 		}
 		sp := &spill{dir: dir, made: made, own: true}
 		for range 100 {
-			if err = m.openSpill(sp, size); !errors.Is(err, journal.ErrLocked) {
+			if err = m.openSpill(sp); !errors.Is(err, journal.ErrLocked) {
 				break
 			}
 			<-time.After(time.Millisecond) // somebody takes it for an abandoned one, and removes it, or has just seen that it is not
@@ -129,10 +128,13 @@ func (m *Mover) makeSpill(made time.Time) (*spill, error) {
 	return nil, errors.New("mover: no name for a spill is free")
 }
 
-// openSpill opens the journal in sp.dir and its reader.
-func (m *Mover) openSpill(sp *spill, size int64) error {
+// segment is how many bytes a spill grows by.
+func (m *Mover) segment() int64 { return min(spillSegment, m.cfg.MaxDisk/8) }
+
+// openSpill opens the journal in sp.dir and its reader. What others take now does not bound the journal: they come and go, and budget looks at them.
+func (m *Mover) openSpill(sp *spill) error {
 	j, err := journal.Open(sp.dir, &journal.Options{
-		MaxBytes: size, SegmentBytes: min(spillSegment, max(size/8, 64<<10)), FS: m.cfg.fs, Report: func(err error) {
+		MaxBytes: m.cfg.MaxDisk, SegmentBytes: m.segment(), FS: m.cfg.fs, Report: func(err error) {
 			if !sp.gone.Load() {
 				m.report(err)
 			}
@@ -233,7 +235,7 @@ func (m *Mover) scout(rings []*source) []*spill {
 func (m *Mover) openOrphan(sp *spill, rings []*source) error {
 	mine := slices.ContainsFunc(rings, func(s *source) bool { return s.name == filepath.Base(sp.dir) })
 	for tries := 0; ; tries++ {
-		err := m.openSpill(sp, max(m.cfg.MaxDisk, minMaxDisk))
+		err := m.openSpill(sp)
 		if !mine || tries == 20 || !errors.Is(err, journal.ErrLocked) || m.over() {
 			return err
 		}
@@ -247,7 +249,7 @@ func (m *Mover) sweep(dir string) {
 		return
 	}
 	sp := &spill{dir: dir}
-	if m.openSpill(sp, max(m.cfg.MaxDisk, minMaxDisk)) != nil {
+	if m.openSpill(sp) != nil {
 		return
 	}
 	_, some, err := sp.rd.TryNext()

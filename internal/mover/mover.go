@@ -122,6 +122,9 @@ func Open(c *Config) (*Mover, error) {
 		}
 	}
 	m.batch = int(min(int64(cfg.BatchBytes), max(r.Size()/16, 16<<10)))
+	if cfg.Dir != "" {
+		m.batch = int(min(int64(m.batch), cfg.MaxDisk/8)) // a journal takes nothing that is larger than itself
+	}
 	m.flight = max(r.Size()/4, int64(m.batch))
 	s := m.newSource(r, true)
 	m.own.Store(&[]*source{s})
