@@ -12,12 +12,17 @@ import (
 	"github.com/spillwaylog/spillway/collector"
 )
 
-// account runs a collector and logs what it has counted as one line: at the
-// end, and when it is asked by a signal (SIGUSR1, where that exists).
-func account(ctx context.Context, c *collector.Collector, log *slog.Logger) error {
-	asked := make(chan os.Signal, 1)
+// asking returns what delivers the signal that asks for the account (SIGUSR1,
+// where that exists), which from now on does not end the process.
+func asking() (asked chan os.Signal, stop func()) {
+	asked = make(chan os.Signal, 1)
 	notifyAccount(asked)
-	defer signal.Stop(asked)
+	return asked, func() { signal.Stop(asked) }
+}
+
+// account runs a collector and logs what it has counted as one line: at the
+// end, and when it is asked.
+func account(ctx context.Context, c *collector.Collector, asked <-chan os.Signal, log *slog.Logger) error {
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
 	for {

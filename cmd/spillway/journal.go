@@ -98,12 +98,10 @@ func (c *journalCatCmd) Run(s *streams) error {
 		return err
 	}
 	w := bufio.NewWriterSize(s.out, 64<<10)
-	var writeErr error
 	var broken int
 	var p recordPrinter
 	err = i.Records(func(r journal.Record) bool {
-		var bad bool
-		bad, writeErr = p.print(w, r)
+		bad, writeErr := p.print(w, r)
 		if bad {
 			broken++
 			fmt.Fprintf(s.err, "record that ends at %v is no chunk\n", r.Pos)
@@ -113,7 +111,7 @@ func (c *journalCatCmd) Run(s *streams) error {
 	if broken > 0 {
 		err = errors.Join(err, fmt.Errorf("%d records are no chunks", broken))
 	}
-	return errors.Join(err, writeErr, w.Flush())
+	return errors.Join(err, w.Flush()) // which repeats what a write has said
 }
 
 // recordPrinter is what printing records needs, kept for its memory.
@@ -146,9 +144,31 @@ type journalVerifyCmd struct{ journalDir }
 
 // Run reads everything.
 func (c *journalVerifyCmd) Run(s *streams) error {
-	if rings, err := c.rings(); err != nil || len(rings) > 0 {
-		return errors.Join(err, verifyRings(s.out, rings))
+	out := &sticky{w: s.out}
+	rings, err := c.rings()
+	if err != nil || len(rings) > 0 {
+		err = errors.Join(err, verifyRings(out, rings))
+	} else {
+		err = c.verify(out)
 	}
+	return errors.Join(err, out.err)
+}
+
+// sticky remembers the first error of a writer: whom nobody could tell what is damaged must not hear that all is well.
+type sticky struct {
+	w   io.Writer
+	err error
+}
+
+func (s *sticky) Write(b []byte) (int, error) {
+	n, err := s.w.Write(b)
+	if s.err == nil {
+		s.err = err
+	}
+	return n, err
+}
+
+func (c *journalVerifyCmd) verify(out io.Writer) error {
 	i, err := c.inspect()
 	if err != nil {
 		return err
@@ -156,37 +176,37 @@ func (c *journalVerifyCmd) Run(s *streams) error {
 	var records, bytes int64
 	bad := len(i.Quarantine)
 	for _, name := range i.Quarantine {
-		fmt.Fprintf(s.out, "set aside earlier: %s\n", filepath.Join(i.Dir, "quarantine", name))
+		fmt.Fprintf(out, "set aside earlier: %s\n", filepath.Join(i.Dir, "quarantine", name))
 	}
 	for _, g := range i.Segments {
 		records += g.Records
 		bytes += g.Bytes
 		if g.Err != nil {
 			bad++
-			fmt.Fprintf(s.out, "%s: %v\n", g.Name, g.Err)
+			fmt.Fprintf(out, "%s: %v\n", g.Name, g.Err)
 		}
 		for _, d := range g.Damage {
 			bad++
-			fmt.Fprintln(s.out, d)
+			fmt.Fprintln(out, d)
 		}
 	}
 	for _, r := range i.Cursors {
 		if r.Err != nil {
 			bad++
-			fmt.Fprintf(s.out, "cursor %s: %v\n", r.Name, r.Err)
+			fmt.Fprintf(out, "cursor %s: %v\n", r.Name, r.Err)
 		}
 	}
 	var inflater forward.Inflater
 	if err := i.Records(func(r journal.Record) bool {
 		if err := verifyChunk(r.Data, &inflater); err != nil {
 			bad++
-			fmt.Fprintf(s.out, "record that ends at %v: %v\n", r.Pos, err)
+			fmt.Fprintf(out, "record that ends at %v: %v\n", r.Pos, err)
 		}
 		return true
 	}); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.out, "%d records, %d bytes\n", records, bytes)
+	fmt.Fprintf(out, "%d records, %d bytes\n", records, bytes)
 	if bad > 0 {
 		return fmt.Errorf("%d things cannot be read; nothing was changed", bad)
 	}

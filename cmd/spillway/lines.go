@@ -144,7 +144,7 @@ func (l *lineBatches) err() error {
 func appendEntry(b []byte, t time.Time, text []byte, field string) []byte {
 	b = msgpack.AppendArrayHeader(b, 2)
 	b = forward.AppendEventTime(b, t.Unix(), uint32(t.Nanosecond()))
-	if text[0] == '{' {
+	if bytes.HasPrefix(bytes.TrimLeft(text, " \t"), []byte("{")) {
 		if with, ok := appendObject(b, text); ok {
 			return with
 		}

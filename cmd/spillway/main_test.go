@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -72,9 +73,11 @@ func TestSend(t *testing.T) {
 		"\n" +
 		`{"not": "an object"` + "\n" +
 		`{"two":1} {"objects":2}` + "\n" +
+		" \t" + `{ "indented": true } ` + "\n" +
+		" \n" +
 		"no newline at the end"
 	got := command(t, in, "send", "--to", url, "--tag", "app.web", "--field", "line")
-	if got.code != 0 || got.out != "5 acked\n" || got.err != "" {
+	if got.code != 0 || got.out != "7 acked\n" || got.err != "" {
 		t.Fatalf("%+v", got)
 	}
 	t.Run("journal", func(t *testing.T) { testJournal(t, data) })
@@ -83,6 +86,8 @@ func TestSend(t *testing.T) {
 		`"tag":"app.web","line":"plain text \ufffd"}`,
 		`"tag":"app.web","line":"{\"not\": \"an object\""}`,
 		`"tag":"app.web","line":"{\"two\":1} {\"objects\":2}"}`,
+		`"tag":"app.web","indented":true}`,
+		`"tag":"app.web","line":" "}`,
 		`"tag":"app.web","line":"no newline at the end"}`,
 	}
 	lines := strings.Split(strings.TrimSuffix(stop(), "\n"), "\n")
@@ -101,13 +106,27 @@ func testJournal(t *testing.T, data string) {
 	if got := command(t, "", "journal", "ls", data); got.code != 0 || !strings.Contains(got.out, "seg-") || !strings.Contains(got.out, "file-") {
 		t.Errorf("ls: %+v", got)
 	}
-	if got := command(t, "", "journal", "cat", data); got.code != 0 || strings.Count(got.out, "\n") != 5 || !strings.Contains(got.out, `"user":"ada"`) {
+	if got := command(t, "", "journal", "cat", data); got.code != 0 || strings.Count(got.out, "\n") != 7 || !strings.Contains(got.out, `"user":"ada"`) {
 		t.Errorf("cat: %+v", got)
 	}
 	if got := command(t, "", "journal", "verify", filepath.Join(data, "journal")); got.code != 0 || !strings.Contains(got.out, " records, ") {
 		t.Errorf("verify: %+v", got)
 	}
+	for _, what := range []string{"ls", "cat", "verify"} {
+		var errs bytes.Buffer
+		code := run(t.Context(), []string{"journal", what, data}, &streams{strings.NewReader(""), full{}, &errs})
+		if code != 1 || strings.Count(errs.String(), errFull.Error()) != 1 {
+			t.Errorf("%s, where nothing can be written: %d, %s", what, code, &errs)
+		}
+	}
 }
+
+// full is an output that takes nothing.
+type full struct{}
+
+var errFull = errors.New("no room at all")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestVerifyFindsDamage(t *testing.T) {
 	url, data, stop := serve(t)
@@ -157,6 +176,10 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"fly"}, 2, "fly"},
 		{[]string{"serve", "--ack", "maybe"}, 2, "synced"},
 		{[]string{"serve", "--memory", "much"}, 2, "much"},
+		{[]string{"serve", "--journal-size", "255KiB", "--data", "/proc/none"}, 2, "--journal-size"},
+		{[]string{"serve", "--journal-size", "256KiB", "--data", "/proc/none", "--listen", "forward://127.0.0.1:0"}, 1, "/proc/none"},
+		{[]string{"send", "--timeout", "0"}, 2, "--timeout"},
+		{[]string{"bench", "forward", "--rate", "100", "--to", "forward://127.0.0.1:1"}, 1, "take more time, smaller messages or fewer connections"},
 		{[]string{"journal", "ls", "/does/not/exist"}, 2, "/does/not/exist"},
 		{[]string{"journal", "ls", "."}, 1, "no journal"},
 		{[]string{"send", "--to", "kafka://h"}, 2, "kafka"},

@@ -27,6 +27,14 @@ TLS (forward+tls://): ca= names those who vouch for the server (default: those o
 Shared key and user: shared_key_file= or shared_key_env= say where the key stands; username= with password_file= or password_env= logs in as a user; hostname= is the name of this client; empty_key=true is a handshake with an empty key; keepalive=false makes a connection for each chunk.`
 }
 
+// Validate is called with the flags set.
+func (c *sendCmd) Validate() error {
+	if c.Timeout <= 0 {
+		return fmt.Errorf("--timeout: %v is no time in which an ack can come", c.Timeout)
+	}
+	return nil
+}
+
 // Run sends standard input line by line. What is read while a chunk is on its
 // way becomes the next chunk: so a slow stream is sent at once, a fast one in
 // large chunks, in order, and each chunk is acked.

@@ -4,11 +4,16 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
+
+// minJournal is the least that package journal works with.
+const minJournal = 256 << 10
 
 type serveCmd struct {
 	Listen        []string `help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
@@ -39,6 +44,14 @@ Files are read again when they change, and at once on SIGHUP. Connections that s
 // Run serves until ctx ends, which a signal does. SIGHUP reloads the credentials.
 func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	log := slog.New(slog.NewTextHandler(s.err, nil))
+	// Before the collector is opened, which takes its time after a crash: whatever comes meanwhile must not end the process.
+	signals, stopSignals := hangups()
+	defer stopSignals()
+	asked, stopAsking := asking()
+	defer stopAsking()
+	defer surviveBrokenPipes()()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	o := &collector.Options{
 		Listen:        c.Listen,
 		To:            c.To,
@@ -50,17 +63,27 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 		Memory:        int64(c.Memory),
 		RefuseInvalid: c.RefuseInvalid,
 		Log:           log,
-		Stdout:        s.out,
+		Stdout:        &pipe{w: s.out, gone: end},
 	}
-	signals, stopSignals := hangups()
-	defer stopSignals()
 	col, err := collector.Open(o)
 	if err != nil {
 		return err
 	}
 	defer keepMemory(o.Memory)()
 	defer reloadOn(signals, col, log)()
-	return account(ctx, col, log)
+	err = account(ctx, col, asked, log)
+	if cause := context.Cause(ctx); errors.Is(cause, errNobodyReads) {
+		err = errors.Join(cause, err)
+	}
+	return err
+}
+
+// Validate is called with the flags set.
+func (c *serveCmd) Validate() error {
+	if c.JournalSize != 0 && c.JournalSize < minJournal {
+		return fmt.Errorf("--journal-size: %d bytes are too few; at least %d KiB", c.JournalSize, minJournal>>10)
+	}
+	return nil
 }
 
 // size is a flag such as 64MiB.
