@@ -138,5 +138,11 @@ func (o Options) resolve() (Options, error) {
 	case o.Warmup < 0 || o.Duration <= 0 || o.Drain <= 0 || max(o.Warmup, o.Duration, o.Drain) > warmestDuration:
 		return o, fmt.Errorf("warm-up, duration and drain are positive and at most %v", warmestDuration)
 	}
+	if o.Rate > 0 { // each connection has messages of its own
+		if every := float64(o.Batch) * float64(o.Connections) / o.Rate; every > o.Duration.Seconds() {
+			return o, fmt.Errorf("%g events a second on %d connections, %d events a message: each connection has one to send every %.3g s, and %v are measured; take more time, smaller messages or fewer connections",
+				o.Rate, o.Connections, o.Batch, every, o.Duration)
+		}
+	}
 	return o, nil
 }

@@ -34,14 +34,25 @@ func TestRun(t *testing.T) {
 		{Mode: Message},
 	} {
 		t.Run(fmt.Sprintf("%s %s ack=%t rate=%v", o.Mode, o.Compress, o.Ack, o.Rate), func(t *testing.T) {
-			srv := newOracle(t, nil)
-			o.Dial, o.Connections, o.Processes = srv.dial, 3, []int{os.Getpid()}
-			o.Warmup, o.Duration, o.Drain = 50*time.Millisecond, 200*time.Millisecond, time.Minute
-			r, err := Run(t.Context(), o)
-			if err != nil {
-				t.Fatal(err)
+			var srv *oracle
+			var r Result
+			for tries := 1; ; tries++ {
+				srv = newOracle(t, nil)
+				o.Dial, o.Connections, o.Processes = srv.dial, 3, []int{os.Getpid()}
+				o.Warmup, o.Duration, o.Drain = 50*time.Millisecond, 200*time.Millisecond, time.Minute
+				var err error
+				if r, err = Run(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+				// A machine that is busy elsewhere for as long as is measured measures nothing.
+				if r.Sent > 0 && r.Offered > 0 && r.Taken > 0 && (!o.Ack || r.Acked > 0 && r.Latency.Count > 0) {
+					break
+				}
+				if tries == 20 {
+					t.Fatalf("%+v", r)
+				}
 			}
-			if r.Total.Events == 0 || r.Total.Events != r.Total.Messages*int64(r.Batch) || o.Rate > 0 && (r.Sent == 0 || r.Offered == 0) || r.Taken == 0 {
+			if r.Total.Events == 0 || r.Total.Events != r.Total.Messages*int64(r.Batch) {
 				t.Errorf("%+v", r)
 			}
 			if !r.Drained || r.Unacked != 0 || r.Error != "" {
@@ -50,7 +61,7 @@ func TestRun(t *testing.T) {
 			ids := int64(-1)
 			if o.Ack {
 				ids = r.Total.Messages
-				if r.Total.Acked != ids || r.Latency == nil || r.Latency.Count == 0 || r.Acked == 0 {
+				if r.Total.Acked != ids {
 					t.Errorf("%+v, %+v", r, r.Latency)
 				}
 			} else if r.Latency != nil || r.Acked != 0 {
@@ -285,10 +296,13 @@ func TestHandshakes(t *testing.T) {
 			return &forward.Login{SharedKey: key, Username: "sender", Password: password}, nil
 		}}
 	}
-	o := Options{Dial: dialer("right", "pw").Dial, Rate: 10_000, Ack: true, Duration: 100 * time.Millisecond, Connections: 2}
+	o := Options{Dial: dialer("right", "pw").Dial, Rate: 10_000, Batch: 10, Ack: true, Duration: 100 * time.Millisecond, Connections: 2}
 	r, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if r.Total.Events == 0 {
+		t.Error("nothing was sent")
 	}
 	srv.check(t, r.Total.Events, r.Total.Messages, true)
 	for _, d := range []*Dialer{dialer("wrong", "pw"), dialer("right", "wrong")} {
