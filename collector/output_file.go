@@ -20,6 +20,10 @@ type fileOutput struct {
 	line    []byte
 }
 
+// lineKeeps is the largest buffer that an output keeps for its next line: one
+// event may take hundreds of megabytes as JSON, and seldom does.
+const lineKeeps = 1 << 20
+
 // openFileOutput continues where the state that p last committed says.
 func openFileOutput(p *pump, pattern string) (output, error) {
 	_, state := p.reader.Committed()
@@ -53,6 +57,9 @@ func (o *fileOutput) take(ctx context.Context, c *forward.Chunk) error {
 			if err := pause(ctx, retryPause); err != nil {
 				return err
 			}
+		}
+		if cap(o.line) > lineKeeps {
+			o.line = nil
 		}
 	}
 	return nil

@@ -47,7 +47,11 @@ func (o *streamOutput) take(ctx context.Context, c *forward.Chunk) error {
 
 func (o *streamOutput) flush(bool) ([]byte, error) {
 	n, err := o.w.Write(o.pending)
-	o.pending = append(o.pending[:0], o.pending[n:]...)
+	rest := o.pending[n:]
+	if o.pending = o.pending[:0]; cap(o.pending) > lineKeeps && len(rest) <= streamBuffer {
+		o.pending = nil
+	}
+	o.pending = append(o.pending, rest...)
 	return nil, err
 }
 

@@ -6,11 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/files"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -118,5 +121,34 @@ func TestPumpGoesOnAfterErrors(t *testing.T) {
 	}
 	if s.opened < 4 {
 		t.Errorf("opened %d times", s.opened)
+	}
+}
+
+// TestOutputsGiveLargeBuffersBack: a large event does not leave its memory behind.
+func TestOutputsGiveLargeBuffersBack(t *testing.T) {
+	large := big()
+	for range 2 {
+		large.Entries = append(large.Entries, large.Entries...)
+	}
+	set, err := files.Open(filepath.Join(t.TempDir(), "out"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	file := &fileOutput{set: set}
+	stream := &streamOutput{w: io.Discard}
+	for _, o := range []output{file, stream} {
+		if err := o.take(t.Context(), large); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.flush(true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := cap(file.line); n > lineKeeps {
+		t.Errorf("the file output keeps %d bytes", n)
+	}
+	if n := cap(stream.pending); n > lineKeeps {
+		t.Errorf("the stream output keeps %d bytes", n)
 	}
 }
