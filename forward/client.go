@@ -46,7 +46,8 @@ type Client struct {
 	NoAck bool
 	// Window is the most chunks in flight: 16 if 0.
 	Window int
-	// AckTimeout is how long the server may take for an ack: 60 s if 0. Then the connection is given up.
+	// AckTimeout is how long the server may take for an ack, from when the chunk was written or from the ack before it, and how long a write may take without one:
+	// 60 s if 0. Then the connection is given up.
 	AckTimeout time.Duration
 	// DialTimeout bounds one attempt to connect, handshakes included: 10 s if 0.
 	DialTimeout time.Duration

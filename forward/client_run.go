@@ -228,9 +228,11 @@ func (c *Client) write(l *link) {
 		}
 	}
 	batch = slices.Clone(batch)
-	if c.sent == 0 {
+	first := c.sent == 0
+	if first {
 		l.progress = time.Now()
 	}
+	began := l.progress
 	c.sent += len(batch)
 	for _, k := range batch {
 		k.busy = true
@@ -246,6 +248,9 @@ func (c *Client) write(l *link) {
 	n, err := out.WriteTo(l.nc)
 	c.mu.Lock()
 	l.disarm()
+	if first && l.progress.Equal(began) {
+		l.progress = time.Now() // the time for its ack begins
+	}
 	whole := 0 // so many left in one piece
 	for _, k := range batch {
 		k.busy = false
@@ -337,6 +342,9 @@ func (c *Client) take(l *link, id []byte) error {
 	c.sent--
 	c.stats.Acked++
 	l.progress, l.acked = time.Now(), true
+	if l.writing { // over a slow link a window takes longer than an ack may
+		l.arm(c.AckTimeout)
+	}
 	if k.busy {
 		k.acked = true
 	} else {

@@ -23,6 +23,7 @@ type link struct {
 	// With c.mu held:
 	err      error     // why it cannot be used any more
 	progress time.Time // of the last ack, or when the first chunk after nothing in flight was written
+	writing  bool      // a write has begun that nobody interrupted
 	acked    bool      // at least one ack came
 }
 
@@ -48,20 +49,23 @@ func (l *link) close() {
 	<-l.done
 }
 
-// interrupt makes a write end at once.
+// interrupt makes a write end at once. With c.mu held.
 func (l *link) interrupt() {
+	l.writing = false
 	if l.sock.SetWriteDeadline(time.Unix(1, 0)) != nil { // there are connections without deadlines
 		_ = l.sock.Close()
 	}
 }
 
-// arm begins a write: the server may take as long as for an ack. With c.mu held, so that nobody's interrupt is undone.
+// arm begins a write, or goes on with one: the server may take as long as for an ack. With c.mu held, so that nobody's interrupt is undone.
 func (l *link) arm(limit time.Duration) {
+	l.writing = true
 	_ = l.nc.SetWriteDeadline(time.Now().Add(limit)) // if not, the write says why
 }
 
 // disarm ends it. Package tls writes too, by itself, long after: to a server that wants fresh keys. With c.mu held.
 func (l *link) disarm() {
+	l.writing = false
 	if l.sock != l.nc {
 		_ = l.nc.SetWriteDeadline(time.Time{}) // if not, that write says why
 	}
