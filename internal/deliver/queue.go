@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -31,7 +32,7 @@ type queue struct {
 
 	brk   *breaker
 	lease chan struct{} // full: somebody holds it
-	gone  bool          // with the lease: the writer has been given up
+	gone  atomic.Bool   // the writer has been given up: the lease is not to be had any more; set by Close
 
 	mu      sync.Mutex
 	jobs    []*job
@@ -312,7 +313,7 @@ func (q *queue) back(c *forward.Chunk, err error) {
 // acquire takes the lease. It reports false if it cannot be had any more.
 func (q *queue) acquire() bool {
 	q.lease <- struct{}{}
-	if q.gone {
+	if q.gone.Load() {
 		q.give()
 		return false
 	}
@@ -348,9 +349,9 @@ func (q *queue) Close(ctx context.Context) error {
 	select {
 	case <-q.exited:
 	case <-ctx.Done():
+		q.gone.Store(true) // first: a process that was stopped for a while finds the time of grace over
 		select {
 		case q.lease <- struct{}{}:
-			q.gone = true
 			q.give()
 		case <-time.After(grace):
 		}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deliver
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/spillwaylog/spillway/forward"
+)
+
+// slowSink is slow while it holds the lease, as when the process is stopped just then.
+type slowSink struct {
+	*queue
+	held, goOn chan struct{}
+	writes     int
+}
+
+func (s *slowSink) write(jobs []*job) (int, [][]byte, error) {
+	s.writes++
+	if !s.acquire() {
+		return 0, nil, errGone
+	}
+	close(s.held)
+	<-s.goOn
+	s.give()
+	return len(jobs), nil, nil
+}
+
+func (s *slowSink) drop()        {}
+func (s *slowSink) tick() bool   { return false }
+func (s *slowSink) close() error { return nil }
+
+// TestWriterThatOutlivesTheGrace: a chunk has one fate, and the writer that comes back touches nothing.
+func TestWriterThatOutlivesTheGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowSink{held: make(chan struct{}), goOn: make(chan struct{})}
+		s.queue = newQueue("slow", s, &Trip{}, 0, 0)
+		var fates []Result
+		s.Submit(&forward.Chunk{Tag: "t", ID: []byte("1")}, func(r Result) { fates = append(fates, r) })
+		<-s.held
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.Close(ctx); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		close(s.goOn)
+		synctest.Wait()
+		if len(fates) != 1 || !errors.Is(fates[0].Err, ErrClosed) || s.writes != 1 {
+			t.Errorf("fates %v after %d writes", fates, s.writes)
+		}
+	})
+}
