@@ -93,8 +93,8 @@
 //	not make
 //	pointers to structs and maps are refused; structs, errors and named      they are records and values: TestRecordsOfTheOriginalsRefusal
 //	numbers in a record too
-//	a panic in MarshalMsg, or a record that contains itself, ends the        errors: TestBadMethods
-//	program
+//	a panic in MarshalMsg or MarshalJSON, or a record that contains itself,  errors: TestBadMethods, TestPanicInJSON
+//	ends the program
 //	IPv6 addresses fail, unless in brackets                                  they work: TestIPv6
 //	what is no map is sent, and no server takes it                           an error: TestRecordsOfTheOriginalsRefusal
 //	quotes in a tag make JSON that is none                                   they are escaped: TestTagInJSON

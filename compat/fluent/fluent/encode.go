@@ -52,7 +52,7 @@ func (c *Config) encode(m *msgToSend, tag string, tm time.Time, message any) (er
 		m.ack = string(forward.NewID())
 	}
 	if c.MarshalAsJSON {
-		record, err := json.Marshal(message)
+		record, err := marshalJSON(message)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (c *Config) encodeRecord(m *msgToSend, tag string, tm time.Time, message an
 	m.tag, m.time, m.json, m.ack = tag, tm, false, ""
 	b := m.data[:0]
 	if c.MarshalAsJSON {
-		record, err := json.Marshal(message)
+		record, err := marshalJSON(message)
 		if err != nil {
 			return err
 		}
@@ -106,6 +106,12 @@ func (c *Config) encodeRecord(m *msgToSend, tag string, tm time.Time, message an
 	}
 	m.data, m.at, m.end = b, 0, len(b)
 	return nil
+}
+
+// marshalJSON survives methods that panic.
+func marshalJSON(v any) (b []byte, err error) {
+	defer caught(&err, nil, &b)
+	return json.Marshal(v)
 }
 
 // appendJSONRecord appends a record in JSON as MessagePack.

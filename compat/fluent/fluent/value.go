@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"time"
 
 	"github.com/tinylib/msgp/msgp"
@@ -237,6 +238,9 @@ func appendNumber(b []byte, n json.Number) ([]byte, error) {
 	}
 	if i, err := n.Int64(); err == nil {
 		return msgpack.AppendInt(b, i), nil
+	}
+	if u, err := strconv.ParseUint(string(n), 10, 64); err == nil {
+		return msgpack.AppendUint(b, u), nil
 	}
 	f, err := n.Float64()
 	if err != nil {

@@ -4,6 +4,9 @@ package fluent
 
 import (
 	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +43,34 @@ func TestAllocs(t *testing.T) {
 		}
 		if n, err := msgpack.Skip(m.data); err != nil || n != len(m.data) || !m.isRecord() {
 			t.Errorf("%s: %x: %v", name, m.data, err)
+		}
+	}
+}
+
+type jsonPanics struct{}
+
+func (jsonPanics) MarshalJSON() ([]byte, error) { panic("in MarshalJSON") }
+
+// TestPanicInJSON: with MarshalAsJSON too, a method that panics is an error of its own event.
+func TestPanicInJSON(t *testing.T) {
+	c := &Config{MarshalAsJSON: true}
+	for _, encode := range []func(*msgToSend, string, time.Time, any) error{c.encode, c.encodeRecord} {
+		if err := encode(new(msgToSend), "tag", time.Unix(1, 0), map[string]any{"x": jsonPanics{}}); err == nil || !strings.Contains(err.Error(), "in MarshalJSON") {
+			t.Error(err)
+		}
+	}
+}
+
+// TestNumbers: a json.Number is the number that its text means.
+func TestNumbers(t *testing.T) {
+	for n, want := range map[json.Number][]byte{
+		"":                     msgpack.AppendInt(nil, 0),
+		"-9223372036854775808": msgpack.AppendInt(nil, math.MinInt64),
+		"18446744073709551615": msgpack.AppendUint(nil, math.MaxUint64),
+		"1.5":                  msgpack.AppendFloat64(nil, 1.5),
+	} {
+		if b, err := appendAny(nil, n, 0); err != nil || !bytes.Equal(b, want) {
+			t.Errorf("%s: %x, %v", n, b, err)
 		}
 	}
 }
