@@ -57,6 +57,7 @@
 //	                      neither in HandshakeTimeout
 //	Denied                wrong key or password, unknown user or network; more than     closed
 //	                      one message where keepalive is denied
+//	NotAccepted           no connection at all: too many open files, no memory              waits
 //
 // Refused means: not handed on, not acked, the connection stays. A value that is no array is ignored (rule 6); nil, the heartbeat, in any number.
 //

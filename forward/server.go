@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -186,10 +187,10 @@ func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 			if s.down.Load() {
 				return ErrServerClosed
 			}
-			var t interface{ Temporary() bool }
-			if !errors.As(err, &t) || !t.Temporary() { // too many open files, a connection that is gone already
+			if !passing(err) {
 				return err
 			}
+			s.tell(s.countersOf(ep, 0), Trouble{Kind: NotAccepted, Fate: Kept, Peer: l.Addr().String(), Err: err})
 			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
 			select {
 			case <-time.After(delay):
@@ -200,6 +201,24 @@ func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 		delay = 0
 		s.start(nc, ep, config)
 	}
+}
+
+// passing tells whether Accept may work again: the system has too many open files or no memory just now, or it is one connection's error that there is no
+// connection for any more.
+func passing(err error) bool {
+	var t interface{ Temporary() bool }
+	if errors.As(err, &t) && t.Temporary() {
+		return true
+	}
+	for _, e := range [...]syscall.Errno{
+		syscall.ENOBUFS, syscall.ENOMEM, syscall.EPERM, syscall.EPROTO, syscall.ENOPROTOOPT,
+		syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.EHOSTUNREACH,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Server) listen(l interface{ Close() error }) bool {

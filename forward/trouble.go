@@ -34,12 +34,13 @@ const (
 	Broken                         // the connection broke
 	HandshakeFailed                // TLS or the Forward handshake: not spoken, malformed, too late: closed
 	Denied                         // a wrong key or password, an unknown user, an address that is not welcome: closed
+	NotAccepted                    // too many open files, or no memory for a connection: it waits
 	troubleKinds
 )
 
 var troubleNames = [troubleKinds]string{
 	"", "garbage", "partial message", "too deep", "too long", "too large", "invalid message", "invalid entries", "invalid chunk", "bad tag", "bad id",
-	"unknown compression", "corrupt", "bomb", "signal", "slow reader", "slow sender", "unstored", "broken", "handshake failed", "denied",
+	"unknown compression", "corrupt", "bomb", "signal", "slow reader", "slow sender", "unstored", "broken", "handshake failed", "denied", "not accepted",
 }
 
 // TroubleKinds returns all kinds, for whoever wants a counter for each.
@@ -86,8 +87,8 @@ func (f Fate) String() string {
 type Trouble struct {
 	Kind TroubleKind
 	Fate Fate
-	Peer string // as in Chunk
-	Conn uint64 // as in Chunk
+	Peer string // as in Chunk; for NotAccepted the listener's address
+	Conn uint64 // as in Chunk; 0 for NotAccepted
 	Tag  string // where one is known
 	// Entries is how many entries were left out, for InvalidEntries with Fate Kept.
 	Entries int
