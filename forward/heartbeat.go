@@ -5,40 +5,72 @@ package forward
 import (
 	"errors"
 	"net"
+	"syscall"
 	"time"
 )
 
 // heartbeatMost is the largest datagram that is answered.
 const heartbeatMost = 128
 
-// ServeHeartbeat answers UDP heartbeats: one byte 00 to the sender of any datagram of at most 128 bytes (docs/forward.md rule 41). It returns
-// ErrServerClosed after Shutdown or Close, any other error is that of the socket. It closes pc.
+// lowPorts are those of the system's services.
+const lowPorts = 1024
+
+// ServeHeartbeat answers UDP heartbeats: one byte 00 to the sender of any datagram of at most 128 bytes, unless its port is below 1024 or the one of pc, as those of
+// servers are (docs/forward.md rule 41). It returns ErrServerClosed after Shutdown or Close, any other error is that of the socket. It closes pc.
 func (s *Server) ServeHeartbeat(pc net.PacketConn) error {
 	s.init()
 	if !s.listen(pc) {
 		return ErrServerClosed
 	}
 	defer s.unlisten(pc)
-	buf := make([]byte, heartbeatMost+1)
+	buf := make([]byte, 64<<10) // there are systems where it is an error if a datagram is longer
 	answer := []byte{0}
 	for failures := 0; ; {
 		n, from, err := pc.ReadFrom(buf)
 		switch {
 		case err == nil:
 			failures = 0
-			if n <= heartbeatMost {
+			if n <= heartbeatMost && ofClient(from, pc.LocalAddr()) {
 				_, _ = pc.WriteTo(answer, from) // a heartbeat that is lost is what heartbeats are for
 			}
 		case s.down.Load():
 			return ErrServerClosed
-		case errors.Is(err, net.ErrClosed) || failures > 100:
+		case bounced(err):
+		case errors.Is(err, net.ErrClosed) || failures > 100 && !passing(err):
 			return err
-		default: // an ICMP answer to an earlier datagram, a datagram that is too long on some systems
+		default:
 			failures++
 			select {
-			case <-time.After(time.Duration(failures) * time.Millisecond):
+			case <-time.After(time.Duration(min(failures, 1000)) * time.Millisecond):
 			case <-s.stop:
 			}
 		}
 	}
+}
+
+// ofClient tells whether a datagram may be a client's. A server would answer the answer, and so on for ever: a stranger who writes the one's address on a datagram
+// to the other would have begun that.
+func ofClient(from, own net.Addr) bool {
+	f, ok := from.(*net.UDPAddr)
+	if !ok {
+		return true
+	}
+	o, ok := own.(*net.UDPAddr)
+	return f.Port >= lowPorts && (!ok || f.Port != o.Port)
+}
+
+// What Windows says when an answer did not arrive, or would not have.
+const (
+	wsaNetReset  = syscall.Errno(10052)
+	wsaConnReset = syscall.Errno(10054)
+)
+
+// bounced tells whether an error is about an answer that could not be delivered. Whoever wants may cause any number of them.
+func bounced(err error) bool {
+	for _, e := range [...]syscall.Errno{wsaNetReset, wsaConnReset, syscall.ECONNREFUSED, syscall.ECONNRESET} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
