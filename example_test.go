@@ -104,27 +104,22 @@ func ExampleOpen_adoption() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	address := ln.Addr().String()
-	ln.Close() // the server is down
-	o := &spillway.Options{Name: "shop", Shm: "none", Dir: dir, Diagnostics: func(error) {}}
+	socket := filepath.Join(dir, "s") // at which nobody listens: the server is down
+	o := &spillway.Options{Name: "shop", Shm: "none", Dir: filepath.Join(dir, "log"), Diagnostics: func(error) {}}
 
-	l, err := spillway.Open("forward://"+address, o)
+	l, err := spillway.Open("forward+unix://"+socket, o)
 	if err != nil {
 		panic(err)
 	}
 	l.Info("order placed")
-	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // half of which is for writing to Dir what the server does not take
 	var left *spillway.LeftError
 	if errors.As(l.Close(ctx), &left) {
 		fmt.Println("left:", left.Events)
 	}
 	cancel()
 
-	ln, err = net.Listen("tcp", address)
+	ln, err := net.Listen("unix", socket)
 	if err != nil {
 		panic(err)
 	}
@@ -134,7 +129,7 @@ func ExampleOpen_adoption() {
 	})}
 	go server.Serve(ln)
 	defer server.Close()
-	_, done := open("forward://"+address, o)
+	_, done := open("forward+unix://"+socket, o)
 	done()
 	// Output:
 	// left: 1

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // closed closes a logger within ten seconds.
@@ -105,7 +106,7 @@ func TestFile(t *testing.T) {
 	if s.Held != 0 || s.Sampled != n-1 || s.Delivered != s.Accepted {
 		t.Errorf("%+v", s)
 	}
-	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			buf := make([]byte, 1<<16)
 			t.Fatalf("goroutines are left: %s", buf[:runtime.Stack(buf, true)])
@@ -113,21 +114,10 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// nowhere is an address at which nobody listens.
-func nowhere(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 // TestFallbackLogger logs to a server that is down: all comes to the other logger, and all that did not is told.
 func TestFallbackLogger(t *testing.T) {
 	to, events := NewTest(nil)
-	l := opened(t, "forward://"+nowhere(t)+"?breaker=1&min_backoff=1ms&max_backoff=5ms", &Options{
+	l := opened(t, "forward://"+needs.Address()+"?breaker=1&min_backoff=1ms&max_backoff=5ms", &Options{
 		Tag: "app", Shm: noShm, RingSize: 256 << 10, ErrorHandler: FallbackTo(to), FlushInterval: time.Millisecond,
 		Diagnostics: func(error) {},
 	})
@@ -177,7 +167,7 @@ func TestFallbackLogger(t *testing.T) {
 // TestNobody is a logger whose server is down, without a disk and without a fallback: calls return, Close returns, and says what is left.
 func TestNobody(t *testing.T) {
 	var full atomic.Int32
-	l := opened(t, "forward://"+nowhere(t), &Options{Shm: noShm, RingSize: 256 << 10, Diagnostics: func(err error) {
+	l := opened(t, "forward://"+needs.Address(), &Options{Shm: noShm, RingSize: 256 << 10, Diagnostics: func(err error) {
 		if errors.Is(err, errFull) {
 			full.Add(1)
 		}

@@ -23,30 +23,42 @@ func TestBenchForward(t *testing.T) {
 		"--depth", "9", "--connections", "2", "--duration", "200ms", "--warmup", "20ms", "--drain", "1m", "--format", "json", "--out", out,
 		"--pid", fmt.Sprint(os.Getpid()), "--progress", "always",
 	}
-	got := command(t, "", args...)
-	if got.code != 0 || got.out != "" || !strings.Contains(got.err, "run 8 of 8: packed zstd") {
-		t.Fatalf("%+v", got)
-	}
-	text, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var report load.Report
-	if err := json.Unmarshal(text, &report); err != nil {
-		t.Fatal(err)
-	}
-	if report.Schema != load.Schema || len(report.Runs) != 8 || report.To != url {
-		t.Fatalf("%+v", report)
-	}
 	want := map[int64]int{} // how many runs have sent a number
 	var total int64
-	for _, r := range report.Runs {
-		if r.Total.Events == 0 || r.Total.Acked != r.Total.Messages {
-			t.Errorf("%+v", r)
+	for tries := 1; ; tries++ {
+		got := command(t, "", args...)
+		if got.code != 0 || got.out != "" || !strings.Contains(got.err, "run 8 of 8: packed zstd") {
+			t.Fatalf("%+v", got)
 		}
-		total += r.Total.Events
-		for n := range r.Total.Events {
-			want[n]++
+		text, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var report load.Report
+		if err := json.Unmarshal(text, &report); err != nil {
+			t.Fatal(err)
+		}
+		if report.Schema != load.Schema || len(report.Runs) != 8 || report.To != url {
+			t.Fatalf("%+v", report)
+		}
+		idle := 0 // runs in all of which the machine was busy elsewhere
+		for _, r := range report.Runs {
+			if r.Total.Events == 0 {
+				idle++
+			}
+			if r.Total.Acked != r.Total.Messages {
+				t.Errorf("%+v", r)
+			}
+			total += r.Total.Events
+			for n := range r.Total.Events {
+				want[n]++
+			}
+		}
+		if idle == 0 {
+			break
+		}
+		if tries == 10 {
+			t.Fatalf("%+v", report)
 		}
 	}
 	lines := bufio.NewScanner(strings.NewReader(stop()))
@@ -92,9 +104,11 @@ func TestBenchForwardFormats(t *testing.T) {
 		t.Fatal(err)
 	}
 	for format, want := range map[string]string{"table": "KEPT UP", "svg": "</svg>"} {
-		got := command(t, "", "bench", "forward", "--to", url, "--rate", "100", "--batch", "2", "--duration", "100ms", "--warmup", "0s", "--ack", "--events", records, "--format", format, "--tag", format)
-		if got.code != 0 || got.err != "" || !strings.Contains(got.out, want) {
-			t.Errorf("%s: %+v", format, got)
+		for range 5 { // in one of them the machine may be busy elsewhere all the time
+			got := command(t, "", "bench", "forward", "--to", url, "--rate", "1000", "--batch", "2", "--duration", "100ms", "--warmup", "0s", "--ack", "--events", records, "--format", format, "--tag", format)
+			if got.code != 0 || got.err != "" || !strings.Contains(got.out, want) {
+				t.Errorf("%s: %+v", format, got)
+			}
 		}
 	}
 	if out := stop(); !strings.Contains(out, `"tag":"svg","seq":0,"user":"ada"}`) || !strings.Contains(out, `"tag":"table","seq":1,"user":"bob"}`) {

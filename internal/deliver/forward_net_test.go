@@ -129,7 +129,7 @@ func TestForwardNetworks(t *testing.T) {
 // The first event after a server's restart is delivered, at once, with and without acks: the connection's end was seen.
 func TestForwardRestart(t *testing.T) {
 	for _, noAck := range []bool{false, true} {
-		s, at := listen(t, "tcp", "127.0.0.1:0")
+		s, at := listen(t, "tcp", needs.Address())
 		d := NewForward(&ForwardConfig{Hosts: []string{at}, NoAck: noAck})
 		for range 5 {
 			deliverOne(t, d, "t")
@@ -170,8 +170,8 @@ func TestForwardRestarts(t *testing.T) {
 		go func() { served <- s.Serve(l) }()
 		return s, l.Addr().String(), served
 	}
-	a, atA, servedA := begin("127.0.0.1:0", "a")
-	b, atB, servedB := begin("127.0.0.1:0", "b")
+	a, atA, servedA := begin(needs.Address(), "a")
+	b, atB, servedB := begin(needs.Address(), "b")
 	d := NewForward(&ForwardConfig{Hosts: []string{atA, atB}, MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond, FailoverAfter: 100 * time.Millisecond})
 	const chunks = 800
 	results := make(map[string][]Result)

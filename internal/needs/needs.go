@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package needs is for tests that need something of their machine: the right to mount, IPv6, memory that is shared.
+// Package needs is for tests that need something of their machine: the right to mount, IPv6, memory that is shared, an address of their own.
 package needs
 
 import (

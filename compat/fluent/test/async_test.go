@@ -89,10 +89,9 @@ func TestAsyncRaw(t *testing.T) {
 // nowhere is an address at which nobody listens.
 func nowhere(t testing.TB) net.Addr {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	a, err := net.ResolveTCPAddr("tcp", needs.Address())
 	must(t, err)
-	must(t, l.Close())
-	return l.Addr()
+	return a
 }
 
 // patient is a Config that tries again soon.
