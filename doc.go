@@ -26,8 +26,8 @@
 //	{"level":"INFO","msg":"order placed","source":"shop.go:12", …default fields, With…, …attributes of the call…}
 //
 // with source only on request; that of Post is default fields, With, and the fields of what is posted; a line of Writer has "message", Fluentd's word. Groups are
-// nested maps, and left out when nothing is in them. Key for key values are as slog's own JSON handler has them: a Duration is nanoseconds,
-// a Time is text of RFC 3339. What could not be logged is told by an event of the logger's own, under Options.Tag:
+// nested maps, and left out when nothing is in them. Values are as slog's own JSON handler has them: a Duration is nanoseconds,
+// a Time is text of RFC 3339; but an error is its text also when it has MarshalJSON, and a fmt.Stringer is asked. What could not be logged is told by an event of the logger's own, under Options.Tag:
 //
 //	{"level":"WARN","msg":"events dropped","dropped":{"full":12,"sampled":300}}
 //

@@ -15,7 +15,7 @@ import (
 )
 
 // A Logger logs to one destination. [Open], [Discard] and [NewTest] return one. Its methods may be called by many goroutines, and on
-// a nil or zero Logger, which does nothing.
+// a nil or zero Logger, which does nothing, but that Fatal ends the process.
 //
 // A call encodes its arguments before it returns: they may be changed at once. Leveled calls return nothing; what they
 // could not log is counted, see [Logger.Stats], and told in the log itself by a summary event.
