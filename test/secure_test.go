@@ -262,11 +262,11 @@ func TestSecureReload(t *testing.T) {
 	// visit sends one event on a connection of its own, and returns the serial number of the server's certificate. Who has the right key gets all the time there is: an
 	// event whose ack was not waited for would come as one too many.
 	visits := 0
-	visit := func(key string, d time.Duration) (serial string, err error) {
+	visit := func(key string, most time.Duration) (serial string, err error) {
 		d := v.courier(c.addr, key, func(s *tls.ConnectionState) { serial = s.PeerCertificates[0].SerialNumber.String() })
 		d.client.MinBackoff, d.client.MaxBackoff = time.Millisecond, time.Millisecond
 		defer d.client.Close()
-		short, cancel := context.WithTimeout(ctx, d)
+		short, cancel := context.WithTimeout(ctx, most)
 		defer cancel()
 		var chunk forward.Chunk
 		chunk.Tag, chunk.Events = "t", 1
