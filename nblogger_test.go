@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // The tests and benchmarks of banaconda's asynchronous logger, nb-logger: 100,000 lines of 1,000 bytes, from one goroutine, from 20 with a logger each, and
@@ -182,7 +184,10 @@ func BenchmarkNBLogger(b *testing.B) {
 				if testing.Short() {
 					n /= 100
 				}
-				b.SetBytes(int64(n) * int64(bb.threads) * nbSize)
+				size := int64(n) * int64(bb.threads) * nbSize
+				room := nbFree(dir)
+				needs.Have(b, room > size+size/4+int64(bb.loggers)*(20<<20), "room for %d MB in %s, where %d MB are free", size>>20, dir, room>>20)
+				b.SetBytes(size)
 				for b.Loop() {
 					if bb.loggers == 0 {
 						nbBare(b, filepath.Join(dir, "bare"), n*bb.threads)
