@@ -167,7 +167,9 @@ func (m *Mover) found(rings []*source, spills []*spill) {
 		m.queue = append(m.queue, younger, s)
 	}
 	lone(nil)
-	m.adopted = append(m.adopted, rings...)
+	for _, s := range rings {
+		m.adopted = append(without(m.adopted, s), s) // start may have noted it
+	}
 	m.scouted = true
 }
 

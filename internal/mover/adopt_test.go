@@ -4,6 +4,7 @@ package mover
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -21,7 +22,12 @@ func TestCrashLoop(t *testing.T) {
 		f.must("a", i, 0, 300, 1000)
 		want[i] = 300
 		eventually(t, "at most two rings", func() bool { return len(entriesOf(t, mem)) <= 2 })
-		_ = f.m.Close(within(t, 10*time.Millisecond)) // leaves everything
+		var left *LeftError
+		if err := f.abandon(10 * time.Millisecond); errors.As(err, &left) {
+			if n := len(left.Where); n != len(slices.Compact(slices.Sorted(slices.Values(left.Where)))) {
+				t.Errorf("a folder is named twice in %q", left.Where)
+			}
+		}
 		f.law()
 	}
 	d := &fake{}
@@ -47,7 +53,7 @@ func TestAdoptsLater(t *testing.T) {
 	for g := range uint32(3) {
 		o := open(t, &fake{answer: later}, func(c *Config) { conf(c); c.adoptEvery = time.Hour })
 		o.must("a", 2+g, 0, 3000, 1000)
-		_ = o.m.Close(within(t, 20*time.Millisecond)) // leaves everything
+		_ = o.abandon(20 * time.Millisecond) // leaves everything
 		f.must("a", 1, 100+g*100, 200+g*100, 10)
 		eventually(t, "all is adopted", func() bool { return f.m.Stats().Delivered >= uint64(3000*(g+1)) })
 	}
@@ -68,7 +74,7 @@ func TestOtherNamesSpill(t *testing.T) {
 	}
 	f := open(t, &fake{answer: later}, conf("one"))
 	f.must("a", 1, 0, 3000, 1000)
-	_ = f.m.Close(within(t, time.Second)) // leaves everything
+	_ = f.abandon(time.Second) // leaves everything
 	held := f.m.Stats().Held
 	other := open(t, &fake{}, conf("two"))
 	other.must("a", 2, 0, 10, 10)
@@ -91,7 +97,7 @@ func TestFlushAwaitsThePoured(t *testing.T) {
 	}
 	f := open(t, &fake{answer: later}, func(c *Config) { conf(c); c.Dir = dir; c.quiet = time.Hour })
 	f.must("a", 1, 0, 400, 1000)
-	_ = f.m.Close(within(t, 10*time.Millisecond)) // leaves everything
+	_ = f.abandon(10 * time.Millisecond) // leaves everything
 	d := &fake{answer: later}
 	g := open(t, d, conf)
 	eventually(t, "poured", func() bool { return g.m.Stats().Spilled > 0 })

@@ -51,7 +51,12 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 			return s, 0, ErrClosed
 		case errors.Is(err, ring.ErrFailed):
 			m.replace(s)
-			if m.cur.Load() == s {
+			switch {
+			case m.cur.Load() != s:
+			case m.closed.Load():
+				return s, 0, ErrClosed
+			default:
+				m.Drop(Full, 1)
 				return s, 0, fmt.Errorf("%w: %w", ErrFull, err)
 			}
 		case !errors.Is(err, ring.ErrFull):

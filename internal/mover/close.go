@@ -63,13 +63,16 @@ func (m *Mover) doClose(ctx context.Context) error {
 	late := ctx
 	if err != nil {
 		// The time is up, or nearly: what follows has a little of its own.
-		var cancel context.CancelFunc
-		late, cancel = context.WithTimeout(context.WithoutCancel(ctx), grace)
-		defer cancel()
-		if m.ask(late, func() { m.stopped = true }) != nil {
+		asking, cancel := m.orGrace(ctx, grace)
+		aerr := m.ask(asking, func() { m.stopped = true })
+		cancel()
+		if aerr != nil {
 			close(m.gaveUp)
+			go m.endLater(err)
 			return m.hung(err)
 		}
+		late, cancel = context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
 	}
 	if derr := m.closeDestination(late); derr != nil {
 		errs = append(errs, derr)
@@ -103,11 +106,21 @@ func (m *Mover) doClose(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// endLater lets go of everything once the mover's goroutine comes back: it may only have had no processor for too long, and while it has ring and spill nobody else
+// can take them over. The destination goes first, lest it should still deliver what they already have.
+func (m *Mover) endLater(err error) {
+	_ = m.ask(context.Background(), func() {})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	m.report(m.closeDestination(ctx))
+	m.post(func() { m.leave = err })
+}
+
 // hung is what Close returns when the mover's goroutine does not come back.
 func (m *Mover) hung(err error) error {
 	s := m.Stats()
 	return errors.Join(&LeftError{Events: s.Held, Bytes: s.HeldBytes, Where: m.left(), Err: err},
-		errors.New("mover: its goroutine hangs in a call of the destination, of Delivered or of Diagnostics, and was left behind"))
+		errors.New("mover: its goroutine did not answer, for the machine is busy or it hangs in a call of the destination, of Delivered or of Diagnostics, and was left behind"))
 }
 
 // orGrace is ctx, but gives it at least a little time.

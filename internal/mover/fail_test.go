@@ -87,7 +87,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 	}
 	f := open(t, &fake{answer: later}, conf("one", dir))
 	f.must("a", 1, 0, 3000, 1000)
-	if err := f.m.Close(within(t, 50*time.Millisecond)); err == nil {
+	if err := f.abandon(50 * time.Millisecond); err == nil {
 		t.Fatal("all was delivered")
 	}
 	for _, c := range []func(*Config){conf("two", dir), conf("one", t.TempDir())} {

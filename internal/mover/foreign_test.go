@@ -67,7 +67,7 @@ func TestSpillOfASpoiledRing(t *testing.T) {
 	conf := func(c *Config) { c.Dir, c.Shm, c.Overflow, c.MaxWait = dir, mem, Block, time.Minute }
 	f := open(t, &fake{answer: later}, conf)
 	f.must("a", 1, 0, 3000, 1000)
-	_ = f.m.Close(within(t, 10*time.Millisecond)) // leaves everything
+	_ = f.abandon(10 * time.Millisecond) // leaves everything
 	spilled := f.m.Stats().Spilled
 	if names := entriesOf(t, mem); len(names) != 1 || spilled == 0 {
 		t.Fatal(names, spilled)

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -227,4 +228,40 @@ func TestDestinationHangs(t *testing.T) {
 	f.law()
 	close(d.hang)
 	eventually(t, "the end of Close", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return d.closed })
+}
+
+// A mover that did not come back in time lets go of everything when it does, so that somebody can take over what is left.
+func TestComesBackLate(t *testing.T) {
+	mem := shmDir(t)
+	called, hang := make(chan struct{}, 1), make(chan struct{})
+	d := &fake{}
+	f := open(t, d, func(c *Config) {
+		c.Shm = mem
+		c.Delivered = func(*forward.Chunk) {
+			called <- struct{}{}
+			<-hang
+		}
+	})
+	f.must("a", 1, 0, 10, 10)
+	<-called
+	f.must("a", 1, 10, 15, 10)
+	var left *LeftError
+	err := f.m.Close(within(t, 10*time.Millisecond))
+	if !errors.As(err, &left) || !strings.Contains(err.Error(), "left behind") {
+		t.Errorf("Close: %v", err)
+	}
+	close(hang)
+	<-f.m.ended
+	d.mu.Lock()
+	if !d.closed {
+		t.Error("the destination is not closed")
+	}
+	d.mu.Unlock()
+	f.law()
+	next := &fake{}
+	open(t, next, func(c *Config) { c.Shm = mem }).close()
+	ordered(t, append(d.all(), next.all()...), map[uint32]uint32{1: 15})
+	if names := entriesOf(t, mem); len(names) > 0 {
+		t.Errorf("left %q", names)
+	}
 }
