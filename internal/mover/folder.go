@@ -186,6 +186,26 @@ func (m *Mover) budget(sp *spill) error {
 	return nil
 }
 
+// unusable says why Dir, or the folder above it in which it would be made, takes no spill. A spill is made only when it is needed, and then it is too late to be told.
+func (m *Mover) unusable() error {
+	for dir := m.cfg.Dir; dir != ""; dir = filepath.Dir(dir) {
+		fi, err := os.Stat(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir):
+			continue
+		case err == nil && !fi.IsDir():
+			err = fmt.Errorf("%s is no folder", dir)
+		case err == nil:
+			err = writable(dir)
+		}
+		if err != nil {
+			return fmt.Errorf("nothing can flow over to %s: %w", m.cfg.Dir, err)
+		}
+		break
+	}
+	return nil
+}
+
 // scout opens the spills that dead processes of our name left, oldest first. Those whose ring is somebody else's are theirs.
 func (m *Mover) scout(rings []*source) []*spill {
 	dirs, err := os.ReadDir(m.cfg.Dir)

@@ -249,6 +249,7 @@ func (m *Mover) start(rings []*source) {
 	}
 	m.adopted = rings
 	m.disk.do("looking for spills", func() {
+		m.report(m.unusable())
 		spills := m.scout(rings)
 		if stateful != nil {
 			if err := stateful.Restore(m.state.all(rings, spills), m.state.record); err != nil {

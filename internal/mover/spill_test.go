@@ -5,8 +5,11 @@ package mover
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,9 +133,7 @@ func TestLeftForTheNext(t *testing.T) {
 			if shm {
 				limit = 50 * time.Millisecond
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), limit)
-			err := f.m.Close(ctx)
-			cancel()
+			err := f.abandon(limit)
 			var left *LeftError
 			if !errors.As(err, &left) || left.Events != uint64(n) || len(left.Where) == 0 || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("shm %v, %d events: Close: %v", shm, n, err)
@@ -165,9 +166,7 @@ func TestLost(t *testing.T) {
 	d := &fake{answer: later}
 	f := open(t, d, nil)
 	f.must("a", 1, 0, 300, 1000)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-	defer cancel()
-	err := f.m.Close(ctx)
+	err := f.abandon(10 * time.Millisecond)
 	var left *LeftError
 	if !errors.As(err, &left) || left.Events != 300 || left.Bytes < 300 || len(left.Where) != 0 {
 		t.Errorf("Close: %v", err)
@@ -225,5 +224,38 @@ func TestSpoiledSpill(t *testing.T) {
 		if s := f.m.Stats(); s.Drops[Lost] != lost || s.Delivered != 3000-lost {
 			t.Errorf("%d chunks spoiled: lost %d, not %d; delivered %d", spoiled, s.Drops[Lost], lost, s.Delivered)
 		}
+	}
+}
+
+// That nothing can be spilled is told when the Mover is opened, not when it is too late.
+func TestUnusableDir(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shut := filepath.Join(dir, "shut")
+	if err := os.Mkdir(shut, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	usable := os.Getuid() == 0 || runtime.GOOS == "windows" // whom modes do not stop
+	for path, want := range map[string]bool{
+		filepath.Join(dir, "a", "b"):  true,
+		dir:                           true,
+		file:                          false,
+		filepath.Join(file, "a"):      false,
+		filepath.Join(shut, "a", "b"): usable,
+	} {
+		f := open(t, &fake{}, func(c *Config) { c.Dir = path })
+		f.close()
+		<-f.m.disk.rest()
+		f.mu.Lock()
+		if told := strings.Contains(fmt.Sprint(f.told), "nothing can flow over to "+path); told == want {
+			t.Errorf("%s: told %v", path, f.told)
+		}
+		f.mu.Unlock()
+	}
+	if names := entriesOf(t, dir); len(names) != 2 {
+		t.Errorf("made %q", names)
 	}
 }
