@@ -47,9 +47,13 @@ func idAt(path string) (id fileID, size int64, err error) {
 // isLink reports whether an open failed because a symbolic link was not followed.
 func isLink(err error) bool { return errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EMLINK) }
 
-// syncDir makes the names in a directory durable. File systems that cannot are taken at their word.
+// syncDir makes the names in a directory durable. File systems that cannot are taken at their word, and so are directories that
+// may be written but not read.
 func syncDir(path string) error {
 	d, err := os.Open(path)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
