@@ -37,6 +37,9 @@ func run(t *testing.T, o *Options) *running {
 	if o.Log == nil {
 		o.Log = logTo(testWriter{t})
 	}
+	if o.Drain == 0 {
+		o.Drain = time.Minute // on a slow machine, too, all is handed on before the end
+	}
 	c, err := Open(o)
 	if err != nil {
 		t.Fatal(err)

@@ -37,6 +37,8 @@ const (
 	commitEvery = time.Second
 	// commitBytes bounds the same by volume.
 	commitBytes = 64 << 20
+	// reopenMost is the longest pause before an output is opened again.
+	reopenMost = 30 * time.Second
 	// idleFlush is how often an output is flushed that gets nothing, to let go
 	// of what it has not needed for long.
 	idleFlush = time.Minute
@@ -69,6 +71,7 @@ type pump struct {
 	bytes     int64     // of it
 	since     time.Time // of the first record taken after the last commit
 	soon      bool      // the output wants a commit
+	reopens   int       // since the last commit
 	torn      bool      // the output may have taken a part of the record after taken
 }
 
@@ -89,7 +92,8 @@ func (p *pump) run(ctx, drain context.Context) error {
 		}
 		if err != nil && ctx.Err() == nil {
 			p.reporter.trouble("output", fmt.Errorf("%s: %w; trying again", p.name, err))
-			if pause(ctx, retryPause) == nil && errors.Is(err, errReopen) {
+			reopen := errors.Is(err, errReopen)
+			if pause(ctx, p.patience(reopen)) == nil && reopen {
 				p.reopen()
 			}
 		}
@@ -97,12 +101,23 @@ func (p *pump) run(ctx, drain context.Context) error {
 	return p.finish(ctx)
 }
 
+// patience is how long to wait after an error. What is opened again gets all
+// again that was not committed, and may keep what it had: so that is done less
+// and less often while nothing can be committed.
+func (p *pump) patience(reopen bool) time.Duration {
+	if !reopen {
+		return retryPause
+	}
+	p.reopens++
+	return min(retryPause<<min(p.reopens-1, 10), reopenMost)
+}
+
 // step takes one record, or finds that there is none.
 func (p *pump) step(ctx context.Context) (caughtUp bool, err error) {
 	if p.output == nil {
 		return false, errReopen
 	}
-	if p.bytes >= commitBytes || p.soon {
+	if p.bytes >= commitBytes || p.soon || p.bytes > 0 && time.Since(p.since) >= commitEvery {
 		if err := p.commit(ctx); err != nil {
 			return false, err
 		}
@@ -177,7 +192,7 @@ func (p *pump) commit(ctx context.Context) error {
 			return err
 		}
 	}
-	p.committed, p.bytes, p.soon = p.taken, 0, false
+	p.committed, p.bytes, p.soon, p.reopens = p.taken, 0, false, 0
 	p.out.Add(p.passing.out)
 	p.unreadable.Add(p.passing.unreadable)
 	p.passing = passing{}

@@ -152,3 +152,61 @@ func TestOutputsGiveLargeBuffersBack(t *testing.T) {
 		t.Errorf("the stream output keeps %d bytes", n)
 	}
 }
+
+// TestPumpCommitsEachSecond, even if there is always more to take.
+func TestPumpCommitsEachSecond(t *testing.T) {
+	j, err := journal.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	var last journal.Position
+	for i := range 3 {
+		c := numbered("t", i, 1)
+		if last, err = j.Append(c.AppendHead(nil), c.Entries, c.AppendTail(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Sync(t.Context(), last); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := j.Reader("sink")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sink{reached: make(chan struct{}), fail: func(string) error { return nil }}
+	p := &pump{name: "sink", reader: reader, confirm: func(int, journal.Position) {}, output: &sinkOutput{sink: s}}
+	p.committed, _ = reader.Committed()
+	p.taken = p.committed
+	for range 2 {
+		if _, err := p.step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := p.taken
+	if len(s.durable) > 0 {
+		t.Error("committed at once")
+	}
+	p.since = p.since.Add(-2 * commitEvery)
+	if _, err := p.step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if at, _ := reader.Committed(); at != first || len(s.durable) != 2 {
+		t.Errorf("the cursor is at %v, want %v", at, first)
+	}
+}
+
+// TestPumpReopensLessAndLess: an output that must be opened again each time may keep each time what it got.
+func TestPumpReopensLessAndLess(t *testing.T) {
+	var p pump
+	var waits []time.Duration
+	for range 20 {
+		if w := p.patience(false); w != retryPause {
+			t.Fatalf("%v after an error that changes nothing", w)
+		}
+		waits = append(waits, p.patience(true))
+	}
+	if !slices.IsSorted(waits) || waits[0] != retryPause || waits[19] != reopenMost {
+		t.Errorf("waits %v", waits)
+	}
+}
