@@ -356,6 +356,8 @@ func TestDirectoryInUse(t *testing.T) {
 func TestMistakesAreToldBeforeAnythingIsOpened(t *testing.T) {
 	for _, o := range []*Options{
 		{To: []string{"stdout:", "stdout:"}},
+		{To: []string{"file:out.jsonl", "discard:", "file:./out.jsonl"}},
+		{To: []string{"file:///tmp//{tag}.jsonl", "file:///tmp/{tag}.jsonl"}},
 		{To: []string{"kafka://h/t"}},
 		{To: []string{"stdout:?colour=red"}},
 		{Ack: "maybe"},

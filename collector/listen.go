@@ -101,9 +101,17 @@ func (l *listeners) close() {
 	}
 }
 
+// name is the URL without its settings, as one may write it.
+func (p *inputPlan) name() string {
+	if p.scheme == "forward+unix" && !strings.HasPrefix(p.address, "/") { // behind two slashes stands a host, and a path in the working directory has none
+		return p.scheme + ":" + p.address
+	}
+	return p.scheme + "://" + p.address
+}
+
 // listen opens the sockets of an input, and the files that it names.
 func (p *inputPlan) listen(log *slog.Logger) (l *listeners, err error) {
-	name := p.scheme + "://" + p.address
+	name := p.name()
 	err = p.credentials.Open(&credentials.Reports{
 		Trouble: func(err error) { log.Warn("credentials", "url", name, "error", err) },
 		Renewed: func(files []string) {
@@ -116,7 +124,7 @@ func (p *inputPlan) listen(log *slog.Logger) (l *listeners, err error) {
 	l = &listeners{url: name}
 	if p.scheme == "forward+unix" {
 		if l.stream, err = listenUnix(p.address); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	} else {
 		if l.stream, l.heartbeat, err = forward.Listen("tcp", p.address); err != nil {

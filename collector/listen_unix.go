@@ -23,20 +23,16 @@ import (
 func listenUnix(path string) (net.Listener, error) {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
-		return nil, fmt.Errorf("forward+unix://%s: %w", path, err)
+		return nil, err
 	}
 	defer dir.Close()
 	if err := lockFolder(dir); err != nil {
-		return nil, fmt.Errorf("forward+unix://%s: locking the folder: %w", path, err)
+		return nil, fmt.Errorf("locking the folder: %w", err)
 	}
 	if err := removeStale(path); err != nil {
-		return nil, fmt.Errorf("forward+unix://%s: %w", path, err)
+		return nil, err
 	}
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		return nil, fmt.Errorf("forward+unix://%s: %w", path, err)
-	}
-	return l, nil
+	return net.Listen("unix", path)
 }
 
 // lockFolder waits a moment for the lock, which others hold as briefly as we do.
@@ -59,8 +55,13 @@ func removeStale(path string) error {
 	if err != nil {
 		return err
 	}
-	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("there is something else than a socket at this path (%s)", info.Mode().Type())
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return errors.New("there is a file at this path, and no socket")
+	case mode.IsDir():
+		return errors.New("this is a directory; the name of the socket is missing")
+	case mode.Type() != fs.ModeSocket:
+		return fmt.Errorf("there is something else than a socket at this path (%s)", mode.Type())
 	}
 	c, err := net.Dial("unix", path)
 	if err == nil {

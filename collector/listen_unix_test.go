@@ -6,6 +6,7 @@ package collector
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -76,5 +77,42 @@ func TestOnlySocketsAreReplaced(t *testing.T) {
 	}
 	if b, err := os.ReadFile(path); string(b) != "precious" {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestUnixNames: an input is called what one may write.
+func TestUnixNames(t *testing.T) {
+	t.Chdir(filepath.Dir(socketPath(t)))
+	if err := os.WriteFile("f", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir("d", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for url, want := range map[string]string{
+		"forward+unix:f":         "forward+unix:f: there is a file at this path, and no socket",
+		"forward+unix:./d?tag=t": "forward+unix:./d: this is a directory; the name of the socket is missing",
+		"forward+unix:none/s":    "forward+unix:none/s: open none: no such file or directory",
+		"forward+unix:///dev":    "forward+unix:///dev: this is a directory; the name of the socket is missing",
+	} {
+		p, err := planInput(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.listen(slog.New(slog.DiscardHandler)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", url, err, want)
+		}
+	}
+	p, err := planInput("forward+unix:s?host_key=h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := p.listen(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	if l.url != "forward+unix:s" {
+		t.Error(l.url)
 	}
 }

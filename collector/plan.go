@@ -5,7 +5,7 @@ package collector
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
+	"path/filepath"
 
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -14,6 +14,7 @@ import (
 // a mistake in one of them is told before anything is opened.
 type plan struct {
 	url    string
+	place  string // what it writes to, however that was written
 	cursor string // name of its cursor in the journal
 	opaque bool   // the output does not look at entries
 	open   func(p *pump, o *Options) (output, error)
@@ -27,10 +28,10 @@ func planOutputs(texts []string) ([]plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		if taken[p.cursor] {
-			return nil, fmt.Errorf("%s: this output is given twice", text)
+		if taken[p.place] {
+			return nil, &urls.Error{URL: text, Reason: "this output is given twice"}
 		}
-		taken[p.cursor] = true
+		taken[p.place] = true
 		plans = append(plans, p)
 	}
 	return plans, nil
@@ -41,7 +42,7 @@ func planOutput(text string) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	p := plan{url: text}
+	p := plan{url: text, place: u.Scheme}
 	switch u.Scheme {
 	case "stdout":
 		p.open = func(p *pump, o *Options) (output, error) {
@@ -51,6 +52,11 @@ func planOutput(text string) (plan, error) {
 		p.opaque = true
 		p.open = func(*pump, *Options) (output, error) { return discardOutput{}, nil }
 	case "file":
+		if abs, err := filepath.Abs(u.Path); err == nil { // "file:a" and "file:./a" are one file, and two outputs would write every event to it
+			p.place += ":" + abs
+		} else {
+			p.place += ":" + u.Path
+		}
 		p.open = func(p *pump, _ *Options) (output, error) { return openFileOutput(p, u.Path) }
 	default:
 		return plan{}, u.Errorf("no output of this kind; there are file:///path, stdout: and discard: so far")
