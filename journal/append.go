@@ -22,7 +22,7 @@ func (j *Journal) Append(parts ...[]byte) (Position, error) {
 		crc = crc32.Update(crc, castagnoli, p)
 	}
 	if n > maxRecordBytes || pageUp(dataStart+recordHeader+n) > j.opt.MaxBytes {
-		return 0, fmt.Errorf("%w: %d bytes", ErrTooLarge, n)
+		return 0, fmt.Errorf("%w: %d bytes, in a journal of %d", ErrTooLarge, n, j.opt.MaxBytes)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

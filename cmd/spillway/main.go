@@ -81,6 +81,9 @@ func run(ctx context.Context, args []string, s *streams) int {
 	}
 	k.BindTo(ctx, (*context.Context)(nil))
 	if err := k.Run(s); err != nil {
+		if cause := context.Cause(ctx); errors.Is(err, context.Canceled) && cause != nil && !errors.Is(err, cause) {
+			err = fmt.Errorf("%w: %w", err, cause) // which signal it was
+		}
 		fmt.Fprintln(s.err, "spillway:", err)
 		var badURL *urls.Error
 		if errors.As(err, &badURL) || errors.Is(err, files.ErrPattern) {

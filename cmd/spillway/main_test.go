@@ -164,6 +164,24 @@ func TestSendSaysWhatIsNotAcked(t *testing.T) {
 	}
 }
 
+// TestInterrupted: who is interrupted says by what.
+func TestInterrupted(t *testing.T) {
+	url, _, _ := serve(t)
+	if got := command(t, "one\n", "send", "--to", url); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	never, w := io.Pipe()
+	defer w.Close()
+	for _, args := range [][]string{{"send", "--to", url}, {"bench", "forward", "--to", url}} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("terminated by the test"))
+		var out, errs bytes.Buffer
+		if code := run(ctx, args, &streams{never, &out, &errs}); code != 1 || !strings.HasSuffix(errs.String(), "canceled: terminated by the test\n") {
+			t.Errorf("%q: %d, %s", args, code, &errs)
+		}
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	for _, tc := range []struct {
 		args []string

@@ -44,6 +44,10 @@ Files are read again when they change, and at once on SIGHUP. Connections that s
 // Run serves until ctx ends, which a signal does. SIGHUP reloads the credentials.
 func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	log := slog.New(slog.NewTextHandler(s.err, nil))
+	if c.JournalSize != 0 && c.JournalSize < c.MaxChunk {
+		log.Warn("the journal is smaller than the largest message: what does not fit can never be stored, and its sender gets no ack",
+			"journal_size", int64(c.JournalSize), "max_chunk", int64(c.MaxChunk))
+	}
 	// Before the collector is opened, which takes its time after a crash: whatever comes meanwhile must not end the process.
 	signals, stopSignals := hangups()
 	defer stopSignals()
