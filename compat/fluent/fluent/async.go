@@ -37,8 +37,7 @@ type async struct {
 	config Config
 	logger *spillway.Logger
 
-	limit uint64       // most events held; 0: the ring's size alone
-	found uint64       // events that were there when the logger was opened: they do not count
+	limit uint64       // most events held, besides those that an earlier logger left; 0: the ring's size alone
 	room  atomic.Int64 // so many may come before the logger is asked what it holds
 	ask   sync.Mutex   // one asks
 }
@@ -88,7 +87,6 @@ func newAsync(config Config, limit int, dial func(context.Context) (net.Conn, er
 	if a.logger, err = spillway.Open(destination, &options); err != nil {
 		return nil, err
 	}
-	a.found = a.logger.Stats().Held
 	return a, nil
 }
 
@@ -158,8 +156,8 @@ func (a *async) more() bool {
 	if a.room.Load() > 0 && a.room.Add(-1) >= 0 { // somebody else has asked
 		return true
 	}
-	held := a.logger.Stats().Held
-	room := int64(a.limit+a.found) - int64(held)
+	s := a.logger.Stats() // what was left may be found long after the logger was opened
+	room := int64(a.limit+s.Adopted.Events) - int64(s.Held)
 	a.room.Store(max(room-1, 0))
 	return room > 0
 }
