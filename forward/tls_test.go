@@ -265,7 +265,19 @@ func TestRule42Reload(t *testing.T) {
 		return &tls.Config{Certificates: []tls.Certificate{now.Server.TLS}, ClientCAs: now.Pool, ClientAuth: tls.RequireAndVerifyClientCert}, nil
 	}}}
 	address, _ := secured(t, &Server{Handler: new(outcome)}, ep, "tcp")
-	before := &Client{Address: address, TLS: &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{ca.Client.TLS}}}
+	// given returns a ctx that ends when a client has told of what is wanted.
+	given := func(want string) (context.Context, func(error)) {
+		ctx, cancel := context.WithCancel(withTimeout(t))
+		t.Cleanup(cancel)
+		return ctx, func(err error) {
+			if strings.Contains(err.Error(), want) {
+				cancel()
+			}
+		}
+	}
+	strange := address + ": the handshake of TLS: "
+	refused, report := given(strange)
+	before := &Client{Address: address, TLS: &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{ca.Client.TLS}}, Report: report}
 	after := &Client{Address: address, MinBackoff: time.Millisecond, GetTLS: func() (*tls.Config, error) {
 		now := current.Load()
 		return &tls.Config{RootCAs: now.Pool, Certificates: []tls.Certificate{now.Client.TLS}}, nil
@@ -289,18 +301,16 @@ func TestRule42Reload(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	before.Hangup(errors.New("for a fresh one"))
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if err := before.Send(ctx, oneChunk("b")); err == nil || !strings.Contains(err.Error(), address+": the handshake of TLS: ") {
+	if err := before.Send(refused, oneChunk("b")); err == nil || !strings.Contains(err.Error(), strange) {
 		t.Error(err)
 	}
 	if err := errors.Join(before.Close(), after.Close()); err != nil {
 		t.Error(err)
 	}
-	broken := &Client{Address: address, GetTLS: func() (*tls.Config, error) { return nil, errors.New("the file is gone") }}
-	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if err := broken.Send(ctx, oneChunk("c")); err == nil || !strings.Contains(err.Error(), address+": TLS: the file is gone") {
+	gone := address + ": TLS: the file is gone"
+	refused, report = given(gone)
+	broken := &Client{Address: address, GetTLS: func() (*tls.Config, error) { return nil, errors.New("the file is gone") }, Report: report}
+	if err := broken.Send(refused, oneChunk("c")); err == nil || !strings.Contains(err.Error(), gone) {
 		t.Error(err)
 	}
 	if err := broken.Close(); err != nil {
