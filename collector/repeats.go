@@ -237,6 +237,25 @@ func (r *repeats) finish(f *flight) {
 	r.flights = r.flights[:len(r.flights)-1]
 }
 
+// yield finishes those of a flight that are in the journal, and notes that all
+// behind them will lie behind floor.
+func (r *repeats) yield(f *flight, floor journal.Position) {
+	at := uint32(r.now().Unix())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range f.candidates {
+		c := &f.candidates[i]
+		if c.pos == 0 {
+			break
+		}
+		if c.verdict == fresh {
+			r.finishOne(c, at)
+			c.verdict = repeat
+		}
+	}
+	f.floor = max(f.floor, floor)
+}
+
 func (r *repeats) finishOne(c *candidate, at uint32) {
 	s := r.slots.at(c.slot)
 	if s.mark != c.mark { // it was pushed out of the window meanwhile

@@ -166,7 +166,9 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 		g.tail = stamped.AppendTail(g.tail[:0])
 		var pos journal.Position
 		err = s.persist(ctx, func() (err error) {
-			pos, err = s.journal.Append(g.head, c.Body(), g.tail)
+			if pos, err = s.journal.Append(g.head, c.Body(), g.tail); errors.Is(err, journal.ErrFull) {
+				s.yield(ctx, g.flight, last)
+			}
 			return err
 		})
 		if err != nil {
@@ -181,6 +183,14 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 	return last, nil
 }
 
+// yield lets the journal forget what lies before a chunk that waits for room:
+// that may be the room of what was appended just before it, up to last.
+func (s *store) yield(ctx context.Context, f *flight, last journal.Position) {
+	if len(f.candidates) > 0 && s.journal.Flush(ctx, last) == nil {
+		s.repeats.yield(f, s.journal.Synced())
+	}
+}
+
 // sync waits until p is durable.
 func (s *store) sync(ctx context.Context, p journal.Position) error {
 	return s.persist(ctx, func() error { return s.journal.Sync(ctx, p) })
@@ -190,7 +200,7 @@ func (s *store) sync(ctx context.Context, p journal.Position) error {
 // What the journal has taken it keeps and writes when it can, so nothing is
 // taken back. It gives up when ctx ends, or when trying again is no use.
 func (s *store) persist(ctx context.Context, do func() error) error {
-	for {
+	for told := false; ; {
 		err := do()
 		switch {
 		case err == nil:
@@ -200,11 +210,12 @@ func (s *store) persist(ctx context.Context, do func() error) error {
 		case errors.Is(err, journal.ErrClosed), errors.Is(err, journal.ErrTooLarge):
 			return err
 		case errors.Is(err, journal.ErrFull):
-			s.reporter.trouble("journal full", fmt.Errorf("%w; senders wait until there is room", err))
-			select {
-			case <-s.journal.Space():
-			case <-ctx.Done():
-				return ctx.Err()
+			if !told {
+				s.reporter.trouble("journal full", fmt.Errorf("%w; senders wait until there is room", err))
+				told = true
+			}
+			if err := s.awaitSpace(ctx); err != nil {
+				return err
 			}
 		default:
 			s.reporter.trouble("journal", fmt.Errorf("%w; senders wait", err))
@@ -214,6 +225,21 @@ func (s *store) persist(ctx context.Context, do func() error) error {
 		}
 	}
 }
+
+// awaitSpace returns when the journal may have room, or something may be done
+// for it to have some.
+func (s *store) awaitSpace(ctx context.Context) error {
+	wait, cancel := context.WithTimeout(ctx, spacePause)
+	defer cancel()
+	select {
+	case <-s.journal.Space():
+	case <-wait.Done():
+	}
+	return ctx.Err()
+}
+
+// spacePause is how often a full journal is asked again, unasked.
+const spacePause = time.Second
 
 // retryPause is how long a failed write waits for the disk to get well.
 const retryPause = 200 * time.Millisecond

@@ -3,6 +3,7 @@
 package collector
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -310,5 +311,43 @@ func TestCopiesUnderTwoTags(t *testing.T) {
 		if s.Inputs[0].Stored != 10 || s.Inputs[1].Stored != 10 || s.Repeated != 20 {
 			t.Errorf("%s: stored %d and %d, repeated %d", how, s.Inputs[0].Stored, s.Inputs[1].Stored, s.Repeated)
 		}
+	}
+}
+
+// TestNearlyAsLargeAsTheJournal: a chunk that needs the room of all that came before it gets it, also of what came with it.
+func TestNearlyAsLargeAsTheJournal(t *testing.T) {
+	c, err := Open(&Options{
+		Dir: t.TempDir(), Listen: []string{"forward://127.0.0.1:0"}, To: []string{"discard:"}, JournalBytes: 4 << 20, Log: logTo(testWriter{t}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	done := make(chan error)
+	running, stop := context.WithCancel(t.Context())
+	go func() { done <- c.Run(running) }()
+	large := numbered("t", 1, 1)
+	large.Events = 7 << 19 / len(large.Entries)
+	large.Entries = bytes.Repeat(large.Entries, large.Events)
+	chunks := []*forward.Chunk{numbered("t", 0, 1), large, numbered("t", 2, 1)}
+	for conn := range uint64(2) {
+		for _, c := range chunks {
+			c.Conn = conn + 1
+		}
+		wait, err := c.store.ServeGroup(ctx, chunks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := wait(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := c.Stats(); n.StoredChunks != 3 || n.RepeatedChunks != 3 || len(c.store.repeats.flights) != 0 {
+		t.Errorf("%d chunks stored, %d repeated; want 3 and 3", n.StoredChunks, n.RepeatedChunks)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
