@@ -104,6 +104,7 @@ func TestFullJournal(t *testing.T) {
 	message := packed("half", id, named("half").append(nil))
 	half.write(message[:len(message)/2])
 
+	c.says("full")
 	have, moved := 0, time.Now()
 	eventually(t, "the senders wait", func() bool {
 		if now := total(); now != have {
@@ -111,7 +112,6 @@ func TestFullJournal(t *testing.T) {
 		}
 		return have > 0 && time.Since(moved) > 2*time.Second
 	})
-	c.says("full")
 	if size := have * 200 << 10; size < 16<<20 || size > 64<<20 {
 		t.Errorf("senders wait after %d bytes, want about 48 MiB", size)
 	}
