@@ -5,8 +5,10 @@ package mover
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -212,6 +214,28 @@ func TestNoFiles(t *testing.T) {
 		<-time.After(time.Minute)
 		f.close()
 		ordered(t, d.all(), map[uint32]uint32{1: 2010})
+	})
+}
+
+// What keeps the disk from taking anything is told now and then, not at each attempt.
+func TestTroubleIsToldSeldom(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d := &fake{answer: later}
+		f := open(t, d, func(c *Config) { c.Dir = filepath.Join(file, "a") })
+		f.must("a", 1, 0, 700, 1000)
+		<-time.After(10*time.Minute + time.Second)
+		f.mu.Lock()
+		told := strings.Count(fmt.Sprint(f.told), "spilling:")
+		f.mu.Unlock()
+		if told < 10 || told > 12 {
+			t.Errorf("told %d times", told)
+		}
+		d.open()
+		f.close()
 	})
 }
 

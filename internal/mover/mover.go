@@ -87,6 +87,9 @@ type Mover struct {
 	room    <-chan struct{}
 	againAt time.Time
 
+	trouble   string // why nothing could be spilled, as told last
+	troubleAt time.Time
+
 	liveTo   time.Time     // until then records may come without waking anybody
 	every    time.Duration // what pace said last
 	gatherTo time.Time     // when the oldest unread event has waited for others long enough

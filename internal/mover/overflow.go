@@ -153,6 +153,7 @@ func (m *Mover) spilled(sp *spill, flights []*flight, ends []journal.Position, e
 		m.count.disk.Store(sp.j.Stats().Bytes)
 	}
 	if err == nil {
+		m.trouble = ""
 		return
 	}
 	// What did not fit is the next to go there, before anything else is cut.
@@ -162,10 +163,14 @@ func (m *Mover) spilled(sp *spill, flights []*flight, ends []journal.Position, e
 	if sp != nil && errors.Is(err, journal.ErrFull) && !errors.Is(err, errBudget) {
 		m.room = sp.j.Space()
 	}
-	if !errors.Is(err, journal.ErrFull) && !m.stopped {
+	if now := time.Now(); !errors.Is(err, journal.ErrFull) && !m.stopped && (err.Error() != m.trouble || now.Sub(m.troubleAt) >= troubleEvery) {
+		m.trouble, m.troubleAt = err.Error(), now
 		m.report(fmt.Errorf("spilling: %w", err))
 	}
 }
+
+// troubleEvery is how often it is told that nothing can be spilled, for one reason: it is tried each second, for as long as the destination is away.
+const troubleEvery = time.Minute
 
 // holds says that there are events in a spill, or on their way into one.
 func (m *Mover) holds() bool {
