@@ -40,8 +40,9 @@
 // Events are accounted for: see Stats.
 //
 // A file output has each event once, across kill -9 as well, unless others
-// write, rotate or replace its files just then: their bytes are never harmed,
-// and an event may be in the file twice. The output stdout: is at least once.
+// write, rotate or replace its files just then, or the disk fails to sync them:
+// bytes of others are never harmed, and an event may be in the file twice. The
+// output stdout: is at least once.
 //
 // Outputs see chunks in the order stored; one connection's chunks are stored in
 // the order sent.
