@@ -37,7 +37,7 @@ func TestSuite(t *testing.T) {
 	keepUp(t, filepath.Join(dir, "otel"), "-listen", addr, "-out", out)
 
 	suite := exec.Command("go", "test", "./conformance", "-count=1", "-timeout=10m", "-run=TestConformance",
-		"-addr="+addr, "-out="+out, "-report="+report, "-wait=5s")
+		"-addr="+addr, "-out="+out, "-report="+report, "-wait=10s")
 	suite.Dir = ".." // module test, which is part of the workspace
 	suite.Env = append(os.Environ(), "GOWORK=")
 	text, err := suite.CombinedOutput()
