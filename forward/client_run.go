@@ -211,10 +211,13 @@ func (c *Client) window(l *link) int {
 	return c.Window
 }
 
+// writeMost is what is written in one piece, if that is more than one chunk: none of them is done before it has left, whatever was acked meanwhile.
+const writeMost = 256 << 10
+
 // smallEntries are copied, so that many small chunks leave in one piece.
 const smallEntries = 8 << 10
 
-// write writes what fits into the window and is ready. With mu held, which it gives up.
+// write writes what fits into the window and into one piece, and is ready. With mu held, which it gives up.
 func (c *Client) write(l *link) {
 	batch := c.queue[c.sent:min(len(c.queue), c.window(l))]
 	for i, k := range batch {
@@ -223,6 +226,13 @@ func (c *Client) write(l *link) {
 				c.ready(k)
 				return
 			}
+			batch = batch[:i]
+			break
+		}
+	}
+	size := int64(0)
+	for i, k := range batch {
+		if size += k.size(); size > writeMost && i > 0 {
 			batch = batch[:i]
 			break
 		}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,4 +111,40 @@ func TestClientWriteStops(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A chunk that was acked is done, while the next one is still being written.
+func TestClientAckedWhileWriting(t *testing.T) {
+	c := &Client{}
+	withClient(t, c, func(_ int, far *fakeConn) {
+		<-time.After(time.Second) // the first one is being written, and the others stand behind it
+		for range 2 {
+			ch, err := far.next()
+			if err != nil {
+				return
+			}
+			far.ack(ch.ID)
+		}
+		<-time.After(2 * time.Second)
+		far.ackAll()
+	}, func(t *testing.T, _ *fake) {
+		var done atomic.Int32
+		for _, id := range []string{"a", "b", "c", "d"} {
+			ch := &Chunk{Tag: "t", ID: []byte(id), Entries: bytes.Repeat(unhex(hexEntry1), 10000), Events: 10000}
+			if _, err := c.Start(ch, func(err error) {
+				if done.Add(1); err != nil {
+					t.Error(err)
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, want := range []int32{2, 4} {
+			<-time.After(2 * time.Second)
+			synctest.Wait()
+			if n := done.Load(); n != want {
+				t.Errorf("%d are done, want %d", n, want)
+			}
+		}
+	})
 }
