@@ -215,6 +215,7 @@ func (f *repeatsFile) replay(next func() (journal.Record, bool, error)) error {
 			if tries--; tries == 0 || errors.Is(err, journal.ErrClosed) {
 				return err
 			}
+			_ = pause(context.Background(), retryPause)
 			continue
 		}
 		if !ok {
@@ -229,7 +230,7 @@ func (f *repeatsFile) replay(next func() (journal.Record, bool, error)) error {
 
 // replayTries is more often than a reader of the journal returns an error of
 // the disk before it goes on behind it.
-const replayTries = 20
+const replayTries = 8
 
 // rewrite writes the window to a new file and puts it in place of the old one.
 func (f *repeatsFile) rewrite() error {
