@@ -70,6 +70,14 @@ func parseSlot(b []byte) (slot int64, gen uint64, p Position, state []byte, ok b
 		Position(binary.LittleEndian.Uint64(b[28:])), state, true
 }
 
+// slotVersion is the format version of what lies at the start of b, 0 if that is no slot.
+func slotVersion(b []byte) uint32 {
+	if len(b) < cursorHeader || string(b[:8]) != cursorMagic || crc32.Checksum(b[:44], castagnoli) != binary.LittleEndian.Uint32(b[44:]) {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(b[8:])
+}
+
 var errCursor = errors.New("neither slot of the cursor can be read")
 
 // load reads the last commit of a whole cursor file.
@@ -77,6 +85,9 @@ func (c *cursor) load(b []byte) error {
 	found := false
 	half := int64(len(b) / 2)
 	for i := range int64(2) {
+		if v := slotVersion(b[i*half : (i+1)*half]); v > formatVersion {
+			return fmt.Errorf("%w: %d", errVersion, v)
+		}
 		slot, gen, p, state, ok := parseSlot(b[i*half : (i+1)*half])
 		if ok && slot == half && gen&1 == uint64(i) && (!found || gen > c.gen) {
 			found = true

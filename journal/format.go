@@ -61,7 +61,7 @@ func (h *segmentHeader) put(page []byte) {
 var (
 	errBlank   = errors.New("no header was ever written")
 	errHeader  = errors.New("segment header cannot be read")
-	errVersion = errors.New("segment of another format version")
+	errVersion = errors.New("it is of another format version")
 )
 
 // parse reads a header from the start of a page.

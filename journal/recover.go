@@ -207,6 +207,9 @@ func (j *Journal) openCursor(file, name string) error {
 	if err == nil {
 		err = c.load(b)
 	}
+	if errors.Is(err, errVersion) { // as with segments
+		return errors.Join(fmt.Errorf("%s: %w", c.path, err), f.Close())
+	}
 	if err != nil {
 		// The cursor goes on holding everything, under its name, until a reader commits.
 		if err := errors.Join(f.Close(), j.moveAside(file, err)); err != nil {

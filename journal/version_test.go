@@ -3,11 +3,13 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -32,4 +34,34 @@ func TestLaterVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustOpen(t, dir, nil)
+}
+
+// TestLaterCursor: a cursor that a later version wrote is not taken for damaged: to begin again at the oldest record would repeat all.
+func TestLaterCursor(t *testing.T) {
+	dir := t.TempDir()
+	j := mustOpen(t, dir, nil)
+	mustReader(t, j, "r")
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "cursor-r")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot := b[len(b)/2:]
+	if string(slot[:8]) != cursorMagic {
+		slot = b
+	}
+	binary.LittleEndian.PutUint32(slot[8:], formatVersion+1)
+	binary.LittleEndian.PutUint32(slot[44:], crc32.Checksum(slot[:44], castagnoli))
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, nil); !errors.Is(err, errVersion) || !strings.Contains(err.Error(), path) {
+		t.Error(err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, b) {
+		t.Errorf("the cursor was changed: %v", err)
+	}
 }
