@@ -57,7 +57,7 @@
 //	                      neither in HandshakeTimeout
 //	Denied                wrong key or password, unknown user or network; more than     closed
 //	                      one message where keepalive is denied
-//	NotAccepted           no connection at all: too many open files, no memory              waits
+//	NotAccepted           too many open files, or no memory for a connection            it waits
 //
 // Refused means: not handed on, not acked, the connection stays. A value that is no array is ignored (rule 6); nil, the heartbeat, in any number.
 //
