@@ -120,6 +120,10 @@ func (s *sender) connect() (*link, error) {
 	s.mu.Unlock()
 	o.link, o.err = s.attempts()
 	s.mu.Lock()
+	if s.closed && o.link != nil { // close has given up on the link that there was, and would wait for this one
+		o.link.fail(errClosing)
+		o.link, o.err = nil, errClosing
+	}
 	s.link, s.opening = o.link, nil
 	s.mu.Unlock()
 	close(o.done)

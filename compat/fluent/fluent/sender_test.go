@@ -5,12 +5,15 @@ package fluent
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/spillwaylog/spillway"
 )
 
 // attemptsOf sends one message with a dial that fails, or whose connections break at the first write, and returns when the attempts were.
@@ -74,6 +77,40 @@ func TestCallsShareAnAttempt(t *testing.T) {
 		s.close()
 		if dials != 3 {
 			t.Errorf("%d attempts", dials)
+		}
+	})
+}
+
+// TestCloseWhileDialing has a connection made when Close has given up on all there were: it is not used, and Close returns.
+func TestCloseWhileDialing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dialing, release := make(chan struct{}, 1), make(chan struct{})
+		down := true
+		f, err := NewWith(Config{RequestAck: true}, &spillway.Options{Dial: func(context.Context, string, string) (net.Conn, error) {
+			if down {
+				down = false
+				return nil, errors.New("down")
+			}
+			dialing <- struct{}{}
+			<-release // whatever the context says
+			here, there := net.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, there) }()
+			return here, nil
+		}})
+		if err == nil {
+			t.Fatal("connected")
+		}
+		posted, closed := make(chan error, 1), make(chan error, 1)
+		go func() { posted <- f.Post("tag", map[string]string{"a": "b"}) }()
+		<-dialing
+		go func() { closed <- f.Close() }()
+		<-time.After(2 * grace)
+		close(release)
+		if err := <-posted; !errors.Is(err, spillway.ErrClosed) {
+			t.Error(err)
+		}
+		if err := <-closed; err != nil {
+			t.Error(err)
 		}
 	})
 }
