@@ -66,7 +66,8 @@ func (c *Collector) open() error {
 	if c.repeats, err = openRepeats(c.options.Dir, c.journal, report); err != nil {
 		return fmt.Errorf("data directory %s: %w", c.options.Dir, err)
 	}
-	if err := c.openPumps(plans); err != nil {
+	unused, err := c.openPumps(plans)
+	if err != nil {
 		return err
 	}
 	if c.found, err = openFound(c.journal, c.pumps); err != nil {
@@ -98,21 +99,27 @@ func (c *Collector) open() error {
 		c.inputs = append(c.inputs, l)
 		c.store.accounts = append(c.store.accounts, &account{url: l.url, endpoint: l.endpoint})
 	}
+	for name := range unused { // now that nothing can fail any more: a start that comes to nothing costs no output its place, nor what it knows of its files
+		c.options.Log.Warn("an output of an earlier run is not configured any more; its place in the journal is given up", "cursor", name)
+		if err := c.journal.RemoveCursor(name); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
 // openPumps opens the outputs, each with its cursor. An output that is new
 // begins where the one furthest behind stands, which may be one that is not
 // configured any more: so exchanging an output loses nothing and repeats
-// nothing.
-func (c *Collector) openPumps(plans []plan) error {
+// nothing. It returns the cursors that no output has.
+func (c *Collector) openPumps(plans []plan) (unused map[string]bool, err error) {
 	old := map[string]bool{}
 	for _, name := range c.journal.Cursors() {
 		switch name {
 		case repeatsCursor:
 		case foundCursor: // a crash left it
 			if err := c.journal.RemoveCursor(name); err != nil {
-				return err
+				return nil, err
 			}
 		default:
 			old[name] = true
@@ -120,12 +127,12 @@ func (c *Collector) openPumps(plans []plan) error {
 	}
 	start, err := c.furthestBehind(old)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i, plan := range plans {
 		reader, err := c.journal.Reader(plan.cursor)
 		if err != nil {
-			return fmt.Errorf("%s: %w", plan.url, err)
+			return nil, fmt.Errorf("%s: %w", plan.url, err)
 		}
 		p := &pump{
 			name:     plan.url,
@@ -139,24 +146,18 @@ func (c *Collector) openPumps(plans []plan) error {
 		// Where the one furthest behind stands may be lost: then a new one is already behind it.
 		if !old[plan.cursor] && start > reader.Pos() {
 			if err := errors.Join(reader.SkipTo(start), reader.Commit(start, nil)); err != nil {
-				return fmt.Errorf("%s: %w", plan.url, err)
+				return nil, fmt.Errorf("%s: %w", plan.url, err)
 			}
 		}
 		p.committed, _ = reader.Committed()
 		p.taken = p.committed
 		p.open = func() (output, error) { return plan.open(p, &c.options) }
 		if p.output, err = p.open(); err != nil {
-			return fmt.Errorf("%s: %w", plan.url, err)
+			return nil, fmt.Errorf("%s: %w", plan.url, err)
 		}
 		delete(old, plan.cursor)
 	}
-	for name := range old {
-		c.options.Log.Warn("an output of an earlier run is not configured any more; its place in the journal is given up", "cursor", name)
-		if err := c.journal.RemoveCursor(name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return old, nil
 }
 
 // furthestBehind returns the lowest position of the named cursors.

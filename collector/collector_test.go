@@ -13,12 +13,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/journal"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -257,6 +259,34 @@ func TestExchangedOutput(t *testing.T) {
 	}
 	wantFile(t, filepath.Join(dir, "one"), numberedLines("t", 0, 5))
 	wantFile(t, filepath.Join(dir, "two"), numberedLines("t", 5, 5))
+}
+
+// TestFailedStartKeepsPlaces: a start that comes to nothing takes no output's place in the journal away.
+func TestFailedStartKeepsPlaces(t *testing.T) {
+	dir := t.TempDir()
+	o := &Options{Dir: filepath.Join(dir, "data"), To: []string{fileURL(filepath.Join(dir, "one"))}}
+	r := run(t, o)
+	send(t, r.client(t), numbered("t", 0, 5))
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	wrong := &Options{Dir: o.Dir, To: []string{"discard:"}, Listen: []string{"forward://" + l.Addr().String()}}
+	if _, err := Open(wrong); err == nil {
+		t.Fatal("it listens where somebody else does")
+	}
+	j, err := journal.Open(filepath.Join(o.Dir, "journal"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	if names := j.Cursors(); !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "file-") }) {
+		t.Errorf("%q", names)
+	}
 }
 
 // gate is a writer that blocks until it is opened.
