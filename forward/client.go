@@ -56,7 +56,8 @@ type Client struct {
 	// Report is told why connections are given up. It must not block. Nil: Stats counts them.
 	Report func(error)
 	// Changed is told that there is a connection (true, nil), that an attempt or a connection failed (false, why), or that the server closed one on
-	// which nothing was to be acked (false, nil). It must not block, but may call the Client; it is called on the goroutine that writes, so what it starts leaves together.
+	// which nothing was to be acked (false, nil). It must not block, but may call Start, Connect, Hangup, Stats and Call.Cancel; not Send and Close, which wait for the goroutine
+	// that it is called on: that is the one that writes, so what it starts leaves together.
 	Changed func(up bool, err error)
 
 	deflater deflater
