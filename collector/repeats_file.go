@@ -251,6 +251,7 @@ func (f *repeatsFile) rewrite() error {
 	}
 	if err != nil {
 		file.Close()
+		_ = os.Remove(temp) // a full disk needs what it took
 		return err
 	}
 	if f.file != nil {

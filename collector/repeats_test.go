@@ -392,6 +392,28 @@ func TestUnreadableRepeatsFileIsSetAside(t *testing.T) {
 	}
 }
 
+// TestFailedRewriteLeavesNothing: what did not become the file takes no room on the disk.
+func TestFailedRewriteLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	f, j := openTestRepeats(t, dir)
+	defer j.Close()
+	defer f.close()
+	put(t, f, j, chunk("a", "t", "p", "e", 1))
+	path := f.path
+	f.path = filepath.Join(dir, "journal") // a directory, which no file replaces
+	f.stale = true
+	if err := f.save(j.Synced()); err == nil {
+		t.Fatal("a directory was replaced")
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*.new")); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+	f.path = path
+	if err := f.save(j.Synced()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSavedIsSettled: the cursor must not pass a chunk whose print is neither
 // saved nor about to be.
 func TestSavedIsSettled(t *testing.T) {
