@@ -80,7 +80,7 @@ func TestSend(t *testing.T) {
 	}
 
 	// Nobody listens any more.
-	cmd = exec.Command(checked.build(t), "send", "--to", s.listen[0], "--timeout", "200ms")
+	cmd = exec.Command(checked.build(t), "send", "--to", s.listen[0], "--timeout", "2s")
 	cmd.Stdin = strings.NewReader("one\ntwo\nthree\n")
 	text, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
