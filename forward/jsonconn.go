@@ -102,7 +102,8 @@ func (c *conn) runJSON() error {
 	src := &jsonSource{c: c}
 	defer func() { c.s.mem.release(&c.hold, src.held) }()
 	dec := newJSONDecoder(src)
-	var msg []byte // by itself, for src.out may be handed on while the rest of it is waited for
+	ahead := new(bytes.Reader) // what an earlier decoder had read and this one has not
+	var msg []byte             // by itself, for src.out may be handed on while the rest of it is waited for
 	for {
 		began := dec.InputOffset()
 		var err error
@@ -113,8 +114,9 @@ func (c *conn) runJSON() error {
 		src.taken -= size
 		src.out = append(src.out, msg...)
 		if max(size, int64(cap(msg))) > parkedBuffer { // a decoder keeps the buffer of the largest value that it had
-			rest, _ := io.ReadAll(dec.Buffered()) // never fails
-			dec, msg = newJSONDecoder(io.MultiReader(bytes.NewReader(rest), src)), nil
+			rest, _ := io.ReadAll(io.MultiReader(dec.Buffered(), ahead)) // never fails
+			ahead.Reset(rest)
+			dec, msg = newJSONDecoder(io.MultiReader(ahead, src)), nil
 		}
 		if len(src.out) > readSize {
 			if err := src.flush(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 )
@@ -95,6 +96,31 @@ func TestJSONIdle(t *testing.T) {
 			for _, c := range open {
 				_ = c.Close()
 			}
+		}
+	})
+}
+
+// The decoder of a large message has read into the messages behind it, large ones among them. Each is taken, once.
+func TestJSONReadAhead(t *testing.T) {
+	const ack = `{"ack":"a"}` + "\n"
+	message := func(n int) string { return `["t", 5, {"m":"` + strings.Repeat("x", n) + `"}, {"chunk":"a"}]` }
+	s := &Server{Handler: nothing{}}
+	sockets(t, s, func(t *testing.T, dial func() net.Conn) {
+		for _, w := range []struct{ large, small, n int }{{1 << 20, 20 << 10, 30}, {100 << 10, 17 << 10, 50}, {500 << 10, 5000, 100}} {
+			in := strings.Repeat(message(w.large)+strings.Repeat(message(w.small), w.n), 3)
+			c := dial()
+			var sent sync.WaitGroup
+			sent.Go(func() {
+				if _, err := c.Write([]byte(in)); err != nil {
+					t.Error(err)
+				}
+			})
+			want := strings.Repeat(ack, 3*(1+w.n))
+			if got := readAll(t, c, len(want)); string(got) != want {
+				t.Errorf("%d acks instead of %d", len(got)/len(ack), 3*(1+w.n))
+			}
+			sent.Wait()
+			_ = c.Close()
 		}
 	})
 }
