@@ -217,7 +217,7 @@ func (o *Options) rings() string {
 	if o.Shm == noShm {
 		return ""
 	}
-	return filepath.Join(o.Shm, "spillway-"+strconv.Itoa(os.Getuid()))
+	return filepath.Join(o.Shm, "spillway-"+strconv.Itoa(os.Geteuid()))
 }
 
 // fields are all default fields.
