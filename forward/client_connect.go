@@ -5,6 +5,7 @@ package forward
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 )
@@ -30,6 +31,9 @@ func (c *Client) connect(ctx context.Context) (d dialed) {
 	if config != nil {
 		t := tls.Client(sock, config)
 		d.nc, err = t, t.Handshake()
+		if err != nil && t.ConnectionState().Version == 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = errors.New("no answer, as from a server that speaks no TLS")
+		}
 	}
 	if err == nil && login != nil {
 		doing = "the login"

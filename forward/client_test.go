@@ -5,6 +5,7 @@ package forward
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -408,6 +409,22 @@ func TestClientLateAck(t *testing.T) {
 			t.Error(err, f.conns)
 		}
 	})
+}
+
+// A server that waits for messages while a client waits for its answer to a handshake is one that is not set up for it: the error says so.
+func TestClientSilence(t *testing.T) {
+	for want, c := range map[string]*Client{
+		"speaks no TLS":     {TLS: &tls.Config{InsecureSkipVerify: true}},
+		"asks for no login": {Login: &Login{SharedKey: "k"}},
+	} {
+		withClient(t, c, func(_ int, fc *fakeConn) { fc.drain() }, func(t *testing.T, _ *fake) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := c.Send(ctx, oneChunk("a")); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v does not tell of a server that %s", err, want)
+			}
+		})
+	}
 }
 
 func TestClientRefused(t *testing.T) {
