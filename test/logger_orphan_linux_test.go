@@ -88,10 +88,11 @@ func TestLoggerHeir(t *testing.T) {
 	}()
 	c.cmd.Process.Kill() //nolint:errcheck // the heir holds its output open: there is no end to wait for
 	s.up()
-	eventually(t, "the process is dead", func() bool {
-		_, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", c.cmd.Process.Pid))
-		state, serr := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
-		return err != nil || serr != nil || bytes.Contains(state, []byte(") Z "))
+	eventually(t, "the process is dead", func() bool { // all of its threads: the last one lets go of the locks
+		proc := fmt.Sprintf("/proc/%d", c.cmd.Process.Pid)
+		threads, terr := os.ReadDir(proc + "/task")
+		state, err := os.ReadFile(proc + "/stat")
+		return err != nil || terr == nil && len(threads) == 1 && bytes.Contains(state, []byte(") Z "))
 	})
 	l := h.open(o.Destination, spillway.Options{})
 	wantLaw(t, closing(t, l))
