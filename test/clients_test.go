@@ -147,7 +147,7 @@ func TestClientsRestart(t *testing.T) {
 			s, out := newSetup(t)
 			o := tt.order
 			o.Tag, o.Count, o.Times, o.Ack, o.Retry = "client", min(tt.count, events(t)), clients.Nanoseconds, true, true
-			o.Host, o.Port = "127.0.0.1", freePort(t)
+			o.Host, o.Port = "127.0.0.1", needs.Port("127.0.0.1")
 			u := url.URL{Scheme: "forward", Host: fmt.Sprintf("%s:%d", o.Host, o.Port)}
 			tt.guard.put(t, &u, &o)
 			s.listen = []string{u.String()}
@@ -299,7 +299,7 @@ func absent(t *testing.T, client *clients.Client) (s *setup, out string, o *clie
 	t.Helper()
 	start(t, client)
 	s, out = newSetup(t)
-	o = &clients.Order{Tag: "client", Host: "127.0.0.1", Port: freePort(t), Dir: t.TempDir()}
+	o = &clients.Order{Tag: "client", Host: "127.0.0.1", Port: needs.Port("127.0.0.1"), Dir: t.TempDir()}
 	s.listen = []string{fmt.Sprintf("forward://127.0.0.1:%d", o.Port)}
 	return s, out, o
 }

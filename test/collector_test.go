@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -214,29 +213,6 @@ func (c *collector) dialFrom(source string) net.Conn {
 	}
 	c.t.Cleanup(func() { conn.Close() })
 	return conn
-}
-
-// givenPorts are those that freePort has returned: while a collector comes back, its port is as free as any.
-var givenPorts sync.Map
-
-// freePort is a port for a collector that comes back at the same one. It lies below the range from which the kernel takes
-// the ports of outgoing connections: there a client that dials while nobody listens can meet itself.
-func freePort(t testing.TB) int {
-	t.Helper()
-	for range 1000 {
-		port := 20000 + rand.IntN(10000)
-		if _, again := givenPorts.LoadOrStore(port, true); again {
-			continue
-		}
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		l.Close()
-		return port
-	}
-	t.Fatal("no free port between 20000 and 29999")
-	return 0
 }
 
 // A logBook holds the lines that a process writes to its standard error.

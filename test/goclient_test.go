@@ -16,6 +16,7 @@ import (
 
 	"github.com/fluent/fluent-logger-golang/fluent"
 
+	"github.com/spillwaylog/spillway/internal/needs"
 	"github.com/spillwaylog/spillway/test/clients"
 )
 
@@ -136,7 +137,7 @@ func TestGoClient(t *testing.T) {
 func TestGoClientRestart(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)
-	o := &clients.Order{Tag: "client", Host: "127.0.0.1", Port: freePort(t), Count: 2000}
+	o := &clients.Order{Tag: "client", Host: "127.0.0.1", Port: needs.Port("127.0.0.1"), Count: 2000}
 	s.listen = []string{fmt.Sprintf("forward://%s:%d", o.Host, o.Port)}
 	restartUnder(t, s, o, func(acked func(n int)) {
 		logger, err := fluent.New(fluent.Config{

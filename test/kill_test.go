@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // The kill tests end the collector at random moments under senders that wait for acks. At the end each event must be in the
@@ -112,7 +113,7 @@ func TestKillClient(t *testing.T) {
 // killUnder kills and restarts the collector while load runs, and checks what it wrote. load returns the names that each of
 // its senders sent, all of them acked.
 func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int, load func(ctx context.Context, addr string, stop <-chan struct{}) [][]string) {
-	port := freePort(t)
+	port := needs.Port("127.0.0.1")
 	s.listen = []string{fmt.Sprintf("forward://127.0.0.1:%d", port)}
 	checked.build(t)
 	begin := time.Now()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/tinylib/msgp/msgp"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // A fakeServer is a Forward server with manners. It reads with a reader that is not this project's, and writes its acks by hand.
@@ -42,7 +44,7 @@ type fakeConn struct {
 // newFake makes a server. It begins to listen when it is asked for its url, unless it was told to be down: manners and greet are set before.
 func newFake(t testing.TB) *fakeServer {
 	t.Helper()
-	s := &fakeServer{t: t, port: freePort(t), ledger: newLedger(), conns: map[*fakeConn]struct{}{}}
+	s := &fakeServer{t: t, port: needs.Port("127.0.0.1"), ledger: newLedger(), conns: map[*fakeConn]struct{}{}}
 	t.Cleanup(func() {
 		s.mu.Lock()
 		s.ended = true

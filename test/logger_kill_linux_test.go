@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // The kill tests run a process with busy goroutines that log at full speed into a ring which is small, so that its segments are used over and
@@ -121,7 +122,7 @@ func TestLoggerKillCollector(t *testing.T) {
 	r := random(t)
 	h := newHome(t)
 	s, out := newSetup(t)
-	s.listen = []string{fmt.Sprintf("forward://127.0.0.1:%d", freePort(t))}
+	s.listen = []string{fmt.Sprintf("forward://127.0.0.1:%d", needs.Port("127.0.0.1"))}
 	o := order{Destination: s.listen[0] + "?min_backoff=1ms&max_backoff=20ms", Goroutines: 4, Options: childOptions{Shm: h.shm, Dir: h.dir, RingSize: 1 << 20}}
 	c := startCollector(t, s)
 	children := killChildren(t, r, o, max(1, kills(t)/2), func() {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // TestNobodyReads: when the reader of standard output goes away, the collector ends, says why, and what was not written comes out of the next one.
@@ -43,7 +45,7 @@ func TestNobodyReads(t *testing.T) {
 func TestNobodyReadsTheLog(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)
-	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	addr := fmt.Sprintf("127.0.0.1:%d", needs.Port("127.0.0.1"))
 	r, w, err := os.Pipe()
 	must(t, err)
 	cmd := exec.Command(checked.build(t), "serve", "--listen", "forward://"+addr, "--to", s.to[0], "--data", s.data)

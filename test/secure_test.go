@@ -21,6 +21,7 @@ import (
 
 	"github.com/spillwaylog/spillway"
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/needs"
 	"github.com/spillwaylog/spillway/internal/testcert"
 )
 
@@ -360,7 +361,7 @@ func TestSecureLogger(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)
 	s, out := newSetup(t)
-	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	addr := fmt.Sprintf("127.0.0.1:%d", needs.Port("127.0.0.1"))
 	s.listen = []string{v.url("forward+tls://" + addr + secureInput)}
 	c := startCollector(t, s)
 	h := newHome(t)

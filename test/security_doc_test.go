@@ -44,7 +44,7 @@ func TestSecurityPage(t *testing.T) {
 	if n := strings.Count(script, ":24224"); n != 2 {
 		t.Fatalf("the page names port 24224 %d times, want 2:\n%s", n, script)
 	}
-	script = strings.ReplaceAll(script, ":24224", fmt.Sprintf(":%d", freePort(t)))
+	script = strings.ReplaceAll(script, ":24224", fmt.Sprintf(":%d", needs.Port("127.0.0.1")))
 	script += `
 for i in {1..600}; do grep -q "credentials reloaded" said && break; sleep 0.1; done
 kill $!

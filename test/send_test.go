@@ -10,13 +10,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // TestSend pipes lines into "spillway send" while the collector is killed and started again under it.
 func TestSend(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)
-	port := freePort(t)
+	port := needs.Port("127.0.0.1")
 	s.listen = []string{fmt.Sprintf("forward://127.0.0.1:%d", port)}
 	c := startCollector(t, s)
 	r := random(t)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/spillwaylog/spillway"
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/needs"
 	"github.com/spillwaylog/spillway/internal/testcert"
 )
 
@@ -55,7 +56,7 @@ func soakTime(t testing.TB) time.Duration {
 func TestSoak(t *testing.T) {
 	d, r := soakTime(t), random(t)
 	s, out := newSetup(t)
-	addr, closed := lonelyAddr(t), lonelyAddr(t)
+	addr, closed := needs.Address(), needs.Address()
 	socket := socketPath(t)
 	ca := testcert.New(t)
 	t.Setenv("SPILLWAY_TEST_KEY", "secret")

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // Weather is a proxy between senders and a collector, in which connections fare badly. It changes all the time, and each change cuts all connections: toxics
@@ -30,16 +31,10 @@ type weather struct {
 func newWeather(t testing.TB, upstream string) *weather {
 	t.Helper()
 	return &weather{
-		addr:     lonelyAddr(t),
+		addr:     needs.Address(),
 		upstream: upstream,
 		server:   toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()),
 	}
-}
-
-// lonelyAddr is an address of the loopback range that no other test has, for what comes back at the same one again and again.
-func lonelyAddr(t testing.TB) string {
-	t.Helper()
-	return fmt.Sprintf("127.%d.%d.%d:%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250), freePort(t))
 }
 
 func (w *weather) host() (string, int) {
