@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // wantAllocs runs f and compares what a call allocates.
@@ -22,7 +24,7 @@ func wantAllocs(t *testing.T, name string, want float64, f func()) {
 // TestAllocations counts what calls allocate: nothing, with a logger that carries what loggers carry.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector lets sync.Pool forget at random")
+		needs.Skip(t, "the race detector lets sync.Pool forget at random")
 	}
 	for name, o := range map[string]*Options{
 		"plain":  {},

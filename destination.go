@@ -148,6 +148,9 @@ func (p *plan) file(u *urls.URL, o *Options) error {
 	if c.Format, c.Text, err = readFormat(u, q, o); err != nil {
 		return err
 	}
+	if c.Envelope, err = readEnvelope(u, q, c.Format); err != nil {
+		return err
+	}
 	c.Rotate.Size = q.Size("max_size", 0)
 	c.Rotate.Every = q.Duration("every", 0)
 	c.Rotate.Keep = int(q.Int("keep", 0, 0, math.MaxInt32))
@@ -174,6 +177,9 @@ func (p *plan) stream(u *urls.URL, o *Options, w *os.File) error {
 	var c deliver.StreamConfig
 	var err error
 	if c.Format, c.Text, err = readFormat(u, q, o); err != nil {
+		return err
+	}
+	if c.Envelope, err = readEnvelope(u, q, c.Format); err != nil {
 		return err
 	}
 	switch q.Choice("color", "auto", "always", "never") {
@@ -238,6 +244,18 @@ func readFormat(u *urls.URL, q *urls.Params, o *Options) (deliver.Format, lines.
 		}
 	}
 	return format, text, nil
+}
+
+// readEnvelope reads how lines of JSON name and write time and tag.
+func readEnvelope(u *urls.URL, q *urls.Params, format deliver.Format) (lines.Options, error) {
+	envelope, err := lines.FromParams(q.String)
+	switch {
+	case format == deliver.Text && envelope != (lines.Options{}):
+		err = u.Errorf("time_key, time_format and tag_key belong to format=json")
+	case err != nil:
+		err = u.Errorf("%v", err)
+	}
+	return envelope, err
 }
 
 // absolute returns path from the root where it can.

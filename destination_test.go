@@ -5,6 +5,7 @@ package spillway
 import (
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,6 +50,12 @@ func TestDestinations(t *testing.T) {
 		{"file:///x?flags=date", "flags belong to format=text"},
 		{"file:///x?format=text&flags=date,dates", `"dates" is none of`},
 		{"file:///x?format=text&flags=none,date", "none stands alone"},
+		{"file:///x?time_key=ts&time_format=unix_ms&tag_key=-", ""},
+		{"stdout:?time_format=Jan%20_2%202006%2015:04:05.000", ""},
+		{"stderr:?time_format=Jan", `"Jan" is none of rfc3339, unix, unix_ms`},
+		{"stderr:?tag_key=time", `"time" stands for two things`},
+		{"stderr:?format=text&time_key=ts", "belong to format=json"},
+		{"forward://h?time_key=ts", `unknown parameter "time_key"`},
 		{"file:///x?keep=5", "without max_size or every there are none"},
 		{"file:///x?max_age=5h&compress=gzip", "without max_size or every there are none"},
 		{"stdout:?max_size=5", "unknown parameter"},
@@ -67,6 +74,28 @@ func TestDestinations(t *testing.T) {
 		case err == nil && strings.Contains(p.place, "?"):
 			t.Errorf("%s: %s", tt.url, p.place)
 		}
+	}
+}
+
+// TestEnvelope: a file's lines look as its URL says.
+func TestEnvelope(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	l, err := Open("file://"+filepath.ToSlash(path)+"?time_key=ts&time_format=unix_ns&tag_key=logger", &Options{Tag: "shop", Shm: noShm})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.PostWithTime("t", time.Unix(1795226584, 5), struct {
+		Time int `log:"time"`
+		TS   int `log:"ts"`
+	}{2, 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if want := `{"ts":1795226584000000005,"logger":"t","time":2,"ts_":1}`; err != nil || strings.TrimSpace(string(b)) != want {
+		t.Errorf("%s, %v, want %s", b, err, want)
 	}
 }
 

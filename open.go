@@ -36,9 +36,12 @@ const urlVariable = "SPILLWAY_URL"
 //	          tls=dial: Options.Dial makes connections that are TLS already
 //	file      format=json|text   flags=…   max_size=100MiB   every=24h   keep=7   max_age=720h   compress=none|gzip
 //	streams   format=json|text   flags=…   color=auto|always|never
+//	JSON      time_key=time   time_format=rfc3339|unix|unix_ms|unix_us|unix_ns|a layout of package time   tag_key=tag
 //	all these min_backoff=100ms   max_backoff=10s   breaker=3
 //
-// flags, for text, are any of date,time,micros,utc,level,tag,source,shortsource, or none. What is not known is an error that says what is.
+// JSON is that of files and streams; the key - leaves time or tag out. flags, for text, are any of
+// date,time,micros,utc,level,tag,source,shortsource, or none. What is not known is an error that
+// says what is.
 //
 // An empty destination is what the environment variable SPILLWAY_URL says. nil options are the default ones.
 //

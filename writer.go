@@ -5,18 +5,34 @@ package spillway
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
+	"fmt"
 	"io"
 	"sync"
+	"time"
 	"unicode/utf8"
 
+	"github.com/spillwaylog/spillway/internal/lines"
+	"github.com/spillwaylog/spillway/internal/mover"
 	"github.com/spillwaylog/spillway/msgpack"
 	"github.com/spillwaylog/spillway/ring"
 )
 
 // maxLine is the longest line that a Writer takes as one event.
 const maxLine = 64 << 10
+
+// LineOptions says what the lines given to a writer say of their events. The zero value works: nothing.
+type LineOptions struct {
+	// TimeKey names the member of a line that is JSON which becomes the time of the event, and is
+	// taken out of the record. Empty: none; events have the time of the Write.
+	TimeKey string
+	// TimeFormat is how it stands there: rfc3339 (the default), seconds since 1970 as a number or
+	// text (unix), thousandths, millionths or billionths of them (unix_ms, unix_us, unix_ns), or a
+	// layout of package time, of UTC unless it has a zone.
+	TimeFormat string
+	// TagKey names the member that becomes the event's tag: as it stands, as that of Post. Empty:
+	// none; events have Options.Tag.
+	TagKey string
+}
 
 // Writer returns a writer of lines, for programs that print: each line is an event. A line that is a JSON object is the record, any
 // other is {"message": line}; default fields and those of With come first. Like Post it knows no level. What Write is given is copied; a
@@ -26,17 +42,44 @@ const maxLine = 64 << 10
 //
 // Write returns the error of the first event that was not accepted, after it has tried all.
 func (l *Logger) Writer() io.Writer {
-	if l.off() {
-		return io.Discard
+	w, _ := l.LineWriter(nil) // the zero value works
+	return w
+}
+
+// LineWriter is Writer for lines that say the time or the tag of their events, as other loggers
+// write them. nil is the default options; an error says what in them cannot be used.
+//
+// A line that does not say them is an event all the same. A time or tag that cannot be read (in the
+// given format, between 1970 and 2106, up to 1 KiB) stays in the record; Diagnostics is told the
+// first such line of a writer.
+func (l *Logger) LineWriter(o *LineOptions) (io.Writer, error) {
+	if o == nil {
+		o = &LineOptions{}
 	}
-	return &lineWriter{l: l, turn: make(chan struct{}, 1)}
+	read := lines.ReadOptions{Time: o.TimeKey, TimeFormat: o.TimeFormat, Tag: o.TagKey, EventTime: true}
+	if !l.off() {
+		// With the open groups around it, no receiver would read a deeper record: then the chunk
+		// that it is in would be sent for ever, and all else behind it.
+		read.Depth = msgpack.DefaultDepth - len(l.groups)
+	}
+	reader, err := lines.NewReader(&read)
+	if err != nil {
+		return nil, fmt.Errorf("spillway: LineOptions: %w", err)
+	}
+	if l.off() {
+		return io.Discard, nil
+	}
+	return &lineWriter{l: l, reader: reader, turn: make(chan struct{}, 1)}, nil
 }
 
 type lineWriter struct {
 	l      *Logger
 	turn   chan struct{} // holds one while somebody uses what is below; Close does not wait for it for ever
-	rest   []byte        // the beginning of a line
-	pieces bool          // of a line the beginning of which was too long and is posted already
+	reader *lines.Reader
+	record []byte // of the line being posted
+	rest   []byte // the beginning of a line
+	pieces bool   // of a line the beginning of which was too long and is posted already
+	told   bool   // that a line's time or tag cannot be read
 }
 
 func (w *lineWriter) Write(p []byte) (int, error) {
@@ -74,7 +117,7 @@ func (w *lineWriter) take(ctx context.Context, piece []byte, whole bool) (first 
 		w.rest = append(w.rest, piece[:k]...)
 		piece = piece[k:]
 		k = wholeRunes(w.rest)
-		note(w.l.postLine(ctx, w.rest[:k], true))
+		note(w.post(ctx, w.rest[:k], true))
 		w.rest = append(w.rest[:0], w.rest[k:]...)
 	}
 	if !whole {
@@ -85,7 +128,7 @@ func (w *lineWriter) take(ctx context.Context, piece []byte, whole bool) (first 
 		piece = append(w.rest, piece...)
 		w.rest = piece[:0]
 	}
-	note(w.l.postLine(ctx, piece, w.pieces))
+	note(w.post(ctx, piece, w.pieces))
 	w.pieces = false
 	return first
 }
@@ -144,53 +187,52 @@ func (r *rests) post(ctx context.Context) {
 	}
 }
 
-// postLine posts one line, or a piece of one as text.
-func (l *Logger) postLine(ctx context.Context, line []byte, text bool) error {
+// post posts one line, or a piece of one as text.
+func (w *lineWriter) post(ctx context.Context, line []byte, text bool) error {
 	line = bytes.TrimSuffix(line, []byte{'\r'})
-	trimmed := bytes.TrimSpace(line)
-	if len(trimmed) == 0 {
+	if len(bytes.TrimSpace(line)) == 0 {
 		return nil
 	}
-	c := l.c
+	var said lines.Event
+	if text {
+		w.record = w.reader.AppendText(w.record[:0], line)
+	} else {
+		w.record, said = w.reader.AppendRecord(w.record[:0], line)
+	}
+	w.tell(&said)
+	c := w.l.c
 	e := c.encoder()
-	b := append(e.buf[:0], c.tagged...)
+	b, tag, t := e.buf[:0], c.tag, int64(ring.Now)
+	if said.Tagged == lines.Said {
+		tag = string(said.Tag)
+		b = mover.AppendPayload(b, tag)
+	} else {
+		b = append(b, c.tagged...)
+	}
+	if said.Time == lines.Said {
+		t = said.Sec*int64(time.Second) + int64(said.Nsec)
+	}
 	at := len(b)
-	err := errNoObject
-	if !text && trimmed[0] == '{' && trimmed[len(trimmed)-1] == '}' {
-		b, err = l.postInto(b, at, func(b []byte) ([]byte, error) { return l.appendObject(b, trimmed) })
-	}
-	if err != nil {
-		b, err = l.postInto(b[:at], at, func(b []byte) ([]byte, error) {
-			b = msgpack.AppendMapHeader(b, 1)
-			b = msgpack.AppendString(b, "message")
-			b = msgpack.AppendStringHeader(b, len(line))
-			return append(b, line...), nil
-		})
-	}
+	b, err := w.l.postInto(b, at, func(b []byte) ([]byte, error) { return append(b, w.record...), nil })
 	if err == nil {
-		err = c.append(ctx, e, c.tag, at, ring.Now, c.keepsPosts(), b)
+		err = c.append(ctx, e, tag, at, t, c.keepsPosts(), b)
 	}
 	c.done(e, b)
+	if cap(w.record) > maxPooled {
+		w.record = nil
+	}
 	return err
 }
 
-var errNoObject = errors.New("spillway: no JSON object")
-
-// appendObject appends a line that is one JSON object, unless it nests so deep that with the open groups around it no receiver would read the
-// record: then the chunk that it is in would be sent for ever, and all else behind it.
-func (l *Logger) appendObject(b, line []byte) ([]byte, error) {
-	start := len(b)
-	dec := json.NewDecoder(bytes.NewReader(line))
-	dec.UseNumber()
-	b, err := msgpack.AppendFromJSON(b, dec)
-	if err != nil {
-		return b, err
+// tell tells, once, that something in a line cannot be read.
+func (w *lineWriter) tell(said *lines.Event) {
+	if w.told || said.Time != lines.Unreadable && said.Tagged != lines.Unreadable {
+		return
 	}
-	if dec.InputOffset() != int64(len(line)) {
-		return b, errNoObject
+	w.told = true
+	what := "time"
+	if said.Time != lines.Unreadable {
+		what = "tag"
 	}
-	if len(l.groups) > 0 {
-		_, err = (msgpack.Limits{Depth: msgpack.DefaultDepth - len(l.groups)}).Skip(b[start:])
-	}
-	return b, err
+	w.l.c.troubles.report(fmt.Errorf("spillway: the %s of a line cannot be read and stays in the record; others of this writer are not told", what))
 }

@@ -54,6 +54,88 @@ func TestWriter(t *testing.T) {
 	}
 }
 
+// TestLineWriter: the time and the tag of a line are its event's. What cannot be read stays in the record.
+func TestLineWriter(t *testing.T) {
+	told := make(chan error, 10)
+	l, events := NewTest(&Options{Tag: "shop", Diagnostics: func(err error) { told <- err }})
+	w, err := l.With(slog.Int("a", 1)).LineWriter(&LineOptions{TimeKey: "ts", TimeFormat: "unix", TagKey: "logger"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(1795226584, 123456700).UTC()
+	for _, tt := range []struct {
+		line, tag, record string
+		at                time.Time // zero: that of the Write
+	}{
+		{`{"level":"info","ts":1795226584.1234567,"logger":"shop.web","msg":"x"}`, "shop.web", `{"a":1,"level":"info","msg":"x"}`, at},
+		{`{"ts":"1795226584.1234567"}`, "shop", `{"a":1}`, at},
+		{`{"logger":""}`, "", `{"a":1}`, time.Time{}},
+		{`text`, "shop", `{"a":1,"message":"text"}`, time.Time{}},
+		{`{"ts":"now","logger":5}`, "shop", `{"a":1,"ts":"now","logger":5}`, time.Time{}},
+		{`{"ts":-1}`, "shop", `{"a":1,"ts":-1}`, time.Time{}}, // before 1970
+		{`{"ts":0}`, "shop", `{"a":1,"ts":0}`, time.Time{}},   // which would mean the receiver's now
+	} {
+		events.Reset()
+		before := time.Now()
+		if _, err := io.WriteString(w, tt.line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		e := events.All()[0]
+		if e.Tag != tt.tag || (tt.at.IsZero() && e.Time.Before(before.Round(0)) || !tt.at.IsZero() && !e.Time.Equal(tt.at)) {
+			t.Errorf("%s: tag %q, time %v", tt.line, e.Tag, e.Time)
+		}
+		expect(t, events, tt.record)
+	}
+	if err := <-told; !strings.Contains(err.Error(), "the time of a line cannot be read") {
+		t.Error(err)
+	}
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) > 0 {
+		t.Errorf("told again: %v", <-told)
+	}
+	for _, l := range []*Logger{l, Discard(), nil} {
+		if _, err := l.LineWriter(&LineOptions{TimeFormat: "iso"}); err == nil || !strings.Contains(err.Error(), `"iso" is none of`) {
+			t.Error(err)
+		}
+		if w, err := l.LineWriter(nil); err != nil || w == nil {
+			t.Error(w, err)
+		}
+	}
+}
+
+// BenchmarkWriter has nobody to deliver to, so that what is measured is the Write.
+func BenchmarkWriter(b *testing.B) {
+	for _, bb := range []struct {
+		name, line string
+		o          *LineOptions
+	}{
+		{"object", `{"level":"info","msg":"order placed","id":184467,"path":"/api/v1/orders/184467/items","took":0.25}`, nil},
+		{"text", "192.0.2.1 - - GET /api/v1/orders/184467/items HTTP/1.1 200 5316", nil},
+		{"time and tag", `{"time":"2026-11-21T02:03:04Z","tag":"shop","msg":"order placed","id":184467}`, &LineOptions{TimeKey: "time", TagKey: "tag"}},
+	} {
+		b.Run(strings.ReplaceAll(bb.name, " ", "-"), func(b *testing.B) {
+			l, err := Open("discard:", &Options{Shm: noShm, Overflow: Block})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer l.Close(b.Context())
+			w, err := l.LineWriter(bb.o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			line := []byte(bb.line + "\n")
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := w.Write(line); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func TestWriterClose(t *testing.T) {
 	l, events := NewTest(nil)
 	a, b := l.Writer(), l.Writer()

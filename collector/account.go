@@ -33,11 +33,11 @@ func (a *account) counts() Counts {
 	}
 }
 
-// accountOf is the account of the input that a chunk came by.
-func (s *store) accountOf(c *forward.Chunk) *account {
-	if c.Sender != nil {
+// accountOf is the account of the input that a sender came by.
+func (s *store) accountOf(sender *forward.Sender) *account {
+	if sender != nil {
 		for _, a := range s.accounts { // few
-			if a.endpoint == c.Sender.Endpoint {
+			if a.endpoint == sender.Endpoint {
 				return a
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"sync"
@@ -24,6 +25,7 @@ type Collector struct {
 	store    *store
 	pumps    []*pump
 	found    *found
+	backlogs *backlogs
 	inputs   []*listeners
 	server   *forward.Server
 
@@ -80,16 +82,27 @@ func (c *Collector) open() error {
 		delivered: newDeliveries(len(c.pumps)),
 		reporter:  c.reporter,
 	}
-	for _, p := range c.pumps {
+	pumps := c.pumps
+	b := &backlogs{journal: c.journal, found: c.found, store: c.store}
+	b.arrivals.marks = c.journal.Found()
+	c.backlogs = b
+	c.store.holder = func() string { return b.holder(pumps) }
+	for _, p := range pumps {
 		p.confirm = c.store.delivered.confirm
+		p.confirm(p.index, p.committed)
+		p.holding = func() holding { return b.holding(p) }
 	}
+	store := c.store
 	c.server = &forward.Server{
 		Handler:         c.store,
 		MaxChunk:        c.options.MaxChunk,
 		MaxDecompressed: c.options.MaxUnpacked,
 		Memory:          c.options.Memory,
 		RefuseInvalid:   c.options.RefuseInvalid,
-		Trouble:         c.reporter.peer,
+		Trouble:         func(t forward.Trouble) { c.reporter.peer(t, store.accountOf(t.Sender).url) },
+	}
+	if c.options.Log.Enabled(context.Background(), slog.LevelDebug) {
+		c.server.Connection = func(s *forward.Sender, open bool) { c.reporter.connection(s, store.accountOf(s).url, open) }
 	}
 	for i := range inputs {
 		l, err := inputs[i].listen(c.options.Log)
@@ -99,11 +112,18 @@ func (c *Collector) open() error {
 		c.inputs = append(c.inputs, l)
 		c.store.accounts = append(c.store.accounts, &account{url: l.url, endpoint: l.endpoint})
 	}
+	urls, err := OutputURLs(c.options.Dir)
+	if err != nil {
+		c.reporter.trouble("data directory", err)
+	}
 	for name := range unused { // now that nothing can fail any more: a start that comes to nothing costs no output its place, nor what it knows of its files
-		c.options.Log.Warn("an output of an earlier run is not configured any more; its place in the journal is given up", "cursor", name)
+		c.options.Log.Warn("an output of an earlier run is not configured any more; its place in the journal is given up", "output", urls[name], "cursor", name)
 		if err := c.journal.RemoveCursor(name); err != nil {
 			return err
 		}
+	}
+	if err := writeNames(c.options.Dir, plans); err != nil {
+		c.reporter.trouble("data directory", err)
 	}
 	return nil
 }
@@ -248,6 +268,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		c.repeats.run(background, c.journal, func(err error) { c.reporter.trouble("repeats", err) })
 	})
 
+	others.Go(func() { c.backlogs.run(background) })
 	others.Go(func() {
 		c.found.run(background, c.journal, func(err error) { c.reporter.trouble("journal", err) })
 	})

@@ -201,8 +201,8 @@ func TestConservation(t *testing.T) {
 		t.Errorf("in %d, want 20", s.In)
 	}
 	wantLaws(t, s)
-	if o := s.Outputs[0]; o.Out != s.Stored || o.Buffered != 0 {
-		t.Errorf("out %d, buffered %d, stored %d, all of it delivered", o.Out, o.Buffered, s.Stored)
+	if o := s.Outputs[0]; o.Out != s.Stored || o.Behind != 0 {
+		t.Errorf("out %d, behind %d, stored %d, all of it delivered", o.Out, o.Behind, s.Stored)
 	}
 }
 

@@ -41,6 +41,20 @@ func (d *deliveries) confirm(output int, p journal.Position) {
 	}
 }
 
+// passed is up to where an output has confirmed.
+func (d *deliveries) passed(output int) journal.Position {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.outputs[output]
+}
+
+// allPassed is up to where every output has confirmed.
+func (d *deliveries) allPassed() journal.Position {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lowest
+}
+
 // wait returns when every output has confirmed p.
 func (d *deliveries) wait(ctx context.Context, p journal.Position) error {
 	d.mu.Lock()

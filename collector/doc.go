@@ -22,6 +22,9 @@
 // files and never hold secrets; docs/security.md lists them. The files are read
 // again when they change, and by Reload.
 //
+// Those of an output say how its lines name and write time and tag, see
+// docs/lines.md. An output goes on where it was when they change.
+//
 // # Promises
 //
 // An ack means what Options.Ack says: that the chunk is on the disk, unless

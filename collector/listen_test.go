@@ -69,7 +69,7 @@ func TestReload(t *testing.T) {
 		t.Error(err)
 	}
 	write("topsecret\ntopsecret\n")
-	if err := c.Reload(); err == nil || !strings.HasPrefix(err.Error(), c.inputs[1].url+": "+key+": it has more than one line") {
+	if err := c.Reload(); err == nil || !strings.HasPrefix(err.Error(), c.inputs[1].url+": shared_key_file="+key+": it has more than one line") {
 		t.Error(err)
 	}
 	e := c.inputs[1].endpoint

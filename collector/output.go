@@ -16,10 +16,10 @@ import (
 // output is one end of the collector. A pump owns it and calls it from one
 // goroutine.
 type output interface {
-	// take hands over a chunk whose bytes are valid during the call. It keeps
-	// trying until it has taken all of it; after an error it may have taken a
-	// part, and is opened again.
-	take(ctx context.Context, c *forward.Chunk) error
+	// take hands over a chunk whose bytes are valid during the call, and returns
+	// how many bytes it became. It keeps trying until it has taken all of it;
+	// after an error it may have taken a part, and is opened again.
+	take(ctx context.Context, c *forward.Chunk) (bytes int64, err error)
 	// flush makes what was taken visible; when durable is set it also makes it
 	// as durable as the output can, and returns what the output must know after
 	// a crash, which is committed together with the cursor.
@@ -37,6 +37,8 @@ const (
 	commitEvery = time.Second
 	// commitBytes bounds the same by volume.
 	commitBytes = 64 << 20
+	// hangsAfter is how long a write may take before that is said.
+	hangsAfter = 10 * time.Second
 	// reopenMost is the longest pause before an output is opened again.
 	reopenMost = 30 * time.Second
 	// idleFlush is how often an output is flushed that gets nothing, to let go
@@ -55,12 +57,18 @@ type pump struct {
 	reader   *journal.Reader
 	open     func() (output, error)
 	output   output
-	eager    bool // commit as soon as caught up: acks wait for it
-	opaque   bool // the output does not look at entries: they may still be compressed
+	closed   error // why there is no output
+	eager    bool  // commit as soon as caught up: acks wait for it
+	opaque   bool  // the output does not look at entries: they may still be compressed
 	confirm  func(output int, p journal.Position)
 	reporter *reporter
 
+	failing failing
+	holding func() holding // what waits for this output
+	inside  atomic.Int64   // since when a call of the output has not returned, in nanoseconds since 1970; 0: none is made
+
 	events, chunks, broken atomic.Int64 // handed to the output
+	written                atomic.Int64 // bytes that it made of them
 	out, unreadable        atomic.Int64 // events that the cursor has passed: the output has them, or nobody could read them
 
 	chunk     forward.Chunk    // of the record being taken, kept for its tag
@@ -81,7 +89,6 @@ type passing struct{ out, unreadable int64 }
 // run moves chunks until ctx is done. When drain is done before that, it stops
 // as soon as it has caught up.
 func (p *pump) run(ctx, drain context.Context) error {
-	p.confirm(p.index, p.committed)
 	for ctx.Err() == nil {
 		caughtUp, err := p.step(ctx)
 		if err == nil && caughtUp {
@@ -91,14 +98,61 @@ func (p *pump) run(ctx, drain context.Context) error {
 			err = p.idle(ctx, drain)
 		}
 		if err != nil && ctx.Err() == nil {
-			p.reporter.trouble("output", fmt.Errorf("%s: %w; trying again", p.name, err))
 			reopen := errors.Is(err, errReopen)
-			if pause(ctx, p.patience(reopen)) == nil && reopen {
+			patience := p.patience(reopen)
+			p.fail(err, patience)
+			if pause(ctx, patience) == nil && reopen {
 				p.reopen()
 			}
 		}
 	}
 	return p.finish(ctx)
+}
+
+func (p *pump) flush(durable bool) ([]byte, error) {
+	p.inside.Store(time.Now().UnixNano())
+	defer p.inside.Store(0)
+	return p.output.flush(durable)
+}
+
+// failure is what does not work: a try that failed, or one that does not return.
+func (p *pump) failure() *Failure {
+	if f := p.failing.current(); f != nil {
+		return f
+	}
+	if ns := p.inside.Load(); ns > 0 {
+		if since := time.Unix(0, ns); time.Since(since) > hangsAfter {
+			return &Failure{Since: since, Err: errHangs}
+		}
+	}
+	return nil
+}
+
+// errHangs says that an output does not come back from a write.
+var errHangs = errors.New("a write has not returned")
+
+// holding is what an output holds up while it fails.
+type holding struct {
+	backlog
+	waits string // who waits for it
+}
+
+// fail notes that a try failed, and tells it if it is time.
+func (p *pump) fail(err error, pause time.Duration) {
+	f, tell := p.failing.fail(err, pause)
+	if !tell {
+		return
+	}
+	h := p.holding()
+	p.reporter.failure("output broken", f, "output", p.name,
+		"behind", h.events, "behind_bytes", h.bytes, "behind_for", h.age.Round(time.Second), "holds_up", h.waits)
+}
+
+// works notes that the output does what it is asked to.
+func (p *pump) works() {
+	if f := p.failing.over(); f != nil {
+		p.reporter.recovered("output works again", *f, "output", p.name)
+	}
 }
 
 // patience is how long to wait after an error. What is opened again gets all
@@ -115,7 +169,7 @@ func (p *pump) patience(reopen bool) time.Duration {
 // step takes one record, or finds that there is none.
 func (p *pump) step(ctx context.Context) (caughtUp bool, err error) {
 	if p.output == nil {
-		return false, errReopen
+		return false, fmt.Errorf("%w; %w", p.closed, errReopen)
 	}
 	if p.bytes >= commitBytes || p.soon || p.bytes > 0 && time.Since(p.since) >= commitEvery {
 		if err := p.commit(ctx); err != nil {
@@ -137,10 +191,14 @@ func (p *pump) step(ctx context.Context) (caughtUp bool, err error) {
 		p.passing.unreadable += int64(p.chunk.Events)
 		p.reporter.trouble("journal", fmt.Errorf("%s: the record that ends at %v is no chunk: %w; left out", p.name, rec.Pos, err))
 	} else {
-		if err := p.output.take(ctx, &p.chunk); err != nil {
+		p.inside.Store(time.Now().UnixNano())
+		n, err := p.output.take(ctx, &p.chunk)
+		p.inside.Store(0)
+		if err != nil {
 			p.torn = true
 			return false, fmt.Errorf("%w; %w", err, errReopen)
 		}
+		p.written.Add(n)
 		p.passing.out += int64(p.chunk.Events)
 		p.events.Add(int64(p.chunk.Events))
 		p.chunks.Add(1)
@@ -156,8 +214,11 @@ func (p *pump) step(ctx context.Context) (caughtUp bool, err error) {
 // idle does what is left to do when there is nothing to read: show what was
 // taken, commit it when it is time, and wait.
 func (p *pump) idle(ctx, drain context.Context) error {
-	if _, err := p.output.flush(false); err != nil {
+	if _, err := p.flush(false); err != nil {
 		return err
+	}
+	if p.reopens == 0 {
+		p.works()
 	}
 	patience := idleFlush
 	if p.taken > p.committed {
@@ -177,7 +238,7 @@ func (p *pump) idle(ctx, drain context.Context) error {
 
 // commit makes what was taken durable and moves the cursor.
 func (p *pump) commit(ctx context.Context) error {
-	state, err := p.output.flush(true)
+	state, err := p.flush(true)
 	if err != nil {
 		return err
 	}
@@ -187,12 +248,13 @@ func (p *pump) commit(ctx context.Context) error {
 		if err == nil {
 			break
 		}
-		p.reporter.trouble("journal", fmt.Errorf("cursor of %s: %w; trying again", p.name, err))
+		p.fail(fmt.Errorf("its cursor: %w", err), retryPause)
 		if err := pause(ctx, retryPause); err != nil {
 			return err
 		}
 	}
 	p.committed, p.bytes, p.soon, p.reopens = p.taken, 0, false, 0
+	p.works()
 	p.out.Add(p.passing.out)
 	p.unreadable.Add(p.passing.unreadable)
 	p.passing = passing{}
@@ -213,13 +275,11 @@ func (p *pump) reopen() {
 		}
 		p.output = nil
 	}
-	if err := p.reader.SkipTo(p.committed); err != nil {
-		p.reporter.trouble("journal", fmt.Errorf("cursor of %s: %w", p.name, err))
+	if p.closed = p.reader.SkipTo(p.committed); p.closed != nil {
 		return
 	}
 	output, err := p.open()
-	if err != nil {
-		p.reporter.trouble("output", fmt.Errorf("%s: %w", p.name, err))
+	if p.closed = err; err != nil {
 		return
 	}
 	p.output, p.taken, p.bytes, p.soon, p.torn = output, p.committed, 0, false, false

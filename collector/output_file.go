@@ -16,7 +16,7 @@ import (
 type fileOutput struct {
 	pump    *pump
 	set     *files.Set
-	encoder lines.Encoder
+	encoder *lines.Encoder
 	line    []byte
 }
 
@@ -25,7 +25,11 @@ type fileOutput struct {
 const lineKeeps = 1 << 20
 
 // openFileOutput continues where the state that p last committed says.
-func openFileOutput(p *pump, pattern string) (output, error) {
+func openFileOutput(p *pump, envelope *lines.Options, pattern string) (output, error) {
+	encoder, err := lines.NewEncoder(envelope)
+	if err != nil {
+		return nil, err
+	}
 	_, state := p.reader.Committed()
 	set, err := files.Open(pattern, state, &files.Options{
 		Record: p.record,
@@ -34,10 +38,10 @@ func openFileOutput(p *pump, pattern string) (output, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fileOutput{pump: p, set: set}, nil
+	return &fileOutput{pump: p, set: set, encoder: encoder}, nil
 }
 
-func (o *fileOutput) take(ctx context.Context, c *forward.Chunk) error {
+func (o *fileOutput) take(ctx context.Context, c *forward.Chunk) (bytes int64, err error) {
 	entries := forward.ReadEntries(c.Entries)
 	for {
 		e, ok := entries.Next()
@@ -51,18 +55,19 @@ func (o *fileOutput) take(ctx context.Context, c *forward.Chunk) error {
 				break
 			}
 			if errors.Is(err, files.ErrSync) {
-				return err
+				return bytes, err
 			}
-			o.pump.reporter.trouble("output", fmt.Errorf("%s: %w; trying again", o.pump.name, err))
+			o.pump.fail(err, retryPause)
 			if err := pause(ctx, retryPause); err != nil {
-				return err
+				return bytes, err
 			}
 		}
+		bytes += int64(len(o.line))
 		if cap(o.line) > lineKeeps {
 			o.line = nil
 		}
 	}
-	return nil
+	return bytes, nil
 }
 
 // reopen marks the errors after which the set stays failed.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/files"
+	"github.com/spillwaylog/spillway/internal/lines"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -32,12 +33,12 @@ type sinkOutput struct {
 	pending []string
 }
 
-func (o *sinkOutput) take(_ context.Context, c *forward.Chunk) error {
+func (o *sinkOutput) take(_ context.Context, c *forward.Chunk) (int64, error) {
 	if err := o.fail("take"); err != nil {
-		return err
+		return 0, err
 	}
 	o.pending = append(o.pending, c.Tag)
-	return nil
+	return 1, nil
 }
 
 func (o *sinkOutput) flush(durable bool) ([]byte, error) {
@@ -89,7 +90,7 @@ func TestPumpGoesOnAfterErrors(t *testing.T) {
 		return nil
 	}
 	p := &pump{
-		name: "sink", reader: reader, eager: true, confirm: func(int, journal.Position) {},
+		name: "sink", reader: reader, eager: true, confirm: func(int, journal.Position) {}, holding: func() holding { return holding{} },
 		reporter: newReporter(logTo(testWriter{t})),
 		open: func() (output, error) {
 			s.opened++
@@ -135,10 +136,10 @@ func TestOutputsGiveLargeBuffersBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer set.Close()
-	file := &fileOutput{set: set}
-	stream := &streamOutput{w: io.Discard}
+	file := &fileOutput{set: set, encoder: new(lines.Encoder)}
+	stream := &streamOutput{w: io.Discard, encoder: new(lines.Encoder)}
 	for _, o := range []output{file, stream} {
-		if err := o.take(t.Context(), large); err != nil {
+		if _, err := o.take(t.Context(), large); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := o.flush(true); err != nil {

@@ -3,10 +3,12 @@
 package collector
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"path/filepath"
 
+	"github.com/spillwaylog/spillway/internal/lines"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
@@ -38,17 +40,18 @@ func planOutputs(texts []string) ([]plan, error) {
 }
 
 func planOutput(text string) (plan, error) {
-	u, err := urls.ParseBare(text)
+	u, err := urls.Parse(text)
 	if err != nil {
 		return plan{}, err
 	}
 	p := plan{url: text, place: u.Scheme}
+	var envelope lines.Options
 	switch u.Scheme {
 	case "stdout":
-		p.open = func(p *pump, o *Options) (output, error) {
-			return &streamOutput{name: p.name, w: o.Stdout, reporter: p.reporter}, nil
-		}
+		envelope, err = readEnvelope(u)
+		p.open = func(p *pump, o *Options) (output, error) { return openStreamOutput(p, &envelope, o.Stdout) }
 	case "discard":
+		err = u.Allow()
 		p.opaque = true
 		p.open = func(*pump, *Options) (output, error) { return discardOutput{}, nil }
 	case "file":
@@ -57,11 +60,26 @@ func planOutput(text string) (plan, error) {
 		} else {
 			p.place += ":" + u.Path
 		}
-		p.open = func(p *pump, _ *Options) (output, error) { return openFileOutput(p, u.Path) }
+		envelope, err = readEnvelope(u)
+		p.open = func(p *pump, _ *Options) (output, error) { return openFileOutput(p, &envelope, u.Path) }
 	default:
-		return plan{}, u.Errorf("no output of this kind; there are file:///path, stdout: and discard: so far")
+		err = u.Errorf("no output of this kind; there are file:///path, stdout: and discard: so far")
 	}
+	if err != nil {
+		return plan{}, err
+	}
+	// Parameters are no part of it: an output whose lines look different goes on where it was.
 	sum := sha256.Sum256([]byte(u.Scheme + "\x00" + u.Path))
 	p.cursor = u.Scheme + "-" + hex.EncodeToString(sum[:6])
 	return p, nil
+}
+
+// readEnvelope reads how an output names and writes time and tag.
+func readEnvelope(u *urls.URL) (lines.Options, error) {
+	q := u.Params()
+	o, err := lines.FromParams(q.String)
+	if err != nil {
+		err = u.Errorf("%v", err)
+	}
+	return o, cmp.Or(q.Err(), err)
 }

@@ -13,7 +13,8 @@ import (
 
 // reporter writes the collector's own messages. What hostile or broken peers
 // can cause at will is bounded a kind: a burst, then one line a second, which
-// says how many were left out.
+// says how many were left out. What goes wrong on this side again and again in
+// the same way is told once a minute.
 type reporter struct {
 	log *slog.Logger
 
@@ -33,6 +34,10 @@ type allowance struct {
 	left    int
 	since   time.Time
 	leftOut int
+
+	text string // of the last trouble, when it was told, and how often it came since
+	told time.Time
+	same int
 }
 
 func newReporter(log *slog.Logger) *reporter {
@@ -46,11 +51,7 @@ func (r *reporter) take(kind string) (leftOut int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
-	a := r.kinds[kind]
-	if a == nil {
-		a = &allowance{left: reportBurst, since: now}
-		r.kinds[kind] = a
-	}
+	a := r.allowanceLocked(kind, now)
 	if more := int(now.Sub(a.since) / reportEvery); more > 0 {
 		a.left = min(reportBurst, a.left+more)
 		a.since = now
@@ -66,16 +67,72 @@ func (r *reporter) take(kind string) (leftOut int, ok bool) {
 
 // trouble reports something wrong on this side.
 func (r *reporter) trouble(kind string, err error) {
+	same, again := r.again(kind, err.Error())
+	if again {
+		return
+	}
 	if leftOut, ok := r.take(kind); ok {
-		r.log.Error(kind, withLeftOut(leftOut, "error", err)...)
+		r.log.Error(kind, withLeftOut(leftOut+same, "error", err)...)
 	}
 }
 
-// peer reports bad input.
-func (r *reporter) peer(t forward.Trouble) {
+// again says whether a trouble was told within the last minute, and if not, how often it came since it was told last.
+func (r *reporter) again(kind, text string) (same int, again bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	a := r.allowanceLocked(kind, now)
+	if a.text == text && now.Sub(a.told) < remindEvery {
+		a.same++
+		return 0, true
+	}
+	if a.text == text {
+		same = a.same
+	}
+	a.text, a.told, a.same = text, now, 0
+	return same, false
+}
+
+func (r *reporter) allowanceLocked(kind string, now time.Time) *allowance {
+	a := r.kinds[kind]
+	if a == nil {
+		a = &allowance{left: reportBurst, since: now}
+		r.kinds[kind] = a
+	}
+	return a
+}
+
+// failure reports what does not work and is tried again; args say what it is.
+func (r *reporter) failure(kind string, f Failure, args ...any) {
+	if leftOut, ok := r.take(kind); ok {
+		args = append(args, "error", f.Err, "since", f.Since.UTC().Format(time.RFC3339), "tries", f.Tries, "next_try_in", f.Pause)
+		r.log.Error(kind, withLeftOut(leftOut, args...)...)
+	}
+}
+
+// recovered reports that a failure is over.
+func (r *reporter) recovered(kind string, f Failure, args ...any) {
+	if leftOut, ok := r.take(kind); ok {
+		r.log.Info(kind, withLeftOut(leftOut, append(args, "after", time.Since(f.Since).Round(time.Millisecond), "tries", f.Tries)...)...)
+	}
+}
+
+// peer reports bad input, and the input that it came by.
+func (r *reporter) peer(t forward.Trouble, input string) {
 	if leftOut, ok := r.take("peer " + t.Kind.String()); ok {
 		r.log.Warn("bad input", withLeftOut(leftOut,
-			"peer", t.Peer, "kind", t.Kind.String(), "fate", t.Fate.String(), "error", t.Err)...)
+			"peer", t.Sender.Address(), "input", input, "kind", t.Kind.String(), "fate", t.Fate.String(), "error", t.Err)...)
+	}
+}
+
+// connection reports a connection that begins or has ended.
+func (r *reporter) connection(s *forward.Sender, input string, open bool) {
+	text := "connection closed"
+	if open {
+		text = "connection opened"
+	}
+	if leftOut, ok := r.take(text); ok {
+		r.log.Debug(text, withLeftOut(leftOut, "peer", s.Address(), "input", input)...)
 	}
 }
 

@@ -4,7 +4,6 @@ package collector
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -20,7 +19,7 @@ import (
 //
 // and for each output:
 //
-//	Found + Stored = Out + Dropped + DeadLettered + Buffered
+//	Found + Stored = Out + Dropped + DeadLettered + Behind
 //
 // They are exact at rest: when no connection is in the middle of a message or
 // of an ack. While events are on their way, a picture may show In ahead of the
@@ -28,7 +27,7 @@ import (
 // output's share up to a second late.
 //
 // Over a restart the counters begin anew, and what the journal holds for an
-// output is counted from its bytes: what one run leaves as Buffered the next
+// output is counted from its bytes: what one run leaves as Behind the next
 // one has as Found, so the Out of all runs together is the Stored of all runs
 // together. Killed, a process cannot tell its last counts; what it acked is
 // among the next one's Found, or was Out. What nobody acked may be in neither.
@@ -39,12 +38,13 @@ type Stats struct {
 	Outputs []OutputStats // in the order of Options.To
 
 	// Counting is set while the journal is still being read for what it held at
-	// the start: Found and Buffered are too small until then. It reads in the background.
+	// the start: Found and Behind are too small until then. It reads in the background.
 	Counting bool
 
 	Repeats RepeatsStats
 	Server  forward.ServerStats // of all inputs together
 	Journal journal.Stats
+	Failure *Failure // of the journal: it takes nothing, and senders wait; nil while it does
 }
 
 // Counts say what became of what arrived: in events, where the name says
@@ -89,7 +89,12 @@ type OutputStats struct {
 	Out          int64            // confirmed: the output's cursor has passed them for good
 	Dropped      map[string]int64 // by reason; nil where nothing was
 	DeadLettered int64            // set aside where the output refuses them
-	Buffered     int64            // in the journal, not confirmed yet
+	Behind       int64            // in the journal, not confirmed yet
+
+	BehindBytes int64         // of the journal that hold these
+	BehindFor   time.Duration // how long ago the oldest of these arrived, at least: to a second while this process has known it, else to the last write of its segment's file
+	Bytes       int64         // that Taken became: lines; 0 for discard:
+	Failure     *Failure      // nil while the output takes what it is given
 
 	Chunks int64 // handed to the output
 	Broken int64 // records of the journal that were no chunks; what events they held is not known
@@ -130,7 +135,7 @@ func (c *Collector) Stats() Stats {
 func (c *Collector) stats() Stats {
 	// What is counted last comes first: so a picture that is taken while events
 	// pass never shows more coming out than went in.
-	s := Stats{Counting: c.found.counting(), Repeats: c.repeats.stats(), Journal: c.journal.Stats()}
+	s := Stats{Counting: c.found.counting(), Repeats: c.repeats.stats(), Journal: c.journal.Stats(), Failure: c.store.failing.current()}
 	for i, p := range c.pumps {
 		s.Outputs = append(s.Outputs, OutputStats{
 			URL:    p.name,
@@ -139,6 +144,9 @@ func (c *Collector) stats() Stats {
 			Taken:  p.events.Load(),
 			Chunks: p.chunks.Load(),
 			Broken: p.broken.Load(),
+			Bytes:  p.written.Load(),
+
+			Failure: p.failure(),
 		})
 		if n := p.unreadable.Load(); n > 0 {
 			s.Outputs[i].Dropped = map[string]int64{unreadable: n}
@@ -154,7 +162,8 @@ func (c *Collector) stats() Stats {
 	s.Server = c.server.Stats()
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
-		o.Buffered = max(0, o.Found+s.Stored-o.Out-o.Lost()-o.DeadLettered)
+		b := c.backlogs.measure(c.pumps[i], o.Found+s.Stored-o.Out-o.Lost()-o.DeadLettered)
+		o.Behind, o.BehindBytes, o.BehindFor = b.events, b.bytes, b.age
 	}
 	return s
 }
@@ -204,9 +213,9 @@ func (s *Stats) Check() error {
 	}
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
-		if o.Found+s.Stored != o.Out+o.Lost()+o.DeadLettered+o.Buffered {
-			return fmt.Errorf("%s: found %d + stored %d is not out %d + dropped %d + dead-lettered %d + buffered %d",
-				o.URL, o.Found, s.Stored, o.Out, o.Lost(), o.DeadLettered, o.Buffered)
+		if o.Found+s.Stored != o.Out+o.Lost()+o.DeadLettered+o.Behind {
+			return fmt.Errorf("%s: found %d + stored %d is not out %d + dropped %d + dead-lettered %d + behind %d",
+				o.URL, o.Found, s.Stored, o.Out, o.Lost(), o.DeadLettered, o.Behind)
 		}
 	}
 	return nil
@@ -222,45 +231,4 @@ func (n *Counts) check(of string) error {
 			of, n.Chunks, n.StoredChunks, n.RepeatedChunks, n.RefusedChunks)
 	}
 	return nil
-}
-
-// LogValue implements slog.LogValuer: the whole picture as attributes of one line.
-func (s Stats) LogValue() slog.Value {
-	attrs := s.attrs()
-	for i := range s.Inputs {
-		in := &s.Inputs[i]
-		attrs = append(attrs, under(fmt.Sprint("input", i), append([]slog.Attr{slog.String("url", in.URL)}, in.attrs()...)))
-	}
-	for i := range s.Outputs {
-		o := &s.Outputs[i]
-		attrs = append(attrs, under(fmt.Sprint("output", i), []slog.Attr{
-			slog.String("url", o.URL), slog.Int64("found", o.Found), slog.Int64("out", o.Out), slog.Int64("dropped", o.Lost()),
-			slog.Int64("dead_lettered", o.DeadLettered), slog.Int64("buffered", o.Buffered), slog.Int64("broken", o.Broken),
-		}))
-	}
-	attrs = append(attrs,
-		under("repeats", []slog.Attr{
-			slog.Int("chunks", s.Repeats.Chunks), slog.Int("most", s.Repeats.Most), slog.Int64("bytes", s.Repeats.Bytes), slog.Duration("age", s.Repeats.Age),
-		}),
-		under("journal", []slog.Attr{
-			slog.Int64("bytes", s.Journal.Bytes), slog.Int64("limit", s.Journal.MaxBytes), slog.Uint64("damaged", s.Journal.Damaged),
-		}),
-		slog.Int("connections", s.Server.Connections), slog.Int64("memory", s.Server.Memory),
-	)
-	if s.Counting {
-		attrs = append(attrs, slog.Bool("counting", true))
-	}
-	return slog.GroupValue(attrs...)
-}
-
-func (n *Counts) attrs() []slog.Attr {
-	return []slog.Attr{
-		slog.Int64("in", n.In), slog.Int64("stored", n.Stored), slog.Int64("repeated", n.Repeated), slog.Int64("skipped", n.Skipped),
-		slog.Int64("invalid", n.Invalid), slog.Int64("refused", n.Refused), slog.Int64("chunks", n.Chunks), slog.Int64("stored_chunks", n.StoredChunks),
-		slog.Int64("repeated_chunks", n.RepeatedChunks), slog.Int64("refused_chunks", n.RefusedChunks), slog.Int64("refused_messages", n.RefusedMessages),
-	}
-}
-
-func under(name string, attrs []slog.Attr) slog.Attr {
-	return slog.Attr{Key: name, Value: slog.GroupValue(attrs...)}
 }

@@ -5,7 +5,6 @@ package collector
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -34,6 +33,8 @@ type store struct {
 	delivered *deliveries
 	reporter  *reporter
 	accounts  []*account // of the inputs
+	failing   failing
+	holder    func() string // the output for which the journal keeps most, "" if for none
 
 	singles singles
 	groups  sync.Pool // *group
@@ -67,7 +68,7 @@ func (s *store) ServeGroup(ctx context.Context, chunks []*forward.Chunk) (func(c
 		g = &group{flight: new(flight)}
 	}
 	g.last, g.asked = 0, false
-	g.account = s.accountOf(chunks[0])
+	g.account = s.accountOf(chunks[0].Sender)
 	g.todo = append(g.todo[:0], chunks...)
 	for all := g.todo; len(g.todo) > 0; {
 		if err := s.storeOnce(ctx, g); err != nil {
@@ -81,9 +82,11 @@ func (s *store) ServeGroup(ctx context.Context, chunks []*forward.Chunk) (func(c
 			break
 		}
 	}
-	last, asked := g.last, g.asked
+	last, asked, input := g.last, g.asked, g.account.url
 	s.groups.Put(g)
-	s.singles.observe(chunks, s.ack, s.reporter)
+	if s.ack != AckJournaled {
+		s.singles.observe(chunks, input, s.reporter)
+	}
 	if !asked || s.ack == AckJournaled {
 		return nil, nil
 	}
@@ -200,29 +203,46 @@ func (s *store) sync(ctx context.Context, p journal.Position) error {
 // What the journal has taken it keeps and writes when it can, so nothing is
 // taken back. It gives up when ctx ends, or when trying again is no use.
 func (s *store) persist(ctx context.Context, do func() error) error {
-	for told := false; ; {
+	for tries := 0; ; tries++ {
 		err := do()
 		switch {
 		case err == nil:
+			if tries > 0 {
+				s.failing.works()
+			}
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, journal.ErrClosed), errors.Is(err, journal.ErrTooLarge):
 			return err
-		case errors.Is(err, journal.ErrFull):
-			if !told {
-				s.reporter.trouble("journal full", fmt.Errorf("%w; senders wait until there is room", err))
-				told = true
-			}
-			if err := s.awaitSpace(ctx); err != nil {
-				return err
-			}
-		default:
-			s.reporter.trouble("journal", fmt.Errorf("%w; senders wait", err))
-			if err := pause(ctx, retryPause); err != nil {
-				return err
-			}
 		}
+		full := errors.Is(err, journal.ErrFull)
+		s.fail(err, full)
+		if full {
+			err = s.awaitSpace(ctx)
+		} else {
+			err = pause(ctx, retryPause)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// fail notes that the journal takes nothing, so that senders wait, and tells it if it is time.
+func (s *store) fail(err error, full bool) {
+	if full {
+		if f, tell := s.failing.fail(err, spacePause); tell {
+			args := []any{"holds_up", "all senders"}
+			if output := s.holder(); output != "" {
+				args = append(args, "held_by", output)
+			}
+			s.reporter.failure("journal full", f, args...)
+		}
+		return
+	}
+	if f, tell := s.failing.fail(err, retryPause); tell {
+		s.reporter.failure("journal broken", f, "holds_up", "all senders")
 	}
 }
 
@@ -268,8 +288,8 @@ const (
 	singlesMany  = 1000
 )
 
-func (s *singles) observe(chunks []*forward.Chunk, ack Ack, r *reporter) {
-	if ack == AckJournaled || len(chunks) != 1 || chunks[0].ID == nil || chunks[0].Events != 1 {
+func (s *singles) observe(chunks []*forward.Chunk, input string, r *reporter) {
+	if len(chunks) != 1 || chunks[0].ID == nil || chunks[0].Events != 1 {
 		return
 	}
 	peer := chunks[0].Peer
@@ -287,6 +307,6 @@ func (s *singles) observe(chunks []*forward.Chunk, ack Ack, r *reporter) {
 	}
 	s.peers[peer] = n + 1
 	if n+1 == singlesMany {
-		r.log.Warn("a sender waits for an ack after every event; each costs a disk sync: send several in one chunk, keep several in flight, or serve with --ack journaled", "peer", peer)
+		r.log.Warn("a sender waits for an ack after every event; each costs a disk sync: send several in one chunk, keep several in flight, or serve with --ack journaled", "peer", peer, "input", input)
 	}
 }

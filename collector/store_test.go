@@ -124,7 +124,7 @@ func TestServeGroupGivesUpWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log syncBuffer
-	s := &store{journal: j, repeats: testRepeats(t), ack: AckSynced, reporter: newReporter(logTo(&log)), accounts: []*account{{}}}
+	s := &store{journal: j, repeats: testRepeats(t), ack: AckSynced, reporter: newReporter(logTo(&log)), holder: func() string { return "file:x" }, accounts: []*account{{}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	full := make(chan error)
 	go func() {
@@ -218,9 +218,9 @@ func TestRefusedIsAccounted(t *testing.T) {
 	wantLaws(t, s)
 }
 
-// TestFoundIsWhatWasBuffered: what one run leaves in the journal the next one
+// TestFoundIsWhatWasBehind: what one run leaves in the journal the next one
 // finds there.
-func TestFoundIsWhatWasBuffered(t *testing.T) {
+func TestFoundIsWhatWasBehind(t *testing.T) {
 	dir := t.TempDir()
 	o := &Options{Dir: dir, To: []string{"stdout:", "discard:"}, Stdout: brokenWriter{}, Drain: 50 * time.Millisecond}
 	r := run(t, o)
@@ -230,8 +230,8 @@ func TestFoundIsWhatWasBuffered(t *testing.T) {
 	}
 	before := r.Stats()
 	wantLaws(t, before)
-	if n := before.Outputs[0].Buffered; n != 100 {
-		t.Errorf("%d events are buffered, want 100", n)
+	if n := before.Outputs[0].Behind; n != 100 {
+		t.Errorf("%d events are behind, want 100", n)
 	}
 
 	o.Stdout, o.Drain = new(syncBuffer), 0
@@ -243,8 +243,8 @@ func TestFoundIsWhatWasBuffered(t *testing.T) {
 	after := r.Stats()
 	wantLaws(t, after)
 	for i, found := range []int64{100, 0} {
-		if out := after.Outputs[i]; out.Found != found || out.Out != found+5 || out.Buffered != 0 {
-			t.Errorf("output %d: found %d, out %d, buffered %d; want %d, %d and none", i, out.Found, out.Out, out.Buffered, found, found+5)
+		if out := after.Outputs[i]; out.Found != found || out.Out != found+5 || out.Behind != 0 {
+			t.Errorf("output %d: found %d, out %d, behind %d; want %d, %d and none", i, out.Found, out.Out, out.Behind, found, found+5)
 		}
 	}
 }

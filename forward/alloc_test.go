@@ -6,6 +6,8 @@ import (
 	"context"
 	"io"
 	"testing"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // looped is a handler whose groups have to be waited for now and then, as a journal's have.
@@ -43,7 +45,7 @@ func (f *feedConn) Write(p []byte) (int, error) { return len(p), nil }
 
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector makes pools forget")
+		needs.Skip(t, "the race detector makes pools forget")
 	}
 	for name, data := range map[string][]byte{
 		"packed":        packedMessage("app.web", 1000, ""),

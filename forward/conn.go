@@ -329,7 +329,7 @@ func (c *conn) broken(err error) error {
 
 // trouble tells a trouble of this connection.
 func (c *conn) trouble(k TroubleKind, f Fate, tag string, entries int, err error) {
-	c.s.tell(c.count, Trouble{Kind: k, Fate: f, Peer: c.peer, Conn: c.id, Tag: tag, Entries: entries, Err: err})
+	c.s.tell(c.count, Trouble{Kind: k, Fate: f, Peer: c.peer, Sender: c.sender, Conn: c.id, Tag: tag, Entries: entries, Err: err})
 }
 
 // refuse tells that a message was refused.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/spillwaylog/spillway/internal/needs"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -36,9 +37,7 @@ func hugeChunk(t testing.TB, size int) []byte {
 
 // While one connection's chunk of 250 MB is decompressed, on however few cores, small messages of another one are stored and acked.
 func TestLargeDoesNotStarveSmall(t *testing.T) {
-	if testing.Short() {
-		t.Skip("hundreds of megabytes")
-	}
+	needs.Time(t, "hundreds of megabytes")
 	size := 250 << 20
 	if raceEnabled {
 		size = 100 << 20

@@ -693,7 +693,7 @@ func TestRule39FirstMatch(t *testing.T) {
 			_ = q.Close()
 		}
 		synctest.Wait()
-		if len(told) != 1 || told[0] != `denied from 203.0.113.1: anonymous source denied: host "h" (connection closed)` {
+		if len(told) != 1 || told[0] != `denied from 203.0.113.1:5: anonymous source denied: host "h" (connection closed)` {
 			t.Errorf("%q", told)
 		}
 	})

@@ -21,3 +21,11 @@ type Sender struct {
 	// TLS is the state of the connection after the TLS handshake, client certificates among it; nil without TLS.
 	TLS *tls.ConnectionState
 }
+
+// Address is the remote address as text, "unix" for a unix socket.
+func (s *Sender) Address() string {
+	if host := peerOf(s.Addr); host == "unix" || s.Addr == nil {
+		return host
+	}
+	return s.Addr.String()
+}

@@ -86,6 +86,9 @@ type Server struct {
 	RefuseInvalid bool
 	// Trouble is told of whatever is wrong with what peers send. It is called by many goroutines and must not block. Nil: the counters of Stats tell.
 	Trouble func(Trouble)
+	// Connection is told of each connection, when it was accepted (open) and when it has ended. It
+	// is called by many goroutines, must not block, and may be nil.
+	Connection func(s *Sender, open bool)
 	// WriteTimeout is how long a peer may leave its acks unread: 30 s if 0. Then it is cut off.
 	WriteTimeout time.Duration
 	// StallTimeout is how long a connection may hold memory that others wait for, without going on: 10 s if 0. Where nobody waits, a
@@ -190,7 +193,7 @@ func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 			if !passing(err) {
 				return err
 			}
-			s.tell(s.countersOf(ep, 0), Trouble{Kind: NotAccepted, Fate: Kept, Peer: l.Addr().String(), Err: err})
+			s.tell(s.countersOf(ep, 0), Trouble{Kind: NotAccepted, Fate: Kept, Peer: l.Addr().String(), Sender: &Sender{Endpoint: ep, Addr: l.Addr()}, Err: err})
 			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
 			select {
 			case <-time.After(delay):
@@ -252,11 +255,17 @@ func (s *Server) start(nc net.Conn, ep *Endpoint, config *tls.Config) {
 	s.running.Add(1)
 	s.mu.Unlock()
 	c.count.accepted.Add(1)
+	if s.Connection != nil {
+		s.Connection(c.sender, true)
+	}
 	go c.serve()
 }
 
 // ended takes a connection out.
 func (s *Server) ended(c *conn) {
+	if s.Connection != nil {
+		s.Connection(c.sender, false)
+	}
 	s.mu.Lock()
 	delete(s.conns, c)
 	if s.down.Load() && len(s.conns) == 0 && s.idle != nil {

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/spillwaylog/spillway/internal/testcert"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // senderEnv makes this test binary a sender, so that the benchmark's own processor time is that of the server.
@@ -26,7 +28,7 @@ func TestMain(m *testing.M) {
 		sendForEver()
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(needs.Main(m))
 }
 
 // sendForEver sends what it is told to, until the server is gone.

@@ -2,11 +2,15 @@
 
 package journal
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/spillwaylog/spillway/internal/needs"
+)
 
 func TestAllocs(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector allocates")
+		needs.Skip(t, "the race detector allocates")
 	}
 	j := mustOpen(t, t.TempDir(), nil)
 	head, body, tail := make([]byte, 30), make([]byte, 500), make([]byte, 20)

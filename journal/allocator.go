@@ -343,10 +343,7 @@ func (j *Journal) release() {
 	if len(j.cursors) == 0 {
 		return
 	}
-	low := Position(1<<64 - 1)
-	for _, c := range j.cursors {
-		low = min(low, Position(c.at.Load()))
-	}
+	low := j.lowestLocked()
 	if max(j.want, j.refused()) > 0 && j.seg != nil && low >= at(j.seg.seq, j.seg.last) && j.Synced() == j.end() && !j.writing {
 		// A record waits that may need the room of the segment in use too, and nothing in that is needed any more: then it is at its end.
 		j.seg.end.Store(j.off)
@@ -376,6 +373,15 @@ func (j *Journal) release() {
 			j.openSpace()
 		}
 	}
+}
+
+// lowestLocked is up to where all cursors have passed; without a cursor nothing is held, and it is behind everything.
+func (j *Journal) lowestLocked() Position {
+	low := Position(1<<64 - 1)
+	for _, c := range j.cursors {
+		low = min(low, Position(c.at.Load()))
+	}
+	return low
 }
 
 // refused is the size of the segment for which an Append was answered ErrFull last, or 0. With mu held.

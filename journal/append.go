@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"hash/crc32"
+	"time"
 )
 
 // Append adds one record, made of parts one after the other, and returns its end. The parts are copied. It does no I/O unless the
@@ -119,7 +120,7 @@ func (j *Journal) roll(size int64) bool {
 			j.finish(j.queue[n])
 		}
 	}
-	s.nonce = newNonce()
+	s.nonce, s.modified = newNonce(), time.Time{}
 	j.seg, j.off = s, dataStart
 	j.bind.seq, j.bind.nonce = s.seq, s.nonce
 	j.segs = append(j.segs, s)

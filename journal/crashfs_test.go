@@ -303,7 +303,7 @@ func (c *crashFS) ReadDir(dir string) ([]DirEntry, error) {
 		return nil, fs.ErrNotExist
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.now)) {
-		r = append(r, DirEntry{name, true})
+		r = append(r, DirEntry{Name: name, Regular: true})
 	}
 	return r, nil
 }

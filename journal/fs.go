@@ -2,7 +2,10 @@
 
 package journal
 
-import "io"
+import (
+	"io"
+	"time"
+)
 
 // FS is the file seam: every call the journal makes to the kernel goes through it, so that a test can cut the power.
 // Paths are as the operating system writes them.
@@ -41,6 +44,7 @@ type File interface {
 
 // DirEntry is a name in a directory.
 type DirEntry struct {
-	Name    string
-	Regular bool // a plain file, not a directory, link or device
+	Name     string
+	Regular  bool      // a plain file, not a directory, link or device
+	Modified time.Time // when it was last written to; zero where that is not known
 }

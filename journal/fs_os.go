@@ -65,7 +65,10 @@ func (osFS) ReadDir(dir string) ([]DirEntry, error) {
 	}
 	r := make([]DirEntry, len(list))
 	for i, e := range list {
-		r[i] = DirEntry{e.Name(), e.Type().IsRegular()}
+		r[i] = DirEntry{Name: e.Name(), Regular: e.Type().IsRegular()}
+		if info, err := e.Info(); err == nil {
+			r[i].Modified = info.ModTime()
+		}
 	}
 	return r, nil
 }

@@ -45,7 +45,7 @@ func (j *Journal) recover() (err error) {
 		}
 		if seq, ok := segmentSeq(e.Name); ok {
 			top = max(top, at(seq, 0))
-			r, err := j.openSegment(e.Name, seq)
+			r, err := j.openSegment(e, seq)
 			if err != nil {
 				return err
 			}
@@ -135,8 +135,8 @@ type recovered struct {
 }
 
 // openSegment opens one segment file. It returns nil when the file holds no records: then it was kept as a spare or dealt with.
-func (j *Journal) openSegment(name string, seq uint32) (*recovered, error) {
-	path := j.path(name)
+func (j *Journal) openSegment(e DirEntry, seq uint32) (*recovered, error) {
+	path := j.path(e.Name)
 	f, err := j.fs.Open(path)
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (j *Journal) openSegment(name string, seq uint32) (*recovered, error) {
 	}
 	page := make([]byte, pageSize)
 	if _, err := f.ReadAt(page, 0); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.Join(j.moveAside(name, err), f.Close())
+		return nil, errors.Join(j.moveAside(e.Name, err), f.Close())
 	}
 	s := &segment{seq: seq, path: path, file: f, size: size}
 	var h segmentHeader
@@ -167,10 +167,10 @@ func (j *Journal) openSegment(name string, seq uint32) (*recovered, error) {
 		err = fmt.Errorf("its header is that of segment %d", h.seq)
 	}
 	if err != nil {
-		return nil, errors.Join(j.moveAside(name, err), f.Close())
+		return nil, errors.Join(j.moveAside(e.Name, err), f.Close())
 	}
 	j.bytes += size
-	s.nonce = h.nonce
+	s.nonce, s.modified = h.nonce, e.Modified
 	return &recovered{s, h}, nil
 }
 

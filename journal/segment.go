@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // segment is one file of records, live or prepared for use.
@@ -17,6 +18,8 @@ type segment struct {
 	path  string
 	file  File // nil when nothing is to be written
 	size  int64
+
+	modified time.Time // when a file that was there at the start had last been written to
 
 	end atomic.Int64 // where its records end, 0 while it is being appended to; written with Journal.mu held
 

@@ -2,6 +2,8 @@
 
 package journal
 
+import "time"
+
 // counters since Open, guarded by Journal.mu.
 type counters struct {
 	written    uint64
@@ -17,11 +19,12 @@ type counters struct {
 
 // Stats is a picture of a journal. Counts are since Open.
 type Stats struct {
-	Bytes    int64 // of all segment files
-	MaxBytes int64
-	Segments int // that hold records
-	Prepared int // waiting for use
-	Spare    int // passed by all cursors, waiting to be recycled
+	Bytes    int64 // of all segment files, those among them that hold nothing yet or nothing any more
+	MaxBytes int64 // of the same
+	Used     int64 // what some cursor has yet to pass, headers and padding included; what remains of MaxBytes is free, but for whole segments
+	Segments int   // that hold records
+	Prepared int   // waiting for use
+	Spare    int   // passed by all cursors, waiting to be recycled
 
 	First    Position // before the oldest record
 	Last     Position // end of what was appended
@@ -51,11 +54,54 @@ func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return Stats{
-		Bytes: j.bytes, MaxBytes: j.opt.MaxBytes, Segments: len(j.segs), Prepared: len(j.ready), Spare: len(j.free),
+		Bytes: j.bytes, MaxBytes: j.opt.MaxBytes, Used: j.behindLocked(j.lowestLocked()), Segments: len(j.segs), Prepared: len(j.ready), Spare: len(j.free),
 		First: j.oldest(), Last: j.end(), Written: j.written, Synced: j.Synced(), Unsynced: j.unsynced,
 		Records: j.appends, WrittenBytes: j.count.written, Batches: j.count.batches, Syncs: j.count.syncs,
 		Created: j.count.created, Recycled: j.count.recycled, Dropped: j.count.dropped,
 		Damaged: j.count.holes, DamagedBytes: j.count.holeBytes, QuarantinedFiles: j.count.filesAside,
 		Full: j.full, Err: j.err,
 	}
+}
+
+// Behind returns how many bytes lie between p and the last record that was appended, headers and
+// padding included. After a restart that may be some padding where there is no record.
+func (j *Journal) Behind(p Position) int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.behindLocked(p)
+}
+
+func (j *Journal) behindLocked(p Position) (n int64) {
+	for _, s := range j.segs {
+		from := int64(dataStart)
+		switch {
+		case s.seq < p.seq():
+			continue
+		case s.seq == p.seq():
+			from = max(from, p.off())
+		}
+		n += max(0, s.last-from)
+	}
+	return n
+}
+
+// Age says when what ends at a position was written.
+type Age struct {
+	End  Position // padding included
+	Time time.Time
+}
+
+// Found tells of each segment that the journal had when it was opened, and still has, when its file
+// had last been written to, by the clock of the file system: that is how old its last record is.
+// The segments are in order.
+func (j *Journal) Found() []Age {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var list []Age
+	for _, s := range j.segs {
+		if !s.modified.IsZero() {
+			list = append(list, Age{End: at(s.seq, s.last), Time: s.modified})
+		}
+	}
+	return list
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 var diskStat = flag.String("disk", "", "`file` with the statistics of the disk under the temporary directory, such as /sys/block/vda/stat")
@@ -16,7 +18,7 @@ var diskStat = flag.String("disk", "", "`file` with the statistics of the disk u
 // It runs only when told which disk: go test -run TestWear -disk /sys/block/vda/stat
 func TestWear(t *testing.T) {
 	if *diskStat == "" {
-		t.Skip("no -disk")
+		needs.Skip(t, "no -disk")
 	}
 	written := func() int {
 		b, err := os.ReadFile(*diskStat)

@@ -111,7 +111,7 @@ func TestAppendJSONString(t *testing.T) {
 		var want bytes.Buffer
 		e := json.NewEncoder(&want)
 		e.SetEscapeHTML(false)
-		if err := e.Encode(s); err != nil {
+		if err := e.Encode(string([]rune(s))); err != nil { // each byte that is no UTF-8 is U+FFFD
 			t.Fatal(err)
 		}
 		if got := AppendJSONString(nil, []byte(s)); string(got) != strings.TrimSuffix(want.String(), "\n") {
@@ -225,7 +225,7 @@ func referenceJSON(b []byte, keys int) (text string, n int) {
 		}
 		return marshal(f), n
 	case Str, Bin:
-		return marshal(payload()), n
+		return marshal(string([]rune(payload()))), n // each byte that is no UTF-8 is U+FFFD
 	case Ext:
 		return fmt.Sprintf(`"ext:%d:%s"`, tok.Ext, base64.StdEncoding.EncodeToString([]byte(payload()))), n
 	}

@@ -8,9 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// AppendJSONString appends s as a JSON string, quotes included. Quotes, backslashes and control characters are escaped, and so are
-// U+2028 and U+2029, at which some readers of lines break them; each byte that is not part of UTF-8 becomes \ufffd. HTML is not
-// escaped. That is what encoding/json writes with SetEscapeHTML(false).
+// AppendJSONString appends s as a JSON string, quotes included. Quotes, backslashes and control
+// characters are escaped, and so are U+2028 and U+2029, at which some readers of lines break them;
+// each byte that is not part of UTF-8 becomes U+FFFD, written as any other rune is, so that the
+// string is written in the same way again when it was read. HTML is not escaped. That is what
+// encoding/json writes of valid UTF-8 with SetEscapeHTML(false).
 //
 // What follows the result in its capacity may have been overwritten.
 func AppendJSONString(dst, s []byte) []byte {
@@ -154,7 +156,7 @@ func putRune(buf []byte, j int, s []byte, i int) (int, int) {
 	r, n := utf8.DecodeRune(s[i:])
 	switch {
 	case r == utf8.RuneError && n == 1:
-		j += copy(buf[j:], `\ufffd`)
+		j += copy(buf[j:], "\ufffd")
 	case r == 0x2028 || r == 0x2029:
 		j += copy(buf[j:], `\u202`)
 		buf[j] = hexDigits[r&15]

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 func isClosed(c <-chan struct{}) bool {
@@ -340,7 +342,7 @@ func TestOptions(t *testing.T) {
 // TestAllocs: an append allocates nothing, but for the few words that describe a segment.
 func TestAllocs(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector allocates")
+		needs.Skip(t, "the race detector allocates")
 	}
 	everyKind(t, Options{}, func(t *testing.T, r *Ring) {
 		var h Hint

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // childRole tells a process started by a test what it is for.
@@ -24,7 +26,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	code := m.Run()
+	code := needs.Main(m)
 	if code == 0 {
 		code = leaked()
 	}

@@ -3,33 +3,51 @@
 package test
 
 import (
+	"encoding/json"
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 )
 
-// An account is what the collector says it has counted: the numbers of its line "account", by their names, such as "input0.in".
+// An account is what the collector says it has counted: the numbers of its account, by their names,
+// such as "input0.in" and "journal.used"; without a number, the sums over all inputs.
 type account map[string]int64
-
-var accountField = regexp.MustCompile(`([a-z_0-9.]+)=(-?[0-9]+)(?: |$)`)
 
 func parseAccount(t testing.TB, text string) account {
 	t.Helper()
-	a := account{}
-	for _, m := range accountField.FindAllStringSubmatch(strings.TrimSpace(text), -1) {
-		n, err := strconv.ParseInt(m[2], 10, 64)
-		if err != nil {
-			t.Fatalf("%s: %v", m[0], err)
+	var line struct {
+		Inputs, Outputs    []map[string]any
+		Journal, Repeats   map[string]any
+		Counting           bool
+		Memory, Goroutines int64
+	}
+	if err := json.Unmarshal([]byte(text), &line); err != nil {
+		t.Fatalf("no account: %v: %q", err, text)
+	}
+	a := account{"memory": line.Memory, "goroutines": line.Goroutines}
+	add := func(prefix string, values map[string]any) {
+		for name, v := range values {
+			if n, ok := v.(float64); ok {
+				a[prefix+name] += int64(n)
+			}
 		}
-		a[m[1]] = n
 	}
-	if strings.Contains(text, "counting=true") {
+	for i, in := range line.Inputs {
+		add(fmt.Sprintf("input%d.", i), in)
+		add("", in)
+	}
+	for i, out := range line.Outputs {
+		prefix := fmt.Sprintf("output%d.", i)
+		add(prefix, out)
+		dropped, _ := out["dropped"].(map[string]any)
+		for _, v := range dropped {
+			add(prefix, map[string]any{"dropped": v})
+		}
+	}
+	add("journal.", line.Journal)
+	add("repeats.", line.Repeats)
+	if line.Counting {
 		a["counting"] = 1
-	}
-	if _, ok := a["in"]; !ok {
-		t.Fatalf("no account: %q", text)
 	}
 	return a
 }
@@ -50,8 +68,8 @@ func (a account) check() error {
 	}
 	for i := 0; a.has(fmt.Sprintf("output%d.out", i)); i++ {
 		g := fmt.Sprintf("output%d.", i)
-		if a[g+"found"]+a["stored"] != a[g+"out"]+a[g+"dropped"]+a[g+"dead_lettered"]+a[g+"buffered"] {
-			return fmt.Errorf("%sfound + stored is not out + dropped + dead_lettered + buffered: %v", g, a)
+		if a[g+"found"]+a["stored"] != a[g+"out"]+a[g+"dropped"]+a[g+"dead_lettered"]+a[g+"behind"] {
+			return fmt.Errorf("%sfound + stored is not out + dropped + dead_lettered + behind: %v", g, a)
 		}
 	}
 	return nil
@@ -62,13 +80,13 @@ func (a account) has(name string) bool {
 	return ok
 }
 
-const accountMark = "msg=account"
+const accountMark = `"msg":"account"`
 
 // lastAccount is the last one that the collector gave: at its end, if it has ended.
 func (c *collector) lastAccount() account {
 	c.t.Helper()
 	text := c.log.String()
-	_, line, _ := strings.Cut(text[max(0, strings.LastIndex(text, accountMark)):], accountMark)
-	line, _, _ = strings.Cut(line, "\n")
+	at := max(0, strings.LastIndex(text, accountMark))
+	line, _, _ := strings.Cut(text[strings.LastIndexByte(text[:at], '\n')+1:], "\n")
 	return parseAccount(c.t, line)
 }

@@ -102,7 +102,7 @@ func TestBadInput(t *testing.T) {
 				must(t, bad.conn.(*net.TCPConn).CloseWrite())
 			}
 			if len(tt.says) > 0 {
-				c.says(append([]string{"peer=" + source + " "}, tt.says...)...)
+				c.says(append([]string{"peer=" + source + ":"}, tt.says...)...)
 			}
 			sendGood(fmt.Sprintf("while %q", tt.name))
 			if tt.acked {
@@ -119,7 +119,7 @@ func TestBadInput(t *testing.T) {
 				bad.send(packed("bad", id, named(name).append(nil)), id)
 				want = append(want, name)
 			}
-			if n := strings.Count(c.log.String(), "peer="+source+" "); n > 1 || n == 0 && len(tt.says) > 0 {
+			if n := strings.Count(c.log.String(), "peer="+source+":"); n > 1 || n == 0 && len(tt.says) > 0 {
 				t.Errorf("%d lines name %s, want one", n, source)
 			}
 		})
@@ -235,7 +235,7 @@ func TestUnreadAcks(t *testing.T) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	c.says("peer=127.0.0.9 ", "slow reader")
+	c.says("peer=127.0.0.9:", "slow reader")
 	_, _ = io.Copy(io.Discard, bad) //nolint:errcheck // it was cut off
 	c.stop()
 	stored := 0

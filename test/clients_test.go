@@ -29,6 +29,7 @@ var ibm = clients.Built("Go IBM/fluent-forward-go", (&program{dir: "clients", na
 // TestClients has the clients of the ecosystem send their events, in each way that they know: each event must be in the output
 // once, with its time, its tag and its record.
 func TestClients(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		client *clients.Client
@@ -126,6 +127,7 @@ func TestClients(t *testing.T) {
 // event is there once where the client resends a chunk as it was; some give it a new id, and what was stored but not
 // acked is then there twice, which no server can know.
 func TestClientsRestart(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		client *clients.Client
@@ -209,6 +211,7 @@ func restartUnder(t *testing.T, s *setup, o *clients.Order, send func(acked func
 
 // TestClientsDenied has clients come with a wrong key and a wrong password: they say so, and nothing is stored.
 func TestClientsDenied(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		client *clients.Client
@@ -255,6 +258,7 @@ func wrongPassword(o *clients.Order) { o.Password += "x" }
 
 // TestClientsBuffer has clients keep events while there is no server.
 func TestClientsBuffer(t *testing.T) {
+	t.Parallel()
 	t.Run("python", func(t *testing.T) {
 		s, out, o := absent(t, clients.Python)
 		o.Mode, o.Times, o.Phase, o.Count = "message", clients.Nanoseconds, "buffer", 1000

@@ -23,6 +23,7 @@ func zstandard(t testing.TB, b []byte) []byte {
 // TestCompressed sends gzip and zstd, one member and one a event (docs/forward.md rule 17). The same chunk resent plain is a
 // resend: what is compared is what was compressed.
 func TestCompressed(t *testing.T) {
+	t.Parallel()
 	s, out := newSetup(t)
 	c := startCollector(t, s)
 	var want []string

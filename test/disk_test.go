@@ -176,6 +176,7 @@ func TestFullDataDisk(t *testing.T) {
 
 // TestFullDataDiskCrash kills the collector while the disk is full, starts it while it is full, and frees it then.
 func TestFullDataDiskCrash(t *testing.T) {
+	t.Parallel()
 	d := newDisk(t, "64m")
 	s, out := newSetup(t)
 	s.data = filepath.Join(d.dir, "data")
@@ -208,6 +209,7 @@ func TestFullDataDiskCrash(t *testing.T) {
 // TestFullOutputDisk fills the disk of the output file: events are acked, stay in the journal, and are written when there is
 // space, each once and none torn.
 func TestFullOutputDisk(t *testing.T) {
+	t.Parallel()
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed=%t", killed), func(t *testing.T) {
 			d := newDisk(t, "1m")
@@ -233,6 +235,7 @@ func TestFullOutputDisk(t *testing.T) {
 
 // TestReadOnlyOutput has the output's file system turn read-only and back.
 func TestReadOnlyOutput(t *testing.T) {
+	t.Parallel()
 	d := newDisk(t, "64m")
 	s, _ := newSetup(t)
 	out := filepath.Join(d.dir, "out")
@@ -253,6 +256,7 @@ func TestReadOnlyOutput(t *testing.T) {
 
 // TestReadOnlyData wants a start that fails with a sentence that names the directory.
 func TestReadOnlyData(t *testing.T) {
+	t.Parallel()
 	d := newDisk(t, "64m")
 	s, _ := newSetup(t)
 	s.data = filepath.Join(d.dir, "data")
@@ -270,6 +274,7 @@ func TestReadOnlyData(t *testing.T) {
 
 // TestDataInUse starts a second collector on the data directory of a living one; of a dead one it may be taken at once.
 func TestDataInUse(t *testing.T) {
+	t.Parallel()
 	s, out := newSetup(t)
 	c := startCollector(t, s)
 	l := c.lane()

@@ -13,8 +13,11 @@
 //
 // Environment:
 //
-//	SPILLWAY_KILLS     kills of each kill test; 50
-//	SPILLWAY_EVENTS    events of each real client in one of its runs, a tenth in the others; 100,000
+//	SPILLWAY_LONG      "true" chooses the long version of each test, in parentheses here
+//	SPILLWAY_KILLS     kills of each kill test; 10 (50)
+//	SPILLWAY_EVENTS    events of each real client in one of its runs, a tenth in the others; 20,000 (100,000)
+//	SPILLWAY_SOAK      how long the soak runs; 8s (20s)
+//	SPILLWAY_RACE      "true" builds the binary with the race detector, whether the tests are or not: they read what the clients sent many times as fast without
 //	SPILLWAY_SEED      the seed of random moments and contents; printed by each test that has one
 //	SPILLWAY_FIGURES   file to append measured figures to; "go test" hides the log of a test that passed
 //

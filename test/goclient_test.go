@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -23,11 +22,7 @@ import (
 // events is how many events a real client sends.
 func events(t testing.TB) int {
 	t.Helper()
-	otherwise := uint64(100_000)
-	if strconv.IntSize == 32 {
-		otherwise = 10_000 // the clients are the same; what differs is the collector's arithmetic
-	}
-	return int(number(t, "SPILLWAY_EVENTS", otherwise))
+	return needs.Rounds(t, "SPILLWAY_EVENTS", 20_000, 100_000)
 }
 
 // socketPath is a path for a unix socket; they must be short.
@@ -41,6 +36,7 @@ func socketPath(t testing.TB) string {
 
 // TestGoClient sends events with the official Go client.
 func TestGoClient(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		config  fluent.Config

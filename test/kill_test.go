@@ -22,22 +22,32 @@ import (
 // The kill tests end the collector at random moments under senders that wait for acks. At the end each event must be in the
 // output exactly once, each sender's events in their order.
 
+// kills is how many times.
+func kills(t testing.TB) int {
+	t.Helper()
+	if testing.Short() {
+		return needs.Rounds(t, "SPILLWAY_KILLS", 5, 5)
+	}
+	return needs.Rounds(t, "SPILLWAY_KILLS", 10, 50)
+}
+
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		ack     string
-		divisor uint64 // of the number of kills
+		divisor int // of the number of kills
 	}{
 		{"synced", 1},
 		{"journaled", 5},
 		{"delivered", 5},
 	} {
 		t.Run(tt.ack, func(t *testing.T) {
+			t.Parallel()
 			s, out := newSetup(t)
 			s.args = []string{"--ack", tt.ack}
 			r := random(t)
 			seeds := r.Uint64() // r itself goes to killUnder
-			killUnder(t, s, out, r, max(1, int(number(t, "SPILLWAY_KILLS", 50)/tt.divisor)), func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {
+			killUnder(t, s, out, r, max(1, kills(t)/tt.divisor), func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {
 				senders := make([]*sender, 4)
 				var wg sync.WaitGroup
 				for i := range senders {
@@ -67,7 +77,7 @@ func TestKillClient(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)
 	r := random(t)
-	killUnder(t, s, out, r, max(1, int(number(t, "SPILLWAY_KILLS", 50)/2)), func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {
+	killUnder(t, s, out, r, max(1, kills(t)/2), func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {
 		const clients, together = 2, 4
 		var mu sync.Mutex
 		var sent [][]string
@@ -113,8 +123,8 @@ func TestKillClient(t *testing.T) {
 // killUnder kills and restarts the collector while load runs, and checks what it wrote. load returns the names that each of
 // its senders sent, all of them acked.
 func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int, load func(ctx context.Context, addr string, stop <-chan struct{}) [][]string) {
-	port := needs.Port("127.0.0.1")
-	s.listen = []string{fmt.Sprintf("forward://127.0.0.1:%d", port)}
+	addr := needs.Address()
+	s.listen = []string{"forward://" + addr}
 	checked.build(t)
 	begin := time.Now()
 
@@ -125,7 +135,7 @@ func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int, load
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)
-		sent = load(ctx, "127.0.0.1:"+strconv.Itoa(port), stop)
+		sent = load(ctx, addr, stop)
 	}()
 	stopped := sync.OnceFunc(func() { close(stop) })
 	defer func() {

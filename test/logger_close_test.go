@@ -47,6 +47,7 @@ func bounded(t testing.TB, what string, f func(ctx context.Context) error) {
 }
 
 func TestLoggerCloseBounded(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name   string
 		server func(s *fakeServer)
@@ -226,7 +227,7 @@ func TestLoggerCloseTogether(t *testing.T) {
 }
 
 // TestLoggerDNS has the name server hang.
-func TestLoggerDNS(t *testing.T) {
+func TestLoggerDNS(t *testing.T) { // not beside others: the resolver is everybody's
 	saved := net.DefaultResolver
 	defer func() { net.DefaultResolver = saved }()
 	asked := make(chan struct{})
@@ -252,6 +253,7 @@ func TestLoggerDNS(t *testing.T) {
 
 // TestLoggerStuckStream has nobody read standard output.
 func TestLoggerStuckStream(t *testing.T) {
+	t.Parallel()
 	r, w, err := os.Pipe()
 	must(t, err)
 	defer w.Close()

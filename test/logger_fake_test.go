@@ -3,9 +3,11 @@
 package test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,7 +19,7 @@ import (
 // A fakeServer is a Forward server with manners. It reads with a reader that is not this project's, and writes its acks by hand.
 type fakeServer struct {
 	t      testing.TB
-	port   int
+	addr   string // its own, for it comes back
 	ledger *ledger
 	// manners is what becomes of a chunk that came whole and was noted; false: the connection is not read any more, but stays open.
 	// nil acks. It is called by one goroutine at a time.
@@ -44,7 +46,7 @@ type fakeConn struct {
 // newFake makes a server. It begins to listen when it is asked for its url, unless it was told to be down: manners and greet are set before.
 func newFake(t testing.TB) *fakeServer {
 	t.Helper()
-	s := &fakeServer{t: t, port: needs.Port("127.0.0.1"), ledger: newLedger(), conns: map[*fakeConn]struct{}{}}
+	s := &fakeServer{t: t, addr: needs.Address(), ledger: newLedger(), conns: map[*fakeConn]struct{}{}}
 	t.Cleanup(func() {
 		s.mu.Lock()
 		s.ended = true
@@ -55,8 +57,6 @@ func newFake(t testing.TB) *fakeServer {
 	return s
 }
 
-func (s *fakeServer) addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
-
 // url is a destination with patience as short as a test wants it.
 func (s *fakeServer) url(query string) string {
 	s.mu.Lock()
@@ -65,7 +65,7 @@ func (s *fakeServer) url(query string) string {
 	if !begun {
 		s.up()
 	}
-	u := "forward://" + s.addr() + "?min_backoff=1ms&max_backoff=20ms"
+	u := "forward://" + s.addr + "?min_backoff=1ms&max_backoff=20ms"
 	if query != "" {
 		u += "&" + query
 	}
@@ -80,7 +80,11 @@ func (s *fakeServer) up() {
 	if s.listener != nil || s.ended {
 		return
 	}
-	l, err := net.Listen("tcp", s.addr())
+	l, err := net.Listen("tcp", s.addr)
+	// A process that another test starts holds a copy of the listener that was closed, from its fork to its exec.
+	for deadline := time.Now().Add(patience); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(deadline); l, err = net.Listen("tcp", s.addr) {
+		<-time.After(time.Millisecond)
+	}
 	if err != nil {
 		s.t.Errorf("listen: %v", err)
 		return

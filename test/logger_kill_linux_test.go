@@ -19,14 +19,6 @@ import (
 // over, and kill it at a random moment. How many events of each goroutine were accepted stands in a page that outlives it. The next process
 // of the name delivers what the dead one had accepted, and is killed itself.
 
-// kills is how many times.
-func kills(t testing.TB) int {
-	if os.Getenv("SPILLWAY_KILLS") == "" && testing.Short() {
-		return 5
-	}
-	return int(number(t, "SPILLWAY_KILLS", 50))
-}
-
 func TestLoggerKill(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -64,6 +56,7 @@ func TestLoggerKill(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			r := random(t)
 			h := newHome(t)
 			s := newFake(t)
@@ -122,7 +115,7 @@ func TestLoggerKillCollector(t *testing.T) {
 	r := random(t)
 	h := newHome(t)
 	s, out := newSetup(t)
-	s.listen = []string{fmt.Sprintf("forward://127.0.0.1:%d", needs.Port("127.0.0.1"))}
+	s.listen = []string{"forward://" + needs.Address()}
 	o := order{Destination: s.listen[0] + "?min_backoff=1ms&max_backoff=20ms", Goroutines: 4, Options: childOptions{Shm: h.shm, Dir: h.dir, RingSize: 1 << 20}}
 	c := startCollector(t, s)
 	children := killChildren(t, r, o, max(1, kills(t)/2), func() {
@@ -164,6 +157,7 @@ func TestLoggerKillFile(t *testing.T) {
 	t.Parallel()
 	for _, spill := range []bool{false, true} {
 		t.Run(fmt.Sprintf("spill=%t", spill), func(t *testing.T) {
+			t.Parallel()
 			r := random(t)
 			h := newHome(t)
 			out := t.TempDir()

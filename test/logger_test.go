@@ -90,12 +90,20 @@ func (h *home) rings() []string {
 	return found
 }
 
-// wantEmpty checks that neither rings nor spilled chunks are left.
+// wantEmpty checks that neither rings nor spilled chunks are left. A kill in the middle of a write
+// may have cut a record of a spill short: its events are in the ring still, and what is there of it
+// is set aside, never deleted.
 func (h *home) wantEmpty() {
 	h.t.Helper()
 	found, err := filepath.Glob(filepath.Join(h.dir, "*"))
 	must(h.t, err)
 	for _, dir := range append(found, h.rings()...) {
+		aside, err := filepath.Glob(filepath.Join(dir, "quarantine", "*"))
+		must(h.t, err)
+		if len(aside) > 0 {
+			h.t.Logf("set aside: %s", strings.Join(aside, ", "))
+			continue
+		}
 		var files []string
 		must(h.t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 			if err == nil {
@@ -432,6 +440,7 @@ func TestLoggerIdle(t *testing.T) {
 				}
 			}
 			wantLaw(t, closing(t, l))
+			eventually(t, "the last event comes, which without acks nobody awaits", func() bool { return s.ledger.events() == 10 })
 			s.ledger.check(t)
 			s.ledger.wantStream(t, p.stream, 10, 10)
 		})
@@ -456,8 +465,11 @@ func TestLoggerOverflow(t *testing.T) {
 				s := newFake(t)
 				s.down()
 				o := spillway.Options{Overflow: tt.overflow, RingSize: 1 << 20, FlushInterval: time.Millisecond}
-				if tt.overflow == spillway.Block {
+				switch tt.overflow {
+				case spillway.Block:
 					o.MaxWait = time.Millisecond
+				case spillway.DropOldest: // a busy machine may take long to drop them
+					o.MaxWait = patience
 				}
 				if spill {
 					o.Dir, o.MaxDisk = h.dir, 4<<20

@@ -11,6 +11,7 @@ import (
 // TestManyTags writes far more files than may be open, through kills: the number of open files is bounded, and each event is in its
 // file once.
 func TestManyTags(t *testing.T) {
+	t.Parallel()
 	const tags, rounds, bar = 3000, 4, 1000
 	s, out := newSetup(t)
 	var want []string

@@ -3,7 +3,6 @@
 package test
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -45,7 +44,7 @@ func TestNobodyReads(t *testing.T) {
 func TestNobodyReadsTheLog(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)
-	addr := fmt.Sprintf("127.0.0.1:%d", needs.Port("127.0.0.1"))
+	addr := needs.Address()
 	r, w, err := os.Pipe()
 	must(t, err)
 	cmd := exec.Command(checked.build(t), "serve", "--listen", "forward://"+addr, "--to", s.to[0], "--data", s.data)

@@ -3,13 +3,17 @@
 package test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // A program is a command in Go, built at most once a run.
@@ -23,8 +27,8 @@ type program struct {
 }
 
 var (
-	checked = &program{dir: filepath.Join("..", "cmd"), name: "spillway", race: raceDetector} // as the tests are built
-	lean    = &program{dir: filepath.Join("..", "cmd"), name: "spillway"}                     // never with the race detector, which takes several times the memory
+	checked = &program{dir: filepath.Join("..", "cmd"), name: "spillway", race: raceDetector || os.Getenv("SPILLWAY_RACE") == "true"} // as the tests are built, or beside tests without
+	lean    = &program{dir: filepath.Join("..", "cmd"), name: "spillway"}                                                             // never with the race detector, which takes several times the memory
 )
 
 // binaries is the folder that the binaries are built into.
@@ -45,11 +49,28 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
+	if err := widen(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := needs.Main(m)
 	if err := os.RemoveAll(binaries); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	os.Exit(code)
+}
+
+// widen has more tests run at once than there are cores, unless the command line says how many:
+// most of them wait for other processes.
+func widen() error {
+	const atOnce = 8
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if said || runtime.GOMAXPROCS(0) >= atOnce {
+		return nil
+	}
+	return flag.Set("test.parallel", strconv.Itoa(atOnce))
 }
 
 // build returns the path of the binary.

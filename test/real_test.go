@@ -29,24 +29,15 @@ func figure(t testing.TB, format string, args ...any) {
 	}
 }
 
-// number is an environment variable's value, or otherwise.
-func number(t testing.TB, name string, otherwise uint64) uint64 {
-	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
-}
-
 // random is a source of randomness whose seed is printed.
 func random(t testing.TB) *rand.Rand {
 	t.Helper()
-	seed := number(t, "SPILLWAY_SEED", rand.Uint64())
+	seed := rand.Uint64()
+	if text := os.Getenv("SPILLWAY_SEED"); text != "" {
+		var err error
+		seed, err = strconv.ParseUint(text, 10, 64)
+		must(t, err)
+	}
 	t.Logf("SPILLWAY_SEED=%d", seed)
 	return rand.New(rand.NewPCG(seed, seed))
 }

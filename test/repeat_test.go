@@ -14,6 +14,7 @@ import (
 // else is new: the ids of some clients are hashes of the content.
 
 func TestRepeats(t *testing.T) {
+	t.Parallel()
 	s, out := newSetup(t)
 	c := startCollector(t, s)
 	var want []string
@@ -108,6 +109,7 @@ func TestRepeats(t *testing.T) {
 
 // TestRepeatOfUnacked has the collector die between storing a chunk and its ack: acks wait for an output that is stuck.
 func TestRepeatOfUnacked(t *testing.T) {
+	t.Parallel()
 	s, out := newSetup(t)
 	s.to = append(s.to, "stdout:")
 	s.args = []string{"--ack", "delivered"}

@@ -18,8 +18,7 @@ import (
 func TestSend(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)
-	port := needs.Port("127.0.0.1")
-	s.listen = []string{fmt.Sprintf("forward://127.0.0.1:%d", port)}
+	s.listen = []string{"forward://" + needs.Address()}
 	c := startCollector(t, s)
 	r := random(t)
 
@@ -88,5 +87,40 @@ func TestSend(t *testing.T) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(text), "0 acked") || !strings.Contains(string(text), "3 lines not acked") {
 		t.Errorf("send without a server: %v\n%s", err, text)
+	}
+}
+
+// TestSendWaits: with nothing listening send says so at once, goes on trying, and says when it is connected.
+func TestSendWaits(t *testing.T) {
+	t.Parallel()
+	s, out := newSetup(t)
+	s.listen = []string{fmt.Sprintf("forward://127.0.0.1:%d", needs.Port("127.0.0.1"))}
+	cmd := exec.Command(checked.build(t), "send", "--to", s.listen[0], "--tag", "sent", "--timeout", "5m")
+	cmd.Stdin = strings.NewReader("one\ntwo\n")
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	stderr, err := cmd.StderrPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	said := newLogBook()
+	ended := make(chan error, 1)
+	go func() {
+		said.follow(stderr)
+		ended <- cmd.Wait()
+	}()
+	defer func() { _ = cmd.Process.Kill() }() // it may have ended
+	eventually(t, "send says that it cannot connect", func() bool {
+		return said.find("spillway: "+s.listen[0]+": connection refused; trying again for 5m0s") != ""
+	})
+	c := startCollector(t, s)
+	if err := <-ended; err != nil || stdout.String() != "2 acked\n" {
+		t.Errorf("%v, %q\n%s", err, &stdout, said)
+	}
+	if lines := strings.Split(strings.TrimSpace(said.String()), "\n"); !strings.Contains(lines[len(lines)-1], ": connected after ") {
+		t.Errorf("send said\n%s", said)
+	}
+	c.stop()
+	if n := len(readLines(t, out)); n != 2 {
+		t.Errorf("%d lines, want 2", n)
 	}
 }

@@ -25,6 +25,7 @@ func unixLane(t *testing.T, path string) *lane {
 // TestUnixSocket wants the socket of a dead collector replaced and that of a living process left alone; a resend over unix
 // sockets is a resend, the peer being the same.
 func TestUnixSocket(t *testing.T) {
+	t.Parallel()
 	path := socketPath(t)
 	s, out := newSetup(t)
 	s.listen = []string{"forward+unix://" + path}
@@ -67,6 +68,7 @@ func TestUnixSocket(t *testing.T) {
 
 // TestJSONInput sends JSON in place of MessagePack (docs/forward.md rule 43).
 func TestJSONInput(t *testing.T) {
+	t.Parallel()
 	s, out := newSetup(t)
 	c := startCollector(t, s)
 	l := c.lane()
@@ -91,6 +93,7 @@ func TestJSONInput(t *testing.T) {
 
 // TestHeartbeat wants one byte back on the UDP port of the same number (rule 41).
 func TestHeartbeat(t *testing.T) {
+	t.Parallel()
 	s, _ := newSetup(t)
 	c := startCollector(t, s)
 	conn, err := net.Dial("udp", c.addr)

@@ -17,6 +17,7 @@ const foreign = "what a stranger wrote\nin two lines\n"
 
 // TestStrangerBetween lets a stranger at the output file after a crash, before the start.
 func TestStrangerBetween(t *testing.T) {
+	t.Parallel()
 	appendTo := func(text string) func(t *testing.T, file string) {
 		return func(t *testing.T, file string) {
 			f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
@@ -52,6 +53,7 @@ func TestStrangerBetween(t *testing.T) {
 		{"removes", func(t *testing.T, file string) { must(t, os.Remove(file)) }, true, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			s, out := newSetup(t)
 			file := filepath.Join(out, "a.jsonl")
 			c := startCollector(t, s)
@@ -111,6 +113,7 @@ func TestStrangerBetween(t *testing.T) {
 
 // TestStrangerMeanwhile lets a stranger at the output file while the collector runs.
 func TestStrangerMeanwhile(t *testing.T) {
+	t.Parallel()
 	s, out := newSetup(t)
 	file := filepath.Join(out, "a.jsonl")
 	c := startCollector(t, s)

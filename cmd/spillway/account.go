@@ -3,11 +3,18 @@
 package main
 
 import (
-	"context"
+	"bytes"
+	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime"
+	"text/tabwriter"
+	"time"
+
+	"github.com/dustin/go-humanize"
 
 	"github.com/spillwaylog/spillway/collector"
 )
@@ -20,22 +27,143 @@ func asking() (asked chan os.Signal, stop func()) {
 	return asked, func() { signal.Stop(asked) }
 }
 
-// account runs a collector and logs what it has counted as one line: at the
-// end, and when it is asked.
-func account(ctx context.Context, c *collector.Collector, asked <-chan os.Signal, log *slog.Logger) error {
-	ended := make(chan error, 1)
-	go func() { ended <- c.Run(ctx) }()
-	for {
-		select {
-		case <-asked:
-			logAccount(c, log)
-		case err := <-ended:
-			logAccount(c, log)
-			return err
-		}
+// The account of a collector in JSON: the words are those of collector.Stats, and docs/serve.md
+// explains each. Sums are left to the reader.
+type (
+	inputAccount struct {
+		URL             string `json:"url"`
+		In              int64  `json:"in"`
+		Stored          int64  `json:"stored"`
+		Repeated        int64  `json:"repeated"`
+		Skipped         int64  `json:"skipped"`
+		Invalid         int64  `json:"invalid"`
+		Refused         int64  `json:"refused"`
+		Chunks          int64  `json:"chunks"`
+		StoredChunks    int64  `json:"stored_chunks"`
+		RepeatedChunks  int64  `json:"repeated_chunks"`
+		RefusedChunks   int64  `json:"refused_chunks"`
+		RefusedMessages int64  `json:"refused_messages"`
+		Bytes           uint64 `json:"bytes"`
+		Connections     int    `json:"connections"`
 	}
+	outputAccount struct {
+		URL           string           `json:"url"`
+		Found         int64            `json:"found"`
+		Out           int64            `json:"out"`
+		Dropped       map[string]int64 `json:"dropped,omitempty"`
+		DeadLettered  int64            `json:"dead_lettered"`
+		Behind        int64            `json:"behind"`
+		BehindBytes   int64            `json:"behind_bytes"`
+		BehindSeconds float64          `json:"behind_seconds"`
+		Bytes         int64            `json:"bytes"`
+		Broken        int64            `json:"broken"`
+		Failure       *failureAccount  `json:"failure,omitempty"`
+	}
+	failureAccount struct {
+		Since time.Time `json:"since"`
+		Tries int       `json:"tries"`
+		Error string    `json:"error"`
+	}
+	journalAccount struct {
+		Used    int64           `json:"used"`
+		Limit   int64           `json:"limit"`
+		Files   int64           `json:"files"`
+		Damaged uint64          `json:"damaged"`
+		Failure *failureAccount `json:"failure,omitempty"`
+	}
+	repeatsAccount struct {
+		Chunks     int     `json:"chunks"`
+		Most       int     `json:"most"`
+		Bytes      int64   `json:"bytes"`
+		AgeSeconds float64 `json:"age_seconds"`
+	}
+)
+
+func accountOfFailure(f *collector.Failure) *failureAccount {
+	if f == nil {
+		return nil
+	}
+	return &failureAccount{f.Since.UTC(), f.Tries, f.Err.Error()}
 }
 
-func logAccount(c *collector.Collector, log *slog.Logger) {
-	log.Info("account", slog.Any("", c.Stats()), slog.Int("goroutines", runtime.NumGoroutine()))
+// logAccount writes the account as one line of JSON.
+func logAccount(w io.Writer, s *collector.Stats) {
+	inputs := make([]inputAccount, len(s.Inputs))
+	for i := range s.Inputs {
+		n := &s.Inputs[i]
+		inputs[i] = inputAccount{
+			URL: n.URL, In: n.In, Stored: n.Stored, Repeated: n.Repeated, Skipped: n.Skipped, Invalid: n.Invalid, Refused: n.Refused,
+			Chunks: n.Chunks, StoredChunks: n.StoredChunks, RepeatedChunks: n.RepeatedChunks, RefusedChunks: n.RefusedChunks,
+			RefusedMessages: n.RefusedMessages, Bytes: n.Server.Bytes, Connections: n.Server.Connections,
+		}
+	}
+	outputs := make([]outputAccount, len(s.Outputs))
+	for i := range s.Outputs {
+		o := &s.Outputs[i]
+		outputs[i] = outputAccount{
+			URL: o.URL, Found: o.Found, Out: o.Out, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Behind: o.Behind, BehindBytes: o.BehindBytes,
+			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Failure: accountOfFailure(o.Failure),
+		}
+	}
+	slog.New(slog.NewJSONHandler(w, nil)).Info("account",
+		"inputs", inputs, "outputs", outputs, "counting", s.Counting,
+		"journal", journalAccount{s.Journal.Used, s.Journal.MaxBytes, s.Journal.Bytes, s.Journal.Damaged, accountOfFailure(s.Failure)},
+		"repeats", repeatsAccount{s.Repeats.Chunks, s.Repeats.Most, s.Repeats.Bytes, s.Repeats.Age.Seconds()},
+		"memory", s.Server.Memory, "goroutines", runtime.NumGoroutine())
 }
+
+// printAccount writes the account as tables, for people.
+func printAccount(w io.Writer, s *collector.Stats, at time.Time) error {
+	var text bytes.Buffer
+	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	const columns = 9
+	row := func(cells ...any) {
+		for i := range columns { // all of them, or the columns of the rows around would not stand below each other
+			if i < len(cells) {
+				if n, ok := cells[i].(int64); ok {
+					cells[i] = humanize.Comma(n)
+				}
+				fmt.Fprint(t, cells[i])
+			}
+			fmt.Fprint(t, "\t")
+		}
+		fmt.Fprintln(t)
+	}
+	counts := func(name string, n *collector.Counts, more ...any) {
+		row(append([]any{name, n.In, n.Stored, n.Repeated, n.Skipped, n.Invalid, n.Refused}, more...)...)
+		row("  in chunks", n.Chunks, n.StoredChunks, n.RepeatedChunks, "", "", n.RefusedChunks)
+		if n.RefusedMessages > 0 {
+			row("  in messages", "", "", "", "", "", n.RefusedMessages)
+		}
+	}
+	row("INPUT", "IN", "STORED", "REPEATED", "SKIPPED", "INVALID", "REFUSED", "READ", "CONNECTIONS")
+	for i := range s.Inputs {
+		n := &s.Inputs[i]
+		counts(n.URL, &n.Counts, humanize.IBytes(n.Server.Bytes), int64(n.Server.Connections))
+	}
+	if len(s.Inputs) > 1 {
+		counts("all inputs", &s.Counts)
+	}
+	fmt.Fprintln(t)
+	row("OUTPUT", "FOUND", "OUT", "DROPPED", "DEAD LETTERS", "BEHIND", "BEHIND FOR", "WRITTEN")
+	for i := range s.Outputs {
+		o := &s.Outputs[i]
+		row(o.URL, o.Found, o.Out, o.Lost(), o.DeadLettered, o.Behind, o.BehindFor.Round(time.Second), humanize.IBytes(uint64(o.Bytes)))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, wrong := range (&status{now: *s, at: at}).wrong() {
+		fmt.Fprintln(&text, "\nwrong:", wrong)
+	}
+	fmt.Fprintf(&text, "\njournal: %s used of %s; %d places cannot be read\n",
+		humanize.IBytes(uint64(s.Journal.Used)), humanize.IBytes(uint64(s.Journal.MaxBytes)), s.Journal.Damaged)
+	if s.Counting {
+		fmt.Fprintln(&text, "what it held at the start is still being counted: FOUND and BEHIND are too small")
+	}
+	fmt.Fprintf(&text, "repeats: the last %s chunks are recognised, %v back\n", humanize.Comma(int64(s.Repeats.Chunks)), s.Repeats.Age.Round(time.Second))
+	_, err := w.Write(trailing.ReplaceAll(text.Bytes(), nil))
+	return err
+}
+
+var trailing = regexp.MustCompile(`(?m) +$`)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"text/tabwriter"
 
+	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/lines"
 	"github.com/spillwaylog/spillway/journal"
@@ -36,6 +37,19 @@ func (d journalDir) inspect() (*journal.Inspection, error) {
 	return journal.Inspect(dir)
 }
 
+// outputs are the URLs of the collector's outputs by their cursors. A journal may have none: a
+// logger's spill is one, too.
+func (d journalDir) outputs() (map[string]string, error) {
+	dir, err := filepath.Abs(d.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if filepath.Base(dir) == "journal" && !isDir(filepath.Join(dir, "journal")) {
+		dir = filepath.Dir(dir)
+	}
+	return collector.OutputURLs(dir)
+}
+
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
@@ -57,13 +71,18 @@ func (c *journalLsCmd) Run(s *streams) error {
 	for _, g := range i.Segments {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", g.Name, g.Size, g.Valid, g.Records, segmentNote(g))
 	}
-	fmt.Fprintln(w, "\nCURSOR\tPOSITION\tRECORDS BEHIND\tBYTES BEHIND\tNOTE")
-	for _, r := range i.Cursors {
-		note := ""
+	urls, urlsErr := c.outputs()
+	behind, err := eventsBehind(i)
+	fmt.Fprintln(w, "\nCURSOR OF\tPOSITION\tEVENTS BEHIND\tBYTES BEHIND\tNOTE")
+	for n, r := range i.Cursors {
+		name, note := r.Name, ""
+		if url := urls[name]; url != "" {
+			name = printableASCII(url)
+		}
 		if r.Err != nil {
 			note = r.Err.Error()
 		}
-		fmt.Fprintf(w, "%s\t%v\t%d\t%d\t%s\n", r.Name, r.Pos, r.Records, r.Backlog, note)
+		fmt.Fprintf(w, "%s\t%v\t%d\t%d\t%s\n", name, r.Pos, behind[n], r.Backlog, note)
 	}
 	if len(i.Quarantine) > 0 {
 		fmt.Fprintln(w, "\nSET ASIDE")
@@ -71,7 +90,25 @@ func (c *journalLsCmd) Run(s *streams) error {
 			fmt.Fprintln(w, name)
 		}
 	}
-	return w.Flush()
+	return errors.Join(w.Flush(), err, urlsErr)
+}
+
+// eventsBehind counts the events that each cursor has yet to pass. Records that are no chunks hold
+// none that could be counted.
+func eventsBehind(i *journal.Inspection) ([]int64, error) {
+	behind := make([]int64, len(i.Cursors))
+	var c forward.Chunk
+	err := i.Records(func(r journal.Record) bool {
+		if c.Parse(r.Data) == nil {
+			for n := range behind {
+				if r.Pos > i.Cursors[n].Pos {
+					behind[n] += int64(c.Events)
+				}
+			}
+		}
+		return true
+	})
+	return behind, err
 }
 
 func segmentNote(g journal.SegmentInfo) string {

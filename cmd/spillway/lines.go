@@ -6,48 +6,68 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"time"
 
-	"github.com/spillwaylog/spillway/forward"
-	"github.com/spillwaylog/spillway/msgpack"
+	"github.com/spillwaylog/spillway/internal/lines"
 )
 
 const (
 	maxLine  = 1 << 20 // bytes of a line
-	maxBatch = 1 << 20 // bytes of entries; the reader waits beyond
+	maxBatch = 1 << 20 // bytes of entries and tags; the reader waits beyond
 )
 
 // lineBatches reads lines in a goroutine and hands on what has come so far.
 type lineBatches struct {
-	in    *bufio.Reader
-	field string
+	in     *bufio.Reader
+	reader *lines.Reader
+	tag    string // of lines that say none
+	entry  []byte // of the line being read
+	line   int    // its number, blank ones counted
 
 	mu      sync.Mutex
-	entries []byte
-	events  int
+	batch   batch
 	total   int           // lines read in all
+	times   finds         // where the lines' times and tags
+	tags    finds         // were looked for
 	changed chan struct{} // closed and made anew when the fields above change
 	ended   bool
 	failure error
 }
 
-func newLineBatches(in io.Reader, field string) *lineBatches {
-	return &lineBatches{in: bufio.NewReaderSize(in, 64<<10), field: field, changed: make(chan struct{})}
+// A batch is what was read since the one before it, in the order of the lines.
+type batch struct {
+	entries []byte
+	events  int
+	runs    []tagRun
+	size    int // bytes, those of tags included
+}
+
+// runSize is about what a run costs besides its tag and its entries.
+const runSize = 64
+
+// A tagRun is lines in succession with the same tag.
+type tagRun struct {
+	tag       string
+	from, end int // where its entries are
+	events    int
+}
+
+func newLineBatches(in io.Reader, reader *lines.Reader, tag string) *lineBatches {
+	return &lineBatches{in: bufio.NewReaderSize(in, 64<<10), reader: reader, tag: tag, changed: make(chan struct{})}
 }
 
 // read reads until the end, or until stop.
 func (l *lineBatches) read() {
 	var line []byte
-	for {
+	for l.line = 1; ; {
 		part, err := l.in.ReadSlice('\n')
 		line = append(line, part...)
 		if len(line) > maxLine {
-			l.end(fmt.Errorf("line %d is longer than %d bytes", l.total+1, maxLine))
+			l.end(fmt.Errorf("line %d is longer than %d bytes", l.line, maxLine))
 			return
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -57,6 +77,7 @@ func (l *lineBatches) read() {
 			return
 		}
 		line = line[:0]
+		l.line++
 		if err != nil {
 			if err == io.EOF {
 				err = nil
@@ -69,8 +90,10 @@ func (l *lineBatches) read() {
 
 // add appends one line to the batch, waiting for room; false after stop.
 func (l *lineBatches) add(text []byte) bool {
+	var e lines.Event
+	l.entry, e = l.reader.AppendEntry(l.entry[:0], text, time.Now())
 	l.mu.Lock()
-	for len(l.entries) >= maxBatch && !l.ended {
+	for l.batch.size >= maxBatch && !l.ended {
 		changed := l.changed
 		l.mu.Unlock()
 		<-changed
@@ -80,12 +103,34 @@ func (l *lineBatches) add(text []byte) bool {
 	if l.ended {
 		return false
 	}
-	l.entries = appendEntry(l.entries, time.Now(), text, l.field)
 	l.total++
-	if l.events++; l.events == 1 {
+	l.times.note(l.line, e.Time)
+	l.tags.note(l.line, e.Tagged)
+	l.batch.add(l.entry, &e, l.tag)
+	if l.batch.events == 1 {
 		l.signal()
 	}
 	return true
+}
+
+// add appends an entry, under the tag that its line says or else tag.
+func (b *batch) add(entry []byte, e *lines.Event, tag string) {
+	last := len(b.runs) - 1
+	said := e.Tagged == lines.Said
+	if said && (last < 0 || string(e.Tag) != b.runs[last].tag) {
+		b.runs = append(b.runs, tagRun{tag: string(e.Tag), from: len(b.entries)})
+		last++
+		b.size += len(e.Tag) + runSize
+	} else if !said && (last < 0 || tag != b.runs[last].tag) {
+		b.runs = append(b.runs, tagRun{tag: tag, from: len(b.entries)})
+		last++
+		b.size += runSize
+	}
+	b.size += len(entry)
+	b.entries = append(b.entries, entry...)
+	b.events++
+	b.runs[last].end = len(b.entries)
+	b.runs[last].events++
 }
 
 func (l *lineBatches) end(err error) {
@@ -101,27 +146,26 @@ func (l *lineBatches) signal() {
 }
 
 // next returns what has been read since the last call, waiting for something;
-// more is false at the end.
-func (l *lineBatches) next(ctx context.Context) (entries []byte, events int, more bool) {
+// it has no events at the end.
+func (l *lineBatches) next(ctx context.Context) (b batch) {
 	l.mu.Lock()
-	for l.events == 0 && !l.ended {
+	for l.batch.events == 0 && !l.ended {
 		changed := l.changed
 		l.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, 0, false
+			return batch{}
 		}
 		l.mu.Lock()
 	}
 	defer l.mu.Unlock()
-	entries, events = l.entries, l.events
-	l.entries, l.events = nil, 0
+	b, l.batch = l.batch, batch{}
 	l.signal()
-	return entries, events, events > 0
+	return b
 }
 
-// stop ends the reading and returns how many lines were read.
+// stop ends the reading, tells what could not be read, and returns how many lines were.
 func (l *lineBatches) stop() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,6 +173,8 @@ func (l *lineBatches) stop() int {
 		l.ended = true
 		l.signal()
 	}
+	l.times.sum(l.total)
+	l.tags.sum(l.total)
 	return l.total
 }
 
@@ -137,33 +183,4 @@ func (l *lineBatches) err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failure
-}
-
-// appendEntry appends one entry: a line that is a JSON object is its record,
-// any other text is the one field of it.
-func appendEntry(b []byte, t time.Time, text []byte, field string) []byte {
-	b = msgpack.AppendArrayHeader(b, 2)
-	b = forward.AppendEventTime(b, t.Unix(), uint32(t.Nanosecond()))
-	if bytes.HasPrefix(bytes.TrimLeft(text, " \t"), []byte("{")) {
-		if with, ok := appendObject(b, text); ok {
-			return with
-		}
-	}
-	b = msgpack.AppendMapHeader(b, 1)
-	b = msgpack.AppendString(b, field)
-	return append(msgpack.AppendStringHeader(b, len(text)), text...)
-}
-
-// appendObject appends text as a map if all of it is one JSON object.
-func appendObject(b, text []byte) ([]byte, bool) {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	with, err := msgpack.AppendFromJSON(b, dec)
-	if err != nil {
-		return b, false
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return b, false
-	}
-	return with, true
 }

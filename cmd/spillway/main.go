@@ -18,6 +18,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -32,11 +33,15 @@ const (
 )
 
 type cli struct {
-	Serve   serveCmd   `cmd:"" help:"Run the collector: take events in, keep them in a journal, hand them on."`
-	Send    sendCmd    `cmd:"" help:"Send the lines of standard input to a Forward server, with acks."`
-	Journal journalCmd `cmd:"" help:"Look into a journal."`
-	Bench   benchCmd   `cmd:"" help:"Measure servers."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Serve      serveCmd      `cmd:"" help:"Run the collector: take events in, keep them in a journal, hand them on."`
+	Send       sendCmd       `cmd:"" help:"Send the lines of standard input to a Forward server, with acks."`
+	Journal    journalCmd    `cmd:"" help:"Look into a journal."`
+	Bench      benchCmd      `cmd:"" help:"Measure servers."`
+	Completion completionCmd `cmd:"" help:"Print a script that completes this command line: for bash, zsh or fish."`
+	Help       helpCmd       `cmd:"" help:"Tell about a command, as its --help does."`
+	Version    versionCmd    `cmd:"" help:"Print version, commit, Go and platform."`
+
+	ShowVersion kong.VersionFlag `name:"version" help:"Print what the command version prints."`
 }
 
 // streams are the standard ones, so that tests can have others.
@@ -61,14 +66,20 @@ func run(ctx context.Context, args []string, s *streams) int {
 		kong.UsageOnError(),
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exited = code }),
-		kong.Vars{"version": version()},
+		kong.Vars{"version": strings.TrimSuffix(versionText(buildInfo()), "\n")},
 	)
 	if err != nil {
 		fmt.Fprintln(s.err, "spillway:", err)
 		return exitFailed
 	}
-	k, err := parser.Parse(args)
-	if exited >= 0 { // --help
+	if len(args) > 0 && args[0] == completeName {
+		if err := complete(parser.Model.Node, args[1:]).write(s.out); err != nil {
+			return exitFailed
+		}
+		return 0
+	}
+	k, err := parser.Parse(helpArgs(args))
+	if exited >= 0 { // --help, --version
 		return exited
 	}
 	if err != nil {

@@ -6,7 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
+	"runtime"
+	"time"
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/internal/urls"
@@ -16,22 +20,24 @@ import (
 const minJournal = 256 << 10
 
 type serveCmd struct {
-	Listen        []string `help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
-	To            []string `help:"Output to write to: stdout:, discard:, or file:///var/log/{tag}.{date}.jsonl with {tag}, {date}, {hour}, {host}, {pid}. May be repeated. Default: stdout:" placeholder:"URL" sep:"none"`
-	Data          string   `help:"Data directory, used by one process at a time." default:"spillway-data" type:"path"`
-	Ack           string   `help:"What an ack promises: synced (on the disk), journaled (survives this process), delivered (all outputs have it)." enum:"synced,journaled,delivered" default:"synced"`
-	JournalSize   size     `help:"Disk space for the journal; when it is full, senders wait." default:"4GiB"`
-	MaxChunk      size     `help:"Largest message accepted, as it travels." default:"64MiB"`
-	MaxUnpacked   size     `help:"Largest chunk accepted, after decompression." default:"256MiB"`
-	Memory        size     `help:"What all connections together may buffer." default:"64MiB"`
-	RefuseInvalid bool     `help:"Refuse a chunk that has an invalid entry, instead of leaving the entry out."`
+	Listen        []string      `help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
+	To            []string      `help:"Output to write to: stdout:, discard:, or file:///var/log/{tag}.{date}.jsonl with {tag}, {date}, {hour}, {host}, {pid}. May be repeated. Default: stdout:" placeholder:"URL" sep:"none"`
+	Data          string        `help:"Data directory, used by one process at a time." default:"spillway-data" type:"path"`
+	Ack           string        `help:"What an ack promises: synced (on the disk), journaled (survives this process), delivered (all outputs have it)." enum:"synced,journaled,delivered" default:"synced"`
+	JournalSize   size          `help:"Disk space for the journal; when it is full, senders wait." default:"4GiB"`
+	MaxChunk      size          `help:"Largest message accepted, as it travels." default:"64MiB"`
+	MaxUnpacked   size          `help:"Largest chunk accepted, after decompression." default:"256MiB"`
+	Memory        size          `help:"What all connections together may buffer." default:"64MiB"`
+	StatusEvery   time.Duration `help:"How often a line says what goes on; 0 for never. On a terminal one line stays up to date instead." default:"1m"`
+	RefuseInvalid bool          `help:"Refuse a chunk that has an invalid entry, instead of leaving the entry out."`
+	logFlags
 }
 
 // Help tells what does not fit behind a flag.
 func (c *serveCmd) Help() string { return inputHelp }
 
-// inputHelp is about the settings of inputs; docs/security.md has the whole of it.
-const inputHelp = `Settings of an input are parameters of its URL, put in quotes for the shell: 'forward+tls://0.0.0.0:24224?cert=server.pem&key=server.key'
+// inputHelp is about the settings of inputs and outputs; docs/security.md and docs/lines.md have the whole of it.
+const inputHelp = `Settings of an input or output are parameters of its URL, put in quotes for the shell: 'forward+tls://0.0.0.0:24224?cert=server.pem&key=server.key'
 
 TLS (forward+tls://): cert=, key= name the server's certificate and key; client_ca= those who vouch for clients, client_auth=none, request or require.
 
@@ -39,11 +45,19 @@ Shared keys and users (every input): shared_key_file= or shared_key_env= say whe
 
 Tags and sources: tag= replaces the tag, tag_prefix= stands before it; address_key=, host_key=, subject_key=, user_key= name the keys under which a record gets its sender's address, host name, certificate's subject and user.
 
+Outputs (file:, stdout:): time_key= and tag_key= are the keys of time and tag in a line, - leaves them out; time_format= is rfc3339, unix, unix_ms, unix_us, unix_ns or a layout of Go. A key of the record that is one of them gets underscores: time_.
+
 Files are read again when they change, and at once on SIGHUP. Connections that stand are not touched; a new file that is broken leaves the old one in force.`
 
 // Run serves until ctx ends, which a signal does. SIGHUP reloads the credentials.
 func (c *serveCmd) Run(ctx context.Context, s *streams) error {
-	log := slog.New(slog.NewTextHandler(s.err, nil))
+	defer surviveBrokenPipes()() // until the last message is written
+	screen := openTerminal(s.err)
+	out, stderr := screen.through(s.out), newOutbox(screen.through(s.err), screen, func(w io.Writer, leftOut int) {
+		c.logger(w).Warn("nobody read standard error", "left_out", leftOut)
+	})
+	defer stderr.close()
+	log := c.logger(stderr)
 	if c.JournalSize != 0 && c.JournalSize < c.MaxChunk {
 		log.Warn("the journal is smaller than the largest message: what does not fit can never be stored, and its sender gets no ack",
 			"journal_size", int64(c.JournalSize), "max_chunk", int64(c.MaxChunk))
@@ -53,7 +67,6 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	defer stopSignals()
 	asked, stopAsking := asking()
 	defer stopAsking()
-	defer surviveBrokenPipes()()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	o := &collector.Options{
@@ -67,7 +80,7 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 		Memory:        int64(c.Memory),
 		RefuseInvalid: c.RefuseInvalid,
 		Log:           log,
-		Stdout:        &pipe{w: s.out, gone: end},
+		Stdout:        &pipe{w: out, gone: end},
 	}
 	col, err := collector.Open(o)
 	if err != nil {
@@ -75,15 +88,40 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	}
 	defer keepMemory(o.Memory)()
 	defer reloadOn(signals, col, log)()
-	err = account(ctx, col, asked, log)
+	c.introduce(col, log)
+	text := screen != nil && c.LogFormat == "text"
+	w := &watch{collector: col, log: log, stderr: stderr, table: text, live: text && c.StatusEvery > 0 && screen.draws(), every: c.StatusEvery}
+	err = w.run(ctx, asked)
 	if cause := context.Cause(ctx); errors.Is(cause, errNobodyReads) {
 		err = errors.Join(cause, err)
 	}
 	return err
 }
 
+// acks says what an ack promises.
+var acks = map[string]string{
+	"journaled": "the events outlive this process, not a power cut",
+	"synced":    "the events are on the disk",
+	"delivered": "every output has confirmed the events",
+}
+
+// introduce says what is being served. The collector itself says where it listens.
+func (c *serveCmd) introduce(col *collector.Collector, log *slog.Logger) {
+	stats := col.Stats()
+	log.Info("spillway", "version", version(), "go", runtime.Version(), "platform", runtime.GOOS+"/"+runtime.GOARCH, "pid", os.Getpid())
+	log.Info("keeping", "data", c.Data, "journal_used", stats.Journal.Used, "journal_limit", stats.Journal.MaxBytes)
+	for i := range stats.Outputs {
+		log.Info("writing", "url", stats.Outputs[i].URL)
+	}
+	log.Info("acking", "ack", c.Ack, "means", acks[c.Ack])
+	log.Info("to see more", "connections", "--log-level debug", "account", askFor(), "journal", "spillway journal ls "+c.Data)
+}
+
 // Validate is called with the flags set.
 func (c *serveCmd) Validate() error {
+	if c.StatusEvery < 0 {
+		return fmt.Errorf("--status-every: %v lies in the past", c.StatusEvery)
+	}
 	if c.JournalSize != 0 && c.JournalSize < minJournal {
 		return fmt.Errorf("--journal-size: %d bytes are too few; at least %d KiB", c.JournalSize, minJournal>>10)
 	}

@@ -1,6 +1,6 @@
 module github.com/spillwaylog/spillway/compat/fluent
 
-go 1.26.0
+go 1.25.0
 
 require (
 	github.com/spillwaylog/spillway v0.0.0-00010101000000-000000000000
@@ -10,7 +10,7 @@ require (
 require (
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/philhofer/fwd v1.2.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 )
 
 replace github.com/spillwaylog/spillway => ../../

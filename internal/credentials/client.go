@@ -14,8 +14,8 @@ import (
 // A Client is what the URL of a destination says of security, and what a program gives in code.
 type Client struct {
 	secure     bool // TLS
-	ca         string
-	cert, key  string
+	ca         file
+	cert, key  file
 	serverName string
 	insecure   bool
 
@@ -107,9 +107,9 @@ func (c *Client) readTLS(u *urls.URL, p *urls.Params) error {
 		}
 	}
 	switch {
-	case (c.cert == "") != (c.key == ""):
+	case c.cert.given() != c.key.given():
 		return u.Errorf("cert= and key= name the files of the client's certificate and its key; one is missing")
-	case c.insecure && c.ca != "":
+	case c.insecure && c.ca.given():
 		return u.Errorf("insecure=true lets every certificate pass, and ca= says which are good: give one")
 	}
 	return nil
@@ -177,12 +177,12 @@ func (c *Client) loadTLS(f *files) (*tls.Config, error) {
 		f.warn(errInsecure)
 	}
 	var err error
-	if c.ca != "" {
+	if c.ca.given() {
 		if t.RootCAs, err = pool(f, c.ca); err != nil {
 			return nil, err
 		}
 	}
-	if c.cert != "" {
+	if c.cert.given() {
 		cert, err := pair(f, c.cert, c.key)
 		if err != nil {
 			return nil, err

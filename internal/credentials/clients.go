@@ -115,7 +115,7 @@ func (r *rule) set(name, value string) (why string) {
 	case "network":
 		r.network, why = parseNetwork(value)
 	case "key_file":
-		r.key.file = value
+		r.key.file = file{name, value}
 	case "key_env":
 		if r.key.env, r.key.name = value, "key_env="; !isVariable(value) {
 			why = "key_env= is no name of an environment variable: those are letters, digits and underscores"
@@ -156,10 +156,10 @@ func parseNetwork(value string) (netip.Prefix, string) {
 }
 
 // clientRules reads the keys of rules and looks their users up.
-func clientRules(rules []rule, path string, users map[string]string, f *files) ([]forward.ClientRule, error) {
+func clientRules(rules []rule, of file, users map[string]string, f *files) ([]forward.ClientRule, error) {
 	list := make([]forward.ClientRule, 0, len(rules))
 	fail := func(r *rule, format string, args ...any) ([]forward.ClientRule, error) {
-		return nil, fmt.Errorf("%s: line %d: %w", path, r.line, fmt.Errorf(format, args...))
+		return nil, fmt.Errorf("%s: line %d: %w", of, r.line, fmt.Errorf(format, args...))
 	}
 	for i := range rules {
 		r := &rules[i]
@@ -174,8 +174,8 @@ func clientRules(rules []rule, path string, users map[string]string, f *files) (
 		}
 		if r.key.given() {
 			key := r.key
-			if key.file != "" && !filepath.IsAbs(key.file) {
-				key.file = filepath.Join(filepath.Dir(path), key.file)
+			if key.file.given() && !filepath.IsAbs(key.file.path) {
+				key.file.path = filepath.Join(filepath.Dir(of.path), key.file.path)
 			}
 			var err error
 			if c.SharedKey, err = key.get(f); err != nil {

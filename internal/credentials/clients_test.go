@@ -74,7 +74,7 @@ func show(rules []rule) string {
 		if r.network.IsValid() {
 			add("network", r.network.String())
 		}
-		add("file", r.key.file)
+		add("file", r.key.file.path)
 		add("env", r.key.env)
 		add("users", strings.Join(r.users, ","))
 		lines = append(lines, strings.Join(words, " "))
@@ -95,7 +95,7 @@ func TestClientRules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return clientRules(rules, path, users, &files{})
+		return clientRules(rules, file{"clients_file", path}, users, &files{})
 	}
 	got, err := load("host=web1 key_file=web1.key users=a\nnetwork=10.0.0.0/8 key_env=CREDENTIALS_TEST_KEY\nhost=c key_file="+filepath.Join(dir, "web1.key"), users)
 	want := []forward.ClientRule{
@@ -113,7 +113,7 @@ func TestClientRules(t *testing.T) {
 		"host=a key_env=CREDENTIALS_TEST_EMPTY":  "the environment variable that key_env= names: the key is empty",
 		"host=a key_env=CREDENTIALS_topsecret_X": "the environment variable that key_env= names is not set",
 	} {
-		if _, err := load(text, users); !fits(err, want) || !strings.HasPrefix(err.Error(), path+": line ") {
+		if _, err := load(text, users); !fits(err, want) || !strings.HasPrefix(err.Error(), "clients_file="+path+": line ") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -4,6 +4,7 @@ package credentials
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -22,6 +23,13 @@ const (
 	maxPEM    = 1 << 20
 	maxList   = 8 << 20
 )
+
+// A file is one that a parameter names. Messages show it as it is written in a URL: cert=/etc/spillway/server.pem.
+type file struct{ parameter, path string }
+
+func (f file) given() bool { return f.path != "" }
+
+func (f file) String() string { return f.parameter + "=" + f.path }
 
 // files reads the files of one value, and remembers them.
 type files struct {
@@ -43,13 +51,16 @@ type seen struct {
 // written in one moment.
 const young = 2 * time.Second
 
-func (f *files) read(path string, limit int64, secret bool) ([]byte, error) {
-	s, data, err := look(path, limit)
+func (f *files) read(of file, limit int64, secret bool) ([]byte, error) {
+	s, data, err := look(of.path, limit)
 	f.seen = append(f.seen, s)
-	if err == nil && secret && runtime.GOOS != "windows" && s.info.Mode().Perm()&0o066 != 0 {
-		f.warn(fmt.Errorf("%s: others than its owner can read or write it (mode %04o): run chmod 600 on it", path, s.info.Mode().Perm()))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", of, err)
 	}
-	return data, err
+	if secret && runtime.GOOS != "windows" && s.info.Mode().Perm()&0o066 != 0 {
+		f.warn(fmt.Errorf("%s: others than its owner can read or write it (mode %04o): run chmod 600 on it", of, s.info.Mode().Perm()))
+	}
+	return data, nil
 }
 
 func (f *files) warn(err error) { f.warnings = append(f.warnings, err) }
@@ -58,6 +69,10 @@ func (f *files) warn(err error) { f.warnings = append(f.warnings, err) }
 func look(path string, limit int64) (*seen, []byte, error) {
 	s := &seen{path: path, limit: limit, at: time.Now()}
 	data, err := s.look()
+	var in *fs.PathError
+	if errors.As(err, &in) { // the caller says which file it is
+		err = in.Err
+	}
 	if err != nil {
 		s.err = err.Error()
 	}
@@ -71,7 +86,7 @@ func (s *seen) look() ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: it is no regular file", s.path)
+		return nil, errors.New("it is no regular file")
 	}
 	file, err := os.Open(s.path)
 	if err != nil {
@@ -86,7 +101,7 @@ func (s *seen) look() ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) > s.limit {
-		return nil, fmt.Errorf("%s: it is larger than %d bytes", s.path, s.limit)
+		return nil, fmt.Errorf("it is larger than %d bytes", s.limit)
 	}
 	s.info = info
 	return data, nil
@@ -141,13 +156,13 @@ func (f *files) has(path string) bool {
 }
 
 // filePath asks for a parameter that is a path, and returns it from the root, wherever the process goes later.
-func filePath(p *urls.Params, name string) string {
-	path := p.String(name, "")
-	if path == "" {
-		return ""
+func filePath(p *urls.Params, name string) file {
+	f := file{name, p.String(name, "")}
+	if !f.given() {
+		return f
 	}
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
+	if abs, err := filepath.Abs(f.path); err == nil {
+		f.path = abs
 	}
-	return path
+	return f
 }

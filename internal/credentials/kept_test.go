@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // A teller remembers what it was told.
@@ -28,7 +30,7 @@ func (l *teller) reports() *Reports {
 // A word is a value that is a file's text, which must not begin with "bad".
 func word(path string) func(*files) (string, error) {
 	return func(f *files) (string, error) {
-		data, err := f.read(path, 100, true)
+		data, err := f.read(file{"key", path}, 100, true)
 		if err == nil && strings.HasPrefix(string(data), "bad") {
 			err = errors.New("it is bad")
 		}
@@ -222,7 +224,7 @@ func TestStat(t *testing.T) {
 // TestLinks: mounted secrets are exchanged by exchanging a link to their folder.
 func TestLinks(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("links need a privilege there")
+		needs.Skip(t, "links need a privilege there")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -296,7 +298,7 @@ func TestNobodyWaits(t *testing.T) {
 
 func TestPermissions(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("files have no such bits there")
+		needs.Skip(t, "files have no such bits there")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "f")

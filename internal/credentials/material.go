@@ -12,7 +12,7 @@ import (
 )
 
 // pair reads a certificate and its key, in PEM.
-func pair(f *files, certFile, keyFile string) (tls.Certificate, error) {
+func pair(f *files, certFile, keyFile file) (tls.Certificate, error) {
 	cert, err := f.read(certFile, maxPEM, false)
 	if err != nil {
 		return tls.Certificate{}, err
@@ -23,25 +23,25 @@ func pair(f *files, certFile, keyFile string) (tls.Certificate, error) {
 	}
 	p, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("certificate %s with key %s: %w", certFile, keyFile, err)
+		return tls.Certificate{}, fmt.Errorf("%s with %s: %w", certFile, keyFile, err)
 	}
 	f.warnOfTime(certFile, p.Leaf)
 	return p, nil
 }
 
 // pool reads the certificates of authorities, in PEM. All have to be good: one that is left out is missed later, far from here.
-func pool(f *files, path string) (*x509.CertPool, error) {
-	data, err := f.read(path, maxPEM, false)
+func pool(f *files, of file) (*x509.CertPool, error) {
+	data, err := f.read(of, maxPEM, false)
 	if err != nil {
 		return nil, err
 	}
 	certs, err := parseCertificates(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", of, err)
 	}
 	p := x509.NewCertPool()
 	for _, c := range certs {
-		f.warnOfTime(path, c)
+		f.warnOfTime(of, c)
 		p.AddCert(c)
 	}
 	return p, nil
@@ -73,11 +73,11 @@ func parseCertificates(data []byte) ([]*x509.Certificate, error) {
 }
 
 // warnOfTime tells of a certificate that is not valid now.
-func (f *files) warnOfTime(path string, c *x509.Certificate) {
+func (f *files) warnOfTime(of file, c *x509.Certificate) {
 	switch now := time.Now(); {
 	case now.After(c.NotAfter):
-		f.warn(fmt.Errorf("%s: the certificate has expired on %s", path, c.NotAfter.UTC().Format(time.DateTime)))
+		f.warn(fmt.Errorf("%s: the certificate has expired on %s", of, c.NotAfter.UTC().Format(time.DateTime)))
 	case now.Before(c.NotBefore):
-		f.warn(fmt.Errorf("%s: the certificate is not valid before %s", path, c.NotBefore.UTC().Format(time.DateTime)))
+		f.warn(fmt.Errorf("%s: the certificate is not valid before %s", of, c.NotBefore.UTC().Format(time.DateTime)))
 	}
 }

@@ -13,17 +13,17 @@ import (
 
 // A secret is where a secret stands: in a file, or in a variable of the environment.
 type secret struct {
-	file string
+	file file
 	env  string // never shown: in its place the secret itself is often written
 	name string // of the parameter that names env
 }
 
-func (s secret) given() bool { return s.file != "" || s.env != "" }
+func (s secret) given() bool { return s.file.given() || s.env != "" }
 
 // readSecret asks for name_file and name_env.
 func readSecret(u *urls.URL, p *urls.Params, name string) (s secret, err error) {
 	s.file, s.env, s.name = filePath(p, name+"_file"), p.String(name+"_env", ""), name+"_env="
-	if s.file != "" && s.env != "" {
+	if s.file.given() && s.env != "" {
 		return s, u.Errorf("%s_file and %s_env say the same thing: give one", name, name)
 	}
 	if s.env != "" && !isVariable(s.env) {
@@ -61,7 +61,7 @@ func (s secret) String() string {
 	if s.env != "" {
 		return "the environment variable that " + s.name + " names"
 	}
-	return s.file
+	return s.file.String()
 }
 
 var (

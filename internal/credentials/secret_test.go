@@ -33,22 +33,22 @@ func TestSecret(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	save(t, path, "topsecret\n")
 	t.Setenv("CREDENTIALS_TEST_KEY", "topsecret\n")
-	for _, s := range []secret{{file: path}, {env: "CREDENTIALS_TEST_KEY", name: "shared_key_env="}} {
+	for _, s := range []secret{{file: file{"key_file", path}}, {env: "CREDENTIALS_TEST_KEY", name: "shared_key_env="}} {
 		if got, err := s.get(&files{}); got != "topsecret" || err != nil {
 			t.Errorf("%s: %q, %v", s, got, err)
 		}
 	}
 	for want, s := range map[string]secret{
-		"no such file":                     {file: path + "2"},
-		"no regular file":                  {file: filepath.Dir(path)},
-		"shared_key_env= names is not set": {env: "CREDENTIALS_topsecret", name: "shared_key_env="},
+		"key_file=" + path + "2: no such file": {file: file{"key_file", path + "2"}},
+		"no regular file":                      {file: file{"key_file", filepath.Dir(path)}},
+		"shared_key_env= names is not set":     {env: "CREDENTIALS_topsecret", name: "shared_key_env="},
 	} {
 		if _, err := s.get(&files{}); !fits(err, want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
 	save(t, path, strings.Repeat("topsecret", maxSecret))
-	if _, err := (secret{file: path}).get(&files{}); !fits(err, "larger than 65536 bytes") {
+	if _, err := (secret{file: file{"key_file", path}}).get(&files{}); !fits(err, "larger than 65536 bytes") {
 		t.Error(err)
 	}
 }

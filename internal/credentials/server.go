@@ -15,14 +15,14 @@ import (
 // A Server is what the URL of an input says of security.
 type Server struct {
 	secure     bool // TLS
-	cert, key  string
-	clientCA   string
+	cert, key  file
+	clientCA   file
 	clientAuth tls.ClientAuthType
 
 	sharedKey     secret
 	emptyKey      bool
-	usersFile     string
-	clientsFile   string
+	usersFile     file
+	clientsFile   file
 	hostname      string
 	denyAnonymous bool
 	denyKeepalive bool
@@ -50,10 +50,10 @@ func ReadServer(u *urls.URL, p *urls.Params) (*Server, error) {
 	switch {
 	case s.emptyKey && s.sharedKey.given():
 		e = u.Errorf("empty_key=true says that the shared key is empty, and another parameter that it is not")
-	case !s.handshake() && (s.hostname != "" || s.denyKeepalive || s.usersFile != "" || s.denyAnonymous):
+	case !s.handshake() && (s.hostname != "" || s.denyKeepalive || s.usersFile.given() || s.denyAnonymous):
 		e = u.Errorf("hostname=, keepalive=, users_file= and anonymous= belong to the handshake, and without shared_key_file=, shared_key_env= or clients_file= " +
 			"there is none (empty_key=true makes one with an empty key)")
-	case s.denyAnonymous && s.clientsFile == "":
+	case s.denyAnonymous && !s.clientsFile.given():
 		e = u.Errorf("anonymous=false refuses clients that no rule of clients_file= fits, and there is none")
 	}
 	if e != nil {
@@ -71,7 +71,7 @@ func (s *Server) readTLS(u *urls.URL, p *urls.Params) error {
 	how := p.String("client_auth", "")
 	switch how {
 	case "none", "":
-		if s.clientCA != "" {
+		if s.clientCA.given() {
 			s.clientAuth = tls.RequireAndVerifyClientCert
 		}
 	case "request":
@@ -82,11 +82,11 @@ func (s *Server) readTLS(u *urls.URL, p *urls.Params) error {
 		return u.Errorf("parameter %q: %q is not one of none, request, require", "client_auth", how)
 	}
 	switch {
-	case s.cert == "" || s.key == "":
+	case !s.cert.given() || !s.key.given():
 		return u.Errorf("cert= and key= name the files of the server's certificate and its key; one is missing")
-	case how == "none" && s.clientCA != "":
+	case how == "none" && s.clientCA.given():
 		return u.Errorf("client_ca= says which certificates of clients are good, and client_auth=none that none is asked for")
-	case s.clientAuth != tls.NoClientCert && s.clientCA == "":
+	case s.clientAuth != tls.NoClientCert && !s.clientCA.given():
 		return u.Errorf("client_auth=%s asks clients for certificates, and client_ca=, which says which are good, is missing", how)
 	}
 	return nil
@@ -103,10 +103,10 @@ func refuse(u *urls.URL, names ...string) error {
 }
 
 // handshake reports whether clients have to know a shared key.
-func (s *Server) handshake() bool { return s.sharedKey.given() || s.emptyKey || s.clientsFile != "" }
+func (s *Server) handshake() bool { return s.sharedKey.given() || s.emptyKey || s.clientsFile.given() }
 
 // Users reports whether clients have to log in as users.
-func (s *Server) Users() bool { return s.usersFile != "" }
+func (s *Server) Users() bool { return s.usersFile.given() }
 
 // Certificates reports whether clients are asked for certificates.
 func (s *Server) Certificates() bool { return s.clientAuth != tls.NoClientCert }
@@ -165,7 +165,7 @@ func (s *Server) loadTLS(f *files) (*tls.Config, error) {
 		// senders are long, so this costs little.
 		SessionTicketsDisabled: true,
 	}
-	if s.clientCA != "" {
+	if s.clientCA.given() {
 		if c.ClientCAs, err = pool(f, s.clientCA); err != nil {
 			return nil, err
 		}
@@ -189,7 +189,7 @@ func (s *Server) loadSecurity(f *files) (*forward.Security, error) {
 			return nil, fmt.Errorf("%s: the shared key is empty", s.sharedKey)
 		}
 	}
-	if s.usersFile != "" {
+	if s.usersFile.given() {
 		data, err := f.read(s.usersFile, maxList, true)
 		if err != nil {
 			return nil, err
@@ -198,7 +198,7 @@ func (s *Server) loadSecurity(f *files) (*forward.Security, error) {
 			return nil, fmt.Errorf("%s: %w", s.usersFile, err)
 		}
 	}
-	if s.clientsFile != "" {
+	if s.clientsFile.given() {
 		data, err := f.read(s.clientsFile, maxList, false)
 		if err != nil {
 			return nil, err

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/files"
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // In the environment these make the test binary the process that writes, and may be killed: the directory, and the pattern of the file's name.
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(needs.Main(m))
 }
 
 const (
@@ -169,9 +170,7 @@ func count(t *testing.T, pattern string) []int {
 
 // TestFileSIGKILL kills real processes at random moments, while they write, rotate and compress.
 func TestFileSIGKILL(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts processes")
-	}
+	needs.Time(t, "starts processes")
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -204,9 +203,7 @@ func TestFileSIGKILL(t *testing.T) {
 
 // TestFileTwoProcesses: processes that share a file rotate and compress it, and each line of both is there once.
 func TestFileTwoProcesses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts processes")
-	}
+	needs.Time(t, "starts processes")
 	dir := t.TempDir()
 	// The same file under two names of the pattern, so that each has a store of its own.
 	a, b := runChild(t, dir, "app.jsonl"), runChild(t, dir, "./app.jsonl")

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // childDir, in the environment, makes the test binary the process that is killed.
@@ -28,7 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(needs.Main(m))
 }
 
 const (
@@ -89,9 +91,7 @@ func child(dir string) error {
 
 // TestSIGKILL kills real processes at random moments.
 func TestSIGKILL(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts processes")
-	}
+	needs.Time(t, "starts processes")
 	exe, err := os.Executable()
 	must(t, err)
 	dir := t.TempDir()

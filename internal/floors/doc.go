@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package floors holds no code, only the test that keeps the repository's packages in their order.
+// Package floors holds no code, only the tests that keep the repository's packages in their order
+// and its documents true: each link leads somewhere, each promise names its test.
 //
 // Every package stands on a floor, and imports point down only:
 //

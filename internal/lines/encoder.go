@@ -4,8 +4,6 @@ package lines
 
 import (
 	"encoding/base64"
-	"strconv"
-	"time"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/msgpack"
@@ -15,27 +13,35 @@ import (
 // second and tag costs only the nanoseconds and the record. The zero value has the default options. An Encoder is not for
 // several goroutines at once.
 type Encoder struct {
-	keys  Options  // resolved: an empty name is left out
-	ready bool     // keys and names are set
-	names []string // time and tag, as far as they are written
-	all   []string // and the metadata
+	keys   Options // resolved: an empty name is left out
+	format timeFormat
+	ready  bool     // keys and names are set
+	names  []string // time and tag, as far as they are written
+	all    []string // and the metadata
 
 	// envelope is the line up to the record, with the time of sec and the given tag:
 	//	{"time":"2026-11-21T02:03:04.123456789Z","tag":"app.web"
 	envelope []byte
-	digits   int // where the nine digits stand; 0 if the time is left out
+	at       int // where digits of the nanoseconds stand, and how many
+	digits   int
 	sec      int64
+	nsec     uint32
+	exact    bool // the envelope is only that of nsec
 	zero     bool // the time is left out because it is 0
 	tag      []byte
 }
 
-// NewEncoder returns an Encoder with options; nil is the default ones. The error wraps ErrKey.
+// NewEncoder returns an Encoder with options; nil is the default ones. The error wraps ErrKey or ErrTimeFormat.
 func NewEncoder(o *Options) (*Encoder, error) {
 	if o == nil {
 		o = &Options{}
 	}
 	e := &Encoder{keys: o.resolved()}
 	if err := e.keys.check(); err != nil {
+		return nil, err
+	}
+	var err error
+	if e.format, err = parseTimeFormat(o.TimeFormat); err != nil {
 		return nil, err
 	}
 	e.prepare()
@@ -54,8 +60,6 @@ func (e *Encoder) prepare() {
 	}
 	e.ready = true
 }
-
-const nanos = 1_000_000_000
 
 // AppendLine appends the line of one event, its newline included. It keeps neither the tag nor the entry.
 func (e *Encoder) AppendLine(dst []byte, tag string, entry forward.Entry) []byte {
@@ -93,14 +97,14 @@ func (e *Encoder) appendEnvelope(dst []byte, tag string, sec int64, nsec uint32)
 		sec, nsec = sec+int64(nsec/nanos), nsec%nanos
 	}
 	zero := sec == 0 && nsec == 0 && e.keys.OmitZero
-	if sec != e.sec || zero != e.zero || string(e.tag) != tag || len(e.envelope) == 0 {
+	if sec != e.sec || zero != e.zero || e.exact && nsec != e.nsec || string(e.tag) != tag || len(e.envelope) == 0 {
 		e.zero = zero
-		e.begin(sec, tag)
+		e.begin(sec, nsec, tag)
 	}
 	start := len(dst)
 	dst = append(dst, e.envelope...)
 	if e.digits > 0 {
-		putNanos(dst[start+e.digits:start+e.digits+9], nsec)
+		putDigits(dst[start+e.at:start+e.at+e.digits], nsec)
 	}
 	return dst
 }
@@ -114,33 +118,21 @@ func (e *Encoder) comma(dst []byte, start int) []byte {
 }
 
 // begin writes the envelope of a new second or tag.
-func (e *Encoder) begin(sec int64, tag string) {
+func (e *Encoder) begin(sec int64, nsec uint32, tag string) {
 	if !e.ready {
 		e.keys = e.keys.resolved()
 		e.prepare()
 	}
-	e.sec = sec
+	e.sec, e.nsec = sec, nsec
 	e.tag = append(e.tag[:0], tag...)
 	b := append(e.envelope[:0], '{')
-	e.digits = 0
+	e.digits, e.exact = 0, false
 	if e.keys.Time != "" && !e.zero {
 		b = append(b, '"')
 		b = append(b, e.keys.Time...)
-		b = append(b, '"', ':', '"')
-		sayable := yearZero <= sec && sec < year10000
-		if sayable {
-			b = time.Unix(sec, 0).UTC().AppendFormat(b, time.RFC3339)
-			b = b[:len(b)-1] // the Z
-		} else {
-			b = strconv.AppendInt(b, sec, 10)
-		}
-		b = append(b, '.')
-		e.digits = len(b)
-		b = append(b, "000000000"...)
-		if sayable {
-			b = append(b, 'Z')
-		}
-		b = append(b, '"')
+		b = append(b, '"', ':')
+		b, e.at, e.digits = e.format.append(b, sec, nsec)
+		e.exact = e.digits == 0
 	}
 	if e.keys.Tag != "" {
 		b = e.comma(b, 0)
@@ -151,12 +143,6 @@ func (e *Encoder) begin(sec int64, tag string) {
 	}
 	e.envelope = b
 }
-
-// The seconds that RFC 3339 has words for.
-const (
-	yearZero  = -62167219200
-	year10000 = 253402300800
-)
 
 func appendMetadata(dst, meta []byte) []byte {
 	out, n, err := msgpack.AppendJSON(dst, meta, forward.AppendExtJSON)

@@ -89,7 +89,7 @@ func TestAppendLine(t *testing.T) {
 		{
 			"hostile tag", nil, "a\"\n\x00\xff\\",
 			forward.Entry{Record: record()},
-			`{"time":"1970-01-01T00:00:00.000000000Z","tag":"a\"\n\u0000\ufffd\\"}`,
+			`{"time":"1970-01-01T00:00:00.000000000Z","tag":"a\"\n\u0000` + "\ufffd" + `\\"}`,
 		},
 		{
 			"newlines and keys out of order", nil, "t",
@@ -229,18 +229,21 @@ func smallEntry() forward.Entry {
 }
 
 func TestAppendLineAllocs(t *testing.T) {
-	var e Encoder
 	entry := smallEntry()
 	entry.Meta = record("a", 1)
 	dst := make([]byte, 0, 4096)
 	tags := []string{"app.web", "app.api"}
-	i := 0
-	if n := testing.AllocsPerRun(1000, func() {
-		i++
-		entry.Sec += int64(i % 3)
-		dst = e.AppendLine(dst[:0], tags[i/2%2], entry)
-	}); n != 0 {
-		t.Errorf("%v allocations an event", n)
+	for _, format := range []string{"rfc3339", "unix", "unix_ms", "02/Jan/2006:15:04:05.000 -0700"} {
+		e := mustEncoder(t, &Options{TimeFormat: format})
+		i := 0
+		if n := testing.AllocsPerRun(1000, func() {
+			i++
+			entry.Sec += int64(i % 3)
+			entry.Nsec++
+			dst = e.AppendLine(dst[:0], tags[i/2%2], entry)
+		}); n != 0 {
+			t.Errorf("%s: %v allocations an event", format, n)
+		}
 	}
 }
 

@@ -16,7 +16,17 @@ type Options struct {
 	Tag      string // key of the tag; default "tag"
 	Metadata string // key of the metadata; default "metadata"
 
+	TimeFormat string // rfc3339, unix, unix_ms, unix_us, unix_ns or a layout of package time; default rfc3339
+
 	OmitZero bool // the time is left out where it is 0, which for a logger means none
+}
+
+// FromParams returns the options that parameters of a URL ask for. param returns the value of one,
+// or otherwise. The error is that of NewEncoder.
+func FromParams(param func(name, otherwise string) string) (Options, error) {
+	o := Options{Time: param("time_key", ""), TimeFormat: param("time_format", ""), Tag: param("tag_key", "")}
+	_, err := NewEncoder(&o)
+	return o, err
 }
 
 // ErrKey says that an envelope key cannot be used.

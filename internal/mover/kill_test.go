@@ -26,6 +26,7 @@ import (
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/deliver"
+	"github.com/spillwaylog/spillway/internal/needs"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -96,7 +97,7 @@ func (l *ledger) Close(context.Context) error { return nil }
 func TestKillChild(t *testing.T) {
 	dir := os.Getenv("SPILLWAY_MOVER_CHILD")
 	if dir == "" {
-		t.Skip("started by TestKill")
+		needs.Skip(t, "started by TestKill")
 	}
 	conf := strings.Split(os.Getenv("SPILLWAY_MOVER_CONF"), ",") // round, seed, point, count, mode
 	num := func(i int) int {
@@ -226,9 +227,7 @@ func readLedger(t *testing.T, path string) (took []sent, repeats int) {
 // A process with busy goroutines is killed at a random moment, or between two steps of the mover. The next one, which will be killed as well, and at last one that
 // lives, deliver all that was accepted, once, in order, repeats with equal ids and bytes apart.
 func TestKill(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts processes")
-	}
+	needs.Time(t, "starts processes")
 	rounds := 24
 	if s := os.Getenv("SPILLWAY_KILLS"); s != "" {
 		rounds, _ = strconv.Atoi(s)

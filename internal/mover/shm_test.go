@@ -15,7 +15,7 @@ import (
 func shmDir(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("no shared memory that outlives a process here")
+		needs.Skip(t, "no shared memory that outlives a process here")
 	}
 	base, err := os.MkdirTemp("/dev/shm", "mover-test-")
 	needs.Have(t, err == nil, "a tmpfs at /dev/shm: %v", err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/needs"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -283,7 +284,7 @@ func TestDecodeBounded(t *testing.T) {
 
 func TestDecodeAllocations(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector allocates")
+		needs.Skip(t, "the race detector allocates")
 	}
 	type flat struct {
 		A int

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 type panicking struct{ by string }
@@ -232,7 +234,7 @@ func TestMethods(t *testing.T) {
 			D int `json:"d" log:",omitempty"`
 			E int `json:"e" log:",omitempty,string"`
 		}{1, 2, 3, 0, 5}, `{"l":1,"b":2,"E":"5"}`},
-		{"invalid utf-8", "a\xffb", `"a\ufffdb"`},
+		{"invalid utf-8", "a\xffb", "\"a\ufffdb\""},
 	} {
 		if got := valueJSON(t, tt.v); got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
@@ -374,8 +376,9 @@ func TestDeep(t *testing.T) {
 
 // Values that grow exponentially with their depth end all the same.
 func TestEndless(t *testing.T) {
-	if testing.Short() || raceEnabled {
-		t.Skip("writes up to 64 MiB")
+	needs.Time(t, "writes up to 64 MiB")
+	if raceEnabled {
+		needs.Skip(t, "writes up to 64 MiB, which the race detector makes many times as slow")
 	}
 	b := AppendValue(nil, doubling(0))
 	if len(b) < 1<<20 || len(b) > most+1<<20 {

@@ -43,15 +43,6 @@ func parseQuery(query string) (list []parameter, reason string) {
 	return list, ""
 }
 
-// ParseBare is Parse for a URL that takes no parameters.
-func ParseBare(text string) (*URL, error) {
-	u, err := Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	return u, u.Allow()
-}
-
 // Allow returns an error when the URL has a parameter that is not among names. It is for callers that take no settings;
 // others ask with Params, which knows by itself what is allowed.
 func (u *URL) Allow(names ...string) error {

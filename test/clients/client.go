@@ -83,9 +83,18 @@ func files(names ...string) []string {
 	return names
 }
 
+// interpreter finds a program that runs others, and says which packages of Debian have it.
+func interpreter(name, packages string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%s is missing: apt-get install %s", name, packages)
+	}
+	return path, nil
+}
+
 // Python is fluent-logger.
 var Python = &Client{Name: "Python fluent-logger", install: sync.OnceValues(func() ([]string, error) {
-	base, err := exec.LookPath("python3")
+	base, err := interpreter("python3", "python3-venv")
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +102,7 @@ var Python = &Client{Name: "Python fluent-logger", install: sync.OnceValues(func
 		if err := run(dir, base, "-m", "venv", "venv"); err != nil {
 			return err
 		}
-		return run(dir, filepath.Join(dir, "venv", "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt")
+		return run(dir, filepath.Join(dir, "venv", "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--cache-dir", downloads(dir, "pip"), "-r", "requirements.txt")
 	})
 	return []string{filepath.Join(dir, "venv", "bin", "python"), filepath.Join(Dir, "python", "send.py")}, err
 })}
@@ -101,14 +110,14 @@ var Python = &Client{Name: "Python fluent-logger", install: sync.OnceValues(func
 // node runs a script of folder node.
 func node(script string) func() ([]string, error) {
 	return sync.OnceValues(func() ([]string, error) {
-		interpreter, err := exec.LookPath("node")
+		node, err := interpreter("node", "nodejs npm")
 		if err != nil {
 			return nil, err
 		}
 		dir, err := install("node", files("node/package.json", "node/package-lock.json"), func(dir string) error {
-			return run(dir, "npm", "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts")
+			return run(dir, "npm", "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--cache", downloads(dir, "npm"))
 		})
-		return []string{interpreter, filepath.Join(Dir, "node", script), dir + string(os.PathSeparator)}, err
+		return []string{node, filepath.Join(Dir, "node", script), dir + string(os.PathSeparator)}, err
 	})
 }
 
@@ -118,21 +127,28 @@ var (
 	NodeOrg = &Client{Name: "Node @fluent-org/logger", install: node("fluent-org.js")}
 )
 
+// quiet keeps a Java machine from leaving a folder with its figures where temporary files are.
+const quiet = "-XX:-UsePerfData"
+
 // java runs the class with an argument.
 func java(client string) func() ([]string, error) {
 	return func() ([]string, error) {
+		machine, err := interpreter("java", "default-jdk-headless maven")
+		if err != nil {
+			return nil, err
+		}
 		dir, err := javaFolder()
 		lib := filepath.Join(dir, "lib", "*")
-		return []string{"java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", dir + string(os.PathListSeparator) + lib, "Send", client}, err
+		return []string{machine, quiet, "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", dir + string(os.PathListSeparator) + lib, "Send", client}, err
 	}
 }
 
 var javaFolder = sync.OnceValues(func() (string, error) {
 	return install("java", files("java/pom.xml", "java/Send.java"), func(dir string) error {
-		if err := run(dir, "mvn", "--quiet", "--batch-mode", "--strict-checksums", "dependency:copy-dependencies", "-DoutputDirectory=lib"); err != nil {
+		if err := run(dir, "mvn", "--quiet", "--batch-mode", "--strict-checksums", "-Dmaven.repo.local="+downloads(dir, "maven"), "dependency:copy-dependencies", "-DoutputDirectory=lib"); err != nil {
 			return err
 		}
-		return run(dir, "javac", "-encoding", "UTF-8", "-cp", filepath.Join("lib", "*"), "Send.java")
+		return run(dir, "javac", "-J"+quiet, "-encoding", "UTF-8", "-cp", filepath.Join("lib", "*"), "Send.java")
 	})
 })
 

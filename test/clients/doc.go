@@ -41,6 +41,8 @@
 //
 // # Installation
 //
-// [Client.Install] installs what a program needs at pinned versions into a folder of the user's cache, where later runs
-// find it. The folder's name has a hash of the files that say what to install.
+// [Client.Install] installs what a program needs at pinned versions into a folder of the user's
+// cache (spillway-test, see [needs.Cache]), where later runs find it. The folder's name has a hash
+// of the files that say what to install. What the installers download they keep there too, in place
+// of where they otherwise would.
 package clients

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // install returns the folder of the user's cache in which the files of a program are, those that build put beside them
@@ -24,17 +26,13 @@ func install(name string, files []string, build func(dir string) error) (string,
 		contents[i] = b
 		fmt.Fprintf(hash, "%s %d\n%s", file, len(b), b)
 	}
-	cache, err := os.UserCacheDir()
+	cache, err := needs.Cache()
 	if err != nil {
 		return "", err
 	}
-	cache = filepath.Join(cache, "spillway-test")
 	final := filepath.Join(cache, fmt.Sprintf("%s-%x", name, hash.Sum(nil)[:8]))
 	if _, err := os.Stat(final); err == nil {
 		return final, nil
-	}
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return "", err
 	}
 	dir, err := os.MkdirTemp(cache, name+"-")
 	if err != nil {
@@ -55,6 +53,12 @@ func install(name string, files []string, build func(dir string) error) (string,
 		} // else another process was faster
 	}
 	return final, nil
+}
+
+// downloads is the folder in which an installer keeps what it has downloaded, beside what is
+// installed: dir is where it installs.
+func downloads(dir, installer string) string {
+	return filepath.Join(filepath.Dir(dir), "downloads", installer)
 }
 
 // run runs a command to its end; the error has what it said.

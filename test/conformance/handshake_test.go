@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // Rules 31 to 40 at a server.
@@ -392,7 +394,7 @@ func runFor(cmd *exec.Cmd) (string, error) {
 // TestRequests are settings of this repository's server that the reference implementations have too, and no rule speaks of.
 func TestRequests(t *testing.T) {
 	if foreign() {
-		t.Skip("of this repository's server only")
+		needs.Skip(t, "of this repository's server only")
 	}
 	sub := &servers{t: t, all: map[string]*server{}}
 	tr := &trial{t: t, sub: sub}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 func TestMain(m *testing.M) {
@@ -20,7 +22,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	code := m.Run()
+	code := needs.Main(m)
 	if binaries != "" {
 		if err := os.RemoveAll(binaries); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -14,7 +14,7 @@ import (
 
 // TestLimitAndLeftovers: what an earlier logger left does not count, also when it is found only after New.
 func TestLimitAndLeftovers(t *testing.T) {
-	o := &spillway.Options{Dir: t.TempDir(), Dial: func(context.Context, string, string) (net.Conn, error) {
+	o := &spillway.Options{Dir: t.TempDir(), Shm: t.TempDir(), RingSize: 1 << 20, Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("no server")
 	}, Diagnostics: func(error) {}}
 	config := Config{Async: true, ForceStopAsyncSend: true, RetryWait: 1, MaxRetryWait: 20}

@@ -4,6 +4,7 @@ package test_test
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -12,19 +13,23 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 const (
 	theirPath = "github.com/fluent/fluent-logger-golang"
 	ourPath   = "github.com/spillwaylog/spillway/compat/fluent"
+
+	// releaseEnv names the version that the programs are built with, in place of this checkout.
+	releaseEnv = "SPILLWAY_RELEASE"
 )
 
 // TestDocumentedExamples runs the programs that the original documents, as they are in its module, against a server at the default address: once
 // with the import path changed and nothing else, once as they are, with a replace directive in go.mod.
 func TestDocumentedExamples(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds programs")
-	}
+	needs.Time(t, "builds programs")
+	run(t, ".", "mod", "download", theirPath)
 	original := strings.TrimSpace(string(run(t, ".", "list", "-m", "-f", "{{.Dir}}", theirPath)))
 	programs := map[string]string{}
 	readme, err := os.ReadFile(filepath.Join(original, "README.md"))
@@ -60,18 +65,22 @@ func TestDocumentedExamples(t *testing.T) {
 func build(t *testing.T, code, way string) string {
 	t.Helper()
 	dir := t.TempDir()
-	compat, err := filepath.Abs("..")
-	must(t, err)
-	root := filepath.Join(compat, "..", "..")
-	path, version := ourPath, "v0.0.0"
+	path, version := ourPath, cmp.Or(os.Getenv(releaseEnv), "v0.0.0")
 	if way == "replace" {
 		path, version = theirPath, "v1.10.2"
 	}
-	mod := fmt.Sprintf("module example.com/program\n\ngo 1.26.0\n\nrequire %s %s\n\nreplace (\n\t%s => %s\n\tgithub.com/spillwaylog/spillway => %s\n)\n", path, version, path, compat, root)
+	mod := fmt.Sprintf("module example.com/program\n\ngo 1.25.0\n\nrequire %s %s\n", path, version)
+	if release := os.Getenv(releaseEnv); release == "" {
+		compat, err := filepath.Abs("..")
+		must(t, err)
+		mod += fmt.Sprintf("\nreplace (\n\t%s => %s\n\tgithub.com/spillwaylog/spillway => %s\n)\n", path, compat, filepath.Join(compat, "..", ".."))
+		sums, err := os.ReadFile(filepath.Join(compat, "go.sum"))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o600))
+	} else if way == "replace" {
+		mod += fmt.Sprintf("\nreplace %s => %s %s\n", path, ourPath, release)
+	}
 	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o600))
-	sums, err := os.ReadFile(filepath.Join(compat, "go.sum"))
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o600))
 	must(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(code), 0o600))
 	run(t, dir, "mod", "tidy") // what a user would do
 	if way == "replace" {
@@ -91,7 +100,7 @@ func run(t *testing.T, dir string, args ...string) []byte {
 	cmd.Dir = dir
 	cmd.Env = os.Environ()
 	if dir != "." {
-		cmd.Env = append(cmd.Env, "GOWORK=off", "GOFLAGS=-mod=mod")
+		cmd.Env = append(cmd.Env, "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod")
 	}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

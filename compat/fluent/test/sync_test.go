@@ -78,7 +78,7 @@ func listenOn(t *testing.T, network string) *server {
 	switch network {
 	case "unix":
 		if runtime.GOOS == "windows" {
-			t.Skip("no unix sockets")
+			needs.Skip(t, "no unix sockets")
 		}
 		return listen(t, "unix", filepath.Join(t.TempDir(), "s"))
 	case "tls":
@@ -117,7 +117,7 @@ func TestTLSIsVerified(t *testing.T) {
 // TestFirstEventAfterTheServerClosed posts on a connection that the server has closed. The original says nil and loses it.
 func TestFirstEventAfterTheServerClosed(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("the end is noticed a moment later there")
+		needs.Skip(t, "the end is noticed a moment later there")
 	}
 	for _, network := range []string{"tcp", "tls"} {
 		t.Run(network, func(t *testing.T) {

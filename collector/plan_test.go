@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestEnvelope: the parameters of an output say how its lines look. An output whose parameters
+// change goes on where it was: what it has written does not come again in the new form, and nothing
+// is left out.
+func TestEnvelope(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out.jsonl")
+	want := ""
+	for i, tt := range []struct{ query, envelope string }{
+		{"", `"time":"2023-11-14T22:13:20.000000005Z","tag":"t",`},
+		{"?time_key=ts&time_format=unix&tag_key=logger", `"ts":1700000000.000000005,"logger":"t",`},
+		{"?time_key=-&tag_key=-", ``},
+		{"?time_format=02/Jan/2006:15:04:05%20-0700", `"time":"14/Nov/2023:22:13:20 +0000","tag":"t",`},
+		{"", `"time":"2023-11-14T22:13:20.000000005Z","tag":"t",`},
+	} {
+		var stdout bytes.Buffer
+		c := run(t, &Options{To: []string{fileURL(out) + tt.query, "stdout:" + tt.query}, Dir: filepath.Join(dir, "data"), Stdout: &stdout})
+		send(t, c.client(t), numbered("t", i, 1))
+		if err := c.stop(); err != nil {
+			t.Fatal(err)
+		}
+		line := "{" + tt.envelope + `"n":` + string(rune('0'+i)) + "}\n"
+		want += line
+		wantFile(t, out, want)
+		if stdout.String() != line {
+			t.Errorf("standard output: %q, want %q", &stdout, line)
+		}
+	}
+}
+
+func TestPlanOutputErrors(t *testing.T) {
+	for url, want := range map[string]string{
+		"file:a?time_key=tag":            `"tag" stands for two things`,
+		"file:a?tag_key=metadata":        `"metadata" stands for two things`,
+		"stdout:?time_key=%22":           "without quotes",
+		"stdout:?time_format=iso":        `"iso" is none of rfc3339, unix,`,
+		"file:a?time_key=a&time_key=b":   `"time_key" is given twice`,
+		"file:a?timekey=a":               "file takes time_key, time_format, tag_key",
+		"discard:?time_key=a":            "discard takes none",
+		"file:a?time_format=":            "has no value",
+		"file:a?time_format=2006-01-02":  "that says date and time of day",
+		"stdout:?time_format=RFC3339MST": "does not say how far from UTC",
+	} {
+		if _, err := planOutput(url); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", url, err, want)
+		}
+	}
+}
