@@ -81,15 +81,18 @@ spillway completion fish | source
 complete -C "$argv[1]"`,
 
 	// zsh completes only on a terminal: a shell within writes what would be added into a file, and ends.
+	// It gets the line when its prompt is there: what is typed earlier, a busy machine may lose.
 	"zsh": `
 zmodload zsh/zpty
 export found=$(mktemp)
-zpty inner zsh -f -i
-zpty -w inner '. ~/inside'
+zpty inner zsh -d -i
+zpty -r inner screen '*ready>*'
 zpty -w -n inner "$1"$'\C-t'
-while zpty -r inner screen; do :; done
+while zpty -r inner part; do screen+=$part; done
+print -r -- $screen >&2
 cat $found; rm $found`,
 	"zsh, inside": `
+PS1='ready> '
 autoload -Uz compinit && compinit -u
 source <(spillway completion zsh)
 compadd() {
@@ -128,7 +131,7 @@ func TestShells(t *testing.T) {
 				{line: "spillway bench forward --connections ", want: ""},
 				{line: "spillway bad nothing ", want: "bench completion help journal send serve version"},
 			} {
-				got := candidates(t, path, home, c.line)
+				got, told := candidates(t, path, home, c.line)
 				if shell == "fish" {
 					for i := range got {
 						got[i] = strings.TrimPrefix(got[i], c.inWord)
@@ -136,7 +139,7 @@ func TestShells(t *testing.T) {
 				}
 				slices.Sort(got)
 				if text := strings.Join(slices.Compact(got), " "); text != c.want {
-					t.Errorf("%q: %q, want %q", c.line, text, c.want)
+					t.Errorf("%q: %q, want %q; beside it:\n%s", c.line, text, c.want, told)
 				}
 			}
 		})
@@ -157,7 +160,7 @@ func shellHome(t *testing.T, shell string) string {
 	for name, text := range map[string]string{
 		"spillway":      "#!/bin/sh\n" + asCommand + "=1 exec '" + self + "' \"$@\"\n",
 		"harness":       harnesses[shell],
-		"inside":        harnesses["zsh, inside"],
+		".zshrc":        harnesses["zsh, inside"],
 		"data/data.txt": "",
 	} {
 		if err := os.WriteFile(filepath.Join(home, name), []byte(text), 0o700); err != nil {
@@ -167,8 +170,8 @@ func shellHome(t *testing.T, shell string) string {
 	return home
 }
 
-// candidates is what a shell would show.
-func candidates(t *testing.T, path, home, line string) []string {
+// candidates is what a shell would show; told is what it says besides, such as that its files are slow.
+func candidates(t *testing.T, path, home, line string) (words []string, told string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -176,15 +179,16 @@ func candidates(t *testing.T, path, home, line string) []string {
 	cmd.Dir = filepath.Join(home, "data")
 	cmd.Env = append(os.Environ(), "PATH="+home+string(filepath.ListSeparator)+os.Getenv("PATH"), "HOME="+home, "ZDOTDIR="+home, "TMPDIR="+home,
 		"XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home, "TERM=xterm")
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
+	cmd.WaitDelay = time.Minute
+	var beside strings.Builder
+	cmd.Stderr = &beside
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%s: %v: %s", line, err, out)
+		t.Fatalf("%s: %v: %s%s", line, err, out, beside.String())
 	}
-	var words []string
 	for text := range strings.Lines(string(out)) {
 		word, _, _ := strings.Cut(strings.TrimSuffix(text, "\n"), "\t")
 		words = append(words, strings.TrimSuffix(word, "/"))
 	}
-	return words
+	return words, beside.String()
 }
