@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spillwaylog/spillway/internal/deliver"
+	"github.com/spillwaylog/spillway/internal/output"
 )
 
 // BreakerState is the state of a destination's circuit breaker.
@@ -73,12 +73,12 @@ func (s *breakers) subscribe() <-chan BreakerEvent {
 	return ch
 }
 
-func (s *breakers) tell(e deliver.BreakerEvent) {
+func (s *breakers) tell(e output.BreakerEvent) {
 	event := BreakerEvent{Err: e.Err, At: e.At}
 	switch e.State {
-	case deliver.Open:
+	case output.Open:
 		event.State = BreakerOpen
-	case deliver.HalfOpen:
+	case output.HalfOpen:
 		event.State = BreakerHalfOpen
 	}
 	s.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spillwaylog/spillway/internal/deliver"
+	"github.com/spillwaylog/spillway/internal/output"
 )
 
 func TestSubscribe(t *testing.T) {
@@ -15,9 +15,9 @@ func TestSubscribe(t *testing.T) {
 	a, b := l.Subscribe(), l.Subscribe()
 	boom := errors.New("boom")
 	tell := &l.c.breakers
-	tell.tell(deliver.BreakerEvent{State: deliver.Open, Err: boom, At: time.Unix(1, 0)})
-	tell.tell(deliver.BreakerEvent{State: deliver.HalfOpen})
-	tell.tell(deliver.BreakerEvent{State: deliver.Closed})
+	tell.tell(output.BreakerEvent{State: output.Open, Err: boom, At: time.Unix(1, 0)})
+	tell.tell(output.BreakerEvent{State: output.HalfOpen})
+	tell.tell(output.BreakerEvent{State: output.Closed})
 	for _, ch := range []<-chan BreakerEvent{a, b} {
 		first := <-ch
 		if first.State != BreakerOpen || first.Err != boom || first.At.Unix() != 1 { //nolint:errorlint // the very one
@@ -31,12 +31,12 @@ func TestSubscribe(t *testing.T) {
 		}
 	}
 	for i := range 2 * backlog { // nobody reads: the newest stay
-		tell.tell(deliver.BreakerEvent{At: time.Unix(int64(i), 0)})
+		tell.tell(output.BreakerEvent{At: time.Unix(int64(i), 0)})
 	}
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	tell.tell(deliver.BreakerEvent{}) // late
+	tell.tell(output.BreakerEvent{}) // late
 	want := int64(backlog)
 	for e := range a {
 		if e.At.Unix() != want {

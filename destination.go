@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/credentials"
-	"github.com/spillwaylog/spillway/internal/deliver"
 	"github.com/spillwaylog/spillway/internal/lines"
+	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
@@ -20,8 +20,8 @@ import (
 type plan struct {
 	place  string // scheme and hosts or path: what makes two processes' destinations the same, whatever their settings
 	window int
-	trip   deliver.Trip
-	open   func() (deliver.Destination, error)
+	trip   output.Trip
+	open   func() (output.Destination, error)
 }
 
 // belongToForward are the options that only a Forward server can use.
@@ -69,7 +69,7 @@ func planDestination(text string, o *Options) (*plan, error) {
 		err = p.stream(u, o, os.Stderr)
 	case "discard":
 		err = u.Allow()
-		p.open = func() (deliver.Destination, error) { return deliver.Discard, nil }
+		p.open = func() (output.Destination, error) { return output.Discard, nil }
 	default:
 		err = u.Errorf("no destination of this kind")
 	}
@@ -80,7 +80,7 @@ func planDestination(text string, o *Options) (*plan, error) {
 }
 
 func (p *plan) forward(u *urls.URL, o *Options) error {
-	c := deliver.ForwardConfig{Network: "tcp", Hosts: u.Hosts, Dial: o.Dial}
+	c := output.ForwardConfig{Network: "tcp", Hosts: u.Hosts, Dial: o.Dial}
 	p.place += "//" + strings.Join(u.Hosts, ",")
 	if u.Scheme == "forward+unix" {
 		c.Network, c.Hosts = "unix", []string{absolute(u.Path)}
@@ -104,7 +104,7 @@ func (p *plan) forward(u *urls.URL, o *Options) error {
 	if u.Scheme == "forward+tls" {
 		by = q.String("tls", "")
 	}
-	p.open = func() (deliver.Destination, error) {
+	p.open = func() (output.Destination, error) {
 		c.Trip = p.trip
 		if err := secrets.Open(&credentials.Reports{Trouble: p.trip.Report}); err != nil {
 			return nil, err
@@ -113,7 +113,7 @@ func (p *plan) forward(u *urls.URL, o *Options) error {
 		if by == "" {
 			c.GetTLS = secrets.GetTLS()
 		}
-		return deliver.NewForward(&c), nil
+		return output.NewForward(&c), nil
 	}
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func dialsTLS(u *urls.URL, o *Options, by string) error {
 
 func (p *plan) file(u *urls.URL, o *Options) error {
 	q := u.Params()
-	c := deliver.FileConfig{Path: absolute(u.Path)}
+	c := output.FileConfig{Path: absolute(u.Path)}
 	p.place += c.Path
 	var err error
 	if c.Format, c.Text, err = readFormat(u, q, o); err != nil {
@@ -159,9 +159,9 @@ func (p *plan) file(u *urls.URL, o *Options) error {
 	s := readSettings(q)
 	c.MinBackoff, c.MaxBackoff = s.minBackoff, s.maxBackoff
 	p.trip.Failures = s.breaker
-	p.open = func() (deliver.Destination, error) {
+	p.open = func() (output.Destination, error) {
 		c.Trip = p.trip
-		return deliver.NewFile(&c)
+		return output.NewFile(&c)
 	}
 	if err := q.Err(); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (p *plan) file(u *urls.URL, o *Options) error {
 
 func (p *plan) stream(u *urls.URL, o *Options, w *os.File) error {
 	q := u.Params()
-	var c deliver.StreamConfig
+	var c output.StreamConfig
 	var err error
 	if c.Format, c.Text, err = readFormat(u, q, o); err != nil {
 		return err
@@ -184,16 +184,16 @@ func (p *plan) stream(u *urls.URL, o *Options, w *os.File) error {
 	}
 	switch q.Choice("color", "auto", "always", "never") {
 	case "always":
-		c.Color = deliver.ColorAlways
+		c.Color = output.ColorAlways
 	case "never":
-		c.Color = deliver.ColorNever
+		c.Color = output.ColorNever
 	}
 	s := readSettings(q)
 	c.MinBackoff, c.MaxBackoff = s.minBackoff, s.maxBackoff
 	p.trip.Failures = s.breaker
-	p.open = func() (deliver.Destination, error) {
+	p.open = func() (output.Destination, error) {
 		c.Trip = p.trip
-		return deliver.NewStream(w, &c), nil
+		return output.NewStream(w, &c), nil
 	}
 	return q.Err()
 }
@@ -212,17 +212,17 @@ var textFlags = map[string]lines.Flags{
 }
 
 // readFormat reads format and flags. Flags that name the source ask the logger for it, too.
-func readFormat(u *urls.URL, q *urls.Params, o *Options) (deliver.Format, lines.TextOptions, error) {
+func readFormat(u *urls.URL, q *urls.Params, o *Options) (output.Format, lines.TextOptions, error) {
 	var text lines.TextOptions
-	format := deliver.JSON
+	format := output.JSON
 	if q.Choice("format", "json", "text") == "text" {
-		format = deliver.Text
+		format = output.Text
 	}
 	list := q.String("flags", "")
 	if list == "" {
 		return format, text, nil
 	}
-	if format != deliver.Text {
+	if format != output.Text {
 		return format, text, u.Errorf("flags belong to format=text")
 	}
 	for name := range strings.SplitSeq(list, ",") {
@@ -247,10 +247,10 @@ func readFormat(u *urls.URL, q *urls.Params, o *Options) (deliver.Format, lines.
 }
 
 // readEnvelope reads how lines of JSON name and write time and tag.
-func readEnvelope(u *urls.URL, q *urls.Params, format deliver.Format) (lines.Options, error) {
+func readEnvelope(u *urls.URL, q *urls.Params, format output.Format) (lines.Options, error) {
 	envelope, err := lines.FromParams(q.String)
 	switch {
-	case format == deliver.Text && envelope != (lines.Options{}):
+	case format == output.Text && envelope != (lines.Options{}):
 		err = u.Errorf("time_key, time_format and tag_key belong to format=json")
 	case err != nil:
 		err = u.Errorf("%v", err)

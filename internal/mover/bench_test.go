@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spillwaylog/spillway/internal/deliver"
+	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/ring"
 )
 
 func benchMover(b *testing.B, set func(c *Config)) *Mover {
-	c := &Config{Name: "bench", Destination: deliver.Discard, Overflow: Block, MaxWait: time.Minute}
+	c := &Config{Name: "bench", Destination: output.Discard, Overflow: Block, MaxWait: time.Minute}
 	if set != nil {
 		set(c)
 	}

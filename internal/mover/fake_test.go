@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
-	"github.com/spillwaylog/spillway/internal/deliver"
+	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -59,16 +59,16 @@ type fake struct {
 
 type job1 struct {
 	c    *forward.Chunk
-	done func(deliver.Result)
+	done func(output.Result)
 	id   string
 }
 
-func (d *fake) Submit(c *forward.Chunk, done func(deliver.Result)) {
+func (d *fake) Submit(c *forward.Chunk, done func(output.Result)) {
 	j := &job1{c, done, string(c.ID)}
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
-		done(deliver.Result{Err: deliver.ErrClosed})
+		done(output.Result{Err: output.ErrClosed})
 		return
 	}
 	d.pending = append(d.pending, j)
@@ -94,7 +94,7 @@ func (d *fake) finish(j *job1, answer string) {
 	d.pending = slices.Delete(d.pending, i, i+1)
 	d.took = append(d.took, read(j.c))
 	d.mu.Unlock()
-	r := deliver.Result{Taken: answer == "taken"}
+	r := output.Result{Taken: answer == "taken"}
 	if s, ok := strings.CutPrefix(answer, "state:"); ok {
 		r.State = []byte(s)
 	}
@@ -112,7 +112,7 @@ func (d *fake) open() {
 	}
 	d.mu.Unlock()
 	for _, j := range jobs {
-		j.done(deliver.Result{})
+		j.done(output.Result{})
 	}
 }
 
@@ -126,7 +126,7 @@ func (d *fake) Close(ctx context.Context) error {
 	d.pending = nil
 	d.mu.Unlock()
 	for _, j := range jobs {
-		j.done(deliver.Result{Err: deliver.ErrClosed})
+		j.done(output.Result{Err: output.ErrClosed})
 	}
 	return nil
 }

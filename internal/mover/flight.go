@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
-	"github.com/spillwaylog/spillway/internal/deliver"
+	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/journal"
 	"github.com/spillwaylog/spillway/ring"
 )
@@ -33,8 +33,8 @@ type flight struct {
 	from   *spill
 	seq    uint64
 	pos    journal.Position
-	res    deliver.Result
-	landed func(deliver.Result) // made once
+	res    output.Result
+	landed func(output.Result) // made once
 }
 
 func (m *Mover) newFlight() *flight {
@@ -49,7 +49,7 @@ func (m *Mover) newFlight() *flight {
 }
 
 // land is what the destination calls. A state is stored before it returns: the destination counts on that.
-func (f *flight) land(r deliver.Result) {
+func (f *flight) land(r output.Result) {
 	m := f.m
 	if r.State != nil && r.Err == nil {
 		m.state.keep(f, r.State)

@@ -25,8 +25,8 @@ import (
 	"unsafe"
 
 	"github.com/spillwaylog/spillway/forward"
-	"github.com/spillwaylog/spillway/internal/deliver"
 	"github.com/spillwaylog/spillway/internal/needs"
+	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -44,7 +44,7 @@ type ledger struct {
 	n       int
 }
 
-func (l *ledger) Submit(c *forward.Chunk, done func(deliver.Result)) {
+func (l *ledger) Submit(c *forward.Chunk, done func(output.Result)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.n++; l.rnd != nil && l.n%(3+l.rnd.IntN(20)) == 0 {
@@ -58,7 +58,7 @@ func (l *ledger) Submit(c *forward.Chunk, done func(deliver.Result)) {
 		if _, err := l.f.Write(b); err != nil {
 			panic(err)
 		}
-		done(deliver.Result{})
+		done(output.Result{})
 	}
 	l.held = append(l.held, land)
 	if !l.down {
@@ -176,7 +176,7 @@ func TestKillChild(t *testing.T) {
 	}
 }
 
-func killConf(dir string, d deliver.Destination) *Config {
+func killConf(dir string, d output.Destination) *Config {
 	return &Config{
 		Name: "kill", Destination: d, RingSize: 1 << 20, Shm: os.Getenv("SPILLWAY_MOVER_SHM"), Dir: filepath.Join(dir, "spills"),
 		FlushInterval: time.Millisecond, Diagnostics: func(err error) { fmt.Fprintln(os.Stderr, err) },

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/spillwaylog/spillway/internal/deliver"
+	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -243,7 +243,7 @@ func (m *Mover) replace(s *source) {
 
 // start has the states restored, and what lies in Dir found, before anything is submitted.
 func (m *Mover) start(rings []*source) {
-	stateful, ok := m.cfg.Destination.(deliver.Stateful)
+	stateful, ok := m.cfg.Destination.(output.Stateful)
 	m.stateful = ok
 	m.adoptAt = time.Now().Add(m.cfg.adoptEvery)
 	if stateful == nil && m.cfg.Dir == "" {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package output
 
 import (
 	"context"
@@ -18,7 +18,7 @@ type teller struct {
 	ended chan struct{} // closed when the goroutine has ended; nil: there is none
 }
 
-var errListener = errors.New("deliver: a function that is told of troubles or of the breaker has not returned, and is left behind")
+var errListener = errors.New("output: a function that is told of troubles or of the breaker has not returned, and is left behind")
 
 // tell has f called; when a listener hangs, what comes later is forgotten.
 func (t *teller) tell(f func()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package output
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // ErrClosed is the Err of a Result whose chunk was given up by Close, or submitted after it.
-var ErrClosed = errors.New("deliver: closed")
+var ErrClosed = errors.New("output: closed")
 
 // A Destination takes chunks and says what became of them. Its methods may be called by many goroutines.
 type Destination interface {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package output
 
 import (
 	"context"
@@ -74,7 +74,7 @@ type job struct {
 	rendered bool
 }
 
-var errGone = errors.New("deliver: the writer was given up")
+var errGone = errors.New("output: the writer was given up")
 
 // Bounds of what is written together.
 const (
@@ -355,7 +355,7 @@ func (q *queue) Close(ctx context.Context) error {
 			q.give()
 		case <-time.After(grace):
 		}
-		errs = append(errs, fmt.Errorf("deliver: %s: a write is still under way: %w", q.name, context.Cause(ctx)))
+		errs = append(errs, fmt.Errorf("output: %s: a write is still under way: %w", q.name, context.Cause(ctx)))
 	}
 	q.mu.Lock()
 	left := q.jobs

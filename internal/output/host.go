@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package output
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func newHost(f *forwarder, name string) *host {
 func (h *host) dial(ctx context.Context) (nc net.Conn, err error) {
 	defer func() {
 		if v := recover(); v != nil { // a logger does not end the program
-			err = fmt.Errorf("deliver: %s: Dial: %w", h.name, panicked(v))
+			err = fmt.Errorf("output: %s: Dial: %w", h.name, panicked(v))
 		}
 	}()
 	h.f.b.probe()
@@ -180,7 +180,7 @@ func (h *host) stalls() time.Time {
 // blame notes that the host stalls.
 func (h *host) blame(now time.Time) {
 	h.stalled, h.since = true, now
-	err := fmt.Errorf("deliver: %s: %w for %v", h.name, errStalled, h.f.cfg.FailoverAfter)
+	err := fmt.Errorf("output: %s: %w for %v", h.name, errStalled, h.f.cfg.FailoverAfter)
 	h.f.b.report(err)
 	h.f.b.failed(err, h.f.dead())
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deliver is where a logger's chunks go: to Forward servers, files, or streams. A [Destination] takes chunks in the caller's order, never lets the
+// Package output is where a logger's chunks go: to Forward servers, files, or streams. A [Destination] takes chunks in the caller's order, never lets the
 // caller wait, and says of each of them, once, what became of it: delivered, taken by the error handler, or given up by Close.
 //
 //	Submit ──► waiting ──► host a ──► forward.Client ──► a server, which acks      done(Result{})
@@ -48,4 +48,4 @@
 //
 // A chunk that each server refuses for ever is sent for ever, unless the handler takes it. Without acks delivered means written to the kernel: what
 // was written between a server's end and the moment when that was seen is lost. A connection whose Write does not heed Close keeps its chunk: done is not called before it lets go.
-package deliver
+package output

@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package deliver
+package output
 
 import (
 	"bufio"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package output
 
 import (
 	"context"
@@ -119,7 +119,7 @@ func NewForward(c *ForwardConfig) Destination {
 	}
 	f.b = newBreaker(&f.cfg.Trip, f.next, f.back)
 	if how := f.cfg.Compress; how != "" && how != "gzip" && how != "zstd" {
-		f.b.report(fmt.Errorf("deliver: no compression %q: chunks are sent plain", how))
+		f.b.report(fmt.Errorf("output: no compression %q: chunks are sent plain", how))
 		f.cfg.Compress = ""
 	}
 	for _, name := range f.cfg.Hosts {

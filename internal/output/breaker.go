@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deliver
+package output
 
 import (
 	"context"
@@ -233,11 +233,11 @@ func (b *breaker) handle(why error, c *forward.Chunk) (err error) {
 	events := c.Events
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("deliver: the error handler did not take a chunk of %d events: %w", events, panicked(v))
+			err = fmt.Errorf("output: the error handler did not take a chunk of %d events: %w", events, panicked(v))
 		}
 	}()
 	if err = b.trip.HandleError(why, c); err != nil {
-		err = fmt.Errorf("deliver: the error handler did not take a chunk of %d events: %w", events, err)
+		err = fmt.Errorf("output: the error handler did not take a chunk of %d events: %w", events, err)
 	}
 	return err
 }
@@ -273,7 +273,7 @@ func (b *breaker) close(ctx context.Context) error {
 			b.mu.Lock()
 			if !b.began.IsZero() {
 				b.left = true
-				err = fmt.Errorf("deliver: the error handler has not returned for %v, and is left behind", time.Since(b.began).Round(time.Millisecond))
+				err = fmt.Errorf("output: the error handler has not returned for %v, and is left behind", time.Since(b.began).Round(time.Millisecond))
 			}
 			b.mu.Unlock()
 			if err == nil { // between two calls, which takes no time
