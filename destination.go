@@ -21,7 +21,7 @@ type plan struct {
 	place  string // scheme and hosts or path: what makes two processes' destinations the same, whatever their settings
 	window int
 	trip   output.Trip
-	open   func() (output.Destination, error)
+	open   func() (output.Output, error)
 }
 
 // belongToForward are the options that only a Forward server can use.
@@ -69,7 +69,7 @@ func planDestination(text string, o *Options) (*plan, error) {
 		err = p.stream(u, o, os.Stderr)
 	case "discard":
 		err = u.Allow()
-		p.open = func() (output.Destination, error) { return output.Discard, nil }
+		p.open = func() (output.Output, error) { return output.Discard, nil }
 	default:
 		err = u.Errorf("no destination of this kind")
 	}
@@ -104,7 +104,7 @@ func (p *plan) forward(u *urls.URL, o *Options) error {
 	if u.Scheme == "forward+tls" {
 		by = q.String("tls", "")
 	}
-	p.open = func() (output.Destination, error) {
+	p.open = func() (output.Output, error) {
 		c.Trip = p.trip
 		if err := secrets.Open(&credentials.Reports{Trouble: p.trip.Report}); err != nil {
 			return nil, err
@@ -159,7 +159,7 @@ func (p *plan) file(u *urls.URL, o *Options) error {
 	s := readSettings(q)
 	c.MinBackoff, c.MaxBackoff = s.minBackoff, s.maxBackoff
 	p.trip.Failures = s.breaker
-	p.open = func() (output.Destination, error) {
+	p.open = func() (output.Output, error) {
 		c.Trip = p.trip
 		return output.NewFile(&c)
 	}
@@ -191,7 +191,7 @@ func (p *plan) stream(u *urls.URL, o *Options, w *os.File) error {
 	s := readSettings(q)
 	c.MinBackoff, c.MaxBackoff = s.minBackoff, s.maxBackoff
 	p.trip.Failures = s.breaker
-	p.open = func() (output.Destination, error) {
+	p.open = func() (output.Output, error) {
 		c.Trip = p.trip
 		return output.NewStream(w, &c), nil
 	}

@@ -94,7 +94,7 @@ func (d *fake) finish(j *job1, answer string) {
 	d.pending = slices.Delete(d.pending, i, i+1)
 	d.took = append(d.took, read(j.c))
 	d.mu.Unlock()
-	r := output.Result{Taken: answer == "taken"}
+	r := output.Result{HandedOver: answer == "taken"}
 	if s, ok := strings.CutPrefix(answer, "state:"); ok {
 		r.State = []byte(s)
 	}
@@ -115,6 +115,8 @@ func (d *fake) open() {
 		j.done(output.Result{})
 	}
 }
+
+func (d *fake) Flush(context.Context) error { return nil }
 
 func (d *fake) Close(ctx context.Context) error {
 	if d.hang != nil {

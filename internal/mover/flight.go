@@ -199,7 +199,7 @@ func (m *Mover) landing(f *flight) {
 	}
 	m.landedAt = time.Now()
 	n := uint64(f.chunk.Events)
-	if f.res.Taken {
+	if f.res.HandedOver {
 		m.count.handedOver.Add(n)
 	} else {
 		m.count.delivered.Add(n)
@@ -208,7 +208,7 @@ func (m *Mover) landing(f *flight) {
 		m.count.repeated.Add(n)
 	}
 	m.count.cut.sub(n, f.bytes)
-	if !f.res.Taken && m.cfg.Delivered != nil {
+	if !f.res.HandedOver && m.cfg.Delivered != nil {
 		m.cfg.Delivered(&f.chunk)
 	}
 	m.cfg.fault("delivered")

@@ -176,7 +176,7 @@ func TestKillChild(t *testing.T) {
 	}
 }
 
-func killConf(dir string, d output.Destination) *Config {
+func killConf(dir string, d output.Output) *Config {
 	return &Config{
 		Name: "kill", Destination: d, RingSize: 1 << 20, Shm: os.Getenv("SPILLWAY_MOVER_SHM"), Dir: filepath.Join(dir, "spills"),
 		FlushInterval: time.Millisecond, Diagnostics: func(err error) { fmt.Fprintln(os.Stderr, err) },

@@ -243,7 +243,7 @@ func (m *Mover) replace(s *source) {
 
 // start has the states restored, and what lies in Dir found, before anything is submitted.
 func (m *Mover) start(rings []*source) {
-	stateful, ok := m.cfg.Destination.(output.Stateful)
+	stateful, ok := m.cfg.Destination.(output.Resumer)
 	m.stateful = ok
 	m.adoptAt = time.Now().Add(m.cfg.adoptEvery)
 	if stateful == nil && m.cfg.Dir == "" {
@@ -255,7 +255,7 @@ func (m *Mover) start(rings []*source) {
 		m.report(m.unusable())
 		spills := m.scout(rings)
 		if stateful != nil {
-			if err := stateful.Restore(m.state.all(rings, spills), m.state.record); err != nil {
+			if err := stateful.Resume(m.state.record, m.state.all(rings, spills)...); err != nil {
 				m.report(fmt.Errorf("restoring what the destination was doing: %w", err))
 			}
 		}

@@ -66,7 +66,7 @@ type Config struct {
 	// WaitDelivered makes Append return when its event is delivered or handed over.
 	WaitDelivered bool
 	// Destination takes the chunks. Close closes it.
-	Destination output.Destination
+	Destination output.Output
 	// Summary appends the payload of an event that tells of drops to dst. nil: they are counted only.
 	Summary func(dst []byte, drops Drops) []byte
 	// Delivered is told each chunk that was delivered, not those that an error handler took. The chunk is valid during the call.

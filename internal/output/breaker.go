@@ -23,8 +23,18 @@ type Trip struct {
 	HandleError func(error, *forward.Chunk) error
 	// Breaker is told each change of state, in order, on a goroutine of its own.
 	Breaker func(BreakerEvent)
-	// Report is told what went wrong, on the same goroutine as Breaker.
+	// Report is told what went wrong, on the same goroutine as Breaker; but what Health is told only if there is no Health.
 	Report func(error)
+	// Health is told, on the same goroutine, how the output does: soon after each failure while nothing works, and when something works
+	// again. Of several changes in between it hears the last.
+	Health func(Health)
+}
+
+// Health says how an output does.
+type Health struct {
+	Err   error         // of the last try; nil: it works
+	Tries int           // that failed since it worked last
+	Pause time.Duration // before the next one; 0: not known
 }
 
 // BreakerState is the state of a circuit breaker.
@@ -84,6 +94,9 @@ type breaker struct {
 	err      error  // why it did last
 	closed   bool
 
+	health   Health
+	untold   bool // Health is about to be called
+
 	running bool          // the goroutine of the handler exists
 	asked   bool          // it is to ask next again
 	ended   chan struct{} // closed when it has ended
@@ -103,10 +116,13 @@ func newBreaker(t *Trip, next func(round uint64) *forward.Chunk, back func(c *fo
 }
 
 // failed notes a failed attempt. It opens the breaker after Failures in a row, a half-open one at once, if dead: nothing else works either.
-func (b *breaker) failed(err error, dead bool) {
+func (b *breaker) failed(err error, dead bool, pause time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failures++
+	if dead {
+		b.tellHealthLocked(Health{Err: err, Tries: b.health.Tries + 1, Pause: pause})
+	}
 	if !dead || b.st == Open || b.st == Closed && b.failures < b.trip.Failures {
 		return
 	}
@@ -130,8 +146,34 @@ func (b *breaker) worked() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.failures = 0
+	if b.health.Err != nil {
+		b.tellHealthLocked(Health{})
+	}
 	if b.st != Closed {
 		b.turn(Closed)
+	}
+}
+
+// tellHealthLocked has Health told the latest.
+func (b *breaker) tellHealthLocked(h Health) {
+	b.health = h
+	if b.trip.Health == nil || b.untold || b.closed {
+		return
+	}
+	b.untold = true
+	b.told.must(func() {
+		b.mu.Lock()
+		h := b.health
+		b.untold = false
+		b.mu.Unlock()
+		b.trip.Health(h)
+	})
+}
+
+// trouble reports a failure that Health is not told.
+func (b *breaker) trouble(err error, dead bool) {
+	if b.trip.Health == nil || !dead {
+		b.report(err)
 	}
 }
 

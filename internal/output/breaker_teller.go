@@ -24,9 +24,19 @@ var errListener = errors.New("output: a function that is told of troubles or of 
 func (t *teller) tell(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.queue) >= maxTold {
-		return
+	if len(t.queue) < maxTold {
+		t.addLocked(f)
 	}
+}
+
+// must has f called in any case. Its caller sees to it that these are few.
+func (t *teller) must(f func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.addLocked(f)
+}
+
+func (t *teller) addLocked(f func()) {
 	t.queue = append(t.queue, f)
 	if t.ended == nil {
 		t.ended = make(chan struct{})

@@ -52,7 +52,7 @@ func TestBreakerStates(t *testing.T) {
 			for _, c := range tc.do {
 				switch c {
 				case 'f', 'F':
-					b.failed(errBroken, c == 'F')
+					b.failed(errBroken, c == 'F', 0)
 				case 'p':
 					b.probe()
 				case 'w':
@@ -164,7 +164,7 @@ func TestBreakerOffers(t *testing.T) {
 			case "more":
 				b.more()
 			case "fail":
-				b.failed(errBroken, true)
+				b.failed(errBroken, true, 0)
 			case "probe":
 				b.probe()
 			case "work":
@@ -189,7 +189,7 @@ func TestBreakerOffers(t *testing.T) {
 		l.add("z")
 		b.more()
 		b.probe()
-		b.failed(errBroken, true)
+		b.failed(errBroken, true, 0)
 		synctest.Wait()
 		if got := l.logged(); got != "" {
 			t.Error(got)
@@ -210,7 +210,7 @@ func TestBreakerClose(t *testing.T) {
 				<-time.After(time.Second)
 				return nil
 			}}, l.next, l.back)
-			b.failed(errBroken, true)
+			b.failed(errBroken, true, 0)
 			synctest.Wait()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -283,7 +283,7 @@ func TestBreakerHandlerNestedPanics(t *testing.T) {
 				Report: func(err error) { reports = append(reports, err.Error()) },
 			}, l.next, l.back)
 			l.add("a")
-			b.failed(errBroken, true)
+			b.failed(errBroken, true, 0)
 			synctest.Wait()
 			if got := l.logged(); got != "a refused" {
 				t.Errorf("%s: %s", name, got)

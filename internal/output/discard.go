@@ -9,10 +9,12 @@ import (
 )
 
 // Discard forgets what it is given, and calls it delivered.
-var Discard Destination = discard{}
+var Discard Output = discard{}
 
 type discard struct{}
 
 func (discard) Submit(_ *forward.Chunk, done func(Result)) { done(Result{}) }
+
+func (discard) Flush(context.Context) error { return nil }
 
 func (discard) Close(context.Context) error { return nil }

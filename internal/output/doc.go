@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package output is where a logger's chunks go: to Forward servers, files, or streams. A [Destination] takes chunks in the caller's order, never lets the
+// Package output is where a logger's chunks go: to Forward servers, files, or streams. A [Output] takes chunks in the caller's order, never lets the
 // caller wait, and says of each of them, once, what became of it: delivered, taken by the error handler, or given up by Close.
 //
 //	Submit ──► waiting ──► host a ──► forward.Client ──► a server, which acks      done(Result{})
 //	              ▲  │ ──► host b ──► …
 //	   fail-over  │  │
 //	              └──┼──── what a host did not ack in time
-//	                 └───► error handler, while the breaker is open                done(Result{Taken: true})
+//	                 └───► error handler, while the breaker is open                done(Result{HandedOver: true})
 //
 // # Hosts
 //
@@ -23,7 +23,7 @@
 // # Files and streams
 //
 //	Submit ──► queue ──► writer ──► lines ──► file (package files) or stream       done(Result{State})
-//	             └─────► error handler, while the breaker is open                  done(Result{Taken: true})
+//	             └─────► error handler, while the breaker is open                  done(Result{HandedOver: true})
 //
 // One goroutine, the writer, renders chunks as lines of JSON or text (package lines) and hands them to the kernel, those of many small chunks in one write; done
 // comes after the write, in order, with the state that says how far the file goes for this chunk. After an error (a full disk, a directory in the way, a pipe that

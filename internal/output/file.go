@@ -3,6 +3,7 @@
 package output
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"time"
@@ -22,6 +23,10 @@ type FileConfig struct {
 	FileMode fs.FileMode // of new files, before umask; default 0644
 	DirMode  fs.FileMode // of new directories, before umask; default 0755
 
+	// Sync has Flush bring lines to the disk. States come only where all that was submitted is written, and count when Flush has returned.
+	// Without it lines survive the process alone, and each chunk has a state.
+	Sync bool
+
 	MinBackoff, MaxBackoff time.Duration // between attempts; defaults 100 ms and 10 s
 	Trip
 }
@@ -37,7 +42,7 @@ const fileBuffer = 128 << 10
 
 // NewFile returns a destination that appends lines to files; it is Stateful. A chunk is delivered when all its lines are with the kernel, so that they
 // survive the process; Close brings them to the disk.
-func NewFile(c *FileConfig) (Destination, error) {
+func NewFile(c *FileConfig) (Output, error) {
 	r, err := c.Format.renderer(&c.Envelope, &c.Text)
 	if err != nil {
 		return nil, err
@@ -51,10 +56,13 @@ func NewFile(c *FileConfig) (Destination, error) {
 	return &fileDestination{s.queue, s}, nil
 }
 
-// Restore implements Stateful.
-func (d *fileDestination) Restore(states [][]byte, record func(state []byte) error) error {
+// Resume implements Resumer.
+func (d *fileDestination) Resume(save func(state []byte) error, states ...[]byte) error {
 	state, err := files.Merge(states...)
 	if err != nil {
+		if d.files.config.Sync {
+			return err // nothing was opened: the position goes with the state
+		}
 		d.tell(fmt.Errorf("%s: %w; lines may be written twice", d.name, err))
 	}
 	set, err := d.files.open(state)
@@ -62,7 +70,7 @@ func (d *fileDestination) Restore(states [][]byte, record func(state []byte) err
 		return err
 	}
 	err = d.files.set.Close()
-	d.files.set, d.files.record = set, record
+	d.files.set, d.files.record = set, save
 	return err
 }
 
@@ -75,14 +83,14 @@ type fileSink struct {
 	set      *files.Set
 	record   func(state []byte) error
 
-	tag  string // what appendLine renders
+	job  *job // what appendLine renders
 	rest []byte
 }
 
 func (s *fileSink) open(state []byte) (*files.Set, error) {
 	return files.Open(s.config.Path, state, &files.Options{
-		MaxOpen: 64, Buffer: fileBuffer, FileMode: s.config.FileMode, DirMode: s.config.DirMode,
-		NoSync: true, Rotation: s.config.Rotate,
+		MaxOpen: s.config.maxOpen(), Buffer: fileBuffer, FileMode: s.config.FileMode, DirMode: s.config.DirMode,
+		NoSync: !s.config.Sync, Rotation: s.config.Rotate,
 		Record: s.store,
 		Report: func(err error) { s.tell(err) },
 	})
@@ -97,13 +105,17 @@ func (s *fileSink) store(state []byte) error {
 		return errGone
 	}
 	defer s.give()
-	if err := s.record(state); err != nil {
+	err := s.record(state)
+	if s.config.Sync {
+		return err
+	}
+	if err != nil {
 		s.tell(fmt.Errorf("%s: its state cannot be stored; after a crash lines may be written twice: %w", s.name, err))
 	}
 	return nil
 }
 
-func (s *fileSink) write(jobs []*job) (done int, states [][]byte, err error) {
+func (s *fileSink) write(jobs []*job, last bool) (done int, states [][]byte, err error) {
 	if !jobs[0].begun {
 		for _, j := range jobs {
 			s.set.Announce(j.chunk.Tag, estimate(j.chunk))
@@ -116,15 +128,59 @@ func (s *fileSink) write(jobs []*job) (done int, states [][]byte, err error) {
 				err = s.set.Write()
 			}
 			if err != nil {
-				return 0, nil, err
+				return 0, nil, reopen(err)
 			}
+		}
+		if s.config.Sync {
+			continue
 		}
 		if i == len(jobs)-1 || s.set.Recovering() {
 			break
 		}
 	}
+	if s.config.Sync {
+		return s.written(jobs, last)
+	}
 	states, err = s.set.Settle() // and nothing else before they are stored
 	return len(states), states, err
+}
+
+// written writes what waits, and gives the last job a state if nothing waits behind it.
+func (s *fileSink) written(jobs []*job, last bool) (done int, states [][]byte, err error) {
+	if err := s.set.Write(); err != nil {
+		return 0, nil, reopen(err)
+	}
+	if last {
+		states = make([][]byte, len(jobs))
+		states[len(jobs)-1] = s.set.State()
+	}
+	jobs[len(jobs)-1].soon = s.set.WantSync()
+	return len(jobs), states, nil
+}
+
+// flush brings all lines to the disk, where that was asked for.
+func (s *fileSink) flush() error {
+	if !s.config.Sync {
+		return nil
+	}
+	_, err := s.set.Sync()
+	return reopen(err)
+}
+
+// reopen marks the errors after which a set stays failed.
+func reopen(err error) error {
+	if errors.Is(err, files.ErrSync) {
+		return fmt.Errorf("%w; %w", err, ErrReopen)
+	}
+	return err
+}
+
+// maxOpen is how many files are open at once: a logger shares its process's limit with the application.
+func (c *FileConfig) maxOpen() int {
+	if c.Sync {
+		return 256
+	}
+	return 64
 }
 
 // extend renders the entries of a job until enough waits in the set.
@@ -133,13 +189,15 @@ func (s *fileSink) extend(j *job) (full bool, err error) {
 		return false, errGone
 	}
 	defer s.give()
-	s.tag, s.rest, j.begun = j.chunk.Tag, j.rest, true
+	s.job, s.rest, j.begun = j, j.rest, true
 	for !full && len(s.rest) > 0 && err == nil {
-		full, err = s.set.Extend(s.tag, secondOf(s.rest), s.render)
+		full, err = s.set.Extend(j.chunk.Tag, secondOf(s.rest), s.render)
 	}
-	j.rest, s.rest = s.rest, nil
+	j.rest, s.job, s.rest = s.rest, nil, nil
 	if err == nil && len(j.rest) == 0 {
-		s.set.Mark()
+		if !s.config.Sync {
+			s.set.Mark()
+		}
 		j.rendered = true
 	}
 	return full, err
@@ -158,7 +216,7 @@ func secondOf(entries []byte) int64 {
 
 // appendLine appends the line of the next entry.
 func (s *fileSink) appendLine(dst []byte) []byte {
-	dst, n, err := appendNext(s.renderer, dst, s.tag, s.rest)
+	dst, n, err := s.job.render(s.renderer, dst, s.job.chunk.Tag, s.rest)
 	if err != nil {
 		s.tell(fmt.Errorf("%s: what follows cannot be read and is left out: %w", s.name, err))
 	}

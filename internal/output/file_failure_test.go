@@ -80,7 +80,7 @@ func TestFileInTheWay(t *testing.T) {
 	}
 	must(t, os.Remove(path))
 	for i, r := range l.await(10) {
-		if r.Err != nil || r.Taken || r.MaybeRepeated || r.State == nil {
+		if r.Err != nil || r.HandedOver || r.MaybeRepeated || r.State == nil {
 			t.Errorf("%d: %+v", i, r)
 		}
 	}
@@ -131,7 +131,7 @@ func TestFileHandler(t *testing.T) {
 	l.await(3)
 	must(t, os.Remove(path))
 	for i, r := range l.await(4) {
-		if want := i != 1; r.Taken != want || r.Err != nil || want == (r.State != nil) {
+		if want := i != 1; r.HandedOver != want || r.Err != nil || want == (r.State != nil) {
 			t.Errorf("%d: %+v", i, r)
 		}
 	}
@@ -201,10 +201,10 @@ func TestFileMoved(t *testing.T) {
 // TestFileRestore: what a process that died wrote behind the state it had stored is found, and not written again.
 func TestFileRestore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.jsonl")
-	open := func(states [][]byte, record func([]byte) error) Destination {
+	open := func(states [][]byte, record func([]byte) error) Output {
 		d, err := NewFile(&FileConfig{Path: path})
 		must(t, err)
-		must(t, d.(Stateful).Restore(states, record))
+		must(t, d.(Resumer).Resume(record, states...))
 		return d
 	}
 	var states [][]byte

@@ -81,7 +81,7 @@ func child(dir, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.(Stateful).Restore([][]byte{b}, keep); err != nil {
+	if err := d.(Resumer).Resume(keep, b); err != nil {
 		return err
 	}
 	fmt.Println("begins at", at)

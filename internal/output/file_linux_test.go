@@ -82,7 +82,7 @@ func TestFileFullHandler(t *testing.T) {
 	must(t, err)
 	l := newLandings()
 	d.Submit(padded("app", 0, 1000, 100), l.done(t, 0)) // 180 KB
-	if r := l.await(1)[0]; !r.Taken || !r.MaybeRepeated {
+	if r := l.await(1)[0]; !r.HandedOver || !r.MaybeRepeated {
 		t.Errorf("%+v", r)
 	}
 	if c := <-taken; c.Events != 1000 {
@@ -90,7 +90,7 @@ func TestFileFullHandler(t *testing.T) {
 	}
 	must(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=10m"))
 	d.Submit(padded("app", 1000, 10, 100), l.done(t, 1))
-	if r := l.await(2)[1]; r.Err != nil || r.Taken {
+	if r := l.await(2)[1]; r.Err != nil || r.HandedOver {
 		t.Errorf("%+v", r)
 	}
 	must(t, d.Close(context.Background()))

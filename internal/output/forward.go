@@ -65,6 +65,7 @@ type forwarder struct {
 	turn    int       // of hosts
 	alarm   time.Time // when watch looks again
 	closed  bool
+	flushes []*flushing
 	err     error    // of Close
 	notes   []func() // to be called as soon as mu is free
 }
@@ -99,7 +100,7 @@ func (p *pending) left(h *host) {
 // Result says MaybeRepeated. A host that acks nothing for so long gets no new chunks, is left when its chunks have moved, and must ack one before it gets two.
 //
 // The breaker opens after Trip.Failures failures (attempts, connections, FailoverAfter without an ack) if no host works; half-open, one chunk is in flight.
-func NewForward(c *ForwardConfig) Destination {
+func NewForward(c *ForwardConfig) Output {
 	f := &forwarder{cfg: *c, wake: make(chan struct{}, 1), ended: make(chan struct{}), over: make(chan struct{})}
 	or := func(d *time.Duration, v time.Duration) {
 		if *d <= 0 {
@@ -158,6 +159,28 @@ func (f *forwarder) Submit(c *forward.Chunk, done func(Result)) {
 func (f *forwarder) finish(p *pending, r Result) {
 	f.count--
 	f.notes = append(f.notes, func() { p.done(r) })
+	f.flushes = slices.DeleteFunc(f.flushes, func(w *flushing) bool {
+		if p.seq <= w.seq {
+			w.left--
+		}
+		if w.left == 0 {
+			f.notes = append(f.notes, func() { w.end(nil) })
+		}
+		return w.left == 0
+	})
+}
+
+// Flush implements Output: what is done is with the server.
+func (f *forwarder) Flush(ctx context.Context) error {
+	f.mu.Lock()
+	if f.closed || f.count == 0 {
+		f.mu.Unlock()
+		return nil
+	}
+	w := newFlushing(f.seq, f.count)
+	f.flushes = append(f.flushes, w)
+	f.mu.Unlock()
+	return w.wait(ctx)
 }
 
 // put puts a chunk back where it stood.
@@ -347,7 +370,7 @@ func (f *forwarder) back(_ *forward.Chunk, err error) {
 	f.offered = nil
 	if err == nil {
 		f.waiting = slices.DeleteFunc(f.waiting, func(q *pending) bool { return q == p })
-		f.finish(p, Result{Taken: true, MaybeRepeated: len(p.wrote) > 0})
+		f.finish(p, Result{HandedOver: true, MaybeRepeated: len(p.wrote) > 0})
 	}
 	f.dispatch()
 }

@@ -61,7 +61,7 @@ func (s *store) total() (n int) {
 func entriesOf(n int) []byte { return bytes.Repeat([]byte("\x92\x01\x81\xa1k\xa1v"), n) }
 
 // deliverOne submits a chunk of one event and waits for its result.
-func deliverOne(t testing.TB, d Destination, tag string) Result {
+func deliverOne(t testing.TB, d Output, tag string) Result {
 	t.Helper()
 	done := make(chan Result, 1)
 	d.Submit(&forward.Chunk{Tag: tag, ID: forward.NewID(), Own: true, Entries: entriesOf(1), Events: 1}, func(r Result) { done <- r })
@@ -86,7 +86,7 @@ func poll(t testing.TB, so func() bool) {
 	}
 }
 
-func closeNow(t testing.TB, d Destination) {
+func closeNow(t testing.TB, d Output) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -111,7 +111,7 @@ func TestForwardNetworks(t *testing.T) {
 						wg.Add(1)
 						d.Submit(&forward.Chunk{Tag: fmt.Sprint(i % 3), ID: forward.NewID(), Own: true, Entries: entriesOf(i + 1), Events: i + 1}, func(r Result) {
 							defer wg.Done()
-							if r.Err != nil || r.Taken || r.MaybeRepeated {
+							if r.Err != nil || r.HandedOver || r.MaybeRepeated {
 								t.Errorf("%+v", r)
 							}
 						})
@@ -219,7 +219,7 @@ func TestForwardRestarts(t *testing.T) {
 	repeated := 0
 	for id, rs := range results {
 		switch r := rs[0]; {
-		case len(rs) != 1 || r.Err != nil || r.Taken || len(stored[id]) == 0:
+		case len(rs) != 1 || r.Err != nil || r.HandedOver || len(stored[id]) == 0:
 			t.Fatalf("%s: %+v, stored by %v", id, rs, stored[id])
 		case len(stored[id]) > 1 && !r.MaybeRepeated:
 			t.Errorf("%s is stored by two, which nobody said", id)

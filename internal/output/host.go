@@ -96,8 +96,9 @@ func (h *host) changed(up bool, err error) {
 		err = errNoMessage
 	}
 	if err != nil {
-		f.b.report(err)
-		f.b.failed(err, f.dead())
+		dead := f.dead()
+		f.b.trouble(err, dead)
+		f.b.failed(err, dead, 0)
 	}
 	h.want(f.count > 0 || f.b.state() != Closed)
 	f.dispatch()
@@ -181,8 +182,9 @@ func (h *host) stalls() time.Time {
 func (h *host) blame(now time.Time) {
 	h.stalled, h.since = true, now
 	err := fmt.Errorf("output: %s: %w for %v", h.name, errStalled, h.f.cfg.FailoverAfter)
-	h.f.b.report(err)
-	h.f.b.failed(err, h.f.dead())
+	dead := h.f.dead()
+	h.f.b.trouble(err, dead)
+	h.f.b.failed(err, dead, 0)
 }
 
 // want tells the client whether a connection is wanted. It is as soon as there is anything to send, to whichever host, and until there is one, or an attempt

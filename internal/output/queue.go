@@ -3,6 +3,7 @@
 package output
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,9 @@ type queue struct {
 
 	mu      sync.Mutex
 	jobs    []*job
+	seq     uint64 // of the last job
+	flushes []*flushing
+	broken  error // wraps ErrReopen: the sink is of no more use
 	closing chan struct{} // closed by Close
 	closed  bool
 	started bool
@@ -50,8 +54,10 @@ type queue struct {
 type sink interface {
 	// write writes jobs, and returns how many of them, from the first on, are written, and their states, nil if it has
 	// none. The others come again, first, unless drop is called. It touches chunks with the lease only, and returns errGone
-	// if that cannot be had any more.
-	write(jobs []*job) (done int, states [][]byte, err error)
+	// if that cannot be had any more. last says that no other job waits.
+	write(jobs []*job, last bool) (done int, states [][]byte, err error)
+	// flush makes what is written as durable as it can be.
+	flush() error
 	// drop forgets what is not written, but for the rest of a line that is written in part.
 	drop()
 	// tick is called now and then while there is nothing to write. It reports whether it wants to be called again.
@@ -63,6 +69,7 @@ type sink interface {
 type job struct {
 	chunk    *forward.Chunk
 	done     func(Result)
+	seq      uint64
 	round    uint64 // in which it was last offered
 	offered  bool   // the handler has it
 	held     bool   // the writer has it
@@ -71,7 +78,31 @@ type job struct {
 	repeated bool   // lines of it may be written twice
 
 	rest     []byte // the sink's: entries that are not yet rendered
+	entry    int    // the index of the first of them
 	rendered bool
+	bytes    int64 // of lines
+	soon     bool  // see Result.Soon
+	rejected []Rejected
+}
+
+// render appends the line of the next entry, and notes entries that cannot be read.
+func (j *job) render(r renderer, dst []byte, tag string, rest []byte) (_ []byte, n int, err error) {
+	before := len(dst)
+	dst, n, err = appendNext(r, dst, tag, rest)
+	j.bytes += int64(len(dst) - before)
+	if err == nil {
+		j.entry++
+		return dst, n, nil
+	}
+	for ; j.entry < j.chunk.Events; j.entry++ {
+		j.rejected = append(j.rejected, Rejected{Entry: j.entry, Err: err})
+	}
+	return dst, n, err
+}
+
+// restart has the job rendered again.
+func (j *job) restart() {
+	j.rest, j.entry, j.rendered, j.bytes, j.rejected = j.chunk.Entries, 0, false, 0, nil
 }
 
 var errGone = errors.New("output: the writer was given up")
@@ -100,15 +131,17 @@ func newQueue(name string, s sink, trip *Trip, minBackoff, maxBackoff time.Durat
 	return q
 }
 
-// Submit implements Destination.
+// Submit implements Output.
 func (q *queue) Submit(c *forward.Chunk, done func(Result)) {
 	q.mu.Lock()
-	if q.closed {
+	if q.closed || q.broken != nil {
+		err := q.broken
 		q.mu.Unlock()
-		done(Result{Err: ErrClosed})
+		done(Result{Err: cmp.Or(err, ErrClosed)})
 		return
 	}
-	q.jobs = append(q.jobs, &job{chunk: c, done: done, rest: c.Entries})
+	q.seq++
+	q.jobs = append(q.jobs, &job{chunk: c, done: done, rest: c.Entries, seq: q.seq})
 	if !q.started {
 		q.started = true
 		go q.run()
@@ -137,7 +170,7 @@ func (q *queue) run() {
 		if len(group) == 0 {
 			break
 		}
-		n, states, err := q.sink.write(group)
+		n, states, err := q.sink.write(group, q.last(group))
 		if n > 0 && !q.finish(group[:n], states) || errors.Is(err, errGone) {
 			break
 		}
@@ -148,11 +181,16 @@ func (q *queue) run() {
 			continue
 		}
 		q.release(group)
-		err = fmt.Errorf("%s: %w", q.name, err)
-		if backoff == q.min {
-			q.tell(fmt.Errorf("%w; trying again", err))
+		err = q.named(err)
+		if errors.Is(err, ErrReopen) {
+			q.brk.failed(err, true, 0)
+			q.ruin(err)
+			break
 		}
-		q.brk.failed(err, true)
+		if backoff == q.min {
+			q.brk.trouble(fmt.Errorf("%w; trying again", err), true)
+		}
+		q.brk.failed(err, true, backoff)
 		if !q.pause(backoff) {
 			break
 		}
@@ -163,6 +201,84 @@ func (q *queue) run() {
 		q.mu.Lock()
 		q.result = fmt.Errorf("%s: %w", q.name, err)
 		q.mu.Unlock()
+	}
+}
+
+// named puts the queue's name before an error, for those to whom it is not plain.
+func (q *queue) named(err error) error {
+	if q.brk.trip.Health != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", q.name, err)
+}
+
+// last says whether nothing waits behind a group.
+func (q *queue) last(group []*job) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.jobs) == len(group)
+}
+
+// Flush implements Output.
+func (q *queue) Flush(ctx context.Context) error {
+	q.mu.Lock()
+	if q.closed || q.broken != nil || !q.started {
+		err := q.broken
+		q.mu.Unlock()
+		return err
+	}
+	w := newFlushing(q.seq, 1)
+	q.flushes = append(q.flushes, w)
+	q.mu.Unlock()
+	q.nudge()
+	return w.wait(ctx)
+}
+
+// dueLocked takes the flushes that wait for no job any more.
+func (q *queue) dueLocked() (due []*flushing) {
+	q.flushes = slices.DeleteFunc(q.flushes, func(w *flushing) bool {
+		if len(q.jobs) > 0 && q.jobs[0].seq <= w.seq {
+			return false
+		}
+		due = append(due, w)
+		return true
+	})
+	return due
+}
+
+// flushSink flushes the sink for those who wait for that. It reports false if the sink is of no more use.
+func (q *queue) flushSink(due []*flushing) bool {
+	err := q.sink.flush()
+	if err != nil {
+		err = q.named(err)
+	}
+	broken := errors.Is(err, ErrReopen)
+	if broken {
+		q.brk.failed(err, true, 0)
+		q.ruin(err)
+	}
+	for _, w := range due {
+		w.end(err)
+	}
+	return !broken
+}
+
+// ruin gives all jobs back: the sink is of no more use.
+func (q *queue) ruin(err error) {
+	if !q.acquire() {
+		return
+	}
+	defer q.give()
+	q.mu.Lock()
+	q.broken = err
+	left, flushes := q.jobs, q.flushes
+	q.jobs, q.flushes = nil, nil
+	q.mu.Unlock()
+	for _, j := range left {
+		j.done(Result{Err: err})
+	}
+	for _, w := range flushes {
+		w.end(err)
 	}
 }
 
@@ -179,6 +295,13 @@ func (q *queue) group(old []*job) []*job {
 		if q.closed {
 			q.mu.Unlock()
 			return nil
+		}
+		if due := q.dueLocked(); due != nil {
+			q.mu.Unlock()
+			if !q.flushSink(due) {
+				return nil
+			}
+			continue
 		}
 		group, ready := q.fill(old)
 		q.mu.Unlock()
@@ -212,7 +335,7 @@ func (q *queue) fill(group []*job) (_ []*job, ready bool) {
 		group = slices.DeleteFunc(group, func(j *job) bool { return j.taken })
 		for _, j := range group {
 			j.repeated = j.repeated || j.begun
-			j.rest, j.rendered = j.chunk.Entries, false
+			j.restart()
 		}
 	}
 	size := 0
@@ -243,7 +366,7 @@ func (q *queue) finish(group []*job, states [][]byte) bool {
 	q.jobs = q.jobs[:len(q.jobs)-len(group)]
 	q.mu.Unlock()
 	for i, j := range group {
-		r := Result{MaybeRepeated: j.repeated}
+		r := Result{MaybeRepeated: j.repeated, Bytes: j.bytes, Soon: j.soon, Rejected: j.rejected}
 		if i < len(states) {
 			r.State = states[i]
 		}
@@ -305,7 +428,7 @@ func (q *queue) back(c *forward.Chunk, err error) {
 	}
 	q.mu.Unlock()
 	if err == nil {
-		j.done(Result{Taken: true, MaybeRepeated: j.begun || j.repeated})
+		j.done(Result{HandedOver: true, MaybeRepeated: j.begun || j.repeated})
 	}
 	q.nudge()
 }
@@ -325,7 +448,7 @@ func (q *queue) give() { <-q.lease }
 // grace is how long Close waits for the lease when its time is up: nobody has it for long.
 const grace = time.Second
 
-// Close implements Destination.
+// Close implements Output.
 func (q *queue) Close(ctx context.Context) error {
 	q.mu.Lock()
 	first := !q.closed
@@ -358,12 +481,15 @@ func (q *queue) Close(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("output: %s: a write is still under way: %w", q.name, context.Cause(ctx)))
 	}
 	q.mu.Lock()
-	left := q.jobs
-	q.jobs = nil
+	left, flushes := q.jobs, q.flushes
+	q.jobs, q.flushes = nil, nil
 	q.result = errors.Join(append(errs, q.result)...)
 	q.mu.Unlock()
 	for _, j := range left {
 		j.done(Result{Err: ErrClosed})
+	}
+	for _, w := range flushes {
+		w.end(ErrClosed)
 	}
 	close(q.over)
 	return q.outcome()

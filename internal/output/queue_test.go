@@ -18,7 +18,7 @@ type slowSink struct {
 	writes     int
 }
 
-func (s *slowSink) write(jobs []*job) (int, [][]byte, error) {
+func (s *slowSink) write(jobs []*job, _ bool) (int, [][]byte, error) {
 	s.writes++
 	if !s.acquire() {
 		return 0, nil, errGone
@@ -29,6 +29,7 @@ func (s *slowSink) write(jobs []*job) (int, [][]byte, error) {
 	return len(jobs), nil, nil
 }
 
+func (s *slowSink) flush() error { return nil }
 func (s *slowSink) drop()        {}
 func (s *slowSink) tick() bool   { return false }
 func (s *slowSink) close() error { return nil }

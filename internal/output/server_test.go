@@ -209,7 +209,7 @@ type bench struct {
 	*testing.T
 	net network
 	cfg ForwardConfig
-	d   Destination
+	d   Output
 
 	mu      sync.Mutex
 	n       int
@@ -333,7 +333,7 @@ func (b *bench) end() (n tally) {
 				b.Errorf("chunk %s: %v", c, r.Err)
 			}
 			continue
-		case r.Taken:
+		case r.HandedOver:
 			n.taken++
 			if b.taken[c] != 1 {
 				b.Errorf("chunk %s: the handler took it %d times", c, b.taken[c])

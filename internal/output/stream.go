@@ -42,7 +42,7 @@ type StreamConfig struct {
 // written in pieces that the kernel takes as a whole, so that lines of several processes do not mix.
 //
 // An unusable envelope is replaced by the default one, and reported.
-func NewStream(w io.Writer, c *StreamConfig) Destination {
+func NewStream(w io.Writer, c *StreamConfig) Output {
 	if c == nil {
 		c = &StreamConfig{}
 	}
@@ -91,10 +91,10 @@ type streamSink struct {
 	written int    // of buf
 }
 
-func (s *streamSink) write(jobs []*job) (int, [][]byte, error) {
+func (s *streamSink) write(jobs []*job, _ bool) (int, [][]byte, error) {
 	for _, j := range jobs {
 		for !j.rendered {
-			if err := s.flush(); err != nil {
+			if err := s.writeOut(); err != nil {
 				return 0, nil, err
 			}
 			if !s.extend(j) {
@@ -102,7 +102,7 @@ func (s *streamSink) write(jobs []*job) (int, [][]byte, error) {
 			}
 		}
 	}
-	if err := s.flush(); err != nil {
+	if err := s.writeOut(); err != nil {
 		return 0, nil, err
 	}
 	return len(jobs), nil, nil
@@ -116,7 +116,7 @@ func (s *streamSink) extend(j *job) bool {
 	defer s.give()
 	j.begun = true
 	for len(s.buf) < streamBuffer && len(j.rest) > 0 {
-		out, n, err := appendNext(s.renderer, s.buf, j.chunk.Tag, j.rest)
+		out, n, err := j.render(s.renderer, s.buf, j.chunk.Tag, j.rest)
 		if err != nil {
 			s.tell(fmt.Errorf("%s: what follows cannot be read and is left out: %w", s.name, err))
 		}
@@ -126,8 +126,11 @@ func (s *streamSink) extend(j *job) bool {
 	return true
 }
 
-// flush writes what is rendered.
-func (s *streamSink) flush() error {
+// flush does nothing: what is done is with the stream.
+func (s *streamSink) flush() error { return nil }
+
+// writeOut writes what is rendered.
+func (s *streamSink) writeOut() error {
 	for s.written < len(s.buf) {
 		piece := s.buf[s.written:]
 		if s.atomic {

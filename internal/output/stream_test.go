@@ -19,7 +19,7 @@ import (
 )
 
 // deliverAll submits chunks and waits for them.
-func deliverAll(t *testing.T, d Destination, chunks, events, pad int) {
+func deliverAll(t *testing.T, d Output, chunks, events, pad int) {
 	t.Helper()
 	var wg sync.WaitGroup
 	for i := range chunks {
@@ -30,7 +30,7 @@ func deliverAll(t *testing.T, d Destination, chunks, events, pad int) {
 			c.Events++
 		}
 		d.Submit(c, func(r Result) {
-			if r.Err != nil || r.Taken || r.State != nil {
+			if r.Err != nil || r.HandedOver || r.State != nil {
 				t.Errorf("%+v", r)
 			}
 			wg.Done()
@@ -149,7 +149,7 @@ func TestStreamHangs(t *testing.T) {
 func TestDiscard(t *testing.T) {
 	n := 0
 	Discard.Submit(chunkOf("app", 0, 1), func(r Result) {
-		if r.Err != nil || r.Taken || r.State != nil || r.MaybeRepeated {
+		if r.Err != nil || r.HandedOver || r.State != nil || r.MaybeRepeated {
 			t.Errorf("%+v", r)
 		}
 		n++

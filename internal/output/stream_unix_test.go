@@ -57,7 +57,7 @@ func TestStreamPieces(t *testing.T) {
 		lines <- n
 	}()
 	both := make(chan bool)
-	for _, d := range []Destination{a, b} {
+	for _, d := range []Output{a, b} {
 		go func() {
 			deliverAll(t, d, 50, 100, 300)
 			both <- true

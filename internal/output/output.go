@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package output
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spillwaylog/spillway/forward"
+)
+
+// An Output takes chunks and says what became of each. It is a destination of a logger and an
+// output of the collector alike, and does not know which. Many goroutines may call its methods.
+//
+// An implementation keeps these rules:
+//
+//   - Submit returns at once, whatever the other side does. What cannot be delivered now is kept,
+//     in the order of the calls. The caller bounds how much that is.
+//   - A chunk and its bytes are shared and read-only from Submit until done: other outputs read
+//     the same bytes at the same time. After done the output touches neither.
+//   - done is called exactly once for each chunk: from any goroutine, in any order, perhaps before
+//     Submit returns, with no lock held. Close is the latest: it calls done with ErrClosed.
+//   - done means success, refused for good, or closed. Pauses, the circuit breaker and sending
+//     again in order belong to the output. A caller that tried again would let later chunks pass.
+//   - A chunk has an id. An output whose other side knows ids sends it along.
+type Output interface {
+	// Submit hands over a chunk. done must not block, and may call Submit.
+	Submit(c *forward.Chunk, done func(Result))
+	// Flush returns when all that was submitted before is done and as durable as the output can
+	// make it: a file is on the disk where that was asked for. An error that wraps ErrReopen says
+	// that this output is of no more use; another error, that Flush may be tried again.
+	Flush(ctx context.Context) error
+	// Close gives up what is pending: when it returns, done was called for each chunk. It returns
+	// by ctx at the latest. Its error names what was left behind, such as a write that hangs. It
+	// may be called more than once.
+	Close(ctx context.Context) error
+}
+
+// A Resumer is an Output with a state: what it has to know after a crash to deliver each event
+// once, such as how far each file is written. Its caller keeps the state together with its own
+// position, in one record.
+type Resumer interface {
+	Output
+	// Resume is called once, before the first Submit. states are what was kept last: one, none at
+	// the first start, or several where a logger takes over from several processes. save makes a
+	// state durable without moving the position; the output calls it before it does what the last
+	// state does not explain, also in the middle of a chunk: a file is named in a state before its
+	// first byte is written.
+	Resume(save func(state []byte) error, states ...[]byte) error
+}
+
+// A Transactional output keeps the position itself, in one transaction with the events.
+type Transactional interface {
+	Output
+	// Restore is called once, before the first Submit. It returns the token of the last chunk that
+	// the other side has for good; ok is false where it has none yet.
+	Restore(ctx context.Context) (token []byte, ok bool, err error)
+	// SubmitAt is Submit with a token, opaque bytes that say where the caller stands behind the
+	// chunk. The other side gets both or neither, in the order of the calls.
+	SubmitAt(token []byte, c *forward.Chunk, done func(Result))
+}
+
+// A Result says what became of a chunk. The zero value: it was delivered.
+type Result struct {
+	// HandedOver says that a fallback took the chunk: it was not delivered.
+	HandedOver bool
+	// MaybeRepeated says that the other side may have some of the chunk twice.
+	MaybeRepeated bool
+	// Rejected are the entries that are refused for good. The others were delivered.
+	Rejected []Rejected
+	// State is what a Resumer has to know if its caller's position is the end of this chunk. nil
+	// says that the position must not stop here: the state comes with a later chunk, at the latest
+	// with the last one that was submitted.
+	State []byte
+	// Soon asks for a State to be kept as soon as there is one: what was done since the last would
+	// be done twice after a crash, or takes much memory.
+	Soon bool
+	// Bytes is what the chunk became, where the output counts that: lines, for instance.
+	Bytes int64
+	// Err is nil; ErrClosed, where Close gave the chunk up; or an error that wraps ErrReopen. With
+	// an error the chunk is the caller's, and parts of it may be delivered.
+	Err error
+}
+
+// Rejected is an entry that the other side refuses, however often it is sent.
+type Rejected struct {
+	Entry int // its index in the chunk, or All
+	Err   error
+}
+
+// All, as the index of a rejected entry, stands for the whole chunk.
+const All = -1
+
+// ErrClosed is the Err of a Result whose chunk was given up by Close, or submitted after it.
+var ErrClosed = errors.New("output: closed")
+
+// ErrReopen says that an output cannot go on as it is. Its caller closes it, opens another one
+// with the state that was kept last, and submits again what came after that.
+var ErrReopen = errors.New("opening it again")
