@@ -65,14 +65,14 @@ func TestDestinations(t *testing.T) {
 		o := Options{}
 		p, err := planDestination(tt.url, &o)
 		switch {
-		case tt.want == "" && (err != nil || p.open == nil):
+		case tt.want == "" && (err != nil || p == nil):
 			t.Errorf("%s: %v", tt.url, err)
 		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
 			t.Errorf("%s: %v, want %s", tt.url, err, tt.want)
 		case err != nil && strings.Contains(err.Error(), "secret"):
 			t.Errorf("%s: %v", tt.url, err)
-		case err == nil && strings.Contains(p.place, "?"):
-			t.Errorf("%s: %s", tt.url, p.place)
+		case err == nil && strings.Contains(p.Place, "?"):
+			t.Errorf("%s: %s", tt.url, p.Place)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/mover"
+	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/internal/record"
 )
 
@@ -61,21 +62,20 @@ func Open(destination string, o *Options) (*Logger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spillway: %w", err)
 	}
-	fallback, err := checkFallback(r.ErrorHandler, p.place)
+	fallback, err := checkFallback(r.ErrorHandler, p.Place)
 	if err != nil {
 		return nil, err
 	}
 	l := newCore(&r)
 	c := l.c
-	c.place, c.fallback = p.place, fallback
-	p.trip.Breaker = c.breakers.tell
-	p.trip.Report = c.troubles.report
+	c.place, c.fallback = p.Place, fallback
+	trip := output.Trip{Breaker: c.breakers.tell, Report: c.troubles.report}
 	if r.ErrorHandler != nil {
-		p.trip.HandleError = r.ErrorHandler.HandleError
+		trip.HandleError = r.ErrorHandler.HandleError
 	}
-	d, err := p.open()
+	d, err := p.Open(&trip)
 	if err != nil {
-		return nil, fmt.Errorf("spillway: %s: %w", p.place, err)
+		return nil, fmt.Errorf("spillway: %s: %w", p.Place, err)
 	}
 	delivered := r.Delivered
 	if delivered != nil {
@@ -89,10 +89,10 @@ func Open(destination string, o *Options) (*Logger, error) {
 		}
 	}
 	c.mover, err = mover.Open(&mover.Config{
-		Name: r.Name, Shm: r.rings(), Dir: r.Dir, Identity: p.place,
+		Name: r.Name, Shm: r.rings(), Dir: r.Dir, Identity: p.Place,
 		RingSize: r.RingSize, MaxDisk: r.MaxDisk, MaxEvent: r.MaxEvent,
 		Overflow: mover.Overflow(r.Overflow), MaxWait: r.MaxWait, FlushInterval: r.FlushInterval,
-		Window: p.window, WaitDelivered: r.WaitDelivered,
+		Window: p.Window, WaitDelivered: r.WaitDelivered,
 		Destination: d, Summary: c.summary, Delivered: delivered, Diagnostics: c.troubles.report,
 	})
 	if err != nil {

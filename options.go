@@ -255,3 +255,11 @@ func levelVar(l slog.Leveler, otherwise slog.Level) *slog.LevelVar {
 
 // never is above all levels.
 const never = slog.Level(math.MaxInt)
+
+// absolute returns path from the root where it can.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}

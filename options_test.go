@@ -58,8 +58,8 @@ func TestSecureOptions(t *testing.T) {
 	} {
 		p, err := planDestination(tt.url, &tt.o)
 		switch {
-		case err == nil && p.place != tt.want:
-			t.Errorf("%s: place %s, want %s", tt.url, p.place, tt.want)
+		case err == nil && p.Place != tt.want:
+			t.Errorf("%s: place %s, want %s", tt.url, p.Place, tt.want)
 		case err != nil && (!strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "topsecret")):
 			t.Errorf("%s: %v, want %s", tt.url, err, tt.want)
 		}

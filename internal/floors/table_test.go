@@ -37,14 +37,17 @@ var table = map[string]place{
 	"internal/urls":        {floor: 1},
 	"internal/credentials": {floor: 1, down: []string{"forward", "internal/urls"}},
 	"internal/record":      {floor: 1, down: []string{"msgpack"}},
-	"internal/output":      {floor: 1, down: []string{"forward", "internal/files", "internal/lines", "msgpack"}},
+	"internal/output": {floor: 1, down: []string{
+		"forward", "internal/credentials", "internal/files", "internal/lines", "internal/urls", "msgpack",
+	}},
+	"internal/follow": {floor: 2, down: []string{"forward", "internal/output", "journal"}},
 
 	"internal/mover": {floor: 2, down: []string{"forward", "internal/output", "journal", "msgpack", "ring"}},
 	root: {floor: 2, down: []string{
 		"forward", "internal/credentials", "internal/output", "internal/lines", "internal/mover", "internal/record", "internal/urls", "msgpack", "ring",
 	}},
 	"collector": {floor: 2, down: []string{
-		"forward", "internal/credentials", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring",
+		"forward", "internal/credentials", "internal/follow", "internal/letters", "internal/output", "internal/urls", "journal", "msgpack",
 	}},
 
 	"internal/floors": {floor: 3},

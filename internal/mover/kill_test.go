@@ -91,6 +91,8 @@ func (l *ledger) let() {
 	}()
 }
 
+func (l *ledger) Flush(context.Context) error { return nil }
+
 func (l *ledger) Close(context.Context) error { return nil }
 
 // TestKillChild is not a test but the process that TestKill kills: busy goroutines log as fast as they can, each counting in a page that outlives the process.

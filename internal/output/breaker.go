@@ -94,8 +94,8 @@ type breaker struct {
 	err      error  // why it did last
 	closed   bool
 
-	health   Health
-	untold   bool // Health is about to be called
+	health Health
+	untold bool // Health is about to be called
 
 	running bool          // the goroutine of the handler exists
 	asked   bool          // it is to ask next again

@@ -291,7 +291,7 @@ func TestBreakerHandlerNestedPanics(t *testing.T) {
 			if err := b.close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if len(reports) != 1 || !strings.Contains(reports[0], "panic with a deliver.matryoshka") {
+			if len(reports) != 1 || !strings.Contains(reports[0], "panic with a output.matryoshka") {
 				t.Errorf("%s: %q", name, reports)
 			}
 		})

@@ -19,6 +19,7 @@ type FileConfig struct {
 	Format   Format            // JSON or Text
 	Text     lines.TextOptions // of Text
 	Envelope lines.Options     // of JSON
+	OmitZero bool              // a line of JSON has no time where it is 0
 	Rotate   files.Rotation
 	FileMode fs.FileMode // of new files, before umask; default 0644
 	DirMode  fs.FileMode // of new directories, before umask; default 0755
@@ -43,7 +44,7 @@ const fileBuffer = 128 << 10
 // NewFile returns a destination that appends lines to files; it is Stateful. A chunk is delivered when all its lines are with the kernel, so that they
 // survive the process; Close brings them to the disk.
 func NewFile(c *FileConfig) (Output, error) {
-	r, err := c.Format.renderer(&c.Envelope, &c.Text)
+	r, err := c.Format.renderer(c.Envelope, &c.Text, c.OmitZero)
 	if err != nil {
 		return nil, err
 	}

@@ -35,11 +35,10 @@ func appendNext(r renderer, dst []byte, tag string, entries []byte) (_ []byte, n
 	return r.AppendLine(dst, tag, e), len(e.Raw), nil
 }
 
-func (f Format) renderer(envelope *lines.Options, text *lines.TextOptions) (renderer, error) {
+func (f Format) renderer(envelope lines.Options, text *lines.TextOptions, omitZero bool) (renderer, error) {
 	if f == Text {
 		return lines.NewText(text), nil
 	}
-	o := *envelope
-	o.OmitZero = true
-	return lines.NewEncoder(&o)
+	envelope.OmitZero = omitZero
+	return lines.NewEncoder(&envelope)
 }

@@ -39,7 +39,7 @@ type queue struct {
 	jobs    []*job
 	seq     uint64 // of the last job
 	flushes []*flushing
-	broken  error // wraps ErrReopen: the sink is of no more use
+	broken  error         // wraps ErrReopen: the sink is of no more use
 	closing chan struct{} // closed by Close
 	closed  bool
 	started bool

@@ -29,6 +29,7 @@ type StreamConfig struct {
 	Text     lines.TextOptions // of Text; Color decides about its Color
 	Color    Color
 	Envelope lines.Options // of JSON
+	OmitZero bool          // a line of JSON has no time where it is 0
 
 	MinBackoff, MaxBackoff time.Duration // between attempts; defaults 100 ms and 10 s
 	Trip
@@ -50,7 +51,7 @@ func NewStream(w io.Writer, c *StreamConfig) Output {
 	f, isFile := w.(*os.File)
 	text.Color = c.Color == ColorAlways ||
 		c.Color == ColorAuto && isFile && isTerminal(f) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	r, err := c.Format.renderer(&c.Envelope, &text)
+	r, err := c.Format.renderer(c.Envelope, &text, c.OmitZero)
 	s := &streamSink{writer: w, renderer: r}
 	name := "stream"
 	if isFile {
@@ -59,7 +60,7 @@ func NewStream(w io.Writer, c *StreamConfig) Output {
 		name = f.Name()
 	}
 	if err != nil {
-		s.renderer, _ = c.Format.renderer(&lines.Options{}, &text)
+		s.renderer, _ = c.Format.renderer(lines.Options{}, &text, c.OmitZero)
 	}
 	s.queue = newQueue(name, s, &c.Trip, c.MinBackoff, c.MaxBackoff)
 	if err != nil {

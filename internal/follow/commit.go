@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spillwaylog/spillway/internal/output"
+)
+
+// tryCommit commits, or says why it could not.
+func (f *Follower) tryCommit(ctx context.Context) {
+	s := &f.step
+	err := f.commit(ctx)
+	switch {
+	case err == nil, ctx.Err() != nil:
+	case errors.Is(err, output.ErrReopen):
+		s.broken = err
+	default:
+		f.pauseAfter(ctx, err)
+	}
+}
+
+// commit makes what is done durable, moves the cursor over it, and says so.
+func (f *Follower) commit(ctx context.Context) error {
+	s := &f.step
+	if s.resumer {
+		f.moved.Store(time.Now().UnixNano())
+		err := s.out.Flush(ctx)
+		f.moved.Store(0)
+		if err != nil {
+			return err
+		}
+	}
+	for len(s.letters) > 0 {
+		err := f.cfg.Refuse(ctx, s.letters)
+		if err == nil {
+			s.letters = s.letters[:0]
+			break
+		}
+		f.fail(fmt.Errorf("dead letters: %w", err), retryPause)
+		if err := pause(ctx, retryPause); err != nil {
+			return err
+		}
+	}
+	// The output counts on this state from now on, so nothing may come between.
+	for {
+		state := s.state
+		if s.keep {
+			_, state = f.cfg.Reader.Committed()
+		}
+		err := f.cfg.Reader.Commit(s.stop, state)
+		if err == nil {
+			break
+		}
+		f.fail(fmt.Errorf("its cursor: %w", err), retryPause)
+		if err := pause(ctx, retryPause); err != nil {
+			return err
+		}
+	}
+	s.committed, s.soon, s.reopens = s.stop, false, 0
+	s.volume = 0
+	if s.taken > s.committed {
+		s.since = time.Now()
+	}
+	if s.failing {
+		s.failing = false
+		f.cfg.Worked()
+	}
+	n := s.passing
+	s.passing = Counts{}
+	f.cfg.Passed(s.committed, n)
+	return nil
+}
+
+// flushIdle lets an output that gets nothing let go of what it has not needed for long.
+func (f *Follower) flushIdle(ctx context.Context) {
+	s := &f.step
+	if !s.idleAt.IsZero() {
+		switch err := s.out.Flush(ctx); {
+		case errors.Is(err, output.ErrReopen):
+			s.broken = err
+		case err != nil && ctx.Err() == nil:
+			f.cfg.Report(err)
+		}
+	}
+	s.idleAt = time.Now()
+}

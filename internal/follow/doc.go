@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package follow hands the records of a journal to an output, in order, and moves a cursor behind
+// what is done. It does not know what the output is.
+//
+//	            ┌──────────── window: at most so many chunks and bytes ────────────┐
+//	journal ──► │ done │ done │ on its way │ done │ on its way │ on its way │ ──► output.Submit
+//	            └──────────────────────────────────────────────────────────────────┘
+//	            └─ longest finished prefix ─┘
+//	                          │
+//	                          ├─► refused entries to the dead letters
+//	                          └─► cursor and the output's state, one record
+//
+// # The cursor
+//
+// Chunks may be done in any order; the cursor moves over the longest finished prefix. It is
+// committed each second, each 64 MiB, or as soon as the follower has caught up if somebody waits
+// for that. An output with a state (output.Resumer) must be at rest for a commit: the follower
+// submits nothing, waits until all is done, has the output flushed, and commits the state that came
+// with the last chunk. What such an output does after a state that was kept, it finds again by that
+// state; so a cursor that stood anywhere else would repeat lines.
+//
+//	submit … submit │ nothing in flight │ Flush │ dead letters │ Commit(position, state) │ submit …
+//
+// An output that keeps the position itself (output.Transactional) is asked for it at the start. Its
+// token is the position. The cursor is then only what frees the journal.
+//
+// # Trouble
+//
+// Outputs try again by themselves, in order. An error that wraps output.ErrReopen makes the
+// follower close the output, open another one with the state that was committed last, and submit
+// again what came after it, after a pause that grows. What an output refuses for good goes to the
+// dead letters before the cursor passes it; while these take nothing the cursor waits.
+//
+// # Promises
+//
+//   - Each record is submitted in the order of the journal, and again only after ErrReopen or a crash.
+//   - The cursor never passes a record that is not done, nor one with a refused entry that is not
+//     a dead letter.
+//   - What is in flight is bounded. A follower whose output does nothing costs others nothing.
+package follow

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package output
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"io"
+	"math"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spillwaylog/spillway/internal/credentials"
+	"github.com/spillwaylog/spillway/internal/lines"
+	"github.com/spillwaylog/spillway/internal/urls"
+)
+
+// Owner is what the owner of an output adds to what the output's URL says. The zero value works.
+type Owner struct {
+	Stdout, Stderr io.Writer // of stdout: and stderr:; nil: there is no such output
+
+	// Of Forward servers:
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	Values credentials.Values // what the URL must not give, too
+
+	Sync     bool          // Flush brings the lines of files to the disk
+	OmitZero bool          // lines of JSON have no time where it is 0
+	Backoff  time.Duration // the first pause after an error, where the URL says none; 0: the output's default
+}
+
+// given says whether the owner gives what only Forward servers can use.
+func (o *Owner) given() bool {
+	v := &o.Values
+	return v.TLS != nil || v.SharedKey != "" || v.Username != "" || v.Password != ""
+}
+
+// A Plan is the URL of an output that was understood. It has touched nothing yet.
+type Plan struct {
+	Place    string      // scheme and hosts or path: what makes two outputs the same, whatever their settings
+	Window   int         // chunks in flight to one host, as the URL says; 0: it does not
+	Flags    lines.Flags // of lines of text
+	Opaque   bool        // the output does not look at entries
+	Ordered  bool        // it writes chunks in the order of Submit, whatever their tags
+	failures int         // that open the breaker; 0: the URL does not say
+	backoff  struct{ least, most time.Duration }
+	open     func(t *Trip) (Output, error)
+}
+
+// Open makes the output.
+func (p *Plan) Open(t *Trip) (Output, error) {
+	trip := *t
+	trip.Failures = cmp.Or(p.failures, t.Failures)
+	return p.open(&trip)
+}
+
+// kinds are the outputs of this package by the schemes of their URLs, each with what reads the
+// parameters.
+var kinds = map[string]func(*Plan, *urls.URL, *urls.Params, *Owner) error{
+	"forward":      (*Plan).forward, // each a place of its own: what was to be encrypted is not adopted by a logger that does not
+	"forward+tls":  (*Plan).forward,
+	"forward+unix": (*Plan).forward,
+	"file":         (*Plan).file,
+	"stdout":       (*Plan).stream,
+	"stderr":       (*Plan).stream,
+	"discard":      (*Plan).discard,
+}
+
+// Has says whether there is an output of a scheme.
+func Has(scheme string) bool { return kinds[scheme] != nil }
+
+// Read understands the URL of an output. Each kind reads its own parameters, and refuses others.
+func Read(u *urls.URL, o *Owner) (*Plan, error) {
+	kind := kinds[u.Scheme]
+	if kind == nil || u.Scheme == "stdout" && o.Stdout == nil || u.Scheme == "stderr" && o.Stderr == nil {
+		return nil, u.Errorf("no destination of this kind")
+	}
+	if o.given() && !strings.HasPrefix(u.Scheme, "forward") {
+		return nil, u.Errorf("Options.TLS, SharedKey, Username and Password belong to Forward servers")
+	}
+	p := &Plan{Place: u.Scheme + ":"}
+	if err := kind(p, u, u.Params(), o); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// settings reads what every output has that may fail.
+func (p *Plan) settings(q *urls.Params, o *Owner) {
+	p.backoff.least = cmp.Or(q.Duration("min_backoff", 0), o.Backoff)
+	p.backoff.most = q.Duration("max_backoff", 0)
+	p.failures = int(q.Int("breaker", 0, 1, math.MaxInt32))
+}
+
+func (p *Plan) discard(_ *urls.URL, q *urls.Params, _ *Owner) error {
+	p.Opaque = true
+	p.open = func(*Trip) (Output, error) { return Discard, nil }
+	return q.Err()
+}
+
+func (p *Plan) forward(u *urls.URL, q *urls.Params, o *Owner) error {
+	c := ForwardConfig{Network: "tcp", Hosts: u.Hosts, Dial: o.Dial}
+	p.Place += "//" + strings.Join(u.Hosts, ",")
+	if u.Scheme == "forward+unix" {
+		c.Network, c.Hosts = "unix", []string{absolute(u.Path)}
+		p.Place += c.Hosts[0]
+	}
+	c.NoAck = !q.Bool("ack", true)
+	if c.Compress = q.Choice("compress", "none", "gzip", "zstd"); c.Compress == "none" {
+		c.Compress = ""
+	}
+	c.Window = int(q.Int("window", 0, 1, 1<<10))
+	p.Window = c.Window
+	c.AckTimeout = q.Duration("ack_timeout", 0)
+	c.DialTimeout = q.Duration("dial_timeout", 0)
+	c.FailoverAfter = q.Duration("failover_after", 0)
+	p.settings(q, o)
+	c.MinBackoff, c.MaxBackoff = p.backoff.least, p.backoff.most
+	secrets, err := credentials.ReadClient(u, q, &o.Values)
+	by := ""
+	if u.Scheme == "forward+tls" {
+		by = q.String("tls", "")
+	}
+	p.open = func(t *Trip) (Output, error) {
+		c := c
+		c.Trip = *t
+		if err := secrets.Open(&credentials.Reports{Trouble: t.Report}); err != nil {
+			return nil, err
+		}
+		c.GetLogin, c.NoKeepalive = secrets.GetLogin(), secrets.NoKeepalive()
+		if by == "" {
+			c.GetTLS = secrets.GetTLS()
+		}
+		return NewForward(&c), nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	if by != "" {
+		return dialsTLS(u, o, by)
+	}
+	return nil
+}
+
+// dialsTLS checks tls=dial: that Options.Dial makes connections that are TLS already.
+func dialsTLS(u *urls.URL, o *Owner, by string) error {
+	switch {
+	case by != "dial":
+		return u.Errorf("parameter \"tls\": %q is not dial", by)
+	case o.Dial == nil:
+		return u.Errorf("tls=dial says that Options.Dial makes the connections TLS, and there is none")
+	case o.Values.TLS != (*tls.Config)(nil) || slices.ContainsFunc(credentials.TLSNames, u.Has):
+		return u.Errorf("tls=dial says that Options.Dial makes the connections TLS, so nothing else can say how")
+	}
+	return nil
+}
+
+func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
+	c := FileConfig{Path: absolute(u.Path), Sync: o.Sync, OmitZero: o.OmitZero}
+	p.Place += c.Path
+	p.Ordered = true
+	var err error
+	if c.Format, c.Text, c.Envelope, err = p.format(u, q); err != nil {
+		return err
+	}
+	c.Rotate.Size = q.Size("max_size", 0)
+	c.Rotate.Every = q.Duration("every", 0)
+	c.Rotate.Keep = int(q.Int("keep", 0, 0, math.MaxInt32))
+	c.Rotate.MaxAge = q.Duration("max_age", 0)
+	c.Rotate.Compress = q.Choice("compress", "none", "gzip") == "gzip"
+	p.settings(q, o)
+	c.MinBackoff, c.MaxBackoff = p.backoff.least, p.backoff.most
+	p.open = func(t *Trip) (Output, error) {
+		c := c
+		c.Trip = *t
+		return NewFile(&c)
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	if r := c.Rotate; r.Size == 0 && r.Every == 0 && (r.Keep > 0 || r.MaxAge > 0 || r.Compress) {
+		return u.Errorf("keep, max_age and compress are about rotated files, and without max_size or every there are none")
+	}
+	return nil
+}
+
+func (p *Plan) stream(u *urls.URL, q *urls.Params, o *Owner) error {
+	w := o.Stdout
+	if u.Scheme == "stderr" {
+		w = o.Stderr
+	}
+	c := StreamConfig{OmitZero: o.OmitZero}
+	p.Ordered = true
+	var err error
+	if c.Format, c.Text, c.Envelope, err = p.format(u, q); err != nil {
+		return err
+	}
+	switch q.Choice("color", "auto", "always", "never") {
+	case "always":
+		c.Color = ColorAlways
+	case "never":
+		c.Color = ColorNever
+	}
+	p.settings(q, o)
+	c.MinBackoff, c.MaxBackoff = p.backoff.least, p.backoff.most
+	p.open = func(t *Trip) (Output, error) {
+		c := c
+		c.Trip = *t
+		return NewStream(w, &c), nil
+	}
+	return q.Err()
+}
+
+// textFlags are what stands before the message of a line of text.
+var textFlags = map[string]lines.Flags{
+	"date":        lines.Date,
+	"time":        lines.Time,
+	"micros":      lines.Micros,
+	"utc":         lines.UTC,
+	"level":       lines.Level,
+	"tag":         lines.Tag,
+	"source":      lines.Source,
+	"shortsource": lines.ShortSource,
+	"none":        lines.Bare,
+}
+
+// format reads how lines look: format, flags, and how lines of JSON name and write time and tag.
+func (p *Plan) format(u *urls.URL, q *urls.Params) (format Format, text lines.TextOptions, envelope lines.Options, err error) {
+	if q.Choice("format", "json", "text") == "text" {
+		format = Text
+	}
+	if list := q.String("flags", ""); list != "" {
+		if format != Text {
+			return format, text, envelope, u.Errorf("flags belong to format=text")
+		}
+		for name := range strings.SplitSeq(list, ",") {
+			f, ok := textFlags[name]
+			if !ok {
+				return format, text, envelope, u.Errorf("flags: %q is none of date, time, micros, utc, level, tag, source, shortsource and none", name)
+			}
+			text.Flags |= f
+		}
+	}
+	if text.Flags&lines.Bare != 0 && text.Flags != lines.Bare {
+		return format, text, envelope, u.Errorf("flags: none stands alone")
+	}
+	p.Flags = text.Flags
+	envelope, err = lines.FromParams(q.String)
+	switch {
+	case format == Text && envelope != (lines.Options{}):
+		err = u.Errorf("time_key, time_format and tag_key belong to format=json")
+	case err != nil:
+		err = u.Errorf("%v", err)
+	}
+	return format, text, envelope, err
+}
+
+// absolute returns path from the root where it can.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
