@@ -43,7 +43,7 @@ func (b *backlogs) run(ctx context.Context) {
 
 // of returns the backlog of an output: what was found and stored for it, less what it has confirmed.
 func (b *backlogs) of(p *pump) backlog {
-	passed := p.out.Load() + p.unreadable.Load() // first: what is stored meanwhile counts as not confirmed
+	passed := p.out.Load() + p.unreadable.Load() + p.refused.Load() // first: what is stored meanwhile counts as not confirmed
 	events := b.found.of(p.index) - passed
 	for _, a := range b.store.accounts {
 		events += a.stored.events.Load()

@@ -10,15 +10,17 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/journal"
 )
 
 // A Collector takes chunks in, keeps them in a journal, and hands them on.
 type Collector struct {
-	options  Options
+	config   Config
 	reporter *reporter
 	journal  *journal.Journal
 	repeats  *repeatsFile
@@ -35,12 +37,12 @@ type Collector struct {
 
 // Open opens the data directory, the outputs and the sockets. Nothing is
 // accepted before Run. Close what is not run.
-func Open(o *Options) (*Collector, error) {
-	options, err := o.withDefaults()
+func Open(config *Config) (*Collector, error) {
+	conf, err := config.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	c := &Collector{options: options, reporter: newReporter(options.Log)}
+	c := &Collector{config: conf, reporter: newReporter(conf.Log)}
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -48,37 +50,37 @@ func Open(o *Options) (*Collector, error) {
 }
 
 func (c *Collector) open() error {
-	inputs, err := planInputs(c.options.Listen)
+	inputs, err := planInputs(&c.config)
 	if err != nil {
 		return err
 	}
-	plans, err := planOutputs(c.options.To)
+	plans, err := planOutputs(&c.config)
 	if err != nil {
 		return err
 	}
 	report := func(err error) { c.reporter.trouble("journal", err) }
 	// It makes the directories too, and their names durable.
-	c.journal, err = journal.Open(filepath.Join(c.options.Dir, "journal"), &journal.Options{
-		MaxBytes: c.options.JournalBytes,
+	c.journal, err = journal.Open(filepath.Join(c.config.Dir, "journal"), &journal.Options{
+		MaxBytes: c.config.JournalBytes,
 		Report:   report,
 	})
 	if err != nil {
-		return fmt.Errorf("data directory %s: %w", c.options.Dir, err)
+		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
 	}
-	if c.repeats, err = openRepeats(c.options.Dir, c.journal, report); err != nil {
-		return fmt.Errorf("data directory %s: %w", c.options.Dir, err)
+	if c.repeats, err = openRepeats(c.config.Dir, c.journal, report); err != nil {
+		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
 	}
 	unused, err := c.openPumps(plans)
 	if err != nil {
 		return err
 	}
 	if c.found, err = openFound(c.journal, c.pumps); err != nil {
-		return fmt.Errorf("data directory %s: %w", c.options.Dir, err)
+		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
 	}
 	c.store = &store{
 		journal:   c.journal,
 		repeats:   c.repeats.repeats,
-		ack:       c.options.Ack,
+		ack:       c.config.Ack,
 		delivered: newDeliveries(len(c.pumps)),
 		reporter:  c.reporter,
 	}
@@ -89,40 +91,40 @@ func (c *Collector) open() error {
 	c.store.holder = func() string { return b.holder(pumps) }
 	for _, p := range pumps {
 		p.confirm = c.store.delivered.confirm
-		p.confirm(p.index, p.committed)
+		p.confirm(p.index, p.follower.Start())
 		p.holding = func() holding { return b.holding(p) }
 	}
 	store := c.store
 	c.server = &forward.Server{
 		Handler:         c.store,
-		MaxChunk:        c.options.MaxChunk,
-		MaxDecompressed: c.options.MaxUnpacked,
-		Memory:          c.options.Memory,
-		RefuseInvalid:   c.options.RefuseInvalid,
+		MaxChunk:        c.config.MaxChunk,
+		MaxDecompressed: c.config.MaxUnpacked,
+		Memory:          c.config.Memory,
+		RefuseInvalid:   c.config.RefuseInvalid,
 		Trouble:         func(t forward.Trouble) { c.reporter.peer(t, store.accountOf(t.Sender).url) },
 	}
-	if c.options.Log.Enabled(context.Background(), slog.LevelDebug) {
+	if c.config.Log.Enabled(context.Background(), slog.LevelDebug) {
 		c.server.Connection = func(s *forward.Sender, open bool) { c.reporter.connection(s, store.accountOf(s).url, open) }
 	}
 	for i := range inputs {
-		l, err := inputs[i].listen(c.options.Log)
+		l, err := inputs[i].listen(c.config.Log)
 		if err != nil {
 			return err
 		}
 		c.inputs = append(c.inputs, l)
 		c.store.accounts = append(c.store.accounts, &account{url: l.url, endpoint: l.endpoint})
 	}
-	urls, err := OutputURLs(c.options.Dir)
+	urls, err := OutputURLs(c.config.Dir)
 	if err != nil {
 		c.reporter.trouble("data directory", err)
 	}
 	for name := range unused { // now that nothing can fail any more: a start that comes to nothing costs no output its place, nor what it knows of its files
-		c.options.Log.Warn("an output of an earlier run is not configured any more; its place in the journal is given up", "output", urls[name], "cursor", name)
+		c.config.Log.Warn("an output of an earlier run is not configured any more; its place in the journal is given up", "output", urls[name], "cursor", name)
 		if err := c.journal.RemoveCursor(name); err != nil {
 			return err
 		}
 	}
-	if err := writeNames(c.options.Dir, plans); err != nil {
+	if err := writeNames(c.config.Dir, plans); err != nil {
 		c.reporter.trouble("data directory", err)
 	}
 	return nil
@@ -149,31 +151,10 @@ func (c *Collector) openPumps(plans []plan) (unused map[string]bool, err error) 
 	if err != nil {
 		return nil, err
 	}
-	for i, plan := range plans {
-		reader, err := c.journal.Reader(plan.cursor)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", plan.url, err)
-		}
-		p := &pump{
-			name:     plan.url,
-			index:    i,
-			reader:   reader,
-			eager:    c.options.Ack == AckDelivered,
-			opaque:   plan.opaque,
-			reporter: c.reporter,
-		}
-		c.pumps = append(c.pumps, p)
-		// Where the one furthest behind stands may be lost: then a new one is already behind it.
-		if !old[plan.cursor] && start > reader.Pos() {
-			if err := errors.Join(reader.SkipTo(start), reader.Commit(start, nil)); err != nil {
-				return nil, fmt.Errorf("%s: %w", plan.url, err)
-			}
-		}
-		p.committed, _ = reader.Committed()
-		p.taken = p.committed
-		p.open = func() (output, error) { return plan.open(p, &c.options) }
-		if p.output, err = p.open(); err != nil {
-			return nil, fmt.Errorf("%s: %w", plan.url, err)
+	for i := range plans {
+		plan := &plans[i]
+		if _, err := c.openPump(plan, !old[plan.cursor], start); err != nil {
+			return nil, fmt.Errorf("%s: %w", plan.name, err)
 		}
 		delete(old, plan.cursor)
 	}
@@ -200,7 +181,7 @@ func (c *Collector) furthestBehind(names map[string]bool) (journal.Position, err
 	return lowest, nil
 }
 
-// Addrs returns where the collector listens, in the order of Options.Listen.
+// Addrs returns where the collector listens, in the order of Config.Inputs.
 func (c *Collector) Addrs() []net.Addr {
 	addrs := make([]net.Addr, len(c.inputs))
 	for i, l := range c.inputs {
@@ -222,10 +203,7 @@ func (c *Collector) Close() error {
 		l.close()
 	}
 	for _, p := range pumps {
-		if p.output != nil {
-			errs = append(errs, p.output.close())
-		}
-		errs = append(errs, p.reader.Close())
+		errs = append(errs, p.follower.Close())
 	}
 	if counting != nil {
 		errs = append(errs, counting.close(j))
@@ -249,7 +227,7 @@ func (c *Collector) remember() {
 
 // Run serves until ctx is done, then drains: it stops accepting, finishes what
 // is half done, sends the acks, hands on what the journal holds, for at most
-// Options.Drain. What is left stays in the journal; that is no error.
+// Config.Drain. What is left stays in the journal; that is no error.
 //
 //	        ctx ends          acks are out        outputs caught up
 //	inputs ────┼── Shutdown ─────┤
@@ -274,10 +252,14 @@ func (c *Collector) Run(ctx context.Context) error {
 	})
 
 	var pumping sync.WaitGroup
+	var hangs atomic.Bool // an output did not end
 	for _, p := range c.pumps {
 		pumping.Go(func() {
-			if err := p.run(hard, drain); err != nil {
-				c.reporter.trouble("output", fmt.Errorf("%s: %w", p.name, err))
+			if err := p.follower.Run(hard, drain); err != nil {
+				p.report(err)
+				if errors.Is(err, output.ErrLeft) {
+					hangs.Store(true)
+				}
 			}
 		})
 	}
@@ -285,7 +267,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	failed := make(chan error, 2*len(c.inputs))
 	var serving sync.WaitGroup
 	for _, l := range c.inputs {
-		c.options.Log.Info("listening", "url", l.url, "ack", string(c.options.Ack))
+		c.config.Log.Info("listening", "url", l.url, "ack", string(c.config.Ack))
 		serving.Go(func() { c.serve(failed, l.url, func() error { return c.server.ServeEndpoint(l.stream, l.endpoint) }) })
 		if l.heartbeat != nil {
 			serving.Go(func() { c.serve(failed, l.url, func() error { return c.server.ServeHeartbeat(l.heartbeat) }) })
@@ -298,21 +280,21 @@ func (c *Collector) Run(ctx context.Context) error {
 	case err = <-failed:
 	}
 
-	deadline, cancel := context.WithTimeout(context.Background(), c.options.Drain)
+	deadline, cancel := context.WithTimeout(context.Background(), c.config.Drain)
 	defer cancel()
 	if shutErr := c.server.Shutdown(deadline); shutErr != nil {
-		c.options.Log.Warn("some connections were cut before their chunks were stored; their senders have no ack", "error", shutErr)
+		c.config.Log.Warn("some connections were cut before their chunks were stored; their senders have no ack", "error", shutErr)
 		c.server.Close()
 	}
 	serving.Wait()
 
 	// What asked for no ack may not be durable yet, and outputs do not see it before.
 	if syncErr := c.journal.Sync(deadline, c.journal.Stats().Last); syncErr != nil {
-		c.options.Log.Warn("the last events are not known to be stored", "error", syncErr)
+		c.config.Log.Warn("the last events are not known to be stored", "error", syncErr)
 	}
 	beginDrain()
 	if !finished(deadline, &pumping) {
-		c.options.Log.Warn("not everything was handed on in time; the journal keeps it", "after", c.options.Drain)
+		c.config.Log.Warn("not everything was handed on in time; the journal keeps it", "after", c.config.Drain)
 		stopHard()
 		// An output that hangs in the kernel cannot be interrupted. It has its
 		// own goroutine, and nothing below touches what it holds.
@@ -326,13 +308,18 @@ func (c *Collector) Run(ctx context.Context) error {
 			c.mu.Lock()
 			c.remember()
 			c.mu.Unlock()
-			return errors.Join(err, errors.New("an output does not return from a write; the journal keeps what it had not confirmed"))
+			return errors.Join(err, errHangs)
 		}
+	}
+	if hangs.Load() {
+		err = errors.Join(err, errHangs)
 	}
 	stopBackground()
 	others.Wait()
 	return errors.Join(err, c.Close())
 }
+
+var errHangs = errors.New("an output does not return from a write; the journal keeps what it had not confirmed")
 
 func (c *Collector) serve(failed chan<- error, url string, serve func() error) {
 	if err := serve(); err != nil && !errors.Is(err, forward.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {

@@ -31,10 +31,10 @@ type running struct {
 	done   chan error
 }
 
-func run(t *testing.T, o *Options) *running {
+func run(t *testing.T, o *Config) *running {
 	t.Helper()
-	if o.Listen == nil {
-		o.Listen = []string{"forward://127.0.0.1:0"}
+	if o.Inputs == nil {
+		o.Inputs = Ends("forward://127.0.0.1:0")
 	}
 	if o.Log == nil {
 		o.Log = logTo(testWriter{t})
@@ -152,10 +152,10 @@ func wantFile(t *testing.T, path, want string) {
 func TestEventsReachAllOutputs(t *testing.T) {
 	dir := t.TempDir()
 	var out syncBuffer
-	r := run(t, &Options{
-		Dir:    filepath.Join(dir, "data"),
-		To:     []string{fileURL(filepath.Join(dir, "{tag}.jsonl")), "stdout:", "discard:"},
-		Stdout: &out,
+	r := run(t, &Config{
+		Dir:     filepath.Join(dir, "data"),
+		Outputs: Ends(fileURL(filepath.Join(dir, "{tag}.jsonl")), "stdout:", "discard:"),
+		Stdout:  &out,
 	})
 	c := r.client(t)
 	send(t, c, numbered("a", 0, 100), numbered("b", 100, 1), numbered("a", 200, 10))
@@ -173,7 +173,7 @@ func TestEventsReachAllOutputs(t *testing.T) {
 // TestConservation: every event that arrives is accounted for.
 func TestConservation(t *testing.T) {
 	dir := t.TempDir()
-	r := run(t, &Options{Dir: dir, To: []string{"discard:"}, Ack: AckDelivered})
+	r := run(t, &Config{Dir: dir, Outputs: Ends("discard:"), Ack: AckDelivered})
 	same := numbered("t", 0, 7)
 	send(t, r.client(t), same, numbered("t", 7, 3))
 	send(t, r.client(t), same)
@@ -211,7 +211,7 @@ func TestStopHandsOnWhatAskedForNoAck(t *testing.T) {
 	for range 10 {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "out.jsonl")
-		r := run(t, &Options{Dir: filepath.Join(dir, "data"), To: []string{fileURL(path)}})
+		r := run(t, &Config{Dir: filepath.Join(dir, "data"), Outputs: Ends(fileURL(path))})
 		c := r.client(t)
 		c.NoAck = true
 		send(t, c, numbered("t", 0, 5))
@@ -228,7 +228,7 @@ func TestStopHandsOnWhatAskedForNoAck(t *testing.T) {
 func TestRestartContinues(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.jsonl")
-	o := &Options{Dir: filepath.Join(dir, "data"), To: []string{fileURL(path)}}
+	o := &Config{Dir: filepath.Join(dir, "data"), Outputs: Ends(fileURL(path))}
 	chunks := []*forward.Chunk{numbered("t", 0, 5), numbered("t", 5, 5), numbered("t", 10, 5)}
 	for i := range chunks {
 		r := run(t, o)
@@ -245,13 +245,13 @@ func TestRestartContinues(t *testing.T) {
 // where that one stood.
 func TestExchangedOutput(t *testing.T) {
 	dir := t.TempDir()
-	o := &Options{Dir: filepath.Join(dir, "data"), To: []string{fileURL(filepath.Join(dir, "one"))}}
+	o := &Config{Dir: filepath.Join(dir, "data"), Outputs: Ends(fileURL(filepath.Join(dir, "one")))}
 	r := run(t, o)
 	send(t, r.client(t), numbered("t", 0, 5))
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	o.To = []string{fileURL(filepath.Join(dir, "two"))}
+	o.Outputs = Ends(fileURL(filepath.Join(dir, "two")))
 	r = run(t, o)
 	send(t, r.client(t), numbered("t", 5, 5))
 	if err := r.stop(); err != nil {
@@ -264,7 +264,7 @@ func TestExchangedOutput(t *testing.T) {
 // TestFailedStartKeepsPlaces: a start that comes to nothing takes no output's place in the journal away.
 func TestFailedStartKeepsPlaces(t *testing.T) {
 	dir := t.TempDir()
-	o := &Options{Dir: filepath.Join(dir, "data"), To: []string{fileURL(filepath.Join(dir, "one"))}}
+	o := &Config{Dir: filepath.Join(dir, "data"), Outputs: Ends(fileURL(filepath.Join(dir, "one")))}
 	r := run(t, o)
 	send(t, r.client(t), numbered("t", 0, 5))
 	if err := r.stop(); err != nil {
@@ -275,7 +275,7 @@ func TestFailedStartKeepsPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	wrong := &Options{Dir: o.Dir, To: []string{"discard:"}, Listen: []string{"forward://" + l.Addr().String()}}
+	wrong := &Config{Dir: o.Dir, Outputs: Ends("discard:"), Inputs: Ends("forward://" + l.Addr().String())}
 	if _, err := Open(wrong); err == nil {
 		t.Fatal("it listens where somebody else does")
 	}
@@ -322,8 +322,8 @@ func (b *syncBuffer) String() string {
 func TestFullJournalHoldsAcksBack(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
 	var log syncBuffer
-	r := run(t, &Options{
-		Dir: t.TempDir(), To: []string{"stdout:"}, Stdout: g, JournalBytes: 48 << 20,
+	r := run(t, &Config{
+		Dir: t.TempDir(), Outputs: Ends("stdout:"), Stdout: g, JournalBytes: 48 << 20,
 		Log: logTo(&log),
 	})
 	c := r.client(t)
@@ -366,7 +366,7 @@ func TestFullJournalHoldsAcksBack(t *testing.T) {
 // TestHangingOutput: Run returns although an output does not, and says so.
 func TestHangingOutput(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
-	r := run(t, &Options{Dir: t.TempDir(), To: []string{"stdout:"}, Stdout: g, Drain: 50 * time.Millisecond})
+	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("stdout:"), Stdout: g, Drain: 50 * time.Millisecond})
 	send(t, r.client(t), numbered("t", 0, 1))
 	defer close(g.open)
 	if err := r.stop(); err == nil || !strings.Contains(err.Error(), "does not return") {
@@ -376,24 +376,24 @@ func TestHangingOutput(t *testing.T) {
 
 func TestDirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
-	run(t, &Options{Dir: dir, To: []string{"discard:"}})
-	_, err := Open(&Options{Dir: dir, To: []string{"discard:"}, Listen: []string{"forward://127.0.0.1:0"}})
+	run(t, &Config{Dir: dir, Outputs: Ends("discard:")})
+	_, err := Open(&Config{Dir: dir, Outputs: Ends("discard:"), Inputs: Ends("forward://127.0.0.1:0")})
 	if err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestMistakesAreToldBeforeAnythingIsOpened(t *testing.T) {
-	for _, o := range []*Options{
-		{To: []string{"stdout:", "stdout:"}},
-		{To: []string{"file:out.jsonl", "discard:", "file:./out.jsonl"}},
-		{To: []string{"file:///tmp//{tag}.jsonl", "file:///tmp/{tag}.jsonl"}},
-		{To: []string{"kafka://h/t"}},
-		{To: []string{"stdout:?colour=red"}},
+	for _, o := range []*Config{
+		{Outputs: Ends("stdout:", "stdout:")},
+		{Outputs: Ends("file:out.jsonl", "discard:", "file:./out.jsonl")},
+		{Outputs: Ends("file:///tmp//{tag}.jsonl", "file:///tmp/{tag}.jsonl")},
+		{Outputs: Ends("kafka://h/t")},
+		{Outputs: Ends("stdout:?colour=red")},
 		{Ack: "maybe"},
 	} {
 		o.Dir = filepath.Join(t.TempDir(), "data")
-		o.Listen = []string{"forward://127.0.0.1:0"}
+		o.Inputs = Ends("forward://127.0.0.1:0")
 		if c, err := Open(o); err == nil {
 			t.Errorf("%+v was opened", o)
 			c.Close()

@@ -20,7 +20,7 @@ import (
 func TestOutputAddedBehindDamage(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
-	o := &Options{Dir: data, To: []string{fileURL(filepath.Join(dir, "one"))}}
+	o := &Config{Dir: data, Outputs: Ends(fileURL(filepath.Join(dir, "one")))}
 	r := run(t, o)
 	send(t, r.client(t), numbered("t", 0, 5))
 	if err := r.stop(); err != nil {
@@ -40,7 +40,7 @@ func TestOutputAddedBehindDamage(t *testing.T) {
 		}
 		f.Close()
 	}
-	o.To = append(o.To, fileURL(filepath.Join(dir, "two")))
+	o.Outputs = append(o.Outputs, End{URL: fileURL(filepath.Join(dir, "two"))})
 	r = run(t, o)
 	send(t, r.client(t), numbered("t", 5, 5))
 	if err := r.stop(); err != nil {
@@ -53,9 +53,9 @@ func TestOutputAddedBehindDamage(t *testing.T) {
 // TestFoundLetsGo: the cursor that counts what was found is removed, though that fails at first.
 func TestFoundLetsGo(t *testing.T) {
 	dir := t.TempDir()
-	o := &Options{
-		Dir: dir, To: []string{"stdout:"}, Stdout: brokenWriter{}, Drain: 50 * time.Millisecond,
-		Listen: []string{"forward://127.0.0.1:0"}, Log: logTo(testWriter{t}),
+	o := &Config{
+		Dir: dir, Outputs: Ends("stdout:"), Stdout: brokenWriter{}, Drain: 50 * time.Millisecond,
+		Inputs: Ends("forward://127.0.0.1:0"), Log: logTo(testWriter{t}),
 	}
 	r := run(t, o)
 	send(t, r.client(t), numbered("t", 0, 10))

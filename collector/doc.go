@@ -11,7 +11,7 @@
 //
 // A Collector is opened, then run until its context ends:
 //
-//	c, err := collector.Open(&collector.Options{To: []string{"file:///var/log/{tag}.jsonl"}})
+//	c, err := collector.Open(&collector.Config{Outputs: []collector.End{{URL: "file:///var/log/{tag}.jsonl"}}})
 //	if err != nil {
 //		return err
 //	}
@@ -27,7 +27,7 @@
 //
 // # Promises
 //
-// An ack means what Options.Ack says: that the chunk is on the disk, unless
+// An ack means what Config.Ack says: that the chunk is on the disk, unless
 // told otherwise. What is acked reaches every output, whatever happens to this
 // process and, with AckSynced, to the machine's power.
 //

@@ -24,11 +24,11 @@ func Example() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	c, err := collector.Open(&collector.Options{
-		Listen: []string{"forward://127.0.0.1:0"},
-		To:     []string{"file:" + filepath.ToSlash(filepath.Join(dir, "{tag}.jsonl"))},
-		Dir:    filepath.Join(dir, "data"),
-		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
+	c, err := collector.Open(&collector.Config{
+		Inputs:  collector.Ends("forward://127.0.0.1:0"),
+		Outputs: collector.Ends("file:" + filepath.ToSlash(filepath.Join(dir, "{tag}.jsonl"))),
+		Dir:     filepath.Join(dir, "data"),
+		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -38,8 +38,8 @@ func openFound(j *journal.Journal, pumps []*pump) (*found, error) {
 	f := &found{end: j.Synced(), events: make([]atomic.Int64, len(pumps))}
 	lowest := f.end
 	for _, p := range pumps {
-		f.from = append(f.from, p.committed)
-		lowest = min(lowest, p.committed)
+		f.from = append(f.from, p.follower.Start())
+		lowest = min(lowest, p.follower.Start())
 	}
 	if lowest >= f.end {
 		return f, nil

@@ -23,10 +23,10 @@ type inputPlan struct {
 	endpoint    *forward.Endpoint
 }
 
-func planInputs(texts []string) ([]inputPlan, error) {
-	plans := make([]inputPlan, 0, len(texts))
-	for _, text := range texts {
-		p, err := planInput(text)
+func planInputs(c *Config) ([]inputPlan, error) {
+	plans := make([]inputPlan, 0, len(c.Inputs))
+	for i := range c.Inputs {
+		p, err := planInput(c.Inputs[i].URL)
 		if err != nil {
 			return nil, err
 		}

@@ -38,7 +38,7 @@ func TestPlanInput(t *testing.T) {
 // TestNothingIsTouched: a mistake in one URL is told before anything is opened.
 func TestNothingIsTouched(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	if _, err := Open(&Options{Dir: dir, Listen: []string{"forward://127.0.0.1:0", "forward+tls://127.0.0.1:0"}}); err == nil {
+	if _, err := Open(&Config{Dir: dir, Inputs: Ends("forward://127.0.0.1:0", "forward+tls://127.0.0.1:0")}); err == nil {
 		t.Error("no error")
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
@@ -57,10 +57,10 @@ func TestReload(t *testing.T) {
 		}
 	}
 	write("topsecret\n")
-	c, err := Open(&Options{Dir: filepath.Join(dir, "data"), To: []string{"discard:"}, Listen: []string{
-		"forward+tls://127.0.0.1:0?cert=" + ca.Server.Cert + "&key=" + ca.Server.Key,
-		"forward://127.0.0.1:0?shared_key_file=" + key,
-	}})
+	c, err := Open(&Config{Dir: filepath.Join(dir, "data"), Outputs: Ends("discard:"), Inputs: Ends(
+		"forward+tls://127.0.0.1:0?cert="+ca.Server.Cert+"&key="+ca.Server.Key,
+		"forward://127.0.0.1:0?shared_key_file="+key,
+	)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,9 +28,9 @@ func TestUnixSocket(t *testing.T) {
 	path := socketPath(t)
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
-	r := run(t, &Options{
-		Dir: filepath.Join(dir, "data"), To: []string{fileURL(out)},
-		Listen: []string{"forward+unix://" + path},
+	r := run(t, &Config{
+		Dir: filepath.Join(dir, "data"), Outputs: Ends(fileURL(out)),
+		Inputs: Ends("forward+unix://" + path),
 	})
 	send(t, r.client(t), numbered("t", 0, 3))
 	if err := r.stop(); err != nil {

@@ -6,80 +6,154 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"path/filepath"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
-	"github.com/spillwaylog/spillway/internal/lines"
+	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
-// A plan is an output URL that was understood but touches nothing yet, so that
-// a mistake in one of them is told before anything is opened.
+// URL is what an end's URL says: its scheme, what stands behind the colon, and its parameters.
+// Params reads these; a parameter that nobody reads is refused.
+type URL = urls.URL
+
+// Params are the parameters of a URL.
+type Params = urls.Params
+
+// Output is where events go: see there for the rules that one of another package has to keep.
+// It may implement [Resumer] or [Transactional], too.
+type Output = output.Output
+
+// Resumer is an Output with a state that the collector keeps with its position.
+type Resumer = output.Resumer
+
+// Transactional is an Output that keeps the position itself.
+type Transactional = output.Transactional
+
+// Result says what became of a chunk.
+type Result = output.Result
+
+// Rejected is an entry that an output refuses for good.
+type Rejected = output.Rejected
+
+// OutputKind understands the URL of an output. It touches nothing yet, so that a mistake in one
+// URL is told before anything is opened. What it returns opens the output, each time that it has
+// to be opened.
+type OutputKind func(u *URL, p *Params) (open func(*OutputEnv) (Output, error), err error)
+
+// OutputEnv is what an output gets from the collector.
+type OutputEnv struct {
+	Name string       // of the output, or its URL
+	Log  *slog.Logger // its messages
+	// Failed says that the output fails at present, and when it tries again; Works that it does
+	// not. They show in Stats and in the log. Neither blocks.
+	Failed func(err error, next time.Duration)
+	Works  func()
+}
+
+// A plan is an output that was understood but touches nothing yet.
 type plan struct {
+	name   string // as given, or the URL
 	url    string
 	place  string // what it writes to, however that was written
 	cursor string // name of its cursor in the journal
 	opaque bool   // the output does not look at entries
-	open   func(p *pump, o *Options) (output, error)
+	ids    bool   // the output sends ids
+	file   bool
+	open   func(p *pump) (Output, error)
 }
 
-func planOutputs(texts []string) ([]plan, error) {
-	plans := make([]plan, 0, len(texts))
-	taken := map[string]bool{}
-	for _, text := range texts {
-		p, err := planOutput(text)
+func planOutputs(c *Config) ([]plan, error) {
+	plans := make([]plan, 0, len(c.Outputs))
+	for i := range c.Outputs {
+		e := &c.Outputs[i]
+		p, err := planOutput(c, e)
 		if err != nil {
 			return nil, err
 		}
-		if taken[p.place] {
-			return nil, &urls.Error{URL: text, Reason: "this output is given twice"}
+		for j := range plans {
+			// Two files that are one get every event twice; elsewhere names say that it is meant.
+			if q := &plans[j]; p.place == q.place && (p.file || e.Name == "" || q.name == q.url) {
+				return nil, &urls.Error{URL: p.url, Reason: "this output is given twice"}
+			}
 		}
-		taken[p.place] = true
 		plans = append(plans, p)
 	}
 	return plans, nil
 }
 
-func planOutput(text string) (plan, error) {
-	u, err := urls.Parse(text)
+func planOutput(c *Config, e *End) (plan, error) {
+	u, err := urls.Parse(e.URL, slices.Collect(maps.Keys(c.OutputKinds))...)
 	if err != nil {
 		return plan{}, err
 	}
-	p := plan{url: text, place: u.Scheme}
-	var envelope lines.Options
-	switch u.Scheme {
-	case "stdout":
-		envelope, err = readEnvelope(u)
-		p.open = func(p *pump, o *Options) (output, error) { return openStreamOutput(p, &envelope, o.Stdout) }
-	case "discard":
-		err = u.Allow()
-		p.opaque = true
-		p.open = func(*pump, *Options) (output, error) { return discardOutput{}, nil }
-	case "file":
-		if abs, err := filepath.Abs(u.Path); err == nil { // "file:a" and "file:./a" are one file, and two outputs would write every event to it
-			p.place += ":" + abs
-		} else {
-			p.place += ":" + u.Path
-		}
-		envelope, err = readEnvelope(u)
-		p.open = func(p *pump, _ *Options) (output, error) { return openFileOutput(p, &envelope, u.Path) }
+	p := plan{url: u.String(), place: u.Scheme + ":" + u.Path} // which has no secrets
+	p.name = cmp.Or(e.Name, p.url)
+	path := u.Path
+	switch kind := c.OutputKinds[u.Scheme]; {
+	case kind != nil:
+		err = p.foreign(u, kind)
+	case u.Scheme != "stderr" && output.Has(u.Scheme):
+		path, err = p.own(u, c)
 	default:
-		err = u.Errorf("no output of this kind; there are file:///path, stdout: and discard: so far")
+		err = u.Errorf("no output of this kind; there are %s", strings.Join(schemes(c), ", "))
 	}
 	if err != nil {
 		return plan{}, err
+	}
+	if e.Name != "" {
+		p.cursor = "out." + e.Name
+		return p, nil
 	}
 	// Parameters are no part of it: an output whose lines look different goes on where it was.
-	sum := sha256.Sum256([]byte(u.Scheme + "\x00" + u.Path))
-	p.cursor = u.Scheme + "-" + hex.EncodeToString(sum[:6])
+	sum := sha256.Sum256([]byte(u.Scheme + "\x00" + path))
+	p.cursor = strings.ReplaceAll(u.Scheme, "+", "-") + "-" + hex.EncodeToString(sum[:6])
 	return p, nil
 }
 
-// readEnvelope reads how an output names and writes time and tag.
-func readEnvelope(u *urls.URL) (lines.Options, error) {
-	q := u.Params()
-	o, err := lines.FromParams(q.String)
+// schemes are the outputs that there are.
+func schemes(c *Config) []string {
+	return slices.Concat([]string{"file:///path", "forward://host:port", "forward+tls://host:port", "forward+unix:///path", "stdout:", "discard:"},
+		slices.Sorted(maps.Keys(c.OutputKinds)))
+}
+
+// own plans an output of package output. path is what its place is known by.
+func (p *plan) own(u *urls.URL, c *Config) (path string, err error) {
+	o, err := output.Read(u, &output.Owner{Stdout: c.Stdout, Sync: true, Backoff: retryPause})
 	if err != nil {
-		err = u.Errorf("%v", err)
+		return "", err
 	}
-	return o, cmp.Or(q.Err(), err)
+	p.place, p.opaque, p.file = o.Place, o.Opaque, u.Scheme == "file"
+	p.ids = strings.HasPrefix(u.Scheme, "forward")
+	p.open = func(pump *pump) (Output, error) {
+		return o.Open(&output.Trip{Health: pump.health, Report: pump.report})
+	}
+	if u.Path != "" || !p.ids {
+		return u.Path, nil
+	}
+	return o.Place, nil
+}
+
+// foreign plans an output of another package.
+func (p *plan) foreign(u *urls.URL, kind OutputKind) error {
+	params := u.Params()
+	open, err := kind(u, params)
+	if err == nil {
+		err = params.Err()
+	}
+	if err == nil && open == nil {
+		err = fmt.Errorf("%s: its kind opens nothing", u)
+	}
+	p.ids = true
+	p.open = func(pump *pump) (Output, error) {
+		return open(&OutputEnv{
+			Name: pump.name, Log: pump.reporter.log.With("output", pump.name),
+			Failed: func(err error, next time.Duration) { pump.fail(err, next) }, Works: pump.works,
+		})
+	}
+	return err
 }

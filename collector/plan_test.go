@@ -4,6 +4,7 @@ package collector
 
 import (
 	"bytes"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func TestEnvelope(t *testing.T) {
 		{"", `"time":"2023-11-14T22:13:20.000000005Z","tag":"t",`},
 	} {
 		var stdout bytes.Buffer
-		c := run(t, &Options{To: []string{fileURL(out) + tt.query, "stdout:" + tt.query}, Dir: filepath.Join(dir, "data"), Stdout: &stdout})
+		c := run(t, &Config{Outputs: Ends(fileURL(out)+tt.query, "stdout:"+tt.query), Dir: filepath.Join(dir, "data"), Stdout: &stdout})
 		send(t, c.client(t), numbered("t", i, 1))
 		if err := c.stop(); err != nil {
 			t.Fatal(err)
@@ -45,13 +46,13 @@ func TestPlanOutputErrors(t *testing.T) {
 		"stdout:?time_key=%22":           "without quotes",
 		"stdout:?time_format=iso":        `"iso" is none of rfc3339, unix,`,
 		"file:a?time_key=a&time_key=b":   `"time_key" is given twice`,
-		"file:a?timekey=a":               "file takes time_key, time_format, tag_key",
+		"file:a?timekey=a":               "file takes format, flags, time_key, time_format, tag_key",
 		"discard:?time_key=a":            "discard takes none",
 		"file:a?time_format=":            "has no value",
 		"file:a?time_format=2006-01-02":  "that says date and time of day",
 		"stdout:?time_format=RFC3339MST": "does not say how far from UTC",
 	} {
-		if _, err := planOutput(url); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := planOutput(&Config{Stdout: io.Discard}, &End{URL: url}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", url, err, want)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 func TestMessagesNameThePeer(t *testing.T) {
 	for _, level := range []slog.Level{slog.LevelInfo, slog.LevelDebug} {
 		log := make(messages, 1000)
-		r := run(t, &Options{
-			Dir: t.TempDir(), To: []string{"discard:"}, Listen: []string{"forward://127.0.0.1:0", "forward://127.0.0.1:0"},
+		r := run(t, &Config{
+			Dir: t.TempDir(), Outputs: Ends("discard:"), Inputs: Ends("forward://127.0.0.1:0", "forward://127.0.0.1:0"),
 			Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: level})),
 		})
 		second := r.Addrs()[1].String()

@@ -34,8 +34,8 @@ import (
 type Stats struct {
 	Counts // of all inputs together
 
-	Inputs  []InputStats  // in the order of Options.Listen
-	Outputs []OutputStats // in the order of Options.To
+	Inputs  []InputStats  // in the order of Config.Inputs
+	Outputs []OutputStats // in the order of Config.Outputs
 
 	// Counting is set while the journal is still being read for what it held at
 	// the start: Found and Behind are too small until then. It reads in the background.
@@ -54,7 +54,7 @@ type Stats struct {
 // its compression is damaged, or it is larger than what is read, or it is no
 // message at all. RefusedMessages counts it, and no event of it is in In or
 // Refused. Events are in Refused, and in In, where all of them were seen:
-// beside an invalid one in a chunk when Options.RefuseInvalid is set, in a
+// beside an invalid one in a chunk when Config.RefuseInvalid is set, in a
 // chunk too large for the journal, and in what was given up because the
 // collector ended. Their senders have no ack.
 type Counts struct {
@@ -83,6 +83,7 @@ type InputStats struct {
 
 // OutputStats is what one output has got, in events.
 type OutputStats struct {
+	Name         string // as it was given, or the URL
 	URL          string
 	Found        int64            // for this output in the journal when the collector was opened
 	Taken        int64            // handed to the output; after trouble some of them again
@@ -138,18 +139,21 @@ func (c *Collector) stats() Stats {
 	s := Stats{Counting: c.found.counting(), Repeats: c.repeats.stats(), Journal: c.journal.Stats(), Failure: c.store.failing.current()}
 	for i, p := range c.pumps {
 		s.Outputs = append(s.Outputs, OutputStats{
-			URL:    p.name,
+			Name:   p.name,
+			URL:    p.url,
 			Found:  c.found.of(i),
 			Out:    p.out.Load(),
-			Taken:  p.events.Load(),
-			Chunks: p.chunks.Load(),
 			Broken: p.broken.Load(),
-			Bytes:  p.written.Load(),
 
 			Failure: p.failure(),
 		})
+		o := &s.Outputs[i]
+		o.Taken, o.Chunks, o.Bytes = p.follower.Sent()
+		if n := p.refused.Load(); n > 0 {
+			o.DeadLettered = n
+		}
 		if n := p.unreadable.Load(); n > 0 {
-			s.Outputs[i].Dropped = map[string]int64{unreadable: n}
+			o.Dropped = map[string]int64{unreadable: n}
 		}
 	}
 	for _, a := range c.store.accounts {

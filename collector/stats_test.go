@@ -11,7 +11,7 @@ import (
 // TestStatsWhileEventsPass: a picture taken at any moment shows at most as much
 // stored as came in, and at most as much out as was stored.
 func TestStatsWhileEventsPass(t *testing.T) {
-	r := run(t, &Options{Dir: t.TempDir(), To: []string{"discard:"}, Ack: AckDelivered, Listen: []string{"forward://127.0.0.1:0", "forward://127.0.0.1:0"}})
+	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:"), Ack: AckDelivered, Inputs: Ends("forward://127.0.0.1:0", "forward://127.0.0.1:0")})
 	var senders sync.WaitGroup
 	for i := range 4 {
 		c := r.client(t)
@@ -54,7 +54,7 @@ func TestStatsWhileEventsPass(t *testing.T) {
 // picture, and after that the last one.
 func TestStatsAtTheEnd(t *testing.T) {
 	for range 5 {
-		r := run(t, &Options{Dir: t.TempDir(), To: []string{"discard:"}})
+		r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:")})
 		send(t, r.client(t), numbered("t", 0, 10))
 		stopped := make(chan error, 1)
 		go func() { stopped <- r.stop() }()

@@ -22,7 +22,7 @@ import (
 // TestSameChunkOnManyConnections: whoever comes second while the first is still
 // being stored waits for it, and each chunk is stored once.
 func TestSameChunkOnManyConnections(t *testing.T) {
-	r := run(t, &Options{Dir: t.TempDir(), To: []string{"discard:"}})
+	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:")})
 	const chunks, senders = 50, 8
 	var same []*forward.Chunk
 	for i := range chunks {
@@ -63,7 +63,7 @@ func exchange(t *testing.T, r *running, send, want string) {
 // TestTimeZeroIsRepeated: what comes again has another time of arrival, and
 // invalid entries that were left out.
 func TestTimeZeroIsRepeated(t *testing.T) {
-	r := run(t, &Options{Dir: t.TempDir(), To: []string{"discard:"}})
+	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:")})
 	forwardMode := "\x93\xa1t\x93\x92\x00\x81\xa1m\x01\x92\xa1x\x80\x92\x00\x81\xa1m\x02\x81\xa5chunk\xa1a"
 	messageMode := "\x94\xa1t\x00\x81\xa1m\x03\x81\xa5chunk\xa1b"
 	for range 3 {
@@ -205,7 +205,7 @@ func TestNothingOvertakesABusyChunk(t *testing.T) {
 // TestRefusedIsAccounted: with RefuseInvalid every entry of a refused chunk is
 // refused; of a message that is damaged nobody knows how many there were.
 func TestRefusedIsAccounted(t *testing.T) {
-	r := run(t, &Options{Dir: t.TempDir(), To: []string{"discard:"}, RefuseInvalid: true})
+	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:"), RefuseInvalid: true})
 	forwardMode := "\x93\xa1t\x93\x92\x01\x81\xa1m\x01\x92\xa1x\x80\x92\x01\xc0\x81\xa5chunk\xa1a"
 	messageMode := "\x94\xa1t\x01\xa1x\x81\xa5chunk\xa1b"
 	damaged := "\x93\xa1t\xc4\x03abc\x82\xa5chunk\xa1c\xaacompressed\xa4gzip"
@@ -222,7 +222,7 @@ func TestRefusedIsAccounted(t *testing.T) {
 // finds there.
 func TestFoundIsWhatWasBehind(t *testing.T) {
 	dir := t.TempDir()
-	o := &Options{Dir: dir, To: []string{"stdout:", "discard:"}, Stdout: brokenWriter{}, Drain: 50 * time.Millisecond}
+	o := &Config{Dir: dir, Outputs: Ends("stdout:", "discard:"), Stdout: brokenWriter{}, Drain: 50 * time.Millisecond}
 	r := run(t, o)
 	send(t, r.client(t), numbered("t", 0, 70), numbered("t", 70, 30))
 	if err := r.stop(); err != nil && !errors.Is(err, errBrokenWriter) {
@@ -258,9 +258,9 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errBrokenWriter }
 // TestFoundAfterTrouble: a journal that cannot be read for a moment is counted to
 // its end.
 func TestFoundAfterTrouble(t *testing.T) {
-	o := &Options{
-		Dir: t.TempDir(), To: []string{"stdout:"}, Stdout: brokenWriter{}, Drain: 50 * time.Millisecond,
-		Listen: []string{"forward://127.0.0.1:0"}, Log: logTo(testWriter{t}),
+	o := &Config{
+		Dir: t.TempDir(), Outputs: Ends("stdout:"), Stdout: brokenWriter{}, Drain: 50 * time.Millisecond,
+		Inputs: Ends("forward://127.0.0.1:0"), Log: logTo(testWriter{t}),
 	}
 	r := run(t, o)
 	for i := range 3 {
@@ -294,9 +294,9 @@ func TestFoundAfterTrouble(t *testing.T) {
 func TestCopiesUnderTwoTags(t *testing.T) {
 	for _, how := range []string{"tag_prefix", "tag"} {
 		dir := t.TempDir()
-		r := run(t, &Options{
-			Dir: filepath.Join(dir, "data"), To: []string{fileURL(filepath.Join(dir, "{tag}"))},
-			Listen: []string{"forward://127.0.0.1:0?" + how + "=a", "forward://127.0.0.1:0?" + how + "=b"},
+		r := run(t, &Config{
+			Dir: filepath.Join(dir, "data"), Outputs: Ends(fileURL(filepath.Join(dir, "{tag}"))),
+			Inputs: Ends("forward://127.0.0.1:0?"+how+"=a", "forward://127.0.0.1:0?"+how+"=b"),
 		})
 		for range 2 { // the second time they are repeats
 			for _, addr := range r.Addrs() {
@@ -316,8 +316,8 @@ func TestCopiesUnderTwoTags(t *testing.T) {
 
 // TestNearlyAsLargeAsTheJournal: a chunk that needs the room of all that came before it gets it, also of what came with it.
 func TestNearlyAsLargeAsTheJournal(t *testing.T) {
-	c, err := Open(&Options{
-		Dir: t.TempDir(), Listen: []string{"forward://127.0.0.1:0"}, To: []string{"discard:"}, JournalBytes: 4 << 20, Log: logTo(testWriter{t}),
+	c, err := Open(&Config{
+		Dir: t.TempDir(), Inputs: Ends("forward://127.0.0.1:0"), Outputs: Ends("discard:"), JournalBytes: 4 << 20, Log: logTo(testWriter{t}),
 	})
 	if err != nil {
 		t.Fatal(err)

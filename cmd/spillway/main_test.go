@@ -46,11 +46,11 @@ func serve(t *testing.T) (url, data string, stop func() string) {
 	dir := t.TempDir()
 	data = filepath.Join(dir, "data")
 	out := filepath.Join(dir, "out.jsonl")
-	c, err := collector.Open(&collector.Options{
-		Listen: []string{"forward://127.0.0.1:0"},
-		To:     []string{"file://" + filepath.ToSlash(out)},
-		Dir:    data,
-		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
+	c, err := collector.Open(&collector.Config{
+		Inputs:  collector.Ends("forward://127.0.0.1:0"),
+		Outputs: collector.Ends("file://" + filepath.ToSlash(out)),
+		Dir:     data,
+		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -69,9 +69,17 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	defer stopAsking()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	o := &collector.Options{
-		Listen:        c.Listen,
-		To:            c.To,
+	inputs, err := readEnds(c.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	outputs, err := readEnds(c.To)
+	if err != nil {
+		return fmt.Errorf("--to: %w", err)
+	}
+	o := &collector.Config{
+		Inputs:        inputs,
+		Outputs:       outputs,
 		Dir:           c.Data,
 		Ack:           collector.Ack(c.Ack),
 		JournalBytes:  int64(c.JournalSize),
@@ -96,6 +104,19 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 		err = errors.Join(cause, err)
 	}
 	return err
+}
+
+// readEnds reads flags such as NAME=URL.
+func readEnds(texts []string) ([]collector.End, error) {
+	var ends []collector.End
+	for _, text := range texts {
+		e, err := collector.ParseEnd(text)
+		if err != nil {
+			return nil, err
+		}
+		ends = append(ends, e)
+	}
+	return ends, nil
 }
 
 // acks says what an ack promises.

@@ -28,6 +28,7 @@ type flight struct {
 	chunk    *forward.Chunk // own, or a recent one
 	own      forward.Chunk
 	data     []byte // of own
+	id       []byte // the same
 	inflater forward.Inflater
 	release  func() // of a recent chunk
 	bytes    int64
@@ -98,6 +99,7 @@ func (f *Follower) next() (more bool, err error) {
 	if s.taken == s.committed {
 		s.since = time.Now()
 	}
+	from := s.taken
 	s.taken = x.end
 	s.volume += x.bytes + 1
 	s.window.push(x)
@@ -108,6 +110,14 @@ func (f *Follower) next() (more bool, err error) {
 	}
 	if s.inFlight == 0 {
 		f.moved.Store(time.Now().UnixNano())
+	}
+	if f.cfg.Identify != nil && (x.chunk.ID == nil || !x.chunk.Own) {
+		if x.chunk != &x.own {
+			x.own = *x.chunk
+			x.chunk = &x.own
+		}
+		x.id = f.cfg.Identify(x.id[:0], from, x.end)
+		x.own.ID, x.own.IDBin, x.own.Own = x.id, false, true
 	}
 	x.gen = s.gen
 	s.inFlight++

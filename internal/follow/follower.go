@@ -21,6 +21,9 @@ type Config struct {
 	Reader *journal.Reader
 	// Recent returns the chunk behind a position from memory, if it is there; nil: there is none.
 	Recent func(after journal.Position) (Recent, bool)
+	// Identify appends the id of the record between two positions. It replaces an id that is not
+	// Spillway's own. nil leaves ids as they are.
+	Identify func(dst []byte, first, last journal.Position) []byte
 	// Open makes the output; the follower resumes it. It is called again after ErrReopen.
 	Open func() (output.Output, error)
 	// Opaque says that the output does not look at entries: they stay compressed.
@@ -433,6 +436,19 @@ func (f *Follower) use(out output.Output) {
 func (f *Follower) save(state []byte) error {
 	p, _ := f.cfg.Reader.Committed()
 	return f.cfg.Reader.Commit(p, state)
+}
+
+// Close lets go of the output and the reader. It is for a follower that is not run.
+func (f *Follower) Close() error {
+	s := &f.step
+	var err error
+	if s.out != nil {
+		closing, cancel := context.WithTimeout(context.Background(), closeFor)
+		defer cancel()
+		err = s.out.Close(closing)
+		s.out = nil
+	}
+	return errors.Join(err, f.cfg.Reader.Close())
 }
 
 // finish commits what may be committed, and lets go. A part of a record cannot be committed; the

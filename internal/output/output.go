@@ -94,6 +94,10 @@ const All = -1
 // ErrClosed is the Err of a Result whose chunk was given up by Close, or submitted after it.
 var ErrClosed = errors.New("output: closed")
 
+// ErrLeft says that something could not be ended by Close and was left behind. It touches nothing of
+// the caller's any more.
+var ErrLeft = errors.New("left behind")
+
 // ErrReopen says that an output cannot go on as it is. Its caller closes it, opens another one
 // with the state that was kept last, and submits again what came after that.
 var ErrReopen = errors.New("opening it again")

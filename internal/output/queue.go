@@ -478,7 +478,7 @@ func (q *queue) Close(ctx context.Context) error {
 			q.give()
 		case <-time.After(grace):
 		}
-		errs = append(errs, fmt.Errorf("output: %s: a write is still under way: %w", q.name, context.Cause(ctx)))
+		errs = append(errs, fmt.Errorf("output: %s: %w: a write is still under way: %w", q.name, ErrLeft, context.Cause(ctx)))
 	}
 	q.mu.Lock()
 	left, flushes := q.jobs, q.flushes

@@ -19,6 +19,7 @@ const (
 	nothing kind = iota
 	hosts
 	path
+	anything
 )
 
 // shapes lists every scheme.
@@ -42,11 +43,12 @@ func shapeOf(scheme string) (shape, bool) {
 }
 
 // unknown explains a text that begins with no known scheme, and guesses what was meant.
-func unknown(text, shown string) *Error {
+func unknown(text, shown string, others []string) *Error {
 	names := make([]string, len(shapes))
 	for i, s := range shapes {
 		names[i] = s.scheme
 	}
+	names = append(names, others...)
 	e := &Error{URL: shown, Example: shapes[0].example}
 	scheme, rest, colon := strings.Cut(text, ":")
 	scheme = strings.ToLower(scheme)

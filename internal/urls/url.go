@@ -4,6 +4,7 @@ package urls
 
 import (
 	"runtime"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -24,13 +25,18 @@ func (u *URL) String() string { return u.text }
 // maxSocket is the longest path of a unix socket on Linux, its terminating NUL not counted.
 const maxSocket = 107
 
-// Parse reads a URL. Every error is an *Error.
-func Parse(text string) (*URL, error) {
+// Parse reads a URL. others are further schemes: of theirs, Path is all that stands between the colon
+// and the parameters, as it is written. Every error is an *Error.
+func Parse(text string, others ...string) (*URL, error) {
 	shown := hideSecrets(text)
 	scheme, rest, colon := strings.Cut(text, ":")
-	s, known := shapeOf(strings.ToLower(scheme))
+	scheme = strings.ToLower(scheme)
+	s, known := shapeOf(scheme)
+	if colon && slices.Contains(others, scheme) {
+		s, known = shape{scheme: scheme, kind: anything}, true
+	}
 	if !known || !colon {
-		return nil, unknown(text, shown)
+		return nil, unknown(text, shown, others)
 	}
 	fail := func(reason string) (*URL, error) {
 		return nil, &Error{URL: shown, Reason: reason, Example: s.example}
@@ -56,6 +62,8 @@ func Parse(text string) (*URL, error) {
 		reason = u.parseHosts(rest, s)
 	case path:
 		reason = u.parsePath(rest, s)
+	case anything:
+		u.Path = rest
 	}
 	if reason != "" {
 		return fail(reason)

@@ -39,11 +39,11 @@ func TestNoGoroutineLeft(t *testing.T) {
 	must(t, err)
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "s")
-	c, err := collector.Open(&collector.Options{
-		Listen: []string{"forward+unix://" + path, "forward://127.0.0.1:0"},
-		To:     []string{"file://" + filepath.Join(t.TempDir(), "{tag}.jsonl"), "discard:"},
-		Dir:    filepath.Join(t.TempDir(), "data"),
-		Log:    slog.New(slog.NewTextHandler(io.Discard, nil)),
+	c, err := collector.Open(&collector.Config{
+		Inputs:  collector.Ends("forward+unix://"+path, "forward://127.0.0.1:0"),
+		Outputs: collector.Ends("file://"+filepath.Join(t.TempDir(), "{tag}.jsonl"), "discard:"),
+		Dir:     filepath.Join(t.TempDir(), "data"),
+		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+)
+
+// Config says what a Collector does. The zero value works: it listens on
+// forward://127.0.0.1:24224, keeps its journal in ./spillway-data and writes
+// JSON lines to standard output.
+type Config struct {
+	Inputs  []End  // where events come in
+	Outputs []End  // where they go
+	Dir     string // the data directory; one process uses it at a time
+
+	// InputKinds and OutputKinds are ends of other packages, by the schemes of their URLs. They
+	// come before the collector's own.
+	InputKinds  map[string]InputKind
+	OutputKinds map[string]OutputKind
+
+	Ack Ack // what an ack promises; AckSynced
+
+	JournalBytes  int64 // of disk for the journal; beyond, senders wait; 4 GiB
+	LetterBytes   int64 // of disk for dead letters; beyond, the output that refuses waits; 256 MiB
+	DropLetters   bool  // the oldest dead letters go instead, and are counted
+	MaxChunk      int64 // bytes of one message as it travels; 64 MiB
+	MaxUnpacked   int64 // bytes of one chunk after decompression; 256 MiB
+	Memory        int64 // bytes that all connections together buffer; 64 MiB
+	RefuseInvalid bool  // refuse a chunk with an invalid entry instead of leaving the entry out
+
+	Drain time.Duration // how long Run goes on after its context ended; 10 s
+
+	Log    *slog.Logger // the collector's own messages; slog.Default()
+	Stdout io.Writer    // of the output stdout:; os.Stdout
+}
+
+// An End is an input or an output.
+type End struct {
+	// Name is what the end is called in Stats, logs and the data directory: 1 to 64 letters,
+	// digits, dots, dashes and underscores. Where an output with a name stands in the journal is
+	// kept under it, so its URL may change; without a name that belongs to scheme and path.
+	Name string
+	URL  string // with its settings
+}
+
+// Ends are ends without names.
+func Ends(urls ...string) []End {
+	ends := make([]End, len(urls))
+	for i, u := range urls {
+		ends[i].URL = u
+	}
+	return ends
+}
+
+// ParseEnd reads NAME=URL, or a URL alone.
+func ParseEnd(text string) (End, error) {
+	name, url, named := strings.Cut(text, "=")
+	if !named || strings.ContainsAny(name, ":/?") {
+		return End{URL: text}, nil
+	}
+	e := End{Name: name, URL: url}
+	return e, e.check()
+}
+
+// mostName is the longest name of an end.
+const mostName = 64
+
+func (e *End) check() error {
+	if e.Name == "" && e.URL != "" {
+		return nil
+	}
+	for _, c := range []byte(e.Name) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '-', c == '_':
+		default:
+			return fmt.Errorf("the name %q: it may have letters, digits, dots, dashes and underscores", e.Name)
+		}
+	}
+	switch {
+	case e.Name == "":
+		return fmt.Errorf("an end without a name and a URL")
+	case len(e.Name) > mostName:
+		return fmt.Errorf("the name %q: it may have %d characters", e.Name, mostName)
+	case e.URL == "":
+		return fmt.Errorf("%s= has no URL", e.Name)
+	}
+	return nil
+}
+
+// checkEnds refuses names that are none, or given twice.
+func checkEnds(ends []End) error {
+	seen := map[string]bool{}
+	for i := range ends {
+		e := &ends[i]
+		if err := e.check(); err != nil {
+			return err
+		}
+		if e.Name != "" && seen[e.Name] {
+			return fmt.Errorf("the name %q is given twice", e.Name)
+		}
+		seen[e.Name] = true
+	}
+	return nil
+}
+
+// withDefaults returns c with its zero values filled in, checked.
+func (c *Config) withDefaults() (Config, error) {
+	var f Config
+	if c != nil {
+		f = *c
+	}
+	if len(f.Inputs) == 0 {
+		f.Inputs = []End{{URL: "forward://127.0.0.1:24224"}}
+	}
+	if len(f.Outputs) == 0 {
+		f.Outputs = []End{{URL: "stdout:"}}
+	}
+	for _, ends := range [][]End{f.Inputs, f.Outputs} {
+		if err := checkEnds(ends); err != nil {
+			return f, err
+		}
+	}
+	if f.Dir == "" {
+		f.Dir = "spillway-data"
+	}
+	switch f.Ack {
+	case "":
+		f.Ack = AckSynced
+	case AckJournaled, AckSynced, AckDelivered:
+	default:
+		return f, fmt.Errorf("ack %q: it is %s, %s or %s", f.Ack, AckJournaled, AckSynced, AckDelivered)
+	}
+	setDefault(&f.JournalBytes, 4<<30)
+	setDefault(&f.LetterBytes, 256<<20)
+	setDefault(&f.MaxChunk, 64<<20)
+	setDefault(&f.MaxUnpacked, 256<<20)
+	setDefault(&f.Memory, forward.DefaultMemory)
+	if f.Drain == 0 {
+		f.Drain = 10 * time.Second
+	}
+	if f.Log == nil {
+		f.Log = slog.Default()
+	}
+	if f.Stdout == nil {
+		f.Stdout = os.Stdout
+	}
+	return f, nil
+}
+
+func setDefault(v *int64, d int64) {
+	if *v == 0 {
+		*v = d
+	}
+}
