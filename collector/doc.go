@@ -36,9 +36,14 @@
 // once: within an hour or the last 786,432
 // acked chunks, whichever is less, which is 3.9 s at 200,000 acks a second.
 // Stats tells how far back that reaches just now; what comes again after that is
-// stored again. It must come from the same address, unless its id is one of
-// Spillway's own, and on another connection than the one it was first received
-// on.
+// stored again. With an id of Spillway's own it is recognised wherever it comes
+// from; with another it must come from the same address, on another connection
+// than the one it was first received on.
+//
+// What an output forward:// sends to another collector has such an id, and the
+// same one whenever it is sent: so events are once, and in their order, in what
+// the last one writes, whichever of them is killed. With several hosts, what was
+// in flight to one that fails may be on both.
 //
 // Events are accounted for: see Stats.
 //

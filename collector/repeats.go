@@ -24,7 +24,9 @@ import (
 // the peer's address unless the id is one of Spillway's own, which are random
 // and never used twice. Without the connection in the rule data would be lost:
 // Fluent Bit's ids are hashes of the content, so the same id on the same
-// connection is new data that happens to be equal.
+// connection is new data that happens to be equal. An id of Spillway's own is a
+// repeat on whatever connection: a relay sends on, on one connection, what it
+// got twice.
 //
 //	begin ─┬─ fresh ──► Append, Flush ──► finish: the print is known from now on
 //	       ├─ repeat of what is stored at a position: wait for that position
@@ -166,6 +168,7 @@ const (
 type candidate struct {
 	mark fingerprint
 	conn uint64
+	own  bool // the id is one of Spillway's: whatever has it is the same chunk
 
 	verdict verdict
 	pos     journal.Position // of a repeat, or as set for finish
@@ -203,7 +206,10 @@ func (r *repeats) beginOne(c *candidate, now time.Time) {
 	case s.storing > 0 && s.by != conn:
 		c.verdict, c.done = busy, r.waiter(c.mark)
 		return
-	case s.storing == 0 && s.young(now) && s.repeatedBy(conn):
+	case s.storing > 0 && c.own: // it stands before it in the same group
+		c.verdict = repeat
+		return
+	case s.storing == 0 && s.young(now) && (c.own && s.stored > 0 || s.repeatedBy(conn)):
 		c.verdict, c.pos = repeat, s.pos
 		return
 	}

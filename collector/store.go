@@ -108,7 +108,7 @@ func (s *store) storeOnce(ctx context.Context, g *group) error {
 	f.candidates = f.candidates[:0]
 	for _, c := range g.todo {
 		if c.ID != nil {
-			f.candidates = append(f.candidates, candidate{mark: s.repeats.fingerprint(c), conn: c.Conn})
+			f.candidates = append(f.candidates, candidate{mark: s.repeats.fingerprint(c), conn: c.Conn, own: c.Own})
 		}
 	}
 	asked := len(f.candidates) > 0

@@ -351,3 +351,17 @@ func TestNearlyAsLargeAsTheJournal(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestOwnIDOnOneConnection: what has an id of Spillway's own is the same chunk, in one read, on one connection and on another.
+func TestOwnIDOnOneConnection(t *testing.T) {
+	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:")})
+	c := numbered("t", 0, 3)
+	message := string(c.AppendTail(append(c.AppendHead(nil), c.Entries...)))
+	ack := "\x81\xa3ack\xb8" + string(c.ID)
+	for range 2 {
+		exchange(t, r, strings.Repeat(message, 3), strings.Repeat(ack, 3))
+	}
+	if s := r.Stats(); s.Stored != 3 || s.Repeated != 15 {
+		t.Errorf("stored %d, repeated %d; want 3 and 15", s.Stored, s.Repeated)
+	}
+}
