@@ -35,12 +35,13 @@ type pump struct {
 	holding func() holding // what waits for this output
 
 	// What the cursor has passed, in events but for broken. The follower's goroutine writes them.
-	out, unreadable, refused, broken atomic.Int64
+	out, twice, unreadable, refused, broken atomic.Int64
 }
 
 // passed is told of each commit.
 func (p *pump) passed(at journal.Position, n follow.Counts) {
 	p.out.Add(n.Out + n.HandedOver)
+	p.twice.Add(n.Repeated)
 	p.unreadable.Add(n.Unreadable)
 	p.refused.Add(n.Refused)
 	p.broken.Add(n.Broken)

@@ -121,9 +121,13 @@ func schemes(c *Config) []string {
 		slices.Sorted(maps.Keys(c.OutputKinds)))
 }
 
+// relayWindow is how many chunks may be in flight to one server: the journal's records leave one by
+// one, small ones too, and a server that acks many with one sync is kept busy.
+const relayWindow = 64
+
 // own plans an output of package output. path is what its place is known by.
 func (p *plan) own(u *urls.URL, c *Config) (path string, err error) {
-	o, err := output.Read(u, &output.Owner{Stdout: c.Stdout, Sync: true, Backoff: retryPause})
+	o, err := output.Read(u, &output.Owner{Stdout: c.Stdout, Sync: true, Window: relayWindow, Backoff: retryPause})
 	if err != nil {
 		return "", err
 	}

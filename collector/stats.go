@@ -90,6 +90,7 @@ type OutputStats struct {
 	Out          int64            // confirmed: the output's cursor has passed them for good
 	Dropped      map[string]int64 // by reason; nil where nothing was
 	DeadLettered int64            // set aside where the output refuses them
+	MaybeTwice   int64            // of Out: written to two hosts, of which one did not ack in time
 	Behind       int64            // in the journal, not confirmed yet
 
 	BehindBytes int64         // of the journal that hold these
@@ -149,9 +150,7 @@ func (c *Collector) stats() Stats {
 		})
 		o := &s.Outputs[i]
 		o.Taken, o.Chunks, o.Bytes = p.follower.Sent()
-		if n := p.refused.Load(); n > 0 {
-			o.DeadLettered = n
-		}
+		o.DeadLettered, o.MaybeTwice = p.refused.Load(), p.twice.Load()
 		if n := p.unreadable.Load(); n > 0 {
 			o.Dropped = map[string]int64{unreadable: n}
 		}

@@ -52,6 +52,7 @@ type (
 		Out           int64            `json:"out"`
 		Dropped       map[string]int64 `json:"dropped,omitempty"`
 		DeadLettered  int64            `json:"dead_lettered"`
+		MaybeTwice    int64            `json:"maybe_twice,omitempty"`
 		Behind        int64            `json:"behind"`
 		BehindBytes   int64            `json:"behind_bytes"`
 		BehindSeconds float64          `json:"behind_seconds"`
@@ -101,7 +102,7 @@ func logAccount(w io.Writer, s *collector.Stats) {
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
 		outputs[i] = outputAccount{
-			URL: o.URL, Found: o.Found, Out: o.Out, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Behind: o.Behind, BehindBytes: o.BehindBytes,
+			URL: o.URL, Found: o.Found, Out: o.Out, Dropped: o.Dropped, DeadLettered: o.DeadLettered, MaybeTwice: o.MaybeTwice, Behind: o.Behind, BehindBytes: o.BehindBytes,
 			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Failure: accountOfFailure(o.Failure),
 		}
 	}

@@ -29,6 +29,7 @@ type Owner struct {
 
 	Sync     bool          // Flush brings the lines of files to the disk
 	OmitZero bool          // lines of JSON have no time where it is 0
+	Window   int           // chunks in flight to one Forward server, where the URL says none; 0: the output's default
 	Backoff  time.Duration // the first pause after an error, where the URL says none; 0: the output's default
 }
 
@@ -114,6 +115,7 @@ func (p *Plan) forward(u *urls.URL, q *urls.Params, o *Owner) error {
 	}
 	c.Window = int(q.Int("window", 0, 1, 1<<10))
 	p.Window = c.Window
+	c.Window = cmp.Or(c.Window, o.Window)
 	c.AckTimeout = q.Duration("ack_timeout", 0)
 	c.DialTimeout = q.Duration("dial_timeout", 0)
 	c.FailoverAfter = q.Duration("failover_after", 0)
