@@ -121,3 +121,34 @@ func TestPromisesAreHeld(t *testing.T) {
 		t.Errorf("%d promises were found", len(rows))
 	}
 }
+
+// placeOf is a function in a file, as DESIGN.md names the steps of its walks; the function may be left out.
+var placeOf = regexp.MustCompile("`((?:[a-z0-9_]+/)*[a-z0-9_]+\\.go)(?::(\\w+))?`")
+
+// TestWalks: each file and function that DESIGN.md names is there.
+func TestWalks(t *testing.T) {
+	top := repository(t)
+	b, err := os.ReadFile(filepath.Join(top, "DESIGN.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, m := range placeOf.FindAllStringSubmatch(string(b), -1) {
+		file, function := m[1], m[2]
+		if function == "" {
+			continue
+		}
+		named++
+		text, err := os.ReadFile(filepath.Join(top, filepath.FromSlash(file)))
+		if err != nil {
+			t.Errorf("%s: %v", m[0], err)
+			continue
+		}
+		if !regexp.MustCompile(`(?m)^func (?:\([^)]*\) )?` + function + `[(\[]`).Match(text) {
+			t.Errorf("%s: no such function", m[0])
+		}
+	}
+	if named < 20 {
+		t.Errorf("only %d functions are named; is the pattern right?", named)
+	}
+}
