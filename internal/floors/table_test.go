@@ -37,6 +37,7 @@ var table = map[string]place{
 	"internal/urls":        {floor: 1},
 	"internal/credentials": {floor: 1, down: []string{"forward", "internal/urls"}},
 	"internal/record":      {floor: 1, down: []string{"msgpack"}},
+	"internal/letters":     {floor: 1, down: []string{"forward", "journal", "msgpack"}},
 	"internal/output": {floor: 1, down: []string{
 		"forward", "internal/credentials", "internal/files", "internal/lines", "internal/urls", "msgpack",
 	}},
@@ -57,8 +58,8 @@ var table = map[string]place{
 // top lists the folders of floor 3: modules of their own, each with what its packages may import. A package of such a
 // module may import any other of the same module.
 var top = map[string][]string{
-	"cmd":     {root, "collector", "forward", "internal/credentials", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
-	"test":    {root, "collector", "forward", "internal/files", "internal/lines", needsPath, "internal/urls", "journal", "msgpack", "ring"},
+	"cmd":     {root, "collector", "forward", "internal/credentials", "internal/files", "internal/letters", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
+	"test":    {root, "collector", "forward", "internal/files", "internal/letters", "internal/lines", needsPath, "internal/urls", "journal", "msgpack", "ring"},
 	"bench":   {root, "collector", "forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
 	"compat":  {root, "forward", "msgpack"},
 	"adapter": {root},

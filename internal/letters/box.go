@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package letters
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/spillwaylog/spillway/journal"
+)
+
+const (
+	cursorName   = "letters"
+	cursorFile   = "cursor-" + cursorName // as package journal calls it
+	segmentBytes = 1 << 20
+)
+
+// ErrLocked says that another process has the directory open. It is journal.ErrLocked; the error's text names the process.
+var ErrLocked = journal.ErrLocked
+
+// A box is an open directory of letters. It is not for several goroutines at once, its journal is.
+type box struct {
+	journal *journal.Journal
+	reader  *journal.Reader
+	state   state
+	buf     []byte
+}
+
+// openBox opens the directory, and makes it if there is none.
+func openBox(dir string, maxBytes int64, report func(error)) (b *box, err error) {
+	b = new(box)
+	b.journal, err = journal.Open(dir, &journal.Options{MaxBytes: maxBytes, SegmentBytes: segmentBytes, Report: report})
+	if err != nil {
+		return nil, err
+	}
+	if b.reader, err = b.journal.Reader(cursorName); err != nil {
+		return nil, errors.Join(err, b.journal.Close())
+	}
+	at, text := b.reader.Committed()
+	if len(text) > 0 {
+		b.state, err = parseState(text, at)
+	} else {
+		b.state = newState()
+		b.state.cursor = at
+		err = b.commit()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", filepath.Join(dir, cursorFile), err), b.close())
+	}
+	return b, nil
+}
+
+// commit makes the state durable. Its cursor must have been read.
+func (b *box) commit() error {
+	b.buf = b.state.append(b.buf[:0])
+	return b.reader.Commit(b.state.cursor, b.buf)
+}
+
+// passTo commits that all up to p, which was read, is gone, keys among it. After an error all is as it was.
+func (b *box) passTo(p journal.Position, keys []key) error {
+	before := b.state
+	b.state.marks, b.state.kept, b.state.recent = maps.Clone(before.marks), slices.Clone(before.kept), slices.Clone(before.recent)
+	for _, k := range keys {
+		b.state.remember(k)
+	}
+	b.state.advance(p)
+	err := b.reader.SkipTo(p)
+	if err == nil {
+		err = b.commit()
+	}
+	if err != nil {
+		b.state = before
+		return errors.Join(err, b.reader.SkipTo(before.cursor))
+	}
+	return nil
+}
+
+func (b *box) close() error {
+	return errors.Join(b.reader.Close(), b.journal.Close())
+}
