@@ -20,7 +20,7 @@ const asCommand = "SPILLWAY_TEST_COMMAND"
 
 func TestComplete(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
-		{"", "words serve send journal bench completion help version"},
+		{"", "words serve send replay journal bench completion help version"},
 		{"se", "words serve send"},
 		{"se rve", "words"},
 		{"--v", "words --version"},
@@ -42,6 +42,9 @@ func TestComplete(t *testing.T) {
 		{"bench forward --format table,j", "words"}, // one value, no list
 		{"bench forward --connections ", "words"},
 		{"journal cat ", "dirs"},
+		{"re", "words replay"},
+		{"replay ", "dirs"},
+		{"replay some/dir --", "words --help --version --to --output --keep --dry-run --timeout"},
 		{"journal cat -h x", "dirs"},
 		{"journal cat some/dir --he", "words --help"},
 		{"completion ", "words bash zsh fish"},

@@ -13,20 +13,30 @@ import (
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/letters"
 	"github.com/spillwaylog/spillway/internal/lines"
 	"github.com/spillwaylog/spillway/journal"
 )
 
 type journalCmd struct {
-	Ls     journalLsCmd     `cmd:"" help:"List segments and cursors, or rings."`
+	Ls     journalLsCmd     `cmd:"" help:"List segments and cursors, dead letters, or rings."`
 	Cat    journalCatCmd    `cmd:"" help:"Print the events that are still there, as JSON lines."`
 	Verify journalVerifyCmd `cmd:"" help:"Read everything, and exit with 1 if something cannot be read."`
 }
 
-// journalDir is the directory of a journal, or the data directory that has one
+// journalDir is the directory of a journal or of dead letters, or the data directory that has them
 // in it; or a ring's, or that of all rings. It may be in use.
 type journalDir struct {
-	Dir string `arg:"" help:"Data directory, or the journal directory in it; or a directory of rings, or of one. It may be in use." type:"existingdir"`
+	Dir string `arg:"" help:"Data directory, or the directory of the journal or of the dead letters in it; or a directory of rings, or of one. It may be in use." type:"existingdir"`
+}
+
+// letters is the directory of dead letters that this one is or has, "" if there is none; alone says that there is no journal besides.
+func (d journalDir) letters() (dir string, alone bool) {
+	dir, ok := letters.Find(d.Dir)
+	if !ok {
+		return "", false
+	}
+	return dir, dir == d.Dir || !isDir(filepath.Join(d.Dir, "journal"))
 }
 
 func (d journalDir) inspect() (*journal.Inspection, error) {
@@ -62,6 +72,10 @@ func (c *journalLsCmd) Run(s *streams) error {
 	if rings, err := c.rings(); err != nil || len(rings) > 0 {
 		return errors.Join(err, lsRings(s.out, rings))
 	}
+	dead, alone := c.letters()
+	if alone {
+		return lsLetters(s.out, dead, true)
+	}
 	i, err := c.inspect()
 	if err != nil {
 		return err
@@ -90,7 +104,13 @@ func (c *journalLsCmd) Run(s *streams) error {
 			fmt.Fprintln(w, name)
 		}
 	}
-	return errors.Join(w.Flush(), err, urlsErr)
+	err = errors.Join(w.Flush(), err, urlsErr)
+	if err == nil && dead != "" {
+		if _, err = fmt.Fprintln(s.out); err == nil {
+			err = lsLetters(s.out, dead, false)
+		}
+	}
+	return err
 }
 
 // eventsBehind counts the events that each cursor has yet to pass. Records that are no chunks hold
@@ -123,12 +143,22 @@ func segmentNote(g journal.SegmentInfo) string {
 	return ""
 }
 
-type journalCatCmd struct{ journalDir }
+type journalCatCmd struct {
+	journalDir
+	Letters bool `help:"Print the dead letters, each event with the output that refused it, the reason, the time and its place in the journal. Without it, a data directory's dead letters are only counted, and a directory of them has the events alone."`
+}
 
 // Run prints one line an event.
 func (c *journalCatCmd) Run(s *streams) error {
 	if rings, err := c.rings(); err != nil || len(rings) > 0 {
 		return errors.Join(err, catRings(s, rings))
+	}
+	dead, alone := c.letters()
+	if alone || c.Letters && dead != "" {
+		return catLetters(s, dead, c.Letters)
+	}
+	if c.Letters {
+		return nil
 	}
 	i, err := c.inspect()
 	if err != nil {
@@ -148,7 +178,14 @@ func (c *journalCatCmd) Run(s *streams) error {
 	if broken > 0 {
 		err = errors.Join(err, fmt.Errorf("%d records are no chunks", broken))
 	}
-	return errors.Join(err, w.Flush()) // which repeats what a write has said
+	err = errors.Join(err, w.Flush()) // which repeats what a write has said
+	if err == nil && dead != "" {
+		n, lettersErr := lettersLeft(dead, "")
+		if err = lettersErr; n.letters > 0 {
+			fmt.Fprintf(s.err, "and %v that an output refused: --letters prints them\n", n)
+		}
+	}
+	return err
 }
 
 // recordPrinter is what printing records needs, kept for its memory.
@@ -185,8 +222,22 @@ func (c *journalVerifyCmd) Run(s *streams) error {
 	rings, err := c.rings()
 	if err != nil || len(rings) > 0 {
 		err = errors.Join(err, verifyRings(out, rings))
-	} else {
-		err = c.verify(out)
+		return errors.Join(err, out.err)
+	}
+	dead, alone := c.letters()
+	if !alone {
+		i, inspectErr := c.inspect()
+		if err = inspectErr; err == nil {
+			err = verify(out, i)
+		}
+	}
+	if dead != "" {
+		l, readErr := letters.Read(dead)
+		if readErr == nil {
+			fmt.Fprintln(out, "dead letters:")
+			readErr = verify(out, l.Inspection)
+		}
+		err = errors.Join(err, readErr)
 	}
 	return errors.Join(err, out.err)
 }
@@ -205,11 +256,7 @@ func (s *sticky) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func (c *journalVerifyCmd) verify(out io.Writer) error {
-	i, err := c.inspect()
-	if err != nil {
-		return err
-	}
+func verify(out io.Writer, i *journal.Inspection) error {
 	var records, bytes int64
 	bad := len(i.Quarantine)
 	for _, name := range i.Quarantine {

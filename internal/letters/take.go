@@ -5,6 +5,7 @@ package letters
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/journal"
@@ -17,14 +18,17 @@ var ErrTooManyUnreadable = errors.New("letters: too many that cannot be read")
 //
 // Letters that Next returned are there until Done was called for them and Commit returned. After a crash in between they come again, with the same ids.
 type Taker struct {
-	box    *box
+	box    *box   // nil: copies are taken
 	output string // "": all
 	flat   forward.Inflater
+
+	next  func() (journal.Record, bool, error)
+	state *state
+	stop  func()
 
 	queue   []passed // what the cursor has not passed yet, in order
 	blocked bool     // something that stays stands behind the cursor
 	changed bool     // since the last commit
-	unread  int
 }
 
 // passed is a record that was read.
@@ -58,14 +62,31 @@ func Take(dir, output string, report func(error)) (*Taker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Taker{box: b, output: output}, nil
+	return &Taker{box: b, output: output, next: b.reader.TryNext, state: &b.state, stop: func() {}}, nil
+}
+
+// Copy is Take that leaves everything where it is: Done and Commit do nothing. It takes no lock, and ends where the directory ended when it was called.
+func Copy(dir, output string) (*Taker, error) {
+	l, err := Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	t := &Taker{output: output, state: &l.state}
+	var failed error
+	pull, stop := iter.Pull(func(yield func(journal.Record) bool) { failed = l.Records(yield) })
+	t.stop = stop
+	t.next = func() (journal.Record, bool, error) {
+		rec, ok := pull()
+		return rec, ok, failed
+	}
+	return t, nil
 }
 
 // Next returns the next letter; nil at the end. What cannot be read has an Err, stays where it is, and must not be given to Done. The Entry keeps no bytes of
 // the Taker: it is the caller's.
 func (t *Taker) Next() (*Entry, error) {
 	for {
-		rec, ok, err := t.box.reader.TryNext()
+		rec, ok, err := t.next()
 		if err != nil || !ok {
 			return nil, err
 		}
@@ -73,7 +94,7 @@ func (t *Taker) Next() (*Entry, error) {
 		e.Letter, e.key, e.Err = decode(append([]byte(nil), rec.Data...))
 		p := passed{pos: rec.Pos, output: e.Output, key: e.key}
 		switch {
-		case t.box.state.gone(e.Output, rec.Pos):
+		case t.state.gone(e.Output, rec.Pos):
 			p.fate = was
 		case t.output != "" && t.output != e.Output:
 			p.fate = stays
@@ -85,9 +106,11 @@ func (t *Taker) Next() (*Entry, error) {
 				p.fate = unread
 			}
 		}
-		t.queue = append(t.queue, p)
-		if err := t.settle(); err != nil {
-			return nil, err
+		if t.box != nil {
+			t.queue = append(t.queue, p)
+			if err := t.settle(); err != nil {
+				return nil, err
+			}
 		}
 		if p.fate == waits || p.fate == unread {
 			return e, nil
@@ -115,6 +138,9 @@ func (l *Letter) check(z *forward.Inflater) error {
 
 // Done notes that a letter is where it was to go. Letters may be done in any order; one goes when all before it have.
 func (t *Taker) Done(e *Entry) error {
+	if t.box == nil {
+		return nil
+	}
 	for i := range t.queue {
 		if t.queue[i].pos == e.Pos {
 			t.queue[i].fate = goes
@@ -126,7 +152,7 @@ func (t *Taker) Done(e *Entry) error {
 
 // settle moves the cursor, or the marks of outputs, past what is decided.
 func (t *Taker) settle() error {
-	s := &t.box.state
+	s := t.state
 	n := 0
 	for ; n < len(t.queue) && t.queue[n].fate != waits; n++ {
 		p := &t.queue[n]
@@ -169,4 +195,10 @@ func (t *Taker) Commit() error {
 }
 
 // Close lets go of the directory. What was done and not committed is there again.
-func (t *Taker) Close() error { return t.box.close() }
+func (t *Taker) Close() error {
+	t.stop()
+	if t.box == nil {
+		return nil
+	}
+	return t.box.close()
+}

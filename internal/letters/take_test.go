@@ -237,3 +237,39 @@ func TestTakeProperty(t *testing.T) {
 		}
 	}
 }
+
+// TestCopy: copies are what Take would take, also while a store is open, and nothing goes.
+func TestCopy(t *testing.T) {
+	dir := t.TempDir()
+	putAll(t, dir, "a", "b", "a")
+	take(t, dir, "b", 1)
+	s := mustOpen(t, dir, nil)
+	mustPut(t, s, letter("b", 9, 1))
+	for _, tc := range []struct {
+		output string
+		want   []string
+	}{{"", []string{"a@1", "a@3", "b@9"}}, {"a", []string{"a@1", "a@3"}}, {"b", []string{"b@9"}}, {"c", nil}} {
+		taker, err := Copy(dir, tc.output)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := rest(t, taker)
+		for _, e := range all {
+			if err := taker.Done(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := namesOf(all); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.output, got, tc.want)
+		}
+		if err := errors.Join(taker.Commit(), taker.Close(), taker.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := list(t, dir); !slices.Equal(got, []string{"a@1", "a@3", "b@9"}) {
+		t.Error(got)
+	}
+	if _, err := Copy(t.TempDir(), ""); err == nil {
+		t.Error("copies of nothing")
+	}
+}
