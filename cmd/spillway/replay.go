@@ -136,7 +136,7 @@ func (c *replayCmd) dryRun(out io.Writer, dir, url string) error {
 const (
 	replayWindow = 64       // letters on their way
 	replayBytes  = 16 << 20 // bytes of them; one larger letter goes alone
-	commitEvery  = 500 * time.Millisecond
+	commitEvery  = 100 * time.Millisecond
 )
 
 // A replay sends letters and notes which are acked.
