@@ -19,7 +19,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// putLetters stores letters of two outputs by turns, each with one to three events, and returns the names of these.
+// putLetters stores letters of two outputs by turns, each with one to three events, and returns the
+// names of these.
 func putLetters(t *testing.T, data string, count int) (names []string) {
 	t.Helper()
 	s, err := letters.Open(filepath.Join(data, letters.Dir), nil)
@@ -62,8 +63,8 @@ func lettersThere(t *testing.T, data string) (n int) {
 	return n
 }
 
-// TestReplayKill kills and interrupts a replay again and again, now of one output, now of all, and kills the receiver, too: each event arrives once, those of each
-// output in order.
+// TestReplayKill kills and interrupts a replay again and again, now of one output, now of all, and
+// kills the receiver, too: each event arrives once, those of each output in order.
 func TestReplayKill(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

@@ -91,12 +91,15 @@ func (t *letterTable) print(w io.Writer) {
 	})
 	shown := rows[:min(len(rows), kindsShown)]
 	for _, k := range shown {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\t%s\n", printableASCII(k.output), k.letters, k.events, k.bytes, stamp(k.first), stamp(k.last), k.reason)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\t%s\n",
+			printableASCII(k.output), k.letters, k.events, k.bytes, stamp(k.first), stamp(k.last), k.reason)
 	}
 	if rows = rows[len(shown):]; len(rows) > 0 {
 		var others tally
 		for _, k := range rows {
-			others.letters, others.events, others.bytes = others.letters+k.letters, others.events+k.events, others.bytes+k.bytes
+			others.letters += k.letters
+			others.events += k.events
+			others.bytes += k.bytes
 		}
 		fmt.Fprintf(w, "and\t%d\t%d\t%d\t\t\t%d more reasons\n", others.letters, others.events, others.bytes, len(rows))
 	}
@@ -109,7 +112,8 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// reasonOf is a reason as a table shows it: what a server said is not to move the cursor of a terminal.
+// reasonOf is a reason as a table shows it: what a server said is not to move the cursor of a
+// terminal.
 func reasonOf(e *letters.Entry) string {
 	if e.Err != nil {
 		return "cannot be read"
@@ -145,7 +149,8 @@ func lsLetters(out io.Writer, dir string, each bool) error {
 	const row = "%-17s  %-20s  %-17s  %-12s  %7v  %-20s  %-20s  %s\n"
 	fmt.Fprintf(b, "\n"+row, "LETTER", "TIME", "POSITION", "ENTRIES", "EVENTS", "TAG", "OUTPUT", "REASON")
 	err = l.Letters(func(e *letters.Entry) bool {
-		_, err := fmt.Fprintf(b, row, e.Pos, stamp(e.Time), journal.Position(e.Position), entriesOf(e), e.Events(), printableASCII(e.Chunk.Tag), printableASCII(e.Output), reasonOf(e))
+		_, err := fmt.Fprintf(b, row, e.Pos, stamp(e.Time), journal.Position(e.Position), entriesOf(e), e.Events(),
+			printableASCII(e.Chunk.Tag), printableASCII(e.Output), reasonOf(e))
 		return err == nil
 	})
 	return errors.Join(err, b.Flush()) // which repeats what a write has said
@@ -178,7 +183,8 @@ func entriesOf(e *letters.Entry) string {
 	return string(b)
 }
 
-// catLetters prints one line an event: as journal cat does, or with what was refused, by which output and why.
+// catLetters prints one line an event: as journal cat does, or with what was refused, by which
+// output and why.
 func catLetters(s *streams, dir string, why bool) error {
 	l, err := letters.Read(dir)
 	if err != nil {
@@ -237,7 +243,8 @@ func (p *letterPrinter) print(w io.Writer, e *letters.Entry) (bad, err error) {
 	}
 }
 
-// appendWhy appends the line of an event of a letter up to the event itself, which is a member of its own: no key of it can be mistaken then.
+// appendWhy appends the line of an event of a letter up to the event itself, which is a member of
+// its own: no key of it can be mistaken then.
 func appendWhy(b []byte, e *letters.Entry, i int) []byte {
 	b = append(b, `{"output":`...)
 	b = msgpack.AppendJSONString(b, []byte(e.Output))
@@ -245,8 +252,8 @@ func appendWhy(b []byte, e *letters.Entry, i int) []byte {
 	b = msgpack.AppendJSONString(b, []byte(e.Reason))
 	b = append(b, `,"refused":"`...)
 	b = e.Time.UTC().AppendFormat(b, time.RFC3339Nano)
-	b = fmt.Appendf(b, `","position":"%v","entry":%d,"letter":"%v","event":`, journal.Position(e.Position), e.Entry(i), e.Pos)
-	return b
+	return fmt.Appendf(b, `","position":"%v","entry":%d,"letter":"%v","event":`,
+		journal.Position(e.Position), e.Entry(i), e.Pos)
 }
 
 // lettersLeft is how many letters a directory has.

@@ -62,7 +62,8 @@ func threeLetters() []letters.Letter {
 	return []letters.Letter{deadLetter("web", "400 Bad Request", 0x100004000, 1, 2, 3), part, deadLetter("web", "400 Bad Request", 0x100006000, 6)}
 }
 
-// TestJournalLetters looks at letters in a data directory with a journal, and at their own, while a store has them open.
+// TestJournalLetters looks at letters in a data directory with a journal, and at their own, while a
+// store has them open.
 func TestJournalLetters(t *testing.T) {
 	url, data, _ := serve(t)
 	if got := command(t, "event\n", "send", "--to", url); got.code != 0 {
@@ -177,7 +178,8 @@ func TestLetterTable(t *testing.T) {
 	}
 }
 
-// TestReplay: what an output refused comes out at another server, once; a filter sends some, --dry-run and --keep none away.
+// TestReplay: what an output refused comes out at another server, once; a filter sends some,
+// --dry-run and --keep none away.
 func TestReplay(t *testing.T) {
 	data := t.TempDir()
 	mustCloseStore(t, putLetters(t, data, threeLetters()...))

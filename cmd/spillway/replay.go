@@ -101,7 +101,8 @@ func (c *replayCmd) open(dir string, warnings io.Writer) (*letters.Taker, error)
 	}
 	t, err := letters.Take(dir, c.Output, func(err error) { fmt.Fprintln(warnings, "spillway:", err) })
 	if errors.Is(err, letters.ErrLocked) {
-		err = fmt.Errorf("%w; it is the collector that keeps these letters, or another replay: stop it and run this again, or send copies with --keep while it runs", err)
+		err = fmt.Errorf("%w; it is the collector that keeps these letters, or another replay: "+
+			"stop it and run this again, or send copies with --keep while it runs", err)
 	}
 	return t, err
 }
@@ -260,7 +261,8 @@ func (r *replay) drain() error {
 
 // left is what was there and is not acked. A letter that came meanwhile does not count.
 func (r *replay) left() tally {
-	return tally{max(0, r.all.letters-r.acked.letters), max(0, r.all.events-r.acked.events), max(0, r.all.bytes-r.acked.bytes)}
+	left := func(all, acked int64) int64 { return max(0, all-acked) }
+	return tally{left(r.all.letters, r.acked.letters), left(r.all.events, r.acked.events), left(r.all.bytes, r.acked.bytes)}
 }
 
 // unreadable says why something is left though nothing failed.

@@ -18,7 +18,8 @@ const (
 	segmentBytes = 1 << 20
 )
 
-// ErrLocked says that another process has the directory open. It is journal.ErrLocked; the error's text names the process.
+// ErrLocked says that another process has the directory open. It is journal.ErrLocked; the error's
+// text names the process.
 var ErrLocked = journal.ErrLocked
 
 // A box is an open directory of letters. It is not for several goroutines at once, its journal is.
@@ -59,10 +60,12 @@ func (b *box) commit() error {
 	return b.reader.Commit(b.state.cursor, b.buf)
 }
 
-// passTo commits that all up to p, which was read, is gone, keys among it. After an error all is as it was.
+// passTo commits that all up to p, which was read, is gone, keys among it. After an error all is as
+// it was.
 func (b *box) passTo(p journal.Position, keys []key) error {
 	before := b.state
-	b.state.marks, b.state.kept, b.state.recent = maps.Clone(before.marks), slices.Clone(before.kept), slices.Clone(before.recent)
+	b.state.marks = maps.Clone(before.marks)
+	b.state.kept, b.state.recent = slices.Clone(before.kept), slices.Clone(before.recent)
 	for _, k := range keys {
 		b.state.remember(k)
 	}

@@ -25,7 +25,8 @@ type Letter struct {
 	Time     time.Time // when; Put takes the present time if it is zero
 	Position uint64    // end of the record in the collector's journal
 	Entries  []int     // which entries of that record, ascending from 0; nil: all
-	// Chunk has the tag and the refused entries only: uncompressed, or as they came if these are all. Its id and print do not matter to Put.
+	// Chunk has the tag and the refused entries only: uncompressed, or as they came if these are
+	// all. Its id and print do not matter to Put.
 	Chunk *forward.Chunk
 }
 
@@ -43,7 +44,8 @@ func (l *Letter) Entry(i int) int {
 // A key is what letters are compared by.
 type key [16]byte
 
-// keyOf hashes what makes a letter that one. Entries count uncompressed, for they may be so the next time. Those that cannot be uncompressed count as they are.
+// keyOf hashes what makes a letter that one. Entries count uncompressed, for they may be so the
+// next time. Those that cannot be uncompressed count as they are.
 func keyOf(l *Letter, z *forward.Inflater) key {
 	c := *l.Chunk
 	body := c.Body()
@@ -70,7 +72,8 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// idOf is the chunk id of a letter in a store: it looks like one of forward.NewID, and is as unlikely to be used for anything else.
+// idOf is the chunk id of a letter in a store: it looks like one of forward.NewID, and is as
+// unlikely to be used for anything else.
 func idOf(store, k key) []byte {
 	h := sha256.Sum256(append(append([]byte("letter\x00"), store[:]...), k[:]...))
 	return base64.StdEncoding.AppendEncode(nil, h[:16])
@@ -122,7 +125,8 @@ func appendLetter(b []byte, l *Letter, k key) []byte {
 	return msgpack.AppendBin(b, k[:])
 }
 
-// decode reads a record. The chunk aliases b, and its entries are not looked at. The error wraps ErrMalformed; what could be read is there all the same.
+// decode reads a record. The chunk aliases b, and its entries are not looked at. The error wraps
+// ErrMalformed; what could be read is there all the same.
 func decode(b []byte) (l Letter, k key, err error) {
 	l.Chunk = new(forward.Chunk)
 	if err := l.Chunk.Parse(b); err != nil {

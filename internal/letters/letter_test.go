@@ -34,7 +34,8 @@ func gzipped(b []byte) []byte {
 	return out.Bytes()
 }
 
-// TestEncode: what is put is read, with the id of the letter in place of the sender's, by whatever reads chunks, too.
+// TestEncode: what is put is read, with the id of the letter in place of the sender's, by whatever
+// reads chunks, too.
 func TestEncode(t *testing.T) {
 	whole := letter("web", 77, 3)
 	part := letter("web", 77, 2)
@@ -79,7 +80,8 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestKey: a letter is the same however its entries are packed and whatever was said of it, and another one when anything else differs.
+// TestKey: a letter is the same however its entries are packed and whatever was said of it, and
+// another one when anything else differs.
 func TestKey(t *testing.T) {
 	keyFor := func(change func(*Letter)) key {
 		l := letter("web", 77, 3)
@@ -134,7 +136,8 @@ func goldenLetters() []Letter {
 	return []Letter{letter("web", 0x100001000, 1), part, packed}
 }
 
-// TestGolden reads a directory as this version wrote it: three letters, the first one gone, a mark, an identity. It stays for ever.
+// TestGolden reads a directory as this version wrote it: three letters, the first one gone, a mark,
+// an identity. It stays for ever.
 func TestGolden(t *testing.T) {
 	golden := filepath.Join("testdata", "v1")
 	if *writeGolden {
@@ -220,7 +223,8 @@ func trimSegments(t *testing.T, dir string) {
 	}
 }
 
-// FuzzDecode: whatever a record is, reading it ends, and what was read as a letter is written and read the same.
+// FuzzDecode: whatever a record is, reading it ends, and what was read as a letter is written and
+// read the same.
 func FuzzDecode(f *testing.F) {
 	for _, l := range goldenLetters() {
 		f.Add(record(&l, key{1}))

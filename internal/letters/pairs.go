@@ -12,7 +12,8 @@ import (
 // errKind says that a value is of another kind or size than it should be.
 var errKind = errors.New("a value of another kind")
 
-// eachPair calls f with the pairs of a map that b begins with. Keys that are no text are passed over.
+// eachPair calls f with the pairs of a map that b begins with. Keys that are no text are passed
+// over.
 func eachPair(b []byte, f func(name string, value []byte) error) error {
 	t, at, err := msgpack.ReadToken(b)
 	if err != nil || t.Kind != msgpack.Map {

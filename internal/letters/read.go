@@ -14,7 +14,8 @@ func IsStore(dir string) bool {
 	return isFile(filepath.Join(dir, cursorFile))
 }
 
-// Find returns the directory of letters that dir is, or has in it as a data directory does; false: neither.
+// Find returns the directory of letters that dir is, or has in it as a data directory does; false:
+// neither.
 func Find(dir string) (string, bool) {
 	for _, d := range []string{dir, filepath.Join(dir, Dir)} {
 		if IsStore(d) {
@@ -34,14 +35,14 @@ type Entry struct {
 	Letter
 	Pos   journal.Position // its end, in the letters' own journal
 	Bytes int64            // of the record
-	Err   error            // why it is no letter; of what Letter has, some may be missing. Its chunk is there in any case, perhaps empty
+	Err   error            // why it is no letter: then fields may be missing, and the chunk be empty
 
 	key  key
 	gone bool
 }
 
-// A Listing is what a directory of letters holds, read without a lock and without changing anything. Of a store in use it is a picture that may already have
-// moved on.
+// A Listing is what a directory of letters holds, read without a lock and without changing
+// anything. Of a store in use it is a picture that may already have moved on.
 type Listing struct {
 	*journal.Inspection
 	state state
@@ -65,7 +66,8 @@ func Read(dir string) (*Listing, error) {
 	return l, nil
 }
 
-// Letters yields what is there, in order, until yield returns false. What an Entry holds is valid during the call.
+// Letters yields what is there, in order, until yield returns false. What an Entry holds is valid
+// during the call.
 func (l *Listing) Letters(yield func(*Entry) bool) error {
 	return l.each(func(e *Entry) bool { return e.gone || yield(e) })
 }

@@ -38,7 +38,8 @@ func TestStateGone(t *testing.T) {
 	}
 }
 
-// TestStateBounds: keys are forgotten, and what stays is refused, before the state grows without end.
+// TestStateBounds: keys are forgotten, and what stays is refused, before the state grows without
+// end.
 func TestStateBounds(t *testing.T) {
 	s := newState()
 	var last key

@@ -39,7 +39,8 @@ type Options struct {
 	MaxBytes int64
 	// DropOldest makes room for a letter by giving up the oldest ones, instead of refusing it.
 	DropOldest bool
-	// Report is told what goes wrong besides errors that are returned, and what is dropped (DroppedError). It must not block, nor call the store.
+	// Report is told what goes wrong besides errors that are returned, and what is dropped
+	// (DroppedError). It must not block, nor call the store.
 	Report func(error)
 }
 
@@ -86,7 +87,8 @@ type Store struct {
 	box  *box          // nil before the first letter
 	done bool          // closed
 	flat forward.Inflater
-	// known is where letters lie that might be put again, order the same in order of their coming: a circle when it is full.
+	// known is where letters lie that might be put again, order the same in order of their coming:
+	// a circle when it is full.
 	known  map[key]journal.Position
 	order  []key
 	oldest int
@@ -166,10 +168,12 @@ func (s *Store) Stats() Stats {
 	return s.stats
 }
 
-// Put stores letters, those that are stored already left out, and returns nil when all are on the disk. It keeps none of their bytes.
+// Put stores letters, those that are stored already left out, and returns nil when all are on the
+// disk. It keeps none of their bytes.
 //
-// After an error some of them may be stored; put again they are recognised. The error wraps ErrFull, ErrTooLarge, ErrLocked (a replay takes letters out just
-// then; later it works), ErrClosed, that of ctx, or one of the disk.
+// After an error some of them may be stored; put again they are recognised. The error wraps
+// ErrFull, ErrTooLarge, ErrLocked (a replay takes letters out just then; later it works),
+// ErrClosed, that of ctx, or one of the disk.
 func (s *Store) Put(ctx context.Context, letters ...Letter) error {
 	if len(letters) == 0 {
 		return nil
@@ -191,7 +195,8 @@ func (s *Store) Put(ctx context.Context, letters ...Letter) error {
 	return nil
 }
 
-// append puts letters into the journal and returns the end of the last one. The caller has the turn.
+// append puts letters into the journal and returns the end of the last one. The caller has the
+// turn.
 func (s *Store) append(ctx context.Context, letters []Letter) (last journal.Position, err error) {
 	if s.done {
 		return 0, ErrClosed
@@ -265,10 +270,12 @@ func (s *Store) wrap(err error) error {
 	return fmt.Errorf("letters: %w", err)
 }
 
-// dropOldest gives up what lies in the oldest segment, or reports that nothing is left. The caller has the turn.
+// dropOldest gives up what lies in the oldest segment, or reports that nothing is left. The caller
+// has the turn.
 func (s *Store) dropOldest(ctx context.Context) (bool, error) {
 	b := s.box
-	if err := b.journal.Sync(ctx, b.journal.Stats().Last); err != nil { // for the reader sees no others
+	// The reader sees what is synced.
+	if err := b.journal.Sync(ctx, b.journal.Stats().Last); err != nil {
 		return false, err
 	}
 	var gone Stats

@@ -37,7 +37,8 @@ func TestStoreLazy(t *testing.T) {
 	}
 }
 
-// TestStorePutTwice: the same letter is stored once, in one call or two, before and after a restart, and when it was taken out or packed otherwise.
+// TestStorePutTwice: the same letter is stored once, in one call or two, before and after a
+// restart, and when it was taken out or packed otherwise.
 func TestStorePutTwice(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), Dir)
 	part := letter("b", 2, 2)
@@ -134,7 +135,8 @@ func TestStoreFull(t *testing.T) {
 	}
 }
 
-// TestStoreDropOldest: a full store that may, gives up the oldest, and accounts for each event, also over a restart.
+// TestStoreDropOldest: a full store that may, gives up the oldest, and accounts for each event,
+// also over a restart.
 func TestStoreDropOldest(t *testing.T) {
 	dir := t.TempDir()
 	var mu sync.Mutex
@@ -189,7 +191,8 @@ func TestStoreDropOldest(t *testing.T) {
 	}
 }
 
-// TestStoreLocked: one store at a time has the directory, from its first letter on; ctx ends a wait for others of the same store.
+// TestStoreLocked: one store at a time has the directory, from its first letter on; ctx ends a wait
+// for others of the same store.
 func TestStoreLocked(t *testing.T) {
 	dir := t.TempDir()
 	first, second := mustOpen(t, dir, nil), mustOpen(t, dir, nil)

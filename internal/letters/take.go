@@ -11,12 +11,14 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// ErrTooManyUnreadable ends a Taker that has passed by more unreadable letters than it can remember.
+// ErrTooManyUnreadable ends a Taker that has passed by more unreadable letters than it can
+// remember.
 var ErrTooManyUnreadable = errors.New("letters: too many that cannot be read")
 
 // A Taker takes letters out of a directory, in order. It is not for several goroutines at once.
 //
-// Letters that Next returned are there until Done was called for them and Commit returned. After a crash in between they come again, with the same ids.
+// Letters that Next returned are there until Done was called for them and Commit returned. After a
+// crash in between they come again, with the same ids.
 type Taker struct {
 	box    *box   // nil: copies are taken
 	output string // "": all
@@ -52,8 +54,8 @@ const (
 	unread             // it cannot be read, and stays
 )
 
-// Take opens a directory of letters to take out those of one output, or all if output is empty. The error wraps ErrLocked when another process has it open. report
-// is Options.Report.
+// Take opens a directory of letters to take out those of one output, or all if output is empty. The
+// error wraps ErrLocked when another process has it open. report is Options.Report.
 func Take(dir, output string, report func(error)) (*Taker, error) {
 	if !IsStore(dir) {
 		return nil, fmt.Errorf("letters: %s holds none", dir)
@@ -65,7 +67,8 @@ func Take(dir, output string, report func(error)) (*Taker, error) {
 	return &Taker{box: b, output: output, next: b.reader.TryNext, state: &b.state, stop: func() {}}, nil
 }
 
-// Copy is Take that leaves everything where it is: Done and Commit do nothing. It takes no lock, and ends where the directory ended when it was called.
+// Copy is Take that leaves everything where it is: Done and Commit do nothing. It takes no lock,
+// and ends where the directory ended when it was called.
 func Copy(dir, output string) (*Taker, error) {
 	l, err := Read(dir)
 	if err != nil {
@@ -82,8 +85,8 @@ func Copy(dir, output string) (*Taker, error) {
 	return t, nil
 }
 
-// Next returns the next letter; nil at the end. What cannot be read has an Err, stays where it is, and must not be given to Done. The Entry keeps no bytes of
-// the Taker: it is the caller's.
+// Next returns the next letter; nil at the end. What cannot be read has an Err, stays where it is,
+// and must not be given to Done. The Entry keeps no bytes of the Taker: it is the caller's.
 func (t *Taker) Next() (*Entry, error) {
 	for {
 		rec, ok, err := t.next()
@@ -118,7 +121,8 @@ func (t *Taker) Next() (*Entry, error) {
 	}
 }
 
-// check reads all of a letter's entries: a receiver would stumble over what cannot be read, again and again.
+// check reads all of a letter's entries: a receiver would stumble over what cannot be read, again
+// and again.
 func (l *Letter) check(z *forward.Inflater) error {
 	c := *l.Chunk
 	if err := z.Inflate(&c); err != nil {
@@ -136,7 +140,8 @@ func (l *Letter) check(z *forward.Inflater) error {
 	return nil
 }
 
-// Done notes that a letter is where it was to go. Letters may be done in any order; one goes when all before it have.
+// Done notes that a letter is where it was to go. Letters may be done in any order; one goes when
+// all before it have.
 func (t *Taker) Done(e *Entry) error {
 	if t.box == nil {
 		return nil

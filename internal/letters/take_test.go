@@ -84,7 +84,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestTakeOutOfOrder: what is done goes when all before it has; what is not committed comes again, with the same ids.
+// TestTakeOutOfOrder: what is done goes when all before it has; what is not committed comes again,
+// with the same ids.
 func TestTakeOutOfOrder(t *testing.T) {
 	dir := t.TempDir()
 	putAll(t, dir, "a", "a", "b", "a")
@@ -131,7 +132,8 @@ func appendRaw(t *testing.T, dir string, records ...[]byte) {
 	mustClose(t, j)
 }
 
-// TestTakeUnreadable: what cannot be read is told and stays, also when what comes after it goes, and comes again.
+// TestTakeUnreadable: what cannot be read is told and stays, also when what comes after it goes,
+// and comes again.
 func TestTakeUnreadable(t *testing.T) {
 	dir := t.TempDir()
 	putAll(t, dir, "a", "b")
@@ -158,7 +160,8 @@ func TestTakeUnreadable(t *testing.T) {
 	}
 }
 
-// TestTakeProperty: whatever is put and taken in whatever pieces and with whatever ends between, each letter is committed once, and those of an output in order.
+// TestTakeProperty: whatever is put and taken in whatever pieces and with whatever ends between,
+// each letter is committed once, and those of an output in order.
 func TestTakeProperty(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
