@@ -128,25 +128,43 @@ func appendLetter(b []byte, l *Letter, k key) []byte {
 // decode reads a record. The chunk aliases b, and its entries are not looked at. The error wraps
 // ErrMalformed; what could be read is there all the same.
 func decode(b []byte) (l Letter, k key, err error) {
-	l.Chunk = new(forward.Chunk)
+	k, err = l.decode(b)
+	return l, k, err
+}
+
+// decode replaces all of l, and uses the memory of what it had.
+func (l *Letter) decode(b []byte) (k key, err error) {
+	before := *l
+	*l = Letter{Chunk: before.Chunk}
+	if l.Chunk == nil {
+		l.Chunk = new(forward.Chunk)
+	}
 	if err := l.Chunk.Parse(b); err != nil {
-		return l, k, fmt.Errorf("%w: %w", ErrMalformed, err)
+		return k, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	found := false
-	err = eachPair(optionOf(b), func(name string, value []byte) error {
-		if name != letterKey {
+	err = eachPair(optionOf(b), func(name, value []byte) error {
+		if string(name) != letterKey {
 			return nil
 		}
 		found = true
-		return l.parse(value, &k)
+		return l.parse(value, &k, &before)
 	})
 	if err == nil && !found {
 		err = errors.New("nothing says that it is one")
 	}
 	if err != nil {
-		return l, k, fmt.Errorf("%w: %w", ErrMalformed, err)
+		return k, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	return l, k, nil
+	return k, nil
+}
+
+// keep returns b as a string, and the old one where it is the same.
+func keep(old string, b []byte) string {
+	if old == string(b) {
+		return old
+	}
+	return string(b)
 }
 
 // optionOf is the third element of a message that Parse has read, empty if it has two.
@@ -163,13 +181,16 @@ func optionOf(b []byte) []byte {
 }
 
 // parse reads the value of the option.
-func (l *Letter) parse(b []byte, k *key) error {
-	return eachPair(b, func(name string, value []byte) (err error) {
-		switch name {
+func (l *Letter) parse(b []byte, k *key, before *Letter) error {
+	return eachPair(b, func(name, value []byte) (err error) {
+		var text []byte
+		switch string(name) {
 		case "output":
-			l.Output, err = readText(value)
+			text, err = readBytes(value)
+			l.Output = keep(before.Output, text)
 		case "reason":
-			l.Reason, err = readText(value)
+			text, err = readBytes(value)
+			l.Reason = keep(before.Reason, text)
 		case "time":
 			var ns int64
 			ns, err = readInt(value)
@@ -187,11 +208,10 @@ func (l *Letter) parse(b []byte, k *key) error {
 				return err
 			})
 		case "key":
-			var p []byte
-			if p, err = readBytes(value); err == nil && len(p) != len(k) {
+			if text, err = readBytes(value); err == nil && len(text) != len(k) {
 				err = errKind
 			}
-			copy(k[:], p)
+			copy(k[:], text)
 		}
 		if err != nil {
 			return fmt.Errorf("%q: %w", name, err)

@@ -14,7 +14,7 @@ var errKind = errors.New("a value of another kind")
 
 // eachPair calls f with the pairs of a map that b begins with. Keys that are no text are passed
 // over.
-func eachPair(b []byte, f func(name string, value []byte) error) error {
+func eachPair(b []byte, f func(name, value []byte) error) error {
 	t, at, err := msgpack.ReadToken(b)
 	if err != nil || t.Kind != msgpack.Map {
 		return errKind
@@ -32,7 +32,7 @@ func eachPair(b []byte, f func(name string, value []byte) error) error {
 			return err
 		}
 		if kind == msgpack.Str {
-			if err := f(string(name), b[at:at+n]); err != nil {
+			if err := f(name, b[at:at+n]); err != nil {
 				return err
 			}
 		}
@@ -66,11 +66,6 @@ func readBytes(b []byte) ([]byte, error) {
 		return nil, errKind
 	}
 	return p, nil
-}
-
-func readText(b []byte) (string, error) {
-	p, err := readBytes(b)
-	return string(p), err
 }
 
 func readInt(b []byte) (int64, error) {

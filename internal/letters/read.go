@@ -74,9 +74,10 @@ func (l *Listing) Letters(yield func(*Entry) bool) error {
 
 // each yields all that can be read, also what is gone.
 func (l *Listing) each(yield func(*Entry) bool) error {
+	var e Entry
 	return l.Records(func(r journal.Record) bool {
-		e := Entry{Pos: r.Pos, Bytes: int64(len(r.Data))}
-		e.Letter, e.key, e.Err = decode(r.Data)
+		e.Pos, e.Bytes = r.Pos, int64(len(r.Data))
+		e.key, e.Err = e.decode(r.Data)
 		e.gone = l.state.gone(e.Output, r.Pos)
 		return yield(&e)
 	})

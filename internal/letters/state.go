@@ -109,8 +109,8 @@ func (s *state) append(b []byte) []byte {
 // parseState reads what append wrote.
 func parseState(b []byte, cursor journal.Position) (state, error) {
 	s := state{cursor: cursor, marks: map[string]journal.Position{}}
-	err := eachPair(b, func(name string, value []byte) error {
-		switch name {
+	err := eachPair(b, func(name, value []byte) error {
+		switch string(name) {
 		case "store":
 			p, err := readBytes(value)
 			if err != nil || len(p) != len(s.store) {
@@ -118,9 +118,9 @@ func parseState(b []byte, cursor journal.Position) (state, error) {
 			}
 			copy(s.store[:], p)
 		case "marks":
-			return eachPair(value, func(output string, v []byte) error {
+			return eachPair(value, func(output, v []byte) error {
 				n, err := readUint(v)
-				s.marks[output] = journal.Position(n)
+				s.marks[string(output)] = journal.Position(n)
 				return err
 			})
 		case "kept":

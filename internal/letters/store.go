@@ -105,30 +105,29 @@ func Open(dir string, o *Options) (*Store, error) {
 	}
 	s := &Store{dir: dir, opt: opt, turn: make(chan struct{}, 1)}
 	if IsStore(dir) {
-		if err := s.look(); err != nil {
+		if err := s.look(func(key, journal.Position) {}); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// look counts what is there, and learns the keys. The caller has the turn, or is alone.
-func (s *Store) look() error {
-	s.known, s.order, s.oldest = map[key]journal.Position{}, nil, 0
+// look counts what is there, and calls learn with all keys. The caller has the turn, or is alone.
+func (s *Store) look(learn func(key, journal.Position)) error {
 	l, err := Read(s.dir)
 	if err != nil {
 		return err
 	}
 	var n Stats
 	err = l.each(func(e *Entry) bool {
-		s.learn(e.key, e.Pos) // those that are gone, too: their segment may still be there
+		learn(e.key, e.Pos) // those that are gone, too: their segment may still be there
 		if !e.gone {
 			n.add(e.Events(), e.Bytes)
 		}
 		return true
 	})
 	for _, k := range l.state.recent {
-		s.learn(k, 0)
+		learn(k, 0)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +204,8 @@ func (s *Store) append(ctx context.Context, letters []Letter) (last journal.Posi
 		if s.box, err = openBox(s.dir, s.opt.MaxBytes, s.opt.Report); err != nil {
 			return 0, fmt.Errorf("letters: %w", err)
 		}
-		if err := s.look(); err != nil { // the rest of it is known
+		s.known, s.order, s.oldest = map[key]journal.Position{}, nil, 0
+		if err := s.look(s.learn); err != nil { // the rest of it is known
 			s.opt.Report(fmt.Errorf("letters: reading what is there: %w", err))
 		}
 	}
