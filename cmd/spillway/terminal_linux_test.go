@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -149,5 +150,43 @@ func TestServeOnATerminal(t *testing.T) {
 	}
 	if strings.Contains(end, "\nevents in 0") {
 		t.Errorf("the live line is left over: %s", end)
+	}
+}
+
+// TestReplayOnATerminal: there a replay has a bar, which is gone at its end.
+func TestReplayOnATerminal(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	outside, inside := openPTY(t, 100)
+	data := t.TempDir()
+	mustCloseStore(t, putLetters(t, data, threeLetters()...))
+	server, err := net.Listen("tcp", "127.0.0.1:0") // which acks nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	code := make(chan int, 1)
+	go func() {
+		args := []string{"replay", data, "--to", "forward://" + server.Addr().String()}
+		code <- run(ctx, args, &streams{strings.NewReader(""), inside, inside})
+		_, _ = inside.WriteString("\x00")
+	}()
+	var got []byte
+	for b := make([]byte, 4096); !bytes.HasSuffix(got, []byte{0}); {
+		n, err := outside.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, b[:n]...)
+		if strings.Contains(shows(string(got)), "[>                   ] 0% 0 of 6 events acked") {
+			cancel()
+		}
+	}
+	end := shows(string(got))
+	want := "sent 3 letters, 6 events; acked 0 letters, 0 events; left 3 letters, 6 events\n" +
+		"spillway: 3 letters, 6 events not acked: context canceled\n\x00"
+	if c := <-code; c != 1 || end != want {
+		t.Errorf("exit code %d; the terminal shows %q, want %q", c, end, want)
 	}
 }
