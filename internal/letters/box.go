@@ -31,9 +31,11 @@ type box struct {
 }
 
 // openBox opens the directory, and makes it if there is none.
-func openBox(dir string, maxBytes int64, report func(error)) (b *box, err error) {
+func openBox(dir string, o *Options) (b *box, err error) {
 	b = new(box)
-	b.journal, err = journal.Open(dir, &journal.Options{MaxBytes: maxBytes, SegmentBytes: segmentBytes, Report: report})
+	b.journal, err = journal.Open(dir, &journal.Options{
+		MaxBytes: o.MaxBytes, SegmentBytes: segmentBytes, Report: o.Report, FS: o.fs,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,8 @@ type Options struct {
 	// Report is told what goes wrong besides errors that are returned, and what is dropped
 	// (DroppedError). It must not block, nor call the store.
 	Report func(error)
+
+	fs journal.FS // of tests
 }
 
 func (o *Options) withDefaults() (Options, error) {
@@ -201,7 +203,7 @@ func (s *Store) append(ctx context.Context, letters []Letter) (last journal.Posi
 		return 0, ErrClosed
 	}
 	if s.box == nil {
-		if s.box, err = openBox(s.dir, s.opt.MaxBytes, s.opt.Report); err != nil {
+		if s.box, err = openBox(s.dir, &s.opt); err != nil {
 			return 0, fmt.Errorf("letters: %w", err)
 		}
 		s.known, s.order, s.oldest = map[key]journal.Position{}, nil, 0

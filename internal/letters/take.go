@@ -60,7 +60,7 @@ func Take(dir, output string, report func(error)) (*Taker, error) {
 	if !IsStore(dir) {
 		return nil, fmt.Errorf("letters: %s holds none", dir)
 	}
-	b, err := openBox(dir, defaultMaxBytes, report)
+	b, err := openBox(dir, &Options{MaxBytes: defaultMaxBytes, Report: report})
 	if err != nil {
 		return nil, err
 	}
