@@ -287,22 +287,19 @@ func (s *segment) resize(size int64) error {
 	return s.writeSpare()
 }
 
-// grow makes the first prepared segment large enough for a large record.
+// grow makes the first prepared segment large enough for a large record. Meanwhile none is begun: one with a higher number would come before it.
 func (j *Journal) grow(size int64) error {
 	s := j.ready[0]
-	j.ready = append(j.ready[:0], j.ready[1:]...)
-	delta := size - s.size
-	j.bytes += delta
-	j.mu.Unlock()
 	old := s.size
+	j.bytes += size - old
+	j.growing = true
+	j.mu.Unlock()
 	err := s.resize(size)
 	j.mu.Lock()
+	j.growing = false
 	if err != nil {
 		s.size = old
-		j.bytes -= delta
-	}
-	j.ready = append([]*segment{s}, j.ready...)
-	if err != nil {
+		j.bytes -= size - old
 		return err
 	}
 	j.want = 0

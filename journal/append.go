@@ -15,6 +15,14 @@ import (
 // On an error nothing was appended: [ErrFull], [ErrTooLarge], [ErrClosed], or that of a failed write or sync from which the
 // journal has not recovered yet.
 func (j *Journal) Append(parts ...[]byte) (Position, error) {
+	_, pos, err := j.AppendAfter(parts...)
+	return pos, err
+}
+
+// AppendAfter is Append that also returns the end of the record before: a Reader whose Pos is prev gets next the record that ends at pos. Of the
+// first record in a directory prev is 0. Of the first one after Open it is the end of the last record that Open found, or the furthest cursor if that
+// is beyond; where damage lies behind that record, prev may be no record's end, but it is never one that has another record behind it.
+func (j *Journal) AppendAfter(parts ...[]byte) (prev, pos Position, err error) {
 	// What costs time is done before the lock: the checksum, which the position is added to later.
 	var n int64
 	var crc uint32
@@ -23,12 +31,12 @@ func (j *Journal) Append(parts ...[]byte) (Position, error) {
 		crc = crc32.Update(crc, castagnoli, p)
 	}
 	if n > maxRecordBytes || pageUp(dataStart+recordHeader+n) > j.opt.MaxBytes {
-		return 0, fmt.Errorf("%w: %d bytes, in a journal of %d", ErrTooLarge, n, j.opt.MaxBytes)
+		return 0, 0, fmt.Errorf("%w: %d bytes, in a journal of %d", ErrTooLarge, n, j.opt.MaxBytes)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.makeRoom(n); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	start := place(j.off)
 	end := align8(start + recordHeader + n)
@@ -43,7 +51,8 @@ func (j *Journal) Append(parts ...[]byte) (Position, error) {
 	j.off, j.seg.last = end, end
 	j.appends++
 	j.syncSometime()
-	return at(j.seg.seq, end), nil
+	prev, j.last = j.last, at(j.seg.seq, end)
+	return prev, j.last, nil
 }
 
 // put adds bytes to the batch that fills, and goes on with another where one is full: a large record lies in several, so that large buffers are never
@@ -104,7 +113,7 @@ func (j *Journal) waitUnlocked() {
 
 // roll begins the next segment if one of at least size bytes is prepared. With mu held.
 func (j *Journal) roll(size int64) bool {
-	if len(j.ready) == 0 || j.ready[0].size < size {
+	if j.growing || len(j.ready) == 0 || j.ready[0].size < size {
 		return false
 	}
 	s := j.ready[0]

@@ -28,6 +28,8 @@ var (
 //
 //   - nothing that Sync returned for, that was read, or that was committed, is lost; nor, where only the process ends, what Flush returned for
 //   - everything read was appended, at that position, and is read in order; a position is never used twice
+//   - nothing that can be read lies between a record and the one that AppendAfter said comes before it
+//   - the identity is that of the first Open that returned
 //   - the cursor is one that was committed, with its state, and not older than the last Commit that returned
 func TestPowerCut(t *testing.T) {
 	seed, states := *crashSeed, *crashStates
@@ -56,6 +58,7 @@ func TestPowerCut(t *testing.T) {
 type crashRec struct {
 	n    uint64
 	size int
+	prev Position
 }
 
 // crashRun is one file system through several crashes.
@@ -75,6 +78,7 @@ type crashRun struct {
 	synced  Position              // nothing up to here may be lost
 	commits []Position            // by number of the commit, which is its state
 	sure    int                   // the last that returned; index in commits
+	id      [16]byte              // of the directory, once an Open returned
 	events  []string              // what happened, told when a check fails
 }
 
@@ -147,6 +151,10 @@ func (c *crashRun) life() {
 		j.mu.Unlock()
 	}
 	if err == nil {
+		if id := j.Identity(); id == noIdentity || c.id != noIdentity && c.id != id {
+			c.fatalf("identity is %x, was %x", id, c.id)
+		}
+		c.id = j.Identity()
 		func() {
 			defer j.Close()
 			c.use(j, &faulty)
@@ -275,11 +283,12 @@ func (c *crashFS) off() bool {
 }
 
 func (c *crashRun) append(j *Journal, size int) {
-	rec := crashRec{c.next, max(size, 8)}
-	p, err := j.Append(testRecord(rec.n, rec.size))
+	rec := crashRec{n: c.next, size: max(size, 8)}
+	prev, p, err := j.AppendAfter(testRecord(rec.n, rec.size))
 	if err != nil {
 		return
 	}
+	rec.prev = prev
 	c.next++
 	if old, ok := c.all[p]; ok {
 		c.fatalf("position %v of record %d was record %d's", p, rec.n, old.n)
@@ -312,6 +321,9 @@ func (c *crashRun) read(j *Journal, rd *Reader, from, synced Position) map[Posit
 		}
 		if rec.Pos <= last {
 			c.fatalf("position %v was read after %v", rec.Pos, last)
+		}
+		if was.prev < last && last > from {
+			c.fatalf("position %v lies behind %v, which was said to come before %v", last, was.prev, rec.Pos)
 		}
 		last = rec.Pos
 		got[rec.Pos] = true

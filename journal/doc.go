@@ -10,16 +10,24 @@
 // # Promises
 //
 //   - When [Journal.Flush] returned nil for a record, it outlives the process, whatever kills it.
+//
 //   - When [Journal.Sync] returned nil for a record, it outlives a power cut. After one, everything up to the last Sync is read, and any whole record after it.
+//
 //   - A [Reader] sees only what is durable, in the order of positions, each record exactly as appended at that position, never anything else: every
 //     record is checked against its place and against the one use of its segment.
+//
 //   - After a crash a cursor is where it was committed, with its state; not before the last Commit that returned.
+//
 //   - Synced bytes are never overwritten in their only copy. A disk that garbles every page that is being written when the power goes still
 //     takes nothing that was synced.
+//
 //   - What cannot be read is copied or moved into the directory quarantine, told to Options.Report once, and never deleted. Everything else is read.
+//
 //   - A failed write or sync is told to all who wait and stays until the journal has written everything again that may have been lost by it, which it tries
 //     by itself. Nothing that was appended is given up, and the same positions become durable then. So an error of Flush or Sync means "not known to be stored",
 //     not "not stored".
+//
+//   - The directory's identity stays the same for as long as its file can be read.
 //
 // Not promised: anything about records that were only appended (though they are synced within a second, within 20 ms when a reader waits); that a record whose
 // Append returned but not its Flush survives the process; that each name in the directory is kept if someone else writes there.
@@ -32,6 +40,7 @@
 //	lock                       flock; holds the process number as text
 //	seg-<16 hex digits>.log    a segment; the digits are its number
 //	cursor-<name>              a cursor; bytes of the name other than letters, digits and "._-" as %XX
+//	identity                   what the directory is called by others
 //	rescue-<16 hex digits>     pages of that segment while recovery writes them again
 //	quarantine/                what could not be read
 //
@@ -88,6 +97,18 @@
 //	         └────────┴──────┴──────┴──────┴──────────┴────────┴───────┴───────┴──────────────┘
 //
 // A larger state makes a larger file, written beside it and renamed.
+//
+// # The identity
+//
+// A file that is written once, beside its name and renamed; what it says is never given to anyone before it is durable.
+//
+//	identity 0        8      12           28      32
+//	         ┌────────┬──────┬────────────┬───────┐
+//	         │SPILLIDE│vers 1│16 random   │ check │
+//	         │        │      │bytes       │       │
+//	         └────────┴──────┴────────────┴───────┘
+//
+// check is over bytes 0..27. A directory of an earlier version has none, and gets one when it is opened; that version leaves the file alone.
 //
 // # Who does what
 //

@@ -16,11 +16,13 @@ import (
 
 // Inspection is what a directory holds, read without changing anything. Of a journal in use it is a picture that may already have moved on.
 type Inspection struct {
-	Dir        string
-	Segments   []SegmentInfo // by number; spare ones too
-	Cursors    []CursorInfo  // by name
-	Quarantine []string      // names of what was set aside
-	End        Position      // of the last whole record
+	Dir         string
+	Identity    [16]byte      // zero where there is none
+	IdentityErr error         // why it cannot be read
+	Segments    []SegmentInfo // by number; spare ones too
+	Cursors     []CursorInfo  // by name
+	Quarantine  []string      // names of what was set aside
+	End         Position      // of the last whole record
 }
 
 // SegmentInfo is one segment file.
@@ -80,6 +82,14 @@ func Inspect(dir string) (*Inspection, error) {
 			}
 			c.Pos, c.Commits, c.State = Position(cur.at.Load()), cur.gen, cur.state
 			i.Cursors = append(i.Cursors, c)
+		} else if e.Name() == identityFile {
+			b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+			if err == nil {
+				i.Identity, err = parseIdentity(b)
+			}
+			if !errors.Is(err, fs.ErrNotExist) {
+				i.IdentityErr = err
+			}
 		} else if e.Name() == quarantineDir {
 			q, _ := os.ReadDir(filepath.Join(dir, quarantineDir))
 			for _, e := range q {

@@ -36,6 +36,9 @@ type Journal struct {
 	fs   FS
 	opt  Options
 	lock io.Closer
+
+	identity [16]byte // set by Open
+
 	done chan struct{} // closed by Close
 	wg   sync.WaitGroup
 	kick chan struct{} // wakes the syncer
@@ -55,6 +58,7 @@ type Journal struct {
 
 	// appending
 	seg     *segment // being appended to; nil before the first record after Open
+	last    Position // end of the record appended last; after Open see lastRecord
 	off     int64    // end of what was appended to seg
 	bind    binder   // of seg
 	head    [recordHeader]byte
@@ -82,6 +86,7 @@ type Journal struct {
 	// segments
 	segs    []*segment // live, oldest first; the last one is seg unless seg is nil
 	ready   []*segment // prepared for use, in order of their numbers
+	growing bool       // the first of ready is being made larger
 	free    []*segment // passed by all cursors, to be recycled; the last one was used last
 	trim    bool       // one of free is to be given back to the disk
 	nextSeq uint32
@@ -133,7 +138,10 @@ func load(dir string, o *Options) (*Journal, error) {
 		}
 		return nil, fmt.Errorf("journal: directory %s cannot be used: %w", dir, err)
 	}
-	if err := j.recover(); err != nil {
+	if err = j.recover(); err == nil {
+		err = j.openIdentity()
+	}
+	if err != nil {
 		j.closeFiles()
 		return nil, fmt.Errorf("journal: open %s: %w", dir, err)
 	}

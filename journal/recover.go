@@ -105,6 +105,7 @@ func (j *Journal) recover() (err error) {
 	if err != nil {
 		return err
 	}
+	j.last = j.lastRecord()
 	for _, c := range j.cursors {
 		p := Position(c.at.Load())
 		for _, s := range j.segs {
@@ -116,7 +117,7 @@ func (j *Journal) recover() (err error) {
 			}
 		}
 		// Beyond the last segment is where a cursor stands after all before it was freed.
-		end = max(end, p)
+		end, j.last = max(end, p), max(j.last, p)
 	}
 	if top.seq() == 1<<32-1 {
 		return errors.New("segment numbers are used up")
@@ -275,6 +276,48 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 		j.segs = append(j.segs, s.segment)
 	}
 	return at(last.seq, last.end.Load()), nil
+}
+
+// lastRecord is where the last record ends, 0 if there is none. What recovery took for its end may be that of a pad behind it.
+func (j *Journal) lastRecord() Position {
+	for _, s := range slices.Backward(j.segs) {
+		if s.last > dataStart {
+			return at(s.seq, s.lastRecord())
+		}
+	}
+	return 0
+}
+
+// lastRecord looks for a pad that reaches up to s.last: one lies within a page. Where that does not give an answer it is s.last.
+func (s *segment) lastRecord() int64 {
+	if s.last%pageSize != 0 {
+		return s.last
+	}
+	page := make([]byte, pageSize)
+	from := s.last - pageSize
+	if _, err := s.file.ReadAt(page, from); err != nil {
+		return s.last // readers will meet that
+	}
+	var scan scanner
+	scan.reset(s.file, s.seq, s.nonce)
+	for off := int64(0); off <= pageSize-recordHeader; off += 8 {
+		if n, kind, _, ok := scan.header(page[off:], from+off); ok && kind == kindPad && off+recordHeader+n == pageSize {
+			return from + off
+		}
+	}
+	// A pad of 8 bytes has no header, and looks like the end of a record.
+	last := int64(dataStart)
+	for off := last; off < s.last; {
+		_, _, _, next, err := scan.record(off, s.last)
+		if errors.Is(err, errEndOfRecord) {
+			break
+		}
+		if err != nil {
+			return s.last
+		}
+		off, last = next, next
+	}
+	return last
 }
 
 // cutTail gives back to the disk what a segment never used: a process that is started again and again leaves each time one that is hardly filled. A
