@@ -294,7 +294,7 @@ func (m *Mover) ours(dir string) bool {
 	all, err := os.ReadDir(dir)
 	return err == nil && !slices.ContainsFunc(all, func(e fs.DirEntry) bool {
 		switch name := e.Name(); name {
-		case "lock", ownerFile, ownerFile + ".new", quarantine:
+		case "lock", "identity", "identity.tmp", ownerFile, ownerFile + ".new", quarantine:
 			return false
 		default:
 			return !strings.HasPrefix(name, "seg-") && !strings.HasPrefix(name, "cursor-") && !strings.HasPrefix(name, "rescue-")
