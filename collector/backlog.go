@@ -21,6 +21,7 @@ type backlogs struct {
 	journal  *journal.Journal
 	found    *found
 	store    *store
+	recent   *recent
 	arrivals arrivals
 }
 
@@ -30,6 +31,7 @@ func (b *backlogs) run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		b.arrivals.note(time.Now(), b.journal.Stats().Last, b.store.delivered.allPassed())
+		b.recent.trim()
 		if f := b.store.failing.settled(); f != nil {
 			b.store.reporter.recovered("journal works again", *f)
 		}

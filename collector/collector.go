@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/letters"
 	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/journal"
 )
@@ -28,6 +29,8 @@ type Collector struct {
 	pumps    []*pump
 	found    *found
 	backlogs *backlogs
+	recent   *recent
+	letters  *letters.Store
 	inputs   []*listeners
 	server   *forward.Server
 
@@ -70,6 +73,13 @@ func (c *Collector) open() error {
 	if c.repeats, err = openRepeats(c.config.Dir, c.journal, report); err != nil {
 		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
 	}
+	c.recent = newRecent(recentOptions{})
+	if c.letters, err = letters.Open(filepath.Join(c.config.Dir, lettersDir), &letters.Options{
+		MaxBytes: c.config.LetterBytes, DropOldest: c.config.DropLetters,
+		Report: func(err error) { c.reporter.trouble("dead letters", err) },
+	}); err != nil {
+		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
+	}
 	unused, err := c.openPumps(plans)
 	if err != nil {
 		return err
@@ -80,12 +90,13 @@ func (c *Collector) open() error {
 	c.store = &store{
 		journal:   c.journal,
 		repeats:   c.repeats.repeats,
+		recent:    c.recent,
 		ack:       c.config.Ack,
 		delivered: newDeliveries(len(c.pumps)),
 		reporter:  c.reporter,
 	}
 	pumps := c.pumps
-	b := &backlogs{journal: c.journal, found: c.found, store: c.store}
+	b := &backlogs{journal: c.journal, found: c.found, store: c.store, recent: c.recent}
 	b.arrivals.marks = c.journal.Found()
 	c.backlogs = b
 	c.store.holder = func() string { return b.holder(pumps) }
@@ -195,8 +206,8 @@ func (c *Collector) Addrs() []net.Addr {
 func (c *Collector) Close() error {
 	c.mu.Lock() // not for longer: a disk may hang
 	c.remember()
-	inputs, pumps, counting, known, j := c.inputs, c.pumps, c.found, c.repeats, c.journal
-	c.inputs, c.pumps, c.found, c.repeats, c.journal = nil, nil, nil, nil, nil
+	inputs, pumps, counting, known, dead, j := c.inputs, c.pumps, c.found, c.repeats, c.letters, c.journal
+	c.inputs, c.pumps, c.found, c.repeats, c.letters, c.journal = nil, nil, nil, nil, nil, nil
 	c.mu.Unlock()
 	var errs []error
 	for _, l := range inputs {
@@ -210,6 +221,9 @@ func (c *Collector) Close() error {
 	}
 	if known != nil {
 		errs = append(errs, known.close())
+	}
+	if dead != nil {
+		errs = append(errs, dead.Close())
 	}
 	if j != nil {
 		errs = append(errs, j.Close())

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/follow"
+	"github.com/spillwaylog/spillway/internal/letters"
 	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/journal"
 )
@@ -114,6 +115,9 @@ func identify(identity [16]byte, output string) func(dst []byte, first, last jou
 	}
 }
 
+// lettersDir is the folder of the dead letters in a data directory.
+const lettersDir = "letters"
+
 // openPump opens an output where its cursor stands, or, if it is new, at start.
 func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*pump, error) {
 	reader, err := c.journal.Reader(plan.cursor)
@@ -139,6 +143,25 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 	}
 	if plan.ids {
 		conf.Identify = identify(c.journal.Identity(), plan.name)
+	}
+	if plan.wants != 0 {
+		place := c.recent.follow(reader.Pos(), plan.wants)
+		conf.Recent = func(after journal.Position) (follow.Recent, bool) {
+			it, ok := place.get(after, c.journal.Synced())
+			if !ok {
+				return follow.Recent{}, false
+			}
+			return follow.Recent{End: it.pos, Chunk: &it.chunk, Held: it}, true
+		}
+	}
+	dead := c.letters
+	conf.Refuse = func(ctx context.Context, refused []follow.Refused) error {
+		all := make([]letters.Letter, len(refused))
+		for i := range refused {
+			r := &refused[i]
+			all[i] = letters.Letter{Output: p.name, Reason: r.Reason, Time: r.Time, Position: uint64(r.Position), Entries: r.Entries, Chunk: r.Chunk}
+		}
+		return dead.Put(ctx, all...)
 	}
 	p.follower = follow.New(conf)
 	c.pumps = append(c.pumps, p)

@@ -62,6 +62,7 @@ type plan struct {
 	place  string // what it writes to, however that was written
 	cursor string // name of its cursor in the journal
 	opaque bool   // the output does not look at entries
+	wants  wants  // what it looks at
 	ids    bool   // the output sends ids
 	file   bool
 	open   func(p *pump) (Output, error)
@@ -132,7 +133,12 @@ func (p *plan) own(u *urls.URL, c *Config) (path string, err error) {
 		return "", err
 	}
 	p.place, p.opaque, p.file = o.Place, o.Opaque, u.Scheme == "file"
-	p.ids = strings.HasPrefix(u.Scheme, "forward")
+	if !p.opaque {
+		p.wants = wantEntries
+	}
+	if p.ids = strings.HasPrefix(u.Scheme, "forward"); p.ids {
+		p.wants |= wantBody // it may travel as it came
+	}
 	p.open = func(pump *pump) (Output, error) {
 		return o.Open(&output.Trip{Health: pump.health, Report: pump.report})
 	}
@@ -152,7 +158,7 @@ func (p *plan) foreign(u *urls.URL, kind OutputKind) error {
 	if err == nil && open == nil {
 		err = fmt.Errorf("%s: its kind opens nothing", u)
 	}
-	p.ids = true
+	p.ids, p.wants = true, wantEntries
 	p.open = func(pump *pump) (Output, error) {
 		return open(&OutputEnv{
 			Name: pump.name, Log: pump.reporter.log.With("output", pump.name),

@@ -99,11 +99,11 @@ type item struct {
 	next *item // with the same hash
 }
 
-// retain keeps the chunk until one more release.
+// retain keeps the chunk until one more Release.
 func (i *item) retain() { i.slab.refs.Add(1) }
 
-// release gives back what get or retain gave. The chunk is not used after the last one.
-func (i *item) release() {
+// Release gives back what get or retain gave. The chunk is not used after the last one.
+func (i *item) Release() {
 	if s := i.slab; s.refs.Add(-1) == 0 {
 		s.owner.mu.Lock()
 		defer s.owner.mu.Unlock()

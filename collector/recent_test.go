@@ -122,7 +122,7 @@ func TestRecentIsTheRecord(t *testing.T) {
 				if it.prev != 0 || it.pos != 64 {
 					t.Errorf("it lies at %v to %v", it.prev, it.pos)
 				}
-				it.release()
+				it.Release()
 			})
 		}
 	}
@@ -134,7 +134,7 @@ func TestRecentFound(t *testing.T) {
 	seen := func(p *place, after, durable journal.Position) bool {
 		it, ok := p.get(after, durable)
 		if ok {
-			it.release()
+			it.Release()
 		}
 		return ok
 	}
@@ -150,7 +150,7 @@ func TestRecentFound(t *testing.T) {
 				t.Fatalf("behind %v there is nothing", at)
 			}
 			wantChunk(t, &it.chunk, uint64(n+1))
-			it.release()
+			it.Release()
 		}
 		if seen(p, 40, 40) || seen(p, 12, 40) {
 			t.Error("there is something where nothing is")
@@ -348,7 +348,7 @@ func TestRecentMemory(t *testing.T) {
 							holds = append(holds, held{it, seed})
 						}
 						wantChunk(t, &it.chunk, seed)
-						it.release()
+						it.Release()
 					}
 					if pos > 0 {
 						ats[k] = pos
@@ -358,7 +358,7 @@ func TestRecentMemory(t *testing.T) {
 				if len(holds) > 0 {
 					k := rnd.IntN(len(holds))
 					wantChunk(t, &holds[k].it.chunk, holds[k].seed)
-					holds[k].it.release()
+					holds[k].it.Release()
 					holds = slices.Delete(holds, k, k+1)
 				}
 			case 7:
@@ -383,7 +383,7 @@ func TestRecentMemory(t *testing.T) {
 		}
 		for _, h := range holds {
 			wantChunk(t, &h.it.chunk, h.seed)
-			h.it.release()
+			h.it.Release()
 		}
 		holds = nil
 		r.trim()
@@ -454,7 +454,7 @@ func TestRecentFollowed(t *testing.T) {
 				if len(window) > k*k || n == putters*each-1 {
 					for i, it := range window {
 						wantChunk(t, &it.chunk, seeds[i])
-						it.release()
+						it.Release()
 					}
 					window, seeds = window[:0], seeds[:0]
 				}
@@ -490,7 +490,7 @@ func recentPace(c *forward.Chunk, group int, w wants) func() {
 				panic("it is not there")
 			}
 			at = it.pos
-			it.release()
+			it.Release()
 		}
 	}
 }

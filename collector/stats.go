@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/letters"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -44,7 +45,8 @@ type Stats struct {
 	Repeats RepeatsStats
 	Server  forward.ServerStats // of all inputs together
 	Journal journal.Stats
-	Failure *Failure // of the journal: it takes nothing, and senders wait; nil while it does
+	Letters letters.Stats // dead letters: what is there, and what was dropped of them
+	Failure *Failure      // of the journal: it takes nothing, and senders wait; nil while it does
 }
 
 // Counts say what became of what arrived: in events, where the name says
@@ -137,7 +139,7 @@ func (c *Collector) Stats() Stats {
 func (c *Collector) stats() Stats {
 	// What is counted last comes first: so a picture that is taken while events
 	// pass never shows more coming out than went in.
-	s := Stats{Counting: c.found.counting(), Repeats: c.repeats.stats(), Journal: c.journal.Stats(), Failure: c.store.failing.current()}
+	s := Stats{Counting: c.found.counting(), Repeats: c.repeats.stats(), Journal: c.journal.Stats(), Letters: c.letters.Stats(), Failure: c.store.failing.current()}
 	for i, p := range c.pumps {
 		s.Outputs = append(s.Outputs, OutputStats{
 			Name:   p.name,

@@ -29,6 +29,7 @@ const (
 type store struct {
 	journal   *journal.Journal
 	repeats   *repeats
+	recent    *recent
 	ack       Ack
 	delivered *deliveries
 	reporter  *reporter
@@ -46,6 +47,7 @@ type group struct {
 	flight     *flight          // the chunks in todo that have an id, in order, up to one that is busy
 	account    *account
 	head, tail []byte
+	stored     []stored         // for those that follow
 	last       journal.Position // the acks wait for this
 	asked      bool             // some chunk wants an ack
 }
@@ -148,6 +150,11 @@ func (s *store) storeOnce(ctx context.Context, g *group) error {
 // one. It leaves in g.todo what it has not done with.
 func (s *store) append(ctx context.Context, g *group) (last journal.Position, err error) {
 	next := 0 // candidate
+	defer func() {
+		s.recent.put(g.stored)
+		clear(g.stored)
+		g.stored = g.stored[:0]
+	}()
 	for ; len(g.todo) > 0; g.todo = g.todo[1:] {
 		c := g.todo[0]
 		stamped := *c // the chunk itself is only lent
@@ -167,9 +174,9 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 		}
 		g.head = stamped.AppendHead(g.head[:0])
 		g.tail = stamped.AppendTail(g.tail[:0])
-		var pos journal.Position
+		var prev, pos journal.Position
 		err = s.persist(ctx, func() (err error) {
-			if pos, err = s.journal.Append(g.head, c.Body(), g.tail); errors.Is(err, journal.ErrFull) {
+			if prev, pos, err = s.journal.AppendAfter(g.head, c.Body(), g.tail); errors.Is(err, journal.ErrFull) {
 				s.yield(ctx, g.flight, last)
 			}
 			return err
@@ -180,6 +187,7 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 		if which != nil {
 			which.pos = pos
 		}
+		g.stored = append(g.stored, stored{prev: prev, pos: pos, chunk: c, print: stamped.Print})
 		g.account.stored.add(c)
 		last = pos
 	}

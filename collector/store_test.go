@@ -83,7 +83,7 @@ func TestTooLargeForTheJournal(t *testing.T) {
 	}
 	defer j.Close()
 	window := testRepeats(t)
-	s := &store{journal: j, repeats: window, ack: AckSynced, reporter: newReporter(logTo(testWriter{t})), accounts: []*account{{}}}
+	s := &store{recent: newRecent(recentOptions{}), journal: j, repeats: window, ack: AckSynced, reporter: newReporter(logTo(testWriter{t})), accounts: []*account{{}}}
 	large := numbered("t", 1, 1)
 	large.Entries = []byte(strings.Repeat("x", 4<<20))
 	chunks := []*forward.Chunk{numbered("t", 0, 1), large, numbered("t", 2, 1)}
@@ -124,7 +124,7 @@ func TestServeGroupGivesUpWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log syncBuffer
-	s := &store{journal: j, repeats: testRepeats(t), ack: AckSynced, reporter: newReporter(logTo(&log)), holder: func() string { return "file:x" }, accounts: []*account{{}}}
+	s := &store{recent: newRecent(recentOptions{}), journal: j, repeats: testRepeats(t), ack: AckSynced, reporter: newReporter(logTo(&log)), holder: func() string { return "file:x" }, accounts: []*account{{}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	full := make(chan error)
 	go func() {
@@ -160,7 +160,7 @@ func TestNothingOvertakesABusyChunk(t *testing.T) {
 	}
 	defer j.Close()
 	window := testRepeats(t)
-	s := &store{journal: j, repeats: window, ack: AckSynced, reporter: newReporter(logTo(testWriter{t})), accounts: []*account{{}}}
+	s := &store{recent: newRecent(recentOptions{}), journal: j, repeats: window, ack: AckSynced, reporter: newReporter(logTo(testWriter{t})), accounts: []*account{{}}}
 	chunks := []*forward.Chunk{numbered("zero", 0, 1), numbered("one", 1, 1), numbered("two", 2, 1), numbered("three", 3, 1)}
 	chunks[3].ID = nil
 	other := &flight{candidates: []candidate{{mark: window.fingerprint(chunks[1]), conn: 1}}}

@@ -15,9 +15,9 @@ import (
 
 // A Recent is a chunk that is still in memory: what was appended as one record.
 type Recent struct {
-	End     journal.Position
-	Chunk   *forward.Chunk // its entries are not compressed; shared and read-only until Release
-	Release func()         // called once
+	End   journal.Position
+	Chunk *forward.Chunk // its entries are not compressed; shared and read-only until Release
+	Held  interface{ Release() }
 }
 
 // A flight is a record from the journal until its output is done with it.
@@ -30,7 +30,7 @@ type flight struct {
 	data     []byte // of own
 	id       []byte // the same
 	inflater forward.Inflater
-	release  func() // of a recent chunk
+	held     interface{ Release() } // of a recent chunk
 	bytes    int64
 	result   output.Result
 	done     bool
@@ -55,10 +55,10 @@ func (f *Follower) newFlight() *flight {
 
 // recycle gives a flight's memory back.
 func (f *Follower) recycle(x *flight) {
-	if x.release != nil {
-		x.release()
+	if x.held != nil {
+		x.held.Release()
 	}
-	x.chunk, x.release, x.result, x.done, x.broken = nil, nil, output.Result{}, false, false
+	x.chunk, x.held, x.result, x.done, x.broken = nil, nil, output.Result{}, false, false
 	if cap(x.data) > flightKeeps {
 		x.data, x.own = nil, forward.Chunk{}
 	}
@@ -138,10 +138,10 @@ func (f *Follower) read(x *flight) (ok bool, err error) {
 	if f.cfg.Recent != nil {
 		if r, ok := f.cfg.Recent(f.step.taken); ok {
 			if err := f.cfg.Reader.SkipTo(r.End); err != nil {
-				r.Release()
+				r.Held.Release()
 				return false, err
 			}
-			x.end, x.chunk, x.release = r.End, r.Chunk, r.Release
+			x.end, x.chunk, x.held = r.End, r.Chunk, r.Held
 			x.bytes = int64(len(x.chunk.Entries))
 			return true, nil
 		}
