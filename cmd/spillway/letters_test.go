@@ -234,7 +234,7 @@ func TestReplayFails(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(empty, "journal"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	locked := []string{fmt.Sprintf("process %d holds %s", os.Getpid(), filepath.Join(data, letters.Dir, "lock")), "stop it and run this again", "--keep"}
+	locked := []string{fmt.Sprintf("process %d holds %s", os.Getpid(), filepath.Join(data, letters.Dir, "lock")), "run this again when", "--keep"}
 	for _, tc := range []struct {
 		args []string
 		code int

@@ -101,8 +101,8 @@ func (c *replayCmd) open(dir string, warnings io.Writer) (*letters.Taker, error)
 	}
 	t, err := letters.Take(dir, c.Output, func(err error) { fmt.Fprintln(warnings, "spillway:", err) })
 	if errors.Is(err, letters.ErrLocked) {
-		err = fmt.Errorf("%w; it is the collector that keeps these letters, or another replay: "+
-			"stop it and run this again, or send copies with --keep while it runs", err)
+		err = fmt.Errorf("%w; it is another replay, or the collector, which refuses events just now: "+
+			"run this again when there were none for 10 seconds, or send copies with --keep", err)
 	}
 	return t, err
 }

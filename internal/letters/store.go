@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -80,12 +81,17 @@ type Stats struct {
 
 // A Store takes letters. Its methods may be called at the same time.
 //
-// Nothing is opened before the first letter, and no lock taken. Lock order: turn, mu.
+// Nothing is opened before the first letter, and no lock taken; a few seconds after the last one
+// that is so again. Lock order: turn, mu.
 type Store struct {
 	dir string
 	opt Options
 
+	active atomic.Int32 // calls of Put that have not returned
+
 	turn chan struct{} // holds one while somebody has what follows, up to mu
+	idle *time.Timer   // has the journal closed when nothing was put for idleAfter
+	used time.Time     // the last Put
 	box  *box          // nil before the first letter
 	done bool          // closed
 	flat forward.Inflater
@@ -179,6 +185,8 @@ func (s *Store) Put(ctx context.Context, letters ...Letter) error {
 	if len(letters) == 0 {
 		return nil
 	}
+	s.active.Add(1)
+	defer s.active.Add(-1)
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -186,6 +194,7 @@ func (s *Store) Put(ctx context.Context, letters ...Letter) error {
 	}
 	last, err := s.append(ctx, letters)
 	b := s.box
+	s.restLater()
 	<-s.turn
 	if err != nil {
 		return err
@@ -319,10 +328,44 @@ func (s *Store) dropOldest(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
+// idleAfter is how long a store without new letters keeps others from taking letters out.
+const idleAfter = 5 * time.Second
+
+// restLater has the journal closed after a while. The caller has the turn.
+func (s *Store) restLater() {
+	s.used = time.Now()
+	if s.idle == nil {
+		s.idle = time.AfterFunc(idleAfter, s.rest)
+	}
+}
+
+// rest closes the journal if nothing was put for long: a replay may take letters out now, while the
+// collector runs. The next Put opens it again.
+func (s *Store) rest() {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	s.idle = nil
+	if s.done || s.box == nil {
+		return
+	}
+	if left := idleAfter - time.Since(s.used); left > 0 || s.active.Load() > 0 {
+		s.idle = time.AfterFunc(max(left, idleAfter/8), s.rest)
+		return
+	}
+	err := s.box.close()
+	s.box = nil
+	if err != nil {
+		s.opt.Report(fmt.Errorf("letters: %w", err))
+	}
+}
+
 // Close lets go of the directory. It may be called more than once, and waits for the disk.
 func (s *Store) Close() error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
+	if s.idle != nil {
+		s.idle.Stop()
+	}
 	if s.done || s.box == nil {
 		s.done = true
 		return nil

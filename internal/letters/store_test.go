@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/spillwaylog/spillway/journal"
 )
@@ -249,4 +251,37 @@ func TestOptions(t *testing.T) {
 	if got := oneLine(" a\n\tb\xff " + strings.Repeat("x", 2*reasonMost)); !strings.HasPrefix(got, "a b\ufffd x") || len(got) > reasonMost+5 || strings.Contains(got, "\n") {
 		t.Errorf("%q", got[:40])
 	}
+}
+
+// TestStoreRests: a few seconds after its last letter a store lets others take letters out, and goes on with the next one, which it
+// knows again.
+func TestStoreRests(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), Dir)
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for round := range 3 {
+			if err := s.Put(t.Context(), letter("a", 1, 1), letter("a", uint64(10+round), 1)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Take(dir, "", nil); !errors.Is(err, ErrLocked) {
+				t.Fatalf("taken while it is in use: %v", err)
+			}
+			time.Sleep(2 * idleAfter)
+			synctest.Wait()
+			k, err := Take(dir, "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := k.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := s.Stats().Letters; n != 4 {
+			t.Errorf("%d letters, want 4", n)
+		}
+	})
 }
