@@ -72,6 +72,11 @@ type (
 		Damaged uint64          `json:"damaged"`
 		Failure *failureAccount `json:"failure,omitempty"`
 	}
+	lettersAccount struct {
+		Letters int64 `json:"letters"`
+		Events  int64 `json:"events"`
+		Dropped int64 `json:"dropped"`
+	}
 	repeatsAccount struct {
 		Chunks     int     `json:"chunks"`
 		Most       int     `json:"most"`
@@ -109,6 +114,7 @@ func logAccount(w io.Writer, s *collector.Stats) {
 	slog.New(slog.NewJSONHandler(w, nil)).Info("account",
 		"inputs", inputs, "outputs", outputs, "counting", s.Counting,
 		"journal", journalAccount{s.Journal.Used, s.Journal.MaxBytes, s.Journal.Bytes, s.Journal.Damaged, accountOfFailure(s.Failure)},
+		"letters", lettersAccount{s.Letters.Letters, s.Letters.Events, s.Letters.Dropped},
 		"repeats", repeatsAccount{s.Repeats.Chunks, s.Repeats.Most, s.Repeats.Bytes, s.Repeats.Age.Seconds()},
 		"memory", s.Server.Memory, "goroutines", runtime.NumGoroutine())
 }

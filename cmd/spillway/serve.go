@@ -21,10 +21,12 @@ const minJournal = 256 << 10
 
 type serveCmd struct {
 	Listen        []string      `help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
-	To            []string      `help:"Output to write to: stdout:, discard:, or file:///var/log/{tag}.{date}.jsonl with {tag}, {date}, {hour}, {host}, {pid}. May be repeated. Default: stdout:" placeholder:"URL" sep:"none"`
+	To            []string      `help:"Output to write to: stdout:, discard:, forward://host:port, or file:///var/log/{tag}.{date}.jsonl with {tag}, {date}, {hour}, {host}, {pid}; NAME=URL names it. May be repeated. Default: stdout:" placeholder:"URL" sep:"none"`
 	Data          string        `help:"Data directory, used by one process at a time." default:"spillway-data" type:"path"`
 	Ack           string        `help:"What an ack promises: synced (on the disk), journaled (survives this process), delivered (all outputs have it)." enum:"synced,journaled,delivered" default:"synced"`
 	JournalSize   size          `help:"Disk space for the journal; when it is full, senders wait." default:"4GiB"`
+	LettersSize   size          `help:"Disk space for dead letters, which are what an output refuses for good." default:"256MiB"`
+	LettersFull   string        `help:"What an output does that refuses more: wait, or drop_oldest, which counts the oldest dead letters as lost." enum:"wait,drop_oldest" default:"wait"`
 	MaxChunk      size          `help:"Largest message accepted, as it travels." default:"64MiB"`
 	MaxUnpacked   size          `help:"Largest chunk accepted, after decompression." default:"256MiB"`
 	Memory        size          `help:"What all connections together may buffer." default:"64MiB"`
@@ -45,7 +47,9 @@ Shared keys and users (every input): shared_key_file= or shared_key_env= say whe
 
 Tags and sources: tag= replaces the tag, tag_prefix= stands before it; address_key=, host_key=, subject_key=, user_key= name the keys under which a record gets its sender's address, host name, certificate's subject and user.
 
-Outputs (file:, stdout:): time_key= and tag_key= are the keys of time and tag in a line, - leaves them out; time_format= is rfc3339, unix, unix_ms, unix_us, unix_ns or a layout of Go. A key of the record that is one of them gets underscores: time_.
+Outputs to other collectors (forward://, forward+tls://, forward+unix://) take what a logger's destination takes: several hosts, compress=, window=, ack=, TLS and keys; see docs/logger.md and docs/security.md.
+
+Outputs (file:, stdout:): format=text with flags= is for people; file: has max_size=, every=, keep=, max_age= and compress=gzip for rotation. time_key= and tag_key= are the keys of time and tag in a line, - leaves them out; time_format= is rfc3339, unix, unix_ms, unix_us, unix_ns or a layout of Go. A key of the record that is one of them gets underscores: time_.
 
 Files are read again when they change, and at once on SIGHUP. Connections that stand are not touched; a new file that is broken leaves the old one in force.`
 
@@ -83,6 +87,8 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 		Dir:           c.Data,
 		Ack:           collector.Ack(c.Ack),
 		JournalBytes:  int64(c.JournalSize),
+		LetterBytes:   int64(c.LettersSize),
+		DropLetters:   c.LettersFull == "drop_oldest",
 		MaxChunk:      int64(c.MaxChunk),
 		MaxUnpacked:   int64(c.MaxUnpacked),
 		Memory:        int64(c.Memory),

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	library "github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/forward"
+)
+
+// picky is an output that refuses one event for good, as a server does that calls it invalid.
+type picky struct {
+	mu  sync.Mutex
+	got []string
+}
+
+func (p *picky) Submit(c *forward.Chunk, done func(library.Result)) {
+	var r library.Result
+	entries := forward.ReadEntries(c.Entries)
+	p.mu.Lock()
+	for i := 0; ; i++ {
+		e, ok := entries.Next()
+		if !ok {
+			break
+		}
+		if bytes.Contains(e.Record, []byte("m-500")) {
+			r.Rejected = append(r.Rejected, library.Rejected{Entry: i, Err: errors.New("422 not liked")})
+			continue
+		}
+		p.got = append(p.got, string(e.Record))
+	}
+	p.mu.Unlock()
+	go done(r)
+}
+
+func (p *picky) Flush(context.Context) error { return nil }
+func (p *picky) Close(context.Context) error { return nil }
+
+// TestRefusedEvent: a thousand good events and one that the receiver refuses. The thousand arrive, the one is a dead letter, and a
+// replay delivers it later, while the collector runs.
+func TestRefusedEvent(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	p := &picky{}
+	c, err := library.Open(&library.Config{
+		Dir: data, Inputs: library.Ends("forward://127.0.0.1:0"), Outputs: []library.End{{Name: "shop", URL: "picky:here"}},
+		OutputKinds: map[string]library.OutputKind{
+			"picky": func(*library.URL, *library.Params) (func(*library.OutputEnv) (library.Output, error), error) {
+				return func(*library.OutputEnv) (library.Output, error) { return p, nil }, nil
+			},
+		},
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	defer cancel()
+
+	client := &forward.Client{Address: c.Addrs()[0].String()}
+	defer client.Close()
+	const chunks, each = 91, 11
+	for i := range chunks {
+		var entries []byte
+		for j := range each {
+			e := named("m-" + strconv.Itoa(i*each+j))
+			entries = e.append(entries)
+		}
+		must(t, client.Send(ctx, &forward.Chunk{Tag: "t", ID: forward.NewID(), Own: true, Entries: entries, Events: each}))
+	}
+	eventually(t, "the output has all it takes, and the cursor has passed them", func() bool { return c.Stats().Outputs[0].Behind == 0 })
+	s := c.Stats()
+	if o := s.Outputs[0]; o.Out != chunks*each-1 || o.DeadLettered != 1 || s.Letters.Letters != 1 || s.Letters.Events != 1 {
+		t.Errorf("%+v, letters %+v", o, s.Letters)
+	}
+	must(t, s.Check())
+	p.mu.Lock()
+	if len(p.got) != chunks*each-1 {
+		t.Errorf("%d events arrived, want %d", len(p.got), chunks*each-1)
+	}
+	p.mu.Unlock()
+
+	last, out := newSetup(t)
+	end := startCollector(t, last)
+	bin := lean.build(t)
+	list, err := exec.Command(bin, "journal", "ls", data).CombinedOutput()
+	if err != nil || !strings.Contains(string(list), "shop") || !strings.Contains(string(list), "422 not liked") {
+		t.Errorf("%v: %s", err, list)
+	}
+	var said []byte
+	eventually(t, "the letter is sent again", func() bool {
+		if said, err = exec.Command(bin, "replay", data, "--to", "forward://"+end.addr).CombinedOutput(); err == nil {
+			return true
+		}
+		return false // the collector has the directory for a few seconds
+	})
+	if !strings.Contains(string(said), "acked 1 letters, 1 events") {
+		t.Errorf("%s", said)
+	}
+	waitLines(t, out, 1)
+	end.stop()
+	wantNames(t, readLines(t, out), "m-500")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
