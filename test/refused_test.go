@@ -105,7 +105,7 @@ func TestRefusedEvent(t *testing.T) {
 		}
 		return false // the collector has the directory for a few seconds
 	})
-	if !strings.Contains(string(said), "acked 1 letters, 1 events") {
+	if !strings.Contains(string(said), "acked 1 letter, 1 event") {
 		t.Errorf("%s", said)
 	}
 	waitLines(t, out, 1)
