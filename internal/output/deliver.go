@@ -40,4 +40,6 @@ type Result struct {
 	MaybeRepeated bool
 	// State is to be stored together with the completion; nil when there is nothing to store.
 	State []byte
+	// More says that a State comes with a later chunk of the same source, at once, and is for this chunk too: until that is stored this one is not to be noted as done.
+	More bool
 }

@@ -103,28 +103,24 @@ func (s *fileSink) store(state []byte) error {
 	return nil
 }
 
-func (s *fileSink) write(jobs []*job) (done int, states [][]byte, err error) {
+func (s *fileSink) write(jobs []*job) (state []byte, err error) {
 	if !jobs[0].begun {
 		for _, j := range jobs {
 			s.set.Announce(j.chunk.Tag, estimate(j.chunk))
 		}
 	}
-	for i, j := range jobs {
+	for _, j := range jobs {
 		for !j.rendered {
 			full, err := s.extend(j)
 			if err == nil && full {
 				err = s.set.Write()
 			}
 			if err != nil {
-				return 0, nil, err
+				return nil, err
 			}
 		}
-		if i == len(jobs)-1 || s.set.Recovering() {
-			break
-		}
 	}
-	states, err = s.set.Settle() // and nothing else before they are stored
-	return len(states), states, err
+	return s.set.Sync() // and nothing else before it is stored; it waits for no disk
 }
 
 // extend renders the entries of a job until enough waits in the set.
@@ -138,10 +134,7 @@ func (s *fileSink) extend(j *job) (full bool, err error) {
 		full, err = s.set.Extend(s.tag, secondOf(s.rest), s.render)
 	}
 	j.rest, s.rest = s.rest, nil
-	if err == nil && len(j.rest) == 0 {
-		s.set.Mark()
-		j.rendered = true
-	}
+	j.rendered = err == nil && len(j.rest) == 0
 	return full, err
 }
 
