@@ -20,6 +20,7 @@ import (
 type plan struct {
 	place  string // scheme and hosts or path: what makes two processes' destinations the same, whatever their settings
 	window int
+	lines  bool // writes lines, in the order in which it gets them
 	trip   output.Trip
 	open   func() (output.Destination, error)
 }
@@ -142,6 +143,7 @@ func dialsTLS(u *urls.URL, o *Options, by string) error {
 
 func (p *plan) file(u *urls.URL, o *Options) error {
 	q := u.Params()
+	p.lines = true
 	c := output.FileConfig{Path: absolute(u.Path)}
 	p.place += c.Path
 	var err error
@@ -174,6 +176,7 @@ func (p *plan) file(u *urls.URL, o *Options) error {
 
 func (p *plan) stream(u *urls.URL, o *Options, w *os.File) error {
 	q := u.Params()
+	p.lines = true
 	var c output.StreamConfig
 	var err error
 	if c.Format, c.Text, err = readFormat(u, q, o); err != nil {

@@ -56,6 +56,7 @@ func (f *flight) land(r output.Result) {
 	stored := r.State != nil && r.Err == nil
 	if stored {
 		m.state.keep(f, r.State)
+		m.cfg.fault("stored")
 	}
 	r.State = nil
 	f.res = r

@@ -141,7 +141,9 @@ func (m *Mover) spillOut(flights []*flight) (*spill, []journal.Position, error) 
 func (m *Mover) spilled(sp *spill, flights []*flight, ends []journal.Position, err error) {
 	m.handing--
 	m.spill = sp
-	m.divide(flights[len(ends):])
+	if m.divide(flights[len(ends):]) {
+		m.cfg.fault("divided")
+	}
 	for i, p := range ends {
 		f := flights[i]
 		m.unmark(f)

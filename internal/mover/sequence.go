@@ -71,9 +71,9 @@ func (m *Mover) cover(runs []*flight, last uint64, to byte) *sequence {
 
 // divide puts the runs that the spill had no room for under a mark of their own. Those before them will be delivered from the spill, which forgets their ids then, while
 // these may wait: whoever adopts both would take the whole window for undone. A later mark counts from its first run on, so no run is ever under none, or under two.
-func (m *Mover) divide(stuck []*flight) {
+func (m *Mover) divide(stuck []*flight) bool {
 	if len(stuck) == 0 || stuck[0].under == nil {
-		return
+		return false
 	}
 	q := stuck[0].under
 	n := 1
@@ -81,11 +81,12 @@ func (m *Mover) divide(stuck []*flight) {
 		n++
 	}
 	if n == q.left || q.slot < 0 {
-		return
+		return false
 	}
 	q.left -= n
 	q.entries = nil // they lie in it, so it cannot be used again
 	m.cover(stuck[:n], q.last, q.to)
+	return true
 }
 
 // uncover says that a run is no longer in its ring's care.
