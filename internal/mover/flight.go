@@ -25,7 +25,8 @@ type flight struct {
 	id     [idLen]byte
 	bytes  uint64 // of the payloads
 	src    *source
-	slot   int // -1: no mark
+	slot   int  // -1: no mark
+	to     byte // the mark's last character
 	first  uint64
 	last   uint64
 	lane   uint16
@@ -139,7 +140,7 @@ func (m *Mover) pack(s *source, flights []*flight, to byte) []*flight {
 		bytes += p.bytes
 		flights = append(flights, f)
 	}
-	m.markAll(flights, w.last, to)
+	m.markAll(flights, to)
 	m.cfg.fault("marked")
 	m.untell(s, w.last, false)
 	if s.own {
@@ -160,40 +161,53 @@ const (
 	runsToSpill       = 'S'
 )
 
+// toRuns is what a sequence has in place of toDestination and toSpill.
+func toRuns(to byte) byte {
+	if to == toSpill {
+		return runsToSpill
+	}
+	return runsToDestination
+}
+
 // markAll gives the chunks of a window, which are all flights, their ids and puts marks.
-func (m *Mover) markAll(flights []*flight, last uint64, to byte) {
+func (m *Mover) markAll(flights []*flight, to byte) {
 	if !m.cfg.Ordered {
 		for _, f := range flights {
 			forward.AppendID(f.id[:0])
-			m.mark(f, to)
+			if !m.mark(f, to) {
+				f.slot = -1
+			}
 		}
 		return
 	}
 	if len(flights) == 0 {
 		return
 	}
-	if to == toSpill {
-		to = runsToSpill
-	} else {
-		to = runsToDestination
-	}
 	nameRuns(flights)
-	m.cover(flights, last, to).entries = m.work.entries
+	m.cover(flights, nil, toRuns(to))
+	flights[0].under.entries = m.work.entries
 	m.work.entries = nil
 }
 
 // mark covers a chunk's records in the ring it came from. The table has room for all that may be cut (mostMarks); should more than four lanes have written in the same
 // nanosecond, under seventeen tags and more, the last ones go without: a crash loses them.
-func (m *Mover) mark(f *flight, to byte) {
+func (m *Mover) mark(f *flight, to byte) bool {
 	label := f.id
 	label[idLen-1] = to
 	slot, ok := f.src.r.Put(ring.Mark{First: f.first, Last: f.last, Lane: f.lane, Label: label})
-	if !ok {
-		f.slot = -1
-		return
+	if ok {
+		f.slot, f.to = slot, to
+		f.src.marks++
 	}
-	f.slot = slot
-	f.src.marks++
+	return ok
+}
+
+// younger says that the mark of a chunk has it behind what is in the spill.
+func (f *flight) younger() bool {
+	if f.under != nil {
+		return f.under.to == runsToSpill
+	}
+	return f.to == toSpill
 }
 
 // unmark says that a chunk is no longer in its ring's care.

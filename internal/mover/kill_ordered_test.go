@@ -85,7 +85,10 @@ type killPlan struct {
 
 func (p *killPlan) open(t *testing.T, fault func(string)) (*Mover, *gate) {
 	t.Helper()
-	d, err := output.NewFile(&output.FileConfig{Path: p.Path, Trip: output.Trip{Report: func(err error) { fmt.Fprintln(os.Stderr, err) }}})
+	d, err := output.NewFile(&output.FileConfig{Path: p.Path, Trip: output.Trip{Report: func(err error) {
+		fmt.Fprintln(os.Stderr, err)
+		t.Error(err)
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,6 +204,9 @@ func TestKillOrdered(t *testing.T) {
 			var exit *exec.ExitError
 			if err != nil && (!errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL) {
 				t.Fatalf("%q: %v\n%s", history, err, out)
+			}
+			if bytes.Contains(out, []byte("others wrote")) {
+				t.Fatalf("%q: what a process wrote its heir does not know:\n%s", history, out)
 			}
 			done++
 		}

@@ -88,10 +88,10 @@ func (m *Mover) restore(s *source, c *claim) {
 	s.marks++
 	var under *sequence
 	if c.runs {
-		under = &sequence{src: s, slot: c.Slot, to: c.kind, last: c.Last, left: len(c.chunks)}
+		under = &sequence{src: s, slot: c.Slot, to: c.kind, left: len(c.chunks)}
 	}
 	for _, f := range c.chunks {
-		f.slot, f.under = c.Slot, under
+		f.slot, f.to, f.under = c.Slot, c.kind, under
 		n := uint64(f.chunk.Events)
 		m.count.adopted.add(n, f.bytes)
 		m.count.cut.add(n, f.bytes)

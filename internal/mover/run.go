@@ -93,6 +93,9 @@ func (l *leftover) ship(m *Mover) bool {
 		return false
 	}
 	f := m.stuck[0]
+	if f.younger() {
+		m.readdress(m.stuck, toDestination)
+	}
 	m.stuck = m.stuck[1:]
 	m.submit(f)
 	return true

@@ -15,8 +15,7 @@ type sequence struct {
 	src     *source
 	slot    int    // of the mark; -1: none
 	to      byte   // the mark's last character
-	last    uint64 // key of the last record
-	left    int    // runs under the mark
+	left    int    // runs under the mark; the last ones
 	flying  int    // of these, with the destination
 	entries []byte // in which those of the runs lie; nil when each run has its own
 }
@@ -53,47 +52,78 @@ func parseRun(id [idLen]byte) (raw [rawLen]byte, number int, ok bool) {
 	return raw, int(binary.BigEndian.Uint16(b[numberAt:])), true
 }
 
-// cover puts runs of one window, which follow each other, under one mark: its label is the id of the first.
-func (m *Mover) cover(runs []*flight, last uint64, to byte) *sequence {
+// cover puts runs of one window, which follow each other, under a mark of their own: its label is the id of the first. before is the sequence that they are the last of, nil if there is
+// none. A later mark counts from its first run on, so no run is ever under none, or under two. false: there was no room for it, and they stay where they are.
+func (m *Mover) cover(runs []*flight, before *sequence, to byte) bool {
 	f := runs[0]
-	q := &sequence{src: f.src, slot: -1, to: to, last: last, left: len(runs)}
 	label := f.id
 	label[idLen-1] = to
-	if slot, ok := f.src.r.Put(ring.Mark{First: f.first, Last: last, Lane: f.lane, Label: label}); ok {
-		q.slot = slot
+	q := &sequence{src: f.src, to: to, left: len(runs)}
+	slot, ok := f.src.r.Put(ring.Mark{First: f.first, Last: runs[len(runs)-1].last, Lane: f.lane, Label: label})
+	switch {
+	case ok:
 		f.src.marks++
+		q.slot = slot
+	case before != nil:
+		return false
+	default:
+		q.slot = -1
 	}
 	for _, f := range runs {
 		f.under = q
 	}
-	return q
+	if before == nil {
+		return true
+	}
+	// The entries of the runs lie in those of the sequence before.
+	if before.left -= len(runs); before.left == 0 {
+		q.entries = before.entries
+	}
+	before.entries = nil
+	if before.left == 0 {
+		m.lift(before)
+	}
+	return true
 }
 
-// divide puts the runs that the spill had no room for under a mark of their own. Those before them will be delivered from the spill, which forgets their ids then, while
-// these may wait: whoever adopts both would take the whole window for undone. A later mark counts from its first run on, so no run is ever under none, or under two.
-func (m *Mover) divide(stuck []*flight) bool {
-	if len(stuck) == 0 || stuck[0].under == nil {
-		return false
+// readdress changes the marks of chunks that did not fit into the spill. With toSpill those of a window that did fit stay under another mark: they will be delivered from the spill, which
+// forgets their ids then, while these may wait, and whoever adopts both would take the whole window for undone. With toDestination they go there after all, the spill being
+// empty, and what goes to the spill from now on is younger.
+func (m *Mover) readdress(stuck []*flight, to byte) {
+	for len(stuck) > 0 {
+		f, n := stuck[0], together(stuck)
+		switch {
+		case n > 0:
+			if q := f.under; q.slot >= 0 && (q.to != toRuns(to) || n < q.left) && m.cover(stuck[:n], q, toRuns(to)) {
+				m.cfg.fault("divided")
+			}
+		case f.slot >= 0 && f.to != to:
+			if old := f.slot; m.mark(f, to) {
+				f.src.r.Clear(old)
+				f.src.marks--
+			}
+		}
+		stuck = stuck[max(n, 1):]
 	}
-	q := stuck[0].under
-	n := 1
-	for n < len(stuck) && stuck[n].under == q {
+}
+
+// together is how many of the first chunks are runs of one sequence.
+func together(flights []*flight) (n int) {
+	for n < len(flights) && flights[n].under != nil && flights[n].under == flights[0].under {
 		n++
 	}
-	if n == q.left || q.slot < 0 {
-		return false
-	}
-	q.left -= n
-	q.entries = nil // they lie in it, so it cannot be used again
-	m.cover(stuck[:n], q.last, q.to)
-	return true
+	return n
 }
 
 // uncover says that a run is no longer in its ring's care.
 func (m *Mover) uncover(q *sequence) {
-	if q.left--; q.left > 0 {
-		return
+	if q.left--; q.left == 0 {
+		m.lift(q)
 	}
+}
+
+// lift takes away the mark of a sequence of which nothing is left, and its memory.
+func (m *Mover) lift(q *sequence) {
 	if q.slot >= 0 {
 		q.src.r.Clear(q.slot)
 		q.src.marks--

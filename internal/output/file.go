@@ -3,6 +3,7 @@
 package output
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"time"
@@ -63,6 +64,9 @@ func (d *fileDestination) Restore(states [][]byte, record func(state []byte) err
 	}
 	err = d.files.set.Close()
 	d.files.set, d.files.record = set, record
+	if len(state) > 0 { // or the greatest length could go with what it was stored in, before the next is stored
+		err = errors.Join(err, d.files.store(state))
+	}
 	return err
 }
 
