@@ -113,3 +113,27 @@ func TestRuns(t *testing.T) {
 	f.close()
 	ordered(t, d.all(), map[uint32]uint32{1: 3000})
 }
+
+// The ids of runs are what an heir makes of the first one's.
+func TestRunIDs(t *testing.T) {
+	runs := make([]*flight, 1<<16)
+	for i := range runs {
+		runs[i] = &flight{}
+	}
+	nameRuns(runs)
+	raw, _, _ := parseRun(runs[0].id)
+	for i, f := range runs {
+		var id [idLen]byte
+		runID(&id, raw, i)
+		if got, n, ok := parseRun(f.id); f.id != id || got != raw || n != i || !ok {
+			t.Fatalf("run %d is %s, not %s; parsed: %x %d %t", i, f.id, id, got, n, ok)
+		}
+	}
+	for _, text := range []string{"", "not base64, by any means", "AAAAAAAAAAAAAAAAAAAAAAAA"} {
+		var id [idLen]byte
+		copy(id[:], text)
+		if _, _, ok := parseRun(id); ok {
+			t.Errorf("%q is the id of a run", text)
+		}
+	}
+}

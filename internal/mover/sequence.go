@@ -31,8 +31,12 @@ const (
 func nameRuns(runs []*flight) {
 	var raw [rawLen]byte
 	rand.Read(raw[:numberAt]) // never fails
+	var id [idLen]byte
+	runID(&id, raw, 0)
 	for i, f := range runs {
-		runID(&f.id, raw, i)
+		f.id = id
+		binary.BigEndian.PutUint16(raw[numberAt:], uint16(i))
+		base64.StdEncoding.Encode(f.id[16:], raw[12:]) // the 16 characters before are of 12 bytes that do not change
 	}
 }
 
