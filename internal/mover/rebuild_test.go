@@ -5,6 +5,7 @@ package mover
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -46,6 +47,23 @@ func abandoned(t *testing.T, mem, tags string, mark func(r *ring.Ring, all []rin
 	}
 }
 
+// spoil changes a byte of an event's record in a ring.
+func spoil(t *testing.T, path string, n uint32) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(b, binary.BigEndian.AppendUint32([]byte{0xa1, 'n', 0xce}, n))
+	if at < 0 {
+		t.Fatalf("no event %d", n)
+	}
+	b[at] ^= 1
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // What is made again from marks of windows are the same runs with the same ids, but for those that are done.
 func TestRebuildRuns(t *testing.T) {
 	raw := [rawLen]byte{1, 2, 3}
@@ -64,17 +82,20 @@ func TestRebuildRuns(t *testing.T) {
 		marks []mark
 		state string // the id whose state was stored
 		want  string
+		spoil int // an event that cannot be read, if it is not 0
 	}{
-		{"none is done", []mark{{0, 0, runsToDestination}}, "", "0:aa 1:b 2:cc 3:a 4:b 5:aa ring:d"},
-		{"some are done", []mark{{0, 0, runsToDestination}}, "2", "3:a 4:b 5:aa ring:d"},
-		{"all are done", []mark{{0, 0, runsToDestination}}, "5", "ring:d"},
-		{"another window is done", []mark{{0, 0, runsToDestination}}, "x", "0:aa 1:b 2:cc 3:a 4:b 5:aa ring:d"},
-		{"the end did not fit into the spill", []mark{{5, 3, runsToSpill}}, "", "3:a 4:b 5:aa ring:d"},
-		{"just then", []mark{{0, 0, runsToDestination}, {5, 3, runsToSpill}}, "", "0:aa 1:b 2:cc 3:a 4:b 5:aa ring:d"},
-		{"just then, some done", []mark{{0, 0, runsToDestination}, {5, 3, runsToSpill}}, "1", "2:cc 3:a 4:b 5:aa ring:d"},
-		{"and of those too", []mark{{0, 0, runsToDestination}, {5, 3, runsToSpill}}, "3", "4:b 5:aa ring:d"},
-		{"then to the destination", []mark{{5, 3, runsToSpill}, {5, 3, runsToDestination}}, "", "3:a 4:b 5:aa ring:d"},
-		{"one tag each", []mark{{0, 0, toDestination}, {2, 9, toDestination}, {3, 8, toSpill}}, "", "0:aaaaa 9:bb 8:cc ring:d"},
+		{"none is done", []mark{{0, 0, runsToDestination}}, "", "0:aa 1:b 2:cc 3:a 4:b 5:aa ring:d", 0},
+		{"some are done", []mark{{0, 0, runsToDestination}}, "2", "3:a 4:b 5:aa ring:d", 0},
+		{"all are done", []mark{{0, 0, runsToDestination}}, "5", "ring:d", 0},
+		{"another window is done", []mark{{0, 0, runsToDestination}}, "x", "0:aa 1:b 2:cc 3:a 4:b 5:aa ring:d", 0},
+		{"the end did not fit into the spill", []mark{{5, 3, runsToSpill}}, "", "3:a 4:b 5:aa ring:d", 0},
+		{"just then", []mark{{0, 0, runsToDestination}, {5, 3, runsToSpill}}, "", "0:aa 1:b 2:cc 3:a 4:b 5:aa ring:d", 0},
+		{"just then, some done", []mark{{0, 0, runsToDestination}, {5, 3, runsToSpill}}, "1", "2:cc 3:a 4:b 5:aa ring:d", 0},
+		{"and of those too", []mark{{0, 0, runsToDestination}, {5, 3, runsToSpill}}, "3", "4:b 5:aa ring:d", 0},
+		{"then to the destination", []mark{{5, 3, runsToSpill}, {5, 3, runsToDestination}}, "", "3:a 4:b 5:aa ring:d", 0},
+		{"one tag each", []mark{{0, 0, toDestination}, {2, 9, toDestination}, {3, 8, toSpill}}, "", "0:aaaaa 9:bb 8:cc ring:d", 0},
+		{"a record is spoiled", []mark{{0, 0, runsToDestination}}, "2", "0:aa 1:b 2:c 3:a 4:b 5:aa ring:d", 3},
+		{"a run is spoiled", []mark{{0, 0, runsToDestination}}, "2", "0:aa 1:cc 2:a 3:b 4:aa ring:d", 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			mem := shmDir(t)
@@ -97,6 +118,9 @@ func TestRebuildRuns(t *testing.T) {
 				}
 			})
 			d := &fake{}
+			if tt.spoil > 0 {
+				spoil(t, filepath.Join(mem, entriesOf(t, mem)[0], "ring"), uint32(tt.spoil))
+			}
 			f := open(t, d, func(c *Config) { c.Shm, c.Ordered = mem, true })
 			f.close()
 			names := map[string]string{}
