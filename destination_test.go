@@ -71,6 +71,8 @@ func TestDestinations(t *testing.T) {
 			t.Errorf("%s: %v, want %s", tt.url, err, tt.want)
 		case err != nil && strings.Contains(err.Error(), "secret"):
 			t.Errorf("%s: %v", tt.url, err)
+		case err == nil && p.Ordered == (strings.HasPrefix(tt.url, "forward") || strings.HasPrefix(tt.url, "discard")):
+			t.Errorf("%s: lines in order is %t", tt.url, p.Ordered)
 		case err == nil && strings.Contains(p.Place, "?"):
 			t.Errorf("%s: %s", tt.url, p.Place)
 		}

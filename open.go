@@ -92,7 +92,7 @@ func Open(destination string, o *Options) (*Logger, error) {
 		Name: r.Name, Shm: r.rings(), Dir: r.Dir, Identity: p.Place,
 		RingSize: r.RingSize, MaxDisk: r.MaxDisk, MaxEvent: r.MaxEvent,
 		Overflow: mover.Overflow(r.Overflow), MaxWait: r.MaxWait, FlushInterval: r.FlushInterval,
-		Window: p.Window, WaitDelivered: r.WaitDelivered,
+		Window: p.Window, Ordered: p.Ordered, WaitDelivered: r.WaitDelivered,
 		Destination: d, Summary: c.summary, Delivered: delivered, Diagnostics: c.troubles.report,
 	})
 	if err != nil {

@@ -58,6 +58,30 @@ func law(t *testing.T, s Stats) {
 	}
 }
 
+// TestOrderAcrossTags: in a file the lines of a goroutine stand in the order of its calls, whatever their tags.
+func TestOrderAcrossTags(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.jsonl")
+	l := opened(t, fileURL(path), &Options{Shm: noShm, Overflow: Block})
+	const n = 5000
+	for i := range n {
+		if err := l.Post(fmt.Sprint("t", i*i%23), struct{ I int }{i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := closed(t, l); err != nil {
+		t.Fatal(err)
+	}
+	all := read(t, path)
+	for i, m := range all {
+		if m["I"] != float64(i) || m["tag"] != fmt.Sprint("t", i*i%23) {
+			t.Fatalf("line %d is %v", i, m)
+		}
+	}
+	if len(all) != n {
+		t.Errorf("%d lines", len(all))
+	}
+}
+
 func TestFile(t *testing.T) {
 	before := runtime.NumGoroutine()
 	dir := t.TempDir()

@@ -9,7 +9,7 @@ import (
 )
 
 // Mark covers records that were handed on and are not yet done: those with keys from First to Last that belong together in a way that the caller can
-// tell from the record First. It outlives the process.
+// tell from the label and the record First. It outlives the process.
 type Mark struct {
 	First, Last uint64   // keys
 	Lane        uint16   // of the record First

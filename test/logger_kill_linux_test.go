@@ -87,8 +87,9 @@ func TestLoggerKill(t *testing.T) {
 func killChildren(t testing.TB, r *rand.Rand, o order, n int, between func()) []*childProcess {
 	t.Helper()
 	var children []*childProcess
+	prefix := o.Prefix
 	for i := range n {
-		o.Prefix = fmt.Sprint("r", i)
+		o.Prefix = fmt.Sprint(prefix, "r", i)
 		o.Pad = r.IntN(400)
 		o.Page = filepath.Join(t.TempDir(), "page")
 		c := startChild(t, o)
@@ -152,7 +153,7 @@ func TestLoggerKillCollector(t *testing.T) {
 	}
 }
 
-// TestLoggerKillFile has the logger write a file: each event is in it once.
+// TestLoggerKillFile has the logger write a file: each event is in it once, and those of a goroutine stand in the order of its calls, whatever their tags.
 func TestLoggerKillFile(t *testing.T) {
 	t.Parallel()
 	for _, spill := range []bool{false, true} {
@@ -162,7 +163,7 @@ func TestLoggerKillFile(t *testing.T) {
 			h := newHome(t)
 			out := t.TempDir()
 			path := filepath.Join(out, "out.jsonl")
-			o := order{Destination: "file://" + path, Goroutines: 4, Options: childOptions{Shm: h.shm, RingSize: 1 << 20}}
+			o := order{Destination: "file://" + path, Prefix: mixed, Goroutines: 4, Options: childOptions{Shm: h.shm, RingSize: 1 << 20}}
 			if spill {
 				o.Options.Dir = h.dir
 			}

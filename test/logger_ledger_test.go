@@ -90,7 +90,7 @@ func (l *ledger) record(tag string, record map[string]any) {
 		l.complain("%s: n is %v", k, record["n"])
 		return
 	}
-	if want := tagOf(k); want != tag {
+	if want := tagOf(k, n); want != tag {
 		l.complain("%s-%d came under tag %q, want %q", k, n, tag, want)
 	}
 	l.streams[k] = append(l.streams[k], n)
@@ -108,8 +108,16 @@ func whole(v any) (uint64, bool) {
 	return 0, false
 }
 
-// tagOf is the tag of a stream: the last letter of its name decides.
-func tagOf(stream string) string { return "t." + stream[len(stream)-1:] }
+// mixed is how the names of streams begin whose events have different tags.
+const mixed = "mixed "
+
+// tagOf is the tag of an event: the last letter of its stream's name decides, or for mixed ones its number.
+func tagOf(stream string, n uint64) string {
+	if strings.HasPrefix(stream, mixed) {
+		return fmt.Sprint("t.", n*n%7)
+	}
+	return "t." + stream[len(stream)-1:]
+}
 
 // events is how many events with a stream have come.
 func (l *ledger) events() (n int) {

@@ -180,7 +180,7 @@ type poster struct {
 }
 
 func (p *poster) post(l *spillway.Logger, pad string) error {
-	err := l.Post(tagOf(p.stream), item{p.stream, p.next, pad})
+	err := l.Post(tagOf(p.stream, p.next), item{p.stream, p.next, pad})
 	if err == nil {
 		p.next++
 	}

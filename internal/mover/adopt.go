@@ -4,13 +4,11 @@ package mover
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -266,108 +264,4 @@ func (m *Mover) inherit(s *source) {
 		s.r.Count(toldCounters+i, n)
 		m.count.untold.Store(true)
 	}
-}
-
-// rebuild makes the chunks again that the dead owner had marked: the same records, in the same order, under the same id. Those that a spill has are in its care. The
-// one whose state was stored is done, and so are all that were submitted before it: a destination with states takes chunks in turn, and their marks go later.
-func (m *Mover) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *remnant) {
-	older, younger = &remnant{s: s}, &remnant{s: s}
-	var done [idLen]byte
-	copy(done[:], s.r.State())
-	s.label = done
-	marks := s.r.Marks()
-	slices.SortFunc(marks, func(a, b ring.Mark) int { // as they were submitted
-		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Lane, b.Lane))
-	})
-	finished := slices.IndexFunc(marks, func(k ring.Mark) bool {
-		k.Label[idLen-1] = toDestination
-		return k.Label == done
-	})
-	chunks := make([]*flight, 0, len(marks))
-	to := make([]*remnant, 0, len(marks))
-	for i, k := range marks {
-		where := older
-		if k.Label[idLen-1] == toSpill {
-			k.Label[idLen-1], where = toDestination, younger
-		}
-		if i <= finished || ids[k.Label] {
-			s.r.Clear(k.Slot)
-			continue
-		}
-		f := m.newFlight()
-		f.id = k.Label
-		f.chunk = forward.Chunk{ID: f.id[:], Own: true}
-		f.src, f.slot, f.first, f.last, f.lane = s, k.Slot, k.First, k.Last, k.Lane
-		chunks, to = append(chunks, f), append(to, where)
-	}
-	cut := s.r.CutKey()
-	s.r.Rewind()
-	var buf []byte
-	for {
-		rec, ok, _ := s.r.Next() // what cannot be read is counted by Lost
-		if !ok {
-			break
-		}
-		if rec.Key > cut {
-			s.rest++
-			s.restBytes += uint64(len(rec.Data))
-			continue
-		}
-		var err error
-		if buf, err = s.r.Copy(buf[:0], rec); err != nil {
-			continue
-		}
-		from, to := tagEnd(buf)
-		if to == 0 {
-			continue
-		}
-		if f := owned(chunks, rec, buf[from:to]); f != nil {
-			f.chunk.Entries = appendEntry(f.chunk.Entries, rec.Time, buf[to:])
-			f.chunk.Events++
-			f.bytes += uint64(len(buf))
-		}
-	}
-	s.r.Rewind()
-	s.ended, s.cutTo = false, cut
-	for i, f := range chunks {
-		if f.chunk.Events == 0 {
-			s.r.Clear(f.slot) // nothing of it is left
-			continue
-		}
-		n := uint64(f.chunk.Events)
-		m.count.adopted.add(n, f.bytes)
-		m.count.cut.add(n, f.bytes)
-		to[i].chunks = append(to[i].chunks, f)
-		s.out++
-		s.marks++
-	}
-	m.count.adopted.add(s.rest, s.restBytes)
-	m.count.waiting.add(s.rest, s.restBytes)
-	return older, younger
-}
-
-// owned is the chunk that a record belongs to, nil when it is done. A chunk's tag is that of its first record; should this one be unreadable, that of the first record which
-// no other chunk can claim.
-func owned(chunks []*flight, rec ring.Record, tag []byte) *flight {
-	var open *flight
-	for _, f := range chunks {
-		if rec.Key < f.first || rec.Key > f.last {
-			continue
-		}
-		switch {
-		case f.chunk.Events > 0:
-			if f.chunk.Tag == string(tag) {
-				return f
-			}
-		case rec.Key == f.first && rec.Lane == f.lane:
-			f.chunk.Tag = string(tag)
-			return f
-		case rec.Key > f.first && open == nil:
-			open = f
-		}
-	}
-	if open != nil {
-		open.chunk.Tag = string(tag)
-	}
-	return open
 }

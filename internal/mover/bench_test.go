@@ -4,7 +4,9 @@ package mover
 
 import (
 	"context"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -59,6 +61,42 @@ func BenchmarkThrough(b *testing.B) {
 }
 
 func name(size, n int) string { return strconv.Itoa(size) + "B/" + strconv.Itoa(n) }
+
+// What an event costs from Append to a file: goroutines with a tag each, and one whose events change their tag by turns.
+func BenchmarkFile(b *testing.B) {
+	for _, bb := range []struct{ goroutines, tags int }{{1, 1}, {20, 1}, {1, 2}, {1, 16}, {1, 20}} {
+		b.Run(strconv.Itoa(bb.goroutines)+"x"+strconv.Itoa(bb.tags), func(b *testing.B) {
+			d, err := output.NewFile(&output.FileConfig{Path: filepath.Join(b.TempDir(), "out.jsonl")})
+			if err != nil {
+				b.Fatal(err)
+			}
+			m := benchMover(b, func(c *Config) { c.Destination, c.Ordered = d, true })
+			var payloads [][]byte
+			for i := range max(bb.goroutines, bb.tags) {
+				p := append(AppendPayload(nil, "app"+strconv.Itoa(i)), 0x81, 0xa3, 'm', 's', 'g', 0xd9, 150)
+				payloads = append(payloads, append(p, strings.Repeat("x", 150)...))
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			var wg sync.WaitGroup
+			for g := range bb.goroutines {
+				wg.Go(func() {
+					var h ring.Hint
+					for i := g; i < b.N; i += bb.goroutines {
+						if err := m.Append(context.Background(), &h, ring.Now, false, payloads[(g+i/bb.goroutines%bb.tags)%len(payloads)]); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if err := m.Flush(context.Background()); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+}
 
 // The mover's own share: cutting windows of what lies in a ring.
 func BenchmarkCut(b *testing.B) {

@@ -266,6 +266,8 @@ func (m *Mover) end() {
 		path := s.r.Path()
 		done := !s.fill() && s.out == 0
 		switch {
+		case done && path != "" && m.ownsState():
+			errs = append(errs, s.close(true)) // the state in it is for what is left
 		case done:
 			errs = append(errs, s.close(false))
 		case path != "":
@@ -307,6 +309,11 @@ func (m *Mover) end() {
 	}
 	m.leftErr = errors.Join(errs...)
 	close(m.ended)
+}
+
+// ownsState says that the ring has a state that counts for what is left in a spill: its cursor has an older one, or none.
+func (m *Mover) ownsState() bool {
+	return m.state.some() && slices.ContainsFunc(m.spills(), func(sp *spill) bool { return sp.entries.len() > 0 })
 }
 
 // giveUp counts what is left in a ring of plain memory, and what was cut from it and is in no spill.

@@ -6,11 +6,12 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// A part is what a window has of one tag.
+// A part is what a window has of one tag, or with Config.Ordered a run: what it has of one tag in a row.
 type part struct {
 	tag         string
 	entries     []byte
 	events      int
+	end         int    // of the entries in cutting.entries, with Ordered
 	bytes       uint64 // of the payloads
 	first, last uint64 // keys
 	lane        uint16 // of the record first
@@ -18,26 +19,29 @@ type part struct {
 
 // cutting is a window while it is cut. Its memory is used again and again.
 type cutting struct {
-	m     *Mover
-	s     *source
-	limit int
-	parts []part
-	n     int // parts in use
-	same  int // the part of the last record
-	size  int // bytes of entries
-	first uint64
-	last  uint64
-	taken uint64 // records
-	bytes uint64 // of their payloads
-	bad   uint64 // records that are no payload, or cannot be read
-	full  bool
-	skip  bool   // nothing is kept of what is taken: it is to be dropped
-	fn    func() // s.copy, made once
+	m       *Mover
+	s       *source
+	limit   int
+	parts   []part
+	entries []byte            // of all parts, with Ordered
+	tags    map[string]string // of parts, with Ordered: there are too many to make each anew
+	n       int               // parts in use
+	same    int               // the part of the last record
+	size    int               // bytes of entries
+	first   uint64
+	last    uint64
+	taken   uint64 // records
+	bytes   uint64 // of their payloads
+	bad     uint64 // records that are no payload, or cannot be read
+	full    bool
+	skip    bool   // nothing is kept of what is taken: it is to be dropped
+	fn      func() // s.copy, made once
 }
 
 func (w *cutting) init(m *Mover) {
 	w.m = m
 	w.parts = make([]part, mostTags+4)
+	w.tags = map[string]string{}
 	w.fn = w.copy
 }
 
@@ -46,6 +50,10 @@ func (w *cutting) init(m *Mover) {
 func (w *cutting) cut(s *source, limit int) bool {
 	w.s, w.limit = s, limit
 	w.n, w.same, w.size, w.taken, w.bytes, w.bad, w.full = 0, 0, 0, 0, 0, 0, false
+	if w.m.cfg.Ordered && w.entries == nil {
+		w.entries = w.m.buffer()
+	}
+	w.entries = w.entries[:0]
 	for !w.full && s.fill() {
 		if w.taken == 0 {
 			w.first = s.ahead[s.pos].Key
@@ -115,18 +123,28 @@ func (w *cutting) add(rec *ring.Record, data []byte) bool {
 		}
 	}
 	p := &w.parts[w.same]
-	before := len(p.entries)
-	p.entries = appendEntry(p.entries, rec.Time, data[to:])
+	if w.m.cfg.Ordered {
+		before := len(w.entries)
+		w.entries = appendEntry(w.entries, rec.Time, data[to:])
+		p.end = len(w.entries)
+		w.size += p.end - before
+	} else {
+		before := len(p.entries)
+		p.entries = appendEntry(p.entries, rec.Time, data[to:])
+		w.size += len(p.entries) - before
+	}
 	p.events++
 	p.bytes += uint64(len(data))
 	p.last = rec.Key
-	w.size += len(p.entries) - before
 	w.pass(rec, len(data))
 	return true
 }
 
 // find makes w.same the part of the tag.
 func (w *cutting) find(rec *ring.Record, tag []byte) bool {
+	if w.m.cfg.Ordered {
+		return w.begin(rec, tag)
+	}
 	for i := range w.n {
 		if w.parts[i].tag == string(tag) {
 			w.same = i
@@ -144,6 +162,28 @@ func (w *cutting) find(rec *ring.Record, tag []byte) bool {
 		p.tag = string(tag)
 	}
 	*p = part{tag: p.tag, entries: w.m.buffer(), first: rec.Key, lane: rec.Lane}
+	w.same = w.n
+	w.n++
+	return true
+}
+
+// begin makes w.same a new run.
+func (w *cutting) begin(rec *ring.Record, tag []byte) bool {
+	if w.n >= mostRuns && rec.Key != w.last {
+		return false
+	}
+	if w.n == len(w.parts) {
+		w.parts = append(w.parts, part{})
+	}
+	name, ok := w.tags[string(tag)]
+	if !ok {
+		if len(w.tags) >= mostRuns {
+			clear(w.tags)
+		}
+		name = string(tag)
+		w.tags[name] = name
+	}
+	w.parts[w.n] = part{tag: name, first: rec.Key, lane: rec.Lane}
 	w.same = w.n
 	w.n++
 	return true

@@ -25,10 +25,12 @@ type flight struct {
 	id     [idLen]byte
 	bytes  uint64 // of the payloads
 	src    *source
-	slot   int // -1: no mark
+	slot   int  // -1: no mark
+	to     byte // the mark's last character
 	first  uint64
 	last   uint64
 	lane   uint16
+	under  *sequence // whose mark covers it in place of one of its own
 	win    *window
 	from   *spill
 	seq    uint64
@@ -48,16 +50,29 @@ func (m *Mover) newFlight() *flight {
 	return f
 }
 
-// land is what the destination calls. A state is stored before it returns: the destination counts on that.
+// land is what the destination calls. A state is stored before it returns: the destination counts on that. Chunks whose state comes with a later one wait for that, or their
+// marks could go while the state that whoever adopts the ring finds is still the one before them.
 func (f *flight) land(r output.Result) {
 	m := f.m
-	if r.State != nil && r.Err == nil {
+	stored := r.State != nil && r.Err == nil
+	if stored {
 		m.state.keep(f, r.State)
+		m.cfg.fault("stored")
 	}
 	r.State = nil
 	f.res = r
 	m.inbox.Lock()
-	if !m.inbox.closed {
+	switch {
+	case m.inbox.closed:
+	case m.stateful && !stored && r.Err == nil && !r.HandedOver: // a later one brings it
+		m.inbox.more = append(m.inbox.more, f)
+		m.inbox.Unlock()
+		return
+	case stored:
+		m.inbox.done = append(append(m.inbox.done, m.inbox.more...), f)
+		clear(m.inbox.more)
+		m.inbox.more = m.inbox.more[:0]
+	default:
 		m.inbox.done = append(m.inbox.done, f)
 	}
 	m.inbox.Unlock()
@@ -84,10 +99,12 @@ func (m *Mover) giveBuffer(b []byte) {
 
 // release gives a flight's memory back.
 func (m *Mover) release(f *flight) {
-	m.giveBuffer(f.chunk.Entries)
+	if f.under == nil {
+		m.giveBuffer(f.chunk.Entries)
+	}
 	fn := f.landed
 	*f = flight{m: m, landed: fn}
-	if len(m.free) < 64 {
+	if len(m.free) < 64 || m.cfg.Ordered && len(m.free) < mostFlying {
 		m.free = append(m.free, f)
 	}
 }
@@ -97,26 +114,33 @@ func (m *Mover) pack(s *source, flights []*flight, to byte) []*flight {
 	w := &m.work
 	win := &window{s: s, first: w.first, last: w.last}
 	events, bytes := uint64(0), uint64(0)
+	at := 0
 	for i := range w.n {
 		p := &w.parts[i]
-		if p.events == 0 {
-			m.giveBuffer(p.entries)
+		entries := p.entries
+		if p.events == 0 { // its first record could not be read
+			if entries != nil {
+				m.giveBuffer(entries)
+			}
 			p.entries = nil
 			continue
 		}
+		if m.cfg.Ordered {
+			entries = w.entries[at:p.end:p.end]
+			at = p.end
+		}
 		f := m.newFlight()
-		forward.AppendID(f.id[:0])
-		f.chunk = forward.Chunk{Tag: p.tag, ID: f.id[:], Entries: p.entries, Events: p.events, Own: true}
+		f.chunk = forward.Chunk{Tag: p.tag, ID: f.id[:], Entries: entries, Events: p.events, Own: true}
 		f.src, f.win, f.bytes = s, win, p.bytes
 		f.first, f.last, f.lane = p.first, p.last, p.lane
 		p.entries = nil
-		m.mark(f, to)
 		win.left++
 		s.out++
 		events += uint64(p.events)
 		bytes += p.bytes
 		flights = append(flights, f)
 	}
+	m.markAll(flights, to)
 	m.cfg.fault("marked")
 	m.untell(s, w.last, false)
 	if s.own {
@@ -129,24 +153,61 @@ func (m *Mover) pack(s *source, flights []*flight, to byte) []*flight {
 }
 
 // A mark's label is the chunk's id; its last byte, which is always '=' in an id, says where the chunk is to go. What goes to the spill is younger than what is there, and what
-// goes to the destination older: whoever adopts the ring has to know.
+// goes to the destination older: whoever adopts the ring has to know. With the last two the mark is for all records of a window, and the id is that of its first run.
 const (
-	toDestination = '='
-	toSpill       = '>'
+	toDestination     = '='
+	toSpill           = '>'
+	runsToDestination = 'D'
+	runsToSpill       = 'S'
 )
+
+// toRuns is what a sequence has in place of toDestination and toSpill.
+func toRuns(to byte) byte {
+	if to == toSpill {
+		return runsToSpill
+	}
+	return runsToDestination
+}
+
+// markAll gives the chunks of a window, which are all flights, their ids and puts marks.
+func (m *Mover) markAll(flights []*flight, to byte) {
+	if !m.cfg.Ordered {
+		for _, f := range flights {
+			forward.AppendID(f.id[:0])
+			if !m.mark(f, to) {
+				f.slot = -1
+			}
+		}
+		return
+	}
+	if len(flights) == 0 {
+		return
+	}
+	nameRuns(flights)
+	m.cover(flights, nil, toRuns(to))
+	flights[0].under.entries = m.work.entries
+	m.work.entries = nil
+}
 
 // mark covers a chunk's records in the ring it came from. The table has room for all that may be cut (mostMarks); should more than four lanes have written in the same
 // nanosecond, under seventeen tags and more, the last ones go without: a crash loses them.
-func (m *Mover) mark(f *flight, to byte) {
+func (m *Mover) mark(f *flight, to byte) bool {
 	label := f.id
 	label[idLen-1] = to
 	slot, ok := f.src.r.Put(ring.Mark{First: f.first, Last: f.last, Lane: f.lane, Label: label})
-	if !ok {
-		f.slot = -1
-		return
+	if ok {
+		f.slot, f.to = slot, to
+		f.src.marks++
 	}
-	f.slot = slot
-	f.src.marks++
+	return ok
+}
+
+// younger says that the mark of a chunk has it behind what is in the spill.
+func (f *flight) younger() bool {
+	if f.under != nil {
+		return f.under.to == runsToSpill
+	}
+	return f.to == toSpill
 }
 
 // unmark says that a chunk is no longer in its ring's care.
@@ -155,7 +216,10 @@ func (m *Mover) unmark(f *flight) {
 		return
 	}
 	f.src.out--
-	if f.slot >= 0 {
+	switch {
+	case f.under != nil:
+		m.uncover(f.under)
+	case f.slot >= 0:
 		f.src.r.Clear(f.slot)
 		f.src.marks--
 		f.slot = -1
@@ -183,21 +247,31 @@ func (m *Mover) submit(f *flight) {
 		m.landedAt = time.Now()
 	}
 	m.inFlight++
+	if q := f.under; q != nil {
+		if q.flying++; q.flying == 1 {
+			m.inWindows++
+		}
+	}
 	m.inBytes += int64(len(f.chunk.Entries))
 	m.count.inFlight.Store(int64(m.inFlight))
 	m.cfg.Destination.Submit(&f.chunk, f.landed)
 }
 
 // landing takes a flight back from the destination.
-func (m *Mover) landing(f *flight) {
+func (m *Mover) landing(f *flight, now time.Time) {
 	m.inFlight--
+	if q := f.under; q != nil {
+		if q.flying--; q.flying == 0 {
+			m.inWindows--
+		}
+	}
 	m.inBytes -= int64(len(f.chunk.Entries))
 	m.count.inFlight.Store(int64(m.inFlight))
 	if f.res.Err != nil {
 		m.given = append(m.given, f)
 		return
 	}
-	m.landedAt = time.Now()
+	m.landedAt = now
 	n := uint64(f.chunk.Events)
 	if f.res.HandedOver {
 		m.count.handedOver.Add(n)

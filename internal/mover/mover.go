@@ -41,6 +41,7 @@ type Mover struct {
 		sync.Mutex
 		calls  []func()
 		done   []*flight
+		more   []*flight // written, but the state that is for them has not come
 		closed bool
 	}
 
@@ -51,22 +52,23 @@ type Mover struct {
 	mainPath string        // of the ring that Open opened
 
 	// ────
-	calls    []func()  // of the inbox, being done
-	finished []*flight // the same
-	queue    []shipper // what dead processes left, in the order of shipping
-	adopted  []*source // adopted rings that are still open
-	stranded []*spill  // adopted spills that cannot be read now
-	spill    *spill    // this process's own; nil before it is needed
-	active   shipper   // whose chunks are with the destination
-	inFlight int       // chunks
-	inBytes  int64     // their entries
-	flushes  []*flush
-	given    []*flight // chunks that the destination gave up
-	saved    []string  // spills that Close made
-	givenUp  int64     // bytes of events that Close gave up
-	packed   []*flight
-	work     cutting
-	payload  []byte
+	calls     []func()  // of the inbox, being done
+	finished  []*flight // the same
+	queue     []shipper // what dead processes left, in the order of shipping
+	adopted   []*source // adopted rings that are still open
+	stranded  []*spill  // adopted spills that cannot be read now
+	spill     *spill    // this process's own; nil before it is needed
+	active    shipper   // whose chunks are with the destination
+	inFlight  int       // chunks
+	inWindows int       // sequences that have some of them
+	inBytes   int64     // their entries
+	flushes   []*flush
+	given     []*flight // chunks that the destination gave up
+	saved     []string  // spills that Close made
+	givenUp   int64     // bytes of events that Close gave up
+	packed    []*flight
+	work      cutting
+	payload   []byte
 
 	stateful bool             // the destination is
 	scouting bool             // somebody looks for what dead processes left since

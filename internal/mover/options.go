@@ -61,7 +61,10 @@ type Config struct {
 	FlushInterval time.Duration
 	// BatchBytes is how many bytes are cut from the ring at once (default 1 MiB).
 	BatchBytes int
-	// Window is how many chunks may be on their way (default 8). A cut of several tags may exceed it.
+	// Ordered is for a destination that writes what it is given in the order of Submit: the lines of a window keep their order, whatever their tags are. The chunks are then runs
+	// of one tag, which may be as short as one event. Otherwise a chunk has all that a window has of its tag.
+	Ordered bool
+	// Window is how many chunks may be on their way (default 8), or with Ordered how many windows. A cut of several tags may exceed it.
 	Window int
 	// WaitDelivered makes Append return when its event is delivered or handed over.
 	WaitDelivered bool

@@ -141,6 +141,7 @@ func (m *Mover) spillOut(flights []*flight) (*spill, []journal.Position, error) 
 func (m *Mover) spilled(sp *spill, flights []*flight, ends []journal.Position, err error) {
 	m.handing--
 	m.spill = sp
+	m.readdress(flights[len(ends):], toSpill)
 	for i, p := range ends {
 		f := flights[i]
 		m.unmark(f)

@@ -42,8 +42,9 @@ func (m *Mover) collect() {
 	m.calls, m.inbox.calls = m.inbox.calls, m.calls[:0]
 	m.finished, m.inbox.done = m.inbox.done, m.finished[:0]
 	m.inbox.Unlock()
+	now := time.Now()
 	for i, f := range m.finished {
-		m.landing(f)
+		m.landing(f, now)
 		m.finished[i] = nil
 	}
 	for i, fn := range m.calls {
@@ -92,6 +93,9 @@ func (l *leftover) ship(m *Mover) bool {
 		return false
 	}
 	f := m.stuck[0]
+	if f.younger() {
+		m.readdress(m.stuck, toDestination)
+	}
 	m.stuck = m.stuck[1:]
 	m.submit(f)
 	return true
@@ -101,7 +105,11 @@ func (l *leftover) over(*Mover) bool { return false }
 
 // roomy says that the destination may have another chunk.
 func (m *Mover) roomy() bool {
-	return m.inFlight < m.cfg.Window && (m.inBytes < m.flight || m.inFlight == 0)
+	few := m.inFlight < m.cfg.Window
+	if m.cfg.Ordered {
+		few = m.inFlight < mostFlying && m.inWindows < m.cfg.Window
+	}
+	return few && (m.inBytes < m.flight || m.inFlight == 0)
 }
 
 // next is what is to be shipped from: what dead processes left, then the own spill, then the own ring.

@@ -17,7 +17,9 @@ import (
 const (
 	cursor       = "mover"
 	mostHanding  = 1 // windows with the disk's goroutine: what one was refused must come before the next
-	mostAhead    = 4 // chunks read ahead of the destination
+	leastAhead   = 4 // chunks read ahead of the destination,
+	mostAhead    = mostRuns
+	aheadBytes   = 256 << 10 // or as many as have so many bytes
 	retryWrite   = 100 * time.Millisecond
 	spillSegment = 4 << 20
 )
@@ -107,10 +109,12 @@ func (sp *spill) over(m *Mover) bool {
 // read has the next chunks read.
 func (sp *spill) read(m *Mover) {
 	sp.reading = true
-	n := min(mostAhead, sp.entries.len()-sp.next)
-	want := make([]journal.Position, n)
-	for i := range want {
-		want[i] = sp.entries.at(sp.next + i).pos
+	var want []journal.Position
+	size := uint64(0)
+	for i := sp.next; i < sp.entries.len() && (len(want) < leastAhead || len(want) < mostAhead && size < aheadBytes); i++ {
+		e := sp.entries.at(i)
+		want = append(want, e.pos)
+		size += e.bytes
 	}
 	m.disk.do("reading "+sp.dir, func() {
 		flights, err := sp.fetch(m, want)

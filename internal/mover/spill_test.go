@@ -195,9 +195,9 @@ func TestSpoiledSpill(t *testing.T) {
 			return handing == 0
 		})
 		if err := f.m.ask(t.Context(), func() {
-			begin = f.m.spill.entries.at(mostAhead - 1).pos // what is before it may have been read already
+			begin = f.m.spill.entries.at(leastAhead - 1).pos // what is before it may have been read already
 			for i := range spoiled {
-				e := f.m.spill.entries.at(mostAhead + i)
+				e := f.m.spill.entries.at(leastAhead + i)
 				end, lost = e.pos, lost+uint64(e.events)
 			}
 		}); err != nil {

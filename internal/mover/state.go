@@ -9,7 +9,7 @@ import (
 
 // states keeps what a Stateful destination wants stored with its chunks: with a chunk of a ring in the ring's header, behind the chunk's id, so that whoever adopts the
 // ring knows that this chunk is done though its mark may still be there; with a chunk of a spill in the spill's cursor, which moves with it. Before a ring or spill
-// is removed its state goes to the own ring, lest an older one should count.
+// is removed its state goes to the own ring, or an older one would count.
 type states struct {
 	m      *Mover
 	mu     sync.Mutex
@@ -61,6 +61,13 @@ func (s *states) move() {
 	if len(s.latest) > 0 {
 		s.store(s.m.cur.Load(), s.latest)
 	}
+}
+
+// some says that there is a state.
+func (s *states) some() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.latest) > 0
 }
 
 // close makes later calls do nothing: a destination that Close had to leave behind may still call.

@@ -26,7 +26,7 @@
 //	             └─────► error handler, while the breaker is open                  done(Result{HandedOver: true})
 //
 // One goroutine, the writer, renders chunks as lines of JSON or text (package lines) and hands them to the kernel, those of many small chunks in one write; done
-// comes after the write, in order, with the state that says how far the file goes for this chunk. After an error (a full disk, a directory in the way, a pipe that
+// comes after the write, in order, with the last of them the state that says how far the file goes, and More with the others. After an error (a full disk, a directory in the way, a pipe that
 // nobody reads) it goes on at the next byte, after a pause; the first of several errors in a row is reported. A writer that hangs with the disk keeps nobody
 // from submitting; Close leaves it behind by its ctx, names it, and from then on it touches no chunk and calls no function.
 // What a file destination wrote before the process was killed is found by its successor (Stateful), and not written again. A stream is at least once.

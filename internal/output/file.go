@@ -72,6 +72,9 @@ func (d *fileDestination) Resume(save func(state []byte) error, states ...[]byte
 	}
 	err = d.files.set.Close()
 	d.files.set, d.files.record = set, save
+	if len(state) > 0 && !d.files.config.Sync { // or the greatest length could go with what it was stored in, before the next is stored
+		err = errors.Join(err, d.files.store(state))
+	}
 	return err
 }
 
@@ -116,47 +119,39 @@ func (s *fileSink) store(state []byte) error {
 	return nil
 }
 
-func (s *fileSink) write(jobs []*job, last bool) (done int, states [][]byte, err error) {
+func (s *fileSink) write(jobs []*job, last bool) (state []byte, err error) {
 	if !jobs[0].begun {
 		for _, j := range jobs {
 			s.set.Announce(j.chunk.Tag, estimate(j.chunk))
 		}
 	}
-	for i, j := range jobs {
+	for _, j := range jobs {
 		for !j.rendered {
 			full, err := s.extend(j)
 			if err == nil && full {
 				err = s.set.Write()
 			}
 			if err != nil {
-				return 0, nil, reopen(err)
+				return nil, reopen(err)
 			}
-		}
-		if s.config.Sync {
-			continue
-		}
-		if i == len(jobs)-1 || s.set.Recovering() {
-			break
 		}
 	}
 	if s.config.Sync {
 		return s.written(jobs, last)
 	}
-	states, err = s.set.Settle() // and nothing else before they are stored
-	return len(states), states, err
+	return s.set.Sync() // and nothing else before it is stored; it waits for no disk
 }
 
-// written writes what waits, and gives the last job a state if nothing waits behind it.
-func (s *fileSink) written(jobs []*job, last bool) (done int, states [][]byte, err error) {
+// written writes what waits, and gives a state if nothing waits behind it.
+func (s *fileSink) written(jobs []*job, last bool) (state []byte, err error) {
 	if err := s.set.Write(); err != nil {
-		return 0, nil, reopen(err)
-	}
-	if last {
-		states = make([][]byte, len(jobs))
-		states[len(jobs)-1] = s.set.State()
+		return nil, reopen(err)
 	}
 	jobs[len(jobs)-1].soon = s.set.WantSync()
-	return len(jobs), states, nil
+	if last {
+		state = s.set.State()
+	}
+	return state, nil
 }
 
 // flush brings all lines to the disk, where that was asked for.
@@ -195,12 +190,7 @@ func (s *fileSink) extend(j *job) (full bool, err error) {
 		full, err = s.set.Extend(j.chunk.Tag, secondOf(s.rest), s.render)
 	}
 	j.rest, s.job, s.rest = s.rest, nil, nil
-	if err == nil && len(j.rest) == 0 {
-		if !s.config.Sync {
-			s.set.Mark()
-		}
-		j.rendered = true
-	}
+	j.rendered = err == nil && len(j.rest) == 0
 	return full, err
 }
 

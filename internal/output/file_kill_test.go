@@ -65,7 +65,7 @@ func child(dir, name string) error {
 		at = int(binary.LittleEndian.Uint64(b))
 		b = b[8:]
 	}
-	stored := at
+	stored, written := at, at
 	keep := func(state []byte) error {
 		b := append(binary.LittleEndian.AppendUint64(nil, uint64(stored)), state...)
 		if err := os.WriteFile(store+".new", b, 0o600); err != nil {
@@ -94,10 +94,14 @@ func child(dir, name string) error {
 		d.Submit(padded("app", from, n, childPad), func(r Result) {
 			mu.Lock()
 			defer mu.Unlock()
-			if r.Err != nil || r.State == nil || stored != i {
-				failed = fmt.Errorf("chunk %d after %d: %+v", i, stored, r)
-			} else {
-				stored++
+			switch {
+			case r.Err != nil || written != i:
+				failed = fmt.Errorf("chunk %d after %d: %+v", i, written, r)
+			case r.State == nil:
+				written++
+			default:
+				written++
+				stored = written
 				failed = errors.Join(failed, keep(r.State))
 			}
 			<-window

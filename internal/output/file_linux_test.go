@@ -53,7 +53,7 @@ func TestFileFull(t *testing.T) {
 	<-full
 	must(t, os.Remove(ballast))
 	for i, r := range l.await(20) {
-		if r.Err != nil || r.MaybeRepeated || r.State == nil {
+		if r.Err != nil || r.MaybeRepeated {
 			t.Errorf("%d: %+v", i, r)
 		}
 	}

@@ -52,10 +52,10 @@ type queue struct {
 
 // A sink is where lines go. It is used by the writer only.
 type sink interface {
-	// write writes jobs, and returns how many of them, from the first on, are written, and their states, nil if it has
-	// none. The others come again, first, unless drop is called. It touches chunks with the lease only, and returns errGone
-	// if that cannot be had any more. last says that no other job waits.
-	write(jobs []*job, last bool) (done int, states [][]byte, err error)
+	// write writes jobs, and returns the state after the last of them, nil if it has none. After an error all of them come
+	// again, first, unless drop is called. It touches chunks with the lease only, and returns errGone if that cannot be had
+	// any more. last says that no other job waits.
+	write(jobs []*job, last bool) (state []byte, err error)
 	// flush makes what is written as durable as it can be.
 	flush() error
 	// drop forgets what is not written, but for the rest of a line that is written in part.
@@ -110,7 +110,7 @@ var errGone = errors.New("output: the writer was given up")
 // Bounds of what is written together.
 const (
 	groupBytes = 1 << 20
-	groupJobs  = 64
+	groupJobs  = 4096 // a chunk may be one line
 )
 
 const tickEvery = time.Minute
@@ -170,12 +170,13 @@ func (q *queue) run() {
 		if len(group) == 0 {
 			break
 		}
-		n, states, err := q.sink.write(group, q.last(group))
-		if n > 0 && !q.finish(group[:n], states) || errors.Is(err, errGone) {
+		state, err := q.sink.write(group, q.last(group))
+		if err == nil && !q.finish(group, state) || errors.Is(err, errGone) {
 			break
 		}
-		group = group[n:]
 		if err == nil {
+			clear(group)
+			group = group[:0]
 			q.brk.worked()
 			backoff = q.min
 			continue
@@ -355,8 +356,9 @@ func (q *queue) fill(group []*job) (_ []*job, ready bool) {
 	return group, len(group) > 0
 }
 
-// finish tells that jobs, the first of the queue, are done.
-func (q *queue) finish(group []*job, states [][]byte) bool {
+// finish tells that jobs, the first of the queue, are done. One state is for all of them: to make and store one for each
+// would cost more than to write them, where they are short.
+func (q *queue) finish(group []*job, state []byte) bool {
 	if !q.acquire() {
 		return false
 	}
@@ -367,8 +369,8 @@ func (q *queue) finish(group []*job, states [][]byte) bool {
 	q.mu.Unlock()
 	for i, j := range group {
 		r := Result{MaybeRepeated: j.repeated, Bytes: j.bytes, Soon: j.soon, Rejected: j.rejected}
-		if i < len(states) {
-			r.State = states[i]
+		if i == len(group)-1 {
+			r.State = state
 		}
 		j.done(r)
 	}

@@ -92,21 +92,18 @@ type streamSink struct {
 	written int    // of buf
 }
 
-func (s *streamSink) write(jobs []*job, _ bool) (int, [][]byte, error) {
+func (s *streamSink) write(jobs []*job, _ bool) ([]byte, error) {
 	for _, j := range jobs {
 		for !j.rendered {
 			if err := s.writeOut(); err != nil {
-				return 0, nil, err
+				return nil, err
 			}
 			if !s.extend(j) {
-				return 0, nil, errGone
+				return nil, errGone
 			}
 		}
 	}
-	if err := s.writeOut(); err != nil {
-		return 0, nil, err
-	}
-	return len(jobs), nil, nil
+	return nil, s.writeOut()
 }
 
 // extend renders entries of a job until the buffer is full.

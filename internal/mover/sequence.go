@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+
+	"github.com/spillwaylog/spillway/ring"
+)
+
+// A sequence is the runs of a window, all of them under one mark (Config.Ordered). It belongs to the mover's goroutine.
+type sequence struct {
+	src     *source
+	slot    int    // of the mark; -1: none
+	to      byte   // the mark's last character
+	left    int    // runs under the mark; the last ones
+	flying  int    // of these, with the destination
+	entries []byte // in which those of the runs lie; nil when each run has its own
+}
+
+const (
+	mostRuns   = 1024         // of a window: each is a chunk
+	mostFlying = 4 * mostRuns // chunks that may be with an ordered destination
+	rawLen     = 16           // bytes of an id
+	numberAt   = 14           // of a run's number in them
+)
+
+// nameRuns gives runs their ids: all have the same random bytes, and the number of the run in the window behind them.
+func nameRuns(runs []*flight) {
+	var raw [rawLen]byte
+	rand.Read(raw[:numberAt]) // never fails
+	var id [idLen]byte
+	runID(&id, raw, 0)
+	for i, f := range runs {
+		f.id = id
+		binary.BigEndian.PutUint16(raw[numberAt:], uint16(i))
+		base64.StdEncoding.Encode(f.id[16:], raw[12:]) // the 16 characters before are of 12 bytes that do not change
+	}
+}
+
+func runID(id *[idLen]byte, raw [rawLen]byte, number int) {
+	binary.BigEndian.PutUint16(raw[numberAt:], uint16(number))
+	base64.StdEncoding.Encode(id[:], raw[:])
+}
+
+// parseRun takes an id, or the label of a mark, apart. raw is without the number.
+func parseRun(id [idLen]byte) (raw [rawLen]byte, number int, ok bool) {
+	id[idLen-1] = toDestination
+	var b [rawLen + 2]byte
+	if n, err := base64.StdEncoding.Decode(b[:], id[:]); err != nil || n != rawLen {
+		return raw, 0, false
+	}
+	copy(raw[:], b[:numberAt])
+	return raw, int(binary.BigEndian.Uint16(b[numberAt:])), true
+}
+
+// cover puts runs of one window, which follow each other, under a mark of their own: its label is the id of the first. before is the sequence that they are the last of, nil if there is
+// none. A later mark counts from its first run on, so no run is ever under none, or under two. false: there was no room for it, and they stay where they are.
+func (m *Mover) cover(runs []*flight, before *sequence, to byte) bool {
+	f := runs[0]
+	label := f.id
+	label[idLen-1] = to
+	q := &sequence{src: f.src, to: to, left: len(runs)}
+	slot, ok := f.src.r.Put(ring.Mark{First: f.first, Last: runs[len(runs)-1].last, Lane: f.lane, Label: label})
+	switch {
+	case ok:
+		f.src.marks++
+		q.slot = slot
+	case before != nil:
+		return false
+	default:
+		q.slot = -1
+	}
+	for _, f := range runs {
+		f.under = q
+	}
+	if before == nil {
+		return true
+	}
+	// The entries of the runs lie in those of the sequence before.
+	if before.left -= len(runs); before.left == 0 {
+		q.entries = before.entries
+	}
+	before.entries = nil
+	if before.left == 0 {
+		m.lift(before)
+	}
+	return true
+}
+
+// readdress changes the marks of chunks that did not fit into the spill. With toSpill those of a window that did fit stay under another mark: they will be delivered from the spill, which
+// forgets their ids then, while these may wait, and whoever adopts both would take the whole window for undone. With toDestination they go there after all, the spill being
+// empty, and what goes to the spill from now on is younger.
+func (m *Mover) readdress(stuck []*flight, to byte) {
+	for len(stuck) > 0 {
+		f, n := stuck[0], together(stuck)
+		switch {
+		case n > 0:
+			if q := f.under; q.slot >= 0 && (q.to != toRuns(to) || n < q.left) && m.cover(stuck[:n], q, toRuns(to)) {
+				m.cfg.fault("divided")
+			}
+		case f.slot >= 0 && f.to != to:
+			if old := f.slot; m.mark(f, to) {
+				f.src.r.Clear(old)
+				f.src.marks--
+			}
+		}
+		stuck = stuck[max(n, 1):]
+	}
+}
+
+// together is how many of the first chunks are runs of one sequence.
+func together(flights []*flight) (n int) {
+	for n < len(flights) && flights[n].under != nil && flights[n].under == flights[0].under {
+		n++
+	}
+	return n
+}
+
+// uncover says that a run is no longer in its ring's care.
+func (m *Mover) uncover(q *sequence) {
+	if q.left--; q.left == 0 {
+		m.lift(q)
+	}
+}
+
+// lift takes away the mark of a sequence of which nothing is left, and its memory.
+func (m *Mover) lift(q *sequence) {
+	if q.slot >= 0 {
+		q.src.r.Clear(q.slot)
+		q.src.marks--
+		q.slot = -1
+	}
+	if q.entries != nil {
+		m.giveBuffer(q.entries)
+		q.entries = nil
+	}
+}
