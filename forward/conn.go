@@ -253,7 +253,7 @@ func (c *conn) flush() error {
 // hand gives the chunks to the handler.
 func (c *conn) hand() error {
 	g := c.g
-	if g.needsScratch(c.src) {
+	if g.needsScratch() {
 		if err := c.needScratch(); err != nil {
 			return err
 		}

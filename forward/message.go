@@ -12,6 +12,10 @@ import (
 // all bytes from the start of the message in progress, after each read; it goes on where it stopped, from stage to stage, and returns when
 // the message is complete or the bytes are used up. It keeps offsets only, so the bytes may move between two calls. What is found stays in
 // the decoder's fields until reset. Nothing here looks at what a message means beyond its frame: see group.go for that.
+//
+// No byte of an event is walked twice. A scanner goes over each element once, whether it comes whole or in pieces; what uses the element
+// later goes by the offsets that are noted here. Only headers, of a few bytes each, may be read again: where one was cut off, and to see
+// what an unusual time says.
 
 // mode is how a message carries its events, told by the second element (docs/forward.md rule 3).
 type mode uint8
@@ -46,9 +50,10 @@ const (
 
 // decoder is described above.
 type decoder struct {
-	max   int64 // largest message
-	scan  msgpack.Scanner
-	entry check // of a Forward message
+	max   int64           // largest message
+	scan  msgpack.Scanner // of the element in progress
+	ready bool            // scan has the limits of an element, and is within none or within d.element
+	entry check           // of a Forward message
 
 	pos               int64 // how far it got in the message; all of it once complete
 	tag, tagEnd       int64
@@ -61,11 +66,12 @@ type decoder struct {
 	stage             stage
 	mode              mode
 	scanning, heart   bool // scan is within element; an ignored value is nil
+	usual             bool // a Message whose time and record need no other look, see quick
 }
 
 // reset makes the decoder ready for the next message.
 func (d *decoder) reset() {
-	d.pos, d.stage, d.scanning, d.why = 0, stageStart, false, nil
+	d.pos, d.stage, d.scanning, d.usual, d.why = 0, stageStart, false, false, nil
 }
 
 // idle tells whether no message is in progress.
@@ -81,6 +87,12 @@ func (d *decoder) next(b []byte) (f found, used int, err error) {
 		case stageStart:
 			if size == 0 {
 				return more, 0, nil
+			}
+			if b[0] == codeArray2+1 || b[0] == codeArray2+2 {
+				d.quick(b)
+				if d.stage != stageStart {
+					continue
+				}
 			}
 			if !isArray(b[0]) {
 				d.heart = b[0] == codeNil
@@ -170,6 +182,40 @@ func (d *decoder) next(b []byte) (f found, used int, err error) {
 	}
 }
 
+// quick takes the stages up to the record of a message that looks as nearly all of Message mode do: 93 or 94, a short tag, a usual time, a
+// map. Any other, and one of which less has come, it leaves to the stages.
+func (d *decoder) quick(b []byte) {
+	if len(b) < 3 {
+		return
+	}
+	tag, n := 2, int(b[1]&0x1f)
+	switch {
+	case b[1]&0xe0 == codeStr0:
+	case b[1] == codeStr8:
+		tag, n = 3, int(b[2])
+	default:
+		return
+	}
+	body := tag + n
+	if len(b)-body < usualMost {
+		return
+	}
+	size := usualTime(b[body:])
+	if size == 0 || !isMap(b[body+size]) {
+		return
+	}
+	d.elements, d.element = int8(b[0]-codeArray0), 2
+	d.tag, d.tagEnd = int64(tag), int64(body)
+	d.mode = modeMessage
+	if b[body] == codeArray2 {
+		d.mode = modeMeta
+	}
+	d.body, d.bodyEnd = int64(body), int64(body+size)
+	d.usual = true
+	d.pos = d.bodyEnd
+	d.stage = stageElement
+}
+
 // Why a complete array is no message.
 var (
 	errElements  = &fault{InvalidMessage, errors.New("an array that is not of two to four")}
@@ -183,6 +229,7 @@ var (
 func (d *decoder) skip(why error) {
 	d.stage, d.why, d.pos = stageSkip, why, 0
 	d.scan.Reset(claims(maxDepth+3, d.max))
+	d.ready = false
 }
 
 // claims is what the lengths and counts in a message of at most size bytes may say. What fits into the smallest buffer is never too long, only
@@ -268,6 +315,7 @@ func (d *decoder) value(b []byte) (bool, error) {
 			d.pos = d.bodyEnd
 			return true, nil
 		case modeForward:
+			d.ready = false
 			err := d.entry.run(b[d.body:], d.claimed, &d.scan, d.max)
 			d.pos = d.body + max(d.entry.pos, d.entry.off)
 			if err != nil {
@@ -278,18 +326,13 @@ func (d *decoder) value(b []byte) (bool, error) {
 		case modeMessage, modeMeta:
 		}
 	}
-	start := d.pos
 	if !d.scanning {
-		n, err := msgpack.Skip(b[d.pos:])
-		if err != nil { // most often it is not complete
+		if !d.ready {
 			d.scan.Reset(claims(maxDepth, d.max))
-			d.scanning = true
-			d.begin(start)
-		} else {
-			d.begin(start)
-			d.end(start + int64(n))
-			return true, nil
+			d.ready = true
 		}
+		d.scanning = true
+		d.begin(d.pos)
 	}
 	n, done, err := d.scan.Scan(b[d.pos:])
 	d.pos += int64(n)

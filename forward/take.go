@@ -62,6 +62,7 @@ func (c *conn) take(b []byte) error {
 		return c.takeEntries(tag, b[d.body:d.bodyEnd], &d.entry, nil, nil)
 	case modePacked:
 	}
+	d.ready = false // its scanner goes over the entries
 	packed := b[d.body:d.bodyEnd]
 	var (
 		ck  check
@@ -171,7 +172,17 @@ func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, c
 func (c *conn) takeEvent(tag string, b []byte) error {
 	d, g := &c.dec, c.g
 	var s shape
-	s.read(b[d.body:d.recordEnd], 0)
+	if d.usual {
+		s.record = int(d.record - d.body)
+		if d.mode == modeMeta {
+			s.meta = s.record - 1
+		}
+	} else {
+		event := b[d.body:d.recordEnd]
+		if _ = s.begin(event, 0); s.verdict != invalid {
+			s.end(event, int(d.record-d.body))
+		}
+	}
 	switch s.verdict {
 	case skipped:
 		c.count.skipped.Add(1)
@@ -191,7 +202,12 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 				return err
 			}
 		}
-		g.add(g.gather(tag, c), c.r+int(d.body), size, c.src.most(), s.verdict == timeless)
+		anew := int32(-1)
+		if s.verdict == timeless || c.src != nil {
+			anew = int32(len(g.shapes))
+			g.shapes = append(g.shapes, s)
+		}
+		g.add(g.gather(tag, c), ref{int32(c.r + int(d.body)), int32(size), -1, anew}, c.src.most(), s.verdict == timeless)
 		return nil
 	}
 	inPlace(b, int(d.body))
