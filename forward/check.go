@@ -3,8 +3,6 @@
 package forward
 
 import (
-	"time"
-
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -32,6 +30,9 @@ type check struct {
 	zeros   int64 // good ones without a time
 	odd     int64 // invalid ones that are no arrays at all
 	why     uint8 // the reason of the last invalid one
+
+	anew *anewList // those that cannot stay as they are; nil: none
+	rest int64     // there may be more of them from here on; 0: all are in anew
 }
 
 // values is the number of entries seen, whatever they are.
@@ -90,6 +91,7 @@ func (c *check) run(b []byte, most int64, scan *msgpack.Scanner, size int64) err
 				return err
 			}
 			if c.stage == inMeta {
+				c.entry.record = int(c.off - c.pos)
 				c.stage = atRecord
 				continue
 			}
@@ -160,6 +162,9 @@ func (c *check) quick(b []byte, most int64, scan *msgpack.Scanner) error {
 
 // count notes what the entry that begins with a code is.
 func (c *check) count(code byte) {
+	if c.entry.verdict != good {
+		c.note()
+	}
 	switch c.entry.verdict {
 	case good:
 		c.events++
@@ -175,43 +180,4 @@ func (c *check) count(code byte) {
 			c.odd++
 		}
 	}
-}
-
-// rewrite appends the good ones of entries that run found complete, with now as the time of those that have none, and their source.
-func rewrite(dst, b []byte, now time.Time, src *source) []byte {
-	var scan msgpack.Scanner
-	scan.Reset(claims(maxDepth+1, int64(len(b))))
-	for len(b) > 0 {
-		n, _, err := scan.Scan(b)
-		if err != nil {
-			return dst // not after run
-		}
-		s := shapeOf(b[:n])
-		switch {
-		case s.verdict == good && src == nil:
-			dst = append(dst, b[:n]...)
-		case s.verdict == good, s.verdict == timeless:
-			_, header, _ := msgpack.ReadToken(b)
-			dst = appendAnew(dst, b[:n], header, &s, now, src)
-		}
-		b = b[n:]
-	}
-	return dst
-}
-
-// appendAnew appends an entry with now as its time, if it has none, and its source. b[at:] is time, or time and metadata, and record, at the offsets of s.
-func appendAnew(dst, b []byte, at int, s *shape, now time.Time, src *source) []byte {
-	dst = append(dst, codeArray2)
-	if s.verdict == timeless {
-		if s.meta > 0 {
-			dst = append(dst, codeArray2)
-		}
-		dst = AppendEventTime(dst, now.Unix(), uint32(now.Nanosecond()))
-		at = s.timeEnd()
-	}
-	dst = append(dst, b[at:s.record]...)
-	if src != nil {
-		return src.appendRecord(dst, b[s.record:])
-	}
-	return append(dst, b[s.record:]...)
 }

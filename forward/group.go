@@ -70,7 +70,7 @@ func (g *group) empty() bool { return g.used == 0 && len(g.acks) == 0 }
 func (g *group) reset() {
 	clear(g.extra)
 	for _, c := range g.chunks[:g.used] {
-		*c = Chunk{} // so that nothing keeps a large buffer from going
+		*c = Chunk{} // for the next group, and so that nothing keeps a large buffer from going
 	}
 	g.timeless = false
 	g.used, g.gathered, g.extraLen, g.ackCount = 0, 0, 0, 0
@@ -84,7 +84,6 @@ func (g *group) chunk() *Chunk {
 	}
 	c := g.chunks[g.used]
 	g.used++
-	*c = Chunk{}
 	g.starts = append(g.starts, start{len(g.acks), g.ackCount})
 	return c
 }
@@ -166,7 +165,7 @@ func (g *group) seal(buf []byte, now time.Time, src *source) {
 			r := &g.refs[at]
 			event := buf[r.off : r.off+r.size]
 			if r.anew >= 0 {
-				scratch = appendAnew(scratch, event, 0, &g.shapes[r.anew], now, src)
+				scratch, _ = appendAnew(scratch, event, 0, &g.shapes[r.anew], now, src)
 			} else {
 				scratch = append(scratch, codeArray2)
 				scratch = append(scratch, event...)

@@ -90,6 +90,7 @@ func (c *conn) take(b []byte) error {
 		err = &fault{InvalidChunk, errAlien}
 	}
 	if err != nil {
+		ck.drop()
 		if own != nil {
 			c.drop(own)
 		}
@@ -110,6 +111,7 @@ func (c *conn) take(b []byte) error {
 // takeEntries makes a chunk of entries that were all looked at. own is the buffer they lie in, nil for the read buffer; compressed is how they came, nil for
 // as they are.
 func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, compressed []byte) error {
+	defer ck.drop()
 	g := c.g
 	anew := !ck.clean() || c.src != nil                                      // entries are to be written anew
 	size := int64(len(entries)) + 9*ck.zeros + ck.events*int64(c.src.most()) // an EventTime takes 10 bytes, a time of 0 at least 1
@@ -145,7 +147,7 @@ func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, c
 			}
 			return err
 		}
-		entries = rewrite(b.b[:0], entries, c.s.now(), c.src)
+		entries = ck.rewrite(b.b[:0], entries, c.s.now(), c.src)
 		if own != nil {
 			c.keepExtra(own)
 		}
@@ -219,7 +221,8 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 		if own, err = c.extra(bufferSize(int64(size + 11 + c.src.most()))); err != nil {
 			return err
 		}
-		raw, event = event, appendAnew(own.b[:0], event[1:], 0, &s, c.s.now(), c.src)
+		raw = event
+		event, _ = appendAnew(own.b[:0], event[1:], 0, &s, c.s.now(), c.src)
 	}
 	g.close(tag)
 	ch := c.chunk(tag)
