@@ -142,11 +142,15 @@ func (c *check) quick(b []byte, most int64, scan *msgpack.Scanner) error {
 	events := int64(0)
 	var failed error
 	for events < left && len(b)-pos > usualMost && b[pos] == codeArray2 {
-		record := 1 + usualTime(b[pos+1:])
-		if record == 1 || !isMap(b[pos+record]) {
+		e := b[pos:]
+		record := 1 + eventTimeSize
+		if !usualEventTime(e[1:]) {
+			record = 1 + usualTime(e[1:])
+		}
+		if record == 1 || !isMap(e[record]) {
 			break
 		}
-		n, done, err := scan.Scan(b[pos+record:])
+		n, done, err := scan.Scan(e[record:])
 		if !done {
 			c.stage, c.entry, c.off = inRecord, shape{}, int64(pos+record+n)
 			failed = err

@@ -200,7 +200,10 @@ func (d *decoder) quick(b []byte) {
 	if len(b)-body < usualMost {
 		return
 	}
-	size := usualTime(b[body:])
+	size := eventTimeSize
+	if !usualEventTime(b[body:]) {
+		size = usualTime(b[body:])
+	}
 	if size == 0 || !isMap(b[body+size]) {
 		return
 	}
