@@ -34,6 +34,7 @@ type conn struct {
 	sender *Sender
 	src    *source // nil: nothing is added to records, or not yet, see found
 	found  bool
+	plain  bool   // neither its tags nor its records are changed; known once found
 	prefix []byte // of tags, with the dot; behind it there is room for one
 	forced []byte // the tag of all messages, prefix included
 

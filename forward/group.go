@@ -120,6 +120,20 @@ func (g *group) gather(tag string, from *conn) *gathering {
 	return &g.gathers[len(g.gathers)-1]
 }
 
+// next adds an event to what was begun last, if that has the same tag and there is room.
+func (g *group) next(tag []byte, r ref) bool {
+	n := len(g.gathers)
+	if n == 0 || r.size > gatherMost || g.gathered+int(r.size)+11 > scratchMost {
+		return false
+	}
+	a := &g.gathers[n-1]
+	if !a.open || a.chunk.Tag != string(tag) {
+		return false
+	}
+	g.add(a, r, 0, false)
+	return true
+}
+
 // add notes an event for a gathering, and what its source takes at most.
 func (g *group) add(a *gathering, r ref, source int, timeless bool) {
 	n := int32(len(g.refs))

@@ -89,7 +89,9 @@ func (d *decoder) next(b []byte) (f found, used int, err error) {
 				return more, 0, nil
 			}
 			if b[0] == codeArray2+1 || b[0] == codeArray2+2 {
-				d.quick(b)
+				if err := d.quick(b); err != nil {
+					return more, 0, err
+				}
 				if d.stage != stageStart {
 					continue
 				}
@@ -182,11 +184,11 @@ func (d *decoder) next(b []byte) (f found, used int, err error) {
 	}
 }
 
-// quick takes the stages up to the record of a message that looks as nearly all of Message mode do: 93 or 94, a short tag, a usual time, a
-// map. Any other, and one of which less has come, it leaves to the stages.
-func (d *decoder) quick(b []byte) {
+// quick takes the stages up to the end of the record, or of the bytes, of a message that looks as nearly all of Message mode do: 93 or 94, a
+// short tag, a usual time, a map. Any other, and one of which less has come, it leaves to the stages.
+func (d *decoder) quick(b []byte) error {
 	if len(b) < 3 {
-		return
+		return nil
 	}
 	tag, n := 2, int(b[1]&0x1f)
 	switch {
@@ -194,29 +196,48 @@ func (d *decoder) quick(b []byte) {
 	case b[1] == codeStr8:
 		tag, n = 3, int(b[2])
 	default:
-		return
+		return nil
 	}
 	body := tag + n
 	if len(b)-body < usualMost {
-		return
+		return nil
 	}
-	size := eventTimeSize
+	record := body + eventTimeSize
 	if !usualEventTime(b[body:]) {
-		size = usualTime(b[body:])
+		record = body + usualTime(b[body:])
 	}
-	if size == 0 || !isMap(b[body+size]) {
-		return
+	if record == body || !isMap(b[record]) {
+		return nil
 	}
-	d.elements, d.element = int8(b[0]-codeArray0), 2
-	d.tag, d.tagEnd = int64(tag), int64(body)
 	d.mode = modeMessage
 	if b[body] == codeArray2 {
 		d.mode = modeMeta
 	}
-	d.body, d.bodyEnd = int64(body), int64(body+size)
-	d.usual = true
-	d.pos = d.bodyEnd
-	d.stage = stageElement
+	d.tag, d.tagEnd = int64(tag), int64(body)
+	d.body, d.bodyEnd = int64(body), int64(record)
+	d.elements, d.element = int8(b[0]-codeArray0), 2
+	d.stage, d.usual = stageElement, true
+	d.prepare()
+	d.record = int64(record)
+	n, done, err := d.scan.Scan(b[record:])
+	d.pos = int64(record + n)
+	if err != nil {
+		return d.wrong(err)
+	}
+	if done {
+		d.recordEnd = d.pos
+		d.element = 3
+	}
+	d.scanning = !done
+	return nil
+}
+
+// prepare makes the scanner ready for an element.
+func (d *decoder) prepare() {
+	if !d.ready {
+		d.scan.Reset(claims(maxDepth, d.max))
+		d.ready = true
+	}
 }
 
 // Why a complete array is no message.
@@ -330,10 +351,7 @@ func (d *decoder) value(b []byte) (bool, error) {
 		}
 	}
 	if !d.scanning {
-		if !d.ready {
-			d.scan.Reset(claims(maxDepth, d.max))
-			d.ready = true
-		}
+		d.prepare()
 		d.scanning = true
 		d.begin(d.pos)
 	}

@@ -33,13 +33,14 @@ func (ep *Endpoint) sourced() bool {
 	return ep.AddressKey != "" || ep.HostKey != "" || ep.SubjectKey != "" || ep.UserKey != ""
 }
 
-// find makes the source of a connection, once: at its first message, for those that come and go without one are not worth asking who they are.
+// find makes the source of a connection, if its endpoint adds one, once: at its first message, for those that come and go without one are not worth asking who they are.
 func (c *conn) find() {
 	if c.found {
 		return
 	}
 	c.found = true
 	if !c.ep.sourced() {
+		c.plain = c.forced == nil && c.prefix == nil
 		return
 	}
 	s := new(source)

@@ -24,6 +24,9 @@ func (c *conn) take(b []byte) error {
 	d, g := &c.dec, c.g
 	c.complete++
 	name := b[d.tag:d.tagEnd]
+	if d.usual && c.plain && !d.hasOption() && g.next(name, ref{int32(c.r + int(d.body)), int32(d.recordEnd - d.body), -1, -1}) {
+		return nil // the event of nearly every message without an ack
+	}
 	g.sentTag = ""
 	switch {
 	case c.forced != nil:
