@@ -3,9 +3,6 @@
 package forward
 
 import (
-	"encoding/binary"
-	"time"
-
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -13,11 +10,19 @@ import (
 const maxDepth = msgpack.DefaultDepth
 
 // check goes over entries that stand one after another in bytes that keep arriving, and looks at every one of them: that it ends, and
-// that it is a time and a record. It looks at no byte twice, except at the one entry that was cut off by the end of what had arrived.
+// that it is a time and a record. It walks over no byte twice, however the entries are cut; only the header and the time of an entry that is
+// not written as nearly all are may be read again.
+//
+//	92       time             record       of an entry as it should be
+//	92    92 time metadata    record
+//	▲     ▲                   ▲
+//	atEntry  inMeta           inRecord     where a scan begins; inOther: at the entry, of any that is something else
 type check struct {
-	pos     int64 // where the entry begins that is to be looked at
-	off     int64 // how far scan got in it, if partial
-	partial bool
+	pos   int64 // where the entry begins that is to be looked at
+	off   int64 // how far scan got in it; until it has begun, pos or less
+	stage checkStage
+	entry shape // of the entry in progress, as far as it is known: verdict and why alone
+	ready bool  // scan has its limits
 
 	events  int64 // good ones, those without a time included
 	invalid int64
@@ -25,6 +30,9 @@ type check struct {
 	zeros   int64 // good ones without a time
 	odd     int64 // invalid ones that are no arrays at all
 	why     uint8 // the reason of the last invalid one
+
+	anew *anewList // those that cannot stay as they are; nil: none
+	rest int64     // there may be more of them from here on; 0: all are in anew
 }
 
 // values is the number of entries seen, whatever they are.
@@ -37,61 +45,115 @@ func (c *check) clean() bool { return c.invalid|c.skipped|c.zeros == 0 }
 // but something else, like text, or compressed data that does not say so.
 func (c *check) alien() bool { return c.odd > 0 && c.odd == c.values() }
 
+// checkStage is what check waits for.
+type checkStage uint8
+
+const (
+	atEntry  checkStage = iota // what the next entry is
+	inMeta                     // the end of time and metadata
+	atRecord                   // what the record is
+	inRecord                   // the end of the record
+	inOther                    // the end of an entry of which no part is wanted
+)
+
 // run looks at the entries of b from where it stopped last, until it has seen most of them or b ends. b begins at the first entry,
-// and never gets longer than size. The scanner must not be used for anything else while c.partial.
+// and never gets longer than size. The scanner must not be used for anything else before the last entry is complete.
 func (c *check) run(b []byte, most int64, scan *msgpack.Scanner, size int64) error {
-	for c.values() < most {
-		if !c.partial {
-			c.quick(b, most)
-			if c.values() == most || c.pos == int64(len(b)) {
+	if !c.ready {
+		scan.Reset(claims(maxDepth, size))
+		c.ready = true
+	}
+	for {
+		switch c.stage {
+		case atEntry:
+			if err := c.quick(b, most, scan); err != nil {
+				return err
+			}
+			if c.stage != atEntry {
+				return nil // cut off
+			}
+			if c.values() == most || !c.begin(b) {
 				return nil
 			}
-			scan.Reset(claims(maxDepth+1, size))
-			c.off = c.pos
-			c.partial = true
+			if c.stage == inOther {
+				scan.Reset(claims(maxDepth+1, size))
+			}
+		case atRecord:
+			if c.off == int64(len(b)) {
+				return nil
+			}
+			c.entry.judge(b[c.off])
+			c.stage = inRecord
+		case inMeta, inRecord, inOther:
+			n, done, err := scan.Scan(b[c.off:])
+			c.off += int64(n)
+			if err != nil || !done {
+				return err
+			}
+			if c.stage == inMeta {
+				c.entry.record = int(c.off - c.pos)
+				c.stage = atRecord
+				continue
+			}
+			c.count(b[c.pos])
+			if c.stage == inOther {
+				scan.Reset(claims(maxDepth, size))
+			}
+			c.stage = atEntry
+			c.pos = c.off
 		}
-		n, done, err := scan.Scan(b[c.off:])
-		c.off += int64(n)
-		if err != nil || !done {
-			return err
-		}
-		s := shapeOf(b[c.pos:c.off])
-		c.count(&s)
-		if s.verdict == invalid && !isArray(b[c.pos]) {
-			c.odd++
-		}
-		c.partial = false
-		c.pos = c.off
 	}
-	return nil
 }
 
-// quick goes on as long as entries look as nearly all of them do: 92, a time as EventTime or uint32, a map; or the same with empty
-// metadata, 92 92 time 80. It stops at the first entry that is different, wrong or not complete.
-func (c *check) quick(b []byte, most int64) {
+// begin looks at the header and the time of an entry, and tells whether enough of it has come to go on.
+func (c *check) begin(b []byte) bool {
+	if c.pos == int64(len(b)) {
+		return false
+	}
+	b = b[c.pos:]
+	s := shape{verdict: invalid}
+	header := 0
+	c.stage, c.off = inOther, c.pos
+	if b[0] == codeNil {
+		s.verdict = skipped // nothing stands where an entry should: nothing is lost
+	} else {
+		var short bool
+		if header, short = s.open(b); short {
+			c.stage = atEntry
+			return false
+		}
+	}
+	switch c.entry = s; {
+	case s.verdict == invalid, s.verdict == skipped:
+	case s.meta > 0:
+		c.stage = inMeta
+		c.off += int64(header)
+	default:
+		c.stage = atRecord
+		c.off += int64(s.record)
+	}
+	return true
+}
+
+// quick goes on as long as entries are written as nearly all of them are: 92, a usual time, a map. It stops at the first entry that is
+// different or wrong, and within one that is cut off.
+func (c *check) quick(b []byte, most int64, scan *msgpack.Scanner) error {
 	pos, left := int(c.pos), most-c.values()
 	events := int64(0)
-	for events < left && len(b)-pos >= 12 {
+	var failed error
+	for events < left && len(b)-pos > usualMost && b[pos] == codeArray2 {
 		e := b[pos:]
-		var record int
-		switch {
-		case e[0] != codeArray2:
-		case e[1] == codeFixExt8 && e[2] == 0:
-			if t := binary.BigEndian.Uint64(e[3:]); t != 0 && uint32(t) < 1e9 {
-				record = 11
-			}
-		case e[1] == codeArray2 && e[2] == codeFixExt8 && e[3] == 0 && len(e) >= 14 && e[12] == codeMap0:
-			if t := binary.BigEndian.Uint64(e[4:]); t != 0 && uint32(t) < 1e9 {
-				record = 13
-			}
-		case e[1] == codeUint32 && binary.BigEndian.Uint32(e[2:]) != 0:
-			record = 6
+		record := 1 + eventTimeSize
+		if !usualEventTime(e[1:]) {
+			record = 1 + usualTime(e[1:])
 		}
-		if record == 0 || !isMap(e[record]) {
+		if record == 1 || !isMap(e[record]) {
 			break
 		}
-		n, err := msgpack.Skip(e[record:])
-		if err != nil {
+		n, done, err := scan.Scan(e[record:])
+		if !done {
+			c.stage, c.entry, c.off = inRecord, shape{}, int64(pos+record+n)
+			failed = err
 			break
 		}
 		pos += record + n
@@ -99,11 +161,15 @@ func (c *check) quick(b []byte, most int64) {
 	}
 	c.pos = int64(pos)
 	c.events += events
+	return failed
 }
 
-// count notes what one entry is.
-func (c *check) count(s *shape) {
-	switch s.verdict {
+// count notes what the entry that begins with a code is.
+func (c *check) count(code byte) {
+	if c.entry.verdict != good {
+		c.note()
+	}
+	switch c.entry.verdict {
 	case good:
 		c.events++
 	case timeless:
@@ -113,45 +179,9 @@ func (c *check) count(s *shape) {
 		c.skipped++
 	case invalid:
 		c.invalid++
-		c.why = s.why
-	}
-}
-
-// rewrite appends the good ones of entries that run found complete, with now as the time of those that have none, and their source.
-func rewrite(dst, b []byte, now time.Time, src *source) []byte {
-	var scan msgpack.Scanner
-	scan.Reset(claims(maxDepth+1, int64(len(b))))
-	for len(b) > 0 {
-		n, _, err := scan.Scan(b)
-		if err != nil {
-			return dst // not after run
+		c.why = c.entry.why
+		if !isArray(code) {
+			c.odd++
 		}
-		s := shapeOf(b[:n])
-		switch {
-		case s.verdict == good && src == nil:
-			dst = append(dst, b[:n]...)
-		case s.verdict == good, s.verdict == timeless:
-			_, header, _ := msgpack.ReadToken(b)
-			dst = appendAnew(dst, b[:n], header, &s, now, src)
-		}
-		b = b[n:]
 	}
-	return dst
-}
-
-// appendAnew appends an entry with now as its time, if it has none, and its source. b[at:] is time, or time and metadata, and record, at the offsets of s.
-func appendAnew(dst, b []byte, at int, s *shape, now time.Time, src *source) []byte {
-	dst = append(dst, codeArray2)
-	if s.verdict == timeless {
-		if s.meta > 0 {
-			dst = append(dst, codeArray2)
-		}
-		dst = AppendEventTime(dst, now.Unix(), uint32(now.Nanosecond()))
-		at = s.timeEnd()
-	}
-	dst = append(dst, b[at:s.record]...)
-	if src != nil {
-		return src.appendRecord(dst, b[s.record:])
-	}
-	return append(dst, b[s.record:]...)
 }

@@ -34,6 +34,7 @@ type conn struct {
 	sender *Sender
 	src    *source // nil: nothing is added to records, or not yet, see found
 	found  bool
+	plain  bool   // neither its tags nor its records are changed; known once found
 	prefix []byte // of tags, with the dot; behind it there is room for one
 	forced []byte // the tag of all messages, prefix included
 
@@ -253,7 +254,7 @@ func (c *conn) flush() error {
 // hand gives the chunks to the handler.
 func (c *conn) hand() error {
 	g := c.g
-	if g.needsScratch(c.src) {
+	if g.needsScratch() {
 		if err := c.needScratch(); err != nil {
 			return err
 		}

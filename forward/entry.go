@@ -115,51 +115,81 @@ func shapeOf(b []byte) (s shape) {
 		s.verdict = skipped // nothing stands where an entry should: nothing is lost
 		return s
 	}
-	t, n, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Array || t.Len != 2 {
-		s.verdict = invalid
+	if _, _ = s.open(b); s.verdict == invalid {
 		return s
 	}
-	s.read(b, n)
+	if s.meta > 0 {
+		n, err := msgpack.Skip(b[s.meta:])
+		if err != nil {
+			s.verdict, s.why = invalid, 2
+			return s
+		}
+		s.record += n
+	}
+	s.end(b, s.record)
 	return s
 }
 
-// read looks at a time (or time and metadata) that begins at b[at], and the record behind it. See shapeOf.
-func (s *shape) read(b []byte, at int) {
+// open looks at the header of an entry, of so many bytes, and at its time. The verdict is invalid, or open until judge. short: b may be too
+// short to tell, and the verdict is that of b as it is.
+func (s *shape) open(b []byte) (header int, short bool) {
+	t, n, err := msgpack.ReadToken(b)
+	if err != nil || t.Kind != msgpack.Array || t.Len != 2 {
+		s.verdict = invalid
+		return 0, errors.Is(err, msgpack.ErrShort)
+	}
+	return n, s.begin(b, n)
+}
+
+// begin looks at a time, or time and metadata, at b[at]. See open. Behind metadata the record's offset is not known yet: it is that of meta.
+func (s *shape) begin(b []byte, at int) (short bool) {
+	s.verdict = good
 	s.time = at
 	t, n, err := msgpack.ReadToken(b[at:])
 	nested := err == nil && t.Kind == msgpack.Array
 	if nested {
 		if t.Len != 2 {
 			s.verdict, s.why = invalid, 2
-			return
+			return false
 		}
 		s.time += n
 	}
-	sec, nsec, n, ok := readTime(b[s.time:])
-	if !ok {
+	sec, nsec, n, err := readTime(b[s.time:])
+	if err != nil {
 		s.verdict, s.why = invalid, 1
-		return
+		return errors.Is(err, msgpack.ErrShort)
 	}
 	s.sec, s.nsec = sec, nsec
+	if sec == 0 && nsec == 0 {
+		s.verdict = timeless
+	}
 	s.record = s.time + n
 	if nested {
 		s.meta = s.record
-		if n, err = msgpack.Skip(b[s.meta:]); err != nil || !isMap(b[s.meta]) {
+		if short = s.meta == len(b); short || !isMap(b[s.meta]) {
 			s.verdict, s.why = invalid, 2
-			return
 		}
-		s.record += n
 	}
+	return short
+}
+
+// end looks at the record, at b[record], after begin.
+func (s *shape) end(b []byte, record int) {
+	s.record = record
+	if record == len(b) {
+		s.verdict, s.why = invalid, 3
+		return
+	}
+	s.judge(b[record])
+}
+
+// judge takes in with which code the record begins.
+func (s *shape) judge(code byte) {
 	switch {
-	case s.record == len(b):
-		s.verdict, s.why = invalid, 3
-	case b[s.record] == codeNil:
+	case code == codeNil:
 		s.verdict = skipped
-	case !isMap(b[s.record]):
+	case !isMap(code):
 		s.verdict, s.why = invalid, 3
-	case sec == 0 && nsec == 0:
-		s.verdict = timeless
 	}
 }
 
@@ -169,7 +199,10 @@ const (
 	codeExt8    = 0xc7
 	codeUint32  = 0xce
 	codeFixExt8 = 0xd7
+	codeArray0  = 0x90
 	codeArray2  = 0x92
+	codeStr0    = 0xa0
+	codeStr8    = 0xd9
 	codeArray16 = 0xdc
 	codeArray32 = 0xdd
 	codeMap0    = 0x80
@@ -181,38 +214,74 @@ func isArray(code byte) bool { return code&0xf0 == 0x90 || code == codeArray16 |
 
 func isMap(code byte) bool { return code&0xf0 == codeMap0 || code == codeMap16 || code == codeMap32 }
 
+// usualMost is how many bytes a time that usualTime knows takes at most, with the first byte of the record behind it.
+const usualMost = 13
+
+const eventTimeSize = 10
+
+// usualEventTime tells whether b begins with an EventTime in its shortest form, good and not 0. It is what nearly all senders write, and small
+// enough to be inlined where events are counted in millions a second.
+func usualEventTime(b []byte) bool {
+	t := binary.BigEndian.Uint64(b[2:])
+	return b[0] == codeFixExt8 && b[1] == 0 && t != 0 && uint32(t) < 1e9
+}
+
+// usualTime returns the length of a time that is written as nearly all of them are, EventTime or uint32, or of an EventTime with empty
+// metadata: 92 time 80. It is 0 for any other, for a time of 0 and for one that is wrong. b is usualMost bytes or more.
+func usualTime(b []byte) int {
+	b = b[:usualMost]
+	switch {
+	case usualEventTime(b):
+		return eventTimeSize
+	case b[0] == codeUint32 && binary.BigEndian.Uint32(b[1:]) != 0:
+		return 5
+	case b[0] == codeArray2 && b[11] == codeMap0 && usualEventTime(b[1:]):
+		return 12
+	}
+	return 0
+}
+
 // Seconds that a float may say: beyond them it has no whole seconds any more.
 const maxFloatSec = 1 << 53
 
-// readTime reads a time of any kind: EventTime, an integer or a float (docs/forward.md rules 5, 9, 10).
-func readTime(b []byte) (sec int64, nsec uint32, n int, ok bool) {
+// errTime says that a value is no time.
+var errTime = errors.New("no time")
+
+// readTime reads a time of any kind: EventTime, an integer or a float (docs/forward.md rules 5, 9, 10). The error is that of
+// msgpack.ReadToken, with ErrShort also if b ends within an EventTime, or errTime.
+func readTime(b []byte) (sec int64, nsec uint32, n int, err error) {
 	t, n, err := msgpack.ReadToken(b)
 	if err != nil {
-		return 0, 0, 0, false
+		return 0, 0, 0, err
 	}
 	switch t.Kind {
 	case msgpack.Int, msgpack.Uint:
-		sec, ok = t.Int()
-		return sec, 0, n, ok
+		if sec, ok := t.Int(); ok {
+			return sec, 0, n, nil
+		}
 	case msgpack.Float32, msgpack.Float64:
 		f := t.Float()
 		if !(math.Abs(f) <= maxFloatSec) { // NaN too
-			return 0, 0, 0, false
+			return 0, 0, 0, errTime
 		}
 		whole := math.Floor(f)
 		frac := math.Round((f - whole) * 1e9)
 		if frac >= 1e9 {
 			whole, frac = whole+1, 0
 		}
-		return int64(whole), uint32(frac), n, true
+		return int64(whole), uint32(frac), n, nil
 	case msgpack.Ext:
-		if t.Ext != 0 || t.Len != 8 || len(b) < n+8 {
-			return 0, 0, 0, false
+		if t.Ext != 0 || t.Len != 8 {
+			return 0, 0, 0, errTime
 		}
-		nsec = binary.BigEndian.Uint32(b[n+4:])
-		return int64(binary.BigEndian.Uint32(b[n:])), nsec, n + 8, nsec < 1e9
+		if len(b) < n+8 {
+			return 0, 0, 0, msgpack.ErrShort
+		}
+		if nsec = binary.BigEndian.Uint32(b[n+4:]); nsec < 1e9 {
+			return int64(binary.BigEndian.Uint32(b[n:])), nsec, n + 8, nil
+		}
 	}
-	return 0, 0, 0, false
+	return 0, 0, 0, errTime
 }
 
 // AppendEventTime appends a time as EventTime in its shortest form, fixext8 of type 0. Seconds are unsigned 32 bits: others are cut to that.

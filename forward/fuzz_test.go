@@ -123,7 +123,10 @@ func FuzzEntries(f *testing.F) {
 		}
 		out := b
 		if !ck.clean() {
-			out = rewrite(nil, b, now, nil)
+			out = ck.rewrite(nil, b, now, nil)
+			if each := rewriteEach(nil, b, now, nil); !bytes.Equal(out, each) {
+				t.Fatalf("rewritten by the list %x, by a second walk %x", out, each)
+			}
 		}
 		if n := int64(len(b)) + 9*ck.zeros; int64(len(out)) > n {
 			t.Fatalf("%d bytes became %d, at most %d were expected", len(b), len(out), n)
@@ -142,7 +145,7 @@ func FuzzEntries(f *testing.F) {
 			t.Fatalf("%d entries, want %d: %v", n, ck.events, r.Err())
 		}
 		src := &source{names: []string{"m", "lost"}, pairs: unhex("a1 6d a3 6f7572"), count: 1}
-		told := rewrite(nil, b, now, src)
+		told := ck.rewrite(nil, b, now, src)
 		if most := int64(len(b)) + 9*ck.zeros + ck.events*int64(src.most()); int64(len(told)) > most {
 			t.Fatalf("%d bytes became %d with their source, at most %d were expected", len(b), len(told), most)
 		}

@@ -25,7 +25,7 @@ const (
 type ref struct {
 	off, size int32
 	next      int32 // of the same tag; -1: the last
-	timeless  bool
+	anew      int32 // its place in group.shapes if it is to be written anew; -1: it stays as it is
 }
 
 // gathering is one chunk that events are being gathered for.
@@ -41,6 +41,7 @@ type group struct {
 	chunks   []*Chunk // the first used are in use
 	used     int
 	refs     []ref
+	shapes   []shape // of some refs
 	gathers  []gathering
 	gathered int  // bytes
 	timeless bool // some ref is
@@ -69,11 +70,11 @@ func (g *group) empty() bool { return g.used == 0 && len(g.acks) == 0 }
 func (g *group) reset() {
 	clear(g.extra)
 	for _, c := range g.chunks[:g.used] {
-		*c = Chunk{} // so that nothing keeps a large buffer from going
+		*c = Chunk{} // for the next group, and so that nothing keeps a large buffer from going
 	}
 	g.timeless = false
 	g.used, g.gathered, g.extraLen, g.ackCount = 0, 0, 0, 0
-	g.refs, g.gathers, g.extra, g.acks, g.starts = g.refs[:0], g.gathers[:0], g.extra[:0], g.acks[:0], g.starts[:0]
+	g.refs, g.shapes, g.gathers, g.extra, g.acks, g.starts = g.refs[:0], g.shapes[:0], g.gathers[:0], g.extra[:0], g.acks[:0], g.starts[:0]
 }
 
 // chunk returns the next chunk, blank.
@@ -83,7 +84,6 @@ func (g *group) chunk() *Chunk {
 	}
 	c := g.chunks[g.used]
 	g.used++
-	*c = Chunk{}
 	g.starts = append(g.starts, start{len(g.acks), g.ackCount})
 	return c
 }
@@ -120,10 +120,24 @@ func (g *group) gather(tag string, from *conn) *gathering {
 	return &g.gathers[len(g.gathers)-1]
 }
 
+// next adds an event to what was begun last, if that has the same tag and there is room.
+func (g *group) next(tag []byte, r ref) bool {
+	n := len(g.gathers)
+	if n == 0 || r.size > gatherMost || g.gathered+int(r.size)+11 > scratchMost {
+		return false
+	}
+	a := &g.gathers[n-1]
+	if !a.open || a.chunk.Tag != string(tag) {
+		return false
+	}
+	g.add(a, r, 0, false)
+	return true
+}
+
 // add notes an event for a gathering, and what its source takes at most.
-func (g *group) add(a *gathering, off, size, source int, timeless bool) {
+func (g *group) add(a *gathering, r ref, source int, timeless bool) {
 	n := int32(len(g.refs))
-	g.refs = append(g.refs, ref{int32(off), int32(size), -1, timeless})
+	g.refs = append(g.refs, r)
 	if a.first < 0 {
 		a.first = n
 	} else {
@@ -131,7 +145,7 @@ func (g *group) add(a *gathering, off, size, source int, timeless bool) {
 	}
 	a.last = n
 	g.timeless = g.timeless || timeless
-	room := 1 + size + source // 92 time record
+	room := 1 + int(r.size) + source // 92 time record
 	if timeless {
 		room += 10 // what a time of 0 takes less than an EventTime
 	}
@@ -155,7 +169,7 @@ func (g *group) seal(buf []byte, now time.Time, src *source) {
 		if a.first < 0 {
 			continue
 		}
-		if one := &g.refs[a.first]; one.next < 0 && !one.timeless && src == nil {
+		if one := &g.refs[a.first]; one.next < 0 && one.anew < 0 {
 			inPlace(buf, int(one.off))
 			a.chunk.Entries = buf[one.off-1 : one.off+one.size : one.off+one.size]
 			continue
@@ -164,10 +178,8 @@ func (g *group) seal(buf []byte, now time.Time, src *source) {
 		for at := a.first; at >= 0; {
 			r := &g.refs[at]
 			event := buf[r.off : r.off+r.size]
-			if r.timeless || src != nil {
-				var s shape
-				s.read(event, 0)
-				scratch = appendAnew(scratch, event, 0, &s, now, src)
+			if r.anew >= 0 {
+				scratch, _ = appendAnew(scratch, event, 0, &g.shapes[r.anew], now, src)
 			} else {
 				scratch = append(scratch, codeArray2)
 				scratch = append(scratch, event...)
@@ -179,10 +191,10 @@ func (g *group) seal(buf []byte, now time.Time, src *source) {
 }
 
 // needsScratch tells whether seal will copy.
-func (g *group) needsScratch(src *source) bool {
+func (g *group) needsScratch() bool {
 	for i := range g.gathers {
 		a := &g.gathers[i]
-		if a.first >= 0 && (a.first != a.last || g.refs[a.first].timeless || src != nil) {
+		if a.first >= 0 && (a.first != a.last || g.refs[a.first].anew >= 0) {
 			return true
 		}
 	}

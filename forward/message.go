@@ -12,6 +12,10 @@ import (
 // all bytes from the start of the message in progress, after each read; it goes on where it stopped, from stage to stage, and returns when
 // the message is complete or the bytes are used up. It keeps offsets only, so the bytes may move between two calls. What is found stays in
 // the decoder's fields until reset. Nothing here looks at what a message means beyond its frame: see group.go for that.
+//
+// No byte of an event is walked twice. A scanner goes over each element once, whether it comes whole or in pieces; what uses the element
+// later goes by the offsets that are noted here. Only headers, of a few bytes each, may be read again: where one was cut off, and to see
+// what an unusual time says.
 
 // mode is how a message carries its events, told by the second element (docs/forward.md rule 3).
 type mode uint8
@@ -46,9 +50,10 @@ const (
 
 // decoder is described above.
 type decoder struct {
-	max   int64 // largest message
-	scan  msgpack.Scanner
-	entry check // of a Forward message
+	max   int64           // largest message
+	scan  msgpack.Scanner // of the element in progress
+	ready bool            // scan has the limits of an element, and is within none or within d.element
+	entry check           // of a Forward message
 
 	pos               int64 // how far it got in the message; all of it once complete
 	tag, tagEnd       int64
@@ -61,11 +66,12 @@ type decoder struct {
 	stage             stage
 	mode              mode
 	scanning, heart   bool // scan is within element; an ignored value is nil
+	usual             bool // a Message whose time and record need no other look, see quick
 }
 
 // reset makes the decoder ready for the next message.
 func (d *decoder) reset() {
-	d.pos, d.stage, d.scanning, d.why = 0, stageStart, false, nil
+	d.pos, d.stage, d.scanning, d.usual, d.why = 0, stageStart, false, false, nil
 }
 
 // idle tells whether no message is in progress.
@@ -81,6 +87,14 @@ func (d *decoder) next(b []byte) (f found, used int, err error) {
 		case stageStart:
 			if size == 0 {
 				return more, 0, nil
+			}
+			if b[0] == codeArray2+1 || b[0] == codeArray2+2 {
+				if err := d.quick(b); err != nil {
+					return more, 0, err
+				}
+				if d.stage != stageStart {
+					continue
+				}
 			}
 			if !isArray(b[0]) {
 				d.heart = b[0] == codeNil
@@ -170,6 +184,62 @@ func (d *decoder) next(b []byte) (f found, used int, err error) {
 	}
 }
 
+// quick takes the stages up to the end of the record, or of the bytes, of a message that looks as nearly all of Message mode do: 93 or 94, a
+// short tag, a usual time, a map. Any other, and one of which less has come, it leaves to the stages.
+func (d *decoder) quick(b []byte) error {
+	if len(b) < 3 {
+		return nil
+	}
+	tag, n := 2, int(b[1]&0x1f)
+	switch {
+	case b[1]&0xe0 == codeStr0:
+	case b[1] == codeStr8:
+		tag, n = 3, int(b[2])
+	default:
+		return nil
+	}
+	body := tag + n
+	if len(b)-body < usualMost {
+		return nil
+	}
+	record := body + eventTimeSize
+	if !usualEventTime(b[body:]) {
+		record = body + usualTime(b[body:])
+	}
+	if record == body || !isMap(b[record]) {
+		return nil
+	}
+	d.mode = modeMessage
+	if b[body] == codeArray2 {
+		d.mode = modeMeta
+	}
+	d.tag, d.tagEnd = int64(tag), int64(body)
+	d.body, d.bodyEnd = int64(body), int64(record)
+	d.elements, d.element = int8(b[0]-codeArray0), 2
+	d.stage, d.usual = stageElement, true
+	d.prepare()
+	d.record = int64(record)
+	n, done, err := d.scan.Scan(b[record:])
+	d.pos = int64(record + n)
+	if err != nil {
+		return d.wrong(err)
+	}
+	if done {
+		d.recordEnd = d.pos
+		d.element = 3
+	}
+	d.scanning = !done
+	return nil
+}
+
+// prepare makes the scanner ready for an element.
+func (d *decoder) prepare() {
+	if !d.ready {
+		d.scan.Reset(claims(maxDepth, d.max))
+		d.ready = true
+	}
+}
+
 // Why a complete array is no message.
 var (
 	errElements  = &fault{InvalidMessage, errors.New("an array that is not of two to four")}
@@ -183,6 +253,7 @@ var (
 func (d *decoder) skip(why error) {
 	d.stage, d.why, d.pos = stageSkip, why, 0
 	d.scan.Reset(claims(maxDepth+3, d.max))
+	d.ready = false
 }
 
 // claims is what the lengths and counts in a message of at most size bytes may say. What fits into the smallest buffer is never too long, only
@@ -268,6 +339,7 @@ func (d *decoder) value(b []byte) (bool, error) {
 			d.pos = d.bodyEnd
 			return true, nil
 		case modeForward:
+			d.ready = false
 			err := d.entry.run(b[d.body:], d.claimed, &d.scan, d.max)
 			d.pos = d.body + max(d.entry.pos, d.entry.off)
 			if err != nil {
@@ -278,18 +350,10 @@ func (d *decoder) value(b []byte) (bool, error) {
 		case modeMessage, modeMeta:
 		}
 	}
-	start := d.pos
 	if !d.scanning {
-		n, err := msgpack.Skip(b[d.pos:])
-		if err != nil { // most often it is not complete
-			d.scan.Reset(claims(maxDepth, d.max))
-			d.scanning = true
-			d.begin(start)
-		} else {
-			d.begin(start)
-			d.end(start + int64(n))
-			return true, nil
-		}
+		d.prepare()
+		d.scanning = true
+		d.begin(d.pos)
 	}
 	n, done, err := d.scan.Scan(b[d.pos:])
 	d.pos += int64(n)

@@ -33,12 +33,16 @@ func (ep *Endpoint) sourced() bool {
 	return ep.AddressKey != "" || ep.HostKey != "" || ep.SubjectKey != "" || ep.UserKey != ""
 }
 
-// find makes the source of a connection, once: at its first message, for those that come and go without one are not worth asking who they are.
+// find makes the source of a connection, if its endpoint adds one, once: at its first message, for those that come and go without one are not worth asking who they are.
 func (c *conn) find() {
-	if c.found || !c.ep.sourced() {
+	if c.found {
 		return
 	}
 	c.found = true
+	if !c.ep.sourced() {
+		c.plain = c.forced == nil && c.prefix == nil
+		return
+	}
 	s := new(source)
 	add := func(key, value string) {
 		if key == "" {
@@ -67,8 +71,8 @@ func (c *conn) find() {
 	c.src = s
 }
 
-// appendRecord appends a record, which is a map, with what the source adds.
-func (s *source) appendRecord(dst, record []byte) []byte {
+// appendRecord appends the map that record begins with, with what the source adds. It ends at record[n].
+func (s *source) appendRecord(dst, record []byte) (out []byte, n int) {
 	t, at, _ := msgpack.ReadToken(record)
 	header := len(dst)
 	dst = msgpack.AppendMapHeader(dst, t.Len+s.count)
@@ -101,7 +105,7 @@ func (s *source) appendRecord(dst, record []byte) []byte {
 			h[0] = codeMap0 | byte(n)
 		}
 	}
-	return append(dst, s.pairs...)
+	return append(dst, s.pairs...), at
 }
 
 func (s *source) has(key []byte) bool {

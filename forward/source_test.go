@@ -89,9 +89,9 @@ func TestSourceCounts(t *testing.T) {
 				}
 				record = msgpack.AppendInt(msgpack.AppendString(record, key), int64(i))
 			}
-			out := src.appendRecord(nil, record)
+			out, end := src.appendRecord(nil, record)
 			tok, _, err := msgpack.ReadToken(out)
-			if k, skip := msgpack.Skip(out); err != nil || skip != nil || k != len(out) || tok.Len != n+2 || len(out) > len(record)+src.most() {
+			if k, skip := msgpack.Skip(out); end != len(record) || err != nil || skip != nil || k != len(out) || tok.Len != n+2 || len(out) > len(record)+src.most() {
 				t.Fatalf("%d and %d forged: %d pairs, %d of %d bytes, %v, %v", n, forged, tok.Len, k, len(out), err, skip)
 			}
 			if y, ok := Record(out).Get("y"); !ok || string(y) != "\x02" {

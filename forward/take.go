@@ -24,6 +24,9 @@ func (c *conn) take(b []byte) error {
 	d, g := &c.dec, c.g
 	c.complete++
 	name := b[d.tag:d.tagEnd]
+	if d.usual && c.plain && !d.hasOption() && g.next(name, ref{int32(c.r + int(d.body)), int32(d.recordEnd - d.body), -1, -1}) {
+		return nil // the event of nearly every message without an ack
+	}
 	g.sentTag = ""
 	switch {
 	case c.forced != nil:
@@ -62,6 +65,7 @@ func (c *conn) take(b []byte) error {
 		return c.takeEntries(tag, b[d.body:d.bodyEnd], &d.entry, nil, nil)
 	case modePacked:
 	}
+	d.ready = false // its scanner goes over the entries
 	packed := b[d.body:d.bodyEnd]
 	var (
 		ck  check
@@ -89,6 +93,7 @@ func (c *conn) take(b []byte) error {
 		err = &fault{InvalidChunk, errAlien}
 	}
 	if err != nil {
+		ck.drop()
 		if own != nil {
 			c.drop(own)
 		}
@@ -109,6 +114,7 @@ func (c *conn) take(b []byte) error {
 // takeEntries makes a chunk of entries that were all looked at. own is the buffer they lie in, nil for the read buffer; compressed is how they came, nil for
 // as they are.
 func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, compressed []byte) error {
+	defer ck.drop()
 	g := c.g
 	anew := !ck.clean() || c.src != nil                                      // entries are to be written anew
 	size := int64(len(entries)) + 9*ck.zeros + ck.events*int64(c.src.most()) // an EventTime takes 10 bytes, a time of 0 at least 1
@@ -144,7 +150,7 @@ func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, c
 			}
 			return err
 		}
-		entries = rewrite(b.b[:0], entries, c.s.now(), c.src)
+		entries = ck.rewrite(b.b[:0], entries, c.s.now(), c.src)
 		if own != nil {
 			c.keepExtra(own)
 		}
@@ -171,7 +177,17 @@ func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, c
 func (c *conn) takeEvent(tag string, b []byte) error {
 	d, g := &c.dec, c.g
 	var s shape
-	s.read(b[d.body:d.recordEnd], 0)
+	if d.usual {
+		s.record = int(d.record - d.body)
+		if d.mode == modeMeta {
+			s.meta = s.record - 1
+		}
+	} else {
+		event := b[d.body:d.recordEnd]
+		if _ = s.begin(event, 0); s.verdict != invalid {
+			s.end(event, int(d.record-d.body))
+		}
+	}
 	switch s.verdict {
 	case skipped:
 		c.count.skipped.Add(1)
@@ -191,7 +207,12 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 				return err
 			}
 		}
-		g.add(g.gather(tag, c), c.r+int(d.body), size, c.src.most(), s.verdict == timeless)
+		anew := int32(-1)
+		if s.verdict == timeless || c.src != nil {
+			anew = int32(len(g.shapes))
+			g.shapes = append(g.shapes, s)
+		}
+		g.add(g.gather(tag, c), ref{int32(c.r + int(d.body)), int32(size), -1, anew}, c.src.most(), s.verdict == timeless)
 		return nil
 	}
 	inPlace(b, int(d.body))
@@ -203,7 +224,8 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 		if own, err = c.extra(bufferSize(int64(size + 11 + c.src.most()))); err != nil {
 			return err
 		}
-		raw, event = event, appendAnew(own.b[:0], event[1:], 0, &s, c.s.now(), c.src)
+		raw = event
+		event, _ = appendAnew(own.b[:0], event[1:], 0, &s, c.s.now(), c.src)
 	}
 	g.close(tag)
 	ch := c.chunk(tag)

@@ -285,6 +285,17 @@ func lengthBytes(c byte) uint8 {
 // Skip returns the length of the value at the start of b, checked against the default limits. The error is one of those of
 // Scanner.Scan, or ErrShort if b ends before the value does; n then tells how far it is sound.
 func Skip(b []byte) (n int, err error) {
+	// Most values that are skipped alone are a number or a short text.
+	if len(b) > 1 {
+		e := steps[b[0]]
+		n = int(e)
+		if e&0xf7 == 0xc1 {
+			n = 2 + int(b[1]) + int(e>>3&1)
+		}
+		if (e < 0x80 || e&0xf7 == 0xc1) && n <= len(b) {
+			return n, nil
+		}
+	}
 	return Limits{}.Skip(b)
 }
 
