@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,7 +53,7 @@ type fake struct {
 	mu      sync.Mutex
 	took    []sent               // in the order of done
 	pending []*job1              // submitted, not done
-	answer  func(j *job1) string // "ok", "taken", "later", "state:…"; nil is ok
+	answer  func(j *job1) string // "ok", "taken", "later", "state:…", "refused" for the first entry; nil is ok
 	closed  bool
 	hang    chan struct{} // Close hangs until it is closed
 }
@@ -95,6 +96,9 @@ func (d *fake) finish(j *job1, answer string) {
 	d.took = append(d.took, read(j.c))
 	d.mu.Unlock()
 	r := output.Result{HandedOver: answer == "taken"}
+	if answer == "refused" {
+		r.Rejected = []output.Rejected{{Entry: 0, Err: errors.New("not liked")}}
+	}
 	if s, ok := strings.CutPrefix(answer, "state:"); ok {
 		r.State = []byte(s)
 	}

@@ -3,6 +3,7 @@
 package mover
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -257,6 +258,26 @@ func (m *Mover) submit(f *flight) {
 	m.cfg.Destination.Submit(&f.chunk, f.landed)
 }
 
+// rejected counts the events that the destination refuses for good as lost, and tells the first reason.
+func (m *Mover) rejected(f *flight) uint64 {
+	r := f.res.Rejected
+	if len(r) == 0 {
+		return 0
+	}
+	entries := map[int]bool{}
+	for i := range r {
+		entries[r[i].Entry] = true
+	}
+	n := len(entries)
+	if entries[output.All] {
+		n = f.chunk.Events
+	}
+	n = min(n, f.chunk.Events)
+	m.drop(Lost, uint64(n))
+	m.report(fmt.Errorf("the destination refuses %d events of %s for good, which are lost: %w", n, f.chunk.Tag, r[0].Err))
+	return uint64(n)
+}
+
 // landing takes a flight back from the destination.
 func (m *Mover) landing(f *flight, now time.Time) {
 	m.inFlight--
@@ -272,7 +293,8 @@ func (m *Mover) landing(f *flight, now time.Time) {
 		return
 	}
 	m.landedAt = now
-	n := uint64(f.chunk.Events)
+	m.count.cut.sub(uint64(f.chunk.Events), f.bytes)
+	n := uint64(f.chunk.Events) - m.rejected(f)
 	if f.res.HandedOver {
 		m.count.handedOver.Add(n)
 	} else {
@@ -281,7 +303,6 @@ func (m *Mover) landing(f *flight, now time.Time) {
 	if f.res.MaybeRepeated {
 		m.count.repeated.Add(n)
 	}
-	m.count.cut.sub(n, f.bytes)
 	if !f.res.HandedOver && m.cfg.Delivered != nil {
 		m.cfg.Delivered(&f.chunk)
 	}

@@ -5,7 +5,9 @@ package mover
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +30,25 @@ func TestDelivers(t *testing.T) {
 	}
 	if s := f.m.Stats(); s.Delivered != 3000 || s.Accepted != 3000 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestRefusedEntries: what a destination refuses for good is lost, counted and told; the rest of its chunk is delivered.
+func TestRefusedEntries(t *testing.T) {
+	d := &fake{answer: func(*job1) string { return "refused" }}
+	var told atomic.Int64
+	f := open(t, d, func(c *Config) {
+		c.Diagnostics = func(err error) {
+			if strings.Contains(err.Error(), "not liked") {
+				told.Add(1)
+			}
+		}
+	})
+	f.must("a", 1, 0, 10, 100)
+	f.close()
+	s := f.m.Stats()
+	if lost := s.Drops[Lost]; lost == 0 || lost+s.Delivered != 10 || s.Held != 0 || told.Load() != int64(lost) {
+		t.Errorf("%+v, told %d times", s, told.Load())
 	}
 }
 

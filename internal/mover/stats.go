@@ -12,7 +12,7 @@ const (
 	TooLarge               // refused: over MaxEvent
 	Sampled                // not offered: the caller's sampling left it out
 	Oldest                 // accepted, and dropped for newer ones
-	Lost                   // accepted, and the memory or disk that held it can no longer be read
+	Lost                   // accepted, and the memory or disk that held it can no longer be read, or the destination refuses it for good
 	Given                  // accepted, and given up by Close with nowhere to keep it
 	reasons
 )
