@@ -3,6 +3,7 @@
 package files
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -149,9 +150,16 @@ func (w *world) run(ticks int) (done bool) {
 			continue
 		}
 		if i%8 == 0 || i == len(w.lines)-1 {
+			if err := s.Write(); err != nil {
+				w.t.Fatal(err)
+			}
+			now := s.State()
 			state, err := s.Sync()
 			if err != nil {
 				w.t.Fatal(err)
+			}
+			if !bytes.Equal(state, now) {
+				w.t.Fatalf("State %x, Sync after it %x", now, state)
 			}
 			synced = i + 1
 			if err := o.Record(state); err != nil { // the commit

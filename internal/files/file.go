@@ -33,7 +33,7 @@ type file struct {
 
 	lines []byte // waiting, whole lines; of the first, the torn bytes at its start are in the file already
 	torn  int    // more than 0 only while the file ends in those bytes
-	end   int64  // where the file ended after our last write; below 0 when it may end within a line of others
+	end   int64  // where our last write ended; below 0 when the file may end within a line of others
 
 	// Between two Settles: how many bytes were appended, at each Mark and in all, and whether they do not stand in one
 	// piece at the end of the file.
@@ -43,6 +43,7 @@ type file struct {
 
 	queued bool // in Set.waiting
 	stuck  bool // the Write that runs could not write them
+	grown  bool // in Set.grown
 
 	handle  *os.File
 	id      fileID
@@ -305,8 +306,9 @@ func (s *Set) write(f *file) error {
 	}
 	whole := bytes.LastIndexByte(f.lines[:n], '\n') + 1
 	s.taken(f, whole)
-	f.torn = n - whole
-	f.lookEnd()
+	if f.end >= 0 {
+		f.torn = n - whole
+	}
 	return err
 }
 
@@ -314,11 +316,10 @@ func (s *Set) write(f *file) error {
 // nowhere, and stays first of those that wait.
 func (s *Set) writeRest(f *file) error {
 	first := bytes.IndexByte(f.lines, '\n') + 1
+	expected := f.end
 	n, err := s.put(f, f.lines[f.torn:first])
 	f.torn += n
-	expected := f.end
-	f.lookEnd()
-	if f.end != expected {
+	if f.end != expected+int64(n) {
 		f.torn, f.end, f.parted = 0, -1, true
 		return err
 	}
@@ -333,8 +334,8 @@ func (s *Set) writeRest(f *file) error {
 func (s *Set) put(f *file, b []byte) (n int, err error) {
 	n, err = s.o.kernel.write(f.handle, b)
 	if n > 0 {
+		f.lookEnd(f.end + int64(n))
 		f.touched, f.dirty = true, true
-		f.end += int64(n)
 	}
 	if err == nil && n < len(b) {
 		err = io.ErrShortWrite
@@ -342,11 +343,14 @@ func (s *Set) put(f *file, b []byte) (n int, err error) {
 	return n, err
 }
 
-// lookEnd asks where the bytes just written ended.
-func (f *file) lookEnd() {
+// lookEnd asks where the bytes just written ended: not where expected, if others wrote at the same time.
+func (f *file) lookEnd(expected int64) {
 	end, err := f.handle.Seek(0, io.SeekCurrent)
 	if err != nil {
-		end, f.torn = -1, 0
+		end = -1
+	}
+	if end != expected {
+		f.parted = f.parted || f.touched
 	}
 	f.end = end
 }

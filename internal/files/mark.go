@@ -6,15 +6,18 @@ package files
 // for each.
 func (s *Set) Mark() {
 	s.marks++
-	for _, f := range s.files {
-		if f.appended == 0 {
-			continue
+	for _, f := range s.grown {
+		f.grown = false
+		before := int64(0)
+		if n := len(f.cuts); n > 0 {
+			before = f.cuts[n-1]
 		}
-		for len(f.cuts) < s.marks-1 {
-			f.cuts = append(f.cuts, 0)
+		for len(f.cuts) < s.marks-1 { // it got nothing before these
+			f.cuts = append(f.cuts, before)
 		}
 		f.cuts = append(f.cuts, f.appended)
 	}
+	s.grown = s.grown[:0]
 }
 
 // Settle is Sync for many positions: it writes all that waits, in as few writes as Sync would, and returns one state for
@@ -36,7 +39,7 @@ func (s *Set) Settle() ([][]byte, error) {
 	marks := s.marks
 	var states [][]byte
 	for i := range max(marks-1, 0) {
-		states = append(states, s.stateOf(func(f *file) int64 { return f.lengthAt(i) }))
+		states = append(states, s.stateOf(func(f *file) (int64, bool) { return f.lengthAt(i), true }))
 	}
 	last, err := s.Sync()
 	if err != nil {
@@ -74,7 +77,7 @@ func (s *Set) Recovering() bool {
 	if s.recovered {
 		return false
 	}
-	for _, f := range s.files {
+	for _, f := range s.order {
 		if f.expected {
 			return true
 		}

@@ -19,6 +19,7 @@ type Set struct {
 	self    int        // index of this process among them
 
 	files     map[string]*file // by path
+	order     []*file          // the same, in the order in which they came
 	routes    map[route]*file  // where the next line of a route goes
 	last      *file            // of the last line, and its route
 	openFiles lru
@@ -33,10 +34,11 @@ type Set struct {
 
 	now       time.Time // when the call that runs began
 	opened    time.Time
-	marks     int   // since the last Settle
-	recovered bool  // nothing is expected in any file any more
-	hasty     bool  // what happened since the last Sync would be done twice after a crash
-	failed    error // a sync failed
+	grown     []*file // that lines were appended for since the last Mark
+	marks     int     // since the last Settle
+	recovered bool    // nothing is expected in any file any more
+	hasty     bool    // what happened since the last Sync would be done twice after a crash
+	failed    error   // a sync failed
 	closed    bool
 }
 
@@ -101,8 +103,14 @@ func (s *Set) recall(e entry) {
 		expected: !e.doubt && (err != nil || size > e.length), found: e.length,
 	}
 	if f.expected || f.writer == s.self {
-		s.files[f.path] = f
+		s.add(f)
 	}
+}
+
+// add makes f one of the files that are remembered; settle forgets them.
+func (s *Set) add(f *file) {
+	s.files[f.path] = f
+	s.order = append(s.order, f)
 }
 
 // Append keeps lines, one or several whole ones, for the file of a tag and the time of an event, in seconds since 1970.
@@ -150,7 +158,7 @@ func (s *Set) Extend(tag string, sec int64, render func(dst []byte) []byte) (ful
 		s.pending -= fileCost
 	}
 	s.pending += n
-	f.appended += int64(n)
+	s.grow(f, n)
 	return len(f.lines) >= s.o.Buffer || s.pending >= s.o.Memory, nil
 }
 
@@ -164,6 +172,8 @@ func (s *Set) Drop() {
 		if n := len(f.lines) - keep; n > 0 {
 			s.takenEnd(f, n)
 		}
+	}
+	for _, f := range s.order { // those too that were written already
 		f.cuts = f.cuts[:0]
 	}
 	s.marks = 0
@@ -199,7 +209,7 @@ func (s *Set) lookUp(r route) *file {
 		path := s.pattern.path(r, s.writers[s.self])
 		if f = s.files[path]; f == nil {
 			f = &file{path: path, writer: s.self}
-			s.files[path] = f
+			s.add(f)
 		}
 	}
 	f.route = r
@@ -212,7 +222,16 @@ func (s *Set) keep(f *file, lines []byte) {
 	s.begin(f)
 	f.lines = append(f.lines, lines...)
 	s.pending += len(lines)
-	f.appended += int64(len(lines))
+	s.grow(f, len(lines))
+}
+
+// grow counts n bytes that were appended for f.
+func (s *Set) grow(f *file, n int) {
+	f.appended += int64(n)
+	if !f.grown {
+		f.grown = true
+		s.grown = append(s.grown, f)
+	}
 }
 
 // begin makes f one of those that lines wait for.
@@ -285,7 +304,7 @@ func (s *Set) Close() error {
 	if s.keeper != nil {
 		s.keeper.close()
 	}
-	s.files, s.routes, s.waiting, s.last, s.spare = nil, nil, nil, nil, nil
+	s.files, s.order, s.grown, s.routes, s.waiting, s.last, s.spare = nil, nil, nil, nil, nil, nil, nil
 	s.openFiles = lru{}
 	return errors.Join(errs...)
 }
