@@ -17,8 +17,9 @@ import (
 // committed names it; so that a file closed and opened again between two commits is still known.
 type file struct {
 	path   string
-	route  route // under which it is found; set when the first line comes
-	writer int   // index of the identity in its path
+	of     string // the path that it had before it was rotated, if it is retired
+	route  route  // under which it is found; set when the first line comes
+	writer int    // index of the identity in its path
 
 	// What the state says that was last recorded or committed, if it names the file.
 	known  bool
@@ -74,7 +75,7 @@ func (s *Set) openOnce(f *file) error {
 		return err
 	}
 	h, err := os.OpenFile(f.path, openFlags, 0)
-	if errors.Is(err, fs.ErrNotExist) && f.writer == s.self {
+	if errors.Is(err, fs.ErrNotExist) && !s.foreign(f) {
 		if err := s.makeDir(filepath.Dir(f.path)); err != nil {
 			return err
 		}
@@ -107,7 +108,9 @@ func (s *Set) openOnce(f *file) error {
 		if info.Size() > 0 {
 			f.period = s.o.Rotation.period(info.ModTime())
 		}
-		s.tend(f.path)
+		if f.of == "" {
+			s.tend(f.path)
+		}
 	}
 	if f.id != id {
 		f.torn, f.end = 0, 0
@@ -158,28 +161,28 @@ func (s *Set) makeRoom(n int) error {
 // Lines that were found in it are gone from f afterwards.
 func (s *Set) prepare(f *file) error {
 	var size int64
-	if f.handle != nil {
+	if f.handle != nil || f.touched {
 		id, now, err := idAt(f.path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		if err == nil && id == f.id {
 			size = now
-			s.openFiles.touch(f)
+			if f.handle != nil {
+				s.openFiles.touch(f)
+			}
 		} else {
-			if !s.o.Rotation.on() { // else it is what other processes may do
+			if f.handle != nil && !s.o.Rotation.on() { // else it is what other processes may do
 				s.o.Report(fmt.Errorf("files: %s was moved away or replaced; going on in a new file", f.path))
 			}
-			if err := s.close(f); err != nil {
+			if err := s.moved(f); err != nil {
 				return err
 			}
-			f.torn = 0
-			f.parted, s.hasty = f.parted || f.touched, true
 		}
 	}
 	if f.handle == nil {
 		err := s.open(f)
-		if errors.Is(err, fs.ErrNotExist) && f.writer != s.self {
+		if errors.Is(err, fs.ErrNotExist) && s.foreign(f) {
 			f.expected, f.torn = false, 0
 			s.handOver(f)
 			return nil
@@ -208,31 +211,21 @@ func (s *Set) prepare(f *file) error {
 		f.torn, f.end = 0, -1
 		f.parted = f.parted || f.touched && !f.expected
 	}
-	if f.writer != s.self && !f.expected {
+	if s.foreign(f) && !f.expected {
 		s.handOver(f)
 	}
 	if len(f.lines) == 0 {
 		return nil
 	}
 	if s.due(f, size) {
-		if err := s.rotate(f); err != nil {
-			return err
-		}
-		if f.handle == nil {
-			if err := s.open(f); err != nil {
-				return err
-			}
-			var err error
-			if size, err = f.handle.Seek(0, io.SeekEnd); err != nil {
-				return err
-			}
-			if f.end != size {
-				f.end = -1
-			}
-		}
+		return s.change(f)
 	}
+	return s.continueAt(f, size)
+}
+
+// continueAt makes the end of f, which is size bytes long, one where a line may begin.
+func (s *Set) continueAt(f *file, size int64) (err error) {
 	if f.end < 0 {
-		var err error
 		if size, err = s.endLine(f, size); err != nil {
 			return err
 		}
@@ -279,29 +272,43 @@ func (s *Set) endLine(f *file, size int64) (int64, error) {
 	return size, nil
 }
 
-// write hands the waiting lines to the kernel, in one piece unless the last write was cut short. What the kernel took is
+// write hands the waiting lines to the kernel, in one piece unless the last write was cut short or the file gets too large. What the kernel took is
 // gone from f.lines, but for the part of a line at its end.
 func (s *Set) write(f *file) error {
 	if f.torn > 0 {
 		if err := s.writeRest(f); err != nil {
 			return err
 		}
-		if len(f.lines) == 0 {
-			return nil
-		}
 	}
-	if f.end < 0 {
-		size, err := f.handle.Seek(0, io.SeekEnd)
-		if err != nil {
+	for len(f.lines) > 0 {
+		if f.end < 0 {
+			size, err := f.handle.Seek(0, io.SeekEnd)
+			if err != nil {
+				return err
+			}
+			if _, err := s.endLine(f, size); err != nil {
+				return err
+			}
+		}
+		n := s.fitting(f)
+		if n == 0 {
+			if err := s.goOn(f); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.writeLines(f, n); err != nil {
 			return err
 		}
-		if _, err := s.endLine(f, size); err != nil {
-			return err
-		}
 	}
-	n, err := s.put(f, f.lines)
+	return nil
+}
+
+// writeLines writes the first n bytes of what waits, whole lines.
+func (s *Set) writeLines(f *file, n int) error {
+	n, err := s.put(f, f.lines[:n])
 	if err == nil {
-		s.taken(f, len(f.lines))
+		s.taken(f, n)
 		return nil
 	}
 	whole := bytes.LastIndexByte(f.lines[:n], '\n') + 1

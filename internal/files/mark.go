@@ -8,16 +8,21 @@ func (s *Set) Mark() {
 	s.marks++
 	for _, f := range s.grown {
 		f.grown = false
-		before := int64(0)
-		if n := len(f.cuts); n > 0 {
-			before = f.cuts[n-1]
-		}
-		for len(f.cuts) < s.marks-1 { // it got nothing before these
-			f.cuts = append(f.cuts, before)
-		}
+		f.cutTo(s.marks - 1)
 		f.cuts = append(f.cuts, f.appended)
 	}
 	s.grown = s.grown[:0]
+}
+
+// cutTo notes that f got nothing before the latest of so many Marks.
+func (f *file) cutTo(marks int) {
+	before := int64(0)
+	if n := len(f.cuts); n > 0 {
+		before = f.cuts[n-1]
+	}
+	for len(f.cuts) < marks {
+		f.cuts = append(f.cuts, before)
+	}
 }
 
 // Settle is Sync for many positions: it writes all that waits, in as few writes as Sync would, and returns one state for
@@ -41,7 +46,7 @@ func (s *Set) Settle() ([][]byte, error) {
 	for i := range max(marks-1, 0) {
 		states = append(states, s.stateOf(func(f *file) (int64, bool) { return f.lengthAt(i), true }))
 	}
-	last, err := s.Sync()
+	last, err := s.syncSettled()
 	if err != nil {
 		return nil, err
 	}
@@ -63,12 +68,15 @@ func (f *file) lengthAt(mark int) int64 {
 	if f.parted || end < 0 {
 		return max(end, f.found, f.length)
 	}
-	if mark < len(f.cuts) {
+	switch {
+	case mark < len(f.cuts):
 		before = f.cuts[mark]
-	} else if len(f.cuts) > 0 { // it got nothing after that
+	case f.of != "": // all that came after went to the next file
+		return end
+	case len(f.cuts) > 0: // it got nothing after that
 		before = f.cuts[len(f.cuts)-1]
 	}
-	return max(end-(f.appended-before), f.length)
+	return min(max(end-(f.appended-before), f.length), end)
 }
 
 // Recovering reports whether lines are expected that an earlier process may have written: they are looked for in several

@@ -57,7 +57,8 @@ var (
 // kernel is the seam where tests put failures.
 type kernel struct {
 	write   func(*os.File, []byte) (int, error)
-	sync    func(*os.File) error    // data and size
+	sync    func(*os.File) error // data and size
+	rename  func(from, to string) error
 	syncDir func(path string) error // names
 	atOnce  int                     // syncs that may run at the same time
 }
@@ -99,6 +100,9 @@ func (o *Options) resolved() (Options, error) {
 	}
 	if r.kernel == nil {
 		r.kernel = &kernel{write: (*os.File).Write, sync: syncData, syncDir: syncDir, atOnce: 8}
+	}
+	if r.kernel.rename == nil {
+		r.kernel.rename = os.Rename
 	}
 	if r.self == nil {
 		host, err := os.Hostname()

@@ -18,6 +18,11 @@ func (s *Set) Sync() ([]byte, error) {
 	if err := s.Write(); err != nil {
 		return nil, err
 	}
+	return s.syncSettled()
+}
+
+// syncSettled makes what was written durable, and settles it.
+func (s *Set) syncSettled() ([]byte, error) {
 	open := make([]*file, 0, s.openFiles.n)
 	for f := s.openFiles.newest; f != nil; f = f.older {
 		open = append(open, f)
@@ -54,7 +59,9 @@ func (s *Set) settle() {
 			continue
 		}
 		f.expected = false
-		if f.handle != nil {
+		if f.of != "" {
+			s.dismiss(f)
+		} else if f.handle != nil {
 			if err := s.close(f); err != nil {
 				s.o.Report(err) // it is on disk
 			}
@@ -67,7 +74,6 @@ func (s *Set) settle() {
 	clear(s.order[len(kept):])
 	s.order, s.grown = kept, s.grown[:0]
 	s.last, s.hasty, s.marks = nil, false, 0
-	clear(s.announced)
 }
 
 // present returns where the lines of f end that were written or found so far.
@@ -92,7 +98,7 @@ func (s *Set) remembered(f *file, now time.Time) bool {
 	if f.expected && (f.handle != nil || now.Sub(s.opened) <= patience) {
 		return true
 	}
-	return f.handle != nil && f.writer == s.self
+	return f.handle != nil && !s.foreign(f)
 }
 
 // WantSync reports that a Sync and a commit should come soon: the state has grown, because many files were opened since
@@ -187,7 +193,11 @@ func (s *Set) stateOf(length func(*file) (n int64, ok bool)) []byte {
 			writers = append(writers, s.writers[f.writer])
 			index[f.writer] = len(writers)
 		}
-		entries = append(entries, entry{writer: index[f.writer] - 1, path: f.path, inode: f.inode, length: n, doubt: f.doubt})
+		path := f.path
+		if f.of != "" {
+			path = f.of
+		}
+		entries = append(entries, entry{writer: index[f.writer] - 1, path: path, inode: f.inode, length: n, doubt: f.doubt})
 	}
 	return appendState(nil, writers, entries)
 }

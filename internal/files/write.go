@@ -17,8 +17,9 @@ func (s *Set) Write() error {
 		return err
 	}
 	s.now = time.Now()
+	s.tendLeft()
 	idle := len(s.waiting) == 0
-	var first error
+	first := s.release()
 	var stuck []*file
 	for len(s.waiting) > 0 {
 		queue := s.waiting

@@ -104,11 +104,6 @@ func (s *fileSink) store(state []byte) error {
 }
 
 func (s *fileSink) write(jobs []*job) (done int, states [][]byte, err error) {
-	if !jobs[0].begun {
-		for _, j := range jobs {
-			s.set.Announce(j.chunk.Tag, estimate(j.chunk))
-		}
-	}
 	for i, j := range jobs {
 		for !j.rendered {
 			full, err := s.extend(j)
@@ -164,12 +159,6 @@ func (s *fileSink) appendLine(dst []byte) []byte {
 	}
 	s.rest = s.rest[n:]
 	return dst
-}
-
-// estimate says how many bytes the lines of a chunk may take.
-func estimate(c *forward.Chunk) int64 {
-	const envelope = 80
-	return int64(len(c.Entries)) + envelope*int64(c.Events)
 }
 
 func (s *fileSink) drop() { s.set.Drop() }
