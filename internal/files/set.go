@@ -308,12 +308,12 @@ func (s *Set) usable() error {
 // Open returns how many files are open.
 func (s *Set) Open() int { return s.openFiles.n }
 
-// closeGrace is how long Close waits for the keeper.
-const closeGrace = 3 * time.Second
+// CloseGrace is how long Close waits for rotated files to be compressed and deleted.
+const CloseGrace = 3 * time.Second
 
-// Close is CloseContext with three seconds for the rotated files.
+// Close is CloseContext with CloseGrace.
 func (s *Set) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), CloseGrace)
 	defer cancel()
 	return s.CloseContext(ctx)
 }

@@ -3,8 +3,10 @@
 package output
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -66,6 +68,14 @@ func (d *fileDestination) Restore(states [][]byte, record func(state []byte) err
 	return err
 }
 
+// Close implements Destination.
+func (d *fileDestination) Close(ctx context.Context) error {
+	if end, ok := ctx.Deadline(); ok {
+		d.files.deadline.CompareAndSwap(nil, &end)
+	}
+	return d.queue.Close(ctx)
+}
+
 // fileSink is the sink of a file destination.
 type fileSink struct {
 	*queue
@@ -74,6 +84,7 @@ type fileSink struct {
 	render   func(dst []byte) []byte // appendLine
 	set      *files.Set
 	record   func(state []byte) error
+	deadline atomic.Pointer[time.Time] // of Close
 
 	tag  string // what appendLine renders
 	rest []byte
@@ -171,8 +182,15 @@ func (s *fileSink) tick() bool {
 	return s.set.Open() > 0
 }
 
+// close gives the rotated files half of the time that Close has, so that a compression never makes it fail.
 func (s *fileSink) close() error {
 	s.set.Drop()
-	_ = s.set.Write() // the rest of a torn line, if there is room for it now; who submitted it knows already that it failed
-	return s.set.Close()
+	_ = s.set.Write() // the rest of a torn line, if there is room for it now; its chunk is known to have failed
+	grace := files.CloseGrace
+	if end := s.deadline.Load(); end != nil {
+		grace = min(grace, time.Until(*end)/2)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	return s.set.CloseContext(ctx)
 }
