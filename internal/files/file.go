@@ -17,9 +17,8 @@ import (
 // committed names it; so that a file closed and opened again between two commits is still known.
 type file struct {
 	path   string
-	of     string // the path that it had before it was rotated, if it is retired
-	route  route  // under which it is found; set when the first line comes
-	writer int    // index of the identity in its path
+	route  route // under which it is found; set when the first line comes
+	writer int   // index of the identity in its path
 
 	// What the state says that was last recorded or committed, if it names the file.
 	known  bool
@@ -54,6 +53,8 @@ type file struct {
 	period  int64 // of rotation, in which it was begun or last written
 
 	newer, older *file // among the open ones
+
+	of string // the path that it had before it was rotated, if it is retired
 }
 
 // errMoved says that a file was rotated by another process while it was opened.
@@ -161,7 +162,7 @@ func (s *Set) makeRoom(n int) error {
 // Lines that were found in it are gone from f afterwards.
 func (s *Set) prepare(f *file) error {
 	var size int64
-	if f.handle != nil || f.touched {
+	if f.handle != nil || f.touched && s.o.Rotation.on() {
 		id, now, err := idAt(f.path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

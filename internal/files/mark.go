@@ -8,10 +8,20 @@ func (s *Set) Mark() {
 	s.marks++
 	for _, f := range s.grown {
 		f.grown = false
-		f.cutTo(s.marks - 1)
-		f.cuts = append(f.cuts, f.appended)
+		f.cut(s.marks)
 	}
 	s.grown = s.grown[:0]
+	for _, f := range s.waiting {
+		f.cut(s.marks)
+	}
+}
+
+// cut notes how much f got before the latest of so many Marks.
+func (f *file) cut(marks int) {
+	if len(f.cuts) < marks {
+		f.cutTo(marks - 1)
+		f.cuts = append(f.cuts, f.appended)
+	}
 }
 
 // cutTo notes that f got nothing before the latest of so many Marks.

@@ -38,7 +38,7 @@ type Set struct {
 
 	now       time.Time // when the call that runs began
 	opened    time.Time
-	grown     []*file // that lines were appended for since the last Mark
+	grown     []*file // those that were written since the last Mark
 	marks     int     // since the last Settle
 	recovered bool    // nothing is expected in any file any more
 	hasty     bool    // what happened since the last Sync would be done twice after a crash
@@ -172,7 +172,7 @@ func (s *Set) Extend(tag string, sec int64, render func(dst []byte) []byte) (ful
 		s.pending -= fileCost
 	}
 	s.pending += n
-	s.grow(f, n)
+	f.appended += int64(n)
 	return len(f.lines) >= s.o.Buffer || s.pending >= s.o.Memory, nil
 }
 
@@ -243,16 +243,7 @@ func (s *Set) keep(f *file, lines []byte) {
 	s.begin(f)
 	f.lines = append(f.lines, lines...)
 	s.pending += len(lines)
-	s.grow(f, len(lines))
-}
-
-// grow counts n bytes that were appended for f.
-func (s *Set) grow(f *file, n int) {
-	f.appended += int64(n)
-	if !f.grown {
-		f.grown = true
-		s.grown = append(s.grown, f)
-	}
+	f.appended += int64(len(lines))
 }
 
 // begin makes f one of those that lines wait for.
