@@ -56,7 +56,7 @@ func compress(path string, stop <-chan struct{}) error {
 	}
 	err = deflate(to, from, info, stop)
 	if err == nil {
-		err = to.Sync()
+		err = to.Sync() // which may take long; stopping before it would lose what is done
 	}
 	err = errors.Join(err, to.Close())
 	if err == nil {

@@ -3,6 +3,8 @@
 package files
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,7 +16,7 @@ import (
 )
 
 // A world is a directory, a journal of lines, and what was committed of it. A process in it appends the journal's lines
-// from the committed position on, and dies at a given tick: every byte written, every sync, record and commit is one.
+// from the committed position on, and dies at a given tick: every byte written, every sync, rename, record and commit is one.
 type world struct {
 	t       *testing.T
 	dir     string
@@ -79,6 +81,12 @@ func (w *world) options() *Options {
 		},
 		sync:    func(*os.File) error { w.tick(); return nil },
 		syncDir: func(string) error { w.tick(); return nil },
+		rename: func(from, to string) error {
+			w.tick()
+			err := os.Rename(from, to)
+			w.tick()
+			return err
+		},
 	}
 	return &o
 }
@@ -106,6 +114,12 @@ func (w *world) run(ticks int) (done bool) {
 		}
 		if s != nil {
 			w.ticks = -1
+			if s.keeper != nil && !done { // it ends, whatever is due
+				ctx, cancel := context.WithCancel(context.Background())
+				cancel()
+				s.keeper.close(ctx)
+				s.keeper = nil
+			}
 			s.Close() // the kernel does that for a dead process
 		}
 	}()
@@ -149,9 +163,16 @@ func (w *world) run(ticks int) (done bool) {
 			continue
 		}
 		if i%8 == 0 || i == len(w.lines)-1 {
+			if err := s.Write(); err != nil {
+				w.t.Fatal(err)
+			}
+			now := s.State()
 			state, err := s.Sync()
 			if err != nil {
 				w.t.Fatal(err)
+			}
+			if !bytes.Equal(state, now) {
+				w.t.Fatalf("State %x, Sync after it %x", now, state)
 			}
 			synced = i + 1
 			if err := o.Record(state); err != nil { // the commit
@@ -188,6 +209,18 @@ func (w *world) content() map[string][]string {
 		name, _ := filepath.Rel(w.dir, path)
 		if i := strings.Index(name, "#"); i >= 0 {
 			name = name[:i] + name[i+4:]
+		}
+		if strings.HasSuffix(path, unfinishedEnd) {
+			continue
+		}
+		if plain := strings.TrimSuffix(path, compressedEnd); plain != path {
+			if slices.Contains(paths, plain) {
+				continue // killed before it was removed
+			}
+			b, name = gunzip(w.t, b), strings.TrimSuffix(name, compressedEnd)
+		}
+		if size := w.o.Rotation.Size; size > 0 && int64(len(b)) > size && bytes.Count(b, []byte("\n")) > 1 {
+			w.t.Fatalf("%s is too large: %q", path, b)
 		}
 		name = stamp.ReplaceAllString(name, "") // "-" sorts before "."
 		got[name] = append(got[name], strings.SplitAfter(strings.TrimSuffix(string(b), "\n"), "\n")...)
@@ -246,6 +279,11 @@ var worlds = []struct {
 	{"rotated", "all.jsonl", 1, 30, Options{NoSync: true, Rotation: Rotation{Size: 60}}},
 	{"rotated and synced", "all.jsonl", 1, 30, Options{Buffer: 20, Rotation: Rotation{Size: 60}}},
 	{"rotated, tags, few open", "{tag}.jsonl", 3, 30, Options{MaxOpen: 2, NoSync: true, Rotation: Rotation{Size: 30}}},
+	{"rotated often", "all.jsonl", 1, 20, Options{Rotation: Rotation{Size: 25}}},
+	{"rotated often, not synced", "all.jsonl", 1, 20, Options{NoSync: true, Buffer: 40, Rotation: Rotation{Size: 25}}},
+	{"rotated each line", "{tag}.jsonl", 2, 14, Options{MaxOpen: 1, Rotation: Rotation{Size: 1}}},
+	{"compressed", "{tag}.jsonl", 2, 20, Options{MaxOpen: 2, Rotation: Rotation{Size: 20, Compress: true}}},
+	{"compressed, pids", "{tag}#{pid}.jsonl", 2, 20, Options{NoSync: true, Rotation: Rotation{Size: 20, Compress: true}}},
 	{"rotated, pids", "{tag}#{pid}.jsonl", 2, 30, Options{NoSync: true, Rotation: Rotation{Size: 30}}},
 	{"pids, few open", "{tag}#{pid}.jsonl", 4, 24, Options{MaxOpen: 2}},
 }

@@ -37,20 +37,28 @@
 //
 // A logger's lines need only survive the process, and its positions lie in memory that does too. So with NoSync nothing
 // waits for the disk before Close, and Settle gives a state for each of several positions that one write took: Mark notes
-// where they end.
+// where they end. State gives the one of the present position, with or without NoSync, at the cost of no system call.
 //
 // # Rotation
 //
 // A file that would get too large, or whose time is over, is renamed and a new one begun: app.jsonl becomes
-// app-20261121T020304.123.jsonl, and app-20261121T020304.123.jsonl.gz once it is compressed. That happens only while no line
-// in the file waits for its commit, so that what a killed process had written is still where the state says:
+// app-20261121T020304.123.jsonl, and app-20261121T020304.123.jsonl.gz once it is compressed. What is written together is
+// parted between two lines where the file is full, so no file of one process gets larger than Rotation.Size, but for one
+// line that is larger alone. No commit is needed in between: a state names a file by its path and inode, and what is not
+// at its path is looked for among the rotated files of the path.
 //
-//	committed ─→ renamed ─→ new file made ─→ Record ─→ written ─→ committed
+//	written ─→ renamed ─→ new file made ─→ Record ─→ written ─→ committed ─→ compressed, deleted
 //
-// Of several processes that write the file, who gets the lock of the directory (flock) renames it, and the others see that it
-// has moved at their next Write. A writer holds a shared lock on the file itself; a keeper, a goroutine beside the Set,
-// compresses a rotated file when it gets the exclusive one, that is, when nobody can append to it any more. The keeper also
-// deletes rotated files, by number and age: only regular files whose whole name is that of a rotated file of the path.
+// Of several processes that write the file, one gets the lock of the directory (flock) and renames it, and the others see
+// that it has moved at their next Write. A writer holds a shared lock on the file itself, and keeps it until its lines are
+// committed. A keeper, a goroutine beside the Set, compresses or deletes a rotated file when it gets the exclusive one, that
+// is, when nobody appends to it any more or may look for lines in it. It deletes by number and age, and only regular files
+// whose whole name is that of a rotated file of the path.
+//
+// What earlier processes left has its turn at the first Write: rotated files not compressed, or too many, or half a
+// compression. That holds for the paths that the state names and for the present path of a pattern without {tag}; files of
+// other tags follow when they are opened. Close lets the keeper do what is due, for three seconds at most, or until the
+// context of CloseContext is done: deleting comes first, and a compression that is cut short leaves the plain file alone.
 //
 // # Promises
 //
@@ -74,9 +82,10 @@
 //
 // # Not promised
 //
-// Once where processes share a file that is rotated, and one of them is killed between a write and its commit while another
-// rotates: the lines that it had written are not looked for under the rotated file's name, and come again. Files of
-// processes that have ended ({pid} in the path) are not rotated or deleted by others; nor are those of days past ({date}).
+// Once where processes share a file that is rotated, and one of them is killed between a write and its commit, if another
+// rotates the file and compresses or deletes it before the heir comes: the lines come again. The size of a file that
+// processes share: it is exceeded by what the others write at the same moment; so it is where a file cannot be renamed.
+// Files of processes that have ended ({pid} in the path) are not rotated or deleted by others; nor are those of days past ({date}).
 // Locks on file systems that have none: there two processes may rotate a file twice, and compress one that the other still
 // writes a line to.
 //

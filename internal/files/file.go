@@ -33,7 +33,7 @@ type file struct {
 
 	lines []byte // waiting, whole lines; of the first, the torn bytes at its start are in the file already
 	torn  int    // more than 0 only while the file ends in those bytes
-	end   int64  // where the file ended after our last write; below 0 when it may end within a line of others
+	end   int64  // where our last write ended; below 0 when the file may end within a line of others
 
 	// Between two Settles: how many bytes were appended, at each Mark and in all, and whether they do not stand in one
 	// piece at the end of the file.
@@ -43,6 +43,7 @@ type file struct {
 
 	queued bool // in Set.waiting
 	stuck  bool // the Write that runs could not write them
+	grown  bool // in Set.grown
 
 	handle  *os.File
 	id      fileID
@@ -52,6 +53,8 @@ type file struct {
 	period  int64 // of rotation, in which it was begun or last written
 
 	newer, older *file // among the open ones
+
+	of string // the path that it had before it was rotated, if it is retired
 }
 
 // errMoved says that a file was rotated by another process while it was opened.
@@ -73,7 +76,7 @@ func (s *Set) openOnce(f *file) error {
 		return err
 	}
 	h, err := os.OpenFile(f.path, openFlags, 0)
-	if errors.Is(err, fs.ErrNotExist) && f.writer == s.self {
+	if errors.Is(err, fs.ErrNotExist) && !s.foreign(f) {
 		if err := s.makeDir(filepath.Dir(f.path)); err != nil {
 			return err
 		}
@@ -106,7 +109,9 @@ func (s *Set) openOnce(f *file) error {
 		if info.Size() > 0 {
 			f.period = s.o.Rotation.period(info.ModTime())
 		}
-		s.tend(f.path)
+		if f.of == "" {
+			s.tend(f.path)
+		}
 	}
 	if f.id != id {
 		f.torn, f.end = 0, 0
@@ -157,28 +162,28 @@ func (s *Set) makeRoom(n int) error {
 // Lines that were found in it are gone from f afterwards.
 func (s *Set) prepare(f *file) error {
 	var size int64
-	if f.handle != nil {
+	if f.handle != nil || f.touched && s.o.Rotation.on() {
 		id, now, err := idAt(f.path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		if err == nil && id == f.id {
 			size = now
-			s.openFiles.touch(f)
+			if f.handle != nil {
+				s.openFiles.touch(f)
+			}
 		} else {
-			if !s.o.Rotation.on() { // else it is what other processes may do
+			if f.handle != nil && !s.o.Rotation.on() { // else it is what other processes may do
 				s.o.Report(fmt.Errorf("files: %s was moved away or replaced; going on in a new file", f.path))
 			}
-			if err := s.close(f); err != nil {
+			if err := s.moved(f); err != nil {
 				return err
 			}
-			f.torn = 0
-			f.parted, s.hasty = f.parted || f.touched, true
 		}
 	}
 	if f.handle == nil {
 		err := s.open(f)
-		if errors.Is(err, fs.ErrNotExist) && f.writer != s.self {
+		if errors.Is(err, fs.ErrNotExist) && s.foreign(f) {
 			f.expected, f.torn = false, 0
 			s.handOver(f)
 			return nil
@@ -207,31 +212,21 @@ func (s *Set) prepare(f *file) error {
 		f.torn, f.end = 0, -1
 		f.parted = f.parted || f.touched && !f.expected
 	}
-	if f.writer != s.self && !f.expected {
+	if s.foreign(f) && !f.expected {
 		s.handOver(f)
 	}
 	if len(f.lines) == 0 {
 		return nil
 	}
 	if s.due(f, size) {
-		if err := s.rotate(f); err != nil {
-			return err
-		}
-		if f.handle == nil {
-			if err := s.open(f); err != nil {
-				return err
-			}
-			var err error
-			if size, err = f.handle.Seek(0, io.SeekEnd); err != nil {
-				return err
-			}
-			if f.end != size {
-				f.end = -1
-			}
-		}
+		return s.change(f)
 	}
+	return s.continueAt(f, size)
+}
+
+// continueAt makes the end of f, which is size bytes long, one where a line may begin.
+func (s *Set) continueAt(f *file, size int64) (err error) {
 	if f.end < 0 {
-		var err error
 		if size, err = s.endLine(f, size); err != nil {
 			return err
 		}
@@ -278,35 +273,50 @@ func (s *Set) endLine(f *file, size int64) (int64, error) {
 	return size, nil
 }
 
-// write hands the waiting lines to the kernel, in one piece unless the last write was cut short. What the kernel took is
+// write hands the waiting lines to the kernel, in one piece unless the last write was cut short or the file gets too large. What the kernel took is
 // gone from f.lines, but for the part of a line at its end.
 func (s *Set) write(f *file) error {
 	if f.torn > 0 {
 		if err := s.writeRest(f); err != nil {
 			return err
 		}
-		if len(f.lines) == 0 {
-			return nil
-		}
 	}
-	if f.end < 0 {
-		size, err := f.handle.Seek(0, io.SeekEnd)
-		if err != nil {
+	for len(f.lines) > 0 {
+		if f.end < 0 {
+			size, err := f.handle.Seek(0, io.SeekEnd)
+			if err != nil {
+				return err
+			}
+			if _, err := s.endLine(f, size); err != nil {
+				return err
+			}
+		}
+		n := s.fitting(f)
+		if n == 0 {
+			if err := s.goOn(f); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.writeLines(f, n); err != nil {
 			return err
 		}
-		if _, err := s.endLine(f, size); err != nil {
-			return err
-		}
 	}
-	n, err := s.put(f, f.lines)
+	return nil
+}
+
+// writeLines writes the first n bytes of what waits, whole lines.
+func (s *Set) writeLines(f *file, n int) error {
+	n, err := s.put(f, f.lines[:n])
 	if err == nil {
-		s.taken(f, len(f.lines))
+		s.taken(f, n)
 		return nil
 	}
 	whole := bytes.LastIndexByte(f.lines[:n], '\n') + 1
 	s.taken(f, whole)
-	f.torn = n - whole
-	f.lookEnd()
+	if f.end >= 0 {
+		f.torn = n - whole
+	}
 	return err
 }
 
@@ -314,11 +324,10 @@ func (s *Set) write(f *file) error {
 // nowhere, and stays first of those that wait.
 func (s *Set) writeRest(f *file) error {
 	first := bytes.IndexByte(f.lines, '\n') + 1
+	expected := f.end
 	n, err := s.put(f, f.lines[f.torn:first])
 	f.torn += n
-	expected := f.end
-	f.lookEnd()
-	if f.end != expected {
+	if f.end != expected+int64(n) {
 		f.torn, f.end, f.parted = 0, -1, true
 		return err
 	}
@@ -333,8 +342,8 @@ func (s *Set) writeRest(f *file) error {
 func (s *Set) put(f *file, b []byte) (n int, err error) {
 	n, err = s.o.kernel.write(f.handle, b)
 	if n > 0 {
+		f.lookEnd(f.end + int64(n))
 		f.touched, f.dirty = true, true
-		f.end += int64(n)
 	}
 	if err == nil && n < len(b) {
 		err = io.ErrShortWrite
@@ -342,11 +351,14 @@ func (s *Set) put(f *file, b []byte) (n int, err error) {
 	return n, err
 }
 
-// lookEnd asks where the bytes just written ended.
-func (f *file) lookEnd() {
+// lookEnd asks where the bytes just written ended: not where expected, if others wrote at the same time.
+func (f *file) lookEnd(expected int64) {
 	end, err := f.handle.Seek(0, io.SeekCurrent)
 	if err != nil {
-		end, f.torn = -1, 0
+		end = -1
+	}
+	if end != expected {
+		f.parted = f.parted || f.touched
 	}
 	f.end = end
 }

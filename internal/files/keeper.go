@@ -3,6 +3,7 @@
 package files
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,14 +16,17 @@ import (
 type keeper struct {
 	rotation Rotation
 	report   func(error)
+	paths    map[string]error // that are looked at again, and what was last reported of them
 
-	mu    sync.Mutex
-	paths map[string]error // to be looked after, and what was last reported of them
-	due   map[string]struct{}
+	mu   sync.Mutex
+	due  map[string]struct{} // paths to be looked at
+	held map[string]struct{} // rotated files that are not to be touched
 
-	wake   chan struct{}
-	stop   chan struct{}
-	exited chan struct{}
+	started bool // by the first tend
+	wake    chan struct{}
+	finish  chan struct{} // closed: what is due is done, and no more
+	stop    chan struct{} // closed: not even that
+	exited  chan struct{}
 }
 
 // How long it waits with files that somebody still writes, and before it looks at their age again.
@@ -32,16 +36,18 @@ const (
 )
 
 func newKeeper(r Rotation, report func(error)) *keeper {
-	k := &keeper{
-		rotation: r, report: report, paths: map[string]error{}, due: map[string]struct{}{},
-		wake: make(chan struct{}, 1), stop: make(chan struct{}), exited: make(chan struct{}),
+	return &keeper{
+		rotation: r, report: report, paths: map[string]error{}, due: map[string]struct{}{}, held: map[string]struct{}{},
+		wake: make(chan struct{}, 1), finish: make(chan struct{}), stop: make(chan struct{}), exited: make(chan struct{}),
 	}
-	go k.run()
-	return k
 }
 
 // tend has the rotated files of a path looked after soon.
 func (k *keeper) tend(path string) {
+	if !k.started {
+		k.started = true
+		go k.run()
+	}
 	k.mu.Lock()
 	k.due[path] = struct{}{}
 	k.mu.Unlock()
@@ -51,8 +57,40 @@ func (k *keeper) tend(path string) {
 	}
 }
 
-// close ends the goroutine and waits for it. A compression that runs is given up.
-func (k *keeper) close() {
+// hold keeps a rotated file as it is until free.
+func (k *keeper) hold(path string) {
+	k.mu.Lock()
+	k.held[path] = struct{}{}
+	k.mu.Unlock()
+}
+
+func (k *keeper) free(path string) {
+	k.mu.Lock()
+	delete(k.held, path)
+	k.mu.Unlock()
+}
+
+func (k *keeper) holds(path string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, ok := k.held[path]
+	return ok
+}
+
+// close lets the goroutine do what is due until ctx is done, and waits for its end. A compression that runs then is given
+// up.
+func (k *keeper) close(ctx context.Context) {
+	if !k.started {
+		return
+	}
+	if ctx.Err() == nil {
+		close(k.finish)
+		select {
+		case <-k.exited:
+			return
+		case <-ctx.Done():
+		}
+	}
 	close(k.stop)
 	<-k.exited
 }
@@ -61,40 +99,57 @@ func (k *keeper) run() {
 	defer close(k.exited)
 	timer := time.NewTimer(agePause)
 	defer timer.Stop()
-	for {
+	for last := false; !last; {
 		select {
 		case <-k.stop:
 			return
+		case <-k.finish:
+			last = true
+			k.again()
 		case <-k.wake:
 		case <-timer.C:
-			k.mu.Lock()
-			for path := range k.paths {
-				k.due[path] = struct{}{}
-			}
-			k.mu.Unlock()
+			k.again()
 		}
-		pause := agePause
-		for _, path := range k.take() {
-			left, err := k.look(path)
-			if errors.Is(err, errStopped) {
-				return
-			}
-			if errors.Is(err, errBusy) {
-				pause, err = busyPause, nil
-			}
-			if err != nil {
-				pause = busyPause
-				if before := k.paths[path]; before == nil || before.Error() != err.Error() {
-					k.report(fmt.Errorf("files: rotated files: %w", err))
-				}
-			}
-			if left {
-				k.paths[path] = err
-			} else {
-				delete(k.paths, path)
-			}
+		pause, err := k.round()
+		if err != nil {
+			return
 		}
 		timer.Reset(pause)
+	}
+}
+
+// round looks at the paths that are due, and says when to come again. The error is errStopped.
+func (k *keeper) round() (pause time.Duration, err error) {
+	pause = agePause
+	for _, path := range k.take() {
+		left, err := k.look(path)
+		if errors.Is(err, errStopped) {
+			return 0, err
+		}
+		if errors.Is(err, errBusy) {
+			pause, err = busyPause, nil
+		}
+		if err != nil {
+			pause = busyPause
+			if before := k.paths[path]; before == nil || before.Error() != err.Error() {
+				k.report(fmt.Errorf("files: rotated files: %w", err))
+			}
+		}
+		if left {
+			k.paths[path] = err
+		} else {
+			delete(k.paths, path)
+		}
+	}
+	return pause, nil
+}
+
+// again makes all paths due that there was a reason to look at again.
+func (k *keeper) again() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for path := range k.paths {
+		k.due[path] = struct{}{}
 	}
 }
 
@@ -109,35 +164,58 @@ func (k *keeper) take() (paths []string) {
 	return paths
 }
 
-// look deletes and compresses rotated files of a path, and reports whether there is a reason to look again.
+// look deletes and compresses rotated files of a path, and reports whether there is a reason to look again. What takes no
+// time comes first: it is done although there be no time for the rest.
 func (k *keeper) look(path string) (again bool, err error) {
 	all, err := rotatedOf(path)
 	if err != nil {
 		return false, err
 	}
 	var errs []error
+	var kept []rotated
 	for i, r := range all {
 		old := k.rotation.MaxAge > 0 && time.Since(r.at) > k.rotation.MaxAge
-		if old || k.rotation.Keep > 0 && i >= k.rotation.Keep || !r.forms[0] && !r.forms[1] {
+		switch {
+		case k.holds(r.path): // it comes up again when it is free
+		case old || k.rotation.Keep > 0 && i >= k.rotation.Keep || !r.forms[0] && !r.forms[1]:
 			errs = append(errs, r.remove())
-			continue
+		default:
+			again = again || k.rotation.MaxAge > 0
+			kept = append(kept, r)
 		}
-		again = again || k.rotation.MaxAge > 0
-		if !k.rotation.Compress || !r.forms[0] {
-			continue
-		}
-		err := compress(r.path, k.stop)
-		if errors.Is(err, errStopped) {
-			return false, err
-		}
-		again = again || err != nil
-		errs = append(errs, err)
 	}
-	return again, errors.Join(errs...)
+	for _, r := range kept {
+		switch {
+		case k.rotation.Compress && r.forms[0]:
+			err := compress(r.path, k.stop)
+			if errors.Is(err, errStopped) {
+				return false, err
+			}
+			errs = append(errs, err)
+		case r.forms[2]: // nobody goes on with it
+			r.forms[0], r.forms[1] = false, false
+			errs = append(errs, r.remove())
+		}
+	}
+	err = errors.Join(errs...)
+	return again || err != nil, err
 }
 
-// remove deletes all forms of a rotated file. A name is deleted, never what a link leads to.
+// remove deletes all forms of a rotated file that nobody writes. A name is deleted, never what a link leads to.
 func (r *rotated) remove() error {
+	if r.forms[0] {
+		f, err := os.OpenFile(r.path, readFlags, 0)
+		if err == nil { // if it may not be read, nobody knows whether it is locked
+			free := lockFile(f, true)
+			if !removeOpen {
+				f.Close()
+			}
+			defer f.Close()
+			if !free {
+				return errBusy
+			}
+		}
+	}
 	var errs []error
 	for form, there := range r.forms {
 		if !there {
@@ -148,4 +226,39 @@ func (r *rotated) remove() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// tend has the keeper look after the rotated files of a path.
+func (s *Set) tend(path string) {
+	if s.keeper != nil {
+		s.keeper.tend(path)
+	}
+}
+
+// tendLeft has it look after what earlier processes left, of the paths that are known: those in the state, and the one
+// that a pattern without {tag} has now. Other tags' files have their turn when they are opened.
+func (s *Set) tendLeft() {
+	if s.tended {
+		return
+	}
+	s.tended = true
+	for _, path := range s.left {
+		s.tend(path)
+	}
+	s.left = nil
+	if !s.pattern.uses[tagPart] {
+		s.tend(s.pattern.path(s.pattern.route("", s.now.Unix()), s.writers[s.self]))
+	}
+}
+
+func (s *Set) hold(path string) {
+	if s.keeper != nil {
+		s.keeper.hold(path)
+	}
+}
+
+func (s *Set) free(path string) {
+	if s.keeper != nil {
+		s.keeper.free(path)
+	}
 }

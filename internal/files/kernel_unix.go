@@ -18,7 +18,7 @@ const openFlags = os.O_RDWR | os.O_APPEND | syscall.O_NOFOLLOW | syscall.O_NONBL
 // readFlags are those for reading a rotated file.
 const readFlags = os.O_RDONLY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// removeOpen: the name of an open file can be removed, while its lock is held.
+// removeOpen: the name of an open file can be removed or changed, while its lock is held.
 const removeOpen = true
 
 // fileID is what a file is, whatever it is called.

@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +21,11 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// childDir, in the environment, makes the test binary the process that is killed.
-const childDir = "SPILLWAY_FILES_CHILD"
+// In the environment these make the test binary the process that is killed: the directory, and the size at which it rotates.
+const (
+	childDir  = "SPILLWAY_FILES_CHILD"
+	childSize = "SPILLWAY_FILES_SIZE"
+)
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
@@ -62,8 +67,16 @@ func child(dir string) error {
 		return os.Rename(cursor+".new", cursor)
 	}
 	synced := position
-	s, err := Open(filepath.Join(dir, "{tag}.{pid}.jsonl"), b, &Options{
-		MaxOpen: 3, Buffer: 8 << 10, Memory: 100 << 10,
+	size, err := strconv.ParseInt(os.Getenv(childSize), 10, 64)
+	if err != nil {
+		return err
+	}
+	pattern := "{tag}.{pid}.jsonl"
+	if size > 0 {
+		pattern = "{tag}.jsonl"
+	}
+	s, err := Open(filepath.Join(dir, pattern), b, &Options{
+		MaxOpen: 3, Buffer: 8 << 10, Memory: 100 << 10, Rotation: Rotation{Size: size, Compress: size > 0},
 		Record: func(state []byte) error { return commit(synced, state) },
 	})
 	if err != nil {
@@ -92,6 +105,11 @@ func child(dir string) error {
 // TestSIGKILL kills real processes at random moments.
 func TestSIGKILL(t *testing.T) {
 	needs.Time(t, "starts processes")
+	t.Run("a file each", func(t *testing.T) { testSIGKILL(t, 0) })
+	t.Run("rotated", func(t *testing.T) { testSIGKILL(t, 20_000) }) // several times between two commits
+}
+
+func testSIGKILL(t *testing.T, size int64) {
 	exe, err := os.Executable()
 	must(t, err)
 	dir := t.TempDir()
@@ -101,7 +119,7 @@ func TestSIGKILL(t *testing.T) {
 	kills := 0
 	for done := false; !done; {
 		cmd := exec.Command(exe)
-		cmd.Env = append(os.Environ(), childDir+"="+dir)
+		cmd.Env = append(os.Environ(), childDir+"="+dir, fmt.Sprintf("%s=%d", childSize, size))
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
 		must(t, err)
@@ -122,13 +140,26 @@ func TestSIGKILL(t *testing.T) {
 		}
 	}
 	t.Logf("%d kills", kills)
-	paths, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	paths, err := filepath.Glob(filepath.Join(dir, "*.jsonl*"))
 	must(t, err)
 	seen := make([]int, childLines)
 	for _, path := range paths {
-		tag, _, _ := strings.Cut(filepath.Base(path), ".")
+		tag := filepath.Base(path)[:2]
+		text := read(t, path)
+		switch filepath.Ext(path) {
+		case ".tmp":
+			continue
+		case compressedEnd:
+			if slices.Contains(paths, strings.TrimSuffix(path, compressedEnd)) {
+				continue // killed before it was removed
+			}
+			text = gunzip(t, text)
+		}
+		if size > 0 && int64(len(text)) > size {
+			t.Fatalf("%s has %d bytes", path, len(text))
+		}
 		last := -1
-		for line := range strings.Lines(string(read(t, path))) {
+		for line := range strings.Lines(string(text)) {
 			i := -1
 			if _, err := fmt.Sscanf(line, "{%d ", &i); err != nil || i < 0 || i >= childLines {
 				t.Fatalf("%s: %q: %v", path, line, err)

@@ -19,6 +19,17 @@ func (l *lru) push(f *file) {
 	l.n++
 }
 
+func (l *lru) pushOldest(f *file) {
+	f.newer, f.older = l.oldest, nil
+	if l.oldest != nil {
+		l.oldest.older = f
+	} else {
+		l.newest = f
+	}
+	l.oldest = f
+	l.n++
+}
+
 func (l *lru) remove(f *file) {
 	if f.newer != nil {
 		f.newer.older = f.older

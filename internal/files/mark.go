@@ -6,14 +6,32 @@ package files
 // for each.
 func (s *Set) Mark() {
 	s.marks++
-	for _, f := range s.files {
-		if f.appended == 0 {
-			continue
-		}
-		for len(f.cuts) < s.marks-1 {
-			f.cuts = append(f.cuts, 0)
-		}
+	for _, f := range s.grown {
+		f.grown = false
+		f.cut(s.marks)
+	}
+	s.grown = s.grown[:0]
+	for _, f := range s.waiting {
+		f.cut(s.marks)
+	}
+}
+
+// cut notes how much f got before the latest of so many Marks.
+func (f *file) cut(marks int) {
+	if len(f.cuts) < marks {
+		f.cutTo(marks - 1)
 		f.cuts = append(f.cuts, f.appended)
+	}
+}
+
+// cutTo notes that f got nothing before the latest of so many Marks.
+func (f *file) cutTo(marks int) {
+	before := int64(0)
+	if n := len(f.cuts); n > 0 {
+		before = f.cuts[n-1]
+	}
+	for len(f.cuts) < marks {
+		f.cuts = append(f.cuts, before)
 	}
 }
 
@@ -36,9 +54,9 @@ func (s *Set) Settle() ([][]byte, error) {
 	marks := s.marks
 	var states [][]byte
 	for i := range max(marks-1, 0) {
-		states = append(states, s.stateOf(func(f *file) int64 { return f.lengthAt(i) }))
+		states = append(states, s.stateOf(func(f *file) (int64, bool) { return f.lengthAt(i), true }))
 	}
-	last, err := s.Sync()
+	last, err := s.syncSettled()
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +78,15 @@ func (f *file) lengthAt(mark int) int64 {
 	if f.parted || end < 0 {
 		return max(end, f.found, f.length)
 	}
-	if mark < len(f.cuts) {
+	switch {
+	case mark < len(f.cuts):
 		before = f.cuts[mark]
-	} else if len(f.cuts) > 0 { // it got nothing after that
+	case f.of != "": // all that came after went to the next file
+		return end
+	case len(f.cuts) > 0: // it got nothing after that
 		before = f.cuts[len(f.cuts)-1]
 	}
-	return max(end-(f.appended-before), f.length)
+	return min(max(end-(f.appended-before), f.length), end)
 }
 
 // Recovering reports whether lines are expected that an earlier process may have written: they are looked for in several
@@ -74,7 +95,7 @@ func (s *Set) Recovering() bool {
 	if s.recovered {
 		return false
 	}
-	for _, f := range s.files {
+	for _, f := range s.order {
 		if f.expected {
 			return true
 		}

@@ -24,12 +24,14 @@ type Options struct {
 	// lines survive the process and not a power cut. Close brings what is still open to the disk.
 	NoSync bool
 
-	// Rotation is never, if zero. The states that Settle or Sync return must be committed before the next Write.
+	// Rotation is never, if zero. What Settle or Sync return must be committed before the next Write, which lets the
+	// rotated files that it settled be compressed and deleted.
 	Rotation Rotation
 
 	// Record makes state durable together with the position that belongs to the last Sync: the position up to which
 	// the lines were appended when that Sync was called, or that Open was told of if there was none. The Set calls it
-	// from within Append, Write and Sync before the first byte goes to a file that the last state does not name.
+	// from within Append, Write and Sync before the first byte goes to a file that the last state does not name; also
+	// in the middle of a Write, when a file is rotated there.
 	Record func(state []byte) error
 
 	// Report is told what nobody else learns: that a file was moved away or cut, that bytes of others were found where
@@ -57,7 +59,8 @@ var (
 // kernel is the seam where tests put failures.
 type kernel struct {
 	write   func(*os.File, []byte) (int, error)
-	sync    func(*os.File) error    // data and size
+	sync    func(*os.File) error // data and size
+	rename  func(from, to string) error
 	syncDir func(path string) error // names
 	atOnce  int                     // syncs that may run at the same time
 }
@@ -99,6 +102,9 @@ func (o *Options) resolved() (Options, error) {
 	}
 	if r.kernel == nil {
 		r.kernel = &kernel{write: (*os.File).Write, sync: syncData, syncDir: syncDir, atOnce: 8}
+	}
+	if r.kernel.rename == nil {
+		r.kernel.rename = os.Rename
 	}
 	if r.self == nil {
 		host, err := os.Hostname()

@@ -3,9 +3,11 @@
 package files
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"os"
+	"io"
+	"path/filepath"
 	"time"
 )
 
@@ -16,7 +18,7 @@ import (
 // app-20261121T020304.123.jsonl.gz when it is compressed. Such names sort by time. Only regular files with such a name are
 // ever compressed or deleted.
 type Rotation struct {
-	Size     int64         // a file is rotated before it gets larger, but for what one Settle or Sync writes; 0: however large
+	Size     int64         // no file gets larger, but for one line that is larger alone; 0: however large
 	Every    time.Duration // and at each multiple of that since 1970, in UTC; 0: however old
 	Keep     int           // rotated files kept of one path; 0: all
 	MaxAge   time.Duration // those rotated longer ago are deleted; 0: none
@@ -53,64 +55,113 @@ func (r *Rotation) period(t time.Time) int64 {
 	return n
 }
 
-// Announce says how many bytes are about to be appended under a tag until the next Settle, so that a file is rotated
-// before them if they would make it too large, and not after.
-func (s *Set) Announce(tag string, bytes int64) {
-	if s.o.Rotation.Size == 0 {
-		return
-	}
-	if s.announced == nil {
-		s.announced = map[string]int64{}
-	}
-	if !s.pattern.uses[tagPart] {
-		tag = ""
-	}
-	s.announced[tag] += bytes
-}
-
-// due reports whether f, of the given size, is to be rotated now. It is not while it holds lines that are not settled: a
-// state says where they are by path and inode, and after a crash they are looked for there.
-//
-//	settled ─→ renamed ─→ new file ─→ Record ─→ written
-//	        ↑          ↑          ↑
-//	  killed here, the next process finds the old file complete, no file or an empty one
+// due reports whether f, of the given size, is to be rotated before what waits is written: its time is over, or not one
+// line has room. It is not while lines are expected in it, or when it ends in a part of one.
 func (s *Set) due(f *file, size int64) bool {
 	r := &s.o.Rotation
-	if !r.on() || size == 0 || f.handle == nil || f.writer != s.self || f.touched || f.expected || f.torn > 0 || s.now.Before(s.unable) {
+	if !r.on() || size == 0 || f.handle == nil || s.foreign(f) || f.expected || f.torn > 0 || s.now.Before(s.unable) {
 		return false
 	}
 	if r.Every > 0 && r.period(s.now) != f.period {
 		return true
 	}
-	return r.Size > 0 && size+max(int64(len(f.lines)), s.announced[f.route.tag]) > r.Size
+	line := bytes.IndexByte(f.lines, '\n') + 1
+	return r.Size > 0 && line > 0 && size+int64(line) > r.Size
 }
 
-// rotate renames f's file and closes it. Another process may do so at the same time: who has the directory's lock does it,
+// fitting returns how many bytes of what waits may be written to f, whole lines: 0 if it must be rotated first.
+func (s *Set) fitting(f *file) int {
+	room := s.o.Rotation.Size - f.end
+	if s.o.Rotation.Size == 0 || room >= int64(len(f.lines)) || s.foreign(f) || s.now.Before(s.unable) {
+		return len(f.lines)
+	}
+	n := bytes.LastIndexByte(f.lines[:max(room, 0)], '\n') + 1
+	if n == 0 && f.end == 0 { // one line that no file has room for
+		n = bytes.IndexByte(f.lines, '\n') + 1
+	}
+	return n
+}
+
+// goOn rotates f in the middle of what waits, and makes the new file ready.
+func (s *Set) goOn(f *file) error {
+	if err := s.change(f); err != nil || f.known {
+		return err
+	}
+	return s.name([]*file{f})
+}
+
+// change rotates f and opens the new file. It keeps the one that it has where that cannot be: see Set.unable.
+func (s *Set) change(f *file) error {
+	if err := s.rotate(f); err != nil {
+		return err
+	}
+	if f.handle == nil {
+		if err := s.open(f); err != nil {
+			return err
+		}
+	}
+	size, err := f.handle.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if f.known && f.inode != f.id.inode {
+		f.known, f.touched = false, false
+	}
+	if f.end != size {
+		f.end = -1
+	}
+	return s.continueAt(f, size)
+}
+
+// rotate renames f's file and leaves it. Another process may do so at the same time: who has the directory's lock does it,
 // and only if the path is still that of the file.
 func (s *Set) rotate(f *file) error {
-	unlock, ok := lockDir(f.path)
+	unlock, ok := awaitDir(f.path)
 	if !ok {
-		return nil // somebody is at it; the next Write sees what came of it
+		s.unable = s.now.Add(time.Second)
+		return nil
 	}
 	defer unlock()
 	if id, _, err := idAt(f.path); err != nil || id != f.id {
-		return nil // it is done
+		return s.moved(f) // it is done
 	}
-	if err := s.close(f); err != nil { // an open file cannot be renamed everywhere
-		return err
+	if !f.touched || !removeOpen {
+		if err := s.close(f); err != nil {
+			return err
+		}
 	}
 	to, err := freeName(f.path, s.now)
 	if err == nil {
-		err = os.Rename(f.path, to)
+		s.hold(to)
+		err = s.o.kernel.rename(f.path, to)
 	}
 	if err != nil {
+		s.free(to)
 		s.unable = s.now.Add(time.Minute)
 		s.o.Report(fmt.Errorf("files: rotation, tried again in a minute: %w", err))
 		return nil
 	}
-	f.known, f.doubt, f.length, f.found, f.end = false, false, 0, 0, 0
+	s.dirs[filepath.Dir(to)] = struct{}{}
+	if f.touched {
+		s.retire(f, to)
+	} else {
+		f.renew()
+		s.free(to)
+	}
 	s.tend(f.path)
 	return nil
+}
+
+// awaitDir locks the directory of a path. Nobody has that lock for long.
+func awaitDir(path string) (unlock func(), ok bool) {
+	const tries = 100
+	for range tries {
+		if unlock, ok = lockDir(path); ok {
+			return unlock, true
+		}
+		<-time.After(time.Millisecond)
+	}
+	return nil, false
 }
 
 // rotateIdle rotates open files that wait for nothing but whose time has come, and notices those that others rotated.
@@ -121,9 +172,10 @@ func (s *Set) rotateIdle() error {
 	var errs []error
 	for f := s.openFiles.newest; f != nil; {
 		next := f.older
-		if len(f.lines) == 0 && !f.touched && !f.expected {
+		if len(f.lines) == 0 && !s.foreign(f) && !f.expected {
 			id, size, err := idAt(f.path)
 			switch {
+			case (err != nil || id != f.id) && f.touched: // the next line tells
 			case err != nil || id != f.id:
 				errs = append(errs, s.close(f))
 			case s.due(f, size):
@@ -133,15 +185,4 @@ func (s *Set) rotateIdle() error {
 		f = next
 	}
 	return errors.Join(errs...)
-}
-
-// tend has somebody look after the rotated files of a path.
-func (s *Set) tend(path string) {
-	if !s.o.Rotation.tends() {
-		return
-	}
-	if s.keeper == nil {
-		s.keeper = newKeeper(s.o.Rotation, s.o.Report)
-	}
-	s.keeper.tend(path)
 }

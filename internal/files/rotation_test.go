@@ -34,6 +34,15 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
+func gunzip(t *testing.T, b []byte) []byte {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	must(t, err)
+	b, err = io.ReadAll(z)
+	must(t, err)
+	return b
+}
+
 // allOf returns the content of a path and of all its rotated files, compressed ones too, in the order of time.
 func allOf(t *testing.T, path string) string {
 	t.Helper()
@@ -46,10 +55,7 @@ func allOf(t *testing.T, path string) string {
 			b.Write(read(t, r.path))
 			continue
 		}
-		z, err := gzip.NewReader(bytes.NewReader(read(t, r.path+compressedEnd)))
-		must(t, err)
-		_, err = io.Copy(&b, z)
-		must(t, err)
+		b.Write(gunzip(t, read(t, r.path+compressedEnd)))
 	}
 	if _, err := os.Stat(path); err == nil {
 		b.Write(read(t, path))
@@ -87,28 +93,6 @@ func TestRotateSize(t *testing.T) {
 	}
 	if n := len(names(t, dir)); n != 17 { // three lines each
 		t.Errorf("%d files", n)
-	}
-}
-
-// TestRotateAnnounced: a file is rotated before what is announced, not after its first part.
-func TestRotateAnnounced(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "app.jsonl")
-	s := openSet(t, path, nil, &Options{NoSync: true, Rotation: Rotation{Size: 100}})
-	add(t, s, "", "1\n")
-	settle(t, s)
-	s.Announce("", 60)
-	s.Announce("", 39)
-	add(t, s, "", "2\n")
-	must(t, s.Write())
-	add(t, s, "", "3\n")
-	settle(t, s)
-	if got := string(read(t, path)); got != "2\n3\n" {
-		t.Errorf("got %q", got)
-	}
-	add(t, s, "", "4\n") // what was announced is settled
-	settle(t, s)
-	if got := string(read(t, path)); got != "2\n3\n4\n" {
-		t.Errorf("got %q", got)
 	}
 }
 

@@ -4,6 +4,7 @@ package files
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"strings"
@@ -19,6 +20,7 @@ type Set struct {
 	self    int        // index of this process among them
 
 	files     map[string]*file // by path
+	order     []*file          // the same, in the order in which they came
 	routes    map[route]*file  // where the next line of a route goes
 	last      *file            // of the last line, and its route
 	openFiles lru
@@ -27,16 +29,20 @@ type Set struct {
 	spare     [][]byte
 	dirs      map[string]struct{} // that got new names since they were last synced
 
-	keeper    *keeper // of rotated files, once there may be some
-	announced map[string]int64
-	unable    time.Time // nothing is rotated before
+	keeper    *keeper            // of rotated files
+	left      []string           // paths that the state named, until the first Write has them looked after
+	tended    bool               // by that
+	retired   map[string][]*file // that lines are expected in, by the path they had, the oldest first
+	dismissed []*file            // that were retired and are settled, but perhaps not committed
+	unable    time.Time          // nothing is rotated before
 
 	now       time.Time // when the call that runs began
 	opened    time.Time
-	marks     int   // since the last Settle
-	recovered bool  // nothing is expected in any file any more
-	hasty     bool  // what happened since the last Sync would be done twice after a crash
-	failed    error // a sync failed
+	grown     []*file // those that were written since the last Mark
+	marks     int     // since the last Settle
+	recovered bool    // nothing is expected in any file any more
+	hasty     bool    // what happened since the last Sync would be done twice after a crash
+	failed    error   // a sync failed
 	closed    bool
 }
 
@@ -84,8 +90,14 @@ func Open(path string, state []byte, o *Options) (*Set, error) {
 		s.self = len(s.writers)
 		s.writers = append(s.writers, me)
 	}
+	if options.Rotation.tends() {
+		s.keeper = newKeeper(options.Rotation, options.Report)
+	}
 	for _, e := range entries {
 		s.recall(e)
+		if s.keeper != nil {
+			s.left = append(s.left, e.path)
+		}
 	}
 	return s, nil
 }
@@ -93,16 +105,26 @@ func Open(path string, state []byte, o *Options) (*Set, error) {
 // recall looks whether the file of an entry may hold lines that come again.
 func (s *Set) recall(e entry) {
 	id, size, err := idAt(e.path)
-	if err == nil && (id.inode != e.inode || size < e.length) || errors.Is(err, fs.ErrNotExist) {
-		return // moved away, replaced or cut: as if it had never been named
+	if err == nil && id.inode != e.inode || errors.Is(err, fs.ErrNotExist) {
+		s.recallRetired(e) // or it was moved away or replaced: as if it had never been named
+		return
+	}
+	if err == nil && size < e.length {
+		return // cut: likewise
 	}
 	f := &file{
 		path: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt,
 		expected: !e.doubt && (err != nil || size > e.length), found: e.length,
 	}
 	if f.expected || f.writer == s.self {
-		s.files[f.path] = f
+		s.add(f)
 	}
+}
+
+// add makes f one of the files that are remembered; settle forgets them.
+func (s *Set) add(f *file) {
+	s.files[f.path] = f
+	s.order = append(s.order, f)
 }
 
 // Append keeps lines, one or several whole ones, for the file of a tag and the time of an event, in seconds since 1970.
@@ -164,6 +186,8 @@ func (s *Set) Drop() {
 		if n := len(f.lines) - keep; n > 0 {
 			s.takenEnd(f, n)
 		}
+	}
+	for _, f := range s.order { // those too that were written already
 		f.cuts = f.cuts[:0]
 	}
 	s.marks = 0
@@ -190,16 +214,23 @@ func (s *Set) lookUp(r route) *file {
 		if i == s.self {
 			continue
 		}
-		if f = s.files[s.pattern.path(r, w)]; f != nil && f.expected && f.writer == i {
+		path := s.pattern.path(r, w)
+		if f = s.expectedIn(path, i); f != nil {
+			break
+		}
+		if f = s.files[path]; f != nil && f.expected && f.writer == i {
 			break
 		}
 		f = nil
 	}
 	if f == nil {
 		path := s.pattern.path(r, s.writers[s.self])
-		if f = s.files[path]; f == nil {
+		if f = s.expectedIn(path, s.self); f == nil {
+			f = s.files[path]
+		}
+		if f == nil {
 			f = &file{path: path, writer: s.self}
-			s.files[path] = f
+			s.add(f)
 		}
 	}
 	f.route = r
@@ -268,9 +299,22 @@ func (s *Set) usable() error {
 // Open returns how many files are open.
 func (s *Set) Open() int { return s.openFiles.n }
 
-// Close closes the files. Lines that wait are dropped: they are behind the position that was committed, and come again.
-// Call Sync first and commit. Close may be called twice. With NoSync it brings what the open files got to the disk.
+// CloseGrace is how long Close waits for rotated files to be compressed and deleted.
+const CloseGrace = 3 * time.Second
+
+// Close is CloseContext with CloseGrace.
 func (s *Set) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), CloseGrace)
+	defer cancel()
+	return s.CloseContext(ctx)
+}
+
+// CloseContext closes the files. Lines that wait are dropped: they are behind the position that was committed, and come
+// again. Call Sync first and commit. It may be called twice. With NoSync it brings what the open files got to the disk.
+//
+// Then it deletes and compresses the rotated files that are due. When ctx is done it stops that within what one write or
+// sync takes: what is not compressed stays as it is, and the next Set goes on with it. ctx bounds nothing else.
+func (s *Set) CloseContext(ctx context.Context) error {
 	if s.closed {
 		return nil
 	}
@@ -281,11 +325,13 @@ func (s *Set) Close() error {
 			errs = append(errs, s.o.kernel.sync(f.handle))
 		}
 		errs = append(errs, f.handle.Close())
+		f.handle = nil
 	}
-	if s.keeper != nil {
-		s.keeper.close()
-	}
-	s.files, s.routes, s.waiting, s.last, s.spare = nil, nil, nil, nil, nil
 	s.openFiles = lru{}
+	errs = append(errs, s.release())
+	if s.keeper != nil {
+		s.keeper.close(ctx)
+	}
+	s.files, s.order, s.grown, s.routes, s.waiting, s.last, s.spare = nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }

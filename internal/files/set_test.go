@@ -380,6 +380,40 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
+// BenchmarkMark is a chunk for one of many open files: what it costs must not grow with their number.
+func BenchmarkMark(b *testing.B) {
+	line := []byte(strings.Repeat("x", 179) + "\n")
+	for _, tags := range []int{1, 64} {
+		b.Run(fmt.Sprintf("tags=%d", tags), func(b *testing.B) {
+			s, err := Open(filepath.Join(b.TempDir(), "{tag}.jsonl"), nil, &Options{NoSync: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			names := tagNames(tags)
+			for i := range tags {
+				if err := s.Append(names[i], 0, line); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := s.Write(); err != nil {
+				b.Fatal(err)
+			}
+			i := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := s.Append(names[0], 0, line); err != nil {
+					b.Fatal(err)
+				}
+				s.Mark()
+				if i++; i%64 == 0 {
+					s.Drop()
+				}
+			}
+		})
+	}
+}
+
 func tagNames(n int) []string {
 	names := make([]string, n)
 	for i := range names {

@@ -4,9 +4,13 @@ package files
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"math"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -34,6 +38,94 @@ func TestState(t *testing.T) {
 	b[0]++
 	if _, err := Open("x", b, nil); !errors.Is(err, ErrState) {
 		t.Fatalf("another version: %v", err)
+	}
+}
+
+// TestStateKeptForEver reads a state that the first version wrote.
+func TestStateKeptForEver(t *testing.T) {
+	first, err := hex.DecodeString("010200043437313104686f73740131030000122f7661722f6c6f672f6170702e6a736f6e6c2a00" +
+		"00010d097765622e6a736f6e6c80808080802087ad4b0101090162070500")
+	must(t, err)
+	writers, entries, err := parseState(first)
+	must(t, err)
+	if want := []identity{{"", "4711"}, {"host", "1"}}; !reflect.DeepEqual(writers, want) {
+		t.Errorf("writers %q", writers)
+	}
+	if want := []entry{
+		{writer: 0, path: "/var/log/app.jsonl", inode: 42},
+		{writer: 1, path: "/var/log/app.web.jsonl", inode: 1 << 40, length: 1234567, doubt: true},
+		{writer: 1, path: "/var/log/b", inode: 7, length: 5},
+	}; !reflect.DeepEqual(entries, want) {
+		t.Errorf("entries %+v", entries)
+	}
+}
+
+// TestStateNow: State is what Sync returns after it, and settles nothing.
+func TestStateNow(t *testing.T) {
+	var recorded []byte
+	s := openSet(t, filepath.Join(t.TempDir(), "{tag}"), nil, &Options{MaxOpen: 2, Record: func(b []byte) error {
+		recorded = b
+		return nil
+	}})
+	lengths := func(state []byte) (n []int64) {
+		t.Helper()
+		_, entries, err := parseState(state)
+		must(t, err)
+		for _, e := range entries {
+			n = append(n, e.length)
+		}
+		return n
+	}
+	for i := range 3 {
+		add(t, s, "a", "1\n")
+		add(t, s, "b", "22\n")
+		must(t, s.Write())
+		n := int64(i + 1)
+		if got := lengths(s.State()); !slices.Equal(got, []int64{2 * n, 3 * n}) {
+			t.Fatalf("lengths %d", got)
+		}
+	}
+	add(t, s, "c", "333\n") // it takes the place of one of them
+	must(t, s.Write())
+	if got := lengths(recorded); !slices.Equal(got, []int64{0, 0, 0}) {
+		t.Errorf("something was settled: %d", got)
+	}
+	state := s.State()
+	if got := lengths(state); len(got) != 2 || got[1] != 4 {
+		t.Errorf("lengths %d", got)
+	}
+	synced, err := s.Sync()
+	must(t, err)
+	again, err := s.Sync()
+	must(t, err)
+	for _, other := range [][]byte{synced, s.State(), again} {
+		if !bytes.Equal(state, other) {
+			t.Errorf("%x, then %x", state, other)
+		}
+	}
+}
+
+func BenchmarkState(b *testing.B) {
+	for _, tags := range []int{1, 64} {
+		b.Run(fmt.Sprintf("tags=%d", tags), func(b *testing.B) {
+			s, err := Open(filepath.Join(b.TempDir(), "{tag}.jsonl"), nil, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			for _, tag := range tagNames(tags) {
+				if err := s.Append(tag, 0, []byte("x\n")); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := s.Write(); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				s.State()
+			}
+		})
 	}
 }
 

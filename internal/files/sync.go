@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Sync writes all that waits, makes it durable, and returns the state to be committed, in one piece with the position up
@@ -16,6 +18,11 @@ func (s *Set) Sync() ([]byte, error) {
 	if err := s.Write(); err != nil {
 		return nil, err
 	}
+	return s.syncSettled()
+}
+
+// syncSettled makes what was written durable, and settles it.
+func (s *Set) syncSettled() ([]byte, error) {
 	open := make([]*file, 0, s.openFiles.n)
 	for f := s.openFiles.newest; f != nil; f = f.older {
 		open = append(open, f)
@@ -26,49 +33,72 @@ func (s *Set) Sync() ([]byte, error) {
 	if err := s.syncDirs(); err != nil {
 		return nil, err
 	}
-	if err := s.settle(); err != nil {
-		return nil, err
-	}
+	s.settle()
 	return s.state(), nil
 }
 
+// State returns what is to be committed if the position is here, behind all that was appended, and nothing waits to be
+// written. It settles nothing, makes nothing durable and may be called often: a Sync with nothing written in between
+// returns the same, but for files that it closes or rotates because their time has come.
+func (s *Set) State() []byte {
+	now := time.Now()
+	return s.stateOf(func(f *file) (int64, bool) { return s.present(f), s.remembered(f, now) })
+}
+
 // settle makes the present the state that is known of each file, and forgets those that need none.
-func (s *Set) settle() error {
-	for _, f := range s.files {
-		if f.handle == nil || !f.touched || f.expected {
+func (s *Set) settle() {
+	kept := s.order[:0]
+	for _, f := range s.order {
+		f.appended, f.cuts, f.parted, f.grown = int64(len(f.lines)), f.cuts[:0], false, false
+		if s.remembered(f, s.now) {
+			kept = append(kept, f)
+			f.length = s.present(f)
+			if f.touched {
+				f.found, f.doubt, f.touched = f.length, false, false
+			}
 			continue
 		}
-		info, err := f.handle.Stat()
-		if err != nil {
-			return err // nothing has changed yet, but for files that are as they are said to be
-		}
-		f.found = info.Size()
-	}
-	for path, f := range s.files {
-		if f.expected && f.handle == nil && s.now.Sub(s.opened) > patience {
-			f.expected = false
-		}
-		if f.touched {
-			f.length, f.doubt = f.found, false
-			f.touched = false
-		}
-		f.appended, f.cuts, f.parted = int64(len(f.lines)), f.cuts[:0], false
-		if f.expected || f.handle != nil && f.writer == s.self {
-			continue
-		}
-		if f.handle != nil {
+		f.expected = false
+		if f.of != "" {
+			s.dismiss(f)
+		} else if f.handle != nil {
 			if err := s.close(f); err != nil {
 				s.o.Report(err) // it is on disk
 			}
 		}
-		delete(s.files, path)
+		delete(s.files, f.path)
 		if s.routes[f.route] == f {
 			delete(s.routes, f.route)
 		}
 	}
+	clear(s.order[len(kept):])
+	s.order, s.grown = kept, s.grown[:0]
 	s.last, s.hasty, s.marks = nil, false, 0
-	clear(s.announced)
-	return nil
+}
+
+// present returns where the lines of f end that were written or found so far.
+func (s *Set) present(f *file) int64 {
+	switch {
+	case !f.touched:
+		return f.length
+	case f.expected || f.handle == nil:
+		return f.found
+	case f.end >= 0:
+		return f.end
+	}
+	info, err := f.handle.Stat()
+	if err != nil {
+		return math.MaxInt64 // no file is that long: nothing will be looked for in it
+	}
+	return info.Size()
+}
+
+// remembered reports whether a settled state names f: lines are expected in it, or more may come without a Record.
+func (s *Set) remembered(f *file, now time.Time) bool {
+	if f.expected && (f.handle != nil || now.Sub(s.opened) <= patience) {
+		return true
+	}
+	return f.handle != nil && !s.foreign(f)
 }
 
 // WantSync reports that a Sync and a commit should come soon: the state has grown, because many files were opened since
@@ -144,23 +174,30 @@ func (s *Set) syncDirs() error {
 }
 
 // state is what is known of all files as of the last Sync.
-func (s *Set) state() []byte { return s.stateOf(func(f *file) int64 { return f.length }) }
+func (s *Set) state() []byte { return s.stateOf(func(f *file) (int64, bool) { return f.length, true }) }
 
-func (s *Set) stateOf(length func(*file) int64) []byte {
-	entries := make([]entry, 0, len(s.files))
+// stateOf makes a state of the files that are known, of which length says how long they are and whether they are in it.
+func (s *Set) stateOf(length func(*file) (n int64, ok bool)) []byte {
+	entries := make([]entry, 0, len(s.order))
 	writers := make([]identity, 0, 1)
 	index := make([]int, len(s.writers)) // into writers, plus 1
-	for i := range s.writers {
-		for _, f := range s.files {
-			if !f.known || f.writer != i {
-				continue
-			}
-			if index[i] == 0 {
-				writers = append(writers, s.writers[i])
-				index[i] = len(writers)
-			}
-			entries = append(entries, entry{writer: index[i] - 1, path: f.path, inode: f.inode, length: length(f), doubt: f.doubt})
+	for _, f := range s.order {
+		if !f.known {
+			continue
 		}
+		n, ok := length(f)
+		if !ok {
+			continue
+		}
+		if index[f.writer] == 0 {
+			writers = append(writers, s.writers[f.writer])
+			index[f.writer] = len(writers)
+		}
+		path := f.path
+		if f.of != "" {
+			path = f.of
+		}
+		entries = append(entries, entry{writer: index[f.writer] - 1, path: path, inode: f.inode, length: n, doubt: f.doubt})
 	}
 	return appendState(nil, writers, entries)
 }

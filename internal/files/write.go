@@ -17,8 +17,9 @@ func (s *Set) Write() error {
 		return err
 	}
 	s.now = time.Now()
+	s.tendLeft()
 	idle := len(s.waiting) == 0
-	var first error
+	first := s.release()
 	var stuck []*file
 	for len(s.waiting) > 0 {
 		queue := s.waiting
@@ -81,6 +82,10 @@ func (s *Set) writeGroup(group []*file) (first error) {
 	closed := 0
 	for _, f := range group {
 		f.stuck = false
+		if !f.grown {
+			f.grown = true
+			s.grown = append(s.grown, f)
+		}
 		if f.handle == nil {
 			closed++
 		} else {

@@ -84,7 +84,9 @@ const (
 	// idleFlush is how often an output is flushed that gets nothing, to let go of what it has not
 	// needed for long.
 	idleFlush = time.Minute
-	// closeFor is how long an output may take to close.
+	// finishFor is how long an output may take to close that has done all: it may compress a file.
+	finishFor = 6 * time.Second
+	// closeFor is how long another one may.
 	closeFor = 900 * time.Millisecond
 	// hangsAfter is how long an output may have chunks and finish none before that is said.
 	hangsAfter = 10 * time.Second
@@ -464,7 +466,11 @@ func (f *Follower) finish(ctx context.Context) error {
 	}
 	last()
 	if s.out != nil {
-		closing, cancel := context.WithTimeout(context.Background(), closeFor)
+		patience := closeFor
+		if ctx.Err() == nil {
+			patience = finishFor
+		}
+		closing, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		errs = append(errs, s.out.Close(closing))
 		s.broken = nil // Close gave chunks up; those before them may be done

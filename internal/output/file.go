@@ -3,9 +3,11 @@
 package output
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -78,6 +80,14 @@ func (d *fileDestination) Resume(save func(state []byte) error, states ...[]byte
 	return err
 }
 
+// Close implements Destination.
+func (d *fileDestination) Close(ctx context.Context) error {
+	if end, ok := ctx.Deadline(); ok {
+		d.files.deadline.CompareAndSwap(nil, &end)
+	}
+	return d.queue.Close(ctx)
+}
+
 // fileSink is the sink of a file destination.
 type fileSink struct {
 	*queue
@@ -86,6 +96,7 @@ type fileSink struct {
 	render   func(dst []byte) []byte // appendLine
 	set      *files.Set
 	record   func(state []byte) error
+	deadline atomic.Pointer[time.Time] // of Close
 
 	job  *job // what appendLine renders
 	rest []byte
@@ -120,11 +131,6 @@ func (s *fileSink) store(state []byte) error {
 }
 
 func (s *fileSink) write(jobs []*job, last bool) (state []byte, err error) {
-	if !jobs[0].begun {
-		for _, j := range jobs {
-			s.set.Announce(j.chunk.Tag, estimate(j.chunk))
-		}
-	}
 	for _, j := range jobs {
 		for !j.rendered {
 			full, err := s.extend(j)
@@ -215,24 +221,29 @@ func (s *fileSink) appendLine(dst []byte) []byte {
 	return dst
 }
 
-// estimate says how many bytes the lines of a chunk may take.
-func estimate(c *forward.Chunk) int64 {
-	const envelope = 80
-	return int64(len(c.Entries)) + envelope*int64(c.Events)
-}
-
 func (s *fileSink) drop() { s.set.Drop() }
 
-// tick closes files that were not used for long, and rotates those whose time has come.
+// tick closes files that were not used for long, and rotates those whose time has come. With Sync, Flush does that: between
+// Flush and the moment at which its caller has kept the state nothing may change.
 func (s *fileSink) tick() bool {
+	if s.config.Sync {
+		return false
+	}
 	if err := s.set.Write(); err != nil {
 		s.tell(fmt.Errorf("%s: %w", s.name, err))
 	}
 	return s.set.Open() > 0
 }
 
+// close gives the rotated files half of the time that Close has, so that a compression never makes it fail.
 func (s *fileSink) close() error {
 	s.set.Drop()
-	_ = s.set.Write() // the rest of a torn line, if there is room for it now; who submitted it knows already that it failed
-	return s.set.Close()
+	_ = s.set.Write() // the rest of a torn line, if there is room for it now; its chunk is known to have failed
+	grace := files.CloseGrace
+	if end := s.deadline.Load(); end != nil {
+		grace = min(grace, time.Until(*end)/2)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	return s.set.CloseContext(ctx)
 }

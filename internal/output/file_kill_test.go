@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -24,10 +25,12 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// In the environment these make the test binary the process that writes, and may be killed: the directory, and the pattern of the file's name.
+// In the environment these make the test binary the process that writes, and may be killed: the directory, the pattern of the file's
+// name, and how large files get.
 const (
 	childDir  = "SPILLWAY_DELIVER_CHILD"
 	childName = "SPILLWAY_DELIVER_NAME"
+	childSize = "SPILLWAY_DELIVER_SIZE"
 )
 
 func TestMain(m *testing.M) {
@@ -73,9 +76,13 @@ func child(dir, name string) error {
 		}
 		return os.Rename(store+".new", store)
 	}
+	size, err := strconv.ParseInt(os.Getenv(childSize), 10, 64)
+	if err != nil {
+		return err
+	}
 	d, err := NewFile(&FileConfig{
 		Path:   filepath.Join(dir, name),
-		Rotate: files.Rotation{Size: 500_000, Compress: true},
+		Rotate: files.Rotation{Size: size, Compress: true},
 		Trip:   Trip{Report: func(err error) { fmt.Fprintln(os.Stderr, err) }},
 	})
 	if err != nil {
@@ -114,12 +121,12 @@ func child(dir, name string) error {
 }
 
 // runChild starts a child and returns when it has begun.
-func runChild(t *testing.T, dir, name string) *exec.Cmd {
+func runChild(t *testing.T, dir, name string, size int) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	must(t, err)
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), childDir+"="+dir, childName+"="+name)
+	cmd.Env = append(os.Environ(), childDir+"="+dir, childName+"="+name, fmt.Sprintf("%s=%d", childSize, size))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	must(t, err)
@@ -130,8 +137,8 @@ func runChild(t *testing.T, dir, name string) *exec.Cmd {
 	return cmd
 }
 
-// count reads all files of a pattern, and returns how often each event is there.
-func count(t *testing.T, pattern string) []int {
+// count reads all files of a pattern, none of them larger than size, and returns how often each event is there.
+func count(t *testing.T, pattern string, size int) []int {
 	t.Helper()
 	seen := make([]int, childEvents)
 	paths, err := filepath.Glob(pattern)
@@ -153,6 +160,9 @@ func count(t *testing.T, pattern string) []int {
 		}
 		b, err := io.ReadAll(r)
 		must(t, err)
+		if len(b) > size {
+			t.Fatalf("%s: %d bytes", path, len(b))
+		}
 		last := -1
 		for line := range strings.Lines(string(b)) {
 			i := -1
@@ -180,10 +190,11 @@ func TestFileSIGKILL(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	for what, name := range map[string]string{"one": "app.jsonl", "each its own": "app.{pid}.jsonl"} {
 		t.Run(what, func(t *testing.T) {
+			const size = 20_000 // several files for what is written at once
 			dir := t.TempDir()
 			kills := 0
 			for done := false; !done; {
-				cmd := runChild(t, dir, name)
+				cmd := runChild(t, dir, name, size)
 				if kills < 25 {
 					<-time.After(time.Duration(r.IntN(25_000)) * time.Microsecond)
 					_ = cmd.Process.Kill() // or it has ended
@@ -196,7 +207,7 @@ func TestFileSIGKILL(t *testing.T) {
 				}
 			}
 			t.Logf("%d kills", kills)
-			for i, n := range count(t, filepath.Join(dir, "app*")) {
+			for i, n := range count(t, filepath.Join(dir, "app*"), size) {
 				if n != 1 {
 					t.Fatalf("event %d is there %d times", i, n)
 				}
@@ -208,12 +219,13 @@ func TestFileSIGKILL(t *testing.T) {
 // TestFileTwoProcesses: processes that share a file rotate and compress it, and each line of both is there once.
 func TestFileTwoProcesses(t *testing.T) {
 	needs.Time(t, "starts processes")
+	const size = 200_000
 	dir := t.TempDir()
 	// The same file under two names of the pattern, so that each has a store of its own.
-	a, b := runChild(t, dir, "app.jsonl"), runChild(t, dir, "./app.jsonl")
+	a, b := runChild(t, dir, "app.jsonl", size), runChild(t, dir, "./app.jsonl", size)
 	must(t, a.Wait())
 	must(t, b.Wait())
-	for i, n := range count(t, filepath.Join(dir, "app*")) {
+	for i, n := range count(t, filepath.Join(dir, "app*"), 2*size) {
 		if n != 2 {
 			t.Fatalf("event %d is there %d times", i, n)
 		}

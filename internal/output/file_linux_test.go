@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/files"
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
@@ -61,6 +62,25 @@ func TestFileFull(t *testing.T) {
 	checkLines(t, readAll(t, path), 2000, 10)
 	if told.Load() != 1 {
 		t.Errorf("told %d times", told.Load())
+	}
+}
+
+// TestFileCloseCompresses: a compression that takes longer than Close may is given up, which is no error.
+func TestFileCloseCompresses(t *testing.T) {
+	dir := t.TempDir()
+	left := filepath.Join(dir, "app-20200101T000000.001.jsonl")
+	must(t, os.WriteFile(left, nil, 0o600))
+	must(t, os.Truncate(left, 1<<40)) // a hole, which takes minutes to read
+	d, err := NewFile(&FileConfig{Path: filepath.Join(dir, "app.jsonl"), Rotate: files.Rotation{Size: 1 << 20, Compress: true}})
+	must(t, err)
+	l := newLandings()
+	d.Submit(chunkOf("app", 0, 10), l.done(t, 0))
+	l.await(1)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	must(t, d.Close(ctx))
+	if found, err := filepath.Glob(left + "*"); err != nil || len(found) != 1 {
+		t.Errorf("%q, %v", found, err)
 	}
 }
 
