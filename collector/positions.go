@@ -36,6 +36,7 @@ const positionKey = "position"
 type positions struct {
 	journal *journal.Journal
 	report  func(error)
+	every   time.Duration // between two commits
 
 	mu      sync.Mutex
 	marks   map[string]*bookmark // by the key of the input
@@ -60,7 +61,7 @@ type bookmark struct {
 // openPositions reads what was stored by the inputs with these keys. given up are those of inputs
 // that there are no more.
 func openPositions(j *journal.Journal, keys []string, report func(error)) (p *positions, givenUp []string, err error) {
-	p = &positions{journal: j, report: report, marks: map[string]*bookmark{}}
+	p = &positions{journal: j, report: report, every: positionsEvery, marks: map[string]*bookmark{}}
 	for _, key := range keys {
 		p.marks[key] = &bookmark{all: p, key: key, turn: make(chan struct{}, 1)}
 	}
@@ -223,7 +224,7 @@ const (
 
 // run saves once a second until ctx is done, and once more then.
 func (p *positions) run(ctx context.Context) {
-	tick := time.NewTicker(positionsEvery)
+	tick := time.NewTicker(p.every)
 	defer tick.Stop()
 	for ended := false; !ended; {
 		select {

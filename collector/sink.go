@@ -48,6 +48,9 @@ func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []by
 	if len(position) > MaxPosition {
 		return nil, fmt.Errorf("a position of %d bytes; it may have %d", len(position), MaxPosition)
 	}
+	if s.store.taking.Err() != nil {
+		return nil, errTakesNothing
+	}
 	ctx, end := s.store.until(ctx)
 	defer end()
 	if position != nil {
