@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -54,6 +55,9 @@ func TestPositions(t *testing.T) {
 	}
 	stop := func(r *running) {
 		t.Helper()
+		for r.Stats().Counting {
+			runtime.Gosched()
+		}
 		if err := r.stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -97,6 +101,7 @@ func TestPositions(t *testing.T) {
 	if slices.Contains(r.journalCursors(t), positionsCursor) {
 		t.Error("a cursor that no input has holds the journal")
 	}
+	stop(r)
 }
 
 // TestPositionOfRepeats: the position of a group goes into the record of the last chunk that is stored.
@@ -130,9 +135,12 @@ func TestPositionOfRepeats(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
-	_, s = positioned(t, dir, End{URL: "fake:a"})
+	r, s = positioned(t, dir, End{URL: "fake:a"})
 	if p := s["a"].Position(); string(p) != "3" {
 		t.Errorf("%q", p)
+	}
+	for r.Stats().Counting {
+		runtime.Gosched()
 	}
 }
 
