@@ -27,7 +27,7 @@ type Input interface {
 type Sink interface {
 	// Store stores chunks, in their order, which are lent until it returns. It blocks while there
 	// is no room; that is the back-pressure. Of a chunk count Tag, Entries and Events; the other
-	// fields may be left out.
+	// fields may be left out. A chunk without entries is left out.
 	//
 	// A chunk with an ID is left out if it was stored before: the same ID, tag and entries, of the
 	// same Peer (unless the chunk is Own), on another Conn. Without an ID it is always stored.

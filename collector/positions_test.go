@@ -67,7 +67,7 @@ func TestPositions(t *testing.T) {
 	offer(t, s["a"], []byte("a1"), noID("t", 0, 1), noID("t", 1, 1))
 	offer(t, s["b"], []byte("b1"), noID("t", 2, 1))
 	offer(t, s["a"], []byte("a2"), noID("t", 3, 1))
-	offer(t, s["b"], []byte("b2"))
+	offer(t, s["b"], []byte("b2"), &forward.Chunk{Tag: "t"})
 	want(s["a"], "") // of the start
 	stop(r)
 

@@ -29,13 +29,16 @@ func (s *sink) Position() []byte { return s.mark.found }
 // Store implements Sink.
 func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []byte) (func(context.Context) error, error) {
 	own := make([]forward.Chunk, len(chunks))
-	group := make([]*forward.Chunk, len(chunks))
+	group := make([]*forward.Chunk, 0, len(chunks))
 	for i, c := range chunks {
 		if err := s.check(c); err != nil {
 			s.account.malformed.Add(1)
 			return nil, fmt.Errorf("chunk %d of %d: %w", i, len(chunks), err)
 		}
-		if position != nil && (c.ID == nil) != (chunks[0].ID == nil) {
+		if c.Events == 0 {
+			continue
+		}
+		if position != nil && len(group) > 0 && (c.ID == nil) != (group[0].ID == nil) {
 			return nil, fmt.Errorf("chunk %d of %d: in a group with a position all chunks have an id or none", i, len(chunks))
 		}
 		// Only what is checked: of what else it may say nothing is known.
@@ -43,7 +46,7 @@ func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []by
 			Tag: c.Tag, SentTag: c.SentTag, ID: c.ID, IDBin: c.IDBin, Own: c.Own, Entries: c.Entries, Raw: c.Raw, Events: c.Events,
 			Peer: c.Peer, Conn: s.conn(c.Conn),
 		}
-		group[i] = &own[i]
+		group = append(group, &own[i])
 	}
 	if len(position) > MaxPosition {
 		return nil, fmt.Errorf("a position of %d bytes; it may have %d", len(position), MaxPosition)
@@ -104,8 +107,6 @@ func (s *sink) check(c *forward.Chunk) error {
 	switch {
 	case entries.Err() != nil:
 		return entries.Err()
-	case n == 0:
-		return fmt.Errorf("%w: it has no entries", forward.ErrMalformed)
 	case n != c.Events:
 		return fmt.Errorf("%w: %d entries, and it says %d", forward.ErrMalformed, n, c.Events)
 	}

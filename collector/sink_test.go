@@ -142,7 +142,7 @@ func TestSinkChecks(t *testing.T) {
 	s := <-sinks
 	for name, c := range map[string]*forward.Chunk{
 		"there is none":       nil,
-		"it has no entries":   {Tag: "t"},
+		"and it says 1":       {Tag: "t", Events: 1},
 		"and it says 3":       {Tag: "t", Entries: numbered("t", 0, 2).Entries, Events: 3},
 		"an entry that is no": {Tag: "t", Entries: []byte("hello"), Events: 1},
 		"entry at byte":       {Tag: "t", Entries: numbered("t", 0, 1).Entries[:12], Events: 1},
