@@ -40,7 +40,7 @@ type Result = output.Result
 // Rejected is an entry that an output refuses for good.
 type Rejected = output.Rejected
 
-// All, as the index of a rejected entry, stands for the whole chunk.
+// All stands for the whole chunk, as the index of a rejected entry.
 const All = output.All
 
 // What an Output answers.

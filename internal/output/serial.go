@@ -45,7 +45,7 @@ func (s *serial) write(jobs []*job, _ bool) (int, [][]byte, error) {
 	if !s.acquire() {
 		return 0, nil, errGone
 	}
-	c := j.chunk.Clone() // Close may leave the call behind
+	c := j.chunk.Clone()                // Close may leave the call behind
 	j.begun, j.repeated = true, j.begun // it may be there in part
 	s.give()
 	refused, err := s.deliver(s.ctx, c)
