@@ -11,10 +11,15 @@ import (
 // An account is what became of the chunks of one input. The store adds to it,
 // from many goroutines.
 type account struct {
-	url      string
-	endpoint *forward.Endpoint
+	name     string            // of the input, or its URL
+	url      string            // with the port that was really taken
+	endpoint *forward.Endpoint // nil for an input of another package
 
 	stored, repeated, refused tally
+
+	// What came by a sink: a forward.Server counts itself.
+	arrived   tally
+	malformed atomic.Int64 // chunks that are none
 }
 
 // A tally counts chunks and the events in them.

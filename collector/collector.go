@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,18 +21,20 @@ import (
 
 // A Collector takes chunks in, keeps them in a journal, and hands them on.
 type Collector struct {
-	config   Config
-	reporter *reporter
-	journal  *journal.Journal
-	repeats  *repeatsFile
-	store    *store
-	pumps    []*pump
-	found    *found
-	backlogs *backlogs
-	recent   *recent
-	letters  *letters.Store
-	inputs   []*listeners
-	server   *forward.Server
+	config     Config
+	reporter   *reporter
+	journal    *journal.Journal
+	repeats    *repeatsFile
+	store      *store
+	pumps      []*pump
+	found      *found
+	backlogs   *backlogs
+	recent     *recent
+	letters    *letters.Store
+	positions  *positions
+	inputs     []*intake
+	server     *forward.Server    // of Forward inputs
+	stopTaking context.CancelFunc // see store
 
 	mu   sync.Mutex // Stats against Close; after it come the locks of journal, repeats and server
 	last *Stats     // once nothing is open any more
@@ -80,11 +82,14 @@ func (c *Collector) open() error {
 	}); err != nil {
 		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
 	}
-	unused, err := c.openPumps(plans)
-	if err != nil {
-		return err
+	var keys []string
+	for i := range inputs {
+		if inputs[i].key != "" {
+			keys = append(keys, inputs[i].key)
+		}
 	}
-	if c.found, err = openFound(c.journal, c.pumps); err != nil {
+	var givenUp []string
+	if c.positions, givenUp, err = openPositions(c.journal, keys, report); err != nil {
 		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
 	}
 	c.store = &store{
@@ -92,8 +97,19 @@ func (c *Collector) open() error {
 		repeats:   c.repeats.repeats,
 		recent:    c.recent,
 		ack:       c.config.Ack,
-		delivered: newDeliveries(len(c.pumps)),
+		delivered: newDeliveries(len(plans)),
 		reporter:  c.reporter,
+	}
+	c.store.taking, c.stopTaking = context.WithCancel(context.Background())
+	if err := c.openInputs(inputs); err != nil { // before outputs, which may connect
+		return err
+	}
+	unused, err := c.openPumps(plans)
+	if err != nil {
+		return err
+	}
+	if c.found, err = openFound(c.journal, c.pumps); err != nil {
+		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
 	}
 	pumps := c.pumps
 	b := &backlogs{journal: c.journal, found: c.found, store: c.store, recent: c.recent}
@@ -105,35 +121,21 @@ func (c *Collector) open() error {
 		p.confirm(p.index, p.follower.Start())
 		p.holding = func() holding { return b.holding(p) }
 	}
-	store := c.store
-	c.server = &forward.Server{
-		Handler:         c.store,
-		MaxChunk:        c.config.MaxChunk,
-		MaxDecompressed: c.config.MaxUnpacked,
-		Memory:          c.config.Memory,
-		RefuseInvalid:   c.config.RefuseInvalid,
-		Trouble:         func(t forward.Trouble) { c.reporter.peer(t, store.accountOf(t.Sender).url) },
-	}
-	if c.config.Log.Enabled(context.Background(), slog.LevelDebug) {
-		c.server.Connection = func(s *forward.Sender, open bool) { c.reporter.connection(s, store.accountOf(s).url, open) }
-	}
-	for i := range inputs {
-		l, err := inputs[i].listen(c.config.Log)
-		if err != nil {
-			return err
-		}
-		c.inputs = append(c.inputs, l)
-		c.store.accounts = append(c.store.accounts, &account{url: l.url, endpoint: l.endpoint})
-	}
-	urls, err := OutputURLs(c.config.Dir)
+	ends, err := OutputEnds(c.config.Dir)
 	if err != nil {
 		c.reporter.trouble("data directory", err)
 	}
 	for name := range unused { // now that nothing can fail any more: a start that comes to nothing costs no output its place, nor what it knows of its files
-		c.config.Log.Warn("an output of an earlier run is not configured any more; its place in the journal is given up", "output", urls[name], "cursor", name)
+		c.config.Log.Warn("an output of an earlier run is not configured any more; its place in the journal is given up", "output", ends[name].String(), "cursor", name)
 		if err := c.journal.RemoveCursor(name); err != nil {
 			return err
 		}
+	}
+	for _, key := range givenUp {
+		c.config.Log.Warn("an input of an earlier run is not configured any more; where it stood is given up", "input", strings.TrimPrefix(key, "in."))
+	}
+	if err := c.positions.settle(); err != nil {
+		return err
 	}
 	if err := writeNames(c.config.Dir, plans); err != nil {
 		c.reporter.trouble("data directory", err)
@@ -149,7 +151,7 @@ func (c *Collector) openPumps(plans []plan) (unused map[string]bool, err error) 
 	old := map[string]bool{}
 	for _, name := range c.journal.Cursors() {
 		switch name {
-		case repeatsCursor:
+		case repeatsCursor, positionsCursor:
 		case foundCursor: // a crash left it
 			if err := c.journal.RemoveCursor(name); err != nil {
 				return nil, err
@@ -192,11 +194,12 @@ func (c *Collector) furthestBehind(names map[string]bool) (journal.Position, err
 	return lowest, nil
 }
 
-// Addrs returns where the collector listens, in the order of Config.Inputs.
+// Addrs returns where the collector listens, in the order of Config.Inputs; nil for an input that
+// does not say.
 func (c *Collector) Addrs() []net.Addr {
 	addrs := make([]net.Addr, len(c.inputs))
-	for i, l := range c.inputs {
-		addrs[i] = l.stream.Addr()
+	for i, in := range c.inputs {
+		addrs[i] = in.addr()
 	}
 	return addrs
 }
@@ -206,12 +209,15 @@ func (c *Collector) Addrs() []net.Addr {
 func (c *Collector) Close() error {
 	c.mu.Lock() // not for longer: a disk may hang
 	c.remember()
-	inputs, pumps, counting, known, dead, j := c.inputs, c.pumps, c.found, c.repeats, c.letters, c.journal
-	c.inputs, c.pumps, c.found, c.repeats, c.letters, c.journal = nil, nil, nil, nil, nil, nil
+	inputs, pumps, counting, known, dead, places, j := c.inputs, c.pumps, c.found, c.repeats, c.letters, c.positions, c.journal
+	c.inputs, c.pumps, c.found, c.repeats, c.letters, c.positions, c.journal = nil, nil, nil, nil, nil, nil, nil
 	c.mu.Unlock()
 	var errs []error
-	for _, l := range inputs {
-		l.close()
+	if c.stopTaking != nil {
+		c.stopTaking()
+	}
+	for _, in := range inputs {
+		errs = append(errs, in.close())
 	}
 	for _, p := range pumps {
 		errs = append(errs, p.follower.Close())
@@ -225,6 +231,9 @@ func (c *Collector) Close() error {
 	if dead != nil {
 		errs = append(errs, dead.Close())
 	}
+	if places != nil {
+		errs = append(errs, places.close())
+	}
 	if j != nil {
 		errs = append(errs, j.Close())
 	}
@@ -233,7 +242,7 @@ func (c *Collector) Close() error {
 
 // remember keeps what Stats returns from now on. With mu held.
 func (c *Collector) remember() {
-	if c.last == nil && c.server != nil {
+	if c.last == nil && c.backlogs != nil { // else it was not opened
 		s := c.stats()
 		c.last = &s
 	}
@@ -244,9 +253,12 @@ func (c *Collector) remember() {
 // Config.Drain. What is left stays in the journal; that is no error.
 //
 //	        ctx ends          acks are out        outputs caught up
-//	inputs ────┼── Shutdown ─────┤
+//	inputs ────┼── Run returns ──┤
 //	pumps  ────┼─────────────────┼── drain ─────────────┤
 //	repeats ───┼─────────────────┼──────────────────────┼─ save ─┤ journal closed
+//	positions ─┴─────────────────┴──────────────────────┴────────┘
+//
+// An input or output that does not return is left behind. The error names it.
 func (c *Collector) Run(ctx context.Context) error {
 	background, stopBackground := context.WithCancel(context.Background())
 	hard, stopHard := context.WithCancel(context.Background())
@@ -278,29 +290,26 @@ func (c *Collector) Run(ctx context.Context) error {
 		})
 	}
 
-	failed := make(chan error, 2*len(c.inputs))
+	others.Go(func() { c.positions.run(background) })
+
+	failed := make(chan error, len(c.inputs))
+	inputs, endInputs := context.WithCancel(context.Background())
+	defer endInputs()
 	var serving sync.WaitGroup
-	for _, l := range c.inputs {
-		c.config.Log.Info("listening", "url", l.url, "ack", string(c.config.Ack))
-		serving.Go(func() { c.serve(failed, l.url, func() error { return c.server.ServeEndpoint(l.stream, l.endpoint) }) })
-		if l.heartbeat != nil {
-			serving.Go(func() { c.serve(failed, l.url, func() error { return c.server.ServeHeartbeat(l.heartbeat) }) })
-		}
+	for _, in := range c.inputs {
+		serving.Go(func() { in.run(inputs, failed) })
 	}
+	serving.Go(func() { c.serve(inputs) })
 
 	var err error
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-
+	endInputs()
 	deadline, cancel := context.WithTimeout(context.Background(), c.config.Drain)
 	defer cancel()
-	if shutErr := c.server.Shutdown(deadline); shutErr != nil {
-		c.config.Log.Warn("some connections were cut before their chunks were stored; their senders have no ack", "error", shutErr)
-		c.server.Close()
-	}
-	serving.Wait()
+	err = errors.Join(err, c.drainInputs(deadline, &serving, failed))
 
 	// What asked for no ack may not be durable yet, and outputs do not see it before.
 	if syncErr := c.journal.Sync(deadline, c.journal.Stats().Last); syncErr != nil {
@@ -333,11 +342,49 @@ func (c *Collector) Run(ctx context.Context) error {
 	return errors.Join(err, c.Close())
 }
 
+// errInputHangs says that an input is left behind.
+var errInputHangs = errors.New("the input does not return; it is left behind, and what it had not stored is not stored")
+
 var errHangs = errors.New("an output does not return from a write; the journal keeps what it had not confirmed")
 
-func (c *Collector) serve(failed chan<- error, url string, serve func() error) {
-	if err := serve(); err != nil && !errors.Is(err, forward.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-		failed <- fmt.Errorf("%s: %w", url, err)
+// serve shuts the server of Forward inputs down when ctx ends.
+func (c *Collector) serve(ctx context.Context) {
+	<-ctx.Done()
+	if err := c.server.Shutdown(c.store.taking); err != nil {
+		c.config.Log.Warn("some connections were cut before their chunks were stored; their senders have no ack", "error", err)
+		c.server.Close()
+	}
+}
+
+// drainInputs waits for inputs that were told to end. After the deadline their sinks take nothing,
+// and soon after that those that have not returned are left behind.
+func (c *Collector) drainInputs(deadline context.Context, serving *sync.WaitGroup, failed <-chan error) error {
+	var errs []error
+	if !finished(deadline, serving) {
+		c.stopTaking()
+		grace, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if !finished(grace, serving) {
+			for _, in := range c.inputs {
+				if in.running.Load() {
+					errs = append(errs, fmt.Errorf("%s: %w", in.account.name, errInputHangs))
+				}
+			}
+			if errs == nil {
+				errs = append(errs, errors.New("a connection does not end; it is left behind"))
+			}
+		}
+	}
+	for _, in := range c.inputs {
+		errs = append(errs, in.close())
+	}
+	for {
+		select {
+		case err := <-failed:
+			errs = append(errs, err)
+		default:
+			return errors.Join(errs...)
+		}
 	}
 }
 

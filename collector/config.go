@@ -21,8 +21,8 @@ type Config struct {
 	Outputs []End  // where they go
 	Dir     string // the data directory; one process uses it at a time
 
-	// InputKinds and OutputKinds are ends of other packages, by the schemes of their URLs. They
-	// come before the collector's own.
+	// InputKinds and OutputKinds are ends of other packages, by the schemes of their URLs in small
+	// letters. They come before the collector's own.
 	InputKinds  map[string]InputKind
 	OutputKinds map[string]OutputKind
 
@@ -46,9 +46,18 @@ type Config struct {
 type End struct {
 	// Name is what the end is called in Stats, logs and the data directory: 1 to 64 letters,
 	// digits, dots, dashes and underscores. Where an output with a name stands in the journal is
-	// kept under it, so its URL may change; without a name that belongs to scheme and path.
+	// kept under it, and so is where the source of an input stands: the URL may change. Without a
+	// name that belongs to scheme and path.
 	Name string
 	URL  string // with its settings
+}
+
+// String returns NAME=URL, or the URL alone, as ParseEnd reads it.
+func (e End) String() string {
+	if e.Name == "" {
+		return e.URL
+	}
+	return e.Name + "=" + e.URL
 }
 
 // Ends are ends without names.

@@ -4,26 +4,59 @@
 //
 //	inputs                     journal                    outputs
 //	forward://  ─► store ────► append, flush, sync ─────► file://
-//	forward+    (repeats are   each output follows        stdout:
-//	  tls://     left out)     with a cursor of its own   discard:
-//	forward+
+//	forward+    (repeats are   each output follows        forward://
+//	  tls://     left out)     with a cursor of its own   stdout:
+//	forward+                                              discard:
 //	  unix://
+//	Config.InputKinds                                     Config.OutputKinds
 //
 // A Collector is opened, then run until its context ends:
 //
-//	c, err := collector.Open(&collector.Config{Outputs: []collector.End{{URL: "file:///var/log/{tag}.jsonl"}}})
+//	c, err := collector.Open(&collector.Config{Outputs: []collector.End{{Name: "lines", URL: "file:///var/log/{tag}.jsonl"}}})
 //	if err != nil {
 //		return err
 //	}
 //	return c.Run(ctx)
 //
+// # Ends
+//
+// An end is an input or an output: a URL, and perhaps a name, which shows in Stats and logs. Where an
+// output stands in the journal, and where the source of an input stands, is kept by the name: the URL
+// may change then. Without a name it is kept by scheme and path. An end that gets a name, or another
+// one, is a new one.
+//
 // Settings of an input are parameters of its URL: TLS, shared keys, users, rules
 // for clients, tags, and what is added to records of who sent them. They name
 // files and never hold secrets; docs/security.md lists them. The files are read
-// again when they change, and by Reload.
+// again when they change, and by Apply.
 //
 // Those of an output say how its lines name and write time and tag, see
 // docs/lines.md. An output goes on where it was when they change.
+//
+// # Ends of other packages
+//
+// Config.InputKinds and Config.OutputKinds name them by the schemes of their URLs. A kind understands a
+// URL and touches nothing; the function that it returns opens the end. The rules are at [Input], [Sink]
+// and [Output]; [Serial] makes an Output of a function that delivers one chunk. In the repository,
+// examples/ends has an input that follows a file and an output that posts to a server.
+//
+// Open understands all ends, then opens inputs before outputs; nothing is taken before Run. A panic in
+// an end is not caught.
+//
+// # Positions
+//
+// An input that reads from where it can go on (a file, a queue that is read by offsets) gives the sink
+// a position with its chunks. The position is stored in the record of the last of them, so a crash
+// leaves both or neither: each event is stored once, though the source acks nothing.
+//
+//	 tag     entries   option map of the record
+//	┌──────┬─────────┬───────────────────────────────────────────────────┐
+//	│ str  │ bin     │ {"size": n, …, "position": [key of input, bin]}   │
+//	└──────┴─────────┴───────────────────────────────────────────────────┘
+//
+// The cursor "positions" of the journal keeps the last one of each input, once a second; it is there
+// while such inputs are configured. A position of an input that is not configured any more is given up
+// at the start, and told.
 //
 // # Promises
 //

@@ -10,10 +10,14 @@ import (
 )
 
 // An Input takes events from somewhere and puts them into a sink.
+//
+// It may have two more methods. Close() error lets go of what it holds, such as a socket: it is
+// called once, after Run has returned, or in its place where the collector is closed without being
+// run. Addr() net.Addr says where it listens, for Collector.Addrs.
 type Input interface {
 	// Run takes events until ctx ends. Then it takes no more, finishes what it has begun, and
-	// returns; it has Config.Drain for that, after which the sink takes nothing. Any other return
-	// is a failure, which ends the collector.
+	// returns nil or the error of ctx; it has Config.Drain for that, after which the sink takes
+	// nothing. Any other return is a failure, which ends the collector.
 	Run(ctx context.Context, sink Sink) error
 	// Stats is what came in so far. It may be called at any time.
 	Stats() Received
@@ -22,14 +26,32 @@ type Input interface {
 // A Sink is where an input puts what it takes. Many goroutines may use it.
 type Sink interface {
 	// Store stores chunks, in their order, which are lent until it returns. It blocks while there
-	// is no room; that is the back-pressure. durable waits until the chunks are what an ack
-	// promises (Config.Ack): call it before the source is told that they are taken, perhaps once
-	// for many. position, if not nil, says to the input where the source stands behind these
-	// chunks. It is stored with the last of them, in one record.
+	// is no room; that is the back-pressure. Of a chunk count Tag, Entries and Events; the other
+	// fields may be left out. A chunk without entries is left out.
+	//
+	// A chunk with an ID is left out if it was stored before: the same ID, tag and entries, of the
+	// same Peer (unless the chunk is Own), on another Conn. Without an ID it is always stored.
+	//
+	// durable waits until the chunks are what an ack promises (Config.Ack): call it before the
+	// source is told that they are taken, perhaps once for many. It is not nil where err is.
+	//
+	// position, if not nil, says to the input where the source stands behind these chunks; it has
+	// at most MaxPosition bytes. It is stored with the last of them, in one record: after a crash
+	// there are both or neither. The chunks of such a group have all an ID or none. Groups with a
+	// position are stored one after another. Without chunks the position is kept soon, and until
+	// then a crash brings the one before it back: that is for what the input leaves out.
+	//
+	// An error says that a chunk is none, and then nothing of the group is stored; or that ctx has
+	// ended, or the collector takes nothing any more, or a chunk is too large for the journal:
+	// then what stands before it may be stored.
 	Store(ctx context.Context, chunks []*forward.Chunk, position []byte) (durable func(context.Context) error, err error)
-	// Position is what was stored last before the collector was opened; nil if nothing was.
+	// Position is what was stored last before the collector was opened; nil if nothing was. It
+	// belongs to the name of the input, or, if it has none, to scheme and path of its URL.
 	Position() []byte
 }
+
+// MaxPosition is how many bytes a position may have: it is in every record that it comes with.
+const MaxPosition = 64 << 10
 
 // Received is what an input counts itself; what it stored the sink counts.
 type Received struct {

@@ -3,58 +3,49 @@
 package collector
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/credentials"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
-// An inputPlan is an input URL that was understood but touches nothing yet, so
-// that a mistake in one of them is told before anything is opened.
-type inputPlan struct {
+// listeners are a Forward input: its sockets, whose connections one forward.Server serves for all
+// such inputs. Chunks come to the store as they do to any forward.Handler, not by a sink.
+type listeners struct {
 	scheme      string
 	address     string // host:port, or the path of a unix socket
-	credentials *credentials.Server
+	url         string // with the port that was really taken, without settings
+	stream      net.Listener
+	heartbeat   net.PacketConn // nil for unix sockets
 	endpoint    *forward.Endpoint
+	credentials *credentials.Server
+
+	server *forward.Server
+	ack    Ack
+	log    *slog.Logger
+	told   []any // of each line about this input
 }
 
-func planInputs(c *Config) ([]inputPlan, error) {
-	plans := make([]inputPlan, 0, len(c.Inputs))
-	for i := range c.Inputs {
-		p, err := planInput(c.Inputs[i].URL)
-		if err != nil {
-			return nil, err
-		}
-		plans = append(plans, p)
-	}
-	return plans, nil
-}
-
-func planInput(text string) (inputPlan, error) {
-	u, err := urls.Parse(text)
-	if err != nil {
-		return inputPlan{}, err
-	}
-	plan := inputPlan{scheme: u.Scheme}
-	switch u.Scheme {
-	case "forward", "forward+tls":
+// plan reads the URL, and touches nothing.
+func (l *listeners) plan(u *urls.URL) (err error) {
+	l.scheme = u.Scheme
+	if l.address = u.Path; u.Scheme != "forward+unix" {
 		if len(u.Hosts) != 1 {
-			return plan, u.Errorf("an input listens on one address; give another one as an input of its own")
+			return u.Errorf("an input listens on one address; give another one as an input of its own")
 		}
-		plan.address = u.Hosts[0]
-	case "forward+unix":
-		plan.address = u.Path
-	default:
-		return plan, u.Errorf("no input of this kind; there are forward://host:port, forward+tls://host:port and forward+unix:///path")
+		l.address = u.Hosts[0]
 	}
 	p := u.Params()
-	plan.credentials, err = credentials.ReadServer(u, p)
-	plan.endpoint = &forward.Endpoint{
+	l.credentials, err = credentials.ReadServer(u, p)
+	l.endpoint = &forward.Endpoint{
 		Tag:        p.String("tag", ""),
 		TagPrefix:  p.String("tag_prefix", ""),
 		AddressKey: p.String("address_key", ""),
@@ -66,14 +57,14 @@ func planInput(text string) (inputPlan, error) {
 		err = p.Err()
 	}
 	if err != nil {
-		return plan, err
+		return err
 	}
-	return plan, plan.check(u)
+	return l.check(u)
 }
 
 // check refuses what could never be seen in a record, and tags that are none.
-func (p *inputPlan) check(u *urls.URL) error {
-	e, c := p.endpoint, p.credentials
+func (l *listeners) check(u *urls.URL) error {
+	e, c := l.endpoint, l.credentials
 	switch {
 	case e.UserKey != "" && !c.Users():
 		return u.Errorf("user_key= adds the name of the user, and without users_file= there is none")
@@ -85,56 +76,97 @@ func (p *inputPlan) check(u *urls.URL) error {
 	return nil
 }
 
-// listeners are the sockets of one input.
-type listeners struct {
-	url         string // with the port that was really taken, without settings
-	stream      net.Listener
-	heartbeat   net.PacketConn // nil for unix sockets
-	endpoint    *forward.Endpoint
-	credentials *credentials.Server
-}
-
-func (l *listeners) close() {
-	l.stream.Close()
-	if l.heartbeat != nil {
-		l.heartbeat.Close()
+// where is the URL without its settings, as one may write it.
+func (l *listeners) where() string {
+	if l.scheme == "forward+unix" && !strings.HasPrefix(l.address, "/") { // behind two slashes stands a host, and a path in the working directory has none
+		return l.scheme + ":" + l.address
 	}
+	return l.scheme + "://" + l.address
 }
 
-// name is the URL without its settings, as one may write it.
-func (p *inputPlan) name() string {
-	if p.scheme == "forward+unix" && !strings.HasPrefix(p.address, "/") { // behind two slashes stands a host, and a path in the working directory has none
-		return p.scheme + ":" + p.address
+// open opens the input for a collector.
+func (l *listeners) open(c *Collector, a *account, name string) error {
+	if err := l.listen(c.config.Log); err != nil {
+		return err
 	}
-	return p.scheme + "://" + p.address
+	l.log, l.server, l.ack = c.config.Log, c.server, c.config.Ack
+	a.url, a.name, a.endpoint = l.url, cmp.Or(name, l.url), l.endpoint
+	if l.told = []any{"url", l.url}; name != "" {
+		l.told = []any{"input", name, "url", l.url}
+	}
+	return nil
 }
 
-// listen opens the sockets of an input, and the files that it names.
-func (p *inputPlan) listen(log *slog.Logger) (l *listeners, err error) {
-	name := p.name()
-	err = p.credentials.Open(&credentials.Reports{
-		Trouble: func(err error) { log.Warn("credentials", "url", name, "error", err) },
+// listen opens the sockets, and the files that the URL names.
+func (l *listeners) listen(log *slog.Logger) error {
+	where := l.where()
+	l.url = where
+	err := l.credentials.Open(&credentials.Reports{
+		Trouble: func(err error) { log.Warn("credentials", "url", where, "error", err) },
 		Renewed: func(files []string) {
-			log.Info("credentials renewed", "url", name, "files", strings.Join(files, ", "))
+			log.Info("credentials renewed", "url", where, "files", strings.Join(files, ", "))
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", where, err)
 	}
-	l = &listeners{url: name}
-	if p.scheme == "forward+unix" {
-		if l.stream, err = listenUnix(p.address); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
+	if l.scheme == "forward+unix" {
+		l.stream, err = listenUnix(l.address)
 	} else {
-		if l.stream, l.heartbeat, err = forward.Listen("tcp", p.address); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		l.url = p.scheme + "://" + l.stream.Addr().String()
+		l.stream, l.heartbeat, err = forward.Listen("tcp", l.address)
 	}
-	p.credentials.Apply(p.endpoint)
-	l.endpoint, l.credentials = p.endpoint, p.credentials
-	return l, nil
+	if err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	if l.scheme != "forward+unix" {
+		l.url = l.scheme + "://" + l.stream.Addr().String()
+	}
+	l.credentials.Apply(l.endpoint)
+	return nil
+}
+
+// Run accepts connections until ctx ends. Those that it has accepted end with the server.
+func (l *listeners) Run(ctx context.Context, _ Sink) error {
+	l.log.Info("listening", append(l.told, "ack", string(l.ack))...)
+	served := make(chan error, 2)
+	var serving sync.WaitGroup
+	serving.Go(func() { served <- l.server.ServeEndpoint(l.stream, l.endpoint) })
+	if l.heartbeat != nil {
+		serving.Go(func() { served <- l.server.ServeHeartbeat(l.heartbeat) })
+	}
+	defer serving.Wait()
+	defer l.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-served:
+			if err != nil && !errors.Is(err, forward.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+				return err
+			}
+		}
+	}
+}
+
+// Stats implements Input; the server knows more.
+func (l *listeners) Stats() Received {
+	s := l.server.EndpointStats(l.endpoint)
+	return Received{
+		Bytes: int64(s.Bytes), Connections: int64(s.Connections),
+		Skipped: int64(s.Skipped), Invalid: int64(s.Invalid), Refused: int64(s.RefusedEvents),
+	}
+}
+
+// Addr is where the input listens.
+func (l *listeners) Addr() net.Addr { return l.stream.Addr() }
+
+// Close closes the sockets. Those that were served are closed already.
+func (l *listeners) Close() error {
+	_ = l.stream.Close()
+	if l.heartbeat != nil {
+		_ = l.heartbeat.Close()
+	}
+	return nil
 }
 
 // errLive says that another process listens on a unix socket.

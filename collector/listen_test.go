@@ -27,7 +27,7 @@ func TestPlanInput(t *testing.T) {
 		{"forward+tls://h?cert=c&key=k&subject_key=s", "without client_ca= nobody is asked"},
 		{"forward://h?tag=" + strings.Repeat("x", 1025), "at most 1024 bytes"},
 	} {
-		_, err := planInput(tt.url)
+		_, err := planInput(&Config{}, &End{URL: tt.url})
 		var bad *urls.Error
 		if err == nil && tt.want != "" || err != nil && (tt.want == "" || !errors.As(err, &bad) || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "topsecret")) {
 			t.Errorf("%s: %v, want %s", tt.url, err, tt.want)
@@ -46,8 +46,8 @@ func TestNothingIsTouched(t *testing.T) {
 	}
 }
 
-// TestReload: what is broken is told with its input, and each input is told of.
-func TestReload(t *testing.T) {
+// TestApplyCredentials: what is broken is told with its input, and each input is told of.
+func TestApplyCredentials(t *testing.T) {
 	ca := testcert.New(t)
 	dir := t.TempDir()
 	key := filepath.Join(dir, "key")
@@ -57,29 +57,30 @@ func TestReload(t *testing.T) {
 		}
 	}
 	write("topsecret\n")
-	c, err := Open(&Config{Dir: filepath.Join(dir, "data"), Outputs: Ends("discard:"), Inputs: Ends(
+	o := &Config{Dir: filepath.Join(dir, "data"), Outputs: Ends("discard:"), Inputs: Ends(
 		"forward+tls://127.0.0.1:0?cert="+ca.Server.Cert+"&key="+ca.Server.Key,
 		"forward://127.0.0.1:0?shared_key_file="+key,
-	)})
+	)}
+	c, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.Reload(); err != nil {
+	if err := c.Apply(o); err != nil {
 		t.Error(err)
 	}
 	write("topsecret\ntopsecret\n")
-	if err := c.Reload(); err == nil || !strings.HasPrefix(err.Error(), c.inputs[1].url+": shared_key_file="+key+": it has more than one line") {
+	if err := c.Apply(o); err == nil || !strings.HasPrefix(err.Error(), c.inputs[1].account.url+": shared_key_file="+key+": it has more than one line") {
 		t.Error(err)
 	}
-	e := c.inputs[1].endpoint
+	e := c.inputs[1].account.endpoint
 	if s := e.GetSecurity(nil); s == nil || s.SharedKey != "topsecret" {
 		t.Error("the old key is not in force")
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := c.Reload(); err != nil {
+	if err := c.Apply(o); err != nil {
 		t.Error(err)
 	}
 }

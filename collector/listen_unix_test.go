@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/spillwaylog/spillway/internal/urls"
 )
 
 // socketPath is short: the kernel takes about a hundred bytes.
@@ -80,6 +82,19 @@ func TestOnlySocketsAreReplaced(t *testing.T) {
 	}
 }
 
+// listenAt opens a Forward input.
+func listenAt(t *testing.T, url string) (*listeners, error) {
+	u, err := urls.Parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &listeners{}
+	if err := l.plan(u); err != nil {
+		t.Fatal(err)
+	}
+	return l, l.listen(slog.New(slog.DiscardHandler))
+}
+
 // TestUnixNames: an input is called what one may write.
 func TestUnixNames(t *testing.T) {
 	t.Chdir(filepath.Dir(socketPath(t)))
@@ -95,23 +110,15 @@ func TestUnixNames(t *testing.T) {
 		"forward+unix:none/s":    "forward+unix:none/s: open none: no such file or directory",
 		"forward+unix:///dev":    "forward+unix:///dev: this is a directory; the name of the socket is missing",
 	} {
-		p, err := planInput(url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.listen(slog.New(slog.DiscardHandler)); err == nil || err.Error() != want {
+		if _, err := listenAt(t, url); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", url, err, want)
 		}
 	}
-	p, err := planInput("forward+unix:s?host_key=h")
+	l, err := listenAt(t, "forward+unix:s?host_key=h")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := p.listen(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.close()
+	defer l.Close()
 	if l.url != "forward+unix:s" {
 		t.Error(l.url)
 	}

@@ -13,23 +13,46 @@ import (
 
 // namesFile says in a data directory which output each cursor of the journal belongs to. It is for
 // people: nothing else depends on it.
+//
+//	{"out.audit": {"name": "audit", "url": "file:///var/log/audit.jsonl"}, …}
+//
+// Up to version 0.1 there was the URL alone in place of {…}.
 const namesFile = "outputs.json"
 
-// OutputURLs returns the URLs of the outputs that a data directory was last opened with, by the
-// names of their cursors in its journal. It is empty where nothing says so.
-func OutputURLs(dir string) (map[string]string, error) {
+// OutputEnds returns the outputs that a data directory was last opened with, by the names of their
+// cursors in its journal. It is empty where nothing says so.
+func OutputEnds(dir string) (map[string]End, error) {
 	b, err := readNames(filepath.Join(dir, namesFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var urls map[string]string
+	var outputs map[string]named
 	if err == nil {
-		err = json.Unmarshal(b, &urls)
+		err = json.Unmarshal(b, &outputs)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, namesFile), err)
 	}
-	return urls, nil
+	ends := make(map[string]End, len(outputs))
+	for cursor, o := range outputs {
+		ends[cursor] = End(o)
+	}
+	return ends, nil
+}
+
+// named is an output in the file.
+type named struct {
+	Name string `json:"name,omitempty"`
+	URL  string `json:"url"`
+}
+
+// UnmarshalJSON reads the form of old files too.
+func (n *named) UnmarshalJSON(b []byte) error {
+	if json.Unmarshal(b, &n.URL) == nil {
+		return nil
+	}
+	type plain named // without this method
+	return json.Unmarshal(b, (*plain)(n))
 }
 
 // mostNames is far more than the URLs of all outputs have.
@@ -49,11 +72,15 @@ func readNames(path string) ([]byte, error) {
 
 // writeNames replaces the file, which a crash leaves as it was or as it shall be.
 func writeNames(dir string, plans []plan) error {
-	urls := make(map[string]string, len(plans))
+	outputs := make(map[string]named, len(plans))
 	for _, p := range plans {
-		urls[p.cursor] = p.url
+		n := named{URL: p.url}
+		if p.name != p.url {
+			n.Name = p.name
+		}
+		outputs[p.cursor] = n
 	}
-	b, err := json.MarshalIndent(urls, "", "\t")
+	b, err := json.MarshalIndent(outputs, "", "\t")
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,20 @@ type Result = output.Result
 // Rejected is an entry that an output refuses for good.
 type Rejected = output.Rejected
 
+// All stands for the whole chunk, as the index of a rejected entry.
+const All = output.All
+
+// What an Output answers.
+var (
+	// ErrClosed is the Err of a Result whose chunk was given up by Close, or submitted after it.
+	ErrClosed = output.ErrClosed
+	// ErrReopen says that the output cannot go on as it is: it is closed, and another one opened.
+	ErrReopen = output.ErrReopen
+	// ErrLeft says that Close could not end something and left it behind. It touches nothing of the
+	// collector's any more.
+	ErrLeft = output.ErrLeft
+)
+
 // OutputKind understands the URL of an output. It touches nothing yet, so that a mistake in one
 // URL is told before anything is opened. What it returns opens the output, each time that it has
 // to be opened.
@@ -106,14 +120,18 @@ func planOutput(c *Config, e *End) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	if e.Name != "" {
-		p.cursor = "out." + e.Name
-		return p, nil
-	}
-	// Parameters are no part of it: an output whose lines look different goes on where it was.
-	sum := sha256.Sum256([]byte(u.Scheme + "\x00" + path))
-	p.cursor = strings.ReplaceAll(u.Scheme, "+", "-") + "-" + hex.EncodeToString(sum[:6])
+	p.cursor = e.identity("out.", u.Scheme, path)
 	return p, nil
+}
+
+// identity is what an end is known by over restarts: its name, or scheme and path. Parameters are no
+// part of it: an output whose lines look different goes on where it was.
+func (e *End) identity(side, scheme, path string) string {
+	if e.Name != "" {
+		return side + e.Name
+	}
+	sum := sha256.Sum256([]byte(scheme + "\x00" + path))
+	return strings.ReplaceAll(scheme, "+", "-") + "-" + hex.EncodeToString(sum[:6])
 }
 
 // schemes are the outputs that there are.

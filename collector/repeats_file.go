@@ -203,12 +203,20 @@ func (f *repeatsFile) load(records io.Reader) error {
 	}
 }
 
-// replay adds the prints of the records that the file may lack. What the disk
-// does not give is tried again: the journal skips it in the end, and what else
-// it holds must not wait for that for ever.
+// replay adds the prints of the records that the file may lack.
 func (f *repeatsFile) replay(next func() (journal.Record, bool, error)) error {
 	var c forward.Chunk
 	at := uint32(f.now().Unix())
+	return replay(next, func(rec journal.Record) {
+		if c.Parse(rec.Data) == nil && len(c.Print) == len(fingerprint{}) {
+			f.learn(fingerprint(c.Print), rec.Pos, at)
+		}
+	})
+}
+
+// replay hands on the records that there are. What the disk does not give is tried again: the journal
+// skips it in the end, and what else it holds must not wait for that for ever.
+func replay(next func() (journal.Record, bool, error), each func(journal.Record)) error {
 	for tries := replayTries; ; {
 		rec, ok, err := next()
 		if err != nil {
@@ -222,9 +230,7 @@ func (f *repeatsFile) replay(next func() (journal.Record, bool, error)) error {
 			return nil
 		}
 		tries = replayTries
-		if c.Parse(rec.Data) == nil && len(c.Print) == len(fingerprint{}) {
-			f.learn(fingerprint(c.Print), rec.Pos, at)
-		}
+		each(rec)
 	}
 }
 

@@ -43,7 +43,7 @@ type Stats struct {
 	Counting bool
 
 	Repeats RepeatsStats
-	Server  forward.ServerStats // of all inputs together
+	Server  forward.ServerStats // of all Forward inputs together
 	Journal journal.Stats
 	Letters letters.Stats // dead letters: what is there, and what was dropped of them
 	Failure *Failure      // of the journal: it takes nothing, and senders wait; nil while it does
@@ -78,9 +78,12 @@ type Counts struct {
 
 // InputStats is what came by one input.
 type InputStats struct {
-	URL string
+	Name string // as it was given, or the URL
+	URL  string // with the port that was really taken
 	Counts
-	Server forward.ServerStats // its connections, bytes, acks and troubles
+	Bytes       int64               // read
+	Connections int64               // or files, or whatever it reads from, at present
+	Server      forward.ServerStats // of a Forward input: its connections, bytes, acks and troubles
 }
 
 // OutputStats is what one output has got, in events.
@@ -157,12 +160,10 @@ func (c *Collector) stats() Stats {
 			o.Dropped = map[string]int64{unreadable: n}
 		}
 	}
-	for _, a := range c.store.accounts {
-		in := InputStats{URL: a.url, Counts: a.counts()}
-		in.Server = c.server.EndpointStats(a.endpoint)
-		in.count(&in.Server)
-		s.Inputs = append(s.Inputs, in)
-		s.add(&in.Counts)
+	for _, in := range c.inputs {
+		n := in.stats(c.server)
+		s.Inputs = append(s.Inputs, n)
+		s.add(&n.Counts)
 	}
 	s.Server = c.server.Stats()
 	for i := range s.Outputs {
@@ -212,7 +213,7 @@ func (s *Stats) Check() error {
 		return err
 	}
 	for i := range s.Inputs {
-		if err := s.Inputs[i].check(s.Inputs[i].URL); err != nil {
+		if err := s.Inputs[i].check(s.Inputs[i].Name); err != nil {
 			return err
 		}
 	}
@@ -220,7 +221,7 @@ func (s *Stats) Check() error {
 		o := &s.Outputs[i]
 		if o.Found+s.Stored != o.Out+o.Lost()+o.DeadLettered+o.Behind {
 			return fmt.Errorf("%s: found %d + stored %d is not out %d + dropped %d + dead-lettered %d + behind %d",
-				o.URL, o.Found, s.Stored, o.Out, o.Lost(), o.DeadLettered, o.Behind)
+				o.Name, o.Found, s.Stored, o.Out, o.Lost(), o.DeadLettered, o.Behind)
 		}
 	}
 	return nil

@@ -77,7 +77,7 @@ func TestStatsAtTheEnd(t *testing.T) {
 
 // TestStatsCheck: a law that does not hold is named.
 func TestStatsCheck(t *testing.T) {
-	s := Stats{Counts: Counts{In: 3, Stored: 3}, Inputs: []InputStats{{URL: "in:"}}, Outputs: []OutputStats{{URL: "out:", Out: 1, Behind: 1, Dropped: map[string]int64{unreadable: 1}}}}
+	s := Stats{Counts: Counts{In: 3, Stored: 3}, Inputs: []InputStats{{Name: "in:"}}, Outputs: []OutputStats{{Name: "out:", Out: 1, Behind: 1, Dropped: map[string]int64{unreadable: 1}}}}
 	if err := s.Check(); err != nil {
 		t.Error(err)
 	}

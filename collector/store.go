@@ -35,7 +35,8 @@ type store struct {
 	reporter  *reporter
 	accounts  []*account // of the inputs
 	failing   failing
-	holder    func() string // the output for which the journal keeps most, "" if for none
+	holder    func() string   // the output for which the journal keeps most, "" if for none
+	taking    context.Context // ends when the time to drain is over: inputs may put nothing in any more
 
 	singles singles
 	groups  sync.Pool // *group
@@ -50,6 +51,9 @@ type group struct {
 	stored     []stored         // for those that follow
 	last       journal.Position // the acks wait for this
 	asked      bool             // some chunk wants an ack
+
+	mark     *bookmark // of position
+	position []byte    // for the record of the last chunk; nil: none, or it is stored
 }
 
 // ServeForward implements forward.Handler.
@@ -65,37 +69,60 @@ func (s *store) ServeForward(ctx context.Context, c *forward.Chunk) error {
 // written to the journal, and blocks while the journal cannot take them: that
 // is the back-pressure on the sender. It gives up only with ctx.
 func (s *store) ServeGroup(ctx context.Context, chunks []*forward.Chunk) (func(context.Context) error, error) {
+	account := s.accountOf(chunks[0].Sender)
+	last, asked, err := s.take(ctx, account, chunks, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if s.ack != AckJournaled {
+		s.singles.observe(chunks, account.name, s.reporter)
+	}
+	if !asked {
+		return nil, nil
+	}
+	return s.waiting(last), nil
+}
+
+// waiting is what waits until the chunks up to last, which are flushed, are what an ack promises;
+// nil if they are.
+func (s *store) waiting(last journal.Position) func(context.Context) error {
+	switch s.ack {
+	case AckJournaled:
+		return nil
+	case AckDelivered:
+		return func(ctx context.Context) error { return s.delivered.wait(ctx, last) }
+	}
+	return func(ctx context.Context) error { return s.sync(ctx, last) }
+}
+
+// take stores chunks of an input, and with the last of them a position, if there is one. Acks wait
+// for last; asked says whether some chunk wants one.
+func (s *store) take(ctx context.Context, a *account, chunks []*forward.Chunk, mark *bookmark, position []byte) (last journal.Position, asked bool, err error) {
 	g, _ := s.groups.Get().(*group)
 	if g == nil {
 		g = &group{flight: new(flight)}
 	}
-	g.last, g.asked = 0, false
-	g.account = s.accountOf(chunks[0].Sender)
+	g.last, g.asked, g.account, g.mark, g.position = 0, false, a, mark, position
 	g.todo = append(g.todo[:0], chunks...)
 	for all := g.todo; len(g.todo) > 0; {
 		if err := s.storeOnce(ctx, g); err != nil {
 			for _, c := range g.todo {
 				g.account.refused.add(c)
 			}
-			return nil, err // the flight may still be open: g is not used again
+			return 0, false, err // the flight may still be open: g is not used again
 		}
 		if len(g.todo) == 0 {
 			g.todo = all // for its memory
 			break
 		}
 	}
-	last, asked, input := g.last, g.asked, g.account.url
+	if g.position != nil { // the last chunks are repeats, so what comes again after a crash is known by its ids
+		mark.note(position, g.last)
+	}
+	last, asked = g.last, g.asked
+	g.mark, g.position = nil, nil
 	s.groups.Put(g)
-	if s.ack != AckJournaled {
-		s.singles.observe(chunks, input, s.reporter)
-	}
-	if !asked || s.ack == AckJournaled {
-		return nil, nil
-	}
-	if s.ack == AckDelivered {
-		return func(ctx context.Context) error { return s.delivered.wait(ctx, last) }, nil
-	}
-	return func(ctx context.Context) error { return s.sync(ctx, last) }, nil
+	return last, asked, nil
 }
 
 // storeOnce stores what is fresh in g.todo, up to a chunk that another
@@ -155,6 +182,7 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 		clear(g.stored)
 		g.stored = g.stored[:0]
 	}()
+	carrier := g.carrier()
 	for ; len(g.todo) > 0; g.todo = g.todo[1:] {
 		c := g.todo[0]
 		stamped := *c // the chunk itself is only lent
@@ -174,13 +202,26 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 		}
 		g.head = stamped.AppendHead(g.head[:0])
 		g.tail = stamped.AppendTail(g.tail[:0])
+		carries := carrier == c
+		if carries {
+			g.tail = appendPosition(g.tail, g.mark.key, g.position)
+		}
 		var prev, pos journal.Position
 		err = s.persist(ctx, func() (err error) {
+			if carries {
+				g.mark.begin()
+			}
 			if prev, pos, err = s.journal.AppendAfter(g.head, c.Body(), g.tail); errors.Is(err, journal.ErrFull) {
 				s.yield(ctx, g.flight, last)
 			}
 			return err
 		})
+		if carries && err == nil {
+			g.mark.note(g.position, pos)
+			g.position = nil
+		} else if carries {
+			g.mark.giveUp()
+		}
 		if err != nil {
 			return last, err
 		}
@@ -192,6 +233,28 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 		last = pos
 	}
 	return last, nil
+}
+
+// carrier is the chunk in g.todo whose record is to have the position: the last one that is fresh.
+// Behind one that is busy another may be fresh. nil if there is none, or no position.
+func (g *group) carrier() *forward.Chunk {
+	if g.position == nil {
+		return nil
+	}
+	candidates := g.flight.candidates
+	i := len(g.todo) - 1
+	if n := len(candidates); n > 0 { // then all have an id
+		if candidates[n-1].verdict == busy {
+			return nil
+		}
+		for i >= 0 && candidates[i].verdict == repeat {
+			i--
+		}
+	}
+	if i < 0 {
+		return nil
+	}
+	return g.todo[i]
 }
 
 // yield lets the journal forget what lies before a chunk that waits for room:

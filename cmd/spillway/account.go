@@ -31,6 +31,7 @@ func asking() (asked chan os.Signal, stop func()) {
 // explains each. Sums are left to the reader.
 type (
 	inputAccount struct {
+		Name            string `json:"name"`
 		URL             string `json:"url"`
 		In              int64  `json:"in"`
 		Stored          int64  `json:"stored"`
@@ -43,10 +44,11 @@ type (
 		RepeatedChunks  int64  `json:"repeated_chunks"`
 		RefusedChunks   int64  `json:"refused_chunks"`
 		RefusedMessages int64  `json:"refused_messages"`
-		Bytes           uint64 `json:"bytes"`
-		Connections     int    `json:"connections"`
+		Bytes           int64  `json:"bytes"`
+		Connections     int64  `json:"connections"`
 	}
 	outputAccount struct {
+		Name          string           `json:"name"`
 		URL           string           `json:"url"`
 		Found         int64            `json:"found"`
 		Out           int64            `json:"out"`
@@ -98,16 +100,17 @@ func logAccount(w io.Writer, s *collector.Stats) {
 	for i := range s.Inputs {
 		n := &s.Inputs[i]
 		inputs[i] = inputAccount{
-			URL: n.URL, In: n.In, Stored: n.Stored, Repeated: n.Repeated, Skipped: n.Skipped, Invalid: n.Invalid, Refused: n.Refused,
+			Name: n.Name, URL: n.URL, In: n.In, Stored: n.Stored, Repeated: n.Repeated, Skipped: n.Skipped, Invalid: n.Invalid, Refused: n.Refused,
 			Chunks: n.Chunks, StoredChunks: n.StoredChunks, RepeatedChunks: n.RepeatedChunks, RefusedChunks: n.RefusedChunks,
-			RefusedMessages: n.RefusedMessages, Bytes: n.Server.Bytes, Connections: n.Server.Connections,
+			RefusedMessages: n.RefusedMessages, Bytes: n.Bytes, Connections: n.Connections,
 		}
 	}
 	outputs := make([]outputAccount, len(s.Outputs))
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
 		outputs[i] = outputAccount{
-			URL: o.URL, Found: o.Found, Out: o.Out, Dropped: o.Dropped, DeadLettered: o.DeadLettered, MaybeTwice: o.MaybeTwice, Behind: o.Behind, BehindBytes: o.BehindBytes,
+			Name: o.Name, URL: o.URL, Found: o.Found, Out: o.Out, Dropped: o.Dropped, DeadLettered: o.DeadLettered, MaybeTwice: o.MaybeTwice,
+			Behind: o.Behind, BehindBytes: o.BehindBytes,
 			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Failure: accountOfFailure(o.Failure),
 		}
 	}
@@ -146,7 +149,7 @@ func printAccount(w io.Writer, s *collector.Stats, at time.Time) error {
 	row("INPUT", "IN", "STORED", "REPEATED", "SKIPPED", "INVALID", "REFUSED", "READ", "CONNECTIONS")
 	for i := range s.Inputs {
 		n := &s.Inputs[i]
-		counts(n.URL, &n.Counts, humanize.IBytes(n.Server.Bytes), int64(n.Server.Connections))
+		counts(n.Name, &n.Counts, humanize.IBytes(uint64(n.Bytes)), n.Connections)
 	}
 	if len(s.Inputs) > 1 {
 		counts("all inputs", &s.Counts)
@@ -155,7 +158,7 @@ func printAccount(w io.Writer, s *collector.Stats, at time.Time) error {
 	row("OUTPUT", "FOUND", "OUT", "DROPPED", "DEAD LETTERS", "BEHIND", "BEHIND FOR", "WRITTEN")
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
-		row(o.URL, o.Found, o.Out, o.Lost(), o.DeadLettered, o.Behind, o.BehindFor.Round(time.Second), humanize.IBytes(uint64(o.Bytes)))
+		row(o.Name, o.Found, o.Out, o.Lost(), o.DeadLettered, o.Behind, o.BehindFor.Round(time.Second), humanize.IBytes(uint64(o.Bytes)))
 	}
 	if err := t.Flush(); err != nil {
 		return err

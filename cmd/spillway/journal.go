@@ -47,9 +47,9 @@ func (d journalDir) inspect() (*journal.Inspection, error) {
 	return journal.Inspect(dir)
 }
 
-// outputs are the URLs of the collector's outputs by their cursors. A journal may have none: a
-// logger's spill is one, too.
-func (d journalDir) outputs() (map[string]string, error) {
+// outputs are the collector's outputs by their cursors. A journal may have none: a logger's spill is
+// one, too.
+func (d journalDir) outputs() (map[string]collector.End, error) {
 	dir, err := filepath.Abs(d.Dir)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (d journalDir) outputs() (map[string]string, error) {
 	if filepath.Base(dir) == "journal" && !isDir(filepath.Join(dir, "journal")) {
 		dir = filepath.Dir(dir)
 	}
-	return collector.OutputURLs(dir)
+	return collector.OutputEnds(dir)
 }
 
 func isDir(path string) bool {
@@ -85,13 +85,13 @@ func (c *journalLsCmd) Run(s *streams) error {
 	for _, g := range i.Segments {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", g.Name, g.Size, g.Valid, g.Records, segmentNote(g))
 	}
-	urls, urlsErr := c.outputs()
+	ends, endsErr := c.outputs()
 	behind, err := eventsBehind(i)
 	fmt.Fprintln(w, "\nCURSOR OF\tPOSITION\tEVENTS BEHIND\tBYTES BEHIND\tNOTE")
 	for n, r := range i.Cursors {
 		name, note := r.Name, ""
-		if url := urls[name]; url != "" {
-			name = printableASCII(url)
+		if e, ok := ends[name]; ok {
+			name = printableASCII(e.String())
 		}
 		if r.Err != nil {
 			note = r.Err.Error()
@@ -104,7 +104,7 @@ func (c *journalLsCmd) Run(s *streams) error {
 			fmt.Fprintln(w, name)
 		}
 	}
-	err = errors.Join(w.Flush(), err, urlsErr)
+	err = errors.Join(w.Flush(), err, endsErr)
 	if err == nil && dead != "" {
 		if _, err = fmt.Fprintln(s.out); err == nil {
 			err = lsLetters(s.out, dead, false)

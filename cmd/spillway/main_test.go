@@ -215,6 +215,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"send", "--to", "kafka://h"}, 2, "kafka"},
 		{[]string{"send", "--to", "stdout:"}, 2, "cannot send there"},
 		{[]string{"serve", "--to", "file://x/y", "--data", "/proc/none"}, 2, "file:"},
+		{[]string{"serve", "--to", "kafka://h", "--data", "/proc/none"}, 2, "kafka"},
 		{[]string{"serve", "--to", "stderr:", "--data", "/proc/none"}, 2, "no output of this kind"},
 		{[]string{"serve", "--to", "file:a", "--to", "file:./a", "--data", "/proc/none"}, 2, "file:./a: this output is given twice"},
 		{[]string{"serve", "--listen", "forward://127.0.0.1:0", "--to", "discard:", "--data", "/proc/none"}, 1, "/proc/none"},

@@ -19,14 +19,14 @@ func hangups() (signals chan os.Signal, stop func()) {
 }
 
 // reloadOn reloads the credentials of col at each signal, until stop is called.
-func reloadOn(signals <-chan os.Signal, col *collector.Collector, log *slog.Logger) (stop func()) {
+func reloadOn(signals <-chan os.Signal, col *collector.Collector, conf *collector.Config, log *slog.Logger) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		for {
 			select {
 			case <-signals:
-				if err := col.Reload(); err != nil {
+				if err := col.Apply(conf); err != nil {
 					log.Error("credentials not reloaded; what was in force before stays so", "error", err)
 				} else {
 					log.Info("credentials reloaded")

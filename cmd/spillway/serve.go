@@ -20,8 +20,8 @@ import (
 const minJournal = 256 << 10
 
 type serveCmd struct {
-	Listen        []string      `help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
-	To            []string      `help:"Output to write to: stdout:, discard:, forward://host:port, or file:///var/log/{tag}.{date}.jsonl with {tag}, {date}, {hour}, {host}, {pid}; NAME=URL names it. May be repeated. Default: stdout:" placeholder:"URL" sep:"none"`
+	Listen        []string      `help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM; NAME= may stand before it. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
+	To            []string      `help:"Output to write to: stdout:, discard:, forward://host:port, or file:///var/log/{tag}.{date}.jsonl with {tag}, {date}, {hour}, {host}, {pid}; NAME= may stand before it. May be repeated. Default: stdout:" placeholder:"URL" sep:"none"`
 	Data          string        `help:"Data directory, used by one process at a time." default:"spillway-data" type:"path"`
 	Ack           string        `help:"What an ack promises: synced (on the disk), journaled (survives this process), delivered (all outputs have it)." enum:"synced,journaled,delivered" default:"synced"`
 	JournalSize   size          `help:"Disk space for the journal; when it is full, senders wait." default:"4GiB"`
@@ -101,7 +101,7 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	defer keepMemory(o.Memory)()
-	defer reloadOn(signals, col, log)()
+	defer reloadOn(signals, col, o, log)()
 	c.introduce(col, log)
 	text := screen != nil && c.LogFormat == "text"
 	w := &watch{collector: col, log: log, stderr: stderr, table: text, live: text && c.StatusEvery > 0 && screen.draws(), every: c.StatusEvery}
@@ -138,7 +138,11 @@ func (c *serveCmd) introduce(col *collector.Collector, log *slog.Logger) {
 	log.Info("spillway", "version", version(), "go", runtime.Version(), "platform", runtime.GOOS+"/"+runtime.GOARCH, "pid", os.Getpid())
 	log.Info("keeping", "data", c.Data, "journal_used", stats.Journal.Used, "journal_limit", stats.Journal.MaxBytes)
 	for i := range stats.Outputs {
-		log.Info("writing", "url", stats.Outputs[i].URL)
+		if o := &stats.Outputs[i]; o.Name != o.URL {
+			log.Info("writing", "output", o.Name, "url", o.URL)
+		} else {
+			log.Info("writing", "url", o.URL)
+		}
 	}
 	log.Info("acking", "ack", c.Ack, "means", acks[c.Ack])
 	log.Info("to see more", "connections", "--log-level debug", "account", askFor(), "journal", "spillway journal ls "+c.Data)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,15 @@ type status struct {
 // bytesIn is what all inputs have read.
 func bytesIn(s *collector.Stats) (n int64) {
 	for i := range s.Inputs {
-		n += int64(s.Inputs[i].Server.Bytes)
+		n += s.Inputs[i].Bytes
+	}
+	return n
+}
+
+// connections is how many all inputs have.
+func connections(s *collector.Stats) (n int64) {
+	for i := range s.Inputs {
+		n += s.Inputs[i].Connections
 	}
 	return n
 }
@@ -37,7 +46,7 @@ func (s *status) out(i int) (events, bytes int64) {
 	return now.Out - before.Out, now.Bytes - before.Bytes
 }
 
-// failures calls f for what does not work now: the journal or an output, by its URL.
+// failures calls f for what does not work now: the journal or an output, by its name.
 func (s *status) failures(f func(what string, failure *collector.Failure, lasts time.Duration)) {
 	each := func(what string, failure *collector.Failure) {
 		if failure != nil {
@@ -46,7 +55,7 @@ func (s *status) failures(f func(what string, failure *collector.Failure, lasts 
 	}
 	each("journal", s.now.Failure)
 	for i := range s.now.Outputs {
-		each(s.now.Outputs[i].URL, s.now.Outputs[i].Failure)
+		each(s.now.Outputs[i].Name, s.now.Outputs[i].Failure)
 	}
 }
 
@@ -92,13 +101,17 @@ func (s *status) attrs(wrong []string) []slog.Attr {
 	for i := range s.now.Outputs {
 		o := &s.now.Outputs[i]
 		events, bytes := s.out(i)
-		attrs = append(attrs, slog.Group(fmt.Sprint("output", i),
+		group := []any{
 			slog.String("url", o.URL), slog.Int64("out", events), slog.Int64("bytes", bytes),
 			slog.Int64("behind", o.Behind), slog.Int64("behind_bytes", o.BehindBytes), slog.Duration("behind_for", o.BehindFor.Round(time.Second)),
-		))
+		}
+		if o.Name != o.URL {
+			group = slices.Insert(group, 0, any(slog.String("name", o.Name)))
+		}
+		attrs = append(attrs, slog.Group(fmt.Sprint("output", i), group...))
 	}
 	attrs = append(attrs, slog.Group("journal", slog.Int64("used", s.now.Journal.Used), slog.Int64("limit", s.now.Journal.MaxBytes)),
-		slog.Int("connections", s.now.Server.Connections))
+		slog.Int64("connections", connections(&s.now)))
 	if len(wrong) > 0 {
 		attrs = append(attrs, slog.String("wrong", strings.Join(wrong, "; ")))
 	}
@@ -123,7 +136,7 @@ func (s *status) line() string {
 	for i := range s.now.Outputs {
 		o := &s.now.Outputs[i]
 		events, _ := s.out(i)
-		fmt.Fprintf(&b, " | %s out %s, %s, ", outputName(o.URL), humanize.Comma(o.Out), rate(events))
+		fmt.Fprintf(&b, " | %s out %s, %s, ", outputName(o.Name), humanize.Comma(o.Out), rate(events))
 		switch {
 		case o.Behind > 0:
 			fmt.Fprintf(&b, "behind %s (%s, %v)", humanize.Comma(o.Behind), humanize.IBytes(uint64(o.BehindBytes)), o.BehindFor.Round(time.Second))
@@ -134,11 +147,11 @@ func (s *status) line() string {
 		}
 	}
 	fmt.Fprintf(&b, " | journal %s of %s | %s connections",
-		humanize.IBytes(uint64(s.now.Journal.Used)), humanize.IBytes(uint64(s.now.Journal.MaxBytes)), humanize.Comma(int64(s.now.Server.Connections)))
+		humanize.IBytes(uint64(s.now.Journal.Used)), humanize.IBytes(uint64(s.now.Journal.MaxBytes)), humanize.Comma(connections(&s.now)))
 	return printableASCII(b.String())
 }
 
-// outputName is what of a URL names an output on a narrow terminal: the last part of its path.
+// outputName is what names an output on a narrow terminal: its name, or the last part of its path.
 func outputName(url string) string {
 	url, _, _ = strings.Cut(url, "?")
 	return short(url[strings.LastIndexByte(url, '/')+1:], 30)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/collector"
-	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -28,20 +27,19 @@ func pictures() (before, now collector.Stats) {
 		return collector.Stats{
 			Counts: all,
 			Inputs: []collector.InputStats{
-				{URL: "forward://127.0.0.1:24224", Counts: in, Server: forward.ServerStats{Bytes: uint64(130_000 * n), Connections: 2}},
-				{URL: "forward+unix:///run/s.sock", Counts: other, Server: forward.ServerStats{Bytes: uint64(7 * n)}},
+				{Name: "forward://127.0.0.1:24224", URL: "forward://127.0.0.1:24224", Counts: in, Bytes: 130_000 * n, Connections: 2},
+				{Name: "forward+unix:///run/s.sock", URL: "forward+unix:///run/s.sock", Counts: other, Bytes: 7 * n},
 			},
 			Outputs: []collector.OutputStats{
-				{URL: "stdout:", Found: 50, Out: 1000*n + 50, Bytes: 100_000 * n},
+				{Name: "stdout:", URL: "stdout:", Found: 50, Out: 1000*n + 50, Bytes: 100_000 * n},
 				{
-					URL: "file:///var/log/x.jsonl", Out: 400, Bytes: 40_000, Dropped: map[string]int64{"unreadable": 1},
+					Name: "file:///var/log/x.jsonl", URL: "file:///var/log/x.jsonl", Out: 400, Bytes: 40_000, Dropped: map[string]int64{"unreadable": 1},
 					Behind: 1000*n - 401, BehindBytes: 90_000 * n, BehindFor: 59*time.Second + time.Duration(n)*time.Second,
 					Failure: &collector.Failure{Since: at.Add(-90 * time.Second), Tries: 450, Pause: 200 * time.Millisecond, Err: errors.New("no space left on device")},
 				},
 			},
 			Journal: journal.Stats{Used: 90_000 * n, MaxBytes: 4 << 30, Bytes: 32 << 20},
 			Repeats: collector.RepeatsStats{Chunks: int(10 * n), Most: 786_432, Bytes: 51_232, Age: time.Hour},
-			Server:  forward.ServerStats{Connections: 2},
 		}
 	}
 	return picture(1), picture(3)
@@ -79,7 +77,7 @@ func TestLiveLine(t *testing.T) {
 	if got := s.line(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	now.Outputs[0].URL, now.Counting = "file:/a/\x1b[2J\nü", true
+	now.Outputs[0].Name, now.Counting = "file:/a/\x1b[2J\nü", true
 	if got := s.line(); strings.ContainsAny(got, "\x1b\nü") || !strings.Contains(got, "| ?[2J?? out") {
 		t.Errorf("%q", got)
 	}

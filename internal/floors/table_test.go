@@ -53,6 +53,7 @@ var table = map[string]place{
 
 	"internal/floors": {floor: 3},
 	"examples/logger": {floor: 3, down: []string{root}},
+	"examples/ends":   {floor: 3, down: []string{"collector", "forward", "msgpack"}}, // a module of its own
 }
 
 // top lists the folders of floor 3: modules of their own, each with what its packages may import. A package of such a

@@ -88,7 +88,7 @@ type Rejected struct {
 	Err   error
 }
 
-// All, as the index of a rejected entry, stands for the whole chunk.
+// All stands for the whole chunk, as the index of a rejected entry.
 const All = -1
 
 // ErrClosed is the Err of a Result whose chunk was given up by Close, or submitted after it.

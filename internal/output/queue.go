@@ -31,6 +31,8 @@ type queue struct {
 	min  time.Duration // backoff
 	max  time.Duration
 
+	together int // jobs of one write, at most; set before the first Submit
+
 	brk   *breaker
 	lease chan struct{} // full: somebody holds it
 	gone  atomic.Bool   // the writer has been given up: the lease is not to be had any more; set by Close
@@ -117,7 +119,7 @@ const tickEvery = time.Minute
 
 func newQueue(name string, s sink, trip *Trip, minBackoff, maxBackoff time.Duration) *queue {
 	q := &queue{
-		name: name, sink: s, min: minBackoff, max: maxBackoff,
+		name: name, sink: s, min: minBackoff, max: maxBackoff, together: groupJobs,
 		lease: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		closing: make(chan struct{}), exited: make(chan struct{}), over: make(chan struct{}),
 	}
@@ -344,7 +346,7 @@ func (q *queue) fill(group []*job) (_ []*job, ready bool) {
 		size += len(j.chunk.Entries)
 	}
 	for _, j := range q.jobs[min(len(group), len(q.jobs)):] {
-		if j.offered || len(group) >= groupJobs || len(group) > 0 && size+len(j.chunk.Entries) > groupBytes {
+		if j.offered || len(group) >= q.together || len(group) > 0 && size+len(j.chunk.Entries) > groupBytes {
 			break
 		}
 		group = append(group, j)

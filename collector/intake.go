@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/urls"
+)
+
+// An inputPlan is an input that was understood but touches nothing yet, so that a mistake in one of
+// them is told before anything is opened.
+type inputPlan struct {
+	name string // as given, or the URL without its settings
+	url  string
+	key  string // under which its position is kept; empty for Forward inputs, which have none
+	open func(c *Collector, a *account) (Input, error)
+}
+
+func planInputs(c *Config) ([]inputPlan, error) {
+	plans := make([]inputPlan, 0, len(c.Inputs))
+	for i := range c.Inputs {
+		p, err := planInput(c, &c.Inputs[i])
+		if err != nil {
+			return nil, err
+		}
+		for j := range plans {
+			if p.key != "" && p.key == plans[j].key {
+				return nil, &urls.Error{URL: p.url, Reason: "this input is given twice; where it stands is kept by its name, so give each a name"}
+			}
+		}
+		plans = append(plans, p)
+	}
+	return plans, nil
+}
+
+func planInput(c *Config, e *End) (p inputPlan, err error) {
+	u, err := urls.Parse(e.URL, slices.Collect(maps.Keys(c.InputKinds))...)
+	if err != nil {
+		return p, err
+	}
+	p.url = u.String()
+	switch kind := c.InputKinds[u.Scheme]; {
+	case kind != nil:
+		err = p.foreign(u, e, kind)
+	case strings.HasPrefix(u.Scheme, "forward"):
+		err = p.forward(u, e)
+	default:
+		err = u.Errorf("no input of this kind; there are %s", strings.Join(slices.Concat(
+			[]string{"forward://host:port", "forward+tls://host:port", "forward+unix:///path"}, slices.Sorted(maps.Keys(c.InputKinds))), ", "))
+	}
+	return p, err
+}
+
+// foreign plans an input of another package.
+func (p *inputPlan) foreign(u *urls.URL, e *End, kind InputKind) error {
+	params := u.Params()
+	open, err := kind(u, params)
+	if err == nil {
+		err = params.Err()
+	}
+	if err == nil && open == nil {
+		err = fmt.Errorf("%s: its kind opens nothing", u)
+	}
+	without, _, _ := strings.Cut(p.url, "?")
+	p.name = cmp.Or(e.Name, without)
+	p.key = e.identity("in.", u.Scheme, u.Path)
+	p.open = func(c *Collector, _ *account) (Input, error) {
+		in, err := open(&InputEnv{Name: p.name, Log: c.config.Log.With("input", p.name)})
+		if err == nil && in == nil {
+			err = errors.New("its kind opens nothing")
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", p.name, err)
+		}
+		return in, err
+	}
+	return err
+}
+
+// forward plans an input of the Forward protocol.
+func (p *inputPlan) forward(u *urls.URL, e *End) error {
+	l := &listeners{}
+	p.open = func(c *Collector, a *account) (Input, error) {
+		return l, l.open(c, a, e.Name)
+	}
+	return l.plan(u)
+}
+
+// An intake is an open Input with what the collector has for it.
+type intake struct {
+	Input
+	account *account
+	sink    *sink
+	running atomic.Bool
+	closing sync.Once
+}
+
+// openInputs opens the inputs. They take nothing before they run.
+func (c *Collector) openInputs(plans []inputPlan) error {
+	store := c.store
+	c.server = &forward.Server{
+		Handler:         store,
+		MaxChunk:        c.config.MaxChunk,
+		MaxDecompressed: c.config.MaxUnpacked,
+		Memory:          c.config.Memory,
+		RefuseInvalid:   c.config.RefuseInvalid,
+		Trouble:         func(t forward.Trouble) { c.reporter.peer(t, store.accountOf(t.Sender).name) },
+	}
+	if c.config.Log.Enabled(context.Background(), slog.LevelDebug) {
+		c.server.Connection = func(s *forward.Sender, open bool) { c.reporter.connection(s, store.accountOf(s).name, open) }
+	}
+	for i := range plans {
+		p := &plans[i]
+		a := &account{name: p.name, url: p.url}
+		in, err := p.open(c, a)
+		if err != nil {
+			return err
+		}
+		c.inputs = append(c.inputs, &intake{Input: in, account: a, sink: &sink{
+			store: store, account: a, index: uint64(i), mark: c.positions.of(p.key), most: c.config.MaxUnpacked,
+		}})
+		store.accounts = append(store.accounts, a)
+	}
+	return nil
+}
+
+// run runs the input. Unless ctx has ended it does not return by itself.
+func (in *intake) run(ctx context.Context, failed chan<- error) {
+	in.running.Store(true)
+	defer in.running.Store(false)
+	err := in.Run(ctx, in.sink)
+	switch {
+	case ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err()) || errors.Is(err, errTakesNothing)):
+		return
+	case err == nil:
+		err = errors.New("the input has ended")
+	}
+	failed <- fmt.Errorf("%s: %w", in.account.name, err)
+}
+
+// close lets go of what an input holds, but for one that does not return.
+func (in *intake) close() (err error) {
+	c, ok := in.Input.(io.Closer)
+	if !ok || in.running.Load() {
+		return nil
+	}
+	in.closing.Do(func() {
+		if err = c.Close(); err != nil {
+			err = fmt.Errorf("%s: %w", in.account.name, err)
+		}
+	})
+	return err
+}
+
+// addr is where the input listens, or nil.
+func (in *intake) addr() net.Addr {
+	if l, ok := in.Input.(interface{ Addr() net.Addr }); ok {
+		return l.Addr()
+	}
+	return nil
+}
+
+// stats is what came by the input.
+func (in *intake) stats(server *forward.Server) InputStats {
+	a := in.account
+	s := InputStats{Name: a.name, URL: a.url, Counts: a.counts()} // first: see Collector.stats
+	if a.endpoint != nil {
+		s.Server = server.EndpointStats(a.endpoint)
+		s.count(&s.Server)
+		s.Bytes, s.Connections = int64(s.Server.Bytes), int64(s.Server.Connections)
+		return s
+	}
+	r := in.Stats()
+	s.Bytes, s.Connections = r.Bytes, r.Connections
+	s.Skipped, s.Invalid = r.Skipped, r.Invalid
+	s.Refused += r.Refused
+	s.RefusedMessages = a.malformed.Load()
+	s.Chunks = a.arrived.chunks.Load()
+	s.In = a.arrived.events.Load() + r.Skipped + r.Invalid + r.Refused
+	return s
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spillwaylog/spillway/forward"
+)
+
+// A sink is the way into the store for an input of another package. What comes by it is looked at:
+// outputs rely on it.
+type sink struct {
+	store   *store
+	account *account
+	index   uint64 // of the input
+	mark    *bookmark
+	most    int64 // bytes of the entries of one chunk
+}
+
+// errTakesNothing is the answer of a sink when the collector's time to drain is over.
+var errTakesNothing = errors.New("collector: it ends, and takes nothing any more")
+
+// Position implements Sink.
+func (s *sink) Position() []byte { return s.mark.found }
+
+// Store implements Sink.
+func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []byte) (func(context.Context) error, error) {
+	own := make([]forward.Chunk, len(chunks))
+	group := make([]*forward.Chunk, 0, len(chunks))
+	for i, c := range chunks {
+		if err := s.check(c); err != nil {
+			s.account.malformed.Add(1)
+			return nil, fmt.Errorf("chunk %d of %d: %w", i, len(chunks), err)
+		}
+		if c.Events == 0 {
+			continue
+		}
+		if position != nil && len(group) > 0 && (c.ID == nil) != (group[0].ID == nil) {
+			return nil, fmt.Errorf("chunk %d of %d: in a group with a position all chunks have an id or none", i, len(chunks))
+		}
+		// Only what is checked: of what else it may say nothing is known.
+		own[i] = forward.Chunk{
+			Tag: c.Tag, SentTag: c.SentTag, ID: c.ID, IDBin: c.IDBin, Own: c.Own, Entries: c.Entries, Raw: c.Raw, Events: c.Events,
+			Peer: c.Peer, Conn: s.conn(c.Conn),
+		}
+		group = append(group, &own[i])
+	}
+	if len(position) > MaxPosition {
+		return nil, fmt.Errorf("a position of %d bytes; it may have %d", len(position), MaxPosition)
+	}
+	if s.store.taking.Err() != nil {
+		return nil, errTakesNothing
+	}
+	ctx, end := s.store.until(ctx)
+	defer end()
+	if position != nil {
+		select {
+		case s.mark.turn <- struct{}{}:
+			defer func() { <-s.mark.turn }()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if err := s.store.persist(ctx, s.mark.all.hold); err != nil {
+			return nil, cause(ctx, err)
+		}
+	}
+	for _, c := range group {
+		s.account.arrived.add(c)
+	}
+	last, _, err := s.store.take(ctx, s.account, group, s.mark, position)
+	if err != nil {
+		return nil, cause(ctx, err)
+	}
+	return func(ctx context.Context) error {
+		ctx, end := s.store.until(ctx)
+		defer end()
+		if wait := s.store.waiting(last); wait != nil {
+			return cause(ctx, wait(ctx))
+		}
+		return nil
+	}, nil
+}
+
+// conn makes a connection's number that no connection of another input has.
+func (s *sink) conn(of uint64) uint64 { return 1<<31 | (of^s.index<<23)&(1<<31-1) }
+
+// check looks at what a chunk says of itself.
+func (s *sink) check(c *forward.Chunk) error {
+	switch {
+	case c == nil:
+		return fmt.Errorf("%w: there is none", forward.ErrMalformed)
+	case len(c.Tag) > forward.MaxTag || len(c.SentTag) > forward.MaxTag:
+		return fmt.Errorf("%w: the tag has %d bytes; it may have %d", forward.ErrMalformed, max(len(c.Tag), len(c.SentTag)), forward.MaxTag)
+	case int64(len(c.Entries)) > s.most:
+		return fmt.Errorf("%w: %d bytes of entries; there may be %d", forward.ErrMalformed, len(c.Entries), s.most)
+	}
+	entries := forward.ReadEntries(c.Entries)
+	n := 0
+	for ; ; n++ {
+		if _, ok := entries.Next(); !ok {
+			break
+		}
+	}
+	switch {
+	case entries.Err() != nil:
+		return entries.Err()
+	case n != c.Events:
+		return fmt.Errorf("%w: %d entries, and it says %d", forward.ErrMalformed, n, c.Events)
+	}
+	return nil
+}
+
+// until is ctx, ended when the store takes nothing any more.
+func (s *store) until(ctx context.Context) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.taking, func() { cancel(errTakesNothing) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// cause is why ctx has ended, where err says no more than that it has.
+func cause(ctx context.Context, err error) error {
+	if err != nil && errors.Is(err, ctx.Err()) {
+		return context.Cause(ctx)
+	}
+	return err
+}
