@@ -39,6 +39,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	jobs    []*job
+	free    []*job
 	seq     uint64 // of the last job
 	flushes []*flushing
 	broken  error         // wraps ErrReopen: the sink is of no more use
@@ -143,7 +144,7 @@ func (q *queue) Submit(c *forward.Chunk, done func(Result)) {
 		return
 	}
 	q.seq++
-	q.jobs = append(q.jobs, &job{chunk: c, done: done, rest: c.Entries, seq: q.seq})
+	q.jobs = append(q.jobs, q.newJobLocked(c, done))
 	if !q.started {
 		q.started = true
 		go q.run()
@@ -376,7 +377,30 @@ func (q *queue) finish(group []*job, state []byte) bool {
 		}
 		j.done(r)
 	}
+	q.recycle(group)
 	return true
+}
+
+// mostFree is how many jobs are kept for later chunks.
+const mostFree = 1024
+
+func (q *queue) newJobLocked(c *forward.Chunk, done func(Result)) *job {
+	j := new(job)
+	if n := len(q.free); n > 0 {
+		j, q.free = q.free[n-1], q.free[:n-1]
+	}
+	*j = job{chunk: c, done: done, rest: c.Entries, seq: q.seq}
+	return j
+}
+
+// recycle keeps jobs that are done.
+func (q *queue) recycle(group []*job) {
+	for _, j := range group {
+		*j = job{}
+	}
+	q.mu.Lock()
+	q.free = append(q.free, group[:min(len(group), mostFree-len(q.free))]...)
+	q.mu.Unlock()
 }
 
 // release lets the handler have jobs.
