@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,10 +218,16 @@ func TestScatter(t *testing.T) {
 
 func scatters(t *testing.T, r *rand.Rand, fails bool) {
 	s := &scatter{t: t, r: r, byFirst: map[int]int{}}
-	d := &disk{}
-	j := openJournal(t, t.TempDir(), d)
+	var armed atomic.Bool
+	j := openJournal(t, t.TempDir(), &disk{cursor: func() error {
+		if armed.Load() && s.random(5) == 0 {
+			return errors.New("the cursor's disk is full")
+		}
+		return nil
+	}})
 	defer j.Close()
 	reader := openReader(t, j)
+	armed.Store(fails)
 	var appending sync.WaitGroup
 	appending.Go(func() {
 		for i, first := 0, 0; i < 500; i++ {
@@ -244,14 +251,6 @@ func scatters(t *testing.T, r *rand.Rand, fails bool) {
 		}
 		syncAll(t, j)
 	})
-	if fails {
-		d.cursor = func() error {
-			if s.random(5) == 0 {
-				return errors.New("the cursor's disk is full")
-			}
-			return nil
-		}
-	}
 	letters := map[letter]int{}
 	var told Counts
 	failing := 0
