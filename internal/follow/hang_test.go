@@ -171,6 +171,7 @@ func TestHangs(t *testing.T) {
 						t.Error("it hangs too soon")
 					}
 					<-time.After(time.Second)
+					synctest.Wait()
 					if since, hangs := f.Hangs(); !hangs || since.Sub(began) > time.Second {
 						t.Errorf("it hangs: %v, since %v", hangs, since.Sub(began))
 					}
@@ -316,6 +317,7 @@ func TestStuckBesideOther(t *testing.T) {
 				}
 				syncAll(t, j)
 				<-time.After(time.Second)
+				synctest.Wait()
 				if n := got.Load(); n != 1000 {
 					t.Errorf("the other output got %d events", n)
 				}

@@ -34,6 +34,7 @@ type ledger struct {
 // A clerk is an output that writes a ledger.
 type clerk struct {
 	*ledger
+	*disk // dead: it does nothing any more
 	fails bool
 
 	lock   sync.Mutex
@@ -41,7 +42,6 @@ type clerk struct {
 	queue  []entry
 	broken error
 	over   chan struct{}
-	dead   bool // it was killed: it does nothing any more
 }
 
 type entry struct {
@@ -50,8 +50,8 @@ type entry struct {
 	done   func(output.Result)
 }
 
-func (l *ledger) open(fails bool) *clerk {
-	o := &clerk{ledger: l, fails: fails, wake: make(chan struct{}, 1), over: make(chan struct{})}
+func (l *ledger) open(d *disk, fails bool) *clerk {
+	o := &clerk{ledger: l, disk: d, fails: fails, wake: make(chan struct{}, 1), over: make(chan struct{})}
 	go o.run()
 	return o
 }
@@ -103,7 +103,7 @@ func (o *clerk) run() {
 		<-time.After(time.Duration(o.random(100)) * time.Millisecond)
 		committed := o.commit(batch)
 		<-time.After(time.Duration(o.random(100)) * time.Millisecond) // the answer is on its way
-		if o.isDead() {
+		if o.dead.Load() {
 			return
 		}
 		var err error
@@ -118,7 +118,7 @@ func (o *clerk) run() {
 }
 
 func (o *clerk) commit(batch []entry) bool {
-	if o.isDead() || o.fails && o.random(20) == 0 {
+	if o.dead.Load() || o.fails && o.random(20) == 0 {
 		return false
 	}
 	o.mu.Lock()
@@ -128,12 +128,6 @@ func (o *clerk) commit(batch []entry) bool {
 		o.token = e.token
 	}
 	return true
-}
-
-func (o *clerk) isDead() bool {
-	o.lock.Lock()
-	defer o.lock.Unlock()
-	return o.dead
 }
 
 // end gives up what is queued.
@@ -186,13 +180,9 @@ func books(t *testing.T, r *rand.Rand) {
 		reader := openReader(t, j)
 		start, _ := reader.Committed()
 		told := upTo[start]
-		var o *clerk
 		f := New(&Config{
 			Reader: reader,
-			Open: func() (output.Output, error) {
-				o = l.open(lives < 20)
-				return o, nil
-			},
+			Open:   func() (output.Output, error) { return l.open(d, lives < 20), nil },
 			Chunks: 1 + l.random(30),
 			Report: func(err error) { t.Error(err) },
 			Passed: func(p journal.Position, n Counts) {
@@ -210,11 +200,6 @@ func books(t *testing.T, r *rand.Rand) {
 		if lives%2 == 0 && lives < 20 { // it is killed: nothing is known of it any more, but what it did
 			kill := time.AfterFunc(time.Duration(l.random(2000))*time.Millisecond, func() {
 				d.dead.Store(true)
-				if o != nil {
-					o.lock.Lock()
-					o.dead = true
-					o.lock.Unlock()
-				}
 				stop()
 			})
 			defer kill.Stop()

@@ -210,6 +210,7 @@ func TestCommitsEachSecond(t *testing.T) {
 					appendChunk(t, j, numbered("t", i, 1))
 					<-time.After(time.Millisecond)
 				}
+				synctest.Wait()
 				if len(at) < 9 || len(at) > 11 {
 					t.Errorf("committed at %v", at)
 				}
@@ -259,6 +260,7 @@ func TestWorksAtRest(t *testing.T) {
 			Worked: func() { worked++ },
 		}))
 		<-time.After(time.Minute)
+		synctest.Wait()
 		if worked != 1 {
 			t.Errorf("it said %d times that it works", worked)
 		}
@@ -281,6 +283,7 @@ func TestKeepsNewerState(t *testing.T) {
 		stop := runs(t, New(&Config{Reader: reader, Open: opens(out)}))
 		appendChunk(t, j, numbered("t", 0, 1))
 		<-time.After(2 * time.Second)
+		synctest.Wait()
 		must(t, save([]byte("new")))
 		p, err := j.Append([]byte("this is no chunk"))
 		must(t, err)
@@ -335,6 +338,7 @@ func TestCommitsBeforeReopening(t *testing.T) {
 			},
 		}))
 		<-time.After(time.Minute)
+		synctest.Wait()
 		if !slices.Equal(got, []int{5, 5, 4}) {
 			t.Errorf("the outputs got %v chunks", got)
 		}
