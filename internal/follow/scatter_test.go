@@ -27,7 +27,6 @@ type fate struct {
 	result  output.Result
 	counts  Counts
 	done    bool // at least once
-	before  Counts
 }
 
 // A scatter is the far side of an output that finishes chunks in any order. It outlives the outputs

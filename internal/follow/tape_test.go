@@ -31,8 +31,6 @@ type tapes struct {
 	synced  map[string]int
 	records []tapeRecord
 	letters map[int]bool
-
-	life *life // the process that runs
 }
 
 // A tapeRecord is a record of the journal.
