@@ -257,3 +257,30 @@ func TestLocked(t *testing.T) {
 		t.Log(err)
 	}
 }
+
+// TestReaderPassesPad: a segment is freed, and used anew, as soon as its last record is passed. A reader that stands there looks at nothing behind that.
+func TestReaderPassesPad(t *testing.T) {
+	j := mustOpen(t, t.TempDir(), &Options{SegmentBytes: minSegmentBytes})
+	r := mustReader(t, j, "r")
+	const group = 20
+	for i := range 5 * group {
+		for n := range group {
+			size := 50
+			if n == i%group {
+				size = 7 * minSegmentBytes // in a segment of its own, with a pad behind it
+			}
+			if _, err := j.Append(make([]byte, size)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustSync(t, j, j.Stats().Last)
+		for n := range group {
+			if _, ok, err := r.TryNext(); !ok || err != nil {
+				t.Fatalf("record %d of group %d: %v %v", n, i, ok, err)
+			}
+		}
+		if err := r.Commit(r.Pos(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

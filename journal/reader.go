@@ -186,10 +186,12 @@ func (r *Reader) limit() (int64, bool, error) {
 	synced := r.j.Synced()
 	for {
 		if r.seg != nil {
-			if synced.seq() == r.seg.seq {
+			end := r.seg.end.Load()
+			switch {
+			case end != 0 && r.off >= min(end, r.seg.last): // a pad is left at most, and the file may be used anew at any time
+			case synced.seq() == r.seg.seq:
 				return synced.off(), r.off < synced.off(), nil
-			}
-			if end := r.seg.end.Load(); r.off < end {
+			case r.off < end:
 				return end, true, nil
 			}
 		}

@@ -41,7 +41,7 @@ var table = map[string]place{
 	"internal/output": {floor: 1, down: []string{
 		"forward", "internal/credentials", "internal/files", "internal/lines", "internal/urls", "msgpack",
 	}},
-	"internal/follow": {floor: 2, down: []string{"forward", "internal/output", "journal"}},
+	"internal/follow": {floor: 2, down: []string{"forward", "internal/output", "journal"}, tests: []string{"internal/files", "msgpack"}},
 
 	"internal/mover": {floor: 2, down: []string{"forward", "internal/output", "journal", "msgpack", "ring"}},
 	root: {floor: 2, down: []string{

@@ -24,27 +24,17 @@ func (f *Follower) tryCommit(ctx context.Context) {
 	}
 }
 
-// commit makes what is done durable, moves the cursor over it, and says so.
+// commit makes what is done durable, moves the cursor over it, and says so. Only Flush fails; what
+// else does is tried again until ctx ends.
 func (f *Follower) commit(ctx context.Context) error {
 	s := &f.step
 	if s.resumer {
-		f.moved.Store(time.Now().UnixNano())
-		err := s.out.Flush(ctx)
-		f.moved.Store(0)
-		if err != nil {
+		if err := f.flush(ctx); err != nil {
 			return err
 		}
 	}
-	for len(s.letters) > 0 {
-		err := f.cfg.Refuse(ctx, s.letters)
-		if err == nil {
-			s.letters = s.letters[:0]
-			break
-		}
-		f.fail(fmt.Errorf("dead letters: %w", err), retryPause)
-		if err := pause(ctx, retryPause); err != nil {
-			return err
-		}
+	if err := f.refuseUpTo(ctx, s.stop); err != nil {
+		return err
 	}
 	// The output counts on this state from now on, so nothing may come between.
 	for {
@@ -62,25 +52,33 @@ func (f *Follower) commit(ctx context.Context) error {
 		}
 	}
 	s.committed, s.soon, s.reopens = s.stop, false, 0
+	s.state, s.keep = nil, true // the output may save a newer one
 	s.volume = 0
 	if s.taken > s.committed {
 		s.since = time.Now()
 	}
-	if s.failing {
-		s.failing = false
-		f.cfg.Worked()
-	}
+	f.works()
 	n := s.passing
 	s.passing = Counts{}
 	f.cfg.Passed(s.committed, n)
 	return nil
 }
 
+// flush has the output flushed, which may hang.
+func (f *Follower) flush(ctx context.Context) error {
+	f.moved.Store(time.Now().UnixNano())
+	defer f.moved.Store(0)
+	return f.step.out.Flush(ctx)
+}
+
 // flushIdle lets an output that gets nothing let go of what it has not needed for long.
 func (f *Follower) flushIdle(ctx context.Context) {
 	s := &f.step
+	if time.Since(s.idleAt) < idleFlush {
+		return
+	}
 	if !s.idleAt.IsZero() {
-		switch err := s.out.Flush(ctx); {
+		switch err := f.flush(ctx); {
 		case errors.Is(err, output.ErrReopen):
 			s.broken = err
 		case err != nil && ctx.Err() == nil:

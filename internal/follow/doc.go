@@ -22,20 +22,35 @@
 //
 //	submit … submit │ nothing in flight │ Flush │ dead letters │ Commit(position, state) │ submit …
 //
+// What the output saves by itself between two commits takes the place of the state; the cursor
+// stays.
+//
 // An output that keeps the position itself (output.Transactional) is asked for it at the start. Its
-// token is the position. The cursor is then only what frees the journal.
+// token is the position. The cursor is then only what frees the journal, and where counts begin.
 //
 // # Trouble
 //
 // Outputs try again by themselves, in order. An error that wraps output.ErrReopen makes the
 // follower close the output, open another one with the state that was committed last, and submit
-// again what came after it, after a pause that grows. What an output refuses for good goes to the
-// dead letters before the cursor passes it; while these take nothing the cursor waits.
+// again what came after it, after a pause that grows until something is committed. What an output
+// without a state has finished before that is committed first, and not submitted again. What an
+// output refuses for good goes to the dead letters before the cursor passes it; while these take
+// nothing the cursor waits.
+//
+// An output that is closed and does not let go of its chunks is left behind with them: they are not
+// used again, and results that still come count nothing.
 //
 // # Promises
 //
 //   - Each record is submitted in the order of the journal, and again only after ErrReopen or a crash.
 //   - The cursor never passes a record that is not done, nor one with a refused entry that is not
 //     a dead letter.
-//   - What is in flight is bounded. A follower whose output does nothing costs others nothing.
+//   - What was submitted and not passed by the finished prefix is bounded, also where one chunk is
+//     stuck and all others are done. A follower whose output does nothing sleeps, and costs others
+//     nothing.
+//
+// # Not promised
+//
+// What is between the cursor and the finished prefix when the process is killed is submitted again
+// to an output without a state. Dead letters may come twice then.
 package follow

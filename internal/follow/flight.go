@@ -16,30 +16,48 @@ import (
 // A Recent is a chunk that is still in memory: what was appended as one record.
 type Recent struct {
 	End   journal.Position
-	Chunk *forward.Chunk // its entries are not compressed; shared and read-only until Release
-	Held  interface{ Release() }
+	Chunk *forward.Chunk         // its entries are not compressed; shared and read-only until Release
+	Held  interface{ Release() } // called once, perhaps from a goroutine of the output's
 }
 
-// A flight is a record from the journal until its output is done with it.
+// A flight is a record from the journal until the cursor may pass it.
 type flight struct {
-	f        *Follower
-	gen      int // of the output that has it
-	end      journal.Position
-	chunk    *forward.Chunk // own, or a recent one
-	own      forward.Chunk
-	data     []byte // of own
-	id       []byte // the same
+	f       *Follower
+	gen     int // of the output that has it
+	end     journal.Position
+	chunk   *forward.Chunk // own, or a recent one
+	own     forward.Chunk
+	data    []byte                 // the record
+	entries []byte                 // of own, if they were compressed
+	id      []byte                 // of own, if it was made here
+	held    interface{ Release() } // of a recent chunk
+	bytes   int64
+	result  output.Result
+	done    bool
+	broken  bool                // the record is no chunk
+	land    func(output.Result) // landed, made once
+}
+
+// flights are the records between the finished prefix and the end of what was read, and memory for
+// the next ones.
+type flights struct {
+	window   queue
+	bytes    int64     // of what is in the window
+	inFlight int       // of the window; the others are done
+	spare    []*flight // to be used again
+	room     int64     // buffers of the window's flights and the spare ones
+	landed   []*flight // as taken from the inbox
 	inflater forward.Inflater
-	held     interface{ Release() } // of a recent chunk
-	bytes    int64
-	result   output.Result
-	done     bool
-	broken   bool                // the record is no chunk
-	land     func(output.Result) // landed, made once
 }
 
 // flightKeeps is the largest buffer that a flight keeps for its next record.
 const flightKeeps = 1 << 20
+
+// isFull says that no more may be submitted before something is done.
+func (f *Follower) isFull() bool {
+	s := &f.step
+	return s.inFlight > 0 && (s.window.len() >= f.cfg.Chunks || s.bytes >= f.cfg.Bytes)
+}
 
 func (f *Follower) newFlight() *flight {
 	s := &f.step
@@ -53,38 +71,46 @@ func (f *Follower) newFlight() *flight {
 	return x
 }
 
+// size is what a flight's buffers take.
+func (x *flight) size() int64 { return int64(cap(x.data) + cap(x.entries)) }
+
 // recycle gives a flight's memory back.
 func (f *Follower) recycle(x *flight) {
+	s := &f.step
 	if x.held != nil {
 		x.held.Release()
+		x.own = forward.Chunk{Tag: x.own.Tag} // it may share the bytes
 	}
-	x.chunk, x.held, x.result, x.done, x.broken = nil, nil, output.Result{}, false, false
-	if cap(x.data) > flightKeeps {
-		x.data, x.own = nil, forward.Chunk{}
+	x.chunk, x.held, x.result, x.bytes, x.done, x.broken = nil, nil, output.Result{}, 0, false, false
+	// Large records come to all flights in turn, and each would keep room for them.
+	if n := x.size(); n > flightKeeps || s.room > 2*f.cfg.Bytes {
+		s.room -= n
+		x.data, x.entries, x.own = nil, nil, forward.Chunk{Tag: x.own.Tag}
 	}
-	if s := &f.step; len(s.spare) < f.cfg.Chunks {
+	if len(s.spare) < f.cfg.Chunks {
 		s.spare = append(s.spare, x)
+	} else {
+		s.room -= x.size()
 	}
+}
+
+// push puts a flight at the end of the window.
+func (s *flights) push(x *flight) {
+	s.window.push(x)
+	s.bytes += x.bytes
+}
+
+// pop takes the first flight of the window.
+func (s *flights) pop() *flight {
+	x := s.window.pop()
+	s.bytes -= x.bytes
+	return x
 }
 
 // landed is what the output calls.
 func (x *flight) landed(r output.Result) {
-	f := x.f
-	f.inbox.Lock()
-	if x.gen != f.inbox.gen { // the output was given up, and did not say so in time
-		f.inbox.Unlock()
-		return
-	}
-	x.result = r
-	f.inbox.done = append(f.inbox.done, x)
-	f.inbox.left--
-	var awake func()
-	if f.inbox.left <= 0 || r.Err != nil {
-		awake, f.inbox.awake = f.inbox.awake, nil
-	}
-	f.inbox.Unlock()
-	if awake != nil {
-		awake()
+	if !x.f.inbox.put(x, r) && x.held != nil { // the output was given up, and did not say so in time
+		x.held.Release()
 	}
 }
 
@@ -102,14 +128,11 @@ func (f *Follower) next() (more bool, err error) {
 	from := s.taken
 	s.taken = x.end
 	s.volume += x.bytes + 1
-	s.window.push(x)
+	s.push(x)
 	if x.broken {
 		x.done = true
 		f.advance()
 		return true, nil
-	}
-	if s.inFlight == 0 {
-		f.moved.Store(time.Now().UnixNano())
 	}
 	if f.cfg.Identify != nil && (x.chunk.ID == nil || !x.chunk.Own) {
 		if x.chunk != &x.own {
@@ -119,11 +142,13 @@ func (f *Follower) next() (more bool, err error) {
 		x.id = f.cfg.Identify(x.id[:0], from, x.end)
 		x.own.ID, x.own.IDBin, x.own.Own = x.id, false, true
 	}
-	x.gen = s.gen
+	if s.inFlight == 0 {
+		f.moved.Store(time.Now().UnixNano())
+	}
 	s.inFlight++
-	s.bytes += x.bytes
 	f.sent.events.Add(int64(x.chunk.Events))
 	f.sent.chunks.Add(1)
+	x.gen = s.gen
 	if s.at != nil {
 		binary.BigEndian.PutUint64(s.token[:], uint64(x.end))
 		s.at.SubmitAt(s.token[:], x.chunk, x.land)
@@ -150,14 +175,15 @@ func (f *Follower) read(x *flight) (ok bool, err error) {
 	if err != nil || !ok {
 		return false, err
 	}
+	had := x.size()
 	x.end, x.chunk = rec.Pos, &x.own
 	x.data = append(x.data[:0], rec.Data...)
 	x.bytes = int64(len(x.data))
 	err = x.own.Parse(x.data)
 	if err == nil && !f.cfg.Opaque {
-		err = x.inflater.Inflate(&x.own)
-		x.bytes = max(x.bytes, int64(len(x.own.Entries)))
+		err = f.inflate(x)
 	}
+	f.step.room += x.size() - had
 	if err != nil {
 		// The journal's checksum was right, so it was written so: by a newer version, or by a fault
 		// of ours.
@@ -167,12 +193,25 @@ func (f *Follower) read(x *flight) (ok bool, err error) {
 	return true, nil
 }
 
+// inflate undoes the compression of a flight's entries. Flights share the decompressors: each would
+// need more memory than its chunk.
+func (f *Follower) inflate(x *flight) error {
+	if x.own.Compressed == nil {
+		return nil
+	}
+	if err := f.step.inflater.Inflate(&x.own); err != nil {
+		return err
+	}
+	x.entries = append(x.entries[:0], x.own.Entries...)
+	x.own.Entries = x.entries
+	x.bytes += int64(len(x.entries))
+	return nil
+}
+
 // collect takes back what outputs have finished.
 func (f *Follower) collect() {
 	s := &f.step
-	f.inbox.Lock()
-	s.landed, f.inbox.done = f.inbox.done, s.landed[:0]
-	f.inbox.Unlock()
+	s.landed = f.inbox.take(s.landed)
 	if len(s.landed) == 0 {
 		return
 	}
@@ -180,7 +219,6 @@ func (f *Follower) collect() {
 		s.landed[i] = nil
 		x.done = true
 		s.inFlight--
-		s.bytes -= x.bytes
 		s.soon = s.soon || x.result.Soon
 		if err := x.result.Err; err != nil && s.broken == nil {
 			if !errors.Is(err, output.ErrReopen) {
@@ -205,7 +243,7 @@ func (f *Follower) advance() {
 		if !x.done || x.result.Err != nil {
 			return
 		}
-		s.window.pop()
+		s.pop()
 		atStop := s.finished == s.stop
 		s.finished = x.end
 		f.count(x)

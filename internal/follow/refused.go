@@ -3,6 +3,8 @@
 package follow
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,8 +18,8 @@ type Refused struct {
 	Position journal.Position // the end of the record
 	Time     time.Time        // of the refusal
 	Reason   string
-	Entries  []int          // their indices in the record; nil: all
-	Chunk    *forward.Chunk // these entries alone; it shares no bytes
+	Entries  []int          // their indices in the record
+	Chunk    *forward.Chunk // these entries alone, uncompressed; it shares no bytes
 }
 
 // count adds a finished flight to what is beyond stop, and keeps what was refused of it.
@@ -63,6 +65,7 @@ func (f *Follower) refuse(x *flight) (events int64) {
 		}
 		byReason[reason] = append(byReason[reason], r.Entry)
 	}
+	var whole *forward.Chunk
 	taken := map[int]bool{} // an entry is refused once
 	for _, reason := range reasons {
 		entries := byReason[reason]
@@ -85,14 +88,36 @@ func (f *Follower) refuse(x *flight) (events int64) {
 		if f.cfg.Refuse == nil {
 			continue
 		}
-		f.step.letters = append(f.step.letters, Refused{
-			Position: x.end, Time: time.Now(), Reason: reason, Entries: entries, Chunk: only(x.chunk, entries),
-		})
+		if whole == nil {
+			whole = f.readable(x.chunk)
+		}
+		f.letter(Refused{Position: x.end, Time: time.Now(), Reason: reason, Entries: entries, Chunk: only(whole, entries)})
 	}
 	return events
 }
 
-// only is a copy of a chunk with some of its entries.
+// letter keeps refused entries for the next commit, which is urgent when they take much memory.
+func (f *Follower) letter(r Refused) {
+	s := &f.step
+	s.letters = append(s.letters, r)
+	s.letterBytes += int64(len(r.Chunk.Entries))
+	s.soon = s.soon || s.letterBytes >= f.cfg.Bytes
+}
+
+// readable returns a chunk with its entries uncompressed: the chunk itself, unless the output has
+// had it as it came. The entries are valid until the next call.
+func (f *Follower) readable(c *forward.Chunk) *forward.Chunk {
+	if c.Compressed == nil || c.Entries != nil {
+		return c
+	}
+	inflated := *c
+	if err := f.step.inflater.Inflate(&inflated); err != nil {
+		f.cfg.Report(fmt.Errorf("refused entries cannot be read: %w", err))
+	}
+	return &inflated
+}
+
+// only is a copy of a chunk with some of its entries, uncompressed.
 func only(c *forward.Chunk, entries []int) *forward.Chunk {
 	part := &forward.Chunk{Tag: c.Tag, Signal: c.Signal, Events: len(entries)}
 	if len(entries) == c.Events {
@@ -110,5 +135,27 @@ func only(c *forward.Chunk, entries []int) *forward.Chunk {
 			entries = entries[1:]
 		}
 	}
+	part.Events -= len(entries) // these cannot be read
 	return part
+}
+
+// refuseUpTo makes the refused entries up to a position dead letters.
+func (f *Follower) refuseUpTo(ctx context.Context, p journal.Position) error {
+	s := &f.step
+	n := slices.IndexFunc(s.letters, func(r Refused) bool { return r.Position > p })
+	if n < 0 {
+		n = len(s.letters)
+	}
+	for n > 0 {
+		err := f.cfg.Refuse(ctx, s.letters[:n])
+		if err == nil {
+			break
+		}
+		f.fail(fmt.Errorf("dead letters: %w", err), retryPause)
+		if err := pause(ctx, retryPause); err != nil {
+			return err
+		}
+	}
+	s.letters, s.letterBytes = slices.Delete(s.letters, 0, n), 0
+	return nil
 }

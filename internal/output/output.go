@@ -27,7 +27,8 @@ type Output interface {
 	// Submit hands over a chunk. done must not block, and may call Submit.
 	Submit(c *forward.Chunk, done func(Result))
 	// Flush returns when all that was submitted before is done and as durable as the output can
-	// make it: a file is on the disk where that was asked for. An error that wraps ErrReopen says
+	// make it: a file is on the disk where that was asked for. A Resumer's last State, given before,
+	// is as good after it, so Flush saves none. An error that wraps ErrReopen says
 	// that this output is of no more use; another error, that Flush may be tried again.
 	Flush(ctx context.Context) error
 	// Close gives up what is pending: when it returns, done was called for each chunk. It returns
@@ -49,7 +50,9 @@ type Resumer interface {
 	Resume(save func(state []byte) error, states ...[]byte) error
 }
 
-// A Transactional output keeps the position itself, in one transaction with the events.
+// A Transactional output keeps the position itself, in one transaction with the events. Of what it
+// committed when its caller was killed only the token is known: what it had rejected of that becomes
+// no dead letter.
 type Transactional interface {
 	Output
 	// Restore is called once, before the first Submit. It returns the token of the last chunk that
@@ -88,7 +91,7 @@ type Rejected struct {
 	Err   error
 }
 
-// All stands for the whole chunk, as the index of a rejected entry.
+// All is the index of a rejected entry that stands for the whole chunk.
 const All = -1
 
 // ErrClosed is the Err of a Result whose chunk was given up by Close, or submitted after it.
