@@ -161,7 +161,22 @@ type nextAppender interface {
 // checkNext wants the same of one pass as of an EntryReader and AppendLine.
 func checkNext(t *testing.T, a nextAppender, tag string, rec []byte) {
 	t.Helper()
-	entries := append(forward.AppendEventTime([]byte{0x92}, testSec, 5), rec...)
+	for _, head := range heads() {
+		checkNextAfter(t, a, tag, append(head, rec...))
+	}
+}
+
+// heads are what nearly all senders write before a record.
+func heads() [][]byte {
+	return [][]byte{
+		forward.AppendEventTime([]byte{0x92}, testSec, 5),
+		msgpack.AppendMapHeader(forward.AppendEventTime([]byte{0x92, 0x92}, testSec, 5), 0),
+		msgpack.AppendInt([]byte{0x92}, testSec),
+	}
+}
+
+func checkNextAfter(t *testing.T, a nextAppender, tag string, entries []byte) {
+	t.Helper()
 	got, n := a.AppendNext([]byte("before "), tag, entries)
 	r := forward.ReadEntries(entries)
 	e, ok := r.Next()
@@ -185,13 +200,15 @@ func TestAppendNext(t *testing.T) {
 		for _, rec := range [][]byte{rec, record(), record("a", 1), record("a", 1, "message", "m")} {
 			checkNext(t, a, "app", rec)
 			checkNext(t, a, "app", append(rec[:len(rec):len(rec)], rec...)) // and another behind it
-			entry := append(forward.AppendEventTime([]byte{0x92}, testSec, 5), rec...)
-			if _, n := a.AppendNext(nil, "app", entry); n != len(entry) {
-				t.Errorf("%x: %d of %d", rec, n, len(entry))
-			}
-			for i := range entry {
-				if b, n := a.AppendNext(nil, "app", entry[:i]); n != 0 || len(b) != 0 {
-					t.Errorf("%x: %q, %d", entry[:i], b, n)
+			for _, head := range heads() {
+				entry := append(head, rec...)
+				if _, n := a.AppendNext(nil, "app", entry); n != len(entry) {
+					t.Errorf("%x: %d of %d", entry, n, len(entry))
+				}
+				for i := range entry {
+					if b, n := a.AppendNext(nil, "app", entry[:i]); n != 0 || len(b) != 0 {
+						t.Errorf("%x: %q, %d", entry[:i], b, n)
+					}
 				}
 			}
 		}

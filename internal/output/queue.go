@@ -385,9 +385,11 @@ func (q *queue) finish(group []*job, state []byte) bool {
 const mostFree = 1024
 
 func (q *queue) newJobLocked(c *forward.Chunk, done func(Result)) *job {
-	j := new(job)
+	var j *job
 	if n := len(q.free); n > 0 {
 		j, q.free = q.free[n-1], q.free[:n-1]
+	} else {
+		j = new(job)
 	}
 	*j = job{chunk: c, done: done, rest: c.Entries, seq: q.seq}
 	return j
