@@ -172,6 +172,10 @@ func (s *store) storeOnce(ctx context.Context, g *group) error {
 	}
 }
 
+// recentLeast is from how many bytes of entries on a chunk is kept in memory for those that follow. To
+// keep and find a smaller one costs more than to read it from the journal, whose pages are in memory.
+const recentLeast = 1 << 10
+
 // append appends the chunks of g.todo but those that are repeats, up to one
 // that another connection is storing just now, and returns the end of the last
 // one. It leaves in g.todo what it has not done with.
@@ -228,7 +232,9 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 		if which != nil {
 			which.pos = pos
 		}
-		g.stored = append(g.stored, stored{prev: prev, pos: pos, chunk: c, print: stamped.Print})
+		if c.Compressed != nil || len(c.Entries) >= recentLeast {
+			g.stored = append(g.stored, stored{prev: prev, pos: pos, chunk: c, print: stamped.Print})
+		}
 		g.account.stored.add(c)
 		last = pos
 	}

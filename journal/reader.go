@@ -310,6 +310,10 @@ func (r *Reader) SkipTo(p Position) error {
 	if p > r.j.Synced() || p < Position(r.c.at.Load()) {
 		return fmt.Errorf("journal: position %v is not between the cursor's %v and the last synced %v", p, Position(r.c.at.Load()), r.j.Synced())
 	}
+	if r.seg != nil && p.seq() == r.seg.seq && p.off() >= r.off {
+		r.pos, r.off = p, p.off() // the file stays open
+		return nil
+	}
 	r.seek(p)
 	return nil
 }
