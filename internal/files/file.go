@@ -35,15 +35,8 @@ type file struct {
 	torn  int    // more than 0 only while the file ends in those bytes
 	end   int64  // where our last write ended; below 0 when the file may end within a line of others
 
-	// Between two Settles: how many bytes were appended, at each Mark and in all, and whether they do not stand in one
-	// piece at the end of the file.
-	cuts     []int64
-	appended int64
-	parted   bool
-
 	queued bool // in Set.waiting
 	stuck  bool // the Write that runs could not write them
-	grown  bool // in Set.grown
 
 	handle  *os.File
 	id      fileID
@@ -210,7 +203,6 @@ func (s *Set) prepare(f *file) error {
 	}
 	if size != f.end { // others wrote
 		f.torn, f.end = 0, -1
-		f.parted = f.parted || f.touched && !f.expected
 	}
 	if s.foreign(f) && !f.expected {
 		s.handOver(f)
@@ -328,7 +320,7 @@ func (s *Set) writeRest(f *file) error {
 	n, err := s.put(f, f.lines[f.torn:first])
 	f.torn += n
 	if f.end != expected+int64(n) {
-		f.torn, f.end, f.parted = 0, -1, true
+		f.torn, f.end = 0, -1
 		return err
 	}
 	if err != nil {
@@ -342,7 +334,7 @@ func (s *Set) writeRest(f *file) error {
 func (s *Set) put(f *file, b []byte) (n int, err error) {
 	n, err = s.o.kernel.write(f.handle, b)
 	if n > 0 {
-		f.lookEnd(f.end + int64(n))
+		f.lookEnd()
 		f.touched, f.dirty = true, true
 	}
 	if err == nil && n < len(b) {
@@ -352,13 +344,10 @@ func (s *Set) put(f *file, b []byte) (n int, err error) {
 }
 
 // lookEnd asks where the bytes just written ended: not where expected, if others wrote at the same time.
-func (f *file) lookEnd(expected int64) {
+func (f *file) lookEnd() {
 	end, err := f.handle.Seek(0, io.SeekCurrent)
 	if err != nil {
 		end = -1
-	}
-	if end != expected {
-		f.parted = f.parted || f.touched
 	}
 	f.end = end
 }

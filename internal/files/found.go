@@ -47,7 +47,7 @@ func (s *Set) find(f *file, size int64) error {
 	s.taken(f, whole)
 	switch {
 	case !equal:
-		f.expected, f.end, f.parted = false, -1, true
+		f.expected, f.end = false, -1
 		s.hasty = true // what goes to the end now is not behind length in one piece: after another crash it would not be found
 		s.o.Report(fmt.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path, f.found))
 		if f.found == f.length {

@@ -27,10 +27,8 @@ func (s *Set) retire(f *file, to string) {
 	old := &file{
 		path: to, of: f.path, writer: f.writer,
 		known: f.known, inode: f.inode, length: f.length, doubt: f.doubt, found: f.found, end: f.end,
-		cuts: slices.Clone(f.cuts), appended: f.appended - int64(len(f.lines)), parted: f.parted,
 		handle: f.handle, id: f.id, touched: true, dirty: f.dirty, used: f.used,
 	}
-	old.cutTo(s.marks)
 	switch {
 	case old.end >= 0:
 	case f.handle != nil:
@@ -49,7 +47,7 @@ func (s *Set) retire(f *file, to string) {
 // renew makes f forget its file: the next one has nothing in it.
 func (f *file) renew() {
 	f.handle, f.id = nil, fileID{}
-	f.known, f.doubt, f.touched, f.dirty, f.parted = false, false, false, false, false
+	f.known, f.doubt, f.touched, f.dirty = false, false, false, false
 	f.inode, f.length, f.found, f.end = 0, 0, 0, 0
 }
 
@@ -63,7 +61,7 @@ func (s *Set) moved(f *file) error {
 		}
 	}
 	f.torn = 0
-	f.parted, s.hasty = f.parted || f.touched, true
+	s.hasty = true
 	if f.handle == nil {
 		return nil
 	}
@@ -134,7 +132,7 @@ func (s *Set) dismiss(f *file) {
 	}
 }
 
-// release gives the keepers what was dismissed: what Sync or Settle returned is committed by now.
+// release gives the keepers what was dismissed: what Sync returned is committed by now.
 func (s *Set) release() error {
 	var errs []error
 	for _, f := range s.dismissed {

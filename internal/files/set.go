@@ -36,14 +36,11 @@ type Set struct {
 	dismissed []*file            // that were retired and are settled, but perhaps not committed
 	unable    time.Time          // nothing is rotated before
 
-	now       time.Time // when the call that runs began
-	opened    time.Time
-	grown     []*file // those that were written since the last Mark
-	marks     int     // since the last Settle
-	recovered bool    // nothing is expected in any file any more
-	hasty     bool    // what happened since the last Sync would be done twice after a crash
-	failed    error   // a sync failed
-	closed    bool
+	now    time.Time // when the call that runs began
+	opened time.Time
+	hasty  bool  // what happened since the last Sync would be done twice after a crash
+	failed error // a sync failed
+	closed bool
 }
 
 // fileCost is what a file with waiting lines counts besides them.
@@ -127,34 +124,9 @@ func (s *Set) add(f *file) {
 	s.order = append(s.order, f)
 }
 
-// Append keeps lines, one or several whole ones, for the file of a tag and the time of an event, in seconds since 1970.
-// When too much is waiting it writes first. An error means that the lines were not taken: the same call may be repeated.
-func (s *Set) Append(tag string, sec int64, lines []byte) error {
-	if err := s.usable(); err != nil {
-		return err
-	}
-	if len(lines) == 0 || lines[len(lines)-1] != '\n' {
-		return ErrLine
-	}
-	r := s.pattern.route(tag, sec)
-	f := s.last
-	if f == nil || f.route != r {
-		f = s.lookUp(r)
-	}
-	if len(f.lines) > 0 && len(f.lines)+len(lines) > s.o.Buffer || s.pending > 0 && s.pending+len(lines) > s.o.Memory {
-		if err := s.relieve(f, len(lines)); err != nil {
-			return err
-		}
-		f = s.lookUp(r)
-	}
-	s.last = f
-	s.keep(f, lines)
-	return nil
-}
-
-// Extend is Append without the copy, and never writes: render gets what waits for the file already, appends whole lines, one
-// or several or none, and returns the result. full asks for a Write, because enough waits. An error means that render was not
-// called.
+// Extend adds lines for the file of a tag and the time of an event, in seconds since 1970. render gets what waits for that
+// file already, appends whole lines, one or several or none, and returns the result. full asks for a Write, because enough
+// waits; nothing is written before. An error means that render was not called.
 func (s *Set) Extend(tag string, sec int64, render func(dst []byte) []byte) (full bool, err error) {
 	if err := s.usable(); err != nil {
 		return false, err
@@ -172,7 +144,6 @@ func (s *Set) Extend(tag string, sec int64, render func(dst []byte) []byte) (ful
 		s.pending -= fileCost
 	}
 	s.pending += n
-	f.appended += int64(n)
 	return len(f.lines) >= s.o.Buffer || s.pending >= s.o.Memory, nil
 }
 
@@ -187,20 +158,6 @@ func (s *Set) Drop() {
 			s.takenEnd(f, n)
 		}
 	}
-	for _, f := range s.order { // those too that were written already
-		f.cuts = f.cuts[:0]
-	}
-	s.marks = 0
-}
-
-// relieve writes to make room for n more bytes: the one file if that is enough and it is open, all of them otherwise, so
-// that one Record is for all that are new.
-func (s *Set) relieve(f *file, n int) error {
-	if f.handle == nil || s.pending+n > s.o.Memory {
-		return s.Write()
-	}
-	s.now = time.Now()
-	return s.writeGroup([]*file{f})
 }
 
 // lookUp returns the file that lines of a route go to: that of the earliest writer that may have them, or ours.
@@ -243,7 +200,6 @@ func (s *Set) keep(f *file, lines []byte) {
 	s.begin(f)
 	f.lines = append(f.lines, lines...)
 	s.pending += len(lines)
-	f.appended += int64(len(lines))
 }
 
 // begin makes f one of those that lines wait for.
@@ -273,7 +229,6 @@ func (s *Set) taken(f *file, n int) {
 // takenEnd forgets the last n bytes, which go to another file.
 func (s *Set) takenEnd(f *file, n int) {
 	f.lines = f.lines[:len(f.lines)-n]
-	f.appended -= int64(n)
 	s.less(f, n)
 }
 
@@ -332,6 +287,6 @@ func (s *Set) CloseContext(ctx context.Context) error {
 	if s.keeper != nil {
 		s.keeper.close(ctx)
 	}
-	s.files, s.order, s.grown, s.routes, s.waiting, s.last, s.spare = nil, nil, nil, nil, nil, nil, nil
+	s.files, s.order, s.routes, s.waiting, s.last, s.spare = nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }

@@ -13,16 +13,11 @@ import (
 )
 
 // Sync writes all that waits, makes it durable, and returns the state to be committed, in one piece with the position up
-// to which lines were appended, before the next Append or Write.
+// to which lines were appended, before the next Write.
 func (s *Set) Sync() ([]byte, error) {
 	if err := s.Write(); err != nil {
 		return nil, err
 	}
-	return s.syncSettled()
-}
-
-// syncSettled makes what was written durable, and settles it.
-func (s *Set) syncSettled() ([]byte, error) {
 	open := make([]*file, 0, s.openFiles.n)
 	for f := s.openFiles.newest; f != nil; f = f.older {
 		open = append(open, f)
@@ -49,7 +44,6 @@ func (s *Set) State() []byte {
 func (s *Set) settle() {
 	kept := s.order[:0]
 	for _, f := range s.order {
-		f.appended, f.cuts, f.parted, f.grown = int64(len(f.lines)), f.cuts[:0], false, false
 		if s.remembered(f, s.now) {
 			kept = append(kept, f)
 			f.length = s.present(f)
@@ -72,8 +66,8 @@ func (s *Set) settle() {
 		}
 	}
 	clear(s.order[len(kept):])
-	s.order, s.grown = kept, s.grown[:0]
-	s.last, s.hasty, s.marks = nil, false, 0
+	s.order = kept
+	s.last, s.hasty = nil, false
 }
 
 // present returns where the lines of f end that were written or found so far.

@@ -82,10 +82,6 @@ func (s *Set) writeGroup(group []*file) (first error) {
 	closed := 0
 	for _, f := range group {
 		f.stuck = false
-		if !f.grown {
-			f.grown = true
-			s.grown = append(s.grown, f)
-		}
 		if f.handle == nil {
 			closed++
 		} else {
