@@ -219,8 +219,8 @@ func TestFull(t *testing.T) {
 		}
 		k.err = nil
 		must(t, s.Write())
-		if full, err := s.Extend("0", 0, func(dst []byte) []byte { return dst }); full || err != nil || s.pending != 0 {
-			t.Errorf("%s: full %v, %v, %d bytes pending after a Write", tt.name, full, err, s.pending)
+		if full, err := s.Extend("0", 0, func(dst []byte) []byte { return dst }); full || err != nil || s.waiting.bytes != 0 {
+			t.Errorf("%s: full %v, %v, %d bytes wait after a Write", tt.name, full, err, s.waiting.bytes)
 		}
 	}
 	if got := len(read(t, filepath.Join(dir, "0"))); got != 6*len(line) {

@@ -349,7 +349,7 @@ func TestTagsLikeRotatedFiles(t *testing.T) {
 		for _, tag := range tags {
 			add(t, s, tag, "precious\n")
 			settle(t, s)
-			path := s.files[s.pattern.path(s.pattern.route(tag, 0), s.writers[s.self])].path
+			path := s.index.lookUp(s.index.pattern.route(tag, 0)).path
 			for _, victim := range []string{"a", "a.jsonl", "x.l"} {
 				_, err := (&keeper{rotation: rotation}).look(filepath.Join(filepath.Dir(path), victim))
 				must(t, err)

@@ -74,8 +74,8 @@ func TestManyTags(t *testing.T) {
 				_, err := s.Sync()
 				must(t, err)
 			}
-			if len(s.files) > 16 || len(s.routes) > 16 {
-				t.Fatalf("%d files and %d routes are remembered", len(s.files), len(s.routes))
+			if len(s.index.files) > 16 || len(s.index.routes) > 16 {
+				t.Fatalf("%d files and %d routes are remembered", len(s.index.files), len(s.index.routes))
 			}
 		}
 	}
@@ -197,8 +197,8 @@ func TestIdle(t *testing.T) {
 		<-time.After(2 * time.Minute)
 		state, err = s.Sync()
 		must(t, err)
-		if _, entries, err := parseState(state); err != nil || len(entries) != 0 || len(s.files) != 0 {
-			t.Errorf("%v, %v, %d", entries, err, len(s.files))
+		if _, entries, err := parseState(state); err != nil || len(entries) != 0 || len(s.index.files) != 0 {
+			t.Errorf("%v, %v, %d", entries, err, len(s.index.files))
 		}
 	})
 	for _, tag := range []string{"a", "b"} {
