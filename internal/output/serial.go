@@ -22,7 +22,7 @@ func NewSerial(name string, deliver Deliverer, t *Trip, backoff, mostBackoff tim
 	s := &serial{deliver: deliver}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.queue = newQueue(name, s, t, backoff, mostBackoff)
-	s.queue.together = 1
+	s.together = 1
 	return s
 }
 
