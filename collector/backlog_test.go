@@ -194,3 +194,36 @@ func TestBacklogAfterRestart(t *testing.T) {
 		t.Errorf("%d events behind for %v, want 10 for an hour", o.Behind, o.BehindFor)
 	}
 }
+
+// TestNamesKeepPlaces: outputs with names go on where each of them stood, though their URLs and their order change.
+func TestNamesKeepPlaces(t *testing.T) {
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	out := &cutLine{err: errors.New("the line is cut")}
+	o := &Config{Dir: filepath.Join(dir, "data"), Stdout: out, Drain: time.Millisecond, Log: logTo(io.Discard)}
+	o.Outputs = []End{{Name: "a", URL: fileURL(one)}, {Name: "b", URL: "stdout:"}}
+	r := run(t, o)
+	send(t, r.client(t), numbered("t", 0, 5))
+	for limit := time.After(time.Minute); r.Stats().Outputs[0].Behind > 0; {
+		select {
+		case <-limit:
+			t.Fatal("the file is not written")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	out.mend()
+	o.Drain, o.Outputs = 0, []End{{Name: "b", URL: "stdout:?format=json"}, {Name: "a", URL: fileURL(two)}}
+	r = run(t, o)
+	send(t, r.client(t), numbered("t", 5, 5))
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, one, numberedLines("t", 0, 5))
+	wantFile(t, two, numberedLines("t", 5, 5))
+	if got, want := out.got.String(), numberedLines("t", 0, 10); got != want {
+		t.Errorf("stdout has %s", got)
+	}
+}

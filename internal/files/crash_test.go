@@ -26,7 +26,7 @@ type world struct {
 
 	position  int // committed
 	state     []byte
-	marks     bool // several positions are settled at once
+	often     bool // a commit follows each Write
 	processes int
 	ticks     int // left until the process dies; negative is for ever
 }
@@ -98,7 +98,6 @@ func (w *world) run(ticks int) (done bool) {
 	w.ticks = ticks
 	o := w.options()
 	synced := w.position // position of the last Sync
-	var marked []int
 	o.Record = func(state []byte) error {
 		w.tick()
 		w.position, w.state = synced, state
@@ -129,40 +128,16 @@ func (w *world) run(ticks int) (done bool) {
 	}
 	for i := w.position; i < len(w.lines); i++ {
 		e := w.lines[i]
-		if err := s.Append(e.tag, e.sec, []byte(e.line)); err != nil {
+		if err := extend(s, e.tag, e.sec, e.line); err != nil {
 			w.t.Fatal(err)
 		}
-		if i%3 == 0 {
+		written := i%3 == 0
+		if written {
 			if err := s.Write(); err != nil {
 				w.t.Fatal(err)
 			}
 		}
-		if w.marks {
-			if i%3 == 0 || i == len(w.lines)-1 {
-				s.Mark()
-				marked = append(marked, i+1)
-			}
-			if i%8 != 0 && i < len(w.lines)-1 {
-				continue
-			}
-			if len(marked) == 0 || marked[len(marked)-1] != i+1 {
-				s.Mark()
-				marked = append(marked, i+1)
-			}
-			states, err := s.Settle()
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			for k, state := range states {
-				synced = marked[k]
-				if err := o.Record(state); err != nil {
-					w.t.Fatal(err)
-				}
-			}
-			marked = marked[:0]
-			continue
-		}
-		if i%8 == 0 || i == len(w.lines)-1 {
+		if i%8 == 0 || i == len(w.lines)-1 || w.often && written {
 			if err := s.Write(); err != nil {
 				w.t.Fatal(err)
 			}
@@ -291,8 +266,8 @@ var worlds = []struct {
 // TestKillAnywhere kills a process at every tick, and lets the next one finish.
 func TestKillAnywhere(t *testing.T) {
 	for _, ww := range worlds {
-		for _, marks := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s %v", ww.name, marks), func(t *testing.T) {
+		for _, often := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s %v", ww.name, often), func(t *testing.T) {
 				t.Parallel()
 				step := 1
 				if testing.Short() {
@@ -300,7 +275,7 @@ func TestKillAnywhere(t *testing.T) {
 				}
 				for ticks := 0; ; ticks += step {
 					w := newWorld(t, ww.pattern, ww.tags, ww.lines, ww.o)
-					w.marks = marks
+					w.often = often
 					done := w.run(ticks)
 					if !done && !w.run(-1) {
 						t.Fatal("the second process did not finish")
@@ -324,7 +299,7 @@ func TestKillAgain(t *testing.T) {
 			for round := range 40 {
 				r := rand.New(rand.NewPCG(uint64(round), 7))
 				w := newWorld(t, ww.pattern, ww.tags, ww.lines, ww.o)
-				w.marks = round%2 == 1
+				w.often = round%2 == 1
 				var kills []int
 				for range 1 + r.IntN(5) {
 					ticks := r.IntN(150)

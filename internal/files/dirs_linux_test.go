@@ -46,7 +46,7 @@ func TestDirectoryThatMayNotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer set.Close()
-	if err := set.Append("t", 0, []byte("line\n")); err != nil {
+	if err := extend(set, "t", 0, "line\n"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := set.Sync(); err != nil {

@@ -3,15 +3,18 @@
 // Package files appends lines to a bounded set of files, so that each line is in them once although the process may be
 // killed at any moment, and no byte that others wrote is ever harmed.
 //
-// A Set follows a log: its caller reads events from a journal, appends their lines, and from time to time calls Sync and
-// commits the state it returns, in one atomic record with the journal's position:
+// A Set follows a log: its caller reads events from a journal, extends the files by their lines, and from time to time
+// calls Sync and commits the state it returns, in one atomic record with the journal's position:
 //
 //	set, err := files.Open("/var/log/{tag}.{date}.jsonl", state, &files.Options{Record: record})
 //	for … {
-//		err = set.Append(tag, sec, line)     // copied; written when enough waits
+//		full, err = set.Extend(tag, sec, render)    // render appends lines to what waits for the file
+//		if full {
+//			err = set.Write()                   // to the kernel
+//		}
 //	}
-//	state, err = set.Sync()                  // written and on disk
-//	err = reader.Commit(position, state)     // before the next Append
+//	state, err = set.Sync()                         // written and on disk
+//	err = reader.Commit(position, state)            // before the next Write
 //
 // # Paths
 //
@@ -33,11 +36,11 @@
 // So that a new file is known too, Options.Record makes a state with its name durable before its first byte is written;
 // one Record is for all files that one Write opens.
 //
-// # Several positions, no disk
+// # No disk
 //
 // A logger's lines need only survive the process, and its positions lie in memory that does too. So with NoSync nothing
-// waits for the disk before Close, and Settle gives a state for each of several positions that one write took: Mark notes
-// where they end. State gives the one of the present position, with or without NoSync, at the cost of no system call.
+// waits for the disk before Close, and a Sync after each Write costs little. State gives what a Sync would return, with or
+// without NoSync, and settles nothing.
 //
 // # Rotation
 //

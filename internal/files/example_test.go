@@ -39,7 +39,7 @@ func Example() {
 
 	set := begin()
 	for _, line := range journal[:2] {
-		if err := set.Append("app", 0, []byte(line)); err != nil {
+		if _, err := set.Extend("app", 0, func(dst []byte) []byte { return append(dst, line...) }); err != nil {
 			panic(err)
 		}
 	}
@@ -51,7 +51,7 @@ func Example() {
 	set = begin()
 	defer set.Close()
 	for _, line := range journal[committed.position:] {
-		if err := set.Append("app", 0, []byte(line)); err != nil {
+		if _, err := set.Extend("app", 0, func(dst []byte) []byte { return append(dst, line...) }); err != nil {
 			panic(err)
 		}
 	}

@@ -58,7 +58,16 @@ func openSet(t *testing.T, pattern string, state []byte, o *Options) *Set {
 
 func add(t *testing.T, s *Set, tag, line string) {
 	t.Helper()
-	must(t, s.Append(tag, 0, []byte(line)))
+	must(t, extend(s, tag, 0, line))
+}
+
+// extend has s take lines, and writes when enough waits.
+func extend(s *Set, tag string, sec int64, lines string) error {
+	full, err := s.Extend(tag, sec, func(dst []byte) []byte { return append(dst, lines...) })
+	if full && err == nil {
+		err = s.Write()
+	}
+	return err
 }
 
 // TestWriteCutShort fails a write after any number of bytes, twice, and wants every line once and whole afterwards.
@@ -174,26 +183,48 @@ func TestOneFails(t *testing.T) {
 	}
 }
 
-// TestFullMemory wants Append to refuse, without taking the line, when nothing can be written.
-func TestFullMemory(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x")
-	k := &faulty{err: syscall.ENOSPC}
-	s := openSet(t, path, nil, &Options{kernel: k.kernel(), Memory: 2000, Buffer: 1000})
-	line := []byte(strings.Repeat("x", 99) + "\n")
-	n := 0
-	for ; s.Append("", 0, line) == nil; n++ {
-		if n > 20 {
-			t.Fatal("no end of memory")
+// TestFull wants Extend to ask for a Write as long as a file has more than Buffer, or all have more than Memory.
+func TestFull(t *testing.T) {
+	dir := t.TempDir()
+	k := &faulty{}
+	s := openSet(t, filepath.Join(dir, "{tag}"), nil, &Options{kernel: k.kernel(), Memory: 4000, Buffer: 500})
+	line := strings.Repeat("x", 99) + "\n"
+	render := func(dst []byte) []byte { return append(dst, line...) }
+	for _, tt := range []struct {
+		name     string
+		tags     int
+		wantFull int // after so many lines
+	}{
+		{"one file", 1, 5},
+		{"many files", 100, 4}, // each counts as fileCost and its line
+	} {
+		k.err = syscall.ENOSPC
+		n := 0
+		for full := false; !full; n++ {
+			if n > 20 {
+				t.Fatalf("%s: never full", tt.name)
+			}
+			var err error
+			full, err = s.Extend(fmt.Sprint(n%tt.tags), 0, render)
+			must(t, err)
+		}
+		if n != tt.wantFull {
+			t.Errorf("%s: full after %d lines, want %d", tt.name, n, tt.wantFull)
+		}
+		if err := s.Write(); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err)
+		}
+		if full, err := s.Extend("0", 0, func(dst []byte) []byte { return dst }); !full || err != nil {
+			t.Errorf("%s: full %v, %v after a Write that failed", tt.name, full, err)
+		}
+		k.err = nil
+		must(t, s.Write())
+		if full, err := s.Extend("0", 0, func(dst []byte) []byte { return dst }); full || err != nil || s.waiting.bytes != 0 {
+			t.Errorf("%s: full %v, %v, %d bytes wait after a Write", tt.name, full, err, s.waiting.bytes)
 		}
 	}
-	if err := s.Append("", 0, line); !errors.Is(err, syscall.ENOSPC) {
-		t.Fatal(err)
-	}
-	k.err = nil
-	must(t, s.Append("", 0, line))
-	must(t, s.Write())
-	if got := len(read(t, path)); got != (n+1)*len(line) {
-		t.Fatalf("%d bytes, want %d lines of %d", got, n+1, len(line))
+	if got := len(read(t, filepath.Join(dir, "0"))); got != 6*len(line) {
+		t.Errorf("%d bytes", got)
 	}
 }
 
@@ -262,8 +293,8 @@ func TestSyncFails(t *testing.T) {
 	if _, err := s.Sync(); !errors.Is(err, ErrSync) {
 		t.Fatalf("the second Sync: %v", err)
 	}
-	if err := s.Append("", 0, []byte("x\n")); !errors.Is(err, ErrSync) {
-		t.Fatalf("Append: %v", err)
+	if err := extend(s, "", 0, "x\n"); !errors.Is(err, ErrSync) {
+		t.Fatalf("Extend: %v", err)
 	}
 	must(t, s.Close())
 

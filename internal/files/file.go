@@ -35,15 +35,8 @@ type file struct {
 	torn  int    // more than 0 only while the file ends in those bytes
 	end   int64  // where our last write ended; below 0 when the file may end within a line of others
 
-	// Between two Settles: how many bytes were appended, at each Mark and in all, and whether they do not stand in one
-	// piece at the end of the file.
-	cuts     []int64
-	appended int64
-	parted   bool
-
 	queued bool // in Set.waiting
 	stuck  bool // the Write that runs could not write them
-	grown  bool // in Set.grown
 
 	handle  *os.File
 	id      fileID
@@ -76,7 +69,7 @@ func (s *Set) openOnce(f *file) error {
 		return err
 	}
 	h, err := os.OpenFile(f.path, openFlags, 0)
-	if errors.Is(err, fs.ErrNotExist) && !s.foreign(f) {
+	if errors.Is(err, fs.ErrNotExist) && !s.index.foreign(f) {
 		if err := s.makeDir(filepath.Dir(f.path)); err != nil {
 			return err
 		}
@@ -110,7 +103,7 @@ func (s *Set) openOnce(f *file) error {
 			f.period = s.o.Rotation.period(info.ModTime())
 		}
 		if f.of == "" {
-			s.tend(f.path)
+			s.keeper.tend(f.path)
 		}
 	}
 	if f.id != id {
@@ -183,7 +176,7 @@ func (s *Set) prepare(f *file) error {
 	}
 	if f.handle == nil {
 		err := s.open(f)
-		if errors.Is(err, fs.ErrNotExist) && s.foreign(f) {
+		if errors.Is(err, fs.ErrNotExist) && s.index.foreign(f) {
 			f.expected, f.torn = false, 0
 			s.handOver(f)
 			return nil
@@ -210,9 +203,8 @@ func (s *Set) prepare(f *file) error {
 	}
 	if size != f.end { // others wrote
 		f.torn, f.end = 0, -1
-		f.parted = f.parted || f.touched && !f.expected
 	}
-	if s.foreign(f) && !f.expected {
+	if s.index.foreign(f) && !f.expected {
 		s.handOver(f)
 	}
 	if len(f.lines) == 0 {
@@ -221,13 +213,13 @@ func (s *Set) prepare(f *file) error {
 	if s.due(f, size) {
 		return s.change(f)
 	}
-	return s.continueAt(f, size)
+	return f.continueAt(s.o.kernel, size)
 }
 
 // continueAt makes the end of f, which is size bytes long, one where a line may begin.
-func (s *Set) continueAt(f *file, size int64) (err error) {
+func (f *file) continueAt(k *kernel, size int64) (err error) {
 	if f.end < 0 {
-		if size, err = s.endLine(f, size); err != nil {
+		if size, err = f.endLine(k, size); err != nil {
 			return err
 		}
 	}
@@ -241,7 +233,7 @@ func (s *Set) continueAt(f *file, size int64) (err error) {
 //
 // While somebody else's write runs, a part of it can be seen, and looks like a line that lacks its end. So the end is
 // believed only if it is still there when every write that was under way is through.
-func (s *Set) endLine(f *file, size int64) (int64, error) {
+func (f *file) endLine(k *kernel, size int64) (int64, error) {
 	const looks = 100 // then others write all the time, and can be trusted to end their lines
 	for range looks {
 		var last [1]byte
@@ -261,7 +253,7 @@ func (s *Set) endLine(f *file, size int64) (int64, error) {
 			return size, err
 		}
 		if size == before {
-			if _, err := s.o.kernel.write(f.handle, []byte{'\n'}); err != nil {
+			if _, err := k.write(f.handle, []byte{'\n'}); err != nil {
 				return size, err
 			}
 			f.dirty = true
@@ -287,7 +279,7 @@ func (s *Set) write(f *file) error {
 			if err != nil {
 				return err
 			}
-			if _, err := s.endLine(f, size); err != nil {
+			if _, err := f.endLine(s.o.kernel, size); err != nil {
 				return err
 			}
 		}
@@ -307,13 +299,13 @@ func (s *Set) write(f *file) error {
 
 // writeLines writes the first n bytes of what waits, whole lines.
 func (s *Set) writeLines(f *file, n int) error {
-	n, err := s.put(f, f.lines[:n])
+	n, err := f.put(s.o.kernel, f.lines[:n])
 	if err == nil {
-		s.taken(f, n)
+		s.waiting.taken(f, n)
 		return nil
 	}
 	whole := bytes.LastIndexByte(f.lines[:n], '\n') + 1
-	s.taken(f, whole)
+	s.waiting.taken(f, whole)
 	if f.end >= 0 {
 		f.torn = n - whole
 	}
@@ -325,24 +317,24 @@ func (s *Set) writeLines(f *file, n int) error {
 func (s *Set) writeRest(f *file) error {
 	first := bytes.IndexByte(f.lines, '\n') + 1
 	expected := f.end
-	n, err := s.put(f, f.lines[f.torn:first])
+	n, err := f.put(s.o.kernel, f.lines[f.torn:first])
 	f.torn += n
 	if f.end != expected+int64(n) {
-		f.torn, f.end, f.parted = 0, -1, true
+		f.torn, f.end = 0, -1
 		return err
 	}
 	if err != nil {
 		return err
 	}
-	s.taken(f, first)
+	s.waiting.taken(f, first)
 	f.torn = 0
 	return nil
 }
 
-func (s *Set) put(f *file, b []byte) (n int, err error) {
-	n, err = s.o.kernel.write(f.handle, b)
+func (f *file) put(k *kernel, b []byte) (n int, err error) {
+	n, err = k.write(f.handle, b)
 	if n > 0 {
-		f.lookEnd(f.end + int64(n))
+		f.lookEnd()
 		f.touched, f.dirty = true, true
 	}
 	if err == nil && n < len(b) {
@@ -352,13 +344,10 @@ func (s *Set) put(f *file, b []byte) (n int, err error) {
 }
 
 // lookEnd asks where the bytes just written ended: not where expected, if others wrote at the same time.
-func (f *file) lookEnd(expected int64) {
+func (f *file) lookEnd() {
 	end, err := f.handle.Seek(0, io.SeekCurrent)
 	if err != nil {
 		end = -1
-	}
-	if end != expected {
-		f.parted = f.parted || f.touched
 	}
 	f.end = end
 }

@@ -44,10 +44,10 @@ func (s *Set) find(f *file, size int64) error {
 	}
 	f.found += int64(whole)
 	tail := n - whole
-	s.taken(f, whole)
+	s.waiting.taken(f, whole)
 	switch {
 	case !equal:
-		f.expected, f.end, f.parted = false, -1, true
+		f.expected, f.end = false, -1
 		s.hasty = true // what goes to the end now is not behind length in one piece: after another crash it would not be found
 		s.o.Report(fmt.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path, f.found))
 		if f.found == f.length {
@@ -67,11 +67,10 @@ func (s *Set) handOver(f *file) {
 	if f.torn > 0 {
 		keep = bytes.IndexByte(f.lines, '\n') + 1
 	}
-	delete(s.routes, f.route)
-	s.last = nil
+	s.index.leave(f)
 	if rest := f.lines[keep:]; len(rest) > 0 {
-		s.keep(s.lookUp(f.route), rest)
-		s.takenEnd(f, len(rest))
+		s.waiting.keep(s.index.lookUp(f.route), rest)
+		s.waiting.takenEnd(f, len(rest))
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A keeper compresses and deletes rotated files, on a goroutine of its own.
+// A keeper compresses and deletes rotated files, on a goroutine of its own. A nil one leaves them alone.
 type keeper struct {
 	rotation Rotation
 	report   func(error)
@@ -44,6 +44,9 @@ func newKeeper(r Rotation, report func(error)) *keeper {
 
 // tend has the rotated files of a path looked after soon.
 func (k *keeper) tend(path string) {
+	if k == nil {
+		return
+	}
 	if !k.started {
 		k.started = true
 		go k.run()
@@ -59,12 +62,18 @@ func (k *keeper) tend(path string) {
 
 // hold keeps a rotated file as it is until free.
 func (k *keeper) hold(path string) {
+	if k == nil {
+		return
+	}
 	k.mu.Lock()
 	k.held[path] = struct{}{}
 	k.mu.Unlock()
 }
 
 func (k *keeper) free(path string) {
+	if k == nil {
+		return
+	}
 	k.mu.Lock()
 	delete(k.held, path)
 	k.mu.Unlock()
@@ -80,7 +89,7 @@ func (k *keeper) holds(path string) bool {
 // close lets the goroutine do what is due until ctx is done, and waits for its end. A compression that runs then is given
 // up.
 func (k *keeper) close(ctx context.Context) {
-	if !k.started {
+	if k == nil || !k.started {
 		return
 	}
 	if ctx.Err() == nil {
@@ -228,13 +237,6 @@ func (r *rotated) remove() error {
 	return errors.Join(errs...)
 }
 
-// tend has the keeper look after the rotated files of a path.
-func (s *Set) tend(path string) {
-	if s.keeper != nil {
-		s.keeper.tend(path)
-	}
-}
-
 // tendLeft has it look after what earlier processes left, of the paths that are known: those in the state, and the one
 // that a pattern without {tag} has now. Other tags' files have their turn when they are opened.
 func (s *Set) tendLeft() {
@@ -243,22 +245,10 @@ func (s *Set) tendLeft() {
 	}
 	s.tended = true
 	for _, path := range s.left {
-		s.tend(path)
+		s.keeper.tend(path)
 	}
 	s.left = nil
-	if !s.pattern.uses[tagPart] {
-		s.tend(s.pattern.path(s.pattern.route("", s.now.Unix()), s.writers[s.self]))
-	}
-}
-
-func (s *Set) hold(path string) {
-	if s.keeper != nil {
-		s.keeper.hold(path)
-	}
-}
-
-func (s *Set) free(path string) {
-	if s.keeper != nil {
-		s.keeper.free(path)
+	if p := s.index.pattern; !p.uses[tagPart] {
+		s.keeper.tend(p.path(p.route("", s.now.Unix()), s.index.writers[s.index.self]))
 	}
 }

@@ -85,7 +85,7 @@ func child(dir string) error {
 	fmt.Println("begins at", position)
 	for i := position; i < childLines; i++ {
 		tag, line := childLine(i)
-		if err := s.Append(tag, 0, []byte(line)); err != nil {
+		if err := extend(s, tag, 0, line); err != nil {
 			return err
 		}
 		if i%1000 == 999 || i == childLines-1 {

@@ -14,23 +14,23 @@ import (
 // written again after a crash.
 type Options struct {
 	MaxOpen  int           // files open at once; default 256
-	Buffer   int           // bytes kept for one file before Append writes; default 128 KiB
-	Memory   int           // bytes kept for all files before Append writes; default 8 MiB
+	Buffer   int           // bytes for one file before Extend asks for a Write; default 128 KiB
+	Memory   int           // bytes for all files before Extend asks for a Write; default 8 MiB
 	Idle     time.Duration // a file without a line for that long is closed; default 10 minutes
 	FileMode fs.FileMode   // of new files, before umask; default 0644
 	DirMode  fs.FileMode   // of new directories, before umask; default 0755
 
-	// NoSync leaves the disk to the kernel: Sync, Settle and the closing of a file in between make nothing durable, so that
+	// NoSync leaves the disk to the kernel: Sync and the closing of a file in between make nothing durable, so that
 	// lines survive the process and not a power cut. Close brings what is still open to the disk.
 	NoSync bool
 
-	// Rotation is never, if zero. What Settle or Sync return must be committed before the next Write, which lets the
+	// Rotation is never, if zero. What Sync returns must be committed before the next Write, which lets the
 	// rotated files that it settled be compressed and deleted.
 	Rotation Rotation
 
 	// Record makes state durable together with the position that belongs to the last Sync: the position up to which
 	// the lines were appended when that Sync was called, or that Open was told of if there was none. The Set calls it
-	// from within Append, Write and Sync before the first byte goes to a file that the last state does not name; also
+	// from within Write and Sync before the first byte goes to a file that the last state does not name; also
 	// in the middle of a Write, when a file is rotated there.
 	Record func(state []byte) error
 
@@ -45,7 +45,6 @@ type Options struct {
 // What can be wrong.
 var (
 	ErrPattern = errors.New("files: unusable path pattern")
-	ErrLine    = errors.New("files: not a line that ends in a newline")
 	ErrClosed  = errors.New("files: set is closed")
 	ErrState   = errors.New("files: unreadable state")
 	ErrKind    = errors.New("not a regular file")

@@ -5,7 +5,6 @@ package files
 import (
 	"errors"
 	"math"
-	"slices"
 )
 
 // A file that is rotated while lines in it wait for their commit is retired: it stays known under its new name until they
@@ -17,7 +16,7 @@ import (
 //
 // So a state from before the rotation still holds, and a process that is killed at any moment around it leaves nothing that
 // its heir does not find: what is not at its path is looked for among the rotated files of the path. The lines come again
-// in the same order and go from one file to the next as they do between the files of several processes; see lookUp.
+// in the same order and go from one file to the next as they do between the files of several processes; see index.fileOf.
 //
 // Until the commit no keeper may compress or delete the file. The own one is told; those of other processes need the
 // exclusive lock, and the file stays open with the shared one as long as MaxOpen allows.
@@ -27,14 +26,12 @@ func (s *Set) retire(f *file, to string) {
 	old := &file{
 		path: to, of: f.path, writer: f.writer,
 		known: f.known, inode: f.inode, length: f.length, doubt: f.doubt, found: f.found, end: f.end,
-		cuts: slices.Clone(f.cuts), appended: f.appended - int64(len(f.lines)), parted: f.parted,
 		handle: f.handle, id: f.id, touched: true, dirty: f.dirty, used: f.used,
 	}
-	old.cutTo(s.marks)
 	switch {
 	case old.end >= 0:
 	case f.handle != nil:
-		old.end = s.present(f)
+		old.end = f.present()
 	default:
 		old.end = math.MaxInt64
 	}
@@ -42,28 +39,28 @@ func (s *Set) retire(f *file, to string) {
 		s.openFiles.remove(f)
 		s.openFiles.pushOldest(old) // the first to be closed: the others may be about to be written
 	}
-	s.add(old)
+	s.index.add(old)
 	f.renew()
 }
 
 // renew makes f forget its file: the next one has nothing in it.
 func (f *file) renew() {
 	f.handle, f.id = nil, fileID{}
-	f.known, f.doubt, f.touched, f.dirty, f.parted = false, false, false, false, false
+	f.known, f.doubt, f.touched, f.dirty = false, false, false, false
 	f.inode, f.length, f.found, f.end = 0, 0, 0, 0
 }
 
 // moved leaves a file that is not at its path any more: another process has rotated it, or somebody took it away.
 func (s *Set) moved(f *file) error {
-	if s.o.Rotation.on() && f.touched && f.torn == 0 && !f.expected && !s.foreign(f) {
+	if s.o.Rotation.on() && f.touched && f.torn == 0 && !f.expected && !s.index.foreign(f) {
 		if to, _ := rotatedAs(f.path, f.id.inode); to != "" {
-			s.hold(to)
+			s.keeper.hold(to)
 			s.retire(f, to)
 			return nil
 		}
 	}
 	f.torn = 0
-	f.parted, s.hasty = f.parted || f.touched, true
+	s.hasty = true
 	if f.handle == nil {
 		return nil
 	}
@@ -87,62 +84,15 @@ func rotatedAs(path string, inode uint64) (name string, size int64) {
 	return "", 0
 }
 
-// foreign reports whether lines are only looked for in f: the file of an earlier process, or a retired one.
-func (s *Set) foreign(f *file) bool { return f.writer != s.self || f.of != "" }
-
-// recallRetired looks for the file of an entry among the rotated ones.
-func (s *Set) recallRetired(e entry) {
-	path, size := rotatedAs(e.path, e.inode)
-	if path == "" || size <= e.length || e.doubt || s.files[path] != nil {
-		return
-	}
-	f := &file{
-		path: path, of: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length,
-		expected: true, found: e.length,
-	}
-	s.add(f)
-	s.hold(path)
-	if s.retired == nil {
-		s.retired = map[string][]*file{}
-	}
-	i, _ := slices.BinarySearchFunc(s.retired[e.path], path, func(f *file, path string) int {
-		if f.path < path { // the names sort by time
-			return -1
-		}
-		return 1
-	})
-	s.retired[e.path] = slices.Insert(s.retired[e.path], i, f)
-}
-
-// expectedIn returns the oldest retired file of a path that lines are expected in.
-func (s *Set) expectedIn(path string, writer int) *file {
-	for _, f := range s.retired[path] {
-		if f.expected && f.writer == writer {
-			return f
-		}
-	}
-	return nil
-}
-
-// dismiss makes f, of which all is settled, one that the keepers may have as soon as that is committed.
-func (s *Set) dismiss(f *file) {
-	s.dismissed = append(s.dismissed, f)
-	if rest := slices.DeleteFunc(s.retired[f.of], func(g *file) bool { return g == f }); len(rest) > 0 {
-		s.retired[f.of] = rest
-	} else {
-		delete(s.retired, f.of)
-	}
-}
-
-// release gives the keepers what was dismissed: what Sync or Settle returned is committed by now.
+// release gives the keepers what was dismissed: what Sync returned is committed by now.
 func (s *Set) release() error {
 	var errs []error
 	for _, f := range s.dismissed {
 		if f.handle != nil {
 			errs = append(errs, s.close(f))
 		}
-		s.free(f.path)
-		s.tend(f.of)
+		s.keeper.free(f.path)
+		s.keeper.tend(f.of)
 	}
 	s.dismissed = nil
 	return errors.Join(errs...)

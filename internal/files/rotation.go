@@ -59,7 +59,7 @@ func (r *Rotation) period(t time.Time) int64 {
 // line has room. It is not while lines are expected in it, or when it ends in a part of one.
 func (s *Set) due(f *file, size int64) bool {
 	r := &s.o.Rotation
-	if !r.on() || size == 0 || f.handle == nil || s.foreign(f) || f.expected || f.torn > 0 || s.now.Before(s.unable) {
+	if !r.on() || size == 0 || f.handle == nil || s.index.foreign(f) || f.expected || f.torn > 0 || s.now.Before(s.unable) {
 		return false
 	}
 	if r.Every > 0 && r.period(s.now) != f.period {
@@ -72,7 +72,7 @@ func (s *Set) due(f *file, size int64) bool {
 // fitting returns how many bytes of what waits may be written to f, whole lines: 0 if it must be rotated first.
 func (s *Set) fitting(f *file) int {
 	room := s.o.Rotation.Size - f.end
-	if s.o.Rotation.Size == 0 || room >= int64(len(f.lines)) || s.foreign(f) || s.now.Before(s.unable) {
+	if s.o.Rotation.Size == 0 || room >= int64(len(f.lines)) || s.index.foreign(f) || s.now.Before(s.unable) {
 		return len(f.lines)
 	}
 	n := bytes.LastIndexByte(f.lines[:max(room, 0)], '\n') + 1
@@ -110,7 +110,7 @@ func (s *Set) change(f *file) error {
 	if f.end != size {
 		f.end = -1
 	}
-	return s.continueAt(f, size)
+	return f.continueAt(s.o.kernel, size)
 }
 
 // rotate renames f's file and leaves it. Another process may do so at the same time: who has the directory's lock does it,
@@ -132,11 +132,11 @@ func (s *Set) rotate(f *file) error {
 	}
 	to, err := freeName(f.path, s.now)
 	if err == nil {
-		s.hold(to)
+		s.keeper.hold(to)
 		err = s.o.kernel.rename(f.path, to)
 	}
 	if err != nil {
-		s.free(to)
+		s.keeper.free(to)
 		s.unable = s.now.Add(time.Minute)
 		s.o.Report(fmt.Errorf("files: rotation, tried again in a minute: %w", err))
 		return nil
@@ -146,9 +146,9 @@ func (s *Set) rotate(f *file) error {
 		s.retire(f, to)
 	} else {
 		f.renew()
-		s.free(to)
+		s.keeper.free(to)
 	}
-	s.tend(f.path)
+	s.keeper.tend(f.path)
 	return nil
 }
 
@@ -172,7 +172,7 @@ func (s *Set) rotateIdle() error {
 	var errs []error
 	for f := s.openFiles.newest; f != nil; {
 		next := f.older
-		if len(f.lines) == 0 && !s.foreign(f) && !f.expected {
+		if len(f.lines) == 0 && !s.index.foreign(f) && !f.expected {
 			id, size, err := idAt(f.path)
 			switch {
 			case (err != nil || id != f.id) && f.touched: // the next line tells

@@ -15,12 +15,11 @@ import (
 	"time"
 )
 
-// settle writes what waits and forgets the states.
-func settle(t *testing.T, s *Set) [][]byte {
+// settle writes what waits and forgets the state.
+func settle(t *testing.T, s *Set) {
 	t.Helper()
-	states, err := s.Settle()
+	_, err := s.Sync()
 	must(t, err)
-	return states
 }
 
 // until waits for something that another goroutine does.
@@ -252,12 +251,12 @@ func TestRotateTwo(t *testing.T) {
 		go func() {
 			s, err := Open(path, nil, &o)
 			for i := 0; i < lines && err == nil; i++ {
-				if err = s.Append("", 0, fmt.Appendf(nil, "%d %d %s\n", who, i, strings.Repeat("x", i%50))); err == nil && i%5 == 0 {
-					_, err = s.Settle()
+				if err = extend(s, "", 0, fmt.Sprintf("%d %d %s\n", who, i, strings.Repeat("x", i%50))); err == nil && i%5 == 0 {
+					_, err = s.Sync()
 				}
 			}
 			if err == nil {
-				_, err = s.Settle()
+				_, err = s.Sync()
 			}
 			if err == nil {
 				err = s.Close()
@@ -348,9 +347,9 @@ func TestTagsLikeRotatedFiles(t *testing.T) {
 		s, err := Open(filepath.Join(t.TempDir(), pattern), nil, &Options{NoSync: true, Rotation: rotation})
 		must(t, err)
 		for _, tag := range tags {
-			must(t, s.Append(tag, 0, []byte("precious\n")))
+			add(t, s, tag, "precious\n")
 			settle(t, s)
-			path := s.files[s.pattern.path(s.pattern.route(tag, 0), s.writers[s.self])].path
+			path := s.index.lookUp(s.index.pattern.route(tag, 0)).path
 			for _, victim := range []string{"a", "a.jsonl", "x.l"} {
 				_, err := (&keeper{rotation: rotation}).look(filepath.Join(filepath.Dir(path), victim))
 				must(t, err)

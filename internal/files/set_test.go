@@ -18,10 +18,10 @@ func TestSet(t *testing.T) {
 	dir := t.TempDir()
 	s := openSet(t, filepath.Join(dir, "{tag}", "{date}.jsonl"), nil, nil)
 	const day = 86400
-	must(t, s.Append("app.web", 0, []byte("1\n2\n"))) // several lines at once
-	must(t, s.Append("../x", day, []byte("3\n")))
-	must(t, s.Append("app.web", day, []byte("4\n")))
-	must(t, s.Append("app.web", day-1, []byte("5\n")))
+	must(t, extend(s, "app.web", 0, "1\n2\n")) // several lines at once
+	must(t, extend(s, "../x", day, "3\n"))
+	must(t, extend(s, "app.web", day, "4\n"))
+	must(t, extend(s, "app.web", day-1, "5\n"))
 	_, err := s.Sync()
 	must(t, err)
 	for name, want := range map[string]string{
@@ -37,15 +37,10 @@ func TestSet(t *testing.T) {
 
 func TestSetErrors(t *testing.T) {
 	s := openSet(t, filepath.Join(t.TempDir(), "x"), nil, nil)
-	for _, line := range []string{"", "x", "x\ny"} {
-		if err := s.Append("", 0, []byte(line)); !errors.Is(err, ErrLine) {
-			t.Errorf("%q: %v", line, err)
-		}
-	}
 	must(t, s.Close())
 	must(t, s.Close())
-	if err := s.Append("", 0, []byte("x\n")); !errors.Is(err, ErrClosed) {
-		t.Errorf("Append: %v", err)
+	if err := extend(s, "", 0, "x\n"); !errors.Is(err, ErrClosed) {
+		t.Errorf("Extend: %v", err)
 	}
 	if err := s.Write(); !errors.Is(err, ErrClosed) {
 		t.Errorf("Write: %v", err)
@@ -79,8 +74,8 @@ func TestManyTags(t *testing.T) {
 				_, err := s.Sync()
 				must(t, err)
 			}
-			if len(s.files) > 16 || len(s.routes) > 16 {
-				t.Fatalf("%d files and %d routes are remembered", len(s.files), len(s.routes))
+			if len(s.index.files) > 16 || len(s.index.routes) > 16 {
+				t.Fatalf("%d files and %d routes are remembered", len(s.index.files), len(s.index.routes))
 			}
 		}
 	}
@@ -202,8 +197,8 @@ func TestIdle(t *testing.T) {
 		<-time.After(2 * time.Minute)
 		state, err = s.Sync()
 		must(t, err)
-		if _, entries, err := parseState(state); err != nil || len(entries) != 0 || len(s.files) != 0 {
-			t.Errorf("%v, %v, %d", entries, err, len(s.files))
+		if _, entries, err := parseState(state); err != nil || len(entries) != 0 || len(s.index.files) != 0 {
+			t.Errorf("%v, %v, %d", entries, err, len(s.index.files))
 		}
 	})
 	for _, tag := range []string{"a", "b"} {
@@ -245,7 +240,7 @@ func TestShared(t *testing.T) {
 		wg.Go(func() {
 			for n := range lines {
 				line := fmt.Sprintf("{%d %d %s}\n", i, n, strings.Repeat("x", n%50))
-				if err := s.Append("", 0, []byte(line)); err != nil {
+				if err := extend(s, "", 0, line); err != nil {
 					t.Error(err)
 					return
 				}
@@ -285,19 +280,20 @@ func TestModes(t *testing.T) {
 	}
 }
 
-func TestAppendAllocs(t *testing.T) {
+func TestExtendAllocs(t *testing.T) {
 	s := openSet(t, filepath.Join(t.TempDir(), "{tag}.{date}"), nil, nil)
 	line := []byte(strings.Repeat("x", 159) + "\n")
+	render := func(dst []byte) []byte { return append(dst, line...) }
 	tags := []string{"app.web", "app.api"}
-	for range 4000 { // grow the buffers
-		must(t, s.Append(tags[0], 0, line))
-		must(t, s.Append(tags[1], 0, line))
+	for i := range 500 { // grow the buffers
+		_, err := s.Extend(tags[i%2], 0, render)
+		must(t, err)
 	}
 	must(t, s.Write())
 	i := 0
 	if n := testing.AllocsPerRun(200, func() {
 		i++
-		if err := s.Append(tags[i/2%2], 0, line); err != nil {
+		if _, err := s.Extend(tags[i/2%2], 0, render); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {
@@ -305,7 +301,7 @@ func TestAppendAllocs(t *testing.T) {
 	}
 }
 
-func BenchmarkAppend(b *testing.B) {
+func BenchmarkExtend(b *testing.B) {
 	line := []byte(strings.Repeat("x", 179) + "\n")
 	for _, tags := range []int{1, 10, 1000} {
 		b.Run(fmt.Sprintf("tags=%d", tags), func(b *testing.B) {
@@ -316,12 +312,17 @@ func BenchmarkAppend(b *testing.B) {
 			}
 			defer s.Close()
 			names := tagNames(tags)
+			render := func(dst []byte) []byte { return append(dst, line...) }
 			i := 0
 			b.SetBytes(int64(len(line)))
 			b.ReportAllocs()
 			for b.Loop() {
 				i++
-				if err := s.Append(names[i%tags], 0, line); err != nil {
+				full, err := s.Extend(names[i%tags], 0, render)
+				if full && err == nil {
+					err = s.Write()
+				}
+				if err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -339,12 +340,17 @@ func BenchmarkTags(b *testing.B) {
 	defer s.Close()
 	const tags = 1000
 	names := tagNames(tags)
+	render := func(dst []byte) []byte { return append(dst, line...) }
 	i := 0
 	b.SetBytes(int64(len(line)))
 	b.ReportAllocs()
 	for b.Loop() {
 		i++
-		if err := s.Append(names[i%tags], 0, line); err != nil {
+		full, err := s.Extend(names[i%tags], 0, render)
+		if full && err == nil {
+			err = s.Write()
+		}
+		if err != nil {
 			b.Fatal(err)
 		}
 		if i%tags == 0 && s.WantSync() {
@@ -364,11 +370,16 @@ func BenchmarkWrite(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
+	render := func(dst []byte) []byte { return append(dst, line...) }
 	written := 0
 	b.SetBytes(int64(len(line)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.Append("app.web", 0, line); err != nil {
+		full, err := s.Extend("app.web", 0, render)
+		if full && err == nil {
+			err = s.Write()
+		}
+		if err != nil {
 			b.Fatal(err)
 		}
 		if written += len(line); written > 256<<20 {
@@ -377,40 +388,6 @@ func BenchmarkWrite(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-	}
-}
-
-// BenchmarkMark is a chunk for one of many open files: what it costs must not grow with their number.
-func BenchmarkMark(b *testing.B) {
-	line := []byte(strings.Repeat("x", 179) + "\n")
-	for _, tags := range []int{1, 64} {
-		b.Run(fmt.Sprintf("tags=%d", tags), func(b *testing.B) {
-			s, err := Open(filepath.Join(b.TempDir(), "{tag}.jsonl"), nil, &Options{NoSync: true})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer s.Close()
-			names := tagNames(tags)
-			for i := range tags {
-				if err := s.Append(names[i], 0, line); err != nil {
-					b.Fatal(err)
-				}
-			}
-			if err := s.Write(); err != nil {
-				b.Fatal(err)
-			}
-			i := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := s.Append(names[0], 0, line); err != nil {
-					b.Fatal(err)
-				}
-				s.Mark()
-				if i++; i%64 == 0 {
-					s.Drop()
-				}
-			}
-		})
 	}
 }
 

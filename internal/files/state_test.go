@@ -114,7 +114,7 @@ func BenchmarkState(b *testing.B) {
 			}
 			defer s.Close()
 			for _, tag := range tagNames(tags) {
-				if err := s.Append(tag, 0, []byte("x\n")); err != nil {
+				if err := extend(s, tag, 0, "x\n"); err != nil {
 					b.Fatal(err)
 				}
 			}

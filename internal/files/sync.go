@@ -13,16 +13,11 @@ import (
 )
 
 // Sync writes all that waits, makes it durable, and returns the state to be committed, in one piece with the position up
-// to which lines were appended, before the next Append or Write.
+// to which lines were appended, before the next Write.
 func (s *Set) Sync() ([]byte, error) {
 	if err := s.Write(); err != nil {
 		return nil, err
 	}
-	return s.syncSettled()
-}
-
-// syncSettled makes what was written durable, and settles it.
-func (s *Set) syncSettled() ([]byte, error) {
 	open := make([]*file, 0, s.openFiles.n)
 	for f := s.openFiles.newest; f != nil; f = f.older {
 		open = append(open, f)
@@ -34,7 +29,7 @@ func (s *Set) syncSettled() ([]byte, error) {
 		return nil, err
 	}
 	s.settle()
-	return s.state(), nil
+	return s.index.settled(), nil
 }
 
 // State returns what is to be committed if the position is here, behind all that was appended, and nothing waits to be
@@ -42,42 +37,38 @@ func (s *Set) syncSettled() ([]byte, error) {
 // returns the same, but for files that it closes or rotates because their time has come.
 func (s *Set) State() []byte {
 	now := time.Now()
-	return s.stateOf(func(f *file) (int64, bool) { return s.present(f), s.remembered(f, now) })
+	return s.index.state(func(f *file) (int64, bool) { return f.present(), s.remembered(f, now) })
 }
 
 // settle makes the present the state that is known of each file, and forgets those that need none.
 func (s *Set) settle() {
-	kept := s.order[:0]
-	for _, f := range s.order {
-		f.appended, f.cuts, f.parted, f.grown = int64(len(f.lines)), f.cuts[:0], false, false
+	kept := s.index.order[:0]
+	for _, f := range s.index.order {
 		if s.remembered(f, s.now) {
 			kept = append(kept, f)
-			f.length = s.present(f)
+			f.length = f.present()
 			if f.touched {
 				f.found, f.doubt, f.touched = f.length, false, false
 			}
 			continue
 		}
 		f.expected = false
-		if f.of != "" {
-			s.dismiss(f)
+		if f.of != "" { // the keepers may have it as soon as this is committed
+			s.dismissed = append(s.dismissed, f)
 		} else if f.handle != nil {
 			if err := s.close(f); err != nil {
 				s.o.Report(err) // it is on disk
 			}
 		}
-		delete(s.files, f.path)
-		if s.routes[f.route] == f {
-			delete(s.routes, f.route)
-		}
+		s.index.forget(f)
 	}
-	clear(s.order[len(kept):])
-	s.order, s.grown = kept, s.grown[:0]
-	s.last, s.hasty, s.marks = nil, false, 0
+	clear(s.index.order[len(kept):])
+	s.index.order, s.index.last = kept, nil
+	s.hasty = false
 }
 
 // present returns where the lines of f end that were written or found so far.
-func (s *Set) present(f *file) int64 {
+func (f *file) present() int64 {
 	switch {
 	case !f.touched:
 		return f.length
@@ -98,13 +89,13 @@ func (s *Set) remembered(f *file, now time.Time) bool {
 	if f.expected && (f.handle != nil || now.Sub(s.opened) <= patience) {
 		return true
 	}
-	return f.handle != nil && !s.foreign(f)
+	return f.handle != nil && !s.index.foreign(f)
 }
 
 // WantSync reports that a Sync and a commit should come soon: the state has grown, because many files were opened since
 // the last; or what was written since would be written again after a crash, because a file was moved away, or because
 // others had written where lines were expected.
-func (s *Set) WantSync() bool { return s.hasty || len(s.files)-s.openFiles.n > 4*s.o.MaxOpen }
+func (s *Set) WantSync() bool { return s.hasty || len(s.index.files)-s.openFiles.n > 4*s.o.MaxOpen }
 
 // sync brings what files got to the disk. Several at once cost the disk little more than one: file systems commit their
 // changes together.
@@ -152,7 +143,7 @@ func (s *Set) sync(files []*file) error {
 // fail makes the Set fail for good: the kernel forgets what it could not write.
 func (s *Set) fail(err error) error {
 	s.failed = fmt.Errorf("%w: %w", ErrSync, err)
-	if err := s.o.Record(s.state()); err != nil {
+	if err := s.o.Record(s.index.settled()); err != nil {
 		s.failed = errors.Join(s.failed, fmt.Errorf("files: record: %w", err))
 	}
 	return s.failed
@@ -171,33 +162,4 @@ func (s *Set) syncDirs() error {
 		delete(s.dirs, dir)
 	}
 	return nil
-}
-
-// state is what is known of all files as of the last Sync.
-func (s *Set) state() []byte { return s.stateOf(func(f *file) (int64, bool) { return f.length, true }) }
-
-// stateOf makes a state of the files that are known, of which length says how long they are and whether they are in it.
-func (s *Set) stateOf(length func(*file) (n int64, ok bool)) []byte {
-	entries := make([]entry, 0, len(s.order))
-	writers := make([]identity, 0, 1)
-	index := make([]int, len(s.writers)) // into writers, plus 1
-	for _, f := range s.order {
-		if !f.known {
-			continue
-		}
-		n, ok := length(f)
-		if !ok {
-			continue
-		}
-		if index[f.writer] == 0 {
-			writers = append(writers, s.writers[f.writer])
-			index[f.writer] = len(writers)
-		}
-		path := f.path
-		if f.of != "" {
-			path = f.of
-		}
-		entries = append(entries, entry{writer: index[f.writer] - 1, path: path, inode: f.inode, length: n, doubt: f.doubt})
-	}
-	return appendState(nil, writers, entries)
 }

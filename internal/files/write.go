@@ -18,13 +18,13 @@ func (s *Set) Write() error {
 	}
 	s.now = time.Now()
 	s.tendLeft()
-	idle := len(s.waiting) == 0
+	idle := len(s.waiting.files) == 0
 	first := s.release()
 	var stuck []*file
-	for len(s.waiting) > 0 {
-		queue := s.waiting
-		s.waiting = nil
-		for _, group := range s.groups(queue) {
+	for len(s.waiting.files) > 0 {
+		queue := s.waiting.files
+		s.waiting.files = nil
+		for _, group := range groups(queue, s.o.MaxOpen) {
 			if err := s.writeGroup(group); err != nil && first == nil {
 				first = err
 			}
@@ -36,11 +36,11 @@ func (s *Set) Write() error {
 			case f.stuck:
 				stuck = append(stuck, f)
 			default: // it got lines that another file handed over
-				s.waiting = append(s.waiting, f)
+				s.waiting.files = append(s.waiting.files, f)
 			}
 		}
 	}
-	s.waiting = stuck
+	s.waiting.files = stuck
 	if idle {
 		if err := s.rotateIdle(); err != nil && first == nil {
 			first = err
@@ -52,8 +52,8 @@ func (s *Set) Write() error {
 	return first
 }
 
-// groups parts the queue into files that can be open at once, the open ones first.
-func (s *Set) groups(queue []*file) [][]*file {
+// groups parts the queue into at most so many files, which can be open at once, the open ones first.
+func groups(queue []*file, most int) [][]*file {
 	sorted := make([]*file, 0, len(queue))
 	for _, open := range []bool{true, false} {
 		for _, f := range queue {
@@ -64,7 +64,7 @@ func (s *Set) groups(queue []*file) [][]*file {
 	}
 	var groups [][]*file
 	for len(sorted) > 0 {
-		n := min(len(sorted), s.o.MaxOpen)
+		n := min(len(sorted), most)
 		groups = append(groups, sorted[:n:n])
 		sorted = sorted[n:]
 	}
@@ -82,10 +82,6 @@ func (s *Set) writeGroup(group []*file) (first error) {
 	closed := 0
 	for _, f := range group {
 		f.stuck = false
-		if !f.grown {
-			f.grown = true
-			s.grown = append(s.grown, f)
-		}
 		if f.handle == nil {
 			closed++
 		} else {
@@ -130,7 +126,7 @@ func (s *Set) name(unknown []*file) error {
 	for _, f := range unknown {
 		f.known, f.inode, f.doubt = true, f.id.inode, false
 	}
-	err := s.o.Record(s.state())
+	err := s.o.Record(s.index.settled())
 	if err != nil {
 		for _, f := range unknown {
 			f.known = false

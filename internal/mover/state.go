@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// states keeps what a Stateful destination wants stored with its chunks: with a chunk of a ring in the ring's header, behind the chunk's id, so that whoever adopts the
+// states keeps what a destination that is an output.Resumer wants stored with its chunks: with a chunk of a ring in the ring's header, behind the chunk's id, so that whoever adopts the
 // ring knows that this chunk is done though its mark may still be there; with a chunk of a spill in the spill's cursor, which moves with it. Before a ring or spill
 // is removed its state goes to the own ring, or an older one would count.
 type states struct {

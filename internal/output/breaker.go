@@ -13,7 +13,7 @@ import (
 	"github.com/spillwaylog/spillway/forward"
 )
 
-// Trip says when a destination is taken for dead, and who is told. The zero value works.
+// Trip says when an output is taken for dead, and who is told. The zero value works.
 type Trip struct {
 	// Failures in a row, with nothing delivered in between, open the breaker: 3 if 0.
 	Failures int
@@ -43,7 +43,7 @@ type BreakerState uint8
 const (
 	// Closed means that deliveries go on.
 	Closed BreakerState = iota
-	// Open means that the destination is taken for dead.
+	// Open means that the output is taken for dead.
 	Open
 	// HalfOpen means that one attempt is being made to see whether it still is.
 	HalfOpen
@@ -71,8 +71,8 @@ type BreakerEvent struct {
 
 const defaultFailures = 3
 
-// A breaker counts the failures of one destination and runs the error handler. Its methods but close may be called with the destination's lock held:
-// they call nobody back.
+// A breaker counts the failures of one output and runs the error handler. Its methods but close may be called with the output's
+// lock held: they call nobody back.
 //
 //	        Failures in a row, nothing else works
 //	┌────────┐ ───────────────────────────────► ┌──────┐ ── probe ──► ┌───────────┐
@@ -105,7 +105,7 @@ type breaker struct {
 }
 
 // newBreaker: next and back are called on the handler's goroutine with no lock held, in turns, and only when there is a handler. next returns the next chunk
-// that is to be offered in this round (one that was not offered in it yet; the destination must not write it until it is back), or nil. It may look
+// that is to be offered in this round (one that was not offered in it yet; the output must not write it until it is back), or nil. It may look
 // at state under its own lock, and return nil unless that is Open. back says what became of the chunk: nil, the handler took it; else it is pending again.
 func newBreaker(t *Trip, next func(round uint64) *forward.Chunk, back func(c *forward.Chunk, err error)) *breaker {
 	b := &breaker{trip: *t, next: next, back: back}

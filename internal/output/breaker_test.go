@@ -69,7 +69,7 @@ func TestBreakerStates(t *testing.T) {
 	}
 }
 
-// line is a destination that never delivers: the chunks it holds, for the handler.
+// line is an output that never delivers: the chunks it holds, for the handler.
 type line struct {
 	mu     sync.Mutex
 	chunks []*forward.Chunk

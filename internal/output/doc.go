@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package output is where a logger's chunks go: to Forward servers, files, or streams. A [Output] takes chunks in the caller's order, never lets the
-// caller wait, and says of each of them, once, what became of it: delivered, taken by the error handler, or given up by Close.
+// Package output is where the chunks of a logger or the collector go: to Forward servers, files, streams, or a function. An [Output]
+// takes chunks in the caller's order, never lets the caller wait, and says of each of them, once, what became of it: delivered, taken
+// by the error handler, or given up by Close.
 //
 //	Submit ──► waiting ──► host a ──► forward.Client ──► a server, which acks      done(Result{})
 //	              ▲  │ ──► host b ──► …
@@ -26,10 +27,10 @@
 //	             └─────► error handler, while the breaker is open                  done(Result{HandedOver: true})
 //
 // One goroutine, the writer, renders chunks as lines of JSON or text (package lines) and hands them to the kernel, those of many small chunks in one write; done
-// comes after the write, in order, with the last of them the state that says how far the file goes, and More with the others. After an error (a full disk, a directory in the way, a pipe that
+// comes after the write, in order, with the last of them the state that says how far the file goes. After an error (a full disk, a directory in the way, a pipe that
 // nobody reads) it goes on at the next byte, after a pause; the first of several errors in a row is reported. A writer that hangs with the disk keeps nobody
 // from submitting; Close leaves it behind by its ctx, names it, and from then on it touches no chunk and calls no function.
-// What a file destination wrote before the process was killed is found by its successor (Stateful), and not written again. A stream is at least once.
+// What an output to files wrote before the process was killed is found by its successor (a Resumer), and not written again. A stream is at least once.
 //
 // # The breaker and the handler
 //
@@ -40,7 +41,7 @@
 //
 // # Promises
 //
-// done is called once for each chunk, and after it, and a true Cancel inside, nobody touches the chunk's bytes: an error handler has a copy.
+// done is called once for each chunk, and after it nobody touches the chunk's bytes: an error handler has a copy.
 // Submit does nothing slow. Close returns by its ctx, whatever servers, names, handlers and listeners do; it names what it left behind. After a Close without an
 // error no goroutine is left.
 //

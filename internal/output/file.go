@@ -34,8 +34,8 @@ type FileConfig struct {
 	Trip
 }
 
-// fileDestination appends lines to files.
-type fileDestination struct {
+// fileOutput appends lines to files.
+type fileOutput struct {
 	*queue
 	files *fileSink
 }
@@ -43,8 +43,8 @@ type fileDestination struct {
 // fileBuffer is how much is rendered before it is written: what the cache of a core holds, so that the kernel copies from there.
 const fileBuffer = 128 << 10
 
-// NewFile returns a destination that appends lines to files; it is Stateful. A chunk is delivered when all its lines are with the kernel, so that they
-// survive the process; Close brings them to the disk.
+// NewFile returns an output that appends lines to files; it is a Resumer. A chunk is delivered when all its lines are with the
+// kernel, so that they survive the process; Close brings them to the disk.
 func NewFile(c *FileConfig) (Output, error) {
 	r, err := c.Format.renderer(c.Envelope, &c.Text, c.OmitZero)
 	if err != nil {
@@ -56,39 +56,39 @@ func NewFile(c *FileConfig) (Output, error) {
 		return nil, err
 	}
 	s.queue = newQueue(c.Path, s, &c.Trip, c.MinBackoff, c.MaxBackoff)
-	return &fileDestination{s.queue, s}, nil
+	return &fileOutput{s.queue, s}, nil
 }
 
 // Resume implements Resumer.
-func (d *fileDestination) Resume(save func(state []byte) error, states ...[]byte) error {
+func (o *fileOutput) Resume(save func(state []byte) error, states ...[]byte) error {
 	state, err := files.Merge(states...)
 	if err != nil {
-		if d.files.config.Sync {
+		if o.files.config.Sync {
 			return err // nothing was opened: the position goes with the state
 		}
-		d.tell(fmt.Errorf("%s: %w; lines may be written twice", d.name, err))
+		o.tell(fmt.Errorf("%s: %w; lines may be written twice", o.name, err))
 	}
-	set, err := d.files.open(state)
+	set, err := o.files.open(state)
 	if err != nil {
 		return err
 	}
-	err = d.files.set.Close()
-	d.files.set, d.files.record = set, save
-	if len(state) > 0 && !d.files.config.Sync { // or the greatest length could go with what it was stored in, before the next is stored
-		err = errors.Join(err, d.files.store(state))
+	err = o.files.set.Close()
+	o.files.set, o.files.record = set, save
+	if len(state) > 0 && !o.files.config.Sync { // or the greatest length could go with what it was stored in, before the next is stored
+		err = errors.Join(err, o.files.store(state))
 	}
 	return err
 }
 
-// Close implements Destination.
-func (d *fileDestination) Close(ctx context.Context) error {
+// Close implements Output.
+func (o *fileOutput) Close(ctx context.Context) error {
 	if end, ok := ctx.Deadline(); ok {
-		d.files.deadline.CompareAndSwap(nil, &end)
+		o.files.deadline.CompareAndSwap(nil, &end)
 	}
-	return d.queue.Close(ctx)
+	return o.queue.Close(ctx)
 }
 
-// fileSink is the sink of a file destination.
+// fileSink is the sink of a fileOutput.
 type fileSink struct {
 	*queue
 	config   FileConfig

@@ -28,9 +28,9 @@ import (
 // In the environment these make the test binary the process that writes, and may be killed: the directory, the pattern of the file's
 // name, and how large files get.
 const (
-	childDir  = "SPILLWAY_DELIVER_CHILD"
-	childName = "SPILLWAY_DELIVER_NAME"
-	childSize = "SPILLWAY_DELIVER_SIZE"
+	childDir  = "SPILLWAY_OUTPUT_CHILD"
+	childName = "SPILLWAY_OUTPUT_NAME"
+	childSize = "SPILLWAY_OUTPUT_SIZE"
 )
 
 func TestMain(m *testing.M) {

@@ -92,7 +92,7 @@ func (p *pending) left(h *host) {
 	}
 }
 
-// NewForward returns a destination that sends to Forward servers. Each chunk goes to the next host that works and has room in its window; the chunks
+// NewForward returns an output that sends to Forward servers. Each chunk goes to the next host that works and has room in its window; the chunks
 // that one host gets keep their order.
 //
 // A chunk that was not yet written to a host whose connection fails moves to another one at once. One that was written belongs to that host, which gets it again

@@ -572,13 +572,13 @@ func TestForwardLaw(t *testing.T) {
 	}
 	for range rounds {
 		seed := rand.Uint64()
-		if v, err := strconv.ParseUint(os.Getenv("DELIVER_SEED"), 10, 64); err == nil {
+		if v, err := strconv.ParseUint(os.Getenv("SPILLWAY_OUTPUT_SEED"), 10, 64); err == nil {
 			seed = v
 		}
 		synctest.Test(t, func(t *testing.T) {
 			defer func() {
 				if t.Failed() {
-					t.Logf("DELIVER_SEED=%d", seed)
+					t.Logf("SPILLWAY_OUTPUT_SEED=%d", seed)
 				}
 			}()
 			r := rand.New(rand.NewPCG(seed, 1))

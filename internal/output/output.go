@@ -9,8 +9,8 @@ import (
 	"github.com/spillwaylog/spillway/forward"
 )
 
-// An Output takes chunks and says what became of each. It is a destination of a logger and an
-// output of the collector alike, and does not know which. Many goroutines may call its methods.
+// An Output takes chunks and says what became of each. It serves a logger, which calls it a
+// destination, and the collector alike, and does not know which. Many goroutines may call its methods.
 //
 // An implementation keeps these rules:
 //

@@ -77,7 +77,7 @@ func Has(scheme string) bool { return kinds[scheme] != nil }
 func Read(u *urls.URL, o *Owner) (*Plan, error) {
 	kind := kinds[u.Scheme]
 	if kind == nil || u.Scheme == "stdout" && o.Stdout == nil || u.Scheme == "stderr" && o.Stderr == nil {
-		return nil, u.Errorf("no destination of this kind")
+		return nil, u.Errorf("no output of this kind")
 	}
 	if o.given() && !strings.HasPrefix(u.Scheme, "forward") {
 		return nil, u.Errorf("Options.TLS, SharedKey, Username and Password belong to Forward servers")

@@ -219,7 +219,7 @@ type bench struct {
 	closed  bool
 }
 
-// newBench makes a destination over all servers of the network. It must be in a bubble.
+// newBench makes an output over all servers of the network. It must be in a bubble.
 func newBench(t *testing.T, w network, set func(c *ForwardConfig)) *bench {
 	b := &bench{T: t, net: w, results: make(map[string][]Result), taken: make(map[string]int)}
 	b.cfg = ForwardConfig{Hosts: w.names(), Dial: w.dial}
@@ -297,7 +297,7 @@ func (b *bench) told() string {
 // tally counts what became of chunks.
 type tally struct{ delivered, taken, given, repeated int }
 
-// end closes the destination and asserts the law: every chunk is done once; what is called delivered is stored by a server, what is called taken was taken by the
+// end closes the output and asserts the law: every chunk is done once; what is called delivered is stored by a server, what is called taken was taken by the
 // handler, and what is in two places is said to be so. (Repeats to one server are dropped by their id.)
 func (b *bench) end() (n tally) {
 	b.Helper()
@@ -353,7 +353,7 @@ func (b *bench) end() (n tally) {
 	return n
 }
 
-// close closes the destination.
+// close closes the output.
 func (b *bench) close() {
 	b.Helper()
 	if b.closed {

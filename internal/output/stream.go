@@ -35,7 +35,7 @@ type StreamConfig struct {
 	Trip
 }
 
-// NewStream returns a destination that writes whole lines to w, standard output say, which it never closes. A chunk is delivered when w has taken all its
+// NewStream returns an output that writes whole lines to w, standard output say, which it never closes. A chunk is delivered when w has taken all its
 // lines: at least once, for what a process that is killed had written of a chunk comes again.
 //
 // A short write, and a descriptor that does not block and is full, are gone on with at the next byte. A pipe that nobody reads any more is an error like

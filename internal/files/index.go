@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// An index holds the files that are remembered, and finds the one that a line goes to.
+type index struct {
+	pattern *pattern
+	writers []identity // in the order of their time; files of the earlier ones are only looked into
+	self    int        // index of this process among them
+
+	files   map[string]*file   // by path
+	order   []*file            // the same, in the order in which they came
+	routes  map[route]*file    // where the next line of a route goes
+	last    *file              // of the last line, and its route
+	retired map[string][]*file // that lines are expected in, by the path they had, the oldest first
+}
+
+// newIndex makes an index for a process, with the writers that a state names.
+func newIndex(p *pattern, me identity, writers []identity) index {
+	x := index{
+		pattern: p, writers: writers, self: slices.Index(writers, me),
+		files: map[string]*file{}, routes: map[route]*file{}, retired: map[string][]*file{},
+	}
+	if x.self < 0 {
+		x.self = len(writers)
+		x.writers = append(writers, me)
+	}
+	return x
+}
+
+// recall looks whether the file of an entry may hold lines that come again, and remembers it; nil if it need not.
+func (x *index) recall(e entry) *file {
+	id, size, err := idAt(e.path)
+	if err == nil && id.inode != e.inode || errors.Is(err, fs.ErrNotExist) {
+		return x.recallRetired(e) // or it was moved away or replaced: as if it had never been named
+	}
+	if err == nil && size < e.length {
+		return nil // cut: likewise
+	}
+	f := &file{
+		path: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt,
+		expected: !e.doubt && (err != nil || size > e.length), found: e.length,
+	}
+	if !f.expected && f.writer != x.self {
+		return nil
+	}
+	x.add(f)
+	return f
+}
+
+// recallRetired looks for the file of an entry among the rotated ones.
+func (x *index) recallRetired(e entry) *file {
+	path, size := rotatedAs(e.path, e.inode)
+	if path == "" || size <= e.length || e.doubt || x.files[path] != nil {
+		return nil
+	}
+	f := &file{
+		path: path, of: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length,
+		expected: true, found: e.length,
+	}
+	x.add(f)
+	i, _ := slices.BinarySearchFunc(x.retired[e.path], path, func(f *file, path string) int {
+		if f.path < path { // the names sort by time
+			return -1
+		}
+		return 1
+	})
+	x.retired[e.path] = slices.Insert(x.retired[e.path], i, f)
+	return f
+}
+
+// add makes f one of the files that are remembered.
+func (x *index) add(f *file) {
+	x.files[f.path] = f
+	x.order = append(x.order, f)
+}
+
+// forget is the opposite of add, but for order.
+func (x *index) forget(f *file) {
+	delete(x.files, f.path)
+	if x.routes[f.route] == f {
+		delete(x.routes, f.route)
+	}
+	if f.of == "" {
+		return
+	}
+	if rest := slices.DeleteFunc(x.retired[f.of], func(g *file) bool { return g == f }); len(rest) > 0 {
+		x.retired[f.of] = rest
+	} else {
+		delete(x.retired, f.of)
+	}
+}
+
+// foreign reports whether lines are only looked for in f: the file of an earlier process, or a retired one.
+func (x *index) foreign(f *file) bool { return f.writer != x.self || f.of != "" }
+
+// expectedIn returns the oldest retired file of a path that lines are expected in.
+func (x *index) expectedIn(path string, writer int) *file {
+	for _, f := range x.retired[path] {
+		if f.expected && f.writer == writer {
+			return f
+		}
+	}
+	return nil
+}
+
+// lookUp returns the file that lines of a route go to: that of the earliest writer that may have them, or ours.
+func (x *index) lookUp(r route) *file {
+	f := x.routes[r]
+	if f == nil {
+		r.tag = strings.Clone(r.tag)
+		f = x.fileOf(r)
+		f.route = r
+		x.routes[r] = f
+	}
+	x.last = f
+	return f
+}
+
+// fileOf looks for the file of a route among those that are remembered, and adds one if there is none.
+func (x *index) fileOf(r route) *file {
+	for i, w := range x.writers {
+		if i == x.self {
+			continue
+		}
+		path := x.pattern.path(r, w)
+		if f := x.expectedIn(path, i); f != nil {
+			return f
+		}
+		if f := x.files[path]; f != nil && f.expected && f.writer == i {
+			return f
+		}
+	}
+	path := x.pattern.path(r, x.writers[x.self])
+	if f := x.expectedIn(path, x.self); f != nil {
+		return f
+	}
+	f := x.files[path]
+	if f == nil {
+		f = &file{path: path, writer: x.self}
+		x.add(f)
+	}
+	return f
+}
+
+// leave has the next line of f's route look for its file anew.
+func (x *index) leave(f *file) {
+	delete(x.routes, f.route)
+	x.last = nil
+}
+
+// settled is the state that was known of all files at the last Sync.
+func (x *index) settled() []byte {
+	return x.state(func(f *file) (int64, bool) { return f.length, true })
+}
+
+// state makes a state of the files that are known, of which length says how long they are and whether they are in it.
+func (x *index) state(length func(*file) (n int64, ok bool)) []byte {
+	entries := make([]entry, 0, len(x.order))
+	writers := make([]identity, 0, 1)
+	at := make([]int, len(x.writers)) // in writers, plus 1
+	for _, f := range x.order {
+		if !f.known {
+			continue
+		}
+		n, ok := length(f)
+		if !ok {
+			continue
+		}
+		if at[f.writer] == 0 {
+			writers = append(writers, x.writers[f.writer])
+			at[f.writer] = len(writers)
+		}
+		path := f.path
+		if f.of != "" {
+			path = f.of
+		}
+		entries = append(entries, entry{writer: at[f.writer] - 1, path: path, inode: f.inode, length: n, doubt: f.doubt})
+	}
+	return appendState(nil, writers, entries)
+}
