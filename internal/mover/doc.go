@@ -61,7 +61,7 @@
 //	    seg-… cursor-mover lock        a journal of chunks, as forward.Chunk writes them
 //
 // A spill is made when it is first needed and removed when Close leaves it empty: a process whose destination keeps up touches no disk. It is adopted with its journal's
-// lock held, if its name and identity are ours, and if the ring of the same name is ours or does not exist. A folder without owner.json was being made or removed when its
+// lock held, if its name and identity are ours, and if the ring of the same name is ours or does not exist. While it is removed, owner.json is named empty. A folder without owner.json was being made or removed when its
 // process died; if its journal is empty it is removed.
 //
 // # Who waits for what

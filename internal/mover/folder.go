@@ -22,6 +22,7 @@ import (
 
 const (
 	ownerFile   = "owner.json"
+	emptyFile   = "empty" // in its place while the folder is removed: nothing in it matters any more
 	budgetEvery = time.Second
 	quarantine  = "quarantine" // where a journal sets aside what it cannot read
 )
@@ -268,19 +269,32 @@ func (m *Mover) sweep(dir string) {
 	if !m.ours(dir) {
 		return
 	}
+	_, err := os.Lstat(filepath.Join(dir, emptyFile))
+	empty := err == nil
 	sp := &spill{dir: dir}
-	if m.openSpill(sp) != nil {
+	if err := m.openSpill(sp); err != nil {
+		if empty && !errors.Is(err, journal.ErrLocked) {
+			_ = removeBut(dir, quarantine) // what is left of a journal cannot always be opened
+		}
 		return
 	}
-	_, some, err := sp.rd.TryNext()
+	// What is left of a journal may look as if nobody had read it: the cursor went first.
+	some := false
+	if !empty {
+		_, some, err = sp.rd.TryNext()
+	}
 	if err == nil && !some {
 		_, err = readOwner(dir)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	nothing := errors.Is(err, fs.ErrNotExist)
+	if nothing {
 		sp.gone.Store(true)
-		_ = removeBut(dir, quarantine) // another time, then
+		_ = removeBut(dir, quarantine) // it may be preparing a segment, and so come to nothing
 	}
 	_ = sp.j.Close() // nothing was written
+	if nothing {
+		_ = removeBut(dir, quarantine) // another time, then
+	}
 }
 
 // named says that freshName or a ring could have given a folder its name, in a process of our name. Dir may hold what is somebody else's.
@@ -294,7 +308,7 @@ func (m *Mover) ours(dir string) bool {
 	all, err := os.ReadDir(dir)
 	return err == nil && !slices.ContainsFunc(all, func(e fs.DirEntry) bool {
 		switch name := e.Name(); name {
-		case "lock", "identity", "identity.tmp", ownerFile, ownerFile + ".new", quarantine:
+		case "lock", "identity", "identity.tmp", ownerFile, ownerFile + ".new", emptyFile, quarantine:
 			return false
 		default:
 			return !strings.HasPrefix(name, "seg-") && !strings.HasPrefix(name, "cursor-") && !strings.HasPrefix(name, "rescue-")
@@ -401,11 +415,11 @@ func (sp *spill) discard() error {
 	sp.gone.Store(true)
 	remove := func() error {
 		if sp.paired {
-			return os.RemoveAll(sp.dir)
+			return removeBut(sp.dir, "")
 		}
 		return removeBut(sp.dir, quarantine)
 	}
-	err := os.Remove(filepath.Join(sp.dir, ownerFile))
+	err := os.Rename(filepath.Join(sp.dir, ownerFile), filepath.Join(sp.dir, emptyFile))
 	if err == nil {
 		_ = remove() // it may be preparing a segment, and so come to nothing
 	}
@@ -419,17 +433,36 @@ func (sp *spill) discard() error {
 	return nil
 }
 
-// removeBut removes a folder, but not a folder in it, nor itself, if there is something in that one.
+// removeBut removes a folder, but not a folder in it, nor itself, if there is something in that one. The file that says that nothing in it matters goes last.
 func removeBut(dir, kept string) error {
-	_ = os.Remove(filepath.Join(dir, kept)) // fails unless it is empty, as it should
-	if _, err := os.Lstat(filepath.Join(dir, kept)); errors.Is(err, fs.ErrNotExist) {
-		return os.RemoveAll(dir)
+	if kept != "" {
+		_ = os.Remove(filepath.Join(dir, kept)) // fails unless it is empty, as it should
 	}
 	all, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	stays := false
 	for _, e := range all {
-		if e.Name() != kept {
+		switch e.Name() {
+		case kept:
+			stays = true
+		case emptyFile:
+		default:
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(dir, emptyFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if stays {
+		return nil
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -3,10 +3,13 @@
 package mover
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/journal"
 )
 
 // Folders in Dir that nobody of ours made are left as they are, whatever they are called.
@@ -41,6 +44,55 @@ func TestForeignFolders(t *testing.T) {
 	}
 	if names := entriesOf(t, dir); len(names) != len(foreign) {
 		t.Errorf("left %q", names)
+	}
+}
+
+// TestHalfRemovedSpill: a spill whose process died while it removed it goes with the next one, whatever of it is left.
+func TestHalfRemovedSpill(t *testing.T) {
+	const name = "test.5.0123456789abcdef"
+	for mask := range 1 << 4 {
+		dir := t.TempDir()
+		path := filepath.Join(dir, name)
+		j, err := journal.Open(path, &journal.Options{MaxBytes: 4 << 20, SegmentBytes: 256 << 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rd, err := j.Reader(cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 8 {
+			p, err := j.Append(make([]byte, 100<<10))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Sync(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(rd.Close(), j.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(path, emptyFile), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		segments, err := filepath.Glob(filepath.Join(path, "seg-*"))
+		if err != nil || len(segments) < 3 {
+			t.Fatal(segments, err)
+		}
+		for i, gone := range []string{filepath.Join(path, "cursor-"+cursor), filepath.Join(path, "identity"), segments[0], segments[2]} {
+			if mask>>i&1 == 1 {
+				if err := os.Remove(gone); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		f := open(t, &fake{}, func(c *Config) { c.Dir = dir })
+		f.must("a", 1, 0, 10, 10)
+		f.close()
+		if names := entriesOf(t, dir); len(names) > 0 {
+			t.Errorf("%04b: left %q", mask, names)
+		}
 	}
 }
 
