@@ -38,6 +38,7 @@ func (f *Follower) commit(ctx context.Context) error {
 	for len(s.letters) > 0 {
 		err := f.cfg.Refuse(ctx, s.letters)
 		if err == nil {
+			clear(s.letters) // their chunks
 			s.letters = s.letters[:0]
 			break
 		}
@@ -62,6 +63,7 @@ func (f *Follower) commit(ctx context.Context) error {
 		}
 	}
 	s.committed, s.soon, s.reopens = s.stop, false, 0
+	s.state, s.keep = nil, true // the output may save another one from now on
 	s.volume = 0
 	if s.taken > s.committed {
 		s.since = time.Now()

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -22,30 +23,25 @@ type Recent struct {
 
 // A flight is a record from the journal until its output is done with it.
 type flight struct {
-	f        *Follower
-	gen      int // of the output that has it
-	end      journal.Position
-	chunk    *forward.Chunk // own, or a recent one
-	own      forward.Chunk
-	data     []byte // of own
-	id       []byte // the same
-	inflater forward.Inflater
-	held     interface{ Release() } // of a recent chunk
-	bytes    int64
-	result   output.Result
-	done     bool
-	broken   bool                // the record is no chunk
-	land     func(output.Result) // landed, made once
+	f       *Follower
+	gen     int // of the output that has it
+	end     journal.Position
+	chunk   *forward.Chunk // own, or a recent one
+	own     forward.Chunk
+	data    []byte                 // of own
+	entries []byte                 // of own, where they were compressed
+	id      []byte                 // of own, where the follower made it
+	held    interface{ Release() } // of a recent chunk
+	bytes   int64
+	result  output.Result
+	done    bool
+	broken  bool                // the record is no chunk
+	land    func(output.Result) // landed, made once
 }
-
-// flightKeeps is the largest buffer that a flight keeps for its next record.
-const flightKeeps = 1 << 20
 
 func (f *Follower) newFlight() *flight {
 	s := &f.step
-	if n := len(s.spare); n > 0 {
-		x := s.spare[n-1]
-		s.spare = s.spare[:n-1]
+	if x := s.spare.take(); x != nil {
 		return x
 	}
 	x := &flight{f: f}
@@ -57,13 +53,11 @@ func (f *Follower) newFlight() *flight {
 func (f *Follower) recycle(x *flight) {
 	if x.held != nil {
 		x.held.Release()
+		x.own = forward.Chunk{} // it may have the same bytes
 	}
 	x.chunk, x.held, x.result, x.done, x.broken = nil, nil, output.Result{}, false, false
-	if cap(x.data) > flightKeeps {
-		x.data, x.own = nil, forward.Chunk{}
-	}
-	if s := &f.step; len(s.spare) < f.cfg.Chunks {
-		s.spare = append(s.spare, x)
+	if s := &f.step; len(s.spare.all) < f.cfg.Chunks {
+		s.spare.put(x, f.cfg.Bytes)
 	}
 }
 
@@ -73,6 +67,9 @@ func (x *flight) landed(r output.Result) {
 	f.inbox.Lock()
 	if x.gen != f.inbox.gen { // the output was given up, and did not say so in time
 		f.inbox.Unlock()
+		if x.held != nil {
+			x.held.Release()
+		}
 		return
 	}
 	x.result = r
@@ -85,6 +82,21 @@ func (x *flight) landed(r output.Result) {
 	f.inbox.Unlock()
 	if awake != nil {
 		awake()
+	}
+}
+
+// errTwice says that an output breaks its contract.
+var errTwice = errors.New("the output says of a chunk twice that it is done; only the first counts")
+
+// once is land for outputs that may call it twice: a flight that was recycled has another chunk.
+func (f *Follower) once(land func(output.Result)) func(output.Result) {
+	var done atomic.Bool
+	return func(r output.Result) {
+		if done.Swap(true) {
+			f.cfg.Report(errTwice)
+			return
+		}
+		land(r)
 	}
 }
 
@@ -119,6 +131,10 @@ func (f *Follower) next() (more bool, err error) {
 		x.id = f.cfg.Identify(x.id[:0], from, x.end)
 		x.own.ID, x.own.IDBin, x.own.Own = x.id, false, true
 	}
+	land := x.land
+	if f.cfg.Guard {
+		land = f.once(land)
+	}
 	x.gen = s.gen
 	s.inFlight++
 	s.bytes += x.bytes
@@ -126,9 +142,9 @@ func (f *Follower) next() (more bool, err error) {
 	f.sent.chunks.Add(1)
 	if s.at != nil {
 		binary.BigEndian.PutUint64(s.token[:], uint64(x.end))
-		s.at.SubmitAt(s.token[:], x.chunk, x.land)
+		s.at.SubmitAt(s.token[:], x.chunk, land)
 	} else {
-		s.out.Submit(x.chunk, x.land)
+		s.out.Submit(x.chunk, land)
 	}
 	return true, nil
 }
@@ -155,8 +171,7 @@ func (f *Follower) read(x *flight) (ok bool, err error) {
 	x.bytes = int64(len(x.data))
 	err = x.own.Parse(x.data)
 	if err == nil && !f.cfg.Opaque {
-		err = x.inflater.Inflate(&x.own)
-		x.bytes = max(x.bytes, int64(len(x.own.Entries)))
+		err = f.inflate(x)
 	}
 	if err != nil {
 		// The journal's checksum was right, so it was written so: by a newer version, or by a fault
@@ -165,6 +180,29 @@ func (f *Follower) read(x *flight) (ok bool, err error) {
 		f.cfg.Report(fmt.Errorf("the record that ends at %v is no chunk: %w; left out", rec.Pos, err))
 	}
 	return true, nil
+}
+
+// ownEntries is from how many bytes on entries get memory of their own instead of being copied.
+const ownEntries = 1 << 20
+
+// inflate undoes the compression of a flight's chunk. All flights have one Inflater, since it takes
+// much memory.
+func (f *Follower) inflate(x *flight) error {
+	s := &f.step
+	compressed := x.own.Entries == nil
+	if err := s.inflater.Inflate(&x.own); err != nil {
+		return err
+	}
+	switch entries := x.own.Entries; {
+	case !compressed:
+	case len(entries) >= ownEntries:
+		x.entries, s.inflater = entries, forward.Inflater{}
+	default:
+		x.entries = append(x.entries[:0], entries...)
+		x.own.Entries = x.entries
+	}
+	x.bytes = max(x.bytes, int64(len(x.own.Entries)))
+	return nil
 }
 
 // collect takes back what outputs have finished.

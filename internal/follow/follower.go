@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/journal"
 )
@@ -28,6 +29,9 @@ type Config struct {
 	Open func() (output.Output, error)
 	// Opaque says that the output does not look at entries: they stay compressed.
 	Opaque bool
+	// Guard has a second call of done left out and told, at the cost of some memory for each chunk. It
+	// is for outputs whose code is not known.
+	Guard bool
 	// Eager commits as soon as the follower has caught up: somebody waits for that.
 	Eager bool
 	// Chunks and Bytes bound what is in flight; 1024 and 4 MiB if 0. One chunk may be larger.
@@ -143,9 +147,11 @@ type step struct {
 	reopens int       // since the last commit
 	failing bool      // Failed was told last
 	idleAt  time.Time // of the last Flush with nothing to commit
-	spare   []*flight
+	spare   spares
 	landed  []*flight // taken from the inbox
-	token   [tokenLen]byte
+
+	inflater forward.Inflater
+	token    [tokenLen]byte
 }
 
 // New returns a follower that begins where its reader stands.
@@ -264,21 +270,24 @@ func (f *Follower) rest(ctx, drain context.Context) {
 			f.tryCommit(ctx)
 			return
 		}
-		patience = max(commitEvery-time.Since(s.since), time.Millisecond)
+		if patience = commitEvery - time.Since(s.since); patience <= 0 { // due, but the output is not done
+			patience = commitEvery
+		}
 	}
 	wait, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	defer context.AfterFunc(drain, cancel)()
-	if drain.Err() != nil || f.cfg.Eager {
+	draining := drain.Err() != nil
+	if draining || f.cfg.Eager {
 		if !f.listen(max(s.inFlight-1, 0), cancel) {
 			return
 		}
 		defer f.deafen()
 	}
-	if drain.Err() != nil {
+	if draining { // there will be no more to read
 		<-wait.Done()
 		return
 	}
+	defer context.AfterFunc(drain, cancel)()
 	err := f.cfg.Reader.Wait(wait)
 	switch {
 	case wait.Err() != nil:
@@ -365,6 +374,9 @@ func (f *Follower) forget() {
 	f.inbox.Lock()
 	f.inbox.gen++
 	s.gen = f.inbox.gen
+	for _, x := range f.inbox.done { // since they were collected last
+		x.done = true
+	}
 	f.inbox.done = nil
 	f.inbox.Unlock()
 	for s.window.len() > 0 {
