@@ -32,6 +32,7 @@ type pump struct {
 	reporter *reporter
 	confirm  func(output int, p journal.Position)
 
+	hangs   atomic.Bool // it has not ended, or left something behind
 	failing failing
 	holding func() holding // what waits for this output
 

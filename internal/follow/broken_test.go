@@ -182,6 +182,30 @@ func TestDoneTwice(t *testing.T) {
 	}
 }
 
+// TestEndWhileLettersAreFull: that there was no time for a commit is no error.
+func TestEndWhileLettersAreFull(t *testing.T) {
+	l := newLedger(t)
+	l.add(t, record(1, 10, false))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	f := follow.New(&follow.Config{
+		Reader: l.reader, Eager: true,
+		Open: func() (output.Output, error) {
+			return outputOf(func(_ *forward.Chunk, done func(output.Result)) {
+				done(output.Result{Rejected: []output.Rejected{{Entry: output.All}}})
+			}), nil
+		},
+		Refuse: func(context.Context, []follow.Refused) error {
+			cancel()
+			return errors.New("full")
+		},
+		Passed: func(journal.Position, follow.Counts) { t.Error("the cursor passes what is no dead letter") },
+	})
+	if err := f.Run(ctx, t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSparesAreBounded: buffers that were once large are not kept by all that have had one, and what
 // is compressed comes out as it was.
 func TestSparesAreBounded(t *testing.T) {

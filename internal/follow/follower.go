@@ -473,7 +473,9 @@ func (f *Follower) finish(ctx context.Context) error {
 	last := func() {
 		f.collect()
 		if s.out != nil && s.broken == nil && s.stop > s.committed && (!s.resumer || s.inFlight == 0) {
-			errs = append(errs, f.commit(ctx))
+			if err := f.commit(ctx); ctx.Err() == nil || !errors.Is(err, ctx.Err()) { // else there was no time for it
+				errs = append(errs, err)
+			}
 		}
 	}
 	last()
