@@ -270,7 +270,7 @@ func TestStoreRests(t *testing.T) {
 			if _, err := Take(dir, "", nil); !errors.Is(err, ErrLocked) {
 				t.Fatalf("taken while it is in use: %v", err)
 			}
-			time.Sleep(2 * idleAfter)
+			<-time.After(2 * idleAfter)
 			synctest.Wait()
 			k, err := Take(dir, "", nil)
 			if err != nil {
