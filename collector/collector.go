@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -278,15 +277,14 @@ func (c *Collector) Run(ctx context.Context) error {
 	})
 
 	var pumping sync.WaitGroup
-	var hangs atomic.Bool // an output did not end
 	for _, p := range c.pumps {
+		p.hangs.Store(true) // until it has ended
 		pumping.Go(func() {
-			if err := p.follower.Run(hard, drain); err != nil {
+			err := p.follower.Run(hard, drain)
+			if err != nil {
 				p.report(err)
-				if errors.Is(err, output.ErrLeft) {
-					hangs.Store(true)
-				}
 			}
+			p.hangs.Store(errors.Is(err, output.ErrLeft))
 		})
 	}
 
@@ -331,12 +329,10 @@ func (c *Collector) Run(ctx context.Context) error {
 			c.mu.Lock()
 			c.remember()
 			c.mu.Unlock()
-			return errors.Join(err, errHangs)
+			return errors.Join(err, hanging(c.pumps))
 		}
 	}
-	if hangs.Load() {
-		err = errors.Join(err, errHangs)
-	}
+	err = errors.Join(err, hanging(c.pumps))
 	stopBackground()
 	others.Wait()
 	return errors.Join(err, c.Close())
@@ -345,7 +341,18 @@ func (c *Collector) Run(ctx context.Context) error {
 // errInputHangs says that an input is left behind.
 var errInputHangs = errors.New("the input does not return; it is left behind, and what it had not stored is not stored")
 
-var errHangs = errors.New("an output does not return from a write; the journal keeps what it had not confirmed")
+// errHangs says that an output is left behind.
+var errHangs = errors.New("the output does not return from a write; the journal keeps what it had not confirmed")
+
+// hanging names the outputs that have not ended.
+func hanging(pumps []*pump) (err error) {
+	for _, p := range pumps {
+		if p.hangs.Load() {
+			err = errors.Join(err, fmt.Errorf("%s: %w", p.name, errHangs))
+		}
+	}
+	return err
+}
 
 // serve shuts the server of Forward inputs down when ctx ends.
 func (c *Collector) serve(ctx context.Context) {

@@ -75,6 +75,9 @@ func ParseEnd(text string) (End, error) {
 	if !named || strings.ContainsAny(name, ":/?") {
 		return End{URL: text}, nil
 	}
+	if name == "" {
+		return End{}, fmt.Errorf("%s: there is no name before the =", text)
+	}
 	e := End{Name: name, URL: url}
 	return e, e.check()
 }
@@ -112,10 +115,11 @@ func checkEnds(ends []End) error {
 		if err := e.check(); err != nil {
 			return err
 		}
-		if e.Name != "" && seen[e.Name] {
+		name := strings.ToLower(e.Name) // it is part of a file's name, and some file systems do not tell letters apart
+		if name != "" && seen[name] {
 			return fmt.Errorf("the name %q is given twice", e.Name)
 		}
-		seen[e.Name] = true
+		seen[name] = true
 	}
 	return nil
 }

@@ -47,7 +47,8 @@
 //
 // An input that reads from where it can go on (a file, a queue that is read by offsets) gives the sink
 // a position with its chunks. The position is stored in the record of the last of them, so a crash
-// leaves both or neither: each event is stored once, though the source acks nothing.
+// leaves both or neither: each event is stored once, though the source acks nothing. Chunks with the
+// same tag and without ids become one record for that; see [Sink] for those with several tags.
 //
 //	 tag     entries   option map of the record
 //	┌──────┬─────────┬───────────────────────────────────────────────────┐

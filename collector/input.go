@@ -37,9 +37,13 @@ type Sink interface {
 	//
 	// position, if not nil, says to the input where the source stands behind these chunks; it has
 	// at most MaxPosition bytes. It is stored with the last of them, in one record: after a crash
-	// there are both or neither. The chunks of such a group have all an ID or none. Groups with a
-	// position are stored one after another. Without chunks the position is kept soon, and until
-	// then a crash brings the one before it back: that is for what the input leaves out.
+	// there are both or neither. The chunks of such a group have all an ID or none. Those without
+	// an ID that follow one another with the same tag become one, up to an eighth of the journal,
+	// and so are there with the position or not at all. A crash while a group of several tags is
+	// stored may leave the first of them without the position: they come again, and only IDs tell
+	// that they were there. Groups with a position are stored one after another. Without chunks the
+	// position is kept soon, and until then a crash brings the one before it back: that is for what
+	// the input leaves out.
 	//
 	// An error says that a chunk is none, and then nothing of the group is stored; or that ctx has
 	// ended, or the collector takes nothing any more, or a chunk is too large for the journal:

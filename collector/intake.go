@@ -131,6 +131,7 @@ func (c *Collector) openInputs(plans []inputPlan) error {
 		}
 		c.inputs = append(c.inputs, &intake{Input: in, account: a, sink: &sink{
 			store: store, account: a, index: uint64(i), mark: c.positions.of(p.key), most: c.config.MaxUnpacked,
+			together: min(c.config.MaxUnpacked, c.config.JournalBytes/8),
 		}})
 		store.accounts = append(store.accounts, a)
 	}

@@ -32,6 +32,7 @@ type pump struct {
 	reporter *reporter
 	confirm  func(output int, p journal.Position)
 
+	hangs   atomic.Bool // it has not ended, or left something behind
 	failing failing
 	holding func() holding // what waits for this output
 
@@ -99,10 +100,11 @@ func (p *pump) works() {
 }
 
 // identify returns what makes the id of a chunk that leaves by an output: a hash of the journal's
-// identity, the output's name, and where the chunk stands. So a chunk that is sent again, by
-// whatever run of this collector, has the same id, and no other chunk ever has it.
-func identify(identity [16]byte, output string) func(dst []byte, first, last journal.Position) []byte {
-	seed := append(identity[:], output...)
+// identity, the output's cursor, and where the chunk stands. So a chunk that is sent again, by
+// whatever run of this collector and with whatever settings in the URL, has the same id, and no
+// other chunk ever has it.
+func identify(identity [16]byte, cursor string) func(dst []byte, first, last journal.Position) []byte {
+	seed := append(identity[:], cursor...)
 	seed = append(seed, 0)
 	return func(dst []byte, first, last journal.Position) []byte {
 		var room [128]byte
@@ -135,6 +137,7 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 		Reader: reader,
 		Open:   func() (Output, error) { return plan.open(p) },
 		Opaque: plan.opaque,
+		Guard:  plan.guard,
 		Eager:  p.eager,
 		Passed: p.passed,
 		Failed: p.fail,
@@ -142,7 +145,7 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 		Report: p.report,
 	}
 	if plan.ids {
-		conf.Identify = identify(c.journal.Identity(), plan.name)
+		conf.Identify = identify(c.journal.Identity(), plan.cursor)
 	}
 	if plan.wants != 0 {
 		place := c.recent.follow(reader.Pos(), plan.wants)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -79,6 +80,7 @@ type plan struct {
 	wants  wants  // what it looks at
 	ids    bool   // the output sends ids
 	file   bool
+	guard  bool // the output's code is not known
 	open   func(p *pump) (Output, error)
 }
 
@@ -176,12 +178,16 @@ func (p *plan) foreign(u *urls.URL, kind OutputKind) error {
 	if err == nil && open == nil {
 		err = fmt.Errorf("%s: its kind opens nothing", u)
 	}
-	p.ids, p.wants = true, wantEntries
+	p.ids, p.wants, p.guard = true, wantEntries, true
 	p.open = func(pump *pump) (Output, error) {
-		return open(&OutputEnv{
+		out, err := open(&OutputEnv{
 			Name: pump.name, Log: pump.reporter.log.With("output", pump.name),
 			Failed: func(err error, next time.Duration) { pump.fail(err, next) }, Works: pump.works,
 		})
+		if err == nil && out == nil {
+			err = errors.New("its kind opens nothing")
+		}
+		return out, err
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spillwaylog/spillway/forward"
 )
@@ -18,6 +19,8 @@ type sink struct {
 	index   uint64 // of the input
 	mark    *bookmark
 	most    int64 // bytes of the entries of one chunk
+
+	together int64 // bytes of the entries of chunks that become one
 }
 
 // errTakesNothing is the answer of a sink when the collector's time to drain is over.
@@ -67,6 +70,9 @@ func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []by
 			return nil, cause(ctx, err)
 		}
 	}
+	if position != nil {
+		group = s.join(group)
+	}
 	for _, c := range group {
 		s.account.arrived.add(c)
 	}
@@ -82,6 +88,30 @@ func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []by
 		}
 		return nil
 	}, nil
+}
+
+// join makes one chunk of those with the same tag that follow one another, up to a size. The records of
+// a group reach the disk one after another, so a crash may leave the first of them without the
+// position; one record is there or not. Chunks with ids stay: those that come again are known.
+func (s *sink) join(group []*forward.Chunk) []*forward.Chunk {
+	joined := group[:0]
+	var grown *forward.Chunk // the last one, if its entries are no longer lent
+	for _, c := range group {
+		if n := len(joined); n > 0 {
+			to := joined[n-1]
+			if c.ID == nil && to.ID == nil && c.Tag == to.Tag && c.SentTag == to.SentTag && c.Peer == to.Peer && c.Conn == to.Conn &&
+				int64(len(to.Entries)+len(c.Entries)) <= s.together {
+				if to != grown {
+					to.Entries, grown = slices.Clip(to.Entries), to // what was lent is not written to
+				}
+				to.Entries = append(to.Entries, c.Entries...)
+				to.Events, to.Raw = to.Events+c.Events, nil
+				continue
+			}
+		}
+		joined = append(joined, c)
+	}
+	return joined
 }
 
 // conn makes a connection's number that no connection of another input has.

@@ -303,3 +303,35 @@ func TestSinkWaitsForRoom(t *testing.T) {
 		t.Errorf("%d lines, want %d", n, chunks)
 	}
 }
+
+// TestSinkJoins: chunks without ids that come with a position are one record where their tags allow it,
+// and the bytes that were lent are left as they were.
+func TestSinkJoins(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out.jsonl")
+	f, sinks := handed()
+	r := run(t, &Config{Dir: filepath.Join(dir, "data"), Outputs: Ends(fileURL(out)), Inputs: Ends("fake:a"), InputKinds: fakes(map[string]*fake{"a": f})})
+	s := <-sinks
+	var chunks []*forward.Chunk
+	for i, tag := range []string{"a", "a", "a", "b", "a"} {
+		c := numbered(tag, i, 1)
+		c.ID, c.Own = nil, false
+		c.Entries = append(c.Entries, "lent"...)[:len(c.Entries)]
+		chunks = append(chunks, c)
+	}
+	offer(t, s, []byte("at"), chunks...)
+	offer(t, s, nil, chunks...)
+	for _, c := range chunks {
+		if rest := c.Entries[len(c.Entries) : len(c.Entries)+4]; string(rest) != "lent" {
+			t.Errorf("behind what was lent stands %q", rest)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if n := r.Stats().Inputs[0]; n.StoredChunks != 3+5 || n.Stored != 10 {
+		t.Errorf("%+v", n)
+	}
+	lines := numberedLines("a", 0, 3) + numberedLines("b", 3, 1) + numberedLines("a", 4, 1)
+	wantFile(t, out, lines+lines)
+}

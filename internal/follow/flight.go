@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -114,6 +115,21 @@ func (x *flight) landed(r output.Result) {
 	}
 }
 
+// errTwice says that an output breaks its contract.
+var errTwice = errors.New("the output says of a chunk twice that it is done; only the first counts")
+
+// once is land for outputs that may call it twice: a flight that was recycled has another chunk.
+func (f *Follower) once(land func(output.Result)) func(output.Result) {
+	var done atomic.Bool
+	return func(r output.Result) {
+		if done.Swap(true) {
+			f.cfg.Report(errTwice)
+			return
+		}
+		land(r)
+	}
+}
+
 // next reads a record and submits it. It reports false when there is none.
 func (f *Follower) next() (more bool, err error) {
 	s := &f.step
@@ -149,11 +165,15 @@ func (f *Follower) next() (more bool, err error) {
 	f.sent.events.Add(int64(x.chunk.Events))
 	f.sent.chunks.Add(1)
 	x.gen = s.gen
+	land := x.land
+	if f.cfg.Guard {
+		land = f.once(land)
+	}
 	if s.at != nil {
 		binary.BigEndian.PutUint64(s.token[:], uint64(x.end))
-		s.at.SubmitAt(s.token[:], x.chunk, x.land)
+		s.at.SubmitAt(s.token[:], x.chunk, land)
 	} else {
-		s.out.Submit(x.chunk, x.land)
+		s.out.Submit(x.chunk, land)
 	}
 	return true, nil
 }

@@ -26,6 +26,9 @@ type Config struct {
 	Open func() (output.Output, error)
 	// Opaque says that the output does not look at entries: they stay compressed.
 	Opaque bool
+	// Guard has a second call of done left out and told, at the cost of some memory for each chunk. It
+	// is for outputs whose code is not known.
+	Guard bool
 	// Eager commits as soon as the follower has caught up: somebody waits for that.
 	Eager bool
 	// Chunks and Bytes bound what is submitted and not passed by the finished prefix; 1024 and 4 MiB

@@ -235,8 +235,10 @@ func (s *Store) append(ctx context.Context, letters []Letter) (last journal.Posi
 		p, err := s.box.journal.Append(head, body, tail)
 		for errors.Is(err, journal.ErrFull) && s.opt.DropOldest {
 			dropped, dropErr := s.dropOldest(ctx)
-			if dropErr != nil || !dropped {
-				err = errors.Join(err, dropErr)
+			if dropErr != nil {
+				return 0, fmt.Errorf("%w: making room: %w", ErrFull, dropErr)
+			}
+			if !dropped {
 				break
 			}
 			p, err = s.box.journal.Append(head, body, tail)
@@ -274,7 +276,7 @@ func oneLine(s string) string {
 func (s *Store) wrap(err error) error {
 	switch {
 	case errors.Is(err, journal.ErrFull):
-		return fmt.Errorf("%w: %w", ErrFull, err)
+		return ErrFull
 	case errors.Is(err, journal.ErrClosed):
 		return ErrClosed
 	}

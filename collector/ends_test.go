@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/spillwaylog/spillway/forward"
+)
+
+// keeper is an output that is done with nothing before Close, or all that it gets.
+type keeper struct {
+	mu   sync.Mutex
+	got  chan string // ids
+	open []func(Result)
+	does bool
+}
+
+func (k *keeper) Submit(c *forward.Chunk, done func(Result)) {
+	k.got <- string(c.ID)
+	if k.does {
+		done(Result{})
+		done(Result{}) // which is a fault that costs nothing
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.open = append(k.open, done)
+}
+
+func (k *keeper) Flush(context.Context) error { return nil }
+
+func (k *keeper) Close(context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, done := range k.open {
+		done(Result{Err: ErrClosed})
+	}
+	k.open = nil
+	return nil
+}
+
+// keepers is an OutputKind that opens one output, or nothing.
+func keepers(k Output) map[string]OutputKind {
+	return map[string]OutputKind{"keep": func(_ *URL, p *Params) (func(*OutputEnv) (Output, error), error) {
+		p.String("x", "")
+		return func(*OutputEnv) (Output, error) { return k, nil }, nil
+	}}
+}
+
+// TestIDsStay: a chunk that comes again has the id that it had, also when the output's settings are
+// others; what an output says twice counts once.
+func TestIDsStay(t *testing.T) {
+	dir := t.TempDir()
+	first, second := &keeper{got: make(chan string, 3)}, &keeper{got: make(chan string, 3), does: true}
+	r := run(t, &Config{Dir: dir, Outputs: Ends("keep:a?x=1"), OutputKinds: keepers(first), Drain: 1})
+	c := numbered("t", 0, 1)
+	c.Own = false
+	send(t, r.client(t), c, numbered("t", 1, 1), numbered("t", 2, 1))
+	ids := []string{<-first.got, <-first.got, <-first.got}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	r = run(t, &Config{Dir: dir, Outputs: Ends("keep:a?x=2"), OutputKinds: keepers(second)})
+	for i, id := range ids {
+		if again := <-second.got; again != id {
+			t.Errorf("chunk %d has the id %q again as %q", i, id, again)
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	if o := r.Stats().Outputs[0]; o.Out != 3 || o.Behind != 0 {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestKindOpensNothing: an output that is none is a mistake that is told.
+func TestKindOpensNothing(t *testing.T) {
+	c, err := Open(&Config{Dir: t.TempDir(), Inputs: Ends("forward://127.0.0.1:0"), Outputs: Ends("keep:a"), OutputKinds: keepers(nil)})
+	if err == nil || !strings.Contains(err.Error(), "keep:a: its kind opens nothing") {
+		t.Error(err)
+	}
+	if c != nil {
+		_ = c.Close()
+	}
+}
+
+// TestParseEnd: a name that is empty is a mistake, such as a variable that is not set.
+func TestParseEnd(t *testing.T) {
+	for text, want := range map[string]End{
+		"discard:":             {URL: "discard:"},
+		"a=discard:":           {Name: "a", URL: "discard:"},
+		"file:///var/a=b.json": {URL: "file:///var/a=b.json"},
+		"file:a?tag_key=t":     {URL: "file:a?tag_key=t"},
+		"=discard:":            {},
+		"a=":                   {Name: "a"},
+	} {
+		got, err := ParseEnd(text)
+		if got != want || (err == nil) != (want.URL != "") {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+}
