@@ -227,3 +227,34 @@ func TestNamesKeepPlaces(t *testing.T) {
 		t.Errorf("stdout has %s", got)
 	}
 }
+
+// TestGivenName: an output that gets a name goes on where it stood without one, though another is far behind.
+func TestGivenName(t *testing.T) {
+	dir := t.TempDir()
+	one := filepath.Join(dir, "one")
+	out := &cutLine{err: errors.New("the line is cut")}
+	o := &Config{Dir: filepath.Join(dir, "data"), Stdout: out, Drain: time.Millisecond, Log: logTo(io.Discard), Outputs: Ends(fileURL(one), "stdout:")}
+	r := run(t, o)
+	send(t, r.client(t), numbered("t", 0, 5))
+	for limit := time.After(time.Minute); r.Stats().Outputs[0].Behind > 0; {
+		select {
+		case <-limit:
+			t.Fatal("the file is not written")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	out.mend()
+	o.Drain, o.Outputs = 0, []End{{Name: "a", URL: fileURL(one)}, {URL: "stdout:"}}
+	r = run(t, o)
+	send(t, r.client(t), numbered("t", 5, 5))
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, one, numberedLines("t", 0, 10))
+	if got, want := out.got.String(), numberedLines("t", 0, 10); got != want {
+		t.Errorf("stdout has %s", got)
+	}
+}

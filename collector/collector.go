@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -164,13 +165,43 @@ func (c *Collector) openPumps(plans []plan) (unused map[string]bool, err error) 
 		return nil, err
 	}
 	for i := range plans {
-		plan := &plans[i]
-		if _, err := c.openPump(plan, !old[plan.cursor], start); err != nil {
-			return nil, fmt.Errorf("%s: %w", plan.name, err)
+		p := &plans[i]
+		if !old[p.cursor] && old[p.unnamed] && !slices.ContainsFunc(plans, func(q plan) bool { return q.cursor == p.unnamed }) {
+			if err := c.adopt(p); err != nil {
+				return nil, fmt.Errorf("%s: %w", p.name, err)
+			}
+			old[p.cursor] = true
 		}
-		delete(old, plan.cursor)
+		if _, err := c.openPump(p, !old[p.cursor], start); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+		delete(old, p.cursor)
 	}
 	return old, nil
+}
+
+// adopt gives an output that got a name the place that it had without one. The old cursor goes with
+// those that no output has.
+func (c *Collector) adopt(plan *plan) error {
+	from, err := c.journal.Reader(plan.unnamed)
+	if err != nil {
+		return err
+	}
+	at, state := from.Committed()
+	if err := from.Close(); err != nil {
+		return err
+	}
+	to, err := c.journal.Reader(plan.cursor)
+	if err != nil {
+		return err
+	}
+	if at > to.Pos() {
+		err = to.SkipTo(at)
+	}
+	if err == nil {
+		err = to.Commit(max(at, to.Pos()), state)
+	}
+	return errors.Join(err, to.Close())
 }
 
 // furthestBehind returns the lowest position of the named cursors.
@@ -315,7 +346,13 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 	beginDrain()
 	if !finished(deadline, &pumping) {
-		c.config.Log.Warn("not everything was handed on in time; the journal keeps it", "after", c.config.Drain)
+		var behind []string
+		for _, p := range c.pumps {
+			if c.backlogs.of(p).events > 0 {
+				behind = append(behind, p.name)
+			}
+		}
+		c.config.Log.Warn("not everything was handed on in time; the journal keeps it", "after", c.config.Drain, "behind", strings.Join(behind, " "))
 		stopHard()
 		// An output that hangs in the kernel cannot be interrupted. It has its
 		// own goroutine, and nothing below touches what it holds.

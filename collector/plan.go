@@ -72,16 +72,17 @@ type OutputEnv struct {
 
 // A plan is an output that was understood but touches nothing yet.
 type plan struct {
-	name   string // as given, or the URL
-	url    string
-	place  string // what it writes to, however that was written
-	cursor string // name of its cursor in the journal
-	opaque bool   // the output does not look at entries
-	wants  wants  // what it looks at
-	ids    bool   // the output sends ids
-	file   bool
-	guard  bool // the output's code is not known
-	open   func(p *pump) (Output, error)
+	name    string // as given, or the URL
+	url     string
+	place   string // what it writes to, however that was written
+	cursor  string // name of its cursor in the journal
+	unnamed string // the same, if the output had no name
+	opaque  bool   // the output does not look at entries
+	wants   wants  // what it looks at
+	ids     bool   // the output sends ids
+	file    bool
+	guard   bool // the output's code is not known
+	open    func(p *pump) (Output, error)
 }
 
 func planOutputs(c *Config) ([]plan, error) {
@@ -123,6 +124,7 @@ func planOutput(c *Config, e *End) (plan, error) {
 		return plan{}, err
 	}
 	p.cursor = e.identity("out.", u.Scheme, path)
+	p.unnamed = (&End{}).identity("", u.Scheme, path)
 	return p, nil
 }
 

@@ -153,6 +153,9 @@ func (c *serveCmd) Validate() error {
 	if c.StatusEvery < 0 {
 		return fmt.Errorf("--status-every: %v lies in the past", c.StatusEvery)
 	}
+	if c.LettersSize != 0 && c.LettersSize < minJournal {
+		return fmt.Errorf("--letters-size: %d bytes are too few; at least %d KiB", c.LettersSize, minJournal>>10)
+	}
 	if c.JournalSize != 0 && c.JournalSize < minJournal {
 		return fmt.Errorf("--journal-size: %d bytes are too few; at least %d KiB", c.JournalSize, minJournal>>10)
 	}

@@ -21,8 +21,6 @@ const Dir = "letters"
 var (
 	// ErrFull says that the store has no room. What it has taken stays.
 	ErrFull = errors.New("letters: full")
-	// ErrTooLarge says that a letter would not fit into an empty store.
-	ErrTooLarge = journal.ErrTooLarge
 	// ErrClosed is the answer of a store after Close.
 	ErrClosed = errors.New("letters: closed")
 )
@@ -176,10 +174,11 @@ func (s *Store) Stats() Stats {
 }
 
 // Put stores letters, those that are stored already left out, and returns nil when all are on the
-// disk. It keeps none of their bytes.
+// disk. It keeps none of their bytes. A letter that is larger than the whole store is dropped,
+// counted and told.
 //
 // After an error some of them may be stored; put again they are recognised. The error wraps
-// ErrFull, ErrTooLarge, ErrLocked (a replay takes letters out just then; later it works),
+// ErrFull, ErrLocked (a replay takes letters out just then; later it works),
 // ErrClosed, that of ctx, or one of the disk.
 func (s *Store) Put(ctx context.Context, letters ...Letter) error {
 	if len(letters) == 0 {
@@ -242,6 +241,14 @@ func (s *Store) append(ctx context.Context, letters []Letter) (last journal.Posi
 				break
 			}
 			p, err = s.box.journal.Append(head, body, tail)
+		}
+		if errors.Is(err, journal.ErrTooLarge) { // it would hold up its output for ever
+			n := int64(l.eventsOf())
+			s.mu.Lock()
+			s.stats.Dropped += n
+			s.mu.Unlock()
+			s.opt.Report(fmt.Errorf("letters: dropped a letter of %d events, which is larger than the whole store: %s refused it: %s", n, l.Output, l.Reason))
+			continue
 		}
 		if err != nil {
 			return 0, s.wrap(err)

@@ -125,8 +125,8 @@ func TestStoreFull(t *testing.T) {
 	}
 	huge := letter("a", 1, 1)
 	huge.Chunk.Entries = make([]byte, 300<<10)
-	if err := s.Put(t.Context(), huge); !errors.Is(err, ErrTooLarge) {
-		t.Error(err)
+	if err := s.Put(t.Context(), huge); err != nil || s.Stats().Dropped != 1 {
+		t.Error(err, s.Stats())
 	}
 	if err := s.Put(t.Context(), letter("a", uint64(n), 100), letter("a", 0, 100)); !errors.Is(err, ErrFull) {
 		t.Error(err)
