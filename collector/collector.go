@@ -325,6 +325,11 @@ func (c *Collector) Run(ctx context.Context) error {
 	inputs, endInputs := context.WithCancel(context.Background())
 	defer endInputs()
 	var serving sync.WaitGroup
+	for _, in := range c.inputs { // in their order, which the goroutines would not keep
+		if l, ok := in.Input.(*listeners); ok {
+			l.announce()
+		}
+	}
 	for _, in := range c.inputs {
 		serving.Go(func() { in.run(inputs, failed) })
 	}

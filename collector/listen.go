@@ -125,9 +125,13 @@ func (l *listeners) listen(log *slog.Logger) error {
 	return nil
 }
 
+// announce says where the input listens.
+func (l *listeners) announce() {
+	l.log.Info("listening", append(l.told, "ack", string(l.ack))...)
+}
+
 // Run accepts connections until ctx ends. Those that it has accepted end with the server.
 func (l *listeners) Run(ctx context.Context, _ Sink) error {
-	l.log.Info("listening", append(l.told, "ack", string(l.ack))...)
 	served := make(chan error, 2)
 	var serving sync.WaitGroup
 	serving.Go(func() { served <- l.server.ServeEndpoint(l.stream, l.endpoint) })
