@@ -128,8 +128,8 @@ func planOutput(c *Config, e *End) (plan, error) {
 	return p, nil
 }
 
-// identity is what an end is known by over restarts: its name, or scheme and path. Parameters are no
-// part of it: an output whose lines look different goes on where it was.
+// identity is what an end is known by over restarts: its name, or scheme and path. Parameters are
+// no part of it: an output whose lines look different goes on where it was.
 func (e *End) identity(side, scheme, path string) string {
 	if e.Name != "" {
 		return side + e.Name

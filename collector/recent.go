@@ -12,8 +12,9 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// recent is the chunks that came in last, as they were checked and decompressed at the input. Whoever follows the journal and keeps up takes
-// them from here, and reads the disk only when it has fallen behind.
+// recent is the chunks that came in last, as they were checked and decompressed at the input.
+// Whoever follows the journal and keeps up takes them from here, and reads the disk only when it
+// has fallen behind.
 //
 //	journal   ──┬────────┬────────┬────────┬────────┬──► positions
 //	            │ chunk  │ chunk  │ chunk  │ chunk  │
@@ -23,14 +24,16 @@ import (
 //	                    place              place            each of one that follows
 //	             ├────────── kept ──────────┤
 //
-// A chunk is found by where its record begins to be read: the end of the record before it, as Journal.AppendAfter tells it. So it does not matter
-// in which order the inputs put chunks in after the journal has taken them, and what was left out is a gap that is read from the disk.
+// A chunk is found by where its record begins to be read: the end of the record before it, as
+// Journal.AppendAfter tells it. So it does not matter in which order the inputs put chunks in after
+// the journal has taken them, and what was left out is a gap that is read from the disk.
 //
-// It costs nothing when it is of no use: what no place is near to is not copied, what all that are near have passed goes at once, so that the
-// memory used is what was touched last.
+// It costs nothing when it is of no use: what no place is near to is not copied, what all that are
+// near have passed goes at once, so that the memory used is what was touched last.
 //
-// Memory is slabs, each counted once, used or idle, and never more than the limit. Small chunks share one; a large one has its own. References are
-// counted by slab: taking a chunk is one atomic addition, and nothing is freed chunk by chunk.
+// Memory is slabs, each counted once, used or idle, and never more than the limit. Small chunks
+// share one; a large one has its own. References are counted by slab: taking a chunk is one atomic
+// addition, and nothing is freed chunk by chunk.
 type recent struct {
 	limit int64 // bytes of slabs and of index and queue
 	most  int   // items
@@ -89,8 +92,8 @@ type stored struct {
 
 // item is a kept chunk.
 type item struct {
-	// chunk is what Parse and Inflate make of its record, without what no place wants of it. It is shared: nobody writes to it. Its tag is the
-	// string that came, not a copy.
+	// chunk is what Parse and Inflate make of its record, without what no place wants of it. It is
+	// shared: nobody writes to it. Its tag is the string that came, not a copy.
 	chunk     forward.Chunk
 	prev, pos journal.Position
 
@@ -160,7 +163,8 @@ type place struct {
 	at     journal.Position
 }
 
-// wants is what is looked at of chunks: entries, or the body as it came. Of chunks that came uncompressed these are the same.
+// wants is what is looked at of chunks: entries, or the body as it came. Of chunks that came
+// uncompressed these are the same.
 type wants uint8
 
 const (
@@ -168,7 +172,8 @@ const (
 	wantBody
 )
 
-// follow adds a place. Whoever has it calls get for each record, also for those that it then reads from the disk, or nothing is kept for it.
+// follow adds a place. Whoever has it calls get for each record, also for those that it then reads
+// from the disk, or nothing is kept for it.
 func (r *recent) follow(at journal.Position, w wants) *place {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -208,8 +213,9 @@ func (r *recent) changedLocked() {
 	r.following.Store(int32(len(r.places)))
 }
 
-// get returns the chunk whose record follows directly behind after, unless it ends beyond durable, which is Journal.Synced. The caller
-// releases it. It is false where the chunk is not kept: then it must be read from the journal, if it has one.
+// get returns the chunk whose record follows directly behind after, unless it ends beyond durable,
+// which is Journal.Synced. The caller releases it. It is false where the chunk is not kept: then it
+// must be read from the journal, if it has one.
 func (p *place) get(after, durable journal.Position) (*item, bool) {
 	r := p.recent
 	r.mu.Lock()
@@ -230,8 +236,8 @@ func (p *place) get(after, durable journal.Position) (*item, bool) {
 	return it, true
 }
 
-// put copies chunks of one connection, in their order, if that is of use to somebody. Many may call it at once, before or after the records are
-// durable.
+// put copies chunks of one connection, in their order, if that is of use to somebody. Many may call
+// it at once, before or after the records are durable.
 func (r *recent) put(group []stored) {
 	if r.following.Load() == 0 || len(group) == 0 {
 		return
@@ -339,7 +345,8 @@ func (r *recent) ownLocked(n int) *slab {
 	return r.slabLocked(c)
 }
 
-// slabLocked returns a slab, for which it drops what came first if need be; nil if those that follow hold too much.
+// slabLocked returns a slab, for which it drops what came first if need be; nil if those that
+// follow hold too much.
 func (r *recent) slabLocked(c class) *slab {
 	for {
 		if s := r.slabs.get(c, r); s != nil {
@@ -422,7 +429,8 @@ func (r *recent) dropLocked(n int) {
 	}
 }
 
-// trim gives back memory that was not wanted since trim was called before. It is called every few seconds.
+// trim gives back memory that was not wanted since trim was called before. It is called every few
+// seconds.
 func (r *recent) trim() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

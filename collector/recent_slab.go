@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// slab is memory for chunks and their items. Small chunks share one that fills; a large one has its own.
+// slab is memory for chunks and their items. Small chunks share one that fills; a large one has its
+// own.
 //
 //	got ──► filled ──► the last item dropped, and released by all ──► idle ──► got again, or given back
 type slab struct {
@@ -18,7 +19,8 @@ type slab struct {
 	items []item
 	refs  atomic.Int32 // one of the owner until it drops the last item, and one for each get
 
-	// Guarded by the owner's lock. Until its chunk can be found, a slab of one belongs to the put that got it.
+	// Guarded by the owner's lock. Until its chunk can be found, a slab of one belongs to the put
+	// that got it.
 	used  int    // of buf
 	taken int    // of items
 	kept  int    // items that can be found

@@ -9,14 +9,17 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// How this file is organised. Entries that are not clean, or get a source, are written anew after check has seen the last of them. check notes
-// where the few stand that cannot stay as they are, so that all between them is copied without another look. Where they are many, the rest is
-// walked a second time: a list of them would take more memory than the entries do. A source has to look at the keys of every record.
+// How this file is organised. Entries that are not clean, or get a source, are written anew after
+// check has seen the last of them. check notes where the few stand that cannot stay as they are, so
+// that all between them is copied without another look. Where they are many, the rest is walked a
+// second time: a list of them would take more memory than the entries do. A source has to look at
+// the keys of every record.
 
 // anewMost bounds the list, which is in no budget: 16 KiB.
 const anewMost = 1024
 
-// anewEntry is an entry, or several in a row, that cannot stay: one to be left out, or one without a time.
+// anewEntry is an entry, or several in a row, that cannot stay: one to be left out, or one without
+// a time.
 type anewEntry struct {
 	start, end   uint32 // a chunk is shorter than 2 GiB
 	meta, record uint32 // from start; record 0: to be left out; meta 0: none
@@ -60,7 +63,8 @@ func (c *check) drop() {
 	}
 }
 
-// rewrite appends the good ones of entries, all of which run found complete, with now as the time of those that have none, and their source.
+// rewrite appends the good ones of entries, all of which run found complete, with now as the time
+// of those that have none, and their source.
 func (c *check) rewrite(dst, b []byte, now time.Time, src *source) []byte {
 	if src != nil {
 		return rewriteEach(dst, b, now, src)
@@ -108,8 +112,9 @@ func rewriteEach(dst, b []byte, now time.Time, src *source) []byte {
 	return dst
 }
 
-// appendAnew appends an entry with now as its time, if it has none, and its source. b[at:] is time, or time and metadata, and record, at the
-// offsets of s. Without a source the entry is all of b, with one it ends at b[n].
+// appendAnew appends an entry with now as its time, if it has none, and its source. b[at:] is time,
+// or time and metadata, and record, at the offsets of s. Without a source the entry is all of b,
+// with one it ends at b[n].
 func appendAnew(dst, b []byte, at int, s *shape, now time.Time, src *source) (out []byte, n int) {
 	dst = append(dst, codeArray2)
 	if s.verdict == timeless {

@@ -10,7 +10,8 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// A claim is a mark that a dead owner left, and the chunks that are made again from the records under it: one, or the runs of a window.
+// A claim is a mark that a dead owner left, and the chunks that are made again from the records
+// under it: one, or the runs of a window.
 type claim struct {
 	ring.Mark
 	to     *remnant
@@ -34,8 +35,10 @@ func newClaim(k ring.Mark, older, younger *remnant) *claim {
 	return c
 }
 
-// rebuild makes the chunks again that the dead owner had marked: the same records, in the same order, under the same ids. Those that a spill has are in its care. The
-// one whose state was stored is done, and so are all that were submitted before it: a destination with states takes chunks in turn, and their marks go later.
+// rebuild makes the chunks again that the dead owner had marked: the same records, in the same
+// order, under the same ids. Those that a spill has are in its care. The one whose state was stored
+// is done, and so are all that were submitted before it: a destination with states takes chunks in
+// turn, and their marks go later.
 func (m *Mover) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *remnant) {
 	older, younger = &remnant{s: s}, &remnant{s: s}
 	copy(s.label[:], s.r.State())
@@ -100,7 +103,8 @@ func (m *Mover) restore(s *source, c *claim) {
 	c.to.chunks = append(c.to.chunks, c.chunks...)
 }
 
-// reread gives the records up to the owner's last cut to the claims, and counts those behind it. damaged: some cannot be read.
+// reread gives the records up to the owner's last cut to the claims, and counts those behind it.
+// damaged: some cannot be read.
 func (m *Mover) reread(s *source, all []*claim) (cut uint64, damaged bool) {
 	cut = s.r.CutKey()
 	s.r.Rewind()
@@ -134,8 +138,10 @@ func (m *Mover) reread(s *source, all []*claim) (cut uint64, damaged bool) {
 	return cut, damaged || s.r.Lost().Regions > 0
 }
 
-// claimed is the chunk that a record belongs to, nil when it is done. Of two marks of a window the later counts, from its first run on. A chunk of all that a window has of one tag
-// has that of its first record; should this one be unreadable, that of the first record which no other chunk can claim.
+// claimed is the chunk that a record belongs to, nil when it is done. Of two marks of a window the
+// later counts, from its first run on. A chunk of all that a window has of one tag has that of its
+// first record; should this one be unreadable, that of the first record which no other chunk can
+// claim.
 func (m *Mover) claimed(s *source, all []*claim, rec ring.Record, tag []byte) *flight {
 	var open, runs *claim
 	for _, c := range all {

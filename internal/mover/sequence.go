@@ -10,7 +10,8 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// A sequence is the runs of a window, all of them under one mark (Config.Ordered). It belongs to the mover's goroutine.
+// A sequence is the runs of a window, all of them under one mark (Config.Ordered). It belongs to
+// the mover's goroutine.
 type sequence struct {
 	src     *source
 	slot    int    // of the mark; -1: none
@@ -27,7 +28,8 @@ const (
 	numberAt   = 14           // of a run's number in them
 )
 
-// nameRuns gives runs their ids: all have the same random bytes, and the number of the run in the window behind them.
+// nameRuns gives runs their ids: all have the same random bytes, and the number of the run in the
+// window behind them.
 func nameRuns(runs []*flight) {
 	var raw [rawLen]byte
 	rand.Read(raw[:numberAt]) // never fails
@@ -56,8 +58,10 @@ func parseRun(id [idLen]byte) (raw [rawLen]byte, number int, ok bool) {
 	return raw, int(binary.BigEndian.Uint16(b[numberAt:])), true
 }
 
-// cover puts runs of one window, which follow each other, under a mark of their own: its label is the id of the first. before is the sequence that they are the last of, nil if there is
-// none. A later mark counts from its first run on, so no run is ever under none, or under two. false: there was no room for it, and they stay where they are.
+// cover puts runs of one window, which follow each other, under a mark of their own: its label is
+// the id of the first. before is the sequence that they are the last of, nil if there is none. A
+// later mark counts from its first run on, so no run is ever under none, or under two. false: there
+// was no room for it, and they stay where they are.
 func (m *Mover) cover(runs []*flight, before *sequence, to byte) bool {
 	f := runs[0]
 	label := f.id
@@ -90,9 +94,11 @@ func (m *Mover) cover(runs []*flight, before *sequence, to byte) bool {
 	return true
 }
 
-// readdress changes the marks of chunks that did not fit into the spill. With toSpill those of a window that did fit stay under another mark: they will be delivered from the spill, which
-// forgets their ids then, while these may wait, and whoever adopts both would take the whole window for undone. With toDestination they go there after all, the spill being
-// empty, and what goes to the spill from now on is younger.
+// readdress changes the marks of chunks that did not fit into the spill. With toSpill those of a
+// window that did fit stay under another mark: they will be delivered from the spill, which forgets
+// their ids then, while these may wait, and whoever adopts both would take the whole window for
+// undone. With toDestination they go there after all, the spill being empty, and what goes to the
+// spill from now on is younger.
 func (m *Mover) readdress(stuck []*flight, to byte) {
 	for len(stuck) > 0 {
 		f, n := stuck[0], together(stuck)

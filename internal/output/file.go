@@ -26,8 +26,9 @@ type FileConfig struct {
 	FileMode fs.FileMode // of new files, before umask; default 0644
 	DirMode  fs.FileMode // of new directories, before umask; default 0755
 
-	// Sync has Flush bring lines to the disk. States come only where all that was submitted is written, and count when Flush has returned.
-	// Without it lines survive the process alone, and each chunk has a state.
+	// Sync has Flush bring lines to the disk. States come only where all that was submitted is
+	// written, and count when Flush has returned. Without it lines survive the process alone, and
+	// each chunk has a state.
 	Sync bool
 
 	MinBackoff, MaxBackoff time.Duration // between attempts; defaults 100 ms and 10 s
@@ -40,11 +41,13 @@ type fileOutput struct {
 	files *fileSink
 }
 
-// fileBuffer is how much is rendered before it is written: what the cache of a core holds, so that the kernel copies from there.
+// fileBuffer is how much is rendered before it is written: what the cache of a core holds, so that
+// the kernel copies from there.
 const fileBuffer = 128 << 10
 
-// NewFile returns an output that appends lines to files; it is a Resumer. A chunk is delivered when all its lines are with the
-// kernel, so that they survive the process; Close brings them to the disk.
+// NewFile returns an output that appends lines to files; it is a Resumer. A chunk is delivered when
+// all its lines are with the kernel, so that they survive the process; Close brings them to the
+// disk.
 func NewFile(c *FileConfig) (Output, error) {
 	r, err := c.Format.renderer(c.Envelope, &c.Text, c.OmitZero)
 	if err != nil {
@@ -111,7 +114,8 @@ func (s *fileSink) open(state []byte) (*files.Set, error) {
 	})
 }
 
-// store records a state. That it cannot be stored is no reason to write nothing: the lines come at least once then.
+// store records a state. That it cannot be stored is no reason to write nothing: the lines come at
+// least once then.
 func (s *fileSink) store(state []byte) error {
 	if s.record == nil {
 		return nil
@@ -177,7 +181,8 @@ func reopen(err error) error {
 	return err
 }
 
-// maxOpen is how many files are open at once: a logger shares its process's limit with the application.
+// maxOpen is how many files are open at once: a logger shares its process's limit with the
+// application.
 func (c *FileConfig) maxOpen() int {
 	if c.Sync {
 		return 256
@@ -223,8 +228,9 @@ func (s *fileSink) appendLine(dst []byte) []byte {
 
 func (s *fileSink) drop() { s.set.Drop() }
 
-// tick closes files that were not used for long, and rotates those whose time has come. With Sync, Flush does that: between
-// Flush and the moment at which its caller has kept the state nothing may change.
+// tick closes files that were not used for long, and rotates those whose time has come. With Sync,
+// Flush does that: between Flush and the moment at which its caller has kept the state nothing may
+// change.
 func (s *fileSink) tick() bool {
 	if s.config.Sync {
 		return false
@@ -235,7 +241,8 @@ func (s *fileSink) tick() bool {
 	return s.set.Open() > 0
 }
 
-// close gives the rotated files half of the time that Close has, so that a compression never makes it fail.
+// close gives the rotated files half of the time that Close has, so that a compression never makes
+// it fail.
 func (s *fileSink) close() error {
 	s.set.Drop()
 	_ = s.set.Write() // the rest of a torn line, if there is room for it now; its chunk is known to have failed
