@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package output
+
+import "github.com/spillwaylog/spillway/forward"
+
+// A job is a chunk that waits.
+type job struct {
+	chunk    *forward.Chunk
+	done     func(Result)
+	seq      uint64
+	round    uint64 // in which it was last offered
+	offered  bool   // the handler has it
+	held     bool   // the writer has it
+	taken    bool   // the handler took it
+	begun    bool   // lines of it may be written
+	repeated bool   // lines of it may be written twice
+
+	rest     []byte // the sink's: entries that are not yet rendered
+	entry    int    // the index of the first of them
+	rendered bool
+	bytes    int64 // of lines
+	soon     bool  // see Result.Soon
+	rejected []Rejected
+}
+
+// render appends the line of the next entry, and notes entries that cannot be read.
+func (j *job) render(r renderer, dst []byte, tag string, rest []byte) (_ []byte, n int, err error) {
+	before := len(dst)
+	dst, n, err = appendNext(r, dst, tag, rest)
+	j.bytes += int64(len(dst) - before)
+	if err == nil {
+		j.entry++
+		return dst, n, nil
+	}
+	for ; j.entry < j.chunk.Events; j.entry++ {
+		j.rejected = append(j.rejected, Rejected{Entry: j.entry, Err: err})
+	}
+	return dst, n, err
+}
+
+// restart has the job rendered again.
+func (j *job) restart() {
+	j.rest, j.entry, j.rendered, j.bytes, j.rejected = j.chunk.Entries, 0, false, 0, nil
+}
+
+// mostFree is how many jobs are kept for later chunks.
+const mostFree = 1024
+
+func (q *queue) newJobLocked(c *forward.Chunk, done func(Result)) *job {
+	var j *job
+	if n := len(q.free); n > 0 {
+		j, q.free = q.free[n-1], q.free[:n-1]
+	} else {
+		j = new(job)
+	}
+	*j = job{chunk: c, done: done, rest: c.Entries, seq: q.seq}
+	return j
+}
+
+// recycle keeps jobs that are done.
+func (q *queue) recycle(group []*job) {
+	for _, j := range group {
+		*j = job{}
+	}
+	q.mu.Lock()
+	q.free = append(q.free, group[:min(len(group), mostFree-len(q.free))]...)
+	q.mu.Unlock()
+}
