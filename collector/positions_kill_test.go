@@ -138,7 +138,7 @@ func TestPositionsKill(t *testing.T) {
 				t.Cleanup(func() { _ = c.Process.Kill() })
 				return c, out, log
 			}
-			for range needs.Rounds(t, "SPILLWAY_KILLS", 30, 100) {
+			for range needs.Rounds(t, "SPILLWAY_KILLS", 30, 50) {
 				c, out, _ := start()
 				if n := rnd.IntN(60); n > 0 {
 					_, _ = io.ReadFull(out, make([]byte, n)) // short: it is through

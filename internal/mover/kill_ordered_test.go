@@ -170,7 +170,7 @@ func TestKillOrderedChild(t *testing.T) {
 // each line is in the file once, and those of a goroutine are in the order of its calls, whatever their tags, with a spill on the way that may be full.
 func TestKillOrdered(t *testing.T) {
 	needs.Time(t, "starts processes")
-	lives := needs.Rounds(t, "SPILLWAY_KILLS", 20, 400)
+	lives := needs.Rounds(t, "SPILLWAY_KILLS", 20, 100)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
