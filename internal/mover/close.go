@@ -253,6 +253,7 @@ func (m *Mover) end() {
 	m.answer()
 	m.state.close()
 	m.timer.Stop()
+	m.leaveRuns(append(slices.Clone(m.given), m.stuck...))
 
 	var errs []error
 	where := m.saved

@@ -3,9 +3,11 @@
 package mover
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
+	"slices"
 
 	"github.com/spillwaylog/spillway/ring"
 )
@@ -115,6 +117,30 @@ func (m *Mover) readdress(stuck []*flight, to byte) {
 		}
 		stuck = stuck[max(n, 1):]
 	}
+}
+
+// leaveRuns has the marks of windows that are done in part cover only the runs that are left: the
+// next process does not deliver the others again. undone are the chunks that are left.
+func (m *Mover) leaveRuns(undone []*flight) {
+	left := map[*sequence][]*flight{}
+	for _, f := range undone {
+		if q := f.under; q != nil && q.slot >= 0 {
+			left[q] = append(left[q], f)
+		}
+	}
+	for q, runs := range left {
+		slices.SortFunc(runs, func(a, b *flight) int { return cmp.Compare(a.run(), b.run()) })
+		first := runs[0].run()
+		if first > 0 && len(runs) == q.left && runs[len(runs)-1].run()-first == len(runs)-1 {
+			m.cover(runs, q, q.to)
+		}
+	}
+}
+
+// run is a run's number in its window.
+func (f *flight) run() int {
+	_, n, _ := parseRun(f.id)
+	return n
 }
 
 // together is how many of the first chunks are runs of one sequence.
