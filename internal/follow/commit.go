@@ -38,7 +38,11 @@ func (f *Follower) commit(ctx context.Context) error {
 	}
 	// The output counts on this state from now on, so nothing may come between.
 	for {
-		err := f.move()
+		state := s.state
+		if s.keep {
+			_, state = f.cfg.Reader.Committed()
+		}
+		err := f.cfg.Reader.Commit(s.stop, state)
 		if err == nil {
 			break
 		}
@@ -58,19 +62,6 @@ func (f *Follower) commit(ctx context.Context) error {
 	s.passing = Counts{}
 	f.cfg.Passed(s.committed, n)
 	return nil
-}
-
-// move moves the cursor to stop.
-func (f *Follower) move() error {
-	s := &f.step
-	if f.cfg.Commit != nil {
-		return f.cfg.Commit(s.stop)
-	}
-	state := s.state
-	if s.keep {
-		_, state = f.cfg.Reader.Committed()
-	}
-	return f.cfg.Reader.Commit(s.stop, state)
 }
 
 // flush has the output flushed, which may hang.

@@ -26,7 +26,7 @@
 // stays.
 //
 // An output that keeps the position itself (output.Transactional) is asked for it at the start. Its
-// token is the position, 8 bytes, the high one first. The cursor is then only what frees the journal, and where counts begin.
+// token is the position. The cursor is then only what frees the journal, and where counts begin.
 //
 // # Trouble
 //

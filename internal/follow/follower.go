@@ -38,10 +38,6 @@ type Config struct {
 
 	// Refuse makes refused entries dead letters, durable when it returns. nil drops them.
 	Refuse func(ctx context.Context, refused []Refused) error
-	// Commit moves the cursor in place of Reader.Commit, for an output without a state. It is for a
-	// caller that moves the cursor as well, with states of its own that cannot wait for the next commit:
-	// p may be behind that. nil: Reader.Commit.
-	Commit func(p journal.Position) error
 	// Passed is called after each commit with what the cursor has passed since the last one.
 	Passed func(p journal.Position, n Counts)
 	// Failed is told a step of the follower's own that failed, and the pause before the next try;

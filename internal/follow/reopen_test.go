@@ -348,39 +348,3 @@ func TestCommitsBeforeReopening(t *testing.T) {
 		stop()
 	})
 }
-
-// TestCommitsElsewhere: the cursor moves by Commit alone, and the follower by what it says, so that
-// a caller may have moved it further.
-func TestCommitsElsewhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		j := openJournal(t, t.TempDir(), &disk{})
-		defer j.Close()
-		reader := openReader(t, j)
-		var last journal.Position
-		var asked, passed []journal.Position
-		stop := runs(t, New(&Config{
-			Reader: reader,
-			Open: opens(teller(func(*forward.Chunk) output.Result {
-				must(t, reader.Commit(last, []byte("mine"))) // before it is done
-				return output.Result{Soon: true}
-			})),
-			Commit: func(p journal.Position) error { asked = append(asked, p); return nil },
-			Passed: func(p journal.Position, _ Counts) { passed = append(passed, p) },
-		}))
-		var want []journal.Position
-		for i := range 5 {
-			last = appendChunk(t, j, numbered("t", i, 1))
-			want = append(want, last)
-			syncAll(t, j)
-			<-time.After(2 * time.Second)
-			synctest.Wait()
-		}
-		if !slices.Equal(asked, want) || !slices.Equal(passed, want) {
-			t.Errorf("committed %v and passed %v, want %v", asked, passed, want)
-		}
-		if at, state := reader.Committed(); at != last || string(state) != "mine" {
-			t.Errorf("the cursor is at %v, want %v, and its state is %q", at, last, state)
-		}
-		stop()
-	})
-}

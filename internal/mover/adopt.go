@@ -26,7 +26,7 @@ func (m *Mover) pourAdopted() {
 	for i, q := range m.queue {
 		switch q := q.(type) {
 		case *remnant:
-			if len(q.chunks) > 0 && (!q.before.holds()) {
+			if len(q.chunks) > 0 && (q.before == nil || q.before.entries.len() == 0) {
 				chunks := q.chunks
 				q.chunks = nil
 				m.follow(i)
@@ -59,7 +59,7 @@ func (m *Mover) follow(i int) {
 
 // unmix forgets that once the own spill is empty.
 func (m *Mover) unmix() {
-	if m.handing == 0 && len(m.stuck) == 0 && !m.spill.holds() {
+	if m.handing == 0 && len(m.stuck) == 0 && (m.spill == nil || m.spill.entries.len() == 0) {
 		m.mixed, m.behind = false, nil
 	}
 }

@@ -189,7 +189,7 @@ func (m *Mover) pour(ctx context.Context) {
 			return cmp.Or(cmp.Compare(slices.Index(all, a.src), slices.Index(all, b.src)), cmp.Compare(a.first, b.first), cmp.Compare(a.lane, b.lane))
 		})
 		// They are older than what has been spilled, or is being spilled: where there is such, they get a spill of their own, dated before it.
-		if m.handing > 0 || m.spill.holds() {
+		if m.handing > 0 || m.spill != nil && m.spill.entries.len() > 0 {
 			m.handBefore(mine)
 			return
 		}
@@ -281,14 +281,14 @@ func (m *Mover) end() {
 	}
 	m.swap.Unlock()
 	for _, sp := range m.spills() {
-		if sp.own && !sp.holds() && m.handing == 0 {
+		if sp.own && sp.entries.len() == 0 && m.handing == 0 {
 			m.remove(sp)
 			m.count.disk.Store(0)
 			continue
 		}
 		where = append(where, sp.dir)
+		sp.advance(m)
 		m.disk.do("closing "+sp.dir, func() {
-			sp.stop()
 			if err := sp.j.Close(); err != nil {
 				m.report(fmt.Errorf("closing a spill: %w", err))
 			}
@@ -314,7 +314,7 @@ func (m *Mover) end() {
 
 // ownsState says that the ring has a state that counts for what is left in a spill: its cursor has an older one, or none.
 func (m *Mover) ownsState() bool {
-	return m.state.some() && slices.ContainsFunc(m.spills(), (*spill).holds)
+	return m.state.some() && slices.ContainsFunc(m.spills(), func(sp *spill) bool { return sp.entries.len() > 0 })
 }
 
 // giveUp counts what is left in a ring of plain memory, and what was cut from it and is in no spill.

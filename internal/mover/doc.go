@@ -68,8 +68,8 @@
 //
 // The mover sleeps in the ring (ring.Sleep) until the first append wakes it. It gathers then until BatchBytes or FlushInterval have passed, unless somebody waits: Flush, Close,
 // WaitDelivered. While records come it looks by itself, every 4 to 100 ms, so that appenders need not wake it, and sleeps again after a second without any. Appenders pay one
-// atomic load for that. It never waits for a disk: a second goroutine, that lives while it has something to do, opens, writes, syncs and
-// removes; and while a spill is read, a follower reads it and moves its cursor (package follow). Of those who wait for room in the ring (Block, keep) each takes the ring's channel before it tries, so none misses it. Waiters of WaitDelivered are answered many
+// atomic load for that. It never waits for a disk: a second goroutine, that lives while it has something to do, opens, writes, syncs, reads and
+// removes. Of those who wait for room in the ring (Block, keep) each takes the ring's channel before it tries, so none misses it. Waiters of WaitDelivered are answered many
 // at a time, when the oldest window that is not done has passed them.
 //
 // # When there is no room

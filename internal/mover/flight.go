@@ -18,7 +18,8 @@ const (
 	newBuffer  = 4 << 10
 )
 
-// A flight is a chunk from the cut to what becomes of it. It comes from a ring (src, with slot the mark that covers it), or from a spill (from, whose follower is told with back).
+// A flight is a chunk from the cut to what becomes of it. It comes from a ring (src, with slot the mark that covers it), from a spill (from, with seq its entry), or from
+// both, when it was put into the spill while the destination had it already.
 type flight struct {
 	m      *Mover
 	chunk  forward.Chunk
@@ -33,8 +34,8 @@ type flight struct {
 	under  *sequence // whose mark covers it in place of one of its own
 	win    *window
 	from   *spill
+	seq    uint64
 	pos    journal.Position
-	back   func(output.Result)
 	res    output.Result
 	landed func(output.Result) // made once
 }
@@ -99,7 +100,7 @@ func (m *Mover) giveBuffer(b []byte) {
 
 // release gives a flight's memory back.
 func (m *Mover) release(f *flight) {
-	if f.under == nil && f.from == nil { // else they are somebody else's
+	if f.under == nil {
 		m.giveBuffer(f.chunk.Entries)
 	}
 	fn := f.landed
@@ -309,8 +310,7 @@ func (m *Mover) landing(f *flight, now time.Time) {
 	m.unmark(f)
 	m.cfg.fault("cleared")
 	if f.from != nil {
-		f.from.left--
-		f.back(output.Result{Soon: true}) // what was done since the last commit comes again after a crash
+		f.from.doneWith(f.seq)
 	}
 	if f.win != nil {
 		f.win.left--

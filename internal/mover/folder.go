@@ -376,7 +376,7 @@ func (sp *spill) list() error {
 			continue
 		}
 		if !ok {
-			return nil
+			break
 		}
 		e := entry{pos: rec.Pos, bytes: uint64(len(rec.Data))}
 		var c forward.Chunk
@@ -386,8 +386,20 @@ func (sp *spill) list() error {
 				sp.ids[[idLen]byte(c.ID)] = true
 			}
 		}
-		sp.push(e)
+		sp.entries.push(e)
 	}
+	pos, state := sp.rd.Committed()
+	sp.at, sp.state = pos, state
+	// From the beginning again.
+	if err := sp.rd.Close(); err != nil {
+		return err
+	}
+	rd, err := sp.j.Reader(cursor)
+	if err != nil {
+		return err
+	}
+	sp.rd = rd
+	return nil
 }
 
 // remove takes away a spill in which nothing is left. Without its owner's file nobody takes it for one of theirs any more. What its journal set aside because it could not be
@@ -401,7 +413,6 @@ func (m *Mover) remove(sp *spill) {
 
 func (sp *spill) discard() error {
 	sp.gone.Store(true)
-	sp.stop()
 	remove := func() error {
 		if sp.paired {
 			return removeBut(sp.dir, "")

@@ -217,54 +217,6 @@ func TestNoFiles(t *testing.T) {
 	})
 }
 
-// resumed is a fake with a state that is told when spills have been found.
-type resumed struct {
-	*fake
-	fn func()
-}
-
-func (r resumed) Resume(func([]byte) error, ...[]byte) error {
-	r.fn()
-	return nil
-}
-
-// An adopted spill that cannot be read now holds up nothing, and stays for the next process.
-func TestStranded(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := &scarce{seam: &seam{}}
-		conf := func(c *Config) { c.Dir, c.fs = dir, s }
-		f := open(t, &fake{answer: later}, conf)
-		f.must("a", 1, 0, 500, 1000)
-		_ = f.abandon(time.Second) // all is left
-		d := &fake{answer: func(*job1) string { return "state:1" }}
-		f = open(t, d, func(c *Config) {
-			conf(c)
-			c.Destination = resumed{d, func() { s.none.Store(true) }}
-		})
-		f.must("a", 2, 0, 10, 1000)
-		if err := f.m.Flush(within(t, time.Minute)); err != nil {
-			t.Error(err)
-		}
-		<-time.After(time.Minute)
-		f.mu.Lock()
-		if told := strings.Count(fmt.Sprint(f.told), "reading"); told == 0 || told > 2 { // of each spill
-			t.Errorf("told %d times: %v", told, f.told)
-		}
-		f.mu.Unlock()
-		s.none.Store(false) // too late: it is read by the next one
-		var left *LeftError
-		if err := f.abandon(time.Second); !errors.As(err, &left) || left.Events != 500 || len(left.Where) == 0 {
-			t.Error(err)
-		}
-		f.law()
-		ordered(t, d.all(), map[uint32]uint32{1: 0, 2: 10})
-		e := &fake{}
-		open(t, e, conf).close()
-		ordered(t, e.all(), map[uint32]uint32{1: 500})
-	})
-}
-
 // What keeps the disk from taking anything is told now and then, not at each attempt.
 func TestTroubleIsToldSeldom(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")

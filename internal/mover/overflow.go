@@ -146,7 +146,7 @@ func (m *Mover) spilled(sp *spill, flights []*flight, ends []journal.Position, e
 		f := flights[i]
 		m.unmark(f)
 		m.cfg.fault("unmarked")
-		sp.push(entry{pos: p, win: f.win, bytes: f.bytes, events: uint32(f.chunk.Events)})
+		sp.entries.push(entry{pos: p, win: f.win, bytes: f.bytes, events: uint32(f.chunk.Events)})
 		m.count.spilled.Add(uint64(f.chunk.Events))
 		m.release(f)
 	}
@@ -175,11 +175,11 @@ const troubleEvery = time.Minute
 
 // holds says that there are events in a spill, or on their way into one.
 func (m *Mover) holds() bool {
-	if m.handing > 0 || m.spill.holds() || len(m.stranded) > 0 || len(m.saved) > 0 {
+	if m.handing > 0 || m.spill != nil && m.spill.entries.len() > 0 || len(m.stranded) > 0 || len(m.saved) > 0 {
 		return true
 	}
 	for _, q := range m.queue {
-		if sp, ok := q.(*spill); ok && sp.holds() {
+		if sp, ok := q.(*spill); ok && sp.entries.len() > 0 {
 			return true
 		}
 	}

@@ -122,7 +122,7 @@ func (m *Mover) next() shipper {
 		m.queue = m.queue[1:]
 	}
 	switch {
-	case m.spill.holds():
+	case m.spill != nil && m.spill.entries.len() > 0:
 		return m.spill
 	case m.handing > 0:
 		return pending{}
