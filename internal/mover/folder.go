@@ -119,6 +119,10 @@ func (m *Mover) makeSpill(made time.Time) (*spill, error) {
 				continue
 			}
 		}
+		if errors.Is(err, fs.ErrNotExist) { // the same, while it was opened
+			_ = os.RemoveAll(dir)
+			continue
+		}
 		if err != nil {
 			_ = os.RemoveAll(dir)
 			return nil, err
