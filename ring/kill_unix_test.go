@@ -184,7 +184,7 @@ func TestKilled(t *testing.T) {
 		exited := make(chan error, 1)
 		go func() { exited <- cmd.Wait() }()
 		goal := uint64(1000 + rand.IntN(20_000))
-		deadline := time.Now().Add(30 * time.Second)
+		deadline := time.Now().Add(4 * time.Minute)
 		for led.accepted[rand.IntN(killWriters)].Load() < goal {
 			select {
 			case err := <-exited:
