@@ -97,7 +97,43 @@ func (l *Logger) Error(msg string, attrs ...slog.Attr) {
 	}
 }
 
-// Log logs at any level. ctx is what Options.ContextAttrs is asked with, and bounds the wait of Block, Keep and WaitDelivered.
+// TraceContext is Trace with a context, see [Logger.Log].
+func (l *Logger) TraceContext(ctx context.Context, msg string, attrs ...slog.Attr) {
+	if l.Enabled(LevelTrace) {
+		l.log(ctx, LevelTrace, msg, attrs)
+	}
+}
+
+// DebugContext is Debug with a context, see [Logger.Log].
+func (l *Logger) DebugContext(ctx context.Context, msg string, attrs ...slog.Attr) {
+	if l.Enabled(slog.LevelDebug) {
+		l.log(ctx, slog.LevelDebug, msg, attrs)
+	}
+}
+
+// InfoContext is Info with a context, see [Logger.Log].
+func (l *Logger) InfoContext(ctx context.Context, msg string, attrs ...slog.Attr) {
+	if l.Enabled(slog.LevelInfo) {
+		l.log(ctx, slog.LevelInfo, msg, attrs)
+	}
+}
+
+// WarnContext is Warn with a context, see [Logger.Log].
+func (l *Logger) WarnContext(ctx context.Context, msg string, attrs ...slog.Attr) {
+	if l.Enabled(slog.LevelWarn) {
+		l.log(ctx, slog.LevelWarn, msg, attrs)
+	}
+}
+
+// ErrorContext is Error with a context, see [Logger.Log].
+func (l *Logger) ErrorContext(ctx context.Context, msg string, attrs ...slog.Attr) {
+	if l.Enabled(slog.LevelError) {
+		l.log(ctx, slog.LevelError, msg, attrs)
+	}
+}
+
+// Log logs at any level. ctx is what Options.ContextAttrs is asked with. Where Block, Keep or
+// WaitDelivered let the call wait, it returns at the latest when ctx ends, and after Options.MaxWait.
 func (l *Logger) Log(ctx context.Context, level slog.Level, msg string, attrs ...slog.Attr) {
 	if l.Enabled(level) {
 		l.log(ctx, level, msg, attrs)

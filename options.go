@@ -41,11 +41,13 @@ type Options struct {
 
 	// Overflow is what happens to a new event when ring and spill are full. Default DropNewest.
 	Overflow Overflow
-	// MaxWait is the longest that Block and Keep wait for room. Default 1 s.
+	// MaxWait is the longest that a call waits: for room with Block and Keep, and for its delivery
+	// with WaitDelivered. Default 1 s.
 	MaxWait time.Duration
 	// Keep lets events at or above a level wait for room, whatever Overflow says. nil: none. Not with DropOldest.
 	Keep slog.Leveler
-	// WaitDelivered makes each call return only when its event is written or acked, or handed over.
+	// WaitDelivered makes each call return only when its event is written or acked, or handed over, or
+	// when MaxWait is over: ErrTimeout. A destination that takes its time for an ack wants more.
 	WaitDelivered bool
 
 	// Level is the least that leveled calls log; default slog.LevelInfo. A *slog.LevelVar is used as it is: setting it is SetLevel. Of any other Leveler the
