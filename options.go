@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"math/bits"
 	"net"
 	"os"
 	"path/filepath"
@@ -34,10 +35,14 @@ type Options struct {
 	// elsewhere, is plain memory, which does not outlive the process.
 	Shm string
 
-	RingSize      int64         // bytes of the ring; default 16 MiB
-	MaxDisk       int64         // most bytes of Dir; default 1 GiB
-	MaxEvent      int           // most bytes of one event; default 1 MiB; never more than a quarter of the ring
-	FlushInterval time.Duration // how long an event waits for others to travel with; default 100 ms
+	// RingSize is the bytes of the ring: 256 KiB to 4 GiB (256 MiB on 32 bits). Default 16 MiB.
+	RingSize int64
+	// MaxDisk is the most bytes of Dir: at least 1 MiB. Default 1 GiB.
+	MaxDisk int64
+	// MaxEvent is the most bytes of one event: at most a quarter of the ring. Default 1 MiB, or that.
+	MaxEvent int
+	// FlushInterval is how long an event waits for others to travel with. Default 100 ms.
+	FlushInterval time.Duration
 
 	// Overflow is what happens to a new event when ring and spill are full. Default DropNewest.
 	Overflow Overflow
@@ -180,7 +185,10 @@ func (o *Options) resolved() (Options, error) {
 		return r, errors.New("spillway: a negative size or duration in Options")
 	}
 	if r.MaxEvent == 0 {
-		r.MaxEvent = 1 << 20
+		r.MaxEvent = defaultEvent
+		if r.RingSize > 0 {
+			r.MaxEvent = int(min(defaultEvent, r.RingSize/4))
+		}
 	}
 	if r.Overflow > Block {
 		return r, fmt.Errorf("spillway: unknown Options.Overflow %d", r.Overflow)
@@ -203,6 +211,34 @@ func (o *Options) resolved() (Options, error) {
 		r.ReplaceAttr = guarded(r.ReplaceAttr)
 	}
 	return r, nil
+}
+
+const (
+	defaultRing = 16 << 20
+	minRing     = 256 << 10
+	minDisk     = 1 << 20
+	// defaultEvent is the longest event, where a quarter of the ring is not less.
+	defaultEvent = 1 << 20
+)
+
+// checkSizes refuses sizes that ring and spill cannot have.
+func (o *Options) checkSizes() error {
+	size, most := o.RingSize, int64(4<<30)
+	if bits.UintSize == 32 {
+		most = 256 << 20
+	}
+	if size == 0 {
+		size = defaultRing
+	}
+	switch {
+	case size < minRing || size > most:
+		return fmt.Errorf("spillway: Options.RingSize is %d bytes, not %d to %d", size, minRing, most)
+	case o.MaxDisk != 0 && o.MaxDisk < minDisk:
+		return fmt.Errorf("spillway: Options.MaxDisk is %d bytes, less than %d", o.MaxDisk, minDisk)
+	case int64(o.MaxEvent) > size/4:
+		return fmt.Errorf("spillway: Options.MaxEvent is %d bytes, more than a quarter of the ring's %d", o.MaxEvent, size)
+	}
+	return nil
 }
 
 // executable is the base name of the running program.
