@@ -23,11 +23,12 @@ type Logger struct {
 	c     *core          // shared by all that With made of one logger; nil: does nothing
 	level *slog.LevelVar // that of c; nil with it
 
-	prefix  []byte   // the default fields and those of With, encoded, with the groups that are open
-	pairs   int      // of the record itself in prefix
-	opened  []group  // the groups in prefix that are open, from outside in
-	pending []string // the names of groups that are open and have no attribute yet, from outside in
-	groups  []string // the names of all open groups
+	prefix   []byte   // the default fields and those of With, encoded, with the groups that are open
+	defaults int      // bytes of prefix that are default fields
+	pairs    int      // of the record itself in prefix
+	opened   []group  // the groups in prefix that are open, from outside in
+	pending  []string // the names of groups that are open and have no attribute yet, from outside in
+	groups   []string // the names of all open groups
 }
 
 // A group is an open group that has attributes.
@@ -187,8 +188,25 @@ func (l *Logger) With(attrs ...slog.Attr) *Logger {
 			m.opened[inner].at += len(m.prefix) - before
 		}
 	}
+	m.giveWay()
 	m.prefix = slices.Clip(m.prefix)
 	return &m
+}
+
+// giveWay takes default fields out of the prefix that have the name of a later one.
+func (l *Logger) giveWay() {
+	var dropped int
+	before := len(l.prefix)
+	l.prefix, dropped = record.DropShadowed(l.prefix, 0, l.defaults)
+	if dropped == 0 {
+		return
+	}
+	gone := before - len(l.prefix)
+	l.defaults -= gone
+	l.pairs -= dropped
+	for i := range l.opened {
+		l.opened[i].at -= gone
+	}
 }
 
 // add counts pairs that are about to be appended to the prefix.

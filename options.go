@@ -60,11 +60,15 @@ type Options struct {
 	Level slog.Leveler
 	// Source adds the place of the call to leveled events.
 	Source Source
-	// Attrs are default fields: they stand in every event, but for those of PostRaw.
-	Attrs   []slog.Attr
-	Host    bool   // adds the field host, the machine's name
-	PID     bool   // adds the field pid
-	Service string // adds the field service
+	// Attrs are default fields: they stand in every event, but for those of PostRaw, and for events
+	// that have a field of the same name from With, ContextAttrs or their own call.
+	Attrs []slog.Attr
+	// LastWins leaves of several fields of one name in one record or group only the last. Without it
+	// they are written as they come, as slog's handlers do. It costs about 0.2 µs for ten fields.
+	LastWins bool
+	Host     bool   // adds the field host, the machine's name
+	PID      bool   // adds the field pid
+	Service  string // adds the field service
 
 	// ReplaceAttr may change or remove (by returning the zero Attr) each attribute before it is written, as that of slog.HandlerOptions: it sees those of calls, of With,
 	// of ContextAttrs and the default fields, with the groups they lie in, and the level, msg and source of the record itself (as slog.Level, string and

@@ -54,7 +54,7 @@ func (l *Logger) post(ctx context.Context, tag string, t int64, v any) error {
 	b := mover.AppendPayload(e.buf[:0], tag)
 	at := len(b)
 	var err error
-	if len(l.prefix) == 0 && len(l.groups) == 0 {
+	if len(l.prefix) == 0 && len(l.groups) == 0 && !c.last {
 		b, err = record.AppendMap(b, v)
 	} else {
 		b, err = l.postInto(b, at, func(b []byte) ([]byte, error) { return record.AppendMap(b, v) })
@@ -82,6 +82,7 @@ func (l *Logger) postInto(b []byte, at int, fields func([]byte) ([]byte, error))
 		return b, err
 	}
 	b = append(b[:from], b[from+n:]...)
+	s.shadowed = l.defaults > 0
 	return l.finish(s, b, at, 0, k.Len), nil
 }
 
