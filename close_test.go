@@ -26,7 +26,7 @@ func TestClose(t *testing.T) {
 		l := open()
 		m := l.With(slog.Int("a", 1))
 		l.Info("m")
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {

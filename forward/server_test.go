@@ -533,7 +533,7 @@ func sockets(t *testing.T, s *Server, test func(t *testing.T, dial func() net.Co
 				if err != nil {
 					t.Fatal(err)
 				}
-				_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+				_ = c.SetDeadline(time.Now().Add(4 * time.Minute))
 				return c
 			})
 			if err := s.Shutdown(t.Context()); err != nil {
@@ -555,7 +555,7 @@ func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for limit := time.Now().Add(20 * time.Second); !ok(); <-tick.C {
+	for limit := time.Now().Add(4 * time.Minute); !ok(); <-tick.C {
 		if time.Now().After(limit) {
 			buf := make([]byte, 1<<16)
 			t.Fatalf("it never came\n%s", buf[:runtime.Stack(buf, true)])

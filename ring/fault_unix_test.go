@@ -46,7 +46,7 @@ func TestTruncatedUnderAppenders(t *testing.T) {
 		last := map[uint32]uint32{}
 		read, bytes := uint64(0), uint64(0)
 		var key uint64
-		deadline := time.Now().Add(30 * time.Second)
+		deadline := time.Now().Add(4 * time.Minute)
 		var end error
 		for i := 0; end == nil; i++ {
 			if i == 20 {

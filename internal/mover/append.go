@@ -81,7 +81,7 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 		switch {
 		case keep || m.cfg.Overflow == Block:
 		case m.cfg.Overflow == DropOldest:
-			wait = min(wait, makeRoom)
+			wait = min(wait, m.cfg.makeRoom)
 			m.short.Store(true)
 			m.wake()
 		default:

@@ -18,7 +18,7 @@ func TestDelivers(t *testing.T) {
 	d := &fake{}
 	f := open(t, d, nil)
 	f.must("a", 1, 0, 1000, 100)
-	if err := f.m.Flush(within(t, 10*time.Second)); err != nil {
+	if err := f.m.Flush(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
 	ordered(t, d.all(), map[uint32]uint32{1: 1000})

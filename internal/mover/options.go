@@ -79,6 +79,7 @@ type Config struct {
 	Diagnostics func(error)
 
 	quiet      time.Duration // quietFor
+	makeRoom   time.Duration // the constant
 	adoptEvery time.Duration // the constant
 	fs         journal.FS    // nil is the operating system
 	fault      func(string)  // called between the steps of spilling and of completing, by tests
@@ -98,6 +99,7 @@ func (c *Config) withDefaults() (Config, error) {
 	set(&r.BatchBytes, defaultBatchBytes)
 	set(&r.Window, defaultWindow)
 	set(&r.quiet, quietFor)
+	set(&r.makeRoom, makeRoom)
 	set(&r.adoptEvery, adoptEvery)
 	for _, n := range []struct {
 		name string
