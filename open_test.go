@@ -256,7 +256,7 @@ func TestDialAndDelivered(t *testing.T) {
 
 func TestWaitDelivered(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.jsonl")
-	l := opened(t, fileURL(path), &Options{Shm: noShm, WaitDelivered: true})
+	l := opened(t, fileURL(path), &Options{Shm: noShm, WaitDelivered: true, MaxWait: time.Minute})
 	for i := range 5 {
 		l.Info("m", slog.Int("i", i))
 		if n := len(read(t, path)); n != i+1 {

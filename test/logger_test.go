@@ -529,7 +529,7 @@ func TestLoggerWaitDelivered(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	s := newFake(t)
-	l := h.open(s.url(""), spillway.Options{WaitDelivered: true, Tag: "t.0"})
+	l := h.open(s.url(""), spillway.Options{WaitDelivered: true, MaxWait: 5 * time.Minute, Tag: "t.0"})
 	var all sync.WaitGroup
 	for g := range 4 {
 		all.Go(func() {

@@ -91,7 +91,7 @@ func TestManyGoroutinesAndTags(t *testing.T) {
 
 func TestWaitDelivered(t *testing.T) {
 	d := &fake{}
-	f := open(t, d, func(c *Config) { c.WaitDelivered = true; c.FlushInterval = time.Hour })
+	f := open(t, d, func(c *Config) { c.WaitDelivered, c.MaxWait, c.FlushInterval = true, time.Hour, time.Hour })
 	var wg sync.WaitGroup
 	want := map[uint32]uint32{}
 	for g := range uint32(8) {

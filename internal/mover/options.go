@@ -55,7 +55,8 @@ type Config struct {
 	MaxEvent int
 	// Overflow is what happens when ring and spill are full.
 	Overflow Overflow
-	// MaxWait is how long an Append waits for room, with Block or keep (default 1 s).
+	// MaxWait is how long an Append waits, for room with Block or keep and for its delivery with
+	// WaitDelivered together (default 1 s).
 	MaxWait time.Duration
 	// FlushInterval is how long an event may wait for others (default 100 ms).
 	FlushInterval time.Duration
@@ -66,7 +67,7 @@ type Config struct {
 	Ordered bool
 	// Window is how many chunks may be on their way (default 8), or with Ordered how many windows. A cut of several tags may exceed it.
 	Window int
-	// WaitDelivered makes Append return when its event is delivered or handed over.
+	// WaitDelivered makes Append return when its event is delivered or handed over, or MaxWait is over.
 	WaitDelivered bool
 	// Destination takes the chunks. Close closes it.
 	Destination output.Output
