@@ -41,16 +41,22 @@ func TestEnvelope(t *testing.T) {
 
 func TestPlanOutputErrors(t *testing.T) {
 	for url, want := range map[string]string{
-		"file:a?time_key=tag":            `"tag" stands for two things`,
-		"file:a?tag_key=metadata":        `"metadata" stands for two things`,
-		"stdout:?time_key=%22":           "without quotes",
-		"stdout:?time_format=iso":        `"iso" is none of rfc3339, unix,`,
-		"file:a?time_key=a&time_key=b":   `"time_key" is given twice`,
-		"file:a?timekey=a":               "file takes format, flags, time_key, time_format, tag_key",
-		"discard:?time_key=a":            "discard takes none",
-		"file:a?time_format=":            "has no value",
-		"file:a?time_format=2006-01-02":  "that says date and time of day",
-		"stdout:?time_format=RFC3339MST": "does not say how far from UTC",
+		"file:a?time_key=tag":                         `"tag" stands for two things`,
+		"file:a?tag_key=metadata":                     `"metadata" stands for two things`,
+		"stdout:?time_key=%22":                        "without quotes",
+		"stdout:?time_format=iso":                     `"iso" is none of rfc3339, unix,`,
+		"file:a?time_key=a&time_key=b":                `"time_key" is given twice`,
+		"file:a?timekey=a":                            "file takes max_behind, when_behind, format, flags, time_key, time_format, tag_key",
+		"discard:?time_key=a":                         "discard takes max_behind, when_behind",
+		"file:a?time_format=":                         "has no value",
+		"file:a?time_format=2006-01-02":               "that says date and time of day",
+		"stdout:?max_behind=10":                       `"10" is too little`,
+		"stdout:?max_behind=9s":                       `"9s" is too little`,
+		"stdout:?max_behind=-1h":                      `"-1h" is too little`,
+		"discard:?max_behind=1M":                      `"1M" is neither a size such as 10GiB nor a duration such as 1h`,
+		"forward://h?when_behind=wait":                `"wait" is not one of block, drop, dead_letter`,
+		"forward://h?max_behind=1GiB&max_behind=2GiB": `"max_behind" is given twice`,
+		"stdout:?time_format=RFC3339MST":              "does not say how far from UTC",
 	} {
 		if _, err := planOutput(&Config{Stdout: io.Discard}, &End{URL: url}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", url, err, want)
