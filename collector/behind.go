@@ -86,8 +86,9 @@ func (b *backlogs) over(p *pump, at journal.Position) (enough func(journal.Posit
 	case l.age > 0 && b.waited(at) > l.age:
 		return func(at journal.Position) bool { return b.waited(at) <= l.age-l.age/4 }
 	case l.gives() && behind > 0 && at <= b.store.delivered.allPassed() && b.journal.Stats().Full:
-		// A disk that somebody else filled is no reason to give up what is about to be done.
-		if behind >= b.most/2 || p.failure() != nil {
+		// A disk that somebody else filled is no reason to give up what is about to be done, nor is a
+		// journal that the last run left full.
+		if p.failure() != nil || behind >= b.most/2 && time.Since(b.opened) > leastBehindAge {
 			return within(behind)
 		}
 	}

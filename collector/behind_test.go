@@ -106,7 +106,7 @@ func TestWhenBehind(t *testing.T) {
 				t.Fatalf("nothing is left, or came out: %+v", last.Outputs[1])
 			}
 			out.mend()
-			o.Drain, o.Log = 0, logTo(io.Discard)
+			o.Drain, o.Log, o.JournalBytes = 0, logTo(io.Discard), 16<<20 // with room: nothing more is given up
 			r = run(t, o)
 			send(t, r.client(t), numbered("t", 0, 5))
 			s = waitStats(t, r, "all is out", func(s *Stats) bool { return !s.Counting && s.Outputs[1].Behind == 0 })

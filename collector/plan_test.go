@@ -63,3 +63,14 @@ func TestPlanOutputErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestDefaults: the zero value listens, keeps and writes where the README says.
+func TestDefaults(t *testing.T) {
+	for _, c := range []*Config{nil, {}} {
+		f, err := c.withDefaults()
+		if err != nil || len(f.Inputs) != 1 || f.Inputs[0].URL != "forward://127.0.0.1:24224" || f.Dir != "spillway-data" ||
+			len(f.Outputs) != 1 || f.Outputs[0].URL != "stdout:" || f.Ack != AckSynced || f.JournalBytes != 4<<30 {
+			t.Errorf("%+v, %v", f, err)
+		}
+	}
+}
