@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/output"
@@ -120,20 +121,36 @@ func (f *Follower) restore(ctx context.Context, o output.Transactional) error {
 }
 
 // reopen closes the output and opens another one where the cursor stands.
-func (f *Follower) reopen(ctx context.Context) {
+func (f *Follower) reopen(ctx, drain context.Context) {
 	s := &f.step
 	if why := s.broken; !errors.Is(why, errNotOpen) {
 		f.giveUp(ctx)
 		wait := min(retryPause<<min(s.reopens, 10), reopenMost)
 		s.reopens++
 		f.fail(why, wait)
-		if pause(ctx, wait) != nil {
+		if f.pauseReopen(ctx, drain, wait) != nil {
 			return
 		}
 	}
 	if s.broken = f.cfg.Reader.SkipTo(s.committed); s.broken == nil {
 		s.broken = f.Open(ctx)
 	}
+}
+
+// pauseReopen waits before the output is opened again. What waits too long meanwhile is given up.
+func (f *Follower) pauseReopen(ctx, drain context.Context, d time.Duration) error {
+	if f.cfg.Behind == nil {
+		return pause(ctx, d)
+	}
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		if err := pause(ctx, min(lookEvery, time.Until(end))); err != nil {
+			return err
+		}
+		if f.over(drain) != nil {
+			f.giveUpOldest(ctx)
+		}
+	}
+	return nil
 }
 
 // giveUp closes the output, if there is one, and forgets what it had.

@@ -155,6 +155,9 @@ func (f *Follower) refuseUpTo(ctx context.Context, p journal.Position) error {
 		if err := pause(ctx, retryPause); err != nil {
 			return err
 		}
+		if b := f.cfg.Behind; b != nil && b.Reason == "" && b.Over(s.committed) != nil {
+			return errBehind // and these are given up with the rest
+		}
 	}
 	s.letters, s.letterBytes = slices.Delete(s.letters, 0, n), 0
 	return nil

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/credentials"
+	"github.com/spillwaylog/spillway/internal/files"
 	"github.com/spillwaylog/spillway/internal/lines"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -22,6 +23,8 @@ import (
 // Owner is what the owner of an output adds to what the output's URL says. The zero value works.
 type Owner struct {
 	Stdout, Stderr io.Writer // of stdout: and stderr:; nil: there is no such output
+
+	Params *urls.Params // those of the URL, of which the owner has read its own; nil: it has none
 
 	// Of Forward servers:
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
@@ -49,6 +52,17 @@ type Plan struct {
 	failures int         // that open the breaker; 0: the URL does not say
 	backoff  struct{ least, most time.Duration }
 	open     func(t *Trip) (Output, error)
+	check    func() error // nil: there is nothing to check
+}
+
+// Check looks whether the output can ever work, as far as that can be seen on this machine without
+// waiting. Its error is what does not pass by itself: a path that cannot be, a right that is missing.
+// That a disk is full or a server down is none.
+func (p *Plan) Check() error {
+	if p.check == nil {
+		return nil
+	}
+	return p.check()
 }
 
 // Open makes the output.
@@ -83,7 +97,11 @@ func Read(u *urls.URL, o *Owner) (*Plan, error) {
 		return nil, u.Errorf("Options.TLS, SharedKey, Username and Password belong to Forward servers")
 	}
 	p := &Plan{Place: u.Scheme + ":"}
-	if err := kind(p, u, u.Params(), o); err != nil {
+	q := o.Params
+	if q == nil {
+		q = u.Params()
+	}
+	if err := kind(p, u, q, o); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -182,6 +200,9 @@ func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 		c := c
 		c.Trip = *t
 		return NewFile(&c)
+	}
+	p.check = func() error {
+		return files.Check(c.Path, &files.Options{FileMode: c.FileMode, DirMode: c.DirMode, Rotation: c.Rotate})
 	}
 	if err := q.Err(); err != nil {
 		return err
