@@ -37,7 +37,7 @@ type pump struct {
 	holding func() holding // what waits for this output
 
 	// What the cursor has passed, in events but for broken. The follower's goroutine writes them.
-	out, twice, unreadable, refused, broken atomic.Int64
+	out, twice, unreadable, refused, diverted, broken atomic.Int64
 }
 
 // passed is told of each commit.
@@ -46,6 +46,7 @@ func (p *pump) passed(at journal.Position, n follow.Counts) {
 	p.twice.Add(n.Repeated)
 	p.unreadable.Add(n.Unreadable)
 	p.refused.Add(n.Refused)
+	p.diverted.Add(n.Diverted)
 	p.broken.Add(n.Broken)
 	p.confirm(p.index, at)
 }

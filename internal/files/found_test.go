@@ -24,7 +24,7 @@ func FuzzFound(f *testing.F) {
 		must(t, os.WriteFile(path, before, 0o644))
 		id, _, err := idAt(path)
 		must(t, err)
-		state := appendState(nil, []identity{{}}, []entry{{path: path, inode: id.inode, length: int64(len(old))}})
+		state := appendState(nil, &state{writers: []identity{{}}, entries: []entry{{path: path, inode: id.inode, length: int64(len(old))}}})
 		k := (&faulty{}).kernel()
 		s, err := Open(path, state, &Options{kernel: k})
 		must(t, err)
@@ -53,8 +53,8 @@ func FuzzFound(f *testing.F) {
 		if all := strings.Join(lines, ""); strings.HasPrefix(all, string(tail)) && string(after) != old+all {
 			t.Fatalf("%q: written again: %q", before, after)
 		}
-		if _, entries, err := parseState(state); err != nil || len(entries) != 1 || entries[0].length > int64(len(after)) {
-			t.Fatalf("%v, %v", entries, err)
+		if got, err := parseState(state); err != nil || len(got.entries) != 1 || got.entries[0].length > int64(len(after)) {
+			t.Fatalf("%v, %v", got.entries, err)
 		}
 	})
 }

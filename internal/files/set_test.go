@@ -191,14 +191,14 @@ func TestIdle(t *testing.T) {
 		add(t, s, "a", "2\n")
 		state, err := s.Sync()
 		must(t, err)
-		if _, entries, err := parseState(state); err != nil || len(entries) != 2 {
-			t.Errorf("%v, %v", entries, err)
+		if got, err := parseState(state); err != nil || len(got.entries) != 2 {
+			t.Errorf("%v, %v", got.entries, err)
 		}
 		<-time.After(2 * time.Minute)
 		state, err = s.Sync()
 		must(t, err)
-		if _, entries, err := parseState(state); err != nil || len(entries) != 0 || len(s.index.files) != 0 {
-			t.Errorf("%v, %v, %d", entries, err, len(s.index.files))
+		if got, err := parseState(state); err != nil || len(got.entries) != 0 || len(s.index.files) != 0 {
+			t.Errorf("%v, %v, %d", got.entries, err, len(s.index.files))
 		}
 	})
 	for _, tag := range []string{"a", "b"} {
@@ -222,8 +222,8 @@ func TestPatience(t *testing.T) {
 		for _, want := range []int{1, 1, 0} {
 			state, err := s.Sync()
 			must(t, err)
-			if _, entries, err := parseState(state); err != nil || len(entries) != want {
-				t.Errorf("%v, %v; want %d", entries, err, want)
+			if got, err := parseState(state); err != nil || len(got.entries) != want {
+				t.Errorf("%v, %v; want %d", got.entries, err, want)
 			}
 			<-time.After(31 * time.Minute)
 		}

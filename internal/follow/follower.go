@@ -56,6 +56,7 @@ type Counts struct {
 	Repeated   int64 // of Out and HandedOver: the other side may have them twice
 	Refused    int64 // dead letters
 	Unreadable int64 // of records that are no chunk, as far as they say how many
+	Diverted   int64 // of Out: they went to another place than their own
 	Bytes      int64 // what the output made of Out
 	Chunks     int64 // finished
 	Broken     int64 // records that are no chunk
@@ -67,6 +68,7 @@ func (n *Counts) add(m *Counts) {
 	n.Repeated += m.Repeated
 	n.Refused += m.Refused
 	n.Unreadable += m.Unreadable
+	n.Diverted += m.Diverted
 	n.Bytes += m.Bytes
 	n.Chunks += m.Chunks
 	n.Broken += m.Broken

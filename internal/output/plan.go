@@ -163,6 +163,10 @@ func dialsTLS(u *urls.URL, o *Owner, by string) error {
 	return nil
 }
 
+// newFiles is how many files an output makes in a minute where its URL does not say: more than any
+// machine has services, few enough for a disk that syncs each of them.
+const newFiles = 5000
+
 func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 	c := FileConfig{Path: absolute(u.Path), Sync: o.Sync, OmitZero: o.OmitZero}
 	p.Place += c.Path
@@ -176,6 +180,7 @@ func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 	c.Rotate.Keep = int(q.Int("keep", 0, 0, math.MaxInt32))
 	c.Rotate.MaxAge = q.Duration("max_age", 0)
 	c.Rotate.Compress = q.Choice("compress", "none", "gzip") == "gzip"
+	c.NewFiles = int(q.Int("new_files", newFiles, 0, math.MaxInt32))
 	p.settings(q, o)
 	c.MinBackoff, c.MaxBackoff = p.backoff.least, p.backoff.most
 	p.open = func(t *Trip) (Output, error) {
