@@ -15,7 +15,10 @@ import (
 func FuzzFound(f *testing.F) {
 	const old = "{old}\n"
 	lines := []string{"{a}\n", "{bb}\n", "{a}\n", "{ccc}\n"}
-	for _, tail := range []string{"", "{", "{a}", "{a}\n", "{a}\n{bb}\n{a}\n{ccc}\n", "{a}\n{bb}\n{x", "\n", "{a}\n{a}\n", "{a}\n{bb}\n{a}\n{ccc}\n{a}\n", "{a}\r\n"} {
+	for _, tail := range []string{
+		"", "{", "{a}", "{a}\n", "{a}\n{bb}\n{a}\n{ccc}\n", "{a}\n{bb}\n{x", "\n", "{a}\n{a}\n", "{a}\n{bb}\n{a}\n{ccc}\n{a}\n", "{a}\r\n",
+		"\x00", "\x00\x00\x00\x00\x00\x00", "{a\x00\x00{bb}", "{\x00x", "{a}\n\x00\x00\x00\x00\x00{a}\n", strings.Repeat("\x00", 19),
+	} {
 		f.Add([]byte(tail), uint8(0b101))
 	}
 	path := filepath.Join(f.TempDir(), "x")
@@ -38,8 +41,16 @@ func FuzzFound(f *testing.F) {
 		state, err = s.Sync()
 		must(t, err)
 		after := read(t, path)
-		if !bytes.HasPrefix(after, before) {
+		if len(after) < len(before) {
 			t.Fatalf("harmed: %q became %q", before, after)
+		}
+		for i, c := range before { // NULs are written over
+			if c != 0 && after[i] != c {
+				t.Fatalf("harmed: %q became %q", before, after)
+			}
+		}
+		if len(bytes.Trim(tail, "\x00")) == 0 && len(tail) <= len(strings.Join(lines, "")) && string(after) != old+strings.Join(lines, "") {
+			t.Fatalf("NULs are left, or lines behind them: %q became %q", before, after)
 		}
 		next := 0
 		for line := range strings.Lines(string(after[len(old):])) {

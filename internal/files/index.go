@@ -64,7 +64,7 @@ func (x *index) recall(e entry) *file {
 	}
 	f := &file{
 		path: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt,
-		expected: !e.doubt && (err != nil || size > e.length), found: e.length,
+		expected: err != nil || size > e.length, found: e.length,
 	}
 	if !f.expected && f.writer != x.self {
 		return nil
@@ -76,11 +76,11 @@ func (x *index) recall(e entry) *file {
 // recallRetired looks for the file of an entry among the rotated ones.
 func (x *index) recallRetired(e entry) *file {
 	path, size := rotatedAs(e.path, e.inode)
-	if path == "" || size <= e.length || e.doubt || x.files[path] != nil {
+	if path == "" || size <= e.length || x.files[path] != nil {
 		return nil
 	}
 	f := &file{
-		path: path, of: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length,
+		path: path, of: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt,
 		expected: true, found: e.length,
 	}
 	x.add(f)

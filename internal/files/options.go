@@ -62,6 +62,7 @@ var (
 // kernel is the seam where tests put failures.
 type kernel struct {
 	write   func(*os.File, []byte) (int, error)
+	writeAt func(*os.File, []byte, int64) (int, error)
 	sync    func(*os.File) error // data and size
 	rename  func(from, to string) error
 	syncDir func(path string) error // names
@@ -105,6 +106,9 @@ func (o *Options) resolved() (Options, error) {
 	}
 	if r.kernel == nil {
 		r.kernel = &kernel{write: (*os.File).Write, sync: syncData, syncDir: syncDir, atOnce: 8}
+	}
+	if r.kernel.writeAt == nil {
+		r.kernel.writeAt = (*os.File).WriteAt
 	}
 	if r.kernel.rename == nil {
 		r.kernel.rename = os.Rename

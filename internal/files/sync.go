@@ -161,7 +161,12 @@ func (s *Set) syncDirs() error {
 		return nil
 	}
 	for dir := range s.dirs {
-		if err := s.o.kernel.syncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := s.o.kernel.syncDir(dir)
+		var at *fs.PathError
+		if errors.As(err, &at) && at.Op == "open" && !errors.Is(err, fs.ErrNotExist) {
+			return err // for want of a descriptor, perhaps: nothing was synced, and nothing forgotten
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return s.fail(err)
 		}
 		delete(s.dirs, dir)
