@@ -25,6 +25,9 @@ type world struct {
 	o       Options
 	lines   []event
 	tags    int
+	whole   bool // a kill tears no write
+	opened  func()
+	before  func(i int) // line i is appended
 
 	position  int // committed
 	state     []byte
@@ -73,6 +76,9 @@ func (w *world) options() *Options {
 			n := len(b)
 			if w.ticks >= 0 {
 				n = min(n, w.ticks)
+			}
+			if w.whole && n < len(b) {
+				panic(killed{})
 			}
 			if _, err := f.Write(b[:n]); err != nil {
 				return 0, err
@@ -132,6 +138,9 @@ func (w *world) run(ticks int) (done bool) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	if w.opened != nil {
+		w.opened()
+	}
 	s.Marks(true)
 	next := max(w.position, s.Resumed().Events)
 	s.Reached()
@@ -141,6 +150,9 @@ func (w *world) run(ticks int) (done bool) {
 	}
 	for i := next; i < len(w.lines); i++ {
 		e := w.lines[i]
+		if w.before != nil {
+			w.before(i)
+		}
 		err := extend(s, e.tag, e.sec, e.line)
 		if errors.Is(err, ErrCrowded) {
 			if err := s.Checkpoint(Mark{"journal", i}); err != nil {

@@ -29,6 +29,8 @@ import (
 // written yet. The lines are written over them. They are also written over themselves where a sync has failed: what can be
 // read is equal, but the kernel takes it for written.
 func (s *Set) find(f *file, size int64) error {
+	more := size > f.limit // which others wrote
+	size = min(size, f.limit)
 	n := 0 // bytes of f.lines found
 	var buf [32 << 10]byte
 	equal := true
@@ -70,10 +72,12 @@ func (s *Set) find(f *file, size int64) error {
 	tail := n - whole
 	s.waiting.taken(f, whole)
 	switch {
-	case !equal:
+	case !equal, more && f.found+int64(tail) == size:
 		f.expected, f.end = false, -1
 		s.hasty = true // what goes to the end now is not behind length in one piece: after another crash it would not be found
-		s.o.Report(fmt.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path, f.found))
+		if !equal {
+			s.o.Report(fmt.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path, f.found))
+		}
 		if f.found == f.length {
 			f.touched = false // nothing of ours is behind length, so that the end can be recorded as the new one
 		}

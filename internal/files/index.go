@@ -5,6 +5,7 @@ package files
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 )
@@ -34,7 +35,8 @@ func newIndex(p *pattern, me identity, writers []identity) index {
 		}
 		paths[i] = p
 		if w.pattern != p.text { // what was written under another path is looked for there
-			if old, err := parsePattern(w.pattern); err == nil {
+			// One file of the old path then stands for one of the new path; else lines could not be told apart.
+			if old, err := parsePattern(w.pattern); err == nil && old.routes() == p.routes() {
 				old.reserve = p.reserve
 				paths[i] = old
 			}
@@ -64,7 +66,10 @@ func (x *index) recall(e entry) *file {
 	}
 	f := &file{
 		path: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt,
-		expected: err != nil || size > e.length, found: e.length,
+		expected: err != nil || size > e.length, found: e.length, limit: size,
+	}
+	if err != nil {
+		f.limit = math.MaxInt64 // it is not known
 	}
 	if !f.expected && f.writer != x.self {
 		return nil
@@ -73,23 +78,21 @@ func (x *index) recall(e entry) *file {
 	return f
 }
 
-// recallRetired looks for the file of an entry among the rotated ones.
+// recallRetired looks for the file of an entry under another name.
 func (x *index) recallRetired(e entry) *file {
-	path, size := rotatedAs(e.path, e.inode)
+	path, size := movedAs(e.path, e.inode)
 	if path == "" || size <= e.length || x.files[path] != nil {
 		return nil
 	}
 	f := &file{
 		path: path, of: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt,
-		expected: true, found: e.length,
+		expected: true, found: e.length, limit: size,
 	}
 	x.add(f)
-	i, _ := slices.BinarySearchFunc(x.retired[e.path], path, func(f *file, path string) int {
-		if f.path < path { // the names sort by time
-			return -1
-		}
-		return 1
-	})
+	i := slices.IndexFunc(x.retired[e.path], func(g *file) bool { return isOlder(e.path, path, g.path) })
+	if i < 0 {
+		i = len(x.retired[e.path])
+	}
 	x.retired[e.path] = slices.Insert(x.retired[e.path], i, f)
 	return f
 }

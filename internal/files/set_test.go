@@ -102,7 +102,14 @@ func TestMovedAway(t *testing.T) {
 	must(t, os.Rename(path, path+".1"))
 	add(t, s, "", "2\n")
 	must(t, s.Write())
-	if !s.WantSync() || len(told) != 1 {
+	if s.WantSync() || len(told) != 1 { // the state names it, and it would be found
+		t.Errorf("want sync %v, told %v", s.WantSync(), told)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "x")
+	must(t, os.Rename(path, elsewhere))
+	add(t, s, "", "2\n")
+	must(t, s.Write())
+	if !s.WantSync() || !s.Crowded() || len(told) != 2 {
 		t.Errorf("want sync %v, told %v", s.WantSync(), told)
 	}
 	_, err := s.Sync()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/credentials"
+	"github.com/spillwaylog/spillway/internal/files"
 	"github.com/spillwaylog/spillway/internal/lines"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -166,6 +167,13 @@ func dialsTLS(u *urls.URL, o *Owner, by string) error {
 // newFiles is how many files an output makes in a minute where its URL does not say: more than any
 // machine has services, few enough for a disk that syncs each of them.
 const newFiles = 5000
+
+// Meet reports whether the files of two places of file outputs can be the same for some tags and
+// times. Of a path that cannot be used it says no: opening it tells.
+func Meet(a, b string) bool {
+	meets, err := files.Meet(strings.TrimPrefix(a, "file:"), strings.TrimPrefix(b, "file:"))
+	return err == nil && meets
+}
 
 func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 	c := FileConfig{Path: absolute(u.Path), Sync: o.Sync, OmitZero: o.OmitZero}
