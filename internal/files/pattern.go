@@ -209,7 +209,9 @@ func (p *pattern) route(tag string, sec int64) (r route) {
 }
 
 // routes says what of an event decides about its path.
-func (p *pattern) routes() [3]bool { return [3]bool{p.uses[tagPart], p.uses[datePart], p.uses[hourPart]} }
+func (p *pattern) routes() [3]bool {
+	return [3]bool{p.uses[tagPart], p.uses[datePart], p.uses[hourPart]}
+}
 
 // rest returns the route of all events that get no file of their own. ok is false where every event has the same file.
 func (p *pattern) rest() (r route, ok bool) {
