@@ -65,8 +65,8 @@ func (p *pattern) letters() (all [][]letter) {
 
 // resolved follows the symbolic links of a directory, as far as it is there.
 func resolved(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return real
+	if path, err := filepath.EvalSymlinks(dir); err == nil {
+		return path
 	}
 	parent := filepath.Dir(dir)
 	if parent == dir {
@@ -137,10 +137,10 @@ func (l letter) fits(m letter) bool {
 	if l.what > m.what {
 		l, m = m, l
 	}
-	switch {
-	case m.what == oneChar:
+	switch m.what {
+	case oneChar:
 		return l.char == m.char
-	case m.what == oneDigit:
+	case oneDigit:
 		return l.what == oneDigit || isDigit(l.char)
 	}
 	return l.what != oneChar || l.char != filepath.Separator
