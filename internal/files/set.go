@@ -96,11 +96,11 @@ func (s *Set) Extend(tag string, sec int64, render func(dst []byte) []byte) (ful
 				return false, err
 			}
 			f = s.index.lookUp(r)
+			if f.route != r {
+				s.rest++
+			}
 		}
 		s.index.last = f
-		if f.route != r {
-			s.rest++
-		}
 	}
 	s.index.crowd.next = undecided
 	return s.waiting.extend(f, render), nil
