@@ -97,8 +97,12 @@ func planOutputs(c *Config) ([]plan, error) {
 		}
 		for j := range plans {
 			// Two files that are one get every event twice; elsewhere names say that it is meant.
-			if q := &plans[j]; p.place == q.place && (p.file || e.Name == "" || q.name == q.url) {
+			q := &plans[j]
+			if p.place == q.place && (p.file || e.Name == "" || q.name == q.url) {
 				return nil, &urls.Error{URL: p.url, Reason: "this output is given twice"}
+			}
+			if p.file && q.file && output.Meet(p.place, q.place) {
+				return nil, &urls.Error{URL: p.url, Reason: fmt.Sprintf("it may write files of the output %s, for some tags or times: each needs its own", q.name)}
 			}
 		}
 		plans = append(plans, p)

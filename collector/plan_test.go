@@ -74,3 +74,25 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 }
+
+// TestOutputsMeet: two outputs that could write one file are refused, by both their names.
+func TestOutputsMeet(t *testing.T) {
+	dir := fileURL(t.TempDir())
+	for _, tt := range []struct {
+		a, b  string
+		meets bool
+	}{
+		{"/{tag}.jsonl", "/web.jsonl", true},
+		{"/{tag}.jsonl", "/{date}.jsonl", true},
+		{"/a/{tag}.jsonl", "/b/{tag}.jsonl", false},
+		{"/a-{tag}.jsonl", "/b-{tag}.jsonl", false},
+	} {
+		_, err := planOutputs(&Config{Outputs: []End{{Name: "one", URL: dir + tt.a}, {Name: "two", URL: dir + tt.b}}})
+		if (err != nil) != tt.meets {
+			t.Errorf("%s, %s: %v", tt.a, tt.b, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), tt.b) || !strings.Contains(err.Error(), "output one")) {
+			t.Errorf("%s, %s: %v", tt.a, tt.b, err)
+		}
+	}
+}

@@ -61,6 +61,7 @@ type Counts struct {
 	Aside      int64 // of Refused: given up because too much waited
 	Dropped    int64 // given up because too much waited, and no dead letter
 	Unreadable int64 // of records that are no chunk, as far as they say how many
+	Diverted   int64 // of Out: they went to another place than their own
 	Bytes      int64 // what the output made of Out
 	Chunks     int64 // finished
 	Broken     int64 // records that are no chunk
@@ -74,6 +75,7 @@ func (n *Counts) add(m *Counts) {
 	n.Aside += m.Aside
 	n.Dropped += m.Dropped
 	n.Unreadable += m.Unreadable
+	n.Diverted += m.Diverted
 	n.Bytes += m.Bytes
 	n.Chunks += m.Chunks
 	n.Broken += m.Broken

@@ -19,10 +19,10 @@ type opened struct {
 	out     output.Output
 	gen     int // of out; that of the inbox
 	resumer bool
-	at      output.Transactional // out, if it is one
-	broken  error                // why out is of no more use, or why there is none
-	reopens int                  // since the last commit
-	token   [tokenLen]byte       // of the chunk that is submitted
+	at      output.Placed  // out, if it is one
+	broken  error          // why out is of no more use, or why there is none
+	reopens int            // since the last commit
+	token   [tokenLen]byte // of the chunk that is submitted
 }
 
 // tokenLen is the length of a token: the position, its high byte first.
@@ -42,7 +42,7 @@ func (f *Follower) Open(ctx context.Context) error {
 	if err = f.resume(ctx, out); err == nil {
 		s.out, s.broken = out, nil
 		_, s.resumer = out.(output.Resumer)
-		s.at, _ = out.(output.Transactional)
+		s.at, _ = out.(output.Placed)
 		return nil
 	}
 	f.inbox.close()

@@ -44,6 +44,7 @@ func (f *Follower) count(x *flight) {
 	if x.result.MaybeRepeated {
 		n.Repeated += events
 	}
+	n.Diverted += x.result.Diverted
 	n.Bytes += x.result.Bytes
 	f.sent.bytes.Add(x.result.Bytes)
 }

@@ -181,6 +181,17 @@ func dialsTLS(u *urls.URL, o *Owner, by string) error {
 	return nil
 }
 
+// newFiles is how many files an output makes in a minute where its URL does not say: more than any
+// machine has services, few enough for a disk that syncs each of them.
+const newFiles = 5000
+
+// Meet reports whether the files of two places of file outputs can be the same for some tags and
+// times. Of a path that cannot be used it says no: opening it tells.
+func Meet(a, b string) bool {
+	meets, err := files.Meet(strings.TrimPrefix(a, "file:"), strings.TrimPrefix(b, "file:"))
+	return err == nil && meets
+}
+
 func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 	c := FileConfig{Path: absolute(u.Path), Sync: o.Sync, OmitZero: o.OmitZero}
 	p.Place += c.Path
@@ -194,6 +205,7 @@ func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 	c.Rotate.Keep = int(q.Int("keep", 0, 0, math.MaxInt32))
 	c.Rotate.MaxAge = q.Duration("max_age", 0)
 	c.Rotate.Compress = q.Choice("compress", "none", "gzip") == "gzip"
+	c.NewFiles = int(q.Int("new_files", newFiles, 0, math.MaxInt32))
 	p.settings(q, o)
 	c.MinBackoff, c.MaxBackoff = p.backoff.least, p.backoff.most
 	p.open = func(t *Trip) (Output, error) {
