@@ -3,6 +3,7 @@
 package forward
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -62,4 +63,41 @@ func (z *Inflater) inflate(c *Chunk, most int) error {
 			return fmt.Errorf("%w: %s: %w", ErrMalformed, c.Compression, err)
 		}
 	}
+}
+
+// Raw returns the uncompressed entries of a chunk as they came: what Chunk.Raw is, but a stream, for chunks that are compressed. It is valid until the
+// next use of z. An error of the compressed bytes is the reader's; it wraps ErrMalformed.
+func (z *Inflater) Raw(c *Chunk) io.Reader {
+	switch {
+	case c.RawCompressed != nil:
+		return z.stream(c.RawCompression, c.RawCompressed)
+	case c.Raw != nil:
+		return bytes.NewReader(c.Raw)
+	case c.Entries != nil || c.Compressed == nil:
+		return bytes.NewReader(c.Entries)
+	}
+	return z.stream(c.Compression, c.Compressed)
+}
+
+// stream decompresses src.
+func (z *Inflater) stream(how string, src []byte) io.Reader {
+	r, err := z.f.open(compressionOf(how), src)
+	return &malformed{how: how, r: r, err: err}
+}
+
+// malformed is a reader whose errors wrap ErrMalformed.
+type malformed struct {
+	how string
+	r   io.Reader
+	err error
+}
+
+func (m *malformed) Read(b []byte) (n int, err error) {
+	if m.err == nil {
+		n, m.err = m.r.Read(b)
+		if m.err != nil && !errors.Is(m.err, io.EOF) {
+			m.err = fmt.Errorf("%w: %s: %w", ErrMalformed, m.how, m.err)
+		}
+	}
+	return n, m.err
 }

@@ -68,20 +68,33 @@ func (c *conn) take(b []byte) error {
 	d.ready = false // its scanner goes over the entries
 	packed := b[d.body:d.bodyEnd]
 	var (
-		ck  check
+		ck  = &g.ck
 		own *buffer
 		err error
 	)
+	*ck = check{most: d.maxEvent, spans: ck.spans[:0]}
 	switch k := o.compression(); k {
 	case plain:
 		if err = ck.run(packed, noMost, &d.scan, int64(len(packed))); err != nil {
 			err = scanFault(err, InvalidChunk)
 		}
 	case gzipped, zstded:
-		var n int
-		own, n, ck, err = c.inflate(k, packed)
-		if own != nil {
-			packed = own.b[:n]
+		give, ferr := c.takeInflaters()
+		if ferr != nil {
+			return ferr
+		}
+		defer give()
+		in := &g.in
+		*in = sifting{c: c, kind: k, from: len(packed), ck: ck}
+		err = c.inflate(in, packed)
+		if errors.Is(err, errLater) {
+			err = c.siftLater(tag, in, packed)
+			ck.drop()
+			c.inflaters.done()
+			return err
+		}
+		if own = in.buf; own != nil {
+			packed = own.b[:in.n]
 		}
 	case unknownCompression:
 		err = faultf(UnknownCompression, "compressed as %q", shorten(o.compressed))
@@ -97,18 +110,13 @@ func (c *conn) take(b []byte) error {
 		if own != nil {
 			c.drop(own)
 		}
-		var f *fault
-		if !errors.As(err, &f) {
-			return err // memory: the server is closing, or the handler refused what came before
-		}
-		c.refuse(tag, err)
-		return nil
+		return c.refused(tag, err)
 	}
 	var compressed []byte
 	if own != nil {
 		compressed = b[d.body:d.bodyEnd:d.bodyEnd]
 	}
-	return c.takeEntries(tag, packed, &ck, own, compressed)
+	return c.takeEntries(tag, packed, ck, own, compressed)
 }
 
 // takeEntries makes a chunk of entries that were all looked at. own is the buffer they lie in, nil for the read buffer; compressed is how they came, nil for
@@ -131,6 +139,20 @@ func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, c
 			c.drop(own)
 		}
 		return nil
+	}
+	if ck.large > 0 {
+		if c.refuseLarge(tag, ck, ck.spans[0].size) {
+			if own != nil {
+				c.drop(own)
+			}
+			return nil
+		}
+		if err := c.asideSpans(tag, entries, ck.spans); err != nil {
+			if own != nil {
+				c.drop(own)
+			}
+			return err
+		}
 	}
 	c.count.skipped.Add(uint64(ck.skipped))
 	if ck.events == 0 {
@@ -201,6 +223,17 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 	case good, timeless:
 	}
 	size := int(d.recordEnd - d.body)
+	if d.maxEvent > 0 && int64(size+1) > d.maxEvent {
+		inPlace(b, int(d.body))
+		if c.refuseLarge(tag, &check{large: 1}, int64(size+1)) {
+			return nil
+		}
+		if err := c.asideOne(tag, b[d.body-1:d.recordEnd:d.recordEnd], 0); err != nil {
+			return err
+		}
+		c.addAck()
+		return nil
+	}
 	if g.opt.id == nil && size <= gatherMost {
 		if g.gathered+size+11+c.src.most() > scratchMost {
 			if err := c.flush(); err != nil {
