@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/follow"
 	"github.com/spillwaylog/spillway/internal/letters"
 	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/journal"
@@ -35,6 +36,7 @@ type Collector struct {
 	inputs     []*intake
 	server     *forward.Server    // of Forward inputs
 	stopTaking context.CancelFunc // see store
+	turn       follow.Turn        // of large events, of inputs and outputs
 
 	mu   sync.Mutex // Stats against Close; after it come the locks of journal, repeats and server
 	last *Stats     // once nothing is open any more
@@ -98,6 +100,8 @@ func (c *Collector) open() error {
 		recent:    c.recent,
 		ack:       c.config.Ack,
 		delivered: newDeliveries(len(plans)),
+		letters:   c.letters,
+		maxEvent:  c.config.MaxEvent,
 		reporter:  c.reporter,
 	}
 	c.store.taking, c.stopTaking = context.WithCancel(context.Background())

@@ -135,6 +135,7 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 	p := &pump{name: plan.name, url: plan.url, index: len(c.pumps), eager: c.config.Ack == AckDelivered, reporter: c.reporter}
 	conf := &follow.Config{
 		Reader: reader,
+		Turn:   &c.turn,
 		Open:   func() (Output, error) { return plan.open(p) },
 		Opaque: plan.opaque,
 		Guard:  plan.guard,

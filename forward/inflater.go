@@ -70,19 +70,24 @@ func (z *Inflater) inflate(c *Chunk, most int) error {
 func (z *Inflater) Raw(c *Chunk) io.Reader {
 	switch {
 	case c.RawCompressed != nil:
-		return z.stream(c.RawCompression, c.RawCompressed)
+		m := z.stream(c.RawCompression, c.RawCompressed)
+		return &m
 	case c.Raw != nil:
 		return bytes.NewReader(c.Raw)
 	case c.Entries != nil || c.Compressed == nil:
 		return bytes.NewReader(c.Entries)
 	}
-	return z.stream(c.Compression, c.Compressed)
+	m := z.stream(c.Compression, c.Compressed)
+	return &m
 }
 
 // stream decompresses src.
-func (z *Inflater) stream(how string, src []byte) io.Reader {
+func (z *Inflater) stream(how string, src []byte) malformed {
 	r, err := z.f.open(compressionOf(how), src)
-	return &malformed{how: how, r: r, err: err}
+	if err != nil {
+		err = fmt.Errorf("%w: %s: %w", ErrMalformed, how, err)
+	}
+	return malformed{how: how, r: r, err: err}
 }
 
 // malformed is a reader whose errors wrap ErrMalformed.

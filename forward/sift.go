@@ -35,6 +35,8 @@ type LargeEvent struct {
 	Index int    // among the large events of its chunk
 	Entry []byte // packed, as it came; without its end if it is larger than 64 MiB: then these are its first 64 KiB
 	Size  int64  // of the whole, in bytes
+	Sec   int64  // the event's time, as in Entry
+	Nsec  uint32
 }
 
 // Whole says whether all of the event is there.
@@ -325,6 +327,9 @@ func (s *setting) drop() {
 
 // aside sets one large event aside, and tells it.
 func (c *conn) aside(e *LargeEvent) error {
+	var at shape
+	_, _ = at.open(e.Entry)
+	e.Sec, e.Nsec = at.sec, at.nsec
 	what := "left out"
 	if c.s.SetAside != nil {
 		what = "set aside"

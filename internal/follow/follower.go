@@ -35,6 +35,12 @@ type Config struct {
 	// if 0. One chunk may be larger.
 	Chunks int
 	Bytes  int64
+	// Piece is the longest chunk that is submitted; 4 MiB if 0. A longer one comes in pieces, each a
+	// chunk of its own, with an id of its own, unless the output is Opaque or Transactional. One event
+	// may be larger.
+	Piece int64
+	// Turn is waited for before an event of more than Piece is in memory; nil: nothing is.
+	Turn *Turn
 
 	// Refuse makes refused entries dead letters, durable when it returns. nil drops them.
 	Refuse func(ctx context.Context, refused []Refused) error
@@ -115,8 +121,11 @@ type step struct {
 	flights
 	place
 	due
-	failing bool      // Failed was told last
-	idleAt  time.Time // of the last Flush with nothing to commit
+	split   split
+	cutting bool            // there is a split
+	ctx     context.Context // of Run
+	failing bool            // Failed was told last
+	idleAt  time.Time       // of the last Flush with nothing to commit
 }
 
 // place is where the follower stands: committed ≤ stop ≤ finished ≤ taken.
@@ -149,6 +158,9 @@ func New(c *Config) *Follower {
 	}
 	if f.cfg.Bytes <= 0 {
 		f.cfg.Bytes = 4 << 20
+	}
+	if f.cfg.Piece <= 0 {
+		f.cfg.Piece = 4 << 20
 	}
 	if f.cfg.Passed == nil {
 		f.cfg.Passed = func(journal.Position, Counts) {}
@@ -188,6 +200,7 @@ func (f *Follower) Hangs() (since time.Time, hangs bool) {
 // caught up and all is finished and committed. It closes the output and the reader.
 func (f *Follower) Run(ctx, drain context.Context) error {
 	s := &f.step
+	s.ctx = ctx
 	if s.out == nil {
 		s.broken = errNotOpen
 	}
