@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/follow"
 	"github.com/spillwaylog/spillway/internal/letters"
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -110,4 +111,17 @@ func (s *sink) large(ctx context.Context, c *forward.Chunk) (*forward.Chunk, err
 		return c, nil
 	}
 	return &left, nil
+}
+
+// headOnly cuts what is refused and too long for a letter. That the entries of a record are many is no
+// reason to leave some out: only one that is not compressed can be so long.
+func headOnly(r *follow.Refused) {
+	c := r.Chunk
+	if n := int64(len(c.Body())); n > largestLetter {
+		r.Reason = fmt.Sprintf("%s; %d bytes, of which the first %d are here", r.Reason, n, headBytes)
+		all := forward.ReadEntries(c.Body())
+		first, _ := all.Next()
+		c.Entries = headEvent(first.Sec, first.Nsec, c.Body()[:headBytes], n, "or several: "+r.Reason)
+		c.Compressed, c.Compression, c.Events, r.Entries = nil, "", 1, nil
+	}
 }

@@ -23,6 +23,11 @@ type Inflater struct {
 // made, which is what a Server takes at most. The error wraps ErrMalformed.
 func (z *Inflater) Inflate(c *Chunk) error { return z.inflate(c, largestChunk) }
 
+// InflateMost is Inflate that makes at most so many bytes.
+func (z *Inflater) InflateMost(c *Chunk, most int) error {
+	return z.inflate(c, min(most, largestChunk))
+}
+
 func (z *Inflater) inflate(c *Chunk, most int) error {
 	if c.Compressed == nil || c.Entries != nil {
 		return nil

@@ -23,23 +23,24 @@ type Recent struct {
 
 // A flight is a record from the journal until the cursor may pass it.
 type flight struct {
-	f       *Follower
-	gen     int // of the output that has it
-	end     journal.Position
-	chunk   *forward.Chunk // own, or a recent one
-	own     forward.Chunk
-	data    []byte                 // the record
-	entries []byte                 // of own, if they were compressed
-	id      []byte                 // of own, if it was made here
-	held    interface{ Release() } // of a recent chunk
-	bytes   int64
-	result  output.Result
-	done    bool
-	broken  bool                // the record is no chunk, or what follows of it
-	part    bool                // more of the record follows
-	first   int                 // which entry of the record is the first
-	turn    func()              // ends the turn of a large event
-	land    func(output.Result) // landed, made once
+	f         *Follower
+	gen       int // of the output that has it
+	end       journal.Position
+	chunk     *forward.Chunk // own, or a recent one
+	own       forward.Chunk
+	data      []byte                 // the record
+	entries   []byte                 // of own, if they were compressed
+	id        []byte                 // of own, if it was made here
+	held      interface{ Release() } // of a recent chunk
+	bytes     int64
+	result    output.Result
+	done      bool
+	broken    bool                // the record is no chunk, or what follows of it
+	condemned bool                // it was not submitted: the process died on it
+	part      bool                // more of the record follows
+	first     int                 // which entry of the record is the first
+	turn      func()              // ends the turn of a large event
+	land      func(output.Result) // landed, made once
 }
 
 // flights are the records between the finished prefix and the end of what was read, and memory for
@@ -89,7 +90,7 @@ func (f *Follower) recycle(x *flight) {
 	}
 	x.endTurn()
 	x.chunk, x.held, x.result, x.bytes, x.done, x.broken = nil, nil, output.Result{}, 0, false, false
-	x.part, x.first, x.turn = false, 0, nil
+	x.part, x.condemned, x.first, x.turn = false, false, 0, nil
 	// Large records come to all flights in turn, and each would keep room for them.
 	if n := x.size(); n > flightKeeps || s.room > 2*f.cfg.Bytes {
 		s.room -= n
@@ -142,7 +143,11 @@ func (f *Follower) once(land func(output.Result)) func(output.Result) {
 func (f *Follower) next() (more bool, err error) {
 	s := &f.step
 	x := f.newFlight()
-	if ok, err := f.read(x); !ok {
+	read := f.read
+	if f.guilty() {
+		read = f.condemn
+	}
+	if ok, err := read(x); !ok {
 		f.recycle(x)
 		return false, err
 	}
@@ -153,7 +158,7 @@ func (f *Follower) next() (more bool, err error) {
 	s.taken = x.end
 	s.volume += x.bytes + 1
 	s.push(x)
-	if x.broken {
+	if x.broken || x.condemned {
 		s.cutting = false
 		x.done = true
 		f.advance()
@@ -293,7 +298,7 @@ func (f *Follower) advance() {
 	for s.window.len() > 0 {
 		x := s.window.front()
 		if !x.done || x.result.Err != nil {
-			return
+			break
 		}
 		s.pop()
 		if x.part {
@@ -308,11 +313,12 @@ func (f *Follower) advance() {
 		switch {
 		case x.result.State != nil || !s.resumer:
 			f.stopHere(x.result.State, false)
-		case x.broken && atStop: // the output has nothing that the state does not cover
+		case (x.broken || x.condemned) && atStop: // the output has nothing that the state does not cover
 			f.stopHere(s.state, s.keep)
 		}
 		f.recycle(x)
 	}
+	f.progress()
 }
 
 // stopHere says that the cursor may stand at the end of the finished prefix, with this state, or

@@ -42,6 +42,9 @@ type Config struct {
 	// Turn is waited for before an event of more than Piece is in memory; nil: nothing is.
 	Turn *Turn
 
+	// Caution remembers records on which the process died; nil: nothing does.
+	Caution *Caution
+
 	// Refuse makes refused entries dead letters, durable when it returns. nil drops them.
 	Refuse func(ctx context.Context, refused []Refused) error
 	// Passed is called after each commit with what the cursor has passed since the last one.
@@ -122,7 +125,8 @@ type step struct {
 	place
 	due
 	split   split
-	cutting bool            // there is a split
+	cutting bool // there is a split
+	care    care
 	ctx     context.Context // of Run
 	failing bool            // Failed was told last
 	idleAt  time.Time       // of the last Flush with nothing to commit
@@ -199,45 +203,64 @@ func (f *Follower) Hangs() (since time.Time, hangs bool) {
 // Run moves records until ctx is done. When drain is done before that, it stops as soon as it has
 // caught up and all is finished and committed. It closes the output and the reader.
 func (f *Follower) Run(ctx, drain context.Context) error {
-	s := &f.step
-	s.ctx = ctx
-	if s.out == nil {
-		s.broken = errNotOpen
-	}
 	for ctx.Err() == nil {
-		f.collect()
-		if s.broken != nil {
-			f.reopen(ctx)
-			continue
-		}
-		if f.isDue() {
-			if s.resumer && s.inFlight > 0 {
-				f.await(ctx, 0)
-				continue
-			}
-			if s.stop > s.committed {
-				f.tryCommit(ctx)
-				continue
-			}
-		}
-		if f.isFull() {
-			f.await(ctx, s.inFlight/2)
-			continue
-		}
-		more, err := f.next()
-		switch {
-		case err != nil:
-			f.pauseAfter(ctx, err)
-		case more:
-		case s.inFlight == 0 && drain.Err() != nil && s.stop > s.committed:
-			f.tryCommit(ctx)
-		case s.inFlight == 0 && drain.Err() != nil:
+		if f.round(ctx, drain) {
 			return f.finish(finishFor)
-		default:
-			f.rest(ctx, drain)
 		}
 	}
 	return f.finish(closeFor)
+}
+
+// round does one step, and reports whether all is done that there is to do.
+func (f *Follower) round(ctx, drain context.Context) (over bool) {
+	s := &f.step
+	s.ctx = ctx
+	if s.out == nil && s.broken == nil {
+		s.broken = errNotOpen
+	}
+	f.collect()
+	if s.broken != nil {
+		f.reopen(ctx)
+		return false
+	}
+	if f.isDue() {
+		if s.resumer && s.inFlight > 0 {
+			f.await(ctx, 0)
+			return false
+		}
+		if s.stop > s.committed {
+			f.tryCommit(ctx)
+			return false
+		}
+	}
+	if f.isFull() {
+		f.await(ctx, s.inFlight/2)
+		return false
+	}
+	careful := f.careful()
+	if careful && !f.alone() {
+		f.await(ctx, 0)
+		return false
+	}
+	more, err := f.next()
+	if careful && !more {
+		f.excuse()
+	}
+	switch {
+	case err != nil:
+		f.pauseAfter(ctx, err)
+	case more && careful:
+		s.care.singles++
+		s.care.bytes += s.bytes
+	case more:
+	case s.inFlight == 0 && drain.Err() != nil && s.stop > s.committed:
+		f.tryCommit(ctx)
+	case s.inFlight == 0 && drain.Err() != nil:
+		return true
+	default:
+		f.rest(ctx, drain)
+	}
+	return false
 }
 
 // isDue says whether the cursor is to be committed now.
@@ -297,6 +320,7 @@ func (f *Follower) Close() error {
 
 // fail tells of a step that failed.
 func (f *Follower) fail(err error, wait time.Duration) {
+	f.excuse()
 	f.step.failing = true
 	f.cfg.Failed(err, wait)
 }

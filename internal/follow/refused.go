@@ -35,6 +35,10 @@ func (f *Follower) count(x *flight) {
 		n.Unreadable += events
 		return
 	}
+	if x.condemned {
+		f.sentence(x)
+		return
+	}
 	refused := f.refuse(x)
 	n.Refused += refused
 	events -= refused
