@@ -301,8 +301,11 @@ func (s *setting) begin(size int64) error {
 	if c.s.LargeTurn != nil {
 		s.done = c.s.LargeTurn(c.s.ctx)
 	}
-	c.s.mem.force(&c.hold, size)
-	s.taken = size
+	s.taken = 2 * size // once more on its way to the disk
+	c.s.mem.force(&c.hold, s.taken)
+	c.s.pool.mu.Lock()
+	c.s.pool.makeRoom()
+	c.s.pool.mu.Unlock()
 	s.entry = make([]byte, 0, size)
 	return nil
 }
