@@ -3,6 +3,8 @@
 package forward
 
 import (
+	"math"
+
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -147,6 +149,10 @@ func (c *check) begin(b []byte) bool {
 // different or wrong, and within one that is cut off.
 func (c *check) quick(b []byte, most int64, scan *msgpack.Scanner) error {
 	pos, left := int(c.pos), most-c.values()
+	large := math.MaxInt
+	if c.most > 0 {
+		large = int(min(c.most, math.MaxInt))
+	}
 	events := int64(0)
 	var failed error
 	for events < left && len(b)-pos > usualMost && b[pos] == codeArray2 {
@@ -164,7 +170,7 @@ func (c *check) quick(b []byte, most int64, scan *msgpack.Scanner) error {
 			failed = err
 			break
 		}
-		if c.most > 0 && int64(record+n) > c.most {
+		if record+n > large {
 			c.events += events
 			events = 0
 			c.pos, c.off, c.entry = int64(pos), int64(pos+record+n), shape{}

@@ -26,13 +26,14 @@ type Pieces struct {
 	most   int
 	buf    []byte // read and not returned
 	eof    bool
+	whole  bool // nothing was returned yet
 	scan   msgpack.Scanner
 }
 
 // Begin begins to read the entries of a chunk, most bytes at a time, as long as its bytes are there,
 // and until z is used for something else.
 func (p *Pieces) Begin(z *Inflater, c *Chunk, most int) {
-	p.most, p.eof = most, false
+	p.most, p.eof, p.whole = most, false, true
 	if p.buf = p.buf[:0]; cap(p.buf) > 2*inflaterKeeps {
 		p.buf = nil
 	}
@@ -46,7 +47,7 @@ func (p *Pieces) Begin(z *Inflater, c *Chunk, most int) {
 }
 
 // Next replaces dst by the next entries, most bytes of them or one that is larger, and says how many
-// they are. last says that there are no more. The error wraps ErrMalformed: what stands before it was
+// they are. last says that there are no more; what is all of a chunk is not looked at, and n is 0 then. The error wraps ErrMalformed: what stands before it was
 // returned, what follows cannot be read.
 func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) {
 	dst = dst[:0]
@@ -57,6 +58,12 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 		if err := p.fill(most); err != nil {
 			return dst, 0, true, err
 		}
+		if p.whole && p.eof && len(p.buf) <= p.most {
+			dst = append(dst, p.buf...)
+			p.buf = p.buf[:0]
+			return dst, 0, true, nil
+		}
+		p.whole = false
 		if err := ck.run(p.buf, noMost, &p.scan, math.MaxInt32); err != nil {
 			return dst, 0, true, fmt.Errorf("%w: %w", ErrMalformed, err)
 		}

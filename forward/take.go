@@ -69,7 +69,6 @@ func (c *conn) take(b []byte) error {
 	packed := b[d.body:d.bodyEnd]
 	var (
 		ck  = &g.ck
-		own *buffer
 		err error
 	)
 	*ck = check{most: d.maxEvent, spans: ck.spans[:0]}
@@ -79,26 +78,15 @@ func (c *conn) take(b []byte) error {
 			err = scanFault(err, InvalidChunk)
 		}
 	case gzipped, zstded:
-		give, ferr := c.takeInflaters()
-		if ferr != nil {
-			return ferr
-		}
-		defer give()
-		in := &g.in
-		*in = sifting{c: c, kind: k, from: len(packed), ck: ck}
-		err = c.inflate(in, packed)
-		if errors.Is(err, errLater) {
-			err = c.siftLater(tag, in, packed)
-			ck.drop()
-			c.inflaters.done()
-			return err
-		}
-		if own = in.buf; own != nil {
-			packed = own.b[:in.n]
-		}
+		return c.takeCompressed(tag, k, packed)
 	case unknownCompression:
 		err = faultf(UnknownCompression, "compressed as %q", shorten(o.compressed))
 	}
+	return c.takePacked(tag, packed, ck, nil, nil, err)
+}
+
+// takePacked makes a chunk of packed entries, if they are what they should be. err is what was found so far; see takeEntries.
+func (c *conn) takePacked(tag string, packed []byte, ck *check, own *buffer, compressed []byte, err error) error {
 	if err == nil && ck.pos != int64(len(packed)) {
 		err = &fault{InvalidChunk, errBrokenOff}
 	}
@@ -112,11 +100,29 @@ func (c *conn) take(b []byte) error {
 		}
 		return c.refused(tag, err)
 	}
-	var compressed []byte
-	if own != nil {
-		compressed = b[d.body:d.bodyEnd:d.bodyEnd]
-	}
 	return c.takeEntries(tag, packed, ck, own, compressed)
+}
+
+// takeCompressed makes a chunk of compressed entries.
+func (c *conn) takeCompressed(tag string, kind compression, packed []byte) error {
+	give, err := c.takeInflaters()
+	if err != nil {
+		return err
+	}
+	defer give()
+	in, ck := &c.g.in, &c.g.ck
+	*in = sifting{c: c, kind: kind, from: len(packed), ck: ck}
+	err = c.inflate(in, packed)
+	if errors.Is(err, errLater) {
+		err = c.siftLater(tag, in, packed)
+		ck.drop()
+		c.inflaters.done()
+		return err
+	}
+	if in.buf == nil {
+		return c.takePacked(tag, packed, ck, nil, nil, err)
+	}
+	return c.takePacked(tag, in.buf.b[:in.n], ck, in.buf, packed[:len(packed):len(packed)], err)
 }
 
 // takeEntries makes a chunk of entries that were all looked at. own is the buffer they lie in, nil for the read buffer; compressed is how they came, nil for
