@@ -74,11 +74,11 @@ func (s *sifting) sift() error {
 	if s.total > most {
 		return s.bomb()
 	}
-	for looked, turn := s.n, s.total; ; {
+	for turn := s.total; ; {
 		if err := s.pass(); err != nil {
 			return err
 		}
-		looked = s.n
+		looked := s.n
 		for err = nil; err == nil && s.n-looked < lookStep; {
 			if s.n == len(s.buf.b) {
 				if s.buf, err = s.c.growExtra(s.buf, s.n, bufferSize(int64(s.n)+max(lookStep, int64(s.n)/4))); err != nil {

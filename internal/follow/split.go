@@ -36,7 +36,7 @@ type split struct {
 func (f *Follower) cut(x *flight, rec journal.Record, small forward.Chunk) error {
 	s := &f.step
 	p := &s.split
-	*p = split{chunk: forward.Chunk{Tag: p.chunk.Tag}, from: s.taken, end: rec.Pos, pieces: &s.flights.pieces}
+	*p = split{chunk: forward.Chunk{Tag: p.chunk.Tag}, from: s.taken, end: rec.Pos, pieces: &s.pieces}
 	if err := p.chunk.Parse(rec.Data); err != nil {
 		return err
 	}
