@@ -20,6 +20,7 @@ type account struct {
 	// What came by a sink: a forward.Server counts itself.
 	arrived   tally
 	malformed atomic.Int64 // chunks that are none
+	oversize  atomic.Int64 // events set aside
 }
 
 // A tally counts chunks and the events in them.

@@ -56,6 +56,7 @@ func (c *Config) differs(next *Config) error {
 		{"drop letters", c.DropLetters, next.DropLetters},
 		{"max chunk", c.MaxChunk, next.MaxChunk},
 		{"max unpacked", c.MaxUnpacked, next.MaxUnpacked},
+		{"max event", c.MaxEvent, next.MaxEvent},
 		{"memory", c.Memory, next.Memory},
 		{"refuse invalid", c.RefuseInvalid, next.RefuseInvalid},
 		{"drain", c.Drain, next.Drain},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/follow"
 	"github.com/spillwaylog/spillway/internal/letters"
 	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/journal"
@@ -31,10 +32,12 @@ type Collector struct {
 	backlogs   *backlogs
 	recent     *recent
 	letters    *letters.Store
+	inHand     *inHand
 	positions  *positions
 	inputs     []*intake
 	server     *forward.Server    // of Forward inputs
 	stopTaking context.CancelFunc // see store
+	turn       follow.Turn        // of large events, of inputs and outputs
 
 	mu   sync.Mutex // Stats against Close; after it come the locks of journal, repeats and server
 	last *Stats     // once nothing is open any more
@@ -103,12 +106,22 @@ func (c *Collector) open() error {
 		recent:    c.recent,
 		ack:       c.config.Ack,
 		delivered: newDeliveries(len(plans)),
+		letters:   c.letters,
+		maxEvent:  c.config.MaxEvent,
 		reporter:  c.reporter,
 	}
 	c.store.taking, c.stopTaking = context.WithCancel(context.Background())
 	if err := c.openInputs(inputs); err != nil { // before outputs, which may connect
 		return err
 	}
+	if c.inHand, err = openInHand(c.config.Dir); err != nil {
+		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
+	}
+	var cursors []string
+	for i := range plans {
+		cursors = append(cursors, plans[i].cursor)
+	}
+	c.inHand.keep(cursors)
 	unused, err := c.openPumps(plans)
 	if err != nil {
 		return err
@@ -245,8 +258,8 @@ func (c *Collector) Addrs() []net.Addr {
 func (c *Collector) Close() error {
 	c.mu.Lock() // not for longer: a disk may hang
 	c.remember()
-	inputs, pumps, counting, known, dead, places, j := c.inputs, c.pumps, c.found, c.repeats, c.letters, c.positions, c.journal
-	c.inputs, c.pumps, c.found, c.repeats, c.letters, c.positions, c.journal = nil, nil, nil, nil, nil, nil, nil
+	inputs, pumps, counting, known, dead, places, j, notes := c.inputs, c.pumps, c.found, c.repeats, c.letters, c.positions, c.journal, c.inHand
+	c.inputs, c.pumps, c.found, c.repeats, c.letters, c.positions, c.journal, c.inHand = nil, nil, nil, nil, nil, nil, nil, nil
 	c.mu.Unlock()
 	var errs []error
 	if c.stopTaking != nil {
@@ -270,7 +283,10 @@ func (c *Collector) Close() error {
 	if places != nil {
 		errs = append(errs, places.close())
 	}
-	if j != nil {
+	if notes != nil {
+		errs = append(errs, notes.close())
+	}
+	if j != nil { // last: it has the lock of the directory
 		errs = append(errs, j.Close())
 	}
 	return errors.Join(errs...)
@@ -313,6 +329,14 @@ func (c *Collector) Run(ctx context.Context) error {
 	others.Go(func() {
 		c.found.run(background, c.journal, func(err error) { c.reporter.trouble("journal", err) })
 	})
+
+	c.inHand.runs()
+	for _, p := range c.pumps { // one after another, and before anything else may end the process
+		if p.follower.Suspects() {
+			c.config.Log.Warn("the process has ended while one record was in hand: it is tried before anything else", "output", p.name)
+			p.follower.Try(ctx)
+		}
+	}
 
 	var pumping sync.WaitGroup
 	for _, p := range c.pumps {

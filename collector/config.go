@@ -34,6 +34,7 @@ type Config struct {
 	DropLetters   bool  // the oldest dead letters go instead, and are counted
 	MaxChunk      int64 // bytes of one message as it travels; 64 MiB
 	MaxUnpacked   int64 // bytes of one chunk after decompression; 256 MiB
+	MaxEvent      int64 // bytes of one event as MessagePack; a larger one is a dead letter; 8 MiB
 	Memory        int64 // bytes that all connections together buffer; 64 MiB
 	RefuseInvalid bool  // refuse a chunk with an invalid entry instead of leaving the entry out
 
@@ -159,6 +160,7 @@ func (c *Config) withDefaults() (Config, error) {
 	setDefault(&f.LetterBytes, 256<<20)
 	setDefault(&f.MaxChunk, 64<<20)
 	setDefault(&f.MaxUnpacked, 256<<20)
+	setDefault(&f.MaxEvent, 8<<20)
 	setDefault(&f.Memory, forward.DefaultMemory)
 	if f.Drain == 0 {
 		f.Drain = 10 * time.Second

@@ -116,6 +116,9 @@ func (c *Collector) openInputs(plans []inputPlan) error {
 		MaxChunk:        c.config.MaxChunk,
 		MaxDecompressed: c.config.MaxUnpacked,
 		Memory:          c.config.Memory,
+		MaxEvent:        c.config.MaxEvent,
+		SetAside:        store.setAside,
+		LargeTurn:       c.turn.Take,
 		RefuseInvalid:   c.config.RefuseInvalid,
 		Trouble:         func(t forward.Trouble) { c.reporter.peer(t, store.accountOf(t.Sender).name) },
 	}
@@ -188,8 +191,9 @@ func (in *intake) stats(server *forward.Server) InputStats {
 	s.Bytes, s.Connections = r.Bytes, r.Connections
 	s.Skipped, s.Invalid = r.Skipped, r.Invalid
 	s.Refused += r.Refused
+	s.Oversize = a.oversize.Load()
 	s.RefusedMessages = a.malformed.Load()
 	s.Chunks = a.arrived.chunks.Load()
-	s.In = a.arrived.events.Load() + r.Skipped + r.Invalid + r.Refused
+	s.In = a.arrived.events.Load() + r.Skipped + r.Invalid + r.Refused + s.Oversize
 	return s
 }

@@ -52,6 +52,8 @@ func (l *listeners) plan(u *urls.URL) (err error) {
 		HostKey:    p.String("host_key", ""),
 		SubjectKey: p.String("subject_key", ""),
 		UserKey:    p.String("user_key", ""),
+
+		RefuseLarge: p.Choice("oversize", "letter", "refuse") == "refuse",
 	}
 	if err == nil {
 		err = p.Err()

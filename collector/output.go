@@ -101,6 +101,9 @@ type holding struct {
 
 // fail notes that a try failed, and tells it if it is time.
 func (p *pump) fail(err error, pause time.Duration) {
+	if p.follower != nil { // else it is being opened
+		p.follower.Stumble()
+	}
 	f, tell := p.failing.fail(err, pause)
 	if tell {
 		p.tellBroken(f)
@@ -156,15 +159,17 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 	}
 	p := &pump{name: plan.name, url: plan.url, limit: plan.limit, index: len(c.pumps), eager: c.config.Ack == AckDelivered, reporter: c.reporter}
 	conf := &follow.Config{
-		Reader: reader,
-		Open:   func() (Output, error) { return plan.open(p) },
-		Opaque: plan.opaque,
-		Guard:  plan.guard,
-		Eager:  p.eager,
-		Passed: p.passed,
-		Failed: p.fail,
-		Worked: p.works,
-		Report: p.report,
+		Reader:  reader,
+		Turn:    &c.turn,
+		Caution: c.inHand.of(len(c.pumps), plan.cursor, c.journal.Synced()),
+		Open:    func() (Output, error) { return plan.open(p) },
+		Opaque:  plan.opaque,
+		Guard:   plan.guard,
+		Eager:   p.eager,
+		Passed:  p.passed,
+		Failed:  p.fail,
+		Worked:  p.works,
+		Report:  p.report,
 	}
 	if plan.limit.gives() {
 		conf.Behind = &follow.Behind{
@@ -190,6 +195,7 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 		all := make([]letters.Letter, len(refused))
 		for i := range refused {
 			r := &refused[i]
+			headOnly(r)
 			all[i] = letters.Letter{Output: p.name, Reason: r.Reason, Time: r.Time, Position: uint64(r.Position), Entries: r.Entries, Chunk: r.Chunk}
 		}
 		return dead.Put(ctx, all...)

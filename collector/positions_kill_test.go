@@ -105,7 +105,7 @@ func TestPositionsKillChild(t *testing.T) {
 }
 
 // TestPositionsKill: each line of a file that an input reads by byte offsets is once in the output,
-// whenever the collector is killed.
+// whenever the collector is killed. No kill makes a dead letter of it.
 func TestPositionsKill(t *testing.T) {
 	for _, ack := range []Ack{AckSynced, AckJournaled} {
 		t.Run(string(ack), func(t *testing.T) {
@@ -152,6 +152,9 @@ func TestPositionsKill(t *testing.T) {
 			text, err := io.ReadAll(out)
 			if err := errors.Join(err, c.Wait()); err != nil {
 				t.Fatalf("%v: %s\n%s", err, text, log)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "data", lettersDir)); err == nil {
+				t.Error("kills have made dead letters")
 			}
 			got, err := os.ReadFile(filepath.Join(dir, "out"))
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/binary"
+	"io"
 	"math"
 	"sync"
 	"time"
@@ -125,10 +126,6 @@ var fixedNonce = make([]byte, 12)
 // fingerprint hashes the uncompressed entries as they came: before times of 0 became
 // the present time, which is another one when they come again.
 func (r *repeats) fingerprint(c *forward.Chunk) fingerprint {
-	raw := c.Raw
-	if raw == nil {
-		raw = c.Entries
-	}
 	p := r.printers.Get().(*printer)
 	defer r.printers.Put(p)
 	peer := c.Peer
@@ -143,16 +140,48 @@ func (r *repeats) fingerprint(c *forward.Chunk) fingerprint {
 	t = append(binary.AppendUvarint(t, uint64(len(peer))), peer...)
 	t = append(binary.AppendUvarint(t, uint64(len(c.ID))), c.ID...)
 	t = append(binary.AppendUvarint(t, uint64(len(c.Tag))), c.Tag...)
-	t = binary.AppendUvarint(t, uint64(len(raw)))
-	if len(raw) <= copyMost {
-		t = append(t, raw...)
-	} else {
-		p.sum = r.hash.Seal(p.sum[:0], fixedNonce, nil, raw)
-		t = append(t, p.sum...)
-	}
+	t = r.content(p, t, c)
 	p.text = t
 	p.sum = r.hash.Seal(p.sum[:0], fixedNonce, nil, t)
 	return fingerprint(p.sum)
+}
+
+// blockMost is the length from which on entries are hashed in blocks of hashBlock, each with the sum
+// before it: what is so long may not be in memory as a whole.
+const (
+	blockMost = 8 << 20
+	hashBlock = 1 << 20
+)
+
+// content appends what stands for the entries of a chunk: their length, and themselves or a hash.
+func (r *repeats) content(p *printer, t []byte, c *forward.Chunk) []byte {
+	raw := c.Raw
+	if raw == nil {
+		raw = c.Entries
+	}
+	switch n := len(raw); {
+	case raw == nil && c.Compressed != nil, n > blockMost:
+	case n <= copyMost:
+		return append(binary.AppendUvarint(t, uint64(n)), raw...)
+	default:
+		p.sum = r.hash.Seal(p.sum[:0], fixedNonce, nil, raw)
+		return append(binary.AppendUvarint(t, uint64(n)), p.sum...)
+	}
+	var z forward.Inflater
+	from, size := z.Raw(c), uint64(0)
+	block := make([]byte, 16+hashBlock) // the sum before it, and the block
+	for {
+		n, err := io.ReadFull(from, block[16:])
+		size += uint64(n)
+		if n > 0 {
+			p.sum = r.hash.Seal(p.sum[:0], fixedNonce, nil, block[:16+n])
+			copy(block, p.sum)
+		}
+		if err != nil { // the end: that it can be decompressed was seen when it came
+			break
+		}
+	}
+	return append(binary.AppendUvarint(t, size), block[:16]...)
 }
 
 type verdict int

@@ -49,7 +49,14 @@ func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []by
 			Tag: c.Tag, SentTag: c.SentTag, ID: c.ID, IDBin: c.IDBin, Own: c.Own, Entries: c.Entries, Raw: c.Raw, Events: c.Events,
 			Peer: c.Peer, Conn: s.conn(c.Conn),
 		}
-		group = append(group, &own[i])
+		whole := &own[i]
+		left, err := s.large(ctx, whole)
+		if err != nil {
+			return nil, cause(ctx, err)
+		}
+		if left.Events > 0 {
+			group = append(group, left)
+		}
 	}
 	if len(position) > MaxPosition {
 		return nil, fmt.Errorf("a position of %d bytes; it may have %d", len(position), MaxPosition)

@@ -16,7 +16,7 @@ import (
 // Stats is what a Collector counts since it was opened. Two laws hold, in
 // events; Check tells whether they do. For each input, and for all together:
 //
-//	In = Stored + Repeated + Skipped + Invalid + Refused
+//	In = Stored + Repeated + Skipped + Invalid + Oversize + Refused
 //
 // and for each output:
 //
@@ -65,6 +65,7 @@ type Counts struct {
 	Repeated int64 // of chunks that were stored before
 	Skipped  int64 // nil records (docs/forward.md rule 12)
 	Invalid  int64 // left out (docs/forward.md rule 23)
+	Oversize int64 // larger than Config.MaxEvent: dead letters, each time that they arrive
 	Refused  int64 // not stored, not acked
 
 	// Chunks = StoredChunks + RepeatedChunks + RefusedChunks are those with an
@@ -194,11 +195,11 @@ func (s *Stats) clone() Stats {
 
 // count adds what the server knows of an input.
 func (n *Counts) count(s *forward.ServerStats) {
-	n.Skipped, n.Invalid = int64(s.Skipped), int64(s.Invalid)
+	n.Skipped, n.Invalid, n.Oversize = int64(s.Skipped), int64(s.Invalid), int64(s.Large)
 	n.Refused += int64(s.RefusedEvents)
 	n.RefusedMessages = int64(s.Refused)
 	n.Chunks = int64(s.Chunks)
-	n.In = int64(s.Events) + n.Skipped + n.Invalid + int64(s.RefusedEvents)
+	n.In = int64(s.Events) + n.Skipped + n.Invalid + n.Oversize + int64(s.RefusedEvents)
 }
 
 func (n *Counts) add(m *Counts) {
@@ -207,6 +208,7 @@ func (n *Counts) add(m *Counts) {
 	n.Repeated += m.Repeated
 	n.Skipped += m.Skipped
 	n.Invalid += m.Invalid
+	n.Oversize += m.Oversize
 	n.Refused += m.Refused
 	n.Chunks += m.Chunks
 	n.StoredChunks += m.StoredChunks
@@ -237,9 +239,9 @@ func (s *Stats) Check() error {
 }
 
 func (n *Counts) check(of string) error {
-	if n.In != n.Stored+n.Repeated+n.Skipped+n.Invalid+n.Refused {
-		return fmt.Errorf("%s: in %d is not stored %d + repeated %d + skipped %d + invalid %d + refused %d",
-			of, n.In, n.Stored, n.Repeated, n.Skipped, n.Invalid, n.Refused)
+	if n.In != n.Stored+n.Repeated+n.Skipped+n.Invalid+n.Oversize+n.Refused {
+		return fmt.Errorf("%s: in %d is not stored %d + repeated %d + skipped %d + invalid %d + oversize %d + refused %d",
+			of, n.In, n.Stored, n.Repeated, n.Skipped, n.Invalid, n.Oversize, n.Refused)
 	}
 	if n.Chunks != n.StoredChunks+n.RepeatedChunks+n.RefusedChunks {
 		return fmt.Errorf("%s: %d chunks are not %d stored + %d repeated + %d refused",

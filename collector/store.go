@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/letters"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -39,6 +40,9 @@ type store struct {
 	holder    func() []any              // the output for which the journal keeps most, and how much, for the log; nil if for none
 	held      atomic.Pointer[heldError] // an output is so far behind that senders wait for it; nil: none is
 	taking    context.Context           // ends when the time to drain is over: inputs may put nothing in any more
+
+	letters  *letters.Store
+	maxEvent int64 // bytes; a larger one is set aside
 
 	singles singles
 	groups  sync.Pool // *group
@@ -237,7 +241,7 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 		if which != nil {
 			which.pos = pos
 		}
-		if c.Compressed != nil || len(c.Entries) >= recentLeast {
+		if c.Entries != nil && (c.Compressed != nil || len(c.Entries) >= recentLeast) {
 			g.stored = append(g.stored, stored{prev: prev, pos: pos, chunk: c, print: stamped.Print})
 		}
 		g.account.stored.add(c)

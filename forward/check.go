@@ -3,6 +3,8 @@
 package forward
 
 import (
+	"math"
+
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -28,18 +30,26 @@ type check struct {
 	invalid int64
 	skipped int64
 	zeros   int64 // good ones without a time
+	large   int64 // longer than most
 	odd     int64 // invalid ones that are no arrays at all
 	why     uint8 // the reason of the last invalid one
+
+	most  int64  // bytes of an entry; 0: any number
+	lost  int64  // bytes of the entry in progress that were let go, see sift.go
+	spans []span // of the large ones, in their order
 
 	anew *anewList // those that cannot stay as they are; nil: none
 	rest int64     // there may be more of them from here on; 0: all are in anew
 }
 
+// A span is where a large entry stands, or what is left of it, and how long it is.
+type span struct{ start, end, size int64 }
+
 // values is the number of entries seen, whatever they are.
-func (c *check) values() int64 { return c.events + c.invalid + c.skipped }
+func (c *check) values() int64 { return c.events + c.invalid + c.skipped + c.large }
 
 // clean tells whether the entries can stay byte for byte as they are.
-func (c *check) clean() bool { return c.invalid|c.skipped|c.zeros == 0 }
+func (c *check) clean() bool { return c.invalid|c.skipped|c.zeros|c.large == 0 }
 
 // alien tells whether there is something, and not a single array in it: then it is no stream of entries with some invalid ones among them,
 // but something else, like text, or compressed data that does not say so.
@@ -139,6 +149,10 @@ func (c *check) begin(b []byte) bool {
 // different or wrong, and within one that is cut off.
 func (c *check) quick(b []byte, most int64, scan *msgpack.Scanner) error {
 	pos, left := int(c.pos), most-c.values()
+	large := math.MaxInt
+	if c.most > 0 {
+		large = int(min(c.most, math.MaxInt))
+	}
 	events := int64(0)
 	var failed error
 	for events < left && len(b)-pos > usualMost && b[pos] == codeArray2 {
@@ -156,8 +170,16 @@ func (c *check) quick(b []byte, most int64, scan *msgpack.Scanner) error {
 			failed = err
 			break
 		}
+		if record+n > large {
+			c.events += events
+			events = 0
+			c.pos, c.off, c.entry = int64(pos), int64(pos+record+n), shape{}
+			c.count(codeArray2)
+			left = most - c.values()
+		} else {
+			events++
+		}
 		pos += record + n
-		events++
 	}
 	c.pos = int64(pos)
 	c.events += events
@@ -166,6 +188,13 @@ func (c *check) quick(b []byte, most int64, scan *msgpack.Scanner) error {
 
 // count notes what the entry that begins with a code is.
 func (c *check) count(code byte) {
+	size := c.lost + c.off - c.pos
+	if c.most > 0 && size > c.most && (c.entry.verdict == good || c.entry.verdict == timeless) {
+		c.entry.verdict = large
+		c.large++
+		c.spans = append(c.spans, span{c.pos, c.off, size})
+	}
+	c.lost = 0
 	if c.entry.verdict != good {
 		c.note()
 	}
@@ -175,6 +204,7 @@ func (c *check) count(code byte) {
 	case timeless:
 		c.events++
 		c.zeros++
+	case large:
 	case skipped:
 		c.skipped++
 	case invalid:

@@ -37,6 +37,10 @@ type Chunk struct {
 	// comes out of them. A chunk that Parse read has them alone, and no Entries before Inflater.Inflate.
 	Compressed  []byte
 	Compression string
+	// RawCompressed are the entries as they came, where Compressed is not: those of a chunk that Server.MaxEvent keeps from being decompressed as a whole,
+	// and of which some entries could not stay. Raw is nil then.
+	RawCompressed  []byte
+	RawCompression string
 	// Print is the storing side's own: AppendTail writes it under the option key "print", and Parse reads it back. A Server never takes it from a peer.
 	Print []byte
 	// Events is the number of entries.
@@ -62,6 +66,7 @@ func (c *Chunk) Clone() *Chunk {
 	d := *c
 	d.ID, d.Entries, d.Raw = bytes.Clone(c.ID), bytes.Clone(c.Entries), bytes.Clone(c.Raw)
 	d.Compressed, d.Print = bytes.Clone(c.Compressed), bytes.Clone(c.Print)
+	d.RawCompressed = bytes.Clone(c.RawCompressed)
 	return &d
 }
 

@@ -38,19 +38,20 @@ type conn struct {
 	prefix []byte // of tags, with the dot; behind it there is room for one
 	forced []byte // the tag of all messages, prefix included
 
-	dec      decoder
-	buf      *buffer // nil while idle
-	r, w     int     // the message in progress begins at r, what has arrived ends at w
-	largest  int     // message since the buffer was taken
-	start    int     // size of the next buffer
-	inflated int     // what the last compressed chunk became, and some more
-	g        *group  // nil while idle
-	hold     holder
-	complete uint64 // messages that are not counted yet
-	odd      int    // values and arrays in a row that were no message
-	seen     bool
-	json     bool
-	once     bool // keepalive is denied: it ends after its first message
+	dec       decoder
+	buf       *buffer    // nil while idle
+	r, w      int        // the message in progress begins at r, what has arrived ends at w
+	largest   int        // message since the buffer was taken
+	start     int        // size of the next buffer
+	inflated  int        // what the last compressed chunk became, and some more
+	g         *group     // nil while idle
+	inflaters *inflaters // while a chunk is decompressed
+	hold      holder
+	complete  uint64 // messages that are not counted yet
+	odd       int    // values and arrays in a row that were no message
+	seen      bool
+	json      bool
+	once      bool // keepalive is denied: it ends after its first message
 
 	readN   int // what try found
 	readErr error
@@ -75,7 +76,7 @@ func newConn(s *Server, nc net.Conn, ep *Endpoint, config *tls.Config) *conn {
 	addr := nc.RemoteAddr()
 	c.peer = peerOf(addr)
 	c.sender = &Sender{Endpoint: ep, Addr: addr}
-	c.dec.max = s.maxMessage
+	c.dec.max, c.dec.maxEvent = s.maxMessage, max(s.MaxEvent, 0)
 	if config != nil {
 		c.under = &socket{Conn: nc}
 		c.tls = tls.Server(c.under, config)
@@ -227,6 +228,7 @@ func (c *conn) putGroup() {
 		return
 	}
 	c.dropScratch()
+	c.g.in = sifting{}
 	c.g.opt = option{} // not before: a message that waits for memory lets go of what came before it
 	c.s.groups.Put(c.g)
 	c.g = nil

@@ -48,6 +48,7 @@
 //	UnknownCompression                                                                  refused
 //	Corrupt               damaged or truncated gzip or zstd; a zstd window over 8 MiB   refused
 //	Bomb                  over MaxDecompressed                                          refused
+//	TooLargeEvent         an event over MaxEvent                                        set aside, or refused
 //	Signal                metrics or traces                                             refused
 //	SlowReader            leaves acks unread for WriteTimeout                           closed
 //	SlowSender            holds memory that others wait for, for StallTimeout           closed
@@ -107,8 +108,13 @@
 // Of JSON the value in progress counts as four times its text, for what its decoder takes and what it becomes; a connection that has spoken it holds up to 16 KiB more while it is idle.
 //
 // A connection of TLS holds 10 KiB more while it is idle, and 17 KiB beyond that once it got large records: package tls does not give
-// them back. Not counted are these, 64 KiB while records are read, the decompressors (up to 8 MiB of window each for zstd), acks in line (128 KiB a connection),
+// them back. Not counted are these, 64 KiB while records are read, the decompressors (as many as there are cores, and no
+// more than one for 8 MiB of Memory; up to 8 MiB of window each for zstd), acks in line (128 KiB a connection),
 // what net and the kernel hold, and garbage: how much of that there is, GOGC and GOMEMLIMIT say.
+//
+// With a MaxEvent, what a compressed chunk becomes beyond 16 MiB is not kept: it is looked at in a window, which holds little more than the event in progress, and the
+// chunk is handed on compressed. Where entries of it cannot stay it is gone over once more and compressed anew. An event over MaxEvent is in memory as a whole only up to
+// 64 MiB, on top of Memory, and one at a time where LargeTurn says so.
 //
 // # Cores
 //

@@ -25,6 +25,9 @@ type Endpoint struct {
 	// TagPrefix and a dot are put before every tag, Tag included. A tag that becomes longer than MaxTag is refused.
 	TagPrefix string
 
+	// RefuseLarge refuses a chunk with an event that is larger than Server.MaxEvent. Otherwise the event is set aside, and the rest is stored.
+	RefuseLarge bool
+
 	// The source of an event is added to the end of its record under these keys, where they are not empty and something is known. What stands under such a
 	// key is always the server's word: a key of that name that the peer has put into the record, at its top level, is dropped, even if the server has nothing to put there.
 	// Chunk.Raw has the records as they came. A chunk that would become larger than MaxDecompressed is refused.

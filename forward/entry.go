@@ -77,6 +77,7 @@ const (
 	good     verdict = iota
 	timeless         // time 0: means now (rule 11)
 	skipped          // nil record: left out silently (rule 12)
+	large            // longer than Server.MaxEvent: set aside
 	invalid          // wrong type of time or record: left out and counted (rule 23)
 )
 

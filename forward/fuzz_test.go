@@ -124,7 +124,7 @@ func FuzzEntries(f *testing.F) {
 		out := b
 		if !ck.clean() {
 			out = ck.rewrite(nil, b, now, nil)
-			if each := rewriteEach(nil, b, now, nil); !bytes.Equal(out, each) {
+			if each := rewriteEach(nil, b, now, nil, 0); !bytes.Equal(out, each) {
 				t.Fatalf("rewritten by the list %x, by a second walk %x", out, each)
 			}
 		}

@@ -53,8 +53,9 @@ type group struct {
 	starts   []start // of the chunks
 	opt      option
 	tags     tags
-	sentTag  string // of the message in progress, see Chunk.SentTag
-	inflate  inflaters
+	ck       check   // of the message in progress
+	in       sifting // the same
+	sentTag  string  // of the message in progress, see Chunk.SentTag
 }
 
 // start is where the acks stood when a chunk began.

@@ -4,6 +4,7 @@ package forward
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -26,11 +27,12 @@ const inflateTurn = 1 << 20
 // lookStep is how much is decompressed before it is looked at: little enough to be still in the cache, and so much that few entries are cut by its end.
 const lookStep = 128 << 10
 
-// inflaters are the decompressors of one group; they are made when they are first needed and live as long as the group in its pool.
+// inflaters are decompressors; they are made when they are first needed. A server has few: one may need megabytes.
 type inflaters struct {
 	src  bytes.Reader
 	gzip *gzip.Reader
 	zstd *zstd.Decoder
+	wide bool // zstd has had a window beyond keptWindow
 }
 
 // open returns a reader of src decompressed: several gzip members or zstd frames in a row are one stream (docs/forward.md rule 17).
@@ -55,45 +57,91 @@ func (f *inflaters) open(kind compression, src []byte) (io.Reader, error) {
 		}
 		f.zstd = z
 	}
+	var h zstd.Header
+	f.wide = h.Decode(src[:min(len(src), zstd.HeaderMaxSize)]) != nil || h.WindowSize > keptWindow || len(src) > keptWindow
 	return f.zstd, f.zstd.Reset(&f.src)
 }
 
-// done lets go of the bytes that were decompressed.
-func (f *inflaters) done() { f.src.Reset(nil) }
+// done lets go of the bytes that were decompressed, and of a decompressor that has become large.
+func (f *inflaters) done() {
+	f.src.Reset(nil)
+	if f.wide {
+		f.zstd.Close()
+		f.zstd, f.wide = nil, false
+	}
+}
+
+// keptWindow is the largest zstd window for which a decompressor is kept.
+const keptWindow = 1 << 20
+
+// makeInflaters makes as many as there can be work for, and as fit into an eighth of memory each.
+func makeInflaters(memory int64) chan *inflaters {
+	n := int(min(max(memory/maxWindow, 2), int64(max(runtime.GOMAXPROCS(0), 2))))
+	all := make(chan *inflaters, n)
+	for range n {
+		all <- new(inflaters)
+	}
+	return all
+}
+
+// takeInflaters waits for decompressors. Whoever has them waits for no peer, but perhaps for memory: who overdraws that waits for nobody.
+func (c *conn) takeInflaters() (give func(), err error) {
+	if c.hold.over {
+		c.inflaters = new(inflaters)
+		return func() { c.inflaters = nil }, nil
+	}
+	select {
+	case c.inflaters = <-c.s.inflaters:
+	case <-c.s.stop:
+		return nil, context.Canceled
+	}
+	return func() {
+		c.s.inflaters <- c.inflaters
+		c.inflaters = nil
+	}, nil
+}
+
+// errLater says that a chunk becomes too long to be kept decompressed.
+var errLater = errors.New("forward: decompressed later")
 
 // inflate decompresses the entries of the message in progress into a buffer of their own, and looks at them as they come out, so that
 // what is no stream of entries is refused before much of it was made. The buffer, which may be nil, is the caller's, also after an error.
-func (c *conn) inflate(kind compression, src []byte) (buf *buffer, n int, ck check, err error) {
+func (c *conn) inflate(in *sifting, src []byte) (err error) {
 	if len(src) == 0 { // no member at all
-		return nil, 0, ck, nil
+		return nil
 	}
-	most := c.s.maxDecompressed
-	r, err := c.g.inflate.open(kind, src)
+	most, later := c.s.maxDecompressed, min(c.s.later(), c.s.maxDecompressed)
+	r, err := c.inflaters.open(in.kind, src)
 	if err != nil {
-		return nil, 0, ck, &fault{Corrupt, err}
+		return &fault{Corrupt, err}
 	}
-	defer c.g.inflate.done()
-	claim := claimed(kind, src) // makes a step smaller, never larger
+	in.r = r
+	defer func() {
+		if !errors.Is(err, errLater) {
+			c.inflaters.done()
+		}
+	}()
+	claim := claimed(in.kind, src) // makes a step smaller, never larger
 	if claim > most {
 		claim = 0
 	}
 	step := func(n int64) int {
-		if claim > 0 && (buf == nil || claim > buf.size()) {
+		if claim > 0 && (in.buf == nil || claim > in.buf.size()) {
 			n = min(n, max(claim, readSize))
 		}
-		return bufferSize(min(n, most+1))
+		return bufferSize(min(n, later+1))
 	}
 	first := max(4*int64(len(src)), readSize)
 	if last := int64(c.inflated); last > first && c.s.mem.used.Load()+last <= c.s.mem.limit/2 {
 		first = last // what the connection's chunks become, as a rule
 	}
-	buf, err = c.extra(step(first))
+	in.buf, err = c.extra(step(first))
 	for turn, looked := 0, 0; err == nil; {
-		if n-turn > inflateTurn { // those with little to do come first
-			turn = n
+		if in.n-turn > inflateTurn { // those with little to do come first
+			turn = in.n
 			runtime.Gosched()
 		}
-		into := buf.b[n:]
+		into := in.buf.b[in.n:]
 		full := len(into) == 0
 		if full { // that may have been all
 			into = c.tiny[:]
@@ -102,34 +150,38 @@ func (c *conn) inflate(kind compression, src []byte) (buf *buffer, n int, ck che
 		k, err = r.Read(into)
 		if full && k > 0 {
 			var gerr error
-			if buf, gerr = c.growExtra(buf, n, step(2*int64(n))); gerr != nil {
-				return buf, n, ck, gerr
+			if in.buf, gerr = c.growExtra(in.buf, in.n, step(2*int64(in.n))); gerr != nil {
+				return gerr
 			}
-			copy(buf.b[n:], into[:k])
+			copy(in.buf.b[in.n:], into[:k])
 		}
-		n += k
-		if int64(n) > most {
-			return buf, n, ck, faultf(Bomb, "more than %d bytes from %d compressed ones", most, len(src))
+		in.n += k
+		in.total = int64(in.n)
+		if in.total > most {
+			return in.bomb()
 		}
-		if err == nil && n-looked < lookStep {
+		if err == nil && in.n-looked < lookStep && in.total <= later {
 			continue
 		}
-		looked = n
-		if bad := ck.run(buf.b[:n], noMost, &c.dec.scan, most); bad != nil {
-			return buf, n, ck, scanFault(bad, InvalidChunk)
+		looked = in.n
+		if bad := in.ck.run(in.buf.b[:in.n], noMost, &c.dec.scan, most); bad != nil {
+			return scanFault(bad, InvalidChunk)
 		}
-		if ck.odd > alienMost && ck.alien() {
-			return buf, n, ck, &fault{InvalidChunk, errAlien}
+		if in.ck.odd > alienMost && in.ck.alien() {
+			return &fault{InvalidChunk, errAlien}
 		}
 		if errors.Is(err, io.EOF) {
-			c.inflated = min(n+n/8, startBuffer)
-			return buf, n, ck, nil
+			c.inflated = min(in.n+in.n/8, startBuffer)
+			return nil
 		}
 		if err != nil {
-			return buf, n, ck, &fault{Corrupt, err}
+			return &fault{Corrupt, err}
+		}
+		if in.total > later {
+			return errLater
 		}
 	}
-	return buf, n, ck, err
+	return err
 }
 
 // claimed is how long compressed bytes say that they will be, 0 if they do not say: the last gzip member says it of itself, a zstd frame may.

@@ -3,6 +3,7 @@
 package forward
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,11 @@ type Inflater struct {
 // Inflate fills in c.Entries from c.Compressed, if c has them compressed only. They are valid until the next call. At most 1 GiB is
 // made, which is what a Server takes at most. The error wraps ErrMalformed.
 func (z *Inflater) Inflate(c *Chunk) error { return z.inflate(c, largestChunk) }
+
+// InflateMost is Inflate that makes at most so many bytes.
+func (z *Inflater) InflateMost(c *Chunk, most int) error {
+	return z.inflate(c, min(most, largestChunk))
+}
 
 func (z *Inflater) inflate(c *Chunk, most int) error {
 	if c.Compressed == nil || c.Entries != nil {
@@ -62,4 +68,46 @@ func (z *Inflater) inflate(c *Chunk, most int) error {
 			return fmt.Errorf("%w: %s: %w", ErrMalformed, c.Compression, err)
 		}
 	}
+}
+
+// Raw returns the uncompressed entries of a chunk as they came: what Chunk.Raw is, but a stream, for chunks that are compressed. It is valid until the
+// next use of z. An error of the compressed bytes is the reader's; it wraps ErrMalformed.
+func (z *Inflater) Raw(c *Chunk) io.Reader {
+	switch {
+	case c.RawCompressed != nil:
+		m := z.stream(c.RawCompression, c.RawCompressed)
+		return &m
+	case c.Raw != nil:
+		return bytes.NewReader(c.Raw)
+	case c.Entries != nil || c.Compressed == nil:
+		return bytes.NewReader(c.Entries)
+	}
+	m := z.stream(c.Compression, c.Compressed)
+	return &m
+}
+
+// stream decompresses src.
+func (z *Inflater) stream(how string, src []byte) malformed {
+	r, err := z.f.open(compressionOf(how), src)
+	if err != nil {
+		err = fmt.Errorf("%w: %s: %w", ErrMalformed, how, err)
+	}
+	return malformed{how: how, r: r, err: err}
+}
+
+// malformed is a reader whose errors wrap ErrMalformed.
+type malformed struct {
+	how string
+	r   io.Reader
+	err error
+}
+
+func (m *malformed) Read(b []byte) (n int, err error) {
+	if m.err == nil {
+		n, m.err = m.r.Read(b)
+		if m.err != nil && !errors.Is(m.err, io.EOF) {
+			m.err = fmt.Errorf("%w: %s: %w", ErrMalformed, m.how, m.err)
+		}
+	}
+	return n, m.err
 }

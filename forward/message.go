@@ -50,10 +50,11 @@ const (
 
 // decoder is described above.
 type decoder struct {
-	max   int64           // largest message
-	scan  msgpack.Scanner // of the element in progress
-	ready bool            // scan has the limits of an element, and is within none or within d.element
-	entry check           // of a Forward message
+	max      int64           // largest message
+	maxEvent int64           // largest entry; 0: any
+	scan     msgpack.Scanner // of the element in progress
+	ready    bool            // scan has the limits of an element, and is within none or within d.element
+	entry    check           // of a Forward message
 
 	pos               int64 // how far it got in the message; all of it once complete
 	tag, tagEnd       int64
@@ -295,7 +296,7 @@ func (d *decoder) second(b []byte) (bool, error) {
 		d.body += int64(n)
 		d.pos = d.body
 		d.claimed = int64(t.Len)
-		d.entry = check{}
+		d.entry = check{most: d.maxEvent}
 		return true, nil
 	case msgpack.Str, msgpack.Bin:
 		d.mode = modePacked

@@ -55,6 +55,14 @@ func (c *check) note() {
 	c.anew.entries = append(l, a)
 }
 
+// forget empties the list: what it speaks of is gone.
+func (c *check) forget() {
+	c.rest = 0
+	if c.anew != nil {
+		c.anew.entries = c.anew.entries[:0]
+	}
+}
+
 // drop gives the list back.
 func (c *check) drop() {
 	if c.anew != nil {
@@ -67,7 +75,7 @@ func (c *check) drop() {
 // of those that have none, and their source.
 func (c *check) rewrite(dst, b []byte, now time.Time, src *source) []byte {
 	if src != nil {
-		return rewriteEach(dst, b, now, src)
+		return rewriteEach(dst, b, now, src, c.most)
 	}
 	from := uint32(0)
 	if c.anew != nil {
@@ -85,13 +93,13 @@ func (c *check) rewrite(dst, b []byte, now time.Time, src *source) []byte {
 		return append(dst, b[from:]...)
 	}
 	dst = append(dst, b[from:c.rest]...)
-	return rewriteEach(dst, b[c.rest:], now, nil)
+	return rewriteEach(dst, b[c.rest:], now, nil, c.most)
 }
 
-// rewriteEach is rewrite without a list.
-func rewriteEach(dst, b []byte, now time.Time, src *source) []byte {
+// rewriteEach is rewrite without a list. Entries of more than most bytes are left out, unless it is 0.
+func rewriteEach(dst, b []byte, now time.Time, src *source, most int64) []byte {
 	for len(b) > 0 {
-		var n int
+		n, before := 0, len(dst)
 		s := shapeOf(b)
 		_, header, _ := msgpack.ReadToken(b)
 		switch {
@@ -106,6 +114,9 @@ func rewriteEach(dst, b []byte, now time.Time, src *source) []byte {
 		}
 		if n == 0 {
 			return dst // not after run
+		}
+		if most > 0 && int64(n) > most {
+			dst = dst[:before]
 		}
 		b = b[n:]
 	}

@@ -62,8 +62,9 @@ const (
 	MaxTag                 = 1 << 10          // bytes of a tag
 	MaxID                  = 64 << 10         // bytes of a chunk id
 
-	largestChunk = 1 << 30 // a field may not say more
-	frameSize    = MaxTag + MaxID + 64<<10
+	leastMaxEvent = 64 << 10
+	largestChunk  = 1 << 30 // a field may not say more
+	frameSize     = MaxTag + MaxID + 64<<10
 )
 
 // A Server accepts Forward connections and hands chunks to its Handler. Its fields are set before the first call of Serve and not changed
@@ -80,6 +81,15 @@ type Server struct {
 	// each other; the last eighth is kept for those that hold little. One message at a time may go beyond it, so that MaxChunk and MaxDecompressed
 	// hold whatever Memory is. doc.go says what counts.
 	Memory int64
+	// MaxEvent is the largest event, in bytes of MessagePack: any if 0, else at least 64 KiB. A larger one is left out of its chunk, counted, and given to
+	// SetAside; Endpoint.RefuseLarge refuses the chunk. With a MaxEvent a chunk that takes more than 16 MiB decompressed, or twice MaxEvent if
+	// that is more, is never in memory as a whole: it is handed on Compressed alone, without Entries, for Inflater to read.
+	MaxEvent int64
+	// SetAside stores an event that is too large. After an error the connection is closed, and its chunk not acked. What it is called for may come again:
+	// when the chunk was not stored after all, or its sender missed the ack. nil: such events are counted, told, and gone.
+	SetAside func(ctx context.Context, e *LargeEvent) error
+	// LargeTurn waits until an event that is too large may be in memory, and returns what ends that; nil: it always may. It returns soon after ctx is done.
+	LargeTurn func(ctx context.Context) (done func())
 	// MaxInFlight is how many chunks of one connection an AsyncHandler may have at the same time: 256 if 0.
 	MaxInFlight int
 	// RefuseInvalid refuses a chunk with invalid entries. Otherwise they are left out and counted, and the rest is stored (rule 23).
@@ -113,6 +123,7 @@ type Server struct {
 	mem             budget
 	pool            pool
 	hosts           hosts
+	inflaters       chan *inflaters // those that nobody uses
 	ctx             context.Context // of the handlers
 	cancel          context.CancelFunc
 	stop            chan struct{} // closed: no more waiting for memory, connections go at once
@@ -144,6 +155,9 @@ func (s *Server) init() {
 		s.maxInFlight = int(or(int64(s.MaxInFlight), DefaultMaxInFlight, 1<<20))
 		s.maxMessage = s.maxChunk + frameSize
 		s.maxDecompressed = or(s.MaxDecompressed, DefaultMaxDecompressed, largestChunk)
+		if s.MaxEvent > 0 {
+			s.MaxEvent = max(s.MaxEvent, leastMaxEvent)
+		}
 		s.mem.limit = or(s.Memory, DefaultMemory, 1<<62)
 		s.writeTimeout = time.Duration(or(int64(s.WriteTimeout), int64(DefaultWriteTimeout), 1<<62))
 		s.stallTimeout = time.Duration(or(int64(s.StallTimeout), int64(DefaultStallTimeout), 1<<62))
@@ -152,6 +166,7 @@ func (s *Server) init() {
 			s.now = time.Now
 		}
 		s.pool.limit, s.pool.used = s.mem.limit, &s.mem.used
+		s.inflaters = makeInflaters(s.mem.limit)
 		s.group, _ = s.Handler.(GroupHandler)
 		if s.group == nil {
 			s.async, _ = s.Handler.(AsyncHandler)

@@ -7,7 +7,7 @@ import "sync/atomic"
 // counters are those of some connections of an endpoint: several sets, so that connections on different cores add to different ones. They do so once a read or less often.
 type counters struct {
 	accepted, bytes, messages, chunks, events, invalid, skipped, ignored, acks atomic.Uint64
-	refused, refusedEvents                                                     atomic.Uint64
+	refused, refusedEvents, large                                              atomic.Uint64
 	troubles                                                                   [troubleKinds]atomic.Uint64
 	_                                                                          [64]byte // what other cores write stands on other cache lines
 }
@@ -25,6 +25,7 @@ type ServerStats struct {
 	Events      uint64 // in those chunks
 	Invalid     uint64 // entries left out because of a wrong type
 	Skipped     uint64 // entries left out because their record is nil
+	Large       uint64 // entries set aside because they are larger than MaxEvent
 	Ignored     uint64 // values that are no arrays, heartbeats among them
 	Refused     uint64 // messages
 	// RefusedEvents is how many entries there were in refused messages where all of them were seen: in those refused for an invalid entry, or for
@@ -92,6 +93,7 @@ func (c *counters) addTo(st *ServerStats) {
 	st.Events += c.events.Load()
 	st.Invalid += c.invalid.Load()
 	st.Skipped += c.skipped.Load()
+	st.Large += c.large.Load()
 	st.Ignored += c.ignored.Load()
 	st.Refused += c.refused.Load()
 	st.RefusedEvents += c.refusedEvents.Load()

@@ -68,24 +68,25 @@ func (c *conn) take(b []byte) error {
 	d.ready = false // its scanner goes over the entries
 	packed := b[d.body:d.bodyEnd]
 	var (
-		ck  check
-		own *buffer
+		ck  = &g.ck
 		err error
 	)
+	*ck = check{most: d.maxEvent, spans: ck.spans[:0]}
 	switch k := o.compression(); k {
 	case plain:
 		if err = ck.run(packed, noMost, &d.scan, int64(len(packed))); err != nil {
 			err = scanFault(err, InvalidChunk)
 		}
 	case gzipped, zstded:
-		var n int
-		own, n, ck, err = c.inflate(k, packed)
-		if own != nil {
-			packed = own.b[:n]
-		}
+		return c.takeCompressed(tag, k, packed)
 	case unknownCompression:
 		err = faultf(UnknownCompression, "compressed as %q", shorten(o.compressed))
 	}
+	return c.takePacked(tag, packed, ck, nil, nil, err)
+}
+
+// takePacked makes a chunk of packed entries, if they are what they should be. err is what was found so far; see takeEntries.
+func (c *conn) takePacked(tag string, packed []byte, ck *check, own *buffer, compressed []byte, err error) error {
 	if err == nil && ck.pos != int64(len(packed)) {
 		err = &fault{InvalidChunk, errBrokenOff}
 	}
@@ -97,18 +98,31 @@ func (c *conn) take(b []byte) error {
 		if own != nil {
 			c.drop(own)
 		}
-		var f *fault
-		if !errors.As(err, &f) {
-			return err // memory: the server is closing, or the handler refused what came before
-		}
-		c.refuse(tag, err)
-		return nil
+		return c.refused(tag, err)
 	}
-	var compressed []byte
-	if own != nil {
-		compressed = b[d.body:d.bodyEnd:d.bodyEnd]
+	return c.takeEntries(tag, packed, ck, own, compressed)
+}
+
+// takeCompressed makes a chunk of compressed entries.
+func (c *conn) takeCompressed(tag string, kind compression, packed []byte) error {
+	give, err := c.takeInflaters()
+	if err != nil {
+		return err
 	}
-	return c.takeEntries(tag, packed, &ck, own, compressed)
+	defer give()
+	in, ck := &c.g.in, &c.g.ck
+	*in = sifting{c: c, kind: kind, from: len(packed), ck: ck}
+	err = c.inflate(in, packed)
+	if errors.Is(err, errLater) {
+		err = c.siftLater(tag, in, packed)
+		ck.drop()
+		c.inflaters.done()
+		return err
+	}
+	if in.buf == nil {
+		return c.takePacked(tag, packed, ck, nil, nil, err)
+	}
+	return c.takePacked(tag, in.buf.b[:in.n], ck, in.buf, packed[:len(packed):len(packed)], err)
 }
 
 // takeEntries makes a chunk of entries that were all looked at. own is the buffer they lie in, nil for the read buffer; compressed is how they came, nil for
@@ -131,6 +145,20 @@ func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, c
 			c.drop(own)
 		}
 		return nil
+	}
+	if ck.large > 0 {
+		if c.refuseLarge(tag, ck, ck.spans[0].size) {
+			if own != nil {
+				c.drop(own)
+			}
+			return nil
+		}
+		if err := c.asideSpans(tag, entries, ck.spans); err != nil {
+			if own != nil {
+				c.drop(own)
+			}
+			return err
+		}
 	}
 	c.count.skipped.Add(uint64(ck.skipped))
 	if ck.events == 0 {
@@ -201,6 +229,17 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 	case good, timeless:
 	}
 	size := int(d.recordEnd - d.body)
+	if d.maxEvent > 0 && int64(size+1) > d.maxEvent {
+		inPlace(b, int(d.body))
+		if c.refuseLarge(tag, &check{large: 1}, int64(size+1)) {
+			return nil
+		}
+		if err := c.asideOne(tag, b[d.body-1:d.recordEnd:d.recordEnd], 0); err != nil {
+			return err
+		}
+		c.addAck()
+		return nil
+	}
 	if g.opt.id == nil && size <= gatherMost {
 		if g.gathered+size+11+c.src.most() > scratchMost {
 			if err := c.flush(); err != nil {

@@ -27,6 +27,7 @@ const (
 	UnknownCompression             // refused
 	Corrupt                        // compressed bytes that are damaged or cut off: refused
 	Bomb                           // decompresses to more than MaxDecompressed: refused
+	TooLargeEvent                  // an event over MaxEvent: set aside, or the chunk refused
 	Signal                         // metrics or traces: refused
 	SlowReader                     // does not read its acks: closed
 	SlowSender                     // holds memory that others wait for, and does not go on: closed
@@ -40,7 +41,7 @@ const (
 
 var troubleNames = [troubleKinds]string{
 	"", "garbage", "partial message", "too deep", "too long", "too large", "invalid message", "invalid entries", "invalid chunk", "bad tag", "bad id",
-	"unknown compression", "corrupt", "bomb", "signal", "slow reader", "slow sender", "unstored", "broken", "handshake failed", "denied", "not accepted",
+	"unknown compression", "corrupt", "bomb", "too large event", "signal", "slow reader", "slow sender", "unstored", "broken", "handshake failed", "denied", "not accepted",
 }
 
 // TroubleKinds returns all kinds, for whoever wants a counter for each.

@@ -78,7 +78,11 @@ func (t *transcoder) escape(i, j, end int) int {
 	for i < end {
 		// What is left may be copied as it is without asking again. An escape takes up to 6 bytes for one, so then there is a next turn.
 		if len(buf)-j-room < end-i {
-			buf = t.grow(j, end-i+room)
+			if end-i >= exactLeast {
+				buf = t.exactly(j, escapedLen(src[i:end])+room)
+			} else {
+				buf = t.grow(j, end-i+room)
+			}
 		}
 		for end-i >= 8 {
 			w := binary.LittleEndian.Uint64(src[i:])
@@ -129,6 +133,57 @@ func (t *transcoder) escape(i, j, end int) int {
 	buf[j] = '"'
 	return j + 1
 }
+
+// exactLeast is from what length on room is made for all of a string at once. A long one may become six times as long, and in making
+// room step by step the old and the new would take that twice, with what lies between as garbage.
+const exactLeast = 64 << 10
+
+// exactly makes room for n bytes at j, and not much more.
+func (t *transcoder) exactly(j, n int) []byte {
+	b := make([]byte, j+n)
+	copy(b, t.buf[:j])
+	t.buf = b
+	return b
+}
+
+// escapedLen is how long s becomes, with the quote behind it, and exactly.
+func escapedLen(s []byte) int {
+	n := 1
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			n += int(widths[c])
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			n += 3
+		case r == 0x2028 || r == 0x2029:
+			n += 6
+		default:
+			n += size
+		}
+		i += size
+	}
+	return n
+}
+
+// widths tells what a byte below 0x80 becomes.
+var widths = func() (w [utf8.RuneSelf]uint8) {
+	for c := range w {
+		switch escapes[c] {
+		case plain:
+			w[c] = 1
+		case long:
+			w[c] = 6
+		default:
+			w[c] = 2
+		}
+	}
+	return w
+}()
 
 // runes copies runes of two and three bytes, which most text that is not ASCII consists of, as long as one follows the other and as
 // they are valid and need no escape. It leaves the last four bytes of src, and all that is out of the ordinary, to putRune.

@@ -59,8 +59,8 @@ func (a account) check() error {
 		groups = append(groups, fmt.Sprintf("input%d.", i))
 	}
 	for _, g := range groups {
-		if a[g+"in"] != a[g+"stored"]+a[g+"repeated"]+a[g+"skipped"]+a[g+"invalid"]+a[g+"refused"] {
-			return fmt.Errorf("%sin is not stored + repeated + skipped + invalid + refused: %v", g, a)
+		if a[g+"in"] != a[g+"stored"]+a[g+"repeated"]+a[g+"skipped"]+a[g+"invalid"]+a[g+"oversize"]+a[g+"refused"] {
+			return fmt.Errorf("%sin is not stored + repeated + skipped + invalid + oversize + refused: %v", g, a)
 		}
 		if a[g+"chunks"] != a[g+"stored_chunks"]+a[g+"repeated_chunks"]+a[g+"refused_chunks"] {
 			return fmt.Errorf("%schunks is not stored + repeated + refused: %v", g, a)

@@ -38,6 +38,7 @@ type (
 		Repeated        int64  `json:"repeated"`
 		Skipped         int64  `json:"skipped"`
 		Invalid         int64  `json:"invalid"`
+		Oversize        int64  `json:"oversize"`
 		Refused         int64  `json:"refused"`
 		Chunks          int64  `json:"chunks"`
 		StoredChunks    int64  `json:"stored_chunks"`
@@ -101,7 +102,7 @@ func logAccount(w io.Writer, s *collector.Stats) {
 	for i := range s.Inputs {
 		n := &s.Inputs[i]
 		inputs[i] = inputAccount{
-			Name: n.Name, URL: n.URL, In: n.In, Stored: n.Stored, Repeated: n.Repeated, Skipped: n.Skipped, Invalid: n.Invalid, Refused: n.Refused,
+			Name: n.Name, URL: n.URL, In: n.In, Stored: n.Stored, Repeated: n.Repeated, Skipped: n.Skipped, Invalid: n.Invalid, Oversize: n.Oversize, Refused: n.Refused,
 			Chunks: n.Chunks, StoredChunks: n.StoredChunks, RepeatedChunks: n.RepeatedChunks, RefusedChunks: n.RefusedChunks,
 			RefusedMessages: n.RefusedMessages, Bytes: n.Bytes, Connections: n.Connections,
 		}

@@ -29,6 +29,7 @@ type serveCmd struct {
 	LettersFull   string        `help:"What an output does that refuses more: wait, or drop_oldest, which counts the oldest dead letters as lost." enum:"wait,drop_oldest" default:"wait"`
 	MaxChunk      size          `help:"Largest message accepted, as it travels." default:"64MiB"`
 	MaxUnpacked   size          `help:"Largest chunk accepted, after decompression." default:"256MiB"`
+	MaxEvent      size          `help:"Largest event, as MessagePack; a larger one is set aside as a dead letter, and the rest of its chunk stored." default:"8MiB"`
 	Memory        size          `help:"What all connections together may buffer." default:"64MiB"`
 	StatusEvery   time.Duration `help:"How often a line says what goes on; 0 for never. On a terminal one line stays up to date instead." default:"1m"`
 	RefuseInvalid bool          `help:"Refuse a chunk that has an invalid entry, instead of leaving the entry out."`
@@ -91,6 +92,7 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 		DropLetters:   c.LettersFull == "drop_oldest",
 		MaxChunk:      int64(c.MaxChunk),
 		MaxUnpacked:   int64(c.MaxUnpacked),
+		MaxEvent:      int64(c.MaxEvent),
 		Memory:        int64(c.Memory),
 		RefuseInvalid: c.RefuseInvalid,
 		Log:           log,

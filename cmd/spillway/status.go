@@ -91,6 +91,7 @@ func (s *status) attrs(wrong []string) []slog.Attr {
 		{"repeated", s.now.Repeated, s.before.Repeated},
 		{"skipped", s.now.Skipped, s.before.Skipped},
 		{"invalid", s.now.Invalid, s.before.Invalid},
+		{"oversize", s.now.Oversize, s.before.Oversize},
 		{"refused", s.now.Refused, s.before.Refused},
 		{"refused_messages", s.now.RefusedMessages, s.before.RefusedMessages},
 	} {

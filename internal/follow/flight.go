@@ -23,20 +23,24 @@ type Recent struct {
 
 // A flight is a record from the journal until the cursor may pass it.
 type flight struct {
-	f       *Follower
-	gen     int // of the output that has it
-	end     journal.Position
-	chunk   *forward.Chunk // own, or a recent one
-	own     forward.Chunk
-	data    []byte                 // the record
-	entries []byte                 // of own, if they were compressed
-	id      []byte                 // of own, if it was made here
-	held    interface{ Release() } // of a recent chunk
-	bytes   int64
-	result  output.Result
-	done    bool
-	broken  bool                // the record is no chunk
-	land    func(output.Result) // landed, made once
+	f         *Follower
+	gen       int // of the output that has it
+	end       journal.Position
+	chunk     *forward.Chunk // own, or a recent one
+	own       forward.Chunk
+	data      []byte                 // the record
+	entries   []byte                 // of own, if they were compressed
+	id        []byte                 // of own, if it was made here
+	held      interface{ Release() } // of a recent chunk
+	bytes     int64
+	result    output.Result
+	done      bool
+	broken    bool                // the record is no chunk, or what follows of it
+	condemned bool                // it was not submitted: the process died on it
+	part      bool                // more of the record follows
+	first     int                 // which entry of the record is the first
+	turn      func()              // ends the turn of a large event
+	land      func(output.Result) // landed, made once
 }
 
 // flights are the records between the finished prefix and the end of what was read, and memory for
@@ -49,6 +53,8 @@ type flights struct {
 	room     int64     // buffers of the window's flights and the spare ones
 	landed   []*flight // as taken from the inbox
 	inflater forward.Inflater
+	pieces   forward.Pieces
+	parted   bool // the output has a part of a record that is beyond the finished prefix
 }
 
 // flightKeeps is the largest buffer that a flight keeps for its next record.
@@ -82,7 +88,9 @@ func (f *Follower) recycle(x *flight) {
 		x.held.Release()
 		x.own = forward.Chunk{Tag: x.own.Tag} // it may share the bytes
 	}
+	x.endTurn()
 	x.chunk, x.held, x.result, x.bytes, x.done, x.broken = nil, nil, output.Result{}, 0, false, false
+	x.part, x.condemned, x.first, x.turn = false, false, 0, nil
 	// Large records come to all flights in turn, and each would keep room for them.
 	if n := x.size(); n > flightKeeps || s.room > 2*f.cfg.Bytes {
 		s.room -= n
@@ -110,6 +118,7 @@ func (s *flights) pop() *flight {
 
 // landed is what the output calls.
 func (x *flight) landed(r output.Result) {
+	x.endTurn()
 	if !x.f.inbox.put(x, r) && x.held != nil { // the output was given up, and did not say so in time
 		x.held.Release()
 	}
@@ -134,7 +143,11 @@ func (f *Follower) once(land func(output.Result)) func(output.Result) {
 func (f *Follower) next() (more bool, err error) {
 	s := &f.step
 	x := f.newFlight()
-	if ok, err := f.read(x); !ok {
+	read := f.read
+	if f.guilty() {
+		read = f.condemn
+	}
+	if ok, err := read(x); !ok {
 		f.recycle(x)
 		return false, err
 	}
@@ -145,12 +158,18 @@ func (f *Follower) next() (more bool, err error) {
 	s.taken = x.end
 	s.volume += x.bytes + 1
 	s.push(x)
-	if x.broken {
+	if x.broken || x.condemned {
+		s.cutting = false
 		x.done = true
 		f.advance()
 		return true, nil
 	}
-	if f.cfg.Identify != nil && (x.chunk.ID == nil || !x.chunk.Own) {
+	switch {
+	case f.cfg.Identify == nil:
+	case x.part || x.first > 0:
+		x.id = s.split.identify(f, x.id[:0])
+		x.own.ID, x.own.IDBin, x.own.Own = x.id, false, true
+	case x.chunk.ID == nil || !x.chunk.Own:
 		if x.chunk != &x.own {
 			x.own = *x.chunk
 			x.chunk = &x.own
@@ -158,6 +177,7 @@ func (f *Follower) next() (more bool, err error) {
 		x.id = f.cfg.Identify(x.id[:0], from, x.end)
 		x.own.ID, x.own.IDBin, x.own.Own = x.id, false, true
 	}
+	s.cutting = s.cutting && x.part
 	if s.inFlight == 0 {
 		f.moved.Store(time.Now().UnixNano())
 	}
@@ -180,6 +200,11 @@ func (f *Follower) next() (more bool, err error) {
 
 // read fills a flight with the next chunk: from memory if it is there, else from the journal.
 func (f *Follower) read(x *flight) (ok bool, err error) {
+	had := x.size()
+	if f.step.cutting {
+		f.filled(x, had, f.piece(x))
+		return true, nil
+	}
 	if f.cfg.Recent != nil {
 		if r, ok := f.cfg.Recent(f.step.taken); ok {
 			if err := f.cfg.Reader.SkipTo(r.End); err != nil {
@@ -195,22 +220,34 @@ func (f *Follower) read(x *flight) (ok bool, err error) {
 	if err != nil || !ok {
 		return false, err
 	}
-	had := x.size()
 	x.end, x.chunk = rec.Pos, &x.own
-	x.data = append(x.data[:0], rec.Data...)
-	x.bytes = int64(len(x.data))
-	err = x.own.Parse(x.data)
-	if err == nil && !f.cfg.Opaque {
-		err = f.inflate(x)
+	if whole := f.cfg.Opaque || f.step.at != nil; !whole && int64(len(rec.Data)) > f.cfg.Piece {
+		err = f.cut(x, rec, forward.Chunk{})
+	} else {
+		x.data = append(x.data[:0], rec.Data...)
+		x.bytes = int64(len(x.data))
+		err = x.own.Parse(x.data)
+		switch {
+		case err != nil || x.own.Compressed == nil || f.cfg.Opaque:
+		case whole:
+			err = f.inflate(x)
+		default:
+			err = f.cut(x, rec, x.own)
+		}
 	}
+	f.filled(x, had, err)
+	return true, nil
+}
+
+// filled notes what a flight that had so much memory has got.
+func (f *Follower) filled(x *flight, had int64, err error) {
 	f.step.room += x.size() - had
 	if err != nil {
 		// The journal's checksum was right, so it was written so: by a newer version, or by a fault
 		// of ours.
 		x.broken = true
-		f.reportBroken(rec.Pos, err)
+		f.reportBroken(x.end, err)
 	}
-	return true, nil
 }
 
 func (f *Follower) reportBroken(end journal.Position, err error) {
@@ -265,20 +302,27 @@ func (f *Follower) advance() {
 	for s.window.len() > 0 {
 		x := s.window.front()
 		if !x.done || x.result.Err != nil {
-			return
+			break
 		}
 		s.pop()
-		atStop := s.finished == s.stop
-		s.finished = x.end
+		if x.part {
+			s.parted = true
+			f.count(x)
+			f.recycle(x)
+			continue
+		}
+		atStop := s.finished == s.stop && !s.parted
+		s.finished, s.parted = x.end, false
 		f.count(x)
 		switch {
 		case x.result.State != nil || !s.resumer:
 			f.stopHere(x.result.State, false)
-		case x.broken && atStop: // the output has nothing that the state does not cover
+		case (x.broken || x.condemned) && atStop: // the output has nothing that the state does not cover
 			f.stopHere(s.state, s.keep)
 		}
 		f.recycle(x)
 	}
+	f.progress()
 }
 
 // stopHere says that the cursor may stand at the end of the finished prefix, with this state, or

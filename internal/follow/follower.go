@@ -35,6 +35,15 @@ type Config struct {
 	// if 0. One chunk may be larger.
 	Chunks int
 	Bytes  int64
+	// Piece is the longest chunk that is submitted; 4 MiB if 0. A longer one comes in pieces, each a
+	// chunk of its own, with an id of its own, unless the output is Opaque or Transactional. One event
+	// may be larger.
+	Piece int64
+	// Turn is waited for before an event of more than Piece is in memory; nil: nothing is.
+	Turn *Turn
+
+	// Caution remembers records on which the process died; nil: nothing does.
+	Caution *Caution
 
 	// Behind is when what has waited longest is given up; nil: never.
 	Behind *Behind
@@ -125,8 +134,12 @@ type step struct {
 	place
 	due
 	giving
-	failing bool      // Failed was told last
-	idleAt  time.Time // of the last Flush with nothing to commit
+	split   split
+	cutting bool // there is a split
+	care    care
+	ctx     context.Context // of Run
+	failing bool            // Failed was told last
+	idleAt  time.Time       // of the last Flush with nothing to commit
 }
 
 // place is where the follower stands: committed ≤ stop ≤ finished ≤ taken.
@@ -159,6 +172,9 @@ func New(c *Config) *Follower {
 	}
 	if f.cfg.Bytes <= 0 {
 		f.cfg.Bytes = 4 << 20
+	}
+	if f.cfg.Piece <= 0 {
+		f.cfg.Piece = 4 << 20
 	}
 	if f.cfg.Passed == nil {
 		f.cfg.Passed = func(journal.Position, Counts) {}
@@ -197,48 +213,68 @@ func (f *Follower) Hangs() (since time.Time, hangs bool) {
 // Run moves records until ctx is done. When drain is done before that, it stops as soon as it has
 // caught up and all is finished and committed. It closes the output and the reader.
 func (f *Follower) Run(ctx, drain context.Context) error {
-	s := &f.step
-	if s.out == nil {
-		s.broken = errNotOpen
-	}
 	for ctx.Err() == nil {
-		f.collect()
-		if f.over(drain) != nil {
-			f.giveUpOldest(ctx)
-			continue
-		}
-		if s.broken != nil {
-			f.reopen(ctx, drain)
-			continue
-		}
-		if f.isDue() {
-			if s.resumer && s.inFlight > 0 {
-				f.await(ctx, 0)
-				continue
-			}
-			if s.stop > s.committed {
-				f.tryCommit(ctx)
-				continue
-			}
-		}
-		if f.isFull() {
-			f.await(ctx, s.inFlight/2)
-			continue
-		}
-		more, err := f.next()
-		switch {
-		case err != nil:
-			f.pauseAfter(ctx, err)
-		case more:
-		case s.inFlight == 0 && drain.Err() != nil && s.stop > s.committed:
-			f.tryCommit(ctx)
-		case s.inFlight == 0 && drain.Err() != nil:
+		if f.round(ctx, drain) {
 			return f.finish(finishFor)
-		default:
-			f.rest(ctx, drain)
 		}
 	}
 	return f.finish(closeFor)
+}
+
+// round does one step, and reports whether all is done that there is to do.
+func (f *Follower) round(ctx, drain context.Context) (over bool) {
+	s := &f.step
+	s.ctx = ctx
+	if s.out == nil && s.broken == nil {
+		s.broken = errNotOpen
+	}
+	f.collect()
+	if f.over(drain) != nil {
+		f.giveUpOldest(ctx)
+		return false
+	}
+	if s.broken != nil {
+		f.reopen(ctx, drain)
+		return false
+	}
+	if f.isDue() {
+		if s.resumer && s.inFlight > 0 {
+			f.await(ctx, 0)
+			return false
+		}
+		if s.stop > s.committed {
+			f.tryCommit(ctx)
+			return false
+		}
+	}
+	if f.isFull() {
+		f.await(ctx, s.inFlight/2)
+		return false
+	}
+	careful := f.careful()
+	if careful && !f.alone() {
+		f.await(ctx, 0)
+		return false
+	}
+	more, err := f.next()
+	if careful && !more {
+		f.excuse()
+	}
+	switch {
+	case err != nil:
+		f.pauseAfter(ctx, err)
+	case more && careful:
+		s.care.singles++
+		s.care.bytes += s.bytes
+	case more:
+	case s.inFlight == 0 && drain.Err() != nil && s.stop > s.committed:
+		f.tryCommit(ctx)
+	case s.inFlight == 0 && drain.Err() != nil:
+		return true
+	default:
+		f.rest(ctx, drain)
+	}
+	return false
 }
 
 // isDue says whether the cursor is to be committed now.
@@ -298,6 +334,7 @@ func (f *Follower) Close() error {
 
 // fail tells of a step that failed.
 func (f *Follower) fail(err error, wait time.Duration) {
+	f.excuse()
 	f.step.failing = true
 	f.cfg.Failed(err, wait)
 }

@@ -175,7 +175,7 @@ func (f *Follower) giveUp(ctx context.Context) {
 // forget drops what is beyond the cursor.
 func (f *Follower) forget() {
 	s := &f.step
-	s.out, s.at = nil, nil
+	s.out, s.at, s.cutting, s.parted = nil, nil, false, false
 	for _, x := range f.inbox.close() {
 		x.done = true
 	}

@@ -26,11 +26,17 @@ type Refused struct {
 func (f *Follower) count(x *flight) {
 	s := &f.step
 	n := &s.counts
-	n.Chunks++
+	if !x.part {
+		n.Chunks++
+	}
 	events := int64(x.chunk.Events)
 	if x.broken {
 		n.Broken++
 		n.Unreadable += events
+		return
+	}
+	if x.condemned {
+		f.sentence(x)
 		return
 	}
 	refused := f.refuse(x)
@@ -92,7 +98,11 @@ func (f *Follower) refuse(x *flight) (events int64) {
 		if whole == nil {
 			whole = f.readable(x.chunk)
 		}
-		f.letter(Refused{Position: x.end, Time: time.Now(), Reason: reason, Entries: entries, Chunk: only(whole, entries)})
+		part := only(whole, entries)
+		for i := range entries {
+			entries[i] += x.first
+		}
+		f.letter(Refused{Position: x.end, Time: time.Now(), Reason: reason, Entries: entries, Chunk: part})
 	}
 	return events
 }

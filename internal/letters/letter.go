@@ -44,14 +44,17 @@ func (l *Letter) Entry(i int) int {
 // A key is what letters are compared by.
 type key [16]byte
 
+// flatMost is up to what length entries that are compressed are uncompressed to be compared.
+const flatMost = 64 << 20
+
 // keyOf hashes what makes a letter that one. Entries count uncompressed, for they may be so the
-// next time. Those that cannot be uncompressed count as they are.
+// next time. Those that cannot be uncompressed, or become too long, count as they are.
 func keyOf(l *Letter, z *forward.Inflater) key {
 	c := *l.Chunk
 	body := c.Body()
 	if c.Entries != nil {
 		body = c.Entries
-	} else if z.Inflate(&c) == nil {
+	} else if z.InflateMost(&c, flatMost) == nil {
 		body = c.Entries
 	}
 	h := sha256.New()

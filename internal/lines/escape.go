@@ -45,6 +45,9 @@ const lowerHex = "0123456789abcdef"
 // appendEscaped appends text so that it neither ends the line nor does anything to a terminal. In quotes, quotes and
 // backslashes are escaped too.
 func appendEscaped(dst []byte, s []byte, quoted bool) []byte {
+	if len(s) >= exactLeast {
+		dst = roomFor(dst, s)
+	}
 	for len(s) > 0 {
 		n := visible(s)
 		if quoted {
@@ -79,6 +82,29 @@ func appendEscaped(dst []byte, s []byte, quoted bool) []byte {
 		s = s[size:]
 	}
 	return dst
+}
+
+// exactLeast is from what length on room is made for all of a text at once: it may become four times as long, and in making room
+// step by step the old and the new would take that twice.
+const exactLeast = 64 << 10
+
+// roomFor makes room for what a text becomes at most, if there is less.
+func roomFor(dst, s []byte) []byte {
+	n := exactLeast // the rest of the line
+	for _, c := range s {
+		switch {
+		case c < ' ' && c != '\n' && c != '\r' && c != '\t', c == 0x7f:
+			n += 4
+		case c < ' ', c == '"', c == '\\':
+			n += 2
+		default:
+			n++
+		}
+	}
+	if cap(dst)-len(dst) >= n {
+		return dst
+	}
+	return append(make([]byte, 0, len(dst)+n), dst...)
 }
 
 // appendRune appends what is beyond ASCII at the start of s.

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/spillwaylog/spillway/msgpack"
+)
+
+// Pieces are the entries of a chunk, uncompressed, some at a time, so that a chunk of any length takes
+// little memory. Its zero value works. How a chunk is cut depends on nothing but its entries and the
+// size of a piece.
+type Pieces struct {
+	// Large is called before memory is taken for an entry that is larger than a piece; nil: nothing is.
+	Large func()
+
+	r      io.Reader // plain or packed
+	plain  bytes.Reader
+	packed malformed
+	most   int
+	buf    []byte // read and not returned
+	eof    bool
+	whole  bool // nothing was returned yet
+	scan   msgpack.Scanner
+}
+
+// Begin begins to read the entries of a chunk, most bytes at a time, as long as its bytes are there,
+// and until z is used for something else.
+func (p *Pieces) Begin(z *Inflater, c *Chunk, most int) {
+	p.most, p.eof, p.whole = most, false, true
+	if p.buf = p.buf[:0]; cap(p.buf) > 2*inflaterKeeps {
+		p.buf = nil
+	}
+	if c.Entries != nil || c.Compressed == nil {
+		p.plain.Reset(c.Entries)
+		p.r = &p.plain
+		return
+	}
+	p.packed = z.stream(c.Compression, c.Compressed)
+	p.r = &p.packed
+}
+
+// Next replaces dst by the next entries, most bytes of them or one that is larger, and says how many
+// they are. last says that there are no more; what is all of a chunk is not looked at, and n is 0 then. The error wraps ErrMalformed: what stands before it was
+// returned, what follows cannot be read.
+func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) {
+	dst = dst[:0]
+	large := false
+	ck := check{}
+	defer ck.drop()
+	for most := p.most; ; most = len(p.buf) + max(len(p.buf)/4, p.most) {
+		if err := p.fill(most); err != nil {
+			return dst, 0, true, err
+		}
+		if p.whole && p.eof && len(p.buf) <= p.most {
+			dst = append(dst, p.buf...)
+			p.buf = p.buf[:0]
+			return dst, 0, true, nil
+		}
+		p.whole = false
+		if err := ck.run(p.buf, noMost, &p.scan, math.MaxInt32); err != nil {
+			return dst, 0, true, fmt.Errorf("%w: %w", ErrMalformed, err)
+		}
+		if ck.pos > 0 || p.eof {
+			break
+		}
+		if !large && p.Large != nil {
+			p.Large()
+		}
+		large = true
+	}
+	end, n := int(ck.pos), int(ck.values())
+	if large && n > 1 { // the large one alone
+		r := EntryReader{rest: p.buf}
+		if e, ok := r.Next(); ok {
+			end, n = len(e.Raw), 1
+		}
+	}
+	if end == 0 && len(p.buf) > 0 {
+		return dst, 0, true, fmt.Errorf("%w: the entries break off within one", ErrMalformed)
+	}
+	if large {
+		dst, p.buf = p.buf[:end:end], slices.Clone(p.buf[end:])
+	} else {
+		dst = append(dst, p.buf[:end]...)
+		p.buf = p.buf[:copy(p.buf, p.buf[end:])]
+	}
+	if len(p.buf) == 0 { // whether there is more
+		if err := p.fill(1); err != nil {
+			p.packed.err = err // for the next
+			return dst, n, false, nil
+		}
+	}
+	return dst, n, p.eof && len(p.buf) == 0, nil
+}
+
+// fill reads until there are n bytes, or all.
+func (p *Pieces) fill(n int) error {
+	for !p.eof && len(p.buf) < n {
+		if len(p.buf) == cap(p.buf) {
+			room := make([]byte, len(p.buf), min(n, max(2*len(p.buf), baseBuffer)))
+			copy(room, p.buf)
+			p.buf = room
+		}
+		k, err := p.r.Read(p.buf[len(p.buf):min(cap(p.buf), n)])
+		p.buf = p.buf[:len(p.buf)+k]
+		if errors.Is(err, io.EOF) {
+			p.eof = true
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}

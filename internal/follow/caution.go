@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package follow
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/output"
+	"github.com/spillwaylog/spillway/journal"
+)
+
+// How this file is organised. A record may end the process: its output, or what reads it, takes more
+// memory than there is, or has a fault. After a restart it would do so again, for ever. So a follower
+// notes how far it has come, at each batch. When a process did not end in good order, the next one
+// takes up singly what the dead one may have had in hand, and notes each record before it does.
+//
+//	1st death   the record was among those in hand    → the next process takes these up singly
+//	2nd death   it was alone in hand                  → the next one tries it before it does anything else
+//	3rd death   it was tried, and nothing else ran    → it is a dead letter
+//
+// Who kills a process three times at any moment turns no record into a dead letter: at the third time
+// nothing but the record's own trial counts, which is over in an instant, and a record that is in hand
+// for long, as where its output is stalled, is noted no more.
+
+// Note is what a process that ended left of a follower.
+type Note struct {
+	Finished journal.Position // up to there all was done
+	Alone    bool             // the record behind it was in hand, and no other
+	Trial    bool             // and nothing else ran
+}
+
+// A Caution is what a follower keeps to.
+type Caution struct {
+	Died bool             // the process before did not end in good order
+	Last Note             // what it left
+	End  journal.Position // where the journal ended at the start
+	Note func(Note)       // keeps what outlives this process; it must be quick
+}
+
+// excuseAfter is how long a record may be in hand before it is no longer suspected: it waits.
+const excuseAfter = 10 * time.Second
+
+// care is what Run knows of its caution.
+type care struct {
+	noted   Note
+	since   time.Time // of a record noted as alone
+	singles int       // records taken up singly
+	bytes   int64
+	trial   bool // Try runs
+
+	stumbled atomic.Bool // the output has failed since a record was noted; by whoever says so
+}
+
+// guilty says whether the record that comes next has ended the process often enough.
+func (f *Follower) guilty() bool {
+	c := f.cfg.Caution
+	return c != nil && c.Died && c.Last.Alone && c.Last.Trial && f.step.taken == c.Last.Finished && f.step.taken < c.End
+}
+
+// Suspects says whether a record is to be tried before anything else runs.
+func (f *Follower) Suspects() bool {
+	c := f.cfg.Caution
+	return c != nil && c.Died && c.Last.Alone && !c.Last.Trial && c.Last.Finished >= f.start && c.Last.Finished < c.End
+}
+
+// Try takes up what is suspected, and all before it, and returns when that is done, or waits for
+// something. It comes before Run.
+func (f *Follower) Try(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, excuseAfter)
+	defer cancel()
+	s := &f.step
+	s.care.trial = true
+	for ctx.Err() == nil && s.finished <= f.cfg.Caution.Last.Finished && !s.failing && !s.care.stumbled.Load() {
+		f.round(ctx, context.Background())
+	}
+	s.care.trial = false
+	f.excuse()
+}
+
+// careful says whether the next record is to be taken up alone.
+func (f *Follower) careful() bool {
+	c, s := f.cfg.Caution, &f.step
+	return c != nil && c.Died && s.taken >= c.Last.Finished && s.taken < c.End &&
+		s.care.singles < f.cfg.Chunks && s.care.bytes <= f.cfg.Bytes && !s.cutting
+}
+
+// alone notes that the next record is in hand, if nothing else is; else it reports false.
+func (f *Follower) alone() bool {
+	s := &f.step
+	if s.window.len() > 0 {
+		if s.care.noted.Alone && (s.care.stumbled.Load() || time.Since(s.care.since) > excuseAfter) {
+			f.excuse()
+		}
+		return false
+	}
+	if s.care.noted.Alone && s.care.noted.Finished == s.finished {
+		return true
+	}
+	s.care.since = time.Now()
+	s.care.stumbled.Store(false)
+	f.note(Note{Finished: s.finished, Alone: true, Trial: s.care.trial && s.finished == f.cfg.Caution.Last.Finished})
+	return true
+}
+
+// Stumble says that the output fails: that a record stays in hand says nothing then. It may be called at any
+// time.
+func (f *Follower) Stumble() { f.step.care.stumbled.Store(true) }
+
+// excuse takes back that a record is alone in hand: that it is there says nothing.
+func (f *Follower) excuse() {
+	if f.step.care.noted.Alone {
+		f.note(Note{Finished: f.step.care.noted.Finished})
+	}
+}
+
+// progress notes how far the follower has come.
+func (f *Follower) progress() {
+	s := &f.step
+	if c := f.cfg.Caution; c != nil && s.finished > max(s.care.noted.Finished, c.Last.Finished) {
+		f.note(Note{Finished: s.finished})
+	}
+}
+
+func (f *Follower) note(n Note) {
+	f.step.care.noted = n
+	f.cfg.Caution.Note(n)
+}
+
+// condemn fills a flight with the next record, which is not submitted.
+func (f *Follower) condemn(x *flight) (ok bool, err error) {
+	rec, ok, err := f.cfg.Reader.TryNext()
+	if err != nil || !ok {
+		return false, err
+	}
+	x.end, x.chunk, x.condemned = rec.Pos, &x.own, true
+	x.own = forward.Chunk{}
+	if err := x.own.Parse(rec.Data); err != nil {
+		f.filled(x, x.size(), err)
+		return true, nil
+	}
+	body := &x.own.Entries
+	if x.own.Compressed != nil {
+		body = &x.own.Compressed
+	}
+	*body = bytes.Clone(*body)
+	x.own.ID, x.own.Print = nil, nil
+	f.cfg.Report(fmt.Errorf("the process ended three times while the record that ends at %v was in hand: it is a dead letter", rec.Pos))
+	return true, nil
+}
+
+// errDeadly is why a record is a dead letter on which the process has ended.
+var errDeadly = errors.New("the process ended three times while this was in hand")
+
+// sentence makes a record a dead letter.
+func (f *Follower) sentence(x *flight) {
+	n := &f.step.counts
+	f.step.soon = true
+	n.Refused += int64(x.chunk.Events)
+	if f.cfg.Refuse != nil {
+		c := x.own
+		f.letter(Refused{Position: x.end, Time: time.Now(), Reason: errDeadly.Error(), Chunk: &c})
+	}
+	x.result = output.Result{}
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/letters"
+	"github.com/spillwaylog/spillway/internal/needs"
+	"github.com/spillwaylog/spillway/msgpack"
+)
+
+// largeBar is what the process may take, resident, for one event, and hostileBar what it may for whatever
+// comes. The figures are a quarter and half of that.
+const (
+	largeBar   = 300 << 20
+	hostileBar = 400 << 20
+)
+
+// recordOf is an entry whose record has the pairs that add appends.
+func recordOf(n int, add func(b []byte) []byte) []byte {
+	b := forward.AppendEventTime([]byte{0x92}, 1792375200, 0)
+	b = msgpack.AppendMapHeader(b, n)
+	return add(b)
+}
+
+func control(n int) []byte {
+	return recordOf(1, func(b []byte) []byte {
+		return msgpack.AppendString(msgpack.AppendString(b, "pad"), strings.Repeat("\x01", n))
+	})
+}
+
+// hostileChunks are entries that take much of what reads or writes them. size is about how long those
+// are that may be of any length.
+func hostileChunks(r *rand.Rand, size int) map[string][]byte {
+	ordinary := named("ordinary").append(nil)
+	many := func(e []byte) []byte { return bytes.Repeat(e, size/len(e)) }
+	const most = 8<<20 - 1000 // nearly the largest event
+	random := make([]byte, most)
+	for i := range random {
+		random[i] = byte(r.Uint32())
+	}
+	chunks := map[string][]byte{
+		"one huge value":           control(size),
+		"huge among ordinary ones": bytes.Join([][]byte{ordinary, control(size / 2), ordinary, control(most), ordinary}, nil),
+		"controls, largest":        bytes.Join([][]byte{control(most), control(most), ordinary}, nil),
+		"many ordinary events":     many(named("ordinary").append(nil)),
+		"without a time":           append(many(append([]byte{0x92, 0, 0x81}, "\xa4name\xa8timeless"...)), ordinary...),
+		"nested": many(recordOf(1, func(b []byte) []byte {
+			b = msgpack.AppendString(b, "deep")
+			b = append(b, bytes.Repeat([]byte{0x91}, msgpack.DefaultDepth-2)...)
+			return append(b, 0xc0)
+		})),
+		"tiny values": recordOf(1, func(b []byte) []byte {
+			b = msgpack.AppendArrayHeader(msgpack.AppendString(b, "all"), most)
+			return append(b, bytes.Repeat([]byte{0xc0}, most)...)
+		}),
+		"colliding keys": recordOf(300_000, func(b []byte) []byte {
+			for i := range 300_000 {
+				b = msgpack.AppendString(b, [...]string{"time", "tag", "time_", "tag__"}[i%4])
+				b = msgpack.AppendString(b, "\"\\\n\x02")
+			}
+			return b
+		}),
+		"huge map": recordOf(900_000, func(b []byte) []byte {
+			for i := range 900_000 {
+				b = append(msgpack.AppendInt(b, int64(i)), 0xc3)
+			}
+			return b
+		}),
+		"bin": recordOf(1, func(b []byte) []byte { return msgpack.AppendBin(msgpack.AppendString(b, "bin"), random) }),
+		"ext": recordOf(1, func(b []byte) []byte { return msgpack.AppendExt(msgpack.AppendString(b, "ext"), 7, random) }),
+	}
+	return chunks
+}
+
+// TestLargeEvent: an event of 250 MB that comes in 255 KB is a dead letter, of which the head is kept,
+// and what comes with it is stored and delivered; an input that is told so refuses the chunk.
+func TestLargeEvent(t *testing.T) {
+	s, out := newSetup(t)
+	s.bin = lean
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer r.Close()
+	go drain(r)
+	s.stdout = w
+	s.listen = []string{"forward://127.0.0.1:0", "forward://127.0.0.1:0?oversize=refuse"}
+	s.to = append(s.to, "file://"+t.TempDir()+"/text?format=text", "stdout:")
+	c := startCollector(t, s)
+	packed := gzipped(bytes.Join([][]byte{named("before").append(nil), control(250_000_000), named("behind").append(nil)}, nil))
+	id := newID()
+	l := c.lane()
+	message := packedOptions("large", packed, "compressed", "gzip", "chunk", id)
+	l.send(message, id)
+	c.lane().send(message, id) // as if the ack was missed
+	waitLines(t, out, 2)
+	most := peak(t, c)
+	figure(t, "%d bytes sent, at most %.1f MB resident", len(packed), float64(most)/1e6)
+	if most > largeBar {
+		t.Errorf("%d bytes resident, want at most %d", most, largeBar)
+	}
+	c.says("too large event", "set aside")
+	conn, err := net.Dial("tcp", c.addrs()[1])
+	must(t, err)
+	defer conn.Close()
+	_, err = conn.Write(message)
+	must(t, err)
+	c.says("too large event", "message refused")
+	c.kill()
+	c = startCollector(t, s)
+	eventually(t, "all is delivered", c.delivered)
+	if again := peak(t, c); again > largeBar {
+		t.Errorf("%d bytes resident at the next start, want at most %d", again, largeBar)
+	}
+	c.stop()
+	must(t, w.Close())
+	wantNames(t, readLines(t, out), "before", "behind")
+	box, err := letters.Read(filepath.Join(s.data, letters.Dir))
+	must(t, err)
+	n := 0
+	must(t, box.Letters(func(e *letters.Entry) bool {
+		n++
+		if e.Err != nil || e.Events() != 1 || len(e.Chunk.Entries) < 64<<10 || len(e.Chunk.Entries) > 65<<10 || !strings.Contains(e.Reason, "larger than 8388608 bytes: 250000") {
+			t.Errorf("%d bytes, %s, %v", len(e.Chunk.Entries), e.Reason, e.Err)
+		}
+		return true
+	}))
+	if n != 1 {
+		t.Errorf("%d letters", n)
+	}
+}
+
+// windowed compresses with the largest window that is taken.
+func windowed(t testing.TB, b []byte) []byte {
+	z, err := zstd.NewWriter(nil, zstd.WithWindowSize(8<<20), zstd.WithEncoderConcurrency(1))
+	must(t, err)
+	return z.EncodeAll(b, nil)
+}
+
+// TestHostileChunks sends chunks that become many times as long in memory as they are, to outputs of
+// all kinds: the process stays under a bar, everything is stored or a dead letter, and delivered, and
+// so it is for the process that finds all of it in its journal.
+func TestHostileChunks(t *testing.T) {
+	size := 24 << 20
+	if needs.Long() {
+		size = 100_000_000
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	chunks := hostileChunks(rnd, size)
+	s, _ := newSetup(t)
+	s.bin = lean
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer r.Close()
+	go drain(r)
+	s.stdout = w
+	s.to = append(s.to, "file://"+t.TempDir()+"/text?format=text", "stdout:", "discard:")
+	peer, _ := newSetup(t)
+	peer.bin = lean
+	peer.to = []string{"discard:"}
+	far := startCollector(t, peer)
+	s.to = append(s.to, "forward://"+far.addr)
+	c := startCollector(t, s)
+	before := resident(t, c)
+	l := c.lane()
+	sent := 0
+	for name, entries := range chunks { // in any order
+		if sent == 6 && !needs.Long() {
+			break
+		}
+		hows := []string{"gzip", "zstd"}
+		if !needs.Long() {
+			hows = hows[rnd.IntN(2):][:1]
+		}
+		for _, how := range hows {
+			id := newID()
+			packed := gzipped(entries)
+			if how == "zstd" {
+				packed = windowed(t, entries)
+			}
+			l.send(packedOptions("hostile", packed, "compressed", how, "chunk", id), id)
+			sent++
+			figure(t, "%s, %s: %.1f MB from %.1f MB, at most %.1f MB resident so far", name, how, float64(len(entries))/1e6, float64(len(packed))/1e6, float64(peak(t, c))/1e6)
+		}
+	}
+	most := peak(t, c)
+	c.kill()
+	c = startCollector(t, s)
+	eventually(t, "all is delivered", func() bool { return c.delivered() })
+	again := peak(t, c)
+	figure(t, "%d chunks; resident %.1f MB before, at most %.1f MB, and %.1f MB with all of it in the journal", sent, float64(before)/1e6, float64(most)/1e6, float64(again)/1e6)
+	if max(most, again) > hostileBar {
+		t.Errorf("%d and %d bytes resident, want at most %d", most, again, hostileBar)
+	}
+	c.stop()
+	must(t, w.Close())
+	far.stop()
+}
+
+// delivered says whether nothing is behind.
+func (c *collector) delivered() bool {
+	c.t.Helper()
+	a := c.account()
+	for i := 0; a.has(fmt.Sprintf("output%d.out", i)); i++ {
+		if a[fmt.Sprintf("output%d.behind", i)] != 0 {
+			return false
+		}
+	}
+	return !a.has("counting")
+}
