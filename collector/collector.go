@@ -57,6 +57,10 @@ func Open(config *Config) (*Collector, error) {
 	return c, nil
 }
 
+// reserveBytes is what the journal keeps free on its disk for cursors and the
+// repeats file, or an eighth of a journal that is smaller than that.
+const reserveBytes = 8 << 20
+
 func (c *Collector) open() error {
 	inputs, err := planInputs(&c.config)
 	if err != nil {
@@ -75,6 +79,7 @@ func (c *Collector) open() error {
 	// It makes the directories too, and their names durable.
 	c.journal, err = journal.Open(filepath.Join(c.config.Dir, "journal"), &journal.Options{
 		MaxBytes: c.config.JournalBytes,
+		Reserve:  min(reserveBytes, c.config.JournalBytes/8),
 		Report:   report,
 	})
 	if err != nil {
@@ -210,17 +215,7 @@ func (c *Collector) adopt(plan *plan) error {
 	if err := from.Close(); err != nil {
 		return err
 	}
-	to, err := c.journal.Reader(plan.cursor)
-	if err != nil {
-		return err
-	}
-	if at > to.Pos() {
-		err = to.SkipTo(at)
-	}
-	if err == nil {
-		err = to.Commit(max(at, to.Pos()), state)
-	}
-	return errors.Join(err, to.Close())
+	return c.journal.PlaceCursor(plan.cursor, at, state) // at once: killed on the way, it would begin at the oldest record
 }
 
 // furthestBehind returns the lowest position of the named cursors.

@@ -44,13 +44,13 @@ func openFound(j *journal.Journal, pumps []*pump) (*found, error) {
 	if lowest >= f.end {
 		return f, nil
 	}
-	var err error
-	if f.reader, err = j.Reader(foundCursor); err != nil {
+	// An output that has committed nothing stands before the oldest record.
+	if err := j.PlaceCursor(foundCursor, lowest, nil); err != nil {
 		return nil, err
 	}
-	// An output that has committed nothing stands before the oldest record.
-	if err := f.reader.SkipTo(max(lowest, f.reader.Pos())); err != nil {
-		return nil, errors.Join(err, f.close(j))
+	var err error
+	if f.reader, err = j.Reader(foundCursor); err != nil {
+		return nil, errors.Join(err, j.RemoveCursor(foundCursor))
 	}
 	f.next = f.reader.TryNext
 	f.busy.Store(true)

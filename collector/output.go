@@ -147,15 +147,14 @@ const lettersDir = "letters"
 
 // openPump opens an output where its cursor stands, or, if it is new, at start.
 func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*pump, error) {
+	if isNew { // at once: killed on the way, it would begin at the oldest record
+		if err := c.journal.PlaceCursor(plan.cursor, start, nil); err != nil {
+			return nil, err
+		}
+	}
 	reader, err := c.journal.Reader(plan.cursor)
 	if err != nil {
 		return nil, err
-	}
-	// Where the one furthest behind stands may be lost: then a new one is already behind it.
-	if isNew && start > reader.Pos() {
-		if err = reader.SkipTo(start); err == nil {
-			err = reader.Commit(start, nil)
-		}
 	}
 	p := &pump{name: plan.name, url: plan.url, limit: plan.limit, index: len(c.pumps), eager: c.config.Ack == AckDelivered, reporter: c.reporter}
 	conf := &follow.Config{
@@ -202,9 +201,6 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 	}
 	p.follower = follow.New(conf)
 	c.pumps = append(c.pumps, p)
-	if err != nil {
-		return nil, err
-	}
 	if err = p.follower.Open(context.Background()); err != nil && isNew { // nobody would ever read on there
 		err = errors.Join(err, p.follower.Close())
 		c.pumps = c.pumps[:len(c.pumps)-1]

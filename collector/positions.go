@@ -119,7 +119,7 @@ func (p *positions) read() (map[string][]byte, error) {
 	stored, err := parsePositions(state)
 	if err != nil {
 		p.report(fmt.Errorf("where inputs stand: %w; what the journal still holds says it", err))
-		if err := errors.Join(p.reader.Close(), p.journal.RemoveCursor(positionsCursor), p.open()); err != nil {
+		if err := errors.Join(p.reader.Close(), p.journal.PlaceCursor(positionsCursor, 0, nil), p.open()); err != nil {
 			return nil, err
 		}
 	}
@@ -137,15 +137,14 @@ func (p *positions) hold() error {
 	if p.reader != nil {
 		return nil
 	}
-	r, err := p.journal.Reader(positionsCursor)
-	if err != nil {
+	at := p.journal.Synced()
+	if err := p.journal.PlaceCursor(positionsCursor, at, appendPositions(nil, p.marks)); err != nil {
 		return err
 	}
-	at := max(p.journal.Synced(), r.Pos())
-	if err := errors.Join(r.SkipTo(at), r.Commit(at, appendPositions(nil, p.marks))); err != nil {
-		return errors.Join(err, r.Close())
+	if err := p.open(); err != nil {
+		return err
 	}
-	p.reader, p.at = r, at
+	p.at = at
 	return nil
 }
 

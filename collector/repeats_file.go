@@ -70,20 +70,22 @@ func appendSeen(b []byte, p fingerprint, pos journal.Position, at uint32) []byte
 // repeatsFile keeps a repeats window across restarts.
 type repeatsFile struct {
 	*repeats
-	path   string
-	key    []byte
-	file   *os.File
-	size   int64
-	stale  bool // a write failed: the file lacks prints that unsaved no longer has
-	cursor *journal.Reader
-	saved  journal.Position
+	journal *journal.Journal
+	path    string
+	key     []byte
+	file    *os.File // nil: there was no room for one yet
+	size    int64
+	stale   bool // a write failed: the file lacks prints that unsaved no longer has
+	cursor  *journal.Reader
+	saved   journal.Position
 }
 
 // openRepeats loads the window from dir and completes it from the journal. A
 // file that cannot be read is set aside and told to report: then only what the
-// journal still holds is recognised.
+// journal still holds is recognised. A full disk does not keep it from opening:
+// the journal, which fills the disk, must be read to be emptied.
 func openRepeats(dir string, j *journal.Journal, report func(error)) (*repeatsFile, error) {
-	f := &repeatsFile{path: filepath.Join(dir, "repeats")}
+	f := &repeatsFile{journal: j, path: filepath.Join(dir, "repeats")}
 	err := f.open()
 	if errors.Is(err, errNoRepeats) {
 		aside := fmt.Sprintf("%s.unreadable.%d", f.path, time.Now().UnixNano())
@@ -99,13 +101,42 @@ func openRepeats(dir string, j *journal.Journal, report func(error)) (*repeatsFi
 	if err := f.keep(j); err != nil {
 		return nil, err
 	}
+	f.saved, _ = f.cursor.Committed()
 	if err := f.replay(f.cursor.TryNext); err != nil {
 		return nil, err
 	}
-	if err := f.rewrite(); err != nil {
-		return nil, err
+	if err = f.openOld(); err == nil {
+		f.stale = true
+		err = f.save(j.Synced())
 	}
-	return f, f.save(j.Synced())
+	if errors.Is(err, journal.ErrFull) {
+		report(f.later(err))
+		err = nil
+	}
+	return f, err
+}
+
+// openOld keeps the file that there is, if one is, for the case that there is
+// no room for another.
+func (f *repeatsFile) openOld() error {
+	file, err := os.OpenFile(f.path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	size, err := file.Seek(0, io.SeekEnd)
+	if err != nil || size < seenHeaderSize { // it has no key yet
+		return errors.Join(err, file.Close())
+	}
+	f.file, f.size = file, size-(size-seenHeaderSize)%seenRecordSize // the last one was being written
+	return nil
+}
+
+// later says that what could not be saved will be.
+func (f *repeatsFile) later(err error) error {
+	return fmt.Errorf("%s: %w; chunks acked since the last save are recognised from the journal", f.path, err)
 }
 
 // keep has the cursor keep the key, for the prints in the journal mean nothing
@@ -123,14 +154,14 @@ func (f *repeatsFile) keep(j *journal.Journal) (err error) {
 			return err
 		}
 	}
-	if lost {
-		if err := errors.Join(f.cursor.Close(), j.RemoveCursor(repeatsCursor)); err != nil {
+	if lost { // in one step: nothing else has the key
+		if err := errors.Join(f.cursor.Close(), j.PlaceCursor(repeatsCursor, 0, f.key)); err != nil {
 			return err
 		}
-		if f.cursor, err = j.Reader(repeatsCursor); err != nil {
-			return err
-		}
-	} else if bytes.Equal(key, f.key) {
+		f.cursor, err = j.Reader(repeatsCursor)
+		return err
+	}
+	if bytes.Equal(key, f.key) {
 		return nil
 	}
 	return f.cursor.Commit(f.cursor.Pos(), f.key)
@@ -245,7 +276,8 @@ func (f *repeatsFile) rewrite() error {
 	if err != nil {
 		return err
 	}
-	size, err := f.writeWindow(file)
+	b := append([]byte(seenMagic), f.key...)
+	size, err := f.writeWindow(file, appendSum(b, 0), 0)
 	if err == nil {
 		err = file.Sync()
 	}
@@ -267,16 +299,14 @@ func (f *repeatsFile) rewrite() error {
 	return nil
 }
 
-// writeWindow writes header and window, a block at a time: what is stored
-// meanwhile stands in unsaved, and perhaps in the window as well, which learn
-// does not mind.
-func (f *repeatsFile) writeWindow(w io.Writer) (size int64, err error) {
+// writeWindow writes b and what the window has of records behind after, a block
+// at a time: what is stored meanwhile stands in unsaved, and perhaps in the
+// window as well, which learn does not mind.
+func (f *repeatsFile) writeWindow(w io.Writer, b []byte, after journal.Position) (size int64, err error) {
 	f.mu.Lock()
 	f.unsaved, f.overrun = f.unsaved[:0], false
 	n, oldest := f.slots.n, f.oldest
 	f.mu.Unlock()
-	b := append([]byte(seenMagic), f.key...)
-	b = appendSum(b, 0)
 	for i := 0; ; {
 		written, err := w.Write(b)
 		size += int64(written)
@@ -286,7 +316,7 @@ func (f *repeatsFile) writeWindow(w io.Writer) (size int64, err error) {
 		b = b[:0]
 		f.mu.Lock()
 		for end := min(n, i+blockSlots); i < end; i++ {
-			if s := f.slots.at((oldest + i) % n); s.stored > 0 {
+			if s := f.slots.at((oldest + i) % n); s.stored > 0 && s.pos > after {
 				b = appendSeen(b, s.mark, s.pos, s.at)
 			}
 		}
@@ -323,15 +353,36 @@ func (f *repeatsFile) save(synced journal.Position) error {
 	return nil
 }
 
+// write adds to the file, or writes it anew. Where there is no room for that,
+// the file gets what it lacks once more, and grows until there is.
 func (f *repeatsFile) write(unsaved []byte) error {
-	if f.stale || f.size+int64(len(unsaved)) > 2*repeatCount*seenRecordSize {
-		return f.rewrite()
+	if !f.stale && f.size+int64(len(unsaved)) <= 2*repeatCount*seenRecordSize {
+		return f.journal.WithReserve(func() error {
+			return f.add(func(w io.Writer) (int64, error) {
+				n, err := w.Write(unsaved)
+				return int64(n), err
+			})
+		})
 	}
-	if _, err := f.file.WriteAt(unsaved, f.size); err != nil {
+	err := f.journal.WithReserve(f.rewrite)
+	if f.file == nil || !errors.Is(err, journal.ErrFull) {
 		return err
 	}
-	f.size += int64(len(unsaved))
-	return f.file.Sync()
+	return f.journal.WithReserve(func() error {
+		return f.add(func(w io.Writer) (int64, error) { return f.writeWindow(w, nil, f.saved) })
+	})
+}
+
+// add appends what write writes. Where that fails, the next one goes over it.
+func (f *repeatsFile) add(write func(io.Writer) (int64, error)) error {
+	n, err := write(io.NewOffsetWriter(f.file, f.size))
+	if err == nil {
+		err = f.file.Sync()
+	}
+	if err == nil {
+		f.size += n
+	}
+	return err
 }
 
 // run saves now and then until ctx is done, and once more then. Seldom, since
@@ -359,7 +410,7 @@ func (f *repeatsFile) run(ctx context.Context, j *journal.Journal, report func(e
 		}
 		last = time.Now()
 		if err := f.save(synced); err != nil {
-			report(fmt.Errorf("%s: %w; chunks acked since the last save are recognised from the journal", f.path, err))
+			report(f.later(err))
 		}
 	}
 }
@@ -381,5 +432,9 @@ func syncDir(dir string) error {
 }
 
 func (f *repeatsFile) close() error {
-	return errors.Join(f.cursor.Close(), f.file.Close())
+	err := f.cursor.Close()
+	if f.file != nil {
+		err = errors.Join(err, f.file.Close())
+	}
+	return err
 }

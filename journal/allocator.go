@@ -5,6 +5,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"time"
@@ -82,7 +83,7 @@ func (j *Journal) runAllocator() {
 		job := j.job()
 		if job == nil {
 			wait := time.Hour
-			if j.blocked != nil && !errors.Is(j.blocked, errLimit) {
+			if j.blocked != nil && !errors.Is(j.blocked, errLimit) || j.short {
 				wait = retrySpace
 			} else if len(j.free) > keepSpare {
 				wait = trimSpare
@@ -93,7 +94,7 @@ func (j *Journal) runAllocator() {
 			case <-j.prod:
 			case <-timer.C:
 				j.mu.Lock()
-				j.blocked = nil // try again
+				j.blocked, j.scarce = nil, nil // try again
 				j.trim = len(j.free) > keepSpare && j.droppable() >= 0
 				j.mu.Unlock()
 			case <-j.done:
@@ -134,8 +135,15 @@ func (j *Journal) job() func() error {
 	}
 	size := j.opt.SegmentBytes
 	switch {
+	case j.short && j.scarce == nil:
+		return j.fillReserve
+	case j.emptied > 0 && j.blocked == nil:
+		return j.vouch
 	case len(j.aside) > 0:
 		return j.putAside
+	case j.short && j.emptied == 0 && j.droppable() >= 0:
+		j.scarce = nil
+		return j.drop
 	case j.blocked != nil:
 		return nil
 	case len(j.ready) > 1 && j.want > size && j.room(j.want) < 0:
@@ -147,6 +155,9 @@ func (j *Journal) job() func() error {
 	case j.droppable() >= 0 && (j.trim || len(j.free) > mostSpare || j.want > size && j.room(j.want) < 0):
 		return j.drop
 	case j.want > size && len(j.ready) > 0:
+		if j.short {
+			return j.refuse()
+		}
 		if j.bytes+j.want-j.ready[0].size > j.opt.MaxBytes {
 			j.block(errLimit)
 			j.broadcast()
@@ -162,11 +173,21 @@ func (j *Journal) job() func() error {
 		// a fiftieth of writing new blocks through new pages.
 		return nil
 	case j.bytes+max(size, j.want) <= j.opt.MaxBytes:
+		if j.short {
+			return j.refuse()
+		}
 		return func() error { return j.create(max(size, j.want)) }
 	default:
 		j.block(errLimit)
 		j.broadcast()
 	}
+	return nil
+}
+
+// refuse notes that the disk has no room beside the reserve. With mu held.
+func (j *Journal) refuse() func() error {
+	j.block(fmt.Errorf("what cursors need comes first: %w", j.scarce))
+	j.broadcast()
 	return nil
 }
 
@@ -196,8 +217,11 @@ func (j *Journal) create(size int64) error {
 	return nil
 }
 
+// createFile gives the file its name once it is durable that it holds no records: one under that name which says nothing was damaged.
 func (j *Journal) createFile(s *segment) (err error) {
-	if s.file, err = j.fs.Create(s.path); err != nil {
+	path := j.path(unnamedSegment)
+	_ = j.fs.Remove(path) // of an attempt that failed
+	if s.file, err = j.fs.Create(path); err != nil {
 		return err
 	}
 	err = s.file.Allocate(s.size)
@@ -205,10 +229,17 @@ func (j *Journal) createFile(s *segment) (err error) {
 		err = s.writeSpare()
 	}
 	if err == nil {
-		err = j.fs.SyncDir(j.dir)
+		if err = j.fs.Rename(path, s.path); err == nil {
+			path = s.path
+			err = j.fs.SyncDir(j.dir)
+		}
+	}
+	err = errors.Join(err, s.close())
+	if err == nil { // under the name that errors are to say
+		s.file, err = j.fs.Open(path)
 	}
 	if err != nil {
-		return errors.Join(err, s.file.Close(), j.fs.Remove(s.path))
+		return errors.Join(err, j.fs.Remove(path))
 	}
 	s.filled = pageSize
 	return nil
@@ -335,13 +366,15 @@ func (j *Journal) drop() error {
 	return err
 }
 
-// release frees the segments that all cursors have passed. With mu held.
+// release frees the segments that all cursors have passed, but for the last one: while that is there, a cursor that stands
+// where no segment is has lost something. Where its room is needed, the reserve notes that it was passed. With mu held.
 func (j *Journal) release() {
 	if len(j.cursors) == 0 {
 		return
 	}
 	low := j.lowestLocked()
-	if max(j.want, j.refused()) > 0 && j.seg != nil && low >= at(j.seg.seq, j.seg.last) && j.Synced() == j.end() && !j.writing {
+	wanted := max(j.want, j.refused()) > 0
+	if wanted && j.seg != nil && low >= at(j.seg.seq, j.seg.last) && j.Synced() == j.end() && !j.writing {
 		// A record waits that may need the room of the segment in use too, and nothing in that is needed any more: then it is at its end.
 		j.seg.end.Store(j.off)
 		j.seg = nil
@@ -353,7 +386,7 @@ func (j *Journal) release() {
 	n := 0
 	for ; n < len(j.segs); n++ {
 		s := j.segs[n]
-		if s == j.seg || low < at(s.seq, s.last) {
+		if s == j.seg || s.last > dataStart && low < at(s.seq, s.last) || n == len(j.segs)-1 && !wanted {
 			break
 		}
 		if s.bad {
@@ -363,6 +396,9 @@ func (j *Journal) release() {
 		}
 	}
 	if n > 0 {
+		if n == len(j.segs) && j.opt.Reserve > 0 {
+			j.emptied = max(j.emptied, j.written)
+		}
 		j.segs = append(j.segs[:0], j.segs[n:]...)
 		j.blocked = nil
 		wake(j.prod)
@@ -395,7 +431,11 @@ func (j *Journal) putAside() error {
 	j.aside = j.aside[1:]
 	j.bytes -= s.size
 	j.mu.Unlock()
-	err := errors.Join(j.moveAside(filepath.Base(s.path), errUnreadable), s.close())
+	err := j.moveAside(filepath.Base(s.path), errUnreadable)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // it was removed
+	}
+	err = errors.Join(err, s.close())
 	j.mu.Lock()
 	return err
 }

@@ -119,7 +119,7 @@ func (j *Journal) roll(size int64) bool {
 	s := j.ready[0]
 	j.ready = append(j.ready[:0], j.ready[1:]...)
 	wake(j.prod)
-	prev := j.end()
+	prev, last := j.end(), j.last
 	if j.seg != nil {
 		j.seg.end.Store(j.off)
 		if n := len(j.queue) - 1; j.queue[n].empty() {
@@ -134,13 +134,21 @@ func (j *Journal) roll(size int64) bool {
 	j.bind.seq, j.bind.nonce = s.seq, s.nonce
 	j.segs = append(j.segs, s)
 	b := j.newBatch(s, 0)
-	h := segmentHeader{kind: segmentLive, seq: s.seq, nonce: s.nonce, size: s.size, prev: prev, synced: j.Synced()}
+	h := segmentHeader{kind: segmentLive, seq: s.seq, nonce: s.nonce, size: s.size, prev: prev, pad: padBetween(last, prev), synced: j.Synced()}
 	page := b.extend(dataStart)
 	h.put(page)
 	clear(page[pageSize:])
 	b.from = 0
 	j.queue = append(j.queue, b)
 	return true
+}
+
+// padBetween is what a header says of the padding behind the last record.
+func padBetween(last, prev Position) uint32 {
+	if last > prev || prev-last >= pageSize || last.seq() != prev.seq() {
+		return 0
+	}
+	return uint32(prev-last) + 1
 }
 
 // end is where the next record would begin, at the earliest. With mu held.

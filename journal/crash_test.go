@@ -69,17 +69,20 @@ type crashRun struct {
 	rnd  *rand.Rand
 	fs   *crashFS
 
-	all     map[Position]crashRec // everything ever appended
-	gone    map[Position]bool     // of these, what a crash took
-	order   []Position            // their positions, as appended
-	next    uint64                // number of the next record
-	flushed Position              // by a process that was killed
-	kept    Position              // by the page cache, after that
-	synced  Position              // nothing up to here may be lost
-	commits []Position            // by number of the commit, which is its state
-	sure    int                   // the last that returned; index in commits
-	id      [16]byte              // of the directory, once an Open returned
-	events  []string              // what happened, told when a check fails
+	all      map[Position]crashRec // everything ever appended
+	gone     map[Position]bool     // of these, what a crash took
+	order    []Position            // their positions, as appended
+	next     uint64                // number of the next record
+	flushed  Position              // by a process that was killed
+	kept     Position              // by the page cache, after that
+	synced   Position              // nothing up to here may be lost
+	commits  []Position            // by number of the commit, which is its state
+	sure     int                   // the last that returned; index in commits
+	id       [16]byte              // of the directory, once an Open returned
+	events   []string              // what happened, told when a check fails
+	slow     map[Position]bool     // where the second cursor was to be committed
+	slowSure Position              // the last that returned
+	faulty   atomic.Bool           // the disk fails now and then
 }
 
 func (c *crashRun) fatalf(format string, args ...any) {
@@ -91,7 +94,7 @@ func (c *crashRun) fatalf(format string, args ...any) {
 }
 
 func (c *crashRun) run(n *int, lives int) {
-	c.commits = []Position{0}
+	c.commits, c.slow = []Position{0}, map[Position]bool{}
 	for range lives {
 		c.life()
 		*n++
@@ -121,7 +124,8 @@ func (c *crashRun) life() {
 		},
 	}
 	// A quarter of the lives have a disk that fails now and then.
-	var faulty atomic.Bool
+	faulty := &c.faulty
+	faulty.Store(false)
 	failing := r.IntN(4) == 0
 	if failing {
 		fr := rand.New(rand.NewPCG(r.Uint64(), 1))
@@ -134,12 +138,25 @@ func (c *crashRun) life() {
 				return syscall.EIO
 			case "create", "allocate":
 				return syscall.ENOSPC
+			case "read", "rename":
+				return syscall.EIO
 			}
 			return nil
 		}
 	}
+	// Half of the lives keep a reserve, and a quarter have a disk that the journal fills.
+	if r.IntN(2) == 0 {
+		o.Reserve = 64 << 10
+	}
+	c.fs.mu.Lock()
+	c.fs.limit = 0
+	if r.IntN(4) == 0 {
+		c.fs.limit = c.fs.used + 16*pageSize + r.Int64N(6*minSegmentBytes) // with less, recovery goes without its second net
+	}
+	used := c.fs.used
+	c.fs.mu.Unlock()
 	j, err := Open("d", o)
-	c.event("open: %v", err)
+	c.event("open: %v, disk of %d with %d", err, c.fs.limit, used)
 	if err == nil {
 		j.mu.Lock()
 		for _, s := range j.segs {
@@ -151,15 +168,17 @@ func (c *crashRun) life() {
 		j.mu.Unlock()
 	}
 	if err == nil {
-		if id := j.Identity(); id == noIdentity || c.id != noIdentity && c.id != id {
+		if id := j.Identity(); id == noIdentity && c.fs.limit == 0 || id != noIdentity && c.id != noIdentity && c.id != id {
 			c.fatalf("identity is %x, was %x", id, c.id)
 		}
-		c.id = j.Identity()
+		if j.Identity() != noIdentity {
+			c.id = j.Identity()
+		}
 		func() {
 			defer j.Close()
-			c.use(j, &faulty)
+			c.use(j, faulty)
 		}()
-	} else if !errors.Is(err, errPower) {
+	} else if !errors.Is(err, errPower) && (c.fs.limit == 0 || !isNoSpace(err)) {
 		c.fatalf("open: %v", err)
 	}
 	c.fs.mu.Lock()
@@ -183,7 +202,7 @@ func (c *crashRun) use(j *Journal, faulty *atomic.Bool) {
 	r := c.rnd
 	rd, err := j.Reader("r")
 	if err != nil {
-		if !errors.Is(err, errPower) && !faulty.Load() {
+		if !errors.Is(err, errPower) && !faulty.Load() && (c.fs.limit == 0 || !isNoSpace(err)) {
 			c.fatalf("reader: %v", err)
 		}
 		return
@@ -211,12 +230,19 @@ func (c *crashRun) use(j *Journal, faulty *atomic.Bool) {
 		return gone
 	})
 	c.synced = max(c.synced, rd.Pos())
+	// A second cursor, which is behind mostly.
+	rq, err := j.Reader("q")
+	if err != nil {
+		rq = nil
+	} else if p, _ := rq.Committed(); p < c.slowSure || c.slowSure > 0 && !c.slow[p] {
+		c.fatalf("the second cursor is at %v, committed at %v", p, c.slowSure)
+	}
 	for range 60 + r.IntN(200) {
 		if c.fs.off() {
 			return
 		}
 		faulty.Store(c.fs.failing != nil && r.IntN(3) == 0)
-		switch r.IntN(12) {
+		switch r.IntN(13) {
 		case 0, 1, 2, 3, 4:
 			size := 8 + r.IntN(300)
 			if r.IntN(8) == 0 {
@@ -226,9 +252,29 @@ func (c *crashRun) use(j *Journal, faulty *atomic.Bool) {
 				size = r.IntN(150_000)
 			}
 			c.append(j, size)
-		case 5:
-			for range r.IntN(30) {
-				c.append(j, 100+r.IntN(3000))
+		case 5: // from several goroutines
+			var wg sync.WaitGroup
+			for range 1 + r.IntN(3) {
+				n, size := r.IntN(15), 100+r.IntN(3000)
+				wg.Go(func() {
+					for range n {
+						c.append(j, size)
+					}
+				})
+			}
+			wg.Wait()
+		case 12:
+			if rq == nil {
+				continue
+			}
+			if c.read(j, rq, rq.Pos(), min(c.synced, j.Synced())) == nil {
+				return
+			}
+			if p := rq.Pos(); r.IntN(2) == 0 {
+				c.slow[p] = true
+				if rq.Commit(p, nil) == nil {
+					c.slowSure = p
+				}
 			}
 		case 6, 7:
 			p := j.Stats().Last
@@ -283,15 +329,19 @@ func (c *crashFS) off() bool {
 }
 
 func (c *crashRun) append(j *Journal, size int) {
+	c.mu.Lock()
 	rec := crashRec{n: c.next, size: max(size, 8)}
+	c.next++
+	c.mu.Unlock()
 	prev, p, err := j.AppendAfter(testRecord(rec.n, rec.size))
 	if err != nil {
 		return
 	}
 	rec.prev = prev
-	c.next++
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if old, ok := c.all[p]; ok {
-		c.fatalf("position %v of record %d was record %d's", p, rec.n, old.n)
+		c.t.Errorf("%s: position %v of record %d was record %d's", c.name, p, rec.n, old.n)
 	}
 	c.all[p] = rec
 	c.order = append(c.order, p)
@@ -306,6 +356,9 @@ func (c *crashRun) read(j *Journal, rd *Reader, from, synced Position) map[Posit
 		if err != nil {
 			if c.fs.off() || errors.Is(err, errPower) {
 				return nil
+			}
+			if errors.Is(err, syscall.EIO) && c.faulty.Swap(false) {
+				continue // the device is well again
 			}
 			c.fatalf("read: %v", err)
 		}

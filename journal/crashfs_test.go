@@ -23,6 +23,7 @@ type crashFS struct {
 	mu      sync.Mutex
 	rnd     *rand.Rand
 	dirs    map[string]*crashDir
+	fresh   map[string]bool // directories whose names are not durable
 	locked  map[string]bool
 	dead    bool  // power is off: everything fails
 	cutIn   int   // power goes off at this many calls from now; 0 never
@@ -55,7 +56,7 @@ type crashInode struct {
 var errPower = errors.New("power is off")
 
 func newCrashFS(r *rand.Rand) *crashFS {
-	return &crashFS{rnd: r, dirs: map[string]*crashDir{}, locked: map[string]bool{}}
+	return &crashFS{rnd: r, dirs: map[string]*crashDir{}, fresh: map[string]bool{}, locked: map[string]bool{}}
 }
 
 // call counts a call and cuts the power when it is time. With mu held.
@@ -98,6 +99,9 @@ func (c *crashFS) cut() {
 	}
 	for _, path := range slices.Sorted(maps.Keys(c.dirs)) {
 		d := c.dirs[path]
+		if c.fresh[path] && r.IntN(2) == 0 {
+			continue // gone, with all that is in it
+		}
 		names := maps.Clone(d.durable)
 		// Journaled directories keep a prefix of the changes, others any of them.
 		prefix := -1
@@ -134,7 +138,7 @@ func (c *crashFS) cut() {
 func (c *crashFS) kill() {
 	c.dead = true
 	after := newCrashFS(rand.New(rand.NewPCG(c.rnd.Uint64(), 3)))
-	after.limit, after.used, after.dirs = c.limit, c.used, c.dirs
+	after.limit, after.used, after.dirs, after.fresh = c.limit, c.used, c.dirs, c.fresh
 	c.after = after
 }
 
@@ -188,8 +192,9 @@ func (c *crashFS) MkdirAll(dir string) error {
 	if err := c.call("mkdir", dir); err != nil {
 		return err
 	}
-	if c.dirs[dir] == nil { // directories themselves are durable at once: the journal's own directory is its user's care
+	if c.dirs[dir] == nil {
 		c.dirs[dir] = &crashDir{now: map[string]*crashInode{}, durable: map[string]*crashInode{}}
+		c.fresh[dir] = true
 	}
 	return nil
 }
@@ -269,6 +274,7 @@ func (c *crashFS) Rename(oldpath, newpath string) error {
 	} else { // between directories: only the new name, only the old, or for a moment both; never neither
 		to.changes = append(to.changes, crashChange{'c', "", filepath.Base(newpath), f})
 		to.durable[filepath.Base(newpath)] = f
+		delete(c.fresh, filepath.Dir(newpath)) // made before it
 		from.changes = append(from.changes, crashChange{'r', filepath.Base(oldpath), "", f})
 	}
 	return nil
@@ -316,6 +322,11 @@ func (c *crashFS) SyncDir(dir string) error {
 	}
 	if d := c.dirs[dir]; d != nil {
 		d.durable, d.changes = maps.Clone(d.now), nil
+	}
+	for path := range c.fresh { // the names of directories in it
+		if filepath.Dir(path) == dir {
+			delete(c.fresh, path)
+		}
 	}
 	return nil
 }
@@ -470,6 +481,7 @@ func TestCrashFS(t *testing.T) {
 	for seed := range uint64(200) {
 		c := newCrashFS(rand.New(rand.NewPCG(seed, 0)))
 		c.MkdirAll("d")
+		c.SyncDir(".")
 		f, _ := c.Create("d/f")
 		page := func(b byte) []byte { return slices.Repeat([]byte{b}, pageSize) }
 		f.WriteAt(append(page('a'), page('a')...), 0)

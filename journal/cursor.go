@@ -101,8 +101,12 @@ func (c *cursor) load(b []byte) error {
 	return nil
 }
 
-// write makes a commit durable. With mu held.
+// write makes a commit durable, on a full disk with the reserve's help. With mu held.
 func (c *cursor) write(j *Journal, p Position, state []byte) error {
+	return j.WithReserve(func() error { return c.tryWrite(j, p, state) })
+}
+
+func (c *cursor) tryWrite(j *Journal, p Position, state []byte) error {
 	if len(state) > maxState {
 		return fmt.Errorf("%w: cursor state of %d bytes", ErrTooLarge, len(state))
 	}
@@ -151,8 +155,8 @@ func (c *cursor) replace(j *Journal, need int64, gen uint64, p Position, state [
 	if err == nil {
 		err = j.fs.Rename(tmp, c.path)
 	}
-	if err != nil {
-		return fmt.Errorf("journal: write cursor %s: %w", c.name, errors.Join(err, f.Close()))
+	if err != nil { // a full disk needs what it took
+		return fmt.Errorf("journal: write cursor %s: %w", c.name, errors.Join(err, f.Close(), j.fs.Remove(tmp)))
 	}
 	// From here on the new file has the name, whether that is durable or not: no commit may go to the old one.
 	if c.file != nil {
@@ -248,6 +252,55 @@ func (j *Journal) Cursors() []string {
 	}
 	slices.Sort(r)
 	return r
+}
+
+// PlaceCursor makes the cursor of that name stand at p with a state, in one durable step: after a crash it is there so, or as it was before. p is the
+// end of a record, 0, or what a cursor committed; it may lie before where the cursor stood, but not beyond what is durable. Where what follows it is
+// freed already, the cursor stands at the oldest record. No Reader may have it open.
+func (j *Journal) PlaceCursor(name string, p Position, state []byte) error {
+	file, err := cursorFile(name)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	c, is := j.cursors[name]
+	switch {
+	case j.closed:
+		err = ErrClosed
+	case is && c.open:
+		err = fmt.Errorf("journal: cursor %q is being read", name)
+	case p > j.Synced():
+		err = fmt.Errorf("journal: position %v is beyond the last synced %v", p, j.Synced())
+	}
+	if err != nil {
+		j.mu.Unlock()
+		return err
+	}
+	if !is {
+		c = &cursor{name: name, path: j.path(file)}
+		j.cursors[name] = c
+	}
+	p, was := max(p, j.oldest()), c.at.Load()
+	if !is || uint64(p) < was {
+		c.at.Store(uint64(p)) // held before it is written
+	}
+	c.open = true
+	j.mu.Unlock()
+	c.mu.Lock()
+	err = c.write(j, p, state)
+	c.mu.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	c.open = false
+	switch {
+	case err == nil:
+	case is:
+		c.at.Store(min(was, c.at.Load()))
+	case c.file == nil: // else it has its name, and holds what it is to read
+		delete(j.cursors, name)
+	}
+	j.release()
+	return err
 }
 
 // RemoveCursor deletes a cursor that no Reader has open: one that nobody reads any more would hold its segments for ever.

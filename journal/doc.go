@@ -21,7 +21,11 @@
 //   - Synced bytes are never overwritten in their only copy. A disk that garbles every page that is being written when the power goes still
 //     takes nothing that was synced.
 //
-//   - What cannot be read is copied or moved into the directory quarantine, told to Options.Report once, and never deleted. Everything else is read.
+//   - Where a cursor has yet to read and no file holds it any more, that is told and counted; so is a file that is removed while it is written to, and nothing
+//     is said to be synced then.
+//
+//   - What cannot be read is copied or moved into the directory quarantine, told to Options.Report once, and never deleted. Everything else is read. A device that fails is tried
+//     for a minute first.
 //
 //   - A failed write or sync is told to all who wait and stays until the journal has written everything again that may have been lost by it, which it tries
 //     by itself. Nothing that was appended is given up, and the same positions become durable then. So an error of Flush or Sync means "not known to be stored",
@@ -41,6 +45,8 @@
 //	seg-<16 hex digits>.log    a segment; the digits are its number
 //	cursor-<name>              a cursor; bytes of the name other than letters, digits and "._-" as %XX
 //	identity                   what the directory is called by others
+//	seg-new                    a segment that is being prepared
+//	reserve                    room for cursors on a full disk; only with Options.Reserve
 //	rescue-<16 hex digits>     pages of that segment while recovery writes them again
 //	quarantine/                what could not be read
 //
@@ -55,12 +61,14 @@
 //
 //	header   0        8      10     12     16     24       40     48     56       64      68
 //	         ┌────────┬──────┬──────┬──────┬──────┬────────┬──────┬──────┬────────┬───────┐
-//	         │SPILLSEG│vers 1│ kind │  0   │number│ nonce  │ size │ prev │ synced │ check │
+//	         │SPILLSEG│vers 1│ kind │ pad  │number│ nonce  │ size │ prev │ synced │ check │
 //	         └────────┴──────┴──────┴──────┴──────┴────────┴──────┴──────┴────────┴───────┘
 //
 // kind is 1 for a segment that holds records, 2 for one that holds none: prepared, or freed. The nonce is 16 random bytes, new each time the file is taken into
 // use. prev is the position where the records before this segment's first end: whatever earlier segments hold beyond it does not count. synced is a
-// position that was durable when the segment was taken into use; recovery need not doubt anything before it. check is over bytes 0..63.
+// position that was durable when the segment was taken into use; recovery need not doubt anything before it. pad is one more than the bytes of padding
+// that prev counts, 0 where that is not known, as in files of earlier versions. check is over bytes 0..63. A header that was destroyed is made again from a
+// tail, which has the nonce too.
 //
 //	record   0        4      8         12     16              16+length
 //	         ┌────────┬──────┬─────────┬──────┬───────────────┬─────────┐
@@ -97,6 +105,16 @@
 //	         └────────┴──────┴──────┴──────┴──────────┴────────┴───────┴───────┴──────────────┘
 //
 // A larger state makes a larger file, written beside it and renamed.
+//
+// # The reserve
+//
+//	reserve  0        8      12     16       24      28                    Options.Reserve
+//	         ┌────────┬──────┬──────┬────────┬───────┬───────────────────────────┐
+//	         │SPILLRSV│vers 1│  0   │ passed │ check │ nothing                   │
+//	         └────────┴──────┴──────┴────────┴───────┴───────────────────────────┘
+//
+// All cursors had passed the position passed when the last segment with records was freed. check is over bytes 0..23. Its length is what is left of it;
+// the journal makes it whole before it makes another segment. Earlier versions leave the file alone.
 //
 // # The identity
 //

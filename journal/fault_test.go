@@ -207,6 +207,14 @@ func (h *hangFS) Create(path string) (File, error) {
 	return hangFile{f, h}, err
 }
 
+func (h *hangFS) Open(path string) (File, error) {
+	f, err := h.FS.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return hangFile{f, h}, nil
+}
+
 func (f hangFile) WriteAt(b []byte, off int64) (int, error) {
 	return f.File.WriteAt(b, off)
 }

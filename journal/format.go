@@ -42,6 +42,7 @@ type segmentHeader struct {
 	size   int64    // bytes of the file
 	prev   Position // the records before this segment's first end here; what earlier segments hold beyond it does not count
 	synced Position // was durable when this segment was opened: recovery need not look before it
+	pad    uint32   // one more than the bytes of padding that prev counts; 0 where that is not known
 }
 
 // put fills a page.
@@ -50,6 +51,7 @@ func (h *segmentHeader) put(page []byte) {
 	copy(page, segmentMagic)
 	binary.LittleEndian.PutUint16(page[8:], formatVersion)
 	binary.LittleEndian.PutUint16(page[10:], h.kind)
+	binary.LittleEndian.PutUint32(page[12:], h.pad)
 	binary.LittleEndian.PutUint64(page[16:], uint64(h.seq))
 	copy(page[24:], h.nonce[:])
 	binary.LittleEndian.PutUint64(page[40:], uint64(h.size))
@@ -80,6 +82,7 @@ func (h *segmentHeader) parse(page []byte) error {
 		return errHeader
 	}
 	h.kind = binary.LittleEndian.Uint16(page[10:])
+	h.pad = binary.LittleEndian.Uint32(page[12:])
 	h.seq = uint32(seq)
 	h.nonce = nonce(page[24:40])
 	h.size = int64(binary.LittleEndian.Uint64(page[40:]))

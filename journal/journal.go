@@ -29,7 +29,7 @@ const (
 
 // Journal is an open directory. All methods may be called at the same time.
 //
-// Lock order: Reader.mu, cursor.mu, Journal.mu. Journal.mu is never held over a call to the kernel but that to close a reader's file, nor over Report; holes.mu is
+// Lock order: Reader.mu, cursor.mu, reserve.mu, Journal.mu. Journal.mu is never held over a call to the kernel but that to close a reader's file, nor over Report; holes.mu is
 // held alone. Journal.writing is a lock too, for the right to write to segments: who has it holds no other.
 type Journal struct {
 	dir  string
@@ -98,6 +98,11 @@ type Journal struct {
 	full    bool       // an Append was answered ErrFull, and space will be closed when that may have changed
 	space   chan struct{}
 
+	reserve reserve
+	short   bool     // the reserve is not whole
+	scarce  error    // why it could not be made so, nil while it may
+	emptied Position // the reserve has yet to note that this was passed
+
 	cursors map[string]*cursor
 	readers map[*Reader]bool // open ones
 
@@ -160,6 +165,12 @@ func (j *Journal) makeDir() error {
 	if err := j.fs.MkdirAll(j.dir); err != nil {
 		return err
 	}
+	if len(parents) == 0 {
+		// A process that was killed may have made it, and the folder around it, and synced neither name.
+		for d, n := filepath.Dir(j.dir), 0; n < 2; d, n = filepath.Dir(d), n+1 {
+			_ = j.fs.SyncDir(d) // it may be nobody's to sync
+		}
+	}
 	for _, d := range parents {
 		// Who may write there need not be allowed to read, without which it cannot be synced.
 		if err := j.fs.SyncDir(d); err != nil && !errors.Is(err, fs.ErrPermission) {
@@ -206,7 +217,7 @@ func (j *Journal) closeFiles() error {
 	for _, c := range j.cursors {
 		errs = append(errs, c.close())
 	}
-	return errors.Join(append(errs, j.lock.Close())...)
+	return errors.Join(append(errs, j.reserve.close(), j.lock.Close())...)
 }
 
 // broadcast wakes everyone in wait. With mu held.

@@ -19,6 +19,10 @@ type Options struct {
 	// SegmentBytes is the size of a segment file (default 16 MiB, at most 1 GiB and a quarter of MaxBytes).
 	// A record larger than a segment gets one of its own size.
 	SegmentBytes int64
+	// Reserve is room on the disk that is kept, beside the segments, for what has to be written before a full disk can be
+	// emptied: cursors, and what [Journal.WithReserve] is called for (default 0, none). Without it a cursor whose state grows may have to
+	// wait for room that its moving would make.
+	Reserve int64
 	// FS is the file seam; nil is the operating system.
 	FS FS
 	// Report is told about damage, quarantines, errors of writing and syncing, and recoveries from them. It is called from the
@@ -43,6 +47,10 @@ func (o *Options) withDefaults() (Options, error) {
 	if r.SegmentBytes < minSegmentBytes || r.SegmentBytes > maxSegmentBytes {
 		return r, fmt.Errorf("journal: SegmentBytes %d is not in %d..%d", r.SegmentBytes, minSegmentBytes, maxSegmentBytes)
 	}
+	if r.Reserve < 0 {
+		return r, fmt.Errorf("journal: Reserve %d is below 0", r.Reserve)
+	}
+	r.Reserve = pageUp(r.Reserve)
 	r.SegmentBytes = min(r.SegmentBytes, r.MaxBytes/4) &^ (pageSize - 1)
 	if r.FS == nil {
 		r.FS = osFS{}

@@ -42,11 +42,7 @@ func (j *Journal) hole(seq uint32, n nonce, path string, f io.ReaderAt, from, to
 		e.Err = errors.Join(cause, fmt.Errorf("copy to quarantine: %w", err))
 	}
 	e.Saved = saved
-	j.mu.Lock()
-	j.count.holes++
-	j.count.holeBytes += uint64(to - from)
-	j.mu.Unlock()
-	j.opt.Report(e)
+	j.tellHole(e)
 }
 
 // setAside copies [from,to) of f into quarantine. What the device will not give is left zero.

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Record is one record as it was appended.
@@ -30,10 +32,16 @@ type Reader struct {
 	scan   scanner
 	file   File // of seg; guarded by Journal.mu, as is shut
 	shut   bool
-	failed int // reads in a row that the device refused
+	failed int       // reads in a row that the device refused
+	since  time.Time // the first of them
 }
 
-const readTries = 5 // so many errors of the device are returned before the bytes count as unreadable
+// Errors of the device are returned for so long, and at least so often, before the bytes count as unreadable. In a segment that has others of the
+// kind, the number alone counts: what is broken at many places must not be waited for at each.
+const (
+	readTries    = 5
+	readPatience = time.Minute
+)
 
 // Reader opens the durable cursor of that name, where it was committed; a new one starts at the oldest record. A name can be open once.
 func (j *Journal) Reader(name string) (*Reader, error) {
@@ -63,7 +71,10 @@ func (j *Journal) Reader(name string) (*Reader, error) {
 		c.mu.Unlock()
 		if err != nil {
 			j.mu.Lock()
-			delete(j.cursors, name)
+			c.open = false
+			if c.file == nil { // else it has its name, and holds what it is to read
+				delete(j.cursors, name)
+			}
 			j.mu.Unlock()
 			return nil, err
 		}
@@ -105,6 +116,11 @@ func (r *Reader) enter(s *segment, off int64) error {
 	r.scan.reset(f, s.seq, s.nonce)
 	return nil
 }
+
+// nothing is a file that is gone.
+type nothing struct{}
+
+func (nothing) ReadAt([]byte, int64) (int, error) { return 0, errGone }
 
 // hold replaces the open file, unless the reader was closed meanwhile: Close, which does not wait for one that reads, closes it then.
 func (r *Reader) hold(f File) bool {
@@ -157,17 +173,28 @@ func (r *Reader) tryNext() (Record, bool, error) {
 			return Record{}, false, ErrClosed
 		default:
 			// The device does not give these bytes. That may pass; when it does not, what comes after them must not wait for ever.
-			if r.failed++; r.failed > readTries {
-				r.failed = 0
-				r.j.mu.Lock()
-				r.seg.bad = true
-				r.j.mu.Unlock()
+			if r.gaveUp(r.seg) {
 				r.skip(start, 0, limit, err)
 				continue
 			}
 			return Record{}, false, fmt.Errorf("journal: read %s: %w", r.seg.path, err)
 		}
 	}
+}
+
+// gaveUp notes that the device refused bytes of s, and says whether it has done so for long enough.
+func (r *Reader) gaveUp(s *segment) bool {
+	now := time.Now()
+	if r.failed == 0 {
+		r.since = now
+	}
+	r.j.mu.Lock()
+	defer r.j.mu.Unlock()
+	if r.failed++; r.failed <= readTries || !s.bad && now.Sub(r.since) < readPatience {
+		return false
+	}
+	r.failed, s.bad = 0, true
+	return true
 }
 
 func (r *Reader) stopped() bool {
@@ -200,7 +227,15 @@ func (r *Reader) limit() (int64, bool, error) {
 			return 0, false, nil
 		}
 		if err := r.enter(s, off); err != nil {
-			return 0, false, err
+			if !errors.Is(err, fs.ErrNotExist) || !r.gaveUp(s) {
+				return 0, false, err
+			}
+			// Somebody removed it: told, and what comes after it must not wait for ever.
+			r.seg, r.off = s, max(off, s.last, s.end.Load())
+			r.scan.reset(nothing{}, s.seq, s.nonce)
+			if r.j.holes.first(at(s.seq, off)) {
+				r.j.tellHole(&CorruptError{Path: s.path, Offset: off, Length: r.off - off, Err: errGone})
+			}
 		}
 	}
 }

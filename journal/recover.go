@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 )
 
 const leastCut = 32 << 10 // shortening a file by less is not worth the change of its metadata
@@ -18,10 +19,11 @@ const leastCut = 32 << 10 // shortening a file by less is not worth the change o
 // recover reads the directory. What a crash can have left, and what becomes of it:
 //
 //   - a segment prepared but never used, or freed: kept as spare
-//   - a file of zeros, a cursor's temporary file: ours, unfinished, and empty; removed
+//   - a segment that has no number yet, a cursor's temporary file: ours, unfinished, and empty; removed
 //   - segments whose durability is unknown (those from the position that the newest header calls synced): read from there on, what is whole is
 //     written again to its place and synced, so that it counts as synced from now on
-//   - a header or cursor that cannot be read, a file that says it is another one: moved to quarantine and reported
+//   - a header that cannot be read, of a segment whose tails can: made again from these
+//   - a header or cursor that cannot be read, a file of zeros, a file that says it is another one: moved to quarantine and reported
 //   - any other name: not ours, left alone
 //
 // The next append opens a new segment; a tail is never appended to.
@@ -36,7 +38,11 @@ func (j *Journal) recover() (err error) {
 			err = errors.Join(err, r.close())
 		}
 	}()
+	if err := j.openReserve(); err != nil {
+		return err
+	}
 	var rescues []string
+	files := map[uint32]bool{}     // numbers of segment files
 	cursors := map[string]string{} // names by file
 	top := Position(0)
 	for _, e := range list {
@@ -45,6 +51,7 @@ func (j *Journal) recover() (err error) {
 		}
 		if seq, ok := segmentSeq(e.Name); ok {
 			top = max(top, at(seq, 0))
+			files[seq] = true
 			r, err := j.openSegment(e, seq)
 			if err != nil {
 				return err
@@ -61,7 +68,7 @@ func (j *Journal) recover() (err error) {
 		switch name, ok := cursorName(e.Name); {
 		case ok:
 			cursors[e.Name] = name
-		case strings.HasPrefix(e.Name, cursorPrefix) && strings.HasSuffix(e.Name, ".tmp"):
+		case strings.HasPrefix(e.Name, cursorPrefix) && strings.HasSuffix(e.Name, ".tmp"), e.Name == unnamedSegment:
 			if err := j.fs.Remove(j.path(e.Name)); err != nil {
 				return err
 			}
@@ -106,12 +113,14 @@ func (j *Journal) recover() (err error) {
 		return err
 	}
 	j.last = j.lastRecord()
+	j.lost(live, files)
 	for _, c := range j.cursors {
 		p := Position(c.at.Load())
 		for _, s := range j.segs {
-			if s.seq == p.seq() && p.off() > s.end.Load() {
-				j.opt.Report(&CorruptError{
-					Path: s.path, Offset: s.end.Load(), Length: p.off() - s.end.Load(),
+			// Padding of less than a header is not read as such.
+			if end := s.end.Load(); s.seq == p.seq() && p.off() > end && (p.off() > pageUp(end) || pageUp(end)-end >= recordHeader) {
+				j.tellHole(&CorruptError{
+					Path: s.path, Offset: end, Length: p.off() - end,
 					Err: fmt.Errorf("cursor %s has read up to %v, but these records are gone", c.name, p),
 				})
 			}
@@ -132,7 +141,8 @@ func (j *Journal) recover() (err error) {
 // recovered is a live segment with its header.
 type recovered struct {
 	*segment
-	h segmentHeader
+	h       segmentHeader
+	rebuilt bool // from its tails: h has neither prev nor synced
 }
 
 // openSegment opens one segment file. It returns nil when the file holds no records: then it was kept as a spare or dealt with.
@@ -147,18 +157,26 @@ func (j *Journal) openSegment(e DirEntry, seq uint32) (*recovered, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	page := make([]byte, pageSize)
-	if _, err := f.ReadAt(page, 0); err != nil && !errors.Is(err, io.EOF) {
+	if err := j.readAt(f, page, 0); err != nil {
 		return nil, errors.Join(j.moveAside(e.Name, err), f.Close())
 	}
 	s := &segment{seq: seq, path: path, file: f, size: size}
 	var h segmentHeader
 	err = h.parse(page)
+	if errors.Is(err, errHeader) || errors.Is(err, errBlank) {
+		if made, ok := s.rebuild(j); ok {
+			j.hole(seq, made.nonce, path, f, 0, pageSize, fmt.Errorf("%w; it is made again", err))
+			j.bytes += size
+			s.nonce, s.modified = made.nonce, e.Modified
+			return &recovered{segment: s, h: made, rebuilt: true}, nil
+		}
+	}
 	switch {
 	case errors.Is(err, errVersion):
 		// Not damage: a later version of this program wrote it, and can read it.
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	case errors.Is(err, errBlank) && blank(f, size):
-		return nil, errors.Join(f.Close(), j.fs.Remove(path))
+		err = errZeros
 	case err == nil && h.kind == segmentSpare: // of whatever number: it is given the next one before it is renamed
 		j.bytes += size
 		s.filled = pageSize
@@ -172,7 +190,30 @@ func (j *Journal) openSegment(e DirEntry, seq uint32) (*recovered, error) {
 	}
 	j.bytes += size
 	s.nonce, s.modified = h.nonce, e.Modified
-	return &recovered{s, h}, nil
+	return &recovered{segment: s, h: h}, nil
+}
+
+const (
+	openTries = 50 // of reading what decides about a whole file
+	openPause = 200 * time.Millisecond
+)
+
+// readAt reads bytes of a file, as far as there are some. A device that fails may get well: neither must a file be set aside for a moment's trouble, nor
+// a tail be taken for none.
+func (j *Journal) readAt(f File, b []byte, off int64) error {
+	for tries := 1; ; tries++ {
+		_, err := f.ReadAt(b, off)
+		if err == nil || errors.Is(err, io.EOF) {
+			return nil
+		}
+		if tries == openTries {
+			return err
+		}
+		if tries == 1 {
+			j.opt.Report(fmt.Errorf("journal: open: %w; it is tried again for %v", err, openTries*openPause))
+		}
+		<-time.After(openPause)
+	}
 }
 
 // blank reports whether a file is all zeros.
@@ -201,9 +242,7 @@ func (j *Journal) openCursor(file, name string) error {
 	var b []byte
 	if err == nil {
 		b = make([]byte, size)
-		if _, err = f.ReadAt(b, 0); errors.Is(err, io.EOF) {
-			err = nil
-		}
+		err = j.readAt(f, b, 0)
 	}
 	if err == nil {
 		err = c.load(b)
@@ -236,34 +275,45 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 	for i := len(live) - 1; i >= 0; i-- {
 		s := live[i]
 		end := s.size
-		if limit.seq() == s.seq {
-			end, known[i] = min(limit.off(), s.size), true
+		if limit.seq() == s.seq { // beyond the file where that was cut: readers will meet it
+			end, known[i] = limit.off(), true
 		} else if limit.seq() < s.seq {
 			end, known[i] = dataStart, true // all of it was given up
 		}
 		s.end.Store(max(end, dataStart))
-		limit = min(limit, s.h.prev)
+		if s.rebuilt {
+			limit = min(limit, at(s.seq, 0)) // reading must find the end of the one before, too
+		} else {
+			limit = min(limit, s.h.prev)
+		}
 	}
 	last := live[len(live)-1]
 	from := last.h.synced
-	clean, err := last.restoreTails()
+	clean, err := last.restoreTails(j)
 	if err != nil {
 		return 0, fmt.Errorf("%s: restore tail: %w", last.path, err)
 	}
+	durable := j.wasDurable(live)
 	if clean > 0 {
 		from = at(last.seq, clean)
 	}
 	for i, s := range live {
 		s.last = s.end.Load()
 		if s.seq >= from.seq() || !known[i] {
-			durable := int64(dataStart)
+			sure := int64(dataStart)
 			if s.seq == from.seq() {
-				durable = max(durable, from.off())
+				sure = max(sure, from.off())
 			}
-			end, err := j.recoverSegment(s.segment, durable)
+			end, err := j.recoverSegment(s.segment, sure)
 			if err != nil {
 				return 0, fmt.Errorf("%s: %w", s.path, err)
 			}
+			if !s.signedOff && !s.rebuilt {
+				if err := s.hardenHeader(end); err != nil {
+					return 0, fmt.Errorf("%s: write its header again: %w", s.path, err)
+				}
+			}
+			j.lostTail(s.segment, end, known[i], durable)
 			if !known[i] {
 				if err := j.cutTail(s.segment, end); err != nil {
 					return 0, fmt.Errorf("%s: %w", s.path, err)
@@ -273,16 +323,23 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 			s.last = min(end, s.end.Load())
 		}
 		s.wrote, s.clean, s.filled = s.end.Load(), s.end.Load(), s.size
+		if s.rebuilt {
+			if err := s.writeHeader(live[:i]); err != nil {
+				return 0, fmt.Errorf("%s: write its header: %w", s.path, err)
+			}
+		}
 		j.segs = append(j.segs, s.segment)
 	}
 	return at(last.seq, last.end.Load()), nil
 }
 
-// lastRecord is where the last record ends, 0 if there is none. What recovery took for its end may be that of a pad behind it.
+// lastRecord is where the last record ends, 0 if there is none. What recovery took for its end may be that of a pad behind it, which no cursor
+// reaches.
 func (j *Journal) lastRecord() Position {
 	for _, s := range slices.Backward(j.segs) {
 		if s.last > dataStart {
-			return at(s.seq, s.lastRecord())
+			s.last = s.lastRecord()
+			return at(s.seq, s.last)
 		}
 	}
 	return 0
@@ -343,14 +400,34 @@ func (j *Journal) cutTail(s *segment, end int64) error {
 	return nil
 }
 
+// hardenHeader makes the header durable, which may have been read from memory only, as harden does with records. These are durable by now, so a tail
+// slot is free to say what the segment is, should the header be lost while it is written again.
+func (s *recovered) hardenHeader(end int64) error {
+	page := make([]byte, pageSize)
+	putTail(page, s.nonce, at(s.seq, max(end, dataStart)), 0, nil)
+	_, err := s.file.WriteAt(page, pageSize)
+	if err == nil {
+		err = s.file.Datasync()
+	}
+	if err == nil {
+		s.h.put(page)
+		_, err = s.file.WriteAt(page, 0)
+	}
+	if err == nil {
+		err = s.file.Datasync()
+	}
+	return err
+}
+
 // recoverSegment finds the end of a segment's last whole record, given up to where it is known to be durable, and makes all of it so.
 func (j *Journal) recoverSegment(s *segment, durable int64) (int64, error) {
-	clean, err := s.restoreTails()
+	clean, err := s.restoreTails(j)
 	if err != nil {
 		return 0, fmt.Errorf("restore tail: %w", err)
 	}
 	limit := s.end.Load()
 	if clean > 0 && clean <= limit {
+		s.signedOff = true
 		return clean, nil
 	}
 	var scan scanner

@@ -19,6 +19,7 @@ import (
 const (
 	rescueMagic  = "SPILLRES"
 	rescuePrefix = "rescue-"
+	leastRescue  = 4 * pageSize // what is written again at once, at least
 )
 
 func rescueName(seq uint32) string { return fmt.Sprintf("%s%016x", rescuePrefix, seq) }
@@ -39,11 +40,23 @@ func (j *Journal) harden(s *segment, from, to int64) error {
 		return nil
 	}
 	path := j.path(rescueName(s.seq))
-	f, err := j.writeRescue(path, s, from, to)
+	var f File
+	err := j.WithReserve(func() (err error) {
+		f, err = j.writeRescue(path, s, from, to)
+		return err
+	})
 	switch {
 	case err == nil:
 		// From the copy, not from where it was read: what is in memory there may be dropped at any time.
 		err = errors.Join(s.putBack(f), f.Close())
+	case isNoSpace(err) && to-from > leastRescue: // less at a time needs less room
+		part := max(pageUp((to-from)/4), leastRescue)
+		for ; from < to; from += part {
+			if err := j.harden(s, from, min(from+part, to)); err != nil {
+				return err
+			}
+		}
+		return nil
 	case isNoSpace(err):
 		// On a full disk there is no room for the copy; opening, so that readers can make room, is worth more than a second net.
 		if err := errors.Join(rewrite(s.file, from, to), s.file.Datasync()); err != nil {

@@ -21,9 +21,10 @@ var (
 	errEndOfRecord = errors.New("end of records") // not damage: no room is left for another
 )
 
-// isDamage tells bytes that are wrong from a device that does not give them.
+// isDamage tells bytes that are wrong, or missing at the end of a file, from a device that does not give them.
 func isDamage(err error) bool {
-	return errors.Is(err, errNoRecord) || errors.Is(err, errCutShort) || errors.Is(err, errWrongBytes)
+	return errors.Is(err, errNoRecord) || errors.Is(err, errCutShort) || errors.Is(err, errWrongBytes) ||
+		errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // scanner reads records from one segment file. Readers, recovery and Inspect share it.
@@ -136,7 +137,11 @@ func (s *scanner) find(off, limit int64, stop func() bool) (int64, bool) {
 			return 0, false
 		}
 		h, err := s.view(off, int(min(limit-off, scanBlock)), limit)
-		if err != nil {
+		if err != nil { // perhaps of a later page
+			s.buf = s.buf[:0]
+			h, err = s.view(off, int(min(limit, pageDown(off)+pageSize)-off), limit)
+		}
+		if err != nil || len(h) < recordHeader {
 			// Nothing that the device will not give can be read: on with the next page.
 			off = pageDown(off) + pageSize
 			s.buf = s.buf[:0]

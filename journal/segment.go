@@ -19,7 +19,9 @@ type segment struct {
 	file  File // nil when nothing is to be written
 	size  int64
 
-	modified time.Time // when a file that was there at the start had last been written to
+	tailed    int64     // a tail says that it was synced up to here; of recovery
+	signedOff bool      // by a clean Close: all of it is durable; of recovery
+	modified  time.Time // when a file that was there at the start had last been written to
 
 	end atomic.Int64 // where its records end, 0 while it is being appended to; written with Journal.mu held
 
@@ -45,6 +47,9 @@ func (s *segment) close() error {
 	}
 	return f.Close()
 }
+
+// unnamedSegment is what a segment is called until its header is durable.
+const unnamedSegment = "seg-new"
 
 func segmentName(seq uint32) string { return fmt.Sprintf("seg-%016x.log", seq) }
 

@@ -4,6 +4,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -278,6 +279,27 @@ func (j *Journal) syncFiles(s *segment, tail bool) error {
 		if err := s.file.Datasync(); err != nil {
 			return err
 		}
+		if err := s.linked(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errRemoved says that what is synced is on no disk that anybody will read.
+var errRemoved = errors.New("it was removed while the journal writes to it; nothing more is stored until the next start")
+
+// linked returns an error if a file that is written to has no name any more.
+func (s *segment) linked() error {
+	f, ok := s.file.(interface{ Linked() (bool, error) })
+	if !ok {
+		return nil
+	}
+	switch linked, err := f.Linked(); {
+	case err != nil:
+		return err
+	case !linked:
+		return fmt.Errorf("%s: %w", s.path, errRemoved)
 	}
 	return nil
 }
@@ -304,6 +326,8 @@ func (j *Journal) fail(err error) {
 	j.broadcast()
 }
 
+const keepTries = 20
+
 // keep reads what was written since the last good sync into memory, as soon as a sync failed: the kernel may take these pages for clean and
 // drop them. With mu held, by the syncer; after fail, so that nothing more is written.
 func (j *Journal) keep() {
@@ -318,6 +342,9 @@ func (j *Journal) keep() {
 		// What an earlier failure kept is surer than what can be read now, but for its last page: that may have more in it since.
 		n := copy(b, s.kept[:max(0, len(s.kept)-pageSize)])
 		_, err := s.file.ReadAt(b[n:], from+int64(n))
+		for tries := 1; err != nil && tries < keepTries; tries++ { // what fails to sync may fail to read for a moment, too
+			_, err = s.file.ReadAt(b[n:], from+int64(n))
+		}
 		j.mu.Lock()
 		if err == nil {
 			s.kept = b

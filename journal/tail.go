@@ -50,15 +50,20 @@ func parseTail(page []byte, seq uint32, n nonce) (p Position, flags uint32, b []
 
 // restoreTails puts back what the two slots hold if the pages they were copied from do not. It returns up to where a clean Close says that
 // everything is durable and complete, or 0.
-func (s *segment) restoreTails() (clean int64, err error) {
+func (s *segment) restoreTails(j *Journal) (clean int64, err error) {
 	page, was := make([]byte, pageSize), make([]byte, pageSize)
 	for slot := range int64(2) {
-		if _, err := s.file.ReadAt(page, (1+slot)*pageSize); err != nil {
+		clear(page)
+		if err := j.readAt(s.file, page, (1+slot)*pageSize); err != nil {
 			continue // then there is nothing to restore from
 		}
 		p, flags, b, ok := parseTail(page, s.seq, s.nonce)
-		if !ok || p.off() > s.size {
+		if !ok {
 			continue
+		}
+		s.tailed = max(s.tailed, p.off())
+		if p.off() > s.size {
+			continue // it was cut
 		}
 		if flags&tailClean != 0 {
 			clean = p.off()

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/spillwaylog/spillway/internal/needs"
@@ -68,13 +69,14 @@ func (d *disk) free() {
 
 // A stream sends chunk after chunk with acks and notes what was acked, until it is told to stop.
 type stream struct {
-	t     *testing.T
-	lane  *lane
-	pad   string
-	mu    sync.Mutex
-	acked []string
-	stop  chan struct{}
-	done  chan struct{}
+	t      *testing.T
+	lane   *lane
+	pad    string
+	mu     sync.Mutex
+	acked  []string
+	breaks atomic.Bool // its collector is about to be killed
+	stop   chan struct{}
+	done   chan struct{}
 }
 
 // startStream sends chunks of about size bytes each.
@@ -91,11 +93,16 @@ func startStream(t *testing.T, c *collector, name string, size int) *stream {
 			e := named(fmt.Sprintf("%s-%d", name, i))
 			e.pad = s.pad
 			id := newID()
-			if _, err := s.lane.conn.Write(packed("disk", id, e.append(nil))); err != nil {
+			if _, err := s.lane.conn.Write(packed("disk", id, e.append(nil))); err != nil && s.breaks.Load() {
+				return
+			} else if err != nil {
 				t.Errorf("%s: %v", name, err)
 				return
 			}
 			got, err := readAck(s.lane.acks)
+			if err != nil && s.breaks.Load() {
+				return
+			}
 			if err != nil || got != id {
 				t.Errorf("%s: ack %q, %v", name, got, err)
 				return

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -48,28 +49,60 @@ func TestKill(t *testing.T) {
 			r := random(t)
 			seeds := r.Uint64() // r itself goes to killUnder
 			killUnder(t, s, out, r, max(1, kills(t)/tt.divisor), func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {
-				senders := make([]*sender, 4)
-				var wg sync.WaitGroup
-				for i := range senders {
-					senders[i] = &sender{name: fmt.Sprint("s", i), addr: addr, tag: fmt.Sprint("kill.", i%2), rand: rand.New(rand.NewPCG(seeds, uint64(i)))}
-					wg.Go(func() {
-						if err := senders[i].run(ctx, stop); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-				wg.Wait()
-				var sent [][]string
-				broken := 0
-				for _, s := range senders {
-					sent = append(sent, s.sent)
-					broken += s.broken
-				}
-				t.Logf("%d connections were cut or refused", broken)
-				return sent
+				return fourSenders(ctx, t, seeds, addr, stop)
 			})
 		})
 	}
+}
+
+// TestKillOutputs has three outputs at once: files by tag, a file by the hour of the event, and another collector. Each event is once in each.
+func TestKillOutputs(t *testing.T) {
+	t.Parallel()
+	for _, ack := range []string{"synced", "journaled", "delivered"} {
+		t.Run(ack, func(t *testing.T) {
+			t.Parallel()
+			far, relayed := newSetup(t)
+			addr := needs.Address()
+			far.listen = []string{"forward://" + addr}
+			receiver := startCollector(t, far)
+			s, out := newSetup(t)
+			hourly := filepath.Join(filepath.Dir(out), "hourly")
+			s.to = append(s.to, "file://"+hourly+"/all.{date}.{hour}.jsonl", "forward://"+addr)
+			s.args = []string{"--ack", ack}
+			r := random(t)
+			seeds := r.Uint64()
+			n := kills(t) / 5
+			if os.Getenv("SPILLWAY_KILLS") != "" {
+				n = kills(t)
+			}
+			killUnder(t, s, out, r, max(1, n), func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {
+				return fourSenders(ctx, t, seeds, addr, stop)
+			}, hourly, relayed)
+			receiver.stop()
+		})
+	}
+}
+
+// fourSenders send until stop is closed, and return what each of them sent.
+func fourSenders(ctx context.Context, t *testing.T, seeds uint64, addr string, stop <-chan struct{}) (sent [][]string) {
+	senders := make([]*sender, 4)
+	var wg sync.WaitGroup
+	for i := range senders {
+		senders[i] = &sender{name: fmt.Sprint("s", i), addr: addr, tag: fmt.Sprint("kill.", i%2), rand: rand.New(rand.NewPCG(seeds, uint64(i)))}
+		wg.Go(func() {
+			if err := senders[i].run(ctx, stop); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	broken := 0
+	for _, s := range senders {
+		sent = append(sent, s.sent)
+		broken += s.broken
+	}
+	t.Logf("%d connections were cut or refused", broken)
+	return sent
 }
 
 // TestKillClient has this project's own client resend.
@@ -121,8 +154,8 @@ func TestKillClient(t *testing.T) {
 }
 
 // killUnder kills and restarts the collector while load runs, and checks what it wrote. load returns the names that each of
-// its senders sent, all of them acked.
-func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int, load func(ctx context.Context, addr string, stop <-chan struct{}) [][]string) {
+// its senders sent, all of them acked. also are folders of other outputs.
+func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int, load func(ctx context.Context, addr string, stop <-chan struct{}) [][]string, also ...string) {
 	addr := needs.Address()
 	s.listen = []string{"forward://" + addr}
 	checked.build(t)
@@ -187,11 +220,16 @@ func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int, load
 	for _, names := range sent {
 		want = append(want, names...)
 	}
-	eventually(t, "the last events are in the output", func() bool { return newCounter(out).count(t) >= len(want) || c.over() })
+	outs := append([]string{out}, also...)
+	for _, out := range outs {
+		eventually(t, "the last events are in the output", func() bool { return newCounter(out).count(t) >= len(want) || c.over() })
+	}
 	c.stop()
-	lines := readLines(t, out)
-	wantNames(t, lines, want...)
-	wantOrder(t, lines)
+	for _, out := range outs {
+		lines := readLines(t, out)
+		wantNames(t, lines, want...)
+		wantOrder(t, lines)
+	}
 	figure(t, "%d kills (%d at the start, %d after SIGTERM), %d events, %.1f s", kills, early.Load(), polite.Load(), len(want), time.Since(begin).Seconds())
 }
 

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"sync"
+)
+
+// The reserve is room on the disk that no segment gets. A journal that filled its disk is emptied by cursors that move, and these
+// need room at times: a state that grew makes a new file, and so does a new cursor. They take what they lack from the reserve. It is made
+// whole again before another segment is created, if need be from a freed one.
+//
+// Its first page remembers one position, passed: all cursors had passed it when the last segment that held records was freed. A cursor
+// that stands beyond it, with no segment there, has lost what followed.
+
+const (
+	reserveFile  = "reserve"
+	reserveMagic = "SPILLRSV"
+	reserveLen   = 28 // bytes of the first page that mean something
+	reserveParts = 8  // it is given back in so many
+)
+
+// reserve is the file. It is nil bytes long where Options.Reserve is 0.
+type reserve struct {
+	mu     sync.Mutex // held over calls to the kernel
+	file   File       // nil: there is none
+	size   int64      // of the file
+	known  bool       // passed could be read, or was written
+	passed Position
+}
+
+// openReserve opens the file if there is one, whatever its length is now. The allocator makes one, and makes it whole.
+func (j *Journal) openReserve() error {
+	if j.opt.Reserve == 0 {
+		return nil
+	}
+	r := &j.reserve
+	f, err := j.fs.Open(j.path(reserveFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		j.short = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.file = f
+	if r.size, err = f.Size(); err != nil {
+		return err
+	}
+	page := make([]byte, reserveLen)
+	if _, err := f.ReadAt(page, 0); err == nil {
+		r.passed, r.known = parseReserve(page)
+	}
+	j.short = r.size < j.opt.Reserve
+	return nil
+}
+
+func appendReserve(b []byte, passed Position) []byte {
+	b = append(b, reserveMagic...)
+	b = binary.LittleEndian.AppendUint32(b, formatVersion)
+	b = binary.LittleEndian.AppendUint32(b, 0)
+	b = binary.LittleEndian.AppendUint64(b, uint64(passed))
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+func parseReserve(b []byte) (passed Position, ok bool) {
+	if len(b) < reserveLen || string(b[:8]) != reserveMagic || binary.LittleEndian.Uint32(b[8:]) != formatVersion ||
+		crc32.Checksum(b[:reserveLen-4], castagnoli) != binary.LittleEndian.Uint32(b[reserveLen-4:]) {
+		return 0, false
+	}
+	return Position(binary.LittleEndian.Uint64(b[16:])), true
+}
+
+// fillReserve makes the reserve whole, or as large as the disk lets it be. Only the allocator calls it, with mu held, which it lets go.
+func (j *Journal) fillReserve() error {
+	passed := j.emptied
+	if len(j.segs) == 0 {
+		passed = max(passed, j.written)
+	}
+	j.mu.Unlock()
+	err := j.growReserve(passed)
+	j.mu.Lock()
+	switch {
+	case err == nil:
+		j.short, j.scarce = false, nil
+	case isNoSpace(err):
+		j.scarce = err
+	default:
+		j.short = false // of no use now; the next Open tries again
+		j.tell(fmt.Errorf("journal: no room is kept for cursors on a full disk: %w", err))
+	}
+	return nil
+}
+
+func (j *Journal) growReserve(passed Position) (err error) {
+	r := &j.reserve
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	path := j.path(reserveFile)
+	if r.file == nil {
+		if r.file, err = j.fs.Create(path); err != nil {
+			return err
+		}
+		if err = r.vouch(passed); err == nil {
+			err = j.fs.SyncDir(j.dir)
+		}
+		if err != nil {
+			err = errors.Join(err, r.file.Close(), j.fs.Remove(path))
+			r.file, r.known, r.size = nil, false, 0
+			return err
+		}
+	}
+	// In parts: a disk that has not all of it may have some.
+	for r.size < j.opt.Reserve {
+		next := min(j.opt.Reserve, r.size+j.reservePart())
+		if err := r.file.Allocate(next); err != nil {
+			return err
+		}
+		r.size = next
+	}
+	return r.file.Datasync()
+}
+
+func (j *Journal) reservePart() int64 { return pageUp(max(j.opt.Reserve/reserveParts, 2*pageSize)) }
+
+// vouch makes passed durable. With mu held.
+func (r *reserve) vouch(passed Position) error {
+	page := make([]byte, pageSize)
+	copy(page, appendReserve(nil, passed))
+	_, err := r.file.WriteAt(page, 0)
+	if err == nil {
+		err = r.file.Datasync()
+	}
+	if err == nil {
+		r.passed, r.known, r.size = passed, true, max(r.size, pageSize)
+	}
+	return err
+}
+
+// vouch notes durably that all cursors had passed what the freed segments held, before one of these is written over. Only the allocator
+// calls it, with mu held, which it lets go.
+func (j *Journal) vouch() error {
+	passed := j.emptied
+	j.mu.Unlock()
+	r := &j.reserve
+	r.mu.Lock()
+	var err error
+	if r.file != nil && passed > r.passed {
+		err = r.vouch(passed)
+	}
+	r.mu.Unlock()
+	j.mu.Lock()
+	if err == nil && passed == j.emptied {
+		j.emptied = 0
+	}
+	return err
+}
+
+// WithReserve calls write, and again with some of [Options.Reserve] given back to the disk each time that write finds this full. It is for
+// what has to be written before the journal can be emptied, and takes little; write undoes what it did when it fails. The error of a disk that
+// stays full is an [ErrFull].
+func (j *Journal) WithReserve(write func() error) error {
+	err := write()
+	if !isNoSpace(err) || j.opt.Reserve == 0 || errors.Is(err, ErrFull) {
+		return err
+	}
+	r := &j.reserve
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for isNoSpace(err) && r.file != nil && r.size > pageSize {
+		size := max(pageSize, r.size-j.reservePart())
+		// Some file systems have the room again only when that is durable.
+		if failed := errors.Join(r.file.Truncate(size), r.file.Datasync()); failed != nil {
+			return errors.Join(err, failed)
+		}
+		r.size = size
+		j.mu.Lock()
+		j.short = true
+		j.mu.Unlock()
+		err = write()
+	}
+	if isNoSpace(err) {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return err
+}
+
+func (r *reserve) close() error {
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Close()
+}

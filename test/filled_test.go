@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spillwaylog/spillway/internal/needs"
+)
+
+// TestFilledDisk has the journal fill its own disk, to the level at which one segment more, or the next page of anything,
+// has no room; kills the collector there, or not; and lets the output go on. From each level it starts, drains to empty, and takes events again.
+func TestFilledDisk(t *testing.T) {
+	t.Parallel()
+	levels := needs.Rounds(t, "SPILLWAY_LEVELS", 2, 24)
+	r := random(t)
+	for n := range levels {
+		for _, killed := range []bool{false, true} {
+			size := 44<<20 + 4096*r.IntN(8<<20/4096) // two segments fit, or three; what is left differs
+			kib := 64 << r.IntN(3)
+			t.Run(fmt.Sprintf("%d.killed=%t", n, killed), func(t *testing.T) { testFilledDisk(t, size, kib, killed) })
+		}
+	}
+}
+
+func testFilledDisk(t *testing.T, size, kib int, killed bool) {
+	d := newDisk(t, fmt.Sprint(size))
+	s, _ := newSetup(t)
+	s.data = filepath.Join(d.dir, "data")
+	// The way to the output's folder is a file at first, so its output takes nothing.
+	dir := t.TempDir()
+	way := filepath.Join(dir, "way")
+	must(t, os.WriteFile(way, nil, 0o600))
+	s.to = []string{"file://" + way + "/out/{tag}.jsonl"}
+	c := startCollector(t, s)
+	st := startStream(t, c, "fill", kib<<10)
+	c.says("level=ERROR", "journal full")
+	if killed {
+		st.breaks.Store(true)
+		c.kill()
+		eventually(t, "the stream ends", st.over)
+		d.fill() // nothing is left but what the journal has kept for itself
+		c = startCollector(t, s)
+		c.kill()
+		c = startCollector(t, s)
+	}
+	out := filepath.Join(way, "out")
+	must(t, os.Remove(way))
+	must(t, os.MkdirAll(out, 0o700))
+	names := st.acked
+	if killed {
+		waitLines(t, out, len(names))
+		st = startStream(t, c, "after", kib<<10)
+	}
+	st.more(64 << 10 / kib) // 64 MiB: more than the disk has room for
+	names = append(names[:len(names):len(names)], st.end()...)
+	if !killed {
+		names = st.acked
+	}
+	waitLines(t, out, len(names))
+	eventually(t, "the journal is empty", func() bool { return c.behind(s) == 0 })
+	c.stop()
+	lines := readLines(t, out)
+	if killed { // what was on its way may have been stored
+		last := fmt.Sprintf("fill-%d", slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, "after") }))
+		if have := len(lines); have == len(names)+1 {
+			names = append(names, last)
+		}
+	}
+	wantNames(t, lines, names...)
+}
