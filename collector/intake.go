@@ -116,6 +116,7 @@ func (c *Collector) openInputs(plans []inputPlan) error {
 		MaxChunk:        c.config.MaxChunk,
 		MaxDecompressed: c.config.MaxUnpacked,
 		Memory:          c.config.Memory,
+		MaxConnections:  connectionsMost(),
 		RefuseInvalid:   c.config.RefuseInvalid,
 		Trouble:         func(t forward.Trouble) { c.reporter.peer(t, store.accountOf(t.Sender).name) },
 	}

@@ -91,9 +91,11 @@ type Server struct {
 	Connection func(s *Sender, open bool)
 	// WriteTimeout is how long a peer may leave its acks unread: 30 s if 0. Then it is cut off.
 	WriteTimeout time.Duration
-	// StallTimeout is how long a connection may hold memory that others wait for, without going on: 10 s if 0. Where nobody waits, a
-	// sender may be as slow as it likes.
+	// StallTimeout is how long a sender may take for as much as its connection holds, while others wait for memory: 10 s if 0. One that sends less
+	// than that for a hundredth of it is cut. Where nobody waits, a sender may be as slow as it likes.
 	StallTimeout time.Duration
+	// MaxConnections is how many connections there may be: any number if 0. Beyond it the one that has been idle longest is closed for a new one.
+	MaxConnections int
 	// HandshakeTimeout is how long a connection may take for the handshakes of TLS and of Forward together: 10 s if 0.
 	HandshakeTimeout time.Duration
 	// Endpoint is that of Serve and ListenAndServe.
@@ -105,7 +107,8 @@ type Server struct {
 	maxMessage      int64 // MaxChunk and its frame
 	maxDecompressed int64
 	writeTimeout    time.Duration
-	stallTimeout    time.Duration
+	patience        time.Duration // with those that hold memory and do not go on, see slow.go
+	began           time.Time
 	loginTimeout    time.Duration
 	now             func() time.Time
 	group           GroupHandler // nil: Handler is no more than that
@@ -125,9 +128,12 @@ type Server struct {
 	listeners map[interface{ Close() error }]struct{}
 	conns     map[*conn]struct{}
 	counters  map[*Endpoint]*[countSets]counters
-	idle      chan struct{} // closed when down and no connection is left
+	peers     map[string]*share // what the connections of each hold
+	idle      chan struct{}     // closed when down and no connection is left
 	stopped   bool
-	watching  bool           // the watch runs, see slow.go
+	watching  atomic.Bool    // the watcher runs, see slow.go; written with mu held
+	ends      chan struct{}  // a connection has ended; holds one
+	lacking   chan struct{}  // there may be something for it to do; holds one
 	running   sync.WaitGroup // connections, the watch
 }
 
@@ -146,7 +152,8 @@ func (s *Server) init() {
 		s.maxDecompressed = or(s.MaxDecompressed, DefaultMaxDecompressed, largestChunk)
 		s.mem.limit = or(s.Memory, DefaultMemory, 1<<62)
 		s.writeTimeout = time.Duration(or(int64(s.WriteTimeout), int64(DefaultWriteTimeout), 1<<62))
-		s.stallTimeout = time.Duration(or(int64(s.StallTimeout), int64(DefaultStallTimeout), 1<<62))
+		s.patience = max(time.Duration(or(int64(s.StallTimeout), int64(DefaultStallTimeout), 1<<62))/patienceMost, time.Millisecond)
+		s.began = time.Now()
 		s.loginTimeout = time.Duration(or(int64(s.HandshakeTimeout), int64(DefaultHandshake), 1<<62))
 		if s.now == nil {
 			s.now = time.Now
@@ -161,6 +168,8 @@ func (s *Server) init() {
 		s.idle = make(chan struct{})
 		s.listeners = make(map[interface{ Close() error }]struct{})
 		s.conns = make(map[*conn]struct{})
+		s.ends, s.lacking = make(chan struct{}, 1), make(chan struct{}, 1)
+		s.peers = make(map[string]*share)
 	})
 }
 
@@ -194,6 +203,7 @@ func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 				return err
 			}
 			s.tell(s.countersOf(ep, 0), Trouble{Kind: NotAccepted, Fate: Kept, Peer: l.Addr().String(), Sender: &Sender{Endpoint: ep, Addr: l.Addr()}, Err: err})
+			s.giveWay(1) // perhaps it is for them that the system is short of something
 			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
 			select {
 			case <-time.After(delay):
@@ -202,6 +212,7 @@ func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 			continue
 		}
 		delay = 0
+		s.makeRoom()
 		s.start(nc, ep, config)
 	}
 }
@@ -247,6 +258,7 @@ func (s *Server) start(nc net.Conn, ep *Endpoint, config *tls.Config) {
 	c := newConn(s, nc, ep, config)
 	s.mu.Lock()
 	if s.down.Load() {
+		s.leaveLocked(c)
 		s.mu.Unlock()
 		_ = nc.Close() // came too late
 		return
@@ -261,6 +273,23 @@ func (s *Server) start(nc net.Conn, ep *Endpoint, config *tls.Config) {
 	go c.serve()
 }
 
+// join has a connection share with the others of its peer.
+func (s *Server) join(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.hold.peer = s.peers[c.peer]; c.hold.peer == nil {
+		c.hold.peer = new(share)
+		s.peers[c.peer] = c.hold.peer
+	}
+	c.hold.peer.conns++
+}
+
+func (s *Server) leaveLocked(c *conn) {
+	if c.hold.peer.conns--; c.hold.peer.conns == 0 {
+		delete(s.peers, c.peer)
+	}
+}
+
 // ended takes a connection out.
 func (s *Server) ended(c *conn) {
 	if s.Connection != nil {
@@ -268,11 +297,16 @@ func (s *Server) ended(c *conn) {
 	}
 	s.mu.Lock()
 	delete(s.conns, c)
+	s.leaveLocked(c)
 	if s.down.Load() && len(s.conns) == 0 && s.idle != nil {
 		close(s.idle)
 		s.idle = nil
 	}
 	s.mu.Unlock()
+	select {
+	case s.ends <- struct{}{}:
+	default:
+	}
 	s.running.Done()
 }
 

@@ -4,6 +4,7 @@ package forward
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -22,9 +23,10 @@ type socket struct {
 	net.Conn
 	fd    uintptr
 	now   bool
-	room  int   // for what is read now, when it is decrypted
-	bytes int64 // read before now was first set
-	quota int64 // how many those may be; 0: any number
+	room  int                                      // for what is read now, when it is decrypted
+	bytes int64                                    // read before now was first set
+	login func(r io.Reader, p []byte) (int, error) // reads before the first message; nil: no more
+	quota int64                                    // how many those may be; 0: any number
 
 	head [recordHead]byte // of the record that comes
 	have int              // of which so much came
@@ -55,7 +57,11 @@ func (s *socket) Read(p []byte) (n int, err error) {
 			return 0, errQuota
 		}
 		p = p[:min(len(p), s.next(nil))]
-		n, err = s.Conn.Read(p)
+		if s.login != nil {
+			n, err = s.login(s.Conn, p)
+		} else {
+			n, err = s.Conn.Read(p)
+		}
 		s.bytes += int64(n)
 	} else {
 		if s.r == s.w {
