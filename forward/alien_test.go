@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 )
 
 // aliens are first bytes of other protocols, and what they are called.
@@ -104,6 +105,7 @@ func TestMostConnections(t *testing.T) {
 		for range 12 {
 			peers = append(peers, p.peer())
 			write(t, peers[len(peers)-1], withID('a'))
+			<-time.After(time.Second)
 		}
 		for i, q := range peers {
 			if q.closed() && i >= 8 {
