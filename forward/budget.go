@@ -14,7 +14,7 @@ import (
 // not hold them up. When there is none left a connection waits in line: first those that want little, then those that are in the
 // middle of a large message, then those that would begin one; of a line the one whose peer holds least. Those that would begin also wait while those in the
 // middle will need what is left, going by what such messages have needed before. What is half read can always be finished, so nothing waits for
-// ever: the first in line may overdraw, alone, and as much as its message takes, until it has handed on what it holds. As soon as one
+// ever: the first in line may overdraw, alone, and as much as its message takes, until it has handed on what it holds. While one
 // waits, the server cuts connections that hold memory and do not go on (slow.go).
 //
 // Lock order: budget.mu is taken last, and never held while anything else is waited for.
@@ -83,7 +83,6 @@ type holder struct {
 	big   atomic.Bool  // its message in progress is not small; by the connection
 	peer  *share       // all connections of its peer; nil: it is alone
 	over  bool         // may overdraw; true only for budget.over
-	since atomic.Int64 // when it began to wait for what is not little, see Server.clock; 0: it does not. By the connection
 	want  int64        // while waiting, as all below; with budget.mu held
 	grant chan struct{}
 	cut   bool // refused
@@ -163,17 +162,13 @@ func (b *budget) shrunk(h *holder, held int64) {
 }
 
 // acquire takes n bytes, and waits for them; false: stop was closed, or h was refused. begin is called once, if it has to wait.
-func (b *budget) acquire(h *holder, n, now int64, stop <-chan struct{}, begin func()) bool {
+func (b *budget) acquire(h *holder, n int64, stop <-chan struct{}, begin func()) bool {
 	if b.try(h, n) {
 		return true
 	}
 	grant := make(chan struct{})
 	b.mu.Lock()
 	h.want, h.grant = n, grant
-	if !h.little(n) {
-		h.since.Store(now)
-		defer h.since.Store(0)
-	}
 	line := &b.lines[lineOf(h, n)]
 	*line = append(*line, h)
 	b.waiting.Add(1)
@@ -285,18 +280,16 @@ func (b *budget) settle(h *holder) {
 	b.mu.Unlock()
 }
 
-// wanted is how many bytes those wait for that want little, and all.
-func (b *budget) wanted() (little, all int64) {
+// wanted is how many bytes connections wait for.
+func (b *budget) wanted() (n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i, line := range b.lines {
+	for _, line := range b.lines {
 		for _, h := range line {
-			if all += h.want; i == lineLittle {
-				little = all
-			}
+			n += h.want
 		}
 	}
-	return little, all
+	return n
 }
 
 // pressed tells whether anybody waits.

@@ -22,6 +22,7 @@ func (c *conn) fill() error {
 		}
 		n, err := c.read()
 		if n > 0 {
+			c.left = c.s.watched.Load()
 			c.bytes.Add(int64(n))
 			c.count.bytes.Add(uint64(n))
 			if c.hungry {
@@ -39,7 +40,7 @@ func (c *conn) fill() error {
 	}
 }
 
-// progress notes, before the peer is waited for, whether it goes on with its message: it does when it has brought one part in stallShare of what it holds.
+// progress notes, before the peer is waited for, whether it goes on with its message. Since it was last waited for no time has passed for it.
 func (c *conn) progress() {
 	since := c.stalled.Load()
 	if c.r == c.w && !c.json {
@@ -48,9 +49,22 @@ func (c *conn) progress() {
 		}
 		return
 	}
-	if came := c.bytes.Load(); since == 0 || came-c.came > c.holds()/stallShare {
+	now := c.s.watched.Load()
+	if since != 0 && now != c.left {
+		c.stalled.Store(since + now - c.left)
+	}
+	c.brought(now)
+}
+
+// brought notes whether the peer goes on: it does when it has brought one part in stallShare of what the connection holds.
+func (c *conn) brought(now int64) {
+	came := c.bytes.Load()
+	if c.under != nil {
+		came = c.under.came // of a record that is not complete too
+	}
+	if c.stalled.Load() == 0 || came-c.came > c.holds()/stallShare {
 		c.came = came
-		c.stalled.Store(c.s.clock())
+		c.stalled.Store(now)
 	}
 }
 

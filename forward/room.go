@@ -36,8 +36,8 @@ func (s *Server) makeRoom() {
 
 var errTooMany = errors.New("there are as many connections as there may be, and this one has been idle longest")
 
-// giveWay closes n connections: those that have been idle longest, and then those in the middle of a message that have not gone on for longest. Those that
-// are on their way out already count.
+// giveWay closes n connections: those that have been idle longest, and then such in the middle of a message.
+// Those that are on their way out already count.
 func (s *Server) giveWay(n int) {
 	type idler struct {
 		c     *conn
@@ -47,14 +47,14 @@ func (s *Server) giveWay(n int) {
 	var idlers []idler
 	s.mu.Lock()
 	for c := range s.conns {
-		switch stalled := c.stalled.Load(); {
+		switch {
 		case c.cut.Load():
 			n--
 		case c.turn.Load()&1 == 0: // it does not wait for its peer
-		case stalled == 0:
+		case c.stalled.Load() == 0:
 			idlers = append(idlers, idler{c, 0, c.idle.Load()})
 		default:
-			idlers = append(idlers, idler{c, 1, stalled})
+			idlers = append(idlers, idler{c, 1, c.idle.Load()})
 		}
 	}
 	slices.SortFunc(idlers, func(a, b idler) int { return cmp.Or(cmp.Compare(a.busy, b.busy), cmp.Compare(a.since, b.since)) })

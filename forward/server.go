@@ -91,8 +91,8 @@ type Server struct {
 	Connection func(s *Sender, open bool)
 	// WriteTimeout is how long a peer may leave its acks unread: 30 s if 0. Then it is cut off.
 	WriteTimeout time.Duration
-	// StallTimeout is how long a sender may take for as much as its connection holds, while others wait for memory: 10 s if 0. One that sends less
-	// than that for a hundredth of it is cut. Where nobody waits, a sender may be as slow as it likes.
+	// StallTimeout is how long a sender may take for one part in 64 of what its connection holds, while others wait for memory: 10 s if 0.
+	// One that sends less than such a rate for a tenth of it is cut. Where nobody waits, a sender may be as slow as it likes.
 	StallTimeout time.Duration
 	// MaxConnections is how many connections there may be: any number if 0. Beyond it the one that has been idle longest is closed for a new one.
 	MaxConnections int
@@ -107,7 +107,7 @@ type Server struct {
 	maxMessage      int64 // MaxChunk and its frame
 	maxDecompressed int64
 	writeTimeout    time.Duration
-	patience        time.Duration // with those that hold memory and do not go on, see slow.go
+	look            time.Duration // part of the patience with those that hold memory and do not go on, see slow.go
 	began           time.Time
 	loginTimeout    time.Duration
 	now             func() time.Time
@@ -131,6 +131,7 @@ type Server struct {
 	peers     map[string]*share // what the connections of each hold
 	idle      chan struct{}     // closed when down and no connection is left
 	stopped   bool
+	watched   atomic.Int64   // nanoseconds for which the watcher has looked on, and one; by the watcher
 	watching  atomic.Bool    // the watcher runs, see slow.go; written with mu held
 	ends      chan struct{}  // a connection has ended; holds one
 	lacking   chan struct{}  // there may be something for it to do; holds one
@@ -152,7 +153,8 @@ func (s *Server) init() {
 		s.maxDecompressed = or(s.MaxDecompressed, DefaultMaxDecompressed, largestChunk)
 		s.mem.limit = or(s.Memory, DefaultMemory, 1<<62)
 		s.writeTimeout = time.Duration(or(int64(s.WriteTimeout), int64(DefaultWriteTimeout), 1<<62))
-		s.patience = max(time.Duration(or(int64(s.StallTimeout), int64(DefaultStallTimeout), 1<<62))/patienceMost, time.Millisecond)
+		s.look = max(time.Duration(or(int64(s.StallTimeout), int64(DefaultStallTimeout), 1<<62))/(stalls*looks), time.Millisecond)
+		s.watched.Store(1)
 		s.began = time.Now()
 		s.loginTimeout = time.Duration(or(int64(s.HandshakeTimeout), int64(DefaultHandshake), 1<<62))
 		if s.now == nil {

@@ -463,7 +463,7 @@ func TestSlowSender(t *testing.T) {
 		if got, _ := fast.received(); !bytes.Equal(got, ackOf("x")) || slow.closed() {
 			t.Fatalf("%x, %s", got, troubles())
 		}
-		// Now one that stops too, and one that waits: the one that holds as much for longest is cut.
+		// Now one that overdraws and stops, and one that waits for it.
 		stuck := p.peer()
 		write(t, stuck, big[:len(big)-1])
 		written := make(chan error)
@@ -475,8 +475,8 @@ func TestSlowSender(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if got, _ := fast.received(); !bytes.Equal(got, ackOf("xx")) || !slow.closed() {
-			t.Errorf("%x, slow closed %v, %s", got, slow.closed(), troubles())
+		if got, _ := fast.received(); !bytes.Equal(got, ackOf("xx")) || !stuck.closed() {
+			t.Errorf("%x, stuck closed %v, %s", got, stuck.closed(), troubles())
 		}
 		if !strings.Contains(troubles(), "slow sender: connection closed") {
 			t.Errorf("%s", troubles())
@@ -533,7 +533,7 @@ func sockets(t *testing.T, s *Server, test func(t *testing.T, dial func() net.Co
 				if err != nil {
 					t.Fatal(err)
 				}
-				_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+				_ = c.SetDeadline(time.Now().Add(4 * time.Minute))
 				return c
 			})
 			if err := s.Shutdown(t.Context()); err != nil {
@@ -555,7 +555,7 @@ func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for limit := time.Now().Add(20 * time.Second); !ok(); <-tick.C {
+	for limit := time.Now().Add(4 * time.Minute); !ok(); <-tick.C {
 		if time.Now().After(limit) {
 			buf := make([]byte, 1<<16)
 			t.Fatalf("it never came\n%s", buf[:runtime.Stack(buf, true)])

@@ -9,16 +9,23 @@ import (
 	"time"
 )
 
-// How this file is organised. Memory that a connection holds for half a message is of use to nobody while its peer sends nothing. So relieve, which runs
-// as soon as a connection waits for memory, and again while any does, cuts those that do not go on: those whose peer has not brought one part in stallShare of what
-// they hold within the server's patience. Of several it takes first those of the peer that holds most, and of one peer those that hold most for longest.
-// Who is within the patience is cut only for a small message, which waits for nothing: then it is another connection in the middle of a small one, or
-// one that has waited longer than that for what a large one needs. One whose chunk the handler has is never cut, and one that holds nothing neither.
+// How this file is organised. Memory that a connection holds for half a message is of use to nobody
+// while its peer sends nothing. So relieve, which runs while connections wait for memory, cuts those
+// that do not go on: those whose peer has not brought one part in stallShare of what they hold within
+// the server's patience. First comes the one that overdraws. Then it takes those of the peer that
+// holds most, and of one peer those that have held most for longest. No more are cut than others wait for.
+//
+// An honest peer may be slow because the machine is. So only time counts in which somebody waited and
+// the watcher looked on (watched), and in which the connection was read and nothing was there: not
+// what the server itself took for a message. Whose bytes stand in the socket is not cut either.
+//
+// One whose chunk the handler has is never cut, nor one that waits for memory, nor one that holds nothing.
 
 const (
-	stallShare   = 64
-	patienceMost = 100 // of a StallTimeout
-	cutShare     = 32  // of the budget: what relieve gets back at least, so that it need not look for each connection
+	stalls     = 10          // a StallTimeout is so many times the patience
+	stallShare = 64 * stalls // so a StallTimeout is for one part in 64 of what is held
+	looks      = 8           // in the patience
+	cutShare   = 32          // of the budget: what relieve gets back at least, so that it need not look for each connection
 )
 
 // clock is a time that only grows, in nanoseconds, and is never 0.
@@ -48,16 +55,19 @@ const restMost = 2 * time.Millisecond
 // watcher runs while connections wait.
 func (s *Server) watcher() {
 	defer s.running.Done()
-	tick := time.NewTicker(s.patience / 2)
+	tick := time.NewTicker(s.look)
 	defer tick.Stop()
 	rest := time.NewTimer(0)
 	defer rest.Stop()
-	for {
+	for last := s.clock(); ; {
 		select {
 		case <-rest.C:
 		case <-s.stop:
 			return
 		}
+		now := s.clock()
+		s.watched.Add(min(now-last, int64(s.look))) // a watcher that gets no turn counts no time
+		last = now
 		s.mu.Lock()
 		if !s.mem.pressed() {
 			s.watching.Store(false) // whoever waits from here on starts another one
@@ -69,13 +79,14 @@ func (s *Server) watcher() {
 		for _, h := range cut {
 			h.c.trouble(SlowSender, Closed, "", 0, fmt.Errorf("holds %d bytes that others wait for, and sends next to nothing", h.held))
 		}
+		took := time.Duration(s.clock() - now)
 		select {
 		case <-tick.C:
 		case <-s.lacking:
 		case <-s.stop:
 			return
 		}
-		rest.Reset(restMost)
+		rest.Reset(max(restMost, 4*took))
 	}
 }
 
@@ -90,51 +101,36 @@ func costlier(a, b holding) int { return cmp.Compare(b.cost, a.cost) }
 
 // relieveLocked cuts connections for those that wait, and returns which.
 func (s *Server) relieveLocked() (cut []holding) {
-	little, all := s.mem.wanted()
-	if all == 0 {
+	want := s.mem.wanted()
+	if want == 0 {
 		return nil
 	}
-	least := s.mem.limit / cutShare
-	all = max(min(all, s.mem.limit/4), least)
-	if little > 0 {
-		little = min(little, s.mem.limit/4) + least/8
-	}
-	now, patience := s.clock(), int64(s.patience)
+	want = max(min(want, s.mem.limit/4), s.mem.limit/cutShare)
+	now, patience := s.watched.Load(), int64(s.look*(looks+1)) // what is between two looks may be shorter
+	over := s.mem.over.Load()
 	late := make(map[*share][]holding)
-	var soon []holding // last resort
 	for c := range s.conns {
 		held := c.holds()
 		if held <= 0 {
 			continue
 		}
 		if c.cut.Load() { // it is on its way back
-			little -= held
-			all -= held
+			want -= held
 			continue
 		}
-		stalled, waits := c.stalled.Load(), c.hold.since.Load()
-		h := holding{c, held, float64(held) * float64(now-max(stalled, waits))}
-		switch {
-		case waits != 0:
-			if now-waits >= patience && held >= baseBuffer {
-				soon = append(soon, h)
-			}
-		case stalled == 0 || c.turn.Load()&1 == 0: // in no message, or not waiting for its peer
-		case now-stalled >= patience:
-			late[c.hold.peer] = append(late[c.hold.peer], h)
-		case now-stalled >= patience/patienceMost && !c.hold.big.Load():
-			soon = append(soon, h)
+		since := c.stalled.Load()
+		if since == 0 || c.turn.Load()&1 == 0 || now-since < patience || c.unread() {
+			continue // in no message, or not waiting for its peer, or that goes on
 		}
+		h := holding{c, held, float64(held) * float64(now-since)}
+		if over == &c.hold {
+			want -= held
+			cut = append(cut, h)
+			continue
+		}
+		late[c.hold.peer] = append(late[c.hold.peer], h)
 	}
-	cut = latest(late, all)
-	for _, h := range cut {
-		little -= h.held
-	}
-	slices.SortFunc(soon, costlier)
-	for i := 0; i < len(soon) && little > 0; i++ {
-		little -= soon[i].held
-		cut = append(cut, soon[i])
-	}
+	cut = append(cut, latest(late, want)...)
 	for _, h := range cut {
 		h.c.giveWay()
 		s.mem.refuse(&h.c.hold)
@@ -142,7 +138,7 @@ func (s *Server) relieveLocked() (cut []holding) {
 	return cut
 }
 
-// latest chooses among those beyond the patience, by peer, until they hold want bytes.
+// latest chooses among those beyond the patience, by peer, until those chosen hold want bytes.
 func latest(late map[*share][]holding, want int64) (chosen []holding) {
 	left := make(map[*share]int64, len(late)) // what a peer will hold
 	for p, l := range late {

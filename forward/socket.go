@@ -27,6 +27,7 @@ type socket struct {
 	bytes int64                                    // read before now was first set
 	login func(r io.Reader, p []byte) (int, error) // reads before the first message; nil: no more
 	quota int64                                    // how many those may be; 0: any number
+	came  int64                                    // all that was read
 
 	head [recordHead]byte // of the record that comes
 	have int              // of which so much came
@@ -63,6 +64,7 @@ func (s *socket) Read(p []byte) (n int, err error) {
 			n, err = s.Conn.Read(p)
 		}
 		s.bytes += int64(n)
+		s.came += int64(n)
 	} else {
 		if s.r == s.w {
 			if err := s.fill(); err != nil {
@@ -141,6 +143,7 @@ func (s *socket) fill() error {
 	}
 	n, err := s.readNow(s.ahead[:min(s.most(), aheadSize)])
 	s.r, s.w = 0, n
+	s.came += int64(n)
 	if err != nil {
 		s.drop()
 	}

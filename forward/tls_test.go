@@ -425,7 +425,7 @@ func TestTLSIdle(t *testing.T) {
 func TestTLSLittleMemory(t *testing.T) {
 	ca := testcert.New(t)
 	var events atomic.Int64
-	s := &Server{Memory: 1 << 20, MaxChunk: 1 << 20, StallTimeout: time.Hour, Handler: HandlerFunc(func(_ context.Context, c *Chunk) error {
+	s := &Server{Memory: 1 << 20, MaxChunk: 1 << 20, Handler: HandlerFunc(func(_ context.Context, c *Chunk) error {
 		events.Add(int64(c.Events))
 		return nil
 	})}
