@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// benched opens a logger whose ring lies where it does in production, and whose destination forgets.
-func benched(b *testing.B) *Logger {
+// benched opens a logger with default fields, whose ring lies where it does in production, and whose
+// destination forgets.
+func benched(b *testing.B, defaults ...slog.Attr) *Logger {
 	shm := noShm
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		shm = "/dev/shm"
 	}
-	l := opened(b, "discard:", &Options{Tag: "bench", Name: "spillway-bench", Shm: shm})
+	l := opened(b, "discard:", &Options{Tag: "bench", Name: "spillway-bench", Shm: shm, Attrs: defaults})
 	l.Info("warm")
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -43,6 +44,15 @@ func ten(l *Logger, _ time.Time) {
 
 func BenchmarkTen(b *testing.B) {
 	l := benched(b)
+	for b.Loop() {
+		ten(l, started)
+	}
+	dropped(b, l)
+}
+
+// BenchmarkTenDefaults is Ten beside three default fields, which give way to fields of their names.
+func BenchmarkTenDefaults(b *testing.B) {
+	l := benched(b, slog.String("host", "web-1"), slog.String("service", "shop"), slog.Int("pid", 4242))
 	for b.Loop() {
 		ten(l, started)
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,7 +26,7 @@ func TestClose(t *testing.T) {
 		l := open()
 		m := l.With(slog.Int("a", 1))
 		l.Info("m")
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
@@ -250,5 +251,61 @@ func TestErrorsOfClose(t *testing.T) {
 	}
 	if !strings.Contains(err.Error(), "5 more are lost") {
 		t.Error(err)
+	}
+}
+
+// TestWaitDeliveredBounded would not end if a call waited longer than MaxWait, or than its context, for
+// a destination that never comes.
+func TestWaitDeliveredBounded(t *testing.T) {
+	l := nobodyThere(t, Options{MaxWait: 10 * time.Millisecond})
+	if err := l.Post("t", map[string]int{"n": 1}); !errors.Is(err, ErrTimeout) {
+		t.Errorf("after MaxWait: %v", err)
+	}
+	l.Info("m")
+	patient := nobodyThere(t, Options{MaxWait: time.Hour, Level: LevelTrace})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	if err := patient.PostContext(ctx, "t", map[string]int{"n": 1}); !errors.Is(err, ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("after the context's end: %v", err)
+	}
+	for _, call := range []func(context.Context, string, ...slog.Attr){
+		patient.TraceContext, patient.DebugContext, patient.InfoContext, patient.WarnContext, patient.ErrorContext,
+	} {
+		call(ctx, "m")
+	}
+	if s := patient.Stats(); s.Accepted != 6 || s.Refused != 0 {
+		t.Errorf("%+v", s)
+	}
+	late := make(chan error, 1)
+	go func() { late <- patient.PostContext(context.Background(), "t", map[string]int{"n": 2}) }()
+	for patient.Stats().Accepted != 7 {
+		runtime.Gosched()
+	}
+	for _, l := range []*Logger{l, patient} {
+		_ = l.Close(ctx)
+		law(t, l.Stats())
+	}
+	if err := <-late; !errors.Is(err, ErrUndelivered) || !errors.Is(err, ErrClosed) {
+		t.Errorf("at Close: %v", err)
+	}
+}
+
+// TestRefusedAfterClose has what comes after Close counted.
+func TestRefusedAfterClose(t *testing.T) {
+	l, _ := NewTest(nil)
+	for _, l := range []*Logger{opened(t, "discard:", &Options{Shm: noShm}), l} {
+		l.Info("m")
+		if err := closed(t, l); err != nil {
+			t.Fatal(err)
+		}
+		l.Info("m")
+		if err := l.Post("t", map[string]int{"n": 1}); !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+		s := l.Stats()
+		law(t, s)
+		if s.Accepted != 1 || s.Refused != 2 || s.RefusedBy["closed"] != 2 {
+			t.Errorf("%+v", s)
+		}
 	}
 }

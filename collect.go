@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/mover"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -34,7 +35,7 @@ type TestEvents struct {
 	mu      sync.Mutex
 	list    []TestEvent
 	n       uint64
-	refused uint64
+	refused mover.Drops
 	closed  bool
 }
 
@@ -95,9 +96,10 @@ func (e *TestEvents) add(tag string, t int64, rec []byte) error {
 	defer e.mu.Unlock()
 	switch {
 	case e.closed:
+		e.refused[mover.Closed]++
 		return ErrClosed
 	case len(rec) > e.limit:
-		e.refused++
+		e.refused[mover.TooLarge]++
 		return ErrTooLarge
 	}
 	e.n++
@@ -114,9 +116,7 @@ func (e *TestEvents) close() {
 func (e *TestEvents) stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := Stats{Accepted: e.n, Delivered: e.n, Sampled: e.sampled.Load(), Refused: e.refused, InMemory: true}
-	if e.refused > 0 {
-		s.RefusedBy = map[string]uint64{"too_large": e.refused}
-	}
+	s := Stats{Accepted: e.n, Delivered: e.n, Sampled: e.sampled.Load(), InMemory: true}
+	s.Refused, s.RefusedBy = byReason(e.refused, mover.TooLarge, mover.Closed)
 	return s
 }

@@ -25,6 +25,9 @@ type core struct {
 	heads  [len(named)][]byte // tagged, and the record's beginning up to the message, for each named level
 	prefix []byte             // the default fields, for the summary event
 	pairs  int                // of prefix
+	unique record.Keys        // of prefix: fields of these names from elsewhere take their place
+	looks  bool               // leveled events may have such fields that are no attributes of the call
+	last   bool               // Options.LastWins
 
 	level        *slog.LevelVar
 	keep         *slog.LevelVar
@@ -61,6 +64,7 @@ func newCore(o *Options) *Logger {
 		sampler:      newSampler(o.Sample),
 		exit:         o.Exit,
 		lastWords:    lastWords,
+		last:         o.LastWins,
 		lineMax:      max(min(maxLine, o.MaxEvent/2), 1),
 		troubles:     newTroubles(o.Diagnostics),
 	}
@@ -69,7 +73,10 @@ func newCore(o *Options) *Logger {
 	}
 	c.encoders.New = func() any { return &encoder{buf: make([]byte, 0, 1024)} }
 	l := (&Logger{c: c, level: c.level}).With(o.fields()...)
-	c.prefix, c.pairs = l.prefix, l.pairs
+	c.prefix, c.pairs, c.unique = l.prefix, l.pairs, record.KeysOf(l.prefix)
+	c.looks = c.replace != nil || c.contextAttrs != nil ||
+		c.unique.HasAny([]slog.Attr{{Key: slog.LevelKey}, {Key: slog.MessageKey}, {Key: slog.SourceKey}})
+	l.defaults = len(l.prefix)
 	return l
 }
 

@@ -124,6 +124,11 @@ func TestOptions(t *testing.T) {
 		"tag":      {Options{Tag: strings.Repeat("x", 1025)}, "tag too long"},
 		"size":     {Options{RingSize: -1}, "negative"},
 		"event":    {Options{MaxEvent: -1}, "negative"},
+		"small":    {Options{RingSize: minRing - 1}, "Options.RingSize is 262143 bytes, not 262144 to"},
+		"large":    {Options{RingSize: 1 << 40}, "Options.RingSize is 1099511627776 bytes, not"},
+		"disk":     {Options{MaxDisk: minDisk - 1}, "Options.MaxDisk is 1048575 bytes, less than 1048576"},
+		"events":   {Options{MaxEvent: 4<<20 + 1}, "Options.MaxEvent is 4194305 bytes, more than a quarter"},
+		"quarter":  {Options{MaxEvent: 1 << 20, RingSize: 1 << 20}, "more than a quarter of the ring's 1048576"},
 		"wait":     {Options{MaxWait: -time.Second}, "negative"},
 		"overflow": {Options{Overflow: 9}, "unknown Options.Overflow"},
 		"source":   {Options{Source: 9}, "unknown Options.Source"},
@@ -133,6 +138,10 @@ func TestOptions(t *testing.T) {
 		if _, err := Open("discard:", &tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	least := Options{Shm: noShm, RingSize: minRing, MaxDisk: minDisk, MaxEvent: minRing / 4}
+	if err := closed(t, opened(t, "discard:", &least)); err != nil {
+		t.Error("the least sizes:", err)
 	}
 	defer func() {
 		if recover() == nil {

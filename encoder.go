@@ -46,6 +46,9 @@ func (c *core) done(e *encoder, b []byte) {
 // wide is the number of pairs that BeginMap makes a header with a count of 16 bits for.
 const wide = 16
 
+// wideHeader is the bytes of such a header.
+const wideHeader = 3
+
 // head returns the beginning of a leveled event up to its message, for one of the named levels or any other.
 func (c *core) head(b []byte, level slog.Level) []byte {
 	if i, ok := nth(level); ok {
@@ -85,13 +88,19 @@ func (l *Logger) emit(ctx context.Context, level slog.Level, t int64, pc uintptr
 		n += k
 	}
 	s := l.open(b)
+	s.shadowed = c.looks && l.defaults > 0
 	b = s.b
 	var k int
 	switch {
 	case r != nil:
-		b, k = l.appendRecord(b, r)
+		var shadowed bool
+		b, k, shadowed = l.appendRecord(b, r)
+		s.shadowed = s.shadowed || shadowed
 	case c.replace == nil:
 		b, k = record.AppendAttrs(b, attrs)
+		if l.defaults > 0 {
+			s.shadowed = s.shadowed || c.unique.HasAny(attrs)
+		}
 	default:
 		b, k = record.AppendAttrsReplaced(b, l.groups, attrs, c.replace)
 	}
@@ -101,27 +110,31 @@ func (l *Logger) emit(ctx context.Context, level slog.Level, t int64, pc uintptr
 	return err
 }
 
-// appendRecord appends the attributes of a slog.Record. It stands alone so that only here the buffer is kept in memory for a closure.
-func (l *Logger) appendRecord(b []byte, r *slog.Record) ([]byte, int) {
+// appendRecord appends the attributes of a slog.Record, and notes if one has the name of a default field.
+// It stands alone so that only here the buffer is kept in memory for a closure.
+func (l *Logger) appendRecord(b []byte, r *slog.Record) (_ []byte, n int, shadowed bool) {
 	if r.NumAttrs() == 0 {
-		return b, 0
+		return b, 0, false
 	}
-	n := 0
 	if replace := l.c.replace; replace != nil {
 		attrs := make([]slog.Attr, 0, r.NumAttrs())
 		r.Attrs(func(a slog.Attr) bool {
 			attrs = append(attrs, a)
 			return true
 		})
-		return record.AppendAttrsReplaced(b, l.groups, attrs, replace)
+		b, n = record.AppendAttrsReplaced(b, l.groups, attrs, replace)
+		return b, n, false
 	}
 	r.Attrs(func(a slog.Attr) bool {
 		var k int
 		b, k = record.AppendAttr(b, a)
 		n += k
+		if l.defaults > 0 && !shadowed {
+			shadowed = l.c.unique.Has(&a)
+		}
 		return true
 	})
-	return b, n
+	return b, n, shadowed
 }
 
 // A span is where the parts of an event stand whose attributes are being written.
@@ -130,6 +143,8 @@ type span struct {
 	base int // where the prefix begins
 	tail int // where it ends, and the groups begin that had no attributes yet
 	last int // where the header of the innermost of these is
+
+	shadowed bool // a default field may have the name of another field
 }
 
 // open appends the prefix and the groups that stand open.
@@ -164,7 +179,21 @@ func (l *Logger) finish(s span, b []byte, at, n, k int) []byte {
 			k = 0 // not the record's own
 		}
 	}
-	return record.EndMap(b, at, n+l.pairs+k)
+	n += l.pairs + k
+	if s.shadowed || l.c.last {
+		first := at + wideHeader
+		rest, dropped := b[first:], 0
+		if s.shadowed {
+			rest, dropped = record.DropShadowed(rest, s.base-first, s.base-first+l.defaults)
+			n -= dropped
+		}
+		if l.c.last {
+			rest, dropped = record.LastWins(rest)
+			n -= dropped
+		}
+		b = b[:first+len(rest)]
+	}
+	return record.EndMap(b, at, n)
 }
 
 // appendMore appends what only some loggers have: the source and the attributes of the context.

@@ -13,7 +13,7 @@ import (
 
 // What calls return, to be compared with errors.Is.
 var (
-	// ErrClosed is the answer of a logger after Close.
+	// ErrClosed is the answer of a logger after Close. The event is not logged, and counted.
 	ErrClosed = errors.New("spillway: logger closed")
 	// ErrFull says that ring and spill had no room for the event, also after the wait that Options allow. It is not logged, and counted.
 	ErrFull = errors.New("spillway: full, event dropped")
@@ -25,6 +25,12 @@ var (
 	ErrTag = errors.New("spillway: tag too long")
 	// ErrDropped is what a call returns with WaitDelivered when its event was accepted and later dropped for newer ones, or lost.
 	ErrDropped = errors.New("spillway: event dropped")
+	// ErrTimeout is what a call with WaitDelivered returns when its event was accepted, and was not yet
+	// delivered within Options.MaxWait, or when the call's context ended. It is delivered later.
+	ErrTimeout = errors.New("spillway: event not delivered yet")
+	// ErrUndelivered is what a call with WaitDelivered returns when its event was accepted, and Close
+	// ended before it was delivered. What becomes of it says the error of Close. It wraps ErrClosed.
+	ErrUndelivered = fmt.Errorf("%w before the event was delivered", ErrClosed)
 	// ErrCycle says that a fallback leads back to where it is to lead away from.
 	ErrCycle = errors.New("spillway: fallbacks lead back")
 )
@@ -61,9 +67,11 @@ func tagError(tag string) error {
 func ours(err error) error {
 	pairs := [...][2]error{
 		{mover.ErrFull, ErrFull},
+		{mover.ErrUndelivered, ErrUndelivered}, // before ErrClosed, which it wraps
 		{mover.ErrClosed, ErrClosed},
 		{mover.ErrTooLarge, ErrTooLarge},
 		{mover.ErrDropped, ErrDropped},
+		{mover.ErrTimeout, ErrTimeout},
 		{record.ErrNotRecord, ErrNotRecord},
 	}
 	for _, pair := range pairs {

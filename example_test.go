@@ -375,7 +375,7 @@ func ExampleOptions_overflow() {
 
 // With WaitDelivered a call returns when its event is written or acked.
 func ExampleOptions_waitDelivered() {
-	l, done := open("discard:", &spillway.Options{Shm: "none", WaitDelivered: true})
+	l, done := open("discard:", &spillway.Options{Shm: "none", WaitDelivered: true, MaxWait: time.Minute})
 	defer done()
 	l.Info("audit")
 	fmt.Println(l.Stats().Delivered)

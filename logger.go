@@ -23,11 +23,12 @@ type Logger struct {
 	c     *core          // shared by all that With made of one logger; nil: does nothing
 	level *slog.LevelVar // that of c; nil with it
 
-	prefix  []byte   // the default fields and those of With, encoded, with the groups that are open
-	pairs   int      // of the record itself in prefix
-	opened  []group  // the groups in prefix that are open, from outside in
-	pending []string // the names of groups that are open and have no attribute yet, from outside in
-	groups  []string // the names of all open groups
+	prefix   []byte   // the default fields and those of With, encoded, with the groups that are open
+	defaults int      // bytes of prefix that are default fields
+	pairs    int      // of the record itself in prefix
+	opened   []group  // the groups in prefix that are open, from outside in
+	pending  []string // the names of groups that are open and have no attribute yet, from outside in
+	groups   []string // the names of all open groups
 }
 
 // A group is an open group that has attributes.
@@ -97,7 +98,43 @@ func (l *Logger) Error(msg string, attrs ...slog.Attr) {
 	}
 }
 
-// Log logs at any level. ctx is what Options.ContextAttrs is asked with, and bounds the wait of Block, Keep and WaitDelivered.
+// TraceContext is Trace with a context, see [Logger.Log].
+func (l *Logger) TraceContext(ctx context.Context, msg string, attrs ...slog.Attr) {
+	if l.Enabled(LevelTrace) {
+		l.log(ctx, LevelTrace, msg, attrs)
+	}
+}
+
+// DebugContext is Debug with a context, see [Logger.Log].
+func (l *Logger) DebugContext(ctx context.Context, msg string, attrs ...slog.Attr) {
+	if l.Enabled(slog.LevelDebug) {
+		l.log(ctx, slog.LevelDebug, msg, attrs)
+	}
+}
+
+// InfoContext is Info with a context, see [Logger.Log].
+func (l *Logger) InfoContext(ctx context.Context, msg string, attrs ...slog.Attr) {
+	if l.Enabled(slog.LevelInfo) {
+		l.log(ctx, slog.LevelInfo, msg, attrs)
+	}
+}
+
+// WarnContext is Warn with a context, see [Logger.Log].
+func (l *Logger) WarnContext(ctx context.Context, msg string, attrs ...slog.Attr) {
+	if l.Enabled(slog.LevelWarn) {
+		l.log(ctx, slog.LevelWarn, msg, attrs)
+	}
+}
+
+// ErrorContext is Error with a context, see [Logger.Log].
+func (l *Logger) ErrorContext(ctx context.Context, msg string, attrs ...slog.Attr) {
+	if l.Enabled(slog.LevelError) {
+		l.log(ctx, slog.LevelError, msg, attrs)
+	}
+}
+
+// Log logs at any level. ctx is what Options.ContextAttrs is asked with. Where Block, Keep or
+// WaitDelivered let the call wait, it returns at the latest when ctx ends, and after Options.MaxWait.
 func (l *Logger) Log(ctx context.Context, level slog.Level, msg string, attrs ...slog.Attr) {
 	if l.Enabled(level) {
 		l.log(ctx, level, msg, attrs)
@@ -151,8 +188,25 @@ func (l *Logger) With(attrs ...slog.Attr) *Logger {
 			m.opened[inner].at += len(m.prefix) - before
 		}
 	}
+	m.giveWay()
 	m.prefix = slices.Clip(m.prefix)
 	return &m
+}
+
+// giveWay takes default fields out of the prefix that have the name of a later one.
+func (l *Logger) giveWay() {
+	var dropped int
+	before := len(l.prefix)
+	l.prefix, dropped = record.DropShadowed(l.prefix, 0, l.defaults)
+	if dropped == 0 {
+		return
+	}
+	gone := before - len(l.prefix)
+	l.defaults -= gone
+	l.pairs -= dropped
+	for i := range l.opened {
+		l.opened[i].at -= gone
+	}
 }
 
 // add counts pairs that are about to be appended to the prefix.

@@ -349,8 +349,8 @@ func TestReplaceAttr(t *testing.T) {
 	}
 	slog.New(w.Handler()).Info("", "password", "6")
 	expect(t, events,
-		`{"severity":4,"msg":"m","source":"here","service":"s","password":"***","password":"***","a":1,"g":{"password":"***","password":"***","h":{"password":"***","panic":"!PANIC: secret is safe"}}}`,
-		`{"level":"INFO","source":"here","service":"s","password":"***","password":"***","a":1,"g":{"password":"***","password":"***"}}`,
+		`{"severity":4,"msg":"m","source":"here","service":"s","password":"***","a":1,"g":{"password":"***","password":"***","h":{"password":"***","panic":"!PANIC: secret is safe"}}}`,
+		`{"level":"INFO","source":"here","service":"s","password":"***","a":1,"g":{"password":"***","password":"***"}}`,
 	)
 }
 
@@ -493,4 +493,49 @@ func TestNestedPanics(t *testing.T) {
 			t.Errorf("%s: %d events", name, events.Len())
 		}
 	}
+}
+
+// TestDefaultFieldsGiveWay: a field of With, of the context or of a call takes the place of a default
+// field of its name; level, message and fields of groups do not.
+func TestDefaultFieldsGiveWay(t *testing.T) {
+	o := &Options{Service: "s", Attrs: []slog.Attr{slog.String("zone", "a"), slog.Int("msg", 0), slog.Group("g", slog.Int("x", 1))}}
+	l, events := NewTest(o)
+	l.Info("m", slog.Int("n", 1))
+	l.Info("m", slog.Int("n", 1), slog.String("zone", "b"))
+	l.Info("m", slog.Group("", slog.String("service", "b"), slog.Int("g", 2)))
+	l.With(slog.String("zone", "w"), slog.Int("n", 1)).Info("m", slog.Int("n", 2), slog.String("zone", "b"))
+	l.WithGroup("g").Info("m", slog.String("zone", "b"))
+	l.WithGroup("h").With(slog.String("zone", "c")).Info("m", slog.String("service", "b"))
+	slog.New(l.Handler()).Info("m", "zone", "h")
+	if err := l.Post("t", map[string]any{"zone": "p"}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, events,
+		`{"level":"INFO","msg":"m","service":"s","zone":"a","g":{"x":1},"n":1}`,
+		`{"level":"INFO","msg":"m","service":"s","g":{"x":1},"n":1,"zone":"b"}`,
+		`{"level":"INFO","msg":"m","zone":"a","service":"b","g":2}`,
+		`{"level":"INFO","msg":"m","service":"s","g":{"x":1},"zone":"w","n":1,"n":2,"zone":"b"}`,
+		`{"level":"INFO","msg":"m","service":"s","zone":"a","g":{"zone":"b"}}`,
+		`{"level":"INFO","msg":"m","service":"s","zone":"a","g":{"x":1},"h":{"zone":"c","service":"b"}}`,
+		`{"level":"INFO","msg":"m","service":"s","g":{"x":1},"zone":"h"}`,
+		`{"service":"s","msg":0,"g":{"x":1},"zone":"p"}`,
+	)
+	o.ContextAttrs = func(_ context.Context, attrs []slog.Attr) []slog.Attr { return append(attrs, slog.String("zone", "c")) }
+	l, events = NewTest(o)
+	l.Info("m")
+	expect(t, events, `{"level":"INFO","msg":"m","zone":"c","service":"s","g":{"x":1}}`)
+}
+
+func TestLastWins(t *testing.T) {
+	l, events := NewTest(&Options{LastWins: true, Attrs: []slog.Attr{slog.Int("n", 0)}})
+	l.With(slog.Int("n", 1)).WithGroup("g").Info("m", slog.Int("n", 2), slog.Int("n", 3))
+	l.With(slog.Int("n", 1)).Info("m", slog.Int("n", 2), slog.String("msg", "x"))
+	if err := l.Post("t", []slog.Attr{slog.Int("n", 4), slog.Int("n", 5)}); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, events,
+		`{"level":"INFO","msg":"m","n":1,"g":{"n":3}}`,
+		`{"level":"INFO","n":2,"msg":"x"}`,
+		`{"n":5}`,
+	)
 }

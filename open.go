@@ -50,6 +50,9 @@ const urlVariable = "SPILLWAY_URL"
 // goes to Options.Diagnostics. Who opens a logger closes it.
 func Open(destination string, o *Options) (*Logger, error) {
 	r, err := o.resolved()
+	if err == nil {
+		err = r.checkSizes()
+	}
 	if err != nil {
 		return nil, err
 	}

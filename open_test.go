@@ -23,10 +23,10 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// closed closes a logger within ten seconds.
+// closed closes a logger, which has minutes for it.
 func closed(t *testing.T, l *Logger) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	return l.Close(ctx)
 }
@@ -130,7 +130,7 @@ func TestFile(t *testing.T) {
 	if s.Held != 0 || s.Sampled != n-1 || s.Delivered != s.Accepted {
 		t.Errorf("%+v", s)
 	}
-	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; runtime.Gosched() {
+	for deadline := time.Now().Add(4 * time.Minute); runtime.NumGoroutine() > before; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			buf := make([]byte, 1<<16)
 			t.Fatalf("goroutines are left: %s", buf[:runtime.Stack(buf, true)])
@@ -154,7 +154,7 @@ func TestFallbackLogger(t *testing.T) {
 	if e := <-states; e.State != BreakerOpen && e.State != BreakerHalfOpen {
 		t.Errorf("%+v", e)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	if err := l.Flush(ctx); err != nil {
 		t.Fatal(err)
@@ -256,7 +256,7 @@ func TestDialAndDelivered(t *testing.T) {
 
 func TestWaitDelivered(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.jsonl")
-	l := opened(t, fileURL(path), &Options{Shm: noShm, WaitDelivered: true})
+	l := opened(t, fileURL(path), &Options{Shm: noShm, WaitDelivered: true, MaxWait: time.Minute})
 	for i := range 5 {
 		l.Info("m", slog.Int("i", i))
 		if n := len(read(t, path)); n != i+1 {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"math/bits"
 	"net"
 	"os"
 	"path/filepath"
@@ -34,18 +35,24 @@ type Options struct {
 	// elsewhere, is plain memory, which does not outlive the process.
 	Shm string
 
-	RingSize      int64         // bytes of the ring; default 16 MiB
-	MaxDisk       int64         // most bytes of Dir; default 1 GiB
-	MaxEvent      int           // most bytes of one event; default 1 MiB; never more than a quarter of the ring
-	FlushInterval time.Duration // how long an event waits for others to travel with; default 100 ms
+	// RingSize is the bytes of the ring: 256 KiB to 4 GiB (256 MiB on 32 bits). Default 16 MiB.
+	RingSize int64
+	// MaxDisk is the most bytes of Dir: at least 1 MiB. Default 1 GiB.
+	MaxDisk int64
+	// MaxEvent is the most bytes of one event: at most a quarter of the ring. Default 1 MiB, or that.
+	MaxEvent int
+	// FlushInterval is how long an event waits for others to travel with. Default 100 ms.
+	FlushInterval time.Duration
 
 	// Overflow is what happens to a new event when ring and spill are full. Default DropNewest.
 	Overflow Overflow
-	// MaxWait is the longest that Block and Keep wait for room. Default 1 s.
+	// MaxWait is the longest that a call waits: for room with Block and Keep, and for its delivery
+	// with WaitDelivered. Default 1 s.
 	MaxWait time.Duration
 	// Keep lets events at or above a level wait for room, whatever Overflow says. nil: none. Not with DropOldest.
 	Keep slog.Leveler
-	// WaitDelivered makes each call return only when its event is written or acked, or handed over.
+	// WaitDelivered makes each call return only when its event is written or acked, or handed over, or
+	// when MaxWait is over: ErrTimeout. A destination that takes its time for an ack wants more.
 	WaitDelivered bool
 
 	// Level is the least that leveled calls log; default slog.LevelInfo. A *slog.LevelVar is used as it is: setting it is SetLevel. Of any other Leveler the
@@ -53,11 +60,15 @@ type Options struct {
 	Level slog.Leveler
 	// Source adds the place of the call to leveled events.
 	Source Source
-	// Attrs are default fields: they stand in every event, but for those of PostRaw.
-	Attrs   []slog.Attr
-	Host    bool   // adds the field host, the machine's name
-	PID     bool   // adds the field pid
-	Service string // adds the field service
+	// Attrs are default fields: they stand in every event, but for those of PostRaw, and for events
+	// that have a field of the same name from With, ContextAttrs or their own call.
+	Attrs []slog.Attr
+	// LastWins leaves of several fields of one name in one record or group only the last. Without it
+	// they are written as they come, as slog's handlers do. It costs about 0.2 µs for ten fields.
+	LastWins bool
+	Host     bool   // adds the field host, the machine's name
+	PID      bool   // adds the field pid
+	Service  string // adds the field service
 
 	// ReplaceAttr may change or remove (by returning the zero Attr) each attribute before it is written, as that of slog.HandlerOptions: it sees those of calls, of With,
 	// of ContextAttrs and the default fields, with the groups they lie in, and the level, msg and source of the record itself (as slog.Level, string and
@@ -178,7 +189,10 @@ func (o *Options) resolved() (Options, error) {
 		return r, errors.New("spillway: a negative size or duration in Options")
 	}
 	if r.MaxEvent == 0 {
-		r.MaxEvent = 1 << 20
+		r.MaxEvent = defaultEvent
+		if r.RingSize > 0 {
+			r.MaxEvent = int(min(defaultEvent, r.RingSize/4))
+		}
 	}
 	if r.Overflow > Block {
 		return r, fmt.Errorf("spillway: unknown Options.Overflow %d", r.Overflow)
@@ -201,6 +215,34 @@ func (o *Options) resolved() (Options, error) {
 		r.ReplaceAttr = guarded(r.ReplaceAttr)
 	}
 	return r, nil
+}
+
+const (
+	defaultRing = 16 << 20
+	minRing     = 256 << 10
+	minDisk     = 1 << 20
+	// defaultEvent is the longest event, where a quarter of the ring is not less.
+	defaultEvent = 1 << 20
+)
+
+// checkSizes refuses sizes that ring and spill cannot have.
+func (o *Options) checkSizes() error {
+	size, most := o.RingSize, int64(4<<30)
+	if bits.UintSize == 32 {
+		most = 256 << 20
+	}
+	if size == 0 {
+		size = defaultRing
+	}
+	switch {
+	case size < minRing || size > most:
+		return fmt.Errorf("spillway: Options.RingSize is %d bytes, not %d to %d", size, minRing, most)
+	case o.MaxDisk != 0 && o.MaxDisk < minDisk:
+		return fmt.Errorf("spillway: Options.MaxDisk is %d bytes, less than %d", o.MaxDisk, minDisk)
+	case int64(o.MaxEvent) > size/4:
+		return fmt.Errorf("spillway: Options.MaxEvent is %d bytes, more than a quarter of the ring's %d", o.MaxEvent, size)
+	}
+	return nil
 }
 
 // executable is the base name of the running program.

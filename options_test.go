@@ -106,7 +106,7 @@ func TestSecureDelivery(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Info("m")
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 		if err := l.Close(ctx); err != nil {
 			t.Errorf("%s: %v %q", name, err, said)
 		}

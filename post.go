@@ -18,19 +18,31 @@ import (
 // The record is the default fields and those of With, then the fields of v, in the open group if there is one; no level and no message.
 // The level of the logger does not hold for Post; where Keep matters, it counts as Info.
 //
-// The error is nil when the event was accepted, else it wraps ErrNotRecord, ErrTag, ErrTooLarge, ErrFull or ErrClosed, and with
-// Options.WaitDelivered also ErrDropped.
+// The error is nil when the event was accepted, else it wraps ErrNotRecord, ErrTag, ErrTooLarge,
+// ErrFull or ErrClosed. With Options.WaitDelivered it is nil when the event was delivered, and an event
+// that was accepted may have the errors ErrTimeout, ErrDropped and ErrUndelivered.
 //
 // Fields of structs are named by their tags `log:"name,omitempty"`, else `json:"name"`, else as they are; embedded structs are
 // flattened as encoding/json does it.
-func (l *Logger) Post(tag string, v any) error { return l.post(tag, ring.Now, v) }
+func (l *Logger) Post(tag string, v any) error {
+	return l.post(context.Background(), tag, ring.Now, v)
+}
+
+// PostContext is Post that waits, where Options say that it may, no longer than ctx lives.
+// Options.ContextAttrs is not asked: it is for leveled events.
+func (l *Logger) PostContext(ctx context.Context, tag string, v any) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return l.post(ctx, tag, ring.Now, v)
+}
 
 // PostWithTime is Post with the time of the event. The zero time is stored as 0, which receivers take for their own now.
 func (l *Logger) PostWithTime(tag string, t time.Time, v any) error {
-	return l.post(tag, nanos(t), v)
+	return l.post(context.Background(), tag, nanos(t), v)
 }
 
-func (l *Logger) post(tag string, t int64, v any) error {
+func (l *Logger) post(ctx context.Context, tag string, t int64, v any) error {
 	if l.off() {
 		return nil
 	}
@@ -42,13 +54,13 @@ func (l *Logger) post(tag string, t int64, v any) error {
 	b := mover.AppendPayload(e.buf[:0], tag)
 	at := len(b)
 	var err error
-	if len(l.prefix) == 0 && len(l.groups) == 0 {
+	if len(l.prefix) == 0 && len(l.groups) == 0 && !c.last {
 		b, err = record.AppendMap(b, v)
 	} else {
 		b, err = l.postInto(b, at, func(b []byte) ([]byte, error) { return record.AppendMap(b, v) })
 	}
 	if err == nil {
-		err = c.append(context.Background(), e, tag, at, t, c.keepsPosts(), b)
+		err = c.append(ctx, e, tag, at, t, c.keepsPosts(), b)
 	} else {
 		err = fmt.Errorf("%w: %T", ours(err), v)
 	}
@@ -70,6 +82,7 @@ func (l *Logger) postInto(b []byte, at int, fields func([]byte) ([]byte, error))
 		return b, err
 	}
 	b = append(b[:from], b[from+n:]...)
+	s.shadowed = l.defaults > 0
 	return l.finish(s, b, at, 0, k.Len), nil
 }
 

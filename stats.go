@@ -20,7 +20,7 @@ type Stats struct {
 	Sampled uint64 // left out by Options.Sample
 
 	DroppedBy map[string]uint64 // Dropped by reason: oldest, given_up
-	RefusedBy map[string]uint64 // Refused by reason: full, waited, too_large
+	RefusedBy map[string]uint64 // Refused by reason: full, waited, too_large, closed
 
 	Spilled uint64 // events that went to the disk
 	Adopted Adopted
@@ -58,7 +58,7 @@ func (l *Logger) Stats() Stats {
 		InMemory: m.InMemory, Spilling: m.Spilling,
 	}
 	s.Dropped, s.DroppedBy = byReason(m.Drops, mover.Oldest, mover.Given)
-	s.Refused, s.RefusedBy = byReason(m.Drops, mover.Full, mover.Waited, mover.TooLarge)
+	s.Refused, s.RefusedBy = byReason(m.Drops, mover.Full, mover.Waited, mover.TooLarge, mover.Closed)
 	return s
 }
 

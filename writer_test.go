@@ -238,7 +238,7 @@ func TestWriterCloseBounded(t *testing.T) {
 				io.WriteString(w, " and end\n")
 			}
 		}()
-		for deadline := time.Now().Add(time.Minute); busy && l.Stats().Accepted == 0; runtime.Gosched() {
+		for deadline := time.Now().Add(4 * time.Minute); busy && l.Stats().Accepted == 0; runtime.Gosched() {
 			if time.Now().After(deadline) {
 				t.Fatal("nothing was accepted")
 			}

@@ -53,7 +53,7 @@ func (m messages) Write(p []byte) (int, error) {
 // next returns the next message of that text.
 func (m messages) next(t *testing.T, text string) map[string]any {
 	t.Helper()
-	limit := time.After(time.Minute)
+	limit := time.After(4 * time.Minute)
 	for {
 		select {
 		case line := <-m:
@@ -91,7 +91,7 @@ func TestBrokenOutput(t *testing.T) {
 			t.Errorf("%s: %+v, %+v", c.ack, o, o.Failure)
 		}
 		tries := o.Failure.Tries
-		for limit := time.After(time.Minute); tries < 5; {
+		for limit := time.After(4 * time.Minute); tries < 5; {
 			select {
 			case <-limit:
 				t.Fatal("it is not tried again")
@@ -183,7 +183,7 @@ func TestBacklogAfterRestart(t *testing.T) {
 		}
 	}
 	r = run(t, &Config{Dir: dir, Stdout: out, Drain: time.Millisecond, Log: logTo(io.Discard)})
-	for limit := time.After(time.Minute); r.Stats().Counting; {
+	for limit := time.After(4 * time.Minute); r.Stats().Counting; {
 		select {
 		case <-limit:
 			t.Fatal("what was found is not counted")
@@ -204,7 +204,7 @@ func TestNamesKeepPlaces(t *testing.T) {
 	o.Outputs = []End{{Name: "a", URL: fileURL(one)}, {Name: "b", URL: "stdout:"}}
 	r := run(t, o)
 	send(t, r.client(t), numbered("t", 0, 5))
-	for limit := time.After(time.Minute); r.Stats().Outputs[0].Behind > 0; {
+	for limit := time.After(4 * time.Minute); r.Stats().Outputs[0].Behind > 0; {
 		select {
 		case <-limit:
 			t.Fatal("the file is not written")
@@ -236,7 +236,7 @@ func TestGivenName(t *testing.T) {
 	o := &Config{Dir: filepath.Join(dir, "data"), Stdout: out, Drain: time.Millisecond, Log: logTo(io.Discard), Outputs: Ends(fileURL(one), "stdout:")}
 	r := run(t, o)
 	send(t, r.client(t), numbered("t", 0, 5))
-	for limit := time.After(time.Minute); r.Stats().Outputs[0].Behind > 0; {
+	for limit := time.After(4 * time.Minute); r.Stats().Outputs[0].Behind > 0; {
 		select {
 		case <-limit:
 			t.Fatal("the file is not written")

@@ -127,7 +127,7 @@ func numberedLines(tag string, from, n int) string {
 
 func send(t *testing.T, c *forward.Client, chunks ...*forward.Chunk) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	for _, chunk := range chunks {
 		if err := c.Send(ctx, chunk); err != nil {

@@ -74,7 +74,7 @@ func TestFoundLetsGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := make(chan error, 100)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	go func() {
 		if err := <-told; err != nil {

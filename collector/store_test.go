@@ -52,7 +52,7 @@ func exchange(t *testing.T, r *running, send, want string) {
 		t.Fatal(err)
 	}
 	got := make([]byte, len(want))
-	if err := c.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(4 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
@@ -322,7 +322,7 @@ func TestNearlyAsLargeAsTheJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	done := make(chan error)
 	running, stop := context.WithCancel(t.Context())

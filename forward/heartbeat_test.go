@@ -27,7 +27,7 @@ func TestRule41Heartbeat(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(4 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 10)

@@ -54,7 +54,7 @@ func secured(t *testing.T, s *Server, ep *Endpoint, network string) (address str
 }
 
 func withTimeout(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -139,7 +139,7 @@ func TestRule42Refused(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = nc.Close() }()
-			_ = nc.SetDeadline(time.Now().Add(20 * time.Second))
+			_ = nc.SetDeadline(time.Now().Add(4 * time.Minute))
 			if tc.client == nil {
 				write(t, nc, unhex(tc.plain))
 				if _, err := io.Copy(io.Discard, nc); err != nil {

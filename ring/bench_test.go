@@ -41,8 +41,10 @@ func benchRing(b *testing.B, shared bool) *Ring {
 	r, err := Open(o)
 	needs.Have(b, err == nil, "memory for a ring: %v", err)
 	b.Cleanup(func() { r.Close() })
-	if r.home != nil {
-		r.home.populated()
+	if r.blocks != nil {
+		if _, err := r.blocks.give(segmentsAt, int64(len(r.mem))); err != nil {
+			b.Fatal(err)
+		}
 	}
 	return r
 }

@@ -6,6 +6,7 @@ package ring
 
 import (
 	"encoding/hex"
+	"errors"
 	"os"
 	"unsafe"
 
@@ -16,7 +17,12 @@ func allocate(f *os.File, size int64) error { return writeZeros(f, size) }
 
 func keepFromChildren([]byte) error { return nil } // Go programs do not fork without exec here
 
-func populate([]byte) bool { return false }
+func populate([]byte) error { return errors.ErrUnsupported } // so all memory is there from the start
+
+func punch([]byte) error { return errors.ErrUnsupported }
+
+// dataEnd is not known here.
+func dataEnd(_ *os.File, _, _, limit int64) int64 { return limit }
 
 // bootID is the time at which the machine started.
 func bootID() (string, error) {

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 // leaked finds goroutines of this package that outlived the tests.
 func leaked() int {
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		buf := make([]byte, 1<<20)
 		var left []string

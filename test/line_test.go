@@ -127,7 +127,7 @@ func waitLines(t testing.TB, dir string, n int) {
 		if now := c.count(t); now != have {
 			have, moved = now, time.Now()
 		}
-		return have >= n || time.Since(moved) > 30*time.Second
+		return have >= n || time.Since(moved) > patience/2
 	})
 	if have < n {
 		t.Fatalf("%d lines in %s, want %d", have, dir, n)

@@ -252,8 +252,7 @@ func TestLoggerDNS(t *testing.T) { // not beside others: the resolver is everybo
 }
 
 // TestLoggerStuckStream has nobody read standard output.
-func TestLoggerStuckStream(t *testing.T) {
-	t.Parallel()
+func TestLoggerStuckStream(t *testing.T) { // not beside others: standard output is everybody's
 	r, w, err := os.Pipe()
 	must(t, err)
 	defer w.Close()
@@ -274,7 +273,7 @@ func TestLoggerStuckStream(t *testing.T) {
 }
 
 // TestLoggerStdout reads what is written to standard output.
-func TestLoggerStdout(t *testing.T) {
+func TestLoggerStdout(t *testing.T) { // not beside others: standard output is everybody's
 	r, w, err := os.Pipe()
 	must(t, err)
 	saved := os.Stdout

@@ -82,7 +82,7 @@ func TestReplay(t *testing.T) {
 	c := startCollector(t, first)
 	client := &forward.Client{Address: c.addr}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	lines := 0
 	for i, tag := range []string{"app", "", "app.web", "a\"\n\x00 ü", strings.Repeat("t", forward.MaxTag), "\xff"} {

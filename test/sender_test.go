@@ -180,7 +180,7 @@ func (l *lane) send(message []byte, id string) {
 }
 
 // patience bounds a wait for a peer: far longer than anything takes.
-const patience = 90 * time.Second
+const patience = 4 * time.Minute
 
 func (l *lane) wantAck(id string) {
 	l.t.Helper()

@@ -50,7 +50,7 @@ func kinds() []peers.LocalKind {
 		}
 	}
 	own := []peers.LocalKind{
-		{Name: "spillway-wait", Open: block(spillway.Options{WaitDelivered: true})},
+		{Name: "spillway-wait", Open: block(spillway.Options{WaitDelivered: true, MaxWait: time.Hour})},
 		{Name: "spillway-text", Async: true, Open: func(path string) (peers.Local, error) {
 			return peers.OpenSpillway("file://"+path+"?format=text&flags=date,time,micros", &spillway.Options{Overflow: spillway.Block, MaxWait: time.Minute})
 		}},

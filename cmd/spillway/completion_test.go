@@ -176,7 +176,7 @@ func shellHome(t *testing.T, shell string) string {
 // candidates is what a shell would show; told is what it says besides, such as that its files are slow.
 func candidates(t *testing.T, path, home, line string) (words []string, told string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, filepath.Join(home, "harness"), line)
 	cmd.Dir = filepath.Join(home, "data")

@@ -60,7 +60,7 @@ func startServe(t *testing.T, args ...string) *serving {
 // next returns the next line with this text.
 func (s *serving) next(text string) map[string]any {
 	s.t.Helper()
-	limit := time.After(time.Minute)
+	limit := time.After(4 * time.Minute)
 	for {
 		select {
 		case line, ok := <-s.lines:

@@ -95,7 +95,7 @@ func TestStoreSyncFails(t *testing.T) {
 		}
 	}
 	fs.segments.Store(false)
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(4 * time.Minute)
 	for err := errFault; err != nil; {
 		if time.Now().After(deadline) {
 			t.Fatal(err)

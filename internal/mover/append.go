@@ -17,24 +17,34 @@ const makeRoom = 100 * time.Millisecond
 // Append takes an event. payload is what AppendPayload wrote, and a record: one MessagePack map. It is copied. t is in Unix nanoseconds, or ring.Now. keep says to
 // wait for room, up to Config.MaxWait, whatever the policy. h is the caller's, see ring.Hint.
 //
-// The error is nil, or wraps ErrFull, ErrTooLarge or ErrClosed, or that of ctx: then the event was not accepted. With WaitDelivered, errors that come after it was accepted
-// are ErrDropped, ErrClosed or that of ctx.
+// The error is nil, or wraps ErrFull, ErrTooLarge or ErrClosed: then the event was not accepted, and
+// is counted. With WaitDelivered, ErrTimeout, ErrDropped and ErrUndelivered say that it was accepted.
+// The call returns at the latest when ctx ends, and after Config.MaxWait.
 func (m *Mover) Append(ctx context.Context, h *ring.Hint, t int64, keep bool, payload []byte) error {
 	if m.closed.Load() {
-		return ErrClosed
+		return m.refuseClosed()
 	}
 	s := m.cur.Load()
 	key, err := s.r.Append(h, t, payload)
+	wait := m.cfg.MaxWait
 	if err != nil {
+		began := time.Now()
 		s, key, err = m.appendSlowly(ctx, s, h, t, keep, payload, err)
 		if err != nil {
 			return err
 		}
+		wait -= time.Since(began)
 	}
 	if m.cfg.WaitDelivered {
-		return m.await(ctx, s, key)
+		return m.await(ctx, wait, s, key)
 	}
 	return nil
+}
+
+// refuseClosed counts an event that came after Close.
+func (m *Mover) refuseClosed() error {
+	m.count.drops[Closed].Add(1)
+	return ErrClosed
 }
 
 func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int64, keep bool, payload []byte, err error) (*source, uint64, error) {
@@ -48,13 +58,13 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 			m.Drop(TooLarge, 1)
 			return s, 0, fmt.Errorf("%w: %d bytes, the most is %d", ErrTooLarge, len(payload), min(int64(m.cfg.MaxEvent), s.r.Size()/4))
 		case errors.Is(err, ring.ErrClosed):
-			return s, 0, ErrClosed
+			return s, 0, m.refuseClosed()
 		case errors.Is(err, ring.ErrFailed):
 			m.replace(s)
 			switch {
 			case m.cur.Load() != s:
 			case m.closed.Load():
-				return s, 0, ErrClosed
+				return s, 0, m.refuseClosed()
 			default:
 				m.Drop(Full, 1)
 				return s, 0, fmt.Errorf("%w: %w", ErrFull, err)
@@ -71,7 +81,7 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 		switch {
 		case keep || m.cfg.Overflow == Block:
 		case m.cfg.Overflow == DropOldest:
-			wait = min(wait, makeRoom)
+			wait = min(wait, m.cfg.makeRoom)
 			m.short.Store(true)
 			m.wake()
 		default:
@@ -85,7 +95,7 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 		select {
 		case <-space:
 		case <-m.closing:
-			return s, 0, ErrClosed
+			return s, 0, m.refuseClosed()
 		case <-ctx.Done():
 			m.Drop(Waited, 1)
 			return s, 0, fmt.Errorf("%w: %w", ErrFull, ctx.Err())

@@ -138,7 +138,7 @@ func BenchmarkCut(b *testing.B) {
 }
 
 func BenchmarkWaitDelivered(b *testing.B) {
-	m := benchMover(b, func(c *Config) { c.WaitDelivered = true })
+	m := benchMover(b, func(c *Config) { c.WaitDelivered, c.MaxWait = true, time.Hour })
 	p := event{"app", 1, 1}.payload(nil, 200)
 	var h ring.Hint
 	b.ReportAllocs()

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 // A spill that is made while those of others leave little room grows once they are gone.
@@ -20,7 +19,7 @@ func TestSpillOutgrowsOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &fake{answer: later}
-	f := open(t, d, func(c *Config) { c.Dir, c.MaxDisk, c.Overflow, c.MaxWait = dir, 8<<20, Block, 20*time.Second })
+	f := open(t, d, func(c *Config) { c.Dir, c.MaxDisk, c.Overflow, c.MaxWait = dir, 8<<20, Block, patience })
 	f.must("a", 1, 0, 1200, 1000)
 	eventually(t, "spilled", func() bool { return f.m.Stats().Spilled > 0 })
 	if err := os.RemoveAll(other); err != nil {

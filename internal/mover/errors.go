@@ -16,6 +16,12 @@ var (
 	ErrTooLarge = errors.New("mover: event too large")
 	// ErrDropped is what Append returns with WaitDelivered when its event was accepted and later dropped for newer ones, or lost.
 	ErrDropped = errors.New("mover: event dropped")
+	// ErrTimeout is what Append returns with WaitDelivered when its event was accepted, and not yet
+	// delivered when the wait ended.
+	ErrTimeout = errors.New("mover: event not delivered yet")
+	// ErrUndelivered is what Append returns with WaitDelivered when its event was accepted, and Close
+	// ended before it was delivered. It wraps ErrClosed.
+	ErrUndelivered = fmt.Errorf("%w before the event was delivered", ErrClosed)
 )
 
 // LeftError says what Close left behind.

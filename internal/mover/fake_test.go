@@ -204,6 +204,9 @@ func (f *fixture) must(tag string, g, from, to uint32, pad int) {
 	}
 }
 
+// patience is how long a test waits for what must happen: longer than any disk stands still.
+const patience = 4 * time.Minute
+
 func within(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	t.Cleanup(cancel)
@@ -212,7 +215,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 
 func (f *fixture) close() {
 	f.t.Helper()
-	if err := f.m.Close(within(f.t, 20*time.Second)); err != nil {
+	if err := f.m.Close(within(f.t, patience)); err != nil {
 		f.t.Fatal(err)
 	}
 	f.law()
@@ -230,7 +233,7 @@ func (f *fixture) abandon(d time.Duration) error {
 func (f *fixture) law() {
 	f.t.Helper()
 	var s Stats
-	for range 2000 {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		s = f.m.Stats()
 		if sum := s.Delivered + s.HandedOver + s.Drops[Oldest] + s.Drops[Lost] + s.Drops[Given] + s.Held; s.Accepted == sum {
 			if s.Held == 0 && s.HeldBytes != 0 {
@@ -273,7 +276,7 @@ func ordered(t *testing.T, took []sent, want map[uint32]uint32) {
 // eventually polls.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

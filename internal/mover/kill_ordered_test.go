@@ -211,7 +211,7 @@ func TestKillOrdered(t *testing.T) {
 			done++
 		}
 		m, _ := p.open(t, nil)
-		if err := m.Close(within(t, 60*time.Second)); err != nil {
+		if err := m.Close(within(t, patience)); err != nil {
 			t.Fatalf("%q: %v", history, err)
 		}
 		if s := m.Stats(); s.Accepted != s.Delivered || s.Accepted != s.Adopted {

@@ -279,7 +279,7 @@ func TestKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Close(within(t, 30*time.Second)); err != nil {
+		if err := m.Close(within(t, patience)); err != nil {
 			t.Fatalf("%q: %v", history, err)
 		}
 		if s := m.Stats(); s.Accepted != s.Delivered || s.Accepted != s.Adopted {

@@ -18,7 +18,7 @@ func TestDelivers(t *testing.T) {
 	d := &fake{}
 	f := open(t, d, nil)
 	f.must("a", 1, 0, 1000, 100)
-	if err := f.m.Flush(within(t, 10*time.Second)); err != nil {
+	if err := f.m.Flush(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
 	ordered(t, d.all(), map[uint32]uint32{1: 1000})
@@ -91,7 +91,7 @@ func TestManyGoroutinesAndTags(t *testing.T) {
 
 func TestWaitDelivered(t *testing.T) {
 	d := &fake{}
-	f := open(t, d, func(c *Config) { c.WaitDelivered = true; c.FlushInterval = time.Hour })
+	f := open(t, d, func(c *Config) { c.WaitDelivered, c.MaxWait, c.FlushInterval = true, time.Hour, time.Hour })
 	var wg sync.WaitGroup
 	want := map[uint32]uint32{}
 	for g := range uint32(8) {

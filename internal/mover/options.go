@@ -55,7 +55,8 @@ type Config struct {
 	MaxEvent int
 	// Overflow is what happens when ring and spill are full.
 	Overflow Overflow
-	// MaxWait is how long an Append waits for room, with Block or keep (default 1 s).
+	// MaxWait is how long an Append waits, for room with Block or keep and for its delivery with
+	// WaitDelivered together (default 1 s).
 	MaxWait time.Duration
 	// FlushInterval is how long an event may wait for others (default 100 ms).
 	FlushInterval time.Duration
@@ -66,7 +67,7 @@ type Config struct {
 	Ordered bool
 	// Window is how many chunks may be on their way (default 8), or with Ordered how many windows. A cut of several tags may exceed it.
 	Window int
-	// WaitDelivered makes Append return when its event is delivered or handed over.
+	// WaitDelivered makes Append return when its event is delivered or handed over, or MaxWait is over.
 	WaitDelivered bool
 	// Destination takes the chunks. Close closes it.
 	Destination output.Output
@@ -78,6 +79,7 @@ type Config struct {
 	Diagnostics func(error)
 
 	quiet      time.Duration // quietFor
+	makeRoom   time.Duration // the constant
 	adoptEvery time.Duration // the constant
 	fs         journal.FS    // nil is the operating system
 	fault      func(string)  // called between the steps of spilling and of completing, by tests
@@ -97,6 +99,7 @@ func (c *Config) withDefaults() (Config, error) {
 	set(&r.BatchBytes, defaultBatchBytes)
 	set(&r.Window, defaultWindow)
 	set(&r.quiet, quietFor)
+	set(&r.makeRoom, makeRoom)
 	set(&r.adoptEvery, adoptEvery)
 	for _, n := range []struct {
 		name string

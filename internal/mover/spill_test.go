@@ -72,7 +72,7 @@ func TestSpills(t *testing.T) {
 		cancel()
 		d.open()
 		f.must("a", 1, 10000, 11000, 1000)
-		if err := f.m.Flush(within(t, 20*time.Second)); err != nil {
+		if err := f.m.Flush(within(t, patience)); err != nil {
 			t.Error(err)
 		}
 		if s := f.m.Stats(); s.Spilling {
@@ -107,7 +107,7 @@ func TestSpillsAgain(t *testing.T) {
 		d.open()
 		f.must("a", 1, n, n+1500, 1000)
 		n += 1500
-		if err := f.m.Flush(within(t, 20*time.Second)); err != nil {
+		if err := f.m.Flush(within(t, patience)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +141,7 @@ func TestLeftForTheNext(t *testing.T) {
 			f.law()
 			e := &fake{}
 			g := open(t, e, conf)
-			if err := g.m.Flush(within(t, 20*time.Second)); err != nil {
+			if err := g.m.Flush(within(t, patience)); err != nil {
 				t.Error(err)
 			}
 			if s := g.m.Stats(); s.Adopted != uint64(n) {
@@ -217,7 +217,7 @@ func TestSpoiledSpill(t *testing.T) {
 		}
 		file.Close()
 		d.open()
-		if err := f.m.Close(within(t, 20*time.Second)); err != nil {
+		if err := f.m.Close(within(t, patience)); err != nil {
 			t.Error(err)
 		}
 		f.law()

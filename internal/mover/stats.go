@@ -14,6 +14,7 @@ const (
 	Oldest                 // accepted, and dropped for newer ones
 	Lost                   // accepted, and the memory or disk that held it can no longer be read, or the destination refuses it for good
 	Given                  // accepted, and given up by Close with nowhere to keep it
+	Closed                 // refused: after Close, so that no summary tells of it and no ring counts it
 	reasons
 )
 
@@ -34,6 +35,8 @@ func (r Reason) String() string {
 		return "lost"
 	case Given:
 		return "given_up"
+	case Closed:
+		return "closed"
 	}
 	return "unknown"
 }

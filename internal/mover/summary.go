@@ -32,6 +32,7 @@ func (m *Mover) tell() {
 	for i := range drops {
 		drops[i] = m.count.drops[i].Load() + m.count.inherited[i].Load() - m.count.told[i].Load()
 	}
+	drops[Closed] = 0 // there may be no summary after them
 	if drops.Total() == 0 {
 		m.tellAt = time.Time{}
 		return

@@ -7,18 +7,24 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // A waiter is an Append that returns when its event is delivered.
 type waiter struct {
-	key uint64
-	ch  chan error // of one element
+	key   uint64
+	ch    chan error  // of one element
+	timer *time.Timer // stopped while the waiter is in the pool
 }
 
-var waiters = sync.Pool{New: func() any { return &waiter{ch: make(chan error, 1)} }}
+var waiters = sync.Pool{New: func() any {
+	w := &waiter{ch: make(chan error, 1), timer: time.NewTimer(time.Hour)}
+	w.timer.Stop()
+	return w
+}}
 
-// await returns when the record is done.
-func (m *Mover) await(ctx context.Context, s *source, key uint64) error {
+// await returns when the record is done, when ctx ends, or after wait.
+func (m *Mover) await(ctx context.Context, wait time.Duration, s *source, key uint64) error {
 	if s.doneTo.Load() >= key {
 		return nil
 	}
@@ -33,7 +39,7 @@ func (m *Mover) await(ctx context.Context, s *source, key uint64) error {
 	case s.dead:
 		s.mu.Unlock()
 		waiters.Put(w)
-		return fmt.Errorf("%w before the event was delivered", ErrClosed)
+		return ErrUndelivered
 	}
 	s.waiters = append(s.waiters, w)
 	first := s.waiting.Add(1) == 1
@@ -41,24 +47,29 @@ func (m *Mover) await(ctx context.Context, s *source, key uint64) error {
 	if first {
 		m.wake()
 	}
+	w.timer.Reset(wait)
+	defer func() {
+		w.timer.Stop()
+		waiters.Put(w)
+	}()
+	var late error
 	select {
 	case err := <-w.ch:
-		waiters.Put(w)
 		return err
 	case <-ctx.Done():
+		late = fmt.Errorf("%w: %w", ErrTimeout, ctx.Err())
+	case <-w.timer.C:
+		late = ErrTimeout
 	}
 	s.mu.Lock()
 	if i := slices.Index(s.waiters, w); i >= 0 {
 		s.waiters = slices.Delete(s.waiters, i, i+1)
 		s.waiting.Add(-1)
 		s.mu.Unlock()
-		waiters.Put(w)
-		return ctx.Err()
+		return late
 	}
 	s.mu.Unlock()
-	err := <-w.ch // it was answered just now
-	waiters.Put(w)
-	return err
+	return <-w.ch // it was answered just now
 }
 
 // answerTo tells the waiters for keys in from..to.
@@ -87,7 +98,7 @@ func (s *source) bury() {
 	s.dead = true
 	s.mu.Unlock()
 	s.answerTo(0, s.doneTo.Load(), nil)
-	s.answerTo(0, 1<<64-1, fmt.Errorf("%w before the event was delivered", ErrClosed))
+	s.answerTo(0, 1<<64-1, ErrUndelivered)
 }
 
 // A flush waits for what was accepted before it.

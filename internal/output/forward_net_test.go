@@ -68,7 +68,7 @@ func deliverOne(t testing.TB, d Output, tag string) Result {
 	select {
 	case r := <-done:
 		return r
-	case <-time.After(20 * time.Second):
+	case <-time.After(4 * time.Minute):
 		t.Fatal("not delivered")
 	}
 	panic("unreachable")
@@ -79,7 +79,7 @@ func poll(t testing.TB, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for limit := time.Now().Add(20 * time.Second); !so(); <-tick.C {
+	for limit := time.Now().Add(4 * time.Minute); !so(); <-tick.C {
 		if time.Now().After(limit) {
 			t.Fatal("it takes too long")
 		}
@@ -88,7 +88,7 @@ func poll(t testing.TB, so func() bool) {
 
 func closeNow(t testing.TB, d Output) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	if err := d.Close(ctx); err != nil {
 		t.Error(err)

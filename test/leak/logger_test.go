@@ -41,7 +41,7 @@ func TestNoGoroutineLeftOfLogger(t *testing.T) {
 		{file, spillway.Options{}, false},
 		{file + "?max_size=1KiB&keep=2&compress=gzip", spillway.Options{}, false},
 		{"forward://" + l.Addr().String(), spillway.Options{}, false},
-		{"forward://" + l.Addr().String(), spillway.Options{Dir: t.TempDir(), WaitDelivered: true}, false},
+		{"forward://" + l.Addr().String(), spillway.Options{Dir: t.TempDir(), WaitDelivered: true, MaxWait: time.Minute}, false},
 		{"forward://" + l.Addr().String() + "?ack=false", spillway.Options{Shm: "none"}, false},
 		{"forward://" + silent.Addr().String(), spillway.Options{Dir: t.TempDir()}, true},
 		{"forward://" + down.Addr().String(), spillway.Options{}, true},

@@ -149,7 +149,7 @@ func keepUp(t *testing.T, path string, args ...string) {
 	})
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(time.Minute); ; {
+	for deadline := time.After(4 * time.Minute); ; {
 		if c, err := net.Dial("tcp", args[1]); err == nil {
 			c.Close()
 			return

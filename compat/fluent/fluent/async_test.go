@@ -39,7 +39,7 @@ func TestLimitAndLeftovers(t *testing.T) {
 	defer f.Close() //nolint:errcheck // nobody takes what is left
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for until := time.Now().Add(time.Minute); f.async.logger.Stats().Adopted.Events < left; <-tick.C {
+	for until := time.Now().Add(4 * time.Minute); f.async.logger.Stats().Adopted.Events < left; <-tick.C {
 		if time.Now().After(until) {
 			t.Fatal("nothing was found")
 		}
