@@ -77,7 +77,7 @@ type Server struct {
 	// MaxDecompressed is the largest chunk after decompression: 256 MiB if 0, at most 1 GiB. A larger one is refused.
 	MaxDecompressed int64
 	// Memory is what the buffers of all connections together may take, in use and, of large ones, kept for their next use: 64 MiB if 0. Beyond it connections wait for
-	// each other; the last eighth is kept for those that hold little. One message at a time may go beyond it, so that MaxChunk and MaxDecompressed
+	// each other; the last quarter is kept for those with small messages. One message at a time may go beyond it, so that MaxChunk and MaxDecompressed
 	// hold whatever Memory is. doc.go says what counts.
 	Memory int64
 	// MaxInFlight is how many chunks of one connection an AsyncHandler may have at the same time: 256 if 0.
