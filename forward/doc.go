@@ -97,7 +97,7 @@
 //
 // # Memory
 //
-// An idle connection holds its socket, a goroutine and 950 bytes: it waits for readability first and takes a buffer, of 128 KiB, when there is
+// An idle connection holds its socket, a goroutine and 1,050 bytes: it waits for readability first and takes a buffer, of 128 KiB, when there is
 // something to read. The buffer grows when it is full of one message: to twice its size, or to what the message needs, by its headers and its first part, if that is
 // near; never because of a claim alone. Sizes are in steps of an eighth, so a message of 8 MiB takes 8 or 9. A connection that has sent the beginning of a
 // message and then nothing keeps 4 KiB.
