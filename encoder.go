@@ -13,8 +13,8 @@ import (
 
 // What a ring is given for one event is made in one buffer, in one go:
 //
-//	┌─────┬────────────┬────────────────────────┬───────────┬──────────────────┬────────────┐
-//	│ tag │ map header │ level, msg, source …   │ prefix    │ attributes       │            │
+//	┌─────┬────────────┬────────────────────────┬───────────┬──────────────────┐
+//	│ tag │ map header │ level, msg, source …   │ prefix    │ attributes       │
 //	└─────┴────────────┴────────────────────────┴───────────┴──────────────────┘
 //	 └── made in Open, for each level ──┘         made in With, groups opened
 //	       └─ patched once the pairs are counted     └─ the headers of open groups, too

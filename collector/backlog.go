@@ -23,10 +23,12 @@ type backlogs struct {
 	store    *store
 	recent   *recent
 	arrivals arrivals
+	most     int64     // bytes of the journal
+	opened   time.Time // the collector
 }
 
 // run notes each second where the journal ends, and whether it takes again what it was given, until ctx is done.
-func (b *backlogs) run(ctx context.Context) {
+func (b *backlogs) run(ctx context.Context, pumps []*pump) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -35,8 +37,10 @@ func (b *backlogs) run(ctx context.Context) {
 		if f := b.store.failing.settled(); f != nil {
 			b.store.reporter.recovered("journal works again", *f)
 		}
+		b.tell(pumps, false)
 		select {
 		case <-ctx.Done():
+			b.tell(pumps, true)
 			return
 		case <-tick.C:
 		}
@@ -45,7 +49,7 @@ func (b *backlogs) run(ctx context.Context) {
 
 // of returns the backlog of an output: what was found and stored for it, less what it has confirmed.
 func (b *backlogs) of(p *pump) backlog {
-	passed := p.out.Load() + p.unreadable.Load() + p.refused.Load() // first: what is stored meanwhile counts as not confirmed
+	passed := p.out.Load() + p.unreadable.Load() + p.refused.Load() + p.dropped.Load() // first: what is stored meanwhile counts as not confirmed
 	events := b.found.of(p.index) - passed
 	for _, a := range b.store.accounts {
 		events += a.stored.events.Load()
@@ -74,16 +78,17 @@ func (b *backlogs) holding(p *pump) holding {
 	return h
 }
 
-// holder names the output for which the journal keeps most: of those that fail, or of all if none
-// does. It is empty if no output is behind.
-func (b *backlogs) holder(pumps []*pump) (name string) {
+// holder names the output for which the journal keeps most, and says how much and how old that is: of
+// those that fail, or of all if none does. It is nil if no output is behind.
+func (b *backlogs) holder(pumps []*pump) (said []any) {
 	var most int64
 	failing := false
 	for _, p := range pumps {
-		behind, fails := b.of(p), p.failing.current() != nil
+		behind, fails := b.of(p), p.failure() != nil
 		if behind.events > 0 && (fails && !failing || fails == failing && behind.bytes > most) {
-			name, most, failing = p.name, behind.bytes, fails
+			most, failing = behind.bytes, fails
+			said = []any{"held_by", p.name, "behind", behind.events, "behind_bytes", behind.bytes, "behind_for", behind.age.Round(time.Second)}
 		}
 	}
-	return name
+	return said
 }

@@ -63,6 +63,11 @@ func (c *Collector) open() error {
 	if err != nil {
 		return err
 	}
+	for i := range plans {
+		if err := plans[i].try(c.config.Ack, c.config.Log); err != nil {
+			return err
+		}
+	}
 	report := func(err error) { c.reporter.trouble("journal", err) }
 	// It makes the directories too, and their names durable.
 	c.journal, err = journal.Open(filepath.Join(c.config.Dir, "journal"), &journal.Options{
@@ -112,14 +117,15 @@ func (c *Collector) open() error {
 		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
 	}
 	pumps := c.pumps
-	b := &backlogs{journal: c.journal, found: c.found, store: c.store, recent: c.recent}
+	b := &backlogs{journal: c.journal, found: c.found, store: c.store, recent: c.recent, most: c.config.JournalBytes, opened: time.Now()}
 	b.arrivals.marks = c.journal.Found()
 	c.backlogs = b
-	c.store.holder = func() string { return b.holder(pumps) }
+	c.store.holder = func() []any { return b.holder(pumps) }
 	for _, p := range pumps {
 		p.confirm = c.store.delivered.confirm
 		p.confirm(p.index, p.follower.Start())
 		p.holding = func() holding { return b.holding(p) }
+		p.over = func(at journal.Position) func(journal.Position) bool { return b.over(p, at) }
 	}
 	ends, err := OutputEnds(c.config.Dir)
 	if err != nil {
@@ -302,7 +308,8 @@ func (c *Collector) Run(ctx context.Context) error {
 		c.repeats.run(background, c.journal, func(err error) { c.reporter.trouble("repeats", err) })
 	})
 
-	others.Go(func() { c.backlogs.run(background) })
+	others.Go(func() { c.backlogs.run(background, c.pumps) })
+	others.Go(func() { c.backlogs.hold(background, c.pumps) })
 	others.Go(func() {
 		c.found.run(background, c.journal, func(err error) { c.reporter.trouble("journal", err) })
 	})

@@ -3,6 +3,7 @@
 package collector
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -71,6 +72,9 @@ func Ends(urls ...string) []End {
 
 // ParseEnd reads NAME=URL, or a URL alone.
 func ParseEnd(text string) (End, error) {
+	if text == "" { // a variable of the shell that is not set
+		return End{}, errors.New("the URL is empty")
+	}
 	name, url, named := strings.Cut(text, "=")
 	if !named || strings.ContainsAny(name, ":/?") {
 		return End{URL: text}, nil

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -36,8 +37,22 @@ type pump struct {
 	failing failing
 	holding func() holding // what waits for this output
 
+	limit limit
+	over  func(at journal.Position) (enough func(at journal.Position) bool) // see backlogs
+	told  told
+
 	// What the cursor has passed, in events but for broken. The follower's goroutine writes them.
-	out, twice, unreadable, refused, broken atomic.Int64
+	out, twice, unreadable, refused, diverted, dropped, broken atomic.Int64
+
+	aside atomic.Int64 // of refused: given up because too much waited
+}
+
+// told is what backlogs.tell has told of an output, and when.
+type told struct {
+	given   int64 // events
+	givenAt time.Time
+	hung    Failure
+	hungAt  time.Time // zero: it does not hang
 }
 
 // passed is told of each commit.
@@ -46,6 +61,9 @@ func (p *pump) passed(at journal.Position, n follow.Counts) {
 	p.twice.Add(n.Repeated)
 	p.unreadable.Add(n.Unreadable)
 	p.refused.Add(n.Refused)
+	p.aside.Add(n.Aside)
+	p.dropped.Add(n.Dropped)
+	p.diverted.Add(n.Diverted)
 	p.broken.Add(n.Broken)
 	p.confirm(p.index, at)
 }
@@ -84,9 +102,13 @@ type holding struct {
 // fail notes that a try failed, and tells it if it is time.
 func (p *pump) fail(err error, pause time.Duration) {
 	f, tell := p.failing.fail(err, pause)
-	if !tell {
-		return
+	if tell {
+		p.tellBroken(f)
 	}
+}
+
+// tellBroken tells of a failure, and what it holds up.
+func (p *pump) tellBroken(f Failure) {
 	h := p.holding()
 	p.reporter.failure("output broken", f, "output", p.name,
 		"behind", h.events, "behind_bytes", h.bytes, "behind_for", h.age.Round(time.Second), "holds_up", h.waits)
@@ -132,7 +154,7 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 			err = reader.Commit(start, nil)
 		}
 	}
-	p := &pump{name: plan.name, url: plan.url, index: len(c.pumps), eager: c.config.Ack == AckDelivered, reporter: c.reporter}
+	p := &pump{name: plan.name, url: plan.url, limit: plan.limit, index: len(c.pumps), eager: c.config.Ack == AckDelivered, reporter: c.reporter}
 	conf := &follow.Config{
 		Reader: reader,
 		Open:   func() (Output, error) { return plan.open(p) },
@@ -143,6 +165,12 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 		Failed: p.fail,
 		Worked: p.works,
 		Report: p.report,
+	}
+	if plan.limit.gives() {
+		conf.Behind = &follow.Behind{
+			Over:   func(at journal.Position) func(journal.Position) bool { return p.over(at) },
+			Reason: plan.limit.reason(),
+		}
 	}
 	if plan.ids {
 		conf.Identify = identify(c.journal.Identity(), plan.cursor)
@@ -171,5 +199,10 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 	if err != nil {
 		return nil, err
 	}
-	return p, p.follower.Open(context.Background())
+	if err = p.follower.Open(context.Background()); err != nil && isNew { // nobody would ever read on there
+		err = errors.Join(err, p.follower.Close())
+		c.pumps = c.pumps[:len(c.pumps)-1]
+		_ = c.journal.RemoveCursor(plan.cursor)
+	}
+	return p, err
 }

@@ -82,6 +82,8 @@ type plan struct {
 	ids     bool   // the output sends ids
 	file    bool
 	guard   bool // the output's code is not known
+	limit   limit
+	check   func() error // whether it can ever work; nil: that is not known
 	open    func(p *pump) (Output, error)
 }
 
@@ -95,8 +97,12 @@ func planOutputs(c *Config) ([]plan, error) {
 		}
 		for j := range plans {
 			// Two files that are one get every event twice; elsewhere names say that it is meant.
-			if q := &plans[j]; p.place == q.place && (p.file || e.Name == "" || q.name == q.url) {
+			q := &plans[j]
+			if p.place == q.place && (p.file || e.Name == "" || q.name == q.url) {
 				return nil, &urls.Error{URL: p.url, Reason: "this output is given twice"}
+			}
+			if p.file && q.file && output.Meet(p.place, q.place) {
+				return nil, &urls.Error{URL: p.url, Reason: fmt.Sprintf("it may write files of the output %s, for some tags or times: each needs its own", q.name)}
 			}
 		}
 		plans = append(plans, p)
@@ -111,12 +117,15 @@ func planOutput(c *Config, e *End) (plan, error) {
 	}
 	p := plan{url: u.String(), place: u.Scheme + ":" + u.Path} // which has no secrets
 	p.name = cmp.Or(e.Name, p.url)
-	path := u.Path
+	path, params := u.Path, u.Params()
+	if p.limit, err = readLimit(u, params); err != nil {
+		return plan{}, err
+	}
 	switch kind := c.OutputKinds[u.Scheme]; {
 	case kind != nil:
-		err = p.foreign(u, kind)
+		err = p.foreign(u, params, kind)
 	case u.Scheme != "stderr" && output.Has(u.Scheme):
-		path, err = p.own(u, c)
+		path, err = p.own(u, params, c)
 	default:
 		err = u.Errorf("no output of this kind; there are %s", strings.Join(schemes(c), ", "))
 	}
@@ -149,11 +158,12 @@ func schemes(c *Config) []string {
 const relayWindow = 64
 
 // own plans an output of package output. path is what its place is known by.
-func (p *plan) own(u *urls.URL, c *Config) (path string, err error) {
-	o, err := output.Read(u, &output.Owner{Stdout: c.Stdout, Sync: true, Window: relayWindow, Backoff: retryPause})
+func (p *plan) own(u *urls.URL, params *urls.Params, c *Config) (path string, err error) {
+	o, err := output.Read(u, &output.Owner{Stdout: c.Stdout, Params: params, Sync: true, Window: relayWindow, Backoff: retryPause})
 	if err != nil {
 		return "", err
 	}
+	p.check = o.Check
 	p.place, p.opaque, p.file = o.Place, o.Opaque, u.Scheme == "file"
 	if !p.opaque {
 		p.wants = wantEntries
@@ -171,8 +181,7 @@ func (p *plan) own(u *urls.URL, c *Config) (path string, err error) {
 }
 
 // foreign plans an output of another package.
-func (p *plan) foreign(u *urls.URL, kind OutputKind) error {
-	params := u.Params()
+func (p *plan) foreign(u *urls.URL, params *urls.Params, kind OutputKind) error {
 	open, err := kind(u, params)
 	if err == nil {
 		err = params.Err()
@@ -192,4 +201,18 @@ func (p *plan) foreign(u *urls.URL, kind OutputKind) error {
 		return out, err
 	}
 	return err
+}
+
+// try looks whether an output can ever work, before anything is opened.
+func (p *plan) try(ack Ack, log *slog.Logger) error {
+	if ack == AckDelivered && p.limit.gives() {
+		log.Warn("an ack will also go out for what this output gives up", "output", p.name, "when_behind", p.limit.when)
+	}
+	if p.check == nil {
+		return nil
+	}
+	if err := p.check(); err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	return nil
 }

@@ -41,19 +41,58 @@ func TestEnvelope(t *testing.T) {
 
 func TestPlanOutputErrors(t *testing.T) {
 	for url, want := range map[string]string{
-		"file:a?time_key=tag":            `"tag" stands for two things`,
-		"file:a?tag_key=metadata":        `"metadata" stands for two things`,
-		"stdout:?time_key=%22":           "without quotes",
-		"stdout:?time_format=iso":        `"iso" is none of rfc3339, unix,`,
-		"file:a?time_key=a&time_key=b":   `"time_key" is given twice`,
-		"file:a?timekey=a":               "file takes format, flags, time_key, time_format, tag_key",
-		"discard:?time_key=a":            "discard takes none",
-		"file:a?time_format=":            "has no value",
-		"file:a?time_format=2006-01-02":  "that says date and time of day",
-		"stdout:?time_format=RFC3339MST": "does not say how far from UTC",
+		"file:a?time_key=tag":                         `"tag" stands for two things`,
+		"file:a?tag_key=metadata":                     `"metadata" stands for two things`,
+		"stdout:?time_key=%22":                        "without quotes",
+		"stdout:?time_format=iso":                     `"iso" is none of rfc3339, unix,`,
+		"file:a?time_key=a&time_key=b":                `"time_key" is given twice`,
+		"file:a?timekey=a":                            "file takes max_behind, when_behind, format, flags, time_key, time_format, tag_key",
+		"discard:?time_key=a":                         "discard takes max_behind, when_behind",
+		"file:a?time_format=":                         "has no value",
+		"file:a?time_format=2006-01-02":               "that says date and time of day",
+		"stdout:?max_behind=10":                       `"10" is too little`,
+		"stdout:?max_behind=9s":                       `"9s" is too little`,
+		"stdout:?max_behind=-1h":                      `"-1h" is too little`,
+		"discard:?max_behind=1M":                      `"1M" is neither a size such as 10GiB nor a duration such as 1h`,
+		"forward://h?when_behind=wait":                `"wait" is not one of block, drop, dead_letter`,
+		"forward://h?max_behind=1GiB&max_behind=2GiB": `"max_behind" is given twice`,
+		"stdout:?time_format=RFC3339MST":              "does not say how far from UTC",
 	} {
 		if _, err := planOutput(&Config{Stdout: io.Discard}, &End{URL: url}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", url, err, want)
+		}
+	}
+}
+
+// TestDefaults: the zero value listens, keeps and writes where the README says.
+func TestDefaults(t *testing.T) {
+	for _, c := range []*Config{nil, {}} {
+		f, err := c.withDefaults()
+		if err != nil || len(f.Inputs) != 1 || f.Inputs[0].URL != "forward://127.0.0.1:24224" || f.Dir != "spillway-data" ||
+			len(f.Outputs) != 1 || f.Outputs[0].URL != "stdout:" || f.Ack != AckSynced || f.JournalBytes != 4<<30 {
+			t.Errorf("%+v, %v", f, err)
+		}
+	}
+}
+
+// TestOutputsMeet: two outputs that could write one file are refused, by both their names.
+func TestOutputsMeet(t *testing.T) {
+	dir := fileURL(t.TempDir())
+	for _, tt := range []struct {
+		a, b  string
+		meets bool
+	}{
+		{"/{tag}.jsonl", "/web.jsonl", true},
+		{"/{tag}.jsonl", "/{date}.jsonl", true},
+		{"/a/{tag}.jsonl", "/b/{tag}.jsonl", false},
+		{"/a-{tag}.jsonl", "/b-{tag}.jsonl", false},
+	} {
+		_, err := planOutputs(&Config{Outputs: []End{{Name: "one", URL: dir + tt.a}, {Name: "two", URL: dir + tt.b}}})
+		if (err != nil) != tt.meets {
+			t.Errorf("%s, %s: %v", tt.a, tt.b, err)
+		}
+		if err != nil && (!strings.Contains(err.Error(), tt.b) || !strings.Contains(err.Error(), "output one")) {
+			t.Errorf("%s, %s: %v", tt.a, tt.b, err)
 		}
 	}
 }

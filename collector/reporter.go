@@ -3,6 +3,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -106,6 +107,26 @@ func (r *reporter) allowanceLocked(kind string, now time.Time) *allowance {
 func (r *reporter) failure(kind string, f Failure, args ...any) {
 	if leftOut, ok := r.take(kind); ok {
 		args = append(args, "error", f.Err, "since", f.Since.UTC().Format(time.RFC3339), "tries", f.Tries, "next_try_in", f.Pause)
+		r.log.Error(kind, withLeftOut(leftOut, args...)...)
+	}
+}
+
+// given is what an output gave up since that was told last.
+type given struct {
+	output, when, most string
+	events, all        int64 // since then, and since the start
+	backlog            backlog
+}
+
+// gaveUp reports what an output gave up.
+func (r *reporter) gaveUp(g *given) {
+	kind := "output drops events"
+	if g.when == whenLetter {
+		kind = "output makes events dead letters"
+	}
+	args := []any{"output", g.output, "events", g.events, "since_start", g.all, "max_behind", cmp.Or(g.most, "the journal")}
+	args = append(args, "behind", g.backlog.events, "behind_bytes", g.backlog.bytes, "behind_for", g.backlog.age.Round(time.Second))
+	if leftOut, ok := r.take(kind); ok {
 		r.log.Error(kind, withLeftOut(leftOut, args...)...)
 	}
 }

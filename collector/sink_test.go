@@ -239,20 +239,23 @@ func TestInputDrains(t *testing.T) {
 func TestForeignInputNotRun(t *testing.T) {
 	f, _ := handed()
 	kinds := fakes(map[string]*fake{"a": f})
+	outputs := map[string]OutputKind{"away": func(*URL, *Params) (func(*OutputEnv) (Output, error), error) {
+		return func(*OutputEnv) (Output, error) { return nil, errors.New("missing") }, nil
+	}}
 	for want, o := range map[string]*Config{
-		"missing":            {Inputs: Ends("fake:a"), Outputs: Ends("file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "{nonsense}")))},
+		"missing":            {Inputs: Ends("fake:a"), Outputs: Ends("away:")},
 		"given twice":        {Inputs: Ends("fake:a", "fake:a?x=1")},
 		"no such input":      {Inputs: Ends("fake:b")},
 		"unknown parameter":  {Inputs: Ends("fake:a?y=1")},
 		"forward://host:por": {Inputs: Ends("stdout:")},
 	} {
-		o.Dir, o.InputKinds, o.Log = filepath.Join(t.TempDir(), "data"), kinds, logTo(testWriter{t})
+		o.Dir, o.InputKinds, o.OutputKinds, o.Log = filepath.Join(t.TempDir(), "data"), kinds, outputs, logTo(testWriter{t})
 		before := f.closed.Load()
 		c, err := Open(o)
 		if err == nil {
 			t.Errorf("%s: it was opened", want)
 			c.Close()
-		} else if want != "missing" && !strings.Contains(err.Error(), want) {
+		} else if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 		if n := f.closed.Load() - before; want == "missing" && n != 1 {

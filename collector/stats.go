@@ -94,7 +94,8 @@ type OutputStats struct {
 	Taken        int64            // handed to the output; after trouble some of them again
 	Out          int64            // confirmed: the output's cursor has passed them for good
 	Dropped      map[string]int64 // by reason; nil where nothing was
-	DeadLettered int64            // set aside where the output refuses them
+	DeadLettered int64            // set aside where the output refuses them, or is too far behind
+	Diverted     int64            // of Out: lines of new tags or times that went to the file for the rest
 	MaybeTwice   int64            // of Out: written to two hosts, of which one did not ack in time
 	Behind       int64            // in the journal, not confirmed yet
 
@@ -127,6 +128,9 @@ type RepeatsStats struct {
 // was written whole, but whose entries cannot be unpacked.
 const unreadable = "unreadable"
 
+// tooFarBehind is the reason for which an output drops what has waited too long for it.
+const tooFarBehind = "behind"
+
 // Stats returns the counters as they stand. It holds the locks of journal,
 // repeats and server for a moment each: it is for each second, not for each
 // event. After Run has returned the counters are those of its end.
@@ -155,9 +159,14 @@ func (c *Collector) stats() Stats {
 		})
 		o := &s.Outputs[i]
 		o.Taken, o.Chunks, o.Bytes = p.follower.Sent()
-		o.DeadLettered, o.MaybeTwice = p.refused.Load(), p.twice.Load()
-		if n := p.unreadable.Load(); n > 0 {
-			o.Dropped = map[string]int64{unreadable: n}
+		o.DeadLettered, o.MaybeTwice, o.Diverted = p.refused.Load(), p.twice.Load(), p.diverted.Load()
+		for reason, n := range map[string]int64{unreadable: p.unreadable.Load(), tooFarBehind: p.dropped.Load()} {
+			if n > 0 && o.Dropped == nil {
+				o.Dropped = map[string]int64{}
+			}
+			if n > 0 {
+				o.Dropped[reason] = n
+			}
 		}
 	}
 	for _, in := range c.inputs {

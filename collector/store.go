@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -35,8 +36,9 @@ type store struct {
 	reporter  *reporter
 	accounts  []*account // of the inputs
 	failing   failing
-	holder    func() string   // the output for which the journal keeps most, "" if for none
-	taking    context.Context // ends when the time to drain is over: inputs may put nothing in any more
+	holder    func() []any              // the output for which the journal keeps most, and how much, for the log; nil if for none
+	held      atomic.Pointer[heldError] // an output is so far behind that senders wait for it; nil: none is
+	taking    context.Context           // ends when the time to drain is over: inputs may put nothing in any more
 
 	singles singles
 	groups  sync.Pool // *group
@@ -215,6 +217,9 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 			if carries {
 				g.mark.begin()
 			}
+			if held := s.held.Load(); held != nil {
+				return held
+			}
 			if prev, pos, err = s.journal.AppendAfter(g.head, c.Body(), g.tail); errors.Is(err, journal.ErrFull) {
 				s.yield(ctx, g.flight, last)
 			}
@@ -310,11 +315,11 @@ func (s *store) persist(ctx context.Context, do func() error) error {
 func (s *store) fail(err error, full bool) {
 	if full {
 		if f, tell := s.failing.fail(err, spacePause); tell {
-			args := []any{"holds_up", "all senders"}
-			if output := s.holder(); output != "" {
-				args = append(args, "held_by", output)
+			kind, held := "journal full", (*heldError)(nil)
+			if errors.As(err, &held) {
+				kind = "output too far behind"
 			}
-			s.reporter.failure("journal full", f, args...)
+			s.reporter.failure(kind, f, append([]any{"holds_up", "all senders"}, s.holder()...)...)
 		}
 		return
 	}

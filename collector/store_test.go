@@ -124,7 +124,7 @@ func TestServeGroupGivesUpWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log syncBuffer
-	s := &store{recent: newRecent(recentOptions{}), journal: j, repeats: testRepeats(t), ack: AckSynced, reporter: newReporter(logTo(&log)), holder: func() string { return "file:x" }, accounts: []*account{{}}}
+	s := &store{recent: newRecent(recentOptions{}), journal: j, repeats: testRepeats(t), ack: AckSynced, reporter: newReporter(logTo(&log)), holder: func() []any { return []any{"held_by", "file:x"} }, accounts: []*account{{}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	full := make(chan error)
 	go func() {

@@ -132,9 +132,6 @@ func mapAdopted(path string, f *os.File, o Owner, report func(error)) (*Ring, er
 	if err != nil {
 		return nil, fmt.Errorf("ring: map %s: %w", mem.Name(), err)
 	}
-	for at := int64(segmentsAt); at < int64(len(r.mem)); at += r.head.unit {
-		r.data = append(r.data, dataEnd(mem, fi.Size(), at, at+r.head.unit))
-	}
 	r.home = &home{lock: f}
 	if err := r.begin(); err != nil {
 		return nil, errors.Join(err, unix.Munmap(r.mem))

@@ -41,10 +41,8 @@ func benchRing(b *testing.B, shared bool) *Ring {
 	r, err := Open(o)
 	needs.Have(b, err == nil, "memory for a ring: %v", err)
 	b.Cleanup(func() { r.Close() })
-	if r.blocks != nil {
-		if _, err := r.blocks.give(segmentsAt, int64(len(r.mem))); err != nil {
-			b.Fatal(err)
-		}
+	if r.home != nil {
+		r.home.populated()
 	}
 	return r
 }

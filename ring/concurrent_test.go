@@ -183,9 +183,6 @@ func TestConcurrent(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if r.blocks != nil && rnd.IntN(2) == 0 {
-				r.trim(0)
-			}
 			if first != 0 {
 				if slot, ok := r.Put(Mark{First: first, Last: last}); ok {
 					slots = append(slots, slot)

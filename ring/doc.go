@@ -100,7 +100,6 @@
 //	lane.go, append.go       taking a lane, appending
 //	clock.go                 keys
 //	pool.go                  segments and room
-//	blocks.go                memory for segments, block by block
 //	reader.go                the live reader; opens with how it works
 //	done.go, head.go         marks, cuts, and what else lies in the head
 //	rescue.go, scan.go       reading what was left, or what can still be read
@@ -119,10 +118,5 @@
 //   - A record's stores may reach memory in any order. Append has not returned before they are all made, and if the process ends before that, the check fails.
 //   - A lane that goes on to its next segment takes no lock either: bits of free segments are taken by compare-and-swap, and all else belongs to the lane until
 //     the old segment is closed. With a lock there, one appender in two hundred waited for whoever had it and was off its core: that was the tail.
-//   - The file has its full length and is mapped in full, but its memory comes block by block, to
-//     segments that somebody has taken: an appender gets what it needs, the reader gets some ahead of
-//     appenders, and takes it back from free segments. Before a write there is memory, so that no write
-//     faults where there is none. Where the kernel cannot do that (before Linux 5.14) all memory is there
-//     from the start.
 //   - Lane 0 is always busy, so that the zero Hint finds its way to the slow path without being asked for.
 package ring

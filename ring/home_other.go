@@ -8,6 +8,7 @@ type home struct{}
 
 func (r *Ring) settleIn(*Options) error { return ErrUnsupported }
 
+func (h *home) populated()               {}
 func (h *home) unmap([]byte) error       { return nil }
 func (h *home) leave(string, bool) error { return nil }
 
@@ -17,9 +18,3 @@ func Adopt(_, _ string, _ func(Owner) bool, _ func(error)) ([]*Ring, error) {
 }
 
 func ownerLives(string) bool { return false }
-
-func (r *Ring) fileGone() error { return nil }
-
-func populate([]byte) error { return ErrUnsupported }
-
-func punch([]byte) error { return ErrUnsupported }

@@ -14,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,6 +25,8 @@ import (
 // home is where a ring in shared memory lives: its folder, and the lock on the owner file, by whose being held others know that its owner lives.
 type home struct {
 	lock *os.File
+	stop atomic.Bool // ends the goroutine that makes the memory present
+	wait sync.WaitGroup
 }
 
 // leftoverAge is for how long nobody removes a temporary folder without an owner file: its maker may still be at work.
@@ -63,6 +67,8 @@ func (r *Ring) moveIn(o *Options, dir string) error {
 	h := &home{}
 	undo := func(err error) error {
 		if r.mem != nil {
+			h.stop.Store(true)
+			h.wait.Wait()
 			err = errors.Join(err, unix.Munmap(r.mem))
 			r.mem = nil
 		}
@@ -88,8 +94,9 @@ func (r *Ring) moveIn(o *Options, dir string) error {
 	}
 	defer f.Close()
 	size := segmentsAt + o.Size
-	if err := f.Truncate(size); err != nil {
-		return undo(err)
+	// Before it is mapped: a mapping of what cannot be had would fault.
+	if err := allocate(f, size); err != nil {
+		return undo(fmt.Errorf("ring: %d bytes in %s: %w", size, dir, err))
 	}
 	if r.mem, err = unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		r.mem = nil
@@ -99,9 +106,7 @@ func (r *Ring) moveIn(o *Options, dir string) error {
 	if err := keepFromChildren(r.mem); err != nil {
 		return undo(err)
 	}
-	if err := r.firstMemory(f); err != nil {
-		return undo(fmt.Errorf("ring: in %s: %w", dir, err))
-	}
+	h.present(r.mem)
 	if err := r.touch(func() { r.head.put(r.mem) }); err != nil {
 		return undo(err)
 	}
@@ -112,38 +117,28 @@ func (r *Ring) moveIn(o *Options, dir string) error {
 	return nil
 }
 
-// firstMemory gives the file the memory that a ring has from the start: all of it, where the system
-// cannot give it block by block.
-func (r *Ring) firstMemory(f *os.File) error {
-	err := populate(r.mem[:segmentsAt])
-	switch {
-	case err == nil:
-		k := newBlocks(r.mem, r.head.unit)
-		if _, err = k.give(segmentsAt, segmentsAt+firstBlocks*k.size); err == nil {
-			r.blocks = k
+// present has the kernel map all pages now, so that appends need not: the first of them at once, the others meanwhile.
+func (h *home) present(mem []byte) {
+	const step = 1 << 20
+	first := min(step, len(mem))
+	if !populate(mem[:first]) {
+		return
+	}
+	h.wait.Go(func() {
+		for at := first; at < len(mem) && !h.stop.Load(); at += step {
+			if !populate(mem[at:min(at+step, len(mem))]) {
+				return
+			}
 		}
-	case errors.Is(err, errors.ErrUnsupported):
-		err = allocate(f, int64(len(r.mem)))
-	}
-	if errors.Is(err, errNoMemory) {
-		err = fmt.Errorf("%w: %w", err, unix.ENOSPC)
-	}
-	return err
+	})
 }
 
-// fileGone says that a ring's file is not what it was: what its memory lacks will not come again.
-func (r *Ring) fileGone() error {
-	name := filepath.Join(r.path, ringFile)
-	switch info, err := os.Lstat(name); {
-	case err != nil:
-		return err
-	case info.Size() < int64(len(r.mem)):
-		return fmt.Errorf("%w: %s has only %d of its %d bytes", ErrCorrupt, name, info.Size(), len(r.mem))
-	}
-	return nil
-}
+// populated waits until the memory is there.
+func (h *home) populated() { h.wait.Wait() }
 
 func (h *home) unmap(mem []byte) error {
+	h.stop.Store(true)
+	h.populated()
 	return os.NewSyscallError("munmap", unix.Munmap(mem))
 }
 

@@ -4,7 +4,6 @@ package ring
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
@@ -35,49 +34,14 @@ func keepFromChildren(mem []byte) error {
 	return os.NewSyscallError("madvise", unix.Madvise(mem, unix.MADV_DONTFORK))
 }
 
-// populate gives memory to a part of a mapping, and maps it, so that appends need not fault for each
-// page. The error is errors.ErrUnsupported where the kernel (before 5.14) cannot, and errNoMemory where
-// a write there would fault. (MAP_POPULATE would only read: the first write to a page of a shared file
-// faults again.)
-func populate(mem []byte) error {
+// populate is false where the kernel (before 5.14) cannot; then appends fault each page in. (MAP_POPULATE would only read: the first write to a page of
+// a shared file faults again.)
+func populate(mem []byte) bool {
 	for {
-		switch err := unix.Madvise(mem, unix.MADV_POPULATE_WRITE); {
-		case err == nil:
-			return nil
-		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
-			return errors.ErrUnsupported
-		case !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN):
-			return fmt.Errorf("%w: %w", errNoMemory, err)
+		if err := unix.Madvise(mem, unix.MADV_POPULATE_WRITE); !errors.Is(err, unix.EINTR) {
+			return err == nil
 		}
 	}
-}
-
-// punch takes the memory of a part of a mapping, which is zero from then on.
-func punch(mem []byte) error {
-	return os.NewSyscallError("madvise", unix.Madvise(mem, unix.MADV_REMOVE))
-}
-
-// dataEnd is where what was ever written ends between from and limit in a file of so many bytes: from,
-// if there is nothing.
-func dataEnd(f *os.File, size, from, limit int64) int64 {
-	end := from
-	for at := from; at < limit; {
-		if at >= size {
-			return limit // what the file lacks is met as a fault
-		}
-		data, err := unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)
-		switch {
-		case errors.Is(err, unix.ENXIO) || err == nil && data >= limit:
-			return end
-		case err != nil:
-			return limit
-		}
-		if at, err = unix.Seek(int(f.Fd()), data, unix.SEEK_HOLE); err != nil {
-			return limit
-		}
-		end = min(at, limit)
-	}
-	return end
 }
 
 func bootID() (string, error) {

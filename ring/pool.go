@@ -74,27 +74,6 @@ func (p *pool) takeRun(k int) int {
 	return -1
 }
 
-// takeAt takes one segment if it is free; so many stay free.
-func (p *pool) takeAt(at, stay int) bool {
-	for {
-		c := p.count.Load()
-		if c < int64(1+stay) {
-			return false
-		}
-		if p.count.CompareAndSwap(c, c-1) {
-			break
-		}
-	}
-	if !p.claim(at) {
-		p.count.Add(1)
-		return false
-	}
-	return true
-}
-
-// isFree says that a segment was free a moment ago.
-func (p *pool) isFree(at int) bool { return p.free[at/64].Load()>>(at%64)&1 != 0 }
-
 // claim takes one bit if it is free.
 func (p *pool) claim(at int) bool {
 	w, bit := &p.free[at/64], uint64(1)<<(at%64)
@@ -139,16 +118,15 @@ func (r *Ring) grow(l *lane, n uint16, tail, need int64, key uint64) (off int64,
 	stay := 1
 	if n == reserved {
 		stay = 0
-	} else if r.full.Load() && (r.blocks == nil || !r.blocks.mayRetry(key)) {
+	} else if r.full.Load() {
 		return 0, ErrFull
 	}
-	if r.blocks != nil && r.extend(l, tail, need, key) {
-		return tail, nil
-	}
 	units := int((need + segmentHead + r.head.unit - 1) / r.head.unit)
-	at, err := r.takeFor(units, stay, segmentHead+need, key)
-	if err != nil {
-		return 0, err
+	at := r.pool.take(units, stay)
+	if at < 0 {
+		if at, err = r.refuse(units, stay); at < 0 {
+			return 0, err
+		}
 	}
 	s := &r.segments[at]
 	s.segmentFacts = segmentFacts{nonce: newNonce(), units: uint32(units), lane: n, seq: r.seq.Add(1), first: key}
@@ -179,9 +157,6 @@ func (r *Ring) grow(l *lane, n uint16, tail, need int64, key uint64) (off int64,
 		l.first.Store(int32(at) + 1)
 	}
 	l.seg, l.limit, l.nonce, l.index = int32(at)+1, s.limit, s.nonce, 0
-	if r.blocks != nil {
-		l.limit = r.blocks.end(s.off+1, s.limit)
-	}
 	if p := r.pressure.Load(); p > 0 && r.used() >= p && r.pressed.CompareAndSwap(false, true) {
 		r.callWake()
 	}

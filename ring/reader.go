@@ -210,7 +210,6 @@ func (r *Ring) sync() error {
 		return r.fail(fault)
 	}
 	r.previous = now
-	r.tend(now, r.asleep.Load() != 0)
 	if r.sweepNow.Load() || now >= r.sweepNext && r.sweepDue.Load() {
 		r.sweep(now)
 	}

@@ -140,10 +140,6 @@ func (r *Ring) startAdopted() {
 	for off := int64(segmentsAt); off < int64(len(r.mem)); off += r.head.unit {
 		s := &source{off: off}
 		var is bool
-		if r.written(off, off+r.head.unit) == off { // to read there would be to ask for memory
-			q.loss.add(r.lostSegment(off))
-			continue
-		}
 		_ = r.touch(func() { is = s.parse(&r.head, off, int64(len(r.mem))-off, r.mem[off:off+segmentHead]) })
 		if !is {
 			q.loss.add(r.lostSegment(off))
@@ -151,9 +147,7 @@ func (r *Ring) startAdopted() {
 		}
 		size := int64(s.units) * r.head.unit
 		s.pos, s.end, s.least = off+segmentHead, off+size, s.first
-		if s.last = math.MaxUint64; s.filled == 0 {
-			s.end = r.written(off, s.end)
-		} else {
+		if s.last = math.MaxUint64; s.filled != 0 {
 			s.end, s.exact = off+s.filled, true
 			_ = r.touch(func() { s.last = order.Uint64(r.entry(&segment{off: off})[16:]) })
 		}
@@ -164,19 +158,6 @@ func (r *Ring) startAdopted() {
 	r.found = q.segments()
 	r.rescue = q
 	q.start()
-}
-
-// written is where what was ever written ends in a range of segments that belong together.
-func (r *Ring) written(from, to int64) int64 {
-	if r.data == nil {
-		return to
-	}
-	for at := to - r.head.unit; at >= from; at -= r.head.unit {
-		if end := r.data[(at-segmentsAt)/r.head.unit]; end > at {
-			return end
-		}
-	}
-	return from
 }
 
 // segments lists the segments in the order in which they were begun.

@@ -46,8 +46,6 @@ type Ring struct {
 
 	// Written where a lane goes on to another segment, and where one is given back.
 	pool     *pool     // of a ring that takes appends
-	blocks   *blocks   // nil: all memory is there
-	data     []int64   // of an adopted ring: where what was ever written into each segment ends; nil: not known
 	segments []segment // by their place; each belongs to who has taken its bit
 	seq      atomic.Uint64
 	full     atomic.Bool  // not one segment is free but the reserve; written under mu
@@ -98,9 +96,6 @@ func Open(o *Options) (*Ring, error) {
 	r.segments = make([]segment, r.pool.n)
 	r.lanes = newLanes()
 	n := firstLanes() + reserved + 1
-	if r.blocks != nil {
-		r.blocks.trimAt = r.clock.now() + trimEvery
-	}
 	r.lanes[0].state.Store(busy)
 	for i := n; i < maxLanes; i++ {
 		r.lanes[i].state.Store(busy)
@@ -115,15 +110,8 @@ func plainMemory(n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
 }
 
-// Size is the bytes of all segments, or of those for which there was memory when it was asked for last.
-func (r *Ring) Size() int64 {
-	if r.blocks != nil {
-		if most := r.blocks.most.Load(); most > 0 {
-			return min(most, r.head.size)
-		}
-	}
-	return r.head.size
-}
+// Size is the bytes of all segments.
+func (r *Ring) Size() int64 { return r.head.size }
 
 // Path is the ring's folder, empty for plain memory.
 func (r *Ring) Path() string { return r.path }

@@ -28,6 +28,8 @@ type setup struct {
 	data   string
 	args   []string
 	stdout io.Writer // nil: discarded
+
+	cut, mend func() // of killUnder, before a kill and after it
 }
 
 // newSetup is a collector that writes one file per tag into a folder of its own.

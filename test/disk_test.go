@@ -239,10 +239,10 @@ func TestReadOnlyOutput(t *testing.T) {
 	d := newDisk(t, "64m")
 	s, _ := newSetup(t)
 	out := filepath.Join(d.dir, "out")
-	must(t, os.Mkdir(out, 0o700))
-	d.remount("ro")
 	s.to = []string{"file://" + out + "/{tag}.jsonl"}
 	c := startCollector(t, s)
+	must(t, os.Mkdir(out, 0o700))
+	d.remount("ro")
 	st := startStream(t, c, "ro", 1000)
 	c.says("level=ERROR", "read-only", d.dir)
 	st.more(10)
@@ -252,6 +252,14 @@ func TestReadOnlyOutput(t *testing.T) {
 	waitLines(t, out, len(names))
 	c.stop()
 	wantNames(t, readLines(t, out), names...)
+	d.remount("ro")
+	c = launch(t, s)
+	if code := c.wait(); code != 1 {
+		t.Errorf("a start with an output that cannot be: exit code %d, want 1", code)
+	}
+	if text := c.log.String(); !strings.Contains(text, s.to[0]) || !strings.Contains(text, "read-only") {
+		t.Errorf("no clear error: %s", text)
+	}
 }
 
 // TestReadOnlyData wants a start that fails with a sentence that names the directory.

@@ -38,12 +38,13 @@ func buildEnds(t *testing.T) string {
 }
 
 // A postServer takes posts as a server would that knows their keys. The first try of every third key
-// fails with 503; lines with "bad" are refused.
+// fails, with 503 and 429 by turns; lines with "bad" are refused.
 type postServer struct {
 	mu      sync.Mutex
 	tried   map[string]bool
 	lines   []string
 	refused int
+	busy    int
 }
 
 func (s *postServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +60,8 @@ func (s *postServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 	case !again && len(s.tried)%3 == 0:
 		s.tried[key] = false
-		w.WriteHeader(http.StatusServiceUnavailable)
+		s.busy++
+		w.WriteHeader([]int{http.StatusServiceUnavailable, http.StatusTooManyRequests}[s.busy%2])
 	default:
 		s.tried[key] = true
 		s.lines = append(s.lines, strings.Split(strings.TrimSuffix(string(body), "\n"), "\n")...)

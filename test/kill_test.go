@@ -163,8 +163,14 @@ func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int, load
 			c.terminate()
 			pause(c, r, 50*time.Millisecond)
 		}
+		if s.cut != nil {
+			s.cut()
+		}
 		c.kill()
 		c.forget()
+		if s.mend != nil {
+			s.mend()
+		}
 	}
 
 	c := startCollector(t, s)

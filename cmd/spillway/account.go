@@ -54,6 +54,7 @@ type (
 		Out           int64            `json:"out"`
 		Dropped       map[string]int64 `json:"dropped,omitempty"`
 		DeadLettered  int64            `json:"dead_lettered"`
+		Diverted      int64            `json:"diverted,omitempty"`
 		MaybeTwice    int64            `json:"maybe_twice,omitempty"`
 		Behind        int64            `json:"behind"`
 		BehindBytes   int64            `json:"behind_bytes"`
@@ -109,7 +110,7 @@ func logAccount(w io.Writer, s *collector.Stats) {
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
 		outputs[i] = outputAccount{
-			Name: o.Name, URL: o.URL, Found: o.Found, Out: o.Out, Dropped: o.Dropped, DeadLettered: o.DeadLettered, MaybeTwice: o.MaybeTwice,
+			Name: o.Name, URL: o.URL, Found: o.Found, Out: o.Out, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Diverted: o.Diverted, MaybeTwice: o.MaybeTwice,
 			Behind: o.Behind, BehindBytes: o.BehindBytes,
 			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Failure: accountOfFailure(o.Failure),
 		}

@@ -15,8 +15,8 @@ import (
 )
 
 // postKind is an output that posts the events of a chunk as JSON lines: http://host/path?timeout=5s.
-// An answer of 4xx refuses them for good; after any other error they come again, in order, under the
-// same key.
+// An answer of 4xx refuses them for good, but for 408 and 429; after any other error they come again,
+// in order, under the same key.
 func postKind(u *collector.URL, p *collector.Params) (func(*collector.OutputEnv) (collector.Output, error), error) {
 	client := &http.Client{Timeout: p.Duration("timeout", 10*time.Second)}
 	url := u.Scheme + ":" + u.Path
@@ -37,13 +37,14 @@ func postKind(u *collector.URL, p *collector.Params) (func(*collector.OutputEnv)
 				return nil, err
 			}
 			resp.Body.Close()
-			switch err = fmt.Errorf("%s: %s", url, resp.Status); resp.StatusCode / 100 {
-			case 2:
+			switch err, code := fmt.Errorf("%s: %s", url, resp.Status), resp.StatusCode; {
+			case code/100 == 2:
 				return nil, nil
-			case 4:
+			case code/100 == 4 && code != http.StatusRequestTimeout && code != http.StatusTooManyRequests:
 				return []collector.Rejected{{Entry: collector.All, Err: err}}, nil
+			default:
+				return nil, err
 			}
-			return nil, err
 		}), nil
 	}, nil
 }

@@ -5,6 +5,7 @@ package files
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -23,6 +24,10 @@ type world struct {
 	pattern string
 	o       Options
 	lines   []event
+	tags    int
+	whole   bool // a kill tears no write
+	opened  func()
+	before  func(i int) // line i is appended
 
 	position  int // committed
 	state     []byte
@@ -48,12 +53,16 @@ func (w *world) tick() {
 }
 
 func newWorld(t *testing.T, pattern string, tags, lines int, o Options) *world {
-	w := &world{t: t, dir: t.TempDir(), pattern: pattern, o: o}
+	w := &world{t: t, dir: t.TempDir(), pattern: pattern, o: o, tags: tags}
 	for i := range lines {
 		tag := fmt.Sprintf("t%d", i%tags)
 		sec := int64(i/4) * 1800
 		// Lines that begin alike, of different length, and every third one equal to one before.
-		text := fmt.Sprintf("{%s %d}%s\n", tag, i-i%3/2, strings.Repeat("x", i%4))
+		same := i % 3 / 2
+		if o.NewFiles > 0 {
+			same = 0
+		}
+		text := fmt.Sprintf("{%s %d}%s\n", tag, i-same, strings.Repeat("x", i%4))
 		w.lines = append(w.lines, event{tag, sec, text})
 	}
 	return w
@@ -67,6 +76,9 @@ func (w *world) options() *Options {
 			n := len(b)
 			if w.ticks >= 0 {
 				n = min(n, w.ticks)
+			}
+			if w.whole && n < len(b) {
+				panic(killed{})
 			}
 			if _, err := f.Write(b[:n]); err != nil {
 				return 0, err
@@ -126,10 +138,35 @@ func (w *world) run(ticks int) (done bool) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for i := w.position; i < len(w.lines); i++ {
+	if w.opened != nil {
+		w.opened()
+	}
+	s.Marks(true)
+	next := max(w.position, s.Resumed().Events)
+	s.Reached()
+	every := 8
+	if w.crowded() {
+		every = 25
+	}
+	for i := next; i < len(w.lines); i++ {
 		e := w.lines[i]
-		if err := extend(s, e.tag, e.sec, e.line); err != nil {
+		if w.before != nil {
+			w.before(i)
+		}
+		err := extend(s, e.tag, e.sec, e.line)
+		if errors.Is(err, ErrCrowded) {
+			if err := s.Checkpoint(Mark{"journal", i}); err != nil {
+				w.t.Fatal(err)
+			}
+			err = extend(s, e.tag, e.sec, e.line)
+		}
+		if err != nil {
 			w.t.Fatal(err)
+		}
+		if s.Crowded() {
+			if err := s.Checkpoint(Mark{"journal", i + 1}); err != nil {
+				w.t.Fatal(err)
+			}
 		}
 		written := i%3 == 0
 		if written {
@@ -137,7 +174,7 @@ func (w *world) run(ticks int) (done bool) {
 				w.t.Fatal(err)
 			}
 		}
-		if i%8 == 0 || i == len(w.lines)-1 || w.often && written {
+		if i%every == 0 || i == len(w.lines)-1 || w.often && written {
 			if err := s.Write(); err != nil {
 				w.t.Fatal(err)
 			}
@@ -157,6 +194,9 @@ func (w *world) run(ticks int) (done bool) {
 	}
 	return true
 }
+
+// crowded says that the world has more files than fit between two commits.
+func (w *world) crowded() bool { return w.o.NewFiles > 0 || w.o.MaxOpen == 1 && w.tags > 8 }
 
 // stamp is what rotation puts into a name.
 var stamp = regexp.MustCompile(`-\d{8}T\d{6}\.\d{3}`)
@@ -215,13 +255,28 @@ func (w *world) check(seed string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	got := w.content()
+	rest := map[string]bool{} // lines in the file for the rest
+	if r, ok := p.rest(); ok && w.o.NewFiles > 0 {
+		name, _ := filepath.Rel(w.dir, p.path(r, identity{}))
+		for _, line := range got[name] {
+			rest[line] = true
+		}
+	}
 	want := map[string][]string{}
 	for _, e := range w.lines {
+		if r, _ := p.rest(); rest[e.line] {
+			e.tag = r.tag
+			if r.slot == restSlot {
+				name, _ := filepath.Rel(w.dir, p.path(r, identity{}))
+				want[name] = append(want[name], e.line)
+				continue
+			}
+		}
 		path := p.path(p.route(e.tag, e.sec), identity{host: "host", pid: ""})
 		name, _ := filepath.Rel(w.dir, strings.Replace(path, "#", "", 1))
 		want[name] = append(want[name], e.line)
 	}
-	got := w.content()
 	for name, lines := range got {
 		if len(lines) == 0 {
 			delete(got, name)
@@ -260,6 +315,11 @@ var worlds = []struct {
 	{"compressed", "{tag}.jsonl", 2, 20, Options{MaxOpen: 2, Rotation: Rotation{Size: 20, Compress: true}}},
 	{"compressed, pids", "{tag}#{pid}.jsonl", 2, 20, Options{NoSync: true, Rotation: Rotation{Size: 20, Compress: true}}},
 	{"rotated, pids", "{tag}#{pid}.jsonl", 2, 30, Options{NoSync: true, Rotation: Rotation{Size: 30}}},
+	{"more files than a state should name", "{tag}.jsonl", 24, 36, Options{MaxOpen: 1}},
+	{"new tags", "{tag}.jsonl", 8, 30, Options{NewFiles: 3}},
+	{"new dates", "{tag}/{date}-{hour}.jsonl", 2, 40, Options{NewFiles: 3, MaxOpen: 2}},
+	{"new hours, rotated", "{hour}.jsonl", 1, 40, Options{NewFiles: 2, Rotation: Rotation{Size: 60}}},
+	{"new tags, not synced", "{tag}.jsonl", 16, 30, Options{NewFiles: 3, NoSync: true}},
 	{"pids, few open", "{tag}#{pid}.jsonl", 4, 24, Options{MaxOpen: 2}},
 }
 

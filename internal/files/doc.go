@@ -30,8 +30,12 @@
 // position are before that length, and later ones behind it. After a crash the caller appends again from the committed
 // position, and the Set compares what comes with what stands behind that length: equal bytes are not written again; where
 // the file ends in the middle of a line, the rest of that line is written; at the first byte that differs, a stranger's,
-// it goes on at the end of the file. Nothing is ever cut. Where {pid} or {host} is in the path, the files of the earlier
+// it goes on at the end of the file. NULs are no stranger's: a power cut left them, and they are written over. Nothing is ever cut. Where {pid} or {host} is in the path, the files of the earlier
 // processes are looked into first.
+//
+// A process may be killed in the middle of many events that have no position between them. Checkpoint makes a state for such a
+// place durable, with a mark; it comes as soon as many files were written, so that a state names a bounded number of them.
+// Options.NewFiles bounds how many new files a minute events can make: see crowd.
 //
 // So that a new file is known too, Options.Record makes a state with its name durable before its first byte is written;
 // one Record is for all files that one Write opens.
@@ -66,8 +70,8 @@
 // # Promises
 //
 // Each line is in the files once, across kill -9 at any moment and any number of times, as long as nobody else appends to
-// the same file in the short time between a commit and the crash. Where somebody does, or moves, replaces or cuts a file
-// in that time, a line is in the files at least once: none is lost. Bytes of others are never changed or removed; a last
+// the same file in the short time between a commit and the crash. Where somebody does, or moves a file to another directory,
+// replaces or cuts it in that time, a line is in the files at least once: none is lost. Bytes of others are never changed or removed; a last
 // line of theirs that lacks its newline gets one.
 //
 // Lines are handed to the kernel whole, many in one write with O_APPEND, so that several Sets and processes may share a
@@ -92,9 +96,8 @@
 // Locks on file systems that have none: there two processes may rotate a file twice, and compress one that the other still
 // writes a line to.
 //
-// Once across a power cut: the state may name an inode that the cut undid. Whole lines on network file systems, which do
-// not append atomically. Different files for tags that differ in case only, or in the normal form of Unicode, where the
+// Whole lines on network file systems, which do not append atomically. Different files for tags that differ in case only, or in the normal form of Unicode, where the
 // file system makes no difference. Once where two Sets write equal lines to the same file: after a crash the one may take
 // the other's for its own. That a Sync failed is told once by the kernel: after it the Set is unusable, and its successor
-// does not trust the bytes it can read, so that lines are written at least once.
+// does not trust the bytes it can read: the lines are written over themselves, or, where they are not what they were, again.
 package files

@@ -273,7 +273,8 @@ func TestRecordOnce(t *testing.T) {
 	}
 }
 
-// TestSyncFails: what the kernel could not bring to the disk is written again by the next Set, though it can be read.
+// TestSyncFails: what the kernel could not bring to the disk is written again by the next Set, in its place, though it can be
+// read.
 func TestSyncFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x")
@@ -298,12 +299,17 @@ func TestSyncFails(t *testing.T) {
 	}
 	must(t, s.Close())
 
+	again := map[int64]string{}
+	o.kernel.writeAt = func(f *os.File, b []byte, at int64) (int, error) {
+		again[at] = string(b)
+		return f.WriteAt(b, at)
+	}
 	s = openSet(t, path, state, o)
 	add(t, s, "", "{two}\n")
 	state, err = s.Sync()
 	must(t, err)
-	if got := string(read(t, path)); got != "{one}\n{two}\n{two}\n" {
-		t.Fatalf("got %q", got)
+	if got := string(read(t, path)); got != "{one}\n{two}\n" || len(again) != 1 || again[6] != "{two}\n" {
+		t.Fatalf("got %q, written again: %q", got, again)
 	}
 	must(t, s.Close())
 	s = openSet(t, path, state, o) // and is trusted again
@@ -313,8 +319,8 @@ func TestSyncFails(t *testing.T) {
 	s = openSet(t, path, state, o)
 	add(t, s, "", "{three}\n")
 	must(t, s.Write())
-	if got := string(read(t, path)); got != "{one}\n{two}\n{two}\n{three}\n" {
-		t.Fatalf("got %q", got)
+	if got := string(read(t, path)); got != "{one}\n{two}\n{three}\n" || len(again) != 1 {
+		t.Fatalf("got %q, written again: %q", got, again)
 	}
 }
 
@@ -327,6 +333,28 @@ func TestSyncDirFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.dirErr = nil
+	}
+}
+
+// TestSyncDirCannotOpen: a directory that cannot be opened, for want of a descriptor, is no disk that fails. It is tried again.
+func TestSyncDirCannotOpen(t *testing.T) {
+	k := &faulty{dirErr: &os.PathError{Op: "open", Path: "dir", Err: syscall.EMFILE}}
+	path := filepath.Join(t.TempDir(), "x")
+	s := openSet(t, path, nil, &Options{kernel: k.kernel()})
+	add(t, s, "", "1\n")
+	for range 2 {
+		if _, err := s.Sync(); !errors.Is(err, syscall.EMFILE) || errors.Is(err, ErrSync) {
+			t.Fatal(err)
+		}
+	}
+	k.dirErr = nil
+	_, err := s.Sync()
+	must(t, err)
+	add(t, s, "", "2\n")
+	_, err = s.Sync()
+	must(t, err)
+	if got := string(read(t, path)); got != "1\n2\n" {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -27,9 +27,11 @@ type file struct {
 	doubt  bool  // a sync failed: later ones may be lost, though they can be read
 
 	// expected: behind length stand bytes of this or an earlier process that may be lines which will be appended
-	// again. Up to found they were.
+	// again. Up to found they were. limit is how long the file was when the Set was opened: what came later is not of the
+	// process before.
 	expected bool
 	found    int64
+	limit    int64
 
 	lines []byte // waiting, whole lines; of the first, the torn bytes at its start are in the file already
 	torn  int    // more than 0 only while the file ends in those bytes
@@ -155,7 +157,7 @@ func (s *Set) makeRoom(n int) error {
 // Lines that were found in it are gone from f afterwards.
 func (s *Set) prepare(f *file) error {
 	var size int64
-	if f.handle != nil || f.touched && s.o.Rotation.on() {
+	if f.handle != nil || f.touched {
 		id, now, err := idAt(f.path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -200,6 +202,9 @@ func (s *Set) prepare(f *file) error {
 		if err := s.find(f, size); err != nil {
 			return err
 		}
+	}
+	if f.touched && size < max(f.end, f.length) { // cut: what was written since the last Sync could not be found there any more
+		s.hasty = true
 	}
 	if size != f.end { // others wrote
 		f.torn, f.end = 0, -1

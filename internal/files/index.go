@@ -5,6 +5,7 @@ package files
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 )
@@ -13,7 +14,9 @@ import (
 type index struct {
 	pattern *pattern
 	writers []identity // in the order of their time; files of the earlier ones are only looked into
+	paths   []*pattern // of each writer
 	self    int        // index of this process among them
+	crowd   crowd
 
 	files   map[string]*file   // by path
 	order   []*file            // the same, in the order in which they came
@@ -24,6 +27,21 @@ type index struct {
 
 // newIndex makes an index for a process, with the writers that a state names.
 func newIndex(p *pattern, me identity, writers []identity) index {
+	paths := make([]*pattern, len(writers), len(writers)+1)
+	for i := range writers {
+		w := &writers[i]
+		if w.pattern == "" {
+			w.pattern = p.text
+		}
+		paths[i] = p
+		if w.pattern != p.text { // what was written under another path is looked for there
+			// One file of the old path then stands for one of the new path; else lines could not be told apart.
+			if old, err := parsePattern(w.pattern); err == nil && old.routes() == p.routes() {
+				old.reserve = p.reserve
+				paths[i] = old
+			}
+		}
+	}
 	x := index{
 		pattern: p, writers: writers, self: slices.Index(writers, me),
 		files: map[string]*file{}, routes: map[route]*file{}, retired: map[string][]*file{},
@@ -31,7 +49,9 @@ func newIndex(p *pattern, me identity, writers []identity) index {
 	if x.self < 0 {
 		x.self = len(writers)
 		x.writers = append(writers, me)
+		paths = append(paths, p)
 	}
+	x.paths = paths
 	return x
 }
 
@@ -46,7 +66,10 @@ func (x *index) recall(e entry) *file {
 	}
 	f := &file{
 		path: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt,
-		expected: !e.doubt && (err != nil || size > e.length), found: e.length,
+		expected: err != nil || size > e.length, found: e.length, limit: size,
+	}
+	if err != nil {
+		f.limit = math.MaxInt64 // it is not known
 	}
 	if !f.expected && f.writer != x.self {
 		return nil
@@ -55,23 +78,21 @@ func (x *index) recall(e entry) *file {
 	return f
 }
 
-// recallRetired looks for the file of an entry among the rotated ones.
+// recallRetired looks for the file of an entry under another name.
 func (x *index) recallRetired(e entry) *file {
-	path, size := rotatedAs(e.path, e.inode)
-	if path == "" || size <= e.length || e.doubt || x.files[path] != nil {
+	path, size := movedAs(e.path, e.inode)
+	if path == "" || size <= e.length || x.files[path] != nil {
 		return nil
 	}
 	f := &file{
-		path: path, of: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length,
-		expected: true, found: e.length,
+		path: path, of: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt,
+		expected: true, found: e.length, limit: size,
 	}
 	x.add(f)
-	i, _ := slices.BinarySearchFunc(x.retired[e.path], path, func(f *file, path string) int {
-		if f.path < path { // the names sort by time
-			return -1
-		}
-		return 1
-	})
+	i := slices.IndexFunc(x.retired[e.path], func(g *file) bool { return isOlder(e.path, path, g.path) })
+	if i < 0 {
+		i = len(x.retired[e.path])
+	}
 	x.retired[e.path] = slices.Insert(x.retired[e.path], i, f)
 	return f
 }
@@ -111,43 +132,51 @@ func (x *index) expectedIn(path string, writer int) *file {
 	return nil
 }
 
-// lookUp returns the file that lines of a route go to: that of the earliest writer that may have them, or ours.
+// lookUp returns the file that lines of a route go to: that of the earliest writer that may have them, ours, or, while no
+// new files are made, that for the rest.
 func (x *index) lookUp(r route) *file {
 	f := x.routes[r]
 	if f == nil {
+		var path string
+		if f, path = x.fileOf(r); f == nil && x.crowd.closed {
+			if rest, ok := x.pattern.rest(); ok && rest != r && x.crowd.isNew(path) {
+				return x.lookUp(rest)
+			}
+		}
+		if f == nil {
+			f = &file{path: path, writer: x.self}
+			x.add(f)
+		}
 		r.tag = strings.Clone(r.tag)
-		f = x.fileOf(r)
 		f.route = r
 		x.routes[r] = f
 	}
-	x.last = f
 	return f
 }
 
-// fileOf looks for the file of a route among those that are remembered, and adds one if there is none.
-func (x *index) fileOf(r route) *file {
+// fileOf looks for the file of a route among those that are remembered. It returns the path of a new one if there is none.
+func (x *index) fileOf(r route) (_ *file, path string) {
 	for i, w := range x.writers {
 		if i == x.self {
 			continue
 		}
-		path := x.pattern.path(r, w)
+		path := x.paths[i].path(r, w)
 		if f := x.expectedIn(path, i); f != nil {
-			return f
+			return f, path
 		}
 		if f := x.files[path]; f != nil && f.expected && f.writer == i {
-			return f
+			return f, path
 		}
 	}
-	path := x.pattern.path(r, x.writers[x.self])
+	path = x.pattern.path(r, x.writers[x.self])
 	if f := x.expectedIn(path, x.self); f != nil {
-		return f
+		return f, path
 	}
 	f := x.files[path]
-	if f == nil {
-		f = &file{path: path, writer: x.self}
-		x.add(f)
+	if f != nil && f.of == "" {
+		f.writer = x.self // under another pattern it may have been the file of somebody else
 	}
-	return f
+	return f, path
 }
 
 // leave has the next line of f's route look for its file anew.
@@ -156,13 +185,8 @@ func (x *index) leave(f *file) {
 	x.last = nil
 }
 
-// settled is the state that was known of all files at the last Sync.
-func (x *index) settled() []byte {
-	return x.state(func(f *file) (int64, bool) { return f.length, true })
-}
-
 // state makes a state of the files that are known, of which length says how long they are and whether they are in it.
-func (x *index) state(length func(*file) (n int64, ok bool)) []byte {
+func (x *index) state(closed bool, mark Mark, length func(*file) (n int64, ok bool)) []byte {
 	entries := make([]entry, 0, len(x.order))
 	writers := make([]identity, 0, 1)
 	at := make([]int, len(x.writers)) // in writers, plus 1
@@ -184,5 +208,5 @@ func (x *index) state(length func(*file) (n int64, ok bool)) []byte {
 		}
 		entries = append(entries, entry{writer: at[f.writer] - 1, path: path, inode: f.inode, length: n, doubt: f.doubt})
 	}
-	return appendState(nil, writers, entries)
+	return appendState(nil, &state{writers, entries, closed, mark})
 }

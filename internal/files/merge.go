@@ -9,48 +9,49 @@ import (
 
 // Merge makes one state of several that speak of the same files: those of processes that died, each with the position of
 // its own source. Of a path and inode the greatest length counts, for all that stands before it was committed in one of
-// them. A state that cannot be read is left out, and is the error.
+// them. A mark is that of the last state: states of several sources have none. A state that cannot be read is left out, and
+// is the error.
 func Merge(states ...[]byte) ([]byte, error) {
 	type key struct {
 		path  string
 		inode uint64
 	}
 	var (
-		writers []identity
-		entries []entry
-		errs    []error
+		all  state
+		errs []error
 	)
 	index := map[key]int{}
-	for _, state := range states {
-		w, es, err := parseState(state)
+	for _, b := range states {
+		s, err := parseState(b)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		for _, e := range es {
+		all.closed, all.mark = all.closed || s.closed, s.mark
+		for _, e := range s.entries {
 			id := identity{}
-			if e.writer < len(w) {
-				id = w[e.writer]
+			if e.writer < len(s.writers) {
+				id = s.writers[e.writer]
 			}
-			e.writer = slices.Index(writers, id)
+			e.writer = slices.Index(all.writers, id)
 			if e.writer < 0 {
-				if len(writers) == maxWriters {
+				if len(all.writers) == maxWriters {
 					continue
 				}
-				e.writer = len(writers)
-				writers = append(writers, id)
+				e.writer = len(all.writers)
+				all.writers = append(all.writers, id)
 			}
 			k := key{e.path, e.inode}
 			if i, ok := index[k]; !ok {
-				index[k] = len(entries)
-				entries = append(entries, e)
-			} else if entries[i].length < e.length {
-				entries[i] = e
+				index[k] = len(all.entries)
+				all.entries = append(all.entries, e)
+			} else if all.entries[i].length < e.length {
+				all.entries[i] = e
 			}
 		}
 	}
-	if len(entries) == 0 {
+	if len(all.entries) == 0 && !all.closed && all.mark == (Mark{}) {
 		return nil, errors.Join(errs...)
 	}
-	return appendState(nil, writers, entries), errors.Join(errs...)
+	return appendState(nil, &all), errors.Join(errs...)
 }

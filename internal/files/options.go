@@ -20,6 +20,10 @@ type Options struct {
 	FileMode fs.FileMode   // of new files, before umask; default 0644
 	DirMode  fs.FileMode   // of new directories, before umask; default 0755
 
+	// NewFiles is how many new files are made in a minute; then lines whose file is not there go, for the rest of it, to
+	// the one with "other" in the place of tag and time. 0: as many as come. See Set.Marks.
+	NewFiles int
+
 	// NoSync leaves the disk to the kernel: Sync and the closing of a file in between make nothing durable, so that
 	// lines survive the process and not a power cut. Close brings what is still open to the disk.
 	NoSync bool
@@ -58,6 +62,7 @@ var (
 // kernel is the seam where tests put failures.
 type kernel struct {
 	write   func(*os.File, []byte) (int, error)
+	writeAt func(*os.File, []byte, int64) (int, error)
 	sync    func(*os.File) error // data and size
 	rename  func(from, to string) error
 	syncDir func(path string) error // names
@@ -73,7 +78,7 @@ func (o *Options) resolved() (Options, error) {
 		name      string
 		value     *int
 		otherwise int
-	}{{"MaxOpen", &r.MaxOpen, 256}, {"Buffer", &r.Buffer, 128 << 10}, {"Memory", &r.Memory, 8 << 20}} {
+	}{{"MaxOpen", &r.MaxOpen, 256}, {"Buffer", &r.Buffer, 128 << 10}, {"Memory", &r.Memory, 8 << 20}, {"NewFiles", &r.NewFiles, 0}} {
 		if *n.value < 0 {
 			return r, fmt.Errorf("files: %s is negative", n.name)
 		}
@@ -101,6 +106,9 @@ func (o *Options) resolved() (Options, error) {
 	}
 	if r.kernel == nil {
 		r.kernel = &kernel{write: (*os.File).Write, sync: syncData, syncDir: syncDir, atOnce: 8}
+	}
+	if r.kernel.writeAt == nil {
+		r.kernel.writeAt = (*os.File).WriteAt
 	}
 	if r.kernel.rename == nil {
 		r.kernel.rename = os.Rename

@@ -10,14 +10,21 @@ import (
 	"time"
 )
 
-// identity is what of the writing process stands in paths. A pattern without {host} has an empty host, and so on.
-type identity struct{ host, pid string }
+// identity is what of the writing process stands in paths. A pattern without {host} has an empty host, and so on. In a state
+// of version 1 the pattern is empty: it is that of the reader.
+type identity struct{ host, pid, pattern string }
 
 // A route is what of an event decides about its path; what the pattern does not use is zero.
 type route struct {
 	tag  string
-	slot int64 // hours or days since 1970
+	slot int64 // hours or days since the year 0, or restSlot
 }
+
+// restSlot stands for no time, in the route of the rest.
+const restSlot = -1
+
+// restName is in the place of the tag and of the time in the path of the file for the rest.
+const restName = "other"
 
 type placeholder uint8
 
@@ -39,6 +46,7 @@ type part struct {
 
 // A pattern is a path with placeholders.
 type pattern struct {
+	text     string   // the whole, absolute
 	base     string   // the path before the first element with a placeholder, absolute
 	elements [][]part // names of directories, and of the file at last
 	uses     [pidPart + 1]bool
@@ -81,6 +89,7 @@ func parsePattern(text string) (*pattern, error) {
 	if len(p.elements) == 0 || path == "." || path == ".." {
 		return nil, fmt.Errorf("%w: %q: it names a directory", ErrPattern, text)
 	}
+	p.text = filepath.Join(p.base, rest)
 	for len(p.elements) > 1 && len(p.elements[0]) == 1 && p.elements[0][0].what == literal {
 		p.base = filepath.Join(p.base, p.elements[0][0].text)
 		p.elements = p.elements[1:]
@@ -123,7 +132,15 @@ func parseElement(name string) (parts []part, err error) {
 // check returns why paths of the given identity could get too long a name.
 func (p *pattern) check(id identity) error {
 	for _, parts := range p.elements {
-		if room, tags := p.tagRoom(parts, id); tags > 0 && room < minName || tags == 0 && room < 0 {
+		room, tags := p.tagRoom(parts, id)
+		if tags == 0 {
+			for _, x := range parts {
+				if x.what == hourPart {
+					room -= len(restName) - len("15")
+				}
+			}
+		}
+		if tags > 0 && room < minName || tags == 0 && room < 0 {
 			return fmt.Errorf("%w: a name in it is too long: at most %d bytes, %d of them for a tag", ErrPattern, maxName, minName)
 		}
 	}
@@ -143,7 +160,7 @@ func (p *pattern) tagRoom(parts []part, id identity) (room, tags int) {
 		case datePart:
 			room -= len("2006-01-02")
 		case hourPart:
-			room -= len("15")
+			room -= len("15") // "other" has room in what a tag gets at least
 		case hostPart:
 			room -= len(appendName(buf[:0], id.host, maxName, true))
 		case pidPart:
@@ -155,6 +172,7 @@ func (p *pattern) tagRoom(parts []part, id identity) (room, tags int) {
 
 // of returns what of id the pattern uses.
 func (p *pattern) of(id identity) identity {
+	id.pattern = p.text
 	if !p.uses[hostPart] {
 		id.host = ""
 	}
@@ -190,6 +208,23 @@ func (p *pattern) route(tag string, sec int64) (r route) {
 	return r
 }
 
+// routes says what of an event decides about its path.
+func (p *pattern) routes() [3]bool {
+	return [3]bool{p.uses[tagPart], p.uses[datePart], p.uses[hourPart]}
+}
+
+// rest returns the route of all events that get no file of their own. ok is false where every event has the same file.
+func (p *pattern) rest() (r route, ok bool) {
+	timed := p.uses[datePart] || p.uses[hourPart]
+	if p.uses[tagPart] {
+		r.tag = restName // a tag of that name shares the file, where the path has no time
+	}
+	if timed {
+		r.slot = restSlot
+	}
+	return r, timed || p.uses[tagPart]
+}
+
 // path returns the path of a route.
 func (p *pattern) path(r route, id identity) string {
 	sec := r.slot * 86400
@@ -211,9 +246,9 @@ func (p *pattern) path(r route, id identity) string {
 			case tagPart:
 				b = appendName(b, r.tag, max(room, minName), p.reserve == 0)
 			case datePart:
-				b = t.AppendFormat(b, "2006-01-02")
+				b = r.appendTime(b, t, "2006-01-02")
 			case hourPart:
-				b = t.AppendFormat(b, "15")
+				b = r.appendTime(b, t, "15")
 			case hostPart:
 				b = appendName(b, id.host, maxName, true)
 			case pidPart:
@@ -222,4 +257,12 @@ func (p *pattern) path(r route, id identity) string {
 		}
 	}
 	return string(b)
+}
+
+// appendTime appends a part of a route's time.
+func (r *route) appendTime(b []byte, t time.Time, layout string) []byte {
+	if r.slot == restSlot {
+		return append(b, restName...)
+	}
+	return t.AppendFormat(b, layout)
 }

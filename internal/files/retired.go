@@ -14,6 +14,8 @@ import (
 //	                              │                                          │
 //	on disk        /log/app-20261121T020304.123.jsonl         /log/app.jsonl
 //
+// So it is with one that another program renames in its directory, as logrotate does: app.jsonl.1.
+//
 // So a state from before the rotation still holds, and a process that is killed at any moment around it leaves nothing that
 // its heir does not find: what is not at its path is looked for among the rotated files of the path. The lines come again
 // in the same order and go from one file to the next as they do between the files of several processes; see index.fileOf.
@@ -52,8 +54,8 @@ func (f *file) renew() {
 
 // moved leaves a file that is not at its path any more: another process has rotated it, or somebody took it away.
 func (s *Set) moved(f *file) error {
-	if s.o.Rotation.on() && f.touched && f.torn == 0 && !f.expected && !s.index.foreign(f) {
-		if to, _ := rotatedAs(f.path, f.id.inode); to != "" {
+	if f.touched && f.torn == 0 && !f.expected && !s.index.foreign(f) {
+		if to, _ := movedAs(f.path, f.id.inode); to != "" {
 			s.keeper.hold(to)
 			s.retire(f, to)
 			return nil

@@ -102,6 +102,42 @@ func rotatedOf(path string) ([]rotated, error) {
 	return all, nil
 }
 
+// movedAs returns what the file with an inode is called that was at a path, and its size: another name in the same directory
+// that begins as the path does, as rotated files have it, Spillway's own and those of other programs. "" if there is none.
+func movedAs(path string, inode uint64) (name string, size int64) {
+	if name, size = rotatedAs(path, inode); name != "" {
+		return name, size
+	}
+	dir, base, _ := splitName(path)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", 0
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), base) || dir+e.Name() == path {
+			continue
+		}
+		if id, size, err := idAt(dir + e.Name()); err == nil && id.inode == inode {
+			return dir + e.Name(), size
+		}
+	}
+	return "", 0
+}
+
+// isOlder reports whether a rotated file of a path was begun before another. Spillway's names sort by time; of others' the time
+// of the last change has to do.
+func isOlder(path, a, b string) bool {
+	_, base, ending := splitName(path)
+	_, _, ours := parseRotated(filepath.Base(a), base, ending)
+	_, _, too := parseRotated(filepath.Base(b), base, ending)
+	if ours && too {
+		return a < b
+	}
+	x, errX := os.Lstat(a)
+	y, errY := os.Lstat(b)
+	return errX == nil && errY == nil && x.ModTime().Before(y.ModTime())
+}
+
 // parseRotated reads the name of a rotated file.
 func parseRotated(name, base, ending string) (at time.Time, form int, ok bool) {
 	stamp, ok := strings.CutPrefix(name, base+"-")

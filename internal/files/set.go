@@ -22,11 +22,16 @@ type Set struct {
 	dismissed []*file   // that were retired and are settled, but perhaps not committed
 	unable    time.Time // nothing is rotated before
 
-	now    time.Time // when the call that runs began
-	opened time.Time
-	hasty  bool  // what happened since the last Sync would be done twice after a crash
-	failed error // a sync failed
-	closed bool
+	now     time.Time // when the call that runs began
+	opened  time.Time
+	hasty   bool  // what happened since the last Sync would be done twice after a crash
+	mark    Mark  // of the last state
+	unkept  bool  // the state of the last Checkpoint is not durable yet
+	resumed Mark  // where the caller goes on; none once it is there
+	rest    int64 // events
+	marks   bool  // the caller can make a Checkpoint
+	failed  error // a sync failed
+	closed  bool
 }
 
 // patience is for how long lines are expected that an earlier process may have written. They come again soon after Open,
@@ -47,7 +52,7 @@ func Open(path string, state []byte, o *Options) (*Set, error) {
 	if options.Rotation.on() {
 		p.reserve = rotatedRoom
 	}
-	writers, entries, err := parseState(state)
+	last, err := parseState(state)
 	if err != nil {
 		return nil, err
 	}
@@ -56,14 +61,16 @@ func Open(path string, state []byte, o *Options) (*Set, error) {
 		return nil, err
 	}
 	s := &Set{
-		o: options, index: newIndex(p, me, writers), dirs: map[string]struct{}{},
-		waiting: waiting{buffer: options.Buffer, memory: options.Memory}, now: time.Now(),
+		o: options, index: newIndex(p, me, last.writers), dirs: map[string]struct{}{},
+		waiting: waiting{buffer: options.Buffer, memory: options.Memory, most: 4 * options.MaxOpen}, now: time.Now(),
 	}
 	s.opened = s.now
+	s.mark, s.resumed = last.mark, last.mark
+	s.index.crowd = crowd{most: options.NewFiles, closed: last.closed, since: s.now}
 	if options.Rotation.tends() {
 		s.keeper = newKeeper(options.Rotation, options.Report)
 	}
-	for _, e := range entries {
+	for _, e := range last.entries {
 		if f := s.index.recall(e); f != nil && f.of != "" {
 			s.keeper.hold(f.path)
 		}
@@ -76,7 +83,7 @@ func Open(path string, state []byte, o *Options) (*Set, error) {
 
 // Extend adds lines for the file of a tag and the time of an event, in seconds since 1970. render gets what waits for that
 // file already, appends whole lines, one or several or none, and returns the result. full asks for a Write, because enough
-// waits; nothing is written before. An error means that render was not called.
+// waits; nothing is written before. An error means that render was not called; it is ErrCrowded where a Checkpoint comes first.
 func (s *Set) Extend(tag string, sec int64, render func(dst []byte) []byte) (full bool, err error) {
 	if err := s.usable(); err != nil {
 		return false, err
@@ -84,10 +91,23 @@ func (s *Set) Extend(tag string, sec int64, render func(dst []byte) []byte) (ful
 	r := s.index.pattern.route(tag, sec)
 	f := s.index.last
 	if f == nil || f.route != r {
-		f = s.index.lookUp(r)
+		if f = s.index.routes[r]; f == nil {
+			if err := s.admit(r); err != nil {
+				return false, err
+			}
+			f = s.index.lookUp(r)
+			if f.route != r {
+				s.rest++
+			}
+		}
+		s.index.last = f
 	}
+	s.index.crowd.next = undecided
 	return s.waiting.extend(f, render), nil
 }
+
+// Rest returns how many events have gone to the file for the rest, since Open.
+func (s *Set) Rest() int64 { return s.rest }
 
 // Drop forgets the lines that wait, but for the rest of one that is in a file in part.
 func (s *Set) Drop() { s.waiting.drop() }

@@ -102,7 +102,14 @@ func TestMovedAway(t *testing.T) {
 	must(t, os.Rename(path, path+".1"))
 	add(t, s, "", "2\n")
 	must(t, s.Write())
-	if !s.WantSync() || len(told) != 1 {
+	if s.WantSync() || len(told) != 1 { // the state names it, and it would be found
+		t.Errorf("want sync %v, told %v", s.WantSync(), told)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "x")
+	must(t, os.Rename(path, elsewhere))
+	add(t, s, "", "2\n")
+	must(t, s.Write())
+	if !s.WantSync() || !s.Crowded() || len(told) != 2 {
 		t.Errorf("want sync %v, told %v", s.WantSync(), told)
 	}
 	_, err := s.Sync()
@@ -191,14 +198,14 @@ func TestIdle(t *testing.T) {
 		add(t, s, "a", "2\n")
 		state, err := s.Sync()
 		must(t, err)
-		if _, entries, err := parseState(state); err != nil || len(entries) != 2 {
-			t.Errorf("%v, %v", entries, err)
+		if got, err := parseState(state); err != nil || len(got.entries) != 2 {
+			t.Errorf("%v, %v", got.entries, err)
 		}
 		<-time.After(2 * time.Minute)
 		state, err = s.Sync()
 		must(t, err)
-		if _, entries, err := parseState(state); err != nil || len(entries) != 0 || len(s.index.files) != 0 {
-			t.Errorf("%v, %v, %d", entries, err, len(s.index.files))
+		if got, err := parseState(state); err != nil || len(got.entries) != 0 || len(s.index.files) != 0 {
+			t.Errorf("%v, %v, %d", got.entries, err, len(s.index.files))
 		}
 	})
 	for _, tag := range []string{"a", "b"} {
@@ -222,8 +229,8 @@ func TestPatience(t *testing.T) {
 		for _, want := range []int{1, 1, 0} {
 			state, err := s.Sync()
 			must(t, err)
-			if _, entries, err := parseState(state); err != nil || len(entries) != want {
-				t.Errorf("%v, %v; want %d", entries, err, want)
+			if got, err := parseState(state); err != nil || len(got.entries) != want {
+				t.Errorf("%v, %v; want %d", got.entries, err, want)
 			}
 			<-time.After(31 * time.Minute)
 		}

@@ -10,17 +10,32 @@ import (
 
 // A state, as it is committed with a position:
 //
-//	┌─────────┬───────┬─────────────────────┬───────┬──────────────────────────────────────────────────────────┐
-//	│ version │ count │ host, pid           │ count │ identity, shared, path, inode, length, flags             │
-//	│ 1 byte  │       │ of each writer      │       │ of each file                                             │
-//	└─────────┴───────┴─────────────────────┴───────┴──────────────────────────────────────────────────────────┘
+//	┌─────────┬───────┬────────────────────┬───────┬──────────────────────────────────────────────┬────────┬──────────────┐
+//	│ version │ count │ host, pid, pattern │ count │ identity, shared, path, inode, length, flags │ closed │ place, count │
+//	│ 1 byte  │       │ of each writer     │       │ of each file                                 │ 1 byte │ of the mark  │
+//	└─────────┴───────┴────────────────────┴───────┴──────────────────────────────────────────────┴────────┴──────────────┘
 //
 // Numbers are uvarints, texts a uvarint and as many bytes. shared is how many bytes of the path are those of the path
-// before. The device is not in it: its number may change at a reboot.
-const stateVersion = 1
+// before. The device is not in it: its number may change at a reboot. Version 1, of which old data directories have some,
+// had no patterns, and ended with the files.
+const (
+	stateVersion    = 2
+	stateVersionOld = 1
+)
 
 // flagDoubt: bytes beyond the length may be lost, though they can be read: a sync failed.
 const flagDoubt = 1
+
+// flagClosed: lines that have no file go to that for the rest.
+const flagClosed = 1
+
+// A state is what is committed with a position.
+type state struct {
+	writers []identity
+	entries []entry
+	closed  bool
+	mark    Mark
+}
 
 // maxWriters bounds how many earlier writers a state may name.
 const maxWriters = 1 << 10
@@ -34,17 +49,18 @@ type entry struct {
 	doubt  bool
 }
 
-func appendState(b []byte, writers []identity, entries []entry) []byte {
+func appendState(b []byte, s *state) []byte {
 	b = append(b, stateVersion)
-	b = binary.AppendUvarint(b, uint64(len(writers)))
-	for _, w := range writers {
+	b = binary.AppendUvarint(b, uint64(len(s.writers)))
+	for _, w := range s.writers {
 		b = appendText(b, w.host)
 		b = appendText(b, w.pid)
+		b = appendText(b, w.pattern)
 	}
-	b = binary.AppendUvarint(b, uint64(len(entries)))
+	b = binary.AppendUvarint(b, uint64(len(s.entries)))
 	before := ""
-	for i := range entries {
-		e := &entries[i]
+	for i := range s.entries {
+		e := &s.entries[i]
 		b = binary.AppendUvarint(b, uint64(e.writer))
 		shared := 0
 		for shared < len(before) && shared < len(e.path) && before[shared] == e.path[shared] {
@@ -61,7 +77,13 @@ func appendState(b []byte, writers []identity, entries []entry) []byte {
 		b = append(b, flags)
 		before = e.path
 	}
-	return b
+	closed := byte(0)
+	if s.closed {
+		closed = flagClosed
+	}
+	b = append(b, closed)
+	b = appendText(b, s.mark.Place)
+	return binary.AppendUvarint(b, uint64(s.mark.Events))
 }
 
 func appendText(b []byte, s string) []byte {
@@ -69,22 +91,26 @@ func appendText(b []byte, s string) []byte {
 }
 
 // parseState reads what appendState wrote. No state at all is an empty one.
-func parseState(b []byte) (writers []identity, entries []entry, err error) {
+func parseState(b []byte) (s state, err error) {
 	if len(b) == 0 {
-		return nil, nil, nil
+		return s, nil
 	}
-	if b[0] != stateVersion {
-		return nil, nil, fmt.Errorf("%w: version %d, not %d", ErrState, b[0], stateVersion)
+	old := b[0] == stateVersionOld
+	if !old && b[0] != stateVersion {
+		return s, fmt.Errorf("%w: version %d, not %d", ErrState, b[0], stateVersion)
 	}
 	d := decoder{rest: b[1:]}
 	for n := d.count(maxWriters); n > 0 && !d.bad; n-- {
 		w := identity{host: d.text()}
 		w.pid = d.text()
-		writers = append(writers, w)
+		if !old {
+			w.pattern = d.text()
+		}
+		s.writers = append(s.writers, w)
 	}
 	before := ""
 	for n := d.count(math.MaxInt32); n > 0 && !d.bad; n-- {
-		e := entry{writer: d.count(len(writers) - 1)}
+		e := entry{writer: d.count(len(s.writers) - 1)}
 		shared := d.count(len(before))
 		if d.bad {
 			break
@@ -99,12 +125,19 @@ func parseState(b []byte) (writers []identity, entries []entry, err error) {
 			d.bad = true
 		}
 		before = e.path
-		entries = append(entries, e)
+		s.entries = append(s.entries, e)
+	}
+	if !old {
+		closed := d.byte()
+		s.closed = closed == flagClosed
+		s.mark.Place = d.text()
+		s.mark.Events = d.count(math.MaxInt32)
+		d.bad = d.bad || closed&^flagClosed != 0
 	}
 	if d.bad || len(d.rest) > 0 {
-		return nil, nil, fmt.Errorf("%w: broken at byte %d of %d", ErrState, len(b)-len(d.rest), len(b))
+		return state{}, fmt.Errorf("%w: broken at byte %d of %d", ErrState, len(b)-len(d.rest), len(b))
 	}
-	return writers, entries, nil
+	return s, nil
 }
 
 // decoder reads on until something is bad, and returns zeros from there.

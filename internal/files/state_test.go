@@ -15,24 +15,25 @@ import (
 )
 
 func TestState(t *testing.T) {
-	writers := []identity{{}, {"host", "1"}, {"", "4711"}}
+	writers := []identity{{}, {"host", "1", "/{tag}"}, {"", "4711", ""}}
 	entries := []entry{
 		{writer: 0, path: "/var/log/app.jsonl", inode: 1, length: 0},
 		{writer: 2, path: "/var/log/app.web.jsonl", inode: math.MaxUint64, length: math.MaxInt64, doubt: true},
 		{writer: 1, path: "/var/log/app", inode: 7, length: 5},
 		{writer: 1, path: "x", inode: 7, length: 5},
 	}
-	b := appendState(nil, writers, entries)
-	w, e, err := parseState(b)
-	if err != nil || !reflect.DeepEqual(w, writers) || !reflect.DeepEqual(e, entries) {
-		t.Fatalf("got %v, %v, %v", w, e, err)
+	want := state{writers, entries, true, Mark{"here", 1234}}
+	b := appendState(nil, &want)
+	got, err := parseState(b)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %v, %v", got, err)
 	}
 	for i := 1; i < len(b); i++ {
-		if _, _, err := parseState(b[:i]); !errors.Is(err, ErrState) {
+		if _, err := parseState(b[:i]); !errors.Is(err, ErrState) {
 			t.Fatalf("cut to %d bytes: %v", i, err)
 		}
 	}
-	if _, _, err := parseState(append(b, 0)); !errors.Is(err, ErrState) {
+	if _, err := parseState(append(b, 0)); !errors.Is(err, ErrState) {
 		t.Fatalf("one byte more: %v", err)
 	}
 	b[0]++
@@ -46,17 +47,17 @@ func TestStateKeptForEver(t *testing.T) {
 	first, err := hex.DecodeString("010200043437313104686f73740131030000122f7661722f6c6f672f6170702e6a736f6e6c2a00" +
 		"00010d097765622e6a736f6e6c80808080802087ad4b0101090162070500")
 	must(t, err)
-	writers, entries, err := parseState(first)
+	got, err := parseState(first)
 	must(t, err)
-	if want := []identity{{"", "4711"}, {"host", "1"}}; !reflect.DeepEqual(writers, want) {
-		t.Errorf("writers %q", writers)
+	if want := []identity{{"", "4711", ""}, {"host", "1", ""}}; !reflect.DeepEqual(got.writers, want) {
+		t.Errorf("writers %q", got.writers)
 	}
 	if want := []entry{
 		{writer: 0, path: "/var/log/app.jsonl", inode: 42},
 		{writer: 1, path: "/var/log/app.web.jsonl", inode: 1 << 40, length: 1234567, doubt: true},
 		{writer: 1, path: "/var/log/b", inode: 7, length: 5},
-	}; !reflect.DeepEqual(entries, want) {
-		t.Errorf("entries %+v", entries)
+	}; !reflect.DeepEqual(got.entries, want) {
+		t.Errorf("entries %+v", got.entries)
 	}
 }
 
@@ -69,9 +70,9 @@ func TestStateNow(t *testing.T) {
 	}})
 	lengths := func(state []byte) (n []int64) {
 		t.Helper()
-		_, entries, err := parseState(state)
+		got, err := parseState(state)
 		must(t, err)
-		for _, e := range entries {
+		for _, e := range got.entries {
 			n = append(n, e.length)
 		}
 		return n
@@ -131,16 +132,20 @@ func BenchmarkState(b *testing.B) {
 
 // FuzzState wants no panic and no memory beyond the bytes, and what can be read written the same again.
 func FuzzState(f *testing.F) {
-	f.Add(appendState(nil, []identity{{"h", "1"}}, []entry{{path: "/a/b", inode: 5, length: 6}, {path: "/a/c", inode: 7, length: 8, doubt: true}}))
+	f.Add(appendState(nil, &state{
+		writers: []identity{{"h", "1", "/a/{tag}"}}, closed: true, mark: Mark{"here", 5},
+		entries: []entry{{path: "/a/b", inode: 5, length: 6}, {path: "/a/c", inode: 7, length: 8, doubt: true}},
+	}))
+	f.Add([]byte("\x01\x01\x01h\x011\x01\x00\x00\x04/a/b\x05\x06\x00"))
 	f.Add([]byte{1, 0, 0xff, 0xff, 0xff, 0xff, 7})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		writers, entries, err := parseState(b)
+		s, err := parseState(b)
 		if err != nil {
 			return
 		}
-		again := appendState(nil, writers, entries)
-		w, e, err := parseState(again)
-		if err != nil || !reflect.DeepEqual(w, writers) || !reflect.DeepEqual(e, entries) || !bytes.Equal(again, appendState(nil, w, e)) {
+		again := appendState(nil, &s)
+		s2, err := parseState(again)
+		if err != nil || !reflect.DeepEqual(s2, s) || !bytes.Equal(again, appendState(nil, &s2)) {
 			t.Fatalf("%x: %v", b, err)
 		}
 	})

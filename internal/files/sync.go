@@ -29,7 +29,8 @@ func (s *Set) Sync() ([]byte, error) {
 		return nil, err
 	}
 	s.settle()
-	return s.index.settled(), nil
+	s.mark, s.unkept = s.resumed, false
+	return s.settled(), nil
 }
 
 // State returns what is to be committed if the position is here, behind all that was appended, and nothing waits to be
@@ -37,7 +38,8 @@ func (s *Set) Sync() ([]byte, error) {
 // returns the same, but for files that it closes or rotates because their time has come.
 func (s *Set) State() []byte {
 	now := time.Now()
-	return s.index.state(func(f *file) (int64, bool) { return f.present(), s.remembered(f, now) })
+	closed := s.index.crowd.decide(now)
+	return s.index.state(closed, s.resumed, func(f *file) (int64, bool) { return f.present(), s.remembered(f, now) })
 }
 
 // settle makes the present the state that is known of each file, and forgets those that need none.
@@ -65,6 +67,9 @@ func (s *Set) settle() {
 	clear(s.index.order[len(kept):])
 	s.index.order, s.index.last = kept, nil
 	s.hasty = false
+	if s.index.crowd.turn(s.now) {
+		s.closes()
+	}
 }
 
 // present returns where the lines of f end that were written or found so far.
@@ -143,8 +148,8 @@ func (s *Set) sync(files []*file) error {
 // fail makes the Set fail for good: the kernel forgets what it could not write.
 func (s *Set) fail(err error) error {
 	s.failed = fmt.Errorf("%w: %w", ErrSync, err)
-	if err := s.o.Record(s.index.settled()); err != nil {
-		s.failed = errors.Join(s.failed, fmt.Errorf("files: record: %w", err))
+	if err := s.record(); err != nil {
+		s.failed = errors.Join(s.failed, err)
 	}
 	return s.failed
 }
@@ -156,7 +161,12 @@ func (s *Set) syncDirs() error {
 		return nil
 	}
 	for dir := range s.dirs {
-		if err := s.o.kernel.syncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := s.o.kernel.syncDir(dir)
+		var at *fs.PathError
+		if errors.As(err, &at) && at.Op == "open" && !errors.Is(err, fs.ErrNotExist) {
+			return err // for want of a descriptor, perhaps: nothing was synced, and nothing forgotten
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return s.fail(err)
 		}
 		delete(s.dirs, dir)

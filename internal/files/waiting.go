@@ -11,6 +11,7 @@ type waiting struct {
 	spare  [][]byte
 	buffer int // Options.Buffer
 	memory int // Options.Memory
+	most   int // files
 }
 
 // fileCost is what a file with waiting lines counts besides them.
@@ -25,7 +26,7 @@ func (w *waiting) extend(f *file, render func(dst []byte) []byte) (full bool) {
 		w.bytes -= fileCost
 	}
 	w.bytes += n
-	return len(f.lines) >= w.buffer || w.bytes >= w.memory
+	return len(f.lines) >= w.buffer || w.bytes >= w.memory || len(w.files) >= w.most
 }
 
 // keep copies lines to those that wait for f.

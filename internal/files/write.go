@@ -2,10 +2,7 @@
 
 package files
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Write hands all that waits to the kernel. An error is the first of those that there were; the files that had none got
 // their lines, and the others keep them for the next Write, which goes on where this one stopped.
@@ -14,6 +11,9 @@ import (
 // and then.
 func (s *Set) Write() error {
 	if err := s.usable(); err != nil {
+		return err
+	}
+	if err := s.keep(); err != nil {
 		return err
 	}
 	s.now = time.Now()
@@ -126,14 +126,13 @@ func (s *Set) name(unknown []*file) error {
 	for _, f := range unknown {
 		f.known, f.inode, f.doubt = true, f.id.inode, false
 	}
-	err := s.o.Record(s.index.settled())
+	err := s.record()
 	if err != nil {
 		for _, f := range unknown {
 			f.known = false
 		}
-		return fmt.Errorf("files: record: %w", err)
 	}
-	return nil
+	return err
 }
 
 // closeIdle closes files that nobody used for long.

@@ -36,6 +36,18 @@ func (f *Follower) commit(ctx context.Context) error {
 	if err := f.refuseUpTo(ctx, s.stop); err != nil {
 		return err
 	}
+	if err := f.move(ctx); err != nil {
+		return err
+	}
+	s.reopens = 0
+	f.works()
+	return nil
+}
+
+// move moves the cursor to stop, with its state, and says what it has passed. It fails only when ctx
+// ends.
+func (f *Follower) move(ctx context.Context) error {
+	s := &f.step
 	// The output counts on this state from now on, so nothing may come between.
 	for {
 		state := s.state
@@ -51,24 +63,16 @@ func (f *Follower) commit(ctx context.Context) error {
 			return err
 		}
 	}
-	s.committed, s.soon, s.reopens = s.stop, false, 0
+	s.committed, s.soon = s.stop, false
 	s.state, s.keep = nil, true // the output may save a newer one
 	s.volume = 0
 	if s.taken > s.committed {
 		s.since = time.Now()
 	}
-	f.works()
 	n := s.passing
 	s.passing = Counts{}
 	f.cfg.Passed(s.committed, n)
 	return nil
-}
-
-// flush has the output flushed, which may hang.
-func (f *Follower) flush(ctx context.Context) error {
-	f.moved.Store(time.Now().UnixNano())
-	defer f.moved.Store(0)
-	return f.step.out.Flush(ctx)
 }
 
 // flushIdle lets an output that gets nothing let go of what it has not needed for long.

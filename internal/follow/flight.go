@@ -208,9 +208,13 @@ func (f *Follower) read(x *flight) (ok bool, err error) {
 		// The journal's checksum was right, so it was written so: by a newer version, or by a fault
 		// of ours.
 		x.broken = true
-		f.cfg.Report(fmt.Errorf("the record that ends at %v is no chunk: %w; left out", rec.Pos, err))
+		f.reportBroken(rec.Pos, err)
 	}
 	return true, nil
+}
+
+func (f *Follower) reportBroken(end journal.Position, err error) {
+	f.cfg.Report(fmt.Errorf("the record that ends at %v is no chunk: %w; left out", end, err))
 }
 
 // inflate undoes the compression of a flight's entries. Flights share the decompressors: each would

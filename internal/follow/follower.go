@@ -36,6 +36,9 @@ type Config struct {
 	Chunks int
 	Bytes  int64
 
+	// Behind is when what has waited longest is given up; nil: never.
+	Behind *Behind
+
 	// Refuse makes refused entries dead letters, durable when it returns. nil drops them.
 	Refuse func(ctx context.Context, refused []Refused) error
 	// Passed is called after each commit with what the cursor has passed since the last one.
@@ -54,8 +57,11 @@ type Counts struct {
 	Out        int64 // delivered
 	HandedOver int64 // a fallback took them
 	Repeated   int64 // of Out and HandedOver: the other side may have them twice
-	Refused    int64 // dead letters
+	Refused    int64 // dead letters, also of what was given up
+	Aside      int64 // of Refused: given up because too much waited
+	Dropped    int64 // given up because too much waited, and no dead letter
 	Unreadable int64 // of records that are no chunk, as far as they say how many
+	Diverted   int64 // of Out: they went to another place than their own
 	Bytes      int64 // what the output made of Out
 	Chunks     int64 // finished
 	Broken     int64 // records that are no chunk
@@ -66,7 +72,10 @@ func (n *Counts) add(m *Counts) {
 	n.HandedOver += m.HandedOver
 	n.Repeated += m.Repeated
 	n.Refused += m.Refused
+	n.Aside += m.Aside
+	n.Dropped += m.Dropped
 	n.Unreadable += m.Unreadable
+	n.Diverted += m.Diverted
 	n.Bytes += m.Bytes
 	n.Chunks += m.Chunks
 	n.Broken += m.Broken
@@ -115,6 +124,7 @@ type step struct {
 	flights
 	place
 	due
+	giving
 	failing bool      // Failed was told last
 	idleAt  time.Time // of the last Flush with nothing to commit
 }
@@ -193,8 +203,12 @@ func (f *Follower) Run(ctx, drain context.Context) error {
 	}
 	for ctx.Err() == nil {
 		f.collect()
+		if f.over(drain) != nil {
+			f.giveUpOldest(ctx)
+			continue
+		}
 		if s.broken != nil {
-			f.reopen(ctx)
+			f.reopen(ctx, drain)
 			continue
 		}
 		if f.isDue() {

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/output"
@@ -18,10 +19,10 @@ type opened struct {
 	out     output.Output
 	gen     int // of out; that of the inbox
 	resumer bool
-	at      output.Transactional // out, if it is one
-	broken  error                // why out is of no more use, or why there is none
-	reopens int                  // since the last commit
-	token   [tokenLen]byte       // of the chunk that is submitted
+	at      output.Placed  // out, if it is one
+	broken  error          // why out is of no more use, or why there is none
+	reopens int            // since the last commit
+	token   [tokenLen]byte // of the chunk that is submitted
 }
 
 // tokenLen is the length of a token: the position, its high byte first.
@@ -41,7 +42,7 @@ func (f *Follower) Open(ctx context.Context) error {
 	if err = f.resume(ctx, out); err == nil {
 		s.out, s.broken = out, nil
 		_, s.resumer = out.(output.Resumer)
-		s.at, _ = out.(output.Transactional)
+		s.at, _ = out.(output.Placed)
 		return nil
 	}
 	f.inbox.close()
@@ -120,20 +121,36 @@ func (f *Follower) restore(ctx context.Context, o output.Transactional) error {
 }
 
 // reopen closes the output and opens another one where the cursor stands.
-func (f *Follower) reopen(ctx context.Context) {
+func (f *Follower) reopen(ctx, drain context.Context) {
 	s := &f.step
 	if why := s.broken; !errors.Is(why, errNotOpen) {
 		f.giveUp(ctx)
 		wait := min(retryPause<<min(s.reopens, 10), reopenMost)
 		s.reopens++
 		f.fail(why, wait)
-		if pause(ctx, wait) != nil {
+		if f.pauseReopen(ctx, drain, wait) != nil {
 			return
 		}
 	}
 	if s.broken = f.cfg.Reader.SkipTo(s.committed); s.broken == nil {
 		s.broken = f.Open(ctx)
 	}
+}
+
+// pauseReopen waits before the output is opened again. What waits too long meanwhile is given up.
+func (f *Follower) pauseReopen(ctx, drain context.Context, d time.Duration) error {
+	if f.cfg.Behind == nil {
+		return pause(ctx, d)
+	}
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		if err := pause(ctx, min(lookEvery, time.Until(end))); err != nil {
+			return err
+		}
+		if f.over(drain) != nil {
+			f.giveUpOldest(ctx)
+		}
+	}
+	return nil
 }
 
 // giveUp closes the output, if there is one, and forgets what it had.

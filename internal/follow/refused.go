@@ -44,6 +44,7 @@ func (f *Follower) count(x *flight) {
 	if x.result.MaybeRepeated {
 		n.Repeated += events
 	}
+	n.Diverted += x.result.Diverted
 	n.Bytes += x.result.Bytes
 	f.sent.bytes.Add(x.result.Bytes)
 }
@@ -154,6 +155,9 @@ func (f *Follower) refuseUpTo(ctx context.Context, p journal.Position) error {
 		f.fail(fmt.Errorf("dead letters: %w", err), retryPause)
 		if err := pause(ctx, retryPause); err != nil {
 			return err
+		}
+		if b := f.cfg.Behind; b != nil && b.Reason == "" && b.Over(s.committed) != nil {
+			return errBehind // and these are given up with the rest
 		}
 	}
 	s.letters, s.letterBytes = slices.Delete(s.letters, 0, n), 0

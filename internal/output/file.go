@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +25,7 @@ type FileConfig struct {
 	Envelope lines.Options     // of JSON
 	OmitZero bool              // a line of JSON has no time where it is 0
 	Rotate   files.Rotation
+	NewFiles int         // in a minute; see files.Options. 0: as many as come
 	FileMode fs.FileMode // of new files, before umask; default 0644
 	DirMode  fs.FileMode // of new directories, before umask; default 0755
 
@@ -83,6 +86,11 @@ func (o *fileOutput) Resume(save func(state []byte) error, states ...[]byte) err
 	return err
 }
 
+// SubmitAt implements Placed.
+func (o *fileOutput) SubmitAt(token []byte, c *forward.Chunk, done func(Result)) {
+	o.submit(token, c, done)
+}
+
 // Close implements Output.
 func (o *fileOutput) Close(ctx context.Context) error {
 	if end, ok := ctx.Deadline(); ok {
@@ -103,12 +111,13 @@ type fileSink struct {
 
 	job  *job // what appendLine renders
 	rest []byte
+	line []byte // room for one that is left out
 }
 
 func (s *fileSink) open(state []byte) (*files.Set, error) {
 	return files.Open(s.config.Path, state, &files.Options{
 		MaxOpen: s.config.maxOpen(), Buffer: fileBuffer, FileMode: s.config.FileMode, DirMode: s.config.DirMode,
-		NoSync: !s.config.Sync, Rotation: s.config.Rotate,
+		NoSync: !s.config.Sync, Rotation: s.config.Rotate, NewFiles: s.config.NewFiles,
 		Record: s.store,
 		Report: func(err error) { s.tell(err) },
 	})
@@ -136,20 +145,65 @@ func (s *fileSink) store(state []byte) error {
 
 func (s *fileSink) write(jobs []*job, last bool) (state []byte, err error) {
 	for _, j := range jobs {
-		for !j.rendered {
-			full, err := s.extend(j)
-			if err == nil && full {
-				err = s.set.Write()
-			}
-			if err != nil {
-				return nil, reopen(err)
-			}
+		if err := s.goOn(j); err != nil {
+			return nil, reopen(err)
 		}
 	}
 	if s.config.Sync {
 		return s.written(jobs, last)
 	}
 	return s.set.Sync() // and nothing else before it is stored; it waits for no disk
+}
+
+// goOn renders a job to its end.
+func (s *fileSink) goOn(j *job) error {
+	if err := s.skip(j); err != nil {
+		return err
+	}
+	for !j.rendered {
+		full, err := s.extend(j)
+		if err == nil && full {
+			err = s.set.Write()
+		}
+		if len(j.place) > 0 && (errors.Is(err, files.ErrCrowded) || err == nil && s.set.Crowded()) {
+			err = s.set.Checkpoint(files.Mark{Place: string(j.place), Events: j.entry})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// skip leaves out what of a job the state covers that the output was resumed with: it was made in
+// the middle of this chunk, or of a later one. Its lines are made all the same, since they say which
+// entries are refused.
+func (s *fileSink) skip(j *job) error {
+	mark := s.set.Resumed()
+	if mark == (files.Mark{}) || len(j.place) == 0 || j.begun {
+		return nil
+	}
+	events := mark.Events
+	switch strings.Compare(string(j.place), mark.Place) {
+	case -1:
+		events = math.MaxInt
+	case 1:
+		events = 0
+	}
+	if !s.acquire() {
+		return errGone
+	}
+	defer s.give()
+	s.job, s.rest, j.begun = j, j.rest, true
+	for len(s.rest) > 0 && j.entry < events {
+		s.line = s.appendLine(s.line[:0])
+	}
+	j.rest, s.job, s.rest = s.rest, nil, nil
+	j.rendered = len(j.rest) == 0
+	if string(j.place) >= mark.Place {
+		s.set.Reached()
+	}
+	return nil
 }
 
 // written writes what waits, and gives a state if nothing waits behind it.
@@ -197,9 +251,12 @@ func (s *fileSink) extend(j *job) (full bool, err error) {
 	}
 	defer s.give()
 	s.job, s.rest, j.begun = j, j.rest, true
+	s.set.Marks(len(j.place) > 0)
+	diverted := s.set.Rest()
 	for !full && len(s.rest) > 0 && err == nil {
 		full, err = s.set.Extend(j.chunk.Tag, secondOf(s.rest), s.render)
 	}
+	j.diverted += s.set.Rest() - diverted
 	j.rest, s.job, s.rest = s.rest, nil, nil
 	j.rendered = err == nil && len(j.rest) == 0
 	return full, err

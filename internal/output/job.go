@@ -22,6 +22,8 @@ type job struct {
 	bytes    int64 // of lines
 	soon     bool  // see Result.Soon
 	rejected []Rejected
+	diverted int64  // see Result.Diverted
+	place    []byte // the token of SubmitAt
 }
 
 // render appends the line of the next entry, and notes entries that cannot be read.
@@ -41,27 +43,27 @@ func (j *job) render(r renderer, dst []byte, tag string, rest []byte) (_ []byte,
 
 // restart has the job rendered again.
 func (j *job) restart() {
-	j.rest, j.entry, j.rendered, j.bytes, j.rejected = j.chunk.Entries, 0, false, 0, nil
+	j.rest, j.entry, j.rendered, j.bytes, j.rejected, j.diverted = j.chunk.Entries, 0, false, 0, nil, 0
 }
 
 // mostFree is how many jobs are kept for later chunks.
 const mostFree = 1024
 
-func (q *queue) newJobLocked(c *forward.Chunk, done func(Result)) *job {
+func (q *queue) newJobLocked(token []byte, c *forward.Chunk, done func(Result)) *job {
 	var j *job
 	if n := len(q.free); n > 0 {
 		j, q.free = q.free[n-1], q.free[:n-1]
 	} else {
 		j = new(job)
 	}
-	*j = job{chunk: c, done: done, rest: c.Entries, seq: q.seq}
+	*j = job{chunk: c, done: done, rest: c.Entries, seq: q.seq, place: append(j.place[:0], token...)}
 	return j
 }
 
 // recycle keeps jobs that are done.
 func (q *queue) recycle(group []*job) {
 	for _, j := range group {
-		*j = job{}
+		*j = job{place: j.place[:0]}
 	}
 	q.mu.Lock()
 	q.free = append(q.free, group[:min(len(group), mostFree-len(q.free))]...)

@@ -50,17 +50,23 @@ type Resumer interface {
 	Resume(save func(state []byte) error, states ...[]byte) error
 }
 
+// A Placed output wants to know where its caller stands: it resumes in the middle of a chunk.
+type Placed interface {
+	Output
+	// SubmitAt is Submit with a token, opaque bytes that say where the caller stands behind the
+	// chunk, valid until it returns. A later chunk has a greater one; the same chunk has the same
+	// again, after a crash too.
+	SubmitAt(token []byte, c *forward.Chunk, done func(Result))
+}
+
 // A Transactional output keeps the position itself, in one transaction with the events. Of what it
 // committed when its caller was killed only the token is known: what it had rejected of that becomes
 // no dead letter.
 type Transactional interface {
-	Output
+	Placed // the other side gets both or neither, chunk and token, in the order of the calls
 	// Restore is called once, before the first Submit. It returns the token of the last chunk that
 	// the other side has for good; ok is false where it has none yet.
 	Restore(ctx context.Context) (token []byte, ok bool, err error)
-	// SubmitAt is Submit with a token, opaque bytes that say where the caller stands behind the
-	// chunk. The other side gets both or neither, in the order of the calls.
-	SubmitAt(token []byte, c *forward.Chunk, done func(Result))
 }
 
 // A Result says what became of a chunk. The zero value: it was delivered.
@@ -80,6 +86,8 @@ type Result struct {
 	Soon bool
 	// Bytes is what the chunk became, where the output counts that: lines, for instance.
 	Bytes int64
+	// Diverted is how many events went to another place than their own: too many places are new.
+	Diverted int64
 	// Err is nil; ErrClosed, where Close gave the chunk up; or an error that wraps ErrReopen. With
 	// an error the chunk is the caller's, and parts of it may be delivered.
 	Err error

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/credentials"
+	"github.com/spillwaylog/spillway/internal/files"
 	"github.com/spillwaylog/spillway/internal/lines"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -22,6 +23,8 @@ import (
 // Owner is what the owner of an output adds to what the output's URL says. The zero value works.
 type Owner struct {
 	Stdout, Stderr io.Writer // of stdout: and stderr:; nil: there is no such output
+
+	Params *urls.Params // those of the URL, of which the owner has read its own; nil: it has none
 
 	// Of Forward servers:
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
@@ -49,6 +52,17 @@ type Plan struct {
 	failures int         // that open the breaker; 0: the URL does not say
 	backoff  struct{ least, most time.Duration }
 	open     func(t *Trip) (Output, error)
+	check    func() error // nil: there is nothing to check
+}
+
+// Check looks whether the output can ever work, as far as that can be seen on this machine without
+// waiting. Its error is what does not pass by itself: a path that cannot be, a right that is missing.
+// That a disk is full or a server down is none.
+func (p *Plan) Check() error {
+	if p.check == nil {
+		return nil
+	}
+	return p.check()
 }
 
 // Open makes the output.
@@ -83,7 +97,11 @@ func Read(u *urls.URL, o *Owner) (*Plan, error) {
 		return nil, u.Errorf("Options.TLS, SharedKey, Username and Password belong to Forward servers")
 	}
 	p := &Plan{Place: u.Scheme + ":"}
-	if err := kind(p, u, u.Params(), o); err != nil {
+	q := o.Params
+	if q == nil {
+		q = u.Params()
+	}
+	if err := kind(p, u, q, o); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -163,6 +181,17 @@ func dialsTLS(u *urls.URL, o *Owner, by string) error {
 	return nil
 }
 
+// newFiles is how many files an output makes in a minute where its URL does not say: more than any
+// machine has services, few enough for a disk that syncs each of them.
+const newFiles = 5000
+
+// Meet reports whether the files of two places of file outputs can be the same for some tags and
+// times. Of a path that cannot be used it says no: opening it tells.
+func Meet(a, b string) bool {
+	meets, err := files.Meet(strings.TrimPrefix(a, "file:"), strings.TrimPrefix(b, "file:"))
+	return err == nil && meets
+}
+
 func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 	c := FileConfig{Path: absolute(u.Path), Sync: o.Sync, OmitZero: o.OmitZero}
 	p.Place += c.Path
@@ -176,12 +205,16 @@ func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 	c.Rotate.Keep = int(q.Int("keep", 0, 0, math.MaxInt32))
 	c.Rotate.MaxAge = q.Duration("max_age", 0)
 	c.Rotate.Compress = q.Choice("compress", "none", "gzip") == "gzip"
+	c.NewFiles = int(q.Int("new_files", newFiles, 0, math.MaxInt32))
 	p.settings(q, o)
 	c.MinBackoff, c.MaxBackoff = p.backoff.least, p.backoff.most
 	p.open = func(t *Trip) (Output, error) {
 		c := c
 		c.Trip = *t
 		return NewFile(&c)
+	}
+	p.check = func() error {
+		return files.Check(c.Path, &files.Options{FileMode: c.FileMode, DirMode: c.DirMode, Rotation: c.Rotate})
 	}
 	if err := q.Err(); err != nil {
 		return err

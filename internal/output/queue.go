@@ -95,7 +95,10 @@ func newQueue(name string, s sink, trip *Trip, minBackoff, maxBackoff time.Durat
 }
 
 // Submit implements Output.
-func (q *queue) Submit(c *forward.Chunk, done func(Result)) {
+func (q *queue) Submit(c *forward.Chunk, done func(Result)) { q.submit(nil, c, done) }
+
+// submit is Submit with the token of a Placed output.
+func (q *queue) submit(token []byte, c *forward.Chunk, done func(Result)) {
 	q.mu.Lock()
 	if q.closed || q.broken != nil {
 		err := q.broken
@@ -104,7 +107,7 @@ func (q *queue) Submit(c *forward.Chunk, done func(Result)) {
 		return
 	}
 	q.seq++
-	q.jobs = append(q.jobs, q.newJobLocked(c, done))
+	q.jobs = append(q.jobs, q.newJobLocked(token, c, done))
 	if !q.started {
 		q.started = true
 		go q.run()
@@ -331,7 +334,7 @@ func (q *queue) finish(group []*job, state []byte) bool {
 	q.jobs = q.jobs[:len(q.jobs)-len(group)]
 	q.mu.Unlock()
 	for i, j := range group {
-		r := Result{MaybeRepeated: j.repeated, Bytes: j.bytes, Soon: j.soon, Rejected: j.rejected}
+		r := Result{MaybeRepeated: j.repeated, Bytes: j.bytes, Soon: j.soon, Rejected: j.rejected, Diverted: j.diverted}
 		if i == len(group)-1 {
 			r.State = state
 		}

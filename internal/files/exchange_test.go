@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// TestKillMoved has another program rename the file, before any line, and kills the process at any tick after that or before:
+// each line is there once.
+func TestKillMoved(t *testing.T) {
+	for _, o := range []Options{{}, {Buffer: 30}, {NewFiles: 1}, {Rotation: Rotation{Size: 200}}} {
+		for at := 1; at < 12; at += 2 {
+			for ticks := 0; ; ticks += 3 {
+				w := newWorld(t, "all.jsonl", 1, 12, Options{NewFiles: 1})
+				w.o = o
+				path := filepath.Join(w.dir, "all.jsonl")
+				moved := 0
+				w.before = func(i int) {
+					if i == at || i == at+3 {
+						moved++
+						_ = os.Rename(path, fmt.Sprintf("%s.%d", path, moved)) // it may not be there yet
+					}
+				}
+				done := w.run(ticks)
+				w.before = nil
+				if !done && !w.run(-1) {
+					t.Fatal("the second process did not finish")
+				}
+				w.checkOnce(fmt.Sprintf("%+v: moved before line %d, killed at %d", o.Rotation, at, ticks), 1)
+				os.RemoveAll(w.dir)
+				if done {
+					break
+				}
+			}
+		}
+	}
+}
+
+// TestKillExchanged kills two processes and lets each go on where the other wrote, under other paths: each line of both is
+// there once.
+func TestKillExchanged(t *testing.T) {
+	for _, patterns := range [][2]string{{"x.jsonl", "y.jsonl"}, {"{tag}/{hour}", "y-{tag}-{hour}.jsonl"}} {
+		for ticks := 0; ; ticks += 3 {
+			a := newWorld(t, patterns[0], 2, 16, Options{NewFiles: 100})
+			b := newWorld(t, patterns[1], 2, 16, Options{NewFiles: 100})
+			b.dir = a.dir
+			// The part of a line would stay as it is: the Set that has the file now ends it.
+			a.whole, b.whole = true, true
+			done := a.run(ticks)
+			if !b.run(ticks) {
+				done = false
+			}
+			a.pattern, b.pattern = b.pattern, a.pattern
+			if !done { // a collector opens all outputs before one of them runs
+				var both, wg sync.WaitGroup
+				both.Add(2)
+				for _, w := range []*world{a, b} {
+					w.opened = func() { both.Done(); both.Wait() }
+					wg.Go(func() {
+						if !w.run(-1) {
+							t.Error("the second process did not finish")
+						}
+					})
+				}
+				wg.Wait()
+			}
+			a.checkOnce(fmt.Sprintf("%v, killed at %d", patterns, ticks), 2)
+			os.RemoveAll(a.dir)
+			if done {
+				break
+			}
+		}
+	}
+}
+
+// checkOnce wants every line in all files together so many times.
+func (w *world) checkOnce(seed string, times int) {
+	w.t.Helper()
+	have := map[string]int{}
+	for _, lines := range w.content() {
+		for _, line := range lines {
+			have[line]++
+		}
+	}
+	for _, e := range w.lines {
+		if have[e.line] != times {
+			w.t.Fatalf("%s: %q is there %d times, want %d: %v", seed, e.line, have[e.line], times, w.content())
+		}
+		delete(have, e.line)
+	}
+	if len(have) > 0 {
+		w.t.Fatalf("%s: nobody wrote %v", seed, have)
+	}
+}
