@@ -119,6 +119,7 @@ func (c *Collector) openInputs(plans []inputPlan) error {
 		MaxEvent:        c.config.MaxEvent,
 		SetAside:        store.setAside,
 		LargeTurn:       c.turn.Take,
+		MaxConnections:  connectionsMost(),
 		RefuseInvalid:   c.config.RefuseInvalid,
 		Trouble:         func(t forward.Trouble) { c.reporter.peer(t, store.accountOf(t.Sender).name) },
 	}

@@ -11,3 +11,6 @@ import "net"
 func listenUnix(path string) (net.Listener, error) {
 	return net.Listen("unix", path)
 }
+
+// connectionsMost is how many connections there may be; 0: any number.
+func connectionsMost() int { return 0 }

@@ -10,12 +10,12 @@ import (
 
 // budget is the memory that all connections together may hold in buffers.
 //
-// A connection asks before it takes. A part of the whole is kept for those that hold little, so that many large messages that come slowly do
-// not hold up the small ones. When there is none left a connection waits in line: first those that want little, then those that are in the
-// middle of a large message, then those that would begin one. These also wait while those in the middle will need what is left, going by what such
-// messages have needed before. What is half read can always be finished, so nothing waits for ever: the first in line may overdraw, alone,
-// and as much as its message takes, until it has handed on what it holds. The server cuts connections that hold memory others wait for
-// and do not go on (slow.go).
+// A connection asks before it takes. A quarter of the whole is kept for those with small messages, so that large ones do
+// not hold them up. When there is none left a connection waits in line: first those that want little, then those that are in the
+// middle of a large message, then those that would begin one; of a line the one whose peer holds least. Those that would begin also wait while those in the
+// middle will need what is left, going by what such messages have needed before. What is half read can always be finished, so nothing waits for
+// ever: the first in line may overdraw, alone, and as much as its message takes, until it has handed on what it holds. While one
+// waits, the server cuts connections that hold memory and do not go on (slow.go).
 //
 // Lock order: budget.mu is taken last, and never held while anything else is waited for.
 type budget struct {
@@ -29,29 +29,50 @@ type budget struct {
 	typical atomic.Int64 // what those held at most that were large before, on average
 
 	mu    sync.Mutex
-	lines [3][]*holder           // those that wait, by lineOf
+	lines [lineCount][]*holder   // those that wait, by lineOf
 	over  atomic.Pointer[holder] // who overdraws; written with mu held
 }
 
-// littleMost is what a connection with ordinary messages holds at most: a parked buffer, the one that takes its place, a group's scratch.
-const littleMost = parkedBuffer + 2*baseBuffer
+const (
+	// littleMost is what a connection with small messages holds at most: a parked buffer, the one that takes its place, a group's scratch.
+	littleMost = parkedBuffer + 2*baseBuffer
+	// smallMost is the largest message that is small: it fits into a baseBuffer, behind what is left over of the one before it.
+	smallMost = 64<<10 + 1<<10
+)
 
 // little tells whether a holder would hold little with n bytes more.
-func (h *holder) little(n int64) bool { return h.held.Load()+n <= littleMost }
+func (h *holder) little(n int64) bool { return !h.big.Load() && h.held.Load()+n <= littleMost }
 
-// lineOf is where a holder waits for n bytes; lower lines go first.
+// Lines; lower ones go first.
+const (
+	lineLittle = iota
+	lineMiddle
+	lineBegin
+	lineCount
+)
+
+// lineOf is where a holder waits for n bytes.
 func lineOf(h *holder, n int64) int {
 	switch {
 	case h.little(n):
-		return 0
-	case h.large.Load():
-		return 1
+		return lineLittle
+	case h.held.Load() > parkedBuffer:
+		return lineMiddle
 	}
-	return 2
+	return lineBegin
 }
 
 // kept is the part of the budget for those that hold little.
-func (b *budget) kept() int64 { return min(b.limit/2, max(b.limit/8, 1<<20)) }
+func (b *budget) kept() int64 { return min(b.limit/2, max(b.limit/4, 1<<20)) }
+
+// scarce tells whether a connection had better begin with a small buffer, to see how large its message is.
+func (b *budget) scarce() bool { return b.used.Load() > b.limit/2 }
+
+// A share is what the connections of one peer hold together.
+type share struct {
+	held  atomic.Int64 // by its holders
+	conns int          // by Server.mu
+}
 
 // holder is one connection's part of the budget. Its fields are the connection's own, except while it waits.
 type holder struct {
@@ -59,9 +80,28 @@ type holder struct {
 	lent  atomic.Int64 // the part of it that only parcels hold, see async.go; by the connection and its parcels
 	large atomic.Bool  // counted in budget.large
 	peak  atomic.Int64 // of held since it is
+	big   atomic.Bool  // its message in progress is not small; by the connection
+	peer  *share       // all connections of its peer; nil: it is alone
 	over  bool         // may overdraw; true only for budget.over
-	want  int64        // while waiting
+	want  int64        // while waiting, as all below; with budget.mu held
 	grant chan struct{}
+	cut   bool // refused
+}
+
+// add changes what h holds, and returns how much that is now.
+func (h *holder) add(n int64) int64 {
+	if h.peer != nil {
+		h.peer.held.Add(n)
+	}
+	return h.held.Add(n)
+}
+
+// ofPeer is what all connections of its peer hold.
+func (h *holder) ofPeer() int64 {
+	if h.peer == nil {
+		return h.held.Load()
+	}
+	return h.peer.held.Load()
 }
 
 // try takes n bytes if there are as many, and nobody is in line for them unless they are few.
@@ -89,7 +129,7 @@ func (b *budget) take(h *holder, n int64) bool {
 			return false
 		}
 		if b.used.CompareAndSwap(used, used+n) {
-			b.grown(h, h.held.Add(n))
+			b.grown(h, h.add(n))
 			return true
 		}
 	}
@@ -98,7 +138,7 @@ func (b *budget) take(h *holder, n int64) bool {
 // force takes n bytes, whatever there is.
 func (b *budget) force(h *holder, n int64) {
 	b.used.Add(n)
-	b.grown(h, h.held.Add(n))
+	b.grown(h, h.add(n))
 }
 
 // grown notes that a holder holds more. Called by the connection, or for it while it waits.
@@ -121,7 +161,7 @@ func (b *budget) shrunk(h *holder, held int64) {
 	b.typical.Store(typical + (h.peak.Swap(0)-typical)/8) // two at a time: one counts
 }
 
-// acquire takes n bytes, and waits for them; false: stop was closed. begin is called once, if it has to wait.
+// acquire takes n bytes, and waits for them; false: stop was closed, or h was refused. begin is called once, if it has to wait.
 func (b *budget) acquire(h *holder, n int64, stop <-chan struct{}, begin func()) bool {
 	if b.try(h, n) {
 		return true
@@ -133,26 +173,45 @@ func (b *budget) acquire(h *holder, n int64, stop <-chan struct{}, begin func())
 	*line = append(*line, h)
 	b.waiting.Add(1)
 	b.dispatch()
+	waits := h.grant != nil
 	b.mu.Unlock()
-	begin()
+	if waits {
+		begin()
+	}
 	select {
 	case <-grant:
-		return true
+		return !h.cut // written before grant was closed
 	case <-stop:
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if h.grant == nil { // granted meanwhile: whoever gives up releases all that it holds
-		return false
+	if h.grant != nil { // else granted meanwhile: whoever gives up releases all that it holds
+		b.leaveLocked(h)
+		b.dispatch()
 	}
+	return false
+}
+
+// refuse ends the wait of a holder, if it waits, with nothing.
+func (b *budget) refuse(h *holder) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h.grant != nil {
+		h.cut = true
+		close(h.grant)
+		b.leaveLocked(h)
+		b.dispatch()
+	}
+}
+
+// leaveLocked takes a holder out of its line.
+func (b *budget) leaveLocked(h *holder) {
 	h.grant = nil
 	is := func(w *holder) bool { return w == h }
 	for i := range b.lines {
 		b.lines[i] = slices.DeleteFunc(b.lines[i], is)
 	}
 	b.waiting.Add(-1)
-	b.dispatch()
-	return false
 }
 
 // dispatch grants what it can. With mu held.
@@ -163,7 +222,8 @@ func (b *budget) dispatch() {
 			return
 		}
 		line := &b.lines[i]
-		h := (*line)[0]
+		first := b.first(*line)
+		h := (*line)[first]
 		switch {
 		case b.take(h, h.want):
 		case b.over.Load() == nil:
@@ -173,11 +233,25 @@ func (b *budget) dispatch() {
 		default:
 			return
 		}
-		*line = slices.Delete(*line, 0, 1)
+		*line = slices.Delete(*line, first, first+1)
 		b.waiting.Add(-1)
 		close(h.grant)
 		h.grant = nil
 	}
+}
+
+// first is who goes first in a line: of the peer that holds least, the one that waits longest.
+func (b *budget) first(line []*holder) (first int) {
+	if b.over.Load() != nil && b.limit-b.used.Load() < parkedBuffer {
+		return 0 // there is nothing to go for
+	}
+	least := line[0].ofPeer()
+	for i, h := range line[1:] {
+		if held := h.ofPeer(); held < least {
+			first, least = i+1, held
+		}
+	}
+	return first
 }
 
 // release gives n bytes back.
@@ -185,7 +259,7 @@ func (b *budget) release(h *holder, n int64) {
 	if n == 0 {
 		return
 	}
-	b.shrunk(h, h.held.Add(-n))
+	b.shrunk(h, h.add(-n))
 	b.used.Add(-n)
 	if b.waiting.Load() > 0 {
 		b.mu.Lock()
@@ -204,6 +278,18 @@ func (b *budget) settle(h *holder) {
 	b.over.Store(nil)
 	b.dispatch()
 	b.mu.Unlock()
+}
+
+// wanted is how many bytes connections wait for.
+func (b *budget) wanted() (n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, line := range b.lines {
+		for _, h := range line {
+			n += h.want
+		}
+	}
+	return n
 }
 
 // pressed tells whether anybody waits.

@@ -169,8 +169,19 @@ func (c *Client) dial(a *attempt) *attempt {
 	return a
 }
 
-// giveUp closes a connection, for ever; what was not acked on it is to be sent again. With mu held, which it gives up.
+// giveUp closes a connection, for ever; what was not acked on it is to be sent again. What the server had sent before that is read first: an ack may
+// stand behind the failure of a write, and its chunk would arrive twice. With mu held, which it gives up.
 func (c *Client) giveUp(l *link) {
+	if c.sent > 0 && !c.NoAck {
+		c.doing = "reading the last acks"
+		c.unlock()
+		l.finish(c.ctx.Done())
+		c.mu.Lock()
+	}
+	if c.closed {
+		c.unlock()
+		return // run sees to the rest
+	}
 	if l.acked {
 		c.pause = 0
 	}
@@ -337,7 +348,7 @@ func (c *Client) ready(k *Call) {
 func (c *Client) take(l *link, id []byte) error {
 	c.mu.Lock()
 	defer c.unlock()
-	if c.link != l || l.err != nil {
+	if c.link != l { // one that is only given up still counts what it reads, see giveUp
 		return errLate
 	}
 	if c.sent == 0 || c.NoAck {

@@ -49,13 +49,16 @@ type conn struct {
 	hold      holder
 	complete  uint64 // messages that are not counted yet
 	odd       int    // values and arrays in a row that were no message
-	seen      bool
+	seen      bool   // what it speaks
+	spoke     bool   // a message came
 	json      bool
 	once      bool // keepalive is denied: it ends after its first message
 
 	readN   int // what try found
 	readErr error
 	hungry  bool
+	letters int      // bytes of its login
+	guest   int64    // of the budget, for these
 	tiny    [64]byte // for bytes that have no buffer yet
 	tinyN   int
 
@@ -64,10 +67,15 @@ type conn struct {
 	away     away
 	acked    atomic.Bool   // an ack was written, or why there will be none; by whoever writes them
 	cut      atomic.Bool   // read no more; by whoever wants that
+	abrupt   atomic.Bool   // and wait for nothing more of the peer; the same
 	toldSlow atomic.Bool   // it was told that the peer does not read
 	early    atomic.Bool   // in its login, see conn_login.go; by the reader
 	bytes    atomic.Int64  // read; by the reader, for the watch
 	turn     atomic.Uint64 // odd while the reader waits for its peer; by the reader, for the watch
+	stalled  atomic.Int64  // since when it has brought next to nothing of a message, see Server.watched, 0: it is in none; by the reader, for the watch
+	came     int64         // bytes at that time
+	left     int64         // when it was last not read for
+	idle     atomic.Int64  // since when there was nothing to read; by the reader, for the next connection
 }
 
 func newConn(s *Server, nc net.Conn, ep *Endpoint, config *tls.Config) *conn {
@@ -77,6 +85,8 @@ func newConn(s *Server, nc net.Conn, ep *Endpoint, config *tls.Config) *conn {
 	c.peer = peerOf(addr)
 	c.sender = &Sender{Endpoint: ep, Addr: addr}
 	c.dec.max, c.dec.maxEvent = s.maxMessage, max(s.MaxEvent, 0)
+	c.idle.Store(s.clock())
+	s.join(c)
 	if config != nil {
 		c.under = &socket{Conn: nc}
 		c.tls = tls.Server(c.under, config)
@@ -133,7 +143,11 @@ func (c *conn) run() error {
 			return err
 		}
 		if !c.seen {
-			c.seen = true
+			if wait, err := c.meet(); err != nil {
+				return err
+			} else if wait {
+				continue
+			}
 			if first := c.buf.b[c.r]; first == '{' || first == '[' { // rule 43
 				return c.runJSON()
 			}
@@ -156,6 +170,9 @@ func (c *conn) decode() error {
 	}
 	if c.r == c.w && c.buf != nil && !c.buf.shared() {
 		c.r, c.w = 0, 0
+	}
+	if big := c.dec.claim() > smallMost; big != c.hold.big.Load() && (big || c.w-c.r <= smallMost) {
+		c.hold.big.Store(big)
 	}
 	if c.s.mem.pressed() || c.hold.over {
 		c.slim()
@@ -186,7 +203,7 @@ func (c *conn) each() error {
 			c.r += used
 			return nil
 		case message:
-			c.odd = 0
+			c.odd, c.spoke = 0, true
 			c.largest = max(c.largest, int(d.pos))
 			if err := c.take(b[:d.pos]); err != nil {
 				return err
@@ -205,6 +222,9 @@ func (c *conn) each() error {
 		d.reset()
 		if c.once && f != ignored {
 			return errOnce
+		}
+		if c.odd > oddFirst && !c.spoke {
+			return faultf(OtherProtocol, "%d values at its beginning, and none is a message", c.odd)
 		}
 		if c.odd > oddMost {
 			return faultf(Garbage, "%d values in a row that are no messages", c.odd)
@@ -351,6 +371,12 @@ func (c *conn) interrupt() {
 	_ = stop(time.Unix(1, 0)) // a connection that is closed already stops too
 }
 
+// giveWay ends the connection for others, soon and without a word.
+func (c *conn) giveWay() {
+	c.abrupt.Store(true)
+	c.interrupt()
+}
+
 // abort cuts the connection.
 func (c *conn) abort() {
 	c.cut.Store(true)
@@ -392,6 +418,10 @@ func (c *conn) end(err error) {
 // close closes the connection, if it is ours to close first so that acks are not lost: closing a socket with unread bytes in it resets the
 // connection, and that overtakes what was written.
 func (c *conn) close(err error) {
+	if c.abrupt.Load() {
+		_ = c.sock.Close() // others wait for what it takes
+		return
+	}
 	if c.tls != nil { // says goodbye, but does not wait for who does not listen
 		defer time.AfterFunc(linger, func() { _ = c.sock.Close() }).Stop()
 		_ = c.tls.CloseWrite()

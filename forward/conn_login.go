@@ -33,12 +33,17 @@ func (c *conn) login() (rest []byte, err error) {
 		return nil, errGone
 	}
 	if c.tls != nil {
+		c.under.login = c.loginRead
 		err = c.shake()
 	}
 	if err == nil && c.ep.guarded() {
 		rest, err = c.greet()
 	}
+	if c.under != nil {
+		c.under.login = nil
+	}
 	c.early.Store(false)
+	c.stalled.Store(0)
 	switch {
 	case c.cut.Load() || c.s.down.Load():
 		return nil, errGone
@@ -50,7 +55,40 @@ func (c *conn) login() (rest []byte, err error) {
 	if c.under != nil {
 		c.under.limit = c.s.writeTimeout
 	}
+	c.s.mem.release(&c.hold, c.guest)
+	c.settle()
 	return rest, c.sock.SetDeadline(time.Time{})
+}
+
+// loginRead reads bytes of a login, and takes what they take of the budget: they are a stranger's.
+func (c *conn) loginRead(r io.Reader, p []byte) (int, error) {
+	if c.letters > 0 { // any byte will do, for a login has a limit of its own
+		c.stalled.Store(c.s.watched.Load())
+	}
+	c.turn.Add(1)
+	n, err := r.Read(p)
+	c.turn.Add(1)
+	if n == 0 {
+		return n, err
+	}
+	c.letters += n
+	if need := int64(bufferSize(int64(c.letters))); need > c.guest {
+		if merr := c.memoryNow(need - c.guest); merr != nil {
+			return n, errGone
+		}
+		c.guest = need
+	}
+	return n, err
+}
+
+// A loginReader is what letters are read from.
+type loginReader struct{ c *conn }
+
+func (l loginReader) Read(p []byte) (int, error) {
+	if l.c.tls != nil { // what comes from below it
+		return l.c.nc.Read(p)
+	}
+	return l.c.loginRead(l.c.nc, p)
 }
 
 // shake is the handshake of TLS.
@@ -63,6 +101,9 @@ func (c *conn) shake() error {
 			return io.EOF // came and went, as those do that look whether somebody listens
 		}
 		c.acked.Store(true) // the alert is to arrive
+		if other := notTLS(err); other != nil {
+			return &fault{HandshakeFailed, fmt.Errorf("%w (%w)", other, cleanError{err})}
+		}
 		return &fault{HandshakeFailed, cleanError{err}}
 	}
 	state := c.tls.ConnectionState()
@@ -92,7 +133,7 @@ func (c *conn) greet() (rest []byte, err error) {
 		return nil, fmt.Errorf("HELO: %w", err)
 	}
 	var in letterReader
-	letter, err := in.read(c.nc, pingMost)
+	letter, err := in.read(loginReader{c}, pingMost)
 	switch {
 	case errors.Is(err, io.EOF) || err != nil && in.have == 0 && !errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, io.EOF // came and went
@@ -108,6 +149,9 @@ func (c *conn) greet() (rest []byte, err error) {
 	if err != nil {
 		if in.have > 0 && (in.buf[0] == '{' || in.buf[0] == '[') {
 			err = errors.New("JSON is refused where there is a handshake") // docs/forward.md rule 37
+		}
+		if other := notPing(in.buf[:in.have]); other != nil {
+			err = other
 		}
 		return nil, c.deny(HandshakeFailed, reasonPing, fmt.Errorf("no PING: %w", err))
 	}

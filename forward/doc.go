@@ -51,7 +51,8 @@
 //	TooLargeEvent         an event over MaxEvent                                        set aside, or refused
 //	Signal                metrics or traces                                             refused
 //	SlowReader            leaves acks unread for WriteTimeout                           closed
-//	SlowSender            holds memory that others wait for, for StallTimeout           closed
+//	SlowSender            holds memory that others wait for, and sends next to nothing  closed
+//	                      of its message for a tenth of StallTimeout
 //	Unstored              the handler returned an error                                 closed, not acked
 //	Broken                the connection broke                                          closed
 //	HandshakeFailed       TLS that fails, something else in place of a PING, or         closed
@@ -59,6 +60,10 @@
 //	Denied                wrong key or password, unknown user or network; more than     closed
 //	                      one message where keepalive is denied
 //	NotAccepted           too many open files, or no memory for a connection            it waits
+//	TooMany               idle for longest when there are more than MaxConnections, or  closed
+//	                      too many open files
+//	OtherProtocol         begins as TLS, HTTP, SSH, syslog or other text does; more     closed
+//	                      than 16 values before any message
 //
 // Refused means: not handed on, not acked, the connection stays. A value that is no array is ignored (rule 6); nil, the heartbeat, in any number.
 //
@@ -93,15 +98,23 @@
 //
 // # Memory
 //
-// An idle connection holds its socket, a goroutine and 950 bytes: it waits for readability first and takes a buffer, of 128 KiB, when there is
+// An idle connection holds its socket, a goroutine and 1,050 bytes: it waits for readability first and takes a buffer, of 128 KiB, when there is
 // something to read. The buffer grows when it is full of one message: to twice its size, or to what the message needs, by its headers and its first part, if that is
 // near; never because of a claim alone. Sizes are in steps of an eighth, so a message of 8 MiB takes 8 or 9. A connection that has sent the beginning of a
 // message and then nothing keeps 4 KiB.
 //
 // All buffers together, of messages, decompressed and rewritten entries, those that an [AsyncHandler] still has and those that are kept for their next use, stay within
-// Server.Memory. Beyond it connections wait in line: small needs first, then those in the middle of a large message, then those that would begin one; and
+// Server.Memory. Beyond it connections wait in line: small messages first, for which a quarter is kept, then those in the middle of a large message, then those that would
+// begin one, of these the one whose peer, all its connections together, holds least; and
 // they begin only when those in the middle will leave them room, going by what such messages have taken before. What is half read can always be finished, for the first
-// in line may overdraw, one at a time, by what one message takes: MaxChunk and MaxDecompressed hold whatever Memory is. Buffers that nobody wanted for two to four
+// in line may overdraw, one at a time, by what one message takes: MaxChunk and MaxDecompressed hold whatever Memory is.
+//
+// While some wait, those are cut that hold memory and do not go on: whose peer has brought, in a tenth of StallTimeout, less than one part in 640 of what
+// they hold. Only time counts in which others waited and the connection was read and found empty. The one that overdraws is first, then come those of
+// the peer that holds most. So half-sent messages, however many, hold up small messages for next to no time, and large ones for seconds. None is cut that waits for memory
+// itself, or whose chunk the handler has. What comes before a login, up to 32 KiB of a connection, counts as well.
+//
+// Buffers that nobody wanted for two to four
 // seconds go to the garbage collector. What is kept of the six sizes up to 128 KiB comes on top of Memory: of each as much as a quarter of it, most often next to
 // nothing of all but the last one.
 //

@@ -4,6 +4,7 @@ package forward
 
 import (
 	"errors"
+	"hash/maphash"
 	"net"
 	"syscall"
 	"time"
@@ -23,6 +24,7 @@ func (s *Server) ServeHeartbeat(pc net.PacketConn) error {
 		return ErrServerClosed
 	}
 	defer s.unlisten(pc)
+	var answered answers
 	buf := make([]byte, 64<<10) // there are systems where it is an error if a datagram is longer
 	answer := []byte{0}
 	for failures := 0; ; {
@@ -30,7 +32,7 @@ func (s *Server) ServeHeartbeat(pc net.PacketConn) error {
 		switch {
 		case err == nil:
 			failures = 0
-			if n <= heartbeatMost && ofClient(from, pc.LocalAddr()) {
+			if n <= heartbeatMost && ofClient(from, pc.LocalAddr()) && answered.may(from, s.clock()) {
 				_, _ = pc.WriteTo(answer, from) // a heartbeat that is lost is what heartbeats are for
 			}
 		case s.down.Load():
@@ -46,6 +48,34 @@ func (s *Server) ServeHeartbeat(pc net.PacketConn) error {
 			}
 		}
 	}
+}
+
+// answersMost is how many heartbeats of one address are answered in a second. A client sends one a second; two servers that were made to answer each other
+// stop when one of them does not.
+const answersMost = 8
+
+// answers counts answers of this second by sender. Senders may share a counter, so that strangers cannot make it grow.
+type answers struct {
+	seed   maphash.Seed
+	second int64
+	counts []uint8
+}
+
+// may counts an answer at a time in nanoseconds, and tells whether it may be given.
+func (a *answers) may(from net.Addr, now int64) bool {
+	if a.counts == nil {
+		a.seed, a.counts = maphash.MakeSeed(), make([]uint8, 1<<14)
+	}
+	if second := now / int64(time.Second); second != a.second {
+		a.second = second
+		clear(a.counts)
+	}
+	n := &a.counts[maphash.String(a.seed, from.String())%uint64(len(a.counts))]
+	if *n >= answersMost {
+		return false
+	}
+	*n++
+	return true
 }
 
 // ofClient tells whether a datagram may be a client's. A server would answer the answer, and so on for ever: a stranger who writes the one's address on a datagram

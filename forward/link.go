@@ -49,6 +49,21 @@ func (l *link) close() {
 	<-l.done
 }
 
+// finish says that nothing more will be written, and reads what the server still sends, until it closes too, for as long as a
+// closing connection waits for its peer. Most often the reading goroutine has ended already.
+func (l *link) finish(stop <-chan struct{}) {
+	if cw, ok := l.sock.(interface{ CloseWrite() error }); ok {
+		_ = cw.CloseWrite() // it may be broken already
+	}
+	timer := time.NewTimer(linger)
+	defer timer.Stop()
+	select {
+	case <-l.done:
+	case <-timer.C:
+	case <-stop:
+	}
+}
+
 // interrupt makes a write end at once. With c.mu held.
 func (l *link) interrupt() {
 	l.writing = false

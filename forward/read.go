@@ -13,6 +13,7 @@ import (
 
 // fill waits until there are more bytes behind c.w.
 func (c *conn) fill() error {
+	c.progress()
 	c.turn.Add(1)
 	defer c.turn.Add(1)
 	for {
@@ -21,6 +22,7 @@ func (c *conn) fill() error {
 		}
 		n, err := c.read()
 		if n > 0 {
+			c.left = c.s.watched.Load()
 			c.bytes.Add(int64(n))
 			c.count.bytes.Add(uint64(n))
 			if c.hungry {
@@ -37,6 +39,37 @@ func (c *conn) fill() error {
 		}
 	}
 }
+
+// progress notes, before the peer is waited for, whether it goes on with its message. Since it was last waited for no time has passed for it.
+func (c *conn) progress() {
+	since := c.stalled.Load()
+	if c.r == c.w && !c.json {
+		if since != 0 {
+			c.stalled.Store(0)
+		}
+		return
+	}
+	now := c.s.watched.Load()
+	if since != 0 && now != c.left {
+		c.stalled.Store(since + now - c.left)
+	}
+	c.brought(now)
+}
+
+// brought notes whether the peer goes on: it does when it has brought one part in stallShare of what the connection holds.
+func (c *conn) brought(now int64) {
+	came := c.bytes.Load()
+	if c.under != nil {
+		came = c.under.came // of a record that is not complete too
+	}
+	if c.stalled.Load() == 0 || came-c.came > c.holds()/stallShare {
+		c.came = came
+		c.stalled.Store(now)
+	}
+}
+
+// holds is what the connection itself holds of the budget.
+func (c *conn) holds() int64 { return c.hold.held.Load() - c.hold.lent.Load() }
 
 // read reads once: behind c.w, or, if c.hungry, into c.tiny.
 func (c *conn) read() (int, error) {
@@ -108,6 +141,9 @@ func (c *conn) room(wait bool) bool {
 	}
 	size := len(c.buf.b)
 	if size == parkedBuffer {
+		if c.w == 0 && c.s.mem.scarce() {
+			return true
+		}
 		return c.grow(max(c.first(), baseBuffer), wait) || c.w < size
 	}
 	free, have := size-c.w, c.w-c.r
@@ -136,8 +172,12 @@ func (c *conn) larger(size int) int {
 	return bufferSize(min(next, max(c.s.maxMessage+readSize, int64(size)+readSize)))
 }
 
-// first is the size of a buffer to begin with: what the last messages needed, if memory is plenty.
+// first is the size of a buffer to begin with: what the last messages needed, if memory is plenty. If it is scarce, the beginning of a message
+// has to do, to see how large it will be.
 func (c *conn) first() int {
+	if c.buf == nil && c.s.mem.scarce() {
+		return parkedBuffer
+	}
 	if c.start > baseBuffer && c.s.mem.used.Load()+int64(c.start) > c.s.mem.limit/2 {
 		return baseBuffer
 	}
@@ -146,6 +186,9 @@ func (c *conn) first() int {
 
 // grow takes a buffer of a size and moves what has arrived into it.
 func (c *conn) grow(size int, wait bool) bool {
+	if size > baseBuffer && c.w-c.r > smallMost {
+		c.hold.big.Store(true)
+	}
 	if !c.s.mem.try(&c.hold, int64(size)) {
 		if !wait || c.memory(int64(size)) != nil {
 			return false
@@ -189,6 +232,7 @@ func (c *conn) dropBuffer() {
 
 // park gives back what a connection that waits does not need.
 func (c *conn) park() {
+	c.idle.Store(c.s.clock())
 	c.putGroup()
 	if c.buf == nil {
 		return

@@ -9,3 +9,6 @@ func (*conn) initRaw() {}
 
 // readNow is never called: nothing sets now.
 func (s *socket) readNow(p []byte) (int, error) { return s.Conn.Read(p) }
+
+// unread cannot tell.
+func (*conn) unread() bool { return false }

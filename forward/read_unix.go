@@ -87,6 +87,9 @@ func (c *conn) readTLS(fd uintptr) bool {
 			c.tinyN = n
 		}
 	case err == errAgain: //nolint:errorlint // package tls passes it on as it is
+		if c.stalled.Load() != 0 {
+			c.brought(c.s.watched.Load())
+		}
 		c.park()
 		return false
 	default:
@@ -111,4 +114,17 @@ func (s *socket) readNow(p []byte) (int, error) {
 		}
 		return n, nil
 	}
+}
+
+// unread tells whether there are bytes in the socket, or its end, that the connection has not come to yet. Called by the watch.
+func (c *conn) unread() (yes bool) {
+	if c.raw == nil {
+		return false
+	}
+	err := c.raw.Control(func(fd uintptr) {
+		var b [1]byte
+		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		yes = err == nil
+	})
+	return err == nil && yes
 }

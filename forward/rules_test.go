@@ -490,7 +490,7 @@ func TestRule20Garbage(t *testing.T) {
 		}
 		for _, w := range []string{"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n", "<34>Oct 11 22:14:15 host su: failed\n"} {
 			o := play(nil, []byte(strings.Repeat(w, 100)))
-			if o.kinds() != "garbage: connection closed" {
+			if o.kinds() != "other protocol: connection closed" {
 				t.Errorf("%q: %s", w, o.kinds())
 			}
 		}

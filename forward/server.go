@@ -78,7 +78,7 @@ type Server struct {
 	// MaxDecompressed is the largest chunk after decompression: 256 MiB if 0, at most 1 GiB. A larger one is refused.
 	MaxDecompressed int64
 	// Memory is what the buffers of all connections together may take, in use and, of large ones, kept for their next use: 64 MiB if 0. Beyond it connections wait for
-	// each other; the last eighth is kept for those that hold little. One message at a time may go beyond it, so that MaxChunk and MaxDecompressed
+	// each other; the last quarter is kept for those with small messages. One message at a time may go beyond it, so that MaxChunk and MaxDecompressed
 	// hold whatever Memory is. doc.go says what counts.
 	Memory int64
 	// MaxEvent is the largest event, in bytes of MessagePack: any if 0, else at least 64 KiB. A larger one is left out of its chunk, counted, and given to
@@ -101,9 +101,11 @@ type Server struct {
 	Connection func(s *Sender, open bool)
 	// WriteTimeout is how long a peer may leave its acks unread: 30 s if 0. Then it is cut off.
 	WriteTimeout time.Duration
-	// StallTimeout is how long a connection may hold memory that others wait for, without going on: 10 s if 0. Where nobody waits, a
-	// sender may be as slow as it likes.
+	// StallTimeout is how long a sender may take for one part in 64 of what its connection holds, while others wait for memory: 10 s if 0.
+	// One that sends less than such a rate for a tenth of it is cut. Where nobody waits, a sender may be as slow as it likes.
 	StallTimeout time.Duration
+	// MaxConnections is how many connections there may be: any number if 0. Beyond it the one that has been idle longest is closed for a new one.
+	MaxConnections int
 	// HandshakeTimeout is how long a connection may take for the handshakes of TLS and of Forward together: 10 s if 0.
 	HandshakeTimeout time.Duration
 	// Endpoint is that of Serve and ListenAndServe.
@@ -115,7 +117,8 @@ type Server struct {
 	maxMessage      int64 // MaxChunk and its frame
 	maxDecompressed int64
 	writeTimeout    time.Duration
-	stallTimeout    time.Duration
+	look            time.Duration // part of the patience with those that hold memory and do not go on, see slow.go
+	began           time.Time
 	loginTimeout    time.Duration
 	now             func() time.Time
 	group           GroupHandler // nil: Handler is no more than that
@@ -136,9 +139,13 @@ type Server struct {
 	listeners map[interface{ Close() error }]struct{}
 	conns     map[*conn]struct{}
 	counters  map[*Endpoint]*[countSets]counters
-	idle      chan struct{} // closed when down and no connection is left
+	peers     map[string]*share // what the connections of each hold
+	idle      chan struct{}     // closed when down and no connection is left
 	stopped   bool
-	watching  bool           // the watch runs, see slow.go
+	watched   atomic.Int64   // nanoseconds for which the watcher has looked on, and one; by the watcher
+	watching  atomic.Bool    // the watcher runs, see slow.go; written with mu held
+	ends      chan struct{}  // a connection has ended; holds one
+	lacking   chan struct{}  // there may be something for it to do; holds one
 	running   sync.WaitGroup // connections, the watch
 }
 
@@ -160,7 +167,9 @@ func (s *Server) init() {
 		}
 		s.mem.limit = or(s.Memory, DefaultMemory, 1<<62)
 		s.writeTimeout = time.Duration(or(int64(s.WriteTimeout), int64(DefaultWriteTimeout), 1<<62))
-		s.stallTimeout = time.Duration(or(int64(s.StallTimeout), int64(DefaultStallTimeout), 1<<62))
+		s.look = max(time.Duration(or(int64(s.StallTimeout), int64(DefaultStallTimeout), 1<<62))/(stalls*looks), time.Millisecond)
+		s.watched.Store(1)
+		s.began = time.Now()
 		s.loginTimeout = time.Duration(or(int64(s.HandshakeTimeout), int64(DefaultHandshake), 1<<62))
 		if s.now == nil {
 			s.now = time.Now
@@ -176,6 +185,8 @@ func (s *Server) init() {
 		s.idle = make(chan struct{})
 		s.listeners = make(map[interface{ Close() error }]struct{})
 		s.conns = make(map[*conn]struct{})
+		s.ends, s.lacking = make(chan struct{}, 1), make(chan struct{}, 1)
+		s.peers = make(map[string]*share)
 	})
 }
 
@@ -209,6 +220,7 @@ func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 				return err
 			}
 			s.tell(s.countersOf(ep, 0), Trouble{Kind: NotAccepted, Fate: Kept, Peer: l.Addr().String(), Sender: &Sender{Endpoint: ep, Addr: l.Addr()}, Err: err})
+			s.giveWay(1) // perhaps it is for them that the system is short of something
 			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
 			select {
 			case <-time.After(delay):
@@ -217,6 +229,7 @@ func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 			continue
 		}
 		delay = 0
+		s.makeRoom()
 		s.start(nc, ep, config)
 	}
 }
@@ -262,6 +275,7 @@ func (s *Server) start(nc net.Conn, ep *Endpoint, config *tls.Config) {
 	c := newConn(s, nc, ep, config)
 	s.mu.Lock()
 	if s.down.Load() {
+		s.leaveLocked(c)
 		s.mu.Unlock()
 		_ = nc.Close() // came too late
 		return
@@ -276,6 +290,23 @@ func (s *Server) start(nc net.Conn, ep *Endpoint, config *tls.Config) {
 	go c.serve()
 }
 
+// join has a connection share with the others of its peer.
+func (s *Server) join(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.hold.peer = s.peers[c.peer]; c.hold.peer == nil {
+		c.hold.peer = new(share)
+		s.peers[c.peer] = c.hold.peer
+	}
+	c.hold.peer.conns++
+}
+
+func (s *Server) leaveLocked(c *conn) {
+	if c.hold.peer.conns--; c.hold.peer.conns == 0 {
+		delete(s.peers, c.peer)
+	}
+}
+
 // ended takes a connection out.
 func (s *Server) ended(c *conn) {
 	if s.Connection != nil {
@@ -283,11 +314,16 @@ func (s *Server) ended(c *conn) {
 	}
 	s.mu.Lock()
 	delete(s.conns, c)
+	s.leaveLocked(c)
 	if s.down.Load() && len(s.conns) == 0 && s.idle != nil {
 		close(s.idle)
 		s.idle = nil
 	}
 	s.mu.Unlock()
+	select {
+	case s.ends <- struct{}{}:
+	default:
+	}
 	s.running.Done()
 }
 

@@ -4,6 +4,7 @@ package forward
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -22,9 +23,11 @@ type socket struct {
 	net.Conn
 	fd    uintptr
 	now   bool
-	room  int   // for what is read now, when it is decrypted
-	bytes int64 // read before now was first set
-	quota int64 // how many those may be; 0: any number
+	room  int                                      // for what is read now, when it is decrypted
+	bytes int64                                    // read before now was first set
+	login func(r io.Reader, p []byte) (int, error) // reads before the first message; nil: no more
+	quota int64                                    // how many those may be; 0: any number
+	came  int64                                    // all that was read
 
 	head [recordHead]byte // of the record that comes
 	have int              // of which so much came
@@ -55,8 +58,13 @@ func (s *socket) Read(p []byte) (n int, err error) {
 			return 0, errQuota
 		}
 		p = p[:min(len(p), s.next(nil))]
-		n, err = s.Conn.Read(p)
+		if s.login != nil {
+			n, err = s.login(s.Conn, p)
+		} else {
+			n, err = s.Conn.Read(p)
+		}
 		s.bytes += int64(n)
+		s.came += int64(n)
 	} else {
 		if s.r == s.w {
 			if err := s.fill(); err != nil {
@@ -135,6 +143,7 @@ func (s *socket) fill() error {
 	}
 	n, err := s.readNow(s.ahead[:min(s.most(), aheadSize)])
 	s.r, s.w = 0, n
+	s.came += int64(n)
 	if err != nil {
 		s.drop()
 	}

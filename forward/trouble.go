@@ -36,12 +36,15 @@ const (
 	HandshakeFailed                // TLS or the Forward handshake: not spoken, malformed, too late: closed
 	Denied                         // a wrong key or password, an unknown user, an address that is not welcome: closed
 	NotAccepted                    // too many open files, or no memory for a connection: it waits
+	TooMany                        // over MaxConnections, or out of open files, and idle for longest: closed
+	OtherProtocol                  // it speaks something else, which Err names: closed
 	troubleKinds
 )
 
 var troubleNames = [troubleKinds]string{
 	"", "garbage", "partial message", "too deep", "too long", "too large", "invalid message", "invalid entries", "invalid chunk", "bad tag", "bad id",
 	"unknown compression", "corrupt", "bomb", "too large event", "signal", "slow reader", "slow sender", "unstored", "broken", "handshake failed", "denied", "not accepted",
+	"too many connections", "other protocol",
 }
 
 // TroubleKinds returns all kinds, for whoever wants a counter for each.

@@ -64,7 +64,7 @@ func TestBadInput(t *testing.T) {
 		hang  bool // the peer hangs up after its bytes
 	}{
 		{name: "garbage", bytes: repeated(1000, 0xc1), fate: closed, says: []string{"garbage"}},
-		{name: "an HTTP request", bytes: []byte("GET / HTTP/1.1\r\nHost: example\r\n\r\n"), fate: stays},
+		{name: "an HTTP request", bytes: []byte("GET / HTTP/1.1\r\nHost: example\r\n\r\n"), fate: closed, says: []string{"HTTP"}},
 		{name: "partial message", bytes: packed("bad", newID(), one)[:60], fate: closed, says: []string{"partial message"}, hang: true},
 		{name: "nesting 100,000 deep", bytes: append([]byte{0x93, 0xa1, 't', 0xce, 0, 0, 0, 1}, repeated(100_000, 0x91)...), fate: closed, says: []string{"too deep"}},
 		{name: "dc ff ff over and over", bytes: repeated(24_000, 0xdc, 0xff, 0xff), fate: closed, says: []string{"kind="}},

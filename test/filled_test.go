@@ -32,10 +32,11 @@ func testFilledDisk(t *testing.T, size, kib int, killed bool) {
 	d := newDisk(t, fmt.Sprint(size))
 	s, _ := newSetup(t)
 	s.data = filepath.Join(d.dir, "data")
-	// The way to the output's folder is a file at first, so its output takes nothing.
-	dir := t.TempDir()
-	way := filepath.Join(dir, "way")
-	must(t, os.WriteFile(way, nil, 0o600))
+	// The way to the output's folder leads to a disk that is full at first, so its output takes nothing.
+	full := newDisk(t, "1m")
+	full.fill()
+	way := filepath.Join(t.TempDir(), "way")
+	must(t, os.Symlink(full.dir, way))
 	s.to = []string{"file://" + way + "/out/{tag}.jsonl"}
 	c := startCollector(t, s)
 	st := startStream(t, c, "fill", kib<<10)

@@ -28,8 +28,8 @@ func TestPowerCut(t *testing.T) {
 		t.Run(map[bool]string{true: "together", false: "journal elsewhere"}[together], func(t *testing.T) {
 			t.Parallel()
 			d := newPowered(t)
-			s, out := newSetup(t)
-			out = filepath.Join(d.dir, "out")
+			s, _ := newSetup(t)
+			out := filepath.Join(d.dir, "out")
 			must(t, os.Mkdir(out, 0o700))
 			s.to = []string{"file://" + out + "/{tag}.jsonl"}
 			if together {

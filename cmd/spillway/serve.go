@@ -155,6 +155,9 @@ func (c *serveCmd) Validate() error {
 	if c.StatusEvery < 0 {
 		return fmt.Errorf("--status-every: %v lies in the past", c.StatusEvery)
 	}
+	if c.Memory != 0 && c.Memory < minMemory {
+		return fmt.Errorf("--memory: %d bytes are too few, half-sent messages of some clients would hold up others; at least %d MiB", c.Memory, minMemory>>20)
+	}
 	if c.LettersSize != 0 && c.LettersSize < minJournal {
 		return fmt.Errorf("--letters-size: %d bytes are too few; at least %d KiB", c.LettersSize, minJournal>>10)
 	}
@@ -163,6 +166,9 @@ func (c *serveCmd) Validate() error {
 	}
 	return nil
 }
+
+// minMemory is the least with which small messages do not wait for half-sent large ones.
+const minMemory = 16 << 20
 
 // size is a flag such as 64MiB.
 type size int64

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"bytes"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestPatience: a sender that goes on, however slowly, is not cut though others wait for what it holds.
+// One that stops is, and so is one that brings a byte now and then. The time is that of the bubble.
+func TestPatience(t *testing.T) {
+	for _, little := range []int{0, 1} {
+		s := &Server{Handler: nothing{}, Memory: 200 << 10}
+		bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+			big := messageOf(200<<10, "x")
+			steady, waits := p.peer(), p.peer()
+			write(t, steady, big[:140<<10]) // it overdraws, for its buffer is larger than all
+			synctest.Wait()
+			rest := big[140<<10:]
+			written := make(chan error, 1)
+			go func() {
+				_, err := waits.Write(big)
+				written <- err
+			}()
+			for range 60 {
+				<-time.After(900 * time.Millisecond)
+				write(t, steady, rest[:1000])
+				rest = rest[1000:]
+				synctest.Wait()
+			}
+			if troubles() != "" || steady.closed() || s.mem.waiting.Load() == 0 {
+				t.Fatalf("closed %v, %d wait: %s", steady.closed(), s.mem.waiting.Load(), troubles())
+			}
+			for i := 0; i < 100 && !steady.closed(); i++ {
+				<-time.After(DefaultStallTimeout / 100)
+				if little > 0 {
+					_, _ = steady.Write(rest[:little]) // it may be closed
+					rest = rest[little:]
+				}
+				synctest.Wait()
+			}
+			if err := <-written; err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if got, _ := waits.received(); !bytes.Equal(got, ackOf("x")) || troubles() != "slow sender: connection closed" {
+				t.Errorf("%d bytes now and then: acks %x, closed %v, %s", little, got, steady.closed(), troubles())
+			}
+			_, _ = steady.Close(), waits.Close()
+		})
+	}
+}
