@@ -119,8 +119,8 @@ func (c *Collector) open() error {
 	if err := c.openInputs(inputs); err != nil { // before outputs, which may connect
 		return err
 	}
-	if c.inHand, err = openInHand(c.config.Dir); err != nil {
-		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
+	if c.inHand, err = openInHand(c.config.Dir); err != nil { // no reason not to start: it only helps after deaths
+		c.reporter.trouble("data directory", err)
 	}
 	var cursors []string
 	for i := range plans {

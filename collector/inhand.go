@@ -43,7 +43,8 @@ const (
 	flagTrial = 2
 )
 
-// openInHand reads what the process before left, and begins anew for n outputs.
+// openInHand reads what the process before left, and begins anew. With an error, as of a full disk,
+// nothing is kept; the rest works.
 func openInHand(dir string) (*inHand, error) {
 	h := &inHand{path: filepath.Join(dir, inHandFile), last: map[[16]byte]follow.Note{}}
 	b, err := os.ReadFile(h.path)
@@ -51,7 +52,7 @@ func openInHand(dir string) (*inHand, error) {
 	case err == nil:
 		h.died = true
 	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
+		return h, err
 	}
 	for ; len(b) >= inHandSlot; b = b[inHandSlot:] {
 		if n, key, ok := readSlot(b[:inHandSlot]); ok {

@@ -221,3 +221,21 @@ func FuzzInHand(f *testing.F) {
 		}
 	})
 }
+
+// TestInHandNotThere: a collector starts, and ends, where the file cannot be.
+func TestInHandNotThere(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, inHandFile, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h, err := openInHand(dir)
+	if err == nil {
+		t.Fatal("a directory was opened as a file")
+	}
+	h.keep([]string{"a"})
+	h.of(0, "a", 0).Note(follow.Note{Alone: true})
+	h.runs()
+	if err := h.close(); err != nil {
+		t.Error(err)
+	}
+}
