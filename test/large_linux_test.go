@@ -151,8 +151,8 @@ func windowed(t testing.TB, b []byte) []byte {
 // all kinds: the process stays under a bar, everything is stored or a dead letter, and delivered, and
 // so it is for the process that finds all of it in its journal.
 func TestHostileChunks(t *testing.T) {
-	size := 24 << 20
-	if needs.Long() {
+	size, whole := 24<<20, needs.Rounds(t, "SPILLWAY_HOSTILE", 0, 0) > 0
+	if whole {
 		size = 100_000_000
 	}
 	seed := rand.Uint64()
@@ -177,11 +177,11 @@ func TestHostileChunks(t *testing.T) {
 	l := c.lane()
 	sent := 0
 	for name, entries := range chunks { // in any order
-		if sent == 6 && !needs.Long() {
+		if sent == 6 && !whole {
 			break
 		}
 		hows := []string{"gzip", "zstd"}
-		if !needs.Long() {
+		if !whole {
 			hows = hows[rnd.IntN(2):][:1]
 		}
 		for _, how := range hows {
