@@ -101,8 +101,8 @@ func acked(t *testing.T, address string, message, ack []byte) (took time.Duratio
 // TestHalfSent: half-sent messages, however many, do not keep others from being acked.
 func TestHalfSent(t *testing.T) {
 	figures := needs.Rounds(t, "SPILLWAY_ATTACKS", 0, 0) > 0 // the whole of it takes minutes
-	part, rounds := 8, 3 // of the memory and the attackers
-	stall := time.Second // so that it is short: whether a good sender is cut too matters to nobody here
+	part, rounds := 8, 3                                     // of the memory and the attackers
+	stall := time.Second                                     // so that it is short: whether a good sender is cut too matters to nobody here
 	if figures {
 		part, rounds, stall = 1, 10, DefaultStallTimeout
 	}
