@@ -154,7 +154,7 @@ func (j *Journal) job() func() error {
 		return j.drop
 	case j.droppable() >= 0 && (j.trim || len(j.free) > mostSpare || j.want > size && j.room(j.want) < 0):
 		return j.drop
-	case j.want > size && len(j.ready) > 0:
+	case len(j.ready) > 0 && j.want > j.ready[0].size:
 		if j.short {
 			return j.refuse()
 		}
@@ -284,7 +284,10 @@ func (j *Journal) recycle() error {
 		err = s.writeSpare()
 	}
 	if err == nil && s.size != j.opt.SegmentBytes {
-		err = s.resize(j.opt.SegmentBytes)
+		// One that was made smaller, and cannot grow on a full disk, serves as it is.
+		if err = s.resize(j.opt.SegmentBytes); isNoSpace(err) && s.size >= j.opt.SegmentBytes/2 {
+			err = nil
+		}
 	}
 	if err == nil {
 		if err = j.fs.Rename(old.path, j.path(segmentName(s.seq))); err == nil {
