@@ -14,7 +14,8 @@ import (
 )
 
 // TestFilledDisk has the journal fill its own disk, to the level at which one segment more, or the next page of anything,
-// has no room; kills the collector there, or not; and lets the output go on. From each level it starts, drains to empty, and takes events again.
+// has no room; kills the collector there, or not; and lets the output go on. From each level it starts,
+// drains to empty, and takes events again once nobody else fills the disk.
 func TestFilledDisk(t *testing.T) {
 	t.Parallel()
 	levels := needs.Rounds(t, "SPILLWAY_LEVELS", 2, 3)
@@ -55,7 +56,8 @@ func testFilledDisk(t *testing.T, size, kib int, killed bool) {
 	must(t, os.MkdirAll(out, 0o700))
 	names := st.acked
 	if killed {
-		waitLines(t, out, len(names))
+		waitLines(t, out, len(names)) // with no room at all; to take more it needs some
+		must(t, os.Remove(filepath.Join(d.dir, "filler")))
 		st = startStream(t, c, "after", kib<<10)
 	}
 	st.more(64 << 10 / kib) // 64 MiB: more than the disk has room for
