@@ -72,10 +72,15 @@ func readSlot(b []byte) (n follow.Note, key [16]byte, ok bool) {
 	return n, [16]byte(b), true
 }
 
+// inHandKey stands for a cursor in the file.
+func inHandKey(cursor string) [16]byte {
+	sum := sha256.Sum256([]byte(cursor))
+	return [16]byte(sum[:])
+}
+
 // of returns what the output with a cursor keeps to; i is its number. end is where the journal ends.
 func (h *inHand) of(i int, cursor string, end journal.Position) *follow.Caution {
-	sum := sha256.Sum256([]byte(cursor))
-	key := [16]byte(sum[:])
+	key := inHandKey(cursor)
 	c := &follow.Caution{Died: h.died, Last: h.last[key], End: end}
 	c.Note = func(n follow.Note) { h.write(i, key, n) }
 	return c
@@ -84,8 +89,7 @@ func (h *inHand) of(i int, cursor string, end journal.Position) *follow.Caution 
 // keep writes what is known of outputs to where they stand now: outputs may have come and gone.
 func (h *inHand) keep(cursors []string) {
 	for i, cursor := range cursors {
-		sum := sha256.Sum256([]byte(cursor))
-		key := [16]byte(sum[:])
+		key := inHandKey(cursor)
 		h.write(i, key, h.last[key])
 	}
 }

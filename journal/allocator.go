@@ -247,8 +247,12 @@ func (j *Journal) createFile(s *segment) (err error) {
 
 // writeSpare marks the file as holding nothing.
 func (s *segment) writeSpare() error {
+	return s.putHeader(&segmentHeader{kind: segmentSpare, seq: s.seq, size: s.size})
+}
+
+// putHeader makes a header durable.
+func (s *segment) putHeader(h *segmentHeader) error {
 	page := make([]byte, pageSize)
-	h := segmentHeader{kind: segmentSpare, seq: s.seq, size: s.size}
 	h.put(page)
 	if _, err := s.file.WriteAt(page, 0); err != nil {
 		return err

@@ -150,12 +150,7 @@ func (s *recovered) writeHeader(live []recovered) error {
 	if n := len(live); n > 0 {
 		s.h.prev = at(live[n-1].seq, live[n-1].end.Load())
 	}
-	page := make([]byte, pageSize)
-	s.h.put(page)
-	if _, err := s.file.WriteAt(page, 0); err != nil {
-		return err
-	}
-	return s.file.Datasync()
+	return s.putHeader(&s.h)
 }
 
 // rebuild makes the header of a segment whose first page was destroyed from its tails, which carry the same nonce. It is false where that cannot
