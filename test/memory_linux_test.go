@@ -57,12 +57,16 @@ func TestMemoryBudget(t *testing.T) {
 		conn.Close()
 	}
 	hogs.Wait()
-	// With the hogs gone there is room for a large chunk at once.
-	large := named("large")
-	large.pad = strings.Repeat("l", 16<<20)
+	// With the hogs gone there is room for a large chunk at once: sixteen events of 1 MiB.
+	var entries []byte
+	for i := range 16 {
+		e := named(fmt.Sprint("large-", i))
+		e.pad = strings.Repeat("l", 1<<20)
+		entries = e.append(entries)
+		want = append(want, e.name)
+	}
 	id := newID()
-	good.send(packed("good", id, large.append(nil)), id)
-	want = append(want, "large")
+	good.send(packed("good", id, entries), id)
 	most = max(most, resident(t, c))
 	figure(t, "resident memory: %.1f MB before, %.1f MB with %d connections that want 30 MiB each, at most %.1f MB in all; the budget is %.1f MB",
 		float64(before)/1e6, float64(hoarded)/1e6, len(conns), float64(most)/1e6, float64(budget)/1e6)
