@@ -63,7 +63,7 @@ var top = map[string][]string{
 	"test":    {root, "collector", "forward", "internal/files", "internal/letters", "internal/lines", needsPath, "internal/urls", "journal", "msgpack", "ring"},
 	"bench":   {root, "collector", "forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
 	"compat":  {root, "forward", "msgpack"},
-	"adapter": {root},
+	"adapter": {root, "msgpack"},
 }
 
 // thirdParties are the modules that the root module may import.

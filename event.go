@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spillway
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/spillwaylog/spillway/internal/record"
+	"github.com/spillwaylog/spillway/msgpack"
+	"github.com/spillwaylog/spillway/ring"
+)
+
+// An Event is a leveled event that another logger has made: what an adapter hands on.
+type Event struct {
+	Time    time.Time // the zero time: that of the call of LogEvent
+	Level   slog.Level
+	Message string
+
+	// The place of the call stands in the event if it is here, or if PC is and Options.Source asks for it. The whole path only
+	// stands there with LongSource.
+	File string
+	Line int
+	PC   uintptr // as runtime.Callers has it
+
+	Attrs []slog.Attr // as those of a call
+	// Fields are further ones: nothing, or one MessagePack map. Like what Post is given they are not shown to Options.ReplaceAttr.
+	Fields []byte
+}
+
+// LogEvent logs an event with its own time, if its level is logged. The event is read only during the call, and not changed.
+// ctx is as in [Logger.Log]. The errors are those of [Logger.Post]; ErrNotRecord says that Fields are not what they should be.
+func (l *Logger) LogEvent(ctx context.Context, ev *Event) error {
+	if !l.Enabled(ev.Level) {
+		return nil
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	c := l.c
+	if c.sampler != nil && !c.sampler.pass(ev.Level, ev.Message) {
+		c.leftOut()
+		return nil
+	}
+	var fields []byte
+	var pairs int
+	if len(ev.Fields) > 0 {
+		var err error
+		if fields, pairs, err = mapPairs(ev.Fields); err != nil {
+			return err
+		}
+	}
+	e := c.encoder()
+	b, n := e.buf[:0], 2
+	if c.replace == nil {
+		b = msgpack.AppendString(c.head(b, ev.Level), ev.Message)
+	} else {
+		b, n = c.replacedHead(b, ev.Level, ev.Message)
+	}
+	pc := ev.PC
+	var k int
+	if ev.File != "" {
+		b, k = c.appendFrame(b, &slog.Source{File: ev.File, Line: ev.Line})
+		n += k
+		pc = 0
+	}
+	if c.slow {
+		b, k = c.appendMore(ctx, b, e, pc)
+		n += k
+	}
+	s := l.open(b)
+	s.shadowed = l.defaults > 0
+	if c.replace == nil {
+		b, k = record.AppendAttrs(s.b, ev.Attrs)
+	} else {
+		b, k = record.AppendAttrsReplaced(s.b, l.groups, ev.Attrs, c.replace)
+	}
+	b = append(b, fields...)
+	b = l.finish(s, b, len(c.tagged), n, k+pairs)
+	t := int64(ring.Now)
+	if !ev.Time.IsZero() {
+		t = nanos(ev.Time)
+	}
+	err := c.append(ctx, e, c.tag, len(c.tagged), t, ev.Level >= c.keep.Level(), b)
+	c.done(e, b)
+	return err
+}
+
+// AppendValue appends v as MessagePack, as fields and attributes are written: what [Logger.Post] says of structs holds. A value
+// that cannot be written is a text that says so. Nothing of v is kept.
+func AppendValue(dst []byte, v any) []byte { return record.AppendValue(dst, v) }
