@@ -15,13 +15,14 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/spillwaylog/spillway/internal/alike"
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // TestFormatterAsLogrus compares random entries with what logrus's own formatter writes.
 func TestFormatterAsLogrus(t *testing.T) {
 	t.Parallel()
-	r := random(t)
+	r := alike.Random(t)
 	short := func(f *runtime.Frame) (string, string) { return "f", "x.go" }
 	for _, c := range []struct {
 		theirs *logrus.JSONFormatter
@@ -63,8 +64,8 @@ func TestFormatterAsLogrus(t *testing.T) {
 		}))
 		for range needs.Rounds(t, "SPILLWAY_CALLS", 400, 2000) {
 			data := randomData(r)
-			l.WithFields(data).WithTime(time.Unix(r.Int64N(1<<33), r.Int64N(1e9))).Log(logrus.Level(r.IntN(7)), randomText(r))
-			same(t, decode(t, line), decode(t, both.Bytes()), data)
+			l.WithFields(data).WithTime(time.Unix(r.Int64N(1<<33), r.Int64N(1e9))).Log(logrus.Level(r.IntN(7)), alike.Text(r))
+			alike.Check(t, alike.Line(t, line), alike.Line(t, both.Bytes()), data)
 		}
 	}
 }

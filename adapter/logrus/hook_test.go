@@ -15,8 +15,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/alike"
 	"github.com/spillwaylog/spillway/internal/needs"
-	"github.com/spillwaylog/spillway/msgpack"
 )
 
 func redirected(o *spillway.Options) (*logrus.Logger, *spillway.TestEvents) {
@@ -30,7 +30,7 @@ func redirected(o *spillway.Options) (*logrus.Logger, *spillway.TestEvents) {
 // TestHookAsFormatter compares what the hook logs with what logrus's own formatter writes.
 func TestHookAsFormatter(t *testing.T) {
 	t.Parallel()
-	r := random(t)
+	r := alike.Random(t)
 	l, events := redirected(&spillway.Options{Level: spillway.LevelTrace, Source: spillway.LongSource})
 	theirs := &logrus.JSONFormatter{TimestampFormat: time.RFC3339Nano}
 	var line []byte
@@ -57,14 +57,10 @@ func TestHookAsFormatter(t *testing.T) {
 		if r.IntN(5) == 0 {
 			entry.Caller = &runtime.Frame{Function: "pack.Func", File: "/a/b.go", Line: r.IntN(1000)}
 		}
-		entry.Log(level, randomText(r))
+		entry.Log(level, alike.Text(r))
 		event := events.All()[0]
 		events.Reset()
-		text, _, err := msgpack.AppendJSON(nil, event.Raw, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := decode(t, line)
+		want := alike.Line(t, line)
 		if when, err := time.Parse(time.RFC3339Nano, want["time"].(string)); err != nil || !when.Equal(event.Time) {
 			t.Fatalf("time %v, want %v", event.Time, want["time"])
 		}
@@ -74,7 +70,7 @@ func TestHookAsFormatter(t *testing.T) {
 			want["source"] = file
 			delete(want, "file")
 		}
-		same(t, decode(t, text), want, entry.Data)
+		alike.Check(t, alike.Record(t, event.Raw), want, entry.Data)
 	}
 }
 

@@ -3,51 +3,23 @@
 package spillwaylogrus
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"reflect"
 	"strconv"
-	"strings"
-	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
-)
 
-// random prints its seed, which SPILLWAY_SEED repeats.
-func random(t *testing.T) *rand.Rand {
-	seed := rand.Uint64()
-	if text := os.Getenv("SPILLWAY_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("SPILLWAY_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
+	"github.com/spillwaylog/spillway/internal/alike"
+)
 
 type point struct {
 	X    int            `json:"x"`
 	Name string         `json:"name,omitempty"`
 	In   *point         `json:"in,omitempty"`
 	Map  map[string]any `json:"map"`
-}
-
-// texts are what strings are made of.
-var texts = []string{"a", "ü", "日本", "\n", "\"", "\\", "<b>", "&", "\u2028", "\x00", "\x7f", "\xff", "\b\f\r\t", " ", "fields.", "€\xe2\x82"}
-
-func randomText(r *rand.Rand) string {
-	var b strings.Builder
-	for range r.IntN(6) {
-		b.WriteString(texts[r.IntN(len(texts))])
-	}
-	return b.String()
 }
 
 // randomValue is any value that both write alike; the bytes are ASCII.
@@ -82,21 +54,21 @@ func randomValue(r *rand.Rand) any {
 	case 13:
 		return time.Unix(r.Int64N(1<<33), r.Int64N(1e9)).In(time.FixedZone("", (r.IntN(48)-24)*1800))
 	case 14:
-		return errors.New(randomText(r))
+		return errors.New(alike.Text(r))
 	case 15:
-		return []string{randomText(r), randomText(r)}
+		return []string{alike.Text(r), alike.Text(r)}
 	case 16:
-		return []any{r.IntN(100), randomText(r), nil}
+		return []any{r.IntN(100), alike.Text(r), nil}
 	case 17:
-		return map[string]any{"k" + randomText(r): r.IntN(10), "m": map[string]string{"a": randomText(r)}}
+		return map[string]any{"k" + alike.Text(r): r.IntN(10), "m": map[string]string{"a": alike.Text(r)}}
 	case 18:
-		return &point{X: r.IntN(10), Name: randomText(r), In: &point{}}
+		return &point{X: r.IntN(10), Name: alike.Text(r), In: &point{}}
 	case 19:
 		return point{Map: map[string]any{"f": r.Float64()}}
 	case 20:
 		return json.Number(strconv.Itoa(r.IntN(1000)))
 	}
-	return randomText(r)
+	return alike.Text(r)
 }
 
 // keys may clash with what formatters write.
@@ -112,58 +84,4 @@ func randomData(r *rand.Rand) logrus.Fields {
 		data["func"] = func() {} // logrus leaves it out, and says so
 	}
 	return data
-}
-
-// decode reads a line; numbers are equal if they read as the same integer or float.
-func decode(t *testing.T, line []byte) map[string]any {
-	t.Helper()
-	var m map[string]any
-	dec := json.NewDecoder(bytes.NewReader(line))
-	dec.UseNumber()
-	if err := dec.Decode(&m); err != nil {
-		t.Fatalf("%v: %s", err, line)
-	}
-	return normal(m).(map[string]any)
-}
-
-func normal(v any) any {
-	switch x := v.(type) {
-	case json.Number:
-		if _, err := strconv.ParseInt(x.String(), 10, 64); err == nil {
-			return "number " + x.String()
-		}
-		if _, err := strconv.ParseUint(x.String(), 10, 64); err == nil {
-			return "number " + x.String()
-		}
-		f, _ := x.Float64()
-		return "number " + strconv.FormatFloat(f, 'g', -1, 64)
-	case map[string]any:
-		for k := range x {
-			x[k] = normal(x[k])
-		}
-	case []any:
-		for i := range x {
-			x[i] = normal(x[i])
-		}
-	}
-	return v
-}
-
-// same compares what two lines say.
-func same(t *testing.T, got, want map[string]any, about ...any) {
-	t.Helper()
-	if reflect.DeepEqual(got, want) {
-		return
-	}
-	for k := range want {
-		if !reflect.DeepEqual(got[k], want[k]) {
-			t.Errorf("%q: got %#v, want %#v", k, got[k], want[k])
-		}
-	}
-	for k := range got {
-		if _, ok := want[k]; !ok {
-			t.Errorf("%q: %#v is too much", k, got[k])
-		}
-	}
-	t.Fatal(fmt.Sprint(about...))
 }
