@@ -5,7 +5,9 @@ package spillway
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/spillwaylog/spillway/internal/record"
 	"github.com/spillwaylog/spillway/msgpack"
@@ -17,6 +19,7 @@ type Event struct {
 	Time    time.Time // the zero time: that of the call of LogEvent
 	Level   slog.Level
 	Message string
+	Text    []byte // the message, instead of Message, if it is not nil
 
 	// The place of the call stands in the event if it is here, or if PC is and Options.Source asks for it. The whole path only
 	// stands there with LongSource.
@@ -39,7 +42,11 @@ func (l *Logger) LogEvent(ctx context.Context, ev *Event) error {
 		ctx = context.Background()
 	}
 	c := l.c
-	if c.sampler != nil && !c.sampler.pass(ev.Level, ev.Message) {
+	text := ev.Message
+	if ev.Text != nil {
+		text = unsafe.String(unsafe.SliceData(ev.Text), len(ev.Text)) // kept by nothing below
+	}
+	if c.sampler != nil && !c.sampler.pass(ev.Level, text) {
 		c.leftOut()
 		return nil
 	}
@@ -54,9 +61,9 @@ func (l *Logger) LogEvent(ctx context.Context, ev *Event) error {
 	e := c.encoder()
 	b, n := e.buf[:0], 2
 	if c.replace == nil {
-		b = msgpack.AppendString(c.head(b, ev.Level), ev.Message)
+		b = msgpack.AppendString(c.head(b, ev.Level), text)
 	} else {
-		b, n = c.replacedHead(b, ev.Level, ev.Message)
+		b, n = c.replacedHead(b, ev.Level, strings.Clone(text)) // which others may keep
 	}
 	pc := ev.PC
 	var k int

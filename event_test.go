@@ -37,6 +37,8 @@ func TestLogEvent(t *testing.T) {
 	l = l.With(slog.Int("w", 1)).WithGroup("g")
 	log(Event{Message: "group", Fields: fields})
 	log(Event{Message: "nothing", Fields: []byte{0x80}})
+	log(Event{Message: "no", Text: []byte("text")})
+	log(Event{Message: "no", Text: []byte{}})
 	expect(
 		t, events,
 		`{"level":"INFO","msg":"m","service":"s","a":1,"f":1}`,
@@ -44,6 +46,8 @@ func TestLogEvent(t *testing.T) {
 		`{"level":"INFO","msg":"gives way","service":"x"}`,
 		`{"level":"INFO","msg":"group","service":"s","w":1,"g":{"f":1}}`,
 		`{"level":"INFO","msg":"nothing","service":"s","w":1}`,
+		`{"level":"INFO","msg":"text","service":"s","w":1}`,
+		`{"level":"INFO","msg":"","service":"s","w":1}`,
 	)
 	for _, bad := range []string{"\xc1", "\x81", "\x80\x80", "\x90", "\x81\xa1a"} {
 		if err := l.LogEvent(nil, &Event{Fields: []byte(bad)}); !errors.Is(err, ErrNotRecord) { //nolint:staticcheck // nil is survived
@@ -78,11 +82,12 @@ func TestLogEventOptions(t *testing.T) {
 			return a
 		},
 	})
-	_ = l.LogEvent(context.Background(), &Event{File: "/x/y.go", Line: 7, Attrs: []slog.Attr{slog.Int("a", 1)}})
+	text := []byte("m")
+	_ = l.LogEvent(context.Background(), &Event{Text: text, File: "/x/y.go", Line: 7, Attrs: []slog.Attr{slog.Int("a", 1)}})
 	for range 3 {
 		_ = l.LogEvent(context.Background(), &Event{Level: slog.LevelError})
 	}
-	expect(t, events, `{"level!":"INFO","msg!":"","a!":1}`, `{"level!":"ERROR","msg!":""}`)
+	expect(t, events, `{"level!":"INFO","msg!":"m","a!":1}`, `{"level!":"ERROR","msg!":""}`)
 }
 
 func TestAppendValue(t *testing.T) {
