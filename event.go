@@ -21,11 +21,12 @@ type Event struct {
 	Message string
 	Text    []byte // the message, instead of Message, if it is not nil
 
-	// The place of the call stands in the event if it is here, or if PC is and Options.Source asks for it. The whole path only
-	// stands there with LongSource.
+	// The place of the call, which stands in the event; the whole path only with LongSource.
 	File string
 	Line int
-	PC   uintptr // as runtime.Callers has it
+	// Depth says where the place is if File does not, and Options.Source asks for it: 1 is the function that calls LogEvent, 2
+	// the one that calls that.
+	Depth int
 
 	Attrs []slog.Attr // as those of a call
 	// Fields are further ones: nothing, or one MessagePack map. Like what Post is given they are not shown to Options.ReplaceAttr.
@@ -65,12 +66,13 @@ func (l *Logger) LogEvent(ctx context.Context, ev *Event) error {
 	} else {
 		b, n = c.replacedHead(b, ev.Level, strings.Clone(text)) // which others may keep
 	}
-	pc := ev.PC
+	var pc uintptr
 	var k int
 	if ev.File != "" {
 		b, k = c.appendFrame(b, &slog.Source{File: ev.File, Line: ev.Line})
 		n += k
-		pc = 0
+	} else if ev.Depth > 0 && c.source != NoSource {
+		pc = caller(ev.Depth)
 	}
 	if c.slow {
 		b, k = c.appendMore(ctx, b, e, pc)

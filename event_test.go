@@ -63,8 +63,8 @@ func TestLogEvent(t *testing.T) {
 func TestLogEventOptions(t *testing.T) {
 	l, events := NewTest(&Options{Source: LongSource})
 	_, file, line, _ := runtime.Caller(0)
-	_ = l.LogEvent(context.Background(), &Event{PC: caller(0)})
-	_ = l.LogEvent(context.Background(), &Event{PC: caller(0), File: "/x/y.go", Line: 7})
+	_ = l.LogEvent(context.Background(), &Event{Depth: 1})
+	_ = l.LogEvent(context.Background(), &Event{Depth: 1, File: "/x/y.go", Line: 7})
 	if got := events.All()[0].Record["source"]; got != fmt.Sprint(file, ":", line+1) {
 		t.Errorf("source %v", got)
 	}
