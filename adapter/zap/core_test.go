@@ -160,7 +160,7 @@ func (n many) MarshalLogObject(e zapcore.ObjectEncoder) error {
 
 func TestManyElements(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{math.MaxUint16 - 1, math.MaxUint16, math.MaxUint16 + 1} {
+	for _, n := range []int{math.MaxUint16, math.MaxUint16 + 1} {
 		log, events := spillway.NewTest(nil)
 		zap.New(NewCore(log)).Info("m", zap.Namespace("outer"), zap.Object("o", many(n)), zap.Int("z", 7))
 		if events.Len() != 1 {
