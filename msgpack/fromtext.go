@@ -29,6 +29,22 @@ func AppendFromJSONText(dst, src []byte) (out []byte, n int, err error) {
 	return out, r.i, nil
 }
 
+// AppendFromJSONMember appends a member of an object at the start of src, key, colon and value: the key as a str, and behind it
+// the value, which begins at out[value]. from and n are where the value's text begins and ends in src. What stands before and
+// behind the member, such as commas, is the caller's. Errors are those of AppendFromJSONText.
+func AppendFromJSONMember(dst, src []byte) (out []byte, value, from, n int, err error) {
+	r := textReader{src: src}
+	if out, err = r.key(dst); err == nil {
+		r.next()
+		value, from = len(out), r.i
+		out, err = r.value(out, 1) // the object is a level
+	}
+	if err != nil {
+		return dst, 0, 0, r.i, fmt.Errorf("%w at byte %d", err, r.i)
+	}
+	return out, value, from, r.i, nil
+}
+
 // A textReader is where in a text the reading is. Its methods append what they read.
 type textReader struct {
 	src []byte
@@ -101,16 +117,9 @@ func (r *textReader) container(b []byte, open byte, depth int) ([]byte, error) {
 			r.i++
 		}
 		if open == '{' {
-			if r.next() != '"' {
-				return b, r.wrong()
-			}
-			if b, err = r.str(b); err != nil {
+			if b, err = r.key(b); err != nil {
 				return b, err
 			}
-			if r.next() != ':' {
-				return b, r.wrong()
-			}
-			r.i++
 		}
 		if b, err = r.value(b, depth+1); err != nil {
 			return b, err
@@ -123,6 +132,22 @@ func (r *textReader) container(b []byte, open byte, depth int) ([]byte, error) {
 		return prefixed(b, start, 1, AppendMapHeader(h[:0], n)), nil
 	}
 	return prefixed(b, start, 1, AppendArrayHeader(h[:0], n)), nil
+}
+
+// key reads a key and the colon behind it.
+func (r *textReader) key(b []byte) ([]byte, error) {
+	if r.next() != '"' {
+		return b, r.wrong()
+	}
+	b, err := r.str(b)
+	if err != nil {
+		return b, err
+	}
+	if r.next() != ':' {
+		return b, r.wrong()
+	}
+	r.i++
+	return b, nil
 }
 
 // prefixed writes a header at start, where there is room of some bytes for it, and moves what follows if that is not enough, or too much.

@@ -118,3 +118,17 @@ func BenchmarkFromJSON(b *testing.B) {
 		}
 	})
 }
+
+func TestAppendFromJSONMember(t *testing.T) {
+	src := []byte(` "a\n" : -12.50 , "b"`)
+	out, value, from, n, err := AppendFromJSONMember(nil, src)
+	want := AppendFloat64(AppendString(nil, "a\n"), -12.5)
+	if err != nil || !bytes.Equal(out, want) || value != 3 || string(src[from:n]) != "-12.50" {
+		t.Errorf("%x, %d, %q, %v", out, value, src[from:n], err)
+	}
+	for _, bad := range []string{``, `1:2`, `"a"`, `"a":`, `"a" 1`, `"a":]`} {
+		if out, _, _, _, err := AppendFromJSONMember([]byte("before"), []byte(bad)); err == nil || string(out) != "before" {
+			t.Errorf("%q: %q, %v", bad, out, err)
+		}
+	}
+}
