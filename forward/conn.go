@@ -37,6 +37,7 @@ type conn struct {
 	plain  bool   // neither its tags nor its records are changed; known once found
 	prefix []byte // of tags, with the dot; behind it there is room for one
 	forced []byte // the tag of all messages, prefix included
+	proof  *proof // nil: there was no handshake, or it is not over; by the reader while it is early
 
 	dec       decoder
 	buf       *buffer    // nil while idle

@@ -64,6 +64,7 @@
 //	                      too many open files
 //	OtherProtocol         begins as TLS, HTTP, SSH, syslog or other text does; more     closed
 //	                      than 16 values before any message
+//	Withdrawn             its key, user or certificate is good no more, see Recheck      closed, what has come is acked
 //
 // Refused means: not handed on, not acked, the connection stays. A value that is no array is ignored (rule 6); nil, the heartbeat, in any number.
 //
@@ -90,7 +91,7 @@
 //
 // Where keepalive is denied, the server takes one message and closes when its ack is written, or at once if it asks for none; the Client makes a fresh connection for
 // each chunk then. Secrets and certificates are exchanged by asking for them: GetSecurity and tls.Config.GetConfigForClient, GetLogin and GetTLS, once a
-// connection; those that there are go on. Versions before TLS 1.2 are refused, whatever the configuration says.
+// connection; [Server.Recheck] asks again and ends those that would not be let in now. Versions before TLS 1.2 are refused, whatever the configuration says.
 //
 // Both handshakes together have HandshakeTimeout, at the client DialTimeout. A connection that is in them holds a few kilobytes (a hostile one up to
 // 8 KiB of a PING, or 32 KiB of what package tls reads, which takes 64 KiB at most), and Shutdown does not wait for it. One that

@@ -131,9 +131,10 @@ type Server struct {
 	cancel          context.CancelFunc
 	stop            chan struct{} // closed: no more waiting for memory, connections go at once
 
-	down   atomic.Bool // no new connections, nothing more is read; written once by drain
-	serial atomic.Uint64
-	groups sync.Pool
+	down     atomic.Bool // no new connections, nothing more is read; written once by drain
+	serial   atomic.Uint64
+	rechecks atomic.Uint64 // how often Recheck was called
+	groups   sync.Pool
 
 	mu        sync.Mutex // after it may come budget.mu
 	listeners map[interface{ Close() error }]struct{}
