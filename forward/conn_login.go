@@ -69,7 +69,7 @@ func (c *conn) login() (rest []byte, err error) {
 // loginRead reads bytes of a login, and takes what they take of the budget: they are a stranger's.
 func (c *conn) loginRead(r io.Reader, p []byte) (int, error) {
 	if c.letters > 0 { // any byte will do, for a login has a limit of its own
-		c.stalled.Store(c.s.watched.Load())
+		c.stalled.Store(c.s.watch.looked.Load())
 	}
 	c.turn.Add(1)
 	n, err := r.Read(p)
