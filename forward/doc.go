@@ -111,9 +111,10 @@
 // in line may overdraw, one at a time, by what one message takes: MaxChunk and MaxDecompressed hold whatever Memory is.
 //
 // While some wait, those are cut that hold memory and do not go on: whose peer has brought, in a tenth of StallTimeout, less than one part in 640 of what
-// they hold. Only time counts in which others waited and the connection was read and found empty. The one that overdraws is first, then come those of
-// the peer that holds most. So half-sent messages, however many, hold up small messages for next to no time, and large ones for seconds. None is cut that waits for memory
-// itself, or whose chunk the handler has. What comes before a login, up to 32 KiB of a connection, counts as well.
+// they hold. Only time counts in which others waited and the connection was read and found empty. While more are cut than complete a message after a pause,
+// that time is shortened, down to a tenth of it, but to no less than three times the longest pause after which the connection has gone on. The one that overdraws is
+// first, then come those of the peer that holds most. So half-sent messages, however many, hold up small messages for next to no time, and large ones for a second or two.
+// None is cut that waits for memory itself, or whose chunk the handler has. What comes before a login, up to 32 KiB of a connection, counts as well.
 //
 // Buffers that nobody wanted for two to four
 // seconds go to the garbage collector. What is kept of the six sizes up to 128 KiB comes on top of Memory: of each as much as a quarter of it, most often next to

@@ -102,7 +102,7 @@ type Server struct {
 	// WriteTimeout is how long a peer may leave its acks unread: 30 s if 0. Then it is cut off.
 	WriteTimeout time.Duration
 	// StallTimeout is how long a sender may take for one part in 64 of what its connection holds, while others wait for memory: 10 s if 0.
-	// One that sends less than such a rate for a tenth of it is cut. Where nobody waits, a sender may be as slow as it likes.
+	// One that sends less than such a rate for a tenth of it is cut, for a hundredth of it while most that are waited for do not go on. Where nobody waits, a sender may be as slow as it likes.
 	StallTimeout time.Duration
 	// MaxConnections is how many connections there may be: any number if 0. Beyond it the one that has been idle longest is closed for a new one.
 	MaxConnections int

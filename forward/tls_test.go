@@ -432,7 +432,8 @@ func TestTLSLittleMemory(t *testing.T) {
 		defer over.Store(true)
 		for range 3 {
 			burning.Go(func() {
-				for !over.Load() {
+				for n := 0; !over.Load(); n++ {
+					_ = n
 				}
 			})
 		}
