@@ -41,6 +41,41 @@ func TestKillMoved(t *testing.T) {
 	}
 }
 
+// TestKillCopied has another program copy the file and cut it to nothing, and kills the process at
+// any tick after that or before: each line is there once. That holds for what was copied when some
+// line of the file was committed.
+func TestKillCopied(t *testing.T) {
+	for _, o := range []Options{{}, {Buffer: 30}, {NewFiles: 1}, {NoSync: true}} {
+		for at := 1; at < 12; at++ {
+			for ticks := 0; ; ticks += 3 {
+				w := newWorld(t, "all.jsonl", 1, 12, Options{NewFiles: 1})
+				w.o = o
+				path := filepath.Join(w.dir, "all.jsonl")
+				w.before = func(i int) {
+					if i == at {
+						must(t, os.WriteFile(path+".1", read(t, path), 0o600))
+						must(t, os.Truncate(path, 0))
+					}
+				}
+				done := w.run(ticks)
+				w.before = nil
+				committed := w.position
+				if !done && !w.run(-1) {
+					t.Fatal("the second process did not finish")
+				}
+				seed := fmt.Sprintf("%+v: copied before line %d, killed at %d", o, at, ticks)
+				if committed > 0 {
+					w.checkOnce(seed, 1)
+				}
+				os.RemoveAll(w.dir)
+				if done {
+					break
+				}
+			}
+		}
+	}
+}
+
 // TestKillExchanged kills two processes and lets each go on where the other wrote, under other paths: each line of both is
 // there once.
 func TestKillExchanged(t *testing.T) {

@@ -25,6 +25,8 @@ type file struct {
 	inode  uint64
 	length int64 // lines up to the committed position are before it, later ones behind it
 	doubt  bool  // a sync failed: later ones may be lost, though they can be read
+	tail   tail  // up to length, or of no bytes
+	last   tail  // up to where lines were last written or found
 
 	// expected: behind length stand bytes of this or an earlier process that may be lines which will be appended
 	// again. Up to found they were. limit is how long the file was when the Set was opened: what came later is not of the
@@ -109,7 +111,7 @@ func (s *Set) openOnce(f *file) error {
 		}
 	}
 	if f.id != id {
-		f.torn, f.end = 0, 0
+		f.torn, f.end, f.last = 0, 0, tail{}
 	}
 	f.handle, f.id = h, id
 	f.used = s.now
@@ -340,6 +342,7 @@ func (f *file) put(k *kernel, b []byte) (n int, err error) {
 	n, err = k.write(f.handle, b)
 	if n > 0 {
 		f.lookEnd()
+		f.last = tailOf(b[:n], f.end)
 		f.touched, f.dirty = true, true
 	}
 	if err == nil && n < len(b) {

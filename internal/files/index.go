@@ -61,11 +61,16 @@ func (x *index) recall(e entry) *file {
 	if err == nil && id.inode != e.inode || errors.Is(err, fs.ErrNotExist) {
 		return x.recallRetired(e) // or it was moved away or replaced: as if it had never been named
 	}
-	if err == nil && size < e.length {
-		return nil // cut: likewise
+	if err == nil && e.isCut(size) {
+		if copied, ok := x.recallCut(e, size); ok {
+			return copied
+		}
+		if size < e.length {
+			return nil // cut: likewise
+		}
 	}
 	f := &file{
-		path: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt,
+		path: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt, tail: e.tail,
 		expected: err != nil || size > e.length, found: e.length, limit: size,
 	}
 	if err != nil {
@@ -84,16 +89,20 @@ func (x *index) recallRetired(e entry) *file {
 	if path == "" || size <= e.length || x.files[path] != nil {
 		return nil
 	}
-	f := &file{
-		path: path, of: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt,
+	return x.addRetired(&file{
+		path: path, of: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt, tail: e.tail,
 		expected: true, found: e.length, limit: size,
-	}
+	})
+}
+
+// addRetired has lines looked for in a file that is not at its path any more, in turn with others.
+func (x *index) addRetired(f *file) *file {
 	x.add(f)
-	i := slices.IndexFunc(x.retired[e.path], func(g *file) bool { return isOlder(e.path, path, g.path) })
+	i := slices.IndexFunc(x.retired[f.of], func(g *file) bool { return isOlder(f.of, f.path, g.path) })
 	if i < 0 {
-		i = len(x.retired[e.path])
+		i = len(x.retired[f.of])
 	}
-	x.retired[e.path] = slices.Insert(x.retired[e.path], i, f)
+	x.retired[f.of] = slices.Insert(x.retired[f.of], i, f)
 	return f
 }
 
@@ -206,7 +215,9 @@ func (x *index) state(closed bool, mark Mark, length func(*file) (n int64, ok bo
 		if f.of != "" {
 			path = f.of
 		}
-		entries = append(entries, entry{writer: at[f.writer] - 1, path: path, inode: f.inode, length: n, doubt: f.doubt})
+		e := entry{writer: at[f.writer] - 1, path: path, inode: f.inode, length: n, doubt: f.doubt}
+		e.tail = f.tailAt(n)
+		entries = append(entries, e)
 	}
 	return appendState(nil, &state{writers, entries, closed, mark})
 }

@@ -27,7 +27,7 @@ import (
 func (s *Set) retire(f *file, to string) {
 	old := &file{
 		path: to, of: f.path, writer: f.writer,
-		known: f.known, inode: f.inode, length: f.length, doubt: f.doubt, found: f.found, end: f.end,
+		known: f.known, inode: f.inode, length: f.length, doubt: f.doubt, found: f.found, end: f.end, tail: f.tail, last: f.last,
 		handle: f.handle, id: f.id, touched: true, dirty: f.dirty, used: f.used,
 	}
 	switch {
@@ -50,6 +50,7 @@ func (f *file) renew() {
 	f.handle, f.id = nil, fileID{}
 	f.known, f.doubt, f.touched, f.dirty = false, false, false, false
 	f.inode, f.length, f.found, f.end = 0, 0, 0, 0
+	f.tail, f.last = tail{}, tail{}
 }
 
 // moved leaves a file that is not at its path any more: another process has rotated it, or somebody took it away.
