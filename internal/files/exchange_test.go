@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestKillMoved has another program rename the file, before any line, and kills the process at any tick after that or before:
-// each line is there once.
+// TestKillMoved has another program rename the file, before any line, and kills the process at any tick after that or before,
+// and again before the first line of the second process: each line is there once.
 func TestKillMoved(t *testing.T) {
 	for _, o := range []Options{{}, {Buffer: 30}, {NewFiles: 1}, {Rotation: Rotation{Size: 200}}} {
 		for at := 1; at < 12; at += 2 {
@@ -27,7 +27,13 @@ func TestKillMoved(t *testing.T) {
 					}
 				}
 				done := w.run(ticks)
-				w.before = nil
+				first := at%4 == 1
+				w.before = func(int) {
+					if first {
+						_ = os.Rename(path, path+".9")
+					}
+					first = false
+				}
 				if !done && !w.run(-1) {
 					t.Fatal("the second process did not finish")
 				}
@@ -79,10 +85,18 @@ func TestKillCopied(t *testing.T) {
 // TestKillExchanged kills two processes and lets each go on where the other wrote, under other paths: each line of both is
 // there once.
 func TestKillExchanged(t *testing.T) {
-	for _, patterns := range [][2]string{{"x.jsonl", "y.jsonl"}, {"{tag}/{hour}", "y-{tag}-{hour}.jsonl"}} {
+	for _, tt := range []struct {
+		patterns [2]string
+		rotation Rotation
+	}{
+		{patterns: [2]string{"x.jsonl", "y.jsonl"}},
+		{patterns: [2]string{"{tag}/{hour}", "y-{tag}-{hour}.jsonl"}},
+		{patterns: [2]string{"x.jsonl", "y.jsonl"}, rotation: Rotation{Size: 60, Compress: true}},
+	} {
+		patterns := tt.patterns
 		for ticks := 0; ; ticks += 3 {
-			a := newWorld(t, patterns[0], 2, 16, Options{NewFiles: 100})
-			b := newWorld(t, patterns[1], 2, 16, Options{NewFiles: 100})
+			a := newWorld(t, patterns[0], 2, 16, Options{NewFiles: 100, Rotation: tt.rotation})
+			b := newWorld(t, patterns[1], 2, 16, Options{NewFiles: 100, Rotation: tt.rotation})
 			b.dir = a.dir
 			// The part of a line would stay as it is: the Set that has the file now ends it.
 			a.whole, b.whole = true, true

@@ -97,7 +97,7 @@ func (s *Set) openOnce(f *file) error {
 		h.Close()
 		return err
 	}
-	if s.o.Rotation.on() {
+	if s.o.Rotation.on() || s.index.passedOn(f) {
 		if now, _, err := idAt(f.path); !lockFile(h, false) || err != nil || now != id {
 			h.Close()
 			return errMoved
@@ -106,7 +106,7 @@ func (s *Set) openOnce(f *file) error {
 		if info.Size() > 0 {
 			f.period = s.o.Rotation.period(info.ModTime())
 		}
-		if f.of == "" {
+		if s.o.Rotation.on() && f.of == "" {
 			s.keeper.tend(f.path)
 		}
 	}
@@ -158,6 +158,7 @@ func (s *Set) makeRoom(n int) error {
 // prepare makes the file at the path of f ready to take its lines: open, the same that is at the path, its end known.
 // Lines that were found in it are gone from f afterwards.
 func (s *Set) prepare(f *file) error {
+	s.pursue(f)
 	var size int64
 	if f.handle != nil || f.touched {
 		id, now, err := idAt(f.path)

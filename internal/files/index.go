@@ -3,6 +3,7 @@
 package files
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"math"
@@ -98,12 +99,28 @@ func (x *index) recallRetired(e entry) *file {
 // addRetired has lines looked for in a file that is not at its path any more, in turn with others.
 func (x *index) addRetired(f *file) *file {
 	x.add(f)
+	x.queue(f)
+	return f
+}
+
+// queue puts a retired file among those of its path.
+func (x *index) queue(f *file) {
 	i := slices.IndexFunc(x.retired[f.of], func(g *file) bool { return isOlder(f.of, f.path, g.path) })
 	if i < 0 {
 		i = len(x.retired[f.of])
 	}
 	x.retired[f.of] = slices.Insert(x.retired[f.of], i, f)
-	return f
+}
+
+// retire has lines looked for in f at another path.
+func (x *index) retire(f *file, to string) {
+	delete(x.files, f.path)
+	x.files[to] = f
+	before := f.of
+	f.of, f.path = cmp.Or(f.of, f.path), to
+	if before == "" {
+		x.queue(f)
+	}
 }
 
 // add makes f one of the files that are remembered.
@@ -130,6 +147,12 @@ func (x *index) forget(f *file) {
 
 // foreign reports whether lines are only looked for in f: the file of an earlier process, or a retired one.
 func (x *index) foreign(f *file) bool { return f.writer != x.self || f.of != "" }
+
+// passedOn reports whether lines are looked for in f under a path that was that of this output before,
+// and may be that of another now.
+func (x *index) passedOn(f *file) bool {
+	return f.expected && x.writers[f.writer].pattern != x.pattern.text
+}
 
 // expectedIn returns the oldest retired file of a path that lines are expected in.
 func (x *index) expectedIn(path string, writer int) *file {

@@ -3,7 +3,9 @@
 package files
 
 import (
+	"cmp"
 	"errors"
+	"io/fs"
 	"math"
 )
 
@@ -68,6 +70,21 @@ func (s *Set) moved(f *file) error {
 		return nil
 	}
 	return s.close(f)
+}
+
+// pursue finds a file that lines are expected in where it is now, if it was renamed since the Set was
+// opened: by another output that has its path, or by another program.
+func (s *Set) pursue(f *file) {
+	if !f.expected || !f.known {
+		return
+	}
+	if id, _, err := idAt(f.path); err == nil && id.inode == f.inode || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if to, _ := movedAs(cmp.Or(f.of, f.path), f.inode); to != "" && s.index.files[to] == nil {
+		s.keeper.hold(to)
+		s.index.retire(f, to)
+	}
 }
 
 // rotatedAs returns which rotated file of a path has an inode, and its size; "" if none has.
