@@ -36,7 +36,7 @@ func TestKillRotated(t *testing.T) {
 			w.s = &setup{data: filepath.Join(dir, "data")}
 			must(t, os.Mkdir(w.dir, 0o700))
 			must(t, os.Mkdir(w.away, 0o700))
-			w.run(needs.Rounds(t, "SPILLWAY_KILLS", 8, 30))
+			w.run(needs.Rounds(t, "SPILLWAY_KILLS", 6, 30))
 		})
 	}
 }
@@ -203,7 +203,9 @@ func (w *rotated) configure() {
 }
 
 // path is the path of an output, with placeholders.
-func (w *rotated) path(output int) string { return rotatedPaths[w.paths[output][0]][w.paths[output][1]] }
+func (w *rotated) path(output int) string {
+	return rotatedPaths[w.paths[output][0]][w.paths[output][1]]
+}
 
 // rotate does to a file what another program might, while the collector runs or is dead. c is nil
 // when it is.
