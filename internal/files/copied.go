@@ -102,6 +102,25 @@ func (x *index) recallCut(e entry, size int64) (copied *file, ok bool) {
 	return copied, true
 }
 
+// goOnInCopy has the lines that are expected in f, which was cut before all were found, looked for in
+// its copy. It reports whether there is one that has more.
+func (x *index) goOnInCopy(f *file) bool {
+	if f.of != "" {
+		return false
+	}
+	path, id, length := x.copyOf(entry{path: f.path, length: f.found, tail: f.tailAt(f.found)})
+	if length <= f.found {
+		return false
+	}
+	x.addRetired(&file{
+		path: path, of: f.path, writer: f.writer, known: true, inode: id.inode, length: f.length, tail: f.tail,
+		expected: true, found: f.found, last: f.last, limit: length, touched: f.touched,
+	})
+	f.expected, f.touched, f.length, f.found = false, false, 0, 0
+	f.tail, f.last = tail{}, tail{}
+	return true
+}
+
 // copyOf looks for the copy of a file that was cut.
 func (x *index) copyOf(e entry) (path string, id fileID, length int64) {
 	if e.tail.size == 0 {

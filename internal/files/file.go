@@ -171,6 +171,9 @@ func (s *Set) prepare(f *file) error {
 				s.openFiles.touch(f)
 			}
 		} else {
+			if s.pursue(f) {
+				return s.prepare(f)
+			}
 			if f.handle != nil && !s.o.Rotation.on() { // else it is what other processes may do
 				s.o.Report(fmt.Errorf("files: %s was moved away or replaced; going on in a new file", f.path))
 			}
@@ -182,6 +185,9 @@ func (s *Set) prepare(f *file) error {
 	if f.handle == nil {
 		err := s.open(f)
 		if errors.Is(err, fs.ErrNotExist) && s.index.foreign(f) {
+			if s.pursue(f) {
+				return s.prepare(f)
+			}
 			f.expected, f.torn = false, 0
 			s.handOver(f)
 			return nil
@@ -194,8 +200,18 @@ func (s *Set) prepare(f *file) error {
 		}
 	}
 	f.used = s.now
+	if f.known && f.inode != f.id.inode && s.pursue(f) { // renamed this moment
+		if err := s.close(f); err != nil {
+			return err
+		}
+		return s.prepare(f)
+	}
 	if f.known && f.inode != f.id.inode { // another file than the state knows: what is in it is not ours
 		f.known, f.expected, f.touched = false, false, false
+	}
+	if f.expected && size < f.found && s.index.goOnInCopy(f) {
+		s.handOver(f)
+		return nil
 	}
 	if f.expected && size < f.found {
 		s.o.Report(fmt.Errorf("files: %s was cut from at least %d to %d bytes; lines may be in it twice", f.path, f.found, size))

@@ -73,18 +73,21 @@ func (s *Set) moved(f *file) error {
 }
 
 // pursue finds a file that lines are expected in where it is now, if it was renamed since the Set was
-// opened: by another output that has its path, or by another program.
-func (s *Set) pursue(f *file) {
+// opened: by another output that has its path, or by another program. It reports whether it was.
+func (s *Set) pursue(f *file) bool {
 	if !f.expected || !f.known {
-		return
+		return false
 	}
 	if id, _, err := idAt(f.path); err == nil && id.inode == f.inode || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return
+		return false
 	}
-	if to, _ := movedAs(cmp.Or(f.of, f.path), f.inode); to != "" && s.index.files[to] == nil {
-		s.keeper.hold(to)
-		s.index.retire(f, to)
+	to, _ := movedAs(cmp.Or(f.of, f.path), f.inode)
+	if to == "" || s.index.files[to] != nil {
+		return false
 	}
+	s.keeper.hold(to)
+	s.index.retire(f, to)
+	return true
 }
 
 // rotatedAs returns which rotated file of a path has an inode, and its size; "" if none has.
