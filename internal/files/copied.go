@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -136,7 +135,7 @@ func (x *index) copyOf(e entry) (path string, id fileID, length int64) {
 		return "", id, 0
 	}
 	for _, n := range names {
-		name := filepath.Join(dir, n.Name())
+		name := dir + n.Name()
 		if !n.Type().IsRegular() || !strings.HasPrefix(n.Name(), base) || name == e.path || x.files[name] != nil {
 			continue
 		}
