@@ -65,15 +65,15 @@ func (t tail) in(f *os.File) (bool, error) {
 	return crc32.Checksum(b, tailTable) == t.sum, nil
 }
 
-// isCut reports whether the file of an entry, which has its inode, was cut since.
-func (e *entry) isCut(size int64) bool {
+// isCut reports whether the file of an entry, which is at a path now, was cut since.
+func (e *entry) isCut(path string, size int64) bool {
 	if size < e.length {
 		return true
 	}
 	if e.tail.size == 0 {
 		return false
 	}
-	f, err := os.OpenFile(e.path, readFlags, 0)
+	f, err := os.OpenFile(path, readFlags, 0)
 	if err != nil {
 		return false
 	}
@@ -82,21 +82,26 @@ func (e *entry) isCut(size int64) bool {
 	return err == nil && !in
 }
 
-// recallCut looks for the copy of a file that was cut, and remembers it, and the file as one that
-// was begun anew. ok is false if there is none.
-func (x *index) recallCut(e entry, size int64) (copied *file, ok bool) {
-	path, id, length := x.copyOf(e)
-	if path == "" {
+// recallCut looks for the copy of a file that was cut and is at a path now, and remembers it, and the
+// file as one that was begun anew. ok is false if there is none.
+func (x *index) recallCut(e entry, path string, size int64) (copied *file, ok bool) {
+	name, id, length := x.copyOf(e, path)
+	if name == "" {
 		return nil, false
 	}
 	if length > e.length {
 		copied = x.addRetired(&file{
-			path: path, of: e.path, writer: e.writer, known: true, inode: id.inode, length: e.length, tail: e.tail,
+			path: name, of: e.path, writer: e.writer, known: true, inode: id.inode, length: e.length, tail: e.tail,
 			expected: true, found: e.length, limit: length,
 		})
 	}
-	if size > 0 || e.writer == x.self {
-		x.add(&file{path: e.path, writer: e.writer, known: true, inode: e.inode, expected: size > 0, limit: size})
+	f := &file{path: path, writer: e.writer, known: true, inode: e.inode, expected: size > 0, limit: size}
+	switch {
+	case path != e.path && size > 0:
+		f.of = e.path
+		x.addRetired(f)
+	case path == e.path && (size > 0 || e.writer == x.self):
+		x.add(f)
 	}
 	return copied, true
 }
@@ -107,7 +112,7 @@ func (x *index) goOnInCopy(f *file) bool {
 	if f.of != "" {
 		return false
 	}
-	path, id, length := x.copyOf(entry{path: f.path, length: f.found, tail: f.tailAt(f.found)})
+	path, id, length := x.copyOf(entry{path: f.path, length: f.found, tail: f.tailAt(f.found)}, f.path)
 	if length <= f.found {
 		return false
 	}
@@ -120,12 +125,12 @@ func (x *index) goOnInCopy(f *file) bool {
 	return true
 }
 
-// copyOf looks for the copy of a file that was cut.
-func (x *index) copyOf(e entry) (path string, id fileID, length int64) {
+// copyOf looks for the copy of a file that was cut and is at a path now.
+func (x *index) copyOf(e entry, now string) (path string, id fileID, length int64) {
 	if e.tail.size == 0 {
 		return "", id, 0
 	}
-	at, err := os.Lstat(e.path)
+	at, err := os.Lstat(now)
 	if err != nil {
 		return "", id, 0
 	}
@@ -136,7 +141,7 @@ func (x *index) copyOf(e entry) (path string, id fileID, length int64) {
 	}
 	for _, n := range names {
 		name := dir + n.Name()
-		if !n.Type().IsRegular() || !strings.HasPrefix(n.Name(), base) || name == e.path || x.files[name] != nil {
+		if !n.Type().IsRegular() || !strings.HasPrefix(n.Name(), base) || name == now || x.files[name] != nil {
 			continue
 		}
 		candidate, info, err := e.isCopy(name, at)

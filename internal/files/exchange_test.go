@@ -71,6 +71,9 @@ func TestKillCopied(t *testing.T) {
 				done := w.run(ticks)
 				committed := w.position
 				w.before = nil
+				if copied > 0 && at%2 == 0 { // and then it is renamed
+					_ = os.Rename(path, path+".9")
+				}
 				if copied == 0 { // while its lines are looked for
 					w.before = copyAt(committed + at%4)
 				}

@@ -62,8 +62,8 @@ func (x *index) recall(e entry) *file {
 	if err == nil && id.inode != e.inode || errors.Is(err, fs.ErrNotExist) {
 		return x.recallRetired(e) // or it was moved away or replaced: as if it had never been named
 	}
-	if err == nil && e.isCut(size) {
-		if copied, ok := x.recallCut(e, size); ok {
+	if err == nil && e.isCut(e.path, size) {
+		if copied, ok := x.recallCut(e, e.path, size); ok {
 			return copied
 		}
 		if size < e.length {
@@ -87,7 +87,15 @@ func (x *index) recall(e entry) *file {
 // recallRetired looks for the file of an entry under another name.
 func (x *index) recallRetired(e entry) *file {
 	path, size := movedAs(e.path, e.inode)
-	if path == "" || size <= e.length || x.files[path] != nil {
+	if path == "" || x.files[path] != nil {
+		return nil
+	}
+	if e.isCut(path, size) {
+		if copied, ok := x.recallCut(e, path, size); ok {
+			return copied
+		}
+	}
+	if size <= e.length {
 		return nil
 	}
 	return x.addRetired(&file{

@@ -71,11 +71,14 @@ func Open(path string, state []byte, o *Options) (*Set, error) {
 		s.keeper = newKeeper(options.Rotation, options.Report)
 	}
 	for _, e := range last.entries {
-		if f := s.index.recall(e); f != nil && f.of != "" {
-			s.keeper.hold(f.path)
-		}
+		s.index.recall(e)
 		if s.keeper != nil {
 			s.left = append(s.left, e.path)
+		}
+	}
+	for _, f := range s.index.order {
+		if f.of != "" {
+			s.keeper.hold(f.path)
 		}
 	}
 	s.claim()
