@@ -193,7 +193,10 @@ func (w *rotated) configure() {
 		case 0:
 			query = append(query, "max_size=20KiB")
 		case 1:
-			query = append(query, "max_size=200KiB", "compress=gzip")
+			query = append(query, "max_size=200KiB")
+			if os.Getenv("SPILLWAY_KILLS") != "" { // a keeper at work makes rounds long
+				query = append(query, "compress=gzip")
+			}
 		case 2:
 			query = append(query, "every=1s")
 		}
