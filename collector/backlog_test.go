@@ -103,12 +103,24 @@ func TestBrokenOutput(t *testing.T) {
 				tries = r.Stats().Outputs[0].Failure.Tries
 			}
 		}
+		if c.ack == AckSynced { // the ack does not wait for the output
+			if err := <-sent; err != nil {
+				t.Error(err)
+			}
+		}
+		select {
+		case err := <-sent:
+			t.Errorf("%s: acked before the output has confirmed: %v", c.ack, err)
+		default:
+		}
 		out.mend()
 		if works := log.next(t, "output works again"); works["output"] != "stdout:" || works["tries"].(float64) < 5 {
 			t.Errorf("%s: %v", c.ack, works)
 		}
-		if err := <-sent; err != nil {
-			t.Error(err)
+		if c.ack == AckDelivered {
+			if err := <-sent; err != nil {
+				t.Error(err)
+			}
 		}
 		if err := r.stop(); err != nil {
 			t.Error(err)

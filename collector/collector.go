@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -166,77 +165,6 @@ func (c *Collector) open() error {
 		c.reporter.trouble("data directory", err)
 	}
 	return nil
-}
-
-// openPumps opens the outputs, each with its cursor. An output that is new
-// begins where the one furthest behind stands, which may be one that is not
-// configured any more: so exchanging an output loses nothing and repeats
-// nothing. It returns the cursors that no output has.
-func (c *Collector) openPumps(plans []plan) (unused map[string]bool, err error) {
-	old := map[string]bool{}
-	for _, name := range c.journal.Cursors() {
-		switch name {
-		case repeatsCursor, positionsCursor:
-		case foundCursor: // a crash left it
-			if err := c.journal.RemoveCursor(name); err != nil {
-				return nil, err
-			}
-		default:
-			old[name] = true
-		}
-	}
-	start, err := c.furthestBehind(old)
-	if err != nil {
-		return nil, err
-	}
-	for i := range plans {
-		p := &plans[i]
-		if !old[p.cursor] && old[p.unnamed] && !slices.ContainsFunc(plans, func(q plan) bool { return q.cursor == p.unnamed }) {
-			if err := c.adopt(p); err != nil {
-				return nil, fmt.Errorf("%s: %w", p.name, err)
-			}
-			old[p.cursor] = true
-		}
-		if _, err := c.openPump(p, !old[p.cursor], start); err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
-		}
-		delete(old, p.cursor)
-	}
-	return old, nil
-}
-
-// adopt gives an output that got a name the place that it had without one. The old cursor goes with
-// those that no output has.
-func (c *Collector) adopt(plan *plan) error {
-	from, err := c.journal.Reader(plan.unnamed)
-	if err != nil {
-		return err
-	}
-	at, state := from.Committed()
-	if err := from.Close(); err != nil {
-		return err
-	}
-	return c.journal.PlaceCursor(plan.cursor, at, state) // at once: killed on the way, it would begin at the oldest record
-}
-
-// furthestBehind returns the lowest position of the named cursors.
-func (c *Collector) furthestBehind(names map[string]bool) (journal.Position, error) {
-	var lowest journal.Position
-	first := true
-	for name := range names {
-		r, err := c.journal.Reader(name)
-		if err != nil {
-			return 0, err
-		}
-		at, _ := r.Committed()
-		if first || at < lowest {
-			lowest, first = at, false
-		}
-		if err := r.Close(); err != nil {
-			return 0, err
-		}
-	}
-	return lowest, nil
 }
 
 // Addrs returns where the collector listens, in the order of Config.Inputs; nil for an input that

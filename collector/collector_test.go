@@ -261,6 +261,28 @@ func TestExchangedOutput(t *testing.T) {
 	wantFile(t, filepath.Join(dir, "two"), numberedLines("t", 5, 5))
 }
 
+// TestExchangedOutputBehind: an output that takes the place of one that was behind gets what that one
+// was left.
+func TestExchangedOutputBehind(t *testing.T) {
+	dir := t.TempDir()
+	o := &Config{
+		Dir: filepath.Join(dir, "data"), Outputs: Ends("stdout:"), Stdout: &cutLine{err: errors.New("the line is cut")},
+		Drain: time.Millisecond, Log: logTo(io.Discard),
+	}
+	r := run(t, o)
+	send(t, r.client(t), numbered("t", 0, 5))
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	o.Drain, o.Outputs = 0, Ends(fileURL(filepath.Join(dir, "two")))
+	r = run(t, o)
+	send(t, r.client(t), numbered("t", 5, 5))
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, filepath.Join(dir, "two"), numberedLines("t", 0, 10))
+}
+
 // TestFailedStartKeepsPlaces: a start that comes to nothing takes no output's place in the journal away.
 func TestFailedStartKeepsPlaces(t *testing.T) {
 	dir := t.TempDir()

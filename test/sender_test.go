@@ -4,6 +4,7 @@ package test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ type sender struct {
 	addr    string // host:port, or the path of a unix socket
 	tag     string
 	wild    bool          // see wildConnection
+	pad     int           // the longest that a record has besides its name; 300 where it is 0
 	pace    time.Duration // a wild one rests for up to that long between acks
 	rand    *rand.Rand
 	sent    []string // names of all events ever sent
@@ -136,7 +138,7 @@ func (s *sender) chunk() sending {
 	events := make([]event, 1+s.rand.IntN(20))
 	for i := range events {
 		events[i] = named(fmt.Sprintf("%s-%d", s.name, len(s.sent)))
-		events[i].pad = strings.Repeat("p", s.rand.IntN(300))
+		events[i].pad = strings.Repeat("p", s.rand.IntN(cmp.Or(s.pad, 300)))
 		s.sent = append(s.sent, events[i].name)
 		if s.rand.IntN(10) == 0 && i == 0 {
 			id := newID()

@@ -26,12 +26,13 @@
 //
 // # Once
 //
-// A state names each file that may have got lines since: its path, its inode, and a length. All lines up to the committed
+// A state names each file that may have got lines since: its path, its inode, a length, and a sum of what stands before it. All lines up to the committed
 // position are before that length, and later ones behind it. After a crash the caller appends again from the committed
 // position, and the Set compares what comes with what stands behind that length: equal bytes are not written again; where
 // the file ends in the middle of a line, the rest of that line is written; at the first byte that differs, a stranger's,
 // it goes on at the end of the file. NULs are no stranger's: a power cut left them, and they are written over. Nothing is ever cut. Where {pid} or {host} is in the path, the files of the earlier
-// processes are looked into first.
+// processes are looked into first. A file that was renamed in its directory is found by its inode, one that was copied and
+// cut by the sum: see copied.go.
 //
 // A process may be killed in the middle of many events that have no position between them. Checkpoint makes a state for such a
 // place durable, with a mark; it comes as soon as many files were written, so that a state names a bounded number of them.
@@ -98,6 +99,6 @@
 //
 // Whole lines on network file systems, which do not append atomically. Different files for tags that differ in case only, or in the normal form of Unicode, where the
 // file system makes no difference. Once where two Sets write equal lines to the same file: after a crash the one may take
-// the other's for its own. That a Sync failed is told once by the kernel: after it the Set is unusable, and its successor
+// the other's for its own; so may one whose file was cut, of another that begins alike. That a Sync failed is told once by the kernel: after it the Set is unusable, and its successor
 // does not trust the bytes it can read: the lines are written over themselves, or, where they are not what they were, again.
 package files

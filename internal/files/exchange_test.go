@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestKillMoved has another program rename the file, before any line, and kills the process at any tick after that or before:
-// each line is there once.
+// TestKillMoved has another program rename the file, before any line, and kills the process at any tick after that or before,
+// and again before the first line of the second process: each line is there once.
 func TestKillMoved(t *testing.T) {
 	for _, o := range []Options{{}, {Buffer: 30}, {NewFiles: 1}, {Rotation: Rotation{Size: 200}}} {
 		for at := 1; at < 12; at += 2 {
@@ -27,7 +27,13 @@ func TestKillMoved(t *testing.T) {
 					}
 				}
 				done := w.run(ticks)
-				w.before = nil
+				first := at%4 == 1
+				w.before = func(int) {
+					if first {
+						_ = os.Rename(path, path+".9")
+					}
+					first = false
+				}
 				if !done && !w.run(-1) {
 					t.Fatal("the second process did not finish")
 				}
@@ -41,13 +47,67 @@ func TestKillMoved(t *testing.T) {
 	}
 }
 
+// TestKillCopied has another program copy the file and cut it to nothing, and kills the process at
+// any tick after that or before: each line is there once. That holds for what was copied when some
+// line of the file was committed.
+func TestKillCopied(t *testing.T) {
+	for _, o := range []Options{{}, {Buffer: 30}, {NewFiles: 1}, {NoSync: true}} {
+		for at := 1; at < 12; at++ {
+			for ticks := 0; ; ticks += 3 {
+				w := newWorld(t, "all.jsonl", 1, 12, Options{NewFiles: 1})
+				w.o = o
+				path := filepath.Join(w.dir, "all.jsonl")
+				copied := 0
+				copyAt := func(at int) func(i int) {
+					return func(i int) {
+						if i == at {
+							copied++
+							must(t, os.WriteFile(fmt.Sprintf("%s.%d", path, copied), read(t, path), 0o600))
+							must(t, os.Truncate(path, 0))
+						}
+					}
+				}
+				w.before = copyAt(at)
+				done := w.run(ticks)
+				committed := w.position
+				w.before = nil
+				if copied > 0 && at%2 == 0 { // and then it is renamed
+					_ = os.Rename(path, path+".9")
+				}
+				if copied == 0 { // while its lines are looked for
+					w.before = copyAt(committed + at%4)
+				}
+				if !done && !w.run(-1) {
+					t.Fatal("the second process did not finish")
+				}
+				seed := fmt.Sprintf("%+v: copied before line %d, killed at %d", o, at, ticks)
+				if committed > 0 {
+					w.checkOnce(seed, 1)
+				}
+				os.RemoveAll(w.dir)
+				if done {
+					break
+				}
+			}
+		}
+	}
+}
+
 // TestKillExchanged kills two processes and lets each go on where the other wrote, under other paths: each line of both is
 // there once.
 func TestKillExchanged(t *testing.T) {
-	for _, patterns := range [][2]string{{"x.jsonl", "y.jsonl"}, {"{tag}/{hour}", "y-{tag}-{hour}.jsonl"}} {
+	for _, tt := range []struct {
+		patterns [2]string
+		rotation Rotation
+	}{
+		{patterns: [2]string{"x.jsonl", "y.jsonl"}},
+		{patterns: [2]string{"{tag}/{hour}", "y-{tag}-{hour}.jsonl"}},
+		{patterns: [2]string{"x.jsonl", "y.jsonl"}, rotation: Rotation{Size: 60, Compress: true}},
+	} {
+		patterns := tt.patterns
 		for ticks := 0; ; ticks += 3 {
-			a := newWorld(t, patterns[0], 2, 16, Options{NewFiles: 100})
-			b := newWorld(t, patterns[1], 2, 16, Options{NewFiles: 100})
+			a := newWorld(t, patterns[0], 2, 16, Options{NewFiles: 100, Rotation: tt.rotation})
+			b := newWorld(t, patterns[1], 2, 16, Options{NewFiles: 100, Rotation: tt.rotation})
 			b.dir = a.dir
 			// The part of a line would stay as it is: the Set that has the file now ends it.
 			a.whole, b.whole = true, true
@@ -69,6 +129,7 @@ func TestKillExchanged(t *testing.T) {
 				}
 				wg.Wait()
 			}
+			a.o.Rotation = Rotation{} // two that share a directory may hinder each other for a moment: files may be larger
 			a.checkOnce(fmt.Sprintf("%v, killed at %d", patterns, ticks), 2)
 			os.RemoveAll(a.dir)
 			if done {

@@ -25,6 +25,8 @@ type file struct {
 	inode  uint64
 	length int64 // lines up to the committed position are before it, later ones behind it
 	doubt  bool  // a sync failed: later ones may be lost, though they can be read
+	tail   tail  // up to length, or of no bytes
+	last   tail  // up to where lines were last written or found
 
 	// expected: behind length stand bytes of this or an earlier process that may be lines which will be appended
 	// again. Up to found they were. limit is how long the file was when the Set was opened: what came later is not of the
@@ -95,7 +97,7 @@ func (s *Set) openOnce(f *file) error {
 		h.Close()
 		return err
 	}
-	if s.o.Rotation.on() {
+	if s.o.Rotation.on() || s.index.passedOn(f) {
 		if now, _, err := idAt(f.path); !lockFile(h, false) || err != nil || now != id {
 			h.Close()
 			return errMoved
@@ -104,12 +106,12 @@ func (s *Set) openOnce(f *file) error {
 		if info.Size() > 0 {
 			f.period = s.o.Rotation.period(info.ModTime())
 		}
-		if f.of == "" {
+		if s.o.Rotation.on() && f.of == "" {
 			s.keeper.tend(f.path)
 		}
 	}
 	if f.id != id {
-		f.torn, f.end = 0, 0
+		f.torn, f.end, f.last = 0, 0, tail{}
 	}
 	f.handle, f.id = h, id
 	f.used = s.now
@@ -156,6 +158,7 @@ func (s *Set) makeRoom(n int) error {
 // prepare makes the file at the path of f ready to take its lines: open, the same that is at the path, its end known.
 // Lines that were found in it are gone from f afterwards.
 func (s *Set) prepare(f *file) error {
+	s.pursue(f)
 	var size int64
 	if f.handle != nil || f.touched {
 		id, now, err := idAt(f.path)
@@ -168,6 +171,9 @@ func (s *Set) prepare(f *file) error {
 				s.openFiles.touch(f)
 			}
 		} else {
+			if s.pursue(f) {
+				return s.prepare(f)
+			}
 			if f.handle != nil && !s.o.Rotation.on() { // else it is what other processes may do
 				s.o.Report(fmt.Errorf("files: %s was moved away or replaced; going on in a new file", f.path))
 			}
@@ -179,6 +185,9 @@ func (s *Set) prepare(f *file) error {
 	if f.handle == nil {
 		err := s.open(f)
 		if errors.Is(err, fs.ErrNotExist) && s.index.foreign(f) {
+			if s.pursue(f) {
+				return s.prepare(f)
+			}
 			f.expected, f.torn = false, 0
 			s.handOver(f)
 			return nil
@@ -191,8 +200,18 @@ func (s *Set) prepare(f *file) error {
 		}
 	}
 	f.used = s.now
+	if f.known && f.inode != f.id.inode && s.pursue(f) { // renamed this moment
+		if err := s.close(f); err != nil {
+			return err
+		}
+		return s.prepare(f)
+	}
 	if f.known && f.inode != f.id.inode { // another file than the state knows: what is in it is not ours
 		f.known, f.expected, f.touched = false, false, false
+	}
+	if f.expected && size < f.found && s.index.goOnInCopy(f) {
+		s.handOver(f)
+		return nil
 	}
 	if f.expected && size < f.found {
 		s.o.Report(fmt.Errorf("files: %s was cut from at least %d to %d bytes; lines may be in it twice", f.path, f.found, size))
@@ -340,6 +359,7 @@ func (f *file) put(k *kernel, b []byte) (n int, err error) {
 	n, err = k.write(f.handle, b)
 	if n > 0 {
 		f.lookEnd()
+		f.last = tailOf(b[:n], f.end)
 		f.touched, f.dirty = true, true
 	}
 	if err == nil && n < len(b) {

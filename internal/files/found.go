@@ -69,10 +69,13 @@ func (s *Set) find(f *file, size int64) error {
 		f.touched, f.dirty = true, true // it may be only in memory
 	}
 	f.found += int64(whole)
-	tail := n - whole
+	if whole > 0 {
+		f.last = tailOf(f.lines[:whole], f.found)
+	}
+	rest := n - whole
 	s.waiting.taken(f, whole)
 	switch {
-	case !equal, more && f.found+int64(tail) == size:
+	case !equal, more && f.found+int64(rest) == size:
 		f.expected, f.end = false, -1
 		s.hasty = true // what goes to the end now is not behind length in one piece: after another crash it would not be found
 		if !equal {
@@ -81,9 +84,9 @@ func (s *Set) find(f *file, size int64) error {
 		if f.found == f.length {
 			f.touched = false // nothing of ours is behind length, so that the end can be recorded as the new one
 		}
-	case f.found+int64(tail) == size:
+	case f.found+int64(rest) == size:
 		f.expected = false
-		f.torn, f.end = tail, size
+		f.torn, f.end = rest, size
 	}
 	return nil
 }

@@ -4,9 +4,11 @@ package files
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -68,4 +70,56 @@ func FuzzFound(f *testing.F) {
 			t.Fatalf("%v, %v", got.entries, err)
 		}
 	})
+}
+
+// TestSyncLoses has a sync fail and the kernel lose any piece of what it had not written, so that
+// NULs stand there or the file ends: each line is in the file once, in its place.
+func TestSyncLoses(t *testing.T) {
+	lines := []string{"{two}\n", "{three}\n", "{four}\n"}
+	want := "{one}\n" + strings.Join(lines, "")
+	path := filepath.Join(t.TempDir(), "x")
+	for from := len("{one}\n"); from < len(want); from++ {
+		for to := from + 1; to <= len(want)+1; to++ { // the last one stands for the end of the file
+			for _, whole := range []bool{false, true} { // the next Set has all lines at once
+				must(t, os.RemoveAll(path))
+				var state []byte
+				k := &faulty{}
+				o := &Options{kernel: k.kernel(), Record: func(s []byte) error { state = s; return nil }}
+				s := openSet(t, path, nil, o)
+				add(t, s, "", "{one}\n")
+				state, err := s.Sync()
+				must(t, err)
+				for _, line := range lines {
+					add(t, s, "", line)
+				}
+				k.syncErr = syscall.EIO
+				if _, err := s.Sync(); !errors.Is(err, ErrSync) {
+					t.Fatal(err)
+				}
+				k.syncErr = nil // the kernel tells it once
+				must(t, s.Close())
+				b := read(t, path)
+				if to > len(want) {
+					b = b[:from]
+				} else {
+					clear(b[from:to])
+				}
+				overwrite(t, path, b)
+
+				s = openSet(t, path, state, o)
+				for _, line := range lines {
+					add(t, s, "", line)
+					if !whole {
+						must(t, s.Write())
+					}
+				}
+				_, err = s.Sync()
+				must(t, err)
+				must(t, s.Close())
+				if got := string(read(t, path)); got != want {
+					t.Fatalf("lost %d to %d: got %q", from, to, got)
+				}
+			}
+		}
+	}
 }

@@ -3,6 +3,7 @@
 package files
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"math"
@@ -61,11 +62,16 @@ func (x *index) recall(e entry) *file {
 	if err == nil && id.inode != e.inode || errors.Is(err, fs.ErrNotExist) {
 		return x.recallRetired(e) // or it was moved away or replaced: as if it had never been named
 	}
-	if err == nil && size < e.length {
-		return nil // cut: likewise
+	if err == nil && e.isCut(e.path, size) {
+		if copied, ok := x.recallCut(e, e.path, size); ok {
+			return copied
+		}
+		if size < e.length {
+			return nil // cut: likewise
+		}
 	}
 	f := &file{
-		path: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt,
+		path: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt, tail: e.tail,
 		expected: err != nil || size > e.length, found: e.length, limit: size,
 	}
 	if err != nil {
@@ -81,20 +87,48 @@ func (x *index) recall(e entry) *file {
 // recallRetired looks for the file of an entry under another name.
 func (x *index) recallRetired(e entry) *file {
 	path, size := movedAs(e.path, e.inode)
-	if path == "" || size <= e.length || x.files[path] != nil {
+	if path == "" || x.files[path] != nil {
 		return nil
 	}
-	f := &file{
-		path: path, of: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt,
+	if e.isCut(path, size) {
+		if copied, ok := x.recallCut(e, path, size); ok {
+			return copied
+		}
+	}
+	if size <= e.length {
+		return nil
+	}
+	return x.addRetired(&file{
+		path: path, of: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt, tail: e.tail,
 		expected: true, found: e.length, limit: size,
-	}
+	})
+}
+
+// addRetired has lines looked for in a file that is not at its path any more, in turn with others.
+func (x *index) addRetired(f *file) *file {
 	x.add(f)
-	i := slices.IndexFunc(x.retired[e.path], func(g *file) bool { return isOlder(e.path, path, g.path) })
-	if i < 0 {
-		i = len(x.retired[e.path])
-	}
-	x.retired[e.path] = slices.Insert(x.retired[e.path], i, f)
+	x.queue(f)
 	return f
+}
+
+// queue puts a retired file among those of its path.
+func (x *index) queue(f *file) {
+	i := slices.IndexFunc(x.retired[f.of], func(g *file) bool { return isOlder(f.of, f.path, g.path) })
+	if i < 0 {
+		i = len(x.retired[f.of])
+	}
+	x.retired[f.of] = slices.Insert(x.retired[f.of], i, f)
+}
+
+// retire has lines looked for in f at another path.
+func (x *index) retire(f *file, to string) {
+	delete(x.files, f.path)
+	x.files[to] = f
+	before := f.of
+	f.of, f.path = cmp.Or(f.of, f.path), to
+	if before == "" {
+		x.queue(f)
+	}
 }
 
 // add makes f one of the files that are remembered.
@@ -121,6 +155,12 @@ func (x *index) forget(f *file) {
 
 // foreign reports whether lines are only looked for in f: the file of an earlier process, or a retired one.
 func (x *index) foreign(f *file) bool { return f.writer != x.self || f.of != "" }
+
+// passedOn reports whether lines are looked for in f under a path that was that of this output before,
+// and may be that of another now.
+func (x *index) passedOn(f *file) bool {
+	return f.expected && x.writers[f.writer].pattern != x.pattern.text
+}
 
 // expectedIn returns the oldest retired file of a path that lines are expected in.
 func (x *index) expectedIn(path string, writer int) *file {
@@ -206,7 +246,9 @@ func (x *index) state(closed bool, mark Mark, length func(*file) (n int64, ok bo
 		if f.of != "" {
 			path = f.of
 		}
-		entries = append(entries, entry{writer: at[f.writer] - 1, path: path, inode: f.inode, length: n, doubt: f.doubt})
+		e := entry{writer: at[f.writer] - 1, path: path, inode: f.inode, length: n, doubt: f.doubt}
+		e.tail = f.tailAt(n)
+		entries = append(entries, e)
 	}
 	return appendState(nil, &state{writers, entries, closed, mark})
 }

@@ -3,7 +3,9 @@
 package files
 
 import (
+	"cmp"
 	"errors"
+	"io/fs"
 	"math"
 )
 
@@ -27,7 +29,7 @@ import (
 func (s *Set) retire(f *file, to string) {
 	old := &file{
 		path: to, of: f.path, writer: f.writer,
-		known: f.known, inode: f.inode, length: f.length, doubt: f.doubt, found: f.found, end: f.end,
+		known: f.known, inode: f.inode, length: f.length, doubt: f.doubt, found: f.found, end: f.end, tail: f.tail, last: f.last,
 		handle: f.handle, id: f.id, touched: true, dirty: f.dirty, used: f.used,
 	}
 	switch {
@@ -50,6 +52,7 @@ func (f *file) renew() {
 	f.handle, f.id = nil, fileID{}
 	f.known, f.doubt, f.touched, f.dirty = false, false, false, false
 	f.inode, f.length, f.found, f.end = 0, 0, 0, 0
+	f.tail, f.last = tail{}, tail{}
 }
 
 // moved leaves a file that is not at its path any more: another process has rotated it, or somebody took it away.
@@ -67,6 +70,24 @@ func (s *Set) moved(f *file) error {
 		return nil
 	}
 	return s.close(f)
+}
+
+// pursue finds a file that lines are expected in where it is now, if it was renamed since the Set was
+// opened: by another output that has its path, or by another program. It reports whether it was.
+func (s *Set) pursue(f *file) bool {
+	if !f.expected || !f.known {
+		return false
+	}
+	if id, _, err := idAt(f.path); err == nil && id.inode == f.inode || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	to, _ := movedAs(cmp.Or(f.of, f.path), f.inode)
+	if to == "" || s.index.files[to] != nil {
+		return false
+	}
+	s.keeper.hold(to)
+	s.index.retire(f, to)
+	return true
 }
 
 // rotatedAs returns which rotated file of a path has an inode, and its size; "" if none has.

@@ -39,7 +39,7 @@ type Set struct {
 const patience = time.Hour
 
 // Open makes a Set of files under a path with placeholders. state is what the last Sync or Record before gave and was
-// committed; nil is none. No file is opened yet.
+// committed; nil is none. No file is made yet.
 func Open(path string, state []byte, o *Options) (*Set, error) {
 	options, err := o.resolved()
 	if err != nil {
@@ -71,14 +71,28 @@ func Open(path string, state []byte, o *Options) (*Set, error) {
 		s.keeper = newKeeper(options.Rotation, options.Report)
 	}
 	for _, e := range last.entries {
-		if f := s.index.recall(e); f != nil && f.of != "" {
-			s.keeper.hold(f.path)
-		}
+		s.index.recall(e)
 		if s.keeper != nil {
 			s.left = append(s.left, e.path)
 		}
 	}
+	for _, f := range s.index.order {
+		if f.of != "" {
+			s.keeper.hold(f.path)
+		}
+	}
+	s.claim()
 	return s, nil
+}
+
+// claim opens files that another output may have now, so that it neither compresses nor deletes them
+// before their lines were looked for. One that cannot be opened is not the worse for it.
+func (s *Set) claim() {
+	for _, f := range s.index.order {
+		if s.index.passedOn(f) && s.openFiles.n < s.o.MaxOpen/2 {
+			_ = s.open(f)
+		}
+	}
 }
 
 // Extend adds lines for the file of a tag and the time of an event, in seconds since 1970. render gets what waits for that

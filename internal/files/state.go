@@ -12,7 +12,7 @@ import (
 //
 //	┌─────────┬───────┬────────────────────┬───────┬──────────────────────────────────────────────┬────────┬──────────────┐
 //	│ version │ count │ host, pid, pattern │ count │ identity, shared, path, inode, length, flags │ closed │ place, count │
-//	│ 1 byte  │       │ of each writer     │       │ of each file                                 │ 1 byte │ of the mark  │
+//	│ 1 byte  │       │ of each writer     │       │ and perhaps a tail, of each file             │ 1 byte │ of the mark  │
 //	└─────────┴───────┴────────────────────┴───────┴──────────────────────────────────────────────┴────────┴──────────────┘
 //
 // Numbers are uvarints, texts a uvarint and as many bytes. shared is how many bytes of the path are those of the path
@@ -23,8 +23,10 @@ const (
 	stateVersionOld = 1
 )
 
-// flagDoubt: bytes beyond the length may be lost, though they can be read: a sync failed.
-const flagDoubt = 1
+const (
+	flagDoubt = 1 // bytes beyond the length may be lost, though they can be read: a sync failed
+	flagTail  = 2 // behind the flags stand size and sum of a tail that ends at the length
+)
 
 // flagClosed: lines that have no file go to that for the rest.
 const flagClosed = 1
@@ -47,6 +49,7 @@ type entry struct {
 	inode  uint64
 	length int64
 	doubt  bool
+	tail   tail // of no bytes, or up to length
 }
 
 func appendState(b []byte, s *state) []byte {
@@ -74,7 +77,14 @@ func appendState(b []byte, s *state) []byte {
 		if e.doubt {
 			flags = flagDoubt
 		}
+		if e.tail.size > 0 {
+			flags |= flagTail
+		}
 		b = append(b, flags)
+		if e.tail.size > 0 {
+			b = binary.AppendUvarint(b, uint64(e.tail.size))
+			b = binary.AppendUvarint(b, uint64(e.tail.sum))
+		}
 		before = e.path
 	}
 	closed := byte(0)
@@ -121,8 +131,14 @@ func parseState(b []byte) (s state, err error) {
 		e.length = int64(length)
 		flags := d.byte()
 		e.doubt = flags&flagDoubt != 0
-		if length > math.MaxInt64 || e.path == "" || flags&^flagDoubt != 0 {
+		if length > math.MaxInt64 || e.path == "" || flags&^(flagDoubt|flagTail) != 0 {
 			d.bad = true
+		}
+		if flags&flagTail != 0 {
+			e.tail = tail{at: e.length, size: d.count(tailSize)}
+			sum := d.number()
+			e.tail.sum = uint32(sum)
+			d.bad = d.bad || e.tail.size == 0 || sum > math.MaxUint32
 		}
 		before = e.path
 		s.entries = append(s.entries, e)

@@ -49,6 +49,7 @@ func (s *Set) settle() {
 		if s.remembered(f, s.now) {
 			kept = append(kept, f)
 			f.length = f.present()
+			f.tail = f.tailAt(f.length)
 			if f.touched {
 				f.found, f.doubt, f.touched = f.length, false, false
 			}

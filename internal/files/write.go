@@ -124,7 +124,7 @@ func (s *Set) name(unknown []*file) error {
 		return nil
 	}
 	for _, f := range unknown {
-		f.known, f.inode, f.doubt = true, f.id.inode, false
+		f.known, f.inode, f.doubt, f.tail = true, f.id.inode, false, tail{}
 	}
 	err := s.record()
 	if err != nil {

@@ -23,8 +23,7 @@ type gate struct {
 	t    *testing.T
 	most int // records that may be behind
 
-	mu      sync.Mutex
-	r       *rand.Rand
+	dice
 	records []gateRecord
 	byFirst map[int]int // into records
 	cursor  int         // records that it has passed
@@ -46,12 +45,6 @@ type gateOutput struct {
 	pending []func()
 	closing []func()
 	closed  bool
-}
-
-func (g *gate) random(n int) int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.r.IntN(n)
 }
 
 func (o *gateOutput) Submit(c *forward.Chunk, done func(output.Result)) {
@@ -81,7 +74,7 @@ func (o *gateOutput) Submit(c *forward.Chunk, done func(output.Result)) {
 
 // work finishes what is there, unless the gate is shut.
 func (o *gateOutput) work() {
-	time.Sleep(time.Duration(o.random(5)) * time.Millisecond) //nolint:forbidigo // in a bubble; a timer's channel crashes the race detector there
+	rest(time.Duration(o.random(5)) * time.Millisecond)
 	o.mu.Lock()
 	if o.shut || o.closed {
 		o.mu.Unlock()
@@ -197,7 +190,7 @@ func (g *gate) refuse(_ context.Context, all []Refused) error {
 // appends makes records until ctx is done. A kill finds each of them whole, or not begun.
 func (g *gate) appends(ctx context.Context, j *journal.Journal, life *sync.Mutex, most int) {
 	for range most {
-		time.Sleep(time.Duration(g.random(60)) * time.Millisecond) //nolint:forbidigo // in a bubble; a timer's channel crashes the race detector there
+		rest(time.Duration(g.random(60)) * time.Millisecond)
 		life.Lock()
 		if ctx.Err() != nil {
 			life.Unlock()
@@ -264,7 +257,7 @@ func (g *gate) live(dir, reason string, last bool) {
 		appending.Go(func() { g.appends(ctx, j, &life, 120) })
 		for range 4 {
 			g.turn(g.random(2) == 0)
-			time.Sleep(time.Duration(g.random(8000)) * time.Millisecond) //nolint:forbidigo // in a bubble; a timer's channel crashes the race detector there
+			rest(time.Duration(g.random(8000)) * time.Millisecond)
 		}
 	}
 	switch {
@@ -280,7 +273,7 @@ func (g *gate) live(dir, reason string, last bool) {
 				g.t.Errorf("after an hour %d records are behind, of %d that may be", g.behind(committed(reader)), g.most)
 				break
 			}
-			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // in a bubble; a timer's channel crashes the race detector there
+			rest(100 * time.Millisecond)
 		}
 	}
 	life.Lock() // the kill
@@ -308,9 +301,10 @@ func committed(r *journal.Reader) journal.Position {
 func TestBehind(t *testing.T) {
 	for _, reason := range []string{"", "behind"} {
 		t.Run(fmt.Sprintf("reason=%q", reason), func(t *testing.T) {
+			t.Parallel()
 			seeds(t, 2, 50, func(t *testing.T, r *rand.Rand) {
 				synctest.Test(t, func(t *testing.T) {
-					g := &gate{t: t, r: r, most: 8 + r.IntN(60), byFirst: map[int]int{}, letters: map[int]int{}}
+					g := &gate{t: t, dice: dice{r: r}, most: 8 + r.IntN(60), byFirst: map[int]int{}, letters: map[int]int{}}
 					dir := t.TempDir()
 					for range 5 {
 						g.live(dir, reason, false)

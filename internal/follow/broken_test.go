@@ -290,13 +290,13 @@ func TestNoChunkKeepsSavedState(t *testing.T) {
 		defer cancel()
 		ended := make(chan error)
 		go func() { ended <- f.Run(ctx, t.Context()) }()
-		<-time.After(3 * time.Second)
+		time.Sleep(3 * time.Second) //nolint:forbidigo // in a bubble; a timer's channel crashes the race detector there
 		synctest.Wait()
 		if err := o.save([]byte("second")); err != nil {
 			t.Fatal(err)
 		}
 		p := l.add(t, []byte("no chunk"))
-		<-time.After(3 * time.Second)
+		time.Sleep(3 * time.Second) //nolint:forbidigo // in a bubble; a timer's channel crashes the race detector there
 		cancel()
 		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)

@@ -174,11 +174,11 @@ func TestHangs(t *testing.T) {
 					over := make(chan error)
 					go func() { over <- f.Run(ctx, drain) }()
 					began := time.Now()
-					<-time.After(hangsAfter)
+					rest(hangsAfter)
 					if _, hangs := f.Hangs(); hangs {
 						t.Error("it hangs too soon")
 					}
-					<-time.After(time.Second)
+					rest(time.Second)
 					synctest.Wait()
 					if since, hangs := f.Hangs(); !hangs || since.Sub(began) > time.Second {
 						t.Errorf("it hangs: %v, since %v", hangs, since.Sub(began))
@@ -186,7 +186,7 @@ func TestHangs(t *testing.T) {
 					if n := len(o.has); n != min(50, test.chunks) {
 						t.Errorf("it has %d chunks", n)
 					}
-					<-time.After(time.Hour)
+					rest(time.Hour)
 					if n := asked.Load(); n > 50+3700 {
 						t.Errorf("it looked %d times for a chunk", n)
 					}
@@ -218,7 +218,7 @@ func TestFlushHangs(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		over := make(chan error)
 		go func() { over <- f.Run(ctx, t.Context()) }()
-		<-time.After(2*idleFlush + hangsAfter)
+		rest(2*idleFlush + hangsAfter)
 		if _, hangs := f.Hangs(); !hangs {
 			t.Error("nobody hears of it")
 		}
@@ -324,7 +324,7 @@ func TestStuckBesideOther(t *testing.T) {
 					appendChunk(t, j, numbered("t", i, 1))
 				}
 				syncAll(t, j)
-				<-time.After(time.Second)
+				rest(time.Second)
 				synctest.Wait()
 				if n := got.Load(); n != 1000 {
 					t.Errorf("the other output got %d events", n)

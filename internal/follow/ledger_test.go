@@ -23,9 +23,8 @@ import (
 // A ledger is the far side of a transactional output: it takes events and a token, or neither. It
 // outlives the outputs opened to it.
 type ledger struct {
-	t  *testing.T
-	mu sync.Mutex
-	r  *rand.Rand
+	t *testing.T
+	dice
 
 	events []int
 	token  []byte
@@ -54,12 +53,6 @@ func (l *ledger) open(d *disk, fails bool) *clerk {
 	o := &clerk{ledger: l, disk: d, fails: fails, wake: make(chan struct{}, 1), over: make(chan struct{})}
 	go o.run()
 	return o
-}
-
-func (l *ledger) random(n int) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.r.IntN(n)
 }
 
 func (o *clerk) Restore(context.Context) ([]byte, bool, error) {
@@ -100,9 +93,9 @@ func (o *clerk) run() {
 			<-o.wake
 			continue
 		}
-		<-time.After(time.Duration(o.random(100)) * time.Millisecond)
+		rest(time.Duration(o.random(100)) * time.Millisecond)
 		committed := o.commit(batch)
-		<-time.After(time.Duration(o.random(100)) * time.Millisecond) // the answer is on its way
+		rest(time.Duration(o.random(100)) * time.Millisecond) // the answer is on its way
 		if o.dead.Load() {
 			return
 		}
@@ -162,7 +155,7 @@ func TestLedger(t *testing.T) {
 }
 
 func books(t *testing.T, r *rand.Rand) {
-	l := &ledger{t: t, r: r}
+	l := &ledger{t: t, dice: dice{r: r}}
 	dir := t.TempDir()
 	j := openJournal(t, dir, &disk{})
 	var want []int

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -119,4 +120,16 @@ func seeds(t *testing.T, short, long int, test func(t *testing.T, r *rand.Rand))
 			test(t, rand.New(rand.NewPCG(s, 0)))
 		})
 	}
+}
+
+// dice are what the far side of an output throws. Their lock is that of the far side, too.
+type dice struct {
+	mu sync.Mutex
+	r  *rand.Rand
+}
+
+func (d *dice) random(n int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.r.IntN(n)
 }

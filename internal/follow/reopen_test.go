@@ -114,9 +114,9 @@ func TestGoesOnAfterErrors(t *testing.T) {
 			c := numbered(fmt.Sprint("tag", i), i, 1)
 			want = append(want, c.Tag)
 			appendChunk(t, j, c)
-			<-time.After(300 * time.Millisecond)
+			rest(300 * time.Millisecond)
 		}
-		<-time.After(time.Minute)
+		rest(time.Minute)
 		stop()
 		if !slices.Equal(durable, want) {
 			t.Errorf("got %v, want %v", durable, want)
@@ -173,7 +173,7 @@ func TestReopensLessAndLess(t *testing.T) {
 				for i := range 3 {
 					appendChunk(t, j, numbered("t", i, 1))
 					syncAll(t, j)
-					<-time.After(10 * time.Minute)
+					rest(10 * time.Minute)
 				}
 				stop()
 				if worked != 3 && worked != 2 || len(waits) < 2*most {
@@ -208,7 +208,7 @@ func TestCommitsEachSecond(t *testing.T) {
 				}}))
 				for i := range 10_000 {
 					appendChunk(t, j, numbered("t", i, 1))
-					<-time.After(time.Millisecond)
+					rest(time.Millisecond)
 				}
 				synctest.Wait()
 				if len(at) < 9 || len(at) > 11 {
@@ -259,7 +259,7 @@ func TestWorksAtRest(t *testing.T) {
 			},
 			Worked: func() { worked++ },
 		}))
-		<-time.After(time.Minute)
+		rest(time.Minute)
 		synctest.Wait()
 		if worked != 1 {
 			t.Errorf("it said %d times that it works", worked)
@@ -282,12 +282,12 @@ func TestKeepsNewerState(t *testing.T) {
 		}
 		stop := runs(t, New(&Config{Reader: reader, Open: opens(out)}))
 		appendChunk(t, j, numbered("t", 0, 1))
-		<-time.After(2 * time.Second)
+		rest(2 * time.Second)
 		synctest.Wait()
 		must(t, save([]byte("new")))
 		p, err := j.Append([]byte("this is no chunk"))
 		must(t, err)
-		<-time.After(2 * time.Second)
+		rest(2 * time.Second)
 		if at, state := reader.Committed(); at != p || string(state) != "new" {
 			t.Errorf("the cursor is at %v, want %v, and its state is %q", at, p, state)
 		}
@@ -337,7 +337,7 @@ func TestCommitsBeforeReopening(t *testing.T) {
 				return nil
 			},
 		}))
-		<-time.After(time.Minute)
+		rest(time.Minute)
 		synctest.Wait()
 		if !slices.Equal(got, []int{5, 5, 4}) {
 			t.Errorf("the outputs got %v chunks", got)

@@ -34,8 +34,7 @@ type fate struct {
 type scatter struct {
 	t *testing.T
 
-	mu      sync.Mutex
-	r       *rand.Rand
+	dice
 	fates   []*fate
 	byFirst map[int]int // into fates
 	next    int         // fate that the next Submit must be of, if it is of a chunk
@@ -46,12 +45,6 @@ type scatterOutput struct {
 	*scatter
 	pending map[*time.Timer]func(output.Result)
 	closed  bool
-}
-
-func (s *scatter) random(n int) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.r.IntN(n)
 }
 
 func (s *scatterOutput) Submit(c *forward.Chunk, done func(output.Result)) {
@@ -208,6 +201,7 @@ type letter struct {
 func TestScatter(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		t.Run(fmt.Sprint("fails=", fails), func(t *testing.T) {
+			t.Parallel()
 			seeds(t, 5, 100, func(t *testing.T, r *rand.Rand) {
 				synctest.Test(t, func(t *testing.T) { scatters(t, r, fails) })
 			})
@@ -216,7 +210,7 @@ func TestScatter(t *testing.T) {
 }
 
 func scatters(t *testing.T, r *rand.Rand, fails bool) {
-	s := &scatter{t: t, r: r, byFirst: map[int]int{}}
+	s := &scatter{t: t, dice: dice{r: r}, byFirst: map[int]int{}}
 	var armed atomic.Bool
 	j := openJournal(t, t.TempDir(), &disk{cursor: func() error {
 		if armed.Load() && s.random(5) == 0 {
@@ -246,7 +240,7 @@ func scatters(t *testing.T, r *rand.Rand, fails bool) {
 				t.Error(err)
 				return
 			}
-			<-time.After(time.Duration(wait) * time.Millisecond)
+			rest(time.Duration(wait) * time.Millisecond)
 		}
 		syncAll(t, j)
 	})
@@ -310,7 +304,7 @@ func scatters(t *testing.T, r *rand.Rand, fails bool) {
 			ended()
 			<-over
 		} else {
-			<-time.After(time.Duration(s.random(3000)) * time.Millisecond)
+			rest(time.Duration(s.random(3000)) * time.Millisecond)
 		}
 		stop()
 		ended()

@@ -23,9 +23,8 @@ import (
 // Tapes are the files of an output with a state, one a tag. They outlive the outputs that write
 // them; what is not synced outlives the process, but not the power.
 type tapes struct {
-	t  *testing.T
-	mu sync.Mutex
-	r  *rand.Rand
+	t *testing.T
+	dice
 
 	files   map[string][]int
 	synced  map[string]int
@@ -68,12 +67,6 @@ func (w *tapes) trouble(l *life, once int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return l.troubled && w.r.IntN(once) == 0
-}
-
-func (w *tapes) random(n int) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.r.IntN(n)
 }
 
 // covers checks that a state says exactly what the records up to a position are.
@@ -234,7 +227,7 @@ func (o *tape) write(batch []tapeJob) error {
 				continue
 			}
 			if o.random(10) == 0 {
-				<-time.After(time.Duration(o.random(40)) * time.Millisecond)
+				rest(time.Duration(o.random(40)) * time.Millisecond)
 			}
 			if _, known := o.known[tag]; !known {
 				o.known[tag] = len(o.files[tag]) // what is in it is not known to be ours
@@ -242,7 +235,7 @@ func (o *tape) write(batch []tapeJob) error {
 					if !o.step(o.life) || o.isClosed() {
 						return output.ErrClosed
 					}
-					<-time.After(time.Millisecond)
+					rest(time.Millisecond)
 				}
 				o.now[tag] = o.known[tag]
 			}
@@ -335,7 +328,7 @@ func TestTape(t *testing.T) {
 }
 
 func winds(t *testing.T, r *rand.Rand, power bool) {
-	w := &tapes{t: t, r: r, files: map[string][]int{}, synced: map[string]int{}, letters: map[int]bool{}}
+	w := &tapes{t: t, dice: dice{r: r}, files: map[string][]int{}, synced: map[string]int{}, letters: map[int]bool{}}
 	dir := t.TempDir()
 	want := map[string][]int{}
 	refused := map[int]bool{}
