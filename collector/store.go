@@ -161,6 +161,10 @@ func (s *store) storeOnce(ctx context.Context, g *group) error {
 		if err := s.persist(ctx, func() error { return s.journal.Flush(ctx, last) }); err != nil {
 			return err
 		}
+	} else if g.last > 0 { // repeats are acked again only while what they repeat is there
+		if err := s.persist(ctx, s.journal.Check); err != nil {
+			return err
+		}
 	}
 	if asked {
 		s.repeats.finish(f)

@@ -301,6 +301,10 @@ func (j *Journal) recycle() error {
 	}
 	j.mu.Lock()
 	j.bytes += s.size - old.size
+	if errors.Is(err, fs.ErrNotExist) { // others removed it, and it held nothing
+		j.bytes -= s.size
+		return s.close()
+	}
 	if err != nil {
 		j.free = append(j.free, s) // it is tried again, under another number
 		return err
@@ -367,7 +371,10 @@ func (j *Journal) drop() error {
 	s := j.free[i]
 	j.free = slices.Delete(j.free, i, i+1)
 	j.mu.Unlock()
-	err := errors.Join(s.close(), j.fs.Remove(s.path))
+	err := s.close()
+	if gone := j.fs.Remove(s.path); !errors.Is(gone, fs.ErrNotExist) { // others may have removed it
+		err = errors.Join(err, gone)
+	}
 	j.mu.Lock()
 	j.bytes -= s.size
 	return err

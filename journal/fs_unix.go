@@ -7,6 +7,7 @@ package journal
 import (
 	"errors"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,13 +35,27 @@ func syncDir(dir string) error {
 
 // Linked says whether the file still has a name.
 func (f osFile) Linked() (bool, error) {
-	var st unix.Stat_t
-	err := control(f.File, func(fd uintptr) error {
-		for {
-			if err := unix.Fstat(int(fd), &st); err != unix.EINTR {
-				return err
-			}
-		}
-	})
-	return st.Nlink > 0, err
+	l := lookers.Get().(*looker)
+	defer lookers.Put(l)
+	if err := f.conn.Control(l.look); err != nil {
+		return true, err
+	}
+	return l.st.Nlink > 0, l.err
 }
+
+// looker is what a call of fstat needs, kept so that asking before each ack allocates nothing.
+type looker struct {
+	look func(fd uintptr)
+	st   unix.Stat_t
+	err  error
+}
+
+var lookers = sync.Pool{New: func() any {
+	l := new(looker)
+	l.look = func(fd uintptr) {
+		for l.err = unix.EINTR; l.err == unix.EINTR; {
+			l.err = unix.Fstat(int(fd), &l.st)
+		}
+	}
+	return l
+}}

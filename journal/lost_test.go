@@ -174,26 +174,73 @@ func (l *losable) test(t *testing.T, damage func(*testing.T, string), kind strin
 // segmentsOf is a list as long as there are segments with records.
 func (s Stats) segmentsOf() []struct{} { return make([]struct{}, s.Segments) }
 
-// TestRemovedWhileOpen: what is synced to a file that has no name any more is not stored, and no Sync says that it is.
+// TestRemovedWhileOpen: what is written to a file that has no name any more is not stored, and neither Flush nor Sync says that it is.
 func TestRemovedWhileOpen(t *testing.T) {
+	asks := map[string]func(*Journal, Position) error{
+		"flush": func(j *Journal, p Position) error { return j.Flush(bg, p) },
+		"sync":  func(j *Journal, p Position) error { return j.Sync(bg, p) },
+	}
+	for name, ask := range asks {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			var told reports
+			j := mustOpen(t, dir, &Options{Report: told.add})
+			defer j.Close()
+			mustSync(t, j, mustAppend(t, j, []byte("a")))
+			must(t, j.Check())
+			removeAll(dir)
+			if err := j.Check(); !errors.Is(err, errRemoved) {
+				t.Errorf("check after the directory was removed: %v", err)
+			}
+			p := mustAppend(t, j, []byte("b"))
+			if err := ask(j, p); !errors.Is(err, errRemoved) {
+				t.Errorf("after the directory was removed: %v", err)
+			}
+			if err := ask(j, p); !errors.Is(err, errRemoved) {
+				t.Errorf("the second time: %v", err)
+			}
+			if _, err := j.Append([]byte("c")); !errors.Is(err, errRemoved) {
+				t.Errorf("append after that: %v", err)
+			}
+			if j.Stats().Err == nil {
+				t.Error("no error in the statistics")
+			}
+		})
+	}
+}
+
+func removeAll(dir string) {
+	for os.RemoveAll(dir) != nil { // the allocator may be making a file just then
+	}
+}
+
+// TestSpareRemoved: a file that holds nothing is no loss when others remove it, and the journal makes another.
+func TestSpareRemoved(t *testing.T) {
 	dir := t.TempDir()
 	var told reports
-	j := mustOpen(t, dir, &Options{Report: told.add})
-	defer j.Close()
-	mustSync(t, j, mustAppend(t, j, []byte("a")))
-	err := os.RemoveAll(dir)
-	for err != nil { // the allocator may be making a file just then
-		err = os.RemoveAll(dir)
+	j := mustOpen(t, dir, &Options{SegmentBytes: minSegmentBytes, MaxBytes: 8 * minSegmentBytes, Report: told.add})
+	r := mustReader(t, j, "r")
+	for round := range 40 {
+		for range 100 { // more than a segment
+			if _, err := j.Append(testRecord(uint64(round), 1000)); errors.Is(err, ErrFull) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		last := j.Stats().Last
+		mustSync(t, j, last)
+		must(t, r.SkipTo(last))
+		must(t, r.Commit(last, nil))
+		j.mu.Lock()
+		for _, s := range j.free {
+			_ = os.Remove(s.path)
+		}
+		j.mu.Unlock()
 	}
-	p := mustAppend(t, j, []byte("b"))
-	if err := j.Sync(bg, p); !errors.Is(err, errRemoved) {
-		t.Errorf("sync after the directory was removed: %v", err)
-	}
-	if _, err := j.Append([]byte("c")); !errors.Is(err, errRemoved) {
-		t.Errorf("append after that: %v", err)
-	}
-	if j.Stats().Err == nil {
-		t.Error("no error in the statistics")
+	must(t, j.Close())
+	if len(told.all()) > 0 {
+		t.Errorf("told %v", told.all())
 	}
 }
 
