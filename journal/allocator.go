@@ -144,6 +144,8 @@ func (j *Journal) job() func() error {
 	case j.short && j.emptied == 0 && j.droppable() >= 0:
 		j.scarce = nil
 		return j.drop
+	case j.short && j.emptied == 0 && j.shrinkable() >= 0:
+		return j.shrink
 	case j.blocked != nil:
 		return nil
 	case len(j.ready) > 1 && j.want > size && j.room(j.want) < 0:
@@ -166,7 +168,7 @@ func (j *Journal) job() func() error {
 		return func() error { return j.grow(j.want) }
 	case len(j.ready) >= aheadSegments:
 		return nil
-	case len(j.free) > 0:
+	case j.recyclable() >= 0:
 		return j.recycle
 	case len(j.ready) > 0:
 		// One is enough until the next is freed. A reader that keeps up frees one for each that is filled, and writing into it again costs
@@ -271,12 +273,29 @@ func (j *Journal) prepared(s *segment) {
 	}
 }
 
-// recycle takes the freed segment that was used last, whose pages are likely still in memory, and gives it the next number.
+// serves says whether a segment can be used as it is, on a disk that has no room for it to grow.
+func (j *Journal) serves(s *segment) bool { return s.size >= j.opt.SegmentBytes/2 }
+
+// recyclable is the index of the freed segment that was used last, whose pages are likely still in memory, or -1. One that has to grow is only
+// taken where there is no other. With mu held.
+func (j *Journal) recyclable() int {
+	for i, s := range slices.Backward(j.free) {
+		if j.serves(s) {
+			return i
+		}
+	}
+	if len(j.ready) > 0 {
+		return -1
+	}
+	return len(j.free) - 1
+}
+
+// recycle gives a freed segment the next number.
 func (j *Journal) recycle() error {
-	n := len(j.free) - 1
+	i := j.recyclable()
 	j.count.recycled++
-	old := j.free[n]
-	j.free = j.free[:n]
+	old := j.free[i]
+	j.free = slices.Delete(j.free, i, i+1)
 	s := &segment{seq: j.nextSeq, path: old.path, file: old.file, size: old.size, filled: max(old.filled, pageSize)}
 	j.nextSeq++
 	j.mu.Unlock()
@@ -289,7 +308,7 @@ func (j *Journal) recycle() error {
 	}
 	if err == nil && s.size != j.opt.SegmentBytes {
 		// One that was made smaller, and cannot grow on a full disk, serves as it is.
-		if err = s.resize(j.opt.SegmentBytes); isNoSpace(err) && s.size >= j.opt.SegmentBytes/2 {
+		if err = s.resize(j.opt.SegmentBytes); isNoSpace(err) && j.serves(s) {
 			err = nil
 		}
 	}
@@ -351,16 +370,62 @@ func (j *Journal) grow(size int64) error {
 	return nil
 }
 
-// droppable is the index of a freed segment that may be removed, or -1. The file with the highest number stays: it is what keeps the next Open from using a
-// number, and so positions, twice. With mu held.
+// droppable is the index of a freed segment that may be removed, or -1: the smallest that is left when two stay. The file with the highest number is what
+// keeps the next Open from using a number, and so positions, twice. And one that is large enough to be used again is kept, so that a journal that is
+// drained takes records in turns when others have filled the disk. With mu held.
 func (j *Journal) droppable() int {
-	top := uint32(0)
+	top, serve := uint32(0), 0
 	for _, list := range [...][]*segment{j.segs, j.ready, j.free} {
 		for _, s := range list {
 			top = max(top, s.seq)
+			if j.serves(s) {
+				serve++
+			}
 		}
 	}
-	return slices.IndexFunc(j.free, func(s *segment) bool { return s.seq < top })
+	least := -1
+	for i, s := range j.free {
+		if s.seq < top && (serve > 1 || !j.serves(s)) && (least < 0 || s.size < j.free[least].size) {
+			least = i
+		}
+	}
+	return least
+}
+
+// shrinkable is the index of a freed segment of which the reserve can have a part, or -1. With mu held.
+func (j *Journal) shrinkable() int {
+	return slices.IndexFunc(j.free, func(s *segment) bool { return s.size > pageUp(j.opt.SegmentBytes/2) })
+}
+
+// shrink gives as much of a freed segment back to the disk as the reserve lacks, and leaves half.
+func (j *Journal) shrink() error {
+	j.scarce = nil
+	i := j.shrinkable()
+	s := j.free[i]
+	j.free = slices.Delete(j.free, i, i+1)
+	j.mu.Unlock()
+	j.reserve.mu.Lock()
+	size := max(pageUp(j.opt.SegmentBytes/2), s.size-(j.opt.Reserve-j.reserve.size))
+	j.reserve.mu.Unlock()
+	was := s.size
+	err := s.shorten(j, size)
+	j.mu.Lock()
+	j.bytes += s.size - was
+	j.free = append(j.free, s)
+	return err
+}
+
+// shorten makes a file that holds nothing smaller.
+func (s *segment) shorten(j *Journal, size int64) (err error) {
+	if s.file == nil {
+		if s.file, err = j.fs.Open(s.path); err != nil {
+			return err
+		}
+	}
+	if err = s.writeSpare(); err != nil {
+		return err
+	}
+	return s.resize(size)
 }
 
 // drop gives a freed segment's room back to the disk.

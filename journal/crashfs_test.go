@@ -331,6 +331,13 @@ func (c *crashFS) SyncDir(dir string) error {
 	return nil
 }
 
+// fill has others take what room there is.
+func (c *crashFS) fill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limit = c.used
+}
+
 type crashFile struct {
 	c      *crashFS
 	path   string
