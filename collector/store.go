@@ -161,7 +161,9 @@ func (s *store) storeOnce(ctx context.Context, g *group) error {
 		if err := s.persist(ctx, func() error { return s.journal.Flush(ctx, last) }); err != nil {
 			return err
 		}
-	} else if g.last > 0 { // repeats are acked again only while what they repeat is there
+	}
+	// Sync finds out by itself that the file was removed, but has nothing to do for repeats.
+	if asked && (s.ack == AckJournaled || last == 0) {
 		if err := s.persist(ctx, s.journal.Check); err != nil {
 			return err
 		}

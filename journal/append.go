@@ -312,10 +312,8 @@ func (j *Journal) writeBatch(b *batch) error {
 		}
 		s.filled = end
 	}
-	if _, err := s.file.WriteAt(b.buf, b.at); err != nil {
-		return err
-	}
-	return linked(s.file, s.path) // after the write: what is acked now lies in a file that had a name
+	_, err := s.file.WriteAt(b.buf, b.at)
+	return err
 }
 
 // Flush returns when everything up to p was handed to the kernel: it outlives the process, but not the machine's power. One caller writes for

@@ -304,8 +304,8 @@ func linked(file File, path string) error {
 	return nil
 }
 
-// Check returns an error if the file that is appended to was removed. Flush and Sync return one for what they write; this is for who relies again on what
-// they returned nil for before.
+// Check returns an error if the file that is appended to was removed: then what Flush returned nil for is on no disk that anybody will read, nor, likely,
+// what Sync returned nil for before. A Sync that has something to do checks this by itself. It costs a call of fstat.
 func (j *Journal) Check() error {
 	j.mu.Lock()
 	s := j.seg
