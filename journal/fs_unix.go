@@ -7,7 +7,6 @@ package journal
 import (
 	"errors"
 	"os"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,30 +31,3 @@ func syncDir(dir string) error {
 	}
 	return errors.Join(err, d.Close())
 }
-
-// Linked says whether the file still has a name.
-func (f osFile) Linked() (bool, error) {
-	l := lookers.Get().(*looker)
-	defer lookers.Put(l)
-	if err := f.conn.Control(l.look); err != nil {
-		return true, err
-	}
-	return l.st.Nlink > 0, l.err
-}
-
-// looker is what a call of fstat needs, kept so that asking before each ack allocates nothing.
-type looker struct {
-	look func(fd uintptr)
-	st   unix.Stat_t
-	err  error
-}
-
-var lookers = sync.Pool{New: func() any {
-	l := new(looker)
-	l.look = func(fd uintptr) {
-		for l.err = unix.EINTR; l.err == unix.EINTR; {
-			l.err = unix.Fstat(int(fd), &l.st)
-		}
-	}
-	return l
-}}

@@ -29,7 +29,8 @@ type setup struct {
 	args   []string
 	stdout io.Writer // nil: discarded
 
-	cut, mend func() // of killUnder, before a kill and after it
+	cut  func(*collector) // of killUnder, before a kill
+	mend func()           // and after it
 }
 
 // newSetup is a collector that writes one file per tag into a folder of its own.
