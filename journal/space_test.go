@@ -64,7 +64,7 @@ func TestLargeRecords(t *testing.T) {
 func TestOthersFillDisk(t *testing.T) {
 	for _, end := range []string{"closed", "killed", "cut"} {
 		for _, reserve := range []int64{0, 64 << 10} {
-			for _, records := range []int{1, 30, 200, 250, 300, 700} {
+			for _, records := range []int{1, 8, 50, 62, 75, 175} {
 				t.Run(fmt.Sprintf("%s/%d/%d", end, reserve, records), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) { othersFillDisk(t, end, reserve, records) })
 				})
@@ -81,7 +81,7 @@ func othersFillDisk(t *testing.T, end string, reserve int64, records int) {
 	must(t, r.Commit(0, nil))
 	want := 0
 	add := func() bool {
-		p, err := j.Append(testRecord(uint64(want), 1000))
+		p, err := j.Append(testRecord(uint64(want), 4000))
 		if err != nil {
 			if !errors.Is(err, ErrFull) {
 				t.Fatal(err)
@@ -144,7 +144,7 @@ func othersFillDisk(t *testing.T, end string, reserve int64, records int) {
 		must(t, r.Commit(last, state))
 	}
 	drain()
-	for enough, full := want+1500, 0; want < enough; {
+	for enough, full := want+200, 0; want < enough; {
 		<-time.After(2 * retrySpace) // the allocator has done what it can
 		c.fill()
 		switch {
