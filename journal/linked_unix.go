@@ -5,6 +5,7 @@
 package journal
 
 import (
+	"errors"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -31,7 +32,8 @@ type looker struct {
 var lookers = sync.Pool{New: func() any {
 	l := new(looker)
 	l.look = func(fd uintptr) {
-		for l.err = unix.EINTR; l.err == unix.EINTR; {
+		l.links, l.err = l.stat.links(fd)
+		for errors.Is(l.err, unix.EINTR) {
 			l.links, l.err = l.stat.links(fd)
 		}
 	}

@@ -200,7 +200,9 @@ func TestRemovedWhileOpen(t *testing.T) {
 }
 
 func removeAll(dir string) {
-	for os.RemoveAll(dir) != nil { // the allocator may be making a file just then
+	err := os.RemoveAll(dir)
+	for err != nil { // the allocator may be making a file just then
+		err = os.RemoveAll(dir)
 	}
 }
 

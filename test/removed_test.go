@@ -22,7 +22,9 @@ func TestRemovedData(t *testing.T) {
 			id := newID()
 			message := packed("removed", id, named("before").append(nil))
 			l.send(message, id)
-			for os.RemoveAll(s.data) != nil { // the collector may be making a file just then
+			err := os.RemoveAll(s.data)
+			for err != nil { // the collector may be making a file just then
+				err = os.RemoveAll(s.data)
 			}
 			again := c.lane()
 			again.write(message)
