@@ -11,7 +11,7 @@ import (
 // Apply makes a running collector do what a configuration says, as far as that is possible: the
 // files of all inputs' credentials are read now. They are also read when they change, so this is for
 // those that want to know whether they are good: of those that are not, the old version stays in
-// force and the error says why. Connections that stand are not touched.
+// force and the error says why. Connections whose key, user or certificate is good no more are ended.
 //
 // Any other difference to the Config that it was opened with is refused, each by its name, and
 // nothing is changed then. Zero values mean defaults in both. Log, Stdout, InputKinds and

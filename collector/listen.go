@@ -107,6 +107,7 @@ func (l *listeners) listen(log *slog.Logger) error {
 		Trouble: func(err error) { log.Warn("credentials", "url", where, "error", err) },
 		Renewed: func(files []string) {
 			log.Info("credentials renewed", "url", where, "files", strings.Join(files, ", "))
+			l.server.Recheck(l.endpoint)
 		},
 	})
 	if err != nil {

@@ -37,6 +37,7 @@ type conn struct {
 	plain  bool   // neither its tags nor its records are changed; known once found
 	prefix []byte // of tags, with the dot; behind it there is room for one
 	forced []byte // the tag of all messages, prefix included
+	proof  *proof // nil: there was no handshake, or it is not over; by the reader while it is early
 
 	dec       decoder
 	buf       *buffer    // nil while idle
@@ -72,8 +73,10 @@ type conn struct {
 	early    atomic.Bool   // in its login, see conn_login.go; by the reader
 	bytes    atomic.Int64  // read; by the reader, for the watch
 	turn     atomic.Uint64 // odd while the reader waits for its peer; by the reader, for the watch
-	stalled  atomic.Int64  // since when it has brought next to nothing of a message, see Server.watched, 0: it is in none; by the reader, for the watch
+	stalled  atomic.Int64  // since when it has brought next to nothing of a message, see watch.looked, 0: it is in none; by the reader, for the watch
 	came     int64         // bytes at that time
+	pause    atomic.Int64  // the longest after which it went on with a message; the same
+	paused   int64         // the same of the message in progress
 	left     int64         // when it was last not read for
 	idle     atomic.Int64  // since when there was nothing to read; by the reader, for the next connection
 }
@@ -480,7 +483,7 @@ func (c *conn) memory(n int64) error {
 
 // memoryNow is memory for a group that is being handed on.
 func (c *conn) memoryNow(n int64) error {
-	if !c.s.mem.acquire(&c.hold, n, c.s.stop, c.s.watch) {
+	if !c.s.mem.acquire(&c.hold, n, c.s.stop, c.s.lack) {
 		return context.Canceled
 	}
 	return nil

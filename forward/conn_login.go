@@ -25,7 +25,7 @@ func (c *conn) login() (rest []byte, err error) {
 	if !c.early.Load() {
 		return nil, nil
 	}
-	limit := c.s.loginTimeout
+	limit, rechecks := c.s.loginTimeout, c.s.rechecks.Load()
 	if err := c.sock.SetDeadline(time.Now().Add(limit)); err != nil {
 		return nil, err
 	}
@@ -55,6 +55,12 @@ func (c *conn) login() (rest []byte, err error) {
 	if c.under != nil {
 		c.under.limit = c.s.writeTimeout
 	}
+	if c.s.rechecks.Load() != rechecks { // it may have been passed by, for it was early
+		if err := c.recheck(); err != nil {
+			c.withdraw(err)
+			return nil, errGone
+		}
+	}
 	c.s.mem.release(&c.hold, c.guest)
 	c.settle()
 	return rest, c.sock.SetDeadline(time.Time{})
@@ -63,7 +69,7 @@ func (c *conn) login() (rest []byte, err error) {
 // loginRead reads bytes of a login, and takes what they take of the budget: they are a stranger's.
 func (c *conn) loginRead(r io.Reader, p []byte) (int, error) {
 	if c.letters > 0 { // any byte will do, for a login has a limit of its own
-		c.stalled.Store(c.s.watched.Load())
+		c.stalled.Store(c.s.watch.looked.Load())
 	}
 	c.turn.Add(1)
 	n, err := r.Read(p)
@@ -114,8 +120,8 @@ func (c *conn) shake() error {
 	return nil
 }
 
-// greet is the Forward handshake. Where it says no, it does so after the same work, whatever is wrong.
-func (c *conn) greet() (rest []byte, err error) {
+// security returns what a connection has to go through now.
+func (c *conn) security() (*Security, error) {
 	sec := c.ep.Security
 	if c.ep.GetSecurity != nil {
 		if s := c.ep.GetSecurity(c.sock.RemoteAddr()); s != nil {
@@ -123,9 +129,15 @@ func (c *conn) greet() (rest []byte, err error) {
 		}
 	}
 	if sec == nil {
-		return nil, faultf(HandshakeFailed, "there is no Security for this connection")
+		return nil, errors.New("there is no Security for this connection")
 	}
-	if err := sec.Check(); err != nil {
+	return sec, sec.Check()
+}
+
+// greet is the Forward handshake. Where it says no, it does so after the same work, whatever is wrong.
+func (c *conn) greet() (rest []byte, err error) {
+	sec, err := c.security()
+	if err != nil {
 		return nil, &fault{HandshakeFailed, err}
 	}
 	h := sec.hello()
@@ -170,6 +182,7 @@ func (c *conn) greet() (rest []byte, err error) {
 	if sec.Users != nil {
 		c.sender.User = string(p.user)
 	}
+	c.proof = sec.proofOf(c.sender, addrOf(c.sock.RemoteAddr()))
 	c.once = sec.DenyKeepalive
 	c.seen = true // no JSON
 	return in.rest(), nil

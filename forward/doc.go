@@ -64,6 +64,7 @@
 //	                      too many open files
 //	OtherProtocol         begins as TLS, HTTP, SSH, syslog or other text does; more     closed
 //	                      than 16 values before any message
+//	Withdrawn             its key, user or certificate is good no more, see Recheck      closed, what has come is acked
 //
 // Refused means: not handed on, not acked, the connection stays. A value that is no array is ignored (rule 6); nil, the heartbeat, in any number.
 //
@@ -90,7 +91,7 @@
 //
 // Where keepalive is denied, the server takes one message and closes when its ack is written, or at once if it asks for none; the Client makes a fresh connection for
 // each chunk then. Secrets and certificates are exchanged by asking for them: GetSecurity and tls.Config.GetConfigForClient, GetLogin and GetTLS, once a
-// connection; those that there are go on. Versions before TLS 1.2 are refused, whatever the configuration says.
+// connection; [Server.Recheck] asks again and ends those that would not be let in now. Versions before TLS 1.2 are refused, whatever the configuration says.
 //
 // Both handshakes together have HandshakeTimeout, at the client DialTimeout. A connection that is in them holds a few kilobytes (a hostile one up to
 // 8 KiB of a PING, or 32 KiB of what package tls reads, which takes 64 KiB at most), and Shutdown does not wait for it. One that
@@ -110,9 +111,10 @@
 // in line may overdraw, one at a time, by what one message takes: MaxChunk and MaxDecompressed hold whatever Memory is.
 //
 // While some wait, those are cut that hold memory and do not go on: whose peer has brought, in a tenth of StallTimeout, less than one part in 640 of what
-// they hold. Only time counts in which others waited and the connection was read and found empty. The one that overdraws is first, then come those of
-// the peer that holds most. So half-sent messages, however many, hold up small messages for next to no time, and large ones for seconds. None is cut that waits for memory
-// itself, or whose chunk the handler has. What comes before a login, up to 32 KiB of a connection, counts as well.
+// they hold. Only time counts in which others waited and the connection was read and found empty. While more are cut than complete a message after a pause,
+// that time is shortened, down to a tenth of it, but to no less than three times the longest pause after which the connection has gone on. The one that overdraws is
+// first, then come those of the peer that holds most. So half-sent messages, however many, hold up small messages for next to no time, and large ones for a second or two.
+// None is cut that waits for memory itself, or whose chunk the handler has. What comes before a login, up to 32 KiB of a connection, counts as well.
 //
 // Buffers that nobody wanted for two to four
 // seconds go to the garbage collector. What is kept of the six sizes up to 128 KiB comes on top of Memory: of each as much as a quarter of it, most often next to

@@ -16,7 +16,7 @@ type Endpoint struct {
 	TLS *tls.Config
 	// Security is the Forward handshake that every connection has to go through (docs/forward.md rules 31 to 40); nil: there is none.
 	Security *Security
-	// GetSecurity, if it is set, is asked once for each connection, so that secrets can change; it gets the address of the peer. If it returns nil,
+	// GetSecurity, if it is set, is asked once for each connection, and by Recheck, so that secrets can change; it gets the address of the peer. If it returns nil,
 	// Security counts; if that is nil too, the connection is refused: what could not be loaded opens no door.
 	GetSecurity func(net.Addr) *Security
 

@@ -22,7 +22,7 @@ func (c *conn) fill() error {
 		}
 		n, err := c.read()
 		if n > 0 {
-			c.left = c.s.watched.Load()
+			c.left = c.s.watch.looked.Load()
 			c.bytes.Add(int64(n))
 			c.count.bytes.Add(uint64(n))
 			if c.hungry {
@@ -46,10 +46,11 @@ func (c *conn) progress() {
 	if c.r == c.w && !c.json {
 		if since != 0 {
 			c.stalled.Store(0)
+			c.s.watch.completed(c)
 		}
 		return
 	}
-	now := c.s.watched.Load()
+	now := c.s.watch.looked.Load()
 	if since != 0 && now != c.left {
 		c.stalled.Store(since + now - c.left)
 	}
@@ -62,8 +63,14 @@ func (c *conn) brought(now int64) {
 	if c.under != nil {
 		came = c.under.came // of a record that is not complete too
 	}
-	if c.stalled.Load() == 0 || came-c.came > c.holds()/stallShare {
-		c.came = came
+	since := c.stalled.Load()
+	if since == 0 || came-c.came > c.holds()/stallShare {
+		if c.came = came; since != 0 && now > since {
+			c.paused = max(c.paused, now-since)
+			if now-since > c.pause.Load() {
+				c.pause.Store(now - since)
+			}
+		}
 		c.stalled.Store(now)
 	}
 }

@@ -88,7 +88,7 @@ func (c *conn) readTLS(fd uintptr) bool {
 		}
 	case err == errAgain: //nolint:errorlint // package tls passes it on as it is
 		if c.stalled.Load() != 0 {
-			c.brought(c.s.watched.Load())
+			c.brought(c.s.watch.looked.Load())
 		}
 		c.park()
 		return false

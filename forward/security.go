@@ -146,6 +146,12 @@ func (s *Security) answer(h *helo, p *ping, addr netip.Addr) pong {
 	return pong{ok: true, host: name, digest: proof}
 }
 
+// proofOf returns what a sender that was let in has proved.
+func (s *Security) proofOf(who *Sender, addr netip.Addr) *proof {
+	r, _, _ := s.rule(addr, who.Host)
+	return &proof{host: who.Host, user: who.User, key: r.SharedKey, password: s.Users[who.User]}
+}
+
 // String returns what is no secret.
 func (s Security) String() string {
 	return fmt.Sprintf("Security{Hostname: %q, DenyAnonymous: %t, DenyKeepalive: %t, %d users, %d rules}", s.Hostname, s.DenyAnonymous, s.DenyKeepalive, len(s.Users), len(s.Clients))

@@ -102,7 +102,7 @@ type Server struct {
 	// WriteTimeout is how long a peer may leave its acks unread: 30 s if 0. Then it is cut off.
 	WriteTimeout time.Duration
 	// StallTimeout is how long a sender may take for one part in 64 of what its connection holds, while others wait for memory: 10 s if 0.
-	// One that sends less than such a rate for a tenth of it is cut. Where nobody waits, a sender may be as slow as it likes.
+	// One that sends less than such a rate for a tenth of it is cut, for a hundredth of it while most that are waited for do not go on. Where nobody waits, a sender may be as slow as it likes.
 	StallTimeout time.Duration
 	// MaxConnections is how many connections there may be: any number if 0. Beyond it the one that has been idle longest is closed for a new one.
 	MaxConnections int
@@ -117,13 +117,13 @@ type Server struct {
 	maxMessage      int64 // MaxChunk and its frame
 	maxDecompressed int64
 	writeTimeout    time.Duration
-	look            time.Duration // part of the patience with those that hold memory and do not go on, see slow.go
 	began           time.Time
 	loginTimeout    time.Duration
 	now             func() time.Time
 	group           GroupHandler // nil: Handler is no more than that
 	async           AsyncHandler // nil: nor that
 	mem             budget
+	watch           watch
 	pool            pool
 	hosts           hosts
 	inflaters       chan *inflaters // those that nobody uses
@@ -131,9 +131,10 @@ type Server struct {
 	cancel          context.CancelFunc
 	stop            chan struct{} // closed: no more waiting for memory, connections go at once
 
-	down   atomic.Bool // no new connections, nothing more is read; written once by drain
-	serial atomic.Uint64
-	groups sync.Pool
+	down     atomic.Bool // no new connections, nothing more is read; written once by drain
+	serial   atomic.Uint64
+	rechecks atomic.Uint64 // how often Recheck was called
+	groups   sync.Pool
 
 	mu        sync.Mutex // after it may come budget.mu
 	listeners map[interface{ Close() error }]struct{}
@@ -142,10 +143,7 @@ type Server struct {
 	peers     map[string]*share // what the connections of each hold
 	idle      chan struct{}     // closed when down and no connection is left
 	stopped   bool
-	watched   atomic.Int64   // nanoseconds for which the watcher has looked on, and one; by the watcher
-	watching  atomic.Bool    // the watcher runs, see slow.go; written with mu held
 	ends      chan struct{}  // a connection has ended; holds one
-	lacking   chan struct{}  // there may be something for it to do; holds one
 	running   sync.WaitGroup // connections, the watch
 }
 
@@ -167,8 +165,7 @@ func (s *Server) init() {
 		}
 		s.mem.limit = or(s.Memory, DefaultMemory, 1<<62)
 		s.writeTimeout = time.Duration(or(int64(s.WriteTimeout), int64(DefaultWriteTimeout), 1<<62))
-		s.look = max(time.Duration(or(int64(s.StallTimeout), int64(DefaultStallTimeout), 1<<62))/(stalls*looks), time.Millisecond)
-		s.watched.Store(1)
+		s.watch.init(time.Duration(or(int64(s.StallTimeout), int64(DefaultStallTimeout), 1<<62)))
 		s.began = time.Now()
 		s.loginTimeout = time.Duration(or(int64(s.HandshakeTimeout), int64(DefaultHandshake), 1<<62))
 		if s.now == nil {
@@ -185,7 +182,7 @@ func (s *Server) init() {
 		s.idle = make(chan struct{})
 		s.listeners = make(map[interface{ Close() error }]struct{})
 		s.conns = make(map[*conn]struct{})
-		s.ends, s.lacking = make(chan struct{}, 1), make(chan struct{}, 1)
+		s.ends = make(chan struct{}, 1)
 		s.peers = make(map[string]*share)
 	})
 }

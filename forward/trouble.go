@@ -38,13 +38,14 @@ const (
 	NotAccepted                    // too many open files, or no memory for a connection: it waits
 	TooMany                        // over MaxConnections, or out of open files, and idle for longest: closed
 	OtherProtocol                  // it speaks something else, which Err names: closed
+	Withdrawn                      // what it has logged in with is good no more, see Recheck: closed
 	troubleKinds
 )
 
 var troubleNames = [troubleKinds]string{
 	"", "garbage", "partial message", "too deep", "too long", "too large", "invalid message", "invalid entries", "invalid chunk", "bad tag", "bad id",
 	"unknown compression", "corrupt", "bomb", "too large event", "signal", "slow reader", "slow sender", "unstored", "broken", "handshake failed", "denied", "not accepted",
-	"too many connections", "other protocol",
+	"too many connections", "other protocol", "login withdrawn",
 }
 
 // TroubleKinds returns all kinds, for whoever wants a counter for each.

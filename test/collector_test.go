@@ -28,6 +28,7 @@ type setup struct {
 	data   string
 	args   []string
 	stdout io.Writer // nil: discarded
+	files  int       // that it may open; 0: what is usual
 
 	cut  func(*collector) // of killUnder, before a kill
 	mend func()           // and after it
@@ -72,7 +73,11 @@ func launch(t testing.TB, s *setup) *collector {
 	for _, u := range s.to {
 		args = append(args, "--to", u)
 	}
-	c := &collector{t: t, cmd: exec.Command(bin.build(t), append(args, s.args...)...), log: newLogBook(), done: make(chan struct{})}
+	args = append([]string{bin.build(t)}, append(args, s.args...)...)
+	if s.files > 0 {
+		args = append([]string{"sh", "-c", `ulimit -n "$0" && exec "$@"`, strconv.Itoa(s.files)}, args...)
+	}
+	c := &collector{t: t, cmd: exec.Command(args[0], args[1:]...), log: newLogBook(), done: make(chan struct{})}
 	c.cmd.Stdout = s.stdout
 	c.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 atexit_sleep_ms=0")
 	stderr, err := c.cmd.StderrPipe()

@@ -101,3 +101,46 @@ func TestLinesKill(t *testing.T) {
 	}
 	figure(t, "%d lines, %d gaps behind %d kills", n, gaps, kills)
 }
+
+// TestLinesPage runs the examples of docs/lines.md as they stand there, but for the port: a line of each language is in the file.
+func TestLinesPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "docs", "lines.md"))
+	must(t, err)
+	s, out := newSetup(t)
+	port := fmt.Sprint(needs.Port("127.0.0.1"))
+	s.listen = []string{"lines://127.0.0.1:" + port + "?parse=json&tag=app"}
+	c := startCollector(t, s)
+	dir := t.TempDir()
+	for _, l := range []struct{ name, language, program, install, file string }{
+		{"bash", "a shell", "bash", "bash", "log.sh"},
+		{"python", "Python", "python3", "python3", "log.py"},
+		{"ruby", "Ruby", "ruby", "ruby", "log.rb"},
+		{"js", "Node", "node", "nodejs", "log.js"},
+		{"java", "Java", "java", "default-jdk-headless", "Log.java"},
+	} {
+		t.Run(l.name, func(t *testing.T) {
+			_, err := exec.LookPath(l.program)
+			needs.Have(t, err == nil, "%s is missing: apt-get install %s", l.program, l.install)
+			_, rest, ok := strings.Cut(string(page), "```"+l.name+"\n")
+			code, _, closed := strings.Cut(rest, "```\n")
+			if !ok || !closed || strings.Count(code, "5170") != 1 {
+				t.Fatalf("the page has no example: %q", code)
+			}
+			code = strings.ReplaceAll(code, "5170", port)
+			if l.name == "java" {
+				code = "class Log { public static void main(String[] a) throws Exception {\n" + code + "} }\n"
+			}
+			file := filepath.Join(dir, l.file)
+			must(t, os.WriteFile(file, []byte(code), 0o600))
+			if text, err := exec.Command(l.program, file).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, text)
+			}
+			eventually(t, "its line is in the file", func() bool {
+				text, err := os.ReadFile(filepath.Join(out, "app.jsonl"))
+				return err == nil && bytes.Contains(text, []byte(`"level":"info","msg":"from `+l.language+`"}`))
+			})
+		})
+	}
+	c.stop()
+}

@@ -247,13 +247,16 @@ func (c *courier) run(ctx context.Context, name string, stop <-chan struct{}) {
 	}
 }
 
-// TestSecureReload exchanges certificate, key and shared key under traffic, by their files and by SIGHUP, with broken ones in between: no connection is dropped,
-// no event is lost, and who comes new meets what is new.
+// TestSecureReload exchanges certificate, key and shared key under traffic, by their files and by SIGHUP, with broken ones in between: no connection is dropped
+// whose login stays good, no event is lost, and who comes new meets what is new. Where a key, a user or an authority is withdrawn, the connections end that have
+// logged in with it.
 func TestSecureReload(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)
 	s, out := newSetup(t)
-	s.listen = []string{v.url("forward+tls://127.0.0.1:0" + secureInput)}
+	s.listen = []string{v.url("forward+tls://127.0.0.1:0" + secureInput + "&clients_file=@clients")}
+	v.put("clients", "host=courier key_file=web.key\n") // not exchanged below
+	v.put("users", "web:"+password+"\ntemp:"+password+"\n")
 	c := startCollector(t, s)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -262,7 +265,8 @@ func TestSecureReload(t *testing.T) {
 	var running sync.WaitGroup
 	var couriers []*courier
 	for i := range 4 {
-		d := v.courier(c.addr, sharedKey, func(*tls.ConnectionState) {})
+		d := v.courier(c.addr, webKey, func(*tls.ConnectionState) {})
+		d.client.Login.Hostname = "courier"
 		couriers = append(couriers, d)
 		running.Go(func() { d.run(ctx, fmt.Sprint("courier-", i), stop) })
 	}
@@ -299,6 +303,42 @@ func TestSecureReload(t *testing.T) {
 		c.says(says...)
 	}
 
+	guests := 0
+	// guest has a connection to the collector that nothing more is sent on. It ends only with a message of the collector, see withdrawn.
+	guest := func(change func(*forward.Client)) (port string) {
+		t.Helper()
+		d := v.courier(c.addr, webKey, func(*tls.ConnectionState) {})
+		d.client.Login.Hostname = "courier"
+		d.client.Dial = func(ctx context.Context) (net.Conn, error) {
+			nc, err := new(net.Dialer).DialContext(ctx, "tcp", c.addr)
+			if err == nil {
+				port = nc.LocalAddr().String()
+			}
+			return nc, err
+		}
+		change(d.client)
+		t.Cleanup(func() { _ = d.client.Close() }) // it was cut
+		var chunk forward.Chunk
+		chunk.Tag, chunk.Events = "t", 1
+		chunk.Entries = appendEntries(nil, named(fmt.Sprint("guest-", guests)))
+		must(t, d.client.Send(ctx, &chunk))
+		guests++
+		return port
+	}
+	withdrawn := func(peer, why string) bool {
+		for l := range strings.Lines(c.log.String()) {
+			if strings.Contains(l, `kind="login withdrawn"`) && strings.Contains(l, "peer="+peer) && strings.Contains(l, why) {
+				return true
+			}
+		}
+		return false
+	}
+	byKey := guest(func(f *forward.Client) {
+		*f.Login = forward.Login{SharedKey: sharedKey, Username: "web", Password: password}
+	})
+	byUser := guest(func(f *forward.Client) { f.Login.Username = "temp" })
+	byCertificate := guest(func(f *forward.Client) { f.TLS.Certificates = []tls.Certificate{v.ca.Client.TLS} })
+
 	meet("the first certificate", sharedKey, v.ca.Server)
 	renewed := v.ca.Issue(t, &testcert.Options{Hosts: []string{"127.0.0.1"}})
 	v.copy("server.pem", renewed.Cert) // without its key
@@ -314,6 +354,9 @@ func TestSecureReload(t *testing.T) {
 
 	v.put("shared.key", newKey+"\n")
 	hangup("credentials reloaded")
+	if !withdrawn(byKey, "its shared key is good no more") { // before SIGHUP is answered
+		t.Errorf("the connection from %s goes on:\n%s", byKey, c.log)
+	}
 	meet("the new key, by SIGHUP", newKey, renewed)
 	eventually(t, "the old key is denied", func() bool {
 		_, err := visit(sharedKey, 2*time.Second)
@@ -328,6 +371,15 @@ func TestSecureReload(t *testing.T) {
 	meet("the users as they were", newKey, renewed)
 	v.put("users", "web:"+password+"\napp:"+password+"\n")
 	hangup("credentials reloaded")
+	if !withdrawn(byUser, "its user or password is good no more") {
+		t.Errorf("the connection from %s goes on:\n%s", byUser, c.log)
+	}
+
+	v.copy("ca.pem", testcert.New(t).File)
+	eventually(t, "the connection from "+byCertificate+" is ended without SIGHUP", func() bool {
+		_, err := visit(newKey, patience) // a client that comes makes the collector look
+		return err == nil && withdrawn(byCertificate, "its certificate is good no more")
+	})
 
 	third := v.ca.Issue(t, &testcert.Options{Hosts: []string{"127.0.0.1"}})
 	v.copy("server.key", third.Key)
@@ -349,6 +401,9 @@ func TestSecureReload(t *testing.T) {
 	}
 	for n := range visits {
 		want = append(want, fmt.Sprint("visit-", n))
+	}
+	for n := range guests {
+		want = append(want, fmt.Sprint("guest-", n))
 	}
 	waitLines(t, out, len(want))
 	c.stop()

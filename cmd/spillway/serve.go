@@ -54,7 +54,7 @@ Outputs to other collectors (forward://, forward+tls://, forward+unix://) take w
 
 Outputs (file:, stdout:): format=text with flags= is for people; file: has max_size=, every=, keep=, max_age= and compress=gzip for rotation. time_key= and tag_key= are the keys of time and tag in a line, - leaves them out; time_format= is rfc3339, unix, unix_ms, unix_us, unix_ns or a layout of Go. A key of the record that is one of them gets underscores: time_.
 
-Files are read again when they change, and at once on SIGHUP. Connections that stand are not touched; a new file that is broken leaves the old one in force.`
+Files are read again when they change, and at once on SIGHUP. Connections whose key, user or certificate is good no more are ended; a new file that is broken leaves the old one in force.`
 
 // Run serves until ctx ends, which a signal does. SIGHUP reloads the credentials.
 func (c *serveCmd) Run(ctx context.Context, s *streams) error {
