@@ -299,17 +299,22 @@ func (r *repeats) finishOne(c *candidate, at uint32) {
 	}
 	if c.pos > 0 {
 		s.add(c.pos, at, uint32(c.conn))
-		if len(r.unsaved) < unsavedMost-seenRecordSize {
-			r.unsaved = appendSeen(r.unsaved, c.mark, c.pos, at)
-		} else {
-			r.overrun = true
-		}
+		r.noteUnsaved(c.mark, c.pos, at)
 	}
 	if s.storing--; s.storing == 0 && len(r.waiters) > 0 {
 		if done := r.waiters[c.mark]; done != nil {
 			delete(r.waiters, c.mark)
 			close(done)
 		}
+	}
+}
+
+// noteUnsaved has the file get a record. With mu held.
+func (r *repeats) noteUnsaved(p fingerprint, pos journal.Position, at uint32) {
+	if len(r.unsaved) < unsavedMost-seenRecordSize {
+		r.unsaved = appendSeen(r.unsaved, p, pos, at)
+	} else {
+		r.overrun = true
 	}
 }
 

@@ -36,7 +36,9 @@ import (
 // The file is written seldom and always after the journal: its cursor in the
 // journal says up to where it is complete, and what lies behind is read from
 // the journal at the next start. It is appended to until it is twice as long as
-// the window (48 MiB), then written anew beside and renamed.
+// the window (48 MiB), then written anew beside and renamed. A print gets into
+// it only when its chunk is durable: after a power cut a sender would be told
+// that the journal has what it has lost.
 
 const (
 	seenMagic      = "SPWREPT1"
@@ -184,7 +186,7 @@ func (f *repeatsFile) open() error {
 	if f.repeats, err = newRepeats(f.key); err != nil {
 		return err
 	}
-	return f.load(r)
+	return f.load(r, f.journal.Synced())
 }
 
 // errNoRepeats says that a file is not what it should be.
@@ -212,9 +214,10 @@ func readSeenHeader(r io.Reader) (key []byte, err error) {
 	return head[8:], nil
 }
 
-// load takes what is whole and young enough. A record that is not whole was
-// being written when the machine stopped; the journal has it.
-func (f *repeatsFile) load(records io.Reader) error {
+// load takes what is whole, young enough, and of chunks in the journal, which is
+// durable up to synced. A record that is not whole was being written when the
+// machine stopped; the journal has it.
+func (f *repeatsFile) load(records io.Reader, synced journal.Position) error {
 	horizon := uint32(max(0, f.now().Add(-repeatAge).Unix()))
 	b := make([]byte, seenRecordSize)
 	for {
@@ -228,8 +231,12 @@ func (f *repeatsFile) load(records io.Reader) error {
 		if !ok {
 			continue
 		}
+		pos := journal.Position(binary.LittleEndian.Uint64(body[16:]))
+		if pos > synced { // an earlier version wrote it, and the power went
+			continue
+		}
 		if at := binary.LittleEndian.Uint32(body[24:]); at >= horizon {
-			f.learn(fingerprint(body[:16]), journal.Position(binary.LittleEndian.Uint64(body[16:])), at)
+			f.learn(fingerprint(body[:16]), pos, at)
 		}
 	}
 }
@@ -269,15 +276,15 @@ func replay(next func() (journal.Record, bool, error), each func(journal.Record)
 // the disk before it goes on behind it.
 const replayTries = 8
 
-// rewrite writes the window to a new file and puts it in place of the old one.
-func (f *repeatsFile) rewrite() error {
+// rewrite writes what of the window is durable to a new file and puts it in place of the old one.
+func (f *repeatsFile) rewrite(durable journal.Position) error {
 	temp := f.path + ".new"
 	file, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	b := append([]byte(seenMagic), f.key...)
-	size, err := f.writeWindow(file, appendSum(b, 0), 0)
+	size, err := f.writeWindow(file, appendSum(b, 0), 0, durable)
 	if err == nil {
 		err = file.Sync()
 	}
@@ -299,10 +306,11 @@ func (f *repeatsFile) rewrite() error {
 	return nil
 }
 
-// writeWindow writes b and what the window has of records behind after, a block
-// at a time: what is stored meanwhile stands in unsaved, and perhaps in the
-// window as well, which learn does not mind.
-func (f *repeatsFile) writeWindow(w io.Writer, b []byte, after journal.Position) (size int64, err error) {
+// writeWindow writes b and what the window has of records behind after and up to
+// durable, a block at a time; those behind that stay in unsaved. What is stored
+// meanwhile stands there too, and perhaps in the window as well, which learn
+// does not mind.
+func (f *repeatsFile) writeWindow(w io.Writer, b []byte, after, durable journal.Position) (size int64, err error) {
 	f.mu.Lock()
 	f.unsaved, f.overrun = f.unsaved[:0], false
 	n, oldest := f.slots.n, f.oldest
@@ -316,7 +324,11 @@ func (f *repeatsFile) writeWindow(w io.Writer, b []byte, after journal.Position)
 		b = b[:0]
 		f.mu.Lock()
 		for end := min(n, i+blockSlots); i < end; i++ {
-			if s := f.slots.at((oldest + i) % n); s.stored > 0 && s.pos > after {
+			switch s := f.slots.at((oldest + i) % n); {
+			case s.stored == 0 || s.pos <= after:
+			case s.pos > durable:
+				f.noteUnsaved(s.mark, s.pos, s.at)
+			default:
 				b = appendSeen(b, s.mark, s.pos, s.at)
 			}
 		}
@@ -335,8 +347,9 @@ func (f *repeatsFile) save(synced journal.Position) error {
 	f.stale = f.stale || f.overrun
 	f.overrun = false
 	f.mu.Unlock()
+	unsaved = f.durable(unsaved, synced)
 	if len(unsaved) > 0 || f.stale {
-		err := f.write(unsaved)
+		err := f.write(unsaved, synced)
 		f.stale = err != nil
 		if err != nil {
 			return err
@@ -353,9 +366,32 @@ func (f *repeatsFile) save(synced journal.Position) error {
 	return nil
 }
 
-// write adds to the file, or writes it anew. Where there is no room for that,
-// the file gets what it lacks once more, and grows until there is.
-func (f *repeatsFile) write(unsaved []byte) error {
+// durable returns those of the records of prints whose chunks lie up to synced,
+// in place, and has the others wait on.
+func (f *repeatsFile) durable(unsaved []byte, synced journal.Position) []byte {
+	n, wait := 0, []byte(nil)
+	for i := 0; i < len(unsaved); i += seenRecordSize {
+		rec := unsaved[i : i+seenRecordSize]
+		if journal.Position(binary.LittleEndian.Uint64(rec[16:])) > synced {
+			wait = append(wait, rec...)
+		} else {
+			n += copy(unsaved[n:], rec)
+		}
+	}
+	if len(wait) > 0 {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.overrun = f.overrun || len(f.unsaved)+len(wait) > unsavedMost; !f.overrun {
+			f.unsaved = append(f.unsaved, wait...)
+		}
+	}
+	return unsaved[:n]
+}
+
+// write adds to the file, or writes it anew, as far as it is durable. Where
+// there is no room for that, the file gets what it lacks once more, and grows
+// until there is.
+func (f *repeatsFile) write(unsaved []byte, durable journal.Position) error {
 	if !f.stale && f.size+int64(len(unsaved)) <= 2*repeatCount*seenRecordSize {
 		return f.journal.WithReserve(func() error {
 			return f.add(func(w io.Writer) (int64, error) {
@@ -364,12 +400,12 @@ func (f *repeatsFile) write(unsaved []byte) error {
 			})
 		})
 	}
-	err := f.journal.WithReserve(f.rewrite)
+	err := f.journal.WithReserve(func() error { return f.rewrite(durable) })
 	if f.file == nil || !errors.Is(err, journal.ErrFull) {
 		return err
 	}
 	return f.journal.WithReserve(func() error {
-		return f.add(func(w io.Writer) (int64, error) { return f.writeWindow(w, nil, f.saved) })
+		return f.add(func(w io.Writer) (int64, error) { return f.writeWindow(w, nil, f.saved, durable) })
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -182,6 +183,7 @@ func TestRepeatsMemory(t *testing.T) {
 	f.now = func() time.Time { return now }
 	before, most := heap(), int64(0)
 	fl := &flight{candidates: make([]candidate, together)}
+	f.saved = math.MaxUint64 // the cursor stays: the journal has none of this
 	n := uint64(0)
 	for second := range seconds {
 		for batch := range rate / together {
@@ -197,7 +199,7 @@ func TestRepeatsMemory(t *testing.T) {
 			}
 			f.finish(fl)
 			if batch%(rate/together/4) == 0 && second/2 != 2 { // for two seconds the disk hangs
-				if err := f.save(0); err != nil {
+				if err := f.save(journal.Position(n - 1000)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -221,7 +223,7 @@ func TestRepeatsMemory(t *testing.T) {
 		t.Errorf("the file has %d bytes", size)
 	}
 	// What overran while the disk hung is in the file by now.
-	if err := f.save(0); err != nil {
+	if err := f.save(journal.Position(n)); err != nil {
 		t.Fatal(err)
 	}
 	again, err := newRepeats(f.key)
@@ -234,7 +236,7 @@ func TestRepeatsMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := loaded.load(bytes.NewReader(b[seenHeaderSize:])); err != nil {
+	if err := loaded.load(bytes.NewReader(b[seenHeaderSize:]), journal.Position(n)); err != nil {
 		t.Fatal(err)
 	}
 	for i := n - repeatCount + 1; i <= n; i++ {
@@ -472,6 +474,54 @@ func BenchmarkRepeats(b *testing.B) {
 
 // FuzzRepeatsFile: whatever stands in the file, it is set aside or read, each
 // whole record of it once.
+// TestSavedIsDurable: a power cut takes from the journal what was never synced. Then the file must not say
+// that it is there: the sender sends it again, and it would be taken for a repeat, and acked, and be nowhere.
+func TestSavedIsDurable(t *testing.T) {
+	for name, stale := range map[string]bool{"added to": false, "written anew": true} {
+		t.Run(name, func(t *testing.T) {
+			f, j := openTestRepeats(t, t.TempDir())
+			defer j.Close()
+			defer f.close()
+			put(t, f, j, chunk("a", "t", "p", "e", 1))
+			synced := j.Synced()
+			put(t, f, j, chunk("b", "t", "p", "e", 1)) // as if it were not synced yet
+			f.stale = stale
+			if err := f.save(synced); err != nil {
+				t.Fatal(err)
+			}
+			if n := inFile(t, f, math.MaxUint64); n != 1 {
+				t.Errorf("%d prints were saved, want that of the one chunk that is durable", n)
+			}
+			if err := f.save(j.Synced()); err != nil {
+				t.Fatal(err)
+			}
+			if n := inFile(t, f, math.MaxUint64); n != 2 {
+				t.Errorf("%d prints were saved in the end, want 2", n)
+			}
+			if n := inFile(t, f, synced); n != 1 { // as an earlier version may have left it
+				t.Errorf("%d prints were loaded, want that of the one chunk that the journal has", n)
+			}
+		})
+	}
+}
+
+// inFile is how many prints are loaded from a file when the journal is durable up to synced.
+func inFile(t *testing.T, f *repeatsFile, synced journal.Position) int {
+	t.Helper()
+	b, err := os.ReadFile(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := newRepeats(f.key)
+	if err == nil {
+		err = (&repeatsFile{repeats: again}).load(bytes.NewReader(b[seenHeaderSize:]), synced)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again.slots.n
+}
+
 func FuzzRepeatsFile(f *testing.F) {
 	good := appendSum(append([]byte(seenMagic), make([]byte, 16)...), 0)
 	f.Add(good)
@@ -494,7 +544,7 @@ func FuzzRepeatsFile(f *testing.F) {
 		}
 		window.now = func() time.Time { return time.Unix(1_700_000_000, 0) }
 		file := &repeatsFile{repeats: window}
-		if err := file.load(r); err != nil {
+		if err := file.load(r, math.MaxUint64); err != nil {
 			t.Fatal(err)
 		}
 		if window.slots.n > most {

@@ -162,6 +162,12 @@ func (s *store) storeOnce(ctx context.Context, g *group) error {
 			return err
 		}
 	}
+	// Sync finds out by itself that the file was removed, but has nothing to do for repeats.
+	if asked && (s.ack == AckJournaled || last == 0) {
+		if err := s.persist(ctx, s.journal.Check); err != nil {
+			return err
+		}
+	}
 	if asked {
 		s.repeats.finish(f)
 	}

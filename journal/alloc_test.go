@@ -30,12 +30,15 @@ func TestAllocs(t *testing.T) {
 		if err == nil {
 			err = j.Flush(bg, p)
 		}
+		if err == nil {
+			err = j.Check()
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := testing.AllocsPerRun(2000, flush); n != 0 {
-		t.Errorf("Append and Flush allocate %v times", n)
+		t.Errorf("Append, Flush and Check allocate %v times", n)
 	}
 	mustSync(t, j, j.Stats().Last)
 	r := mustReader(t, j, "r")

@@ -5,9 +5,6 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
-	"slices"
 	"time"
 )
 
@@ -18,8 +15,6 @@ const (
 	trimSpare     = time.Second // and go one at a time
 	retrySpace    = time.Second // how often a full or failing disk is tried again
 )
-
-var errUnreadable = errors.New("the device did not give all of it; the rest was read")
 
 var errLimit = errors.New("byte limit is met")
 
@@ -144,6 +139,8 @@ func (j *Journal) job() func() error {
 	case j.short && j.emptied == 0 && j.droppable() >= 0:
 		j.scarce = nil
 		return j.drop
+	case j.short && j.emptied == 0 && j.shrinkable() >= 0:
+		return j.shrink
 	case j.blocked != nil:
 		return nil
 	case len(j.ready) > 1 && j.want > size && j.room(j.want) < 0:
@@ -166,7 +163,7 @@ func (j *Journal) job() func() error {
 		return func() error { return j.grow(j.want) }
 	case len(j.ready) >= aheadSegments:
 		return nil
-	case len(j.free) > 0:
+	case j.recyclable() >= 0:
 		return j.recycle
 	case len(j.ready) > 0:
 		// One is enough until the next is freed. A reader that keeps up frees one for each that is filled, and writing into it again costs
@@ -271,44 +268,6 @@ func (j *Journal) prepared(s *segment) {
 	}
 }
 
-// recycle takes the freed segment that was used last, whose pages are likely still in memory, and gives it the next number.
-func (j *Journal) recycle() error {
-	n := len(j.free) - 1
-	j.count.recycled++
-	old := j.free[n]
-	j.free = j.free[:n]
-	s := &segment{seq: j.nextSeq, path: old.path, file: old.file, size: old.size, filled: max(old.filled, pageSize)}
-	j.nextSeq++
-	j.mu.Unlock()
-	var err error
-	if s.file == nil {
-		s.file, err = j.fs.Open(s.path)
-	}
-	if err == nil {
-		err = s.writeSpare()
-	}
-	if err == nil && s.size != j.opt.SegmentBytes {
-		// One that was made smaller, and cannot grow on a full disk, serves as it is.
-		if err = s.resize(j.opt.SegmentBytes); isNoSpace(err) && s.size >= j.opt.SegmentBytes/2 {
-			err = nil
-		}
-	}
-	if err == nil {
-		if err = j.fs.Rename(old.path, j.path(segmentName(s.seq))); err == nil {
-			s.path = j.path(segmentName(s.seq))
-			err = j.fs.SyncDir(j.dir)
-		}
-	}
-	j.mu.Lock()
-	j.bytes += s.size - old.size
-	if err != nil {
-		j.free = append(j.free, s) // it is tried again, under another number
-		return err
-	}
-	j.prepared(s)
-	return nil
-}
-
 // resize makes a spare file the size that segments have.
 func (s *segment) resize(size int64) error {
 	var err error
@@ -345,104 +304,4 @@ func (j *Journal) grow(size int64) error {
 		j.openSpace()
 	}
 	return nil
-}
-
-// droppable is the index of a freed segment that may be removed, or -1. The file with the highest number stays: it is what keeps the next Open from using a
-// number, and so positions, twice. With mu held.
-func (j *Journal) droppable() int {
-	top := uint32(0)
-	for _, list := range [...][]*segment{j.segs, j.ready, j.free} {
-		for _, s := range list {
-			top = max(top, s.seq)
-		}
-	}
-	return slices.IndexFunc(j.free, func(s *segment) bool { return s.seq < top })
-}
-
-// drop gives a freed segment's room back to the disk.
-func (j *Journal) drop() error {
-	j.trim = false
-	j.count.dropped++
-	i := j.droppable()
-	s := j.free[i]
-	j.free = slices.Delete(j.free, i, i+1)
-	j.mu.Unlock()
-	err := errors.Join(s.close(), j.fs.Remove(s.path))
-	j.mu.Lock()
-	j.bytes -= s.size
-	return err
-}
-
-// release frees the segments that all cursors have passed, but for the last one: while that is there, a cursor that stands
-// where no segment is has lost something. Where its room is needed, the reserve notes that it was passed. With mu held.
-func (j *Journal) release() {
-	if len(j.cursors) == 0 {
-		return
-	}
-	low := j.lowestLocked()
-	wanted := max(j.want, j.refused()) > 0
-	if wanted && j.seg != nil && low >= at(j.seg.seq, j.seg.last) && j.Synced() == j.end() && !j.writing {
-		// A record waits that may need the room of the segment in use too, and nothing in that is needed any more: then it is at its end.
-		j.seg.end.Store(j.off)
-		j.seg = nil
-		for _, b := range j.queue {
-			j.freeBatch(b)
-		}
-		j.queue = j.queue[:0]
-	}
-	n := 0
-	for ; n < len(j.segs); n++ {
-		s := j.segs[n]
-		if s == j.seg || s.last > dataStart && low < at(s.seq, s.last) || n == len(j.segs)-1 && !wanted {
-			break
-		}
-		if s.bad {
-			j.aside = append(j.aside, s)
-		} else {
-			j.free = append(j.free, s)
-		}
-	}
-	if n > 0 {
-		if n == len(j.segs) && j.opt.Reserve > 0 {
-			j.emptied = max(j.emptied, j.written)
-		}
-		j.segs = append(j.segs[:0], j.segs[n:]...)
-		j.blocked = nil
-		wake(j.prod)
-		if j.full && j.err == nil {
-			j.openSpace()
-		}
-	}
-}
-
-// lowestLocked is up to where all cursors have passed; without a cursor nothing is held, and it is behind everything.
-func (j *Journal) lowestLocked() Position {
-	low := Position(1<<64 - 1)
-	for _, c := range j.cursors {
-		low = min(low, Position(c.at.Load()))
-	}
-	return low
-}
-
-// refused is the size of the segment for which an Append was answered ErrFull last, or 0. With mu held.
-func (j *Journal) refused() int64 {
-	if j.full && j.blocked != nil {
-		return j.blockAt
-	}
-	return 0
-}
-
-// putAside moves a segment with unreadable bytes into quarantine instead of using it again.
-func (j *Journal) putAside() error {
-	s := j.aside[0]
-	j.aside = j.aside[1:]
-	j.bytes -= s.size
-	j.mu.Unlock()
-	err := j.moveAside(filepath.Base(s.path), errUnreadable)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // it was removed
-	}
-	err = errors.Join(err, s.close())
-	j.mu.Lock()
-	return err
 }

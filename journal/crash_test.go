@@ -151,7 +151,11 @@ func (c *crashRun) life() {
 	c.fs.mu.Lock()
 	c.fs.limit = 0
 	if r.IntN(4) == 0 {
-		c.fs.limit = c.fs.used + 16*pageSize + r.Int64N(6*minSegmentBytes) // with less, recovery goes without its second net
+		// With less, and no reserve, recovery goes without its second net.
+		c.fs.limit = c.fs.used + 16*pageSize + r.Int64N(6*minSegmentBytes)
+		if o.Reserve > 0 && c.fs.sizeOf("d", reserveFile) >= o.Reserve/2 && r.IntN(2) == 0 {
+			c.fs.limit = c.fs.used + r.Int64N(16*pageSize)
+		}
 	}
 	used := c.fs.used
 	c.fs.mu.Unlock()

@@ -331,6 +331,21 @@ func (c *crashFS) SyncDir(dir string) error {
 	return nil
 }
 
+// sizeOf is how long a file is. With mu held.
+func (c *crashFS) sizeOf(dir, name string) int64 {
+	if d := c.dirs[dir]; d != nil && d.now[name] != nil {
+		return int64(len(d.now[name].cache))
+	}
+	return 0
+}
+
+// fill has others take what room there is.
+func (c *crashFS) fill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limit = c.used
+}
+
 type crashFile struct {
 	c      *crashFS
 	path   string

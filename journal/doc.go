@@ -21,8 +21,8 @@
 //   - Synced bytes are never overwritten in their only copy. A disk that garbles every page that is being written when the power goes still
 //     takes nothing that was synced.
 //
-//   - Where a cursor has yet to read and no file holds it any more, that is told and counted; so is a file that is removed while it is written to, and nothing
-//     is said to be synced then.
+//   - Where a cursor has yet to read and no file holds it any more, that is told and counted; so is a file that is removed while it is written to, and neither
+//     [Journal.Sync] nor [Journal.Check] returns nil then.
 //
 //   - What cannot be read is copied or moved into the directory quarantine, told to Options.Report once, and never deleted. Everything else is read. A device that fails is tried
 //     for a minute first.

@@ -28,8 +28,8 @@ type FS interface {
 	SyncDir(dir string) error
 }
 
-// File is an open file. One that has a method Linked() (bool, error) is asked after each sync whether it still has a name: what was removed
-// stores nothing. Methods may be called at the same time; Close makes the others fail.
+// File is an open file. One that has a method Linked() (bool, error) is asked after each sync, and by [Journal.Check], whether it still has a name: what
+// was removed stores nothing. Methods may be called at the same time; Close makes the others fail.
 type File interface {
 	io.ReaderAt
 	io.WriterAt

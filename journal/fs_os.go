@@ -3,10 +3,12 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // osFS is the operating system.
@@ -44,7 +46,7 @@ func (osFS) Create(path string) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f}, nil
+	return newFile(f)
 }
 
 func (osFS) Open(path string) (File, error) {
@@ -52,7 +54,7 @@ func (osFS) Open(path string) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f}, nil
+	return newFile(f)
 }
 
 func (osFS) Rename(oldpath, newpath string) error { return os.Rename(oldpath, newpath) }
@@ -75,7 +77,18 @@ func (osFS) ReadDir(dir string) ([]DirEntry, error) {
 
 func (osFS) SyncDir(dir string) error { return syncDir(dir) }
 
-type osFile struct{ *os.File }
+type osFile struct {
+	*os.File
+	conn syscall.RawConn // of the file, for what is asked often
+}
+
+func newFile(f *os.File) (File, error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return osFile{f, conn}, nil
+}
 
 func (f osFile) Size() (int64, error) {
 	fi, err := f.Stat()

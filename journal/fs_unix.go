@@ -31,16 +31,3 @@ func syncDir(dir string) error {
 	}
 	return errors.Join(err, d.Close())
 }
-
-// Linked says whether the file still has a name.
-func (f osFile) Linked() (bool, error) {
-	var st unix.Stat_t
-	err := control(f.File, func(fd uintptr) error {
-		for {
-			if err := unix.Fstat(int(fd), &st); err != unix.EINTR {
-				return err
-			}
-		}
-	})
-	return st.Nlink > 0, err
-}

@@ -174,18 +174,20 @@ func (l *losable) test(t *testing.T, damage func(*testing.T, string), kind strin
 // segmentsOf is a list as long as there are segments with records.
 func (s Stats) segmentsOf() []struct{} { return make([]struct{}, s.Segments) }
 
-// TestRemovedWhileOpen: what is synced to a file that has no name any more is not stored, and no Sync says that it is.
+// TestRemovedWhileOpen: what is written to a file that has no name any more is not stored, and neither Sync nor Check says that it is.
 func TestRemovedWhileOpen(t *testing.T) {
 	dir := t.TempDir()
 	var told reports
 	j := mustOpen(t, dir, &Options{Report: told.add})
 	defer j.Close()
 	mustSync(t, j, mustAppend(t, j, []byte("a")))
-	err := os.RemoveAll(dir)
-	for err != nil { // the allocator may be making a file just then
-		err = os.RemoveAll(dir)
-	}
+	must(t, j.Check())
+	removeAll(dir)
 	p := mustAppend(t, j, []byte("b"))
+	must(t, j.Flush(bg, p))
+	if err := j.Check(); !errors.Is(err, errRemoved) {
+		t.Errorf("check after the directory was removed: %v", err)
+	}
 	if err := j.Sync(bg, p); !errors.Is(err, errRemoved) {
 		t.Errorf("sync after the directory was removed: %v", err)
 	}
@@ -194,6 +196,43 @@ func TestRemovedWhileOpen(t *testing.T) {
 	}
 	if j.Stats().Err == nil {
 		t.Error("no error in the statistics")
+	}
+}
+
+func removeAll(dir string) {
+	err := os.RemoveAll(dir)
+	for err != nil { // the allocator may be making a file just then
+		err = os.RemoveAll(dir)
+	}
+}
+
+// TestSpareRemoved: a file that holds nothing is no loss when others remove it, and the journal makes another.
+func TestSpareRemoved(t *testing.T) {
+	dir := t.TempDir()
+	var told reports
+	j := mustOpen(t, dir, &Options{SegmentBytes: minSegmentBytes, MaxBytes: 8 * minSegmentBytes, Report: told.add})
+	r := mustReader(t, j, "r")
+	for round := range 40 {
+		for range 100 { // more than a segment
+			if _, err := j.Append(testRecord(uint64(round), 1000)); errors.Is(err, ErrFull) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		last := j.Stats().Last
+		mustSync(t, j, last)
+		must(t, r.SkipTo(last))
+		must(t, r.Commit(last, nil))
+		j.mu.Lock()
+		for _, s := range j.free {
+			_ = os.Remove(s.path)
+		}
+		j.mu.Unlock()
+	}
+	must(t, j.Close())
+	if len(told.all()) > 0 {
+		t.Errorf("told %v", told.all())
 	}
 }
 

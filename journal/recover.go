@@ -377,8 +377,9 @@ func (s *segment) lastRecord() int64 {
 	return last
 }
 
-// cutTail gives back to the disk what a segment never used: a process that is started again and again leaves each time one that is hardly filled. A
-// record that was cut short when the process or the power died is set aside first.
+// cutTail gives back to the disk what a segment never used: a process that is started again and again leaves each time one that is hardly filled. It
+// keeps its room where there is no other file that can be used again: on a disk that others fill it would not come back. A record that was cut short when
+// the process or the power died is set aside first.
 func (j *Journal) cutTail(s *segment, end int64) error {
 	start := place(end)
 	h := make([]byte, recordHeader)
@@ -389,7 +390,7 @@ func (j *Journal) cutTail(s *segment, end int64) error {
 		}
 	}
 	size := pageUp(end)
-	if s.size-size < leastCut {
+	if s.size-size < leastCut || !slices.ContainsFunc(j.free, j.serves) {
 		return nil
 	}
 	if err := s.file.Truncate(size); err != nil {

@@ -5,9 +5,11 @@ package journal
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // TestLargeRecords: whatever fits in an empty journal is appended sooner or later, however full it is and however large what came before, if someone reads.
@@ -55,4 +57,108 @@ func TestLargeRecords(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestOthersFillDisk: a journal on a disk where others take every byte that it gives back drains, however it ended before and however full it was; and
+// once it is drained it takes records in turns, more of them than the file has room for that it keeps.
+func TestOthersFillDisk(t *testing.T) {
+	for _, end := range []string{"closed", "killed", "cut"} {
+		for _, reserve := range []int64{0, 64 << 10} {
+			for _, records := range []int{1, 8, 50, 62, 75, 175} {
+				t.Run(fmt.Sprintf("%s/%d/%d", end, reserve, records), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { othersFillDisk(t, end, reserve, records) })
+				})
+			}
+		}
+	}
+}
+
+func othersFillDisk(t *testing.T, end string, reserve int64, records int) {
+	c := newCrashFS(rand.New(rand.NewPCG(uint64(records), uint64(reserve))))
+	o := &Options{FS: c, SegmentBytes: 256 << 10, MaxBytes: 4 << 20, Reserve: reserve, Report: func(error) {}}
+	j := mustOpen(t, "d", o)
+	r := mustReader(t, j, "r")
+	must(t, r.Commit(0, nil))
+	want := 0
+	add := func() bool {
+		p, err := j.Append(testRecord(uint64(want), 4000))
+		if err != nil {
+			if !errors.Is(err, ErrFull) {
+				t.Fatal(err)
+			}
+			return false
+		}
+		mustSync(t, j, p)
+		want++
+		return true
+	}
+	synctest.Wait() // the reserve and a spare file are there
+	c.fill()
+	for want < records {
+		if add() {
+			continue
+		}
+		// Others let it have one more file, or less.
+		c.mu.Lock()
+		c.limit += 300 << 10
+		c.mu.Unlock()
+		<-time.After(2 * retrySpace) // of the bubble
+		if !add() {
+			t.Fatal("no room for a file more")
+		}
+		c.fill()
+	}
+	for range 3 { // started again and again without being read
+		if end == "closed" {
+			must(t, j.Close())
+		}
+		c.mu.Lock()
+		if end == "killed" {
+			c.kill()
+		} else {
+			c.cut()
+		}
+		c.mu.Unlock()
+		_ = j.Close()
+		c = c.after
+		c.fill()
+		o.FS = c
+		j = mustOpen(t, "d", o)
+		add()
+		synctest.Wait()
+		c.fill()
+	}
+	defer func() { j.Close() }()
+	r = mustReader(t, j, "r")
+	got := 0
+	drain := func() {
+		recs, last := readAll(t, r)
+		got += len(recs)
+		if last == 0 {
+			return
+		}
+		state := []byte("state")
+		if reserve > 0 {
+			state = make([]byte, 10_000) // a larger file, which needs the reserve the first time
+		}
+		must(t, r.Commit(last, state))
+	}
+	drain()
+	for enough, full := want+200, 0; want < enough; {
+		<-time.After(2 * retrySpace) // the allocator has done what it can
+		c.fill()
+		switch {
+		case add():
+			full = 0
+		case full > 3:
+			t.Fatalf("a drained journal takes no more after %d records: %+v", want, j.Stats())
+		default:
+			full++
+			drain()
+		}
+	}
+	drain()
+	if got != want {
+		t.Errorf("%d records were read of %d", got, want)
+	}
 }

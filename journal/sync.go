@@ -279,7 +279,7 @@ func (j *Journal) syncFiles(s *segment, tail bool) error {
 		if err := s.file.Datasync(); err != nil {
 			return err
 		}
-		if err := s.linked(); err != nil {
+		if err := linked(s.file, s.path); err != nil {
 			return err
 		}
 	}
@@ -290,18 +290,38 @@ func (j *Journal) syncFiles(s *segment, tail bool) error {
 var errRemoved = errors.New("it was removed while the journal writes to it; nothing more is stored until the next start")
 
 // linked returns an error if a file that is written to has no name any more.
-func (s *segment) linked() error {
-	f, ok := s.file.(interface{ Linked() (bool, error) })
+func linked(file File, path string) error {
+	f, ok := file.(interface{ Linked() (bool, error) })
 	if !ok {
 		return nil
 	}
-	switch linked, err := f.Linked(); {
+	switch is, err := f.Linked(); {
 	case err != nil:
 		return err
-	case !linked:
-		return fmt.Errorf("%s: %w", s.path, errRemoved)
+	case !is:
+		return fmt.Errorf("%s: %w", path, errRemoved)
 	}
 	return nil
+}
+
+// Check returns an error if the file that is appended to was removed: then what Flush returned nil for is on no disk that anybody will read, nor, likely,
+// what Sync returned nil for before. A Sync that has something to do checks this by itself. It costs a call of fstat.
+func (j *Journal) Check() error {
+	j.mu.Lock()
+	s := j.seg
+	if s == nil && len(j.ready) > 0 {
+		s = j.ready[0]
+	}
+	if s == nil || s.file == nil {
+		j.mu.Unlock()
+		return nil
+	}
+	f, path := s.file, s.path
+	j.mu.Unlock()
+	if err := linked(f, path); errors.Is(err, errRemoved) {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return nil // it may have been closed meanwhile, when another took its place
 }
 
 // fail makes err sticky and answers everyone who waits. With mu held.

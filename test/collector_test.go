@@ -30,7 +30,8 @@ type setup struct {
 	stdout io.Writer // nil: discarded
 	files  int       // that it may open; 0: what is usual
 
-	cut, mend func() // of killUnder, before a kill and after it
+	cut  func(*collector) // of killUnder, before a kill
+	mend func()           // and after it
 }
 
 // newSetup is a collector that writes one file per tag into a folder of its own.

@@ -197,7 +197,7 @@ func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int, load
 			pause(c, r, 50*time.Millisecond)
 		}
 		if s.cut != nil {
-			s.cut()
+			s.cut(c)
 		}
 		c.kill()
 		c.forget()

@@ -36,7 +36,10 @@ func TestPowerCut(t *testing.T) {
 				s.data = filepath.Join(d.dir, "data")
 			}
 			nuls := 0
-			s.cut = d.cut
+			s.cut = func(c *collector) {
+				c.freeze()
+				d.cut()
+			}
 			s.mend = func() {
 				d.mend()
 				nuls += countNULs(t, out)
@@ -115,6 +118,29 @@ func newPowered(t testing.TB) *powered {
 
 func (d *powered) mount() ([]byte, error) {
 	return exec.Command("mount", "-t", "ext4", "-o", "loop", d.image, d.dir).CombinedOutput()
+}
+
+// freeze stops the process where it is, with what it has asked of the kernel under way. The kernel outlives the power cut of a file
+// system, and may say then that it has synced what it has not; nobody may be told that.
+func (c *collector) freeze() {
+	c.t.Helper()
+	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return // it has ended
+	}
+	eventually(c.t, "the process is stopped", func() bool {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", c.cmd.Process.Pid))
+		for _, name := range threads {
+			stat, err := os.ReadFile(name)
+			if err != nil {
+				continue // this one has ended
+			}
+			_, state, _ := bytes.Cut(stat, []byte(") "))
+			if len(state) > 0 && bytes.IndexByte([]byte("RS"), state[0]) >= 0 {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // cut loses all that was not synced, and fails all that comes after it.
