@@ -163,6 +163,7 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 		Caution: c.inHand.of(len(c.pumps), plan.cursor, c.journal.Synced()),
 		Open:    func() (Output, error) { return plan.open(p) },
 		Opaque:  plan.opaque,
+		Packs:   plan.ids && !plan.guard,
 		Guard:   plan.guard,
 		Eager:   p.eager,
 		Passed:  p.passed,
