@@ -103,7 +103,8 @@ func TestLong(t *testing.T) {
 		w.Reset()
 	}
 	s.drop()
-	for s.writeOut() != nil {
+	for err := s.writeOut(); err != nil; {
+		err = s.writeOut()
 	}
 	if b := w.String(); !strings.HasSuffix(b, "\n") || strings.Count(b, "\n") != 1 {
 		t.Errorf("%d bytes, %d lines", len(b), strings.Count(b, "\n"))
