@@ -117,7 +117,7 @@ func TestWriteJSONPairs(t *testing.T) {
 		return AppendString(b, text(r.IntN(300)))
 	}
 	keys := []string{"time", "tag", "time_", "tag___", "time" + strings.Repeat("_", 70), "other"}
-	for range 20 {
+	for range 8 {
 		n := 1 + r.IntN(20)
 		b := AppendMapHeader(nil, n)
 		for range n {
