@@ -53,6 +53,8 @@ func TestAllocations(t *testing.T) {
 		wantAllocs(t, name+": map", 0, func() { _ = l.Post("t", m) })
 		raw := []byte{0x80}
 		wantAllocs(t, name+": raw", 0, func() { _ = l.PostRaw("t", now, raw) })
+		event := &Event{Time: now, Message: "m", Attrs: []slog.Attr{slog.Int("n", 1)}, Fields: raw}
+		wantAllocs(t, name+": event", 0, func() { _ = l.LogEvent(ctx, event) })
 		w := l.Writer()
 		line := []byte("a line of text\n")
 		wantAllocs(t, name+": line", 0, func() { _, _ = w.Write(line) })
@@ -61,4 +63,6 @@ func TestAllocations(t *testing.T) {
 	wantAllocs(t, "Discard", 0, func() { d.Error("m", slog.Int("n", 1)) })
 	l := opened(t, "discard:", &Options{Shm: noShm, Source: ShortSource})
 	wantAllocs(t, "source", 0, func() { l.Info("m") })
+	place := &Event{File: "/x/y.go", Line: 7}
+	wantAllocs(t, "place", 0, func() { _ = l.LogEvent(nil, place) }) //nolint:staticcheck // nil is survived
 }

@@ -98,19 +98,27 @@ func (l *Logger) postRaw(tag string, t int64, rec []byte) error {
 	if len(tag) > forward.MaxTag {
 		return tagError(tag)
 	}
-	k, _, err := msgpack.ReadToken(rec)
-	if err != nil || k.Kind != msgpack.Map {
-		return fmt.Errorf("%w: no MessagePack map", ErrNotRecord)
-	}
-	if n, err := msgpack.Skip(rec); err != nil || n != len(rec) {
-		return fmt.Errorf("%w: no single MessagePack map", ErrNotRecord)
+	if _, _, err := mapPairs(rec); err != nil {
+		return err
 	}
 	c := l.c
 	e := c.encoder()
 	b := mover.AppendPayload(e.buf[:0], tag)
 	at := len(b)
 	b = append(b, rec...)
-	err = c.append(context.Background(), e, tag, at, t, c.keepsPosts(), b)
+	err := c.append(context.Background(), e, tag, at, t, c.keepsPosts(), b)
 	c.done(e, b)
 	return err
+}
+
+// mapPairs returns the pairs of what is to be a single map, without its header, and how many they are.
+func mapPairs(rec []byte) (pairs []byte, n int, err error) {
+	k, header, err := msgpack.ReadToken(rec)
+	if err != nil || k.Kind != msgpack.Map {
+		return nil, 0, fmt.Errorf("%w: no MessagePack map", ErrNotRecord)
+	}
+	if end, err := msgpack.Skip(rec); err != nil || end != len(rec) {
+		return nil, 0, fmt.Errorf("%w: no single MessagePack map", ErrNotRecord)
+	}
+	return rec[header:], k.Len, nil
 }

@@ -66,25 +66,32 @@ func (c *core) appendSource(b []byte, pc uintptr) ([]byte, int) {
 	if f.File == "" {
 		return b, 0
 	}
-	if c.replace != nil {
-		a := c.replace(nil, slog.Any(slog.SourceKey, &slog.Source{Function: f.Function, File: f.File, Line: f.Line}))
-		s, ok := a.Value.Any().(*slog.Source)
-		if !ok || s == nil || a.Key == "" {
-			return record.AppendAttr(b, a)
-		}
-		b = msgpack.AppendString(b, a.Key)
+	start := len(b)
+	b, n := c.appendFrame(b, &slog.Source{Function: f.Function, File: f.File, Line: f.Line})
+	if c.replace == nil {
+		c.places.put(pc, b[start:])
+	}
+	return b, n
+}
+
+// appendFrame appends the pair of a place.
+func (c *core) appendFrame(b []byte, s *slog.Source) ([]byte, int) {
+	if c.replace == nil {
+		b = msgpack.AppendString(b, slog.SourceKey)
 		return c.appendPlace(b, s.File, s.Line), 1
 	}
-	start := len(b)
-	b = msgpack.AppendString(b, slog.SourceKey)
-	b = c.appendPlace(b, f.File, f.Line)
-	c.places.put(pc, b[start:])
-	return b, 1
+	a := c.replace(nil, slog.Any(slog.SourceKey, &slog.Source{Function: s.Function, File: s.File, Line: s.Line}))
+	s, ok := a.Value.Any().(*slog.Source)
+	if !ok || s == nil || a.Key == "" {
+		return record.AppendAttr(b, a)
+	}
+	b = msgpack.AppendString(b, a.Key)
+	return c.appendPlace(b, s.File, s.Line), 1
 }
 
 // appendPlace appends file.go:12 as a string.
 func (c *core) appendPlace(b []byte, file string, line int) []byte {
-	if c.source == ShortSource {
+	if c.source != LongSource {
 		file = file[strings.LastIndexByte(file, '/')+1:]
 	}
 	var digits [20]byte

@@ -40,7 +40,7 @@ func verdict(a arrow) string {
 	if a.to != module {
 		to = strings.TrimPrefix(a.to, module+"/")
 	}
-	if to == a.from || (to == needsPath || to == testcert) && a.test { // an external test imports its own package
+	if to == a.from || (to == needsPath || to == testcert || to == alikePath) && a.test { // an external test imports its own package
 		return ""
 	}
 	if toFolder, _, _ := strings.Cut(to, "/"); onTop && toFolder == folder {

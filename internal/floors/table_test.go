@@ -21,6 +21,7 @@ const root = "."
 const (
 	needsPath = "internal/needs"
 	testcert  = "internal/testcert"
+	alikePath = "internal/alike"
 )
 
 // table lists every package of the root module.
@@ -30,6 +31,7 @@ var table = map[string]place{
 	"journal": {floor: 0},
 	needsPath: {floor: 0},
 	testcert:  {floor: 0},
+	alikePath: {floor: 1, down: []string{"msgpack"}},
 
 	"forward":              {floor: 1, down: []string{"internal/record", "msgpack"}},
 	"internal/lines":       {floor: 1, down: []string{"forward", "msgpack"}},
@@ -48,7 +50,7 @@ var table = map[string]place{
 		"forward", "internal/credentials", "internal/output", "internal/lines", "internal/mover", "internal/record", "internal/urls", "msgpack", "ring",
 	}},
 	"collector": {floor: 2, down: []string{
-		"forward", "internal/credentials", "internal/follow", "internal/letters", "internal/output", "internal/urls", "journal", "msgpack",
+		"forward", "internal/credentials", "internal/follow", "internal/letters", "internal/lines", "internal/output", "internal/urls", "journal", "msgpack",
 	}},
 
 	"internal/floors": {floor: 3},
@@ -63,7 +65,7 @@ var top = map[string][]string{
 	"test":    {root, "collector", "forward", "internal/files", "internal/letters", "internal/lines", needsPath, "internal/urls", "journal", "msgpack", "ring"},
 	"bench":   {root, "collector", "forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
 	"compat":  {root, "forward", "msgpack"},
-	"adapter": {root},
+	"adapter": {root, "msgpack"},
 }
 
 // thirdParties are the modules that the root module may import.

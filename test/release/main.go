@@ -4,13 +4,13 @@
 //
 //	go run ./test/release [-dry-run] [-proxy DIR] v0.1.0
 //
-// On the branch, cmd and compat/fluent replace the root module by the folder above them, and with
-// such a line "go install" refuses a module. So the root's tag is on the branch, and the tags of
-// the other two are on a commit beside it:
+// On the branch, cmd, compat/fluent and the adapters replace the root module by the folder above them,
+// and with such a line "go install" refuses a module. So the root's tag is on the branch, and the tags
+// of the others are on a commit beside it:
 //
 //	──●──●──●  main             v0.1.0
 //	         ╲
-//	          ●                 cmd/v0.1.0, compat/fluent/v0.1.0: no replace; go.mod and go.sum name v0.1.0 and its hash
+//	          ●                 cmd/v0.1.0, adapter/zap/v0.1.0, …: no replace; go.mod and go.sum name v0.1.0 and its hash
 //
 // All of it is made in a clone and comes into the repository at the end, in one step: what fails
 // leaves nothing behind. The working tree and the branches stay as they are, and nothing is pushed.

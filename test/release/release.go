@@ -18,7 +18,7 @@ import (
 
 // nested are the folders of the modules that are released beside the root's: what others import or
 // install. The rest tests and measures.
-var nested = []string{"cmd", "compat/fluent"}
+var nested = []string{"adapter/logr", "adapter/logrus", "adapter/zap", "adapter/zerolog", "cmd", "compat/fluent"}
 
 type options struct {
 	repository string // a folder in it

@@ -34,6 +34,16 @@ var files = map[string]string{
 	"go.work":                  "go 1.25.0\n\nuse (\n\t.\n\t./cmd\n\t./compat/fluent\n\t./compat/fluent/new\n)\n",
 }
 
+func init() { // adapters are all alike
+	for _, dir := range nested {
+		if _, ok := files[dir+"/go.mod"]; !ok {
+			files[dir+"/go.mod"] = "module " + rootPath + "/" + dir + "\n\ngo 1.25.0\n\nrequire " + rootPath + " v0.0.0\n\nreplace " + rootPath + " => ../../\n"
+			files[dir+"/go.sum"] = ""
+			files[dir+"/adapter.go"] = "package adapter\n\nimport _ \"" + rootPath + "\"\n"
+		}
+	}
+}
+
 // repository commits the files, some of them changed.
 func repository(t *testing.T, changed map[string]string) *git {
 	t.Helper()
@@ -89,19 +99,23 @@ func TestRelease(t *testing.T) {
 	if after := repo.must(t, "status", "--porcelain=2", "--branch"); after != before {
 		t.Errorf("the working tree or the branch changed: %s, was %s", after, before)
 	}
-	if got, want := repo.must(t, "tag"), "cmd/v0.1.0\ncompat/fluent/v0.1.0\nv0.1.0"; got != want {
+	if got, want := repo.must(t, "tag"), strings.Join(nested, "/v0.1.0\n")+"/v0.1.0\nv0.1.0"; got != want {
 		t.Errorf("tags %q, want %q", got, want)
 	}
 	if got, want := repo.must(t, "rev-parse", "v0.1.0^{commit}"), repo.must(t, "rev-parse", "main"); got != want {
 		t.Errorf("the root's tag is on %s, want main's %s", got, want)
 	}
-	if got, want := repo.must(t, "diff", "--name-only", "v0.1.0", "cmd/v0.1.0"), "cmd/go.mod\ncmd/go.sum\ncompat/fluent/go.mod\ncompat/fluent/go.sum"; got != want {
+	var changes []string
+	for _, dir := range nested {
+		changes = append(changes, dir+"/go.mod", dir+"/go.sum")
+	}
+	if got, want := repo.must(t, "diff", "--name-only", "v0.1.0", "cmd/v0.1.0"), strings.Join(changes, "\n"); got != want {
 		t.Errorf("the commit beside the branch changes %q, want %q", got, want)
 	}
 	if mod := repo.must(t, "show", "cmd/v0.1.0:cmd/go.mod"); strings.Contains(mod, "replace") || !strings.Contains(mod, rootPath+" v0.1.0") {
 		t.Errorf("the command's go.mod: %s", mod)
 	}
-	if !strings.Contains(out.String(), "git push --atomic origin v0.1.0 cmd/v0.1.0 compat/fluent/v0.1.0\n") {
+	if !strings.Contains(out.String(), "git push --atomic origin v0.1.0 "+strings.Join(nested, "/v0.1.0 ")+"/v0.1.0\n") {
 		t.Errorf("it said %s", &out)
 	}
 
@@ -111,7 +125,7 @@ func TestRelease(t *testing.T) {
 		"GOPROXY=direct", "GOVCS=*:git", "GOMODCACHE=" + t.TempDir(),
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url.file://" + repo.dir + ".insteadOf", "GIT_CONFIG_VALUE_0=https://" + rootPath,
 	}
-	for _, dir := range []string{"", "/cmd", "/compat/fluent"} {
+	for _, dir := range []string{"", "/cmd", "/compat/fluent", "/adapter/zap"} {
 		type download struct{ Version, Sum, GoModSum string }
 		var served, tagged download
 		for from, to := range map[*goCommand]*download{&fromProxy: &served, &fromTags: &tagged} {
