@@ -88,7 +88,7 @@ func (c *Collector) open() error {
 	if c.repeats, err = openRepeats(c.config.Dir, c.journal, report); err != nil {
 		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
 	}
-	c.recent = newRecent(recentOptions{})
+	c.recent = newRecent(recentOptions{bytes: min(max(c.config.Memory/4, 1<<20), recentBytes)})
 	if c.letters, err = letters.Open(filepath.Join(c.config.Dir, lettersDir), &letters.Options{
 		MaxBytes: c.config.LetterBytes, DropOldest: c.config.DropLetters,
 		Report: func(err error) { c.reporter.trouble("dead letters", err) },

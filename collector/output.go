@@ -142,6 +142,12 @@ func identify(identity [16]byte, cursor string) func(dst []byte, first, last jou
 	}
 }
 
+// windowBytes is how much an output may have been given and not finished: its share of a quarter of the
+// memory. The outputs have it apart from the inputs, so that neither waits for the other's.
+func windowBytes(memory int64, outputs int) int64 {
+	return min(max(memory/4/int64(max(outputs, 1)), 1<<20), 4<<20)
+}
+
 // lettersDir is the folder of the dead letters in a data directory.
 const lettersDir = "letters"
 
@@ -163,6 +169,8 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 		Caution: c.inHand.of(len(c.pumps), plan.cursor, c.journal.Synced()),
 		Open:    func() (Output, error) { return plan.open(p) },
 		Opaque:  plan.opaque,
+		Packs:   plan.ids && !plan.guard,
+		Bytes:   windowBytes(c.config.Memory, len(c.config.Outputs)),
 		Guard:   plan.guard,
 		Eager:   p.eager,
 		Passed:  p.passed,

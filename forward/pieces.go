@@ -19,6 +19,12 @@ import (
 type Pieces struct {
 	// Large is called before memory is taken for an entry that is larger than a piece; nil: nothing is.
 	Large func()
+	// Most is the longest entry of a compressed chunk that is copied, and of one that is not compressed none
+	// that is larger than a piece is; 0: any is copied.
+	Most int
+	// Found is the entry that the last Next has come to, if that is larger than a piece and Most is set. What
+	// was not copied is in it alone.
+	Found *Long
 
 	r      io.Reader // plain or packed
 	plain  bytes.Reader
@@ -28,16 +34,19 @@ type Pieces struct {
 	eof    bool
 	whole  bool // nothing was returned yet
 	scan   msgpack.Scanner
+	chunk  *Chunk
+	at     int64 // of buf, in the entries
 }
 
 // Begin begins to read the entries of a chunk, most bytes at a time, as long as its bytes are there,
 // and until z is used for something else.
 func (p *Pieces) Begin(z *Inflater, c *Chunk, most int) {
 	p.most, p.eof, p.whole = most, false, true
+	p.chunk, p.at, p.Found = c, 0, nil
 	if p.buf = p.buf[:0]; cap(p.buf) > 2*inflaterKeeps {
 		p.buf = nil
 	}
-	if c.Entries != nil || c.Compressed == nil {
+	if c.isPlain() {
 		p.plain.Reset(c.Entries)
 		p.r = &p.plain
 		return
@@ -51,6 +60,7 @@ func (p *Pieces) Begin(z *Inflater, c *Chunk, most int) {
 // returned, what follows cannot be read.
 func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) {
 	dst = dst[:0]
+	p.Found = nil
 	large := false
 	ck := check{}
 	defer ck.drop()
@@ -70,6 +80,11 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 		if ck.pos > 0 || p.eof {
 			break
 		}
+		if p.Most > 0 && len(p.buf) >= min(longHead, p.Most) {
+			if done, last, err := p.long(); done || err != nil {
+				return dst, 1, last, err
+			}
+		}
 		if !large && p.Large != nil {
 			p.Large()
 		}
@@ -85,8 +100,13 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 	if end == 0 && len(p.buf) > 0 {
 		return dst, 0, true, fmt.Errorf("%w: the entries break off within one", ErrMalformed)
 	}
+	p.at += int64(end)
 	if large {
 		dst, p.buf = p.buf[:end:end], slices.Clone(p.buf[end:])
+		if l, ok := longIn(dst); ok && p.Most > 0 {
+			l.chunk, l.size = &Chunk{Tag: p.chunk.Tag, Signal: p.chunk.Signal, Entries: dst, Events: 1}, int64(end)
+			p.Found = l
+		}
 	} else {
 		dst = append(dst, p.buf[:end]...)
 		p.buf = p.buf[:copy(p.buf, p.buf[end:])]
@@ -99,6 +119,52 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 	}
 	return dst, n, p.eof && len(p.buf) == 0, nil
 }
+
+// long looks for the end of the entry that begins in buf and is longer than it, if that is one that need
+// not be copied, and goes on behind it.
+func (p *Pieces) long() (done, last bool, err error) {
+	if !p.keeps() {
+		return false, false, nil
+	}
+	l, ok := longIn(p.buf)
+	if !ok {
+		return false, false, nil
+	}
+	var scan msgpack.Scanner
+	scan.Reset(claims(maxDepth+1, math.MaxInt32))
+	for {
+		n, done, err := scan.Scan(p.buf)
+		l.size += int64(n)
+		p.buf = p.buf[:copy(p.buf, p.buf[n:])]
+		switch {
+		case err != nil:
+			return false, true, fmt.Errorf("%w: %w", ErrMalformed, err)
+		case !done && p.eof:
+			return false, true, fmt.Errorf("%w: the entries break off within one", ErrMalformed)
+		}
+		if len(p.buf) == 0 {
+			if cap(p.buf) > inflaterKeeps {
+				p.buf = nil
+			}
+			if err := p.fill(longHead); err != nil && !done {
+				return false, true, err
+			} else if err != nil {
+				p.packed.err = err // for the next
+			}
+		}
+		if done {
+			break
+		}
+	}
+	l.chunk, l.at = p.chunk, p.at
+	p.at += l.size
+	p.Found = l
+	return true, p.eof && len(p.buf) == 0, nil
+}
+
+// keeps says whether what is in buf, the start of an entry, is to be left where it stands: it is longer than
+// Most, or it need not be found again by decompressing what is before it.
+func (p *Pieces) keeps() bool { return p.chunk.isPlain() || len(p.buf) > p.Most }
 
 // fill reads until there are n bytes, or all.
 func (p *Pieces) fill(n int) error {

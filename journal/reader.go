@@ -139,6 +139,19 @@ func (r *Reader) hold(f File) bool {
 	return true
 }
 
+// OnLarge has f called from within Next and TryNext before they take memory for a record of more than least
+// bytes. It comes before the first of them; f must not call the Reader.
+func (r *Reader) OnLarge(least int64, f func()) { r.scan.least, r.scan.large = least, f }
+
+// Release gives back the memory of a long record: the last one is used no more.
+func (r *Reader) Release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := &r.scan; cap(s.buf) > scanKeep {
+		s.buf, s.base = nil, 0
+	}
+}
+
 // TryNext returns the next record if one is there.
 func (r *Reader) TryNext() (Record, bool, error) {
 	r.mu.Lock()

@@ -33,6 +33,9 @@ type scanner struct {
 	bind binder
 	buf  []byte // window on the file
 	base int64  // offset of buf[0]
+
+	large func() // called before memory is taken for a record longer than least; nil: nothing is
+	least int64
 }
 
 func (s *scanner) reset(src io.ReaderAt, seq uint32, n nonce) {
@@ -90,6 +93,9 @@ func (s *scanner) record(off, limit int64) (kind uint32, data []byte, start, end
 	}
 	if kind == kindPad {
 		return kind, nil, start, end, nil
+	}
+	if s.large != nil && n > s.least && int64(cap(s.buf)) < n {
+		s.large()
 	}
 	data, err = s.view(start, recordHeader+int(n), limit)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/letters"
 	"github.com/spillwaylog/spillway/internal/needs"
+	"github.com/spillwaylog/spillway/journal"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -207,6 +208,92 @@ func TestHostileChunks(t *testing.T) {
 	c.stop()
 	must(t, w.Close())
 	far.stop()
+}
+
+// TestLongJournal: a journal from before events had a largest size has one of 250 MB, compressed to 255 KB.
+// Four outputs deliver it, through a kill, each line once, in little memory.
+func TestLongJournal(t *testing.T) {
+	size := 40_000_000
+	if needs.Rounds(t, "SPILLWAY_HOSTILE", 0, 0) > 0 {
+		size = 250_000_000
+	}
+	s, _ := newSetup(t)
+	s.bin = lean
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer r.Close()
+	go drain(r)
+	s.stdout = w
+	out, text := filepath.Join(t.TempDir(), "json"), filepath.Join(t.TempDir(), "text")
+	peer, _ := newSetup(t)
+	peer.bin = lean
+	peer.to = []string{"discard:"}
+	far := startCollector(t, peer)
+	s.to = []string{"file://" + out, "file://" + text + "?format=text", "stdout:", "forward://" + far.addr}
+
+	j, err := journal.Open(filepath.Join(s.data, "journal"), nil)
+	must(t, err)
+	entries := bytes.Join([][]byte{named("before").append(nil), control(size), named("behind").append(nil)}, nil)
+	chunk := &forward.Chunk{Tag: "long", Compressed: gzipped(entries), Compression: "gzip", Events: 3, ID: forward.NewID()}
+	record := chunk.AppendTail(append(chunk.AppendHead(nil), chunk.Body()...))
+	at, err := j.Append(record)
+	must(t, err)
+	must(t, j.Sync(t.Context(), at))
+	must(t, j.Close())
+
+	c := startCollector(t, s)
+	eventually(t, "the line is being written", func() bool {
+		info, err := os.Stat(out)
+		return err == nil && info.Size() > 10<<20
+	})
+	most := peak(t, c)
+	c.kill()
+	c = startCollector(t, s)
+	eventually(t, "all is delivered", func() bool { return c.delivered() })
+	most = max(most, peak(t, c))
+	figure(t, "an event of %d bytes in the journal: at most %.1f MB resident", size, float64(most)/1e6)
+	if most > largeBar {
+		t.Errorf("%d bytes resident, want at most %d", most, largeBar)
+	}
+	c.stop()
+	must(t, w.Close())
+	far.stop()
+	wantLong(t, out, `\u0001`, size)
+	wantLong(t, text, `\x01`, size)
+}
+
+// wantLong checks that a file has three lines, the second with so many of an escape in one piece.
+func wantLong(t *testing.T, path, escape string, n int) {
+	t.Helper()
+	f, err := os.Open(path)
+	must(t, err)
+	defer f.Close()
+	info, err := f.Stat()
+	must(t, err)
+	b := make([]byte, 1000)
+	k, err := f.ReadAt(b, 0)
+	must(t, err)
+	head, rest, ok := strings.Cut(string(b[:k]), "\n")
+	lead := strings.Index(rest, escape)
+	if !ok || !strings.Contains(head, "before") || lead < 0 {
+		t.Fatalf("%s begins with %.500q", path, b)
+	}
+	at := int64(len(head) + 1 + lead)
+	want := strings.Repeat(escape, 10_000)
+	b = make([]byte, len(want))
+	for left := n; left > 0; left -= 10_000 {
+		want := want[:min(left, 10_000)*len(escape)]
+		if _, err := f.ReadAt(b[:len(want)], at); err != nil || string(b[:len(want)]) != want {
+			t.Fatalf("%s, at byte %d: other bytes, %v", path, at, err)
+		}
+		at += int64(len(want))
+	}
+	tail := make([]byte, info.Size()-at)
+	_, err = f.ReadAt(tail, at)
+	must(t, err)
+	if lines := strings.Split(string(tail), "\n"); len(lines) != 3 || !strings.Contains(lines[1], "behind") || lines[2] != "" {
+		t.Errorf("%s ends in %.500q", path, tail)
+	}
 }
 
 // delivered says whether nothing is behind.

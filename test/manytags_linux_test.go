@@ -5,7 +5,11 @@ package test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // TestManyTags writes far more files than may be open, through kills: the number of open files is bounded, and each event is in its
@@ -49,4 +53,69 @@ func TestManyTags(t *testing.T) {
 	lines := readLines(t, out)
 	wantNames(t, lines, want...)
 	wantOrder(t, lines)
+}
+
+// TestMillionTags sends events each of which has a tag of its own, through a kill, to an output that may
+// make few files in a minute: each event is in its own file or in that for the rest, once, and neither
+// the process nor its state grows with the tags.
+func TestMillionTags(t *testing.T) {
+	tags := needs.Rounds(t, "SPILLWAY_TAGS", 20_000, 20_000)
+	const bound = 400
+	s, out := newSetup(t)
+	s.bin = lean
+	s.to = []string{fmt.Sprintf("file://%s/{tag}.jsonl?new_files=%d", out, bound)}
+	c := startCollector(t, s)
+	began := time.Now()
+	l := c.lane()
+	var want []string
+	var b []byte
+	most, state := int64(0), int64(0)
+	look := func() {
+		most = max(most, peak(t, c))
+		cursors, err := filepath.Glob(filepath.Join(s.data, "journal", "cursor-*"))
+		must(t, err)
+		for _, name := range cursors {
+			if info, err := os.Stat(name); err == nil { // else it was replaced
+				state = max(state, info.Size())
+			}
+		}
+	}
+	for i := range tags {
+		name := fmt.Sprint("m", i)
+		want = append(want, name)
+		b = append(appendStr(append(b, 0x93), fmt.Sprintf("service.%d.tag", i)), named(name).append(nil)[1:]...)
+		if i%1000 != 999 && i != tags-1 {
+			continue
+		}
+		l.write(b)
+		b = b[:0]
+		if i%10_000 == 9999 {
+			id := newID()
+			last := fmt.Sprint("acked", i)
+			want = append(want, last)
+			l.send(packed("acked", id, named(last).append(nil)), id)
+			look()
+		}
+		if i == tags/2/10_000*10_000-1 {
+			c.kill()
+			c = startCollector(t, s)
+			l = c.lane()
+		}
+	}
+	waitLines(t, out, len(want))
+	look()
+	eventually(t, "all is delivered", func() bool { return c.delivered() })
+	took := time.Since(began)
+	c.stop()
+	wantNames(t, readLines(t, out), want...)
+	files := countFiles(t, out)
+	minutes := int(took/time.Minute) + 2
+	figure(t, "%d tags in %v: %d files, at most %.1f MB resident, a cursor and its state at most %d bytes",
+		tags, took.Round(time.Millisecond), files, float64(most)/1e6, state)
+	if files < bound || files > minutes*bound+2 {
+		t.Errorf("%d files in %v, with at most %d new ones a minute", files, took, bound)
+	}
+	if most > hostileBar || state == 0 || state > 4<<20 {
+		t.Errorf("%d bytes resident, %d bytes of state", most, state)
+	}
 }

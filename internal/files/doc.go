@@ -41,6 +41,9 @@
 // So that a new file is known too, Options.Record makes a state with its name durable before its first byte is written;
 // one Record is for all files that one Write opens.
 //
+// A line that is too long for memory is written by Long, in pieces, as a batch of its own: others that append to the file at the same
+// time may come in between, and then it begins anew.
+//
 // # No disk
 //
 // A logger's lines need only survive the process, and its positions lie in memory that does too. So with NoSync nothing

@@ -37,6 +37,7 @@ type file struct {
 
 	lines []byte // waiting, whole lines; of the first, the torn bytes at its start are in the file already
 	torn  int    // more than 0 only while the file ends in those bytes
+	long  int64  // likewise, of a line that does not wait: see Set.Long
 	end   int64  // where our last write ended; below 0 when the file may end within a line of others
 
 	queued bool // in Set.waiting
@@ -111,7 +112,7 @@ func (s *Set) openOnce(f *file) error {
 		}
 	}
 	if f.id != id {
-		f.torn, f.end, f.last = 0, 0, tail{}
+		f.torn, f.long, f.end, f.last = 0, 0, 0, tail{}
 	}
 	f.handle, f.id = h, id
 	f.used = s.now
@@ -226,7 +227,7 @@ func (s *Set) prepare(f *file) error {
 		s.hasty = true
 	}
 	if size != f.end { // others wrote
-		f.torn, f.end = 0, -1
+		f.torn, f.long, f.end = 0, 0, -1
 	}
 	if s.index.foreign(f) && !f.expected {
 		s.handOver(f)

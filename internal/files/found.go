@@ -4,9 +4,7 @@ package files
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 )
@@ -40,28 +38,11 @@ func (s *Set) find(f *file, size int64) error {
 		at := f.found + int64(n)
 		want := f.lines[n:min(n+len(buf), len(f.lines))]
 		want = want[:min(int64(len(want)), size-at)]
-		got, err := f.handle.ReadAt(buf[:len(want)], at)
-		if err != nil && !errors.Is(err, io.EOF) {
+		same, err := s.compare(f, &over, buf[:], want, at)
+		if err != nil {
 			return err
 		}
-		same := common(want, buf[:got])
-		if f.doubt {
-			if err := over.write(want[:same], at); err != nil {
-				return err
-			}
-		}
-		nuls := 0
-		for same+nuls < got && buf[same+nuls] == 0 {
-			nuls++
-		}
-		if nuls > 0 && same < len(want) {
-			if err := over.write(want[same:same+nuls], at+int64(same)); err != nil {
-				return err
-			}
-			same += nuls
-		} else {
-			equal = same == len(want)
-		}
+		equal = same == len(want)
 		n += same
 	}
 	whole := bytes.LastIndexByte(f.lines[:n], '\n') + 1

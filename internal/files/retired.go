@@ -57,14 +57,14 @@ func (f *file) renew() {
 
 // moved leaves a file that is not at its path any more: another process has rotated it, or somebody took it away.
 func (s *Set) moved(f *file) error {
-	if f.touched && f.torn == 0 && !f.expected && !s.index.foreign(f) {
+	if f.touched && f.torn == 0 && f.long == 0 && !f.expected && !s.index.foreign(f) {
 		if to, _ := movedAs(f.path, f.id.inode); to != "" {
 			s.keeper.hold(to)
 			s.retire(f, to)
 			return nil
 		}
 	}
-	f.torn = 0
+	f.torn, f.long = 0, 0
 	s.hasty = true
 	if f.handle == nil {
 		return nil

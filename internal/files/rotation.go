@@ -59,7 +59,7 @@ func (r *Rotation) period(t time.Time) int64 {
 // line has room. It is not while lines are expected in it, or when it ends in a part of one.
 func (s *Set) due(f *file, size int64) bool {
 	r := &s.o.Rotation
-	if !r.on() || size == 0 || f.handle == nil || s.index.foreign(f) || f.expected || f.torn > 0 || s.now.Before(s.unable) {
+	if !r.on() || size == 0 || f.handle == nil || s.index.foreign(f) || f.expected || f.torn > 0 || f.long > 0 || s.now.Before(s.unable) {
 		return false
 	}
 	if r.Every > 0 && r.period(s.now) != f.period {

@@ -99,15 +99,24 @@ func (s *Set) claim() {
 // file already, appends whole lines, one or several or none, and returns the result. full asks for a Write, because enough
 // waits; nothing is written before. An error means that render was not called; it is ErrCrowded where a Checkpoint comes first.
 func (s *Set) Extend(tag string, sec int64, render func(dst []byte) []byte) (full bool, err error) {
-	if err := s.usable(); err != nil {
+	f, err := s.fileOf(tag, sec)
+	if err != nil {
 		return false, err
+	}
+	return s.waiting.extend(f, render), nil
+}
+
+// fileOf returns the file that the next line of a tag and time goes to. The error is that of Extend.
+func (s *Set) fileOf(tag string, sec int64) (*file, error) {
+	if err := s.usable(); err != nil {
+		return nil, err
 	}
 	r := s.index.pattern.route(tag, sec)
 	f := s.index.last
 	if f == nil || f.route != r {
 		if f = s.index.routes[r]; f == nil {
 			if err := s.admit(r); err != nil {
-				return false, err
+				return nil, err
 			}
 			f = s.index.lookUp(r)
 			if f.route != r {
@@ -117,14 +126,17 @@ func (s *Set) Extend(tag string, sec int64, render func(dst []byte) []byte) (ful
 		s.index.last = f
 	}
 	s.index.crowd.next = undecided
-	return s.waiting.extend(f, render), nil
+	return f, nil
 }
 
 // Rest returns how many events have gone to the file for the rest, since Open.
 func (s *Set) Rest() int64 { return s.rest }
 
 // Drop forgets the lines that wait, but for the rest of one that is in a file in part.
-func (s *Set) Drop() { s.waiting.drop() }
+func (s *Set) Drop() {
+	s.waiting.drop()
+	s.dropLong()
+}
 
 func (s *Set) usable() error {
 	if s.closed {

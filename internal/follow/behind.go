@@ -138,6 +138,7 @@ func (f *Follower) giveSome(ctx context.Context, enough func(journal.Position) b
 		}
 		rec, ok, err := f.cfg.Reader.TryNext()
 		if err != nil {
+			f.endSplit()
 			return false, err
 		}
 		if !ok {
@@ -163,6 +164,7 @@ func (f *Follower) giveSome(ctx context.Context, enough func(journal.Position) b
 			kept += int64(len(r.Chunk.Entries))
 		}
 	}
+	f.endSplit()
 	if at == s.committed || ctx.Err() != nil {
 		return false, ctx.Err()
 	}
@@ -182,7 +184,7 @@ func (f *Follower) setAside(end journal.Position, c *forward.Chunk) Refused {
 	for i := range all {
 		all[i] = i
 	}
-	return Refused{Position: end, Time: time.Now(), Reason: f.cfg.Behind.Reason, Entries: all, Chunk: only(f.readable(c), all)}
+	return Refused{Position: end, Time: time.Now(), Reason: f.cfg.Behind.Reason, Entries: all, Chunk: only(f.inflated(c), all)}
 }
 
 // flush has the output flushed, which may hang: one that is too far behind meanwhile is not waited

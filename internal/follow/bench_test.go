@@ -32,6 +32,7 @@ func BenchmarkFollow(b *testing.B) {
 		{"discard/1000 events, gzip", discard, 1000, 1000, true},
 		{"file/1 event", file, 100_000, 1, false},
 		{"file/1000 events", file, 1000, 1000, false},
+		{"file/1000 events, gzip", file, 1000, 1000, true},
 	} {
 		b.Run(test.name, func(b *testing.B) {
 			dir := b.TempDir()

@@ -134,6 +134,7 @@ func (f *Follower) note(n Note) {
 
 // condemn fills a flight with the next record, which is not submitted.
 func (f *Follower) condemn(x *flight) (ok bool, err error) {
+	defer f.endSplit()
 	rec, ok, err := f.cfg.Reader.TryNext()
 	if err != nil || !ok {
 		return false, err

@@ -3,7 +3,6 @@
 package follow
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -39,6 +38,8 @@ type flight struct {
 	condemned bool                // it was not submitted: the process died on it
 	part      bool                // more of the record follows
 	first     int                 // which entry of the record is the first
+	number    int                 // which piece of the record
+	long      *forward.Long       // the one event of chunk, which has no entries then; nil: it is an ordinary one
 	turn      func()              // ends the turn of a large event
 	land      func(output.Result) // landed, made once
 }
@@ -90,7 +91,7 @@ func (f *Follower) recycle(x *flight) {
 	}
 	x.endTurn()
 	x.chunk, x.held, x.result, x.bytes, x.done, x.broken = nil, nil, output.Result{}, 0, false, false
-	x.part, x.condemned, x.first, x.turn = false, false, 0, nil
+	x.part, x.condemned, x.first, x.turn, x.number, x.long = false, false, 0, nil, 0, nil
 	// Large records come to all flights in turn, and each would keep room for them.
 	if n := x.size(); n > flightKeeps || s.room > 2*f.cfg.Bytes {
 		s.room -= n
@@ -189,10 +190,12 @@ func (f *Follower) next() (more bool, err error) {
 	if f.cfg.Guard {
 		land = f.once(land)
 	}
-	if s.at != nil {
-		binary.BigEndian.PutUint64(s.token[:], uint64(x.end))
-		s.at.SubmitAt(s.token[:], x.chunk, land)
-	} else {
+	switch {
+	case x.long != nil:
+		s.longer.SubmitLong(s.tokenOf(x), x.chunk, x.long, land)
+	case s.at != nil:
+		s.at.SubmitAt(s.tokenOf(x), x.chunk, land)
+	default:
 		s.out.Submit(x.chunk, land)
 	}
 	return true, nil
@@ -205,11 +208,16 @@ func (f *Follower) read(x *flight) (ok bool, err error) {
 		f.filled(x, had, f.piece(x))
 		return true, nil
 	}
+	whole := f.cfg.Opaque || f.step.whole
 	if f.cfg.Recent != nil {
 		if r, ok := f.cfg.Recent(f.step.taken); ok {
 			if err := f.cfg.Reader.SkipTo(r.End); err != nil {
 				r.Held.Release()
 				return false, err
+			}
+			if !whole && int64(len(r.Chunk.Entries)) > f.cfg.Piece {
+				f.filled(x, had, f.cutRecent(x, r))
+				return true, nil
 			}
 			x.end, x.chunk, x.held = r.End, r.Chunk, r.Held
 			x.bytes = int64(len(x.chunk.Entries))
@@ -218,11 +226,12 @@ func (f *Follower) read(x *flight) (ok bool, err error) {
 	}
 	rec, ok, err := f.cfg.Reader.TryNext()
 	if err != nil || !ok {
+		f.endSplit()
 		return false, err
 	}
 	x.end, x.chunk = rec.Pos, &x.own
-	if whole := f.cfg.Opaque || f.step.at != nil; !whole && int64(len(rec.Data)) > f.cfg.Piece {
-		err = f.cut(x, rec, forward.Chunk{})
+	if !whole && int64(len(rec.Data)) > f.cfg.Piece {
+		err = f.cutRecord(x, rec, forward.Chunk{})
 	} else {
 		x.data = append(x.data[:0], rec.Data...)
 		x.bytes = int64(len(x.data))
@@ -232,8 +241,11 @@ func (f *Follower) read(x *flight) (ok bool, err error) {
 		case whole:
 			err = f.inflate(x)
 		default:
-			err = f.cut(x, rec, x.own)
+			err = f.cutRecord(x, rec, x.own)
 		}
+	}
+	if !f.step.cutting {
+		f.endSplit()
 	}
 	f.filled(x, had, err)
 	return true, nil

@@ -37,9 +37,12 @@ type Config struct {
 	Bytes  int64
 	// Piece is the longest chunk that is submitted; 4 MiB if 0. A longer one comes in pieces, each a
 	// chunk of its own, with an id of its own, unless the output is Opaque or Transactional. One event
-	// may be larger.
+	// may be larger: an output.Longer gets it as a stream.
 	Piece int64
-	// Turn is waited for before an event of more than Piece is in memory; nil: nothing is.
+	// Packs says that the output takes compressed entries, whatever it has them become: an event of more
+	// than four pieces leaves so.
+	Packs bool
+	// Turn is waited for before an event or a record of more than Piece is in memory; nil: nothing is.
 	Turn *Turn
 
 	// Caution remembers records on which the process died; nil: nothing does.
@@ -190,6 +193,13 @@ func New(c *Config) *Follower {
 	}
 	f.start, _ = f.cfg.Reader.Committed()
 	s := &f.step
+	if f.cfg.Turn != nil {
+		f.cfg.Reader.OnLarge(2*f.cfg.Piece, func() {
+			if s.split.large == nil && s.ctx != nil {
+				s.split.large = f.cfg.Turn.Take(s.ctx)
+			}
+		})
+	}
 	s.committed = f.start
 	s.rewind(f.start)
 	return f
@@ -245,6 +255,16 @@ func (f *Follower) round(ctx, drain context.Context) (over bool) {
 		if s.stop > s.committed {
 			f.tryCommit(ctx)
 			return false
+		}
+	}
+	if s.split.pinned {
+		if s.inFlight > 0 {
+			f.await(ctx, 0)
+			return false
+		}
+		s.split.pinned = false
+		if !s.cutting {
+			f.endSplit()
 		}
 	}
 	if f.isFull() {

@@ -19,14 +19,26 @@ type opened struct {
 	out     output.Output
 	gen     int // of out; that of the inbox
 	resumer bool
-	at      output.Placed  // out, if it is one
-	broken  error          // why out is of no more use, or why there is none
-	reopens int            // since the last commit
-	token   [tokenLen]byte // of the chunk that is submitted
+	at      output.Placed // out, if it is one
+	longer  output.Longer // likewise
+	whole   bool          // out gets no pieces: its token is the position
+	broken  error         // why out is of no more use, or why there is none
+	reopens int           // since the last commit
+	token   [tokenLen + 4]byte
 }
 
-// tokenLen is the length of a token: the position, its high byte first.
+// tokenLen is the length of a token: the position behind the record, its high byte first. That of a piece
+// has its number behind it.
 const tokenLen = 8
+
+// tokenOf is the token of a flight, until the next call.
+func (o *opened) tokenOf(x *flight) []byte {
+	b := binary.BigEndian.AppendUint64(o.token[:0], uint64(x.end))
+	if x.part || x.number > 0 {
+		b = binary.BigEndian.AppendUint32(b, uint32(x.number))
+	}
+	return b
+}
 
 // errNotOpen stands for an output that was not opened yet.
 var errNotOpen = errors.New("not open")
@@ -43,6 +55,8 @@ func (f *Follower) Open(ctx context.Context) error {
 		s.out, s.broken = out, nil
 		_, s.resumer = out.(output.Resumer)
 		s.at, _ = out.(output.Placed)
+		s.longer, _ = out.(output.Longer)
+		_, s.whole = out.(output.Transactional)
 		return nil
 	}
 	f.inbox.close()
@@ -175,7 +189,7 @@ func (f *Follower) giveUp(ctx context.Context) {
 // forget drops what is beyond the cursor.
 func (f *Follower) forget() {
 	s := &f.step
-	s.out, s.at, s.cutting, s.parted = nil, nil, false, false
+	s.out, s.at, s.longer, s.cutting, s.parted = nil, nil, nil, false, false
 	for _, x := range f.inbox.close() {
 		x.done = true
 	}
@@ -187,6 +201,7 @@ func (f *Follower) forget() {
 	s.inFlight = 0
 	clear(s.letters)
 	s.due = due{letters: s.letters[:0]}
+	f.endSplit()
 	s.rewind(s.committed)
 	f.moved.Store(0)
 }

@@ -96,9 +96,12 @@ func (f *Follower) refuse(x *flight) (events int64) {
 			continue
 		}
 		if whole == nil {
-			whole = f.readable(x.chunk)
+			whole = f.readable(x)
 		}
-		part := only(whole, entries)
+		part := whole
+		if x.long == nil {
+			part = only(whole, entries)
+		}
 		for i := range entries {
 			entries[i] += x.first
 		}
@@ -115,9 +118,22 @@ func (f *Follower) letter(r Refused) {
 	s.soon = s.soon || s.letterBytes >= f.cfg.Bytes
 }
 
-// readable returns a chunk with its entries uncompressed: the chunk itself, unless the output has
-// had it as it came. The entries are valid until the next call.
-func (f *Follower) readable(c *forward.Chunk) *forward.Chunk {
+// readable returns the chunk of a flight with its entries uncompressed, unless it is a long event: the chunk
+// itself, if the output has not had it as it came. The entries are valid until the next call.
+func (f *Follower) readable(x *flight) *forward.Chunk {
+	if x.long == nil {
+		return f.inflated(x.chunk)
+	}
+	c, err := x.long.Packed()
+	if err != nil {
+		f.cfg.Report(fmt.Errorf("a refused entry cannot be read: %w", err))
+		c = &forward.Chunk{Tag: x.chunk.Tag}
+	}
+	return c
+}
+
+// inflated returns a chunk with its entries uncompressed.
+func (f *Follower) inflated(c *forward.Chunk) *forward.Chunk {
 	if c.Compressed == nil || c.Entries != nil {
 		return c
 	}

@@ -22,36 +22,70 @@ import (
 // Pieces are flights of their own, in order. The cursor passes the record, and a state counts, only
 // with the last. How a record is cut does not change from start to start, so neither do the ids.
 type split struct {
-	chunk  forward.Chunk // the record; its bytes are the reader's, which reads no further meanwhile
+	chunk  forward.Chunk // the record; its bytes are the reader's, which reads no further meanwhile, or a recent chunk's
 	pieces *forward.Pieces
 	from   journal.Position // where the record before it ends
 	end    journal.Position
 	taken  int // entries so far
 	part   int // the next
 	turn   func()
+	held   interface{ Release() } // of a recent chunk
+	pinned bool                   // a long event is on its way, which is read where it stands
+	large  func()                 // ends the turn of a record that is large as it was stored
 }
 
-// cut begins with a record that is long, or compressed and perhaps long, and fills a flight with its
+// longestCopy is the longest event of a compressed record that is in memory, by default four pieces. To
+// read a longer one where it stands, all that is before it in its record is decompressed again.
+const longestCopy = 4
+
+// cutRecord begins with a record that is long, or compressed and perhaps long, and fills a flight with its
 // first piece, which may be all of it. small is a compressed one as the flight has it.
-func (f *Follower) cut(x *flight, rec journal.Record, small forward.Chunk) error {
-	s := &f.step
-	p := &s.split
-	*p = split{chunk: forward.Chunk{Tag: p.chunk.Tag}, from: s.taken, end: rec.Pos, pieces: &s.pieces}
+func (f *Follower) cutRecord(x *flight, rec journal.Record, small forward.Chunk) error {
+	p := f.step.newSplit()
 	if err := p.chunk.Parse(rec.Data); err != nil {
 		return err
 	}
-	p.pieces.Begin(&s.inflater, &p.chunk, int(f.cfg.Piece))
-	if f.cfg.Turn != nil && p.pieces.Large == nil {
-		p.pieces.Large = func() { s.split.turn = f.cfg.Turn.Take(s.ctx) }
-	}
-	s.cutting = true
-	err := f.piece(x)
-	if err == nil && !x.part && small.Compressed != nil { // it may leave as it came
+	p.end = rec.Pos
+	err := f.cut(x)
+	if err == nil && !x.part && x.long == nil && small.Compressed != nil { // it may leave as it came
 		small.Entries = x.own.Entries
 		x.own = small
 		x.bytes += int64(len(x.data))
 	}
 	return err
+}
+
+// cutRecent is cutRecord for a chunk that is in memory.
+func (f *Follower) cutRecent(x *flight, r Recent) error {
+	p := f.step.newSplit()
+	p.chunk, p.end, p.held = *r.Chunk, r.End, r.Held
+	return f.cut(x)
+}
+
+// newSplit begins a split.
+func (s *step) newSplit() *split {
+	s.split = split{chunk: forward.Chunk{Tag: s.split.chunk.Tag}, from: s.taken, pieces: &s.pieces, large: s.split.large}
+	return &s.split
+}
+
+// cut begins with what the split is of.
+func (f *Follower) cut(x *flight) error {
+	s := &f.step
+	p := s.split.pieces
+	p.Large, p.Most = nil, 0
+	if f.cfg.Turn != nil {
+		p.Large = func() {
+			if s.split.large == nil {
+				s.split.turn = f.cfg.Turn.Take(s.ctx)
+			}
+		}
+	}
+	if s.longer != nil || f.cfg.Packs {
+		p.Most = longestCopy * int(f.cfg.Piece)
+	}
+	p.Begin(&s.inflater, &s.split.chunk, int(f.cfg.Piece))
+	s.cutting = true
+	return f.piece(x)
 }
 
 // piece fills a flight with the next piece of the split.
@@ -60,17 +94,61 @@ func (f *Follower) piece(x *flight) error {
 	entries, n, last, err := p.pieces.Next(x.entries)
 	x.entries, x.turn, p.turn = entries, p.turn, nil
 	x.end, x.chunk, x.part, x.first = p.end, &x.own, !last, p.taken
+	x.number = p.part
 	x.bytes = int64(len(entries))
 	x.own = forward.Chunk{Tag: p.chunk.Tag, Signal: p.chunk.Signal, Entries: entries, Events: n}
+	if long := p.pieces.Found; err == nil && long != nil {
+		err = f.long(x, long)
+	}
 	if p.chunk.Compressed == nil && last && p.part == 0 {
 		x.own.ID, x.own.IDBin, x.own.Own = slices.Clone(p.chunk.ID), p.chunk.IDBin, p.chunk.Own
 	}
 	if last {
 		x.own.Events = p.chunk.Events - p.taken
 	}
+	if last || err != nil {
+		x.held, p.held = p.held, nil
+		if !p.pinned {
+			f.endSplit()
+		}
+	}
 	p.taken += n
 	p.part++
 	return err
+}
+
+// long has a flight be one long event, which is not in memory unless its output wants it so.
+func (f *Follower) long(x *flight, l *forward.Long) error {
+	p := &f.step.split
+	if f.step.longer != nil {
+		x.long, x.own.Entries = l, nil
+		p.pinned = len(x.entries) == 0
+		return nil
+	}
+	if len(x.entries) > 0 {
+		return nil
+	}
+	c, err := l.Packed()
+	if err != nil {
+		return err
+	}
+	x.own, x.bytes = *c, int64(len(c.Compressed))
+	return nil
+}
+
+// endSplit lets go of what the split is of.
+func (f *Follower) endSplit() {
+	p := &f.step.split
+	p.pinned = false
+	if p.held != nil {
+		p.held.Release()
+		p.held = nil
+	}
+	if p.large != nil {
+		f.cfg.Reader.Release()
+		p.large()
+		p.large = nil
+	}
 }
 
 // identify appends the id of the piece that was read last.

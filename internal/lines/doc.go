@@ -24,6 +24,8 @@
 //	{"time":"2026-11-21T02:03:04.123456789Z","tag":"app.web","level":"INFO"}    line
 //	        └── the entry's time ──────────┘        └ tag ┘ └── record ──┘      ReadOptions{Time: "time", Tag: "tag"}
 //
+// WriteLong of both writes the line of an event that is too long for memory, a piece at a time.
+//
 // # Promises
 //
 // One event is exactly one line: valid UTF-8 (and JSON), one newline, at its end. No control

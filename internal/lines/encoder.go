@@ -64,19 +64,7 @@ func (e *Encoder) prepare() {
 // AppendLine appends the line of one event, its newline included. It keeps neither the tag nor the entry.
 func (e *Encoder) AppendLine(dst []byte, tag string, entry forward.Entry) []byte {
 	start := len(dst)
-	dst = e.appendEnvelope(dst, tag, entry.Sec, entry.Nsec)
-	names := e.names
-	if len(entry.Meta) > 1 && e.keys.Metadata != "" {
-		if t, _, err := msgpack.ReadToken(entry.Meta); err != nil || t.Kind != msgpack.Map || t.Len > 0 {
-			names = e.all
-			dst = e.comma(dst, start)
-			dst = append(dst, '"')
-			dst = append(dst, e.keys.Metadata...)
-			dst = append(dst, '"', ':')
-			dst = appendMetadata(dst, entry.Meta)
-		}
-	}
-	dst = e.comma(dst, start)
+	dst, names := e.appendHead(dst, tag, entry.Sec, entry.Nsec, entry.Meta)
 	before := len(dst)
 	out, n, err := msgpack.AppendJSONPairs(dst, entry.Record, names, forward.AppendExtJSON)
 	switch {
@@ -91,7 +79,26 @@ func (e *Encoder) AppendLine(dst []byte, tag string, entry forward.Entry) []byte
 	return append(dst, '}', '\n')
 }
 
-// appendEnvelope appends the line up to the record.
+// appendHead appends what stands before the record, with a comma behind it, and returns the names that keys of
+// the record must not have.
+func (e *Encoder) appendHead(dst []byte, tag string, sec int64, nsec uint32, meta []byte) (_ []byte, names []string) {
+	start := len(dst)
+	dst = e.appendEnvelope(dst, tag, sec, nsec)
+	names = e.names
+	if len(meta) > 1 && e.keys.Metadata != "" {
+		if t, _, err := msgpack.ReadToken(meta); err != nil || t.Kind != msgpack.Map || t.Len > 0 {
+			names = e.all
+			dst = e.comma(dst, start)
+			dst = append(dst, '"')
+			dst = append(dst, e.keys.Metadata...)
+			dst = append(dst, '"', ':')
+			dst = appendMetadata(dst, meta)
+		}
+	}
+	return e.comma(dst, start), names
+}
+
+// appendEnvelope appends the line up to the time and the tag.
 func (e *Encoder) appendEnvelope(dst []byte, tag string, sec int64, nsec uint32) []byte {
 	if nsec >= nanos { // no valid entry has that
 		sec, nsec = sec+int64(nsec/nanos), nsec%nanos

@@ -88,7 +88,12 @@ func (o *fileOutput) Resume(save func(state []byte) error, states ...[]byte) err
 
 // SubmitAt implements Placed.
 func (o *fileOutput) SubmitAt(token []byte, c *forward.Chunk, done func(Result)) {
-	o.submit(token, c, done)
+	o.submit(token, c, nil, done)
+}
+
+// SubmitLong implements Longer.
+func (o *fileOutput) SubmitLong(token []byte, c *forward.Chunk, l *forward.Long, done func(Result)) {
+	o.submit(token, c, l, done)
 }
 
 // Close implements Output.
@@ -161,7 +166,7 @@ func (s *fileSink) goOn(j *job) error {
 		return err
 	}
 	for !j.rendered {
-		full, err := s.extend(j)
+		full, err := s.more(j)
 		if err == nil && full {
 			err = s.set.Write()
 		}
@@ -199,7 +204,7 @@ func (s *fileSink) skip(j *job) error {
 		s.line = s.appendLine(s.line[:0])
 	}
 	j.rest, s.job, s.rest = s.rest, nil, nil
-	j.rendered = len(j.rest) == 0
+	j.rendered = len(j.rest) == 0 && (j.long == nil || events > 0)
 	if string(j.place) >= mark.Place {
 		s.set.Reached()
 	}
@@ -242,6 +247,28 @@ func (c *FileConfig) maxOpen() int {
 		return 256
 	}
 	return 64
+}
+
+// more renders entries of a job, or its long one.
+func (s *fileSink) more(j *job) (full bool, err error) {
+	if j.long == nil {
+		return s.extend(j)
+	}
+	s.set.Marks(len(j.place) > 0)
+	diverted := s.set.Rest()
+	n, err := s.set.Long(j.chunk.Tag, j.long.Sec, s.longLine(j, s.renderer))
+	j.begun = true
+	j.diverted += s.set.Rest() - diverted
+	if errors.Is(err, files.ErrBetween) || errors.Is(err, errRecord) {
+		s.tell(fmt.Errorf("%s: %w", s.name, err))
+		j.rejected, n, err = append(j.rejected, Rejected{Entry: 0, Err: err}), 0, nil
+		s.set.Drop()
+	}
+	if err == nil {
+		j.bytes += n
+		j.entry, j.rendered = 1, true
+	}
+	return false, err
 }
 
 // extend renders the entries of a job until enough waits in the set.

@@ -3,6 +3,8 @@
 package output
 
 import (
+	"io"
+
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/lines"
 )
@@ -20,6 +22,7 @@ const (
 type renderer interface {
 	AppendLine(dst []byte, tag string, entry forward.Entry) []byte
 	AppendNext(dst []byte, tag string, entries []byte) (out []byte, n int)
+	WriteLong(w io.Writer, tag string, l *forward.Long, record lines.Record) error
 }
 
 // appendNext appends the line of the first of packed entries, and returns what it takes. It takes all where none can be read: the error says so.

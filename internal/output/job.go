@@ -2,11 +2,16 @@
 
 package output
 
-import "github.com/spillwaylog/spillway/forward"
+import (
+	"math"
+
+	"github.com/spillwaylog/spillway/forward"
+)
 
 // A job is a chunk that waits.
 type job struct {
 	chunk    *forward.Chunk
+	long     *forward.Long // the one event of the chunk; nil: it has entries
 	done     func(Result)
 	seq      uint64
 	round    uint64 // in which it was last offered
@@ -41,6 +46,14 @@ func (j *job) render(r renderer, dst []byte, tag string, rest []byte) (_ []byte,
 	return dst, n, err
 }
 
+// size is how long the job's entries are.
+func (j *job) size() int {
+	if j.long != nil {
+		return int(min(j.long.Size(), math.MaxInt32))
+	}
+	return len(j.chunk.Entries)
+}
+
 // restart has the job rendered again.
 func (j *job) restart() {
 	j.rest, j.entry, j.rendered, j.bytes, j.rejected, j.diverted = j.chunk.Entries, 0, false, 0, nil, 0
@@ -49,14 +62,14 @@ func (j *job) restart() {
 // mostFree is how many jobs are kept for later chunks.
 const mostFree = 1024
 
-func (q *queue) newJobLocked(token []byte, c *forward.Chunk, done func(Result)) *job {
+func (q *queue) newJobLocked(token []byte, c *forward.Chunk, l *forward.Long, done func(Result)) *job {
 	var j *job
 	if n := len(q.free); n > 0 {
 		j, q.free = q.free[n-1], q.free[:n-1]
 	} else {
 		j = new(job)
 	}
-	*j = job{chunk: c, done: done, rest: c.Entries, seq: q.seq, place: append(j.place[:0], token...)}
+	*j = job{chunk: c, long: l, done: done, rest: c.Entries, seq: q.seq, place: append(j.place[:0], token...)}
 	return j
 }
 

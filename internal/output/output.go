@@ -59,6 +59,14 @@ type Placed interface {
 	SubmitAt(token []byte, c *forward.Chunk, done func(Result))
 }
 
+// A Longer output takes an event that is too long to be in memory. The chunk has this one event and no
+// entries: they are read from l as often as the output likes, until done.
+type Longer interface {
+	Output
+	// SubmitLong is Submit, or SubmitAt of a Placed output, for such an event.
+	SubmitLong(token []byte, c *forward.Chunk, l *forward.Long, done func(Result))
+}
+
 // A Transactional output keeps the position itself, in one transaction with the events. Of what it
 // committed when its caller was killed only the token is known: what it had rejected of that becomes
 // no dead letter.

@@ -95,10 +95,10 @@ func newQueue(name string, s sink, trip *Trip, minBackoff, maxBackoff time.Durat
 }
 
 // Submit implements Output.
-func (q *queue) Submit(c *forward.Chunk, done func(Result)) { q.submit(nil, c, done) }
+func (q *queue) Submit(c *forward.Chunk, done func(Result)) { q.submit(nil, c, nil, done) }
 
-// submit is Submit with the token of a Placed output.
-func (q *queue) submit(token []byte, c *forward.Chunk, done func(Result)) {
+// submit is Submit with the token of a Placed output, and the event of a Longer one.
+func (q *queue) submit(token []byte, c *forward.Chunk, l *forward.Long, done func(Result)) {
 	q.mu.Lock()
 	if q.closed || q.broken != nil {
 		err := q.broken
@@ -107,7 +107,7 @@ func (q *queue) submit(token []byte, c *forward.Chunk, done func(Result)) {
 		return
 	}
 	q.seq++
-	q.jobs = append(q.jobs, q.newJobLocked(token, c, done))
+	q.jobs = append(q.jobs, q.newJobLocked(token, c, l, done))
 	if !q.started {
 		q.started = true
 		go q.run()
@@ -307,14 +307,14 @@ func (q *queue) fill(group []*job) (_ []*job, ready bool) {
 	}
 	size := 0
 	for _, j := range group {
-		size += len(j.chunk.Entries)
+		size += j.size()
 	}
 	for _, j := range q.jobs[min(len(group), len(q.jobs)):] {
-		if j.offered || len(group) >= q.together || len(group) > 0 && size+len(j.chunk.Entries) > groupBytes {
+		if j.offered || len(group) >= q.together || len(group) > 0 && size+j.size() > groupBytes {
 			break
 		}
 		group = append(group, j)
-		size += len(j.chunk.Entries)
+		size += j.size()
 	}
 	for _, j := range group {
 		j.held = true
@@ -373,7 +373,7 @@ func (q *queue) next(round uint64) *forward.Chunk {
 		return nil
 	}
 	for _, j := range q.jobs {
-		if !j.held && !j.offered && j.round != round {
+		if !j.held && !j.offered && j.round != round && j.long == nil {
 			j.offered, j.round = true, round
 			return j.chunk
 		}

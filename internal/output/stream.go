@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/lines"
 )
 
@@ -66,7 +67,15 @@ func NewStream(w io.Writer, c *StreamConfig) Output {
 	if err != nil {
 		s.tell(fmt.Errorf("%s: %w", name, err))
 	}
-	return s.queue
+	return &streamOutput{s.queue}
+}
+
+// streamOutput is what NewStream returns.
+type streamOutput struct{ *queue }
+
+// SubmitLong implements Longer.
+func (o *streamOutput) SubmitLong(_ []byte, c *forward.Chunk, l *forward.Long, done func(Result)) {
+	o.submit(nil, c, l, done)
 }
 
 // Bounds of one write.
@@ -90,6 +99,7 @@ type streamSink struct {
 
 	buf     []byte // rendered
 	written int    // of buf
+	long    int64  // bytes of a long line that were in buf so far; 0: it is no line, or over
 }
 
 func (s *streamSink) write(jobs []*job, _ bool) ([]byte, error) {
@@ -98,12 +108,43 @@ func (s *streamSink) write(jobs []*job, _ bool) ([]byte, error) {
 			if err := s.writeOut(); err != nil {
 				return nil, err
 			}
+			if j.long != nil {
+				if err := s.writeLong(j); err != nil {
+					return nil, err
+				}
+				continue
+			}
 			if !s.extend(j) {
 				return nil, errGone
 			}
 		}
 	}
 	return nil, s.writeOut()
+}
+
+// writeLong writes the one line of a job a piece at a time, and goes on where it stopped.
+func (s *streamSink) writeLong(j *job) error {
+	j.begun = true
+	at := int64(0) // of the line
+	err := s.longLine(j, s.renderer)(writerFunc(func(b []byte) (int, error) {
+		skip := min(max(s.long-at, 0), int64(len(b)))
+		at += int64(len(b))
+		if b = b[skip:]; len(b) > 0 {
+			s.buf = append(s.buf, b...)
+			s.long = at
+		}
+		return int(skip) + len(b), s.writeOut()
+	}))
+	if errors.Is(err, errRecord) {
+		s.tell(fmt.Errorf("%s: %w", s.name, err))
+		j.rejected, err = append(j.rejected, Rejected{Entry: 0, Err: err}), nil
+		s.drop()
+	}
+	if err == nil {
+		j.bytes += s.long
+		j.rendered, s.long = true, 0
+	}
+	return err
 }
 
 // extend renders entries of a job until the buffer is full.
@@ -187,6 +228,10 @@ func (s *streamSink) await() bool {
 }
 
 func (s *streamSink) drop() {
+	if s.long > 0 { // what is there of it stays a line
+		s.buf, s.written, s.long = append(s.buf[:0], '\n'), 0, 0
+		return
+	}
 	rest := s.buf[s.written:]
 	if s.written > 0 && s.buf[s.written-1] != '\n' {
 		rest = rest[:bytes.IndexByte(rest, '\n')+1]
