@@ -96,11 +96,13 @@ func (m *Mover) doClose(ctx context.Context) error {
 		return m.hung(cmp.Or(err, late.Err()))
 	}
 	errs = append(errs, m.leftErr)
-	select {
-	case <-m.disk.rest():
-	case <-late.Done():
-		if serr := m.disk.stuck(); serr != nil {
-			errs = append(errs, fmt.Errorf("mover: a goroutine was left behind: %w", serr))
+	for _, d := range []*disk{&m.disk, &m.dead.work} {
+		select {
+		case <-d.rest():
+		case <-late.Done():
+			if serr := d.stuck(); serr != nil {
+				errs = append(errs, fmt.Errorf("mover: a goroutine was left behind: %w", serr))
+			}
 		}
 	}
 	return errors.Join(errs...)
@@ -307,6 +309,9 @@ func (m *Mover) end() {
 			left.Events, left.Bytes, left.Where, left.Lost = left.Lost, m.givenUp, nil, 0
 		}
 		errs = append(errs, left)
+	}
+	if m.dead.used.Load() {
+		m.dead.work.do("closing the dead letters", m.dead.close)
 	}
 	m.leftErr = errors.Join(errs...)
 	close(m.ended)

@@ -35,6 +35,7 @@ type Mover struct {
 	gone  struct{ events uint64 } // appended to sources that are no longer in own; swap
 	count counters
 	disk  disk
+	dead  dead
 	state states
 
 	inbox struct {
@@ -119,7 +120,7 @@ func Open(c *Config) (*Mover, error) {
 		gaveUp:  make(chan struct{}),
 		bell:    make(chan struct{}, 1),
 	}
-	m.state.m = m
+	m.state.m, m.dead.m = m, m
 	r := m.openRing()
 	if r == nil {
 		if r, err = ring.Open(m.ringOptions("")); err != nil {
