@@ -221,14 +221,14 @@ func (m *Mover) handBefore(flights []*flight) {
 	m.handing++
 	m.disk.do("writing to "+m.cfg.Dir, func() {
 		made := time.Now()
-		if m.disk.spill != nil {
-			made = m.disk.spill.made.Add(-1)
+		if m.shelf.spill != nil {
+			made = m.shelf.spill.Made.Add(-1)
 		}
-		sp, err := m.makeSpill(made)
+		sp, err := m.shelf.folder.Make(m.mainPath, made)
 		n := 0
 		if err == nil {
-			ends, werr := sp.write(m, flights)
-			n, err = len(ends), errors.Join(werr, sp.j.Close())
+			ends, werr := sp.Write(chunksOf(flights))
+			n, err = len(ends), errors.Join(werr, sp.Close())
 		}
 		m.post(func() {
 			m.handing--
@@ -239,7 +239,7 @@ func (m *Mover) handBefore(flights []*flight) {
 			}
 			m.given = append(m.given, flights[n:]...)
 			if n > 0 {
-				m.saved = append(m.saved, sp.dir)
+				m.saved = append(m.saved, sp.Dir)
 			}
 		})
 	})
@@ -288,18 +288,18 @@ func (m *Mover) end() {
 			m.count.disk.Store(0)
 			continue
 		}
-		where = append(where, sp.dir)
+		where = append(where, sp.Dir)
 		sp.advance(m)
-		m.disk.do("closing "+sp.dir, func() {
-			if err := sp.j.Close(); err != nil {
+		m.disk.do("closing "+sp.Dir, func() {
+			if err := sp.Close(); err != nil {
 				m.report(fmt.Errorf("closing a spill: %w", err))
 			}
 		})
 	}
 	if m.handing > 0 {
 		m.disk.do("closing a spill", func() {
-			if sp := m.disk.spill; sp != nil {
-				_ = sp.j.Close() // what is in it is covered by marks as well, or was counted as held
+			if sp := m.shelf.spill; sp != nil {
+				_ = sp.Close() // what is in it is covered by marks as well, or was counted as held
 			}
 		})
 	}
@@ -319,7 +319,7 @@ func (m *Mover) end() {
 
 // ownsState says that the ring has a state that counts for what is left in a spill: its cursor has an older one, or none.
 func (m *Mover) ownsState() bool {
-	return m.state.some() && slices.ContainsFunc(m.spills(), func(sp *spill) bool { return sp.entries.len() > 0 })
+	return m.state.some() && slices.ContainsFunc(m.spills(), func(sp *backlog) bool { return sp.entries.len() > 0 })
 }
 
 // giveUp counts what is left in a ring of plain memory, and what was cut from it and is in no spill.
@@ -342,10 +342,10 @@ func (m *Mover) giveUp(s *source) {
 }
 
 // spills are all that are open.
-func (m *Mover) spills() []*spill {
-	var all []*spill
+func (m *Mover) spills() []*backlog {
+	var all []*backlog
 	for _, q := range m.queue {
-		if sp, ok := q.(*spill); ok {
+		if sp, ok := q.(*backlog); ok {
 			all = append(all, sp)
 		}
 	}

@@ -54,16 +54,6 @@
 // holds something new windows go behind it. So events of one goroutine arrive in order under one tag, and at an ordered destination whatever their tags; at others those of different tags may
 // pass each other within a window.
 //
-// # In Dir
-//
-//	<name>.<pid>.<16 hex digits>/      named as the ring that it belongs to, where that is in shared memory
-//	    owner.json                     identity, process, time
-//	    seg-… cursor-mover lock        a journal of chunks, as forward.Chunk writes them
-//
-// A spill is made when it is first needed and removed when Close leaves it empty: a process whose destination keeps up touches no disk. It is adopted with its journal's
-// lock held, if its name and identity are ours, and if the ring of the same name is ours or does not exist. While it is removed, owner.json is named empty. A folder without owner.json was being made or removed when its
-// process died; if its journal is empty it is removed.
-//
 // # Who waits for what
 //
 // The mover sleeps in the ring (ring.Sleep) until the first append wakes it. It gathers then until BatchBytes or FlushInterval have passed, unless somebody waits: Flush, Close,

@@ -33,7 +33,7 @@ type flight struct {
 	lane   uint16
 	under  *sequence // whose mark covers it in place of one of its own
 	win    *window
-	from   *spill
+	from   *backlog
 	seq    uint64
 	pos    journal.Position
 	res    output.Result

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/output"
+	"github.com/spillwaylog/spillway/internal/spill"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -36,6 +37,10 @@ type Mover struct {
 	count counters
 	disk  disk
 	dead  dead
+	shelf struct { // the disk's goroutine's
+		folder *spill.Folder
+		spill  *spill.Spill // that of this process; nil before it is needed
+	}
 	state states
 
 	inbox struct {
@@ -53,16 +58,16 @@ type Mover struct {
 	mainPath string        // of the ring that Open opened
 
 	// ────
-	calls     []func()  // of the inbox, being done
-	finished  []*flight // the same
-	queue     []shipper // what dead processes left, in the order of shipping
-	adopted   []*source // adopted rings that are still open
-	stranded  []*spill  // adopted spills that cannot be read now
-	spill     *spill    // this process's own; nil before it is needed
-	active    shipper   // whose chunks are with the destination
-	inFlight  int       // chunks
-	inWindows int       // sequences that have some of them
-	inBytes   int64     // their entries
+	calls     []func()   // of the inbox, being done
+	finished  []*flight  // the same
+	queue     []shipper  // what dead processes left, in the order of shipping
+	adopted   []*source  // adopted rings that are still open
+	stranded  []*backlog // adopted spills that cannot be read now
+	spill     *backlog   // this process's own; nil before it is needed
+	active    shipper    // whose chunks are with the destination
+	inFlight  int        // chunks
+	inWindows int        // sequences that have some of them
+	inBytes   int64      // their entries
 	flushes   []*flush
 	given     []*flight // chunks that the destination gave up
 	saved     []string  // spills that Close made
@@ -139,6 +144,11 @@ func Open(c *Config) (*Mover, error) {
 	m.timer = time.NewTimer(time.Hour)
 	m.anchorAt = time.Now().Add(anchorEvery)
 	m.mainPath = r.Path()
+	m.shelf.folder = spill.New(&spill.Options{
+		Name: cfg.Name, Identity: m.identity(), Dir: cfg.Dir, Shm: cfg.Shm, MaxDisk: cfg.MaxDisk,
+		BootID: func() string { return m.cur.Load().r.Owner().BootID },
+		Report: m.report, GaveUp: m.gaveUp, FS: cfg.fs, Fault: cfg.fault,
+	})
 	m.start(m.adoptRings())
 	go m.run()
 	return m, nil
@@ -255,7 +265,7 @@ func (m *Mover) start(rings []*source) {
 	}
 	m.adopted = rings
 	m.disk.do("looking for spills", func() {
-		m.report(m.unusable())
+		m.report(m.shelf.folder.Unusable())
 		spills := m.scout(rings)
 		if stateful != nil {
 			if err := stateful.Resume(m.state.record, m.state.all(rings, spills)...); err != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/spill"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -121,37 +123,48 @@ func (m *Mover) hand(flights []*flight) {
 }
 
 // spillOut writes chunks to the own spill, which is made when it is first needed.
-func (m *Mover) spillOut(flights []*flight) (*spill, []journal.Position, error) {
-	sp := m.disk.spill
+func (m *Mover) spillOut(flights []*flight) (*spill.Spill, []journal.Position, error) {
+	sp := m.shelf.spill
 	if sp == nil {
 		var err error
-		if sp, err = m.makeSpill(time.Now()); err != nil {
+		if sp, err = m.shelf.folder.Make(m.mainPath, time.Now()); err != nil {
 			return nil, nil, err
 		}
-		m.disk.spill = sp
+		m.shelf.spill = sp
 	}
-	if err := m.budget(sp); err != nil {
+	if err := m.shelf.folder.Budget(sp); err != nil {
 		return sp, nil, err
 	}
-	ends, err := sp.write(m, flights)
+	ends, err := sp.Write(chunksOf(flights))
 	return sp, ends, err
 }
 
+// chunksOf are the chunks of flights.
+func chunksOf(flights []*flight) []*forward.Chunk {
+	all := make([]*forward.Chunk, len(flights))
+	for i, f := range flights {
+		all[i] = &f.chunk
+	}
+	return all
+}
+
 // spilled takes note of what the disk's goroutine did: what is on the disk needs its mark no more.
-func (m *Mover) spilled(sp *spill, flights []*flight, ends []journal.Position, err error) {
+func (m *Mover) spilled(sp *spill.Spill, flights []*flight, ends []journal.Position, err error) {
 	m.handing--
-	m.spill = sp
+	if sp != nil && m.spill == nil {
+		m.spill = &backlog{Spill: sp, own: true}
+	}
 	m.readdress(flights[len(ends):], toSpill)
 	for i, p := range ends {
 		f := flights[i]
 		m.unmark(f)
 		m.cfg.fault("unmarked")
-		sp.entries.push(entry{pos: p, win: f.win, bytes: f.bytes, events: uint32(f.chunk.Events)})
+		m.spill.entries.push(entry{Entry: spill.Entry{Pos: p, Bytes: f.bytes, Events: uint32(f.chunk.Events)}, win: f.win})
 		m.count.spilled.Add(uint64(f.chunk.Events))
 		m.release(f)
 	}
 	if sp != nil {
-		m.count.disk.Store(sp.j.Stats().Bytes)
+		m.count.disk.Store(sp.Bytes())
 	}
 	if err == nil {
 		m.trouble = ""
@@ -160,15 +173,18 @@ func (m *Mover) spilled(sp *spill, flights []*flight, ends []journal.Position, e
 	// What did not fit is the next to go there, before anything else is cut.
 	m.stuck = append(m.stuck, flights[len(ends):]...)
 	m.refused = true
-	m.againAt = time.Now().Add(budgetEvery)
-	if sp != nil && errors.Is(err, journal.ErrFull) && !errors.Is(err, errBudget) {
-		m.room = sp.j.Space()
+	m.againAt = time.Now().Add(againAfter)
+	if sp != nil && errors.Is(err, journal.ErrFull) && !errors.Is(err, spill.ErrBudget) {
+		m.room = sp.Space()
 	}
 	if now := time.Now(); !errors.Is(err, journal.ErrFull) && !m.stopped && (err.Error() != m.trouble || now.Sub(m.troubleAt) >= troubleEvery) {
 		m.trouble, m.troubleAt = err.Error(), now
 		m.report(fmt.Errorf("spilling: %w", err))
 	}
 }
+
+// againAfter is when the spill is tried again that had no room.
+const againAfter = time.Second
 
 // troubleEvery is how often it is told that nothing can be spilled, for one reason: it is tried each second, for as long as the destination is away.
 const troubleEvery = time.Minute
@@ -179,7 +195,7 @@ func (m *Mover) holds() bool {
 		return true
 	}
 	for _, q := range m.queue {
-		if sp, ok := q.(*spill); ok && sp.entries.len() > 0 {
+		if sp, ok := q.(*backlog); ok && sp.entries.len() > 0 {
 			return true
 		}
 	}

@@ -195,10 +195,10 @@ func TestSpoiledSpill(t *testing.T) {
 			return handing == 0
 		})
 		if err := f.m.ask(t.Context(), func() {
-			begin = f.m.spill.entries.at(leastAhead - 1).pos // what is before it may have been read already
+			begin = f.m.spill.entries.at(leastAhead - 1).Pos // what is before it may have been read already
 			for i := range spoiled {
 				e := f.m.spill.entries.at(leastAhead + i)
-				end, lost = e.pos, lost+uint64(e.events)
+				end, lost = e.Pos, lost+uint64(e.Events)
 			}
 		}); err != nil {
 			t.Fatal(err)
