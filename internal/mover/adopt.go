@@ -21,7 +21,7 @@ const (
 // pourAdopted moves what dead processes left in memory to the own spill while the destination takes nothing, so that processes that are started and die again and
 // again do not fill the memory. What is with the destination stays, and what has to come before a spill that cannot be moved.
 func (m *Mover) pourAdopted() {
-	if len(m.queue) == 0 || !m.quiet() || !m.canSpill() {
+	if len(m.queue) == 0 || !m.quiet() || !m.basics().spillable() {
 		return
 	}
 	for i, q := range m.queue {
@@ -74,7 +74,7 @@ func (m *Mover) quiet() bool {
 // come with them; spills alone wait for the next Open, for to look for them would touch the disk.
 func (m *Mover) adoptAgain() {
 	now := time.Now()
-	if m.cfg.Shm == "" || m.stateful || now.Before(m.adoptAt) || !m.scouted || len(m.queue) > 0 || m.sealed || m.stopped {
+	if m.cfg.Shm == "" || m.stateful || now.Before(m.adoptAt) || !m.scouted || len(m.queue) > 0 || m.phase >= sealed {
 		return
 	}
 	m.adoptAt = now.Add(m.cfg.adoptEvery)

@@ -134,7 +134,7 @@ func (sp *backlog) fetched(m *Mover, want []journal.Position, chunks []*forward.
 		sp.next++
 		sp.ahead = append(sp.ahead, f)
 	}
-	if err != nil && !m.stopped {
+	if err != nil && m.phase < stopped {
 		m.report(fmt.Errorf("reading %s: %w", sp.Dir, err))
 		sp.broken = !sp.own // which nobody else can read now: it is tried again and again
 	}
@@ -161,7 +161,7 @@ func (sp *backlog) advance(m *Mover) {
 		err := sp.Commit(to, nil)
 		m.post(func() {
 			sp.commits = false
-			if err != nil && !m.stopped {
+			if err != nil && m.phase < stopped {
 				m.report(fmt.Errorf("%s: %w", sp.Dir, err))
 			}
 			if sp.own {

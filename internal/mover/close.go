@@ -18,8 +18,8 @@ const grace = 100 * time.Millisecond
 // saving is the same for writing to disk what would be lost with plain memory.
 const saving = 500 * time.Millisecond
 
-// errLeave ends the mover's goroutine when all is delivered.
-var errLeave = errors.New("mover: all is delivered")
+// errUnread is why something is left though Close had the time to deliver it.
+var errUnread = errors.New("mover: what dead processes left cannot be read now")
 
 // Close stops accepting, flushes until ctx ends, and lets go of everything, the destination included. When it could not deliver all, its error wraps a *LeftError. What
 // it could not stop, a call that hangs in a disk or in the destination, is named in the error; it touches nothing of the caller's. Calls after the first wait for it.
@@ -49,7 +49,7 @@ func (m *Mover) doClose(ctx context.Context) error {
 	}
 	m.swap.Unlock()
 	var errs []error
-	err := m.ask(ctx, func() { m.sealed = true; m.tell() })
+	err := m.ask(ctx, func() { m.enter(sealed); m.tell() })
 	if err == nil {
 		flushing, cancel := m.untilPour(ctx)
 		err = m.Flush(flushing)
@@ -64,7 +64,7 @@ func (m *Mover) doClose(ctx context.Context) error {
 	if err != nil {
 		// The time is up, or nearly: what follows has a little of its own.
 		asking, cancel := m.orGrace(ctx, grace)
-		aerr := m.ask(asking, func() { m.stopped = true })
+		aerr := m.ask(asking, func() { m.enter(stopped) })
 		cancel()
 		if aerr != nil {
 			close(m.gaveUp)
@@ -84,9 +84,8 @@ func (m *Mover) doClose(ctx context.Context) error {
 	}
 	close(m.gaveUp)
 	m.post(func() {
-		if m.leave = err; err == nil {
-			m.leave = errLeave
-		}
+		m.leave = err
+		m.enter(leaving)
 	})
 	late, cancel := m.orGrace(ctx, grace)
 	defer cancel()
@@ -115,7 +114,7 @@ func (m *Mover) endLater(err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	m.report(m.closeDestination(ctx))
-	m.post(func() { m.leave = err })
+	m.post(func() { m.leave = err; m.enter(leaving) })
 }
 
 // hung is what Close returns when the mover's goroutine does not come back.
@@ -171,7 +170,8 @@ func (m *Mover) closeDestination(ctx context.Context) error {
 func (m *Mover) pour(ctx context.Context) {
 	poured := make(chan struct{})
 	m.post(func() {
-		m.pouring, m.poured = true, poured
+		m.enter(pouring)
+		m.poured = poured
 		m.refused = false
 		given := m.given
 		m.given = nil
@@ -304,7 +304,7 @@ func (m *Mover) end() {
 		})
 	}
 	if st := m.Stats(); st.Held > 0 || st.Drops[Given] > 0 {
-		left := &LeftError{Events: st.Held, Bytes: st.HeldBytes, Where: where, Lost: st.Drops[Given], Err: m.leave}
+		left := &LeftError{Events: st.Held, Bytes: st.HeldBytes, Where: where, Lost: st.Drops[Given], Err: cmp.Or(m.leave, errUnread)}
 		if left.Events == 0 {
 			left.Events, left.Bytes, left.Where, left.Lost = left.Lost, m.givenUp, nil, 0
 		}

@@ -10,7 +10,9 @@
 //	run        what a window has of one tag in a row, where the destination is ordered
 //	chunk      a run, or what a window has of one tag, under a random id (forward.Chunk, Own)
 //	mark       a chunk's entry in the ring's header: first and last key, the first record's lane, the id; or one for all runs of a window
-//	spill      this process's journal of chunks, in Config.Dir
+//	spill      a journal of chunks in Config.Dir (package spill); a backlog is one as the loop ships it
+//	phase      how far the life of a Mover has come (phase.go)
+//	fate       what becomes of the next records of the ring: they are shipped, spilled, dropped, or wait (fate.go)
 //	source     a ring that is read: one of this process, or an adopted one
 //
 // # The way of an event

@@ -17,7 +17,7 @@ import (
 
 // A Mover takes events and carries them to the destination. All methods may be called by many goroutines.
 //
-// How it is organised: fields above the line are anybody's; those below belong to the mover's goroutine (run.go), which others reach by post. A second goroutine
+// How it is organised: the fields here are anybody's, but for loop, which belongs to the mover's goroutine (run.go); others reach it by post. A second goroutine
 // does what may hang in a disk (disk.go). Lock order: swap, inbox; source.mu is held alone.
 type Mover struct {
 	cfg    Config
@@ -57,58 +57,7 @@ type Mover struct {
 	leftErr  error         // see ended
 	mainPath string        // of the ring that Open opened
 
-	// ────
-	calls     []func()   // of the inbox, being done
-	finished  []*flight  // the same
-	queue     []shipper  // what dead processes left, in the order of shipping
-	adopted   []*source  // adopted rings that are still open
-	stranded  []*backlog // adopted spills that cannot be read now
-	spill     *backlog   // this process's own; nil before it is needed
-	active    shipper    // whose chunks are with the destination
-	inFlight  int        // chunks
-	inWindows int        // sequences that have some of them
-	inBytes   int64      // their entries
-	flushes   []*flush
-	given     []*flight // chunks that the destination gave up
-	saved     []string  // spills that Close made
-	givenUp   int64     // bytes of events that Close gave up
-	packed    []*flight
-	work      cutting
-	payload   []byte
-
-	stateful bool             // the destination is
-	scouting bool             // somebody looks for what dead processes left since
-	adoptAt  time.Time        // look again then
-	landedAt time.Time        // when the destination took something last, or got something after it had nothing
-	scouted  bool             // it is known what dead processes left
-	sealed   bool             // nothing more is accepted
-	stopped  bool             // nothing more is submitted
-	pouring  bool             // all goes to the spill
-	mixed    bool             // the own spill holds what was adopted
-	behind   map[shipper]bool // of queue: younger than that
-	leave    error            // not nil: the goroutine is to end; errLeave when all is delivered
-	poured   chan struct{}
-
-	handing int       // windows that the disk's goroutine has
-	stuck   []*flight // chunks that the spill had no room for
-	refused bool      // it has none now
-	room    <-chan struct{}
-	againAt time.Time
-
-	trouble   string // why nothing could be spilled, as told last
-	troubleAt time.Time
-
-	liveTo   time.Time     // until then records may come without waking anybody
-	every    time.Duration // what pace said last
-	gatherTo time.Time     // when the oldest unread event has waited for others long enough
-	anchorAt time.Time
-	tellAt   time.Time
-	spins    int
-	timer    *time.Timer
-
-	free    []*flight
-	buffers [][]byte
-	pooled  int // bytes of buffers
+	loop
 }
 
 // Open opens a ring, starts the mover's goroutine and looks for what dead processes left.

@@ -14,73 +14,20 @@ import (
 
 // overflow makes room in the ring while its records cannot be shipped: they go to the spill, or, with DropOldest and no spill that takes them, nowhere.
 func (m *Mover) overflow() {
-	if m.able() {
-		m.short.Store(false) // room comes by itself; whoever finds none all the same asks again
-	}
-	for m.pressed() {
+	for {
+		fate := m.circumstances().fate()
 		s := m.full()
-		if s == nil {
-			return
-		}
 		switch {
-		case m.canSpill():
-			if !m.spillFrom(s) {
-				return
-			}
-		case m.mustDrop():
-			if !m.dropFrom(s) {
-				return
-			}
-		default:
+		case fate == ships:
+			m.short.Store(false) // room comes by itself; whoever finds none all the same asks again
+			return
+		case fate == waits || s == nil:
+			return
+		case fate == spills && !m.spillFrom(s), fate == drops && !m.dropFrom(s):
 			return
 		}
 		m.short.Store(false)
 	}
-}
-
-// line is how full the own ring may be while it cannot be shipped from; 0: as full as it gets.
-func (m *Mover) line() int64 {
-	size := m.cur.Load().r.Size()
-	switch {
-	case m.canSpill():
-		return size / 2
-	case m.cfg.Overflow != DropOldest || m.stopped:
-		return 0
-	case m.cfg.Dir == "" || m.refused:
-		return size / 4 * 3
-	}
-	return size / 8 * 7 // the disk may yet take it
-}
-
-// limit is line, or more where little of what is in use could be taken: windows of a few records are not worth their while.
-func (m *Mover) limit(s *source, used int64) int64 {
-	line := m.line()
-	if line == 0 || used < line {
-		return line
-	}
-	return min(max(line, used+int64(m.batch)/2-int64(s.unread())), s.r.Size()/8*7)
-}
-
-// pressed says that there has to be room.
-func (m *Mover) pressed() bool {
-	if m.pouring {
-		return true
-	}
-	if m.line() == 0 || m.able() {
-		return false
-	}
-	s := m.cur.Load()
-	used := s.r.Used()
-	return used >= m.limit(s, used) || m.short.Load()
-}
-
-// able says that the own ring's records can be shipped now.
-func (m *Mover) able() bool {
-	s := m.cur.Load()
-	if !m.scouted || m.stopped || !m.roomy() || s.marks > mostMarks {
-		return false
-	}
-	return m.next() == shipper(s) && (m.inFlight == 0 || m.active == shipper(s))
 }
 
 // full is the first own ring that has records to be taken.
@@ -91,14 +38,6 @@ func (m *Mover) full() *source {
 		}
 	}
 	return nil
-}
-
-func (m *Mover) canSpill() bool {
-	return m.cfg.Dir != "" && !m.refused && m.handing < mostHanding && len(m.stuck) == 0 && (!m.stopped || m.pouring)
-}
-
-func (m *Mover) mustDrop() bool {
-	return m.cfg.Overflow == DropOldest && !m.stopped && (m.cfg.Dir == "" || m.refused || m.cur.Load().r.Used() >= m.line())
 }
 
 // spillFrom cuts a window and has it written to the spill.
@@ -177,7 +116,7 @@ func (m *Mover) spilled(sp *spill.Spill, flights []*flight, ends []journal.Posit
 	if sp != nil && errors.Is(err, journal.ErrFull) && !errors.Is(err, spill.ErrBudget) {
 		m.room = sp.Space()
 	}
-	if now := time.Now(); !errors.Is(err, journal.ErrFull) && !m.stopped && (err.Error() != m.trouble || now.Sub(m.troubleAt) >= troubleEvery) {
+	if now := time.Now(); !errors.Is(err, journal.ErrFull) && m.phase < stopped && (err.Error() != m.trouble || now.Sub(m.troubleAt) >= troubleEvery) {
 		m.trouble, m.troubleAt = err.Error(), now
 		m.report(fmt.Errorf("spilling: %w", err))
 	}
@@ -207,7 +146,7 @@ func (m *Mover) again() {
 	if m.refused && !time.Now().Before(m.againAt) {
 		m.refused, m.room = false, nil
 	}
-	if len(m.stuck) > 0 && m.handing == 0 && !m.refused && (!m.stopped || m.pouring) {
+	if len(m.stuck) > 0 && m.handing == 0 && !m.refused && m.phase != stopped {
 		flights := m.stuck
 		m.stuck = nil
 		m.hand(flights)
