@@ -140,6 +140,12 @@ func (c *conn) run() error {
 	}
 	for {
 		if err := c.fill(); err != nil {
+			if !c.seen && c.w > c.r && errors.Is(err, io.EOF) { // nothing more will say what these few bytes are
+				c.seen = true
+				if err := c.decode(); err != nil {
+					return err
+				}
+			}
 			return err
 		}
 		if !c.seen {
