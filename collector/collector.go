@@ -38,6 +38,7 @@ type Collector struct {
 	server     *forward.Server    // of Forward inputs
 	stopTaking context.CancelFunc // see store
 	turn       follow.Turn        // of large events, of inputs and outputs
+	lineMemory *lineMemory        // of inputs of lines
 
 	mu   sync.Mutex // Stats against Close; after it come the locks of journal, repeats and server
 	last *Stats     // once nothing is open any more
@@ -350,25 +351,44 @@ func (c *Collector) Run(ctx context.Context) error {
 	failed := make(chan error, len(c.inputs))
 	inputs, endInputs := context.WithCancel(context.Background())
 	defer endInputs()
-	var serving sync.WaitGroup
+	var serving, taking sync.WaitGroup
 	for _, in := range c.inputs { // in their order, which the goroutines would not keep
-		if l, ok := in.Input.(*listeners); ok {
+		if l, ok := in.Input.(interface{ announce() }); ok {
 			l.announce()
 		}
 	}
 	for _, in := range c.inputs {
-		serving.Go(func() { in.run(inputs, failed) })
+		taking.Add(1)
+		serving.Go(func() {
+			defer taking.Done()
+			in.run(inputs, failed)
+		})
 	}
 	serving.Go(func() { c.serve(inputs) })
 
 	var err error
+	deadline, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	limit := func() { time.AfterFunc(c.config.Drain, cancel) }
+	ended := make(chan struct{})
+	go func() {
+		taking.Wait()
+		close(ended)
+	}()
 	select {
 	case <-ctx.Done():
+		limit()
 	case err = <-failed:
+		limit()
+	case <-ended: // nothing more will come, and it may take as long as nobody wants an end
+		select {
+		case err = <-failed:
+			limit()
+		default:
+			defer context.AfterFunc(ctx, limit)()
+		}
 	}
 	endInputs()
-	deadline, cancel := context.WithTimeout(context.Background(), c.config.Drain)
-	defer cancel()
 	err = errors.Join(err, c.drainInputs(deadline, &serving, failed))
 
 	// What asked for no ack may not be durable yet, and outputs do not see it before.

@@ -35,12 +35,13 @@ type Config struct {
 	MaxChunk      int64 // bytes of one message as it travels; 64 MiB
 	MaxUnpacked   int64 // bytes of one chunk after decompression; 256 MiB
 	MaxEvent      int64 // bytes of one event as MessagePack; a larger one is a dead letter; 8 MiB
-	Memory        int64 // bytes that all connections together buffer; 64 MiB
+	Memory        int64 // bytes that all connections together buffer; 64 MiB; those of lines have an eighth of it besides
 	RefuseInvalid bool  // refuse a chunk with an invalid entry instead of leaving the entry out
 
 	Drain time.Duration // how long Run goes on after its context ended; 10 s
 
 	Log    *slog.Logger // the collector's own messages; slog.Default()
+	Stdin  io.Reader    // of the input stdin:; os.Stdin
 	Stdout io.Writer    // of the output stdout:; os.Stdout
 }
 
@@ -167,6 +168,9 @@ func (c *Config) withDefaults() (Config, error) {
 	}
 	if f.Log == nil {
 		f.Log = slog.Default()
+	}
+	if f.Stdin == nil {
+		f.Stdin = os.Stdin
 	}
 	if f.Stdout == nil {
 		f.Stdout = os.Stdout

@@ -8,6 +8,7 @@
 //	  tls://     left out)     with a cursor of its own   stdout:
 //	forward+                                              discard:
 //	  unix://
+//	lines:// lines+unix:// stdin:
 //	Config.InputKinds                                     Config.OutputKinds
 //
 // A Collector is opened, then run until its context ends:
@@ -29,6 +30,11 @@
 // for clients, tags, and what is added to records of who sent them. They name
 // files and never hold secrets; docs/security.md lists them. The files are read
 // again when they change, and by Apply.
+//
+// Inputs of lines make an event of each line (package internal/lines reads them): text, JSON or
+// logfmt. They have no acks: what was read is in the journal before more is read, and what lies in
+// a socket when the process is killed is lost. An input stdin: ends with its source; when all
+// inputs have ended, Run hands on all of it and returns.
 //
 // Those of an output say how its lines name and write time and tag, see
 // docs/lines.md. An output goes on where it was when they change.

@@ -17,7 +17,9 @@ import (
 type Input interface {
 	// Run takes events until ctx ends. Then it takes no more, finishes what it has begun, and
 	// returns nil or the error of ctx; it has Config.Drain for that, after which the sink takes
-	// nothing. Any other return is a failure, which ends the collector.
+	// nothing. Nil before that says that nothing more will come: once all inputs have ended so, the
+	// collector hands on what it has, however long that takes, and ends. Any other return is a
+	// failure, which ends the collector.
 	Run(ctx context.Context, sink Sink) error
 	// Stats is what came in so far. It may be called at any time.
 	Stats() Received

@@ -25,8 +25,10 @@ import (
 type inputPlan struct {
 	name string // as given, or the URL without its settings
 	url  string
-	key  string // under which its position is kept; empty for Forward inputs, which have none
+	key  string // under which its position is kept; empty for inputs that have none
 	open func(c *Collector, a *account) (Input, error)
+
+	source string // that no other input may read; empty: that is not known
 }
 
 func planInputs(c *Config) ([]inputPlan, error) {
@@ -37,6 +39,9 @@ func planInputs(c *Config) ([]inputPlan, error) {
 			return nil, err
 		}
 		for j := range plans {
+			if p.source != "" && p.source == plans[j].source {
+				return nil, &urls.Error{URL: p.url, Reason: "this input is given twice"}
+			}
 			if p.key != "" && p.key == plans[j].key {
 				return nil, &urls.Error{URL: p.url, Reason: "this input is given twice; where it stands is kept by its name, so give each a name"}
 			}
@@ -57,9 +62,11 @@ func planInput(c *Config, e *End) (p inputPlan, err error) {
 		err = p.foreign(u, e, kind)
 	case strings.HasPrefix(u.Scheme, "forward"):
 		err = p.forward(u, e)
+	case u.Scheme == "lines", u.Scheme == "lines+unix", u.Scheme == "stdin":
+		err = p.lines(u, e)
 	default:
 		err = u.Errorf("no input of this kind; there are %s", strings.Join(slices.Concat(
-			[]string{"forward://host:port", "forward+tls://host:port", "forward+unix:///path"}, slices.Sorted(maps.Keys(c.InputKinds))), ", "))
+			[]string{"forward://host:port", "forward+tls://host:port", "forward+unix:///path", "lines://host:port", "lines+unix:///path", "stdin:"}, slices.Sorted(maps.Keys(c.InputKinds))), ", "))
 	}
 	return p, err
 }
@@ -99,6 +106,22 @@ func (p *inputPlan) forward(u *urls.URL, e *End) error {
 	return l.plan(u)
 }
 
+// lines plans an input of lines.
+func (p *inputPlan) lines(u *urls.URL, e *End) error {
+	l, err := planLines(u)
+	if err != nil {
+		return err
+	}
+	p.name, p.source = cmp.Or(e.Name, l.shown), l.shown
+	p.open = func(c *Collector, _ *account) (Input, error) {
+		if err := l.openFor(c, p.name); err != nil {
+			return nil, fmt.Errorf("%s: %w", l.shown, err)
+		}
+		return l, nil
+	}
+	return nil
+}
+
 // An intake is an open Input with what the collector has for it.
 type intake struct {
 	Input
@@ -126,6 +149,7 @@ func (c *Collector) openInputs(plans []inputPlan) error {
 	if c.config.Log.Enabled(context.Background(), slog.LevelDebug) {
 		c.server.Connection = func(s *forward.Sender, open bool) { c.reporter.connection(s, store.accountOf(s).name, open) }
 	}
+	c.lineMemory = &lineMemory{most: c.config.Memory / 8}
 	for i := range plans {
 		p := &plans[i]
 		a := &account{name: p.name, url: p.url}
@@ -142,16 +166,13 @@ func (c *Collector) openInputs(plans []inputPlan) error {
 	return nil
 }
 
-// run runs the input. Unless ctx has ended it does not return by itself.
+// run runs the input. One that has nothing more to give returns by itself.
 func (in *intake) run(ctx context.Context, failed chan<- error) {
 	in.running.Store(true)
 	defer in.running.Store(false)
 	err := in.Run(ctx, in.sink)
-	switch {
-	case ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err()) || errors.Is(err, errTakesNothing)):
+	if err == nil || ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, errTakesNothing)) {
 		return
-	case err == nil:
-		err = errors.New("the input has ended")
 	}
 	failed <- fmt.Errorf("%s: %w", in.account.name, err)
 }

@@ -174,7 +174,7 @@ func TestInputFails(t *testing.T) {
 	for i, tt := range []struct {
 		err  error
 		want string
-	}{{errors.New("no route"), "fake:a: no route"}, {nil, "fake:a: the input has ended"}} {
+	}{{errors.New("no route"), "fake:a: no route"}, {errors.New("no disk"), "fake:a: no disk"}} {
 		f := &fake{run: func(ctx context.Context, s Sink) error {
 			_, err := s.Store(ctx, []*forward.Chunk{numbered("t", i, 1)}, nil)
 			return errors.Join(err, tt.err)

@@ -95,6 +95,10 @@ func appendNumber(b []byte, s string) []byte {
 			return AppendUint(b, v)
 		}
 	}
+	return appendDecimal(b, s)
+}
+
+func appendDecimal(b []byte, s string) []byte {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
 		return AppendString(b, s)

@@ -49,7 +49,7 @@ var table = map[string]place{
 		"forward", "internal/credentials", "internal/output", "internal/lines", "internal/mover", "internal/record", "internal/urls", "msgpack", "ring",
 	}},
 	"collector": {floor: 2, down: []string{
-		"forward", "internal/credentials", "internal/follow", "internal/letters", "internal/output", "internal/urls", "journal", "msgpack",
+		"forward", "internal/credentials", "internal/follow", "internal/letters", "internal/lines", "internal/output", "internal/urls", "journal", "msgpack",
 	}},
 
 	"internal/floors": {floor: 3},

@@ -3,8 +3,6 @@
 package lines
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -34,10 +32,7 @@ type ReadOptions struct {
 type Reader struct {
 	options ReadOptions // resolved: an empty name is none
 	format  timeFormat
-
-	feed bytes.Reader  // what decoder reads: one line
-	dec  *json.Decoder // stands behind the end of an object; nil: a line left it somewhere else
-	tag  []byte
+	tag     []byte
 }
 
 // An Event is what a line says besides its record.
@@ -78,9 +73,6 @@ func NewReader(o *ReadOptions) (*Reader, error) {
 	return r, err
 }
 
-// maxKept is the longest line whose buffers are kept for the next one.
-const maxKept = 64 << 10
-
 // AppendRecord appends the record of a line, which has no newline: a JSON object is the record, any
 // other line is text. The object's first member of each key that can be read as the time, or the
 // tag, is taken out.
@@ -89,16 +81,7 @@ func (r *Reader) AppendRecord(dst, line []byte) ([]byte, Event) {
 	if len(object) < 2 || object[0] != '{' || object[len(object)-1] != '}' {
 		return r.AppendText(dst, line), Event{}
 	}
-	r.feed.Reset(object)
-	if r.dec == nil {
-		r.dec = json.NewDecoder(&r.feed)
-		r.dec.UseNumber()
-	}
 	out, e, err := r.appendObject(dst, object)
-	if err != nil || len(object) > maxKept {
-		r.dec = nil
-	}
-	r.feed.Reset(nil)
 	if err != nil {
 		return r.AppendText(dst, line), Event{}
 	}
@@ -128,13 +111,36 @@ func (r *Reader) AppendText(dst, line []byte) []byte {
 	return append(msgpack.AppendStringHeader(dst, len(line)), line...)
 }
 
+// A Format says how lines are read.
+type Format uint8
+
+// Lines are read as:
+const (
+	JSON     Format = iota // objects, and text where they are none
+	Logfmt                 // pairs, and text where they are none
+	Verbatim               // text
+)
+
 // AppendEntry appends the entry of a line, [time, record]. Its time is now unless the line says another one.
 func (r *Reader) AppendEntry(dst, line []byte, now time.Time) ([]byte, Event) {
+	return r.AppendEntryAs(JSON, dst, line, now)
+}
+
+// AppendEntryAs appends the entry of a line of a format.
+func (r *Reader) AppendEntryAs(f Format, dst, line []byte, now time.Time) ([]byte, Event) {
 	dst = msgpack.AppendArrayHeader(dst, 2)
 	at := len(dst)
 	dst = forward.AppendEventTime(dst, now.Unix(), uint32(now.Nanosecond()))
 	behind := len(dst)
-	dst, e := r.AppendRecord(dst, line)
+	var e Event
+	switch f {
+	case Logfmt:
+		dst, e = r.AppendLogfmt(dst, line)
+	case Verbatim:
+		dst = r.AppendText(dst, line)
+	default:
+		dst, e = r.AppendRecord(dst, line)
+	}
 	switch {
 	case e.Time != Said:
 	case isEventTime(e.Sec):
@@ -152,82 +158,91 @@ func (r *Reader) AppendEntry(dst, line []byte, now time.Time) ([]byte, Event) {
 
 var errNoObject = errors.New("no single object")
 
-// appendObject appends what is one JSON object, and nothing else. After an error the decoder is of no use.
+// appendObject appends what is one JSON object, and nothing else.
 func (r *Reader) appendObject(b, object []byte) ([]byte, Event, error) {
 	var e Event
-	base := r.dec.InputOffset()
-	if _, err := r.dec.Token(); err != nil { // the brace
-		return b, e, err
-	}
 	start := len(b)
 	b = append(b, 0)
 	n := 0
-	for r.dec.More() {
-		token, err := r.dec.Token()
+	rest := trim(object[1:])
+	for ; len(rest) > 0 && rest[0] != '}'; n++ {
+		pair := len(b)
+		out, at, from, size, err := msgpack.AppendFromJSONMember(b, rest)
 		if err != nil {
 			return b, e, err
 		}
-		key, ok := token.(string)
-		if !ok {
-			return b, e, errNoObject
-		}
-		pair := len(b)
-		b = msgpack.AppendString(b, key)
-		at, from := len(b), r.dec.InputOffset()
-		if b, err = msgpack.AppendFromJSON(b, r.dec); err != nil {
-			return b, e, err
-		}
+		b = out
 		if err := r.checkDepth(b[at:]); err != nil {
 			return b, e, err
 		}
-		if key == r.options.Time && key != "" && e.Time != Said {
-			r.readTime(&e, object[from-base:r.dec.InputOffset()-base], b[at:])
-			if e.Time == Said {
-				b = b[:pair]
-				continue
+		raw := rest[from:size]
+		if rest = trim(rest[size:]); len(rest) > 1 && rest[0] == ',' {
+			if rest = trim(rest[1:]); rest[0] == '}' {
+				return b, e, errNoObject
 			}
+		} else if len(rest) != 1 || rest[0] != '}' {
+			return b, e, errNoObject
 		}
-		if key == r.options.Tag && key != "" && e.Tagged != Said {
-			r.readTag(&e, b[at:])
-			if e.Tagged == Said {
-				b = b[:pair]
-				continue
-			}
+		if r.envelope(&e, b[pair:at], raw, b[at:]) {
+			b = b[:pair]
+			n--
 		}
-		n++
 	}
-	if _, err := r.dec.Token(); err != nil {
-		return b, e, err
-	}
-	if r.dec.InputOffset()-base != int64(len(object)) {
+	if len(rest) != 1 {
 		return b, e, errNoObject
 	}
+	return mapHeader(b, start, n), e, nil
+}
+
+// mapHeader puts the header of a map of n pairs in the place of the byte at start.
+func mapHeader(b []byte, start, n int) []byte {
 	var buf [5]byte
 	header := msgpack.AppendMapHeader(buf[:0], n)
-	return slices.Replace(b, start, start+1, header...), e, nil
+	if len(header) == 1 {
+		b[start] = header[0]
+		return b
+	}
+	return slices.Replace(b, start, start+1, header...)
+}
+
+// envelope takes the time or the tag from a member, and returns whether it was that.
+func (r *Reader) envelope(e *Event, key, raw, value []byte) bool {
+	if r.options.Time == "" && r.options.Tag == "" {
+		return false
+	}
+	name, _, _, err := msgpack.ReadBytes(key)
+	switch {
+	case err != nil || len(name) == 0:
+	case string(name) == r.options.Time && e.Time != Said:
+		r.readTime(e, raw, value)
+		return e.Time == Said
+	case string(name) == r.options.Tag && e.Tagged != Said:
+		r.readTag(e, value)
+		return e.Tagged == Said
+	}
+	return false
 }
 
 // checkDepth looks at a member's value.
 func (r *Reader) checkDepth(value []byte) error {
+	if r.options.Depth == 0 || r.options.Depth == msgpack.DefaultDepth { // it was read so
+		return nil
+	}
 	t, _, err := msgpack.ReadToken(value)
 	if err != nil || t.Kind != msgpack.Array && t.Kind != msgpack.Map {
 		return err
 	}
-	depth := r.options.Depth
-	if depth == 0 {
-		depth = msgpack.DefaultDepth
-	}
-	if depth == 1 {
+	if r.options.Depth == 1 {
 		return msgpack.ErrDepth
 	}
-	_, err = msgpack.Limits{Depth: depth - 1}.Skip(value)
+	_, err = msgpack.Limits{Depth: r.options.Depth - 1}.Skip(value)
 	return err
 }
 
-// readTime reads the time from a value as it stands in the line, with what is before it, and as it was appended.
+// readTime reads the time from a value as it stands in the line, and as it was appended.
 func (r *Reader) readTime(e *Event, raw, value []byte) {
 	text, _, _, err := msgpack.ReadBytes(value)
-	sec, nsec, ok := r.format.read(trim(bytes.TrimPrefix(trim(raw), []byte{':'})), text, err == nil)
+	sec, nsec, ok := r.format.read(raw, text, err == nil)
 	switch {
 	case !ok, sec == 0 && nsec == 0, // which means now to each receiver (docs/forward.md rule 11)
 		r.options.EventTime && !isEventTime(sec),

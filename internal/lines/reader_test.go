@@ -78,7 +78,7 @@ func TestReader(t *testing.T) {
 		}
 		return strings.Join(members, ",")
 	}
-	long := strings.Repeat("x", 2*maxKept)
+	long := strings.Repeat("x", 128<<10)
 	for _, tt := range []struct {
 		o          ReadOptions
 		line, want string // "": text

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"reflect"
 	"unsafe"
@@ -154,18 +153,13 @@ func appendMarshaler(b []byte, m json.Marshaler, w where) (out []byte) {
 
 // appendJSON appends what a JSON text says.
 func appendJSON(b, text []byte, w where) []byte {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	out, err := msgpack.AppendFromJSON(b, dec)
+	out, n, err := msgpack.AppendFromJSONText(b, text)
 	switch {
 	case errors.Is(err, msgpack.ErrDepth):
 		return appendString(b, deep)
-	case errors.Is(err, io.EOF):
-		return appendFault(b, io.ErrUnexpectedEOF)
 	case err != nil:
 		return appendFault(b, err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+	case len(bytes.TrimLeft(text[n:], " \t\r\n")) > 0:
 		return appendString(b, "!ERROR: more than one JSON value")
 	}
 	if first := out[len(b)]; first >= fixMap && first < 0xa0 || first >= 0xdc && first <= map32 {

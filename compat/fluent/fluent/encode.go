@@ -3,7 +3,6 @@
 package fluent
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -116,9 +115,8 @@ func marshalJSON(v any) (b []byte, err error) {
 
 // appendJSONRecord appends a record in JSON as MessagePack.
 func appendJSONRecord(b, record []byte) ([]byte, error) {
-	dec := json.NewDecoder(bytes.NewReader(record))
-	dec.UseNumber()
-	return msgpack.AppendFromJSON(b, dec)
+	out, _, err := msgpack.AppendFromJSONText(b, record)
+	return out, err
 }
 
 // isRecord reports whether a value, in MessagePack or JSON, is a map.

@@ -251,12 +251,9 @@ func appendNumber(b []byte, n json.Number) ([]byte, error) {
 
 // appendRawJSON appends the value that JSON text means, and other text as it is.
 func appendRawJSON(b, text []byte) []byte {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	if json.Valid(text) {
-		if out, err := msgpack.AppendFromJSON(b, dec); err == nil {
-			return out
-		}
+	out, n, err := msgpack.AppendFromJSONText(b, text)
+	if err == nil && len(bytes.TrimLeft(text[n:], " \t\r\n")) == 0 {
+		return out
 	}
 	return append(msgpack.AppendStringHeader(b, len(text)), text...)
 }
