@@ -483,7 +483,7 @@ func ExampleLogger_Stats() {
 	l.Info("b")
 	done()
 	s := l.Stats()
-	fmt.Println(s.Accepted == s.Delivered+s.HandedOver+s.Dropped+s.Lost+s.Held, s.Accepted)
+	fmt.Println(s.Accepted == s.Delivered+s.HandedOver+s.DeadLettered+s.Dropped+s.Lost+s.Held, s.Accepted)
 	// Output:
 	// true 2
 }

@@ -53,7 +53,7 @@ func read(t *testing.T, path string) (all []map[string]any) {
 
 func law(t *testing.T, s Stats) {
 	t.Helper()
-	if s.Accepted != s.Delivered+s.HandedOver+s.Dropped+s.Lost+s.Held {
+	if s.Accepted != s.Delivered+s.HandedOver+s.DeadLettered+s.Dropped+s.Lost+s.Held {
 		t.Errorf("accepted is not the sum of the rest: %+v", s)
 	}
 }

@@ -6,14 +6,16 @@ import "github.com/spillwaylog/spillway/internal/mover"
 
 // Stats says what became of events since Open, and how things are now. When nothing moves
 //
-//	Accepted = Delivered + HandedOver + Dropped + Lost + Held
+//	Accepted = Delivered + HandedOver + DeadLettered + Dropped + Lost + Held
 type Stats struct {
 	Accepted      uint64 // events taken over: logged, summary events among them, or adopted
 	Delivered     uint64 // written, or acked
 	HandedOver    uint64 // taken by the ErrorHandler
 	MaybeRepeated uint64 // of these two: another host may have them, too
+	DeadLettered  uint64 // refused by the destination for good, and kept as dead letters in Options.Dir
+	LettersLost   uint64 // events of dead letters, of earlier processes too, that gave way to newer ones
 	Dropped       uint64 // accepted, and dropped later: see DroppedBy
-	Lost          uint64 // accepted, and then the memory or disk that held them could not be read
+	Lost          uint64 // accepted, and then unreadable in memory or on disk, or refused for good with no Dir
 	Held          uint64 // in ring, chunks and spill
 
 	Refused uint64 // not accepted: see RefusedBy
@@ -52,6 +54,7 @@ func (l *Logger) Stats() Stats {
 	m := l.c.mover.Stats()
 	s := Stats{
 		Accepted: m.Accepted, Delivered: m.Delivered, HandedOver: m.HandedOver, MaybeRepeated: m.MaybeRepeated,
+		DeadLettered: m.DeadLettered, LettersLost: m.LettersLost,
 		Lost: m.Drops[mover.Lost], Held: m.Held, Sampled: m.Drops[mover.Sampled],
 		Spilled: m.Spilled, Adopted: Adopted{Rings: m.AdoptedRings, Spills: m.AdoptedSpills, Events: m.Adopted},
 		HeldBytes: m.HeldBytes, InFlight: m.InFlight, RingUsed: m.RingUsed, RingSize: m.RingSize, DiskUsed: m.DiskUsed,

@@ -390,7 +390,7 @@ func (l *load) logger(ctx context.Context, name, to string, o *spillway.Options,
 			l.t.Errorf("%s: close: %v", name, err)
 		}
 		st := log.Stats()
-		if st.Accepted != st.Delivered+st.HandedOver+st.Dropped+st.Lost+st.Held || st.Held > 0 || st.Dropped > 0 || st.Lost > 0 {
+		if st.Accepted != st.Delivered+st.HandedOver+st.DeadLettered+st.Dropped+st.Lost+st.Held || st.Held > 0 || st.Dropped > 0 || st.Lost > 0 || st.DeadLettered > 0 {
 			l.t.Errorf("%s: %+v", name, st)
 		}
 	})

@@ -45,7 +45,8 @@ var table = map[string]place{
 	}},
 	"internal/follow": {floor: 2, down: []string{"forward", "internal/output", "journal"}, tests: []string{"internal/files", "msgpack"}},
 
-	"internal/mover": {floor: 2, down: []string{"forward", "internal/output", "journal", "msgpack", "ring"}},
+	"internal/spill": {floor: 2, down: []string{"forward", "journal", "ring"}},
+	"internal/mover": {floor: 2, down: []string{"forward", "internal/letters", "internal/output", "internal/spill", "journal", "msgpack", "ring"}},
 	root: {floor: 2, down: []string{
 		"forward", "internal/credentials", "internal/output", "internal/lines", "internal/mover", "internal/record", "internal/urls", "msgpack", "ring",
 	}},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -184,7 +185,7 @@ func (f *Follower) setAside(end journal.Position, c *forward.Chunk) Refused {
 	for i := range all {
 		all[i] = i
 	}
-	return Refused{Position: end, Time: time.Now(), Reason: f.cfg.Behind.Reason, Entries: all, Chunk: only(f.inflated(c), all)}
+	return Refused{Position: end, Time: time.Now(), Reason: f.cfg.Behind.Reason, Entries: all, Chunk: output.Only(f.inflated(c), all)}
 }
 
 // flush has the output flushed, which may hang: one that is too far behind meanwhile is not waited

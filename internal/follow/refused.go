@@ -57,41 +57,9 @@ func (f *Follower) count(x *flight) {
 
 // refuse keeps the entries of a flight that were rejected, by reason, and returns how many.
 func (f *Follower) refuse(x *flight) (events int64) {
-	if len(x.result.Rejected) == 0 {
-		return 0
-	}
-	byReason := map[string][]int{}
-	var reasons []string
-	for _, r := range x.result.Rejected {
-		reason := "refused"
-		if r.Err != nil {
-			reason = r.Err.Error()
-		}
-		if _, known := byReason[reason]; !known {
-			reasons = append(reasons, reason)
-		}
-		byReason[reason] = append(byReason[reason], r.Entry)
-	}
 	var whole *forward.Chunk
-	taken := map[int]bool{} // an entry is refused once
-	for _, reason := range reasons {
-		entries := byReason[reason]
-		if slices.Contains(entries, output.All) {
-			entries = nil
-			for i := range x.chunk.Events {
-				entries = append(entries, i)
-			}
-		}
-		entries = slices.DeleteFunc(entries, func(i int) bool {
-			twice := taken[i] || i < 0 || i >= x.chunk.Events
-			taken[i] = true
-			return twice
-		})
-		if len(entries) == 0 {
-			continue
-		}
-		slices.Sort(entries)
-		events += int64(len(entries))
+	for _, r := range output.Refusals(x.result.Rejected, x.chunk.Events) {
+		events += int64(len(r.Entries))
 		if f.cfg.Refuse == nil {
 			continue
 		}
@@ -100,12 +68,12 @@ func (f *Follower) refuse(x *flight) (events int64) {
 		}
 		part := whole
 		if x.long == nil {
-			part = only(whole, entries)
+			part = output.Only(whole, r.Entries)
 		}
-		for i := range entries {
-			entries[i] += x.first
+		for i := range r.Entries {
+			r.Entries[i] += x.first
 		}
-		f.letter(Refused{Position: x.end, Time: time.Now(), Reason: reason, Entries: entries, Chunk: part})
+		f.letter(Refused{Position: x.end, Time: time.Now(), Reason: r.Reason, Entries: r.Entries, Chunk: part})
 	}
 	return events
 }
@@ -142,28 +110,6 @@ func (f *Follower) inflated(c *forward.Chunk) *forward.Chunk {
 		f.cfg.Report(fmt.Errorf("refused entries cannot be read: %w", err))
 	}
 	return &inflated
-}
-
-// only is a copy of a chunk with some of its entries, uncompressed.
-func only(c *forward.Chunk, entries []int) *forward.Chunk {
-	part := &forward.Chunk{Tag: c.Tag, Signal: c.Signal, Events: len(entries)}
-	if len(entries) == c.Events {
-		part.Entries = slices.Clone(c.Entries)
-		return part
-	}
-	r := forward.ReadEntries(c.Entries)
-	for i := 0; len(entries) > 0; i++ {
-		e, ok := r.Next()
-		if !ok {
-			break
-		}
-		if i == entries[0] {
-			part.Entries = append(part.Entries, e.Raw...)
-			entries = entries[1:]
-		}
-	}
-	part.Events -= len(entries) // these cannot be read
-	return part
 }
 
 // refuseUpTo makes the refused entries up to a position dead letters.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/spill"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -20,7 +21,7 @@ const (
 // pourAdopted moves what dead processes left in memory to the own spill while the destination takes nothing, so that processes that are started and die again and
 // again do not fill the memory. What is with the destination stays, and what has to come before a spill that cannot be moved.
 func (m *Mover) pourAdopted() {
-	if len(m.queue) == 0 || !m.quiet() || !m.canSpill() {
+	if len(m.queue) == 0 || !m.quiet() || !m.basics().spillable() {
 		return
 	}
 	for i, q := range m.queue {
@@ -38,7 +39,7 @@ func (m *Mover) pourAdopted() {
 				m.follow(i)
 				return
 			}
-		case *spill:
+		case *backlog:
 			if m.behind[q] {
 				return // what follows must not pass it
 			}
@@ -73,14 +74,14 @@ func (m *Mover) quiet() bool {
 // come with them; spills alone wait for the next Open, for to look for them would touch the disk.
 func (m *Mover) adoptAgain() {
 	now := time.Now()
-	if m.cfg.Shm == "" || m.stateful || now.Before(m.adoptAt) || !m.scouted || len(m.queue) > 0 || m.sealed || m.stopped {
+	if m.cfg.Shm == "" || m.stateful || now.Before(m.adoptAt) || !m.scouted || len(m.queue) > 0 || m.phase >= sealed {
 		return
 	}
 	m.adoptAt = now.Add(m.cfg.adoptEvery)
 	m.scouting = true
 	m.disk.do("looking for rings", func() {
 		rings := m.adoptRings()
-		var spills []*spill
+		var spills []*spill.Spill
 		if len(rings) > 0 && m.cfg.Dir != "" {
 			spills = m.scout(rings)
 		}
@@ -94,9 +95,9 @@ func (m *Mover) adoptAgain() {
 }
 
 // closeAll leaves spills to the next process.
-func closeAll(spills []*spill) {
+func closeAll(spills []*spill.Spill) {
 	for _, sp := range spills {
-		_ = sp.j.Close() // it was only read
+		_ = sp.Close() // it was only read
 	}
 }
 
@@ -119,34 +120,44 @@ func (m *Mover) adoptRings() []*source {
 	return found
 }
 
+// scout finds the spills of dead processes. Only on the disk's goroutine.
+func (m *Mover) scout(rings []*source) []*spill.Spill {
+	var names []string
+	for _, s := range rings {
+		names = append(names, s.name)
+	}
+	return m.shelf.folder.Scout(names)
+}
+
 // found queues what dead processes left. Of each, first what was with its destination, then what it had spilled, which is younger, then
 // what it was spilling, then the rest of its ring.
-func (m *Mover) found(rings []*source, spills []*spill) {
+func (m *Mover) found(rings []*source, all []*spill.Spill) {
+	spills := backlogs(all)
 	ids := map[[idLen]byte]bool{}
 	for _, sp := range spills {
-		for id := range sp.ids {
+		for id := range sp.IDs {
 			ids[id] = true
 		}
-		sp.ids = nil
+		sp.IDs = nil
 		m.count.spills.Add(1)
 		for i := range sp.entries.len() {
 			e := sp.entries.at(i)
-			m.count.adopted.add(uint64(e.events), e.bytes)
-			m.count.cut.add(uint64(e.events), e.bytes)
+			m.count.adopted.add(uint64(e.Events), e.Bytes)
+			m.count.cut.add(uint64(e.Events), e.Bytes)
 		}
 	}
 	// Spills without a ring come in their turn, by age.
 	lone := func(before *source) {
-		for len(spills) > 0 && (before == nil || spills[0].made.Before(before.r.Owner().Made)) {
+		for len(spills) > 0 && (before == nil || spills[0].Made.Before(before.r.Owner().Made)) {
 			m.queue = append(m.queue, spills[0])
 			spills = spills[1:]
 		}
 	}
-	with := map[string]*spill{}
+	with := map[string]*backlog{}
 	for _, s := range rings {
 		for i, sp := range spills {
-			if filepath.Base(sp.dir) == s.name {
-				with[s.name], sp.paired = sp, true
+			if filepath.Base(sp.Dir) == s.name {
+				with[s.name], sp.Paired = sp, true
 				spills = append(spills[:i:i], spills[i+1:]...)
 				break
 			}
@@ -175,7 +186,7 @@ func (m *Mover) found(rings []*source, spills []*spill) {
 type remnant struct {
 	s      *source
 	chunks []*flight
-	before *spill // holds what is younger
+	before *backlog // holds what is younger
 }
 
 func (r *remnant) ship(m *Mover) bool {

@@ -18,8 +18,8 @@ const grace = 100 * time.Millisecond
 // saving is the same for writing to disk what would be lost with plain memory.
 const saving = 500 * time.Millisecond
 
-// errLeave ends the mover's goroutine when all is delivered.
-var errLeave = errors.New("mover: all is delivered")
+// errUnread is why something is left though Close had the time to deliver it.
+var errUnread = errors.New("mover: what dead processes left cannot be read now")
 
 // Close stops accepting, flushes until ctx ends, and lets go of everything, the destination included. When it could not deliver all, its error wraps a *LeftError. What
 // it could not stop, a call that hangs in a disk or in the destination, is named in the error; it touches nothing of the caller's. Calls after the first wait for it.
@@ -49,7 +49,7 @@ func (m *Mover) doClose(ctx context.Context) error {
 	}
 	m.swap.Unlock()
 	var errs []error
-	err := m.ask(ctx, func() { m.sealed = true; m.tell() })
+	err := m.ask(ctx, func() { m.enter(sealed); m.tell() })
 	if err == nil {
 		flushing, cancel := m.untilPour(ctx)
 		err = m.Flush(flushing)
@@ -64,7 +64,7 @@ func (m *Mover) doClose(ctx context.Context) error {
 	if err != nil {
 		// The time is up, or nearly: what follows has a little of its own.
 		asking, cancel := m.orGrace(ctx, grace)
-		aerr := m.ask(asking, func() { m.stopped = true })
+		aerr := m.ask(asking, func() { m.enter(stopped) })
 		cancel()
 		if aerr != nil {
 			close(m.gaveUp)
@@ -84,9 +84,8 @@ func (m *Mover) doClose(ctx context.Context) error {
 	}
 	close(m.gaveUp)
 	m.post(func() {
-		if m.leave = err; err == nil {
-			m.leave = errLeave
-		}
+		m.leave = err
+		m.enter(leaving)
 	})
 	late, cancel := m.orGrace(ctx, grace)
 	defer cancel()
@@ -96,11 +95,13 @@ func (m *Mover) doClose(ctx context.Context) error {
 		return m.hung(cmp.Or(err, late.Err()))
 	}
 	errs = append(errs, m.leftErr)
-	select {
-	case <-m.disk.rest():
-	case <-late.Done():
-		if serr := m.disk.stuck(); serr != nil {
-			errs = append(errs, fmt.Errorf("mover: a goroutine was left behind: %w", serr))
+	for _, d := range []*disk{&m.disk, &m.dead.work} {
+		select {
+		case <-d.rest():
+		case <-late.Done():
+			if serr := d.stuck(); serr != nil {
+				errs = append(errs, fmt.Errorf("mover: a goroutine was left behind: %w", serr))
+			}
 		}
 	}
 	return errors.Join(errs...)
@@ -113,7 +114,7 @@ func (m *Mover) endLater(err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	m.report(m.closeDestination(ctx))
-	m.post(func() { m.leave = err })
+	m.post(func() { m.leave = err; m.enter(leaving) })
 }
 
 // hung is what Close returns when the mover's goroutine does not come back.
@@ -169,7 +170,8 @@ func (m *Mover) closeDestination(ctx context.Context) error {
 func (m *Mover) pour(ctx context.Context) {
 	poured := make(chan struct{})
 	m.post(func() {
-		m.pouring, m.poured = true, poured
+		m.enter(pouring)
+		m.poured = poured
 		m.refused = false
 		given := m.given
 		m.given = nil
@@ -219,14 +221,14 @@ func (m *Mover) handBefore(flights []*flight) {
 	m.handing++
 	m.disk.do("writing to "+m.cfg.Dir, func() {
 		made := time.Now()
-		if m.disk.spill != nil {
-			made = m.disk.spill.made.Add(-1)
+		if m.shelf.spill != nil {
+			made = m.shelf.spill.Made.Add(-1)
 		}
-		sp, err := m.makeSpill(made)
+		sp, err := m.shelf.folder.Make(m.mainPath, made)
 		n := 0
 		if err == nil {
-			ends, werr := sp.write(m, flights)
-			n, err = len(ends), errors.Join(werr, sp.j.Close())
+			ends, werr := sp.Write(chunksOf(flights))
+			n, err = len(ends), errors.Join(werr, sp.Close())
 		}
 		m.post(func() {
 			m.handing--
@@ -237,7 +239,7 @@ func (m *Mover) handBefore(flights []*flight) {
 			}
 			m.given = append(m.given, flights[n:]...)
 			if n > 0 {
-				m.saved = append(m.saved, sp.dir)
+				m.saved = append(m.saved, sp.Dir)
 			}
 		})
 	})
@@ -286,27 +288,30 @@ func (m *Mover) end() {
 			m.count.disk.Store(0)
 			continue
 		}
-		where = append(where, sp.dir)
+		where = append(where, sp.Dir)
 		sp.advance(m)
-		m.disk.do("closing "+sp.dir, func() {
-			if err := sp.j.Close(); err != nil {
+		m.disk.do("closing "+sp.Dir, func() {
+			if err := sp.Close(); err != nil {
 				m.report(fmt.Errorf("closing a spill: %w", err))
 			}
 		})
 	}
 	if m.handing > 0 {
 		m.disk.do("closing a spill", func() {
-			if sp := m.disk.spill; sp != nil {
-				_ = sp.j.Close() // what is in it is covered by marks as well, or was counted as held
+			if sp := m.shelf.spill; sp != nil {
+				_ = sp.Close() // what is in it is covered by marks as well, or was counted as held
 			}
 		})
 	}
 	if st := m.Stats(); st.Held > 0 || st.Drops[Given] > 0 {
-		left := &LeftError{Events: st.Held, Bytes: st.HeldBytes, Where: where, Lost: st.Drops[Given], Err: m.leave}
+		left := &LeftError{Events: st.Held, Bytes: st.HeldBytes, Where: where, Lost: st.Drops[Given], Err: cmp.Or(m.leave, errUnread)}
 		if left.Events == 0 {
 			left.Events, left.Bytes, left.Where, left.Lost = left.Lost, m.givenUp, nil, 0
 		}
 		errs = append(errs, left)
+	}
+	if m.dead.used.Load() {
+		m.dead.work.do("closing the dead letters", m.dead.close)
 	}
 	m.leftErr = errors.Join(errs...)
 	close(m.ended)
@@ -314,7 +319,7 @@ func (m *Mover) end() {
 
 // ownsState says that the ring has a state that counts for what is left in a spill: its cursor has an older one, or none.
 func (m *Mover) ownsState() bool {
-	return m.state.some() && slices.ContainsFunc(m.spills(), func(sp *spill) bool { return sp.entries.len() > 0 })
+	return m.state.some() && slices.ContainsFunc(m.spills(), func(sp *backlog) bool { return sp.entries.len() > 0 })
 }
 
 // giveUp counts what is left in a ring of plain memory, and what was cut from it and is in no spill.
@@ -337,10 +342,10 @@ func (m *Mover) giveUp(s *source) {
 }
 
 // spills are all that are open.
-func (m *Mover) spills() []*spill {
-	var all []*spill
+func (m *Mover) spills() []*backlog {
+	var all []*backlog
 	for _, q := range m.queue {
-		if sp, ok := q.(*spill); ok {
+		if sp, ok := q.(*backlog); ok {
 			all = append(all, sp)
 		}
 	}

@@ -70,6 +70,8 @@ func (m *Mover) Stats() Stats {
 		InFlight:      int(c.inFlight.Load()),
 		DiskUsed:      c.disk.Load(),
 		Spilling:      c.spilling.Load(),
+		DeadLettered:  m.dead.kept.Load(),
+		LettersLost:   m.dead.dropped.Load(),
 	}
 	for i := range reasons {
 		s.Drops[i], s.Told[i] = c.drops[i].Load(), c.told[i].Load()

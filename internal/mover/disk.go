@@ -16,12 +16,6 @@ type disk struct {
 	now     string // the job being done
 	since   time.Time
 	idle    chan struct{} // closed when it is not running; nil while nobody waits for that
-
-	// only its goroutine's
-	spill   *spill    // the own one
-	named   bool      // which has the ring's name
-	counted time.Time // when others was
-	others  int64     // bytes of other spills
 }
 
 type job struct {

@@ -10,7 +10,9 @@
 //	run        what a window has of one tag in a row, where the destination is ordered
 //	chunk      a run, or what a window has of one tag, under a random id (forward.Chunk, Own)
 //	mark       a chunk's entry in the ring's header: first and last key, the first record's lane, the id; or one for all runs of a window
-//	spill      this process's journal of chunks, in Config.Dir
+//	spill      a journal of chunks in Config.Dir (package spill); a backlog is one as the loop ships it
+//	phase      how far the life of a Mover has come (phase.go)
+//	fate       what becomes of the next records of the ring: they are shipped, spilled, dropped, or wait (fate.go)
 //	source     a ring that is read: one of this process, or an adopted one
 //
 // # The way of an event
@@ -53,16 +55,6 @@
 // the ring; then the own spill; then the own ring. What is poured of an adopted ring into the own spill, because nothing is delivered, is shipped before the rest of that ring. While the spill
 // holds something new windows go behind it. So events of one goroutine arrive in order under one tag, and at an ordered destination whatever their tags; at others those of different tags may
 // pass each other within a window.
-//
-// # In Dir
-//
-//	<name>.<pid>.<16 hex digits>/      named as the ring that it belongs to, where that is in shared memory
-//	    owner.json                     identity, process, time
-//	    seg-… cursor-mover lock        a journal of chunks, as forward.Chunk writes them
-//
-// A spill is made when it is first needed and removed when Close leaves it empty: a process whose destination keeps up touches no disk. It is adopted with its journal's
-// lock held, if its name and identity are ours, and if the ring of the same name is ours or does not exist. While it is removed, owner.json is named empty. A folder without owner.json was being made or removed when its
-// process died; if its journal is empty it is removed.
 //
 // # Who waits for what
 //

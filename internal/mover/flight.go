@@ -33,10 +33,11 @@ type flight struct {
 	lane   uint16
 	under  *sequence // whose mark covers it in place of one of its own
 	win    *window
-	from   *spill
+	from   *backlog
 	seq    uint64
 	pos    journal.Position
 	res    output.Result
+	kept   uint64              // events that the destination refuses, and that are dead letters
 	landed func(output.Result) // made once
 }
 
@@ -54,6 +55,15 @@ func (m *Mover) newFlight() *flight {
 // land is what the destination calls. A state is stored before it returns: the destination counts on that. Chunks whose state comes with a later one wait for that, or their
 // marks could go while the state that whoever adopts the ring finds is still the one before them.
 func (f *flight) land(r output.Result) {
+	if d := &f.m.dead; d.keeps(&r) {
+		d.keep(f, r)
+		return
+	}
+	f.touchDown(r)
+}
+
+// touchDown is the end of land: the chunk needs nothing more.
+func (f *flight) touchDown(r output.Result) {
 	m := f.m
 	stored := r.State != nil && r.Err == nil
 	if stored {
@@ -258,24 +268,28 @@ func (m *Mover) submit(f *flight) {
 	m.cfg.Destination.Submit(&f.chunk, f.landed)
 }
 
-// rejected counts the events that the destination refuses for good as lost, and tells the first reason.
+// rejected accounts for the events that the destination refuses for good, and tells the first reason.
+// What is no dead letter is lost.
 func (m *Mover) rejected(f *flight) uint64 {
-	r := f.res.Rejected
-	if len(r) == 0 {
+	n := uint64(0)
+	for _, r := range output.Refusals(f.res.Rejected, f.chunk.Events) {
+		n += uint64(len(r.Entries))
+	}
+	if n == 0 {
 		return 0
 	}
-	entries := map[int]bool{}
-	for i := range r {
-		entries[r[i].Entry] = true
+	m.dead.kept.Add(f.kept)
+	fate := "which are lost"
+	if lost := n - f.kept; lost > 0 {
+		m.drop(Lost, lost)
+		if f.kept > 0 {
+			fate = fmt.Sprintf("of which %d are lost, and the others are dead letters in %s", lost, m.dead.dir())
+		}
+	} else {
+		fate = "which are dead letters in " + m.dead.dir()
 	}
-	n := len(entries)
-	if entries[output.All] {
-		n = f.chunk.Events
-	}
-	n = min(n, f.chunk.Events)
-	m.drop(Lost, uint64(n))
-	m.report(fmt.Errorf("the destination refuses %d events of %s for good, which are lost: %w", n, f.chunk.Tag, r[0].Err))
-	return uint64(n)
+	m.report(fmt.Errorf("the destination refuses %d events of %s for good, %s: %w", n, f.chunk.Tag, fate, f.res.Rejected[0].Err))
+	return n
 }
 
 // landing takes a flight back from the destination.
@@ -303,7 +317,7 @@ func (m *Mover) landing(f *flight, now time.Time) {
 	if f.res.MaybeRepeated {
 		m.count.repeated.Add(n)
 	}
-	if !f.res.HandedOver && m.cfg.Delivered != nil {
+	if n > 0 && !f.res.HandedOver && m.cfg.Delivered != nil {
 		m.cfg.Delivered(&f.chunk)
 	}
 	m.cfg.fault("delivered")

@@ -31,7 +31,7 @@ func TestForeignFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "test.4."+id, ownerFile+".new"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "test.4."+id, "owner.json"+".new"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f := open(t, &fake{}, func(c *Config) { c.Dir = dir })
@@ -57,7 +57,7 @@ func TestHalfRemovedSpill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rd, err := j.Reader(cursor)
+		rd, err := j.Reader("mover")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,14 +73,14 @@ func TestHalfRemovedSpill(t *testing.T) {
 		if err := errors.Join(rd.Close(), j.Close()); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(path, emptyFile), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(path, "empty"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		segments, err := filepath.Glob(filepath.Join(path, "seg-*"))
 		if err != nil || len(segments) < 3 {
 			t.Fatal(segments, err)
 		}
-		for i, gone := range []string{filepath.Join(path, "cursor-"+cursor), filepath.Join(path, "identity"), segments[0], segments[2]} {
+		for i, gone := range []string{filepath.Join(path, "cursor-mover"), filepath.Join(path, "identity"), segments[0], segments[2]} {
 			if mask>>i&1 == 1 {
 				if err := os.Remove(gone); err != nil {
 					t.Fatal(err)

@@ -329,7 +329,7 @@ func TestKill(t *testing.T) {
 		}
 		for _, where := range []string{mem, filepath.Join(dir, "spills")} {
 			for _, name := range entriesOf(t, where) {
-				if _, err := os.Stat(filepath.Join(where, name, ownerFile)); err == nil || where == mem {
+				if _, err := os.Stat(filepath.Join(where, name, "owner.json")); err == nil || where == mem {
 					t.Errorf("%q: left %q", history, name)
 				}
 			}

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/output"
+	"github.com/spillwaylog/spillway/internal/spill"
 	"github.com/spillwaylog/spillway/ring"
 )
 
 // A Mover takes events and carries them to the destination. All methods may be called by many goroutines.
 //
-// How it is organised: fields above the line are anybody's; those below belong to the mover's goroutine (run.go), which others reach by post. A second goroutine
+// How it is organised: the fields here are anybody's, but for loop, which belongs to the mover's goroutine (run.go); others reach it by post. A second goroutine
 // does what may hang in a disk (disk.go). Lock order: swap, inbox; source.mu is held alone.
 type Mover struct {
 	cfg    Config
@@ -35,6 +36,11 @@ type Mover struct {
 	gone  struct{ events uint64 } // appended to sources that are no longer in own; swap
 	count counters
 	disk  disk
+	dead  dead
+	shelf struct { // the disk's goroutine's
+		folder *spill.Folder
+		spill  *spill.Spill // that of this process; nil before it is needed
+	}
 	state states
 
 	inbox struct {
@@ -51,58 +57,7 @@ type Mover struct {
 	leftErr  error         // see ended
 	mainPath string        // of the ring that Open opened
 
-	// ────
-	calls     []func()  // of the inbox, being done
-	finished  []*flight // the same
-	queue     []shipper // what dead processes left, in the order of shipping
-	adopted   []*source // adopted rings that are still open
-	stranded  []*spill  // adopted spills that cannot be read now
-	spill     *spill    // this process's own; nil before it is needed
-	active    shipper   // whose chunks are with the destination
-	inFlight  int       // chunks
-	inWindows int       // sequences that have some of them
-	inBytes   int64     // their entries
-	flushes   []*flush
-	given     []*flight // chunks that the destination gave up
-	saved     []string  // spills that Close made
-	givenUp   int64     // bytes of events that Close gave up
-	packed    []*flight
-	work      cutting
-	payload   []byte
-
-	stateful bool             // the destination is
-	scouting bool             // somebody looks for what dead processes left since
-	adoptAt  time.Time        // look again then
-	landedAt time.Time        // when the destination took something last, or got something after it had nothing
-	scouted  bool             // it is known what dead processes left
-	sealed   bool             // nothing more is accepted
-	stopped  bool             // nothing more is submitted
-	pouring  bool             // all goes to the spill
-	mixed    bool             // the own spill holds what was adopted
-	behind   map[shipper]bool // of queue: younger than that
-	leave    error            // not nil: the goroutine is to end; errLeave when all is delivered
-	poured   chan struct{}
-
-	handing int       // windows that the disk's goroutine has
-	stuck   []*flight // chunks that the spill had no room for
-	refused bool      // it has none now
-	room    <-chan struct{}
-	againAt time.Time
-
-	trouble   string // why nothing could be spilled, as told last
-	troubleAt time.Time
-
-	liveTo   time.Time     // until then records may come without waking anybody
-	every    time.Duration // what pace said last
-	gatherTo time.Time     // when the oldest unread event has waited for others long enough
-	anchorAt time.Time
-	tellAt   time.Time
-	spins    int
-	timer    *time.Timer
-
-	free    []*flight
-	buffers [][]byte
-	pooled  int // bytes of buffers
+	loop
 }
 
 // Open opens a ring, starts the mover's goroutine and looks for what dead processes left.
@@ -119,7 +74,7 @@ func Open(c *Config) (*Mover, error) {
 		gaveUp:  make(chan struct{}),
 		bell:    make(chan struct{}, 1),
 	}
-	m.state.m = m
+	m.state.m, m.dead.m = m, m
 	r := m.openRing()
 	if r == nil {
 		if r, err = ring.Open(m.ringOptions("")); err != nil {
@@ -138,6 +93,11 @@ func Open(c *Config) (*Mover, error) {
 	m.timer = time.NewTimer(time.Hour)
 	m.anchorAt = time.Now().Add(anchorEvery)
 	m.mainPath = r.Path()
+	m.shelf.folder = spill.New(&spill.Options{
+		Name: cfg.Name, Identity: m.identity(), Dir: cfg.Dir, Shm: cfg.Shm, MaxDisk: cfg.MaxDisk,
+		BootID: func() string { return m.cur.Load().r.Owner().BootID },
+		Report: m.report, GaveUp: m.gaveUp, FS: cfg.fs, Fault: cfg.fault,
+	})
 	m.start(m.adoptRings())
 	go m.run()
 	return m, nil
@@ -254,7 +214,7 @@ func (m *Mover) start(rings []*source) {
 	}
 	m.adopted = rings
 	m.disk.do("looking for spills", func() {
-		m.report(m.unusable())
+		m.report(m.shelf.folder.Unusable())
 		spills := m.scout(rings)
 		if stateful != nil {
 			if err := stateful.Resume(m.state.record, m.state.all(rings, spills)...); err != nil {

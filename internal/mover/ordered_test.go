@@ -90,7 +90,7 @@ func TestRuns(t *testing.T) {
 	}
 	marks := 0
 	eventually(t, "all is on its way", func() bool {
-		if err := f.m.ask(t.Context(), func() { f.m.sealed = true }); err != nil {
+		if err := f.m.ask(t.Context(), func() { f.m.enter(sealed) }); err != nil {
 			t.Fatal(err)
 		}
 		return f.m.Stats().InFlight == 3000

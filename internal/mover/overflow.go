@@ -7,78 +7,27 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/spill"
 	"github.com/spillwaylog/spillway/journal"
 )
 
 // overflow makes room in the ring while its records cannot be shipped: they go to the spill, or, with DropOldest and no spill that takes them, nowhere.
 func (m *Mover) overflow() {
-	if m.able() {
-		m.short.Store(false) // room comes by itself; whoever finds none all the same asks again
-	}
-	for m.pressed() {
+	for {
+		fate := m.circumstances().fate()
 		s := m.full()
-		if s == nil {
-			return
-		}
 		switch {
-		case m.canSpill():
-			if !m.spillFrom(s) {
-				return
-			}
-		case m.mustDrop():
-			if !m.dropFrom(s) {
-				return
-			}
-		default:
+		case fate == ships:
+			m.short.Store(false) // room comes by itself; whoever finds none all the same asks again
+			return
+		case fate == waits || s == nil:
+			return
+		case fate == spills && !m.spillFrom(s), fate == drops && !m.dropFrom(s):
 			return
 		}
 		m.short.Store(false)
 	}
-}
-
-// line is how full the own ring may be while it cannot be shipped from; 0: as full as it gets.
-func (m *Mover) line() int64 {
-	size := m.cur.Load().r.Size()
-	switch {
-	case m.canSpill():
-		return size / 2
-	case m.cfg.Overflow != DropOldest || m.stopped:
-		return 0
-	case m.cfg.Dir == "" || m.refused:
-		return size / 4 * 3
-	}
-	return size / 8 * 7 // the disk may yet take it
-}
-
-// limit is line, or more where little of what is in use could be taken: windows of a few records are not worth their while.
-func (m *Mover) limit(s *source, used int64) int64 {
-	line := m.line()
-	if line == 0 || used < line {
-		return line
-	}
-	return min(max(line, used+int64(m.batch)/2-int64(s.unread())), s.r.Size()/8*7)
-}
-
-// pressed says that there has to be room.
-func (m *Mover) pressed() bool {
-	if m.pouring {
-		return true
-	}
-	if m.line() == 0 || m.able() {
-		return false
-	}
-	s := m.cur.Load()
-	used := s.r.Used()
-	return used >= m.limit(s, used) || m.short.Load()
-}
-
-// able says that the own ring's records can be shipped now.
-func (m *Mover) able() bool {
-	s := m.cur.Load()
-	if !m.scouted || m.stopped || !m.roomy() || s.marks > mostMarks {
-		return false
-	}
-	return m.next() == shipper(s) && (m.inFlight == 0 || m.active == shipper(s))
 }
 
 // full is the first own ring that has records to be taken.
@@ -89,14 +38,6 @@ func (m *Mover) full() *source {
 		}
 	}
 	return nil
-}
-
-func (m *Mover) canSpill() bool {
-	return m.cfg.Dir != "" && !m.refused && m.handing < mostHanding && len(m.stuck) == 0 && (!m.stopped || m.pouring)
-}
-
-func (m *Mover) mustDrop() bool {
-	return m.cfg.Overflow == DropOldest && !m.stopped && (m.cfg.Dir == "" || m.refused || m.cur.Load().r.Used() >= m.line())
 }
 
 // spillFrom cuts a window and has it written to the spill.
@@ -121,37 +62,48 @@ func (m *Mover) hand(flights []*flight) {
 }
 
 // spillOut writes chunks to the own spill, which is made when it is first needed.
-func (m *Mover) spillOut(flights []*flight) (*spill, []journal.Position, error) {
-	sp := m.disk.spill
+func (m *Mover) spillOut(flights []*flight) (*spill.Spill, []journal.Position, error) {
+	sp := m.shelf.spill
 	if sp == nil {
 		var err error
-		if sp, err = m.makeSpill(time.Now()); err != nil {
+		if sp, err = m.shelf.folder.Make(m.mainPath, time.Now()); err != nil {
 			return nil, nil, err
 		}
-		m.disk.spill = sp
+		m.shelf.spill = sp
 	}
-	if err := m.budget(sp); err != nil {
+	if err := m.shelf.folder.Budget(sp); err != nil {
 		return sp, nil, err
 	}
-	ends, err := sp.write(m, flights)
+	ends, err := sp.Write(chunksOf(flights))
 	return sp, ends, err
 }
 
+// chunksOf are the chunks of flights.
+func chunksOf(flights []*flight) []*forward.Chunk {
+	all := make([]*forward.Chunk, len(flights))
+	for i, f := range flights {
+		all[i] = &f.chunk
+	}
+	return all
+}
+
 // spilled takes note of what the disk's goroutine did: what is on the disk needs its mark no more.
-func (m *Mover) spilled(sp *spill, flights []*flight, ends []journal.Position, err error) {
+func (m *Mover) spilled(sp *spill.Spill, flights []*flight, ends []journal.Position, err error) {
 	m.handing--
-	m.spill = sp
+	if sp != nil && m.spill == nil {
+		m.spill = &backlog{Spill: sp, own: true}
+	}
 	m.readdress(flights[len(ends):], toSpill)
 	for i, p := range ends {
 		f := flights[i]
 		m.unmark(f)
 		m.cfg.fault("unmarked")
-		sp.entries.push(entry{pos: p, win: f.win, bytes: f.bytes, events: uint32(f.chunk.Events)})
+		m.spill.entries.push(entry{Entry: spill.Entry{Pos: p, Bytes: f.bytes, Events: uint32(f.chunk.Events)}, win: f.win})
 		m.count.spilled.Add(uint64(f.chunk.Events))
 		m.release(f)
 	}
 	if sp != nil {
-		m.count.disk.Store(sp.j.Stats().Bytes)
+		m.count.disk.Store(sp.Bytes())
 	}
 	if err == nil {
 		m.trouble = ""
@@ -160,15 +112,18 @@ func (m *Mover) spilled(sp *spill, flights []*flight, ends []journal.Position, e
 	// What did not fit is the next to go there, before anything else is cut.
 	m.stuck = append(m.stuck, flights[len(ends):]...)
 	m.refused = true
-	m.againAt = time.Now().Add(budgetEvery)
-	if sp != nil && errors.Is(err, journal.ErrFull) && !errors.Is(err, errBudget) {
-		m.room = sp.j.Space()
+	m.againAt = time.Now().Add(againAfter)
+	if sp != nil && errors.Is(err, journal.ErrFull) && !errors.Is(err, spill.ErrBudget) {
+		m.room = sp.Space()
 	}
-	if now := time.Now(); !errors.Is(err, journal.ErrFull) && !m.stopped && (err.Error() != m.trouble || now.Sub(m.troubleAt) >= troubleEvery) {
+	if now := time.Now(); !errors.Is(err, journal.ErrFull) && m.phase < stopped && (err.Error() != m.trouble || now.Sub(m.troubleAt) >= troubleEvery) {
 		m.trouble, m.troubleAt = err.Error(), now
 		m.report(fmt.Errorf("spilling: %w", err))
 	}
 }
+
+// againAfter is when the spill is tried again that had no room.
+const againAfter = time.Second
 
 // troubleEvery is how often it is told that nothing can be spilled, for one reason: it is tried each second, for as long as the destination is away.
 const troubleEvery = time.Minute
@@ -179,7 +134,7 @@ func (m *Mover) holds() bool {
 		return true
 	}
 	for _, q := range m.queue {
-		if sp, ok := q.(*spill); ok && sp.entries.len() > 0 {
+		if sp, ok := q.(*backlog); ok && sp.entries.len() > 0 {
 			return true
 		}
 	}
@@ -191,7 +146,7 @@ func (m *Mover) again() {
 	if m.refused && !time.Now().Before(m.againAt) {
 		m.refused, m.room = false, nil
 	}
-	if len(m.stuck) > 0 && m.handing == 0 && !m.refused && (!m.stopped || m.pouring) {
+	if len(m.stuck) > 0 && m.handing == 0 && !m.refused && m.phase != stopped {
 		flights := m.stuck
 		m.stuck = nil
 		m.hand(flights)

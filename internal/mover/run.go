@@ -20,7 +20,7 @@ func (m *Mover) run() {
 	defer m.end()
 	for {
 		m.collect()
-		if m.leave != nil {
+		if m.phase == leaving {
 			return
 		}
 		m.ship()
@@ -55,7 +55,7 @@ func (m *Mover) collect() {
 
 // ship hands chunks to the destination as long as it may have more.
 func (m *Mover) ship() {
-	if !m.scouted || m.stopped {
+	if !m.scouted || m.phase >= stopped {
 		return
 	}
 	for m.roomy() {
@@ -168,7 +168,7 @@ func (m *Mover) due(s *source) bool {
 
 // hurried says that somebody waits for what is in the own ring.
 func (m *Mover) hurried(s *source) bool {
-	return m.sealed || len(m.flushes) > 0 || s.waiting.Load() > 0
+	return m.phase >= sealed || len(m.flushes) > 0 || s.waiting.Load() > 0
 }
 
 // rest waits until there may be something to do.
@@ -233,7 +233,7 @@ func (m *Mover) rest() {
 			wait = min(wait, d)
 		}
 	}
-	if m.cfg.Shm != "" && !m.stateful && m.scouted && len(m.queue) == 0 && !m.sealed {
+	if m.cfg.Shm != "" && !m.stateful && m.scouted && len(m.queue) == 0 && m.phase < sealed {
 		wait = min(wait, max(m.adoptAt.Sub(now), 0))
 	}
 	if m.count.untold.Load() && !m.tellAt.IsZero() {

@@ -5,6 +5,8 @@ package mover
 import (
 	"fmt"
 	"sync"
+
+	"github.com/spillwaylog/spillway/internal/spill"
 )
 
 // states keeps what a destination that is an output.Resumer wants stored with its chunks: with a chunk of a ring in the ring's header, behind the chunk's id, so that whoever adopts the
@@ -21,7 +23,7 @@ type states struct {
 // keep stores the state that belongs with a chunk that is done. It is called by the destination.
 func (s *states) keep(f *flight, state []byte) {
 	if f.from != nil {
-		if err := f.from.commit(f.pos, state); err != nil {
+		if err := f.from.Commit(f.pos, state); err != nil {
 			s.m.report(fmt.Errorf("storing the destination's state: %w", err))
 		}
 	}
@@ -78,7 +80,7 @@ func (s *states) close() {
 }
 
 // all are the states that dead processes left.
-func (s *states) all(rings []*source, spills []*spill) [][]byte {
+func (s *states) all(rings []*source, spills []*spill.Spill) [][]byte {
 	var all [][]byte
 	for _, src := range rings {
 		if b := src.r.State(); len(b) > idLen {
@@ -86,7 +88,7 @@ func (s *states) all(rings []*source, spills []*spill) [][]byte {
 		}
 	}
 	for _, sp := range spills {
-		if _, b := sp.rd.Committed(); len(b) > 0 {
+		if b := sp.State(); len(b) > 0 {
 			all = append(all, b)
 		}
 	}

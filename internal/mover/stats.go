@@ -55,12 +55,14 @@ func (d Drops) Total() uint64 {
 
 // Stats are counts since Open, and what is so now. When nothing moves
 //
-//	Accepted = Delivered + HandedOver + Drops[Oldest] + Drops[Lost] + Drops[Given] + Held
+//	Accepted = Delivered + HandedOver + DeadLettered + Drops[Oldest] + Drops[Lost] + Drops[Given] + Held
 type Stats struct {
 	Accepted      uint64 // events: appended, summary events among them, and adopted
 	Delivered     uint64 // events
 	HandedOver    uint64 // events that an error handler took
 	MaybeRepeated uint64 // of Delivered and HandedOver: another host may have them too
+	DeadLettered  uint64 // events that the destination refuses for good, and that are dead letters
+	LettersLost   uint64 // events of dead letters, of earlier processes too, that gave way to newer ones
 	Drops         Drops  // by reason; what is refused was never accepted
 	Told          Drops  // of which summary events have told
 

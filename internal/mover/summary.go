@@ -18,7 +18,7 @@ func (m *Mover) tell() {
 	}
 	s := m.cur.Load()
 	now := time.Now()
-	if !m.sealed {
+	if m.phase < sealed {
 		switch {
 		case now.Before(m.tellAt):
 			return

@@ -45,8 +45,11 @@
 // Submit does nothing slow. Close returns by its ctx, whatever servers, names, handlers and listeners do; it names what it left behind. After a Close without an
 // error no goroutine is left.
 //
+// A chunk that the servers refuse, each in its way, while they ack others, is refused for good (doubt.go). It may have been stored, and
+// up to three others pass it before that is sure.
+//
 // # Not promised
 //
-// A chunk that each server refuses for ever is sent for ever, unless the handler takes it. Without acks delivered means written to the kernel: what
+// A chunk that no server takes is sent for ever where no other is acked in between, unless the handler takes it. Without acks delivered means written to the kernel: what
 // was written between a server's end and the moment when that was seen is lost. A connection whose Write does not heed Close keeps its chunk: done is not called before it lets go.
 package output

@@ -66,6 +66,8 @@ type forwarder struct {
 	alarm   time.Time // when watch looks again
 	closed  bool
 	flushes []*flushing
+	doubted bool     // a server may be refusing a chunk, see doubt
+	rounds  int      // how often it was not the chunk, since the last ack
 	err     error    // of Close
 	notes   []func() // to be called as soon as mu is free
 }
@@ -83,6 +85,7 @@ type pending struct {
 	since time.Time
 
 	wrote []*host // which may have got it without acking it
+	doubt
 }
 
 // left notes that a chunk was taken back from a host, which may have got it.
@@ -212,9 +215,12 @@ func (f *forwarder) dispatch() {
 	if !f.dead() {
 		f.move(time.Now())
 	}
+	if f.onlyLocked() {
+		f.trustLocked()
+	}
 	for i := 0; i < len(f.waiting) && f.admits(); {
 		p := f.waiting[i]
-		if p == f.offered {
+		if p == f.offered || p.aside {
 			i++
 			continue
 		}
@@ -249,7 +255,7 @@ func (f *forwarder) admits() bool {
 // pick returns the host whose turn it is; one that may have the chunk already is better than any other.
 func (f *forwarder) pick(p *pending) *host {
 	for _, h := range p.wrote {
-		if h.room() {
+		if h.room() && !f.doubted { // then another one might take it
 			return h
 		}
 	}

@@ -62,7 +62,7 @@ func (h *host) works() bool { return h.up && !h.stalled }
 // room is whether it takes another chunk now.
 func (h *host) room() bool {
 	most := h.f.cfg.Window
-	if h.trial {
+	if h.trial || h.f.doubted {
 		most = 1
 	}
 	return h.works() && len(h.calls) < most
@@ -76,6 +76,7 @@ func (h *host) changed(up bool, err error) {
 	if f.closed {
 		return
 	}
+	ended := h.up && !up && err != nil
 	h.up = up
 	f.rouse()
 	if up {
@@ -86,6 +87,9 @@ func (h *host) changed(up bool, err error) {
 		f.b.probe() // a breaker that another host's failure opened again
 		f.dispatch()
 		return
+	}
+	if ended {
+		f.suspectLocked(h, err)
 	}
 	for _, p := range slices.Clone(h.calls) {
 		if !p.call.Written() {
@@ -111,6 +115,9 @@ func (h *host) start(p *pending) error {
 		return err
 	}
 	p.host, p.call, p.since = h, call, time.Now()
+	if p.first.IsZero() {
+		p.first = p.since
+	}
 	h.calls = append(h.calls, p)
 	if f := h.f; h.due(p).Before(f.alarm) {
 		f.rouse()
@@ -128,6 +135,7 @@ func (h *host) done(p *pending, err error) {
 	case err == nil:
 		h.acked, h.stalled, h.trial = time.Now(), false, false
 		f.b.worked()
+		f.ackedLocked()
 		repeated := slices.ContainsFunc(p.wrote, func(o *host) bool { return o != h })
 		f.finish(p, Result{MaybeRepeated: repeated})
 	case f.closed:

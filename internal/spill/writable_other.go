@@ -2,6 +2,6 @@
 
 //go:build !unix
 
-package mover
+package spill
 
 func writable(string) error { return nil }

@@ -135,7 +135,19 @@ func TestLeftForTheNext(t *testing.T) {
 			}
 			err := f.abandon(limit)
 			var left *LeftError
-			if !errors.As(err, &left) || left.Events != uint64(n) || len(left.Where) == 0 || !errors.Is(err, context.DeadlineExceeded) {
+			if !errors.As(err, &left) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("shm %v, %d events: Close: %v", shm, n, err)
+			}
+			if !shm && strings.Contains(err.Error(), "left behind") {
+				// The disk was too slow for what Close has left, and the rest is lost, counted. The next
+				// process has the others.
+				t.Logf("a slow disk: %v", err)
+				if left.Events+left.Lost != uint64(n) {
+					t.Errorf("%d events: %+v", n, left)
+				}
+				continue
+			}
+			if left.Events != uint64(n) || len(left.Where) == 0 {
 				t.Errorf("shm %v, %d events: Close: %v", shm, n, err)
 			}
 			f.law()
@@ -195,10 +207,10 @@ func TestSpoiledSpill(t *testing.T) {
 			return handing == 0
 		})
 		if err := f.m.ask(t.Context(), func() {
-			begin = f.m.spill.entries.at(leastAhead - 1).pos // what is before it may have been read already
+			begin = f.m.spill.entries.at(leastAhead - 1).Pos // what is before it may have been read already
 			for i := range spoiled {
 				e := f.m.spill.entries.at(leastAhead + i)
-				end, lost = e.pos, lost+uint64(e.events)
+				end, lost = e.Pos, lost+uint64(e.Events)
 			}
 		}); err != nil {
 			t.Fatal(err)

@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package mover
+package spill
 
 import (
 	"os"

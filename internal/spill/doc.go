@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package spill keeps journals of chunks that found no room in a ring, each in a folder of its own,
+// and finds those that dead processes left. It does not know what a chunk means, nor where it goes.
+//
+//	Dir/
+//	  <name>.<pid>.<16 hex digits>/      named as the ring that it belongs to, where that is in shared memory
+//	      owner.json                     identity, process, time
+//	      seg-… cursor-mover lock        a journal of chunks, as forward.Chunk writes them
+//
+// # Nouns
+//
+//	folder   Dir, as the processes of one name use it
+//	spill    one of the folders in it: the journal of one process
+//	owner    the process that made a spill; it holds the journal's lock
+//	heir     the process that adopts a spill whose owner is dead
+//
+// # The life of a spill
+//
+//	        Make                              Scout, of another process
+//	none ─────────► owned ──────── dies ───────► adopted
+//	  ▲               │                             │
+//	  └─── Discard ───┴──────────────── Discard ────┘
+//
+// A spill is made when it is first needed, and discarded when nothing is left in it: a process whose
+// destination keeps up touches no disk. It is adopted with its journal's lock held, if name and
+// identity are ours, and if the ring of the same name is ours or does not exist. While it is
+// discarded, owner.json is named empty. A folder without owner.json was being made or
+// removed when its process died; if its journal is empty it is removed.
+//
+// # Promises
+//
+//   - What Write returned a position for outlives the process. (The journal syncs it within a second;
+//     nobody waits for that.)
+//   - A spill has one heir: whoever holds the lock.
+//   - What stands in Dir and is no spill of this name is left alone.
+//
+// Not promised: MaxDisk to the byte when several processes spill into one folder. Each looks once a
+// second what the others hold.
+package spill

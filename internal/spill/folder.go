@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spill
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spillwaylog/spillway/journal"
+)
+
+// cursor is the name of a spill's cursor.
+const cursor = "mover"
+
+const (
+	segmentBytes = 4 << 20
+	budgetEvery  = time.Second
+	retryAfter   = 100 * time.Millisecond
+)
+
+// ErrBudget says that all spills together hold what Options.MaxDisk allows. It wraps
+// journal.ErrFull.
+var ErrBudget = fmt.Errorf("spill: all spills together have reached MaxDisk: %w", journal.ErrFull)
+
+// Options of a Folder. Name, Dir, MaxDisk and Report are needed.
+type Options struct {
+	Name     string // of the process's kind: the first part of the names of its rings and spills
+	Identity []byte // must be equal for one process to adopt what another one left
+	Dir      string
+	Shm      string // the folder of rings; empty: there are none in shared memory
+	MaxDisk  int64  // bytes of all spills in Dir together
+	BootID   func() string
+	Report   func(error)
+	GaveUp   <-chan struct{} // closed when nothing is tried again any more; nil: never
+	FS       journal.FS      // nil is the operating system
+	Fault    func(string)    // called between the steps of a write, by tests
+}
+
+// A Folder is where processes of one name keep their spills. Its methods, and those of its spills
+// but Commit, belong to one goroutine: any of them may take as long as a disk likes.
+type Folder struct {
+	opt     Options
+	paired  bool      // a spill of this process has the ring's name
+	counted time.Time // when taken was
+	taken   int64     // bytes of the spills that are not the one that was asked for
+}
+
+// New does nothing yet with the folder.
+func New(o *Options) *Folder {
+	f := &Folder{opt: *o}
+	if f.opt.Fault == nil {
+		f.opt.Fault = func(string) {}
+	}
+	return f
+}
+
+func (f *Folder) report(err error) {
+	if err != nil {
+		f.opt.Report(err)
+	}
+}
+
+// pause waits before something is tried again, though not after GaveUp.
+func (f *Folder) pause() {
+	select {
+	case <-time.After(retryAfter):
+	case <-f.opt.GaveUp:
+	}
+}
+
+// over says that nothing is tried again.
+func (f *Folder) over() bool {
+	select {
+	case <-f.opt.GaveUp:
+		return true
+	default:
+		return false
+	}
+}
+
+// cleanName makes a part of a file name of s, as package ring does.
+func cleanName(s string) string {
+	b := []byte(s)
+	b = b[:min(len(b), 100)]
+	for i, c := range b {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("_-+@", c) >= 0:
+		default:
+			b[i] = '_'
+		}
+	}
+	return string(b)
+}
+
+func (f *Folder) freshName() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return fmt.Sprintf("%s.%d.%s", cleanName(f.opt.Name), os.Getpid(), hex.EncodeToString(b[:]))
+}
+
+// spillOf takes the name of a spill's folder apart, which freshName or a ring has given: whose it is. false: it is none.
+func spillOf(folder string) (name string, ok bool) {
+	rest, id := cutLast(folder)
+	name, pid := cutLast(rest)
+	return name, name != "" && pid != "" && strings.Trim(pid, "0123456789") == "" && len(id) == 16 && strings.Trim(id, "0123456789abcdef") == ""
+}
+
+func cutLast(s string) (before, after string) {
+	i := max(strings.LastIndexByte(s, '.'), 0)
+	return s[:i], strings.TrimPrefix(s[i:], ".")
+}
+
+// Make makes a spill for this process. Where it has a ring in shared memory, at the path ring, the
+// folders of both have one name: the heir of one looks for the other. made is the age by which
+// heirs ship spills.
+func (f *Folder) Make(ring string, made time.Time) (*Spill, error) {
+	if err := os.MkdirAll(f.opt.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("spill: %w", err)
+	}
+	paired := ""
+	if ring != "" && !f.paired {
+		paired = filepath.Base(ring)
+	}
+	for try := range 10 {
+		name := paired
+		switch {
+		case name == "" || try >= 8:
+			name = f.freshName()
+		case try > 0:
+			<-time.After(time.Millisecond) // whoever removes the folder will soon be done
+		}
+		dir := filepath.Join(f.opt.Dir, name)
+		err := os.Mkdir(dir, 0o700)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("spill: %w", err)
+		}
+		err = writeOwner(dir, owner{f.opt.Identity, os.Getpid(), made})
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			_ = os.RemoveAll(dir) // the error of writing is what counts
+			return nil, fmt.Errorf("spill: %w", err)
+		}
+		if f.opt.MaxDisk-f.others(dir) < f.segment() {
+			_ = os.RemoveAll(dir)
+			return nil, ErrBudget
+		}
+		sp := &Spill{folder: f, Dir: dir, Made: made}
+		for range 100 {
+			if err = f.open(sp); !errors.Is(err, journal.ErrLocked) {
+				break
+			}
+			<-time.After(time.Millisecond) // somebody takes it for an abandoned one, and removes it, or has just seen that it is not
+		}
+		if err == nil {
+			if _, err = os.Lstat(filepath.Join(dir, ownerFile)); errors.Is(err, fs.ErrNotExist) {
+				_ = sp.j.Close() // they have, before it was locked
+				continue
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) { // the same, while it was opened
+			_ = os.RemoveAll(dir)
+			continue
+		}
+		if err != nil {
+			_ = os.RemoveAll(dir)
+			return nil, err
+		}
+		f.paired = true
+		return sp, nil
+	}
+	return nil, errors.New("spill: no name for a spill is free")
+}
+
+// segment is how many bytes a spill grows by.
+func (f *Folder) segment() int64 { return min(segmentBytes, f.opt.MaxDisk/8) }
+
+// open opens the journal in sp.Dir and its reader. What others take now does not bound the journal: they come and go, and budget looks at them.
+func (f *Folder) open(sp *Spill) error {
+	j, err := journal.Open(sp.Dir, &journal.Options{
+		MaxBytes: f.opt.MaxDisk, SegmentBytes: f.segment(), FS: f.opt.FS, Report: func(err error) {
+			if !sp.gone.Load() {
+				f.report(err)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("spill: %w", err)
+	}
+	rd, err := j.Reader(cursor)
+	if err != nil {
+		_ = j.Close() // the error of the reader is what counts
+		return fmt.Errorf("spill: %w", err)
+	}
+	sp.j, sp.rd = j, rd
+	return nil
+}
+
+// others is what all spills but one take, adopted ones and those of other processes.
+func (f *Folder) others(dir string) int64 {
+	var sum int64
+	dirs, err := os.ReadDir(f.opt.Dir)
+	if err != nil {
+		return 0
+	}
+	for _, d := range dirs {
+		path := filepath.Join(f.opt.Dir, d.Name())
+		if _, ok := spillOf(d.Name()); !ok || !d.IsDir() || path == dir {
+			continue
+		}
+		files, _ := os.ReadDir(path) // removed meanwhile: takes nothing
+		for _, f := range files {
+			if info, err := f.Info(); err == nil && info.Mode().IsRegular() {
+				sum += info.Size()
+			}
+		}
+	}
+	return sum
+}
+
+// Budget says whether sp may grow: the bounds of journals that live at the same time do not know of each other.
+func (f *Folder) Budget(sp *Spill) error {
+	if now := time.Now(); now.Sub(f.counted) > budgetEvery {
+		f.counted, f.taken = now, f.others(sp.Dir)
+	}
+	if f.taken+sp.j.Stats().Bytes > f.opt.MaxDisk {
+		f.counted = time.Time{}
+		return ErrBudget
+	}
+	return nil
+}
+
+// Unusable says why Dir, or the folder above it in which it would be made, takes no spill. A spill is made only when it is needed, and then it is too late to be told.
+func (f *Folder) Unusable() error {
+	for dir := f.opt.Dir; dir != ""; dir = filepath.Dir(dir) {
+		fi, err := os.Stat(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir):
+			continue
+		case err == nil && !fi.IsDir():
+			err = fmt.Errorf("%s is no folder", dir)
+		case err == nil:
+			err = writable(dir)
+		}
+		if err != nil {
+			return fmt.Errorf("nothing can flow over to %s: %w", f.opt.Dir, err)
+		}
+		break
+	}
+	return nil
+}

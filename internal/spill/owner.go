@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spill
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// ownerFile says in a spill's folder which process made it.
+const ownerFile = "owner.json"
+
+const (
+	emptyFile = "empty" // in its place while the folder is removed: nothing in it matters any more
+	// quarantine is where a journal sets aside what it cannot read.
+	quarantine = "quarantine"
+)
+
+// owner is what the owner's file in a spill says.
+type owner struct {
+	Identity []byte    `json:"identity"`
+	PID      int       `json:"pid"`
+	Made     time.Time `json:"made"`
+}
+
+// writeOwner writes it whole or not at all.
+func writeOwner(dir string, o owner) error {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, ownerFile)
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+func readOwner(dir string) (owner, error) {
+	var o owner
+	path := filepath.Join(dir, ownerFile)
+	fi, err := os.Lstat(path)
+	if err != nil {
+		return o, err
+	}
+	if !fi.Mode().IsRegular() { // to read from a pipe would be to wait for ever
+		return o, fmt.Errorf("spill: %s is no file", path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return o, err
+	}
+	return o, json.Unmarshal(text, &o)
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spill
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spillwaylog/spillway/journal"
+	"github.com/spillwaylog/spillway/ring"
+)
+
+// Scout opens the spills that dead processes of this name left, oldest first. rings are the names of
+// the rings that were adopted; a spill whose ring is another process's is left to that.
+func (f *Folder) Scout(rings []string) []*Spill {
+	dirs, err := os.ReadDir(f.opt.Dir)
+	if f.opt.Dir == "" || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		f.report(fmt.Errorf("looking for spills: %w", err))
+		return nil
+	}
+	var found []*Spill
+	for _, d := range dirs {
+		if !d.IsDir() || !f.named(d.Name()) {
+			continue
+		}
+		sp := &Spill{folder: f, Dir: filepath.Join(f.opt.Dir, d.Name())}
+		who, err := readOwner(sp.Dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			f.sweep(sp.Dir)
+			continue
+		case err != nil:
+			f.report(fmt.Errorf("%s is left alone: %w", sp.Dir, err))
+			continue
+		case string(who.Identity) != string(f.opt.Identity) || !f.orphan(d.Name(), rings):
+			continue
+		}
+		sp.Made = who.Made
+		if err := f.openOrphan(sp, rings); err != nil {
+			if !errors.Is(err, journal.ErrLocked) {
+				f.report(fmt.Errorf("%s is left alone: %w", sp.Dir, err))
+			}
+			continue
+		}
+		if err := sp.list(); err != nil {
+			f.report(fmt.Errorf("%s is left alone: %w", sp.Dir, err))
+			_ = sp.j.Close() // told already
+			continue
+		}
+		found = append(found, sp)
+	}
+	slices.SortStableFunc(found, func(a, b *Spill) int { return a.Made.Compare(b.Made) })
+	return found
+}
+
+// openOrphan opens a spill that may belong to an adopted ring: then its owner is dead, but the kernel need not have let go of all its locks yet.
+func (f *Folder) openOrphan(sp *Spill, rings []string) error {
+	mine := slices.Contains(rings, filepath.Base(sp.Dir))
+	for tries := 0; ; tries++ {
+		err := f.open(sp)
+		if !mine || tries == 20 || !errors.Is(err, journal.ErrLocked) || f.over() {
+			return err
+		}
+		f.pause()
+	}
+}
+
+// sweep removes a folder without an owner's file: its process died while it made or removed it. Whoever is making it just now finds that it is gone, and makes another.
+func (f *Folder) sweep(dir string) {
+	if !f.ours(dir) {
+		return
+	}
+	_, err := os.Lstat(filepath.Join(dir, emptyFile))
+	empty := err == nil
+	sp := &Spill{folder: f, Dir: dir}
+	if err := f.open(sp); err != nil {
+		if empty && !errors.Is(err, journal.ErrLocked) {
+			_ = removeBut(dir, quarantine) // what is left of a journal cannot always be opened
+		}
+		return
+	}
+	// What is left of a journal may look as if nobody had read it: the cursor went first.
+	some := false
+	if !empty {
+		_, some, err = sp.rd.TryNext()
+	}
+	if err == nil && !some {
+		_, err = readOwner(dir)
+	}
+	nothing := errors.Is(err, fs.ErrNotExist)
+	if nothing {
+		sp.gone.Store(true)
+		_ = removeBut(dir, quarantine) // it may be preparing a segment, and so come to nothing
+	}
+	_ = sp.j.Close() // nothing was written
+	if nothing {
+		_ = removeBut(dir, quarantine) // another time, then
+	}
+}
+
+// named says that freshName or a ring could have given a folder its name, in a process of our name. Dir may hold what is somebody else's.
+func (f *Folder) named(folder string) bool {
+	name, ok := spillOf(folder)
+	return ok && name == cleanName(f.opt.Name)
+}
+
+// ours says of a folder without an owner's file that nothing lies in it but what we and the journal put into spills.
+func (f *Folder) ours(dir string) bool {
+	all, err := os.ReadDir(dir)
+	return err == nil && !slices.ContainsFunc(all, func(e fs.DirEntry) bool {
+		switch name := e.Name(); name {
+		case "lock", "identity", "identity.tmp", ownerFile, ownerFile + ".new", emptyFile, quarantine:
+			return false
+		default:
+			return !strings.HasPrefix(name, "seg-") && !strings.HasPrefix(name, "cursor-") && !strings.HasPrefix(name, "rescue-")
+		}
+	})
+}
+
+// orphan says that a spill's ring is not another process's, nor will be: it is ours, or gone, or can never be adopted.
+func (f *Folder) orphan(name string, rings []string) bool {
+	if f.opt.Shm == "" || slices.Contains(rings, name) {
+		return true
+	}
+	path := filepath.Join(f.opt.Shm, name)
+	if _, err := os.Lstat(path); err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	all, err := ring.Inspect(path)
+	if err != nil || len(all) != 1 || all[0].Live {
+		return errors.Is(err, ring.ErrNone)
+	}
+	boot := f.opt.BootID()
+	return errors.Is(all[0].Err, ring.ErrCorrupt) || boot != "" && all[0].Owner.BootID != boot
+}

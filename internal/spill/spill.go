@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spill
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/journal"
+)
+
+// IDLen is the length of a chunk's id.
+const IDLen = 24
+
+// An Entry is a chunk in a spill.
+type Entry struct {
+	Pos    journal.Position // its end
+	Bytes  uint64           // of its entries
+	Events uint32
+}
+
+// A Spill is a journal of chunks, with one cursor: this process's own, or an adopted one.
+type Spill struct {
+	Dir    string
+	Made   time.Time
+	Paired bool // the ring of the same owner was adopted as well
+
+	// Of an adopted spill, as Scout found it:
+	Found []Entry              // all that is not known to be done, in the order of positions
+	IDs   map[[IDLen]byte]bool // of these
+
+	folder *Folder
+	j      *journal.Journal
+	rd     *journal.Reader
+	early  journal.Record // met when those before it were asked for, which cannot be read
+	gone   atomic.Bool    // it is being removed: what its journal complains of is nothing to anybody
+
+	mu    sync.Mutex // over what was committed, which a destination does with its states
+	at    journal.Position
+	state []byte
+}
+
+// list reads the heads of all chunks that are not known to be done.
+func (sp *Spill) list() error {
+	failures := 0
+	sp.IDs = map[[IDLen]byte]bool{}
+	for {
+		rec, ok, err := sp.rd.TryNext()
+		if err != nil {
+			if failures++; failures > 10 {
+				return err
+			}
+			continue
+		}
+		if !ok {
+			break
+		}
+		e := Entry{Pos: rec.Pos, Bytes: uint64(len(rec.Data))}
+		var c forward.Chunk
+		if c.Parse(rec.Data) == nil {
+			e.Events, e.Bytes = uint32(c.Events), uint64(len(c.Entries))
+			if len(c.ID) == IDLen {
+				sp.IDs[[IDLen]byte(c.ID)] = true
+			}
+		}
+		sp.Found = append(sp.Found, e)
+	}
+	pos, state := sp.rd.Committed()
+	sp.at, sp.state = pos, state
+	// From the beginning again.
+	if err := sp.rd.Close(); err != nil {
+		return err
+	}
+	rd, err := sp.j.Reader(cursor)
+	if err != nil {
+		return err
+	}
+	sp.rd = rd
+	return nil
+}
+
+// State is what the last Commit with a state stored. The caller must not change it.
+func (sp *Spill) State() []byte {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	return sp.state
+}
+
+// Commit makes it durable that everything up to p is done. A nil state leaves the one that is there.
+// It may be called at any time.
+func (sp *Spill) Commit(p journal.Position, state []byte) error {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	if p <= sp.at {
+		return nil
+	}
+	if state != nil {
+		sp.state = append(sp.state[:0], state...)
+	}
+	if err := sp.rd.Commit(p, sp.state); err != nil {
+		return err
+	}
+	sp.at = p
+	return nil
+}
+
+// Bytes is what its segments take. It may be called at any time.
+func (sp *Spill) Bytes() int64 { return sp.j.Stats().Bytes }
+
+// Space is closed when a full spill may have room again. It may be called at any time.
+func (sp *Spill) Space() <-chan struct{} { return sp.j.Space() }
+
+// Close lets go of the spill. What is in it stays.
+func (sp *Spill) Close() error { return sp.j.Close() }
+
+// Discard takes away a spill in which nothing is left. Without its owner's file nobody takes it for one of theirs any more. What its journal set aside because it could not be
+// read stays, unless the process died with a ring that was adopted too: then it is the end of a write that was cut short, and the ring still had it.
+func (sp *Spill) Discard() error {
+	sp.folder.counted = time.Time{}
+	sp.gone.Store(true)
+	remove := func() error {
+		if sp.Paired {
+			return removeBut(sp.Dir, "")
+		}
+		return removeBut(sp.Dir, quarantine)
+	}
+	err := os.Rename(filepath.Join(sp.Dir, ownerFile), filepath.Join(sp.Dir, emptyFile))
+	if err == nil {
+		_ = remove() // it may be preparing a segment, and so come to nothing
+	}
+	_ = sp.j.Close() // only now, for its lock keeps others away; what it has not synced is nothing any more
+	if err == nil {
+		err = remove()
+	}
+	if err != nil {
+		return fmt.Errorf("removing a spill: %w", err)
+	}
+	return nil
+}
+
+// removeBut removes a folder, but not a folder in it, nor itself, if there is something in that one. The file that says that nothing in it matters goes last.
+func removeBut(dir, kept string) error {
+	if kept != "" {
+		_ = os.Remove(filepath.Join(dir, kept)) // fails unless it is empty, as it should
+	}
+	all, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	stays := false
+	for _, e := range all {
+		switch e.Name() {
+		case kept:
+			stays = true
+		case emptyFile:
+		default:
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(dir, emptyFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if stays {
+		return nil
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
