@@ -14,7 +14,7 @@ import (
 // force and the error says why. Connections whose key, user or certificate is good no more are ended.
 //
 // Any other difference to the Config that it was opened with is refused, each by its name, and
-// nothing is changed then. Zero values mean defaults in both. Log, Stdout, InputKinds and
+// nothing is changed then. Zero values mean defaults in both. Log, Stdin, Stdout, InputKinds and
 // OutputKinds are not compared: they are the program's, no settings.
 //
 // Apply may be called at any time.

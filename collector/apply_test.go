@@ -63,7 +63,7 @@ func TestApply(t *testing.T) {
 // TestApplyLooksAtAll: each setting is compared, or known not to be one.
 func TestApplyLooksAtAll(t *testing.T) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
-		if slices.Contains([]string{"InputKinds", "OutputKinds", "Log", "Stdout"}, f.Name) {
+		if slices.Contains([]string{"InputKinds", "OutputKinds", "Log", "Stdin", "Stdout"}, f.Name) {
 			continue
 		}
 		var a, b Config
@@ -82,7 +82,7 @@ func TestApplyLooksAtAll(t *testing.T) {
 			t.Errorf("Apply does not look at %s", f.Name)
 		}
 	}
-	if (&Config{Log: slog.Default()}).differs(&Config{Stdout: io.Discard}) != nil {
+	if (&Config{Log: slog.Default()}).differs(&Config{Stdin: strings.NewReader(""), Stdout: io.Discard}) != nil {
 		t.Error("what is no setting was compared")
 	}
 }
