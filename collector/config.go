@@ -35,7 +35,7 @@ type Config struct {
 	MaxChunk      int64 // bytes of one message as it travels; 64 MiB
 	MaxUnpacked   int64 // bytes of one chunk after decompression; 256 MiB
 	MaxEvent      int64 // bytes of one event as MessagePack; a larger one is a dead letter; 8 MiB
-	Memory        int64 // bytes that all connections together buffer; 64 MiB; those of lines have an eighth of it besides
+	Memory        int64 // bytes that all connections together buffer; 64 MiB; docs/serve.md has what comes besides
 	RefuseInvalid bool  // refuse a chunk with an invalid entry instead of leaving the entry out
 
 	Drain time.Duration // how long Run goes on after its context ended; 10 s
