@@ -46,7 +46,7 @@ func TestLoggerRefusedEvent(t *testing.T) {
 	}()
 
 	h := newHome(t)
-	l := h.open(fmt.Sprintf("forward://%v?ack_timeout=1s&min_backoff=1ms&max_backoff=10ms", listener.Addr()), spillway.Options{Dir: h.dir})
+	l := h.open(fmt.Sprintf("forward://%v?ack_timeout=1s&min_backoff=50ms&max_backoff=1s", listener.Addr()), spillway.Options{Dir: h.dir})
 	const tags, each = 10, 100
 	for i := range tags * each {
 		if i == tags*each/2 {

@@ -13,7 +13,7 @@ import (
 // apart is whether other chunks are acked.
 //
 //	       ends first on doubtEnds connections,                  another chunk is acked
-//	       not acked for AckTimeout
+//	       not acked for AckTimeout, doubtLeast at least
 //	sent ───────────────────────────────────────► set aside ◄────────────────────────► sent again
 //	                                                  │                                    │
 //	                                                  │ doubtMost are: it is               │ ends first after
@@ -28,6 +28,10 @@ const (
 	doubtAcks = 3  // of other chunks, each between two tries
 	doubtMost = 4  // chunks set aside at once
 	endsMost  = 48 // what doubtEnds grows to
+
+	// doubtLeast is how long a chunk waits for its ack at least before others pass it: a network that
+	// is bad for some seconds must not change the order.
+	doubtLeast = 30 * time.Second
 )
 
 // doubt is what is known of a chunk whose ack does not come.
@@ -47,7 +51,7 @@ func (f *forwarder) suspectLocked(h *host, err error) {
 	p := h.calls[0]
 	p.ends++
 	limit := min(doubtEnds<<f.rounds, endsMost)
-	sure := p.ends >= limit && time.Since(p.first) >= f.cfg.AckTimeout
+	sure := p.ends >= limit && time.Since(p.first) >= max(f.cfg.AckTimeout, doubtLeast)
 	switch {
 	case sure && p.acks >= doubtAcks:
 		if f.take(p) {
