@@ -57,12 +57,13 @@ func (s *lineStream) run(ctx context.Context, r io.Reader, sink Sink) error {
 	defer func() { s.in.memory.held.Add(-int64(s.held)) }()
 	for {
 		n, err := r.Read(s.buf[s.w:])
+		now := time.Now()
 		if n > 0 {
-			s.last.Store(time.Now().UnixNano())
+			s.last.Store(now.UnixNano())
 			s.in.bytes.Add(int64(n))
 		}
 		s.w += n
-		if serr := s.store(ctx, sink, err != nil); serr != nil {
+		if serr := s.store(ctx, sink, now, err != nil); serr != nil {
 			return serr
 		}
 		switch {
@@ -75,9 +76,9 @@ func (s *lineStream) run(ctx context.Context, r io.Reader, sink Sink) error {
 }
 
 // store stores the whole lines of the buffer, and makes room behind what is left.
-func (s *lineStream) store(ctx context.Context, sink Sink, end bool) error {
+func (s *lineStream) store(ctx context.Context, sink Sink, now time.Time, end bool) error {
 	room := entryBuffers.Get().(*[]byte)
-	b, now := (*room)[:0], time.Now()
+	b := (*room)[:0]
 	s.chunks, s.ends = s.chunks[:0], s.ends[:0]
 	for {
 		i := bytes.IndexByte(s.buf[s.r:s.w], '\n')
@@ -92,7 +93,7 @@ func (s *lineStream) store(ctx context.Context, sink Sink, end bool) error {
 	switch {
 	case s.skipping:
 		s.r = s.w
-	case s.tooLong(s.buf[s.r:s.w]), full && !s.grow(max(2*len(s.buf), streamFirst)):
+	case s.tooLong(s.buf[s.r:s.w]), full && !s.grow():
 		b = s.entry(b, s.buf[s.r:min(s.w, s.r+s.in.most)], now, true)
 		s.r, s.skipping = s.w, true
 	case end && s.r < s.w:
@@ -108,7 +109,7 @@ func (s *lineStream) store(ctx context.Context, sink Sink, end bool) error {
 	s.w = copy(s.buf, s.buf[s.r:s.w])
 	s.r = 0
 	if filled && len(s.buf) < streamLarge {
-		s.grow(2 * len(s.buf))
+		s.grow()
 	}
 	return err
 }
@@ -119,14 +120,14 @@ func (s *lineStream) tooLong(begun []byte) bool {
 	return n > 1 || n == 1 && begun[len(begun)-1] != '\r'
 }
 
-// grow makes the buffer larger, if there is memory for it.
-func (s *lineStream) grow(n int) bool {
-	more := n - len(s.buf)
-	if more <= 0 || !s.in.memory.take(more) {
+// grow makes the buffer twice as large, if there is memory for it.
+func (s *lineStream) grow() bool {
+	n := len(s.buf)
+	if !s.in.memory.take(n) {
 		return false
 	}
-	s.held += more
-	s.buf = append(make([]byte, 0, n), s.buf...)[:n]
+	s.held += n
+	s.buf = append(make([]byte, 0, 2*n), s.buf...)[:2*n]
 	return true
 }
 

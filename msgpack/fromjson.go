@@ -72,18 +72,10 @@ func appendContainer(b []byte, dec *json.Decoder, open json.Delim, depth int) ([
 		values++
 	}
 	var h [5]byte
-	var header []byte
 	if open == '{' {
-		header = AppendMapHeader(h[:0], values/2)
-	} else {
-		header = AppendArrayHeader(h[:0], values)
+		return prefixed(b, start, 1, AppendMapHeader(h[:0], values/2)), nil
 	}
-	if len(header) > 1 {
-		b = append(b, header[1:]...)
-		copy(b[start+len(header):], b[start+1:])
-	}
-	copy(b[start:], header)
-	return b, nil
+	return prefixed(b, start, 1, AppendArrayHeader(h[:0], values)), nil
 }
 
 func appendNumber(b []byte, s string) []byte {
