@@ -5,25 +5,17 @@
 package spillwaylogr
 
 import (
-	"context"
 	"testing"
 
 	"github.com/go-logr/logr"
 
 	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/alike"
 )
 
 // TestAllocations counts them: the race detector lets sync.Pool forget at random, so this is not for it.
 func TestAllocations(t *testing.T) {
-	log, err := spillway.Open("discard:", &spillway.Options{Shm: "none"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := log.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
+	log := alike.Open(t, "discard:", &spillway.Options{Shm: "none"})
 	l := logr.New(NewSink(log)).WithName("n").WithValues("a", 1)
 	pairs := []any{"s", "x", "n", 1, "ok", true}
 	f := func() { l.Info("m", pairs...) }

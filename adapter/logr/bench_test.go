@@ -3,7 +3,6 @@
 package spillwaylogr
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/alike"
 )
 
 // BenchmarkCall is a call with five pairs: with this sink, into a ring, and with package funcr's JSON in a file.
@@ -29,11 +29,7 @@ func BenchmarkCall(b *testing.B) {
 			return funcr.NewJSON(func(obj string) { _, _ = f.WriteString(obj + "\n") }, funcr.Options{LogTimestamp: true})
 		}},
 		{"spillway", func(b *testing.B) logr.Logger {
-			log, err := spillway.Open("discard:", &spillway.Options{Overflow: spillway.Block})
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Cleanup(func() { _ = log.Close(context.Background()) })
+			log := alike.Open(b, "discard:", &spillway.Options{Overflow: spillway.Block})
 			return logr.New(NewSink(log))
 		}},
 	} {

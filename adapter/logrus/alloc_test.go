@@ -6,26 +6,18 @@ package spillwaylogrus
 
 import (
 	"bytes"
-	"context"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/alike"
 )
 
 // TestAllocations counts them: the race detector lets sync.Pool forget at random, so this is not for it.
 func TestAllocations(t *testing.T) {
-	log, err := spillway.Open("discard:", &spillway.Options{Shm: "none"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := log.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
+	log := alike.Open(t, "discard:", &spillway.Options{Shm: "none"})
 	hook := NewHook(log)
 	entry := &logrus.Entry{Level: logrus.InfoLevel, Message: "m", Time: time.Now(), Data: logrus.Fields{"a": 1, "b": "text", "c": time.Second, "task_id": "t"}}
 	for _, c := range []struct {

@@ -4,7 +4,6 @@ package spillwaylogrus
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/alike"
 )
 
 var fields = logrus.Fields{
@@ -82,11 +82,7 @@ func BenchmarkCall(b *testing.B) {
 			l.SetOutput(io.Discard)
 		}},
 		{"hook", func(b *testing.B, l *logrus.Logger) {
-			log, err := spillway.Open("discard:", &spillway.Options{Overflow: spillway.Block})
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Cleanup(func() { _ = log.Close(context.Background()) })
+			log := alike.Open(b, "discard:", &spillway.Options{Overflow: spillway.Block})
 			Redirect(l, log)
 		}},
 	} {

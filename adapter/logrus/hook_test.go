@@ -114,15 +114,7 @@ func TestHook(t *testing.T) {
 func TestFatalIsDelivered(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/log"
-	log, err := spillway.Open("file://"+path, &spillway.Options{Shm: "none", FlushInterval: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := log.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
+	log := alike.Open(t, "file://"+path, &spillway.Options{Shm: "none", FlushInterval: time.Hour})
 	l := logrus.New()
 	Redirect(l, log)
 	l.ExitFunc = func(int) {

@@ -5,26 +5,18 @@
 package spillwayzap
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/alike"
 )
 
 // TestAllocations counts them: the race detector lets sync.Pool forget at random, so this is not for it.
 func TestAllocations(t *testing.T) {
-	log, err := spillway.Open("discard:", &spillway.Options{Shm: "none"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := log.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
+	log := alike.Open(t, "discard:", &spillway.Options{Shm: "none"})
 	l := zap.New(NewCore(log)).Named("n").With(zap.Namespace("with"), zap.Int("a", 1))
 	now := time.Now()
 	f := func() {

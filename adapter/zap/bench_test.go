@@ -3,7 +3,6 @@
 package spillwayzap
 
 import (
-	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/alike"
 )
 
 // BenchmarkCall is a call with ten fields: with this core, into a ring, and with zap's own.
@@ -35,11 +35,7 @@ func BenchmarkCall(b *testing.B) {
 			return zapcore.NewCore(zapcore.NewJSONEncoder(config), zapcore.Lock(f), zap.InfoLevel)
 		}},
 		{"spillway", func(b *testing.B) zapcore.Core {
-			log, err := spillway.Open("discard:", &spillway.Options{Overflow: spillway.Block})
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Cleanup(func() { _ = log.Close(context.Background()) })
+			log := alike.Open(b, "discard:", &spillway.Options{Overflow: spillway.Block})
 			return NewCore(log)
 		}},
 	} {

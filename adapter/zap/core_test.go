@@ -3,7 +3,6 @@
 package spillwayzap
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -200,15 +199,7 @@ func TestShared(t *testing.T) {
 // TestFatalIsDelivered has an entry on its way when zap would end the process.
 func TestFatalIsDelivered(t *testing.T) {
 	t.Parallel()
-	log, err := spillway.Open("file://"+t.TempDir()+"/log", &spillway.Options{Shm: "none", FlushInterval: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := log.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
+	log := alike.Open(t, "file://"+t.TempDir()+"/log", &spillway.Options{Shm: "none", FlushInterval: time.Hour})
 	l := zap.New(NewCore(log), zap.WithFatalHook(zapcore.WriteThenPanic))
 	defer func() {
 		if r := recover(); r == nil || log.Stats().Delivered != 1 {

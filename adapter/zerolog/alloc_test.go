@@ -5,26 +5,18 @@
 package spillwayzerolog
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/alike"
 )
 
 // TestAllocations counts them: the race detector lets sync.Pool forget at random, so this is not for it.
 func TestAllocations(t *testing.T) {
-	log, err := spillway.Open("discard:", &spillway.Options{Shm: "none"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := log.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
+	log := alike.Open(t, "discard:", &spillway.Options{Shm: "none"})
 	l := zerolog.New(NewWriter(log)).With().Timestamp().Logger()
 	f := func() { l.Info().Str("s", "x\ny").Int("n", 1).Float64("f", 1.5).Dur("d", time.Second).Msg("m") }
 	f()

@@ -3,7 +3,6 @@
 package spillwayzerolog
 
 import (
-	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,16 +12,13 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/alike"
 )
 
 // BenchmarkCall is a call with ten fields: with this writer, into a ring, and as zerolog writes.
 func BenchmarkCall(b *testing.B) {
 	ring := func(b *testing.B) io.Writer {
-		log, err := spillway.Open("discard:", &spillway.Options{Overflow: spillway.Block})
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { _ = log.Close(context.Background()) })
+		log := alike.Open(b, "discard:", &spillway.Options{Overflow: spillway.Block})
 		return NewWriter(log)
 	}
 	for _, c := range []struct {

@@ -4,7 +4,6 @@ package spillwayzerolog
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -226,15 +225,7 @@ func TestTimeFormats(t *testing.T) {
 // TestFatalIsDelivered has an event on its way when zerolog would end the process.
 func TestFatalIsDelivered(t *testing.T) {
 	t.Parallel()
-	log, err := spillway.Open("file://"+t.TempDir()+"/log", &spillway.Options{Shm: "none", FlushInterval: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := log.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}()
+	log := alike.Open(t, "file://"+t.TempDir()+"/log", &spillway.Options{Shm: "none", FlushInterval: time.Hour})
 	l := zerolog.New(NewWriter(log))
 	l.WithLevel(zerolog.FatalLevel).Msg("last words")
 	if s := log.Stats(); s.Delivered != 1 {

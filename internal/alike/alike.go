@@ -5,6 +5,7 @@ package alike
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"math/rand/v2"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spillwaylog/spillway"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -28,6 +30,21 @@ func Random(t testing.TB) *rand.Rand {
 	}
 	t.Logf("SPILLWAY_SEED=%d", seed)
 	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// Open returns a logger that is closed when the test ends.
+func Open(t testing.TB, to string, o *spillway.Options) *spillway.Logger {
+	t.Helper()
+	log, err := spillway.Open(to, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := log.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return log
 }
 
 // pieces are what texts are made of.

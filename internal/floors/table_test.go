@@ -31,7 +31,6 @@ var table = map[string]place{
 	"journal": {floor: 0},
 	needsPath: {floor: 0},
 	testcert:  {floor: 0},
-	alikePath: {floor: 1, down: []string{"msgpack"}},
 
 	"forward":              {floor: 1, down: []string{"internal/record", "msgpack"}},
 	"internal/lines":       {floor: 1, down: []string{"forward", "msgpack"}},
@@ -55,6 +54,7 @@ var table = map[string]place{
 	}},
 
 	"internal/floors": {floor: 3},
+	alikePath:         {floor: 3, down: []string{root, "msgpack"}},
 	"examples/logger": {floor: 3, down: []string{root}},
 	"examples/ends":   {floor: 3, down: []string{"collector", "forward", "msgpack"}}, // a module of its own
 }
