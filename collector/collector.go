@@ -250,7 +250,8 @@ func (c *Collector) Run(ctx context.Context) error {
 
 	others.Go(func() { c.backlogs.run(background, c.pumps) })
 	others.Go(func() { c.backlogs.hold(background, c.pumps) })
-	others.Go(func() {
+	var counting sync.WaitGroup
+	counting.Go(func() {
 		c.found.run(background, c.journal, func(err error) { c.reporter.trouble("journal", err) })
 	})
 
@@ -341,6 +342,7 @@ func (c *Collector) Run(ctx context.Context) error {
 			stopBackground()
 			soon, cancelSoon := context.WithTimeout(context.Background(), time.Second)
 			defer cancelSoon()
+			finished(soon, &counting)
 			finished(soon, &others)
 			c.mu.Lock()
 			c.remember()
@@ -349,7 +351,10 @@ func (c *Collector) Run(ctx context.Context) error {
 		}
 	}
 	err = errors.Join(err, hanging(c.pumps))
+	// Without the whole count of what the journal held the account does not add up.
+	finished(deadline, &counting)
 	stopBackground()
+	counting.Wait()
 	others.Wait()
 	return errors.Join(err, c.Close())
 }

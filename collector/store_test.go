@@ -289,6 +289,45 @@ func TestFoundAfterTrouble(t *testing.T) {
 	}
 }
 
+// TestRunShorterThanTheCount: a collector that is told to end while it counts what its journal held
+// ends with the whole count.
+func TestRunShorterThanTheCount(t *testing.T) {
+	o := &Config{
+		Dir: t.TempDir(), Outputs: Ends("stdout:"), Stdout: brokenWriter{}, Drain: 50 * time.Millisecond,
+		Inputs: Ends("forward://127.0.0.1:0"), Log: logTo(testWriter{t}),
+	}
+	r := run(t, o)
+	for i := range 3 {
+		send(t, r.client(t), numbered("t", i*10, 10))
+	}
+	if err := r.stop(); err != nil && !errors.Is(err, errBrokenWriter) {
+		t.Error(err)
+	}
+	o.Stdout, o.Drain = new(syncBuffer), 0
+	c, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := c.found.next
+	c.found.next = func() (journal.Record, bool, error) {
+		for c.pumps[0].hangs.Load() || c.Stats().Outputs[0].Out < 30 {
+			<-time.After(time.Millisecond)
+		}
+		<-time.After(10 * time.Millisecond) // Run has seen that the output has ended
+		return next()
+	}
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	if err := c.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	s := c.Stats()
+	wantLaws(t, s)
+	if s.Counting || s.Outputs[0].Found != 30 || s.Outputs[0].Out != 30 {
+		t.Errorf("found %d, out %d, still counting: %t", s.Outputs[0].Found, s.Outputs[0].Out, s.Counting)
+	}
+}
+
 // TestCopiesUnderTwoTags: a sender that sends the same chunks to two inputs, which
 // put them under different tags, has them under both.
 func TestCopiesUnderTwoTags(t *testing.T) {

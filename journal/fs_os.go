@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -112,4 +113,24 @@ func control(f *os.File, do func(fd uintptr) error) error {
 		return err
 	}
 	return inner
+}
+
+// Lock takes the lock of a journal's directory without opening the journal, for a caller that removes
+// it: until the result is closed, Open of that directory fails with ErrLocked. The error wraps
+// ErrLocked when another process has the journal open or replaces the directory just now, and
+// fs.ErrNotExist when there is no directory.
+func Lock(dir string) (io.Closer, error) {
+	path := filepath.Join(dir, "lock")
+	lock, err := osFS{}.Lock(path)
+	if err != nil {
+		return nil, err
+	}
+	held, err := lock.(*os.File).Stat()
+	if err == nil {
+		var named os.FileInfo
+		if named, err = os.Stat(path); err == nil && os.SameFile(held, named) {
+			return lock, nil
+		}
+	}
+	return nil, errors.Join(fmt.Errorf("%w: %s was replaced", ErrLocked, path), err, lock.Close())
 }

@@ -15,6 +15,8 @@ const ownerFile = "owner.json"
 
 const (
 	emptyFile = "empty" // in its place while the folder is removed: nothing in it matters any more
+	// goneSuffix is behind the name of a folder that is being removed.
+	goneSuffix = ".gone"
 	// quarantine is where a journal sets aside what it cannot read.
 	quarantine = "quarantine"
 )

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -28,6 +29,10 @@ func (f *Folder) Scout(rings []string) []*Spill {
 	}
 	var found []*Spill
 	for _, d := range dirs {
+		if name, gone := strings.CutSuffix(d.Name(), goneSuffix); gone && d.IsDir() && f.named(name) {
+			_ = os.RemoveAll(filepath.Join(f.opt.Dir, d.Name())) // nobody reads what is in it
+			continue
+		}
 		if !d.IsDir() || !f.named(d.Name()) {
 			continue
 		}
@@ -73,7 +78,8 @@ func (f *Folder) openOrphan(sp *Spill, rings []string) error {
 	}
 }
 
-// sweep removes a folder without an owner's file: its process died while it made or removed it. Whoever is making it just now finds that it is gone, and makes another.
+// sweep removes a folder without an owner's file: its process died while it made or removed it. A
+// process that is making it just now finds that it is gone, and makes another.
 func (f *Folder) sweep(dir string) {
 	if !f.ours(dir) {
 		return
@@ -83,7 +89,7 @@ func (f *Folder) sweep(dir string) {
 	sp := &Spill{folder: f, Dir: dir}
 	if err := f.open(sp); err != nil {
 		if empty && !errors.Is(err, journal.ErrLocked) {
-			_ = removeBut(dir, quarantine) // what is left of a journal cannot always be opened
+			f.clear(dir) // what is left of a journal cannot always be opened
 		}
 		return
 	}
@@ -92,18 +98,45 @@ func (f *Folder) sweep(dir string) {
 	if !empty {
 		_, some, err = sp.rd.TryNext()
 	}
-	if err == nil && !some {
-		_, err = readOwner(dir)
-	}
-	nothing := errors.Is(err, fs.ErrNotExist)
-	if nothing {
-		sp.gone.Store(true)
-		_ = removeBut(dir, quarantine) // it may be preparing a segment, and so come to nothing
-	}
+	sp.gone.Store(true)
 	_ = sp.j.Close() // nothing was written
-	if nothing {
-		_ = removeBut(dir, quarantine) // another time, then
+	if err == nil && !some {
+		f.clear(dir)
 	}
+}
+
+// clear removes a folder in which nothing matters. The journal in it is closed: it prepares segments
+// by path, and would put one into a new spill of this name. The lock keeps others from opening one
+// here. The folder is renamed before anything in it is removed: at no moment has a folder of this name
+// lost a part.
+func (f *Folder) clear(dir string) {
+	lock, err := journal.Lock(dir)
+	if err != nil {
+		return
+	}
+	defer lock.Close()
+	if _, err := readOwner(dir); !errors.Is(err, fs.ErrNotExist) {
+		return // it was made meanwhile
+	}
+	if kept, err := os.ReadDir(filepath.Join(dir, quarantine)); err == nil && len(kept) > 0 {
+		return // it must be looked at
+	}
+	if runtime.GOOS == "windows" {
+		_ = lock.Close() // there a folder with an open file in it cannot be renamed
+	}
+	if f.rename(dir, dir+goneSuffix) == nil {
+		_ = os.RemoveAll(dir + goneSuffix) // else the next Scout does
+	}
+}
+
+// rename gives a folder a name that may be left from a removal that a kill cut short.
+func (f *Folder) rename(dir, name string) error {
+	err := os.Rename(dir, name)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_ = os.RemoveAll(name) // the error of the second try is what counts
+	return os.Rename(dir, name)
 }
 
 // named says that freshName or a ring could have given a folder its name, in a process of our name. Dir may hold what is somebody else's.
