@@ -461,25 +461,28 @@ func TestCursors(t *testing.T) {
 
 // TestRemoveCursorAgain: a removal whose durability was not known is tried again, and what the cursor held is free then.
 func TestRemoveCursorAgain(t *testing.T) {
-	c := newCrashFS(rand.New(rand.NewPCG(1, 2)))
-	j := mustOpen(t, "d", &Options{FS: c})
-	mustReader(t, j, "a").Close()
-	for _, op := range []string{"syncdir", "remove", ""} {
-		c.mu.Lock()
-		c.failing = func(o, _ string) error {
-			if o == op {
-				return syscall.EIO
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrashFS(rand.New(rand.NewPCG(1, 2)))
+		j := mustOpen(t, "d", &Options{FS: c})
+		mustReader(t, j, "a").Close()
+		synctest.Wait() // the next segment is prepared: what fails below fails for the cursor alone
+		for _, op := range []string{"syncdir", "remove", ""} {
+			c.mu.Lock()
+			c.failing = func(o, _ string) error {
+				if o == op {
+					return syscall.EIO
+				}
+				return nil
 			}
-			return nil
+			c.mu.Unlock()
+			if err := j.RemoveCursor("a"); (err == nil) != (op == "") {
+				t.Errorf("failing %q: %v", op, err)
+			}
 		}
-		c.mu.Unlock()
-		if err := j.RemoveCursor("a"); (err == nil) != (op == "") {
-			t.Errorf("failing %q: %v", op, err)
+		if n := j.Cursors(); len(n) > 0 {
+			t.Error(n)
 		}
-	}
-	if n := j.Cursors(); len(n) > 0 {
-		t.Error(n)
-	}
+	})
 }
 
 // TestFaultAgain fails the sync after a failed one too, when there was more to write in between: in the page that both share nothing is lost.
