@@ -21,7 +21,8 @@ func wantAllocs(t *testing.T, name string, want float64, f func()) {
 	}
 }
 
-// TestAllocations counts what calls allocate: nothing, with a logger that carries what loggers carry.
+// TestAllocations counts what calls allocate: nothing, with a logger that carries what loggers
+// carry.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		needs.Skip(t, "the race detector lets sync.Pool forget at random")

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// benched opens a logger with default fields, whose ring lies where it does in production, and whose
-// destination forgets.
+// benched opens a logger with default fields, whose ring lies where it does in production, and
+// whose destination forgets.
 func benched(b *testing.B, defaults ...slog.Attr) *Logger {
 	shm := noShm
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
@@ -24,7 +24,8 @@ func benched(b *testing.B, defaults ...slog.Attr) *Logger {
 	return l
 }
 
-// dropped says how many of the events found no room, since the mover shares the processors with the loop: their calls do less.
+// dropped says how many of the events found no room, since the mover shares the processors with the
+// loop: their calls do less.
 func dropped(b *testing.B, l *Logger) {
 	b.StopTimer()
 	if s := l.Stats(); s.Refused > 0 {
@@ -149,7 +150,8 @@ func newMap26() map[string]any {
 	}
 }
 
-// BenchmarkPost posts daichirata's struct of 26 fields and map of 26 keys, and a small map; "literal" is what making the value costs the caller.
+// BenchmarkPost posts daichirata's struct of 26 fields and map of 26 keys, and a small map;
+// "literal" is what making the value costs the caller.
 func BenchmarkPost(b *testing.B) {
 	for _, what := range []struct {
 		name string

@@ -15,7 +15,8 @@ type BreakerState uint8
 const (
 	// BreakerClosed says that deliveries go on.
 	BreakerClosed BreakerState = iota
-	// BreakerOpen says that deliveries failed several times in a row; the destination is left alone for a while.
+	// BreakerOpen says that deliveries failed several times in a row; the destination is left alone
+	// for a while.
 	BreakerOpen
 	// BreakerHalfOpen says that one attempt is being made.
 	BreakerHalfOpen
@@ -41,8 +42,8 @@ type BreakerEvent struct {
 	At    time.Time
 }
 
-// Subscribe returns a channel of the changes of the destination's circuit breaker from now on. Who does not keep up misses the oldest.
-// Close closes the channel.
+// Subscribe returns a channel of the changes of the destination's circuit breaker from now on. Who
+// does not keep up misses the oldest. Close closes the channel.
 func (l *Logger) Subscribe() <-chan BreakerEvent {
 	if l.off() {
 		ch := make(chan BreakerEvent)

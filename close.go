@@ -14,8 +14,8 @@ import (
 // lastWords is how long Fatal and Recover wait for the destination.
 const lastWords = 5 * time.Second
 
-// Flush returns when all that was logged before is delivered, handed over or dropped, or when ctx ends, with its error. It does not
-// wait for the beginnings of lines that a Writer holds.
+// Flush returns when all that was logged before is delivered, handed over or dropped, or when ctx
+// ends, with its error. It does not wait for the beginnings of lines that a Writer holds.
 func (l *Logger) Flush(ctx context.Context) error {
 	if l.off() || l.c.mover == nil {
 		return nil
@@ -35,7 +35,8 @@ type ending struct {
 	done chan struct{}
 }
 
-// finished returns the channel that is closed when Close is done, and whether this call is the one to do it.
+// finished returns the channel that is closed when Close is done, and whether this call is the one
+// to do it.
 func (e *ending) finished() (done chan struct{}, first bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -46,10 +47,11 @@ func (e *ending) finished() (done chan struct{}, first bool) {
 	return e.done, false
 }
 
-// Close delivers what is held, until ctx ends, and lets go of everything; no goroutine of the logger is left. Give ctx a deadline: without one Close waits for as long as the
-// destination is down. When something could not be delivered the
-// error wraps a *LeftError, which says how much, and where the next process finds it. It closes all loggers that With made of the same one: they answer
-// ErrClosed then. Another Close waits for the first one and returns nil.
+// Close delivers what is held, until ctx ends, and lets go of everything; no goroutine of the
+// logger is left. Give ctx a deadline: without one Close waits for as long as the destination is
+// down. When something could not be delivered the error wraps a *LeftError, which says how much,
+// and where the next process finds it. It closes all loggers that With made of the same one: they
+// answer ErrClosed then. Another Close waits for the first one and returns nil.
 func (l *Logger) Close(ctx context.Context) error {
 	if l.off() {
 		return nil
@@ -80,14 +82,16 @@ func (l *Logger) Close(ctx context.Context) error {
 	return err
 }
 
-// postRests posts the beginnings of lines that writers hold, while it leaves most of the time to the delivery.
+// postRests posts the beginnings of lines that writers hold, while it leaves most of the time to
+// the delivery.
 func (c *core) postRests(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	c.rests.post(ctx)
 }
 
-// bounded is a context for last words, and one for logging them, which takes as long as delivering with WaitDelivered.
+// bounded is a context for last words, and one for logging them, which takes as long as delivering
+// with WaitDelivered.
 func (c *core) bounded() (all, logging context.Context, cancel context.CancelFunc) {
 	all, cancelAll := context.WithTimeout(context.Background(), c.lastWords)
 	logging, cancelLogging := context.WithTimeout(all, c.lastWords/2)
@@ -97,8 +101,9 @@ func (c *core) bounded() (all, logging context.Context, cancel context.CancelFun
 	}
 }
 
-// Fatal logs at LevelFatal, closes the logger, for which it takes at most 5 s, and ends the process with exit code 1, without running deferred functions.
-// What is not delivered by then stays for the next process.
+// Fatal logs at LevelFatal, closes the logger, for which it takes at most 5 s, and ends the process
+// with exit code 1, without running deferred functions. What is not delivered by then stays for the
+// next process.
 func (l *Logger) Fatal(msg string, attrs ...slog.Attr) {
 	exit := os.Exit //nolint:forbidigo // what Fatal is for
 	if !l.off() {
@@ -113,8 +118,9 @@ func (l *Logger) Fatal(msg string, attrs ...slog.Attr) {
 	exit(1)
 }
 
-// Recover logs a panic, with its value and the stack, at LevelFatal, flushes, for which it takes at most 5 s, and panics again with the same value. It is to be deferred
-// itself, in each goroutine whose panics are to be logged:
+// Recover logs a panic, with its value and the stack, at LevelFatal, flushes, for which it takes at
+// most 5 s, and panics again with the same value. It is to be deferred itself, in each goroutine
+// whose panics are to be logged:
 //
 //	defer log.Recover()
 func (l *Logger) Recover() {

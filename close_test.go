@@ -152,7 +152,8 @@ func TestRecoverGoexit(t *testing.T) {
 	}
 }
 
-// TestCloseMeanwhile closes a logger while goroutines log: what was accepted is written, and nothing else.
+// TestCloseMeanwhile closes a logger while goroutines log: what was accepted is written, and
+// nothing else.
 func TestCloseMeanwhile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.jsonl")
 	l := opened(t, fileURL(path), &Options{Shm: noShm})
@@ -254,8 +255,8 @@ func TestErrorsOfClose(t *testing.T) {
 	}
 }
 
-// TestWaitDeliveredBounded would not end if a call waited longer than MaxWait, or than its context, for
-// a destination that never comes.
+// TestWaitDeliveredBounded would not end if a call waited longer than MaxWait, or than its context,
+// for a destination that never comes.
 func TestWaitDeliveredBounded(t *testing.T) {
 	l := nobodyThere(t, Options{MaxWait: 10 * time.Millisecond})
 	if err := l.Post("t", map[string]int{"n": 1}); !errors.Is(err, ErrTimeout) {

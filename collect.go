@@ -14,8 +14,9 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// NewTest returns a logger that collects events in memory instead of delivering them, and what it has collected: for tests of code
-// that logs. An event is there when the call returns. Of the options, those hold that say what is logged and how it looks. It panics if an option is wrong.
+// NewTest returns a logger that collects events in memory instead of delivering them, and what it
+// has collected: for tests of code that logs. An event is there when the call returns. Of the
+// options, those hold that say what is logged and how it looks. It panics if an option is wrong.
 func NewTest(o *Options) (*Logger, *TestEvents) {
 	r, err := o.resolved()
 	if err != nil {
@@ -26,7 +27,8 @@ func NewTest(o *Options) (*Logger, *TestEvents) {
 	return l, l.c.events
 }
 
-// TestEvents is what a logger of NewTest has collected. Its methods may be called by many goroutines.
+// TestEvents is what a logger of NewTest has collected. Its methods may be called by many
+// goroutines.
 type TestEvents struct {
 	limit   int
 	sampled atomic.Uint64

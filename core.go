@@ -14,8 +14,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// A core is what all loggers share that With made of one: where events go, and how they are made. All but what says otherwise is
-// set before the first event and not changed after.
+// A core is what all loggers share that With made of one: where events go, and how they are made.
+// All but what says otherwise is set before the first event and not changed after.
 type core struct {
 	mover  *mover.Mover // where events go …
 	events *TestEvents  // … unless they go here, in tests

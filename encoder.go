@@ -19,8 +19,8 @@ import (
 //	 └── made in Open, for each level ──┘         made in With, groups opened
 //	       └─ patched once the pairs are counted     └─ the headers of open groups, too
 //
-// The header of the record and those of open groups are always written in the form with a count of 16 bits, so that nothing
-// moves when the count is known.
+// The header of the record and those of open groups are always written in the form with a count of
+// 16 bits, so that nothing moves when the count is known.
 
 // An encoder is the buffer of one call, and the ring's memory of where the last call with it wrote.
 type encoder struct {
@@ -29,7 +29,8 @@ type encoder struct {
 	attrs []slog.Attr // what ContextAttrs appends to: no more than its capacity is ours
 }
 
-// maxPooled is the largest buffer that goes back to the pool: one event of a megabyte must not hold a megabyte for ever.
+// maxPooled is the largest buffer that goes back to the pool: one event of a megabyte must not hold
+// a megabyte for ever.
 const maxPooled = 64 << 10
 
 func (c *core) encoder() *encoder { return c.encoders.Get().(*encoder) }
@@ -49,7 +50,8 @@ const wide = 16
 // wideHeader is the bytes of such a header.
 const wideHeader = 3
 
-// head returns the beginning of a leveled event up to its message, for one of the named levels or any other.
+// head returns the beginning of a leveled event up to its message, for one of the named levels or
+// any other.
 func (c *core) head(b []byte, level slog.Level) []byte {
 	if i, ok := nth(level); ok {
 		return append(b, c.heads[i]...)
@@ -67,7 +69,8 @@ func (c *core) appendHead(b []byte, level slog.Level) []byte {
 	return msgpack.AppendString(b, slog.MessageKey)
 }
 
-// emit logs one leveled event. pc is the place of the call, or 0; r is nil, or a record of slog that has the attributes.
+// emit logs one leveled event. pc is the place of the call, or 0; r is nil, or a record of slog
+// that has the attributes.
 func (l *Logger) emit(ctx context.Context, level slog.Level, t int64, pc uintptr, msg string, attrs []slog.Attr, r *slog.Record) error {
 	c := l.c
 	if c.sampler != nil && !c.sampler.pass(level, msg) {
@@ -110,8 +113,8 @@ func (l *Logger) emit(ctx context.Context, level slog.Level, t int64, pc uintptr
 	return err
 }
 
-// appendRecord appends the attributes of a slog.Record, and notes if one has the name of a default field.
-// It stands alone so that only here the buffer is kept in memory for a closure.
+// appendRecord appends the attributes of a slog.Record, and notes if one has the name of a default
+// field. It stands alone so that only here the buffer is kept in memory for a closure.
 func (l *Logger) appendRecord(b []byte, r *slog.Record) (_ []byte, n int, shadowed bool) {
 	if r.NumAttrs() == 0 {
 		return b, 0, false
@@ -161,8 +164,8 @@ func (l *Logger) open(b []byte) span {
 	return s
 }
 
-// finish writes the counts. at is where the record's header is, n pairs stand before the prefix, and k behind it. Groups that
-// have nothing in them go again.
+// finish writes the counts. at is where the record's header is, n pairs stand before the prefix,
+// and k behind it. Groups that have nothing in them go again.
 func (l *Logger) finish(s span, b []byte, at, n, k int) []byte {
 	if len(l.groups) > 0 {
 		if len(l.pending) > 0 {
@@ -241,7 +244,8 @@ func (c *core) replacedHead(b []byte, level slog.Level, msg string) (_ []byte, n
 	return b, n + k
 }
 
-// guarded keeps a panic of ReplaceAttr from the caller, and the value that was to be replaced from the log.
+// guarded keeps a panic of ReplaceAttr from the caller, and the value that was to be replaced from
+// the log.
 func guarded(replace func([]string, slog.Attr) slog.Attr) func([]string, slog.Attr) slog.Attr {
 	return func(groups []string, a slog.Attr) (out slog.Attr) {
 		defer func() {

@@ -15,21 +15,26 @@ import (
 var (
 	// ErrClosed is the answer of a logger after Close. The event is not logged, and counted.
 	ErrClosed = errors.New("spillway: logger closed")
-	// ErrFull says that ring and spill had no room for the event, also after the wait that Options allow. It is not logged, and counted.
+	// ErrFull says that ring and spill had no room for the event, also after the wait that Options
+	// allow. It is not logged, and counted.
 	ErrFull = errors.New("spillway: full, event dropped")
-	// ErrTooLarge says that an event is longer than Options.MaxEvent. It is not logged, and counted.
+	// ErrTooLarge says that an event is longer than Options.MaxEvent. It is not logged, and
+	// counted.
 	ErrTooLarge = errors.New("spillway: event too large")
 	// ErrNotRecord says that what was to be posted has no keys and values: nil, a number, a text.
 	ErrNotRecord = errors.New("spillway: not a record")
 	// ErrTag says that a tag is longer than 1 KiB.
 	ErrTag = errors.New("spillway: tag too long")
-	// ErrDropped is what a call returns with WaitDelivered when its event was accepted and later dropped for newer ones, or lost.
+	// ErrDropped is what a call returns with WaitDelivered when its event was accepted and later
+	// dropped for newer ones, or lost.
 	ErrDropped = errors.New("spillway: event dropped")
-	// ErrTimeout is what a call with WaitDelivered returns when its event was accepted, and was not yet
-	// delivered within Options.MaxWait, or when the call's context ended. It is delivered later.
+	// ErrTimeout is what a call with WaitDelivered returns when its event was accepted, and was not
+	// yet delivered within Options.MaxWait, or when the call's context ended. It is delivered
+	// later.
 	ErrTimeout = errors.New("spillway: event not delivered yet")
-	// ErrUndelivered is what a call with WaitDelivered returns when its event was accepted, and Close
-	// ended before it was delivered. What becomes of it says the error of Close. It wraps ErrClosed.
+	// ErrUndelivered is what a call with WaitDelivered returns when its event was accepted, and
+	// Close ended before it was delivered. What becomes of it says the error of Close. It wraps
+	// ErrClosed.
 	ErrUndelivered = fmt.Errorf("%w before the event was delivered", ErrClosed)
 	// ErrCycle says that a fallback leads back to where it is to lead away from.
 	ErrCycle = errors.New("spillway: fallbacks lead back")

@@ -24,17 +24,19 @@ type Event struct {
 	// The place of the call, which stands in the event; the whole path only with LongSource.
 	File string
 	Line int
-	// Depth says where the place is if File does not, and Options.Source asks for it: 1 is the function that calls LogEvent, 2
-	// the one that calls that.
+	// Depth says where the place is if File does not, and Options.Source asks for it: 1 is the
+	// function that calls LogEvent, 2 the one that calls that.
 	Depth int
 
 	Attrs []slog.Attr // as those of a call
-	// Fields are further ones: nothing, or one MessagePack map. Like what Post is given they are not shown to Options.ReplaceAttr.
+	// Fields are further ones: nothing, or one MessagePack map. Like what Post is given they are
+	// not shown to Options.ReplaceAttr.
 	Fields []byte
 }
 
-// LogEvent logs an event with its own time, if its level is logged. The event is read only during the call, and not changed.
-// ctx is as in [Logger.Log]. The errors are those of [Logger.Post]; ErrNotRecord says that Fields are not what they should be.
+// LogEvent logs an event with its own time, if its level is logged. The event is read only during
+// the call, and not changed. ctx is as in [Logger.Log]. The errors are those of [Logger.Post];
+// ErrNotRecord says that Fields are not what they should be.
 func (l *Logger) LogEvent(ctx context.Context, ev *Event) error {
 	if !l.Enabled(ev.Level) {
 		return nil
@@ -96,6 +98,7 @@ func (l *Logger) LogEvent(ctx context.Context, ev *Event) error {
 	return err
 }
 
-// AppendValue appends v as MessagePack, as fields and attributes are written: what [Logger.Post] says of structs holds. A value
-// that cannot be written is a text that says so. Nothing of v is kept.
+// AppendValue appends v as MessagePack, as fields and attributes are written: what [Logger.Post]
+// says of structs holds. A value that cannot be written is a text that says so. Nothing of v is
+// kept.
 func AppendValue(dst []byte, v any) []byte { return record.AppendValue(dst, v) }

@@ -17,7 +17,8 @@ import (
 	"github.com/spillwaylog/spillway/forward"
 )
 
-// lines is a destination whose lines are the same each time: text, with nothing but the level before the message.
+// lines is a destination whose lines are the same each time: text, with nothing but the level
+// before the message.
 const lines = "stdout:?format=text&flags=level&color=never"
 
 // memory keeps the ring out of /dev/shm, where these examples would adopt what a killed one left.
@@ -37,8 +38,8 @@ func open(destination string, o *spillway.Options) (*spillway.Logger, func()) {
 	}
 }
 
-// A service opens its logger first and closes it last. That the server is down is no error: events wait in the ring, then
-// in Dir.
+// A service opens its logger first and closes it last. That the server is down is no error: events
+// wait in the ring, then in Dir.
 func Example() {
 	l, err := spillway.Open("forward://logs-1.example:24224,logs-2.example", &spillway.Options{
 		Tag:  "shop",
@@ -86,7 +87,8 @@ func ExampleOpen() {
 	// spillway: forward+tls://logs.example?ca=ca.pem&insecure=true: insecure=true lets every certificate pass, and ca= says which are good: give one
 }
 
-// With an empty destination the environment decides: where a program logs to is for who runs it to say.
+// With an empty destination the environment decides: where a program logs to is for who runs it to
+// say.
 func ExampleOpen_environment() {
 	os.Setenv("SPILLWAY_URL", lines)
 	defer os.Unsetenv("SPILLWAY_URL")
@@ -97,7 +99,8 @@ func ExampleOpen_environment() {
 	// INFO up
 }
 
-// What a process leaves behind, because its server is down and it has no time, or because it is killed, the next one ships.
+// What a process leaves behind, because its server is down and it has no time, or because it is
+// killed, the next one ships.
 func ExampleOpen_adoption() {
 	dir, err := os.MkdirTemp("", "spillway")
 	if err != nil {
@@ -240,7 +243,8 @@ type broken struct{}
 
 func (*broken) String() string { panic("no") }
 
-// Values are encoded as slog and encoding/json do it. A value that cannot be encoded says so; it never takes the call down.
+// Values are encoded as slog and encoding/json do it. A value that cannot be encoded says so; it
+// never takes the call down.
 func ExampleLogger_Post_values() {
 	l, events := spillway.NewTest(nil)
 	n := &node{}
@@ -349,7 +353,8 @@ func ExampleSampling() {
 	// 4 98
 }
 
-// Errors wait for room, at most MaxWait; all else makes way when ring and disk are full, is counted, and told in the log itself.
+// Errors wait for room, at most MaxWait; all else makes way when ring and disk are full, is
+// counted, and told in the log itself.
 func ExampleOptions_overflow() {
 	dir, err := os.MkdirTemp("", "spillway")
 	if err != nil {

@@ -14,10 +14,12 @@ import (
 
 // An ErrorHandler is offered chunks that cannot be delivered.
 //
-// It is offered each chunk once when the destination's circuit breaker opens, and new chunks while it stays open; one that was written to a host and not
-// acked only after failover_after. nil means that it took the chunk: its events count as handed over, and are not sent any more. With an error they stay
-// where they are, and are offered again after the next failed attempt. Calls come one at a time, on a goroutine of their own. The chunk is
-// the handler's to keep; its entries are read with forward.ReadEntries. A panic counts as an error.
+// It is offered each chunk once when the destination's circuit breaker opens, and new chunks while
+// it stays open; one that was written to a host and not acked only after failover_after. nil means
+// that it took the chunk: its events count as handed over, and are not sent any more. With an error
+// they stay where they are, and are offered again after the next failed attempt. Calls come one at
+// a time, on a goroutine of their own. The chunk is the handler's to keep; its entries are read
+// with forward.ReadEntries. A panic counts as an error.
 type ErrorHandler interface {
 	HandleError(err error, c *forward.Chunk) error
 }
@@ -28,13 +30,17 @@ type ErrorHandlerFunc func(err error, c *forward.Chunk) error
 // HandleError calls f.
 func (f ErrorHandlerFunc) HandleError(err error, c *forward.Chunk) error { return f(err, c) }
 
-// FallbackTo returns a handler that posts each event into another logger, with its own time and tag.
+// FallbackTo returns a handler that posts each event into another logger, with its own time and
+// tag.
 //
-// When the other logger refuses an event, the chunk stays pending from there on: the next offer goes on with the event that was refused. Should the chunk's own
-// destination come back in between, or this process die, then the events before that one are in both places. (An event is in the other logger when
-// that has accepted it, so a crash after the last event of a chunk and before it is counted repeats the chunk.)
+// When the other logger refuses an event, the chunk stays pending from there on: the next offer
+// goes on with the event that was refused. Should the chunk's own destination come back in between,
+// or this process die, then the events before that one are in both places. (An event is in the
+// other logger when that has accepted it, so a crash after the last event of a chunk and before it
+// is counted repeats the chunk.)
 //
-// Open refuses a fallback that leads to the destination itself, also over others: ErrCycle. Close the other logger after this one.
+// Open refuses a fallback that leads to the destination itself, also over others: ErrCycle. Close
+// the other logger after this one.
 func FallbackTo(l *Logger) ErrorHandler { return &fallback{to: l, posted: map[string]int{}} }
 
 type fallback struct {
@@ -80,7 +86,8 @@ func entryNanos(e *forward.Entry) int64 {
 	return nanos(e.Time())
 }
 
-// checkFallback follows the fallbacks from h on, and returns an error if they lead to place, or in a circle.
+// checkFallback follows the fallbacks from h on, and returns an error if they lead to place, or in
+// a circle.
 func checkFallback(h ErrorHandler, place string) (*core, error) {
 	f, ok := h.(*fallback)
 	if !ok {

@@ -10,8 +10,9 @@ import (
 // A handler is a logger as slog.Handler.
 type handler struct{ l *Logger }
 
-// Handler returns the logger as a slog.Handler, with what With and WithGroup have added. It keeps the time of records; one without a time
-// is stored with the time 0. Its errors are those of Post, which slog drops.
+// Handler returns the logger as a slog.Handler, with what With and WithGroup have added. It keeps
+// the time of records; one without a time is stored with the time 0. Its errors are those of Post,
+// which slog drops.
 //
 // After slog.SetDefault(slog.New(l.Handler())) package log writes here, too.
 func (l *Logger) Handler() slog.Handler { return handler{l} }

@@ -77,7 +77,8 @@ func TestHandlerAfterClose(t *testing.T) {
 	}
 }
 
-// TestDefault puts the handler under package log, which holds a lock while it writes, with diagnostics that print through it again.
+// TestDefault puts the handler under package log, which holds a lock while it writes, with
+// diagnostics that print through it again.
 func TestDefault(t *testing.T) {
 	before, flags, out := slog.Default(), log.Flags(), log.Writer()
 	defer func() {

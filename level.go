@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The levels that slog has no names for. In records the levels are TRACE, DEBUG, INFO, WARN, ERROR and FATAL; those between
-// are written like INFO+2.
+// The levels that slog has no names for. In records the levels are TRACE, DEBUG, INFO, WARN, ERROR
+// and FATAL; those between are written like INFO+2.
 const (
 	LevelTrace = slog.Level(-8)
 	LevelFatal = slog.Level(12)

@@ -14,11 +14,13 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// A Logger logs to one destination. [Open], [Discard] and [NewTest] return one. Its methods may be called by many goroutines, and on
-// a nil or zero Logger, which does nothing, but that Fatal ends the process.
+// A Logger logs to one destination. [Open], [Discard] and [NewTest] return one. Its methods may be
+// called by many goroutines, and on a nil or zero Logger, which does nothing, but that Fatal ends
+// the process.
 //
-// A call encodes its arguments before it returns: they may be changed at once. Leveled calls return nothing; what they
-// could not log is counted, see [Logger.Stats], and told in the log itself by a summary event.
+// A call encodes its arguments before it returns: they may be changed at once. Leveled calls return
+// nothing; what they could not log is counted, see [Logger.Stats], and told in the log itself by a
+// summary event.
 type Logger struct {
 	c     *core          // shared by all that With made of one logger; nil: does nothing
 	level *slog.LevelVar // that of c; nil with it
@@ -56,7 +58,8 @@ func (l *Logger) Level() slog.Level {
 	return l.level.Level()
 }
 
-// SetLevel sets the least level that is logged, for this logger and all that have been made of the same one by With.
+// SetLevel sets the least level that is logged, for this logger and all that have been made of the
+// same one by With.
 func (l *Logger) SetLevel(level slog.Level) {
 	if !l.off() {
 		l.level.Set(level)
@@ -134,7 +137,8 @@ func (l *Logger) ErrorContext(ctx context.Context, msg string, attrs ...slog.Att
 }
 
 // Log logs at any level. ctx is what Options.ContextAttrs is asked with. Where Block, Keep or
-// WaitDelivered let the call wait, it returns at the latest when ctx ends, and after Options.MaxWait.
+// WaitDelivered let the call wait, it returns at the latest when ctx ends, and after
+// Options.MaxWait.
 func (l *Logger) Log(ctx context.Context, level slog.Level, msg string, attrs ...slog.Attr) {
 	if l.Enabled(level) {
 		l.log(ctx, level, msg, attrs)
@@ -218,12 +222,13 @@ func (l *Logger) add(n int) {
 	}
 }
 
-// maxGroups is the most groups that are open at once: they count against the depth of a record that a receiver reads, beside the
-// 100 levels of a value.
+// maxGroups is the most groups that are open at once: they count against the depth of a record that
+// a receiver reads, beside the 100 levels of a value.
 const maxGroups = 20
 
-// WithGroup returns a logger whose later attributes, those of calls and of With, lie in a group: a map under this name. A group
-// without attributes is left out; the empty name is no group, nor is one inside of 20 others.
+// WithGroup returns a logger whose later attributes, those of calls and of With, lie in a group: a
+// map under this name. A group without attributes is left out; the empty name is no group, nor is
+// one inside of 20 others.
 func (l *Logger) WithGroup(name string) *Logger {
 	if l.off() || name == "" || len(l.groups) >= maxGroups {
 		return l
@@ -234,8 +239,8 @@ func (l *Logger) WithGroup(name string) *Logger {
 	return &m
 }
 
-// nanos returns t in Unix nanoseconds, 0 for the zero time. The time of an event is at least 1 ns and at most what EventTime can
-// say, in the year 2106.
+// nanos returns t in Unix nanoseconds, 0 for the zero time. The time of an event is at least 1 ns
+// and at most what EventTime can say, in the year 2106.
 func nanos(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

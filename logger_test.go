@@ -451,7 +451,8 @@ func TestDeepGroups(t *testing.T) {
 	}
 }
 
-// TestContextAttrsOwnSlice has an extractor that does not append, but returns what it keeps: nobody changes that.
+// TestContextAttrsOwnSlice has an extractor that does not append, but returns what it keeps: nobody
+// changes that.
 func TestContextAttrsOwnSlice(t *testing.T) {
 	own := make([]slog.Attr, 1, 8)
 	own[0] = slog.String("trace", "1")
@@ -495,8 +496,8 @@ func TestNestedPanics(t *testing.T) {
 	}
 }
 
-// TestDefaultFieldsGiveWay: a field of With, of the context or of a call takes the place of a default
-// field of its name; level, message and fields of groups do not.
+// TestDefaultFieldsGiveWay: a field of With, of the context or of a call takes the place of a
+// default field of its name; level, message and fields of groups do not.
 func TestDefaultFieldsGiveWay(t *testing.T) {
 	o := &Options{Service: "s", Attrs: []slog.Attr{slog.String("zone", "a"), slog.Int("msg", 0), slog.Group("g", slog.Int("x", 1))}}
 	l, events := NewTest(o)

@@ -19,9 +19,11 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// The tests and benchmarks of banaconda's asynchronous logger, nb-logger: 100,000 lines of 1,000 bytes, from one goroutine, from 20 with a logger each, and
-// from 20 with one logger, asynchronously and with each call waiting until its line is written; the classic flags (date, time, microseconds, file and line). Beyond
-// what they ask, each line must be there, once and whole, when Close returns.
+// The tests and benchmarks of banaconda's asynchronous logger, nb-logger: 100,000 lines of 1,000
+// bytes, from one goroutine, from 20 with a logger each, and from 20 with one logger,
+// asynchronously and with each call waiting until its line is written; the classic flags (date,
+// time, microseconds, file and line). Beyond what they ask, each line must be there, once and
+// whole, when Close returns.
 
 const (
 	nbThreads = 20
@@ -41,7 +43,8 @@ func nbLines(tb testing.TB, all int) int {
 	return all
 }
 
-// nbShm is a folder in memory for a ring, if there is one with room, of which containers give little: on a disk each page of a ring would be written out now and then.
+// nbShm is a folder in memory for a ring, if there is one with room, of which containers give
+// little: on a disk each page of a ring would be written out now and then.
 func nbShm(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "spillway-nb-")
@@ -153,8 +156,9 @@ func TestNBLogger(t *testing.T) {
 	}
 }
 
-// BenchmarkNBLogger measures what the article measures: all lines logged, and all of them written, as one operation. "bare" is a program that writes as
-// many bytes in pieces of 128 KiB, to compare with. Run it with -benchtime 1x: an operation of the threads is 2 GB.
+// BenchmarkNBLogger measures what the article measures: all lines logged, and all of them written,
+// as one operation. "bare" is a program that writes as many bytes in pieces of 128 KiB, to compare
+// with. Run it with -benchtime 1x: an operation of the threads is 2 GB.
 func BenchmarkNBLogger(b *testing.B) {
 	const lines = 100_000
 	for _, dir := range []string{"/dev/shm", ""} {

@@ -44,10 +44,12 @@ const urlVariable = "SPILLWAY_URL"
 // date,time,micros,utc,level,tag,source,shortsource, or none. What is not known is an error that
 // says what is.
 //
-// An empty destination is what the environment variable SPILLWAY_URL says. nil options are the default ones.
+// An empty destination is what the environment variable SPILLWAY_URL says. nil options are the
+// default ones.
 //
-// That the destination is not there, or the ring cannot be in shared memory, is no error of Open: the first is what the logger is for, the second
-// goes to Options.Diagnostics. Who opens a logger closes it.
+// That the destination is not there, or the ring cannot be in shared memory, is no error of Open:
+// the first is what the logger is for, the second goes to Options.Diagnostics. Who opens a logger
+// closes it.
 func Open(destination string, o *Options) (*Logger, error) {
 	r, err := o.resolved()
 	if err == nil {

@@ -58,7 +58,8 @@ func law(t *testing.T, s Stats) {
 	}
 }
 
-// TestOrderAcrossTags: in a file the lines of a goroutine stand in the order of its calls, whatever their tags.
+// TestOrderAcrossTags: in a file the lines of a goroutine stand in the order of its calls, whatever
+// their tags.
 func TestOrderAcrossTags(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.jsonl")
 	l := opened(t, fileURL(path), &Options{Shm: noShm, Overflow: Block})
@@ -138,7 +139,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestFallbackLogger logs to a server that is down: all comes to the other logger, and all that did not is told.
+// TestFallbackLogger logs to a server that is down: all comes to the other logger, and all that did
+// not is told.
 func TestFallbackLogger(t *testing.T) {
 	to, events := NewTest(nil)
 	l := opened(t, "forward://"+needs.Address()+"?breaker=1&min_backoff=1ms&max_backoff=5ms", &Options{
@@ -188,7 +190,8 @@ func TestFallbackLogger(t *testing.T) {
 	}
 }
 
-// TestNobody is a logger whose server is down, without a disk and without a fallback: calls return, Close returns, and says what is left.
+// TestNobody is a logger whose server is down, without a disk and without a fallback: calls return,
+// Close returns, and says what is left.
 func TestNobody(t *testing.T) {
 	var full atomic.Int32
 	l := opened(t, "forward://"+needs.Address(), &Options{Shm: noShm, RingSize: 256 << 10, Diagnostics: func(err error) {

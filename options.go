@@ -21,25 +21,29 @@ import (
 	"github.com/spillwaylog/spillway/forward"
 )
 
-// Options says how a logger works. The zero value works, and so does nil. What belongs to the destination (hosts, acks,
-// compression, format, rotation) stands in its URL instead, see [Open].
+// Options says how a logger works. The zero value works, and so does nil. What belongs to the
+// destination (hosts, acks, compression, format, rotation) stands in its URL instead, see [Open].
 type Options struct {
-	// Tag is under what leveled calls, lines and the logger's own events are filed. Default Name; at most 1 KiB.
+	// Tag is under what leveled calls, lines and the logger's own events are filed. Default Name;
+	// at most 1 KiB.
 	Tag string
-	// Name of the application. Default the base name of the executable. Ring and spill carry it: what a dead process left is taken over by the next one of
-	// the same Name, Dir and destination.
+	// Name of the application. Default the base name of the executable. Ring and spill carry it:
+	// what a dead process left is taken over by the next one of the same Name, Dir and destination.
 	Name string
-	// Dir is the folder on disk into which flows what the destination cannot take and the ring cannot hold. Empty: none.
+	// Dir is the folder on disk into which flows what the destination cannot take and the ring
+	// cannot hold. Empty: none.
 	Dir string
-	// Shm is the memory-backed folder for the ring, in which spillway-<uid> is made. Default /dev/shm on Linux; "none", and the default
-	// elsewhere, is plain memory, which does not outlive the process.
+	// Shm is the memory-backed folder for the ring, in which spillway-<uid> is made. Default
+	// /dev/shm on Linux; "none", and the default elsewhere, is plain memory, which does not outlive
+	// the process.
 	Shm string
 
 	// RingSize is the bytes of the ring: 256 KiB to 4 GiB (256 MiB on 32 bits). Default 16 MiB.
 	RingSize int64
 	// MaxDisk is the most bytes of Dir: at least 1 MiB. Default 1 GiB.
 	MaxDisk int64
-	// MaxEvent is the most bytes of one event: at most a quarter of the ring. Default 1 MiB, or that.
+	// MaxEvent is the most bytes of one event: at most a quarter of the ring. Default 1 MiB, or
+	// that.
 	MaxEvent int
 	// FlushInterval is how long an event waits for others to travel with. Default 100 ms.
 	FlushInterval time.Duration
@@ -49,58 +53,71 @@ type Options struct {
 	// MaxWait is the longest that a call waits: for room with Block and Keep, and for its delivery
 	// with WaitDelivered. Default 1 s.
 	MaxWait time.Duration
-	// Keep lets events at or above a level wait for room, whatever Overflow says. nil: none. Not with DropOldest.
+	// Keep lets events at or above a level wait for room, whatever Overflow says. nil: none. Not
+	// with DropOldest.
 	Keep slog.Leveler
-	// WaitDelivered makes each call return only when its event is written or acked, or handed over, or
-	// when MaxWait is over: ErrTimeout. A destination that takes its time for an ack wants more.
+	// WaitDelivered makes each call return only when its event is written or acked, or handed over,
+	// or when MaxWait is over: ErrTimeout. A destination that takes its time for an ack wants more.
 	WaitDelivered bool
 
-	// Level is the least that leveled calls log; default slog.LevelInfo. A *slog.LevelVar is used as it is: setting it is SetLevel. Of any other Leveler the
-	// level is read once.
+	// Level is the least that leveled calls log; default slog.LevelInfo. A *slog.LevelVar is used
+	// as it is: setting it is SetLevel. Of any other Leveler the level is read once.
 	Level slog.Leveler
 	// Source adds the place of the call to leveled events.
 	Source Source
 	// Attrs are default fields: they stand in every event, but for those of PostRaw, and for events
 	// that have a field of the same name from With, ContextAttrs or their own call.
 	Attrs []slog.Attr
-	// LastWins leaves of several fields of one name in one record or group only the last. Without it
-	// they are written as they come, as slog's handlers do. It costs about 0.2 µs for ten fields.
+	// LastWins leaves of several fields of one name in one record or group only the last. Without
+	// it they are written as they come, as slog's handlers do. It costs about 0.2 µs for ten
+	// fields.
 	LastWins bool
 	Host     bool   // adds the field host, the machine's name
 	PID      bool   // adds the field pid
 	Service  string // adds the field service
 
-	// ReplaceAttr may change or remove (by returning the zero Attr) each attribute before it is written, as that of slog.HandlerOptions: it sees those of calls, of With,
-	// of ContextAttrs and the default fields, with the groups they lie in, and the level, msg and source of the record itself (as slog.Level, string and
-	// *slog.Source, without groups). It does not see groups themselves, the time, which is no part of the record, nor what Post is given. Default fields and those of With pass through it once,
-	// in Open and in With. If it panics the attribute's value becomes a text that says so.
+	// ReplaceAttr may change or remove (by returning the zero Attr) each attribute before it is
+	// written, as that of slog.HandlerOptions: it sees those of calls, of With, of ContextAttrs and
+	// the default fields, with the groups they lie in, and the level, msg and source of the record
+	// itself (as slog.Level, string and *slog.Source, without groups). It does not see groups
+	// themselves, the time, which is no part of the record, nor what Post is given. Default fields
+	// and those of With pass through it once, in Open and in With. If it panics the attribute's
+	// value becomes a text that says so.
 	ReplaceAttr func(groups []string, a slog.Attr) slog.Attr
-	// ContextAttrs appends to attrs what belongs into each leveled event of a call with this context: a trace id. They stand in the record itself,
-	// whatever groups are open. Calls without a context have context.Background().
+	// ContextAttrs appends to attrs what belongs into each leveled event of a call with this
+	// context: a trace id. They stand in the record itself, whatever groups are open. Calls without
+	// a context have context.Background().
 	ContextAttrs func(ctx context.Context, attrs []slog.Attr) []slog.Attr
 	// Sample thins out levels: exactly those in the map.
 	Sample map[slog.Level]Sampling
 
-	// ErrorHandler is offered chunks that cannot be delivered. It must not wait for this logger's deliveries, by Flush or by logging with WaitDelivered.
+	// ErrorHandler is offered chunks that cannot be delivered. It must not wait for this logger's
+	// deliveries, by Flush or by logging with WaitDelivered.
 	ErrorHandler ErrorHandler
-	// Diagnostics is told the logger's own troubles. It is called on a goroutine of its own, one call at a time, so it may use any logger, this one too,
-	// but not wait for its Flush or Close, which wait for it. Default: a line
-	// on standard error, at most ten at once and one a second.
+	// Diagnostics is told the logger's own troubles. It is called on a goroutine of its own, one
+	// call at a time, so it may use any logger, this one too, but not wait for its Flush or Close,
+	// which wait for it. Default: a line on standard error, at most ten at once and one a second.
 	Diagnostics func(error)
-	// TLS is how connections of a forward+tls:// destination are made TLS 1.2 or newer. nil: as the URL says (ca, cert, key, server_name), or with the authorities of
-	// the system. It is cloned; the name of the server is the host's, unless ServerName says another one.
+	// TLS is how connections of a forward+tls:// destination are made TLS 1.2 or newer. nil: as the
+	// URL says (ca, cert, key, server_name), or with the authorities of the system. It is cloned;
+	// the name of the server is the host's, unless ServerName says another one.
 	TLS *tls.Config
-	// SharedKey is what Forward servers and their clients know, who log in with it; Username and Password are for servers that want these too. The URL can
-	// name files and variables instead (shared_key_file, shared_key_env, username, password_file, password_env), which are read again when they change;
-	// it is an error to give both. None of them is part of what a ring or spill is found again by.
+	// SharedKey is what Forward servers and their clients know, who log in with it; Username and
+	// Password are for servers that want these too. The URL can name files and variables instead
+	// (shared_key_file, shared_key_env, username, password_file, password_env), which are read
+	// again when they change; it is an error to give both. None of them is part of what a ring or
+	// spill is found again by.
 	SharedKey string
 	Username  string
 	Password  string
 
-	// Dial makes the connections to Forward servers, on which TLS and login then take place. nil: a net.Dialer, which asks the DNS each time.
+	// Dial makes the connections to Forward servers, on which TLS and login then take place. nil: a
+	// net.Dialer, which asks the DNS each time.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Delivered is told each chunk that the destination took for good, not those that ErrorHandler took. The chunk is valid only during the call. Flush and
-	// Close return after it did, so it must not call them; nor must it log here if that waits: nothing is delivered until it returns.
+	// Delivered is told each chunk that the destination took for good, not those that ErrorHandler
+	// took. The chunk is valid only during the call. Flush and Close return after it did, so it
+	// must not call them; nor must it log here if that waits: nothing is delivered until it
+	// returns.
 	Delivered func(c *forward.Chunk)
 	// Exit is what Fatal ends the process with. Default os.Exit.
 	Exit func(code int)
@@ -126,7 +143,8 @@ type Overflow uint8
 const (
 	// DropNewest refuses the new event.
 	DropNewest Overflow = iota
-	// DropOldest makes room by dropping the oldest events that are not on their way. Calls wait for that, for at most 100 ms.
+	// DropOldest makes room by dropping the oldest events that are not on their way. Calls wait for
+	// that, for at most 100 ms.
 	DropOldest
 	// Block lets the call wait for room, at most Options.MaxWait; then the event is refused.
 	Block
@@ -144,9 +162,10 @@ const (
 	LongSource
 )
 
-// Sampling lets through, of the events of one message, the first First in each interval Every, and then each Thereafter-th
-// (0: none). What it leaves out is counted in Stats and told by the summary event. Messages are told apart by a hash of 12 bits, so that now and then two of
-// them count as one.
+// Sampling lets through, of the events of one message, the first First in each interval Every, and
+// then each Thereafter-th (0: none). What it leaves out is counted in Stats and told by the summary
+// event. Messages are told apart by a hash of 12 bits, so that now and then two of them count as
+// one.
 type Sampling struct {
 	First      int
 	Thereafter int
@@ -156,7 +175,8 @@ type Sampling struct {
 // noShm as Options.Shm is plain memory.
 const noShm = "none"
 
-// resolved checks the options and sets the defaults that the root package needs itself; the mover knows those of ring and spill.
+// resolved checks the options and sets the defaults that the root package needs itself; the mover
+// knows those of ring and spill.
 func (o *Options) resolved() (Options, error) {
 	var r Options
 	if o != nil {

@@ -38,7 +38,8 @@ func TestOptionsHideSecrets(t *testing.T) {
 	}
 }
 
-// TestSecureOptions: what a program gives and what the URL names must not meet, and neither makes a place another one.
+// TestSecureOptions: what a program gives and what the URL names must not meet, and neither makes a
+// place another one.
 func TestSecureOptions(t *testing.T) {
 	for _, tt := range []struct {
 		url  string
@@ -70,7 +71,8 @@ func TestSecureOptions(t *testing.T) {
 	}
 }
 
-// TestSecureDelivery: chunks go over TLS with a login, from files, and from values over connections that Options.Dial makes.
+// TestSecureDelivery: chunks go over TLS with a login, from files, and from values over connections
+// that Options.Dial makes.
 func TestSecureDelivery(t *testing.T) {
 	ca := testcert.New(t)
 	s := serveChunks(t, &forward.Endpoint{

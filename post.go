@@ -14,16 +14,17 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// Post logs v, a struct, a map, a pointer to one, or attributes, as an event of its own, under a tag that stands as it is given: nothing is put before it.
-// The record is the default fields and those of With, then the fields of v, in the open group if there is one; no level and no message.
+// Post logs v, a struct, a map, a pointer to one, or attributes, as an event of its own, under a
+// tag that stands as it is given: nothing is put before it. The record is the default fields and
+// those of With, then the fields of v, in the open group if there is one; no level and no message.
 // The level of the logger does not hold for Post; where Keep matters, it counts as Info.
 //
 // The error is nil when the event was accepted, else it wraps ErrNotRecord, ErrTag, ErrTooLarge,
-// ErrFull or ErrClosed. With Options.WaitDelivered it is nil when the event was delivered, and an event
-// that was accepted may have the errors ErrTimeout, ErrDropped and ErrUndelivered.
+// ErrFull or ErrClosed. With Options.WaitDelivered it is nil when the event was delivered, and an
+// event that was accepted may have the errors ErrTimeout, ErrDropped and ErrUndelivered.
 //
-// Fields of structs are named by their tags `log:"name,omitempty"`, else `json:"name"`, else as they are; embedded structs are
-// flattened as encoding/json does it.
+// Fields of structs are named by their tags `log:"name,omitempty"`, else `json:"name"`, else as
+// they are; embedded structs are flattened as encoding/json does it.
 func (l *Logger) Post(tag string, v any) error {
 	return l.post(context.Background(), tag, ring.Now, v)
 }
@@ -37,7 +38,8 @@ func (l *Logger) PostContext(ctx context.Context, tag string, v any) error {
 	return l.post(ctx, tag, ring.Now, v)
 }
 
-// PostWithTime is Post with the time of the event. The zero time is stored as 0, which receivers take for their own now.
+// PostWithTime is Post with the time of the event. The zero time is stored as 0, which receivers
+// take for their own now.
 func (l *Logger) PostWithTime(tag string, t time.Time, v any) error {
 	return l.post(context.Background(), tag, nanos(t), v)
 }
@@ -68,7 +70,8 @@ func (l *Logger) post(ctx context.Context, tag string, t int64, v any) error {
 	return err
 }
 
-// postInto writes a record that begins with the prefix. fields appends a map, the pairs of which belong behind it.
+// postInto writes a record that begins with the prefix. fields appends a map, the pairs of which
+// belong behind it.
 func (l *Logger) postInto(b []byte, at int, fields func([]byte) ([]byte, error)) ([]byte, error) {
 	b, _ = record.BeginMap(b, wide)
 	s := l.open(b)
@@ -86,7 +89,8 @@ func (l *Logger) postInto(b []byte, at int, fields func([]byte) ([]byte, error))
 	return l.finish(s, b, at, 0, k.Len), nil
 }
 
-// PostRaw logs a record that is MessagePack already: one map and nothing behind it. It is copied; no fields are added.
+// PostRaw logs a record that is MessagePack already: one map and nothing behind it. It is copied;
+// no fields are added.
 func (l *Logger) PostRaw(tag string, t time.Time, rec []byte) error {
 	if l.off() {
 		return nil
@@ -111,7 +115,8 @@ func (l *Logger) postRaw(tag string, t int64, rec []byte) error {
 	return err
 }
 
-// mapPairs returns the pairs of what is to be a single map, without its header, and how many they are.
+// mapPairs returns the pairs of what is to be a single map, without its header, and how many they
+// are.
 func mapPairs(rec []byte) (pairs []byte, n int, err error) {
 	k, header, err := msgpack.ReadToken(rec)
 	if err != nil || k.Kind != msgpack.Map {

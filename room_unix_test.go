@@ -6,7 +6,8 @@ package spillway
 
 import "syscall"
 
-// nbFree says how many bytes are free where a folder lies: a logger whose file system is full waits, and so would a benchmark.
+// nbFree says how many bytes are free where a folder lies: a logger whose file system is full
+// waits, and so would a benchmark.
 func nbFree(dir string) int64 {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

@@ -24,8 +24,8 @@ type sampling struct {
 	slots             [1 << 12]slot
 }
 
-// A slot counts the messages of one hash. Every caller writes it; that two of them begin an interval at once may let a few
-// events more through.
+// A slot counts the messages of one hash. Every caller writes it; that two of them begin an
+// interval at once may let a few events more through.
 type slot struct {
 	ends atomic.Int64 // when its interval does, after since
 	n    atomic.Uint64

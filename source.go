@@ -16,15 +16,17 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// caller returns the program counter of the function that is skip calls above the one that calls caller.
+// caller returns the program counter of the function that is skip calls above the one that calls
+// caller.
 func caller(skip int) uintptr {
 	var pcs [1]uintptr
 	runtime.Callers(2+skip, pcs[:]) // Callers and caller
 	return pcs[0]
 }
 
-// places are the sources that were asked for before, encoded: finding a file and a line takes longer than all else in a
-// call. A program has few calls that log, so that the map is copied for each new one.
+// places are the sources that were asked for before, encoded: finding a file and a line takes
+// longer than all else in a call. A program has few calls that log, so that the map is copied for
+// each new one.
 type places struct {
 	of atomic.Pointer[map[uintptr][]byte]
 	mu sync.Mutex // of who adds one

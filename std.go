@@ -12,8 +12,9 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// StdLogger returns a log.Logger each message of which is logged at level, for code that prints. It has no flags: date and time are the
-// event's own, and the source is there when Options.Source asks for it.
+// StdLogger returns a log.Logger each message of which is logged at level, for code that prints. It
+// has no flags: date and time are the event's own, and the source is there when Options.Source asks
+// for it.
 func (l *Logger) StdLogger(level slog.Level) *log.Logger {
 	if l.off() {
 		return log.New(io.Discard, "", 0)

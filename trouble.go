@@ -13,9 +13,10 @@ import (
 	"time"
 )
 
-// Troubles are the logger's own errors on their way to Options.Diagnostics. They get there on a goroutine that runs only while
-// there are some, never on the one that meets them: that may be in the middle of a log call of package log, whose lock it holds, or
-// of the mover; and who is told may log, which must not lead back here without end.
+// Troubles are the logger's own errors on their way to Options.Diagnostics. They get there on a
+// goroutine that runs only while there are some, never on the one that meets them: that may be in
+// the middle of a log call of package log, whose lock it holds, or of the mover; and who is told
+// may log, which must not lead back here without end.
 type troubles struct {
 	tell func(error)
 
@@ -37,7 +38,8 @@ func newTroubles(tell func(error)) *troubles {
 	return &troubles{tell: tell}
 }
 
-// full tells that events are dropped, at most once a minute: the event that says so may not get through for as long.
+// full tells that events are dropped, at most once a minute: the event that says so may not get
+// through for as long.
 func (t *troubles) full() {
 	const pause = 60
 	now := time.Now().Unix()
@@ -111,8 +113,8 @@ func (t *troubles) close(ctx context.Context) {
 	}
 }
 
-// stderr writes errors as lines, at most burst at once and one a second. It does not go through package log, which may lead to the
-// logger that is in trouble.
+// stderr writes errors as lines, at most burst at once and one a second. It does not go through
+// package log, which may lead to the logger that is in trouble.
 type stderr struct {
 	allowed float64
 	last    time.Time

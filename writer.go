@@ -20,7 +20,8 @@ import (
 // maxLine is the longest line that a Writer takes as one event.
 const maxLine = 64 << 10
 
-// LineOptions says what the lines given to a writer say of their events. The zero value works: nothing.
+// LineOptions says what the lines given to a writer say of their events. The zero value works:
+// nothing.
 type LineOptions struct {
 	// TimeKey names the member of a line that is JSON which becomes the time of the event, and is
 	// taken out of the record. Empty: none; events have the time of the Write.
@@ -34,11 +35,12 @@ type LineOptions struct {
 	TagKey string
 }
 
-// Writer returns a writer of lines, for programs that print: each line is an event. A line that is a JSON object is the record, any
-// other is {"message": line}; default fields and those of With come first. Like Post it knows no level. What Write is given is copied; a
-// line may come in pieces; blank lines are left out, and so is the carriage return at an end. What comes without a newline waits for the
-// rest of its line, until Close. A line longer than 64 KiB becomes several events of text; JSON that nests deeper than 128 levels, open groups
-// included, is text, too.
+// Writer returns a writer of lines, for programs that print: each line is an event. A line that is
+// a JSON object is the record, any other is {"message": line}; default fields and those of With
+// come first. Like Post it knows no level. What Write is given is copied; a line may come in
+// pieces; blank lines are left out, and so is the carriage return at an end. What comes without a
+// newline waits for the rest of its line, until Close. A line longer than 64 KiB becomes several
+// events of text; JSON that nests deeper than 128 levels, open groups included, is text, too.
 //
 // Write returns the error of the first event that was not accepted, after it has tried all.
 func (l *Logger) Writer() io.Writer {

@@ -54,7 +54,8 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// TestLineWriter: the time and the tag of a line are its event's. What cannot be read stays in the record.
+// TestLineWriter: the time and the tag of a line are its event's. What cannot be read stays in the
+// record.
 func TestLineWriter(t *testing.T) {
 	told := make(chan error, 10)
 	l, events := NewTest(&Options{Tag: "shop", Diagnostics: func(err error) { told <- err }})
@@ -225,7 +226,8 @@ func FuzzWriter(f *testing.F) {
 	})
 }
 
-// TestWriterCloseBounded would not end if Close waited for the beginning of a line, or for a Write, that waits for a destination that never comes.
+// TestWriterCloseBounded would not end if Close waited for the beginning of a line, or for a Write,
+// that waits for a destination that never comes.
 func TestWriterCloseBounded(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		l := nobodyThere(t, Options{})

@@ -8,7 +8,8 @@ import (
 	"github.com/spillwaylog/spillway/bench/internal/daemon"
 )
 
-// newDaemon starts a server that reads and discards, and acks what asks for it. It returns its address.
+// newDaemon starts a server that reads and discards, and acks what asks for it. It returns its
+// address.
 func newDaemon(tb testing.TB) string {
 	tb.Helper()
 	d, err := daemon.Start(daemon.Options{})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bench compares the logger with others. It is a module of its own, so that nobody who imports the logger gets their
-// requirements.
+// Package bench compares the logger with others. It is a module of its own, so that nobody who
+// imports the logger gets their requirements.
 //
 // One command each, from the root of the workspace:
 //
@@ -10,20 +10,23 @@
 //	go run ./bench/latency                  how long a call takes at 100,000 calls a second, whatever the destination does
 //	go run ./bench/cpu                      CPU of the whole client per event, shipping included
 //
-// All run on one machine at one time, and every figure they print comes from that run. Machines differ, and so do minutes: compare
-// figures of one run with each other, not with those of another. The programs take the contenders of a table in turn, round
-// by round, and print medians.
+// All run on one machine at one time, and every figure they print comes from that run. Machines
+// differ, and so do minutes: compare figures of one run with each other, not with those of another.
+// The programs take the contenders of a table in turn, round by round, and print medians.
 //
 // # The contenders
 //
-// Local loggers: phuslu/log, rs/zerolog, uber-go/zap, log/slog and sirupsen/logrus, each writing JSON, each as its documentation
-// sets it up; where a logger has an asynchronous writer, that too. Forward clients: fluent/fluent-logger-golang and
-// IBM/fluent-forward-go. The clients of daichirata, lestrrat and k0kubun, and banaconda's nb-logger, which others have compared, are not in
-// the Go module proxy any more.
+// Local loggers: phuslu/log, rs/zerolog, uber-go/zap, log/slog and sirupsen/logrus, each writing
+// JSON, each as its documentation sets it up; where a logger has an asynchronous writer, that too.
+// Forward clients: fluent/fluent-logger-golang and IBM/fluent-forward-go. The clients of
+// daichirata, lestrrat and k0kubun, and banaconda's nb-logger, which others have compared, are not
+// in the Go module proxy any more.
 //
 // # What is not the same
 //
-// Spillway's calls survive the death of the process, the others' either wait for a write or are lost with it. Spillway's time includes its ring in
-// shared memory; the mover runs beside, on another core if there is one. When the mover cannot keep up the ring fills, and then a
-// call waits (the benchmarks set Block), so that nothing is dropped and the figures include it: over a long run they are the slower of calls and mover.
+// Spillway's calls survive the death of the process, the others' either wait for a write or are
+// lost with it. Spillway's time includes its ring in shared memory; the mover runs beside, on
+// another core if there is one. When the mover cannot keep up the ring fills, and then a call waits
+// (the benchmarks set Block), so that nothing is dropped and the figures include it: over a long
+// run they are the slower of calls and mover.
 package bench

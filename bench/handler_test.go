@@ -11,8 +11,8 @@ import (
 	"github.com/spillwaylog/spillway"
 )
 
-// BenchmarkSlog logs five attributes through log/slog: with a handler that does nothing, which is what slog itself costs, with its JSON
-// handler into nothing, and with Spillway's.
+// BenchmarkSlog logs five attributes through log/slog: with a handler that does nothing, which is
+// what slog itself costs, with its JSON handler into nothing, and with Spillway's.
 func BenchmarkSlog(b *testing.B) {
 	nothing := func() error { return nil }
 	b.Run("no-op", func(b *testing.B) { five(b, noHandler{}, nothing) })
@@ -29,7 +29,8 @@ func BenchmarkSlog(b *testing.B) {
 	})
 }
 
-// five measures the calls; what they leave to a mover is brought away in pauses that are not measured, as in BenchmarkCall.
+// five measures the calls; what they leave to a mover is brought away in pauses that are not
+// measured, as in BenchmarkCall.
 func five(b *testing.B, h slog.Handler, flush func() error) {
 	log := slog.New(h)
 	ctx := context.Background()

@@ -83,8 +83,9 @@ func BenchmarkTenParallel(b *testing.B) {
 	}
 }
 
-// BenchmarkCall is what the calls alone cost: the mover gets time of its own, which is not measured, to bring away each burst before the ring is
-// full. The contenders that write in the call are beside it, with the same pauses.
+// BenchmarkCall is what the calls alone cost: the mover gets time of its own, which is not
+// measured, to bring away each burst before the ring is full. The contenders that write in the call
+// are beside it, with the same pauses.
 func BenchmarkCall(b *testing.B) {
 	const burst = 10_000
 	r := peers.TheRequest

@@ -9,9 +9,11 @@ import (
 	"github.com/spillwaylog/spillway/bench/internal/order"
 )
 
-// BenchmarkPost is daichirata's comparison of Forward clients: a struct of 26 fields, a map of 26 keys, and {"count": i}, made by the caller in each call
-// as there ("literal" is what that alone costs). The server reads and discards, in this process as there; so the time of a client that
-// writes in the call includes the server's wake-up, and an asynchronous one shares its processors with the server.
+// BenchmarkPost is daichirata's comparison of Forward clients: a struct of 26 fields, a map of 26
+// keys, and {"count": i}, made by the caller in each call as there ("literal" is what that alone
+// costs). The server reads and discards, in this process as there; so the time of a client that
+// writes in the call includes the server's wake-up, and an asynchronous one shares its processors
+// with the server.
 func BenchmarkPost(b *testing.B) {
 	for _, what := range []struct {
 		name string

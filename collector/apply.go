@@ -9,9 +9,10 @@ import (
 )
 
 // Apply makes a running collector do what a configuration says, as far as that is possible: the
-// files of all inputs' credentials are read now. They are also read when they change, so this is for
-// those that want to know whether they are good: of those that are not, the old version stays in
-// force and the error says why. Connections whose key, user or certificate is good no more are ended.
+// files of all inputs' credentials are read now. They are also read when they change, so this is
+// for those that want to know whether they are good: of those that are not, the old version stays
+// in force and the error says why. Connections whose key, user or certificate is good no more are
+// ended.
 //
 // Any other difference to the Config that it was opened with is refused, each by its name, and
 // nothing is changed then. Zero values mean defaults in both. Log, Stdin, Stdout, InputKinds and
@@ -42,7 +43,8 @@ func (c *Collector) Apply(config *Config) error {
 	return errors.Join(errs...)
 }
 
-// differs returns what cannot change while the collector runs, with defaults filled in on both sides.
+// differs returns what cannot change while the collector runs, with defaults filled in on both
+// sides.
 func (c *Config) differs(next *Config) error {
 	errs := append(differentEnds("input", c.Inputs, next.Inputs), differentEnds("output", c.Outputs, next.Outputs)...)
 	for _, f := range []struct {
@@ -68,8 +70,8 @@ func (c *Config) differs(next *Config) error {
 	return errors.Join(errs...)
 }
 
-// differentEnds compares ends by their names, or by their URLs where they have none. Their order does
-// not matter.
+// differentEnds compares ends by their names, or by their URLs where they have none. Their order
+// does not matter.
 func differentEnds(side string, old, next []End) (errs []error) {
 	urls := map[string]string{}
 	for i := range old {

@@ -43,7 +43,8 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// TestArrivalsBounded: an output that stands for days costs a bounded number of marks, and its age stays right.
+// TestArrivalsBounded: an output that stands for days costs a bounded number of marks, and its age
+// stays right.
 func TestArrivalsBounded(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
 	var a arrivals

@@ -27,7 +27,8 @@ type backlogs struct {
 	opened   time.Time // the collector
 }
 
-// run notes each second where the journal ends, and whether it takes again what it was given, until ctx is done.
+// run notes each second where the journal ends, and whether it takes again what it was given, until
+// ctx is done.
 func (b *backlogs) run(ctx context.Context, pumps []*pump) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -47,7 +48,8 @@ func (b *backlogs) run(ctx context.Context, pumps []*pump) {
 	}
 }
 
-// of returns the backlog of an output: what was found and stored for it, less what it has confirmed.
+// of returns the backlog of an output: what was found and stored for it, less what it has
+// confirmed.
 func (b *backlogs) of(p *pump) backlog {
 	passed := p.out.Load() + p.unreadable.Load() + p.refused.Load() + p.dropped.Load() // first: what is stored meanwhile counts as not confirmed
 	events := b.found.of(p.index) - passed
@@ -78,8 +80,8 @@ func (b *backlogs) holding(p *pump) holding {
 	return h
 }
 
-// holder names the output for which the journal keeps most, and says how much and how old that is: of
-// those that fail, or of all if none does. It is nil if no output is behind.
+// holder names the output for which the journal keeps most, and says how much and how old that is:
+// of those that fail, or of all if none does. It is nil if no output is behind.
 func (b *backlogs) holder(pumps []*pump) (said []any) {
 	var most int64
 	failing := false

@@ -207,7 +207,8 @@ func TestBacklogAfterRestart(t *testing.T) {
 	}
 }
 
-// TestNamesKeepPlaces: outputs with names go on where each of them stood, though their URLs and their order change.
+// TestNamesKeepPlaces: outputs with names go on where each of them stood, though their URLs and
+// their order change.
 func TestNamesKeepPlaces(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
@@ -240,7 +241,8 @@ func TestNamesKeepPlaces(t *testing.T) {
 	}
 }
 
-// TestGivenName: an output that gets a name goes on where it stood without one, though another is far behind.
+// TestGivenName: an output that gets a name goes on where it stood without one, though another is
+// far behind.
 func TestGivenName(t *testing.T) {
 	dir := t.TempDir()
 	one := filepath.Join(dir, "one")

@@ -12,8 +12,8 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// A limit is how far an output may be behind, and what becomes of what goes beyond. It stands in the
-// output's URL:
+// A limit is how far an output may be behind, and what becomes of what goes beyond. It stands in
+// the output's URL:
 //
 //	max_behind=10GiB | max_behind=1h     nothing: what the journal takes
 //	when_behind=block                    senders wait: the default
@@ -86,8 +86,8 @@ func (b *backlogs) over(p *pump, at journal.Position) (enough func(journal.Posit
 	case l.age > 0 && b.waited(at) > l.age:
 		return func(at journal.Position) bool { return b.waited(at) <= l.age-l.age/4 }
 	case l.gives() && behind > 0 && at <= b.store.delivered.allPassed() && b.journal.Stats().Full:
-		// A disk that somebody else filled is no reason to give up what is about to be done, nor is a
-		// journal that the last run left full.
+		// A disk that somebody else filled is no reason to give up what is about to be done, nor is
+		// a journal that the last run left full.
 		if p.failure() != nil || behind >= b.most/2 && time.Since(b.opened) > leastBehindAge {
 			return within(behind)
 		}
@@ -95,8 +95,8 @@ func (b *backlogs) over(p *pump, at journal.Position) (enough func(journal.Posit
 	return nil
 }
 
-// waited is how long the record behind a position has waited. The time in which no collector ran does
-// not count: an output gets the chance to take what it was left.
+// waited is how long the record behind a position has waited. The time in which no collector ran
+// does not count: an output gets the chance to take what it was left.
 func (b *backlogs) waited(at journal.Position) time.Duration {
 	now := time.Now()
 	return min(b.arrivals.age(now, at), now.Sub(b.opened))
@@ -146,8 +146,8 @@ func (b *backlogs) hold(ctx context.Context, pumps []*pump) {
 	}
 }
 
-// tell says of each output once a minute what it has given up, and that it hangs. At the end it says
-// what is left to say.
+// tell says of each output once a minute what it has given up, and that it hangs. At the end it
+// says what is left to say.
 func (b *backlogs) tell(pumps []*pump, last bool) {
 	now := time.Now()
 	for _, p := range pumps {

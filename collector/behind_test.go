@@ -52,9 +52,9 @@ func waitStats(t *testing.T, r *running, what string, ok func(s *Stats) bool) St
 	}
 }
 
-// TestWhenBehind: an output that takes nothing gives up what has waited longest, tells it, and holds up
-// no sender; the other output has all; the laws hold, also over a restart; and what is left comes, in
-// order and once, when it works again.
+// TestWhenBehind: an output that takes nothing gives up what has waited longest, tells it, and
+// holds up no sender; the other output has all; the laws hold, also over a restart; and what is
+// left comes, in order and once, when it works again.
 func TestWhenBehind(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -162,7 +162,8 @@ func TestWhenBehindAcks(t *testing.T) {
 	}
 }
 
-// TestWaited: how long an event has waited is the time since it came, but not that before the start.
+// TestWaited: how long an event has waited is the time since it came, but not that before the
+// start.
 func TestWaited(t *testing.T) {
 	j, err := journal.Open(t.TempDir(), nil)
 	if err != nil {
@@ -192,8 +193,8 @@ func TestWaited(t *testing.T) {
 	}
 }
 
-// TestBehindBlocks: senders wait for an output that is too far behind, though the journal has room, and go
-// on when it is not.
+// TestBehindBlocks: senders wait for an output that is too far behind, though the journal has room,
+// and go on when it is not.
 func TestBehindBlocks(t *testing.T) {
 	t.Parallel()
 	log := make(messages, 100_000)

@@ -206,7 +206,8 @@ func TestConservation(t *testing.T) {
 	}
 }
 
-// TestStopHandsOnWhatAskedForNoAck: what was taken in without an ack is handed on before the end, though nobody had it synced.
+// TestStopHandsOnWhatAskedForNoAck: what was taken in without an ack is handed on before the end,
+// though nobody had it synced.
 func TestStopHandsOnWhatAskedForNoAck(t *testing.T) {
 	for range 10 {
 		dir := t.TempDir()
@@ -261,8 +262,8 @@ func TestExchangedOutput(t *testing.T) {
 	wantFile(t, filepath.Join(dir, "two"), numberedLines("t", 5, 5))
 }
 
-// TestExchangedOutputBehind: an output that takes the place of one that was behind gets what that one
-// was left.
+// TestExchangedOutputBehind: an output that takes the place of one that was behind gets what that
+// one was left.
 func TestExchangedOutputBehind(t *testing.T) {
 	dir := t.TempDir()
 	o := &Config{
@@ -283,7 +284,8 @@ func TestExchangedOutputBehind(t *testing.T) {
 	wantFile(t, filepath.Join(dir, "two"), numberedLines("t", 0, 10))
 }
 
-// TestFailedStartKeepsPlaces: a start that comes to nothing takes no output's place in the journal away.
+// TestFailedStartKeepsPlaces: a start that comes to nothing takes no output's place in the journal
+// away.
 func TestFailedStartKeepsPlaces(t *testing.T) {
 	dir := t.TempDir()
 	o := &Config{Dir: filepath.Join(dir, "data"), Outputs: Ends(fileURL(filepath.Join(dir, "one")))}

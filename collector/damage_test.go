@@ -15,8 +15,8 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// TestOutputAddedBehindDamage: an output that is new begins where the journal can be read, though the one furthest behind
-// stands where that was lost.
+// TestOutputAddedBehindDamage: an output that is new begins where the journal can be read, though
+// the one furthest behind stands where that was lost.
 func TestOutputAddedBehindDamage(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
@@ -87,7 +87,8 @@ func TestFoundLetsGo(t *testing.T) {
 	}
 }
 
-// TestReplayGoesOnBehindWhatTheDiskDoesNotGive: a collector must start, though a place in the journal cannot be read.
+// TestReplayGoesOnBehindWhatTheDiskDoesNotGive: a collector must start, though a place in the
+// journal cannot be read.
 func TestReplayGoesOnBehindWhatTheDiskDoesNotGive(t *testing.T) {
 	f, j := openTestRepeats(t, t.TempDir())
 	defer j.Close()

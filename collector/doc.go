@@ -21,10 +21,10 @@
 //
 // # Ends
 //
-// An end is an input or an output: a URL, and perhaps a name, which shows in Stats and logs. Where an
-// output stands in the journal, and where the source of an input stands, is kept by the name: the URL
-// may change then. Without a name it is kept by scheme and path. An end that gets a name, or another
-// one, is a new one.
+// An end is an input or an output: a URL, and perhaps a name, which shows in Stats and logs. Where
+// an output stands in the journal, and where the source of an input stands, is kept by the name:
+// the URL may change then. Without a name it is kept by scheme and path. An end that gets a name,
+// or another one, is a new one.
 //
 // Settings of an input are parameters of its URL: TLS, shared keys, users, rules
 // for clients, tags, and what is added to records of who sent them. They name
@@ -41,29 +41,31 @@
 //
 // # Ends of other packages
 //
-// Config.InputKinds and Config.OutputKinds name them by the schemes of their URLs. A kind understands a
-// URL and touches nothing; the function that it returns opens the end. The rules are at [Input], [Sink]
-// and [Output]; [Serial] makes an Output of a function that delivers one chunk. In the repository,
-// examples/ends has an input that follows a file and an output that posts to a server.
+// Config.InputKinds and Config.OutputKinds name them by the schemes of their URLs. A kind
+// understands a URL and touches nothing; the function that it returns opens the end. The rules are
+// at [Input], [Sink] and [Output]; [Serial] makes an Output of a function that delivers one chunk.
+// In the repository, examples/ends has an input that follows a file and an output that posts to a
+// server.
 //
-// Open understands all ends, then opens inputs before outputs; nothing is taken before Run. A panic in
-// an end is not caught.
+// Open understands all ends, then opens inputs before outputs; nothing is taken before Run. A panic
+// in an end is not caught.
 //
 // # Positions
 //
-// An input that reads from where it can go on (a file, a queue that is read by offsets) gives the sink
-// a position with its chunks. The position is stored in the record of the last of them, so a crash
-// leaves both or neither: each event is stored once, though the source acks nothing. Chunks with the
-// same tag and without ids become one record for that; see [Sink] for those with several tags.
+// An input that reads from where it can go on (a file, a queue that is read by offsets) gives the
+// sink a position with its chunks. The position is stored in the record of the last of them, so a
+// crash leaves both or neither: each event is stored once, though the source acks nothing. Chunks
+// with the same tag and without ids become one record for that; see [Sink] for those with several
+// tags.
 //
 //	 tag     entries   option map of the record
 //	┌──────┬─────────┬───────────────────────────────────────────────────┐
 //	│ str  │ bin     │ {"size": n, …, "position": [key of input, bin]}   │
 //	└──────┴─────────┴───────────────────────────────────────────────────┘
 //
-// The cursor "positions" of the journal keeps the last one of each input, once a second; it is there
-// while such inputs are configured. A position of an input that is not configured any more is given up
-// at the start, and told.
+// The cursor "positions" of the journal keeps the last one of each input, once a second; it is
+// there while such inputs are configured. A position of an input that is not configured any more is
+// given up at the start, and told.
 //
 // # Promises
 //

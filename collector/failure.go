@@ -63,7 +63,8 @@ func (s *failing) overLocked() *Failure {
 	return &f
 }
 
-// works notes that a try did not fail. The failure is over when no other fails for a while, see settled.
+// works notes that a try did not fail. The failure is over when no other fails for a while, see
+// settled.
 func (s *failing) works() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// inHand is a file that is there while a collector runs. It says of each output how far it has come,
-// and whether one record was in hand alone: see follow.Caution. What a process wrote outlives it; a
-// power cut may take it, and nothing is lost by that.
+// inHand is a file that is there while a collector runs. It says of each output how far it has
+// come, and whether one record was in hand alone: see follow.Caution. What a process wrote outlives
+// it; a power cut may take it, and nothing is lost by that.
 //
 //	┌─────────────┬──────────┬───────┬───────┐
 //	│ cursor (16) │ finished │ flags │ crc32 │  32 bytes an output
@@ -78,7 +78,8 @@ func inHandKey(cursor string) [16]byte {
 	return [16]byte(sum[:])
 }
 
-// of returns what the output with a cursor keeps to; i is its number. end is where the journal ends.
+// of returns what the output with a cursor keeps to; i is its number. end is where the journal
+// ends.
 func (h *inHand) of(i int, cursor string, end journal.Position) *follow.Caution {
 	key := inHandKey(cursor)
 	c := &follow.Caution{Died: h.died, Last: h.last[key], End: end}
@@ -121,7 +122,8 @@ func (h *inHand) runs() {
 	h.ran = true
 }
 
-// close removes the file: the end is in good order. What is to be known stays where nothing was run.
+// close removes the file: the end is in good order. What is to be known stays where nothing was
+// run.
 func (h *inHand) close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

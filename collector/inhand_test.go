@@ -157,7 +157,8 @@ func TestDeadlyRecord(t *testing.T) {
 	}
 }
 
-// TestInHandFile: what a process noted is what the next one reads, whatever else stands in the file.
+// TestInHandFile: what a process noted is what the next one reads, whatever else stands in the
+// file.
 func TestInHandFile(t *testing.T) {
 	dir := t.TempDir()
 	h, err := openInHand(dir)

@@ -16,16 +16,16 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// The largest event that a dead letter has as a whole, and what it has of a larger one. A forward.Server
-// keeps to the same.
+// The largest event that a dead letter has as a whole, and what it has of a larger one. A
+// forward.Server keeps to the same.
 const (
 	largestLetter = 64 << 20
 	headBytes     = 64 << 10
 )
 
-// setAside makes a dead letter of an event that is larger than Config.MaxEvent, and returns when that
-// is on the disk. It waits while there is no room, as a chunk waits for room in the journal. The same
-// event of a chunk that comes again is the same letter.
+// setAside makes a dead letter of an event that is larger than Config.MaxEvent, and returns when
+// that is on the disk. It waits while there is no room, as a chunk waits for room in the journal.
+// The same event of a chunk that comes again is the same letter.
 func (s *store) setAside(ctx context.Context, e *forward.LargeEvent) error {
 	return s.setAsideFrom(ctx, s.accountOf(e.Chunk.Sender), e)
 }
@@ -48,8 +48,8 @@ func (s *store) setAsideFrom(ctx context.Context, a *account, e *forward.LargeEv
 	return s.persist(ctx, func() error { return s.letters.Put(ctx, l) })
 }
 
-// placeOf stands for a letter's position in the journal, where the event is not: the same number for
-// the same event of a chunk with an id, another one for each without.
+// placeOf stands for a letter's position in the journal, where the event is not: the same number
+// for the same event of a chunk with an id, another one for each without.
 func placeOf(c *forward.Chunk, index int) uint64 {
 	b := binary.AppendUvarint(nil, uint64(index))
 	if c.ID == nil {
@@ -113,8 +113,8 @@ func (s *sink) large(ctx context.Context, c *forward.Chunk) (*forward.Chunk, err
 	return &left, nil
 }
 
-// headOnly cuts what is refused and too long for a letter. That the entries of a record are many is no
-// reason to leave some out: only one that is not compressed can be so long.
+// headOnly cuts what is refused and too long for a letter. That the entries of a record are many is
+// no reason to leave some out: only one that is not compressed can be so long.
 func headOnly(r *follow.Refused) {
 	c := r.Chunk
 	if n := int64(len(c.Body())); n > largestLetter {

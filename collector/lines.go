@@ -19,9 +19,9 @@ import (
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
-// How the inputs of lines are organised. A lineInput understands the URL, listens, and keeps count of
-// its connections. Each connection, and standard input, is a lineStream (linestream.go), which reads,
-// makes chunks of whole lines and stores them before it reads on.
+// How the inputs of lines are organised. A lineInput understands the URL, listens, and keeps count
+// of its connections. Each connection, and standard input, is a lineStream (linestream.go), which
+// reads, makes chunks of whole lines and stores them before it reads on.
 
 const (
 	lineMost    = 64 << 10 // of max_line=, unless it says another one
@@ -198,7 +198,8 @@ func (l *lineInput) Run(ctx context.Context, sink Sink) error {
 	}
 }
 
-// retryAccept waits before a connection is accepted after an error that passes, and tells whether it is one.
+// retryAccept waits before a connection is accepted after an error that passes, and tells whether
+// it is one.
 func retryAccept(ctx context.Context, err error) bool {
 	if errors.Is(err, net.ErrClosed) {
 		return false

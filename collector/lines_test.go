@@ -121,7 +121,8 @@ func manyMembers(n int) string {
 	return strings.Join(members, ",")
 }
 
-// TestLineStreamMemory: a line that is longer than there is memory for is cut, and what comes behind it is whole.
+// TestLineStreamMemory: a line that is longer than there is memory for is cut, and what comes
+// behind it is whole.
 func TestLineStreamMemory(t *testing.T) {
 	l := lineInputOf(t, "stdin:?max_line=1MiB", 100_000)
 	var got collected
@@ -275,7 +276,8 @@ func TestLinesListen(t *testing.T) {
 	}
 }
 
-// TestLinesCrowd: where there are no more places, the connection that was silent for the longest time ends, and its line is kept.
+// TestLinesCrowd: where there are no more places, the connection that was silent for the longest
+// time ends, and its line is kept.
 func TestLinesCrowd(t *testing.T) {
 	l := lineInputOf(t, "lines://127.0.0.1:0", 1<<20)
 	var err error

@@ -114,7 +114,8 @@ func (s *lineStream) store(ctx context.Context, sink Sink, now time.Time, end bo
 	return err
 }
 
-// tooLong tells whether a line that has begun is too long, whatever follows: its end may still be CRLF.
+// tooLong tells whether a line that has begun is too long, whatever follows: its end may still be
+// CRLF.
 func (s *lineStream) tooLong(begun []byte) bool {
 	n := len(begun) - s.in.most
 	return n > 1 || n == 1 && begun[len(begun)-1] != '\r'
@@ -148,7 +149,8 @@ func (s *lineStream) take(b, line []byte, now time.Time) []byte {
 	return s.entry(b, line, now, false)
 }
 
-// entry appends the entry of a line to the chunk of its tag. A line that was cut is text, and says so.
+// entry appends the entry of a line to the chunk of its tag. A line that was cut is text, and says
+// so.
 func (s *lineStream) entry(b, line []byte, now time.Time, cut bool) []byte {
 	tag, at := s.in.tag, len(b)
 	if cut {

@@ -78,7 +78,8 @@ func removeStale(path string) error {
 const besides = 1024
 
 // connectionsMost is how many connections there may be, so that outputs and journal can always open
-// theirs: what the limit of the process leaves beyond these, and half of it at least. 0: any number.
+// theirs: what the limit of the process leaves beyond these, and half of it at least. 0: any
+// number.
 func connectionsMost() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > 1<<30 {

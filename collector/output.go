@@ -142,8 +142,8 @@ func identify(identity [16]byte, cursor string) func(dst []byte, first, last jou
 	}
 }
 
-// windowBytes is how much an output may have been given and not finished: its share of a quarter of the
-// memory. The outputs have it apart from the inputs, so that neither waits for the other's.
+// windowBytes is how much an output may have been given and not finished: its share of a quarter of
+// the memory. The outputs have it apart from the inputs, so that neither waits for the other's.
 func windowBytes(memory int64, outputs int) int64 {
 	return min(max(memory/4/int64(max(outputs, 1)), 1<<20), 4<<20)
 }

@@ -90,9 +90,9 @@ func openPositions(j *journal.Journal, keys []string, report func(error)) (p *po
 	return p, givenUp, err
 }
 
-// settle forgets the positions of inputs that there are no more, now that nothing can fail any more:
-// a start that comes to nothing costs no input its position. A cursor without positions would hold
-// the journal until that is full.
+// settle forgets the positions of inputs that there are no more, now that nothing can fail any
+// more: a start that comes to nothing costs no input its position. A cursor without positions would
+// hold the journal until that is full.
 func (p *positions) settle() error {
 	if p.reader != nil {
 		p.changed = true

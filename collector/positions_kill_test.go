@@ -28,8 +28,8 @@ const positionsChild = "SPILLWAY_POSITIONS_CHILD"
 // lineSize is how long each line of the source is.
 const lineSize = 8
 
-// readLines is an input that reads a file by byte offsets, some lines a chunk, some chunks a group. It
-// writes a byte after each group, and ends the collector at the end of the file.
+// readLines is an input that reads a file by byte offsets, some lines a chunk, some chunks a group.
+// It writes a byte after each group, and ends the collector at the end of the file.
 func readLines(f *os.File, rnd *rand.Rand, end func()) func(context.Context, Sink) error {
 	return func(ctx context.Context, s Sink) error {
 		var at uint64

@@ -43,8 +43,8 @@ func noID(tag string, from, n int) *forward.Chunk {
 	return c
 }
 
-// TestPositions: an input finds the position that it stored last, by its name or its URL's scheme and
-// path; the cursor lives while such inputs are configured.
+// TestPositions: an input finds the position that it stored last, by its name or its URL's scheme
+// and path; the cursor lives while such inputs are configured.
 func TestPositions(t *testing.T) {
 	dir := t.TempDir()
 	want := func(s Sink, position string) {
@@ -104,7 +104,8 @@ func TestPositions(t *testing.T) {
 	stop(r)
 }
 
-// TestPositionOfRepeats: the position of a group goes into the record of the last chunk that is stored.
+// TestPositionOfRepeats: the position of a group goes into the record of the last chunk that is
+// stored.
 func TestPositionOfRepeats(t *testing.T) {
 	dir := t.TempDir()
 	r, s := positioned(t, dir, End{URL: "fake:a"})
@@ -185,7 +186,8 @@ func TestPositionsDamaged(t *testing.T) {
 	}
 }
 
-// TestPositionsCursor: it stands behind what is durable and noted, and before what is being appended.
+// TestPositionsCursor: it stands behind what is durable and noted, and before what is being
+// appended.
 func TestPositionsCursor(t *testing.T) {
 	j, err := journal.Open(t.TempDir(), &journal.Options{SegmentBytes: 64 << 10})
 	if err != nil {

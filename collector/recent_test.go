@@ -211,7 +211,8 @@ func TestRecentFound(t *testing.T) {
 		for n := range uint64(10_000) {
 			r.put([]stored{j.append(n, recentChunk(n, 1000))})
 		}
-		// It stands at the start: what came when that was too far away is not kept, and what was kept before may still be of use.
+		// It stands at the start: what came when that was too far away is not kept, and what was
+		// kept before may still be of use.
 		s := r.picture()
 		if it := r.findLast(); it == nil || it.pos > 2*limit || s.Items == 0 {
 			t.Errorf("kept for one that is far: %+v, up to %+v", s, it)
@@ -264,8 +265,8 @@ func indexBytes(r *recent) int64 {
 	return int64(len(r.index)+len(r.queue)) * int64(reflect.TypeFor[*item]().Size())
 }
 
-// TestRecentMemory does anything at all, and wants that what somebody holds stays as it is, that no more memory is taken than allowed, that all of it is
-// counted, and that all of it comes back.
+// TestRecentMemory does anything at all, and wants that what somebody holds stays as it is, that no
+// more memory is taken than allowed, that all of it is counted, and that all of it comes back.
 func TestRecentMemory(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -394,7 +395,8 @@ func TestRecentMemory(t *testing.T) {
 	}
 }
 
-// TestRecentFollowed: many put, several follow at different speeds and read from the disk what is not there. Each gets every chunk, in order.
+// TestRecentFollowed: many put, several follow at different speeds and read from the disk what is
+// not there. Each gets every chunk, in order.
 func TestRecentFollowed(t *testing.T) {
 	const putters, each = 8, 400
 	j, r := newFakeJournal(), newRecent(recentOptions{bytes: 256 << 10, poison: true})

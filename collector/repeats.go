@@ -146,8 +146,8 @@ func (r *repeats) fingerprint(c *forward.Chunk) fingerprint {
 	return fingerprint(p.sum)
 }
 
-// blockMost is the length from which on entries are hashed in blocks of hashBlock, each with the sum
-// before it: what is so long may not be in memory as a whole.
+// blockMost is the length from which on entries are hashed in blocks of hashBlock, each with the
+// sum before it: what is so long may not be in memory as a whole.
 const (
 	blockMost = 8 << 20
 	hashBlock = 1 << 20

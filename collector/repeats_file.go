@@ -15,8 +15,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -252,8 +250,8 @@ func (f *repeatsFile) replay(next func() (journal.Record, bool, error)) error {
 	})
 }
 
-// replay hands on the records that there are. What the disk does not give is tried again: the journal
-// skips it in the end, and what else it holds must not wait for that for ever.
+// replay hands on the records that there are. What the disk does not give is tried again: the
+// journal skips it in the end, and what else it holds must not wait for that for ever.
 func replay(next func() (journal.Record, bool, error), each func(journal.Record)) error {
 	for tries := replayTries; ; {
 		rec, ok, err := next()
@@ -417,60 +415,6 @@ func (f *repeatsFile) add(write func(io.Writer) (int64, error)) error {
 	}
 	if err == nil {
 		f.size += n
-	}
-	return err
-}
-
-// run saves now and then until ctx is done, and once more then. Seldom, since
-// what is not saved is in the journal, but at each new segment, since a segment
-// is held until it is saved.
-func (f *repeatsFile) run(ctx context.Context, j *journal.Journal, report func(error)) {
-	tick := time.NewTicker(250 * time.Millisecond)
-	defer tick.Stop()
-	last := time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			if err := f.save(j.Synced()); err != nil {
-				report(fmt.Errorf("%s: %w", f.path, err))
-			}
-			return
-		case <-tick.C:
-		}
-		synced := j.Synced()
-		f.mu.Lock()
-		many := len(f.unsaved) > saveBytes
-		f.mu.Unlock()
-		if synced>>32 == f.saved>>32 && time.Since(last) < 10*time.Second && !many {
-			continue
-		}
-		last = time.Now()
-		if err := f.save(synced); err != nil {
-			report(f.later(err))
-		}
-	}
-}
-
-// syncDir makes a rename durable.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" { // which cannot sync a directory
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		err = nil // a file system that keeps directories in order itself
-	}
-	return errors.Join(err, d.Close())
-}
-
-func (f *repeatsFile) close() error {
-	err := f.cursor.Close()
-	if f.file != nil {
-		err = errors.Join(err, f.file.Close())
 	}
 	return err
 }

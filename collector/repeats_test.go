@@ -472,10 +472,10 @@ func BenchmarkRepeats(b *testing.B) {
 	}
 }
 
-// FuzzRepeatsFile: whatever stands in the file, it is set aside or read, each
-// whole record of it once.
-// TestSavedIsDurable: a power cut takes from the journal what was never synced. Then the file must not say
-// that it is there: the sender sends it again, and it would be taken for a repeat, and acked, and be nowhere.
+// FuzzRepeatsFile: whatever stands in the file, it is set aside or read, each whole record of it
+// once. TestSavedIsDurable: a power cut takes from the journal what was never synced. Then the file
+// must not say that it is there: the sender sends it again, and it would be taken for a repeat, and
+// acked, and be nowhere.
 func TestSavedIsDurable(t *testing.T) {
 	for name, stale := range map[string]bool{"added to": false, "written anew": true} {
 		t.Run(name, func(t *testing.T) {

@@ -77,7 +77,8 @@ func (r *reporter) trouble(kind string, err error) {
 	}
 }
 
-// again says whether a trouble was told within the last minute, and if not, how often it came since it was told last.
+// again says whether a trouble was told within the last minute, and if not, how often it came since
+// it was told last.
 func (r *reporter) again(kind, text string) (same int, again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

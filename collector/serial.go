@@ -14,9 +14,10 @@ import (
 // ctx ends.
 type Deliverer = output.Deliverer
 
-// Serial makes an Output of a function that delivers one chunk: it keeps the queue, calls deliver for
-// one chunk at a time, in order, tries again after errors (pauses begin at 200 ms and double up to
-// 10 s), and tells env how it goes. What deliver had not confirmed when the process ended comes again.
+// Serial makes an Output of a function that delivers one chunk: it keeps the queue, calls deliver
+// for one chunk at a time, in order, tries again after errors (pauses begin at 200 ms and double up
+// to 10 s), and tells env how it goes. What deliver had not confirmed when the process ended comes
+// again.
 //
 //	func open(env *collector.OutputEnv) (collector.Output, error) {
 //		return collector.Serial(env, func(ctx context.Context, c *forward.Chunk) ([]collector.Rejected, error) {

@@ -97,9 +97,10 @@ func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []by
 	}, nil
 }
 
-// join makes one chunk of those with the same tag that follow one another, up to a size. The records of
-// a group reach the disk one after another, so a crash may leave the first of them without the
-// position; one record is there or not. Chunks with ids stay: those that come again are known.
+// join makes one chunk of those with the same tag that follow one another, up to a size. The
+// records of a group reach the disk one after another, so a crash may leave the first of them
+// without the position; one record is there or not. Chunks with ids stay: those that come again are
+// known.
 func (s *sink) join(group []*forward.Chunk) []*forward.Chunk {
 	joined := group[:0]
 	var grown *forward.Chunk // the last one, if its entries are no longer lent

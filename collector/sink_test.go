@@ -69,8 +69,8 @@ func offer(t *testing.T, s Sink, position []byte, chunks ...*forward.Chunk) {
 	}
 }
 
-// TestForeignInput: what comes by an input of another package reaches the outputs, is accounted for,
-// and what comes again is recognised by its id.
+// TestForeignInput: what comes by an input of another package reaches the outputs, is accounted
+// for, and what comes again is recognised by its id.
 func TestForeignInput(t *testing.T) {
 	for _, ack := range []Ack{AckJournaled, AckSynced, AckDelivered} {
 		t.Run(string(ack), func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestSinkChecks(t *testing.T) {
 	}
 }
 
-// TestInputFails: an input that ends by itself ends the collector, with an error that names it; what
-// was stored is handed on.
+// TestInputFails: an input that ends by itself ends the collector, with an error that names it;
+// what was stored is handed on.
 func TestInputFails(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.jsonl")
@@ -307,8 +307,8 @@ func TestSinkWaitsForRoom(t *testing.T) {
 	}
 }
 
-// TestSinkJoins: chunks without ids that come with a position are one record where their tags allow it,
-// and the bytes that were lent are left as they were.
+// TestSinkJoins: chunks without ids that come with a position are one record where their tags allow
+// it, and the bytes that were lent are left as they were.
 func TestSinkJoins(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.jsonl")

@@ -184,8 +184,9 @@ func (s *store) storeOnce(ctx context.Context, g *group) error {
 	}
 }
 
-// recentLeast is from how many bytes of entries on a chunk is kept in memory for those that follow. To
-// keep and find a smaller one costs more than to read it from the journal, whose pages are in memory.
+// recentLeast is from how many bytes of entries on a chunk is kept in memory for those that follow.
+// To keep and find a smaller one costs more than to read it from the journal, whose pages are in
+// memory.
 const recentLeast = 1 << 10
 
 // append appends the chunks of g.todo but those that are repeats, up to one

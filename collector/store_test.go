@@ -353,7 +353,8 @@ func TestCopiesUnderTwoTags(t *testing.T) {
 	}
 }
 
-// TestNearlyAsLargeAsTheJournal: a chunk that needs the room of all that came before it gets it, also of what came with it.
+// TestNearlyAsLargeAsTheJournal: a chunk that needs the room of all that came before it gets it,
+// also of what came with it.
 func TestNearlyAsLargeAsTheJournal(t *testing.T) {
 	c, err := Open(&Config{
 		Dir: t.TempDir(), Inputs: Ends("forward://127.0.0.1:0"), Outputs: Ends("discard:"), JournalBytes: 4 << 20, Log: logTo(testWriter{t}),
@@ -391,7 +392,8 @@ func TestNearlyAsLargeAsTheJournal(t *testing.T) {
 	}
 }
 
-// TestOwnIDOnOneConnection: what has an id of Spillway's own is the same chunk, in one read, on one connection and on another.
+// TestOwnIDOnOneConnection: what has an id of Spillway's own is the same chunk, in one read, on one
+// connection and on another.
 func TestOwnIDOnOneConnection(t *testing.T) {
 	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:")})
 	c := numbered("t", 0, 3)

@@ -27,7 +27,8 @@ func (b *broke) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Net: "tcp", Addr: b.Addr(), Err: err}
 }
 
-// A system that is short of something for a while does not end a server, and does not leave it silent.
+// A system that is short of something for a while does not end a server, and does not leave it
+// silent.
 func TestAcceptErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &broke{pipes: newPipes()}

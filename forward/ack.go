@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// How this file is organised. The acks of one connection leave in the order of its messages, each group's after its wait. Where nothing has
-// to be waited for and nothing is in line, the reading goroutine writes them itself. Otherwise they go in line for the acker, a goroutine that
-// lives only as long as the line: thousands of idle connections have none.
+// How this file is organised. The acks of one connection leave in the order of its messages, each
+// group's after its wait. Where nothing has to be waited for and nothing is in line, the reading
+// goroutine writes them itself. Otherwise they go in line for the acker, a goroutine that lives
+// only as long as the line: thousands of idle connections have none.
 
-// What may be in line for one connection. Beyond it nothing more is read: a client that does not read its acks is pushed back on, and cut
-// when WriteTimeout is over.
+// What may be in line for one connection. Beyond it nothing more is read: a client that does not
+// read its acks is pushed back on, and cut when WriteTimeout is over.
 const (
 	ackBytesMost  = 128 << 10
 	ackGroupsMost = 1024
@@ -90,7 +91,8 @@ func (c *conn) ack(b []byte, count int, wait func(context.Context) error) error 
 	return nil
 }
 
-// await waits until the line is shorter than n groups, and half of the bytes. n 0: until the acker is gone.
+// await waits until the line is shorter than n groups, and half of the bytes. n 0: until the acker
+// is gone.
 func (c *conn) await(n int) error {
 	a := &c.acks
 	a.mu.Lock()

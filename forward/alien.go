@@ -10,9 +10,11 @@ import (
 	"strings"
 )
 
-// How this file is organised. Who speaks another protocol by mistake sends what looks like values that are no messages, and these are ignored (docs/forward.md
-// rule 6): both ends would wait for ever. So alien looks at the first bytes of a connection. It says what they are, or that more are needed to know; what
-// comes first of a message, a heartbeat, or any value that is no small number in the range of text, is known to be Forward by its first byte.
+// How this file is organised. Who speaks another protocol by mistake sends what looks like values
+// that are no messages, and these are ignored (docs/forward.md rule 6): both ends would wait for
+// ever. So alien looks at the first bytes of a connection. It says what they are, or that more are
+// needed to know; what comes first of a message, a heartbeat, or any value that is no small number
+// in the range of text, is known to be Forward by its first byte.
 
 const (
 	textLeast = 4  // bytes of text with the end of a line that are taken for text
@@ -59,7 +61,8 @@ func (s *signature) match(b []byte) (yes, perhaps bool) {
 	return len(b) >= len(s.start), len(b) < len(s.start)
 }
 
-// alien names the protocol of the first bytes of a connection, empty if it is Forward or not known. more: it cannot be said yet.
+// alien names the protocol of the first bytes of a connection, empty if it is Forward or not known.
+// more: it cannot be said yet.
 func alien(b []byte) (name string, more bool) {
 	if len(b) == 0 {
 		return "", true

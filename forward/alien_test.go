@@ -29,8 +29,8 @@ var aliens = map[string]string{
 	"\x00\x00\x00\x23\x00\x12\x00\x03\x00\x00\x00\x01\x00\x0aconsumer-1": "", // Kafka: too many values
 }
 
-// TestOtherProtocols: what speaks another protocol is told so once, however its bytes are cut, and its
-// connection is closed.
+// TestOtherProtocols: what speaks another protocol is told so once, however its bytes are cut, and
+// its connection is closed.
 func TestOtherProtocols(t *testing.T) {
 	for in, name := range aliens {
 		want := "this looks like " + name
@@ -60,8 +60,8 @@ func TestOtherProtocols(t *testing.T) {
 	}
 }
 
-// FuzzAlien: that more bytes are needed is said only of few, and what is known of some is not otherwise
-// when more have come.
+// FuzzAlien: that more bytes are needed is said only of few, and what is known of some is not
+// otherwise when more have come.
 func FuzzAlien(f *testing.F) {
 	for in := range aliens {
 		f.Add([]byte(in))

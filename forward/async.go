@@ -8,25 +8,31 @@ import (
 	"sync/atomic"
 )
 
-// An AsyncHandler is a Handler that finishes chunks later, in any order. The server then calls StartForward in place of ServeForward, unless the
-// Handler is a GroupHandler too.
+// An AsyncHandler is a Handler that finishes chunks later, in any order. The server then calls
+// StartForward in place of ServeForward, unless the Handler is a GroupHandler too.
 type AsyncHandler interface {
 	Handler
-	// StartForward takes a chunk and returns soon; done, called from any goroutine, StartForward's own included, says what came of it: nil when it is
-	// stored as promised, an error when it is not. Only the first call of done counts.
+	// StartForward takes a chunk and returns soon; done, called from any goroutine, StartForward's
+	// own included, says what came of it: nil when it is stored as promised, an error when it is
+	// not. Only the first call of done counts.
 	//
-	// The chunk and its bytes are lent until done is called, and must not be changed. Acks leave in the order in which a connection's chunks were
-	// sent, each after its own done and those of all before it. After an error that chunk is not acked, nor is any later one of the connection,
-	// which is closed; what was stored of the later ones comes again. A connection has at most MaxInFlight chunks with the handler, and an eighth of
-	// Server.Memory: beyond it nothing more is read from it.
+	// The chunk and its bytes are lent until done is called, and must not be changed. Acks leave in
+	// the order in which a connection's chunks were sent, each after its own done and those of all
+	// before it. After an error that chunk is not acked, nor is any later one of the connection,
+	// which is closed; what was stored of the later ones comes again. A connection has at most
+	// MaxInFlight chunks with the handler, and an eighth of Server.Memory: beyond it nothing more
+	// is read from it.
 	//
-	// ctx is done when the server is closed or its Shutdown runs out of time. Shutdown waits for done; Close does not, for nothing is acked any more.
+	// ctx is done when the server is closed or its Shutdown runs out of time. Shutdown waits for
+	// done; Close does not, for nothing is acked any more.
 	StartForward(ctx context.Context, c *Chunk, done func(error))
 }
 
-// How this file is organised. Chunks that a handler has longer than a call lie in buffers that the connection is done with, or goes on
-// filling behind them. So buffers count who holds them: their owner, the connection, and the parcels. A parcel is what was handed on together;
-// a flight is one chunk of it. Where a flight ends its acker is waiting for it (ack.go), in order; when the last one of a parcel ends, its buffers go back.
+// How this file is organised. Chunks that a handler has longer than a call lie in buffers that the
+// connection is done with, or goes on filling behind them. So buffers count who holds them: their
+// owner, the connection, and the parcels. A parcel is what was handed on together; a flight is one
+// chunk of it. Where a flight ends its acker is waiting for it (ack.go), in order; when the last
+// one of a parcel ends, its buffers go back.
 
 // parcel is described above.
 type parcel struct {
@@ -175,7 +181,8 @@ func (p *parcel) abandon(n int) {
 	}
 }
 
-// pack makes a parcel of chunks that are to be handed on. What is small in a large buffer moves to one of its own, so that it does not hold the other.
+// pack makes a parcel of chunks that are to be handed on. What is small in a large buffer moves to
+// one of its own, so that it does not hold the other.
 func (c *conn) pack(chunks []*Chunk) (*parcel, error) {
 	g := c.g
 	p := &parcel{c: c}
@@ -218,8 +225,8 @@ func (c *conn) pack(chunks []*Chunk) (*parcel, error) {
 	return p, nil
 }
 
-// lentBack waits until the handler has finished all chunks of the connection, or the server is closing. What else the connection is charged with
-// is forgiven.
+// lentBack waits until the handler has finished all chunks of the connection, or the server is
+// closing. What else the connection is charged with is forgiven.
 func (c *conn) lentBack() {
 	if c.s.async == nil {
 		return

@@ -90,7 +90,8 @@ func TestAsyncOrder(t *testing.T) {
 	})
 }
 
-// Whatever the modes, the sizes and the order in which chunks are finished: acks leave in order, bytes stay as they were, no memory is left behind.
+// Whatever the modes, the sizes and the order in which chunks are finished: acks leave in order,
+// bytes stay as they were, no memory is left behind.
 func TestAsyncRandom(t *testing.T) {
 	for seed := range uint64(8) {
 		h := new(shelf)

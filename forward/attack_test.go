@@ -17,8 +17,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// An attack is many connections that send the beginning of a message and then a byte now and then, and
-// come again when they are cut.
+// An attack is many connections that send the beginning of a message and then a byte now and then,
+// and come again when they are cut.
 type attack struct {
 	conns int
 	half  int  // bytes that are sent at once, of a message twice as long
@@ -75,8 +75,8 @@ func (a attack) once(ctx context.Context, i int, message []byte, address string)
 	}
 }
 
-// acked sends a message on a connection of its own, again and again until it is acked, as clients do.
-// It returns how long that took, and how many connections.
+// acked sends a message on a connection of its own, again and again until it is acked, as clients
+// do. It returns how long that took, and how many connections.
 func acked(t *testing.T, address string, message, ack []byte) (took time.Duration, tries int) {
 	began := time.Now()
 	got := make([]byte, len(ack))

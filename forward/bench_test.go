@@ -101,7 +101,8 @@ func messages(n int, tags int, id bool) []byte {
 	}
 }
 
-// cpu is the time that this process has used: on a machine that others use too, it says more than the clock.
+// cpu is the time that this process has used: on a machine that others use too, it says more than
+// the clock.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -196,8 +197,9 @@ func gunzips(b *testing.B, packed []byte) {
 	}
 }
 
-// BenchmarkServer has as many connections as there are cores, without sockets: what connections share shows in the processor time of an event, which stays the
-// same where they share nothing. Run it with -cpu 1,2.
+// BenchmarkServer has as many connections as there are cores, without sockets: what connections
+// share shows in the processor time of an event, which stays the same where they share nothing. Run
+// it with -cpu 1,2.
 func BenchmarkServer(b *testing.B) {
 	for _, bc := range []struct {
 		name   string

@@ -10,12 +10,14 @@ import (
 
 // budget is the memory that all connections together may hold in buffers.
 //
-// A connection asks before it takes. A quarter of the whole is kept for those with small messages, so that large ones do
-// not hold them up. When there is none left a connection waits in line: first those that want little, then those that are in the
-// middle of a large message, then those that would begin one; of a line the one whose peer holds least. Those that would begin also wait while those in the
-// middle will need what is left, going by what such messages have needed before. What is half read can always be finished, so nothing waits for
-// ever: the first in line may overdraw, alone, and as much as its message takes, until it has handed on what it holds. While one
-// waits, the server cuts connections that hold memory and do not go on (slow.go).
+// A connection asks before it takes. A quarter of the whole is kept for those with small messages,
+// so that large ones do not hold them up. When there is none left a connection waits in line: first
+// those that want little, then those that are in the middle of a large message, then those that
+// would begin one; of a line the one whose peer holds least. Those that would begin also wait while
+// those in the middle will need what is left, going by what such messages have needed before. What
+// is half read can always be finished, so nothing waits for ever: the first in line may overdraw,
+// alone, and as much as its message takes, until it has handed on what it holds. While one waits,
+// the server cuts connections that hold memory and do not go on (slow.go).
 //
 // Lock order: budget.mu is taken last, and never held while anything else is waited for.
 type budget struct {
@@ -34,9 +36,11 @@ type budget struct {
 }
 
 const (
-	// littleMost is what a connection with small messages holds at most: a parked buffer, the one that takes its place, a group's scratch.
+	// littleMost is what a connection with small messages holds at most: a parked buffer, the one
+	// that takes its place, a group's scratch.
 	littleMost = parkedBuffer + 2*baseBuffer
-	// smallMost is the largest message that is small: it fits into a baseBuffer, behind what is left over of the one before it.
+	// smallMost is the largest message that is small: it fits into a baseBuffer, behind what is
+	// left over of the one before it.
 	smallMost = 64<<10 + 1<<10
 )
 
@@ -65,7 +69,8 @@ func lineOf(h *holder, n int64) int {
 // kept is the part of the budget for those that hold little.
 func (b *budget) kept() int64 { return min(b.limit/2, max(b.limit/4, 1<<20)) }
 
-// scarce tells whether a connection had better begin with a small buffer, to see how large its message is.
+// scarce tells whether a connection had better begin with a small buffer, to see how large its
+// message is.
 func (b *budget) scarce() bool { return b.used.Load() > b.limit/2 }
 
 // A share is what the connections of one peer hold together.
@@ -74,7 +79,8 @@ type share struct {
 	conns int          // by Server.mu
 }
 
-// holder is one connection's part of the budget. Its fields are the connection's own, except while it waits.
+// holder is one connection's part of the budget. Its fields are the connection's own, except while
+// it waits.
 type holder struct {
 	held  atomic.Int64 // written by the connection, its parcels and by who grants, read by the watch
 	lent  atomic.Int64 // the part of it that only parcels hold, see async.go; by the connection and its parcels
@@ -161,7 +167,8 @@ func (b *budget) shrunk(h *holder, held int64) {
 	b.typical.Store(typical + (h.peak.Swap(0)-typical)/8) // two at a time: one counts
 }
 
-// acquire takes n bytes, and waits for them; false: stop was closed, or h was refused. begin is called once, if it has to wait.
+// acquire takes n bytes, and waits for them; false: stop was closed, or h was refused. begin is
+// called once, if it has to wait.
 func (b *budget) acquire(h *holder, n int64, stop <-chan struct{}, begin func()) bool {
 	if b.try(h, n) {
 		return true
@@ -268,7 +275,8 @@ func (b *budget) release(h *holder, n int64) {
 	}
 }
 
-// settle ends an overdraft, when its holder has handed on what it held. What it still holds then is little, see conn.settle.
+// settle ends an overdraft, when its holder has handed on what it held. What it still holds then is
+// little, see conn.settle.
 func (b *budget) settle(h *holder) {
 	if !h.over {
 		return

@@ -30,8 +30,9 @@ func (b *buffer) size() int64 { return int64(len(b.b)) }
 // shared tells its owner whether anybody else looks at it: then its bytes stay where they are.
 func (b *buffer) shared() bool { return b.owned.Load() > 1 }
 
-// Classes of sizes: powers of two from parkedBuffer to baseBuffer, then eight to a doubling, so that a buffer is at most an eighth larger than asked
-// for, and one of a message that all but fits into a power of two is not twice that.
+// Classes of sizes: powers of two from parkedBuffer to baseBuffer, then eight to a doubling, so
+// that a buffer is at most an eighth larger than asked for, and one of a message that all but fits
+// into a power of two is not twice that.
 const (
 	parkedBits  = 12
 	baseBits    = 17
@@ -62,18 +63,22 @@ func bufferSize(n int64) int {
 	return int(size)
 }
 
-// A shard keeps small buffers for some of the connections: at most one smallPart of the pool's limit, all shards together and of each size.
+// A shard keeps small buffers for some of the connections: at most one smallPart of the pool's
+// limit, all shards together and of each size.
 type shard struct {
 	mu   sync.Mutex
 	free [fineClass][]*buffer
 	_    [64]byte // what other cores write stands on other cache lines
 }
 
-// A pool keeps buffers for their next use, by size. What it keeps of large ones and what is in use stay together within a limit: beyond it a buffer that comes back goes to
-// the garbage collector, and so do those of other sizes when one is wanted that is not there. What nobody wanted for idleFor goes too.
+// A pool keeps buffers for their next use, by size. What it keeps of large ones and what is in use
+// stay together within a limit: beyond it a buffer that comes back goes to the garbage collector,
+// and so do those of other sizes when one is wanted that is not there. What nobody wanted for
+// idleFor goes too.
 //
-// Small buffers, which every read of an idle connection takes and gives back, have lists of their own in several shards, and nothing that all cores would write;
-// large ones share one lock: it is held for a few instructions, once in some hundred microseconds of work on the bytes.
+// Small buffers, which every read of an idle connection takes and gives back, have lists of their
+// own in several shards, and nothing that all cores would write; large ones share one lock: it is
+// held for a few instructions, once in some hundred microseconds of work on the bytes.
 //
 // Lock order: pool locks are taken last.
 type pool struct {
@@ -173,7 +178,8 @@ func (p *pool) watch() {
 	}
 }
 
-// makeRoom lets go of large buffers so that one of another size fits under the limit. What is wanted is in use already. With mu held.
+// makeRoom lets go of large buffers so that one of another size fits under the limit. What is
+// wanted is in use already. With mu held.
 func (p *pool) makeRoom() {
 	for i := range p.large {
 		for p.idle.Load()+p.used.Load() > p.limit {
@@ -186,7 +192,8 @@ func (p *pool) makeRoom() {
 	}
 }
 
-// trim lets go of the buffers that were not wanted since it looked before, and comes again while there are any.
+// trim lets go of the buffers that were not wanted since it looked before, and comes again while
+// there are any.
 func (p *pool) trim() {
 	now := p.tick.Add(1)
 	left := 0

@@ -32,7 +32,8 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// What a pool keeps and what is in use stay within its limit; a buffer of another size makes room; what nobody wants goes.
+// What a pool keeps and what is in use stay within its limit; a buffer of another size makes room;
+// what nobody wants goes.
 func TestPoolKeeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var used atomic.Int64

@@ -19,7 +19,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// chaos is a handler of all three kinds that keeps chunks as long as it may, and looks whether they stay what they were.
+// chaos is a handler of all three kinds that keeps chunks as long as it may, and looks whether they
+// stay what they were.
 type chaos struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
@@ -183,7 +184,8 @@ func chaosJSON(rng *rand.Rand) []byte {
 	return b
 }
 
-// Whatever comes, and however it ends: chunks stay what they are while they are lent, and nothing is left of the memory.
+// Whatever comes, and however it ends: chunks stay what they are while they are lent, and nothing
+// is left of the memory.
 func TestChaos(t *testing.T) {
 	for _, kind := range []string{"each", "group", "async"} {
 		for seed := range uint64(4) {

@@ -11,9 +11,10 @@ import (
 // maxDepth is how deep a record may nest. An entry has one level more.
 const maxDepth = msgpack.DefaultDepth
 
-// check goes over entries that stand one after another in bytes that keep arriving, and looks at every one of them: that it ends, and
-// that it is a time and a record. It walks over no byte twice, however the entries are cut; only the header and the time of an entry that is
-// not written as nearly all are may be read again.
+// check goes over entries that stand one after another in bytes that keep arriving, and looks at
+// every one of them: that it ends, and that it is a time and a record. It walks over no byte twice,
+// however the entries are cut; only the header and the time of an entry that is not written as
+// nearly all are may be read again.
 //
 //	92       time             record       of an entry as it should be
 //	92    92 time metadata    record
@@ -51,8 +52,9 @@ func (c *check) values() int64 { return c.events + c.invalid + c.skipped + c.lar
 // clean tells whether the entries can stay byte for byte as they are.
 func (c *check) clean() bool { return c.invalid|c.skipped|c.zeros|c.large == 0 }
 
-// alien tells whether there is something, and not a single array in it: then it is no stream of entries with some invalid ones among them,
-// but something else, like text, or compressed data that does not say so.
+// alien tells whether there is something, and not a single array in it: then it is no stream of
+// entries with some invalid ones among them, but something else, like text, or compressed data that
+// does not say so.
 func (c *check) alien() bool { return c.odd > 0 && c.odd == c.values() }
 
 // checkStage is what check waits for.
@@ -66,8 +68,9 @@ const (
 	inOther                    // the end of an entry of which no part is wanted
 )
 
-// run looks at the entries of b from where it stopped last, until it has seen most of them or b ends. b begins at the first entry,
-// and never gets longer than size. The scanner must not be used for anything else before the last entry is complete.
+// run looks at the entries of b from where it stopped last, until it has seen most of them or b
+// ends. b begins at the first entry, and never gets longer than size. The scanner must not be used
+// for anything else before the last entry is complete.
 func (c *check) run(b []byte, most int64, scan *msgpack.Scanner, size int64) error {
 	if !c.ready {
 		scan.Reset(claims(maxDepth, size))
@@ -115,7 +118,8 @@ func (c *check) run(b []byte, most int64, scan *msgpack.Scanner, size int64) err
 	}
 }
 
-// begin looks at the header and the time of an entry, and tells whether enough of it has come to go on.
+// begin looks at the header and the time of an entry, and tells whether enough of it has come to go
+// on.
 func (c *check) begin(b []byte) bool {
 	if c.pos == int64(len(b)) {
 		return false
@@ -145,8 +149,8 @@ func (c *check) begin(b []byte) bool {
 	return true
 }
 
-// quick goes on as long as entries are written as nearly all of them are: 92, a usual time, a map. It stops at the first entry that is
-// different or wrong, and within one that is cut off.
+// quick goes on as long as entries are written as nearly all of them are: 92, a usual time, a map.
+// It stops at the first entry that is different or wrong, and within one that is cut off.
 func (c *check) quick(b []byte, most int64, scan *msgpack.Scanner) error {
 	pos, left := int(c.pos), most-c.values()
 	large := math.MaxInt

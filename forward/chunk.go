@@ -17,51 +17,63 @@ var ErrMalformed = errors.New("forward: malformed message")
 
 // A Chunk is entries under one tag: the unit that is sent, acked, stored and resent.
 //
-// A Server lends its chunks: ID and Entries lie in the connection's read buffer and are valid only during the handler's call.
+// A Server lends its chunks: ID and Entries lie in the connection's read buffer and are valid only
+// during the handler's call.
 type Chunk struct {
 	// Tag is where the events belong. Any bytes, at most MaxTag of them.
 	Tag string
-	// SentTag is the tag that the sender gave, where its Endpoint changed it; else empty. Two tags may become one so: whoever recognises
-	// repeats looks at both. Chunks gathered of messages without an id have none.
+	// SentTag is the tag that the sender gave, where its Endpoint changed it; else empty. Two tags
+	// may become one so: whoever recognises repeats looks at both. Chunks gathered of messages
+	// without an id have none.
 	SentTag string
-	// ID is the chunk id as it came, without being looked at; nil when no ack was asked for, empty when the empty id was.
+	// ID is the chunk id as it came, without being looked at; nil when no ack was asked for, empty
+	// when the empty id was.
 	ID []byte
 	// IDBin says that the id came as bin, and its ack goes back as bin.
 	IDBin bool
-	// Entries are packed entries one after another, uncompressed: every one is [time, map] or [[time, map], map], with a time that is not 0.
+	// Entries are packed entries one after another, uncompressed: every one is [time, map] or
+	// [[time, map], map], with a time that is not 0.
 	Entries []byte
-	// Raw are the uncompressed entries as they came, before invalid and nil ones were left out and times of 0 resolved; nil when they are Entries.
-	// Whoever compares a chunk with one that came before compares these: the same chunk comes with another time of arrival.
+	// Raw are the uncompressed entries as they came, before invalid and nil ones were left out and
+	// times of 0 resolved; nil when they are Entries. Whoever compares a chunk with one that came
+	// before compares these: the same chunk comes with another time of arrival.
 	Raw []byte
-	// Compressed are the entries as they came, by Compression ("gzip", "zstd"); nil when they came uncompressed, or when Entries are not exactly what
-	// comes out of them. A chunk that Parse read has them alone, and no Entries before Inflater.Inflate.
+	// Compressed are the entries as they came, by Compression ("gzip", "zstd"); nil when they came
+	// uncompressed, or when Entries are not exactly what comes out of them. A chunk that Parse read
+	// has them alone, and no Entries before Inflater.Inflate.
 	Compressed  []byte
 	Compression string
-	// RawCompressed are the entries as they came, where Compressed is not: those of a chunk that Server.MaxEvent keeps from being decompressed as a whole,
-	// and of which some entries could not stay. Raw is nil then.
+	// RawCompressed are the entries as they came, where Compressed is not: those of a chunk that
+	// Server.MaxEvent keeps from being decompressed as a whole, and of which some entries could not
+	// stay. Raw is nil then.
 	RawCompressed  []byte
 	RawCompression string
-	// Print is the storing side's own: AppendTail writes it under the option key "print", and Parse reads it back. A Server never takes it from a peer.
+	// Print is the storing side's own: AppendTail writes it under the option key "print", and Parse
+	// reads it back. A Server never takes it from a peer.
 	Print []byte
 	// Events is the number of entries.
 	Events int
-	// Invalid is the number of entries that were left out because their time or record is of the wrong type.
+	// Invalid is the number of entries that were left out because their time or record is of the
+	// wrong type.
 	Invalid int
 	// Skipped is the number of entries that were left out because their record is nil.
 	Skipped int
 	// Signal is option fluent_signal: 0 logs, 1 metrics, 2 traces. A Server hands on logs only.
 	Signal int
-	// Own says that the id is random and names these entries for ever: the sender marked it with the option key OwnKey.
+	// Own says that the id is random and names these entries for ever: the sender marked it with
+	// the option key OwnKey.
 	Own bool
 	// Peer is the remote address without its port, "unix" for a unix socket.
 	Peer string
-	// Conn is the serial number of the connection, unique in this process and never 0; 0 for a chunk that Parse read.
+	// Conn is the serial number of the connection, unique in this process and never 0; 0 for a
+	// chunk that Parse read.
 	Conn uint64
 	// Sender is who sent the chunk; nil for one that Parse read. A Server sets it.
 	Sender *Sender
 }
 
-// Clone returns a copy of the chunk that shares no bytes with it, for whoever keeps it longer than it is lent. The Sender is the same.
+// Clone returns a copy of the chunk that shares no bytes with it, for whoever keeps it longer than
+// it is lent. The Sender is the same.
 func (c *Chunk) Clone() *Chunk {
 	d := *c
 	d.ID, d.Entries, d.Raw = bytes.Clone(c.ID), bytes.Clone(c.Entries), bytes.Clone(c.Raw)
@@ -70,7 +82,8 @@ func (c *Chunk) Clone() *Chunk {
 	return &d
 }
 
-// OwnKey is the option key that marks ids which are random and never used again for other entries. Its value is the version of that promise, 1.
+// OwnKey is the option key that marks ids which are random and never used again for other entries.
+// Its value is the version of that promise, 1.
 const OwnKey = "spillway"
 
 const ownVersion = 1
@@ -80,7 +93,8 @@ const printKey = "print"
 // idChars is the length of an id that NewID makes.
 const idChars = 24
 
-// AppendID appends a new chunk id: 128 random bits as 24 characters of base64 (docs/forward.md rule 45).
+// AppendID appends a new chunk id: 128 random bits as 24 characters of base64 (docs/forward.md rule
+// 45).
 func AppendID(dst []byte) []byte {
 	var bits [16]byte
 	_, _ = rand.Read(bits[:]) // never fails, see crypto/rand
@@ -90,13 +104,15 @@ func AppendID(dst []byte) []byte {
 // NewID returns a new chunk id, see AppendID.
 func NewID() []byte { return AppendID(make([]byte, 0, idChars)) }
 
-// AppendHead appends what stands before the entries in a PackedForward message: the array's header, the tag, the header of a bin.
-// head + Body + tail is one message, as it travels and as it is stored.
+// AppendHead appends what stands before the entries in a PackedForward message: the array's header,
+// the tag, the header of a bin. head + Body + tail is one message, as it travels and as it is
+// stored.
 func (c *Chunk) AppendHead(dst []byte) []byte {
 	return appendHead(dst, c.Tag, len(c.Body()))
 }
 
-// Body returns the entries as they travel and are stored: Compressed where there are such, else Entries.
+// Body returns the entries as they travel and are stored: Compressed where there are such, else
+// Entries.
 func (c *Chunk) Body() []byte {
 	if c.Compressed != nil {
 		return c.Compressed
@@ -110,8 +126,8 @@ func appendHead(dst []byte, tag string, n int) []byte {
 	return msgpack.AppendBinHeader(dst, n)
 }
 
-// AppendTail appends what stands behind the entries: the option map with chunk, size, compressed, fluent_signal, OwnKey and print, each only
-// where it says something.
+// AppendTail appends what stands behind the entries: the option map with chunk, size, compressed,
+// fluent_signal, OwnKey and print, each only where it says something.
 func (c *Chunk) AppendTail(dst []byte) []byte {
 	how := ""
 	if c.Compressed != nil {
@@ -171,9 +187,10 @@ func ParseChunk(b []byte) (*Chunk, error) {
 	return c, nil
 }
 
-// Parse reads one PackedForward message that is the whole of b, as AppendHead, Body and AppendTail wrote it, into c; all of c is replaced.
-// ID, Entries, Compressed and Print alias b. A tag equal to the one that c had is not allocated anew. The entries are not looked at: read them with ReadEntries.
-// The error wraps ErrMalformed.
+// Parse reads one PackedForward message that is the whole of b, as AppendHead, Body and AppendTail
+// wrote it, into c; all of c is replaced. ID, Entries, Compressed and Print alias b. A tag equal to
+// the one that c had is not allocated anew. The entries are not looked at: read them with
+// ReadEntries. The error wraps ErrMalformed.
 func (c *Chunk) Parse(b []byte) error {
 	tag := c.Tag
 	*c = Chunk{}

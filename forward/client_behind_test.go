@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// behind is a connection whose second write fails, and whose acks are read only after that: when it is
-// closed, or half of it.
+// behind is a connection whose second write fails, and whose acks are read only after that: when it
+// is closed, or half of it.
 type behind struct {
 	net.Conn
 	writes int

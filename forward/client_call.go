@@ -77,9 +77,10 @@ func (k *Call) prepare() error {
 // size is the length of the message.
 func (k *Call) size() int64 { return int64(len(k.head)) + int64(len(k.entries)) + int64(len(k.tail)) }
 
-// Cancel takes the chunk back: true says that its bytes are not used any more, and done is not called. false: they are in use, and done is about to be called with
-// ErrCanceled, or nil if the ack was faster; or it was called already. To get the bytes back of a server that does not read them the connection is
-// given up. Either way the server may have got the chunk, see Written.
+// Cancel takes the chunk back: true says that its bytes are not used any more, and done is not
+// called. false: they are in use, and done is about to be called with ErrCanceled, or nil if the
+// ack was faster; or it was called already. To get the bytes back of a server that does not read
+// them the connection is given up. Either way the server may have got the chunk, see Written.
 func (k *Call) Cancel() bool {
 	c := k.c
 	c.mu.Lock()
@@ -104,7 +105,8 @@ func (k *Call) Cancel() bool {
 	return true
 }
 
-// Written says whether the server may have got the chunk: all of it was written to a connection, or is being written now.
+// Written says whether the server may have got the chunk: all of it was written to a connection, or
+// is being written now.
 func (k *Call) Written() bool {
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()

@@ -149,7 +149,8 @@ func TestClientCancel(t *testing.T) {
 	})
 }
 
-// A chunk whose bytes are in use is given back when they are not; the server, which reads nothing, cannot have it.
+// A chunk whose bytes are in use is given back when they are not; the server, which reads nothing,
+// cannot have it.
 func TestClientCancelWhileWriting(t *testing.T) {
 	c := &Client{}
 	withClient(t, c, func(n int, fc *fakeConn) {
@@ -224,7 +225,8 @@ func TestClientIdleEnd(t *testing.T) {
 	}
 }
 
-// Without acks, what left in one piece before the connection broke is done, and the rest is sent again.
+// Without acks, what left in one piece before the connection broke is done, and the rest is sent
+// again.
 func TestClientNoAckBroken(t *testing.T) {
 	c := &Client{NoAck: true}
 	withClient(t, c, func(n int, fc *fakeConn) {
@@ -320,7 +322,8 @@ func TestClientConnect(t *testing.T) {
 	})
 }
 
-// A Dial that does not heed its context is called again only when it has returned, and is left behind by Close.
+// A Dial that does not heed its context is called again only when it has returned, and is left
+// behind by Close.
 func TestClientDialHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int32

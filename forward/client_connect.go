@@ -10,7 +10,8 @@ import (
 	"net"
 )
 
-// connect makes a connection that chunks can be written to: it dials, and does the handshakes of TLS and of Forward. When ctx is done it gives up, wherever it is.
+// connect makes a connection that chunks can be written to: it dials, and does the handshakes of
+// TLS and of Forward. When ctx is done it gives up, wherever it is.
 func (c *Client) connect(ctx context.Context) (d dialed) {
 	config, login, err := c.secrets()
 	if err != nil {

@@ -77,7 +77,8 @@ func (c *Client) run() {
 	}
 }
 
-// drop ends everything that is in the queue and not being written. With mu held; the client is closed.
+// drop ends everything that is in the queue and not being written. With mu held; the client is
+// closed.
 func (c *Client) drop() {
 	for _, k := range c.queue {
 		if !k.busy {
@@ -112,7 +113,8 @@ func (c *Client) changed(up bool, err error) {
 	}
 }
 
-// An attempt to connect. There is one at a time: a Dial that does not heed its ctx is not called again before it returns.
+// An attempt to connect. There is one at a time: a Dial that does not heed its ctx is not called
+// again before it returns.
 type attempt struct {
 	result chan dialed
 	ctx    context.Context
@@ -128,7 +130,8 @@ type dialed struct {
 // grace is what a Dial gets beyond its time to notice that.
 const grace = 100 * time.Millisecond
 
-// dial makes a fresh connection. It takes up an attempt that was left, and returns one that it left. With mu held, which it gives up.
+// dial makes a fresh connection. It takes up an attempt that was left, and returns one that it
+// left. With mu held, which it gives up.
 func (c *Client) dial(a *attempt) *attempt {
 	c.doing = "an attempt to connect"
 	c.unlock()
@@ -169,8 +172,9 @@ func (c *Client) dial(a *attempt) *attempt {
 	return a
 }
 
-// giveUp closes a connection, for ever; what was not acked on it is to be sent again. What the server had sent before that is read first: an ack may
-// stand behind the failure of a write, and its chunk would arrive twice. With mu held, which it gives up.
+// giveUp closes a connection, for ever; what was not acked on it is to be sent again. What the
+// server had sent before that is read first: an ack may stand behind the failure of a write, and
+// its chunk would arrive twice. With mu held, which it gives up.
 func (c *Client) giveUp(l *link) {
 	if c.sent > 0 && !c.NoAck {
 		c.doing = "reading the last acks"
@@ -222,13 +226,15 @@ func (c *Client) window(l *link) int {
 	return c.Window
 }
 
-// writeMost is what is written in one piece, if that is more than one chunk: none of them is done before it has left, whatever was acked meanwhile.
+// writeMost is what is written in one piece, if that is more than one chunk: none of them is done
+// before it has left, whatever was acked meanwhile.
 const writeMost = 256 << 10
 
 // smallEntries are copied, so that many small chunks leave in one piece.
 const smallEntries = 8 << 10
 
-// write writes what fits into the window and into one piece, and is ready. With mu held, which it gives up.
+// write writes what fits into the window and into one piece, and is ready. With mu held, which it
+// gives up.
 func (c *Client) write(l *link) {
 	batch := c.queue[c.sent:min(len(c.queue), c.window(l))]
 	for i, k := range batch {

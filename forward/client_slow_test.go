@@ -33,7 +33,8 @@ func sendFor(t *testing.T, c *Client, n int) {
 	wg.Wait()
 }
 
-// Over a link that takes longer for a window of chunks than a server may take for an ack, the chunks arrive once, for acks come all the while.
+// Over a link that takes longer for a window of chunks than a server may take for an ack, the
+// chunks arrive once, for acks come all the while.
 func TestClientSlowLink(t *testing.T) {
 	c := &Client{AckTimeout: 10 * time.Second}
 	withClient(t, c, func(_ int, far *fakeConn) {
@@ -73,7 +74,8 @@ func TestClientSlowWrite(t *testing.T) {
 	})
 }
 
-// A chunk that is not read any further is given up, whatever was acked before, and so is the wait for it when its sender goes.
+// A chunk that is not read any further is given up, whatever was acked before, and so is the wait
+// for it when its sender goes.
 func TestClientWriteStops(t *testing.T) {
 	for _, hang := range []bool{false, true} {
 		c := &Client{AckTimeout: 10 * time.Second}

@@ -350,7 +350,8 @@ func TestClientContext(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "192.0.2.1:24224") || time.Since(start) != 5*time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
-		// The chunk that was left behind is not acked: the connection is given up, and only the other one is sent again.
+		// The chunk that was left behind is not acked: the connection is given up, and only the
+		// other one is sent again.
 		if err := c.Send(t.Context(), oneChunk("b")); err != nil {
 			t.Error(err)
 		}
@@ -360,7 +361,8 @@ func TestClientContext(t *testing.T) {
 	})
 }
 
-// A server that reads nothing: the caller gets its bytes back at once when its ctx ends, although they are being written.
+// A server that reads nothing: the caller gets its bytes back at once when its ctx ends, although
+// they are being written.
 func TestClientContextWhileWriting(t *testing.T) {
 	c := &Client{}
 	withClient(t, c, func(n int, fc *fakeConn) {
@@ -411,7 +413,8 @@ func TestClientLateAck(t *testing.T) {
 	})
 }
 
-// A server that waits for messages while a client waits for its answer to a handshake is one that is not set up for it: the error says so.
+// A server that waits for messages while a client waits for its answer to a handshake is one that
+// is not set up for it: the error says so.
 func TestClientSilence(t *testing.T) {
 	for want, c := range map[string]*Client{
 		"speaks no TLS":     {TLS: &tls.Config{InsecureSkipVerify: true}},
@@ -520,7 +523,8 @@ func TestClientBadCompression(t *testing.T) {
 	}
 }
 
-// Many senders over one connection to a server that closes it again and again: everything arrives, and what is acked was stored.
+// Many senders over one connection to a server that closes it again and again: everything arrives,
+// and what is acked was stored.
 func TestClientServer(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {

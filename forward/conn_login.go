@@ -14,13 +14,15 @@ import (
 	"time"
 )
 
-// How this file is organised. Before its first message a connection goes through login: TLS and the Forward handshake, as its Endpoint says, under one
-// deadline. Meanwhile it holds no buffer, only what the letters take, and there is nothing to lose: whoever wants it to end cuts it.
+// How this file is organised. Before its first message a connection goes through login: TLS and the
+// Forward handshake, as its Endpoint says, under one deadline. Meanwhile it holds no buffer, only
+// what the letters take, and there is nothing to lose: whoever wants it to end cuts it.
 
 // guarded tells whether there is a Forward handshake.
 func (ep *Endpoint) guarded() bool { return ep.Security != nil || ep.GetSecurity != nil }
 
-// login does what has to be done before the first message, and returns what came behind it. Its error is told by end.
+// login does what has to be done before the first message, and returns what came behind it. Its
+// error is told by end.
 func (c *conn) login() (rest []byte, err error) {
 	if !c.early.Load() {
 		return nil, nil
@@ -134,7 +136,8 @@ func (c *conn) security() (*Security, error) {
 	return sec, sec.Check()
 }
 
-// greet is the Forward handshake. Where it says no, it does so after the same work, whatever is wrong.
+// greet is the Forward handshake. Where it says no, it does so after the same work, whatever is
+// wrong.
 func (c *conn) greet() (rest []byte, err error) {
 	sec, err := c.security()
 	if err != nil {

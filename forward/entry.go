@@ -14,9 +14,11 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// An Entry is one event without its tag: [time, record], or [[time, metadata], record] (docs/forward.md rules 9, 10, 13).
+// An Entry is one event without its tag: [time, record], or [[time, metadata], record]
+// (docs/forward.md rules 9, 10, 13).
 type Entry struct {
-	// Sec and Nsec are the time since 1970. A time that came as a float has the precision that a float has.
+	// Sec and Nsec are the time since 1970. A time that came as a float has the precision that a
+	// float has.
 	Sec  int64
 	Nsec uint32
 	// Meta is the MessagePack map of metadata, nil when the entry has none.
@@ -30,7 +32,8 @@ type Entry struct {
 // Time returns the entry's time in UTC.
 func (e *Entry) Time() time.Time { return time.Unix(e.Sec, int64(e.Nsec)).UTC() }
 
-// An EntryReader reads packed entries one after another. What it returns aliases the bytes that it reads.
+// An EntryReader reads packed entries one after another. What it returns aliases the bytes that it
+// reads.
 type EntryReader struct {
 	rest []byte
 	at   int
@@ -109,8 +112,8 @@ func (s *shape) timeEnd() int {
 	return s.record
 }
 
-// shapeOf looks at what stands where an entry should, b[0:]. Only for a value that is complete is its verdict right; the record itself, if
-// it is a map, may be cut off.
+// shapeOf looks at what stands where an entry should, b[0:]. Only for a value that is complete is
+// its verdict right; the record itself, if it is a map, may be cut off.
 func shapeOf(b []byte) (s shape) {
 	if b[0] == codeNil {
 		s.verdict = skipped // nothing stands where an entry should: nothing is lost
@@ -131,8 +134,8 @@ func shapeOf(b []byte) (s shape) {
 	return s
 }
 
-// open looks at the header of an entry, of so many bytes, and at its time. The verdict is invalid, or open until judge. short: b may be too
-// short to tell, and the verdict is that of b as it is.
+// open looks at the header of an entry, of so many bytes, and at its time. The verdict is invalid,
+// or open until judge. short: b may be too short to tell, and the verdict is that of b as it is.
 func (s *shape) open(b []byte) (header int, short bool) {
 	t, n, err := msgpack.ReadToken(b)
 	if err != nil || t.Kind != msgpack.Array || t.Len != 2 {
@@ -142,7 +145,8 @@ func (s *shape) open(b []byte) (header int, short bool) {
 	return n, s.begin(b, n)
 }
 
-// begin looks at a time, or time and metadata, at b[at]. See open. Behind metadata the record's offset is not known yet: it is that of meta.
+// begin looks at a time, or time and metadata, at b[at]. See open. Behind metadata the record's
+// offset is not known yet: it is that of meta.
 func (s *shape) begin(b []byte, at int) (short bool) {
 	s.verdict = good
 	s.time = at
@@ -194,7 +198,8 @@ func (s *shape) judge(code byte) {
 	}
 }
 
-// The few MessagePack codes that are looked at without the package's help, because they are looked at for every event.
+// The few MessagePack codes that are looked at without the package's help, because they are looked
+// at for every event.
 const (
 	codeNil     = 0xc0
 	codeExt8    = 0xc7
@@ -215,20 +220,23 @@ func isArray(code byte) bool { return code&0xf0 == 0x90 || code == codeArray16 |
 
 func isMap(code byte) bool { return code&0xf0 == codeMap0 || code == codeMap16 || code == codeMap32 }
 
-// usualMost is how many bytes a time that usualTime knows takes at most, with the first byte of the record behind it.
+// usualMost is how many bytes a time that usualTime knows takes at most, with the first byte of the
+// record behind it.
 const usualMost = 13
 
 const eventTimeSize = 10
 
-// usualEventTime tells whether b begins with an EventTime in its shortest form, good and not 0. It is what nearly all senders write, and small
-// enough to be inlined where events are counted in millions a second.
+// usualEventTime tells whether b begins with an EventTime in its shortest form, good and not 0. It
+// is what nearly all senders write, and small enough to be inlined where events are counted in
+// millions a second.
 func usualEventTime(b []byte) bool {
 	t := binary.BigEndian.Uint64(b[2:])
 	return b[0] == codeFixExt8 && b[1] == 0 && t != 0 && uint32(t) < 1e9
 }
 
-// usualTime returns the length of a time that is written as nearly all of them are, EventTime or uint32, or of an EventTime with empty
-// metadata: 92 time 80. It is 0 for any other, for a time of 0 and for one that is wrong. b is usualMost bytes or more.
+// usualTime returns the length of a time that is written as nearly all of them are, EventTime or
+// uint32, or of an EventTime with empty metadata: 92 time 80. It is 0 for any other, for a time of
+// 0 and for one that is wrong. b is usualMost bytes or more.
 func usualTime(b []byte) int {
 	b = b[:usualMost]
 	switch {
@@ -248,8 +256,9 @@ const maxFloatSec = 1 << 53
 // errTime says that a value is no time.
 var errTime = errors.New("no time")
 
-// readTime reads a time of any kind: EventTime, an integer or a float (docs/forward.md rules 5, 9, 10). The error is that of
-// msgpack.ReadToken, with ErrShort also if b ends within an EventTime, or errTime.
+// readTime reads a time of any kind: EventTime, an integer or a float (docs/forward.md rules 5, 9,
+// 10). The error is that of msgpack.ReadToken, with ErrShort also if b ends within an EventTime, or
+// errTime.
 func readTime(b []byte) (sec int64, nsec uint32, n int, err error) {
 	t, n, err := msgpack.ReadToken(b)
 	if err != nil {
@@ -285,7 +294,8 @@ func readTime(b []byte) (sec int64, nsec uint32, n int, err error) {
 	return 0, 0, 0, errTime
 }
 
-// AppendEventTime appends a time as EventTime in its shortest form, fixext8 of type 0. Seconds are unsigned 32 bits: others are cut to that.
+// AppendEventTime appends a time as EventTime in its shortest form, fixext8 of type 0. Seconds are
+// unsigned 32 bits: others are cut to that.
 func AppendEventTime(dst []byte, sec int64, nsec uint32) []byte {
 	sec = min(max(sec, 0), math.MaxUint32)
 	dst = append(dst, codeFixExt8, 0)
@@ -293,8 +303,8 @@ func AppendEventTime(dst []byte, sec int64, nsec uint32) []byte {
 	return binary.BigEndian.AppendUint32(dst, nsec)
 }
 
-// AppendExtJSON appends an extension value as JSON, for msgpack.AppendJSON: an EventTime as a string of RFC 3339, any other as
-// "ext:<type>:<base64>" (docs/forward.md rule 22).
+// AppendExtJSON appends an extension value as JSON, for msgpack.AppendJSON: an EventTime as a
+// string of RFC 3339, any other as "ext:<type>:<base64>" (docs/forward.md rule 22).
 func AppendExtJSON(dst []byte, typ int8, data []byte) []byte {
 	if typ == 0 && len(data) == 8 {
 		if nsec := binary.BigEndian.Uint32(data[4:]); nsec < 1e9 {

@@ -86,7 +86,8 @@ func (t *table) StartForward(ctx context.Context, c *forward.Chunk, done func(er
 
 func (t *table) insert(ctx context.Context, _ string, _ []byte) error { return ctx.Err() }
 
-// A handler that takes its time, with several chunks of a connection at once. Their acks leave in order all the same.
+// A handler that takes its time, with several chunks of a connection at once. Their acks leave in
+// order all the same.
 func ExampleAsyncHandler() {
 	t := new(table)
 	s := &forward.Server{Handler: t, MaxInFlight: 16}

@@ -35,7 +35,8 @@ func hugeChunk(t testing.TB, size int) []byte {
 	return msgpack.AppendString(msgpack.AppendString(b, "chunk"), "huge")
 }
 
-// While one connection's chunk of 250 MB is decompressed, on however few cores, small messages of another one are stored and acked.
+// While one connection's chunk of 250 MB is decompressed, on however few cores, small messages of
+// another one are stored and acked.
 func TestLargeDoesNotStarveSmall(t *testing.T) {
 	needs.Time(t, "hundreds of megabytes")
 	size := 250 << 20

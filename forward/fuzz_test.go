@@ -26,7 +26,8 @@ func cut(b, how []byte) [][]byte {
 	return pieces
 }
 
-// FuzzServerDecode: whatever comes, and however it is cut, the server ends, holds nothing, and gives the same events, acks and troubles.
+// FuzzServerDecode: whatever comes, and however it is cut, the server ends, holds nothing, and
+// gives the same events, acks and troubles.
 func FuzzServerDecode(f *testing.F) {
 	for _, s := range []string{
 		hexForward, hexPacked, hexForward + hexPacked, "c0 05", "94 a1 74 05 81 a1 6d a1 62 81" + hexChunk, "93 a1 74 92 " + hexTime + "80 81 a1 6d a1 62",
@@ -48,7 +49,8 @@ func FuzzServerDecode(f *testing.F) {
 		if whole.stats.Memory != 0 || pieces.stats.Memory != 0 {
 			t.Errorf("memory left: %d %d", whole.stats.Memory, pieces.stats.Memory)
 		}
-		// With a source to add, and with a handler that finishes later, there are the same events and acks.
+		// With a source to add, and with a handler that finishes later, there are the same events
+		// and acks.
 		told := play(func(s *Server) {
 			small(s)
 			s.Endpoint.AddressKey = "ip"
@@ -103,7 +105,8 @@ func FuzzClientAcks(f *testing.F) {
 	})
 }
 
-// FuzzEntries: what the check lets through, rewritten if need be, reads back as so many entries that are good as they are.
+// FuzzEntries: what the check lets through, rewritten if need be, reads back as so many entries
+// that are good as they are.
 func FuzzEntries(f *testing.F) {
 	for _, s := range []string{hexEntry1 + hexEntry2, "92 00 80", "92 92 00 80 80", "92 05 c0 c0", "92 05 05 91 92 05 80", "92 ca 00000000 80", "92 d7 01 0000000000000000 80"} {
 		f.Add(unhex(s))

@@ -8,20 +8,24 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// How this file is organised. A group is what one connection hands on together: the messages that were complete after one read. It is
-// taken from a pool when a connection has something to decode, and goes back when the connection waits for its peer.
+// How this file is organised. A group is what one connection hands on together: the messages that
+// were complete after one read. It is taken from a pool when a connection has something to decode,
+// and goes back when the connection waits for its peer.
 //
-// Chunks stay where they are in the read buffer. Events of Message mode, one a message, are gathered by tag into one chunk where none of
-// them asks for an ack: add only notes where the event lies (a ref), seal copies the events of each tag together. Events of one tag keep
-// their order: a chunk that stands by itself ends what is being gathered under its tag.
+// Chunks stay where they are in the read buffer. Events of Message mode, one a message, are
+// gathered by tag into one chunk where none of them asks for an ack: add only notes where the event
+// lies (a ref), seal copies the events of each tag together. Events of one tag keep their order: a
+// chunk that stands by itself ends what is being gathered under its tag.
 
-// gatherMost is the largest event that is worth copying, scratchMost the bytes that one group gathers.
+// gatherMost is the largest event that is worth copying, scratchMost the bytes that one group
+// gathers.
 const (
 	gatherMost  = 16 << 10
 	scratchMost = baseBuffer
 )
 
-// ref is one event of Message mode: time (or time and metadata) and record lie at off of the read buffer.
+// ref is one event of Message mode: time (or time and metadata) and record lie at off of the read
+// buffer.
 type ref struct {
 	off, size int32
 	next      int32 // of the same tag; -1: the last
@@ -155,11 +159,12 @@ func (g *group) add(a *gathering, r ref, source int, timeless bool) {
 	a.chunk.Events++
 }
 
-// inPlace puts the array's header before a time in the read buffer, where the message's tag ends: it has been read.
+// inPlace puts the array's header before a time in the read buffer, where the message's tag ends:
+// it has been read.
 func inPlace(buf []byte, off int) { buf[off-1] = codeArray2 }
 
-// seal makes the entries of all that was gathered. buf is the read buffer that the refs mean, scratch has room for g.gathered. src is added to
-// every record, nil for nothing.
+// seal makes the entries of all that was gathered. buf is the read buffer that the refs mean,
+// scratch has room for g.gathered. src is added to every record, nil for nothing.
 func (g *group) seal(buf []byte, now time.Time, src *source) {
 	var scratch []byte
 	if g.scratch != nil {

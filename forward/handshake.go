@@ -14,9 +14,10 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// How this file is organised. A handshake is three letters (docs/forward.md rules 31 to 33): HELO from the server, PING from the client, PONG from the
-// server. Each has append, which writes it, and parse, which reads a complete one; what was parsed aliases it. A letterReader finds where a letter ends.
-// Who may send is decided in security.go; conn_login.go and login.go are the two ends.
+// How this file is organised. A handshake is three letters (docs/forward.md rules 31 to 33): HELO
+// from the server, PING from the client, PONG from the server. Each has append, which writes it,
+// and parse, which reads a complete one; what was parsed aliases it. A letterReader finds where a
+// letter ends. Who may send is decided in security.go; conn_login.go and login.go are the two ends.
 
 const (
 	nonceSize    = 16
@@ -78,7 +79,8 @@ func (l *letterReader) rest() []byte { return l.buf[l.end:l.have] }
 
 func arrayCode(c byte) bool { return c&0xf0 == 0x90 || c == 0xdc || c == 0xdd }
 
-// opens reads a letter's array and its first element, and returns the number of elements behind that and where they begin.
+// opens reads a letter's array and its first element, and returns the number of elements behind
+// that and where they begin.
 func opens(b []byte, name string) (count, at int, err error) {
 	t, at, err := msgpack.ReadToken(b)
 	if err != nil || t.Kind != msgpack.Array || t.Len < 1 {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// caller is a connection whose peer sends a PING that answers the HELO it got, if it is to log in, and then pieces.
+// caller is a connection whose peer sends a PING that answers the HELO it got, if it is to log in,
+// and then pieces.
 type caller struct {
 	script
 	login  bool
@@ -56,8 +57,8 @@ func playSecure(login bool, sec *Security, pieces ...[]byte) (o *outcome, sender
 	return o, c.sender
 }
 
-// FuzzHandshakeServer: whatever comes before a login, nothing is accepted; whatever comes behind one is as it would be without; and it is the same
-// however it is cut.
+// FuzzHandshakeServer: whatever comes before a login, nothing is accepted; whatever comes behind
+// one is as it would be without; and it is the same however it is cut.
 func FuzzHandshakeServer(f *testing.F) {
 	for _, s := range []string{"", hexEvents, hexForward + hexPacked, "c0", "c1", "96 a4 50494e47 a0 a0 a0 a0 a0", "96 a4 50494e47 db ffffffff", "dd ffffffff", "7b 7d", "95 a4 50494e47 a0"} {
 		for _, login := range []bool{false, true} {
@@ -104,7 +105,8 @@ func FuzzHandshakeServer(f *testing.F) {
 	})
 }
 
-// FuzzHandshakeClient: no server that does not know the key logs a client in, and what is wrong with it is the same however it is cut, fits into a line, and has no secret.
+// FuzzHandshakeClient: no server that does not know the key logs a client in, and what is wrong
+// with it is the same however it is cut, fits into a line, and has no secret.
 func FuzzHandshakeClient(f *testing.F) {
 	for _, s := range []string{
 		"", hexHelo, hexHelo + "c0", hexHelo + "95 a4 504f4e47 c3 a0 a1 73 a0", hexHelo + "95 a4 504f4e47 c2 a3 0a0a0a a0 a0", hexHelo + "92 a4 504f4e47 c2",

@@ -24,7 +24,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// Rules 31 to 40 of docs/forward.md, at both ends. What a peer sends is put together here by hand, not by the code that is tested.
+// Rules 31 to 40 of docs/forward.md, at both ends. What a peer sends is put together here by hand,
+// not by the code that is tested.
 
 const (
 	hexNonce  = "000102030405060708090a0b0c0d0e0f"

@@ -16,8 +16,10 @@ const heartbeatMost = 128
 // lowPorts are those of the system's services.
 const lowPorts = 1024
 
-// ServeHeartbeat answers UDP heartbeats: one byte 00 to the sender of any datagram of at most 128 bytes, unless its port is below 1024 or the one of pc, as those of
-// servers are (docs/forward.md rule 41). It returns ErrServerClosed after Shutdown or Close, any other error is that of the socket. It closes pc.
+// ServeHeartbeat answers UDP heartbeats: one byte 00 to the sender of any datagram of at most 128
+// bytes, unless its port is below 1024 or the one of pc, as those of servers are (docs/forward.md
+// rule 41). It returns ErrServerClosed after Shutdown or Close, any other error is that of the
+// socket. It closes pc.
 func (s *Server) ServeHeartbeat(pc net.PacketConn) error {
 	s.init()
 	if !s.listen(pc) {
@@ -50,11 +52,12 @@ func (s *Server) ServeHeartbeat(pc net.PacketConn) error {
 	}
 }
 
-// answersMost is how many heartbeats of one address are answered in a second. A client sends one a second; two servers that were made to answer each other
-// stop when one of them does not.
+// answersMost is how many heartbeats of one address are answered in a second. A client sends one a
+// second; two servers that were made to answer each other stop when one of them does not.
 const answersMost = 8
 
-// answers counts answers of this second by sender. Senders may share a counter, so that strangers cannot make it grow.
+// answers counts answers of this second by sender. Senders may share a counter, so that strangers
+// cannot make it grow.
 type answers struct {
 	seed   maphash.Seed
 	second int64
@@ -78,8 +81,9 @@ func (a *answers) may(from net.Addr, now int64) bool {
 	return true
 }
 
-// ofClient tells whether a datagram may be a client's. A server would answer the answer, and so on for ever: a stranger who writes the one's address on a datagram
-// to the other would have begun that.
+// ofClient tells whether a datagram may be a client's. A server would answer the answer, and so on
+// for ever: a stranger who writes the one's address on a datagram to the other would have begun
+// that.
 func ofClient(from, own net.Addr) bool {
 	f, ok := from.(*net.UDPAddr)
 	if !ok {
@@ -95,7 +99,8 @@ const (
 	wsaConnReset = syscall.Errno(10054)
 )
 
-// bounced tells whether an error is about an answer that could not be delivered. Whoever wants may cause any number of them.
+// bounced tells whether an error is about an answer that could not be delivered. Whoever wants may
+// cause any number of them.
 func bounced(err error) bool {
 	for _, e := range [...]syscall.Errno{wsaNetReset, wsaConnReset, syscall.ECONNREFUSED, syscall.ECONNRESET} {
 		if errors.Is(err, e) {

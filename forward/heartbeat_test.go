@@ -83,7 +83,8 @@ func (d *datagrams) LocalAddr() net.Addr { return &net.UDPAddr{Port: 24224} }
 
 func (d *datagrams) Close() error { return nil }
 
-// A server that answered what comes from another one, whose address anybody can write on a datagram, would keep both of them busy for ever.
+// A server that answered what comes from another one, whose address anybody can write on a
+// datagram, would keep both of them busy for ever.
 func TestRule41HeartbeatNoLoop(t *testing.T) {
 	d := &datagrams{in: make(chan any)}
 	s := &Server{}
@@ -101,7 +102,8 @@ func TestRule41HeartbeatNoLoop(t *testing.T) {
 	}
 }
 
-// No number of datagrams that are too long or of answers that do not arrive ends the service, which would end the server.
+// No number of datagrams that are too long or of answers that do not arrive ends the service, which
+// would end the server.
 func TestHeartbeatErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &datagrams{in: make(chan any)}

@@ -14,8 +14,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxWindow is the largest zstd window that is accepted: what RFC 8878 asks every decoder to have. Larger ones need more memory than a
-// connection may claim.
+// maxWindow is the largest zstd window that is accepted: what RFC 8878 asks every decoder to have.
+// Larger ones need more memory than a connection may claim.
 const maxWindow = 8 << 20
 
 // alienMost is how much of what is no entry is looked at before the rest is not even decompressed.
@@ -24,10 +24,12 @@ const alienMost = 4096
 // inflateTurn is how much is decompressed before others get their turn: about a millisecond.
 const inflateTurn = 1 << 20
 
-// lookStep is how much is decompressed before it is looked at: little enough to be still in the cache, and so much that few entries are cut by its end.
+// lookStep is how much is decompressed before it is looked at: little enough to be still in the
+// cache, and so much that few entries are cut by its end.
 const lookStep = 128 << 10
 
-// inflaters are decompressors; they are made when they are first needed. A server has few: one may need megabytes.
+// inflaters are decompressors; they are made when they are first needed. A server has few: one may
+// need megabytes.
 type inflaters struct {
 	src  bytes.Reader
 	gzip *gzip.Reader
@@ -35,7 +37,8 @@ type inflaters struct {
 	wide bool // zstd has had a window beyond keptWindow
 }
 
-// open returns a reader of src decompressed: several gzip members or zstd frames in a row are one stream (docs/forward.md rule 17).
+// open returns a reader of src decompressed: several gzip members or zstd frames in a row are one
+// stream (docs/forward.md rule 17).
 func (f *inflaters) open(kind compression, src []byte) (io.Reader, error) {
 	f.src.Reset(src)
 	if kind == gzipped {
@@ -84,7 +87,8 @@ func makeInflaters(memory int64) chan *inflaters {
 	return all
 }
 
-// takeInflaters waits for decompressors. Whoever has them waits for no peer, but perhaps for memory: who overdraws that waits for nobody.
+// takeInflaters waits for decompressors. Whoever has them waits for no peer, but perhaps for
+// memory: who overdraws that waits for nobody.
 func (c *conn) takeInflaters() (give func(), err error) {
 	if c.hold.over {
 		c.inflaters = new(inflaters)
@@ -104,8 +108,9 @@ func (c *conn) takeInflaters() (give func(), err error) {
 // errLater says that a chunk becomes too long to be kept decompressed.
 var errLater = errors.New("forward: decompressed later")
 
-// inflate decompresses the entries of the message in progress into a buffer of their own, and looks at them as they come out, so that
-// what is no stream of entries is refused before much of it was made. The buffer, which may be nil, is the caller's, also after an error.
+// inflate decompresses the entries of the message in progress into a buffer of their own, and looks
+// at them as they come out, so that what is no stream of entries is refused before much of it was
+// made. The buffer, which may be nil, is the caller's, also after an error.
 func (c *conn) inflate(in *sifting, src []byte) (err error) {
 	if len(src) == 0 { // no member at all
 		return nil
@@ -184,7 +189,8 @@ func (c *conn) inflate(in *sifting, src []byte) (err error) {
 	return err
 }
 
-// claimed is how long compressed bytes say that they will be, 0 if they do not say: the last gzip member says it of itself, a zstd frame may.
+// claimed is how long compressed bytes say that they will be, 0 if they do not say: the last gzip
+// member says it of itself, a zstd frame may.
 func claimed(kind compression, src []byte) int64 {
 	if kind == gzipped {
 		if len(src) < 18 {

@@ -12,15 +12,16 @@ import (
 // inflaterKeeps is the largest buffer that an Inflater keeps for its next chunk.
 const inflaterKeeps = 4 << 20
 
-// An Inflater undoes the compression of chunks that Parse read. Its zero value works; it keeps its decompressors and a buffer. It is not for
-// several goroutines at once.
+// An Inflater undoes the compression of chunks that Parse read. Its zero value works; it keeps its
+// decompressors and a buffer. It is not for several goroutines at once.
 type Inflater struct {
 	f   inflaters
 	buf []byte
 }
 
-// Inflate fills in c.Entries from c.Compressed, if c has them compressed only. They are valid until the next call. At most 1 GiB is
-// made, which is what a Server takes at most. The error wraps ErrMalformed.
+// Inflate fills in c.Entries from c.Compressed, if c has them compressed only. They are valid until
+// the next call. At most 1 GiB is made, which is what a Server takes at most. The error wraps
+// ErrMalformed.
 func (z *Inflater) Inflate(c *Chunk) error { return z.inflate(c, largestChunk) }
 
 // InflateMost is Inflate that makes at most so many bytes.
@@ -70,8 +71,9 @@ func (z *Inflater) inflate(c *Chunk, most int) error {
 	}
 }
 
-// Raw returns the uncompressed entries of a chunk as they came: what Chunk.Raw is, but a stream, for chunks that are compressed. It is valid until the
-// next use of z. An error of the compressed bytes is the reader's; it wraps ErrMalformed.
+// Raw returns the uncompressed entries of a chunk as they came: what Chunk.Raw is, but a stream,
+// for chunks that are compressed. It is valid until the next use of z. An error of the compressed
+// bytes is the reader's; it wraps ErrMalformed.
 func (z *Inflater) Raw(c *Chunk) io.Reader {
 	switch {
 	case c.RawCompressed != nil:

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A Server hands a compressed chunk on with the bytes that came, which another end reads back to the same entries.
+// A Server hands a compressed chunk on with the bytes that came, which another end reads back to
+// the same entries.
 func TestCompressedAsItCame(t *testing.T) {
 	e1, e2 := unhex(hexEntry1), unhex(hexEntry2)
 	two := append(bytes.Clone(e1), e2...)
@@ -125,7 +126,8 @@ func TestInflateMost(t *testing.T) {
 	}
 }
 
-// A Client sends on what is compressed already, and makes it anew where another compression is asked for.
+// A Client sends on what is compressed already, and makes it anew where another compression is
+// asked for.
 func TestClientSendsCompressedOn(t *testing.T) {
 	e := entries(50)
 	packed := gzipOf(e)
@@ -174,7 +176,8 @@ func FuzzInflate(f *testing.F) {
 	})
 }
 
-// FuzzCompressed: what a Server hands on compressed, an Inflater reads back to the same entries, whatever it read before.
+// FuzzCompressed: what a Server hands on compressed, an Inflater reads back to the same entries,
+// whatever it read before.
 func FuzzCompressed(f *testing.F) {
 	e := unhex(hexEntry1)
 	gz, z := gzipOf(e), zstdOf(e)

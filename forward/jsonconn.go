@@ -11,9 +11,10 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// How this file is organised. A connection whose first byte is { or [ speaks JSON (docs/forward.md rule 43). Each JSON value is turned into the
-// MessagePack of the same message and then taken as such; only its ack is JSON. The JSON decoder asks for more bytes when it has used
-// up what there is: before that waits for the peer, everything complete is handed on.
+// How this file is organised. A connection whose first byte is { or [ speaks JSON (docs/forward.md
+// rule 43). Each JSON value is turned into the MessagePack of the same message and then taken as
+// such; only its ack is JSON. The JSON decoder asks for more bytes when it has used up what there
+// is: before that waits for the peer, everything complete is handed on.
 
 // jsonSource is what the JSON decoder reads.
 type jsonSource struct {
@@ -52,8 +53,8 @@ func (j *jsonSource) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// need is what the value in progress takes of the budget. The decoder keeps its text and doubles its buffer; the MessagePack of it is not longer than
-// that, or little.
+// need is what the value in progress takes of the budget. The decoder keeps its text and doubles
+// its buffer; the MessagePack of it is not longer than that, or little.
 func (j *jsonSource) need() int64 {
 	if 4*j.taken <= parkedBuffer {
 		return 0

@@ -71,7 +71,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// A connection that waits for its next message holds next to nothing of the last one, which JSON's decoder would keep for ever.
+// A connection that waits for its next message holds next to nothing of the last one, which JSON's
+// decoder would keep for ever.
 func TestJSONIdle(t *testing.T) {
 	s := &Server{Handler: nothing{}}
 	sockets(t, s, func(t *testing.T, dial func() net.Conn) {
@@ -100,7 +101,8 @@ func TestJSONIdle(t *testing.T) {
 	})
 }
 
-// The decoder of a large message has read into the messages behind it, large ones among them. Each is taken, once.
+// The decoder of a large message has read into the messages behind it, large ones among them. Each
+// is taken, once.
 func TestJSONReadAhead(t *testing.T) {
 	const ack = `{"ack":"a"}` + "\n"
 	message := func(n int) string { return `["t", 5, {"m":"` + strings.Repeat("x", n) + `"}, {"chunk":"a"}]` }
@@ -125,7 +127,8 @@ func TestJSONReadAhead(t *testing.T) {
 	})
 }
 
-// What a message in progress takes counts, also while the rest of it is waited for, and whether it is large or not.
+// What a message in progress takes counts, also while the rest of it is waited for, and whether it
+// is large or not.
 func TestJSONCounts(t *testing.T) {
 	for _, n := range []int{8 << 10, 30 << 10, 300 << 10} {
 		s := &Server{Handler: nothing{}}

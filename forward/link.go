@@ -49,8 +49,9 @@ func (l *link) close() {
 	<-l.done
 }
 
-// finish says that nothing more will be written, and reads what the server still sends, until it closes too, for as long as a
-// closing connection waits for its peer. Most often the reading goroutine has ended already.
+// finish says that nothing more will be written, and reads what the server still sends, until it
+// closes too, for as long as a closing connection waits for its peer. Most often the reading
+// goroutine has ended already.
 func (l *link) finish(stop <-chan struct{}) {
 	if cw, ok := l.sock.(interface{ CloseWrite() error }); ok {
 		_ = cw.CloseWrite() // it may be broken already
@@ -72,13 +73,15 @@ func (l *link) interrupt() {
 	}
 }
 
-// arm begins a write, or goes on with one: the server may take as long as for an ack. With c.mu held, so that nobody's interrupt is undone.
+// arm begins a write, or goes on with one: the server may take as long as for an ack. With c.mu
+// held, so that nobody's interrupt is undone.
 func (l *link) arm(limit time.Duration) {
 	l.writing = true
 	_ = l.nc.SetWriteDeadline(time.Now().Add(limit)) // if not, the write says why
 }
 
-// disarm ends it. Package tls writes too, by itself, long after: to a server that wants fresh keys. With c.mu held.
+// disarm ends it. Package tls writes too, by itself, long after: to a server that wants fresh keys.
+// With c.mu held.
 func (l *link) disarm() {
 	l.writing = false
 	if l.sock != l.nc {
@@ -89,7 +92,8 @@ func (l *link) disarm() {
 // ackMost is the largest ack that is read.
 const ackMost = MaxID + 256
 
-// read reads acks until the connection ends: they may be split over reads, and several may come in one (docs/forward.md rule 29).
+// read reads acks until the connection ends: they may be split over reads, and several may come in
+// one (docs/forward.md rule 29).
 func (l *link) read() {
 	defer close(l.done)
 	err := readAcks(l.nc, func(id []byte) error { return l.c.take(l, id) })
@@ -104,7 +108,8 @@ func (l *link) read() {
 	l.c.poke()
 }
 
-// readAcks calls take for every ack that r has. Its error is that of r or of take, or says that something is no ack.
+// readAcks calls take for every ack that r has. Its error is that of r or of take, or says that
+// something is no ack.
 func readAcks(r io.Reader, take func(id []byte) error) error {
 	buf := make([]byte, 512)
 	var scan msgpack.Scanner

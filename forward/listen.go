@@ -10,16 +10,19 @@ import (
 	"strings"
 )
 
-// DefaultAddress is where ListenAndServe listens if nothing else is said: the port that is registered for the protocol.
+// DefaultAddress is where ListenAndServe listens if nothing else is said: the port that is
+// registered for the protocol.
 const DefaultAddress = ":24224"
 
 // portTries is how often the system is asked for a port that is free for both TCP and UDP.
 const portTries = 10
 
-// ListenAndServe listens on the address of a network, "tcp", "tcp4", "tcp6" or "unix", and then calls Serve to handle what comes. On TCP it answers UDP
-// heartbeats on the same port too (docs/forward.md rule 41). If address is blank, DefaultAddress is used.
+// ListenAndServe listens on the address of a network, "tcp", "tcp4", "tcp6" or "unix", and then
+// calls Serve to handle what comes. On TCP it answers UDP heartbeats on the same port too
+// (docs/forward.md rule 41). If address is blank, DefaultAddress is used.
 //
-// ListenAndServe always returns an error that is not nil. After Shutdown or Close it is ErrServerClosed.
+// ListenAndServe always returns an error that is not nil. After Shutdown or Close it is
+// ErrServerClosed.
 func (s *Server) ListenAndServe(network, address string) error {
 	s.init()
 	if s.down.Load() {
@@ -61,8 +64,9 @@ func (s *Server) ListenAndServe(network, address string) error {
 	return err
 }
 
-// Listen takes one port for TCP, which is for Serve, and for UDP, which is for ServeHeartbeat. network is "tcp", "tcp4" or "tcp6". With port 0 the system
-// chooses one for TCP, which may be taken for UDP: then it is asked again.
+// Listen takes one port for TCP, which is for Serve, and for UDP, which is for ServeHeartbeat.
+// network is "tcp", "tcp4" or "tcp6". With port 0 the system chooses one for TCP, which may be
+// taken for UDP: then it is asked again.
 func Listen(network, address string) (net.Listener, net.PacketConn, error) {
 	for try := 1; ; try++ {
 		l, err := net.Listen(network, address)

@@ -22,14 +22,16 @@ type Login struct {
 	Hostname string
 	// SharedKey is what both ends know.
 	SharedKey string `json:"-"`
-	// AllowEmptyKey permits a shared key that is empty; it is an error otherwise (docs/forward.md rule 38).
+	// AllowEmptyKey permits a shared key that is empty; it is an error otherwise (docs/forward.md
+	// rule 38).
 	AllowEmptyKey bool
 	// Username and Password are sent, the password as a digest, if the server asks for them.
 	Username string
 	Password string `json:"-"`
 }
 
-// ErrDenied says that a login failed: the server refused it, or could not prove that it knows the shared key.
+// ErrDenied says that a login failed: the server refused it, or could not prove that it knows the
+// shared key.
 var ErrDenied = errors.New("login denied")
 
 // String returns what is no secret.
@@ -52,9 +54,10 @@ var ownName = sync.OnceValue(func() string {
 	return name
 })
 
-// Handshake logs in on a connection that is made already, TLS included: it reads HELO, writes PING and reads PONG, and nothing beyond. It
-// waits as long as nc's deadline allows. keepalive is what the server says: false if the connection is good for one message only. An
-// error that wraps ErrDenied is about who we are; after any error the connection is of no use.
+// Handshake logs in on a connection that is made already, TLS included: it reads HELO, writes PING
+// and reads PONG, and nothing beyond. It waits as long as nc's deadline allows. keepalive is what
+// the server says: false if the connection is good for one message only. An error that wraps
+// ErrDenied is about who we are; after any error the connection is of no use.
 func (l *Login) Handshake(nc net.Conn) (keepalive bool, err error) {
 	if l.SharedKey == "" && !l.AllowEmptyKey {
 		return false, ErrNoKey

@@ -85,8 +85,8 @@ func (f *inflaters) close() {
 	*f = inflaters{}
 }
 
-// Packed returns the entry as a chunk of its own, compressed, which takes little memory if it was little
-// when it came.
+// Packed returns the entry as a chunk of its own, compressed, which takes little memory if it was
+// little when it came.
 func (l *Long) Packed() (*Chunk, error) {
 	r, err := l.Raw()
 	if err != nil {

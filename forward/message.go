@@ -8,14 +8,17 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// How this file is organised. A decoder finds the messages of one connection in the bytes that have arrived so far. next is called with
-// all bytes from the start of the message in progress, after each read; it goes on where it stopped, from stage to stage, and returns when
-// the message is complete or the bytes are used up. It keeps offsets only, so the bytes may move between two calls. What is found stays in
-// the decoder's fields until reset. Nothing here looks at what a message means beyond its frame: see group.go for that.
+// How this file is organised. A decoder finds the messages of one connection in the bytes that have
+// arrived so far. next is called with all bytes from the start of the message in progress, after
+// each read; it goes on where it stopped, from stage to stage, and returns when the message is
+// complete or the bytes are used up. It keeps offsets only, so the bytes may move between two
+// calls. What is found stays in the decoder's fields until reset. Nothing here looks at what a
+// message means beyond its frame: see group.go for that.
 //
-// No byte of an event is walked twice. A scanner goes over each element once, whether it comes whole or in pieces; what uses the element
-// later goes by the offsets that are noted here. Only headers, of a few bytes each, may be read again: where one was cut off, and to see
-// what an unusual time says.
+// No byte of an event is walked twice. A scanner goes over each element once, whether it comes
+// whole or in pieces; what uses the element later goes by the offsets that are noted here. Only
+// headers, of a few bytes each, may be read again: where one was cut off, and to see what an
+// unusual time says.
 
 // mode is how a message carries its events, told by the second element (docs/forward.md rule 3).
 type mode uint8
@@ -78,9 +81,10 @@ func (d *decoder) reset() {
 // idle tells whether no message is in progress.
 func (d *decoder) idle() bool { return d.stage == stageStart && d.pos == 0 }
 
-// next goes on with a message. Of what is found, b[:d.pos] are the bytes; the caller then resets the decoder. The bytes of a value that is
-// passed over are not needed any more before it is complete: then next returns more with used > 0, and they must not be there in the next call.
-// An error is a fault that ends the stream.
+// next goes on with a message. Of what is found, b[:d.pos] are the bytes; the caller then resets
+// the decoder. The bytes of a value that is passed over are not needed any more before it is
+// complete: then next returns more with used > 0, and they must not be there in the next call. An
+// error is a fault that ends the stream.
 func (d *decoder) next(b []byte) (f found, used int, err error) {
 	size := int64(len(b))
 	for {
@@ -185,8 +189,9 @@ func (d *decoder) next(b []byte) (f found, used int, err error) {
 	}
 }
 
-// quick takes the stages up to the end of the record, or of the bytes, of a message that looks as nearly all of Message mode do: 93 or 94, a
-// short tag, a usual time, a map. Any other, and one of which less has come, it leaves to the stages.
+// quick takes the stages up to the end of the record, or of the bytes, of a message that looks as
+// nearly all of Message mode do: 93 or 94, a short tag, a usual time, a map. Any other, and one of
+// which less has come, it leaves to the stages.
 func (d *decoder) quick(b []byte) error {
 	if len(b) < 3 {
 		return nil
@@ -250,21 +255,23 @@ var (
 	errNoThird   = &fault{InvalidMessage, errors.New("a time without a record")}
 )
 
-// skip passes over the value that has begun, from its first byte again: that happens once, within its first bytes.
+// skip passes over the value that has begun, from its first byte again: that happens once, within
+// its first bytes.
 func (d *decoder) skip(why error) {
 	d.stage, d.why, d.pos = stageSkip, why, 0
 	d.scan.Reset(claims(maxDepth+3, d.max))
 	d.ready = false
 }
 
-// claims is what the lengths and counts in a message of at most size bytes may say. What fits into the smallest buffer is never too long, only
-// too large, however it was cut into reads.
+// claims is what the lengths and counts in a message of at most size bytes may say. What fits into
+// the smallest buffer is never too long, only too large, however it was cut into reads.
 func claims(depth int, size int64) msgpack.Limits {
 	size = max(size, baseBuffer)
 	return msgpack.Limits{Depth: depth, Length: size, Count: size}
 }
 
-// second tells the mode. false: there are too few bytes for it, or the message is no message, by d.stage.
+// second tells the mode. false: there are too few bytes for it, or the message is no message, by
+// d.stage.
 func (d *decoder) second(b []byte) (bool, error) {
 	t, n, err := msgpack.ReadToken(b[d.pos:])
 	if errors.Is(err, msgpack.ErrShort) {
@@ -396,62 +403,4 @@ func (d *decoder) end(at int64) {
 	if _, end := d.part(); end != nil {
 		*end = at
 	}
-}
-
-// hasOption tells whether a complete message has the element that is the option.
-func (d *decoder) hasOption() bool {
-	if d.mode == modeForward || d.mode == modePacked {
-		return d.elements > 2
-	}
-	return d.elements > 3
-}
-
-// missing is how many bytes are certainly missing when there are size, 0 if that is not known.
-func (d *decoder) missing(size int) int64 {
-	if d.stage == stageElement && d.mode == modePacked && d.element == 1 {
-		return max(d.bodyEnd+int64(d.elements)-2-int64(size), 0)
-	}
-	return 0
-}
-
-// claim is how long the message in progress will be by what its headers and its first part say, 0 if they say nothing.
-func (d *decoder) claim() int64 {
-	const rest = 256 // an option is shorter, as a rule
-	if d.stage != stageElement || d.element != 1 {
-		return 0
-	}
-	switch d.mode {
-	case modePacked:
-		return d.bodyEnd + rest
-	case modeForward:
-		if seen := d.entry.values(); seen > 16 {
-			each := float64(d.entry.pos) / float64(seen)
-			return d.body + min(int64(each*float64(d.claimed)*33/32), d.max) + rest
-		}
-	case modeMessage, modeMeta:
-	}
-	return 0
-}
-
-func (d *decoder) tooLarge() error {
-	return faultf(TooLarge, "a message of more than %d bytes", d.max)
-}
-
-// wrong gives an error of the scanner its kind. All of them end the stream: where the message would end is not known any more.
-func (d *decoder) wrong(err error) error {
-	if d.pos > d.max {
-		return d.tooLarge() // as it would have been, had the bytes come in smaller pieces
-	}
-	return scanFault(err, Garbage)
-}
-
-// scanFault gives an error of the scanner its kind.
-func scanFault(err error, other TroubleKind) error {
-	switch {
-	case errors.Is(err, msgpack.ErrDepth):
-		return &fault{TooDeep, err}
-	case errors.Is(err, msgpack.ErrLength), errors.Is(err, msgpack.ErrCount):
-		return &fault{TooLong, err}
-	}
-	return &fault{other, err}
 }

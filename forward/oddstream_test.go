@@ -12,8 +12,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// oddStream makes messages of which many are odd: of unusual times, metadata, records of other kinds, deep ones, claims, and here and there a
-// wrong byte.
+// oddStream makes messages of which many are odd: of unusual times, metadata, records of other
+// kinds, deep ones, claims, and here and there a wrong byte.
 type oddStream struct{ *rand.Rand }
 
 // one tells whether one of n is due.
@@ -197,7 +197,8 @@ func (r oddStream) stream() []byte {
 	return b
 }
 
-// Odd messages, whole, in pieces of random lengths and byte by byte: the events, acks and troubles are the same, to the text of the errors.
+// Odd messages, whole, in pieces of random lengths and byte by byte: the events, acks and troubles
+// are the same, to the text of the errors.
 func TestRule01OddStreams(t *testing.T) {
 	for seed := range needs.Rounds(t, "FORWARD_ODD_ROUNDS", 200, 2_000) {
 		r := oddStream{rand.New(rand.NewPCG(uint64(seed), 7))}

@@ -11,7 +11,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// Bytes that were walked over are overwritten with the byte that MessagePack never uses: whoever walks over them again stumbles.
+// Bytes that were walked over are overwritten with the byte that MessagePack never uses: whoever
+// walks over them again stumbles.
 const poison = 0xc1
 
 func poisoned(b []byte) {

@@ -8,7 +8,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// option is the last element of a message, as far as we know its keys (docs/forward.md rules 7, 14, 16, 17, 24). What it holds aliases the message.
+// option is the last element of a message, as far as we know its keys (docs/forward.md rules 7, 14,
+// 16, 17, 24). What it holds aliases the message.
 type option struct {
 	id         []byte // nil: none
 	idBin      bool
@@ -22,8 +23,8 @@ type option struct {
 // signalUnknown is the signal of an option whose fluent_signal is no small number: surely not logs.
 const signalUnknown = -1
 
-// parse reads a complete MessagePack value. One that is no map says nothing; of a repeated key the last one counts; unknown keys and
-// values of unexpected types are passed over.
+// parse reads a complete MessagePack value. One that is no map says nothing; of a repeated key the
+// last one counts; unknown keys and values of unexpected types are passed over.
 func (o *option) parse(b []byte) {
 	*o = option{}
 	t, at, err := msgpack.ReadToken(b)

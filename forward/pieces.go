@@ -13,17 +13,18 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// Pieces are the entries of a chunk, uncompressed, some at a time, so that a chunk of any length takes
-// little memory. Its zero value works. How a chunk is cut depends on nothing but its entries and the
-// size of a piece.
+// Pieces are the entries of a chunk, uncompressed, some at a time, so that a chunk of any length
+// takes little memory. Its zero value works. How a chunk is cut depends on nothing but its entries
+// and the size of a piece.
 type Pieces struct {
-	// Large is called before memory is taken for an entry that is larger than a piece; nil: nothing is.
+	// Large is called before memory is taken for an entry that is larger than a piece; nil: nothing
+	// is.
 	Large func()
-	// Most is the longest entry of a compressed chunk that is copied, and of one that is not compressed none
-	// that is larger than a piece is; 0: any is copied.
+	// Most is the longest entry of a compressed chunk that is copied, and of one that is not
+	// compressed none that is larger than a piece is; 0: any is copied.
 	Most int
-	// Found is the entry that the last Next has come to, if that is larger than a piece and Most is set. What
-	// was not copied is in it alone.
+	// Found is the entry that the last Next has come to, if that is larger than a piece and Most is
+	// set. What was not copied is in it alone.
 	Found *Long
 
 	r      io.Reader // plain or packed
@@ -38,8 +39,8 @@ type Pieces struct {
 	at     int64 // of buf, in the entries
 }
 
-// Begin begins to read the entries of a chunk, most bytes at a time, as long as its bytes are there,
-// and until z is used for something else.
+// Begin begins to read the entries of a chunk, most bytes at a time, as long as its bytes are
+// there, and until z is used for something else.
 func (p *Pieces) Begin(z *Inflater, c *Chunk, most int) {
 	p.most, p.eof, p.whole = most, false, true
 	p.chunk, p.at, p.Found = c, 0, nil
@@ -55,9 +56,10 @@ func (p *Pieces) Begin(z *Inflater, c *Chunk, most int) {
 	p.r = &p.packed
 }
 
-// Next replaces dst by the next entries, most bytes of them or one that is larger, and says how many
-// they are. last says that there are no more; what is all of a chunk is not looked at, and n is 0 then. The error wraps ErrMalformed: what stands before it was
-// returned, what follows cannot be read.
+// Next replaces dst by the next entries, most bytes of them or one that is larger, and says how
+// many they are. last says that there are no more; what is all of a chunk is not looked at, and n
+// is 0 then. The error wraps ErrMalformed: what stands before it was returned, what follows cannot
+// be read.
 func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) {
 	dst = dst[:0]
 	p.Found = nil
@@ -120,8 +122,8 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 	return dst, n, p.eof && len(p.buf) == 0, nil
 }
 
-// long looks for the end of the entry that begins in buf and is longer than it, if that is one that need
-// not be copied, and goes on behind it.
+// long looks for the end of the entry that begins in buf and is longer than it, if that is one that
+// need not be copied, and goes on behind it.
 func (p *Pieces) long() (done, last bool, err error) {
 	if !p.keeps() {
 		return false, false, nil
@@ -162,8 +164,8 @@ func (p *Pieces) long() (done, last bool, err error) {
 	return true, p.eof && len(p.buf) == 0, nil
 }
 
-// keeps says whether what is in buf, the start of an entry, is to be left where it stands: it is longer than
-// Most, or it need not be found again by decompressing what is before it.
+// keeps says whether what is in buf, the start of an entry, is to be left where it stands: it is
+// longer than Most, or it need not be found again by decompressing what is before it.
 func (p *Pieces) keeps() bool { return p.chunk.isPlain() || len(p.buf) > p.Most }
 
 // fill reads until there are n bytes, or all.

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestPieces: the pieces of a chunk are its entries, whole, in order, the same however they come, and
-// only one that is larger than a piece makes a larger one.
+// TestPieces: the pieces of a chunk are its entries, whole, in order, the same however they come,
+// and only one that is larger than a piece makes a larger one.
 func TestPieces(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -64,7 +64,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestLong: an entry that is longer than a piece is found where it stands, and reads as it is, however it came.
+// TestLong: an entry that is longer than a piece is found where it stands, and reads as it is,
+// however it came.
 func TestLong(t *testing.T) {
 	const most = 8 << 10
 	small, big, huge := sized("s", 100), sized("b", 2*most), sized("h", 200<<10)

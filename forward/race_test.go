@@ -4,5 +4,6 @@
 
 package forward
 
-// raceEnabled says that allocations are not worth counting: the race detector makes pools forget at random.
+// raceEnabled says that allocations are not worth counting: the race detector makes pools forget at
+// random.
 const raceEnabled = true

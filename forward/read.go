@@ -6,10 +6,12 @@ import (
 	"io"
 )
 
-// How this file is organised. A connection holds a buffer only while it has bytes of a message in it. fill waits for bytes, and takes a
-// buffer when they are there: on sockets by reading in the poller's callback (read_unix.go), elsewhere by reading into a few bytes of
-// its own first. The buffer grows when it is full of one message, at most to two and a half times its size, and never because of what a message claims. A connection that has sent
-// the beginning of a message and then nothing is parked: it keeps only a small buffer.
+// How this file is organised. A connection holds a buffer only while it has bytes of a message in
+// it. fill waits for bytes, and takes a buffer when they are there: on sockets by reading in the
+// poller's callback (read_unix.go), elsewhere by reading into a few bytes of its own first. The
+// buffer grows when it is full of one message, at most to two and a half times its size, and never
+// because of what a message claims. A connection that has sent the beginning of a message and then
+// nothing is parked: it keeps only a small buffer.
 
 // fill waits until there are more bytes behind c.w.
 func (c *conn) fill() error {
@@ -40,7 +42,8 @@ func (c *conn) fill() error {
 	}
 }
 
-// progress notes, before the peer is waited for, whether it goes on with its message. Since it was last waited for no time has passed for it.
+// progress notes, before the peer is waited for, whether it goes on with its message. Since it was
+// last waited for no time has passed for it.
 func (c *conn) progress() {
 	since := c.stalled.Load()
 	if c.r == c.w && !c.json {
@@ -57,7 +60,8 @@ func (c *conn) progress() {
 	c.brought(now)
 }
 
-// brought notes whether the peer goes on: it does when it has brought one part in stallShare of what the connection holds.
+// brought notes whether the peer goes on: it does when it has brought one part in stallShare of
+// what the connection holds.
 func (c *conn) brought(now int64) {
 	came := c.bytes.Load()
 	if c.under != nil {
@@ -87,7 +91,8 @@ func (c *conn) read() (int, error) {
 		}
 		return c.readN, c.readErr
 	}
-	// Through an interface there is no waiting without a buffer: the first bytes of what comes go to c.tiny, then there is one.
+	// Through an interface there is no waiting without a buffer: the first bytes of what comes go
+	// to c.tiny, then there is one.
 	if c.r == c.w {
 		c.park()
 	}
@@ -141,7 +146,8 @@ func (c *conn) space() []byte {
 	return c.buf.b[c.w:min(int64(len(c.buf.b)), int64(c.w)+c.wanted())]
 }
 
-// room makes sure that there is space to read to. If wait is false, it does not wait for memory, and tells whether there is room.
+// room makes sure that there is space to read to. If wait is false, it does not wait for memory,
+// and tells whether there is room.
 func (c *conn) room(wait bool) bool {
 	if c.buf == nil {
 		return c.grow(c.first(), wait)
@@ -170,7 +176,8 @@ func (c *conn) room(wait bool) bool {
 	return true
 }
 
-// larger is the next size of a buffer that is full of one message: twice as large, or what the message needs by all that is known of it, if that is not much more.
+// larger is the next size of a buffer that is full of one message: twice as large, or what the
+// message needs by all that is known of it, if that is not much more.
 func (c *conn) larger(size int) int {
 	next := 2 * int64(size)
 	if claim := c.dec.claim(); claim > 0 && claim <= next+next/4 {
@@ -179,8 +186,8 @@ func (c *conn) larger(size int) int {
 	return bufferSize(min(next, max(c.s.maxMessage+readSize, int64(size)+readSize)))
 }
 
-// first is the size of a buffer to begin with: what the last messages needed, if memory is plenty. If it is scarce, the beginning of a message
-// has to do, to see how large it will be.
+// first is the size of a buffer to begin with: what the last messages needed, if memory is plenty.
+// If it is scarce, the beginning of a message has to do, to see how large it will be.
 func (c *conn) first() int {
 	if c.buf == nil && c.s.mem.scarce() {
 		return parkedBuffer
@@ -262,7 +269,8 @@ func (c *conn) settle() {
 	}
 }
 
-// shrink moves what has arrived into a smaller buffer. It gives back more than it takes, so it need not ask, and is over the limit for no more than that.
+// shrink moves what has arrived into a smaller buffer. It gives back more than it takes, so it need
+// not ask, and is over the limit for no more than that.
 func (c *conn) shrink(size int) {
 	c.s.mem.force(&c.hold, int64(size))
 	b := c.s.pool.take(size, c.id)
@@ -287,7 +295,8 @@ func (c *conn) slim() {
 	c.settle()
 }
 
-// extra takes a buffer for entries that cannot stay where they are. It belongs to the caller until keepExtra.
+// extra takes a buffer for entries that cannot stay where they are. It belongs to the caller until
+// keepExtra.
 func (c *conn) extra(size int) (*buffer, error) {
 	if err := c.memory(int64(size)); err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// initRaw finds the socket under a connection. Only of the two types whose Read is known to be no more than a read of the socket: one that
-// embeds them may do more.
+// initRaw finds the socket under a connection. Only of the two types whose Read is known to be no
+// more than a read of the socket: one that embeds them may do more.
 func (c *conn) initRaw() {
 	var sc syscall.Conn
 	switch nc := c.sock.(type) {
@@ -33,8 +33,8 @@ func (c *conn) initRaw() {
 	}
 }
 
-// readRaw is called by the poller's Read: at once, and again whenever the socket is readable. Only when there is something to read does
-// the connection keep a buffer.
+// readRaw is called by the poller's Read: at once, and again whenever the socket is readable. Only
+// when there is something to read does the connection keep a buffer.
 func (c *conn) readRaw(fd uintptr) bool {
 	c.hungry = !c.room(false)
 	into := c.tiny[:]
@@ -116,7 +116,8 @@ func (s *socket) readNow(p []byte) (int, error) {
 	}
 }
 
-// unread tells whether there are bytes in the socket, or its end, that the connection has not come to yet. Called by the watch.
+// unread tells whether there are bytes in the socket, or its end, that the connection has not come
+// to yet. Called by the watch.
 func (c *conn) unread() (yes bool) {
 	if c.raw == nil {
 		return false

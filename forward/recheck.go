@@ -14,10 +14,12 @@ import (
 // proof is what a connection has logged in with: the rule's secrets at that time.
 type proof struct{ host, user, key, password string }
 
-// Recheck ends the connections of an endpoint that would not be let in now, by what its functions say: those whose shared
-// key, user, password, rule or certificate is good no more. What has come of them as a whole is stored and acked, and
-// each is told as Withdrawn. Call it when secrets or authorities have been exchanged. GetSecurity is asked again for each
-// connection, and so is GetConfigForClient, with what is left of its ClientHello: connection, server name, version and cipher.
+// Recheck ends the connections of an endpoint that would not be let in now, by what its functions
+// say: those whose shared key, user, password, rule or certificate is good no more. What has come
+// of them as a whole is stored and acked, and each is told as Withdrawn. Call it when secrets or
+// authorities have been exchanged. GetSecurity is asked again for each connection, and so is
+// GetConfigForClient, with what is left of its ClientHello: connection, server name, version and
+// cipher.
 func (s *Server) Recheck(ep *Endpoint) {
 	s.init()
 	s.rechecks.Add(1) // before the connections are looked at: see conn.login
@@ -36,7 +38,8 @@ func (s *Server) Recheck(ep *Endpoint) {
 	}
 }
 
-// recheck tells why a connection that has logged in would not be let in now. It may be called by any goroutine.
+// recheck tells why a connection that has logged in would not be let in now. It may be called by
+// any goroutine.
 func (c *conn) recheck() error {
 	if c.sender.TLS != nil {
 		if err := c.recertify(c.sender.TLS); err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/testcert"
 )
 
-// TestRecheck: a connection whose key, user or rule is good no more ends, when what came of it is acked. Others go on.
+// TestRecheck: a connection whose key, user or rule is good no more ends, when what came of it is
+// acked. Others go on.
 func TestRecheck(t *testing.T) {
 	before := &Security{SharedKey: "key", Users: map[string]string{"u": "password", "other": "password"}}
 	for name, now := range map[string]*Security{

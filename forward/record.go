@@ -14,9 +14,10 @@ import (
 // A Record is what an event says: a MessagePack map, as it came. It is decoded only on demand.
 type Record []byte
 
-// All returns an iterator over the times and records of the chunk's events. The records alias Entries; nothing is allocated. Of a chunk that a
-// Server hands on every entry is good; of one that was not checked, see Parse, the iteration ends before the first that is none: whoever
-// has to know uses [ReadEntries], which has metadata too.
+// All returns an iterator over the times and records of the chunk's events. The records alias
+// Entries; nothing is allocated. Of a chunk that a Server hands on every entry is good; of one that
+// was not checked, see Parse, the iteration ends before the first that is none: whoever has to know
+// uses [ReadEntries], which has metadata too.
 func (c *Chunk) All() iter.Seq2[time.Time, Record] {
 	return func(yield func(time.Time, Record) bool) {
 		r := ReadEntries(c.Entries)
@@ -28,12 +29,15 @@ func (c *Chunk) All() iter.Seq2[time.Time, Record] {
 	}
 }
 
-// Decode stores the record in what v points to, as encoding/json does: an any, a map, or a struct, whose fields are found by their tags "log", "json", or
-// their names, byte for byte. Into an any go int64 (uint64 where that is too small), float64, string, []byte, bool, nil, []any, map[string]any, and a time.Time for an
-// EventTime; a time.Time takes text of RFC 3339 too. An extension value of another type becomes the text that it has in JSON.
+// Decode stores the record in what v points to, as encoding/json does: an any, a map, or a struct,
+// whose fields are found by their tags "log", "json", or their names, byte for byte. Into an any go
+// int64 (uint64 where that is too small), float64, string, []byte, bool, nil, []any,
+// map[string]any, and a time.Time for an EventTime; a time.Time takes text of RFC 3339 too. An
+// extension value of another type becomes the text that it has in JSON.
 //
-// What does not fit into its field, such as a number that is too large, is left out and everything else is stored; the error says what and where, of the first. Nothing
-// that is stored aliases the record.
+// What does not fit into its field, such as a number that is too large, is left out and everything
+// else is stored; the error says what and where, of the first. Nothing that is stored aliases the
+// record.
 func (r Record) Decode(v any) error {
 	if err := record.Decode(r, v, AppendExtJSON); err != nil {
 		return fmt.Errorf("forward: %w", err)
@@ -41,7 +45,8 @@ func (r Record) Decode(v any) error {
 	return nil
 }
 
-// Get returns the value of a key, at the top level of the record; of a repeated key the last. It looks at no more than keys, and allocates nothing.
+// Get returns the value of a key, at the top level of the record; of a repeated key the last. It
+// looks at no more than keys, and allocates nothing.
 func (r Record) Get(key string) (v Value, ok bool) {
 	t, at, err := msgpack.ReadToken(r)
 	if err != nil || t.Kind != msgpack.Map {

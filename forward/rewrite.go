@@ -96,7 +96,8 @@ func (c *check) rewrite(dst, b []byte, now time.Time, src *source) []byte {
 	return rewriteEach(dst, b[c.rest:], now, nil, c.most)
 }
 
-// rewriteEach is rewrite without a list. Entries of more than most bytes are left out, unless it is 0.
+// rewriteEach is rewrite without a list. Entries of more than most bytes are left out, unless it is
+// 0.
 func rewriteEach(dst, b []byte, now time.Time, src *source, most int64) []byte {
 	for len(b) > 0 {
 		n, before := 0, len(dst)

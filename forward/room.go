@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// makeRoom waits until there is room for one more connection, after it has closed those that have been idle longest.
+// makeRoom waits until there is room for one more connection, after it has closed those that have
+// been idle longest.
 func (s *Server) makeRoom() {
 	if s.MaxConnections <= 0 {
 		return
@@ -36,8 +37,8 @@ func (s *Server) makeRoom() {
 
 var errTooMany = errors.New("there are as many connections as there may be, and this one has been idle longest")
 
-// giveWay closes n connections: those that have been idle longest, and then such in the middle of a message.
-// Those that are on their way out already count.
+// giveWay closes n connections: those that have been idle longest, and then such in the middle of a
+// message. Those that are on their way out already count.
 func (s *Server) giveWay(n int) {
 	type idler struct {
 		c     *conn

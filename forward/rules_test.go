@@ -17,7 +17,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// One test a rule of docs/forward.md. Those about the client, JSON, UDP and closing stand with client, jsonconn, heartbeat and server.
+// One test a rule of docs/forward.md. Those about the client, JSON, UDP and closing stand with
+// client, jsonconn, heartbeat and server.
 
 const (
 	m1 = event + `{"m":"1"}`
@@ -421,8 +422,8 @@ func TestRule18Corrupt(t *testing.T) {
 		bad("nested", "93 a1 74 c5 0100 "+strings.Repeat("91", 256)+"81"+hexChunk, "too deep: message refused"),
 		bad("huge claim", "93 a1 74 c4 05 dd ffffffff 81"+hexChunk, "too long: message refused"),
 	})
-	// Text is thirteen small integers, compressed data most often a mixture: not a single array is no stream of entries with some invalid
-	// ones, but something else.
+	// Text is thirteen small integers, compressed data most often a mixture: not a single array is
+	// no stream of entries with some invalid ones, but something else.
 	run(t, []wire{
 		bad("broken string", "93 a1 74 ad "+fmt.Sprintf("%x", "broken string")+"81"+hexChunk, "invalid chunk: message refused"),
 		bad("gzip without saying so", fmt.Sprintf("93 a1 74 c4 %02x %x 81", len(z), z)+hexChunk, "invalid chunk: message refused"),

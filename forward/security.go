@@ -12,30 +12,40 @@ import (
 	"sync"
 )
 
-// Security is the server's side of the Forward handshake: who may send, and by which secrets that is known. It prints without them.
+// Security is the server's side of the Forward handshake: who may send, and by which secrets that
+// is known. It prints without them.
 type Security struct {
-	// Hostname is the name of this server that clients are told: os.Hostname if empty. A client of the same name is told another one: clients refuse a
-	// server that has their own, for it may just echo what they sent.
+	// Hostname is the name of this server that clients are told: os.Hostname if empty. A client of
+	// the same name is told another one: clients refuse a server that has their own, for it may
+	// just echo what they sent.
 	Hostname string
 	// SharedKey is what every client has to know that no rule gives another one.
 	SharedKey string `json:"-"`
-	// AllowEmptyKey permits a shared key that is empty; it is an error otherwise (docs/forward.md rule 38).
+	// AllowEmptyKey permits a shared key that is empty; it is an error otherwise (docs/forward.md
+	// rule 38).
 	AllowEmptyKey bool
-	// Users are names and passwords. nil: clients do not log in as users. Not nil: every client has to.
+	// Users are names and passwords. nil: clients do not log in as users. Not nil: every client has
+	// to.
 	Users map[string]string `json:"-"`
-	// Clients are rules for some clients. The first that fits a client decides (docs/forward.md rule 39).
+	// Clients are rules for some clients. The first that fits a client decides (docs/forward.md
+	// rule 39).
 	Clients []ClientRule
-	// DenyAnonymous refuses clients that no rule fits. Otherwise SharedKey and all Users apply to them.
+	// DenyAnonymous refuses clients that no rule fits. Otherwise SharedKey and all Users apply to
+	// them.
 	DenyAnonymous bool
-	// DenyKeepalive tells clients to use a connection for one message only, and closes it after the first one, when its ack is written (docs/forward.md rule 40).
+	// DenyKeepalive tells clients to use a connection for one message only, and closes it after the
+	// first one, when its ack is written (docs/forward.md rule 40).
 	DenyKeepalive bool
 }
 
-// A ClientRule says what applies to the clients that it fits. One without Host and Network fits all.
+// A ClientRule says what applies to the clients that it fits. One without Host and Network fits
+// all.
 type ClientRule struct {
-	// Host is the name that the client gives in its PING; nothing is looked up. Only the key proves it: give each host its own. Empty: any name.
+	// Host is the name that the client gives in its PING; nothing is looked up. Only the key proves
+	// it: give each host its own. Empty: any name.
 	Host string
-	// Network is where the client's address must be in. Zero: anywhere. A unix socket has no address: no network fits it.
+	// Network is where the client's address must be in. Zero: anywhere. A unix socket has no
+	// address: no network fits it.
 	Network netip.Prefix
 	// SharedKey is the key of these clients; that of the Security if empty.
 	SharedKey string `json:"-"`
@@ -46,7 +56,8 @@ type ClientRule struct {
 // ErrNoKey says that a shared key is empty and AllowEmptyKey is not set.
 var ErrNoKey = errors.New("forward: the shared key is empty")
 
-// Check returns what is wrong with s. A Server does so too, for every connection if there is a GetSecurity.
+// Check returns what is wrong with s. A Server does so too, for every connection if there is a
+// GetSecurity.
 func (s *Security) Check() error {
 	needed := !s.DenyAnonymous
 	for i, r := range s.Clients {
@@ -64,7 +75,8 @@ func (s *Security) Check() error {
 	return nil
 }
 
-// Why a client is denied, in words that clients know from Fluentd. They name the class and nothing else.
+// Why a client is denied, in words that clients know from Fluentd. They name the class and nothing
+// else.
 const (
 	reasonPing      = "invalid ping message"
 	reasonAnonymous = "anonymous source denied"
@@ -81,8 +93,8 @@ func (s *Security) hello() helo {
 	return h
 }
 
-// rule finds what applies to a client: the first rule that fits, or one made of what applies to the others. near tells whether at least the network of
-// one fits.
+// rule finds what applies to a client: the first rule that fits, or one made of what applies to the
+// others. near tells whether at least the network of one fits.
 func (s *Security) rule(addr netip.Addr, host string) (r ClientRule, found, near bool) {
 	for _, r := range s.Clients {
 		if r.Network != (netip.Prefix{}) && !inside(r.Network, addr) {
@@ -108,11 +120,12 @@ func inside(p netip.Prefix, addr netip.Addr) bool {
 	return p.Contains(addr.Unmap().WithZone(""))
 }
 
-// nobody is the password of users that there are not, so that they take the time of those that there are.
+// nobody is the password of users that there are not, so that they take the time of those that
+// there are.
 var nobody = sync.OnceValue(func() []byte { return randomBytes(nonceSize) })
 
-// answer checks a PING that answers h and makes the PONG. Whatever is wrong, the same is computed: neither the time nor the reason tells keys, or
-// which users there are (docs/forward.md rule 37).
+// answer checks a PING that answers h and makes the PONG. Whatever is wrong, the same is computed:
+// neither the time nor the reason tells keys, or which users there are (docs/forward.md rule 37).
 func (s *Security) answer(h *helo, p *ping, addr netip.Addr) pong {
 	r, found, near := s.rule(addr, string(p.host))
 	key := []byte(r.SharedKey)

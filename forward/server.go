@@ -18,13 +18,16 @@ var ErrServerClosed = errors.New("forward: server closed")
 
 // A Handler stores chunks.
 type Handler interface {
-	// ServeForward returns nil when the chunk is stored as promised; only then, and if the chunk has an id, its ack goes out. After an error
-	// no ack is written and the connection is closed, so that the client sends the chunk again elsewhere or later.
+	// ServeForward returns nil when the chunk is stored as promised; only then, and if the chunk
+	// has an id, its ack goes out. After an error no ack is written and the connection is closed,
+	// so that the client sends the chunk again elsewhere or later.
 	//
-	// The chunk and its bytes are lent: they are valid until ServeForward returns, and must not be changed. It is never empty: chunks that
-	// have no events left are acked without being handed on. One connection's chunks come one after another in the order in which they
-	// were sent, those of different connections at the same time. ServeForward may block: meanwhile nothing more is read from that
-	// connection. It returns soon after ctx is done, which happens when the server is closed or its Shutdown runs out of time.
+	// The chunk and its bytes are lent: they are valid until ServeForward returns, and must not be
+	// changed. It is never empty: chunks that have no events left are acked without being handed
+	// on. One connection's chunks come one after another in the order in which they were sent,
+	// those of different connections at the same time. ServeForward may block: meanwhile nothing
+	// more is read from that connection. It returns soon after ctx is done, which happens when the
+	// server is closed or its Shutdown runs out of time.
 	ServeForward(ctx context.Context, c *Chunk) error
 }
 
@@ -34,19 +37,23 @@ type HandlerFunc func(ctx context.Context, c *Chunk) error
 // ServeForward calls f.
 func (f HandlerFunc) ServeForward(ctx context.Context, c *Chunk) error { return f(ctx, c) }
 
-// A GroupHandler is a Handler that takes together what arrived together, and tells later when it is stored. The server then calls
-// ServeGroup in place of ServeForward.
+// A GroupHandler is a Handler that takes together what arrived together, and tells later when it is
+// stored. The server then calls ServeGroup in place of ServeForward.
 type GroupHandler interface {
 	Handler
-	// ServeGroup takes the chunks that one read of a connection completed, at least one. It may block, as ServeForward may. When it returns,
-	// slice, chunks and bytes are lent no longer. An error: none of them is acked, and the connection is closed.
+	// ServeGroup takes the chunks that one read of a connection completed, at least one. It may
+	// block, as ServeForward may. When it returns, slice, chunks and bytes are lent no longer. An
+	// error: none of them is acked, and the connection is closed.
 	//
-	// wait returns nil when all of them are stored as promised: then their acks go out, in order, in one write. Its error has the same
-	// consequences as that of ServeGroup. A nil wait says that all is stored already, or that no chunk has an id. While the server waits, in another
-	// goroutine, it goes on reading, so there are several groups of a connection on their way; it waits for them in order.
+	// wait returns nil when all of them are stored as promised: then their acks go out, in order,
+	// in one write. Its error has the same consequences as that of ServeGroup. A nil wait says that
+	// all is stored already, or that no chunk has an id. While the server waits, in another
+	// goroutine, it goes on reading, so there are several groups of a connection on their way; it
+	// waits for them in order.
 	//
-	// With a ctx that is done already, wait is a question: it returns nil if all is stored, any error if not yet, and soon. The server asks
-	// so to let acks leave together; it calls wait again after that.
+	// With a ctx that is done already, wait is a question: it returns nil if all is stored, any
+	// error if not yet, and soon. The server asks so to let acks leave together; it calls wait
+	// again after that.
 	ServeGroup(ctx context.Context, chunks []*Chunk) (wait func(ctx context.Context) error, err error)
 }
 
@@ -67,46 +74,59 @@ const (
 	frameSize     = MaxTag + MaxID + 64<<10
 )
 
-// A Server accepts Forward connections and hands chunks to its Handler. Its fields are set before the first call of Serve and not changed
-// after. The zero value needs a Handler and nothing else.
+// A Server accepts Forward connections and hands chunks to its Handler. Its fields are set before
+// the first call of Serve and not changed after. The zero value needs a Handler and nothing else.
 type Server struct {
 	// Handler stores the chunks: a Handler or a GroupHandler.
 	Handler Handler
-	// MaxChunk is the largest chunk as it comes over the wire, in bytes: 64 MiB if 0, at most 1 GiB. A larger one is refused and its connection closed
-	// (docs/forward.md rule 30).
+	// MaxChunk is the largest chunk as it comes over the wire, in bytes: 64 MiB if 0, at most 1
+	// GiB. A larger one is refused and its connection closed (docs/forward.md rule 30).
 	MaxChunk int64
-	// MaxDecompressed is the largest chunk after decompression: 256 MiB if 0, at most 1 GiB. A larger one is refused.
+	// MaxDecompressed is the largest chunk after decompression: 256 MiB if 0, at most 1 GiB. A
+	// larger one is refused.
 	MaxDecompressed int64
-	// Memory is what the buffers of all connections together may take, in use and, of large ones, kept for their next use: 64 MiB if 0. Beyond it connections wait for
-	// each other; the last quarter is kept for those with small messages. One message at a time may go beyond it, so that MaxChunk and MaxDecompressed
-	// hold whatever Memory is. doc.go says what counts.
+	// Memory is what the buffers of all connections together may take, in use and, of large ones,
+	// kept for their next use: 64 MiB if 0. Beyond it connections wait for each other; the last
+	// quarter is kept for those with small messages. One message at a time may go beyond it, so
+	// that MaxChunk and MaxDecompressed hold whatever Memory is. doc.go says what counts.
 	Memory int64
-	// MaxEvent is the largest event, in bytes of MessagePack: any if 0, else at least 64 KiB. A larger one is left out of its chunk, counted, and given to
-	// SetAside; Endpoint.RefuseLarge refuses the chunk. With a MaxEvent a chunk that takes more than 16 MiB decompressed, or twice MaxEvent if
-	// that is more, is never in memory as a whole: it is handed on Compressed alone, without Entries, for Inflater to read.
+	// MaxEvent is the largest event, in bytes of MessagePack: any if 0, else at least 64 KiB. A
+	// larger one is left out of its chunk, counted, and given to SetAside; Endpoint.RefuseLarge
+	// refuses the chunk. With a MaxEvent a chunk that takes more than 16 MiB decompressed, or twice
+	// MaxEvent if that is more, is never in memory as a whole: it is handed on Compressed alone,
+	// without Entries, for Inflater to read.
 	MaxEvent int64
-	// SetAside stores an event that is too large. After an error the connection is closed, and its chunk not acked. What it is called for may come again:
-	// when the chunk was not stored after all, or its sender missed the ack. nil: such events are counted, told, and gone.
+	// SetAside stores an event that is too large. After an error the connection is closed, and its
+	// chunk not acked. What it is called for may come again: when the chunk was not stored after
+	// all, or its sender missed the ack. nil: such events are counted, told, and gone.
 	SetAside func(ctx context.Context, e *LargeEvent) error
-	// LargeTurn waits until an event that is too large may be in memory, and returns what ends that; nil: it always may. It returns soon after ctx is done.
+	// LargeTurn waits until an event that is too large may be in memory, and returns what ends
+	// that; nil: it always may. It returns soon after ctx is done.
 	LargeTurn func(ctx context.Context) (done func())
-	// MaxInFlight is how many chunks of one connection an AsyncHandler may have at the same time: 256 if 0.
+	// MaxInFlight is how many chunks of one connection an AsyncHandler may have at the same time:
+	// 256 if 0.
 	MaxInFlight int
-	// RefuseInvalid refuses a chunk with invalid entries. Otherwise they are left out and counted, and the rest is stored (rule 23).
+	// RefuseInvalid refuses a chunk with invalid entries. Otherwise they are left out and counted,
+	// and the rest is stored (rule 23).
 	RefuseInvalid bool
-	// Trouble is told of whatever is wrong with what peers send. It is called by many goroutines and must not block. Nil: the counters of Stats tell.
+	// Trouble is told of whatever is wrong with what peers send. It is called by many goroutines
+	// and must not block. Nil: the counters of Stats tell.
 	Trouble func(Trouble)
 	// Connection is told of each connection, when it was accepted (open) and when it has ended. It
 	// is called by many goroutines, must not block, and may be nil.
 	Connection func(s *Sender, open bool)
 	// WriteTimeout is how long a peer may leave its acks unread: 30 s if 0. Then it is cut off.
 	WriteTimeout time.Duration
-	// StallTimeout is how long a sender may take for one part in 64 of what its connection holds, while others wait for memory: 10 s if 0.
-	// One that sends less than such a rate for a tenth of it is cut, for a hundredth of it while most that are waited for do not go on. Where nobody waits, a sender may be as slow as it likes.
+	// StallTimeout is how long a sender may take for one part in 64 of what its connection holds,
+	// while others wait for memory: 10 s if 0. One that sends less than such a rate for a tenth of
+	// it is cut, for a hundredth of it while most that are waited for do not go on. Where nobody
+	// waits, a sender may be as slow as it likes.
 	StallTimeout time.Duration
-	// MaxConnections is how many connections there may be: any number if 0. Beyond it the one that has been idle longest is closed for a new one.
+	// MaxConnections is how many connections there may be: any number if 0. Beyond it the one that
+	// has been idle longest is closed for a new one.
 	MaxConnections int
-	// HandshakeTimeout is how long a connection may take for the handshakes of TLS and of Forward together: 10 s if 0.
+	// HandshakeTimeout is how long a connection may take for the handshakes of TLS and of Forward
+	// together: 10 s if 0.
 	HandshakeTimeout time.Duration
 	// Endpoint is that of Serve and ListenAndServe.
 	Endpoint Endpoint
@@ -190,8 +210,9 @@ func (s *Server) init() {
 // Serve is ServeEndpoint with s.Endpoint.
 func (s *Server) Serve(l net.Listener) error { return s.ServeEndpoint(l, &s.Endpoint) }
 
-// ServeEndpoint accepts connections of l, which may be of any kind, treats them as ep says, until Shutdown or Close, and returns ErrServerClosed;
-// any other error is that of the listener, or says what is wrong with ep. It closes l. It may be called for several listeners at the same time.
+// ServeEndpoint accepts connections of l, which may be of any kind, treats them as ep says, until
+// Shutdown or Close, and returns ErrServerClosed; any other error is that of the listener, or says
+// what is wrong with ep. It closes l. It may be called for several listeners at the same time.
 func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 	s.init()
 	config, err := ep.check()
@@ -231,8 +252,8 @@ func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 	}
 }
 
-// passing tells whether Accept may work again: the system has too many open files or no memory just now, or it is one connection's error that there is no
-// connection for any more.
+// passing tells whether Accept may work again: the system has too many open files or no memory just
+// now, or it is one connection's error that there is no connection for any more.
 func passing(err error) bool {
 	var t interface{ Temporary() bool }
 	if errors.As(err, &t) && t.Temporary() {
@@ -349,9 +370,11 @@ func (s *Server) drain() <-chan struct{} {
 	return done
 }
 
-// Shutdown stops accepting and reading, lets the handlers finish what they were given, writes the acks, and closes the connections: a chunk in
-// flight is either stored and acked, or neither (docs/forward.md rule 46). Messages of which only a part was read are discarded. If ctx
-// ends first, handlers see their ctx done, connections are cut, and Shutdown returns ctx's error without waiting for them; Close then waits.
+// Shutdown stops accepting and reading, lets the handlers finish what they were given, writes the
+// acks, and closes the connections: a chunk in flight is either stored and acked, or neither
+// (docs/forward.md rule 46). Messages of which only a part was read are discarded. If ctx ends
+// first, handlers see their ctx done, connections are cut, and Shutdown returns ctx's error without
+// waiting for them; Close then waits.
 func (s *Server) Shutdown(ctx context.Context) error {
 	done := s.drain()
 	select {
@@ -365,8 +388,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Close cuts all connections, whatever is in flight, and returns when all goroutines have ended, which takes as long as the handlers take to
-// see that their ctx is done. It may be called more than once, and not by a handler.
+// Close cuts all connections, whatever is in flight, and returns when all goroutines have ended,
+// which takes as long as the handlers take to see that their ctx is done. It may be called more
+// than once, and not by a handler.
 func (s *Server) Close() error {
 	s.drain()
 	s.abort()

@@ -98,7 +98,8 @@ func (q *peer) closed() bool {
 	}
 }
 
-// bubble runs a test with a server in a bubble, where time is not real and every goroutine has to end.
+// bubble runs a test with a server in a bubble, where time is not real and every goroutine has to
+// end.
 func bubble(t *testing.T, s *Server, test func(t *testing.T, p *pipes, troubles func() string)) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -357,7 +358,8 @@ func TestRule46ShutdownRunsOut(t *testing.T) {
 	})
 }
 
-// A chunk that was received is stored even when its sender has gone; only Close and the end of Shutdown's patience end a handler's ctx.
+// A chunk that was received is stored even when its sender has gone; only Close and the end of
+// Shutdown's patience end a handler's ctx.
 func TestHandlerOutlivesConnection(t *testing.T) {
 	var release chan struct{}
 	var result chan error
@@ -388,7 +390,8 @@ func messageOf(n int, id string) []byte {
 	return wireOf(&c, "")
 }
 
-// Connections that together need far more memory than there is all get through, one by one if need be.
+// Connections that together need far more memory than there is all get through, one by one if need
+// be.
 func TestMemoryNoDeadlock(t *testing.T) {
 	s := &Server{Handler: nothing{}, Memory: 300 << 10}
 	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
@@ -418,7 +421,8 @@ func TestMemoryNoDeadlock(t *testing.T) {
 	})
 }
 
-// A message that has to wait for memory, so that what came before it is handed on first, keeps its option.
+// A message that has to wait for memory, so that what came before it is handed on first, keeps its
+// option.
 func TestMemoryKeepsOption(t *testing.T) {
 	for _, how := range []string{"gzip", ""} {
 		var got []string
@@ -684,8 +688,8 @@ func TestRule11RealClock(t *testing.T) {
 	})
 }
 
-// TestWaitInMessage has messages wait for memory behind others that are complete: those are handed on, and what the waiting one said of itself is not
-// lost with them.
+// TestWaitInMessage has messages wait for memory behind others that are complete: those are handed
+// on, and what the waiting one said of itself is not lost with them.
 func TestWaitInMessage(t *testing.T) {
 	packed := bytes.Repeat(entries(1), 40_000)
 	timeless := bytes.Repeat(unhex("92 00 81 a1 6d a1 62"), 20_000)
@@ -701,7 +705,8 @@ func TestWaitInMessage(t *testing.T) {
 		})}
 		bubble(t, s, func(t *testing.T, p *pipes, _ func() string) {
 			q := p.peer()
-			// The heartbeats fill what a connection reads before it has a buffer: what follows comes in one read.
+			// The heartbeats fill what a connection reads before it has a buffer: what follows
+			// comes in one read.
 			write(t, q, slices.Concat(bytes.Repeat([]byte{0xc0}, 60), withID('a'), withID('b'),
 				wireOf(&Chunk{Tag: "t", ID: []byte("c"), Entries: tt.entries, Events: tt.events}, tt.compress), withID('d')))
 			synctest.Wait()

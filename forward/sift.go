@@ -11,10 +11,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// How this file is organised. What is compressed may become a thousand times as long. Beyond laterMost
-// it is never in memory as a whole: sift goes over it in a window that holds little more than the entry
-// in progress, and the chunk is handed on as it came, compressed. Only where some of its entries cannot
-// stay it is gone over a second time, and what stays is compressed anew.
+// How this file is organised. What is compressed may become a thousand times as long. Beyond
+// laterMost it is never in memory as a whole: sift goes over it in a window that holds little more
+// than the entry in progress, and the chunk is handed on as it came, compressed. Only where some of
+// its entries cannot stay it is gone over a second time, and what stays is compressed anew.
 //
 //	compressed ──► decompressor ──► │ looked at │ in progress │ ──► more
 //	                                └────────── window ───────┘
@@ -22,9 +22,11 @@ import (
 //	                     2nd time: kept     set aside
 
 const (
-	// laterMost is what a chunk may become before it is no longer kept decompressed; twice the largest event if that is more.
+	// laterMost is what a chunk may become before it is no longer kept decompressed; twice the
+	// largest event if that is more.
 	laterMost = 16 << 20
-	// asideMost is the largest event that is set aside as a whole. Of a larger one asideHead bytes are.
+	// asideMost is the largest event that is set aside as a whole. Of a larger one asideHead bytes
+	// are.
 	asideMost = 64 << 20
 	asideHead = 64 << 10
 )
@@ -157,7 +159,8 @@ func (s *sifting) pass() error {
 	return nil
 }
 
-// siftLater takes a compressed chunk of which laterMost was decompressed: in is its first time so far.
+// siftLater takes a compressed chunk of which laterMost was decompressed: in is its first time so
+// far.
 func (c *conn) siftLater(tag string, in *sifting, src []byte) error {
 	in.ck.drop() // of what stands where: the second time will tell
 	err := in.sift()

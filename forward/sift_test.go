@@ -108,7 +108,8 @@ func (s *siftStore) setAside(_ context.Context, e *LargeEvent) error {
 	return nil
 }
 
-// TestLargeEvents: what is larger than MaxEvent is set aside, as a whole or its head, however it comes, and all else of its chunk is handed on.
+// TestLargeEvents: what is larger than MaxEvent is set aside, as a whole or its head, however it
+// comes, and all else of its chunk is handed on.
 func TestLargeEvents(t *testing.T) {
 	small := func(name string) []byte { return sized(name, 100) }
 	large := sized("large", 5<<20)

@@ -11,21 +11,22 @@ import (
 )
 
 // How this file is organised. Memory that a connection holds for half a message is of use to nobody
-// while its peer sends nothing. So relieve, which runs while connections wait for memory, cuts those
-// that do not go on: those whose peer has not brought one part in stallShare of what they hold within
-// the server's patience. First comes the one that overdraws. Then it takes those of the peer that
-// holds most, and of one peer those that have held most for longest. No more are
-// cut than others wait for.
+// while its peer sends nothing. So relieve, which runs while connections wait for memory, cuts
+// those that do not go on: those whose peer has not brought one part in stallShare of what they
+// hold within the server's patience. First comes the one that overdraws. Then it takes those of the
+// peer that holds most, and of one peer those that have held most for longest. No more are cut than
+// others wait for.
 //
-// An honest peer may be slow because the machine is. So only time counts in which somebody waited and
-// the watcher looked on (looked), and in which the connection was read and nothing was there: not
-// what the server itself took for a message. Whose bytes stand in the socket is not cut either.
+// An honest peer may be slow because the machine is. So only time counts in which somebody waited
+// and the watcher looked on (looked), and in which the connection was read and nothing was there:
+// not what the server itself took for a message. Whose bytes stand in the socket is not cut either.
 //
-// One whose chunk the handler has is never cut, nor one that waits for memory, nor one that holds nothing.
+// One whose chunk the handler has is never cut, nor one that waits for memory, nor one that holds
+// nothing.
 //
-// The watcher learns how long patience is of use. It begins with the longest. While connections are cut
-// and hardly any goes on after a pause, nothing comes of waiting: the patience is halved, down to the
-// shortest. It doubles where they do go on, and while none is cut. With a connection that
+// The watcher learns how long patience is of use. It begins with the longest. While connections are
+// cut and hardly any goes on after a pause, nothing comes of waiting: the patience is halved, down
+// to the shortest. It doubles where they do go on, and while none is cut. With a connection that
 // has gone on after a pause there is patience for several such pauses, up to the longest.
 
 const (
@@ -69,7 +70,8 @@ func (w *watch) every() time.Duration {
 // look counts the time since the last look. A watcher that gets no turn counts next to none.
 func (w *watch) look(since time.Duration) { w.looked.Add(int64(min(since, 2*everyMost))) }
 
-// learn thinks about the patience, when as much time is over since it last did. clock is that of the server.
+// learn thinks about the patience, when as much time is over since it last did. clock is that of
+// the server.
 func (w *watch) learn(cut int, clock int64) {
 	patience, now := w.patience.Load(), w.looked.Load()
 	if w.cuts += int64(cut); cut > 0 {
@@ -108,7 +110,8 @@ func (w *watch) with(c *conn) int64 {
 // clock is a time that only grows, in nanoseconds, and is never 0.
 func (s *Server) clock() int64 { return int64(time.Since(s.began)) + 1 }
 
-// lack sees to it that those that do not go on are cut. It is called by a connection that begins to wait.
+// lack sees to it that those that do not go on are cut. It is called by a connection that begins to
+// wait.
 func (s *Server) lack() {
 	w := &s.watch
 	select {
@@ -183,7 +186,8 @@ type holding struct {
 
 func costlier(a, b holding) int { return cmp.Compare(b.cost, a.cost) }
 
-// relieve cuts connections for those that wait, and returns which. One that has ended meanwhile holds nothing.
+// relieve cuts connections for those that wait, and returns which. One that has ended meanwhile
+// holds nothing.
 func (s *Server) relieve(conns []*conn) (cut []holding) {
 	want := s.mem.wanted()
 	if want == 0 {

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// TestPatience: a sender that goes on, however slowly, is not cut though others wait for what it holds.
-// One that stops is, and so is one that brings a byte now and then. The time is that of the bubble.
+// TestPatience: a sender that goes on, however slowly, is not cut though others wait for what it
+// holds. One that stops is, and so is one that brings a byte now and then. The time is that of the
+// bubble.
 func TestPatience(t *testing.T) {
 	for _, little := range []int{0, 1} {
 		s := &Server{Handler: nothing{}, Memory: 200 << 10}
@@ -54,7 +55,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestPatienceIsLearnt: it shrinks while connections are cut and none goes on after a pause, and grows again otherwise.
+// TestPatienceIsLearnt: it shrinks while connections are cut and none goes on after a pause, and
+// grows again otherwise.
 func TestPatienceIsLearnt(t *testing.T) {
 	var w watch
 	w.init(DefaultStallTimeout)
@@ -106,7 +108,8 @@ func TestPatienceIsLearnt(t *testing.T) {
 	}
 }
 
-// TestBytesBeforeLogin: what strangers send before a login counts, and holds up those with a login for no longer than half-sent messages do.
+// TestBytesBeforeLogin: what strangers send before a login counts, and holds up those with a login
+// for no longer than half-sent messages do.
 func TestBytesBeforeLogin(t *testing.T) {
 	s := &Server{Handler: nothing{}, Memory: 128 << 10, HandshakeTimeout: 24 * time.Hour, Endpoint: Endpoint{Security: &Security{SharedKey: "key"}}}
 	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {

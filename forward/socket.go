@@ -12,13 +12,15 @@ import (
 	"time"
 )
 
-// socket is the connection under a connection of TLS. Package tls keeps what came of a record when a read says that there is no more yet; so reads
-// need not wait: while now is set, inside the poller's callback, they return errAgain instead. A connection that waits for its peer then holds no
-// buffer of ours, with TLS or without.
+// socket is the connection under a connection of TLS. Package tls keeps what came of a record when
+// a read says that there is no more yet; so reads need not wait: while now is set, inside the
+// poller's callback, they return errAgain instead. A connection that waits for its peer then holds
+// no buffer of ours, with TLS or without.
 //
-// It also sees to the size of what package tls keeps, which is for ever: as much as the largest record takes if no read goes on into the next one, twice as
-// much otherwise. So package tls is given one record at a time, out of what was read ahead. No more is read ahead than there is room for what it holds, so that a
-// connection that has to wait for room has next to nothing here.
+// It also sees to the size of what package tls keeps, which is for ever: as much as the largest
+// record takes if no read goes on into the next one, twice as much otherwise. So package tls is
+// given one record at a time, out of what was read ahead. No more is read ahead than there is room
+// for what it holds, so that a connection that has to wait for room has next to nothing here.
 type socket struct {
 	net.Conn
 	fd    uintptr
@@ -79,9 +81,10 @@ func (s *socket) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Write is called by package tls, by one goroutine at a time: for acks, and for what it answers by itself in the middle of a read, to a peer that wants
-// fresh keys. Of a record that did not leave as a whole nothing can be made good, so the reader is told to end. It cannot be closed here: that would wait for the
-// end of the read that this may be in.
+// Write is called by package tls, by one goroutine at a time: for acks, and for what it answers by
+// itself in the middle of a read, to a peer that wants fresh keys. Of a record that did not leave
+// as a whole nothing can be made good, so the reader is told to end. It cannot be closed here: that
+// would wait for the end of the read that this may be in.
 func (s *socket) Write(p []byte) (int, error) {
 	if s.limit == 0 {
 		return s.Conn.Write(p)
@@ -150,7 +153,8 @@ func (s *socket) fill() error {
 	return err
 }
 
-// most is how much to read: the record that is being read to its end, and then as many bytes as there will be room left. What is encrypted is the longer one.
+// most is how much to read: the record that is being read to its end, and then as many bytes as
+// there will be room left. What is encrypted is the longer one.
 func (s *socket) most() int {
 	if s.left > 0 {
 		return s.left + max(0, s.room-recordLength(s.head[:]))

@@ -12,8 +12,9 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// source is what an Endpoint adds to the records of one connection. What stands under its keys is always ours: a peer's own key of such a name, str or bin, is
-// dropped, also where nothing is known to put there, so that nobody claims to be somebody else.
+// source is what an Endpoint adds to the records of one connection. What stands under its keys is
+// always ours: a peer's own key of such a name, str or bin, is dropped, also where nothing is known
+// to put there, so that nobody claims to be somebody else.
 type source struct {
 	names []string
 	pairs []byte // encoded
@@ -33,7 +34,8 @@ func (ep *Endpoint) sourced() bool {
 	return ep.AddressKey != "" || ep.HostKey != "" || ep.SubjectKey != "" || ep.UserKey != ""
 }
 
-// find makes the source of a connection, if its endpoint adds one, once: at its first message, for those that come and go without one are not worth asking who they are.
+// find makes the source of a connection, if its endpoint adds one, once: at its first message, for
+// those that come and go without one are not worth asking who they are.
 func (c *conn) find() {
 	if c.found {
 		return
@@ -71,7 +73,8 @@ func (c *conn) find() {
 	c.src = s
 }
 
-// appendRecord appends the map that record begins with, with what the source adds. It ends at record[n].
+// appendRecord appends the map that record begins with, with what the source adds. It ends at
+// record[n].
 func (s *source) appendRecord(dst, record []byte) (out []byte, n int) {
 	t, at, _ := msgpack.ReadToken(record)
 	header := len(dst)
@@ -136,7 +139,8 @@ const (
 	hostsMost    = 4096
 )
 
-// of returns the name that belongs to the address of a peer by reverse lookup, the address itself if there is none or it takes too long to find.
+// of returns the name that belongs to the address of a peer by reverse lookup, the address itself
+// if there is none or it takes too long to find.
 func (h *hosts) of(ctx context.Context, addr net.Addr, peer string) string {
 	if ip := addrOf(addr); !ip.IsValid() {
 		return peer // no address that could have a name

@@ -13,7 +13,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// What an endpoint adds is added in every mode, at the end, and in place of what the peer put there; what came is in Raw.
+// What an endpoint adds is added in every mode, at the end, and in place of what the peer put
+// there; what came is in Raw.
 func TestSource(t *testing.T) {
 	const (
 		meta  = "92 92 " + hexTime + "81 a1 6b 01"

@@ -4,7 +4,8 @@ package forward
 
 import "sync/atomic"
 
-// counters are those of some connections of an endpoint: several sets, so that connections on different cores add to different ones. They do so once a read or less often.
+// counters are those of some connections of an endpoint: several sets, so that connections on
+// different cores add to different ones. They do so once a read or less often.
 type counters struct {
 	accepted, bytes, messages, chunks, events, invalid, skipped, ignored, acks atomic.Uint64
 	refused, refusedEvents, large                                              atomic.Uint64
@@ -28,8 +29,9 @@ type ServerStats struct {
 	Large       uint64 // entries set aside because they are larger than MaxEvent
 	Ignored     uint64 // values that are no arrays, heartbeats among them
 	Refused     uint64 // messages
-	// RefusedEvents is how many entries there were in refused messages where all of them were seen: in those refused for an invalid entry, or for
-	// what the server would have had to add to them. What is damaged, too large or no log is refused before it can be counted.
+	// RefusedEvents is how many entries there were in refused messages where all of them were seen:
+	// in those refused for an invalid entry, or for what the server would have had to add to them.
+	// What is damaged, too large or no log is refused before it can be counted.
 	RefusedEvents uint64
 	Acks          uint64               // written
 	Memory        int64                // bytes of buffers held now, by all endpoints together
@@ -51,7 +53,8 @@ func (s *Server) Stats() ServerStats {
 	return st
 }
 
-// EndpointStats returns the counts of the connections that came by one endpoint: the pointer given to ServeEndpoint, or &s.Endpoint for Serve.
+// EndpointStats returns the counts of the connections that came by one endpoint: the pointer given
+// to ServeEndpoint, or &s.Endpoint for Serve.
 func (s *Server) EndpointStats(e *Endpoint) ServerStats {
 	s.init()
 	s.mu.Lock()

@@ -19,7 +19,8 @@ var (
 	errIDLength  = &fault{BadID, fmt.Errorf("a chunk id of more than %d bytes", MaxID)}
 )
 
-// take makes a chunk of a complete message, b, or notes its event for one. Only trouble that ends the connection is returned.
+// take makes a chunk of a complete message, b, or notes its event for one. Only trouble that ends
+// the connection is returned.
 func (c *conn) take(b []byte) error {
 	d, g := &c.dec, c.g
 	c.complete++
@@ -85,7 +86,8 @@ func (c *conn) take(b []byte) error {
 	return c.takePacked(tag, packed, ck, nil, nil, err)
 }
 
-// takePacked makes a chunk of packed entries, if they are what they should be. err is what was found so far; see takeEntries.
+// takePacked makes a chunk of packed entries, if they are what they should be. err is what was
+// found so far; see takeEntries.
 func (c *conn) takePacked(tag string, packed []byte, ck *check, own *buffer, compressed []byte, err error) error {
 	if err == nil && ck.pos != int64(len(packed)) {
 		err = &fault{InvalidChunk, errBrokenOff}
@@ -125,8 +127,8 @@ func (c *conn) takeCompressed(tag string, kind compression, packed []byte) error
 	return c.takePacked(tag, in.buf.b[:in.n], ck, in.buf, packed[:len(packed):len(packed)], err)
 }
 
-// takeEntries makes a chunk of entries that were all looked at. own is the buffer they lie in, nil for the read buffer; compressed is how they came, nil for
-// as they are.
+// takeEntries makes a chunk of entries that were all looked at. own is the buffer they lie in, nil
+// for the read buffer; compressed is how they came, nil for as they are.
 func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, compressed []byte) error {
 	defer ck.drop()
 	g := c.g
@@ -286,7 +288,8 @@ func (c *conn) chunk(tag string) *Chunk {
 	return ch
 }
 
-// addAck notes the ack of the message in progress, if it asked for one (docs/forward.md rules 24, 25).
+// addAck notes the ack of the message in progress, if it asked for one (docs/forward.md rules 24,
+// 25).
 func (c *conn) addAck() {
 	g := c.g
 	if g.opt.id != nil {
@@ -295,7 +298,8 @@ func (c *conn) addAck() {
 	}
 }
 
-// invalid tells of n invalid entries of all that a message has, and whether the rest is to be stored.
+// invalid tells of n invalid entries of all that a message has, and whether the rest is to be
+// stored.
 func (c *conn) invalid(tag string, n int, all int64, why uint8) bool {
 	err := reasons[why]
 	if c.s.RefuseInvalid {
@@ -308,7 +312,8 @@ func (c *conn) invalid(tag string, n int, all int64, why uint8) bool {
 	return true
 }
 
-// oddTag tells whether a tag has something in it that hardly anybody means. It is stored all the same.
+// oddTag tells whether a tag has something in it that hardly anybody means. It is stored all the
+// same.
 func oddTag(tag string) bool {
 	return strings.IndexFunc(tag, func(r rune) bool { return r < ' ' || r == 0x7f }) >= 0 || strings.Contains(tag, "..")
 }

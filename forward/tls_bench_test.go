@@ -20,7 +20,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// senderEnv makes this test binary a sender, so that the benchmark's own processor time is that of the server.
+// senderEnv makes this test binary a sender, so that the benchmark's own processor time is that of
+// the server.
 const senderEnv = "FORWARD_TEST_SENDER"
 
 func TestMain(m *testing.M) {

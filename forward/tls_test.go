@@ -24,7 +24,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/testcert"
 )
 
-// secured serves an endpoint on a loopback address, or a unix socket, until the test ends, and tells troubles.
+// secured serves an endpoint on a loopback address, or a unix socket, until the test ends, and
+// tells troubles.
 func secured(t *testing.T, s *Server, ep *Endpoint, network string) (address string, troubles chan Trouble) {
 	t.Helper()
 	troubles = make(chan Trouble, 100)
@@ -104,7 +105,8 @@ func TestRule42TLS(t *testing.T) {
 	}
 }
 
-// TestRule42Refused: what does not get through the handshake makes one trouble, which names the peer, and the client learns what it was.
+// TestRule42Refused: what does not get through the handshake makes one trouble, which names the
+// peer, and the client learns what it was.
 func TestRule42Refused(t *testing.T) {
 	ca, other := testcert.New(t), testcert.New(t)
 	server := &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}, ClientCAs: ca.Pool, ClientAuth: tls.RequireAndVerifyClientCert}
@@ -174,7 +176,8 @@ func TestRule42Refused(t *testing.T) {
 	}
 }
 
-// TestRule42Timeout: a connection that does not finish its handshakes in time is closed, however far it is.
+// TestRule42Timeout: a connection that does not finish its handshakes in time is closed, however
+// far it is.
 func TestRule42Timeout(t *testing.T) {
 	ca := testcert.New(t)
 	s := &Server{Handler: new(outcome), Endpoint: Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}, Security: &Security{SharedKey: "secret"}}}
@@ -318,7 +321,8 @@ func TestRule42Reload(t *testing.T) {
 	}
 }
 
-// TestTLSInPieces: records cut anywhere, and messages that end within one, are as they would be without TLS.
+// TestTLSInPieces: records cut anywhere, and messages that end within one, are as they would be
+// without TLS.
 func TestTLSInPieces(t *testing.T) {
 	ca := testcert.New(t)
 	var stream []byte
@@ -357,7 +361,8 @@ func TestTLSInPieces(t *testing.T) {
 	}
 }
 
-// TestTLSUnderAnything: the connection under TLS need be no socket, and what is read comes as it would without TLS.
+// TestTLSUnderAnything: the connection under TLS need be no socket, and what is read comes as it
+// would without TLS.
 func TestTLSUnderAnything(t *testing.T) {
 	ca := testcert.New(t)
 	stream := append(packedMessage("t", 3000, ""), unhex(hexEvents+"c0"+oneEvent)...)
@@ -421,7 +426,8 @@ func TestTLSIdle(t *testing.T) {
 	}
 }
 
-// TestTLSLittleMemory: connections of TLS wait for memory as others do, with records half read. None is cut, though the machine be slow.
+// TestTLSLittleMemory: connections of TLS wait for memory as others do, with records half read.
+// None is cut, though the machine be slow.
 func TestTLSLittleMemory(t *testing.T) {
 	t.Run("plenty of cores", func(t *testing.T) { littleMemory(t, 12, 4) })
 	t.Run("a share of one core", func(t *testing.T) {
@@ -473,7 +479,8 @@ func littleMemory(t *testing.T, clients, chunks int) {
 	}
 }
 
-// TestTLSGoodbye: a server that reads nothing does not hold up the end of a client, nor a client that reads nothing that of a server.
+// TestTLSGoodbye: a server that reads nothing does not hold up the end of a client, nor a client
+// that reads nothing that of a server.
 func TestTLSGoodbye(t *testing.T) {
 	ca := testcert.New(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -515,7 +522,8 @@ func TestTLSGoodbye(t *testing.T) {
 	})
 }
 
-// TestTLSWaitingHoldsLittle: connections that wait for memory hold no bytes that nobody counts, but for what package tls has of one record.
+// TestTLSWaitingHoldsLittle: connections that wait for memory hold no bytes that nobody counts, but
+// for what package tls has of one record.
 func TestTLSWaitingHoldsLittle(t *testing.T) {
 	ca := testcert.New(t)
 	const most = 24

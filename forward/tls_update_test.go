@@ -25,8 +25,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/testcert"
 )
 
-// Package tls answers in the middle of a read when a peer updates its keys (RFC 8446, 4.6.3) and asks for the same. It never asks itself; so the tests make such
-// records by hand.
+// Package tls answers in the middle of a read when a peer updates its keys (RFC 8446, 4.6.3) and
+// asks for the same. It never asks itself; so the tests make such records by hand.
 
 const (
 	typeHandshake = 22
@@ -100,7 +100,8 @@ func (s *sealer) record(kind byte, data []byte) []byte {
 	return s.aead.Seal(head, nonce, append(bytes.Clone(data), kind), head)
 }
 
-// update makes the record that says that the next ones have new keys, and asks the peer for the same.
+// update makes the record that says that the next ones have new keys, and asks the peer for the
+// same.
 func (s *sealer) update() []byte {
 	r := s.record(typeHandshake, []byte{24, 0, 0, 1, 1})
 	s.use(s.expand(s.secret, "traffic upd", sha256.Size))
@@ -212,7 +213,8 @@ func (l narrow) Accept() (net.Conn, error) {
 	return nc, err
 }
 
-// TestKeyUpdateNotReadFromSocket is TestKeyUpdateNotRead where the answers are written within the poller's callback.
+// TestKeyUpdateNotReadFromSocket is TestKeyUpdateNotRead where the answers are written within the
+// poller's callback.
 func TestKeyUpdateNotReadFromSocket(t *testing.T) {
 	ca := testcert.New(t)
 	troubles := make(chan Trouble, 9)

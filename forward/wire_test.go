@@ -18,7 +18,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// The vectors of docs/forward.md, and what the tests of a connection share: a script in place of a socket, and a handler that writes down.
+// The vectors of docs/forward.md, and what the tests of a connection share: a script in place of a
+// socket, and a handler that writes down.
 
 const (
 	hexTime    = "d7 00 55ece6f8 075bcd15"
@@ -182,7 +183,8 @@ func (o *outcome) kinds() string {
 	return strings.Join(out, "; ")
 }
 
-// byTag lists the events in an order that does not depend on how those of several tags were gathered.
+// byTag lists the events in an order that does not depend on how those of several tags were
+// gathered.
 func (o *outcome) byTag() []string {
 	out := slices.Clone(o.events)
 	slices.SortStableFunc(out, func(a, b string) int {

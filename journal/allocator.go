@@ -18,7 +18,8 @@ const (
 
 var errLimit = errors.New("byte limit is met")
 
-// noRoom says why no segment of size bytes is coming, or nil when one may be: then the caller waits. With mu held.
+// noRoom says why no segment of size bytes is coming, or nil when one may be: then the caller
+// waits. With mu held.
 func (j *Journal) noRoom(size int64) error {
 	size = max(size, j.opt.SegmentBytes)
 	if j.blocked != nil && size >= j.blockAt {
@@ -40,8 +41,9 @@ func (j *Journal) noRoom(size int64) error {
 	return nil
 }
 
-// Space returns a channel that is closed when an Append that was refused may succeed: segments were freed, a full disk has room again, or the
-// journal went on after an error. It is closed already when no Append was refused since.
+// Space returns a channel that is closed when an Append that was refused may succeed: segments were
+// freed, a full disk has room again, or the journal went on after an error. It is closed already
+// when no Append was refused since.
 func (j *Journal) Space() <-chan struct{} {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -65,8 +67,9 @@ func (j *Journal) openSpace() {
 	}
 }
 
-// runAllocator is the journal's goroutine that prepares segments before they are needed, so that neither creating files nor a full disk is ever met
-// while writing, and recycles those that all cursors have passed.
+// runAllocator is the journal's goroutine that prepares segments before they are needed, so that
+// neither creating files nor a full disk is ever met while writing, and recycles those that all
+// cursors have passed.
 func (j *Journal) runAllocator() {
 	defer j.wg.Done()
 	timer := time.NewTimer(time.Hour)
@@ -122,8 +125,8 @@ func (j *Journal) block(err error) {
 	j.want = 0
 }
 
-// job returns what the allocator is to do next, or nil. It notes when there is something to do but no room. With mu held; a job is
-// called with mu held too and lets it go.
+// job returns what the allocator is to do next, or nil. It notes when there is something to do but
+// no room. With mu held; a job is called with mu held too and lets it go.
 func (j *Journal) job() func() error {
 	if j.want > 0 && len(j.ready) > 0 && j.ready[0].size >= j.want {
 		j.want = 0
@@ -166,8 +169,9 @@ func (j *Journal) job() func() error {
 	case j.recyclable() >= 0:
 		return j.recycle
 	case len(j.ready) > 0:
-		// One is enough until the next is freed. A reader that keeps up frees one for each that is filled, and writing into it again costs
-		// a fiftieth of writing new blocks through new pages.
+		// One is enough until the next is freed. A reader that keeps up frees one for each that is
+		// filled, and writing into it again costs a fiftieth of writing new blocks through new
+		// pages.
 		return nil
 	case j.bytes+max(size, j.want) <= j.opt.MaxBytes:
 		if j.short {
@@ -188,7 +192,8 @@ func (j *Journal) refuse() func() error {
 	return nil
 }
 
-// room is what would be left of the limit with a segment of size bytes in place of the first one prepared. With mu held.
+// room is what would be left of the limit with a segment of size bytes in place of the first one
+// prepared. With mu held.
 func (j *Journal) room(size int64) int64 {
 	r := j.opt.MaxBytes - j.bytes - size
 	if len(j.ready) > 0 {
@@ -214,7 +219,8 @@ func (j *Journal) create(size int64) error {
 	return nil
 }
 
-// createFile gives the file its name once it is durable that it holds no records: one under that name which says nothing was damaged.
+// createFile gives the file its name once it is durable that it holds no records: one under that
+// name which says nothing was damaged.
 func (j *Journal) createFile(s *segment) (err error) {
 	path := j.path(unnamedSegment)
 	_ = j.fs.Remove(path) // of an attempt that failed
@@ -284,7 +290,8 @@ func (s *segment) resize(size int64) error {
 	return s.writeSpare()
 }
 
-// grow makes the first prepared segment large enough for a large record. Meanwhile none is begun: one with a higher number would come before it.
+// grow makes the first prepared segment large enough for a large record. Meanwhile none is begun:
+// one with a higher number would come before it.
 func (j *Journal) grow(size int64) error {
 	s := j.ready[0]
 	old := s.size

@@ -9,19 +9,22 @@ import (
 	"time"
 )
 
-// Append adds one record, made of parts one after the other, and returns its end. The parts are copied. It does no I/O unless the
-// batch that gathers records is full, and waits only then, or for a segment that is being prepared.
+// Append adds one record, made of parts one after the other, and returns its end. The parts are
+// copied. It does no I/O unless the batch that gathers records is full, and waits only then, or for
+// a segment that is being prepared.
 //
-// On an error nothing was appended: [ErrFull], [ErrTooLarge], [ErrClosed], or that of a failed write or sync from which the
-// journal has not recovered yet.
+// On an error nothing was appended: [ErrFull], [ErrTooLarge], [ErrClosed], or that of a failed
+// write or sync from which the journal has not recovered yet.
 func (j *Journal) Append(parts ...[]byte) (Position, error) {
 	_, pos, err := j.AppendAfter(parts...)
 	return pos, err
 }
 
-// AppendAfter is Append that also returns the end of the record before: a Reader whose Pos is prev gets next the record that ends at pos. Of the
-// first record in a directory prev is 0. Of the first one after Open it is the end of the last record that Open found, or the furthest cursor if that
-// is beyond; where damage lies behind that record, prev may be no record's end, but it is never one that has another record behind it.
+// AppendAfter is Append that also returns the end of the record before: a Reader whose Pos is prev
+// gets next the record that ends at pos. Of the first record in a directory prev is 0. Of the first
+// one after Open it is the end of the last record that Open found, or the furthest cursor if that
+// is beyond; where damage lies behind that record, prev may be no record's end, but it is never one
+// that has another record behind it.
 func (j *Journal) AppendAfter(parts ...[]byte) (prev, pos Position, err error) {
 	// What costs time is done before the lock: the checksum, which the position is added to later.
 	var n int64
@@ -55,8 +58,8 @@ func (j *Journal) AppendAfter(parts ...[]byte) (prev, pos Position, err error) {
 	return prev, j.last, nil
 }
 
-// put adds bytes to the batch that fills, and goes on with another where one is full: a large record lies in several, so that large buffers are never
-// needed. With mu held.
+// put adds bytes to the batch that fills, and goes on with another where one is full: a large
+// record lies in several, so that large buffers are never needed. With mu held.
 func (j *Journal) put(p []byte) {
 	for len(p) > 0 {
 		b := j.queue[len(j.queue)-1]
@@ -71,7 +74,8 @@ func (j *Journal) put(p []byte) {
 	}
 }
 
-// makeRoom returns when a record of n bytes fits in the batch that is filling. With mu held, which it may let go.
+// makeRoom returns when a record of n bytes fits in the batch that is filling. With mu held, which
+// it may let go.
 func (j *Journal) makeRoom(n int64) error {
 	for {
 		if err := j.usable(); err != nil {
@@ -179,7 +183,8 @@ func (j *Journal) freeBatch(b *batch) {
 	}
 }
 
-// take ends the filling batch and returns what is to be written; a new batch fills from there on. With mu held.
+// take ends the filling batch and returns what is to be written; a new batch fills from there on.
+// With mu held.
 func (j *Journal) take() []*batch {
 	if len(j.queue) == 0 {
 		return nil
@@ -208,15 +213,16 @@ func (j *Journal) take() []*batch {
 	return list
 }
 
-// finish ends the filling batch at j.off, with zeros up to the end of its last page: only whole pages are written, so that none must be read
-// first. With mu held.
+// finish ends the filling batch at j.off, with zeros up to the end of its last page: only whole
+// pages are written, so that none must be read first. With mu held.
 func (j *Journal) finish(b *batch) {
 	b.end = j.off
 	clear(b.extend(pageUp(j.off)))
 }
 
-// seal prepares a sync of everything appended: its last page must not be written again in its only copy. Either the page is padded, so that
-// what follows begins on a new one, or a copy of it goes into tail, which then is true. With mu held.
+// seal prepares a sync of everything appended: its last page must not be written again in its only
+// copy. Either the page is padded, so that what follows begins on a new one, or a copy of it goes
+// into tail, which then is true. With mu held.
 func (j *Journal) seal(page []byte) (tail bool) {
 	to := pageUp(j.off)
 	if j.seg == nil || to == j.off {
@@ -238,7 +244,8 @@ func (j *Journal) seal(page []byte) (tail bool) {
 	return false
 }
 
-// writePending hands everything appended so far to the kernel. It is called with mu held and nobody writing, and lets mu go meanwhile.
+// writePending hands everything appended so far to the kernel. It is called with mu held and nobody
+// writing, and lets mu go meanwhile.
 func (j *Journal) writePending() error {
 	list := j.take()
 	if len(list) == 0 {
@@ -300,8 +307,9 @@ func (j *Journal) writeBatch(b *batch) error {
 	s, end := b.seg, b.at+int64(len(b.buf))
 	if end > s.filled {
 		if len(b.buf) < smallBatch {
-			// Small batches are synced one by one. The first write into reserved blocks costs the file system a commit of its own
-			// at each sync, so it is done ahead for many of them; what follows only overwrites.
+			// Small batches are synced one by one. The first write into reserved blocks costs the
+			// file system a commit of its own at each sync, so it is done ahead for many of them;
+			// what follows only overwrites.
 			ahead := min(s.size-end, fillAhead)
 			if ahead > 0 {
 				if _, err := s.file.WriteAt(zeros[:ahead], end); err != nil {
@@ -316,8 +324,9 @@ func (j *Journal) writeBatch(b *batch) error {
 	return err
 }
 
-// Flush returns when everything up to p was handed to the kernel: it outlives the process, but not the machine's power. One caller writes for
-// all that wait. It returns when ctx ends; a caller that is writing itself returns when the kernel lets it go.
+// Flush returns when everything up to p was handed to the kernel: it outlives the process, but not
+// the machine's power. One caller writes for all that wait. It returns when ctx ends; a caller that
+// is writing itself returns when the kernel lets it go.
 func (j *Journal) Flush(ctx context.Context, p Position) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -11,8 +11,9 @@ import (
 	"testing/synctest"
 )
 
-// TestAppendAfter: what AppendAfter says comes before a record is where a Reader stands that gets it next, whatever was padded, however the
-// journal was closed, and whichever goroutine appended it.
+// TestAppendAfter: what AppendAfter says comes before a record is where a Reader stands that gets
+// it next, whatever was padded, however the journal was closed, and whichever goroutine appended
+// it.
 func TestAppendAfter(t *testing.T) {
 	seed := rand.Uint64() >> 1
 	t.Logf("seed %d", seed)
@@ -78,7 +79,8 @@ func appendAfter(t *testing.T, r *rand.Rand) {
 	}
 }
 
-// appendSome appends records from several goroutines and notes what is said to come before each. Their sizes often end a page, or leave 8 bytes of it.
+// appendSome appends records from several goroutines and notes what is said to come before each.
+// Their sizes often end a page, or leave 8 bytes of it.
 func appendSome(t *testing.T, j *Journal, r *rand.Rand, before map[Position]Position) {
 	var mu sync.Mutex
 	var all sync.WaitGroup

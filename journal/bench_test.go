@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// bareGroup is the least that a group commit can be: one goroutine gathers the records of all who wait, writes them with one call into a
-// file whose blocks were written before, syncs it, and answers. No checksum, no format, no recovery.
+// bareGroup is the least that a group commit can be: one goroutine gathers the records of all who
+// wait, writes them with one call into a file whose blocks were written before, syncs it, and
+// answers. No checksum, no format, no recovery.
 type bareGroup struct {
 	f    *os.File
 	reqs chan bareReq
@@ -97,7 +98,8 @@ func appenders(b *testing.B, n int, do func(worker int) error) {
 	wg.Wait()
 }
 
-// BenchmarkSync compares appenders that each wait for Sync with the same number waiting for a bare group commit.
+// BenchmarkSync compares appenders that each wait for Sync with the same number waiting for a bare
+// group commit.
 func BenchmarkSync(b *testing.B) {
 	rec := testRecord(1, 300)
 	for _, n := range []int{1, 16, 64} {
@@ -172,13 +174,15 @@ func drain(j *Journal, r *Reader) (stop func()) {
 	return func() { close(quit); <-done }
 }
 
-// cpu reports the processor time that an operation took, user and system: what the disk takes is not in it.
+// cpu reports the processor time that an operation took, user and system: what the disk takes is
+// not in it.
 func cpu(b *testing.B) (stop func()) {
 	from := cpuTime()
 	return func() { b.ReportMetric(float64(cpuTime()-from)/float64(b.N), "cpu-ns/op") }
 }
 
-// BenchmarkBulk appends chunks of 140 KB, flushed, and compares with what must be done at least: copy, checksum, write.
+// BenchmarkBulk appends chunks of 140 KB, flushed, and compares with what must be done at least:
+// copy, checksum, write.
 func BenchmarkBulk(b *testing.B) {
 	rec := testRecord(1, 140_000)
 	b.Run("bare", func(b *testing.B) {

@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// TestConcurrent has appenders that flush, sync or neither, readers that commit, and someone who looks at statistics and files, all at once. Every reader sees
-// every record once, each appender's in order; the journal stays within its limit and is used round and round.
+// TestConcurrent has appenders that flush, sync or neither, readers that commit, and someone who
+// looks at statistics and files, all at once. Every reader sees every record once, each appender's
+// in order; the journal stays within its limit and is used round and round.
 func TestConcurrent(t *testing.T) {
 	dir := t.TempDir()
 	const appenders, each, limit = 6, 1500, 3 << 20
@@ -101,7 +102,8 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestCloseWakes: whoever waits when the journal is closed gets ErrClosed, and Close may be called by many.
+// TestCloseWakes: whoever waits when the journal is closed gets ErrClosed, and Close may be called
+// by many.
 func TestCloseWakes(t *testing.T) {
 	j := mustOpen(t, t.TempDir(), nil)
 	var wg sync.WaitGroup
@@ -152,8 +154,8 @@ func TestCloseWakes(t *testing.T) {
 	<-j.Space()
 }
 
-// TestUnreadablePage: a page that the device refuses is an error a few times, then damage; all before and behind it is read, and the segment is
-// set aside instead of being used again.
+// TestUnreadablePage: a page that the device refuses is an error a few times, then damage; all
+// before and behind it is read, and the segment is set aside instead of being used again.
 func TestUnreadablePage(t *testing.T) { synctest.Test(t, testUnreadablePage) }
 
 func testUnreadablePage(t *testing.T) {

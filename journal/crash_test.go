@@ -23,14 +23,18 @@ var (
 	crashStates = flag.Int("states", 0, "crashes of the crash test; 0 is 3000, or 300 with -short")
 )
 
-// TestPowerCut runs a journal on a file system whose power is cut at a random call, recovers, checks, and goes on with what is left, again and
-// again. What it asserts:
+// TestPowerCut runs a journal on a file system whose power is cut at a random call, recovers,
+// checks, and goes on with what is left, again and again. What it asserts:
 //
-//   - nothing that Sync returned for, that was read, or that was committed, is lost; nor, where only the process ends, what Flush returned for
-//   - everything read was appended, at that position, and is read in order; a position is never used twice
-//   - nothing that can be read lies between a record and the one that AppendAfter said comes before it
+//   - nothing that Sync returned for, that was read, or that was committed, is lost; nor, where
+//     only the process ends, what Flush returned for
+//   - everything read was appended, at that position, and is read in order; a position is never
+//     used twice
+//   - nothing that can be read lies between a record and the one that AppendAfter said comes before
+//     it
 //   - the identity is that of the first Open that returned
-//   - the cursor is one that was committed, with its state, and not older than the last Commit that returned
+//   - the cursor is one that was committed, with its state, and not older than the last Commit that
+//     returned
 func TestPowerCut(t *testing.T) {
 	seed, states := *crashSeed, *crashStates
 	if states == 0 {
@@ -114,7 +118,8 @@ func (c *crashRun) life() {
 	if r.IntN(4) == 0 {
 		c.fs.cutIn = 1 + r.IntN(40) // in the middle of recovery
 	}
-	// Every third life ends with the process only. What its disk was told and forgot must then be made good by recovery.
+	// Every third life ends with the process only. What its disk was told and forgot must then be
+	// made good by recovery.
 	c.fs.kills = r.IntN(3) == 0
 	c.flushed = 0
 	o := &Options{
@@ -193,8 +198,8 @@ func (c *crashRun) life() {
 	} else if !c.fs.kills {
 		c.kept = 0
 	} else if !failing {
-		// Pages that a failed sync left in memory only may be gone before anyone wakes up; otherwise what was flushed is there,
-		// for the next process.
+		// Pages that a failed sync left in memory only may be gone before anyone wakes up;
+		// otherwise what was flushed is there, for the next process.
 		c.kept = max(c.kept, c.flushed)
 	}
 	after := c.fs.after
@@ -351,7 +356,8 @@ func (c *crashRun) append(j *Journal, size int) {
 	c.order = append(c.order, p)
 }
 
-// read reads to the end and checks. from was the position before, and everything after it up to synced must come. It returns what it read, or nil when the power went off.
+// read reads to the end and checks. from was the position before, and everything after it up to
+// synced must come. It returns what it read, or nil when the power went off.
 func (c *crashRun) read(j *Journal, rd *Reader, from, synced Position) map[Position]bool {
 	got := map[Position]bool{}
 	last := from

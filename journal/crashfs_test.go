@@ -16,9 +16,10 @@ import (
 	"testing"
 )
 
-// crashFS is a file system in memory whose power can be cut. It keeps for each file what is on the disk and what is only in the page cache, and
-// for each directory which names are durable. After a cut every page that was not synced is the old one, the new one, or garbage; every
-// change of a name that was not synced happened or did not.
+// crashFS is a file system in memory whose power can be cut. It keeps for each file what is on the
+// disk and what is only in the page cache, and for each directory which names are durable. After a
+// cut every page that was not synced is the old one, the new one, or garbage; every change of a
+// name that was not synced happened or did not.
 type crashFS struct {
 	mu      sync.Mutex
 	rnd     *rand.Rand
@@ -402,8 +403,8 @@ func (f *crashFile) WriteAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// evict drops some of the pages that a failed sync marked clean from the cache: what is read there then is what the disk has. The kernel does that some
-// time after the failure; here, at writes.
+// evict drops some of the pages that a failed sync marked clean from the cache: what is read there
+// then is what the disk has. The kernel does that some time after the failure; here, at writes.
 func (f *crashInode) evict(r *rand.Rand) {
 	for p := range f.lost {
 		if r.IntN(4) == 0 && (p+1)*pageSize <= min(len(f.disk), len(f.cache)) {
@@ -473,7 +474,8 @@ func (f *crashFile) Datasync() error {
 			continue
 		}
 		if err != nil && f.c.rnd.IntN(2) == 0 {
-			// As Linux does it: what could not be written is clean from now on, and the next sync says nothing about it.
+			// As Linux does it: what could not be written is clean from now on, and the next sync
+			// says nothing about it.
 			i.lost[p] = true
 			continue
 		}

@@ -20,8 +20,9 @@ const (
 	maxState     = 64 << 20
 )
 
-// cursor is a durable place in the journal with a reader's opaque state, in a file of two slots. A commit overwrites the slot that does not
-// hold the last one, so whatever becomes of the write, the last one stays; and it is one write of whole pages that changes no metadata.
+// cursor is a durable place in the journal with a reader's opaque state, in a file of two slots. A
+// commit overwrites the slot that does not hold the last one, so whatever becomes of the write, the
+// last one stays; and it is one write of whole pages that changes no metadata.
 type cursor struct {
 	name string
 	path string
@@ -135,7 +136,8 @@ func (c *cursor) tryWrite(j *Journal, p Position, state []byte) error {
 	return nil
 }
 
-// replace writes a new file with room for the state, and for it to grow, and puts it in the old one's place.
+// replace writes a new file with room for the state, and for it to grow, and puts it in the old
+// one's place.
 func (c *cursor) replace(j *Journal, need int64, gen uint64, p Position, state []byte) (err error) {
 	slot := need
 	if need > pageSize {
@@ -158,7 +160,8 @@ func (c *cursor) replace(j *Journal, need int64, gen uint64, p Position, state [
 	if err != nil { // a full disk needs what it took
 		return fmt.Errorf("journal: write cursor %s: %w", c.name, errors.Join(err, f.Close(), j.fs.Remove(tmp)))
 	}
-	// From here on the new file has the name, whether that is durable or not: no commit may go to the old one.
+	// From here on the new file has the name, whether that is durable or not: no commit may go to
+	// the old one.
 	if c.file != nil {
 		_ = c.file.Close() // nothing in it matters
 	}
@@ -180,8 +183,9 @@ func (c *cursor) sync(j *Journal) error {
 	return nil
 }
 
-// harden makes the commit that was read durable: it may have been read from memory only, after a sync of it failed or never ran. Neither slot may be
-// written for that, for either may hold the only one on the disk. So a new file takes the old one's place.
+// harden makes the commit that was read durable: it may have been read from memory only, after a
+// sync of it failed or never ran. Neither slot may be written for that, for either may hold the
+// only one on the disk. So a new file takes the old one's place.
 func (c *cursor) harden(j *Journal) error {
 	err := c.replace(j, pageUp(int64(cursorHeader+len(c.state))), c.gen, Position(c.at.Load()), c.state)
 	if isNoSpace(err) {
@@ -199,7 +203,8 @@ func (c *cursor) close() error {
 
 const cursorPrefix = "cursor-"
 
-// cursorFile is the file name of a cursor: letters, digits and "._-" as they are, every other byte as %XX.
+// cursorFile is the file name of a cursor: letters, digits and "._-" as they are, every other byte
+// as %XX.
 func cursorFile(name string) (string, error) {
 	var b strings.Builder
 	b.WriteString(cursorPrefix)
@@ -254,9 +259,10 @@ func (j *Journal) Cursors() []string {
 	return r
 }
 
-// PlaceCursor makes the cursor of that name stand at p with a state, in one durable step: after a crash it is there so, or as it was before. p is the
-// end of a record, 0, or what a cursor committed; it may lie before where the cursor stood, but not beyond what is durable. Where what follows it is
-// freed already, the cursor stands at the oldest record. No Reader may have it open.
+// PlaceCursor makes the cursor of that name stand at p with a state, in one durable step: after a
+// crash it is there so, or as it was before. p is the end of a record, 0, or what a cursor
+// committed; it may lie before where the cursor stood, but not beyond what is durable. Where what
+// follows it is freed already, the cursor stands at the oldest record. No Reader may have it open.
 func (j *Journal) PlaceCursor(name string, p Position, state []byte) error {
 	file, err := cursorFile(name)
 	if err != nil {
@@ -303,7 +309,8 @@ func (j *Journal) PlaceCursor(name string, p Position, state []byte) error {
 	return err
 }
 
-// RemoveCursor deletes a cursor that no Reader has open: one that nobody reads any more would hold its segments for ever.
+// RemoveCursor deletes a cursor that no Reader has open: one that nobody reads any more would hold
+// its segments for ever.
 func (j *Journal) RemoveCursor(name string) error {
 	j.mu.Lock()
 	c := j.cursors[name]

@@ -1,43 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package journal is a log of records on disk: append, sync in groups, follow with durable cursors. It does not know what a record means.
+// Package journal is a log of records on disk: append, sync in groups, follow with durable cursors.
+// It does not know what a record means.
 //
-// A record is bytes, appended whole and read whole. A [Position] is the end of a record; positions grow and are never used twice. Records live in
-// segments, files of one size that are prepared ahead and used again once every cursor has passed them. A cursor is a name, a position and some bytes
-// of its reader's, made durable together. What was appended is written in batches, many records in one write, and synced in groups, one
-// sync for all who wait.
+// A record is bytes, appended whole and read whole. A [Position] is the end of a record; positions
+// grow and are never used twice. Records live in segments, files of one size that are prepared
+// ahead and used again once every cursor has passed them. A cursor is a name, a position and some
+// bytes of its reader's, made durable together. What was appended is written in batches, many
+// records in one write, and synced in groups, one sync for all who wait.
 //
 // # Promises
 //
 //   - When [Journal.Flush] returned nil for a record, it outlives the process, whatever kills it.
 //
-//   - When [Journal.Sync] returned nil for a record, it outlives a power cut. After one, everything up to the last Sync is read, and any whole record after it.
+//   - When [Journal.Sync] returned nil for a record, it outlives a power cut. After one, everything
+//     up to the last Sync is read, and any whole record after it.
 //
-//   - A [Reader] sees only what is durable, in the order of positions, each record exactly as appended at that position, never anything else: every
-//     record is checked against its place and against the one use of its segment.
+//   - A [Reader] sees only what is durable, in the order of positions, each record exactly as
+//     appended at that position, never anything else: every record is checked against its place and
+//     against the one use of its segment.
 //
-//   - After a crash a cursor is where it was committed, with its state; not before the last Commit that returned.
+//   - After a crash a cursor is where it was committed, with its state; not before the last Commit
+//     that returned.
 //
-//   - Synced bytes are never overwritten in their only copy. A disk that garbles every page that is being written when the power goes still
-//     takes nothing that was synced.
+//   - Synced bytes are never overwritten in their only copy. A disk that garbles every page that is
+//     being written when the power goes still takes nothing that was synced.
 //
-//   - Where a cursor has yet to read and no file holds it any more, that is told and counted; so is a file that is removed while it is written to, and neither
-//     [Journal.Sync] nor [Journal.Check] returns nil then.
+//   - Where a cursor has yet to read and no file holds it any more, that is told and counted; so is
+//     a file that is removed while it is written to, and neither [Journal.Sync] nor [Journal.Check]
+//     returns nil then.
 //
-//   - What cannot be read is copied or moved into the directory quarantine, told to Options.Report once, and never deleted. Everything else is read. A device that fails is tried
-//     for a minute first.
+//   - What cannot be read is copied or moved into the directory quarantine, told to Options.Report
+//     once, and never deleted. Everything else is read. A device that fails is tried for a minute
+//     first.
 //
-//   - A failed write or sync is told to all who wait and stays until the journal has written everything again that may have been lost by it, which it tries
-//     by itself. Nothing that was appended is given up, and the same positions become durable then. So an error of Flush or Sync means "not known to be stored",
-//     not "not stored".
+//   - A failed write or sync is told to all who wait and stays until the journal has written
+//     everything again that may have been lost by it, which it tries by itself. Nothing that was
+//     appended is given up, and the same positions become durable then. So an error of Flush or
+//     Sync means "not known to be stored", not "not stored".
 //
 //   - The directory's identity stays the same for as long as its file can be read.
 //
-// Not promised: anything about records that were only appended (though they are synced within a second, within 20 ms when a reader waits); that a record whose
-// Append returned but not its Flush survives the process; that each name in the directory is kept if someone else writes there.
+// Not promised: anything about records that were only appended (though they are synced within a
+// second, within 20 ms when a reader waits); that a record whose Append returned but not its Flush
+// survives the process; that each name in the directory is kept if someone else writes there.
 //
-// Assumed of kernel and disk: what Datasync returned nil for is on the disk (a disk that lies about flushes breaks every promise); a page that is not being
-// written keeps its bytes; rename is atomic; flock is seen by all who share the directory (it is not across NFS clients); the clock need not be right.
+// Assumed of kernel and disk: what Datasync returned nil for is on the disk (a disk that lies about
+// flushes breaks every promise); a page that is not being written keeps its bytes; rename is
+// atomic; flock is seen by all who share the directory (it is not across NFS clients); the clock
+// need not be right.
 //
 // # The directory
 //
@@ -64,11 +75,13 @@
 //	         │SPILLSEG│vers 1│ kind │ pad  │number│ nonce  │ size │ prev │ synced │ check │
 //	         └────────┴──────┴──────┴──────┴──────┴────────┴──────┴──────┴────────┴───────┘
 //
-// kind is 1 for a segment that holds records, 2 for one that holds none: prepared, or freed. The nonce is 16 random bytes, new each time the file is taken into
-// use. prev is the position where the records before this segment's first end: whatever earlier segments hold beyond it does not count. synced is a
-// position that was durable when the segment was taken into use; recovery need not doubt anything before it. pad is one more than the bytes of padding
-// that prev counts, 0 where that is not known, as in files of earlier versions. check is over bytes 0..63. A header that was destroyed is made again from a
-// tail, which has the nonce too.
+// kind is 1 for a segment that holds records, 2 for one that holds none: prepared, or freed. The
+// nonce is 16 random bytes, new each time the file is taken into use. prev is the position where
+// the records before this segment's first end: whatever earlier segments hold beyond it does not
+// count. synced is a position that was durable when the segment was taken into use; recovery need
+// not doubt anything before it. pad is one more than the bytes of padding that prev counts, 0 where
+// that is not known, as in files of earlier versions. check is over bytes 0..63. A header that was
+// destroyed is made again from a tail, which has the nonce too.
 //
 //	record   0        4      8         12     16              16+length
 //	         ┌────────┬──────┬─────────┬──────┬───────────────┬─────────┐
@@ -79,23 +92,27 @@
 //	payload check = CRC(payload, nonce[8:16], place)      place = number<<32 | offset of the record, 8 bytes
 //	header check  = CRC(nonce[0:8], place, the first 12 bytes of the header)
 //
-// kind is 0x52454331 for a record and 0x50414431 for a pad, whose payload is zeros that nobody checks. A header never lies across two pages: where fewer
-// than 16 bytes are left, the next one is at the start of the next page. Because the header check depends on the nonce and the place, neither the
-// file's former content, nor log text, nor a copy of a segment inside a record is ever taken for a record, and a scan past damage rejects each
-// place by looking at 16 bytes.
+// kind is 0x52454331 for a record and 0x50414431 for a pad, whose payload is zeros that nobody
+// checks. A header never lies across two pages: where fewer than 16 bytes are left, the next one is
+// at the start of the next page. Because the header check depends on the nonce and the place,
+// neither the file's former content, nor log text, nor a copy of a segment inside a record is ever
+// taken for a record, and a scan past damage rejects each place by looking at 16 bytes.
 //
 //	tail     0        8       24         32       36      40    44      48
 //	         ┌────────┬───────┬──────────┬────────┬───────┬─────┬───────┬─────────────────────┐
 //	         │SPILLTAI│ nonce │ position │ length │ flags │  0  │ check │ bytes of the page   │
 //	         └────────┴───────┴──────────┴────────┴───────┴─────┴───────┴─────────────────────┘
 //
-// A tail is a copy of the last page that was synced, from its start to position. The page may be written again with records behind them; the copy is put back if that
-// goes wrong. Syncs use the two slots by turns. A sync of 16 KiB or more pads its last page instead. Flag 1 says that position is the end, everything
-// before it durable: a clean Close. check is over bytes 0..43 and 48..4095.
+// A tail is a copy of the last page that was synced, from its start to position. The page may be
+// written again with records behind them; the copy is put back if that goes wrong. Syncs use the
+// two slots by turns. A sync of 16 KiB or more pads its last page instead. Flag 1 says that
+// position is the end, everything before it durable: a clean Close. check is over bytes 0..43 and
+// 48..4095.
 //
 // # A cursor
 //
-// A file of two slots of equal size, a multiple of 4096. Commit n writes slot n mod 2, so the last one stays while the next is written.
+// A file of two slots of equal size, a multiple of 4096. Commit n writes slot n mod 2, so the last
+// one stays while the next is written.
 //
 //	slot     0        8      12     20     28         36       40      44      48
 //	         ┌────────┬──────┬──────┬──────┬──────────┬────────┬───────┬───────┬──────────────┐
@@ -113,12 +130,14 @@
 //	         │SPILLRSV│vers 1│  0   │ passed │ check │ nothing                   │
 //	         └────────┴──────┴──────┴────────┴───────┴───────────────────────────┘
 //
-// All cursors had passed the position passed when the last segment with records was freed. check is over bytes 0..23. Its length is what is left of it;
-// the journal makes it whole before it makes another segment. Earlier versions leave the file alone.
+// All cursors had passed the position passed when the last segment with records was freed. check is
+// over bytes 0..23. Its length is what is left of it; the journal makes it whole before it makes
+// another segment. Earlier versions leave the file alone.
 //
 // # The identity
 //
-// A file that is written once, beside its name and renamed; what it says is never given to anyone before it is durable.
+// A file that is written once, beside its name and renamed; what it says is never given to anyone
+// before it is durable.
 //
 //	identity 0        8      12           28      32
 //	         ┌────────┬──────┬────────────┬───────┐
@@ -126,7 +145,8 @@
 //	         │        │      │bytes       │       │
 //	         └────────┴──────┴────────────┴───────┘
 //
-// check is over bytes 0..27. A directory of an earlier version has none, and gets one when it is opened; that version leaves the file alone.
+// check is over bytes 0..27. A directory of an earlier version has none, and gets one when it is
+// opened; that version leaves the file alone.
 //
 // # Who does what
 //
@@ -138,13 +158,21 @@
 //
 // Not obvious:
 //
-//   - Batches are whole pages: the first page of one repeats what the last one of the batch before began. So no write makes the kernel read first.
-//   - The first write into reserved blocks makes the file system commit metadata at the next sync. Small batches therefore come after zeros written ahead for
-//     many of them; an event synced alone then costs one page and its copy. Segments in their second use cost nothing of the kind.
-//   - The segment freed last is used first: its pages are still in memory, and writing into these costs a fraction of writing new ones.
-//   - The syncer gives way once before it takes a batch: those whom the last sync woke append first, and groups are nearly twice as large.
-//   - What Open finds in memory need not be on the disk. It is made so before anyone sees it, through a copy: the only one on the disk may be what is
-//     written over. So are cursors, by a new file.
-//   - The file with the highest number is never removed, though nobody needs it: it keeps numbers, and positions, from being given twice.
-//   - A sync that failed is not repeated but the pages are written again first: the kernel may have marked them clean.
+//   - Batches are whole pages: the first page of one repeats what the last one of the batch before
+//     began. So no write makes the kernel read first.
+//   - The first write into reserved blocks makes the file system commit metadata at the next sync.
+//     Small batches therefore come after zeros written ahead for many of them; an event synced
+//     alone then costs one page and its copy. Segments in their second use cost nothing of the
+//     kind.
+//   - The segment freed last is used first: its pages are still in memory, and writing into these
+//     costs a fraction of writing new ones.
+//   - The syncer gives way once before it takes a batch: those whom the last sync woke append
+//     first, and groups are nearly twice as large.
+//   - What Open finds in memory need not be on the disk. It is made so before anyone sees it,
+//     through a copy: the only one on the disk may be what is written over. So are cursors, by a
+//     new file.
+//   - The file with the highest number is never removed, though nobody needs it: it keeps numbers,
+//     and positions, from being given twice.
+//   - A sync that failed is not repeated but the pages are written again first: the kernel may have
+//     marked them clean.
 package journal

@@ -8,8 +8,9 @@ import (
 )
 
 var (
-	// ErrFull says that the journal has no room: its byte limit is met, or the file system under it is full (then the
-	// error also wraps what the file system said). Nothing was appended. [Journal.Space] tells when to try again.
+	// ErrFull says that the journal has no room: its byte limit is met, or the file system under it
+	// is full (then the error also wraps what the file system said). Nothing was appended.
+	// [Journal.Space] tells when to try again.
 	ErrFull = errors.New("journal: full")
 	// ErrLocked says that a living process has the directory open.
 	ErrLocked = errors.New("journal: directory is in use")

@@ -37,7 +37,8 @@ func (r *reports) all() []error {
 	return r.list
 }
 
-// TestFault fails a kind of call for a while. What was flushed or synced before stays, everyone is told, and the journal goes on by itself.
+// TestFault fails a kind of call for a while. What was flushed or synced before stays, everyone is
+// told, and the journal goes on by itself.
 func TestFault(t *testing.T) {
 	for _, op := range []string{"write", "sync"} {
 		for _, errno := range []syscall.Errno{syscall.EIO, syscall.ENOSPC} {
@@ -116,7 +117,8 @@ func testFault(t *testing.T, op string, errno syscall.Errno) {
 	if len(list) != 2 || !errors.Is(list[0], errno) || !errors.As(list[1], &rec) {
 		t.Errorf("reported: %v", list)
 	}
-	// Everything that was appended without an error is there, also after a power cut, which takes all that a failed sync did not write.
+	// Everything that was appended without an error is there, also after a power cut, which takes
+	// all that a failed sync did not write.
 	c.mu.Lock()
 	c.cut()
 	c.mu.Unlock()
@@ -133,7 +135,8 @@ func testFault(t *testing.T, op string, errno syscall.Errno) {
 	}
 }
 
-// TestNoSpace fills a disk that is smaller than the journal's limit: Append answers ErrFull with the cause, and Space tells when there is room.
+// TestNoSpace fills a disk that is smaller than the journal's limit: Append answers ErrFull with
+// the cause, and Space tells when there is room.
 func TestNoSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrashFS(rand.New(rand.NewPCG(1, 2)))
@@ -249,7 +252,8 @@ func TestReadOnlyDirectory(t *testing.T) {
 	}
 }
 
-// TestDamage breaks bytes in the middle of a segment: they are reported once, kept in quarantine, and everything else is read.
+// TestDamage breaks bytes in the middle of a segment: they are reported once, kept in quarantine,
+// and everything else is read.
 func TestDamage(t *testing.T) {
 	for name, damage := range map[string]func(b []byte){
 		"payload": func(b []byte) { b[20] ^= 1 },
@@ -319,7 +323,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestStrangers: files that the journal cannot read are set aside, those that are not its own are left alone.
+// TestStrangers: files that the journal cannot read are set aside, those that are not its own are
+// left alone.
 func TestStrangers(t *testing.T) {
 	dir := t.TempDir()
 	o := &Options{SegmentBytes: minSegmentBytes}
@@ -459,7 +464,8 @@ func TestCursors(t *testing.T) {
 	}
 }
 
-// TestRemoveCursorAgain: a removal whose durability was not known is tried again, and what the cursor held is free then.
+// TestRemoveCursorAgain: a removal whose durability was not known is tried again, and what the
+// cursor held is free then.
 func TestRemoveCursorAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrashFS(rand.New(rand.NewPCG(1, 2)))
@@ -485,7 +491,8 @@ func TestRemoveCursorAgain(t *testing.T) {
 	})
 }
 
-// TestFaultAgain fails the sync after a failed one too, when there was more to write in between: in the page that both share nothing is lost.
+// TestFaultAgain fails the sync after a failed one too, when there was more to write in between: in
+// the page that both share nothing is lost.
 func TestFaultAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrashFS(rand.New(rand.NewPCG(1, 2)))

@@ -30,8 +30,9 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// nonce is what makes the records of one use of a segment file unlike all others: its first half seeds header checks, its second
-// half payload checks, so that knowing one (from a lucky guess) does not give the other.
+// nonce is what makes the records of one use of a segment file unlike all others: its first half
+// seeds header checks, its second half payload checks, so that knowing one (from a lucky guess)
+// does not give the other.
 type nonce [16]byte
 
 // segmentHeader is the first page of a segment file.
@@ -94,7 +95,8 @@ func (h *segmentHeader) parse(page []byte) error {
 	return nil
 }
 
-// binder computes the checks of records. The scratch lives here because hash/crc32 makes its argument escape.
+// binder computes the checks of records. The scratch lives here because hash/crc32 makes its
+// argument escape.
 type binder struct {
 	seq   uint32
 	nonce nonce
@@ -128,7 +130,8 @@ func align8(n int64) int64   { return (n + 7) &^ 7 }
 func pageUp(n int64) int64   { return (n + pageSize - 1) &^ (pageSize - 1) }
 func pageDown(n int64) int64 { return n &^ (pageSize - 1) }
 
-// place is where the record that would start at off does start: a record header never lies across two pages.
+// place is where the record that would start at off does start: a record header never lies across
+// two pages.
 func place(off int64) int64 {
 	if off&(pageSize-1) > pageSize-recordHeader {
 		return pageUp(off)

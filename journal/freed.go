@@ -11,14 +11,14 @@ import (
 
 var errUnreadable = errors.New("the device did not give all of it; the rest was read")
 
-// What becomes of a segment that all cursors have passed: it is freed, and then used again under another number, or given back to the disk, or set aside
-// where the device did not give all of it.
+// What becomes of a segment that all cursors have passed: it is freed, and then used again under
+// another number, or given back to the disk, or set aside where the device did not give all of it.
 
 // serves says whether a segment can be used as it is, on a disk that has no room for it to grow.
 func (j *Journal) serves(s *segment) bool { return s.size >= j.opt.SegmentBytes/2 }
 
-// recyclable is the index of the freed segment that was used last, whose pages are likely still in memory, or -1. One that has to grow is only
-// taken where there is no other. With mu held.
+// recyclable is the index of the freed segment that was used last, whose pages are likely still in
+// memory, or -1. One that has to grow is only taken where there is no other. With mu held.
 func (j *Journal) recyclable() int {
 	for i, s := range slices.Backward(j.free) {
 		if j.serves(s) {
@@ -73,9 +73,10 @@ func (j *Journal) recycle() error {
 	return nil
 }
 
-// droppable is the index of a freed segment that may be removed, or -1: the smallest that is left when two stay. The file with the highest number is what
-// keeps the next Open from using a number, and so positions, twice. And one that is large enough to be used again is kept, so that a journal that is
-// drained takes records in turns when others have filled the disk. With mu held.
+// droppable is the index of a freed segment that may be removed, or -1: the smallest that is left
+// when two stay. The file with the highest number is what keeps the next Open from using a number,
+// and so positions, twice. And one that is large enough to be used again is kept, so that a journal
+// that is drained takes records in turns when others have filled the disk. With mu held.
 func (j *Journal) droppable() int {
 	top, serve := uint32(0), 0
 	for _, list := range [...][]*segment{j.segs, j.ready, j.free} {
@@ -95,7 +96,8 @@ func (j *Journal) droppable() int {
 	return least
 }
 
-// shrinkable is the index of a freed segment of which the reserve can have a part, or -1. With mu held.
+// shrinkable is the index of a freed segment of which the reserve can have a part, or -1. With mu
+// held.
 func (j *Journal) shrinkable() int {
 	return slices.IndexFunc(j.free, func(s *segment) bool { return s.size > pageUp(j.opt.SegmentBytes/2) })
 }
@@ -143,8 +145,9 @@ func (j *Journal) drop() error {
 	return err
 }
 
-// release frees the segments that all cursors have passed, but for the last one: while that is there, a cursor that stands
-// where no segment is has lost something. Where its room is needed, the reserve notes that it was passed. With mu held.
+// release frees the segments that all cursors have passed, but for the last one: while that is
+// there, a cursor that stands where no segment is has lost something. Where its room is needed, the
+// reserve notes that it was passed. With mu held.
 func (j *Journal) release() {
 	if len(j.cursors) == 0 {
 		return
@@ -152,7 +155,8 @@ func (j *Journal) release() {
 	low := j.lowestLocked()
 	wanted := max(j.want, j.refused()) > 0
 	if wanted && j.seg != nil && low >= at(j.seg.seq, j.seg.last) && j.Synced() == j.end() && !j.writing {
-		// A record waits that may need the room of the segment in use too, and nothing in that is needed any more: then it is at its end.
+		// A record waits that may need the room of the segment in use too, and nothing in that is
+		// needed any more: then it is at its end.
 		j.seg.end.Store(j.off)
 		j.seg = nil
 		for _, b := range j.queue {
@@ -185,7 +189,8 @@ func (j *Journal) release() {
 	}
 }
 
-// lowestLocked is up to where all cursors have passed; without a cursor nothing is held, and it is behind everything.
+// lowestLocked is up to where all cursors have passed; without a cursor nothing is held, and it is
+// behind everything.
 func (j *Journal) lowestLocked() Position {
 	low := Position(1<<64 - 1)
 	for _, c := range j.cursors {
@@ -194,7 +199,8 @@ func (j *Journal) lowestLocked() Position {
 	return low
 }
 
-// refused is the size of the segment for which an Append was answered ErrFull last, or 0. With mu held.
+// refused is the size of the segment for which an Append was answered ErrFull last, or 0. With mu
+// held.
 func (j *Journal) refused() int64 {
 	if j.full && j.blocked != nil {
 		return j.blockAt

@@ -32,7 +32,8 @@ func allocate(f *os.File, size int64) error {
 			}
 		}
 	})
-	// Not every file system can reserve; there the length alone must do, and a full disk is met by a write.
+	// Not every file system can reserve; there the length alone must do, and a full disk is met by
+	// a write.
 	if (errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS)) && fi.Size() < size {
 		return f.Truncate(size)
 	}

@@ -115,9 +115,9 @@ func control(f *os.File, do func(fd uintptr) error) error {
 	return inner
 }
 
-// Lock takes the lock of a journal's directory without opening the journal, for a caller that removes
-// it: until the result is closed, Open of that directory fails with ErrLocked. The error wraps
-// ErrLocked when another process has the journal open or replaces the directory just now, and
+// Lock takes the lock of a journal's directory without opening the journal, for a caller that
+// removes it: until the result is closed, Open of that directory fails with ErrLocked. The error
+// wraps ErrLocked when another process has the journal open or replaces the directory just now, and
 // fs.ErrNotExist when there is no directory.
 func Lock(dir string) (io.Closer, error) {
 	path := filepath.Join(dir, "lock")

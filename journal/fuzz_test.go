@@ -43,8 +43,9 @@ func (c *countingReader) ReadAt(b []byte, off int64) (int, error) {
 
 var fuzzNonce = nonce{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 
-// FuzzRecover gives recovery a segment that was damaged anywhere, with payloads that imitate records, and reads it. Nothing that was not appended
-// is read, nothing panics, and the work stays linear.
+// FuzzRecover gives recovery a segment that was damaged anywhere, with payloads that imitate
+// records, and reads it. Nothing that was not appended is read, nothing panics, and the work stays
+// linear.
 func FuzzRecover(f *testing.F) {
 	plain := segmentBytes(1, fuzzNonce, []byte("one"), []byte("two"), bytes.Repeat([]byte("three"), 2000))
 	f.Add(plain[:dataStart+60], []byte("one"), uint32(dataStart), []byte{0xff})
@@ -94,7 +95,8 @@ func FuzzRecover(f *testing.F) {
 		if steps > len(b)/recordHeader || src.n > 12*int64(len(b))+20*scanBlock {
 			t.Fatalf("%d steps, %d bytes read of a file of %d", steps, src.n, len(b))
 		}
-		// The whole file, and damage to the header as well, as Open does it, but without goroutines, whose coverage varies.
+		// The whole file, and damage to the header as well, as Open does it, but without
+		// goroutines, whose coverage varies.
 		c := newCrashFS(rand.New(rand.NewPCG(1, 1)))
 		_ = c.MkdirAll("d")
 		file, _ := c.Create(filepath.Join("d", segmentName(1)))
@@ -136,8 +138,9 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// TestForgedHeaders damages a record whose payload is full of forged headers, first without and then with the nonce known to whoever forged them: the scan
-// past it stays linear, and what comes after is read.
+// TestForgedHeaders damages a record whose payload is full of forged headers, first without and
+// then with the nonce known to whoever forged them: the scan past it stays linear, and what comes
+// after is read.
 func TestForgedHeaders(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		payload := forged(1 << 20 / recordHeader)

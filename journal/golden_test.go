@@ -23,8 +23,8 @@ func goldenRecords() [][]byte {
 	return append(recs, []byte("the last"))
 }
 
-// TestGolden reads a directory as format version 1 wrote it: two segments, the first with a record larger than a page, padding and tails, and a cursor.
-// These files stay for ever.
+// TestGolden reads a directory as format version 1 wrote it: two segments, the first with a record
+// larger than a page, padding and tails, and a cursor. These files stay for ever.
 func TestGolden(t *testing.T) {
 	golden := filepath.Join("testdata", "v1")
 	if *writeGolden {
@@ -71,7 +71,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestFormat writes today what version 1 wrote, with the golden nonces, and compares the bytes of the records.
+// TestFormat writes today what version 1 wrote, with the golden nonces, and compares the bytes of
+// the records.
 func TestFormat(t *testing.T) {
 	want, err := os.ReadFile(filepath.Join("testdata", "v1", segmentName(1)))
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"io/fs"
 )
 
-// The identity is written once, in a file of its own: under another name, synced, renamed, the name synced. So the file is never there by halves,
-// and nobody is told an identity that a power cut can take back.
+// The identity is written once, in a file of its own: under another name, synced, renamed, the name
+// synced. So the file is never there by halves, and nobody is told an identity that a power cut can
+// take back.
 
 const (
 	identityFile  = "identity"
@@ -25,11 +26,13 @@ var (
 	noIdentity  [16]byte
 )
 
-// Identity is 16 random bytes that the directory got when it was first opened, and keeps. With a [Position] they name a record among those of
-// all journals. A copy of the directory has the same: if both are to be appended to, remove the file identity from one. A directory whose identity
+// Identity is 16 random bytes that the directory got when it was first opened, and keeps. With a
+// [Position] they name a record among those of all journals. A copy of the directory has the same:
+// if both are to be appended to, remove the file identity from one. A directory whose identity
 // cannot be read gets another one.
 //
-// It is zero where the disk was full when the directory had yet to get one, which is reported; the next Open tries again.
+// It is zero where the disk was full when the directory had yet to get one, which is reported; the
+// next Open tries again.
 func (j *Journal) Identity() [16]byte { return j.identity }
 
 // openIdentity reads the identity, or makes one. Only Open calls it.
@@ -70,7 +73,8 @@ func (j *Journal) openIdentity() error {
 	}
 }
 
-// readIdentity returns the file's bytes, those that the device gives. An error is that there is no file, or that it cannot be opened now.
+// readIdentity returns the file's bytes, those that the device gives. An error is that there is no
+// file, or that it cannot be opened now.
 func (j *Journal) readIdentity() ([]byte, error) {
 	f, err := j.fs.Open(j.path(identityFile))
 	if err != nil {

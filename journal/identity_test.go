@@ -38,7 +38,8 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestIdentityOfOld: a directory of the code before identities gets one, and is looked into without being given one.
+// TestIdentityOfOld: a directory of the code before identities gets one, and is looked into without
+// being given one.
 func TestIdentityOfOld(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "v1"))); err != nil {
@@ -112,7 +113,8 @@ func TestLaterIdentity(t *testing.T) {
 	}
 }
 
-// TestIdentityPowerCut cuts the power, or ends the process, at every call of the first Open and of the one after it. What an Open returned stays.
+// TestIdentityPowerCut cuts the power, or ends the process, at every call of the first Open and of
+// the one after it. What an Open returned stays.
 func TestIdentityPowerCut(t *testing.T) {
 	seed := rand.Uint64() >> 1
 	t.Logf("seed %d", seed)
@@ -126,7 +128,8 @@ func TestIdentityPowerCut(t *testing.T) {
 			if life == 5 {
 				fs.cutIn = 0
 			}
-			// load, not Open: goroutines that prepare segments would make calls in an order of their own.
+			// load, not Open: goroutines that prepare segments would make calls in an order of
+			// their own.
 			j, err := load("d", &Options{FS: fs, Report: func(err error) { t.Errorf("seed %d round %d: %v", seed, round, err) }})
 			if err == nil {
 				if j.Identity() == noIdentity || id != noIdentity && j.Identity() != id {

@@ -14,7 +14,8 @@ import (
 	"slices"
 )
 
-// Inspection is what a directory holds, read without changing anything. Of a journal in use it is a picture that may already have moved on.
+// Inspection is what a directory holds, read without changing anything. Of a journal in use it is a
+// picture that may already have moved on.
 type Inspection struct {
 	Dir         string
 	Identity    [16]byte      // zero where there is none

@@ -29,8 +29,9 @@ const (
 
 // Journal is an open directory. All methods may be called at the same time.
 //
-// Lock order: Reader.mu, cursor.mu, reserve.mu, Journal.mu. Journal.mu is never held over a call to the kernel but that to close a reader's file, nor over Report; holes.mu is
-// held alone. Journal.writing is a lock too, for the right to write to segments: who has it holds no other.
+// Lock order: Reader.mu, cursor.mu, reserve.mu, Journal.mu. Journal.mu is never held over a call to
+// the kernel but that to close a reader's file, nor over Report; holes.mu is held alone.
+// Journal.writing is a lock too, for the right to write to segments: who has it holds no other.
 type Journal struct {
 	dir  string
 	fs   FS
@@ -110,8 +111,8 @@ type Journal struct {
 	count counters
 }
 
-// Open opens the journal in dir, making the directory if it does not exist, and recovers what it holds. One process can have
-// it open at a time.
+// Open opens the journal in dir, making the directory if it does not exist, and recovers what it
+// holds. One process can have it open at a time.
 func Open(dir string, o *Options) (*Journal, error) {
 	j, err := load(dir, o)
 	if err != nil {
@@ -153,7 +154,8 @@ func load(dir string, o *Options) (*Journal, error) {
 	return j, nil
 }
 
-// makeDir makes the directory, and its name durable: what is synced within it would be lost with it.
+// makeDir makes the directory, and its name durable: what is synced within it would be lost with
+// it.
 func (j *Journal) makeDir() error {
 	var parents []string
 	for d := j.dir; d != filepath.Dir(d); d = filepath.Dir(d) {
@@ -166,7 +168,8 @@ func (j *Journal) makeDir() error {
 		return err
 	}
 	if len(parents) == 0 {
-		// A process that was killed may have made it, and the folder around it, and synced neither name.
+		// A process that was killed may have made it, and the folder around it, and synced neither
+		// name.
 		for d, n := filepath.Dir(j.dir), 0; n < 2; d, n = filepath.Dir(d), n+1 {
 			_ = j.fs.SyncDir(d) // it may be nobody's to sync
 		}
@@ -180,8 +183,8 @@ func (j *Journal) makeDir() error {
 	return nil
 }
 
-// Close syncs what was appended, stops the journal's goroutines and releases the directory. It may be called again and
-// at any time; waiters get ErrClosed. It waits for the disk.
+// Close syncs what was appended, stops the journal's goroutines and releases the directory. It may
+// be called again and at any time; waiters get ErrClosed. It waits for the disk.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {

@@ -78,7 +78,8 @@ func readAll(t testing.TB, r *Reader) (recs [][]byte, last Position) {
 	}
 }
 
-// testRecord has its number in front and then bytes that follow from it, so that any mix of two is recognised.
+// testRecord has its number in front and then bytes that follow from it, so that any mix of two is
+// recognised.
 func testRecord(n uint64, size int) []byte {
 	b := make([]byte, max(size, 8))
 	binary.LittleEndian.PutUint64(b, n)
@@ -258,7 +259,8 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestReaderPassesPad: a segment is freed, and used anew, as soon as its last record is passed. A reader that stands there looks at nothing behind that.
+// TestReaderPassesPad: a segment is freed, and used anew, as soon as its last record is passed. A
+// reader that stands there looks at nothing behind that.
 func TestReaderPassesPad(t *testing.T) {
 	j := mustOpen(t, t.TempDir(), &Options{SegmentBytes: minSegmentBytes})
 	r := mustReader(t, j, "r")

@@ -17,8 +17,9 @@ import (
 
 const killDir = "SPILLWAY_JOURNAL_KILL_DIR"
 
-// TestKilled starts itself as a child that appends from several goroutines and says what Flush returned for; kills it in the middle; and reads. All that
-// was said must be there, whole, in each goroutine's order.
+// TestKilled starts itself as a child that appends from several goroutines and says what Flush
+// returned for; kills it in the middle; and reads. All that was said must be there, whole, in each
+// goroutine's order.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv(killDir); dir != "" {
 		killedChild(dir)

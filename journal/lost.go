@@ -7,11 +7,15 @@ import (
 	"fmt"
 )
 
-// Files that others deleted or cut leave no bytes that a reader could meet and report. What tells of them:
+// Files that others deleted or cut leave no bytes that a reader could meet and report. What tells
+// of them:
 //
-//   - each segment's header says where the records before it end, so those of a missing one lie between
-//   - only what all cursors have passed is freed: a segment that some cursor has yet to pass was not freed by the journal
-//   - the last segment with records is kept; where it had to be freed, the reserve says that it was passed
+//   - each segment's header says where the records before it end, so those of a missing one lie
+//     between
+//   - only what all cursors have passed is freed: a segment that some cursor has yet to pass was
+//     not freed by the journal
+//   - the last segment with records is kept; where it had to be freed, the reserve says that it was
+//     passed
 //   - a tail says up to where its segment was synced
 //
 // What is told is told at each Open until the cursors have passed it.
@@ -22,8 +26,8 @@ var (
 	errShort = errors.New("it was synced, and cannot be read any more")
 )
 
-// lost tells what cursors have yet to read and no file holds. Only Open calls it, once segments and cursors are known. files are the numbers that
-// segment files have, whatever they hold.
+// lost tells what cursors have yet to read and no file holds. Only Open calls it, once segments and
+// cursors are known. files are the numbers that segment files have, whatever they hold.
 func (j *Journal) lost(live []recovered, files map[uint32]bool) {
 	low, high := Position(1<<64-1), Position(0)
 	slow, fast := "", ""
@@ -57,7 +61,8 @@ func (j *Journal) lost(live []recovered, files map[uint32]bool) {
 	j.lostBehind(fast, high, files)
 }
 
-// padded says whether nothing but padding may lie between from and where the records before a segment end.
+// padded says whether nothing but padding may lie between from and where the records before a
+// segment end.
 func (j *Journal) padded(from Position, h segmentHeader) bool {
 	if h.pad > 0 {
 		return from >= h.prev-Position(h.pad-1)
@@ -88,7 +93,8 @@ func (j *Journal) lostBehind(name string, p Position, files map[uint32]bool) {
 	}
 }
 
-// tellLost reports that what lies between from and to, as far as that is known, is missing; a cursor stands at p.
+// tellLost reports that what lies between from and to, as far as that is known, is missing; a
+// cursor stands at p.
 func (j *Journal) tellLost(cursor string, p, from, to Position) {
 	e := &CorruptError{
 		Path: j.path(segmentName(to.seq())), Offset: dataStart,
@@ -114,7 +120,8 @@ func (j *Journal) tellHole(e *CorruptError) {
 	j.opt.Report(e)
 }
 
-// wasDurable is a position up to which everything was durable once, as headers, tails and cursors say.
+// wasDurable is a position up to which everything was durable once, as headers, tails and cursors
+// say.
 func (j *Journal) wasDurable(live []recovered) (p Position) {
 	for _, s := range live {
 		p = max(p, s.h.synced)
@@ -128,8 +135,9 @@ func (j *Journal) wasDurable(live []recovered) (p Position) {
 	return p
 }
 
-// lostTail tells what a segment lacks at its end, where recovery found its last whole record to end, of what was durable. No reader will meet it. known
-// says that a later header tells where its records end.
+// lostTail tells what a segment lacks at its end, where recovery found its last whole record to
+// end, of what was durable. No reader will meet it. known says that a later header tells where its
+// records end.
 func (j *Journal) lostTail(s *segment, end int64, known bool, durable Position) {
 	to := durable
 	if known {
@@ -153,8 +161,8 @@ func (s *recovered) writeHeader(live []recovered) error {
 	return s.putHeader(&s.h)
 }
 
-// rebuild makes the header of a segment whose first page was destroyed from its tails, which carry the same nonce. It is false where that cannot
-// be done.
+// rebuild makes the header of a segment whose first page was destroyed from its tails, which carry
+// the same nonce. It is false where that cannot be done.
 func (s *segment) rebuild(j *Journal) (h segmentHeader, ok bool) {
 	page := make([]byte, pageSize)
 	for slot := range int64(2) {

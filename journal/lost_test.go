@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// TestLostSegments damages segments in each way, with cursors at each kind of place. What a cursor has yet to read is read, or its loss is told and
-// counted; nothing is told where nothing is lost; and no file is removed that held something.
+// TestLostSegments damages segments in each way, with cursors at each kind of place. What a cursor
+// has yet to read is read, or its loss is told and counted; nothing is told where nothing is lost;
+// and no file is removed that held something.
 func TestLostSegments(t *testing.T) {
 	kinds := map[string]func(t *testing.T, path string){
 		"none":    func(*testing.T, string) {},
@@ -174,7 +175,8 @@ func (l *losable) test(t *testing.T, damage func(*testing.T, string), kind strin
 // segmentsOf is a list as long as there are segments with records.
 func (s Stats) segmentsOf() []struct{} { return make([]struct{}, s.Segments) }
 
-// TestRemovedWhileOpen: what is written to a file that has no name any more is not stored, and neither Sync nor Check says that it is.
+// TestRemovedWhileOpen: what is written to a file that has no name any more is not stored, and
+// neither Sync nor Check says that it is.
 func TestRemovedWhileOpen(t *testing.T) {
 	dir := t.TempDir()
 	var told reports
@@ -206,7 +208,8 @@ func removeAll(dir string) {
 	}
 }
 
-// TestSpareRemoved: a file that holds nothing is no loss when others remove it, and the journal makes another.
+// TestSpareRemoved: a file that holds nothing is no loss when others remove it, and the journal
+// makes another.
 func TestSpareRemoved(t *testing.T) {
 	dir := t.TempDir()
 	var told reports
@@ -236,7 +239,8 @@ func TestSpareRemoved(t *testing.T) {
 	}
 }
 
-// TestDeviceFailsForAWhile: a device that fails for half a minute costs no record, nor has anything set aside.
+// TestDeviceFailsForAWhile: a device that fails for half a minute costs no record, nor has anything
+// set aside.
 func TestDeviceFailsForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrashFS(rand.New(rand.NewPCG(1, 1)))

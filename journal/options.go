@@ -13,20 +13,22 @@ const (
 
 // Options of [Open]. The zero value, and nil, are the defaults.
 type Options struct {
-	// MaxBytes bounds the sum of all segment files, spare ones included (default 4 GiB). Beyond it Append answers ErrFull.
-	// Cursor files and what is in quarantine do not count.
+	// MaxBytes bounds the sum of all segment files, spare ones included (default 4 GiB). Beyond it
+	// Append answers ErrFull. Cursor files and what is in quarantine do not count.
 	MaxBytes int64
-	// SegmentBytes is the size of a segment file (default 16 MiB, at most 1 GiB and a quarter of MaxBytes).
-	// A record larger than a segment gets one of its own size.
+	// SegmentBytes is the size of a segment file (default 16 MiB, at most 1 GiB and a quarter of
+	// MaxBytes). A record larger than a segment gets one of its own size.
 	SegmentBytes int64
-	// Reserve is room on the disk that is kept, beside the segments, for what has to be written before a full disk can be
-	// emptied: cursors, and what [Journal.WithReserve] is called for (default 0, none). Without it a cursor whose state grows may have to
-	// wait for room that its moving would make.
+	// Reserve is room on the disk that is kept, beside the segments, for what has to be written
+	// before a full disk can be emptied: cursors, and what [Journal.WithReserve] is called for
+	// (default 0, none). Without it a cursor whose state grows may have to wait for room that its
+	// moving would make.
 	Reserve int64
 	// FS is the file seam; nil is the operating system.
 	FS FS
-	// Report is told about damage, quarantines, errors of writing and syncing, and recoveries from them. It is called from the
-	// journal's goroutines and from Open and readers, must not block for long and must not call the journal. nil drops.
+	// Report is told about damage, quarantines, errors of writing and syncing, and recoveries from
+	// them. It is called from the journal's goroutines and from Open and readers, must not block
+	// for long and must not call the journal. nil drops.
 	Report func(error)
 }
 

@@ -4,8 +4,9 @@ package journal
 
 import "fmt"
 
-// Position is the end of a record: the segment's sequence number in the upper 32 bits, the offset in its file in the
-// lower. Positions grow with every record and are never used twice in a directory. The zero Position is before everything.
+// Position is the end of a record: the segment's sequence number in the upper 32 bits, the offset
+// in its file in the lower. Positions grow with every record and are never used twice in a
+// directory. The zero Position is before everything.
 type Position uint64
 
 func at(seq uint32, off int64) Position { return Position(seq)<<32 | Position(uint32(off)) }

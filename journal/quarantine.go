@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// holes are the places of damage met since Open, so that several readers report and copy one only once.
+// holes are the places of damage met since Open, so that several readers report and copy one only
+// once.
 type holes struct {
 	mu   sync.Mutex
 	seen map[Position]bool
@@ -31,7 +32,8 @@ func (h *holes) first(p Position) bool {
 
 const quarantineDir = "quarantine"
 
-// hole reports bytes that cannot be read and sets a copy of them aside, the first time they are met.
+// hole reports bytes that cannot be read and sets a copy of them aside, the first time they are
+// met.
 func (j *Journal) hole(seq uint32, n nonce, path string, f io.ReaderAt, from, to int64, cause error) {
 	if !j.holes.first(at(seq, from)) {
 		return

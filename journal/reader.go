@@ -18,8 +18,9 @@ type Record struct {
 	Data []byte   // valid until the next call of Next or TryNext
 }
 
-// Reader follows the journal from a durable cursor. Only records that are durable are seen. Its methods may be called
-// from several goroutines, though one that reads is the usual thing; Close may be called at any time.
+// Reader follows the journal from a durable cursor. Only records that are durable are seen. Its
+// methods may be called from several goroutines, though one that reads is the usual thing; Close
+// may be called at any time.
 type Reader struct {
 	j *Journal
 	c *cursor
@@ -36,14 +37,16 @@ type Reader struct {
 	since  time.Time // the first of them
 }
 
-// Errors of the device are returned for so long, and at least so often, before the bytes count as unreadable. In a segment that has others of the
-// kind, the number alone counts: what is broken at many places must not be waited for at each.
+// Errors of the device are returned for so long, and at least so often, before the bytes count as
+// unreadable. In a segment that has others of the kind, the number alone counts: what is broken at
+// many places must not be waited for at each.
 const (
 	readTries    = 5
 	readPatience = time.Minute
 )
 
-// Reader opens the durable cursor of that name, where it was committed; a new one starts at the oldest record. A name can be open once.
+// Reader opens the durable cursor of that name, where it was committed; a new one starts at the
+// oldest record. A name can be open once.
 func (j *Journal) Reader(name string) (*Reader, error) {
 	file, err := cursorFile(name)
 	if err != nil {
@@ -122,7 +125,8 @@ type nothing struct{}
 
 func (nothing) ReadAt([]byte, int64) (int, error) { return 0, errGone }
 
-// hold replaces the open file, unless the reader was closed meanwhile: Close, which does not wait for one that reads, closes it then.
+// hold replaces the open file, unless the reader was closed meanwhile: Close, which does not wait
+// for one that reads, closes it then.
 func (r *Reader) hold(f File) bool {
 	r.j.mu.Lock()
 	if f != nil && (r.j.closed || r.shut) {
@@ -139,8 +143,8 @@ func (r *Reader) hold(f File) bool {
 	return true
 }
 
-// OnLarge has f called from within Next and TryNext before they take memory for a record of more than least
-// bytes. It comes before the first of them; f must not call the Reader.
+// OnLarge has f called from within Next and TryNext before they take memory for a record of more
+// than least bytes. It comes before the first of them; f must not call the Reader.
 func (r *Reader) OnLarge(least int64, f func()) { r.scan.least, r.scan.large = least, f }
 
 // Release gives back the memory of a long record: the last one is used no more.
@@ -185,7 +189,8 @@ func (r *Reader) tryNext() (Record, bool, error) {
 		case r.stopped():
 			return Record{}, false, ErrClosed
 		default:
-			// The device does not give these bytes. That may pass; when it does not, what comes after them must not wait for ever.
+			// The device does not give these bytes. That may pass; when it does not, what comes
+			// after them must not wait for ever.
 			if r.gaveUp(r.seg) {
 				r.skip(start, 0, limit, err)
 				continue
@@ -221,7 +226,8 @@ func (r *Reader) stopped() bool {
 	}
 }
 
-// limit returns up to where r.seg may be read, going on to the next segment at the end of one. It is false when there is nothing to read.
+// limit returns up to where r.seg may be read, going on to the next segment at the end of one. It
+// is false when there is nothing to read.
 func (r *Reader) limit() (int64, bool, error) {
 	synced := r.j.Synced()
 	for {
@@ -253,7 +259,8 @@ func (r *Reader) limit() (int64, bool, error) {
 	}
 }
 
-// following is the next segment that has something durable, and where to read on in it; nil when there is none.
+// following is the next segment that has something durable, and where to read on in it; nil when
+// there is none.
 func (r *Reader) following(synced Position) (*segment, int64) {
 	r.j.mu.Lock()
 	defer r.j.mu.Unlock()
@@ -281,7 +288,8 @@ func (r *Reader) following(synced Position) (*segment, int64) {
 	return nil, 0
 }
 
-// skip goes to the next whole record after damage at start, and has the damage reported and set aside once.
+// skip goes to the next whole record after damage at start, and has the damage reported and set
+// aside once.
 func (r *Reader) skip(start, end, limit int64, cause error) {
 	next, ok := r.scan.after(start, end, limit, r.stopped)
 	if r.stopped() {
@@ -294,7 +302,8 @@ func (r *Reader) skip(start, end, limit int64, cause error) {
 	r.off = next
 }
 
-// Next returns the next record, waiting for one to become durable. While it waits the journal syncs soon what is appended without Sync.
+// Next returns the next record, waiting for one to become durable. While it waits the journal syncs
+// soon what is appended without Sync.
 func (r *Reader) Next(ctx context.Context) (Record, error) {
 	for {
 		rec, ok, err := r.TryNext()
@@ -348,7 +357,8 @@ func (r *Reader) Wait(ctx context.Context) error {
 	}
 }
 
-// SkipTo moves without reading to p: the end of a record, not before what was committed and not beyond what is durable.
+// SkipTo moves without reading to p: the end of a record, not before what was committed and not
+// beyond what is durable.
 func (r *Reader) SkipTo(p Position) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -366,8 +376,9 @@ func (r *Reader) SkipTo(p Position) error {
 	return nil
 }
 
-// Commit makes p, which must have been read or skipped to, and an opaque state durable: after a crash the Reader of this name starts behind
-// p with this state, or with an earlier commit if this one did not return. What all cursors have passed is freed.
+// Commit makes p, which must have been read or skipped to, and an opaque state durable: after a
+// crash the Reader of this name starts behind p with this state, or with an earlier commit if this
+// one did not return. What all cursors have passed is freed.
 func (r *Reader) Commit(p Position, state []byte) error {
 	r.mu.Lock()
 	pos := r.pos
@@ -407,7 +418,8 @@ func (r *Reader) Pos() Position {
 	return r.pos
 }
 
-// Close lets the name be opened again. The cursor stays, and holds what it has not passed. Next and Wait return ErrClosed.
+// Close lets the name be opened again. The cursor stays, and holds what it has not passed. Next and
+// Wait return ErrClosed.
 func (r *Reader) Close() error {
 	r.j.mu.Lock()
 	defer r.j.mu.Unlock()

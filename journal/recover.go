@@ -19,11 +19,14 @@ const leastCut = 32 << 10 // shortening a file by less is not worth the change o
 // recover reads the directory. What a crash can have left, and what becomes of it:
 //
 //   - a segment prepared but never used, or freed: kept as spare
-//   - a segment that has no number yet, a cursor's temporary file: ours, unfinished, and empty; removed
-//   - segments whose durability is unknown (those from the position that the newest header calls synced): read from there on, what is whole is
-//     written again to its place and synced, so that it counts as synced from now on
+//   - a segment that has no number yet, a cursor's temporary file: ours, unfinished, and empty;
+//     removed
+//   - segments whose durability is unknown (those from the position that the newest header calls
+//     synced): read from there on, what is whole is written again to its place and synced, so that
+//     it counts as synced from now on
 //   - a header that cannot be read, of a segment whose tails can: made again from these
-//   - a header or cursor that cannot be read, a file of zeros, a file that says it is another one: moved to quarantine and reported
+//   - a header or cursor that cannot be read, a file of zeros, a file that says it is another one:
+//     moved to quarantine and reported
 //   - any other name: not ours, left alone
 //
 // The next append opens a new segment; a tail is never appended to.
@@ -145,7 +148,8 @@ type recovered struct {
 	rebuilt bool // from its tails: h has neither prev nor synced
 }
 
-// openSegment opens one segment file. It returns nil when the file holds no records: then it was kept as a spare or dealt with.
+// openSegment opens one segment file. It returns nil when the file holds no records: then it was
+// kept as a spare or dealt with.
 func (j *Journal) openSegment(e DirEntry, seq uint32) (*recovered, error) {
 	path := j.path(e.Name)
 	f, err := j.fs.Open(path)
@@ -198,8 +202,8 @@ const (
 	openPause = 200 * time.Millisecond
 )
 
-// readAt reads bytes of a file, as far as there are some. A device that fails may get well: neither must a file be set aside for a moment's trouble, nor
-// a tail be taken for none.
+// readAt reads bytes of a file, as far as there are some. A device that fails may get well: neither
+// must a file be set aside for a moment's trouble, nor a tail be taken for none.
 func (j *Journal) readAt(f File, b []byte, off int64) error {
 	for tries := 1; ; tries++ {
 		_, err := f.ReadAt(b, off)
@@ -228,7 +232,8 @@ func blank(f File, size int64) bool {
 	return true
 }
 
-// openCursor reads a cursor; one that cannot be read is set aside, and its reader starts again at the oldest record.
+// openCursor reads a cursor; one that cannot be read is set aside, and its reader starts again at
+// the oldest record.
 func (j *Journal) openCursor(file, name string) error {
 	c := &cursor{name: name, path: j.path(file)}
 	f, err := j.fs.Open(c.path)
@@ -263,13 +268,15 @@ func (j *Journal) openCursor(file, name string) error {
 	return c.harden(j)
 }
 
-// recoverTail finds where each segment's records end and makes them durable. It returns the end of the last.
+// recoverTail finds where each segment's records end and makes them durable. It returns the end of
+// the last.
 func (j *Journal) recoverTail(live []recovered) (Position, error) {
 	slices.SortFunc(live, func(a, b recovered) int { return cmp.Compare(a.seq, b.seq) })
 	if len(live) == 0 {
 		return 0, nil
 	}
-	// A later header says where what came before it ends. Where that segment is missing, reading must find the end.
+	// A later header says where what came before it ends. Where that segment is missing, reading
+	// must find the end.
 	known := make([]bool, len(live))
 	limit := Position(1<<64 - 1)
 	for i := len(live) - 1; i >= 0; i-- {
@@ -331,132 +338,4 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 		j.segs = append(j.segs, s.segment)
 	}
 	return at(last.seq, last.end.Load()), nil
-}
-
-// lastRecord is where the last record ends, 0 if there is none. What recovery took for its end may be that of a pad behind it, which no cursor
-// reaches.
-func (j *Journal) lastRecord() Position {
-	for _, s := range slices.Backward(j.segs) {
-		if s.last > dataStart {
-			s.last = s.lastRecord()
-			return at(s.seq, s.last)
-		}
-	}
-	return 0
-}
-
-// lastRecord looks for a pad that reaches up to s.last: one lies within a page. Where that does not give an answer it is s.last.
-func (s *segment) lastRecord() int64 {
-	if s.last%pageSize != 0 {
-		return s.last
-	}
-	page := make([]byte, pageSize)
-	from := s.last - pageSize
-	if _, err := s.file.ReadAt(page, from); err != nil {
-		return s.last // readers will meet that
-	}
-	var scan scanner
-	scan.reset(s.file, s.seq, s.nonce)
-	for off := int64(0); off <= pageSize-recordHeader; off += 8 {
-		if n, kind, _, ok := scan.header(page[off:], from+off); ok && kind == kindPad && off+recordHeader+n == pageSize {
-			return from + off
-		}
-	}
-	// A pad of 8 bytes has no header, and looks like the end of a record.
-	last := int64(dataStart)
-	for off := last; off < s.last; {
-		_, _, _, next, err := scan.record(off, s.last)
-		if errors.Is(err, errEndOfRecord) {
-			break
-		}
-		if err != nil {
-			return s.last
-		}
-		off, last = next, next
-	}
-	return last
-}
-
-// cutTail gives back to the disk what a segment never used: a process that is started again and again leaves each time one that is hardly filled. It
-// keeps its room where there is no other file that can be used again: on a disk that others fill it would not come back. A record that was cut short when
-// the process or the power died is set aside first.
-func (j *Journal) cutTail(s *segment, end int64) error {
-	start := place(end)
-	h := make([]byte, recordHeader)
-	if _, err := s.file.ReadAt(h, start); err == nil {
-		scan := scanner{bind: binder{seq: s.seq, nonce: s.nonce}}
-		if n, kind, _, ok := scan.header(h, start); ok && kind == kindRecord {
-			j.hole(s.seq, s.nonce, s.path, s.file, start, min(start+recordHeader+n, s.size), errCutShort)
-		}
-	}
-	size := pageUp(end)
-	if s.size-size < leastCut || !slices.ContainsFunc(j.free, j.serves) {
-		return nil
-	}
-	if err := s.file.Truncate(size); err != nil {
-		return err
-	}
-	j.bytes -= s.size - size
-	s.size = size
-	return nil
-}
-
-// hardenHeader makes the header durable, which may have been read from memory only, as harden does with records. These are durable by now, so a tail
-// slot is free to say what the segment is, should the header be lost while it is written again.
-func (s *recovered) hardenHeader(end int64) error {
-	page := make([]byte, pageSize)
-	putTail(page, s.nonce, at(s.seq, max(end, dataStart)), 0, nil)
-	_, err := s.file.WriteAt(page, pageSize)
-	if err == nil {
-		err = s.file.Datasync()
-	}
-	if err == nil {
-		s.h.put(page)
-		_, err = s.file.WriteAt(page, 0)
-	}
-	if err == nil {
-		err = s.file.Datasync()
-	}
-	return err
-}
-
-// recoverSegment finds the end of a segment's last whole record, given up to where it is known to be durable, and makes all of it so.
-func (j *Journal) recoverSegment(s *segment, durable int64) (int64, error) {
-	clean, err := s.restoreTails(j)
-	if err != nil {
-		return 0, fmt.Errorf("restore tail: %w", err)
-	}
-	limit := s.end.Load()
-	if clean > 0 && clean <= limit {
-		s.signedOff = true
-		return clean, nil
-	}
-	var scan scanner
-	scan.reset(s.file, s.seq, s.nonce)
-	off, end := durable, durable
-	for off < limit {
-		_, _, start, next, err := scan.record(off, limit)
-		switch {
-		case err == nil:
-			off, end = next, next
-			continue
-		case errors.Is(err, errEndOfRecord):
-			off = limit
-			continue
-		case !isDamage(err):
-			// The device does not give these bytes now. What lies there may be whole, so nothing is cut off: readers will meet it.
-			if end > durable {
-				err = j.harden(s, durable, end)
-			} else {
-				err = nil
-			}
-			return limit, err
-		}
-		if next, ok := scan.after(start, next, limit, nil); ok {
-			off = next
-		} else {
-			off = limit
-		}
-	}
-	return end, j.harden(s, durable, end)
 }

@@ -11,10 +11,12 @@ import (
 	"strings"
 )
 
-// Recovery writes again what it found whole in segments whose durability is unknown: the process before may have been told by the kernel, once, that
-// these pages could not be written, after which the kernel takes them for clean. Pages that are on the disk already must not be lost by that
-// when the power goes off meanwhile. So they are written to a rescue file first, and only when that is durable, to their place. A rescue
-// file that a crash left is applied at the next Open; half written, it is of no use and of no need.
+// Recovery writes again what it found whole in segments whose durability is unknown: the process
+// before may have been told by the kernel, once, that these pages could not be written, after which
+// the kernel takes them for clean. Pages that are on the disk already must not be lost by that when
+// the power goes off meanwhile. So they are written to a rescue file first, and only when that is
+// durable, to their place. A rescue file that a crash left is applied at the next Open; half
+// written, it is of no use and of no need.
 
 const (
 	rescueMagic  = "SPILLRES"
@@ -33,7 +35,8 @@ func rescueSeq(name string) (uint32, bool) {
 	return uint32(n), err == nil
 }
 
-// harden makes [from,to) of a segment, which reads well, durable in its place without ever risking it.
+// harden makes [from,to) of a segment, which reads well, durable in its place without ever risking
+// it.
 func (j *Journal) harden(s *segment, from, to int64) error {
 	from, to = pageDown(from), min(pageUp(to), s.size)
 	if from >= to {
@@ -47,7 +50,8 @@ func (j *Journal) harden(s *segment, from, to int64) error {
 	})
 	switch {
 	case err == nil:
-		// From the copy, not from where it was read: what is in memory there may be dropped at any time.
+		// From the copy, not from where it was read: what is in memory there may be dropped at any
+		// time.
 		err = errors.Join(s.putBack(f), f.Close())
 	case isNoSpace(err) && to-from > leastRescue: // less at a time needs less room
 		part := max(pageUp((to-from)/4), leastRescue)
@@ -58,7 +62,8 @@ func (j *Journal) harden(s *segment, from, to int64) error {
 		}
 		return nil
 	case isNoSpace(err):
-		// On a full disk there is no room for the copy; opening, so that readers can make room, is worth more than a second net.
+		// On a full disk there is no room for the copy; opening, so that readers can make room, is
+		// worth more than a second net.
 		if err := errors.Join(rewrite(s.file, from, to), s.file.Datasync()); err != nil {
 			return fmt.Errorf("write again what was recovered: %w", err)
 		}

@@ -11,12 +11,14 @@ import (
 	"sync"
 )
 
-// The reserve is room on the disk that no segment gets. A journal that filled its disk is emptied by cursors that move, and these
-// need room at times: a state that grew makes a new file, and so does a new cursor. They take what they lack from the reserve. It is made
-// whole again before another segment is created, if need be from a freed one.
+// The reserve is room on the disk that no segment gets. A journal that filled its disk is emptied
+// by cursors that move, and these need room at times: a state that grew makes a new file, and so
+// does a new cursor. They take what they lack from the reserve. It is made whole again before
+// another segment is created, if need be from a freed one.
 //
-// Its first page remembers one position, passed: all cursors had passed it when the last segment that held records was freed. A cursor
-// that stands beyond it, with no segment there, has lost what followed.
+// Its first page remembers one position, passed: all cursors had passed it when the last segment
+// that held records was freed. A cursor that stands beyond it, with no segment there, has lost what
+// followed.
 
 const (
 	reserveFile  = "reserve"
@@ -34,7 +36,8 @@ type reserve struct {
 	passed Position
 }
 
-// openReserve opens the file if there is one, whatever its length is now. The allocator makes one, and makes it whole.
+// openReserve opens the file if there is one, whatever its length is now. The allocator makes one,
+// and makes it whole.
 func (j *Journal) openReserve() error {
 	if j.opt.Reserve == 0 {
 		return nil
@@ -76,7 +79,8 @@ func parseReserve(b []byte) (passed Position, ok bool) {
 	return Position(binary.LittleEndian.Uint64(b[16:])), true
 }
 
-// fillReserve makes the reserve whole, or as large as the disk lets it be. Only the allocator calls it, with mu held, which it lets go.
+// fillReserve makes the reserve whole, or as large as the disk lets it be. Only the allocator calls
+// it, with mu held, which it lets go.
 func (j *Journal) fillReserve() error {
 	passed := j.emptied
 	if len(j.segs) == 0 {
@@ -142,8 +146,8 @@ func (r *reserve) vouch(passed Position) error {
 	return err
 }
 
-// vouch notes durably that all cursors had passed what the freed segments held, before one of these is written over. Only the allocator
-// calls it, with mu held, which it lets go.
+// vouch notes durably that all cursors had passed what the freed segments held, before one of these
+// is written over. Only the allocator calls it, with mu held, which it lets go.
 func (j *Journal) vouch() error {
 	passed := j.emptied
 	j.mu.Unlock()
@@ -161,9 +165,10 @@ func (j *Journal) vouch() error {
 	return err
 }
 
-// WithReserve calls write, and again with some of [Options.Reserve] given back to the disk each time that write finds this full. It is for
-// what has to be written before the journal can be emptied, and takes little; write undoes what it did when it fails. The error of a disk that
-// stays full is an [ErrFull].
+// WithReserve calls write, and again with some of [Options.Reserve] given back to the disk each
+// time that write finds this full. It is for what has to be written before the journal can be
+// emptied, and takes little; write undoes what it did when it fails. The error of a disk that stays
+// full is an [ErrFull].
 func (j *Journal) WithReserve(write func() error) error {
 	err := write()
 	if !isNoSpace(err) || j.opt.Reserve == 0 || errors.Is(err, ErrFull) {

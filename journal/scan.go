@@ -21,7 +21,8 @@ var (
 	errEndOfRecord = errors.New("end of records") // not damage: no room is left for another
 )
 
-// isDamage tells bytes that are wrong, or missing at the end of a file, from a device that does not give them.
+// isDamage tells bytes that are wrong, or missing at the end of a file, from a device that does not
+// give them.
 func isDamage(err error) bool {
 	return errors.Is(err, errNoRecord) || errors.Is(err, errCutShort) || errors.Is(err, errWrongBytes) ||
 		errors.Is(err, io.ErrUnexpectedEOF)
@@ -46,7 +47,8 @@ func (s *scanner) reset(src io.ReaderAt, seq uint32, n nonce) {
 	}
 }
 
-// view returns the n bytes at off, reading ahead up to limit. The caller has checked off+n <= limit.
+// view returns the n bytes at off, reading ahead up to limit. The caller has checked off+n <=
+// limit.
 func (s *scanner) view(off int64, n int, limit int64) ([]byte, error) {
 	if i := off - s.base; i >= 0 && i+int64(n) <= int64(len(s.buf)) {
 		return s.buf[i : i+int64(n)], nil
@@ -72,8 +74,9 @@ func (s *scanner) view(off int64, n int, limit int64) ([]byte, error) {
 	return nil, err
 }
 
-// record reads the record or pad that starts at off, or at the next page if its header would lie across two. On errors
-// other than of the device, end is where the next one should start when that is known, else 0. start is exact either way.
+// record reads the record or pad that starts at off, or at the next page if its header would lie
+// across two. On errors other than of the device, end is where the next one should start when that
+// is known, else 0. start is exact either way.
 func (s *scanner) record(off, limit int64) (kind uint32, data []byte, start, end int64, err error) {
 	start = place(off)
 	if limit-start < recordHeader {
@@ -108,7 +111,8 @@ func (s *scanner) record(off, limit int64) (kind uint32, data []byte, start, end
 	return kind, data, start, end, nil
 }
 
-// header takes a record header apart. The kind is looked at first: it rejects nearly every place that is none.
+// header takes a record header apart. The kind is looked at first: it rejects nearly every place
+// that is none.
 func (s *scanner) header(h []byte, start int64) (n int64, kind, crc uint32, ok bool) {
 	kind = binary.LittleEndian.Uint32(h[4:])
 	if kind != kindRecord && kind != kindPad {
@@ -120,8 +124,8 @@ func (s *scanner) header(h []byte, start int64) (n int64, kind, crc uint32, ok b
 	return int64(binary.LittleEndian.Uint32(h)), kind, binary.LittleEndian.Uint32(h[8:]), true
 }
 
-// after is where to go on behind damage at start: at end, where the damaged record says the next one is, if that is so, else
-// at the next whole record anywhere. It is false when there is none.
+// after is where to go on behind damage at start: at end, where the damaged record says the next
+// one is, if that is so, else at the next whole record anywhere. It is false when there is none.
 func (s *scanner) after(start, end, limit int64, stop func() bool) (int64, bool) {
 	if end > start && end <= limit {
 		if _, _, _, _, err := s.record(end, limit); err == nil || errors.Is(err, errEndOfRecord) {
@@ -131,11 +135,13 @@ func (s *scanner) after(start, end, limit int64, stop func() bool) (int64, bool)
 	return s.find(start+8, limit, stop)
 }
 
-// find looks for the next whole record or pad that starts at or after off, and returns where. stop is asked now and then.
+// find looks for the next whole record or pad that starts at or after off, and returns where. stop
+// is asked now and then.
 //
-// It is linear: a place costs one comparison, a place with the right word one checksum of 28 bytes, and only a header
-// whose check is right for this very place and nonce has its payload read. Who does not know the nonce cannot make such
-// headers; should someone know it, the work spent on payloads is bounded, and then headers are taken at their word.
+// It is linear: a place costs one comparison, a place with the right word one checksum of 28 bytes,
+// and only a header whose check is right for this very place and nonce has its payload read. Who
+// does not know the nonce cannot make such headers; should someone know it, the work spent on
+// payloads is bounded, and then headers are taken at their word.
 func (s *scanner) find(off, limit int64, stop func() bool) (int64, bool) {
 	budget := 4*(limit-off) + 4*scanBlock
 	for off = align8(off); limit-off >= recordHeader; {

@@ -67,8 +67,8 @@ func segmentSeq(name string) (uint32, bool) {
 	return uint32(n), err == nil
 }
 
-// batch is bytes on their way into one segment: whole pages, of which the first may begin with what an earlier batch
-// already wrote there.
+// batch is bytes on their way into one segment: whole pages, of which the first may begin with what
+// an earlier batch already wrote there.
 type batch struct {
 	seg  *segment
 	at   int64 // offset in the file of buf[0]; a multiple of the page
@@ -79,7 +79,8 @@ type batch struct {
 
 func (b *batch) empty() bool { return b.at+int64(len(b.buf)) == b.from }
 
-// extend makes room up to file offset end and returns the bytes from the old end on. They hold anything.
+// extend makes room up to file offset end and returns the bytes from the old end on. They hold
+// anything.
 func (b *batch) extend(end int64) []byte {
 	old := len(b.buf)
 	n := int(end - b.at)

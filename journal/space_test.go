@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestLargeRecords: whatever fits in an empty journal is appended sooner or later, however full it is and however large what came before, if someone reads.
+// TestLargeRecords: whatever fits in an empty journal is appended sooner or later, however full it
+// is and however large what came before, if someone reads.
 func TestLargeRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 1 << 20
@@ -59,8 +60,9 @@ func TestLargeRecords(t *testing.T) {
 	})
 }
 
-// TestOthersFillDisk: a journal on a disk where others take every byte that it gives back drains, however it ended before and however full it was; and
-// once it is drained it takes records in turns, more of them than the file has room for that it keeps.
+// TestOthersFillDisk: a journal on a disk where others take every byte that it gives back drains,
+// however it ended before and however full it was; and once it is drained it takes records in
+// turns, more of them than the file has room for that it keeps.
 func TestOthersFillDisk(t *testing.T) {
 	for _, end := range []string{"closed", "killed", "cut"} {
 		for _, reserve := range []int64{0, 64 << 10} {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"time"
 )
 
@@ -25,8 +24,9 @@ func (g *group) finish(err error) {
 	close(g.done)
 }
 
-// Sync returns when everything up to p is durable. Many that wait are served by one Datasync. Writing and syncing is done by a goroutine of the
-// journal, so Sync returns when ctx ends whatever the disk does.
+// Sync returns when everything up to p is durable. Many that wait are served by one Datasync.
+// Writing and syncing is done by a goroutine of the journal, so Sync returns when ctx ends whatever
+// the disk does.
 func (j *Journal) Sync(ctx context.Context, p Position) error {
 	if j.Synced() >= p {
 		return nil
@@ -66,7 +66,8 @@ func (j *Journal) join(p Position) (*group, error) {
 	return j.next, nil
 }
 
-// syncSometime makes sure that what is appended now gets synced though nobody may ask for it. With mu held.
+// syncSometime makes sure that what is appended now gets synced though nobody may ask for it. With
+// mu held.
 func (j *Journal) syncSometime() {
 	switch {
 	case !j.lazyAt.IsZero():
@@ -145,7 +146,8 @@ func (j *Journal) closing() {
 	j.report()
 }
 
-// signOff notes that everything is durable, so that the next Open need not wonder. With mu held, by the syncer.
+// signOff notes that everything is durable, so that the next Open need not wonder. With mu held, by
+// the syncer.
 func (j *Journal) signOff() {
 	s, page := j.seg, make([]byte, pageSize)
 	putTail(page, s.nonce, j.end(), tailClean, nil)
@@ -173,8 +175,8 @@ func (j *Journal) report() {
 	}
 }
 
-// awaitWriter returns when nobody writes. Others who could write wait meanwhile: those who flush all the time must not keep those who sync from it. With
-// mu held, which it may let go.
+// awaitWriter returns when nobody writes. Others who could write wait meanwhile: those who flush
+// all the time must not keep those who sync from it. With mu held, which it may let go.
 func (j *Journal) awaitWriter() {
 	if !j.writing {
 		return
@@ -187,7 +189,8 @@ func (j *Journal) awaitWriter() {
 	j.broadcast()
 }
 
-// syncOnce writes and syncs everything appended so far. Only the syncer calls it, with mu held, which it lets go meanwhile.
+// syncOnce writes and syncs everything appended so far. Only the syncer calls it, with mu held,
+// which it lets go meanwhile.
 func (j *Journal) syncOnce() {
 	j.mu.Unlock()
 	runtime.Gosched()
@@ -207,7 +210,8 @@ func (j *Journal) syncOnce() {
 	g.finish(nil)
 }
 
-// flush makes everything appended before it durable, on errors too (then err is sticky already). With mu held and nobody writing.
+// flush makes everything appended before it durable, on errors too (then err is sticky already).
+// With mu held and nobody writing.
 func (j *Journal) flush() error {
 	tail, s := j.seal(j.tail), j.seg
 	j.flyingTo = j.end()
@@ -268,7 +272,8 @@ func (j *Journal) flush() error {
 	return nil
 }
 
-// syncFiles makes what was written to the segments in j.syncing durable, together with a copy of the last page of s if it needs one.
+// syncFiles makes what was written to the segments in j.syncing durable, together with a copy of
+// the last page of s if it needs one.
 func (j *Journal) syncFiles(s *segment, tail bool) error {
 	if tail {
 		if _, err := s.file.WriteAt(j.tail, (1+s.slot)*pageSize); err != nil {
@@ -304,8 +309,9 @@ func linked(file File, path string) error {
 	return nil
 }
 
-// Check returns an error if the file that is appended to was removed: then what Flush returned nil for is on no disk that anybody will read, nor, likely,
-// what Sync returned nil for before. A Sync that has something to do checks this by itself. It costs a call of fstat.
+// Check returns an error if the file that is appended to was removed: then what Flush returned nil
+// for is on no disk that anybody will read, nor, likely, what Sync returned nil for before. A Sync
+// that has something to do checks this by itself. It costs a call of fstat.
 func (j *Journal) Check() error {
 	j.mu.Lock()
 	s := j.seg
@@ -345,101 +351,3 @@ func (j *Journal) fail(err error) {
 	wake(j.kick)
 	j.broadcast()
 }
-
-const keepTries = 20
-
-// keep reads what was written since the last good sync into memory, as soon as a sync failed: the kernel may take these pages for clean and
-// drop them. With mu held, by the syncer; after fail, so that nothing more is written.
-func (j *Journal) keep() {
-	j.awaitWriter()
-	for _, s := range slices.Clone(j.segs) {
-		from, to := pageDown(s.clean), pageUp(s.wrote)
-		if s.wrote <= s.clean {
-			continue
-		}
-		j.mu.Unlock()
-		b := make([]byte, to-from)
-		// What an earlier failure kept is surer than what can be read now, but for its last page: that may have more in it since.
-		n := copy(b, s.kept[:max(0, len(s.kept)-pageSize)])
-		_, err := s.file.ReadAt(b[n:], from+int64(n))
-		for tries := 1; err != nil && tries < keepTries; tries++ { // what fails to sync may fail to read for a moment, too
-			_, err = s.file.ReadAt(b[n:], from+int64(n))
-		}
-		j.mu.Lock()
-		if err == nil {
-			s.kept = b
-		}
-	}
-}
-
-// goOn tries to go on after a failed write or sync. Only the syncer calls it, with mu held, which it lets go meanwhile.
-//
-// A kernel that fails to write pages back may mark them clean, so syncing again would prove nothing. What was written since the last good
-// sync is therefore written again to its place; then what could not be written, from the batches that still hold it.
-func (j *Journal) goOn() {
-	j.awaitWriter()
-	was := j.err
-	for _, s := range slices.Clone(j.segs) {
-		if s.wrote <= s.clean {
-			continue
-		}
-		from, to := pageDown(s.clean), pageUp(s.wrote)
-		j.mu.Unlock()
-		err := s.again(from, to)
-		j.mu.Lock()
-		j.soil(s)
-		if err != nil {
-			j.fail(fmt.Errorf("journal: write again: %w", err))
-			return
-		}
-	}
-	if j.flush() != nil {
-		return
-	}
-	for _, s := range j.segs {
-		s.kept = nil
-	}
-	j.err = nil
-	j.retryIn = minRetry
-	j.tell(&RecoveredError{Err: was})
-	j.openSpace()
-	j.broadcast()
-}
-
-// again writes [from,to) again, from memory as far as it was kept.
-func (s *segment) again(from, to int64) error {
-	if s.kept != nil {
-		b := s.kept[:min(int64(len(s.kept)), to-from)]
-		if _, err := s.file.WriteAt(b, from); err != nil {
-			return err
-		}
-		from += int64(len(b))
-	}
-	return rewrite(s.file, from, to)
-}
-
-// rewrite reads [from,to) and writes the same bytes.
-func rewrite(f File, from, to int64) error {
-	buf := make([]byte, min(to-from, scanBlock))
-	for from < to {
-		n := int(min(to-from, int64(len(buf))))
-		if _, err := f.ReadAt(buf[:n], from); err != nil {
-			return err
-		}
-		if _, err := f.WriteAt(buf[:n], from); err != nil {
-			return err
-		}
-		from += int64(n)
-	}
-	return nil
-}
-
-// RecoveredError is reported when the journal goes on after a failed write or sync. Nothing was lost.
-type RecoveredError struct{ Err error }
-
-func (e *RecoveredError) Error() string {
-	return fmt.Sprintf("journal: goes on, nothing was lost, after: %v", e.Err)
-}
-
-// Unwrap is what had failed.
-func (e *RecoveredError) Unwrap() error { return e.Err }

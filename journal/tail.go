@@ -8,11 +8,13 @@ import (
 	"hash/crc32"
 )
 
-// A tail is a copy of the last page of a segment, as far as it was synced. When a sync ends in the middle of a page, the next records go into the
-// same page, and while the disk writes it again it may lose it: so the tail is synced together with the page, into one of two slots by turns, and
+// A tail is a copy of the last page of a segment, as far as it was synced. When a sync ends in the
+// middle of a page, the next records go into the same page, and while the disk writes it again it
+// may lose it: so the tail is synced together with the page, into one of two slots by turns, and
 // recovery puts it back if need be. The slot of the last good sync is never the one being written.
 //
-// A sync of much instead pads its last page and needs no tail. Both keep one promise: synced bytes are never overwritten in their only copy.
+// A sync of much instead pads its last page and needs no tail. Both keep one promise: synced bytes
+// are never overwritten in their only copy.
 
 const (
 	tailMagic  = "SPILLTAI"
@@ -48,8 +50,8 @@ func parseTail(page []byte, seq uint32, n nonce) (p Position, flags uint32, b []
 	return p, binary.LittleEndian.Uint32(page[36:]), page[tailHeader : tailHeader+size], true
 }
 
-// restoreTails puts back what the two slots hold if the pages they were copied from do not. It returns up to where a clean Close says that
-// everything is durable and complete, or 0.
+// restoreTails puts back what the two slots hold if the pages they were copied from do not. It
+// returns up to where a clean Close says that everything is durable and complete, or 0.
 func (s *segment) restoreTails(j *Journal) (clean int64, err error) {
 	page, was := make([]byte, pageSize), make([]byte, pageSize)
 	for slot := range int64(2) {

@@ -36,7 +36,8 @@ func TestLaterVersion(t *testing.T) {
 	mustOpen(t, dir, nil)
 }
 
-// TestLaterCursor: a cursor that a later version wrote is not taken for damaged: to begin again at the oldest record would repeat all.
+// TestLaterCursor: a cursor that a later version wrote is not taken for damaged: to begin again at
+// the oldest record would repeat all.
 func TestLaterCursor(t *testing.T) {
 	dir := t.TempDir()
 	j := mustOpen(t, dir, nil)

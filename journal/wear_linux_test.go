@@ -14,8 +14,9 @@ import (
 
 var diskStat = flag.String("disk", "", "`file` with the statistics of the disk under the temporary directory, such as /sys/block/vda/stat")
 
-// TestWear measures what one event, appended and synced alone, writes to the disk. Others may write to it at the same time, so the least of many tries counts.
-// It runs only when told which disk: go test -run TestWear -disk /sys/block/vda/stat
+// TestWear measures what one event, appended and synced alone, writes to the disk. Others may write
+// to it at the same time, so the least of many tries counts. It runs only when told which disk: go
+// test -run TestWear -disk /sys/block/vda/stat
 func TestWear(t *testing.T) {
 	if *diskStat == "" {
 		needs.Skip(t, "no -disk")

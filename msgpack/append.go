@@ -69,7 +69,8 @@ func AppendString(b []byte, s string) []byte {
 	return append(AppendStringHeader(b, len(s)), s...)
 }
 
-// AppendStringHeader appends what stands before the n bytes of a str. It panics if n is no length: below 0 or above 1<<32 - 1.
+// AppendStringHeader appends what stands before the n bytes of a str. It panics if n is no length:
+// below 0 or above 1<<32 - 1.
 func AppendStringHeader(b []byte, n int) []byte {
 	switch {
 	case uint(n) < 1<<5:
@@ -88,7 +89,8 @@ func AppendBin(b, p []byte) []byte {
 	return append(AppendBinHeader(b, len(p)), p...)
 }
 
-// AppendBinHeader appends what stands before the n bytes of a bin. It panics if n is no length: below 0 or above 1<<32 - 1.
+// AppendBinHeader appends what stands before the n bytes of a bin. It panics if n is no length:
+// below 0 or above 1<<32 - 1.
 func AppendBinHeader(b []byte, n int) []byte {
 	switch {
 	case uint(n) < 1<<8:
@@ -100,7 +102,8 @@ func AppendBinHeader(b []byte, n int) []byte {
 	}
 }
 
-// AppendArrayHeader appends what stands before the n elements of an array. It panics if n is below 0 or above 1<<32 - 1.
+// AppendArrayHeader appends what stands before the n elements of an array. It panics if n is below
+// 0 or above 1<<32 - 1.
 func AppendArrayHeader(b []byte, n int) []byte {
 	switch {
 	case uint(n) < 1<<4:
@@ -112,7 +115,8 @@ func AppendArrayHeader(b []byte, n int) []byte {
 	}
 }
 
-// AppendMapHeader appends what stands before the n pairs of a map. It panics if n is below 0 or above 1<<32 - 1.
+// AppendMapHeader appends what stands before the n pairs of a map. It panics if n is below 0 or
+// above 1<<32 - 1.
 func AppendMapHeader(b []byte, n int) []byte {
 	switch {
 	case uint(n) < 1<<4:
@@ -129,7 +133,8 @@ func AppendExt(b []byte, typ int8, data []byte) []byte {
 	return append(AppendExtHeader(b, typ, len(data)), data...)
 }
 
-// AppendExtHeader appends what stands before the n bytes of an extension value. It panics if n is no length: below 0 or above 1<<32 - 1.
+// AppendExtHeader appends what stands before the n bytes of an extension value. It panics if n is
+// no length: below 0 or above 1<<32 - 1.
 func AppendExtHeader(b []byte, typ int8, n int) []byte {
 	switch {
 	case n == 1:
@@ -152,7 +157,8 @@ func AppendExtHeader(b []byte, typ int8, n int) []byte {
 	return append(b, byte(typ))
 }
 
-// append32 panics rather than write a header that claims another length than the one that follows: the reader would take payload for headers.
+// append32 panics rather than write a header that claims another length than the one that follows:
+// the reader would take payload for headers.
 func append32(b []byte, code byte, n int) []byte {
 	if n < 0 || uint64(n) > math.MaxUint32 {
 		panic("msgpack: length out of range")

@@ -102,7 +102,8 @@ func BenchmarkAppendJSON(b *testing.B) {
 	}
 }
 
-// BenchmarkAppendJSONPairs writes a record as a line has it, with the names of an envelope reserved.
+// BenchmarkAppendJSONPairs writes a record as a line has it, with the names of an envelope
+// reserved.
 func BenchmarkAppendJSONPairs(b *testing.B) {
 	src := accessRecord()
 	b.SetBytes(int64(len(src)))

@@ -2,7 +2,8 @@
 
 package msgpack
 
-// First bytes of values. Not listed: 00-7f and e0-ff are the integers 0..127 and -32..-1 themselves.
+// First bytes of values. Not listed: 00-7f and e0-ff are the integers 0..127 and -32..-1
+// themselves.
 const (
 	codeFixMap   = 0x80 // 80-8f: pairs in the low 4 bits
 	codeFixArray = 0x90 // 90-9f: elements in the low 4 bits

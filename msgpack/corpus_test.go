@@ -8,10 +8,11 @@ import (
 	"math/rand/v2"
 )
 
-// What benchmarks read. Lengths, kinds and values change from event to event, as they do in life, so that a branch predictor finds
-// in them no more than it finds there.
+// What benchmarks read. Lengths, kinds and values change from event to event, as they do in life,
+// so that a branch predictor finds in them no more than it finds there.
 
-// smallEvents returns n entries [EventTime, record of four keys] in a row, 140 bytes each on average.
+// smallEvents returns n entries [EventTime, record of four keys] in a row, 140 bytes each on
+// average.
 func smallEvents(n int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	levels := []string{"info", "info", "info", "info", "debug", "warning", "error"}
@@ -33,7 +34,8 @@ func smallEvents(n int) []byte {
 	return b
 }
 
-// accessRecord returns a record of ten fields and 450 bytes: strings, integers, a float, a bool, a nested map.
+// accessRecord returns a record of ten fields and 450 bytes: strings, integers, a float, a bool, a
+// nested map.
 func accessRecord() []byte {
 	b := AppendMapHeader(nil, 10)
 	str := func(k, v string) { b = AppendString(AppendString(b, k), v) }
@@ -62,7 +64,8 @@ func foreignRecord() []byte {
 	return b
 }
 
-// appendTestTime writes an EventTime as Forward does: seconds and nanoseconds in a fixext8 of type 0.
+// appendTestTime writes an EventTime as Forward does: seconds and nanoseconds in a fixext8 of type
+// 0.
 func appendTestTime(b []byte, sec, nsec uint32) []byte {
 	b = AppendExtHeader(b, 0, 8)
 	b = binary.BigEndian.AppendUint32(b, sec)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package msgpack is the syntax of MessagePack over bytes. It appends values to a slice, finds where a value ends while it still
-// arrives, and turns values into JSON text and back. There is no reflection and no tree of values: bytes go in, bytes come out.
+// Package msgpack is the syntax of MessagePack over bytes. It appends values to a slice, finds
+// where a value ends while it still arrives, and turns values into JSON text and back. There is no
+// reflection and no tree of values: bytes go in, bytes come out.
 //
 // # Words
 //
-//   - value: a scalar (nil, bool, number), a str, bin or ext, or an array or map with all that is in it.
+//   - value: a scalar (nil, bool, number), a str, bin or ext, or an array or map with all that is
+//     in it.
 //   - header: the first byte of a value, and the length or count that belongs to it.
 //   - payload: the bytes of a str, bin or ext, after its header.
 //   - token: a scalar, or the header of anything else (ReadToken).
@@ -30,14 +32,17 @@
 //
 // # Promises
 //
-//   - A Scanner looks at each byte of headers once, at payload never, and gives the same answer however the bytes are cut into pieces.
-//   - What a header claims is never allocated. A Scanner allocates 4 bytes for each level of nesting beyond the eighth; ReadToken, Skip
-//     and the Append functions allocate nothing but the room of what they append.
-//   - JSON that AppendJSON writes without an error is valid (as far as an ExtJSON keeps its promise), whatever the input: hostile nesting
-//     is an error, not a stack overflow.
+//   - A Scanner looks at each byte of headers once, at payload never, and gives the same answer
+//     however the bytes are cut into pieces.
+//   - What a header claims is never allocated. A Scanner allocates 4 bytes for each level of
+//     nesting beyond the eighth; ReadToken, Skip and the Append functions allocate nothing but the
+//     room of what they append.
+//   - JSON that AppendJSON writes without an error is valid (as far as an ExtJSON keeps its
+//     promise), whatever the input: hostile nesting is an error, not a stack overflow.
 //   - Results are the same on 32 and 64 bits.
 //   - Whatever Skip accepts, AppendJSON writes.
 //
-// Not promised: that a str is UTF-8 (it is carried as it is, and repaired only in JSON), that the keys of a map differ, that numbers have
-// their shortest form. Package msgpack writes the shortest form and accepts all.
+// Not promised: that a str is UTF-8 (it is carried as it is, and repaired only in JSON), that the
+// keys of a map differ, that numbers have their shortest form. Package msgpack writes the shortest
+// form and accepts all.
 package msgpack

@@ -20,7 +20,8 @@ func Example() {
 	// Output: 26 bytes: {"message":"order placed","id":42}, <nil>
 }
 
-// Bytes arrive in pieces that end anywhere; the values in them are found without looking at a byte twice.
+// Bytes arrive in pieces that end anywhere; the values in them are found without looking at a byte
+// twice.
 func ExampleScanner() {
 	pieces := [][]byte{{0x93, 0x01}, {0xa5, 'h', 'e'}, {'l', 'l', 'o', 0xc3, 0x90}}
 	var s msgpack.Scanner

@@ -10,12 +10,14 @@ import (
 	"strconv"
 )
 
-// AppendFromJSON reads one JSON value from dec and appends it as MessagePack. Keys keep their order, and a repeated key is written
-// again. With dec.UseNumber, which the caller has set, integers are exact as far as int64 and uint64 reach; any other number becomes a
-// float64, and one that is beyond that, like 1e999, a str with its text. "-0" is the float -0.
+// AppendFromJSON reads one JSON value from dec and appends it as MessagePack. Keys keep their
+// order, and a repeated key is written again. With dec.UseNumber, which the caller has set,
+// integers are exact as far as int64 and uint64 reach; any other number becomes a float64, and one
+// that is beyond that, like 1e999, a str with its text. "-0" is the float -0.
 //
-// The error is io.EOF if there is no value, ErrDepth, wrapped, if arrays and objects nest deeper than DefaultDepth, and otherwise that of
-// dec. Then out is dst. An error other than io.EOF leaves dec somewhere inside the value.
+// The error is io.EOF if there is no value, ErrDepth, wrapped, if arrays and objects nest deeper
+// than DefaultDepth, and otherwise that of dec. Then out is dst. An error other than io.EOF leaves
+// dec somewhere inside the value.
 func AppendFromJSON(dst []byte, dec *json.Decoder) (out []byte, err error) {
 	tok, err := dec.Token()
 	if err != nil {
@@ -49,8 +51,9 @@ func appendToken(b []byte, dec *json.Decoder, tok json.Token, depth int) ([]byte
 	return b, fmt.Errorf("%w: JSON token %v", ErrKind, tok)
 }
 
-// appendContainer writes the shortest header only once it knows the count, and moves what it wrote for that. Content moves once a level
-// at most, and only if the container has more than 15 elements.
+// appendContainer writes the shortest header only once it knows the count, and moves what it wrote
+// for that. Content moves once a level at most, and only if the container has more than 15
+// elements.
 func appendContainer(b []byte, dec *json.Decoder, open json.Delim, depth int) ([]byte, error) {
 	if depth == DefaultDepth {
 		return b, errDepth()

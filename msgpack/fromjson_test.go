@@ -100,7 +100,8 @@ func TestAppendFromJSONBad(t *testing.T) {
 	}
 }
 
-// sameJSON compares two JSON texts token by token. Numbers are the same if their values are, as far as int64, uint64 and float64 reach.
+// sameJSON compares two JSON texts token by token. Numbers are the same if their values are, as far
+// as int64, uint64 and float64 reach.
 func sameJSON(want, got string) error {
 	a, b := decoder(want), decoder(got)
 	for {
@@ -145,7 +146,8 @@ func sameNumber(n, m string) bool {
 	return err == nil && gerr == nil && f == g && (n[0] == '-') == (m[0] == '-')
 }
 
-// FuzzAppendFromJSON: what JSON becomes is one whole value in shortest form, and becomes the same JSON again.
+// FuzzAppendFromJSON: what JSON becomes is one whole value in shortest form, and becomes the same
+// JSON again.
 func FuzzAppendFromJSON(f *testing.F) {
 	for _, v := range vectors {
 		if len(v.json) < 1000 {

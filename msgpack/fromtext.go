@@ -14,12 +14,13 @@ import (
 // ErrJSON says that a text is not JSON.
 var ErrJSON = errors.New("msgpack: not JSON")
 
-// AppendFromJSONText appends the JSON value at the start of src as MessagePack, and tells how many bytes of src it takes, with the spaces before
-// it. What it appends is what AppendFromJSON does with UseNumber; it is several times as fast, and allocates nothing but the room
-// of what it appends.
+// AppendFromJSONText appends the JSON value at the start of src as MessagePack, and tells how many
+// bytes of src it takes, with the spaces before it. What it appends is what AppendFromJSON does
+// with UseNumber; it is several times as fast, and allocates nothing but the room of what it
+// appends.
 //
-// The error wraps ErrShort if src ends before the value does, ErrJSON if there is none, or ErrDepth. Then out is dst, and n is
-// where it stopped.
+// The error wraps ErrShort if src ends before the value does, ErrJSON if there is none, or
+// ErrDepth. Then out is dst, and n is where it stopped.
 func AppendFromJSONText(dst, src []byte) (out []byte, n int, err error) {
 	r := textReader{src: src}
 	out, err = r.value(dst, 0)
@@ -29,9 +30,10 @@ func AppendFromJSONText(dst, src []byte) (out []byte, n int, err error) {
 	return out, r.i, nil
 }
 
-// AppendFromJSONMember appends a member of an object at the start of src, key, colon and value: the key as a str, and behind it
-// the value, which begins at out[value]. from and n are where the value's text begins and ends in src. What stands before and
-// behind the member, such as commas, is the caller's. Errors are those of AppendFromJSONText.
+// AppendFromJSONMember appends a member of an object at the start of src, key, colon and value: the
+// key as a str, and behind it the value, which begins at out[value]. from and n are where the
+// value's text begins and ends in src. What stands before and behind the member, such as commas, is
+// the caller's. Errors are those of AppendFromJSONText.
 func AppendFromJSONMember(dst, src []byte) (out []byte, value, from, n int, err error) {
 	r := textReader{src: src}
 	if out, err = r.key(dst); err == nil {
@@ -150,7 +152,8 @@ func (r *textReader) key(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// prefixed writes a header at start, where there is room of some bytes for it, and moves what follows if that is not enough, or too much.
+// prefixed writes a header at start, where there is room of some bytes for it, and moves what
+// follows if that is not enough, or too much.
 func prefixed(b []byte, start, room int, header []byte) []byte {
 	if more := len(header) - room; more > 0 {
 		b = append(b, header[:more]...) // any bytes
@@ -168,14 +171,15 @@ const (
 	high = 0x80 * each
 )
 
-// ends returns where a string has to be looked at: at a quote, a backslash or a control character; ascii tells if nothing before is
-// beyond ASCII. At the end it is len(s).
+// ends returns where a string has to be looked at: at a quote, a backslash or a control character;
+// ascii tells if nothing before is beyond ASCII. At the end it is len(s).
 func ends(s []byte) (n int, ascii bool) {
 	ascii = true
 	for ; n+8 <= len(s); n += 8 {
 		x := binary.LittleEndian.Uint64(s[n:])
 		low := x &^ high
-		// The high bit of each byte that is below 0x20, a quote or a backslash; nothing is borrowed from the next byte.
+		// The high bit of each byte that is below 0x20, a quote or a backslash; nothing is borrowed
+		// from the next byte.
 		found := ^(low + 0x60*each) & high
 		found |= ^((low ^ '"'*each) + 0x7f*each) & high
 		found |= ^((low ^ '\\'*each) + 0x7f*each) & high
@@ -217,7 +221,8 @@ func (r *textReader) str(b []byte) ([]byte, error) {
 	return r.escaped(b)
 }
 
-// escaped reads a string in which something stands for something else. The header's room is that of a long one.
+// escaped reads a string in which something stands for something else. The header's room is that of
+// a long one.
 func (r *textReader) escaped(b []byte) ([]byte, error) {
 	const room = 5
 	start := len(b)

@@ -10,31 +10,39 @@ import (
 	"slices"
 )
 
-// How the transcoder is organised. It reads src at i and writes buf, the destination up to its capacity, at j. i and j go from function
-// to function and back, so that they stay in registers. Room is made by the token, not by the byte: value finds at least 32 bytes at j,
-// of which the longest number takes 24, and leaves at least 8, enough for the comma or bracket that comes next. Strings and what else
-// can be long make their own room. There is no other bound: each store is checked by the runtime, and a mistake here would be a panic in
-// the tests that vary the capacity, not a byte out of place.
+// How the transcoder is organised. It reads src at i and writes buf, the destination up to its
+// capacity, at j. i and j go from function to function and back, so that they stay in registers.
+// Room is made by the token, not by the byte: value finds at least 32 bytes at j, of which the
+// longest number takes 24, and leaves at least 8, enough for the comma or bracket that comes next.
+// Strings and what else can be long make their own room. There is no other bound: each store is
+// checked by the runtime, and a mistake here would be a panic in the tests that vary the capacity,
+// not a byte out of place.
 
 const (
 	room = 48 // what is made when there is less; also what text keeps behind a string, which it may overwrite by up to 8 bytes
 	left = 8
 )
 
-// ExtJSON appends one JSON value, a string as a rule, for an extension value of the given type. It must not keep data.
+// ExtJSON appends one JSON value, a string as a rule, for an extension value of the given type. It
+// must not keep data.
 type ExtJSON func(dst []byte, typ int8, data []byte) []byte
 
-// AppendJSON appends the MessagePack value at the start of src as JSON, without spaces, and tells how many bytes of src it takes.
+// AppendJSON appends the MessagePack value at the start of src as JSON, without spaces, and tells
+// how many bytes of src it takes.
 //
-//   - Maps keep the order of their keys, and a repeated key is written again. A key that is no string becomes a string that holds its
-//     JSON text: 1 is "1", nil is "null", [1,"a"] is "[1,\"a\"]". (Arrays and maps as keys within such keys would double in size with
-//     each level; below the third they are "msgpack:<base64>".)
+//   - Maps keep the order of their keys, and a repeated key is written again. A key that is no
+//     string becomes a string that holds its JSON text: 1 is "1", nil is "null", [1,"a"] is
+//     "[1,\"a\"]". (Arrays and maps as keys within such keys would double in size with each level;
+//     below the third they are "msgpack:<base64>".)
 //   - A str and a bin are strings, escaped as AppendJSONString does.
-//   - Integers are exact. Floats have the fewest digits that read back as the same float of their size; NaN and infinities are null.
-//   - An ext is what the function ext makes of it, or the string "ext:<type>:<base64>" if ext is nil.
+//   - Integers are exact. Floats have the fewest digits that read back as the same float of their
+//     size; NaN and infinities are null.
+//   - An ext is what the function ext makes of it, or the string "ext:<type>:<base64>" if ext is
+//     nil.
 //
-// The error is one of ErrShort and ErrInvalid, or wraps ErrDepth, ErrLength or ErrCount by the default limits. Then out is dst, and n is
-// 0. What lies behind out in its capacity may have been overwritten.
+// The error is one of ErrShort and ErrInvalid, or wraps ErrDepth, ErrLength or ErrCount by the
+// default limits. Then out is dst, and n is 0. What lies behind out in its capacity may have been
+// overwritten.
 func AppendJSON(dst, src []byte, ext ExtJSON) (out []byte, n int, err error) {
 	t := transcoder{buf: dst[:cap(dst)], src: src, ext: ext}
 	if len(t.buf)-len(dst) < room {
@@ -188,7 +196,8 @@ func (t *transcoder) end(j, n int, c byte) int {
 	return j
 }
 
-// members writes n pairs, and a comma behind each. A key whose length has its bit in lengths is compared with the reserved names.
+// members writes n pairs, and a comma behind each. A key whose length has its bit in lengths is
+// compared with the reserved names.
 func (t *transcoder) members(i, j, n, depth int, lengths uint64) (_, _ int, err error) {
 	first := i
 	for range n {

@@ -25,7 +25,8 @@ func TestAppendJSON(t *testing.T) {
 		if !json.Valid(out) {
 			t.Errorf("%s: not valid: %.200s", v.name, out)
 		}
-		// Nothing may hang on what lies around the value, before the destination, or in its capacity.
+		// Nothing may hang on what lies around the value, before the destination, or in its
+		// capacity.
 		for spare := range 70 {
 			if len(b) > 1000 && spare%23 != 0 {
 				continue
@@ -264,8 +265,8 @@ func referenceJSON(b []byte, keys int) (text string, n int) {
 	return "[" + text + "]", n
 }
 
-// FuzzAppendJSON: what Skip accepts becomes valid JSON, the same that encoding/json makes of the same values; what Skip refuses is
-// refused with the same error.
+// FuzzAppendJSON: what Skip accepts becomes valid JSON, the same that encoding/json makes of the
+// same values; what Skip refuses is refused with the same error.
 func FuzzAppendJSON(f *testing.F) {
 	for _, v := range vectors {
 		if b := v.bytes(f); len(b) < 1000 {

@@ -8,14 +8,15 @@ import (
 	"math/bits"
 )
 
-// maxKeys bounds arrays and maps that stand in keys of maps that stand in keys: each level escapes the quotes and backslashes of the one
-// below once more and so doubles them.
+// maxKeys bounds arrays and maps that stand in keys of maps that stand in keys: each level escapes
+// the quotes and backslashes of the one below once more and so doubles them.
 const maxKeys = 3
 
-// AppendJSONPairs appends the map at the start of src as AppendJSON does, but without the braces: its members with commas between them,
-// nothing for an empty map. So the caller can begin the object with members of its own, the names of which are reserved: a key
-// of the map that equals one of them gets as many underscores at its end as make it neither reserved nor equal to another key of the
-// map. Reserved names are few and plain: ASCII without quotes and backslashes.
+// AppendJSONPairs appends the map at the start of src as AppendJSON does, but without the braces:
+// its members with commas between them, nothing for an empty map. So the caller can begin the
+// object with members of its own, the names of which are reserved: a key of the map that equals one
+// of them gets as many underscores at its end as make it neither reserved nor equal to another key
+// of the map. Reserved names are few and plain: ASCII without quotes and backslashes.
 //
 // The errors are those of AppendJSON, and ErrKind, wrapped, if src does not begin with a map.
 func AppendJSONPairs(dst, src []byte, reserved []string, ext ExtJSON) (out []byte, n int, err error) {
@@ -83,8 +84,8 @@ func (t *transcoder) opaqueKey(i, j, depth int) (int, int, error) {
 	return i + n, t.appended(append(out, '"')), nil
 }
 
-// rename gives the key that stands, in quotes, at buf[start:j] its underscores, if it is reserved. The n pairs of its map are at
-// src[first:].
+// rename gives the key that stands, in quotes, at buf[start:j] its underscores, if it is reserved.
+// The n pairs of its map are at src[first:].
 func (t *transcoder) rename(start, j, first, n int) int {
 	for r, name := range t.reserved {
 		if string(t.buf[start+1:j-1]) != name {
@@ -103,8 +104,9 @@ func (t *transcoder) rename(start, j, first, n int) int {
 	return j
 }
 
-// suffix is how many underscores the reserved name r gets; 0: not yet known. It is found once for all keys of that name, so that they
-// stay the same key, and so that hostile repetition costs nothing.
+// suffix is how many underscores the reserved name r gets; 0: not yet known. It is found once for
+// all keys of that name, so that they stay the same key, and so that hostile repetition costs
+// nothing.
 func (t *transcoder) suffix(r int) *int {
 	if r < len(t.few) {
 		return &t.few[r]
@@ -115,7 +117,8 @@ func (t *transcoder) suffix(r int) *int {
 	return &t.many[r]
 }
 
-// underscores returns how many of them name needs to be neither reserved nor a key of the map whose n pairs are at b.
+// underscores returns how many of them name needs to be neither reserved nor a key of the map whose
+// n pairs are at b.
 func (t *transcoder) underscores(name string, b []byte, n int) int {
 	var taken uint64 // bit k: name with k underscores. Those with more than 63 only count for longest.
 	longest := 0
@@ -150,7 +153,8 @@ func (t *transcoder) underscores(name string, b []byte, n int) int {
 	return longest + 1
 }
 
-// excess tells whether s and name are the same but for underscores at their ends, and how many of them s has more.
+// excess tells whether s and name are the same but for underscores at their ends, and how many of
+// them s has more.
 func excess[S string | []byte](s S, name string) (k int, same bool) {
 	n := min(len(s), len(name))
 	if string(s[:n]) != name[:n] {

@@ -11,21 +11,26 @@ import (
 const (
 	// DefaultDepth is how many arrays and maps may stand inside each other.
 	DefaultDepth = 128
-	// DefaultLength is the largest str, bin or ext, in bytes: the largest that an int holds on every platform.
+	// DefaultLength is the largest str, bin or ext, in bytes: the largest that an int holds on
+	// every platform.
 	DefaultLength = math.MaxInt32
 	// DefaultCount is the largest number of elements of an array, or of pairs of a map.
 	DefaultCount = math.MaxInt32
 )
 
-// Limits bound what a value may claim. The zero value has the defaults; so has any field that is zero or negative.
+// Limits bound what a value may claim. The zero value has the defaults; so has any field that is
+// zero or negative.
 //
-// A limit is about claims, not about memory: this package never allocates for a claimed length, whatever the limits are.
+// A limit is about claims, not about memory: this package never allocates for a claimed length,
+// whatever the limits are.
 type Limits struct {
-	// Depth is how many arrays and maps may stand inside each other; a scalar has depth 0, an empty array depth 1. At most 65,535.
+	// Depth is how many arrays and maps may stand inside each other; a scalar has depth 0, an empty
+	// array depth 1. At most 65,535.
 	Depth int
 	// Length is the largest str, bin or ext, in bytes of payload. At most 1<<32 - 1.
 	Length int64
-	// Count is the largest number of elements of one array, or of pairs of one map. At most 1<<31 - 1.
+	// Count is the largest number of elements of one array, or of pairs of one map. At most 1<<31 -
+	// 1.
 	Count int64
 }
 

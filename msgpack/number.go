@@ -9,7 +9,8 @@ import (
 	"strconv"
 )
 
-// These functions write at buf[j:], which has room for the longest number, 24 bytes, and return where it ends.
+// These functions write at buf[j:], which has room for the longest number, 24 bytes, and return
+// where it ends.
 
 // putUint writes v in decimal.
 func putUint(buf []byte, j int, v uint64) int {
@@ -68,14 +69,16 @@ var pairs = func() (t [100]uint16) {
 	return t
 }()
 
-// maxShort bounds what putFloat writes by itself: decimals of 15 digits are so far apart that no two of them are the same float64. So
-// if one of them reads back as f, it is the shortest that does, and the one that strconv would find.
+// maxShort bounds what putFloat writes by itself: decimals of 15 digits are so far apart that no
+// two of them are the same float64. So if one of them reads back as f, it is the shortest that
+// does, and the one that strconv would find.
 const maxShort = 1e15
 
 // maxDecimals is how many decimals putFloat tries before it leaves f to strconv.
 const maxDecimals = 9
 
-// putFloat writes f as encoding/json does, with the fewest digits that read back as f; NaN and infinities, which JSON has not, as null.
+// putFloat writes f as encoding/json does, with the fewest digits that read back as f; NaN and
+// infinities, which JSON has not, as null.
 func putFloat(buf []byte, j int, f float64) int {
 	a := math.Abs(f)
 	if !(a <= math.MaxFloat64) {
@@ -96,7 +99,8 @@ func putFloat(buf []byte, j int, f float64) int {
 				break
 			}
 			m := uint64(int64(t + 0.5))
-			// If a is m/p rounded, t is m but for two roundings. The division, which is slow, then decides.
+			// If a is m/p rounded, t is m but for two roundings. The division, which is slow, then
+			// decides.
 			if math.Abs(t-float64(m)) <= t*0x1p-51 && float64(m)/p == a {
 				q := m / powers[k]
 				j = putUint(buf, j, q)

@@ -6,20 +6,24 @@ import (
 	"fmt"
 )
 
-// How this file is organised. A value is a tree, but to find its end one needs only, for each array or map that is open, how many
-// values are still to come in it: that is the stack of frames, with the innermost one, rem, kept apart. walk is the fast loop over
-// whole tokens. What is rare it leaves to step: a header that is split between two pieces, containers that are large or deep, limits
-// so low that even short tokens can break them, and whatever is wrong. So each rule is written once, in open.
+// How this file is organised. A value is a tree, but to find its end one needs only, for each array
+// or map that is open, how many values are still to come in it: that is the stack of frames, with
+// the innermost one, rem, kept apart. walk is the fast loop over whole tokens. What is rare it
+// leaves to step: a header that is split between two pieces, containers that are large or deep,
+// limits so low that even short tokens can break them, and whatever is wrong. So each rule is
+// written once, in open.
 
 // inlineFrames is the nesting that needs no heap: a Forward message whose records nest four deep.
 const inlineFrames = 8
 
-// A Scanner finds the end of one value in bytes that arrive in pieces, and checks it on the way: nesting, lengths and counts
-// against its Limits, and the byte that MessagePack never uses. It remembers to the byte where it is, so that no byte is looked at
-// twice, and steps over the payload of a str, bin or ext in constant time.
+// A Scanner finds the end of one value in bytes that arrive in pieces, and checks it on the way:
+// nesting, lengths and counts against its Limits, and the byte that MessagePack never uses. It
+// remembers to the byte where it is, so that no byte is looked at twice, and steps over the payload
+// of a str, bin or ext in constant time.
 //
-// The zero value has the default limits. A Scanner takes about 100 bytes and allocates only for a value that nests deeper than 8:
-// 4 bytes a level, up to the limit. It must not be copied while a value is half read.
+// The zero value has the default limits. A Scanner takes about 100 bytes and allocates only for a
+// value that nests deeper than 8: 4 bytes a level, up to the limit. It must not be copied while a
+// value is half read.
 type Scanner struct {
 	err  error    // what Scan answers until Reset
 	more []uint32 // frames, once inline is too small
@@ -47,11 +51,13 @@ func (s *Scanner) Reset(l Limits) {
 // Partial tells whether a value has begun and not ended.
 func (s *Scanner) Partial() bool { return s.busy }
 
-// Scan goes on with the value where the last call stopped; b begins with the next byte. The first n bytes of b belong to the value.
-// When done, the value ends there, and the next Scan begins another one. Otherwise, and without an error, n is len(b) and more is needed.
+// Scan goes on with the value where the last call stopped; b begins with the next byte. The first n
+// bytes of b belong to the value. When done, the value ends there, and the next Scan begins another
+// one. Otherwise, and without an error, n is len(b) and more is needed.
 //
-// After an error, which wraps ErrInvalid, ErrDepth, ErrLength or ErrCount, the Scanner stays with it until Reset, and n reaches to the
-// end of the header that is wrong. How the bytes are cut into pieces changes neither where a value ends nor its error.
+// After an error, which wraps ErrInvalid, ErrDepth, ErrLength or ErrCount, the Scanner stays with
+// it until Reset, and n reaches to the end of the header that is wrong. How the bytes are cut into
+// pieces changes neither where a value ends nor its error.
 func (s *Scanner) Scan(b []byte) (n int, done bool, err error) {
 	if s.busy {
 		if s.skip != 0 || s.need != 0 {
@@ -71,7 +77,8 @@ func (s *Scanner) Scan(b []byte) (n int, done bool, err error) {
 	return s.walk(b, 0)
 }
 
-// walk goes on at a token, b[i:], or where all that is left of the value is to close its containers.
+// walk goes on at a token, b[i:], or where all that is left of the value is to close its
+// containers.
 func (s *Scanner) walk(b []byte, i int) (n int, done bool, err error) {
 	if s.length < 1<<8-1 || s.count < 1<<4-1 {
 		return s.crawl(b, i)
@@ -197,7 +204,8 @@ func (s *Scanner) resume(b []byte) (n int, err error) {
 	return n + int(k), nil
 }
 
-// open takes in a complete header: its first byte, and the length or count that followed, if one did.
+// open takes in a complete header: its first byte, and the length or count that followed, if one
+// did.
 func (s *Scanner) open(c byte, n uint32) error {
 	s.rem--
 	switch {
@@ -282,8 +290,9 @@ func lengthBytes(c byte) uint8 {
 	return 0
 }
 
-// Skip returns the length of the value at the start of b, checked against the default limits. The error is one of those of
-// Scanner.Scan, or ErrShort if b ends before the value does; n then tells how far it is sound.
+// Skip returns the length of the value at the start of b, checked against the default limits. The
+// error is one of those of Scanner.Scan, or ErrShort if b ends before the value does; n then tells
+// how far it is sound.
 func Skip(b []byte) (n int, err error) {
 	// Most values that are skipped alone are a number or a short text.
 	if len(b) > 1 {

@@ -12,7 +12,8 @@ import (
 	"unsafe"
 )
 
-// scanAll gives b to the scanner in pieces, each as long as next says, and returns how far the value reached.
+// scanAll gives b to the scanner in pieces, each as long as next says, and returns how far the
+// value reached.
 func scanAll(s *Scanner, b []byte, next func() int) (n int, done bool, err error) {
 	for n < len(b) {
 		piece := b[n:min(n+next(), len(b))]
@@ -322,7 +323,8 @@ func reference(b []byte, l Limits, depth int) (n int, err error) {
 	}
 }
 
-// FuzzScannerSplit: the cuts between pieces change neither what is found nor what is wrong, and both are as the specification says.
+// FuzzScannerSplit: the cuts between pieces change neither what is found nor what is wrong, and
+// both are as the specification says.
 func FuzzScannerSplit(f *testing.F) {
 	for _, v := range vectors {
 		if b := v.bytes(f); len(b) < 1000 {

@@ -62,8 +62,8 @@ func (s *Stream) Token() (Token, error) {
 	return t, err
 }
 
-// Value returns the next value if it fits into the window, and goes on behind it. b is valid until the
-// next call.
+// Value returns the next value if it fits into the window, and goes on behind it. b is valid until
+// the next call.
 func (s *Stream) Value() (b []byte, ok bool) {
 	b = s.buf[s.i:s.n]
 	n, err := Skip(b)
@@ -79,8 +79,8 @@ func (s *Stream) Value() (b []byte, ok bool) {
 	return b[:n:n], true
 }
 
-// Payload returns the next bytes of a payload of which so many are left: some of them, valid until the
-// next call. What it returns of a text ends between two runes.
+// Payload returns the next bytes of a payload of which so many are left: some of them, valid until
+// the next call. What it returns of a text ends between two runes.
 func (s *Stream) Payload(left int, text bool) ([]byte, error) {
 	b := s.fill(min(left, len(s.buf)/2))
 	if len(b) >= left {
@@ -130,10 +130,10 @@ func (s *Stream) CopyValue(w io.Writer) error {
 	}
 }
 
-// WriteJSONPairs writes the map that streams begin with as AppendJSONPairs does, whatever its length. open
-// returns a stream from the start; it may be called twice. A key that is an array or a map and longer than
-// 64 KiB is written as its MessagePack, "msgpack:<base64>". A value that nests deeper than the limit is an
-// error; that of w or a stream is returned as it is.
+// WriteJSONPairs writes the map that streams begin with as AppendJSONPairs does, whatever its
+// length. open returns a stream from the start; it may be called twice. A key that is an array or a
+// map and longer than 64 KiB is written as its MessagePack, "msgpack:<base64>". A value that nests
+// deeper than the limit is an error; that of w or a stream is returned as it is.
 func WriteJSONPairs(w *bufio.Writer, open func() (io.ReadCloser, error), reserved []string, ext ExtJSON) error {
 	x := jsonWriter{w: w, open: open, window: streamWindow, t: transcoder{reserved: reserved, ext: ext}}
 	return x.pairs()
@@ -157,7 +157,8 @@ func (x *jsonWriter) pairs() error {
 	return x.members(t.Len, 1)
 }
 
-// jsonWriter is what WriteJSONPairs works with. What fits into the window is left to the transcoder.
+// jsonWriter is what WriteJSONPairs works with. What fits into the window is left to the
+// transcoder.
 type jsonWriter struct {
 	s     *Stream
 	w     *bufio.Writer
@@ -349,8 +350,8 @@ func (x *jsonWriter) rename(name []byte) ([]byte, error) {
 	return name, nil
 }
 
-// look finds the keys of the map that are a reserved name with underscores. Of those with more than 63 the
-// longest is enough.
+// look finds the keys of the map that are a reserved name with underscores. Of those with more than
+// 63 the longest is enough.
 func (x *jsonWriter) look() error {
 	if x.known {
 		return nil

@@ -25,7 +25,8 @@ func streamed(src []byte, window int, reserved []string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// hasLongKey says whether a map anywhere in a value has an array or map as key that is longer than n.
+// hasLongKey says whether a map anywhere in a value has an array or map as key that is longer than
+// n.
 func hasLongKey(b []byte, n int) (long bool) {
 	t, head, err := ReadToken(b)
 	if err != nil || t.Kind != Array && t.Kind != Map {

@@ -21,12 +21,13 @@ func AppendJSONString(dst, s []byte) []byte {
 	return t.buf[:j]
 }
 
-// Bytes that cannot be copied into a JSON string as they are: control characters, quote, backslash, and 0x80 and above, which may be
-// UTF-8 or not. special looks at eight at once and sets the high bit of each such byte. A byte above one that is set may be set wrongly,
-// by a borrow, so only the lowest counts.
+// Bytes that cannot be copied into a JSON string as they are: control characters, quote, backslash,
+// and 0x80 and above, which may be UTF-8 or not. special looks at eight at once and sets the high
+// bit of each such byte. A byte above one that is set may be set wrongly, by a borrow, so only the
+// lowest counts.
 //
-// Flipping 0x02 swaps 20 with 22 and 21 with 23 and keeps 00-1f among themselves, so that one comparison with 21 finds both the
-// control characters and the quote.
+// Flipping 0x02 swaps 20 with 22 and 21 with 23 and keeps 00-1f among themselves, so that one
+// comparison with 21 finds both the control characters and the quote.
 func special(w uint64) uint64 {
 	const ones = 0x0101010101010101
 	return (w | (w ^ 0x02*ones - 0x21*ones) | (w ^ '\\'*ones - ones)) & (0x80 * ones)
@@ -50,7 +51,8 @@ func (t *transcoder) text(i, j, n int) int {
 		}
 		j += 8
 	}
-	// The rest is shorter than a word. Where src goes on behind it, a whole word is copied all the same.
+	// The rest is shorter than a word. Where src goes on behind it, a whole word is copied all the
+	// same.
 	if r := uint(end - i); len(src)-i >= 8 {
 		w := binary.LittleEndian.Uint64(src[i:])
 		binary.LittleEndian.PutUint64(buf[j:], w)
@@ -76,7 +78,8 @@ func (t *transcoder) text(i, j, n int) int {
 func (t *transcoder) escape(i, j, end int) int {
 	src, buf := t.src, t.buf
 	for i < end {
-		// What is left may be copied as it is without asking again. An escape takes up to 6 bytes for one, so then there is a next turn.
+		// What is left may be copied as it is without asking again. An escape takes up to 6 bytes
+		// for one, so then there is a next turn.
 		if len(buf)-j-room < end-i {
 			if end-i >= exactLeast {
 				buf = t.exactly(j, escapedLen(src[i:end])+room)
@@ -134,8 +137,9 @@ func (t *transcoder) escape(i, j, end int) int {
 	return j + 1
 }
 
-// exactLeast is from what length on room is made for all of a string at once. A long one may become six times as long, and in making
-// room step by step the old and the new would take that twice, with what lies between as garbage.
+// exactLeast is from what length on room is made for all of a string at once. A long one may become
+// six times as long, and in making room step by step the old and the new would take that twice,
+// with what lies between as garbage.
 const exactLeast = 64 << 10
 
 // exactly makes room for n bytes at j, and not much more.
@@ -185,8 +189,9 @@ var widths = func() (w [utf8.RuneSelf]uint8) {
 	return w
 }()
 
-// runes copies runes of two and three bytes, which most text that is not ASCII consists of, as long as one follows the other and as
-// they are valid and need no escape. It leaves the last four bytes of src, and all that is out of the ordinary, to putRune.
+// runes copies runes of two and three bytes, which most text that is not ASCII consists of, as long
+// as one follows the other and as they are valid and need no escape. It leaves the last four bytes
+// of src, and all that is out of the ordinary, to putRune.
 func runes(dst, src []byte) (n int) {
 	for n+4 <= min(len(src), len(dst)) {
 		w := binary.LittleEndian.Uint32(src[n:])
@@ -224,7 +229,8 @@ func putRune(buf []byte, j int, s []byte, i int) (int, int) {
 
 const hexDigits = "0123456789abcdef"
 
-// escapes tells how a JSON string holds a byte below 0x80: plain, long (\u00xx), or as a backslash before the letter given here.
+// escapes tells how a JSON string holds a byte below 0x80: plain, long (\u00xx), or as a backslash
+// before the letter given here.
 var escapes = func() (t [256]uint8) {
 	for c := 0x20; c < utf8.RuneSelf; c++ {
 		t[c] = plain

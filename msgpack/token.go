@@ -11,7 +11,8 @@ import (
 // Kind is what a value is.
 type Kind uint8
 
-// The kinds. An integer written in an unsigned form, 0..127 included, is Uint; one written in a signed form is Int, whatever its sign.
+// The kinds. An integer written in an unsigned form, 0..127 included, is Uint; one written in a
+// signed form is Int, whatever its sign.
 const (
 	Nil Kind = iota + 1
 	Bool
@@ -54,7 +55,8 @@ func (t Token) Uint() (uint64, bool) {
 	return t.num, t.Kind == Uint || t.Kind == Int && t.num <= math.MaxInt64
 }
 
-// Float returns the value of a number, rounded if it is an integer that float64 cannot hold, and 0 for anything else.
+// Float returns the value of a number, rounded if it is an integer that float64 cannot hold, and 0
+// for anything else.
 func (t Token) Float() float64 {
 	switch t.Kind {
 	case Float32:
@@ -72,10 +74,12 @@ func (t Token) Float() float64 {
 // Bool returns the value of a bool, and false for anything else.
 func (t Token) Bool() bool { return t.Kind == Bool && t.num != 0 }
 
-// ReadToken reads the token at the start of b: n bytes, the whole value if it is a scalar, otherwise the header. The payload of a str,
-// bin or ext follows as b[n:n+t.Len], of which b may hold only a part, or none: whoever reads it compares t.Len with len(b)-n first.
+// ReadToken reads the token at the start of b: n bytes, the whole value if it is a scalar,
+// otherwise the header. The payload of a str, bin or ext follows as b[n:n+t.Len], of which b may
+// hold only a part, or none: whoever reads it compares t.Len with len(b)-n first.
 //
-// The error is ErrShort if b ends within those n bytes, ErrInvalid, or, beyond the default limits, wraps ErrLength or ErrCount. Then n is 0.
+// The error is ErrShort if b ends within those n bytes, ErrInvalid, or, beyond the default limits,
+// wraps ErrLength or ErrCount. Then n is 0.
 func ReadToken(b []byte) (t Token, n int, err error) {
 	if len(b) == 0 {
 		return t, 0, ErrShort
@@ -147,7 +151,8 @@ func ReadToken(b []byte) (t Token, n int, err error) {
 	return t, n, nil
 }
 
-// forms says of the first bytes c0-df which kind they begin, and how many bytes of value, length or count follow.
+// forms says of the first bytes c0-df which kind they begin, and how many bytes of value, length or
+// count follow.
 var forms = [32]struct {
 	kind Kind
 	size uint8
@@ -186,8 +191,9 @@ var forms = [32]struct {
 	{Map, 4},
 }
 
-// ReadBytes reads the str or bin at the start of b: its payload, which is a part of b, and the n bytes that it takes in all. The error is
-// one of ReadToken, with ErrShort also if b ends within the payload; or wraps ErrKind if the value is neither str nor bin.
+// ReadBytes reads the str or bin at the start of b: its payload, which is a part of b, and the n
+// bytes that it takes in all. The error is one of ReadToken, with ErrShort also if b ends within
+// the payload; or wraps ErrKind if the value is neither str nor bin.
 func ReadBytes(b []byte) (p []byte, kind Kind, n int, err error) {
 	t, n, err := ReadToken(b)
 	switch {

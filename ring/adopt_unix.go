@@ -17,11 +17,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Adopt takes over the rings in dir that have the name, whose owners are dead and which accept wants, the oldest first. (accept may be asked about living owners
-// as well; the lock, which the kernel lets go when an owner dies, decides.) An adopted ring takes no appends; Next returns what its owner left.
+// Adopt takes over the rings in dir that have the name, whose owners are dead and which accept
+// wants, the oldest first. (accept may be asked about living owners as well; the lock, which the
+// kernel lets go when an owner dies, decides.) An adopted ring takes no appends; Next returns what
+// its owner left.
 //
-// What cannot be used, because its files cannot be read or the machine has been started again since, is reported and left as it is. A dir
-// that is not there holds no rings. An error, of a folder that cannot be trusted or read, does not mean that the rings returned beside it are not good.
+// What cannot be used, because its files cannot be read or the machine has been started again
+// since, is reported and left as it is. A dir that is not there holds no rings. An error, of a
+// folder that cannot be trusted or read, does not mean that the rings returned beside it are not
+// good.
 func Adopt(dir, name string, accept func(Owner) bool, report func(error)) ([]*Ring, error) {
 	if report == nil {
 		report = func(error) {}

@@ -11,8 +11,9 @@ import (
 // Now as the time of a record means: the wall time of the clock read that keys it.
 const Now = math.MinInt64
 
-// Append copies p into the ring and returns the record's key: monotonic nanoseconds since the ring's birth, larger than that of any record whose Append had
-// returned before. t is the record's time in Unix nanoseconds, or [Now]. It allocates nothing and does not wait. With an error, which
+// Append copies p into the ring and returns the record's key: monotonic nanoseconds since the
+// ring's birth, larger than that of any record whose Append had returned before. t is the record's
+// time in Unix nanoseconds, or [Now]. It allocates nothing and does not wait. With an error, which
 // wraps [ErrFull], [ErrTooLarge], [ErrClosed] or [ErrFailed], nothing was appended.
 func (r *Ring) Append(h *Hint, t int64, p []byte) (key uint64, err error) {
 	if len(p) > r.maxRec {
@@ -28,8 +29,8 @@ func (r *Ring) Append(h *Hint, t int64, p []byte) (key uint64, err error) {
 	return r.add(l, uint16(h.lane), int64(old>>1), t, p)
 }
 
-// AppendReserved is Append that may use the segment that all others leave free. It is slower, and for what must be said even when the ring is full:
-// one segment's worth until that is done.
+// AppendReserved is Append that may use the segment that all others leave free. It is slower, and
+// for what must be said even when the ring is full: one segment's worth until that is done.
 func (r *Ring) AppendReserved(t int64, p []byte) (key uint64, err error) {
 	if len(p) > r.maxRec {
 		return 0, r.tooLarge(len(p))
@@ -44,8 +45,8 @@ func (r *Ring) AppendReserved(t int64, p []byte) (key uint64, err error) {
 
 // add writes a record into a lane that is the caller's, and lets it go.
 func (r *Ring) add(l *lane, n uint16, tail int64, t int64, p []byte) (key uint64, err error) {
-	// Only now, when the lane is seen to be busy: the reader reads its clock before it looks at the lanes, so a lane that it sees idle can
-	// bring nothing older than that.
+	// Only now, when the lane is seen to be busy: the reader reads its clock before it looks at the
+	// lanes, so a lane that it sees idle can bring nothing older than that.
 	if r.over.Load() != 0 && !r.takes(n) {
 		r.release(l, tail)
 		return 0, r.overErr()
@@ -89,7 +90,8 @@ func (r *Ring) tooLarge(n int) error {
 	return fmt.Errorf("%w: %d bytes, the most is %d", ErrTooLarge, n, r.maxRec)
 }
 
-// Appended says how many records were appended to the ring by this process, and the sum of their lengths.
+// Appended says how many records were appended to the ring by this process, and the sum of their
+// lengths.
 func (r *Ring) Appended() (records, bytes uint64) {
 	for i, n := uint32(reserved), r.active.Load(); i < n; i++ {
 		l := &r.lanes[i]

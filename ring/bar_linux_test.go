@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkBar pairs the append of 200 bytes with what it cannot do without, in turns of a thousand, by the processor time of one thread:
-// what others do on the machine meanwhile touches all three alike.
+// BenchmarkBar pairs the append of 200 bytes with what it cannot do without, in turns of a
+// thousand, by the processor time of one thread: what others do on the machine meanwhile touches
+// all three alike.
 func BenchmarkBar(b *testing.B) {
 	for _, where := range []string{"heap", "shared"} {
 		b.Run(where, func(b *testing.B) {
@@ -54,8 +55,9 @@ func BenchmarkBar(b *testing.B) {
 	}
 }
 
-// BenchmarkScale has one goroutine append, then four, by turns. The ratio of throughputs is what was seen; that by processor time is what it
-// would be if nobody else used the machine: an append that costs as much as alone, on each of the cores.
+// BenchmarkScale has one goroutine append, then four, by turns. The ratio of throughputs is what
+// was seen; that by processor time is what it would be if nobody else used the machine: an append
+// that costs as much as alone, on each of the cores.
 func BenchmarkScale(b *testing.B) {
 	r := benchRing(b, true)
 	cores := float64(min(4, runtime.GOMAXPROCS(0)))

@@ -15,7 +15,8 @@ import (
 
 var sink uint64
 
-// BenchmarkBare is what an append cannot do without: the check of 200 bytes, and one reading of the monotonic clock.
+// BenchmarkBare is what an append cannot do without: the check of 200 bytes, and one reading of the
+// monotonic clock.
 func BenchmarkBare(b *testing.B) {
 	p := make([]byte, 200)
 	base := time.Now()
@@ -82,8 +83,9 @@ func drain(r *Ring) (stop func()) {
 	}
 }
 
-// BenchmarkAppend appends 200 bytes from one goroutine and from four. The ring is emptied without reading, by a cut of what one goroutine's lane
-// leaves behind, so that what is measured is the appenders' work.
+// BenchmarkAppend appends 200 bytes from one goroutine and from four. The ring is emptied without
+// reading, by a cut of what one goroutine's lane leaves behind, so that what is measured is the
+// appenders' work.
 func BenchmarkAppend(b *testing.B) {
 	for _, where := range []string{"heap", "shared"} {
 		for _, n := range []int{1, 4} {
@@ -121,7 +123,8 @@ func BenchmarkAppend(b *testing.B) {
 	runtime.KeepAlive(sink)
 }
 
-// forget frees all segments but those to which lanes append now, as though everything in them were done.
+// forget frees all segments but those to which lanes append now, as though everything in them were
+// done.
 func (r *Ring) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

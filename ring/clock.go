@@ -7,13 +7,15 @@ import (
 	"time"
 )
 
-// coarseStep is the step from which on a clock is too coarse to order what one goroutine does on two lanes: an append takes longer than this.
+// coarseStep is the step from which on a clock is too coarse to order what one goroutine does on
+// two lanes: an append takes longer than this.
 const coarseStep = 50 * time.Nanosecond
 
 // clock gives keys: nanoseconds since the ring's birth, never going back.
 //
-// Where the system's clock moves in larger steps, or stands still as in a synctest bubble, every reading is made the larger of the clock and the
-// reading before plus one. That is a cache line that all cores write, but then two readings are never equal.
+// Where the system's clock moves in larger steps, or stands still as in a synctest bubble, every
+// reading is made the larger of the clock and the reading before plus one. That is a cache line
+// that all cores write, but then two readings are never equal.
 type clock struct {
 	base   time.Time
 	coarse bool
@@ -29,8 +31,9 @@ func (c *clock) start() {
 	c.coarse = isCoarse(c.base)
 }
 
-// isCoarse says that two readings in a row can be equal, and that the clock moves by so much when it moves that two appends in a row can read the same.
-// (A clock that takes long to read is not coarse: it has always moved meanwhile.)
+// isCoarse says that two readings in a row can be equal, and that the clock moves by so much when
+// it moves that two appends in a row can read the same. (A clock that takes long to read is not
+// coarse: it has always moved meanwhile.)
 func isCoarse(base time.Time) bool {
 	equal := false
 	last := time.Since(base)
@@ -65,7 +68,8 @@ func (c *clock) tick() uint64 {
 	}
 }
 
-// Anchor makes the wall time that [Now] stands for follow the system's clock, which may be set. Call it every second or so.
+// Anchor makes the wall time that [Now] stands for follow the system's clock, which may be set.
+// Call it every second or so.
 func (r *Ring) Anchor() {
 	now := time.Now()
 	wall := now.UnixNano() - int64(now.Sub(r.clock.base)) - 1

@@ -15,7 +15,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// everyKind runs a test on plain memory, which the race detector sees, and on shared memory where there is any.
+// everyKind runs a test on plain memory, which the race detector sees, and on shared memory where
+// there is any.
 func everyKind(t *testing.T, o Options, f func(t *testing.T, r *Ring)) {
 	t.Helper()
 	for _, kind := range []string{"heap", "shared"} {
@@ -40,7 +41,8 @@ func mustOpen(t *testing.T, o *Options) *Ring {
 	return r
 }
 
-// A tally checks records made by payload: each writer's come whole, in order, none twice, none missing.
+// A tally checks records made by payload: each writer's come whole, in order, none twice, none
+// missing.
 type tally struct {
 	next  map[uint32]uint32 // by writer
 	key   uint64
@@ -97,8 +99,8 @@ func (a *tally) take(rec Record) error {
 	return nil
 }
 
-// TestConcurrent has many goroutines append to a small ring, changing lanes as they go, while the reader follows, marks, cuts, clears out of order,
-// and sleeps.
+// TestConcurrent has many goroutines append to a small ring, changing lanes as they go, while the
+// reader follows, marks, cuts, clears out of order, and sleeps.
 func TestConcurrent(t *testing.T) {
 	each := uint32(20_000)
 	if testing.Short() {

@@ -42,8 +42,9 @@ func places(b []byte) (all []placed, r *Ring, err error) {
 	}
 }
 
-// TestDamage appends, reads, cuts, marks and clears at random, takes a picture of the memory, damages that at random, and reads it. What comes must
-// have been appended just so, in order, once; what was done must not come; and everything must come that the damage did not touch.
+// TestDamage appends, reads, cuts, marks and clears at random, takes a picture of the memory,
+// damages that at random, and reads it. What comes must have been appended just so, in order, once;
+// what was done must not come; and everything must come that the damage did not touch.
 func TestDamage(t *testing.T) {
 	seed, rounds := *damageSeed, *damageRounds
 	if seed == 0 {
@@ -226,7 +227,8 @@ func (d *damageRun) check(picture []byte, unread map[uint64][]byte) {
 		if i < len(left) {
 			d.t.Fatalf("%s: key %d lane %d was not there, or was before", d.name, left[i].Key, left[i].Lane)
 		}
-		// The head may be hurt as well: then anything may be missing, or what is done come again, but nothing else.
+		// The head may be hurt as well: then anything may be missing, or what is done come again,
+		// but nothing else.
 		d.garble(b, d.rnd.Int64N(segmentsAt), segmentsAt)
 		if left, _, err := places(b); err == nil {
 			for _, p := range left {
@@ -260,15 +262,16 @@ func (d *damageRun) garble(b []byte, from, to int64) {
 	}
 }
 
-// TestForged logs texts that look like what the ring writes itself, and overwrites what lies before them, so that recovery scans into
-// them: none is taken for a record.
+// TestForged logs texts that look like what the ring writes itself, and overwrites what lies before
+// them, so that recovery scans into them: none is taken for a record.
 func TestForged(t *testing.T) {
 	r := mustOpen(t, &Options{Size: 256 << 10})
 	var h Hint
 	if _, err := r.Append(&h, Now, []byte("first")); err != nil {
 		t.Fatal(err)
 	}
-	// Whole records as they would be in a segment of another use, at all places; and copies of true ones, nonce and all.
+	// Whole records as they would be in a segment of another use, at all places; and copies of true
+	// ones, nonce and all.
 	forged := make([]byte, 0, 3000)
 	for i := range int64(30) {
 		b := make([]byte, recordHeader+16)

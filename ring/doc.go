@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ring keeps records in memory that outlives the process: append without waiting, one merging reader, adoption of a dead owner's ring.
-// It does not know what a record means.
+// Package ring keeps records in memory that outlives the process: append without waiting, one
+// merging reader, adoption of a dead owner's ring. It does not know what a record means.
 //
-// A ring is a piece of memory, mapped from a file on a file system in memory (or plain, where there is none), cut into segments. A record is bytes with
-// a time and a key: the monotonic nanoseconds at which it was appended. Appenders write in lanes; an appender takes one that no other running goroutine
-// has, so that no cache line goes from core to core with every call. The reader merges the lanes by key. What it has handed on it marks, and cuts
-// when it has all been dealt with; a segment all of whose records are done is used again.
+// A ring is a piece of memory, mapped from a file on a file system in memory (or plain, where there
+// is none), cut into segments. A record is bytes with a time and a key: the monotonic nanoseconds
+// at which it was appended. Appenders write in lanes; an appender takes one that no other running
+// goroutine has, so that no cache line goes from core to core with every call. The reader merges
+// the lanes by key. What it has handed on it marks, and cuts when it has all been dealt with; a
+// segment all of whose records are done is used again.
 //
 //	appenders                 lanes (4 here)                            reader
 //	─────────                 ──────────────                            ──────
@@ -19,25 +21,33 @@
 //
 // # Promises
 //
-//   - When Append returned nil, the record outlives the process, whatever kills it, as long as the file's memory does.
-//   - Next returns records in the order of keys. Of two appends, one of which returned before the other began, the first has the lower key: also when
-//     a goroutine changes lanes. A record becomes visible late, when an older one may still come, but never out of turn.
-//   - Append allocates nothing, makes no system call and waits for nobody. A goroutine that the scheduler takes off its core in the middle of an append keeps the
-//     reader waiting, not other appenders.
-//   - Adopt takes a ring only when the kernel says that nobody has it any more, and each ring once. It never goes by process numbers.
-//   - What an adopted ring returns was appended just so, every byte; each record once; all of them that are whole. Text that looks like the ring's own words is
-//     not taken for a record. What is missing is counted.
-//   - If the memory goes away (somebody cuts the file, the file system cannot keep what it had promised), there is an error that wraps [ErrFailed], not a
-//     crash. Next goes on with what can be read; the rest is counted.
+//   - When Append returned nil, the record outlives the process, whatever kills it, as long as the
+//     file's memory does.
+//   - Next returns records in the order of keys. Of two appends, one of which returned before the
+//     other began, the first has the lower key: also when a goroutine changes lanes. A record
+//     becomes visible late, when an older one may still come, but never out of turn.
+//   - Append allocates nothing, makes no system call and waits for nobody. A goroutine that the
+//     scheduler takes off its core in the middle of an append keeps the reader waiting, not other
+//     appenders.
+//   - Adopt takes a ring only when the kernel says that nobody has it any more, and each ring once.
+//     It never goes by process numbers.
+//   - What an adopted ring returns was appended just so, every byte; each record once; all of them
+//     that are whole. Text that looks like the ring's own words is not taken for a record. What is
+//     missing is counted.
+//   - If the memory goes away (somebody cuts the file, the file system cannot keep what it had
+//     promised), there is an error that wraps [ErrFailed], not a crash. Next goes on with what can
+//     be read; the rest is counted.
 //   - What cannot be read is left as it is, and reported; never deleted.
 //
-// Not promised: anything across a restart of the machine; across the end of the container in whose private /dev/shm the ring lies, for others cannot reach
-// that; that records of a live ring that a stranger with the user's rights overwrites are told from true ones (an adopted ring's are). With plain memory nothing outlives the
-// process. A child forked without exec cannot use its parent's ring, and one that keeps its parent's descriptors keeps the lock: the ring is held
-// until it ends, not lost. flock is not seen across machines: the folder must not be on a network file system.
+// Not promised: anything across a restart of the machine; across the end of the container in whose
+// private /dev/shm the ring lies, for others cannot reach that; that records of a live ring that a
+// stranger with the user's rights overwrites are told from true ones (an adopted ring's are). With
+// plain memory nothing outlives the process. A child forked without exec cannot use its parent's
+// ring, and one that keeps its parent's descriptors keeps the lock: the ring is held until it ends,
+// not lost. flock is not seen across machines: the folder must not be on a network file system.
 //
-// Assumed: what a processor has stored to a mapping is there for the next who maps the file, also when the process is killed at that moment; the clock is
-// one for all cores and does not go back.
+// Assumed: what a processor has stored to a mapping is there for the next who maps the file, also
+// when the process is killed at that moment; the clock is one for all cores and does not go back.
 //
 // # Files
 //
@@ -52,22 +62,24 @@
 //	│ head     │ cuts │ counters │ 64 marks   │ state 0  │ state 1  │ table       │ segment │ segment │ …
 //	└──────────┴──────┴──────────┴────────────┴──────────┴──────────┴─────────────┴─────────┴─────────┴───
 //
-// All integers are little endian; all checks are CRC-32C. Those of head's parts are seeded with the ring's id and with the place.
+// All integers are little endian; all checks are CRC-32C. Those of head's parts are seeded with the
+// ring's id and with the place.
 //
 //	head     0        8      12     16     32     40     48     56        64   72      76
 //	         ┌────────┬──────┬──────┬──────┬──────┬──────┬──────┬─────────┬────┬───────┐
 //	         │SPILLRNG│vers 1│ 90112│ id   │ size │ unit │ max  │ born    │  0 │ check │
 //	         └────────┴──────┴──────┴──────┴──────┴──────┴──────┴─────────┴────┴───────┘
 //
-// id is 16 random bytes; size the bytes of all segments, unit those of one: a power of two, at most 256 of them; max the longest payload; born the wall time at
-// key 0.
+// id is 16 random bytes; size the bytes of all segments, unit those of one: a power of two, at most
+// 256 of them; max the longest payload; born the wall time at key 0.
 //
 //	cut      0     8       12      16           state    0          8        16      20    24
 //	         ┌─────┬───────┬───────┐                     ┌──────────┬────────┬───────┬─────┬──────────
 //	         │ key │ check │   1   │  ×2                 │ sequence │ length │ check │  0  │ bytes …     ×2
 //	         └─────┴───────┴───────┘                     └──────────┴────────┴───────┴─────┴──────────
 //
-// The highest whole cut counts, and the state with the highest sequence. Each is written over the older of two.
+// The highest whole cut counts, and the state with the highest sequence. Each is written over the
+// older of two.
 //
 //	mark     0       8      16     24      48      52      56     64
 //	         ┌───────┬──────┬──────┬───────┬───────┬───────┬──────┐
@@ -82,8 +94,9 @@
 //	         │ RSEG │ units │ nonce │ lane │ number │ first │ check │ filled │ count │ check  │ 0  │ records …
 //	         └──────┴───────┴───────┴──────┴────────┴───────┴───────┴────────┴───────┴────────┴────┴──────────
 //
-// The nonce is 8 random bytes, new with each use. Units is more than 1 for a run of segments that holds a record larger than one. Filled (bytes) and count
-// (records) are written when the lane goes on to another segment. A segment that is free has no RSEG.
+// The nonce is 8 random bytes, new with each use. Units is more than 1 for a run of segments that
+// holds a record larger than one. Filled (bytes) and count (records) are written when the lane goes
+// on to another segment. A segment that is free has no RSEG.
 //
 //	record   0        4       8       12      16    24     32        32+length
 //	         ┌────────┬───────┬───────┬───────┬─────┬──────┬─────────┬─────────┐
@@ -91,8 +104,10 @@
 //	         └────────┴───────┴───────┴───────┴─────┴──────┴─────────┴─────────┘
 //	          └ commit word ┘                 └───── checked ────────┘
 //
-// The commit word, written last, has the lower half of the nonce. The check is seeded with the other half, the record's place in the ring and its index, its number in the
-// segment. So neither what is left of a segment's earlier use, nor a text that somebody had logged, is a record; and gaps in index count what is missing.
+// The commit word, written last, has the lower half of the nonce. The check is seeded with the
+// other half, the record's place in the ring and its index, its number in the segment. So neither
+// what is left of a segment's earlier use, nor a text that somebody had logged, is a record; and
+// gaps in index count what is missing.
 //
 // # How it is organised
 //
@@ -107,16 +122,24 @@
 //	owner.go, home_*.go, adopt_*.go, kernel_*.go    folders, locks, mapping
 //	inspect.go               reading without touching
 //
-// Locks: Ring.mu is a leaf, held for short. A lane's busy bit is a lock that is only tried; whoever has one may take mu, whoever has mu takes no lane but by one try.
+// Locks: Ring.mu is a leaf, held for short. A lane's busy bit is a lock that is only tried; whoever
+// has one may take mu, whoever has mu takes no lane but by one try.
 //
 // Not obvious:
 //
-//   - The clock is read after the lane was taken, and the reader reads its clock before it looks at the lanes. That alone is what lets it say that nothing older can
-//     come from a lane that it sees idle.
-//   - Whether the ring takes appends is not asked in the fast path but once the lane is taken; and a ring is closed by taking all lanes and keeping them.
-//   - The live reader needs no commit words: it knows from the lane's state how far it may read. They are for whoever comes after a kill.
-//   - A record's stores may reach memory in any order. Append has not returned before they are all made, and if the process ends before that, the check fails.
-//   - A lane that goes on to its next segment takes no lock either: bits of free segments are taken by compare-and-swap, and all else belongs to the lane until
-//     the old segment is closed. With a lock there, one appender in two hundred waited for whoever had it and was off its core: that was the tail.
-//   - Lane 0 is always busy, so that the zero Hint finds its way to the slow path without being asked for.
+//   - The clock is read after the lane was taken, and the reader reads its clock before it looks at
+//     the lanes. That alone is what lets it say that nothing older can come from a lane that it
+//     sees idle.
+//   - Whether the ring takes appends is not asked in the fast path but once the lane is taken; and
+//     a ring is closed by taking all lanes and keeping them.
+//   - The live reader needs no commit words: it knows from the lane's state how far it may read.
+//     They are for whoever comes after a kill.
+//   - A record's stores may reach memory in any order. Append has not returned before they are all
+//     made, and if the process ends before that, the check fails.
+//   - A lane that goes on to its next segment takes no lock either: bits of free segments are taken
+//     by compare-and-swap, and all else belongs to the lane until the old segment is closed. With a
+//     lock there, one appender in two hundred waited for whoever had it and was off its core: that
+//     was the tail.
+//   - Lane 0 is always busy, so that the zero Hint finds its way to the slow path without being
+//     asked for.
 package ring

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Mark covers records that were handed on and are not yet done: those with keys from First to Last that belong together in a way that the caller can
-// tell from the label and the record First. It outlives the process.
+// Mark covers records that were handed on and are not yet done: those with keys from First to Last
+// that belong together in a way that the caller can tell from the label and the record First. It
+// outlives the process.
 type Mark struct {
 	First, Last uint64   // keys
 	Lane        uint16   // of the record First
@@ -17,7 +18,8 @@ type Mark struct {
 	Slot        int      // set by Marks; Put ignores it
 }
 
-// idleAfter is for how long a lane keeps a segment whose records are all done, unless room is short: taking another one costs more than an append.
+// idleAfter is for how long a lane keeps a segment whose records are all done, unless room is
+// short: taking another one costs more than an append.
 const idleAfter = uint64(time.Second)
 
 // sweepEvery is how often the reader looks for such segments while nobody waits for room.
@@ -40,7 +42,8 @@ func (r *Ring) Put(m Mark) (slot int, ok bool) {
 	return slot, slot >= 0
 }
 
-// Clear removes a mark. Its records are done, if a Cut has passed them and no other mark covers them.
+// Clear removes a mark. Its records are done, if a Cut has passed them and no other mark covers
+// them.
 func (r *Ring) Clear(slot int) {
 	r.header(func() {
 		if !r.marked[slot] {
@@ -53,8 +56,9 @@ func (r *Ring) Clear(slot int) {
 	})
 }
 
-// Cut says that every record with this key or a lower one is done, unless a mark covers it. A segment all of whose records are done is free. What
-// Next has not yet returned must not be cut, or it may still come.
+// Cut says that every record with this key or a lower one is done, unless a mark covers it. A
+// segment all of whose records are done is free. What Next has not yet returned must not be cut, or
+// it may still come.
 func (r *Ring) Cut(key uint64) {
 	r.header(func() {
 		if key <= r.cut {
@@ -108,7 +112,8 @@ func (r *Ring) retire(s *segment) {
 	r.held = append(r.held, s)
 }
 
-// freeHeld frees what has been read and is done. Under mu, which appenders want: so the marks that count are looked up only once.
+// freeHeld frees what has been read and is done. Under mu, which appenders want: so the marks that
+// count are looked up only once.
 func (r *Ring) freeHeld() {
 	r.sweepDue.Store(true)
 	if r.room != nil { // what somebody waits for may be in lanes, and only the reader can take it from there

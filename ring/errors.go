@@ -5,14 +5,16 @@ package ring
 import "errors"
 
 var (
-	// ErrFull says that the ring has no room. Nothing was appended. [Ring.Space] tells when to try again.
+	// ErrFull says that the ring has no room. Nothing was appended. [Ring.Space] tells when to try
+	// again.
 	ErrFull = errors.New("ring: full")
 	// ErrTooLarge says that a record is longer than Options.MaxRecord.
 	ErrTooLarge = errors.New("ring: record too large")
 	// ErrClosed is the answer of a ring after Close, and of an adopted one to appends.
 	ErrClosed = errors.New("ring: closed")
-	// ErrFailed says that the memory under the ring has gone: someone cut its file, or its file system could not keep what it had promised. Nothing
-	// can be appended any more; what can still be read is read. It wraps the fault.
+	// ErrFailed says that the memory under the ring has gone: someone cut its file, or its file
+	// system could not keep what it had promised. Nothing can be appended any more; what can still
+	// be read is read. It wraps the fault.
 	ErrFailed = errors.New("ring: failed")
 	// ErrLocked says that a living process has the ring.
 	ErrLocked = errors.New("ring: in use")

@@ -78,7 +78,8 @@ func (r *Ring) faultOf(v any) error {
 	panic(v)
 }
 
-// fail ends a ring whose memory cannot be trusted, and returns why: the first fault that was met. Not under mu.
+// fail ends a ring whose memory cannot be trusted, and returns why: the first fault that was met.
+// Not under mu.
 func (r *Ring) fail(err error) error {
 	if !errors.Is(err, ErrFailed) {
 		err = fmt.Errorf("%w: %w", ErrFailed, err)
@@ -117,8 +118,9 @@ func (r *Ring) takes(n uint16) bool {
 	return why == 0 || why == overClosing && n == reserved
 }
 
-// Guard runs fn, which reads [Record.Data], and turns a fault of the memory, which would end the process, into an error that wraps [ErrFailed]. fn must hold
-// no lock and call nothing that cannot be broken off in the middle.
+// Guard runs fn, which reads [Record.Data], and turns a fault of the memory, which would end the
+// process, into an error that wraps [ErrFailed]. fn must hold no lock and call nothing that cannot
+// be broken off in the middle.
 func (r *Ring) Guard(fn func()) error {
 	if err := r.touch(fn); err != nil {
 		return r.fail(err)
@@ -126,7 +128,8 @@ func (r *Ring) Guard(fn func()) error {
 	return nil
 }
 
-// Copy appends the data of one record to dst, or returns an error that wraps [ErrFailed], and dst as it was.
+// Copy appends the data of one record to dst, or returns an error that wraps [ErrFailed], and dst
+// as it was.
 func (r *Ring) Copy(dst []byte, rec Record) ([]byte, error) {
 	n := len(dst)
 	err := r.Guard(func() { dst = append(dst, rec.Data...) })

@@ -17,8 +17,8 @@ import (
 
 func ringOf(r *Ring) string { return filepath.Join(r.Path(), ringFile) }
 
-// TestTruncatedUnderAppenders cuts the ring's file while goroutines append and the reader reads: the ring fails, nobody crashes, and what was
-// appended is either read or counted.
+// TestTruncatedUnderAppenders cuts the ring's file while goroutines append and the reader reads:
+// the ring fails, nobody crashes, and what was appended is either read or counted.
 func TestTruncatedUnderAppenders(t *testing.T) {
 	for _, to := range []int64{0, segmentsAt, segmentsAt + 100_000, segmentsAt + 300_000} {
 		r := mustOpen(t, &Options{Dir: sharedDir(t), Size: 1 << 20})
@@ -221,7 +221,8 @@ func TestTruncatedAdopted(t *testing.T) {
 	}
 }
 
-// TestOverwritten: a live ring whose memory somebody changes fails; what is garbled is not returned.
+// TestOverwritten: a live ring whose memory somebody changes fails; what is garbled is not
+// returned.
 func TestOverwritten(t *testing.T) {
 	r := mustOpen(t, &Options{Dir: sharedDir(t), Size: 256 << 10})
 	var h Hint

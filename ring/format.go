@@ -105,7 +105,8 @@ type segmentFacts struct {
 	count  uint32 // with filled: records
 }
 
-// put writes a segment's head but for what is known when it is closed: its first word, without which there is no segment, last.
+// put writes a segment's head but for what is known when it is closed: its first word, without
+// which there is no segment, last.
 func (s *segmentFacts) put(h *head, off int64, b []byte) {
 	noSegment(b)
 	clear(b[4:segmentHead])
@@ -162,7 +163,8 @@ func (r *Ring) entry(s *segment) []byte {
 	return r.mem[at : at+entryLen]
 }
 
-// putEntry notes that a segment is in use, putEntryClosed what is in it, clearEntry that it is free.
+// putEntry notes that a segment is in use, putEntryClosed what is in it, clearEntry that it is
+// free.
 func (r *Ring) putEntry(s *segment) {
 	b := r.entry(s)
 	order.PutUint64(b[8:], s.first)
@@ -202,7 +204,8 @@ func (r *Ring) lostSegment(off int64) (loss Loss) {
 // commitWord is stored last: a record is there when its segment's nonce is.
 func commitWord(nonce uint64, n int) uint64 { return uint64(uint32(nonce))<<32 | uint64(uint32(n)) }
 
-// recordSeed binds a record's check to its segment's use, its place in the ring and its number in the segment.
+// recordSeed binds a record's check to its segment's use, its place in the ring and its number in
+// the segment.
 func recordSeed(nonce uint64, off int64, index uint32) uint32 {
 	return uint32(nonce>>32) ^ uint32(off>>3)*0x9e3779b1 ^ index*0x85ebca6b
 }

@@ -36,7 +36,8 @@ func readAll(t *testing.T, r *Ring, a *tally) (last uint64) {
 	}
 }
 
-// TestFull fills a ring from one goroutine to the last segment but the reserve, uses that, and makes room by a cut, and by a mark's end.
+// TestFull fills a ring from one goroutine to the last segment but the reserve, uses that, and
+// makes room by a cut, and by a mark's end.
 func TestFull(t *testing.T) {
 	everyKind(t, Options{Size: 256 << 10}, func(t *testing.T, r *Ring) {
 		var h Hint
@@ -107,7 +108,8 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// TestRoomInLanes: all the room there is lies in segments of idle lanes, whose records are done while the reader sleeps. It is woken, and frees them.
+// TestRoomInLanes: all the room there is lies in segments of idle lanes, whose records are done
+// while the reader sleeps. It is woken, and frees them.
 func TestRoomInLanes(t *testing.T) {
 	r := mustOpen(t, &Options{Size: 256 << 10})
 	woken := 0

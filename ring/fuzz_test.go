@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzRecover reads any bytes as a ring's file: with the fuzzer's patches over a true one, and as they are.
+// FuzzRecover reads any bytes as a ring's file: with the fuzzer's patches over a true one, and as
+// they are.
 func FuzzRecover(f *testing.F) {
 	r, err := Open(&Options{Size: 256 << 10})
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// What lies in the head of the ring's memory beside what never changes: the last cut, marks, the caller's state and counters. This process works
-// with copies of its own; the memory is for whoever adopts the ring.
+// What lies in the head of the ring's memory beside what never changes: the last cut, marks, the
+// caller's state and counters. This process works with copies of its own; the memory is for whoever
+// adopts the ring.
 
 // header runs fn, which writes to the head, under mu. After the end of the ring it does nothing.
 func (r *Ring) header(fn func()) {
@@ -88,7 +89,8 @@ func (r *Ring) getMarks() (bad int) {
 	return bad
 }
 
-// SetState stores bytes of the caller's, at most [MaxState], in place of those before: whoever adopts the ring finds the ones or the others.
+// SetState stores bytes of the caller's, at most [MaxState], in place of those before: whoever
+// adopts the ring finds the ones or the others.
 func (r *Ring) SetState(b []byte) error {
 	if len(b) > MaxState {
 		return fmt.Errorf("%w: state of %d bytes, the most is %d", ErrTooLarge, len(b), MaxState)

@@ -22,14 +22,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// home is where a ring in shared memory lives: its folder, and the lock on the owner file, by whose being held others know that its owner lives.
+// home is where a ring in shared memory lives: its folder, and the lock on the owner file, by whose
+// being held others know that its owner lives.
 type home struct {
 	lock *os.File
 	stop atomic.Bool // ends the goroutine that makes the memory present
 	wait sync.WaitGroup
 }
 
-// leftoverAge is for how long nobody removes a temporary folder without an owner file: its maker may still be at work.
+// leftoverAge is for how long nobody removes a temporary folder without an owner file: its maker
+// may still be at work.
 const leftoverAge = time.Minute
 
 // settleIn makes the ring's folder and files, complete under a temporary name, and maps the memory.
@@ -117,7 +119,8 @@ func (r *Ring) moveIn(o *Options, dir string) error {
 	return nil
 }
 
-// present has the kernel map all pages now, so that appends need not: the first of them at once, the others meanwhile.
+// present has the kernel map all pages now, so that appends need not: the first of them at once,
+// the others meanwhile.
 func (h *home) present(mem []byte) {
 	const step = 1 << 20
 	first := min(step, len(mem))
@@ -168,7 +171,8 @@ func ensureDir(dir string, report func(error)) (string, error) {
 	}
 	err = checkDir(dir)
 	if errors.Is(err, errOpen) {
-		// It is the user's own: whatever others may have put there is theirs, and nobody takes that for a ring.
+		// It is the user's own: whatever others may have put there is theirs, and nobody takes that
+		// for a ring.
 		report(fmt.Errorf("%w; it is shut now", err))
 		err = os.Chmod(dir, 0o700)
 	}
@@ -203,8 +207,9 @@ func isMine(fi fs.FileInfo) bool {
 	return ok && st.Uid == uint32(os.Geteuid())
 }
 
-// lock takes the lock or says that somebody has it. It is of the open file: a process that holds two files open holds two locks, a forked
-// child that keeps the descriptor keeps the lock, and it goes when the last of them is closed.
+// lock takes the lock or says that somebody has it. It is of the open file: a process that holds
+// two files open holds two locks, a forked child that keeps the descriptor keeps the lock, and it
+// goes when the last of them is closed.
 func lock(f *os.File) error {
 	for {
 		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
@@ -236,8 +241,8 @@ func sameFile(path string, f *os.File) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// cleanLeftovers removes the temporary folders of dead processes. They hold nothing: a ring is renamed when it is ready, and renamed back
-// before it is removed.
+// cleanLeftovers removes the temporary folders of dead processes. They hold nothing: a ring is
+// renamed when it is ready, and renamed back before it is removed.
 func cleanLeftovers(dir string) {
 	list, err := os.ReadDir(dir)
 	if err != nil {

@@ -16,8 +16,9 @@ import (
 // ErrNone says that a folder holds no ring.
 var ErrNone = errors.New("ring: no ring here")
 
-// Inspection is what one ring's files hold, read without changing anything. Of a ring in use it is a picture that has already moved on, and what
-// was being written or reused while it was taken looks unreadable.
+// Inspection is what one ring's files hold, read without changing anything. Of a ring in use it is
+// a picture that has already moved on, and what was being written or reused while it was taken
+// looks unreadable.
 type Inspection struct {
 	Owner    Owner
 	Path     string // of the folder
@@ -49,7 +50,8 @@ type SegmentInfo struct {
 	First  uint64 // key
 }
 
-// Inspect reads the ring in the folder path, or all the rings in the folders there. The error is [ErrNone] if there is none.
+// Inspect reads the ring in the folder path, or all the rings in the folders there. The error is
+// [ErrNone] if there is none.
 func Inspect(path string) ([]*Inspection, error) {
 	if isRing(path) {
 		return []*Inspection{inspect(path)}, nil
@@ -123,7 +125,8 @@ func inspect(path string) *Inspection {
 	return i
 }
 
-// readRegular reads at most limit bytes of a file, and of nothing else: to read from a pipe would be to wait for ever.
+// readRegular reads at most limit bytes of a file, and of nothing else: to read from a pipe would
+// be to wait for ever.
 func readRegular(name string, limit int64) ([]byte, error) {
 	if err := checkRegular(name); err != nil {
 		return nil, err
@@ -160,7 +163,8 @@ func fromBytes(b []byte) (*Ring, error) {
 	return r, r.begin()
 }
 
-// AllRecords yields the records that are whole and not known to be done, in order, until yield returns false.
+// AllRecords yields the records that are whole and not known to be done, in order, until yield
+// returns false.
 func (i *Inspection) AllRecords(yield func(Record) bool) {
 	if i.ring == nil {
 		return

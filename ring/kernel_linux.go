@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocate reserves the file's memory. It does so in steps: tmpfs undoes all of a call that a signal interrupts, and a profiler's come each 10 ms.
+// allocate reserves the file's memory. It does so in steps: tmpfs undoes all of a call that a
+// signal interrupts, and a profiler's come each 10 ms.
 func allocate(f *os.File, size int64) error {
 	const step = 4 << 20
 	for at := int64(0); at < size; {
@@ -34,8 +35,8 @@ func keepFromChildren(mem []byte) error {
 	return os.NewSyscallError("madvise", unix.Madvise(mem, unix.MADV_DONTFORK))
 }
 
-// populate is false where the kernel (before 5.14) cannot; then appends fault each page in. (MAP_POPULATE would only read: the first write to a page of
-// a shared file faults again.)
+// populate is false where the kernel (before 5.14) cannot; then appends fault each page in.
+// (MAP_POPULATE would only read: the first write to a page of a shared file faults again.)
 func populate(mem []byte) bool {
 	for {
 		if err := unix.Madvise(mem, unix.MADV_POPULATE_WRITE); !errors.Is(err, unix.EINTR) {

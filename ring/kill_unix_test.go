@@ -55,8 +55,8 @@ func openLedger(path string) (*ledger, error) {
 
 func init() { roles["killed"] = killedChild }
 
-// killedChild appends as fast as it can from several goroutines to a ring that is used over and over, while its reader cuts windows, marks
-// them, and clears the marks out of order.
+// killedChild appends as fast as it can from several goroutines to a ring that is used over and
+// over, while its reader cuts windows, marks them, and clears the marks out of order.
 func killedChild() error {
 	dir := os.Getenv("DIR")
 	led, err := openLedger(filepath.Join(dir, "ledger"))
@@ -127,7 +127,8 @@ func killedChild() error {
 			}
 			continue
 		}
-		// (Equal keys do not happen here often enough to matter, and if they did the check would still hold: the window ends at a key.)
+		// (Equal keys do not happen here often enough to matter, and if they did the check would
+		// still hold: the window ends at a key.)
 		for {
 			key, ok, err := r.Peek()
 			if err != nil {
@@ -161,7 +162,8 @@ func killedChild() error {
 	}
 }
 
-// TestKilled kills the child with SIGKILL again and again. Adopt must yield what was accepted and not done, whole, once, in order per goroutine, and nothing else.
+// TestKilled kills the child with SIGKILL again and again. Adopt must yield what was accepted and
+// not done, whole, once, in order per goroutine, and nothing else.
 func TestKilled(t *testing.T) {
 	rounds, _ := strconv.Atoi(os.Getenv("SPILLWAY_KILLS"))
 	if rounds == 0 {
@@ -218,7 +220,8 @@ func checkKilled(t *testing.T, dir string, led *ledger) int {
 	r := rings[0]
 	defer r.Close()
 
-	// Where every writer's records that are not done begin, and which done ones a mark still covers.
+	// Where every writer's records that are not done begin, and which done ones a mark still
+	// covers.
 	cut := r.CutKey()
 	var from [killWriters]uint64
 	type span struct{ from, to uint64 }

@@ -16,8 +16,9 @@ const (
 	busy     = 1
 )
 
-// lane is a place where one appender at a time adds records. Whoever turns the busy bit of its state on owns the rest until he stores the state again.
-// It fills two cache lines of its own, the pair that processors fetch together.
+// lane is a place where one appender at a time adds records. Whoever turns the busy bit of its
+// state on owns the rest until he stores the state again. It fills two cache lines of its own, the
+// pair that processors fetch together.
 type lane struct {
 	state   atomic.Uint64 // offset of the tail << 1 | busy
 	last    uint64        // key of the last record
@@ -31,15 +32,16 @@ type lane struct {
 	_       [64]byte
 }
 
-// newLanes begins where a pair of cache lines does. (Lanes hold no pointers: the collector need not know.)
+// newLanes begins where a pair of cache lines does. (Lanes hold no pointers: the collector need not
+// know.)
 func newLanes() *[maxLanes]lane {
 	more := new([maxLanes + 1]lane)
 	at := unsafe.Pointer(more)
 	return (*[maxLanes]lane)(unsafe.Add(at, -uintptr(at)%unsafe.Sizeof(lane{})))
 }
 
-// Hint remembers which lane an appender used last. The zero value is ready. It must not be used by two goroutines at once; keep
-// it beside what is pooled for a core anyway.
+// Hint remembers which lane an appender used last. The zero value is ready. It must not be used by
+// two goroutines at once; keep it beside what is pooled for a core anyway.
 type Hint struct {
 	lane uint8
 }
@@ -50,8 +52,9 @@ func (l *lane) try() (old uint64, ok bool) {
 	return old, old&busy == 0 && l.state.CompareAndSwap(old, old|busy)
 }
 
-// hold takes a lane, however long that lasts: an owner that the scheduler has taken off its core may keep it for milliseconds. Once the
-// ring is over it may be kept for ever; then hold returns false.
+// hold takes a lane, however long that lasts: an owner that the scheduler has taken off its core
+// may keep it for milliseconds. Once the ring is over it may be kept for ever; then hold returns
+// false.
 func (r *Ring) hold(l *lane) (old uint64, ok bool) {
 	for {
 		if old, ok := l.try(); ok {
@@ -67,13 +70,15 @@ func (r *Ring) hold(l *lane) (old uint64, ok bool) {
 // release publishes the lane's tail and lets it go.
 func (r *Ring) release(l *lane, tail int64) {
 	l.state.Store(uint64(tail) << 1)
-	// The reader turns asleep on and looks at the lanes then; this looks in the other order. One of the two sees the other.
+	// The reader turns asleep on and looks at the lanes then; this looks in the other order. One of
+	// the two sees the other.
 	if r.asleep.Load() != 0 {
 		r.rouse()
 	}
 }
 
-// acquire finds a lane that nobody has, beginning beside the hint, and makes one more reachable if there is none. nil: the ring is over.
+// acquire finds a lane that nobody has, beginning beside the hint, and makes one more reachable if
+// there is none. nil: the ring is over.
 func (r *Ring) acquire(h *Hint) (l *lane, old uint64) {
 	for {
 		n := r.active.Load()
@@ -107,7 +112,8 @@ func (r *Ring) addLane(n uint32) bool {
 	return r.over.Load() == 0 && r.active.CompareAndSwap(n, n+1)
 }
 
-// seal takes all lanes of a ring that is over for ever: no append goes on or begins. Only the reader's goroutine does that.
+// seal takes all lanes of a ring that is over for ever: no append goes on or begins. Only the
+// reader's goroutine does that.
 func (r *Ring) seal() {
 	r.mu.Lock()
 	n, done := r.active.Load(), r.sealed // no lane is added from here on
@@ -136,8 +142,8 @@ func (r *Ring) isSealed() bool {
 	return r.sealed
 }
 
-// Seal ends appending: from its return on Append answers [ErrClosed], and what was appended before can be read. AppendReserved goes on. Any goroutine
-// may call it.
+// Seal ends appending: from its return on Append answers [ErrClosed], and what was appended before
+// can be read. AppendReserved goes on. Any goroutine may call it.
 func (r *Ring) Seal() {
 	r.raise(overClosing)
 	r.mu.Lock()

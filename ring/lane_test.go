@@ -20,8 +20,8 @@ func TestLaneAlone(t *testing.T) {
 	}
 }
 
-// TestBusyLanes: goroutines that were taken off their cores in the middle of an append keep nobody else from appending, only the reader from going on,
-// and the first to finish wakes it.
+// TestBusyLanes: goroutines that were taken off their cores in the middle of an append keep nobody
+// else from appending, only the reader from going on, and the first to finish wakes it.
 func TestBusyLanes(t *testing.T) {
 	everyKind(t, Options{}, func(t *testing.T, r *Ring) {
 		woken := 0
@@ -72,7 +72,8 @@ func TestBusyLanes(t *testing.T) {
 	})
 }
 
-// TestCountingWakesNobody: Appended takes each lane for a moment, which is nothing to the reader unless he saw it busy.
+// TestCountingWakesNobody: Appended takes each lane for a moment, which is nothing to the reader
+// unless he saw it busy.
 func TestCountingWakesNobody(t *testing.T) {
 	r := mustOpen(t, nil)
 	woken := 0
@@ -142,7 +143,8 @@ func TestCoarse(t *testing.T) {
 	})
 }
 
-// TestWallTime: a record without a time of its own has the wall time at its append, also after the system's clock was set.
+// TestWallTime: a record without a time of its own has the wall time at its append, also after the
+// system's clock was set.
 func TestWallTime(t *testing.T) {
 	r := mustOpen(t, nil)
 	var h Hint
@@ -171,8 +173,9 @@ func TestWallTime(t *testing.T) {
 	}
 }
 
-// TestBornBusy: an appender that was taken off its core in a lane's very first append, before the reader ever looked, keeps the reader from going on for
-// as long as it takes: its record may be the oldest of all.
+// TestBornBusy: an appender that was taken off its core in a lane's very first append, before the
+// reader ever looked, keeps the reader from going on for as long as it takes: its record may be the
+// oldest of all.
 func TestBornBusy(t *testing.T) {
 	r := mustOpen(t, nil)
 	first, slow := new(Hint), new(Hint)
@@ -194,7 +197,8 @@ func TestBornBusy(t *testing.T) {
 	}
 }
 
-// TestOrderFromBirth watches the order of keys in the first moments of many rings, when lanes are new.
+// TestOrderFromBirth watches the order of keys in the first moments of many rings, when lanes are
+// new.
 func TestOrderFromBirth(t *testing.T) {
 	rounds := 100
 	if testing.Short() {

@@ -22,18 +22,20 @@ const (
 
 // Options of [Open]. The zero value, and nil, are the defaults: 16 MiB of plain memory.
 type Options struct {
-	// Dir is the folder in which rings lie, each in a folder of its own. It should be on a file system in memory, as /dev/shm is: on a disk, appends wait
-	// for write-back. Open makes it (but not the folders above it) open to its owner alone; one that was open to others it shuts, and reports that. It refuses
-	// one that is anybody else's, a symbolic link, or meant for everybody, as /tmp and /dev/shm themselves are. Empty means plain memory: nothing
-	// outlives the process then.
+	// Dir is the folder in which rings lie, each in a folder of its own. It should be on a file
+	// system in memory, as /dev/shm is: on a disk, appends wait for write-back. Open makes it (but
+	// not the folders above it) open to its owner alone; one that was open to others it shuts, and
+	// reports that. It refuses one that is anybody else's, a symbolic link, or meant for everybody,
+	// as /tmp and /dev/shm themselves are. Empty means plain memory: nothing outlives the process
+	// then.
 	Dir string
-	// Name is the first part of the name of the ring's folder; Adopt looks for it. Letters, digits and "_-+@" are
-	// kept, all else becomes "_" (default "ring").
+	// Name is the first part of the name of the ring's folder; Adopt looks for it. Letters, digits
+	// and "_-+@" are kept, all else becomes "_" (default "ring").
 	Name string
 	// Identity is stored with the ring and shown to whoever might adopt it. At most 16 KiB.
 	Identity []byte
-	// Size is how many bytes of records the ring holds, headers and padding included (default 16 MiB, at least 256 KiB, at most 4 GiB, on 32 bits 256
-	// MiB; rounded up to whole segments).
+	// Size is how many bytes of records the ring holds, headers and padding included (default 16
+	// MiB, at least 256 KiB, at most 4 GiB, on 32 bits 256 MiB; rounded up to whole segments).
 	Size int64
 	// MaxRecord is the longest payload (default 1 MiB, but never more than a quarter of Size).
 	MaxRecord int
@@ -78,8 +80,9 @@ func (o *Options) withDefaults() (Options, error) {
 	return r, nil
 }
 
-// segmentSize is a power of two, so that there are between 64 and 256 segments, fewer in small rings: few, since to begin one costs as much as ten appends, but
-// so many that those which all lanes have begun are a small part of the ring.
+// segmentSize is a power of two, so that there are between 64 and 256 segments, fewer in small
+// rings: few, since to begin one costs as much as ten appends, but so many that those which all
+// lanes have begun are a small part of the ring.
 func segmentSize(size int64) int64 {
 	unit := int64(minSegment)
 	for unit*maxSegments < size {

@@ -28,8 +28,8 @@ func init() {
 	roles["sleeper"] = func() error { _, err := io.Copy(io.Discard, os.Stdin); return err }
 }
 
-// ownerChild opens a ring, appends, says so, and waits. HEIR=exec starts a process that outlives it; HEIR=fork forks
-// one that keeps the descriptors, as a program does that forks without exec.
+// ownerChild opens a ring, appends, says so, and waits. HEIR=exec starts a process that outlives
+// it; HEIR=fork forks one that keeps the descriptors, as a program does that forks without exec.
 func ownerChild() error {
 	r, err := Open(&Options{Dir: os.Getenv("DIR"), Name: "own", Size: 256 << 10, Identity: []byte("who\n\"I\" am")})
 	if err != nil {
@@ -212,8 +212,8 @@ func TestOwnerStopped(t *testing.T) {
 	wantOne(t, dir)
 }
 
-// TestHeirs: a process that the owner started does not hold its ring, one that it forked and that keeps its descriptors does: then the ring is
-// held, not lost.
+// TestHeirs: a process that the owner started does not hold its ring, one that it forked and that
+// keeps its descriptors does: then the ring is held, not lost.
 func TestHeirs(t *testing.T) {
 	t.Run("exec", func(t *testing.T) {
 		dir := sharedDir(t)
@@ -306,7 +306,8 @@ func forgeOwner(t *testing.T, path string, change func(*Owner)) {
 	}
 }
 
-// TestPids: process numbers decide nothing. That of a dead owner may be a living process's now; two containers on one volume both have a process 1.
+// TestPids: process numbers decide nothing. That of a dead owner may be a living process's now; two
+// containers on one volume both have a process 1.
 func TestPids(t *testing.T) {
 	dir := sharedDir(t)
 	c := startOwner(t, dir, "")
@@ -531,7 +532,8 @@ func TestFolder(t *testing.T) {
 	})
 }
 
-// TestLeftovers: what processes left that died in Open or Close is removed, unless somebody has it or may be just about to.
+// TestLeftovers: what processes left that died in Open or Close is removed, unless somebody has it
+// or may be just about to.
 func TestLeftovers(t *testing.T) {
 	dir := sharedDir(t)
 	old := time.Now().Add(-time.Hour)

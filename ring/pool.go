@@ -9,9 +9,10 @@ import (
 	"sync/atomic"
 )
 
-// pool says which segments are free. Single ones are taken from the low end, where those that were used last lie (their memory is in the caches), runs
-// for large records from the high end, so that the two stay out of each other's way. Nobody waits for anybody: who takes segments first takes their
-// number off count, so that there is always a free bit for him, and then looks for it.
+// pool says which segments are free. Single ones are taken from the low end, where those that were
+// used last lie (their memory is in the caches), runs for large records from the high end, so that
+// the two stay out of each other's way. Nobody waits for anybody: who takes segments first takes
+// their number off count, so that there is always a free bit for him, and then looks for it.
 type pool struct {
 	free  []atomic.Uint64 // a bit a segment
 	n     int             // segments
@@ -92,15 +93,16 @@ func (p *pool) put(at, k int) {
 	p.count.Add(int64(k))
 }
 
-// segment is a piece of the ring in use: the head that lies in it, and what only this process needs to know.
+// segment is a piece of the ring in use: the head that lies in it, and what only this process needs
+// to know.
 type segment struct {
 	segmentFacts
 	off   int64  // of the segment in the ring's memory
 	limit int64  // where its room ends
 	last  uint64 // once closed: key of its last record
 	next  *segment
-	// closed says that the lane has gone on to next: whoever sees that sees next, last, filled and count, too, and the appender has nothing more to do
-	// with the segment.
+	// closed says that the lane has gone on to next: whoever sees that sees next, last, filled and
+	// count, too, and the appender has nothing more to do with the segment.
 	closed atomic.Bool
 }
 
@@ -112,8 +114,9 @@ func (r *Ring) segment(place1 int32) *segment {
 	return &r.segments[place1-1]
 }
 
-// grow gives the lane a new segment with room for need bytes and returns where its records begin. The lane is the caller's. As long as there is room it
-// takes no lock: an owner of one that is off its core would keep appenders waiting.
+// grow gives the lane a new segment with room for need bytes and returns where its records begin.
+// The lane is the caller's. As long as there is room it takes no lock: an owner of one that is off
+// its core would keep appenders waiting.
 func (r *Ring) grow(l *lane, n uint16, tail, need int64, key uint64) (off int64, err error) {
 	stay := 1
 	if n == reserved {
@@ -195,7 +198,8 @@ func (r *Ring) giveBack(s *segment) {
 	r.allow()
 }
 
-// refuse notes that somebody may be waiting for room, unless some has come in the meantime: then it returns that.
+// refuse notes that somebody may be waiting for room, unless some has come in the meantime: then it
+// returns that.
 func (r *Ring) refuse(units, stay int) (at int, err error) {
 	r.mu.Lock()
 	if at = r.pool.take(units, stay); at >= 0 { // who gives back does it before it takes mu, to tell those who wait
@@ -230,7 +234,8 @@ func (r *Ring) allow() {
 
 var hasRoom = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// Space returns a channel that is closed when an Append that was refused with [ErrFull] may succeed; it may also be refused again.
+// Space returns a channel that is closed when an Append that was refused with [ErrFull] may
+// succeed; it may also be refused again.
 func (r *Ring) Space() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -240,15 +245,18 @@ func (r *Ring) Space() <-chan struct{} {
 	return r.room
 }
 
-// Used is the bytes of all segments in use. A lane that is idle gives its segment back when its records are done and the reader next calls Next or Sleep.
+// Used is the bytes of all segments in use. A lane that is idle gives its segment back when its
+// records are done and the reader next calls Next or Sleep.
 func (r *Ring) Used() int64 { return r.used() }
 
-// SetPressure has wake called when more than so many bytes come into use, whether the reader sleeps or not: once, until fewer are in use again or
-// SetPressure is called again. If they are in use already, it is called at once.
+// SetPressure has wake called when more than so many bytes come into use, whether the reader sleeps
+// or not: once, until fewer are in use again or SetPressure is called again. If they are in use
+// already, it is called at once.
 func (r *Ring) SetPressure(bytes int64) {
 	r.pressed.Store(false)
 	r.pressure.Store(bytes)
-	// Whoever takes a segment looks at the pressure after that; this looks in the other order. One of the two sees the other.
+	// Whoever takes a segment looks at the pressure after that; this looks in the other order. One
+	// of the two sees the other.
 	if bytes > 0 && r.used() >= bytes && r.pressed.CompareAndSwap(false, true) {
 		r.callWake()
 	}

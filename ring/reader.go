@@ -15,10 +15,13 @@ type Record struct {
 	Data []byte // lies in the ring until the record is done: see Cut. Read it within Guard, or with Copy
 }
 
-// How the live reader works. The reader first reads its clock, T, then looks at the lanes. A lane that it sees idle can bring nothing older than T any more, for
-// an appender reads its clock after it has made the lane busy. A lane that it sees busy can bring one record that is older: not older, though, than
-// the last time the lane was seen idle, nor than the last record read from it. The smallest of these is the bound; below it, everything there is
-// can be seen, so the merged order is final. Where a lane ends is in its state, so nothing is read that an appender may be writing.
+// How the live reader works. The reader first reads its clock, T, then looks at the lanes. A lane
+// that it sees idle can bring nothing older than T any more, for an appender reads its clock after
+// it has made the lane busy. A lane that it sees busy can bring one record that is older: not
+// older, though, than the last time the lane was seen idle, nor than the last record read from it.
+// The smallest of these is the bound; below it, everything there is can be seen, so the merged
+// order is final. Where a lane ends is in its state, so nothing is read that an appender may be
+// writing.
 
 // follower is the reader's place in one lane.
 type follower struct {
@@ -32,9 +35,11 @@ type follower struct {
 	known    bool     // was ever looked at
 }
 
-// Next returns the next record in the order of (Key, Lane). ok is false when there is none yet: a record whose turn is not certain becomes
-// visible later, never out of turn. Of an adopted ring it returns the records that are whole and not done, and counts the rest: see [Ring.Lost]; ok
-// is false at the end. Of a ring that failed it goes on with what can still be read, then ok is false and the error wraps [ErrFailed].
+// Next returns the next record in the order of (Key, Lane). ok is false when there is none yet: a
+// record whose turn is not certain becomes visible later, never out of turn. Of an adopted ring it
+// returns the records that are whole and not done, and counts the rest: see [Ring.Lost]; ok is
+// false at the end. Of a ring that failed it goes on with what can still be read, then ok is false
+// and the error wraps [ErrFailed].
 //
 // Next, Peek, Guard, Copy, Sleep, Rewind, Close and Leave are for one goroutine, the reader.
 func (r *Ring) Next() (rec Record, ok bool, err error) {
@@ -73,7 +78,8 @@ func (r *Ring) Next() (rec Record, ok bool, err error) {
 	}
 }
 
-// Peek is the key of the record that Next would return. After ok=false any record that comes later has a larger key than all that Next has returned.
+// Peek is the key of the record that Next would return. After ok=false any record that comes later
+// has a larger key than all that Next has returned.
 func (r *Ring) Peek() (key uint64, ok bool, err error) {
 	for {
 		if r.rescue != nil {
@@ -251,9 +257,11 @@ func (r *Ring) look(i int, now uint64) error {
 	return r.advance(i)
 }
 
-// Sleep announces that the reader is going to sleep: from now on the first Append calls wake, once. With ready=true there is something to be read
-// already, and wake is not called for it. (ready=false while there are records whose turn is not certain: the appender that makes it so calls wake when it
-// is done.) Of an adopted ring, and of one that failed, ready says that not everything was read.
+// Sleep announces that the reader is going to sleep: from now on the first Append calls wake, once.
+// With ready=true there is something to be read already, and wake is not called for it.
+// (ready=false while there are records whose turn is not certain: the appender that makes it so
+// calls wake when it is done.) Of an adopted ring, and of one that failed, ready says that not
+// everything was read.
 func (r *Ring) Sleep() (ready bool) {
 	if r.rescue != nil || r.over.Load() == overFailed {
 		return !r.Drained()
@@ -288,8 +296,9 @@ func (r *Ring) anyBusy() bool {
 	return false
 }
 
-// SetWake sets what is called when the reader sleeps and a record comes, when the pressure is passed (see [Ring.SetPressure]) and when the ring
-// fails. Appenders call it: it must not block, nor call the ring. Set it before the first Append.
+// SetWake sets what is called when the reader sleeps and a record comes, when the pressure is
+// passed (see [Ring.SetPressure]) and when the ring fails. Appenders call it: it must not block,
+// nor call the ring. Set it before the first Append.
 func (r *Ring) SetWake(fn func()) { r.wake.Store(&fn) }
 
 func (r *Ring) callWake() {

@@ -22,7 +22,8 @@ func (l *Loss) add(m Loss) {
 	l.Regions += m.Regions
 }
 
-// rescue merges the records of segments to which nobody appends any more, each checked. It is the reader of an adopted ring and of one that failed.
+// rescue merges the records of segments to which nobody appends any more, each checked. It is the
+// reader of an adopted ring and of one that failed.
 type rescue struct {
 	ring    *Ring
 	sources []*source // a heap by the records found
@@ -68,7 +69,8 @@ func (q *rescue) step(s *source) bool {
 	return false
 }
 
-// settle moves on from the record that was returned last: not before, for a source may have to read over memory that is gone.
+// settle moves on from the record that was returned last: not before, for a source may have to read
+// over memory that is gone.
 func (q *rescue) settle() {
 	if q.last == nil {
 		return
@@ -182,7 +184,8 @@ func (r *Ring) Drained() bool {
 	return !more
 }
 
-// Lost is what was found to be unreadable: of an adopted ring, so far; of a ring that failed under this process, once Next has come to the end.
+// Lost is what was found to be unreadable: of an adopted ring, so far; of a ring that failed under
+// this process, once Next has come to the end.
 func (r *Ring) Lost() Loss {
 	if r.rescue == nil {
 		return Loss{}
@@ -199,7 +202,8 @@ func (r *Ring) Lost() Loss {
 	return loss
 }
 
-// Rewind starts Next of an adopted ring over from the oldest record that is not done. Other rings it leaves alone.
+// Rewind starts Next of an adopted ring over from the oldest record that is not done. Other rings
+// it leaves alone.
 func (r *Ring) Rewind() {
 	if r.adopted && r.mem != nil {
 		r.left.Store(0)

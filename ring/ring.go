@@ -76,7 +76,8 @@ type Ring struct {
 	home  *home // nil: plain memory
 }
 
-// Open makes a ring: a new one, whatever lies in the folder. To take over what others left there is [Adopt].
+// Open makes a ring: a new one, whatever lies in the folder. To take over what others left there is
+// [Adopt].
 func Open(o *Options) (*Ring, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
@@ -119,10 +120,12 @@ func (r *Ring) Path() string { return r.path }
 // Owner is what the ring's owner file says; of plain memory, nothing.
 func (r *Ring) Owner() Owner { return r.owner }
 
-// Close ends the ring and removes its files. What was not read is gone, and so is all [Record.Data]. Later calls of Close and Leave do nothing.
+// Close ends the ring and removes its files. What was not read is gone, and so is all
+// [Record.Data]. Later calls of Close and Leave do nothing.
 func (r *Ring) Close() error { return r.end(true) }
 
-// Leave ends the ring like Close but keeps its files, and lets go of the lock: somebody may adopt it.
+// Leave ends the ring like Close but keeps its files, and lets go of the lock: somebody may adopt
+// it.
 func (r *Ring) Leave() error { return r.end(false) }
 
 func (r *Ring) end(remove bool) error {

@@ -27,7 +27,8 @@ func mountTmpfs(t *testing.T, size string) string {
 	return dir
 }
 
-// TestFullTmpfs: a ring that does not fit is an error of Open and leaves nothing; one that fits keeps working when the file system is full.
+// TestFullTmpfs: a ring that does not fit is an error of Open and leaves nothing; one that fits
+// keeps working when the file system is full.
 func TestFullTmpfs(t *testing.T) {
 	dir := mountTmpfs(t, "4m")
 	rings := filepath.Join(dir, "rings")

@@ -14,8 +14,8 @@ import (
 	"github.com/spillwaylog/spillway"
 )
 
-// TestAdaptersKill kills a process that logs through an adapter. What a call had taken stands in the file once, in order, when the next
-// process of the name is through.
+// TestAdaptersKill kills a process that logs through an adapter. What a call had taken stands in
+// the file once, in order, when the next process of the name is through.
 func TestAdaptersKill(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "adapters")

@@ -34,8 +34,8 @@ func gzipped(b []byte) []byte {
 	return buf.Bytes()
 }
 
-// TestBadInput sends each kind of bad input from an address of its own. There must be one clear line with that address, the
-// documented fate, no ack, and no disturbance of a good client.
+// TestBadInput sends each kind of bad input from an address of its own. There must be one clear
+// line with that address, the documented fate, no ack, and no disturbance of a good client.
 func TestBadInput(t *testing.T) {
 	s, out := newSetup(t)
 	s.args = []string{"--max-chunk", "1MiB", "--max-unpacked", "4MiB", "--memory", "64MiB"}
@@ -201,7 +201,8 @@ func TestSlowSender(t *testing.T) {
 	wantNames(t, readLines(t, out), want...)
 }
 
-// TestUnreadAcks has a client that never reads its acks: in the end it is cut off, with a line, and meanwhile it disturbs nobody.
+// TestUnreadAcks has a client that never reads its acks: in the end it is cut off, with a line, and
+// meanwhile it disturbs nobody.
 func TestUnreadAcks(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)
@@ -249,7 +250,8 @@ func TestUnreadAcks(t *testing.T) {
 	}
 }
 
-// TestFlood has hundreds of connections send garbage: the log tells of some and of how many it left out.
+// TestFlood has hundreds of connections send garbage: the log tells of some and of how many it left
+// out.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)

@@ -24,7 +24,8 @@ import (
 // TestKillBehind has a file output that cannot write beside a healthy one, which says of what waits
 // too long that it is dropped, becomes dead letters, or makes senders wait, and kills the collector
 // while that happens. Each event is once in the healthy output, and in the other one at most once;
-// what is missing there was given up, nothing that it still had room for, and no letter is there twice.
+// what is missing there was given up, nothing that it still had room for, and no letter is there
+// twice.
 func TestKillBehind(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"drop", "dead_letter", "block"} {
@@ -42,8 +43,8 @@ func TestKillBehind(t *testing.T) {
 	}
 }
 
-// lagging is a collector with a healthy output and one that may be blocked: by a file where it has to
-// make a directory for a tag.
+// lagging is a collector with a healthy output and one that may be blocked: by a file where it has
+// to make a directory for a tag.
 type lagging struct {
 	t        *testing.T
 	r        *rand.Rand

@@ -23,11 +23,12 @@ import (
 	"github.com/spillwaylog/spillway/test/clients"
 )
 
-// ibm is a program of its own because that client cannot be in one with the official one: both register the same extension.
+// ibm is a program of its own because that client cannot be in one with the official one: both
+// register the same extension.
 var ibm = clients.Built("Go IBM/fluent-forward-go", (&program{dir: "clients", name: "ibm"}).make)
 
-// TestClients has the clients of the ecosystem send their events, in each way that they know: each event must be in the output
-// once, with its time, its tag and its record.
+// TestClients has the clients of the ecosystem send their events, in each way that they know: each
+// event must be in the output once, with its time, its tag and its record.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -123,9 +124,10 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestClientsRestart kills and ends the collector under the clients that wait for acks: what they take for stored is there. Each
-// event is there once where the client resends a chunk as it was; some give it a new id, and what was stored but not
-// acked is then there twice, which no server can know.
+// TestClientsRestart kills and ends the collector under the clients that wait for acks: what they
+// take for stored is there. Each event is there once where the client resends a chunk as it was;
+// some give it a new id, and what was stored but not acked is then there twice, which no server can
+// know.
 func TestClientsRestart(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -168,7 +170,8 @@ func TestClientsRestart(t *testing.T) {
 	}
 }
 
-// restartUnder kills and ends the collector under a client that sends the order and tells of acks; at the end all is acked and delivered.
+// restartUnder kills and ends the collector under a client that sends the order and tells of acks;
+// at the end all is acked and delivered.
 func restartUnder(t *testing.T, s *setup, o *clients.Order, send func(acked func(n int))) {
 	t.Helper()
 	c := startCollector(t, s)
@@ -209,7 +212,8 @@ func restartUnder(t *testing.T, s *setup, o *clients.Order, send func(acked func
 	}
 }
 
-// TestClientsDenied has clients come with a wrong key and a wrong password: they say so, and nothing is stored.
+// TestClientsDenied has clients come with a wrong key and a wrong password: they say so, and
+// nothing is stored.
 func TestClientsDenied(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

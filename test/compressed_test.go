@@ -20,8 +20,8 @@ func zstandard(t testing.TB, b []byte) []byte {
 	return buf.Bytes()
 }
 
-// TestCompressed sends gzip and zstd, one member and one a event (docs/forward.md rule 17). The same chunk resent plain is a
-// resend: what is compared is what was compressed.
+// TestCompressed sends gzip and zstd, one member and one a event (docs/forward.md rule 17). The
+// same chunk resent plain is a resend: what is compared is what was compressed.
 func TestCompressed(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)

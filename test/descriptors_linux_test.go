@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestDescriptors: connections leave outputs and journal the files that they need, and the longest idle one goes first. A new
-// client is served.
+// TestDescriptors: connections leave outputs and journal the files that they need, and the longest
+// idle one goes first. A new client is served.
 func TestDescriptors(t *testing.T) {
 	t.Parallel()
 	const peers, outputs, limit = 400, 20, 120

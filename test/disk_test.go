@@ -145,7 +145,8 @@ func (s *stream) end() []string {
 	return s.acked
 }
 
-// TestFullDataDisk fills the disk of the journal: acks stop, a clear line is written, and all goes on when there is space.
+// TestFullDataDisk fills the disk of the journal: acks stop, a clear line is written, and all goes
+// on when there is space.
 func TestFullDataDisk(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, "64m")
@@ -165,7 +166,8 @@ func TestFullDataDisk(t *testing.T) {
 	c.says("level=ERROR", "no space")
 	d.free()
 	st.more(20)
-	// The disk is smaller than the journal may become: it fills up by itself, until the output moves.
+	// The disk is smaller than the journal may become: it fills up by itself, until the output
+	// moves.
 	before := 0
 	eventually(t, "the journal fills the disk", func() bool {
 		free := space(t, d.dir)
@@ -181,7 +183,8 @@ func TestFullDataDisk(t *testing.T) {
 	wantNames(t, readLines(t, out), names...)
 }
 
-// TestFullDataDiskCrash kills the collector while the disk is full, starts it while it is full, and frees it then.
+// TestFullDataDiskCrash kills the collector while the disk is full, starts it while it is full, and
+// frees it then.
 func TestFullDataDiskCrash(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, "64m")
@@ -213,8 +216,8 @@ func TestFullDataDiskCrash(t *testing.T) {
 	wantNames(t, readLines(t, out), names...)
 }
 
-// TestFullOutputDisk fills the disk of the output file: events are acked, stay in the journal, and are written when there is
-// space, each once and none torn.
+// TestFullOutputDisk fills the disk of the output file: events are acked, stay in the journal, and
+// are written when there is space, each once and none torn.
 func TestFullOutputDisk(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []bool{false, true} {
@@ -287,7 +290,8 @@ func TestReadOnlyData(t *testing.T) {
 	startCollector(t, s).stop()
 }
 
-// TestDataInUse starts a second collector on the data directory of a living one; of a dead one it may be taken at once.
+// TestDataInUse starts a second collector on the data directory of a living one; of a dead one it
+// may be taken at once.
 func TestDataInUse(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package test holds the tests that need more than the standard library or more than one process: the real binary with
-// real clients, kills, full disks and hostile peers.
+// Package test holds the tests that need more than the standard library or more than one process:
+// the real binary with real clients, kills, full disks and hostile peers.
 //
-// The binary is built once a run. A test starts it with [startCollector] and talks to its sockets with bytes that this
-// package writes itself, so that a mistake of package forward cannot agree with itself here.
+// The binary is built once a run. A test starts it with [startCollector] and talks to its sockets
+// with bytes that this package writes itself, so that a mistake of package forward cannot agree
+// with itself here.
 //
-// What a test cannot do without (a Python, a JDK, root for a small tmpfs) it asks for with [needs.Have]: where it is missing the
-// test fails in CI and is skipped elsewhere, with the same sentence.
+// What a test cannot do without (a Python, a JDK, root for a small tmpfs) it asks for with
+// [needs.Have]: where it is missing the test fails in CI and is skipped elsewhere, with the same
+// sentence.
 //
 // The real clients are those of the table in package clients, below this one.
 //
@@ -21,5 +23,7 @@
 //	SPILLWAY_SEED      the seed of random moments and contents; printed by each test that has one
 //	SPILLWAY_FIGURES   file to append measured figures to; "go test" hides the log of a test that passed
 //
-// Package conformance, below this one, tries the rules of the Forward protocol at any server and client; docs/conformance.md describes it. Package oracle holds other implementations of MessagePack against package msgpack.
+// Package conformance, below this one, tries the rules of the Forward protocol at any server and
+// client; docs/conformance.md describes it. Package oracle holds other implementations of
+// MessagePack against package msgpack.
 package test

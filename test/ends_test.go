@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// buildEnds returns the binary of examples/ends, a module of its own outside of the workspace: one that
-// was built before, of released modules, or one of this checkout.
+// buildEnds returns the binary of examples/ends, a module of its own outside of the workspace: one
+// that was built before, of released modules, or one of this checkout.
 func buildEnds(t *testing.T) string {
 	t.Helper()
 	if path := os.Getenv("SPILLWAY_ENDS"); path != "" {
@@ -37,8 +37,8 @@ func buildEnds(t *testing.T) string {
 	return path
 }
 
-// A postServer takes posts as a server would that knows their keys. The first try of every third key
-// fails, with 503 and 429 by turns; lines with "bad" are refused.
+// A postServer takes posts as a server would that knows their keys. The first try of every third
+// key fails, with 503 and 429 by turns; lines with "bad" are refused.
 type postServer struct {
 	mu      sync.Mutex
 	tried   map[string]bool

@@ -13,9 +13,10 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// TestFilledDisk has the journal fill its own disk, to the level at which one segment more, or the next page of anything,
-// has no room; kills the collector there, or not; and lets the output go on. From each level it starts,
-// drains to empty, and takes events again once nobody else fills the disk.
+// TestFilledDisk has the journal fill its own disk, to the level at which one segment more, or the
+// next page of anything, has no room; kills the collector there, or not; and lets the output go on.
+// From each level it starts, drains to empty, and takes events again once nobody else fills the
+// disk.
 func TestFilledDisk(t *testing.T) {
 	t.Parallel()
 	levels := needs.Rounds(t, "SPILLWAY_LEVELS", 2, 3)
@@ -33,7 +34,8 @@ func testFilledDisk(t *testing.T, size, kib int, killed bool) {
 	d := newDisk(t, fmt.Sprint(size))
 	s, _ := newSetup(t)
 	s.data = filepath.Join(d.dir, "data")
-	// The way to the output's folder leads to a disk that is full at first, so its output takes nothing.
+	// The way to the output's folder leads to a disk that is full at first, so its output takes
+	// nothing.
 	full := newDisk(t, "1m")
 	full.fill()
 	way := filepath.Join(t.TempDir(), "way")

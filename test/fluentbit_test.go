@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// A fluentBit makes messages as Fluent Bit's forward output does: its chunk ids are hashes of the entries, so equal content has equal ids; an entry
-// has metadata beside its time; the option has chunk, size, compressed and fluent_signal, in this order.
+// A fluentBit makes messages as Fluent Bit's forward output does: its chunk ids are hashes of the
+// entries, so equal content has equal ids; an entry has metadata beside its time; the option has
+// chunk, size, compressed and fluent_signal, in this order.
 type fluentBit struct {
 	gzip   bool
 	signal byte
@@ -56,8 +57,9 @@ func (f fluentBit) chunk(t testing.TB, tag string, names ...string) (message []b
 	return append(appendStr(m, "fluent_signal"), f.signal), id
 }
 
-// TestFluentBitRepeats: what Fluent Bit sends again because it missed an ack comes on a fresh connection from the same host, and is a repeat. Equal content that
-// is new comes with the same id: on the same connection, or from another host.
+// TestFluentBitRepeats: what Fluent Bit sends again because it missed an ack comes on a fresh
+// connection from the same host, and is a repeat. Equal content that is new comes with the same id:
+// on the same connection, or from another host.
 func TestFluentBitRepeats(t *testing.T) {
 	for _, f := range []fluentBit{{}, {gzip: true}} {
 		t.Run(map[bool]string{false: "plain", true: "gzip"}[f.gzip], func(t *testing.T) {
@@ -65,7 +67,8 @@ func TestFluentBitRepeats(t *testing.T) {
 			c := startCollector(t, s)
 			var want []string
 
-			// A heartbeat that says the same each second, without a time of its own: every one of them counts.
+			// A heartbeat that says the same each second, without a time of its own: every one of
+			// them counts.
 			m, id := f.chunk(t, "fb", "tick", "tick")
 			l := c.lane()
 			for range 5 {
@@ -76,7 +79,8 @@ func TestFluentBitRepeats(t *testing.T) {
 			c.laneFrom("127.0.0.2").send(m, id)
 			want = append(want, "tick", "tick")
 
-			// The ack gets lost, and the connection with it; then the collector dies before the next try.
+			// The ack gets lost, and the connection with it; then the collector dies before the
+			// next try.
 			lost, lostID := f.chunk(t, "fb", "lost 1", "lost 2")
 			torn := c.lane()
 			torn.write(lost)
@@ -86,12 +90,14 @@ func TestFluentBitRepeats(t *testing.T) {
 			c.kill()
 			c = startCollector(t, s)
 			c.lane().send(lost, lostID)
-			// It retries with compression switched on or off by a new configuration: the entries are the same.
+			// It retries with compression switched on or off by a new configuration: the entries
+			// are the same.
 			other, otherID := fluentBit{gzip: !f.gzip}.chunk(t, "fb", "lost 1", "lost 2")
 			c.lane().send(other, otherID)
 			want = append(want, "lost 1", "lost 2")
 
-			// All five ticks again, from the first host, on one fresh connection, as if all acks had been lost when the collector died. A sixth one is new.
+			// All five ticks again, from the first host, on one fresh connection, as if all acks
+			// had been lost when the collector died. A sixth one is new.
 			l = c.lane()
 			for range 6 {
 				l.send(m, id)
@@ -121,7 +127,8 @@ func TestFluentBitRepeats(t *testing.T) {
 	}
 }
 
-// TestFluentBitHandshake: Fluent Bit logs in on each connection; a resend behind a fresh login is a resend.
+// TestFluentBitHandshake: Fluent Bit logs in on each connection; a resend behind a fresh login is a
+// resend.
 func TestFluentBitHandshake(t *testing.T) {
 	t.Setenv("SPILLWAY_TEST_KEY", "secret")
 	s, out := newSetup(t)

@@ -18,7 +18,8 @@ func fluentdID() string {
 	return base64.StdEncoding.EncodeToString(b[:]) + "\n"
 }
 
-// fluentdChunk is a message as Fluentd's forward output writes it: the entries are a str32, whatever is in them; the option has size, compressed and chunk.
+// fluentdChunk is a message as Fluentd's forward output writes it: the entries are a str32,
+// whatever is in them; the option has size, compressed and chunk.
 func fluentdChunk(tag, id string, names ...string) []byte {
 	var entries []byte
 	for _, n := range names {
@@ -37,7 +38,8 @@ func fluentdChunk(tag, id string, names ...string) []byte {
 	return appendStr(appendStr(m, "chunk"), id)
 }
 
-// TestFluentdRepeats: ids with a newline, a connection for each chunk (keepalive is off by default), resends on fresh ones, a restart in between.
+// TestFluentdRepeats: ids with a newline, a connection for each chunk (keepalive is off by
+// default), resends on fresh ones, a restart in between.
 func TestFluentdRepeats(t *testing.T) {
 	s, out := newSetup(t)
 	c := startCollector(t, s)
@@ -60,7 +62,8 @@ func TestFluentdRepeats(t *testing.T) {
 	other := fluentdID()
 	once(fluentdChunk("fd", other, "one", "two"), other)
 	want = append(want, "one", "two")
-	// A resend that overtakes the first try: the old connection is served at the same time, and delivers late.
+	// A resend that overtakes the first try: the old connection is served at the same time, and
+	// delivers late.
 	slow, fast := c.lane(), c.lane()
 	late := fluentdID()
 	m = fluentdChunk("fd", late, "overtaken")
@@ -81,8 +84,9 @@ func TestFluentdRepeats(t *testing.T) {
 	wantNames(t, readLines(t, out), want...)
 }
 
-// TestFluentdHeartbeats: with heartbeat_type transport Fluentd opens a connection each second, goes through the whole handshake, sends nothing and closes; with udp it
-// sends a zero. Nothing of it is an event, or trouble.
+// TestFluentdHeartbeats: with heartbeat_type transport Fluentd opens a connection each second, goes
+// through the whole handshake, sends nothing and closes; with udp it sends a zero. Nothing of it is
+// an event, or trouble.
 func TestFluentdHeartbeats(t *testing.T) {
 	t.Setenv("SPILLWAY_TEST_KEY", "secret")
 	s, out := newSetup(t)

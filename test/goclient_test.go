@@ -129,7 +129,8 @@ func TestGoClient(t *testing.T) {
 	}
 }
 
-// TestGoClientRestart kills and ends the collector under the official client. It resends a message as it was.
+// TestGoClientRestart kills and ends the collector under the official client. It resends a message
+// as it was.
 func TestGoClientRestart(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)
@@ -157,7 +158,8 @@ func TestGoClientRestart(t *testing.T) {
 	wantSent(t, readLines(t, out), o)
 }
 
-// wantEvents checks that each of count events is in the lines once, as want says; an event's number is the field "n".
+// wantEvents checks that each of count events is in the lines once, as want says; an event's number
+// is the field "n".
 func wantEvents(t testing.TB, lines []line, count int, want func(n int) line) {
 	t.Helper()
 	seen := make([]bool, count)

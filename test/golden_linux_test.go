@@ -15,7 +15,8 @@ import (
 	"github.com/spillwaylog/spillway"
 )
 
-// What the golden logger was given, while nobody listened at its destination: more than its ring holds, so that most of it lies in the spill.
+// What the golden logger was given, while nobody listened at its destination: more than its ring
+// holds, so that most of it lies in the spill.
 const (
 	goldenStreams = 4
 	goldenPosts   = 1500
@@ -48,7 +49,8 @@ func writeGoldenLogger(t *testing.T, archive string) {
 	pack(t, archive, all)
 }
 
-// own changes whose a ring and its spill are: lines of the ring's owner, the server in the destination, and the folder of spills.
+// own changes whose a ring and its spill are: lines of the ring's owner, the server in the
+// destination, and the folder of spills.
 func own(t testing.TB, rings, spills string, lines map[string]string, server, dir string) {
 	t.Helper()
 	identity := func(was string) string {
@@ -97,7 +99,8 @@ func own(t testing.TB, rings, spills string, lines map[string]string, server, di
 	must(t, os.WriteFile(ours[0], b, 0o600))
 }
 
-// TestGoldenLogger opens a logger where one of earlier code was killed: it delivers what that one had accepted, once and in order.
+// TestGoldenLogger opens a logger where one of earlier code was killed: it delivers what that one
+// had accepted, once and in order.
 func TestGoldenLogger(t *testing.T) {
 	if *makeGolden != "" {
 		writeGoldenLogger(t, filepath.Join(*makeGolden, "logger.tar.gz"))

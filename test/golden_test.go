@@ -24,8 +24,9 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// The golden directories are what processes of released or earlier code left when they were killed. Whatever becomes of the formats, today's code reads them.
-// testdata/golden-*/README.md says how they were made.
+// The golden directories are what processes of released or earlier code left when they were killed.
+// Whatever becomes of the formats, today's code reads them. testdata/golden-*/README.md says how
+// they were made.
 
 var makeGolden = flag.String("golden", "", "folder into which the golden directories are written, with the code as it is here; empty: none are written")
 
@@ -61,7 +62,8 @@ func pack(t testing.TB, archive, dir string) {
 	must(t, os.WriteFile(archive, b.Bytes(), 0o644))
 }
 
-// unpack writes what an archive holds, shut to others as the code that wrote it left it. into says where each of its topmost folders and files comes.
+// unpack writes what an archive holds, shut to others as the code that wrote it left it. into says
+// where each of its topmost folders and files comes.
 func unpack(t testing.TB, archive string, into func(top string) string) {
 	t.Helper()
 	f, err := os.Open(archive)
@@ -92,8 +94,8 @@ func unpack(t testing.TB, archive string, into func(top string) string) {
 	}
 }
 
-// What the golden collector was sent: chunks of so many events. Up to late its outputs took all of them; then the file output failed, and at stalled
-// nobody read its standard output any more.
+// What the golden collector was sent: chunks of so many events. Up to late its outputs took all of
+// them; then the file output failed, and at stalled nobody read its standard output any more.
 const (
 	goldenChunks  = 100
 	goldenEvents  = 20
@@ -101,7 +103,8 @@ const (
 	goldenStalled = 50
 )
 
-// goldenChunk is one of them. Every fifth asks for no ack, every third is compressed, some ids are bin, some are the sender's own.
+// goldenChunk is one of them. Every fifth asks for no ack, every third is compressed, some ids are
+// bin, some are the sender's own.
 func goldenChunk(n int) *forward.Chunk {
 	when := "early"
 	if n >= goldenLate {
@@ -164,7 +167,8 @@ func (l *lane) wantAckOf(id []byte) {
 	}
 }
 
-// goldenSetup is how the golden collector is started, in its folder: the names of its cursors follow from the URLs.
+// goldenSetup is how the golden collector is started, in its folder: the names of its cursors
+// follow from the URLs.
 func goldenSetup() *setup {
 	return &setup{to: []string{"file:out/{tag}.jsonl", "stdout:"}, data: "data", args: []string{"--journal-size", "2MiB"}}
 }
@@ -233,7 +237,8 @@ func writeGoldenCollector(t *testing.T, archive string) {
 	pack(t, archive, ".")
 }
 
-// freshen makes the repeats file say that its chunks came just now: they are known for an hour. See collector/repeats_file.go for its form.
+// freshen makes the repeats file say that its chunks came just now: they are known for an hour. See
+// collector/repeats_file.go for its form.
 func freshen(t testing.TB, path string) (chunks int) {
 	t.Helper()
 	const header, record = 28, 32
@@ -265,8 +270,8 @@ func namesOf(t testing.TB, text []byte) (names []string) {
 	return names
 }
 
-// TestGoldenCollector starts today's collector on what one of earlier code left: each output goes on where it stood, each event comes once, and what
-// is sent again is known.
+// TestGoldenCollector starts today's collector on what one of earlier code left: each output goes
+// on where it stood, each event comes once, and what is sent again is known.
 func TestGoldenCollector(t *testing.T) {
 	if *makeGolden != "" {
 		to, err := filepath.Abs(*makeGolden)

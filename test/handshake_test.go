@@ -15,7 +15,8 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// greet goes through the Forward handshake as a client does (docs/forward.md rules 31 to 34), with its bytes made here.
+// greet goes through the Forward handshake as a client does (docs/forward.md rules 31 to 34), with
+// its bytes made here.
 func greet(t testing.TB, conn net.Conn, host, key string) *bufio.Reader {
 	t.Helper()
 	must(t, conn.SetDeadline(time.Now().Add(patience)))

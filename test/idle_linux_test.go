@@ -13,7 +13,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// TestIdleConnections holds 10,000 connections open: the bar is 100 MB resident, before and after one message on each.
+// TestIdleConnections holds 10,000 connections open: the bar is 100 MB resident, before and after
+// one message on each.
 func TestIdleConnections(t *testing.T) {
 	const connections, bar = 10_000, 100 << 20
 	var limit syscall.Rlimit

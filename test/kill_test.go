@@ -20,8 +20,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// The kill tests end the collector at random moments under senders that wait for acks. At the end each event must be in the
-// output exactly once, each sender's events in their order.
+// The kill tests end the collector at random moments under senders that wait for acks. At the end
+// each event must be in the output exactly once, each sender's events in their order.
 
 // kills is how many times.
 func kills(t testing.TB) int {
@@ -55,7 +55,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestKillOutputs has three outputs at once: files by tag, a file by the hour of the event, and another collector. Each event is once in each.
+// TestKillOutputs has three outputs at once: files by tag, a file by the hour of the event, and
+// another collector. Each event is once in each.
 func TestKillOutputs(t *testing.T) {
 	t.Parallel()
 	for _, ack := range []string{"synced", "journaled", "delivered"} {
@@ -153,8 +154,9 @@ func TestKillClient(t *testing.T) {
 	})
 }
 
-// killUnder kills and restarts the collector while load runs, and checks what it wrote. load returns the names that each of
-// its senders sent, all of them acked. also are folders of other outputs.
+// killUnder kills and restarts the collector while load runs, and checks what it wrote. load
+// returns the names that each of its senders sent, all of them acked. also are folders of other
+// outputs.
 func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int, load func(ctx context.Context, addr string, stop <-chan struct{}) [][]string, also ...string) {
 	addr := needs.Address()
 	s.listen = []string{"forward://" + addr}
@@ -241,7 +243,8 @@ func pause(c *collector, r *rand.Rand, d time.Duration) {
 	}
 }
 
-// wantOrder checks that the events of each sender, named sender-number, are in each file in the order of their numbers.
+// wantOrder checks that the events of each sender, named sender-number, are in each file in the
+// order of their numbers.
 func wantOrder(t testing.TB, lines []line) {
 	t.Helper()
 	last := map[string]int{}

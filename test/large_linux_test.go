@@ -21,8 +21,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// largeBar is what the process may take, resident, for one event, and hostileBar what it may for whatever
-// comes. The figures are a quarter and half of that.
+// largeBar is what the process may take, resident, for one event, and hostileBar what it may for
+// whatever comes. The figures are a quarter and half of that.
 const (
 	largeBar   = 300 << 20
 	hostileBar = 400 << 20
@@ -41,8 +41,8 @@ func control(n int) []byte {
 	})
 }
 
-// hostileChunks are entries that take much of what reads or writes them. size is about how long those
-// are that may be of any length.
+// hostileChunks are entries that take much of what reads or writes them. size is about how long
+// those are that may be of any length.
 func hostileChunks(r *rand.Rand, size int) map[string][]byte {
 	ordinary := named("ordinary").append(nil)
 	many := func(e []byte) []byte { return bytes.Repeat(e, size/len(e)) }
@@ -85,8 +85,8 @@ func hostileChunks(r *rand.Rand, size int) map[string][]byte {
 	return chunks
 }
 
-// TestLargeEvent: an event of 250 MB that comes in 255 KB is a dead letter, of which the head is kept,
-// and what comes with it is stored and delivered; an input that is told so refuses the chunk.
+// TestLargeEvent: an event of 250 MB that comes in 255 KB is a dead letter, of which the head is
+// kept, and what comes with it is stored and delivered; an input that is told so refuses the chunk.
 func TestLargeEvent(t *testing.T) {
 	s, out := newSetup(t)
 	s.bin = lean
@@ -148,9 +148,9 @@ func windowed(t testing.TB, b []byte) []byte {
 	return z.EncodeAll(b, nil)
 }
 
-// TestHostileChunks sends chunks that become many times as long in memory as they are, to outputs of
-// all kinds: the process stays under a bar, everything is stored or a dead letter, and delivered, and
-// so it is for the process that finds all of it in its journal.
+// TestHostileChunks sends chunks that become many times as long in memory as they are, to outputs
+// of all kinds: the process stays under a bar, everything is stored or a dead letter, and
+// delivered, and so it is for the process that finds all of it in its journal.
 func TestHostileChunks(t *testing.T) {
 	size, whole := 24<<20, needs.Rounds(t, "SPILLWAY_HOSTILE", 0, 0) > 0
 	if whole {
@@ -210,8 +210,8 @@ func TestHostileChunks(t *testing.T) {
 	far.stop()
 }
 
-// TestLongJournal: a journal from before events had a largest size has one of 250 MB, compressed to 255 KB.
-// Four outputs deliver it, through a kill, each line once, in little memory.
+// TestLongJournal: a journal from before events had a largest size has one of 250 MB, compressed to
+// 255 KB. Four outputs deliver it, through a kill, each line once, in little memory.
 func TestLongJournal(t *testing.T) {
 	size := 40_000_000
 	if needs.Rounds(t, "SPILLWAY_HOSTILE", 0, 0) > 0 {

@@ -17,7 +17,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// TestStdinPipe: what an application wrote before it ended is in the file when serve has exited, with status 0.
+// TestStdinPipe: what an application wrote before it ended is in the file when serve has exited,
+// with status 0.
 func TestStdinPipe(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)
@@ -37,8 +38,9 @@ func TestStdinPipe(t *testing.T) {
 	}
 }
 
-// TestLinesKill: a sender of lines goes on where its connection broke. Behind kills of the collector each line that was read is in the
-// file once and in order; what is missing was in the socket of a kill, and is missing in one piece.
+// TestLinesKill: a sender of lines goes on where its connection broke. Behind kills of the
+// collector each line that was read is in the file once and in order; what is missing was in the
+// socket of a kill, and is missing in one piece.
 func TestLinesKill(t *testing.T) {
 	t.Parallel()
 	kills := needs.Rounds(t, "SPILLWAY_KILLS", 4, 10)
@@ -102,7 +104,8 @@ func TestLinesKill(t *testing.T) {
 	figure(t, "%d lines, %d gaps behind %d kills", n, gaps, kills)
 }
 
-// TestLinesPage runs the examples of docs/lines.md as they stand there, but for the port: a line of each language is in the file.
+// TestLinesPage runs the examples of docs/lines.md as they stand there, but for the port: a line of
+// each language is in the file.
 func TestLinesPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "docs", "lines.md"))

@@ -21,8 +21,8 @@ func (c *collector) addrs() (addrs []string) {
 	return addrs
 }
 
-// TestRepeatsAcrossListeners: a chunk that comes again by another listener is a repeat if its peer is the same, or its id one of Spillway's own. The account of
-// each listener tells what came by it.
+// TestRepeatsAcrossListeners: a chunk that comes again by another listener is a repeat if its peer
+// is the same, or its id one of Spillway's own. The account of each listener tells what came by it.
 func TestRepeatsAcrossListeners(t *testing.T) {
 	ca := testcert.New(t)
 	socket := socketPath(t)
@@ -41,7 +41,8 @@ func TestRepeatsAcrossListeners(t *testing.T) {
 	}
 	var want []string
 
-	// A foreign id: plain and encrypted connections of one host have one address, a unix socket has another.
+	// A foreign id: plain and encrypted connections of one host have one address, a unix socket has
+	// another.
 	id := newID()
 	m := packed("a", id, named("foreign").append(nil))
 	for range 2 {
@@ -85,7 +86,8 @@ func TestRepeatsAcrossListeners(t *testing.T) {
 	wantNames(t, readLines(t, out), want...)
 }
 
-// TestRepeatsWithSource: what the collector adds to records, and changes in tags, has no part in what a repeat is.
+// TestRepeatsWithSource: what the collector adds to records, and changes in tags, has no part in
+// what a repeat is.
 func TestRepeatsWithSource(t *testing.T) {
 	t.Setenv("SPILLWAY_TEST_KEY", "secret")
 	s, out := newSetup(t)

@@ -24,7 +24,8 @@ import (
 	"github.com/spillwaylog/spillway"
 )
 
-// The tests that kill a logger run it in a process of its own: this binary again, told by its environment to be a child.
+// The tests that kill a logger run it in a process of its own: this binary again, told by its
+// environment to be a child.
 
 func init() { child = runChild }
 
@@ -316,8 +317,8 @@ func (p *childProcess) accepted() []uint64 {
 	return n
 }
 
-// wantAll checks that what each child's goroutines had accepted came, once and in order; one more may have come of each goroutine than was
-// counted before the kill.
+// wantAll checks that what each child's goroutines had accepted came, once and in order; one more
+// may have come of each goroutine than was counted before the kill.
 func wantAll(t testing.TB, l *ledger, children ...*childProcess) (events uint64) {
 	t.Helper()
 	for _, c := range children {

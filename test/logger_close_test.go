@@ -20,8 +20,9 @@ import (
 	"github.com/spillwaylog/spillway"
 )
 
-// Flush and Close return by their context, whatever is at the other end; what is left is delivered by the next logger. The contexts of these
-// tests have deadlines of fractions of a second, and the calls minutes until the test gives up: no time is asserted.
+// Flush and Close return by their context, whatever is at the other end; what is left is delivered
+// by the next logger. The contexts of these tests have deadlines of fractions of a second, and the
+// calls minutes until the test gives up: no time is asserted.
 
 // canceled is a context that ends soon.
 func canceled(t testing.TB) (context.Context, context.CancelFunc) {
@@ -87,7 +88,8 @@ func TestLoggerCloseBounded(t *testing.T) {
 						}
 					}
 					if query == "ack=false" && tt.name != "dead" {
-						// What was written counts as delivered, or is lost with the connection: only that the calls return is asked.
+						// What was written counts as delivered, or is lost with the connection:
+						// only that the calls return is asked.
 						ctx, cancel := canceled(t)
 						defer cancel()
 						_ = l.Flush(ctx) //nolint:errcheck // see above

@@ -16,13 +16,14 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// A fakeServer is a Forward server with manners. It reads with a reader that is not this project's, and writes its acks by hand.
+// A fakeServer is a Forward server with manners. It reads with a reader that is not this project's,
+// and writes its acks by hand.
 type fakeServer struct {
 	t      testing.TB
 	addr   string // its own, for it comes back
 	ledger *ledger
-	// manners is what becomes of a chunk that came whole and was noted; false: the connection is not read any more, but stays open.
-	// nil acks. It is called by one goroutine at a time.
+	// manners is what becomes of a chunk that came whole and was noted; false: the connection is
+	// not read any more, but stays open. nil acks. It is called by one goroutine at a time.
 	manners func(c *fakeConn, id string) bool
 	// greet is what becomes of a new connection; false: it is not read. nil reads.
 	greet func(c *fakeConn) bool
@@ -43,7 +44,8 @@ type fakeConn struct {
 	serial int // from 1
 }
 
-// newFake makes a server. It begins to listen when it is asked for its url, unless it was told to be down: manners and greet are set before.
+// newFake makes a server. It begins to listen when it is asked for its url, unless it was told to
+// be down: manners and greet are set before.
 func newFake(t testing.TB) *fakeServer {
 	t.Helper()
 	s := &fakeServer{t: t, addr: needs.Address(), ledger: newLedger(), conns: map[*fakeConn]struct{}{}}
@@ -81,7 +83,8 @@ func (s *fakeServer) up() {
 		return
 	}
 	l, err := net.Listen("tcp", s.addr)
-	// A process that another test starts holds a copy of the listener that was closed, from its fork to its exec.
+	// A process that another test starts holds a copy of the listener that was closed, from its
+	// fork to its exec.
 	for deadline := time.Now().Add(patience); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(deadline); l, err = net.Listen("tcp", s.addr) {
 		<-time.After(time.Millisecond)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/spillwaylog/spillway/forward"
 )
 
-// What a destination does not take is handed to the fallback: with those delivered, each event once.
+// What a destination does not take is handed to the fallback: with those delivered, each event
+// once.
 
 // wantOnce checks that the events of a stream came once each, to whichever ledger.
 func wantOnce(t testing.TB, stream string, n uint64, ledgers ...*ledger) {
@@ -116,8 +117,8 @@ func TestLoggerFallback(t *testing.T) {
 	}
 }
 
-// TestLoggerFallbackComesAndGoes has the server go down and come back: each event is with the server or with the fallback, never with both
-// unless it is counted as maybe repeated.
+// TestLoggerFallbackComesAndGoes has the server go down and come back: each event is with the
+// server or with the fallback, never with both unless it is counted as maybe repeated.
 func TestLoggerFallbackComesAndGoes(t *testing.T) {
 	t.Parallel()
 	r := random(t)

@@ -15,9 +15,10 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// The kill tests run a process with busy goroutines that log at full speed into a ring which is small, so that its segments are used over and
-// over, and kill it at a random moment. How many events of each goroutine were accepted stands in a page that outlives it. The next process
-// of the name delivers what the dead one had accepted, and is killed itself.
+// The kill tests run a process with busy goroutines that log at full speed into a ring which is
+// small, so that its segments are used over and over, and kill it at a random moment. How many
+// events of each goroutine were accepted stands in a page that outlives it. The next process of the
+// name delivers what the dead one had accepted, and is killed itself.
 
 func TestLoggerKill(t *testing.T) {
 	t.Parallel()
@@ -153,7 +154,8 @@ func TestLoggerKillCollector(t *testing.T) {
 	}
 }
 
-// TestLoggerKillFile has the logger write a file: each event is in it once, and those of a goroutine stand in the order of its calls, whatever their tags.
+// TestLoggerKillFile has the logger write a file: each event is in it once, and those of a
+// goroutine stand in the order of its calls, whatever their tags.
 func TestLoggerKillFile(t *testing.T) {
 	t.Parallel()
 	for _, spill := range []bool{false, true} {

@@ -14,8 +14,9 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// A ledger takes chunks as a receiver of the protocol does: it drops repeats and notes what is new. The events of the logger's tests
-// have a key "k", the name of their stream (one goroutine of one process), and "n", which counts in it from 0.
+// A ledger takes chunks as a receiver of the protocol does: it drops repeats and notes what is new.
+// The events of the logger's tests have a key "k", the name of their stream (one goroutine of one
+// process), and "n", which counts in it from 0.
 type ledger struct {
 	mu       sync.Mutex
 	chunks   map[string][32]byte // id → tag and entries
@@ -111,7 +112,8 @@ func whole(v any) (uint64, bool) {
 // mixed is how the names of streams begin whose events have different tags.
 const mixed = "mixed "
 
-// tagOf is the tag of an event: the last letter of its stream's name decides, or for mixed ones its number.
+// tagOf is the tag of an event: the last letter of its stream's name decides, or for mixed ones its
+// number.
 func tagOf(stream string, n uint64) string {
 	if strings.HasPrefix(stream, mixed) {
 		return fmt.Sprint("t.", n*n%7)
@@ -139,7 +141,8 @@ func (l *ledger) check(t testing.TB) {
 	}
 }
 
-// wantStream checks that the events of a stream came once each, in order, all of 0 to least-1 and none of most or above.
+// wantStream checks that the events of a stream came once each, in order, all of 0 to least-1 and
+// none of most or above.
 func (l *ledger) wantStream(t testing.TB, stream string, least, most uint64) {
 	t.Helper()
 	l.mu.Lock()

@@ -20,7 +20,8 @@ import (
 
 // Who may take over what a process leaves, and who may not.
 
-// orphan is an order for a child that posts some events to a server that is down: what it holds is left when it is killed.
+// orphan is an order for a child that posts some events to a server that is down: what it holds is
+// left when it is killed.
 func orphan(h *home, s *fakeServer, prefix string) order {
 	return order{Destination: s.url(""), Prefix: prefix, Goroutines: 4, Count: 3000, Pad: 100, Options: childOptions{Shm: h.shm, RingSize: 4 << 20}}
 }
@@ -67,7 +68,8 @@ func TestLoggerTwoAdopters(t *testing.T) {
 	}
 }
 
-// TestLoggerHeir kills a process whose own child, started after Open, lives on: the ring is free all the same.
+// TestLoggerHeir kills a process whose own child, started after Open, lives on: the ring is free
+// all the same.
 func TestLoggerHeir(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -105,7 +107,8 @@ func TestLoggerHeir(t *testing.T) {
 	h.wantEmpty()
 }
 
-// TestLoggerStopped opens a second logger while the first one's process is stopped: nothing of it is taken, and it goes on.
+// TestLoggerStopped opens a second logger while the first one's process is stopped: nothing of it
+// is taken, and it goes on.
 func TestLoggerStopped(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -134,7 +137,8 @@ func TestLoggerStopped(t *testing.T) {
 	h.wantEmpty()
 }
 
-// TestLoggerRecycledPID leaves a ring whose folder names a process that lives, as when its number was given out again.
+// TestLoggerRecycledPID leaves a ring whose folder names a process that lives, as when its number
+// was given out again.
 func TestLoggerRecycledPID(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -197,7 +201,8 @@ func TestLoggerContainers(t *testing.T) {
 	h.wantEmpty()
 }
 
-// TestLoggerForgery logs texts that are bytes of rings: the next process takes none of them for records.
+// TestLoggerForgery logs texts that are bytes of rings: the next process takes none of them for
+// records.
 func TestLoggerForgery(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -226,7 +231,8 @@ func TestLoggerForgery(t *testing.T) {
 	}
 	c.kill()
 
-	// The forger takes over the first ring, holds it too, and is left by Close as by a kill: the server is down.
+	// The forger takes over the first ring, holds it too, and is left by Close as by a kill: the
+	// server is down.
 	l := h.open(o.Destination, spillway.Options{RingSize: 8 << 20})
 	for n, b := range forged {
 		must(t, l.Post("t.0", item{"forged.0", uint64(n), string(b)}))
@@ -249,8 +255,8 @@ func TestLoggerForgery(t *testing.T) {
 	h.wantEmpty()
 }
 
-// TestLoggerOtherSettings kills a logger of small batches and has one of large ones deliver, and the other way round: chunks that were on
-// their way come again as they were.
+// TestLoggerOtherSettings kills a logger of small batches and has one of large ones deliver, and
+// the other way round: chunks that were on their way come again as they were.
 func TestLoggerOtherSettings(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -17,8 +17,9 @@ import (
 	"github.com/spillwaylog/spillway/forward"
 )
 
-// TestLoggerRefusedEvent: a thousand good events of a logger and one that the server refuses, which ends the connection each time. The
-// thousand arrive, the one is a dead letter in Dir, and a replay delivers it later.
+// TestLoggerRefusedEvent: a thousand good events of a logger and one that the server refuses, which
+// ends the connection each time. The thousand arrive, the one is a dead letter in Dir, and a replay
+// delivers it later.
 func TestLoggerRefusedEvent(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

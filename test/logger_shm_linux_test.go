@@ -35,8 +35,8 @@ func ringFiles(t testing.TB, h *home) []string {
 	return files
 }
 
-// TestLoggerTruncated cuts a ring's file under the logger. The process lives; what its removed pages held is counted and told; all
-// else is delivered, and a logger beside loses nothing.
+// TestLoggerTruncated cuts a ring's file under the logger. The process lives; what its removed
+// pages held is counted and told; all else is delivered, and a logger beside loses nothing.
 func TestLoggerTruncated(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -115,7 +115,8 @@ func TestLoggerTruncated(t *testing.T) {
 	}
 }
 
-// TestLoggerTruncatedOrphan cuts the ring of a dead process: what is readable is delivered, the rest is counted.
+// TestLoggerTruncatedOrphan cuts the ring of a dead process: what is readable is delivered, the
+// rest is counted.
 func TestLoggerTruncatedOrphan(t *testing.T) {
 	t.Parallel()
 	for _, part := range []int64{0, 2, 4} {
@@ -166,7 +167,8 @@ func TestLoggerTruncatedOrphan(t *testing.T) {
 	}
 }
 
-// TestLoggerFullShm opens loggers where there is no room for a ring, and where the room ends: they log from plain memory, and say so.
+// TestLoggerFullShm opens loggers where there is no room for a ring, and where the room ends: they
+// log from plain memory, and say so.
 func TestLoggerFullShm(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -200,7 +202,8 @@ func TestLoggerFullShm(t *testing.T) {
 	}
 }
 
-// TestLoggerShmFillsUp has the file system of the rings fill up while loggers run: their room is taken when they open.
+// TestLoggerShmFillsUp has the file system of the rings fill up while loggers run: their room is
+// taken when they open.
 func TestLoggerShmFillsUp(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, "32m")
@@ -225,8 +228,9 @@ func TestLoggerShmFillsUp(t *testing.T) {
 	s.ledger.wantStream(t, p.stream, p.next, p.next)
 }
 
-// TestLoggerStranger finds the folder of its rings made by somebody else: it keeps out of it, logs from plain memory, and says so. One that is the user's own but open to
-// others it shuts, and says so too.
+// TestLoggerStranger finds the folder of its rings made by somebody else: it keeps out of it, logs
+// from plain memory, and says so. One that is the user's own but open to others it shuts, and says
+// so too.
 func TestLoggerStranger(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -277,7 +281,8 @@ func TestLoggerStranger(t *testing.T) {
 	}
 }
 
-// TestLoggerOthersRings has rubbish lie where rings are: nothing of it is deleted, and nobody loses.
+// TestLoggerOthersRings has rubbish lie where rings are: nothing of it is deleted, and nobody
+// loses.
 func TestLoggerOthersRings(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

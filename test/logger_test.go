@@ -138,7 +138,8 @@ func wantLaw(t testing.TB, s spillway.Stats) {
 	}
 }
 
-// closing closes a logger and wants all to be delivered, however much a busy machine has left of it: patience ends when it holds as much as before for so long.
+// closing closes a logger and wants all to be delivered, however much a busy machine has left of
+// it: patience ends when it holds as much as before for so long.
 func closing(t testing.TB, l *spillway.Logger) spillway.Stats {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -172,8 +173,8 @@ type item struct {
 	Pad string `json:"pad,omitempty"`
 }
 
-// A poster posts the events of one stream, half of them as structs under the stream's tag and half as leveled calls, when the logger's tag
-// is the stream's.
+// A poster posts the events of one stream, half of them as structs under the stream's tag and half
+// as leveled calls, when the logger's tag is the stream's.
 type poster struct {
 	stream string
 	next   uint64
@@ -187,7 +188,8 @@ func (p *poster) post(l *spillway.Logger, pad string) error {
 	return err
 }
 
-// postAll posts n events in each of four streams, from a goroutine each, in bursts. Events that are refused are posted again.
+// postAll posts n events in each of four streams, from a goroutine each, in bursts. Events that are
+// refused are posted again.
 func postAll(t testing.TB, l *spillway.Logger, prefix string, n int, r *rand.Rand) []*poster {
 	t.Helper()
 	var all sync.WaitGroup
@@ -216,7 +218,8 @@ func postAll(t testing.TB, l *spillway.Logger, prefix string, n int, r *rand.Ran
 	return posters
 }
 
-// TestLoggerServer has a server treat the logger badly for its first chunks, and well then: all that was accepted is there, once and in order.
+// TestLoggerServer has a server treat the logger badly for its first chunks, and well then: all
+// that was accepted is there, once and in order.
 func TestLoggerServer(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -412,7 +415,8 @@ func TestLoggerServer(t *testing.T) {
 	}
 }
 
-// TestLoggerIdle has a server restart between two events, long apart: the first event after it is not lost, with acks and without.
+// TestLoggerIdle has a server restart between two events, long apart: the first event after it is
+// not lost, with acks and without.
 func TestLoggerIdle(t *testing.T) {
 	t.Parallel()
 	for _, query := range []string{"", "ack=false"} {
@@ -426,7 +430,8 @@ func TestLoggerIdle(t *testing.T) {
 				must(t, l.Flush(t.Context()))
 				if i%2 == 0 {
 					eventually(t, "the event comes", func() bool { return s.ledger.events() == i+1 })
-					// The connection is closed from this side, as by a server that ends; the client has seen it when its side is closed too.
+					// The connection is closed from this side, as by a server that ends; the client
+					// has seen it when its side is closed too.
 					s.mu.Lock()
 					for c := range s.conns {
 						c.CloseWrite() //nolint:errcheck // it may be closed
@@ -447,7 +452,8 @@ func TestLoggerIdle(t *testing.T) {
 	}
 }
 
-// TestLoggerOverflow fills a ring that nobody empties, and then empties it: what was refused or dropped is counted, and told by one event.
+// TestLoggerOverflow fills a ring that nobody empties, and then empties it: what was refused or
+// dropped is counted, and told by one event.
 func TestLoggerOverflow(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -498,7 +504,8 @@ func TestLoggerOverflow(t *testing.T) {
 				if lost := stats.Dropped + stats.Refused; lost == 0 {
 					t.Error("nothing was lost: the test is too small")
 				}
-				// A call waits a tenth of a second for the oldest to be dropped; on a busy machine now and then one waits in vain.
+				// A call waits a tenth of a second for the oldest to be dropped; on a busy machine
+				// now and then one waits in vain.
 				if tt.overflow == spillway.DropOldest && (refused > 200 || stats.Dropped == 0) {
 					t.Errorf("%d refused and %d dropped although the oldest are to be dropped", refused, stats.Dropped)
 				}

@@ -12,8 +12,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// TestManyTags writes far more files than may be open, through kills: the number of open files is bounded, and each event is in its
-// file once.
+// TestManyTags writes far more files than may be open, through kills: the number of open files is
+// bounded, and each event is in its file once.
 func TestManyTags(t *testing.T) {
 	t.Parallel()
 	const tags, rounds, bar = 3000, 4, 1000
@@ -55,9 +55,9 @@ func TestManyTags(t *testing.T) {
 	wantOrder(t, lines)
 }
 
-// TestMillionTags sends events each of which has a tag of its own, through a kill, to an output that may
-// make few files in a minute: each event is in its own file or in that for the rest, once, and neither
-// the process nor its state grows with the tags.
+// TestMillionTags sends events each of which has a tag of its own, through a kill, to an output
+// that may make few files in a minute: each event is in its own file or in that for the rest, once,
+// and neither the process nor its state grows with the tags.
 func TestMillionTags(t *testing.T) {
 	tags := needs.Rounds(t, "SPILLWAY_TAGS", 20_000, 20_000)
 	const bound = 400

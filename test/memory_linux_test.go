@@ -15,8 +15,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// TestMemoryBudget has many connections send large chunks that never end, while a good client with small ones goes on. All
-// connections together stay within the budget.
+// TestMemoryBudget has many connections send large chunks that never end, while a good client with
+// small ones goes on. All connections together stay within the budget.
 func TestMemoryBudget(t *testing.T) {
 	const budget = 64 << 20
 	s, out := newSetup(t)
@@ -70,8 +70,9 @@ func TestMemoryBudget(t *testing.T) {
 	most = max(most, resident(t, c))
 	figure(t, "resident memory: %.1f MB before, %.1f MB with %d connections that want 30 MiB each, at most %.1f MB in all; the budget is %.1f MB",
 		float64(before)/1e6, float64(hoarded)/1e6, len(conns), float64(most)/1e6, float64(budget)/1e6)
-	// The garbage collector has its share besides the budget, the larger the less time it gets beside other tests; journal and output have theirs, of a
-	// chunk of 16 MiB. Without a budget it would be 600 MB and more.
+	// The garbage collector has its share besides the budget, the larger the less time it gets
+	// beside other tests; journal and output have theirs, of a chunk of 16 MiB. Without a budget it
+	// would be 600 MB and more.
 	if bar := before + 5*budget; most > bar {
 		t.Errorf("%d bytes resident, want at most %d", most, bar)
 	}
@@ -80,8 +81,9 @@ func TestMemoryBudget(t *testing.T) {
 	wantNames(t, readLines(t, out), want...)
 }
 
-// TestFullJournal fills the journal to its limit, the output being stuck: senders wait, memory does not grow, and all goes on when
-// the output does. A message that was half read when the journal was full is finished.
+// TestFullJournal fills the journal to its limit, the output being stuck: senders wait, memory does
+// not grow, and all goes on when the output does. A message that was half read when the journal was
+// full is finished.
 func TestFullJournal(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)
@@ -137,8 +139,8 @@ func TestFullJournal(t *testing.T) {
 	wantNames(t, readLines(t, out), want...)
 }
 
-// TestMemoryFlood has 40 connections send chunks of 8 MiB, acked, to a collector with default settings: the bar is 200 MiB
-// resident at any time, and afterwards memory goes back to the system.
+// TestMemoryFlood has 40 connections send chunks of 8 MiB, acked, to a collector with default
+// settings: the bar is 200 MiB resident at any time, and afterwards memory goes back to the system.
 func TestMemoryFlood(t *testing.T) {
 	const connections, bar = 40, 200 << 20
 	rounds := 1

@@ -11,7 +11,8 @@ import (
 	"io"
 )
 
-// The messages of the Forward protocol, written by hand: nothing here comes from the packages under test.
+// The messages of the Forward protocol, written by hand: nothing here comes from the packages under
+// test.
 
 func appendStr(b []byte, s string) []byte {
 	switch n := len(s); {
@@ -71,7 +72,8 @@ func packed(tag, id string, entries []byte) []byte {
 	return packedOptions(tag, entries, "chunk", id)
 }
 
-// packedOptions is a PackedForward message with options as pairs of texts; an option with an empty value is left out.
+// packedOptions is a PackedForward message with options as pairs of texts; an option with an empty
+// value is left out.
 func packedOptions(tag string, entries []byte, options ...string) []byte {
 	b := appendBin(appendStr([]byte{0x93}, tag), entries)
 	n := 0

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestMigrationCompiles builds each piece of Go in docs/migrate-logger.md, with the modules of the workspace.
+// TestMigrationCompiles builds each piece of Go in docs/migrate-logger.md, with the modules of the
+// workspace.
 func TestMigrationCompiles(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/migrate-logger.md")

@@ -14,7 +14,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// TestNobodyReads: when the reader of standard output goes away, the collector ends, says why, and what was not written comes out of the next one.
+// TestNobodyReads: when the reader of standard output goes away, the collector ends, says why, and
+// what was not written comes out of the next one.
 func TestNobodyReads(t *testing.T) {
 	t.Parallel()
 	s, _ := newSetup(t)
@@ -78,7 +79,8 @@ func TestNobodyReadsTheLog(t *testing.T) {
 	}
 }
 
-// TestSignalsWhileOpening: a signal that asks for something does not end a collector that does not listen yet. The lock on the socket's folder holds it up.
+// TestSignalsWhileOpening: a signal that asks for something does not end a collector that does not
+// listen yet. The lock on the socket's folder holds it up.
 func TestSignalsWhileOpening(t *testing.T) {
 	t.Parallel()
 	s, _ := newSetup(t)

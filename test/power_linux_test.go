@@ -84,8 +84,8 @@ type powered struct {
 	dir, image string
 }
 
-// newPowered makes and mounts one. A process beside this one unmounts it when this one has ended, in
-// whatever way.
+// newPowered makes and mounts one. A process beside this one unmounts it when this one has ended,
+// in whatever way.
 func newPowered(t testing.TB) *powered {
 	t.Helper()
 	_, err := exec.LookPath("mkfs.ext4")
@@ -120,8 +120,9 @@ func (d *powered) mount() ([]byte, error) {
 	return exec.Command("mount", "-t", "ext4", "-o", "loop", d.image, d.dir).CombinedOutput()
 }
 
-// freeze stops the process where it is, with what it has asked of the kernel under way. The kernel outlives the power cut of a file
-// system, and may say then that it has synced what it has not; nobody may be told that.
+// freeze stops the process where it is, with what it has asked of the kernel under way. The kernel
+// outlives the power cut of a file system, and may say then that it has synced what it has not;
+// nobody may be told that.
 func (c *collector) freeze() {
 	c.t.Helper()
 	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -146,7 +147,8 @@ func (c *collector) freeze() {
 // cut loses all that was not synced, and fails all that comes after it.
 func (d *powered) cut() {
 	d.t.Helper()
-	// Another program syncs a file: the kernel commits the lengths of all, of some before their bytes.
+	// Another program syncs a file: the kernel commits the lengths of all, of some before their
+	// bytes.
 	f, err := os.CreateTemp(d.dir, "")
 	must(d.t, err)
 	defer f.Close()

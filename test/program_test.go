@@ -34,7 +34,8 @@ var (
 // binaries is the folder that the binaries are built into.
 var binaries string
 
-// child is what this binary does instead of testing when the environment says so; nil where no test needs a process of its own.
+// child is what this binary does instead of testing when the environment says so; nil where no test
+// needs a process of its own.
 var child func(order string) int
 
 const childEnv = "SPILLWAY_TEST_CHILD"

@@ -15,8 +15,8 @@ var (
 	anyLink     = regexp.MustCompile(`\]\((\.{0,2}[^):]*?)(?:#[^)]*)?\)`)
 )
 
-// TestEachPromiseIsHeld wants that each test that the documents name is where they say, that each promise
-// of the tables names one, and that what they link to is there.
+// TestEachPromiseIsHeld wants that each test that the documents name is where they say, that each
+// promise of the tables names one, and that what they link to is there.
 func TestEachPromiseIsHeld(t *testing.T) {
 	docs := filepath.Join("..", "docs")
 	named := 0

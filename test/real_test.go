@@ -42,7 +42,8 @@ func random(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, seed))
 }
 
-// eventually polls until ok, and fails the test when it is not so within a minute or more: no test asserts a time.
+// eventually polls until ok, and fails the test when it is not so within a minute or more: no test
+// asserts a time.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(patience)

@@ -47,8 +47,8 @@ func (p *picky) Submit(c *forward.Chunk, done func(library.Result)) {
 func (p *picky) Flush(context.Context) error { return nil }
 func (p *picky) Close(context.Context) error { return nil }
 
-// TestRefusedEvent: a thousand good events and one that the receiver refuses. The thousand arrive, the one is a dead letter, and a
-// replay delivers it later, while the collector runs.
+// TestRefusedEvent: a thousand good events and one that the receiver refuses. The thousand arrive,
+// the one is a dead letter, and a replay delivers it later, while the collector runs.
 func TestRefusedEvent(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")

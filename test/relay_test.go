@@ -16,8 +16,9 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// The relay tests have collectors send on to another one, and kill any of them at random moments under acked load. At the end
-// each event must be in the last one's files exactly once, each sender's events in their order.
+// The relay tests have collectors send on to another one, and kill any of them at random moments
+// under acked load. At the end each event must be in the last one's files exactly once, each
+// sender's events in their order.
 
 // A relay is collectors in front of another one, all with addresses that stay.
 type relay struct {
@@ -123,8 +124,8 @@ func (y *relay) wantAll(want []string) {
 	wantOrder(y.t, lines)
 }
 
-// TestRelayKillTwo has two collectors in front of one. What a sender sends again by the other one is recognised at the end,
-// for the chunk keeps its id. The order holds for each way alone.
+// TestRelayKillTwo has two collectors in front of one. What a sender sends again by the other one
+// is recognised at the end, for the chunk keeps its id. The order holds for each way alone.
 func TestRelayKillTwo(t *testing.T) {
 	t.Parallel()
 	r := random(t)
@@ -184,7 +185,8 @@ func TestRelayKillTwo(t *testing.T) {
 	figure(t, "%d kills, %d events", n, len(want))
 }
 
-// TestRelayKeepsWhatItCannotSend: a collector whose next one is away takes all, starts, and hands it on later.
+// TestRelayKeepsWhatItCannotSend: a collector whose next one is away takes all, starts, and hands
+// it on later.
 func TestRelayKeepsWhatItCannotSend(t *testing.T) {
 	t.Parallel()
 	last, out := newSetup(t)

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// TestRemovedData removes the data directory under a running collector: nothing is acked after that, whatever an ack promises, neither what is new
-// nor what was acked before and comes again; and the collector says so.
+// TestRemovedData removes the data directory under a running collector: nothing is acked after
+// that, whatever an ack promises, neither what is new nor what was acked before and comes again;
+// and the collector says so.
 func TestRemovedData(t *testing.T) {
 	t.Parallel()
 	for _, ack := range []string{"journaled", "synced", "delivered"} {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A chunk is a repeat when id, tag and entries agree and it comes on another connection from the same address. Everything
-// else is new: the ids of some clients are hashes of the content.
+// A chunk is a repeat when id, tag and entries agree and it comes on another connection from the
+// same address. Everything else is new: the ids of some clients are hashes of the content.
 
 func TestRepeats(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,8 @@ func TestRepeats(t *testing.T) {
 	c.lane().send(chunk("a", id, "other entries 2"), id)
 	stored("other entries 1", "other entries 2")
 
-	// No id at all: nothing to recognise it by. A chunk behind it on the same connection is acked when both are stored.
+	// No id at all: nothing to recognise it by. A chunk behind it on the same connection is acked
+	// when both are stored.
 	for range 2 {
 		l := c.lane()
 		l.write(chunk("a", "", "no id"))
@@ -68,7 +69,8 @@ func TestRepeats(t *testing.T) {
 		stored("no id", "no id")
 	}
 
-	// A resend on a new connection from the same address, in other modes of the protocol too; the first connection stays open or not.
+	// A resend on a new connection from the same address, in other modes of the protocol too; the
+	// first connection stays open or not.
 	id = newID()
 	first := c.lane()
 	first.send(chunk("a", id, "resent"), id)
@@ -107,7 +109,8 @@ func TestRepeats(t *testing.T) {
 	wantNames(t, readLines(t, out), want...)
 }
 
-// TestRepeatOfUnacked has the collector die between storing a chunk and its ack: acks wait for an output that is stuck.
+// TestRepeatOfUnacked has the collector die between storing a chunk and its ack: acks wait for an
+// output that is stuck.
 func TestRepeatOfUnacked(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)

@@ -18,7 +18,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// oddEntries are events with all that a line can have in it: each is [time, record], or [[time, metadata], record].
+// oddEntries are events with all that a line can have in it: each is [time, record], or [[time,
+// metadata], record].
 func oddEntries() [][]byte {
 	str := func(s string) []byte { return msgpack.AppendString(nil, s) }
 	object := func(pairs ...[]byte) []byte {
@@ -61,7 +62,8 @@ func oddEntries() [][]byte {
 	return entries
 }
 
-// TestReplay sends the collector's own output to another collector, through send: both files are the same.
+// TestReplay sends the collector's own output to another collector, through send: both files are
+// the same.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	ways := []struct {

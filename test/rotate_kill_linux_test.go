@@ -25,7 +25,8 @@ import (
 
 // TestKillRotated rotates files under two file outputs in every way there is, by Spillway's own
 // rotation and by other programs, exchanges and changes the outputs' paths, and kills the collector
-// at random moments of that: each event is once in the files of each output, as docs/losses.md says.
+// at random moments of that: each event is once in the files of each output, as docs/losses.md
+// says.
 func TestKillRotated(t *testing.T) {
 	t.Parallel()
 	for _, own := range []bool{true, false} {
@@ -388,10 +389,10 @@ func (w *rotated) check(sent [][]string) {
 	figure(t, "%v, %d events, %d lost, %d twice, %d parts of lines", w.done, events, lost, twice, torn)
 }
 
-// excused says whether docs/losses.md admits that an event stands at more than one place: one of them
-// is a file that was taken away, or a copy of one without a committed line, or the output's path was
-// changed to one with other placeholders. How few that are is a figure; TestKillCopied in package
-// files is exact.
+// excused says whether docs/losses.md admits that an event stands at more than one place: one of
+// them is a file that was taken away, or a copy of one without a committed line, or the output's
+// path was changed to one with other placeholders. How few that are is a figure; TestKillCopied in
+// package files is exact.
 func (w *rotated) excused(at []place) bool {
 	families := map[string]bool{}
 	for _, p := range at {

@@ -99,7 +99,8 @@ func keepsQuiet(t testing.TB, texts ...string) {
 	}
 }
 
-// TestSecureSend sends over TLS with a certificate, a shared key and a user, over a unix socket with a key of its own, and sees who sent.
+// TestSecureSend sends over TLS with a certificate, a shared key and a user, over a unix socket
+// with a key of its own, and sees who sent.
 func TestSecureSend(t *testing.T) { // alone: it sets the environment
 	v := newVault(t)
 	s, out := newSetup(t)
@@ -155,7 +156,8 @@ func TestSecureSend(t *testing.T) { // alone: it sets the environment
 	}
 }
 
-// TestSecureRefused: whoever does not know what is to be known, or cannot show it, is refused; both ends say why, whom it is about, and no secret.
+// TestSecureRefused: whoever does not know what is to be known, or cannot show it, is refused; both
+// ends say why, whom it is about, and no secret.
 func TestSecureRefused(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)
@@ -217,7 +219,8 @@ type courier struct {
 	err    error
 }
 
-// courier returns one with a login of its own; the certificate that the server showed is told to seen.
+// courier returns one with a login of its own; the certificate that the server showed is told to
+// seen.
 func (v *vault) courier(addr, key string, seen func(*tls.ConnectionState)) *courier {
 	return &courier{client: &forward.Client{
 		Address: addr,
@@ -247,9 +250,10 @@ func (c *courier) run(ctx context.Context, name string, stop <-chan struct{}) {
 	}
 }
 
-// TestSecureReload exchanges certificate, key and shared key under traffic, by their files and by SIGHUP, with broken ones in between: no connection is dropped
-// whose login stays good, no event is lost, and who comes new meets what is new. Where a key, a user or an authority is withdrawn, the connections end that have
-// logged in with it.
+// TestSecureReload exchanges certificate, key and shared key under traffic, by their files and by
+// SIGHUP, with broken ones in between: no connection is dropped whose login stays good, no event is
+// lost, and who comes new meets what is new. Where a key, a user or an authority is withdrawn, the
+// connections end that have logged in with it.
 func TestSecureReload(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)
@@ -270,8 +274,9 @@ func TestSecureReload(t *testing.T) {
 		couriers = append(couriers, d)
 		running.Go(func() { d.run(ctx, fmt.Sprint("courier-", i), stop) })
 	}
-	// visit sends one event on a connection of its own, and returns the serial number of the server's certificate. Who has the right key gets all the time there is: an
-	// event whose ack was not waited for would come as one too many.
+	// visit sends one event on a connection of its own, and returns the serial number of the
+	// server's certificate. Who has the right key gets all the time there is: an event whose ack
+	// was not waited for would come as one too many.
 	visits := 0
 	visit := func(key string, most time.Duration) (serial string, err error) {
 		d := v.courier(c.addr, key, func(s *tls.ConnectionState) { serial = s.PeerCertificates[0].SerialNumber.String() })
@@ -304,7 +309,8 @@ func TestSecureReload(t *testing.T) {
 	}
 
 	guests := 0
-	// guest has a connection to the collector that nothing more is sent on. It ends only with a message of the collector, see withdrawn.
+	// guest has a connection to the collector that nothing more is sent on. It ends only with a
+	// message of the collector, see withdrawn.
 	guest := func(change func(*forward.Client)) (port string) {
 		t.Helper()
 		d := v.courier(c.addr, webKey, func(*tls.ConnectionState) {})
@@ -411,7 +417,8 @@ func TestSecureReload(t *testing.T) {
 	keepsQuiet(t, c.log.String())
 }
 
-// TestSecureLogger logs over TLS with a shared key and a user while the collector is killed and comes back, once with other secrets.
+// TestSecureLogger logs over TLS with a shared key and a user while the collector is killed and
+// comes back, once with other secrets.
 func TestSecureLogger(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)
@@ -454,7 +461,8 @@ func TestSecureLogger(t *testing.T) {
 	c = startCollector(t, s)
 	must(t, byFiles.Flush(ctx))
 
-	// Who has the old key is refused, keeps what it has, and its heir with the new one ships it: secrets are no part of what a ring is found by.
+	// Who has the old key is refused, keeps what it has, and its heir with the new one ships it:
+	// secrets are no part of what a ring is found by.
 	late := h.open("forward+tls://"+addr, spillway.Options{Tag: "late", TLS: root, SharedKey: sharedKey, Username: "web", Password: password})
 	burst(late)
 	eventually(t, "the logger says that it is denied", func() bool { return h.said(addr, "shared key") })

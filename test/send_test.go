@@ -14,7 +14,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// TestSend pipes lines into "spillway send" while the collector is killed and started again under it.
+// TestSend pipes lines into "spillway send" while the collector is killed and started again under
+// it.
 func TestSend(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)
@@ -90,7 +91,8 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestSendWaits: with nothing listening send says so at once, goes on trying, and says when it is connected.
+// TestSendWaits: with nothing listening send says so at once, goes on trying, and says when it is
+// connected.
 func TestSendWaits(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)

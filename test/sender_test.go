@@ -15,8 +15,9 @@ import (
 	"time"
 )
 
-// A sender sends chunks with acks from wire bytes of its own, several in flight, and resends on a new connection what was not
-// acked: same order, same bytes. It stands for clients that are not ours: random ids, no key of Spillway's.
+// A sender sends chunks with acks from wire bytes of its own, several in flight, and resends on a
+// new connection what was not acked: same order, same bytes. It stands for clients that are not
+// ours: random ids, no key of Spillway's.
 type sender struct {
 	name    string
 	addr    string // host:port, or the path of a unix socket
@@ -91,7 +92,8 @@ func (s *sender) connection(ctx context.Context, stop <-chan struct{}) error {
 	}
 }
 
-// fill writes new chunks, until as many as it likes are on their way. stopped: stop is closed, and there are none.
+// fill writes new chunks, until as many as it likes are on their way. stopped: stop is closed, and
+// there are none.
 func (s *sender) fill(stop <-chan struct{}, write func(sending) error) (stopped bool, err error) {
 	select {
 	case <-stop:

@@ -28,16 +28,19 @@ import (
 	"github.com/spillwaylog/spillway/internal/testcert"
 )
 
-// How this file is organised. TestSoak runs senders of five kinds against one collector, most of them through bad weather (weather_test.go), and ends the
-// collector again and again. Each sender has streams: names with a number that counts from 0, under one tag. At the end the weather clears, all senders wait
-// for what they miss, and
-//   - each event that was acked is in the files exactly once, each stream in its order, and nothing else is there,
+// How this file is organised. TestSoak runs senders of five kinds against one collector, most of
+// them through bad weather (weather_test.go), and ends the collector again and again. Each sender
+// has streams: names with a number that counts from 0, under one tag. At the end the weather
+// clears, all senders wait for what they miss, and
+//   - each event that was acked is in the files exactly once, each stream in its order, and nothing
+//     else is there,
 //   - the collector's account (Stats) is exact, at each polite end and over each restart,
 //   - its memory, open files and goroutines are where they were before the first connection.
 //
-// What the proxy leaves of the claims: all senders seem to come from 127.0.0.1, so foreign ids are recognised on every connection, which holds for real senders
-// only as long as they keep their address. A connection that the proxy cut may deliver after its successor, so order and repeats are tested across two
-// connections of one sender that are served at the same time.
+// What the proxy leaves of the claims: all senders seem to come from 127.0.0.1, so foreign ids are
+// recognised on every connection, which holds for real senders only as long as they keep their
+// address. A connection that the proxy cut may deliver after its successor, so order and repeats
+// are tested across two connections of one sender that are served at the same time.
 
 // soakTime is how long the soak runs: 8 s, 20 in the long version, or what SPILLWAY_SOAK says.
 func soakTime(t testing.TB) time.Duration {
@@ -343,7 +346,8 @@ func (l *load) rest(d time.Duration) {
 	}
 }
 
-// official is the official Go client: one event, one ack. It gives up after some tries; then nobody knows of that event.
+// official is the official Go client: one event, one ack. It gives up after some tries; then nobody
+// knows of that event.
 func (l *load) official(name string, w *weather, r *rand.Rand) {
 	host, port := w.host()
 	l.start(name, func() {
@@ -437,7 +441,8 @@ func (l *load) wantRest(c *collector, first rest) rest {
 	if err := c.lastAccount().check(); err != nil {
 		l.t.Error(err)
 	}
-	// What it keeps is the window of repeats, whose memory the garbage collector may let grow twofold, and its pools.
+	// What it keeps is the window of repeats, whose memory the garbage collector may let grow
+	// twofold, and its pools.
 	extra := 2*(c.lastAccount()["repeats.bytes"]-first.repeats) + 48<<20
 	if raceDetector {
 		extra *= 5 // its shadow

@@ -22,8 +22,8 @@ func unixLane(t *testing.T, path string) *lane {
 	return &lane{t: t, conn: conn, acks: bufio.NewReader(conn)}
 }
 
-// TestUnixSocket wants the socket of a dead collector replaced and that of a living process left alone; a resend over unix
-// sockets is a resend, the peer being the same.
+// TestUnixSocket wants the socket of a dead collector replaced and that of a living process left
+// alone; a resend over unix sockets is a resend, the peer being the same.
 func TestUnixSocket(t *testing.T) {
 	t.Parallel()
 	path := socketPath(t)

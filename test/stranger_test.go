@@ -75,7 +75,8 @@ func TestStrangerBetween(t *testing.T) {
 					return err == nil && bytes.Contains(b, []byte(`"`+names[len(names)-1]+`"`))
 				})
 				if round == 0 {
-					// What is written after a stranger's bytes can only be recognised once it is committed.
+					// What is written after a stranger's bytes can only be recognised once it is
+					// committed.
 					eventually(t, "all is committed", func() bool { return c.behind(s) == 0 })
 					c.kill()
 				} else {
@@ -97,7 +98,8 @@ func TestStrangerBetween(t *testing.T) {
 				if n == 0 {
 					t.Errorf("%s is not in the output as a line of its own", name)
 				}
-				// Events that were written but not yet committed when the collector died, and that the stranger made unrecognisable, may be there again.
+				// Events that were written but not yet committed when the collector died, and that
+				// the stranger made unrecognisable, may be there again.
 				if n > 1 && since+i >= 200 {
 					t.Errorf("%s is in the output %d times", name, n)
 				}
@@ -163,7 +165,8 @@ func TestStrangerMeanwhile(t *testing.T) {
 	}
 }
 
-// readTogether reads all files below dir: their text, and how often each event's name is in them as a line of its own.
+// readTogether reads all files below dir: their text, and how often each event's name is in them as
+// a line of its own.
 func readTogether(t testing.TB, dir string) (all string, own map[string]int) {
 	t.Helper()
 	own = map[string]int{}

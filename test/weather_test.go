@@ -19,8 +19,10 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// Weather is a proxy between senders and a collector, in which connections fare badly. It changes all the time, and each change cuts all connections: toxics
-// stand before the first connection comes, since toxiproxy may leave out bytes in the middle of a stream when one is taken away, which no network does.
+// Weather is a proxy between senders and a collector, in which connections fare badly. It changes
+// all the time, and each change cuts all connections: toxics stand before the first connection
+// comes, since toxiproxy may leave out bytes in the middle of a stream when one is taken away,
+// which no network does.
 type weather struct {
 	addr     string // for the senders
 	upstream string
@@ -119,7 +121,8 @@ func (w *weather) open(t testing.TB, toxics []toxic) *toxiproxy.Proxy {
 			return nil
 		}
 	}
-	// A process that is being started holds a copy of the last proxy's listening socket for a moment, between fork and exec.
+	// A process that is being started holds a copy of the last proxy's listening socket for a
+	// moment, between fork and exec.
 	for deadline := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
 		err := p.Start()
 		if err == nil {

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// A wild sender does to its connections what bad networks and bad programs do: it resets them, closes its half of them, goes away in the middle of a
-// message, leaves acks unread for a while, gives up waiting for one. What is not acked it sends again on a fresh one, as [sender] does.
+// A wild sender does to its connections what bad networks and bad programs do: it resets them,
+// closes its half of them, goes away in the middle of a message, leaves acks unread for a while,
+// gives up waiting for one. What is not acked it sends again on a fresh one, as [sender] does.
 
 // wildPatience is how long a wild sender waits for an ack.
 const wildPatience = 3 * time.Second

@@ -14,7 +14,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/alike"
 )
 
-// BenchmarkCall is a call with five pairs: with this sink, into a ring, and with package funcr's JSON in a file.
+// BenchmarkCall is a call with five pairs: with this sink, into a ring, and with package funcr's
+// JSON in a file.
 func BenchmarkCall(b *testing.B) {
 	for _, c := range []struct {
 		name string

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spillwaylogr brings go-logr/logr to Spillway: a logr.LogSink that hands messages to a spillway.Logger, so that they outlive the
-// process and reach a collector.
+// Package spillwaylogr brings go-logr/logr to Spillway: a logr.LogSink that hands messages to a
+// spillway.Logger, so that they outlive the process and reach a collector.
 //
 //	log, err := spillway.Open("forward://127.0.0.1:24224", nil)
 //	…
@@ -15,9 +15,10 @@
 //	values     as they stand, those of WithValues first; of a logr.Marshaler what it returns
 //	caller     source, if Options.Source asks for it, with WithCallDepth
 //
-// A key that is no string, and a key without a value, are written as package funcr writes them. A Marshaler inside of another value is
-// written by the rules of spillway.Logger.Post, as all values are. As a logr.SlogSink it takes records of slog with their
-// groups and times (logr.ToSlogHandler).
+// A key that is no string, and a key without a value, are written as package funcr writes them. A
+// Marshaler inside of another value is written by the rules of spillway.Logger.Post, as all values
+// are. As a logr.SlogSink it takes records of slog with their groups and times
+// (logr.ToSlogHandler).
 package spillwaylogr
 
 import (

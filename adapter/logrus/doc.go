@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spillwaylogrus brings sirupsen/logrus to Spillway, in two ways that need nothing of each other.
+// Package spillwaylogrus brings sirupsen/logrus to Spillway, in two ways that need nothing of each
+// other.
 //
-// A [Hook] hands entries to a spillway.Logger, so that they outlive the process and reach a collector; [Redirect] makes it the only way out:
+// A [Hook] hands entries to a spillway.Logger, so that they outlive the process and reach a
+// collector; [Redirect] makes it the only way out:
 //
 //	log, err := spillway.Open("forward://127.0.0.1:24224", nil)
 //	…
@@ -23,8 +25,9 @@
 //	Context        what Options.ContextAttrs is asked with
 //	logrus_error   a field of that name
 //
-// Values are written by the rules of spillway.Logger.Post: an error is its text wherever it stands, a Stringer its text, []byte is bytes.
+// Values are written by the rules of spillway.Logger.Post: an error is its text wherever it stands,
+// a Stringer its text, []byte is bytes.
 //
-// A hook never fails: what the logger does not take is counted and told by the logger. An entry at the levels fatal and panic
-// waits up to 5 s for its delivery, since the process may end with it.
+// A hook never fails: what the logger does not take is counted and told by the logger. An entry at
+// the levels fatal and panic waits up to 5 s for its delivery, since the process may end with it.
 package spillwaylogrus

@@ -15,15 +15,16 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// A Formatter writes an entry as a line of JSON, with the members in a fixed order and without a map in between. The zero value writes what
-// logrus.JSONFormatter does: the same names and values, in the order time, level, msg, then the entry's data sorted by name.
-// All fields are to be set before the first entry; goroutines may share it.
+// A Formatter writes an entry as a line of JSON, with the members in a fixed order and without a
+// map in between. The zero value writes what logrus.JSONFormatter does: the same names and values,
+// in the order time, level, msg, then the entry's data sorted by name. All fields are to be set
+// before the first entry; goroutines may share it.
 //
-// A value that encoding/json refuses, or a method of it that panics, costs that value alone: in its place stands a text that
-// begins with "!ERROR: " or "!PANIC: ".
+// A value that encoding/json refuses, or a method of it that panics, costs that value alone: in its
+// place stands a text that begins with "!ERROR: " or "!PANIC: ".
 type Formatter struct {
-	// Schema is what a line begins with, in this order. nil: time, level, msg. Caller and logrus_error, where an entry has
-	// them, follow.
+	// Schema is what a line begins with, in this order. nil: time, level, msg. Caller and
+	// logrus_error, where an entry has them, follow.
 	Schema []Field
 	// DropRest leaves out data that Schema does not name. Otherwise it comes last, sorted by name.
 	DropRest bool
@@ -68,7 +69,8 @@ const (
 // Const is a member that is the same in each line.
 func Const(key string, value any) Field { return Field{key: key, from: fromConst, value: value} }
 
-// Time is the entry's time, written as TimestampFormat says. An empty key is that of FieldMap, or "time".
+// Time is the entry's time, written as TimestampFormat says. An empty key is that of FieldMap, or
+// "time".
 func Time(key string) Field { return Field{key: key, from: fromTime} }
 
 // Level is the entry's level. An empty key is that of FieldMap, or "level".
@@ -77,8 +79,8 @@ func Level(key string) Field { return Field{key: key, from: fromLevel} }
 // Message is the entry's message. An empty key is that of FieldMap, or "msg".
 func Message(key string) Field { return Field{key: key, from: fromMessage} }
 
-// Data is the data called name, as a member called key. An entry without it has the value otherwise, or no such member if
-// that is not given.
+// Data is the data called name, as a member called key. An entry without it has the value
+// otherwise, or no such member if that is not given.
 func Data(key, name string, otherwise ...any) Field {
 	f := Field{key: key, from: fromData, name: name, missing: true}
 	if len(otherwise) > 0 {
@@ -90,8 +92,8 @@ func Data(key, name string, otherwise ...any) Field {
 // offsetFormat is RFC 3339 with the offset of UTC as digits, too.
 const offsetFormat = "2006-01-02T15:04:05-07:00"
 
-// NewServiceFormatter returns a formatter with the four members service, msg, task_id (the data of that name, "" without) and log_date,
-// which has the real offset from UTC. Other data is dropped.
+// NewServiceFormatter returns a formatter with the four members service, msg, task_id (the data of
+// that name, "" without) and log_date, which has the real offset from UTC. Other data is dropped.
 func NewServiceFormatter(service string) *Formatter {
 	return &Formatter{
 		Schema:          []Field{Const("service", service), Message("msg"), Data("task_id", "task_id", ""), Time("log_date")},
@@ -201,7 +203,8 @@ var scratches = sync.Pool{New: func() any { return &scratch{line: make([]byte, 0
 // maxPooled is the largest line that is kept for the next one.
 const maxPooled = 64 << 10
 
-// Format writes an entry. The line is valid until the entry's Buffer is used again; without a Buffer it is its caller's.
+// Format writes an entry. The line is valid until the entry's Buffer is used again; without a
+// Buffer it is its caller's.
 func (f *Formatter) Format(entry *logrus.Entry) ([]byte, error) {
 	f.once.Do(f.plan)
 	s := scratches.Get().(*scratch)
@@ -338,7 +341,8 @@ func (f *Formatter) caller(b []byte, at *runtime.Frame) []byte {
 	return b
 }
 
-// time appends a time. Only the layouts of RFC 3339 are fast in package time, so the offset that differs is put in by hand.
+// time appends a time. Only the layouts of RFC 3339 are fast in package time, so the offset that
+// differs is put in by hand.
 func (f *Formatter) time(b []byte, t time.Time) []byte {
 	switch f.TimestampFormat {
 	case time.RFC3339, time.RFC3339Nano:

@@ -29,7 +29,8 @@ type Hook struct{ log *spillway.Logger }
 // NewHook returns a hook for all levels. What log does not log by its own level, it leaves out.
 func NewHook(log *spillway.Logger) *Hook { return &Hook{log: log} }
 
-// Redirect makes a logger of logrus log to log and nowhere else: it adds a hook, and nothing is formatted or written any more.
+// Redirect makes a logger of logrus log to log and nowhere else: it adds a hook, and nothing is
+// formatted or written any more.
 func Redirect(from *logrus.Logger, log *spillway.Logger) {
 	from.AddHook(NewHook(log))
 	from.SetFormatter(nothing{})
@@ -108,7 +109,8 @@ func levelOf(l logrus.Level) slog.Level {
 	return spillway.LevelTrace
 }
 
-// errField is where logrus notes which fields it refused to take. The field has no method, and JSONFormatter writes it.
+// errField is where logrus notes which fields it refused to take. The field has no method, and
+// JSONFormatter writes it.
 var errField = func() []int {
 	f, ok := reflect.TypeFor[logrus.Entry]().FieldByName("err")
 	if !ok || f.Type.Kind() != reflect.String {

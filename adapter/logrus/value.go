@@ -13,7 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// value appends a value as logrus.JSONFormatter does: an error is its text, all else is what encoding/json makes of it.
+// value appends a value as logrus.JSONFormatter does: an error is its text, all else is what
+// encoding/json makes of it.
 func (f *Formatter) value(b []byte, v any) []byte {
 	switch x := v.(type) {
 	case nil:
@@ -102,7 +103,8 @@ func appendFloat(b []byte, x float64, bits int) []byte {
 	return b
 }
 
-// plain are the bytes that stand in a string as they are; those of html only with DisableHTMLEscape.
+// plain are the bytes that stand in a string as they are; those of html only with
+// DisableHTMLEscape.
 var plain, plainHTML = func() (plain, html [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
 		html[c] = c != '"' && c != '\\'

@@ -9,7 +9,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// The many methods that zap's encoders have: each type as a field of a map, and as an element of an array.
+// The many methods that zap's encoders have: each type as a field of a map, and as an element of an
+// array.
 
 // AddBinary adds bytes.
 func (e *encoder) AddBinary(key string, v []byte) {

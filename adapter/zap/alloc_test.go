@@ -14,7 +14,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/alike"
 )
 
-// TestAllocations counts them: the race detector lets sync.Pool forget at random, so this is not for it.
+// TestAllocations counts them: the race detector lets sync.Pool forget at random, so this is not
+// for it.
 func TestAllocations(t *testing.T) {
 	log := alike.Open(t, "discard:", &spillway.Options{Shm: "none"})
 	l := zap.New(NewCore(log)).Named("n").With(zap.Namespace("with"), zap.Int("a", 1))

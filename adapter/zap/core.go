@@ -21,8 +21,8 @@ type core struct {
 	prefix *encoder // the fields of With; nil: none
 }
 
-// NewCore returns a core that writes to log, at the levels that log is at. Goroutines may share it. It has the method
-// Level, which zapcore.LevelOf asks.
+// NewCore returns a core that writes to log, at the levels that log is at. Goroutines may share it.
+// It has the method Level, which zapcore.LevelOf asks.
 func NewCore(log *spillway.Logger) zapcore.Core { return &core{log: log} }
 
 func (c *core) Enabled(level zapcore.Level) bool { return c.log.Enabled(levelOf(level)) }

@@ -17,8 +17,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// An encoder writes fields as one MessagePack map. Headers are written with a count of 16 bits, which is filled in when the map or
-// array ends:
+// An encoder writes fields as one MessagePack map. Headers are written with a count of 16 bits,
+// which is filled in when the map or array ends:
 //
 //	┌──────────┬───────────────┬──────────────────────────┬─────
 //	│ de 00 00 │ key value …   │ key de 00 00 key value … │ …

@@ -169,7 +169,8 @@ func (c *call) value() bool {
 	return err == nil
 }
 
-// special reads the value of a name, which is behind it, for an event. What the event does not take stays a field.
+// special reads the value of a name, which is behind it, for an event. What the event does not take
+// stays a field.
 func (c *call) special(name []byte, take func(c *call, v []byte) bool) bool {
 	start := len(c.fields)
 	c.fields, _, _ = msgpack.AppendFromJSONText(c.fields, name) // name is JSON

@@ -2,13 +2,15 @@
 
 //go:build linux
 
-// Command cpu measures what an event costs the whole client in CPU, shipping included: user and system time of a process that posts
-// events and closes, divided by the events. What a process costs that posts none is taken off.
+// Command cpu measures what an event costs the whole client in CPU, shipping included: user and
+// system time of a process that posts events and closes, divided by the events. What a process
+// costs that posts none is taken off.
 //
 //	go run ./bench/cpu [-rounds 5] [-events 200000] [-rate 20000]
 //
-// The server is another process, which reads, acks where it is asked to, and forgets. Each client runs at a steady pace and as
-// fast as it can; in turn, round by round; medians are told, and the ratio to the official client's.
+// The server is another process, which reads, acks where it is asked to, and forgets. Each client
+// runs at a steady pace and as fast as it can; in turn, round by round; medians are told, and the
+// ratio to the official client's.
 package main
 
 import (

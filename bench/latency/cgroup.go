@@ -87,7 +87,8 @@ func ownGroup() (v1, v2 string, err error) {
 	return v1, v2, nil
 }
 
-// contain has cmd start inside the group: version 2 can do that itself, for version 1 a shell joins and becomes the program.
+// contain has cmd start inside the group: version 2 can do that itself, for version 1 a shell joins
+// and becomes the program.
 func (g *cgroup) contain(cmd *exec.Cmd) error {
 	if g.v2 {
 		dir, err := os.Open(g.path)

@@ -6,7 +6,8 @@ package main
 
 import "math/bits"
 
-// A histogram counts durations in buckets of at most 1/32 of their value, from 1 ns to 18 minutes. It allocates nothing.
+// A histogram counts durations in buckets of at most 1/32 of their value, from 1 ns to 18 minutes.
+// It allocates nothing.
 type histogram struct {
 	counts [41 << 5]uint64
 	n      uint64
@@ -19,8 +20,9 @@ func (h *histogram) add(ns uint64) {
 	h.max = max(h.max, ns)
 }
 
-// addCorrected adds a call, and those that a goroutine of fixed pace could not make meanwhile: a call of 10 intervals stands for ten calls
-// which would have waited 10, 9, 8 … intervals (Gil Tene's correction of coordinated omission, as in HdrHistogram).
+// addCorrected adds a call, and those that a goroutine of fixed pace could not make meanwhile: a
+// call of 10 intervals stands for ten calls which would have waited 10, 9, 8 … intervals (Gil
+// Tene's correction of coordinated omission, as in HdrHistogram).
 func (h *histogram) addCorrected(ns, interval uint64) {
 	h.add(ns)
 	for ns > interval {

@@ -6,17 +6,20 @@
 //
 //	go run ./bench/latency [-rounds 5] [-for 5s] [-rate 100000] [-only memory,spillway] [-cgroup 64MiB] [-plain] [-dir DIR]
 //
-// Each contender runs in a fresh process, in turn, round by round; a row has the medians of its rounds, and the lowest and
-// highest p99.9. Then all is done again inside a memory cgroup.
+// Each contender runs in a fresh process, in turn, round by round; a row has the medians of its
+// rounds, and the lowest and highest p99.9. Then all is done again inside a memory cgroup.
 //
-// The method: four goroutines share the rate evenly. Each has a schedule with a fixed interval (40 µs at 100,000 a second); it sleeps for a millisecond,
-// makes all calls that have become due, and sleeps again, as a server does that gets its requests in bursts. A call is timed from its own
-// begin to its end, so that the error of the sleeping is not taken for the logger's; and a call that takes longer than the interval is also
-// counted as the calls that had to wait for it, with what they would have waited (the correction of HdrHistogram): a stall of 4 ms is not
-// one slow call but a hundred. The clock is read twice a call, about 50 ns of each figure.
+// The method: four goroutines share the rate evenly. Each has a schedule with a fixed interval (40
+// µs at 100,000 a second); it sleeps for a millisecond, makes all calls that have become due, and
+// sleeps again, as a server does that gets its requests in bursts. A call is timed from its own
+// begin to its end, so that the error of the sleeping is not taken for the logger's; and a call
+// that takes longer than the interval is also counted as the calls that had to wait for it, with
+// what they would have waited (the correction of HdrHistogram): a stall of 4 ms is not one slow
+// call but a hundred. The clock is read twice a call, about 50 ns of each figure.
 //
-// "memory" is the yardstick: the same program appends a record of the same size to memory of its goroutine's own. Nothing else runs
-// beside it; beside the others run their movers and writers and, for a healthy destination, a real collector that works for them.
+// "memory" is the yardstick: the same program appends a record of the same size to memory of its
+// goroutine's own. Nothing else runs beside it; beside the others run their movers and writers and,
+// for a healthy destination, a real collector that works for them.
 package main
 
 import (
@@ -156,7 +159,8 @@ func (b *bench) run(c contender, group *cgroup) (r result, err error) {
 		return r, err
 	}
 	defer os.RemoveAll(t.Dir)
-	// A run ends as a process dies, and leaves its ring: in a folder that goes with it, for what lies in memory is charged to the cgroup.
+	// A run ends as a process dies, and leaves its ring: in a folder that goes with it, for what
+	// lies in memory is charged to the cgroup.
 	if shm, err := os.MkdirTemp("/dev/shm", "bench-latency-"); err == nil {
 		t.Shm = shm
 		defer os.RemoveAll(shm)

@@ -94,8 +94,8 @@ func openMemory(*task) (func(int) func(), func() uint64, error) {
 	return call, func() uint64 { return 0 }, nil
 }
 
-// openLonger is openMemory that takes as long as a call of the logger and neither waits nor wakes: its tail is that of the machine, which takes
-// processors away from whoever is running.
+// openLonger is openMemory that takes as long as a call of the logger and neither waits nor wakes:
+// its tail is that of the machine, which takes processors away from whoever is running.
 func openLonger(t *task) (func(int) func(), func() uint64, error) {
 	memory, refused, err := openMemory(t)
 	table := crc32.MakeTable(crc32.Castagnoli)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lines is banaconda's comparison: 100,000 lines of 1,000 bytes to a file, from one goroutine, from 20 with a logger each, and from 20 on one
-// logger.
+// Command lines is banaconda's comparison: 100,000 lines of 1,000 bytes to a file, from one
+// goroutine, from 20 with a logger each, and from 20 on one logger.
 //
 //	go run ./bench/lines [-rounds 3] [-lines 100000] [-only spillway,phuslu] [-dir DIR]
 //
-// It tells when the last call had returned, when Close had, and how many lines are not in the files. All loggers of a table
-// run in turn, round by round, and the medians are told. The files are read back outside of the measured time and removed.
+// It tells when the last call had returned, when Close had, and how many lines are not in the
+// files. All loggers of a table run in turn, round by round, and the medians are told. The files
+// are read back outside of the measured time and removed.
 package main
 
 import (
@@ -40,7 +41,8 @@ func main() {
 	}
 }
 
-// kinds are the loggers; logrus and the writers of single lines are slow enough to be left out of a short run with -only.
+// kinds are the loggers; logrus and the writers of single lines are slow enough to be left out of a
+// short run with -only.
 func kinds() []peers.LocalKind {
 	block := func(o spillway.Options) func(path string) (peers.Local, error) {
 		return func(path string) (peers.Local, error) {

@@ -48,7 +48,8 @@ repeats: the last 30 chunks are recognised, 1h0m0s back
 	}
 }
 
-// TestAccountJSON: the account elsewhere is one line, one JSON object, and no number is in it twice.
+// TestAccountJSON: the account elsewhere is one line, one JSON object, and no number is in it
+// twice.
 func TestAccountJSON(t *testing.T) {
 	_, now := pictures()
 	var b bytes.Buffer

@@ -47,7 +47,8 @@ type benchForwardCmd struct {
 	Out         string        `help:"Where to instead of to standard output." type:"path" placeholder:"FILE"`
 }
 
-// articleRates are the events per second of a well-known table: from 400,000 to 2,600,000, and then without a limit.
+// articleRates are the events per second of a well-known table: from 400,000 to 2,600,000, and then
+// without a limit.
 var articleRates = []float64{4e5, 6e5, 8e5, 1e6, 1.2e6, 1.4e6, 1.6e6, 1.8e6, 2e6, 2.2e6, 2.4e6, 2.6e6, 0}
 
 // Run measures and prints.

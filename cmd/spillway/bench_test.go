@@ -78,7 +78,8 @@ func TestBenchForward(t *testing.T) {
 	}
 }
 
-// TestBenchForwardKeeps sees that an earlier report stays if there is no new one, and leaves nothing behind if there is.
+// TestBenchForwardKeeps sees that an earlier report stays if there is no new one, and leaves
+// nothing behind if there is.
 func TestBenchForwardKeeps(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.txt")
 	earlier := strings.Repeat("earlier ", 1000)

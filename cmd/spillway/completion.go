@@ -121,7 +121,8 @@ func (c *completion) add(text, about, last string) {
 	}
 }
 
-// addValues adds the values that a flag or an argument may have. A flag that stands in the same word comes before each.
+// addValues adds the values that a flag or an argument may have. A flag that stands in the same
+// word comes before each.
 func (c *completion) addValues(v *kong.Value, flag, last string) {
 	switch v.Tag.Type {
 	case "path", "existingfile":

@@ -83,8 +83,9 @@ _spillway
 spillway completion fish | source
 complete -C "$argv[1]"`,
 
-	// zsh completes only on a terminal: a shell within writes what would be added into a file, and ends.
-	// It gets the line when its prompt is there: what is typed earlier, a busy machine may lose.
+	// zsh completes only on a terminal: a shell within writes what would be added into a file, and
+	// ends. It gets the line when its prompt is there: what is typed earlier, a busy machine may
+	// lose.
 	"zsh": `
 zmodload zsh/zpty
 export found=$(mktemp)
@@ -173,7 +174,8 @@ func shellHome(t *testing.T, shell string) string {
 	return home
 }
 
-// candidates is what a shell would show; told is what it says besides, such as that its files are slow.
+// candidates is what a shell would show; told is what it says besides, such as that its files are
+// slow.
 func candidates(t *testing.T, path, home, line string) (words []string, told string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)

@@ -9,7 +9,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/lines"
 )
 
-// finds counts the lines in which something was looked for and could not be read. The first of them are told.
+// finds counts the lines in which something was looked for and could not be read. The first of them
+// are told.
 type finds struct {
 	what, key string // "time", and the key; "": nothing is looked for
 	instead   string // what such a line's event gets

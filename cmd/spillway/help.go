@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// helpCmd is for the list of commands: run makes "serve --help" of "help serve" before anything looks at it.
+// helpCmd is for the list of commands: run makes "serve --help" of "help serve" before anything
+// looks at it.
 type helpCmd struct {
 	Command []string `arg:"" optional:"" help:"Command to tell about."`
 }

@@ -30,7 +30,8 @@ type journalDir struct {
 	Dir string `arg:"" help:"Data directory, or the directory of the journal or of the dead letters in it; or a directory of rings, or of one. It may be in use." type:"existingdir"`
 }
 
-// letters is the directory of dead letters that this one is or has, "" if there is none; alone says that there is no journal besides.
+// letters is the directory of dead letters that this one is or has, "" if there is none; alone says
+// that there is no journal besides.
 func (d journalDir) letters() (dir string, alone bool) {
 	dir, ok := letters.Find(d.Dir)
 	if !ok {
@@ -47,8 +48,8 @@ func (d journalDir) inspect() (*journal.Inspection, error) {
 	return journal.Inspect(dir)
 }
 
-// outputs are the collector's outputs by their cursors. A journal may have none: a logger's spill is
-// one, too.
+// outputs are the collector's outputs by their cursors. A journal may have none: a logger's spill
+// is one, too.
 func (d journalDir) outputs() (map[string]collector.End, error) {
 	dir, err := filepath.Abs(d.Dir)
 	if err != nil {
@@ -242,7 +243,8 @@ func (c *journalVerifyCmd) Run(s *streams) error {
 	return errors.Join(err, out.err)
 }
 
-// sticky remembers the first error of a writer: whom nobody could tell what is damaged must not hear that all is well.
+// sticky remembers the first error of a writer: whom nobody could tell what is damaged must not
+// hear that all is well.
 type sticky struct {
 	w   io.Writer
 	err error

@@ -110,7 +110,8 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// journalLs is the row of the file output in what journal ls prints: seven events behind, or none once they are out.
+// journalLs is the row of the file output in what journal ls prints: seven events behind, or none
+// once they are out.
 var journalLs = regexp.MustCompile(`(?m)^file://\S+/out\.jsonl +[0-9a-f/]+ +[70] +\d+ *$`)
 
 // testJournal looks into a data directory that is in use.

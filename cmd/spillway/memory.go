@@ -17,9 +17,10 @@ const (
 	worthwhile = 32 << 20 // less is not worth a collection
 )
 
-// keepMemory tells the garbage collector how much the process is to take, unless GOMEMLIMIT does: nearly all there is are buffers of bytes, which it need not
-// look into, so collecting often costs next to nothing. When all is quiet, what the garbage collector has not been asked for goes back to the system.
-// stop ends that.
+// keepMemory tells the garbage collector how much the process is to take, unless GOMEMLIMIT does:
+// nearly all there is are buffers of bytes, which it need not look into, so collecting often costs
+// next to nothing. When all is quiet, what the garbage collector has not been asked for goes back
+// to the system. stop ends that.
 func keepMemory(buffers int64) (stop func()) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(min(buffers, math.MaxInt64-besides) + besides)
@@ -61,7 +62,8 @@ func readUsage() usage {
 	return usage{s[0].Value.Uint64(), s[1].Value.Uint64() - s[2].Value.Uint64()}
 }
 
-// quiet decides when memory is to go back: once after each time of work, when the garbage collector has had nothing to do between two looks.
+// quiet decides when memory is to go back: once after each time of work, when the garbage collector
+// has had nothing to do between two looks.
 type quiet struct {
 	last  uint64 // cycles at the last look
 	freed uint64 // cycles when memory went back

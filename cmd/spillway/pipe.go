@@ -29,8 +29,9 @@ func (p *pipe) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// surviveBrokenPipes makes a write to standard output or standard error that nobody reads any more an error like any other, until stop is called. Otherwise it
-// ends the process at once and without a word, and a collector must not die of who read its log.
+// surviveBrokenPipes makes a write to standard output or standard error that nobody reads any more
+// an error like any other, until stop is called. Otherwise it ends the process at once and without
+// a word, and a collector must not die of who read its log.
 func surviveBrokenPipes() (stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGPIPE)

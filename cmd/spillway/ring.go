@@ -97,7 +97,8 @@ func catRings(s *streams, all []*ring.Inspection) error {
 	return errors.Join(err, w.Flush()) // which repeats what a write has said
 }
 
-// ringEvent takes a ring's record apart: the length of the tag as a varint, the tag, the MessagePack map.
+// ringEvent takes a ring's record apart: the length of the tag as a varint, the tag, the
+// MessagePack map.
 func ringEvent(r ring.Record) (tag string, e forward.Entry, err error) {
 	n, k := binary.Uvarint(r.Data)
 	if k <= 0 || n > uint64(len(r.Data)-k) {

@@ -23,7 +23,8 @@ func ringPayload(tag, message string) []byte {
 	return msgpack.AppendString(b, message)
 }
 
-// TestRings looks into a ring that is in use and one that was left, by its own folder and by that of both, and into one that was damaged.
+// TestRings looks into a ring that is in use and one that was left, by its own folder and by that
+// of both, and into one that was damaged.
 func TestRings(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "rings")
 	var rings []*ring.Ring

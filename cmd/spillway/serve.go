@@ -39,7 +39,8 @@ type serveCmd struct {
 // Help tells what does not fit behind a flag.
 func (c *serveCmd) Help() string { return inputHelp }
 
-// inputHelp is about the settings of inputs and outputs; docs/security.md and docs/lines.md have the whole of it.
+// inputHelp is about the settings of inputs and outputs; docs/security.md and docs/lines.md have
+// the whole of it.
 const inputHelp = `Settings of an input or output are parameters of its URL, put in quotes for the shell: 'forward+tls://0.0.0.0:24224?cert=server.pem&key=server.key'
 
 TLS (forward+tls://): cert=, key= name the server's certificate and key; client_ca= those who vouch for clients, client_auth=none, request or require.
@@ -69,7 +70,8 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 		log.Warn("the journal is smaller than the largest message: what does not fit can never be stored, and its sender gets no ack",
 			"journal_size", int64(c.JournalSize), "max_chunk", int64(c.MaxChunk))
 	}
-	// Before the collector is opened, which takes its time after a crash: whatever comes meanwhile must not end the process.
+	// Before the collector is opened, which takes its time after a crash: whatever comes meanwhile
+	// must not end the process.
 	signals, stopSignals := hangups()
 	defer stopSignals()
 	asked, stopAsking := asking()

@@ -37,8 +37,8 @@ func (u *untilListening) String() string {
 	return u.text.String()
 }
 
-// TestServeRefusesAtOnce: an output that can never work ends the start with one sentence that names it,
-// before anything is listened on or left behind. The other output is healthy.
+// TestServeRefusesAtOnce: an output that can never work ends the start with one sentence that names
+// it, before anything is listened on or left behind. The other output is healthy.
 func TestServeRefusesAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

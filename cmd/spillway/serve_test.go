@@ -92,7 +92,8 @@ func number(t *testing.T, line map[string]any, keys ...string) int64 {
 	return int64(f)
 }
 
-// TestServeSpeaks: what the first lines, the status lines and the account say is what was configured and sent.
+// TestServeSpeaks: what the first lines, the status lines and the account say is what was
+// configured and sent.
 func TestServeSpeaks(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")

@@ -11,8 +11,9 @@ import (
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
-// clientTo returns a client of the one server that a URL names, which no call has been made of yet, and the URL without its secrets. What there is to say of the
-// files that it names goes to warnings.
+// clientTo returns a client of the one server that a URL names, which no call has been made of yet,
+// and the URL without its secrets. What there is to say of the files that it names goes to
+// warnings.
 func clientTo(to, command string, warnings io.Writer) (client *forward.Client, shown string, err error) {
 	u, err := urls.Parse(to)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 // at is the moment of the pictures below.
 var at = time.Date(2026, 11, 21, 10, 1, 0, 0, time.UTC)
 
-// pictures are two looks at a collector with two inputs and two outputs, of which one is broken, a minute apart.
+// pictures are two looks at a collector with two inputs and two outputs, of which one is broken, a
+// minute apart.
 func pictures() (before, now collector.Stats) {
 	picture := func(n int64) collector.Stats {
 		in := collector.Counts{In: 1000*n + 3, Stored: 1000 * n, Repeated: 1, Invalid: 2, Chunks: 10*n + 1, StoredChunks: 10 * n, RepeatedChunks: 1}

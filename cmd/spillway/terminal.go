@@ -33,7 +33,8 @@ func openTerminal(w io.Writer) *terminal {
 	return nil
 }
 
-// draws reports whether lines can be taken back there. A log that pretends to be a terminal has no type, or no size.
+// draws reports whether lines can be taken back there. A log that pretends to be a terminal has no
+// type, or no size.
 func (t *terminal) draws() bool {
 	kind := os.Getenv("TERM")
 	width, _, err := term.GetSize(int(t.file.Fd()))
@@ -91,7 +92,8 @@ func (t *terminal) showLocked() {
 	t.shown = true
 }
 
-// fit cuts a line to the width of the terminal: one that is wrapped cannot be taken back. Lines are ASCII.
+// fit cuts a line to the width of the terminal: one that is wrapped cannot be taken back. Lines are
+// ASCII.
 func (t *terminal) fit(line string) string {
 	width, _, err := term.GetSize(int(t.file.Fd()))
 	if err != nil || width < 2 {

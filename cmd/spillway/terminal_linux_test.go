@@ -40,7 +40,8 @@ func openPTY(t *testing.T, width uint16) (outside, inside *os.File) {
 	return outside, inside
 }
 
-// shows plays what a terminal gets: carriage returns, ends of lines, and the code that clears the rest of a line.
+// shows plays what a terminal gets: carriage returns, ends of lines, and the code that clears the
+// rest of a line.
 func shows(text string) string {
 	var screen []string
 	var line []byte

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inForeground reports whether this process may draw on a terminal: the shell has not put it into the background.
+// inForeground reports whether this process may draw on a terminal: the shell has not put it into
+// the background.
 func inForeground(f *os.File) bool {
 	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
 	return err != nil || group == unix.Getpgrp() // an error: it is not the terminal of this session, and has no such thing

@@ -38,7 +38,8 @@ func moduleVersion(info *debug.BuildInfo) string {
 	return "devel"
 }
 
-// versionText is all that can be said of a build. A module that was installed by its version knows no commit.
+// versionText is all that can be said of a build. A module that was installed by its version knows
+// no commit.
 func versionText(info *debug.BuildInfo) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, "spillway", moduleVersion(info))

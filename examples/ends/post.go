@@ -14,9 +14,9 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// postKind is an output that posts the events of a chunk as JSON lines: http://host/path?timeout=5s.
-// An answer of 4xx refuses them for good, but for 408 and 429; after any other error they come again,
-// in order, under the same key.
+// postKind is an output that posts the events of a chunk as JSON lines:
+// http://host/path?timeout=5s. An answer of 4xx refuses them for good, but for 408 and 429; after
+// any other error they come again, in order, under the same key.
 func postKind(u *collector.URL, p *collector.Params) (func(*collector.OutputEnv) (collector.Output, error), error) {
 	client := &http.Client{Timeout: p.Duration("timeout", 10*time.Second)}
 	url := u.Scheme + ":" + u.Path

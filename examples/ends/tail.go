@@ -19,8 +19,9 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// A tail follows a file of JSON lines that is only appended to: tail:/var/log/app.jsonl?tag=app. Where
-// it stands is stored with the events, so each line is stored once, whatever happens to the process.
+// A tail follows a file of JSON lines that is only appended to: tail:/var/log/app.jsonl?tag=app.
+// Where it stands is stored with the events, so each line is stored once, whatever happens to the
+// process.
 type tail struct {
 	path, tag      string
 	bytes, invalid atomic.Int64

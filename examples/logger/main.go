@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command logger is a program that logs: to a collector at the default address, or to the destination in its argument.
+// Command logger is a program that logs: to a collector at the default address, or to the
+// destination in its argument.
 //
 //	go run ./cmd/spillway serve                  in one terminal, and in another
 //	go run ./examples/logger

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package alike is for the tests of adapters: what another library writes as JSON is compared with the record that came of the same call.
+// Package alike is for the tests of adapters: what another library writes as JSON is compared with
+// the record that came of the same call.
 package alike
 
 import (

@@ -29,7 +29,8 @@ type Client struct {
 	login *kept[*forward.Login] // nil: no handshake
 }
 
-// Values are what a program gives in code, where a URL names files. What is given here the URL must not give, too.
+// Values are what a program gives in code, where a URL names files. What is given here the URL must
+// not give, too.
 type Values struct {
 	TLS                           *tls.Config
 	SharedKey, Username, Password string
@@ -147,7 +148,8 @@ func (c *Client) Reload() error {
 	return errors.Join(errs...)
 }
 
-// GetTLS returns the function for Client.GetTLS of package forward: nil for connections without TLS.
+// GetTLS returns the function for Client.GetTLS of package forward: nil for connections without
+// TLS.
 func (c *Client) GetTLS() func() (*tls.Config, error) {
 	if c.tls == nil {
 		return nil
@@ -155,7 +157,8 @@ func (c *Client) GetTLS() func() (*tls.Config, error) {
 	return func() (*tls.Config, error) { return *c.tls.get(), nil }
 }
 
-// GetLogin returns the function for Client.GetLogin of package forward: nil for connections without a handshake.
+// GetLogin returns the function for Client.GetLogin of package forward: nil for connections without
+// a handshake.
 func (c *Client) GetLogin() func() (*forward.Login, error) {
 	if c.login == nil {
 		return nil

@@ -24,7 +24,8 @@ const (
 	maxList   = 8 << 20
 )
 
-// A file is one that a parameter names. Messages show it as it is written in a URL: cert=/etc/spillway/server.pem.
+// A file is one that a parameter names. Messages show it as it is written in a URL:
+// cert=/etc/spillway/server.pem.
 type file struct{ parameter, path string }
 
 func (f file) given() bool { return f.path != "" }
@@ -47,8 +48,8 @@ type seen struct {
 	err   string // why it could not be read
 }
 
-// young is how old a file has to be until its time tells whether it has changed: clocks of file systems are coarse, and files that belong together are not
-// written in one moment.
+// young is how old a file has to be until its time tells whether it has changed: clocks of file
+// systems are coarse, and files that belong together are not written in one moment.
 const young = 2 * time.Second
 
 func (f *files) read(of file, limit int64, secret bool) ([]byte, error) {
@@ -123,7 +124,8 @@ func (s *seen) changed() bool {
 	return false
 }
 
-// near reports whether a file of this time may be written again within it, or by a clock that is ahead.
+// near reports whether a file of this time may be written again within it, or by a clock that is
+// ahead.
 func near(now, written time.Time) bool { return now.Sub(written) < young }
 
 // settled reports whether nobody is at the files just now.
@@ -155,7 +157,8 @@ func (f *files) has(path string) bool {
 	return slices.ContainsFunc(f.seen, func(s *seen) bool { return s.path == path })
 }
 
-// filePath asks for a parameter that is a path, and returns it from the root, wherever the process goes later.
+// filePath asks for a parameter that is a path, and returns it from the root, wherever the process
+// goes later.
 func filePath(p *urls.Params, name string) file {
 	f := file{name, p.String(name, "")}
 	if !f.given() {

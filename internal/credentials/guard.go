@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// guarded returns a copy of a program's own configuration whose functions fail where they panic: they are called on our goroutines, and a logger does not end
-// the program.
+// guarded returns a copy of a program's own configuration whose functions fail where they panic:
+// they are called on our goroutines, and a logger does not end the program.
 func guarded(c *tls.Config) *tls.Config {
 	c = c.Clone()
 	if f := c.VerifyPeerCertificate; f != nil {

@@ -9,9 +9,11 @@ import (
 	"time"
 )
 
-// Reports is told what goes on while credentials are in force. Its functions are called on the goroutine of a connection and must not block; nil ones are not called.
+// Reports is told what goes on while credentials are in force. Its functions are called on the
+// goroutine of a connection and must not block; nil ones are not called.
 type Reports struct {
-	// Trouble is a warning, or says that a new version cannot be used and the old one stays in force.
+	// Trouble is a warning, or says that a new version cannot be used and the old one stays in
+	// force.
 	Trouble func(error)
 	// Renewed names the files that have changed and are in force now.
 	Renewed func(files []string)
@@ -35,7 +37,8 @@ const (
 	reloadMost = 10 * time.Second // and so long who asks for a reload
 )
 
-// A kept value is made from files, and anew when they have changed. What is in force is read without a lock.
+// A kept value is made from files, and anew when they have changed. What is in force is read
+// without a lock.
 type kept[T any] struct {
 	load    func(*files) (T, error)
 	reports *Reports
@@ -58,8 +61,8 @@ func keep[T any](load func(*files) (T, error), r *Reports) (*kept[T], error) {
 	return k, nil
 }
 
-// get returns the value in force, after a look at the files when it is time for one. Nobody waits for another one's look, nor for long for his own: the disk
-// may hang.
+// get returns the value in force, after a look at the files when it is time for one. Nobody waits
+// for another one's look, nor for long for his own: the disk may hang.
 func (k *kept[T]) get() *T {
 	select {
 	case k.looking <- struct{}{}:
@@ -80,7 +83,8 @@ func (k *kept[T]) get() *T {
 
 var errSlow = errors.New("reading takes too long, the disk does not answer")
 
-// bounded returns what f does, but not later than most. f then goes on. The caller looks, and no longer does when f is done.
+// bounded returns what f does, but not later than most. f then goes on. The caller looks, and no
+// longer does when f is done.
 func (k *kept[T]) bounded(most <-chan time.Time, f func() error) error {
 	result := make(chan error, 1)
 	go func() {

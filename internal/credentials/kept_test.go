@@ -95,7 +95,8 @@ func TestKept(t *testing.T) {
 	})
 }
 
-// TestRenewed: of two files the one that was broken is named, and not the one that was not read meanwhile.
+// TestRenewed: of two files the one that was broken is named, and not the one that was not read
+// meanwhile.
 func TestRenewed(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
@@ -189,7 +190,8 @@ func TestYoung(t *testing.T) {
 	})
 }
 
-// TestStat: what stat cannot see is seen while the file is young; what it sees is enough afterwards.
+// TestStat: what stat cannot see is seen while the file is young; what it sees is enough
+// afterwards.
 func TestStat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "f")
@@ -254,7 +256,8 @@ func TestLinks(t *testing.T) {
 	})
 }
 
-// TestNobodyWaits: while one connection's look at the disk hangs, others go on, and so does that one soon.
+// TestNobodyWaits: while one connection's look at the disk hangs, others go on, and so does that
+// one soon.
 func TestNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "f")

@@ -8,7 +8,8 @@ import (
 	"iter"
 )
 
-// lineError is what is wrong with a line of a list. It never shows what the line holds: that may be a secret in the wrong place.
+// lineError is what is wrong with a line of a list. It never shows what the line holds: that may be
+// a secret in the wrong place.
 type lineError struct {
 	line int
 	why  string
@@ -16,7 +17,8 @@ type lineError struct {
 
 func (e *lineError) Error() string { return fmt.Sprintf("line %d: %s", e.line, e.why) }
 
-// lines yields the lines of a list that are neither empty nor a comment, with their numbers, from 1.
+// lines yields the lines of a list that are neither empty nor a comment, with their numbers, from
+// 1.
 func lines(data []byte) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		data = bytes.TrimPrefix(data, mark)

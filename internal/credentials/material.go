@@ -29,7 +29,8 @@ func pair(f *files, certFile, keyFile file) (tls.Certificate, error) {
 	return p, nil
 }
 
-// pool reads the certificates of authorities, in PEM. All have to be good: one that is left out is missed later, far from here.
+// pool reads the certificates of authorities, in PEM. All have to be good: one that is left out is
+// missed later, far from here.
 func pool(f *files, of file) (*x509.CertPool, error) {
 	data, err := f.read(of, maxPEM, false)
 	if err != nil {

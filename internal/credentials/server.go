@@ -126,7 +126,8 @@ func (s *Server) Open(r *Reports) (err error) {
 	return nil
 }
 
-// Reload reads the files now, whether they have changed or not. Of what cannot be used the old version stays in force, and the error says so.
+// Reload reads the files now, whether they have changed or not. Of what cannot be used the old
+// version stays in force, and the error says so.
 func (s *Server) Reload() error {
 	var errs []error
 	if s.tls != nil {
@@ -161,8 +162,8 @@ func (s *Server) loadTLS(f *files) (*tls.Config, error) {
 		MinVersion:   tls.VersionTLS12,
 		Certificates: []tls.Certificate{cert},
 		ClientAuth:   s.clientAuth,
-		// A session that was begun under an old version of the files must not be resumed under a new one, which may trust fewer. Connections of
-		// senders are long, so this costs little.
+		// A session that was begun under an old version of the files must not be resumed under a
+		// new one, which may trust fewer. Connections of senders are long, so this costs little.
 		SessionTicketsDisabled: true,
 	}
 	if s.clientCA.given() {

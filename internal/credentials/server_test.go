@@ -146,7 +146,8 @@ func (s *station) copy(t testing.TB, name, from string) {
 	}
 }
 
-// serves returns whether a client that trusts ca connects, with a certificate of its own or without.
+// serves returns whether a client that trusts ca connects, with a certificate of its own or
+// without.
 func serves(t testing.TB, e *forward.Endpoint, ca *testcert.CA, own ...*testcert.Pair) (*testcert.Pair, error) {
 	t.Helper()
 	a, b := net.Pipe()
@@ -186,7 +187,8 @@ func wantLeaf(t testing.TB, e *forward.Endpoint, ca *testcert.CA, want *testcert
 	}
 }
 
-// TestHalfPair exchanges certificate and key one after the other: at no time is a connection refused.
+// TestHalfPair exchanges certificate and key one after the other: at no time is a connection
+// refused.
 func TestHalfPair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := testcert.New(t)
@@ -229,7 +231,8 @@ func TestHalfPair(t *testing.T) {
 	})
 }
 
-// TestClientCA: who is vouched for changes with the file, also for a client that has connected before.
+// TestClientCA: who is vouched for changes with the file, also for a client that has connected
+// before.
 func TestClientCA(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca, other := testcert.New(t), testcert.New(t)

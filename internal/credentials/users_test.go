@@ -43,7 +43,8 @@ func fits(err error, want string) bool {
 	return strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "topsecret")
 }
 
-// plainError reports whether the text of an error is one that is written in this package: with numbers taken out it must be one of few.
+// plainError reports whether the text of an error is one that is written in this package: with
+// numbers taken out it must be one of few.
 func plainError(err error, texts map[string]bool) bool { return texts[withoutNumbers(err.Error())] }
 
 func texts(list ...string) map[string]bool {

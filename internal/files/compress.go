@@ -17,9 +17,10 @@ var (
 	errBusy    = errors.New("in use")
 )
 
-// compress replaces a file by its compressed form. The compressed one has its name only when it is complete and on disk,
-// and the other one is removed after that; so whatever is left by a process that was killed, one of both is whole. A file
-// that somebody has open for writing is left for later: errBusy.
+// compress replaces a file by its compressed form. The compressed one has its name only when it is
+// complete and on disk, and the other one is removed after that; so whatever is left by a process
+// that was killed, one of both is whole. A file that somebody has open for writing is left for
+// later: errBusy.
 func compress(path string, stop <-chan struct{}) error {
 	from, err := os.OpenFile(path, readFlags, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -82,8 +82,8 @@ func (e *entry) isCut(path string, size int64) bool {
 	return err == nil && !in
 }
 
-// recallCut looks for the copy of a file that was cut and is at a path now, and remembers it, and the
-// file as one that was begun anew. ok is false if there is none.
+// recallCut looks for the copy of a file that was cut and is at a path now, and remembers it, and
+// the file as one that was begun anew. ok is false if there is none.
 func (x *index) recallCut(e entry, path string, size int64) (copied *file, ok bool) {
 	name, id, length := x.copyOf(e, path)
 	if name == "" {
@@ -106,8 +106,8 @@ func (x *index) recallCut(e entry, path string, size int64) (copied *file, ok bo
 	return copied, true
 }
 
-// goOnInCopy has the lines that are expected in f, which was cut before all were found, looked for in
-// its copy. It reports whether there is one that has more.
+// goOnInCopy has the lines that are expected in f, which was cut before all were found, looked for
+// in its copy. It reports whether there is one that has more.
 func (x *index) goOnInCopy(f *file) bool {
 	if f.of != "" {
 		return false

@@ -16,8 +16,9 @@ import (
 	"testing"
 )
 
-// A world is a directory, a journal of lines, and what was committed of it. A process in it appends the journal's lines
-// from the committed position on, and dies at a given tick: every byte written, every sync, rename, record and commit is one.
+// A world is a directory, a journal of lines, and what was committed of it. A process in it appends
+// the journal's lines from the committed position on, and dies at a given tick: every byte written,
+// every sync, rename, record and commit is one.
 type world struct {
 	t       *testing.T
 	dir     string
@@ -201,7 +202,8 @@ func (w *world) crowded() bool { return w.o.NewFiles > 0 || w.o.MaxOpen == 1 && 
 // stamp is what rotation puts into a name.
 var stamp = regexp.MustCompile(`-\d{8}T\d{6}\.\d{3}`)
 
-// content returns the lines of all files, each file's in order, under the name with the number of the process left out.
+// content returns the lines of all files, each file's in order, under the name with the number of
+// the process left out.
 func (w *world) content() map[string][]string {
 	w.t.Helper()
 	got := map[string][]string{}

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// A crowd is what keeps events of many tags or times from making files without end. In a minute so many new files are made;
-// then the crowd is closed: until the minute is over lines whose file is not there go to one file for the rest.
+// A crowd is what keeps events of many tags or times from making files without end. In a minute so
+// many new files are made; then the crowd is closed: until the minute is over lines whose file is
+// not there go to one file for the rest.
 //
 //	 open                          closed                         open
 //	┌──────────────────────────┬──────────────────────────────┬────────
@@ -19,9 +20,10 @@ import (
 //	└──────────────────────────┴──────────────────────────────┴────────
 //	                           Checkpoint                     commit, a minute after the first new one
 //
-// After a crash each line has to find the file that it went to. So it changes between open and closed only with a state that
-// says so, which is durable before the next line: all lines behind one state went by the same rule. While it is open, each
-// went to its own file; while it is closed, to its own if that was there before.
+// After a crash each line has to find the file that it went to. So it changes between open and
+// closed only with a state that says so, which is durable before the next line: all lines behind
+// one state went by the same rule. While it is open, each went to its own file; while it is closed,
+// to its own if that was there before.
 type crowd struct {
 	most   int // new files in a minute; 0: as many as come
 	closed bool
@@ -42,10 +44,12 @@ const (
 // minute is in which new files are counted.
 const minute = time.Minute
 
-// ErrCrowded says that an event is for a new file, and that a Checkpoint or Sync has to come before the decision on it.
+// ErrCrowded says that an event is for a new file, and that a Checkpoint or Sync has to come before
+// the decision on it.
 var ErrCrowded = errors.New("files: many new files: a checkpoint is due")
 
-// isNew reports whether there is no file at a path. What is there, whatever it is, makes no new one.
+// isNew reports whether there is no file at a path. What is there, whatever it is, makes no new
+// one.
 func (c *crowd) isNew(path string) bool {
 	_, _, err := idAt(path)
 	return errors.Is(err, fs.ErrNotExist)
@@ -88,22 +92,23 @@ func (c *crowd) turn(now time.Time) (closes bool) {
 	return c.closed && !before
 }
 
-// A Mark says where in a chunk its caller stands, so that a state can belong to a place between two positions. Its zero
-// value stands for the position itself.
+// A Mark says where in a chunk its caller stands, so that a state can belong to a place between two
+// positions. Its zero value stands for the position itself.
 type Mark struct {
 	Place  string // of the chunk, as the caller calls it; "" for the position
 	Events int    // of the chunk, whose lines are in the files
 }
 
-// Crowded says that so many files were written since the last commit that a Checkpoint should come before the next event:
-// a state names all of them. That is twice as many as WantSync waits for. So is it when files were moved away or cut meanwhile:
-// what was written since would be written again after a crash.
+// Crowded says that so many files were written since the last commit that a Checkpoint should come
+// before the next event: a state names all of them. That is twice as many as WantSync waits for. So
+// is it when files were moved away or cut meanwhile: what was written since would be written again
+// after a crash.
 func (s *Set) Crowded() bool {
 	return s.hasty || s.unkept || len(s.index.files)-s.openFiles.n > 8*s.o.MaxOpen
 }
 
-// Checkpoint is a Sync whose state belongs to a mark, behind the position, and has Record make it durable. After an error it
-// is called again, before anything else.
+// Checkpoint is a Sync whose state belongs to a mark, behind the position, and has Record make it
+// durable. After an error it is called again, before anything else.
 func (s *Set) Checkpoint(m Mark) error {
 	if _, err := s.Sync(); err != nil {
 		return err
@@ -137,18 +142,19 @@ func (s *Set) settled() []byte {
 	return s.index.state(s.index.crowd.closed, s.mark, func(f *file) (int64, bool) { return f.length, true })
 }
 
-// Resumed returns the mark of the state that the Set was opened with, until Reached. Events up to it are not to be appended
-// again.
+// Resumed returns the mark of the state that the Set was opened with, until Reached. Events up to
+// it are not to be appended again.
 func (s *Set) Resumed() Mark { return s.resumed }
 
 // Reached says that the next event is behind the mark. Until then all states have it.
 func (s *Set) Reached() { s.resumed = Mark{} }
 
-// Marks says whether the caller can make a Checkpoint now. Without that Extend never returns ErrCrowded: what comes until
-// the next Sync may make more new files.
+// Marks says whether the caller can make a Checkpoint now. Without that Extend never returns
+// ErrCrowded: what comes until the next Sync may make more new files.
 func (s *Set) Marks(can bool) { s.marks = can }
 
-// admit counts the new file that an event would make, and returns ErrCrowded where a Checkpoint has to come first.
+// admit counts the new file that an event would make, and returns ErrCrowded where a Checkpoint has
+// to come first.
 func (s *Set) admit(r route) error {
 	x := &s.index
 	if x.crowd.most == 0 || x.crowd.closed {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestCrowd makes exactly as many new files a minute as it may. What is there already gets its own lines, and so does
-// everything when the minute is over.
+// TestCrowd makes exactly as many new files a minute as it may. What is there already gets its own
+// lines, and so does everything when the minute is over.
 func TestCrowd(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "there.jsonl"), nil, 0o600))

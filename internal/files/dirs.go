@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 )
 
-// makeDir makes a directory and those it is in, and remembers which directories got a new name in them.
+// makeDir makes a directory and those it is in, and remembers which directories got a new name in
+// them.
 func (s *Set) makeDir(dir string) error {
 	err := os.Mkdir(dir, s.o.DirMode)
 	parent := filepath.Dir(dir)

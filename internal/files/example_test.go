@@ -10,7 +10,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/files"
 )
 
-// A journal of three events is followed by a process that dies after the second, and by its successor.
+// A journal of three events is followed by a process that dies after the second, and by its
+// successor.
 func Example() {
 	dir, err := os.MkdirTemp("", "files")
 	if err != nil {

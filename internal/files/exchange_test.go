@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// TestKillMoved has another program rename the file, before any line, and kills the process at any tick after that or before,
-// and again before the first line of the second process: each line is there once.
+// TestKillMoved has another program rename the file, before any line, and kills the process at any
+// tick after that or before, and again before the first line of the second process: each line is
+// there once.
 func TestKillMoved(t *testing.T) {
 	for _, o := range []Options{{}, {Buffer: 30}, {NewFiles: 1}, {Rotation: Rotation{Size: 200}}} {
 		for at := 1; at < 12; at += 2 {
@@ -93,8 +94,8 @@ func TestKillCopied(t *testing.T) {
 	}
 }
 
-// TestKillExchanged kills two processes and lets each go on where the other wrote, under other paths: each line of both is
-// there once.
+// TestKillExchanged kills two processes and lets each go on where the other wrote, under other
+// paths: each line of both is there once.
 func TestKillExchanged(t *testing.T) {
 	for _, tt := range []struct {
 		patterns [2]string

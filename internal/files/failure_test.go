@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// faulty is a kernel in which a write takes left bytes and then fails with err, as long as err is set.
+// faulty is a kernel in which a write takes left bytes and then fails with err, as long as err is
+// set.
 type faulty struct {
 	left    int
 	err     error
@@ -70,7 +71,8 @@ func extend(s *Set, tag string, sec int64, lines string) error {
 	return err
 }
 
-// TestWriteCutShort fails a write after any number of bytes, twice, and wants every line once and whole afterwards.
+// TestWriteCutShort fails a write after any number of bytes, twice, and wants every line once and
+// whole afterwards.
 func TestWriteCutShort(t *testing.T) {
 	lines := []string{"{one}\n", "{two two}\n", "{three}\n"}
 	more := "{four}\n"
@@ -106,8 +108,8 @@ func TestWriteCutShort(t *testing.T) {
 	}
 }
 
-// TestWriteCutShortAmongOthers has others append where a write was cut short: every line of ours is there once as a
-// whole, and theirs too.
+// TestWriteCutShortAmongOthers has others append where a write was cut short: every line of ours is
+// there once as a whole, and theirs too.
 func TestWriteCutShortAmongOthers(t *testing.T) {
 	lines := "{one}\n{two two}\n{three}\n"
 	const theirs = "theirs\n" // behind whatever part of a line
@@ -183,7 +185,8 @@ func TestOneFails(t *testing.T) {
 	}
 }
 
-// TestFull wants Extend to ask for a Write as long as a file has more than Buffer, or all have more than Memory.
+// TestFull wants Extend to ask for a Write as long as a file has more than Buffer, or all have more
+// than Memory.
 func TestFull(t *testing.T) {
 	dir := t.TempDir()
 	k := &faulty{}
@@ -273,8 +276,8 @@ func TestRecordOnce(t *testing.T) {
 	}
 }
 
-// TestSyncFails: what the kernel could not bring to the disk is written again by the next Set, in its place, though it can be
-// read.
+// TestSyncFails: what the kernel could not bring to the disk is written again by the next Set, in
+// its place, though it can be read.
 func TestSyncFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x")
@@ -336,7 +339,8 @@ func TestSyncDirFails(t *testing.T) {
 	}
 }
 
-// TestSyncDirCannotOpen: a directory that cannot be opened, for want of a descriptor, is no disk that fails. It is tried again.
+// TestSyncDirCannotOpen: a directory that cannot be opened, for want of a descriptor, is no disk
+// that fails. It is tried again.
 func TestSyncDirCannotOpen(t *testing.T) {
 	k := &faulty{dirErr: &os.PathError{Op: "open", Path: "dir", Err: syscall.EMFILE}}
 	path := filepath.Join(t.TempDir(), "x")
@@ -381,7 +385,8 @@ func TestEvictionSyncs(t *testing.T) {
 	}
 }
 
-// TestSyncCoversFound wants lines that a dead process wrote synced before a state says that they are there.
+// TestSyncCoversFound wants lines that a dead process wrote synced before a state says that they
+// are there.
 func TestSyncCoversFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	var state []byte

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// A file is one path that lines go to. It stays while it is open, while it has lines that wait, and while the state last
-// committed names it; so that a file closed and opened again between two commits is still known.
+// A file is one path that lines go to. It stays while it is open, while it has lines that wait, and
+// while the state last committed names it; so that a file closed and opened again between two
+// commits is still known.
 type file struct {
 	path   string
 	route  route // under which it is found; set when the first line comes
@@ -28,9 +29,9 @@ type file struct {
 	tail   tail  // up to length, or of no bytes
 	last   tail  // up to where lines were last written or found
 
-	// expected: behind length stand bytes of this or an earlier process that may be lines which will be appended
-	// again. Up to found they were. limit is how long the file was when the Set was opened: what came later is not of the
-	// process before.
+	// expected: behind length stand bytes of this or an earlier process that may be lines which
+	// will be appended again. Up to found they were. limit is how long the file was when the Set
+	// was opened: what came later is not of the process before.
 	expected bool
 	found    int64
 	limit    int64
@@ -156,8 +157,8 @@ func (s *Set) makeRoom(n int) error {
 	return s.close(last...)
 }
 
-// prepare makes the file at the path of f ready to take its lines: open, the same that is at the path, its end known.
-// Lines that were found in it are gone from f afterwards.
+// prepare makes the file at the path of f ready to take its lines: open, the same that is at the
+// path, its end known. Lines that were found in it are gone from f afterwards.
 func (s *Set) prepare(f *file) error {
 	s.pursue(f)
 	var size int64
@@ -256,8 +257,9 @@ func (f *file) continueAt(k *kernel, size int64) (err error) {
 
 // endLine writes the newline that the last line of somebody else lacks.
 //
-// While somebody else's write runs, a part of it can be seen, and looks like a line that lacks its end. So the end is
-// believed only if it is still there when every write that was under way is through.
+// While somebody else's write runs, a part of it can be seen, and looks like a line that lacks its
+// end. So the end is believed only if it is still there when every write that was under way is
+// through.
 func (f *file) endLine(k *kernel, size int64) (int64, error) {
 	const looks = 100 // then others write all the time, and can be trusted to end their lines
 	for range looks {
@@ -290,8 +292,9 @@ func (f *file) endLine(k *kernel, size int64) (int64, error) {
 	return size, nil
 }
 
-// write hands the waiting lines to the kernel, in one piece unless the last write was cut short or the file gets too large. What the kernel took is
-// gone from f.lines, but for the part of a line at its end.
+// write hands the waiting lines to the kernel, in one piece unless the last write was cut short or
+// the file gets too large. What the kernel took is gone from f.lines, but for the part of a line at
+// its end.
 func (s *Set) write(f *file) error {
 	if f.torn > 0 {
 		if err := s.writeRest(f); err != nil {
@@ -337,8 +340,8 @@ func (s *Set) writeLines(f *file, n int) error {
 	return err
 }
 
-// writeRest completes a line of which a part is in the file. If bytes of others came in between, the line is whole
-// nowhere, and stays first of those that wait.
+// writeRest completes a line of which a part is in the file. If bytes of others came in between,
+// the line is whole nowhere, and stays first of those that wait.
 func (s *Set) writeRest(f *file) error {
 	first := bytes.IndexByte(f.lines, '\n') + 1
 	expected := f.end
@@ -369,7 +372,8 @@ func (f *file) put(k *kernel, b []byte) (n int, err error) {
 	return n, err
 }
 
-// lookEnd asks where the bytes just written ended: not where expected, if others wrote at the same time.
+// lookEnd asks where the bytes just written ended: not where expected, if others wrote at the same
+// time.
 func (f *file) lookEnd() {
 	end, err := f.handle.Seek(0, io.SeekCurrent)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// find takes away the waiting lines that are in the file already, because they were written after the last commit and
-// before a crash. The lines come again in the same order, so that they are compared byte by byte as they come, and never
-// searched for:
+// find takes away the waiting lines that are in the file already, because they were written after
+// the last commit and before a crash. The lines come again in the same order, so that they are
+// compared byte by byte as they come, and never searched for:
 //
 //	           length            found                size
 //	┌────────────┬─────────────────┬────────────────────┐
@@ -19,13 +19,15 @@ import (
 //	│            │ found equal     │ with what waits    │
 //	└────────────┴─────────────────┴────────────────────┘
 //
-// All that waits is equal: nothing to write, go on comparing the next time. The file ends first: the rest is written, and
-// completes a line that the crash tore. A byte differs: it is a stranger's, and the first line that is not in the file as
-// a whole goes to its end, with all later ones.
+// All that waits is equal: nothing to write, go on comparing the next time. The file ends first:
+// the rest is written, and completes a line that the crash tore. A byte differs: it is a
+// stranger's, and the first line that is not in the file as a whole goes to its end, with all later
+// ones.
 //
-// A NUL is no stranger's: lines have none, and after a power cut a file system leaves NULs where bytes were that it had not
-// written yet. The lines are written over them. They are also written over themselves where a sync has failed: what can be
-// read is equal, but the kernel takes it for written.
+// A NUL is no stranger's: lines have none, and after a power cut a file system leaves NULs where
+// bytes were that it had not written yet. The lines are written over them. They are also written
+// over themselves where a sync has failed: what can be read is equal, but the kernel takes it for
+// written.
 func (s *Set) find(f *file, size int64) error {
 	more := size > f.limit // which others wrote
 	size = min(size, f.limit)
@@ -72,8 +74,8 @@ func (s *Set) find(f *file, size int64) error {
 	return nil
 }
 
-// handOver moves lines that wait for a file of an earlier identity to where they belong now, but for one that it has a
-// part of.
+// handOver moves lines that wait for a file of an earlier identity to where they belong now, but
+// for one that it has a part of.
 func (s *Set) handOver(f *file) {
 	keep := 0
 	if f.torn > 0 {
@@ -97,7 +99,8 @@ func common(a, b []byte) int {
 	return n
 }
 
-// An overwriter writes into a file where something stands already, which its handle, for appending, cannot.
+// An overwriter writes into a file where something stands already, which its handle, for appending,
+// cannot.
 type overwriter struct {
 	s      *Set
 	f      *file

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// FuzzFound puts any bytes behind the committed length: they stay as they are, and the lines that come again are all in
-// the file, whole and in order, however they are split over Writes.
+// FuzzFound puts any bytes behind the committed length: they stay as they are, and the lines that
+// come again are all in the file, whole and in order, however they are split over Writes.
 func FuzzFound(f *testing.F) {
 	const old = "{old}\n"
 	lines := []string{"{a}\n", "{bb}\n", "{a}\n", "{ccc}\n"}

@@ -36,7 +36,8 @@ func newIndex(p *pattern, me identity, writers []identity) index {
 		}
 		paths[i] = p
 		if w.pattern != p.text { // what was written under another path is looked for there
-			// One file of the old path then stands for one of the new path; else lines could not be told apart.
+			// One file of the old path then stands for one of the new path; else lines could not be
+			// told apart.
 			if old, err := parsePattern(w.pattern); err == nil && old.routes() == p.routes() {
 				old.reserve = p.reserve
 				paths[i] = old
@@ -56,7 +57,8 @@ func newIndex(p *pattern, me identity, writers []identity) index {
 	return x
 }
 
-// recall looks whether the file of an entry may hold lines that come again, and remembers it; nil if it need not.
+// recall looks whether the file of an entry may hold lines that come again, and remembers it; nil
+// if it need not.
 func (x *index) recall(e entry) *file {
 	id, size, err := idAt(e.path)
 	if err == nil && id.inode != e.inode || errors.Is(err, fs.ErrNotExist) {
@@ -153,11 +155,12 @@ func (x *index) forget(f *file) {
 	}
 }
 
-// foreign reports whether lines are only looked for in f: the file of an earlier process, or a retired one.
+// foreign reports whether lines are only looked for in f: the file of an earlier process, or a
+// retired one.
 func (x *index) foreign(f *file) bool { return f.writer != x.self || f.of != "" }
 
-// passedOn reports whether lines are looked for in f under a path that was that of this output before,
-// and may be that of another now.
+// passedOn reports whether lines are looked for in f under a path that was that of this output
+// before, and may be that of another now.
 func (x *index) passedOn(f *file) bool {
 	return f.expected && x.writers[f.writer].pattern != x.pattern.text
 }
@@ -172,8 +175,8 @@ func (x *index) expectedIn(path string, writer int) *file {
 	return nil
 }
 
-// lookUp returns the file that lines of a route go to: that of the earliest writer that may have them, ours, or, while no
-// new files are made, that for the rest.
+// lookUp returns the file that lines of a route go to: that of the earliest writer that may have
+// them, ours, or, while no new files are made, that for the rest.
 func (x *index) lookUp(r route) *file {
 	f := x.routes[r]
 	if f == nil {
@@ -194,7 +197,8 @@ func (x *index) lookUp(r route) *file {
 	return f
 }
 
-// fileOf looks for the file of a route among those that are remembered. It returns the path of a new one if there is none.
+// fileOf looks for the file of a route among those that are remembered. It returns the path of a
+// new one if there is none.
 func (x *index) fileOf(r route) (_ *file, path string) {
 	for i, w := range x.writers {
 		if i == x.self {
@@ -225,7 +229,8 @@ func (x *index) leave(f *file) {
 	x.last = nil
 }
 
-// state makes a state of the files that are known, of which length says how long they are and whether they are in it.
+// state makes a state of the files that are known, of which length says how long they are and
+// whether they are in it.
 func (x *index) state(closed bool, mark Mark, length func(*file) (n int64, ok bool)) []byte {
 	entries := make([]entry, 0, len(x.order))
 	writers := make([]identity, 0, 1)

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// A keeper compresses and deletes rotated files, on a goroutine of its own. A nil one leaves them alone.
+// A keeper compresses and deletes rotated files, on a goroutine of its own. A nil one leaves them
+// alone.
 type keeper struct {
 	rotation Rotation
 	report   func(error)
@@ -86,8 +87,8 @@ func (k *keeper) holds(path string) bool {
 	return ok
 }
 
-// close lets the goroutine do what is due until ctx is done, and waits for its end. A compression that runs then is given
-// up.
+// close lets the goroutine do what is due until ctx is done, and waits for its end. A compression
+// that runs then is given up.
 func (k *keeper) close(ctx context.Context) {
 	if k == nil || !k.started {
 		return
@@ -173,8 +174,8 @@ func (k *keeper) take() (paths []string) {
 	return paths
 }
 
-// look deletes and compresses rotated files of a path, and reports whether there is a reason to look again. What takes no
-// time comes first: it is done although there be no time for the rest.
+// look deletes and compresses rotated files of a path, and reports whether there is a reason to
+// look again. What takes no time comes first: it is done although there be no time for the rest.
 func (k *keeper) look(path string) (again bool, err error) {
 	all, err := rotatedOf(path)
 	if err != nil {
@@ -210,7 +211,8 @@ func (k *keeper) look(path string) (again bool, err error) {
 	return again || err != nil, err
 }
 
-// remove deletes all forms of a rotated file that nobody writes. A name is deleted, never what a link leads to.
+// remove deletes all forms of a rotated file that nobody writes. A name is deleted, never what a
+// link leads to.
 func (r *rotated) remove() error {
 	if r.forms[0] {
 		f, err := os.OpenFile(r.path, readFlags, 0)
@@ -237,8 +239,9 @@ func (r *rotated) remove() error {
 	return errors.Join(errs...)
 }
 
-// tendLeft has it look after what earlier processes left, of the paths that are known: those in the state, and the one
-// that a pattern without {tag} has now. Other tags' files have their turn when they are opened.
+// tendLeft has it look after what earlier processes left, of the paths that are known: those in the
+// state, and the one that a pattern without {tag} has now. Other tags' files have their turn when
+// they are opened.
 func (s *Set) tendLeft() {
 	if s.tended {
 		return

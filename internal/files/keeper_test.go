@@ -46,7 +46,8 @@ func TestFinishWhileBusy(t *testing.T) {
 	}
 }
 
-// TestCloseUncommitted: what a state names as uncommitted is as it was after Close, and the next Set finds it.
+// TestCloseUncommitted: what a state names as uncommitted is as it was after Close, and the next
+// Set finds it.
 func TestCloseUncommitted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.jsonl")
 	var state []byte
@@ -83,7 +84,8 @@ func TestCloseUncommitted(t *testing.T) {
 	}
 }
 
-// TestCloseInTime: a compression for which there is no time leaves the plain file, and nothing half made.
+// TestCloseInTime: a compression for which there is no time leaves the plain file, and nothing half
+// made.
 func TestCloseInTime(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "app.jsonl")
@@ -189,7 +191,8 @@ func TestKeepWhatOthersWrite(t *testing.T) {
 	}
 }
 
-// TestRotatedByOthers: what a process had written and not committed is found where another process has put it.
+// TestRotatedByOthers: what a process had written and not committed is found where another process
+// has put it.
 func TestRotatedByOthers(t *testing.T) {
 	for _, closed := range []bool{false, true} { // its file, when the other rotates it
 		dir := t.TempDir()

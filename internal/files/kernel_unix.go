@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// openFlags: a symbolic link at the end of the path is not followed, and a FIFO or a terminal found there neither makes
-// the open wait nor becomes ours.
+// openFlags: a symbolic link at the end of the path is not followed, and a FIFO or a terminal found
+// there neither makes the open wait nor becomes ours.
 const openFlags = os.O_RDWR | os.O_APPEND | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_NOCTTY
 
 // readFlags are those for reading a rotated file.
@@ -47,8 +47,8 @@ func idAt(path string) (id fileID, size int64, err error) {
 // isLink reports whether an open failed because a symbolic link was not followed.
 func isLink(err error) bool { return errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EMLINK) }
 
-// syncDir makes the names in a directory durable. File systems that cannot are taken at their word, and so are directories that
-// may be written but not read.
+// syncDir makes the names in a directory durable. File systems that cannot are taken at their word,
+// and so are directories that may be written but not read.
 func syncDir(path string) error {
 	d, err := os.Open(path)
 	if errors.Is(err, fs.ErrPermission) {

@@ -21,7 +21,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// In the environment these make the test binary the process that is killed: the directory, and the size at which it rotates.
+// In the environment these make the test binary the process that is killed: the directory, and the
+// size at which it rotates.
 const (
 	childDir  = "SPILLWAY_FILES_CHILD"
 	childSize = "SPILLWAY_FILES_SIZE"
@@ -47,7 +48,8 @@ func childLine(i int) (tag, line string) {
 	return fmt.Sprintf("t%d", i%childTags), fmt.Sprintf("{%d %s}\n", i, strings.Repeat("x", i*7%300))
 }
 
-// child appends numbered lines, and keeps its position and state in one file that it replaces as a whole.
+// child appends numbered lines, and keeps its position and state in one file that it replaces as a
+// whole.
 func child(dir string) error {
 	cursor := filepath.Join(dir, "cursor")
 	b, err := os.ReadFile(cursor)

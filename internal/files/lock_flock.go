@@ -11,8 +11,9 @@ import (
 	"syscall"
 )
 
-// lockFile locks an open file until it is closed: shared by those that write it, exclusive for who compresses it. It
-// reports false if others' locks forbid that; a file system without locks forbids nothing.
+// lockFile locks an open file until it is closed: shared by those that write it, exclusive for who
+// compresses it. It reports false if others' locks forbid that; a file system without locks forbids
+// nothing.
 func lockFile(f *os.File, exclusive bool) bool {
 	how := syscall.LOCK_SH
 	if exclusive {
@@ -35,7 +36,8 @@ func lockFile(f *os.File, exclusive bool) bool {
 	return ok
 }
 
-// lockDir locks the directory of a path against others that rotate files in it. ok is false if one does so now.
+// lockDir locks the directory of a path against others that rotate files in it. ok is false if one
+// does so now.
 func lockDir(path string) (unlock func(), ok bool) {
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {

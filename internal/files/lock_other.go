@@ -6,9 +6,10 @@ package files
 
 import "os"
 
-// lockFile would keep a file from being compressed while others write it. Where an open file cannot be removed that is so
-// already.
+// lockFile would keep a file from being compressed while others write it. Where an open file cannot
+// be removed that is so already.
 func lockFile(*os.File, bool) bool { return true }
 
-// lockDir would keep two processes from rotating one file. Where an open file cannot be renamed only one can.
+// lockDir would keep two processes from rotating one file. Where an open file cannot be renamed
+// only one can.
 func lockDir(string) (unlock func(), ok bool) { return func() {}, true }

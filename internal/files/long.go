@@ -9,9 +9,10 @@ import (
 	"io"
 )
 
-// How this file is organised. A line that is too long for memory is a batch of its own: all that waits is written
-// first, and then the line, as it is rendered, in pieces. So nothing of it ever waits, and a Write that was cut short
-// goes on by rendering it again from its start, and leaving out what the file has:
+// How this file is organised. A line that is too long for memory is a batch of its own: all that
+// waits is written first, and then the line, as it is rendered, in pieces. So nothing of it ever
+// waits, and a Write that was cut short goes on by rendering it again from its start, and leaving
+// out what the file has:
 //
 //	            length      found or end
 //	┌───────────┬───────────┬────────────────────────────────┐
@@ -19,8 +20,8 @@ import (
 //	└───────────┴───────────┴────────────────────────────────┘
 //	                        └──────────── long ──────────────┘
 //
-// After a crash it is compared with what stands there, as every line is. Where others write in between two pieces, it
-// is whole nowhere, and begins anew at the end.
+// After a crash it is compared with what stands there, as every line is. Where others write in
+// between two pieces, it is whole nowhere, and begins anew at the end.
 
 // longTries is how often a line begins anew because others write in between.
 const longTries = 3
@@ -34,11 +35,12 @@ var (
 	errEnds   = errors.New("the file ends there")
 )
 
-// Long writes one line for the file of a tag and the time of an event to the kernel, behind all that waits. render
-// writes the line to w, its newline included; it is called once or several times, and returns the error of w as it
-// is. After an error the same line comes again, before anything else, or Drop is called: then a part of it may stay in
-// the file, as a line that ends there. The error is ErrCrowded as that of Extend is, that of render, or as those of
-// Write are. n is how long the line is.
+// Long writes one line for the file of a tag and the time of an event to the kernel, behind all
+// that waits. render writes the line to w, its newline included; it is called once or several
+// times, and returns the error of w as it is. After an error the same line comes again, before
+// anything else, or Drop is called: then a part of it may stay in the file, as a line that ends
+// there. The error is ErrCrowded as that of Extend is, that of render, or as those of Write are. n
+// is how long the line is.
 func (s *Set) Long(tag string, sec int64, render func(w io.Writer) error) (n int64, err error) {
 	if err := s.Write(); err != nil {
 		return 0, err
@@ -110,7 +112,8 @@ func (s *Set) tryLong(r route, render func(w io.Writer) error) (n int64, err err
 	return w.n, nil
 }
 
-// dueLong rotates the file before a long line where that is due. How long the line is must be known for that.
+// dueLong rotates the file before a long line where that is due. How long the line is must be known
+// for that.
 func (s *Set) dueLong(f *file, render func(w io.Writer) error) error {
 	r := &s.o.Rotation
 	if !r.on() || f.long > 0 || s.index.foreign(f) || s.now.Before(s.unable) {
@@ -172,8 +175,8 @@ func (w *longWriter) Write(b []byte) (n int, err error) {
 	return over + n, err
 }
 
-// findLong compares a long line with what stands where it is expected. done: the file has all of it. Otherwise nothing
-// is expected in the file any more, and f.long is what the file ends in.
+// findLong compares a long line with what stands where it is expected. done: the file has all of
+// it. Otherwise nothing is expected in the file any more, and f.long is what the file ends in.
 func (s *Set) findLong(f *file, render func(w io.Writer) error) (done bool, n int64, err error) {
 	size, err := f.handle.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -247,8 +250,8 @@ func (m *longMatcher) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// compare returns how many bytes of want, which is no longer than buf, stand in the file: those that do, and those where
-// it has NULs, which are written over.
+// compare returns how many bytes of want, which is no longer than buf, stand in the file: those
+// that do, and those where it has NULs, which are written over.
 func (s *Set) compare(f *file, over *overwriter, buf, want []byte, at int64) (same int, err error) {
 	got, err := f.handle.ReadAt(buf[:len(want)], at)
 	if err != nil && !errors.Is(err, io.EOF) {

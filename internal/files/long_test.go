@@ -28,7 +28,8 @@ func piecewise(line string, size int) func(io.Writer) error {
 	}
 }
 
-// TestLong: a long line is in its file once, behind what came before it, wherever a crash has cut it.
+// TestLong: a long line is in its file once, behind what came before it, wherever a crash has cut
+// it.
 func TestLong(t *testing.T) {
 	long := strings.Repeat("long ", 30_000) + "\n"
 	for _, cut := range []int{-1, 0, 1, 1000, 40_000, len(long) - 1, len(long)} {
@@ -89,8 +90,8 @@ func TestLongNUL(t *testing.T) {
 	}
 }
 
-// TestLongStranger: others' bytes where a long line is expected, or between its pieces, stay, and the line is
-// whole behind them.
+// TestLongStranger: others' bytes where a long line is expected, or between its pieces, stay, and
+// the line is whole behind them.
 func TestLongStranger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	long := strings.Repeat("long ", 30_000) + "\n"
@@ -138,7 +139,8 @@ func TestLongStranger(t *testing.T) {
 	}
 }
 
-// TestLongFull: a long line goes on where a full disk cut it short, or is left as a line that ends there.
+// TestLongFull: a long line goes on where a full disk cut it short, or is left as a line that ends
+// there.
 func TestLongFull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	long := strings.Repeat("long ", 30_000) + "\n"
@@ -180,7 +182,8 @@ func TestLongFull(t *testing.T) {
 	}
 }
 
-// TestLongRotated: a file is rotated before a long line that has no room in it, and all lines are found again.
+// TestLongRotated: a file is rotated before a long line that has no room in it, and all lines are
+// found again.
 func TestLongRotated(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "{tag}.jsonl")

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Meet reports whether two paths with placeholders can name one file, for some tags and times: two Sets must not write it.
-// Directories are compared as they are now, behind symbolic links.
+// Meet reports whether two paths with placeholders can name one file, for some tags and times: two
+// Sets must not write it. Directories are compared as they are now, behind symbolic links.
 func Meet(a, b string) (bool, error) {
 	p, err := parsePattern(a)
 	if err != nil {
@@ -36,7 +36,8 @@ const (
 	someName            // one or more, as a tag may have them
 )
 
-// letters returns the places of a path, in each form that it has: a time may be restName. {host} and {pid} count as any name.
+// letters returns the places of a path, in each form that it has: a time may be restName. {host}
+// and {pid} count as any name.
 func (p *pattern) letters() (all [][]letter) {
 	base := resolved(p.base)
 	if base != string(filepath.Separator) {

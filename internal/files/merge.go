@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// Merge makes one state of several that speak of the same files: those of processes that died, each with the position of
-// its own source. Of a path and inode the greatest length counts, for all that stands before it was committed in one of
-// them. A mark is that of the last state: states of several sources have none. A state that cannot be read is left out, and
-// is the error.
+// Merge makes one state of several that speak of the same files: those of processes that died, each
+// with the position of its own source. Of a path and inode the greatest length counts, for all that
+// stands before it was committed in one of them. A mark is that of the last state: states of
+// several sources have none. A state that cannot be read is left out, and is the error.
 func Merge(states ...[]byte) ([]byte, error) {
 	type key struct {
 		path  string

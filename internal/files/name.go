@@ -12,20 +12,23 @@ import (
 // maxName is the longest name of a file or directory, in bytes.
 const maxName = 255
 
-// minName is how many bytes a tag gets at least: a few letters, and the hash of one that is too long.
+// minName is how many bytes a tag gets at least: a few letters, and the hash of one that is too
+// long.
 const minName = 48
 
 const upperHex = "0123456789ABCDEF"
 
-// appendName appends text as a part of a file name, in at most limit bytes. Different texts give different parts:
+// appendName appends text as a part of a file name, in at most limit bytes. Different texts give
+// different parts:
 //
-//   - Letters, digits, "_", "=", "+", "@", "," stay, and so does what is beyond ASCII, if it is valid UTF-8 and neither
-//     a control nor one that turns the direction of writing.
+//   - Letters, digits, "_", "=", "+", "@", "," stay, and so does what is beyond ASCII, if it is
+//     valid UTF-8 and neither a control nor one that turns the direction of writing.
 //   - A dot stays between two others that are no dots, a minus everywhere but at the start.
-//   - Every other byte becomes "%" and two upper-case hex digits: separators, controls, quotes, spaces, "%" itself.
+//   - Every other byte becomes "%" and two upper-case hex digits: separators, controls, quotes,
+//     spaces, "%" itself.
 //   - So does the first letter of a name that Windows keeps for devices ("con", "nul.x", "com1").
-//   - So does, if stamps is false, the first digit of what looks like the stamp of a rotated file: a tag must not name one, which would be
-//     compressed and deleted.
+//   - So does, if stamps is false, the first digit of what looks like the stamp of a rotated file:
+//     a tag must not name one, which would be compressed and deleted.
 //   - The empty text becomes "%".
 //   - What would be longer than limit is cut and ends in "~" and 32 hex digits of its SHA-256.
 func appendName(dst []byte, text string, limit int, stamps bool) []byte {
@@ -87,8 +90,9 @@ func isStamp(text string) bool {
 // hashName is the length of the tilde and the hash.
 const hashName = 33
 
-// isControl reports whether r beyond ASCII is a control, a separator of lines, or turns the direction of writing. The
-// list is written out: with the tables of package unicode a new Go release could rename files.
+// isControl reports whether r beyond ASCII is a control, a separator of lines, or turns the
+// direction of writing. The list is written out: with the tables of package unicode a new Go
+// release could rename files.
 func isControl(r rune) bool {
 	switch {
 	case r < 0xa0, r == 0x061c, r == 0x200e, r == 0x200f, 0x2028 <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069, r == 0xfeff:
@@ -97,7 +101,8 @@ func isControl(r rune) bool {
 	return false
 }
 
-// isDevice reports whether Windows takes a file of that name for a device, whatever follows the first dot.
+// isDevice reports whether Windows takes a file of that name for a device, whatever follows the
+// first dot.
 func isDevice(text string) bool {
 	name, _, _ := strings.Cut(text, ".")
 	if len(name) < 3 || len(name) > 4 {

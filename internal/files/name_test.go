@@ -86,7 +86,8 @@ func unescape(name string) (string, bool) {
 	return string(b), true
 }
 
-// FuzzAppendName wants names that are names, and from which the tag can be read back: so no two tags share one.
+// FuzzAppendName wants names that are names, and from which the tag can be read back: so no two
+// tags share one.
 func FuzzAppendName(f *testing.F) {
 	for _, s := range []string{"app.web", "../../x", "a\x00", "%2F", strings.Repeat("é/", 100), "con.x", "..", "\xff\xfe", "-", "~", "a\u202eb", "a-20200101T000000.000"} {
 		f.Add(s, 255)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Options of a Set. The zero value works, but for one thing: without Record, lines written since the last Sync may be
-// written again after a crash.
+// Options of a Set. The zero value works, but for one thing: without Record, lines written since
+// the last Sync may be written again after a crash.
 type Options struct {
 	MaxOpen  int           // files open at once; default 256
 	Buffer   int           // bytes for one file before Extend asks for a Write; default 128 KiB
@@ -20,26 +20,30 @@ type Options struct {
 	FileMode fs.FileMode   // of new files, before umask; default 0644
 	DirMode  fs.FileMode   // of new directories, before umask; default 0755
 
-	// NewFiles is how many new files are made in a minute; then lines whose file is not there go, for the rest of it, to
-	// the one with "other" in the place of tag and time. 0: as many as come. See Set.Marks.
+	// NewFiles is how many new files are made in a minute; then lines whose file is not there go,
+	// for the rest of it, to the one with "other" in the place of tag and time. 0: as many as come.
+	// See Set.Marks.
 	NewFiles int
 
-	// NoSync leaves the disk to the kernel: Sync and the closing of a file in between make nothing durable, so that
-	// lines survive the process and not a power cut. Close brings what is still open to the disk.
+	// NoSync leaves the disk to the kernel: Sync and the closing of a file in between make nothing
+	// durable, so that lines survive the process and not a power cut. Close brings what is still
+	// open to the disk.
 	NoSync bool
 
-	// Rotation is never, if zero. What Sync returns must be committed before the next Write, which lets the
-	// rotated files that it settled be compressed and deleted.
+	// Rotation is never, if zero. What Sync returns must be committed before the next Write, which
+	// lets the rotated files that it settled be compressed and deleted.
 	Rotation Rotation
 
-	// Record makes state durable together with the position that belongs to the last Sync: the position up to which
-	// the lines were appended when that Sync was called, or that Open was told of if there was none. The Set calls it
-	// from within Write and Sync before the first byte goes to a file that the last state does not name; also
-	// in the middle of a Write, when a file is rotated there.
+	// Record makes state durable together with the position that belongs to the last Sync: the
+	// position up to which the lines were appended when that Sync was called, or that Open was told
+	// of if there was none. The Set calls it from within Write and Sync before the first byte goes
+	// to a file that the last state does not name; also in the middle of a Write, when a file is
+	// rotated there.
 	Record func(state []byte) error
 
-	// Report is told what nobody else learns: that a file was moved away or cut, that bytes of others were found where
-	// lines were expected. It must not call the Set. With Rotation it may be called by another goroutine.
+	// Report is told what nobody else learns: that a file was moved away or cut, that bytes of
+	// others were found where lines were expected. It must not call the Set. With Rotation it may
+	// be called by another goroutine.
 	Report func(error)
 
 	kernel *kernel   // of tests
@@ -53,9 +57,9 @@ var (
 	ErrState   = errors.New("files: unreadable state")
 	ErrKind    = errors.New("not a regular file")
 
-	// ErrSync says that the kernel could not bring written lines to the disk. It tells so once and forgets the bytes,
-	// so that a Set stays failed after it: close it, open another with the state and the position last committed, and
-	// append again from there.
+	// ErrSync says that the kernel could not bring written lines to the disk. It tells so once and
+	// forgets the bytes, so that a Set stays failed after it: close it, open another with the state
+	// and the position last committed, and append again from there.
 	ErrSync = errors.New("files: sync failed")
 )
 

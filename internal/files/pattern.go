@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// identity is what of the writing process stands in paths. A pattern without {host} has an empty host, and so on. In a state
-// of version 1 the pattern is empty: it is that of the reader.
+// identity is what of the writing process stands in paths. A pattern without {host} has an empty
+// host, and so on. In a state of version 1 the pattern is empty: it is that of the reader.
 type identity struct{ host, pid, pattern string }
 
 // A route is what of an event decides about its path; what the pattern does not use is zero.
@@ -213,7 +213,8 @@ func (p *pattern) routes() [3]bool {
 	return [3]bool{p.uses[tagPart], p.uses[datePart], p.uses[hourPart]}
 }
 
-// rest returns the route of all events that get no file of their own. ok is false where every event has the same file.
+// rest returns the route of all events that get no file of their own. ok is false where every event
+// has the same file.
 func (p *pattern) rest() (r route, ok bool) {
 	timed := p.uses[datePart] || p.uses[hourPart]
 	if p.uses[tagPart] {

@@ -106,7 +106,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// FuzzPath wants every tag in its place: as many names in the path as in the pattern, the literal ones untouched.
+// FuzzPath wants every tag in its place: as many names in the path as in the pattern, the literal
+// ones untouched.
 func FuzzPath(f *testing.F) {
 	f.Add("../../etc/passwd", int64(5))
 	f.Add("a/\x00b", int64(-5))

@@ -9,8 +9,8 @@ import (
 	"math"
 )
 
-// A file that is rotated while lines in it wait for their commit is retired: it stays known under its new name until they
-// are committed. States name it by the path that it had, and by its inode:
+// A file that is rotated while lines in it wait for their commit is retired: it stays known under
+// its new name until they are committed. States name it by the path that it had, and by its inode:
 //
 //	in the state   /log/app.jsonl, inode 7, length 100        /log/app.jsonl, inode 8, length 0
 //	                              │                                          │
@@ -18,12 +18,14 @@ import (
 //
 // So it is with one that another program renames in its directory, as logrotate does: app.jsonl.1.
 //
-// So a state from before the rotation still holds, and a process that is killed at any moment around it leaves nothing that
-// its heir does not find: what is not at its path is looked for among the rotated files of the path. The lines come again
-// in the same order and go from one file to the next as they do between the files of several processes; see index.fileOf.
+// So a state from before the rotation still holds, and a process that is killed at any moment
+// around it leaves nothing that its heir does not find: what is not at its path is looked for among
+// the rotated files of the path. The lines come again in the same order and go from one file to the
+// next as they do between the files of several processes; see index.fileOf.
 //
-// Until the commit no keeper may compress or delete the file. The own one is told; those of other processes need the
-// exclusive lock, and the file stays open with the shared one as long as MaxOpen allows.
+// Until the commit no keeper may compress or delete the file. The own one is told; those of other
+// processes need the exclusive lock, and the file stays open with the shared one as long as MaxOpen
+// allows.
 
 // retire leaves the file of f, which is at another path now, for a new one.
 func (s *Set) retire(f *file, to string) {
@@ -55,7 +57,8 @@ func (f *file) renew() {
 	f.tail, f.last = tail{}, tail{}
 }
 
-// moved leaves a file that is not at its path any more: another process has rotated it, or somebody took it away.
+// moved leaves a file that is not at its path any more: another process has rotated it, or somebody
+// took it away.
 func (s *Set) moved(f *file) error {
 	if f.touched && f.torn == 0 && f.long == 0 && !f.expected && !s.index.foreign(f) {
 		if to, _ := movedAs(f.path, f.id.inode); to != "" {
@@ -72,8 +75,9 @@ func (s *Set) moved(f *file) error {
 	return s.close(f)
 }
 
-// pursue finds a file that lines are expected in where it is now, if it was renamed since the Set was
-// opened: by another output that has its path, or by another program. It reports whether it was.
+// pursue finds a file that lines are expected in where it is now, if it was renamed since the Set
+// was opened: by another output that has its path, or by another program. It reports whether it
+// was.
 func (s *Set) pursue(f *file) bool {
 	if !f.expected || !f.known {
 		return false

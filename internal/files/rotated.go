@@ -39,8 +39,9 @@ func rotatedName(path string, t time.Time) string {
 	return dir + base + "-" + t.UTC().Format(stampLayout) + ending
 }
 
-// freeName returns the first such name from t on that nothing has and that sorts behind all that there are, though many
-// be rotated in one millisecond or the clock be set back. The caller holds the directory's lock.
+// freeName returns the first such name from t on that nothing has and that sorts behind all that
+// there are, though many be rotated in one millisecond or the clock be set back. The caller holds
+// the directory's lock.
 func freeName(path string, t time.Time) (string, error) {
 	all, err := rotatedOf(path)
 	if err != nil {
@@ -75,7 +76,8 @@ type rotated struct {
 // endings of the forms of a rotated file.
 var endings = [3]string{"", compressedEnd, unfinishedEnd}
 
-// rotatedOf returns the rotated files of a path, the youngest first. What is not a regular file does not count.
+// rotatedOf returns the rotated files of a path, the youngest first. What is not a regular file
+// does not count.
 func rotatedOf(path string) ([]rotated, error) {
 	dir, base, ending := splitName(path)
 	entries, err := os.ReadDir(dir)
@@ -102,8 +104,9 @@ func rotatedOf(path string) ([]rotated, error) {
 	return all, nil
 }
 
-// movedAs returns what the file with an inode is called that was at a path, and its size: another name in the same directory
-// that begins as the path does, as rotated files have it, Spillway's own and those of other programs. "" if there is none.
+// movedAs returns what the file with an inode is called that was at a path, and its size: another
+// name in the same directory that begins as the path does, as rotated files have it, Spillway's own
+// and those of other programs. "" if there is none.
 func movedAs(path string, inode uint64) (name string, size int64) {
 	if name, size = rotatedAs(path, inode); name != "" {
 		return name, size
@@ -124,8 +127,8 @@ func movedAs(path string, inode uint64) (name string, size int64) {
 	return "", 0
 }
 
-// isOlder reports whether a rotated file of a path was begun before another. Spillway's names sort by time; of others' the time
-// of the last change has to do.
+// isOlder reports whether a rotated file of a path was begun before another. Spillway's names sort
+// by time; of others' the time of the last change has to do.
 func isOlder(path, a, b string) bool {
 	_, base, ending := splitName(path)
 	_, _, ours := parseRotated(filepath.Base(a), base, ending)

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Rotation says when a file gets another name and a new one is begun, and what becomes of those that were rotated. The
-// zero value never rotates.
+// Rotation says when a file gets another name and a new one is begun, and what becomes of those
+// that were rotated. The zero value never rotates.
 //
-// A rotated file has the time of its rotation, in UTC, in its name: app.jsonl becomes app-20261121T020304.123.jsonl, and
-// app-20261121T020304.123.jsonl.gz when it is compressed. Such names sort by time. Only regular files with such a name are
-// ever compressed or deleted.
+// A rotated file has the time of its rotation, in UTC, in its name: app.jsonl becomes
+// app-20261121T020304.123.jsonl, and app-20261121T020304.123.jsonl.gz when it is compressed. Such
+// names sort by time. Only regular files with such a name are ever compressed or deleted.
 type Rotation struct {
 	Size     int64         // no file gets larger, but for one line that is larger alone; 0: however large
 	Every    time.Duration // and at each multiple of that since 1970, in UTC; 0: however old
@@ -55,8 +55,9 @@ func (r *Rotation) period(t time.Time) int64 {
 	return n
 }
 
-// due reports whether f, of the given size, is to be rotated before what waits is written: its time is over, or not one
-// line has room. It is not while lines are expected in it, or when it ends in a part of one.
+// due reports whether f, of the given size, is to be rotated before what waits is written: its time
+// is over, or not one line has room. It is not while lines are expected in it, or when it ends in a
+// part of one.
 func (s *Set) due(f *file, size int64) bool {
 	r := &s.o.Rotation
 	if !r.on() || size == 0 || f.handle == nil || s.index.foreign(f) || f.expected || f.torn > 0 || f.long > 0 || s.now.Before(s.unable) {
@@ -69,7 +70,8 @@ func (s *Set) due(f *file, size int64) bool {
 	return r.Size > 0 && line > 0 && size+int64(line) > r.Size
 }
 
-// fitting returns how many bytes of what waits may be written to f, whole lines: 0 if it must be rotated first.
+// fitting returns how many bytes of what waits may be written to f, whole lines: 0 if it must be
+// rotated first.
 func (s *Set) fitting(f *file) int {
 	room := s.o.Rotation.Size - f.end
 	if s.o.Rotation.Size == 0 || room >= int64(len(f.lines)) || s.index.foreign(f) || s.now.Before(s.unable) {
@@ -90,7 +92,8 @@ func (s *Set) goOn(f *file) error {
 	return s.name([]*file{f})
 }
 
-// change rotates f and opens the new file. It keeps the one that it has where that cannot be: see Set.unable.
+// change rotates f and opens the new file. It keeps the one that it has where that cannot be: see
+// Set.unable.
 func (s *Set) change(f *file) error {
 	if err := s.rotate(f); err != nil {
 		return err
@@ -113,8 +116,8 @@ func (s *Set) change(f *file) error {
 	return f.continueAt(s.o.kernel, size)
 }
 
-// rotate renames f's file and leaves it. Another process may do so at the same time: who has the directory's lock does it,
-// and only if the path is still that of the file.
+// rotate renames f's file and leaves it. Another process may do so at the same time: who has the
+// directory's lock does it, and only if the path is still that of the file.
 func (s *Set) rotate(f *file) error {
 	unlock, ok := awaitDir(f.path)
 	if !ok {
@@ -164,7 +167,8 @@ func awaitDir(path string) (unlock func(), ok bool) {
 	return nil, false
 }
 
-// rotateIdle rotates open files that wait for nothing but whose time has come, and notices those that others rotated.
+// rotateIdle rotates open files that wait for nothing but whose time has come, and notices those
+// that others rotated.
 func (s *Set) rotateIdle() error {
 	if !s.o.Rotation.on() {
 		return nil

@@ -42,7 +42,8 @@ func gunzip(t *testing.T, b []byte) []byte {
 	return b
 }
 
-// allOf returns the content of a path and of all its rotated files, compressed ones too, in the order of time.
+// allOf returns the content of a path and of all its rotated files, compressed ones too, in the
+// order of time.
 func allOf(t *testing.T, path string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -334,7 +335,8 @@ func TestRotatedName(t *testing.T) {
 	}
 }
 
-// TestTagsLikeRotatedFiles has tags that would give their files names of rotated files of another tag, which would be deleted.
+// TestTagsLikeRotatedFiles has tags that would give their files names of rotated files of another
+// tag, which would be deleted.
 func TestTagsLikeRotatedFiles(t *testing.T) {
 	const stamp = "20200101T000000.000"
 	for pattern, tags := range map[string][]string{

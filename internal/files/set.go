@@ -34,12 +34,12 @@ type Set struct {
 	closed  bool
 }
 
-// patience is for how long lines are expected that an earlier process may have written. They come again soon after Open,
-// if they come at all.
+// patience is for how long lines are expected that an earlier process may have written. They come
+// again soon after Open, if they come at all.
 const patience = time.Hour
 
-// Open makes a Set of files under a path with placeholders. state is what the last Sync or Record before gave and was
-// committed; nil is none. No file is made yet.
+// Open makes a Set of files under a path with placeholders. state is what the last Sync or Record
+// before gave and was committed; nil is none. No file is made yet.
 func Open(path string, state []byte, o *Options) (*Set, error) {
 	options, err := o.resolved()
 	if err != nil {
@@ -85,8 +85,8 @@ func Open(path string, state []byte, o *Options) (*Set, error) {
 	return s, nil
 }
 
-// claim opens files that another output may have now, so that it neither compresses nor deletes them
-// before their lines were looked for. One that cannot be opened is not the worse for it.
+// claim opens files that another output may have now, so that it neither compresses nor deletes
+// them before their lines were looked for. One that cannot be opened is not the worse for it.
 func (s *Set) claim() {
 	for _, f := range s.index.order {
 		if s.index.passedOn(f) && s.openFiles.n < s.o.MaxOpen/2 {
@@ -95,9 +95,10 @@ func (s *Set) claim() {
 	}
 }
 
-// Extend adds lines for the file of a tag and the time of an event, in seconds since 1970. render gets what waits for that
-// file already, appends whole lines, one or several or none, and returns the result. full asks for a Write, because enough
-// waits; nothing is written before. An error means that render was not called; it is ErrCrowded where a Checkpoint comes first.
+// Extend adds lines for the file of a tag and the time of an event, in seconds since 1970. render
+// gets what waits for that file already, appends whole lines, one or several or none, and returns
+// the result. full asks for a Write, because enough waits; nothing is written before. An error
+// means that render was not called; it is ErrCrowded where a Checkpoint comes first.
 func (s *Set) Extend(tag string, sec int64, render func(dst []byte) []byte) (full bool, err error) {
 	f, err := s.fileOf(tag, sec)
 	if err != nil {
@@ -106,7 +107,8 @@ func (s *Set) Extend(tag string, sec int64, render func(dst []byte) []byte) (ful
 	return s.waiting.extend(f, render), nil
 }
 
-// fileOf returns the file that the next line of a tag and time goes to. The error is that of Extend.
+// fileOf returns the file that the next line of a tag and time goes to. The error is that of
+// Extend.
 func (s *Set) fileOf(tag string, sec int64) (*file, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
@@ -158,11 +160,13 @@ func (s *Set) Close() error {
 	return s.CloseContext(ctx)
 }
 
-// CloseContext closes the files. Lines that wait are dropped: they are behind the position that was committed, and come
-// again. Call Sync first and commit. It may be called twice. With NoSync it brings what the open files got to the disk.
+// CloseContext closes the files. Lines that wait are dropped: they are behind the position that was
+// committed, and come again. Call Sync first and commit. It may be called twice. With NoSync it
+// brings what the open files got to the disk.
 //
-// Then it deletes and compresses the rotated files that are due. When ctx is done it stops that within what one write or
-// sync takes: what is not compressed stays as it is, and the next Set goes on with it. ctx bounds nothing else.
+// Then it deletes and compresses the rotated files that are due. When ctx is done it stops that
+// within what one write or sync takes: what is not compressed stays as it is, and the next Set goes
+// on with it. ctx bounds nothing else.
 func (s *Set) CloseContext(ctx context.Context) error {
 	if s.closed {
 		return nil

@@ -134,7 +134,8 @@ func TestMovedAway(t *testing.T) {
 	}
 }
 
-// TestStrangerWhileRunning: what others append between two commits is known to be theirs after a crash.
+// TestStrangerWhileRunning: what others append between two commits is known to be theirs after a
+// crash.
 func TestStrangerWhileRunning(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	var state []byte
@@ -337,7 +338,8 @@ func BenchmarkExtend(b *testing.B) {
 	}
 }
 
-// BenchmarkTags is the whole way onto the disk, with more tags than files may be open and a Sync when it is wanted.
+// BenchmarkTags is the whole way onto the disk, with more tags than files may be open and a Sync
+// when it is wanted.
 func BenchmarkTags(b *testing.B) {
 	line := []byte(strings.Repeat("x", 179) + "\n")
 	s, err := Open(filepath.Join(b.TempDir(), "{tag}"), nil, nil)

@@ -15,9 +15,9 @@ import (
 //	│ 1 byte  │       │ of each writer     │       │ and perhaps a tail, of each file             │ 1 byte │ of the mark  │
 //	└─────────┴───────┴────────────────────┴───────┴──────────────────────────────────────────────┴────────┴──────────────┘
 //
-// Numbers are uvarints, texts a uvarint and as many bytes. shared is how many bytes of the path are those of the path
-// before. The device is not in it: its number may change at a reboot. Version 1, of which old data directories have some,
-// had no patterns, and ended with the files.
+// Numbers are uvarints, texts a uvarint and as many bytes. shared is how many bytes of the path are
+// those of the path before. The device is not in it: its number may change at a reboot. Version 1,
+// of which old data directories have some, had no patterns, and ended with the files.
 const (
 	stateVersion    = 2
 	stateVersionOld = 1

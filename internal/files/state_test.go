@@ -130,7 +130,8 @@ func BenchmarkState(b *testing.B) {
 	}
 }
 
-// FuzzState wants no panic and no memory beyond the bytes, and what can be read written the same again.
+// FuzzState wants no panic and no memory beyond the bytes, and what can be read written the same
+// again.
 func FuzzState(f *testing.F) {
 	f.Add(appendState(nil, &state{
 		writers: []identity{{"h", "1", "/a/{tag}"}}, closed: true, mark: Mark{"here", 5},

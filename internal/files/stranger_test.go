@@ -78,8 +78,9 @@ func appendTo(t *testing.T, path, text string) {
 	must(t, f.Close())
 }
 
-// TestStrangers kills a process at any tick, lets a stranger at its file, and lets the next process finish: all bytes
-// that the stranger left are there as he left them, and every line that he did not take away.
+// TestStrangers kills a process at any tick, lets a stranger at its file, and lets the next process
+// finish: all bytes that the stranger left are there as he left them, and every line that he did
+// not take away.
 func TestStrangers(t *testing.T) {
 	for _, stranger := range strangers {
 		for kind, pattern := range map[string]string{"a file": "all.jsonl", "a file each": "all.{pid}.jsonl"} {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Sync writes all that waits, makes it durable, and returns the state to be committed, in one piece with the position up
-// to which lines were appended, before the next Write.
+// Sync writes all that waits, makes it durable, and returns the state to be committed, in one piece
+// with the position up to which lines were appended, before the next Write.
 func (s *Set) Sync() ([]byte, error) {
 	if err := s.Write(); err != nil {
 		return nil, err
@@ -33,9 +33,10 @@ func (s *Set) Sync() ([]byte, error) {
 	return s.settled(), nil
 }
 
-// State returns what is to be committed if the position is here, behind all that was appended, and nothing waits to be
-// written. It settles nothing, makes nothing durable and may be called often: a Sync with nothing written in between
-// returns the same, but for files that it closes or rotates because their time has come.
+// State returns what is to be committed if the position is here, behind all that was appended, and
+// nothing waits to be written. It settles nothing, makes nothing durable and may be called often: a
+// Sync with nothing written in between returns the same, but for files that it closes or rotates
+// because their time has come.
 func (s *Set) State() []byte {
 	now := time.Now()
 	closed := s.index.crowd.decide(now)
@@ -90,7 +91,8 @@ func (f *file) present() int64 {
 	return info.Size()
 }
 
-// remembered reports whether a settled state names f: lines are expected in it, or more may come without a Record.
+// remembered reports whether a settled state names f: lines are expected in it, or more may come
+// without a Record.
 func (s *Set) remembered(f *file, now time.Time) bool {
 	if f.expected && (f.handle != nil || now.Sub(s.opened) <= patience) {
 		return true
@@ -98,13 +100,13 @@ func (s *Set) remembered(f *file, now time.Time) bool {
 	return f.handle != nil && !s.index.foreign(f)
 }
 
-// WantSync reports that a Sync and a commit should come soon: the state has grown, because many files were opened since
-// the last; or what was written since would be written again after a crash, because a file was moved away, or because
-// others had written where lines were expected.
+// WantSync reports that a Sync and a commit should come soon: the state has grown, because many
+// files were opened since the last; or what was written since would be written again after a crash,
+// because a file was moved away, or because others had written where lines were expected.
 func (s *Set) WantSync() bool { return s.hasty || len(s.index.files)-s.openFiles.n > 4*s.o.MaxOpen }
 
-// sync brings what files got to the disk. Several at once cost the disk little more than one: file systems commit their
-// changes together.
+// sync brings what files got to the disk. Several at once cost the disk little more than one: file
+// systems commit their changes together.
 func (s *Set) sync(files []*file) error {
 	if s.o.NoSync {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// syncData makes the bytes of a file and its length durable, and leaves out the time of its last change.
+// syncData makes the bytes of a file and its length durable, and leaves out the time of its last
+// change.
 func syncData(f *os.File) error {
 	c, err := f.SyscallConn()
 	if err != nil {
@@ -31,8 +32,8 @@ func syncData(f *os.File) error {
 	return nil
 }
 
-// awaitWrites returns when the writes to a file that are under way are through: to look for data, ext4 and tmpfs take
-// the lock that a write holds from its first byte to its last.
+// awaitWrites returns when the writes to a file that are under way are through: to look for data,
+// ext4 and tmpfs take the lock that a write holds from its first byte to its last.
 func awaitWrites(f *os.File) {
 	const seekData = 3
 	_, _ = f.Seek(0, seekData) // the answer does not matter, nor does the offset: writes append

@@ -4,11 +4,12 @@ package files
 
 import "time"
 
-// Write hands all that waits to the kernel. An error is the first of those that there were; the files that had none got
-// their lines, and the others keep them for the next Write, which goes on where this one stopped.
+// Write hands all that waits to the kernel. An error is the first of those that there were; the
+// files that had none got their lines, and the others keep them for the next Write, which goes on
+// where this one stopped.
 //
-// A Write with nothing waiting closes files that were not used for long, and rotates those whose time has come: call it now
-// and then.
+// A Write with nothing waiting closes files that were not used for long, and rotates those whose
+// time has come: call it now and then.
 func (s *Set) Write() error {
 	if err := s.usable(); err != nil {
 		return err
@@ -52,7 +53,8 @@ func (s *Set) Write() error {
 	return first
 }
 
-// groups parts the queue into at most so many files, which can be open at once, the open ones first.
+// groups parts the queue into at most so many files, which can be open at once, the open ones
+// first.
 func groups(queue []*file, most int) [][]*file {
 	sorted := make([]*file, 0, len(queue))
 	for _, open := range []bool{true, false} {

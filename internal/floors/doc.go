@@ -10,11 +10,12 @@
 //	floor 1   forward · internal/lines · internal/files · internal/urls
 //	floor 0   msgpack           ring           journal
 //
-// Between packages of one floor an arrow must be in the table by name; so must each arrow that leaves
-// floor 1 or 2, so that a new dependency is a line somebody wrote and somebody read. A package
-// that is not in the table fails the test: put it there, with its floor and the packages it may import.
+// Between packages of one floor an arrow must be in the table by name; so must each arrow that
+// leaves floor 1 or 2, so that a new dependency is a line somebody wrote and somebody read. A
+// package that is not in the table fails the test: put it there, with its floor and the packages it
+// may import.
 //
-// The root module imports the standard library, golang.org/x/sys and github.com/klauspost/compress, and its own tests import
-// nothing but the standard library besides: whoever imports the library must not have other versions of third
-// parties raised by it.
+// The root module imports the standard library, golang.org/x/sys and github.com/klauspost/compress,
+// and its own tests import nothing but the standard library besides: whoever imports the library
+// must not have other versions of third parties raised by it.
 package floors

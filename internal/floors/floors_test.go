@@ -179,7 +179,8 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// TestTable keeps the table itself in order: arrows down, or between different packages of one floor, and no circles.
+// TestTable keeps the table itself in order: arrows down, or between different packages of one
+// floor, and no circles.
 func TestTable(t *testing.T) {
 	for from, p := range table {
 		for _, to := range p.down {

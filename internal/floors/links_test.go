@@ -122,7 +122,8 @@ func TestPromisesAreHeld(t *testing.T) {
 	}
 }
 
-// placeOf is a function in a file, as DESIGN.md names the steps of its walks; the function may be left out.
+// placeOf is a function in a file, as DESIGN.md names the steps of its walks; the function may be
+// left out.
 var placeOf = regexp.MustCompile("`((?:[a-z0-9_]+/)*[a-z0-9_]+\\.go)(?::(\\w+))?`")
 
 // TestWalks: each file and function that DESIGN.md names is there.

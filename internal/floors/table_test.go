@@ -59,8 +59,8 @@ var table = map[string]place{
 	"examples/ends":   {floor: 3, down: []string{"collector", "forward", "msgpack"}}, // a module of its own
 }
 
-// top lists the folders of floor 3: modules of their own, each with what its packages may import. A package of such a
-// module may import any other of the same module.
+// top lists the folders of floor 3: modules of their own, each with what its packages may import. A
+// package of such a module may import any other of the same module.
 var top = map[string][]string{
 	"cmd":     {root, "collector", "forward", "internal/credentials", "internal/files", "internal/letters", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
 	"test":    {root, "collector", "forward", "internal/files", "internal/letters", "internal/lines", needsPath, "internal/urls", "journal", "msgpack", "ring"},

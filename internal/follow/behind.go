@@ -65,8 +65,8 @@ func (f *Follower) over(drain context.Context) (enough func(journal.Position) bo
 //	│ commit what is done                        │
 //	└───────── read, count, dead letters, commit ┘
 //
-// An output may have done something of what it was closed with: that is given up as well, so it does
-// not come twice.
+// An output may have done something of what it was closed with: that is given up as well, so it
+// does not come twice.
 func (f *Follower) giveUpOldest(ctx context.Context) {
 	s := &f.step
 	if !f.rested(ctx) {
@@ -124,8 +124,8 @@ func (f *Follower) rested(ctx context.Context) bool {
 	return s.taken == s.committed
 }
 
-// giveSome gives up records behind the cursor until there is enough for a commit. more is false when
-// nothing is left to give up.
+// giveSome gives up records behind the cursor until there is enough for a commit. more is false
+// when nothing is left to give up.
 func (f *Follower) giveSome(ctx context.Context, enough func(journal.Position) bool) (more bool, err error) {
 	s := &f.step
 	var n Counts

@@ -145,7 +145,8 @@ func (g *gate) over(at journal.Position) func(journal.Position) bool {
 	return func(at journal.Position) bool { return g.behind(at) <= g.most-g.most/4 }
 }
 
-// passed checks that what is told of a step of the cursor is exactly what lies in it, and all of one kind.
+// passed checks that what is told of a step of the cursor is exactly what lies in it, and all of
+// one kind.
 func (g *gate) passed(p journal.Position, n Counts) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -295,9 +296,9 @@ func committed(r *journal.Reader) journal.Position {
 	return at
 }
 
-// TestBehind follows with an output that is shut at times, and is killed: what waits is bounded, each
-// event is delivered or given up, what was given up never comes again, and all that the cursor passes
-// is counted as one or the other.
+// TestBehind follows with an output that is shut at times, and is killed: what waits is bounded,
+// each event is delivered or given up, what was given up never comes again, and all that the cursor
+// passes is counted as one or the other.
 func TestBehind(t *testing.T) {
 	for _, reason := range []string{"", "behind"} {
 		t.Run(fmt.Sprintf("reason=%q", reason), func(t *testing.T) {

@@ -92,7 +92,8 @@ func number(c *forward.Chunk) (uint32, error) {
 	return n, nil
 }
 
-// TestRestBesideStuckOutput: while an output does nothing with what it has, its follower does little.
+// TestRestBesideStuckOutput: while an output does nothing with what it has, its follower does
+// little.
 func TestRestBesideStuckOutput(t *testing.T) {
 	for _, eager := range []bool{false, true} {
 		for _, draining := range []bool{false, true} {
@@ -206,8 +207,8 @@ func TestEndWhileLettersAreFull(t *testing.T) {
 	}
 }
 
-// TestSparesAreBounded: buffers that were once large are not kept by all that have had one, and what
-// is compressed comes out as it was.
+// TestSparesAreBounded: buffers that were once large are not kept by all that have had one, and
+// what is compressed comes out as it was.
 func TestSparesAreBounded(t *testing.T) {
 	l := newLedger(t)
 	const records = 3000
@@ -272,8 +273,8 @@ func (o *resumed) Resume(save func([]byte) error, _ ...[]byte) error {
 	return nil
 }
 
-// TestNoChunkKeepsSavedState: a record that is no chunk does not bring back a state from before the one
-// that the output has saved.
+// TestNoChunkKeepsSavedState: a record that is no chunk does not bring back a state from before the
+// one that the output has saved.
 func TestNoChunkKeepsSavedState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(t)

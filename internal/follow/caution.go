@@ -15,18 +15,19 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// How this file is organised. A record may end the process: its output, or what reads it, takes more
-// memory than there is, or has a fault. After a restart it would do so again, for ever. So a follower
-// notes how far it has come, at each batch. When a process did not end in good order, the next one
-// takes up singly what the dead one may have had in hand, and notes each record before it does.
+// How this file is organised. A record may end the process: its output, or what reads it, takes
+// more memory than there is, or has a fault. After a restart it would do so again, for ever. So a
+// follower notes how far it has come, at each batch. When a process did not end in good order, the
+// next one takes up singly what the dead one may have had in hand, and notes each record before it
+// does.
 //
 //	1st death   the record was among those in hand    → the next process takes these up singly
 //	2nd death   it was alone in hand                  → the next one tries it before it does anything else
 //	3rd death   it was tried, and nothing else ran    → it is a dead letter
 //
-// Who kills a process three times at any moment turns no record into a dead letter: at the third time
-// nothing but the record's own trial counts, which is over in an instant, and a record that is in hand
-// for long, as where its output is stalled, is noted no more.
+// Who kills a process three times at any moment turns no record into a dead letter: at the third
+// time nothing but the record's own trial counts, which is over in an instant, and a record that is
+// in hand for long, as where its output is stalled, is noted no more.
 
 // Note is what a process that ended left of a follower.
 type Note struct {
@@ -108,8 +109,8 @@ func (f *Follower) alone() bool {
 	return true
 }
 
-// Stumble says that the output fails: that a record stays in hand says nothing then. It may be called at any
-// time.
+// Stumble says that the output fails: that a record stays in hand says nothing then. It may be
+// called at any time.
 func (f *Follower) Stumble() { f.step.care.stumbled.Store(true) }
 
 // excuse takes back that a record is alone in hand: that it is there says nothing.

@@ -44,8 +44,8 @@ func (f *Follower) commit(ctx context.Context) error {
 	return nil
 }
 
-// move moves the cursor to stop, with its state, and says what it has passed. It fails only when ctx
-// ends.
+// move moves the cursor to stop, with its state, and says what it has passed. It fails only when
+// ctx ends.
 func (f *Follower) move(ctx context.Context) error {
 	s := &f.step
 	// The output counts on this state from now on, so nothing may come between.

@@ -42,7 +42,8 @@
 //
 // # Promises
 //
-//   - Each record is submitted in the order of the journal, and again only after ErrReopen or a crash.
+//   - Each record is submitted in the order of the journal, and again only after ErrReopen or a
+//     crash.
 //   - The cursor never passes a record that is not done, nor one with a refused entry that is not
 //     a dead letter.
 //   - What was submitted and not passed by the finished prefix is bounded, also where one chunk is

@@ -16,8 +16,8 @@ import (
 type Config struct {
 	// Reader is the cursor. Run closes it.
 	Reader *journal.Reader
-	// Recent returns the chunk behind a position from memory, if it is there; nil: there is none. It
-	// returns only what the journal has synced.
+	// Recent returns the chunk behind a position from memory, if it is there; nil: there is none.
+	// It returns only what the journal has synced.
 	Recent func(after journal.Position) (Recent, bool)
 	// Identify appends the id of the record between two positions. It replaces an id that is not
 	// Spillway's own. nil leaves ids as they are.
@@ -26,23 +26,24 @@ type Config struct {
 	Open func() (output.Output, error)
 	// Opaque says that the output does not look at entries: they stay compressed.
 	Opaque bool
-	// Guard has a second call of done left out and told, at the cost of some memory for each chunk. It
-	// is for outputs whose code is not known.
+	// Guard has a second call of done left out and told, at the cost of some memory for each chunk.
+	// It is for outputs whose code is not known.
 	Guard bool
 	// Eager commits as soon as the follower has caught up: somebody waits for that.
 	Eager bool
-	// Chunks and Bytes bound what is submitted and not passed by the finished prefix; 1024 and 4 MiB
-	// if 0. One chunk may be larger.
+	// Chunks and Bytes bound what is submitted and not passed by the finished prefix; 1024 and 4
+	// MiB if 0. One chunk may be larger.
 	Chunks int
 	Bytes  int64
-	// Piece is the longest chunk that is submitted; 4 MiB if 0. A longer one comes in pieces, each a
-	// chunk of its own, with an id of its own, unless the output is Opaque or Transactional. One event
-	// may be larger: an output.Longer gets it as a stream.
+	// Piece is the longest chunk that is submitted; 4 MiB if 0. A longer one comes in pieces, each
+	// a chunk of its own, with an id of its own, unless the output is Opaque or Transactional. One
+	// event may be larger: an output.Longer gets it as a stream.
 	Piece int64
-	// Packs says that the output takes compressed entries, whatever it has them become: an event of more
-	// than four pieces leaves so.
+	// Packs says that the output takes compressed entries, whatever it has them become: an event of
+	// more than four pieces leaves so.
 	Packs bool
-	// Turn is waited for before an event or a record of more than Piece is in memory; nil: nothing is.
+	// Turn is waited for before an event or a record of more than Piece is in memory; nil: nothing
+	// is.
 	Turn *Turn
 
 	// Caution remembers records on which the process died; nil: nothing does.
@@ -59,8 +60,8 @@ type Config struct {
 	// Worked that it works again. What the output tries again by itself, the output tells.
 	Failed func(err error, pause time.Duration)
 	Worked func()
-	// Report is told of a record that is no chunk, and of what goes wrong beside: an output that does
-	// not close, for instance.
+	// Report is told of a record that is no chunk, and of what goes wrong beside: an output that
+	// does not close, for instance.
 	Report func(error)
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// TestLong: long events come out whole and in order between the others, however they are stored, of two
-// outputs that have their turns.
+// TestLong: long events come out whole and in order between the others, however they are stored, of
+// two outputs that have their turns.
 func TestLong(t *testing.T) {
 	dir := t.TempDir()
 	const records, n = 12, 100_000

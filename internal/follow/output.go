@@ -27,8 +27,8 @@ type opened struct {
 	token   [tokenLen + 4]byte
 }
 
-// tokenLen is the length of a token: the position behind the record, its high byte first. That of a piece
-// has its number behind it.
+// tokenLen is the length of a token: the position behind the record, its high byte first. That of a
+// piece has its number behind it.
 const tokenLen = 8
 
 // tokenOf is the token of a flight, until the next call.

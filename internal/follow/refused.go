@@ -86,8 +86,9 @@ func (f *Follower) letter(r Refused) {
 	s.soon = s.soon || s.letterBytes >= f.cfg.Bytes
 }
 
-// readable returns the chunk of a flight with its entries uncompressed, unless it is a long event: the chunk
-// itself, if the output has not had it as it came. The entries are valid until the next call.
+// readable returns the chunk of a flight with its entries uncompressed, unless it is a long event:
+// the chunk itself, if the output has not had it as it came. The entries are valid until the next
+// call.
 func (f *Follower) readable(x *flight) *forward.Chunk {
 	if x.long == nil {
 		return f.inflated(x.chunk)

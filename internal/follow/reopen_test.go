@@ -243,7 +243,8 @@ func TestEagerCommits(t *testing.T) {
 	})
 }
 
-// TestWorksAtRest: an output that could not be opened, and can, works, though there is nothing to do.
+// TestWorksAtRest: an output that could not be opened, and can, works, though there is nothing to
+// do.
 func TestWorksAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := openJournal(t, t.TempDir(), &disk{})

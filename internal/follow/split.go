@@ -34,12 +34,13 @@ type split struct {
 	large  func()                 // ends the turn of a record that is large as it was stored
 }
 
-// longestCopy is the longest event of a compressed record that is in memory, by default four pieces. To
-// read a longer one where it stands, all that is before it in its record is decompressed again.
+// longestCopy is the longest event of a compressed record that is in memory, by default four
+// pieces. To read a longer one where it stands, all that is before it in its record is decompressed
+// again.
 const longestCopy = 4
 
-// cutRecord begins with a record that is long, or compressed and perhaps long, and fills a flight with its
-// first piece, which may be all of it. small is a compressed one as the flight has it.
+// cutRecord begins with a record that is long, or compressed and perhaps long, and fills a flight
+// with its first piece, which may be all of it. small is a compressed one as the flight has it.
 func (f *Follower) cutRecord(x *flight, rec journal.Record, small forward.Chunk) error {
 	p := f.step.newSplit()
 	if err := p.chunk.Parse(rec.Data); err != nil {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A Turn lets the large events of a process be in memory one after another: a line may take six times
-// what its event does, and each output makes its own. Nothing waits for ever: what holds the turn for
-// longer than turnPatience while others wait, such as an output that hangs, goes on without it. The
-// zero value is free.
+// A Turn lets the large events of a process be in memory one after another: a line may take six
+// times what its event does, and each output makes its own. Nothing waits for ever: what holds the
+// turn for longer than turnPatience while others wait, such as an output that hangs, goes on
+// without it. The zero value is free.
 type Turn struct {
 	mu   sync.Mutex
 	over chan struct{} // closed when the present turn is over; nil: nobody has it
@@ -20,8 +20,8 @@ type Turn struct {
 // turnPatience is how long others wait for one turn to end.
 const turnPatience = 10 * time.Second
 
-// Take waits for a turn, and returns what ends it, which may be called more than once. It returns at
-// once when ctx is done.
+// Take waits for a turn, and returns what ends it, which may be called more than once. It returns
+// at once when ctx is done.
 func (t *Turn) Take(ctx context.Context) (done func()) {
 	patience := time.NewTimer(turnPatience)
 	defer patience.Stop()
@@ -44,8 +44,8 @@ func (t *Turn) Take(ctx context.Context) (done func()) {
 	}
 }
 
-// begin makes mine the present turn if there is none, or if it is the one that took too long. Else it
-// returns the present one.
+// begin makes mine the present turn if there is none, or if it is the one that took too long. Else
+// it returns the present one.
 func (t *Turn) begin(mine, late chan struct{}) (over chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

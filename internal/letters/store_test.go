@@ -253,8 +253,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestStoreRests: a few seconds after its last letter a store lets others take letters out, and goes on with the next one, which it
-// knows again.
+// TestStoreRests: a few seconds after its last letter a store lets others take letters out, and
+// goes on with the next one, which it knows again.
 func TestStoreRests(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), Dir)
 	synctest.Test(t, func(t *testing.T) {

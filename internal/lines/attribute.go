@@ -10,8 +10,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// appendPairs appends the attributes of a record, those left out that are parts of the line, each with a space behind it. n
-// is what the pairs take; below 0 if they cannot be read to their end.
+// appendPairs appends the attributes of a record, those left out that are parts of the line, each
+// with a space behind it. n is what the pairs take; below 0 if they cannot be read to their end.
 func (t *Text) appendPairs(dst []byte, p *parts) (_ []byte, n int) {
 	rest := p.pairs[p.leadBytes:]
 	t.prefix = t.prefix[:0]
@@ -46,8 +46,8 @@ func appendRest(dst, rest []byte) []byte {
 // maxNest is how deep groups are dotted; what is deeper is written as a list is.
 const maxNest = 16
 
-// appendPair appends the pair at the start of b, whose key takes k bytes. n is what the pair takes, 0 if it cannot be
-// read; then nothing of it is appended.
+// appendPair appends the pair at the start of b, whose key takes k bytes. n is what the pair takes,
+// 0 if it cannot be read; then nothing of it is appended.
 func (t *Text) appendPair(dst, b []byte, k, depth int) (_ []byte, n int) {
 	start, prefix := len(dst), len(t.prefix)
 	token, head, err := msgpack.ReadToken(b[k:])

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lines writes an event as one line, of JSON or of text, and reads events from lines. An Encoder writes JSON:
+// Package lines writes an event as one line, of JSON or of text, and reads events from lines. An
+// Encoder writes JSON:
 //
 //	{"time":"2026-11-21T02:03:04.123456789Z","tag":"app.web","level":"INFO","msg":"order placed","id":42}⏎
 //	 └────────────── envelope ──────────────────────────────┘└──────── the record, in its order ─────────┘
 //
-// The envelope is the time in UTC, always with nine digits behind the point, the tag, and the metadata of the event if it
-// has any ("metadata", an object; docs/forward.md rule 13). Options renames its keys or leaves them out, and has other
-// formats of the time: seconds since 1970 or parts of them, or a layout of package time. A key of the
-// record that collides with one that the envelope writes gets underscores appended, as many as make it a key that nothing
-// else in the line has. Values are written as msgpack.AppendJSON and forward.AppendExtJSON do (docs/forward.md rules 21
-// and 22).
+// The envelope is the time in UTC, always with nine digits behind the point, the tag, and the
+// metadata of the event if it has any ("metadata", an object; docs/forward.md rule 13). Options
+// renames its keys or leaves them out, and has other formats of the time: seconds since 1970 or
+// parts of them, or a layout of package time. A key of the record that collides with one that the
+// envelope writes gets underscores appended, as many as make it a key that nothing else in the line
+// has. Values are written as msgpack.AppendJSON and forward.AppendExtJSON do (docs/forward.md rules
+// 21 and 22).
 //
 // A Text writes what people read in files and on terminals, with the classic switches (Flags):
 //

@@ -9,9 +9,9 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// An Encoder writes events as lines. It remembers the envelope of the event before, so that the next one of the same
-// second and tag costs only the nanoseconds and the record. The zero value has the default options. An Encoder is not for
-// several goroutines at once.
+// An Encoder writes events as lines. It remembers the envelope of the event before, so that the
+// next one of the same second and tag costs only the nanoseconds and the record. The zero value has
+// the default options. An Encoder is not for several goroutines at once.
 type Encoder struct {
 	keys   Options // resolved: an empty name is left out
 	format timeFormat
@@ -31,7 +31,8 @@ type Encoder struct {
 	tag      []byte
 }
 
-// NewEncoder returns an Encoder with options; nil is the default ones. The error wraps ErrKey or ErrTimeFormat.
+// NewEncoder returns an Encoder with options; nil is the default ones. The error wraps ErrKey or
+// ErrTimeFormat.
 func NewEncoder(o *Options) (*Encoder, error) {
 	if o == nil {
 		o = &Options{}
@@ -61,7 +62,8 @@ func (e *Encoder) prepare() {
 	e.ready = true
 }
 
-// AppendLine appends the line of one event, its newline included. It keeps neither the tag nor the entry.
+// AppendLine appends the line of one event, its newline included. It keeps neither the tag nor the
+// entry.
 func (e *Encoder) AppendLine(dst []byte, tag string, entry forward.Entry) []byte {
 	start := len(dst)
 	dst, names := e.appendHead(dst, tag, entry.Sec, entry.Nsec, entry.Meta)
@@ -79,8 +81,8 @@ func (e *Encoder) AppendLine(dst []byte, tag string, entry forward.Entry) []byte
 	return append(dst, '}', '\n')
 }
 
-// appendHead appends what stands before the record, with a comma behind it, and returns the names that keys of
-// the record must not have.
+// appendHead appends what stands before the record, with a comma behind it, and returns the names
+// that keys of the record must not have.
 func (e *Encoder) appendHead(dst []byte, tag string, sec int64, nsec uint32, meta []byte) (_ []byte, names []string) {
 	start := len(dst)
 	dst = e.appendEnvelope(dst, tag, sec, nsec)

@@ -281,7 +281,8 @@ func BenchmarkAppendLine(b *testing.B) {
 	})
 }
 
-// FuzzAppendLine wants one line of valid JSON for any bytes, the same every time, with the envelope's values at its start.
+// FuzzAppendLine wants one line of valid JSON for any bytes, the same every time, with the
+// envelope's values at its start.
 func FuzzAppendLine(f *testing.F) {
 	f.Add("app.web", int64(testSec), uint32(5), []byte(nil), record("a", 1, "time", "x", "tag", "\n"))
 	f.Add("\n\xff", int64(-1), uint32(math.MaxUint32), record("a", record("b", "c")), record("metadata", "x"))

@@ -10,8 +10,8 @@ import (
 
 const ones = 0x0101010101010101
 
-// hidden sets the high bit of each byte that is a control or beyond ASCII, of eight at once. A byte above one that is set
-// may be set wrongly, by a borrow, so that only the lowest counts.
+// hidden sets the high bit of each byte that is a control or beyond ASCII, of eight at once. A byte
+// above one that is set may be set wrongly, by a borrow, so that only the lowest counts.
 func hidden(w uint64) uint64 {
 	return (w | (w - 0x20*ones) | (w ^ 0x7f*ones - ones)) & (0x80 * ones)
 }
@@ -42,8 +42,8 @@ func visible(s []byte) int {
 
 const lowerHex = "0123456789abcdef"
 
-// appendEscaped appends text so that it neither ends the line nor does anything to a terminal. In quotes, quotes and
-// backslashes are escaped too.
+// appendEscaped appends text so that it neither ends the line nor does anything to a terminal. In
+// quotes, quotes and backslashes are escaped too.
 func appendEscaped(dst []byte, s []byte, quoted bool) []byte {
 	if len(s) >= exactLeast {
 		dst = roomFor(dst, s)
@@ -84,8 +84,8 @@ func appendEscaped(dst []byte, s []byte, quoted bool) []byte {
 	return dst
 }
 
-// exactLeast is from what length on room is made for all of a text at once: it may become four times as long, and in making room
-// step by step the old and the new would take that twice.
+// exactLeast is from what length on room is made for all of a text at once: it may become four
+// times as long, and in making room step by step the old and the new would take that twice.
 const exactLeast = 64 << 10
 
 // roomFor makes room for what a text becomes at most, if there is less.
@@ -121,7 +121,8 @@ func appendRune(dst []byte, s []byte) (_ []byte, size int) {
 	return dst, size
 }
 
-// isHidden reports whether r beyond ASCII is a control, ends a line, or turns the direction of writing.
+// isHidden reports whether r beyond ASCII is a control, ends a line, or turns the direction of
+// writing.
 func isHidden(r rune) bool {
 	switch {
 	case r < 0xa0, r == 0x061c, r == 0x200e, r == 0x200f, 0x2028 <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069, r == 0xfeff:
@@ -130,8 +131,8 @@ func isHidden(r rune) bool {
 	return false
 }
 
-// appendWord appends text as one word: as it is, or in quotes where it holds what is hidden, a space or one of ="\, begins
-// like a list or, inside one, would end an element.
+// appendWord appends text as one word: as it is, or in quotes where it holds what is hidden, a
+// space or one of ="\, begins like a list or, inside one, would end an element.
 func appendWord(dst []byte, s []byte, inside bool) []byte {
 	if isWord(s, inside) {
 		return append(dst, s...)
@@ -178,7 +179,8 @@ func beyond(s []byte, ends byte) bool {
 	return true
 }
 
-// words says of each ASCII byte whether it may stand in a word: 0 everywhere, 1 but in lists, 2 nowhere.
+// words says of each ASCII byte whether it may stand in a word: 0 everywhere, 1 but in lists, 2
+// nowhere.
 var words = func() (t [utf8.RuneSelf]byte) {
 	for c := range t {
 		if c <= ' ' || c == 0x7f {

@@ -56,7 +56,8 @@ func (r *Reader) AppendLogfmt(dst, line []byte) ([]byte, Event) {
 	return mapHeader(b, len(dst), n), e
 }
 
-// logfmtValue reads a value, quoted or up to the next blank. What a quoted one has escaped is as in Go.
+// logfmtValue reads a value, quoted or up to the next blank. What a quoted one has escaped is as in
+// Go.
 func logfmtValue(b []byte) (value, rest []byte, ok bool) {
 	if len(b) == 0 || b[0] != '"' {
 		if end := bytes.IndexAny(b, " \t\r"); end >= 0 {

@@ -18,9 +18,10 @@ const longBuffer = 256 << 10
 // A Record reads the record of an event from its start, each time anew.
 type Record func() (io.ReadCloser, error)
 
-// WriteLong writes the line of an event that is too long for memory, a piece at a time. It is the line that
-// AppendLine appends, but for keys that are arrays or maps and longer than 64 KiB: see
-// msgpack.WriteJSONPairs. The error is that of w or of the record; then a part of the line may be written.
+// WriteLong writes the line of an event that is too long for memory, a piece at a time. It is the
+// line that AppendLine appends, but for keys that are arrays or maps and longer than 64 KiB: see
+// msgpack.WriteJSONPairs. The error is that of w or of the record; then a part of the line may be
+// written.
 func (e *Encoder) WriteLong(w io.Writer, tag string, l *forward.Long, record Record) error {
 	b := bufio.NewWriterSize(w, longBuffer)
 	head, names := e.appendHead(nil, tag, l.Sec, l.Nsec, l.Meta)
@@ -32,10 +33,11 @@ func (e *Encoder) WriteLong(w io.Writer, tag string, l *forward.Long, record Rec
 	return b.Flush()
 }
 
-// WriteLong writes the line of an event that is too long for memory, a piece at a time. It is the line that
-// AppendLine appends, but that a text of more than 64 KiB is always in quotes unless it is the message or the
-// source, of which all is written, and that groups in which such stands are written as lists. The error is that of w or of the record;
-// then a part of the line may be written.
+// WriteLong writes the line of an event that is too long for memory, a piece at a time. It is the
+// line that AppendLine appends, but that a text of more than 64 KiB is always in quotes unless it
+// is the message or the source, of which all is written, and that groups in which such stands are
+// written as lists. The error is that of w or of the record; then a part of the line may be
+// written.
 func (t *Text) WriteLong(w io.Writer, tag string, l *forward.Long, record Record) error {
 	x := longText{t: t, w: bufio.NewWriterSize(w, longBuffer), record: record}
 	if err := x.line(tag, l); err != nil {
@@ -44,8 +46,8 @@ func (t *Text) WriteLong(w io.Writer, tag string, l *forward.Long, record Record
 	return x.w.Flush()
 }
 
-// longText writes one long line. The record is read once to find the parts, once for each part that is long,
-// and once for the attributes.
+// longText writes one long line. The record is read once to find the parts, once for each part that
+// is long, and once for the attributes.
 type longText struct {
 	t      *Text
 	w      *bufio.Writer

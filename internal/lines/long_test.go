@@ -28,7 +28,8 @@ func longRecord(pairs ...any) []byte {
 	return b
 }
 
-// TestWriteLong: a line written in pieces is the line that is appended, but where the documents say otherwise.
+// TestWriteLong: a line written in pieces is the line that is appended, but where the documents say
+// otherwise.
 func TestWriteLong(t *testing.T) {
 	long := strings.Repeat("a long text, \x01\"ä€\\\xff", 5_000)
 	list := msgpack.AppendArrayHeader(nil, 30_000)

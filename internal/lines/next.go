@@ -9,8 +9,9 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// headOf reads what stands before the record in the first of packed entries, if that is as nearly all
-// senders write it: [EventTime, or [[EventTime, {}], or [uint32. n is its length, 0 for any other.
+// headOf reads what stands before the record in the first of packed entries, if that is as nearly
+// all senders write it: [EventTime, or [[EventTime, {}], or [uint32. n is its length, 0 for any
+// other.
 func headOf(b []byte) (sec int64, nsec uint32, n int) {
 	var at int // of the seconds
 	switch {
@@ -30,16 +31,17 @@ func headOf(b []byte) (sec int64, nsec uint32, n int) {
 	return sec, nsec, n
 }
 
-// TimeOf reads the time at the start of packed entries, if the first of them is as nearly all senders
-// write it.
+// TimeOf reads the time at the start of packed entries, if the first of them is as nearly all
+// senders write it.
 func TimeOf(entries []byte) (sec int64, nsec uint32, ok bool) {
 	sec, nsec, n := headOf(entries)
 	return sec, nsec, n > 0
 }
 
-// AppendNext appends the line of the first of packed entries, as AppendLine does with what a forward.EntryReader reads, in
-// one pass over its bytes. n is what the entry takes: 0 if it is not as nearly all write it or cannot be read; then nothing is
-// appended, and an EntryReader knows more.
+// AppendNext appends the line of the first of packed entries, as AppendLine does with what a
+// forward.EntryReader reads, in one pass over its bytes. n is what the entry takes: 0 if it is not
+// as nearly all write it or cannot be read; then nothing is appended, and an EntryReader knows
+// more.
 func (t *Text) AppendNext(dst []byte, tag string, entries []byte) (_ []byte, n int) {
 	sec, nsec, head := headOf(entries)
 	if head == 0 {

@@ -13,7 +13,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// ReadOptions says what of its event a line says. The zero value works: neither the time nor the tag.
+// ReadOptions says what of its event a line says. The zero value works: neither the time nor the
+// tag.
 type ReadOptions struct {
 	Time       string // key of the time; empty or Omit: there is none
 	TimeFormat string // as in Options
@@ -22,7 +23,8 @@ type ReadOptions struct {
 	Text  string // key of a line that is text; default "message"
 	Depth int    // how many objects and arrays may stand in each other, the record counted; default msgpack.DefaultDepth
 
-	// EventTime is for receivers that know no times but those of EventTime, 1970 to 2106: others cannot be read.
+	// EventTime is for receivers that know no times but those of EventTime, 1970 to 2106: others
+	// cannot be read.
 	EventTime bool
 }
 
@@ -54,7 +56,8 @@ const (
 	Said                      // it was read, and is not in the record
 )
 
-// NewReader returns a Reader with options; nil is the default ones. The error wraps ErrKey or ErrTimeFormat.
+// NewReader returns a Reader with options; nil is the default ones. The error wraps ErrKey or
+// ErrTimeFormat.
 func NewReader(o *ReadOptions) (*Reader, error) {
 	r := &Reader{}
 	if o != nil {
@@ -121,7 +124,8 @@ const (
 	Verbatim               // text
 )
 
-// AppendEntry appends the entry of a line, [time, record]. Its time is now unless the line says another one.
+// AppendEntry appends the entry of a line, [time, record]. Its time is now unless the line says
+// another one.
 func (r *Reader) AppendEntry(dst, line []byte, now time.Time) ([]byte, Event) {
 	return r.AppendEntryAs(JSON, dst, line, now)
 }

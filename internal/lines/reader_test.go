@@ -23,7 +23,8 @@ func mustReader(tb testing.TB, o *ReadOptions) *Reader {
 	return r
 }
 
-// TestOtherLoggers: what they write by default keeps its time, and the name of the logger can be the tag.
+// TestOtherLoggers: what they write by default keeps its time, and the name of the logger can be
+// the tag.
 func TestOtherLoggers(t *testing.T) {
 	for _, tt := range []struct {
 		name, key, format, tag string
@@ -151,7 +152,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// FuzzReader wants a whole record of any line, the same whatever was read before, and nothing of an object lost.
+// FuzzReader wants a whole record of any line, the same whatever was read before, and nothing of an
+// object lost.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte(`{"time":"2026-11-21T02:03:04Z","tag":"a","x":[1,{"y":null}]}`), []byte(`{"a":1}}`))
 	f.Add([]byte(`{"time":1e9,"tag":{},"time":"-1.000000000"}`), []byte(`{"a":`))

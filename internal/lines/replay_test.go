@@ -200,7 +200,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestReplayNot holds what is not promised, and what becomes of it: nothing is lost, but the line is another one.
+// TestReplayNot holds what is not promised, and what becomes of it: nothing is lost, but the line
+// is another one.
 func TestReplayNot(t *testing.T) {
 	r := mustReader(t, &ReadOptions{Time: "time", Tag: "tag"})
 	deepest := append(bytes.Repeat([]byte{0x81, 0xa1, 'k'}, msgpack.DefaultDepth-1), 0x80)

@@ -16,10 +16,10 @@ import (
 //	2026/11/21 02:03:04.123456 INFO main.go:12: order placed id=42 user.name="A. Smith"⏎
 //	└───────── time ─────────┘ level  source    message     └──── attributes ─────────┘
 //
-// The level, the source and the message are those of a leveled call, whose record begins with "level" and "msg". Of other
-// records the first text under "msg" or "message" is the message, and all else attributes. See AppendLine. A Text
-// remembers the time of the event before. The zero value has the default options. It is not for several goroutines at
-// once.
+// The level, the source and the message are those of a leveled call, whose record begins with
+// "level" and "msg". Of other records the first text under "msg" or "message" is the message, and
+// all else attributes. See AppendLine. A Text remembers the time of the event before. The zero
+// value has the default options. It is not for several goroutines at once.
 type Text struct {
 	flags Flags
 	color bool
@@ -41,18 +41,20 @@ func NewText(o *TextOptions) *Text {
 	return t
 }
 
-// AppendLine appends the line of one event, its newline included. It keeps neither the tag nor the entry.
+// AppendLine appends the line of one event, its newline included. It keeps neither the tag nor the
+// entry.
 //
-// A time of zero is left out. Attributes are written as key=value, those of groups as group.key=value. A text is quoted
-// where it would be taken for something else; in quotes, backslash and quote are escaped. Everywhere controls, bytes that
-// are no UTF-8, and what turns the direction of writing are: \n, \x1b, \u202e. Lists are [1,two,"and three"].
+// A time of zero is left out. Attributes are written as key=value, those of groups as
+// group.key=value. A text is quoted where it would be taken for something else; in quotes,
+// backslash and quote are escaped. Everywhere controls, bytes that are no UTF-8, and what turns the
+// direction of writing are: \n, \x1b, \u202e. Lists are [1,two,"and three"].
 func (t *Text) AppendLine(dst []byte, tag string, entry forward.Entry) []byte {
 	dst, _ = t.appendEvent(dst, tag, &entry)
 	return dst
 }
 
-// appendEvent appends a line. n is how much of entry.Record the record takes, which may be followed by something; 0 if it
-// cannot be read to its end.
+// appendEvent appends a line. n is how much of entry.Record the record takes, which may be followed
+// by something; 0 if it cannot be read to its end.
 func (t *Text) appendEvent(dst []byte, tag string, entry *forward.Entry) (_ []byte, n int) {
 	flags := t.flags
 	if flags == 0 {
@@ -111,7 +113,8 @@ type parts struct {
 	bad                    bool // it is no map, or cut off
 }
 
-// partsOf finds the parts. A user's attributes named like a part stand behind the parts, so that they stay attributes.
+// partsOf finds the parts. A user's attributes named like a part stand behind the parts, so that
+// they stay attributes.
 func partsOf(record []byte) (p parts) {
 	t, n, err := msgpack.ReadToken(record)
 	if err != nil || t.Kind != msgpack.Map {

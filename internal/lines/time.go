@@ -24,7 +24,8 @@ var ErrTimeFormat = errors.New("unusable time format")
 //	unix_ms   1795226584123                        unix_us and unix_ns have three and six digits more
 //	a layout  "21/Nov/2026:02:03:04 +0000"         02/Jan/2006:15:04:05 -0700: what package time takes
 //
-// A text can say the years 0 to 9999; other times are the text of their seconds, "253402300800.000000000".
+// A text can say the years 0 to 9999; other times are the text of their seconds,
+// "253402300800.000000000".
 type timeFormat struct {
 	kind   timeKind
 	scale  int    // of a number: it counts 10^-scale s

@@ -18,8 +18,9 @@ const (
 	adoptEvery = 30 * time.Second // so often a running process looks for rings of others that died
 )
 
-// pourAdopted moves what dead processes left in memory to the own spill while the destination takes nothing, so that processes that are started and die again and
-// again do not fill the memory. What is with the destination stays, and what has to come before a spill that cannot be moved.
+// pourAdopted moves what dead processes left in memory to the own spill while the destination takes
+// nothing, so that processes that are started and die again and again do not fill the memory. What
+// is with the destination stays, and what has to come before a spill that cannot be moved.
 func (m *Mover) pourAdopted() {
 	if len(m.queue) == 0 || !m.quiet() || !m.basics().spillable() {
 		return
@@ -48,7 +49,8 @@ func (m *Mover) pourAdopted() {
 	m.queue = slices.DeleteFunc(m.queue, func(q shipper) bool { return q.over(m) })
 }
 
-// follow notes that of the queue's i-th something is in the own spill now: what is younger has to wait for that.
+// follow notes that of the queue's i-th something is in the own spill now: what is younger has to
+// wait for that.
 func (m *Mover) follow(i int) {
 	if !m.mixed {
 		m.mixed, m.behind = true, map[shipper]bool{}
@@ -70,8 +72,9 @@ func (m *Mover) quiet() bool {
 	return m.cfg.Dir != "" && m.inFlight > 0 && time.Since(m.landedAt) >= m.cfg.quiet
 }
 
-// adoptAgain looks for rings of processes that died since Open. Not so for a destination with states, which wants to see them all before anything is submitted. Their spills
-// come with them; spills alone wait for the next Open, for to look for them would touch the disk.
+// adoptAgain looks for rings of processes that died since Open. Not so for a destination with
+// states, which wants to see them all before anything is submitted. Their spills come with them;
+// spills alone wait for the next Open, for to look for them would touch the disk.
 func (m *Mover) adoptAgain() {
 	now := time.Now()
 	if m.cfg.Shm == "" || m.stateful || now.Before(m.adoptAt) || !m.scouted || len(m.queue) > 0 || m.phase >= sealed {
@@ -101,7 +104,8 @@ func closeAll(spills []*spill.Spill) {
 	}
 }
 
-// adoptRings takes over the rings that dead processes of the same identity left. They are read when their spills are known.
+// adoptRings takes over the rings that dead processes of the same identity left. They are read when
+// their spills are known.
 func (m *Mover) adoptRings() []*source {
 	if m.cfg.Shm == "" {
 		return nil
@@ -129,8 +133,8 @@ func (m *Mover) scout(rings []*source) []*spill.Spill {
 	return m.shelf.folder.Scout(names)
 }
 
-// found queues what dead processes left. Of each, first what was with its destination, then what it had spilled, which is younger, then
-// what it was spilling, then the rest of its ring.
+// found queues what dead processes left. Of each, first what was with its destination, then what it
+// had spilled, which is younger, then what it was spilling, then the rest of its ring.
 func (m *Mover) found(rings []*source, all []*spill.Spill) {
 	spills := backlogs(all)
 	ids := map[[idLen]byte]bool{}
@@ -211,7 +215,8 @@ func (s *source) over(m *Mover) bool {
 		return s.overOwn(m)
 	}
 	m.state.move()
-	// What was counted when the ring was found and could not be read later, and what was unreadable from the beginning, as far as that can be counted.
+	// What was counted when the ring was found and could not be read later, and what was unreadable
+	// from the beginning, as far as that can be counted.
 	if loss := s.r.Lost(); loss.Regions > 0 {
 		n := max(loss.Regions, loss.Records)
 		m.report(fmt.Errorf("of the adopted ring %s %d bytes in %d places cannot be read: at least %d events are lost", s.name, loss.Bytes, loss.Regions, n))

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Processes that start and die again and again while the destination is down: what they leave in memory goes to the disk.
+// Processes that start and die again and again while the destination is down: what they leave in
+// memory goes to the disk.
 func TestCrashLoop(t *testing.T) {
 	dir, mem := t.TempDir(), shmDir(t)
 	conf := func(c *Config) {

@@ -11,15 +11,17 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// makeRoom is how long an Append with DropOldest waits for the mover to drop something, which is work in memory only.
+// makeRoom is how long an Append with DropOldest waits for the mover to drop something, which is
+// work in memory only.
 const makeRoom = 100 * time.Millisecond
 
-// Append takes an event. payload is what AppendPayload wrote, and a record: one MessagePack map. It is copied. t is in Unix nanoseconds, or ring.Now. keep says to
-// wait for room, up to Config.MaxWait, whatever the policy. h is the caller's, see ring.Hint.
+// Append takes an event. payload is what AppendPayload wrote, and a record: one MessagePack map. It
+// is copied. t is in Unix nanoseconds, or ring.Now. keep says to wait for room, up to
+// Config.MaxWait, whatever the policy. h is the caller's, see ring.Hint.
 //
-// The error is nil, or wraps ErrFull, ErrTooLarge or ErrClosed: then the event was not accepted, and
-// is counted. With WaitDelivered, ErrTimeout, ErrDropped and ErrUndelivered say that it was accepted.
-// The call returns at the latest when ctx ends, and after Config.MaxWait.
+// The error is nil, or wraps ErrFull, ErrTooLarge or ErrClosed: then the event was not accepted,
+// and is counted. With WaitDelivered, ErrTimeout, ErrDropped and ErrUndelivered say that it was
+// accepted. The call returns at the latest when ctx ends, and after Config.MaxWait.
 func (m *Mover) Append(ctx context.Context, h *ring.Hint, t int64, keep bool, payload []byte) error {
 	if m.closed.Load() {
 		return m.refuseClosed()

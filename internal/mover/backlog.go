@@ -17,8 +17,9 @@ const (
 	aheadBytes  = 256 << 10 // or as many as have so many bytes
 )
 
-// A backlog is a spill as the loop sees it: a list of what is in it, to be shipped from its beginning. This process's own is appended to as well. Reading and writing is done by
-// the disk's goroutine.
+// A backlog is a spill as the loop sees it: a list of what is in it, to be shipped from its
+// beginning. This process's own is appended to as well. Reading and writing is done by the disk's
+// goroutine.
 type backlog struct {
 	*spill.Spill
 	own     bool
@@ -149,7 +150,8 @@ func (m *Mover) lose(e *entry) {
 	}
 }
 
-// advance has what is done committed, so that its segments are used again. A crash before that sends the same chunks again under the same ids.
+// advance has what is done committed, so that its segments are used again. A crash before that
+// sends the same chunks again under the same ids.
 func (sp *backlog) advance(m *Mover) {
 	if sp.commits || sp.doneTo <= sp.tried {
 		return

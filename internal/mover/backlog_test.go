@@ -47,7 +47,8 @@ func TestHealthyTouchesNoDisk(t *testing.T) {
 	}
 }
 
-// A destination that takes nothing: what does not fit into the ring goes to the disk, and comes from there in order.
+// A destination that takes nothing: what does not fit into the ring goes to the disk, and comes
+// from there in order.
 func TestSpills(t *testing.T) {
 	for _, shm := range []bool{false, true} {
 		dir := t.TempDir()
@@ -115,7 +116,8 @@ func TestSpillsAgain(t *testing.T) {
 	ordered(t, d.all(), map[uint32]uint32{1: n})
 }
 
-// What Close could not deliver is delivered by the next one: from the ring and the spill in shared memory, from the spill alone otherwise.
+// What Close could not deliver is delivered by the next one: from the ring and the spill in shared
+// memory, from the spill alone otherwise.
 func TestLeftForTheNext(t *testing.T) {
 	for _, shm := range []bool{false, true} {
 		for _, n := range []uint32{10, 400, 10000} {
@@ -139,8 +141,8 @@ func TestLeftForTheNext(t *testing.T) {
 				t.Fatalf("shm %v, %d events: Close: %v", shm, n, err)
 			}
 			if !shm && strings.Contains(err.Error(), "left behind") {
-				// The disk was too slow for what Close has left, and the rest is lost, counted. The next
-				// process has the others.
+				// The disk was too slow for what Close has left, and the rest is lost, counted. The
+				// next process has the others.
 				t.Logf("a slow disk: %v", err)
 				if left.Events+left.Lost != uint64(n) {
 					t.Errorf("%d events: %+v", n, left)

@@ -32,7 +32,8 @@ func benchMover(b *testing.B, set func(c *Config)) *Mover {
 	return m
 }
 
-// What an event costs from Append to a destination that forgets it: with one appender the mover has a core of its own.
+// What an event costs from Append to a destination that forgets it: with one appender the mover has
+// a core of its own.
 func BenchmarkThrough(b *testing.B) {
 	for _, size := range []int{200, 1000} {
 		for _, n := range []int{1, 20} {
@@ -62,7 +63,8 @@ func BenchmarkThrough(b *testing.B) {
 
 func name(size, n int) string { return strconv.Itoa(size) + "B/" + strconv.Itoa(n) }
 
-// What an event costs from Append to a file: goroutines with a tag each, and one whose events change their tag by turns.
+// What an event costs from Append to a file: goroutines with a tag each, and one whose events
+// change their tag by turns.
 func BenchmarkFile(b *testing.B) {
 	for _, bb := range []struct{ goroutines, tags int }{{1, 1}, {20, 1}, {1, 2}, {1, 16}, {1, 20}} {
 		b.Run(strconv.Itoa(bb.goroutines)+"x"+strconv.Itoa(bb.tags), func(b *testing.B) {

@@ -21,8 +21,10 @@ const saving = 500 * time.Millisecond
 // errUnread is why something is left though Close had the time to deliver it.
 var errUnread = errors.New("mover: what dead processes left cannot be read now")
 
-// Close stops accepting, flushes until ctx ends, and lets go of everything, the destination included. When it could not deliver all, its error wraps a *LeftError. What
-// it could not stop, a call that hangs in a disk or in the destination, is named in the error; it touches nothing of the caller's. Calls after the first wait for it.
+// Close stops accepting, flushes until ctx ends, and lets go of everything, the destination
+// included. When it could not deliver all, its error wraps a *LeftError. What it could not stop, a
+// call that hangs in a disk or in the destination, is named in the error; it touches nothing of the
+// caller's. Calls after the first wait for it.
 func (m *Mover) Close(ctx context.Context) error {
 	if m.closed.CompareAndSwap(false, true) {
 		close(m.closing)
@@ -107,8 +109,9 @@ func (m *Mover) doClose(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// endLater lets go of everything once the mover's goroutine comes back: it may only have had no processor for too long, and while it has ring and spill nobody else
-// can take them over. The destination goes first, lest it should still deliver what they already have.
+// endLater lets go of everything once the mover's goroutine comes back: it may only have had no
+// processor for too long, and while it has ring and spill nobody else can take them over. The
+// destination goes first, lest it should still deliver what they already have.
 func (m *Mover) endLater(err error) {
 	_ = m.ask(context.Background(), func() {})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -190,7 +193,8 @@ func (m *Mover) pour(ctx context.Context) {
 		slices.SortStableFunc(mine, func(a, b *flight) int { // as they were cut, however the destination gave them up
 			return cmp.Or(cmp.Compare(slices.Index(all, a.src), slices.Index(all, b.src)), cmp.Compare(a.first, b.first), cmp.Compare(a.lane, b.lane))
 		})
-		// They are older than what has been spilled, or is being spilled: where there is such, they get a spill of their own, dated before it.
+		// They are older than what has been spilled, or is being spilled: where there is such, they
+		// get a spill of their own, dated before it.
 		if m.handing > 0 || m.spill != nil && m.spill.entries.len() > 0 {
 			m.handBefore(mine)
 			return
@@ -317,12 +321,14 @@ func (m *Mover) end() {
 	close(m.ended)
 }
 
-// ownsState says that the ring has a state that counts for what is left in a spill: its cursor has an older one, or none.
+// ownsState says that the ring has a state that counts for what is left in a spill: its cursor has
+// an older one, or none.
 func (m *Mover) ownsState() bool {
 	return m.state.some() && slices.ContainsFunc(m.spills(), func(sp *backlog) bool { return sp.entries.len() > 0 })
 }
 
-// giveUp counts what is left in a ring of plain memory, and what was cut from it and is in no spill.
+// giveUp counts what is left in a ring of plain memory, and what was cut from it and is in no
+// spill.
 func (m *Mover) giveUp(s *source) {
 	t := s.totals()
 	n, b := t.events-s.taken.Load(), t.bytes-s.bytes.Load()

@@ -40,7 +40,8 @@ type counters struct {
 // The ring's counters: drops by reason, and from here on what summaries have told of them.
 const toldCounters = 8
 
-// drop counts events that are not delivered, in the ring as well, so that whoever adopts it can tell of them.
+// drop counts events that are not delivered, in the ring as well, so that whoever adopts it can
+// tell of them.
 func (m *Mover) drop(r Reason, n uint64) {
 	m.count.drops[r].Add(n)
 	m.cur.Load().r.Count(int(r), n)

@@ -6,7 +6,8 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// A part is what a window has of one tag, or with Config.Ordered a run: what it has of one tag in a row.
+// A part is what a window has of one tag, or with Config.Ordered a run: what it has of one tag in a
+// row.
 type part struct {
 	tag         string
 	entries     []byte
@@ -45,8 +46,9 @@ func (w *cutting) init(m *Mover) {
 	w.fn = w.copy
 }
 
-// cut reads the next window of s into w.parts[:w.n] and says whether there was anything. A window ends only where the key changes, so that the keys of its first and
-// last record say exactly what is in it.
+// cut reads the next window of s into w.parts[:w.n] and says whether there was anything. A window
+// ends only where the key changes, so that the keys of its first and last record say exactly what
+// is in it.
 func (w *cutting) cut(s *source, limit int) bool {
 	w.s, w.limit = s, limit
 	w.n, w.same, w.size, w.taken, w.bytes, w.bad, w.full = 0, 0, 0, 0, 0, 0, false
@@ -59,14 +61,16 @@ func (w *cutting) cut(s *source, limit int) bool {
 			w.first = s.ahead[s.pos].Key
 		}
 		if err := s.r.Guard(w.fn); err != nil {
-			// The record at s.pos cannot be read in passing: now with care, one at a time. The ring has failed by this; its reader says so.
+			// The record at s.pos cannot be read in passing: now with care, one at a time. The ring
+			// has failed by this; its reader says so.
 			w.careful()
 		}
 	}
 	return w.taken > 0
 }
 
-// copy takes what lies ahead, within Guard: a fault in it leaves s.pos at the record that could not be read, and the part without it.
+// copy takes what lies ahead, within Guard: a fault in it leaves s.pos at the record that could not
+// be read, and the part without it.
 func (w *cutting) copy() {
 	s := w.s
 	for s.pos < len(s.ahead) {

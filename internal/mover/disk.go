@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// disk is a goroutine that does, in order, what may take as long as a disk likes. It runs while there is something to do, so a Mover that needs no disk has none.
+// disk is a goroutine that does, in order, what may take as long as a disk likes. It runs while
+// there is something to do, so a Mover that needs no disk has none.
 type disk struct {
 	mu      sync.Mutex
 	jobs    []job

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mover carries events from a ring to a destination. Append is one copy into the ring; a goroutine, the mover, does the rest: it cuts windows from the ring, makes
-// chunks of them, hands these to the destination, and when that takes nothing, to a journal on disk.
+// Package mover carries events from a ring to a destination. Append is one copy into the ring; a
+// goroutine, the mover, does the rest: it cuts windows from the ring, makes chunks of them, hands
+// these to the destination, and when that takes nothing, to a journal on disk.
 //
 // # Nouns
 //
@@ -21,61 +22,86 @@
 //	                                 │                                 ▲
 //	                                 └──► journal, flushed, mark cleared ──► read again
 //
-// The mark is put before the ring's cut moves over the window, and the cut moves before anything leaves. So whoever adopts the ring finds each record either beyond the cut, or
-// under a mark, or done; from a mark the same chunk is made again, byte for byte, under the same id. A chunk that goes to the spill keeps its mark until the journal has
-// handed it to the kernel; who adopts both drops the chunks whose ids the spill has.
+// The mark is put before the ring's cut moves over the window, and the cut moves before anything
+// leaves. So whoever adopts the ring finds each record either beyond the cut, or under a mark, or
+// done; from a mark the same chunk is made again, byte for byte, under the same id. A chunk that
+// goes to the spill keeps its mark until the journal has handed it to the kernel; who adopts both
+// drops the chunks whose ids the spill has.
 //
-// A mark's label is the chunk's id. The last character of an id is always '='; in the label it is '>' when the chunk is on its way to the spill, because these are younger than
-// what the spill holds, and those on their way to the destination are older.
+// A mark's label is the chunk's id. The last character of an id is always '='; in the label it is
+// '>' when the chunk is on its way to the spill, because these are younger than what the spill
+// holds, and those on their way to the destination are older.
 //
 // # Runs
 //
-// What a Forward server gets is better off in few large chunks. A file or a stream (Config.Ordered) writes lines in the order of Submit, so that its windows are cut where the tag
-// changes, and each run is a chunk: the lines stand in the order of the ring's keys. All runs of a window have one mark, from the first record to the last, of whatever lane and tag;
-// its label is the id of the first run, with 'D' (to the destination) or 'S' (to the spill) for the last character. The id of a run ends with its number:
+// What a Forward server gets is better off in few large chunks. A file or a stream (Config.Ordered)
+// writes lines in the order of Submit, so that its windows are cut where the tag changes, and each
+// run is a chunk: the lines stand in the order of the ring's keys. All runs of a window have one
+// mark, from the first record to the last, of whatever lane and tag; its label is the id of the
+// first run, with 'D' (to the destination) or 'S' (to the spill) for the last character. The id of
+// a run ends with its number:
 //
 //	id of a run      0                      14       16 bytes, as 24 characters of base64
 //	                 ┌──────────────────────┬────────┐
 //	                 │ random, the window's │ number │
 //	                 └──────────────────────┴────────┘
 //
-// From a mark and the tags of the records under it the heir makes the same runs again. Those are done up to the one whose id stands with the destination's state, and where the spill
-// has their id, they are in its care. The number is why that needs no state for each run: a file destination writes the runs of several windows together, and gives one state, with
-// the last of them (the others have none, and their marks wait for it). That one may be in the middle of a window. To keep only the state of a window's last run would be wrong: a
-// destination records its state by itself too, when it makes a new file, and that one counts what the runs before have written.
+// From a mark and the tags of the records under it the heir makes the same runs again. Those are
+// done up to the one whose id stands with the destination's state, and where the spill has their
+// id, they are in its care. The number is why that needs no state for each run: a file destination
+// writes the runs of several windows together, and gives one state, with the last of them (the
+// others have none, and their marks wait for it). That one may be in the middle of a window. To
+// keep only the state of a window's last run would be wrong: a destination records its state by
+// itself too, when it makes a new file, and that one counts what the runs before have written.
 //
-// A window may fit into the spill in part. The runs that did not fit then get a mark of their own, which begins with the first of them, before the others lose theirs; of
-// two marks of one window the later counts from its first run on. When they go to the destination after all, they get another one that says so.
+// A window may fit into the spill in part. The runs that did not fit then get a mark of their own,
+// which begins with the first of them, before the others lose theirs; of two marks of one window
+// the later counts from its first run on. When they go to the destination after all, they get
+// another one that says so.
 //
-// Where records under a mark cannot be read the runs may have other numbers, so all of that window count as undone: its lines may come twice.
+// Where records under a mark cannot be read the runs may have other numbers, so all of that window
+// count as undone: its lines may come twice.
 //
 // # Order
 //
-// One source is shipped at a time, wholly before the next: what dead processes left, oldest first, each in the order marked chunks, spill, chunks on their way to the spill, rest of
-// the ring; then the own spill; then the own ring. What is poured of an adopted ring into the own spill, because nothing is delivered, is shipped before the rest of that ring. While the spill
-// holds something new windows go behind it. So events of one goroutine arrive in order under one tag, and at an ordered destination whatever their tags; at others those of different tags may
-// pass each other within a window.
+// One source is shipped at a time, wholly before the next: what dead processes left, oldest first,
+// each in the order marked chunks, spill, chunks on their way to the spill, rest of the ring; then
+// the own spill; then the own ring. What is poured of an adopted ring into the own spill, because
+// nothing is delivered, is shipped before the rest of that ring. While the spill holds something
+// new windows go behind it. So events of one goroutine arrive in order under one tag, and at an
+// ordered destination whatever their tags; at others those of different tags may pass each other
+// within a window.
 //
 // # Who waits for what
 //
-// The mover sleeps in the ring (ring.Sleep) until the first append wakes it. It gathers then until BatchBytes or FlushInterval have passed, unless somebody waits: Flush, Close,
-// WaitDelivered. While records come it looks by itself, every 4 to 100 ms, so that appenders need not wake it, and sleeps again after a second without any. Appenders pay one
-// atomic load for that. It never waits for a disk: a second goroutine, that lives while it has something to do, opens, writes, syncs, reads and
-// removes. Of those who wait for room in the ring (Block, keep) each takes the ring's channel before it tries, so none misses it. Waiters of WaitDelivered are answered many
-// at a time, when the oldest window that is not done has passed them.
+// The mover sleeps in the ring (ring.Sleep) until the first append wakes it. It gathers then until
+// BatchBytes or FlushInterval have passed, unless somebody waits: Flush, Close, WaitDelivered.
+// While records come it looks by itself, every 4 to 100 ms, so that appenders need not wake it, and
+// sleeps again after a second without any. Appenders pay one atomic load for that. It never waits
+// for a disk: a second goroutine, that lives while it has something to do, opens, writes, syncs,
+// reads and removes. Of those who wait for room in the ring (Block, keep) each takes the ring's
+// channel before it tries, so none misses it. Waiters of WaitDelivered are answered many at a time,
+// when the oldest window that is not done has passed them.
 //
 // # When there is no room
 //
-// The ring is full: with Dir, windows go to the spill when half the ring is used and the destination can have no more. MaxDisk is met, or the disk is full, or hangs: DropNewest
-// refuses, Block waits, DropOldest drops windows from the ring's old end that are in nobody's hands (what the spill holds stays; it is the oldest, but on disk). Each loss is counted by
-// reason, in the ring's header too, and told by one summary event as soon as there is room; who adopts the ring tells what its owner could not.
+// The ring is full: with Dir, windows go to the spill when half the ring is used and the
+// destination can have no more. MaxDisk is met, or the disk is full, or hangs: DropNewest refuses,
+// Block waits, DropOldest drops windows from the ring's old end that are in nobody's hands (what
+// the spill holds stays; it is the oldest, but on disk). Each loss is counted by reason, in the
+// ring's header too, and told by one summary event as soon as there is room; who adopts the ring
+// tells what its owner could not.
 //
 // # Promises
 //
-//   - What Append accepted is delivered, handed over, dropped with its count, lost with its count, or held; see Stats.
-//   - With shared memory it outlives the process; with Dir what is in the spill does. Nothing is delivered twice but under the same id with the same bytes.
-//   - Append waits only if told to; Flush and Close return soon after their context is done, whatever destination and disk do. Goroutines that cannot be ended are named in the error.
+//   - What Append accepted is delivered, handed over, dropped with its count, lost with its count,
+//     or held; see Stats.
+//   - With shared memory it outlives the process; with Dir what is in the spill does. Nothing is
+//     delivered twice but under the same id with the same bytes.
+//   - Append waits only if told to; Flush and Close return soon after their context is done,
+//     whatever destination and disk do. Goroutines that cannot be ended are named in the error.
 //
-// Not promised: that a spill outlives a power cut (the journal syncs within a second, but nobody waits for that); order between tags, unless Config.Ordered; MaxDisk to the byte when several
+// Not promised: that a spill outlives a power cut (the journal syncs within a second, but nobody
+// waits for that); order between tags, unless Config.Ordered; MaxDisk to the byte when several
 // processes spill into one Dir (each looks once a second what the others hold).
 package mover

@@ -8,19 +8,21 @@ import (
 )
 
 var (
-	// ErrFull says that there was no room for an event and the policy was not to wait, or the wait was too long.
+	// ErrFull says that there was no room for an event and the policy was not to wait, or the wait
+	// was too long.
 	ErrFull = errors.New("mover: full")
 	// ErrClosed is the answer of a Mover after Close.
 	ErrClosed = errors.New("mover: closed")
 	// ErrTooLarge says that an event is longer than Config.MaxEvent.
 	ErrTooLarge = errors.New("mover: event too large")
-	// ErrDropped is what Append returns with WaitDelivered when its event was accepted and later dropped for newer ones, or lost.
+	// ErrDropped is what Append returns with WaitDelivered when its event was accepted and later
+	// dropped for newer ones, or lost.
 	ErrDropped = errors.New("mover: event dropped")
 	// ErrTimeout is what Append returns with WaitDelivered when its event was accepted, and not yet
 	// delivered when the wait ended.
 	ErrTimeout = errors.New("mover: event not delivered yet")
-	// ErrUndelivered is what Append returns with WaitDelivered when its event was accepted, and Close
-	// ended before it was delivered. It wraps ErrClosed.
+	// ErrUndelivered is what Append returns with WaitDelivered when its event was accepted, and
+	// Close ended before it was delivered. It wraps ErrClosed.
 	ErrUndelivered = fmt.Errorf("%w before the event was delivered", ErrClosed)
 )
 

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Somebody cuts the ring's file: events go on, in plain memory; what can be read of the old ring is delivered, the rest counted and told.
+// Somebody cuts the ring's file: events go on, in plain memory; what can be read of the old ring is
+// delivered, the rest counted and told.
 func TestRingFails(t *testing.T) {
 	mem := shmDir(t)
 	d := &fake{answer: later}

@@ -221,7 +221,8 @@ func (f *fixture) close() {
 	f.law()
 }
 
-// abandon closes while not all is delivered, and returns when whatever is left can be taken over: on a busy machine that is later than Close.
+// abandon closes while not all is delivered, and returns when whatever is left can be taken over:
+// on a busy machine that is later than Close.
 func (f *fixture) abandon(d time.Duration) error {
 	err := f.m.Close(within(f.t, d))
 	<-f.m.ended
@@ -229,7 +230,8 @@ func (f *fixture) abandon(d time.Duration) error {
 	return err
 }
 
-// law asserts that every event has gone somewhere. It is exact when nothing moves: it is given the time to be.
+// law asserts that every event has gone somewhere. It is exact when nothing moves: it is given the
+// time to be.
 func (f *fixture) law() {
 	f.t.Helper()
 	var s Stats
@@ -247,7 +249,8 @@ func (f *fixture) law() {
 		s.Accepted, s.Delivered, s.HandedOver, s.Drops[Oldest], s.Drops[Lost], s.Drops[Given], s.Held)
 }
 
-// ordered asserts that of every goroutine the events 0 … n-1 came, once and in order, under each tag. It returns how many there were.
+// ordered asserts that of every goroutine the events 0 … n-1 came, once and in order, under each
+// tag. It returns how many there were.
 func ordered(t *testing.T, took []sent, want map[uint32]uint32) {
 	t.Helper()
 	next := map[uint32]uint32{}

@@ -95,7 +95,8 @@ func (m *Mover) circumstances() circumstances {
 	return c
 }
 
-// limit is line in bytes, or more where little of what is in use could be taken: windows of a few records are not worth their while.
+// limit is line in bytes, or more where little of what is in use could be taken: windows of a few
+// records are not worth their while.
 func (m *Mover) limit(s *source, used int64) int64 {
 	line := s.r.Size() / 8 * m.basics().line()
 	if line == 0 || used < line {

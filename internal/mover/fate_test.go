@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// fates has each combination of circumstances in exactly one row: - is yes and no. Phases are running
-// and sealed (r), stopped (s), pouring (p) and leaving (l); overflow is DropOldest (o) or not (n).
+// fates has each combination of circumstances in exactly one row: - is yes and no. Phases are
+// running and sealed (r), stopped (s), pouring (p) and leaving (l); overflow is DropOldest (o) or
+// not (n).
 const fates = `
 phase overflow dir refused busy able short over beyond  fate
 s     -        -   -       -    -    -     -    -       waits

@@ -18,8 +18,9 @@ const (
 	newBuffer  = 4 << 10
 )
 
-// A flight is a chunk from the cut to what becomes of it. It comes from a ring (src, with slot the mark that covers it), from a spill (from, with seq its entry), or from
-// both, when it was put into the spill while the destination had it already.
+// A flight is a chunk from the cut to what becomes of it. It comes from a ring (src, with slot the
+// mark that covers it), from a spill (from, with seq its entry), or from both, when it was put into
+// the spill while the destination had it already.
 type flight struct {
 	m      *Mover
 	chunk  forward.Chunk
@@ -52,8 +53,9 @@ func (m *Mover) newFlight() *flight {
 	return f
 }
 
-// land is what the destination calls. A state is stored before it returns: the destination counts on that. Chunks whose state comes with a later one wait for that, or their
-// marks could go while the state that whoever adopts the ring finds is still the one before them.
+// land is what the destination calls. A state is stored before it returns: the destination counts
+// on that. Chunks whose state comes with a later one wait for that, or their marks could go while
+// the state that whoever adopts the ring finds is still the one before them.
 func (f *flight) land(r output.Result) {
 	if d := &f.m.dead; d.keeps(&r) {
 		d.keep(f, r)
@@ -120,7 +122,8 @@ func (m *Mover) release(f *flight) {
 	}
 }
 
-// pack makes flights of what was cut from s, each with its mark in the ring, and only then moves the ring's cut.
+// pack makes flights of what was cut from s, each with its mark in the ring, and only then moves
+// the ring's cut.
 func (m *Mover) pack(s *source, flights []*flight, to byte) []*flight {
 	w := &m.work
 	win := &window{s: s, first: w.first, last: w.last}
@@ -163,8 +166,10 @@ func (m *Mover) pack(s *source, flights []*flight, to byte) []*flight {
 	return flights
 }
 
-// A mark's label is the chunk's id; its last byte, which is always '=' in an id, says where the chunk is to go. What goes to the spill is younger than what is there, and what
-// goes to the destination older: whoever adopts the ring has to know. With the last two the mark is for all records of a window, and the id is that of its first run.
+// A mark's label is the chunk's id; its last byte, which is always '=' in an id, says where the
+// chunk is to go. What goes to the spill is younger than what is there, and what goes to the
+// destination older: whoever adopts the ring has to know. With the last two the mark is for all
+// records of a window, and the id is that of its first run.
 const (
 	toDestination     = '='
 	toSpill           = '>'
@@ -200,8 +205,9 @@ func (m *Mover) markAll(flights []*flight, to byte) {
 	m.work.entries = nil
 }
 
-// mark covers a chunk's records in the ring it came from. The table has room for all that may be cut (mostMarks); should more than four lanes have written in the same
-// nanosecond, under seventeen tags and more, the last ones go without: a crash loses them.
+// mark covers a chunk's records in the ring it came from. The table has room for all that may be
+// cut (mostMarks); should more than four lanes have written in the same nanosecond, under seventeen
+// tags and more, the last ones go without: a crash loses them.
 func (m *Mover) mark(f *flight, to byte) bool {
 	label := f.id
 	label[idLen-1] = to
@@ -237,7 +243,8 @@ func (m *Mover) unmark(f *flight) {
 	}
 }
 
-// took accounts for what was cut from a source: so many events of it, with so many bytes, are in our hands now.
+// took accounts for what was cut from a source: so many events of it, with so many bytes, are in
+// our hands now.
 func (m *Mover) took(s *source, events, bytes uint64) {
 	w := &m.work
 	m.count.cut.add(events, bytes)
@@ -268,8 +275,8 @@ func (m *Mover) submit(f *flight) {
 	m.cfg.Destination.Submit(&f.chunk, f.landed)
 }
 
-// rejected accounts for the events that the destination refuses for good, and tells the first reason.
-// What is no dead letter is lost.
+// rejected accounts for the events that the destination refuses for good, and tells the first
+// reason. What is no dead letter is lost.
 func (m *Mover) rejected(f *flight) uint64 {
 	n := uint64(0)
 	for _, r := range output.Refusals(f.res.Rejected, f.chunk.Events) {

@@ -47,7 +47,8 @@ func TestForeignFolders(t *testing.T) {
 	}
 }
 
-// TestHalfRemovedSpill: a spill whose process died while it removed it goes with the next one, whatever of it is left.
+// TestHalfRemovedSpill: a spill whose process died while it removed it goes with the next one,
+// whatever of it is left.
 func TestHalfRemovedSpill(t *testing.T) {
 	const name = "test.5.0123456789abcdef"
 	for mask := range 1 << 4 {

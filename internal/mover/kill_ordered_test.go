@@ -166,8 +166,10 @@ func TestKillOrderedChild(t *testing.T) {
 	}
 }
 
-// A process whose goroutines change their tag with each event, at random, is killed at a random moment, or between two steps of the mover, and so is its heir. At last
-// each line is in the file once, and those of a goroutine are in the order of its calls, whatever their tags, with a spill on the way that may be full.
+// A process whose goroutines change their tag with each event, at random, is killed at a random
+// moment, or between two steps of the mover, and so is its heir. At last each line is in the file
+// once, and those of a goroutine are in the order of its calls, whatever their tags, with a spill
+// on the way that may be full.
 func TestKillOrdered(t *testing.T) {
 	needs.Time(t, "starts processes")
 	lives := needs.Rounds(t, "SPILLWAY_KILLS", 20, 100)
@@ -237,7 +239,8 @@ func TestKillOrdered(t *testing.T) {
 	}
 }
 
-// readOrdered returns how many lines of each goroutine there are: each once, and in one file in their order.
+// readOrdered returns how many lines of each goroutine there are: each once, and in one file in
+// their order.
 func readOrdered(t *testing.T, dir string) map[uint32]uint32 {
 	t.Helper()
 	one, err := filepath.Glob(filepath.Join(dir, "out.jsonl"))

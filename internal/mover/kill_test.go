@@ -32,7 +32,8 @@ import (
 
 const busy = 4 // goroutines of a child that log at full speed
 
-// A ledger is a destination that outlives those who use it: a file to which each delivered chunk is written before its done.
+// A ledger is a destination that outlives those who use it: a file to which each delivered chunk is
+// written before its done.
 type ledger struct {
 	f       *os.File
 	rnd     *rand.Rand // nil: never down
@@ -95,7 +96,8 @@ func (l *ledger) Flush(context.Context) error { return nil }
 
 func (l *ledger) Close(context.Context) error { return nil }
 
-// TestKillChild is not a test but the process that TestKill kills: busy goroutines log as fast as they can, each counting in a page that outlives the process.
+// TestKillChild is not a test but the process that TestKill kills: busy goroutines log as fast as
+// they can, each counting in a page that outlives the process.
 func TestKillChild(t *testing.T) {
 	dir := os.Getenv("SPILLWAY_MOVER_CHILD")
 	if dir == "" {
@@ -185,8 +187,9 @@ func killConf(dir string, d output.Output) *Config {
 	}
 }
 
-// readLedger returns what was delivered, without repeats: chunks of an id that came before, which have to have the same bytes. A chunk at the end that was being
-// written when the process died is cut off.
+// readLedger returns what was delivered, without repeats: chunks of an id that came before, which
+// have to have the same bytes. A chunk at the end that was being written when the process died is
+// cut off.
 func readLedger(t *testing.T, path string) (took []sent, repeats int) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -226,8 +229,9 @@ func readLedger(t *testing.T, path string) (took []sent, repeats int) {
 	return took, repeats
 }
 
-// A process with busy goroutines is killed at a random moment, or between two steps of the mover. The next one, which will be killed as well, and at last one that
-// lives, deliver all that was accepted, once, in order, repeats with equal ids and bytes apart.
+// A process with busy goroutines is killed at a random moment, or between two steps of the mover.
+// The next one, which will be killed as well, and at last one that lives, deliver all that was
+// accepted, once, in order, repeats with equal ids and bytes apart.
 func TestKill(t *testing.T) {
 	needs.Time(t, "starts processes")
 	rounds := 24
@@ -294,7 +298,8 @@ func TestKill(t *testing.T) {
 		next, total := map[uint32]uint32{}, map[uint32]uint32{}
 		for _, s := range took {
 			for _, e := range s.events {
-				// Events of one tag keep their order; each goroutine changes its tag every thousand.
+				// Events of one tag keep their order; each goroutine changes its tag every
+				// thousand.
 				if e.n%1000 != next[e.g<<16|e.n/1000] {
 					for i, s := range took {
 						a, b, n := uint32(1<<31), uint32(0), 0

@@ -17,8 +17,8 @@ import (
 )
 
 // Dead letters: what the destination refuses for good goes into a journal in Dir, which all
-// processes of that folder have in common. A chunk keeps its mark until its letters are on the disk.
-// So after a crash it is sent again under its id; what is refused again is the same letter.
+// processes of that folder have in common. A chunk keeps its mark until its letters are on the
+// disk. So after a crash it is sent again under its id; what is refused again is the same letter.
 const (
 	letterWait   = time.Minute            // for the folder, which another process or a replay has
 	letterTurn   = 2 * time.Second        // so long one process may have it while others wait

@@ -51,7 +51,8 @@ func inLetters(t *testing.T, dir string) (events []event, reasons map[string]boo
 	return events, reasons
 }
 
-// TestDeadLetters: what a destination refuses for good is in a journal in Dir, and all else is delivered.
+// TestDeadLetters: what a destination refuses for good is in a journal in Dir, and all else is
+// delivered.
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	for name, dir := range map[string]string{"with Dir": t.TempDir(), "without": ""} {
@@ -108,8 +109,8 @@ func TestDeadLettersOfEqualEvents(t *testing.T) {
 	}
 }
 
-// TestDeadLettersShareDir: another process has the folder of the letters for a while. Nothing is lost by that,
-// and what was not a letter when Close ended is one for the next process.
+// TestDeadLettersShareDir: another process has the folder of the letters for a while. Nothing is
+// lost by that, and what was not a letter when Close ended is one for the next process.
 func TestDeadLettersShareDir(t *testing.T) {
 	t.Parallel()
 	dir, shm := t.TempDir(), shmDir(t)

@@ -15,10 +15,12 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// A Mover takes events and carries them to the destination. All methods may be called by many goroutines.
+// A Mover takes events and carries them to the destination. All methods may be called by many
+// goroutines.
 //
-// How it is organised: the fields here are anybody's, but for loop, which belongs to the mover's goroutine (run.go); others reach it by post. A second goroutine
-// does what may hang in a disk (disk.go). Lock order: swap, inbox; source.mu is held alone.
+// How it is organised: the fields here are anybody's, but for loop, which belongs to the mover's
+// goroutine (run.go); others reach it by post. A second goroutine does what may hang in a disk
+// (disk.go). Lock order: swap, inbox; source.mu is held alone.
 type Mover struct {
 	cfg    Config
 	batch  int   // bytes of a window

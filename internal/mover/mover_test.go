@@ -33,7 +33,8 @@ func TestDelivers(t *testing.T) {
 	}
 }
 
-// TestRefusedEntries: what a destination refuses for good is lost, counted and told; the rest of its chunk is delivered.
+// TestRefusedEntries: what a destination refuses for good is lost, counted and told; the rest of
+// its chunk is delivered.
 func TestRefusedEntries(t *testing.T) {
 	d := &fake{answer: func(*job1) string { return "refused" }}
 	var told atomic.Int64

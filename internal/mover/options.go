@@ -45,7 +45,8 @@ type Config struct {
 	Shm string
 	// Dir is the folder of spills. Empty: nothing spills.
 	Dir string
-	// Identity must be equal for one process to adopt what another one left. Dir belongs to it without being named.
+	// Identity must be equal for one process to adopt what another one left. Dir belongs to it
+	// without being named.
 	Identity string
 	// RingSize is the size of the ring in bytes (default 16 MiB).
 	RingSize int64
@@ -62,20 +63,26 @@ type Config struct {
 	FlushInterval time.Duration
 	// BatchBytes is how many bytes are cut from the ring at once (default 1 MiB).
 	BatchBytes int
-	// Ordered is for a destination that writes what it is given in the order of Submit: the lines of a window keep their order, whatever their tags are. The chunks are then runs
-	// of one tag, which may be as short as one event. Otherwise a chunk has all that a window has of its tag.
+	// Ordered is for a destination that writes what it is given in the order of Submit: the lines
+	// of a window keep their order, whatever their tags are. The chunks are then runs of one tag,
+	// which may be as short as one event. Otherwise a chunk has all that a window has of its tag.
 	Ordered bool
-	// Window is how many chunks may be on their way (default 8), or with Ordered how many windows. A cut of several tags may exceed it.
+	// Window is how many chunks may be on their way (default 8), or with Ordered how many windows.
+	// A cut of several tags may exceed it.
 	Window int
-	// WaitDelivered makes Append return when its event is delivered or handed over, or MaxWait is over.
+	// WaitDelivered makes Append return when its event is delivered or handed over, or MaxWait is
+	// over.
 	WaitDelivered bool
 	// Destination takes the chunks. Close closes it.
 	Destination output.Output
-	// Summary appends the payload of an event that tells of drops to dst. nil: they are counted only.
+	// Summary appends the payload of an event that tells of drops to dst. nil: they are counted
+	// only.
 	Summary func(dst []byte, drops Drops) []byte
-	// Delivered is told each chunk that was delivered, not those that an error handler took. The chunk is valid during the call.
+	// Delivered is told each chunk that was delivered, not those that an error handler took. The
+	// chunk is valid during the call.
 	Delivered func(c *forward.Chunk)
-	// Diagnostics is told what went wrong. It must not block for long and not call the Mover. nil: nobody.
+	// Diagnostics is told what went wrong. It must not block for long and not call the Mover. nil:
+	// nobody.
 	Diagnostics func(error)
 
 	quiet      time.Duration // quietFor

@@ -13,7 +13,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// sequential is a fake's answer that takes chunks in the order in which they come: from the first that it lets wait on, all of them wait.
+// sequential is a fake's answer that takes chunks in the order in which they come: from the first
+// that it lets wait on, all of them wait.
 func sequential(d *fake, wait func() bool) func(*job1) string {
 	return func(*job1) string {
 		if len(d.pending) > 1 || wait() {

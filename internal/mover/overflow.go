@@ -12,7 +12,8 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// overflow makes room in the ring while its records cannot be shipped: they go to the spill, or, with DropOldest and no spill that takes them, nowhere.
+// overflow makes room in the ring while its records cannot be shipped: they go to the spill, or,
+// with DropOldest and no spill that takes them, nowhere.
 func (m *Mover) overflow() {
 	for {
 		fate := m.circumstances().fate()
@@ -125,7 +126,8 @@ func (m *Mover) spilled(sp *spill.Spill, flights []*flight, ends []journal.Posit
 // againAfter is when the spill is tried again that had no room.
 const againAfter = time.Second
 
-// troubleEvery is how often it is told that nothing can be spilled, for one reason: it is tried each second, for as long as the destination is away.
+// troubleEvery is how often it is told that nothing can be spilled, for one reason: it is tried
+// each second, for as long as the destination is away.
 const troubleEvery = time.Minute
 
 // holds says that there are events in a spill, or on their way into one.
@@ -153,7 +155,8 @@ func (m *Mover) again() {
 	}
 }
 
-// dropFrom drops the oldest events that are in nobody's hands: those that the spill had no room for, then those of the ring.
+// dropFrom drops the oldest events that are in nobody's hands: those that the spill had no room
+// for, then those of the ring.
 func (m *Mover) dropFrom(s *source) bool {
 	if len(m.stuck) > 0 && m.handing == 0 {
 		for _, f := range m.stuck {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// AppendPayload appends what stands before the record in an event's payload: the length of the tag as a uvarint, and the tag.
+// AppendPayload appends what stands before the record in an event's payload: the length of the tag
+// as a uvarint, and the tag.
 func AppendPayload(dst []byte, tag string) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(tag)))
 	return append(dst, tag...)
@@ -31,7 +32,8 @@ func tagEnd(p []byte) (from, to int) {
 	return k, k + int(n)
 }
 
-// appendEntry appends the MessagePack bytes of an event without its tag. 0 stays 0; times that an EventTime cannot say become the nearest that it can.
+// appendEntry appends the MessagePack bytes of an event without its tag. 0 stays 0; times that an
+// EventTime cannot say become the nearest that it can.
 func appendEntry(dst []byte, t int64, record []byte) []byte {
 	sec, nsec := uint32(0), uint32(0)
 	switch {

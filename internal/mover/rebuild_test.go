@@ -18,7 +18,8 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// abandoned makes a ring as a process leaves it that was killed: events under the tags, which are letters, each with a key of its own; mark is what the process had done with them.
+// abandoned makes a ring as a process leaves it that was killed: events under the tags, which are
+// letters, each with a key of its own; mark is what the process had done with them.
 func abandoned(t *testing.T, mem, tags string, mark func(r *ring.Ring, all []ring.Record)) {
 	t.Helper()
 	r, err := ring.Open(&ring.Options{Dir: mem, Name: "test", Identity: []byte("\x00"), Size: 1 << 20})
@@ -64,7 +65,8 @@ func spoil(t *testing.T, path string, n uint32) {
 	}
 }
 
-// What is made again from marks of windows are the same runs with the same ids, but for those that are done.
+// What is made again from marks of windows are the same runs with the same ids, but for those that
+// are done.
 func TestRebuildRuns(t *testing.T) {
 	raw := [rawLen]byte{1, 2, 3}
 	id := func(n int) (id [idLen]byte) {
@@ -155,8 +157,9 @@ func TestRebuildRuns(t *testing.T) {
 	}
 }
 
-// A ring that a process left which gave each tag of a window a mark of its own, as for a destination that is not ordered: 60 events under three tags by turns. Its destination had
-// five chunks.
+// A ring that a process left which gave each tag of a window a mark of its own, as for a
+// destination that is not ordered: 60 events under three tags by turns. Its destination had five
+// chunks.
 func TestGoldenMarks(t *testing.T) {
 	const name = "marks.4711.3558e59e8500e108"
 	kept := filepath.Join("testdata", "v1", name)

@@ -61,7 +61,8 @@ func (m *Mover) ship() {
 	for m.roomy() {
 		src := m.next()
 		if src != m.active {
-			// One source after the other, wholly: what a destination stores with its chunks then needs no merging.
+			// One source after the other, wholly: what a destination stores with its chunks then
+			// needs no merging.
 			if m.inFlight > 0 {
 				return
 			}
@@ -112,7 +113,8 @@ func (m *Mover) roomy() bool {
 	return few && (m.inBytes < m.flight || m.inFlight == 0)
 }
 
-// next is what is to be shipped from: what dead processes left, then the own spill, then the own ring.
+// next is what is to be shipped from: what dead processes left, then the own spill, then the own
+// ring.
 func (m *Mover) next() shipper {
 	m.unmix()
 	for len(m.queue) > 0 && !m.behind[m.queue[0]] {
@@ -132,7 +134,8 @@ func (m *Mover) next() shipper {
 	return m.oldest()
 }
 
-// oldest is the oldest own ring in which there may be records. Those before it have failed, and are let go when all that could be read of them is done.
+// oldest is the oldest own ring in which there may be records. Those before it have failed, and are
+// let go when all that could be read of them is done.
 func (m *Mover) oldest() *source {
 	for {
 		all := *m.own.Load()
@@ -158,7 +161,8 @@ func (s *source) ship(m *Mover) bool {
 	return true
 }
 
-// due says whether the records of a source are to be cut now: the own ring's wait a little for others to come.
+// due says whether the records of a source are to be cut now: the own ring's wait a little for
+// others to come.
 func (m *Mover) due(s *source) bool {
 	if !s.own || s != m.cur.Load() || m.hurried(s) {
 		return true
@@ -249,8 +253,9 @@ func (m *Mover) rest() {
 	}
 }
 
-// pace is when to look again while records come: soon if there are many. So appenders need not wake the mover, which costs the one who does it a system call
-// (they do when half of the ring has come into use meanwhile).
+// pace is when to look again while records come: soon if there are many. So appenders need not wake
+// the mover, which costs the one who does it a system call (they do when half of the ring has come
+// into use meanwhile).
 func (m *Mover) pace(many bool) time.Duration {
 	if many {
 		m.every /= 2
@@ -261,13 +266,15 @@ func (m *Mover) pace(many bool) time.Duration {
 	return m.every
 }
 
-// sleepOn asks the ring to wake us when something is appended, or says that there is something already.
+// sleepOn asks the ring to wake us when something is appended, or says that there is something
+// already.
 func (m *Mover) sleepOn(s *source, wait *time.Duration) bool {
 	if !s.r.Sleep() {
 		m.spins = 0
 		return false
 	}
-	// There is a record. Maybe it cannot be seen yet, for another lane is in the middle of an append.
+	// There is a record. Maybe it cannot be seen yet, for another lane is in the middle of an
+	// append.
 	if m.spins++; m.spins < 16 {
 		runtime.Gosched()
 		return true

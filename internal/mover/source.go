@@ -9,7 +9,8 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// mostTags is how many tags a window may have: each is a chunk and takes one of the ring's 64 marks.
+// mostTags is how many tags a window may have: each is a chunk and takes one of the ring's 64
+// marks.
 const mostTags = 16
 
 // mostMarks is with how many marks in use a window may still be cut.
@@ -18,7 +19,8 @@ const mostMarks = 64 - mostTags - 4
 // readAhead is how many records are asked of the ring at once.
 const readAhead = 256
 
-// A source is a ring that is read: one of this process, or an adopted one. What is not atomic belongs to the mover's goroutine.
+// A source is a ring that is read: one of this process, or an adopted one. What is not atomic
+// belongs to the mover's goroutine.
 type source struct {
 	r               *ring.Ring
 	own             bool
@@ -58,7 +60,8 @@ type window struct {
 	left        int    // chunks undone
 }
 
-// unread says how many bytes wait in the ring. To count them looks like an append to a ring that we sleep on: it is not done for nothing.
+// unread says how many bytes wait in the ring. To count them looks like an append to a ring that we
+// sleep on: it is not done for nothing.
 func (s *source) unread() uint64 {
 	if !s.fill() {
 		return 0

@@ -9,9 +9,11 @@ import (
 	"github.com/spillwaylog/spillway/internal/spill"
 )
 
-// states keeps what a destination that is an output.Resumer wants stored with its chunks: with a chunk of a ring in the ring's header, behind the chunk's id, so that whoever adopts the
-// ring knows that this chunk is done though its mark may still be there; with a chunk of a spill in the spill's cursor, which moves with it. Before a ring or spill
-// is removed its state goes to the own ring, or an older one would count.
+// states keeps what a destination that is an output.Resumer wants stored with its chunks: with a
+// chunk of a ring in the ring's header, behind the chunk's id, so that whoever adopts the ring
+// knows that this chunk is done though its mark may still be there; with a chunk of a spill in the
+// spill's cursor, which moves with it. Before a ring or spill is removed its state goes to the own
+// ring, or an older one would count.
 type states struct {
 	m      *Mover
 	mu     sync.Mutex
@@ -56,7 +58,8 @@ func (s *states) record(state []byte) error {
 	return nil
 }
 
-// move puts the latest state into the own ring, before the one in another place goes with that place.
+// move puts the latest state into the own ring, before the one in another place goes with that
+// place.
 func (s *states) move() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 // tellEvery is how much time there is at least between two summary events.
 const tellEvery = time.Second
 
-// tell appends an event that says what was dropped since the last one. While the ring is full it waits, so that one event tells of all.
+// tell appends an event that says what was dropped since the last one. While the ring is full it
+// waits, so that one event tells of all.
 func (m *Mover) tell() {
 	if m.cfg.Summary == nil || !m.count.untold.Load() {
 		return
@@ -60,7 +61,8 @@ type telling struct {
 	drops Drops
 }
 
-// untell takes back what the summary events up to a key have told, for they were dropped themselves; with dropped=false they are on their way, and only forgotten.
+// untell takes back what the summary events up to a key have told, for they were dropped
+// themselves; with dropped=false they are on their way, and only forgotten.
 func (m *Mover) untell(s *source, to uint64, dropped bool) {
 	for len(s.telling) > 0 && s.telling[0].key <= to {
 		if dropped {

@@ -130,7 +130,8 @@ func TestDropOldestAwaitsTheDisk(t *testing.T) {
 	})
 }
 
-// That there was no room once, when what was in the ring could be shipped, is no reason to drop anything later.
+// That there was no room once, when what was in the ring could be shipped, is no reason to drop
+// anything later.
 func TestDropsForRoomOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fake{}
@@ -157,7 +158,8 @@ func TestDropsForRoomOnly(t *testing.T) {
 	})
 }
 
-// What the destination gives up at the end is older than what a slow disk is still writing then, in whatever order it is given up.
+// What the destination gives up at the end is older than what a slow disk is still writing then, in
+// whatever order it is given up.
 func TestPoursInOrder(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

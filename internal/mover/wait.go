@@ -112,7 +112,8 @@ type horizon struct {
 	key uint64
 }
 
-// Flush returns when all that was accepted before the call is delivered, handed over or dropped, or when ctx ends.
+// Flush returns when all that was accepted before the call is delivered, handed over or dropped, or
+// when ctx ends.
 func (m *Mover) Flush(ctx context.Context) error {
 	f := &flush{done: make(chan struct{})}
 	for _, s := range *m.own.Load() {

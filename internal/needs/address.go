@@ -11,10 +11,12 @@ import (
 	"sync"
 )
 
-// given are the ports that this process has had: while a server comes back, its own is as free as any.
+// given are the ports that this process has had: while a server comes back, its own is as free as
+// any.
 var given sync.Map
 
-// Address is a host:port of the loopback range at which nobody listens until the caller does, see Port.
+// Address is a host:port of the loopback range at which nobody listens until the caller does, see
+// Port.
 func Address() string {
 	host := "127.0.0.1"
 	if runtime.GOOS == "linux" { // where all of the range is there
@@ -23,9 +25,10 @@ func Address() string {
 	return net.JoinHostPort(host, strconv.Itoa(Port(host)))
 }
 
-// Port is a port of a host of the loopback range at which nobody listens until the caller does, again and again if it likes: for servers that come back, and for those that
-// are down. It lies below those that the kernel gives away: one of these can be taken by anybody between two uses, and a client that dials it while nobody
-// listens can meet itself.
+// Port is a port of a host of the loopback range at which nobody listens until the caller does,
+// again and again if it likes: for servers that come back, and for those that are down. It lies
+// below those that the kernel gives away: one of these can be taken by anybody between two uses,
+// and a client that dials it while nobody listens can meet itself.
 func Port(host string) int {
 	var err error
 	for range 1000 {

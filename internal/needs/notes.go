@@ -93,7 +93,8 @@ func write(name string) error {
 	return os.WriteFile(filepath.Join(dir, fmt.Sprintf("%x.json", hash[:8])), b, 0o600)
 }
 
-// kept reads the notes of all packages below root that were run this way, and drops those of folders that are gone.
+// kept reads the notes of all packages below root that were run this way, and drops those of
+// folders that are gone.
 func kept(root string) (all []notes, err error) {
 	dir, err := notesDir()
 	if err != nil {

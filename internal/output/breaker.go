@@ -17,16 +17,19 @@ import (
 type Trip struct {
 	// Failures in a row, with nothing delivered in between, open the breaker: 3 if 0.
 	Failures int
-	// HandleError is offered what is pending while the breaker is open: each chunk once when it opens, new ones as they come, and what it did
-	// not take again after each failed probe. nil means that it took the chunk. It runs on a goroutine of its own, one call at a time; it may be slow, and
-	// may keep the chunk, which is a copy. A panic is an error.
+	// HandleError is offered what is pending while the breaker is open: each chunk once when it
+	// opens, new ones as they come, and what it did not take again after each failed probe. nil
+	// means that it took the chunk. It runs on a goroutine of its own, one call at a time; it may
+	// be slow, and may keep the chunk, which is a copy. A panic is an error.
 	HandleError func(error, *forward.Chunk) error
 	// Breaker is told each change of state, in order, on a goroutine of its own.
 	Breaker func(BreakerEvent)
-	// Report is told what went wrong, on the same goroutine as Breaker; but what Health is told only if there is no Health.
+	// Report is told what went wrong, on the same goroutine as Breaker; but what Health is told
+	// only if there is no Health.
 	Report func(error)
-	// Health is told, on the same goroutine, how the output does: soon after each failure while nothing works, and when something works
-	// again. Of several changes in between it hears the last.
+	// Health is told, on the same goroutine, how the output does: soon after each failure while
+	// nothing works, and when something works again. Of several changes in between it hears the
+	// last.
 	Health func(Health)
 }
 
@@ -71,8 +74,8 @@ type BreakerEvent struct {
 
 const defaultFailures = 3
 
-// A breaker counts the failures of one output and runs the error handler. Its methods but close may be called with the output's
-// lock held: they call nobody back.
+// A breaker counts the failures of one output and runs the error handler. Its methods but close may
+// be called with the output's lock held: they call nobody back.
 //
 //	        Failures in a row, nothing else works
 //	┌────────┐ ───────────────────────────────► ┌──────┐ ── probe ──► ┌───────────┐
@@ -104,9 +107,11 @@ type breaker struct {
 	left    bool          // close left that call behind
 }
 
-// newBreaker: next and back are called on the handler's goroutine with no lock held, in turns, and only when there is a handler. next returns the next chunk
-// that is to be offered in this round (one that was not offered in it yet; the output must not write it until it is back), or nil. It may look
-// at state under its own lock, and return nil unless that is Open. back says what became of the chunk: nil, the handler took it; else it is pending again.
+// newBreaker: next and back are called on the handler's goroutine with no lock held, in turns, and
+// only when there is a handler. next returns the next chunk that is to be offered in this round
+// (one that was not offered in it yet; the output must not write it until it is back), or nil. It
+// may look at state under its own lock, and return nil unless that is Open. back says what became
+// of the chunk: nil, the handler took it; else it is pending again.
 func newBreaker(t *Trip, next func(round uint64) *forward.Chunk, back func(c *forward.Chunk, err error)) *breaker {
 	b := &breaker{trip: *t, next: next, back: back}
 	if b.trip.Failures <= 0 {
@@ -115,7 +120,8 @@ func newBreaker(t *Trip, next func(round uint64) *forward.Chunk, back func(c *fo
 	return b
 }
 
-// failed notes a failed attempt. It opens the breaker after Failures in a row, a half-open one at once, if dead: nothing else works either.
+// failed notes a failed attempt. It opens the breaker after Failures in a row, a half-open one at
+// once, if dead: nothing else works either.
 func (b *breaker) failed(err error, dead bool, pause time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -284,7 +290,8 @@ func (b *breaker) handle(why error, c *forward.Chunk) (err error) {
 	return err
 }
 
-// panicked is a panic as an error. To look at v may panic again, which package fmt survives only once.
+// panicked is a panic as an error. To look at v may panic again, which package fmt survives only
+// once.
 func panicked(v any) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -301,7 +308,8 @@ func copyChunk(c *forward.Chunk) *forward.Chunk {
 	return &own
 }
 
-// close ends offers and waits for what is being told: next and back are not called after it. Its error names a function that did not return by ctx.
+// close ends offers and waits for what is being told: next and back are not called after it. Its
+// error names a function that did not return by ctx.
 func (b *breaker) close(ctx context.Context) error {
 	b.mu.Lock()
 	b.closed = true

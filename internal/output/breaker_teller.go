@@ -11,7 +11,8 @@ import (
 // maxTold is the most that a teller keeps for a listener that does not keep up.
 const maxTold = 64
 
-// A teller calls functions one at a time, in order, on a goroutine that lives while there is something to tell: those who tell wait for nobody.
+// A teller calls functions one at a time, in order, on a goroutine that lives while there is
+// something to tell: those who tell wait for nobody.
 type teller struct {
 	mu    sync.Mutex
 	queue []func()

@@ -29,8 +29,8 @@ const (
 	doubtMost = 4  // chunks set aside at once
 	endsMost  = 48 // what doubtEnds grows to
 
-	// doubtLeast is how long a chunk waits for its ack at least before others pass it: a network that
-	// is bad for some seconds must not change the order.
+	// doubtLeast is how long a chunk waits for its ack at least before others pass it: a network
+	// that is bad for some seconds must not change the order.
 	doubtLeast = 30 * time.Second
 )
 
@@ -42,8 +42,8 @@ type doubt struct {
 	acks  int       // of others while it was set aside
 }
 
-// suspectLocked notes that a connection ended, and looks whether the first chunk without an ack is to
-// blame.
+// suspectLocked notes that a connection ended, and looks whether the first chunk without an ack is
+// to blame.
 func (f *forwarder) suspectLocked(h *host, err error) {
 	if f.cfg.NoAck || len(h.calls) == 0 || !h.calls[0].call.Written() {
 		return

@@ -181,8 +181,8 @@ func (s *fileSink) goOn(j *job) error {
 }
 
 // skip leaves out what of a job the state covers that the output was resumed with: it was made in
-// the middle of this chunk, or of a later one. Its lines are made all the same, since they say which
-// entries are refused.
+// the middle of this chunk, or of a later one. Its lines are made all the same, since they say
+// which entries are refused.
 func (s *fileSink) skip(j *job) error {
 	mark := s.set.Resumed()
 	if mark == (files.Mark{}) || len(j.place) == 0 || j.begun {

@@ -60,7 +60,8 @@ func readAll(t *testing.T, path string) string {
 	return string(b)
 }
 
-// TestFileInTheWay: while something else is at the path nothing is lost, it is told once, and the lines come when it is gone.
+// TestFileInTheWay: while something else is at the path nothing is lost, it is told once, and the
+// lines come when it is gone.
 func TestFileInTheWay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.jsonl")
 	must(t, os.Mkdir(path, 0o700))
@@ -91,7 +92,8 @@ func TestFileInTheWay(t *testing.T) {
 	}
 }
 
-// TestFileHandler: the handler gets what waits, each chunk once, and what it takes is not written; what it does not take is.
+// TestFileHandler: the handler gets what waits, each chunk once, and what it takes is not written;
+// what it does not take is.
 func TestFileHandler(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.jsonl")
 	must(t, os.Mkdir(path, 0o700))
@@ -164,7 +166,8 @@ func TestFileClose(t *testing.T) {
 	}
 }
 
-// TestFileMoved: as logrotate does it, by renaming and by copying and truncating; and with the directory gone.
+// TestFileMoved: as logrotate does it, by renaming and by copying and truncating; and with the
+// directory gone.
 func TestFileMoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	path := filepath.Join(dir, "app.jsonl")
@@ -198,7 +201,8 @@ func TestFileMoved(t *testing.T) {
 	}
 }
 
-// TestFileRestore: what a process that died wrote behind the state it had stored is found, and not written again.
+// TestFileRestore: what a process that died wrote behind the state it had stored is found, and not
+// written again.
 func TestFileRestore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.jsonl")
 	open := func(states [][]byte, record func([]byte) error) Output {

@@ -25,8 +25,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// In the environment these make the test binary the process that writes, and may be killed: the directory, the pattern of the file's
-// name, and how large files get.
+// In the environment these make the test binary the process that writes, and may be killed: the
+// directory, the pattern of the file's name, and how large files get.
 const (
 	childDir  = "SPILLWAY_OUTPUT_CHILD"
 	childName = "SPILLWAY_OUTPUT_NAME"
@@ -56,7 +56,8 @@ func childChunk(i int) (from, n int) {
 
 var childEvents = func() int { from, _ := childChunk(childChunks); return from }()
 
-// child delivers chunks, up to eight at a time, and keeps in one file what a ring keeps in its header: how many are done, and the state.
+// child delivers chunks, up to eight at a time, and keeps in one file what a ring keeps in its
+// header: how many are done, and the state.
 func child(dir, name string) error {
 	store := filepath.Join(dir, fmt.Sprintf("store.%x", name))
 	b, err := os.ReadFile(store)
@@ -137,7 +138,8 @@ func runChild(t *testing.T, dir, name string, size int) *exec.Cmd {
 	return cmd
 }
 
-// count reads all files of a pattern, none of them larger than size, and returns how often each event is there.
+// count reads all files of a pattern, none of them larger than size, and returns how often each
+// event is there.
 func count(t *testing.T, pattern string, size int) []int {
 	t.Helper()
 	seen := make([]int, childEvents)
@@ -216,7 +218,8 @@ func TestFileSIGKILL(t *testing.T) {
 	}
 }
 
-// TestFileTwoProcesses: processes that share a file rotate and compress it, and each line of both is there once.
+// TestFileTwoProcesses: processes that share a file rotate and compress it, and each line of both
+// is there once.
 func TestFileTwoProcesses(t *testing.T) {
 	needs.Time(t, "starts processes")
 	const size = 200_000

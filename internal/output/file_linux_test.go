@@ -31,7 +31,8 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-// TestFileFull: on a full disk lines wait, and go on where they stopped, in the middle of one, when there is room.
+// TestFileFull: on a full disk lines wait, and go on where they stopped, in the middle of one, when
+// there is room.
 func TestFileFull(t *testing.T) {
 	dir := smallDisk(t, "256k")
 	path, ballast := filepath.Join(dir, "app.jsonl"), filepath.Join(dir, "ballast")
@@ -65,7 +66,8 @@ func TestFileFull(t *testing.T) {
 	}
 }
 
-// TestFileCloseCompresses: a compression that takes longer than Close may is given up, which is no error.
+// TestFileCloseCompresses: a compression that takes longer than Close may is given up, which is no
+// error.
 func TestFileCloseCompresses(t *testing.T) {
 	dir := t.TempDir()
 	left := filepath.Join(dir, "app-20200101T000000.001.jsonl")
@@ -84,7 +86,8 @@ func TestFileCloseCompresses(t *testing.T) {
 	}
 }
 
-// TestFileFullHandler: of a chunk that is half written when the handler takes it, no line stays torn, and the next chunk comes behind it.
+// TestFileFullHandler: of a chunk that is half written when the handler takes it, no line stays
+// torn, and the next chunk comes behind it.
 func TestFileFullHandler(t *testing.T) {
 	dir := smallDisk(t, "64k")
 	path := filepath.Join(dir, "app.jsonl")

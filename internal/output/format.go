@@ -25,7 +25,8 @@ type renderer interface {
 	WriteLong(w io.Writer, tag string, l *forward.Long, record lines.Record) error
 }
 
-// appendNext appends the line of the first of packed entries, and returns what it takes. It takes all where none can be read: the error says so.
+// appendNext appends the line of the first of packed entries, and returns what it takes. It takes
+// all where none can be read: the error says so.
 func appendNext(r renderer, dst []byte, tag string, entries []byte) (_ []byte, n int, err error) {
 	if dst, n = r.AppendNext(dst, tag, entries); n > 0 {
 		return dst, n, nil

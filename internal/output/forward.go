@@ -23,32 +23,38 @@ type ForwardConfig struct {
 	Hosts []string
 	// Dial makes a connection; nil: net.Dialer, which asks the DNS each time.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// GetTLS, if set, makes connections TLS, over what Dial makes; GetLogin, if set, logs in on them. They are asked once for each connection.
+	// GetTLS, if set, makes connections TLS, over what Dial makes; GetLogin, if set, logs in on
+	// them. They are asked once for each connection.
 	GetTLS   func() (*tls.Config, error)
 	GetLogin func() (*forward.Login, error)
 	// NoKeepalive makes a connection for each chunk.
 	NoKeepalive bool
 	// Compress is how entries travel: "" plain, "gzip" or "zstd".
 	Compress string
-	// NoAck sends without asking for acks: a chunk is delivered when it is with the kernel. What the server does not read then is lost: at its end
-	// that may be all that was written before the end was seen here.
+	// NoAck sends without asking for acks: a chunk is delivered when it is with the kernel. What
+	// the server does not read then is lost: at its end that may be all that was written before the
+	// end was seen here.
 	NoAck bool
 	// Window is the most chunks in flight to one host: 8 if 0.
 	Window int
-	// AckTimeout is how long a server may take for an ack: 60 s if 0. Then the connection is given up.
+	// AckTimeout is how long a server may take for an ack: 60 s if 0. Then the connection is given
+	// up.
 	AckTimeout time.Duration
 	// DialTimeout bounds one attempt to connect: 10 s if 0.
 	DialTimeout time.Duration
-	// MinBackoff and MaxBackoff are the first and the longest pause before a host is tried again: 100 ms and 10 s if 0. A random part of up to half is left out.
+	// MinBackoff and MaxBackoff are the first and the longest pause before a host is tried again:
+	// 100 ms and 10 s if 0. A random part of up to half is left out.
 	MinBackoff, MaxBackoff time.Duration
-	// FailoverAfter is how long a chunk that was written to a host waits for its ack before it goes elsewhere: 10 s if 0.
+	// FailoverAfter is how long a chunk that was written to a host waits for its ack before it goes
+	// elsewhere: 10 s if 0.
 	FailoverAfter time.Duration
 	Trip
 }
 
 // A forwarder spreads chunks over hosts.
 //
-// Lock order: forwarder, then forward.Client, then breaker. Clients and the breaker call back with none of theirs held.
+// Lock order: forwarder, then forward.Client, then breaker. Clients and the breaker call back with
+// none of theirs held.
 type forwarder struct {
 	cfg   ForwardConfig
 	b     *breaker
@@ -95,14 +101,17 @@ func (p *pending) left(h *host) {
 	}
 }
 
-// NewForward returns an output that sends to Forward servers. Each chunk goes to the next host that works and has room in its window; the chunks
-// that one host gets keep their order.
+// NewForward returns an output that sends to Forward servers. Each chunk goes to the next host that
+// works and has room in its window; the chunks that one host gets keep their order.
 //
-// A chunk that was not yet written to a host whose connection fails moves to another one at once. One that was written belongs to that host, which gets it again
-// on a fresh connection; when the host has acked nothing for FailoverAfter, the chunk moves too, or goes to the error handler, and its
-// Result says MaybeRepeated. A host that acks nothing for so long gets no new chunks, is left when its chunks have moved, and must ack one before it gets two.
+// A chunk that was not yet written to a host whose connection fails moves to another one at once.
+// One that was written belongs to that host, which gets it again on a fresh connection; when the
+// host has acked nothing for FailoverAfter, the chunk moves too, or goes to the error handler, and
+// its Result says MaybeRepeated. A host that acks nothing for so long gets no new chunks, is left
+// when its chunks have moved, and must ack one before it gets two.
 //
-// The breaker opens after Trip.Failures failures (attempts, connections, FailoverAfter without an ack) if no host works; half-open, one chunk is in flight.
+// The breaker opens after Trip.Failures failures (attempts, connections, FailoverAfter without an
+// ack) if no host works; half-open, one chunk is in flight.
 func NewForward(c *ForwardConfig) Output {
 	f := &forwarder{cfg: *c, wake: make(chan struct{}, 1), ended: make(chan struct{}), over: make(chan struct{})}
 	or := func(d *time.Duration, v time.Duration) {
@@ -192,7 +201,8 @@ func (f *forwarder) put(p *pending) {
 	f.waiting = slices.Insert(f.waiting, i, p)
 }
 
-// take takes a chunk back from its host; false: its bytes are in use, and the host will let go of it soon.
+// take takes a chunk back from its host; false: its bytes are in use, and the host will let go of
+// it soon.
 func (f *forwarder) take(p *pending) bool {
 	h := p.host
 	if !p.call.Cancel() {
@@ -252,7 +262,8 @@ func (f *forwarder) admits() bool {
 	return false
 }
 
-// pick returns the host whose turn it is; one that may have the chunk already is better than any other.
+// pick returns the host whose turn it is; one that may have the chunk already is better than any
+// other.
 func (f *forwarder) pick(p *pending) *host {
 	for _, h := range p.wrote {
 		if h.room() && !f.doubted { // then another one might take it

@@ -126,7 +126,8 @@ func TestForwardNetworks(t *testing.T) {
 	}
 }
 
-// The first event after a server's restart is delivered, at once, with and without acks: the connection's end was seen.
+// The first event after a server's restart is delivered, at once, with and without acks: the
+// connection's end was seen.
 func TestForwardRestart(t *testing.T) {
 	for _, noAck := range []bool{false, true} {
 		s, at := listen(t, "tcp", needs.Address())
@@ -148,7 +149,8 @@ func TestForwardRestart(t *testing.T) {
 	}
 }
 
-// Two servers that end and begin again all the time, over the machine's own network: each chunk is somewhere, and where it is twice that is said.
+// Two servers that end and begin again all the time, over the machine's own network: each chunk is
+// somewhere, and where it is twice that is said.
 func TestForwardRestarts(t *testing.T) {
 	var mu sync.Mutex
 	stored := make(map[string]map[string]bool) // ids, and who has them

@@ -260,7 +260,8 @@ func TestForwardBound(t *testing.T) {
 	}
 }
 
-// A host that stalls loses what it has after FailoverAfter, and gets one chunk to show that it works again.
+// A host that stalls loses what it has after FailoverAfter, and gets one chunk to show that it
+// works again.
 func TestForwardStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newNetwork(2)
@@ -363,7 +364,8 @@ func TestForwardProbe(t *testing.T) {
 	})
 }
 
-// The handler sees each chunk once when the breaker opens, new ones as they come, and those that it refused after the next failed probe.
+// The handler sees each chunk once when the breaker opens, new ones as they come, and those that it
+// refused after the next failed probe.
 func TestForwardHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newNetwork(1)
@@ -429,7 +431,8 @@ func TestForwardHandler(t *testing.T) {
 	})
 }
 
-// A chunk that was written goes to the handler only after FailoverAfter, and is then said to be maybe repeated.
+// A chunk that was written goes to the handler only after FailoverAfter, and is then said to be
+// maybe repeated.
 func TestForwardHandlerWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newNetwork(1)
@@ -537,7 +540,8 @@ func TestForwardDialHangs(t *testing.T) {
 	})
 }
 
-// A Dial that panics is an attempt that failed; without hosts, or with a compression that is unknown, chunks are kept or sent all the same.
+// A Dial that panics is an attempt that failed; without hosts, or with a compression that is
+// unknown, chunks are kept or sent all the same.
 func TestForwardOddConfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, set := range []func(c *ForwardConfig){

@@ -18,7 +18,8 @@ var (
 	errNoMessage = errors.New("the server closed the connection before it took anything")
 )
 
-// A host is one server, with the chunks that it has. Its fields below the first three are guarded by the forwarder's lock.
+// A host is one server, with the chunks that it has. Its fields below the first three are guarded
+// by the forwarder's lock.
 type host struct {
 	f      *forwarder
 	name   string
@@ -158,7 +159,8 @@ func (h *host) forget(p *pending) {
 	p.host = nil
 }
 
-// leave ends a connection that stalled, when nothing is left to wait for on it: late acks would mean nothing.
+// leave ends a connection that stalled, when nothing is left to wait for on it: late acks would
+// mean nothing.
 func (h *host) leave() {
 	if h.stalled && h.up && len(h.calls) == 0 {
 		h.client.Hangup(errStalled)
@@ -174,7 +176,8 @@ func (h *host) due(p *pending) time.Time {
 	return t.Add(h.f.cfg.FailoverAfter)
 }
 
-// stalls is when the host will have acked nothing for FailoverAfter, or for another FailoverAfter; zero: it need not.
+// stalls is when the host will have acked nothing for FailoverAfter, or for another FailoverAfter;
+// zero: it need not.
 func (h *host) stalls() time.Time {
 	if !h.up || len(h.calls) == 0 {
 		return time.Time{}
@@ -195,8 +198,9 @@ func (h *host) blame(now time.Time) {
 	h.f.b.failed(err, dead, 0)
 }
 
-// want tells the client whether a connection is wanted. It is as soon as there is anything to send, to whichever host, and until there is one, or an attempt
-// failed and nothing is left to send; but while the breaker is not closed it is in any case.
+// want tells the client whether a connection is wanted. It is as soon as there is anything to send,
+// to whichever host, and until there is one, or an attempt failed and nothing is left to send; but
+// while the breaker is not closed it is in any case.
 func (h *host) want(yes bool) {
 	if !h.up && yes != h.wanted {
 		h.wanted = yes

@@ -17,8 +17,8 @@ type writerFunc func(b []byte) (int, error)
 // Write implements io.Writer.
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// longLine returns what writes the line of a job's long event. The error of the writer is returned as it is;
-// errGone, if the lease cannot be had any more; one that wraps errRecord is the record's.
+// longLine returns what writes the line of a job's long event. The error of the writer is returned
+// as it is; errGone, if the lease cannot be had any more; one that wraps errRecord is the record's.
 func (q *queue) longLine(j *job, r renderer) func(w io.Writer) error {
 	return func(w io.Writer) error {
 		var failed error // of the writer

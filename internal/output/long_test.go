@@ -51,7 +51,8 @@ func (f *flaky) Write(b []byte) (int, error) {
 	return n, errors.New("flaky")
 }
 
-// TestLong: a long event comes out as one line between the others, through errors in the midst of it.
+// TestLong: a long event comes out as one line between the others, through errors in the midst of
+// it.
 func TestLong(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -10,7 +10,8 @@ import (
 )
 
 // An Output takes chunks and says what became of each. It serves a logger, which calls it a
-// destination, and the collector alike, and does not know which. Many goroutines may call its methods.
+// destination, and the collector alike, and does not know which. Many goroutines may call its
+// methods.
 //
 // An implementation keeps these rules:
 //
@@ -27,9 +28,9 @@ type Output interface {
 	// Submit hands over a chunk. done must not block, and may call Submit.
 	Submit(c *forward.Chunk, done func(Result))
 	// Flush returns when all that was submitted before is done and as durable as the output can
-	// make it: a file is on the disk where that was asked for. A Resumer's last State, given before,
-	// is as good after it, so Flush saves none. An error that wraps ErrReopen says
-	// that this output is of no more use; another error, that Flush may be tried again.
+	// make it: a file is on the disk where that was asked for. A Resumer's last State, given
+	// before, is as good after it, so Flush saves none. An error that wraps ErrReopen says that
+	// this output is of no more use; another error, that Flush may be tried again.
 	Flush(ctx context.Context) error
 	// Close gives up what is pending: when it returns, done was called for each chunk. It returns
 	// by ctx at the latest. Its error names what was left behind, such as a write that hangs. It
@@ -59,8 +60,8 @@ type Placed interface {
 	SubmitAt(token []byte, c *forward.Chunk, done func(Result))
 }
 
-// A Longer output takes an event that is too long to be in memory. The chunk has this one event and no
-// entries: they are read from l as often as the output likes, until done.
+// A Longer output takes an event that is too long to be in memory. The chunk has this one event and
+// no entries: they are read from l as often as the output likes, until done.
 type Longer interface {
 	Output
 	// SubmitLong is Submit, or SubmitAt of a Placed output, for such an event.
@@ -68,8 +69,8 @@ type Longer interface {
 }
 
 // A Transactional output keeps the position itself, in one transaction with the events. Of what it
-// committed when its caller was killed only the token is known: what it had rejected of that becomes
-// no dead letter.
+// committed when its caller was killed only the token is known: what it had rejected of that
+// becomes no dead letter.
 type Transactional interface {
 	Placed // the other side gets both or neither, chunk and token, in the order of the calls
 	// Restore is called once, before the first Submit. It returns the token of the last chunk that
@@ -113,8 +114,8 @@ const All = -1
 // ErrClosed is the Err of a Result whose chunk was given up by Close, or submitted after it.
 var ErrClosed = errors.New("output: closed")
 
-// ErrLeft says that something could not be ended by Close and was left behind. It touches nothing of
-// the caller's any more.
+// ErrLeft says that something could not be ended by Close and was left behind. It touches nothing
+// of the caller's any more.
 var ErrLeft = errors.New("left behind")
 
 // ErrReopen says that an output cannot go on as it is. Its caller closes it, opens another one

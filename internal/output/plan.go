@@ -56,8 +56,8 @@ type Plan struct {
 }
 
 // Check looks whether the output can ever work, as far as that can be seen on this machine without
-// waiting. Its error is what does not pass by itself: a path that cannot be, a right that is missing.
-// That a disk is full or a server down is none.
+// waiting. Its error is what does not pass by itself: a path that cannot be, a right that is
+// missing. That a disk is full or a server down is none.
 func (p *Plan) Check() error {
 	if p.check == nil {
 		return nil

@@ -16,15 +16,15 @@ import (
 	"github.com/spillwaylog/spillway/forward"
 )
 
-// A queue holds chunks for one writer: a goroutine that hands them to a sink, in order, tries again after errors, and
-// lets the breaker's handler have what the sink cannot take.
+// A queue holds chunks for one writer: a goroutine that hands them to a sink, in order, tries again
+// after errors, and lets the breaker's handler have what the sink cannot take.
 //
 //	Submit ─→ jobs ─→ writer ─→ sink (file, stream)
 //	            └──→ breaker ─→ handler
 //
-// The sink may hang for as long as the kernel likes. So nobody waits for it with mu held, and what belongs to others (the
-// bytes of chunks, done, record) is touched only with the lease: Close takes the lease when its time is up, and from then
-// on a writer that comes back touches nothing.
+// The sink may hang for as long as the kernel likes. So nobody waits for it with mu held, and what
+// belongs to others (the bytes of chunks, done, record) is touched only with the lease: Close takes
+// the lease when its time is up, and from then on a writer that comes back touches nothing.
 type queue struct {
 	name string
 	sink sink
@@ -55,15 +55,16 @@ type queue struct {
 
 // A sink is where lines go. It is used by the writer only.
 type sink interface {
-	// write writes jobs, and returns the state after the last of them, nil if it has none. After an error all of them come
-	// again, first, unless drop is called. It touches chunks with the lease only, and returns errGone if that cannot be had
-	// any more. last says that no other job waits.
+	// write writes jobs, and returns the state after the last of them, nil if it has none. After an
+	// error all of them come again, first, unless drop is called. It touches chunks with the lease
+	// only, and returns errGone if that cannot be had any more. last says that no other job waits.
 	write(jobs []*job, last bool) (state []byte, err error)
 	// flush makes what is written as durable as it can be.
 	flush() error
 	// drop forgets what is not written, but for the rest of a line that is written in part.
 	drop()
-	// tick is called now and then while there is nothing to write. It reports whether it wants to be called again.
+	// tick is called now and then while there is nothing to write. It reports whether it wants to
+	// be called again.
 	tick() bool
 	close() error
 }
@@ -213,7 +214,8 @@ func (q *queue) dueLocked() (due []*flushing) {
 	return due
 }
 
-// flushSink flushes the sink for those who wait for that. It reports false if the sink is of no more use.
+// flushSink flushes the sink for those who wait for that. It reports false if the sink is of no
+// more use.
 func (q *queue) flushSink(due []*flushing) bool {
 	err := q.sink.flush()
 	if err != nil {
@@ -252,8 +254,8 @@ func (q *queue) ruin(err error) {
 // tell reports what is wrong.
 func (q *queue) tell(err error) { q.brk.report(err) }
 
-// group returns what is to be written together, old being the group of the attempt that failed. It waits until there is
-// something, and returns nothing when the queue closes.
+// group returns what is to be written together, old being the group of the attempt that failed. It
+// waits until there is something, and returns nothing when the queue closes.
 func (q *queue) group(old []*job) []*job {
 	timer := time.NewTimer(tickEvery)
 	defer timer.Stop()
@@ -287,8 +289,8 @@ func (q *queue) group(old []*job) []*job {
 	}
 }
 
-// fill takes away from a group what the handler took, adds what waits, and holds all of it. It is not ready while the
-// handler has one of them.
+// fill takes away from a group what the handler took, adds what waits, and holds all of it. It is
+// not ready while the handler has one of them.
 func (q *queue) fill(group []*job) (_ []*job, ready bool) {
 	taken := false
 	for _, j := range group {
@@ -322,8 +324,8 @@ func (q *queue) fill(group []*job) (_ []*job, ready bool) {
 	return group, len(group) > 0
 }
 
-// finish tells that jobs, the first of the queue, are done. One state is for all of them: to make and store one for each
-// would cost more than to write them, where they are short.
+// finish tells that jobs, the first of the queue, are done. One state is for all of them: to make
+// and store one for each would cost more than to write them, where they are short.
 func (q *queue) finish(group []*job, state []byte) bool {
 	if !q.acquire() {
 		return false
@@ -400,72 +402,4 @@ func (q *queue) back(c *forward.Chunk, err error) {
 		j.done(Result{HandedOver: true, MaybeRepeated: j.begun || j.repeated})
 	}
 	q.nudge()
-}
-
-// acquire takes the lease. It reports false if it cannot be had any more.
-func (q *queue) acquire() bool {
-	q.lease <- struct{}{}
-	if q.gone.Load() {
-		q.give()
-		return false
-	}
-	return true
-}
-
-func (q *queue) give() { <-q.lease }
-
-// grace is how long Close waits for the lease when its time is up: nobody has it for long.
-const grace = time.Second
-
-// Close implements Output.
-func (q *queue) Close(ctx context.Context) error {
-	q.mu.Lock()
-	first := !q.closed
-	q.closed = true
-	started := q.started
-	q.mu.Unlock()
-	if !first {
-		select {
-		case <-q.over:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		return q.outcome()
-	}
-	close(q.closing)
-	errs := []error{q.brk.close(ctx)}
-	if !started {
-		close(q.exited)
-		errs = append(errs, q.sink.close())
-	}
-	select {
-	case <-q.exited:
-	case <-ctx.Done():
-		q.gone.Store(true) // first: a process that was stopped for a while finds the time of grace over
-		select {
-		case q.lease <- struct{}{}:
-			q.give()
-		case <-time.After(grace):
-		}
-		errs = append(errs, fmt.Errorf("output: %s: %w: a write is still under way: %w", q.name, ErrLeft, context.Cause(ctx)))
-	}
-	q.mu.Lock()
-	left, flushes := q.jobs, q.flushes
-	q.jobs, q.flushes = nil, nil
-	q.result = errors.Join(append(errs, q.result)...)
-	q.mu.Unlock()
-	for _, j := range left {
-		j.done(Result{Err: ErrClosed})
-	}
-	for _, w := range flushes {
-		w.end(ErrClosed)
-	}
-	close(q.over)
-	return q.outcome()
-}
-
-func (q *queue) outcome() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.result
 }

@@ -34,7 +34,8 @@ func (s *slowSink) drop()        {}
 func (s *slowSink) tick() bool   { return false }
 func (s *slowSink) close() error { return nil }
 
-// TestWriterThatOutlivesTheGrace: a chunk has one fate, and the writer that comes back touches nothing.
+// TestWriterThatOutlivesTheGrace: a chunk has one fate, and the writer that comes back touches
+// nothing.
 func TestWriterThatOutlivesTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowSink{held: make(chan struct{}), goOn: make(chan struct{})}

@@ -9,15 +9,16 @@ import (
 	"github.com/spillwaylog/spillway/forward"
 )
 
-// A Deliverer delivers one chunk, which is its own to keep, and returns when the other side has it. It
-// is called for one chunk at a time, in order. refused are entries that the other side refuses,
-// however often they are sent; the others were delivered. After an error the chunk comes again, first:
-// of what the error left delivered the other side may have it twice. It returns when ctx ends.
+// A Deliverer delivers one chunk, which is its own to keep, and returns when the other side has it.
+// It is called for one chunk at a time, in order. refused are entries that the other side refuses,
+// however often they are sent; the others were delivered. After an error the chunk comes again,
+// first: of what the error left delivered the other side may have it twice. It returns when ctx
+// ends.
 type Deliverer func(ctx context.Context, c *forward.Chunk) (refused []Rejected, err error)
 
-// NewSerial returns an Output that hands chunks to a function, one after another, and tries again after
-// errors, with pauses of backoff to mostBackoff that double. At 0 they are 100 ms and 10 s. A call that
-// does not heed ctx is left behind by Close. The name is for errors.
+// NewSerial returns an Output that hands chunks to a function, one after another, and tries again
+// after errors, with pauses of backoff to mostBackoff that double. At 0 they are 100 ms and 10 s. A
+// call that does not heed ctx is left behind by Close. The name is for errors.
 func NewSerial(name string, deliver Deliverer, t *Trip, backoff, mostBackoff time.Duration) Output {
 	s := &serial{deliver: deliver}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -14,7 +14,8 @@ import (
 	"github.com/spillwaylog/spillway/forward"
 )
 
-// TestSerial: chunks are delivered in order, one at a time, again after errors; what is refused is named.
+// TestSerial: chunks are delivered in order, one at a time, again after errors; what is refused is
+// named.
 func TestSerial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got, fates []string
@@ -63,8 +64,8 @@ func TestSerial(t *testing.T) {
 	})
 }
 
-// TestSerialClose: a call that heeds ctx is ended by Close; one that does not is left behind, and the
-// chunk's bytes are not touched any more.
+// TestSerialClose: a call that heeds ctx is ended by Close; one that does not is left behind, and
+// the chunk's bytes are not touched any more.
 func TestSerialClose(t *testing.T) {
 	for name, heeds := range map[string]bool{"heeds": true, "hangs": false} {
 		t.Run(name, func(t *testing.T) {

@@ -297,8 +297,9 @@ func (b *bench) told() string {
 // tally counts what became of chunks.
 type tally struct{ delivered, taken, given, repeated int }
 
-// end closes the output and asserts the law: every chunk is done once; what is called delivered is stored by a server, what is called taken was taken by the
-// handler, and what is in two places is said to be so. (Repeats to one server are dropped by their id.)
+// end closes the output and asserts the law: every chunk is done once; what is called delivered is
+// stored by a server, what is called taken was taken by the handler, and what is in two places is
+// said to be so. (Repeats to one server are dropped by their id.)
 func (b *bench) end() (n tally) {
 	b.Helper()
 	b.close()

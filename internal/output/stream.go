@@ -36,12 +36,15 @@ type StreamConfig struct {
 	Trip
 }
 
-// NewStream returns an output that writes whole lines to w, standard output say, which it never closes. A chunk is delivered when w has taken all its
-// lines: at least once, for what a process that is killed had written of a chunk comes again.
+// NewStream returns an output that writes whole lines to w, standard output say, which it never
+// closes. A chunk is delivered when w has taken all its lines: at least once, for what a process
+// that is killed had written of a chunk comes again.
 //
-// A short write, and a descriptor that does not block and is full, are gone on with at the next byte. A pipe that nobody reads any more is an error like
-// others: the lines wait for a reader. It does not end the process, as a write to standard output otherwise would. What goes into a pipe or a terminal is
-// written in pieces that the kernel takes as a whole, so that lines of several processes do not mix.
+// A short write, and a descriptor that does not block and is full, are gone on with at the next
+// byte. A pipe that nobody reads any more is an error like others: the lines wait for a reader. It
+// does not end the process, as a write to standard output otherwise would. What goes into a pipe or
+// a terminal is written in pieces that the kernel takes as a whole, so that lines of several
+// processes do not mix.
 //
 // An unusable envelope is replaced by the default one, and reported.
 func NewStream(w io.Writer, c *StreamConfig) Output {
@@ -198,7 +201,8 @@ func (s *streamSink) writeOut() error {
 	return nil
 }
 
-// wholeLines returns how many bytes of whole lines the kernel takes in one piece: one line at least.
+// wholeLines returns how many bytes of whole lines the kernel takes in one piece: one line at
+// least.
 func wholeLines(b []byte) int {
 	if len(b) > pipeBuf {
 		if n := bytes.LastIndexByte(b[:pipeBuf], '\n') + 1; n > 0 {

@@ -103,7 +103,8 @@ func (f *fickle) Write(b []byte) (int, error) {
 	return n, errors.New("no space left")
 }
 
-// TestStreamFickle: nothing is lost, torn or repeated, however the writer behaves; and it is told once.
+// TestStreamFickle: nothing is lost, torn or repeated, however the writer behaves; and it is told
+// once.
 func TestStreamFickle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told atomic.Int32

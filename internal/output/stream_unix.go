@@ -14,8 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stdio writes to a file by its descriptor: os.File ends the process when standard output is a broken pipe. It neither makes the descriptor blocking nor
-// the contrary, for it may be shared with other processes.
+// stdio writes to a file by its descriptor: os.File ends the process when standard output is a
+// broken pipe. It neither makes the descriptor blocking nor the contrary, for it may be shared with
+// other processes.
 type stdio struct {
 	file *os.File
 	conn syscall.RawConn

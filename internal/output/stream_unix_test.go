@@ -41,7 +41,8 @@ func TestStreamPipe(t *testing.T) {
 	}
 }
 
-// TestStreamPieces: several processes' lines on one pipe do not mix, for each write is taken as a whole.
+// TestStreamPieces: several processes' lines on one pipe do not mix, for each write is taken as a
+// whole.
 func TestStreamPieces(t *testing.T) {
 	r, w, err := os.Pipe()
 	must(t, err)

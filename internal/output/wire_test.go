@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A wire is one direction of a connection: like TCP it holds what was written and not yet read, and can be ended or reset. Unlike TCP it lives in
-// memory, so time in a test's bubble passes by it.
+// A wire is one direction of a connection: like TCP it holds what was written and not yet read, and
+// can be ended or reset. Unlike TCP it lives in memory, so time in a test's bubble passes by it.
 type wire struct {
 	mu     sync.Mutex
 	buf    []byte

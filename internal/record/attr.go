@@ -11,8 +11,9 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// How attributes are written: as slog's own handlers do. LogValuers are resolved; an attribute that is zero is left out, and so is a
-// group in which nothing is left; the attributes of a group without a key stand for themselves.
+// How attributes are written: as slog's own handlers do. LogValuers are resolved; an attribute that
+// is zero is left out, and so is a group in which nothing is left; the attributes of a group
+// without a key stand for themselves.
 
 // AppendAttr appends the pairs of an attribute and tells how many they are.
 func AppendAttr(dst []byte, a slog.Attr) (out []byte, n int) {
@@ -115,8 +116,8 @@ func visitOf(l slog.LogValuer, w where) visit {
 	return visit{typ: unsafe.Pointer(pl), n: -1 - w.unique(nil)}
 }
 
-// groupsDeep is how many groups stand inside each other before they are watched: a group can hold itself only by writing to the slice
-// that it was made of.
+// groupsDeep is how many groups stand inside each other before they are watched: a group can hold
+// itself only by writing to the slice that it was made of.
 const groupsDeep = 8
 
 func appendGroupAttr(b []byte, key string, attrs []slog.Attr, w where) (out []byte, n int) {

@@ -101,7 +101,8 @@ func bySlog(t *testing.T, attrs []slog.Attr, replace Replace) string {
 	return strings.TrimSpace(out.String())
 }
 
-// withoutEmpty drops groups in which nothing is left. slog writes one if what was left out last was itself a group.
+// withoutEmpty drops groups in which nothing is left. slog writes one if what was left out last was
+// itself a group.
 func withoutEmpty(t *testing.T, text string) string {
 	t.Helper()
 	var v map[string]any

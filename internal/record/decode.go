@@ -15,10 +15,11 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// How the decode files are organised. Decode looks at the bytes once to see that they are one whole value that nests no deeper than msgpack.DefaultDepth;
-// what comes after need not ask again. decoder.value goes down the value and the Go type together: decode_struct.go has the fields of a struct,
-// decode_scalar.go what has no parts, decode_any.go what is decoded without a type to go by. What does not fit is noted and left
-// out, the first with its path, and the rest goes on.
+// How the decode files are organised. Decode looks at the bytes once to see that they are one whole
+// value that nests no deeper than msgpack.DefaultDepth; what comes after need not ask again.
+// decoder.value goes down the value and the Go type together: decode_struct.go has the fields of a
+// struct, decode_scalar.go what has no parts, decode_any.go what is decoded without a type to go
+// by. What does not fit is noted and left out, the first with its path, and the rest goes on.
 
 // What Decode's errors wrap.
 var (
@@ -30,11 +31,13 @@ var (
 	ErrRange = errors.New("record: number out of range")
 )
 
-// Decode stores the value that b holds, the whole of it, in what v points to. It is the way back of AppendMap and AppendValue: fields are found
-// by the same names, and doc.go has a table of what goes where. ext turns extension values other than times into text.
+// Decode stores the value that b holds, the whole of it, in what v points to. It is the way back of
+// AppendMap and AppendValue: fields are found by the same names, and doc.go has a table of what
+// goes where. ext turns extension values other than times into text.
 //
-// What does not fit is left as it is, all else is stored, and the error is that of the first that did not fit. Only if b is no value,
-// nests too deep or has bytes behind it, nothing is stored. Nothing that is stored aliases b. No panic leaves Decode, whatever the methods of v do.
+// What does not fit is left as it is, all else is stored, and the error is that of the first that
+// did not fit. Only if b is no value, nests too deep or has bytes behind it, nothing is stored.
+// Nothing that is stored aliases b. No panic leaves Decode, whatever the methods of v do.
 func Decode(b []byte, v any, ext msgpack.ExtJSON) error {
 	p := reflect.ValueOf(v)
 	if p.Kind() != reflect.Pointer || p.IsNil() {
@@ -108,7 +111,8 @@ func (d *decoder) mismatch(k msgpack.Kind, t reflect.Type) {
 	d.fail(fmt.Errorf("%w: %v into %v", ErrKind, k, t))
 }
 
-// pointersMost bounds the pointers to pointers that lead to one value: a type may be a pointer to itself.
+// pointersMost bounds the pointers to pointers that lead to one value: a type may be a pointer to
+// itself.
 const pointersMost = 16
 
 // value decodes the value at the start of b, which is whole, and returns its length.
@@ -154,7 +158,8 @@ func (d *decoder) value(b []byte, v reflect.Value) int {
 	return n
 }
 
-// mayHaveMethods is false for nearly all types: predeclared and unnamed ones have no methods, but for structs that embed something.
+// mayHaveMethods is false for nearly all types: predeclared and unnamed ones have no methods, but
+// for structs that embed something.
 func mayHaveMethods(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -232,7 +237,8 @@ func (d *decoder) array(b []byte, n, at int, v reflect.Value) int {
 	case reflect.Interface:
 		return d.intoInterface(b, v)
 	case reflect.Slice:
-		// n elements stand in b, so they are not more than its bytes; what an element takes is the type's.
+		// n elements stand in b, so they are not more than its bytes; what an element takes is the
+		// type's.
 		if v.Cap() < n {
 			v.Set(reflect.MakeSlice(v.Type(), 0, min(n, max(firstRoom/max(int(v.Type().Elem().Size()), 1), 4))))
 		}
@@ -272,7 +278,8 @@ func (d *decoder) array(b []byte, n, at int, v reflect.Value) int {
 	return at + lengths(b[at:], n)
 }
 
-// firstRoom is how many bytes of elements a slice has room for at first: it grows with what is really there.
+// firstRoom is how many bytes of elements a slice has room for at first: it grows with what is
+// really there.
 const firstRoom = 64 << 10
 
 // lengths is how long n values are.
@@ -319,7 +326,8 @@ func (d *decoder) mapping(b []byte, n, at int, v reflect.Value) int {
 	return at + lengths(b[at:], 2*n)
 }
 
-// key reads the key at b[at] as text: of a str or bin its bytes, of anything else its JSON (docs/forward.md rule 22).
+// key reads the key at b[at] as text: of a str or bin its bytes, of anything else its JSON
+// (docs/forward.md rule 22).
 func (d *decoder) key(b []byte, at int) (name string, end int) {
 	if p, _, n, err := msgpack.ReadBytes(b[at:]); err == nil {
 		return string(p), at + n

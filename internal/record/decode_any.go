@@ -8,8 +8,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// any decodes without a type to go by: nil, bool, int64, uint64 where an int64 is too small, float64, string, []byte, time.Time, []any and
-// map[string]any.
+// any decodes without a type to go by: nil, bool, int64, uint64 where an int64 is too small,
+// float64, string, []byte, time.Time, []any and map[string]any.
 func (d *decoder) any(b []byte) (v any, n int) {
 	t, n, _ := msgpack.ReadToken(b)
 	switch t.Kind {

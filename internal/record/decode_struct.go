@@ -10,7 +10,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// A target is where the fields of a struct type are found again. It is made at the type's first use.
+// A target is where the fields of a struct type are found again. It is made at the type's first
+// use.
 type target struct {
 	fields []targetField // in the order in which the encoder writes them
 	byName map[string]int
@@ -45,8 +46,8 @@ func targetOf(t reflect.Type) *target {
 	return known.(*target)
 }
 
-// structure decodes a map of n pairs, which begin at b[at], into the fields of a struct. Names must be the same, byte for byte; keys that no field has
-// are passed over.
+// structure decodes a map of n pairs, which begin at b[at], into the fields of a struct. Names must
+// be the same, byte for byte; keys that no field has are passed over.
 func (d *decoder) structure(b []byte, n, at int, v reflect.Value) int {
 	t := targetOf(v.Type())
 	next := 0

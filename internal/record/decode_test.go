@@ -273,7 +273,8 @@ func TestDecodeHostileTypes(t *testing.T) {
 	}
 }
 
-// A million elements are claimed and not there, or are there and are nil: neither makes room for more than there is.
+// A million elements are claimed and not there, or are there and are nil: neither makes room for
+// more than there is.
 func TestDecodeBounded(t *testing.T) {
 	type wide struct{ A [1 << 10]int64 }
 	var v []wide
@@ -303,9 +304,11 @@ func TestDecodeAllocations(t *testing.T) {
 	}
 }
 
-// something is normal without keys whose value is null or empty: a pointer to nil and a nil pointer are the same afterwards, an embedded pointer to
-// nothing leaves no trace, and what is zero afterwards may be left out. Without zeros it leaves out keys whose value is zero too: those of a struct are only
-// written if omitzero finds one of its fields not to be zero, and that may be one that has no key.
+// something is normal without keys whose value is null or empty: a pointer to nil and a nil pointer
+// are the same afterwards, an embedded pointer to nothing leaves no trace, and what is zero
+// afterwards may be left out. Without zeros it leaves out keys whose value is zero too: those of a
+// struct are only written if omitzero finds one of its fields not to be zero, and that may be one
+// that has no key.
 func something(tb testing.TB, text string, zeros bool) string {
 	var v any
 	dec := json.NewDecoder(strings.NewReader(normal(tb, text)))
@@ -337,7 +340,8 @@ func something(tb testing.TB, text string, zeros bool) string {
 	return string(out)
 }
 
-// nothing tells whether a value that came from JSON is null or empty; or zero, as text too, or a list of such, unless zeros count.
+// nothing tells whether a value that came from JSON is null or empty; or zero, as text too, or a
+// list of such, unless zeros count.
 func nothing(v any, zeros bool) bool {
 	switch v := v.(type) {
 	case nil:
@@ -350,7 +354,8 @@ func nothing(v any, zeros bool) bool {
 	return !zeros && slices.Contains([]any{json.Number("0"), false, "", "0", "false", `""`, "0001-01-01T00:00:00Z"}, v)
 }
 
-// What the encoder writes of any type, the decoder brings back into it: written again it is the same.
+// What the encoder writes of any type, the decoder brings back into it: written again it is the
+// same.
 func FuzzDecodeMadeUp(f *testing.F) {
 	for seed := range uint64(50) {
 		f.Add(seed, uint8(3))

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package record turns Go values into MessagePack: structs, maps and attributes into records, anything into a value. It only appends to
-// a slice that it is given, and keeps nothing of what it is shown.
+// Package record turns Go values into MessagePack: structs, maps and attributes into records,
+// anything into a value. It only appends to a slice that it is given, and keeps nothing of what it
+// is shown.
 //
 // # Words
 //
-//   - record: a map with str keys, what an event carries (AppendMap, or BeginMap, AppendAttrs and EndMap).
-//   - plan: how values of one type are written. It is made at the type's first use, together with those of all types that can be reached
-//     from it, and then only read.
-//   - step: how a plan writes one field of a struct: its key as ready bytes, the field's offset, and what to do there.
-//   - path: the pointers, maps and slices around a value, kept only where one of them could be met again.
+//   - record: a map with str keys, what an event carries (AppendMap, or BeginMap, AppendAttrs and
+//     EndMap).
+//   - plan: how values of one type are written. It is made at the type's first use, together with
+//     those of all types that can be reached from it, and then only read.
+//   - step: how a plan writes one field of a struct: its key as ready bytes, the field's offset,
+//     and what to do there.
+//   - path: the pointers, maps and slices around a value, kept only where one of them could be met
+//     again.
 //
 // # A struct
 //
@@ -21,9 +25,11 @@
 //	        └────┴──────────────────────────────────────────────────────────┘
 //	record  82  a2 'i' 'd' 2a   a4 'n' 'a' 'm' 'e' a3 'A' 'd' 'a'               the count is written last
 //
-// Which fields, and their names, is as in encoding/json: embedded structs are flattened, a name that stands twice is settled by depth and
-// tags, and "omitempty", "omitzero", "string" and "-" mean what they mean there. A tag "log" goes before one of "json", and replaces
-// it wholly. One thing differs: an embedded time.Time is a field named Time, as encoding/json would write nothing of it.
+// Which fields, and their names, is as in encoding/json: embedded structs are flattened, a name
+// that stands twice is settled by depth and tags, and "omitempty", "omitzero", "string" and "-"
+// mean what they mean there. A tag "log" goes before one of "json", and replaces it wholly. One
+// thing differs: an embedded time.Time is a field named Time, as encoding/json would write nothing
+// of it.
 //
 // # Values
 //
@@ -38,19 +44,22 @@
 //	slices, arrays; maps, structs                          arrays; maps
 //	chans, funcs, complex numbers                          the str "!TYPE: " and the type
 //
-// Before its kind counts what a type offers, the first of these: slog.LogValuer, error (its text), json.Marshaler, encoding.TextMarshaler,
-// fmt.Stringer. Methods of a pointer count where the value is a variable, as in encoding/json. The String of a struct that embeds
-// something with that method does not count. AppendMap, which needs keys, asks only for a LogValuer and for a json.Marshaler that makes an object.
+// Before its kind counts what a type offers, the first of these: slog.LogValuer, error (its text),
+// json.Marshaler, encoding.TextMarshaler, fmt.Stringer. Methods of a pointer count where the value
+// is a variable, as in encoding/json. The String of a struct that embeds something with that method
+// does not count. AppendMap, which needs keys, asks only for a LogValuer and for a json.Marshaler
+// that makes an object.
 //
-// Keys of maps are strings, TextMarshalers and integers as in encoding/json; other keys are what package fmt makes of them. The order
-// of a map is that in which Go ranges over it: random.
+// Keys of maps are strings, TextMarshalers and integers as in encoding/json; other keys are what
+// package fmt makes of them. The order of a map is that in which Go ranges over it: random.
 //
-// Attributes are written by the rules of slog: LogValuers resolved, the zero attribute left out, groups without a key inlined. A group
-// of which nothing is left is not written.
+// Attributes are written by the rules of slog: LogValuers resolved, the zero attribute left out,
+// groups without a key inlined. A group of which nothing is left is not written.
 //
 // # The way back
 //
-// Decode stores a value in what a pointer leads to, by the same names of fields and with the same options. Keys that no field has are passed over.
+// Decode stores a value in what a pointer leads to, by the same names of fields and with the same
+// options. Keys that no field has are passed over.
 //
 //	into                        goes
 //	any                         nil, bool, int64 (uint64 if that is too small), float64, string, []byte, time.Time, []any, map[string]any;
@@ -65,8 +74,9 @@
 //	json.Unmarshaler            any value, as JSON text
 //	encoding.TextUnmarshaler    a str or bin
 //
-// A nil makes nil what can be nil and leaves everything else. Into any other type, or the other way round, a value does not go: ErrKind. What does not
-// fit is left out, and the first of it is the error; the rest is stored.
+// A nil makes nil what can be nil and leaves everything else. Into any other type, or the other way
+// round, a value does not go: ErrKind. What does not fit is left out, and the first of it is the
+// error; the rest is stored.
 //
 // # What goes wrong
 //
@@ -80,12 +90,16 @@
 //
 // # Promises
 //
-//   - What is appended is one valid MessagePack value (for attributes: as many pairs as are told), whatever the value and its methods do.
-//   - No panic leaves this package, except one of the runtime that nobody can recover from, like the one for a map that another goroutine writes.
-//   - Nothing is allocated for structs, for maps with string keys of common types, for attributes, and for what methods do not allocate,
-//     once dst is large enough and the types are known. A slice of attributes that a call makes stays on the caller's stack.
+//   - What is appended is one valid MessagePack value (for attributes: as many pairs as are told),
+//     whatever the value and its methods do.
+//   - No panic leaves this package, except one of the runtime that nobody can recover from, like
+//     the one for a map that another goroutine writes.
+//   - Nothing is allocated for structs, for maps with string keys of common types, for attributes,
+//     and for what methods do not allocate, once dst is large enough and the types are known. A
+//     slice of attributes that a call makes stays on the caller's stack.
 //   - A value is read only during the call.
 //
-// Not promised: that keys differ (an inlined group may repeat one); what lies behind the result in dst's capacity, which may have been
-// overwritten; the shortest header of a map whose count was not known.
+// Not promised: that keys differ (an inlined group may repeat one); what lies behind the result in
+// dst's capacity, which may have been overwritten; the shortest header of a map whose count was not
+// known.
 package record

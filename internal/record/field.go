@@ -25,7 +25,8 @@ type tag struct {
 	omitEmpty, omitZero, quoted bool
 }
 
-// parseTag reads the tag "log" of a field, or if there is none "json". The name is empty if the tag gives none that can be used.
+// parseTag reads the tag "log" of a field, or if there is none "json". The name is empty if the tag
+// gives none that can be used.
 func parseTag(f reflect.StructField) (name string, opts tag, skip bool) {
 	text, ok := f.Tag.Lookup("log")
 	if !ok {
@@ -56,10 +57,12 @@ func parseTag(f reflect.StructField) (name string, opts tag, skip bool) {
 	return name, opts, false
 }
 
-// fieldsOf lists the fields of a struct type as encoding/json sees them. Embedded structs are searched level by level. Of the fields of one
-// name, those of the first level that has any hide all deeper ones; on that level one with a tag goes before those without; if then there
-// is not exactly one, none is written. A type is searched on the first level where it stands; what stands there twice has its fields twice.
-// Not as encoding/json: an embedded time.Time is a field, for it has none to be flattened to.
+// fieldsOf lists the fields of a struct type as encoding/json sees them. Embedded structs are
+// searched level by level. Of the fields of one name, those of the first level that has any hide
+// all deeper ones; on that level one with a tag goes before those without; if then there is not
+// exactly one, none is written. A type is searched on the first level where it stands; what stands
+// there twice has its fields twice. Not as encoding/json: an embedded time.Time is a field, for it
+// has none to be flattened to.
 func fieldsOf(t reflect.Type) []field {
 	type embedded struct {
 		typ   reflect.Type

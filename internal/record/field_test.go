@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Types that embed each other, hide each other's names and are not exported: what reflect.StructOf cannot make.
+// Types that embed each other, hide each other's names and are not exported: what reflect.StructOf
+// cannot make.
 type (
 	Base struct {
 		ID   int

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Whatever the type, the value and the room: one valid MessagePack value, the same as encoding/json's.
+// Whatever the type, the value and the room: one valid MessagePack value, the same as
+// encoding/json's.
 func FuzzMadeUp(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(seed, uint8(3))

@@ -10,7 +10,8 @@ const (
 	map32  = 0xdf
 )
 
-// BeginMap appends the header of a map of about n pairs, the true number being known only later. EndMap needs at.
+// BeginMap appends the header of a map of about n pairs, the true number being known only later.
+// EndMap needs at.
 func BeginMap(dst []byte, n int) (out []byte, at int) {
 	at = len(dst)
 	switch {
@@ -22,8 +23,8 @@ func BeginMap(dst []byte, n int) (out []byte, at int) {
 	return append(dst, map32, 0, 0, 0, 0), at
 }
 
-// EndMap writes the number of pairs, n, into the header that BeginMap left at. A header that is wider than need be stays so;
-// if it is too narrow, what stands behind it is moved.
+// EndMap writes the number of pairs, n, into the header that BeginMap left at. A header that is
+// wider than need be stays so; if it is too narrow, what stands behind it is moved.
 func EndMap(dst []byte, at, n int) []byte {
 	was := 1
 	switch dst[at] {

@@ -13,8 +13,8 @@ import (
 // A keyEncoder appends a key of a map, at p and as v, as a str: records have names.
 type keyEncoder func(b []byte, p unsafe.Pointer, v reflect.Value) []byte
 
-// keyEncoderOf follows encoding/json: strings as they are, then what MarshalText says, then integers in decimal. All other keys, which
-// encoding/json refuses, are what fmt makes of them.
+// keyEncoderOf follows encoding/json: strings as they are, then what MarshalText says, then
+// integers in decimal. All other keys, which encoding/json refuses, are what fmt makes of them.
 func keyEncoderOf(t reflect.Type) keyEncoder {
 	switch {
 	case t.Kind() == reflect.String:

@@ -9,9 +9,10 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// How maps are written. Those with plain strings as keys and a common type of values are ranged over as what they are, whatever the name of
-// the map's type; all others by reflection, with a key and a value that are pooled. The order is the one in which Go ranges over maps.
-// The header has the number of pairs that were written, for a method called on the way may change the map.
+// How maps are written. Those with plain strings as keys and a common type of values are ranged
+// over as what they are, whatever the name of the map's type; all others by reflection, with a key
+// and a value that are pooled. The order is the one in which Go ranges over maps. The header has
+// the number of pairs that were written, for a method called on the way may change the map.
 
 // mapPlan chooses the encoder of a map type.
 func (b *builder) mapPlan(pl *plan, t reflect.Type) {

@@ -38,8 +38,9 @@ var offers = []struct {
 	{stringer, reflect.TypeFor[fmt.Stringer]()},
 }
 
-// methodOf says by what a type is written. The String of a struct that embeds something with that method does not count: it speaks for a
-// part of the value. (encoding/json, which knows no Stringers, writes all fields then.)
+// methodOf says by what a type is written. The String of a struct that embeds something with that
+// method does not count: it speaks for a part of the value. (encoding/json, which knows no
+// Stringers, writes all fields then.)
 func methodOf(t reflect.Type) method {
 	for _, o := range offers {
 		if !t.Implements(o.typ) {
@@ -70,8 +71,9 @@ func embedsStringer(t reflect.Type) bool {
 	return false
 }
 
-// encodeByMethod calls methods through the address of the value, for that has those of the value too and needs no copy of it; those
-// that only the address has are called only where the value is a variable.
+// encodeByMethod calls methods through the address of the value, for that has those of the value
+// too and needs no copy of it; those that only the address has are called only where the value is a
+// variable.
 func encodeByMethod(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
 	m := pl.method
 	if w.addr {
@@ -109,7 +111,8 @@ func appendPanic(b []byte, r any) []byte {
 	return appendString(b, PanicText(r))
 }
 
-// PanicText is what stands for a value whose method panicked with r. To look at r may panic as well: package fmt survives that once.
+// PanicText is what stands for a value whose method panicked with r. To look at r may panic as
+// well: package fmt survives that once.
 func PanicText(r any) (text string) {
 	defer func() {
 		if recover() != nil {

@@ -287,7 +287,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Values of types that are made up: all that encoding/json does with names and depths, and all kinds of values, must agree.
+// Values of types that are made up: all that encoding/json does with names and depths, and all
+// kinds of values, must agree.
 func TestMadeUp(t *testing.T) {
 	rounds := 3000
 	if testing.Short() {

@@ -12,8 +12,8 @@ import (
 	"unsafe"
 )
 
-// A plan says how values of one type are written. It is made once, with those of all types that can be reached from it, and never
-// changes after that.
+// A plan says how values of one type are written. It is made once, with those of all types that can
+// be reached from it, and never changes after that.
 type plan struct {
 	typ    unsafe.Pointer // the first word of an interface that holds such a value
 	enc    encoder        // writes a value, methods honoured
@@ -44,8 +44,9 @@ type plan struct {
 // An encoder appends the value at p.
 type encoder func(b []byte, p unsafe.Pointer, pl *plan, w where) []byte
 
-// near finds the plans of types by a hash of their address, in one of the next few slots. A slot once taken stays so: the first types, which
-// are nearly always all there are, are found without a write that other cores would see. all has every plan.
+// near finds the plans of types by a hash of their address, in one of the next few slots. A slot
+// once taken stays so: the first types, which are nearly always all there are, are found without a
+// write that other cores would see. all has every plan.
 var (
 	near     [1 << nearBits]atomic.Pointer[plan]
 	all      sync.Map // reflect.Type → *plan
@@ -132,8 +133,9 @@ func (b *builder) plan(t reflect.Type) *plan {
 	return pl
 }
 
-// typeWord returns the first word of an interface that holds a value of type t: a reflect.Type is a pointer to what that points to.
-// Making such a value would tell as well, but there are types of a gigabyte.
+// typeWord returns the first word of an interface that holds a value of type t: a reflect.Type is a
+// pointer to what that points to. Making such a value would tell as well, but there are types of a
+// gigabyte.
 func typeWord(t reflect.Type) unsafe.Pointer { return (*word)(unsafe.Pointer(&t)).data }
 
 // isInside asks the runtime how it keeps such values, for the rule has changed.

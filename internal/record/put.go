@@ -13,8 +13,9 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// The put functions write at buf[j:], where the caller has made room, and return the j behind it. buf is a destination up to its
-// capacity. That costs one check of the capacity for several appends; a mistake in the sum is a panic of the runtime, not a byte out of place.
+// The put functions write at buf[j:], where the caller has made room, and return the j behind it.
+// buf is a destination up to its capacity. That costs one check of the capacity for several
+// appends; a mistake in the sum is a panic of the runtime, not a byte out of place.
 
 const (
 	scalar = 9 // the most that a number, a bool or nil takes
@@ -37,8 +38,8 @@ func grow(buf []byte, j, n int) []byte {
 	return b[:cap(b)]
 }
 
-// wide says how an integer that needs so many bits is written: its first byte, how far it is shifted up to stand at the
-// top of 64 bits, and how many bytes all take.
+// wide says how an integer that needs so many bits is written: its first byte, how far it is
+// shifted up to stand at the top of 64 bits, and how many bytes all take.
 type wide struct{ code, shift, size uint8 }
 
 var unsigned, signed = func() (u, s [65]wide) {
@@ -114,8 +115,8 @@ func putFloat32(buf []byte, j int, v float32) int {
 	return j + 5
 }
 
-// putString needs room for header and s. What MessagePack cannot hold must not come here. Short strings, which most are, are copied as
-// two words that overlap.
+// putString needs room for header and s. What MessagePack cannot hold must not come here. Short
+// strings, which most are, are copied as two words that overlap.
 func putString(buf []byte, j int, s string) int {
 	n := len(s)
 	if n >= 1<<5 {

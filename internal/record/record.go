@@ -13,10 +13,11 @@ import (
 // ErrNotRecord says that a value is no record: nil, or nothing that has keys and values.
 var ErrNotRecord = errors.New("record: neither a struct, a map nor attributes")
 
-// AppendMap appends v, which must have keys and values, as a map: a struct, a map, attributes (slog.Attr, []slog.Attr, slog.Value of a
-// group), a LogValuer or json.Marshaler that makes one, or a pointer to such. A map that is nil is empty. Methods that make a text of a
-// struct or a map do not count here, so that its fields are written; but a struct that has none, like an error as a rule, is no record.
-// Otherwise the error is ErrNotRecord, and out is dst.
+// AppendMap appends v, which must have keys and values, as a map: a struct, a map, attributes
+// (slog.Attr, []slog.Attr, slog.Value of a group), a LogValuer or json.Marshaler that makes one, or
+// a pointer to such. A map that is nil is empty. Methods that make a text of a struct or a map do
+// not count here, so that its fields are written; but a struct that has none, like an error as a
+// rule, is no record. Otherwise the error is ErrNotRecord, and out is dst.
 func AppendMap(dst []byte, v any) (out []byte, err error) {
 	switch m := v.(type) {
 	case nil:

@@ -7,12 +7,13 @@ import (
 	"unsafe"
 )
 
-// Replace is slog.HandlerOptions.ReplaceAttr: it sees each attribute that is no group, with the keys of the groups around it, and returns
-// what is written instead. Values are resolved before.
+// Replace is slog.HandlerOptions.ReplaceAttr: it sees each attribute that is no group, with the
+// keys of the groups around it, and returns what is written instead. Values are resolved before.
 type Replace = func(groups []string, a slog.Attr) slog.Attr
 
-// AppendAttrsReplaced is AppendAttrs after replace has seen the attributes. groups, the keys of the groups that are open around
-// them, is not kept. If replace panics, the value says so: what it was to hide is not written.
+// AppendAttrsReplaced is AppendAttrs after replace has seen the attributes. groups, the keys of the
+// groups that are open around them, is not kept. If replace panics, the value says so: what it was
+// to hide is not written.
 func AppendAttrsReplaced(dst []byte, groups []string, attrs []slog.Attr, replace Replace) (out []byte, n int) {
 	if replace == nil {
 		return AppendAttrs(dst, attrs)

@@ -98,7 +98,8 @@ func encodeNumber(b []byte, p unsafe.Pointer, _ *plan, _ where) []byte {
 	return appendNumber(b, *(*json.Number)(p))
 }
 
-// appendNumber writes a number as what it is, and any other text as text. No text at all is 0, as for encoding/json.
+// appendNumber writes a number as what it is, and any other text as text. No text at all is 0, as
+// for encoding/json.
 func appendNumber(b []byte, n json.Number) []byte {
 	if n == "" {
 		return msgpack.AppendInt(b, 0)
@@ -132,7 +133,8 @@ func encodeForeign(b []byte, p unsafe.Pointer, pl *plan, _ where) []byte {
 	return appendString(b, "!TYPE: "+pl.rtype.String())
 }
 
-// encodeQuoted is option "string" of a field, a scalar or a pointer to one: its JSON text as a string.
+// encodeQuoted is option "string" of a field, a scalar or a pointer to one: its JSON text as a
+// string.
 func encodeQuoted(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
 	pl = pl.elem
 	if pl.kind == reflect.Pointer {
@@ -150,7 +152,8 @@ func encodeQuoted(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
 	if err != nil {
 		return b
 	}
-	// The text moves to where the value was. Its header fits: it is never longer than the value that has such a text.
+	// The text moves to where the value was. Its header fits: it is never longer than the value
+	// that has such a text.
 	text := out[len(b):]
 	b = msgpack.AppendStringHeader(out[:start], len(text))
 	n := copy(out[len(b):cap(out)], text)

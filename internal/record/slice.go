@@ -53,7 +53,8 @@ func appendElements(b []byte, p unsafe.Pointer, n int, pl *plan, w where) []byte
 	return b
 }
 
-// appendAnys is encodeSlice for the most common type. It enters only when there is something that could lead back.
+// appendAnys is encodeSlice for the most common type. It enters only when there is something that
+// could lead back.
 func appendAnys(b []byte, s []any, w where) []byte {
 	if s == nil {
 		return msgpack.AppendNil(b)

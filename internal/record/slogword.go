@@ -9,15 +9,16 @@ import (
 	"unsafe"
 )
 
-// valueWord is a slog.Value as package slog keeps it: a kind in any, and the value in num; or the address of a string's bytes in any, and
-// its length in num. Reading it at once is half the cost of asking Kind and then for the value, which asks for the kind again.
+// valueWord is a slog.Value as package slog keeps it: a kind in any, and the value in num; or the
+// address of a string's bytes in any, and its length in num. Reading it at once is half the cost of
+// asking Kind and then for the value, which asks for the kind again.
 type valueWord struct {
 	num uint64
 	any word
 }
 
-// kindWord and stringWord are the types in a valueWord that say what num is. If slog has changed, they are types that
-// nothing has, and values are asked for what they are.
+// kindWord and stringWord are the types in a valueWord that say what num is. If slog has changed,
+// they are types that nothing has, and values are asked for what they are.
 var kindWord, stringWord = func() (kind, text unsafe.Pointer) {
 	nothing := unsafe.Pointer(new(int))
 	t := reflect.TypeFor[slog.Value]()

@@ -11,7 +11,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// A step writes one field of a struct: its key, which is ready, and its value. It is kept small: the steps of a struct are read each time.
+// A step writes one field of a struct: its key, which is ready, and its value. It is kept small:
+// the steps of a struct are read each time.
 type step struct {
 	low, high uint64 // the key with its header, written as two words, whatever the length
 	size      int    // of the key with its header
@@ -22,7 +23,8 @@ type step struct {
 	op        op
 }
 
-// A detour is what few fields need: those with a key of more than 16 bytes, those that may be left out, and those behind a pointer.
+// A detour is what few fields need: those with a key of more than 16 bytes, those that may be left
+// out, and those behind a pointer.
 type detour struct {
 	key  string
 	hops []uintptr // offsets of the embedded pointers on the way; off counts from the last one's target
@@ -77,7 +79,8 @@ func (b *builder) structPlan(pl *plan, t reflect.Type) {
 	pl.room = len(pl.header) + rest
 }
 
-// bareScalar reports whether the plan is of a scalar, or of a pointer to one, that no method of its type writes.
+// bareScalar reports whether the plan is of a scalar, or of a pointer to one, that no method of its
+// type writes.
 func (pl *plan) bareScalar() bool {
 	if pl.kind == reflect.Pointer {
 		pl = pl.elem
@@ -85,7 +88,8 @@ func (pl *plan) bareScalar() bool {
 	return pl.addrMethod == none
 }
 
-// reach returns where the field of a struct at p is that needs a longer way, or nil if it is left out.
+// reach returns where the field of a struct at p is that needs a longer way, or nil if it is left
+// out.
 func (s *step) reach(p unsafe.Pointer, w where) unsafe.Pointer {
 	for _, h := range s.detour.hops {
 		if p = *(*unsafe.Pointer)(unsafe.Add(p, h)); p == nil {

@@ -12,8 +12,8 @@ const (
 	cycle400 = 146097       // days in 400 years
 )
 
-// appendTime appends a time as encoding/json writes it: RFC 3339, fraction without trailing zeros. Years that this does not
-// allow are written all the same.
+// appendTime appends a time as encoding/json writes it: RFC 3339, fraction without trailing zeros.
+// Years that this does not allow are written all the same.
 func appendTime(b []byte, t time.Time) []byte {
 	buf, j := full(b, header+longTime)
 	if k := putTime(buf, j, t); k > j {
@@ -37,7 +37,8 @@ func putTime(buf []byte, j int, t time.Time) int {
 	days := uint32(seconds / day)
 	second := uint32(seconds % day)
 
-	// Years that begin in March have their leap day at the end. One cycle more, so that nothing is negative.
+	// Years that begin in March have their leap day at the end. One cycle more, so that nothing is
+	// negative.
 	z := days + cycle400 - 60
 	era, doe := z/cycle400, z%cycle400
 	yoe := (doe - doe/1460 + doe/36524 - doe/146096) / 365

@@ -49,8 +49,8 @@ func appendPairs(all []keyed, b []byte) ([]keyed, bool) {
 	return all, true
 }
 
-// DropShadowed removes, of the encoded pairs b, those that begin in b[from:to] and have the key of a pair
-// that begins elsewhere. It returns what is left, and how many pairs are gone.
+// DropShadowed removes, of the encoded pairs b, those that begin in b[from:to] and have the key of
+// a pair that begins elsewhere. It returns what is left, and how many pairs are gone.
 func DropShadowed(b []byte, from, to int) (out []byte, dropped int) {
 	var room [32]keyed
 	all, ok := appendPairs(room[:0], b)
@@ -73,8 +73,8 @@ func DropShadowed(b []byte, from, to int) (out []byte, dropped int) {
 	return dropPairs(b, all)
 }
 
-// LastWins removes, of the encoded pairs b, each whose key comes again, and does the same for all maps
-// in their values. It returns what is left, and how many of the pairs themselves are gone.
+// LastWins removes, of the encoded pairs b, each whose key comes again, and does the same for all
+// maps in their values. It returns what is left, and how many of the pairs themselves are gone.
 func LastWins(b []byte) (out []byte, dropped int) {
 	var room [32]keyed
 	all, ok := appendPairs(room[:0], b)

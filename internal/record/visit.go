@@ -7,16 +7,17 @@ import (
 	"unsafe"
 )
 
-// Depth is how many maps and arrays may stand inside each other; the record itself is the first. What lies deeper is the text "!DEPTH".
-// It leaves room, within the depth that package msgpack reads, for groups that a logger opens around attributes and for a message
-// around the record.
+// Depth is how many maps and arrays may stand inside each other; the record itself is the first.
+// What lies deeper is the text "!DEPTH". It leaves room, within the depth that package msgpack
+// reads, for groups that a logger opens around attributes and for a message around the record.
 const Depth = 100
 
-// most is how many bytes a value may take before what is nested in it becomes "!SIZE": values that share parts, or make new ones when
-// asked, grow exponentially with their depth.
+// most is how many bytes a value may take before what is nested in it becomes "!SIZE": values that
+// share parts, or make new ones when asked, grow exponentially with their depth.
 const most = 64 << 20
 
-// tireless is how many visits a value may take, for the same reason: what grows need not write anything.
+// tireless is how many visits a value may take, for the same reason: what grows need not write
+// anything.
 const tireless = 1 << 18
 
 // What stands for a value that cannot be written.
@@ -34,14 +35,16 @@ type where struct {
 	addr  bool  // this value is a variable: methods of its address may be called
 }
 
-// A path holds the pointers, maps and slices in which a value stands: those that could be met again inside.
+// A path holds the pointers, maps and slices in which a value stands: those that could be met again
+// inside.
 type path struct {
 	visits []visit
 	limit  int // of the length of the destination
 	work   int // visits so far
 }
 
-// A visit is of what stands at an address as a type: a struct and its first field have one address. n is the length of a slice.
+// A visit is of what stands at an address as a type: a struct and its first field have one address.
+// n is the length of a slice.
 type visit struct {
 	p, typ unsafe.Pointer
 	n      int
@@ -82,12 +85,13 @@ func (w where) leave() {
 	}
 }
 
-// word is an interface value without methods as the runtime keeps it: its type, and the value itself if that is a pointer, map,
-// channel or function, else a pointer to it.
+// word is an interface value without methods as the runtime keeps it: its type, and the value
+// itself if that is a pointer, map, channel or function, else a pointer to it.
 type word struct{ typ, data unsafe.Pointer }
 
-// hidden returns p in a way that does not make the compiler move what it points to to the heap. Nothing may keep it: encoders call
-// methods of an address only if where.addr says so, and a path keeps no address of a variable that is hidden.
+// hidden returns p in a way that does not make the compiler move what it points to to the heap.
+// Nothing may keep it: encoders call methods of an address only if where.addr says so, and a path
+// keeps no address of a variable that is hidden.
 //
 //go:nosplit
 func hidden(p unsafe.Pointer) unsafe.Pointer {

@@ -12,7 +12,8 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// Fetch reads the chunks that end at the positions in want, which are those that follow what was read before, as far as they can be read: nil is one that cannot.
+// Fetch reads the chunks that end at the positions in want, which are those that follow what was
+// read before, as far as they can be read: nil is one that cannot.
 func (sp *Spill) Fetch(want []journal.Position) ([]*forward.Chunk, error) {
 	f := sp.folder
 	var chunks []*forward.Chunk
@@ -77,7 +78,8 @@ func (sp *Spill) tryNext() (rec journal.Record, ok bool, err error) {
 	return sp.rd.TryNext()
 }
 
-// Write appends chunks and returns their positions, as many as there was room for. They outlive the process then.
+// Write appends chunks and returns their positions, as many as there was room for. They outlive the
+// process then.
 func (sp *Spill) Write(chunks []*forward.Chunk) ([]journal.Position, error) {
 	f := sp.folder
 	var ends []journal.Position
@@ -102,7 +104,8 @@ func (sp *Spill) Write(chunks []*forward.Chunk) ([]journal.Position, error) {
 	f.opt.Fault("appended")
 	if len(ends) > 0 {
 		for {
-			// An error means "not known to be stored": the journal goes on trying, and so the chunks stay covered by their marks meanwhile.
+			// An error means "not known to be stored": the journal goes on trying, and so the
+			// chunks stay covered by their marks meanwhile.
 			ferr := sp.j.Flush(context.Background(), ends[len(ends)-1])
 			if ferr == nil {
 				break

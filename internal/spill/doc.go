@@ -22,16 +22,16 @@
 //	  ▲               │                             │
 //	  └─── Discard ───┴──────────────── Discard ────┘
 //
-// A spill is made when it is first needed, and discarded when nothing is left in it: a process whose
-// destination keeps up touches no disk. It is adopted with its journal's lock held, if name and
-// identity are ours, and if the ring of the same name is ours or does not exist. While it is
-// discarded, owner.json is named empty. A folder without owner.json was being made or
-// removed when its process died; if its journal is empty it is removed.
+// A spill is made when it is first needed, and discarded when nothing is left in it: a process
+// whose destination keeps up touches no disk. It is adopted with its journal's lock held, if name
+// and identity are ours, and if the ring of the same name is ours or does not exist. While it is
+// discarded, owner.json is named empty. A folder without owner.json was being made or removed when
+// its process died; if its journal is empty it is removed.
 //
 // # Promises
 //
-//   - What Write returned a position for outlives the process. (The journal syncs it within a second;
-//     nobody waits for that.)
+//   - What Write returned a position for outlives the process. (The journal syncs it within a
+//     second; nobody waits for that.)
 //   - A spill has one heir: whoever holds the lock.
 //   - What stands in Dir and is no spill of this name is left alone.
 //

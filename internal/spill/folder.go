@@ -105,7 +105,8 @@ func (f *Folder) freshName() string {
 	return fmt.Sprintf("%s.%d.%s", cleanName(f.opt.Name), os.Getpid(), hex.EncodeToString(b[:]))
 }
 
-// spillOf takes the name of a spill's folder apart, which freshName or a ring has given: whose it is. false: it is none.
+// spillOf takes the name of a spill's folder apart, which freshName or a ring has given: whose it
+// is. false: it is none.
 func spillOf(folder string) (name string, ok bool) {
 	rest, id := cutLast(folder)
 	name, pid := cutLast(rest)
@@ -186,7 +187,8 @@ func (f *Folder) Make(ring string, made time.Time) (*Spill, error) {
 // segment is how many bytes a spill grows by.
 func (f *Folder) segment() int64 { return min(segmentBytes, f.opt.MaxDisk/8) }
 
-// open opens the journal in sp.Dir and its reader. What others take now does not bound the journal: they come and go, and budget looks at them.
+// open opens the journal in sp.Dir and its reader. What others take now does not bound the journal:
+// they come and go, and budget looks at them.
 func (f *Folder) open(sp *Spill) error {
 	j, err := journal.Open(sp.Dir, &journal.Options{
 		MaxBytes: f.opt.MaxDisk, SegmentBytes: f.segment(), FS: f.opt.FS, Report: func(err error) {
@@ -229,7 +231,8 @@ func (f *Folder) others(dir string) int64 {
 	return sum
 }
 
-// Budget says whether sp may grow: the bounds of journals that live at the same time do not know of each other.
+// Budget says whether sp may grow: the bounds of journals that live at the same time do not know of
+// each other.
 func (f *Folder) Budget(sp *Spill) error {
 	if now := time.Now(); now.Sub(f.counted) > budgetEvery {
 		f.counted, f.taken = now, f.others(sp.Dir)
@@ -241,7 +244,8 @@ func (f *Folder) Budget(sp *Spill) error {
 	return nil
 }
 
-// Unusable says why Dir, or the folder above it in which it would be made, takes no spill. A spill is made only when it is needed, and then it is too late to be told.
+// Unusable says why Dir, or the folder above it in which it would be made, takes no spill. A spill
+// is made only when it is needed, and then it is too late to be told.
 func (f *Folder) Unusable() error {
 	for dir := f.opt.Dir; dir != ""; dir = filepath.Dir(dir) {
 		fi, err := os.Stat(dir)

@@ -16,8 +16,8 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// Scout opens the spills that dead processes of this name left, oldest first. rings are the names of
-// the rings that were adopted; a spill whose ring is another process's is left to that.
+// Scout opens the spills that dead processes of this name left, oldest first. rings are the names
+// of the rings that were adopted; a spill whose ring is another process's is left to that.
 func (f *Folder) Scout(rings []string) []*Spill {
 	dirs, err := os.ReadDir(f.opt.Dir)
 	if f.opt.Dir == "" || errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +66,8 @@ func (f *Folder) Scout(rings []string) []*Spill {
 	return found
 }
 
-// openOrphan opens a spill that may belong to an adopted ring: then its owner is dead, but the kernel need not have let go of all its locks yet.
+// openOrphan opens a spill that may belong to an adopted ring: then its owner is dead, but the
+// kernel need not have let go of all its locks yet.
 func (f *Folder) openOrphan(sp *Spill, rings []string) error {
 	mine := slices.Contains(rings, filepath.Base(sp.Dir))
 	for tries := 0; ; tries++ {
@@ -105,10 +106,10 @@ func (f *Folder) sweep(dir string) {
 	}
 }
 
-// clear removes a folder in which nothing matters. The journal in it is closed: it prepares segments
-// by path, and would put one into a new spill of this name. The lock keeps others from opening one
-// here. The folder is renamed before anything in it is removed: at no moment has a folder of this name
-// lost a part.
+// clear removes a folder in which nothing matters. The journal in it is closed: it prepares
+// segments by path, and would put one into a new spill of this name. The lock keeps others from
+// opening one here. The folder is renamed before anything in it is removed: at no moment has a
+// folder of this name lost a part.
 func (f *Folder) clear(dir string) {
 	lock, err := journal.Lock(dir)
 	if err != nil {
@@ -139,13 +140,15 @@ func (f *Folder) rename(dir, name string) error {
 	return os.Rename(dir, name)
 }
 
-// named says that freshName or a ring could have given a folder its name, in a process of our name. Dir may hold what is somebody else's.
+// named says that freshName or a ring could have given a folder its name, in a process of our name.
+// Dir may hold what is somebody else's.
 func (f *Folder) named(folder string) bool {
 	name, ok := spillOf(folder)
 	return ok && name == cleanName(f.opt.Name)
 }
 
-// ours says of a folder without an owner's file that nothing lies in it but what we and the journal put into spills.
+// ours says of a folder without an owner's file that nothing lies in it but what we and the journal
+// put into spills.
 func (f *Folder) ours(dir string) bool {
 	all, err := os.ReadDir(dir)
 	return err == nil && !slices.ContainsFunc(all, func(e fs.DirEntry) bool {
@@ -158,7 +161,8 @@ func (f *Folder) ours(dir string) bool {
 	})
 }
 
-// orphan says that a spill's ring is not another process's, nor will be: it is ours, or gone, or can never be adopted.
+// orphan says that a spill's ring is not another process's, nor will be: it is ours, or gone, or
+// can never be adopted.
 func (f *Folder) orphan(name string, rings []string) bool {
 	if f.opt.Shm == "" || slices.Contains(rings, name) {
 		return true

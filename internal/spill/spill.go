@@ -93,8 +93,8 @@ func (sp *Spill) State() []byte {
 	return sp.state
 }
 
-// Commit makes it durable that everything up to p is done. A nil state leaves the one that is there.
-// It may be called at any time.
+// Commit makes it durable that everything up to p is done. A nil state leaves the one that is
+// there. It may be called at any time.
 func (sp *Spill) Commit(p journal.Position, state []byte) error {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
@@ -120,8 +120,10 @@ func (sp *Spill) Space() <-chan struct{} { return sp.j.Space() }
 // Close lets go of the spill. What is in it stays.
 func (sp *Spill) Close() error { return sp.j.Close() }
 
-// Discard takes away a spill in which nothing is left. Without its owner's file nobody takes it for one of theirs any more. What its journal set aside because it could not be
-// read stays, unless the process died with a ring that was adopted too: then it is the end of a write that was cut short, and the ring still had it.
+// Discard takes away a spill in which nothing is left. Without its owner's file nobody takes it for
+// one of theirs any more. What its journal set aside because it could not be read stays, unless the
+// process died with a ring that was adopted too: then it is the end of a write that was cut short,
+// and the ring still had it.
 func (sp *Spill) Discard() error {
 	sp.folder.counted = time.Time{}
 	sp.gone.Store(true)
@@ -145,7 +147,8 @@ func (sp *Spill) Discard() error {
 	return nil
 }
 
-// removeBut removes a folder, but not a folder in it, nor itself, if there is something in that one. The file that says that nothing in it matters goes last.
+// removeBut removes a folder, but not a folder in it, nor itself, if there is something in that
+// one. The file that says that nothing in it matters goes last.
 func removeBut(dir, kept string) error {
 	if kept != "" {
 		_ = os.Remove(filepath.Join(dir, kept)) // fails unless it is empty, as it should

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testcert makes certificates for tests: an authority of its own, a server and a client that it vouches for, and whatever else a test asks for,
-// all as files in PEM, as programs want them, and as values of package tls.
+// Package testcert makes certificates for tests: an authority of its own, a server and a client
+// that it vouches for, and whatever else a test asks for, all as files in PEM, as programs want
+// them, and as values of package tls.
 //
 //	ca := testcert.New(t)
 //	server := &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}, ClientCAs: ca.Pool, ClientAuth: tls.RequireAndVerifyClientCert}
@@ -9,7 +10,8 @@
 //	url := "forward+tls://127.0.0.1:0?cert=" + ca.Server.Cert + "&key=" + ca.Server.Key + "&client_ca=" + ca.File
 //	late := ca.Issue(t, &testcert.Options{Hosts: []string{"localhost"}, NotAfter: time.Now().Add(-time.Hour)})
 //
-// Unless told otherwise a certificate is valid from 1990 to 2190, so also in a bubble of testing/synctest, whose clock starts in the year 2000.
+// Unless told otherwise a certificate is valid from 1990 to 2190, so also in a bubble of
+// testing/synctest, whose clock starts in the year 2000.
 package testcert
 
 import (

@@ -28,7 +28,8 @@ func (u *URL) Errorf(format string, args ...any) *Error {
 	return &Error{URL: u.text, Reason: fmt.Sprintf(format, args...)}
 }
 
-// ErrorAbout is Errorf about a parameter that does not belong there: its value is left out, for it may be a secret that was given the wrong name.
+// ErrorAbout is Errorf about a parameter that does not belong there: its value is left out, for it
+// may be a secret that was given the wrong name.
 func (u *URL) ErrorAbout(name, format string, args ...any) *Error {
 	e := u.Errorf(format, args...)
 	e.URL = hideValues(e.URL, func(other string) bool { return other == name })

@@ -12,7 +12,8 @@ import (
 // hostName is the parameter that adds hosts.
 const hostName = "host"
 
-// parseHosts reads what stands behind the colon of a scheme with hosts, and takes the host parameters out of the query.
+// parseHosts reads what stands behind the colon of a scheme with hosts, and takes the host
+// parameters out of the query.
 func (u *URL) parseHosts(rest string, s shape) (reason string) {
 	list, ok := strings.CutPrefix(rest, "//")
 	if !ok {
@@ -99,7 +100,8 @@ func parseHost(item, defaultPort string) (hostPort, reason string) {
 	return net.JoinHostPort(host, port), ""
 }
 
-// badHost says what in a host that is no IPv6 address can be in none. The empty host is every interface of this machine.
+// badHost says what in a host that is no IPv6 address can be in none. The empty host is every
+// interface of this machine.
 func badHost(host string) string {
 	if host == "*" {
 		return "every interface of this machine is an empty host, as in forward://:24224"

@@ -43,8 +43,8 @@ func parseQuery(query string) (list []parameter, reason string) {
 	return list, ""
 }
 
-// Allow returns an error when the URL has a parameter that is not among names. It is for callers that take no settings;
-// others ask with Params, which knows by itself what is allowed.
+// Allow returns an error when the URL has a parameter that is not among names. It is for callers
+// that take no settings; others ask with Params, which knows by itself what is allowed.
 func (u *URL) Allow(names ...string) error {
 	for _, q := range u.query {
 		if slices.Contains(names, q.name) {
@@ -66,8 +66,8 @@ func (u *URL) Has(name string) bool {
 	return slices.ContainsFunc(u.query, func(q parameter) bool { return q.name == name })
 }
 
-// Params reads the parameters of one URL: what it is asked for is what is allowed. The first error is kept for Err, so
-// that callers ask for everything first; a value in error is the default.
+// Params reads the parameters of one URL: what it is asked for is what is allowed. The first error
+// is kept for Err, so that callers ask for everything first; a value in error is the default.
 type Params struct {
 	url   *URL
 	asked []string
@@ -77,7 +77,8 @@ type Params struct {
 // Params begins to read the parameters.
 func (u *URL) Params() *Params { return &Params{url: u} }
 
-// Err returns the first error: a value that cannot be understood, a parameter given twice, or one nobody asked for.
+// Err returns the first error: a value that cannot be understood, a parameter given twice, or one
+// nobody asked for.
 func (p *Params) Err() error {
 	if err := p.url.Allow(p.asked...); err != nil {
 		return err

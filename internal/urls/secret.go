@@ -10,8 +10,9 @@ import (
 // hidden stands for a secret.
 const hidden = "***"
 
-// secretName reports whether a parameter of that name holds a secret. The path of a file that holds one and how
-// clients are asked who they are, are none; the name of a variable is treated as one, for in its place the secret itself is often written.
+// secretName reports whether a parameter of that name holds a secret. The path of a file that holds
+// one and how clients are asked who they are, are none; the name of a variable is treated as one,
+// for in its place the secret itself is often written.
 func secretName(name string) bool {
 	name = strings.ToLower(name)
 	if strings.HasSuffix(name, "_file") || name == "client_auth" {
@@ -34,8 +35,9 @@ func secretName(name string) bool {
 // atSign is why Parse refuses an at sign where a host can stand.
 const atSign = "a user and password cannot stand in a URL, where process lists show them; an at sign in a value is written %40"
 
-// hasUser reports whether text may hold a user and a password: an at sign in anything but a plain path. Passwords hold
-// any character, question and equals signs too, so that no place behind the slashes is safe.
+// hasUser reports whether text may hold a user and a password: an at sign in anything but a plain
+// path. Passwords hold any character, question and equals signs too, so that no place behind the
+// slashes is safe.
 func hasUser(text string) bool {
 	if !strings.Contains(text, "@") {
 		return false
@@ -48,7 +50,8 @@ func hasUser(text string) bool {
 	return !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, ".")
 }
 
-// hideSecrets returns text fit to be shown, whatever it is: it works on texts that Parse refuses, too.
+// hideSecrets returns text fit to be shown, whatever it is: it works on texts that Parse refuses,
+// too.
 func hideSecrets(text string) string {
 	if hasUser(text) {
 		if i := strings.Index(text, "//"); i >= 0 && i < strings.IndexByte(text, '@') {
@@ -59,7 +62,8 @@ func hideSecrets(text string) string {
 	return hideValues(text, secretName)
 }
 
-// hideValues returns text without the values of some parameters, and of those whose names cannot be read.
+// hideValues returns text without the values of some parameters, and of those whose names cannot be
+// read.
 func hideValues(text string, hide func(name string) bool) string {
 	before, query, asked := strings.Cut(text, "?")
 	if !asked {

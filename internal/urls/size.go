@@ -31,8 +31,8 @@ var units = []struct {
 	{"", 1},
 }
 
-// ParseSize reads a number of bytes: digits and one of KiB, MiB, GiB, TiB (powers of 1024), kB, MB, GB, TB (powers of
-// 1000), B or nothing. "64M" is refused, since both are meant by it.
+// ParseSize reads a number of bytes: digits and one of KiB, MiB, GiB, TiB (powers of 1024), kB, MB,
+// GB, TB (powers of 1000), B or nothing. "64M" is refused, since both are meant by it.
 func ParseSize(text string) (int64, error) {
 	for _, u := range units {
 		digits, ok := strings.CutSuffix(text, u.name)

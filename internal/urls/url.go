@@ -25,8 +25,8 @@ func (u *URL) String() string { return u.text }
 // maxSocket is the longest path of a unix socket on Linux, its terminating NUL not counted.
 const maxSocket = 107
 
-// Parse reads a URL. others are further schemes: of theirs, Path is all that stands between the colon
-// and the parameters, as it is written. Every error is an *Error.
+// Parse reads a URL. others are further schemes: of theirs, Path is all that stands between the
+// colon and the parameters, as it is written. Every error is an *Error.
 func Parse(text string, others ...string) (*URL, error) {
 	shown := hideSecrets(text)
 	scheme, rest, colon := strings.Cut(text, ":")

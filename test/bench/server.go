@@ -72,7 +72,8 @@ func (b *bench) startRaw() (*server, error) {
 	return start(exec.Command(b.self, "raw", filepath.Join(dir, "raw")))
 }
 
-// startDiscard starts the raw server with nothing to write to: what reading a socket costs here, which tells machines apart.
+// startDiscard starts the raw server with nothing to write to: what reading a socket costs here,
+// which tells machines apart.
 func (b *bench) startDiscard() (*server, error) {
 	return start(exec.Command(b.self, "raw", os.DevNull))
 }

@@ -19,7 +19,8 @@ import (
 // Dir is this package's folder as its user sees it.
 const Dir = "clients"
 
-// ErrMissing says that a program cannot be installed: the machine lacks an interpreter, or cannot download.
+// ErrMissing says that a program cannot be installed: the machine lacks an interpreter, or cannot
+// download.
 var ErrMissing = errors.New("the client cannot be installed")
 
 // A Client is a program that sends events with a client of the ecosystem.
@@ -36,8 +37,8 @@ func (c *Client) Install() error {
 	return nil
 }
 
-// Run has the program send the order, and calls acked with the number of each event that the program takes for stored. The
-// error has what the program said. Its end comes before ctx does.
+// Run has the program send the order, and calls acked with the number of each event that the
+// program takes for stored. The error has what the program said. Its end comes before ctx does.
 func (c *Client) Run(ctx context.Context, o *Order, acked func(n int)) error {
 	args, err := c.install()
 	if err != nil {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clients runs the clients of the ecosystem: for each a small program in its own language that sends the events of an
-// [Order] with it. The tests that start them against the real collector are in package test, one folder up; so is the test of
-// the official client of Go, which needs no program.
+// Package clients runs the clients of the ecosystem: for each a small program in its own language
+// that sends the events of an [Order] with it. The tests that start them against the real collector
+// are in package test, one folder up; so is the test of the official client of Go, which needs no
+// program.
 //
 // What each client has is what is tested of it; a dash is what it does not have:
 //
@@ -15,9 +16,10 @@
 //	Go fluent-logger-golang 1.10.2    message                   yes   -     yes  -           -      yes        yes
 //	Go IBM/fluent-forward-go 0.4.0    message, forward, packed  yes   yes   yes  yes         -      yes        yes
 //
-// TLS is tested with client certificates too, but for the official Go client, which has none. Python is tested with its
-// three ways of packing (raw strings of before str8 and bin, short floats), with its thread, and with what it keeps while there is no server; Fluency
-// with what it leaves in files for a process that comes later.
+// TLS is tested with client certificates too, but for the official Go client, which has none.
+// Python is tested with its three ways of packing (raw strings of before str8 and bin, short
+// floats), with its thread, and with what it keeps while there is no server; Fluency with what it
+// leaves in files for a process that comes later.
 //
 // # What the clients do of their own
 //
@@ -35,9 +37,10 @@
 //
 // # Programs
 //
-// A program reads its order, one line of JSON, from standard input. Event n of an order has the time, the tag and the
-// record that [Order.Event] says. With acks it writes the number of each event that is acked to standard output, one a
-// line. It ends with 0 when all are sent, and with acks all acked.
+// A program reads its order, one line of JSON, from standard input. Event n of an order has the
+// time, the tag and the record that [Order.Event] says. With acks it writes the number of each
+// event that is acked to standard output, one a line. It ends with 0 when all are sent, and with
+// acks all acked.
 //
 // # Installation
 //

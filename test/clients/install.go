@@ -13,8 +13,9 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// install returns the folder of the user's cache in which the files of a program are, those that build put beside them
-// included. build runs where there is no such folder yet, in one that gets its name when it has succeeded.
+// install returns the folder of the user's cache in which the files of a program are, those that
+// build put beside them included. build runs where there is no such folder yet, in one that gets
+// its name when it has succeeded.
 func install(name string, files []string, build func(dir string) error) (string, error) {
 	hash := sha256.New()
 	contents := make([][]byte, len(files))

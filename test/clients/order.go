@@ -28,7 +28,8 @@ type Order struct {
 	Dir   string    `json:"dir,omitempty"` // where the client keeps what it could not send
 
 	Phase string `json:"phase"` // "leave": end without the server, leaving all in Dir; "resume": send what was left there;
-	// "buffer": keep all but the last event until there is a server, telling by a file "buffered" in Dir that all are kept
+	// "buffer": keep all but the last event until there is a server, telling by a file "buffered"
+	// in Dir that all are kept
 	Retry bool `json:"retry"` // what is not acked is sent again until it is: the server goes away and comes back
 
 	CA        string `json:"ca,omitempty"`   // file; TLS
@@ -51,8 +52,8 @@ const (
 	Nanoseconds  Precision = "nanoseconds"
 )
 
-// Event is what event n of the order must be in the output: a record as package encoding/json decodes it with numbers as
-// [json.Number].
+// Event is what event n of the order must be in the output: a record as package encoding/json
+// decodes it with numbers as [json.Number].
 func (o *Order) Event(n int) (when time.Time, tag string, record map[string]any) {
 	when = time.Unix(1700000000+int64(n/8), 0).UTC()
 	switch o.Times {

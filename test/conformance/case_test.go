@@ -52,7 +52,8 @@ func (w *wire) play(p *probe, s *server, single bool) {
 	w.check(p, s, c, other, n)
 }
 
-// check looks at what came of a case. Where the connection is closed, the fence is sent on another one, which must not suffer.
+// check looks at what came of a case. Where the connection is closed, the fence is sent on another
+// one, which must not suffer.
 func (w *wire) check(p *probe, s *server, c, other *conn, n *naming) {
 	p.Helper()
 	var acks []byte

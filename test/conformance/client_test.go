@@ -69,7 +69,8 @@ func rule24client(tr *trial) {
 	})
 }
 
-// resent wants that what was sent first on the first connection comes again, as it was, on the second, and that the first one was closed.
+// resent wants that what was sent first on the first connection comes again, as it was, on the
+// second, and that the first one was closed.
 func (f *fake) resent(p *probe) {
 	p.Helper()
 	visits := f.all()

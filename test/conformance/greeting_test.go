@@ -294,7 +294,8 @@ func rule38client(tr *trial) {
 	})
 }
 
-// perChunk gives a client lines one after another, and returns the visits that it made to a fake that greets it so.
+// perChunk gives a client lines one after another, and returns the visits that it made to a fake
+// that greets it so.
 func (tr *trial) perChunk(p *probe, keepalive string) (visits []*visit, chunks int) {
 	p.Helper()
 	helo := "92" + str("HELO") + "83" + str("nonce") + bin(theNonce) + str("auth") + "a0" + str("keepalive") + keepalive

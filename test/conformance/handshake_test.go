@@ -37,7 +37,8 @@ func meet(p *probe, s *server) *meeting {
 	return m
 }
 
-// wantPONG reads an answer. One that refuses has a reason and nothing else, and the connection is closed.
+// wantPONG reads an answer. One that refuses has a reason and nothing else, and the connection is
+// closed.
 func (m *meeting) wantPONG(good bool) pong {
 	m.p.Helper()
 	g, err := readPONG(m.r)
@@ -391,7 +392,8 @@ func runFor(cmd *exec.Cmd) (string, error) {
 	}
 }
 
-// TestRequests are settings of this repository's server that the reference implementations have too, and no rule speaks of.
+// TestRequests are settings of this repository's server that the reference implementations have
+// too, and no rule speaks of.
 func TestRequests(t *testing.T) {
 	if foreign() {
 		needs.Skip(t, "of this repository's server only")

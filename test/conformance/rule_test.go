@@ -11,13 +11,15 @@ import (
 	"github.com/spillwaylog/spillway/internal/testcert"
 )
 
-// A rule is one of docs/forward.md, and what is tried of it at either end; nil: it asks nothing of that end.
+// A rule is one of docs/forward.md, and what is tried of it at either end; nil: it asks nothing of
+// that end.
 type rule struct {
 	number int
 	words  string
 	server func(*trial)
 	client func(*trial)
-	// held says what of the rule nobody sees from outside, and which test of package forward holds it.
+	// held says what of the rule nobody sees from outside, and which test of package forward holds
+	// it.
 	held []holding
 }
 

@@ -24,7 +24,8 @@ import (
 // A sender is a client as the subject of rules. It is started anew for each case.
 type sender struct {
 	title string
-	// start makes the command for a kind of server: plain, login, key, tls, gzip. An empty one: there is no such command.
+	// start makes the command for a kind of server: plain, login, key, tls, gzip. An empty one:
+	// there is no such command.
 	start     func(p *probe, kind string, f *fake) *exec.Cmd
 	pipelines bool // has several messages in flight
 }
@@ -81,7 +82,8 @@ func (s *session) line(text string) {
 	s.p.must(err)
 }
 
-// finish ends the client's input, waits for the line to have arrived, and of this repository's clients for a good end.
+// finish ends the client's input, waits for the line to have arrived, and of this repository's
+// clients for a good end.
 func (s *session) finish(f *fake, lines ...string) {
 	s.p.Helper()
 	s.in.Close()

@@ -19,7 +19,8 @@ import (
 	"github.com/spillwaylog/spillway/internal/testcert"
 )
 
-// A server is one that runs, as the subject of rules: an address, perhaps the file that it writes, and how to get in.
+// A server is one that runs, as the subject of rules: an address, perhaps the file that it writes,
+// and how to get in.
 type server struct {
 	addr  string
 	lines *lineReader // nil: what it takes is not observable
@@ -31,13 +32,15 @@ type server struct {
 
 	maxChunk, maxUnpacked int64 // 0: not known
 
-	// Of one of this repository's with TLS: where its certificate is, who issued that, and pairs of clients.
+	// Of one of this repository's with TLS: where its certificate is, who issued that, and pairs of
+	// clients.
 	dir   string
 	ca    *testcert.CA
 	pairs map[string]*testcert.Pair
 }
 
-// servers is the subject: at a foreign address there is one, of our own there are as many as there are settings to test.
+// servers is the subject: at a foreign address there is one, of our own there are as many as there
+// are settings to test.
 type servers struct {
 	t   *testing.T
 	all map[string]*server
@@ -134,7 +137,8 @@ func (s *server) dialBare(p *probe) *conn {
 	return &conn{nc, p, s}
 }
 
-// send writes pieces, each in a write of its own. A server may close the connection before it has all.
+// send writes pieces, each in a write of its own. A server may close the connection before it has
+// all.
 func (c *conn) send(pieces ...[]byte) {
 	for _, b := range pieces {
 		if _, err := c.Write(b); err != nil {
@@ -262,8 +266,8 @@ func within(d time.Duration, ok func() bool) bool {
 // now stands for a time that is the server's own.
 const now = "now "
 
-// wantLines compares lines with events such as `1441588984.123456789 {"m":"1"}`. A second object in front is the
-// metadata, which a server may keep or drop.
+// wantLines compares lines with events such as `1441588984.123456789 {"m":"1"}`. A second object in
+// front is the metadata, which a server may keep or drop.
 func wantLines(p *probe, got []line, want []string, ordered bool) {
 	p.Helper()
 	if len(got) != len(want) {

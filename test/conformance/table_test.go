@@ -49,7 +49,8 @@ func ruleTests(t *testing.T) map[int][]string {
 	return tests
 }
 
-// TestEachRuleIsHeld wants a test of package forward for each rule, and that what cannot be seen from outside is held by one.
+// TestEachRuleIsHeld wants a test of package forward for each rule, and that what cannot be seen
+// from outside is held by one.
 func TestEachRuleIsHeld(t *testing.T) {
 	tests := ruleTests(t)
 	page, err := os.ReadFile(forwardPage)
@@ -120,7 +121,8 @@ func markdown(list []result, tests map[int][]string) string {
 	return b.String()
 }
 
-// conclude writes the report and the table, and holds those of this repository's own ends against docs/forward.md.
+// conclude writes the report and the table, and holds those of this repository's own ends against
+// docs/forward.md.
 func conclude(t *testing.T, list []result) {
 	if *report != "" {
 		b, err := json.MarshalIndent(list, "", "\t")
@@ -183,7 +185,8 @@ func conclude(t *testing.T, list []result) {
 
 var testNames = regexp.MustCompile("`TestRule[^|]*`")
 
-// sameTable compares two tables but for the tests of package forward that they name: those of the old one must exist, and there may be new ones.
+// sameTable compares two tables but for the tests of package forward that they name: those of the
+// old one must exist, and there may be new ones.
 func sameTable(text, old string, tests map[int][]string) bool {
 	var have []string
 	for _, list := range tests {

@@ -149,7 +149,8 @@ func rule42(tr *trial) {
 			err := talk(p, s, with(s, func(c *tls.Config) {
 				c.Certificates = nil
 				if pair, ok := s.pairs[v.cert]; ok {
-					// As a client that takes no hint: Go's own would not send what the server's list of authorities does not name.
+					// As a client that takes no hint: Go's own would not send what the server's
+					// list of authorities does not name.
 					c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair.TLS, nil }
 				}
 			}))

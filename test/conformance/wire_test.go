@@ -11,7 +11,8 @@ import (
 	"sync/atomic"
 )
 
-// A wire is a message in hexadecimal, with names in place of what differs from one sending to the next:
+// A wire is a message in hexadecimal, with names in place of what differs from one sending to the
+// next:
 //
 //	$t        the tag, as fixstr
 //	$tag      the six bytes of the tag alone

@@ -32,7 +32,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestNoGoroutineLeft runs a collector and a client in this process and wants every goroutine of theirs to end.
+// TestNoGoroutineLeft runs a collector and a client in this process and wants every goroutine of
+// theirs to end.
 func TestNoGoroutineLeft(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	dir, err := os.MkdirTemp("", "sw") // the path of a socket must be short
@@ -60,7 +61,8 @@ func TestNoGoroutineLeft(t *testing.T) {
 	must(t, <-ended)
 }
 
-// TestNoGoroutineLeftOfServer closes a server under an idle connection and one in the middle of a message.
+// TestNoGoroutineLeftOfServer closes a server under an idle connection and one in the middle of a
+// message.
 func TestNoGoroutineLeftOfServer(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -16,7 +16,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// TestAppendJSON has encoding/json read what AppendJSON wrote of a value, and compares it with the value.
+// TestAppendJSON has encoding/json read what AppendJSON wrote of a value, and compares it with the
+// value.
 func TestAppendJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := values(3).Draw(t, "value")
@@ -93,7 +94,8 @@ func means(got, want any) error {
 	return nil
 }
 
-// number wants the shortest text that reads back as the same float, and null for what JSON has no number for.
+// number wants the shortest text that reads back as the same float, and null for what JSON has no
+// number for.
 func number(got any, want float64, bits int) error {
 	if math.IsNaN(want) || math.IsInf(want, 0) {
 		if got != nil {

@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A value is nil, bool, int64, uint64, float32, float64, string, []byte, []any or map[string]any of values.
+// A value is nil, bool, int64, uint64, float32, float64, string, []byte, []any or map[string]any of
+// values.
 
 // scalars are values without parts; strings of several sizes, so that each header comes up.
 func scalars() *rapid.Generator[any] {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command otel runs the OpenTelemetry Collector's fluentforwardreceiver and writes what it takes as lines of JSON, in the way in which the conformance
-// suite reads them: so that it is seen that the suite can fail, and on what.
+// Command otel runs the OpenTelemetry Collector's fluentforwardreceiver and writes what it takes as
+// lines of JSON, in the way in which the conformance suite reads them: so that it is seen that the
+// suite can fail, and on what.
 //
 //	GOWORK=off go run . -listen 127.0.0.1:24224 -out events.jsonl
 //
-// A line is what the receiver made of an event: its time, the attribute fluent.tag as the tag, the other attributes, and the body under the key "log".
+// A line is what the receiver made of an event: its time, the attribute fluent.tag as the tag, the
+// other attributes, and the body under the key "log".
 package main
 
 import (

@@ -29,7 +29,8 @@ const (
 	tableEnd   = "<!-- otel: end -->"
 )
 
-// TestSuite runs the conformance suite against the receiver, and wants it to find what is recorded in docs/conformance.md.
+// TestSuite runs the conformance suite against the receiver, and wants it to find what is recorded
+// in docs/conformance.md.
 func TestSuite(t *testing.T) {
 	dir := t.TempDir()
 	out, report := filepath.Join(dir, "events.jsonl"), filepath.Join(dir, "report.json")
@@ -82,7 +83,8 @@ type result struct {
 	} `json:"findings"`
 }
 
-// tableOf makes a table of a report. Of the cases that fail it names those that do in one write; most are played byte by byte too.
+// tableOf makes a table of a report. Of the cases that fail it names those that do in one write;
+// most are played byte by byte too.
 func tableOf(t *testing.T, report []byte) string {
 	t.Helper()
 	var results []result
@@ -111,7 +113,8 @@ func tableOf(t *testing.T, report []byte) string {
 	return b.String()
 }
 
-// keepUp builds this program and runs it until the test ends, again whenever it dies: some of the suite's messages claim more memory than it may have.
+// keepUp builds this program and runs it until the test ends, again whenever it dies: some of the
+// suite's messages claim more memory than it may have.
 func keepUp(t *testing.T, path string, args ...string) {
 	t.Helper()
 	if text, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {

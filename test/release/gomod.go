@@ -11,7 +11,8 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// checkDirectives refuses what makes "go install" refuse a module, and what only holds in the module itself.
+// checkDirectives refuses what makes "go install" refuse a module, and what only holds in the
+// module itself.
 func checkDirectives(f *modfile.File) error {
 	for _, r := range f.Replace {
 		return fmt.Errorf("%s replaces %s: nobody but this repository would build with that", f.Syntax.Name, r.Old)
@@ -22,7 +23,8 @@ func checkDirectives(f *modfile.File) error {
 	return nil
 }
 
-// require returns the go.mod of a nested module as it is released: the root's version stands where its folder stood.
+// require returns the go.mod of a nested module as it is released: the root's version stands where
+// its folder stood.
 func (root *released) require(name string, text []byte) ([]byte, error) {
 	f, err := modfile.Parse(name, text, nil)
 	if err != nil {

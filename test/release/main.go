@@ -4,9 +4,9 @@
 //
 //	go run ./test/release [-dry-run] [-proxy DIR] v0.1.0
 //
-// On the branch, cmd, compat/fluent and the adapters replace the root module by the folder above them,
-// and with such a line "go install" refuses a module. So the root's tag is on the branch, and the tags
-// of the others are on a commit beside it:
+// On the branch, cmd, compat/fluent and the adapters replace the root module by the folder above
+// them, and with such a line "go install" refuses a module. So the root's tag is on the branch, and
+// the tags of the others are on a commit beside it:
 //
 //	──●──●──●  main             v0.1.0
 //	         ╲

@@ -40,8 +40,8 @@ var Kinds = []Kind{
 
 type poster struct{ *spillway.Logger }
 
-// OpenPoster is Spillway's Post with the defaults, but it waits when the ring is full, so that nothing is dropped. The query is added to the
-// destination's URL.
+// OpenPoster is Spillway's Post with the defaults, but it waits when the ring is full, so that
+// nothing is dropped. The query is added to the destination's URL.
 func OpenPoster(addr, query string) (Client, error) {
 	l, err := spillway.Open("forward://"+addr+query, &spillway.Options{Name: "bench", Overflow: spillway.Block, MaxWait: time.Minute})
 	if err != nil {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package daemon is a Forward server that does as little as a server can: it reads, acks what asks for it, and forgets. It can also be a bad one.
+// Package daemon is a Forward server that does as little as a server can: it reads, acks what asks
+// for it, and forgets. It can also be a bad one.
 package daemon
 
 import (

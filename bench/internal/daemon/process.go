@@ -14,7 +14,8 @@ import (
 // processEnv says that a program is to be a daemon, and of which mood.
 const processEnv = "SPILLWAY_BENCH_DAEMON"
 
-// Main is called first in main by programs that start a [Process] of themselves: in that process it serves, and does not return.
+// Main is called first in main by programs that start a [Process] of themselves: in that process it
+// serves, and does not return.
 func Main() {
 	mood := os.Getenv(processEnv)
 	if mood == "" {

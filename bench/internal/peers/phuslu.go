@@ -37,8 +37,9 @@ func openPhusluAsync(path string) (Local, error) {
 	return &phuslu{closers: closers{async.Close}, log: log.Logger{Level: log.InfoLevel, Writer: async}}, nil
 }
 
-// openPhusluFile opens the file now, as the others do, and not with the first line; and it waits for
-// the goroutine that then links path to the file, which could otherwise come after the end of a short run.
+// openPhusluFile opens the file now, as the others do, and not with the first line; and it waits
+// for the goroutine that then links path to the file, which could otherwise come after the end of a
+// short run.
 func openPhusluFile(path string) (*log.FileWriter, error) {
 	linked := make(chan struct{})
 	file := &log.FileWriter{

@@ -20,7 +20,8 @@ type spill struct {
 	ctx context.Context
 }
 
-// openSpillway has the ring in shared memory, as a user would, and waits when it is full, so that nothing is dropped.
+// openSpillway has the ring in shared memory, as a user would, and waits when it is full, so that
+// nothing is dropped.
 func openSpillway(path string) (Local, error) {
 	return OpenSpillway(fileURL(path), &spillway.Options{Overflow: spillway.Block, MaxWait: time.Minute})
 }

@@ -19,8 +19,8 @@ const ackMost = 1 << 10
 
 var errNoAck = errors.New("what the server answered is no ack")
 
-// readAcks reads until the end of r, and calls take with the ids of the acks that each read completed. They may be split over reads, and many may come in
-// one (docs/forward.md rule 29).
+// readAcks reads until the end of r, and calls take with the ids of the acks that each read
+// completed. They may be split over reads, and many may come in one (docs/forward.md rule 29).
 func readAcks(r io.Reader, take func(ids [][]byte) error) error {
 	buf := make([]byte, 32<<10)
 	var ids [][]byte
@@ -57,7 +57,8 @@ func readAcks(r io.Reader, take func(ids [][]byte) error) error {
 	}
 }
 
-// nextAck returns the id of the ack at the beginning of b, and how long the ack is; io.ErrUnexpectedEOF if it is not all there.
+// nextAck returns the id of the ack at the beginning of b, and how long the ack is;
+// io.ErrUnexpectedEOF if it is not all there.
 func nextAck(b []byte) (id []byte, n int, err error) {
 	if whole := len(ackHead) + idChars; len(b) >= whole && bytes.HasPrefix(b, ackHead) {
 		return b[len(ackHead):whole], whole, nil

@@ -61,7 +61,8 @@ func TestAcks(t *testing.T) {
 	}
 }
 
-// FuzzAcks feeds what a server could answer: however it is cut, the same acks and the same end come out, and the fast way reads nothing else than the slow one.
+// FuzzAcks feeds what a server could answer: however it is cut, the same acks and the same end come
+// out, and the fast way reads nothing else than the slow one.
 func FuzzAcks(f *testing.F) {
 	plain := "\x81\xa3ack\xb8" + anID
 	for _, s := range []string{"", plain, plain + plain[:7], "\x80", "\xc1", "\x81\xa3ack\xb9" + anID + "\n", "\x82\xa1x\xc0\xa3ack\xa0", "\x81\xa3ack\xdb\xff\xff\xff\xff"} {

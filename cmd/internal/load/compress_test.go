@@ -13,7 +13,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// BenchmarkGunzip is the least that a server has to do for the gzip messages that a run sends: decompress them. SPILLWAY_RECORDS names a file as --events does.
+// BenchmarkGunzip is the least that a server has to do for the gzip messages that a run sends:
+// decompress them. SPILLWAY_RECORDS names a file as --events does.
 func BenchmarkGunzip(b *testing.B) {
 	o, err := Options{Compress: "gzip", Dial: (&Dialer{}).Dial}.resolve()
 	if err != nil {

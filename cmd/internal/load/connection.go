@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// A connection sends what is due on it. Two goroutines: one writes, the other one reads what the server answers.
+// A connection sends what is due on it. Two goroutines: one writes, the other one reads what the
+// server answers.
 type connection struct {
 	number  int
 	nc      net.Conn
@@ -164,7 +165,8 @@ func (c *connection) finish() error {
 	return c.nc.Close()
 }
 
-// read reads until there is nothing more to come. nil says that all was acked, or that the server has drained the connection or could not say so.
+// read reads until there is nothing more to come. nil says that all was acked, or that the server
+// has drained the connection or could not say so.
 func (c *connection) read() error {
 	if c.flights == nil {
 		err := skip(c.nc)

@@ -13,7 +13,8 @@ import (
 	"github.com/spillwaylog/spillway/forward"
 )
 
-// A Dialer makes connections to one server, handshakes included. Network and Address are all it needs.
+// A Dialer makes connections to one server, handshakes included. Network and Address are all it
+// needs.
 type Dialer struct {
 	Network, Address string
 	TLS              func() (*tls.Config, error)    // nil: plain

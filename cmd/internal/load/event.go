@@ -12,7 +12,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// seqKey is the key of an event's number. It stands first in the record, so that its place does not depend on what follows.
+// seqKey is the key of an event's number. It stands first in the record, so that its place does not
+// depend on what follows.
 const seqKey = "seq"
 
 // A stamp is where in a message the time and the number of an event stand, to be written over.
@@ -87,10 +88,12 @@ func split(record []byte) (pairs int, rest []byte, err error) {
 	return t.Len, record[n:], nil
 }
 
-// roomy is the size from which on a made record has four keys besides its number, like a line of an access log.
+// roomy is the size from which on a made record has four keys besides its number, like a line of an
+// access log.
 const roomy = 110
 
-// appendMade appends pairs up to the length end. Lines differ as those of a log do: so they can be compressed as well as those, not better.
+// appendMade appends pairs up to the length end. Lines differ as those of a log do: so they can be
+// compressed as well as those, not better.
 func appendMade(b []byte, end int, four bool, i uint32) []byte {
 	r := i * 2654435761 // spreads
 	r ^= r >> 15

@@ -19,7 +19,8 @@ type flight struct {
 	ok  bool // acked, before an older one
 }
 
-// flights are those of one connection, oldest first. One goroutine pushes, before it writes; another one takes off what is acked.
+// flights are those of one connection, oldest first. One goroutine pushes, before it writes;
+// another one takes off what is acked.
 type flights struct {
 	ring   []flight
 	pushed atomic.Int64 // written by the one that pushes
@@ -39,7 +40,8 @@ func (f *flights) push(id []byte, due time.Time) {
 	f.pushed.Store(i + 1)
 }
 
-// take finds the message that an ack names: mostly the oldest (docs/forward.md rule 26), but a server may have its own order.
+// take finds the message that an ack names: mostly the oldest (docs/forward.md rule 26), but a
+// server may have its own order.
 func (f *flights) take(id []byte) (due time.Time, err error) {
 	first, end := f.done.Load(), f.pushed.Load()
 	for i := first; i < end; i++ {

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A histogram counts durations in buckets: exact below 64 ns, above in 32 steps for each power of two, so that no quantile is more than 1/32 too
-// high, and none too low. It takes 12 KiB and reaches to 1,000 hours.
+// A histogram counts durations in buckets: exact below 64 ns, above in 32 steps for each power of
+// two, so that no quantile is more than 1/32 too high, and none too low. It takes 12 KiB and
+// reaches to 1,000 hours.
 type histogram struct {
 	counts [buckets]uint64
 	n      uint64
@@ -40,7 +41,8 @@ func (h *histogram) merge(o *histogram) {
 	h.max = max(h.max, o.max)
 }
 
-// quantile returns the least duration that a share q of all do not exceed, or a little more; 0 where there are none.
+// quantile returns the least duration that a share q of all do not exceed, or a little more; 0
+// where there are none.
 func (h *histogram) quantile(q float64) time.Duration {
 	rank := uint64(math.Ceil(q * float64(h.n)))
 	for i, n := range h.counts {

@@ -9,8 +9,9 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// writeSize is about how many bytes are written at once, unless one message is larger: what a socket's buffer takes without a wait, and what
-// stays in the processor's cache between being patched and being written.
+// writeSize is about how many bytes are written at once, unless one message is larger: what a
+// socket's buffer takes without a wait, and what stays in the processor's cache between being
+// patched and being written.
 const writeSize = 256 << 10
 
 // blockSize is how long the block of each of so many connections is, if no message is longer.
@@ -19,7 +20,8 @@ func blockSize(connections int) int { return min(writeSize, max(8<<10, (64<<20)/
 // idChars is the length of a chunk id: base64 of 128 bits (docs/forward.md rule 45).
 const idChars = 24
 
-// A template is a row of encoded messages. It is made once a run; each connection has a block, with its own copy of the bytes.
+// A template is a row of encoded messages. It is made once a run; each connection has a block, with
+// its own copy of the bytes.
 type template struct {
 	o      *Options
 	bytes  []byte
@@ -37,7 +39,8 @@ type entries struct {
 	stamps []stamp
 }
 
-// variants is how many different compressed messages there are at most, unless they are compressed anew.
+// variants is how many different compressed messages there are at most, unless they are compressed
+// anew.
 const variants = 16
 
 func newTemplate(o *Options) (*template, error) {
@@ -148,7 +151,8 @@ func appendPacked(b []byte, o *Options, packed []byte) []byte {
 	return append(msgpack.AppendBinHeader(b, len(packed)), packed...)
 }
 
-// appendOption appends the option map of a message, if it has one. The id, which is at id, comes last: its place depends on nothing that could follow.
+// appendOption appends the option map of a message, if it has one. The id, which is at id, comes
+// last: its place depends on nothing that could follow.
 func appendOption(b []byte, o *Options) (out []byte, id int) {
 	if o.Mode == Message {
 		if !o.Ack {

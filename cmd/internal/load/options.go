@@ -42,7 +42,8 @@ const (
 type Options struct {
 	// Dial makes a connection on which messages can be sent: with the handshakes behind it.
 	Dial func(context.Context) (net.Conn, error)
-	// Rate is how many events a second are offered on all connections together; 0: as many as the server takes.
+	// Rate is how many events a second are offered on all connections together; 0: as many as the
+	// server takes.
 	Rate float64
 	// Connections is how many share the rate: 1 if 0.
 	Connections int
@@ -50,13 +51,16 @@ type Options struct {
 	Mode Mode
 	// Compress is how packed entries are compressed: "" or "none", "gzip", "zstd".
 	Compress string
-	// Fresh compresses every message anew; otherwise some are compressed beforehand and sent again and again.
+	// Fresh compresses every message anew; otherwise some are compressed beforehand and sent again
+	// and again.
 	Fresh bool
-	// Batch is how many events a message has: 1,000 packed, 100 in Forward mode if 0; always 1 in Message mode.
+	// Batch is how many events a message has: 1,000 packed, 100 in Forward mode if 0; always 1 in
+	// Message mode.
 	Batch int
 	// Size is how many bytes of MessagePack the time and the record of an event are: 140 if 0.
 	Size int
-	// Records are sent in place of made ones, one after another: a MessagePack map each. Size means nothing then.
+	// Records are sent in place of made ones, one after another: a MessagePack map each. Size means
+	// nothing then.
 	Records [][]byte
 	// Tag is that of all events: "bench" if empty.
 	Tag string
@@ -68,7 +72,8 @@ type Options struct {
 	Warmup time.Duration
 	// Duration is how long is measured: 10 s if 0.
 	Duration time.Duration
-	// Drain is how long the server may take at the end, for the acks that are missing or for reading what it was sent: 10 s if 0.
+	// Drain is how long the server may take at the end, for the acks that are missing or for
+	// reading what it was sent: 10 s if 0.
 	Drain time.Duration
 	// Processes are the server's: their CPU and memory are measured.
 	Processes []int

@@ -11,7 +11,8 @@ import (
 // tick is what time is cut into. A finer one would wake the sender more often than that is worth.
 const tick = time.Millisecond
 
-// A pace is the schedule of one connection: how many messages are due by when. It does not heed what has been sent.
+// A pace is the schedule of one connection: how many messages are due by when. It does not heed
+// what has been sent.
 type pace struct {
 	start   time.Time
 	perTick float64 // messages; 0: everything is due at once, always

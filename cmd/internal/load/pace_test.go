@@ -35,7 +35,8 @@ func TestPaceAgrees(t *testing.T) {
 	}
 }
 
-// TestPaceKeepsItsRate follows the schedule as a connection does: it must wake once a tick at most, and send everything.
+// TestPaceKeepsItsRate follows the schedule as a connection does: it must wake once a tick at most,
+// and send everything.
 func TestPaceKeepsItsRate(t *testing.T) {
 	for _, perSecond := range []float64{10, 1000, 123_456} {
 		synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// clockTick is the unit of /proc/PID/stat: USER_HZ, which is 100 on every architecture that Go runs on.
+// clockTick is the unit of /proc/PID/stat: USER_HZ, which is 100 on every architecture that Go runs
+// on.
 const clockTick = time.Second / 100
 
 func readUsage(pid int) (usage, error) {
@@ -28,7 +29,8 @@ func readUsage(pid int) (usage, error) {
 	return u, nil
 }
 
-// parseStat reads what proc(5) says of /proc/PID/stat: the second field is the program's name in parentheses, in which any byte may be.
+// parseStat reads what proc(5) says of /proc/PID/stat: the second field is the program's name in
+// parentheses, in which any byte may be.
 func parseStat(text []byte, page int64) (usage, error) {
 	end := bytes.LastIndexByte(text, ')')
 	if end < 0 {

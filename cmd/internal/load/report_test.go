@@ -82,7 +82,8 @@ func keys(prefix string, v any, into map[string]string) {
 	}
 }
 
-// TestSchema holds still what programs read. Add to it; change the name of the schema before anything else.
+// TestSchema holds still what programs read. Add to it; change the name of the schema before
+// anything else.
 func TestSchema(t *testing.T) {
 	var b bytes.Buffer
 	if err := aReport().WriteJSON(&b); err != nil {

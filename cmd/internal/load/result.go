@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// A Result is what became of one run. It is also what a report in JSON has for it: fields are added, never renamed, and none changes its meaning
-// while [Schema] stays. Where it says "second" it is one of Seconds, the time that was measured; the warm-up is in Total only.
+// A Result is what became of one run. It is also what a report in JSON has for it: fields are
+// added, never renamed, and none changes its meaning while [Schema] stays. Where it says "second"
+// it is one of Seconds, the time that was measured; the warm-up is in Total only.
 type Result struct {
 	Mode         Mode   `json:"mode"`
 	Compress     string `json:"compress"` // "none", "gzip", "zstd"
@@ -49,7 +50,8 @@ type Totals struct {
 	Acked    int64 `json:"acked_messages"`
 }
 
-// Latency is the time from when messages were due until their acks were read, in microseconds. A quantile is at most 1/32 too high.
+// Latency is the time from when messages were due until their acks were read, in microseconds. A
+// quantile is at most 1/32 too high.
 type Latency struct {
 	Count uint64  `json:"count"` // messages
 	Mean  float64 `json:"mean_us"`

@@ -12,10 +12,12 @@ import (
 	"time"
 )
 
-// ErrFailed is wrapped by the error of a run in which something went wrong with the server or on the way. Its result says how far the run came.
+// ErrFailed is wrapped by the error of a run in which something went wrong with the server or on
+// the way. Its result says how far the run came.
 var ErrFailed = errors.New("the run failed")
 
-// lead is the time between the last connection and the first event, so that all connections begin together.
+// lead is the time between the last connection and the first event, so that all connections begin
+// together.
 const lead = 10 * time.Millisecond
 
 // sampled is how often memory is looked at.
@@ -64,8 +66,8 @@ func (g *gauge) look() time.Duration {
 	return g.last.cpu
 }
 
-// Run sends events for the time that the options say. An error that wraps ErrFailed, or that of ctx, comes with the result of what was done; any
-// other one means that nothing was sent.
+// Run sends events for the time that the options say. An error that wraps ErrFailed, or that of
+// ctx, comes with the result of what was done; any other one means that nothing was sent.
 func Run(ctx context.Context, options Options) (Result, error) {
 	o, err := options.resolve()
 	if err != nil {

@@ -114,8 +114,9 @@ func eachMessage(nc net.Conn, do func(id []byte) error) error {
 	}
 }
 
-// TestLatencyHasTheWait is about coordinated omission: a server that takes 50 ms for each message, one at a time, is offered 100 a second. Half of them
-// could not even be sent; those that were waited longer and longer, and that is what has to come out, not 50 ms.
+// TestLatencyHasTheWait is about coordinated omission: a server that takes 50 ms for each message,
+// one at a time, is offered 100 a second. Half of them could not even be sent; those that were
+// waited longer and longer, and that is what has to come out, not 50 ms.
 func TestLatencyHasTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dial := pipe(t, func(nc net.Conn) {
@@ -256,7 +257,8 @@ func TestHostileAcks(t *testing.T) {
 	}
 }
 
-// TestFailsAtOnce: what was sent without an ack is told also of a run that failed before anything was measured.
+// TestFailsAtOnce: what was sent without an ack is told also of a run that failed before anything
+// was measured.
 func TestFailsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dial := pipe(t, func(nc net.Conn) {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Schema is what a report in JSON is called. It changes when a field changes its meaning or goes away, which none has yet.
+// Schema is what a report in JSON is called. It changes when a field changes its meaning or goes
+// away, which none has yet.
 const Schema = "spillway-bench-forward/1"
 
 // A Report is several runs. It is also what is written as JSON.
@@ -24,7 +25,8 @@ type Report struct {
 	Runs    []Result  `json:"runs"`
 }
 
-// Sweep does one run after another, and stops at the first that fails, whose result is in the report too. before is called before each run, if it is not nil.
+// Sweep does one run after another, and stops at the first that fails, whose result is in the
+// report too. before is called before each run, if it is not nil.
 func Sweep(ctx context.Context, to, version string, runs []Options, before func(i int)) (*Report, error) {
 	report := &Report{
 		Schema: Schema, Started: time.Now().UTC(), To: to, Version: version,

@@ -23,16 +23,17 @@ import (
 // closeMost is the longest that a Close of an Async logger waits.
 const closeMost = 30 * time.Second
 
-// With a BufferLimit the ring is as large as so many events of eventSize, within bounds. A ring is memory taken beforehand, and some programs open
-// a logger for each of their many clients.
+// With a BufferLimit the ring is as large as so many events of eventSize, within bounds. A ring is
+// memory taken beforehand, and some programs open a logger for each of their many clients.
 const (
 	eventSize = 512
 	ringLeast = 4 << 20
 	ringMost  = 16 << 20
 )
 
-// async posts into a spillway.Logger. What makes this more than a call: the original's errors, its limit on the number of events, its callback, and
-// the connections, which are made and wrapped here.
+// async posts into a spillway.Logger. What makes this more than a call: the original's errors, its
+// limit on the number of events, its callback, and the connections, which are made and wrapped
+// here.
 type async struct {
 	config Config
 	logger *spillway.Logger
@@ -176,7 +177,8 @@ func (a *async) close() error {
 	return nil
 }
 
-// tell calls the callback for each event of a chunk, with the message that would have been sent for it alone.
+// tell calls the callback for each event of a chunk, with the message that would have been sent for
+// it alone.
 func (a *async) tell(c *forward.Chunk, err error) {
 	r := forward.ReadEntries(c.Entries)
 	for e, ok := r.Next(); ok; e, ok = r.Next() {

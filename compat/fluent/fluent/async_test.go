@@ -12,7 +12,8 @@ import (
 	"github.com/spillwaylog/spillway"
 )
 
-// TestLimitAndLeftovers: what an earlier logger left does not count, also when it is found only after New.
+// TestLimitAndLeftovers: what an earlier logger left does not count, also when it is found only
+// after New.
 func TestLimitAndLeftovers(t *testing.T) {
 	o := &spillway.Options{Dir: t.TempDir(), Shm: t.TempDir(), RingSize: 1 << 20, Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("no server")

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestPauses: each is half as long again as the one before, up to MaxRetryWait, whatever the numbers are.
+// TestPauses: each is half as long again as the one before, up to MaxRetryWait, whatever the
+// numbers are.
 func TestPauses(t *testing.T) {
 	c := Config{RetryWait: 1000, MaxRetryWait: 4000}
 	for n, want := range []time.Duration{1: 1000, 1500, 2250, 3375, 4000, 4000} {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// deadlineConn bounds each piece of a write by a timeout of its own: a large batch on a slow line goes on as long as it moves.
+// deadlineConn bounds each piece of a write by a timeout of its own: a large batch on a slow line
+// goes on as long as it moves.
 type deadlineConn struct {
 	net.Conn
 	timeout time.Duration

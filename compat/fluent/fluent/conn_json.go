@@ -10,8 +10,9 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// jsonConn makes a connection speak JSON with the server while a spillway.Logger speaks MessagePack over it: each chunk that is written goes out as
-// messages of one event, the last of which has the chunk's id; acks that come back are turned round.
+// jsonConn makes a connection speak JSON with the server while a spillway.Logger speaks MessagePack
+// over it: each chunk that is written goes out as messages of one event, the last of which has the
+// chunk's id; acks that come back are turned round.
 type jsonConn struct {
 	net.Conn
 

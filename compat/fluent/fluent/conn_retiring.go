@@ -12,8 +12,9 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// retiringConn ends after an interval, as if the server had closed it, so that its owner looks up the host and connects again. It ends only
-// between messages and when all that was written is acked: nothing is sent twice for its sake.
+// retiringConn ends after an interval, as if the server had closed it, so that its owner looks up
+// the host and connects again. It ends only between messages and when all that was written is
+// acked: nothing is sent twice for its sake.
 type retiringConn struct {
 	net.Conn
 	acked bool // the server acks each message

@@ -12,7 +12,8 @@ import (
 	"github.com/spillwaylog/spillway"
 )
 
-// dialer returns how to make a connection, or an *ErrUnknownNetwork. Each connection looks up the host anew.
+// dialer returns how to make a connection, or an *ErrUnknownNetwork. Each connection looks up the
+// host anew.
 func (c *Config) dialer(o *spillway.Options) (func(context.Context) (net.Conn, error), error) {
 	plain := (&net.Dialer{}).DialContext
 	if o != nil && o.Dial != nil {

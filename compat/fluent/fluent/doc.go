@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fluent has the API of the official Go client for Fluentd, github.com/fluent/fluent-logger-golang/fluent (the original, below), over
-// package spillway. A program moves to it by one line, without a change in its code:
+// Package fluent has the API of the official Go client for Fluentd,
+// github.com/fluent/fluent-logger-golang/fluent (the original, below), over package spillway. A
+// program moves to it by one line, without a change in its code:
 //
 //	replace github.com/fluent/fluent-logger-golang => github.com/spillwaylog/spillway/compat/fluent …    in its go.mod, or
 //	import "github.com/spillwaylog/spillway/compat/fluent/fluent"                                        in place of the original's path
 //
-// Until the first release, what stands at the right of the arrow is the folder of a checkout, and go.mod has such a line for
-// github.com/spillwaylog/spillway too.
+// Until the first release, what stands at the right of the arrow is the folder of a checkout, and
+// go.mod has such a line for github.com/spillwaylog/spillway too.
 //
 // What the original's documentation shows works as it is shown there:
 //
@@ -15,8 +16,9 @@
 //	defer logger.Close()
 //	err = logger.Post("app.access", map[string]string{"path": "/"})
 //
-// Without Async a Post is a message on a connection, and its error is the result of this very message. With Async an event goes into the ring of
-// a [spillway.Logger] and is shipped from there: it outlives a crash of the program, batches replace messages, and the program never waits.
+// Without Async a Post is a message on a connection, and its error is the result of this very
+// message. With Async an event goes into the ring of a [spillway.Logger] and is shipped from there:
+// it outlives a crash of the program, batches replace messages, and the program never waits.
 //
 // # Config
 //
@@ -43,26 +45,34 @@
 //	SubSecondPrecision      EventTime; else a number of seconds       EventTime; else EventTime of whole seconds
 //	TlsInsecureSkipVerify   any certificate passes
 //
-// What Config cannot say: [NewWith] takes [spillway.Options], and where those leave Dir and Shm empty, the environment variables SPILLWAY_DIR and
-// SPILLWAY_SHM say where events overflow to disk and where rings lie, for programs that cannot be changed.
+// What Config cannot say: [NewWith] takes [spillway.Options], and where those leave Dir and Shm
+// empty, the environment variables SPILLWAY_DIR and SPILLWAY_SHM say where events overflow to disk
+// and where rings lie, for programs that cannot be changed.
 //
-// The ring has 16 MiB, or 512 bytes for each event of a BufferLimit, within 4 and 16 MiB. Of Options, this package sets Dial, around one that is given, and
-// with a callback Delivered and, unless one is given, ErrorHandler. A callback is told of events, too, that an
-// earlier logger left and this one delivers.
+// The ring has 16 MiB, or 512 bytes for each event of a BufferLimit, within 4 and 16 MiB. Of
+// Options, this package sets Dial, around one that is given, and with a callback Delivered and,
+// unless one is given, ErrorHandler. A callback is told of events, too, that an earlier logger left
+// and this one delivers.
 //
-// With Async an event of more than 1 MiB, Options.MaxEvent, is refused with [spillway.ErrTooLarge], and so is a tag of more than 1 KiB with an error that says so.
+// With Async an event of more than 1 MiB, Options.MaxEvent, is refused with [spillway.ErrTooLarge],
+// and so is a tag of more than 1 KiB with an error that says so.
 //
 // # Close
 //
-// Without Async, Close ends attempts to connect at once, and lets calls that have written their message go on for a second. With Async it delivers what is
-// held for as long as one event would be tried if every attempt failed at once (the sum of the pauses) and a Timeout, at most 30 seconds; with
-// ForceStopAsyncSend one second. What is then left stays in the ring, and its number is in the error, a [spillway.LeftError]. The next logger of the
-// same program, server and folder delivers it, in this process or another. (A ring in plain memory ends with its logger; the LeftError says so.)
+// Without Async, Close ends attempts to connect at once, and lets calls that have written their
+// message go on for a second. With Async it delivers what is held for as long as one event would be
+// tried if every attempt failed at once (the sum of the pauses) and a Timeout, at most 30 seconds;
+// with ForceStopAsyncSend one second. What is then left stays in the ring, and its number is in the
+// error, a [spillway.LeftError]. The next logger of the same program, server and folder delivers
+// it, in this process or another. (A ring in plain memory ends with its logger; the LeftError says
+// so.)
 //
 // # Records
 //
-// Post takes maps with keys that are strings, structs, values with MarshalMsg, and pointers to them. A field's name is its tag msg, or codec, or its own name. As
-// in the original, MarshalAsJSON gives what encoding/json makes of the values, so that json tags count below the top. In MessagePack:
+// Post takes maps with keys that are strings, structs, values with MarshalMsg, and pointers to
+// them. A field's name is its tag msg, or codec, or its own name. As in the original, MarshalAsJSON
+// gives what encoding/json makes of the values, so that json tags count below the top. In
+// MessagePack:
 //
 //	value                               is
 //	nil, bool, numbers, string, []byte  what they are; a []byte of a named type too
@@ -76,7 +86,8 @@
 //	complex                             text; in the original such a type too
 //	chan, func                          an error
 //
-// Values are encoded before Post returns, and belong to the caller again. Encoding allocates nothing for structs and for maps of strings and scalars.
+// Values are encoded before Post returns, and belong to the caller again. Encoding allocates
+// nothing for structs and for maps of strings and scalars.
 //
 // # What the original does and this package does not
 //
@@ -110,15 +121,19 @@
 //
 // # What else is different
 //
-// An error names the cause behind the original's text ("…failed to write after 3 attempts: broken pipe"), and errors.Is finds [spillway.ErrClosed],
-// [spillway.ErrFull] and [spillway.ErrNotRecord]. An event that cannot be encoded is named by its type, not printed. With Async, events of one goroutine stay
-// in order; tags may pass each other; they leave within a tenth of a second. A callback gets the message of the event alone, without a chunk id, for ids belong to batches; what it does holds up
-// the delivery of others. What a full ring refuses is
-// counted, and told to the server, and to the callback, by a summary event under Options.Tag, by default the program's name. Chunk ids are 128 random bits.
+// An error names the cause behind the original's text ("…failed to write after 3 attempts: broken
+// pipe"), and errors.Is finds [spillway.ErrClosed], [spillway.ErrFull] and [spillway.ErrNotRecord].
+// An event that cannot be encoded is named by its type, not printed. With Async, events of one
+// goroutine stay in order; tags may pass each other; they leave within a tenth of a second. A
+// callback gets the message of the event alone, without a chunk id, for ids belong to batches; what
+// it does holds up the delivery of others. What a full ring refuses is counted, and told to the
+// server, and to the callback, by a summary event under Options.Tag, by default the program's name.
+// Chunk ids are 128 random bits.
 //
 // # Not promised
 //
-// Without RequestAck nobody learns whether a server stored an event, and what is written in the moment in which it goes away is lost. (On Windows,
-// where the socket is not asked, that moment is longer by what a goroutine takes to wake up.) An event that is sent again because
-// its ack did not come may arrive twice; a spillway collector drops the second.
+// Without RequestAck nobody learns whether a server stored an event, and what is written in the
+// moment in which it goes away is lost. (On Windows, where the socket is not asked, that moment is
+// longer by what a goroutine takes to wake up.) An event that is sent again because its ack did not
+// come may arrive twice; a spillway collector drops the second.
 package fluent

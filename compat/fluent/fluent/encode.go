@@ -131,7 +131,8 @@ func (m *msgToSend) isRecord() bool {
 	return first&0xf0 == 0x80 || first == 0xde || first == 0xdf // fixmap, map16, map32
 }
 
-// asRecord turns what was posted into something that is encoded as a map, or says why that cannot be. As a rule that is what was posted.
+// asRecord turns what was posted into something that is encoded as a map, or says why that cannot
+// be. As a rule that is what was posted.
 func (c *Config) asRecord(message any) (any, error) {
 	switch m := message.(type) {
 	case nil:

@@ -11,9 +11,11 @@ import (
 	"time"
 )
 
-// endOf returns a function that reports whether the peer has closed its end and all that it sent before has been read. The goroutine that reads learns of
-// it too, but maybe a moment too late for a message that is about to be written. The function is for one goroutine at a time, and allocates
-// nothing as a rule. If the peer is quiet, as one is that need not ack, and has said something all the same, it waits until that is read.
+// endOf returns a function that reports whether the peer has closed its end and all that it sent
+// before has been read. The goroutine that reads learns of it too, but maybe a moment too late for
+// a message that is about to be written. The function is for one goroutine at a time, and allocates
+// nothing as a rule. If the peer is quiet, as one is that need not ack, and has said something all
+// the same, it waits until that is read.
 func endOf(nc net.Conn) func(quiet bool) bool {
 	if t, ok := nc.(*tls.Conn); ok {
 		nc = t.NetConn()

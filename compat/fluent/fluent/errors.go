@@ -20,7 +20,8 @@ func NewErrUnknownNetwork(network string) error { return &ErrUnknownNetwork{netw
 // Error names the network.
 func (e *ErrUnknownNetwork) Error() string { return "unknown network " + e.network }
 
-// A stateError has the text that callers of the original know, word for word, and wraps what errors.Is finds.
+// A stateError has the text that callers of the original know, word for word, and wraps what
+// errors.Is finds.
 type stateError struct {
 	text  string
 	cause error

@@ -11,8 +11,9 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// EventTime is a time with nanoseconds as MessagePack extension of type 0 (docs/forward.md rule 9). Seconds are unsigned, so it reaches
-// from 1970 to 2106; a time before that is 0, which servers take for now.
+// EventTime is a time with nanoseconds as MessagePack extension of type 0 (docs/forward.md rule 9).
+// Seconds are unsigned, so it reaches from 1970 to 2106; a time before that is 0, which servers
+// take for now.
 type EventTime time.Time
 
 const (
@@ -21,7 +22,8 @@ const (
 )
 
 func init() {
-	// The registry of msgp takes a type once. A program that links the original too has the type registered by it.
+	// The registry of msgp takes a type once. A program that links the original too has the type
+	// registered by it.
 	defer func() { _ = recover() }()
 	msgp.RegisterExtension(eventTimeType, func() msgp.Extension { return new(EventTime) })
 }

@@ -22,12 +22,14 @@ type Fluent struct {
 	closeErr error
 }
 
-// New returns a Fluent. Without Async it connects first; if that fails it returns the error and a Fluent that is usable all the same: each Post
-// tries again. With Async it does not wait for the server.
+// New returns a Fluent. Without Async it connects first; if that fails it returns the error and a
+// Fluent that is usable all the same: each Post tries again. With Async it does not wait for the
+// server.
 func New(config Config) (*Fluent, error) { return NewWith(config, nil) }
 
-// NewWith is New with what Config cannot say. For Async, o goes to [spillway.Open]: above all Dir, the folder into which events overflow when
-// the server is away for long, and Name. Without Async only o.Dial counts. What compat/fluent sets itself stands in the package's documentation.
+// NewWith is New with what Config cannot say. For Async, o goes to [spillway.Open]: above all Dir,
+// the folder into which events overflow when the server is away for long, and Name. Without Async
+// only o.Dial counts. What compat/fluent sets itself stands in the package's documentation.
 func NewWith(config Config, o *spillway.Options) (*Fluent, error) {
 	limit := config.BufferLimit
 	config.resolve()
@@ -47,11 +49,12 @@ func NewWith(config Config, o *spillway.Options) (*Fluent, error) {
 	return f, err
 }
 
-// Post sends an event with the present time. Message is a map with keys that are strings, a struct, a msgp.Marshaler that makes a map, or a pointer
-// to one of these. Fields of structs are named by their tag msg, then codec, then by themselves. Message is not used after Post returned.
+// Post sends an event with the present time. Message is a map with keys that are strings, a struct,
+// a msgp.Marshaler that makes a map, or a pointer to one of these. Fields of structs are named by
+// their tag msg, then codec, then by themselves. Message is not used after Post returned.
 //
-// Without Async, nil means that the server acked the event (with RequestAck), or that it is with the kernel. With Async it means that the event is in the
-// ring.
+// Without Async, nil means that the server acked the event (with RequestAck), or that it is with
+// the kernel. With Async it means that the event is in the ring.
 func (f *Fluent) Post(tag string, message interface{}) error {
 	return f.PostWithTime(tag, time.Now(), message)
 }
@@ -122,9 +125,11 @@ func (f *Fluent) postRawData(m *msgToSend) error {
 	return errNotMade
 }
 
-// Close sends what is pending and closes the connection. It always returns: without Async within a second, with it after as long as one event would be tried
-// (MaxRetry, RetryWait), at most 30 seconds, and after a second with ForceStopAsyncSend. The error wraps a [spillway.LeftError] if events are left;
-// they stay in the ring for the next logger of this program and server. Close again does nothing and returns the same.
+// Close sends what is pending and closes the connection. It always returns: without Async within a
+// second, with it after as long as one event would be tried (MaxRetry, RetryWait), at most 30
+// seconds, and after a second with ForceStopAsyncSend. The error wraps a [spillway.LeftError] if
+// events are left; they stay in the ring for the next logger of this program and server. Close
+// again does nothing and returns the same.
 func (f *Fluent) Close() error {
 	if f == nil {
 		return nil

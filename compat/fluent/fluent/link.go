@@ -16,7 +16,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// link is one connection. A goroutine reads from it all the time: acks, and the end, so that nothing is written to a server that is gone.
+// link is one connection. A goroutine reads from it all the time: acks, and the end, so that
+// nothing is written to a server that is gone.
 type link struct {
 	nc    net.Conn
 	acks  bool // some are to come
@@ -46,7 +47,8 @@ func newLink(nc net.Conn, acks, asJSON bool) *link {
 	return &link{nc: nc, acks: acks, json: asJSON, ended: endOf(nc)}
 }
 
-// usable reports whether the connection has not ended, as far as can be known here and now. It is called with the sender's lock held.
+// usable reports whether the connection has not ended, as far as can be known here and now. It is
+// called with the sender's lock held.
 func (l *link) usable(quiet bool) bool {
 	if l.ended(quiet) {
 		l.fail(errEnded)
@@ -81,7 +83,8 @@ func (l *link) why(err error) error {
 	return err
 }
 
-// send writes a message and, if it has an id, waits for its ack. After an error the connection is given up.
+// send writes a message and, if it has an id, waits for its ack. After an error the connection is
+// given up.
 func (l *link) send(data []byte, ack string, writeTimeout, readTimeout time.Duration) error {
 	var w *waiter
 	l.writing.Lock()

@@ -12,8 +12,9 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// Each type below has the five methods that msgp generates, so that code which calls them compiles. They are written
-// by hand, in pairs: bytes appended and bytes read; reader and writer go through them. Claimed lengths allocate nothing.
+// Each type below has the five methods that msgp generates, so that code which calls them compiles.
+// They are written by hand, in pairs: bytes appended and bytes read; reader and writer go through
+// them. Claimed lengths allocate nothing.
 
 // Entry is one event without its tag: [time, record].
 type Entry struct {
@@ -258,7 +259,8 @@ func readArray(b []byte, n uint32) ([]byte, error) {
 	return rest, nil
 }
 
-// readValue reads any value. That it is all there is checked first, so its headers claim no more than what came.
+// readValue reads any value. That it is all there is checked first, so its headers claim no more
+// than what came.
 func readValue(b []byte) (any, []byte, error) {
 	if err := whole(b); err != nil {
 		return nil, b, err

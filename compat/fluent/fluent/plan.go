@@ -120,8 +120,9 @@ func (b builder) build(t reflect.Type) *plan {
 	return p
 }
 
-// fields lists a struct's keys. Embedded structs without a name of their own are flattened as encoding/json does it: of equal names the one that is
-// embedded least deeply counts, then the one that a tag names; if that leaves several, none.
+// fields lists a struct's keys. Embedded structs without a name of their own are flattened as
+// encoding/json does it: of equal names the one that is embedded least deeply counts, then the one
+// that a tag names; if that leaves several, none.
 func (b builder) fields(t reflect.Type) []field {
 	var all []field
 	seen := map[reflect.Type]bool{}
@@ -191,7 +192,8 @@ func dominant(all []field) []field {
 	return out
 }
 
-// nameOf reads the tags msg, then codec: a name, "-" for a field that is left out, and omitempty. An empty name means none is given.
+// nameOf reads the tags msg, then codec: a name, "-" for a field that is left out, and omitempty.
+// An empty name means none is given.
 func nameOf(sf reflect.StructField) (name string, omitEmpty bool) {
 	tag := sf.Tag.Get("msg")
 	if tag == "" {

@@ -14,8 +14,9 @@ import (
 // grace is how long calls under way may go on while Close waits.
 const grace = time.Second
 
-// A sender sends messages for callers that wait for the result. It has one connection, made when it is needed; messages of several goroutines
-// are in flight on it together. A message that fails is sent again by its own call, on a fresh connection.
+// A sender sends messages for callers that wait for the result. It has one connection, made when it
+// is needed; messages of several goroutines are in flight on it together. A message that fails is
+// sent again by its own call, on a fresh connection.
 type sender struct {
 	config Config
 	dial   func(context.Context) (net.Conn, error)

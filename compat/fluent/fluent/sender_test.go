@@ -16,7 +16,8 @@ import (
 	"github.com/spillwaylog/spillway"
 )
 
-// attemptsOf sends one message with a dial that fails, or whose connections break at the first write, and returns when the attempts were.
+// attemptsOf sends one message with a dial that fails, or whose connections break at the first
+// write, and returns when the attempts were.
 func attemptsOf(t *testing.T, breaks bool, config Config) (at []time.Duration, err error) {
 	t.Helper()
 	config.resolve()
@@ -55,7 +56,8 @@ func TestRetriesPause(t *testing.T) {
 	}
 }
 
-// TestCallsShareAnAttempt: many calls that need a connection wait for one run of attempts, not one after the other for a run each.
+// TestCallsShareAnAttempt: many calls that need a connection wait for one run of attempts, not one
+// after the other for a run each.
 func TestCallsShareAnAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := Config{RetryWait: 1000, MaxRetry: 3}
@@ -81,7 +83,8 @@ func TestCallsShareAnAttempt(t *testing.T) {
 	})
 }
 
-// TestCloseWhileDialing has a connection made when Close has given up on all there were: it is not used, and Close returns.
+// TestCloseWhileDialing has a connection made when Close has given up on all there were: it is not
+// used, and Close returns.
 func TestCloseWhileDialing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dialing, release := make(chan struct{}, 1), make(chan struct{})

@@ -195,7 +195,8 @@ func (p *plan) appendStruct(b []byte, v reflect.Value, depth int) (_ []byte, err
 	return b, nil
 }
 
-// of returns the field of a struct, or false if it is left out: empty, or in an embedded pointer that is nil.
+// of returns the field of a struct, or false if it is left out: empty, or in an embedded pointer
+// that is nil.
 func (f *field) of(v reflect.Value) (reflect.Value, bool) {
 	for i, at := range f.index {
 		if i > 0 && v.Kind() == reflect.Pointer {
@@ -220,7 +221,8 @@ func empty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// appendTime appends a time as text: servers refuse extension types that they do not know, and know EventTime only where an event's time stands.
+// appendTime appends a time as text: servers refuse extension types that they do not know, and know
+// EventTime only where an event's time stands.
 func appendTime(b []byte, t time.Time) []byte {
 	var text [len(time.RFC3339Nano)]byte
 	s := t.AppendFormat(text[:0], time.RFC3339Nano)

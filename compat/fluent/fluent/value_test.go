@@ -75,7 +75,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// FuzzMessages reads messages of every type: nothing panics, and what is read can be written and read again.
+// FuzzMessages reads messages of every type: nothing panics, and what is read can be written and
+// read again.
 func FuzzMessages(f *testing.F) {
 	for _, m := range []interface{ MarshalMsg([]byte) ([]byte, error) }{
 		&Message{Tag: "t", Time: 1, Record: map[string]any{"a": []any{1.5, nil}}, Option: map[string]string{"chunk": "x"}},

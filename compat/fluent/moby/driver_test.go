@@ -30,7 +30,8 @@ const (
 	count    = 200
 )
 
-// TestReplaced checks that the driver's dependency is ours: that it compiles says it, for the original has no NewWith.
+// TestReplaced checks that the driver's dependency is ours: that it compiles says it, for the
+// original has no NewWith.
 func TestReplaced(t *testing.T) {
 	f, err := official.NewWith(official.Config{FluentNetwork: "none"}, &spillway.Options{})
 	if f == nil || err == nil {

@@ -273,7 +273,8 @@ func TestCallback(t *testing.T) {
 	}
 }
 
-// TestCloseOfAsyncReturns closes while the server does not ack, does not read, or is not there. What is left is not lost: it comes to the next logger.
+// TestCloseOfAsyncReturns closes while the server does not ack, does not read, or is not there.
+// What is left is not lost: it comes to the next logger.
 func TestCloseOfAsyncReturns(t *testing.T) {
 	for name, base := range map[string]fluent.Config{
 		"forced, no acks": {ForceStopAsyncSend: true, RequestAck: true}, "forced, no server": {ForceStopAsyncSend: true},

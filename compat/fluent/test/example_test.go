@@ -25,8 +25,9 @@ const (
 	releaseEnv = "SPILLWAY_RELEASE"
 )
 
-// TestDocumentedExamples runs the programs that the original documents, as they are in its module, against a server at the default address: once
-// with the import path changed and nothing else, once as they are, with a replace directive in go.mod.
+// TestDocumentedExamples runs the programs that the original documents, as they are in its module,
+// against a server at the default address: once with the import path changed and nothing else, once
+// as they are, with a replace directive in go.mod.
 func TestDocumentedExamples(t *testing.T) {
 	needs.Time(t, "builds programs")
 	run(t, ".", "mod", "download", theirPath)
@@ -111,7 +112,8 @@ func run(t *testing.T, dir string, args ...string) []byte {
 	return out
 }
 
-// runDocumented runs a program and waits for two of its events. One that would go on for minutes is ended then.
+// runDocumented runs a program and waits for two of its events. One that would go on for minutes is
+// ended then.
 func runDocumented(t *testing.T, program string, endless bool) {
 	t.Helper()
 	var l net.Listener

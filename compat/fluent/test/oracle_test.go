@@ -273,7 +273,8 @@ func TestErrorsOfTheOriginal(t *testing.T) {
 	}
 }
 
-// TestConfigJSON compares the keys under which a Config stands in JSON, and that no field of the original is missing.
+// TestConfigJSON compares the keys under which a Config stands in JSON, and that no field of the
+// original is missing.
 func TestConfigJSON(t *testing.T) {
 	ours, theirs := reflect.TypeFor[fluent.Config](), reflect.TypeFor[original.Config]()
 	if ours.NumField() != theirs.NumField() {

@@ -114,7 +114,8 @@ func TestTLSIsVerified(t *testing.T) {
 	}
 }
 
-// TestFirstEventAfterTheServerClosed posts on a connection that the server has closed. The original says nil and loses it.
+// TestFirstEventAfterTheServerClosed posts on a connection that the server has closed. The original
+// says nil and loses it.
 func TestFirstEventAfterTheServerClosed(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		needs.Skip(t, "the end is noticed a moment later there")
@@ -350,7 +351,8 @@ func TestNewWithoutServer(t *testing.T) {
 	equal(t, s.wait(1)[0].Record, any(text("heard")))
 }
 
-// TestRetry lets connections end with a message written and not acked: it comes again, with the same id, on a fresh one.
+// TestRetry lets connections end with a message written and not acked: it comes again, with the
+// same id, on a fresh one.
 func TestRetry(t *testing.T) {
 	s := play(t)
 	config := s.config()
@@ -412,7 +414,8 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestCloseReturns closes while calls wait for a server that does not answer, does not read, or is not there.
+// TestCloseReturns closes while calls wait for a server that does not answer, does not read, or is
+// not there.
 func TestCloseReturns(t *testing.T) {
 	for name, config := range map[string]fluent.Config{
 		"no acks": {RequestAck: true}, "no acks, JSON": {RequestAck: true, MarshalAsJSON: true}, "no reads": {}, "no server": {RetryWait: 3_600_000, MaxRetryWait: 3_600_000},
@@ -459,7 +462,8 @@ func TestCloseReturns(t *testing.T) {
 	}
 }
 
-// TestTogether posts from many goroutines: their messages are in flight together, and the acks find the right call.
+// TestTogether posts from many goroutines: their messages are in flight together, and the acks find
+// the right call.
 func TestTogether(t *testing.T) {
 	s := play(t)
 	config := s.config()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The program sends an order's events with IBM/fluent-forward-go, which has neither buffer nor retry: its user makes the
-// messages, and sends one again when the connection broke.
+// The program sends an order's events with IBM/fluent-forward-go, which has neither buffer nor
+// retry: its user makes the messages, and sends one again when the connection broke.
 package main
 
 import (
@@ -58,7 +58,8 @@ func send(out *bufio.Writer) error {
 	return c.Disconnect()
 }
 
-// deliver sends the events, as one message where the mode has such, and with acks tells that they are acked.
+// deliver sends the events, as one message where the mode has such, and with acks tells that they
+// are acked.
 func deliver(c *client.Client, o *clients.Order, out *bufio.Writer, numbers []int) error {
 	if o.Mode == "message" && len(numbers) > 1 {
 		return errors.Join(deliver(c, o, out, numbers[:1]), deliver(c, o, out, numbers[1:]))
@@ -131,7 +132,8 @@ func message(o *clients.Order, numbers []int) (protocol.ChunkEncoder, error) {
 	var entries protocol.EntryList
 	for _, n := range numbers {
 		when, _, event := o.Event(n)
-		// A map would be written in another order each time that the message is sent, and with other bytes it is no resend.
+		// A map would be written in another order each time that the message is sent, and with
+		// other bytes it is no resend.
 		record, err := msgp.AppendIntf(nil, event)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package floors
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// mostColumns is how wide prose may be: comments of Go and paragraphs of Markdown. A tab counts as
+// 4.
+const mostColumns = 100
+
+var (
+	// comment is a line of prose alone on its line, or of a list. Indented deeper it is a drawing,
+	// a table or code.
+	comment = regexp.MustCompile(`^\t*//( |   *(-|\d+\.) )\S`)
+	// drawn is what a drawing, or a table without lines, has and prose has not.
+	drawn = regexp.MustCompile(`[─│┌┐└┘├┤┬┴┼►◄▲▼]|\S   +\S`)
+	// unbroken is a line that cannot be broken: a link or a path of its own, perhaps in a list.
+	unbroken = regexp.MustCompile(`^\s*(//|-|\d+\.)?\s*\S+$`)
+)
+
+// TestWidth: no comment and no line of a document is wider than mostColumns. Tables, drawings and
+// blocks of code are left out, and so is what a test compares with an output.
+func TestWidth(t *testing.T) {
+	top := repository(t)
+	looked := 0
+	check := func(name string, n int, line string) {
+		looked++
+		columns := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    "))
+		if columns > mostColumns && !drawn.MatchString(line) && !unbroken.MatchString(line) {
+			t.Errorf("%s:%d has %d columns", name, n+1, columns)
+		}
+	}
+	err := filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && name != top && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+			return skipDir(err)
+		}
+		ext := filepath.Ext(name)
+		if ext != ".go" && ext != ".md" {
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		code, output := false, false
+		for n, line := range strings.Split(string(text), "\n") {
+			trimmed := strings.TrimSpace(line)
+			switch {
+			case ext == ".md" && strings.HasPrefix(trimmed, "```"):
+				code = !code
+			case ext == ".md" && !code && !strings.HasPrefix(trimmed, "|"):
+				check(name, n, line)
+			case ext == ".go" && comment.MatchString(line):
+				output = output || strings.HasPrefix(trimmed, "// Output:") || strings.HasPrefix(trimmed, "// Unordered output:")
+				if !output {
+					check(name, n, line)
+				}
+			default:
+				output = false
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if looked < 1000 {
+		t.Errorf("looked at %d lines: the test tests nothing", looked)
+	}
+}
