@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -202,12 +203,15 @@ func TestBehindBlocks(t *testing.T) {
 	url := "stdout:?max_behind=1MiB"
 	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:", url), Stdout: out, Log: slog.New(slog.NewJSONHandler(log, nil))})
 	client := r.client(t)
-	const chunks = 60
+	var enough atomic.Bool // the limit is looked at ten times a second: chunks come in between
+	var chunks int64       // that were acked; to be read when sent was
 	sent := make(chan error, 1)
 	go func() {
 		var err error
-		for i := 0; i < chunks && err == nil; i++ {
-			err = client.Send(context.Background(), wide(10*i, 9))
+		for err == nil && !enough.Load() {
+			if err = client.Send(context.Background(), wide(int(10*chunks), 9)); err == nil {
+				chunks++
+			}
 		}
 		sent <- err
 	}()
@@ -218,10 +222,11 @@ func TestBehindBlocks(t *testing.T) {
 	if s := r.Stats(); s.Failure == nil || s.Journal.Full {
 		t.Errorf("failure %v, full %t", s.Failure, s.Journal.Full)
 	}
+	enough.Store(true)
 	select {
 	case err := <-sent:
 		t.Fatalf("nobody waits: %v", err)
-	default:
+	case <-time.After(3 * watchEvery):
 	}
 	out.mend()
 	if err := <-sent; err != nil {

@@ -23,6 +23,7 @@ const (
 	segmentBytes = 4 << 20
 	budgetEvery  = time.Second
 	retryAfter   = 100 * time.Millisecond
+	sweepTries   = 5000 // of a millisecond: a sweep opens a journal, and closes it, on a busy disk
 )
 
 // ErrBudget says that all spills together hold what Options.MaxDisk allows. It wraps
@@ -158,7 +159,7 @@ func (f *Folder) Make(ring string, made time.Time) (*Spill, error) {
 			return nil, ErrBudget
 		}
 		sp := &Spill{folder: f, Dir: dir, Made: made}
-		for range 100 {
+		for range sweepTries {
 			if err = f.open(sp); !errors.Is(err, journal.ErrLocked) {
 				break
 			}
@@ -171,7 +172,7 @@ func (f *Folder) Make(ring string, made time.Time) (*Spill, error) {
 			}
 		}
 		if errors.Is(err, fs.ErrNotExist) { // the same, while it was opened
-			_ = os.RemoveAll(dir)
+			f.clear(dir)
 			continue
 		}
 		if err != nil {
