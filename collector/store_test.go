@@ -255,9 +255,9 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errBrokenWriter }
 
-// TestFoundAfterTrouble: a journal that cannot be read for a moment is counted to
-// its end.
-func TestFoundAfterTrouble(t *testing.T) {
+// holding30 is the configuration of a collector whose journal holds 30 events for a broken output.
+func holding30(t *testing.T) *Config {
+	t.Helper()
 	o := &Config{
 		Dir: t.TempDir(), Outputs: Ends("stdout:"), Stdout: brokenWriter{}, Drain: 50 * time.Millisecond,
 		Inputs: Ends("forward://127.0.0.1:0"), Log: logTo(testWriter{t}),
@@ -269,6 +269,13 @@ func TestFoundAfterTrouble(t *testing.T) {
 	if err := r.stop(); err != nil && !errors.Is(err, errBrokenWriter) {
 		t.Error(err)
 	}
+	return o
+}
+
+// TestFoundAfterTrouble: a journal that cannot be read for a moment is counted to
+// its end.
+func TestFoundAfterTrouble(t *testing.T) {
+	o := holding30(t)
 	c, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -292,17 +299,7 @@ func TestFoundAfterTrouble(t *testing.T) {
 // TestRunShorterThanTheCount: a collector that is told to end while it counts what its journal held
 // ends with the whole count.
 func TestRunShorterThanTheCount(t *testing.T) {
-	o := &Config{
-		Dir: t.TempDir(), Outputs: Ends("stdout:"), Stdout: brokenWriter{}, Drain: 50 * time.Millisecond,
-		Inputs: Ends("forward://127.0.0.1:0"), Log: logTo(testWriter{t}),
-	}
-	r := run(t, o)
-	for i := range 3 {
-		send(t, r.client(t), numbered("t", i*10, 10))
-	}
-	if err := r.stop(); err != nil && !errors.Is(err, errBrokenWriter) {
-		t.Error(err)
-	}
+	o := holding30(t)
 	o.Stdout, o.Drain = new(syncBuffer), 0
 	c, err := Open(o)
 	if err != nil {

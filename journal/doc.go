@@ -166,7 +166,7 @@
 //     kind.
 //   - The segment freed last is used first: its pages are still in memory, and writing into these
 //     costs a fraction of writing new ones.
-//   - The syncer gives way once before it takes a batch: those whom the last sync woke append
+//   - The syncer gives way once before it takes a batch: those that the last sync woke append
 //     first, and groups are nearly twice as large.
 //   - What Open finds in memory need not be on the disk. It is made so before anyone sees it,
 //     through a copy: the only one on the disk may be what is written over. So are cursors, by a

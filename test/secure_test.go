@@ -157,7 +157,7 @@ func TestSecureSend(t *testing.T) { // alone: it sets the environment
 }
 
 // TestSecureRefused: whoever does not know what is to be known, or cannot show it, is refused; both
-// ends say why, whom it is about, and no secret.
+// ends say why, which peer it is about, and no secret.
 func TestSecureRefused(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)

@@ -243,8 +243,8 @@ func (c *journalVerifyCmd) Run(s *streams) error {
 	return errors.Join(err, out.err)
 }
 
-// sticky remembers the first error of a writer: whom nobody could tell what is damaged must not
-// hear that all is well.
+// sticky remembers the first error of a writer: where damage could not be told, the exit status
+// must not say that all is well.
 type sticky struct {
 	w   io.Writer
 	err error

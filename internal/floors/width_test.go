@@ -59,7 +59,8 @@ func TestWidth(t *testing.T) {
 			case ext == ".md" && !code && !strings.HasPrefix(trimmed, "|"):
 				check(name, n, line)
 			case ext == ".go" && comment.MatchString(line):
-				output = output || strings.HasPrefix(trimmed, "// Output:") || strings.HasPrefix(trimmed, "// Unordered output:")
+				output = output || strings.HasPrefix(trimmed, "// Output:") ||
+					strings.HasPrefix(trimmed, "// Unordered output:")
 				if !output {
 					check(name, n, line)
 				}

@@ -111,7 +111,7 @@ func (m *Mover) doClose(ctx context.Context) error {
 
 // endLater lets go of everything once the mover's goroutine comes back: it may only have had no
 // processor for too long, and while it has ring and spill nobody else can take them over. The
-// destination goes first, lest it should still deliver what they already have.
+// destination goes first, so that it does not deliver what they already have.
 func (m *Mover) endLater(err error) {
 	_ = m.ask(context.Background(), func() {})
 	ctx, cancel := context.WithCancel(context.Background())
