@@ -129,6 +129,9 @@ func parseElement(name string) (parts []part, err error) {
 	return parts, nil
 }
 
+// Personal reports whether each process has files of its own under a path: it has {pid}.
+func Personal(path string) bool { return strings.Contains(path, "{pid}") }
+
 // check returns why paths of the given identity could get too long a name.
 func (p *pattern) check(id identity) error {
 	for _, parts := range p.elements {

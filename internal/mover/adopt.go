@@ -28,6 +28,9 @@ func (m *Mover) pourAdopted() {
 	for i, q := range m.queue {
 		switch q := q.(type) {
 		case *remnant:
+			if q.shown && m.sourced != nil {
+				continue // where its lines may be written already, only its own states know
+			}
 			if len(q.chunks) > 0 && (q.before == nil || q.before.entries.len() == 0) {
 				chunks := q.chunks
 				q.chunks = nil
@@ -77,7 +80,7 @@ func (m *Mover) quiet() bool {
 // spills alone wait for the next Open, for to look for them would touch the disk.
 func (m *Mover) adoptAgain() {
 	now := time.Now()
-	if m.cfg.Shm == "" || m.stateful || now.Before(m.adoptAt) || !m.scouted || len(m.queue) > 0 || m.phase >= sealed {
+	if m.cfg.Shm == "" || m.resumer != nil || now.Before(m.adoptAt) || !m.scouted || len(m.queue) > 0 || m.phase >= sealed {
 		return
 	}
 	m.adoptAt = now.Add(m.cfg.adoptEvery)
@@ -117,8 +120,11 @@ func (m *Mover) adoptRings() []*source {
 	}
 	var found []*source
 	for _, r := range rings {
-		s := m.newSource(r, false)
+		s := m.newSource(r, false, &m.state.own)
 		s.name = filepath.Base(r.Path())
+		if m.sourced != nil {
+			s.origin = &origin{ring: s}
+		}
 		found = append(found, s)
 	}
 	return found
@@ -136,7 +142,7 @@ func (m *Mover) scout(rings []*source) []*spill.Spill {
 // found queues what dead processes left. Of each, first what was with its destination, then what it
 // had spilled, which is younger, then what it was spilling, then the rest of its ring.
 func (m *Mover) found(rings []*source, all []*spill.Spill) {
-	spills := backlogs(all)
+	spills := m.backlogs(all)
 	ids := map[[idLen]byte]bool{}
 	for _, sp := range spills {
 		for id := range sp.IDs {
@@ -191,6 +197,7 @@ type remnant struct {
 	s      *source
 	chunks []*flight
 	before *backlog // holds what is younger
+	shown  bool     // the destination has had them, perhaps
 }
 
 func (r *remnant) ship(m *Mover) bool {
@@ -214,7 +221,7 @@ func (s *source) over(m *Mover) bool {
 	if s.own {
 		return s.overOwn(m)
 	}
-	m.state.move()
+	m.state.ringGoes(s.origin)
 	// What was counted when the ring was found and could not be read later, and what was unreadable
 	// from the beginning, as far as that can be counted.
 	if loss := s.r.Lost(); loss.Regions > 0 {

@@ -3,6 +3,7 @@
 package mover
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -23,6 +24,7 @@ const (
 type backlog struct {
 	*spill.Spill
 	own     bool
+	origin  *origin
 	entries queue[entry] // all that is not known to be done, in the order of positions
 	first   uint64       // number of the first of entries
 	next    int          // of entries: before it they are with the destination, done, or in ahead
@@ -42,10 +44,10 @@ type entry struct {
 }
 
 // backlogs are those of spills that were found.
-func backlogs(spills []*spill.Spill) []*backlog {
+func (m *Mover) backlogs(spills []*spill.Spill) []*backlog {
 	var all []*backlog
 	for _, sp := range spills {
-		b := &backlog{Spill: sp}
+		b := &backlog{Spill: sp, origin: cmp.Or(m.state.ofSpill[sp], &m.state.own)}
 		for _, e := range sp.Found {
 			b.entries.push(entry{Entry: e})
 		}
@@ -94,7 +96,7 @@ func (sp *backlog) over(m *Mover) bool {
 	if sp.entries.len() > 0 {
 		return false
 	}
-	m.state.move()
+	m.state.spillGoes(sp.origin)
 	m.remove(sp)
 	return true
 }

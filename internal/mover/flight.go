@@ -77,7 +77,7 @@ func (f *flight) touchDown(r output.Result) {
 	m.inbox.Lock()
 	switch {
 	case m.inbox.closed:
-	case m.stateful && !stored && r.Err == nil && !r.HandedOver: // a later one brings it
+	case m.resumer != nil && !stored && r.Err == nil && !r.HandedOver: // a later one brings it
 		m.inbox.more = append(m.inbox.more, f)
 		m.inbox.Unlock()
 		return
@@ -272,7 +272,19 @@ func (m *Mover) submit(f *flight) {
 	}
 	m.inBytes += int64(len(f.chunk.Entries))
 	m.count.inFlight.Store(int64(m.inFlight))
+	if m.sourced != nil {
+		m.sourced.SubmitFrom(f.origin().index, &f.chunk, f.landed)
+		return
+	}
 	m.cfg.Destination.Submit(&f.chunk, f.landed)
+}
+
+// origin is the process whose chunk it is.
+func (f *flight) origin() *origin {
+	if f.from != nil {
+		return f.from.origin
+	}
+	return f.src.origin
 }
 
 // rejected accounts for the events that the destination refuses for good, and tells the first

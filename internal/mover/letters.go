@@ -48,7 +48,7 @@ func (d *dead) dir() string { return filepath.Join(d.m.cfg.Dir, letters.Dir) }
 // has done its chunk when it says so, whatever becomes of letters; but it refuses nothing
 // that could be read.
 func (d *dead) keeps(r *output.Result) bool {
-	return len(r.Rejected) > 0 && r.Err == nil && d.m.cfg.Dir != "" && !d.m.stateful
+	return len(r.Rejected) > 0 && r.Err == nil && d.m.cfg.Dir != "" && d.m.resumer == nil
 }
 
 // keep makes letters of what is refused of a chunk, and has it land then. It is called by the

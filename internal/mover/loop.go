@@ -2,15 +2,20 @@
 
 package mover
 
-import "time"
+import (
+	"time"
+
+	"github.com/spillwaylog/spillway/internal/output"
+)
 
 // A loop is what only the mover's goroutine touches.
 type loop struct {
 	phase    phase
-	calls    []func()  // of the inbox, being done
-	finished []*flight // the same
-	stateful bool      // the destination is
-	spill    *backlog  // this process's own; nil before it is needed
+	calls    []func()       // of the inbox, being done
+	finished []*flight      // the same
+	resumer  output.Resumer // the destination, if it has states
+	sourced  output.Sourced // and if they are those of one process each
+	spill    *backlog       // this process's own; nil before it is needed
 	flushes  []*flush
 	work     cutting
 	packed   []*flight

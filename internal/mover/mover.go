@@ -77,6 +77,8 @@ func Open(c *Config) (*Mover, error) {
 		bell:    make(chan struct{}, 1),
 	}
 	m.state.m, m.dead.m = m, m
+	m.resumer, _ = cfg.Destination.(output.Resumer)
+	m.sourced, _ = cfg.Destination.(output.Sourced)
 	r := m.openRing()
 	if r == nil {
 		if r, err = ring.Open(m.ringOptions("")); err != nil {
@@ -88,7 +90,7 @@ func Open(c *Config) (*Mover, error) {
 		m.batch = int(min(int64(m.batch), cfg.MaxDisk/8)) // a journal takes nothing that is larger than itself
 	}
 	m.flight = max(r.Size()/4, int64(m.batch))
-	s := m.newSource(r, true)
+	s := m.newSource(r, true, &m.state.own)
 	m.own.Store(&[]*source{s})
 	m.cur.Store(s)
 	m.work.init(m)
@@ -177,8 +179,8 @@ func (m *Mover) ask(ctx context.Context, fn func()) error {
 	}
 }
 
-func (m *Mover) newSource(r *ring.Ring, own bool) *source {
-	s := &source{r: r, own: own}
+func (m *Mover) newSource(r *ring.Ring, own bool, o *origin) *source {
+	s := &source{r: r, own: own, origin: o}
 	if own {
 		r.SetWake(m.wake)
 	}
@@ -194,7 +196,7 @@ func (m *Mover) replace(s *source) {
 	}
 	r, err := ring.Open(m.ringOptions(""))
 	if err == nil {
-		n := m.newSource(r, true)
+		n := m.newSource(r, true, &m.state.own)
 		all := append(append([]*source(nil), *m.own.Load()...), n)
 		m.own.Store(&all)
 		m.cur.Store(n)
@@ -207,10 +209,8 @@ func (m *Mover) replace(s *source) {
 
 // start has the states restored, and what lies in Dir found, before anything is submitted.
 func (m *Mover) start(rings []*source) {
-	stateful, ok := m.cfg.Destination.(output.Resumer)
-	m.stateful = ok
 	m.adoptAt = time.Now().Add(m.cfg.adoptEvery)
-	if stateful == nil && m.cfg.Dir == "" {
+	if m.resumer == nil && m.cfg.Dir == "" {
 		m.found(rings, nil)
 		return
 	}
@@ -218,10 +218,8 @@ func (m *Mover) start(rings []*source) {
 	m.disk.do("looking for spills", func() {
 		m.report(m.shelf.folder.Unusable())
 		spills := m.scout(rings)
-		if stateful != nil {
-			if err := stateful.Resume(m.state.record, m.state.all(rings, spills)...); err != nil {
-				m.report(fmt.Errorf("restoring what the destination was doing: %w", err))
-			}
+		if err := m.state.resume(rings, spills); err != nil {
+			m.report(fmt.Errorf("restoring what the destination was doing: %w", err))
 		}
 		if !m.post(func() { m.found(rings, spills) }) {
 			closeAll(spills)

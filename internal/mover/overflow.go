@@ -92,7 +92,7 @@ func chunksOf(flights []*flight) []*forward.Chunk {
 func (m *Mover) spilled(sp *spill.Spill, flights []*flight, ends []journal.Position, err error) {
 	m.handing--
 	if sp != nil && m.spill == nil {
-		m.spill = &backlog{Spill: sp, own: true}
+		m.spill = &backlog{Spill: sp, own: true, origin: &m.state.own}
 	}
 	m.readdress(flights[len(ends):], toSpill)
 	for i, p := range ends {

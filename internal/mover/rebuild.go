@@ -40,7 +40,7 @@ func newClaim(k ring.Mark, older, younger *remnant) *claim {
 // is done, and so are all that were submitted before it: a destination with states takes chunks in
 // turn, and their marks go later.
 func (m *Mover) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *remnant) {
-	older, younger = &remnant{s: s}, &remnant{s: s}
+	older, younger = &remnant{s: s, shown: true}, &remnant{s: s}
 	copy(s.label[:], s.r.State())
 	raw, number, isRun := parseRun(s.label)
 	var all []*claim

@@ -237,7 +237,7 @@ func (m *Mover) rest() {
 			wait = min(wait, d)
 		}
 	}
-	if m.cfg.Shm != "" && !m.stateful && m.scouted && len(m.queue) == 0 && m.phase < sealed {
+	if m.cfg.Shm != "" && m.resumer == nil && m.scouted && len(m.queue) == 0 && m.phase < sealed {
 		wait = min(wait, max(m.adoptAt.Sub(now), 0))
 	}
 	if m.count.untold.Load() && !m.tellAt.IsZero() {

@@ -24,6 +24,7 @@ const readAhead = 256
 type source struct {
 	r               *ring.Ring
 	own             bool
+	origin          *origin
 	name            string                 // of the ring's folder; the spill that belongs to it has the same
 	label           [idLen]byte            // id of the last chunk whose state was stored; states.mu
 	taken           atomic.Uint64          // records that were put into windows, dropped, or found unusable

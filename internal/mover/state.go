@@ -4,22 +4,36 @@ package mover
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
 	"sync"
 
+	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/internal/spill"
 )
 
 // states keeps what a destination that is an output.Resumer wants stored with its chunks: with a
 // chunk of a ring in the ring's header, behind the chunk's id, so that whoever adopts the ring
 // knows that this chunk is done though its mark may still be there; with a chunk of a spill in the
-// spill's cursor, which moves with it. Before a ring or spill is removed its state goes to the own
-// ring, or an older one would count.
+// spill's cursor, which moves with it. Before a ring or spill is removed its state goes to another
+// place of its origin, or an older one would count.
 type states struct {
-	m      *Mover
-	mu     sync.Mutex
-	latest []byte
-	buf    []byte
-	closed bool // the rings are gone
+	m       *Mover
+	own     origin
+	ofSpill map[*spill.Spill]*origin // that were found
+	mu      sync.Mutex
+	buf     []byte
+	closed  bool // the rings are gone
+}
+
+// An origin is whose chunks a state speaks of: this process and, unless the destination is an
+// output.Sourced, all that died and whose chunks it ships; else each of these is one. Its rings and
+// spills have a state each; of a file the greatest length counts.
+type origin struct {
+	index  int          // of the output.Source
+	ring   *source      // of a dead process; nil if it left only a spill
+	spill  *spill.Spill // the same; nil if it left none
+	latest []byte       // with states.mu held
 }
 
 // keep stores the state that belongs with a chunk that is done. It is called by the destination.
@@ -31,7 +45,8 @@ func (s *states) keep(f *flight, state []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.latest = append(s.latest[:0], state...)
+	o := f.origin()
+	o.latest = append(o.latest[:0], state...)
 	if f.from == nil {
 		f.src.label = f.id
 		s.store(f.src, state)
@@ -50,29 +65,56 @@ func (s *states) store(src *source, state []byte) {
 }
 
 // record stores a state that belongs with no chunk.
-func (s *states) record(state []byte) error {
+func (s *states) record(o *origin, state []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.latest = append(s.latest[:0], state...)
-	s.store(s.m.cur.Load(), state)
+	o.latest = append(o.latest[:0], state...)
+	switch {
+	case o == &s.own:
+		s.store(s.m.cur.Load(), state)
+	case o.ring != nil:
+		s.store(o.ring, state)
+	case o.spill != nil:
+		return o.spill.Save(state)
+	}
 	return nil
 }
 
-// move puts the latest state into the own ring, before the one in another place goes with that
-// place.
-func (s *states) move() {
+// ringGoes has the latest state of an origin in another place, before the ring is removed: the one
+// there may be older.
+func (s *states) ringGoes(o *origin) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.latest) > 0 {
-		s.store(s.m.cur.Load(), s.latest)
+	o.ring = nil
+	s.moveLocked(o)
+}
+
+// spillGoes is the same for a spill.
+func (s *states) spillGoes(o *origin) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.spill = nil
+	s.moveLocked(o)
+}
+
+func (s *states) moveLocked(o *origin) {
+	switch {
+	case len(o.latest) == 0:
+	case o == &s.own:
+		s.store(s.m.cur.Load(), o.latest)
+	case o.ring != nil:
+		s.store(o.ring, o.latest)
+	case o.spill != nil:
+		sp, state := o.spill, slices.Clone(o.latest)
+		s.m.disk.do("storing a state in "+sp.Dir, func() { s.m.report(sp.Save(state)) })
 	}
 }
 
-// some says that there is a state.
+// some says that there is a state of this process.
 func (s *states) some() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.latest) > 0
+	return len(s.own.latest) > 0
 }
 
 // close makes later calls do nothing: a destination that Close had to leave behind may still call.
@@ -82,18 +124,63 @@ func (s *states) close() {
 	s.mu.Unlock()
 }
 
-// all are the states that dead processes left.
-func (s *states) all(rings []*source, spills []*spill.Spill) [][]byte {
-	var all [][]byte
-	for _, src := range rings {
-		if b := src.r.State(); len(b) > idLen {
-			all = append(all, b[idLen:])
+// resume tells the destination what dead processes left of it.
+func (s *states) resume(rings []*source, spills []*spill.Spill) error {
+	switch m := s.m; {
+	case m.sourced != nil:
+		return m.sourced.ResumeFrom(s.sources(rings, spills)...)
+	case m.resumer != nil:
+		var all [][]byte
+		for _, src := range rings {
+			all = append(all, stateOf(src, nil)...)
 		}
+		for _, sp := range spills {
+			all = append(all, stateOf(nil, sp)...)
+		}
+		return m.resumer.Resume(func(state []byte) error { return s.record(&s.own, state) }, all...)
+	}
+	return nil
+}
+
+// sources are the dead processes, each with its states, and this one last.
+func (s *states) sources(rings []*source, spills []*spill.Spill) []output.Source {
+	var all []output.Source
+	add := func(o *origin) {
+		o.index = len(all)
+		all = append(all, output.Source{
+			States: stateOf(o.ring, o.spill),
+			Save:   func(state []byte) error { return s.record(o, state) },
+		})
+	}
+	s.ofSpill = map[*spill.Spill]*origin{}
+	for _, src := range rings {
+		o := src.origin
+		if i := slices.IndexFunc(spills, func(sp *spill.Spill) bool { return filepath.Base(sp.Dir) == src.name }); i >= 0 {
+			o.spill, s.ofSpill[spills[i]] = spills[i], o
+		}
+		add(o)
 	}
 	for _, sp := range spills {
-		if b := sp.State(); len(b) > 0 {
-			all = append(all, b)
+		if s.ofSpill[sp] == nil {
+			s.ofSpill[sp] = &origin{spill: sp}
+			add(s.ofSpill[sp])
 		}
 	}
+	add(&s.own)
 	return all
+}
+
+// stateOf are the states in a ring and a spill, which may be nil.
+func stateOf(src *source, sp *spill.Spill) (states [][]byte) {
+	if src != nil {
+		if b := src.r.State(); len(b) > idLen {
+			states = append(states, b[idLen:])
+		}
+	}
+	if sp != nil {
+		if b := sp.State(); len(b) > 0 {
+			states = append(states, b)
+		}
+	}
+	return states
 }

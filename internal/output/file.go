@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,38 +63,40 @@ func NewFile(c *FileConfig) (Output, error) {
 		return nil, err
 	}
 	s.queue = newQueue(c.Path, s, &c.Trip, c.MinBackoff, c.MaxBackoff)
-	return &fileOutput{s.queue, s}, nil
+	o := &fileOutput{s.queue, s}
+	if files.Personal(c.Path) {
+		return personalOutput{o}, nil
+	}
+	return o, nil
 }
 
 // Resume implements Resumer.
 func (o *fileOutput) Resume(save func(state []byte) error, states ...[]byte) error {
-	state, err := files.Merge(states...)
-	if err != nil {
-		if o.files.config.Sync {
-			return err // nothing was opened: the position goes with the state
-		}
-		o.tell(fmt.Errorf("%s: %w; lines may be written twice", o.name, err))
-	}
-	set, err := o.files.open(state)
-	if err != nil {
-		return err
-	}
-	err = o.files.set.Close()
-	o.files.set, o.files.record = set, save
-	if len(state) > 0 && !o.files.config.Sync { // or the greatest length could go with what it was stored in, before the next is stored
-		err = errors.Join(err, o.files.store(state))
-	}
-	return err
+	return o.files.resume(Source{states, save})
 }
+
+// Submit implements Output.
+func (o *fileOutput) Submit(c *forward.Chunk, done func(Result)) { o.SubmitLong(nil, c, nil, done) }
 
 // SubmitAt implements Placed.
 func (o *fileOutput) SubmitAt(token []byte, c *forward.Chunk, done func(Result)) {
-	o.submit(token, c, nil, done)
+	o.SubmitLong(token, c, nil, done)
 }
 
 // SubmitLong implements Longer.
 func (o *fileOutput) SubmitLong(token []byte, c *forward.Chunk, l *forward.Long, done func(Result)) {
-	o.submit(token, c, l, done)
+	o.submit(ticket{chunk: c, long: l, place: token, source: len(o.files.sources) - 1}, done)
+}
+
+// personalOutput is a fileOutput for files of which each process has its own.
+type personalOutput struct{ *fileOutput }
+
+// ResumeFrom implements Sourced.
+func (o personalOutput) ResumeFrom(sources ...Source) error { return o.files.resume(sources...) }
+
+// SubmitFrom implements Sourced.
+func (o personalOutput) SubmitFrom(source int, c *forward.Chunk, done func(Result)) {
+	o.submit(ticket{chunk: c, source: source}, done)
 }
 
 // Close implements Output.
@@ -109,14 +112,50 @@ type fileSink struct {
 	*queue
 	config   FileConfig
 	renderer renderer
-	render   func(dst []byte) []byte // appendLine
-	set      *files.Set
-	record   func(state []byte) error
+	render   func(dst []byte) []byte   // appendLine
+	set      *files.Set                // of the source whose chunks come
+	own      *files.Set                // of the last source
+	sources  []fileSource              // none without Resume
+	from     int                       // of sources, that which set is of
+	closing  sync.WaitGroup            // over sets of other sources
 	deadline atomic.Pointer[time.Time] // of Close
 
 	job  *job // what appendLine renders
 	rest []byte
 	line []byte // room for one that is left out
+}
+
+// resume goes on where several sources stand. The last one's set is opened.
+func (s *fileSink) resume(sources ...Source) error {
+	for i, from := range sources {
+		state, err := files.Merge(from.States...)
+		if err != nil {
+			if s.config.Sync {
+				return err // nothing was opened: the position goes with the state
+			}
+			s.tell(fmt.Errorf("%s: %w; lines may be written twice", s.name, err))
+		}
+		s.sources, s.from = append(s.sources, fileSource{state, from.Save}), i
+		// One of several states may go with what it was kept in, before the next is kept.
+		if len(state) > 0 && !s.config.Sync && (len(from.States) > 1 || len(sources) == 1) {
+			if err := s.store(state); err != nil {
+				return err
+			}
+		}
+	}
+	set, err := s.open(s.sources[s.from].state)
+	if err != nil {
+		return err
+	}
+	err = s.set.Close()
+	s.set, s.own = set, set
+	return err
+}
+
+// A fileSource is a Source with its states as one.
+type fileSource struct {
+	state []byte // from which its set is opened
+	save  func(state []byte) error
 }
 
 func (s *fileSink) open(state []byte) (*files.Set, error) {
@@ -131,14 +170,14 @@ func (s *fileSink) open(state []byte) (*files.Set, error) {
 // store records a state. That it cannot be stored is no reason to write nothing: the lines come at
 // least once then.
 func (s *fileSink) store(state []byte) error {
-	if s.record == nil {
+	if len(s.sources) == 0 || s.sources[s.from].save == nil {
 		return nil
 	}
 	if !s.acquire() {
 		return errGone
 	}
 	defer s.give()
-	err := s.record(state)
+	err := s.sources[s.from].save(state)
 	if s.config.Sync {
 		return err
 	}
@@ -150,6 +189,9 @@ func (s *fileSink) store(state []byte) error {
 
 func (s *fileSink) write(jobs []*job, last bool) (state []byte, err error) {
 	for _, j := range jobs {
+		if err := s.turn(j.source); err != nil {
+			return nil, reopen(err)
+		}
 		if err := s.goOn(j); err != nil {
 			return nil, reopen(err)
 		}
@@ -158,6 +200,35 @@ func (s *fileSink) write(jobs []*job, last bool) (state []byte, err error) {
 		return s.written(jobs, last)
 	}
 	return s.set.Sync() // and nothing else before it is stored; it waits for no disk
+}
+
+// turn goes on with the chunks of a source. What an earlier process wrote behind its last state is
+// expected to come again with its own chunks, and at the first line that differs no more. So each
+// source has a set of its own.
+func (s *fileSink) turn(source int) error {
+	if source == s.from || len(s.sources) == 0 {
+		return nil
+	}
+	if err := s.set.Write(); err != nil { // the rest of a line
+		return err
+	}
+	before, next := s.set, s.own
+	s.sources[s.from].state = before.State()
+	if source != len(s.sources)-1 {
+		var err error
+		if next, err = s.open(s.sources[source].state); err != nil {
+			return err
+		}
+	}
+	s.set, s.from = next, source
+	if before != s.own {
+		s.closing.Go(func() { // it may compress files, and waits for the disk
+			if err := before.Close(); err != nil {
+				s.tell(fmt.Errorf("%s: %w", s.name, err))
+			}
+		})
+	}
+	return nil
 }
 
 // goOn renders a job to its end.
@@ -336,5 +407,10 @@ func (s *fileSink) close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	return s.set.CloseContext(ctx)
+	err := s.set.CloseContext(ctx)
+	if s.own != nil {
+		err = errors.Join(err, s.own.CloseContext(ctx)) // it may be closed already
+	}
+	s.closing.Wait()
+	return err
 }

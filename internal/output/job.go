@@ -8,10 +8,17 @@ import (
 	"github.com/spillwaylog/spillway/forward"
 )
 
+// A ticket is what comes with a chunk.
+type ticket struct {
+	chunk  *forward.Chunk
+	long   *forward.Long // the one event of the chunk; nil: it has entries
+	place  []byte        // the token of SubmitAt
+	source int           // of SubmitFrom
+}
+
 // A job is a chunk that waits.
 type job struct {
-	chunk    *forward.Chunk
-	long     *forward.Long // the one event of the chunk; nil: it has entries
+	ticket
 	done     func(Result)
 	seq      uint64
 	round    uint64 // in which it was last offered
@@ -27,8 +34,7 @@ type job struct {
 	bytes    int64 // of lines
 	soon     bool  // see Result.Soon
 	rejected []Rejected
-	diverted int64  // see Result.Diverted
-	place    []byte // the token of SubmitAt
+	diverted int64 // see Result.Diverted
 }
 
 // render appends the line of the next entry, and notes entries that cannot be read.
@@ -62,21 +68,22 @@ func (j *job) restart() {
 // mostFree is how many jobs are kept for later chunks.
 const mostFree = 1024
 
-func (q *queue) newJobLocked(token []byte, c *forward.Chunk, l *forward.Long, done func(Result)) *job {
+func (q *queue) newJobLocked(t ticket, done func(Result)) *job {
 	var j *job
 	if n := len(q.free); n > 0 {
 		j, q.free = q.free[n-1], q.free[:n-1]
 	} else {
 		j = new(job)
 	}
-	*j = job{chunk: c, long: l, done: done, rest: c.Entries, seq: q.seq, place: append(j.place[:0], token...)}
+	t.place = append(j.place[:0], t.place...)
+	*j = job{ticket: t, done: done, rest: t.chunk.Entries, seq: q.seq}
 	return j
 }
 
 // recycle keeps jobs that are done.
 func (q *queue) recycle(group []*job) {
 	for _, j := range group {
-		*j = job{place: j.place[:0]}
+		*j = job{ticket: ticket{place: j.place[:0]}}
 	}
 	q.mu.Lock()
 	q.free = append(q.free, group[:min(len(group), mostFree-len(q.free))]...)

@@ -44,11 +44,27 @@ type Output interface {
 type Resumer interface {
 	Output
 	// Resume is called once, before the first Submit. states are what was kept last: one, none at
-	// the first start, or several where a logger takes over from several processes. save makes a
-	// state durable without moving the position; the output calls it before it does what the last
-	// state does not explain, also in the middle of a chunk: a file is named in a state before its
-	// first byte is written.
+	// the first start, or several that speak of the same chunks. save makes a state durable without
+	// moving the position; the output calls it before it does what the last state does not explain,
+	// also in the middle of a chunk: a file is named in a state before its first byte is written.
 	Resume(save func(state []byte) error, states ...[]byte) error
+}
+
+// A Source is a process whose chunks a logger delivers: one that died, or its own.
+type Source struct {
+	States [][]byte                 // what was kept of it last, as for Resume
+	Save   func(state []byte) error // as for Resume
+}
+
+// A Sourced output is a Resumer for the chunks of several processes. A state belongs to one source:
+// what a process had written when it died is looked for only when its own chunks come again.
+type Sourced interface {
+	Resumer
+	// ResumeFrom is Resume with several sources. Submit is SubmitFrom of the last of them.
+	ResumeFrom(sources ...Source) error
+	// SubmitFrom is Submit of a chunk of the source with that index. When it is another source than
+	// before, nothing is pending.
+	SubmitFrom(source int, c *forward.Chunk, done func(Result))
 }
 
 // A Placed output wants to know where its caller stands: it resumes in the middle of a chunk.

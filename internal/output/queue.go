@@ -96,10 +96,10 @@ func newQueue(name string, s sink, trip *Trip, minBackoff, maxBackoff time.Durat
 }
 
 // Submit implements Output.
-func (q *queue) Submit(c *forward.Chunk, done func(Result)) { q.submit(nil, c, nil, done) }
+func (q *queue) Submit(c *forward.Chunk, done func(Result)) { q.submit(ticket{chunk: c}, done) }
 
-// submit is Submit with the token of a Placed output, and the event of a Longer one.
-func (q *queue) submit(token []byte, c *forward.Chunk, l *forward.Long, done func(Result)) {
+// submit is Submit with all that an output may be told of a chunk.
+func (q *queue) submit(t ticket, done func(Result)) {
 	q.mu.Lock()
 	if q.closed || q.broken != nil {
 		err := q.broken
@@ -108,7 +108,7 @@ func (q *queue) submit(token []byte, c *forward.Chunk, l *forward.Long, done fun
 		return
 	}
 	q.seq++
-	q.jobs = append(q.jobs, q.newJobLocked(token, c, l, done))
+	q.jobs = append(q.jobs, q.newJobLocked(t, done))
 	if !q.started {
 		q.started = true
 		go q.run()

@@ -78,7 +78,7 @@ type streamOutput struct{ *queue }
 
 // SubmitLong implements Longer.
 func (o *streamOutput) SubmitLong(_ []byte, c *forward.Chunk, l *forward.Long, done func(Result)) {
-	o.submit(nil, c, l, done)
+	o.submit(ticket{chunk: c, long: l}, done)
 }
 
 // Bounds of one write.

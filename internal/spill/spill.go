@@ -111,6 +111,14 @@ func (sp *Spill) Commit(p journal.Position, state []byte) error {
 	return nil
 }
 
+// Save makes a state durable and moves nothing. It may be called at any time.
+func (sp *Spill) Save(state []byte) error {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	sp.state = append(sp.state[:0], state...)
+	return sp.rd.Commit(sp.at, sp.state)
+}
+
 // Bytes is what its segments take. It may be called at any time.
 func (sp *Spill) Bytes() int64 { return sp.j.Stats().Bytes }
 
