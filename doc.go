@@ -38,7 +38,8 @@
 // # Promises
 //
 //   - A call never waits for the destination, unless Block, Keep or WaitDelivered say so, and then
-//     at most as long as they and the context do. No call panics.
+//     at most as long as they and the context do; to a stream at most 10 ms, so that a program that
+//     ends without Close has printed its lines, and never with async=true. No call panics.
 //   - What was accepted is delivered once, in the order of each goroutine's calls, also when the
 //     process is killed, as long as the machine stays up; "once" means: with acks, after the
 //     receiver drops repeats by their ids, as Spillway's collector does. Every other fate of an

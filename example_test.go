@@ -193,7 +193,7 @@ func ExampleLogger_SetLevel() {
 		l.Trace("what takes long to put together", slog.Any("state", nil))
 	}
 	fmt.Println(l.Level())
-	// Output:
+	// Unordered output:
 	// DEBUG
 	// DEBUG logged
 }
@@ -224,10 +224,10 @@ func ExampleLogger_Post() {
 	err := l.PostWithTime("shop.order", at, order{customer: customer{Name: "Ann"}, ID: 42, Items: []string{"tea"}})
 	fmt.Println(err)
 	fmt.Println(l.Post("shop.order", nil))
-	// Output:
+	// Unordered output:
+	// {"time":"2026-11-21T02:03:04.000000000Z","tag":"shop.order","name":"Ann","id":42,"items":["tea"]}
 	// <nil>
 	// spillway: not a record: <nil>
-	// {"time":"2026-11-21T02:03:04.000000000Z","tag":"shop.order","name":"Ann","id":42,"items":["tea"]}
 }
 
 // money says what it is to be in logs.

@@ -36,7 +36,7 @@ const urlVariable = "SPILLWAY_URL"
 //	TLS       ca=PEM   cert=PEM   key=PEM   server_name=NAME   insecure=true|false
 //	          tls=dial: Options.Dial makes connections that are TLS already
 //	file      format=json|text   flags=…   max_size=100MiB   every=24h   keep=7   max_age=720h   compress=none|gzip
-//	streams   format=json|text   flags=…   color=auto|always|never
+//	streams   format=json|text   flags=…   color=auto|always|never   async=true|false
 //	JSON      time_key=time   time_format=rfc3339|unix|unix_ms|unix_us|unix_ns|a layout of package time   tag_key=tag
 //	all these min_backoff=100ms   max_backoff=10s   breaker=3
 //
@@ -97,7 +97,7 @@ func Open(destination string, o *Options) (*Logger, error) {
 		Name: r.Name, Shm: r.rings(), Dir: r.Dir, Identity: p.Place,
 		RingSize: r.RingSize, MaxDisk: r.MaxDisk, MaxEvent: r.MaxEvent,
 		Overflow: mover.Overflow(r.Overflow), MaxWait: r.MaxWait, FlushInterval: r.FlushInterval,
-		Window: p.Window, Ordered: p.Ordered, WaitDelivered: r.WaitDelivered,
+		Window: p.Window, Ordered: p.Ordered, WaitDelivered: r.WaitDelivered, Prompt: p.Prompt,
 		Destination: d, Summary: c.summary, Delivered: delivered, Diagnostics: c.troubles.report,
 	})
 	if err != nil {

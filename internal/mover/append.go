@@ -37,8 +37,14 @@ func (m *Mover) Append(ctx context.Context, h *ring.Hint, t int64, keep bool, pa
 		}
 		wait -= time.Since(began)
 	}
-	if m.cfg.WaitDelivered {
+	switch {
+	case m.cfg.WaitDelivered:
 		return m.await(ctx, wait, s, key)
+	case m.cfg.Prompt && !m.slow.Load():
+		// What became of the event is told elsewhere: it was accepted.
+		if errors.Is(m.await(ctx, min(wait, m.cfg.promptFor), s, key), ErrTimeout) && ctx.Err() == nil {
+			m.slow.Store(true)
+		}
 	}
 	return nil
 }

@@ -140,7 +140,16 @@ func BenchmarkCut(b *testing.B) {
 }
 
 func BenchmarkWaitDelivered(b *testing.B) {
-	m := benchMover(b, func(c *Config) { c.WaitDelivered, c.MaxWait = true, time.Hour })
+	benchWait(b, func(c *Config) { c.WaitDelivered, c.MaxWait = true, time.Hour })
+}
+
+// BenchmarkPrompt is a call to a stream.
+func BenchmarkPrompt(b *testing.B) {
+	benchWait(b, func(c *Config) { c.Prompt = true })
+}
+
+func benchWait(b *testing.B, set func(c *Config)) {
+	m := benchMover(b, set)
 	p := event{"app", 1, 1}.payload(nil, 200)
 	var h ring.Hint
 	b.ReportAllocs()

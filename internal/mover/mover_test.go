@@ -90,6 +90,41 @@ func TestManyGoroutinesAndTags(t *testing.T) {
 	ordered(t, d.all(), want)
 }
 
+// A prompt Append returns when its event is delivered. Once one has waited in vain, others do not
+// wait until the destination has caught up.
+func TestPrompt(t *testing.T) {
+	d := &fake{}
+	f := open(t, d, func(c *Config) {
+		c.Prompt, c.promptFor, c.MaxWait, c.FlushInterval = true, time.Hour, time.Hour, time.Hour
+	})
+	for n := range uint32(100) {
+		f.must("a", 1, n, n+1, 10)
+		if got := len(d.all()); got != int(n)+1 {
+			t.Fatalf("%d chunks are delivered, want %d", got, n+1)
+		}
+	}
+	f.close()
+
+	d = &fake{answer: later}
+	f = open(t, d, func(c *Config) { c.Prompt, c.promptFor, c.FlushInterval = true, time.Millisecond, time.Hour })
+	f.must("a", 1, 0, 1, 10)
+	if !f.m.slow.Load() {
+		t.Error("a call that has waited in vain says nothing to the next")
+	}
+	f.must("a", 1, 1, 1000, 10)
+	d.open()
+	if err := f.m.Flush(within(t, patience)); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); f.m.slow.Load(); <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody waits again")
+		}
+	}
+	f.close()
+	ordered(t, d.all(), map[uint32]uint32{1: 1000})
+}
+
 func TestWaitDelivered(t *testing.T) {
 	d := &fake{}
 	f := open(t, d, func(c *Config) { c.WaitDelivered, c.MaxWait, c.FlushInterval = true, time.Hour, time.Hour })

@@ -73,6 +73,9 @@ type Config struct {
 	// WaitDelivered makes Append return when its event is delivered or handed over, or MaxWait is
 	// over.
 	WaitDelivered bool
+	// Prompt makes Append return when its event is delivered, or after 10 ms. Once that was in
+	// vain, it does not wait until the destination has caught up.
+	Prompt bool
 	// Destination takes the chunks. Close closes it.
 	Destination output.Output
 	// Summary appends the payload of an event that tells of drops to dst. nil: they are counted
@@ -87,6 +90,7 @@ type Config struct {
 
 	quiet      time.Duration // quietFor
 	makeRoom   time.Duration // the constant
+	promptFor  time.Duration // 10 ms
 	adoptEvery time.Duration // the constant
 	fs         journal.FS    // nil is the operating system
 	fault      func(string)  // called between the steps of spilling and of completing, by tests
@@ -107,6 +111,7 @@ func (c *Config) withDefaults() (Config, error) {
 	set(&r.Window, defaultWindow)
 	set(&r.quiet, quietFor)
 	set(&r.makeRoom, makeRoom)
+	set(&r.promptFor, 10*time.Millisecond)
 	set(&r.adoptEvery, adoptEvery)
 	for _, n := range []struct {
 		name string

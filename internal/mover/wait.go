@@ -152,6 +152,9 @@ func (m *Mover) answer() {
 		s.answerTo(0, s.doneTo.Load(), nil)
 	}
 	m.unmix()
+	if m.slow.Load() && m.inFlight == 0 && m.scouted && len(m.queue) == 0 && !m.cur.Load().fill() {
+		m.slow.Store(false)
+	}
 	if len(m.flushes) == 0 || !m.scouted || len(m.queue) > 0 || m.mixed {
 		return
 	}

@@ -30,6 +30,7 @@ type Owner struct {
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	Values credentials.Values // what the URL must not give, too
 
+	Prompt   bool          // calls may wait for a stream to have their lines: it has the parameter async
 	Sync     bool          // Flush brings the lines of files to the disk
 	OmitZero bool          // lines of JSON have no time where it is 0
 	Window   int           // chunks in flight to one Forward server, where the URL says none; 0: the output's default
@@ -48,6 +49,7 @@ type Plan struct {
 	Window   int         // chunks in flight to one host, as the URL says; 0: it does not
 	Flags    lines.Flags // of lines of text
 	Opaque   bool        // the output does not look at entries
+	Prompt   bool        // a call waits until its line is written
 	Ordered  bool        // it writes chunks in the order of Submit, whatever their tags
 	failures int         // that open the breaker; 0: the URL does not say
 	backoff  struct{ least, most time.Duration }
@@ -232,6 +234,7 @@ func (p *Plan) stream(u *urls.URL, q *urls.Params, o *Owner) error {
 	}
 	c := StreamConfig{OmitZero: o.OmitZero}
 	p.Ordered = true
+	p.Prompt = o.Prompt && !q.Bool("async", false)
 	var err error
 	if c.Format, c.Text, c.Envelope, err = p.format(u, q); err != nil {
 		return err
