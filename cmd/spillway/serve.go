@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/spillwaylog/spillway/cmd/internal/kafka"
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -21,7 +22,7 @@ const minJournal = 256 << 10
 
 type serveCmd struct {
 	Listen        []string      `help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM; or of lines: lines://0.0.0.0:5170, lines+unix:///run/lines.sock, stdin:; NAME= may stand before it. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
-	To            []string      `help:"Output to write to: stdout:, discard:, forward://host:port, or file:///var/log/{tag}.{date}.jsonl with {tag}, {date}, {hour}, {host}, {pid}; NAME= may stand before it. May be repeated. Default: stdout:" placeholder:"URL" sep:"none"`
+	To            []string      `help:"Output to write to: stdout:, discard:, forward://host:port, kafka://broker/topic, or file:///var/log/{tag}.{date}.jsonl with {tag}, {date}, {hour}, {host}, {pid}; NAME= may stand before it. May be repeated. Default: stdout:" placeholder:"URL" sep:"none"`
 	Data          string        `help:"Data directory, used by one process at a time." default:"spillway-data" type:"path"`
 	Ack           string        `help:"What an ack promises: synced (on the disk), journaled (survives this process), delivered (all outputs have it)." enum:"synced,journaled,delivered" default:"synced"`
 	JournalSize   size          `help:"Disk space for the journal; when it is full, senders wait." default:"4GiB"`
@@ -52,6 +53,8 @@ Shared keys and users (inputs of Forward): shared_key_file= or shared_key_env= s
 Tags and sources (inputs of Forward): tag= replaces the tag, tag_prefix= stands before it; address_key=, host_key=, subject_key=, user_key= name the keys under which a record gets its sender's address, host name, certificate's subject and user.
 
 Outputs to other collectors (forward://, forward+tls://, forward+unix://) take what a logger's destination takes: several hosts, compress=, window=, ack=, TLS and keys; see docs/logger.md and docs/security.md.
+
+Kafka (kafka://b1:9092,b2/topic): key={user.id} is a template of the record's key; value=json or msgpack, timestamp=now or event, compress=, linger=, batch_bytes=, create=, tls=, sasl= and others; see docs/kafka.md.
 
 Outputs (file:, stdout:): format=text with flags= is for people; file: has max_size=, every=, keep=, max_age= and compress=gzip for rotation. time_key= and tag_key= are the keys of time and tag in a line, - leaves them out; time_format= is rfc3339, unix, unix_ms, unix_us, unix_ns or a layout of Go. A key of the record that is one of them gets underscores: time_.
 
@@ -89,6 +92,7 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	o := &collector.Config{
 		Inputs:        inputs,
 		Outputs:       outputs,
+		OutputKinds:   map[string]collector.OutputKind{"kafka": kafka.Kind},
 		Dir:           c.Data,
 		Ack:           collector.Ack(c.Ack),
 		JournalBytes:  int64(c.JournalSize),

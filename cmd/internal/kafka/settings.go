@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kafka
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/lines"
+)
+
+// settings are what a URL says.
+type settings struct {
+	brokers  []string // host:port
+	topic    string
+	key      template
+	msgpack  bool // values are records as MessagePack; else lines of JSON
+	line     lines.Options
+	stamp    bool   // records carry the time of the event
+	header   string // of the event's id; empty: there is none
+	linger   time.Duration
+	batch    int64 // bytes
+	codec    kgo.CompressionCodec
+	create   bool
+	tls      bool
+	files    struct{ ca, cert, key, password string }
+	server   string // name in the broker's certificate
+	sasl     string
+	user     string
+	variable string // that has the password
+}
+
+var codecs = map[string]kgo.CompressionCodec{
+	"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
+	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
+}
+
+// Bounds of what a topic's name may be, as Kafka has them.
+var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+
+const defaultPort = "9092"
+
+// read reads a URL. It touches nothing.
+func read(u *collector.URL, p *collector.Params) (*settings, error) {
+	s := &settings{}
+	hosts, topic, ok := strings.Cut(strings.TrimPrefix(u.Path, "//"), "/")
+	if !ok || !strings.HasPrefix(u.Path, "//") {
+		return nil, u.Errorf("write kafka://broker:9092,broker/topic")
+	}
+	for host := range strings.SplitSeq(hosts, ",") {
+		broker, err := hostPort(host)
+		if err != nil {
+			return nil, u.Errorf("broker %q: %v", host, err)
+		}
+		s.brokers = append(s.brokers, broker)
+	}
+	if !topicName.MatchString(topic) || topic == "." || topic == ".." {
+		return nil, u.Errorf("a topic has 1 to 249 letters, digits, '.', '_' and '-'")
+	}
+	s.topic = topic
+	var err error
+	if s.key, err = parseTemplate(p.String("key", "")); err != nil {
+		return nil, u.Errorf("key: %v", err)
+	}
+	s.msgpack = p.Choice("value", "json", "msgpack") == "msgpack"
+	if s.line, err = lines.FromParams(p.String); err != nil {
+		return nil, u.Errorf("%v", err)
+	}
+	s.stamp = p.Choice("timestamp", "now", "event") == "event"
+	if s.header = p.String("id_header", "spillway-id"); s.header == "-" {
+		s.header = ""
+	}
+	s.linger = p.Duration("linger", 5*time.Millisecond)
+	s.batch = p.Size("batch_bytes", 1_000_000)
+	s.codec = codecs[p.Choice("compress", "none", "gzip", "snappy", "lz4", "zstd")]
+	s.create = p.Bool("create", true)
+	s.tls = p.Bool("tls", false)
+	s.files.ca, s.files.cert, s.files.key = p.String("ca", ""), p.String("cert", ""), p.String("key_file", "")
+	s.server = p.String("server_name", "")
+	s.sasl = p.Choice("sasl", "none", "plain", "scram-sha-256", "scram-sha-512")
+	s.user, s.files.password, s.variable = p.String("username", ""), p.String("password_file", ""), p.String("password_env", "")
+	switch {
+	case p.Err() != nil:
+		return nil, p.Err()
+	case s.linger < 0 || s.linger > time.Minute:
+		return nil, u.Errorf("linger is 0s to 1m")
+	case s.batch < 1<<10 || s.batch > 1<<30:
+		return nil, u.Errorf("batch_bytes is 1KiB to 1GiB")
+	case !s.tls && (s.files.ca != "" || s.files.cert != "" || s.files.key != "" || s.server != ""):
+		return nil, u.Errorf("ca, cert, key_file and server_name belong to tls=true")
+	case (s.files.cert == "") != (s.files.key == ""):
+		return nil, u.Errorf("cert and key_file belong together")
+	case s.sasl == "none" && (s.user != "" || s.files.password != "" || s.variable != ""):
+		return nil, u.Errorf("username, password_file and password_env belong to sasl=")
+	case s.sasl != "none" && (s.user == "" || (s.files.password == "") == (s.variable == "")):
+		return nil, u.Errorf("sasl=%s needs username and one of password_file and password_env", s.sasl)
+	}
+	return s, nil
+}
+
+func hostPort(text string) (string, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		host, port = strings.Trim(text, "[]"), defaultPort
+		if strings.Count(text, ":") == 1 {
+			return "", err
+		}
+	}
+	if host == "" || port == "" {
+		return "", errors.New("it has no host or no port")
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// options are those of the client. Files are read now.
+func (s *settings) options() ([]kgo.Opt, error) {
+	o := []kgo.Opt{
+		kgo.SeedBrokers(s.brokers...), kgo.ClientID("spillway"), kgo.DefaultProduceTopic(s.topic),
+		kgo.ProducerLinger(s.linger), kgo.ProducerBatchMaxBytes(int32(s.batch)), kgo.ProducerBatchCompression(s.codec),
+		kgo.MaxBufferedRecords(1<<31 - 1), // the follower bounds what is in flight
+		kgo.UnknownTopicRetries(-1), kgo.DisableClientMetrics(),
+		kgo.DialTimeout(10 * time.Second), kgo.MetadataMinAge(100 * time.Millisecond),
+	}
+	if s.create {
+		o = append(o, kgo.AllowAutoTopicCreation())
+	}
+	if s.tls {
+		c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.server}
+		if s.files.ca != "" {
+			pem, err := os.ReadFile(s.files.ca)
+			if err != nil {
+				return nil, err
+			}
+			c.RootCAs = x509.NewCertPool()
+			if !c.RootCAs.AppendCertsFromPEM(pem) {
+				return nil, fmt.Errorf("%s: no certificate in it", s.files.ca)
+			}
+		}
+		if s.files.cert != "" {
+			pair, err := tls.LoadX509KeyPair(s.files.cert, s.files.key)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", s.files.cert, err)
+			}
+			c.Certificates = []tls.Certificate{pair}
+		}
+		o = append(o, kgo.DialTLSConfig(c))
+	}
+	if s.sasl == "none" {
+		return o, nil
+	}
+	password, err := s.password()
+	if err != nil {
+		return nil, err
+	}
+	switch s.sasl {
+	case "plain":
+		o = append(o, kgo.SASL(plain.Auth{User: s.user, Pass: password}.AsMechanism()))
+	case "scram-sha-256":
+		o = append(o, kgo.SASL(scram.Auth{User: s.user, Pass: password}.AsSha256Mechanism()))
+	case "scram-sha-512":
+		o = append(o, kgo.SASL(scram.Auth{User: s.user, Pass: password}.AsSha512Mechanism()))
+	}
+	return o, nil
+}
+
+func (s *settings) password() (string, error) {
+	if s.variable != "" {
+		password, ok := os.LookupEnv(s.variable)
+		if !ok || password == "" {
+			return "", fmt.Errorf("password_env: %s is not set", s.variable)
+		}
+		return password, nil
+	}
+	b, err := os.ReadFile(s.files.password)
+	if err != nil {
+		return "", err
+	}
+	password := strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")
+	if password == "" || strings.Contains(password, "\n") {
+		return "", fmt.Errorf("password_file: %s is not one line", s.files.password)
+	}
+	return password, nil
+}

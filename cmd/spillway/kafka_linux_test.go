@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/needs"
+)
+
+// TestKafkaKill kills a collector that writes to Kafka, at random moments and under acked load. No
+// event that was acked is missing in the topic, those of a key come in order, and what comes twice
+// is what was in flight, under the same id.
+func TestKafkaKill(t *testing.T) {
+	needs.Time(t, "starts processes")
+	t.Parallel()
+	kills := needs.Rounds(t, "SPILLWAY_KILLS", 8, 50)
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.SeedTopics(4, "logs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var log bytes.Buffer
+	start := func() *exec.Cmd {
+		cmd := exec.Command(self, "serve", "--listen", "forward://"+addr, "--data", filepath.Join(dir, "data"),
+			"--to", "bus=kafka://"+strings.Join(cluster.ListenAddrs(), ",")+"/logs?key={user}", "--status-every", "0")
+		cmd.Env = append(os.Environ(), asCommand+"=1")
+		cmd.Stderr = &log
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	}
+	const users = 4
+	var acked [users]atomic.Int64
+	var posting sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	for u := range users {
+		posting.Go(func() {
+			logger, err := spillway.Open("forward://"+addr, &spillway.Options{
+				Name: "kafka-kill", Tag: "app", Shm: "none", WaitDelivered: true, MaxWait: 5 * time.Minute, FlushInterval: time.Millisecond,
+				Diagnostics: func(error) {}, // that the collector dies
+			})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for n := int64(0); ctx.Err() == nil; n++ {
+				if err := logger.Post("app", map[string]any{"user": fmt.Sprint("u", u), "n": n}); err != nil {
+					t.Error(err)
+					break
+				}
+				acked[u].Store(n + 1)
+			}
+			if err := logger.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	sum := func() (n int64) {
+		for u := range users {
+			n += acked[u].Load()
+		}
+		return n
+	}
+	for range kills {
+		cmd := start()
+		await(t, "events are acked", func() bool { return sum() > 0 })
+		<-time.After(time.Duration(50+rand.IntN(250)) * time.Millisecond)
+		_ = cmd.Process.Kill() // it runs
+		_ = cmd.Wait()         // killed
+	}
+	cmd := start()
+	before := sum()
+	await(t, "events are acked again", func() bool { return sum() > before })
+	stop()
+	posting.Wait()
+
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.ConsumeTopics("logs"), kgo.FetchMaxWait(100*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	next := map[string]int64{}
+	ids := map[string]string{}
+	records, repeats := 0, 0
+	await(t, "all that was acked is in the topic", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		client.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+			var e struct {
+				User string
+				N    int64
+			}
+			if err := json.Unmarshal(r.Value, &e); err != nil {
+				t.Fatalf("%q: %v", r.Value, err)
+			}
+			records++
+			id := string(r.Headers[0].Value)
+			what, known := ids[id]
+			switch {
+			case known && what != string(r.Value):
+				t.Fatalf("id %s is of %s and of %s", id, what, r.Value)
+			case known:
+				repeats++
+			case e.N != next[e.User]:
+				t.Fatalf("of %s comes %d, want %d", e.User, e.N, next[e.User])
+			default:
+				next[e.User]++
+			}
+			ids[id] = string(r.Value)
+		})
+		for u := range users {
+			if next[fmt.Sprint("u", u)] < acked[u].Load() {
+				return false
+			}
+		}
+		return true
+	})
+	_ = cmd.Process.Signal(os.Interrupt) // it runs
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, log.String())
+	}
+	t.Logf("%d kills, %d events acked, %d records, %d of them repeats", kills, sum(), records, repeats)
+}
+
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(4 * time.Minute); !ok(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not so", what)
+		}
+	}
+}
