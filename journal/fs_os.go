@@ -39,7 +39,16 @@ func (osFS) Lock(path string) (io.Closer, error) {
 	if err := f.Truncate(0); err == nil {
 		fmt.Fprintln(f, os.Getpid())
 	}
-	return f, nil
+	return lockHolder{f}, nil
+}
+
+// A lockHolder is the open file whose lock is held.
+type lockHolder struct{ *os.File }
+
+// Close unlocks as well: a child that is being started just now has the file open, too, until it
+// runs its program, and closing alone would leave it the lock.
+func (h lockHolder) Close() error {
+	return errors.Join(unlockFile(h.File), h.File.Close())
 }
 
 func (osFS) Create(path string) (File, error) {
@@ -125,7 +134,7 @@ func Lock(dir string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := lock.(*os.File).Stat()
+	held, err := lock.(lockHolder).Stat()
 	if err == nil {
 		var named os.FileInfo
 		if named, err = os.Stat(path); err == nil && os.SameFile(held, named) {

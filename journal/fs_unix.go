@@ -15,6 +15,10 @@ func lockFile(f *os.File) error {
 	return control(f, func(fd uintptr) error { return unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB) })
 }
 
+func unlockFile(f *os.File) error {
+	return control(f, func(fd uintptr) error { return unix.Flock(int(fd), unix.LOCK_UN) })
+}
+
 func isLockHeld(err error) bool { return errors.Is(err, unix.EWOULDBLOCK) }
 
 // isNoSpace tells a full disk or quota from other errors.

@@ -19,6 +19,9 @@ func lockFile(f *os.File) error {
 	})
 }
 
+// unlockFile has nothing to do: a lock goes with the handle, which no child has.
+func unlockFile(*os.File) error { return nil }
+
 func isLockHeld(err error) bool {
 	return errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING)
 }

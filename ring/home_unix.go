@@ -157,7 +157,7 @@ func (h *home) leave(path string, remove bool) error {
 			err = nil // somebody has tidied up
 		}
 	}
-	return errors.Join(err, h.lock.Close())
+	return errors.Join(err, unlock(h.lock))
 }
 
 // ensureDir makes the folder of rings, and refuses one in which others could put things.
@@ -221,6 +221,13 @@ func lock(f *os.File) error {
 			return os.NewSyscallError("flock "+f.Name(), err)
 		}
 	}
+}
+
+// unlock closes a locked file, and before that lets go of the lock: a child that is being started
+// just now has the file open, too, until it runs its program.
+func unlock(f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_UN)
+	return errors.Join(os.NewSyscallError("flock "+f.Name(), err), f.Close())
 }
 
 // openOwner opens a ring's owner file, nothing else that may lie there.

@@ -332,6 +332,31 @@ func TestPids(t *testing.T) {
 	}
 }
 
+// TestLeftWhileAChildStarts: between its fork and its exec a child has all files of its parent
+// open, the locked one too. A ring that is left meanwhile is free all the same.
+func TestLeftWhileAChildStarts(t *testing.T) {
+	dir := t.TempDir()
+	r, err := Open(&Options{Dir: dir, Name: "own", Size: 256 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h Hint
+	for n := range uint32(100) {
+		if _, err := r.Append(&h, Now, payload(nil, 0, n, 50)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inherited, err := unix.Dup(int(r.home.lock.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(inherited)
+	if err := r.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	wantOne(t, dir)
+}
+
 func TestNotAdopted(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
