@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/cmd/internal/kafka"
+	"github.com/spillwaylog/spillway/cmd/internal/syslog"
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -21,7 +22,7 @@ import (
 const minJournal = 256 << 10
 
 type serveCmd struct {
-	Listen        []string      `help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM; or of lines: lines://0.0.0.0:5170, lines+unix:///run/lines.sock, stdin:; NAME= may stand before it. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
+	Listen        []string      `help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM; or of lines: lines://0.0.0.0:5170, lines+unix:///run/lines.sock, stdin:; or of syslog: syslog+udp://0.0.0.0:514, syslog+tcp://, syslog+tls://, syslog+unix:///path; NAME= may stand before it. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
 	To            []string      `help:"Output to write to: stdout:, discard:, forward://host:port, kafka://broker/topic, or file:///var/log/{tag}.{date}.jsonl with {tag}, {date}, {hour}, {host}, {pid}; NAME= may stand before it. May be repeated. Default: stdout:" placeholder:"URL" sep:"none"`
 	Data          string        `help:"Data directory, used by one process at a time." default:"spillway-data" type:"path"`
 	Ack           string        `help:"What an ack promises: synced (on the disk), journaled (survives this process), delivered (all outputs have it)." enum:"synced,journaled,delivered" default:"synced"`
@@ -47,6 +48,8 @@ const inputHelp = `Settings of an input or output are parameters of its URL, put
 TLS (forward+tls://): cert=, key= name the server's certificate and key; client_ca= those who vouch for clients, client_auth=none, request or require.
 
 Lines (lines://, lines+unix://, stdin:): an event a line. parse=text, json or logfmt; tag= is the tag; time_key=, time_format= and tag_key= say where a line has time and tag; max_line= (64KiB) is where a longer line is cut, and marked; address_key= adds the sender's address. When every input has ended, as stdin: does, all of it is delivered and serve exits.
+
+Syslog (syslog+udp://, syslog+tcp://, syslog+tls://, syslog+unix://): tag= is a template with {facility}, {severity}, {host} and {app}; zone= is that of times that say none; max_message= (64KiB), receive_buffer=, type=dgram or stream, cert=, key=, client_ca= and others; see docs/syslog.md.
 
 Shared keys and users (inputs of Forward): shared_key_file= or shared_key_env= say where the key stands; users_file= has a line name:password for each user; clients_file= has rules such as "host=web1 key_file=web1.key users=web", the first that fits decides, and anonymous=false refuses whom none fits; hostname= is the name of this server; keepalive=false asks for a connection a message; empty_key=true is a handshake with an empty key.
 
@@ -92,6 +95,7 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	o := &collector.Config{
 		Inputs:        inputs,
 		Outputs:       outputs,
+		InputKinds:    syslog.Kinds,
 		OutputKinds:   map[string]collector.OutputKind{"kafka": kafka.Kind},
 		Dir:           c.Data,
 		Ack:           collector.Ack(c.Ack),

@@ -4,9 +4,9 @@
 //
 //	kafka://b1:9092,b2:9092/topic?key={user.id}
 //
-//	chunk ──► records, one an event ──► franz-go: batches, idempotent, in order for each partition ──► brokers
-//	            all of a chunk share one slab               │
-//	done   ◄── when the brokers have acked the last one ◄───┘
+//	chunk ──► records, one an event ──► franz-go: batches, idempotent, in order ──► brokers
+//	            all of a chunk share one slab                 │
+//	done   ◄── when the brokers have acked the last one ◄─────┘
 //
 // # Promises
 //
@@ -189,7 +189,8 @@ func (s *slab) fill(c *forward.Chunk) {
 		from = at.id
 	}
 	if late > 0 {
-		o.env.Log.Warn("events are too old or too new for their time to be the record's; it is the time of sending", "topic", o.settings.topic, "events", late)
+		o.env.Log.Warn("events are too old or too new for their time to be the record's; it is the time of sending",
+			"topic", o.settings.topic, "events", late)
 	}
 }
 
@@ -219,7 +220,8 @@ func (s *slab) failed(r *kgo.Record, err error) {
 	}
 	for i := range s.records {
 		if &s.records[i] == r {
-			s.rejected = append(s.rejected, collector.Rejected{Entry: s.entries[i], Err: fmt.Errorf("topic %s: %w", s.o.settings.topic, err)})
+			err = fmt.Errorf("topic %s: %w", s.o.settings.topic, err)
+			s.rejected = append(s.rejected, collector.Rejected{Entry: s.entries[i], Err: err})
 			return
 		}
 	}
@@ -227,7 +229,12 @@ func (s *slab) failed(r *kgo.Record, err error) {
 
 // isRefusal says that a record is refused however often it is sent.
 func isRefusal(err error) bool {
-	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge) || errors.Is(err, kerr.InvalidRecord)
+	for _, forGood := range []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord} {
+		if errors.Is(err, forGood) {
+			return true
+		}
+	}
+	return false
 }
 
 // one counts a record, and ends the chunk with the last.

@@ -90,7 +90,8 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 	s.files.ca, s.files.cert, s.files.key = p.String("ca", ""), p.String("cert", ""), p.String("key_file", "")
 	s.server = p.String("server_name", "")
 	s.sasl = p.Choice("sasl", "none", "plain", "scram-sha-256", "scram-sha-512")
-	s.user, s.files.password, s.variable = p.String("username", ""), p.String("password_file", ""), p.String("password_env", "")
+	s.user, s.variable = p.String("username", ""), p.String("password_env", "")
+	s.files.password = p.String("password_file", "")
 	switch {
 	case p.Err() != nil:
 		return nil, p.Err()

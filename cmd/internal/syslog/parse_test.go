@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syslog
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/msgpack"
+)
+
+var zurich = time.FixedZone("", 3600)
+
+func TestParse(t *testing.T) {
+	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct{ in, when, want string }{
+		// RFC 5424, its own examples in other words.
+		{
+			`<34>1 2003-10-11T22:14:15.003Z mymachine.example.com su - ID47 - 'su root' failed`, "2003-10-11T22:14:15.003Z",
+			`{"facility":"auth","severity":"crit","host":"mymachine.example.com","app":"su","msgid":"ID47","message":"'su root' failed"}`,
+		},
+		{
+			"<165>1 2003-08-24T05:14:15.000003-07:00 192.0.2.1 myproc 8710 - - \xef\xbb\xbf%% time", "2003-08-24T12:14:15.000003Z",
+			`{"facility":"local4","severity":"notice","host":"192.0.2.1","app":"myproc","pid":"8710","message":"%% time"}`,
+		},
+		{
+			`<0>1 - - - - - [a x="1" y="q\"b\\\]\n"][b@32473]`, "",
+			`{"facility":"kern","severity":"emerg","data":{"a":{"x":"1","y":"q\"b\\]\\n"},"b@32473":{}},"message":""}`,
+		},
+		{`<13>1 2026-11-24T10:00:00Z h app 1 - [broken x="1] text`, "", `{"facility":"user","severity":"notice","message":"1 2026-11-24T10:00:00Z h app 1 - [broken x=\"1] text"}`},
+		{`<13>1 yesterday h app 1 - - text`, "", `{"facility":"user","severity":"notice","message":"1 yesterday h app 1 - - text"}`},
+		// RFC 3164 and what is sent in its name.
+		{
+			"<34>Oct 11 22:14:15 mymachine su: 'su root' failed", "2026-10-11T21:14:15Z",
+			`{"facility":"auth","severity":"crit","host":"mymachine","app":"su","message":"'su root' failed"}`,
+		},
+		{"<13>Nov  4 22:14:15 root: no host\n", "2026-11-04T21:14:15Z", `{"facility":"user","severity":"notice","app":"root","message":"no host"}`},
+		{"<13>Nov 24 22:14:15.123456 h cron[12]: x", "2026-11-24T21:14:15.123456Z", `{"facility":"user","severity":"notice","host":"h","app":"cron","pid":"12","message":"x"}`},
+		{"<13>2026-11-24T22:14:15.5+02:00 h app[1]: x", "2026-11-24T20:14:15.5Z", `{"facility":"user","severity":"notice","host":"h","app":"app","pid":"1","message":"x"}`},
+		{"<13>2026-11-24T22:14:15 h app: x", "2026-11-24T21:14:15Z", `{"facility":"user","severity":"notice","host":"h","app":"app","message":"x"}`},
+		{"<189>Nov 24 2026 22:14:15: %SYS-5-CONFIG: x", "2026-11-24T21:14:15Z", `{"facility":"local7","severity":"notice","app":"%SYS-5-CONFIG","message":"x"}`},
+		{"<13>Nov 24 22:14:15 h just words here", "2026-11-24T21:14:15Z", `{"facility":"user","severity":"notice","host":"h","message":"just words here"}`},
+		// Years are those that are nearest.
+		{"<13>Jan  1 00:00:01 h a: x", "2026-12-31T23:00:01Z", `{"facility":"user","severity":"notice","host":"h","app":"a","message":"x"}`},
+		{"<13>Jun  1 00:00:01 h a: x", "2026-05-31T23:00:01Z", `{"facility":"user","severity":"notice","host":"h","app":"a","message":"x"}`},
+		// No syslog at all.
+		{"no priority", "", `{"facility":"user","severity":"notice","message":"no priority"}`},
+		{"Nov 24 22:14:15 h a: no priority, but a time", "2026-11-24T21:14:15Z", `{"facility":"user","severity":"notice","host":"h","app":"a","message":"no priority, but a time"}`},
+		{"<192>too much", "", `{"facility":"user","severity":"notice","message":"<192>too much"}`},
+		{"<>x", "", `{"facility":"user","severity":"notice","message":"<>x"}`},
+		{"<1234>x", "", `{"facility":"user","severity":"notice","message":"<1234>x"}`},
+		{"<11>", "", `{"facility":"user","severity":"err","message":""}`},
+		{"", "", `{"facility":"user","severity":"notice","message":""}`},
+		{"<13>Error: not a program", "", `{"facility":"user","severity":"notice","message":"Error: not a program"}`},
+		{"<13>Nov 31 25:14:15 h a: no time", "", `{"facility":"user","severity":"notice","message":"Nov 31 25:14:15 h a: no time"}`},
+	} {
+		m := parse([]byte(tt.in), now, zurich)
+		b := appendEntry(nil, &m, now, false, "", "")
+		r := forward.ReadEntries(b)
+		e, ok := r.Next()
+		if !ok {
+			t.Fatalf("%q: %v", tt.in, r.Err())
+		}
+		line, _, err := msgpack.AppendJSON(nil, e.Record, forward.AppendExtJSON)
+		if err != nil || string(line) != tt.want {
+			t.Errorf("%q:\n got %s, %v\nwant %s", tt.in, line, err, tt.want)
+		}
+		want := now
+		if tt.when != "" {
+			if want, err = time.Parse(time.RFC3339Nano, tt.when); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := time.Unix(e.Sec, int64(e.Nsec)); !got.Equal(want) {
+			t.Errorf("%q is of %v, want %v", tt.in, got.UTC(), want)
+		}
+	}
+}
+
+// FuzzFrame cuts a stream into pieces in any way: the messages are the same.
+func FuzzFrame(f *testing.F) {
+	f.Add([]byte("<13>a\n12 <13>message!<13>b\n\n3 x\n99999 <1"), uint16(3))
+	f.Add([]byte("5 <13>x5 <13>y"), uint16(1))
+	f.Add(bytes.Repeat([]byte("x"), 100), uint16(7))
+	f.Add([]byte("0 <13>a\n1234567890 <b\n1 \n1 <\n"), uint16(2))
+	f.Fuzz(func(t *testing.T, stream []byte, step uint16) {
+		frames := func(step int) (all []string) {
+			one := func(m []byte, cut bool) { all = append(all, fmt.Sprintf("%v %q", cut, m)) }
+			f := framer{most: 32}
+			for rest := stream; len(rest) > 0; {
+				n := min(step, len(rest))
+				f.feed(rest[:n])
+				f.each(one)
+				rest = rest[n:]
+				if len(f.buf) > 32+mostDigits+2 {
+					t.Fatalf("%d bytes are kept", len(f.buf))
+				}
+			}
+			f.last(one)
+			return all
+		}
+		if whole, parts := frames(len(stream)+1), frames(int(step%64)+1); !slices.Equal(whole, parts) {
+			t.Errorf("at once %q, in parts %q", whole, parts)
+		}
+	})
+}
+
+// FuzzParse: whatever comes, the event can be read, and the message lacks nothing but what was
+// understood of it.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`<34>1 2003-10-11T22:14:15.003Z h su 1 ID47 [a x="1"] text`))
+	f.Add([]byte("<13>Nov 24 22:14:15 h app[1]: text"))
+	f.Add([]byte("<13>2026-11-24 22:14:15,5-0330 h app text"))
+	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		before := bytes.Clone(b)
+		m := parse(b, now, zurich)
+		entry := appendEntry(nil, &m, now, true, "peer", "1.2.3.4:5")
+		r := forward.ReadEntries(entry)
+		if _, ok := r.Next(); !ok || r.Err() != nil {
+			t.Fatalf("%q: %x: %v", b, entry, r.Err())
+		}
+		if n, err := msgpack.Skip(entry); err != nil || n != len(entry) {
+			t.Fatalf("%q: %d of %d bytes, %v", b, n, len(entry), err)
+		}
+		if !bytes.Equal(b, before) {
+			t.Fatalf("%q was changed to %q", before, b)
+		}
+		if text := bytes.TrimRight(b, "\r\n\x00"); !bytes.HasSuffix(text, m.text) {
+			t.Fatalf("%q has the text %q", b, m.text)
+		}
+		if tag := (tagTemplate{{text: "a."}, {field: "host"}, {field: "app"}}).append(nil, &m); len(tag) > 2+2*mostField {
+			t.Fatalf("tag %q", tag)
+		}
+	})
+}
+
+func BenchmarkParse(b *testing.B) {
+	now := time.Now()
+	for name, text := range map[string]string{
+		"3164": "<134>Nov 24 14:05:06 web1 nginx[812]: 192.0.2.1 - - \"GET /api/v1/orders/12345/items HTTP/1.1\" 200 5123 \"-\" \"Mozilla/5.0 (X11; Linux x86_64)\" rt=0.012 uct=0.001 up",
+		"5424": `<134>1 2026-11-24T14:05:06.123456Z web1 nginx 812 - - 192.0.2.1 - - "GET /api/v1/orders/12345/items HTTP/1.1" 200 5123 "-" "Mozilla/5.0 (X11; Linux x86_64)" rt=0.0`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			var entry []byte
+			text := []byte(text)
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				m := parse(text, now, time.UTC)
+				entry = appendEntry(entry[:0], &m, now, false, "", "")
+			}
+		})
+	}
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syslog
+
+import "time"
+
+// stamp reads a time at the start of b, and returns how long it is, 0 if there is none:
+//
+//	Nov 24 14:05:06    Nov  4 14:05:06.123    Nov 24 2026 14:05:06
+//	2026-11-24T14:05:06.123456+01:00    2026-11-24 14:05:06
+//
+// A time without a zone is of the given one. A time without a year is of the year that brings it
+// nearest to now.
+func stamp(b []byte, now time.Time, zone *time.Location) (time.Time, int) {
+	if len(b) < 15 {
+		return time.Time{}, 0
+	}
+	if isDigit(b[0]) {
+		return isoStamp(b, zone)
+	}
+	return oldStamp(b, now, zone)
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+const halfYear = 182 * 24 * time.Hour
+
+const months = "JanFebMarAprMayJunJulAugSepOctNovDec"
+
+func oldStamp(b []byte, now time.Time, zone *time.Location) (time.Time, int) {
+	month := 0
+	for m := range 12 {
+		if string(b[:3]) == months[3*m:3*m+3] {
+			month = m + 1
+		}
+	}
+	day, ok := two(b[4:], true)
+	if month == 0 || b[3] != ' ' || !ok || day < 1 || day > 31 || b[6] != ' ' {
+		return time.Time{}, 0
+	}
+	i, year := 7, 0
+	if len(b) >= 20 && b[11] == ' ' {
+		if year, ok = four(b[7:]); !ok {
+			return time.Time{}, 0
+		}
+		i = 12
+	}
+	hour, minute, second, nanos, n := clock(b[i:])
+	if n == 0 {
+		return time.Time{}, 0
+	}
+	i += n
+	if i < len(b) && b[i] != ' ' {
+		return time.Time{}, 0
+	}
+	at := func(year int) time.Time {
+		return time.Date(year, time.Month(month), day, hour, minute, second, nanos, zone)
+	}
+	if year > 0 {
+		return at(year), i
+	}
+	best, other := at(now.Year()), time.Time{}
+	switch d := best.Sub(now); {
+	case d > halfYear:
+		other = at(now.Year() - 1)
+	case d < -halfYear:
+		other = at(now.Year() + 1)
+	default:
+		return best, i
+	}
+	if other.Sub(now).Abs() < best.Sub(now).Abs() {
+		return other, i
+	}
+	return best, i
+}
+
+func isoStamp(b []byte, zone *time.Location) (time.Time, int) {
+	year, ok1 := four(b)
+	month, ok2 := two(b[5:], false)
+	day, ok3 := two(b[8:], false)
+	form := b[4] == '-' && b[7] == '-' && (b[10] == 'T' || b[10] == ' ')
+	if !ok1 || !ok2 || !ok3 || !form || month < 1 || month > 12 || day < 1 || day > 31 {
+		return time.Time{}, 0
+	}
+	hour, minute, second, nanos, n := clock(b[11:])
+	if n == 0 {
+		return time.Time{}, 0
+	}
+	i := 11 + n
+	if i < len(b) && b[i] == 'Z' {
+		zone = time.UTC
+		i++
+	} else if i+3 <= len(b) && (b[i] == '+' || b[i] == '-') {
+		hours, ok := two(b[i+1:], false)
+		n, minutes := 3, 0
+		if ok && i+6 <= len(b) && b[i+3] == ':' {
+			minutes, ok = two(b[i+4:], false)
+			n = 6
+		} else if ok && i+5 <= len(b) && isDigit(b[i+3]) {
+			minutes, ok = two(b[i+3:], false)
+			n = 5
+		}
+		if !ok || hours > 15 || minutes > 59 {
+			return time.Time{}, 0
+		}
+		seconds := 3600*hours + 60*minutes
+		if b[i] == '-' {
+			seconds = -seconds
+		}
+		zone = time.FixedZone("", seconds)
+		i += n
+	}
+	if i < len(b) && b[i] != ' ' {
+		return time.Time{}, 0
+	}
+	return time.Date(year, time.Month(month), day, hour, minute, second, nanos, zone), i
+}
+
+// clock reads 14:05:06 and 14:05:06.123456, perhaps with a colon behind it, as some routers write.
+func clock(b []byte) (hour, minute, second, nanos, n int) {
+	if len(b) < 8 || b[2] != ':' || b[5] != ':' {
+		return 0, 0, 0, 0, 0
+	}
+	hour, ok1 := two(b, false)
+	minute, ok2 := two(b[3:], false)
+	second, ok3 := two(b[6:], false)
+	if !ok1 || !ok2 || !ok3 || hour > 23 || minute > 59 || second > 60 {
+		return 0, 0, 0, 0, 0
+	}
+	n = 8
+	if n+1 < len(b) && (b[n] == '.' || b[n] == ',') && isDigit(b[n+1]) {
+		n++
+		for unit := 100_000_000; n < len(b) && isDigit(b[n]); n++ {
+			nanos += unit * int(b[n]-'0')
+			unit /= 10
+		}
+	}
+	if n < len(b) && b[n] == ':' {
+		n++
+	}
+	return hour, minute, second, nanos, n
+}
+
+// two reads two digits; the first may be a space, if so allowed.
+func two(b []byte, space bool) (v int, ok bool) {
+	if len(b) < 2 || !isDigit(b[1]) {
+		return 0, false
+	}
+	if space && b[0] == ' ' {
+		return int(b[1] - '0'), true
+	}
+	return 10*int(b[0]-'0') + int(b[1]-'0'), isDigit(b[0])
+}
+
+func four(b []byte) (v int, ok bool) {
+	high, ok1 := two(b, false)
+	if !ok1 || len(b) < 4 {
+		return 0, false
+	}
+	low, ok2 := two(b[2:], false)
+	return 100*high + low, ok2
+}

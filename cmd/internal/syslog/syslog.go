@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package syslog is inputs of the collector for syslog, over UDP, TCP, TLS and unix sockets.
+//
+//	syslog+udp://0.0.0.0:514    syslog+tcp://0.0.0.0:514    syslog+tls://0.0.0.0:6514?cert=PEM&key=PEM
+//	syslog+unix:///dev/log      syslog+unix:///run/log.sock?type=stream
+//
+//	socket ──► framer: messages ──► parse: RFC 5424, RFC 3164, text ──► a chunk a tag ──► sink
+//
+// # Promises
+//
+// Every message becomes an event, whatever its bytes: what is not understood is its text. Of a
+// stream, what was read is stored before more is read; so a sender is held up while there is no
+// room. Lengths are bounded, and what is longer is cut and marked.
+//
+// Not promised: that nothing is lost. Syslog has no acks. What lay in a socket's buffer when the
+// collector was killed is gone, and so are datagrams that the kernel had no room for; these are
+// counted, where the kernel tells.
+package syslog
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/forward"
+)
+
+// Kinds are the inputs of this package, by the schemes of their URLs.
+var Kinds = map[string]collector.InputKind{
+	"syslog+udp": kind, "syslog+tcp": kind, "syslog+tls": kind, "syslog+unix": kind,
+}
+
+// settings are what a URL says.
+type settings struct {
+	network string // udp, tcp, unix, unixgram
+	address string
+	tag     tagTemplate
+	zone    *time.Location
+	most    int    // bytes of a message
+	peerKey string // empty: records do not say who sent them
+	places  int    // connections at the same time
+	receive int64  // bytes that the kernel may keep of datagrams
+	cert    string
+	key     string
+	ca      string // of clients; empty: they need no certificate
+}
+
+const (
+	mostMessage = 64 << 20
+	mostPlaces  = 100_000
+)
+
+func kind(u *collector.URL, p *collector.Params) (func(*collector.InputEnv) (collector.Input, error), error) {
+	s := &settings{address: strings.TrimPrefix(u.Path, "//")}
+	dgram := true
+	switch u.Scheme {
+	case "syslog+udp":
+		s.network = "udp"
+	case "syslog+unix":
+		if dgram = p.Choice("type", "dgram", "stream") == "dgram"; dgram {
+			s.network = "unixgram"
+		} else {
+			s.network = "unix"
+		}
+		if !strings.HasPrefix(s.address, "/") {
+			return nil, u.Errorf("write syslog+unix:///path")
+		}
+	default:
+		s.network, dgram = "tcp", false
+	}
+	var err error
+	if s.tag, err = parseTag(p.String("tag", "syslog.{facility}.{app}")); err != nil {
+		return nil, u.Errorf("tag: %v", err)
+	}
+	if s.zone, err = time.LoadLocation(p.String("zone", "Local")); err != nil {
+		return nil, u.Errorf("zone: %v", err)
+	}
+	most := p.Size("max_message", 64<<10)
+	s.peerKey = p.String("address_key", "")
+	if dgram {
+		s.receive = p.Size("receive_buffer", 8<<20)
+	} else {
+		s.places = int(p.Int("max_connections", 1000, 1, mostPlaces))
+	}
+	if u.Scheme == "syslog+tls" {
+		s.cert, s.key, s.ca = p.String("cert", ""), p.String("key", ""), p.String("client_ca", "")
+	}
+	switch _, port, splitErr := net.SplitHostPort(s.address); {
+	case p.Err() != nil:
+		return nil, p.Err()
+	case most < 480 || most > mostMessage:
+		return nil, u.Errorf("max_message is 480 bytes to %d MiB", mostMessage>>20)
+	case s.receive < 0 || s.receive > 1<<30:
+		return nil, u.Errorf("receive_buffer is at most 1 GiB")
+	case !strings.HasPrefix(s.network, "unix") && (splitErr != nil || port == ""):
+		return nil, u.Errorf("write %s://host:port", u.Scheme)
+	case u.Scheme == "syslog+tls" && (s.cert == "" || s.key == ""):
+		return nil, u.Errorf("cert and key name the certificate and its key")
+	}
+	s.most = int(most)
+	return func(env *collector.InputEnv) (collector.Input, error) { return open(s, env) }, nil
+}
+
+// input listens on one address.
+type input struct {
+	*settings
+	env      *collector.InputEnv
+	listener net.Listener // of streams
+	packets  net.PacketConn
+	warned   limiter
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+	ended bool
+
+	bytes, open, dropped atomic.Int64
+}
+
+func open(s *settings, env *collector.InputEnv) (collector.Input, error) {
+	in := &input{settings: s, env: env, conns: map[net.Conn]struct{}{}}
+	var err error
+	if strings.HasPrefix(s.network, "unix") {
+		removeStale(s.network, s.address)
+	}
+	if s.network == "udp" || s.network == "unixgram" {
+		if in.packets, err = net.ListenPacket(s.network, s.address); err == nil {
+			err = in.prepare()
+		}
+	} else {
+		in.listener, err = net.Listen(s.network, s.address)
+	}
+	if err == nil && s.cert != "" {
+		var config *tls.Config
+		if config, err = s.tls(); err == nil {
+			in.listener = tls.NewListener(in.listener, config)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("syslog: %w", err), in.Close())
+	}
+	return in, nil
+}
+
+// removeStale removes a socket that nobody listens on any more.
+func removeStale(network, path string) {
+	if info, err := os.Lstat(path); err != nil || info.Mode().Type() != os.ModeSocket {
+		return
+	}
+	c, err := net.Dial(network, path)
+	if err == nil {
+		c.Close()
+		return
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		_ = os.Remove(path) // listening says what is wrong
+	}
+}
+
+func (s *settings) tls() (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
+	if err != nil {
+		return nil, err
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	if s.ca != "" {
+		pem, err := os.ReadFile(s.ca)
+		if err != nil {
+			return nil, err
+		}
+		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if !c.ClientCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s: no certificate in it", s.ca)
+		}
+	}
+	return c, nil
+}
+
+// Addr says where the input listens.
+func (in *input) Addr() net.Addr {
+	if in.packets != nil {
+		return in.packets.LocalAddr()
+	}
+	return in.listener.Addr()
+}
+
+// Close lets go of the socket.
+func (in *input) Close() (err error) {
+	if in.packets != nil {
+		err = in.packets.Close()
+	}
+	if in.listener != nil {
+		err = in.listener.Close()
+	}
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Stats implements collector.Input. Refused are datagrams that the kernel dropped.
+func (in *input) Stats() collector.Received {
+	return collector.Received{Bytes: in.bytes.Load(), Connections: in.open.Load(), Refused: in.dropped.Load()}
+}
+
+// Run implements collector.Input.
+func (in *input) Run(ctx context.Context, sink collector.Sink) error {
+	in.env.Log.Info("listening", "address", in.Addr().String())
+	// What was read is stored also when ctx has ended; the sink says when it takes no more.
+	storing := context.WithoutCancel(ctx)
+	stop := context.AfterFunc(ctx, in.end)
+	defer stop()
+	if in.packets != nil {
+		return in.receiveAll(storing, sink)
+	}
+	return in.serve(ctx, storing, sink)
+}
+
+// end has all that waits for bytes return.
+func (in *input) end() {
+	if in.packets != nil {
+		_ = in.packets.SetReadDeadline(time.Unix(1, 0)) // it is open
+		return
+	}
+	_ = in.listener.Close() // nothing more comes
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.ended = true
+	for c := range in.conns {
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // it is open
+	}
+}
+
+// A batch is the chunks that are made of what was read at once.
+type batch struct {
+	in     *input
+	chunks map[string]*forward.Chunk
+	order  []*forward.Chunk
+	bytes  int
+	tag    []byte
+}
+
+// batchBytes is from how much on a batch is stored.
+const batchBytes = 1 << 20
+
+func (in *input) newBatch() *batch { return &batch{in: in, chunks: map[string]*forward.Chunk{}} }
+
+// add parses a message and puts its event into the chunk of its tag.
+func (b *batch) add(text []byte, cut bool, now time.Time, peer string) {
+	m := parse(text, now, b.in.zone)
+	b.tag = b.in.tag.append(b.tag[:0], &m)
+	if len(b.tag) == 0 || len(b.tag) > forward.MaxTag {
+		b.tag = append(b.tag[:0], "syslog"...)
+	}
+	c := b.chunks[string(b.tag)]
+	if c == nil {
+		c = &forward.Chunk{Tag: string(b.tag)}
+		b.chunks[c.Tag] = c
+	}
+	if c.Events == 0 {
+		b.order = append(b.order, c)
+	}
+	before := len(c.Entries)
+	c.Entries = appendEntry(c.Entries, &m, now, cut, b.in.peerKey, peer)
+	c.Events++
+	b.bytes += len(c.Entries) - before
+}
+
+// mostTags is how many tags a batch remembers for the next.
+const mostTags = 256
+
+// store stores what is there.
+func (b *batch) store(ctx context.Context, sink collector.Sink) error {
+	if len(b.order) == 0 {
+		return nil
+	}
+	_, err := sink.Store(ctx, b.order, nil)
+	for _, c := range b.order {
+		c.Entries, c.Events = c.Entries[:0], 0
+	}
+	if len(b.chunks) > mostTags || b.bytes > 4*batchBytes {
+		clear(b.chunks)
+	}
+	clear(b.order)
+	b.order, b.bytes = b.order[:0], 0
+	return err
+}
+
+// A limiter lets one message through in each interval.
+type limiter struct {
+	mu   sync.Mutex
+	next time.Time
+	out  int
+}
+
+// warnEvery is how often one input warns.
+const warnEvery = 10 * time.Second
+
+// warn logs, now and then.
+func (in *input) warn(text string, args ...any) {
+	l := &in.warned
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if now.Before(l.next) {
+		l.out++
+		return
+	}
+	if l.out > 0 {
+		args = append(args, "left_out", l.out)
+	}
+	l.next, l.out = now.Add(warnEvery), 0
+	in.env.Log.Warn(text, args...)
+}
