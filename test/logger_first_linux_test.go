@@ -4,45 +4,83 @@ package test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/spillwaylog/spillway"
 )
 
 // TestFirstProgram runs programs that log to a stream and end without Close, as a first one does,
-// by os.Exit at once after the last call. All that they logged is there, in order, and their rings
-// do not pile up.
+// by os.Exit at once after the last call. What they logged is there, in order. A call waits for 10 ms
+// and no longer, so what a busy machine has not written by then the next program of the name prints.
 func TestFirstProgram(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	const runs, lines = 40, 3
-	o := order{Destination: "stderr:", Prefix: "first", Goroutines: 1, Count: lines, Abandon: true, Options: childOptions{Shm: h.shm}}
+	next := map[string]uint64{} // of each program, the line that is to come
+	read := func(text []byte) (own map[string]int) {
+		own = map[string]int{}
+		for b := range bytes.Lines(text) {
+			l, err := parseLine(b)
+			must(t, err)
+			k, _ := l.record["k"].(string)
+			n, ok := whole(number(l.record["n"]))
+			if !ok || n > next[k] {
+				t.Fatalf("of %s comes line %v, want %d", k, l.record["n"], next[k])
+			}
+			next[k] = max(next[k], n+1) // or it is printed again, by the next program
+			own[k]++
+		}
+		return own
+	}
+	complete := 0
 	for run := range runs {
+		o := order{
+			Destination: "stderr:", Prefix: fmt.Sprint("first", run), Goroutines: 1, Count: lines, Abandon: true,
+			Options: childOptions{Shm: h.shm},
+		}
 		c := startChild(t, o)
 		must(t, c.stdin.Close())
 		eventually(t, "the program ends", c.over)
-		into := newLedger()
-		for text := range bytes.Lines([]byte(c.log.String())) {
-			l, err := parseLine(text)
-			must(t, err)
-			into.line(l)
-		}
-		into.check(t)
-		into.wantStream(t, "first.0", lines, lines)
-		if left := h.rings(); len(left) > 2 || t.Failed() {
-			t.Fatalf("after %d runs, rings %q; it wrote:\n%s", run+1, left, c.log)
+		if read([]byte(c.log.String()))[o.Prefix+".0"] == lines {
+			complete++
 		}
 	}
-	saved := os.Stderr
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if complete == 0 {
+		t.Errorf("none of %d programs has printed its lines itself", runs)
+	}
+	path := filepath.Join(t.TempDir(), "last")
+	last, err := os.Create(path)
 	must(t, err)
-	defer null.Close()
-	os.Stderr = null
+	defer last.Close()
+	saved := os.Stderr
+	os.Stderr = last
 	l := h.open("stderr:", spillway.Options{})
 	os.Stderr = saved
-	if s := closing(t, l); s.Adopted.Events > 2*lines {
-		t.Errorf("adopted: %+v", s.Adopted)
+	closing(t, l)
+	text, err := os.ReadFile(path)
+	must(t, err)
+	read(text)
+	for run := range runs {
+		if k := fmt.Sprintf("first%d.0", run); next[k] != lines {
+			t.Errorf("of %s came %d lines", k, next[k])
+		}
 	}
 	h.wantEmpty()
+	figure(t, "%d of %d programs printed all of their lines themselves", complete, runs)
+}
+
+// number reads a json.Number.
+func number(v any) any {
+	n, ok := v.(interface{ Int64() (int64, error) })
+	if !ok {
+		return v
+	}
+	i, err := n.Int64()
+	if err != nil {
+		return v
+	}
+	return i
 }
