@@ -63,7 +63,7 @@ func put(t testing.TB, dir string, n int, content []byte) string {
 func TestSort(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
-	for round := range 30 {
+	for round := range 12 {
 		dir := t.TempDir()
 		var all []madeLine
 		var paths []string
@@ -181,7 +181,7 @@ func (p *peak) Write(b []byte) (int, error) {
 
 // TestMany: 2,000 files, of which a quarter is compressed, need little memory and few descriptors.
 func TestMany(t *testing.T) {
-	const files, each = 2000, 200
+	const files, each = 2000, 60
 	dir := t.TempDir()
 	var paths []string
 	for n := range files {
