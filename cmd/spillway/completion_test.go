@@ -20,7 +20,7 @@ const asCommand = "SPILLWAY_TEST_COMMAND"
 
 func TestComplete(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
-		{"", "words serve send replay journal bench completion help version"},
+		{"", "words serve send replay merge journal bench completion help version"},
 		{"se", "words serve send"},
 		{"se rve", "words"},
 		{"--v", "words --version"},

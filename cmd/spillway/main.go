@@ -5,6 +5,7 @@
 //	serve    inputs ──► journal ──► outputs          package collector
 //	send     standard input ──► a Forward server     package forward
 //	replay   dead letters ──► a Forward server       package internal/letters
+//	merge    files of JSON lines ──► one, by time     package cmd/internal/merge
 //	journal  looks into a data directory             package journal
 //	bench    made events ──► any Forward server      package cmd/internal/load
 //
@@ -37,6 +38,7 @@ type cli struct {
 	Serve      serveCmd      `cmd:"" help:"Run the collector: take events in, keep them in a journal, hand them on."`
 	Send       sendCmd       `cmd:"" help:"Send the lines of standard input to a Forward server, with acks."`
 	Replay     replayCmd     `cmd:"" help:"Send the events that an output refused to a Forward server, with acks, each once."`
+	Merge      mergeCmd      `cmd:"" help:"Merge files of JSON lines by time."`
 	Journal    journalCmd    `cmd:"" help:"Look into a journal."`
 	Bench      benchCmd      `cmd:"" help:"Measure servers."`
 	Completion completionCmd `cmd:"" help:"Print a script that completes this command line: for bash, zsh or fish."`
