@@ -13,8 +13,9 @@ import (
 )
 
 // TestFirstProgram runs programs that log to a stream and end without Close, as a first one does,
-// by os.Exit at once after the last call. What they logged is there, in order. A call waits for 10 ms
-// and no longer, so what a busy machine has not written by then the next program of the name prints.
+// by os.Exit at once after the last call. What they logged is there, in order. A call waits for
+// 10 ms and no longer, so what a busy machine has not written by then the next program of the name
+// prints.
 func TestFirstProgram(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

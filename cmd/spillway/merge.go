@@ -97,7 +97,7 @@ func mergeBar(done, all int64, passed time.Duration) string {
 		return text
 	}
 	text += " of " + humanize.IBytes(uint64(all))
-	if passed > time.Second {
+	if passed > time.Second && done > 0 {
 		left := time.Duration(float64(all-done) / float64(done) * float64(passed))
 		text += fmt.Sprintf(", %v left", left.Round(time.Second))
 	}
