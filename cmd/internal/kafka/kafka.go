@@ -66,6 +66,7 @@ type output struct {
 	pending sync.WaitGroup // chunks
 	waiting atomic.Int64   // the same, as a number
 	acked   atomic.Int64   // records
+	kept    atomic.Int64   // when the cursor was last asked for, in Unix nanoseconds
 	shut    atomic.Bool
 }
 
@@ -243,7 +244,7 @@ func (s *slab) one() {
 		return
 	}
 	o, done := s.o, s.done
-	result := collector.Result{Rejected: s.rejected, Bytes: int64(len(s.bytes))}
+	result := collector.Result{Rejected: s.rejected, Bytes: int64(len(s.bytes)), Soon: o.soon()}
 	switch err := s.err; {
 	case err == nil:
 		o.env.Works()
@@ -263,6 +264,15 @@ func (s *slab) one() {
 	done(result)
 	o.waiting.Add(-1)
 	o.pending.Done()
+}
+
+// keepEvery is how often the cursor is kept: what comes after it is written again after a kill.
+const keepEvery = 100 * time.Millisecond
+
+// soon says that the cursor is to be kept now.
+func (o *output) soon() bool {
+	now, before := time.Now().UnixNano(), o.kept.Load()
+	return now-before >= int64(keepEvery) && o.kept.CompareAndSwap(before, now)
 }
 
 // Flush implements collector.Output.
