@@ -17,7 +17,7 @@ import (
 )
 
 // inHand is a file that is there while a collector runs. It says of each output how far it has
-// come, and whether one record was in hand alone: see follow.Caution. What a process wrote outlives
+// come, whether one record was in hand alone, and in how many trials: see follow.Caution. What a process wrote outlives
 // it; a power cut may take it, and nothing is lost by that.
 //
 //	┌─────────────┬──────────┬───────┬───────┐
@@ -40,7 +40,7 @@ const (
 	inHandSlot = 32
 
 	flagAlone = 1
-	flagTrial = 2
+	trialUnit = 2 // the trials are counted above it
 )
 
 // openInHand reads what the process before left, and begins anew. With an error, as of a full disk,
@@ -68,7 +68,7 @@ func readSlot(b []byte) (n follow.Note, key [16]byte, ok bool) {
 		return n, key, false
 	}
 	flags := binary.BigEndian.Uint32(b[24:])
-	n = follow.Note{Finished: journal.Position(binary.BigEndian.Uint64(b[16:])), Alone: flags&flagAlone != 0, Trial: flags&flagTrial != 0}
+	n = follow.Note{Finished: journal.Position(binary.BigEndian.Uint64(b[16:])), Alone: flags&flagAlone != 0, Trials: int(flags / trialUnit)}
 	return n, [16]byte(b), true
 }
 
@@ -103,9 +103,7 @@ func (h *inHand) write(i int, key [16]byte, n follow.Note) {
 	if n.Alone {
 		flags |= flagAlone
 	}
-	if n.Trial {
-		flags |= flagTrial
-	}
+	flags |= uint32(n.Trials) * trialUnit
 	binary.BigEndian.PutUint32(b[24:], flags)
 	binary.BigEndian.PutUint32(b[28:], crc32.ChecksumIEEE(b[:28]))
 	h.mu.Lock()

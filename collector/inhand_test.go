@@ -103,8 +103,8 @@ func TestDeadlyChild(t *testing.T) {
 	}
 }
 
-// TestDeadlyRecord: a record on which the process dies is a dead letter at the third time, and
-// all else arrives, once and in order, at this output and at others.
+// TestDeadlyRecord: a record on which the process dies is a dead letter after three trials, and all
+// else arrives, once and in order, at this output and at others.
 func TestDeadlyRecord(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -115,14 +115,14 @@ func TestDeadlyRecord(t *testing.T) {
 		c.Stdout, c.Stderr = log, log
 		return log, c.Run()
 	}
-	for i := range 3 {
+	for i := range 5 {
 		if log, err := start(); err == nil {
 			t.Fatalf("start %d did not end the process: %s", i+1, log)
 		}
 	}
 	log, err := start()
 	if err != nil {
-		t.Fatalf("at the fourth start: %v\n%s", err, log)
+		t.Fatalf("at the sixth start: %v\n%s", err, log)
 	}
 	if !strings.Contains(log.String(), "ended three times") {
 		t.Errorf("it does not say so: %s", log)
@@ -170,7 +170,7 @@ func TestInHandFile(t *testing.T) {
 	if c.Died || c.Last != (follow.Note{}) {
 		t.Errorf("at first %+v", c)
 	}
-	note := follow.Note{Finished: 7 << 32, Alone: true, Trial: true}
+	note := follow.Note{Finished: 7 << 32, Alone: true, Trials: 2}
 	c.Note(note)
 	if err := h.file.Close(); err != nil {
 		t.Fatal(err)

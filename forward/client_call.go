@@ -113,6 +113,13 @@ func (k *Call) Written() bool {
 	return k.written || k.busy
 }
 
+// Waiting says whether nothing but an ack is waited for: all of the chunk was written.
+func (k *Call) Waiting() bool {
+	k.c.mu.Lock()
+	defer k.c.mu.Unlock()
+	return k.written && !k.busy && !k.over
+}
+
 // finish has done called. With c.mu held, and the bytes not in use.
 func (k *Call) finish(err error) {
 	if k.over {

@@ -51,7 +51,7 @@ func putLetters(t *testing.T, data string, count int) (names []string) {
 	return names
 }
 
-func lettersThere(t *testing.T, data string) (n int) {
+func lettersThere(t testing.TB, data string) (n int) {
 	t.Helper()
 	l, err := letters.Read(filepath.Join(data, letters.Dir))
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/letters"
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
@@ -117,11 +119,30 @@ func TestRelayKill(t *testing.T) {
 // wantAll waits until the last collector has all events, ends all, and looks at what was written.
 func (y *relay) wantAll(want []string) {
 	y.t.Helper()
-	eventually(y.t, "the last events are in the output", func() bool { return newCounter(y.out).count(y.t) >= len(want) })
+	y.arrived(want)
 	y.stop()
 	lines := readLines(y.t, y.out)
 	wantNames(y.t, lines, want...)
 	wantOrder(y.t, lines)
+}
+
+// arrived waits until the last collector has written all events. If they do not come, it says what
+// is missing and which of the collectors put something aside.
+func (y *relay) arrived(want []string) {
+	y.t.Helper()
+	defer func() {
+		if !y.t.Failed() {
+			return
+		}
+		for i, s := range y.setups {
+			if _, err := os.Stat(filepath.Join(s.data, letters.Dir)); err == nil {
+				y.t.Errorf("collector %d has %d dead letters", i, lettersThere(y.t, s.data))
+			}
+		}
+		wantNames(y.t, readLines(y.t, y.out), want...)
+	}()
+	lines := newCounter(y.out)
+	eventually(y.t, "the last events are in the output", func() bool { return lines.count(y.t) >= len(want) })
 }
 
 // TestRelayKillTwo has two collectors in front of one. What a sender sends again by the other one
@@ -179,7 +200,7 @@ func TestRelayKillTwo(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	eventually(t, "the last events are in the output", func() bool { return newCounter(y.out).count(t) >= len(want) })
+	y.arrived(want)
 	y.stop()
 	wantNames(t, readLines(t, y.out), want...)
 	figure(t, "%d kills, %d events", n, len(want))

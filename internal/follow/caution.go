@@ -23,18 +23,23 @@ import (
 //
 //	1st death   the record was among those in hand    → the next process takes these up singly
 //	2nd death   it was alone in hand                  → the next one tries it before it does anything else
-//	3rd death   it was tried, and nothing else ran    → it is a dead letter
+//	3rd to 5th  it was tried, and nothing else ran    → after three trials it is a dead letter
 //
-// Who kills a process three times at any moment turns no record into a dead letter: at the third
-// time nothing but the record's own trial counts, which is over in an instant, and a record that is
-// in hand for long, as where its output is stalled, is noted no more.
+// A process that is killed from outside at any moment turns no record into a dead letter: nothing
+// but deaths in the record's own trial count, one after the other. A trial is over in an instant.
+// It does not go on while the record waits: its output is stalled, or all of it was sent and the
+// ack is missing. One trial was not enough: on a starved machine even an instant is long, and where
+// both ends of a connection were killed again and again, a good record became a dead letter.
 
 // Note is what a process that ended left of a follower.
 type Note struct {
 	Finished journal.Position // up to there all was done
 	Alone    bool             // the record behind it was in hand, and no other
-	Trial    bool             // and nothing else ran
+	Trials   int              // and nothing else ran: in so many processes, one after the other
 }
+
+// maxTrials is how many trials of a record may end the process. Then it is a dead letter.
+const maxTrials = 3
 
 // A Caution is what a follower keeps to.
 type Caution struct {
@@ -47,13 +52,16 @@ type Caution struct {
 // excuseAfter is how long a record may be in hand before it is no longer suspected: it waits.
 const excuseAfter = 10 * time.Second
 
+// waitingEvery is how often a trial looks whether its record waits.
+const waitingEvery = 2 * time.Millisecond
+
 // care is what Run knows of its caution.
 type care struct {
 	noted   Note
 	since   time.Time // of a record noted as alone
 	singles int       // records taken up singly
 	bytes   int64
-	trial   bool // Try runs
+	trials  int // Try runs: its number, from 1; else 0
 
 	stumbled atomic.Bool // the output has failed since a record was noted; by whoever says so
 }
@@ -61,13 +69,13 @@ type care struct {
 // guilty says whether the record that comes next has ended the process often enough.
 func (f *Follower) guilty() bool {
 	c := f.cfg.Caution
-	return c != nil && c.Died && c.Last.Alone && c.Last.Trial && f.step.taken == c.Last.Finished && f.step.taken < c.End
+	return c != nil && c.Died && c.Last.Alone && c.Last.Trials >= maxTrials && f.step.taken == c.Last.Finished && f.step.taken < c.End
 }
 
 // Suspects says whether a record is to be tried before anything else runs.
 func (f *Follower) Suspects() bool {
 	c := f.cfg.Caution
-	return c != nil && c.Died && c.Last.Alone && !c.Last.Trial && c.Last.Finished >= f.start && c.Last.Finished < c.End
+	return c != nil && c.Died && c.Last.Alone && c.Last.Trials < maxTrials && c.Last.Finished >= f.start && c.Last.Finished < c.End
 }
 
 // Try takes up what is suspected, and all before it, and returns when that is done, or waits for
@@ -76,12 +84,19 @@ func (f *Follower) Try(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, excuseAfter)
 	defer cancel()
 	s := &f.step
-	s.care.trial = true
-	for ctx.Err() == nil && s.finished <= f.cfg.Caution.Last.Finished && !s.failing && !s.care.stumbled.Load() {
+	s.care.trials = f.cfg.Caution.Last.Trials + 1
+	for ctx.Err() == nil && s.finished <= f.cfg.Caution.Last.Finished && !s.failing && !s.care.stumbled.Load() && !f.waits() {
 		f.round(ctx, context.Background())
 	}
-	s.care.trial = false
+	s.care.trials = 0
 	f.excuse()
+}
+
+// waits says that the record in a trial has left the process, which it cannot end any more.
+func (f *Follower) waits() bool {
+	s := &f.step
+	w, ok := s.out.(output.Waiter)
+	return ok && s.care.noted.Trials > 0 && w.Waiting()
 }
 
 // careful says whether the next record is to be taken up alone.
@@ -105,7 +120,11 @@ func (f *Follower) alone() bool {
 	}
 	s.care.since = time.Now()
 	s.care.stumbled.Store(false)
-	f.note(Note{Finished: s.finished, Alone: true, Trial: s.care.trial && s.finished == f.cfg.Caution.Last.Finished})
+	n := Note{Finished: s.finished, Alone: true}
+	if s.finished == f.cfg.Caution.Last.Finished {
+		n.Trials = s.care.trials
+	}
+	f.note(n)
 	return true
 }
 
@@ -152,12 +171,12 @@ func (f *Follower) condemn(x *flight) (ok bool, err error) {
 	}
 	*body = bytes.Clone(*body)
 	x.own.ID, x.own.Print = nil, nil
-	f.cfg.Report(fmt.Errorf("the process ended three times while the record that ends at %v was in hand: it is a dead letter", rec.Pos))
+	f.cfg.Report(fmt.Errorf("the process ended three times while nothing but the record that ends at %v was in hand: it is a dead letter", rec.Pos))
 	return true, nil
 }
 
 // errDeadly is why a record is a dead letter on which the process has ended.
-var errDeadly = errors.New("the process ended three times while this was in hand")
+var errDeadly = errors.New("the process ended three times while nothing but this was in hand")
 
 // sentence makes a record a dead letter.
 func (f *Follower) sentence(x *flight) {

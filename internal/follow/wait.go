@@ -10,7 +10,11 @@ import (
 // await waits until no more than so many chunks are in flight, something is urgent, or a commit may
 // be due.
 func (f *Follower) await(ctx context.Context, left int) {
-	wait, cancel := context.WithTimeout(ctx, commitEvery)
+	patience := commitEvery
+	if f.step.care.trials > 0 {
+		patience = waitingEvery
+	}
+	wait, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if !f.inbox.listen(f.step.inFlight, left, cancel) {
 		return

@@ -195,6 +195,21 @@ func (f *forwarder) Flush(ctx context.Context) error {
 	return w.wait(ctx)
 }
 
+// Waiting implements Waiter.
+func (f *forwarder) Waiting() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.count == 0 || len(f.waiting) > 0 {
+		return false
+	}
+	for _, h := range f.hosts {
+		if slices.ContainsFunc(h.calls, func(p *pending) bool { return !p.call.Waiting() }) {
+			return false
+		}
+	}
+	return true
+}
+
 // put puts a chunk back where it stood.
 func (f *forwarder) put(p *pending) {
 	i, _ := slices.BinarySearchFunc(f.waiting, p, func(a, b *pending) int { return int(int64(a.seq) - int64(b.seq)) })

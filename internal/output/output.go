@@ -84,6 +84,13 @@ type Longer interface {
 	SubmitLong(token []byte, c *forward.Chunk, l *forward.Long, done func(Result))
 }
 
+// A Waiter can tell that it is not this process that holds up what was submitted.
+type Waiter interface {
+	Output
+	// Waiting says that something was submitted and is not done, and all of it has left the process.
+	Waiting() bool
+}
+
 // A Transactional output keeps the position itself, in one transaction with the events. Of what it
 // committed when its caller was killed only the token is known: what it had rejected of that
 // becomes no dead letter.
