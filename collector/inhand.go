@@ -17,8 +17,8 @@ import (
 )
 
 // inHand is a file that is there while a collector runs. It says of each output how far it has
-// come, whether one record was in hand alone, and in how many trials: see follow.Caution. What a process wrote outlives
-// it; a power cut may take it, and nothing is lost by that.
+// come, whether one record was in hand alone, and in how many trials: see follow.Caution. What a
+// process wrote outlives it; a power cut may take it, and nothing is lost by that.
 //
 //	┌─────────────┬──────────┬───────┬───────┐
 //	│ cursor (16) │ finished │ flags │ crc32 │  32 bytes an output

@@ -87,7 +87,8 @@ type Longer interface {
 // A Waiter can tell that it is not this process that holds up what was submitted.
 type Waiter interface {
 	Output
-	// Waiting says that something was submitted and is not done, and all of it has left the process.
+	// Waiting says that something was submitted and is not done, and that all of it has left the
+	// process.
 	Waiting() bool
 }
 
