@@ -10,6 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// forceBuffer gives a socket a receive buffer beyond net.core.rmem_max, where the process may do
+// that.
+func forceBuffer(c net.PacketConn, bytes int) bool {
+	s, ok := c.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var inner error
+	err = raw.Control(func(fd uintptr) { inner = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bytes) })
+	return err == nil && inner == nil
+}
+
 // countDrops has the kernel say with each datagram how many it had no room for.
 func countDrops(c net.PacketConn) error {
 	udp, ok := c.(*net.UDPConn)

@@ -6,6 +6,9 @@ package syslog
 
 import "net"
 
+// forceBuffer does nothing: what the system gives is all there is.
+func forceBuffer(net.PacketConn, int) bool { return false }
+
 // countDrops does nothing: this system does not say what it drops.
 func countDrops(net.PacketConn) error { return nil }
 

@@ -11,6 +11,7 @@ type framer struct {
 	most int // bytes of a message
 
 	buf      []byte
+	seen     int  // so many of them have no newline
 	skipping bool // the rest of a line that was cut
 	left     int  // bytes of a counted message that was cut, which are not kept
 }
@@ -21,8 +22,9 @@ func (f *framer) feed(b []byte) { f.buf = append(f.buf, b...) }
 // each calls one for each whole message. cut says that the message was longer. What one gets is
 // valid until it returns.
 func (f *framer) each(one func(message []byte, cut bool)) {
-	b := f.buf
-	for len(b) > 0 {
+	b, seen := f.buf, f.seen
+	f.seen = 0
+	for ; len(b) > 0; seen = 0 {
 		switch {
 		case f.left > 0:
 			n := min(f.left, len(b))
@@ -54,11 +56,13 @@ func (f *framer) each(one func(message []byte, cut bool)) {
 			b = b[head+want:]
 			continue
 		}
-		end := bytes.IndexByte(b[:min(len(b), f.most+1)], '\n')
+		end := bytes.IndexByte(b[seen:min(len(b), f.most+1)], '\n')
 		if end < 0 && len(b) <= f.most {
+			f.seen = len(b) // a line may come in many pieces
 			break
 		}
 		if end >= 0 {
+			end += seen
 			one(b[:end], false)
 			b = b[end+1:]
 		} else {
@@ -66,7 +70,9 @@ func (f *framer) each(one func(message []byte, cut bool)) {
 			b, f.skipping = b[f.most:], true
 		}
 	}
-	f.buf = f.buf[:copy(f.buf, b)]
+	if len(b) < len(f.buf) {
+		f.buf = f.buf[:copy(f.buf, b)]
+	}
 }
 
 // last calls one for what is left at the end of the stream: a line without its newline, or a part
@@ -80,7 +86,7 @@ func (f *framer) last(one func(message []byte, cut bool)) {
 	if b = b[head:]; len(b) > 0 && !f.skipping && f.left == 0 {
 		one(b[:min(len(b), f.most)], head > 0 || len(b) > f.most)
 	}
-	f.buf = f.buf[:0]
+	f.buf, f.seen = f.buf[:0], 0
 }
 
 // mostDigits is how many a count of octets may have.

@@ -17,7 +17,7 @@ import (
 // prepare asks for a receive buffer, and for the kernel's count of what it dropped.
 func (in *input) prepare() error {
 	c, ok := in.packets.(interface{ SetReadBuffer(bytes int) error })
-	if ok && in.receive > 0 {
+	if ok && in.receive > 0 && !forceBuffer(in.packets, int(in.receive)) {
 		if err := c.SetReadBuffer(int(in.receive)); err != nil {
 			return fmt.Errorf("receive_buffer: %w", err)
 		}
@@ -59,10 +59,14 @@ func (r *receiver) readAll() error {
 	buf := make([]byte, min(in.most, 64<<10)+1)
 	oob := make([]byte, 128)
 	var before uint32
+	var e ending
 	for {
 		n, dropped, known, peer, err := receive(in.packets, buf, oob, in.peerKey != "")
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
+			if e.goesOn(in, in.packets, err) {
+				continue
+			}
 			return nil
 		case err != nil:
 			in.warn("a datagram cannot be read", "err", err)
@@ -89,6 +93,9 @@ func (r *receiver) readAll() error {
 			r.some.Signal()
 		}
 		r.mu.Unlock()
+		if !e.goesOn(in, in.packets, nil) {
+			return nil
+		}
 	}
 }
 

@@ -3,12 +3,17 @@
 package syslog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"maps"
+	"math"
 	"net"
 	"os"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/collector"
@@ -19,21 +24,12 @@ func (in *input) serve(ctx, storing context.Context, sink collector.Sink) error 
 	var all sync.WaitGroup
 	defer all.Wait()
 	failed := make(chan error, 1)
-	places := make(chan struct{}, in.places)
 	for {
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
-		case err := <-failed:
-			in.end()
-			return err
-		}
 		c, err := in.listener.Accept()
 		if err != nil {
-			<-places
 			select {
 			case err := <-failed:
+				in.end()
 				return err
 			case <-ctx.Done():
 				return ctx.Err()
@@ -49,9 +45,13 @@ func (in *input) serve(ctx, storing context.Context, sink collector.Sink) error 
 			}
 			continue
 		}
+		silent, ok := in.enter(c)
+		if !ok {
+			_ = c.Close() // nothing of it was read
+			continue
+		}
 		all.Go(func() {
-			defer func() { <-places }()
-			if err := in.connection(storing, sink, c); err != nil {
+			if err := in.connection(storing, sink, c, silent); err != nil {
 				select {
 				case failed <- err:
 					_ = in.listener.Close() // so that Accept returns
@@ -62,28 +62,46 @@ func (in *input) serve(ctx, storing context.Context, sink collector.Sink) error 
 	}
 }
 
-// connection reads one connection to its end. Its error is that of the sink.
-func (in *input) connection(ctx context.Context, sink collector.Sink, c net.Conn) error {
+// enter notes a connection, and since when it is silent; false: the input has ended. Where there is
+// no place for one more, the one that has been silent for the longest time ends: what it has sent
+// is stored.
+func (in *input) enter(c net.Conn) (silent *atomic.Int64, ok bool) {
 	in.mu.Lock()
+	defer in.mu.Unlock()
 	if in.ended {
-		in.mu.Unlock()
-		return c.Close()
+		return nil, false
 	}
-	in.conns[c] = struct{}{}
-	in.mu.Unlock()
+	if len(in.conns) >= in.places {
+		oldest := slices.MinFunc(slices.Collect(maps.Keys(in.conns)), func(a, b net.Conn) int {
+			return cmp.Compare(in.conns[a].Load(), in.conns[b].Load())
+		})
+		_ = oldest.SetReadDeadline(time.Unix(1, 0)) // it is open
+		in.conns[oldest].Store(math.MaxInt64)       // the next one ends another
+		in.warn("a silent connection is closed for a new one", "peer", oldest.RemoteAddr().String(), "max_connections", in.places)
+	}
+	silent = new(atomic.Int64)
+	silent.Store(time.Now().UnixNano())
+	in.conns[c] = silent
 	in.open.Add(1)
-	defer func() {
-		in.open.Add(-1)
-		in.mu.Lock()
-		delete(in.conns, c)
-		in.mu.Unlock()
-		_ = c.Close() // all was read that is to be read
-	}()
+	return silent, true
+}
+
+func (in *input) leave(c net.Conn) {
+	in.open.Add(-1)
+	in.mu.Lock()
+	delete(in.conns, c)
+	in.mu.Unlock()
+	_ = c.Close() // all was read that is to be read
+}
+
+// connection reads one connection to its end. Its error is that of the sink.
+func (in *input) connection(ctx context.Context, sink collector.Sink, c net.Conn, silent *atomic.Int64) error {
+	defer in.leave(c)
 	peer, shown := c.RemoteAddr().String(), ""
 	if in.peerKey != "" {
 		shown = peer
 	}
-	f := framer{most: in.most}
+	f, e := framer{most: in.most}, ending{}
 	b := in.newBatch()
 	buf := make([]byte, 64<<10)
 	for {
@@ -91,6 +109,9 @@ func (in *input) connection(ctx context.Context, sink collector.Sink, c net.Conn
 		in.bytes.Add(int64(n))
 		f.feed(buf[:n])
 		now := time.Now()
+		if n > 0 && silent.Load() != math.MaxInt64 {
+			silent.Store(now.UnixNano())
+		}
 		one := func(message []byte, cut bool) {
 			if cut {
 				in.warn("a message is cut", "peer", peer, "max_message", in.most)
@@ -98,19 +119,17 @@ func (in *input) connection(ctx context.Context, sink collector.Sink, c net.Conn
 			b.add(message, cut, now, shown)
 		}
 		f.each(one)
-		if err != nil {
+		serr := b.store(ctx, sink)
+		if serr == nil && e.goesOn(in, c, err) {
+			continue
+		}
+		if serr == nil {
 			f.last(one)
+			serr = b.store(ctx, sink)
 		}
-		if serr := b.store(ctx, sink); serr != nil {
-			return serr
-		}
-		switch {
-		case err == nil:
-		case errors.Is(err, io.EOF), errors.Is(err, os.ErrDeadlineExceeded):
-			return nil
-		default:
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) {
 			in.warn("a connection ended", "peer", peer, "err", err)
-			return nil
 		}
+		return serr
 	}
 }

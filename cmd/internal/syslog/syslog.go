@@ -121,14 +121,14 @@ type input struct {
 	warned   limiter
 
 	mu    sync.Mutex
-	conns map[net.Conn]struct{}
+	conns map[net.Conn]*atomic.Int64 // since when each is silent, in nanoseconds since 1970
 	ended bool
 
 	bytes, open, dropped atomic.Int64
 }
 
 func open(s *settings, env *collector.InputEnv) (collector.Input, error) {
-	in := &input{settings: s, env: env, conns: map[net.Conn]struct{}{}}
+	in := &input{settings: s, env: env, conns: map[net.Conn]*atomic.Int64{}}
 	var err error
 	if strings.HasPrefix(s.network, "unix") {
 		removeStale(s.network, s.address)
@@ -228,17 +228,46 @@ func (in *input) Run(ctx context.Context, sink collector.Sink) error {
 
 // end has all that waits for bytes return.
 func (in *input) end() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.ended = true
 	if in.packets != nil {
 		_ = in.packets.SetReadDeadline(time.Unix(1, 0)) // it is open
 		return
 	}
 	_ = in.listener.Close() // nothing more comes
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.ended = true
 	for c := range in.conns {
 		_ = c.SetReadDeadline(time.Unix(1, 0)) // it is open
 	}
+}
+
+// hasEnded says whether end was called.
+func (in *input) hasEnded() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.ended
+}
+
+// An ending is how one socket is read when its input was told to end: until it is silent for
+// endSilence, and for endMost at most. What lies in a socket has no other copy.
+type ending struct{ until time.Time }
+
+const (
+	endSilence = 200 * time.Millisecond
+	endMost    = 5 * time.Second
+)
+
+// goesOn says whether the socket is read again after a read with that error.
+func (e *ending) goesOn(in *input, socket interface{ SetReadDeadline(time.Time) error }, err error) bool {
+	now := time.Now()
+	switch {
+	case e.until.IsZero() && errors.Is(err, os.ErrDeadlineExceeded) && in.hasEnded():
+		e.until = now.Add(endMost)
+	case err != nil || e.until.IsZero():
+		return err == nil
+	}
+	_ = socket.SetReadDeadline(now.Add(min(endSilence, e.until.Sub(now)))) // it is open
+	return now.Before(e.until)
 }
 
 // A batch is the chunks that are made of what was read at once.
