@@ -40,7 +40,7 @@ func TestCrowd(t *testing.T) {
 			return false
 		})
 	}
-	if _, err := silent.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := silent.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the silent connection: %v", err)
 	}
 	_ = stop() // the end of its context
