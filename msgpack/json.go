@@ -196,13 +196,20 @@ func (t *transcoder) end(j, n int, c byte) int {
 	return j
 }
 
-// members writes n pairs, and a comma behind each. A key whose length has its bit in lengths is
-// compared with the reserved names.
-func (t *transcoder) members(i, j, n, depth int, lengths uint64) (_, _ int, err error) {
+// members writes n pairs, and a comma behind each. A key whose bit, by nameBit, is in names is
+// compared with the reserved ones.
+func (t *transcoder) members(i, j, n, depth int, names uint64) (_, _ int, err error) {
 	first := i
 	for range n {
 		start := j
-		if i < len(t.src) && t.src[i]&0xe0 == codeFixStr {
+		if word, size := shortKey(t.src, i); size > 0 && len(t.buf)-j >= room {
+			b := t.buf[j : j+room] // all of it is in reach of one check
+			b[0] = '"'
+			binary.LittleEndian.PutUint64(b[1:], word)
+			b[size] = '"'
+			i += size
+			j += size + 1
+		} else if i < len(t.src) && t.src[i]&0xe0 == codeFixStr {
 			i, j, err = t.str(i+1, j, int(t.src[i]&0x1f))
 		} else {
 			i, j, err = t.key(i, j, depth)
@@ -210,7 +217,7 @@ func (t *transcoder) members(i, j, n, depth int, lengths uint64) (_, _ int, err 
 		if err != nil {
 			return i, j, err
 		}
-		if lengths>>min(j-start-2, 63)&1 != 0 {
+		if names != 0 && names&nameBit(j-start-2, t.buf[start+1]) != 0 {
 			j = t.rename(start, j, first, n)
 		}
 		t.buf[j] = ':'
@@ -222,6 +229,20 @@ func (t *transcoder) members(i, j, n, depth int, lengths uint64) (_, _ int, err 
 		j++
 	}
 	return i, j, nil
+}
+
+// shortKey returns the str at src[i:] as a word, and what it takes, if it has at most eight bytes
+// that can stand in a JSON string as they are, as nearly all keys do. Else size is 0.
+func shortKey(src []byte, i int) (word uint64, size int) {
+	if uint(i) >= uint(len(src)) || len(src)-i < 9 || src[i]-codeFixStr > 8 {
+		return 0, 0
+	}
+	n := src[i] & 0x0f
+	word = binary.LittleEndian.Uint64(src[i+1:])
+	if special(word)&(1<<(8*n)-1) != 0 {
+		return 0, 0
+	}
+	return word, int(n) + 1
 }
 
 // extension writes an ext whose data is at src[i:].

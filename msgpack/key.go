@@ -20,27 +20,40 @@ const maxKeys = 3
 //
 // The errors are those of AppendJSON, and ErrKind, wrapped, if src does not begin with a map.
 func AppendJSONPairs(dst, src []byte, reserved []string, ext ExtJSON) (out []byte, n int, err error) {
-	k, i, err := ReadToken(src)
-	if err != nil {
-		return dst, 0, err
+	var pairs, i int
+	if len(src) > 0 && src[0]&0xf0 == codeFixMap {
+		pairs, i = int(src[0]&0x0f), 1
+	} else {
+		var k Token
+		if k, i, err = ReadToken(src); err != nil {
+			return dst, 0, err
+		}
+		if k.Kind != Map {
+			return dst, 0, fmt.Errorf("%w: %v, not map", ErrKind, k.Kind)
+		}
+		pairs = k.Len
 	}
-	if k.Kind != Map {
-		return dst, 0, fmt.Errorf("%w: %v, not map", ErrKind, k.Kind)
-	}
-	var lengths uint64
+	var names uint64
 	for _, name := range reserved {
-		lengths |= 1 << min(len(name), 63)
+		first := byte('"') // what stands there of a key without a byte
+		if name != "" {
+			first = name[0]
+		}
+		names |= nameBit(len(name), first)
 	}
 	t := transcoder{buf: dst[:cap(dst)], src: src, ext: ext, reserved: reserved}
 	j := t.appended(dst)
-	if i, j, err = t.members(i, j, k.Len, 1, lengths); err != nil {
+	if i, j, err = t.members(i, j, pairs, 1, names); err != nil {
 		return dst, 0, err
 	}
-	if k.Len > 0 {
+	if pairs > 0 {
 		j-- // the last comma
 	}
 	return t.buf[:j], i, nil
 }
+
+// nameBit is the bit that stands for names of a length that begin with a byte, and for some others.
+func nameBit(n int, first byte) uint64 { return 1 << (uint(n+int(first)) & 63) }
 
 // key writes the value at src[i:] as a key: a string in any case.
 func (t *transcoder) key(i, j, depth int) (_, _ int, err error) {

@@ -42,6 +42,16 @@ func (t *transcoder) text(i, j, n int) int {
 	buf[j] = '"'
 	j++
 	end := i + n
+	for ; i <= end-16; i += 16 {
+		s, d := src[i:i+16], buf[j:j+16]
+		v, w := binary.LittleEndian.Uint64(s), binary.LittleEndian.Uint64(s[8:])
+		if (special(v) | special(w)) != 0 {
+			break
+		}
+		binary.LittleEndian.PutUint64(d, v)
+		binary.LittleEndian.PutUint64(d[8:], w)
+		j += 16
+	}
 	for ; i <= end-8; i += 8 {
 		w := binary.LittleEndian.Uint64(src[i:])
 		binary.LittleEndian.PutUint64(buf[j:], w)
