@@ -28,7 +28,7 @@ type Set struct {
 	mark    Mark  // of the last state
 	unkept  bool  // the state of the last Checkpoint is not durable yet
 	resumed Mark  // where the caller goes on; none once it is there
-	rest    int64 // events
+	rest    int64 // see Rest
 	marks   bool  // the caller can make a Checkpoint
 	failed  error // a sync failed
 	closed  bool
@@ -131,7 +131,7 @@ func (s *Set) fileOf(tag string, sec int64) (*file, error) {
 	return f, nil
 }
 
-// Rest returns how many events have gone to the file for the rest, since Open.
+// Rest returns how often Extend and Long have had lines go to the file for the rest, since Open.
 func (s *Set) Rest() int64 { return s.rest }
 
 // Drop forgets the lines that wait, but for the rest of one that is in a file in part.

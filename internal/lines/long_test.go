@@ -61,7 +61,7 @@ func TestWriteLong(t *testing.T) {
 		if err := e.WriteLong(&out, "a.b", l, l.Open); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		want, _ := e.AppendNext(nil, "a.b", entry)
+		want, _, _ := e.AppendRun(nil, "a.b", entry, 0)
 		if !bytes.Equal(out.Bytes(), want) {
 			t.Errorf("%s:\n%.300s, want\n%.300s", name, out.Bytes(), want)
 		}
@@ -74,7 +74,7 @@ func TestWriteLong(t *testing.T) {
 			if err := x.WriteLong(&out, "a.b", l, l.Open); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			want, _ := x.AppendNext(nil, "a.b", entry)
+			want, _, _ := x.AppendRun(nil, "a.b", entry, 0)
 			if !bytes.Equal(out.Bytes(), want) {
 				t.Errorf("%s, %+v: %d bytes, want %d:\n%.300q, want\n%.300q", name, o, out.Len(), len(want), out.Bytes(), want)
 			}

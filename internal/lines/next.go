@@ -38,38 +38,53 @@ func TimeOf(entries []byte) (sec int64, nsec uint32, ok bool) {
 	return sec, nsec, n > 0
 }
 
-// AppendNext appends the line of the first of packed entries, as AppendLine does with what a
-// forward.EntryReader reads, in one pass over its bytes. n is what the entry takes: 0 if it is not
-// as nearly all write it or cannot be read; then nothing is appended, and an EntryReader knows
+// AppendRun appends the lines of the first of packed entries, as AppendLine does with what a
+// forward.EntryReader reads, in one pass over their bytes: of one, and of those behind it that have
+// the same second, until dst is at least most long. n is what these entries take: 0 if the first is
+// not as nearly all write it or cannot be read; then nothing is appended, and an EntryReader knows
 // more.
-func (t *Text) AppendNext(dst []byte, tag string, entries []byte) (_ []byte, n int) {
+func (t *Text) AppendRun(dst []byte, tag string, entries []byte, most int) (_ []byte, n, events int) {
 	sec, nsec, head := headOf(entries)
-	if head == 0 {
-		return dst, 0
+	for first := sec; head > 0 && sec == first; sec, nsec, head = headOf(entries[n:]) {
+		start, k := len(dst), 0
+		if dst, k = t.appendEvent(dst, tag, &forward.Entry{Sec: sec, Nsec: nsec, Record: entries[n+head:]}); k == 0 {
+			return dst[:start], n, events
+		}
+		n += head + k
+		events++
+		if len(dst) >= most {
+			break
+		}
 	}
-	start := len(dst)
-	if dst, n = t.appendEvent(dst, tag, &forward.Entry{Sec: sec, Nsec: nsec, Record: entries[head:]}); n == 0 {
-		return dst[:start], 0
-	}
-	return dst, head + n
+	return dst, n, events
 }
 
-// AppendNext appends the line of the first of packed entries, see [Text.AppendNext].
-func (e *Encoder) AppendNext(dst []byte, tag string, entries []byte) (_ []byte, n int) {
+// AppendRun appends the lines of the first of packed entries, see [Text.AppendRun].
+func (e *Encoder) AppendRun(dst []byte, tag string, entries []byte, most int) (_ []byte, n, events int) {
 	sec, nsec, head := headOf(entries)
-	if head == 0 {
-		return dst, 0
+	for first := sec; head > 0 && sec == first; sec, nsec, head = headOf(entries[n:]) {
+		start := len(dst)
+		if events > 0 && e.digits == 9 && sec != 0 { // the second and the tag are those before
+			dst = append(dst, e.envelope...)
+			putNanos(dst[start+e.at:], nsec)
+		} else {
+			dst = e.appendEnvelope(dst, tag, sec, nsec)
+		}
+		dst = e.comma(dst, start)
+		before := len(dst)
+		out, k, err := msgpack.AppendJSONPairs(dst, entries[n+head:], e.names, forward.AppendExtJSON)
+		if err != nil {
+			return dst[:start], n, events
+		}
+		if len(out) == before && before > start+1 {
+			out = dst[:before-1]
+		}
+		dst = append(out, '}', '\n')
+		n += head + k
+		events++
+		if len(dst) >= most {
+			break
+		}
 	}
-	start := len(dst)
-	dst = e.appendEnvelope(dst, tag, sec, nsec)
-	dst = e.comma(dst, start)
-	before := len(dst)
-	out, n, err := msgpack.AppendJSONPairs(dst, entries[head:], e.names, forward.AppendExtJSON)
-	if err != nil {
-		return dst[:start], 0
-	}
-	if len(out) == before && before > start+1 {
-		out = dst[:before-1]
-	}
-	return append(out, '}', '\n'), head + n
+	return dst, n, events
 }

@@ -5,6 +5,7 @@ package lines
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,13 +154,13 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-type nextAppender interface {
+type runAppender interface {
 	AppendLine(dst []byte, tag string, entry forward.Entry) []byte
-	AppendNext(dst []byte, tag string, entries []byte) ([]byte, int)
+	AppendRun(dst []byte, tag string, entries []byte, most int) (out []byte, n, events int)
 }
 
 // checkNext wants the same of one pass as of an EntryReader and AppendLine.
-func checkNext(t *testing.T, a nextAppender, tag string, rec []byte) {
+func checkNext(t *testing.T, a runAppender, tag string, rec []byte) {
 	t.Helper()
 	for _, head := range heads() {
 		checkNextAfter(t, a, tag, append(head, rec...))
@@ -175,9 +176,9 @@ func heads() [][]byte {
 	}
 }
 
-func checkNextAfter(t *testing.T, a nextAppender, tag string, entries []byte) {
+func checkNextAfter(t *testing.T, a runAppender, tag string, entries []byte) {
 	t.Helper()
-	got, n := a.AppendNext([]byte("before "), tag, entries)
+	got, n, _ := a.AppendRun([]byte("before "), tag, entries, 0)
 	r := forward.ReadEntries(entries)
 	e, ok := r.Next()
 	if n == 0 {
@@ -194,26 +195,66 @@ func checkNextAfter(t *testing.T, a nextAppender, tag string, entries []byte) {
 	}
 }
 
-func TestAppendNext(t *testing.T) {
+func TestAppendRun(t *testing.T) {
 	rec := textEntry().Record
-	for _, a := range []nextAppender{NewText(nil), mustEncoder(t, nil)} {
+	for _, a := range []runAppender{NewText(nil), mustEncoder(t, nil)} {
 		for _, rec := range [][]byte{rec, record(), record("a", 1), record("a", 1, "message", "m")} {
 			checkNext(t, a, "app", rec)
 			checkNext(t, a, "app", append(rec[:len(rec):len(rec)], rec...)) // and another behind it
 			for _, head := range heads() {
 				entry := append(head, rec...)
-				if _, n := a.AppendNext(nil, "app", entry); n != len(entry) {
+				if _, n, events := a.AppendRun(nil, "app", entry, 0); n != len(entry) || events != 1 {
 					t.Errorf("%x: %d of %d", entry, n, len(entry))
 				}
 				for i := range entry {
-					if b, n := a.AppendNext(nil, "app", entry[:i]); n != 0 || len(b) != 0 {
+					if b, n, events := a.AppendRun(nil, "app", entry[:i], 0); n != 0 || len(b) != 0 || events != 0 {
 						t.Errorf("%x: %q, %d", entry[:i], b, n)
 					}
 				}
 			}
 		}
-		if _, n := a.AppendNext(nil, "app", append([]byte{0x92, 5}, rec...)); n != 0 {
+		if _, n, _ := a.AppendRun(nil, "app", append([]byte{0x92, 5}, rec...), 0); n != 0 {
 			t.Error("a time of another kind")
+		}
+	}
+}
+
+// TestAppendRuns goes over entries of several seconds in runs, and wants what AppendLine makes of
+// each.
+func TestAppendRuns(t *testing.T) {
+	var entries []byte
+	times := []struct {
+		sec  int64
+		nsec uint32
+	}{{testSec, 5}, {testSec, 6}, {testSec, nanos - 1}, {testSec + 1, 0}, {0, 5}, {0, 0}, {0, 7}, {testSec, 8}}
+	for i, at := range times {
+		entries = forward.AppendEventTime(append(entries, 0x92), at.sec, at.nsec)
+		entries = append(entries, record("i", i, "time", "x")...)
+	}
+	for name, a := range map[string]runAppender{
+		"text": NewText(nil), "json": mustEncoder(t, nil), "omit zero": mustEncoder(t, &Options{OmitZero: true}),
+		"ms": mustEncoder(t, &Options{TimeFormat: "unix_ms"}), "layout": mustEncoder(t, &Options{TimeFormat: "02/Jan/2006:15:04:05.000 -0700"}),
+	} {
+		for _, most := range []int{0, 150, math.MaxInt} {
+			var got, want []byte
+			var runs []int
+			for rest := entries; len(rest) > 0; {
+				out, n, events := a.AppendRun(nil, "app", rest, most)
+				if n == 0 {
+					t.Fatalf("%s: nothing of %x", name, rest)
+				}
+				got, rest, runs = append(got, out...), rest[n:], append(runs, events)
+			}
+			r := forward.ReadEntries(entries)
+			for e, ok := r.Next(); ok; e, ok = r.Next() {
+				want = a.AppendLine(want, "app", e)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s, %d: got\n%swant\n%s", name, most, got, want)
+			}
+			if most == math.MaxInt && !slices.Equal(runs, []int{3, 1, 3, 1}) || most == 0 && len(runs) != len(times) {
+				t.Errorf("%s, %d: runs of %d", name, most, runs)
+			}
 		}
 	}
 }

@@ -58,7 +58,7 @@ func NewFile(c *FileConfig) (Output, error) {
 		return nil, err
 	}
 	s := &fileSink{config: *c, renderer: r}
-	s.render = s.appendLine
+	s.render = func(dst []byte) []byte { return s.appendRun(dst, fileBuffer) }
 	if s.set, err = s.open(nil); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ type fileSink struct {
 	*queue
 	config   FileConfig
 	renderer renderer
-	render   func(dst []byte) []byte   // appendLine
+	render   func(dst []byte) []byte   // appendRun, until enough waits
 	set      *files.Set                // of the source whose chunks come
 	own      *files.Set                // of the last source
 	sources  []fileSource              // none without Resume
@@ -120,7 +120,7 @@ type fileSink struct {
 	closing  sync.WaitGroup            // over sets of other sources
 	deadline atomic.Pointer[time.Time] // of Close
 
-	job  *job // what appendLine renders
+	job  *job // what appendRun renders
 	rest []byte
 	line []byte // room for one that is left out
 }
@@ -272,7 +272,7 @@ func (s *fileSink) skip(j *job) error {
 	defer s.give()
 	s.job, s.rest, j.begun = j, j.rest, true
 	for len(s.rest) > 0 && j.entry < events {
-		s.line = s.appendLine(s.line[:0])
+		s.line = s.appendRun(s.line[:0], 0)
 	}
 	j.rest, s.job, s.rest = s.rest, nil, nil
 	j.rendered = len(j.rest) == 0 && (j.long == nil || events > 0)
@@ -350,11 +350,13 @@ func (s *fileSink) extend(j *job) (full bool, err error) {
 	defer s.give()
 	s.job, s.rest, j.begun = j, j.rest, true
 	s.set.Marks(len(j.place) > 0)
-	diverted := s.set.Rest()
 	for !full && len(s.rest) > 0 && err == nil {
+		lines, diverted := j.lines(), s.set.Rest()
 		full, err = s.set.Extend(j.chunk.Tag, secondOf(s.rest), s.render)
+		if s.set.Rest() > diverted {
+			j.diverted += j.lines() - lines
+		}
 	}
-	j.diverted += s.set.Rest() - diverted
 	j.rest, s.job, s.rest = s.rest, nil, nil
 	j.rendered = err == nil && len(j.rest) == 0
 	return full, err
@@ -371,9 +373,10 @@ func secondOf(entries []byte) int64 {
 	return sec
 }
 
-// appendLine appends the line of the next entry.
-func (s *fileSink) appendLine(dst []byte) []byte {
-	dst, n, err := s.job.render(s.renderer, dst, s.job.chunk.Tag, s.rest)
+// appendRun appends the lines of the next entries that are of one second, and so for one file,
+// until dst is at least most long.
+func (s *fileSink) appendRun(dst []byte, most int) []byte {
+	dst, n, err := s.job.render(s.renderer, dst, most, s.rest)
 	if err != nil {
 		s.tell(fmt.Errorf("%s: what follows cannot be read and is left out: %w", s.name, err))
 	}

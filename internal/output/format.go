@@ -21,22 +21,22 @@ const (
 // renderer appends the line of one event, its newline included; see lines.Text.
 type renderer interface {
 	AppendLine(dst []byte, tag string, entry forward.Entry) []byte
-	AppendNext(dst []byte, tag string, entries []byte) (out []byte, n int)
+	AppendRun(dst []byte, tag string, entries []byte, most int) (out []byte, n, events int)
 	WriteLong(w io.Writer, tag string, l *forward.Long, record lines.Record) error
 }
 
-// appendNext appends the line of the first of packed entries, and returns what it takes. It takes
-// all where none can be read: the error says so.
-func appendNext(r renderer, dst []byte, tag string, entries []byte) (_ []byte, n int, err error) {
-	if dst, n = r.AppendNext(dst, tag, entries); n > 0 {
-		return dst, n, nil
+// appendRun appends the lines of the first of packed entries, as AppendRun does, and returns what
+// they take and how many they are. It takes all where none can be read: the error says so.
+func appendRun(r renderer, dst []byte, tag string, entries []byte, most int) (_ []byte, n, events int, err error) {
+	if dst, n, events = r.AppendRun(dst, tag, entries, most); n > 0 {
+		return dst, n, events, nil
 	}
 	reader := forward.ReadEntries(entries)
 	e, ok := reader.Next()
 	if !ok {
-		return dst, len(entries), reader.Err()
+		return dst, len(entries), 0, reader.Err()
 	}
-	return r.AppendLine(dst, tag, e), len(e.Raw), nil
+	return r.AppendLine(dst, tag, e), len(e.Raw), 1, nil
 }
 
 func (f Format) renderer(envelope lines.Options, text *lines.TextOptions, omitZero bool) (renderer, error) {

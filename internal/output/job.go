@@ -37,13 +37,14 @@ type job struct {
 	diverted int64 // see Result.Diverted
 }
 
-// render appends the line of the next entry, and notes entries that cannot be read.
-func (j *job) render(r renderer, dst []byte, tag string, rest []byte) (_ []byte, n int, err error) {
-	before := len(dst)
-	dst, n, err = appendNext(r, dst, tag, rest)
+// render appends the lines of the next entries that are of one second, until dst is at least most
+// long, of one at least, and notes entries that cannot be read.
+func (j *job) render(r renderer, dst []byte, most int, rest []byte) (_ []byte, n int, err error) {
+	before, events := len(dst), 0
+	dst, n, events, err = appendRun(r, dst, j.chunk.Tag, rest, most)
 	j.bytes += int64(len(dst) - before)
+	j.entry += events
 	if err == nil {
-		j.entry++
 		return dst, n, nil
 	}
 	for ; j.entry < j.chunk.Events; j.entry++ {
@@ -51,6 +52,9 @@ func (j *job) render(r renderer, dst []byte, tag string, rest []byte) (_ []byte,
 	}
 	return dst, n, err
 }
+
+// lines is how many lines were made.
+func (j *job) lines() int64 { return int64(j.entry - len(j.rejected)) }
 
 // size is how long the job's entries are.
 func (j *job) size() int {

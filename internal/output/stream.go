@@ -158,7 +158,7 @@ func (s *streamSink) extend(j *job) bool {
 	defer s.give()
 	j.begun = true
 	for len(s.buf) < streamBuffer && len(j.rest) > 0 {
-		out, n, err := j.render(s.renderer, s.buf, j.chunk.Tag, j.rest)
+		out, n, err := j.render(s.renderer, s.buf, streamBuffer, j.rest)
 		if err != nil {
 			s.tell(fmt.Errorf("%s: what follows cannot be read and is left out: %w", s.name, err))
 		}
