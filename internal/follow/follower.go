@@ -105,7 +105,7 @@ const (
 	// reopenMost is the longest pause before an output is opened again.
 	reopenMost = 30 * time.Second
 	// batchPause is how long a follower that has caught up lets records gather.
-	batchPause = 4 * time.Millisecond
+	batchPause = 8 * time.Millisecond
 	// idleFlush is how often an output is flushed that gets nothing, to let go of what it has not
 	// needed for long.
 	idleFlush = time.Minute

@@ -47,7 +47,7 @@ type fileOutput struct {
 
 // fileBuffer is how much is rendered before it is written: what the cache of a core holds, so that
 // the kernel copies from there.
-const fileBuffer = 128 << 10
+const fileBuffer = 256 << 10
 
 // NewFile returns an output that appends lines to files; it is a Resumer. A chunk is delivered when
 // all its lines are with the kernel, so that they survive the process; Close brings them to the
