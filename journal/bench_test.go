@@ -267,8 +267,12 @@ func BenchmarkAppend(b *testing.B) {
 
 // BenchmarkRead goes through what is in the page cache.
 func BenchmarkRead(b *testing.B) {
-	for _, size := range []int{300, 140_000} {
-		b.Run(fmt.Sprint(size), func(b *testing.B) {
+	for _, tt := range []struct {
+		size int
+		keep bool // the caller wants the bytes for itself
+	}{{300, false}, {140_000, false}, {140_000, true}} {
+		size := tt.size
+		b.Run(fmt.Sprintf("%d/keep=%v", size, tt.keep), func(b *testing.B) {
 			j, err := Open(b.TempDir(), nil)
 			if err != nil {
 				b.Fatal(err)
@@ -285,13 +289,20 @@ func BenchmarkRead(b *testing.B) {
 			r := mustReader(b, j, "r")
 			b.SetBytes(int64(size))
 			b.ReportAllocs()
+			var room []byte
 			for b.Loop() {
-				_, ok, err := r.TryNext()
+				most := int64(0)
+				if tt.keep {
+					most = 1 << 20
+				}
+				rec, ok, err := r.TryNextTo(room, most)
 				if err != nil {
 					b.Fatal(err)
 				}
 				if !ok {
 					r.seek(0)
+				} else if rec.Own {
+					room = rec.Data
 				}
 			}
 		})

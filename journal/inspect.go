@@ -191,7 +191,7 @@ func (i *Inspection) walk(s *SegmentInfo, yield func(Record) bool, note bool) er
 		}
 		if err == nil {
 			off = end
-			if kind == kindRecord && !yield(Record{at(s.Seq, end), data}) {
+			if kind == kindRecord && !yield(Record{Pos: at(s.Seq, end), Data: data}) {
 				return nil
 			}
 			continue

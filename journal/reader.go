@@ -16,6 +16,7 @@ import (
 type Record struct {
 	Pos  Position // its end
 	Data []byte   // valid until the next call of Next or TryNext
+	Own  bool     // Data is in the room that was given to TryNextTo, and valid as long as that is
 }
 
 // Reader follows the journal from a durable cursor. Only records that are durable are seen. Its
@@ -163,6 +164,18 @@ func (r *Reader) TryNext() (Record, bool, error) {
 	return r.tryNext()
 }
 
+// TryNextTo is TryNext for a caller that keeps the bytes: those of a long record of at most so many
+// bytes it reads into room, or into more if that is too small.
+func (r *Reader) TryNextTo(room []byte, most int64) (Record, bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.scan
+	s.room, s.most = room, most
+	rec, ok, err := r.tryNext()
+	s.room, s.most = nil, 0
+	return rec, ok, err
+}
+
 func (r *Reader) tryNext() (Record, bool, error) {
 	for {
 		if r.stopped() {
@@ -180,7 +193,7 @@ func (r *Reader) tryNext() (Record, bool, error) {
 				continue
 			}
 			r.pos = at(r.seg.seq, end)
-			return Record{r.pos, data}, true, nil
+			return Record{Pos: r.pos, Data: data, Own: r.scan.inRoom}, true, nil
 		case errors.Is(err, errEndOfRecord):
 			r.off = limit
 		case isDamage(err):

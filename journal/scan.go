@@ -7,10 +7,12 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
+	"slices"
 )
 
 const (
 	scanBlock = 256 << 10 // read at once
+	scanLong  = 32 << 10  // a record from which on its payload goes where it is wanted; see scanner.room
 	scanKeep  = 1 << 20   // a larger window is given back after use
 )
 
@@ -35,6 +37,12 @@ type scanner struct {
 	buf  []byte // window on the file
 	base int64  // offset of buf[0]
 
+	// room is where the payload of a long record goes, if it is no longer than most: passing
+	// through the window costs two copies. Behind such a record no more than a page is read ahead.
+	room   []byte
+	most   int64
+	inRoom bool // the last payload is there
+
 	large func() // called before memory is taken for a record longer than least; nil: nothing is
 	least int64
 }
@@ -53,8 +61,11 @@ func (s *scanner) view(off int64, n int, limit int64) ([]byte, error) {
 	if i := off - s.base; i >= 0 && i+int64(n) <= int64(len(s.buf)) {
 		return s.buf[i : i+int64(n)], nil
 	}
-	kept := 0
-	size := int(min(int64(max(n, scanBlock)), limit-off))
+	kept, ahead := 0, scanBlock
+	if s.inRoom {
+		ahead = pageSize
+	}
+	size := int(min(int64(max(n, ahead)), limit-off))
 	old := s.buf
 	if cap(old) < size || (cap(old) > scanKeep && size <= scanBlock) {
 		s.buf = make([]byte, 0, size)
@@ -67,6 +78,26 @@ func (s *scanner) view(off int64, n int, limit int64) ([]byte, error) {
 	s.buf = s.buf[:kept+got]
 	if len(s.buf) >= n {
 		return s.buf[:n], nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return nil, err
+}
+
+// toRoom reads the n bytes at off into s.room.
+func (s *scanner) toRoom(off int64, n int) ([]byte, error) {
+	s.room = slices.Grow(s.room[:0], n)[:n]
+	kept := 0
+	if i := off - s.base; i >= 0 && i < int64(len(s.buf)) {
+		kept = copy(s.room, s.buf[i:])
+	}
+	if kept == n {
+		return s.room, nil
+	}
+	got, err := s.src.ReadAt(s.room[kept:], off+int64(kept))
+	if kept+got == n {
+		return s.room, nil
 	}
 	if err == nil || errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -100,11 +131,14 @@ func (s *scanner) record(off, limit int64) (kind uint32, data []byte, start, end
 	if s.large != nil && n > s.least && int64(cap(s.buf)) < n {
 		s.large()
 	}
-	data, err = s.view(start, recordHeader+int(n), limit)
+	if s.inRoom = n >= scanLong && n <= s.most; s.inRoom {
+		data, err = s.toRoom(start+recordHeader, int(n))
+	} else if data, err = s.view(start, recordHeader+int(n), limit); err == nil {
+		data = data[recordHeader:]
+	}
 	if err != nil {
 		return kind, nil, start, end, err
 	}
-	data = data[recordHeader:]
 	if s.bind.payload(crc32.Checksum(data, castagnoli), start) != crc {
 		return kind, nil, start, end, errWrongBytes
 	}

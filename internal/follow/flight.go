@@ -224,7 +224,11 @@ func (f *Follower) read(x *flight) (ok bool, err error) {
 			return true, nil
 		}
 	}
-	rec, ok, err := f.cfg.Reader.TryNext()
+	most := int64(0) // what may be cut stays with the reader: pieces outlive their flights
+	if whole {
+		most = f.cfg.Piece
+	}
+	rec, ok, err := f.cfg.Reader.TryNextTo(x.data, most)
 	if err != nil || !ok {
 		f.endSplit()
 		return false, err
@@ -233,7 +237,11 @@ func (f *Follower) read(x *flight) (ok bool, err error) {
 	if !whole && int64(len(rec.Data)) > f.cfg.Piece {
 		err = f.cutRecord(x, rec, forward.Chunk{})
 	} else {
-		x.data = append(x.data[:0], rec.Data...)
+		if rec.Own {
+			x.data = rec.Data
+		} else {
+			x.data = append(x.data[:0], rec.Data...)
+		}
 		x.bytes = int64(len(x.data))
 		err = x.own.Parse(x.data)
 		switch {
