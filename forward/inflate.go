@@ -12,8 +12,6 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
-
-	"github.com/spillwaylog/spillway/internal/inflate"
 )
 
 // maxWindow is the largest zstd window that is accepted: what RFC 8878 asks every decoder to have.
@@ -34,7 +32,6 @@ const lookStep = 128 << 10
 // need megabytes.
 type inflaters struct {
 	src  bytes.Reader
-	once *inflate.Decoder
 	gzip *gzip.Reader
 	zstd *zstd.Decoder
 	wide bool // zstd has had a window beyond keptWindow
@@ -66,26 +63,6 @@ func (f *inflaters) open(kind compression, src []byte) (io.Reader, error) {
 	var h zstd.Header
 	f.wide = h.Decode(src[:min(len(src), zstd.HeaderMaxSize)]) != nil || h.WindowSize > keptWindow || len(src) > keptWindow
 	return f.zstd, f.zstd.Reset(&f.src)
-}
-
-// atOnceMost is the longest that a chunk may become to be decompressed in one go: before anything
-// is looked at, and others have their turn.
-const atOnceMost = inflateTurn
-
-// atOnce decompresses src into room, in one go, if it is what nearly every compressed chunk is: one
-// gzip member, which says that there is room for it. Else open says more. A claim that is wrong
-// costs no memory.
-func (f *inflaters) atOnce(kind compression, room, src []byte) (n int, ok bool) {
-	if kind != gzipped {
-		return 0, false
-	}
-	if n, ok = inflate.Claimed(src); !ok || n > min(atOnceMost, len(room)-inflate.Slack) {
-		return 0, false
-	}
-	if f.once == nil {
-		f.once = new(inflate.Decoder)
-	}
-	return n, f.once.Gunzip(room[:n+inflate.Slack], src)
 }
 
 // done lets go of the bytes that were decompressed, and of a decompressor that has become large.
@@ -139,31 +116,6 @@ func (c *conn) inflate(in *sifting, src []byte) (err error) {
 		return nil
 	}
 	most, later := c.s.maxDecompressed, min(c.s.later(), c.s.maxDecompressed)
-	claim := claimed(in.kind, src) // makes a step smaller, never larger
-	if claim > most {
-		claim = 0
-	}
-	step := func(n int64) int {
-		if claim > 0 && (in.buf == nil || claim > in.buf.size()) {
-			n = min(n, max(claim+inflate.Slack, readSize))
-		}
-		return bufferSize(min(n, later+1))
-	}
-	first := max(4*int64(len(src)), readSize)
-	if last := int64(c.inflated); last > first && c.s.mem.used.Load()+last <= c.s.mem.limit/2 {
-		first = last // what the connection's chunks become, as a rule
-	}
-	if in.buf, err = c.extra(step(first)); err != nil {
-		return err
-	}
-	if n, ok := c.inflaters.atOnce(in.kind, in.buf.b, src); ok && int64(n) <= later {
-		in.n, in.total = n, int64(n)
-		if bad := in.ck.run(in.buf.b[:n], noMost, &c.dec.scan, most); bad != nil {
-			return scanFault(bad, InvalidChunk)
-		}
-		c.inflated = min(n+n/8, startBuffer)
-		return nil
-	}
 	r, err := c.inflaters.open(in.kind, src)
 	if err != nil {
 		return &fault{Corrupt, err}
@@ -174,6 +126,21 @@ func (c *conn) inflate(in *sifting, src []byte) (err error) {
 			c.inflaters.done()
 		}
 	}()
+	claim := claimed(in.kind, src) // makes a step smaller, never larger
+	if claim > most {
+		claim = 0
+	}
+	step := func(n int64) int {
+		if claim > 0 && (in.buf == nil || claim > in.buf.size()) {
+			n = min(n, max(claim, readSize))
+		}
+		return bufferSize(min(n, later+1))
+	}
+	first := max(4*int64(len(src)), readSize)
+	if last := int64(c.inflated); last > first && c.s.mem.used.Load()+last <= c.s.mem.limit/2 {
+		first = last // what the connection's chunks become, as a rule
+	}
+	in.buf, err = c.extra(step(first))
 	for turn, looked := 0, 0; err == nil; {
 		if in.n-turn > inflateTurn { // those with little to do come first
 			turn = in.n

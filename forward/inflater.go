@@ -41,10 +41,6 @@ func (z *Inflater) inflate(c *Chunk, most int) error {
 	}
 	z.buf = z.buf[:cap(z.buf)]
 	kind := compressionOf(c.Compression)
-	if n, ok := z.f.atOnce(kind, z.buf, c.Compressed); ok && n <= most {
-		c.Entries = z.buf[:n:n]
-		return nil
-	}
 	r, err := z.f.open(kind, c.Compressed)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrMalformed, c.Compression, err)

@@ -32,9 +32,7 @@ var table = map[string]place{
 	needsPath: {floor: 0},
 	testcert:  {floor: 0},
 
-	"internal/inflate": {floor: 0},
-
-	"forward":              {floor: 1, down: []string{"internal/inflate", "internal/record", "msgpack"}},
+	"forward":              {floor: 1, down: []string{"internal/record", "msgpack"}},
 	"internal/lines":       {floor: 1, down: []string{"forward", "msgpack"}},
 	"internal/files":       {floor: 1},
 	"internal/urls":        {floor: 1},
