@@ -3,6 +3,7 @@
 package ring
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -26,7 +27,29 @@ func (r *Ring) Append(h *Hint, t int64, p []byte) (key uint64, err error) {
 			return 0, r.overErr()
 		}
 	}
-	return r.add(l, uint16(h.lane), int64(old>>1), t, p)
+	if key, err = r.add(l, uint16(h.lane), int64(old>>1), t, p); err != nil && r.backing.isShort() && errors.Is(err, ErrFull) {
+		return r.addElsewhere(h, t, p)
+	}
+	return key, err
+}
+
+// addElsewhere appends to any lane that has room in its segment: where there are few segments, not
+// every lane gets one.
+func (r *Ring) addElsewhere(h *Hint, t int64, p []byte) (key uint64, err error) {
+	need := recordHeader + align8(int64(len(p)))
+	for i, n := uint32(reserved+1), r.active.Load(); i < n; i++ {
+		l := &r.lanes[i]
+		old, ok := l.try()
+		if !ok {
+			continue
+		}
+		if l.seg != 0 && int64(old>>1)+need <= l.limit {
+			h.lane = uint8(i)
+			return r.add(l, uint16(i), int64(old>>1), t, p)
+		}
+		r.putBack(l, old)
+	}
+	return 0, ErrFull
 }
 
 // AppendReserved is Append that may use the segment that all others leave free. It is slower, and
@@ -103,10 +126,7 @@ func (r *Ring) Appended() (records, bytes uint64) {
 				bytes += l.bytes
 			}
 			if ok {
-				l.state.Store(old)
-				if r.sawBusy.Load() != 0 { // that may have been here; else nothing has changed for the reader
-					r.rouse()
-				}
+				r.putBack(l, old)
 			}
 			if ok || sealed {
 				break

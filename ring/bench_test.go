@@ -35,6 +35,7 @@ func BenchmarkBare(b *testing.B) {
 }
 
 func benchRing(b *testing.B, shared bool) *Ring {
+	keepFor = time.Hour
 	o := &Options{Size: 16 << 20}
 	if shared {
 		o.Dir = sharedDir(b)
@@ -42,8 +43,8 @@ func benchRing(b *testing.B, shared bool) *Ring {
 	r, err := Open(o)
 	needs.Have(b, err == nil, "memory for a ring: %v", err)
 	b.Cleanup(func() { r.Close() })
-	if r.home != nil {
-		r.home.populated()
+	if r.backing != nil {
+		r.warm(b)
 	}
 	return r
 }
@@ -131,7 +132,7 @@ func (r *Ring) forget() {
 	for i := range r.lanes {
 		first := &r.lanes[i].first
 		for s := r.segment(first.Load()); s != nil && s.closed.Load(); s = r.segment(first.Load()) {
-			first.Store(int32((s.next.off-segmentsAt)/r.head.unit) + 1)
+			first.Store(int32(r.head.place(s.next.off)) + 1)
 			r.giveBack(s)
 		}
 	}

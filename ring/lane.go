@@ -77,6 +77,14 @@ func (r *Ring) release(l *lane, tail int64) {
 	}
 }
 
+// putBack lets a lane go in which nothing has changed.
+func (r *Ring) putBack(l *lane, old uint64) {
+	l.state.Store(old)
+	if r.sawBusy.Load() != 0 { // that may have been here; else nothing has changed for the reader
+		r.rouse()
+	}
+}
+
 // acquire finds a lane that nobody has, beginning beside the hint, and makes one more reachable if
 // there is none. nil: the ring is over.
 func (r *Ring) acquire(h *Hint) (l *lane, old uint64) {
