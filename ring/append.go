@@ -27,29 +27,42 @@ func (r *Ring) Append(h *Hint, t int64, p []byte) (key uint64, err error) {
 			return 0, r.overErr()
 		}
 	}
-	if key, err = r.add(l, uint16(h.lane), int64(old>>1), t, p); err != nil && r.backing.isShort() && errors.Is(err, ErrFull) {
+	if key, err = r.add(l, uint16(h.lane), int64(old>>1), t, p); err != nil && errors.Is(err, ErrFull) && r.few() {
 		return r.addElsewhere(h, t, p)
 	}
 	return key, err
 }
 
-// addElsewhere appends to any lane that has room in its segment: where there are few segments, not
-// every lane gets one.
+// addElsewhere appends to any lane that has room in its segment, and begins one only if none has.
+// Where there are few segments not every lane can have one, and each that has records of the same
+// time would have to wait until all of them are done.
 func (r *Ring) addElsewhere(h *Hint, t int64, p []byte) (key uint64, err error) {
 	need := recordHeader + align8(int64(len(p)))
-	for i, n := uint32(reserved+1), r.active.Load(); i < n; i++ {
-		l := &r.lanes[i]
-		old, ok := l.try()
-		if !ok {
-			continue
+	for busy := true; busy && r.over.Load() == 0; {
+		busy = false
+		for i, n := uint32(reserved+1), r.active.Load(); i < n; i++ {
+			l := &r.lanes[i]
+			old, ok := l.try()
+			if !ok {
+				busy = true
+				continue
+			}
+			if l.seg != 0 && int64(old>>1)+need <= l.limit {
+				h.lane = uint8(i)
+				return r.add(l, uint16(i), int64(old>>1), t, p)
+			}
+			r.putBack(l, old)
 		}
-		if l.seg != 0 && int64(old>>1)+need <= l.limit {
-			h.lane = uint8(i)
-			return r.add(l, uint16(i), int64(old>>1), t, p)
+		if busy {
+			runtime.Gosched()
 		}
-		r.putBack(l, old)
 	}
-	return 0, ErrFull
+	l, old := r.acquire(h)
+	if l == nil {
+		return 0, r.overErr()
+	}
+	l.begin = true
+	return r.add(l, uint16(h.lane), int64(old>>1), t, p)
 }
 
 // AppendReserved is Append that may use the segment that all others leave free. It is slower, and

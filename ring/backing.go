@@ -144,6 +144,15 @@ func (r *Ring) Short() error {
 	return fmt.Errorf("ring: there is room for only %d of %d bytes of %s: %w", r.pool.present()*r.head.unit, r.head.size, r.path, *b.why.Load())
 }
 
+// few says that the ring has so little memory that lanes have to share segments.
+func (r *Ring) few() bool {
+	if r.backing == nil {
+		return false
+	}
+	size := r.Size()
+	return size < r.head.size/2 && size/r.head.unit < 4*int64(firstLanes())
+}
+
 // roomIn is how far records may go in a segment whose bit is the caller's.
 func (r *Ring) roomIn(s *segment) int64 {
 	if r.backing == nil {

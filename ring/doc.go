@@ -148,6 +148,8 @@
 //     by compare-and-swap, and all else belongs to the lane until the old segment is closed. With a
 //     lock there, one appender in two hundred waited for whoever had it and was off its core: that
 //     was the tail.
+//   - Where the memory is too little for several segments a lane, lanes share them: each lane that has
+//     records of the same time in a segment of its own would hold that until all of them are done.
 //   - Memory is allocated without changing the file's length: in a file that somebody has cut there
 //     would be zeros in place of what faults.
 //   - To read a hole of a tmpfs through a mapping fills it, or faults where there is no room. So the

@@ -52,6 +52,7 @@ func (r *Ring) settleIn(o *Options) error {
 			cleanLeftovers(dir, names)
 		}
 	}
+	r.fit(dir)
 	for range 10 {
 		// Who cleans up may find the folder before it is locked, and then it is gone.
 		if err = r.moveIn(o, dir); !errors.Is(err, ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
@@ -60,6 +61,23 @@ func (r *Ring) settleIn(o *Options) error {
 		_, _ = rand.Read(r.head.id[:])
 	}
 	return err
+}
+
+// fit makes segments smaller where there is no room for many large ones.
+func (r *Ring) fit(dir string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if there := room(f); there < r.head.size {
+		least := int64(minSegment)
+		for least*maxSegments < r.head.size {
+			least *= 2
+		}
+		r.head.unit = min(r.head.unit, max(segmentSize(there), least))
+		r.pool = newPool(int(r.head.size / r.head.unit))
+	}
 }
 
 func (r *Ring) moveIn(o *Options, dir string) error {

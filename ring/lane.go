@@ -29,7 +29,8 @@ type lane struct {
 	bytes   uint64
 	seg     int32        // to which it appends: place + 1 in Ring.segments, 0: none
 	first   atomic.Int32 // the first one since it had none, likewise: the reader, which follows from there, is told so
-	_       [64]byte
+	begin   bool         // the next segment, though there are few
+	_       [63]byte
 }
 
 // newLanes begins where a pair of cache lines does. (Lanes hold no pointers: the collector need not

@@ -182,9 +182,10 @@ func (r *Ring) grow(l *lane, n uint16, tail, need int64, key uint64) (off int64,
 	stay := 1
 	if n == reserved {
 		stay = 0
-	} else if r.full.Load() {
+	} else if r.full.Load() || !l.begin && r.few() {
 		return 0, ErrFull
 	}
+	l.begin = false
 	units := int((need + r.head.unit - 1) / r.head.unit)
 	at := r.obtain(units, stay, need)
 	if at < 0 {
