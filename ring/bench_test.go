@@ -5,6 +5,7 @@ package ring
 import (
 	"hash/crc32"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -47,6 +48,31 @@ func benchRing(b *testing.B, shared bool) *Ring {
 		r.warm(b)
 	}
 	return r
+}
+
+// BenchmarkOpen opens a ring of the default size and closes it, alone and beside a thousand others
+// of the process.
+func BenchmarkOpen(b *testing.B) {
+	for _, beside := range []int{0, 1000} {
+		b.Run(strconv.Itoa(beside), func(b *testing.B) {
+			o := &Options{Dir: sharedDir(b)}
+			for range beside {
+				r, err := Open(o)
+				needs.Have(b, err == nil, "memory for rings: %v", err)
+				b.Cleanup(func() { r.Close() })
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := Open(o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := r.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
 
 // drain reads and cuts in the background until stopped.
