@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,24 +40,31 @@ func Adopt(dir, name string, accept func(Owner) bool, report func(error)) ([]*Ri
 	} else if err != nil {
 		return nil, err
 	}
-	cleanLeftovers(dir)
-	list, err := os.ReadDir(dir)
+	names, err := readNames(dir)
 	if err != nil {
 		return nil, err
 	}
+	cleanLeftovers(dir, names)
 	boot, err := bootID()
 	if err != nil {
 		return nil, err
 	}
 	var rings []*Ring
 	name = cleanName(name)
-	for _, e := range list {
-		if its, temporary, ok := parseFolderName(e.Name()); !ok || temporary || its != name {
+	for _, n := range names {
+		if !strings.HasPrefix(n, name) {
 			continue
 		}
-		r, err := adopt(filepath.Join(dir, e.Name()), boot, accept, report)
+		if its, temporary, ok := parseFolderName(n); !ok || temporary || its != name {
+			continue
+		}
+		path := filepath.Join(dir, n)
+		if _, mine := held.Load(path); mine {
+			continue
+		}
+		r, err := adopt(path, boot, accept, report)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrLocked) {
-			report(fmt.Errorf("ring: %s is left as it is: %w", filepath.Join(dir, e.Name()), err))
+			report(fmt.Errorf("ring: %s is left as it is: %w", path, err))
 		}
 		if r != nil {
 			rings = append(rings, r)
@@ -101,12 +109,16 @@ func adopt(path, boot string, accept func(Owner) bool, report func(error)) (r *R
 	return mapAdopted(path, f, o, report)
 }
 
-func mapAdopted(path string, f *os.File, o Owner, report func(error)) (*Ring, error) {
+func mapAdopted(path string, f *os.File, o Owner, report func(error)) (r *Ring, err error) {
 	mem, err := os.OpenFile(filepath.Join(path, ringFile), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrCorrupt, err) //nolint:errorlint // not to be taken for a ring that is gone
 	}
-	defer mem.Close()
+	defer func() {
+		if r == nil {
+			mem.Close()
+		}
+	}()
 	fi, err := mem.Stat()
 	if err != nil {
 		return nil, err
@@ -114,33 +126,39 @@ func mapAdopted(path string, f *os.File, o Owner, report func(error)) (*Ring, er
 	if !fi.Mode().IsRegular() { // to read from a pipe would be to wait for ever
 		return nil, fmt.Errorf("%w: %s is no file", ErrCorrupt, mem.Name())
 	}
-	start := make([]byte, segmentsAt)
+	start := make([]byte, headLen)
 	if _, err := io.ReadFull(mem, start); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, mem.Name(), err)
 	}
-	r := &Ring{adopted: true, shared: true, path: path, owner: o}
-	if err := r.head.parse(start); err != nil {
-		return nil, err
+	its := &Ring{adopted: true, shared: true, path: path, owner: o}
+	if err := its.head.parse(start, fi.Size()); err != nil {
+		return nil, fmt.Errorf("%s: %w", mem.Name(), err)
 	}
-	if hex.EncodeToString(r.head.id[:]) != o.RingID {
+	if hex.EncodeToString(its.head.id[:]) != o.RingID {
 		return nil, fmt.Errorf("%w: owner and ring do not belong together", ErrCorrupt)
 	}
-	if size := segmentsAt + r.head.size; size != int64(int(size)) {
+	size := its.head.segments + its.head.size
+	if size != int64(int(size)) {
 		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, size)
 	}
-	if fi.Size() < segmentsAt+r.head.size {
-		report(fmt.Errorf("%w: %s has only %d of its %d bytes", ErrCorrupt, mem.Name(), fi.Size(), segmentsAt+r.head.size))
+	if fi.Size() < size {
+		report(fmt.Errorf("%w: %s has only %d of its %d bytes", ErrCorrupt, mem.Name(), fi.Size(), size))
 	}
 	// What the file lacks is mapped all the same: reading it faults, and faults are understood.
-	r.mem, err = unix.Mmap(int(mem.Fd()), 0, int(segmentsAt+r.head.size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	its.mem, err = unix.Mmap(int(mem.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("ring: map %s: %w", mem.Name(), err)
 	}
-	r.home = &home{lock: f}
-	if err := r.begin(); err != nil {
-		return nil, errors.Join(err, unix.Munmap(r.mem))
+	its.home = &home{lock: f, ring: mem, tmpfs: fi.Size() >= size && isTmpfs(mem)}
+	its.backing = its.home.backing(its.mem)
+	if its.backing.states.Store(pageSize); its.head.version == 1 {
+		its.backing.states.Store(stateRoom)
 	}
-	return r, keepFromChildren(r.mem)
+	if err := errors.Join(its.begin(), keepFromChildren(its.mem)); err != nil {
+		return nil, errors.Join(err, unix.Munmap(its.mem))
+	}
+	held.Store(path, true)
+	return its, nil
 }
 
 // ownerLives says that somebody has the ring.

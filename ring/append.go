@@ -3,6 +3,7 @@
 package ring
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -26,6 +27,41 @@ func (r *Ring) Append(h *Hint, t int64, p []byte) (key uint64, err error) {
 			return 0, r.overErr()
 		}
 	}
+	if key, err = r.add(l, uint16(h.lane), int64(old>>1), t, p); err != nil && errors.Is(err, ErrFull) && r.few() {
+		return r.addElsewhere(h, t, p)
+	}
+	return key, err
+}
+
+// addElsewhere appends to any lane that has room in its segment, and begins one only if none has.
+// Where there are few segments not every lane can have one, and each that has records of the same
+// time would have to wait until all of them are done.
+func (r *Ring) addElsewhere(h *Hint, t int64, p []byte) (key uint64, err error) {
+	need := recordHeader + align8(int64(len(p)))
+	for busy := true; busy && r.over.Load() == 0; {
+		busy = false
+		for i, n := uint32(reserved+1), r.active.Load(); i < n; i++ {
+			l := &r.lanes[i]
+			old, ok := l.try()
+			if !ok {
+				busy = true
+				continue
+			}
+			if l.seg != 0 && int64(old>>1)+need <= l.limit {
+				h.lane = uint8(i)
+				return r.add(l, uint16(i), int64(old>>1), t, p)
+			}
+			r.putBack(l, old)
+		}
+		if busy {
+			runtime.Gosched()
+		}
+	}
+	l, old := r.acquire(h)
+	if l == nil {
+		return 0, r.overErr()
+	}
+	l.begin = true
 	return r.add(l, uint16(h.lane), int64(old>>1), t, p)
 }
 
@@ -103,10 +139,7 @@ func (r *Ring) Appended() (records, bytes uint64) {
 				bytes += l.bytes
 			}
 			if ok {
-				l.state.Store(old)
-				if r.sawBusy.Load() != 0 { // that may have been here; else nothing has changed for the reader
-					r.rouse()
-				}
+				r.putBack(l, old)
 			}
 			if ok || sealed {
 				break

@@ -5,6 +5,7 @@ package ring
 import (
 	"hash/crc32"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,6 +36,7 @@ func BenchmarkBare(b *testing.B) {
 }
 
 func benchRing(b *testing.B, shared bool) *Ring {
+	keepFor = time.Hour
 	o := &Options{Size: 16 << 20}
 	if shared {
 		o.Dir = sharedDir(b)
@@ -42,10 +44,35 @@ func benchRing(b *testing.B, shared bool) *Ring {
 	r, err := Open(o)
 	needs.Have(b, err == nil, "memory for a ring: %v", err)
 	b.Cleanup(func() { r.Close() })
-	if r.home != nil {
-		r.home.populated()
+	if r.backing != nil {
+		r.warm(b)
 	}
 	return r
+}
+
+// BenchmarkOpen opens a ring of the default size and closes it, alone and beside a thousand others
+// of the process.
+func BenchmarkOpen(b *testing.B) {
+	for _, beside := range []int{0, 1000} {
+		b.Run(strconv.Itoa(beside), func(b *testing.B) {
+			o := &Options{Dir: sharedDir(b)}
+			for range beside {
+				r, err := Open(o)
+				needs.Have(b, err == nil, "memory for rings: %v", err)
+				b.Cleanup(func() { r.Close() })
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := Open(o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := r.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
 
 // drain reads and cuts in the background until stopped.
@@ -131,7 +158,7 @@ func (r *Ring) forget() {
 	for i := range r.lanes {
 		first := &r.lanes[i].first
 		for s := r.segment(first.Load()); s != nil && s.closed.Load(); s = r.segment(first.Load()) {
-			first.Store(int32((s.next.off-segmentsAt)/r.head.unit) + 1)
+			first.Store(int32(r.head.place(s.next.off)) + 1)
 			r.giveBack(s)
 		}
 	}

@@ -15,14 +15,19 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// everyKind runs a test on plain memory, which the race detector sees, and on shared memory where
-// there is any.
+// everyKind runs a test on plain memory, which the race detector sees, on such that comes and goes
+// as that of a file does, and on shared memory where there is any.
 func everyKind(t *testing.T, o Options, f func(t *testing.T, r *Ring)) {
 	t.Helper()
-	for _, kind := range []string{"heap", "shared"} {
+	for _, kind := range []string{"heap", "lent", "shared"} {
 		t.Run(kind, func(t *testing.T) {
 			o := o
-			if kind == "shared" {
+			switch kind {
+			case "lent":
+				r, _ := openLent(t, &o, 1<<40)
+				f(t, r)
+				return
+			case "shared":
 				o.Dir = sharedDir(t)
 			}
 			f(t, mustOpen(t, &o))

@@ -26,9 +26,10 @@
 //   - Next returns records in the order of keys. Of two appends, one of which returned before the
 //     other began, the first has the lower key: also when a goroutine changes lanes. A record
 //     becomes visible late, when an older one may still come, but never out of turn.
-//   - Append allocates nothing, makes no system call and waits for nobody. A goroutine that the
-//     scheduler takes off its core in the middle of an append keeps the reader waiting, not other
-//     appenders.
+//   - Append allocates nothing and waits for nobody. It makes no system call, unless it is faster
+//     than the goroutine that gets memory ahead: then it asks for 64 KiB itself. A goroutine that
+//     the scheduler takes off its core in the middle of an append keeps the reader waiting, not
+//     other appenders.
 //   - Adopt takes a ring only when the kernel says that nobody has it any more, and each ring once.
 //     It never goes by process numbers.
 //   - What an adopted ring returns was appended just so, every byte; each record once; all of them
@@ -38,6 +39,9 @@
 //     promised), there is an error that wraps [ErrFailed], not a crash. Next goes on with what can
 //     be read; the rest is counted.
 //   - What cannot be read is left as it is, and reported; never deleted.
+//   - A ring takes the memory that it needs, not that of its size: 100 KiB at first, more as it
+//     fills, and what was not needed for ten to twenty seconds goes back. Where there is no more, it
+//     is a smaller ring: see [Ring.Size] and [Ring.Short].
 //
 // Not promised: anything across a restart of the machine; across the end of the container in whose
 // private /dev/shm the ring lies, for others cannot reach that; that records of a live ring that a
@@ -57,17 +61,20 @@
 //
 // # The memory
 //
-//	0          256    512        4096         8192       45056      81920         90112
-//	┌──────────┬──────┬──────────┬────────────┬──────────┬──────────┬─────────────┬─────────┬─────────┬───
-//	│ head     │ cuts │ counters │ 64 marks   │ state 0  │ state 1  │ table       │ segment │ segment │ …
-//	└──────────┴──────┴──────────┴────────────┴──────────┴──────────┴─────────────┴─────────┴─────────┴───
+//	0          256    512        4096         8192       24576     61440     98304
+//	┌──────────┬──────┬──────────┬────────────┬──────────┬─────────┬─────────┬─────────┬─────────┬───
+//	│ head     │ cuts │ counters │ 64 marks   │ table    │ state 0 │ state 1 │ segment │ segment │ …
+//	└──────────┴──────┴──────────┴────────────┴──────────┴─────────┴─────────┴─────────┴─────────┴───
+//
+// The file has all of that from the start, and holes where there is no memory yet: in states that
+// are longer than a page, and in segments that are free.
 //
 // All integers are little endian; all checks are CRC-32C. Those of head's parts are seeded with the
 // ring's id and with the place.
 //
 //	head     0        8      12     16     32     40     48     56        64   72      76
 //	         ┌────────┬──────┬──────┬──────┬──────┬──────┬──────┬─────────┬────┬───────┐
-//	         │SPILLRNG│vers 1│ 90112│ id   │ size │ unit │ max  │ born    │  0 │ check │
+//	         │SPILLRNG│vers 2│ 98304│ id   │ size │ unit │ max  │ born    │  0 │ check │
 //	         └────────┴──────┴──────┴──────┴──────┴──────┴──────┴─────────┴────┴───────┘
 //
 // id is 16 random bytes; size the bytes of all segments, unit those of one: a power of two, at most
@@ -86,17 +93,16 @@
 //	         │ first │ last │ lane │ label │ check │ 1     │      │        no mark: 0 instead of check and 1
 //	         └───────┴──────┴──────┴───────┴───────┴───────┴──────┘
 //
-//	table    one entry a segment, at that of a run's first: used, closed, units and records (64 bits), first key, last key. It says what was in segments
-//	         that cannot be read.
-//
-//	segment  0      4       8       16     24       32      40      48       52      56       60   64
-//	         ┌──────┬───────┬───────┬──────┬────────┬───────┬───────┬────────┬───────┬────────┬────┬──────────
-//	         │ RSEG │ units │ nonce │ lane │ number │ first │ check │ filled │ count │ check  │ 0  │ records …
-//	         └──────┴───────┴───────┴──────┴────────┴───────┴───────┴────────┴───────┴────────┴────┴──────────
+//	table    0      4       8       16     24       32      36      40       44      48      56     64
+//	         ┌──────┬───────┬───────┬──────┬────────┬───────┬───────┬────────┬───────┬───────┬──────┐
+//	         │ RSEG │ units │ nonce │ lane │ number │ check │ check │ filled │ count │ first │ last │  a line for each segment
+//	         └──────┴───────┴───────┴──────┴────────┴───────┴───────┴────────┴───────┴───────┴──────┘
 //
 // The nonce is 8 random bytes, new with each use. Units is more than 1 for a run of segments that
-// holds a record larger than one. Filled (bytes) and count (records) are written when the lane goes
-// on to another segment. A segment that is free has no RSEG.
+// holds a record larger than one; its line is that of its first. Filled (bytes), count (records),
+// first and last key are written, with the second check, when the lane goes on to another segment.
+// FREE is in place of RSEG when the segment is in use no more; the line of one that never was is
+// zero, and so is its memory. Format version 1 is drawn in format1.go.
 //
 //	record   0        4       8       12      16    24     32        32+length
 //	         ┌────────┬───────┬───────┬───────┬─────┬──────┬─────────┬─────────┐
@@ -115,9 +121,11 @@
 //	lane.go, append.go       taking a lane, appending
 //	clock.go                 keys
 //	pool.go                  segments and room
+//	backing.go, tender.go    the memory under the segments: got ahead, given back
 //	reader.go                the live reader; opens with how it works
 //	done.go, head.go         marks, cuts, and what else lies in the head
 //	rescue.go, scan.go       reading what was left, or what can still be read
+//	format.go, format1.go    what lies where, now and in the first version
 //	fault.go                 memory that goes away
 //	owner.go, home_*.go, adopt_*.go, kernel_*.go    folders, locks, mapping
 //	inspect.go               reading without touching
@@ -140,6 +148,13 @@
 //     by compare-and-swap, and all else belongs to the lane until the old segment is closed. With a
 //     lock there, one appender in two hundred waited for whoever had it and was off its core: that
 //     was the tail.
+//   - Where the memory is too little for several segments a lane, lanes share them: each lane that has
+//     records of the same time in a segment of its own would hold that until all of them are done.
+//   - Memory is allocated without changing the file's length: in a file that somebody has cut there
+//     would be zeros in place of what faults.
+//   - To read a hole of a tmpfs through a mapping fills it, or faults where there is no room. So the
+//     heir asks for the end of what was written before it looks for records in a segment that was
+//     in use.
 //   - Lane 0 is always busy, so that the zero Hint finds its way to the slow path without being
 //     asked for.
 package ring

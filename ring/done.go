@@ -154,10 +154,10 @@ func (r *Ring) sweep(now uint64) {
 	r.sweepNext = now + sweepEvery
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	short := r.pool.count.Load() < int64(r.pool.n*3/4)
+	short := r.used() > r.Size()/4
 	for i, n := uint32(reserved), r.active.Load(); i < n; i++ {
 		f := &r.follow[i]
-		if f.seg == nil || f.seg.closed.Load() || f.pos != f.end || f.pos == f.seg.off+segmentHead || !r.done(f.seg.first, f.least-1) {
+		if f.seg == nil || f.seg.closed.Load() || f.pos != f.end || f.pos == f.seg.off || !r.done(f.seg.first, f.least-1) {
 			continue
 		}
 		if !short && now < f.least+idleAfter {

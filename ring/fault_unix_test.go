@@ -22,7 +22,7 @@ func ringOf(r *Ring) string { return filepath.Join(r.Path(), ringFile) }
 func TestTruncatedUnderAppenders(t *testing.T) {
 	for _, to := range []int64{0, segmentsAt, segmentsAt + 100_000, segmentsAt + 300_000} {
 		r := mustOpen(t, &Options{Dir: sharedDir(t), Size: 1 << 20})
-		r.home.populated()
+		r.warm(t)
 		var failed sync.WaitGroup
 		for w := range uint32(4) {
 			failed.Go(func() {
@@ -126,7 +126,7 @@ func TestTruncatedHead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := mustOpen(t, &Options{Dir: sharedDir(t), Size: 256 << 10})
-			r.home.populated()
+			r.warm(t)
 			woken := make(chan struct{}, 10)
 			r.SetWake(func() { woken <- struct{}{} })
 			truncate(t, ringOf(r), 0)

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"math"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 )
@@ -14,8 +16,9 @@ import (
 
 const (
 	ringMagic     = "SPILLRNG"
-	segmentMagic  = 0x4745_5352 // "RSEG"
-	formatVersion = 1
+	segmentMagic  = 0x4745_5352 // "RSEG": a segment in use
+	freeMagic     = 0x4545_5246 // "FREE": one that was
+	formatVersion = 2
 
 	pageSize     = 4096
 	headLen      = 76 // bytes of the ring's head that never change
@@ -23,13 +26,12 @@ const (
 	countersAt   = 512
 	marksAt      = pageSize
 	markLen      = 64
-	statesAt     = 2 * pageSize
+	tableAt      = 2 * pageSize
+	lineLen      = 64
+	statesAt     = tableAt + maxSegments*lineLen
 	stateHeader  = 24
-	statePages   = 9
-	tableAt      = statesAt + 2*statePages*pageSize
-	entryLen     = 24
-	segmentsAt   = tableAt + (maxSegments*entryLen+pageSize-1)/pageSize*pageSize
-	segmentHead  = 64
+	stateRoom    = 9 * pageSize
+	segmentsAt   = statesAt + 2*stateRoom
 	recordHeader = 32
 
 	// MaxMarks is how many marks a ring can hold at once.
@@ -47,8 +49,17 @@ var (
 
 func align8(n int64) int64 { return (n + 7) &^ 7 }
 
+// A layout is where the versions of the format differ.
+type layout struct {
+	states, segments int64 // where they begin
+	head             int64 // bytes of a segment before its first record
+}
+
+var layouts = [...]layout{1: layout1, formatVersion: {states: statesAt, segments: segmentsAt}}
+
 // head is what never changes in a ring's file.
 type head struct {
+	layout
 	id      [16]byte // random; seeds all checks
 	size    int64    // bytes of all segments
 	unit    int64    // bytes of a segment
@@ -69,21 +80,26 @@ func (h *head) put(b []byte) {
 	order.PutUint32(b[72:], crc32.Checksum(b[:72], castagnoli))
 }
 
-func (h *head) parse(b []byte) error {
-	if len(b) < segmentsAt || string(b[:8]) != ringMagic || crc32.Checksum(b[:72], castagnoli) != order.Uint32(b[72:]) {
+// parse reads the head from the first bytes of a file that has so many in all.
+func (h *head) parse(b []byte, length int64) error {
+	if len(b) < headLen || string(b[:8]) != ringMagic || crc32.Checksum(b[:72], castagnoli) != order.Uint32(b[72:]) {
 		return fmt.Errorf("%w: the head of the file cannot be read", ErrCorrupt)
 	}
-	if h.version = order.Uint32(b[8:]); h.version != formatVersion {
+	if h.version = order.Uint32(b[8:]); h.version == 0 || h.version > formatVersion {
 		return fmt.Errorf("%w: format version %d", ErrCorrupt, h.version)
 	}
+	h.layout = layouts[h.version]
 	copy(h.id[:], b[16:])
 	h.size = int64(order.Uint64(b[32:]))
 	h.unit = int64(order.Uint64(b[40:]))
 	h.maxRec = int64(order.Uint64(b[48:]))
 	h.born = int64(order.Uint64(b[56:]))
 	if h.unit < minSegment || h.unit&(h.unit-1) != 0 || h.size/h.unit > maxSegments || h.size < h.unit || h.size > maxSize || h.size%h.unit != 0 ||
-		h.maxRec < 0 || h.maxRec > h.size || order.Uint32(b[12:]) != segmentsAt {
+		h.maxRec < 0 || h.maxRec > h.size || int64(order.Uint32(b[12:])) != h.segments {
 		return fmt.Errorf("%w: the head of the file makes no sense", ErrCorrupt)
+	}
+	if length < h.segments {
+		return fmt.Errorf("%w: the file has only %d bytes, its head cannot be read", ErrCorrupt, length)
 	}
 	return nil
 }
@@ -94,111 +110,79 @@ func (h *head) check(place uint64, b []byte) uint32 {
 	return crc32.Update(crc32.Update(seed, castagnoli, h.id[4:]), castagnoli, b)
 }
 
-// segmentFacts is the head of a segment.
+// place is the number of the segment that begins there, offset where a segment begins.
+func (h *head) place(off int64) int    { return int((off - h.segments) / h.unit) }
+func (h *head) offset(place int) int64 { return h.segments + int64(place)*h.unit }
+
+// segmentFacts is what stands in a segment's line.
 type segmentFacts struct {
 	nonce  uint64 // of this use; its lower half is in commit words, its upper half seeds checks
 	units  uint32 // segments that it spans
 	lane   uint16
 	seq    uint64 // grows with every segment begun in the ring
-	first  uint64 // key of its first record
-	filled int64  // set once nothing will be added: bytes, head included; 0 before
+	first  uint64 // key of its first record; in the line with filled
+	last   uint64 // with filled: key of its last record
+	filled int64  // set once nothing will be added: bytes; 0 before
 	count  uint32 // with filled: records
 }
 
-// put writes a segment's head but for what is known when it is closed: its first word, without
-// which there is no segment, last.
+// line is a segment's.
+func (r *Ring) line(off int64) []byte {
+	at := int64(tableAt + lineLen*r.head.place(off))
+	return r.mem[at : at+lineLen]
+}
+
+func firstWord(b []byte) *uint32 { return (*uint32)(unsafe.Pointer(unsafe.SliceData(b))) }
+
+// put writes what is known when a segment comes into use: the line's first word, without which
+// there is no segment, last.
 func (s *segmentFacts) put(h *head, off int64, b []byte) {
 	noSegment(b)
-	clear(b[4:segmentHead])
 	order.PutUint32(b[4:], s.units)
 	order.PutUint64(b[8:], s.nonce)
 	order.PutUint64(b[16:], uint64(s.lane))
 	order.PutUint64(b[24:], s.seq)
-	order.PutUint64(b[32:], s.first)
-	order.PutUint32(b[40:], h.check(uint64(off), b[4:40]))
-	atomic.StoreUint32((*uint32)(unsafe.Pointer(unsafe.SliceData(b))), segmentMagic)
+	order.PutUint32(b[32:], h.check(uint64(off), b[4:32]))
+	clear(b[36:])
+	atomic.StoreUint32(firstWord(b), segmentMagic)
 }
 
-// noSegment makes whatever begins here none.
-func noSegment(b []byte) {
-	atomic.StoreUint32((*uint32)(unsafe.Pointer(unsafe.SliceData(b))), 0)
-}
+// noSegment says that the segment is free.
+func noSegment(b []byte) { atomic.StoreUint32(firstWord(b), freeMagic) }
 
 // putFilled writes what is known when a segment is closed.
 func (s *segmentFacts) putFilled(h *head, off int64, b []byte) {
-	order.PutUint32(b[48:], uint32(s.filled))
-	order.PutUint32(b[52:], s.count)
-	order.PutUint32(b[56:], h.check(s.nonce^uint64(off), b[48:56]))
+	order.PutUint32(b[40:], uint32(s.filled))
+	order.PutUint32(b[44:], s.count)
+	order.PutUint64(b[48:], s.first)
+	order.PutUint64(b[56:], s.last)
+	order.PutUint32(b[36:], h.check(s.nonce^uint64(off), b[40:64]))
 }
 
-// parse is false when there is no segment. room is how far the ring reaches from here.
-func (s *segmentFacts) parse(h *head, off, room int64, b []byte) bool {
-	if magic := atomic.LoadUint32((*uint32)(unsafe.Pointer(unsafe.SliceData(b)))); magic != segmentMagic || order.Uint32(b[40:]) != h.check(uint64(off), b[4:40]) {
-		return false
+// parse is false when there is no segment in use; free when it is certain that there is none. room
+// is how far the ring reaches from here.
+func (s *segmentFacts) parse(h *head, off, room int64, b []byte) (is, free bool) {
+	switch atomic.LoadUint32(firstWord(b)) {
+	case segmentMagic:
+	case freeMagic:
+		return false, true
+	case 0: // never used, unless there is something in the segment
+		return false, !slices.ContainsFunc(b, func(c byte) bool { return c != 0 })
+	default:
+		return false, false
 	}
-	s.units = order.Uint32(b[4:])
+	if s.units = order.Uint32(b[4:]); s.units == 0 || int64(s.units) > room/h.unit || order.Uint32(b[32:]) != h.check(uint64(off), b[4:32]) {
+		return false, false
+	}
 	s.nonce = order.Uint64(b[8:])
 	s.lane = uint16(order.Uint64(b[16:]))
 	s.seq = order.Uint64(b[24:])
-	s.first = order.Uint64(b[32:])
-	if s.units == 0 || int64(s.units) > room/h.unit {
-		return false
+	s.first, s.last, s.filled, s.count = 0, math.MaxUint64, 0, 0
+	end := int64(order.Uint32(b[40:]))
+	if end != 0 && end <= int64(s.units)*h.unit && order.Uint32(b[36:]) == h.check(s.nonce^uint64(off), b[40:64]) {
+		s.filled, s.count, s.first, s.last = end, order.Uint32(b[44:]), order.Uint64(b[48:]), order.Uint64(b[56:])
 	}
-	s.filled, s.count = 0, 0
-	end := int64(order.Uint32(b[48:]))
-	if end != 0 && end <= int64(s.units)*h.unit && order.Uint32(b[56:]) == h.check(s.nonce^uint64(off), b[48:56]) {
-		s.filled, s.count = end, order.Uint32(b[52:])
-	}
-	return true
-}
-
-// An entry of the table tells what a segment holds to whoever cannot read the segment.
-const (
-	entryUsed   = 1 << 63
-	entryClosed = 1 << 62
-)
-
-func (r *Ring) entry(s *segment) []byte {
-	at := tableAt + entryLen*(s.off-segmentsAt)/r.head.unit
-	return r.mem[at : at+entryLen]
-}
-
-// putEntry notes that a segment is in use, putEntryClosed what is in it, clearEntry that it is
-// free.
-func (r *Ring) putEntry(s *segment) {
-	b := r.entry(s)
-	order.PutUint64(b[8:], s.first)
-	order.PutUint64(b, entryUsed|uint64(s.units)<<32)
-}
-
-func (r *Ring) putEntryClosed(s *segment) {
-	b := r.entry(s)
-	order.PutUint64(b[16:], s.last)
-	order.PutUint64(b, entryUsed|entryClosed|uint64(s.units)<<32|uint64(s.count))
-}
-
-func (r *Ring) clearEntry(s *segment) { clear(r.entry(s)) }
-
-// lostSegment is the loss of a segment whose head cannot be read.
-func (r *Ring) lostSegment(off int64) (loss Loss) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	err := r.touch(func() {
-		b := r.entry(&segment{off: off})
-		word, first, last := order.Uint64(b), order.Uint64(b[8:]), order.Uint64(b[16:])
-		switch closed := word&entryClosed != 0; {
-		case word&entryUsed == 0, closed && r.done(first, last):
-		default:
-			loss = Loss{Regions: 1, Bytes: (word >> 32 & 0xffff) * uint64(r.head.unit)}
-			if closed {
-				loss.Records = word & (1<<32 - 1)
-			}
-		}
-	})
-	if err != nil { // perhaps: nobody can tell what was there
-		loss = Loss{Regions: 1, Bytes: uint64(r.head.unit)}
-	}
-	return loss
+	return true, false
 }
 
 // commitWord is stored last: a record is there when its segment's nonce is.

@@ -61,7 +61,7 @@ func TestFull(t *testing.T) {
 			t.Errorf("full with %d of %d in use", used, r.Size())
 		}
 		room := r.Space()
-		if isClosed(room) {
+		if r.backing == nil && isClosed(room) { // else the tender may have had a segment, and told so
 			t.Error("there is no room")
 		}
 		reserved := uint32(0)
@@ -87,7 +87,7 @@ func TestFull(t *testing.T) {
 			t.Fatal("no slot")
 		}
 		r.Cut(last)
-		if isClosed(room) || r.Used() != r.Size() {
+		if r.backing == nil && isClosed(room) || r.Used() != r.Size() {
 			t.Error("a mark covers everything")
 		}
 		r.Clear(slot)
@@ -152,7 +152,7 @@ func TestLarge(t *testing.T) {
 		var a tally
 		n := uint32(0)
 		for range 40 {
-			for _, size := range []int{60_000, 0, 12, 4096 - segmentHead - recordHeader, 4096, 4096 - segmentHead - recordHeader + 1, 20_000} {
+			for _, size := range []int{60_000, 0, 12, 4096 - recordHeader, 4096, 4096 - recordHeader + 1, 20_000} {
 				for {
 					_, err := r.Append(&h, Now, payload(nil, 0, n, max(size, 12)))
 					if err == nil {
@@ -237,7 +237,7 @@ func TestStateCutShort(t *testing.T) {
 		}
 		pictures = append(pictures, bytes.Clone(r.mem[:segmentsAt+256<<10]))
 	}
-	const slot = int64(statesAt) + statePages*pageSize // of the first and the third
+	const slot = int64(statesAt) + stateRoom // of the first and the third
 	for n := range int64(stateHeader + 20) {
 		torn := bytes.Clone(pictures[1])
 		copy(torn[slot:slot+n], pictures[2][slot:])

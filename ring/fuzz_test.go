@@ -29,7 +29,7 @@ func FuzzRecover(f *testing.F) {
 	picture := bytes.Clone(r.mem)
 	f.Add(uint32(segmentsAt), []byte("x"))
 	f.Add(uint32(0), picture[:100])
-	f.Add(uint32(segmentsAt+segmentHead), picture[segmentsAt+segmentHead:segmentsAt+400])
+	f.Add(uint32(segmentsAt), picture[segmentsAt:segmentsAt+400])
 	f.Add(uint32(marksAt), bytes.Repeat([]byte{1}, 100))
 	f.Fuzz(func(t *testing.T, at uint32, patch []byte) {
 		if _, _, err := places(patch); err == nil {

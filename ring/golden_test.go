@@ -10,18 +10,25 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
 
-// TestGolden reads a ring of format version 1 as it was written when that was new.
+// TestGolden reads a ring of each version of the format as it was written when that was new.
 func TestGolden(t *testing.T) {
 	const name = "golden.4711.0102030405060708"
-	kept := filepath.Join("testdata", "v1", name)
 	if *update {
-		writeGolden(t, kept)
+		writeGolden(t, filepath.Join("testdata", "v"+strconv.Itoa(formatVersion), name))
 	}
+	for version := 1; version <= formatVersion; version++ {
+		v := "v" + strconv.Itoa(version)
+		t.Run(v, func(t *testing.T) { readGolden(t, name, filepath.Join("testdata", v, name)) })
+	}
+}
+
+func readGolden(t *testing.T, name, kept string) {
 	dir := filepath.Join(t.TempDir(), name)
 	if err := os.CopyFS(dir, os.DirFS(kept)); err != nil {
 		t.Fatal(err)

@@ -95,12 +95,15 @@ func (r *Ring) SetState(b []byte) error {
 	if len(b) > MaxState {
 		return fmt.Errorf("%w: state of %d bytes, the most is %d", ErrTooLarge, len(b), MaxState)
 	}
+	if err := r.backing.forState(r.head.states, stateHeader+int64(len(b))); err != nil {
+		return err
+	}
 	stored := false
 	r.header(func() {
 		r.state = append(r.state[:0], b...)
 		r.stateSeq++
-		at := int64(statesAt) + int64(r.stateSeq%2)*statePages*pageSize
-		to := r.mem[at : at+statePages*pageSize]
+		at := r.head.states + int64(r.stateSeq%2)*stateRoom
+		to := r.mem[at : at+stateRoom]
 		order.PutUint32(to[16:], ^order.Uint32(to[16:])) // what lies there is no more
 		order.PutUint64(to, r.stateSeq)
 		order.PutUint64(to[8:], uint64(len(b)))
@@ -120,8 +123,8 @@ func (r *Ring) stateCheck(at int64, b []byte, n int) uint32 {
 
 func (r *Ring) getState() {
 	for slot := range int64(2) {
-		at := int64(statesAt) + slot*statePages*pageSize
-		b := r.mem[at : at+statePages*pageSize]
+		at := r.head.states + slot*stateRoom
+		b := r.mem[at : at+stateRoom]
 		seq, n := order.Uint64(b), order.Uint64(b[8:])
 		if seq > r.stateSeq && n <= MaxState && order.Uint32(b[16:]) == r.stateCheck(at, b, int(n)) {
 			r.stateSeq = seq

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -25,14 +24,22 @@ import (
 // home is where a ring in shared memory lives: its folder, and the lock on the owner file, by whose
 // being held others know that its owner lives.
 type home struct {
-	lock *os.File
-	stop atomic.Bool // ends the goroutine that makes the memory present
-	wait sync.WaitGroup
+	lock  *os.File
+	ring  *os.File
+	tmpfs bool // ring lies in one, and has its whole length
 }
 
 // leftoverAge is for how long nobody removes a temporary folder without an owner file: its maker
 // may still be at work.
 const leftoverAge = time.Minute
+
+// held has the paths of the rings that this process has: of many loggers of a process each looks
+// for what dead ones left, and need not open what all others have.
+var held sync.Map
+
+// cleaned has the folders from which Open has removed leftovers: once is enough, for Adopt does it,
+// too.
+var cleaned sync.Map
 
 // settleIn makes the ring's folder and files, complete under a temporary name, and maps the memory.
 func (r *Ring) settleIn(o *Options) error {
@@ -40,7 +47,12 @@ func (r *Ring) settleIn(o *Options) error {
 	if err != nil {
 		return err
 	}
-	cleanLeftovers(dir)
+	if _, cleaned := cleaned.LoadOrStore(dir, true); !cleaned {
+		if names, err := readNames(dir); err == nil {
+			cleanLeftovers(dir, names)
+		}
+	}
+	r.fit(dir)
 	for range 10 {
 		// Who cleans up may find the folder before it is locked, and then it is gone.
 		if err = r.moveIn(o, dir); !errors.Is(err, ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
@@ -49,6 +61,23 @@ func (r *Ring) settleIn(o *Options) error {
 		_, _ = rand.Read(r.head.id[:])
 	}
 	return err
+}
+
+// fit makes segments smaller where there is no room for many large ones.
+func (r *Ring) fit(dir string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if there := room(f); there < r.head.size {
+		least := int64(minSegment)
+		for least*maxSegments < r.head.size {
+			least *= 2
+		}
+		r.head.unit = min(r.head.unit, max(segmentSize(there), least))
+		r.pool = newPool(int(r.head.size / r.head.unit))
+	}
 }
 
 func (r *Ring) moveIn(o *Options, dir string) error {
@@ -69,13 +98,13 @@ func (r *Ring) moveIn(o *Options, dir string) error {
 	h := &home{}
 	undo := func(err error) error {
 		if r.mem != nil {
-			h.stop.Store(true)
-			h.wait.Wait()
 			err = errors.Join(err, unix.Munmap(r.mem))
 			r.mem = nil
 		}
-		if h.lock != nil {
-			err = errors.Join(err, h.lock.Close())
+		for _, f := range []*os.File{h.ring, h.lock} {
+			if f != nil {
+				err = errors.Join(err, f.Close())
+			}
 		}
 		_ = os.RemoveAll(temporary)
 		return err
@@ -90,25 +119,25 @@ func (r *Ring) moveIn(o *Options, dir string) error {
 	if _, err := h.lock.Write(r.owner.text()); err != nil {
 		return undo(err)
 	}
-	f, err := os.OpenFile(filepath.Join(temporary, ringFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	h.ring, err = os.OpenFile(filepath.Join(temporary, ringFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return undo(err)
 	}
-	defer f.Close()
 	size := segmentsAt + o.Size
-	// Before it is mapped: a mapping of what cannot be had would fault.
-	if err := allocate(f, size); err != nil {
-		return undo(fmt.Errorf("ring: %d bytes in %s: %w", size, dir, err))
+	if err := h.ring.Truncate(size); err != nil {
+		return undo(err)
 	}
-	if r.mem, err = unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+	if r.mem, err = unix.Mmap(int(h.ring.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		r.mem = nil
-		return undo(fmt.Errorf("ring: map %s: %w", f.Name(), err))
+		return undo(fmt.Errorf("ring: map %s: %w", h.ring.Name(), err))
 	}
 	r.shared = true
 	if err := keepFromChildren(r.mem); err != nil {
 		return undo(err)
 	}
-	h.present(r.mem)
+	if err := r.furnish(h); err != nil {
+		return undo(fmt.Errorf("ring: no room in %s: %w", dir, err))
+	}
 	if err := r.touch(func() { r.head.put(r.mem) }); err != nil {
 		return undo(err)
 	}
@@ -116,33 +145,45 @@ func (r *Ring) moveIn(o *Options, dir string) error {
 		return undo(err)
 	}
 	r.path, r.home = final, h
+	held.Store(final, true)
 	return nil
 }
 
-// present has the kernel map all pages now, so that appends need not: the first of them at once,
-// the others meanwhile.
-func (h *home) present(mem []byte) {
-	const step = 1 << 20
-	first := min(step, len(mem))
-	if !populate(mem[:first]) {
-		return
+// furnish gets the memory that the ring needs to begin with.
+func (r *Ring) furnish(h *home) error {
+	r.backing = h.backing(r.mem)
+	if err := r.backing.get(0, (tableAt+lineLen*int64(r.pool.n)+pageSize-1)/pageSize*pageSize); err != nil {
+		return err
 	}
-	h.wait.Go(func() {
-		for at := first; at < len(mem) && !h.stop.Load(); at += step {
-			if !populate(mem[at:min(at+step, len(mem))]) {
-				return
-			}
-		}
-	})
+	if err := r.backing.forState(statesAt, pageSize); err != nil {
+		return err
+	}
+	defer r.backing.measure()
+	return r.backing.start(&r.head, r.pool)
 }
 
-// populated waits until the memory is there.
-func (h *home) populated() { h.wait.Wait() }
+// backing is where the memory of the file comes from, and where it goes.
+func (h *home) backing(mem []byte) *backing {
+	b := newBacking(func(from, to int64) error { return allocate(h.ring, from, to) })
+	b.populate = func(from, to int64) { populate(mem[from:to]) }
+	b.free = func() int64 { return room(h.ring) }
+	if canPunch {
+		b.punch = func(from, to int64) error { return punch(h.ring, from, to) }
+	}
+	return b
+}
+
+// written is how far from an offset on, at most to end, the file may have been written to. Reading
+// a hole of a tmpfs through a mapping would fill it, or fault where there is no room.
+func (h *home) written(off, end int64) int64 {
+	if h == nil || !h.tmpfs {
+		return end
+	}
+	return min(end, dataEnd(h.ring, off))
+}
 
 func (h *home) unmap(mem []byte) error {
-	h.stop.Store(true)
-	h.populated()
-	return os.NewSyscallError("munmap", unix.Munmap(mem))
+	return errors.Join(os.NewSyscallError("munmap", unix.Munmap(mem)), h.ring.Close())
 }
 
 // leave removes the folder, if so told, and lets go of the lock.
@@ -152,11 +193,15 @@ func (h *home) leave(path string, remove bool) error {
 		// First out of sight, so that nobody finds half a ring.
 		temporary := path + temporarySuffix
 		if err = os.Rename(path, temporary); err == nil {
+			for _, name := range []string{ringFile, ownerFile} {
+				_ = os.Remove(filepath.Join(temporary, name))
+			}
 			err = os.RemoveAll(temporary)
 		} else if errors.Is(err, fs.ErrNotExist) {
 			err = nil // somebody has tidied up
 		}
 	}
+	held.Delete(path)
 	return errors.Join(err, unlock(h.lock))
 }
 
@@ -250,16 +295,15 @@ func sameFile(path string, f *os.File) bool {
 
 // cleanLeftovers removes the temporary folders of dead processes. They hold nothing: a ring is
 // renamed when it is ready, and renamed back before it is removed.
-func cleanLeftovers(dir string) {
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, e := range list {
-		if _, temporary, ok := parseFolderName(e.Name()); !ok || !temporary {
+func cleanLeftovers(dir string, names []string) {
+	for _, name := range names {
+		if !strings.HasSuffix(name, temporarySuffix) {
 			continue
 		}
-		path := filepath.Join(dir, e.Name())
+		if _, _, ok := parseFolderName(name); !ok {
+			continue
+		}
+		path := filepath.Join(dir, name)
 		fi, err := os.Lstat(path)
 		if err != nil {
 			continue
@@ -275,6 +319,16 @@ func cleanLeftovers(dir string) {
 			_ = os.RemoveAll(path)
 		}
 	}
+}
+
+// readNames lists a folder, in no order.
+func readNames(dir string) ([]string, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Readdirnames(-1)
 }
 
 // readOwner reads an owner file.
@@ -297,11 +351,16 @@ func machineID() string {
 	return cleanName(strings.TrimSpace(string(b)))
 }
 
-// writeZeros allocates a file where the system has no better way.
-func writeZeros(f *os.File, size int64) error {
-	zeros := make([]byte, min(size, 1<<20))
-	for at := int64(0); at < size; at += int64(len(zeros)) {
-		if _, err := f.WriteAt(zeros[:min(int64(len(zeros)), size-at)], at); err != nil {
+// writeZeros allocates a part of a file where the system has no better way.
+func writeZeros(f *os.File, from, to int64) error {
+	if fi, err := f.Stat(); err != nil {
+		return err
+	} else if fi.Size() < to {
+		return fmt.Errorf("%w: somebody has cut %s", ErrFailed, f.Name())
+	}
+	zeros := make([]byte, min(to-from, 1<<20))
+	for at := from; at < to; at += int64(len(zeros)) {
+		if _, err := f.WriteAt(zeros[:min(int64(len(zeros)), to-at)], at); err != nil {
 			return err
 		}
 	}

@@ -150,10 +150,10 @@ func checkRegular(name string) error {
 // fromBytes is an adopted ring of what was in a ring's file. What it lacks is zero.
 func fromBytes(b []byte) (*Ring, error) {
 	r := &Ring{adopted: true}
-	if err := r.head.parse(b); err != nil {
+	if err := r.head.parse(b, int64(len(b))); err != nil {
 		return nil, err
 	}
-	size := segmentsAt + r.head.size
+	size := r.head.segments + r.head.size
 	if size != int64(int(size)) {
 		return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, size)
 	}

@@ -6,17 +6,28 @@ package ring
 
 import (
 	"encoding/hex"
+	"math"
 	"os"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-func allocate(f *os.File, size int64) error { return writeZeros(f, size) }
+func allocate(f *os.File, from, to int64) error { return writeZeros(f, from, to) }
+
+const canPunch = false
+
+func punch(*os.File, int64, int64) error { return nil }
+
+func room(*os.File) int64 { return math.MaxInt64 }
+
+func isTmpfs(*os.File) bool { return false }
+
+func dataEnd(_ *os.File, off int64) int64 { return off }
 
 func keepFromChildren([]byte) error { return nil } // Go programs do not fork without exec here
 
-func populate([]byte) bool { return false }
+func populate([]byte) {}
 
 // bootID is the time at which the machine started.
 func bootID() (string, error) {

@@ -55,15 +55,19 @@ func openLedger(path string) (*ledger, error) {
 
 func init() { roles["killed"] = killedChild }
 
-// killedChild appends as fast as it can from several goroutines to a ring that is used over and
-// over, while its reader cuts windows, marks them, and clears the marks out of order.
+// killedChild appends as fast as it can, but for pauses, from several goroutines to a ring that is
+// used over and over, while its reader cuts windows, marks them, and clears the marks out of order.
 func killedChild() error {
 	dir := os.Getenv("DIR")
 	led, err := openLedger(filepath.Join(dir, "ledger"))
 	if err != nil {
 		return err
 	}
-	r, err := Open(&Options{Dir: filepath.Join(dir, "rings"), Name: "killed", Size: 1 << 20})
+	size, err := strconv.ParseInt(os.Getenv("SIZE"), 10, 64)
+	if err != nil {
+		return err
+	}
+	r, err := Open(&Options{Dir: filepath.Join(dir, "rings"), Name: "killed", Size: size})
 	if err != nil {
 		return err
 	}
@@ -73,6 +77,9 @@ func killedChild() error {
 			var h [2]Hint
 			var buf []byte
 			for n := uint32(0); ; n++ {
+				if rnd.IntN(2000) == 0 { // memory goes back meanwhile
+					<-time.After(time.Duration(rnd.IntN(20)) * time.Millisecond)
+				}
 				size := rnd.IntN(400)
 				if rnd.IntN(300) == 0 {
 					size = rnd.IntN(40_000)
@@ -162,6 +169,9 @@ func killedChild() error {
 	}
 }
 
+// killedSizes are those of rings with segments of different sizes.
+var killedSizes = []int{1 << 20, 16 << 20, 256 << 10, 4 << 20}
+
 // TestKilled kills the child with SIGKILL again and again. Adopt must yield what was accepted and
 // not done, whole, once, in order per goroutine, and nothing else.
 func TestKilled(t *testing.T) {
@@ -177,7 +187,7 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), childRole+"=killed", "DIR="+dir)
+		cmd.Env = append(os.Environ(), childRole+"=killed", "DIR="+dir, "SIZE="+strconv.Itoa(killedSizes[round%len(killedSizes)]))
 		cmd.Stderr = os.Stderr
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

@@ -29,7 +29,8 @@ type lane struct {
 	bytes   uint64
 	seg     int32        // to which it appends: place + 1 in Ring.segments, 0: none
 	first   atomic.Int32 // the first one since it had none, likewise: the reader, which follows from there, is told so
-	_       [64]byte
+	begin   bool         // the next segment, though there are few
+	_       [63]byte
 }
 
 // newLanes begins where a pair of cache lines does. (Lanes hold no pointers: the collector need not
@@ -73,6 +74,14 @@ func (r *Ring) release(l *lane, tail int64) {
 	// The reader turns asleep on and looks at the lanes then; this looks in the other order. One of
 	// the two sees the other.
 	if r.asleep.Load() != 0 {
+		r.rouse()
+	}
+}
+
+// putBack lets a lane go in which nothing has changed.
+func (r *Ring) putBack(l *lane, old uint64) {
+	l.state.Store(old)
+	if r.sawBusy.Load() != 0 { // that may have been here; else nothing has changed for the reader
 		r.rouse()
 	}
 }

@@ -19,6 +19,7 @@ const childRole = "SPILLWAY_RING_CHILD"
 var roles = map[string]func() error{}
 
 func TestMain(m *testing.M) {
+	keepFor, retryAfter = 3*time.Millisecond, 3*time.Millisecond // so that memory comes and goes in all tests
 	if role := os.Getenv(childRole); role != "" {
 		if err := roles[role](); err != nil {
 			fmt.Fprintln(os.Stderr, role+":", err)
@@ -31,6 +32,24 @@ func TestMain(m *testing.M) {
 		code = leaked()
 	}
 	os.Exit(code)
+}
+
+// warm gives the ring all of its memory.
+func (r *Ring) warm(tb testing.TB) {
+	tb.Helper()
+	if r.backing == nil {
+		return
+	}
+	t := &tender{Ring: r, b: r.backing}
+	for at := range r.pool.n {
+		fresh := r.pool.takeAbsent(at)
+		if !t.fill(at) {
+			tb.Fatal(*r.backing.why.Load())
+		}
+		if fresh {
+			r.pool.put(at, 1)
+		}
+	}
 }
 
 // leaked finds goroutines of this package that outlived the tests.

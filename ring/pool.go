@@ -5,44 +5,62 @@ package ring
 import (
 	"math/bits"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
 
-// pool says which segments are free. Single ones are taken from the low end, where those that were
-// used last lie (their memory is in the caches), runs for large records from the high end, so that
-// the two stay out of each other's way. Nobody waits for anybody: who takes segments first takes
-// their number off count, so that there is always a free bit for him, and then looks for it.
+// pool says which segments are free, and which have no memory yet. Single ones are taken from the
+// low end, where those that were used last lie (their memory is in the caches), runs for large
+// records from the high end, so that the two stay out of each other's way. Nobody waits for
+// anybody: who takes segments first takes their number off count, so that there is always a free
+// bit for him, and then looks for it. What has no memory belongs, like what is free, to whoever
+// takes its bit.
 type pool struct {
-	free  []atomic.Uint64 // a bit a segment
-	n     int             // segments
-	count atomic.Int64    // free bits that nobody is after
-	runs  sync.Mutex      // held by who looks for a run
+	segments []segment       // by their place
+	free     []atomic.Uint64 // a bit a segment
+	absent   []atomic.Uint64 // likewise: it would be free if it had memory
+	n        int             // segments
+	count    atomic.Int64    // free bits that nobody is after
+	away     atomic.Int64    // absent bits
+	least    atomic.Int64    // that count was since somebody asked
+	runs     sync.Mutex      // held by who looks for a run
 }
 
+// newPool has no memory in any segment.
 func newPool(n int) *pool {
-	p := &pool{free: make([]atomic.Uint64, (n+63)/64), n: n}
-	p.put(0, n)
+	words := (n + 63) / 64
+	p := &pool{segments: make([]segment, n), free: make([]atomic.Uint64, words), absent: make([]atomic.Uint64, words), n: n}
+	for at := range n {
+		p.absent[at/64].Or(1 << (at % 64))
+	}
+	p.away.Store(int64(n))
 	return p
 }
 
-// take returns the first of k segments in a row, or -1; so many stay free.
-func (p *pool) take(k, stay int) int {
+// present is how many segments have memory.
+func (p *pool) present() int64 { return int64(p.n) - p.away.Load() }
+
+// reserve takes k off count if so many stay.
+func (p *pool) reserve(k, stay int) bool {
 	for {
 		c := p.count.Load()
 		if c < int64(k+stay) {
-			return -1
+			return false
 		}
 		if p.count.CompareAndSwap(c, c-int64(k)) {
-			break
+			if c -= int64(k); c < p.least.Load() {
+				p.least.Store(c)
+			}
+			return true
 		}
 	}
-	if k > 1 {
-		at := p.takeRun(k)
-		if at < 0 {
-			p.count.Add(int64(k))
-		}
-		return at
+}
+
+// take returns a free segment, or -1; so many stay free.
+func (p *pool) take(stay int) int {
+	if !p.reserve(1, stay) {
+		return -1
 	}
 	for {
 		for i := range p.free {
@@ -56,51 +74,89 @@ func (p *pool) take(k, stay int) int {
 	}
 }
 
-// takeRun finds k free bits in a row, or returns -1.
-func (p *pool) takeRun(k int) int {
+// takeRun finds k segments in a row that are free, or absent if fresh says so, or returns -1.
+func (p *pool) takeRun(k, stay int, fresh bool) int {
 	p.runs.Lock()
 	defer p.runs.Unlock()
 	run := 0
 	for at := p.n - 1; at >= 0; at-- {
-		if !p.claim(at) {
-			p.drop(at+1, run)
-			run = 0
+		if p.takeAt(at, stay) || fresh && p.takeAbsent(at) {
+			if run++; run == k {
+				return at
+			}
 			continue
 		}
-		if run++; run == k {
-			return at
-		}
+		p.put(at+1, run)
+		run = 0
 	}
-	p.drop(0, run)
+	p.put(0, run)
 	return -1
 }
 
-// claim takes one bit if it is free.
-func (p *pool) claim(at int) bool {
-	w, bit := &p.free[at/64], uint64(1)<<(at%64)
-	return w.And(^bit)&bit != 0
+// takeAt takes a segment if it is free.
+func (p *pool) takeAt(at, stay int) bool {
+	if p.free[at/64].Load()&(1<<(at%64)) == 0 || !p.reserve(1, stay) {
+		return false
+	}
+	if claim(p.free, at) {
+		return true
+	}
+	p.count.Add(1)
+	return false
 }
 
-// drop gives bits back that were counted as taken, or never counted.
-func (p *pool) drop(at, k int) {
+// takeAbsent takes a segment if it has no memory.
+func (p *pool) takeAbsent(at int) bool {
+	if !claim(p.absent, at) {
+		return false
+	}
+	p.away.Add(-1)
+	return true
+}
+
+// takeFresh takes up to k segments in a row that have no memory, -1 if there is none.
+func (p *pool) takeFresh(k int) (at, got int) {
+	for i := range p.absent {
+		for w := p.absent[i].Load(); w != 0; w = p.absent[i].Load() {
+			at := i*64 + bits.TrailingZeros64(w)
+			for got < k && at+got < p.n && p.takeAbsent(at+got) {
+				got++
+			}
+			if got > 0 {
+				return at, got
+			}
+		}
+	}
+	return -1, 0
+}
+
+// claim takes one bit if it is there.
+func claim(words []atomic.Uint64, at int) bool {
+	bit := uint64(1) << (at % 64)
+	return words[at/64].And(^bit)&bit != 0
+}
+
+// put gives segments back, to the free ones if they have memory.
+func (p *pool) put(at, k int) {
 	for i := at; i < at+k; i++ {
+		if p.segments[i].backed.Load() == 0 {
+			p.absent[i/64].Or(1 << (i % 64))
+			p.away.Add(1)
+			continue
+		}
 		p.free[i/64].Or(1 << (i % 64))
+		p.count.Add(1)
 	}
 }
 
-func (p *pool) put(at, k int) {
-	p.drop(at, k)
-	p.count.Add(int64(k))
-}
-
-// segment is a piece of the ring in use: the head that lies in it, and what only this process needs
-// to know.
+// segment is a piece of the ring in use: the facts that lie in the ring's memory, and what only
+// this process needs to know.
 type segment struct {
 	segmentFacts
-	off   int64  // of the segment in the ring's memory
-	limit int64  // where its room ends
-	last  uint64 // once closed: key of its last record
-	next  *segment
+	off    int64        // of the segment in the ring's memory
+	limit  int64        // where its room ends
+	backed atomic.Int64 // bytes of this one, not of those of its run, that have memory; written by who has its bit, and by the tender
+	next   *segment
 	// closed says that the lane has gone on to next: whoever sees that sees next, last, filled and
 	// count, too, and the appender has nothing more to do with the segment.
 	closed atomic.Bool
@@ -111,43 +167,45 @@ func (r *Ring) segment(place1 int32) *segment {
 	if place1 == 0 {
 		return nil
 	}
-	return &r.segments[place1-1]
+	return &r.pool.segments[place1-1]
 }
 
-// grow gives the lane a new segment with room for need bytes and returns where its records begin.
-// The lane is the caller's. As long as there is room it takes no lock: an owner of one that is off
-// its core would keep appenders waiting.
+// grow gives the lane room for need bytes, in its segment or in a new one, and returns where. The
+// lane is the caller's. As long as there is room it takes no lock: an owner of one that is off its
+// core would keep appenders waiting.
 func (r *Ring) grow(l *lane, n uint16, tail, need int64, key uint64) (off int64, err error) {
+	prev := r.segment(l.seg)
+	if prev != nil && tail+need <= prev.limit && r.back(prev, tail+need) {
+		l.limit = r.roomIn(prev)
+		return tail, nil
+	}
 	stay := 1
 	if n == reserved {
 		stay = 0
-	} else if r.full.Load() {
+	} else if r.full.Load() || !l.begin && r.few() {
 		return 0, ErrFull
 	}
-	units := int((need + segmentHead + r.head.unit - 1) / r.head.unit)
-	at := r.pool.take(units, stay)
+	l.begin = false
+	units := int((need + r.head.unit - 1) / r.head.unit)
+	at := r.obtain(units, stay, need)
 	if at < 0 {
-		if at, err = r.refuse(units, stay); at < 0 {
-			return 0, err
-		}
+		return 0, ErrFull
 	}
-	s := &r.segments[at]
+	s := &r.pool.segments[at]
 	s.segmentFacts = segmentFacts{nonce: newNonce(), units: uint32(units), lane: n, seq: r.seq.Add(1), first: key}
-	s.off = segmentsAt + int64(at)*r.head.unit
-	s.limit = s.off + int64(units)*r.head.unit
-	s.last, s.next = 0, nil
+	s.next = nil
 	s.closed.Store(false)
-	prev := r.segment(l.seg)
 	if prev != nil {
 		prev.filled, prev.count, prev.last = tail-prev.off, l.index, l.last
 	}
 	err = r.touch(func() {
 		if prev != nil {
-			prev.putFilled(&r.head, prev.off, r.mem[prev.off:])
-			r.putEntryClosed(prev)
+			prev.putFilled(&r.head, prev.off, r.line(prev.off))
 		}
-		s.put(&r.head, s.off, r.mem[s.off:])
-		r.putEntry(s)
+		for i := 1; i < units; i++ { // before there is anything in them
+			noSegment(r.line(r.head.offset(at + i)))
+		}
+		s.put(&r.head, s.off, r.line(s.off))
 	})
 	if err != nil {
 		r.pool.put(at, units)
@@ -159,11 +217,83 @@ func (r *Ring) grow(l *lane, n uint16, tail, need int64, key uint64) (off int64,
 	} else {
 		l.first.Store(int32(at) + 1)
 	}
-	l.seg, l.limit, l.nonce, l.index = int32(at)+1, s.limit, s.nonce, 0
+	l.seg, l.limit, l.nonce, l.index = int32(at)+1, r.roomIn(s), s.nonce, 0
 	if p := r.pressure.Load(); p > 0 && r.used() >= p && r.pressed.CompareAndSwap(false, true) {
 		r.callWake()
 	}
-	return s.off + segmentHead, nil
+	if prev != nil {
+		r.backing.wantAhead(r.pool)
+	}
+	return s.off, nil
+}
+
+// obtain takes segments in a row with memory for need bytes, or notes that somebody may be waiting
+// for room and returns -1.
+func (r *Ring) obtain(units, stay int, need int64) (at int) {
+	if at = r.tryObtain(units, stay, need); at >= 0 {
+		return at
+	}
+	r.mu.Lock()
+	if units == 1 && r.pool.count.Load() <= int64(stay) {
+		r.full.Store(true)
+	}
+	first := r.room == nil
+	if first {
+		r.room = make(chan struct{})
+	}
+	r.mu.Unlock()
+	// Who gives back does it before he takes mu to tell those who wait: one of the two sees the
+	// other.
+	for moves := uint32(1); moves != r.backing.moved(); runtime.Gosched() { // else the tender may have had one for a moment
+		moves = r.backing.moved() &^ 1
+		if at = r.tryObtain(units, stay, need); at >= 0 {
+			r.allowAgain()
+			return at
+		}
+	}
+	r.sweepNow.Store(true) // idle lanes may hold what the reader can free
+	if first {             // nobody was refused since there last was room
+		r.callWake()
+	}
+	return -1
+}
+
+func (r *Ring) tryObtain(units, stay int, need int64) (at int) {
+	if units > 1 {
+		at = r.pool.takeRun(units, stay, !r.backing.isShort())
+	} else if at = r.pool.take(stay); at < 0 {
+		at = r.fresh(need)
+	}
+	if at >= 0 {
+		for i := range units {
+			s := &r.pool.segments[at+i]
+			s.off = r.head.offset(at + i)
+			s.limit = r.head.offset(at + units)
+			s.units = uint32(units)
+		}
+		if r.back(&r.pool.segments[at], r.head.offset(at)+need) {
+			return at
+		}
+		r.pool.put(at, units)
+	}
+	if units > 1 || at >= 0 {
+		r.looksFull() // what was taken for a while seemed to be in use
+	}
+	return -1
+}
+
+// looksFull lets those try again who may have been refused because segments were taken for a while
+// that are free.
+func (r *Ring) looksFull() {
+	if r.full.Load() {
+		r.allowAgain()
+	}
+}
+
+func (r *Ring) allowAgain() {
+	r.mu.Lock()
+	r.allow()
+	r.mu.Unlock()
 }
 
 // newNonce is never 0: fresh memory is.
@@ -180,47 +310,17 @@ func (r *Ring) used() int64 {
 	if r.adopted {
 		return r.left.Load() * r.head.unit
 	}
-	return (int64(r.pool.n) - r.pool.count.Load()) * r.head.unit
+	return (r.pool.present() - r.pool.count.Load()) * r.head.unit
 }
 
 // giveBack frees a segment, to which nobody points any more. Under mu.
 func (r *Ring) giveBack(s *segment) {
-	_ = r.touch(func() { // a fault is met again by whoever writes there
-		for i := range int64(s.units) {
-			noSegment(r.mem[s.off+i*r.head.unit:])
-		}
-		r.clearEntry(s)
-	})
-	r.pool.put(int((s.off-segmentsAt)/r.head.unit), int(s.units))
+	_ = r.touch(func() { noSegment(r.line(s.off)) }) // a fault is met again by whoever writes there
+	r.pool.put(r.head.place(s.off), int(s.units))
 	if r.used() < r.pressure.Load() {
 		r.pressed.Store(false)
 	}
 	r.allow()
-}
-
-// refuse notes that somebody may be waiting for room, unless some has come in the meantime: then it
-// returns that.
-func (r *Ring) refuse(units, stay int) (at int, err error) {
-	r.mu.Lock()
-	if at = r.pool.take(units, stay); at >= 0 { // who gives back does it before it takes mu, to tell those who wait
-		r.mu.Unlock()
-		return at, nil
-	}
-	if r.pool.count.Load() <= 1 {
-		r.full.Store(true)
-	} else if r.full.Load() { // while a run was looked for in vain its segments seemed to be taken
-		r.allow()
-	}
-	first := r.room == nil
-	if first {
-		r.room = make(chan struct{})
-	}
-	r.mu.Unlock()
-	r.sweepNow.Store(true) // idle lanes may hold what the reader can free
-	if first {             // nobody was refused since there last was room
-		r.callWake()
-	}
-	return -1, ErrFull
 }
 
 // allow lets all who wait for room try again. Under mu.

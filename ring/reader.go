@@ -186,7 +186,7 @@ func (r *Ring) turnPage(i int) {
 			f.pos, f.end = 0, 0
 			return
 		}
-		f.pos, f.end = next.off+segmentHead, next.off+segmentHead
+		f.pos, f.end = next.off, next.off
 		if next.closed.Load() {
 			f.end = next.off + next.filled
 		} else if f.seen > next.off && f.seen <= next.limit {

@@ -7,6 +7,7 @@ import (
 	"container/heap"
 	"math"
 	"slices"
+	"sync/atomic"
 )
 
 // Loss is what was appended and cannot be read.
@@ -100,10 +101,13 @@ func (q *rescue) next() (rec Record, ok bool) {
 }
 
 // wanted says that records of a key are not all done.
-func (r *Ring) wanted(key uint64) bool {
+func (r *Ring) wanted(key uint64) bool { return !r.isDone(key, key) }
+
+// isDone is done for those who do not have mu.
+func (r *Ring) isDone(first, last uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.done(key, key)
+	return r.done(first, last)
 }
 
 // startRescue ends appending and lets Next go on with what was not yet read, checking everything.
@@ -118,13 +122,14 @@ func (r *Ring) startRescue() {
 			s = r.segment(r.lanes[i].first.Load())
 		}
 		for ; s != nil; s = s.next {
-			end := s.off + segmentHead
+			end := s.off
 			if s.closed.Load() {
 				end = s.off + s.filled
 			} else if tail > s.off && tail <= s.limit {
 				end = tail
 			}
-			src := &source{segmentFacts: s.segmentFacts, off: s.off, pos: s.off + segmentHead, end: end, last: math.MaxUint64}
+			src := &source{segmentFacts: s.segmentFacts, off: s.off, pos: s.off, end: end}
+			src.last = math.MaxUint64
 			if s == f.seg {
 				src.pos, src.least = f.pos, f.least
 			}
@@ -139,19 +144,19 @@ func (r *Ring) startRescue() {
 // startAdopted lets Next read the segments that the dead owner left.
 func (r *Ring) startAdopted() {
 	q := &rescue{ring: r}
-	for off := int64(segmentsAt); off < int64(len(r.mem)); off += r.head.unit {
+	for off := r.head.segments; off < int64(len(r.mem)); off += r.head.unit {
 		s := &source{off: off}
-		var is bool
-		_ = r.touch(func() { is = s.parse(&r.head, off, int64(len(r.mem))-off, r.mem[off:off+segmentHead]) })
+		is, loss := r.parse(s)
 		if !is {
-			q.loss.add(r.lostSegment(off))
+			q.loss.add(loss)
 			continue
 		}
 		size := int64(s.units) * r.head.unit
-		s.pos, s.end, s.least = off+segmentHead, off+size, s.first
-		if s.last = math.MaxUint64; s.filled != 0 {
-			s.end, s.exact = off+s.filled, true
-			_ = r.touch(func() { s.last = order.Uint64(r.entry(&segment{off: off})[16:]) })
+		s.pos, s.least = off+r.head.head, s.first
+		if s.exact = s.filled != 0; s.exact {
+			s.end = off + s.filled
+		} else {
+			s.end = r.home.written(off, off+size)
 		}
 		q.sources = append(q.sources, s)
 		r.left.Add(int64(s.units))
@@ -160,6 +165,34 @@ func (r *Ring) startAdopted() {
 	r.found = q.segments()
 	r.rescue = q
 	q.start()
+}
+
+// parse reads the facts of the segment at the source's offset. If there is none, loss is what must
+// have been there.
+func (r *Ring) parse(s *source) (is bool, loss Loss) {
+	err := r.touch(func() {
+		room := int64(len(r.mem)) - s.off
+		if r.head.version == 1 {
+			if is = s.parse1(&r.head, s.off, room, r.mem[s.off:], r.entry1(s.off)); !is {
+				loss = r.lost1(s.off)
+			}
+			return
+		}
+		var free bool
+		is, free = s.parse(&r.head, s.off, room, r.line(s.off))
+		if !is && (!free || atomic.LoadUint32(firstWord(r.line(s.off))) == 0 && r.startsWithin(s.off)) {
+			loss = Loss{Regions: 1, Bytes: uint64(r.head.unit)}
+		}
+	})
+	if err != nil { // perhaps: nobody can tell what was there
+		loss = Loss{Regions: 1, Bytes: uint64(r.head.unit)}
+	}
+	return is, loss
+}
+
+// startsWithin says that a record begins where the segment does, whose line is blank. Under touch.
+func (r *Ring) startsWithin(off int64) bool {
+	return r.home.written(off, off+recordHeader) > off && order.Uint64(r.mem[off:]) != 0
 }
 
 // segments lists the segments in the order in which they were begun.

@@ -45,8 +45,7 @@ type Ring struct {
 	_             [64]byte
 
 	// Written where a lane goes on to another segment, and where one is given back.
-	pool     *pool     // of a ring that takes appends
-	segments []segment // by their place; each belongs to who has taken its bit
+	pool     *pool // of a ring that takes appends
 	seq      atomic.Uint64
 	full     atomic.Bool  // not one segment is free but the reserve; written under mu
 	pressure atomic.Int64 // the reader's
@@ -74,6 +73,8 @@ type Ring struct {
 	path  string
 	owner Owner
 	home  *home // nil: plain memory
+	// What the file has been given of its memory; nil: all.
+	backing *backing
 }
 
 // Open makes a ring: a new one, whatever lies in the folder. To take over what others left there is
@@ -85,16 +86,16 @@ func Open(o *Options) (*Ring, error) {
 	}
 	r := &Ring{maxRec: opts.MaxRecord}
 	r.clock.start()
-	r.head = head{size: opts.Size, unit: segmentSize(opts.Size), maxRec: int64(opts.MaxRecord), born: r.clock.base.UnixNano()}
+	r.head = head{layout: layouts[formatVersion], version: formatVersion, size: opts.Size, unit: segmentSize(opts.Size), maxRec: int64(opts.MaxRecord), born: r.clock.base.UnixNano()}
 	_, _ = rand.Read(r.head.id[:])
+	r.pool = newPool(int(opts.Size / r.head.unit))
 	if opts.Dir == "" {
 		r.mem = plainMemory(int(segmentsAt + opts.Size))
 		r.head.put(r.mem)
+		r.haveAll()
 	} else if err := r.settleIn(&opts); err != nil {
 		return nil, err
 	}
-	r.pool = newPool(int(opts.Size / r.head.unit))
-	r.segments = make([]segment, r.pool.n)
 	r.lanes = newLanes()
 	n := firstLanes() + reserved + 1
 	r.lanes[0].state.Store(busy)
@@ -102,7 +103,19 @@ func Open(o *Options) (*Ring, error) {
 		r.lanes[i].state.Store(busy)
 	}
 	r.active.Store(uint32(n))
+	if r.backing != nil {
+		r.startTender()
+	}
 	return r, nil
+}
+
+// haveAll makes all segments free: they have memory.
+func (r *Ring) haveAll() {
+	at, k := r.pool.takeFresh(r.pool.n)
+	for i := at; i < at+k; i++ {
+		r.pool.segments[i].has(r.head.unit)
+	}
+	r.pool.put(at, k)
 }
 
 // plainMemory is zero and aligned for 64-bit words.
@@ -111,8 +124,21 @@ func plainMemory(n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
 }
 
-// Size is the bytes of all segments.
-func (r *Ring) Size() int64 { return r.head.size }
+// Size is the bytes of all segments that others than AppendReserved can have: fewer than
+// [Options.Size] while the file system has no room for more.
+func (r *Ring) Size() int64 {
+	if r.backing == nil || r.pool == nil {
+		return r.head.size
+	}
+	more := r.backing.room.Load() / r.head.unit
+	if r.backing.short.Load() {
+		more = 0
+	}
+	if away := r.pool.away.Load(); more < away {
+		return max(int64(r.pool.n)-away+more-1, 1) * r.head.unit
+	}
+	return r.head.size
+}
 
 // Path is the ring's folder, empty for plain memory.
 func (r *Ring) Path() string { return r.path }
@@ -139,7 +165,11 @@ func (r *Ring) end(remove bool) error {
 	r.allow()
 	r.mu.Unlock()
 	r.ready, r.rescue = nil, &rescue{ring: r}
-	if r.home == nil || mem == nil {
+	if mem == nil {
+		return nil
+	}
+	r.backing.end()
+	if r.home == nil {
 		return nil
 	}
 	return errors.Join(r.home.unmap(mem), r.home.leave(r.path, remove))

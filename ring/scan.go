@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 )
 
-// source reads the whole records of one segment, past holes.
+// source reads the whole records of one segment, past holes. No key is above last.
 type source struct {
 	segmentFacts
 	off      int64  // of the segment
@@ -15,7 +15,6 @@ type source struct {
 	exact    bool   // records reach to end: what is missing is lost
 	index    uint32 // number of the next record
 	least    uint64 // the next key is not lower
-	last     uint64 // no key is higher
 	rec      Record // found last
 	number   uint32 // of it
 	loss     Loss

@@ -23,8 +23,8 @@ import (
 // (disk.go). Lock order: swap, inbox; source.mu is held alone.
 type Mover struct {
 	cfg    Config
-	batch  int   // bytes of a window
-	flight int64 // bytes of entries that may be with the destination
+	batch  int   // bytes of a window; the loop's
+	flight int64 // bytes of entries that may be with the destination; the loop's
 
 	cur     atomic.Pointer[source] // where Append puts events
 	closed  atomic.Bool
@@ -86,11 +86,7 @@ func Open(c *Config) (*Mover, error) {
 			return nil, fmt.Errorf("mover: %w", err)
 		}
 	}
-	m.batch = int(min(int64(cfg.BatchBytes), max(r.Size()/16, 16<<10)))
-	if cfg.Dir != "" {
-		m.batch = int(min(int64(m.batch), cfg.MaxDisk/8)) // a journal takes nothing that is larger than itself
-	}
-	m.flight = max(r.Size()/4, int64(m.batch))
+	m.measure(r)
 	s := m.newSource(r, true, &m.state.own)
 	m.own.Store(&[]*source{s})
 	m.cur.Store(s)
@@ -106,6 +102,16 @@ func Open(c *Config) (*Mover, error) {
 	m.start(m.adoptRings())
 	go m.run()
 	return m, nil
+}
+
+// measure says how large windows may be, and how much the destination may have: parts of the ring,
+// which is smaller while there is no memory for all of it.
+func (m *Mover) measure(r *ring.Ring) {
+	m.batch = int(min(int64(m.cfg.BatchBytes), max(r.Size()/16, 16<<10)))
+	if m.cfg.Dir != "" {
+		m.batch = int(min(int64(m.batch), m.cfg.MaxDisk/8)) // a journal takes nothing that is larger than itself
+	}
+	m.flight = max(r.Size()/4, int64(m.batch))
 }
 
 func (m *Mover) ringOptions(dir string) *ring.Options {

@@ -23,6 +23,7 @@ func (m *Mover) run() {
 		if m.phase == leaving {
 			return
 		}
+		m.measure(m.cur.Load().r)
 		m.ship()
 		m.again()
 		m.overflow()
@@ -179,6 +180,7 @@ func (m *Mover) hurried(s *source) bool {
 func (m *Mover) rest() {
 	s := m.cur.Load()
 	now := time.Now()
+	m.report(s.r.Short())
 	if !now.Before(m.anchorAt) {
 		s.r.Anchor()
 		m.anchorAt = now.Add(anchorEvery)
