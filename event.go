@@ -80,12 +80,12 @@ func (l *Logger) LogEvent(ctx context.Context, ev *Event) error {
 		b, k = c.appendMore(ctx, b, e, pc)
 		n += k
 	}
-	s := l.open(b)
+	b, s := l.open(b)
 	s.shadowed = l.defaults > 0
 	if c.replace == nil {
-		b, k = record.AppendAttrs(s.b, ev.Attrs)
+		b, k = record.AppendAttrs(b, ev.Attrs)
 	} else {
-		b, k = record.AppendAttrsReplaced(s.b, l.groups, ev.Attrs, c.replace)
+		b, k = record.AppendAttrsReplaced(b, l.groups, ev.Attrs, c.replace)
 	}
 	b = append(b, fields...)
 	b = l.finish(s, b, len(c.tagged), n, k+pairs)

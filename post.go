@@ -74,9 +74,9 @@ func (l *Logger) post(ctx context.Context, tag string, t int64, v any) error {
 // belong behind it.
 func (l *Logger) postInto(b []byte, at int, fields func([]byte) ([]byte, error)) ([]byte, error) {
 	b, _ = record.BeginMap(b, wide)
-	s := l.open(b)
-	from := len(s.b)
-	b, err := fields(s.b)
+	b, s := l.open(b)
+	from := len(b)
+	b, err := fields(b)
 	if err != nil {
 		return b, err
 	}
