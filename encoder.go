@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/spillwaylog/spillway/internal/mover"
 	"github.com/spillwaylog/spillway/internal/record"
 	"github.com/spillwaylog/spillway/msgpack"
 	"github.com/spillwaylog/spillway/ring"
@@ -73,7 +74,7 @@ func (c *core) appendHead(b []byte, level slog.Level) []byte {
 func (l *Logger) emit(ctx context.Context, level slog.Level, t int64, pc uintptr, msg string, attrs, more []slog.Attr) error {
 	c := l.c
 	if c.sampler != nil && !c.sampler.pass(level, msg) {
-		c.leftOut()
+		c.to.Drop(mover.Sampled, 1)
 		return nil
 	}
 	e := c.encoder()
@@ -107,7 +108,7 @@ func (l *Logger) emit(ctx context.Context, level slog.Level, t int64, pc uintptr
 		attrs, more = more, nil
 	}
 	b = l.finish(s, b, len(c.tagged), n, k)
-	err := c.append(ctx, e, c.tag, len(c.tagged), t, level >= c.keep.Level(), b)
+	err := c.append(ctx, e, t, level >= c.keep.Level(), b)
 	c.done(e, b)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/spillwaylog/spillway/internal/mover"
 	"github.com/spillwaylog/spillway/internal/record"
 	"github.com/spillwaylog/spillway/msgpack"
 	"github.com/spillwaylog/spillway/ring"
@@ -50,7 +51,7 @@ func (l *Logger) LogEvent(ctx context.Context, ev *Event) error {
 		text = unsafe.String(unsafe.SliceData(ev.Text), len(ev.Text)) // kept by nothing below
 	}
 	if c.sampler != nil && !c.sampler.pass(ev.Level, text) {
-		c.leftOut()
+		c.to.Drop(mover.Sampled, 1)
 		return nil
 	}
 	var fields []byte
@@ -93,7 +94,7 @@ func (l *Logger) LogEvent(ctx context.Context, ev *Event) error {
 	if !ev.Time.IsZero() {
 		t = nanos(ev.Time)
 	}
-	err := c.append(ctx, e, c.tag, len(c.tagged), t, ev.Level >= c.keep.Level(), b)
+	err := c.append(ctx, e, t, ev.Level >= c.keep.Level(), b)
 	c.done(e, b)
 	return err
 }
