@@ -4,43 +4,26 @@ package spillway
 
 import (
 	"sync"
-	"time"
 
 	"github.com/spillwaylog/spillway/internal/output"
 )
 
-// BreakerState is the state of a destination's circuit breaker.
-type BreakerState uint8
+// BreakerState is the state of a destination's circuit breaker. Its String is closed, open or
+// half-open.
+type BreakerState = output.BreakerState
 
 const (
 	// BreakerClosed says that deliveries go on.
-	BreakerClosed BreakerState = iota
+	BreakerClosed = output.Closed
 	// BreakerOpen says that deliveries failed several times in a row; the destination is left alone
 	// for a while.
-	BreakerOpen
+	BreakerOpen = output.Open
 	// BreakerHalfOpen says that one attempt is being made.
-	BreakerHalfOpen
+	BreakerHalfOpen = output.HalfOpen
 )
 
-// String returns closed, open or half-open.
-func (s BreakerState) String() string {
-	switch s {
-	case BreakerClosed:
-		return "closed"
-	case BreakerOpen:
-		return "open"
-	case BreakerHalfOpen:
-		return "half-open"
-	}
-	return "unknown"
-}
-
-// BreakerEvent is a change of state.
-type BreakerEvent struct {
-	State BreakerState
-	Err   error // why it opened
-	At    time.Time
-}
+// BreakerEvent is a change of state: State, At which time, and if it opened why, in Err.
+type BreakerEvent = output.BreakerEvent
 
 // Subscribe returns a channel of the changes of the destination's circuit breaker from now on. Who
 // does not keep up misses the oldest. Close closes the channel.
@@ -74,14 +57,7 @@ func (s *breakers) subscribe() <-chan BreakerEvent {
 	return ch
 }
 
-func (s *breakers) tell(e output.BreakerEvent) {
-	event := BreakerEvent{Err: e.Err, At: e.At}
-	switch e.State {
-	case output.Open:
-		event.State = BreakerOpen
-	case output.HalfOpen:
-		event.State = BreakerHalfOpen
-	}
+func (s *breakers) tell(event BreakerEvent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, ch := range s.list {

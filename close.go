@@ -17,16 +17,13 @@ const lastWords = 5 * time.Second
 // Flush returns when all that was logged before is delivered, handed over or dropped, or when ctx
 // ends, with its error. It does not wait for the beginnings of lines that a Writer holds.
 func (l *Logger) Flush(ctx context.Context) error {
-	if l.off() || l.c.mover == nil {
+	if l.off() {
 		return nil
 	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if err := l.c.mover.Flush(ctx); err != nil {
-		return ours(err)
-	}
-	return nil
+	return plainly(l.c.to.Flush(ctx))
 }
 
 // ending is the one close of a logger.
@@ -71,12 +68,7 @@ func (l *Logger) Close(ctx context.Context) error {
 	}
 	defer close(done)
 	c.postRests(ctx)
-	var err error
-	if c.mover == nil {
-		c.events.close()
-	} else if err = c.mover.Close(ctx); err != nil {
-		err = ours(err)
-	}
+	err := plainly(c.to.Close(ctx))
 	c.breakers.close()
 	c.troubles.close(ctx)
 	return err

@@ -245,13 +245,30 @@ func TestLastWords(t *testing.T) {
 // TestErrorsOfClose keeps all that the mover has to say.
 func TestErrorsOfClose(t *testing.T) {
 	hangs := errors.New("it hangs")
-	err := ours(errors.Join(hangs, errors.Join(nil, &mover.LeftError{Events: 3, Bytes: 4, Where: []string{"w"}, Lost: 5, Err: mover.ErrClosed})))
+	err := plainly(errors.Join(hangs, errors.Join(nil, &mover.LeftError{Events: 3, Bytes: 4, Where: []string{"w"}, Lost: 5, Err: mover.ErrClosed})))
 	var left *LeftError
 	if !errors.As(err, &left) || left.Events != 3 || left.Bytes != 4 || left.Where[0] != "w" || left.Lost != 5 || !errors.Is(err, hangs) {
 		t.Errorf("%v", err)
 	}
 	if !strings.Contains(err.Error(), "5 more are lost") {
 		t.Error(err)
+	}
+}
+
+// TestErrorsSay whether an event was accepted.
+func TestErrorsSay(t *testing.T) {
+	for _, err := range []error{ErrTimeout, ErrDropped, ErrUndelivered} {
+		if !errors.Is(err, ErrAccepted) || !strings.Contains(err.Error(), "event accepted") {
+			t.Errorf("%v says that it was refused", err)
+		}
+	}
+	for _, err := range []error{ErrClosed, ErrFull, ErrSlow, ErrTooLarge, ErrNotRecord, ErrTag} {
+		if errors.Is(err, ErrAccepted) || strings.Contains(err.Error(), "accepted") {
+			t.Errorf("%v says that it was accepted", err)
+		}
+	}
+	if !errors.Is(ErrSlow, ErrFull) {
+		t.Error("ErrSlow is no ErrFull")
 	}
 }
 
@@ -286,7 +303,7 @@ func TestWaitDeliveredBounded(t *testing.T) {
 		_ = l.Close(ctx)
 		law(t, l.Stats())
 	}
-	if err := <-late; !errors.Is(err, ErrUndelivered) || !errors.Is(err, ErrClosed) {
+	if err := <-late; !errors.Is(err, ErrUndelivered) || !errors.Is(err, ErrClosed) || !errors.Is(err, ErrAccepted) {
 		t.Errorf("at Close: %v", err)
 	}
 }

@@ -3,10 +3,10 @@
 package spillway
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -22,23 +22,23 @@ func NewTest(o *Options) (*Logger, *TestEvents) {
 	if err != nil {
 		panic(err)
 	}
-	l := newCore(&r)
-	l.c.events = &TestEvents{limit: r.MaxEvent}
-	return l, l.c.events
+	l := newCore(&r, "")
+	events := &TestEvents{limit: r.MaxEvent}
+	l.c.to = gathering{events}
+	return l, events
 }
 
 // TestEvents is what a logger of NewTest has collected. Its methods may be called by many
 // goroutines.
 type TestEvents struct {
-	limit   int
-	sampled atomic.Uint64
-	before  func() error // what the tests of this package put in the way of an event
+	limit  int
+	before func() error // what the tests of this package put in the way of an event
 
-	mu      sync.Mutex
-	list    []TestEvent
-	n       uint64
-	refused mover.Drops
-	closed  bool
+	mu     sync.Mutex
+	list   []TestEvent
+	n      uint64
+	drops  mover.Drops
+	closed bool
 }
 
 // A TestEvent is one event.
@@ -72,13 +72,17 @@ func (e *TestEvents) Reset() {
 	e.list = nil
 }
 
-func (e *TestEvents) add(tag string, t int64, rec []byte) error {
+// gathering is TestEvents as an appender.
+type gathering struct{ *TestEvents }
+
+func (e gathering) Append(_ context.Context, _ *ring.Hint, t int64, _ bool, payload []byte) error {
 	if e.before != nil {
 		if err := e.before(); err != nil {
 			return err
 		}
 	}
-	event := TestEvent{Tag: tag, Raw: slices.Clone(rec)}
+	tag, rec := mover.CutPayload(payload)
+	event := TestEvent{Tag: string(tag), Raw: slices.Clone(rec)}
 	switch t {
 	case 0:
 	case ring.Now:
@@ -98,10 +102,10 @@ func (e *TestEvents) add(tag string, t int64, rec []byte) error {
 	defer e.mu.Unlock()
 	switch {
 	case e.closed:
-		e.refused[mover.Closed]++
+		e.drops[mover.Closed]++
 		return ErrClosed
 	case len(rec) > e.limit:
-		e.refused[mover.TooLarge]++
+		e.drops[mover.TooLarge]++
 		return ErrTooLarge
 	}
 	e.n++
@@ -109,16 +113,25 @@ func (e *TestEvents) add(tag string, t int64, rec []byte) error {
 	return nil
 }
 
-func (e *TestEvents) close() {
+func (e gathering) Drop(r mover.Reason, n uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.drops[r] += n
+}
+
+func (e gathering) Flush(context.Context) error { return nil }
+
+func (e gathering) Close(context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
+	return nil
 }
 
-func (e *TestEvents) stats() Stats {
+func (e gathering) Stats() mover.Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := Stats{Accepted: e.n, Delivered: e.n, Sampled: e.sampled.Load(), InMemory: true}
-	s.Refused, s.RefusedBy = byReason(e.refused, mover.TooLarge, mover.Closed)
+	s := mover.Stats{Counts: Stats{Accepted: e.n, Delivered: e.n, InMemory: true}, Drops: e.drops}
+	s.Sort(e.drops)
 	return s
 }

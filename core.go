@@ -7,18 +7,31 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/mover"
 	"github.com/spillwaylog/spillway/internal/record"
 	"github.com/spillwaylog/spillway/msgpack"
+	"github.com/spillwaylog/spillway/ring"
 )
+
+// An appender is where events go: a mover, or the list of a test.
+type appender interface {
+	// Append takes an event: its time, whether it waits for room, and what AppendPayload wrote with
+	// the record behind it.
+	Append(ctx context.Context, h *ring.Hint, t int64, keep bool, payload []byte) error
+	// Drop counts events that do not come.
+	Drop(r mover.Reason, n uint64)
+	Stats() mover.Stats
+	Flush(ctx context.Context) error
+	Close(ctx context.Context) error
+}
 
 // A core is what all loggers share that With made of one: where events go, and how they are made.
 // All but what says otherwise is set before the first event and not changed after.
 type core struct {
-	mover  *mover.Mover // where events go …
-	events *TestEvents  // … unless they go here, in tests
+	to appender
 
 	tag    string
 	tagged []byte             // what stands before the record of an event under tag
@@ -39,10 +52,12 @@ type core struct {
 	exit         func(int)
 	lastWords    time.Duration // the constant, but in tests
 
-	place    string    // the destination without its settings
-	fallback *core     // where ErrorHandler leads, if it is one of FallbackTo
-	lineMax  int       // longest line of a Writer
-	encoders sync.Pool // of *encoder
+	opened   atomic.Pointer[appender] // to, once Open has it: for those that may ask earlier
+	place    string                   // the destination without its settings
+	dir      string                   // Options.Dir
+	fallback *core                    // where ErrorHandler leads, if it is one of FallbackTo
+	lineMax  int                      // longest line of a Writer
+	encoders sync.Pool                // of *encoder
 	places   places
 	troubles *troubles
 	breakers breakers
@@ -51,8 +66,10 @@ type core struct {
 }
 
 // newCore makes a core that has everything but a place to put events, and the first logger of it.
-func newCore(o *Options) *Logger {
+func newCore(o *Options, place string) *Logger {
 	c := &core{
+		place:        place,
+		dir:          o.Dir,
 		tag:          o.Tag,
 		tagged:       mover.AppendPayload(nil, o.Tag),
 		level:        levelVar(o.Level, slog.LevelInfo),
@@ -66,7 +83,7 @@ func newCore(o *Options) *Logger {
 		lastWords:    lastWords,
 		last:         o.LastWins,
 		lineMax:      max(min(maxLine, o.MaxEvent/2), 1),
-		troubles:     newTroubles(o.Diagnostics),
+		troubles:     newTroubles(o.Diagnostics, place),
 	}
 	for i := range c.heads {
 		c.heads[i] = c.appendHead(nil, LevelTrace+slog.Level(i*apart))
@@ -80,31 +97,17 @@ func newCore(o *Options) *Logger {
 	return l
 }
 
-// append hands an event on: b is what stands before the record, up to at, and the record.
-func (c *core) append(ctx context.Context, e *encoder, tag string, at int, t int64, keep bool, b []byte) error {
-	if c.mover == nil {
-		return c.events.add(tag, t, b[at:])
+// append hands an event on.
+func (c *core) append(ctx context.Context, e *encoder, t int64, keep bool, payload []byte) error {
+	err := c.to.Append(ctx, &e.hint, t, keep, payload)
+	if err != nil && errors.Is(err, ErrFull) {
+		c.full(err)
 	}
-	if err := c.mover.Append(ctx, &e.hint, t, keep, b); err != nil {
-		if err = ours(err); errors.Is(err, ErrFull) {
-			c.troubles.full()
-		}
-		return err
-	}
-	return nil
+	return err
 }
 
 // keepsPosts reports whether what is posted waits for room.
 func (c *core) keepsPosts() bool { return slog.LevelInfo >= c.keep.Level() }
-
-// leftOut counts an event that sampling left out.
-func (c *core) leftOut() {
-	if c.mover == nil {
-		c.events.sampled.Add(1)
-		return
-	}
-	c.mover.Drop(mover.Sampled, 1)
-}
 
 // summary appends an event that tells what was dropped.
 //

@@ -3,10 +3,12 @@
 package spillway
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/spillwaylog/spillway/internal/credentials"
 	"github.com/spillwaylog/spillway/internal/lines"
+	"github.com/spillwaylog/spillway/internal/mover"
 	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -24,6 +26,9 @@ func planDestination(text string, o *Options) (*output.Plan, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if p.Window > mover.MostWindow {
+		return nil, fmt.Errorf("%s: parameter \"window\": %d is not a number from 1 to %d, a logger's most", p.Place, p.Window, mover.MostWindow)
 	}
 	if o.Source == NoSource { // lines that name the source ask the logger for it, too
 		switch {

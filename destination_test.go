@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/mover"
 )
 
 func TestDestinations(t *testing.T) {
@@ -122,24 +124,31 @@ func TestOptions(t *testing.T) {
 		"name":     {Options{Name: "a/b"}, "not the name of a file"},
 		"dots":     {Options{Name: ".."}, "not the name of a file"},
 		"tag":      {Options{Tag: strings.Repeat("x", 1025)}, "tag too long"},
-		"size":     {Options{RingSize: -1}, "negative"},
-		"event":    {Options{MaxEvent: -1}, "negative"},
-		"small":    {Options{RingSize: minRing - 1}, "Options.RingSize is 262143 bytes, not 262144 to"},
-		"large":    {Options{RingSize: 1 << 40}, "Options.RingSize is 1099511627776 bytes, not"},
-		"disk":     {Options{MaxDisk: minDisk - 1}, "Options.MaxDisk is 1048575 bytes, less than 1048576"},
-		"events":   {Options{MaxEvent: 4<<20 + 1}, "Options.MaxEvent is 4194305 bytes, more than a quarter"},
-		"quarter":  {Options{MaxEvent: 1 << 20, RingSize: 1 << 20}, "more than a quarter of the ring's 1048576"},
-		"wait":     {Options{MaxWait: -time.Second}, "negative"},
-		"overflow": {Options{Overflow: 9}, "unknown Options.Overflow"},
-		"source":   {Options{Source: 9}, "unknown Options.Source"},
+		"long":     {Options{Name: strings.Repeat("x", 129)}, "Options.Name has 129 bytes, more than 128"},
+		"size":     {Options{RingSize: -1}, "Options.RingSize is -1, not 262144 to"},
+		"event":    {Options{MaxEvent: -1}, "Options.MaxEvent, for which a quarter of the ring is the most, is -1, not 0 to 4194304"},
+		"small":    {Options{RingSize: minRing - 1}, "Options.RingSize is 262143, not 262144 to"},
+		"large":    {Options{RingSize: 1 << 40}, "Options.RingSize is 1099511627776, not"},
+		"disk":     {Options{MaxDisk: mover.MinMaxDisk - 1}, "Options.MaxDisk is 1048575, less than 1048576"},
+		"negative": {Options{MaxDisk: -5}, "Options.MaxDisk is -5, less than 1048576"},
+		"events":   {Options{MaxEvent: 4<<20 + 1}, "is 4194305, not 0 to 4194304"},
+		"quarter":  {Options{MaxEvent: 1 << 20, RingSize: 1 << 20}, "is 1048576, not 0 to 262144"},
+		"wait":     {Options{MaxWait: -time.Second}, "Options.MaxWait is -1s, less than 0s"},
+		"flush":    {Options{FlushInterval: -1}, "Options.FlushInterval is -1ns, less than 0s"},
+		"overflow": {Options{Overflow: 9}, "Options.Overflow is 9, not 0 to 2"},
+		"source":   {Options{Source: 9}, "Options.Source is 9, not 0 to 2"},
 		"keep":     {Options{Keep: slog.LevelError, Overflow: DropOldest}, "Keep cannot be kept"},
-		"sample":   {Options{Sample: map[slog.Level]Sampling{slog.LevelInfo: {First: -1}}}, "Options.Sample of INFO"},
+		"sample":   {Options{Sample: map[slog.Level]Sampling{slog.LevelInfo: {First: -1}}}, "Options.Sample[INFO].First is -1, less than 0"},
+		"every":    {Options{Sample: map[slog.Level]Sampling{slog.LevelWarn: {Every: -1}}}, "Options.Sample[WARN].Every is -1ns, less than 0s"},
 	} {
 		if _, err := Open("discard:", &tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	least := Options{Shm: noShm, RingSize: minRing, MaxDisk: minDisk, MaxEvent: minRing / 4}
+	if _, err := Open("forward://h?window=41", nil); err == nil || !strings.Contains(err.Error(), `"window": 41 is not a number from 1 to 40`) {
+		t.Error("window:", err)
+	}
+	least := Options{Shm: noShm, RingSize: minRing, MaxDisk: mover.MinMaxDisk, MaxEvent: minRing / 4}
 	if err := closed(t, opened(t, "discard:", &least)); err != nil {
 		t.Error("the least sizes:", err)
 	}

@@ -5,107 +5,86 @@ package spillway
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/mover"
 	"github.com/spillwaylog/spillway/internal/record"
 )
 
-// What calls return, to be compared with errors.Is.
+// What calls return, to be compared with errors.Is. With those of the first group the event was
+// refused: it is not logged, and counted. Those of the second wrap ErrAccepted.
 var (
-	// ErrClosed is the answer of a logger after Close. The event is not logged, and counted.
-	ErrClosed = errors.New("spillway: logger closed")
-	// ErrFull says that ring and spill had no room for the event, also after the wait that Options
-	// allow. It is not logged, and counted.
-	ErrFull = errors.New("spillway: full, event dropped")
-	// ErrTooLarge says that an event is longer than Options.MaxEvent. It is not logged, and
-	// counted.
-	ErrTooLarge = errors.New("spillway: event too large")
+	// ErrClosed is the answer of a logger after Close.
+	ErrClosed = mover.ErrClosed
+	// ErrFull says that there was no room for the event, also after the wait that Options allow.
+	ErrFull = mover.ErrFull
+	// ErrSlow says that the ring was full while Dir had room: the disk takes less than is logged.
+	// It wraps ErrFull.
+	ErrSlow = mover.ErrSlow
+	// ErrTooLarge says that an event is longer than Options.MaxEvent.
+	ErrTooLarge = mover.ErrTooLarge
 	// ErrNotRecord says that what was to be posted has no keys and values: nil, a number, a text.
-	ErrNotRecord = errors.New("spillway: not a record")
-	// ErrTag says that a tag is longer than 1 KiB.
+	// It is not counted.
+	ErrNotRecord = record.ErrNotRecord
+	// ErrTag says that a tag is longer than 1 KiB. It is not counted.
 	ErrTag = errors.New("spillway: tag too long")
-	// ErrDropped is what a call returns with WaitDelivered when its event was accepted and later
-	// dropped for newer ones, or lost.
-	ErrDropped = errors.New("spillway: event dropped")
-	// ErrTimeout is what a call with WaitDelivered returns when its event was accepted, and was not
-	// yet delivered within Options.MaxWait, or when the call's context ended. It is delivered
-	// later.
-	ErrTimeout = errors.New("spillway: event not delivered yet")
-	// ErrUndelivered is what a call with WaitDelivered returns when its event was accepted, and
-	// Close ended before it was delivered. What becomes of it says the error of Close. It wraps
-	// ErrClosed.
-	ErrUndelivered = fmt.Errorf("%w before the event was delivered", ErrClosed)
-	// ErrCycle says that a fallback leads back to where it is to lead away from.
+
+	// ErrAccepted says, with WaitDelivered, that the event was accepted: it may be delivered yet,
+	// or have been. It is for a caller that would log the event elsewhere, or once more.
+	ErrAccepted = mover.ErrAccepted
+	// ErrTimeout says that it was not delivered within Options.MaxWait, or when the call's context
+	// ended. It is delivered later.
+	ErrTimeout = mover.ErrTimeout
+	// ErrDropped says that it was later dropped for newer ones, or lost.
+	ErrDropped = mover.ErrDropped
+	// ErrUndelivered says that Close ended before it was delivered. What becomes of it says the
+	// error of Close. It wraps ErrClosed, too.
+	ErrUndelivered = mover.ErrUndelivered
+
+	// ErrCycle is an error of Open: a fallback leads back to where it is to lead away from.
 	ErrCycle = errors.New("spillway: fallbacks lead back")
 )
 
-// LeftError says what a Close that ran out of time left undelivered.
-type LeftError struct {
-	Events uint64
-	Bytes  int64
-	Where  []string // folders that the next process takes over; empty: the events are lost
-	Lost   uint64   // events besides these that are lost: Where had no room for them
-	Err    error    // why
-}
-
-// Error says how much is left, where, and why.
-func (e *LeftError) Error() string {
-	where := "they are lost"
-	if len(e.Where) > 0 {
-		where = fmt.Sprintf("the next process takes them over from %q", e.Where)
-	}
-	if e.Lost > 0 {
-		where += fmt.Sprintf("; %d more are lost", e.Lost)
-	}
-	return fmt.Sprintf("spillway: closed with %d events of %d bytes not delivered (%v); %s", e.Events, e.Bytes, e.Err, where)
-}
-
-// Unwrap returns why.
-func (e *LeftError) Unwrap() error { return e.Err }
+// LeftError says what a Close that ran out of time left undelivered: Events, of Bytes, and Where
+// the next process finds them (empty: they are lost); how many more are Lost, since Where had no
+// room for them; and why, in Err.
+type LeftError = mover.LeftError
 
 func tagError(tag string) error {
 	return fmt.Errorf("%w: %d bytes, the limit is %d", ErrTag, len(tag), forward.MaxTag)
 }
 
-// ours returns an error of the packages below in this package's words.
-func ours(err error) error {
-	pairs := [...][2]error{
-		{mover.ErrFull, ErrFull},
-		{mover.ErrUndelivered, ErrUndelivered}, // before ErrClosed, which it wraps
-		{mover.ErrClosed, ErrClosed},
-		{mover.ErrTooLarge, ErrTooLarge},
-		{mover.ErrDropped, ErrDropped},
-		{mover.ErrTimeout, ErrTimeout},
-		{record.ErrNotRecord, ErrNotRecord},
+// A plain error names this package, and not those inside of it.
+type plain struct{ err error }
+
+// plainly makes an error plain.
+func plainly(err error) error {
+	if err == nil {
+		return nil
 	}
-	for _, pair := range pairs {
-		if err == pair[0] { //nolint:errorlint // the usual one, without an allocation
-			return pair[1]
-		}
-	}
-	if left := (*mover.LeftError)(nil); errors.As(err, &left) {
-		return oursOfClose(err)
-	}
-	for _, pair := range pairs {
-		if errors.Is(err, pair[0]) {
-			return fmt.Errorf("%w: %w", pair[1], err)
-		}
-	}
-	return err
+	return plain{err}
 }
 
-// oursOfClose is ours for what Close left, and for what it could not stop, which is joined to that.
-func oursOfClose(err error) error {
-	switch e := err.(type) { //nolint:errorlint // each of those that are joined is looked at
-	case *mover.LeftError:
-		return &LeftError{Events: e.Events, Bytes: e.Bytes, Where: e.Where, Lost: e.Lost, Err: e.Err}
-	case interface{ Unwrap() []error }:
-		var all []error
-		for _, one := range e.Unwrap() {
-			all = append(all, oursOfClose(one))
+func (p plain) Error() string {
+	text := "\n" + p.err.Error()
+	for {
+		less := inside.Replace(text)
+		if less == text {
+			return prefix + strings.TrimPrefix(text[1:], prefix)
 		}
-		return errors.Join(all...)
+		text = less // one name behind another shares its colon
 	}
-	return err
 }
+
+func (p plain) Unwrap() error { return p.err }
+
+// inside takes the names of packages out that stand before a text, at the beginning of a line or
+// behind a colon.
+var inside = func() *strings.Replacer {
+	var pairs []string
+	for _, name := range []string{"credentials", "files", "follow", "letters", "lines", "mover", "output", "record", "spill", "urls"} {
+		pairs = append(pairs, "\n"+name+": ", "\n", ": "+name+": ", ": ")
+	}
+	return strings.NewReplacer(pairs...)
+}()

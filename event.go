@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/spillwaylog/spillway/internal/mover"
 	"github.com/spillwaylog/spillway/internal/record"
 	"github.com/spillwaylog/spillway/msgpack"
 	"github.com/spillwaylog/spillway/ring"
@@ -50,7 +51,7 @@ func (l *Logger) LogEvent(ctx context.Context, ev *Event) error {
 		text = unsafe.String(unsafe.SliceData(ev.Text), len(ev.Text)) // kept by nothing below
 	}
 	if c.sampler != nil && !c.sampler.pass(ev.Level, text) {
-		c.leftOut()
+		c.to.Drop(mover.Sampled, 1)
 		return nil
 	}
 	var fields []byte
@@ -80,12 +81,12 @@ func (l *Logger) LogEvent(ctx context.Context, ev *Event) error {
 		b, k = c.appendMore(ctx, b, e, pc)
 		n += k
 	}
-	s := l.open(b)
+	b, s := l.open(b)
 	s.shadowed = l.defaults > 0
 	if c.replace == nil {
-		b, k = record.AppendAttrs(s.b, ev.Attrs)
+		b, k = record.AppendAttrs(b, ev.Attrs)
 	} else {
-		b, k = record.AppendAttrsReplaced(s.b, l.groups, ev.Attrs, c.replace)
+		b, k = record.AppendAttrsReplaced(b, l.groups, ev.Attrs, c.replace)
 	}
 	b = append(b, fields...)
 	b = l.finish(s, b, len(c.tagged), n, k+pairs)
@@ -93,7 +94,7 @@ func (l *Logger) LogEvent(ctx context.Context, ev *Event) error {
 	if !ev.Time.IsZero() {
 		t = nanos(ev.Time)
 	}
-	err := c.append(ctx, e, c.tag, len(c.tagged), t, ev.Level >= c.keep.Level(), b)
+	err := c.append(ctx, e, t, ev.Level >= c.keep.Level(), b)
 	c.done(e, b)
 	return err
 }

@@ -5,6 +5,8 @@ package spillway
 import (
 	"context"
 	"log/slog"
+
+	"github.com/spillwaylog/spillway/internal/record"
 )
 
 // A handler is a logger as slog.Handler.
@@ -26,7 +28,8 @@ func (h handler) Handle(ctx context.Context, r slog.Record) error { //nolint:goc
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	return h.l.emit(ctx, r.Level, nanos(r.Time), r.PC, r.Message, nil, &r)
+	attrs, more := record.AttrsOf(&r)
+	return h.l.emit(ctx, r.Level, nanos(r.Time), r.PC, r.Message, attrs, more)
 }
 
 func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler { return handler{h.l.With(attrs...)} }

@@ -130,7 +130,7 @@ func TestManyAttributes(t *testing.T) {
 		for i := range attrs {
 			attrs[i] = slog.Int(fmt.Sprint(i), i)
 		}
-		l, events := NewTest(&Options{MaxEvent: 1 << 24})
+		l, events := NewTest(&Options{MaxEvent: 1 << 24, RingSize: 1 << 26})
 		l.Info("m", attrs...)
 		l.With(attrs...).Info("m", slog.Int("x", 1))
 		l.WithGroup("g").With(attrs...).WithGroup("h").Info("m", slog.Int("x", 1))
@@ -157,7 +157,7 @@ func TestGrownGroup(t *testing.T) {
 	for i := range attrs {
 		attrs[i] = slog.Int(fmt.Sprint(i), i)
 	}
-	l, events := NewTest(&Options{MaxEvent: 1 << 24})
+	l, events := NewTest(&Options{MaxEvent: 1 << 24, RingSize: 1 << 26})
 	m := l.WithGroup("g").With(attrs...).WithGroup("h").With(slog.Int("x", 1))
 	m.Info("m")
 	m.Info("m", slog.Int("y", 2))

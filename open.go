@@ -52,9 +52,6 @@ const urlVariable = "SPILLWAY_URL"
 // closes it.
 func Open(destination string, o *Options) (*Logger, error) {
 	r, err := o.resolved()
-	if err == nil {
-		err = r.checkSizes()
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -65,22 +62,22 @@ func Open(destination string, o *Options) (*Logger, error) {
 	}
 	p, err := planDestination(destination, &r)
 	if err != nil {
-		return nil, fmt.Errorf("spillway: %w", err)
+		return nil, plainly(fmt.Errorf("spillway: %w", err))
 	}
 	fallback, err := checkFallback(r.ErrorHandler, p.Place)
 	if err != nil {
 		return nil, err
 	}
-	l := newCore(&r)
+	l := newCore(&r, p.Place)
 	c := l.c
-	c.place, c.fallback = p.Place, fallback
-	trip := output.Trip{Breaker: c.breakers.tell, Report: c.troubles.report}
+	c.fallback = fallback
+	trip := output.Trip{Breaker: c.breakers.tell, Report: c.troubles.report, Health: c.failed}
 	if r.ErrorHandler != nil {
 		trip.HandleError = r.ErrorHandler.HandleError
 	}
 	d, err := p.Open(&trip)
 	if err != nil {
-		return nil, fmt.Errorf("spillway: %s: %w", p.Place, err)
+		return nil, plainly(fmt.Errorf("spillway: %s: %w", p.Place, err))
 	}
 	delivered := r.Delivered
 	if delivered != nil {
@@ -93,10 +90,10 @@ func Open(destination string, o *Options) (*Logger, error) {
 			r.Delivered(ch)
 		}
 	}
-	c.mover, err = mover.Open(&mover.Config{
+	m, err := mover.Open(&mover.Config{
 		Name: r.Name, Shm: r.rings(), Dir: r.Dir, Identity: p.Place,
 		RingSize: r.RingSize, MaxDisk: r.MaxDisk, MaxEvent: r.MaxEvent,
-		Overflow: mover.Overflow(r.Overflow), MaxWait: r.MaxWait, FlushInterval: r.FlushInterval,
+		Overflow: r.Overflow, MaxWait: r.MaxWait, FlushInterval: r.FlushInterval,
 		Window: p.Window, Ordered: p.Ordered, WaitDelivered: r.WaitDelivered, Prompt: p.Prompt,
 		Destination: d, Summary: c.summary, Delivered: delivered, Diagnostics: c.troubles.report,
 	})
@@ -104,7 +101,9 @@ func Open(destination string, o *Options) (*Logger, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = d.Close(ctx) // it has nothing yet
-		return nil, fmt.Errorf("spillway: %w", err)
+		return nil, plainly(fmt.Errorf("spillway: %w", err))
 	}
+	c.to = m
+	c.opened.Store(&c.to)
 	return l, nil
 }

@@ -195,7 +195,7 @@ func TestFallbackLogger(t *testing.T) {
 func TestNobody(t *testing.T) {
 	var full atomic.Int32
 	l := opened(t, "forward://"+needs.Address(), &Options{Shm: noShm, RingSize: 256 << 10, Diagnostics: func(err error) {
-		if errors.Is(err, errFull) {
+		if errors.Is(err, ErrFull) {
 			full.Add(1)
 		}
 	}})

@@ -3,6 +3,7 @@
 package spillway
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/mover"
 )
 
 // Options says how a logger works. The zero value works, and so does nil. What belongs to the
@@ -27,8 +29,9 @@ type Options struct {
 	// Tag is under what leveled calls, lines and the logger's own events are filed. Default Name;
 	// at most 1 KiB.
 	Tag string
-	// Name of the application. Default the base name of the executable. Ring and spill carry it:
-	// what a dead process left is taken over by the next one of the same Name, Dir and destination.
+	// Name of the application, of at most 128 bytes. Default the base name of the executable. Ring
+	// and spill carry it: what a dead process left is taken over by the next one of the same Name,
+	// Dir and destination.
 	Name string
 	// Dir is the folder on disk into which flows what the destination cannot take and the ring
 	// cannot hold. Empty: none.
@@ -138,16 +141,16 @@ func (o Options) Format(f fmt.State, verb rune) {
 func (o Options) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", o)) }
 
 // Overflow is what happens to events when ring and spill are full.
-type Overflow uint8
+type Overflow = mover.Overflow
 
 const (
 	// DropNewest refuses the new event.
-	DropNewest Overflow = iota
+	DropNewest = mover.DropNewest
 	// DropOldest makes room by dropping the oldest events that are not on their way. Calls wait for
 	// that, for at most 100 ms.
-	DropOldest
+	DropOldest = mover.DropOldest
 	// Block lets the call wait for room, at most Options.MaxWait; then the event is refused.
-	Block
+	Block = mover.Block
 )
 
 // Source is how the place of a call stands in its event.
@@ -185,6 +188,9 @@ func (o *Options) resolved() (Options, error) {
 	if r.Name == "" {
 		r.Name = executable()
 	}
+	if len(r.Name) > maxName {
+		return r, fmt.Errorf("spillway: Options.Name has %d bytes, more than %d", len(r.Name), maxName)
+	}
 	if r.Name != filepath.Base(r.Name) || strings.ContainsAny(r.Name, `/\`+"\x00") || r.Name == "." || r.Name == ".." {
 		return r, fmt.Errorf("spillway: Options.Name %q is not the name of a file", r.Name)
 	}
@@ -205,28 +211,17 @@ func (o *Options) resolved() (Options, error) {
 	case r.Shm != noShm:
 		r.Shm = absolute(r.Shm)
 	}
-	if r.MaxEvent < 0 || r.RingSize < 0 || r.MaxDisk < 0 || r.FlushInterval < 0 || r.MaxWait < 0 {
-		return r, errors.New("spillway: a negative size or duration in Options")
+	if err := r.inBounds(); err != nil {
+		return r, err
 	}
 	if r.MaxEvent == 0 {
-		r.MaxEvent = defaultEvent
+		r.MaxEvent = mover.DefaultMaxEvent
 		if r.RingSize > 0 {
-			r.MaxEvent = int(min(defaultEvent, r.RingSize/4))
+			r.MaxEvent = int(min(mover.DefaultMaxEvent, r.RingSize/4))
 		}
-	}
-	if r.Overflow > Block {
-		return r, fmt.Errorf("spillway: unknown Options.Overflow %d", r.Overflow)
 	}
 	if r.Overflow == DropOldest && r.Keep != nil {
 		return r, errors.New("spillway: Options.Keep cannot be kept with DropOldest, which drops events that were accepted, whatever their level")
-	}
-	if r.Source > LongSource {
-		return r, fmt.Errorf("spillway: unknown Options.Source %d", r.Source)
-	}
-	for level, s := range r.Sample {
-		if s.First < 0 || s.Thereafter < 0 || s.Every < 0 {
-			return r, fmt.Errorf("spillway: Options.Sample of %s has a negative number", levelText(level))
-		}
 	}
 	if r.Exit == nil {
 		r.Exit = os.Exit //nolint:forbidigo // what Fatal is for
@@ -238,31 +233,43 @@ func (o *Options) resolved() (Options, error) {
 }
 
 const (
-	defaultRing = 16 << 20
-	minRing     = 256 << 10
-	minDisk     = 1 << 20
-	// defaultEvent is the longest event, where a quarter of the ring is not less.
-	defaultEvent = 1 << 20
+	minRing = 256 << 10
+	maxName = 128 // ring and spill put numbers behind it, and a file's name has at most 255 bytes
 )
 
-// checkSizes refuses sizes that ring and spill cannot have.
-func (o *Options) checkSizes() error {
-	size, most := o.RingSize, int64(4<<30)
+// inBounds refuses numbers that are out of bounds. 0 is the default of each.
+func (o *Options) inBounds() error {
+	mostRing := int64(4 << 30)
 	if bits.UintSize == 32 {
-		most = 256 << 20
+		mostRing = 256 << 20
 	}
-	if size == 0 {
-		size = defaultRing
+	ring := cmp.Or(o.RingSize, mover.DefaultRingSize)
+	err := cmp.Or(
+		within("RingSize", ring, minRing, mostRing),
+		within("MaxDisk", cmp.Or(o.MaxDisk, mover.MinMaxDisk), mover.MinMaxDisk, math.MaxInt64),
+		within("MaxEvent, for which a quarter of the ring is the most,", int64(o.MaxEvent), 0, ring/4),
+		within("FlushInterval", o.FlushInterval, 0, math.MaxInt64),
+		within("MaxWait", o.MaxWait, 0, math.MaxInt64),
+		within("Overflow", int64(o.Overflow), 0, int64(Block)),
+		within("Source", int64(o.Source), 0, int64(LongSource)),
+	)
+	for level, s := range o.Sample {
+		name := "Sample[" + levelText(level) + "]."
+		err = cmp.Or(err, within(name+"First", int64(s.First), 0, math.MaxInt64),
+			within(name+"Thereafter", int64(s.Thereafter), 0, math.MaxInt64), within(name+"Every", s.Every, 0, math.MaxInt64))
 	}
+	return err
+}
+
+// within returns an error if n is not from least to most.
+func within[T int64 | time.Duration](option string, n, least, most T) error {
 	switch {
-	case size < minRing || size > most:
-		return fmt.Errorf("spillway: Options.RingSize is %d bytes, not %d to %d", size, minRing, most)
-	case o.MaxDisk != 0 && o.MaxDisk < minDisk:
-		return fmt.Errorf("spillway: Options.MaxDisk is %d bytes, less than %d", o.MaxDisk, minDisk)
-	case int64(o.MaxEvent) > size/4:
-		return fmt.Errorf("spillway: Options.MaxEvent is %d bytes, more than a quarter of the ring's %d", o.MaxEvent, size)
+	case n >= least && n <= most:
+		return nil
+	case most == math.MaxInt64:
+		return fmt.Errorf("spillway: Options.%s is %v, less than %v", option, n, least)
 	}
-	return nil
+	return fmt.Errorf("spillway: Options.%s is %v, not %v to %v", option, n, least, most)
 }
 
 // executable is the base name of the running program.

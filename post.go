@@ -62,9 +62,9 @@ func (l *Logger) post(ctx context.Context, tag string, t int64, v any) error {
 		b, err = l.postInto(b, at, func(b []byte) ([]byte, error) { return record.AppendMap(b, v) })
 	}
 	if err == nil {
-		err = c.append(ctx, e, tag, at, t, c.keepsPosts(), b)
+		err = c.append(ctx, e, t, c.keepsPosts(), b)
 	} else {
-		err = fmt.Errorf("%w: %T", ours(err), v)
+		err = fmt.Errorf("%w: %T", err, v)
 	}
 	c.done(e, b)
 	return err
@@ -74,9 +74,9 @@ func (l *Logger) post(ctx context.Context, tag string, t int64, v any) error {
 // belong behind it.
 func (l *Logger) postInto(b []byte, at int, fields func([]byte) ([]byte, error)) ([]byte, error) {
 	b, _ = record.BeginMap(b, wide)
-	s := l.open(b)
-	from := len(s.b)
-	b, err := fields(s.b)
+	b, s := l.open(b)
+	from := len(b)
+	b, err := fields(b)
 	if err != nil {
 		return b, err
 	}
@@ -107,10 +107,8 @@ func (l *Logger) postRaw(tag string, t int64, rec []byte) error {
 	}
 	c := l.c
 	e := c.encoder()
-	b := mover.AppendPayload(e.buf[:0], tag)
-	at := len(b)
-	b = append(b, rec...)
-	err := c.append(context.Background(), e, tag, at, t, c.keepsPosts(), b)
+	b := append(mover.AppendPayload(e.buf[:0], tag), rec...)
+	err := c.append(context.Background(), e, t, c.keepsPosts(), b)
 	c.done(e, b)
 	return err
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/output"
 )
 
 // Troubles are the logger's own errors on their way to Options.Diagnostics. They get there on a
@@ -18,9 +20,10 @@ import (
 // the middle of a log call of package log, whose lock it holds, or of the mover; and who is told
 // may log, which must not lead back here without end.
 type troubles struct {
-	tell func(error)
+	tell  func(error)
+	place string // the destination; empty in tests
 
-	fullAt atomic.Int64 // when full was told last, in Unix seconds
+	fullAt atomic.Int64 // when it was told last that events are refused, in Unix seconds
 
 	mu      sync.Mutex
 	waiting []error       // at most maxWaiting
@@ -31,29 +34,64 @@ type troubles struct {
 
 const maxWaiting = 64
 
-func newTroubles(tell func(error)) *troubles {
+func newTroubles(tell func(error), place string) *troubles {
 	if tell == nil {
 		tell = (&stderr{}).tell
 	}
-	return &troubles{tell: tell}
+	return &troubles{tell: tell, place: place}
 }
 
-// full tells that events are dropped, at most once a minute: the event that says so may not get
+// A trouble says which logger has it.
+type trouble struct {
+	place string
+	plain
+}
+
+func (t trouble) Error() string {
+	return prefix + t.place + ": " + strings.TrimPrefix(t.plain.Error(), prefix)
+}
+
+// full tells that events are refused, at most once a minute: the event that says so may not get
 // through for as long.
-func (t *troubles) full() {
+func (c *core) full(err error) {
 	const pause = 60
+	t := c.troubles
 	now := time.Now().Unix()
-	if last := t.fullAt.Load(); (last == 0 || now-last >= pause) && t.fullAt.CompareAndSwap(last, now) {
-		t.report(errFull)
+	if last := t.fullAt.Load(); last != 0 && now-last < pause || !t.fullAt.CompareAndSwap(last, now) {
+		return
 	}
+	why := "ring and Dir are full"
+	switch {
+	case errors.Is(err, ErrSlow):
+		why = "the ring is full, Dir is not"
+	case c.dir == "":
+		why = "the ring is full, and there is no Dir"
+	}
+	t.report(fmt.Errorf("%w, and counted (%s); %d events are held", err, why, c.to.Stats().Held))
 }
 
-var errFull = errors.New("spillway: ring and spill are full, events are dropped; they are counted")
+// failed tells of an attempt to deliver that came to nothing.
+func (c *core) failed(h output.Health) {
+	if h.Err == nil {
+		return
+	}
+	held, next := "", ""
+	if to := c.opened.Load(); to != nil { // an attempt may fail before Open returns
+		held = fmt.Sprintf("; %d events are held", (*to).Stats().Held)
+	}
+	if h.Pause > 0 {
+		next = fmt.Sprintf("; the next attempt is in %v", h.Pause.Round(time.Millisecond))
+	}
+	c.troubles.report(fmt.Errorf("attempt %d to deliver failed: %w%s%s", h.Tries, h.Err, held, next))
+}
 
 // report returns at once.
 func (t *troubles) report(err error) {
 	if err == nil {
 		return
+	}
+	if t.place != "" {
+		err = trouble{t.place, plain{err}}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +125,7 @@ func (t *troubles) run(ended chan struct{}) {
 			t.one(err)
 		}
 		if lost > 0 {
-			t.one(fmt.Errorf("spillway: %d more diagnostics came too fast to be told", lost))
+			t.one(trouble{t.place, plain{fmt.Errorf("%d more diagnostics came too fast to be told", lost)}})
 		}
 	}
 }

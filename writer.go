@@ -204,10 +204,9 @@ func (w *lineWriter) post(ctx context.Context, line []byte, text bool) error {
 	w.tell(&said)
 	c := w.l.c
 	e := c.encoder()
-	b, tag, t := e.buf[:0], c.tag, int64(ring.Now)
+	b, t := e.buf[:0], int64(ring.Now)
 	if said.Tagged == lines.Said {
-		tag = string(said.Tag)
-		b = mover.AppendPayload(b, tag)
+		b = mover.AppendPayload(b, string(said.Tag))
 	} else {
 		b = append(b, c.tagged...)
 	}
@@ -217,7 +216,7 @@ func (w *lineWriter) post(ctx context.Context, line []byte, text bool) error {
 	at := len(b)
 	b, err := w.l.postInto(b, at, func(b []byte) ([]byte, error) { return append(b, w.record...), nil })
 	if err == nil {
-		err = c.append(ctx, e, tag, at, t, c.keepsPosts(), b)
+		err = c.append(ctx, e, t, c.keepsPosts(), b)
 	}
 	c.done(e, b)
 	if cap(w.record) > maxPooled {

@@ -107,6 +107,9 @@ type ClientStats struct {
 	Acked    uint64 // chunks acked
 	Queued   int    // chunks that wait now
 	InFlight int    // of which are written
+	// Pause is how long it is until the next attempt to connect; 0 if there is a connection, or if
+	// the attempt is due.
+	Pause time.Duration
 }
 
 // init resolves the fields and starts the client.
@@ -269,6 +272,9 @@ func (c *Client) Stats() ClientStats {
 	defer c.mu.Unlock()
 	st := c.stats
 	st.Queued, st.InFlight = len(c.queue), c.sent
+	if c.link == nil && !c.notBefore.IsZero() {
+		st.Pause = max(time.Until(c.notBefore), 0)
+	}
 	return st
 }
 

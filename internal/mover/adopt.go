@@ -277,7 +277,7 @@ func without(all []*source, s *source) []*source {
 
 // inherit takes over the drops that a dead process had not told of.
 func (m *Mover) inherit(s *source) {
-	for i := range int(reasons) {
+	for i := range int(Closed) {
 		n := s.r.Counter(i) - s.r.Counter(toldCounters+i)
 		if n == 0 || n > s.r.Counter(i) {
 			continue

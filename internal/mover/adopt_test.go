@@ -80,12 +80,12 @@ func TestOtherNamesSpill(t *testing.T) {
 	other := open(t, &fake{}, conf("two"))
 	other.must("a", 2, 0, 10, 10)
 	other.close()
-	if s := other.m.Stats(); s.AdoptedSpills != 0 || s.Delivered != 10 {
+	if s := other.m.Stats(); s.Adopted.Spills != 0 || s.Delivered != 10 {
 		t.Errorf("another name's spill was adopted: %+v", s)
 	}
 	g := open(t, &fake{}, conf("one"))
 	g.close()
-	if s := g.m.Stats(); s.AdoptedSpills == 0 || s.Delivered != held || held == 0 {
+	if s := g.m.Stats(); s.Adopted.Spills == 0 || s.Delivered != held || held == 0 {
 		t.Errorf("of %d events: %+v", held, s)
 	}
 }

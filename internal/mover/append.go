@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/spillwaylog/spillway/ring"
@@ -20,8 +21,8 @@ const makeRoom = 100 * time.Millisecond
 // Config.MaxWait, whatever the policy. h is the caller's, see ring.Hint.
 //
 // The error is nil, or wraps ErrFull, ErrTooLarge or ErrClosed: then the event was not accepted,
-// and is counted. With WaitDelivered, ErrTimeout, ErrDropped and ErrUndelivered say that it was
-// accepted. The call returns at the latest when ctx ends, and after Config.MaxWait.
+// and is counted. With WaitDelivered it may wrap ErrAccepted. The call returns at the latest when
+// ctx ends, and after Config.MaxWait.
 func (m *Mover) Append(ctx context.Context, h *ring.Hint, t int64, keep bool, payload []byte) error {
 	if m.closed.Load() {
 		return m.refuseClosed()
@@ -58,6 +59,7 @@ func (m *Mover) refuseClosed() error {
 func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int64, keep bool, payload []byte, err error) (*source, uint64, error) {
 	var key uint64
 	var timer *time.Timer
+	yielded := false
 	for {
 		switch {
 		case err == nil:
@@ -93,8 +95,18 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 			m.short.Store(true)
 			m.wake()
 		default:
-			m.Drop(Full, 1)
-			return s, 0, ErrFull
+			if !yielded && !m.hopeless.Load() {
+				// Often the mover has no processor, for they are all busy with calls such as this.
+				yielded = true
+				runtime.Gosched()
+				continue
+			}
+			if err = m.roomless(); err == ErrSlow { //nolint:errorlint // the value itself
+				m.Drop(Slow, 1)
+			} else {
+				m.Drop(Full, 1)
+			}
+			return s, 0, err
 		}
 		if timer == nil {
 			timer = time.NewTimer(wait)
@@ -106,10 +118,19 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 			return s, 0, m.refuseClosed()
 		case <-ctx.Done():
 			m.Drop(Waited, 1)
-			return s, 0, fmt.Errorf("%w: %w", ErrFull, ctx.Err())
+			return s, 0, fmt.Errorf("%w: %w", m.roomless(), ctx.Err())
 		case <-timer.C:
 			m.Drop(Waited, 1)
-			return s, 0, fmt.Errorf("%w for %v", ErrFull, wait)
+			return s, 0, fmt.Errorf("%w, for %v", m.roomless(), wait)
 		}
 	}
+}
+
+// roomless says why there is no room: ErrSlow while the spill has some, and so the disk is only
+// slow; else ErrFull.
+func (m *Mover) roomless() error {
+	if m.cfg.Dir != "" && !m.hopeless.Load() {
+		return ErrSlow
+	}
+	return ErrFull
 }

@@ -158,7 +158,7 @@ func TestLeftForTheNext(t *testing.T) {
 			if err := g.m.Flush(within(t, patience)); err != nil {
 				t.Error(err)
 			}
-			if s := g.m.Stats(); s.Adopted != uint64(n) {
+			if s := g.m.Stats(); s.Adopted.Events != uint64(n) {
 				t.Errorf("%+v", s)
 			}
 			g.must("a", 2, 0, 10, 10)

@@ -35,7 +35,7 @@ func TestSpillOutgrowsOthers(t *testing.T) {
 func TestLeastDisk(t *testing.T) {
 	dir := t.TempDir()
 	d := &fake{answer: later}
-	f := open(t, d, func(c *Config) { c.Dir, c.MaxDisk, c.RingSize, c.Overflow = dir, minMaxDisk, 16<<20, Block })
+	f := open(t, d, func(c *Config) { c.Dir, c.MaxDisk, c.RingSize, c.Overflow = dir, MinMaxDisk, 16<<20, Block })
 	f.must("a", 1, 0, 10000, 1000)
 	eventually(t, "spilled", func() bool { return f.m.Stats().Spilled > 0 })
 	d.open()

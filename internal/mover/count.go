@@ -37,7 +37,8 @@ type counters struct {
 	untold     atomic.Bool            // there may be drops that no summary has told
 }
 
-// The ring's counters: drops by reason, and from here on what summaries have told of them.
+// The ring's counters: drops by reason, those before Closed, and from here on what summaries have
+// told of them.
 const toldCounters = 8
 
 // drop counts events that are not delivered, in the ring as well, so that whoever adopts it can
@@ -60,26 +61,25 @@ func (m *Mover) Drop(r Reason, n uint64) {
 // Stats returns a picture of the Mover.
 func (m *Mover) Stats() Stats {
 	c := &m.count
-	s := Stats{
+	s := Stats{Counts: Counts{
 		Delivered:     c.delivered.Load(),
 		HandedOver:    c.handedOver.Load(),
 		MaybeRepeated: c.repeated.Load(),
 		Spilled:       c.spilled.Load(),
-		AdoptedRings:  c.rings.Load(),
-		AdoptedSpills: c.spills.Load(),
-		Adopted:       c.adopted.events.Load(),
+		Adopted:       Adopted{Rings: c.rings.Load(), Spills: c.spills.Load(), Events: c.adopted.events.Load()},
 		InFlight:      int(c.inFlight.Load()),
 		DiskUsed:      c.disk.Load(),
 		Spilling:      c.spilling.Load(),
 		DeadLettered:  m.dead.kept.Load(),
 		LettersLost:   m.dead.dropped.Load(),
-	}
+	}}
 	for i := range reasons {
 		s.Drops[i], s.Told[i] = c.drops[i].Load(), c.told[i].Load()
 	}
+	s.Sort(s.Drops)
 	m.swap.Lock()
 	defer m.swap.Unlock()
-	s.Accepted = s.Adopted + m.gone.events
+	s.Accepted = s.Adopted.Events + m.gone.events
 	s.Held = c.cut.events.Load() + c.waiting.events.Load()
 	s.HeldBytes = int64(c.cut.bytes.Load() + c.waiting.bytes.Load())
 	for _, src := range *m.own.Load() {

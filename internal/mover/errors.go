@@ -7,34 +7,41 @@ import (
 	"fmt"
 )
 
+// What Append returns. Users of the logger see these errors: package spillway has them under the
+// same names.
 var (
-	// ErrFull says that there was no room for an event and the policy was not to wait, or the wait
-	// was too long.
-	ErrFull = errors.New("mover: full")
-	// ErrClosed is the answer of a Mover after Close.
-	ErrClosed = errors.New("mover: closed")
-	// ErrTooLarge says that an event is longer than Config.MaxEvent.
-	ErrTooLarge = errors.New("mover: event too large")
-	// ErrDropped is what Append returns with WaitDelivered when its event was accepted and later
-	// dropped for newer ones, or lost.
-	ErrDropped = errors.New("mover: event dropped")
-	// ErrTimeout is what Append returns with WaitDelivered when its event was accepted, and not yet
-	// delivered when the wait ended.
-	ErrTimeout = errors.New("mover: event not delivered yet")
-	// ErrUndelivered is what Append returns with WaitDelivered when its event was accepted, and
-	// Close ended before it was delivered. It wraps ErrClosed.
-	ErrUndelivered = fmt.Errorf("%w before the event was delivered", ErrClosed)
+	ErrClosed   = errors.New("spillway: logger closed")
+	ErrFull     = errors.New("spillway: event refused: no room")
+	ErrTooLarge = errors.New("spillway: event refused: too large")
+	ErrAccepted = errors.New("spillway: event accepted")
+
+	ErrSlow        = alsoOf("spillway: event refused: no room, since the disk takes less than comes", ErrFull)
+	ErrDropped     = alsoOf("spillway: event accepted, and dropped later", ErrAccepted)
+	ErrTimeout     = alsoOf("spillway: event accepted, not delivered yet", ErrAccepted)
+	ErrUndelivered = alsoOf("spillway: event accepted, logger closed before it was delivered", ErrAccepted, ErrClosed)
 )
 
-// LeftError says what Close left behind.
+// A kind is an error that is others, too.
+type kind struct {
+	text string
+	is   []error
+}
+
+func alsoOf(text string, is ...error) error { return &kind{text, is} }
+
+func (k *kind) Error() string   { return k.text }
+func (k *kind) Unwrap() []error { return k.is }
+
+// LeftError says what a Close that ran out of time left undelivered.
 type LeftError struct {
 	Events uint64
 	Bytes  int64    // of the events in ring and chunks
-	Where  []string // folders that the next process adopts; empty when the events are lost
-	Lost   uint64   // events besides these that are lost, as there was no room for them in Where
+	Where  []string // folders that the next process takes over; empty: the events are lost
+	Lost   uint64   // events besides these that are lost: Where had no room for them
 	Err    error    // why: that of the context, or of a disk
 }
 
+// Error says how much is left, where, and why.
 func (e *LeftError) Error() string {
 	where := "they are lost"
 	if len(e.Where) > 0 {
@@ -43,8 +50,8 @@ func (e *LeftError) Error() string {
 	if e.Lost > 0 {
 		where += fmt.Sprintf("; %d more are lost", e.Lost)
 	}
-	return fmt.Sprintf("mover: closed with %d events of %d bytes not delivered (%v); %s", e.Events, e.Bytes, e.Err, where)
+	return fmt.Sprintf("spillway: closed with %d events of %d bytes not delivered (%v); %s", e.Events, e.Bytes, e.Err, where)
 }
 
-// Unwrap is the cause.
+// Unwrap returns why.
 func (e *LeftError) Unwrap() error { return e.Err }

@@ -137,7 +137,7 @@ func TestSpillOfASpoiledRing(t *testing.T) {
 	g := open(t, d, conf)
 	g.close()
 	// What was on its way into the spill when Close gave up may have got there.
-	if s := g.m.Stats(); s.AdoptedSpills != 1 || s.Delivered < spilled || s.Delivered > 3000 {
+	if s := g.m.Stats(); s.Adopted.Spills != 1 || s.Delivered < spilled || s.Delivered > 3000 {
 		t.Errorf("of %d events: %+v", spilled, s)
 	}
 	if names := entriesOf(t, dir); len(names) != 0 {

@@ -185,7 +185,7 @@ func TestKillOrdered(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := killPlan{Dir: dir, Path: filepath.Join(dir, "out.jsonl"), Goroutines: busy}
-		p.MaxDisk = []int64{0, minMaxDisk, minMaxDisk}[rnd.IntN(3)]
+		p.MaxDisk = []int64{0, MinMaxDisk, MinMaxDisk}[rnd.IntN(3)]
 		byTag := rnd.IntN(4) == 0
 		if byTag {
 			p.Path = filepath.Join(dir, "out", "{tag}.jsonl")
@@ -216,7 +216,7 @@ func TestKillOrdered(t *testing.T) {
 		if err := m.Close(within(t, patience)); err != nil {
 			t.Fatalf("%q: %v", history, err)
 		}
-		if s := m.Stats(); s.Accepted != s.Delivered || s.Accepted != s.Adopted {
+		if s := m.Stats(); s.Accepted != s.Delivered || s.Accepted != s.Adopted.Events {
 			t.Errorf("%q: %+v", history, s)
 		}
 		page, err := os.ReadFile(filepath.Join(dir, "page"))

@@ -286,7 +286,7 @@ func TestKill(t *testing.T) {
 		if err := m.Close(within(t, patience)); err != nil {
 			t.Fatalf("%q: %v", history, err)
 		}
-		if s := m.Stats(); s.Accepted != s.Delivered || s.Accepted != s.Adopted {
+		if s := m.Stats(); s.Accepted != s.Delivered || s.Accepted != s.Adopted.Events {
 			t.Errorf("%q: %+v", history, s)
 		}
 		took, repeats := readLedger(t, filepath.Join(dir, "ledger"))

@@ -67,7 +67,7 @@ func TestDeadLetters(t *testing.T) {
 			}
 			f.close()
 			s := f.m.Stats()
-			want := Stats{Delivered: 1000, DeadLettered: 1}
+			want := Stats{Counts: Counts{Delivered: 1000, DeadLettered: 1}}
 			if dir == "" {
 				want.DeadLettered, want.Drops[Lost] = 0, 1
 			}

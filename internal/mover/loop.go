@@ -55,6 +55,7 @@ type excess struct {
 	handing   int       // windows that the disk's goroutine has
 	stuck     []*flight // chunks that the spill had no room for
 	refused   bool      // it has none now
+	denied    bool      // it had none when it was written to last
 	room      <-chan struct{}
 	againAt   time.Time
 	trouble   string // why nothing could be spilled, as told last

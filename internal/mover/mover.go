@@ -54,6 +54,7 @@ type Mover struct {
 	}
 
 	short    atomic.Bool   // an Append with DropOldest found no room
+	hopeless atomic.Bool   // a full ring stays full for now: neither destination nor spill takes anything
 	slow     atomic.Bool   // an Append with Prompt waited in vain, and the destination has not caught up since
 	gaveUp   chan struct{} // closed when Close waits no longer: whoever tries again and again stops
 	closeErr error         // see shut

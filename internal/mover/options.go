@@ -25,16 +25,20 @@ const (
 	Block
 )
 
+// Defaults and bounds.
 const (
-	defaultRingSize   = 16 << 20
+	DefaultRingSize = 16 << 20
+	DefaultMaxEvent = 1 << 20 // or a quarter of the ring
+	MinMaxDisk      = 1 << 20
+	// MostWindow is the most chunks on their way: the table of marks has 64 places, and a window of
+	// the ring may have many tags.
+	MostWindow = 40
+
 	defaultMaxDisk    = 1 << 30
-	defaultMaxEvent   = 1 << 20
 	defaultMaxWait    = time.Second
 	defaultFlush      = 100 * time.Millisecond
 	defaultBatchBytes = 1 << 20
 	defaultWindow     = 8
-	minMaxDisk        = 1 << 20
-	mostWindow        = 40 // the table of marks has 64 places, and a window of the ring may have many tags
 )
 
 // Config is what a Mover needs. Destination is required; every other zero value has a default.
@@ -102,9 +106,9 @@ func (c *Config) withDefaults() (Config, error) {
 		return r, errors.New("mover: no destination")
 	}
 	set(&r.Name, "spillway")
-	set(&r.RingSize, defaultRingSize)
+	set(&r.RingSize, DefaultRingSize)
 	set(&r.MaxDisk, defaultMaxDisk)
-	set(&r.MaxEvent, defaultMaxEvent)
+	set(&r.MaxEvent, DefaultMaxEvent)
 	set(&r.MaxWait, defaultMaxWait)
 	set(&r.FlushInterval, defaultFlush)
 	set(&r.BatchBytes, defaultBatchBytes)
@@ -119,7 +123,7 @@ func (c *Config) withDefaults() (Config, error) {
 		min  int64
 	}{
 		{"RingSize", r.RingSize, 1},
-		{"MaxDisk", r.MaxDisk, minMaxDisk},
+		{"MaxDisk", r.MaxDisk, MinMaxDisk},
 		{"MaxEvent", int64(r.MaxEvent), 1},
 		{"MaxWait", int64(r.MaxWait), 0},
 		{"FlushInterval", int64(r.FlushInterval), 0},
@@ -133,7 +137,7 @@ func (c *Config) withDefaults() (Config, error) {
 	if r.Overflow > Block {
 		return r, fmt.Errorf("mover: unknown overflow policy %d", r.Overflow)
 	}
-	r.Window = min(r.Window, mostWindow)
+	r.Window = min(r.Window, MostWindow)
 	if r.Dir != "" {
 		dir, err := filepath.Abs(r.Dir)
 		if err != nil {

@@ -33,7 +33,7 @@ func TestOrdered(t *testing.T) {
 		conf := func(c *Config) {
 			c.Ordered, c.Shm, c.Overflow, c.MaxWait = true, mem, Block, time.Minute
 			if c.Dir = dir; rnd.IntN(2) == 0 {
-				c.MaxDisk = minMaxDisk
+				c.MaxDisk = MinMaxDisk
 			}
 		}
 		var took []sent

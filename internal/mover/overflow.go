@@ -91,6 +91,7 @@ func chunksOf(flights []*flight) []*forward.Chunk {
 // spilled takes note of what the disk's goroutine did: what is on the disk needs its mark no more.
 func (m *Mover) spilled(sp *spill.Spill, flights []*flight, ends []journal.Position, err error) {
 	m.handing--
+	m.denied = err != nil
 	if sp != nil && m.spill == nil {
 		m.spill = &backlog{Spill: sp, own: true, origin: &m.state.own}
 	}

@@ -218,3 +218,44 @@ func TestMaxDisk(t *testing.T) {
 		}
 	}
 }
+
+// A disk that is slow is no full one: what is refused meanwhile has a reason of its own.
+func TestSlowSpill(t *testing.T) {
+	d := &fake{answer: later}
+	gate := make(chan struct{})
+	f := open(t, d, func(c *Config) {
+		c.Dir, c.MaxDisk, c.Summary = t.TempDir(), 4<<20, summaryEvent
+		c.fault = func(step string) {
+			if step == "appended" {
+				<-gate
+			}
+		}
+	})
+	kept := uint32(0)
+	refused := func() error {
+		for {
+			if err := f.post("a", 1, kept, 1000); err != nil {
+				return err
+			}
+			kept++
+		}
+	}
+	if err := refused(); !errors.Is(err, ErrSlow) || !errors.Is(err, ErrFull) {
+		t.Errorf("while the disk hangs: %v", err)
+	}
+	if s := f.m.Stats(); s.Drops[Slow] != 1 || s.Drops[Full] != 0 {
+		t.Errorf("%v", s.Drops)
+	}
+	close(gate)
+	eventually(t, "a disk that is full", func() bool {
+		err := refused()
+		return errors.Is(err, ErrFull) && !errors.Is(err, ErrSlow)
+	})
+	f.law()
+	d.open()
+	f.close()
+	ordered(t, d.all(), map[uint32]uint32{1: kept})
+	if s := f.m.Stats(); s.Told != s.Drops || s.Drops[Full] != 1 {
+		t.Errorf("%+v", s)
+	}
+}

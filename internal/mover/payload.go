@@ -14,6 +14,12 @@ func AppendPayload(dst []byte, tag string) []byte {
 	return append(dst, tag...)
 }
 
+// CutPayload returns the tag and the record of a payload.
+func CutPayload(p []byte) (tag, record []byte) {
+	from, to := tagEnd(p)
+	return p[from:to], p[to:]
+}
+
 // tagEnd returns where the tag begins and ends in a payload. Ends of 0: it is none.
 func tagEnd(p []byte) (from, to int) {
 	if len(p) == 0 {

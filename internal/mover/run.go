@@ -32,6 +32,7 @@ func (m *Mover) run() {
 		m.adoptAgain()
 		m.tell()
 		m.count.spilling.Store(m.holds())
+		m.hopeless.Store((m.cfg.Dir == "" || m.denied) && !m.able())
 		m.answer()
 		m.rest()
 	}

@@ -7,13 +7,14 @@ type Reason uint8
 
 // The reasons. Refused events were never accepted.
 const (
-	Full     Reason = iota // refused: ring and spill were full
+	Full     Reason = iota // refused: the ring was full, and there was no spill with room
 	Waited                 // refused: there was no room within MaxWait or the caller's context
 	TooLarge               // refused: over MaxEvent
 	Sampled                // not offered: the caller's sampling left it out
 	Oldest                 // accepted, and dropped for newer ones
 	Lost                   // accepted, and the memory or disk that held it can no longer be read, or the destination refuses it for good
 	Given                  // accepted, and given up by Close with nowhere to keep it
+	Slow                   // refused: the ring was full, since the disk takes less than comes
 	Closed                 // refused: after Close, so that no summary tells of it and no ring counts it
 	reasons
 )
@@ -35,6 +36,8 @@ func (r Reason) String() string {
 		return "lost"
 	case Given:
 		return "given_up"
+	case Slow:
+		return "slow"
 	case Closed:
 		return "closed"
 	}
@@ -53,30 +56,69 @@ func (d Drops) Total() uint64 {
 	return n
 }
 
-// Stats are counts since Open, and what is so now. When nothing moves
+// Counts say what became of events since Open, and how things are now. When nothing moves
 //
-//	Accepted = Delivered + HandedOver + DeadLettered + Drops[Oldest] + Drops[Lost] + Drops[Given] + Held
-type Stats struct {
-	Accepted      uint64 // events: appended, summary events among them, and adopted
-	Delivered     uint64 // events
-	HandedOver    uint64 // events that an error handler took
-	MaybeRepeated uint64 // of Delivered and HandedOver: another host may have them too
-	DeadLettered  uint64 // events that the destination refuses for good, and that are dead letters
+//	Accepted = Delivered + HandedOver + DeadLettered + Dropped + Lost + Held
+type Counts struct {
+	Accepted      uint64 // events taken over: logged, summary events among them, or adopted
+	Delivered     uint64 // written, or acked
+	HandedOver    uint64 // taken by the ErrorHandler
+	MaybeRepeated uint64 // of these two: another host may have them, too
+	DeadLettered  uint64 // refused by the destination for good, and kept as dead letters in Options.Dir
 	LettersLost   uint64 // events of dead letters, of earlier processes too, that gave way to newer ones
-	Drops         Drops  // by reason; what is refused was never accepted
-	Told          Drops  // of which summary events have told
+	Dropped       uint64 // accepted, and dropped later: see DroppedBy
+	Lost          uint64 // accepted, and then unreadable in memory or on disk, or refused for good with no Dir
+	Held          uint64 // in ring, chunks and spill
 
-	Spilled       uint64 // events written to the spill
-	AdoptedRings  uint64
-	AdoptedSpills uint64
-	Adopted       uint64 // events found in both
+	Refused uint64 // not accepted: see RefusedBy
+	Sampled uint64 // left out by Options.Sample
 
-	Held      uint64 // events in ring, chunks and spills
+	DroppedBy map[string]uint64 // Dropped by reason: oldest, given_up
+	RefusedBy map[string]uint64 // Refused by reason: full, slow, waited, too_large, closed
+
+	Spilled uint64 // events that went to the disk
+	Adopted Adopted
+
 	HeldBytes int64
-	InFlight  int // chunks with the destination
+	InFlight  int // chunks on their way
 	RingUsed  int64
 	RingSize  int64
 	DiskUsed  int64 // bytes of the segments of all spills that this process has open
-	InMemory  bool  // the ring is in plain memory
-	Spilling  bool  // the spill holds events
+	InMemory  bool  // the ring is in plain memory, so that it does not outlive the process
+	Spilling  bool  // the disk holds events
+}
+
+// Adopted is what dead processes left and this one took over.
+type Adopted struct {
+	Rings  uint64
+	Spills uint64
+	Events uint64
+}
+
+// Sort puts what is not delivered where it belongs, by its reasons.
+func (c *Counts) Sort(d Drops) {
+	c.Lost, c.Sampled = d[Lost], d[Sampled]
+	c.Dropped, c.DroppedBy = d.by(Oldest, Given)
+	c.Refused, c.RefusedBy = d.by(Full, Slow, Waited, TooLarge, Closed)
+}
+
+func (d *Drops) by(reasons ...Reason) (total uint64, by map[string]uint64) {
+	for _, r := range reasons {
+		if d[r] == 0 {
+			continue
+		}
+		if by == nil {
+			by = map[string]uint64{}
+		}
+		by[r.String()] = d[r]
+		total += d[r]
+	}
+	return total, by
+}
+
+// Stats are the counts, and what the tests look at beside them.
+type Stats struct {
+	Counts
+	Drops Drops // by reason; what is refused was never accepted
+	Told  Drops // of which summary events have told
 }

@@ -69,7 +69,7 @@ func TestStuckGoesToTheDestination(t *testing.T) {
 // Runs that the spill has no room for have a mark without those before them.
 func TestStuckRuns(t *testing.T) {
 	d := &fake{answer: later}
-	f := open(t, d, func(c *Config) { c.Dir, c.MaxDisk, c.Ordered = t.TempDir(), minMaxDisk, true })
+	f := open(t, d, func(c *Config) { c.Dir, c.MaxDisk, c.Ordered = t.TempDir(), MinMaxDisk, true })
 	n := uint32(0)
 	eventually(t, "a window is in the spill in part", func() (partly bool) {
 		for range 100 {

@@ -30,10 +30,9 @@ func (m *Mover) tell() {
 	}
 	m.count.untold.Store(false)
 	var drops Drops
-	for i := range drops {
+	for i := range drops[:Closed] { // there may be no summary after those
 		drops[i] = m.count.drops[i].Load() + m.count.inherited[i].Load() - m.count.told[i].Load()
 	}
-	drops[Closed] = 0 // there may be no summary after them
 	if drops.Total() == 0 {
 		m.tellAt = time.Time{}
 		return
@@ -45,7 +44,7 @@ func (m *Mover) tell() {
 		m.tellAt = now.Add(tellEvery)
 		return
 	}
-	for i, n := range drops {
+	for i, n := range drops[:Closed] {
 		m.count.told[i].Add(n)
 		s.r.Count(toldCounters+i, n)
 	}
@@ -66,7 +65,7 @@ type telling struct {
 func (m *Mover) untell(s *source, to uint64, dropped bool) {
 	for len(s.telling) > 0 && s.telling[0].key <= to {
 		if dropped {
-			for i, n := range s.telling[0].drops {
+			for i, n := range s.telling[0].drops[:Closed] {
 				m.count.told[i].Add(-n)
 				s.r.Count(toldCounters+i, -n)
 			}

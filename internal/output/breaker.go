@@ -62,7 +62,7 @@ func (s BreakerState) String() string {
 	case HalfOpen:
 		return "half-open"
 	}
-	return "BreakerState(" + fmt.Sprint(uint8(s)) + ")"
+	return "unknown"
 }
 
 // BreakerEvent is a change of a breaker's state.

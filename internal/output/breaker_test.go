@@ -260,7 +260,7 @@ func TestBreakerListeners(t *testing.T) {
 }
 
 func TestBreakerStateNames(t *testing.T) {
-	if got := fmt.Sprint(Closed, Open, HalfOpen, BreakerState(9)); got != "closed open half-open BreakerState(9)" {
+	if got := fmt.Sprint(Closed, Open, HalfOpen, BreakerState(9)); got != "closed open half-open unknown" {
 		t.Error(got)
 	}
 }

@@ -103,7 +103,7 @@ func (h *host) changed(up bool, err error) {
 	if err != nil {
 		dead := f.dead()
 		f.b.trouble(err, dead)
-		f.b.failed(err, dead, 0)
+		f.b.failed(err, dead, h.client.Stats().Pause)
 	}
 	h.want(f.count > 0 || f.b.state() != Closed)
 	f.dispatch()

@@ -116,29 +116,31 @@ func putFloat32(buf []byte, j int, v float32) int {
 }
 
 // putString needs room for header and s. What MessagePack cannot hold must not come here. Short
-// strings, which most are, are copied as two words that overlap.
+// strings, which most are, are copied as words that overlap, behind one check of the bounds for all
+// of them: each slice would have one of its own, of half a nanosecond.
 func putString(buf []byte, j int, s string) int {
 	n := len(s)
 	if n >= 1<<5 {
 		return putLong(buf, j, s)
 	}
-	buf[j] = 0xa0 | byte(n)
-	to := buf[j+1 : j+1+n]
-	from := unsafe.Slice(unsafe.StringData(s), n)
+	_ = buf[j+n] // the check
+	head := unsafe.Pointer(&buf[j])
+	*(*byte)(head) = 0xa0 | byte(n)
+	to, from := unsafe.Add(head, 1), unsafe.Pointer(unsafe.StringData(s))
 	switch {
 	case n > 16:
-		*(*[16]byte)(to) = [16]byte(from)
-		*(*[16]byte)(to[n-16:]) = [16]byte(from[n-16:])
+		*(*[16]byte)(to) = *(*[16]byte)(from)
+		*(*[16]byte)(unsafe.Add(to, n-16)) = *(*[16]byte)(unsafe.Add(from, n-16))
 	case n >= 8:
-		*(*[8]byte)(to) = [8]byte(from)
-		*(*[8]byte)(to[n-8:]) = [8]byte(from[n-8:])
+		*(*[8]byte)(to) = *(*[8]byte)(from)
+		*(*[8]byte)(unsafe.Add(to, n-8)) = *(*[8]byte)(unsafe.Add(from, n-8))
 	case n >= 4:
-		*(*[4]byte)(to) = [4]byte(from)
-		*(*[4]byte)(to[n-4:]) = [4]byte(from[n-4:])
-	default:
-		for i := range to {
-			to[i] = from[i]
-		}
+		*(*[4]byte)(to) = *(*[4]byte)(from)
+		*(*[4]byte)(unsafe.Add(to, n-4)) = *(*[4]byte)(unsafe.Add(from, n-4))
+	case n > 0:
+		*(*byte)(to) = *(*byte)(from)
+		*(*byte)(unsafe.Add(to, n>>1)) = *(*byte)(unsafe.Add(from, n>>1))
+		*(*byte)(unsafe.Add(to, n-1)) = *(*byte)(unsafe.Add(from, n-1))
 	}
 	return j + 1 + n
 }

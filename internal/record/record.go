@@ -11,7 +11,7 @@ import (
 )
 
 // ErrNotRecord says that a value is no record: nil, or nothing that has keys and values.
-var ErrNotRecord = errors.New("record: neither a struct, a map nor attributes")
+var ErrNotRecord = errors.New("spillway: not a record")
 
 // AppendMap appends v, which must have keys and values, as a map: a struct, a map, attributes
 // (slog.Attr, []slog.Attr, slog.Value of a group), a LogValuer or json.Marshaler that makes one, or

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"math"
 	"reflect"
+	"slices"
+	"time"
 	"unsafe"
 )
 
@@ -57,3 +59,59 @@ var kindWord, stringWord = func() (kind, text unsafe.Pointer) {
 }()
 
 func wordsOf(v slog.Value) valueWord { return *(*valueWord)(unsafe.Pointer(&v)) }
+
+// recordWord is a slog.Record as package slog keeps it. Its method Attrs copies the record, 288
+// bytes, and calls a function for each attribute, which is more work than encoding five.
+type recordWord struct {
+	time  time.Time
+	msg   string
+	level slog.Level
+	pc    uintptr
+	first [5]slog.Attr
+	count int // in first
+	rest  []slog.Attr
+}
+
+// recordKnown says that recordWord is right. If slog has changed, records are asked.
+var recordKnown = func() bool {
+	is, as := reflect.TypeFor[slog.Record](), reflect.TypeFor[recordWord]()
+	if is.NumField() != as.NumField() {
+		return false
+	}
+	for i := range as.NumField() {
+		a, b := is.Field(i), as.Field(i)
+		if a.Type != b.Type || a.Offset != b.Offset {
+			return false
+		}
+	}
+	for _, n := range []int{0, 1, 5, 7} {
+		var r slog.Record
+		for i := range n {
+			r.AddAttrs(slog.Int("i", i))
+		}
+		w := (*recordWord)(unsafe.Pointer(&r))
+		if min(n, 5) != w.count || !slices.EqualFunc(collected(&r), slices.Concat(w.first[:w.count], w.rest), slog.Attr.Equal) {
+			return false
+		}
+	}
+	return true
+}()
+
+// AttrsOf returns the attributes of a record, in two parts, to be read while it is not changed.
+func AttrsOf(r *slog.Record) (first, rest []slog.Attr) {
+	if !recordKnown {
+		return collected(r), nil
+	}
+	w := (*recordWord)(unsafe.Pointer(r))
+	return w.first[:w.count], w.rest
+}
+
+// collected is AttrsOf for a record of a layout that is not known.
+func collected(r *slog.Record) []slog.Attr {
+	all := make([]slog.Attr, 0, r.NumAttrs())
+	r.Attrs(func(a slog.Attr) bool {
+		all = append(all, a)
+		return true
+	})
+	return all
+}
