@@ -92,6 +92,16 @@
 // ring's header too, and told by one summary event as soon as there is room; who adopts the ring
 // tells what its owner could not.
 //
+// # When the disk is bad
+//
+// A chunk that the spill did not take stays in memory under its mark, and goes to the destination
+// when that has all that is older. A disk that hangs, or fails to read what is older, is waited for
+// 30 s; then what is in memory goes past it, with what the disk's goroutine was given
+// (handover.go). A disk that fails for as long is a full one: the overflow policy decides. What was
+// given to it may be in the spill later; its entry is known then, and is not delivered again. A
+// spill that somebody removed is given up, what was in it counted as lost and told once, and the
+// next window begins another.
+//
 // # Promises
 //
 //   - What Append accepted is delivered, handed over, dropped with its count, lost with its count,
@@ -101,7 +111,9 @@
 //   - Append waits only if told to; Flush and Close return soon after their context is done,
 //     whatever destination and disk do. Goroutines that cannot be ended are named in the error.
 //
-// Not promised: that a spill outlives a power cut (the journal syncs within a second, but nobody
-// waits for that); order between tags, unless Config.Ordered; MaxDisk to the byte when several
-// processes spill into one Dir (each looks once a second what the others hold).
+// Not promised: order between what is on a disk that hangs or fails, and what is younger; that a
+// chunk which such a disk was given and the destination got does not come again, under its id, if
+// the process is killed then; that a spill outlives a power cut (the journal syncs within a second,
+// but nobody waits for that); order between tags, unless Config.Ordered; MaxDisk to the byte when
+// several processes spill into one Dir (each looks once a second what the others hold).
 package mover

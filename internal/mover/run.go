@@ -4,6 +4,7 @@ package mover
 
 import (
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -55,7 +56,7 @@ func (m *Mover) collect() {
 
 // ship hands chunks to the destination as long as it may have more.
 func (m *Mover) ship() {
-	if !m.scouted || m.phase >= stopped {
+	if !m.begun() || m.phase >= stopped {
 		return
 	}
 	for m.roomy() {
@@ -117,22 +118,31 @@ func (m *Mover) roomy() bool {
 // ring.
 func (m *Mover) next() shipper {
 	m.unmix()
-	for len(m.queue) > 0 && !m.behind[m.queue[0]] {
-		if !m.queue[0].over(m) {
-			return m.queue[0]
+	for i := 0; i < len(m.queue) && !m.behind[m.queue[i]]; {
+		q := m.queue[i]
+		switch sp, ok := q.(*backlog); {
+		case q.over(m):
+			m.queue = slices.Delete(m.queue, i, i+1)
+		case ok && m.stalled && len(sp.ahead) == 0:
+			i++ // what is younger does not wait for a disk that hangs
+		default:
+			return q
 		}
-		m.queue = m.queue[1:]
 	}
 	switch {
-	case m.spill != nil && m.spill.entries.len() > 0:
+	case m.spill != nil && m.spill.ships(m):
 		return m.spill
-	case m.handing > 0:
+	case m.inHand():
 		return pending{}
 	case len(m.stuck) > 0:
 		return (*leftover)(m)
 	}
 	return m.oldest()
 }
+
+// begun says that what dead processes left is known, or would have to be read from a disk that
+// hangs. A destination with states waits for that: it has to know what is written.
+func (m *Mover) begun() bool { return m.scouted || m.stalled && m.resumer == nil }
 
 // oldest is the oldest own ring in which there may be records. Those before it have failed, and are
 // let go when all that could be read of them is done.
@@ -229,9 +239,7 @@ func (m *Mover) rest() {
 	if d := m.anchorAt.Sub(now); wait < idleEvery && d < wait {
 		wait = d
 	}
-	if !m.againAt.IsZero() && m.refused {
-		wait = min(wait, max(m.againAt.Sub(now), 0))
-	}
+	wait = min(wait, max(m.diskIn(now), shortest))
 	if m.cfg.Dir != "" && len(m.queue) > 0 && m.inFlight > 0 {
 		if d := m.landedAt.Add(m.cfg.quiet).Sub(now); d > 0 {
 			wait = min(wait, d)
@@ -251,6 +259,26 @@ func (m *Mover) rest() {
 	case <-m.room:
 		m.room, m.refused = nil, false
 	}
+}
+
+// diskIn is how soon the disk is to be looked at.
+func (m *Mover) diskIn(now time.Time) time.Duration {
+	if m.cfg.Dir == "" {
+		return idleEvery
+	}
+	wait := idleEvery
+	if m.refused && !m.againAt.IsZero() {
+		wait = min(wait, m.againAt.Sub(now))
+	}
+	if job, since := m.disk.doing(); job != "" && !m.stalled {
+		wait = min(wait, since.Add(m.cfg.diskPatience).Sub(now))
+	}
+	for _, sp := range m.spills() {
+		if sp.broken && !sp.reading {
+			wait = min(wait, sp.againAt.Sub(now))
+		}
+	}
+	return wait
 }
 
 // pace is when to look again while records come: soon if there are many. So appenders need not wake
