@@ -32,6 +32,11 @@
 // '>' when the chunk is on its way to the spill, because these are younger than what the spill
 // holds, and those on their way to the destination are older.
 //
+// What is cut is copied and then checked: each record is one MessagePack map. The ring is memory
+// that others can write to, and one bad record must not make a chunk that a server refuses, and
+// that blocks what is behind it, the heir's too. It is lost, alone. (A record that a stranger made
+// into another valid one is not found.)
+//
 // # Runs
 //
 // What a Forward server gets is better off in few large chunks. A file or a stream (Config.Ordered)

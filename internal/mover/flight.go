@@ -254,7 +254,7 @@ func (m *Mover) took(s *source, events, bytes uint64) {
 	w := &m.work
 	m.count.cut.add(events, bytes)
 	if w.bad > 0 {
-		m.drop(Lost, w.bad)
+		m.overwritten(s, w.bad)
 	}
 	s.taken.Add(w.taken)
 	s.bytes.Add(w.bytes)
@@ -262,6 +262,16 @@ func (m *Mover) took(s *source, events, bytes uint64) {
 		m.count.waiting.sub(w.taken, w.bytes)
 	}
 	s.cutTo = w.last
+}
+
+// overwritten counts records of a ring that are none any more.
+func (m *Mover) overwritten(s *source, n uint64) {
+	m.drop(Lost, n)
+	where := s.r.Path()
+	if where == "" {
+		where = "in plain memory"
+	}
+	m.report(fmt.Errorf("%d events of the ring %s were overwritten there, or cannot be read: they are lost", n, where))
 }
 
 // submit hands a flight to the destination.

@@ -148,6 +148,7 @@ func (m *Mover) Flush(ctx context.Context) error {
 // answer tells all who wait for what has come about.
 func (m *Mover) answer() {
 	for _, s := range *m.own.Load() {
+		m.loseUnread(s)
 		s.settle()
 		s.answerTo(0, s.doneTo.Load(), nil)
 	}
