@@ -211,7 +211,10 @@ func (r *remnant) ship(m *Mover) bool {
 }
 
 // over: the next in the queue waits anyway until nothing is with the destination.
-func (r *remnant) over(*Mover) bool { return len(r.chunks) == 0 }
+func (r *remnant) over(*Mover) bool { return r.sent() }
+func (r *remnant) sent() bool       { return len(r.chunks) == 0 }
+
+func (s *source) sent() bool { return !s.fill() && s.ended }
 
 // over says that all of a ring is shipped and done that ever will be, and lets go of it.
 func (s *source) over(m *Mover) bool {

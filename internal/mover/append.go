@@ -94,7 +94,7 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 			m.wake()
 		default:
 			m.Drop(Full, 1)
-			return s, 0, ErrFull
+			return s, 0, m.errFull()
 		}
 		if timer == nil {
 			timer = time.NewTimer(wait)
@@ -106,10 +106,10 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 			return s, 0, m.refuseClosed()
 		case <-ctx.Done():
 			m.Drop(Waited, 1)
-			return s, 0, fmt.Errorf("%w: %w", ErrFull, ctx.Err())
+			return s, 0, fmt.Errorf("%w: %w", m.errFull(), ctx.Err())
 		case <-timer.C:
 			m.Drop(Waited, 1)
-			return s, 0, fmt.Errorf("%w for %v", ErrFull, wait)
+			return s, 0, fmt.Errorf("%w, after %v", m.errFull(), wait)
 		}
 	}
 }

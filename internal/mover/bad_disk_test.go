@@ -21,6 +21,7 @@ type illness struct {
 	name  string
 	hangs bool
 	gone  bool // what the spill held is lost
+	why   string
 	fall  func(t *testing.T, dir string, s *seam) (cure func())
 }
 
@@ -77,16 +78,16 @@ func unwritable(_ *testing.T, _ string, s *seam) func() {
 }
 
 var illnesses = []illness{
-	{name: "EIO", fall: failing(syscall.EIO, false)},
-	{name: "EDQUOT", fall: failing(syscall.EDQUOT, false)},
-	{name: "EFBIG", fall: failing(syscall.EFBIG, false)},
-	{name: "ENOSPC", fall: failing(syscall.ENOSPC, false)},
-	{name: "EIO, reads too", fall: failing(syscall.EIO, true)},
-	{name: "frozen", hangs: true, fall: hanging(false)},
-	{name: "hangs, reads too", hangs: true, fall: hanging(true)},
+	{name: "EIO", why: "input/output error", fall: failing(syscall.EIO, false)},
+	{name: "EDQUOT", why: "quota", fall: failing(syscall.EDQUOT, false)},
+	{name: "EFBIG", why: "file too large", fall: failing(syscall.EFBIG, false)},
+	{name: "ENOSPC", why: "no space", fall: failing(syscall.ENOSPC, false)},
+	{name: "EIO, reads too", why: "input/output error", fall: failing(syscall.EIO, true)},
+	{name: "frozen", hangs: true, why: "hangs", fall: hanging(false)},
+	{name: "hangs, reads too", hangs: true, why: "hangs", fall: hanging(true)},
 	{name: "removed", gone: true, fall: removed(true)},
 	{name: "removed, and none can be made", gone: true, fall: removed(false)},
-	{name: "unwritable", fall: unwritable},
+	{name: "unwritable", why: "permission denied", fall: unwritable},
 }
 
 // TestBadDisk has a spill disk fall ill in each way, before it holds anything and while it does,
@@ -117,6 +118,7 @@ type badDisk struct {
 	f     *fixture
 	d     *fake
 	next  uint32
+	last  error           // with which an event was refused
 	count map[uint32]bool // accepted
 }
 
@@ -129,6 +131,8 @@ func (c *badDisk) post(t *testing.T, n int) {
 			c.count[c.next] = true
 		case !errors.Is(err, ErrFull):
 			t.Fatal(err)
+		default:
+			c.last = err
 		}
 		c.next++
 	}
@@ -192,6 +196,13 @@ func (c *badDisk) run(t *testing.T) {
 				}
 			}
 			return false
+		})
+	}
+	if !c.healthy && !c.ordered && c.why != "" {
+		eventually(t, "who finds no room learns why", func() bool {
+			c.post(t, 10)
+			<-time.After(time.Millisecond)
+			return strings.Contains(fmt.Sprint(c.last), c.why)
 		})
 	}
 	if c.gone && c.holding {

@@ -77,6 +77,10 @@
 // ordered destination whatever their tags; at others those of different tags may pass each other
 // within a window.
 //
+// A destination without states that has taken nothing for 5 s gets the next source's chunks too: it
+// may have one that its server refuses, and shows that only by taking others. A host gets them in
+// order all the same.
+//
 // # Who waits for what
 //
 // The mover sleeps in the ring (ring.Sleep) until the first append wakes it. It gathers then until

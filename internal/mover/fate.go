@@ -111,5 +111,5 @@ func (m *Mover) able() bool {
 	if !m.begun() || m.phase >= stopped || !m.roomy() || s.marks > mostMarks {
 		return false
 	}
-	return m.next() == shipper(s) && (m.inFlight == 0 || m.active == shipper(s))
+	return m.next() == shipper(s) && (m.inFlight == 0 || m.active == shipper(s) || m.stands())
 }

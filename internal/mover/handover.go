@@ -168,6 +168,7 @@ func (m *Mover) refuse(sp *spill.Spill, err error, some bool) {
 	switch {
 	case err == nil, some: // a new spill is begun, then
 		m.trouble, m.failing = "", time.Time{}
+		m.why.Store(nil)
 		return
 	}
 	full := errors.Is(err, journal.ErrFull)
@@ -179,6 +180,7 @@ func (m *Mover) refuse(sp *spill.Spill, err error, some bool) {
 	m.againAt = now.Add(againSoon)
 	if m.lasting {
 		m.againAt = now.Add(againAfter)
+		m.noRoom(err)
 	}
 	if sp != nil && full && !errors.Is(err, spill.ErrBudget) {
 		m.room = sp.Space()
@@ -189,6 +191,20 @@ func (m *Mover) refuse(sp *spill.Spill, err error, some bool) {
 	}
 }
 
+// noRoom notes why the disk takes nothing, for those who find no room.
+func (m *Mover) noRoom(err error) {
+	err = fmt.Errorf("%w: the spill takes nothing: %w", ErrFull, err)
+	m.why.Store(&err)
+}
+
+// errFull is the error for who finds no room.
+func (m *Mover) errFull() error {
+	if why := m.why.Load(); why != nil {
+		return *why
+	}
+	return ErrFull
+}
+
 // watch looks whether the disk hangs. What it was given is stuck then, and so goes to the
 // destination when that takes something.
 func (m *Mover) watch() {
@@ -196,9 +212,12 @@ func (m *Mover) watch() {
 	hangs := job != "" && time.Since(since) >= m.cfg.diskPatience
 	switch {
 	case hangs && !m.stalled:
-		m.report(fmt.Errorf("the disk hangs: %s, for %v; what is in memory goes to the destination meanwhile", job, m.cfg.diskPatience))
+		err := fmt.Errorf("the disk hangs: %s, for %v", job, m.cfg.diskPatience)
+		m.report(fmt.Errorf("%w; what is in memory goes to the destination meanwhile", err))
+		m.noRoom(err)
 	case !hangs && m.stalled:
 		m.report(fmt.Errorf("the disk of %s no longer hangs", m.cfg.Dir))
+		m.why.Store(nil)
 	}
 	m.stalled = hangs
 	h := m.handed

@@ -62,6 +62,9 @@ func (m *Mover) again() {
 	if m.refused && !now.Before(m.againAt) {
 		m.refused, m.room = false, nil
 	}
+	if len(m.stuck) == 0 && !m.stalled && m.why.Load() != nil {
+		m.why.Store(nil)
+	}
 	if m.handing == 0 && !m.refused && m.phase != stopped {
 		flights := m.stuck
 		m.stuck = nil

@@ -64,7 +64,7 @@ func (m *Mover) ship() {
 		if src != m.active {
 			// One source after the other, wholly: what a destination stores with its chunks then
 			// needs no merging.
-			if m.inFlight > 0 {
+			if m.inFlight > 0 && !m.stands() {
 				return
 			}
 			m.active = src
@@ -79,6 +79,7 @@ func (m *Mover) ship() {
 type shipper interface {
 	ship(m *Mover) bool // submits something, or says no
 	over(m *Mover) bool // says that there is nothing more to come, and lets go of it
+	sent() bool         // says that the destination has all that there is, or that it is over
 }
 
 // pending is what the disk's goroutine is writing: it has to be read again before anything younger.
@@ -86,6 +87,7 @@ type pending struct{}
 
 func (pending) ship(*Mover) bool { return false }
 func (pending) over(*Mover) bool { return false }
+func (pending) sent() bool       { return false }
 
 // leftover is the chunks that the spill had no room for, once it is empty.
 type leftover Mover
@@ -104,6 +106,14 @@ func (l *leftover) ship(m *Mover) bool {
 }
 
 func (l *leftover) over(*Mover) bool { return false }
+func (l *leftover) sent() bool       { return false }
+
+// stands says that the destination has had chunks for a while, and takes none of them. It may be
+// one that a server refuses, without a word. Others have to come to show that, so the next source
+// goes on; a host gets them in order all the same. Not so where there are states.
+func (m *Mover) stands() bool {
+	return m.resumer == nil && m.inFlight > 0 && time.Since(m.landedAt) >= m.cfg.quiet
+}
 
 // roomy says that the destination may have another chunk.
 func (m *Mover) roomy() bool {
@@ -125,6 +135,8 @@ func (m *Mover) next() shipper {
 			m.queue = slices.Delete(m.queue, i, i+1)
 		case ok && m.stalled && len(sp.ahead) == 0:
 			i++ // what is younger does not wait for a disk that hangs
+		case q.sent() && m.stands():
+			i++
 		default:
 			return q
 		}
@@ -240,7 +252,7 @@ func (m *Mover) rest() {
 		wait = d
 	}
 	wait = min(wait, max(m.diskIn(now), shortest))
-	if m.cfg.Dir != "" && len(m.queue) > 0 && m.inFlight > 0 {
+	if (len(m.queue) > 0 || m.spill != nil && m.spill.live > 0) && m.inFlight > 0 {
 		if d := m.landedAt.Add(m.cfg.quiet).Sub(now); d > 0 {
 			wait = min(wait, d)
 		}
