@@ -292,7 +292,9 @@ func (sp *backlog) vanish(m *Mover) {
 	sp.gone.Store(true)
 	sp.pop()
 	m.state.spillGoes(sp.origin)
-	m.report(fmt.Errorf("somebody removed %s: %d events that were in it are lost", sp.Dir, lost))
+	if lost > 0 {
+		m.report(fmt.Errorf("somebody removed %s: %d events that were in it are lost", sp.Dir, lost))
+	}
 }
 
 // giveUp counts what is not done of the entries from the i-th on as lost.
