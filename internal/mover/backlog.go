@@ -187,6 +187,7 @@ func (sp *backlog) again(m *Mover, now time.Time) {
 	if sp.broken && now.Before(sp.againAt) || !sp.broken && (sp.live > 0 || sp.entries.len() == 0) || m.phase >= stopped {
 		return
 	}
+	sp.againAt = now.Add(againAfter)
 	sp.advance(m)
 	sp.read(m)
 }

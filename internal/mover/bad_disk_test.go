@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -288,5 +289,71 @@ func (c *badDisk) wantAll(t *testing.T, took []sent, twice uint64, drops Drops) 
 	}
 	if c.hangs && c.healthy && c.holding && !strings.Contains(told, "hangs") {
 		t.Errorf("told: %s", told)
+	}
+}
+
+// TestBadDiskGetsWorse has a disk fail while chunks are flushed, so that nobody knows whether it
+// has them, then hang when they are tried again, while the destination gets them from memory, and
+// get well.
+func TestBadDiskGetsWorse(t *testing.T) {
+	t.Parallel()
+	for _, ordered := range []bool{false, true} {
+		c := badDisk{illness: illness{hangs: true}, holding: true, healthy: true, ordered: ordered}
+		dir, s := t.TempDir(), &seam{}
+		c.d, c.count = &fake{answer: later}, map[uint32]bool{}
+		hang := make(chan struct{})
+		var hangs atomic.Bool
+		c.f = open(t, c.d, func(cfg *Config) {
+			cfg.Dir, cfg.Shm, cfg.fs, cfg.Ordered, cfg.diskPatience = dir, shmDir(t), s, ordered, 20*time.Millisecond
+			cfg.fault = func(step string) {
+				if step == "spilling" && hangs.Load() {
+					<-hang
+				}
+			}
+		})
+		c.spills(t, "it spills")
+		s.set(nil, syscall.EIO)
+		eventually(t, "chunks are appended, and not known to be stored", func() (are bool) {
+			c.post(t, 10)
+			stuck := false
+			if err := c.f.m.ask(t.Context(), func() {
+				if stuck = len(c.f.m.stuck) > 0; stuck {
+					are = c.f.m.stuck[0].twin != nil
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if stuck && !are { // the journal's own sync met the error first: once more
+				s.set(nil, nil)
+				c.spills(t, "it spills meanwhile")
+				s.set(nil, syscall.EIO)
+			}
+			return are
+		})
+		hangs.Store(true)
+		eventually(t, "the disk hangs", func() (hangs bool) {
+			if err := c.f.m.ask(t.Context(), func() {
+				hangs = c.f.m.handed != nil && c.f.m.handed.late && len(c.f.m.handed.flights) > 0
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return hangs
+		})
+		c.d.open()
+		eventually(t, "what comes now is delivered", func() bool {
+			c.post(t, 1)
+			<-time.After(time.Millisecond)
+			return c.count[c.next-1] && came(c.d, c.next-1)
+		})
+		s.set(nil, nil)
+		hangs.Store(false)
+		close(hang)
+		c.spills(t, "it spills again")
+		c.d.open()
+		c.f.close()
+		c.wantAll(t, c.d.all(), 0, c.f.m.Stats().Drops)
+		if names := entriesOf(t, dir); len(names) > 0 {
+			t.Errorf("left %q", names)
+		}
 	}
 }

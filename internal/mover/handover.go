@@ -32,6 +32,7 @@ type handover struct {
 	ids     [][idLen]byte
 	to      *spill.Spill       // the own spill as the loop knew it; nil: none
 	at      []journal.Position // in it; 0: not appended
+	known   []bool             // an earlier handover appended it
 	loose   journal.Position   // the end of what was appended before and may not be stored
 	late    bool
 }
@@ -52,9 +53,12 @@ const troubleEvery = time.Minute
 // hand gives chunks that are cut and marked to the disk's goroutine.
 func (m *Mover) hand(flights []*flight) {
 	n := len(flights)
-	h := &handover{flights: flights, chunks: make([]forward.Chunk, n), ids: make([][idLen]byte, n), at: make([]journal.Position, n)}
+	h := &handover{
+		flights: flights, chunks: make([]forward.Chunk, n), ids: make([][idLen]byte, n),
+		at: make([]journal.Position, n), known: make([]bool, n),
+	}
 	for i, f := range flights {
-		h.chunks[i], h.ids[i], h.at[i] = f.chunk, f.id, f.pos
+		h.chunks[i], h.ids[i], h.at[i], h.known[i] = f.chunk, f.id, f.pos, f.twin != nil
 		h.chunks[i].ID = h.ids[i][:]
 		f.hand, f.handAt = h, i
 	}
@@ -93,6 +97,7 @@ func (m *Mover) spillOut(h *handover) (sp *spill.Spill, stored bool, err error) 
 	m.cfg.fault("spilling")
 	if sp = m.shelf.spill; sp != h.to { // that is gone
 		clear(h.at)
+		clear(h.known)
 		h.loose = 0
 	}
 	if sp == nil {
@@ -132,7 +137,7 @@ func (m *Mover) spilled(h *handover, sp *spill.Spill, stored bool, err error, al
 		if f != nil {
 			f.hand = nil
 		}
-		if appended && (f == nil || f.twin == nil) {
+		if appended && !h.known[i] {
 			m.spill.note(f, h, i, stored)
 		}
 		switch {

@@ -285,10 +285,11 @@ func (m *Mover) diskIn(now time.Time) time.Duration {
 	if job, since := m.disk.doing(); job != "" && !m.stalled {
 		wait = min(wait, since.Add(m.cfg.diskPatience).Sub(now))
 	}
-	for _, sp := range m.spills() {
-		if sp.broken && !sp.reading {
-			wait = min(wait, sp.againAt.Sub(now))
-		}
+	if sp := m.spill; sp != nil && sp.broken {
+		wait = min(wait, sp.againAt.Sub(now))
+	}
+	for _, sp := range m.stranded {
+		wait = min(wait, sp.againAt.Sub(now))
 	}
 	return wait
 }
