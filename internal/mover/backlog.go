@@ -147,7 +147,7 @@ func (sp *backlog) ship(m *Mover) bool {
 
 // ships says that the own spill has something that is older than what is in memory, and can be had.
 func (sp *backlog) ships(m *Mover) bool {
-	return sp.live > 0 && (len(sp.ahead) > 0 || !sp.broken && !m.stalled) && !(sp.sent() && m.stands())
+	return sp.live > 0 && (len(sp.ahead) > 0 || !sp.broken && !m.stalled) && (!sp.sent() || !m.stands())
 }
 
 func (sp *backlog) sent() bool { return len(sp.ahead) == 0 && sp.next == sp.entries.len() }
