@@ -211,7 +211,10 @@ func (r *remnant) ship(m *Mover) bool {
 }
 
 // over: the next in the queue waits anyway until nothing is with the destination.
-func (r *remnant) over(*Mover) bool { return len(r.chunks) == 0 }
+func (r *remnant) over(*Mover) bool { return r.sent() }
+func (r *remnant) sent() bool       { return len(r.chunks) == 0 }
+
+func (s *source) sent() bool { return !s.fill() && s.ended }
 
 // over says that all of a ring is shipped and done that ever will be, and lets go of it.
 func (s *source) over(m *Mover) bool {
@@ -247,22 +250,38 @@ func (s *source) overOwn(m *Mover) bool {
 	if s.lines.len() > 0 {
 		return false
 	}
-	t := s.totals()
-	if n := t.events - s.taken.Load(); n > 0 {
-		m.drop(Lost, n)
-		m.report(fmt.Errorf("%d events of the ring that failed cannot be read: they are lost", n))
-	}
+	m.loseUnread(s)
 	s.doneTo.Store(1<<64 - 1)
 	s.bury()
 	m.swap.Lock()
 	if err := s.close(false); err != nil {
 		m.report(fmt.Errorf("removing the ring that failed: %w", err))
 	}
-	m.gone.events += t.events
+	m.gone.events += s.totals().events
 	all := without(*m.own.Load(), s)
 	m.own.Store(&all)
 	m.swap.Unlock()
 	return true
+}
+
+// loseUnread counts what nobody can read any more of an own ring that failed. What comes next gets
+// another ring, also when no call has met the failure yet.
+func (m *Mover) loseUnread(s *source) {
+	if !s.ended || s.fill() || s.counted {
+		return
+	}
+	s.counted = true
+	m.replace(s)
+	t := s.totals()
+	n := t.events - s.taken.Load()
+	if n == 0 {
+		return
+	}
+	s.taken.Add(n)
+	s.bytes.Store(t.bytes)
+	m.drop(Lost, n)
+	s.answerTo(s.cutTo+1, 1<<64-1, ErrDropped)
+	m.report(fmt.Errorf("%d events of the ring that failed cannot be read: they are lost", n))
 }
 
 func without(all []*source, s *source) []*source {

@@ -126,10 +126,13 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 	}
 }
 
-// roomless says why there is no room: ErrSlow while the spill has some, and so the disk is only
-// slow; else ErrFull.
+// roomless says why there is no room: ErrSlow while the disk takes what it gets, and so is only
+// slow; else an ErrFull.
 func (m *Mover) roomless() error {
-	if m.cfg.Dir != "" && !m.hopeless.Load() {
+	switch why := m.why.Load(); {
+	case why != nil:
+		return *why
+	case m.cfg.Dir != "":
 		return ErrSlow
 	}
 	return ErrFull

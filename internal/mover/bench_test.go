@@ -102,8 +102,12 @@ func BenchmarkFile(b *testing.B) {
 
 // The mover's own share: cutting windows of what lies in a ring.
 func BenchmarkCut(b *testing.B) {
+	payloads := map[string][]byte{"fields": tenFields()}
 	for _, size := range []int{50, 200, 1000} {
-		b.Run(name(size, 1), func(b *testing.B) {
+		payloads[name(size, 1)] = event{"app", 1, 1}.payload(nil, size)
+	}
+	for name, p := range payloads {
+		b.Run(name, func(b *testing.B) {
 			m := &Mover{cfg: Config{fault: func(string) {}}}
 			m.work.init(m)
 			r, err := ring.Open(nil)
@@ -112,7 +116,6 @@ func BenchmarkCut(b *testing.B) {
 			}
 			s := &source{r: r}
 			s.own = true
-			p := event{"app", 1, 1}.payload(nil, size)
 			var h ring.Hint
 			b.SetBytes(int64(len(p)))
 			b.ReportAllocs()
@@ -137,6 +140,20 @@ func BenchmarkCut(b *testing.B) {
 			}
 		})
 	}
+}
+
+// tenFields is an event as a log call makes it, of 450 bytes.
+func tenFields() []byte {
+	p := append(AppendPayload(nil, "app"), 0x8a)
+	for i := range 10 {
+		p = append(append(p, 0xa8), "field"+strconv.Itoa(100+i)...)
+		if i%3 == 0 {
+			p = append(p, 0xce, 1, 2, 3, 4)
+			continue
+		}
+		p = append(append(p, 0xd9, 50), strings.Repeat("x", 50)...)
+	}
+	return p
 }
 
 func BenchmarkWaitDelivered(b *testing.B) {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/spillwaylog/spillway/forward"
 )
 
 // grace is how much longer than its context Close may take to put things away, each step of it.
@@ -181,6 +183,7 @@ func (m *Mover) pour(ctx context.Context) {
 		var mine []*flight
 		for _, f := range given {
 			if f.from == nil && f.src.own {
+				f.flying = false
 				mine = append(mine, f)
 			} else {
 				m.given = append(m.given, f)
@@ -214,7 +217,7 @@ func (m *Mover) pourOn() {
 	if m.poured == nil || m.handing > 0 {
 		return
 	}
-	if m.refused || len(m.stuck) == 0 && m.full() == nil {
+	if m.refused && m.lasting || len(m.stuck) == 0 && m.full() == nil {
 		close(m.poured)
 		m.poured = nil
 	}
@@ -223,6 +226,11 @@ func (m *Mover) pourOn() {
 // handBefore writes chunks to a spill that is read before the own one.
 func (m *Mover) handBefore(flights []*flight) {
 	m.handing++
+	chunks := make([]forward.Chunk, len(flights))
+	for i, f := range flights {
+		f.leaveSpill()
+		chunks[i] = f.chunk
+	}
 	m.disk.do("writing to "+m.cfg.Dir, func() {
 		made := time.Now()
 		if m.shelf.spill != nil {
@@ -231,8 +239,8 @@ func (m *Mover) handBefore(flights []*flight) {
 		sp, err := m.shelf.folder.Make(m.mainPath, made)
 		n := 0
 		if err == nil {
-			ends, werr := sp.Write(chunksOf(flights))
-			n, err = len(ends), errors.Join(werr, sp.Close())
+			n, err = sp.Write(chunks)
+			err = errors.Join(err, sp.Close())
 		}
 		m.post(func() {
 			m.handing--
@@ -261,6 +269,11 @@ func (m *Mover) end() {
 	m.timer.Stop()
 	m.leaveRuns(append(slices.Clone(m.given), m.stuck...))
 
+	for _, sp := range m.spills() {
+		if sp.gone.Load() {
+			sp.giveUp(m, 0) // what was read of it, and is only in our memory
+		}
+	}
 	var errs []error
 	where := m.saved
 	for _, s := range m.adopted {
@@ -287,7 +300,10 @@ func (m *Mover) end() {
 	}
 	m.swap.Unlock()
 	for _, sp := range m.spills() {
-		if sp.own && sp.entries.len() == 0 && m.handing == 0 {
+		if sp.gone.Load() {
+			continue
+		}
+		if sp.own && sp.empty() && m.handing == 0 {
 			m.remove(sp)
 			m.count.disk.Store(0)
 			continue

@@ -3,6 +3,8 @@
 package mover
 
 import (
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/msgpack"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -33,7 +35,8 @@ type cutting struct {
 	last    uint64
 	taken   uint64 // records
 	bytes   uint64 // of their payloads
-	bad     uint64 // records that are no payload, or cannot be read
+	bad     uint64 // records that are no payload any more, or cannot be read
+	check   checker
 	full    bool
 	skip    bool   // nothing is kept of what is taken: it is to be dropped
 	fn      func() // s.copy, made once
@@ -42,6 +45,7 @@ type cutting struct {
 func (w *cutting) init(m *Mover) {
 	w.m = m
 	w.parts = make([]part, mostTags+4)
+	w.check.scan.Reset(msgpack.Limits{Depth: deepest})
 	w.tags = map[string]string{}
 	w.fn = w.copy
 }
@@ -93,7 +97,7 @@ func (w *cutting) careful() {
 	data, err := s.r.Copy(nil, *rec)
 	if err != nil {
 		w.pass(rec, len(rec.Data))
-		w.bad++
+		w.spoiled(rec)
 	} else if !w.add(rec, data) {
 		return
 	}
@@ -106,6 +110,12 @@ func (w *cutting) pass(rec *ring.Record, n int) {
 	w.bytes += uint64(n)
 }
 
+// spoiled counts a record that is none any more.
+func (w *cutting) spoiled(rec *ring.Record) {
+	w.bad++
+	w.s.answerTo(rec.Key, rec.Key, ErrDropped)
+}
+
 // add puts a record into the part of its tag. false: the window has to end before it.
 func (w *cutting) add(rec *ring.Record, data []byte) bool {
 	if w.skip {
@@ -114,9 +124,9 @@ func (w *cutting) add(rec *ring.Record, data []byte) bool {
 		return true
 	}
 	from, to := tagEnd(data)
-	if to == 0 {
+	if to == 0 || to-from > forward.MaxTag {
 		w.pass(rec, len(data))
-		w.bad++
+		w.spoiled(rec)
 		return true
 	}
 	tag := data[from:to]
@@ -127,21 +137,40 @@ func (w *cutting) add(rec *ring.Record, data []byte) bool {
 		}
 	}
 	p := &w.parts[w.same]
+	all := &p.entries
 	if w.m.cfg.Ordered {
-		before := len(w.entries)
-		w.entries = appendEntry(w.entries, rec.Time, data[to:])
-		p.end = len(w.entries)
-		w.size += p.end - before
-	} else {
-		before := len(p.entries)
-		p.entries = appendEntry(p.entries, rec.Time, data[to:])
-		w.size += len(p.entries) - before
+		all = &w.entries
 	}
+	before := len(*all)
+	*all = appendEntry(*all, rec.Time, data[to:])
+	w.pass(rec, len(data))
+	// What was copied is checked, for nobody can change that any more.
+	if !w.check.sound((*all)[before+entryHead:]) {
+		*all = (*all)[:before]
+		w.leaveOut()
+		w.spoiled(rec)
+		return true
+	}
+	p.end = len(*all)
+	w.size += p.end - before
 	p.events++
 	p.bytes += uint64(len(data))
 	p.last = rec.Key
-	w.pass(rec, len(data))
 	return true
+}
+
+// leaveOut takes the last part away again if it was begun for a record that is none.
+func (w *cutting) leaveOut() {
+	p := &w.parts[w.n-1]
+	if p.events > 0 {
+		return
+	}
+	if p.entries != nil {
+		w.m.giveBuffer(p.entries)
+		p.entries = nil
+	}
+	w.n--
+	w.same = max(w.n-1, 0)
 }
 
 // find makes w.same the part of the tag.

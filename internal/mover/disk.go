@@ -30,6 +30,7 @@ func (d *disk) do(name string, fn func()) {
 	d.jobs = append(d.jobs, job{name, fn})
 	if !d.running {
 		d.running = true
+		d.now, d.since = name, time.Now() // whoever asks next is to see it
 		go d.run()
 	}
 	d.mu.Unlock()
@@ -70,6 +71,13 @@ func (d *disk) rest() <-chan struct{} {
 		}
 	}
 	return d.idle
+}
+
+// doing is the job that is being done, and since when; empty if there is none.
+func (d *disk) doing() (job string, since time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.now, d.since
 }
 
 // stuck says what it is doing.

@@ -32,6 +32,11 @@
 // '>' when the chunk is on its way to the spill, because these are younger than what the spill
 // holds, and those on their way to the destination are older.
 //
+// What is cut is copied and then checked: each record is one MessagePack map. The ring is memory
+// that others can write to, and one bad record must not make a chunk that a server refuses, and
+// that blocks what is behind it, the heir's too. It is lost, alone. (A record that a stranger made
+// into another valid one is not found.)
+//
 // # Runs
 //
 // What a Forward server gets is better off in few large chunks. A file or a stream (Config.Ordered)
@@ -72,6 +77,10 @@
 // ordered destination whatever their tags; at others those of different tags may pass each other
 // within a window.
 //
+// A destination without states that has taken nothing for 5 s gets the next source's chunks too: it
+// may have one that its server refuses, and shows that only by taking others. A host gets them in
+// order all the same.
+//
 // # Who waits for what
 //
 // The mover sleeps in the ring (ring.Sleep) until the first append wakes it. It gathers then until
@@ -94,6 +103,16 @@
 // loss is counted by reason, in the ring's header too, and told by one summary event as soon as
 // there is room; who adopts the ring tells what its owner could not.
 //
+// # When the disk is bad
+//
+// A chunk that the spill did not take stays in memory under its mark, and goes to the destination
+// when that has all that is older. A disk that hangs, or fails to read what is older, is waited for
+// 30 s; then what is in memory goes past it, with what the disk's goroutine was given
+// (handover.go). A disk that fails for as long is a full one: the overflow policy decides. What was
+// given to it may be in the spill later; its entry is known then, and is not delivered again. A
+// spill that somebody removed is given up, what was in it counted as lost and told once, and the
+// next window begins another.
+//
 // # Promises
 //
 //   - What Append accepted is delivered, handed over, dropped with its count, lost with its count,
@@ -103,7 +122,9 @@
 //   - Append waits only if told to; Flush and Close return soon after their context is done,
 //     whatever destination and disk do. Goroutines that cannot be ended are named in the error.
 //
-// Not promised: that a spill outlives a power cut (the journal syncs within a second, but nobody
-// waits for that); order between tags, unless Config.Ordered; MaxDisk to the byte when several
-// processes spill into one Dir (each looks once a second what the others hold).
+// Not promised: order between what is on a disk that hangs or fails, and what is younger; that a
+// chunk which such a disk was given and the destination got does not come again, under its id, if
+// the process is killed then; that a spill outlives a power cut (the journal syncs within a second,
+// but nobody waits for that); order between tags, unless Config.Ordered; MaxDisk to the byte when
+// several processes spill into one Dir (each looks once a second what the others hold).
 package mover

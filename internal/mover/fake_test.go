@@ -173,7 +173,7 @@ type fixture struct {
 func open(t *testing.T, d *fake, set func(c *Config)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, d: d}
-	c := &Config{Name: "test", Destination: d, RingSize: 1 << 20, Diagnostics: func(err error) {
+	c := &Config{Name: "test", Destination: d, RingSize: 1 << 20, diskPatience: patience, Diagnostics: func(err error) {
 		f.mu.Lock()
 		f.told = append(f.told, err)
 		f.mu.Unlock()

@@ -19,7 +19,7 @@ type circumstances struct {
 	phase    phase
 	overflow Overflow
 	dir      bool // there is a place for spills
-	refused  bool // the spill had no room just now
+	refused  bool // the spill has no room, or its disk takes nothing
 	busy     bool // the disk's goroutine has a window, or chunks wait for it: what is younger must not pass them
 	able     bool // the destination can have the records
 	short    bool // somebody with DropOldest found no room in the ring
@@ -77,7 +77,7 @@ func (c circumstances) line() int64 {
 // basics are the circumstances that cost nothing to see.
 func (m *Mover) basics() circumstances {
 	return circumstances{
-		phase: m.phase, overflow: m.cfg.Overflow, dir: m.cfg.Dir != "", refused: m.refused,
+		phase: m.phase, overflow: m.cfg.Overflow, dir: m.cfg.Dir != "", refused: m.stalled || m.refused && m.lasting,
 		busy: m.handing >= mostHanding || len(m.stuck) > 0,
 	}
 }
@@ -108,8 +108,8 @@ func (m *Mover) limit(s *source, used int64) int64 {
 // able says that the own ring's records can be shipped now.
 func (m *Mover) able() bool {
 	s := m.cur.Load()
-	if !m.scouted || m.phase >= stopped || !m.roomy() || s.marks > mostMarks {
+	if !m.begun() || m.phase >= stopped || !m.roomy() || s.marks > mostMarks {
 		return false
 	}
-	return m.next() == shipper(s) && (m.inFlight == 0 || m.active == shipper(s))
+	return m.next() == shipper(s) && (m.inFlight == 0 || m.active == shipper(s) || m.stands())
 }

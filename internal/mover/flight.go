@@ -19,8 +19,8 @@ const (
 )
 
 // A flight is a chunk from the cut to what becomes of it. It comes from a ring (src, with slot the
-// mark that covers it), from a spill (from, with seq its entry), or from both, when it was put into
-// the spill while the destination had it already.
+// mark that covers it), or from a spill (from, with seq its entry). One of a ring may be in the own
+// spill as well (twin, with seq its entry), or may get there yet (hand).
 type flight struct {
 	m      *Mover
 	chunk  forward.Chunk
@@ -35,8 +35,13 @@ type flight struct {
 	under  *sequence // whose mark covers it in place of one of its own
 	win    *window
 	from   *backlog
+	twin   *backlog
 	seq    uint64
 	pos    journal.Position
+	hand   *handover
+	handAt int  // in its flights
+	flying bool // the destination has it, or gave it up
+	lent   bool // a disk that hangs may read its entries
 	res    output.Result
 	kept   uint64              // events that the destination refuses, and that are dead letters
 	landed func(output.Result) // made once
@@ -112,7 +117,7 @@ func (m *Mover) giveBuffer(b []byte) {
 
 // release gives a flight's memory back.
 func (m *Mover) release(f *flight) {
-	if f.under == nil {
+	if f.under == nil && !f.lent {
 		m.giveBuffer(f.chunk.Entries)
 	}
 	fn := f.landed
@@ -249,7 +254,7 @@ func (m *Mover) took(s *source, events, bytes uint64) {
 	w := &m.work
 	m.count.cut.add(events, bytes)
 	if w.bad > 0 {
-		m.drop(Lost, w.bad)
+		m.overwritten(s, w.bad)
 	}
 	s.taken.Add(w.taken)
 	s.bytes.Add(w.bytes)
@@ -259,12 +264,23 @@ func (m *Mover) took(s *source, events, bytes uint64) {
 	s.cutTo = w.last
 }
 
+// overwritten counts records of a ring that are none any more.
+func (m *Mover) overwritten(s *source, n uint64) {
+	m.drop(Lost, n)
+	where := s.r.Path()
+	if where == "" {
+		where = "in plain memory"
+	}
+	m.report(fmt.Errorf("%d events of the ring %s were overwritten there, or cannot be read: they are lost", n, where))
+}
+
 // submit hands a flight to the destination.
 func (m *Mover) submit(f *flight) {
 	if m.inFlight == 0 {
 		m.landedAt = time.Now()
 	}
 	m.inFlight++
+	f.flying = true
 	if q := f.under; q != nil {
 		if q.flying++; q.flying == 1 {
 			m.inWindows++
@@ -340,6 +356,7 @@ func (m *Mover) landing(f *flight, now time.Time) {
 		m.cfg.Delivered(&f.chunk)
 	}
 	m.cfg.fault("delivered")
+	f.leaveSpill()
 	m.unmark(f)
 	m.cfg.fault("cleared")
 	if f.from != nil {

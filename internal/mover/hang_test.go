@@ -26,6 +26,8 @@ type seam struct {
 	mu   sync.Mutex
 	hang chan struct{} // not nil: writing waits until it is closed
 	fail error
+	make error // of new files
+	read bool  // reading does as writing
 }
 
 func (s *seam) pass() error {
@@ -40,7 +42,14 @@ func (s *seam) pass() error {
 
 func (s *seam) set(hang chan struct{}, err error) {
 	s.mu.Lock()
-	s.hang, s.fail = hang, err
+	s.hang, s.fail, s.make, s.read = hang, err, nil, false
+	s.mu.Unlock()
+}
+
+// reading has reading do as writing.
+func (s *seam) reading() {
+	s.mu.Lock()
+	s.read = true
 	s.mu.Unlock()
 }
 
@@ -48,13 +57,22 @@ type nothing struct{}
 
 func (nothing) Close() error { return nil }
 
-func (s *seam) MkdirAll(dir string) error             { return os.MkdirAll(dir, 0o700) }
-func (s *seam) Lock(string) (io.Closer, error)        { return nothing{}, nil }
-func (s *seam) Rename(a, b string) error              { return os.Rename(a, b) }
-func (s *seam) Remove(path string) error              { return os.Remove(path) }
-func (s *seam) SyncDir(string) error                  { return nil }
-func (s *seam) Create(p string) (journal.File, error) { return s.open(p, os.O_CREATE|os.O_EXCL) }
-func (s *seam) Open(p string) (journal.File, error)   { return s.open(p, 0) }
+func (s *seam) MkdirAll(dir string) error           { return os.MkdirAll(dir, 0o700) }
+func (s *seam) Lock(string) (io.Closer, error)      { return nothing{}, nil }
+func (s *seam) Rename(a, b string) error            { return os.Rename(a, b) }
+func (s *seam) Remove(path string) error            { return os.Remove(path) }
+func (s *seam) SyncDir(string) error                { return nil }
+func (s *seam) Open(p string) (journal.File, error) { return s.open(p, 0) }
+
+func (s *seam) Create(p string) (journal.File, error) {
+	s.mu.Lock()
+	err := s.make
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return s.open(p, os.O_CREATE|os.O_EXCL)
+}
 
 func (s *seam) open(p string, flag int) (journal.File, error) {
 	f, err := os.OpenFile(p, os.O_RDWR|flag, 0o600)
@@ -83,6 +101,18 @@ func (f *seamFile) WriteAt(b []byte, off int64) (int, error) {
 		return 0, err
 	}
 	return f.File.WriteAt(b, off)
+}
+
+func (f *seamFile) ReadAt(b []byte, off int64) (int, error) {
+	f.s.mu.Lock()
+	does := f.s.read
+	f.s.mu.Unlock()
+	if does {
+		if err := f.s.pass(); err != nil {
+			return 0, err
+		}
+	}
+	return f.File.ReadAt(b, off)
 }
 
 func (f *seamFile) Datasync() error {

@@ -36,7 +36,7 @@ type legacy struct {
 	adoptAt  time.Time        // look again then
 	queue    []shipper        // in the order of shipping
 	adopted  []*source        // rings that are still open
-	stranded []*backlog       // spills that cannot be read now
+	stranded []*backlog       // adopted spills that cannot be read now
 	mixed    bool             // the own spill holds what was adopted
 	behind   map[shipper]bool // of queue: younger than that
 }
@@ -53,9 +53,12 @@ type air struct {
 // excess is what goes to the spill, or should.
 type excess struct {
 	handing   int       // windows that the disk's goroutine has
-	stuck     []*flight // chunks that the spill had no room for
-	refused   bool      // it has none now
-	denied    bool      // it had none when it was written to last
+	handed    *handover // the one that may come back
+	stuck     []*flight // chunks that the spill had no room for, or that it does not get while the disk hangs
+	stalled   bool      // the disk hangs
+	refused   bool      // it takes nothing now
+	lasting   bool      // and that is no room, not an error that may be over soon
+	failing   time.Time // since when there are errors
 	room      <-chan struct{}
 	againAt   time.Time
 	trouble   string // why nothing could be spilled, as told last

@@ -53,13 +53,14 @@ type Mover struct {
 		closed bool
 	}
 
-	short    atomic.Bool   // an Append with DropOldest found no room
-	hopeless atomic.Bool   // a full ring stays full for now: neither destination nor spill takes anything
-	slow     atomic.Bool   // an Append with Prompt waited in vain, and the destination has not caught up since
-	gaveUp   chan struct{} // closed when Close waits no longer: whoever tries again and again stops
-	closeErr error         // see shut
-	leftErr  error         // see ended
-	mainPath string        // of the ring that Open opened
+	short    atomic.Bool           // an Append with DropOldest found no room
+	hopeless atomic.Bool           // a full ring stays full for now: neither destination nor spill takes anything
+	slow     atomic.Bool           // an Append with Prompt waited in vain, and the destination has not caught up since
+	why      atomic.Pointer[error] // why the disk takes nothing, as an ErrFull; nil while it does
+	gaveUp   chan struct{}         // closed when Close waits no longer: whoever tries again and again stops
+	closeErr error                 // see shut
+	leftErr  error                 // see ended
+	mainPath string                // of the ring that Open opened
 
 	loop
 }

@@ -92,12 +92,13 @@ type Config struct {
 	// nobody.
 	Diagnostics func(error)
 
-	quiet      time.Duration // quietFor
-	makeRoom   time.Duration // the constant
-	promptFor  time.Duration // 10 ms
-	adoptEvery time.Duration // the constant
-	fs         journal.FS    // nil is the operating system
-	fault      func(string)  // called between the steps of spilling and of completing, by tests
+	quiet        time.Duration // quietFor
+	diskPatience time.Duration // the constant
+	makeRoom     time.Duration // the constant
+	promptFor    time.Duration // 10 ms
+	adoptEvery   time.Duration // the constant
+	fs           journal.FS    // nil is the operating system
+	fault        func(string)  // called between the steps of spilling and of completing, by tests
 }
 
 func (c *Config) withDefaults() (Config, error) {
@@ -114,6 +115,7 @@ func (c *Config) withDefaults() (Config, error) {
 	set(&r.BatchBytes, defaultBatchBytes)
 	set(&r.Window, defaultWindow)
 	set(&r.quiet, quietFor)
+	set(&r.diskPatience, diskPatience)
 	set(&r.makeRoom, makeRoom)
 	set(&r.promptFor, 10*time.Millisecond)
 	set(&r.adoptEvery, adoptEvery)

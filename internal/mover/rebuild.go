@@ -125,7 +125,9 @@ func (m *Mover) reread(s *source, all []*claim) (cut uint64, damaged bool) {
 			continue
 		}
 		from, to := tagEnd(buf)
-		if to == 0 {
+		if to == 0 || to-from > forward.MaxTag || !m.work.check.sound(buf[to:]) {
+			m.unsound(s, all, rec)
+			damaged = true
 			continue
 		}
 		if f := m.claimed(s, all, rec, buf[from:to]); f != nil {
@@ -136,6 +138,14 @@ func (m *Mover) reread(s *source, all []*claim) (cut uint64, damaged bool) {
 		}
 	}
 	return cut, damaged || s.r.Lost().Regions > 0
+}
+
+// unsound counts a record that is none any more as lost, if a mark covers it: else it is done.
+func (m *Mover) unsound(s *source, all []*claim, rec ring.Record) {
+	if slices.ContainsFunc(all, func(c *claim) bool { return c.First <= rec.Key && rec.Key <= c.Last }) {
+		m.count.adopted.add(1, 0)
+		m.overwritten(s, 1)
+	}
 }
 
 // claimed is the chunk that a record belongs to, nil when it is done. Of two marks of a window the

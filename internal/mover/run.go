@@ -4,6 +4,7 @@ package mover
 
 import (
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -32,7 +33,7 @@ func (m *Mover) run() {
 		m.adoptAgain()
 		m.tell()
 		m.count.spilling.Store(m.holds())
-		m.hopeless.Store((m.cfg.Dir == "" || m.denied) && !m.able())
+		m.hopeless.Store((m.cfg.Dir == "" || m.why.Load() != nil) && !m.able())
 		m.answer()
 		m.rest()
 	}
@@ -57,7 +58,7 @@ func (m *Mover) collect() {
 
 // ship hands chunks to the destination as long as it may have more.
 func (m *Mover) ship() {
-	if !m.scouted || m.phase >= stopped {
+	if !m.begun() || m.phase >= stopped {
 		return
 	}
 	for m.roomy() {
@@ -65,7 +66,7 @@ func (m *Mover) ship() {
 		if src != m.active {
 			// One source after the other, wholly: what a destination stores with its chunks then
 			// needs no merging.
-			if m.inFlight > 0 {
+			if m.inFlight > 0 && !m.stands() {
 				return
 			}
 			m.active = src
@@ -80,6 +81,7 @@ func (m *Mover) ship() {
 type shipper interface {
 	ship(m *Mover) bool // submits something, or says no
 	over(m *Mover) bool // says that there is nothing more to come, and lets go of it
+	sent() bool         // says that the destination has all that there is, or that it is over
 }
 
 // pending is what the disk's goroutine is writing: it has to be read again before anything younger.
@@ -87,6 +89,7 @@ type pending struct{}
 
 func (pending) ship(*Mover) bool { return false }
 func (pending) over(*Mover) bool { return false }
+func (pending) sent() bool       { return false }
 
 // leftover is the chunks that the spill had no room for, once it is empty.
 type leftover Mover
@@ -105,6 +108,14 @@ func (l *leftover) ship(m *Mover) bool {
 }
 
 func (l *leftover) over(*Mover) bool { return false }
+func (l *leftover) sent() bool       { return false }
+
+// stands says that the destination has had chunks for a while, and takes none of them. It may be
+// one that a server refuses, without a word. Others have to come to show that, so the next source
+// goes on; a host gets them in order all the same. Not so where there are states.
+func (m *Mover) stands() bool {
+	return m.resumer == nil && m.inFlight > 0 && time.Since(m.landedAt) >= m.cfg.quiet
+}
 
 // roomy says that the destination may have another chunk.
 func (m *Mover) roomy() bool {
@@ -119,22 +130,33 @@ func (m *Mover) roomy() bool {
 // ring.
 func (m *Mover) next() shipper {
 	m.unmix()
-	for len(m.queue) > 0 && !m.behind[m.queue[0]] {
-		if !m.queue[0].over(m) {
-			return m.queue[0]
+	for i := 0; i < len(m.queue) && !m.behind[m.queue[i]]; {
+		q := m.queue[i]
+		switch sp, ok := q.(*backlog); {
+		case q.over(m):
+			m.queue = slices.Delete(m.queue, i, i+1)
+		case ok && m.stalled && len(sp.ahead) == 0:
+			i++ // what is younger does not wait for a disk that hangs
+		case q.sent() && m.stands():
+			i++
+		default:
+			return q
 		}
-		m.queue = m.queue[1:]
 	}
 	switch {
-	case m.spill != nil && m.spill.entries.len() > 0:
+	case m.spill != nil && m.spill.ships(m):
 		return m.spill
-	case m.handing > 0:
+	case m.inHand():
 		return pending{}
 	case len(m.stuck) > 0:
 		return (*leftover)(m)
 	}
 	return m.oldest()
 }
+
+// begun says that what dead processes left is known, or would have to be read from a disk that
+// hangs. A destination with states waits for that: it has to know what is written.
+func (m *Mover) begun() bool { return m.scouted || m.stalled && m.resumer == nil }
 
 // oldest is the oldest own ring in which there may be records. Those before it have failed, and are
 // let go when all that could be read of them is done.
@@ -232,10 +254,8 @@ func (m *Mover) rest() {
 	if d := m.anchorAt.Sub(now); wait < idleEvery && d < wait {
 		wait = d
 	}
-	if !m.againAt.IsZero() && m.refused {
-		wait = min(wait, max(m.againAt.Sub(now), 0))
-	}
-	if m.cfg.Dir != "" && len(m.queue) > 0 && m.inFlight > 0 {
+	wait = min(wait, max(m.diskIn(now), shortest))
+	if (len(m.queue) > 0 || m.spill != nil && m.spill.live > 0) && m.inFlight > 0 {
 		if d := m.landedAt.Add(m.cfg.quiet).Sub(now); d > 0 {
 			wait = min(wait, d)
 		}
@@ -254,6 +274,27 @@ func (m *Mover) rest() {
 	case <-m.room:
 		m.room, m.refused = nil, false
 	}
+}
+
+// diskIn is how soon the disk is to be looked at.
+func (m *Mover) diskIn(now time.Time) time.Duration {
+	if m.cfg.Dir == "" {
+		return idleEvery
+	}
+	wait := idleEvery
+	if m.refused && !m.againAt.IsZero() {
+		wait = min(wait, m.againAt.Sub(now))
+	}
+	if job, since := m.disk.doing(); job != "" && !m.stalled {
+		wait = min(wait, since.Add(m.cfg.diskPatience).Sub(now))
+	}
+	if sp := m.spill; sp != nil && sp.broken {
+		wait = min(wait, sp.againAt.Sub(now))
+	}
+	for _, sp := range m.stranded {
+		wait = min(wait, sp.againAt.Sub(now))
+	}
+	return wait
 }
 
 // pace is when to look again while records come: soon if there are many. So appenders need not wake

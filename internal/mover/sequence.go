@@ -21,6 +21,7 @@ type sequence struct {
 	left    int    // runs under the mark; the last ones
 	flying  int    // of these, with the destination
 	entries []byte // in which those of the runs lie; nil when each run has its own
+	lent    bool   // a disk that hangs may read them
 }
 
 const (
@@ -86,6 +87,7 @@ func (m *Mover) cover(runs []*flight, before *sequence, to byte) bool {
 		return true
 	}
 	// The entries of the runs lie in those of the sequence before.
+	q.lent = before.lent
 	if before.left -= len(runs); before.left == 0 {
 		q.entries = before.entries
 	}
@@ -165,8 +167,8 @@ func (m *Mover) lift(q *sequence) {
 		q.src.marks--
 		q.slot = -1
 	}
-	if q.entries != nil {
+	if q.entries != nil && !q.lent {
 		m.giveBuffer(q.entries)
-		q.entries = nil
 	}
+	q.entries = nil
 }

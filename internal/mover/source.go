@@ -32,6 +32,7 @@ type source struct {
 	ahead           []ring.Record          // read, but not taken
 	pos             int                    // in ahead
 	ended           bool                   // there will be no more records
+	counted         bool                   // of an own ring: those that cannot be read are
 	marks           int                    // in use
 	out             int                    // chunks that were cut here and are with the destination, or with the disk's goroutine
 	cutTo           uint64                 // key of the last record taken

@@ -38,8 +38,8 @@ type origin struct {
 
 // keep stores the state that belongs with a chunk that is done. It is called by the destination.
 func (s *states) keep(f *flight, state []byte) {
-	if f.from != nil {
-		if err := f.from.Commit(f.pos, state); err != nil {
+	if f.from != nil && !f.from.gone.Load() {
+		if err := f.from.keep(s.m, f.pos, state); err != nil {
 			s.m.report(fmt.Errorf("storing the destination's state: %w", err))
 		}
 	}

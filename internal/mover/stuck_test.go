@@ -5,8 +5,10 @@ package mover
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
+	"time"
 )
 
 // kindOf is the last character of the mark that covers a chunk, 0 if there is none.
@@ -100,4 +102,65 @@ func TestStuckRuns(t *testing.T) {
 	d.open()
 	f.close()
 	ordered(t, d.all(), map[uint32]uint32{1: n})
+}
+
+// answering has a destination answer what waits, and all that comes, as answer says.
+func (d *fake) answering(answer func(j *job1) string) {
+	d.mu.Lock()
+	d.answer = answer
+	jobs := slices.Clone(d.pending)
+	d.mu.Unlock()
+	for _, j := range jobs {
+		d.finish(j, "ok")
+	}
+}
+
+// TestUnansweredChunk: a chunk that the destination does not answer, the last that a dead process
+// or the spill had, does not stop what is younger. A server that refuses it shows that only by
+// taking others.
+func TestUnansweredChunk(t *testing.T) {
+	t.Parallel()
+	const quiet = 5 * time.Millisecond
+	t.Run("adopted", func(t *testing.T) {
+		mem := shmDir(t)
+		f := open(t, &fake{answer: later}, func(c *Config) { c.Shm = mem })
+		f.must("a", 1, 0, 30, 10)
+		_ = f.abandon(10 * time.Millisecond) // leaves everything
+		d := &fake{answer: func(j *job1) string {
+			if read(j.c).events[0].g == 1 {
+				return "later"
+			}
+			return "ok"
+		}}
+		g := open(t, d, func(c *Config) { c.Shm, c.quiet = mem, quiet })
+		g.must("b", 2, 100, 150, 10)
+		eventually(t, "what is younger is delivered", func() bool { return came(d, 149) })
+		if came(d, 0) || g.m.Stats().Held != 30 {
+			t.Errorf("%+v", g.m.Stats())
+		}
+		d.open()
+		g.close()
+	})
+	t.Run("spilled", func(t *testing.T) {
+		d := &fake{answer: later}
+		f := open(t, d, func(c *Config) {
+			c.Dir, c.Overflow, c.MaxWait, c.quiet = t.TempDir(), Block, patience, quiet
+		})
+		f.must("a", 1, 0, 2000, 1000)
+		waits := false
+		d.answering(func(*job1) string { // the mover's goroutine asks
+			if sp, ok := f.m.active.(*backlog); ok && sp.sent() && !waits {
+				waits = true
+				return "later"
+			}
+			return "ok"
+		})
+		f.must("a", 1, 2000, 2100, 1000)
+		eventually(t, "what is younger is delivered", func() bool { return came(d, 2099) })
+		if f.m.Stats().Held == 0 {
+			t.Error("nothing was left unanswered")
+		}
+		d.open()
+		f.close()
+	})
 }

@@ -148,14 +148,15 @@ func (m *Mover) Flush(ctx context.Context) error {
 // answer tells all who wait for what has come about.
 func (m *Mover) answer() {
 	for _, s := range *m.own.Load() {
+		m.loseUnread(s)
 		s.settle()
 		s.answerTo(0, s.doneTo.Load(), nil)
 	}
 	m.unmix()
-	if m.slow.Load() && m.inFlight == 0 && m.scouted && len(m.queue) == 0 && !m.cur.Load().fill() {
+	if m.slow.Load() && m.inFlight == 0 && m.begun() && len(m.queue) == 0 && !m.cur.Load().fill() {
 		m.slow.Store(false)
 	}
-	if len(m.flushes) == 0 || !m.scouted || len(m.queue) > 0 || m.mixed {
+	if len(m.flushes) == 0 || !m.begun() || len(m.queue) > 0 || m.mixed {
 		return
 	}
 	m.flushes = slices.DeleteFunc(m.flushes, func(f *flush) bool {

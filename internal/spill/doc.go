@@ -30,8 +30,9 @@
 //
 // # Promises
 //
-//   - What Write returned a position for outlives the process. (The journal syncs it within a
+//   - What was appended outlives the process when Flush says so. (The journal syncs it within a
 //     second; nobody waits for that.)
+//   - A disk that fails is not waited for: each call tries once, Fetch for a second.
 //   - A spill has one heir: whoever holds the lock.
 //   - What stands in Dir and is no spill of this name is left alone.
 //

@@ -128,6 +128,12 @@ func (sp *Spill) Space() <-chan struct{} { return sp.j.Space() }
 // Close lets go of the spill. What is in it stays.
 func (sp *Spill) Close() error { return sp.j.Close() }
 
+// Forget lets go of a spill that somebody removed.
+func (sp *Spill) Forget() {
+	sp.gone.Store(true)
+	_ = sp.j.Close() // it cannot keep anything any more
+}
+
 // Discard takes away a spill in which nothing is left. Without its owner's file nobody takes it for
 // one of theirs any more. What its journal set aside because it could not be read stays, unless the
 // process died with a ring that was adopted too: then it is the end of a write that was cut short,
