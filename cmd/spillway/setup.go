@@ -5,10 +5,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/spillwaylog/spillway/cmd/internal/admin"
 	"github.com/spillwaylog/spillway/cmd/internal/config"
 	"github.com/spillwaylog/spillway/cmd/internal/kafka"
 	"github.com/spillwaylog/spillway/cmd/internal/syslog"
@@ -20,6 +23,10 @@ type setup struct {
 	serve     serveCmd
 	file      *config.File // nil: there is none
 	collector collector.Config
+	admin     *admin.Plan // nil: no address
+
+	asked *serveCmd // what the flags said, and which of them were given
+	flags []string
 }
 
 // flagsOf are the flags that were given, by their names.
@@ -34,7 +41,7 @@ func flagsOf(k *kong.Context) (names []string) {
 
 // setUp reads the file, if there is one. It touches nothing else. flags were given.
 func (c *serveCmd) setUp(flags []string) (*setup, error) {
-	s := &setup{serve: *c}
+	s := &setup{serve: *c, asked: c, flags: flags}
 	if c.Config == "" {
 		return s, s.plan()
 	}
@@ -55,7 +62,7 @@ func (c *serveCmd) setUp(flags []string) (*setup, error) {
 }
 
 // plan fills in what the collector is to do, but for what belongs to the process.
-func (s *setup) plan() error {
+func (s *setup) plan() (err error) {
 	c := &s.serve
 	s.collector = collector.Config{
 		InputKinds:    syslog.Kinds,
@@ -87,7 +94,25 @@ func (s *setup) plan() error {
 			*side.ends = ends
 		}
 	}
+	if s.admin, err = admin.Read(c.Admin); err != nil {
+		return &config.KeyError{Key: "admin", Err: err}
+	}
 	return nil
+}
+
+// status makes what /status tells: the account, and since when it has been counted.
+func (s *setup) status(since time.Time) func(*collector.Stats) any {
+	return func(stats *collector.Stats) any {
+		return &struct {
+			Version       string    `json:"version"`
+			Pid           int       `json:"pid"`
+			Time          time.Time `json:"time"`
+			Since         time.Time `json:"since"`
+			UptimeSeconds float64   `json:"uptime_seconds"`
+			Ack           string    `json:"ack"`
+			*account
+		}{version(), os.Getpid(), time.Now().UTC(), since.UTC(), time.Since(since).Seconds(), s.serve.Ack, accountOf(stats, s.file.Hide)}
+	}
 }
 
 // readEnds reads flags such as NAME=URL.
@@ -110,5 +135,6 @@ func endTables() map[string]config.Ends {
 	return map[string]config.Ends{
 		"inputs":  s.collector.InputParameters(),
 		"outputs": s.collector.OutputParameters(),
+		"admin":   admin.Parameters(),
 	}
 }

@@ -56,6 +56,12 @@ func (r *reader) url(p pair, key string) (url string, ok bool) {
 	url, ok = r.scalar(at, urlKey, "a URL", false)
 	scheme, _, _ := strings.Cut(url, ":")
 	known := r.Ends[key][strings.ToLower(scheme)]
+	if known == nil { // of a scheme that is none that alone is told
+		if ok && r.Ends[key][""] != nil && len(n.pairs) > 1 {
+			r.wrong(at, "the scheme is missing, which says what the others mean")
+		}
+		return url, ok
+	}
 	before, query, _ := strings.Cut(url, "?")
 	items := []string{query}
 	if query == "" {
@@ -82,13 +88,11 @@ func (r *reader) parameter(p pair, scheme string, known []collector.Parameter) (
 	name := p.key.value
 	i := slices.IndexFunc(known, func(q collector.Parameter) bool { return q.Name == name })
 	if i < 0 {
-		if known != nil { // of a scheme that is none, that alone is told
-			names := []string{urlKey}
-			for _, q := range known {
-				names = append(names, q.Name)
-			}
-			r.wrong(p.key, "unknown parameter %s of %s%s", quote(name), scheme, meant(name, names))
+		names := []string{urlKey}
+		for _, q := range known {
+			names = append(names, q.Name)
 		}
+		r.wrong(p.key, "unknown parameter %s of %s%s", quote(name), scheme, meant(name, names))
 		return nil, false
 	}
 	param := &known[i]
