@@ -136,8 +136,8 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 }
 
 // logAccount writes the account as one line of JSON.
-func logAccount(w io.Writer, s *collector.Stats) {
-	a := accountOf(s, func(text string) string { return text })
+func logAccount(w io.Writer, s *collector.Stats, show func(string) string) {
+	a := accountOf(s, show)
 	slog.New(slog.NewJSONHandler(w, nil)).Info("account",
 		"inputs", a.Inputs, "outputs", a.Outputs, "counting", a.Counting, "journal", a.Journal, "letters", a.Letters, "repeats", a.Repeats,
 		"memory", a.Memory, "goroutines", a.Goroutines)

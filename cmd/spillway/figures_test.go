@@ -255,4 +255,10 @@ func TestStatusHides(t *testing.T) {
 	if _, body := fetch(t, "http://"+address+"/config"); strings.Contains(body, "HIDDEN") || !strings.Contains(body, "\n  out: \"forward+unix:") || !strings.Contains(body, "***.sock") {
 		t.Error(body)
 	}
+	s.end()
+	for line := range s.lines {
+		if text, err := json.Marshal(line); err != nil || strings.Contains(string(text), "HIDDEN") {
+			t.Errorf("%s %v", text, err)
+		}
+	}
 }

@@ -80,7 +80,7 @@ func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {
 		c.logger(w).Warn("nobody read standard error", "left_out", leftOut)
 	})
 	defer stderr.close()
-	log := c.logger(stderr)
+	log := c.hiding(stderr, set.file.HideFiles)
 	if c.JournalSize != 0 && c.JournalSize < c.MaxChunk {
 		log.Warn("the journal is smaller than the largest message: what does not fit can never be stored, and its sender gets no ack",
 			"journal_size", int64(c.JournalSize), "max_chunk", int64(c.MaxChunk))
@@ -112,7 +112,7 @@ func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {
 		Version: version(), Stats: col.Stats, Status: set.status(time.Now()), Config: set.inForce, Reload: reload.reload,
 	})
 	text := screen != nil && c.LogFormat == "text"
-	w := &watch{collector: col, log: log, stderr: stderr, table: text, live: text && c.StatusEvery > 0 && screen.draws(), every: c.StatusEvery}
+	w := &watch{collector: col, log: log, show: set.file.HideFiles, stderr: stderr, table: text, live: text && c.StatusEvery > 0 && screen.draws(), every: c.StatusEvery}
 	err = w.run(ctx, asked)
 	if cause := context.Cause(ctx); errors.Is(cause, errNobodyReads) {
 		err = errors.Join(cause, err)

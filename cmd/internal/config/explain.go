@@ -100,7 +100,20 @@ func (f *File) Hide(s string) string {
 	if f == nil {
 		return s
 	}
-	for _, value := range f.given {
+	return hideAll(s, f.given)
+}
+
+// HideFiles returns a text without what files gave: for messages, which would be of no use without
+// the hosts and paths that variables give.
+func (f *File) HideFiles(s string) string {
+	if f == nil {
+		return s
+	}
+	return hideAll(s, f.files)
+}
+
+func hideAll(s string, values []string) string {
+	for _, value := range values {
 		quoted := strconv.Quote(value)
 		forms := []string{value, escape(value), quoted[1 : len(quoted)-1]}
 		for i, form := range forms {

@@ -34,6 +34,7 @@ type File struct {
 
 	said  map[string]*node // by key, and by inputs.NAME and outputs.NAME
 	given []string         // by variables and files, the longest first
+	files []string         // of these, by files
 }
 
 // Says reports whether the file says something for a key.
@@ -87,13 +88,13 @@ func (r *reader) wrong(n *node, format string, args ...any) {
 	r.mistakes = append(r.mistakes, n.mistake(format, args...))
 }
 
-// hide keeps a value from being shown.
-func (r *reader) hide(value string) {
-	if value == "" || slices.Contains(r.file.given, value) {
+// hide adds a value to those that are not shown.
+func hide(list *[]string, value string) {
+	if value == "" || slices.Contains(*list, value) {
 		return
 	}
-	r.file.given = append(r.file.given, value)
-	slices.SortFunc(r.file.given, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	*list = append(*list, value)
+	slices.SortFunc(*list, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 }
 
 // load reads a file; first says that it is no included one.

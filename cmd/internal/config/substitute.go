@@ -67,7 +67,8 @@ func (r *reader) lookUp(n *node, expression string) (string, error) {
 		if strings.ContainsAny(value, "\n\r\x00") {
 			return "", fmt.Errorf("${file:%s}: the file has more than one line", path)
 		}
-		r.hide(value)
+		hide(&r.file.given, value)
+		hide(&r.file.files, value)
 		return value, nil
 	}
 	name, otherwise, has := strings.Cut(expression, ":-")
@@ -77,7 +78,7 @@ func (r *reader) lookUp(n *node, expression string) (string, error) {
 	value, set := os.LookupEnv(name)
 	switch {
 	case value != "":
-		r.hide(value)
+		hide(&r.file.given, value)
 		return value, nil
 	case has:
 		return otherwise, nil
