@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// ErrRestart is in the error of Apply for each difference that takes a restart.
+var ErrRestart = errors.New("restart")
+
 // Apply makes a running collector do what a configuration says, as far as that is possible: the
 // files of all inputs' credentials are read now. They are also read when they change, so this is
 // for those that want to know whether they are good: of those that are not, the old version stays
@@ -64,7 +67,7 @@ func (c *Config) differs(next *Config) error {
 		{"drain", c.Drain, next.Drain},
 	} {
 		if f.old != f.new {
-			errs = append(errs, fmt.Errorf("%s: it changed from %v to %v; restart to change it", f.name, f.old, f.new))
+			errs = append(errs, fmt.Errorf("%s: it changed from %v to %v; %w to change it", f.name, f.old, f.new, ErrRestart))
 		}
 	}
 	return errors.Join(errs...)
@@ -81,15 +84,15 @@ func differentEnds(side string, old, next []End) (errs []error) {
 		e := &next[i]
 		switch url, there := urls[e.key()]; {
 		case !there:
-			errs = append(errs, fmt.Errorf("%s %q: it is new; restart to add it", side, e.label()))
+			errs = append(errs, fmt.Errorf("%s %q: it is new; %w to add it", side, e.label(), ErrRestart))
 		case url != e.URL:
-			errs = append(errs, fmt.Errorf("%s %q: its URL changed; restart to change it", side, e.label()))
+			errs = append(errs, fmt.Errorf("%s %q: its URL changed; %w to change it", side, e.label(), ErrRestart))
 		}
 		delete(urls, e.key())
 	}
 	for i := range old {
 		if _, left := urls[old[i].key()]; left {
-			errs = append(errs, fmt.Errorf("%s %q: it is gone; restart to remove it", side, old[i].label()))
+			errs = append(errs, fmt.Errorf("%s %q: it is gone; %w to remove it", side, old[i].label(), ErrRestart))
 		}
 	}
 	return errs

@@ -62,11 +62,7 @@ func Open(config *Config) (*Collector, error) {
 const reserveBytes = 8 << 20
 
 func (c *Collector) open() error {
-	inputs, err := planInputs(&c.config)
-	if err != nil {
-		return err
-	}
-	plans, err := planOutputs(&c.config)
+	inputs, plans, err := c.config.plan()
 	if err != nil {
 		return err
 	}

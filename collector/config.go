@@ -45,6 +45,12 @@ type Config struct {
 	Stdout io.Writer    // of the output stdout:; os.Stdout
 }
 
+// What a Config without inputs, or without outputs, has.
+const (
+	DefaultInput  = "forward://127.0.0.1:24224"
+	DefaultOutput = "stdout:"
+)
+
 // An End is an input or an output.
 type End struct {
 	// Name is what the end is called in Stats, logs and the data directory: 1 to 64 letters,
@@ -137,10 +143,10 @@ func (c *Config) withDefaults() (Config, error) {
 		f = *c
 	}
 	if len(f.Inputs) == 0 {
-		f.Inputs = []End{{URL: "forward://127.0.0.1:24224"}}
+		f.Inputs = Ends(DefaultInput)
 	}
 	if len(f.Outputs) == 0 {
-		f.Outputs = []End{{URL: "stdout:"}}
+		f.Outputs = Ends(DefaultOutput)
 	}
 	for _, ends := range [][]End{f.Inputs, f.Outputs} {
 		if err := checkEnds(ends); err != nil {

@@ -31,31 +31,49 @@ type inputPlan struct {
 	source string // that no other input may read; empty: that is not known
 }
 
+// planInputs understands all inputs. Its errors are all there are, each an *EndError.
 func planInputs(c *Config) ([]inputPlan, error) {
 	plans := make([]inputPlan, 0, len(c.Inputs))
+	var errs []error
 	for i := range c.Inputs {
 		p, err := planInput(c, &c.Inputs[i])
-		if err != nil {
-			return nil, err
-		}
 		for j := range plans {
-			if p.source != "" && p.source == plans[j].source {
-				return nil, &urls.Error{URL: p.url, Reason: "this input is given twice"}
+			if err == nil {
+				err = p.conflict(&plans[j])
 			}
-			if p.key != "" && p.key == plans[j].key {
-				return nil, &urls.Error{URL: p.url, Reason: "this input is given twice; where it stands is kept by its name, so give each a name"}
-			}
+		}
+		if err != nil {
+			errs = append(errs, &EndError{Side: "input", End: c.Inputs[i], Err: err})
+			continue
 		}
 		plans = append(plans, p)
 	}
-	return plans, nil
+	return plans, errors.Join(errs...)
 }
 
+// conflict says why two inputs cannot be together.
+func (p *inputPlan) conflict(q *inputPlan) error {
+	if p.source != "" && p.source == q.source {
+		return &urls.Error{URL: p.url, Reason: "this input is given twice"}
+	}
+	if p.key != "" && p.key == q.key {
+		return &urls.Error{URL: p.url, Reason: "this input is given twice; where it stands is kept by its name, so give each a name"}
+	}
+	return nil
+}
+
+// inputSchemes are the inputs of this package.
+var inputSchemes = []string{"forward", "forward+tls", "forward+unix", "lines", "lines+unix", "stdin"}
+
 func planInput(c *Config, e *End) (p inputPlan, err error) {
-	u, err := urls.Parse(e.URL, slices.Collect(maps.Keys(c.InputKinds))...)
+	u, err := urls.Parse(e.URL, slices.Sorted(maps.Keys(c.InputKinds))...)
 	if err != nil {
 		return p, err
 	}
+	return c.planInputURL(u, e)
+}
+
+func (c *Config) planInputURL(u *URL, e *End) (p inputPlan, err error) {
 	p.url = u.String()
 	switch kind := c.InputKinds[u.Scheme]; {
 	case kind != nil:

@@ -87,35 +87,49 @@ type plan struct {
 	open    func(p *pump) (Output, error)
 }
 
+// planOutputs understands all outputs. Its errors are all there are, each an *EndError.
 func planOutputs(c *Config) ([]plan, error) {
 	plans := make([]plan, 0, len(c.Outputs))
+	var errs []error
 	for i := range c.Outputs {
 		e := &c.Outputs[i]
 		p, err := planOutput(c, e)
-		if err != nil {
-			return nil, err
-		}
 		for j := range plans {
-			// Two files that are one get every event twice; elsewhere names say that it is meant.
-			q := &plans[j]
-			if p.place == q.place && (p.file || e.Name == "" || q.name == q.url) {
-				return nil, &urls.Error{URL: p.url, Reason: "this output is given twice"}
+			if err == nil {
+				err = p.conflict(e, &plans[j])
 			}
-			if p.file && q.file && output.Meet(p.place, q.place) {
-				return nil, &urls.Error{URL: p.url, Reason: fmt.Sprintf("it may write files of the output %s, for some tags or times: each needs its own", q.name)}
-			}
+		}
+		if err != nil {
+			errs = append(errs, &EndError{Side: "output", End: *e, Err: err})
+			continue
 		}
 		plans = append(plans, p)
 	}
-	return plans, nil
+	return plans, errors.Join(errs...)
+}
+
+// conflict says why two outputs cannot be together. Two files that are one get every event twice;
+// elsewhere names say that it is meant.
+func (p *plan) conflict(e *End, q *plan) error {
+	if p.place == q.place && (p.file || e.Name == "" || q.name == q.url) {
+		return &urls.Error{URL: p.url, Reason: "this output is given twice"}
+	}
+	if p.file && q.file && output.Meet(p.place, q.place) {
+		return &urls.Error{URL: p.url, Reason: fmt.Sprintf("it may write files of the output %s, for some tags or times: each needs its own", q.name)}
+	}
+	return nil
 }
 
 func planOutput(c *Config, e *End) (plan, error) {
-	u, err := urls.Parse(e.URL, slices.Collect(maps.Keys(c.OutputKinds))...)
+	u, err := urls.Parse(e.URL, slices.Sorted(maps.Keys(c.OutputKinds))...)
 	if err != nil {
 		return plan{}, err
 	}
-	p := plan{url: u.String(), place: u.Scheme + ":" + u.Path} // which has no secrets
+	return c.planOutputURL(u, e)
+}
+
+func (c *Config) planOutputURL(u *URL, e *End) (p plan, err error) {
+	p = plan{url: u.String(), place: u.Scheme + ":" + u.Path} // which has no secrets
 	p.name = cmp.Or(e.Name, p.url)
 	path, params := u.Path, u.Params()
 	if p.limit, err = readLimit(u, params); err != nil {

@@ -87,22 +87,32 @@ type (
 		Bytes      int64   `json:"bytes"`
 		AgeSeconds float64 `json:"age_seconds"`
 	}
+	account struct {
+		Inputs     []inputAccount  `json:"inputs"`
+		Outputs    []outputAccount `json:"outputs"`
+		Counting   bool            `json:"counting"`
+		Journal    journalAccount  `json:"journal"`
+		Letters    lettersAccount  `json:"letters"`
+		Repeats    repeatsAccount  `json:"repeats"`
+		Memory     int64           `json:"memory"`
+		Goroutines int             `json:"goroutines"`
+	}
 )
 
-func accountOfFailure(f *collector.Failure) *failureAccount {
+func accountOfFailure(f *collector.Failure, show func(string) string) *failureAccount {
 	if f == nil {
 		return nil
 	}
-	return &failureAccount{f.Since.UTC(), f.Tries, f.Err.Error()}
+	return &failureAccount{f.Since.UTC(), f.Tries, show(f.Err.Error())}
 }
 
-// logAccount writes the account as one line of JSON.
-func logAccount(w io.Writer, s *collector.Stats) {
+// accountOf is the account of a collector. show makes of a text what of it may be shown.
+func accountOf(s *collector.Stats, show func(string) string) *account {
 	inputs := make([]inputAccount, len(s.Inputs))
 	for i := range s.Inputs {
 		n := &s.Inputs[i]
 		inputs[i] = inputAccount{
-			Name: n.Name, URL: n.URL, In: n.In, Stored: n.Stored, Repeated: n.Repeated, Skipped: n.Skipped, Invalid: n.Invalid, Oversize: n.Oversize, Refused: n.Refused,
+			Name: show(n.Name), URL: show(n.URL), In: n.In, Stored: n.Stored, Repeated: n.Repeated, Skipped: n.Skipped, Invalid: n.Invalid, Oversize: n.Oversize, Refused: n.Refused,
 			Chunks: n.Chunks, StoredChunks: n.StoredChunks, RepeatedChunks: n.RepeatedChunks, RefusedChunks: n.RefusedChunks,
 			RefusedMessages: n.RefusedMessages, Bytes: n.Bytes, Connections: n.Connections,
 		}
@@ -111,17 +121,26 @@ func logAccount(w io.Writer, s *collector.Stats) {
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
 		outputs[i] = outputAccount{
-			Name: o.Name, URL: o.URL, Found: o.Found, Out: o.Out, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Diverted: o.Diverted, MaybeTwice: o.MaybeTwice,
+			Name: show(o.Name), URL: show(o.URL), Found: o.Found, Out: o.Out, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Diverted: o.Diverted, MaybeTwice: o.MaybeTwice,
 			Behind: o.Behind, BehindBytes: o.BehindBytes,
-			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Failure: accountOfFailure(o.Failure),
+			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Failure: accountOfFailure(o.Failure, show),
 		}
 	}
+	return &account{
+		Inputs: inputs, Outputs: outputs, Counting: s.Counting,
+		Journal: journalAccount{s.Journal.Used, s.Journal.MaxBytes, s.Journal.Bytes, s.Journal.Damaged, accountOfFailure(s.Failure, show)},
+		Letters: lettersAccount{s.Letters.Letters, s.Letters.Events, s.Letters.Dropped},
+		Repeats: repeatsAccount{s.Repeats.Chunks, s.Repeats.Most, s.Repeats.Bytes, s.Repeats.Age.Seconds()},
+		Memory:  s.Server.Memory, Goroutines: runtime.NumGoroutine(),
+	}
+}
+
+// logAccount writes the account as one line of JSON.
+func logAccount(w io.Writer, s *collector.Stats, show func(string) string) {
+	a := accountOf(s, show)
 	slog.New(slog.NewJSONHandler(w, nil)).Info("account",
-		"inputs", inputs, "outputs", outputs, "counting", s.Counting,
-		"journal", journalAccount{s.Journal.Used, s.Journal.MaxBytes, s.Journal.Bytes, s.Journal.Damaged, accountOfFailure(s.Failure)},
-		"letters", lettersAccount{s.Letters.Letters, s.Letters.Events, s.Letters.Dropped},
-		"repeats", repeatsAccount{s.Repeats.Chunks, s.Repeats.Most, s.Repeats.Bytes, s.Repeats.Age.Seconds()},
-		"memory", s.Server.Memory, "goroutines", runtime.NumGoroutine())
+		"inputs", a.Inputs, "outputs", a.Outputs, "counting", a.Counting, "journal", a.Journal, "letters", a.Letters, "repeats", a.Repeats,
+		"memory", a.Memory, "goroutines", a.Goroutines)
 }
 
 // printAccount writes the account as tables, for people.

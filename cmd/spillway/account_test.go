@@ -53,7 +53,7 @@ repeats: the last 30 chunks are recognised, 1h0m0s back
 func TestAccountJSON(t *testing.T) {
 	_, now := pictures()
 	var b bytes.Buffer
-	logAccount(&b, &now)
+	logAccount(&b, &now, strings.Clone)
 	var got struct {
 		Msg     string
 		Inputs  []map[string]any

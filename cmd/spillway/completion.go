@@ -80,6 +80,9 @@ func complete(node *kong.Node, words []string) *completion {
 				open = f
 			}
 		case strings.HasPrefix(word, "-"):
+			if f := shortFlag(node, word); f != nil && !f.IsBool() {
+				open = f
+			}
 		case childOf(node, word) != nil:
 			node = childOf(node, word)
 		default:
@@ -146,6 +149,18 @@ func flagOf(node *kong.Node, word string) *kong.Flag {
 	for _, group := range node.AllFlags(false) {
 		for _, f := range group {
 			if f.Name == name {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// shortFlag is the flag of a word such as -c.
+func shortFlag(node *kong.Node, word string) *kong.Flag {
+	for _, group := range node.AllFlags(false) {
+		for _, f := range group {
+			if f.Short != 0 && word == "-"+string(f.Short) {
 				return f
 			}
 		}

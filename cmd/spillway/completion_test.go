@@ -20,7 +20,7 @@ const asCommand = "SPILLWAY_TEST_COMMAND"
 
 func TestComplete(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
-		{"", "words serve send replay merge journal bench completion help version"},
+		{"", "words serve check config send replay merge journal bench completion help version"},
 		{"se", "words serve send"},
 		{"se rve", "words"},
 		{"--v", "words --version"},
@@ -35,6 +35,10 @@ func TestComplete(t *testing.T) {
 		{"serve --nothing=x --da", "words --data"},
 		{"serve --nothing=x", "words"},
 		{"serve --data --ack", "files"},
+		{"serve -c ", "files"},
+		{"serve -c x --da", "words --data"},
+		{"check --", "words --help --version --config --schema"},
+		{"config -c x --", "words --help --version --config"},
 		{"serve --data=x", "files"},
 		{"bench forward --events ", "files"},
 		{"bench forward --mode packed,m", "words packed,message"},
@@ -123,6 +127,7 @@ func TestShells(t *testing.T) {
 				{line: "spillway se", want: "send serve"},
 				{line: "spillway journal ", want: "cat ls verify"},
 				{line: "spillway help jo", want: "journal"},
+				{line: "spillway check -c da", want: "data.d data.txt"},
 				{line: "spillway serve --jo", want: "--journal-size"},
 				{line: "spillway serve --ack ", want: "delivered journaled synced"},
 				{line: "spillway serve --ack=", want: "delivered journaled synced", inWord: "--ack="},
@@ -133,7 +138,7 @@ func TestShells(t *testing.T) {
 				{line: "spillway journal cat da", want: "data.d"},
 				{line: "spillway bench forward --mode packed,f", want: "packed,forward"},
 				{line: "spillway bench forward --connections ", want: ""},
-				{line: "spillway bad nothing ", want: "bench completion help journal merge replay send serve version"},
+				{line: "spillway bad nothing ", want: "bench check completion config help journal merge replay send serve version"},
 			} {
 				got, told := candidates(t, path, home, c.line)
 				if shell == "fish" {

@@ -3,6 +3,8 @@
 // Command spillway collects log events, sends them, and looks into journals.
 //
 //	serve    inputs ──► journal ──► outputs          package collector
+//	check    a configuration file ──► its mistakes   package cmd/internal/config
+//	config   a configuration file ──► what is in force
 //	send     standard input ──► a Forward server     package forward
 //	replay   dead letters ──► a Forward server       package internal/letters
 //	merge    files of JSON lines ──► one, by time     package cmd/internal/merge
@@ -25,6 +27,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/spillwaylog/spillway/cmd/internal/config"
 	"github.com/spillwaylog/spillway/internal/files"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -36,6 +39,8 @@ const (
 
 type cli struct {
 	Serve      serveCmd      `cmd:"" help:"Run the collector: take events in, keep them in a journal, hand them on."`
+	Check      checkCmd      `cmd:"" help:"Say what is wrong with a configuration file; start nothing."`
+	Config     configCmd     `cmd:"" help:"Print a configuration as it would be in force, without its secrets."`
 	Send       sendCmd       `cmd:"" help:"Send the lines of standard input to a Forward server, with acks."`
 	Replay     replayCmd     `cmd:"" help:"Send the events that an output refused to a Forward server, with acks, each once."`
 	Merge      mergeCmd      `cmd:"" help:"Merge files of JSON lines by time."`
@@ -96,6 +101,10 @@ func run(ctx context.Context, args []string, s *streams) int {
 	}
 	k.BindTo(ctx, (*context.Context)(nil))
 	if err := k.Run(s); err != nil {
+		if mistakes := config.Mistakes(nil); errors.As(err, &mistakes) {
+			fmt.Fprintln(s.err, mistakes) // each begins with file and line, as editors want it
+			return exitFailed
+		}
 		if cause := context.Cause(ctx); errors.Is(err, context.Canceled) && cause != nil && !errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", err, cause) // which signal it was
 		}

@@ -3,11 +3,17 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
+	"sync"
 	"syscall"
 
+	"github.com/spillwaylog/spillway/cmd/internal/admin"
+	"github.com/spillwaylog/spillway/cmd/internal/config"
 	"github.com/spillwaylog/spillway/collector"
 )
 
@@ -18,19 +24,25 @@ func hangups() (signals chan os.Signal, stop func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
-// reloadOn reloads the credentials of col at each signal, until stop is called.
-func reloadOn(signals <-chan os.Signal, col *collector.Collector, conf *collector.Config, log *slog.Logger) (stop func()) {
+// A reloader brings what runs to what the file says now, and reads credentials again.
+type reloader struct {
+	set       *setup // in force
+	collector *collector.Collector
+	tells     *admin.Server
+	log       *slog.Logger
+
+	mu sync.Mutex // one at a time
+}
+
+// on reloads at each signal, until stop is called.
+func (r *reloader) on(signals <-chan os.Signal) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		for {
 			select {
 			case <-signals:
-				if err := col.Apply(conf); err != nil {
-					log.Error("credentials not reloaded; what was in force before stays so", "error", err)
-				} else {
-					log.Info("credentials reloaded")
-				}
+				_ = r.reload() // it was told
 			case <-done:
 				return
 			}
@@ -40,4 +52,45 @@ func reloadOn(signals <-chan os.Signal, col *collector.Collector, conf *collecto
 		close(done)
 		<-ended
 	}
+}
+
+// reload reads the file and the credentials, and says what came of it. A file with a mistake
+// changes nothing, and neither does one that says what cannot change while it runs.
+func (r *reloader) reload() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next, err := r.set.asked.setUp(r.set.flags)
+	if err == nil {
+		err = r.set.differs(next)
+	}
+	what := "configuration"
+	if err == nil {
+		if err = r.collector.Apply(&next.collector); !errors.Is(err, collector.ErrRestart) {
+			what = "credentials"
+		}
+		if err == nil {
+			err = r.tells.Reload()
+		}
+		if err != nil {
+			err = errors.New(r.set.file.Hide(next.file.Hide(err.Error())))
+		}
+	}
+	if err != nil {
+		r.log.Error(what+" not reloaded; what was in force before stays so", "error", err)
+		return err
+	}
+	r.log.Info("credentials reloaded")
+	return nil
+}
+
+// differs says which settings of the command itself are others: the collector knows only its own.
+func (s *setup) differs(next *setup) error {
+	var errs []error
+	for _, key := range config.Differences(&s.serve, &next.serve) {
+		switch key {
+		case "admin", "status_every", "log_format", "log_level":
+			errs = append(errs, fmt.Errorf("%s: it changed; restart to change it", strings.ReplaceAll(key, "_", " ")))
+		}
+	}
+	return errors.Join(errs...)
 }

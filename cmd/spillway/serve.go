@@ -12,8 +12,10 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/spillwaylog/spillway/cmd/internal/kafka"
-	"github.com/spillwaylog/spillway/cmd/internal/syslog"
+	"github.com/alecthomas/kong"
+
+	"github.com/spillwaylog/spillway/cmd/internal/admin"
+	"github.com/spillwaylog/spillway/cmd/internal/config"
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -22,8 +24,10 @@ import (
 const minJournal = 256 << 10
 
 type serveCmd struct {
-	Listen        []string      `help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM; or of lines: lines://0.0.0.0:5170, lines+unix:///run/lines.sock, stdin:; or of syslog: syslog+udp://0.0.0.0:514, syslog+tcp://, syslog+tls://, syslog+unix:///path; NAME= may stand before it. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
-	To            []string      `help:"Output to write to: stdout:, discard:, forward://host:port, kafka://broker/topic, or file:///var/log/{tag}.{date}.jsonl with {tag}, {date}, {hour}, {host}, {pid}; NAME= may stand before it. May be repeated. Default: stdout:" placeholder:"URL" sep:"none"`
+	Config        string        `short:"c" config:"-" help:"File of YAML that says all of this, and more; flags override it (docs/config.md)." placeholder:"FILE" type:"existingfile"`
+	Listen        []string      `config:"-" help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM; or of lines: lines://0.0.0.0:5170, lines+unix:///run/lines.sock, stdin:; or of syslog: syslog+udp://0.0.0.0:514, syslog+tcp://, syslog+tls://, syslog+unix:///path; NAME= may stand before it. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
+	To            []string      `config:"-" help:"Output to write to: stdout:, discard:, forward://host:port, kafka://broker/topic, or file:///var/log/{tag}.{date}.jsonl with {tag}, {date}, {hour}, {host}, {pid}; NAME= may stand before it. May be repeated. Default: stdout:" placeholder:"URL" sep:"none"`
+	Admin         string        `config:"end" help:"Address that tells of all this over HTTP, such as 127.0.0.1:24220: /metrics, /healthz, /readyz, /status, /config, and POST /reload. Or a URL with cert=, key=, client_ca=, token_file= and others; see docs/operate.md." placeholder:"ADDRESS"`
 	Data          string        `help:"Data directory, used by one process at a time." default:"spillway-data" type:"path"`
 	Ack           string        `help:"What an ack promises: synced (on the disk), journaled (survives this process), delivered (all outputs have it)." enum:"synced,journaled,delivered" default:"synced"`
 	JournalSize   size          `help:"Disk space for the journal; when it is full, senders wait." default:"4GiB"`
@@ -64,14 +68,19 @@ Outputs (file:, stdout:): format=text with flags= is for people; file: has max_s
 Files are read again when they change, and at once on SIGHUP. Connections whose key, user or certificate is good no more are ended; a new file that is broken leaves the old one in force.`
 
 // Run serves until ctx ends, which a signal does. SIGHUP reloads the credentials.
-func (c *serveCmd) Run(ctx context.Context, s *streams) error {
+func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {
+	set, err := c.setUp(flagsOf(k))
+	if err != nil {
+		return err
+	}
+	c = &set.serve
 	defer surviveBrokenPipes()() // until the last message is written
 	screen := openTerminal(s.err)
 	out, stderr := screen.through(s.out), newOutbox(screen.through(s.err), screen, func(w io.Writer, leftOut int) {
 		c.logger(w).Warn("nobody read standard error", "left_out", leftOut)
 	})
 	defer stderr.close()
-	log := c.logger(stderr)
+	log := c.hiding(stderr, set.file.HideFiles)
 	if c.JournalSize != 0 && c.JournalSize < c.MaxChunk {
 		log.Warn("the journal is smaller than the largest message: what does not fit can never be stored, and its sender gets no ack",
 			"journal_size", int64(c.JournalSize), "max_chunk", int64(c.MaxChunk))
@@ -84,60 +93,31 @@ func (c *serveCmd) Run(ctx context.Context, s *streams) error {
 	defer stopAsking()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	inputs, err := readEnds(c.Listen)
+	o := &set.collector
+	o.Log, o.Stdin, o.Stdout = log, s.in, &pipe{w: out, gone: end}
+	tells, err := set.admin.Listen(log) // first: it is soon known whether the address is free
 	if err != nil {
-		return fmt.Errorf("--listen: %w", err)
+		return err
 	}
-	outputs, err := readEnds(c.To)
-	if err != nil {
-		return fmt.Errorf("--to: %w", err)
-	}
-	o := &collector.Config{
-		Inputs:        inputs,
-		Outputs:       outputs,
-		InputKinds:    syslog.Kinds,
-		OutputKinds:   map[string]collector.OutputKind{"kafka": kafka.Kind},
-		Dir:           c.Data,
-		Ack:           collector.Ack(c.Ack),
-		JournalBytes:  int64(c.JournalSize),
-		LetterBytes:   int64(c.LettersSize),
-		DropLetters:   c.LettersFull == "drop_oldest",
-		MaxChunk:      int64(c.MaxChunk),
-		MaxUnpacked:   int64(c.MaxUnpacked),
-		MaxEvent:      int64(c.MaxEvent),
-		Memory:        int64(c.Memory),
-		RefuseInvalid: c.RefuseInvalid,
-		Log:           log,
-		Stdin:         s.in,
-		Stdout:        &pipe{w: out, gone: end},
-	}
+	defer tells.Close()
 	col, err := collector.Open(o)
 	if err != nil {
 		return err
 	}
 	defer keepMemory(o.Memory)()
-	defer reloadOn(signals, col, o, log)()
+	reload := &reloader{set: set, collector: col, tells: tells, log: log}
+	defer reload.on(signals)()
 	c.introduce(col, log)
+	tells.Serve(&admin.Sources{
+		Version: version(), Stats: col.Stats, Status: set.status(time.Now()), Config: set.inForce, Reload: reload.reload,
+	})
 	text := screen != nil && c.LogFormat == "text"
-	w := &watch{collector: col, log: log, stderr: stderr, table: text, live: text && c.StatusEvery > 0 && screen.draws(), every: c.StatusEvery}
+	w := &watch{collector: col, log: log, show: set.file.HideFiles, stderr: stderr, table: text, live: text && c.StatusEvery > 0 && screen.draws(), every: c.StatusEvery}
 	err = w.run(ctx, asked)
 	if cause := context.Cause(ctx); errors.Is(cause, errNobodyReads) {
 		err = errors.Join(cause, err)
 	}
 	return err
-}
-
-// readEnds reads flags such as NAME=URL.
-func readEnds(texts []string) ([]collector.End, error) {
-	var ends []collector.End
-	for _, text := range texts {
-		e, err := collector.ParseEnd(text)
-		if err != nil {
-			return nil, err
-		}
-		ends = append(ends, e)
-	}
-	return ends, nil
 }
 
 // acks says what an ack promises.
@@ -165,19 +145,25 @@ func (c *serveCmd) introduce(col *collector.Collector, log *slog.Logger) {
 
 // Validate is called with the flags set.
 func (c *serveCmd) Validate() error {
-	if c.StatusEvery < 0 {
-		return fmt.Errorf("--status-every: %v lies in the past", c.StatusEvery)
-	}
-	if c.Memory != 0 && c.Memory < minMemory {
-		return fmt.Errorf("--memory: %d bytes are too few, half-sent messages of some clients would hold up others; at least %d MiB", c.Memory, minMemory>>20)
-	}
-	if c.LettersSize != 0 && c.LettersSize < minJournal {
-		return fmt.Errorf("--letters-size: %d bytes are too few; at least %d KiB", c.LettersSize, minJournal>>10)
-	}
-	if c.JournalSize != 0 && c.JournalSize < minJournal {
-		return fmt.Errorf("--journal-size: %d bytes are too few; at least %d KiB", c.JournalSize, minJournal>>10)
+	if wrong := c.limits(); len(wrong) > 0 {
+		return wrong[0]
 	}
 	return nil
+}
+
+// limits says which settings are too little.
+func (c *serveCmd) limits() (wrong []*config.KeyError) {
+	least := func(key string, given bool, format string, args ...any) {
+		if given {
+			wrong = append(wrong, &config.KeyError{Key: key, Err: fmt.Errorf(format, args...)})
+		}
+	}
+	least("status_every", c.StatusEvery < 0, "%v lies in the past", c.StatusEvery)
+	least("memory", c.Memory != 0 && c.Memory < minMemory,
+		"%d bytes are too few, half-sent messages of some clients would hold up others; at least %d MiB", c.Memory, minMemory>>20)
+	least("letters_size", c.LettersSize != 0 && c.LettersSize < minJournal, "%d bytes are too few; at least %d KiB", c.LettersSize, minJournal>>10)
+	least("journal_size", c.JournalSize != 0 && c.JournalSize < minJournal, "%d bytes are too few; at least %d KiB", c.JournalSize, minJournal>>10)
+	return wrong
 }
 
 // minMemory is the least with which small messages do not wait for half-sent large ones.

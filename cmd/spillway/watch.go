@@ -17,9 +17,10 @@ type watch struct {
 	collector *collector.Collector
 	log       *slog.Logger
 	stderr    *outbox
-	table     bool          // the account is one, instead of JSON
-	live      bool          // one line stays up to date, instead of lines in the log
-	every     time.Duration // between two of these; 0: none
+	show      func(string) string // what of a text may be shown
+	table     bool                // the account is one, instead of JSON
+	live      bool                // one line stays up to date, instead of lines in the log
+	every     time.Duration       // between two of these; 0: none
 
 	before collector.Stats
 	looked time.Time
@@ -74,7 +75,7 @@ func (w *watch) status() {
 func (w *watch) account() {
 	s := w.collector.Stats()
 	if !w.table {
-		logAccount(w.stderr, &s)
+		logAccount(w.stderr, &s, w.show)
 		return
 	}
 	_ = printAccount(w.stderr, &s, time.Now()) // an outbox takes all

@@ -94,9 +94,13 @@ func (s *Server) readTLS(u *urls.URL, p *urls.Params) error {
 
 // refuse is an error if one of the parameters is given to a URL without TLS.
 func refuse(u *urls.URL, names ...string) error {
+	secure := "forward+tls://"
+	if u.Scheme == "http" {
+		secure = "https://"
+	}
 	for _, name := range names {
 		if u.Has(name) {
-			return u.ErrorAbout(name, "parameter %q belongs to TLS: forward+tls://", name)
+			return u.ErrorAbout(name, "parameter %q belongs to TLS: %s", name, secure)
 		}
 	}
 	return nil

@@ -9,6 +9,8 @@ type Error struct {
 	URL     string // as it was written, without secrets
 	Reason  string
 	Example string // a URL that is right, or empty
+
+	Parameter string // that is wrong, where it is one
 }
 
 // Error names the URL, the reason and the example.
@@ -32,6 +34,6 @@ func (u *URL) Errorf(format string, args ...any) *Error {
 // may be a secret that was given the wrong name.
 func (u *URL) ErrorAbout(name, format string, args ...any) *Error {
 	e := u.Errorf(format, args...)
-	e.URL = hideValues(e.URL, func(other string) bool { return other == name })
+	e.URL, e.Parameter = hideValues(e.URL, func(other string) bool { return other == name }), name
 	return e
 }

@@ -55,6 +55,7 @@ func (u *URL) Allow(names ...string) error {
 			takes = strings.Join(names, ", ")
 		}
 		e := u.Errorf("unknown parameter %q; %s takes %s", q.name, u.Scheme, takes)
+		e.Parameter = q.name
 		e.URL = hideValues(e.URL, func(name string) bool { return !slices.Contains(names, name) })
 		return e
 	}
@@ -87,8 +88,13 @@ func (p *Params) Err() error {
 }
 
 // Strings returns every value of a parameter that may be repeated.
-func (p *Params) Strings(name string) []string {
+func (p *Params) Strings(name string) []string { return p.ask(Parameter{Name: name, Repeated: true}) }
+
+// ask returns the values of a parameter, and keeps that it is known.
+func (p *Params) ask(known Parameter) []string {
+	name := known.Name
 	p.asked = append(p.asked, name)
+	p.url.known = append(p.url.known, known)
 	var values []string
 	for _, q := range p.url.query {
 		if q.name == name {
@@ -99,10 +105,10 @@ func (p *Params) Strings(name string) []string {
 }
 
 // one returns the value of a parameter that may not be repeated.
-func (p *Params) one(name string) (value string, ok bool) {
-	values := p.Strings(name)
+func (p *Params) one(known Parameter) (value string, ok bool) {
+	values := p.ask(known)
 	if len(values) > 1 {
-		p.fail("parameter %q is given twice", name)
+		p.fail(known.Name, "parameter %q is given twice", known.Name)
 	}
 	if len(values) == 0 {
 		return "", false
@@ -110,24 +116,26 @@ func (p *Params) one(name string) (value string, ok bool) {
 	return values[0], true
 }
 
-func (p *Params) fail(format string, args ...any) {
+func (p *Params) fail(name, format string, args ...any) {
 	if p.err == nil {
-		p.err = p.url.Errorf(format, args...)
+		e := p.url.Errorf(format, args...)
+		e.Parameter = name
+		p.err = e
 	}
 }
 
 // wrong keeps the error of a value that is not what it should be.
 func (p *Params) wrong(name, value, want string) {
 	if secretName(name) {
-		p.fail("parameter %q: its value is not %s", name, want)
+		p.fail(name, "parameter %q: its value is not %s", name, want)
 		return
 	}
-	p.fail("parameter %q: %q is not %s", name, value, want)
+	p.fail(name, "parameter %q: %q is not %s", name, value, want)
 }
 
 // String returns a text.
 func (p *Params) String(name, otherwise string) string {
-	if v, ok := p.one(name); ok {
+	if v, ok := p.one(Parameter{Name: name}); ok {
 		return v
 	}
 	return otherwise
@@ -135,7 +143,7 @@ func (p *Params) String(name, otherwise string) string {
 
 // Choice returns one of the choices, the first of them when the parameter is absent.
 func (p *Params) Choice(name string, choices ...string) string {
-	v, ok := p.one(name)
+	v, ok := p.one(Parameter{Name: name, Takes: Choice, Choices: choices})
 	if !ok {
 		return choices[0]
 	}
@@ -148,7 +156,7 @@ func (p *Params) Choice(name string, choices ...string) string {
 
 // Bool returns true or false.
 func (p *Params) Bool(name string, otherwise bool) bool {
-	v, ok := p.one(name)
+	v, ok := p.one(Parameter{Name: name, Takes: Bool})
 	if !ok {
 		return otherwise
 	}
@@ -161,7 +169,7 @@ func (p *Params) Bool(name string, otherwise bool) bool {
 
 // Int returns a number between low and high, both included.
 func (p *Params) Int(name string, otherwise, low, high int64) int64 {
-	v, ok := p.one(name)
+	v, ok := p.one(Parameter{Name: name, Takes: Int, Low: low, High: high})
 	if !ok {
 		return otherwise
 	}
@@ -175,7 +183,7 @@ func (p *Params) Int(name string, otherwise, low, high int64) int64 {
 
 // Size returns a number of bytes; see ParseSize.
 func (p *Params) Size(name string, otherwise int64) int64 {
-	v, ok := p.one(name)
+	v, ok := p.one(Parameter{Name: name, Takes: Size})
 	if !ok {
 		return otherwise
 	}
@@ -189,7 +197,7 @@ func (p *Params) Size(name string, otherwise int64) int64 {
 
 // Duration returns a time span that is not negative, as time.ParseDuration reads it.
 func (p *Params) Duration(name string, otherwise time.Duration) time.Duration {
-	v, ok := p.one(name)
+	v, ok := p.one(Parameter{Name: name, Takes: Duration})
 	if !ok {
 		return otherwise
 	}

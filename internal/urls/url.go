@@ -16,7 +16,8 @@ type URL struct {
 	Path   string   // decoded; empty for schemes without a path
 
 	query []parameter
-	text  string // as written, without secrets
+	known []Parameter // that were asked for
+	text  string      // as written, without secrets
 }
 
 // String returns the URL as it was written, with its secrets left out.

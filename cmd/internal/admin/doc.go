@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package admin is the address at which a collector tells of itself, over HTTP.
+//
+//	GET  /metrics   figures for Prometheus
+//	GET  /healthz   200 while the process answers
+//	GET  /readyz    200 while everything moves; else 503, and a line for each thing that does not
+//	GET  /status    the account, as JSON
+//	GET  /config    what is in force, as YAML, without secrets
+//	POST /reload    reads the configuration again; 409 and the reasons if nothing was changed
+//
+// All figures come from collector.Stats, taken once a request.
+//
+// # Who may ask
+//
+// Without a token or a client's certificate everybody who reaches the address. So an address that
+// is not the loopback one needs one of them, or the word anonymous=true. /healthz and /readyz need
+// no token: probes have none, and learn the names of outputs alone. A page in a browser on this
+// machine reaches the loopback address too: requests that another site caused are refused, and so
+// are those for another host's name, where there is no token.
+package admin

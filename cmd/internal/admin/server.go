@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admin
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/credentials"
+)
+
+// Sources are what a server tells of.
+type Sources struct {
+	Version string
+	Stats   func() collector.Stats
+	Status  func(*collector.Stats) any // as JSON
+	Config  func() string              // as YAML, without secrets
+	Reload  func() error
+}
+
+// A Server listens, and serves once it has its sources.
+type Server struct {
+	plan     *Plan
+	listener net.Listener
+	log      *slog.Logger
+	server   http.Server
+	served   chan struct{} // closed when it serves no more
+}
+
+// Bounds of what clients cost.
+const (
+	mostConnections = 64
+	mostScrapes     = 4
+	mostHeader      = 16 << 10
+	requestMost     = 10 * time.Second
+	answerMost      = 30 * time.Second
+	idleMost        = 2 * time.Minute
+	shutdownMost    = 2 * time.Second
+)
+
+// Listen opens the address, and the files that its URL names. A nil plan gives a nil server, which
+// does nothing.
+func (p *Plan) Listen(log *slog.Logger) (*Server, error) {
+	if p == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	err := p.security.Open(&credentials.Reports{
+		Trouble: func(err error) { log.Warn("credentials", "url", p.shown, "error", err) },
+		Renewed: func(files []string) {
+			log.Info("credentials renewed", "url", p.shown, "files", strings.Join(files, ", "))
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("admin %s: %w", p.shown, err)
+	}
+	l, err := net.Listen("tcp", p.address)
+	if err != nil {
+		return nil, fmt.Errorf("admin %s: %w", p.shown, err)
+	}
+	s := &Server{plan: p, log: log, served: make(chan struct{}), listener: &limited{Listener: l, places: make(chan struct{}, mostConnections)}}
+	if c := p.security.TLS(); c != nil {
+		c.NextProtos = []string{"http/1.1"}
+		s.listener = tls.NewListener(s.listener, c)
+	}
+	return s, nil
+}
+
+// Addr is where it listens; nil without a server.
+func (s *Server) Addr() net.Addr {
+	if s == nil {
+		return nil
+	}
+	return s.listener.Addr()
+}
+
+// Serve answers requests until Close.
+func (s *Server) Serve(from *Sources) {
+	if s == nil {
+		return
+	}
+	s.server = http.Server{
+		Handler:           s.handler(from),
+		ReadHeaderTimeout: requestMost, ReadTimeout: requestMost, WriteTimeout: answerMost, IdleTimeout: idleMost,
+		MaxHeaderBytes: mostHeader,
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	s.log.Info("telling", "admin", s.plan.shown, "address", s.Addr().String())
+	go func() {
+		defer close(s.served)
+		if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("admin", "url", s.plan.shown, "error", err)
+		}
+	}()
+}
+
+// Close ends all; requests that are being answered have a moment. What was never served is closed,
+// too.
+func (s *Server) Close() {
+	if s == nil {
+		return
+	}
+	if s.server.Handler == nil {
+		_ = s.listener.Close()
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownMost)
+	defer cancel()
+	if s.server.Shutdown(ctx) != nil {
+		_ = s.server.Close()
+	}
+	<-s.served
+}
+
+// Reload reads the files that the URL names again.
+func (s *Server) Reload() error {
+	if s == nil {
+		return nil
+	}
+	if err := s.plan.security.Reload(); err != nil {
+		return fmt.Errorf("admin: %w", err)
+	}
+	return nil
+}
+
+// handler has all paths.
+func (s *Server) handler(from *Sources) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&figures{from.Stats, from.Version}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	guarded := http.NewServeMux()
+	guarded.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes}))
+	guarded.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		stats := from.Stats()
+		w.Header().Set("Content-Type", "application/json")
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(from.Status(&stats)) // who hangs up does not miss it
+	})
+	guarded.HandleFunc("GET /config", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = io.WriteString(w, from.Config())
+	})
+	guarded.HandleFunc("POST /reload", func(w http.ResponseWriter, _ *http.Request) {
+		if err := from.Reload(); err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		_, _ = io.WriteString(w, "reloaded\n")
+	})
+	all := http.NewServeMux()
+	all.Handle("/", s.guard(guarded))
+	all.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	watch := &watchdog{stall: s.plan.stall}
+	all.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		stats := from.Stats()
+		if wrong := watch.look(&stats, time.Now()); len(wrong) > 0 {
+			http.Error(w, strings.Join(wrong, "\n"), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	return http.NewCrossOriginProtection().Handler(all)
+}
+
+// guard lets those pass that may ask.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !bearer {
+			token = ""
+		}
+		switch {
+		case !s.plan.security.Allows(token):
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "a token is needed: Authorization: Bearer …", http.StatusUnauthorized)
+		case s.plan.loopback && !s.plan.security.Guarded() && !local(r.Host):
+			http.Error(w, "this is not the host that was asked for", http.StatusMisdirectedRequest)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// local reports whether a request names this machine as its host. A name that leads here is another
+// site's, whose pages must not read what is here.
+func local(hostPort string) bool {
+	host, _, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		host = hostPort
+	}
+	return loopback(strings.Trim(host, "[]"))
+}
+
+// limited is a listener with so many connections at a time; the next one waits.
+type limited struct {
+	net.Listener
+	places chan struct{}
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	l.places <- struct{}{}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.places
+		return nil, err
+	}
+	return &placed{Conn: c, leave: l.places}, nil
+}
+
+// placed is a connection that gives its place back once.
+type placed struct {
+	net.Conn
+	leave chan struct{}
+	once  sync.Once
+}
+
+func (c *placed) Close() error {
+	c.once.Do(func() { <-c.leave })
+	return c.Conn.Close()
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of what is read.
+const (
+	mostFile   = 256 << 10
+	mostAll    = 1 << 20
+	mostFiles  = 1000
+	mostSecret = 64 << 10
+)
+
+// read reads a file of the configuration. The first one may be a pipe, the others are regular ones.
+func (r *reader) read(path string, pipe bool) *source {
+	s := &source{name: path, dir: filepath.Dir(path), masks: map[int][]mask{}, plain: true}
+	r.files = append(r.files, s)
+	data, err := readFile(path, mostFile, pipe)
+	if err == nil && r.bytes+len(data) > mostAll {
+		err = fmt.Errorf("all files together are larger than %d KiB", mostAll>>10)
+	}
+	r.bytes += len(data)
+	if err != nil {
+		r.mistakes = append(r.mistakes, s.mistake(0, 0, "%v", err))
+		return nil
+	}
+	data = bytes.ReplaceAll(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), []byte("\r\n"), []byte("\n"))
+	s.lines = strings.Split(string(data), "\n")
+	if line, column, bad := badByte(s.lines); bad {
+		r.mistakes = append(r.mistakes, s.mistake(line, column, "this is no text: a byte that is not UTF-8, or a control character"))
+		return nil
+	}
+	return s
+}
+
+// badByte finds what is in no file of text.
+func badByte(lines []string) (line, column int, bad bool) {
+	for i, text := range lines {
+		column := 0
+		for _, c := range text {
+			column++
+			if c < ' ' && c != '\t' || c == 0x7f || c == utf8.RuneError || 0x80 <= c && c < 0xa0 || c == '\u2028' || c == '\u2029' {
+				return i + 1, column, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// readFile reads at most so many bytes.
+func readFile(path string, most int64, pipe bool) ([]byte, error) {
+	info, err := os.Stat(path) // before it is opened: to open a pipe may wait for ever
+	if err == nil && (info.IsDir() || !pipe && !info.Mode().IsRegular()) {
+		err = errors.New("it is no regular file")
+	}
+	if err != nil {
+		return nil, bare(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, bare(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("it is larger than %d KiB", most>>10)
+	}
+	return data, bare(err)
+}
+
+// bare leaves out the path, which is told anyway.
+func bare(err error) error {
+	var in *fs.PathError
+	if errors.As(err, &in) {
+		return in.Err
+	}
+	return err
+}

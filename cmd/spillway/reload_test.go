@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReload: a file with a mistake, and one that says what takes a restart, change nothing and say
+// why, in the answer and in the log; a good one is taken.
+func TestReload(t *testing.T) {
+	t.Setenv("SPILLWAY_TEST_SECRET", "HIDDEN-value")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "spillway.yaml")
+	const good = "data: DIR/data\nadmin: 127.0.0.1:0\nmemory: ${SPILLWAY_TEST_MEMORY:-64MiB}\n" +
+		"inputs: {in: 'forward://127.0.0.1:0'}\noutputs: {out: 'discard:'}\n"
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "DIR", filepath.ToSlash(dir))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(good)
+	s := startServe(t, "-c", file, "--log-level", "info")
+	address, _ := s.next("telling")["address"].(string)
+	reload := func() (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/reload", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(body)
+	}
+	for _, tt := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"as it was", good, nil},
+		{"the same, written otherwise", strings.Replace(good, "{in: 'forward://127.0.0.1:0'}", "\n  in:\n    url: forward://127.0.0.1:0", 1), nil},
+		{"mistakes", good + "dta: x\nack: maybe\n", []string{"spillway.yaml:6:1: unknown key \"dta\"", ":7:6: ack is one of"}},
+		{"an output more", good[:len(good)-2] + ", more: 'discard:'}\n", []string{"output \"more\": it is new; restart to add it"}},
+		{"an input that is gone", strings.Replace(good, "in: 'forward", "on: 'forward", 1), []string{"input \"on\": it is new", "input \"in\": it is gone"}},
+		{"another URL", strings.Replace(good, "discard:", "discard:?max_behind=1GiB", 1), []string{"output \"out\": its URL changed"}},
+		{"settings", good + "ack: journaled\nmax_event: 1MiB\n", []string{"ack: it changed from synced to journaled", "max event: it changed"}},
+		{"the command's own", good + "status_every: 5s\nlog_format: text\n", []string{"status every: it changed; restart to change it"}},
+		{"a secret", strings.Replace(good, "DIR/data", "DIR/${SPILLWAY_TEST_SECRET}", 1), []string{"dir: it changed from", "***"}},
+		{"no file", "", nil}, // an empty one says that all is as without: that is not what runs
+		{"as it was, again", good, nil},
+	} {
+		write(tt.text)
+		code, body := reload()
+		if tt.name == "no file" {
+			if code != http.StatusConflict || !strings.Contains(body, "admin: it changed") {
+				t.Errorf("%s: %d %s", tt.name, code, body)
+			}
+			s.next("configuration not reloaded; what was in force before stays so")
+			continue
+		}
+		if len(tt.want) == 0 {
+			if code != http.StatusOK || body != "reloaded\n" {
+				t.Errorf("%s: %d %s", tt.name, code, body)
+			}
+			s.next("credentials reloaded")
+			continue
+		}
+		line := s.next("configuration not reloaded; what was in force before stays so")
+		said, _ := line["error"].(string)
+		for _, want := range tt.want {
+			if !strings.Contains(body, want) || !strings.Contains(said, want) {
+				t.Errorf("%s: no %q in %q and %q", tt.name, want, body, said)
+			}
+		}
+		if code != http.StatusConflict || strings.Contains(body+said, "HIDDEN") {
+			t.Errorf("%s: %d %s", tt.name, code, body)
+		}
+	}
+	if code, body := fetch(t, "http://"+address+"/config"); code != http.StatusOK || !strings.Contains(body, "in: \"forward://127.0.0.1:0\"") {
+		t.Errorf("%d %s", code, body)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if code, body := reload(); code != http.StatusConflict || !strings.Contains(body, "no such file") {
+		t.Errorf("without its file: %d %s", code, body)
+	}
+	s.end()
+	if code := <-s.code; code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
