@@ -17,7 +17,7 @@ import (
 
 // How this file is organised. A record may end the process: its output, or what reads it, takes
 // more memory than there is, or has a fault. After a restart it would do so again, for ever. So a
-// follower notes how far it has come, at each batch. When a process did not end in good order, the
+// follower notes how far it has come, at each half of a window. When a process did not end in good order, the
 // next one takes up singly what the dead one may have had in hand, and notes each record before it
 // does.
 //
@@ -61,6 +61,8 @@ type care struct {
 	since   time.Time // of a record noted as alone
 	singles int       // records taken up singly
 	bytes   int64
+	passed  int // records finished since the note
+	volume  int64
 	trials  int // Try runs: its number, from 1; else 0
 
 	stumbled atomic.Bool // the output has failed since a record was noted; by whoever says so
@@ -99,7 +101,9 @@ func (f *Follower) waits() bool {
 	return ok && s.care.noted.Trials > 0 && w.Waiting()
 }
 
-// careful says whether the next record is to be taken up alone.
+// careful says whether the next record is to be taken up alone: it is one of those that the process
+// before may have had in hand. A record further behind the note than a window ends one more process,
+// whose note is closer.
 func (f *Follower) careful() bool {
 	c, s := f.cfg.Caution, &f.step
 	return c != nil && c.Died && s.taken >= c.Last.Finished && s.taken < c.End &&
@@ -153,16 +157,24 @@ func (f *Follower) excuse() {
 	}
 }
 
-// progress notes how far the follower has come.
-func (f *Follower) progress() {
+// progress notes how far the follower has come, if that is half a window further than the last note
+// says: a note takes a system call.
+func (f *Follower) progress(records int, bytes int64) {
 	s := &f.step
-	if c := f.cfg.Caution; c != nil && s.finished > max(s.care.noted.Finished, c.Last.Finished) {
+	c := f.cfg.Caution
+	if c == nil || s.finished <= max(s.care.noted.Finished, c.Last.Finished) {
+		return
+	}
+	s.care.passed += records
+	s.care.volume += bytes
+	if s.care.passed >= f.cfg.Chunks/2 || s.care.volume >= f.cfg.Bytes/2 || s.care.noted.Alone {
 		f.note(Note{Finished: s.finished})
 	}
 }
 
 func (f *Follower) note(n Note) {
-	f.step.care.noted = n
+	care := &f.step.care
+	care.noted, care.passed, care.volume = n, 0, 0
 	f.cfg.Caution.Note(n)
 }
 

@@ -4,6 +4,7 @@ package follow_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/follow"
 	"github.com/spillwaylog/spillway/internal/output"
+	"github.com/spillwaylog/spillway/journal"
 )
 
 // A waiter keeps what it gets, and says that it waits.
@@ -89,6 +91,45 @@ func TestTrialOfWhatWaits(t *testing.T) {
 		defer cancel()
 		if err := f.Run(ctx, t.Context()); err != nil {
 			t.Error(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestNotes: how far a follower has come is noted each half window, and not each time that a record
+// is done, for a note takes a system call.
+func TestNotes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(t)
+		var ends []journal.Position
+		for i := range uint32(100) {
+			ends = append(ends, l.add(t, record(i, 10, false)))
+		}
+		var notes []follow.Note
+		f := follow.New(&follow.Config{
+			Reader: l.reader, Chunks: 20,
+			Caution: &follow.Caution{Note: func(n follow.Note) { notes = append(notes, n) }},
+			Open: func() (output.Output, error) {
+				return outputOf(func(_ *forward.Chunk, done func(output.Result)) { done(output.Result{}) }), nil
+			},
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := f.Run(ctx, t.Context()); err != nil {
+			t.Error(err)
+		}
+		at := -1
+		for _, n := range notes {
+			now := slices.Index(ends, n.Finished)
+			if now-at < 10 || n.Alone {
+				t.Errorf("%+v, record %d, after record %d", n, now, at)
+			}
+			at = now
+		}
+		if at < 89 || len(notes) > 10 {
+			t.Errorf("%d notes, the last at record %d", len(notes), at)
 		}
 		if err := l.Close(); err != nil {
 			t.Error(err)

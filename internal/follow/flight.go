@@ -319,6 +319,7 @@ func (f *Follower) collect() {
 // advance moves over the longest finished prefix.
 func (f *Follower) advance() {
 	s := &f.step
+	records, bytes := s.window.len(), s.bytes
 	for s.window.len() > 0 {
 		x := s.window.front()
 		if !x.done || x.result.Err != nil {
@@ -342,7 +343,7 @@ func (f *Follower) advance() {
 		}
 		f.recycle(x)
 	}
-	f.progress()
+	f.progress(records-s.window.len(), bytes-s.bytes)
 }
 
 // stopHere says that the cursor may stand at the end of the finished prefix, with this state, or
