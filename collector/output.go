@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -29,6 +30,8 @@ type pump struct {
 	url      string
 	index    int  // in deliveries
 	eager    bool // acks wait for it
+	identity string
+	window   int64 // bytes
 	follower *follow.Follower
 	reporter *reporter
 	confirm  func(output int, p journal.Position)
@@ -142,14 +145,28 @@ func identify(identity [16]byte, cursor string) func(dst []byte, first, last jou
 	}
 }
 
+// identityOf is what an output is called by others: nothing else in the world is.
+func identityOf(journal [16]byte, cursor string) string {
+	if journal == [16]byte{} { // the disk was full when it had yet to get one
+		return ""
+	}
+	return hex.EncodeToString(journal[:]) + "-" + cursor
+}
+
 // windowBytes is how much an output may have been given and not finished: its share of a quarter of
 // the memory. The outputs have it apart from the inputs, so that neither waits for the other's.
 func windowBytes(memory int64, outputs int) int64 {
 	return min(max(memory/4/int64(max(outputs, 1)), 1<<20), 4<<20)
 }
 
+// windowChunks is the same in chunks.
+const windowChunks = 1024
+
 // lettersDir is the folder of the dead letters in a data directory.
 const lettersDir = "letters"
+
+// openFor is how long the start waits for an output that asks its other side where it stands.
+const openFor = 5 * time.Second
 
 // openPump opens an output where its cursor stands, or, if it is new, at start.
 func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*pump, error) {
@@ -162,7 +179,10 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 	if err != nil {
 		return nil, err
 	}
-	p := &pump{name: plan.name, url: plan.url, limit: plan.limit, index: len(c.pumps), eager: c.config.Ack == AckDelivered, reporter: c.reporter}
+	p := &pump{
+		name: plan.name, url: plan.url, limit: plan.limit, index: len(c.pumps), eager: c.config.Ack == AckDelivered, reporter: c.reporter,
+		identity: identityOf(c.journal.Identity(), plan.cursor), window: windowBytes(c.config.Memory, len(c.config.Outputs)),
+	}
 	conf := &follow.Config{
 		Reader:  reader,
 		Turn:    &c.turn,
@@ -170,7 +190,8 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 		Open:    func() (Output, error) { return plan.open(p) },
 		Opaque:  plan.opaque,
 		Packs:   plan.ids && !plan.guard,
-		Bytes:   windowBytes(c.config.Memory, len(c.config.Outputs)),
+		Chunks:  windowChunks,
+		Bytes:   p.window,
 		Guard:   plan.guard,
 		Eager:   p.eager,
 		Passed:  p.passed,
@@ -209,7 +230,14 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 	}
 	p.follower = follow.New(conf)
 	c.pumps = append(c.pumps, p)
-	if err = p.follower.Open(context.Background()); err != nil && isNew { // nobody would ever read on there
+	ctx, cancel := context.WithTimeout(context.Background(), openFor)
+	defer cancel()
+	err = p.follower.Open(ctx)
+	if err != nil && (errors.Is(err, ErrReopen) || ctx.Err() != nil) { // the other side may come back; Run opens it then
+		p.reporter.log.Warn("the output cannot be opened yet", "output", p.name, "error", err)
+		err = nil
+	}
+	if err != nil && isNew { // nobody would ever read on there
 		err = errors.Join(err, p.follower.Close())
 		c.pumps = c.pumps[:len(c.pumps)-1]
 		_ = c.journal.RemoveCursor(plan.cursor)

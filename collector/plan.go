@@ -35,6 +35,9 @@ type Resumer = output.Resumer
 // Transactional is an Output that keeps the position itself.
 type Transactional = output.Transactional
 
+// Refuse is what a Transactional output has rejected entries made dead letters by.
+type Refuse = output.Refuse
+
 // Result says what became of a chunk.
 type Result = output.Result
 
@@ -57,13 +60,20 @@ var (
 
 // OutputKind understands the URL of an output. It touches nothing yet, so that a mistake in one
 // URL is told before anything is opened. What it returns opens the output, each time that it has
-// to be opened.
+// to be opened. That fails for now, and the collector starts all the same, where the error wraps
+// ErrReopen.
 type OutputKind func(u *URL, p *Params) (open func(*OutputEnv) (Output, error), err error)
 
 // OutputEnv is what an output gets from the collector.
 type OutputEnv struct {
 	Name string       // of the output, or its URL
 	Log  *slog.Logger // its messages
+	// Identity is the output's own in all the world, for as long as it has its place in the data
+	// directory; empty where that has none. What keeps its position elsewhere knows it so.
+	Identity string
+	// Chunks and Bytes are how much the output gets before it is done with something.
+	Chunks int
+	Bytes  int64
 	// Failed says that the output fails at present, and when it tries again; Works that it does
 	// not. They show in Stats and in the log. Neither blocks.
 	Failed func(err error, next time.Duration)
@@ -193,6 +203,7 @@ func (p *plan) foreign(u *urls.URL, params *urls.Params, kind OutputKind) error 
 	p.open = func(pump *pump) (Output, error) {
 		out, err := open(&OutputEnv{
 			Name: pump.name, Log: pump.reporter.log.With("output", pump.name),
+			Identity: pump.identity, Chunks: windowChunks, Bytes: pump.window,
 			Failed: func(err error, next time.Duration) { pump.fail(err, next) }, Works: pump.works,
 		})
 		if err == nil && out == nil {

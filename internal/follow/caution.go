@@ -132,6 +132,20 @@ func (f *Follower) alone() bool {
 // called at any time.
 func (f *Follower) Stumble() { f.step.care.stumbled.Store(true) }
 
+// hasten has an output that gathers chunks for a transaction end it with the one that is alone in
+// hand. Such an output has made of it what it sends before Submit returns, so that it is there says
+// nothing any more.
+func (f *Follower) hasten(ctx context.Context) {
+	s := &f.step
+	if !s.whole || s.out == nil {
+		return
+	}
+	f.excuse()
+	ctx, cancel := context.WithTimeout(ctx, commitEvery)
+	defer cancel()
+	_ = s.out.Flush(ctx) // what is wrong shows in the chunk's result
+}
+
 // excuse takes back that a record is alone in hand: that it is there says nothing.
 func (f *Follower) excuse() {
 	if f.step.care.noted.Alone {

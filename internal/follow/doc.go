@@ -27,6 +27,7 @@
 //
 // An output that keeps the position itself (output.Transactional) is asked for it at the start. Its
 // token is the position. The cursor is then only what frees the journal, and where counts begin.
+// Such an output passes what it refuses by itself, so it has that made dead letters before.
 //
 // # Trouble
 //

@@ -20,8 +20,8 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// A ledger is the far side of a transactional output: it takes events and a token, or neither. It
-// outlives the outputs opened to it.
+// A ledger is the far side of a transactional output: it takes events and a token, or neither, and
+// refuses some events for good. It outlives the outputs opened to it.
 type ledger struct {
 	t *testing.T
 	dice
@@ -33,8 +33,9 @@ type ledger struct {
 // A clerk is an output that writes a ledger.
 type clerk struct {
 	*ledger
-	*disk // dead: it does nothing any more
-	fails bool
+	*disk  // dead: it does nothing any more
+	fails  bool
+	refuse output.Refuse
 
 	lock   sync.Mutex
 	wake   chan struct{}
@@ -44,10 +45,17 @@ type clerk struct {
 }
 
 type entry struct {
-	token  []byte
-	events []int
-	done   func(output.Result)
+	token    []byte
+	chunk    *forward.Chunk
+	events   []int
+	rejected []output.Rejected
+	done     func(output.Result)
 }
+
+var errBad = errors.New("not to the ledger's taste")
+
+// isBad says which events a ledger refuses.
+func isBad(n int) bool { return n%17 == 3 }
 
 func (l *ledger) open(d *disk, fails bool) *clerk {
 	o := &clerk{ledger: l, disk: d, fails: fails, wake: make(chan struct{}, 1), over: make(chan struct{})}
@@ -55,7 +63,8 @@ func (l *ledger) open(d *disk, fails bool) *clerk {
 	return o
 }
 
-func (o *clerk) Restore(context.Context) ([]byte, bool, error) {
+func (o *clerk) Restore(_ context.Context, refuse output.Refuse) ([]byte, bool, error) {
+	o.refuse = refuse
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.token), o.token != nil, nil
@@ -70,7 +79,15 @@ func (o *clerk) SubmitAt(token []byte, c *forward.Chunk, done func(output.Result
 		go done(output.Result{Err: o.broken})
 		return
 	}
-	o.queue = append(o.queue, entry{slices.Clone(token), numbers(c), done})
+	e := entry{token: slices.Clone(token), chunk: c, done: done}
+	for i, n := range numbers(c) {
+		if isBad(n) {
+			e.rejected = append(e.rejected, output.Rejected{Entry: i, Err: errBad})
+		} else {
+			e.events = append(e.events, n)
+		}
+	}
+	o.queue = append(o.queue, e)
 	select {
 	case o.wake <- struct{}{}:
 	default:
@@ -105,12 +122,18 @@ func (o *clerk) run() {
 			o.end(err)
 		}
 		for _, e := range batch {
-			e.done(output.Result{Err: err})
+			e.done(output.Result{Err: err, Rejected: e.rejected})
 		}
 	}
 }
 
 func (o *clerk) commit(batch []entry) bool {
+	for _, e := range batch {
+		if len(e.rejected) > 0 && o.refuse(context.Background(), e.token, e.chunk, e.rejected) != nil {
+			return false
+		}
+	}
+	rest(time.Duration(o.random(50)) * time.Millisecond)
 	if o.dead.Load() || o.fails && o.random(20) == 0 {
 		return false
 	}
@@ -147,7 +170,8 @@ func (o *clerk) Close(context.Context) error {
 }
 
 // TestLedger follows with an output that keeps the position itself, is killed, and fails without
-// saying what it has done: each event is there once, in order, and all are counted.
+// saying what it has done: each event is there once, in order, or a dead letter, and all are
+// counted.
 func TestLedger(t *testing.T) {
 	seeds(t, 10, 300, func(t *testing.T, r *rand.Rand) {
 		synctest.Test(t, func(t *testing.T) { books(t, r) })
@@ -159,6 +183,8 @@ func books(t *testing.T, r *rand.Rand) {
 	dir := t.TempDir()
 	j := openJournal(t, dir, &disk{})
 	var want []int
+	letters := map[int]journal.Position{} // by event
+	var mu sync.Mutex
 	upTo := map[journal.Position]int64{}
 	for range 200 {
 		c := numbered("t", len(want), 1+r.IntN(5))
@@ -178,8 +204,24 @@ func books(t *testing.T, r *rand.Rand) {
 			Open:   func() (output.Output, error) { return l.open(d, lives < 20), nil },
 			Chunks: 1 + l.random(30),
 			Report: func(err error) { t.Error(err) },
+			Refuse: func(_ context.Context, refused []Refused) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if d.dead.Load() {
+					return errDead
+				}
+				for _, r := range refused {
+					for _, n := range numbers(r.Chunk) {
+						if p, there := letters[n]; there && p != r.Position {
+							t.Errorf("event %d is a dead letter at %v and at %v", n, p, r.Position)
+						}
+						letters[n] = r.Position
+					}
+				}
+				return nil
+			},
 			Passed: func(p journal.Position, n Counts) {
-				if told += n.Out; told != upTo[p] {
+				if told += n.Out + n.Refused; told != upTo[p] {
 					t.Errorf("up to %v it told of %d events, want %d", p, told, upTo[p])
 				}
 			},
@@ -204,12 +246,19 @@ func books(t *testing.T, r *rand.Rand) {
 		stop()
 		_ = j.Close()
 	}
+	for _, n := range want {
+		if _, letter := letters[n]; letter != isBad(n) {
+			t.Fatalf("event %d is a dead letter: %v", n, letter)
+		}
+	}
+	all := int64(len(want))
+	want = slices.DeleteFunc(want, isBad)
 	for i, n := range want {
 		if i >= len(l.events) || l.events[i] != n {
 			t.Fatalf("the ledger has %d events, want %d; event %d is not there, but %v", len(l.events), len(want), n, l.events[i:min(i+1, len(l.events))])
 		}
 	}
-	if len(l.events) != len(want) || upTo[at] != int64(len(want)) {
+	if len(l.events) != len(want) || upTo[at] != all {
 		t.Errorf("%d events, want %d; the cursor ends at %v", len(l.events), len(want), at)
 	}
 }
@@ -221,7 +270,9 @@ type standing struct {
 	got   chan int
 }
 
-func (s standing) Restore(context.Context) ([]byte, bool, error) { return s.token, s.token != nil, nil }
+func (s standing) Restore(context.Context, output.Refuse) ([]byte, bool, error) {
+	return s.token, s.token != nil, nil
+}
 
 func (s standing) SubmitAt(_ []byte, c *forward.Chunk, done func(output.Result)) {
 	s.got <- numbers(c)[0]
@@ -253,7 +304,7 @@ func TestRestore(t *testing.T) {
 		"ahead":       {token(ends[3]), 4, "", ""},
 		"behind":      {token(ends[0]), 2, "", "not repeated"},
 		"in between":  {token(ends[2] + 8), 0, "where no record of this journal ends", ""},
-		"later":       {token(ends[4] + 64), 0, "where no record of this journal ends", ""},
+		"later":       {token(ends[4] + 64), 0, "the data directory is an older copy", ""},
 		"too short":   {token(ends[3])[1:], 0, "a token of 7 bytes", ""},
 		"not a token": {[]byte("offset 17 of topic t"), 0, "a token of 20 bytes", ""},
 	} {

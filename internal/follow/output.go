@@ -95,14 +95,17 @@ func (f *Follower) save(gen int, state []byte) error {
 // is done. It is read to be counted, and to see that the token is this journal's.
 func (f *Follower) restore(ctx context.Context, o output.Transactional) error {
 	s := &f.step
-	token, ok, err := o.Restore(ctx)
+	gen := s.gen
+	token, ok, err := o.Restore(ctx, func(ctx context.Context, token []byte, c *forward.Chunk, rejected []output.Rejected) error {
+		return f.refuseAt(ctx, gen, token, c, rejected)
+	})
 	if err != nil || !ok {
 		return err
 	}
-	if len(token) != tokenLen {
-		return fmt.Errorf("a token of %d bytes is none of a follower's", len(token))
+	p, err := positionOf(token)
+	if err != nil {
+		return err
 	}
-	p := journal.Position(binary.BigEndian.Uint64(token))
 	if p < s.committed {
 		f.cfg.Report(fmt.Errorf("the output stands at %v, before the cursor's %v: what lies between is not repeated", p, s.committed))
 		return nil
@@ -115,7 +118,10 @@ func (f *Follower) restore(ctx context.Context, o output.Transactional) error {
 		if err != nil {
 			return err
 		}
-		if !ok || rec.Pos > p {
+		if !ok {
+			return fmt.Errorf("the output stands at %v, and this journal ends at %v: the data directory is an older copy, or has lost its end", p, at)
+		}
+		if rec.Pos > p {
 			return fmt.Errorf("the output stands at %v, where no record of this journal ends", p)
 		}
 		at = rec.Pos
@@ -132,6 +138,14 @@ func (f *Follower) restore(ctx context.Context, o output.Transactional) error {
 	s.rewind(p)
 	s.passing = n
 	return nil
+}
+
+// positionOf is what the token of a whole record says.
+func positionOf(token []byte) (journal.Position, error) {
+	if len(token) != tokenLen {
+		return 0, fmt.Errorf("a token of %d bytes is none of a follower's", len(token))
+	}
+	return journal.Position(binary.BigEndian.Uint64(token)), nil
 }
 
 // reopen closes the output and opens another one where the cursor stands.

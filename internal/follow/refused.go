@@ -60,7 +60,7 @@ func (f *Follower) refuse(x *flight) (events int64) {
 	var whole *forward.Chunk
 	for _, r := range output.Refusals(x.result.Rejected, x.chunk.Events) {
 		events += int64(len(r.Entries))
-		if f.cfg.Refuse == nil {
+		if f.cfg.Refuse == nil || f.step.whole { // refuseAt has it
 			continue
 		}
 		if whole == nil {
@@ -76,6 +76,25 @@ func (f *Follower) refuse(x *flight) (events int64) {
 		f.letter(Refused{Position: x.end, Time: time.Now(), Reason: r.Reason, Entries: r.Entries, Chunk: part})
 	}
 	return events
+}
+
+// refuseAt makes entries of a chunk dead letters at once, for an output that commits the position
+// behind them itself. The output calls it from a goroutine of its own.
+func (f *Follower) refuseAt(ctx context.Context, gen int, token []byte, c *forward.Chunk, rejected []output.Rejected) error {
+	p, err := positionOf(token)
+	switch {
+	case err != nil:
+		return err
+	case !f.inbox.counts(gen):
+		return output.ErrClosed
+	case f.cfg.Refuse == nil:
+		return nil
+	}
+	var all []Refused
+	for _, r := range output.Refusals(rejected, c.Events) {
+		all = append(all, Refused{Position: p, Time: time.Now(), Reason: r.Reason, Entries: r.Entries, Chunk: output.Only(c, r.Entries)})
+	}
+	return f.cfg.Refuse(ctx, all)
 }
 
 // letter keeps refused entries for the next commit, which is urgent when they take much memory.

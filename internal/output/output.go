@@ -93,14 +93,18 @@ type Waiter interface {
 }
 
 // A Transactional output keeps the position itself, in one transaction with the events. Of what it
-// committed when its caller was killed only the token is known: what it had rejected of that
-// becomes no dead letter.
+// committed when its caller was killed only the token is known. So what it rejects it hands to
+// refuse before it commits the rest; in the Result it only counts.
 type Transactional interface {
 	Placed // the other side gets both or neither, chunk and token, in the order of the calls
 	// Restore is called once, before the first Submit. It returns the token of the last chunk that
-	// the other side has for good; ok is false where it has none yet.
-	Restore(ctx context.Context) (token []byte, ok bool, err error)
+	// the other side has for good; ok is false where it has none yet. An error that wraps ErrReopen
+	// says that it may be tried again.
+	Restore(ctx context.Context, refuse Refuse) (token []byte, ok bool, err error)
 }
+
+// Refuse makes rejected entries of a chunk dead letters, which are durable when it returns.
+type Refuse func(ctx context.Context, token []byte, c *forward.Chunk, rejected []Rejected) error
 
 // A Result says what became of a chunk. The zero value: it was delivered.
 type Result struct {

@@ -8,6 +8,11 @@
 //	            all of a chunk share one slab                 │
 //	done   ◄── when the brokers have acked the last one ◄─────┘
 //
+// With exactly_once=true the records of many chunks and the cursor behind them are one transaction:
+//
+//	SubmitAt ──► open transaction: records … │ cursor │ flush │ commit ──► done, of all of them
+//	        └──► waits for the next one      └─ in the topic spillway-cursors
+//
 // # Promises
 //
 // A chunk is done when every in-sync replica has each of its events. What the brokers do not take
@@ -15,25 +20,22 @@
 // that is missing is waited for. An event that can never be taken, because it is too large, is
 // refused by itself, and the others of its chunk are written.
 //
-// Not promised: once. franz-go's producer drops the repeats of its own sending again. But what was
-// in flight when the collector was killed is sent again by the next process, and a consumer sees it
-// twice, under the same id in the header spillway-id.
+// In a transaction each event is there once, for consumers that read what is committed, whatever is
+// killed. The collector asks the topic of cursors where it stands, and no file of its own.
+//
+// Not promised: once without transactions. franz-go's producer drops the repeats of its own sending
+// again. But what was in flight when the collector was killed is sent again by the next process,
+// and a consumer sees it twice, under the same id in the header spillway-id.
 package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
@@ -46,69 +48,67 @@ func Kind(u *collector.URL, p *collector.Params) (func(*collector.OutputEnv) (co
 	if err != nil {
 		return nil, err
 	}
+	if s.once {
+		me := newProcess()
+		return func(env *collector.OutputEnv) (collector.Output, error) { return openOnce(s, env, me) }, nil
+	}
 	return func(env *collector.OutputEnv) (collector.Output, error) { return open(s, env) }, nil
 }
 
-// output is a topic.
-type output struct {
+// A producer is what both kinds of output have: a client, and records made of chunks.
+type producer struct {
 	settings *settings
 	env      *collector.OutputEnv
 	client   *kgo.Client
+	encoder  *lines.Encoder // with the lock of Submit
+	slabs    sync.Pool      // of *slab
 	watching sync.WaitGroup
 	stop     context.CancelFunc
-	closed   chan struct{} // when the client is closed and all chunks are done
-	closing  sync.Once
 
-	submitting sync.Mutex // over encoder, and over the order of records
-	encoder    *lines.Encoder
-	slabs      sync.Pool // of *slab
-
-	pending sync.WaitGroup // chunks
-	waiting atomic.Int64   // the same, as a number
-	acked   atomic.Int64   // records
-	kept    atomic.Int64   // when the cursor was last asked for, in Unix nanoseconds
+	waiting atomic.Int64 // chunks
+	acked   atomic.Int64 // records
 	shut    atomic.Bool
 }
 
-// watchEvery is how often somebody looks whether anything moves.
-const watchEvery = 5 * time.Second
-
-func open(s *settings, env *collector.OutputEnv) (*output, error) {
+// start makes the client.
+func (p *producer) start(s *settings, env *collector.OutputEnv, more ...kgo.Opt) error {
 	options, err := s.options()
 	if err != nil {
-		return nil, fmt.Errorf("kafka: %w", err)
+		return fmt.Errorf("kafka: %w", err)
 	}
-	o := &output{settings: s, env: env, closed: make(chan struct{})}
-	if o.encoder, err = lines.NewEncoder(&s.line); err != nil {
-		return nil, err
+	p.settings, p.env = s, env
+	if p.encoder, err = lines.NewEncoder(&s.line); err != nil {
+		return err
 	}
-	o.slabs.New = func() any { return new(slab) }
-	if o.client, err = kgo.NewClient(append(options, kgo.WithHooks(hooks{o}))...); err != nil {
-		return nil, fmt.Errorf("kafka: %w", err)
+	p.slabs.New = func() any { return new(slab) }
+	options = append(append(options, kgo.WithHooks(hooks{p})), more...)
+	if p.client, err = kgo.NewClient(options...); err != nil {
+		return fmt.Errorf("kafka: %w", err)
 	}
 	var ctx context.Context
-	ctx, o.stop = context.WithCancel(context.Background())
-	o.watching.Go(func() { o.watch(ctx) })
+	ctx, p.stop = context.WithCancel(context.Background())
+	p.watching.Go(func() { p.watch(ctx) })
+	return nil
+}
+
+// output is a topic, at least once.
+type output struct {
+	producer
+	closed  chan struct{} // when the client is closed and all chunks are done
+	closing sync.Once
+
+	submitting sync.Mutex     // over the order of records
+	pending    sync.WaitGroup // chunks
+	kept       atomic.Int64   // when the cursor was last asked for, in Unix nanoseconds
+}
+
+func open(s *settings, env *collector.OutputEnv) (*output, error) {
+	o := &output{closed: make(chan struct{})}
+	if err := o.start(s, env); err != nil {
+		return nil, err
+	}
 	return o, nil
 }
-
-// A slab is the records of a chunk and their bytes.
-type slab struct {
-	o       *output
-	done    func(collector.Result)
-	left    atomic.Int64 // records that are with the client, and one while the chunk is being made
-	records []kgo.Record
-	headers []kgo.RecordHeader
-	entries []int // of each record, its index in the chunk
-	bytes   []byte
-
-	mu       sync.Mutex
-	rejected []collector.Rejected
-	err      error
-}
-
-// slabKeeps is the largest slab that is kept for another chunk.
-const slabKeeps = 4 << 20
 
 // Submit implements collector.Output.
 func (o *output) Submit(c *forward.Chunk, done func(collector.Result)) {
@@ -120,130 +120,27 @@ func (o *output) Submit(c *forward.Chunk, done func(collector.Result)) {
 	}
 	o.pending.Add(1)
 	o.waiting.Add(1)
-	s := o.slabs.Get().(*slab)
-	s.o, s.done = o, done
-	s.fill(c)
+	s := o.fill(c)
+	s.done = done
 	s.left.Store(int64(len(s.records)) + 1)
-	for i := range s.records {
-		o.client.Produce(context.Background(), &s.records[i], s.promise)
-	}
-	s.one()
-}
-
-// fill makes a record of each event.
-func (s *slab) fill(c *forward.Chunk) {
-	o := s.o
-	now := time.Now()
-	late := 0
-	type span struct{ key, value, id int } // where these end in bytes
-	var spans []span
-	b := s.bytes[:0]
-	entries := forward.ReadEntries(c.Entries)
-	index := 0
-	for e, ok := entries.Next(); ok; e, ok = entries.Next() {
-		r := kgo.Record{Timestamp: now}
-		if o.settings.stamp {
-			if at := time.Unix(e.Sec, int64(e.Nsec)); at.After(now.Add(-oldest)) && at.Before(now.Add(newest)) {
-				r.Timestamp = at
-			} else {
-				late++
-			}
+	promise := func(r *kgo.Record, err error) {
+		if err != nil {
+			s.failed(r, err)
 		}
-		var at span
-		b = o.settings.key.append(b, c.Tag, e.Record)
-		at.key = len(b)
-		if o.settings.msgpack {
-			b = append(b, e.Record...)
-		} else {
-			b = o.encoder.AppendLine(b, c.Tag, e)
-			b = b[:len(b)-1] // the newline
-		}
-		at.value = len(b)
-		if o.settings.header != "" {
-			b = append(append(b, c.ID...), ':')
-			b = strconv.AppendInt(b, int64(index), 10)
-		}
-		at.id = len(b)
-		spans, s.records, s.entries = append(spans, at), append(s.records, r), append(s.entries, index)
-		index++
-	}
-	if err := entries.Err(); err != nil {
-		for ; index < c.Events; index++ {
-			s.rejected = append(s.rejected, collector.Rejected{Entry: index, Err: err})
-		}
-	}
-	s.bytes = b
-	if o.settings.header != "" {
-		s.headers = append(s.headers[:0], make([]kgo.RecordHeader, len(s.records))...)
-	}
-	from := 0
-	for i := range s.records {
-		r, at := &s.records[i], spans[i]
-		if at.key > from {
-			r.Key = b[from:at.key:at.key]
-		}
-		r.Value = b[at.key:at.value:at.value]
-		if o.settings.header != "" {
-			s.headers[i] = kgo.RecordHeader{Key: o.settings.header, Value: b[at.value:at.id:at.id]}
-			r.Headers = s.headers[i : i+1 : i+1]
-		}
-		from = at.id
-	}
-	if late > 0 {
-		o.env.Log.Warn("events are too old or too new for their time to be the record's; it is the time of sending",
-			"topic", o.settings.topic, "events", late)
-	}
-}
-
-// Times of events that may be those of records: Kafka deletes a segment by its newest record, and
-// refuses what is far ahead.
-const (
-	oldest = 7 * 24 * time.Hour
-	newest = time.Hour
-)
-
-// promise is told what became of a record.
-func (s *slab) promise(r *kgo.Record, err error) {
-	if err != nil {
-		s.failed(r, err)
-	}
-	s.one()
-}
-
-func (s *slab) failed(r *kgo.Record, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !isRefusal(err) {
-		if s.err == nil {
-			s.err = err
-		}
-		return
+		o.one(s)
 	}
 	for i := range s.records {
-		if &s.records[i] == r {
-			err = fmt.Errorf("topic %s: %w", s.o.settings.topic, err)
-			s.rejected = append(s.rejected, collector.Rejected{Entry: s.entries[i], Err: err})
-			return
-		}
+		o.client.Produce(context.Background(), &s.records[i], promise)
 	}
-}
-
-// isRefusal says that a record is refused however often it is sent.
-func isRefusal(err error) bool {
-	for _, forGood := range []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord} {
-		if errors.Is(err, forGood) {
-			return true
-		}
-	}
-	return false
+	o.one(s)
 }
 
 // one counts a record, and ends the chunk with the last.
-func (s *slab) one() {
+func (o *output) one(s *slab) {
 	if s.left.Add(-1) > 0 {
 		return
 	}
-	o, done := s.o, s.done
+	done := s.done
 	result := collector.Result{Rejected: s.rejected, Bytes: int64(len(s.bytes)), Soon: o.soon()}
 	switch err := s.err; {
 	case err == nil:
@@ -254,12 +151,8 @@ func (s *slab) one() {
 		result = collector.Result{Err: fmt.Errorf("kafka: topic %s: %w; %w", o.settings.topic, err, collector.ErrReopen)}
 	}
 	o.acked.Add(int64(len(s.records)))
-	clear(s.records)
-	clear(s.headers)
-	s.o, s.done, s.rejected, s.err = nil, nil, nil, nil
-	s.records, s.entries = s.records[:0], s.entries[:0]
-	if result.Err == nil && cap(s.bytes) <= slabKeeps { // a client that was closed may read it yet
-		o.slabs.Put(s)
+	if result.Err == nil { // a client that was closed may read it yet
+		o.recycle(s)
 	}
 	done(result)
 	o.waiting.Add(-1)
@@ -302,66 +195,5 @@ func (o *output) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("kafka: topic %s: connections are %w", o.settings.topic, collector.ErrLeft)
-	}
-}
-
-// watch says what is wrong while nothing is acked: the client itself tries again and says nothing.
-func (o *output) watch(ctx context.Context) {
-	ticker := time.NewTicker(watchEvery)
-	defer ticker.Stop()
-	before := int64(-1)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		acked := o.acked.Load()
-		if o.waiting.Load() > 0 && acked == before {
-			if err := o.ask(ctx); ctx.Err() == nil {
-				o.env.Failed(err, watchEvery)
-			}
-		}
-		before = acked
-	}
-}
-
-// ask asks the brokers about the topic, and returns why nothing may be acked.
-func (o *output) ask(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, watchEvery)
-	defer cancel()
-	topic := o.settings.topic
-	req := kmsg.NewPtrMetadataRequest()
-	one := kmsg.NewMetadataRequestTopic()
-	one.Topic = &topic
-	req.Topics = append(req.Topics, one)
-	resp, err := req.RequestWith(ctx, o.client)
-	if err != nil {
-		return fmt.Errorf("kafka: %w", err)
-	}
-	for i := range resp.Topics {
-		t := &resp.Topics[i]
-		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
-			return fmt.Errorf("kafka: topic %s: %w", topic, err)
-		}
-		for j := range t.Partitions {
-			if err := kerr.ErrorForCode(t.Partitions[j].ErrorCode); err != nil {
-				return fmt.Errorf("kafka: topic %s, partition %d: %w", topic, t.Partitions[j].Partition, err)
-			}
-		}
-	}
-	return fmt.Errorf("kafka: topic %s: the brokers ack nothing", topic)
-}
-
-// hooks are told what happens to connections.
-type hooks struct{ o *output }
-
-// OnBrokerConnect implements kgo.HookBrokerConnect.
-func (h hooks) OnBrokerConnect(b kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
-	if errors.Is(err, io.EOF) { // some brokers say no more
-		err = fmt.Errorf("it hangs up while the connection is made, perhaps for TLS, user or password: %w", err)
-	}
-	if err != nil && !h.o.shut.Load() {
-		h.o.env.Failed(fmt.Errorf("kafka: broker %s: %w", net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port))), err), 0)
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"strings"
 	"sync"
@@ -20,6 +22,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
@@ -42,7 +45,26 @@ func cluster(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(3), kfake.SeedTopics(4, "logs")}, opts...)...)
 	must(t, err)
 	t.Cleanup(c.Close)
+	abortOpen(c)
 	return c
+}
+
+// abortOpen has a producer's new id abort what is open, as brokers do. kfake does so only where a
+// request names the id and the epoch that are known.
+func abortOpen(c *kfake.Cluster) {
+	seen := map[string]bool{} // transactional ids
+	c.ControlKey(int16(kmsg.InitProducerID), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		r := req.(*kmsg.InitProducerIDRequest)
+		if r.TransactionalID != nil && seen[*r.TransactionalID] {
+			h := fnv.New64() // kfake's id
+			h.Write([]byte(*r.TransactionalID))
+			r.ProducerID, r.ProducerEpoch = int64(h.Sum64())&math.MaxInt64, 0
+		} else if r.TransactionalID != nil {
+			seen[*r.TransactionalID] = true
+		}
+		return nil, nil, false
+	})
 }
 
 // plan reads a URL as the collector does.
@@ -188,6 +210,9 @@ func wantOrder(t *testing.T, records []*kgo.Record, n int) {
 		t.Fatalf("%d records, want %d", len(records), n)
 	}
 }
+
+// versions28 are what brokers of version 2.8 understand.
+func versions28() *kversion.Versions { return kversion.V2_8_0() }
 
 func brokers(c *kfake.Cluster) string { return strings.Join(c.ListenAddrs(), ",") }
 

@@ -23,17 +23,22 @@ import (
 
 // settings are what a URL says.
 type settings struct {
-	brokers  []string // host:port
-	topic    string
-	key      template
-	msgpack  bool // values are records as MessagePack; else lines of JSON
-	line     lines.Options
-	stamp    bool   // records carry the time of the event
-	header   string // of the event's id; empty: there is none
-	linger   time.Duration
-	batch    int64 // bytes
-	codec    kgo.CompressionCodec
-	create   bool
+	brokers []string // host:port
+	topic   string
+	key     template
+	msgpack bool // values are records as MessagePack; else lines of JSON
+	line    lines.Options
+	stamp   bool   // records carry the time of the event
+	header  string // of the event's id; empty: there is none
+	linger  time.Duration
+	batch   int64 // bytes
+	codec   kgo.CompressionCodec
+	create  bool
+	once    bool
+	txn     struct {
+		every, timeout time.Duration
+		cursors        string // topic
+	}
 	tls      bool
 	files    struct{ ca, cert, key, password string }
 	server   string // name in the broker's certificate
@@ -49,6 +54,10 @@ var codecs = map[string]kgo.CompressionCodec{
 
 // Bounds of what a topic's name may be, as Kafka has them.
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+
+func isTopic(name string) bool {
+	return topicName.MatchString(name) && name != "." && name != ".."
+}
 
 const defaultPort = "9092"
 
@@ -66,7 +75,7 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 		}
 		s.brokers = append(s.brokers, broker)
 	}
-	if !topicName.MatchString(topic) || topic == "." || topic == ".." {
+	if !isTopic(topic) {
 		return nil, u.Errorf("a topic has 1 to 249 letters, digits, '.', '_' and '-'")
 	}
 	s.topic = topic
@@ -86,6 +95,11 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 	s.batch = p.Size("batch_bytes", 1_000_000)
 	s.codec = codecs[p.Choice("compress", "none", "gzip", "snappy", "lz4", "zstd")]
 	s.create = p.Bool("create", true)
+	s.once = p.Bool("exactly_once", false)
+	every, timeout, cursors := p.String("commit_every", ""), p.String("transaction_timeout", ""), p.String("cursor_topic", "")
+	s.txn.every = p.Duration("commit_every", 100*time.Millisecond)
+	s.txn.timeout = p.Duration("transaction_timeout", time.Minute)
+	s.txn.cursors = p.String("cursor_topic", "spillway-cursors")
 	s.tls = p.Bool("tls", false)
 	s.files.ca, s.files.cert, s.files.key = p.String("ca", ""), p.String("cert", ""), p.String("key_file", "")
 	s.server = p.String("server_name", "")
@@ -99,6 +113,14 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 		return nil, u.Errorf("linger is 0s to 1m")
 	case s.batch < 1<<10 || s.batch > 1<<30:
 		return nil, u.Errorf("batch_bytes is 1KiB to 1GiB")
+	case !s.once && every+timeout+cursors != "":
+		return nil, u.Errorf("commit_every, transaction_timeout and cursor_topic belong to exactly_once=true")
+	case !isTopic(s.txn.cursors) || s.txn.cursors == s.topic:
+		return nil, u.Errorf("cursor_topic is a topic, and not that of the events")
+	case s.txn.timeout < 5*time.Second || s.txn.timeout > time.Hour:
+		return nil, u.Errorf("transaction_timeout is 5s to 1h")
+	case s.txn.every < time.Millisecond || s.txn.every > s.txn.timeout/2:
+		return nil, u.Errorf("commit_every is 1ms to half of transaction_timeout")
 	case !s.tls && (s.files.ca != "" || s.files.cert != "" || s.files.key != "" || s.server != ""):
 		return nil, u.Errorf("ca, cert, key_file and server_name belong to tls=true")
 	case (s.files.cert == "") != (s.files.key == ""):
@@ -123,6 +145,11 @@ func hostPort(text string) (string, error) {
 		return "", errors.New("it has no host or no port")
 	}
 	return net.JoinHostPort(host, port), nil
+}
+
+// partitioner is Java's: murmur2 of the key, and for records without one a batch at a time.
+func (s *settings) partitioner() kgo.Partitioner {
+	return kgo.UniformBytesPartitioner(64<<10, true, true, nil)
 }
 
 // options are those of the client. Files are read now.
