@@ -144,6 +144,7 @@ func (c *Collector) open() error {
 		p.confirm(p.index, p.follower.Start())
 		p.holding = func() holding { return b.holding(p) }
 		p.over = func(at journal.Position) func(journal.Position) bool { return b.over(p, at) }
+		p.ready.Store(true)
 	}
 	ends, err := OutputEnds(c.config.Dir)
 	if err != nil {

@@ -4,6 +4,8 @@ package collector
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -86,6 +88,31 @@ func TestKindOpensNothing(t *testing.T) {
 	}
 	if c != nil {
 		_ = c.Close()
+	}
+}
+
+// TestFailsAtStart: an output may fail before the collector is open, and one that can be opened
+// later does not keep it from starting.
+func TestFailsAtStart(t *testing.T) {
+	k := &keeper{got: make(chan string, 1), does: true}
+	tries := 0
+	kinds := map[string]OutputKind{"keep": func(*URL, *Params) (func(*OutputEnv) (Output, error), error) {
+		return func(env *OutputEnv) (Output, error) {
+			if env.Identity == "" || env.Chunks == 0 || env.Bytes == 0 {
+				t.Errorf("%+v", env)
+			}
+			if tries++; tries > 1 {
+				return k, nil
+			}
+			env.Failed(errors.New("nobody is there"), 0)
+			return nil, fmt.Errorf("not yet; %w", ErrReopen)
+		}, nil
+	}}
+	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("keep:a"), OutputKinds: kinds})
+	send(t, r.client(t), numbered("t", 0, 1))
+	<-k.got
+	if err := r.stop(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -38,7 +38,8 @@ type pump struct {
 
 	hangs   atomic.Bool // it has not ended, or left something behind
 	failing failing
-	holding func() holding // what waits for this output
+	holding func() holding // what waits for this output; not before ready
+	ready   atomic.Bool    // the collector is open
 
 	limit limit
 	over  func(at journal.Position) (enough func(at journal.Position) bool) // see backlogs
@@ -115,7 +116,10 @@ func (p *pump) fail(err error, pause time.Duration) {
 
 // tellBroken tells of a failure, and what it holds up.
 func (p *pump) tellBroken(f Failure) {
-	h := p.holding()
+	var h holding
+	if p.ready.Load() {
+		h = p.holding()
+	}
 	p.reporter.failure("output broken", f, "output", p.name,
 		"behind", h.events, "behind_bytes", h.bytes, "behind_for", h.age.Round(time.Second), "holds_up", h.waits)
 }
