@@ -86,7 +86,7 @@ func (f *Follower) Try(ctx context.Context) {
 	s := &f.step
 	last := f.cfg.Caution.Last.Finished
 	s.care.trials = f.cfg.Caution.Last.Trials + 1
-	for ctx.Err() == nil && s.finished <= last && !(s.whole && s.taken > last) && !s.failing && !s.care.stumbled.Load() && !f.waits() {
+	for ctx.Err() == nil && s.finished <= last && (!s.whole || s.taken <= last) && !s.failing && !s.care.stumbled.Load() && !f.waits() {
 		f.round(ctx, context.Background())
 	}
 	s.care.trials = 0
