@@ -86,8 +86,9 @@ func (f *Follower) Try(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, excuseAfter)
 	defer cancel()
 	s := &f.step
+	last := f.cfg.Caution.Last.Finished
 	s.care.trials = f.cfg.Caution.Last.Trials + 1
-	for ctx.Err() == nil && s.finished <= f.cfg.Caution.Last.Finished && !s.failing && !s.care.stumbled.Load() && !f.waits() {
+	for ctx.Err() == nil && s.finished <= last && (!s.whole || s.taken <= last) && !s.failing && !s.care.stumbled.Load() && !f.waits() {
 		f.round(ctx, context.Background())
 	}
 	s.care.trials = 0
@@ -113,6 +114,14 @@ func (f *Follower) careful() bool {
 // alone notes that the next record is in hand, if nothing else is; else it reports false.
 func (f *Follower) alone() bool {
 	s := &f.step
+	if s.whole { // see made
+		n := Note{Finished: s.taken, Alone: true}
+		if s.taken == f.cfg.Caution.Last.Finished {
+			n.Trials = s.care.trials
+		}
+		f.note(n)
+		return true
+	}
 	if s.window.len() > 0 {
 		if s.care.noted.Alone && (s.care.stumbled.Load() || time.Since(s.care.since) > excuseAfter) {
 			f.excuse()
@@ -136,18 +145,13 @@ func (f *Follower) alone() bool {
 // called at any time.
 func (f *Follower) Stumble() { f.step.care.stumbled.Store(true) }
 
-// hasten has an output that gathers chunks for a transaction end it with the one that is alone in
-// hand. Such an output has made of it what it sends before Submit returns, so that it is there says
-// nothing any more.
-func (f *Follower) hasten(ctx context.Context) {
-	s := &f.step
-	if !s.whole || s.out == nil {
-		return
+// made says that the output has made of a record what it sends. One that gathers records for a
+// transaction does so before Submit returns: nothing of what waits for the transaction is in hand,
+// and a careful start need not wait for it.
+func (f *Follower) made() {
+	if f.step.whole {
+		f.excuse()
 	}
-	f.excuse()
-	ctx, cancel := context.WithTimeout(ctx, commitEvery)
-	defer cancel()
-	_ = s.out.Flush(ctx) // what is wrong shows in the chunk's result
 }
 
 // excuse takes back that a record is alone in hand: that it is there says nothing.

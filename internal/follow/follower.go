@@ -287,7 +287,7 @@ func (f *Follower) round(ctx, drain context.Context) (over bool) {
 	case more && careful:
 		s.care.singles++
 		s.care.bytes += s.bytes
-		f.hasten(ctx)
+		f.made()
 	case more:
 	case s.inFlight == 0 && drain.Err() != nil && s.stop > s.committed:
 		f.tryCommit(ctx)

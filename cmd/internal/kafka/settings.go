@@ -26,7 +26,8 @@ type settings struct {
 	brokers []string // host:port
 	topic   string
 	key     template
-	msgpack bool // values are records as MessagePack; else lines of JSON
+	msgpack bool     // values are records as MessagePack; else lines of JSON
+	value   template // of the value; nil: one of these
 	line    lines.Options
 	stamp   bool   // records carry the time of the event
 	header  string // of the event's id; empty: there is none
@@ -83,7 +84,16 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 	if s.key, err = parseTemplate(p.String("key", "")); err != nil {
 		return nil, u.Errorf("key: %v", err)
 	}
-	s.msgpack = p.Choice("value", "json", "msgpack") == "msgpack"
+	switch value := p.String("value", "json"); {
+	case value == "msgpack":
+		s.msgpack = true
+	case strings.Contains(value, "{"):
+		if s.value, err = parseTemplate(value); err != nil {
+			return nil, u.Errorf("value: %v", err)
+		}
+	case value != "json":
+		return nil, u.Errorf("value is json, msgpack, or a template such as {message}")
+	}
 	if s.line, err = lines.FromParams(p.String); err != nil {
 		return nil, u.Errorf("%v", err)
 	}

@@ -61,9 +61,12 @@ func (p *producer) fill(c *forward.Chunk) *slab {
 		var at span
 		b = p.settings.key.append(b, c.Tag, e.Record)
 		at.key = len(b)
-		if p.settings.msgpack {
+		switch {
+		case p.settings.value != nil:
+			b = p.settings.value.append(b, c.Tag, e.Record)
+		case p.settings.msgpack:
 			b = append(b, e.Record...)
-		} else {
+		default:
 			b = p.encoder.AppendLine(b, c.Tag, e)
 			b = b[:len(b)-1] // the newline
 		}
