@@ -204,8 +204,8 @@ func TestLoggerFullShm(t *testing.T) {
 }
 
 // TestLoggerShmFillsUp has the file system of the rings fill up while a logger runs and its server
-// is down: its ring is small from then on. It says so, refuses what finds no room, and delivers what
-// it accepted.
+// is down: its ring is small from then on. It says so, refuses what finds no room, and delivers
+// what it accepted.
 func TestLoggerShmFillsUp(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t, "32m")

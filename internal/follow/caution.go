@@ -103,8 +103,8 @@ func (f *Follower) waits() bool {
 }
 
 // careful says whether the next record is to be taken up alone: it is one of those that the process
-// before may have had in hand. A record further behind the note than a window ends one more process,
-// whose note is closer.
+// before may have had in hand. A record further behind the note than a window ends one more
+// process, whose note is closer.
 func (f *Follower) careful() bool {
 	c, s := f.cfg.Caution, &f.step
 	return c != nil && c.Died && s.taken >= c.Last.Finished && s.taken < c.End &&
