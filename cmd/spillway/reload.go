@@ -59,7 +59,7 @@ func (r *reloader) on(signals <-chan os.Signal) (stop func()) {
 func (r *reloader) reload() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next, err := r.set.asked.setUp(r.set.flags)
+	next, err := r.set.again()
 	if err == nil {
 		err = r.set.differs(next)
 	}
@@ -81,6 +81,16 @@ func (r *reloader) reload() error {
 	}
 	r.log.Info("credentials reloaded")
 	return nil
+}
+
+// again reads the file once more. What came through a pipe is gone, and to open a named one would
+// wait for a writer: for ever, and the end of the process with it.
+func (s *setup) again() (*setup, error) {
+	path := s.asked.Config
+	if info, err := os.Stat(path); path != "" && err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: it is no regular file, and cannot be read again", path)
+	}
+	return s.asked.setUp(s.flags)
 }
 
 // differs says which settings of the command itself are others: the collector knows only its own.

@@ -94,6 +94,15 @@ func TestReload(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Mkdir(file, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if code, body := reload(); code != http.StatusConflict || !strings.Contains(body, "no regular file") {
+		t.Errorf("of a folder: %d %s", code, body)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
 	if code, body := reload(); code != http.StatusConflict || !strings.Contains(body, "no such file") {
 		t.Errorf("without its file: %d %s", code, body)
 	}

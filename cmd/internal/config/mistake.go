@@ -124,10 +124,10 @@ func (s *source) mistake(line, column int, format string, args ...any) Mistake {
 	return m
 }
 
-// secretValue is what follows a word that may name a secret, up to the end of the line.
 var (
-	secretValue = regexp.MustCompile(`([\w-]+)(["']?\s*[:=]\s*)([^\s&][^&]*)`)
-	webAddress  = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*:[^\s"']*`)
+	// secretName is a word that may name a secret, which is what follows, up to the end of the line.
+	secretName = regexp.MustCompile(`([\w-]+)["']?\s*[:=]\s*`)
+	webAddress = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*:[^\s"']*`)
 )
 
 // shown is a line, or its beginning, without secrets.
@@ -138,15 +138,49 @@ func (s *source) shown(line int, text string) string {
 		text = m.apply(text)
 	}
 	if s.plain {
-		text = secretValue.ReplaceAllStringFunc(text, func(found string) string {
-			part := secretValue.FindStringSubmatch(found)
-			if !urls.Secret(part[1]) {
-				return found
-			}
-			return part[1] + part[2] + hidden
-		})
+		text = s.withoutSecrets(line, text)
 	}
 	return webAddress.ReplaceAllStringFunc(text, urls.Show)
+}
+
+// withoutSecrets hides what stands behind the name of a secret, in its line and in those below that
+// are indented further, as where a value goes on.
+func (s *source) withoutSecrets(line int, text string) string {
+	depth := indent(s.lines[line-1])
+	for _, above := range slices.Backward(s.lines[:line-1]) {
+		if at := indent(above); strings.TrimSpace(above) != "" && at < depth {
+			if secretBehind(above) >= 0 {
+				if value := strings.TrimLeft(text, " \t-"); value != "" {
+					return strings.TrimSuffix(text, value) + hidden
+				}
+				return text
+			}
+			depth = at
+		}
+	}
+	if at := secretBehind(text); at >= 0 && at < len(text) {
+		return text[:at] + hidden
+	}
+	return text
+}
+
+// indent is how far a line is indented. An item of a list is within the key above it.
+func indent(line string) int {
+	n := len(line) - len(strings.TrimLeft(line, " \t"))
+	if strings.HasPrefix(line[n:], "-") {
+		n++
+	}
+	return n
+}
+
+// secretBehind returns where the first value of a line begins that may be a secret, or -1.
+func secretBehind(text string) int {
+	for _, at := range secretName.FindAllStringSubmatchIndex(text, -1) {
+		if urls.Secret(text[at[2]:at[3]]) {
+			return at[1]
+		}
+	}
+	return -1
 }
 
 // apply hides the text; or the rest of the line, where the text is written otherwise.
