@@ -17,9 +17,9 @@ import (
 
 // How this file is organised. A record may end the process: its output, or what reads it, takes
 // more memory than there is, or has a fault. After a restart it would do so again, for ever. So a
-// follower notes how far it has come, at each half of a window. When a process did not end in good order, the
-// next one takes up singly what the dead one may have had in hand, and notes each record before it
-// does.
+// follower notes how far it has come, at each half of a window. When a process did not end in good
+// order, the next one takes up singly what the dead one may have had in hand, and notes each record
+// before it does.
 //
 //	1st death   the record was among those in hand    → the next process takes these up singly
 //	2nd death   it was alone in hand                  → the next one tries it before it does anything else
