@@ -16,6 +16,8 @@
 // Without a token or a client's certificate everybody who reaches the address. So an address that
 // is not the loopback one needs one of them, or the word anonymous=true. /healthz and /readyz need
 // no token: probes have none, and learn the names of outputs alone. A page in a browser on this
-// machine reaches the loopback address too: requests that another site caused are refused, and so
-// are those for another host's name, where there is no token.
+// machine reaches the loopback address too: what another site has it post is refused, and so are
+// requests for another host's name, where there is no token.
+//
+// At most 64 connections are open. For a further one that is closed which was silent the longest.
 package admin

@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -10,10 +11,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -72,7 +76,7 @@ func (p *Plan) Listen(log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("admin %s: %w", p.shown, err)
 	}
-	s := &Server{plan: p, log: log, served: make(chan struct{}), listener: &limited{Listener: l, places: make(chan struct{}, mostConnections)}}
+	s := &Server{plan: p, log: log, served: make(chan struct{}), listener: &limited{Listener: l, open: map[*placed]struct{}{}}}
 	if c := p.security.TLS(); c != nil {
 		c.NextProtos = []string{"http/1.1"}
 		s.listener = tls.NewListener(s.listener, c)
@@ -205,30 +209,52 @@ func local(hostPort string) bool {
 	return loopback(strings.Trim(host, "[]"))
 }
 
-// limited is a listener with so many connections at a time; the next one waits.
+// limited is a listener with so many connections at a time. For a further one the one that has been
+// silent for the longest time is closed: else some that say nothing would keep a probe waiting.
 type limited struct {
 	net.Listener
-	places chan struct{}
+	mu   sync.Mutex
+	open map[*placed]struct{}
 }
 
 func (l *limited) Accept() (net.Conn, error) {
-	l.places <- struct{}{}
 	c, err := l.Listener.Accept()
 	if err != nil {
-		<-l.places
 		return nil, err
 	}
-	return &placed{Conn: c, leave: l.places}, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.open) >= mostConnections {
+		silent := slices.MinFunc(slices.Collect(maps.Keys(l.open)), func(a, b *placed) int {
+			return cmp.Compare(a.silent.Load(), b.silent.Load())
+		})
+		delete(l.open, silent)
+		_ = silent.Conn.Close() // the server sees it, and forgets it
+	}
+	p := &placed{Conn: c, from: l}
+	p.silent.Store(time.Now().UnixNano())
+	l.open[p] = struct{}{}
+	return p, nil
 }
 
-// placed is a connection that gives its place back once.
+// placed is a connection that has one of the places.
 type placed struct {
 	net.Conn
-	leave chan struct{}
-	once  sync.Once
+	from   *limited
+	silent atomic.Int64 // since when, in nanoseconds since 1970
+}
+
+func (c *placed) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.silent.Store(time.Now().UnixNano())
+	}
+	return n, err
 }
 
 func (c *placed) Close() error {
-	c.once.Do(func() { <-c.leave })
+	c.from.mu.Lock()
+	delete(c.from.open, c)
+	c.from.mu.Unlock()
 	return c.Conn.Close()
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -164,6 +165,30 @@ func TestServer(t *testing.T) {
 }
 
 // TestServerGuarded: TLS, and a token that only probes do without.
+// TestCrowd: connections that say nothing more keep none from being answered.
+func TestCrowd(t *testing.T) {
+	s := start(t, "127.0.0.1:0", sources(1))
+	for range mostConnections {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // one by one, for a connection of its own
+		client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
+		if code, body := ask(t, client, http.MethodGet, "http://"+s.Addr().String()+"/healthz"); code != http.StatusOK {
+			t.Errorf("%d %s", code, body)
+		}
+	}
+}
+
 func TestServerGuarded(t *testing.T) {
 	dir := t.TempDir()
 	token := filepath.Join(dir, "token")
