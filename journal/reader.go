@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"sync"
 	"time"
 )
@@ -387,41 +386,6 @@ func (r *Reader) SkipTo(p Position) error {
 	}
 	r.seek(p)
 	return nil
-}
-
-// Commit makes p, which must have been read or skipped to, and an opaque state durable: after a
-// crash the Reader of this name starts behind p with this state, or with an earlier commit if this
-// one did not return. What all cursors have passed is freed.
-func (r *Reader) Commit(p Position, state []byte) error {
-	r.mu.Lock()
-	pos := r.pos
-	r.mu.Unlock()
-	c := r.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r.stopped() {
-		return ErrClosed
-	}
-	if p > pos || p < Position(c.at.Load()) {
-		return fmt.Errorf("journal: commit of position %v, which is not between the last commit %v and what was read %v", p, Position(c.at.Load()), pos)
-	}
-	before := Position(c.at.Load())
-	if err := c.write(r.j, p, state); err != nil {
-		return err
-	}
-	if p != before {
-		r.j.mu.Lock()
-		r.j.release()
-		r.j.mu.Unlock()
-	}
-	return nil
-}
-
-// Committed is the last durable position and a copy of its state.
-func (r *Reader) Committed() (Position, []byte) {
-	r.c.mu.Lock()
-	defer r.c.mu.Unlock()
-	return Position(r.c.at.Load()), slices.Clone(r.c.state)
 }
 
 // Pos is the end of the last record read.

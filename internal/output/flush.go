@@ -29,3 +29,16 @@ func (w *flushing) wait(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 }
+
+// Flush implements Output: what is done is with the server.
+func (f *forwarder) Flush(ctx context.Context) error {
+	f.mu.Lock()
+	if f.closed || f.count == 0 {
+		f.mu.Unlock()
+		return nil
+	}
+	w := newFlushing(f.seq, f.count)
+	f.flushes = append(f.flushes, w)
+	f.mu.Unlock()
+	return w.wait(ctx)
+}

@@ -182,19 +182,6 @@ func (f *forwarder) finish(p *pending, r Result) {
 	})
 }
 
-// Flush implements Output: what is done is with the server.
-func (f *forwarder) Flush(ctx context.Context) error {
-	f.mu.Lock()
-	if f.closed || f.count == 0 {
-		f.mu.Unlock()
-		return nil
-	}
-	w := newFlushing(f.seq, f.count)
-	f.flushes = append(f.flushes, w)
-	f.mu.Unlock()
-	return w.wait(ctx)
-}
-
 // Waiting implements Waiter.
 func (f *forwarder) Waiting() bool {
 	f.mu.Lock()
