@@ -355,3 +355,18 @@ func TestGrowingState(t *testing.T) {
 		t.Errorf("asked %d times", asked)
 	}
 }
+
+// TestShortPicks a segment that has the memory for a record, where there is no more and the first
+// free one has too little.
+func TestShortPicks(t *testing.T) {
+	r, _ := openLent(t, &Options{Size: 64 << 20}, 2*blockLen+reserveLen, false)
+	if at := r.tryObtain(1, 0, 100); at != 0 {
+		t.Fatal(at)
+	}
+	more := r.fresh(100)
+	r.pool.put(more, 1)
+	r.backing.short.Store(true)
+	if at := r.tryObtain(1, 1, reserveLen+100); at != more {
+		t.Errorf("found segment %d, not %d", at, more)
+	}
+}
