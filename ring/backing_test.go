@@ -296,10 +296,10 @@ func TestLentConcurrent(t *testing.T) {
 	}
 }
 
-// TestTenderWritesOver nothing where memory is got by writing zeros: a segment that somebody appends
-// to gets its own.
+// TestTenderWritesOver nothing where memory is got by writing zeros: a segment that somebody
+// appends to gets its own.
 func TestTenderWritesOver(t *testing.T) {
-	r, l := openLent(t, &Options{Size: 64 << 20}, 1<<40, true)
+	r, l := openLent(t, &Options{Size: 16 << 20}, 1<<40, true)
 	var h Hint
 	n := uint32(0)
 	appended := make(chan bool, 1)
@@ -359,7 +359,7 @@ func TestGrowingState(t *testing.T) {
 // TestShortPicks a segment that has the memory for a record, where there is no more and the first
 // free one has too little.
 func TestShortPicks(t *testing.T) {
-	r, _ := openLent(t, &Options{Size: 64 << 20}, 2*blockLen+reserveLen, false)
+	r, _ := openLent(t, &Options{Size: 16 << 20}, 2*blockLen+reserveLen, false)
 	if at := r.tryObtain(1, 0, 100); at != 0 {
 		t.Fatal(at)
 	}

@@ -32,8 +32,8 @@ func allocate(f *os.File, from, to int64) error {
 	return nil
 }
 
-// allocateOverwrites says that allocate has to write zeros, as in a sandbox whose kernel is another:
-// what is there is gone then. The first page is needed anyway.
+// allocateOverwrites says that allocate has to write zeros, as in a sandbox with a kernel of its
+// own: what is there is gone then. The first page is needed anyway.
 func allocateOverwrites(f *os.File) bool {
 	err := fallocate(f, unix.FALLOC_FL_KEEP_SIZE, 0, pageSize)
 	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS)
