@@ -151,11 +151,12 @@ func mapAdopted(path string, f *os.File, o Owner, report func(error)) (r *Ring, 
 	}
 	its.home = &home{lock: f, ring: mem, tmpfs: fi.Size() >= size && isTmpfs(mem)}
 	its.backing = its.home.backing(its.mem)
-	if its.backing.states.Store(pageSize); its.head.version == 1 {
-		its.backing.states.Store(stateRoom)
-	}
 	if err := errors.Join(its.begin(), keepFromChildren(its.mem)); err != nil {
 		return nil, errors.Join(err, unix.Munmap(its.mem))
+	}
+	its.backing.states.Store(wholePages(stateHeader + int64(len(its.state)))) // its owner had that, at least
+	if its.head.version == 1 {
+		its.backing.states.Store(stateRoom)
 	}
 	held.Store(path, true)
 	return its, nil

@@ -41,22 +41,23 @@ var ( // variables for tests
 
 // backing is what is known of the memory of a ring's file.
 type backing struct {
-	allocate func(from, to int64) error // has the file system provide it
-	populate func(from, to int64)       // has the kernel map it; nil: it is when it is touched
-	punch    func(from, to int64) error // gives it back; nil: it cannot be
-	free     func() int64               // how much more the file system says it has; nil: nobody knows
-	short    atomic.Bool                // there is no more for now
-	room     atomic.Int64               // what free said last
-	told     atomic.Bool
-	moves    atomic.Uint32 // odd while the tender has segments that nobody else can take
-	why      atomic.Pointer[error]
-	ahead    atomic.Int64 // free segments below which the tender wants to know
-	states   atomic.Int64 // bytes of a state that both places have memory for
-	nudge    chan struct{}
-	stop     chan struct{}
-	tending  sync.WaitGroup
-	every    time.Duration // keepFor
-	again    time.Duration // retryAfter
+	allocate   func(from, to int64) error // has the file system provide it
+	populate   func(from, to int64)       // has the kernel map it; nil: it is when it is touched
+	punch      func(from, to int64) error // gives it back; nil: it cannot be
+	overwrites bool                       // allocate writes zeros, over what is there: it is asked only for what nobody else writes to
+	free       func() int64               // how much more the file system says it has; nil: nobody knows
+	short      atomic.Bool                // there is no more for now
+	room       atomic.Int64               // what free said last
+	told       atomic.Bool
+	moves      atomic.Uint32 // odd while the tender has segments that nobody else can take
+	why        atomic.Pointer[error]
+	ahead      atomic.Int64 // free segments below which the tender wants to know
+	states     atomic.Int64 // bytes of a state that both places have memory for
+	nudge      chan struct{}
+	stop       chan struct{}
+	tending    sync.WaitGroup
+	every      time.Duration // keepFor
+	again      time.Duration // retryAfter
 }
 
 func newBacking(allocate func(from, to int64) error) *backing {
@@ -124,15 +125,17 @@ func (b *backing) forState(at, n int64) error {
 	if b == nil || n <= b.states.Load() {
 		return nil
 	}
-	n = (n + pageSize - 1) / pageSize * pageSize
+	n = wholePages(n)
 	for slot := range int64(2) {
-		if err := b.allocate(at+slot*stateRoom, at+slot*stateRoom+n); err != nil {
+		if err := b.allocate(at+slot*stateRoom+b.states.Load(), at+slot*stateRoom+n); err != nil {
 			return fmt.Errorf("%w: %w", ErrFull, err)
 		}
 	}
 	b.states.Store(n)
 	return nil
 }
+
+func wholePages(n int64) int64 { return (n + pageSize - 1) / pageSize * pageSize }
 
 // Short returns an error, once, when the file system had no room for all of [Options.Size]: the
 // ring is a smaller one then, until there is more. See [Ring.Size].

@@ -3,6 +3,7 @@
 package ring
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"runtime"
@@ -23,23 +24,27 @@ type lender struct {
 	lent []bool // by page
 	room int64
 	bad  error // as it was met
+	zero bool  // it lends by writing zeros, over what is there as well
 }
 
 const unlent = 0xa5
 
-func openLent(t *testing.T, o *Options, room int64) (*Ring, *lender) {
+func openLent(t *testing.T, o *Options, room int64, zero bool) (*Ring, *lender) {
 	t.Helper()
 	r, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lender{mem: r.mem, lent: make([]bool, len(r.mem)/pageSize), room: room}
+	l := &lender{mem: r.mem, lent: make([]bool, len(r.mem)/pageSize), room: room, zero: zero}
+	for page := range segmentsAt / pageSize {
+		l.lent[page] = true
+	}
 	for i := range r.mem[segmentsAt:] {
 		r.mem[segmentsAt+i] = unlent
 	}
 	r.pool = newPool(r.pool.n)
 	r.backing = newBacking(l.allocate)
-	r.backing.punch = l.punch
+	r.backing.punch, r.backing.overwrites = l.punch, zero
 	r.backing.states.Store(stateRoom)
 	if err := r.backing.start(&r.head, r.pool); err != nil {
 		t.Fatal(err)
@@ -71,6 +76,9 @@ func (l *lender) allocate(from, to int64) error {
 		l.intact(at)
 		l.lent[at/pageSize] = true
 		clear(l.mem[at : at+pageSize])
+	}
+	if l.zero {
+		clear(l.mem[from:to])
 	}
 	return nil
 }
@@ -144,7 +152,7 @@ func poll(t *testing.T, what string, f func() bool) {
 func TestLent(t *testing.T) {
 	for _, size := range []int64{256 << 10, 1 << 20, 16 << 20} {
 		for _, room := range []int64{blockLen + reserveLen, 200 << 10, 2 << 20} {
-			r, l := openLent(t, &Options{Size: size}, max(room, 2*segmentSize(size)*int64(min(1, blockLen/segmentSize(size)))))
+			r, l := openLent(t, &Options{Size: size}, max(room, 2*segmentSize(size)*int64(min(1, blockLen/segmentSize(size)))), false)
 			hints := make([]Hint, 3)
 			n := uint32(0)
 			fill := func() (full bool) {
@@ -222,9 +230,9 @@ func TestLentConcurrent(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		each = 4000
 	}
-	for _, size := range []int64{256 << 10, 4 << 20} {
+	for i, size := range []int64{256 << 10, 4 << 20, 256 << 10, 4 << 20} {
 		const writers = 6
-		r, l := openLent(t, &Options{Size: size}, 300<<10)
+		r, l := openLent(t, &Options{Size: size}, 300<<10, i >= 2)
 		wake := make(chan struct{}, 1)
 		r.SetWake(func() {
 			select {
@@ -285,5 +293,80 @@ func TestLentConcurrent(t *testing.T) {
 		all.Wait()
 		stop.Store(true)
 		giver.Wait()
+	}
+}
+
+// TestTenderWritesOver nothing where memory is got by writing zeros: a segment that somebody
+// appends to gets its own.
+func TestTenderWritesOver(t *testing.T) {
+	r, l := openLent(t, &Options{Size: 16 << 20}, 1<<40, true)
+	var h Hint
+	n := uint32(0)
+	appended := make(chan bool, 1)
+	var once sync.Once
+	r.backing.allocate = func(from, to int64) error {
+		// What the tender asks for comes when an appender has asked, and written, too.
+		if from > segmentsAt && from < r.head.offset(1) && to-from > blockLen {
+			once.Do(func() { <-appended })
+		}
+		return l.allocate(from, to)
+	}
+	for ; int64(n+1)*1100 < r.head.unit; n++ {
+		if _, err := r.Append(&h, Now, payload(nil, 0, n, 1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	appended <- true
+	r.backing.tend()
+	poll(t, "segments ahead", func() bool { return r.pool.count.Load() > fewAhead })
+	heir := &source{segmentFacts: r.pool.segments[0].segmentFacts, pos: segmentsAt, end: r.head.offset(1)}
+	found := uint32(0)
+	for heir.next(r) {
+		found++
+	}
+	if found != n {
+		t.Errorf("%d of %d records are there", found, n)
+	}
+}
+
+// TestGrowingState keeps the state that there is while there comes memory for a longer one, also
+// where that is written.
+func TestGrowingState(t *testing.T) {
+	r, l := openLent(t, &Options{Size: 1 << 20}, 1<<20, true)
+	r.backing.states.Store(pageSize)
+	asked := 0
+	r.backing.allocate = func(from, to int64) error {
+		if err := l.allocate(from, to); err != nil || from >= segmentsAt {
+			return err
+		}
+		asked++
+		heir := &Ring{head: r.head, mem: r.mem}
+		if heir.getState(); string(heir.State()) != string(r.State()) {
+			t.Errorf("there is a state of %d bytes, in place of %d", len(heir.State()), len(r.State()))
+		}
+		return nil
+	}
+	for _, n := range []int{10, 5000, 4000, 20_000, MaxState} {
+		if err := r.SetState(bytes.Repeat([]byte{'s'}, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if asked != 6 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
+// TestShortPicks a segment that has the memory for a record, where there is no more and the first
+// free one has too little.
+func TestShortPicks(t *testing.T) {
+	r, _ := openLent(t, &Options{Size: 16 << 20}, 2*blockLen+reserveLen, false)
+	if at := r.tryObtain(1, 0, 100); at != 0 {
+		t.Fatal(at)
+	}
+	more := r.fresh(100)
+	r.pool.put(more, 1)
+	r.backing.short.Store(true)
+	if at := r.tryObtain(1, 1, reserveLen+100); at != more {
+		t.Errorf("found segment %d, not %d", at, more)
 	}
 }

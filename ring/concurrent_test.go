@@ -24,7 +24,7 @@ func everyKind(t *testing.T, o Options, f func(t *testing.T, r *Ring)) {
 			o := o
 			switch kind {
 			case "lent":
-				r, _ := openLent(t, &o, 1<<40)
+				r, _ := openLent(t, &o, 1<<40, false)
 				f(t, r)
 				return
 			case "shared":

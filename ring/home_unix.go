@@ -152,7 +152,7 @@ func (r *Ring) moveIn(o *Options, dir string) error {
 // furnish gets the memory that the ring needs to begin with.
 func (r *Ring) furnish(h *home) error {
 	r.backing = h.backing(r.mem)
-	if err := r.backing.get(0, (tableAt+lineLen*int64(r.pool.n)+pageSize-1)/pageSize*pageSize); err != nil {
+	if err := r.backing.get(0, wholePages(tableAt+lineLen*int64(r.pool.n))); err != nil {
 		return err
 	}
 	if err := r.backing.forState(statesAt, pageSize); err != nil {
@@ -166,6 +166,7 @@ func (r *Ring) furnish(h *home) error {
 func (h *home) backing(mem []byte) *backing {
 	b := newBacking(func(from, to int64) error { return allocate(h.ring, from, to) })
 	b.populate = func(from, to int64) { populate(mem[from:to]) }
+	b.overwrites = allocateOverwrites(h.ring)
 	b.free = func() int64 { return room(h.ring) }
 	if canPunch {
 		b.punch = func(from, to int64) error { return punch(h.ring, from, to) }

@@ -32,6 +32,13 @@ func allocate(f *os.File, from, to int64) error {
 	return nil
 }
 
+// allocateOverwrites says that allocate has to write zeros, as in a sandbox with a kernel of its
+// own: what is there is gone then. The first page is needed anyway.
+func allocateOverwrites(f *os.File) bool {
+	err := fallocate(f, unix.FALLOC_FL_KEEP_SIZE, 0, pageSize)
+	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS)
+}
+
 func fallocate(f *os.File, mode uint32, off, n int64) error {
 	c, err := f.SyscallConn() // not f.Fd: the file may be closed meanwhile
 	if err != nil {

@@ -105,6 +105,16 @@ func (p *pool) takeAt(at, stay int) bool {
 	return false
 }
 
+// takeWith takes a free segment that has memory for so many bytes, or returns -1.
+func (p *pool) takeWith(need int64, stay int) int {
+	for at := range p.n {
+		if p.segments[at].backed.Load() >= need && p.takeAt(at, stay) {
+			return at
+		}
+	}
+	return -1
+}
+
 // takeAbsent takes a segment if it has no memory.
 func (p *pool) takeAbsent(at int) bool {
 	if !claim(p.absent, at) {
@@ -264,7 +274,8 @@ func (r *Ring) tryObtain(units, stay int, need int64) (at int) {
 	} else if at = r.pool.take(stay); at < 0 {
 		at = r.fresh(need)
 	}
-	if at >= 0 {
+	found := at >= 0
+	for again := units == 1; at >= 0; again = false {
 		for i := range units {
 			s := &r.pool.segments[at+i]
 			s.off = r.head.offset(at + i)
@@ -275,8 +286,11 @@ func (r *Ring) tryObtain(units, stay int, need int64) (at int) {
 			return at
 		}
 		r.pool.put(at, units)
+		if at = -1; again { // there is no more memory, but another one may have it
+			at = r.pool.takeWith(need, stay)
+		}
 	}
-	if units > 1 || at >= 0 {
+	if units > 1 || found {
 		r.looksFull() // what was taken for a while seemed to be in use
 	}
 	return -1

@@ -65,7 +65,7 @@ func (t *tender) stopped() bool {
 // grow gives all of their memory to segments that have some, and some more segments memory.
 func (t *tender) grow() {
 	for at := range t.pool.segments {
-		if have := t.pool.segments[at].backed.Load(); have > 0 && !t.fill(at) {
+		if have := t.pool.segments[at].backed.Load(); have > 0 && !t.top(at) {
 			return
 		}
 	}
@@ -96,6 +96,21 @@ func (t *tender) add(k int) (some, ok bool) {
 func (t *tender) letGo() {
 	t.b.moves.Add(1)
 	t.looksFull()
+}
+
+// top gives a segment that has some of its memory the rest, if it may be asked for while somebody
+// else writes there: else only a free one.
+func (t *tender) top(at int) bool {
+	if !t.b.overwrites {
+		return t.fill(at)
+	}
+	t.b.moves.Add(1)
+	defer t.letGo()
+	if !t.pool.takeAt(at, 0) {
+		return true
+	}
+	defer t.pool.put(at, 1)
+	return t.fill(at)
 }
 
 // fill gives a segment all of its memory.
@@ -144,7 +159,7 @@ func (t *tender) askAgain(now time.Time) {
 func (t *tender) getsMore() bool {
 	for at := range t.pool.segments {
 		if have := t.pool.segments[at].backed.Load(); have > 0 && have < t.head.unit {
-			return t.fill(at)
+			return t.top(at)
 		}
 	}
 	_, ok := t.add(1)

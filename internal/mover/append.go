@@ -66,7 +66,7 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 			return s, key, nil
 		case errors.Is(err, ring.ErrTooLarge):
 			m.Drop(TooLarge, 1)
-			return s, 0, fmt.Errorf("%w: %d bytes, the most is %d", ErrTooLarge, len(payload), min(int64(m.cfg.MaxEvent), s.r.Size()/4))
+			return s, 0, fmt.Errorf("%w: %d bytes, the most is %d", ErrTooLarge, len(payload), min(int64(m.cfg.MaxEvent), m.cfg.RingSize/4))
 		case errors.Is(err, ring.ErrClosed):
 			return s, 0, m.refuseClosed()
 		case errors.Is(err, ring.ErrFailed):

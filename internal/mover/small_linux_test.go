@@ -3,6 +3,7 @@
 package mover
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,9 @@ func TestSmallShm(t *testing.T) {
 		f.must("b", 2, 0, 10, 1000)
 		if s := f.m.Stats(); s.InMemory || s.RingSize > 1<<20 || s.Drops != (Drops{}) || stalled && s.Spilled == 0 {
 			t.Errorf("%+v", s)
+		}
+		if err := f.post("c", 3, 0, 3<<20); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "the most is 1048576") {
+			t.Error(err) // an event of a megabyte waits for room
 		}
 		d.open()
 		f.close()
