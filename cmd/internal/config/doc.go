@@ -18,8 +18,8 @@
 // # Secrets
 //
 // What a variable or a file gave is never in a mistake, and [File.Hide] takes it out of any text.
-// Neither is what stands behind a key that is named like a secret, or that is not known, in its line
-// or in those that belong to it.
+// Neither is what stands behind a key that is named like a secret, or that is not known, in its
+// line or in those that belong to it.
 //
 // # Bounds
 //

@@ -125,7 +125,7 @@ func (s *source) mistake(line, column int, format string, args ...any) Mistake {
 }
 
 var (
-	// secretName is a word that may name a secret, which is what follows, up to the end of the line.
+	// secretName is a word that may name a secret: what follows, up to the end of the line.
 	secretName = regexp.MustCompile(`([\w-]+)["']?\s*[:=]\s*`)
 	webAddress = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*:[^\s"']*`)
 )
