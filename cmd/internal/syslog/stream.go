@@ -24,9 +24,21 @@ func (in *input) serve(ctx, storing context.Context, sink collector.Sink) error 
 	var all sync.WaitGroup
 	defer all.Wait()
 	failed := make(chan error, 1)
+	// One that is to make room stays until what it sent is stored. While the journal takes nothing,
+	// these must not become more and more.
+	places := make(chan struct{}, 2*in.places)
 	for {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-failed:
+			in.end()
+			return err
+		}
 		c, err := in.listener.Accept()
 		if err != nil {
+			<-places
 			select {
 			case err := <-failed:
 				in.end()
@@ -47,10 +59,12 @@ func (in *input) serve(ctx, storing context.Context, sink collector.Sink) error 
 		}
 		silent, ok := in.enter(c)
 		if !ok {
+			<-places
 			_ = c.Close() // nothing of it was read
 			continue
 		}
 		all.Go(func() {
+			defer func() { <-places }()
 			if err := in.connection(storing, sink, c, silent); err != nil {
 				select {
 				case failed <- err:

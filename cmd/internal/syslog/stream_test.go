@@ -52,6 +52,29 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
+// TestCrowdStoresNothing: while nothing is stored, connections that were to make room do not become
+// more and more.
+func TestCrowdStoresNothing(t *testing.T) {
+	const places, count = 2, 60
+	to := &sink{gate: make(chan struct{})}
+	in, _, stop := run(t, fmt.Sprintf("syslog+tcp://127.0.0.1:0?max_connections=%d", places), to)
+	for i := range count {
+		c, err := net.Dial("tcp", in.Addr().String())
+		must(t, err)
+		defer c.Close()
+		_, err = fmt.Fprintf(c, "<13>message %d\n", i)
+		must(t, err)
+		if i < 2*places {
+			eventually(t, "it is read", func() bool { return in.bytes.Load() >= int64(i+1)*int64(len("<13>message 0\n")) })
+		}
+	}
+	if n := in.open.Load(); n > 2*places {
+		t.Errorf("%d connections are open", n)
+	}
+	close(to.gate)
+	_ = stop() // the end of its context
+}
+
 // TestEndTakesWhatLies: what lies in the sockets when the input is told to end is stored.
 func TestEndTakesWhatLies(t *testing.T) {
 	for scheme, count := range map[string]int{"tcp": 2000, "udp": 200} { // so many find room in any receive buffer
