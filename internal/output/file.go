@@ -57,7 +57,7 @@ func NewFile(c *FileConfig) (Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &fileSink{config: *c, renderer: r}
+	s := &fileSink{config: *c, renderer: r, opening: make(chan struct{}, 1)}
 	s.render = func(dst []byte) []byte { return s.appendRun(dst, fileBuffer) }
 	if s.set, err = s.open(nil); err != nil {
 		return nil, err
@@ -117,6 +117,7 @@ type fileSink struct {
 	own      *files.Set                // of the last source
 	sources  []fileSource              // none without Resume
 	from     int                       // of sources, that which set is of
+	opening  chan struct{}             // holds one: resume, or close, which may come while it runs
 	closing  sync.WaitGroup            // over sets of other sources
 	deadline atomic.Pointer[time.Time] // of Close
 
@@ -127,6 +128,11 @@ type fileSink struct {
 
 // resume goes on where several sources stand. The last one's set is opened.
 func (s *fileSink) resume(sources ...Source) error {
+	s.opening <- struct{}{}
+	defer func() { <-s.opening }()
+	if s.isClosed() {
+		return ErrClosed
+	}
 	for i, from := range sources {
 		state, err := files.Merge(from.States...)
 		if err != nil {
@@ -402,14 +408,20 @@ func (s *fileSink) tick() bool {
 // close gives the rotated files half of the time that Close has, so that a compression never makes
 // it fail.
 func (s *fileSink) close() error {
-	s.set.Drop()
-	_ = s.set.Write() // the rest of a torn line, if there is room for it now; its chunk is known to have failed
 	grace := files.CloseGrace
 	if end := s.deadline.Load(); end != nil {
 		grace = min(grace, time.Until(*end)/2)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
+	select {
+	case s.opening <- struct{}{}:
+	case <-time.After(max(grace, time.Second)): // a disk that hangs
+		return fmt.Errorf("output: %s: %w: it is still being resumed", s.name, ErrLeft)
+	}
+	defer func() { <-s.opening }()
+	s.set.Drop()
+	_ = s.set.Write() // the rest of a torn line, if there is room for it now; its chunk is known to have failed
 	err := s.set.CloseContext(ctx)
 	if s.own != nil {
 		err = errors.Join(err, s.own.CloseContext(ctx)) // it may be closed already

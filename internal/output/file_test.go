@@ -4,6 +4,7 @@ package output
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -112,4 +113,22 @@ func padded(tag string, from, n, pad int) *forward.Chunk {
 		c.Entries = appendEntry(c.Entries, i, pad)
 	}
 	return c
+}
+
+// TestFileClosedWhileResumed closes files that are just being resumed, as a logger does whose Close
+// comes before it has looked at all that dead processes left.
+func TestFileClosedWhileResumed(t *testing.T) {
+	for range 20 {
+		o, err := NewFile(&FileConfig{Path: filepath.Join(t.TempDir(), "{pid}.jsonl")})
+		must(t, err)
+		resumed := make(chan error)
+		go func() {
+			save := func([]byte) error { return nil }
+			resumed <- o.(Sourced).ResumeFrom(Source{Save: save}, Source{Save: save})
+		}()
+		must(t, o.Close(context.Background()))
+		if err := <-resumed; err != nil && !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+	}
 }

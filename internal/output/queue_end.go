@@ -71,6 +71,12 @@ func (q *queue) Close(ctx context.Context) error {
 	return q.outcome()
 }
 
+func (q *queue) isClosed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
+}
+
 func (q *queue) outcome() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
