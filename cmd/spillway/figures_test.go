@@ -54,7 +54,12 @@ func readFigures(t *testing.T, address string) figures {
 
 func fetch(t *testing.T, url string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	return ask(t, http.MethodGet, url)
+}
+
+func ask(t *testing.T, method, url string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

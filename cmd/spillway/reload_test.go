@@ -3,7 +3,6 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -30,20 +29,7 @@ func TestReload(t *testing.T) {
 	address, _ := s.next("telling")["address"].(string)
 	reload := func() (int, string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/reload", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer.StatusCode, string(body)
+		return ask(t, http.MethodPost, "http://"+address+"/reload")
 	}
 	for _, tt := range []struct {
 		name, text string

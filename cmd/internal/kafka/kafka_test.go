@@ -165,9 +165,10 @@ func submitAll(t *testing.T, o collector.Output, chunks ...*forward.Chunk) []col
 }
 
 // consume reads n records of a topic.
-func consume(t *testing.T, c *kfake.Cluster, topic string, n int) []*kgo.Record {
+func consume(t *testing.T, c *kfake.Cluster, topic string, n int, more ...kgo.Opt) []*kgo.Record {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.ConsumeTopics(topic), kgo.FetchMaxWait(100*time.Millisecond))
+	opts := []kgo.Opt{kgo.SeedBrokers(c.ListenAddrs()...), kgo.ConsumeTopics(topic), kgo.FetchMaxWait(100 * time.Millisecond)}
+	client, err := kgo.NewClient(append(opts, more...)...)
 	must(t, err)
 	defer client.Close()
 	var all []*kgo.Record

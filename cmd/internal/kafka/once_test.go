@@ -135,21 +135,10 @@ func (l *life) deliver() (reopened int, err error) {
 	}
 }
 
-// committed reads n records of a topic that are committed, and looks that there are no more.
+// committed reads n records of a topic that are committed.
 func committed(t *testing.T, c *kfake.Cluster, topic string, n int) []*kgo.Record {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.ConsumeTopics(topic), kgo.FetchMaxWait(50*time.Millisecond),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-	must(t, err)
-	defer client.Close()
-	var all []*kgo.Record
-	ctx := within(t)
-	for len(all) < n {
-		f := client.PollFetches(ctx)
-		must(t, ctx.Err())
-		f.EachRecord(func(r *kgo.Record) { all = append(all, r) })
-	}
-	return all
+	return consume(t, c, topic, n, kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 }
 
 const exactly = "&exactly_once=true&commit_every=20ms"

@@ -35,7 +35,6 @@ type input struct {
 	line   []byte
 	whole  bool // it had a newline
 	time   int64
-	max    int64 // the latest time so far, if number > 0
 }
 
 var errLong = fmt.Errorf("longer than %d bytes", MaxLine)

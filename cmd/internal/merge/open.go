@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 )
 
@@ -44,7 +43,7 @@ func openInputs(paths []string, memory int, trouble func(path string, line int, 
 			trouble(path, 0, err)
 			continue
 		}
-		in := &input{path: path, base: base, max: math.MinInt64}
+		in := &input{path: path, base: base}
 		from := &part{path: path, size: info.Size(), same: info}
 		how := packing(f)
 		if how != "" && streams >= maxStream {
