@@ -4,6 +4,7 @@ package msgpack
 
 import (
 	"fmt"
+	"math"
 )
 
 // How this file is organised. A value is a tree, but to find its end one needs only, for each array
@@ -293,28 +294,62 @@ func lengthBytes(c byte) uint8 {
 // Skip returns the length of the value at the start of b, checked against the default limits. The
 // error is one of those of Scanner.Scan, or ErrShort if b ends before the value does; n then tells
 // how far it is sound.
-func Skip(b []byte) (n int, err error) {
-	// Most values that are skipped alone are a number or a short text.
-	if len(b) > 1 {
-		e := steps[b[0]]
-		n = int(e)
-		if e&0xf7 == 0xc1 {
-			n = 2 + int(b[1]) + int(e>>3&1)
-		}
-		if (e < 0x80 || e&0xf7 == 0xc1) && n <= len(b) {
-			return n, nil
-		}
-	}
-	return Limits{}.Skip(b)
-}
+func Skip(b []byte) (n int, err error) { return Limits{}.Skip(b) }
 
 // Skip is the function Skip with other limits.
 func (l Limits) Skip(b []byte) (n int, err error) {
-	var s Scanner
-	s.Reset(l)
+	depth, length, count := l.resolved()
+	if length >= math.MaxUint16 && count >= math.MaxUint16 {
+		if n := skipShort(b, int(depth)); n != 0 {
+			return n, nil
+		}
+	}
+	s := Scanner{depth: depth, length: length, count: count}
 	n, done, err := s.Scan(b)
 	if err == nil && !done {
 		err = ErrShort
 	}
 	return n, err
+}
+
+// skipShort returns the length of a whole value that has at most depth arrays and maps, and no length
+// or count above 65,535. 0: it is another, or wrong, or cut off. It keeps no frames: how many values
+// are left in all is enough to find the end, and no value nests deeper than the number of arrays and
+// maps in it.
+func skipShort(b []byte, depth int) (n int) {
+	for left := 1; left > 0; left-- {
+		if n >= len(b) {
+			return 0
+		}
+		c := b[n]
+		if c&0xe0 == codeFixStr {
+			n += int(c&0x1f) + 1
+			continue
+		}
+		e := steps[c]
+		switch {
+		case e < 0x80:
+			n += int(e)
+		case e&0xf7 == 0xc1 && len(b)-n > 1:
+			n += 2 + int(b[n+1]) + int(e>>3&1)
+		case e < 0xc0 && depth > 0:
+			n++
+			left += int(e & 0x3f)
+			depth--
+		case len(b)-n < 3:
+			return 0
+		case e&0xf7 == 0xc2:
+			n += 3 + int(b[n+1])<<8 + int(b[n+2]) + int(e>>3&1)
+		case c&^2 == codeArray16 && depth > 0: // or codeMap16
+			left += (int(b[n+1])<<8 + int(b[n+2])) << (c >> 1 & 1)
+			n += 3
+			depth--
+		default:
+			return 0
+		}
+	}
+	if n > len(b) {
+		return 0
+	}
+	return n
 }

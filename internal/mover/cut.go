@@ -4,7 +4,6 @@ package mover
 
 import (
 	"github.com/spillwaylog/spillway/forward"
-	"github.com/spillwaylog/spillway/msgpack"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -36,7 +35,6 @@ type cutting struct {
 	taken   uint64 // records
 	bytes   uint64 // of their payloads
 	bad     uint64 // records that are no payload any more, or cannot be read
-	check   checker
 	full    bool
 	skip    bool   // nothing is kept of what is taken: it is to be dropped
 	fn      func() // s.copy, made once
@@ -45,7 +43,6 @@ type cutting struct {
 func (w *cutting) init(m *Mover) {
 	w.m = m
 	w.parts = make([]part, mostTags+4)
-	w.check.scan.Reset(msgpack.Limits{Depth: deepest})
 	w.tags = map[string]string{}
 	w.fn = w.copy
 }
@@ -145,7 +142,7 @@ func (w *cutting) add(rec *ring.Record, data []byte) bool {
 	*all = appendEntry(*all, rec.Time, data[to:])
 	w.pass(rec, len(data))
 	// What was copied is checked, for nobody can change that any more.
-	if !w.check.sound((*all)[before+entryHead:]) {
+	if !sound((*all)[before+entryHead:]) {
 		*all = (*all)[:before]
 		w.leaveOut()
 		w.spoiled(rec)

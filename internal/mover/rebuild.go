@@ -125,7 +125,7 @@ func (m *Mover) reread(s *source, all []*claim) (cut uint64, damaged bool) {
 			continue
 		}
 		from, to := tagEnd(buf)
-		if to == 0 || to-from > forward.MaxTag || !m.work.check.sound(buf[to:]) {
+		if to == 0 || to-from > forward.MaxTag || !sound(buf[to:]) {
 			m.unsound(s, all, rec)
 			damaged = true
 			continue
