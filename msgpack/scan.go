@@ -312,10 +312,10 @@ func (l Limits) Skip(b []byte) (n int, err error) {
 	return n, err
 }
 
-// skipShort returns the length of a whole value that has at most depth arrays and maps, and no length
-// or count above 65,535. 0: it is another, or wrong, or cut off. It keeps no frames: how many values
-// are left in all is enough to find the end, and no value nests deeper than the number of arrays and
-// maps in it.
+// skipShort returns the length of a whole value that has at most depth arrays and maps, and no
+// length or count above 65,535. 0: it is another, or wrong, or cut off. It keeps no frames: how
+// many values are left in all is enough to find the end, and no value nests deeper than the number
+// of arrays and maps in it.
 func skipShort(b []byte, depth int) (n int) {
 	for left := 1; left > 0; left-- {
 		if n >= len(b) {

@@ -19,7 +19,66 @@ import (
 )
 
 type benchCmd struct {
-	Forward benchForwardCmd `cmd:"" help:"Send events to any Forward server at given rates, and tell what it kept up with and what that cost it."`
+	Forward   benchForwardCmd   `cmd:"" help:"Send events to any Forward server at given rates, and tell what it kept up with and what that cost it."`
+	Processes benchProcessesCmd `cmd:"" help:"Have many processes write one log in several ways, and tell how long each took and what was lost."`
+	Process   benchProcessCmd   `cmd:"" hidden:"" help:"Be one of these processes."`
+}
+
+// reportFlags are those of every benchmark.
+type reportFlags struct {
+	Progress string `help:"A line each second to standard error: auto (if that is a terminal), always, never." enum:"auto,always,never" default:"auto"`
+	Format   string `help:"What is printed at the end: table, json, svg." enum:"table,json,svg" default:"table"`
+	Out      string `help:"Where to instead of to standard output." type:"path" placeholder:"FILE"`
+}
+
+// watched tells whether there is somebody to tell about progress.
+func (c *reportFlags) watched(w io.Writer) bool {
+	if c.Progress != "auto" {
+		return c.Progress == "always"
+	}
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// A report is what a benchmark measured.
+type report interface {
+	WriteTable(w io.Writer) error
+	WriteJSON(w io.Writer) error
+	WriteSVG(w io.Writer) error
+}
+
+// print has a benchmark run and prints its report, if there is one: an error comes after it.
+func (c *reportFlags) print(s *streams, run func() (report, error)) error {
+	var file *os.File
+	if c.Out != "" { // before the time is spent; what it holds stays until there is something else
+		var err error
+		if file, err = os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE, 0o666); err != nil {
+			return err
+		}
+		defer file.Close()
+	}
+	r, err := run()
+	if r == nil {
+		return err
+	}
+	write := r.WriteTable
+	switch c.Format {
+	case "json":
+		write = r.WriteJSON
+	case "svg":
+		write = r.WriteSVG
+	}
+	if file == nil {
+		return errors.Join(err, write(s.out))
+	}
+	if info, e := file.Stat(); e == nil && info.Mode().IsRegular() { // and no pipe, which has no length
+		err = errors.Join(err, file.Truncate(0))
+	}
+	return errors.Join(err, write(file), file.Close())
 }
 
 type benchForwardCmd struct {
@@ -42,9 +101,8 @@ type benchForwardCmd struct {
 	Pid         []int         `help:"Process of the server, whose CPU and memory are measured. May be repeated." placeholder:"PID"`
 	PidFile     string        `help:"File with that number in it." type:"existingfile" placeholder:"FILE"`
 	Processors  int           `help:"Processors that the generator may use at once. Default: all." placeholder:"N"`
-	Progress    string        `help:"A line each second to standard error: auto (if that is a terminal), always, never." enum:"auto,always,never" default:"auto"`
-	Format      string        `help:"What is printed at the end: table, json, svg." enum:"table,json,svg" default:"table"`
-	Out         string        `help:"Where to instead of to standard output." type:"path" placeholder:"FILE"`
+
+	reportFlags
 }
 
 // articleRates are the events per second of a well-known table: from 400,000 to 2,600,000, and then
@@ -60,13 +118,6 @@ func (c *benchForwardCmd) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	var file *os.File
-	if c.Out != "" { // before the time is spent; what it holds stays until there is something else
-		if file, err = os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE, 0o666); err != nil {
-			return err
-		}
-		defer file.Close()
-	}
 	var before func(int)
 	if c.watched(s.err) {
 		before = func(i int) {
@@ -77,24 +128,13 @@ func (c *benchForwardCmd) Run(ctx context.Context, s *streams) error {
 			runs[i].Progress = func(p load.Progress) { fmt.Fprintln(s.err, p) }
 		}
 	}
-	report, err := load.Sweep(ctx, to, version(), runs, before)
-	if len(report.Runs) == 0 {
-		return err
-	}
-	write := report.WriteTable
-	switch c.Format {
-	case "json":
-		write = report.WriteJSON
-	case "svg":
-		write = report.WriteSVG
-	}
-	if file == nil {
-		return errors.Join(err, write(s.out))
-	}
-	if info, e := file.Stat(); e == nil && info.Mode().IsRegular() { // and no pipe, which has no length
-		err = errors.Join(err, file.Truncate(0))
-	}
-	return errors.Join(err, write(file), file.Close())
+	return c.print(s, func() (report, error) {
+		r, err := load.Sweep(ctx, to, version(), runs, before)
+		if len(r.Runs) == 0 {
+			return nil, err
+		}
+		return r, err
+	})
 }
 
 // runs are the runs that the flags ask for.
@@ -176,17 +216,4 @@ func (c *benchForwardCmd) dial(s *streams) (func(context.Context) (net.Conn, err
 	}
 	d := &load.Dialer{Network: client.Network, Address: client.Address, TLS: client.GetTLS, Login: client.GetLogin}
 	return d.Dial, shown, nil
-}
-
-// watched tells whether there is somebody to tell about progress.
-func (c *benchForwardCmd) watched(w io.Writer) bool {
-	if c.Progress != "auto" {
-		return c.Progress == "always"
-	}
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

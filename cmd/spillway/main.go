@@ -10,6 +10,7 @@
 //	merge    files of JSON lines ──► one, by time     package cmd/internal/merge
 //	journal  looks into a data directory             package journal
 //	bench    made events ──► any Forward server      package cmd/internal/load
+//	         processes ──► one log, in several ways   package cmd/internal/processes
 //
 // It exits with 0 when done, 1 when something failed, 2 when the command line
 // cannot be understood.
@@ -45,7 +46,7 @@ type cli struct {
 	Replay     replayCmd     `cmd:"" help:"Send the events that an output refused to a Forward server, with acks, each once."`
 	Merge      mergeCmd      `cmd:"" help:"Merge files of JSON lines by time."`
 	Journal    journalCmd    `cmd:"" help:"Look into a journal."`
-	Bench      benchCmd      `cmd:"" help:"Measure servers."`
+	Bench      benchCmd      `cmd:"" help:"Measure servers, and ways to log."`
 	Completion completionCmd `cmd:"" help:"Print a script that completes this command line: for bash, zsh or fish."`
 	Help       helpCmd       `cmd:"" help:"Tell about a command, as its --help does."`
 	Version    versionCmd    `cmd:"" help:"Print version, commit, Go and platform."`
