@@ -13,11 +13,6 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-const (
-	quietFor   = 5 * time.Second  // adopted rings are poured into the spill when the destination has taken nothing for so long
-	adoptEvery = 30 * time.Second // so often a running process looks for rings of others that died
-)
-
 // pourAdopted moves what dead processes left in memory to the own spill while the destination takes
 // nothing, so that processes that are started and die again and again do not fill the memory. What
 // is with the destination stays, and what has to come before a spill that cannot be moved.
@@ -91,7 +86,7 @@ func (m *Mover) adoptAgain() {
 		if len(rings) > 0 && m.cfg.Dir != "" {
 			spills = m.scout(rings)
 		}
-		if !m.post(func() { m.scouting = false; m.found(rings, spills) }) {
+		if !m.mail.post(func() { m.scouting = false; m.found(rings, spills) }) {
 			for _, s := range rings {
 				_ = s.close(true) // they are as they were
 			}
@@ -113,15 +108,14 @@ func (m *Mover) adoptRings() []*source {
 	if m.cfg.Shm == "" {
 		return nil
 	}
-	mine := m.identity()
+	mine := m.cfg.identity()
 	rings, err := ring.Adopt(m.cfg.Shm, m.cfg.Name, func(o ring.Owner) bool { return bytes.Equal(o.Identity, mine) }, m.cfg.Diagnostics)
 	if err != nil {
 		m.report(fmt.Errorf("looking for rings: %w", err))
 	}
 	var found []*source
 	for _, r := range rings {
-		s := m.newSource(r, false, &m.state.own)
-		s.name = filepath.Base(r.Path())
+		s := &source{r: r, origin: &m.rings.origin, name: filepath.Base(r.Path())}
 		if m.sourced != nil {
 			s.origin = &origin{ring: s}
 		}
@@ -149,7 +143,7 @@ func (m *Mover) found(rings []*source, all []*spill.Spill) {
 			ids[id] = true
 		}
 		sp.IDs = nil
-		m.count.spills.Add(1)
+		m.count.spillsFound.Add(1)
 		for i := range sp.entries.len() {
 			e := sp.entries.at(i)
 			m.count.adopted.add(uint64(e.Events), e.Bytes)
@@ -175,8 +169,8 @@ func (m *Mover) found(rings []*source, all []*spill.Spill) {
 	}
 	for _, s := range rings {
 		lone(s)
-		m.count.rings.Add(1)
-		m.inherit(s)
+		m.count.ringsFound.Add(1)
+		m.count.inherit(s)
 		older, younger := m.rebuild(s, ids)
 		m.queue = append(m.queue, older)
 		if sp := with[s.name]; sp != nil {
@@ -231,11 +225,11 @@ func (s *source) over(m *Mover) bool {
 		n := max(loss.Regions, loss.Records)
 		m.report(fmt.Errorf("of the adopted ring %s %d bytes in %d places cannot be read: at least %d events are lost", s.name, loss.Bytes, loss.Regions, n))
 		m.count.adopted.add(n, 0)
-		m.drop(Lost, n)
+		m.count.drop(Lost, n)
 	}
 	if n := s.rest - s.taken.Load(); n > 0 {
 		m.count.waiting.sub(n, s.restBytes-s.bytes.Load())
-		m.drop(Lost, n)
+		m.count.drop(Lost, n)
 	}
 	if err := s.close(false); err != nil {
 		m.report(fmt.Errorf("removing an adopted ring: %w", err))
@@ -253,14 +247,7 @@ func (s *source) overOwn(m *Mover) bool {
 	m.loseUnread(s)
 	s.doneTo.Store(1<<64 - 1)
 	s.bury()
-	m.swap.Lock()
-	if err := s.close(false); err != nil {
-		m.report(fmt.Errorf("removing the ring that failed: %w", err))
-	}
-	m.gone.events += s.totals().events
-	all := without(*m.own.Load(), s)
-	m.own.Store(&all)
-	m.swap.Unlock()
+	m.rings.drop(s)
 	return true
 }
 
@@ -271,7 +258,7 @@ func (m *Mover) loseUnread(s *source) {
 		return
 	}
 	s.counted = true
-	m.replace(s)
+	m.rings.replace(s)
 	t := s.totals()
 	n := t.events - s.taken.Load()
 	if n == 0 {
@@ -279,31 +266,7 @@ func (m *Mover) loseUnread(s *source) {
 	}
 	s.taken.Add(n)
 	s.bytes.Store(t.bytes)
-	m.drop(Lost, n)
+	m.count.drop(Lost, n)
 	s.answerTo(s.cutTo+1, 1<<64-1, ErrDropped)
 	m.report(fmt.Errorf("%d events of the ring that failed cannot be read: they are lost", n))
-}
-
-func without(all []*source, s *source) []*source {
-	var kept []*source
-	for _, o := range all {
-		if o != s {
-			kept = append(kept, o)
-		}
-	}
-	return kept
-}
-
-// inherit takes over the drops that a dead process had not told of.
-func (m *Mover) inherit(s *source) {
-	for i := range int(Closed) {
-		n := s.r.Counter(i) - s.r.Counter(toldCounters+i)
-		if n == 0 || n > s.r.Counter(i) {
-			continue
-		}
-		m.count.inherited[i].Add(n)
-		m.cur.Load().r.Count(i, n)
-		s.r.Count(toldCounters+i, n)
-		m.count.untold.Store(true)
-	}
 }

@@ -61,7 +61,7 @@ type entry struct {
 func (m *Mover) backlogs(spills []*spill.Spill) []*backlog {
 	var all []*backlog
 	for _, sp := range spills {
-		b := &backlog{Spill: sp, origin: cmp.Or(m.state.ofSpill[sp], &m.state.own)}
+		b := &backlog{Spill: sp, origin: cmp.Or(m.state.ofSpill[sp], &m.rings.origin)}
 		for _, e := range sp.Found {
 			b.push(entry{Entry: e})
 		}
@@ -217,7 +217,7 @@ func (sp *backlog) read(m *Mover) {
 		if all {
 			m.removed(sp.Spill)
 		}
-		m.post(func() { sp.fetched(m, want, chunks, err, all) })
+		m.mail.post(func() { sp.fetched(m, want, chunks, err, all) })
 	})
 }
 
@@ -314,7 +314,7 @@ func (sp *backlog) giveUp(m *Mover, i int) (events uint64) {
 // lose accounts for an entry that cannot be read.
 func (m *Mover) lose(e *entry) {
 	m.count.cut.sub(uint64(e.Events), e.Bytes)
-	m.drop(Lost, uint64(e.Events))
+	m.count.drop(Lost, uint64(e.Events))
 	if e.win != nil {
 		m.answerDropped(e.win, e.win.first, e.win.last)
 	}
@@ -331,7 +331,7 @@ func (sp *backlog) advance(m *Mover) {
 	sp.tried = to
 	m.disk.do("committing in "+sp.Dir, func() {
 		err := sp.Commit(to, nil)
-		m.post(func() {
+		m.mail.post(func() {
 			sp.commits = false
 			if err != nil && m.phase < stopped {
 				m.report(fmt.Errorf("%s: %w", sp.Dir, err))
@@ -346,16 +346,6 @@ func (sp *backlog) advance(m *Mover) {
 // remove takes away a spill in which nothing is left.
 func (m *Mover) remove(sp *backlog) {
 	m.disk.do("removing "+sp.Dir, func() { m.report(sp.Discard()) })
-}
-
-// over says that Close waits for nothing any more.
-func (m *Mover) over() bool {
-	select {
-	case <-m.gaveUp:
-		return true
-	default:
-		return false
-	}
 }
 
 // keep makes a state durable with the position of a chunk, which a destination waits for; but not

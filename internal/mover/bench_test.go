@@ -108,7 +108,7 @@ func BenchmarkCut(b *testing.B) {
 	}
 	for name, p := range payloads {
 		b.Run(name, func(b *testing.B) {
-			m := &Mover{cfg: Config{fault: func(string) {}}}
+			m := &Mover{ground: &ground{cfg: Config{fault: func(string) {}}}}
 			m.work.init(m)
 			r, err := ring.Open(nil)
 			if err != nil {

@@ -47,18 +47,14 @@ func (m *Mover) Close(ctx context.Context) error {
 }
 
 func (m *Mover) doClose(ctx context.Context) error {
-	m.swap.Lock()
-	for _, s := range *m.own.Load() {
-		s.r.Seal()
-	}
-	m.swap.Unlock()
+	m.rings.seal()
 	var errs []error
-	err := m.ask(ctx, func() { m.enter(sealed); m.tell() })
+	err := m.mail.ask(ctx, func() { m.enter(sealed); m.tell() })
 	if err == nil {
 		flushing, cancel := m.untilPour(ctx)
 		err = m.Flush(flushing)
 		if err == nil { // what dead processes had dropped may have become known, and been told, only meanwhile
-			if err = m.ask(flushing, m.tell); err == nil {
+			if err = m.mail.ask(flushing, m.tell); err == nil {
 				err = m.Flush(flushing)
 			}
 		}
@@ -68,7 +64,7 @@ func (m *Mover) doClose(ctx context.Context) error {
 	if err != nil {
 		// The time is up, or nearly: what follows has a little of its own.
 		asking, cancel := m.orGrace(ctx, grace)
-		aerr := m.ask(asking, func() { m.enter(stopped) })
+		aerr := m.mail.ask(asking, func() { m.enter(stopped) })
 		cancel()
 		if aerr != nil {
 			close(m.gaveUp)
@@ -87,7 +83,7 @@ func (m *Mover) doClose(ctx context.Context) error {
 		cancel()
 	}
 	close(m.gaveUp)
-	m.post(func() {
+	m.mail.post(func() {
 		m.leave = err
 		m.enter(leaving)
 	})
@@ -115,11 +111,11 @@ func (m *Mover) doClose(ctx context.Context) error {
 // processor for too long, and while it has ring and spill nobody else can take them over. The
 // destination goes first, so that it does not deliver what they already have.
 func (m *Mover) endLater(err error) {
-	_ = m.ask(context.Background(), func() {})
+	_ = m.mail.ask(context.Background(), func() {})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	m.report(m.closeDestination(ctx))
-	m.post(func() { m.leave = err; m.enter(leaving) })
+	m.mail.post(func() { m.leave = err; m.enter(leaving) })
 }
 
 // hung is what Close returns when the mover's goroutine does not come back.
@@ -138,7 +134,7 @@ func (m *Mover) orGrace(ctx context.Context, grace time.Duration) (context.Conte
 }
 
 // canPour says that what is in plain memory can be saved on disk.
-func (m *Mover) canPour() bool { return m.cfg.Dir != "" && m.cur.Load().r.Path() == "" }
+func (m *Mover) canPour() bool { return m.cfg.Dir != "" && m.rings.cur.Load().r.Path() == "" }
 
 // untilPour leaves time for that.
 func (m *Mover) untilPour(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -174,7 +170,7 @@ func (m *Mover) closeDestination(ctx context.Context) error {
 // pour puts everything that is not delivered into the spill.
 func (m *Mover) pour(ctx context.Context) {
 	poured := make(chan struct{})
-	m.post(func() {
+	m.mail.post(func() {
 		m.enter(pouring)
 		m.poured = poured
 		m.refused = false
@@ -192,7 +188,7 @@ func (m *Mover) pour(ctx context.Context) {
 		if len(mine) == 0 {
 			return
 		}
-		all := *m.own.Load()
+		all := *m.rings.all.Load()
 		slices.SortStableFunc(mine, func(a, b *flight) int { // as they were cut, however the destination gave them up
 			return cmp.Or(cmp.Compare(slices.Index(all, a.src), slices.Index(all, b.src)), cmp.Compare(a.first, b.first), cmp.Compare(a.lane, b.lane))
 		})
@@ -217,7 +213,7 @@ func (m *Mover) pourOn() {
 	if m.poured == nil || m.handing > 0 {
 		return
 	}
-	if m.refused && m.lasting || len(m.stuck) == 0 && m.full() == nil {
+	if m.refused && m.lasting || len(m.stuck) == 0 && m.rings.full() == nil {
 		close(m.poured)
 		m.poured = nil
 	}
@@ -236,13 +232,13 @@ func (m *Mover) handBefore(flights []*flight) {
 		if m.shelf.spill != nil {
 			made = m.shelf.spill.Made.Add(-1)
 		}
-		sp, err := m.shelf.folder.Make(m.mainPath, made)
+		sp, err := m.shelf.folder.Make(m.rings.path, made)
 		n := 0
 		if err == nil {
 			n, err = sp.Write(chunks)
 			err = errors.Join(err, sp.Close())
 		}
-		m.post(func() {
+		m.mail.post(func() {
 			m.handing--
 			m.report(err)
 			for _, f := range flights[:n] {
@@ -259,8 +255,9 @@ func (m *Mover) handBefore(flights []*flight) {
 
 // end lets go of everything the mover's goroutine has. It is the last that this does.
 func (m *Mover) end() {
+	m.mail.close()
 	m.inbox.Lock()
-	m.inbox.closed = true // what comes later is refused, and whoever sent it told so
+	m.inbox.closed = true
 	m.inbox.Unlock()
 	m.collect()
 	m.count.spilling.Store(m.holds())
@@ -280,8 +277,8 @@ func (m *Mover) end() {
 		where = append(where, s.r.Path())
 		errs = append(errs, s.close(true))
 	}
-	m.swap.Lock()
-	for _, s := range *m.own.Load() {
+	m.rings.mu.Lock()
+	for _, s := range *m.rings.all.Load() {
 		s.bury()
 		path := s.r.Path()
 		done := !s.fill() && s.out == 0
@@ -298,7 +295,7 @@ func (m *Mover) end() {
 			m.giveUp(s)
 		}
 	}
-	m.swap.Unlock()
+	m.rings.mu.Unlock()
 	for _, sp := range m.spills() {
 		if sp.gone.Load() {
 			continue
@@ -381,7 +378,7 @@ func (m *Mover) spills() []*backlog {
 // left is where things are when nobody can look more closely.
 func (m *Mover) left() []string {
 	var where []string
-	if path := m.mainPath; path != "" {
+	if path := m.rings.path; path != "" {
 		where = append(where, path)
 		if m.cfg.Dir != "" {
 			where = append(where, filepath.Join(m.cfg.Dir, filepath.Base(path)))

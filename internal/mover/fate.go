@@ -86,7 +86,7 @@ func (m *Mover) basics() circumstances {
 func (m *Mover) circumstances() circumstances {
 	c := m.basics()
 	c.able, c.short = m.able(), m.short.Load()
-	s := m.cur.Load()
+	s := m.rings.cur.Load()
 	used := s.r.Used()
 	if line := s.r.Size() / 8 * c.line(); line > 0 && used >= line {
 		c.beyond = true
@@ -107,7 +107,7 @@ func (m *Mover) limit(s *source, used int64) int64 {
 
 // able says that the own ring's records can be shipped now.
 func (m *Mover) able() bool {
-	s := m.cur.Load()
+	s := m.rings.cur.Load()
 	if !m.begun() || m.phase >= stopped || !m.roomy() || s.marks > mostMarks {
 		return false
 	}

@@ -94,7 +94,7 @@ func (f *flight) touchDown(r output.Result) {
 		m.inbox.done = append(m.inbox.done, f)
 	}
 	m.inbox.Unlock()
-	m.wake()
+	m.mail.wake()
 }
 
 // buffer is an empty one for entries.
@@ -161,7 +161,7 @@ func (m *Mover) pack(s *source, flights []*flight, to byte) []*flight {
 	}
 	m.markAll(flights, to)
 	m.cfg.fault("marked")
-	m.untell(s, w.last, false)
+	m.count.untell(s, w.last, false)
 	if s.own {
 		s.lines.push(win)
 	}
@@ -266,7 +266,7 @@ func (m *Mover) took(s *source, events, bytes uint64) {
 
 // overwritten counts records of a ring that are none any more.
 func (m *Mover) overwritten(s *source, n uint64) {
-	m.drop(Lost, n)
+	m.count.drop(Lost, n)
 	where := s.r.Path()
 	if where == "" {
 		where = "in plain memory"
@@ -313,10 +313,10 @@ func (m *Mover) rejected(f *flight) uint64 {
 	if n == 0 {
 		return 0
 	}
-	m.dead.kept.Add(f.kept)
+	m.count.letters.Add(f.kept)
 	fate := "which are lost"
 	if lost := n - f.kept; lost > 0 {
-		m.drop(Lost, lost)
+		m.count.drop(Lost, lost)
 		if f.kept > 0 {
 			fate = fmt.Sprintf("of which %d are lost, and the others are dead letters in %s", lost, m.dead.dir())
 		}

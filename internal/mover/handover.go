@@ -37,10 +37,6 @@ type handover struct {
 	late    bool
 }
 
-// diskPatience is how long what is younger waits for a disk that hangs, or fails to read: a slow
-// one must not change the order.
-const diskPatience = 30 * time.Second
-
 // How soon the disk is tried again: an error may be over soon; what lasts is no room.
 const (
 	againSoon  = 100 * time.Millisecond
@@ -73,7 +69,7 @@ func (m *Mover) hand(flights []*flight) {
 	m.disk.do("writing to "+m.cfg.Dir, func() {
 		sp, stored, err := m.spillOut(h)
 		all, some := m.removed(sp)
-		m.post(func() { m.spilled(h, sp, stored && !some, err, all, some) })
+		m.mail.post(func() { m.spilled(h, sp, stored && !some, err, all, some) })
 	})
 }
 
@@ -101,7 +97,7 @@ func (m *Mover) spillOut(h *handover) (sp *spill.Spill, stored bool, err error) 
 		h.loose = 0
 	}
 	if sp == nil {
-		if sp, err = m.shelf.folder.Make(m.mainPath, time.Now()); err != nil {
+		if sp, err = m.shelf.folder.Make(m.rings.path, time.Now()); err != nil {
 			return nil, false, err
 		}
 		m.shelf.spill = sp
@@ -124,7 +120,7 @@ func (m *Mover) spilled(h *handover, sp *spill.Spill, stored bool, err error, al
 	m.handing--
 	m.handed = nil
 	if sp != nil && m.spill == nil {
-		m.spill = &backlog{Spill: sp, own: true, origin: &m.state.own}
+		m.spill = &backlog{Spill: sp, own: true, origin: &m.rings.origin}
 	}
 	if some {
 		m.retire(all)
@@ -194,12 +190,6 @@ func (m *Mover) refuse(sp *spill.Spill, err error, some bool) {
 		m.trouble, m.troubleAt = err.Error(), now
 		m.report(fmt.Errorf("spilling: %w", err))
 	}
-}
-
-// noRoom notes why the disk takes nothing, for those who find no room.
-func (m *Mover) noRoom(err error) {
-	err = fmt.Errorf("%w: the spill takes nothing: %w", ErrFull, err)
-	m.why.Store(&err)
 }
 
 // watch looks whether the disk hangs. What it was given is stuck then, and so goes to the

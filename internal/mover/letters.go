@@ -33,9 +33,7 @@ type dead struct {
 	m    *Mover
 	work disk
 
-	used    atomic.Bool   // there were some
-	kept    atomic.Uint64 // events
-	dropped atomic.Uint64 // events of letters, also of other processes, that gave way to new ones
+	used atomic.Bool // there were some
 
 	// only its goroutine's
 	store  *letters.Store // nil: not open
@@ -138,7 +136,7 @@ func (d *dead) try(ctx context.Context, all []letters.Letter) (err error) {
 func (d *dead) tell(err error) {
 	var gone *letters.DroppedError
 	if errors.As(err, &gone) {
-		d.dropped.Add(uint64(gone.Events))
+		d.m.count.lettersLost.Add(uint64(gone.Events))
 	}
 	d.m.report(err)
 }

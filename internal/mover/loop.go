@@ -10,9 +10,7 @@ import (
 
 // A loop is what only the mover's goroutine touches.
 type loop struct {
-	phase    phase
-	calls    []func()       // of the inbox, being done
-	finished []*flight      // the same
+	finished []*flight      // of the inbox, being done
 	resumer  output.Resumer // the destination, if it has states
 	sourced  output.Sourced // and if they are those of one process each
 	spill    *backlog       // this process's own; nil before it is needed

@@ -91,12 +91,12 @@ func TestRuns(t *testing.T) {
 	}
 	marks := 0
 	eventually(t, "all is on its way", func() bool {
-		if err := f.m.ask(t.Context(), func() { f.m.enter(sealed) }); err != nil {
+		if err := f.m.mail.ask(t.Context(), func() { f.m.enter(sealed) }); err != nil {
 			t.Fatal(err)
 		}
 		return f.m.Stats().InFlight == 3000
 	})
-	if err := f.m.ask(t.Context(), func() { marks = f.m.cur.Load().marks }); err != nil {
+	if err := f.m.mail.ask(t.Context(), func() { marks = f.m.rings.cur.Load().marks }); err != nil {
 		t.Fatal(err)
 	}
 	if want := (3000 + mostRuns - 1) / mostRuns; marks != want {
@@ -109,7 +109,7 @@ func TestRuns(t *testing.T) {
 	}
 	d.open()
 	eventually(t, "no marks", func() bool {
-		if err := f.m.ask(t.Context(), func() { marks = f.m.cur.Load().marks }); err != nil {
+		if err := f.m.mail.ask(t.Context(), func() { marks = f.m.rings.cur.Load().marks }); err != nil {
 			t.Fatal(err)
 		}
 		return marks == 0

@@ -9,7 +9,7 @@ import "time"
 func (m *Mover) overflow() {
 	for {
 		fate := m.circumstances().fate()
-		s := m.full()
+		s := m.rings.full()
 		switch {
 		case fate == ships:
 			m.short.Store(false) // room comes by itself; whoever finds none all the same asks again
@@ -21,16 +21,6 @@ func (m *Mover) overflow() {
 		}
 		m.short.Store(false)
 	}
-}
-
-// full is the first own ring that has records to be taken.
-func (m *Mover) full() *source {
-	for _, s := range *m.own.Load() {
-		if s.fill() {
-			return s
-		}
-	}
-	return nil
 }
 
 // spillFrom cuts a window and has it written to the spill.
@@ -87,7 +77,7 @@ func (m *Mover) dropFrom(s *source) bool {
 			f.leaveSpill()
 			n := uint64(f.chunk.Events)
 			m.count.cut.sub(n, f.bytes)
-			m.drop(Oldest, n)
+			m.count.drop(Oldest, n)
 			m.answerDropped(f.win, f.first, f.last)
 			m.release(f)
 		}
@@ -102,8 +92,8 @@ func (m *Mover) dropFrom(s *source) bool {
 		return false
 	}
 	m.took(s, 0, 0)
-	m.untell(s, w.last, true)
-	m.drop(Oldest, w.taken-w.bad)
+	m.count.untell(s, w.last, true)
+	m.count.drop(Oldest, w.taken-w.bad)
 	s.r.Cut(w.last)
 	s.answerTo(w.first, w.last, ErrDropped)
 	return true

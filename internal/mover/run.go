@@ -24,7 +24,7 @@ func (m *Mover) run() {
 		if m.phase == leaving {
 			return
 		}
-		m.measure(m.cur.Load().r)
+		m.measure()
 		m.ship()
 		m.again()
 		m.overflow()
@@ -41,8 +41,8 @@ func (m *Mover) run() {
 
 // collect does what others asked for, and takes back chunks that the destination is done with.
 func (m *Mover) collect() {
+	calls := m.mail.fetch() // before the chunks: what was done before a call is seen with it
 	m.inbox.Lock()
-	m.calls, m.inbox.calls = m.inbox.calls, m.calls[:0]
 	m.finished, m.inbox.done = m.inbox.done, m.finished[:0]
 	m.inbox.Unlock()
 	now := time.Now()
@@ -50,9 +50,9 @@ func (m *Mover) collect() {
 		m.landing(f, now)
 		m.finished[i] = nil
 	}
-	for i, fn := range m.calls {
+	for i, fn := range calls {
 		fn()
-		m.calls[i] = nil
+		calls[i] = nil
 	}
 }
 
@@ -162,7 +162,7 @@ func (m *Mover) begun() bool { return m.scouted || m.stalled && m.resumer == nil
 // let go when all that could be read of them is done.
 func (m *Mover) oldest() *source {
 	for {
-		all := *m.own.Load()
+		all := *m.rings.all.Load()
 		if len(all) == 1 || !all[0].over(m) {
 			return all[0]
 		}
@@ -188,7 +188,7 @@ func (s *source) ship(m *Mover) bool {
 // due says whether the records of a source are to be cut now: the own ring's wait a little for
 // others to come.
 func (m *Mover) due(s *source) bool {
-	if !s.own || s != m.cur.Load() || m.hurried(s) {
+	if !s.own || s != m.rings.cur.Load() || m.hurried(s) {
 		return true
 	}
 	return s.unread() >= uint64(m.batch) || s.fill() && !m.gatherTo.IsZero() && !time.Now().Before(m.gatherTo)
@@ -201,7 +201,7 @@ func (m *Mover) hurried(s *source) bool {
 
 // rest waits until there may be something to do.
 func (m *Mover) rest() {
-	s := m.cur.Load()
+	s := m.rings.cur.Load()
 	now := time.Now()
 	m.report(s.r.Short())
 	if !now.Before(m.anchorAt) {
@@ -268,7 +268,7 @@ func (m *Mover) rest() {
 	}
 	m.timer.Reset(wait)
 	select {
-	case <-m.bell:
+	case <-m.mail.bell:
 		m.timer.Stop()
 	case <-m.timer.C:
 	case <-m.room:

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/spillwaylog/spillway/internal/spill"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -62,6 +63,22 @@ type window struct {
 	left        int    // chunks undone
 }
 
+// An origin is whose chunks a state speaks of: this process and, unless the destination is an
+// output.Sourced, all that died and whose chunks it ships; else each of these is one. Its rings and
+// spills have a state each; of a file the greatest length counts.
+type origin struct {
+	index  int          // of the output.Source
+	ring   *source      // of a dead process; nil if it left only a spill
+	spill  *spill.Spill // the same; nil if it left none
+	latest []byte       // with states.mu held
+}
+
+// telling is a summary event that has not been cut yet, with DropOldest.
+type telling struct {
+	key   uint64
+	drops Drops
+}
+
 // unread says how many bytes wait in the ring. To count them looks like an append to a ring that we
 // sleep on: it is not done for nothing.
 func (s *source) unread() uint64 {
@@ -74,9 +91,8 @@ func (s *source) unread() uint64 {
 
 // close ends the ring: gone when all is done, left for another process otherwise.
 func (s *source) close(leave bool) error {
-	t := &totals{used: s.r.Used(), size: s.r.Size(), path: s.r.Path()}
-	t.events, t.bytes = s.r.Appended()
-	s.final.Store(t)
+	t := s.totals()
+	s.final.Store(&t)
 	if leave {
 		return s.r.Leave()
 	}
@@ -130,4 +146,14 @@ func (s *source) settle() {
 	if to > s.doneTo.Load() {
 		s.doneTo.Store(to)
 	}
+}
+
+// totals are those of the ring now.
+func (s *source) totals() totals {
+	if t := s.final.Load(); t != nil {
+		return *t
+	}
+	t := totals{used: s.r.Used(), size: s.r.Size(), path: s.r.Path()}
+	t.events, t.bytes = s.r.Appended()
+	return t
 }

@@ -19,21 +19,10 @@ import (
 // place of its origin, or an older one would count.
 type states struct {
 	m       *Mover
-	own     origin
 	ofSpill map[*spill.Spill]*origin // that were found
 	mu      sync.Mutex
 	buf     []byte
 	closed  bool // the rings are gone
-}
-
-// An origin is whose chunks a state speaks of: this process and, unless the destination is an
-// output.Sourced, all that died and whose chunks it ships; else each of these is one. Its rings and
-// spills have a state each; of a file the greatest length counts.
-type origin struct {
-	index  int          // of the output.Source
-	ring   *source      // of a dead process; nil if it left only a spill
-	spill  *spill.Spill // the same; nil if it left none
-	latest []byte       // with states.mu held
 }
 
 // keep stores the state that belongs with a chunk that is done. It is called by the destination.
@@ -70,8 +59,8 @@ func (s *states) record(o *origin, state []byte) error {
 	defer s.mu.Unlock()
 	o.latest = append(o.latest[:0], state...)
 	switch {
-	case o == &s.own:
-		s.store(s.m.cur.Load(), state)
+	case o == &s.m.rings.origin:
+		s.store(s.m.rings.cur.Load(), state)
 	case o.ring != nil:
 		s.store(o.ring, state)
 	case o.spill != nil:
@@ -100,8 +89,8 @@ func (s *states) spillGoes(o *origin) {
 func (s *states) moveLocked(o *origin) {
 	switch {
 	case len(o.latest) == 0:
-	case o == &s.own:
-		s.store(s.m.cur.Load(), o.latest)
+	case o == &s.m.rings.origin:
+		s.store(s.m.rings.cur.Load(), o.latest)
 	case o.ring != nil:
 		s.store(o.ring, o.latest)
 	case o.spill != nil:
@@ -114,7 +103,7 @@ func (s *states) moveLocked(o *origin) {
 func (s *states) some() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.own.latest) > 0
+	return len(s.m.rings.origin.latest) > 0
 }
 
 // close makes later calls do nothing: a destination that Close had to leave behind may still call.
@@ -137,7 +126,7 @@ func (s *states) resume(rings []*source, spills []*spill.Spill) error {
 		for _, sp := range spills {
 			all = append(all, stateOf(nil, sp)...)
 		}
-		return m.resumer.Resume(func(state []byte) error { return s.record(&s.own, state) }, all...)
+		return m.resumer.Resume(func(state []byte) error { return s.record(&s.m.rings.origin, state) }, all...)
 	}
 	return nil
 }
@@ -166,7 +155,7 @@ func (s *states) sources(rings []*source, spills []*spill.Spill) []output.Source
 			add(s.ofSpill[sp])
 		}
 	}
-	add(&s.own)
+	add(&s.m.rings.origin)
 	return all
 }
 

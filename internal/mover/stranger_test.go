@@ -55,7 +55,7 @@ func TestZeroedRing(t *testing.T) {
 				c.Shm, c.Ordered, c.FlushInterval, c.BatchBytes, c.RingSize = mem, ordered, time.Hour, 16<<20, 4<<20
 			})
 			f.must("a", 1, 0, n, 100)
-			if err := f.m.ask(t.Context(), func() { f.m.cur.Load().fill() }); err != nil {
+			if err := f.m.mail.ask(t.Context(), func() { f.m.rings.cur.Load().fill() }); err != nil {
 				t.Fatal(err)
 			}
 			scribble(t, mem, func(b []byte) { clear(b) })
@@ -112,7 +112,7 @@ func TestOneRecordOverwritten(t *testing.T) {
 					for n := range uint32(100) {
 						f.must(string("ab"[n/3%2]), 1, n, n+1, pad)
 					}
-					if err := f.m.ask(t.Context(), func() { f.m.cur.Load().fill() }); err != nil {
+					if err := f.m.mail.ask(t.Context(), func() { f.m.rings.cur.Load().fill() }); err != nil {
 						t.Fatal(err)
 					}
 					scribble(t, mem, func(b []byte) {
@@ -192,7 +192,7 @@ func TestOverwrittenIsNotDelivered(t *testing.T) {
 	}
 	eventually(t, "all wait", func() bool {
 		s := f.m.Stats()
-		return s.InFlight == 1 && s.Accepted == n && f.m.cur.Load().waiting.Load() == n
+		return s.InFlight == 1 && s.Accepted == n && f.m.rings.cur.Load().waiting.Load() == n
 	})
 	scribble(t, mem, func(b []byte) { clear(b) })
 	f.d.open()

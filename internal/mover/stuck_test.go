@@ -14,7 +14,7 @@ import (
 // kindOf is the last character of the mark that covers a chunk, 0 if there is none.
 func kindOf(m *Mover, id string) (kind byte) {
 	raw, number, _ := parseRun([idLen]byte([]byte(id)))
-	for _, k := range m.cur.Load().r.Marks() {
+	for _, k := range m.rings.cur.Load().r.Marks() {
 		kRaw, kNumber, _ := parseRun(k.Label)
 		if string(k.Label[:idLen-1]) == id[:idLen-1] || m.cfg.Ordered && kRaw == raw && kNumber <= number {
 			kind = k.Label[idLen-1]
@@ -40,7 +40,7 @@ func TestStuckGoesToTheDestination(t *testing.T) {
 				}
 			}
 			stuck := 0
-			if err := f.m.ask(t.Context(), func() { stuck = len(f.m.stuck) }); err != nil {
+			if err := f.m.mail.ask(t.Context(), func() { stuck = len(f.m.stuck) }); err != nil {
 				t.Fatal(err)
 			}
 			return stuck > 0
@@ -79,7 +79,7 @@ func TestStuckRuns(t *testing.T) {
 				n++
 			}
 		}
-		if err := f.m.ask(t.Context(), func() {
+		if err := f.m.mail.ask(t.Context(), func() {
 			if len(f.m.stuck) == 0 {
 				return
 			}
@@ -88,7 +88,7 @@ func TestStuckRuns(t *testing.T) {
 				t.Errorf("%d stuck runs; under their mark, %q, are %d", len(f.m.stuck), q.to, q.left)
 			}
 			raw, number, _ := parseRun(first.id)
-			for _, k := range f.m.cur.Load().r.Marks() {
+			for _, k := range f.m.rings.cur.Load().r.Marks() {
 				if kRaw, n, _ := parseRun(k.Label); kRaw == raw && (n != number || k.First != first.first) {
 					t.Errorf("a mark is from run %d, key %d, on; stuck are those from %d, key %d", n, k.First, number, first.first)
 				}

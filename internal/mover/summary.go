@@ -17,7 +17,7 @@ func (m *Mover) tell() {
 	if m.cfg.Summary == nil || !m.count.untold.Load() {
 		return
 	}
-	s := m.cur.Load()
+	s := m.rings.cur.Load()
 	now := time.Now()
 	if m.phase < sealed {
 		switch {
@@ -29,10 +29,7 @@ func (m *Mover) tell() {
 		}
 	}
 	m.count.untold.Store(false)
-	var drops Drops
-	for i := range drops[:Closed] { // there may be no summary after those
-		drops[i] = m.count.drops[i].Load() + m.count.inherited[i].Load() - m.count.told[i].Load()
-	}
+	drops := m.count.owed()
 	if drops.Total() == 0 {
 		m.tellAt = time.Time{}
 		return
@@ -44,33 +41,9 @@ func (m *Mover) tell() {
 		m.tellAt = now.Add(tellEvery)
 		return
 	}
-	for i, n := range drops[:Closed] {
-		m.count.told[i].Add(n)
-		s.r.Count(toldCounters+i, n)
-	}
+	m.count.tell(s, &drops)
 	m.tellAt = now.Add(tellEvery)
 	if m.cfg.Overflow == DropOldest {
 		s.telling = append(s.telling, telling{key, drops})
-	}
-}
-
-// telling is a summary event that has not been cut yet.
-type telling struct {
-	key   uint64
-	drops Drops
-}
-
-// untell takes back what the summary events up to a key have told, for they were dropped
-// themselves; with dropped=false they are on their way, and only forgotten.
-func (m *Mover) untell(s *source, to uint64, dropped bool) {
-	for len(s.telling) > 0 && s.telling[0].key <= to {
-		if dropped {
-			for i, n := range s.telling[0].drops[:Closed] {
-				m.count.told[i].Add(-n)
-				s.r.Count(toldCounters+i, -n)
-			}
-			m.count.untold.Store(true)
-		}
-		s.telling = s.telling[1:]
 	}
 }

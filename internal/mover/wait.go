@@ -45,7 +45,7 @@ func (m *Mover) await(ctx context.Context, wait time.Duration, s *source, key ui
 	first := s.waiting.Add(1) == 1
 	s.mu.Unlock()
 	if first {
-		m.wake()
+		m.mail.wake()
 	}
 	w.timer.Reset(wait)
 	defer func() {
@@ -116,10 +116,10 @@ type horizon struct {
 // when ctx ends.
 func (m *Mover) Flush(ctx context.Context) error {
 	f := &flush{done: make(chan struct{})}
-	for _, s := range *m.own.Load() {
+	for _, s := range *m.rings.all.Load() {
 		f.to = append(f.to, horizon{s, s.r.Horizon()})
 	}
-	if !m.post(func() { m.flushes = append(m.flushes, f) }) {
+	if !m.mail.post(func() { m.flushes = append(m.flushes, f) }) {
 		<-m.ended
 		if m.Stats().Held == 0 {
 			return nil
@@ -136,7 +136,7 @@ func (m *Mover) Flush(ctx context.Context) error {
 		return ErrClosed
 	case <-ctx.Done():
 	}
-	m.post(func() { m.flushes = slices.DeleteFunc(m.flushes, func(g *flush) bool { return f == g }) })
+	m.mail.post(func() { m.flushes = slices.DeleteFunc(m.flushes, func(g *flush) bool { return f == g }) })
 	select {
 	case <-f.done:
 		return nil
@@ -147,13 +147,13 @@ func (m *Mover) Flush(ctx context.Context) error {
 
 // answer tells all who wait for what has come about.
 func (m *Mover) answer() {
-	for _, s := range *m.own.Load() {
+	for _, s := range *m.rings.all.Load() {
 		m.loseUnread(s)
 		s.settle()
 		s.answerTo(0, s.doneTo.Load(), nil)
 	}
 	m.unmix()
-	if m.slow.Load() && m.inFlight == 0 && m.begun() && len(m.queue) == 0 && !m.cur.Load().fill() {
+	if m.slow.Load() && m.inFlight == 0 && m.begun() && len(m.queue) == 0 && !m.rings.cur.Load().fill() {
 		m.slow.Store(false)
 	}
 	if len(m.flushes) == 0 || !m.begun() || len(m.queue) > 0 || m.mixed {
