@@ -36,10 +36,10 @@ func (m *Mover) Append(ctx context.Context, h *ring.Hint, t int64, keep bool, pa
 	}
 	switch {
 	case m.cfg.WaitDelivered:
-		return m.await(ctx, wait, s, key)
+		return s.await(ctx, wait, key, m.mail.wake)
 	case m.cfg.Prompt && !m.slow.Load():
 		// What became of the event is told elsewhere: it was accepted.
-		if errors.Is(m.await(ctx, min(wait, m.cfg.promptFor), s, key), ErrTimeout) && ctx.Err() == nil {
+		if errors.Is(s.await(ctx, min(wait, m.cfg.promptFor), key, m.mail.wake), ErrTimeout) && ctx.Err() == nil {
 			m.slow.Store(true)
 		}
 	}

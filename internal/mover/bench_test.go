@@ -108,8 +108,8 @@ func BenchmarkCut(b *testing.B) {
 	}
 	for name, p := range payloads {
 		b.Run(name, func(b *testing.B) {
-			m := &Mover{ground: &ground{cfg: Config{fault: func(string) {}}}}
-			m.work.init(m)
+			pack := newPacker(&ground{cfg: Config{fault: func(string) {}}}, &pool{})
+			w := &pack.work
 			r, err := ring.Open(nil)
 			if err != nil {
 				b.Fatal(err)
@@ -129,13 +129,13 @@ func BenchmarkCut(b *testing.B) {
 					n++
 				}
 				b.StartTimer()
-				for m.work.cut(s, 1<<20) {
-					done += int(m.work.taken)
-					for i := range m.work.n {
-						m.giveBuffer(m.work.parts[i].entries)
-						m.work.parts[i].entries = nil
+				for w.cut(s, 1<<20) {
+					done += int(w.taken)
+					for i := range w.n {
+						pack.pool.give(w.parts[i].entries)
+						w.parts[i].entries = nil
 					}
-					r.Cut(m.work.last)
+					r.Cut(w.last)
 				}
 			}
 		})

@@ -21,7 +21,7 @@ type part struct {
 
 // cutting is a window while it is cut. Its memory is used again and again.
 type cutting struct {
-	m       *Mover
+	m       *packer
 	s       *source
 	limit   int
 	parts   []part
@@ -40,7 +40,7 @@ type cutting struct {
 	fn      func() // s.copy, made once
 }
 
-func (w *cutting) init(m *Mover) {
+func (w *cutting) init(m *packer) {
 	w.m = m
 	w.parts = make([]part, mostTags+4)
 	w.tags = map[string]string{}

@@ -45,11 +45,11 @@ const (
 	// quietFor: adopted rings are poured into the spill when the destination has taken nothing for
 	// so long.
 	quietFor = 5 * time.Second
-	// diskPatience is how long what is younger waits for a disk that hangs, or fails to read: a slow
-	// one must not change the order.
+	// diskPatience is how long what is younger waits for a disk that hangs, or fails to read: a
+	// slow one must not change the order.
 	diskPatience = 30 * time.Second
-	// makeRoom is how long an Append with DropOldest waits for the mover to drop something, which is
-	// work in memory only.
+	// makeRoom is how long an Append with DropOldest waits for the mover to drop something, which
+	// is work in memory only.
 	makeRoom = 100 * time.Millisecond
 	// promptFor is how long an Append with Prompt waits.
 	promptFor = 10 * time.Millisecond

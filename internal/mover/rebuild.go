@@ -39,7 +39,7 @@ func newClaim(k ring.Mark, older, younger *remnant) *claim {
 // order, under the same ids. Those that a spill has are in its care. The one whose state was stored
 // is done, and so are all that were submitted before it: a destination with states takes chunks in
 // turn, and their marks go later.
-func (m *Mover) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *remnant) {
+func (l *legacy) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *remnant) {
 	older, younger = &remnant{s: s, shown: true}, &remnant{s: s}
 	copy(s.label[:], s.r.State())
 	raw, number, isRun := parseRun(s.label)
@@ -65,7 +65,7 @@ func (m *Mover) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *re
 		}
 		left = append(left, c)
 	}
-	cut, damaged := m.reread(s, left)
+	cut, damaged := l.reread(s, left)
 	for _, c := range left {
 		if c.runs && !damaged { // or the runs may be others, and have other numbers: rather twice than never, then
 			c.chunks = slices.DeleteFunc(c.chunks, func(f *flight) bool {
@@ -73,17 +73,17 @@ func (m *Mover) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *re
 				return ids[f.id] || partly(c) && n <= number
 			})
 		}
-		m.restore(s, c)
+		l.restore(s, c)
 	}
 	s.r.Rewind()
 	s.ended, s.cutTo = false, cut
-	m.count.adopted.add(s.rest, s.restBytes)
-	m.count.waiting.add(s.rest, s.restBytes)
+	l.count.adopted.add(s.rest, s.restBytes)
+	l.count.waiting.add(s.rest, s.restBytes)
 	return older, younger
 }
 
 // restore queues the chunks of a claim, under the dead owner's mark.
-func (m *Mover) restore(s *source, c *claim) {
+func (l *legacy) restore(s *source, c *claim) {
 	if len(c.chunks) == 0 {
 		s.r.Clear(c.Slot) // nothing of it is left
 		return
@@ -96,8 +96,8 @@ func (m *Mover) restore(s *source, c *claim) {
 	for _, f := range c.chunks {
 		f.slot, f.to, f.under = c.Slot, c.kind, under
 		n := uint64(f.chunk.Events)
-		m.count.adopted.add(n, f.bytes)
-		m.count.cut.add(n, f.bytes)
+		l.count.adopted.add(n, f.bytes)
+		l.count.cut.add(n, f.bytes)
 		s.out++
 	}
 	c.to.chunks = append(c.to.chunks, c.chunks...)
@@ -105,7 +105,7 @@ func (m *Mover) restore(s *source, c *claim) {
 
 // reread gives the records up to the owner's last cut to the claims, and counts those behind it.
 // damaged: some cannot be read.
-func (m *Mover) reread(s *source, all []*claim) (cut uint64, damaged bool) {
+func (l *legacy) reread(s *source, all []*claim) (cut uint64, damaged bool) {
 	cut = s.r.CutKey()
 	s.r.Rewind()
 	var buf []byte
@@ -126,11 +126,11 @@ func (m *Mover) reread(s *source, all []*claim) (cut uint64, damaged bool) {
 		}
 		from, to := tagEnd(buf)
 		if to == 0 || to-from > forward.MaxTag || !sound(buf[to:]) {
-			m.unsound(s, all, rec)
+			l.unsound(s, all, rec)
 			damaged = true
 			continue
 		}
-		if f := m.claimed(s, all, rec, buf[from:to]); f != nil {
+		if f := l.claimed(s, all, rec, buf[from:to]); f != nil {
 			f.chunk.Entries = appendEntry(f.chunk.Entries, rec.Time, buf[to:])
 			f.chunk.Events++
 			f.bytes += uint64(len(buf))
@@ -141,10 +141,10 @@ func (m *Mover) reread(s *source, all []*claim) (cut uint64, damaged bool) {
 }
 
 // unsound counts a record that is none any more as lost, if a mark covers it: else it is done.
-func (m *Mover) unsound(s *source, all []*claim, rec ring.Record) {
+func (l *legacy) unsound(s *source, all []*claim, rec ring.Record) {
 	if slices.ContainsFunc(all, func(c *claim) bool { return c.First <= rec.Key && rec.Key <= c.Last }) {
-		m.count.adopted.add(1, 0)
-		m.overwritten(s, 1)
+		l.count.adopted.add(1, 0)
+		l.overwritten(s, 1)
 	}
 }
 
@@ -152,7 +152,7 @@ func (m *Mover) unsound(s *source, all []*claim, rec ring.Record) {
 // later counts, from its first run on. A chunk of all that a window has of one tag has that of its
 // first record; should this one be unreadable, that of the first record which no other chunk can
 // claim.
-func (m *Mover) claimed(s *source, all []*claim, rec ring.Record, tag []byte) *flight {
+func (l *legacy) claimed(s *source, all []*claim, rec ring.Record, tag []byte) *flight {
 	var open, runs *claim
 	for _, c := range all {
 		if rec.Key < c.First || rec.Key > c.Last {
@@ -169,7 +169,7 @@ func (m *Mover) claimed(s *source, all []*claim, rec ring.Record, tag []byte) *f
 				return c.chunks[0]
 			}
 		case first:
-			return m.claim(s, c, rec, tag)
+			return l.claim(s, c, rec, tag)
 		case rec.Key > c.First && open == nil:
 			open = c
 		}
@@ -179,16 +179,16 @@ func (m *Mover) claimed(s *source, all []*claim, rec ring.Record, tag []byte) *f
 		if n := len(runs.chunks); n > 0 && runs.chunks[n-1].chunk.Tag == string(tag) {
 			return runs.chunks[n-1]
 		}
-		return m.claim(s, runs, rec, tag)
+		return l.claim(s, runs, rec, tag)
 	case open != nil:
-		return m.claim(s, open, rec, tag)
+		return l.claim(s, open, rec, tag)
 	}
 	return nil
 }
 
 // claim begins a chunk with a record.
-func (m *Mover) claim(s *source, c *claim, rec ring.Record, tag []byte) *flight {
-	f := m.newFlight()
+func (l *legacy) claim(s *source, c *claim, rec ring.Record, tag []byte) *flight {
+	f := l.air.pool.take()
 	f.id, f.first, f.last, f.lane = c.Label, c.First, c.Last, c.Lane
 	if c.runs {
 		runID(&f.id, c.raw, c.number+len(c.chunks))

@@ -22,6 +22,7 @@ type sequence struct {
 	flying  int    // of these, with the destination
 	entries []byte // in which those of the runs lie; nil when each run has its own
 	lent    bool   // a disk that hangs may read them
+	mem     *buffers
 }
 
 const (
@@ -65,11 +66,11 @@ func parseRun(id [idLen]byte) (raw [rawLen]byte, number int, ok bool) {
 // the id of the first. before is the sequence that they are the last of, nil if there is none. A
 // later mark counts from its first run on, so no run is ever under none, or under two. false: there
 // was no room for it, and they stay where they are.
-func (m *Mover) cover(runs []*flight, before *sequence, to byte) bool {
+func cover(runs []*flight, before *sequence, to byte, mem *buffers) bool {
 	f := runs[0]
 	label := f.id
 	label[idLen-1] = to
-	q := &sequence{src: f.src, to: to, left: len(runs)}
+	q := &sequence{src: f.src, to: to, left: len(runs), mem: mem}
 	slot, ok := f.src.r.Put(ring.Mark{First: f.first, Last: runs[len(runs)-1].last, Lane: f.lane, Label: label})
 	switch {
 	case ok:
@@ -93,7 +94,7 @@ func (m *Mover) cover(runs []*flight, before *sequence, to byte) bool {
 	}
 	before.entries = nil
 	if before.left == 0 {
-		m.lift(before)
+		before.lift()
 	}
 	return true
 }
@@ -102,17 +103,17 @@ func (m *Mover) cover(runs []*flight, before *sequence, to byte) bool {
 // window that did fit stay under another mark: they will be delivered from the spill, which forgets
 // their ids then, while these may wait, and whoever adopts both would take the whole window for
 // undone. With toDestination they go there after all, the spill being empty, and what goes to the
-// spill from now on is younger.
-func (m *Mover) readdress(stuck []*flight, to byte) {
+// spill from now on is younger. divided is called when a window has got another mark.
+func readdress(stuck []*flight, to byte, divided func()) {
 	for len(stuck) > 0 {
 		f, n := stuck[0], together(stuck)
 		switch {
 		case n > 0:
-			if q := f.under; q.slot >= 0 && (q.to != toRuns(to) || n < q.left) && m.cover(stuck[:n], q, toRuns(to)) {
-				m.cfg.fault("divided")
+			if q := f.under; q.slot >= 0 && (q.to != toRuns(to) || n < q.left) && cover(stuck[:n], q, toRuns(to), q.mem) {
+				divided()
 			}
 		case f.slot >= 0 && f.to != to:
-			if old := f.slot; m.mark(f, to) {
+			if old := f.slot; f.mark(to) {
 				f.src.r.Clear(old)
 				f.src.marks--
 			}
@@ -123,7 +124,7 @@ func (m *Mover) readdress(stuck []*flight, to byte) {
 
 // leaveRuns has the marks of windows that are done in part cover only the runs that are left: the
 // next process does not deliver the others again. undone are the chunks that are left.
-func (m *Mover) leaveRuns(undone []*flight) {
+func leaveRuns(undone []*flight) {
 	left := map[*sequence][]*flight{}
 	for _, f := range undone {
 		if q := f.under; q != nil && q.slot >= 0 {
@@ -134,7 +135,7 @@ func (m *Mover) leaveRuns(undone []*flight) {
 		slices.SortFunc(runs, func(a, b *flight) int { return cmp.Compare(a.run(), b.run()) })
 		first := runs[0].run()
 		if first > 0 && len(runs) == q.left && runs[len(runs)-1].run()-first == len(runs)-1 {
-			m.cover(runs, q, q.to)
+			cover(runs, q, q.to, q.mem)
 		}
 	}
 }
@@ -154,21 +155,21 @@ func together(flights []*flight) (n int) {
 }
 
 // uncover says that a run is no longer in its ring's care.
-func (m *Mover) uncover(q *sequence) {
+func (q *sequence) uncover() {
 	if q.left--; q.left == 0 {
-		m.lift(q)
+		q.lift()
 	}
 }
 
 // lift takes away the mark of a sequence of which nothing is left, and its memory.
-func (m *Mover) lift(q *sequence) {
+func (q *sequence) lift() {
 	if q.slot >= 0 {
 		q.src.r.Clear(q.slot)
 		q.src.marks--
 		q.slot = -1
 	}
 	if q.entries != nil && !q.lent {
-		m.giveBuffer(q.entries)
+		q.mem.give(q.entries)
 	}
 	q.entries = nil
 }

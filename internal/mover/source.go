@@ -3,7 +3,6 @@
 package mover
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"github.com/spillwaylog/spillway/internal/spill"
@@ -37,16 +36,12 @@ type source struct {
 	marks           int                    // in use
 	out             int                    // chunks that were cut here and are with the destination, or with the disk's goroutine
 	cutTo           uint64                 // key of the last record taken
-	lines           queue[*window]         // windows of which something is undone, in order
+	spans           queue[*span]           // in order
 	telling         []telling              // summary events not cut yet, with DropOldest
 	rest, restBytes uint64                 // of an adopted ring: records beyond its owner's last cut
 	final           atomic.Pointer[totals] // once the ring is closed
 
-	doneTo  atomic.Uint64 // every record with this key or a lower one is done; written by the mover's goroutine
-	waiting atomic.Int32  // len(waiters)
-	mu      sync.Mutex
-	waiters []*waiter
-	dead    bool // nobody will answer waiters any more
+	waiters
 }
 
 // totals is what a ring that is closed had.
@@ -56,8 +51,8 @@ type totals struct {
 	path          string
 }
 
-// A window is what was cut from a ring at once.
-type window struct {
+// A span is a window that was cut, as long as something of it is undone.
+type span struct {
 	s           *source
 	first, last uint64 // keys
 	left        int    // chunks undone
@@ -77,6 +72,15 @@ type origin struct {
 type telling struct {
 	key   uint64
 	drops Drops
+}
+
+// dropped takes a chunk off that will not be delivered. sp may be nil.
+func (sp *span) dropped(first, last uint64) {
+	if sp == nil {
+		return
+	}
+	sp.left--
+	sp.s.answerTo(first, last, ErrDropped)
 }
 
 // unread says how many bytes wait in the ring. To count them looks like an append to a ring that we
@@ -136,12 +140,12 @@ func (s *source) reached(h uint64) bool {
 
 // settle moves doneTo.
 func (s *source) settle() {
-	for s.lines.len() > 0 && s.lines.front().left == 0 {
-		s.lines.pop()
+	for s.spans.len() > 0 && s.spans.front().left == 0 {
+		s.spans.pop()
 	}
 	to := s.cutTo
-	if s.lines.len() > 0 {
-		to = s.lines.front().first - 1
+	if s.spans.len() > 0 {
+		to = s.spans.front().first - 1
 	}
 	if to > s.doneTo.Load() {
 		s.doneTo.Store(to)
@@ -157,3 +161,10 @@ func (s *source) totals() totals {
 	t.events, t.bytes = s.r.Appended()
 	return t
 }
+
+// through says that all records up to a horizon are done.
+func (s *source) through(h uint64) bool {
+	return (s.spans.len() == 0 || s.spans.front().first > h) && s.reached(h)
+}
+
+func (s *source) sent() bool { return !s.fill() && s.ended }

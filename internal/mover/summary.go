@@ -13,37 +13,37 @@ const tellEvery = time.Second
 
 // tell appends an event that says what was dropped since the last one. While the ring is full it
 // waits, so that one event tells of all.
-func (m *Mover) tell() {
-	if m.cfg.Summary == nil || !m.count.untold.Load() {
+func (l *loop) tell() {
+	if l.cfg.Summary == nil || !l.count.untold.Load() {
 		return
 	}
-	s := m.rings.cur.Load()
+	s := l.rings.cur.Load()
 	now := time.Now()
-	if m.phase < sealed {
+	if l.phase < sealed {
 		switch {
-		case now.Before(m.tellAt):
+		case now.Before(l.tellAt):
 			return
-		case s.r.Used() > s.r.Size()/2 && !m.able():
-			m.tellAt = now.Add(tellEvery / 4)
+		case s.r.Used() > s.r.Size()/2 && !l.able():
+			l.tellAt = now.Add(tellEvery / 4)
 			return
 		}
 	}
-	m.count.untold.Store(false)
-	drops := m.count.owed()
+	l.count.untold.Store(false)
+	drops := l.count.owed()
 	if drops.Total() == 0 {
-		m.tellAt = time.Time{}
+		l.tellAt = time.Time{}
 		return
 	}
-	m.payload = m.cfg.Summary(m.payload[:0], drops)
-	key, err := s.r.AppendReserved(ring.Now, m.payload)
+	l.payload = l.cfg.Summary(l.payload[:0], drops)
+	key, err := s.r.AppendReserved(ring.Now, l.payload)
 	if err != nil {
-		m.count.untold.Store(true)
-		m.tellAt = now.Add(tellEvery)
+		l.count.untold.Store(true)
+		l.tellAt = now.Add(tellEvery)
 		return
 	}
-	m.count.tell(s, &drops)
-	m.tellAt = now.Add(tellEvery)
-	if m.cfg.Overflow == DropOldest {
+	l.count.tell(s, &drops)
+	l.tellAt = now.Add(tellEvery)
+	if l.cfg.Overflow == DropOldest {
 		s.telling = append(s.telling, telling{key, drops})
 	}
 }
