@@ -51,7 +51,7 @@ const toldCounters = 8
 // tell of them.
 func (a *accounts) drop(r Reason, n uint64) {
 	a.drops[r].Add(n)
-	a.rings.cur.Load().r.Count(int(r), n)
+	a.rings.cur.Load().Ring.Count(int(r), n)
 	if !a.untold.Load() && a.untold.CompareAndSwap(false, true) {
 		a.wake()
 	}
@@ -60,13 +60,13 @@ func (a *accounts) drop(r Reason, n uint64) {
 // inherit takes over the drops that a dead process had not told of.
 func (a *accounts) inherit(s *source) {
 	for i := range int(Closed) {
-		n := s.r.Counter(i) - s.r.Counter(toldCounters+i)
-		if n == 0 || n > s.r.Counter(i) {
+		n := s.Ring.Counter(i) - s.Ring.Counter(toldCounters+i)
+		if n == 0 || n > s.Ring.Counter(i) {
 			continue
 		}
 		a.inherited[i].Add(n)
-		a.rings.cur.Load().r.Count(i, n)
-		s.r.Count(toldCounters+i, n)
+		a.rings.cur.Load().Ring.Count(i, n)
+		s.Ring.Count(toldCounters+i, n)
 		a.untold.Store(true)
 	}
 }
@@ -83,7 +83,7 @@ func (a *accounts) owed() (drops Drops) {
 func (a *accounts) tell(s *source, drops *Drops) {
 	for i, n := range drops[:Closed] {
 		a.told[i].Add(n)
-		s.r.Count(toldCounters+i, n)
+		s.Ring.Count(toldCounters+i, n)
 	}
 }
 
@@ -94,7 +94,7 @@ func (a *accounts) untell(s *source, to uint64, dropped bool) {
 		if dropped {
 			for i, n := range s.telling[0].drops[:Closed] {
 				a.told[i].Add(-n)
-				s.r.Count(toldCounters+i, -n)
+				s.Ring.Count(toldCounters+i, -n)
 			}
 			a.untold.Store(true)
 		}
@@ -128,8 +128,8 @@ func (a *accounts) stats() Stats {
 	for _, src := range *a.rings.all.Load() {
 		t := src.totals()
 		s.Accepted += t.events
-		s.Held += t.events - src.taken.Load()
-		s.HeldBytes += int64(t.bytes - src.bytes.Load())
+		s.Held += t.events - src.Taken.Load()
+		s.HeldBytes += int64(t.bytes - src.Bytes.Load())
 		s.RingUsed, s.RingSize, s.InMemory = t.used, t.size, t.path == ""
 	}
 	return s

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/output"
+	"github.com/spillwaylog/spillway/internal/window"
 )
 
 // air is what the destination has. All but land is the mover's goroutine's.
@@ -30,6 +31,9 @@ type air struct {
 	closed bool
 	landed []*flight // of done, being looked at; the mover's goroutine's
 }
+
+// mostFlying is how many chunks may be with an ordered destination.
+const mostFlying = 4 * window.MostRuns
 
 // A shipper is what chunks come from: a ring, a spill, or what was cut from them before.
 type shipper interface {
@@ -61,18 +65,18 @@ func (a *air) submit(f *flight) {
 	}
 	a.flights++
 	f.flying = true
-	if q := f.under; q != nil {
-		if q.flying++; q.flying == 1 {
+	if q := f.Runs; q != nil {
+		if q.Flying++; q.Flying == 1 {
 			a.windows++
 		}
 	}
-	a.bytes += int64(len(f.chunk.Entries))
+	a.bytes += int64(len(f.Chunk.Entries))
 	a.count.inFlight.Store(int64(a.flights))
 	if a.sourced != nil {
-		a.sourced.SubmitFrom(f.origin().index, &f.chunk, f.landed)
+		a.sourced.SubmitFrom(f.origin().index, &f.Chunk, f.landed)
 		return
 	}
-	a.cfg.Destination.Submit(&f.chunk, f.landed)
+	a.cfg.Destination.Submit(&f.Chunk, f.landed)
 }
 
 // land is what the destination calls. A state is stored before it returns: the destination counts
@@ -136,7 +140,7 @@ func (a *air) collect() {
 // reason. What is no dead letter is lost.
 func (a *air) rejected(f *flight) uint64 {
 	n := uint64(0)
-	for _, r := range output.Refusals(f.res.Rejected, f.chunk.Events) {
+	for _, r := range output.Refusals(f.res.Rejected, f.Chunk.Events) {
 		n += uint64(len(r.Entries))
 	}
 	if n == 0 {
@@ -152,27 +156,27 @@ func (a *air) rejected(f *flight) uint64 {
 	} else {
 		fate = "which are dead letters in " + a.dead.dir()
 	}
-	a.report(fmt.Errorf("the destination refuses %d events of %s for good, %s: %w", n, f.chunk.Tag, fate, f.res.Rejected[0].Err))
+	a.report(fmt.Errorf("the destination refuses %d events of %s for good, %s: %w", n, f.Chunk.Tag, fate, f.res.Rejected[0].Err))
 	return n
 }
 
 // landing takes a flight back from the destination.
 func (a *air) landing(f *flight, now time.Time) {
 	a.flights--
-	if q := f.under; q != nil {
-		if q.flying--; q.flying == 0 {
+	if q := f.Runs; q != nil {
+		if q.Flying--; q.Flying == 0 {
 			a.windows--
 		}
 	}
-	a.bytes -= int64(len(f.chunk.Entries))
+	a.bytes -= int64(len(f.Chunk.Entries))
 	a.count.inFlight.Store(int64(a.flights))
 	if f.res.Err != nil {
 		a.given = append(a.given, f)
 		return
 	}
 	a.tookAt = now
-	a.count.cut.sub(uint64(f.chunk.Events), f.bytes)
-	n := uint64(f.chunk.Events) - a.rejected(f)
+	a.count.cut.sub(uint64(f.Chunk.Events), f.Bytes)
+	n := uint64(f.Chunk.Events) - a.rejected(f)
 	if f.res.HandedOver {
 		a.count.handedOver.Add(n)
 	} else {
@@ -182,11 +186,11 @@ func (a *air) landing(f *flight, now time.Time) {
 		a.count.repeated.Add(n)
 	}
 	if n > 0 && !f.res.HandedOver && a.cfg.Delivered != nil {
-		a.cfg.Delivered(&f.chunk)
+		a.cfg.Delivered(&f.Chunk)
 	}
 	a.cfg.fault("delivered")
 	f.leaveSpill()
-	f.unmark()
+	f.Unmark()
 	a.cfg.fault("cleared")
 	if f.from != nil {
 		f.from.doneWith(f.seq)

@@ -24,7 +24,7 @@ func (m *Mover) Append(ctx context.Context, h *ring.Hint, t int64, keep bool, pa
 		return m.refuseClosed()
 	}
 	s := m.rings.cur.Load()
-	key, err := s.r.Append(h, t, payload)
+	key, err := s.Ring.Append(h, t, payload)
 	wait := m.cfg.MaxWait
 	if err != nil {
 		began := time.Now()
@@ -79,8 +79,8 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 			return s, 0, err
 		}
 		s = m.rings.cur.Load()
-		space := s.r.Space() // before the attempt, lest room that comes in between should go unnoticed
-		if key, err = s.r.Append(h, t, payload); !errors.Is(err, ring.ErrFull) {
+		space := s.Ring.Space() // before the attempt, lest room that comes in between should go unnoticed
+		if key, err = s.Ring.Append(h, t, payload); !errors.Is(err, ring.ErrFull) {
 			continue
 		}
 		wait := m.cfg.MaxWait

@@ -11,12 +11,13 @@ import (
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/spill"
+	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/journal"
 )
 
 const (
 	leastAhead = 4 // chunks read ahead of the destination,
-	mostAhead  = mostRuns
+	mostAhead  = window.MostRuns
 	aheadBytes = 256 << 10 // or as many as have so many bytes
 )
 
@@ -87,7 +88,7 @@ func (sp *backlog) note(f *flight, h *handover, i int, stored bool) {
 	c := &h.chunks[i]
 	e := entry{Entry: spill.Entry{Pos: h.at[i], Bytes: uint64(len(c.Entries)), Events: uint32(c.Events)}, done: f == nil, loose: !stored, f: f}
 	if f != nil {
-		e.Bytes, e.span = f.bytes, f.span
+		e.Bytes, e.span = f.Bytes, f.span
 		f.twin, f.pos, f.seq = sp, h.at[i], sp.first+uint64(sp.entries.len())
 	}
 	sp.push(e)
@@ -224,8 +225,8 @@ func (sp *backlog) fetched(want []journal.Position, chunks []*forward.Chunk, err
 			sp.doneWith(seq)
 		default:
 			f := sp.pool.take()
-			f.chunk, f.slot, f.from, f.pos = *c, -1, sp, e.Pos
-			f.bytes, f.span, f.seq = e.Bytes, e.span, seq
+			f.Foreign(c, e.Bytes)
+			f.from, f.pos, f.span, f.seq = sp, e.Pos, e.span, seq
 			sp.ahead = append(sp.ahead, f)
 		}
 	}

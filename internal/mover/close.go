@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/window"
 )
 
 // grace is how much longer than its context Close may take to put things away, each step of it.
@@ -147,7 +149,7 @@ func (c *closer) orGrace(ctx context.Context, grace time.Duration) (context.Cont
 }
 
 // canPour says that what is in plain memory can be saved on disk.
-func (c *closer) canPour() bool { return c.cfg.Dir != "" && c.rings.cur.Load().r.Path() == "" }
+func (c *closer) canPour() bool { return c.cfg.Dir != "" && c.rings.cur.Load().Ring.Path() == "" }
 
 // untilPour leaves time for that.
 func (c *closer) untilPour(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -197,7 +199,7 @@ func (c *closer) mine() []*flight {
 	air.given = nil
 	var mine []*flight
 	for _, f := range given {
-		if f.from == nil && f.src.own {
+		if f.from == nil && f.src.Own {
 			f.flying = false
 			mine = append(mine, f)
 		} else {
@@ -206,7 +208,7 @@ func (c *closer) mine() []*flight {
 	}
 	all := *c.rings.all.Load()
 	slices.SortStableFunc(mine, func(a, b *flight) int { // however the destination gave them up
-		return cmp.Or(cmp.Compare(slices.Index(all, a.src), slices.Index(all, b.src)), cmp.Compare(a.first, b.first), cmp.Compare(a.lane, b.lane))
+		return cmp.Or(cmp.Compare(slices.Index(all, a.src), slices.Index(all, b.src)), cmp.Compare(a.First, b.First), cmp.Compare(a.Lane, b.Lane))
 	})
 	return mine
 }
@@ -226,7 +228,7 @@ func (c *closer) end() {
 	c.loop.answer()
 	c.states.close()
 	c.loop.timer.Stop()
-	leaveRuns(c.undone())
+	window.LeaveRuns(marked(c.undone()))
 
 	for _, sp := range c.spills() {
 		if sp.gone.Load() {
@@ -236,14 +238,14 @@ func (c *closer) end() {
 	var errs []error
 	where := slices.Clone(c.loop.spiller.saved)
 	for _, s := range c.loop.legacy.adopted {
-		where = append(where, s.r.Path())
+		where = append(where, s.Ring.Path())
 		errs = append(errs, s.close(true))
 	}
 	c.rings.mu.Lock()
 	for _, s := range *c.rings.all.Load() {
 		s.bury()
-		path := s.r.Path()
-		done := !s.fill() && s.out == 0
+		path := s.Ring.Path()
+		done := !s.Fill() && s.Out == 0
 		switch {
 		case done && path != "" && c.ownsState():
 			errs = append(errs, s.close(true)) // the state in it is for what is left
@@ -297,14 +299,14 @@ func (c *closer) ownsState() bool {
 // spill.
 func (c *closer) giveUp(s *source) {
 	t := s.totals()
-	n, b := t.events-s.taken.Load(), t.bytes-s.bytes.Load()
-	s.taken.Add(n)
-	s.bytes.Add(b)
+	n, b := t.events-s.Taken.Load(), t.bytes-s.Bytes.Load()
+	s.Taken.Add(n)
+	s.Bytes.Add(b)
 	for _, f := range c.undone() {
 		if f.src == s && f.from == nil {
-			n += uint64(f.chunk.Events)
-			b += f.bytes
-			c.count.cut.sub(uint64(f.chunk.Events), f.bytes)
+			n += uint64(f.Chunk.Events)
+			b += f.Bytes
+			c.count.cut.sub(uint64(f.Chunk.Events), f.Bytes)
 		}
 	}
 	c.count.drops[Given].Add(n)

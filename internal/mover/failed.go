@@ -18,7 +18,7 @@ func (g *ground) oldest() *source {
 // finished says that all that could be read of a ring that failed is done, and lets go of it: what
 // it had and nobody could read is lost.
 func (g *ground) finished(s *source) bool {
-	if s.fill() || !s.ended || s.out > 0 {
+	if s.Fill() || !s.Ended || s.Out > 0 {
 		return false
 	}
 	s.settle()
@@ -35,19 +35,19 @@ func (g *ground) finished(s *source) bool {
 // loseUnread counts what nobody can read any more of an own ring that failed. What comes next gets
 // another ring, also when no call has met the failure yet.
 func (g *ground) loseUnread(s *source) {
-	if !s.ended || s.fill() || s.counted {
+	if !s.Ended || s.Fill() || s.counted {
 		return
 	}
 	s.counted = true
 	g.rings.replace(s)
 	t := s.totals()
-	n := t.events - s.taken.Load()
+	n := t.events - s.Taken.Load()
 	if n == 0 {
 		return
 	}
-	s.taken.Add(n)
-	s.bytes.Store(t.bytes)
+	s.Taken.Add(n)
+	s.Bytes.Store(t.bytes)
 	g.count.drop(Lost, n)
-	s.answerTo(s.cutTo+1, 1<<64-1, ErrDropped)
+	s.answerTo(s.CutTo+1, 1<<64-1, ErrDropped)
 	g.report(fmt.Errorf("%d events of the ring that failed cannot be read: they are lost", n))
 }

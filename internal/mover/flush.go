@@ -24,7 +24,7 @@ type horizon struct {
 func (l *loop) flush(ctx context.Context) error {
 	f := &flush{done: make(chan struct{})}
 	for _, s := range *l.rings.all.Load() {
-		f.to = append(f.to, horizon{s, s.r.Horizon()})
+		f.to = append(f.to, horizon{s, s.Ring.Horizon()})
 	}
 	if !l.mail.post(func() { l.flushes = append(l.flushes, f) }) {
 		<-l.ended
@@ -60,7 +60,7 @@ func (l *loop) answer() {
 		s.answerTo(0, s.doneTo.Load(), nil)
 	}
 	l.legacy.unmix()
-	if l.slow.Load() && l.air.flights == 0 && l.legacy.begun() && len(l.legacy.queue) == 0 && !l.rings.cur.Load().fill() {
+	if l.slow.Load() && l.air.flights == 0 && l.legacy.begun() && len(l.legacy.queue) == 0 && !l.rings.cur.Load().Fill() {
 		l.slow.Store(false)
 	}
 	if len(l.flushes) == 0 || !l.legacy.begun() || len(l.legacy.queue) > 0 || l.legacy.mixed {

@@ -36,7 +36,7 @@ func (g *ground) report(err error) { g.cfg.report(err) }
 // overwritten counts records of a ring that are none any more.
 func (g *ground) overwritten(s *source, n uint64) {
 	g.count.drop(Lost, n)
-	where := s.r.Path()
+	where := s.Ring.Path()
 	if where == "" {
 		where = "in plain memory"
 	}

@@ -40,7 +40,7 @@ func newHandover(flights []*flight, to *backlog) *handover {
 		at: make([]journal.Position, n), known: make([]bool, n),
 	}
 	for i, f := range flights {
-		h.chunks[i], h.ids[i], h.at[i], h.known[i] = f.chunk, f.id, f.pos, f.twin != nil
+		h.chunks[i], h.ids[i], h.at[i], h.known[i] = f.Chunk, f.ID, f.pos, f.twin != nil
 		h.chunks[i].ID = h.ids[i][:]
 		f.handed = &h.flights[i]
 	}
@@ -71,9 +71,6 @@ func (h *handover) end() journal.Position {
 func (h *handover) lag() {
 	h.late = true
 	for _, f := range h.flights {
-		f.lent = true
-		if f.under != nil {
-			f.under.lent = true
-		}
+		f.Lend()
 	}
 }

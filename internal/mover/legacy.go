@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/spill"
+	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -98,7 +99,8 @@ func (l *legacy) adopt() []*source {
 	}
 	var found []*source
 	for _, r := range rings {
-		s := &source{r: r, origin: &l.rings.origin, name: filepath.Base(r.Path())}
+		s := newSource(r, false, &l.rings.origin)
+		s.name = filepath.Base(r.Path())
 		if l.sourced != nil {
 			s.origin = &origin{ring: s}
 		}
@@ -129,7 +131,7 @@ func (l *legacy) found(rings []*source, all []*spill.Spill) {
 	}
 	// Spills without a ring come in their turn, by age.
 	lone := func(before *source) {
-		for len(spills) > 0 && (before == nil || spills[0].Made.Before(before.r.Owner().Made)) {
+		for len(spills) > 0 && (before == nil || spills[0].Made.Before(before.Ring.Owner().Made)) {
 			l.queue = append(l.queue, spills[0])
 			spills = spills[1:]
 		}
@@ -161,6 +163,34 @@ func (l *legacy) found(rings []*source, all []*spill.Spill) {
 		l.adopted = append(without(l.adopted, s), s) // begin may have noted it
 	}
 	l.scouted = true
+}
+
+// rebuild makes the chunks again that the owner of a ring had cut, and accounts for them.
+func (l *legacy) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *remnant) {
+	copy(s.label[:], s.Ring.State())
+	found := window.Rebuild(&s.Source, s.label, ids)
+	if found.Bad > 0 {
+		l.count.adopted.add(found.Bad, 0)
+		l.overwritten(s, found.Bad)
+	}
+	flights := func(chunks []*window.Marked) (all []*flight) {
+		for _, k := range chunks {
+			f := l.air.pool.take()
+			k.MoveTo(&f.Marked)
+			f.src = s
+			n := uint64(f.Chunk.Events)
+			l.count.adopted.add(n, f.Bytes)
+			l.count.cut.add(n, f.Bytes)
+			all = append(all, f)
+		}
+		return all
+	}
+	older = &remnant{s: s, chunks: flights(found.Older), shown: true}
+	younger = &remnant{s: s, chunks: flights(found.Younger)}
+	s.rest, s.restBytes = found.Rest, found.Bytes
+	l.count.adopted.add(s.rest, s.restBytes)
+	l.count.waiting.add(s.rest, s.restBytes)
+	return older, younger
 }
 
 // A remnant is chunks of an adopted ring that its owner had cut.
@@ -233,20 +263,20 @@ func (l *legacy) overSpill(sp *backlog) bool {
 }
 
 func (l *legacy) overRing(s *source) bool {
-	if s.fill() || !s.ended || s.out > 0 {
+	if s.Fill() || !s.Ended || s.Out > 0 {
 		return false
 	}
 	l.states.ringGoes(s.origin)
 	// What was counted when the ring was found and could not be read later, and what was unreadable
 	// from the beginning, as far as that can be counted.
-	if loss := s.r.Lost(); loss.Regions > 0 {
+	if loss := s.Ring.Lost(); loss.Regions > 0 {
 		n := max(loss.Regions, loss.Records)
 		l.report(fmt.Errorf("of the adopted ring %s %d bytes in %d places cannot be read: at least %d events are lost", s.name, loss.Bytes, loss.Regions, n))
 		l.count.adopted.add(n, 0)
 		l.count.drop(Lost, n)
 	}
-	if n := s.rest - s.taken.Load(); n > 0 {
-		l.count.waiting.sub(n, s.restBytes-s.bytes.Load())
+	if n := s.rest - s.Taken.Load(); n > 0 {
+		l.count.waiting.sub(n, s.restBytes-s.Bytes.Load())
 		l.count.drop(Lost, n)
 	}
 	if err := s.close(false); err != nil {

@@ -54,8 +54,8 @@ func (d *dead) keeps(r *output.Result) bool {
 func (d *dead) keep(f *flight, r output.Result, then func(*flight, output.Result)) {
 	var all []letters.Letter
 	events := 0
-	for _, refusal := range output.Refusals(r.Rejected, f.chunk.Events) {
-		part := output.Only(&f.chunk, refusal.Entries)
+	for _, refusal := range output.Refusals(r.Rejected, f.Chunk.Events) {
+		part := output.Only(&f.Chunk, refusal.Entries)
 		if part.Events < len(refusal.Entries) { // the others cannot be read: there is nothing to keep
 			refusal.Entries = refusal.Entries[:part.Events]
 		}
@@ -65,7 +65,7 @@ func (d *dead) keep(f *flight, r output.Result, then func(*flight, output.Result
 		events += part.Events
 		all = append(all, letters.Letter{
 			Output: d.cfg.Identity, Reason: refusal.Reason, Time: time.Now(),
-			Position: numberOf(&f.id, f.chunk.ID), Entries: refusal.Entries, Chunk: part,
+			Position: numberOf(&f.ID, f.Chunk.ID), Entries: refusal.Entries, Chunk: part,
 		})
 	}
 	if len(all) == 0 {

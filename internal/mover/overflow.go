@@ -26,8 +26,8 @@ func (l *loop) circumstances() circumstances {
 	c := l.spiller.circumstances()
 	c.able, c.short = l.able(), l.short.Load()
 	s := l.rings.cur.Load()
-	used := s.r.Used()
-	if line := s.r.Size() / 8 * c.line(); line > 0 && used >= line {
+	used := s.Ring.Used()
+	if line := s.Ring.Size() / 8 * c.line(); line > 0 && used >= line {
 		c.beyond = true
 		c.over = used >= l.limit(s, used)
 	}
@@ -37,17 +37,17 @@ func (l *loop) circumstances() circumstances {
 // limit is line in bytes, or more where little of what is in use could be taken: windows of a few
 // records are not worth their while.
 func (l *loop) limit(s *source, used int64) int64 {
-	line := s.r.Size() / 8 * l.spiller.circumstances().line()
+	line := s.Ring.Size() / 8 * l.spiller.circumstances().line()
 	if line == 0 || used < line {
 		return line
 	}
-	return min(max(line, used+int64(l.pack.batch)/2-int64(s.unread())), s.r.Size()/8*7)
+	return min(max(line, used+int64(l.pack.batch)/2-int64(s.Unread())), s.Ring.Size()/8*7)
 }
 
 // able says that the own ring's records can be shipped now.
 func (l *loop) able() bool {
 	s := l.rings.cur.Load()
-	if !l.legacy.begun() || l.phase >= stopped || !l.air.roomy() || s.marks > mostMarks {
+	if !l.legacy.begun() || l.phase >= stopped || !l.air.roomy() || s.Crowded() {
 		return false
 	}
 	return l.next() == shipper(s) && (l.air.flights == 0 || l.air.active == shipper(s) || l.air.stands())

@@ -28,10 +28,10 @@ type timing struct {
 // due says whether the records of a source are to be cut now: the own ring's wait a little for
 // others to come.
 func (l *loop) due(s *source) bool {
-	if !s.own || s != l.rings.cur.Load() || l.hurried(s) {
+	if !s.Own || s != l.rings.cur.Load() || l.hurried(s) {
 		return true
 	}
-	return s.unread() >= uint64(l.pack.batch) || s.fill() && !l.gatherTo.IsZero() && !time.Now().Before(l.gatherTo)
+	return s.Unread() >= uint64(l.pack.batch) || s.Fill() && !l.gatherTo.IsZero() && !time.Now().Before(l.gatherTo)
 }
 
 // hurried says that somebody waits for what is in the own ring.
@@ -43,14 +43,14 @@ func (l *loop) hurried(s *source) bool {
 func (l *loop) rest() {
 	s := l.rings.cur.Load()
 	now := time.Now()
-	l.report(s.r.Short())
+	l.report(s.Ring.Short())
 	if !now.Before(l.anchorAt) {
-		s.r.Anchor()
+		s.Ring.Anchor()
 		l.anchorAt = now.Add(anchorEvery)
 	}
 	wait := idleEvery
 	able := l.able()
-	filled := able && s.fill()
+	filled := able && s.Fill()
 	if filled {
 		l.liveTo = now.Add(liveFor)
 	}
@@ -63,9 +63,9 @@ func (l *loop) rest() {
 		if filled && l.due(s) {
 			return
 		}
-		unread := s.unread()
+		unread := s.Unread()
 		wait = min(l.gatherTo.Sub(now), l.pace(unread >= uint64(l.pack.batch)/8))
-		s.r.SetPressure(max(s.r.Used()+int64(l.pack.batch)-int64(unread), s.r.Size()/2))
+		s.Ring.SetPressure(max(s.Ring.Used()+int64(l.pack.batch)-int64(unread), s.Ring.Size()/2))
 		if filled && l.due(s) {
 			return
 		}
@@ -76,20 +76,20 @@ func (l *loop) rest() {
 			return
 		}
 	default:
-		used := s.r.Used()
+		used := s.Ring.Used()
 		line := l.limit(s, used)
 		switch {
 		case line > 0 && used >= line:
 			// What could be taken was. If that was nothing, the next record will be the one to go.
 			line = 0
-			if s.marks <= mostMarks && (s.fill() || l.sleepOn(s, &wait)) {
+			if !s.Crowded() && (s.Fill() || l.sleepOn(s, &wait)) {
 				return
 			}
 		case line > 0:
 			wait = l.pace(line-used < int64(l.pack.batch))
-			line += (s.r.Size() - line) / 2
+			line += (s.Ring.Size() - line) / 2
 		}
-		s.r.SetPressure(line)
+		s.Ring.SetPressure(line)
 	}
 	if d := l.anchorAt.Sub(now); wait < idleEvery && d < wait {
 		wait = d
@@ -139,7 +139,7 @@ func (l *loop) pace(many bool) time.Duration {
 // sleepOn asks the ring to wake us when something is appended, or says that there is something
 // already.
 func (l *loop) sleepOn(s *source, wait *time.Duration) bool {
-	if !s.r.Sleep() {
+	if !s.Ring.Sleep() {
 		l.spins = 0
 		return false
 	}

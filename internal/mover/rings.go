@@ -71,7 +71,7 @@ const tagRoom = 1<<10 + binary.MaxVarintLen16
 
 func (r *rings) source(of *ring.Ring) *source {
 	of.SetWake(r.wake)
-	return &source{r: of, own: true, origin: &r.origin}
+	return newSource(of, true, &r.origin)
 }
 
 // replace puts a ring of plain memory in the place of one that failed.
@@ -89,7 +89,7 @@ func (r *rings) replace(s *source) {
 		r.cur.Store(n)
 	}
 	r.mu.Unlock()
-	r.cfg.report(fmt.Errorf("the ring failed; what follows is in plain memory, which does not outlive the process: %w", s.r.Failed()))
+	r.cfg.report(fmt.Errorf("the ring failed; what follows is in plain memory, which does not outlive the process: %w", s.Ring.Failed()))
 	r.cfg.report(err)
 	r.wake()
 }
@@ -100,14 +100,14 @@ func (r *rings) seal() {
 	defer r.mu.Unlock()
 	r.sealed = true
 	for _, s := range *r.all.Load() {
-		s.r.Seal()
+		s.Ring.Seal()
 	}
 }
 
 // full is the first one that has records to be taken.
 func (r *rings) full() *source {
 	for _, s := range *r.all.Load() {
-		if s.fill() {
+		if s.Fill() {
 			return s
 		}
 	}

@@ -64,7 +64,7 @@ func (l *loop) run() {
 // measure says how large windows may be, and how much the destination may have: parts of the ring,
 // which is smaller while there is no memory for all of it.
 func (l *loop) measure() {
-	size := l.rings.cur.Load().r.Size()
+	size := l.rings.cur.Load().Ring.Size()
 	batch := min(int64(l.cfg.BatchBytes), max(size/16, 16<<10))
 	if l.cfg.Dir != "" {
 		batch = min(batch, l.cfg.MaxDisk/8) // a journal takes nothing that is larger than itself

@@ -20,7 +20,7 @@ type shelf struct {
 func newShelf(g *ground) *shelf {
 	return &shelf{ground: g, folder: spill.New(&spill.Options{
 		Name: g.cfg.Name, Identity: g.cfg.identity(), Dir: g.cfg.Dir, Shm: g.cfg.Shm, MaxDisk: g.cfg.MaxDisk,
-		BootID: func() string { return g.rings.cur.Load().r.Owner().BootID },
+		BootID: func() string { return g.rings.cur.Load().Ring.Owner().BootID },
 		Report: g.report, GaveUp: g.gaveUp, FS: g.cfg.fs, Fault: g.cfg.fault,
 	})}
 }

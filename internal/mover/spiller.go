@@ -10,6 +10,7 @@ import (
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/spill"
+	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -65,7 +66,7 @@ func (s *spiller) spill(r *source) bool {
 	if !s.pack.cut(r) {
 		return false
 	}
-	s.hand(s.pack.pack(r, nil, toSpill))
+	s.hand(s.pack.pack(r, nil, window.ToSpill))
 	return true
 }
 
@@ -117,14 +118,14 @@ func (s *spiller) spilled(h *handover, sp *spill.Spill, stored bool, err error, 
 	if h.late {
 		s.stuck = slices.DeleteFunc(s.stuck, func(f *flight) bool { return slices.Contains(done, f) })
 	} else {
-		readdress(left, toSpill, s.divided)
+		window.Readdress(marked(left), window.ToSpill, s.divided)
 		s.stuck = append(s.stuck, left...) // the next to go there, before anything else is cut
 	}
 	for _, f := range done {
-		f.unmark()
+		f.Unmark()
 		s.cfg.fault("unmarked")
 		s.own.rests(f)
-		s.count.spilled.Add(uint64(f.chunk.Events))
+		s.count.spilled.Add(uint64(f.Chunk.Events))
 		s.pack.pool.release(f)
 	}
 	if s.own != nil {
@@ -262,8 +263,8 @@ func (l *leftover) take(*packer) ([]*flight, bool) {
 	if len(l.stuck) == 0 {
 		return nil, false
 	}
-	if l.stuck[0].younger() {
-		readdress(l.stuck, toDestination, (*spiller)(l).divided)
+	if l.stuck[0].Younger() {
+		window.Readdress(marked(l.stuck), window.ToDestination, (*spiller)(l).divided)
 	}
 	first := l.stuck[:1]
 	l.stuck = l.stuck[1:]
@@ -278,12 +279,12 @@ func (s *spiller) drop() bool {
 		return false
 	}
 	for _, f := range s.stuck {
-		f.unmark()
+		f.Unmark()
 		f.leaveSpill()
-		n := uint64(f.chunk.Events)
-		s.count.cut.sub(n, f.bytes)
+		n := uint64(f.Chunk.Events)
+		s.count.cut.sub(n, f.Bytes)
 		s.count.drop(Oldest, n)
-		f.span.dropped(f.first, f.last)
+		f.span.dropped(f.First, f.Last)
 		s.pack.pool.release(f)
 	}
 	s.stuck = nil
@@ -344,7 +345,7 @@ func (s *spiller) handBefore(flights []*flight) {
 	chunks := make([]forward.Chunk, len(flights))
 	for i, f := range flights {
 		f.leaveSpill()
-		chunks[i] = f.chunk
+		chunks[i] = f.Chunk
 	}
 	s.disk.do("writing to "+s.cfg.Dir, func() {
 		dir, n, err := s.shelf.putBefore(chunks)
@@ -352,8 +353,8 @@ func (s *spiller) handBefore(flights []*flight) {
 			s.handing--
 			s.report(err)
 			for _, f := range flights[:n] {
-				f.unmark()
-				s.count.spilled.Add(uint64(f.chunk.Events))
+				f.Unmark()
+				s.count.spilled.Add(uint64(f.Chunk.Events))
 			}
 			s.unsaved = append(s.unsaved, flights[n:]...)
 			if n > 0 {

@@ -37,7 +37,7 @@ func (s *states) keep(f *flight, state []byte) {
 	o := f.origin()
 	o.latest = append(o.latest[:0], state...)
 	if f.from == nil {
-		f.src.label = f.id
+		f.src.label = f.ID
 		s.store(f.src, state)
 	}
 }
@@ -48,7 +48,7 @@ func (s *states) store(src *source, state []byte) {
 		return
 	}
 	s.buf = append(append(s.buf[:0], src.label[:]...), state...)
-	if err := src.r.SetState(s.buf); err != nil {
+	if err := src.Ring.SetState(s.buf); err != nil {
 		s.report(fmt.Errorf("storing the destination's state: %w", err))
 	}
 }
@@ -162,7 +162,7 @@ func (s *states) sources(rings []*source, spills []*spill.Spill) []output.Source
 // stateOf are the states in a ring and a spill, which may be nil.
 func stateOf(src *source, sp *spill.Spill) (states [][]byte) {
 	if src != nil {
-		if b := src.r.State(); len(b) > idLen {
+		if b := src.Ring.State(); len(b) > idLen {
 			states = append(states, b[idLen:])
 		}
 	}

@@ -9,13 +9,15 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/window"
 )
 
 // kindOf is the last character of the mark that covers a chunk, 0 if there is none.
 func kindOf(m *Mover, id string) (kind byte) {
-	raw, number, _ := parseRun([idLen]byte([]byte(id)))
-	for _, k := range m.rings.cur.Load().r.Marks() {
-		kRaw, kNumber, _ := parseRun(k.Label)
+	raw, number, _ := window.ParseRun([idLen]byte([]byte(id)))
+	for _, k := range m.rings.cur.Load().Ring.Marks() {
+		kRaw, kNumber, _ := window.ParseRun(k.Label)
 		if string(k.Label[:idLen-1]) == id[:idLen-1] || m.cfg.Ordered && kRaw == raw && kNumber <= number {
 			kind = k.Label[idLen-1]
 		}
@@ -50,7 +52,7 @@ func TestStuckGoesToTheDestination(t *testing.T) {
 		d.answer = func(j *job1) string { // the mover's goroutine asks
 			if l, ok := f.m.loop.air.active.(*leftover); ok && l != nil {
 				left++
-				if kind := kindOf(f.m, j.id); kind != toDestination && kind != runsToDestination {
+				if kind := kindOf(f.m, j.id); kind != window.ToDestination && kind != window.RunsToDestination {
 					t.Errorf("the mark of chunk %s ends with %q", j.id, kind)
 				}
 			}
@@ -84,13 +86,13 @@ func TestStuckRuns(t *testing.T) {
 				return
 			}
 			first := f.m.loop.spiller.stuck[0]
-			if q := first.under; q.to != runsToSpill || q.left != len(f.m.loop.spiller.stuck) {
-				t.Errorf("%d stuck runs; under their mark, %q, are %d", len(f.m.loop.spiller.stuck), q.to, q.left)
+			if q := first.Runs; q.To != window.RunsToSpill || q.Left != len(f.m.loop.spiller.stuck) {
+				t.Errorf("%d stuck runs; under their mark, %q, are %d", len(f.m.loop.spiller.stuck), q.To, q.Left)
 			}
-			raw, number, _ := parseRun(first.id)
-			for _, k := range f.m.rings.cur.Load().r.Marks() {
-				if kRaw, n, _ := parseRun(k.Label); kRaw == raw && (n != number || k.First != first.first) {
-					t.Errorf("a mark is from run %d, key %d, on; stuck are those from %d, key %d", n, k.First, number, first.first)
+			raw, number, _ := window.ParseRun(first.ID)
+			for _, k := range f.m.rings.cur.Load().Ring.Marks() {
+				if kRaw, n, _ := window.ParseRun(k.Label); kRaw == raw && (n != number || k.First != first.First) {
+					t.Errorf("a mark is from run %d, key %d, on; stuck are those from %d, key %d", n, k.First, number, first.First)
 				}
 			}
 			partly = number > 0

@@ -23,7 +23,7 @@ func (l *loop) tell() {
 		switch {
 		case now.Before(l.tellAt):
 			return
-		case s.r.Used() > s.r.Size()/2 && !l.able():
+		case s.Ring.Used() > s.Ring.Size()/2 && !l.able():
 			l.tellAt = now.Add(tellEvery / 4)
 			return
 		}
@@ -35,7 +35,7 @@ func (l *loop) tell() {
 		return
 	}
 	l.payload = l.cfg.Summary(l.payload[:0], drops)
-	key, err := s.r.AppendReserved(ring.Now, l.payload)
+	key, err := s.Ring.AppendReserved(ring.Now, l.payload)
 	if err != nil {
 		l.count.untold.Store(true)
 		l.tellAt = now.Add(tellEvery)
