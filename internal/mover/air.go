@@ -19,7 +19,7 @@ type air struct {
 	dead    *dead
 	most    int64     // bytes of entries that may be there
 	active  shipper   // whose chunks these are
-	flights int       // chunks
+	out     []*flight // the chunks, in no order
 	windows int       // sequences that have some of them
 	bytes   int64     // their entries
 	tookAt  time.Time // when the destination took something last, or got something after it had nothing
@@ -43,27 +43,41 @@ type shipper interface {
 
 // roomy says that the destination may have another chunk.
 func (a *air) roomy() bool {
-	few := a.flights < a.cfg.Window
+	few := len(a.out) < a.cfg.Window
 	if a.cfg.Ordered {
-		few = a.flights < mostFlying && a.windows < a.cfg.Window
+		few = len(a.out) < mostFlying && a.windows < a.cfg.Window
 	}
-	return few && (a.bytes < a.most || a.flights == 0)
+	return few && (a.bytes < a.most || len(a.out) == 0)
 }
 
 // idle says that the destination has chunks, and has taken none of them for a while.
-func (a *air) idle() bool { return a.flights > 0 && time.Since(a.tookAt) >= a.cfg.quiet }
+func (a *air) idle() bool { return len(a.out) > 0 && time.Since(a.tookAt) >= a.cfg.quiet }
 
 // stands says that the destination has had chunks for a while, and takes none of them. It may be
 // one that a server refuses, without a word. Others have to come to show that, so the next source
 // goes on; a host gets them in order all the same. Not so where there are states.
 func (a *air) stands() bool { return a.resumer == nil && a.idle() }
 
+// pinning are the chunks of own rings which these have to keep, since no spill has them, as they
+// were cut.
+func (a *air) pinning() []*flight {
+	var all []*flight
+	for _, f := range a.out {
+		if f.from == nil && f.src.Own && f.twin == nil && f.handed == nil {
+			all = append(all, f)
+		}
+	}
+	asCut(all, *a.rings.all.Load())
+	return all
+}
+
 // submit hands a flight to the destination.
 func (a *air) submit(f *flight) {
-	if a.flights == 0 {
+	if len(a.out) == 0 {
 		a.tookAt = time.Now()
 	}
-	a.flights++
+	f.at = len(a.out)
+	a.out = append(a.out, f)
 	f.flying = true
 	if q := f.Runs; q != nil {
 		if q.Flying++; q.Flying == 1 {
@@ -71,7 +85,7 @@ func (a *air) submit(f *flight) {
 		}
 	}
 	a.bytes += int64(len(f.Chunk.Entries))
-	a.count.inFlight.Store(int64(a.flights))
+	a.count.inFlight.Store(int64(len(a.out)))
 	if a.sourced != nil {
 		a.sourced.SubmitFrom(f.origin().index, &f.Chunk, f.landed)
 		return
@@ -162,15 +176,24 @@ func (a *air) rejected(f *flight) uint64 {
 
 // landing takes a flight back from the destination.
 func (a *air) landing(f *flight, now time.Time) {
-	a.flights--
+	last := a.out[len(a.out)-1]
+	a.out[f.at], last.at = last, f.at
+	a.out[len(a.out)-1] = nil
+	a.out = a.out[:len(a.out)-1]
 	if q := f.Runs; q != nil {
 		if q.Flying--; q.Flying == 0 {
 			a.windows--
 		}
 	}
 	a.bytes -= int64(len(f.Chunk.Entries))
-	a.count.inFlight.Store(int64(a.flights))
-	if f.res.Err != nil {
+	a.count.inFlight.Store(int64(len(a.out)))
+	switch {
+	case f.res.Err == nil:
+	case f.aside: // the next process gets it from there
+		f.twin.rests(f)
+		a.pool.release(f)
+		return
+	default:
 		a.given = append(a.given, f)
 		return
 	}

@@ -206,10 +206,7 @@ func (c *closer) mine() []*flight {
 			air.given = append(air.given, f)
 		}
 	}
-	all := *c.rings.all.Load()
-	slices.SortStableFunc(mine, func(a, b *flight) int { // however the destination gave them up
-		return cmp.Or(cmp.Compare(slices.Index(all, a.src), slices.Index(all, b.src)), cmp.Compare(a.First, b.First), cmp.Compare(a.Lane, b.Lane))
-	})
+	asCut(mine, *c.rings.all.Load()) // however the destination gave them up
 	return mine
 }
 
@@ -272,6 +269,7 @@ func (c *closer) end() {
 		where = append(where, sp.Dir)
 		sp.leave()
 	}
+	where = append(where, c.loop.spiller.relief.leave()...)
 	if c.loop.spiller.handing > 0 {
 		c.disk.do("closing a spill", c.loop.spiller.shelf.close)
 	}

@@ -74,6 +74,10 @@
 // loss is counted by reason, in the ring's header too, and told by one summary event as soon as
 // there is room; who adopts the ring tells what its owner could not.
 //
+// Where the file system of the ring has no more memory all that it holds may be with a destination
+// that does not answer. These chunks go to a spill as well, one that heirs read before all else of
+// this process, and the ring is free; not so where the destination has states (relief.go).
+//
 // # When the disk is bad
 //
 // A chunk that the spill did not take stays in memory under its mark, and goes to the destination

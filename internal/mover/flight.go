@@ -3,6 +3,9 @@
 package mover
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/journal"
@@ -23,9 +26,18 @@ type flight struct {
 	pos    journal.Position
 	handed **flight // its place in a handover
 	flying bool     // the destination has it, or gave it up
+	at     int      // in air.out
+	aside  bool     // a spill of its own (twin) has it in place of the ring, while it flies
 	res    output.Result
 	kept   uint64              // events that the destination refuses, and that are dead letters
 	landed func(output.Result) // made once
+}
+
+// asCut sorts flights as they were cut from rings, the oldest of which is the first.
+func asCut(flights []*flight, rings []*source) {
+	slices.SortStableFunc(flights, func(a, b *flight) int {
+		return cmp.Or(cmp.Compare(slices.Index(rings, a.src), slices.Index(rings, b.src)), cmp.Compare(a.First, b.First), cmp.Compare(a.Lane, b.Lane))
+	})
 }
 
 // marked are the chunks of flights as package window knows them.

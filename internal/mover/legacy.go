@@ -246,7 +246,7 @@ func (l *legacy) over(q shipper) bool {
 func (l *legacy) overSpill(sp *backlog) bool {
 	if sp.broken && len(sp.ahead) == 0 {
 		// Nothing more can be had of it now. It comes back when something can.
-		if l.air.flights > 0 && l.air.active == shipper(sp) {
+		if len(l.air.out) > 0 && l.air.active == shipper(sp) {
 			return false
 		}
 		l.stranded = append(l.stranded, sp)

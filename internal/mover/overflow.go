@@ -12,9 +12,12 @@ func (l *loop) overflow() {
 		case fate == ships:
 			l.short.Store(false) // room comes by itself; whoever finds none all the same asks again
 			return
+		case fate == spills && (s == nil || !l.spiller.spill(s)):
+			l.spiller.relief.begin(l.air.pinning())
+			return
 		case fate == waits || s == nil:
 			return
-		case fate == spills && !l.spiller.spill(s), fate == drops && !l.spiller.drop() && !l.pack.drop(s):
+		case fate == drops && !l.spiller.drop() && !l.pack.drop(s):
 			return
 		}
 		l.short.Store(false)
@@ -50,5 +53,5 @@ func (l *loop) able() bool {
 	if !l.legacy.begun() || l.phase >= stopped || !l.air.roomy() || s.Crowded() {
 		return false
 	}
-	return l.next() == shipper(s) && (l.air.flights == 0 || l.air.active == shipper(s) || l.air.stands())
+	return l.next() == shipper(s) && (len(l.air.out) == 0 || l.air.active == shipper(s) || l.air.stands())
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/spillwaylog/spillway/ring"
 )
@@ -21,6 +22,7 @@ type rings struct {
 	all    atomic.Pointer[[]*source] // oldest first; cur is the last
 	origin origin                    // this process, as a destination with states sees it
 	path   string                    // of the one that Open opened
+	made   time.Time                 // that one, where it is in shared memory
 	mu     sync.Mutex                // over changes of cur and all
 	sealed bool                      // mu
 	gone   uint64                    // events appended to those that are no longer in all; mu
@@ -38,7 +40,7 @@ func (r *rings) open() error {
 	s := r.source(first)
 	r.all.Store(&[]*source{s})
 	r.cur.Store(s)
-	r.path = first.Path()
+	r.path, r.made = first.Path(), first.Owner().Made
 	return nil
 }
 

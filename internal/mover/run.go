@@ -28,6 +28,7 @@ func newLoop(g *ground, states *states, dead *dead) *loop {
 	pack := newPacker(g, pool)
 	shelf := newShelf(g)
 	spiller := &spiller{ground: g, pack: pack, states: states, shelf: shelf}
+	spiller.relief = &relief{ground: g, pool: pool, shelf: shelf, failed: func(err error) { spiller.refuse(nil, err, false) }}
 	legacy := &legacy{ground: g, air: air, spiller: spiller, states: states, shelf: shelf}
 	spiller.retired = legacy.retired
 	l := &loop{ground: g, air: air, pack: pack, spiller: spiller, legacy: legacy}
@@ -93,7 +94,7 @@ func (l *loop) ship() {
 		if src != l.air.active {
 			// One source after the other, wholly: what a destination stores with its chunks then
 			// needs no merging.
-			if l.air.flights > 0 && !l.air.stands() {
+			if len(l.air.out) > 0 && !l.air.stands() {
 				return
 			}
 			l.air.active = src

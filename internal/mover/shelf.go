@@ -8,6 +8,7 @@ import (
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/spill"
+	"github.com/spillwaylog/spillway/journal"
 )
 
 // A shelf is where the disk's goroutine keeps spills. All of it belongs to that goroutine.
@@ -15,6 +16,7 @@ type shelf struct {
 	*ground
 	folder *spill.Folder
 	own    *spill.Spill // that of this process; nil before it is needed
+	before int          // spills that were made to be read before it
 }
 
 func newShelf(g *ground) *shelf {
@@ -56,18 +58,51 @@ func (s *shelf) put(h *handover) (sp *spill.Spill, stored bool, err error) {
 	return sp, true, err
 }
 
-// putBefore writes chunks to a spill that heirs read before the own one. n of the first are stored.
-func (s *shelf) putBefore(chunks []forward.Chunk) (dir string, n int, err error) {
+// makeBefore makes a spill that heirs read before the own one, before what is in the ring, and
+// behind those that were made like this before it: they go by age, and a ring is as old as its
+// process.
+func (s *shelf) makeBefore() (*spill.Spill, error) {
 	made := time.Now()
-	if s.own != nil {
-		made = s.own.Made.Add(-1)
+	switch {
+	case s.rings.path != "":
+		made = s.rings.made
+	case s.own != nil:
+		made = s.own.Made
 	}
-	sp, err := s.folder.Make(s.rings.path, made)
+	s.before++
+	return s.folder.Make("", made.Add(time.Duration(s.before)-time.Millisecond))
+}
+
+// putBefore writes chunks to such a spill, for good. n of the first are stored.
+func (s *shelf) putBefore(chunks []forward.Chunk) (dir string, n int, err error) {
+	sp, err := s.makeBefore()
 	if err != nil {
 		return "", 0, err
 	}
 	n, err = sp.Write(chunks)
 	return sp.Dir, n, errors.Join(err, sp.Close())
+}
+
+// putAside writes chunks to such a spill, which stays open. n of the first are stored; if none is
+// there is no spill.
+func (s *shelf) putAside(chunks []forward.Chunk, at []journal.Position) (sp *spill.Spill, n int, err error) {
+	s.cfg.fault("spilling")
+	if sp, err = s.makeBefore(); err != nil {
+		return nil, 0, err
+	}
+	err = sp.Append(chunks, at)
+	for n < len(at) && at[n] != 0 {
+		n++
+	}
+	if n > 0 {
+		if ferr := sp.Flush(at[n-1]); ferr != nil {
+			n, err = 0, ferr
+		}
+	}
+	if n == 0 {
+		return nil, 0, errors.Join(err, sp.Discard())
+	}
+	return sp, n, err
 }
 
 // removed says what somebody removed of a spill, which may be nil.

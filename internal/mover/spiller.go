@@ -22,6 +22,7 @@ type spiller struct {
 	pack    *packer
 	states  *states
 	shelf   *shelf
+	relief  *relief
 	retired func(*backlog) // told of an own spill that is used no more
 
 	own     *backlog  // the spill; nil before it is needed
@@ -182,6 +183,7 @@ func (s *spiller) again(now time.Time) {
 	if s.own != nil {
 		s.own.again(now)
 	}
+	s.relief.again()
 }
 
 // watch looks whether the disk hangs. What it was given is stuck then, and so goes to the
@@ -247,7 +249,7 @@ func (s *spiller) idle() bool {
 
 // holds says that events are in a spill of this process, or on their way into one.
 func (s *spiller) holds() bool {
-	return s.handing > 0 || s.own != nil && s.own.entries.len() > 0 || len(s.saved) > 0
+	return s.handing > 0 || s.own != nil && s.own.entries.len() > 0 || len(s.saved) > 0 || len(s.relief.aside) > 0
 }
 
 // pending is what the disk's goroutine is writing: it has to be read again before anything younger.

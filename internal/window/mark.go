@@ -60,7 +60,7 @@ func (k *Marked) Younger() bool {
 	return k.to == ToSpill
 }
 
-// Unmark says that a chunk is no longer in its ring's care.
+// Unmark says that a chunk is no longer in its ring's care. A second time it does nothing.
 func (k *Marked) Unmark() {
 	if k.of == nil {
 		return
@@ -74,6 +74,7 @@ func (k *Marked) Unmark() {
 		k.of.marks--
 		k.slot = -1
 	}
+	k.of = nil
 }
 
 // Lend says that somebody else may read the entries for an unknown time: their memory is not used
