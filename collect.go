@@ -11,6 +11,7 @@ import (
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/mover"
+	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -81,7 +82,7 @@ func (e gathering) Append(_ context.Context, _ *ring.Hint, t int64, _ bool, payl
 			return err
 		}
 	}
-	tag, rec := mover.CutPayload(payload)
+	tag, rec := window.CutPayload(payload)
 	event := TestEvent{Tag: string(tag), Raw: slices.Clone(rec)}
 	switch t {
 	case 0:

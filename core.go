@@ -12,6 +12,7 @@ import (
 
 	"github.com/spillwaylog/spillway/internal/mover"
 	"github.com/spillwaylog/spillway/internal/record"
+	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/msgpack"
 	"github.com/spillwaylog/spillway/ring"
 )
@@ -71,7 +72,7 @@ func newCore(o *Options, place string) *Logger {
 		place:        place,
 		dir:          o.Dir,
 		tag:          o.Tag,
-		tagged:       mover.AppendPayload(nil, o.Tag),
+		tagged:       window.AppendPayload(nil, o.Tag),
 		level:        levelVar(o.Level, slog.LevelInfo),
 		keep:         levelVar(o.Keep, never),
 		source:       o.Source,

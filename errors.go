@@ -83,7 +83,7 @@ func (p plain) Unwrap() error { return p.err }
 // behind a colon.
 var inside = func() *strings.Replacer {
 	var pairs []string
-	for _, name := range []string{"credentials", "files", "follow", "letters", "lines", "mover", "output", "record", "spill", "urls"} {
+	for _, name := range []string{"credentials", "files", "follow", "letters", "lines", "mover", "output", "record", "spill", "urls", "window"} {
 		pairs = append(pairs, "\n"+name+": ", "\n", ": "+name+": ", ": ")
 	}
 	return strings.NewReplacer(pairs...)

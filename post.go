@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
-	"github.com/spillwaylog/spillway/internal/mover"
 	"github.com/spillwaylog/spillway/internal/record"
+	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/msgpack"
 	"github.com/spillwaylog/spillway/ring"
 )
@@ -53,7 +53,7 @@ func (l *Logger) post(ctx context.Context, tag string, t int64, v any) error {
 	}
 	c := l.c
 	e := c.encoder()
-	b := mover.AppendPayload(e.buf[:0], tag)
+	b := window.AppendPayload(e.buf[:0], tag)
 	at := len(b)
 	var err error
 	if len(l.prefix) == 0 && len(l.groups) == 0 && !c.last {
@@ -107,7 +107,7 @@ func (l *Logger) postRaw(tag string, t int64, rec []byte) error {
 	}
 	c := l.c
 	e := c.encoder()
-	b := append(mover.AppendPayload(e.buf[:0], tag), rec...)
+	b := append(window.AppendPayload(e.buf[:0], tag), rec...)
 	err := c.append(context.Background(), e, t, c.keepsPosts(), b)
 	c.done(e, b)
 	return err

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spillwaylog/spillway/internal/lines"
-	"github.com/spillwaylog/spillway/internal/mover"
+	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/msgpack"
 	"github.com/spillwaylog/spillway/ring"
 )
@@ -206,7 +206,7 @@ func (w *lineWriter) post(ctx context.Context, line []byte, text bool) error {
 	e := c.encoder()
 	b, t := e.buf[:0], int64(ring.Now)
 	if said.Tagged == lines.Said {
-		b = mover.AppendPayload(b, string(said.Tag))
+		b = window.AppendPayload(b, string(said.Tag))
 	} else {
 		b = append(b, c.tagged...)
 	}

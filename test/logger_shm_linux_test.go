@@ -204,35 +204,45 @@ func TestLoggerFullShm(t *testing.T) {
 }
 
 // TestLoggerShmFillsUp has the file system of the rings fill up while a logger runs and its server
-// is down: its ring is small from then on. It says so, refuses what finds no room, and delivers
-// what it accepted.
+// is down: its ring is small from then on. It says so. Without Dir it refuses what finds no room,
+// and delivers what it accepted; with Dir all finds room there, also when all that the ring can
+// hold is on its way to the server.
 func TestLoggerShmFillsUp(t *testing.T) {
 	t.Parallel()
-	d := newDisk(t, "32m")
-	h := newHome(t)
-	h.shm = d.dir
-	s := newFake(t)
-	s.down()
-	l := h.open(s.url(""), spillway.Options{RingSize: 8 << 20})
-	d.fill()
-	p := &poster{stream: "s.0"}
-	pad := string(make([]byte, 1000))
-	for p.next < 10_000 { // more than the ring could be
-		if err := p.post(l, pad); errors.Is(err, spillway.ErrFull) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	for _, spills := range []bool{false, true} {
+		t.Run(fmt.Sprintf("spill=%t", spills), func(t *testing.T) {
+			t.Parallel()
+			d := newDisk(t, "32m")
+			h := newHome(t)
+			h.shm = d.dir
+			s := newFake(t)
+			s.down()
+			o := spillway.Options{RingSize: 8 << 20}
+			if spills {
+				o.Dir, o.Overflow, o.MaxWait = h.dir, spillway.Block, patience
+			}
+			l := h.open(s.url(""), o)
+			d.fill()
+			p := &poster{stream: "s.0"}
+			pad := string(make([]byte, 1000))
+			for p.next < 10_000 { // more than the ring could be
+				if err := p.post(l, pad); errors.Is(err, spillway.ErrFull) && !spills {
+					break
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+			eventually(t, "a diagnosis names the folder", func() bool { return h.said(d.dir) })
+			s.up()
+			stats := closing(t, l)
+			wantLaw(t, stats)
+			if stats.Delivered != stats.Accepted || stats.Lost > 0 || (stats.Refused == 0) != spills {
+				t.Errorf("want all that is accepted to be delivered, and one to be refused without Dir: %+v", stats)
+			}
+			s.ledger.check(t)
+			s.ledger.wantStream(t, p.stream, p.next, p.next)
+		})
 	}
-	eventually(t, "a diagnosis names the folder", func() bool { return h.said(d.dir) })
-	s.up()
-	stats := closing(t, l)
-	wantLaw(t, stats)
-	if stats.Delivered != stats.Accepted || stats.Lost > 0 || stats.Refused == 0 {
-		t.Errorf("want one to be refused, and all others to be delivered: %+v", stats)
-	}
-	s.ledger.check(t)
-	s.ledger.wantStream(t, p.stream, p.next, p.next)
 }
 
 // TestLoggerStranger finds the folder of its rings made by somebody else: it keeps out of it, logs

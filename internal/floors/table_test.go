@@ -44,10 +44,13 @@ var table = map[string]place{
 	}},
 	"internal/follow": {floor: 2, down: []string{"forward", "internal/output", "journal"}, tests: []string{"internal/files", "msgpack"}},
 
-	"internal/spill": {floor: 2, down: []string{"forward", "journal", "ring"}},
-	"internal/mover": {floor: 2, down: []string{"forward", "internal/letters", "internal/output", "internal/spill", "journal", "msgpack", "ring"}},
+	"internal/spill":  {floor: 2, down: []string{"forward", "journal", "ring"}},
+	"internal/window": {floor: 2, down: []string{"forward", "msgpack", "ring"}},
+	"internal/mover": {floor: 2, down: []string{
+		"forward", "internal/letters", "internal/output", "internal/spill", "internal/window", "journal", "ring",
+	}, tests: []string{"msgpack"}},
 	root: {floor: 2, down: []string{
-		"forward", "internal/credentials", "internal/output", "internal/lines", "internal/mover", "internal/record", "internal/urls", "msgpack", "ring",
+		"forward", "internal/credentials", "internal/output", "internal/lines", "internal/mover", "internal/record", "internal/urls", "internal/window", "msgpack", "ring",
 	}},
 	"collector": {floor: 2, down: []string{
 		"forward", "internal/credentials", "internal/follow", "internal/letters", "internal/lines", "internal/output", "internal/urls", "journal", "msgpack",

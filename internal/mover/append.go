@@ -12,10 +12,6 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// makeRoom is how long an Append with DropOldest waits for the mover to drop something, which is
-// work in memory only.
-const makeRoom = 100 * time.Millisecond
-
 // Append takes an event. payload is what AppendPayload wrote, and a record: one MessagePack map. It
 // is copied. t is in Unix nanoseconds, or ring.Now. keep says to wait for room, up to
 // Config.MaxWait, whatever the policy. h is the caller's, see ring.Hint.
@@ -27,8 +23,8 @@ func (m *Mover) Append(ctx context.Context, h *ring.Hint, t int64, keep bool, pa
 	if m.closed.Load() {
 		return m.refuseClosed()
 	}
-	s := m.cur.Load()
-	key, err := s.r.Append(h, t, payload)
+	s := m.rings.cur.Load()
+	key, err := s.Ring.Append(h, t, payload)
 	wait := m.cfg.MaxWait
 	if err != nil {
 		began := time.Now()
@@ -40,10 +36,10 @@ func (m *Mover) Append(ctx context.Context, h *ring.Hint, t int64, keep bool, pa
 	}
 	switch {
 	case m.cfg.WaitDelivered:
-		return m.await(ctx, wait, s, key)
+		return s.await(ctx, wait, key, m.mail.wake)
 	case m.cfg.Prompt && !m.slow.Load():
 		// What became of the event is told elsewhere: it was accepted.
-		if errors.Is(m.await(ctx, min(wait, m.cfg.promptFor), s, key), ErrTimeout) && ctx.Err() == nil {
+		if errors.Is(s.await(ctx, min(wait, m.cfg.promptFor), key, m.mail.wake), ErrTimeout) && ctx.Err() == nil {
 			m.slow.Store(true)
 		}
 	}
@@ -70,9 +66,9 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 		case errors.Is(err, ring.ErrClosed):
 			return s, 0, m.refuseClosed()
 		case errors.Is(err, ring.ErrFailed):
-			m.replace(s)
+			m.rings.replace(s)
 			switch {
-			case m.cur.Load() != s:
+			case m.rings.cur.Load() != s:
 			case m.closed.Load():
 				return s, 0, m.refuseClosed()
 			default:
@@ -82,9 +78,9 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 		case !errors.Is(err, ring.ErrFull):
 			return s, 0, err
 		}
-		s = m.cur.Load()
-		space := s.r.Space() // before the attempt, lest room that comes in between should go unnoticed
-		if key, err = s.r.Append(h, t, payload); !errors.Is(err, ring.ErrFull) {
+		s = m.rings.cur.Load()
+		space := s.Ring.Space() // before the attempt, lest room that comes in between should go unnoticed
+		if key, err = s.Ring.Append(h, t, payload); !errors.Is(err, ring.ErrFull) {
 			continue
 		}
 		wait := m.cfg.MaxWait
@@ -93,7 +89,7 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 		case m.cfg.Overflow == DropOldest:
 			wait = min(wait, m.cfg.makeRoom)
 			m.short.Store(true)
-			m.wake()
+			m.mail.wake()
 		default:
 			if !yielded && !m.hopeless.Load() {
 				// Often the mover has no processor, for they are all busy with calls such as this.
@@ -101,7 +97,7 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 				runtime.Gosched()
 				continue
 			}
-			if err = m.roomless(); err == ErrSlow { //nolint:errorlint // the value itself
+			if err = m.roomless(m.cfg.Dir != ""); err == ErrSlow { //nolint:errorlint // the value itself
 				m.Drop(Slow, 1)
 			} else {
 				m.Drop(Full, 1)
@@ -118,22 +114,10 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 			return s, 0, m.refuseClosed()
 		case <-ctx.Done():
 			m.Drop(Waited, 1)
-			return s, 0, fmt.Errorf("%w: %w", m.roomless(), ctx.Err())
+			return s, 0, fmt.Errorf("%w: %w", m.roomless(m.cfg.Dir != ""), ctx.Err())
 		case <-timer.C:
 			m.Drop(Waited, 1)
-			return s, 0, fmt.Errorf("%w, for %v", m.roomless(), wait)
+			return s, 0, fmt.Errorf("%w, for %v", m.roomless(m.cfg.Dir != ""), wait)
 		}
 	}
-}
-
-// roomless says why there is no room: ErrSlow while the disk takes what it gets, and so is only
-// slow; else an ErrFull.
-func (m *Mover) roomless() error {
-	switch why := m.why.Load(); {
-	case why != nil:
-		return *why
-	case m.cfg.Dir != "":
-		return ErrSlow
-	}
-	return ErrFull
 }

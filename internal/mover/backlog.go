@@ -4,7 +4,6 @@ package mover
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -12,14 +11,14 @@ import (
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/spill"
+	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/journal"
 )
 
 const (
-	mostHanding = 1 // windows with the disk's goroutine: what one was refused must come before the next
-	leastAhead  = 4 // chunks read ahead of the destination,
-	mostAhead   = mostRuns
-	aheadBytes  = 256 << 10 // or as many as have so many bytes
+	leastAhead = 4 // chunks read ahead of the destination,
+	mostAhead  = window.MostRuns
+	aheadBytes = 256 << 10 // or as many as have so many bytes
 )
 
 // A backlog is a spill as the loop sees it: a list of what is in it, to be shipped from its
@@ -27,6 +26,10 @@ const (
 // goroutine.
 type backlog struct {
 	*spill.Spill
+	*ground
+	shelf   *shelf
+	pool    *pool
+	keeper  keeper
 	own     bool
 	origin  *origin
 	entries queue[entry] // all that is not known to be done, in the order of positions
@@ -48,27 +51,29 @@ type backlog struct {
 	troubleAt time.Time
 }
 
+// A keeper has backlogs, and is told what reading them shows: the spiller of the own one, the
+// legacy of others.
+type keeper interface {
+	vanished(sp *backlog) // somebody removed it
+	readable(sp *backlog) // it can be read, perhaps again
+}
+
 // An entry is a chunk in a spill.
 type entry struct {
 	spill.Entry
-	win   *window // that it was cut in, nil for an adopted one
+	span  *span // that it was cut in, nil for an adopted one
 	done  bool
 	loose bool    // appended, and not known to be stored
 	f     *flight // that is in memory as well, and counts
 }
 
-// backlogs are those of spills that were found.
-func (m *Mover) backlogs(spills []*spill.Spill) []*backlog {
-	var all []*backlog
-	for _, sp := range spills {
-		b := &backlog{Spill: sp, origin: cmp.Or(m.state.ofSpill[sp], &m.state.own)}
-		for _, e := range sp.Found {
-			b.push(entry{Entry: e})
-		}
-		sp.Found = nil
-		all = append(all, b)
+func newBacklog(g *ground, shelf *shelf, pool *pool, sp *spill.Spill, k keeper) *backlog {
+	b := &backlog{Spill: sp, ground: g, shelf: shelf, pool: pool, keeper: k, origin: &g.rings.origin}
+	for _, e := range sp.Found {
+		b.push(entry{Entry: e})
 	}
-	return all
+	sp.Found = nil
+	return b
 }
 
 func (sp *backlog) push(e entry) {
@@ -83,7 +88,7 @@ func (sp *backlog) note(f *flight, h *handover, i int, stored bool) {
 	c := &h.chunks[i]
 	e := entry{Entry: spill.Entry{Pos: h.at[i], Bytes: uint64(len(c.Entries)), Events: uint32(c.Events)}, done: f == nil, loose: !stored, f: f}
 	if f != nil {
-		e.Bytes, e.win = f.bytes, f.win
+		e.Bytes, e.span = f.Bytes, f.span
 		f.twin, f.pos, f.seq = sp, h.at[i], sp.first+uint64(sp.entries.len())
 	}
 	sp.push(e)
@@ -130,24 +135,23 @@ func (sp *backlog) pop() {
 	}
 }
 
-// ship submits the next chunk, or sees to it that there will be one.
-func (sp *backlog) ship(m *Mover) bool {
-	sp.advance(m)
+// take returns the next chunk, or sees to it that there will be one.
+func (sp *backlog) take(*packer) ([]*flight, bool) {
+	sp.advance()
 	if len(sp.ahead) > 0 {
-		f := sp.ahead[0]
+		first := sp.ahead[:1]
 		sp.ahead = sp.ahead[1:]
-		m.submit(f)
-		return true
+		return first, true
 	}
 	if !sp.broken {
-		sp.read(m)
+		sp.read()
 	}
-	return false
+	return nil, false
 }
 
 // ships says that the own spill has something that is older than what is in memory, and can be had.
-func (sp *backlog) ships(m *Mover) bool {
-	return sp.live > 0 && (len(sp.ahead) > 0 || !sp.broken && !m.stalled) && (!sp.sent() || !m.stands())
+func (sp *backlog) ships(hangs bool) bool {
+	return sp.live > 0 && (len(sp.ahead) > 0 || !sp.broken && !hangs)
 }
 
 func (sp *backlog) sent() bool { return len(sp.ahead) == 0 && sp.next == sp.entries.len() }
@@ -162,38 +166,18 @@ func (sp *backlog) empty() bool {
 	return true
 }
 
-// over says that an adopted spill is empty, and has it removed.
-func (sp *backlog) over(m *Mover) bool {
-	if sp.broken && len(sp.ahead) == 0 {
-		// Nothing more can be had of it now. It comes back when something can.
-		if m.inFlight > 0 && m.active == shipper(sp) {
-			return false
-		}
-		m.stranded = append(m.stranded, sp)
-		return true
-	}
-	if sp.entries.len() > 0 {
-		return false
-	}
-	m.state.spillGoes(sp.origin)
-	if !sp.gone.Load() {
-		m.remove(sp)
-	}
-	return true
-}
-
 // again reads what could not be read before, and goes over what need not be.
-func (sp *backlog) again(m *Mover, now time.Time) {
-	if sp.broken && now.Before(sp.againAt) || !sp.broken && (sp.live > 0 || sp.entries.len() == 0) || m.phase >= stopped {
+func (sp *backlog) again(now time.Time) {
+	if sp.broken && now.Before(sp.againAt) || !sp.broken && (sp.live > 0 || sp.entries.len() == 0) || sp.phase >= stopped {
 		return
 	}
 	sp.againAt = now.Add(againAfter)
-	sp.advance(m)
-	sp.read(m)
+	sp.advance()
+	sp.read()
 }
 
 // read has the next chunks read.
-func (sp *backlog) read(m *Mover) {
+func (sp *backlog) read() {
 	var want []journal.Position
 	size := uint64(0)
 	for i := sp.next; i < sp.entries.len() && (len(want) < leastAhead || len(want) < mostAhead && size < aheadBytes); i++ {
@@ -208,20 +192,20 @@ func (sp *backlog) read(m *Mover) {
 		return
 	}
 	sp.reading = true
-	m.disk.do("reading "+sp.Dir, func() {
+	sp.disk.do("reading "+sp.Dir, func() {
 		chunks, err := sp.Fetch(want)
 		all := false
 		if err != nil || slices.Contains(chunks, nil) {
 			all, _ = sp.Removed()
 		}
 		if all {
-			m.removed(sp.Spill)
+			sp.shelf.removed(sp.Spill)
 		}
-		m.post(func() { sp.fetched(m, want, chunks, err, all) })
+		sp.mail.post(func() { sp.fetched(want, chunks, err, all) })
 	})
 }
 
-func (sp *backlog) fetched(m *Mover, want []journal.Position, chunks []*forward.Chunk, err error, all bool) {
+func (sp *backlog) fetched(want []journal.Position, chunks []*forward.Chunk, err error, all bool) {
 	sp.reading = false
 	if sp.gone.Load() {
 		return
@@ -237,73 +221,60 @@ func (sp *backlog) fetched(m *Mover, want []journal.Position, chunks []*forward.
 		case e.done, e.f != nil: // it was, or will be, dealt with from memory
 			sp.pop()
 		case c == nil:
-			m.lose(e)
+			sp.lose(e)
 			sp.doneWith(seq)
 		default:
-			f := m.newFlight()
-			f.chunk, f.slot, f.from, f.pos = *c, -1, sp, e.Pos
-			f.bytes, f.win, f.seq = e.Bytes, e.win, seq
+			f := sp.pool.take()
+			f.Foreign(c, e.Bytes)
+			f.from, f.pos, f.span, f.seq = sp, e.Pos, e.span, seq
 			sp.ahead = append(sp.ahead, f)
 		}
 	}
 	switch {
 	case all:
-		if m.spill == sp {
-			m.retire(true)
-		} else {
-			sp.vanish(m)
-			sp.back(m)
-		}
+		sp.keeper.vanished(sp)
 	case err != nil:
-		sp.fails(m, err)
+		sp.fails(err)
 	default:
 		sp.failing, sp.trouble = time.Time{}, ""
-		sp.back(m)
+		sp.broken = false
+		sp.keeper.readable(sp)
 	}
 }
 
 // fails notes that a spill cannot be read. After a while, at once if it is an adopted one, what is
 // younger goes past it.
-func (sp *backlog) fails(m *Mover, err error) {
+func (sp *backlog) fails(err error) {
 	now := time.Now()
 	if sp.failing.IsZero() {
 		sp.failing = now
 	}
 	sp.againAt = now.Add(againAfter)
-	sp.broken = sp.broken || !sp.own || now.Sub(sp.failing) >= m.cfg.diskPatience
-	if m.phase < stopped && (err.Error() != sp.trouble || now.Sub(sp.troubleAt) >= troubleEvery) {
+	sp.broken = sp.broken || !sp.own || now.Sub(sp.failing) >= sp.cfg.diskPatience
+	if sp.phase < stopped && (err.Error() != sp.trouble || now.Sub(sp.troubleAt) >= troubleEvery) {
 		sp.trouble, sp.troubleAt = err.Error(), now
-		m.report(fmt.Errorf("reading %s: %w", sp.Dir, err))
-	}
-}
-
-// back says that a spill can be read again.
-func (sp *backlog) back(m *Mover) {
-	sp.broken = false
-	if i := slices.Index(m.stranded, sp); i >= 0 {
-		m.stranded = slices.Delete(m.stranded, i, i+1)
-		m.queue = slices.Insert(m.queue, 0, shipper(sp))
+		sp.report(fmt.Errorf("reading %s: %w", sp.Dir, err))
 	}
 }
 
 // vanish gives up what was not read of a spill that somebody removed.
-func (sp *backlog) vanish(m *Mover) {
-	lost := sp.giveUp(m, sp.next)
+func (sp *backlog) vanish() {
+	lost := sp.giveUp(sp.next)
 	sp.next = sp.entries.len()
 	sp.gone.Store(true)
+	sp.broken = false
 	sp.pop()
-	m.state.spillGoes(sp.origin)
 	if lost > 0 {
-		m.report(fmt.Errorf("somebody removed %s: %d events that were in it are lost", sp.Dir, lost))
+		sp.report(fmt.Errorf("somebody removed %s: %d events that were in it are lost", sp.Dir, lost))
 	}
 }
 
 // giveUp counts what is not done of the entries from the i-th on as lost.
-func (sp *backlog) giveUp(m *Mover, i int) (events uint64) {
+func (sp *backlog) giveUp(i int) (events uint64) {
 	for ; i < sp.entries.len(); i++ {
 		if e := sp.entries.at(i); !e.done {
 			events += uint64(e.Events)
-			m.lose(e)
+			sp.lose(e)
 			e.done = true
 			sp.live--
 		}
@@ -311,57 +282,70 @@ func (sp *backlog) giveUp(m *Mover, i int) (events uint64) {
 	return events
 }
 
-// lose accounts for an entry that cannot be read.
-func (m *Mover) lose(e *entry) {
-	m.count.cut.sub(uint64(e.Events), e.Bytes)
-	m.drop(Lost, uint64(e.Events))
-	if e.win != nil {
-		m.answerDropped(e.win, e.win.first, e.win.last)
-	}
-}
-
 // advance has what is done committed, so that its segments are used again. A crash before that
 // sends the same chunks again under the same ids.
-func (sp *backlog) advance(m *Mover) {
+func (sp *backlog) advance() {
 	if sp.commits || sp.doneTo <= sp.tried || sp.gone.Load() {
 		return
 	}
 	sp.commits = true
 	to := sp.doneTo
 	sp.tried = to
-	m.disk.do("committing in "+sp.Dir, func() {
+	sp.disk.do("committing in "+sp.Dir, func() {
 		err := sp.Commit(to, nil)
-		m.post(func() {
+		sp.mail.post(func() {
 			sp.commits = false
-			if err != nil && m.phase < stopped {
-				m.report(fmt.Errorf("%s: %w", sp.Dir, err))
+			if err != nil && sp.phase < stopped {
+				sp.report(fmt.Errorf("%s: %w", sp.Dir, err))
 			}
 			if sp.own {
-				m.count.disk.Store(sp.Bytes())
+				sp.count.disk.Store(sp.Bytes())
 			}
 		})
 	})
 }
 
-// remove takes away a spill in which nothing is left.
-func (m *Mover) remove(sp *backlog) {
-	m.disk.do("removing "+sp.Dir, func() { m.report(sp.Discard()) })
+// lose accounts for an entry that cannot be read.
+func (sp *backlog) lose(e *entry) {
+	sp.count.cut.sub(uint64(e.Events), e.Bytes)
+	sp.count.drop(Lost, uint64(e.Events))
+	if e.span != nil {
+		e.span.dropped(e.span.first, e.span.last)
+	}
 }
 
-// over says that Close waits for nothing any more.
-func (m *Mover) over() bool {
-	select {
-	case <-m.gaveUp:
-		return true
-	default:
-		return false
+// detach has an own spill be used no more, and forgets what may not be stored in it.
+func (sp *backlog) detach() {
+	sp.own = false
+	for i := range sp.entries.len() {
+		e := sp.entries.at(i)
+		if e.f != nil {
+			e.f.twin, e.f.pos = nil, 0
+			e.f, e.done = nil, true
+		}
+		e.loose = false
 	}
+}
+
+// remove takes away a spill in which nothing is left.
+func (sp *backlog) remove() {
+	sp.disk.do("removing "+sp.Dir, func() { sp.report(sp.Discard()) })
+}
+
+// leave lets go of a spill, for the next process to take over.
+func (sp *backlog) leave() {
+	sp.advance()
+	sp.disk.do("closing "+sp.Dir, func() {
+		if err := sp.Close(); err != nil {
+			sp.report(fmt.Errorf("closing a spill: %w", err))
+		}
+	})
 }
 
 // keep makes a state durable with the position of a chunk, which a destination waits for; but not
 // longer than others wait for the disk. An older state is found then by whoever adopts the spill,
 // and the chunk once more.
-func (sp *backlog) keep(m *Mover, p journal.Position, state []byte) error {
+func (sp *backlog) keep(p journal.Position, state []byte) error {
 	if !sp.keeping.CompareAndSwap(false, true) {
 		return nil // the one before hangs, and was told
 	}
@@ -372,7 +356,7 @@ func (sp *backlog) keep(m *Mover, p journal.Position, state []byte) error {
 		sp.keeping.Store(false)
 		done <- err
 	}()
-	timer := time.NewTimer(m.cfg.diskPatience)
+	timer := time.NewTimer(sp.cfg.diskPatience)
 	defer timer.Stop()
 	select {
 	case err := <-done:

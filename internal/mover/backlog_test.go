@@ -203,15 +203,15 @@ func TestSpoiledSpill(t *testing.T) {
 		var begin, end journal.Position
 		eventually(t, "written", func() bool {
 			handing := 0
-			if err := f.m.ask(t.Context(), func() { handing = f.m.handing }); err != nil {
+			if err := f.m.mail.ask(t.Context(), func() { handing = f.m.loop.spiller.handing }); err != nil {
 				t.Fatal(err)
 			}
 			return handing == 0
 		})
-		if err := f.m.ask(t.Context(), func() {
-			begin = f.m.spill.entries.at(leastAhead - 1).Pos // what is before it may have been read already
+		if err := f.m.mail.ask(t.Context(), func() {
+			begin = f.m.loop.spiller.own.entries.at(leastAhead - 1).Pos // what is before it may have been read already
 			for i := range spoiled {
-				e := f.m.spill.entries.at(leastAhead + i)
+				e := f.m.loop.spiller.own.entries.at(leastAhead + i)
 				end, lost = e.Pos, lost+uint64(e.Events)
 			}
 		}); err != nil {

@@ -316,9 +316,9 @@ func TestBadDiskGetsWorse(t *testing.T) {
 		eventually(t, "chunks are appended, and not known to be stored", func() (are bool) {
 			c.post(t, 10)
 			stuck := false
-			if err := c.f.m.ask(t.Context(), func() {
-				if stuck = len(c.f.m.stuck) > 0; stuck {
-					are = c.f.m.stuck[0].twin != nil
+			if err := c.f.m.mail.ask(t.Context(), func() {
+				if stuck = len(c.f.m.loop.spiller.stuck) > 0; stuck {
+					are = c.f.m.loop.spiller.stuck[0].twin != nil
 				}
 			}); err != nil {
 				t.Fatal(err)
@@ -332,8 +332,8 @@ func TestBadDiskGetsWorse(t *testing.T) {
 		})
 		hangs.Store(true)
 		eventually(t, "the disk hangs", func() (hangs bool) {
-			if err := c.f.m.ask(t.Context(), func() {
-				hangs = c.f.m.handed != nil && c.f.m.handed.late && len(c.f.m.handed.flights) > 0
+			if err := c.f.m.mail.ask(t.Context(), func() {
+				hangs = c.f.m.loop.spiller.handed != nil && c.f.m.loop.spiller.handed.late && len(c.f.m.loop.spiller.handed.flights) > 0
 			}); err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/output"
+	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -75,7 +76,7 @@ func BenchmarkFile(b *testing.B) {
 			m := benchMover(b, func(c *Config) { c.Destination, c.Ordered = d, true })
 			var payloads [][]byte
 			for i := range max(bb.goroutines, bb.tags) {
-				p := append(AppendPayload(nil, "app"+strconv.Itoa(i)), 0x81, 0xa3, 'm', 's', 'g', 0xd9, 150)
+				p := append(window.AppendPayload(nil, "app"+strconv.Itoa(i)), 0x81, 0xa3, 'm', 's', 'g', 0xd9, 150)
 				payloads = append(payloads, append(p, strings.Repeat("x", 150)...))
 			}
 			b.ReportAllocs()
@@ -98,62 +99,6 @@ func BenchmarkFile(b *testing.B) {
 			}
 		})
 	}
-}
-
-// The mover's own share: cutting windows of what lies in a ring.
-func BenchmarkCut(b *testing.B) {
-	payloads := map[string][]byte{"fields": tenFields()}
-	for _, size := range []int{50, 200, 1000} {
-		payloads[name(size, 1)] = event{"app", 1, 1}.payload(nil, size)
-	}
-	for name, p := range payloads {
-		b.Run(name, func(b *testing.B) {
-			m := &Mover{cfg: Config{fault: func(string) {}}}
-			m.work.init(m)
-			r, err := ring.Open(nil)
-			if err != nil {
-				b.Fatal(err)
-			}
-			s := &source{r: r}
-			s.own = true
-			var h ring.Hint
-			b.SetBytes(int64(len(p)))
-			b.ReportAllocs()
-			for done := 0; done < b.N; {
-				b.StopTimer()
-				n := 0
-				for n < 10000 {
-					if _, err := r.Append(&h, ring.Now, p); err != nil {
-						break
-					}
-					n++
-				}
-				b.StartTimer()
-				for m.work.cut(s, 1<<20) {
-					done += int(m.work.taken)
-					for i := range m.work.n {
-						m.giveBuffer(m.work.parts[i].entries)
-						m.work.parts[i].entries = nil
-					}
-					r.Cut(m.work.last)
-				}
-			}
-		})
-	}
-}
-
-// tenFields is an event as a log call makes it, of 450 bytes.
-func tenFields() []byte {
-	p := append(AppendPayload(nil, "app"), 0x8a)
-	for i := range 10 {
-		p = append(append(p, 0xa8), "field"+strconv.Itoa(100+i)...)
-		if i%3 == 0 {
-			p = append(p, 0xce, 1, 2, 3, 4)
-			continue
-		}
-		p = append(append(p, 0xd9, 50), strings.Repeat("x", 50)...)
-	}
-	return p
 }
 
 func BenchmarkWaitDelivered(b *testing.B) {

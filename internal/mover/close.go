@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/window"
 )
 
 // grace is how much longer than its context Close may take to put things away, each step of it.
@@ -23,43 +23,54 @@ const saving = 500 * time.Millisecond
 // errUnread is why something is left though Close had the time to deliver it.
 var errUnread = errors.New("mover: what dead processes left cannot be read now")
 
-// Close stops accepting, flushes until ctx ends, and lets go of everything, the destination
-// included. When it could not deliver all, its error wraps a *LeftError. What it could not stop, a
-// call that hangs in a disk or in the destination, is named in the error; it touches nothing of the
-// caller's. Calls after the first wait for it.
-func (m *Mover) Close(ctx context.Context) error {
-	if m.closed.CompareAndSwap(false, true) {
-		close(m.closing)
-		m.closeErr = m.doClose(ctx)
-		close(m.shut)
+// A closer ends the life of a Mover, step by step as phase.go draws it.
+type closer struct {
+	*ground
+	loop   *loop
+	states *states
+	dead   *dead
+
+	shut     chan struct{} // closed when all is done that could be; then err is set
+	err      error
+	leave    error // why not all is delivered; the mover's goroutine's
+	givenUp  int64 // bytes of events that are given up; the same
+	whatLeft error // set when the mover's goroutine has ended
+}
+
+func newCloser(l *loop, states *states, dead *dead) *closer {
+	return &closer{ground: l.ground, loop: l, states: states, dead: dead, shut: make(chan struct{})}
+}
+
+// close is Mover.Close.
+func (c *closer) close(ctx context.Context) error {
+	if c.closed.CompareAndSwap(false, true) {
+		close(c.closing)
+		c.err = c.doClose(ctx)
+		close(c.shut)
 	}
 	select {
-	case <-m.shut:
-		return m.closeErr
+	case <-c.shut:
+		return c.err
 	default:
 	}
 	select {
-	case <-m.shut:
-		return m.closeErr
+	case <-c.shut:
+		return c.err
 	case <-ctx.Done():
 		return fmt.Errorf("mover: close: %w", ctx.Err())
 	}
 }
 
-func (m *Mover) doClose(ctx context.Context) error {
-	m.swap.Lock()
-	for _, s := range *m.own.Load() {
-		s.r.Seal()
-	}
-	m.swap.Unlock()
+func (c *closer) doClose(ctx context.Context) error {
+	c.rings.seal()
 	var errs []error
-	err := m.ask(ctx, func() { m.enter(sealed); m.tell() })
+	err := c.mail.ask(ctx, func() { c.enter(sealed); c.loop.tell() })
 	if err == nil {
-		flushing, cancel := m.untilPour(ctx)
-		err = m.Flush(flushing)
+		flushing, cancel := c.untilPour(ctx)
+		err = c.loop.flush(flushing)
 		if err == nil { // what dead processes had dropped may have become known, and been told, only meanwhile
-			if err = m.ask(flushing, m.tell); err == nil {
-				err = m.Flush(flushing)
+			if err = c.mail.ask(flushing, c.loop.tell); err == nil {
+				err = c.loop.flush(flushing)
 			}
 		}
 		cancel()
@@ -67,39 +78,39 @@ func (m *Mover) doClose(ctx context.Context) error {
 	late := ctx
 	if err != nil {
 		// The time is up, or nearly: what follows has a little of its own.
-		asking, cancel := m.orGrace(ctx, grace)
-		aerr := m.ask(asking, func() { m.enter(stopped) })
+		asking, cancel := c.orGrace(ctx, grace)
+		aerr := c.mail.ask(asking, func() { c.enter(stopped) })
 		cancel()
 		if aerr != nil {
-			close(m.gaveUp)
-			go m.endLater(err)
-			return m.hung(err)
+			close(c.gaveUp)
+			go c.endLater(err)
+			return c.hung(err)
 		}
 		late, cancel = context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 	}
-	if derr := m.closeDestination(late); derr != nil {
+	if derr := c.closeDestination(late); derr != nil {
 		errs = append(errs, derr)
 	}
-	if err != nil && m.canPour() {
-		late, cancel := m.orGrace(ctx, saving)
-		m.pour(late)
+	if err != nil && c.canPour() {
+		late, cancel := c.orGrace(ctx, saving)
+		c.pour(late)
 		cancel()
 	}
-	close(m.gaveUp)
-	m.post(func() {
-		m.leave = err
-		m.enter(leaving)
+	close(c.gaveUp)
+	c.mail.post(func() {
+		c.leave = err
+		c.enter(leaving)
 	})
-	late, cancel := m.orGrace(ctx, grace)
+	late, cancel := c.orGrace(ctx, grace)
 	defer cancel()
 	select {
-	case <-m.ended:
+	case <-c.ended:
 	case <-late.Done():
-		return m.hung(cmp.Or(err, late.Err()))
+		return c.hung(cmp.Or(err, late.Err()))
 	}
-	errs = append(errs, m.leftErr)
-	for _, d := range []*disk{&m.disk, &m.dead.work} {
+	errs = append(errs, c.whatLeft)
+	for _, d := range []*disk{&c.disk, &c.dead.work} {
 		select {
 		case <-d.rest():
 		case <-late.Done():
@@ -114,23 +125,23 @@ func (m *Mover) doClose(ctx context.Context) error {
 // endLater lets go of everything once the mover's goroutine comes back: it may only have had no
 // processor for too long, and while it has ring and spill nobody else can take them over. The
 // destination goes first, so that it does not deliver what they already have.
-func (m *Mover) endLater(err error) {
-	_ = m.ask(context.Background(), func() {})
+func (c *closer) endLater(err error) {
+	_ = c.mail.ask(context.Background(), func() {})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	m.report(m.closeDestination(ctx))
-	m.post(func() { m.leave = err; m.enter(leaving) })
+	c.report(c.closeDestination(ctx))
+	c.mail.post(func() { c.leave = err; c.enter(leaving) })
 }
 
 // hung is what Close returns when the mover's goroutine does not come back.
-func (m *Mover) hung(err error) error {
-	s := m.Stats()
-	return errors.Join(&LeftError{Events: s.Held, Bytes: s.HeldBytes, Where: m.left(), Err: err},
+func (c *closer) hung(err error) error {
+	s := c.count.stats()
+	return errors.Join(&LeftError{Events: s.Held, Bytes: s.HeldBytes, Where: c.left(), Err: err},
 		errors.New("mover: its goroutine did not answer, for the machine is busy or it hangs in a call of the destination, of Delivered or of Diagnostics, and was left behind"))
 }
 
 // orGrace is ctx, but gives it at least a little time.
-func (m *Mover) orGrace(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+func (c *closer) orGrace(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	if d, ok := ctx.Deadline(); ctx.Err() == nil && (!ok || time.Until(d) > grace) {
 		return context.WithCancel(ctx)
 	}
@@ -138,21 +149,21 @@ func (m *Mover) orGrace(ctx context.Context, grace time.Duration) (context.Conte
 }
 
 // canPour says that what is in plain memory can be saved on disk.
-func (m *Mover) canPour() bool { return m.cfg.Dir != "" && m.cur.Load().r.Path() == "" }
+func (c *closer) canPour() bool { return c.cfg.Dir != "" && c.rings.cur.Load().Ring.Path() == "" }
 
 // untilPour leaves time for that.
-func (m *Mover) untilPour(ctx context.Context) (context.Context, context.CancelFunc) {
+func (c *closer) untilPour(ctx context.Context) (context.Context, context.CancelFunc) {
 	d, ok := ctx.Deadline()
-	if !ok || !m.canPour() {
+	if !ok || !c.canPour() {
 		return context.WithCancel(ctx)
 	}
 	return context.WithDeadline(ctx, d.Add(-min(time.Until(d)/2, time.Second)))
 }
 
 // closeDestination has it give up what is pending.
-func (m *Mover) closeDestination(ctx context.Context) error {
+func (c *closer) closeDestination(ctx context.Context) error {
 	done := make(chan error, 1)
-	go func() { done <- m.cfg.Destination.Close(ctx) }()
+	go func() { done <- c.cfg.Destination.Close(ctx) }()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	end := ctx.Done()
@@ -172,121 +183,68 @@ func (m *Mover) closeDestination(ctx context.Context) error {
 }
 
 // pour puts everything that is not delivered into the spill.
-func (m *Mover) pour(ctx context.Context) {
+func (c *closer) pour(ctx context.Context) {
 	poured := make(chan struct{})
-	m.post(func() {
-		m.enter(pouring)
-		m.poured = poured
-		m.refused = false
-		given := m.given
-		m.given = nil
-		var mine []*flight
-		for _, f := range given {
-			if f.from == nil && f.src.own {
-				f.flying = false
-				mine = append(mine, f)
-			} else {
-				m.given = append(m.given, f)
-			}
-		}
-		if len(mine) == 0 {
-			return
-		}
-		all := *m.own.Load()
-		slices.SortStableFunc(mine, func(a, b *flight) int { // as they were cut, however the destination gave them up
-			return cmp.Or(cmp.Compare(slices.Index(all, a.src), slices.Index(all, b.src)), cmp.Compare(a.first, b.first), cmp.Compare(a.lane, b.lane))
-		})
-		// They are older than what has been spilled, or is being spilled: where there is such, they
-		// get a spill of their own, dated before it.
-		if m.handing > 0 || m.spill != nil && m.spill.entries.len() > 0 {
-			m.handBefore(mine)
-			return
-		}
-		mine = append(mine, m.stuck...)
-		m.stuck = nil
-		m.hand(mine)
-	})
+	c.mail.post(func() { c.loop.spiller.pour(c.mine(), poured) })
 	select {
 	case <-poured:
 	case <-ctx.Done():
 	}
 }
 
-// pourOn goes on with it, and says when it is done or cannot be.
-func (m *Mover) pourOn() {
-	if m.poured == nil || m.handing > 0 {
-		return
+// mine takes the chunks of own rings, as they were cut, out of those that the destination gave up.
+func (c *closer) mine() []*flight {
+	air := c.loop.air
+	given := air.given
+	air.given = nil
+	var mine []*flight
+	for _, f := range given {
+		if f.from == nil && f.src.Own {
+			f.flying = false
+			mine = append(mine, f)
+		} else {
+			air.given = append(air.given, f)
+		}
 	}
-	if m.refused && m.lasting || len(m.stuck) == 0 && m.full() == nil {
-		close(m.poured)
-		m.poured = nil
-	}
+	asCut(mine, *c.rings.all.Load()) // however the destination gave them up
+	return mine
 }
 
-// handBefore writes chunks to a spill that is read before the own one.
-func (m *Mover) handBefore(flights []*flight) {
-	m.handing++
-	chunks := make([]forward.Chunk, len(flights))
-	for i, f := range flights {
-		f.leaveSpill()
-		chunks[i] = f.chunk
-	}
-	m.disk.do("writing to "+m.cfg.Dir, func() {
-		made := time.Now()
-		if m.shelf.spill != nil {
-			made = m.shelf.spill.Made.Add(-1)
-		}
-		sp, err := m.shelf.folder.Make(m.mainPath, made)
-		n := 0
-		if err == nil {
-			n, err = sp.Write(chunks)
-			err = errors.Join(err, sp.Close())
-		}
-		m.post(func() {
-			m.handing--
-			m.report(err)
-			for _, f := range flights[:n] {
-				m.unmark(f)
-				m.count.spilled.Add(uint64(f.chunk.Events))
-			}
-			m.given = append(m.given, flights[n:]...)
-			if n > 0 {
-				m.saved = append(m.saved, sp.Dir)
-			}
-		})
-	})
+// run is the mover's goroutine.
+func (c *closer) run() {
+	defer c.end()
+	c.loop.run()
 }
 
 // end lets go of everything the mover's goroutine has. It is the last that this does.
-func (m *Mover) end() {
-	m.inbox.Lock()
-	m.inbox.closed = true // what comes later is refused, and whoever sent it told so
-	m.inbox.Unlock()
-	m.collect()
-	m.count.spilling.Store(m.holds())
-	m.answer()
-	m.state.close()
-	m.timer.Stop()
-	m.leaveRuns(append(slices.Clone(m.given), m.stuck...))
+func (c *closer) end() {
+	c.mail.close()
+	c.loop.air.close()
+	c.loop.collect()
+	c.count.spilling.Store(c.loop.holds())
+	c.loop.answer()
+	c.states.close()
+	c.loop.timer.Stop()
+	window.LeaveRuns(marked(c.undone()))
 
-	for _, sp := range m.spills() {
+	for _, sp := range c.spills() {
 		if sp.gone.Load() {
-			sp.giveUp(m, 0) // what was read of it, and is only in our memory
+			sp.giveUp(0) // what was read of it, and is only in our memory
 		}
 	}
 	var errs []error
-	where := m.saved
-	for _, s := range m.adopted {
-		where = append(where, s.r.Path())
+	where := slices.Clone(c.loop.spiller.saved)
+	for _, s := range c.loop.legacy.adopted {
+		where = append(where, s.Ring.Path())
 		errs = append(errs, s.close(true))
 	}
-	m.swap.Lock()
-	for _, s := range *m.own.Load() {
+	c.rings.mu.Lock()
+	for _, s := range *c.rings.all.Load() {
 		s.bury()
-		path := s.r.Path()
-		done := !s.fill() && s.out == 0
+		path := s.Ring.Path()
+		done := !s.Fill() && s.Out == 0
 		switch {
-		case done && path != "" && m.ownsState():
+		case done && path != "" && c.ownsState():
 			errs = append(errs, s.close(true)) // the state in it is for what is left
 		case done:
 			errs = append(errs, s.close(false))
@@ -295,96 +253,85 @@ func (m *Mover) end() {
 			errs = append(errs, s.close(true))
 		default:
 			errs = append(errs, s.close(false))
-			m.giveUp(s)
+			c.giveUp(s)
 		}
 	}
-	m.swap.Unlock()
-	for _, sp := range m.spills() {
+	c.rings.mu.Unlock()
+	for _, sp := range c.spills() {
 		if sp.gone.Load() {
 			continue
 		}
-		if sp.own && sp.empty() && m.handing == 0 {
-			m.remove(sp)
-			m.count.disk.Store(0)
+		if sp.own && sp.empty() && c.loop.spiller.handing == 0 {
+			sp.remove()
+			c.count.disk.Store(0)
 			continue
 		}
 		where = append(where, sp.Dir)
-		sp.advance(m)
-		m.disk.do("closing "+sp.Dir, func() {
-			if err := sp.Close(); err != nil {
-				m.report(fmt.Errorf("closing a spill: %w", err))
-			}
-		})
+		sp.leave()
 	}
-	if m.handing > 0 {
-		m.disk.do("closing a spill", func() {
-			if sp := m.shelf.spill; sp != nil {
-				_ = sp.Close() // what is in it is covered by marks as well, or was counted as held
-			}
-		})
+	where = append(where, c.loop.spiller.relief.leave()...)
+	if c.loop.spiller.handing > 0 {
+		c.disk.do("closing a spill", c.loop.spiller.shelf.close)
 	}
-	if st := m.Stats(); st.Held > 0 || st.Drops[Given] > 0 {
-		left := &LeftError{Events: st.Held, Bytes: st.HeldBytes, Where: where, Lost: st.Drops[Given], Err: cmp.Or(m.leave, errUnread)}
+	if st := c.count.stats(); st.Held > 0 || st.Drops[Given] > 0 {
+		left := &LeftError{Events: st.Held, Bytes: st.HeldBytes, Where: where, Lost: st.Drops[Given], Err: cmp.Or(c.leave, errUnread)}
 		if left.Events == 0 {
-			left.Events, left.Bytes, left.Where, left.Lost = left.Lost, m.givenUp, nil, 0
+			left.Events, left.Bytes, left.Where, left.Lost = left.Lost, c.givenUp, nil, 0
 		}
 		errs = append(errs, left)
 	}
-	if m.dead.used.Load() {
-		m.dead.work.do("closing the dead letters", m.dead.close)
+	if c.dead.used.Load() {
+		c.dead.work.do("closing the dead letters", c.dead.close)
 	}
-	m.leftErr = errors.Join(errs...)
-	close(m.ended)
+	c.whatLeft = errors.Join(errs...)
+	close(c.ended)
 }
 
 // ownsState says that the ring has a state that counts for what is left in a spill: its cursor has
 // an older one, or none.
-func (m *Mover) ownsState() bool {
-	return m.state.some() && slices.ContainsFunc(m.spills(), func(sp *backlog) bool { return sp.entries.len() > 0 })
+func (c *closer) ownsState() bool {
+	return c.states.some() && slices.ContainsFunc(c.spills(), func(sp *backlog) bool { return sp.entries.len() > 0 })
 }
 
 // giveUp counts what is left in a ring of plain memory, and what was cut from it and is in no
 // spill.
-func (m *Mover) giveUp(s *source) {
+func (c *closer) giveUp(s *source) {
 	t := s.totals()
-	n, b := t.events-s.taken.Load(), t.bytes-s.bytes.Load()
-	s.taken.Add(n)
-	s.bytes.Add(b)
-	for _, list := range [][]*flight{m.given, m.stuck} {
-		for _, f := range list {
-			if f.src == s && f.from == nil {
-				n += uint64(f.chunk.Events)
-				b += f.bytes
-				m.count.cut.sub(uint64(f.chunk.Events), f.bytes)
-			}
+	n, b := t.events-s.Taken.Load(), t.bytes-s.Bytes.Load()
+	s.Taken.Add(n)
+	s.Bytes.Add(b)
+	for _, f := range c.undone() {
+		if f.src == s && f.from == nil {
+			n += uint64(f.Chunk.Events)
+			b += f.Bytes
+			c.count.cut.sub(uint64(f.Chunk.Events), f.Bytes)
 		}
 	}
-	m.count.drops[Given].Add(n)
-	m.givenUp += int64(b)
+	c.count.drops[Given].Add(n)
+	c.givenUp += int64(b)
+}
+
+// undone are the chunks in memory that nobody takes any more.
+func (c *closer) undone() []*flight {
+	return slices.Concat(c.loop.air.given, c.loop.spiller.unsaved, c.loop.spiller.stuck)
 }
 
 // spills are all that are open.
-func (m *Mover) spills() []*backlog {
-	var all []*backlog
-	for _, q := range m.queue {
-		if sp, ok := q.(*backlog); ok {
-			all = append(all, sp)
-		}
-	}
-	all = append(all, m.stranded...)
-	if m.spill != nil {
-		all = append(all, m.spill)
+func (c *closer) spills() []*backlog {
+	all := c.loop.legacy.spills()
+	if sp := c.loop.spiller.own; sp != nil {
+		all = append(all, sp)
 	}
 	return all
 }
 
 // left is where things are when nobody can look more closely.
-func (m *Mover) left() []string {
+func (c *closer) left() []string {
 	var where []string
-	if path := m.mainPath; path != "" {
+	if path := c.rings.path; path != "" {
 		where = append(where, path)
-		if m.cfg.Dir != "" {
-			where = append(where, filepath.Join(m.cfg.Dir, filepath.Base(path)))
+		if c.cfg.Dir != "" {
+			where = append(where, filepath.Join(c.cfg.Dir, filepath.Base(path)))
 		}
 	}
 	return where

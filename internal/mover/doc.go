@@ -7,10 +7,9 @@
 // # Nouns
 //
 //	payload    what is appended: the tag's length as a uvarint, the tag, a record (one MessagePack map)
-//	window     what is cut from a ring at once: up to BatchBytes, at most 16 tags or 1024 runs, never ending between two equal keys
-//	run        what a window has of one tag in a row, where the destination is ordered
-//	chunk      a run, or what a window has of one tag, under a random id (forward.Chunk, Own)
-//	mark       a chunk's entry in the ring's header: first and last key, the first record's lane, the id; or one for all runs of a window
+//	window     what is cut from a ring at once (package window), up to BatchBytes
+//	chunk      what a window has of one tag, or with Config.Ordered a run of it, under a random id and a mark in the ring
+//	flight     a chunk from the cut to what becomes of it
 //	spill      a journal of chunks in Config.Dir (package spill); a backlog is one as the loop ships it
 //	phase      how far the life of a Mover has come (phase.go)
 //	fate       what becomes of the next records of the ring: they are shipped, spilled, dropped, or wait (fate.go)
@@ -22,50 +21,22 @@
 //	                                 │                                 ▲
 //	                                 └──► journal, flushed, mark cleared ──► read again
 //
-// The mark is put before the ring's cut moves over the window, and the cut moves before anything
-// leaves. So whoever adopts the ring finds each record either beyond the cut, or under a mark, or
-// done; from a mark the same chunk is made again, byte for byte, under the same id. A chunk that
-// goes to the spill keeps its mark until the journal has handed it to the kernel; who adopts both
-// drops the chunks whose ids the spill has.
+// A chunk that goes to the spill keeps its mark until the journal has handed it to the kernel; who
+// adopts both drops the chunks whose ids the spill has.
 //
-// A mark's label is the chunk's id. The last character of an id is always '='; in the label it is
-// '>' when the chunk is on its way to the spill, because these are younger than what the spill
-// holds, and those on their way to the destination are older.
+// # Who does what
 //
-// What is cut is copied and then checked: each record is one MessagePack map. The ring is memory
-// that others can write to, and one bad record must not make a chunk that a server refuses, and
-// that blocks what is behind it, the heir's too. It is lost, alone. (A record that a stranger made
-// into another valid one is not found.)
+//	Append, Flush, Close, Stats of any goroutine
+//	   │               │ post
+//	   ▼               ▼
+//	 rings ◄───────── loop ──► legacy   what dead processes left: a queue, shipped first
+//	                   ├─────► spiller  what the destination cannot have; its shelf is on the disk's goroutine
+//	                   ├─────► packer   windows, made flights
+//	                   └─────► air      what the destination has ──► Submit … done
+//	 closer: the steps of Close, and the end of the loop's goroutine
 //
-// # Runs
-//
-// What a Forward server gets is better off in few large chunks. A file or a stream (Config.Ordered)
-// writes lines in the order of Submit, so that its windows are cut where the tag changes, and each
-// run is a chunk: the lines stand in the order of the ring's keys. All runs of a window have one
-// mark, from the first record to the last, of whatever lane and tag; its label is the id of the
-// first run, with 'D' (to the destination) or 'S' (to the spill) for the last character. The id of
-// a run ends with its number:
-//
-//	id of a run      0                      14       16 bytes, as 24 characters of base64
-//	                 ┌──────────────────────┬────────┐
-//	                 │ random, the window's │ number │
-//	                 └──────────────────────┴────────┘
-//
-// From a mark and the tags of the records under it the heir makes the same runs again. Those are
-// done up to the one whose id stands with the destination's state, and where the spill has their
-// id, they are in its care. The number is why that needs no state for each run: a file destination
-// writes the runs of several windows together, and gives one state, with the last of them (the
-// others have none, and their marks wait for it). That one may be in the middle of a window. To
-// keep only the state of a window's last run would be wrong: a destination records its state by
-// itself too, when it makes a new file, and that one counts what the runs before have written.
-//
-// A window may fit into the spill in part. The runs that did not fit then get a mark of their own,
-// which begins with the first of them, before the others lose theirs; of two marks of one window
-// the later counts from its first run on. When they go to the destination after all, they get
-// another one that says so.
-//
-// Where records under a mark cannot be read the runs may have other numbers, so all of that window
-// count as undone: its lines may come twice.
+// All of them stand on one ground: the configuration, the phase, the mailbox, the disk's goroutine,
+// the rings of this process, the accounts.
 //
 // # Order
 //
@@ -103,12 +74,16 @@
 // loss is counted by reason, in the ring's header too, and told by one summary event as soon as
 // there is room; who adopts the ring tells what its owner could not.
 //
+// Where the file system of the ring has no more memory all that it holds may be with a destination
+// that does not answer. These chunks go to a spill as well, one that heirs read before all else of
+// this process, and the ring is free; not so where the destination has states (relief.go).
+//
 // # When the disk is bad
 //
 // A chunk that the spill did not take stays in memory under its mark, and goes to the destination
 // when that has all that is older. A disk that hangs, or fails to read what is older, is waited for
-// 30 s; then what is in memory goes past it, with what the disk's goroutine was given
-// (handover.go). A disk that fails for as long is a full one: the overflow policy decides. What was
+// 30 s; then what is in memory goes past it, with what the disk's goroutine was given (spiller.go,
+// handover.go). A disk that fails for as long is a full one: the overflow policy decides. What was
 // given to it may be in the spill later; its entry is known then, and is not delivered again. A
 // spill that somebody removed is given up, what was in it counted as lost and told once, and the
 // next window begins another.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/output"
+	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -27,7 +28,7 @@ type event struct {
 
 // payload is fixmap {"g": g, "n": n, "pad": …}.
 func (e event) payload(dst []byte, pad int) []byte {
-	dst = AppendPayload(dst, e.tag)
+	dst = window.AppendPayload(dst, e.tag)
 	dst = append(dst, 0x83, 0xa1, 'g', 0xce)
 	dst = binary.BigEndian.AppendUint32(dst, e.g)
 	dst = append(dst, 0xa1, 'n', 0xce)

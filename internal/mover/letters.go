@@ -30,34 +30,32 @@ const (
 // dead is the way of dead letters to the disk. It has a goroutine of its own while there are some,
 // since another process may have the folder.
 type dead struct {
-	m    *Mover
+	*ground
 	work disk
 
-	used    atomic.Bool   // there were some
-	kept    atomic.Uint64 // events
-	dropped atomic.Uint64 // events of letters, also of other processes, that gave way to new ones
+	used atomic.Bool // there were some
 
 	// only its goroutine's
 	store  *letters.Store // nil: not open
 	opened time.Time
 }
 
-func (d *dead) dir() string { return filepath.Join(d.m.cfg.Dir, letters.Dir) }
+func (d *dead) dir() string { return filepath.Join(d.cfg.Dir, letters.Dir) }
 
 // keeps says whether what a chunk's result refuses becomes dead letters. A destination with a state
 // has done its chunk when it says so, whatever becomes of letters; but it refuses nothing
 // that could be read.
 func (d *dead) keeps(r *output.Result) bool {
-	return len(r.Rejected) > 0 && r.Err == nil && d.m.cfg.Dir != "" && d.m.resumer == nil
+	return len(r.Rejected) > 0 && r.Err == nil && d.cfg.Dir != "" && d.resumer == nil
 }
 
-// keep makes letters of what is refused of a chunk, and has it land then. It is called by the
-// destination.
-func (d *dead) keep(f *flight, r output.Result) {
+// keep makes letters of what is refused of a chunk, and calls then afterwards. It is called by
+// the destination.
+func (d *dead) keep(f *flight, r output.Result, then func(*flight, output.Result)) {
 	var all []letters.Letter
 	events := 0
-	for _, refusal := range output.Refusals(r.Rejected, f.chunk.Events) {
-		part := output.Only(&f.chunk, refusal.Entries)
+	for _, refusal := range output.Refusals(r.Rejected, f.Chunk.Events) {
+		part := output.Only(&f.Chunk, refusal.Entries)
 		if part.Events < len(refusal.Entries) { // the others cannot be read: there is nothing to keep
 			refusal.Entries = refusal.Entries[:part.Events]
 		}
@@ -66,27 +64,27 @@ func (d *dead) keep(f *flight, r output.Result) {
 		}
 		events += part.Events
 		all = append(all, letters.Letter{
-			Output: d.m.cfg.Identity, Reason: refusal.Reason, Time: time.Now(),
-			Position: numberOf(&f.id, f.chunk.ID), Entries: refusal.Entries, Chunk: part,
+			Output: d.cfg.Identity, Reason: refusal.Reason, Time: time.Now(),
+			Position: numberOf(&f.ID, f.Chunk.ID), Entries: refusal.Entries, Chunk: part,
 		})
 	}
 	if len(all) == 0 {
-		f.touchDown(r)
+		then(f, r)
 		return
 	}
 	d.used.Store(true)
-	d.work.do("writing dead letters to "+d.m.cfg.Dir, func() {
+	d.work.do("writing dead letters to "+d.cfg.Dir, func() {
 		err := d.put(all)
 		switch {
 		case err == nil:
 			f.kept = uint64(events)
-		case d.m.over():
+		case d.over():
 			// The next process sends the chunk again, and gets the same answer.
 			r = output.Result{Err: output.ErrClosed}
 		default:
-			d.m.report(fmt.Errorf("dead letters: %w", err))
+			d.report(fmt.Errorf("dead letters: %w", err))
 		}
-		f.touchDown(r)
+		then(f, r)
 	})
 }
 
@@ -104,14 +102,14 @@ func numberOf(own *[idLen]byte, id []byte) uint64 {
 func (d *dead) put(all []letters.Letter) error {
 	ctx, cancel := context.WithTimeout(context.Background(), letterWait)
 	defer cancel()
-	for !d.m.over() {
+	for !d.over() {
 		err := d.try(ctx, all)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
 		select {
 		case <-time.After(letterPause):
-		case <-d.m.gaveUp:
+		case <-d.gaveUp:
 		}
 	}
 	return ErrClosed
@@ -120,7 +118,7 @@ func (d *dead) put(all []letters.Letter) error {
 func (d *dead) try(ctx context.Context, all []letters.Letter) (err error) {
 	if d.store == nil {
 		d.store, err = letters.Open(d.dir(), &letters.Options{
-			MaxBytes: min(max(d.m.cfg.MaxDisk/8, leastLetters), mostLetters), DropOldest: true, Report: d.tell,
+			MaxBytes: min(max(d.cfg.MaxDisk/8, leastLetters), mostLetters), DropOldest: true, Report: d.tell,
 		})
 		if err != nil {
 			return err
@@ -138,16 +136,16 @@ func (d *dead) try(ctx context.Context, all []letters.Letter) (err error) {
 func (d *dead) tell(err error) {
 	var gone *letters.DroppedError
 	if errors.As(err, &gone) {
-		d.dropped.Add(uint64(gone.Events))
+		d.count.lettersLost.Add(uint64(gone.Events))
 	}
-	d.m.report(err)
+	d.report(err)
 }
 
 // close lets go of the folder. Only on the goroutine.
 func (d *dead) close() {
 	if d.store != nil {
 		if err := d.store.Close(); err != nil {
-			d.m.report(fmt.Errorf("dead letters: %w", err))
+			d.report(fmt.Errorf("dead letters: %w", err))
 		}
 		d.store = nil
 	}

@@ -41,6 +41,22 @@ const (
 	defaultWindow     = 8
 )
 
+const (
+	// quietFor: adopted rings are poured into the spill when the destination has taken nothing for
+	// so long.
+	quietFor = 5 * time.Second
+	// diskPatience is how long what is younger waits for a disk that hangs, or fails to read: a
+	// slow one must not change the order.
+	diskPatience = 30 * time.Second
+	// makeRoom is how long an Append with DropOldest waits for the mover to drop something, which
+	// is work in memory only.
+	makeRoom = 100 * time.Millisecond
+	// promptFor is how long an Append with Prompt waits.
+	promptFor = 10 * time.Millisecond
+	// adoptEvery: so often a running process looks for rings of others that died.
+	adoptEvery = 30 * time.Second
+)
+
 // Config is what a Mover needs. Destination is required; every other zero value has a default.
 type Config struct {
 	// Name is the first part of the names of ring and spill (default "spillway").
@@ -92,13 +108,23 @@ type Config struct {
 	// nobody.
 	Diagnostics func(error)
 
-	quiet        time.Duration // quietFor
-	diskPatience time.Duration // the constant
-	makeRoom     time.Duration // the constant
-	promptFor    time.Duration // 10 ms
-	adoptEvery   time.Duration // the constant
-	fs           journal.FS    // nil is the operating system
-	fault        func(string)  // called between the steps of spilling and of completing, by tests
+	quiet        time.Duration // quietFor; these five are the constants, and shorter in tests
+	diskPatience time.Duration
+	makeRoom     time.Duration
+	promptFor    time.Duration
+	adoptEvery   time.Duration
+	fs           journal.FS   // nil is the operating system
+	fault        func(string) // called between the steps of spilling and of completing, by tests
+}
+
+func (c *Config) identity() []byte {
+	return []byte(c.Identity + "\x00" + c.Dir)
+}
+
+func (c *Config) report(err error) {
+	if err != nil {
+		c.Diagnostics(err)
+	}
 }
 
 func (c *Config) withDefaults() (Config, error) {
@@ -117,7 +143,7 @@ func (c *Config) withDefaults() (Config, error) {
 	set(&r.quiet, quietFor)
 	set(&r.diskPatience, diskPatience)
 	set(&r.makeRoom, makeRoom)
-	set(&r.promptFor, 10*time.Millisecond)
+	set(&r.promptFor, promptFor)
 	set(&r.adoptEvery, adoptEvery)
 	for _, n := range []struct {
 		name string

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/needs"
+	"github.com/spillwaylog/spillway/internal/window"
 )
 
 // sequential is a fake's answer that takes chunks in the order in which they come: from the first
@@ -91,15 +92,15 @@ func TestRuns(t *testing.T) {
 	}
 	marks := 0
 	eventually(t, "all is on its way", func() bool {
-		if err := f.m.ask(t.Context(), func() { f.m.enter(sealed) }); err != nil {
+		if err := f.m.mail.ask(t.Context(), func() { f.m.enter(sealed) }); err != nil {
 			t.Fatal(err)
 		}
 		return f.m.Stats().InFlight == 3000
 	})
-	if err := f.m.ask(t.Context(), func() { marks = f.m.cur.Load().marks }); err != nil {
+	if err := f.m.mail.ask(t.Context(), func() { marks = f.m.rings.cur.Load().Marks() }); err != nil {
 		t.Fatal(err)
 	}
-	if want := (3000 + mostRuns - 1) / mostRuns; marks != want {
+	if want := (3000 + window.MostRuns - 1) / window.MostRuns; marks != want {
 		t.Errorf("%d marks, not %d", marks, want)
 	}
 	for i, j := range d.pending {
@@ -109,35 +110,11 @@ func TestRuns(t *testing.T) {
 	}
 	d.open()
 	eventually(t, "no marks", func() bool {
-		if err := f.m.ask(t.Context(), func() { marks = f.m.cur.Load().marks }); err != nil {
+		if err := f.m.mail.ask(t.Context(), func() { marks = f.m.rings.cur.Load().Marks() }); err != nil {
 			t.Fatal(err)
 		}
 		return marks == 0
 	})
 	f.close()
 	ordered(t, d.all(), map[uint32]uint32{1: 3000})
-}
-
-// The ids of runs are what an heir makes of the first one's.
-func TestRunIDs(t *testing.T) {
-	runs := make([]*flight, 1<<16)
-	for i := range runs {
-		runs[i] = &flight{}
-	}
-	nameRuns(runs)
-	raw, _, _ := parseRun(runs[0].id)
-	for i, f := range runs {
-		var id [idLen]byte
-		runID(&id, raw, i)
-		if got, n, ok := parseRun(f.id); f.id != id || got != raw || n != i || !ok {
-			t.Fatalf("run %d is %s, not %s; parsed: %x %d %t", i, f.id, id, got, n, ok)
-		}
-	}
-	for _, text := range []string{"", "not base64, by any means", "AAAAAAAAAAAAAAAAAAAAAAAA"} {
-		var id [idLen]byte
-		copy(id[:], text)
-		if _, _, ok := parseRun(id); ok {
-			t.Errorf("%q is the id of a run", text)
-		}
-	}
 }

@@ -2,6 +2,8 @@
 
 package mover
 
+import "sync/atomic"
+
 // A phase is how far the life of a Mover has come, as its goroutine sees it. It only goes on.
 //
 //	          Close            Close is out of time      there is memory to save      Close has done
@@ -18,5 +20,28 @@ const (
 	leaving              // the goroutine is to end
 )
 
+// A life is that of a Mover: its phase, which is its goroutine's, and what others see of it.
+type life struct {
+	phase   phase
+	closed  atomic.Bool
+	closing chan struct{} // closed with it
+	gaveUp  chan struct{} // closed when Close waits no longer: whoever tries again and again stops
+	ended   chan struct{} // closed when the mover's goroutine has ended
+}
+
+func newLife() life {
+	return life{closing: make(chan struct{}), gaveUp: make(chan struct{}), ended: make(chan struct{})}
+}
+
 // enter goes on to a phase, unless a later one has been entered.
-func (l *loop) enter(p phase) { l.phase = max(l.phase, p) }
+func (l *life) enter(p phase) { l.phase = max(l.phase, p) }
+
+// over says that Close waits for nothing any more.
+func (l *life) over() bool {
+	select {
+	case <-l.gaveUp:
+		return true
+	default:
+		return false
+	}
+}

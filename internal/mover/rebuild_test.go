@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -68,9 +69,9 @@ func spoil(t *testing.T, path string, n uint32) {
 // What is made again from marks of windows are the same runs with the same ids, but for those that
 // are done.
 func TestRebuildRuns(t *testing.T) {
-	raw := [rawLen]byte{1, 2, 3}
+	raw := [16]byte{1, 2, 3}
 	id := func(n int) (id [idLen]byte) {
-		runID(&id, raw, n)
+		window.RunID(&id, raw, n)
 		return id
 	}
 	// Runs of the window:   0 0 1 2 2 3 4 5 | uncut
@@ -86,18 +87,18 @@ func TestRebuildRuns(t *testing.T) {
 		want  string
 		spoil int // an event that cannot be read, if it is not 0
 	}{
-		{"none is done", []mark{{0, 0, runsToDestination}}, "", "0:aa 1:b 2:cc 3:a 4:b 5:aa ring:d", 0},
-		{"some are done", []mark{{0, 0, runsToDestination}}, "2", "3:a 4:b 5:aa ring:d", 0},
-		{"all are done", []mark{{0, 0, runsToDestination}}, "5", "ring:d", 0},
-		{"another window is done", []mark{{0, 0, runsToDestination}}, "x", "0:aa 1:b 2:cc 3:a 4:b 5:aa ring:d", 0},
-		{"the end did not fit into the spill", []mark{{5, 3, runsToSpill}}, "", "3:a 4:b 5:aa ring:d", 0},
-		{"just then", []mark{{0, 0, runsToDestination}, {5, 3, runsToSpill}}, "", "0:aa 1:b 2:cc 3:a 4:b 5:aa ring:d", 0},
-		{"just then, some done", []mark{{0, 0, runsToDestination}, {5, 3, runsToSpill}}, "1", "2:cc 3:a 4:b 5:aa ring:d", 0},
-		{"and of those too", []mark{{0, 0, runsToDestination}, {5, 3, runsToSpill}}, "3", "4:b 5:aa ring:d", 0},
-		{"then to the destination", []mark{{5, 3, runsToSpill}, {5, 3, runsToDestination}}, "", "3:a 4:b 5:aa ring:d", 0},
-		{"one tag each", []mark{{0, 0, toDestination}, {2, 9, toDestination}, {3, 8, toSpill}}, "", "0:aaaaa 9:bb 8:cc ring:d", 0},
-		{"a record is spoiled", []mark{{0, 0, runsToDestination}}, "2", "0:aa 1:b 2:c 3:a 4:b 5:aa ring:d", 3},
-		{"a run is spoiled", []mark{{0, 0, runsToDestination}}, "2", "0:aa 1:cc 2:a 3:b 4:aa ring:d", 2},
+		{"none is done", []mark{{0, 0, window.RunsToDestination}}, "", "0:aa 1:b 2:cc 3:a 4:b 5:aa ring:d", 0},
+		{"some are done", []mark{{0, 0, window.RunsToDestination}}, "2", "3:a 4:b 5:aa ring:d", 0},
+		{"all are done", []mark{{0, 0, window.RunsToDestination}}, "5", "ring:d", 0},
+		{"another window is done", []mark{{0, 0, window.RunsToDestination}}, "x", "0:aa 1:b 2:cc 3:a 4:b 5:aa ring:d", 0},
+		{"the end did not fit into the spill", []mark{{5, 3, window.RunsToSpill}}, "", "3:a 4:b 5:aa ring:d", 0},
+		{"just then", []mark{{0, 0, window.RunsToDestination}, {5, 3, window.RunsToSpill}}, "", "0:aa 1:b 2:cc 3:a 4:b 5:aa ring:d", 0},
+		{"just then, some done", []mark{{0, 0, window.RunsToDestination}, {5, 3, window.RunsToSpill}}, "1", "2:cc 3:a 4:b 5:aa ring:d", 0},
+		{"and of those too", []mark{{0, 0, window.RunsToDestination}, {5, 3, window.RunsToSpill}}, "3", "4:b 5:aa ring:d", 0},
+		{"then to the destination", []mark{{5, 3, window.RunsToSpill}, {5, 3, window.RunsToDestination}}, "", "3:a 4:b 5:aa ring:d", 0},
+		{"one tag each", []mark{{0, 0, window.ToDestination}, {2, 9, window.ToDestination}, {3, 8, window.ToSpill}}, "", "0:aaaaa 9:bb 8:cc ring:d", 0},
+		{"a record is spoiled", []mark{{0, 0, window.RunsToDestination}}, "2", "0:aa 1:b 2:c 3:a 4:b 5:aa ring:d", 3},
+		{"a run is spoiled", []mark{{0, 0, window.RunsToDestination}}, "2", "0:aa 1:cc 2:a 3:b 4:aa ring:d", 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			mem := shmDir(t)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,18 +16,40 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
+// smallShm is a file system in memory for rings, of a size as mount takes it.
+func smallShm(t *testing.T, size string) string {
+	t.Helper()
+	mem := t.TempDir()
+	err := unix.Mount("tmpfs", mem, "tmpfs", 0, "size="+size)
+	needs.Have(t, err == nil, "mounting a tmpfs needs root: %v", err)
+	t.Cleanup(func() {
+		if err := unix.Unmount(mem, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return mem
+}
+
+// fill takes all free space of a file system, down to the last page.
+func fill(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, n := range []int{1 << 20, 4096} {
+		for err = nil; err == nil; {
+			_, err = f.Write(make([]byte, n))
+		}
+	}
+}
+
 // TestSmallShm: where shared memory ends early the ring is a smaller one. With a destination that
 // takes nothing the spill begins earlier; nothing is lost, and it is told, once.
 func TestSmallShm(t *testing.T) {
 	for _, stalled := range []bool{true, false} {
-		mem := t.TempDir()
-		err := unix.Mount("tmpfs", mem, "tmpfs", 0, "size=1m")
-		needs.Have(t, err == nil, "mounting a tmpfs needs root: %v", err)
-		t.Cleanup(func() {
-			if err := unix.Unmount(mem, unix.MNT_DETACH); err != nil {
-				t.Error(err)
-			}
-		})
+		mem := smallShm(t, "1m")
 		d := &fake{}
 		dir := ""
 		if stalled {
@@ -53,6 +76,49 @@ func TestSmallShm(t *testing.T) {
 		f.mu.Unlock()
 		if left, err := os.ReadDir(filepath.Join(mem, "rings")); err != nil || len(left) > 0 {
 			t.Error(left, err)
+		}
+	}
+}
+
+// TestShmFillsUp has others take all of the shared memory while everything in the ring is with a
+// destination that does not answer. What is on its way goes to the spill as well, so calls find
+// room; the destination's answer counts all the same, and what it gives up the next process takes
+// from the spill.
+func TestShmFillsUp(t *testing.T) {
+	for _, runs := range []bool{false, true} {
+		for _, answers := range []bool{true, false} {
+			mem, dir := smallShm(t, "16m"), t.TempDir()
+			d := &fake{answer: later}
+			conf := func(c *Config) {
+				c.Shm, c.Dir, c.Ordered, c.Overflow, c.MaxWait = filepath.Join(mem, "rings"), dir, runs, Block, patience
+				c.RingSize, c.BatchBytes, c.FlushInterval, c.Window = 8<<20, 64<<10, time.Millisecond, MostWindow
+			}
+			f := open(t, d, conf)
+			fill(t, mem)
+			const n = 5000 // more than the ring is
+			for n := range uint32(n) {
+				f.must("t"+strconv.Itoa(int(n/100%2)), 1, n, n+1, 1000)
+			}
+			if s := f.m.Stats(); s.Held != n || s.Drops != (Drops{}) {
+				t.Errorf("runs %t: %+v", runs, s)
+			}
+			took := d.all()
+			if answers {
+				d.open()
+				f.close()
+			} else {
+				_ = f.abandon(10 * time.Millisecond) // gives up what is on its way
+				f.law()
+				d = &fake{}
+				f = open(t, d, conf)
+				f.close()
+			}
+			ordered(t, append(took, d.all()...), map[uint32]uint32{1: n})
+			for _, where := range []string{filepath.Join(mem, "rings"), dir} {
+				if left := entriesOf(t, where); len(left) > 0 {
+					t.Errorf("runs %t: left %q", runs, left)
+				}
+			}
 		}
 	}
 }

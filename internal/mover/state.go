@@ -18,29 +18,18 @@ import (
 // spill's cursor, which moves with it. Before a ring or spill is removed its state goes to another
 // place of its origin, or an older one would count.
 type states struct {
-	m       *Mover
-	own     origin
+	*ground
 	ofSpill map[*spill.Spill]*origin // that were found
 	mu      sync.Mutex
 	buf     []byte
 	closed  bool // the rings are gone
 }
 
-// An origin is whose chunks a state speaks of: this process and, unless the destination is an
-// output.Sourced, all that died and whose chunks it ships; else each of these is one. Its rings and
-// spills have a state each; of a file the greatest length counts.
-type origin struct {
-	index  int          // of the output.Source
-	ring   *source      // of a dead process; nil if it left only a spill
-	spill  *spill.Spill // the same; nil if it left none
-	latest []byte       // with states.mu held
-}
-
 // keep stores the state that belongs with a chunk that is done. It is called by the destination.
 func (s *states) keep(f *flight, state []byte) {
 	if f.from != nil && !f.from.gone.Load() {
-		if err := f.from.keep(s.m, f.pos, state); err != nil {
-			s.m.report(fmt.Errorf("storing the destination's state: %w", err))
+		if err := f.from.keep(f.pos, state); err != nil {
+			s.report(fmt.Errorf("storing the destination's state: %w", err))
 		}
 	}
 	s.mu.Lock()
@@ -48,7 +37,7 @@ func (s *states) keep(f *flight, state []byte) {
 	o := f.origin()
 	o.latest = append(o.latest[:0], state...)
 	if f.from == nil {
-		f.src.label = f.id
+		f.src.label = f.ID
 		s.store(f.src, state)
 	}
 }
@@ -59,8 +48,8 @@ func (s *states) store(src *source, state []byte) {
 		return
 	}
 	s.buf = append(append(s.buf[:0], src.label[:]...), state...)
-	if err := src.r.SetState(s.buf); err != nil {
-		s.m.report(fmt.Errorf("storing the destination's state: %w", err))
+	if err := src.Ring.SetState(s.buf); err != nil {
+		s.report(fmt.Errorf("storing the destination's state: %w", err))
 	}
 }
 
@@ -70,8 +59,8 @@ func (s *states) record(o *origin, state []byte) error {
 	defer s.mu.Unlock()
 	o.latest = append(o.latest[:0], state...)
 	switch {
-	case o == &s.own:
-		s.store(s.m.cur.Load(), state)
+	case o == &s.rings.origin:
+		s.store(s.rings.cur.Load(), state)
 	case o.ring != nil:
 		s.store(o.ring, state)
 	case o.spill != nil:
@@ -100,13 +89,13 @@ func (s *states) spillGoes(o *origin) {
 func (s *states) moveLocked(o *origin) {
 	switch {
 	case len(o.latest) == 0:
-	case o == &s.own:
-		s.store(s.m.cur.Load(), o.latest)
+	case o == &s.rings.origin:
+		s.store(s.rings.cur.Load(), o.latest)
 	case o.ring != nil:
 		s.store(o.ring, o.latest)
 	case o.spill != nil:
 		sp, state := o.spill, slices.Clone(o.latest)
-		s.m.disk.do("storing a state in "+sp.Dir, func() { s.m.report(sp.Save(state)) })
+		s.disk.do("storing a state in "+sp.Dir, func() { s.report(sp.Save(state)) })
 	}
 }
 
@@ -114,7 +103,7 @@ func (s *states) moveLocked(o *origin) {
 func (s *states) some() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.own.latest) > 0
+	return len(s.rings.origin.latest) > 0
 }
 
 // close makes later calls do nothing: a destination that Close had to leave behind may still call.
@@ -126,10 +115,10 @@ func (s *states) close() {
 
 // resume tells the destination what dead processes left of it.
 func (s *states) resume(rings []*source, spills []*spill.Spill) error {
-	switch m := s.m; {
-	case m.sourced != nil:
-		return m.sourced.ResumeFrom(s.sources(rings, spills)...)
-	case m.resumer != nil:
+	switch {
+	case s.sourced != nil:
+		return s.sourced.ResumeFrom(s.sources(rings, spills)...)
+	case s.resumer != nil:
 		var all [][]byte
 		for _, src := range rings {
 			all = append(all, stateOf(src, nil)...)
@@ -137,7 +126,7 @@ func (s *states) resume(rings []*source, spills []*spill.Spill) error {
 		for _, sp := range spills {
 			all = append(all, stateOf(nil, sp)...)
 		}
-		return m.resumer.Resume(func(state []byte) error { return s.record(&s.own, state) }, all...)
+		return s.resumer.Resume(func(state []byte) error { return s.record(&s.rings.origin, state) }, all...)
 	}
 	return nil
 }
@@ -166,14 +155,14 @@ func (s *states) sources(rings []*source, spills []*spill.Spill) []output.Source
 			add(s.ofSpill[sp])
 		}
 	}
-	add(&s.own)
+	add(&s.rings.origin)
 	return all
 }
 
 // stateOf are the states in a ring and a spill, which may be nil.
 func stateOf(src *source, sp *spill.Spill) (states [][]byte) {
 	if src != nil {
-		if b := src.r.State(); len(b) > idLen {
+		if b := src.Ring.State(); len(b) > idLen {
 			states = append(states, b[idLen:])
 		}
 	}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/spillwaylog/spillway/msgpack"
 )
 
 // segmentsAt is where a ring's records begin in its file.
@@ -55,7 +53,7 @@ func TestZeroedRing(t *testing.T) {
 				c.Shm, c.Ordered, c.FlushInterval, c.BatchBytes, c.RingSize = mem, ordered, time.Hour, 16<<20, 4<<20
 			})
 			f.must("a", 1, 0, n, 100)
-			if err := f.m.ask(t.Context(), func() { f.m.cur.Load().fill() }); err != nil {
+			if err := f.m.mail.ask(t.Context(), func() { f.m.rings.cur.Load().Fill() }); err != nil {
 				t.Fatal(err)
 			}
 			scribble(t, mem, func(b []byte) { clear(b) })
@@ -112,7 +110,7 @@ func TestOneRecordOverwritten(t *testing.T) {
 					for n := range uint32(100) {
 						f.must(string("ab"[n/3%2]), 1, n, n+1, pad)
 					}
-					if err := f.m.ask(t.Context(), func() { f.m.cur.Load().fill() }); err != nil {
+					if err := f.m.mail.ask(t.Context(), func() { f.m.rings.cur.Load().Fill() }); err != nil {
 						t.Fatal(err)
 					}
 					scribble(t, mem, func(b []byte) {
@@ -156,24 +154,6 @@ func TestHeirOfAZeroedRing(t *testing.T) {
 	}
 }
 
-// FuzzSound: what is said to be sound is one map that every reader of entries takes for one.
-func FuzzSound(f *testing.F) {
-	f.Add(event{"a", 1, 1}.payload(nil, 3)[2:])
-	f.Add([]byte{0x80})
-	f.Add([]byte{0xde, 0, 1, 0xa0, 0xc0})
-	f.Add([]byte{0xdf, 0, 0, 0, 1, 0x01})
-	f.Add(make([]byte, 20))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var s msgpack.Scanner
-		s.Reset(msgpack.Limits{Depth: deepest})
-		n, done, err := s.Scan(b)
-		want := done && err == nil && n == len(b) && (b[0]&0xf0 == 0x80 || b[0] == 0xde || b[0] == 0xdf)
-		if got := sound(b); got != want {
-			t.Fatalf("%x: %t", b, got)
-		}
-	})
-}
-
 // TestOverwrittenIsNotDelivered: who waits for an event that a stranger overwrote learns that it is
 // lost, also when its ring failed by that.
 func TestOverwrittenIsNotDelivered(t *testing.T) {
@@ -192,7 +172,7 @@ func TestOverwrittenIsNotDelivered(t *testing.T) {
 	}
 	eventually(t, "all wait", func() bool {
 		s := f.m.Stats()
-		return s.InFlight == 1 && s.Accepted == n && f.m.cur.Load().waiting.Load() == n
+		return s.InFlight == 1 && s.Accepted == n && f.m.rings.cur.Load().waiting.Load() == n
 	})
 	scribble(t, mem, func(b []byte) { clear(b) })
 	f.d.open()

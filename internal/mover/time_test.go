@@ -138,7 +138,7 @@ func TestDropsForRoomOnly(t *testing.T) {
 		f := open(t, d, func(c *Config) { c.Overflow = DropOldest })
 		f.must("a", 1, 0, 5, 10)
 		f.m.short.Store(true) // as an Append does that was refused
-		f.m.wake()
+		f.m.mail.wake()
 		synctest.Wait()
 		if err := f.m.Flush(t.Context()); err != nil {
 			t.Error(err)

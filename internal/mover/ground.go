@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"fmt"
+
+	"github.com/spillwaylog/spillway/internal/output"
+)
+
+// A ground is what all parts of a Mover stand on.
+type ground struct {
+	cfg Config
+	life
+	pressure
+	mail  mailbox
+	disk  disk
+	rings rings
+	count accounts
+
+	resumer output.Resumer // the destination, if it has states
+	sourced output.Sourced // and if they are those of one process each
+}
+
+func newGround(cfg *Config) (*ground, error) {
+	g := &ground{cfg: *cfg, life: newLife(), mail: mailbox{bell: make(chan struct{}, 1)}}
+	g.rings.cfg, g.rings.wake = &g.cfg, g.mail.wake
+	g.count.rings, g.count.wake = &g.rings, g.mail.wake
+	g.resumer, _ = cfg.Destination.(output.Resumer)
+	g.sourced, _ = cfg.Destination.(output.Sourced)
+	return g, g.rings.open()
+}
+
+func (g *ground) report(err error) { g.cfg.report(err) }
+
+// overwritten counts records of a ring that are none any more.
+func (g *ground) overwritten(s *source, n uint64) {
+	g.count.drop(Lost, n)
+	where := s.Ring.Path()
+	if where == "" {
+		where = "in plain memory"
+	}
+	g.report(fmt.Errorf("%d events of the ring %s were overwritten there, or cannot be read: they are lost", n, where))
+}

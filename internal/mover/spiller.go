@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/spill"
+	"github.com/spillwaylog/spillway/internal/window"
+	"github.com/spillwaylog/spillway/journal"
+)
+
+// A spiller puts chunks into the own spill, which is made when it is first needed, and keeps those
+// that it does not take. It is the mover's goroutine's; what may hang in a disk is done by the
+// shelf.
+type spiller struct {
+	*ground
+	pack    *packer
+	states  *states
+	shelf   *shelf
+	relief  *relief
+	retired func(*backlog) // told of an own spill that is used no more
+
+	own     *backlog  // the spill; nil before it is needed
+	handing int       // windows that the disk's goroutine has
+	handed  *handover // the one that may come back
+	stuck   []*flight // chunks that the spill had no room for, or that it does not get while the disk hangs
+	saved   []string  // spills that Close made
+	unsaved []*flight // chunks that these did not take
+	poured  chan struct{}
+
+	stalled   bool      // the disk hangs
+	refused   bool      // it takes nothing now
+	lasting   bool      // and that is no room, not an error that may be over soon
+	failing   time.Time // since when there are errors
+	room      <-chan struct{}
+	againAt   time.Time
+	trouble   string // why nothing could be spilled, as told last
+	troubleAt time.Time
+}
+
+const mostHanding = 1 // windows with the disk's goroutine: what one was refused must come before the next
+
+// How soon the disk is tried again: an error may be over soon; what lasts is no room.
+const (
+	againSoon  = 100 * time.Millisecond
+	againAfter = time.Second
+)
+
+// troubleEvery is how often it is told that nothing can be spilled, or read, for one reason.
+const troubleEvery = time.Minute
+
+// circumstances are those that cost nothing to see.
+func (s *spiller) circumstances() circumstances {
+	return circumstances{
+		phase: s.phase, overflow: s.cfg.Overflow, dir: s.cfg.Dir != "", refused: s.stalled || s.refused && s.lasting,
+		busy: s.handing >= mostHanding || len(s.stuck) > 0,
+	}
+}
+
+// spill cuts a window of a ring and has it written.
+func (s *spiller) spill(r *source) bool {
+	if !s.pack.cut(r) {
+		return false
+	}
+	s.hand(s.pack.pack(r, nil, window.ToSpill))
+	return true
+}
+
+// hand gives chunks that are cut and marked to the disk's goroutine.
+func (s *spiller) hand(flights []*flight) {
+	h := newHandover(flights, s.own)
+	if len(flights) == 0 && h.loose == 0 {
+		return
+	}
+	s.handing++
+	s.handed = h
+	s.disk.do("writing to "+s.cfg.Dir, func() {
+		sp, stored, err := s.shelf.put(h)
+		all, some := s.shelf.removed(sp)
+		s.mail.post(func() { s.spilled(h, sp, stored && !some, err, all, some) })
+	})
+}
+
+// spilled takes note of what the disk's goroutine did: what is on the disk needs its mark no more.
+func (s *spiller) spilled(h *handover, sp *spill.Spill, stored bool, err error, all, some bool) {
+	s.handing--
+	s.handed = nil
+	if sp != nil && s.own == nil {
+		s.own = newBacklog(s.ground, s.shelf, s.pack.pool, sp, s)
+		s.own.own = true
+	}
+	if some {
+		s.retire(all)
+	} else if stored {
+		s.own.flushed()
+	}
+	var done, left []*flight
+	for i, f := range h.flights {
+		appended := h.at[i] != 0 && !some
+		if f != nil {
+			f.handed = nil
+		}
+		if appended && !h.known[i] {
+			s.own.note(f, h, i, stored)
+		}
+		switch {
+		case f == nil || f.flying:
+		case appended && stored:
+			done = append(done, f)
+		default:
+			left = append(left, f)
+		}
+	}
+	if h.late {
+		s.stuck = slices.DeleteFunc(s.stuck, func(f *flight) bool { return slices.Contains(done, f) })
+	} else {
+		window.Readdress(marked(left), window.ToSpill, s.divided)
+		s.stuck = append(s.stuck, left...) // the next to go there, before anything else is cut
+	}
+	for _, f := range done {
+		f.Unmark()
+		s.cfg.fault("unmarked")
+		s.own.rests(f)
+		s.count.spilled.Add(uint64(f.Chunk.Events))
+		s.pack.pool.release(f)
+	}
+	if s.own != nil {
+		s.count.disk.Store(s.own.Bytes())
+	}
+	s.refuse(sp, err, some)
+}
+
+func (s *spiller) divided() { s.cfg.fault("divided") }
+
+// refuse notes whether the disk takes anything now.
+func (s *spiller) refuse(sp *spill.Spill, err error, some bool) {
+	now := time.Now()
+	switch {
+	case err == nil, some: // a new spill is begun, then
+		s.trouble, s.failing = "", time.Time{}
+		s.why.Store(nil)
+		return
+	}
+	full := errors.Is(err, journal.ErrFull)
+	if s.failing.IsZero() {
+		s.failing = now
+	}
+	s.refused = true
+	s.lasting = full || sp == nil || now.Sub(s.failing) >= s.cfg.diskPatience
+	s.againAt = now.Add(againSoon)
+	if s.lasting {
+		s.againAt = now.Add(againAfter)
+		s.noRoom(err)
+	}
+	if sp != nil && full && !errors.Is(err, spill.ErrBudget) {
+		s.room = sp.Space()
+	}
+	if !full && s.phase < stopped && (err.Error() != s.trouble || now.Sub(s.troubleAt) >= troubleEvery) {
+		s.trouble, s.troubleAt = err.Error(), now
+		s.report(fmt.Errorf("spilling: %w", err))
+	}
+}
+
+// again tries once more what the disk did not take, or did not give.
+func (s *spiller) again(now time.Time) {
+	s.watch()
+	if s.refused && !now.Before(s.againAt) {
+		s.refused, s.room = false, nil
+	}
+	if len(s.stuck) == 0 && !s.stalled && s.why.Load() != nil {
+		s.why.Store(nil)
+	}
+	if s.handing == 0 && !s.refused && s.phase != stopped {
+		flights := s.stuck
+		s.stuck = nil
+		s.hand(flights)
+	}
+	if s.own != nil {
+		s.own.again(now)
+	}
+	s.relief.again()
+}
+
+// watch looks whether the disk hangs. What it was given is stuck then, and so goes to the
+// destination when that takes something.
+func (s *spiller) watch() {
+	job, since := s.disk.doing()
+	hangs := job != "" && time.Since(since) >= s.cfg.diskPatience
+	switch {
+	case hangs && !s.stalled:
+		err := fmt.Errorf("the disk hangs: %s, for %v", job, s.cfg.diskPatience)
+		s.report(fmt.Errorf("%w; what is in memory goes to the destination meanwhile", err))
+		s.noRoom(err)
+	case !hangs && s.stalled:
+		s.report(fmt.Errorf("the disk of %s no longer hangs", s.cfg.Dir))
+		s.why.Store(nil)
+	}
+	s.stalled = hangs
+	h := s.handed
+	if !hangs || h == nil || h.late {
+		return
+	}
+	h.lag()
+	s.stuck = append(slices.Clone(h.flights), s.stuck...)
+}
+
+// lookIn is how soon the disk is to be looked at, or most.
+func (s *spiller) lookIn(now time.Time, most time.Duration) time.Duration {
+	if s.refused && !s.againAt.IsZero() {
+		most = min(most, s.againAt.Sub(now))
+	}
+	if job, since := s.disk.doing(); job != "" && !s.stalled {
+		most = min(most, since.Add(s.cfg.diskPatience).Sub(now))
+	}
+	if s.own != nil && s.own.broken {
+		most = min(most, s.own.againAt.Sub(now))
+	}
+	return most
+}
+
+// next is what is to be shipped before the own ring: the spill, what is on its way into it, and
+// what it did not take. nil: nothing. stands says that the destination takes nothing.
+func (s *spiller) next(stands bool) shipper {
+	switch sp := s.own; {
+	case sp != nil && sp.ships(s.stalled) && (!sp.sent() || !stands):
+		return sp
+	case s.inHand():
+		return pending{}
+	case len(s.stuck) > 0:
+		return (*leftover)(s)
+	}
+	return nil
+}
+
+// inHand says that chunks are with the disk's goroutine which what is younger must not pass.
+func (s *spiller) inHand() bool {
+	return s.handing > 0 && (s.handed == nil || !s.handed.late && len(s.handed.flights) > 0)
+}
+
+// idle says that nothing is in the spill, or on its way into it.
+func (s *spiller) idle() bool {
+	return s.handing == 0 && len(s.stuck) == 0 && (s.own == nil || s.own.entries.len() == 0)
+}
+
+// holds says that events are in a spill of this process, or on their way into one.
+func (s *spiller) holds() bool {
+	return s.handing > 0 || s.own != nil && s.own.entries.len() > 0 || len(s.saved) > 0 || len(s.relief.aside) > 0
+}
+
+// pending is what the disk's goroutine is writing: it has to be read again before anything younger.
+type pending struct{}
+
+func (pending) take(*packer) ([]*flight, bool) { return nil, false }
+func (pending) sent() bool                     { return false }
+
+// leftover is the chunks that the spill had no room for, once it is empty.
+type leftover spiller
+
+func (l *leftover) take(*packer) ([]*flight, bool) {
+	if len(l.stuck) == 0 {
+		return nil, false
+	}
+	if l.stuck[0].Younger() {
+		window.Readdress(marked(l.stuck), window.ToDestination, (*spiller)(l).divided)
+	}
+	first := l.stuck[:1]
+	l.stuck = l.stuck[1:]
+	return first, true
+}
+
+func (l *leftover) sent() bool { return false }
+
+// drop drops what the spill had no room for.
+func (s *spiller) drop() bool {
+	if len(s.stuck) == 0 || s.handing > 0 {
+		return false
+	}
+	for _, f := range s.stuck {
+		f.Unmark()
+		f.leaveSpill()
+		n := uint64(f.Chunk.Events)
+		s.count.cut.sub(n, f.Bytes)
+		s.count.drop(Oldest, n)
+		f.span.dropped(f.First, f.Last)
+		s.pack.pool.release(f)
+	}
+	s.stuck = nil
+	return true
+}
+
+// retire takes the own spill out of use, as somebody removed it, or the file that is written to.
+// What can be read of it is shipped before all that is younger.
+func (s *spiller) retire(all bool) {
+	sp := s.own
+	s.own = nil
+	sp.detach()
+	s.retired(sp)
+	s.count.disk.Store(0)
+	if all {
+		sp.vanish()
+		s.states.spillGoes(sp.origin)
+	}
+}
+
+func (s *spiller) vanished(*backlog) { s.retire(true) }
+func (s *spiller) readable(*backlog) {}
+
+// pour has chunks which the destination gave up put into the spill, and then all that is in memory.
+// done is closed when no more can be.
+func (s *spiller) pour(given []*flight, done chan struct{}) {
+	s.enter(pouring)
+	s.poured = done
+	s.refused = false
+	if len(given) == 0 {
+		return
+	}
+	// They are older than what has been spilled, or is being spilled: where there is such, they get
+	// a spill of their own, dated before it.
+	if s.handing > 0 || s.own != nil && s.own.entries.len() > 0 {
+		s.handBefore(given)
+		return
+	}
+	given = append(given, s.stuck...)
+	s.stuck = nil
+	s.hand(given)
+}
+
+// pourOn says when pouring is done, or cannot be.
+func (s *spiller) pourOn() {
+	if s.poured == nil || s.handing > 0 {
+		return
+	}
+	if s.refused && s.lasting || len(s.stuck) == 0 && s.rings.full() == nil {
+		close(s.poured)
+		s.poured = nil
+	}
+}
+
+// handBefore writes chunks to a spill that is read before the own one.
+func (s *spiller) handBefore(flights []*flight) {
+	s.handing++
+	chunks := make([]forward.Chunk, len(flights))
+	for i, f := range flights {
+		f.leaveSpill()
+		chunks[i] = f.Chunk
+	}
+	s.disk.do("writing to "+s.cfg.Dir, func() {
+		dir, n, err := s.shelf.putBefore(chunks)
+		s.mail.post(func() {
+			s.handing--
+			s.report(err)
+			for _, f := range flights[:n] {
+				f.Unmark()
+				s.count.spilled.Add(uint64(f.Chunk.Events))
+			}
+			s.unsaved = append(s.unsaved, flights[n:]...)
+			if n > 0 {
+				s.saved = append(s.saved, dir)
+			}
+		})
+	})
+}

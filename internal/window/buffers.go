@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package window
+
+const (
+	mostPooled = 8 << 20 // bytes of buffers kept
+	newBuffer  = 4 << 10
+)
+
+// Buffers is memory of entries to be used again.
+type Buffers struct {
+	all   [][]byte
+	bytes int
+}
+
+// buffer is an empty one.
+func (b *Buffers) buffer() []byte {
+	if n := len(b.all); n > 0 {
+		e := b.all[n-1]
+		b.all = b.all[:n-1]
+		b.bytes -= cap(e)
+		return e
+	}
+	return make([]byte, 0, newBuffer)
+}
+
+func (b *Buffers) give(e []byte) {
+	if b.bytes+cap(e) <= mostPooled {
+		b.bytes += cap(e)
+		b.all = append(b.all, e[:0])
+	}
+}

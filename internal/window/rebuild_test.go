@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package window
+
+import (
+	"bytes"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/spillwaylog/spillway/internal/needs"
+	"github.com/spillwaylog/spillway/ring"
+)
+
+// What a window was cut into is made again from the ring, byte for byte and under the same ids, but
+// for what is done or in a spill; what was not cut is left to be.
+func TestRebuild(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		needs.Skip(t, "no shared memory that outlives a process here")
+	}
+	for _, runs := range []bool{false, true} {
+		for _, to := range []byte{ToDestination, ToSpill} {
+			dir, err := os.MkdirTemp("/dev/shm", "window-test-")
+			needs.Have(t, err == nil, "a tmpfs at /dev/shm: %v", err)
+			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+			r, err := ring.Open(&ring.Options{Dir: dir, Name: "test", Size: 1 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var h ring.Hint
+			events := func(n int) {
+				for i := range n {
+					p := append(AppendPayload(nil, "t"+strconv.Itoa(i/3%2)), 0x81, 0xa1, 'n', byte(i&0x7f))
+					if _, err := r.Append(&h, int64(i)+1, p); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			events(12) // of two tags, which are four runs
+			s, w := &Source{Ring: r, Own: true}, NewCutter(runs, &Buffers{})
+			if !w.Cut(s, 1<<20) || w.Taken != 12 || w.Bad != 0 {
+				t.Fatalf("cut %+v", w)
+			}
+			var chunks []*Marked
+			for i := range w.Chunks() {
+				chunks = append(chunks, &Marked{})
+				w.Take(i, chunks[i])
+			}
+			w.Mark(chunks, to)
+			w.Done()
+			if want := map[bool]int{false: 2, true: 4}[runs]; len(chunks) != want {
+				t.Fatalf("%d chunks, not %d", len(chunks), want)
+			}
+			events(5)
+			if err := r.Leave(); err != nil {
+				t.Fatal(err)
+			}
+			left, err := ring.Adopt(dir, "test", func(ring.Owner) bool { return true }, func(err error) { t.Error(err) })
+			if err != nil || len(left) != 1 {
+				t.Fatal(left, err)
+			}
+			spilled := map[[IDLen]byte]bool{chunks[1].ID: true}
+			heir := &Source{Ring: left[0]}
+			found := Rebuild(heir, [IDLen]byte{}, spilled)
+			again, other := found.Older, found.Younger
+			if to == ToSpill {
+				again, other = other, again
+			}
+			if len(other) > 0 || found.Rest != 5 || found.Bad != 0 || heir.Out != len(chunks)-1 {
+				t.Errorf("runs %t, to %q: %+v, %d out", runs, to, found, heir.Out)
+			}
+			want := append(chunks[:1:1], chunks[2:]...)
+			for i, k := range again {
+				if i >= len(want) || k.ID != want[i].ID || k.Chunk.Tag != want[i].Chunk.Tag || !bytes.Equal(k.Chunk.Entries, want[i].Chunk.Entries) || k.Younger() != (to == ToSpill) {
+					t.Errorf("runs %t, to %q: chunk %d is not what it was", runs, to, i)
+				}
+				k.Unmark()
+			}
+			if len(again) != len(want) || heir.Marks() != 0 || heir.Out != 0 || len(left[0].Marks()) != 0 {
+				t.Errorf("runs %t, to %q: %d chunks, not %d; marks are left", runs, to, len(again), len(want))
+			}
+			if !NewCutter(runs, &Buffers{}).Cut(heir, 1<<20) {
+				t.Error("the rest is not to be cut")
+			}
+			if err := left[0].Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
