@@ -46,7 +46,7 @@ func openLent(t *testing.T, o *Options, room int64, zero bool) (*Ring, *lender) 
 	r.backing = newBacking(l.allocate)
 	r.backing.punch, r.backing.overwrites = l.punch, zero
 	r.backing.states.Store(stateRoom)
-	if err := r.backing.start(&r.head, r.pool); err != nil {
+	if err := r.segments.begin(); err != nil {
 		t.Fatal(err)
 	}
 	r.startTender()
@@ -201,7 +201,7 @@ func TestLent(t *testing.T) {
 			}
 			least := l.idle(r)
 			poll(t, "what is not used to go back", func() bool {
-				r.sweepNow.Store(true)
+				r.wanted.Store(true)
 				if _, ok, err := r.Next(); ok || err != nil {
 					t.Fatal(ok, err)
 				}
@@ -321,7 +321,7 @@ func TestTenderWritesOver(t *testing.T) {
 	poll(t, "segments ahead", func() bool { return r.pool.count.Load() > fewAhead })
 	heir := &source{segmentFacts: r.pool.segments[0].segmentFacts, pos: segmentsAt, end: r.head.offset(1)}
 	found := uint32(0)
-	for heir.next(r) {
+	for heir.next(&r.notes) {
 		found++
 	}
 	if found != n {
@@ -340,7 +340,8 @@ func TestGrowingState(t *testing.T) {
 			return err
 		}
 		asked++
-		heir := &Ring{head: r.head, mem: r.mem}
+		heir := newRing()
+		heir.head, heir.mem = r.head, r.mem
 		if heir.getState(); string(heir.State()) != string(r.State()) {
 			t.Errorf("there is a state of %d bytes, in place of %d", len(heir.State()), len(r.State()))
 		}
