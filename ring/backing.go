@@ -52,6 +52,7 @@ type backing struct {
 	room       atomic.Int64               // what free said last
 	told       atomic.Bool
 	moves      atomic.Uint32 // odd while the tender has segments that nobody else can take
+	missed     atomic.Bool   // an append was refused because of these
 	why        atomic.Pointer[error]
 	ahead      atomic.Int64 // free segments below which the tender wants to know
 	states     atomic.Int64 // bytes of a state that both places have memory for

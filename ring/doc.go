@@ -27,8 +27,9 @@
 //     other began, the first has the lower key: also when a goroutine changes lanes. A record
 //     becomes visible late, when an older one may still come, but never out of turn.
 //   - Append allocates nothing and waits for nobody. It makes no system call, unless it is faster
-//     than the goroutine that gets memory ahead: then it asks for 64 KiB itself. A goroutine that
-//     the scheduler takes off its core in the middle of an append keeps the reader waiting, not
+//     than the goroutine that gets memory ahead: then it asks for 64 KiB itself. Before it is
+//     refused it looks again for as long as that goroutine has segments, 10 ms at most. A goroutine
+//     that the scheduler takes off its core in the middle of an append keeps the reader waiting, not
 //     other appenders.
 //   - Adopt takes a ring only when the kernel says that nobody has it any more, and each ring once.
 //     It never goes by process numbers.

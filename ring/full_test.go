@@ -293,8 +293,10 @@ func TestAfterClose(t *testing.T) {
 			r.Anchor()
 			r.Rewind()
 			_, _, _, _ = r.State(), r.Marks(), r.Lost(), r.Used()
-			if err := r.SetState(nil); !errors.Is(err, ErrClosed) {
-				t.Error(err)
+			for _, n := range []int{0, MaxState} { // the longer one would need more memory
+				if err := r.SetState(make([]byte, n)); !errors.Is(err, ErrClosed) || errors.Is(err, ErrFull) {
+					t.Error(err)
+				}
 			}
 		})
 	}

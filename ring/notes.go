@@ -66,6 +66,13 @@ func (n *notes) end() []byte {
 	return mem
 }
 
+// ended says that the memory has gone with the ring's end.
+func (n *notes) ended() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.mem == nil
+}
+
 // putCut writes the cut into the older of its two cells.
 func (n *notes) putCut() {
 	n.cutCell ^= 1
@@ -189,6 +196,9 @@ func (n *notes) SetState(b []byte) error {
 		return fmt.Errorf("%w: state of %d bytes, the most is %d", ErrTooLarge, len(b), MaxState)
 	}
 	if err := n.backing.forState(n.head.states, stateHeader+int64(len(b))); err != nil {
+		if n.ended() { // and its file is closed
+			return n.life.overErr()
+		}
 		return err
 	}
 	stored := false

@@ -7,7 +7,12 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync/atomic"
+	"time"
 )
+
+// tenderPatience is for how long an append that finds no room waits for segments that the tender
+// has. That takes a hundredth of it, unless the file system hangs.
+const tenderPatience = 10 * time.Millisecond
 
 // segments are those of a ring, with their memory: what a lane gets when it goes on to another one,
 // and what comes back. It is written to there; by the reader, when something is done; and, as far
@@ -131,18 +136,38 @@ func (g *segments) obtain(units, stay int, need int64) (at int) {
 		return at
 	}
 	first := g.refuse(func() bool { return units == 1 && g.pool.count.Load() <= int64(stay) })
-	for moves := uint32(1); moves != g.backing.moved(); runtime.Gosched() { // else the tender may have had one for a moment
-		moves = g.backing.moved() &^ 1
-		if at = g.tryObtain(units, stay, need); at >= 0 {
-			g.allow()
-			return at
-		}
+	if at = g.awaitTender(units, stay, need); at >= 0 {
+		g.allow()
+		return at
 	}
 	g.wanted.Store(true)
 	if first { // nobody was refused since there last was room
 		g.life.callWake()
 	}
 	return -1
+}
+
+// awaitTender obtains segments once more, and again while the tender may have had some for a
+// moment; but where the file system hangs, those that the tender has are not there.
+func (g *segments) awaitTender(units, stay int, need int64) (at int) {
+	b := g.backing
+	since := time.Now()
+	for {
+		moves := b.moved()
+		if at = g.tryObtain(units, stay, need); at >= 0 {
+			return at
+		}
+		switch now := b.moved(); {
+		case now == moves && now%2 == 0:
+			return -1
+		case now%2 == 1 && time.Since(since) > tenderPatience:
+			b.missed.Store(true)
+			if b.moved() == now { // else it may have let go before it could see that
+				return -1
+			}
+		}
+		runtime.Gosched()
+	}
 }
 
 func (g *segments) tryObtain(units, stay int, need int64) (at int) {

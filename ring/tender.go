@@ -95,6 +95,10 @@ func (t *tender) add(k int) (some, ok bool) {
 // letGo tells those who may have been refused because the tender had segments.
 func (t *tender) letGo() {
 	t.b.moves.Add(1)
+	if t.b.missed.Swap(false) {
+		t.allow()
+		return
+	}
 	t.looksFull()
 }
 
