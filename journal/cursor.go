@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -33,7 +32,7 @@ type cursor struct {
 	slot  int64  // bytes of a slot
 	gen   uint64 // of the last commit; the slot is gen&1
 	state []byte
-	open  bool // a Reader has it; guarded by Journal.mu
+	open  bool // a Reader has it; guarded by life.mu
 	buf   []byte
 
 	unnamed bool // the file's name may not be durable
@@ -103,18 +102,18 @@ func (c *cursor) load(b []byte) error {
 }
 
 // write makes a commit durable, on a full disk with the reserve's help. With mu held.
-func (c *cursor) write(j *Journal, p Position, state []byte) error {
-	return j.WithReserve(func() error { return c.tryWrite(j, p, state) })
+func (c *cursor) write(r *reserve, p Position, state []byte) error {
+	return r.with(func() error { return c.tryWrite(r, p, state) })
 }
 
-func (c *cursor) tryWrite(j *Journal, p Position, state []byte) error {
+func (c *cursor) tryWrite(r *reserve, p Position, state []byte) error {
 	if len(state) > maxState {
 		return fmt.Errorf("%w: cursor state of %d bytes", ErrTooLarge, len(state))
 	}
 	need := pageUp(int64(cursorHeader + len(state)))
 	gen := c.gen + 1
 	if c.file == nil || need > c.slot {
-		if err := c.replace(j, need, gen, p, state); err != nil {
+		if err := c.replace(r, need, gen, p, state); err != nil {
 			return err
 		}
 	} else {
@@ -126,7 +125,7 @@ func (c *cursor) tryWrite(j *Journal, p Position, state []byte) error {
 		if _, err := c.file.WriteAt(b, int64(gen&1)*c.slot); err != nil {
 			return fmt.Errorf("journal: write cursor %s: %w", c.name, err)
 		}
-		if err := c.sync(j); err != nil {
+		if err := c.sync(r); err != nil {
 			return err
 		}
 	}
@@ -138,7 +137,7 @@ func (c *cursor) tryWrite(j *Journal, p Position, state []byte) error {
 
 // replace writes a new file with room for the state, and for it to grow, and puts it in the old
 // one's place.
-func (c *cursor) replace(j *Journal, need int64, gen uint64, p Position, state []byte) (err error) {
+func (c *cursor) replace(r *reserve, need int64, gen uint64, p Position, state []byte) (err error) {
 	slot := need
 	if need > pageSize {
 		slot = pageUp(need + need/2)
@@ -146,8 +145,8 @@ func (c *cursor) replace(j *Journal, need int64, gen uint64, p Position, state [
 	b := make([]byte, 2*slot)
 	putSlot(b[int64(gen&1)*slot:][:slot], slot, gen, p, state)
 	tmp := c.path + ".tmp"
-	_ = j.fs.Remove(tmp) // of an attempt that failed
-	f, err := j.fs.Create(tmp)
+	_ = r.fs.Remove(tmp) // of an attempt that failed
+	f, err := r.fs.Create(tmp)
 	if err != nil {
 		return fmt.Errorf("journal: create cursor %s: %w", c.name, err)
 	}
@@ -155,10 +154,10 @@ func (c *cursor) replace(j *Journal, need int64, gen uint64, p Position, state [
 		err = f.Datasync()
 	}
 	if err == nil {
-		err = j.fs.Rename(tmp, c.path)
+		err = r.fs.Rename(tmp, c.path)
 	}
 	if err != nil { // a full disk needs what it took
-		return fmt.Errorf("journal: write cursor %s: %w", c.name, errors.Join(err, f.Close(), j.fs.Remove(tmp)))
+		return fmt.Errorf("journal: write cursor %s: %w", c.name, errors.Join(err, f.Close(), r.fs.Remove(tmp)))
 	}
 	// From here on the new file has the name, whether that is durable or not: no commit may go to
 	// the old one.
@@ -166,16 +165,16 @@ func (c *cursor) replace(j *Journal, need int64, gen uint64, p Position, state [
 		_ = c.file.Close() // nothing in it matters
 	}
 	c.file, c.slot, c.gen, c.unnamed = f, slot, gen, true
-	return c.sync(j)
+	return c.sync(r)
 }
 
 // sync makes what was written durable, and the file's name if that is not certain. With mu held.
-func (c *cursor) sync(j *Journal) error {
+func (c *cursor) sync(r *reserve) error {
 	if err := c.file.Datasync(); err != nil {
 		return fmt.Errorf("journal: sync cursor %s: %w", c.name, err)
 	}
 	if c.unnamed {
-		if err := j.fs.SyncDir(j.dir); err != nil {
+		if err := r.fs.SyncDir(r.dir); err != nil {
 			return fmt.Errorf("journal: sync cursor %s: %w", c.name, err)
 		}
 		c.unnamed = false
@@ -186,8 +185,8 @@ func (c *cursor) sync(j *Journal) error {
 // harden makes the commit that was read durable: it may have been read from memory only, after a
 // sync of it failed or never ran. Neither slot may be written for that, for either may hold the
 // only one on the disk. So a new file takes the old one's place.
-func (c *cursor) harden(j *Journal) error {
-	err := c.replace(j, pageUp(int64(cursorHeader+len(c.state))), c.gen, Position(c.at.Load()), c.state)
+func (c *cursor) harden(r *reserve) error {
+	err := c.replace(r, pageUp(int64(cursorHeader+len(c.state))), c.gen, Position(c.at.Load()), c.state)
 	if isNoSpace(err) {
 		return c.file.Datasync() // a full disk has no room for a new file, and must be read to be emptied
 	}
@@ -245,137 +244,4 @@ func cursorName(file string) (string, bool) {
 	}
 	back, err := cursorFile(b.String())
 	return b.String(), err == nil && back == file
-}
-
-// Cursors are the names of all durable cursors, open or not, sorted.
-func (j *Journal) Cursors() []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var r []string
-	for name := range j.cursors {
-		r = append(r, name)
-	}
-	slices.Sort(r)
-	return r
-}
-
-// PlaceCursor makes the cursor of that name stand at p with a state, in one durable step: after a
-// crash it is there so, or as it was before. p is the end of a record, 0, or what a cursor
-// committed; it may lie before where the cursor stood, but not beyond what is durable. Where what
-// follows it is freed already, the cursor stands at the oldest record. No Reader may have it open.
-func (j *Journal) PlaceCursor(name string, p Position, state []byte) error {
-	file, err := cursorFile(name)
-	if err != nil {
-		return err
-	}
-	j.mu.Lock()
-	c, is := j.cursors[name]
-	switch {
-	case j.closed:
-		err = ErrClosed
-	case is && c.open:
-		err = fmt.Errorf("journal: cursor %q is being read", name)
-	case p > j.Synced():
-		err = fmt.Errorf("journal: position %v is beyond the last synced %v", p, j.Synced())
-	}
-	if err != nil {
-		j.mu.Unlock()
-		return err
-	}
-	if !is {
-		c = &cursor{name: name, path: j.path(file)}
-		j.cursors[name] = c
-	}
-	p, was := max(p, j.oldest()), c.at.Load()
-	if !is || uint64(p) < was {
-		c.at.Store(uint64(p)) // held before it is written
-	}
-	c.open = true
-	j.mu.Unlock()
-	c.mu.Lock()
-	err = c.write(j, p, state)
-	c.mu.Unlock()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	c.open = false
-	switch {
-	case err == nil:
-	case is:
-		c.at.Store(min(was, c.at.Load()))
-	case c.file == nil: // else it has its name, and holds what it is to read
-		delete(j.cursors, name)
-	}
-	j.release()
-	return err
-}
-
-// RemoveCursor deletes a cursor that no Reader has open: one that nobody reads any more would hold
-// its segments for ever.
-func (j *Journal) RemoveCursor(name string) error {
-	j.mu.Lock()
-	c := j.cursors[name]
-	switch {
-	case j.closed:
-		j.mu.Unlock()
-		return ErrClosed
-	case c == nil:
-		j.mu.Unlock()
-		return fmt.Errorf("journal: no cursor %q", name)
-	case c.open:
-		j.mu.Unlock()
-		return fmt.Errorf("journal: cursor %q is being read", name)
-	}
-	c.open = true // so that nobody opens it meanwhile
-	j.mu.Unlock()
-	err := j.fs.Remove(c.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // an attempt before this one came so far
-	}
-	if err == nil {
-		err = j.fs.SyncDir(j.dir)
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	c.open = false
-	if err != nil {
-		return fmt.Errorf("journal: remove cursor %s: %w", name, err)
-	}
-	delete(j.cursors, name)
-	j.release()
-	return c.close()
-}
-
-// Commit makes p, which must have been read or skipped to, and an opaque state durable: after a
-// crash the Reader of this name starts behind p with this state, or with an earlier commit if this
-// one did not return. What all cursors have passed is freed.
-func (r *Reader) Commit(p Position, state []byte) error {
-	r.mu.Lock()
-	pos := r.pos
-	r.mu.Unlock()
-	c := r.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r.stopped() {
-		return ErrClosed
-	}
-	if p > pos || p < Position(c.at.Load()) {
-		return fmt.Errorf("journal: commit of position %v, which is not between the last commit %v and what was read %v", p, Position(c.at.Load()), pos)
-	}
-	before := Position(c.at.Load())
-	if err := c.write(r.j, p, state); err != nil {
-		return err
-	}
-	if p != before {
-		r.j.mu.Lock()
-		r.j.release()
-		r.j.mu.Unlock()
-	}
-	return nil
-}
-
-// Committed is the last durable position and a copy of its state.
-func (r *Reader) Committed() (Position, []byte) {
-	r.c.mu.Lock()
-	defer r.c.mu.Unlock()
-	return Position(r.c.at.Load()), slices.Clone(r.c.state)
 }

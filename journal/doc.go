@@ -156,6 +156,26 @@
 //	allocator       a goroutine: prepares segments, recycles freed ones, meets a full disk before a write can
 //	Reader          reads with pread, in blocks, on its caller's goroutine
 //
+// # How it is organised
+//
+// A [Journal] is put together of parts, each of which knows only those above it here:
+//
+//	part        is                                                    touched by
+//	folder      the directory and the files set aside                 whoever meets damage
+//	life        the lock of all below, what is wrong, who waits       everybody
+//	writer      what was appended: segment in use, batches, the queue appenders; one of them, or the syncer, writes
+//	syncer      groups that wait for a sync, what is written and not synced    the syncer; those who wait join
+//	reserve     room for cursors on a full disk                       the allocator; who commits, under a lock of its own
+//	cursors     durable places by name, open files of readers         readers
+//	segments    files prepared for use, or freed                      the allocator; an appender takes one that is ready
+//	allocator   what is prepared, freed, used again, given back       the allocator; an appender asks for room
+//	recovery    the reading of what was left                          Open, before anybody else
+//	Journal     Append, Open, Close; with follow.go Reader and cursors
+//
+// Locks are taken in this order: that of a Reader, of its cursor, of the reserve, life.mu, that of
+// holes. life.mu, which comments call mu, is never held over a call to the kernel but that to close
+// a reader's file, nor over Report.
+//
 // Not obvious:
 //
 //   - Batches are whole pages: the first page of one repeats what the last one of the batch before

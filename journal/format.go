@@ -4,6 +4,7 @@ package journal
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -137,4 +138,9 @@ func place(off int64) int64 {
 		return pageUp(off)
 	}
 	return off
+}
+
+func newNonce() (n nonce) {
+	_, _ = rand.Read(n[:]) // never fails
+	return n
 }

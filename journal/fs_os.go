@@ -111,19 +111,6 @@ func (f osFile) Size() (int64, error) {
 func (f osFile) Allocate(size int64) error { return allocate(f.File, size) }
 func (f osFile) Datasync() error           { return datasync(f.File) }
 
-// control runs do with the descriptor, which stays open meanwhile even if Close is called.
-func control(f *os.File, do func(fd uintptr) error) error {
-	c, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var inner error
-	if err := c.Control(func(fd uintptr) { inner = do(fd) }); err != nil {
-		return err
-	}
-	return inner
-}
-
 // Lock takes the lock of a journal's directory without opening the journal, for a caller that
 // removes it: until the result is closed, Open of that directory fails with ErrLocked. The error
 // wraps ErrLocked when another process has the journal open or replaces the directory just now, and

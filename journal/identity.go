@@ -33,11 +33,11 @@ var (
 //
 // It is zero where the disk was full when the directory had yet to get one, which is reported; the
 // next Open tries again.
-func (j *Journal) Identity() [16]byte { return j.identity }
+func (d *folder) Identity() [16]byte { return d.identity }
 
 // openIdentity reads the identity, or makes one. Only Open calls it.
-func (j *Journal) openIdentity() error {
-	b, err := j.readIdentity()
+func (d *folder) openIdentity() error {
+	b, err := d.readIdentity()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -48,25 +48,25 @@ func (j *Journal) openIdentity() error {
 	switch {
 	case err == nil:
 		// The process that renamed the file may have been killed before it synced the name.
-		if err := j.fs.SyncDir(j.dir); err != nil {
+		if err := d.fs.SyncDir(d.dir); err != nil {
 			return err
 		}
-		j.identity = id
+		d.identity = id
 		return nil
 	case errors.Is(err, errVersion): // as with segments
-		return fmt.Errorf("%s: %w", j.path(identityFile), err)
+		return fmt.Errorf("%s: %w", d.path(identityFile), err)
 	case !errors.Is(err, fs.ErrNotExist):
-		if err := j.moveAside(identityFile, err); err != nil {
+		if err := d.moveAside(identityFile, err); err != nil {
 			return err
 		}
 	}
 	_, _ = rand.Read(id[:]) // never fails
-	switch err := j.writeIdentity(id); {
+	switch err := d.writeIdentity(id); {
 	case err == nil:
-		j.identity = id
+		d.identity = id
 		return nil
 	case isNoSpace(err): // it must be read to be emptied
-		j.opt.Report(fmt.Errorf("journal: %s has no identity until it is opened again: %w", j.dir, err))
+		d.opt.Report(fmt.Errorf("journal: %s has no identity until it is opened again: %w", d.dir, err))
 		return nil
 	default:
 		return fmt.Errorf("write identity: %w", err)
@@ -75,8 +75,8 @@ func (j *Journal) openIdentity() error {
 
 // readIdentity returns the file's bytes, those that the device gives. An error is that there is no
 // file, or that it cannot be opened now.
-func (j *Journal) readIdentity() ([]byte, error) {
-	f, err := j.fs.Open(j.path(identityFile))
+func (d *folder) readIdentity() ([]byte, error) {
+	f, err := d.fs.Open(d.path(identityFile))
 	if err != nil {
 		return nil, err
 	}
@@ -85,10 +85,10 @@ func (j *Journal) readIdentity() ([]byte, error) {
 	return b[:n], f.Close()
 }
 
-func (j *Journal) writeIdentity(id [16]byte) error {
-	tmp := j.path(identityFile + ".tmp")
-	_ = j.fs.Remove(tmp) // of an attempt that failed
-	f, err := j.fs.Create(tmp)
+func (d *folder) writeIdentity(id [16]byte) error {
+	tmp := d.path(identityFile + ".tmp")
+	_ = d.fs.Remove(tmp) // of an attempt that failed
+	f, err := d.fs.Create(tmp)
 	if err != nil {
 		return err
 	}
@@ -96,12 +96,12 @@ func (j *Journal) writeIdentity(id [16]byte) error {
 		err = f.Datasync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = j.fs.Rename(tmp, j.path(identityFile))
+		err = d.fs.Rename(tmp, d.path(identityFile))
 	}
 	if err != nil {
-		return errors.Join(err, j.fs.Remove(tmp))
+		return errors.Join(err, d.fs.Remove(tmp))
 	}
-	return j.fs.SyncDir(j.dir)
+	return d.fs.SyncDir(d.dir)
 }
 
 func appendIdentity(b []byte, id [16]byte) []byte {

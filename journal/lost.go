@@ -28,10 +28,10 @@ var (
 
 // lost tells what cursors have yet to read and no file holds. Only Open calls it, once segments and
 // cursors are known. files are the numbers that segment files have, whatever they hold.
-func (j *Journal) lost(live []recovered, files map[uint32]bool) {
+func (v *recovery) lost(live []recovered, files map[uint32]bool) {
 	low, high := Position(1<<64-1), Position(0)
 	slow, fast := "", ""
-	for name, c := range j.cursors {
+	for name, c := range v.cursors.named {
 		if c.file == nil { // it was set aside: nobody knows where it stood
 			continue
 		}
@@ -50,20 +50,20 @@ func (j *Journal) lost(live []recovered, files map[uint32]bool) {
 	for i, s := range live {
 		from := max(low, before)
 		switch prev := s.h.prev; {
-		case s.rebuilt || prev <= from || j.padded(from, s.h):
+		case s.rebuilt || prev <= from || v.padded(from, s.h):
 		case i > 0 && prev.seq() <= live[i-1].seq:
 		case i > 0 && files[prev.seq()]: // never written to before the power went off, while the next one was
 		default:
-			j.tellLost(slow, low, from, prev)
+			v.tellLost(slow, low, from, prev)
 		}
 		before = at(s.seq, s.end.Load())
 	}
-	j.lostBehind(fast, high, files)
+	v.lostBehind(fast, high, files)
 }
 
 // padded says whether nothing but padding may lie between from and where the records before a
 // segment end.
-func (j *Journal) padded(from Position, h segmentHeader) bool {
+func (v *recovery) padded(from Position, h segmentHeader) bool {
 	if h.pad > 0 {
 		return from >= h.prev-Position(h.pad-1)
 	}
@@ -71,11 +71,11 @@ func (j *Journal) padded(from Position, h segmentHeader) bool {
 }
 
 // lostBehind looks for the segment that the cursor furthest ahead stands in.
-func (j *Journal) lostBehind(name string, p Position, files map[uint32]bool) {
+func (v *recovery) lostBehind(name string, p Position, files map[uint32]bool) {
 	if p.off() <= dataStart {
 		return // nothing of that segment was ever seen
 	}
-	for _, s := range j.segs {
+	for _, s := range v.segs {
 		if s.seq >= p.seq() {
 			return
 		}
@@ -85,19 +85,19 @@ func (j *Journal) lostBehind(name string, p Position, files map[uint32]bool) {
 		highest = max(highest, seq)
 	}
 	switch {
-	case highest < p.seq(), j.reserve.known && j.reserve.passed < p:
-		j.tellLost(name, p, p, p)
+	case highest < p.seq(), v.reserve.known && v.reserve.passed < p:
+		v.tellLost(name, p, p, p)
 	}
-	if j.opt.Reserve > 0 {
-		j.emptied = max(j.emptied, p) // told once
+	if v.opt.Reserve > 0 {
+		v.reserve.emptied = max(v.reserve.emptied, p) // told once
 	}
 }
 
 // tellLost reports that what lies between from and to, as far as that is known, is missing; a
 // cursor stands at p.
-func (j *Journal) tellLost(cursor string, p, from, to Position) {
+func (v *recovery) tellLost(cursor string, p, from, to Position) {
 	e := &CorruptError{
-		Path: j.path(segmentName(to.seq())), Offset: dataStart,
+		Path: v.path(segmentName(to.seq())), Offset: dataStart,
 		Err: fmt.Errorf("%w; cursor %s, at %v, had yet to read what was stored between %v and %v", errGone, cursor, p, from, to),
 	}
 	if to.seq() == from.seq() {
@@ -108,28 +108,19 @@ func (j *Journal) tellLost(cursor string, p, from, to Position) {
 		e.Length = 0
 		e.Err = fmt.Errorf("%w; cursor %s stands in it, at %v, and what was stored behind that is not known", errGone, cursor, p)
 	}
-	j.tellHole(e)
-}
-
-// tellHole counts and tells one region that cannot be read.
-func (j *Journal) tellHole(e *CorruptError) {
-	j.mu.Lock()
-	j.count.holes++
-	j.count.holeBytes += uint64(e.Length)
-	j.mu.Unlock()
-	j.opt.Report(e)
+	v.tellHole(e)
 }
 
 // wasDurable is a position up to which everything was durable once, as headers, tails and cursors
 // say.
-func (j *Journal) wasDurable(live []recovered) (p Position) {
+func (v *recovery) wasDurable(live []recovered) (p Position) {
 	for _, s := range live {
 		p = max(p, s.h.synced)
 		if s.tailed > 0 {
 			p = max(p, at(s.seq, s.tailed))
 		}
 	}
-	for _, c := range j.cursors {
+	for _, c := range v.cursors.named {
 		p = max(p, Position(c.at.Load()))
 	}
 	return p
@@ -138,7 +129,7 @@ func (j *Journal) wasDurable(live []recovered) (p Position) {
 // lostTail tells what a segment lacks at its end, where recovery found its last whole record to
 // end, of what was durable. No reader will meet it. known says that a later header tells where its
 // records end.
-func (j *Journal) lostTail(s *segment, end int64, known bool, durable Position) {
+func (v *recovery) lostTail(s *segment, end int64, known bool, durable Position) {
 	to := durable
 	if known {
 		to = min(to, at(s.seq, s.end.Load()))
@@ -146,38 +137,9 @@ func (j *Journal) lostTail(s *segment, end int64, known bool, durable Position) 
 	if s.tailed > 0 {
 		to = max(to, at(s.seq, s.tailed))
 	}
-	low := j.lowestLocked()
+	low := v.cursors.lowestLocked()
 	if from := at(s.seq, end); to.seq() == s.seq && to > from && low < to && to.off()-end >= recordHeader &&
 		(to.off()%pageSize != 0 || pageUp(end) != to.off()) {
-		j.hole(s.seq, s.nonce, s.path, s.file, end, to.off(), errShort)
+		v.hole(s.seq, s.nonce, s.path, s.file, end, to.off(), errShort)
 	}
-}
-
-// writeHeader writes the header that was made again. live are the segments before.
-func (s *recovered) writeHeader(live []recovered) error {
-	if n := len(live); n > 0 {
-		s.h.prev = at(live[n-1].seq, live[n-1].end.Load())
-	}
-	return s.putHeader(&s.h)
-}
-
-// rebuild makes the header of a segment whose first page was destroyed from its tails, which carry
-// the same nonce. It is false where that cannot be done.
-func (s *segment) rebuild(j *Journal) (h segmentHeader, ok bool) {
-	page := make([]byte, pageSize)
-	for slot := range int64(2) {
-		clear(page)
-		if err := j.readAt(s.file, page, (1+slot)*pageSize); err != nil {
-			continue
-		}
-		n := nonce(page[8:24])
-		if _, _, _, is := parseTail(page, s.seq, n); !is || n == (nonce{}) {
-			continue
-		}
-		if ok && n != h.nonce {
-			return h, false
-		}
-		h, ok = segmentHeader{kind: segmentLive, seq: s.seq, nonce: n, size: s.size}, true
-	}
-	return h, ok
 }

@@ -31,8 +31,7 @@ type Reader struct {
 	off    int64    // in seg
 	pos    Position // end of the last record read
 	scan   scanner
-	file   File // of seg; guarded by Journal.mu, as is shut
-	shut   bool
+	own    readFile  // of seg
 	failed int       // reads in a row that the device refused
 	since  time.Time // the first of them
 }
@@ -44,62 +43,6 @@ const (
 	readTries    = 5
 	readPatience = time.Minute
 )
-
-// Reader opens the durable cursor of that name, where it was committed; a new one starts at the
-// oldest record. A name can be open once.
-func (j *Journal) Reader(name string) (*Reader, error) {
-	file, err := cursorFile(name)
-	if err != nil {
-		return nil, err
-	}
-	j.mu.Lock()
-	if j.closed {
-		j.mu.Unlock()
-		return nil, ErrClosed
-	}
-	c := j.cursors[name]
-	if c != nil && c.open {
-		j.mu.Unlock()
-		return nil, fmt.Errorf("journal: cursor %q is open already", name)
-	}
-	r := &Reader{j: j, closed: make(chan struct{})}
-	if c == nil {
-		c = &cursor{name: name, path: j.path(file), open: true}
-		// Held before it exists, so that nothing is freed that it is to read.
-		c.at.Store(uint64(j.oldest()))
-		j.cursors[name] = c
-		j.mu.Unlock()
-		c.mu.Lock()
-		err := c.write(j, Position(c.at.Load()), nil)
-		c.mu.Unlock()
-		if err != nil {
-			j.mu.Lock()
-			c.open = false
-			if c.file == nil { // else it has its name, and holds what it is to read
-				delete(j.cursors, name)
-			}
-			j.mu.Unlock()
-			return nil, err
-		}
-	} else {
-		c.open = true
-		j.mu.Unlock()
-	}
-	r.c = c
-	r.seek(Position(c.at.Load()))
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.readers[r] = true
-	return r, nil
-}
-
-// oldest is before the oldest record. With mu held.
-func (j *Journal) oldest() Position {
-	if len(j.segs) > 0 {
-		return at(j.segs[0].seq, dataStart)
-	}
-	return j.end()
-}
 
 // seek goes to p. With r.mu held or r not yet shared.
 func (r *Reader) seek(p Position) {
@@ -129,13 +72,13 @@ func (nothing) ReadAt([]byte, int64) (int, error) { return 0, errGone }
 // for one that reads, closes it then.
 func (r *Reader) hold(f File) bool {
 	r.j.mu.Lock()
-	if f != nil && (r.j.closed || r.shut) {
+	if f != nil && (r.j.closed || r.own.shut) {
 		r.j.mu.Unlock()
 		_ = f.Close()
 		return false
 	}
-	old := r.file
-	r.file = f
+	old := r.own.file
+	r.own.file = f
 	r.j.mu.Unlock()
 	if old != nil {
 		_ = old.Close() // it was only read
@@ -400,22 +343,12 @@ func (r *Reader) Pos() Position {
 func (r *Reader) Close() error {
 	r.j.mu.Lock()
 	defer r.j.mu.Unlock()
-	if r.shut {
+	if r.own.shut {
 		return nil
 	}
-	r.shut = true
+	r.own.shut = true
 	close(r.closed)
 	r.c.open = false
-	delete(r.j.readers, r)
-	return r.drop()
-}
-
-// drop closes the file; who reads it now gets an error. With Journal.mu held.
-func (r *Reader) drop() error {
-	f := r.file
-	r.file = nil
-	if f == nil {
-		return nil
-	}
-	return f.Close()
+	delete(r.j.reading, &r.own)
+	return r.own.drop()
 }

@@ -3,20 +3,15 @@
 package journal
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 )
 
-const leastCut = 32 << 10 // shortening a file by less is not worth the change of its metadata
-
-// recover reads the directory. What a crash can have left, and what becomes of it:
+// run reads the directory. What a crash can have left, and what becomes of it:
 //
 //   - a segment prepared but never used, or freed: kept as spare
 //   - a segment that has no number yet, a cursor's temporary file: ours, unfinished, and empty;
@@ -30,8 +25,8 @@ const leastCut = 32 << 10 // shortening a file by less is not worth the change o
 //   - any other name: not ours, left alone
 //
 // The next append opens a new segment; a tail is never appended to.
-func (j *Journal) recover() (err error) {
-	list, err := j.fs.ReadDir(j.dir)
+func (v *recovery) run() (err error) {
+	list, err := v.fs.ReadDir(v.dir)
 	if err != nil {
 		return err
 	}
@@ -41,7 +36,7 @@ func (j *Journal) recover() (err error) {
 			err = errors.Join(err, r.close())
 		}
 	}()
-	if err := j.openReserve(); err != nil {
+	if err := v.reserve.open(); err != nil {
 		return err
 	}
 	var rescues []string
@@ -55,7 +50,7 @@ func (j *Journal) recover() (err error) {
 		if seq, ok := segmentSeq(e.Name); ok {
 			top = max(top, at(seq, 0))
 			files[seq] = true
-			r, err := j.openSegment(e, seq)
+			r, err := v.openSegment(e, seq)
 			if err != nil {
 				return err
 			}
@@ -72,25 +67,25 @@ func (j *Journal) recover() (err error) {
 		case ok:
 			cursors[e.Name] = name
 		case strings.HasPrefix(e.Name, cursorPrefix) && strings.HasSuffix(e.Name, ".tmp"), e.Name == unnamedSegment:
-			if err := j.fs.Remove(j.path(e.Name)); err != nil {
+			if err := v.fs.Remove(v.path(e.Name)); err != nil {
 				return err
 			}
 		case strings.HasPrefix(e.Name, "seg-") || strings.HasPrefix(e.Name, cursorPrefix):
-			if err := j.moveAside(e.Name, errors.New("not a name that the journal gives")); err != nil {
+			if err := v.moveAside(e.Name, errors.New("not a name that the journal gives")); err != nil {
 				return err
 			}
 		}
 	}
 	for file, name := range cursors {
-		if err := j.openCursor(file, name); err != nil {
+		if err := v.openCursor(file, name); err != nil {
 			return err
 		}
 	}
-	for _, c := range j.cursors {
+	for _, c := range v.cursors.named {
 		top = max(top, Position(c.at.Load()))
 	}
 	// Nor are the numbers of segments that were set aside given again.
-	aside, err := j.fs.ReadDir(j.path(quarantineDir))
+	aside, err := v.fs.ReadDir(v.path(quarantineDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -107,52 +102,45 @@ func (j *Journal) recover() (err error) {
 		if i := slices.IndexFunc(live, func(r recovered) bool { return r.seq == seq }); i >= 0 {
 			s = live[i].segment
 		}
-		if err := j.applyRescue(name, s); err != nil {
+		if err := v.reserve.applyRescue(name, s); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	end, err := j.recoverTail(live)
+	end, err := v.recoverTail(live)
 	if err != nil {
 		return err
 	}
-	j.last = j.lastRecord()
-	j.lost(live, files)
-	for _, c := range j.cursors {
+	v.last = v.lastRecord()
+	v.lost(live, files)
+	for _, c := range v.cursors.named {
 		p := Position(c.at.Load())
-		for _, s := range j.segs {
+		for _, s := range v.segs {
 			// Padding of less than a header is not read as such.
 			if end := s.end.Load(); s.seq == p.seq() && p.off() > end && (p.off() > pageUp(end) || pageUp(end)-end >= recordHeader) {
-				j.tellHole(&CorruptError{
+				v.tellHole(&CorruptError{
 					Path: s.path, Offset: end, Length: p.off() - end,
 					Err: fmt.Errorf("cursor %s has read up to %v, but these records are gone", c.name, p),
 				})
 			}
 		}
 		// Beyond the last segment is where a cursor stands after all before it was freed.
-		end, j.last = max(end, p), max(j.last, p)
+		end, v.last = max(end, p), max(v.last, p)
 	}
 	if top.seq() == 1<<32-1 {
 		return errors.New("segment numbers are used up")
 	}
-	j.nextSeq = top.seq() + 1
-	j.written = end
-	j.synced.Store(uint64(end))
-	j.release()
+	v.nextSeq = top.seq() + 1
+	v.written = end
+	v.syncer.synced.Store(uint64(end))
+	v.release()
 	return nil
-}
-
-// recovered is a live segment with its header.
-type recovered struct {
-	*segment
-	h       segmentHeader
-	rebuilt bool // from its tails: h has neither prev nor synced
 }
 
 // openSegment opens one segment file. It returns nil when the file holds no records: then it was
 // kept as a spare or dealt with.
-func (j *Journal) openSegment(e DirEntry, seq uint32) (*recovered, error) {
-	path := j.path(e.Name)
-	f, err := j.fs.Open(path)
+func (v *recovery) openSegment(e DirEntry, seq uint32) (*recovered, error) {
+	path := v.path(e.Name)
+	f, err := v.fs.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -161,16 +149,16 @@ func (j *Journal) openSegment(e DirEntry, seq uint32) (*recovered, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	page := make([]byte, pageSize)
-	if err := j.readAt(f, page, 0); err != nil {
-		return nil, errors.Join(j.moveAside(e.Name, err), f.Close())
+	if err := v.readAt(f, page, 0); err != nil {
+		return nil, errors.Join(v.moveAside(e.Name, err), f.Close())
 	}
 	s := &segment{seq: seq, path: path, file: f, size: size}
 	var h segmentHeader
 	err = h.parse(page)
 	if errors.Is(err, errHeader) || errors.Is(err, errBlank) {
-		if made, ok := s.rebuild(j); ok {
-			j.hole(seq, made.nonce, path, f, 0, pageSize, fmt.Errorf("%w; it is made again", err))
-			j.bytes += size
+		if made, ok := s.rebuild(v.folder); ok {
+			v.hole(seq, made.nonce, path, f, 0, pageSize, fmt.Errorf("%w; it is made again", err))
+			v.bytes += size
 			s.nonce, s.modified = made.nonce, e.Modified
 			return &recovered{segment: s, h: made, rebuilt: true}, nil
 		}
@@ -182,61 +170,26 @@ func (j *Journal) openSegment(e DirEntry, seq uint32) (*recovered, error) {
 	case errors.Is(err, errBlank) && blank(f, size):
 		err = errZeros
 	case err == nil && h.kind == segmentSpare: // of whatever number: it is given the next one before it is renamed
-		j.bytes += size
+		v.bytes += size
 		s.filled = pageSize
-		j.free = append(j.free, s)
+		v.free = append(v.free, s)
 		return nil, nil
 	case err == nil && h.seq != seq:
 		err = fmt.Errorf("its header is that of segment %d", h.seq)
 	}
 	if err != nil {
-		return nil, errors.Join(j.moveAside(e.Name, err), f.Close())
+		return nil, errors.Join(v.moveAside(e.Name, err), f.Close())
 	}
-	j.bytes += size
+	v.bytes += size
 	s.nonce, s.modified = h.nonce, e.Modified
 	return &recovered{segment: s, h: h}, nil
 }
 
-const (
-	openTries = 50 // of reading what decides about a whole file
-	openPause = 200 * time.Millisecond
-)
-
-// readAt reads bytes of a file, as far as there are some. A device that fails may get well: neither
-// must a file be set aside for a moment's trouble, nor a tail be taken for none.
-func (j *Journal) readAt(f File, b []byte, off int64) error {
-	for tries := 1; ; tries++ {
-		_, err := f.ReadAt(b, off)
-		if err == nil || errors.Is(err, io.EOF) {
-			return nil
-		}
-		if tries == openTries {
-			return err
-		}
-		if tries == 1 {
-			j.opt.Report(fmt.Errorf("journal: open: %w; it is tried again for %v", err, openTries*openPause))
-		}
-		<-time.After(openPause)
-	}
-}
-
-// blank reports whether a file is all zeros.
-func blank(f File, size int64) bool {
-	buf := make([]byte, scanBlock)
-	for off := int64(0); off < size; off += int64(len(buf)) {
-		n, err := f.ReadAt(buf, off)
-		if err != nil && !errors.Is(err, io.EOF) || len(bytes.TrimLeft(buf[:n], "\x00")) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // openCursor reads a cursor; one that cannot be read is set aside, and its reader starts again at
 // the oldest record.
-func (j *Journal) openCursor(file, name string) error {
-	c := &cursor{name: name, path: j.path(file)}
-	f, err := j.fs.Open(c.path)
+func (v *recovery) openCursor(file, name string) error {
+	c := &cursor{name: name, path: v.path(file)}
+	f, err := v.fs.Open(c.path)
 	if err != nil {
 		return err
 	}
@@ -247,7 +200,7 @@ func (j *Journal) openCursor(file, name string) error {
 	var b []byte
 	if err == nil {
 		b = make([]byte, size)
-		err = j.readAt(f, b, 0)
+		err = v.readAt(f, b, 0)
 	}
 	if err == nil {
 		err = c.load(b)
@@ -257,20 +210,20 @@ func (j *Journal) openCursor(file, name string) error {
 	}
 	if err != nil {
 		// The cursor goes on holding everything, under its name, until a reader commits.
-		if err := errors.Join(f.Close(), j.moveAside(file, err)); err != nil {
+		if err := errors.Join(f.Close(), v.moveAside(file, err)); err != nil {
 			return err
 		}
-		j.cursors[name] = c
+		v.cursors.named[name] = c
 		return nil
 	}
 	c.file = f
-	j.cursors[name] = c
-	return c.harden(j)
+	v.cursors.named[name] = c
+	return c.harden(v.reserve)
 }
 
 // recoverTail finds where each segment's records end and makes them durable. It returns the end of
 // the last.
-func (j *Journal) recoverTail(live []recovered) (Position, error) {
+func (v *recovery) recoverTail(live []recovered) (Position, error) {
 	slices.SortFunc(live, func(a, b recovered) int { return cmp.Compare(a.seq, b.seq) })
 	if len(live) == 0 {
 		return 0, nil
@@ -296,11 +249,11 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 	}
 	last := live[len(live)-1]
 	from := last.h.synced
-	clean, err := last.restoreTails(j)
+	clean, err := last.restoreTails(v.folder)
 	if err != nil {
 		return 0, fmt.Errorf("%s: restore tail: %w", last.path, err)
 	}
-	durable := j.wasDurable(live)
+	durable := v.wasDurable(live)
 	if clean > 0 {
 		from = at(last.seq, clean)
 	}
@@ -311,7 +264,7 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 			if s.seq == from.seq() {
 				sure = max(sure, from.off())
 			}
-			end, err := j.recoverSegment(s.segment, sure)
+			end, err := v.recoverSegment(s.segment, sure)
 			if err != nil {
 				return 0, fmt.Errorf("%s: %w", s.path, err)
 			}
@@ -320,9 +273,9 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 					return 0, fmt.Errorf("%s: write its header again: %w", s.path, err)
 				}
 			}
-			j.lostTail(s.segment, end, known[i], durable)
+			v.lostTail(s.segment, end, known[i], durable)
 			if !known[i] {
-				if err := j.cutTail(s.segment, end); err != nil {
+				if err := v.cutTail(s.segment, end); err != nil {
 					return 0, fmt.Errorf("%s: %w", s.path, err)
 				}
 				s.end.Store(end)
@@ -335,7 +288,7 @@ func (j *Journal) recoverTail(live []recovered) (Position, error) {
 				return 0, fmt.Errorf("%s: write its header: %w", s.path, err)
 			}
 		}
-		j.segs = append(j.segs, s.segment)
+		v.segs = append(v.segs, s.segment)
 	}
 	return at(last.seq, last.end.Load()), nil
 }

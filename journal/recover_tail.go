@@ -8,10 +8,12 @@ import (
 	"slices"
 )
 
+const leastCut = 32 << 10 // shortening a file by less is not worth the change of its metadata
+
 // lastRecord is where the last record ends, 0 if there is none. What recovery took for its end may
 // be that of a pad behind it, which no cursor reaches.
-func (j *Journal) lastRecord() Position {
-	for _, s := range slices.Backward(j.segs) {
+func (v *recovery) lastRecord() Position {
+	for _, s := range slices.Backward(v.segs) {
 		if s.last > dataStart {
 			s.last = s.lastRecord()
 			return at(s.seq, s.last)
@@ -57,51 +59,31 @@ func (s *segment) lastRecord() int64 {
 // again leaves each time one that is hardly filled. It keeps its room where there is no other file
 // that can be used again: on a disk that others fill it would not come back. A record that was cut
 // short when the process or the power died is set aside first.
-func (j *Journal) cutTail(s *segment, end int64) error {
+func (v *recovery) cutTail(s *segment, end int64) error {
 	start := place(end)
 	h := make([]byte, recordHeader)
 	if _, err := s.file.ReadAt(h, start); err == nil {
 		scan := scanner{bind: binder{seq: s.seq, nonce: s.nonce}}
 		if n, kind, _, ok := scan.header(h, start); ok && kind == kindRecord {
-			j.hole(s.seq, s.nonce, s.path, s.file, start, min(start+recordHeader+n, s.size), errCutShort)
+			v.hole(s.seq, s.nonce, s.path, s.file, start, min(start+recordHeader+n, s.size), errCutShort)
 		}
 	}
 	size := pageUp(end)
-	if s.size-size < leastCut || !slices.ContainsFunc(j.free, j.serves) {
+	if s.size-size < leastCut || !slices.ContainsFunc(v.free, v.serves) {
 		return nil
 	}
 	if err := s.file.Truncate(size); err != nil {
 		return err
 	}
-	j.bytes -= s.size - size
+	v.bytes -= s.size - size
 	s.size = size
 	return nil
 }
 
-// hardenHeader makes the header durable, which may have been read from memory only, as harden does
-// with records. These are durable by now, so a tail slot is free to say what the segment is, should
-// the header be lost while it is written again.
-func (s *recovered) hardenHeader(end int64) error {
-	page := make([]byte, pageSize)
-	putTail(page, s.nonce, at(s.seq, max(end, dataStart)), 0, nil)
-	_, err := s.file.WriteAt(page, pageSize)
-	if err == nil {
-		err = s.file.Datasync()
-	}
-	if err == nil {
-		s.h.put(page)
-		_, err = s.file.WriteAt(page, 0)
-	}
-	if err == nil {
-		err = s.file.Datasync()
-	}
-	return err
-}
-
 // recoverSegment finds the end of a segment's last whole record, given up to where it is known to
 // be durable, and makes all of it so.
-func (j *Journal) recoverSegment(s *segment, durable int64) (int64, error) {
-	clean, err := s.restoreTails(j)
+func (v *recovery) recoverSegment(s *segment, durable int64) (int64, error) {
+	clean, err := s.restoreTails(v.folder)
 	if err != nil {
 		return 0, fmt.Errorf("restore tail: %w", err)
 	}
@@ -126,7 +108,7 @@ func (j *Journal) recoverSegment(s *segment, durable int64) (int64, error) {
 			// The device does not give these bytes now. What lies there may be whole, so nothing is
 			// cut off: readers will meet it.
 			if end > durable {
-				err = j.harden(s, durable, end)
+				err = v.reserve.harden(s, durable, end)
 			} else {
 				err = nil
 			}
@@ -138,5 +120,5 @@ func (j *Journal) recoverSegment(s *segment, durable int64) (int64, error) {
 			off = limit
 		}
 	}
-	return end, j.harden(s, durable, end)
+	return end, v.reserve.harden(s, durable, end)
 }

@@ -37,15 +37,15 @@ func rescueSeq(name string) (uint32, bool) {
 
 // harden makes [from,to) of a segment, which reads well, durable in its place without ever risking
 // it.
-func (j *Journal) harden(s *segment, from, to int64) error {
+func (r *reserve) harden(s *segment, from, to int64) error {
 	from, to = pageDown(from), min(pageUp(to), s.size)
 	if from >= to {
 		return nil
 	}
-	path := j.path(rescueName(s.seq))
+	path := r.path(rescueName(s.seq))
 	var f File
-	err := j.WithReserve(func() (err error) {
-		f, err = j.writeRescue(path, s, from, to)
+	err := r.with(func() (err error) {
+		f, err = r.writeRescue(path, s, from, to)
 		return err
 	})
 	switch {
@@ -56,7 +56,7 @@ func (j *Journal) harden(s *segment, from, to int64) error {
 	case isNoSpace(err) && to-from > leastRescue: // less at a time needs less room
 		part := max(pageUp((to-from)/4), leastRescue)
 		for ; from < to; from += part {
-			if err := j.harden(s, from, min(from+part, to)); err != nil {
+			if err := r.harden(s, from, min(from+part, to)); err != nil {
 				return err
 			}
 		}
@@ -72,11 +72,11 @@ func (j *Journal) harden(s *segment, from, to int64) error {
 	if err != nil {
 		return fmt.Errorf("write again what was recovered: %w", err)
 	}
-	return j.fs.Remove(path) // not synced: applied once more it changes nothing
+	return r.fs.Remove(path) // not synced: applied once more it changes nothing
 }
 
-func (j *Journal) writeRescue(path string, s *segment, from, to int64) (File, error) {
-	f, err := j.fs.Create(path)
+func (r *reserve) writeRescue(path string, s *segment, from, to int64) (File, error) {
+	f, err := r.fs.Create(path)
 	if err != nil {
 		return nil, err
 	}
@@ -103,25 +103,25 @@ func (j *Journal) writeRescue(path string, s *segment, from, to int64) (File, er
 		err = f.Datasync()
 	}
 	if err == nil {
-		err = j.fs.SyncDir(j.dir)
+		err = r.fs.SyncDir(r.dir)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close(), j.fs.Remove(path))
+		return nil, errors.Join(err, f.Close(), r.fs.Remove(path))
 	}
 	return f, nil
 }
 
 // applyRescue finishes what a crash interrupted, and removes the file.
-func (j *Journal) applyRescue(name string, s *segment) error {
-	path := j.path(name)
-	f, err := j.fs.Open(path)
+func (r *reserve) applyRescue(name string, s *segment) error {
+	path := r.path(name)
+	f, err := r.fs.Open(path)
 	if err != nil {
 		return err
 	}
 	if s != nil {
 		err = s.putBack(f)
 	}
-	return errors.Join(err, f.Close(), j.fs.Remove(path))
+	return errors.Join(err, f.Close(), r.fs.Remove(path))
 }
 
 // putBack writes a whole rescue file of this very use of the segment to its place.

@@ -29,23 +29,29 @@ const (
 
 // reserve is the file. It is nil bytes long where Options.Reserve is 0.
 type reserve struct {
-	mu     sync.Mutex // held over calls to the kernel
+	*folder
+	*life
+	// Guarded by the lock of life.
+	short   bool     // the reserve is not whole
+	scarce  error    // why it could not be made so, nil while it may
+	emptied Position // the reserve has yet to note that this was passed
+
+	own    sync.Mutex // guards all below; held over calls to the kernel
 	file   File       // nil: there is none
 	size   int64      // of the file
 	known  bool       // passed could be read, or was written
 	passed Position
 }
 
-// openReserve opens the file if there is one, whatever its length is now. The allocator makes one,
+// open opens the file if there is one, whatever its length is now. The allocator makes one,
 // and makes it whole.
-func (j *Journal) openReserve() error {
-	if j.opt.Reserve == 0 {
+func (r *reserve) open() error {
+	if r.opt.Reserve == 0 {
 		return nil
 	}
-	r := &j.reserve
-	f, err := j.fs.Open(j.path(reserveFile))
+	f, err := r.fs.Open(r.path(reserveFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		j.short = true
+		r.short = true
 		return nil
 	}
 	if err != nil {
@@ -59,7 +65,7 @@ func (j *Journal) openReserve() error {
 	if _, err := f.ReadAt(page, 0); err == nil {
 		r.passed, r.known = parseReserve(page)
 	}
-	j.short = r.size < j.opt.Reserve
+	r.short = r.size < r.opt.Reserve
 	return nil
 }
 
@@ -79,49 +85,44 @@ func parseReserve(b []byte) (passed Position, ok bool) {
 	return Position(binary.LittleEndian.Uint64(b[16:])), true
 }
 
-// fillReserve makes the reserve whole, or as large as the disk lets it be. Only the allocator calls
-// it, with mu held, which it lets go.
-func (j *Journal) fillReserve() error {
-	passed := j.emptied
-	if len(j.segs) == 0 {
-		passed = max(passed, j.written)
-	}
-	j.mu.Unlock()
-	err := j.growReserve(passed)
-	j.mu.Lock()
+// fill makes the reserve whole, or as large as the disk lets it be; all cursors had passed what is
+// passed. Only the allocator calls it, with mu held, which it lets go.
+func (r *reserve) fill(passed Position) error {
+	r.mu.Unlock()
+	err := r.grow(passed)
+	r.mu.Lock()
 	switch {
 	case err == nil:
-		j.short, j.scarce = false, nil
+		r.short, r.scarce = false, nil
 	case isNoSpace(err):
-		j.scarce = err
+		r.scarce = err
 	default:
-		j.short = false // of no use now; the next Open tries again
-		j.tell(fmt.Errorf("journal: no room is kept for cursors on a full disk: %w", err))
+		r.short = false // of no use now; the next Open tries again
+		r.tell(fmt.Errorf("journal: no room is kept for cursors on a full disk: %w", err))
 	}
 	return nil
 }
 
-func (j *Journal) growReserve(passed Position) (err error) {
-	r := &j.reserve
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	path := j.path(reserveFile)
+func (r *reserve) grow(passed Position) (err error) {
+	r.own.Lock()
+	defer r.own.Unlock()
+	path := r.path(reserveFile)
 	if r.file == nil {
-		if r.file, err = j.fs.Create(path); err != nil {
+		if r.file, err = r.fs.Create(path); err != nil {
 			return err
 		}
 		if err = r.vouch(passed); err == nil {
-			err = j.fs.SyncDir(j.dir)
+			err = r.fs.SyncDir(r.dir)
 		}
 		if err != nil {
-			err = errors.Join(err, r.file.Close(), j.fs.Remove(path))
+			err = errors.Join(err, r.file.Close(), r.fs.Remove(path))
 			r.file, r.known, r.size = nil, false, 0
 			return err
 		}
 	}
 	// In parts: a disk that has not all of it may have some.
-	for r.size < j.opt.Reserve {
-		next := min(j.opt.Reserve, r.size+j.reservePart())
+	for r.size < r.opt.Reserve {
+		next := min(r.opt.Reserve, r.size+r.part())
 		if err := r.file.Allocate(next); err != nil {
 			return err
 		}
@@ -130,9 +131,9 @@ func (j *Journal) growReserve(passed Position) (err error) {
 	return r.file.Datasync()
 }
 
-func (j *Journal) reservePart() int64 { return pageUp(max(j.opt.Reserve/reserveParts, 2*pageSize)) }
+func (r *reserve) part() int64 { return pageUp(max(r.opt.Reserve/reserveParts, 2*pageSize)) }
 
-// vouch makes passed durable. With mu held.
+// vouch makes passed durable. With own held.
 func (r *reserve) vouch(passed Position) error {
 	page := make([]byte, pageSize)
 	copy(page, appendReserve(nil, passed))
@@ -146,47 +147,42 @@ func (r *reserve) vouch(passed Position) error {
 	return err
 }
 
-// vouch notes durably that all cursors had passed what the freed segments held, before one of these
-// is written over. Only the allocator calls it, with mu held, which it lets go.
-func (j *Journal) vouch() error {
-	passed := j.emptied
-	j.mu.Unlock()
-	r := &j.reserve
-	r.mu.Lock()
+// vouchEmptied notes durably that all cursors had passed what the freed segments held, before one
+// of these is written over. Only the allocator calls it, with mu held, which it lets go.
+func (r *reserve) vouchEmptied() error {
+	passed := r.emptied
+	r.mu.Unlock()
+	r.own.Lock()
 	var err error
 	if r.file != nil && passed > r.passed {
 		err = r.vouch(passed)
 	}
-	r.mu.Unlock()
-	j.mu.Lock()
-	if err == nil && passed == j.emptied {
-		j.emptied = 0
+	r.own.Unlock()
+	r.mu.Lock()
+	if err == nil && passed == r.emptied {
+		r.emptied = 0
 	}
 	return err
 }
 
-// WithReserve calls write, and again with some of [Options.Reserve] given back to the disk each
-// time that write finds this full. It is for what has to be written before the journal can be
-// emptied, and takes little; write undoes what it did when it fails. The error of a disk that stays
-// full is an [ErrFull].
-func (j *Journal) WithReserve(write func() error) error {
+// with is WithReserve.
+func (r *reserve) with(write func() error) error {
 	err := write()
-	if !isNoSpace(err) || j.opt.Reserve == 0 || errors.Is(err, ErrFull) {
+	if !isNoSpace(err) || r.opt.Reserve == 0 || errors.Is(err, ErrFull) {
 		return err
 	}
-	r := &j.reserve
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.own.Lock()
+	defer r.own.Unlock()
 	for isNoSpace(err) && r.file != nil && r.size > pageSize {
-		size := max(pageSize, r.size-j.reservePart())
+		size := max(pageSize, r.size-r.part())
 		// Some file systems have the room again only when that is durable.
 		if failed := errors.Join(r.file.Truncate(size), r.file.Datasync()); failed != nil {
 			return errors.Join(err, failed)
 		}
 		r.size = size
-		j.mu.Lock()
-		j.short = true
-		j.mu.Unlock()
+		r.mu.Lock()
+		r.short = true
+		r.mu.Unlock()
 		err = write()
 	}
 	if isNoSpace(err) {

@@ -4,7 +4,6 @@ package journal
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -23,9 +22,9 @@ type segment struct {
 	signedOff bool      // by a clean Close: all of it is durable; of recovery
 	modified  time.Time // when a file that was there at the start had last been written to
 
-	end atomic.Int64 // where its records end, 0 while it is being appended to; written with Journal.mu held
+	end atomic.Int64 // where its records end, 0 while it is being appended to; written with life.mu held
 
-	// Guarded by Journal.mu.
+	// Guarded by life.mu.
 	last   int64  // end of the last record known, without a pad behind it
 	wrote  int64  // end of what was handed to the kernel
 	clean  int64  // end of what is durable
@@ -35,7 +34,7 @@ type segment struct {
 	bad    bool   // a reader met bytes that the device does not give
 	dirty  bool   // wrote since the last Datasync began
 
-	// Belongs to whoever writes (Journal.writing).
+	// Belongs to whoever writes (writer.writing).
 	filled int64 // up to here every block was written at some time, so that writing it again changes no metadata
 }
 
@@ -46,6 +45,37 @@ func (s *segment) close() error {
 		return nil
 	}
 	return f.Close()
+}
+
+// writeSpare marks the file as holding nothing.
+func (s *segment) writeSpare() error {
+	return s.putHeader(&segmentHeader{kind: segmentSpare, seq: s.seq, size: s.size})
+}
+
+// putHeader makes a header durable.
+func (s *segment) putHeader(h *segmentHeader) error {
+	page := make([]byte, pageSize)
+	h.put(page)
+	if _, err := s.file.WriteAt(page, 0); err != nil {
+		return err
+	}
+	return s.file.Datasync()
+}
+
+// resize makes a spare file the size that segments have.
+func (s *segment) resize(size int64) error {
+	var err error
+	if size < s.size {
+		err = s.file.Truncate(size)
+	} else {
+		err = s.file.Allocate(size)
+	}
+	if err != nil {
+		return err
+	}
+	s.filled = min(s.filled, size, s.size)
+	s.size = size
+	return s.writeSpare()
 }
 
 // unnamedSegment is what a segment is called until its header is durable.
@@ -66,6 +96,11 @@ func segmentSeq(name string) (uint32, bool) {
 	n, err := strconv.ParseUint(hex, 16, 32)
 	return uint32(n), err == nil
 }
+
+const (
+	batchBytes = 1 << 20             // a batch this full is written before more is appended
+	batchMost  = batchBytes + 64<<10 // and none is larger: a record that does not fit goes on in the next
+)
 
 // batch is bytes on their way into one segment: whole pages, of which the first may begin with what
 // an earlier batch already wrote there.
@@ -92,5 +127,3 @@ func (b *batch) extend(end int64) []byte {
 	b.buf = b.buf[:n]
 	return b.buf[old:]
 }
-
-func (j *Journal) path(name string) string { return filepath.Join(j.dir, name) }

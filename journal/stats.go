@@ -4,19 +4,6 @@ package journal
 
 import "time"
 
-// counters since Open, guarded by Journal.mu.
-type counters struct {
-	written    uint64
-	batches    uint64
-	syncs      uint64
-	created    uint64
-	recycled   uint64
-	dropped    uint64
-	holes      uint64
-	holeBytes  uint64
-	filesAside uint64
-}
-
 // Stats is a picture of a journal. Counts are since Open.
 type Stats struct {
 	Bytes    int64 // of all segment files, those among them that hold nothing yet or nothing any more
@@ -53,14 +40,15 @@ type Stats struct {
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return Stats{
+	s := Stats{
 		Bytes: j.bytes, MaxBytes: j.opt.MaxBytes, Used: j.behindLocked(j.lowestLocked()), Segments: len(j.segs), Prepared: len(j.ready), Spare: len(j.free),
 		First: j.oldest(), Last: j.end(), Written: j.written, Synced: j.Synced(), Unsynced: j.unsynced,
-		Records: j.appends, WrittenBytes: j.count.written, Batches: j.count.batches, Syncs: j.count.syncs,
-		Created: j.count.created, Recycled: j.count.recycled, Dropped: j.count.dropped,
-		Damaged: j.count.holes, DamagedBytes: j.count.holeBytes, QuarantinedFiles: j.count.filesAside,
+		Records: j.appends, WrittenBytes: j.bytesIn, Batches: j.writes, Syncs: j.syncs,
+		Created: j.created, Recycled: j.recycled, Dropped: j.dropped,
 		Full: j.full, Err: j.err,
 	}
+	s.Damaged, s.DamagedBytes, s.QuarantinedFiles = j.holes.counts()
+	return s
 }
 
 // Behind returns how many bytes lie between p and the last record that was appended, headers and

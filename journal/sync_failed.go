@@ -7,68 +7,40 @@ import (
 	"slices"
 )
 
-const keepTries = 20
-
-// keep reads what was written since the last good sync into memory, as soon as a sync failed: the
-// kernel may take these pages for clean and drop them. With mu held, by the syncer; after fail, so
-// that nothing more is written.
-func (j *Journal) keep() {
-	j.awaitWriter()
-	for _, s := range slices.Clone(j.segs) {
-		from, to := pageDown(s.clean), pageUp(s.wrote)
-		if s.wrote <= s.clean {
-			continue
-		}
-		j.mu.Unlock()
-		b := make([]byte, to-from)
-		// What an earlier failure kept is surer than what can be read now, but for its last page:
-		// that may have more in it since.
-		n := copy(b, s.kept[:max(0, len(s.kept)-pageSize)])
-		_, err := s.file.ReadAt(b[n:], from+int64(n))
-		for tries := 1; err != nil && tries < keepTries; tries++ { // what fails to sync may fail to read for a moment, too
-			_, err = s.file.ReadAt(b[n:], from+int64(n))
-		}
-		j.mu.Lock()
-		if err == nil {
-			s.kept = b
-		}
-	}
-}
-
 // goOn tries to go on after a failed write or sync. Only the syncer calls it, with mu held, which
 // it lets go meanwhile.
 //
 // A kernel that fails to write pages back may mark them clean, so syncing again would prove
 // nothing. What was written since the last good sync is therefore written again to its place; then
 // what could not be written, from the batches that still hold it.
-func (j *Journal) goOn() {
-	j.awaitWriter()
-	was := j.err
-	for _, s := range slices.Clone(j.segs) {
+func (y *syncer) goOn() {
+	y.awaitWriter()
+	was := y.err
+	for _, s := range slices.Clone(y.segs) {
 		if s.wrote <= s.clean {
 			continue
 		}
 		from, to := pageDown(s.clean), pageUp(s.wrote)
-		j.mu.Unlock()
+		y.mu.Unlock()
 		err := s.again(from, to)
-		j.mu.Lock()
-		j.soil(s)
+		y.mu.Lock()
+		y.soil(s)
 		if err != nil {
-			j.fail(fmt.Errorf("journal: write again: %w", err))
+			y.fail(fmt.Errorf("journal: write again: %w", err))
 			return
 		}
 	}
-	if j.flush() != nil {
+	if y.flush() != nil {
 		return
 	}
-	for _, s := range j.segs {
+	for _, s := range y.segs {
 		s.kept = nil
 	}
-	j.err = nil
-	j.retryIn = minRetry
-	j.tell(&RecoveredError{Err: was})
-	j.openSpace()
-	j.broadcast()
+	y.err = nil
+	y.retryIn = minRetry
+	y.tell(&RecoveredError{Err: was})
+	y.openSpace()
+	y.broadcast()
 }
 
 // again writes [from,to) again, from memory as far as it was kept.

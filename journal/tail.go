@@ -52,11 +52,11 @@ func parseTail(page []byte, seq uint32, n nonce) (p Position, flags uint32, b []
 
 // restoreTails puts back what the two slots hold if the pages they were copied from do not. It
 // returns up to where a clean Close says that everything is durable and complete, or 0.
-func (s *segment) restoreTails(j *Journal) (clean int64, err error) {
+func (s *segment) restoreTails(d *folder) (clean int64, err error) {
 	page, was := make([]byte, pageSize), make([]byte, pageSize)
 	for slot := range int64(2) {
 		clear(page)
-		if err := j.readAt(s.file, page, (1+slot)*pageSize); err != nil {
+		if err := d.readAt(s.file, page, (1+slot)*pageSize); err != nil {
 			continue // then there is nothing to restore from
 		}
 		p, flags, b, ok := parseTail(page, s.seq, s.nonce)
@@ -79,4 +79,25 @@ func (s *segment) restoreTails(j *Journal) (clean int64, err error) {
 		}
 	}
 	return clean, nil
+}
+
+// rebuild makes the header of a segment whose first page was destroyed from its tails, which carry
+// the same nonce. It is false where that cannot be done.
+func (s *segment) rebuild(d *folder) (h segmentHeader, ok bool) {
+	page := make([]byte, pageSize)
+	for slot := range int64(2) {
+		clear(page)
+		if err := d.readAt(s.file, page, (1+slot)*pageSize); err != nil {
+			continue
+		}
+		n := nonce(page[8:24])
+		if _, _, _, is := parseTail(page, s.seq, n); !is || n == (nonce{}) {
+			continue
+		}
+		if ok && n != h.nonce {
+			return h, false
+		}
+		h, ok = segmentHeader{kind: segmentLive, seq: s.seq, nonce: n, size: s.size}, true
+	}
+	return h, ok
 }

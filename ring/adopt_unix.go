@@ -70,7 +70,7 @@ func Adopt(dir, name string, accept func(Owner) bool, report func(error)) ([]*Ri
 			rings = append(rings, r)
 		}
 	}
-	slices.SortStableFunc(rings, func(a, b *Ring) int { return a.owner.Made.Compare(b.owner.Made) })
+	slices.SortStableFunc(rings, func(a, b *Ring) int { return a.home.owner.Made.Compare(b.home.owner.Made) })
 	return rings, nil
 }
 
@@ -130,7 +130,8 @@ func mapAdopted(path string, f *os.File, o Owner, report func(error)) (r *Ring, 
 	if _, err := io.ReadFull(mem, start); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrCorrupt, mem.Name(), err)
 	}
-	its := &Ring{adopted: true, shared: true, path: path, owner: o}
+	its := newRing()
+	its.shared, its.path = true, path
 	if err := its.head.parse(start, fi.Size()); err != nil {
 		return nil, fmt.Errorf("%s: %w", mem.Name(), err)
 	}
@@ -149,8 +150,11 @@ func mapAdopted(path string, f *os.File, o Owner, report func(error)) (r *Ring, 
 	if err != nil {
 		return nil, fmt.Errorf("ring: map %s: %w", mem.Name(), err)
 	}
-	its.home = &home{lock: f, ring: mem, tmpfs: fi.Size() >= size && isTmpfs(mem)}
+	its.home = &home{lock: f, ring: mem, owner: o}
 	its.backing = its.home.backing(its.mem)
+	if fi.Size() >= size && isTmpfs(mem) {
+		its.backing.hole = func(off int64) int64 { return dataEnd(mem, off) }
+	}
 	if err := errors.Join(its.begin(), keepFromChildren(its.mem)); err != nil {
 		return nil, errors.Join(err, unix.Munmap(its.mem))
 	}

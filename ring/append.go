@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"runtime/debug"
 )
 
 // Now as the time of a record means: the wall time of the clock read that keys it.
@@ -17,10 +18,10 @@ const Now = math.MinInt64
 // time in Unix nanoseconds, or [Now]. It allocates nothing and does not wait. With an error, which
 // wraps [ErrFull], [ErrTooLarge], [ErrClosed] or [ErrFailed], nothing was appended.
 func (r *Ring) Append(h *Hint, t int64, p []byte) (key uint64, err error) {
-	if len(p) > r.maxRec {
+	if int64(len(p)) > r.head.maxRec {
 		return 0, r.tooLarge(len(p))
 	}
-	l := &r.lanes[h.lane]
+	l := &r.lanes.all[h.lane]
 	old := l.state.Load()
 	if old&busy != 0 || !l.state.CompareAndSwap(old, old|busy) {
 		if l, old = r.acquire(h); l == nil {
@@ -41,7 +42,7 @@ func (r *Ring) addElsewhere(h *Hint, t int64, p []byte) (key uint64, err error) 
 	for busy := true; busy && r.over.Load() == 0; {
 		busy = false
 		for i, n := uint32(reserved+1), r.active.Load(); i < n; i++ {
-			l := &r.lanes[i]
+			l := &r.lanes.all[i]
 			old, ok := l.try()
 			if !ok {
 				busy = true
@@ -68,10 +69,10 @@ func (r *Ring) addElsewhere(h *Hint, t int64, p []byte) (key uint64, err error) 
 // AppendReserved is Append that may use the segment that all others leave free. It is slower, and
 // for what must be said even when the ring is full: one segment's worth until that is done.
 func (r *Ring) AppendReserved(t int64, p []byte) (key uint64, err error) {
-	if len(p) > r.maxRec {
+	if int64(len(p)) > r.head.maxRec {
 		return 0, r.tooLarge(len(p))
 	}
-	l := &r.lanes[reserved]
+	l := &r.lanes.all[reserved]
 	old, ok := r.hold(l)
 	if !ok {
 		return 0, r.overErr()
@@ -122,33 +123,19 @@ func (r *Ring) add(l *lane, n uint16, tail int64, t int64, p []byte) (key uint64
 	return key, nil
 }
 
-func (r *Ring) tooLarge(n int) error {
-	return fmt.Errorf("%w: %d bytes, the most is %d", ErrTooLarge, n, r.maxRec)
-}
-
-// Appended says how many records were appended to the ring by this process, and the sum of their
-// lengths.
-func (r *Ring) Appended() (records, bytes uint64) {
-	for i, n := uint32(reserved), r.active.Load(); i < n; i++ {
-		l := &r.lanes[i]
-		for {
-			old, ok := l.try()
-			sealed := !ok && r.isSealed() // then nobody writes there any more
-			if ok || sealed {
-				records += l.records
-				bytes += l.bytes
-			}
-			if ok {
-				r.putBack(l, old)
-			}
-			if ok || sealed {
-				break
-			}
-			runtime.Gosched()
+// putGuarded is putRecord that survives a fault of the memory.
+func (r *Ring) putGuarded(l *lane, off int64, key uint64, t int64, p []byte) (err error) {
+	before := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(before)
+		if v := recover(); v != nil {
+			err = r.faultOf(v)
 		}
-	}
-	return records, bytes
+	}()
+	putRecord(r.mem[off:], l.nonce, off, l.index, key, t, p)
+	return nil
 }
 
-// Horizon is a key that no record appended before the call has passed.
-func (r *Ring) Horizon() uint64 { return r.clock.now() }
+func (r *Ring) tooLarge(n int) error {
+	return fmt.Errorf("%w: %d bytes, the most is %d", ErrTooLarge, n, r.head.maxRec)
+}

@@ -5,6 +5,7 @@ package ring
 import (
 	"fmt"
 	"math"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,11 +46,13 @@ type backing struct {
 	populate   func(from, to int64)       // has the kernel map it; nil: it is when it is touched
 	punch      func(from, to int64) error // gives it back; nil: it cannot be
 	overwrites bool                       // allocate writes zeros, over what is there: it is asked only for what nobody else writes to
+	hole       func(off int64) int64      // where the first one begins from there on; nil: nobody knows
 	free       func() int64               // how much more the file system says it has; nil: nobody knows
 	short      atomic.Bool                // there is no more for now
 	room       atomic.Int64               // what free said last
 	told       atomic.Bool
 	moves      atomic.Uint32 // odd while the tender has segments that nobody else can take
+	missed     atomic.Bool   // an append was refused because of these
 	why        atomic.Pointer[error]
 	ahead      atomic.Int64 // free segments below which the tender wants to know
 	states     atomic.Int64 // bytes of a state that both places have memory for
@@ -86,6 +89,15 @@ func (b *backing) get(from, to int64) error {
 	return nil
 }
 
+// written is how far from an offset on, at most to end, the file may have been written to. Reading
+// a hole of a tmpfs through a mapping would fill it, or fault where there is no room.
+func (b *backing) written(off, end int64) int64 {
+	if b == nil || b.hole == nil {
+		return end
+	}
+	return min(end, b.hole(off))
+}
+
 // isShort says that the file system had no more memory when it was last asked. A nil backing has
 // all there is.
 func (b *backing) isShort() bool { return b != nil && b.short.Load() }
@@ -113,13 +125,6 @@ func (b *backing) tend() {
 	}
 }
 
-// wantAhead wakes the tender if few free segments are left.
-func (b *backing) wantAhead(p *pool) {
-	if b != nil && p.count.Load() <= b.ahead.Load() && p.away.Load() > 0 && !b.short.Load() {
-		b.tend()
-	}
-}
-
 // forState sees to the memory for states of n bytes, with their headers.
 func (b *backing) forState(at, n int64) error {
 	if b == nil || n <= b.states.Load() {
@@ -137,128 +142,6 @@ func (b *backing) forState(at, n int64) error {
 
 func wholePages(n int64) int64 { return (n + pageSize - 1) / pageSize * pageSize }
 
-// Short returns an error, once, when the file system had no room for all of [Options.Size]: the
-// ring is a smaller one then, until there is more. See [Ring.Size].
-func (r *Ring) Short() error {
-	b := r.backing
-	if !b.isShort() || b.told.Swap(true) {
-		return nil
-	}
-	return fmt.Errorf("ring: there is room for only %d of %d bytes of %s: %w", r.pool.present()*r.head.unit, r.head.size, r.path, *b.why.Load())
-}
-
-// few says that the ring has so little memory that lanes have to share segments.
-func (r *Ring) few() bool {
-	if r.backing == nil {
-		return false
-	}
-	size := r.Size()
-	return size < r.head.size/2 && size/r.head.unit < 4*int64(firstLanes())
-}
-
-// roomIn is how far records may go in a segment whose bit is the caller's.
-func (r *Ring) roomIn(s *segment) int64 {
-	if r.backing == nil {
-		return s.limit
-	}
-	for off := s.off; off < s.limit; off += r.head.unit {
-		if have := r.pool.segments[r.head.place(off)].backed.Load(); have < r.head.unit {
-			return off + have
-		}
-	}
-	return s.limit
-}
-
-// back sees to it that a segment whose bit is the caller's, and the others of its run, have memory
-// up to an offset.
-func (r *Ring) back(s *segment, to int64) bool {
-	if r.backing == nil {
-		return true
-	}
-	for off := s.off; off < to; off += r.head.unit {
-		want := min(to-off, r.head.unit)
-		if s := &r.pool.segments[r.head.place(off)]; s.backed.Load() < want && (r.backing.short.Load() || !r.provide(s, off, want)) {
-			return false
-		}
-	}
-	return true
-}
-
-// provide gives a segment memory for its first bytes, in whole blocks.
-func (r *Ring) provide(s *segment, off, want int64) bool {
-	have := s.backed.Load()
-	to := min((want+blockLen-1)/blockLen*blockLen, r.head.unit)
-	if err := r.backing.get(off+have, off+to); err != nil {
-		r.backing.lacks(err)
-		return false
-	}
-	s.has(to)
-	if have > 0 { // the segment will be filled, it seems, and others after it
-		r.backing.tend()
-	}
-	return true
-}
-
-// fresh takes a segment that had no memory. Of small ones several get some at once.
-func (r *Ring) fresh(need int64) int {
-	b := r.backing
-	if b == nil || b.short.Load() {
-		return -1
-	}
-	at, k := r.pool.takeFresh(max(1, int(blockLen/r.head.unit)))
-	if at < 0 {
-		return -1
-	}
-	if k == 1 {
-		if !r.provide(&r.pool.segments[at], r.head.offset(at), need) {
-			r.pool.put(at, 1)
-			return -1
-		}
-		return at
-	}
-	if !r.provideAll(at, k) {
-		r.pool.put(at, k)
-		return -1
-	}
-	r.pool.put(at+1, k-1)
-	return at
-}
-
-// provideAll gives segments without memory all of theirs.
-func (r *Ring) provideAll(at, k int) bool {
-	if err := r.backing.get(r.head.offset(at), r.head.offset(at+k)); err != nil {
-		r.backing.lacks(err)
-		return false
-	}
-	for i := at; i < at+k; i++ {
-		r.pool.segments[i].has(r.head.unit)
-	}
-	return true
-}
-
-// has notes that the segment has memory for so many bytes, at least.
-func (s *segment) has(n int64) {
-	for {
-		if old := s.backed.Load(); old >= n || s.backed.CompareAndSwap(old, n) {
-			return
-		}
-	}
-}
-
-// start gets the memory for the first segments: one for the first records, and the reserve.
-func (b *backing) start(h *head, p *pool) error {
-	at, k := p.takeFresh(max(2, int(blockLen/h.unit)))
-	for i := at; i < at+k; i++ {
-		n := idleLen(i, h.unit)
-		if err := b.get(h.offset(i), h.offset(i)+n); err != nil {
-			return err
-		}
-		p.segments[i].has(n)
-	}
-	p.put(at, k)
-	return nil
-}
-
 // idleLen is how much of its memory the segment with that number has in a ring that is not used.
 func idleLen(place int, unit int64) int64 {
 	switch {
@@ -272,4 +155,20 @@ func idleLen(place int, unit int64) int64 {
 		return unit
 	}
 	return 0
+}
+
+// writeZeros allocates a part of a file where the system has no better way.
+func writeZeros(f *os.File, from, to int64) error {
+	if fi, err := f.Stat(); err != nil {
+		return err
+	} else if fi.Size() < to {
+		return fmt.Errorf("%w: somebody has cut %s", ErrFailed, f.Name())
+	}
+	zeros := make([]byte, min(to-from, 1<<20))
+	for at := from; at < to; at += int64(len(zeros)) {
+		if _, err := f.WriteAt(zeros[:min(int64(len(zeros)), to-at)], at); err != nil {
+			return err
+		}
+	}
+	return nil
 }

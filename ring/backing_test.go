@@ -46,7 +46,7 @@ func openLent(t *testing.T, o *Options, room int64, zero bool) (*Ring, *lender) 
 	r.backing = newBacking(l.allocate)
 	r.backing.punch, r.backing.overwrites = l.punch, zero
 	r.backing.states.Store(stateRoom)
-	if err := r.backing.start(&r.head, r.pool); err != nil {
+	if err := r.segments.begin(); err != nil {
 		t.Fatal(err)
 	}
 	r.startTender()
@@ -201,7 +201,7 @@ func TestLent(t *testing.T) {
 			}
 			least := l.idle(r)
 			poll(t, "what is not used to go back", func() bool {
-				r.sweepNow.Store(true)
+				r.wanted.Store(true)
 				if _, ok, err := r.Next(); ok || err != nil {
 					t.Fatal(ok, err)
 				}
@@ -304,6 +304,7 @@ func TestTenderWritesOver(t *testing.T) {
 	n := uint32(0)
 	appended := make(chan bool, 1)
 	var once sync.Once
+	r.backing.moves.Add(2) // it has had some before
 	r.backing.allocate = func(from, to int64) error {
 		// What the tender asks for comes when an appender has asked, and written, too.
 		if from > segmentsAt && from < r.head.offset(1) && to-from > blockLen {
@@ -321,7 +322,7 @@ func TestTenderWritesOver(t *testing.T) {
 	poll(t, "segments ahead", func() bool { return r.pool.count.Load() > fewAhead })
 	heir := &source{segmentFacts: r.pool.segments[0].segmentFacts, pos: segmentsAt, end: r.head.offset(1)}
 	found := uint32(0)
-	for heir.next(r) {
+	for heir.next(&r.notes) {
 		found++
 	}
 	if found != n {
@@ -340,7 +341,8 @@ func TestGrowingState(t *testing.T) {
 			return err
 		}
 		asked++
-		heir := &Ring{head: r.head, mem: r.mem}
+		heir := newRing()
+		heir.head, heir.mem = r.head, r.mem
 		if heir.getState(); string(heir.State()) != string(r.State()) {
 			t.Errorf("there is a state of %d bytes, in place of %d", len(heir.State()), len(r.State()))
 		}
@@ -368,5 +370,51 @@ func TestShortPicks(t *testing.T) {
 	r.backing.short.Store(true)
 	if at := r.tryObtain(1, 1, reserveLen+100); at != more {
 		t.Errorf("found segment %d, not %d", at, more)
+	}
+}
+
+// TestTenderHangs: an append that finds no room while the tender has segments waits for these, but
+// not for a file system that hangs; and it is told when the tender lets them go.
+func TestTenderHangs(t *testing.T) {
+	r, l := openLent(t, &Options{Size: 256 << 10}, 1<<40, false)
+	hangs, goesOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	r.backing.moves.Add(2) // it has had some before
+	r.backing.allocate = func(from, to int64) error {
+		if to-from == r.head.unit { // the tender's: an appender gets several at once
+			once.Do(func() { close(hangs) })
+			<-goesOn
+		}
+		return l.allocate(from, to)
+	}
+	var h Hint
+	for r.pool.count.Load() > fewAhead {
+		if _, err := r.Append(&h, Now, make([]byte, 1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-hangs
+	full := make(chan error, 1)
+	go func() {
+		for {
+			if _, err := r.Append(&h, Now, make([]byte, 1000)); err != nil {
+				full <- err
+				return
+			}
+		}
+	}()
+	select {
+	case err := <-full:
+		if !errors.Is(err, ErrFull) {
+			t.Error(err)
+		}
+		close(goesOn)
+	case <-time.After(time.Minute):
+		close(goesOn)
+		t.Fatal("it waits for the file system")
+	}
+	poll(t, "word of room", func() bool { return isClosed(r.Space()) })
+	if _, err := r.Append(&h, Now, make([]byte, 1000)); err != nil {
+		t.Error(err)
 	}
 }

@@ -153,11 +153,11 @@ func BenchmarkAppend(b *testing.B) {
 // forget frees all segments but those to which lanes append now, as though everything in them were
 // done.
 func (r *Ring) forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range r.lanes {
-		first := &r.lanes[i].first
-		for s := r.segment(first.Load()); s != nil && s.closed.Load(); s = r.segment(first.Load()) {
+	r.retired.mu.Lock()
+	defer r.retired.mu.Unlock()
+	for i := range r.lanes.all {
+		first := &r.lanes.all[i].first
+		for s := r.pool.segment(first.Load()); s != nil && s.closed.Load(); s = r.pool.segment(first.Load()) {
 			first.Store(int32(r.head.place(s.next.off)) + 1)
 			r.giveBack(s)
 		}

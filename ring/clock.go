@@ -68,12 +68,11 @@ func (c *clock) tick() uint64 {
 	}
 }
 
-// Anchor makes the wall time that [Now] stands for follow the system's clock, which may be set.
-// Call it every second or so.
-func (r *Ring) Anchor() {
+// anchor makes wall follow the system's clock.
+func (c *clock) anchor() {
 	now := time.Now()
-	wall := now.UnixNano() - int64(now.Sub(r.clock.base)) - 1
-	if wall != r.clock.wall.Load() {
-		r.clock.wall.Store(wall)
+	wall := now.UnixNano() - int64(now.Sub(c.base)) - 1
+	if wall != c.wall.Load() {
+		c.wall.Store(wall)
 	}
 }

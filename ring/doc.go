@@ -27,8 +27,9 @@
 //     other began, the first has the lower key: also when a goroutine changes lanes. A record
 //     becomes visible late, when an older one may still come, but never out of turn.
 //   - Append allocates nothing and waits for nobody. It makes no system call, unless it is faster
-//     than the goroutine that gets memory ahead: then it asks for 64 KiB itself. A goroutine that
-//     the scheduler takes off its core in the middle of an append keeps the reader waiting, not
+//     than the goroutine that gets memory ahead: then it asks for 64 KiB itself. Before it is
+//     refused it looks again for as long as that goroutine has segments, 10 ms at most. A goroutine
+//     that the scheduler takes off its core in the middle of an append keeps the reader waiting, not
 //     other appenders.
 //   - Adopt takes a ring only when the kernel says that nobody has it any more, and each ring once.
 //     It never goes by process numbers.
@@ -117,21 +118,36 @@
 //
 // # How it is organised
 //
-//	ring.go, options.go      open, close
-//	lane.go, append.go       taking a lane, appending
-//	clock.go                 keys
-//	pool.go                  segments and room
-//	backing.go, tender.go    the memory under the segments: got ahead, given back
-//	reader.go                the live reader; opens with how it works
-//	done.go, head.go         marks, cuts, and what else lies in the head
-//	rescue.go, scan.go       reading what was left, or what can still be read
+// A [Ring] is put together of parts, each of which knows only those above it here:
+//
 //	format.go, format1.go    what lies where, now and in the first version
-//	fault.go                 memory that goes away
+//	clock.go                 keys
+//	backing.go               what the file has been given of its memory
+//	memory.go, fault.go      the memory that all parts share; that it may go away
+//	space.go, life.go        those who wait for room; whether appends are taken, and what wakes the reader
+//	lane.go                  taking a lane, taking all of them for ever
+//	pool.go                  which segments are free, and which have memory
+//	segments.go, tender.go   beginning a segment, giving it back; its memory, got ahead and given back
+//	notes.go, retired.go     marks, cuts and what else lies in the head; segments read and not yet done
+//	record.go, scan.go, rescue.go    reading what was left, or what can still be read
+//	merge.go, reader.go      the live reader, with how it works; whatever the ring, its next record
+//	ring.go, append.go, options.go   open, close; appending
 //	owner.go, home_*.go, adopt_*.go, kernel_*.go    folders, locks, mapping
 //	inspect.go               reading without touching
 //
-// Locks: Ring.mu is a leaf, held for short. A lane's busy bit is a lock that is only tried; whoever
-// has one may take mu, whoever has mu takes no lane but by one try.
+//	part       written by
+//	memory     nobody, once the ring is open; what lies in it, by those below
+//	life       the reader when it goes to sleep, the appender that wakes it; rises once, at the end
+//	lanes      appenders, each in the lane it has
+//	segments   an appender whose lane goes on to another one, with compare-and-swap; the tender
+//	space      appenders that find no room, and all that make some, under its lock
+//	notes      any goroutine, under its lock
+//	retired    the reader and the caller of Cut and Clear, under the lock of notes
+//	reader     the reader's goroutine
+//
+// Locks: that of notes comes before that of space, which is a leaf, as that of lanes is. A lane's
+// busy bit is a lock that is only tried; an appender that has one takes no lock but that of space,
+// and that one when there is no room. Where notes is locked a lane is taken by one try or not.
 //
 // Not obvious:
 //

@@ -148,7 +148,7 @@ func TestTruncatedHead(t *testing.T) {
 // TestForeignPanic: only faults of the ring's own memory are turned into errors.
 func TestForeignPanic(t *testing.T) {
 	r := mustOpen(t, &Options{Dir: sharedDir(t), Size: 256 << 10})
-	for _, f := range []func(){func() { panic("mine") }, func() { _ = make([]int, 0)[r.maxRec] }} {
+	for _, f := range []func(){func() { panic("mine") }, func() { _ = make([]int, 0)[r.head.maxRec] }} {
 		func() {
 			defer func() {
 				if recover() == nil {

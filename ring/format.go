@@ -55,7 +55,10 @@ type layout struct {
 	head             int64 // bytes of a segment before its first record
 }
 
-var layouts = [...]layout{1: layout1, formatVersion: {states: statesAt, segments: segmentsAt}}
+var layouts = [...]layout{
+	1:             {states: 2 * pageSize, segments: 90112, head: 64},
+	formatVersion: {states: statesAt, segments: segmentsAt},
+}
 
 // head is what never changes in a ring's file.
 type head struct {
@@ -124,12 +127,6 @@ type segmentFacts struct {
 	last   uint64 // with filled: key of its last record
 	filled int64  // set once nothing will be added: bytes; 0 before
 	count  uint32 // with filled: records
-}
-
-// line is a segment's.
-func (r *Ring) line(off int64) []byte {
-	at := int64(tableAt + lineLen*r.head.place(off))
-	return r.mem[at : at+lineLen]
 }
 
 func firstWord(b []byte) *uint32 { return (*uint32)(unsafe.Pointer(unsafe.SliceData(b))) }

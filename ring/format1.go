@@ -26,12 +26,9 @@ import (
 const (
 	table1       = 81920
 	entryLen1    = 24
-	segmentHead1 = 64
 	entryUsed1   = 1 << 63
 	entryClosed1 = 1 << 62
 )
-
-var layout1 = layout{states: 2 * pageSize, segments: 90112, head: segmentHead1}
 
 // parse1 is false when there is no segment.
 func (s *segmentFacts) parse1(h *head, off, room int64, b, entry []byte) bool {
@@ -52,24 +49,4 @@ func (s *segmentFacts) parse1(h *head, off, room int64, b, entry []byte) bool {
 		s.filled, s.count, s.last = end, order.Uint32(b[52:]), order.Uint64(entry[16:])
 	}
 	return true
-}
-
-func (r *Ring) entry1(off int64) []byte {
-	at := int64(table1 + entryLen1*r.head.place(off))
-	return r.mem[at : at+entryLen1]
-}
-
-// lost1 is the loss of a segment whose head cannot be read. Under touch.
-func (r *Ring) lost1(off int64) Loss {
-	b := r.entry1(off)
-	word, first, last := order.Uint64(b), order.Uint64(b[8:]), order.Uint64(b[16:])
-	closed := word&entryClosed1 != 0
-	if word&entryUsed1 == 0 || closed && r.isDone(first, last) {
-		return Loss{}
-	}
-	loss := Loss{Regions: 1, Bytes: (word >> 32 & 0xffff) * uint64(r.head.unit)}
-	if closed {
-		loss.Records = word & (1<<32 - 1)
-	}
-	return loss
 }

@@ -122,7 +122,7 @@ func TestRoomInLanes(t *testing.T) {
 		}
 		if n := uint32(lane) + 1; n == r.active.Load() {
 			r.addLane(n)
-			r.lanes[n].state.Store(0)
+			r.lanes.all[n].state.Store(0)
 		}
 	}
 	var a tally
@@ -293,8 +293,10 @@ func TestAfterClose(t *testing.T) {
 			r.Anchor()
 			r.Rewind()
 			_, _, _, _ = r.State(), r.Marks(), r.Lost(), r.Used()
-			if err := r.SetState(nil); !errors.Is(err, ErrClosed) {
-				t.Error(err)
+			for _, n := range []int{0, MaxState} { // the longer one would need more memory
+				if err := r.SetState(make([]byte, n)); !errors.Is(err, ErrClosed) || errors.Is(err, ErrFull) {
+					t.Error(err)
+				}
 			}
 		})
 	}
@@ -333,8 +335,8 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if r.Size() != defaultSize || r.maxRec != defaultMaxRecord || r.Path() != "" {
-		t.Error(r.Size(), r.maxRec, r.Path())
+	if r.Size() != defaultSize || r.head.maxRec != defaultMaxRecord || r.Path() != "" {
+		t.Error(r.Size(), r.head.maxRec, r.Path())
 	}
 	if name := cleanName("a b/../c.d_-+@Z9"); name != "a_b____c_d_-+@Z9" {
 		t.Error(name)

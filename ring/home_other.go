@@ -4,13 +4,14 @@
 
 package ring
 
-type home struct{}
+import "time"
 
-func (r *Ring) settleIn(*Options) error { return ErrUnsupported }
+type home struct{ owner Owner }
 
-func (h *home) unmap([]byte) error         { return nil }
-func (h *home) leave(string, bool) error   { return nil }
-func (h *home) written(_, end int64) int64 { return end }
+func settle(*Options, time.Time, *memory, func() error) (*home, error) { return nil, ErrUnsupported }
+
+func (h *home) unmap([]byte) error       { return nil }
+func (h *home) leave(string, bool) error { return nil }
 
 // Adopt finds nothing where no memory outlives a process.
 func Adopt(_, _ string, _ func(Owner) bool, _ func(error)) ([]*Ring, error) {

@@ -26,7 +26,7 @@ import (
 type home struct {
 	lock  *os.File
 	ring  *os.File
-	tmpfs bool // ring lies in one, and has its whole length
+	owner Owner
 }
 
 // leftoverAge is for how long nobody removes a temporary folder without an owner file: its maker
@@ -41,65 +41,65 @@ var held sync.Map
 // too.
 var cleaned sync.Map
 
-// settleIn makes the ring's folder and files, complete under a temporary name, and maps the memory.
-func (r *Ring) settleIn(o *Options) error {
+// settle makes the ring's folder and files, complete under a temporary name, and maps the memory;
+// furnish gets what it needs of that to begin with.
+func settle(o *Options, born time.Time, m *memory, furnish func() error) (*home, error) {
 	dir, err := ensureDir(o.Dir, o.Report)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, cleaned := cleaned.LoadOrStore(dir, true); !cleaned {
 		if names, err := readNames(dir); err == nil {
 			cleanLeftovers(dir, names)
 		}
 	}
-	r.fit(dir)
+	fit(&m.head, dir)
 	for range 10 {
 		// Who cleans up may find the folder before it is locked, and then it is gone.
-		if err = r.moveIn(o, dir); !errors.Is(err, ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		var h *home
+		if h, err = moveIn(o, dir, born, m, furnish); !errors.Is(err, ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
+			return h, err
 		}
-		_, _ = rand.Read(r.head.id[:])
+		_, _ = rand.Read(m.head.id[:])
 	}
-	return err
+	return nil, err
 }
 
 // fit makes segments smaller where there is no room for many large ones.
-func (r *Ring) fit(dir string) {
+func fit(h *head, dir string) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	if there := room(f); there < r.head.size {
+	if there := room(f); there < h.size {
 		least := int64(minSegment)
-		for least*maxSegments < r.head.size {
+		for least*maxSegments < h.size {
 			least *= 2
 		}
-		r.head.unit = min(r.head.unit, max(segmentSize(there), least))
-		r.pool = newPool(int(r.head.size / r.head.unit))
+		h.unit = min(h.unit, max(segmentSize(there), least))
 	}
 }
 
-func (r *Ring) moveIn(o *Options, dir string) error {
+func moveIn(o *Options, dir string, born time.Time, m *memory, furnish func() error) (*home, error) {
 	boot, err := bootID()
 	if err != nil {
-		return fmt.Errorf("ring: which start of the machine this is: %w", err)
+		return nil, fmt.Errorf("ring: which start of the machine this is: %w", err)
 	}
-	r.owner = Owner{
-		Name: o.Name, PID: os.Getpid(), BootID: boot, MachineID: machineID(), RingID: hex.EncodeToString(r.head.id[:]),
-		Identity: append([]byte(nil), o.Identity...), Made: r.clock.base,
-	}
-	final := filepath.Join(dir, folderName(o.Name, r.owner.PID, r.head.id))
+	h := &home{owner: Owner{
+		Name: o.Name, PID: os.Getpid(), BootID: boot, MachineID: machineID(), RingID: hex.EncodeToString(m.head.id[:]),
+		Identity: append([]byte(nil), o.Identity...), Made: born,
+	}}
+	final := filepath.Join(dir, folderName(o.Name, h.owner.PID, m.head.id))
 	temporary := final + temporarySuffix
-	r.owner.Path = final
+	h.owner.Path = final
 	if err := os.Mkdir(temporary, 0o700); err != nil {
-		return err
+		return nil, err
 	}
-	h := &home{}
-	undo := func(err error) error {
-		if r.mem != nil {
-			err = errors.Join(err, unix.Munmap(r.mem))
-			r.mem = nil
+	undo := func(err error) (*home, error) {
+		if m.mem != nil {
+			err = errors.Join(err, unix.Munmap(m.mem))
+			m.mem = nil
 		}
 		for _, f := range []*os.File{h.ring, h.lock} {
 			if f != nil {
@@ -107,7 +107,7 @@ func (r *Ring) moveIn(o *Options, dir string) error {
 			}
 		}
 		_ = os.RemoveAll(temporary)
-		return err
+		return nil, err
 	}
 	h.lock, err = os.OpenFile(filepath.Join(temporary, ownerFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *Ring) moveIn(o *Options, dir string) error {
 	if err := lock(h.lock); err != nil {
 		return undo(err)
 	}
-	if _, err := h.lock.Write(r.owner.text()); err != nil {
+	if _, err := h.lock.Write(h.owner.text()); err != nil {
 		return undo(err)
 	}
 	h.ring, err = os.OpenFile(filepath.Join(temporary, ringFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -127,39 +127,27 @@ func (r *Ring) moveIn(o *Options, dir string) error {
 	if err := h.ring.Truncate(size); err != nil {
 		return undo(err)
 	}
-	if r.mem, err = unix.Mmap(int(h.ring.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
-		r.mem = nil
+	if m.mem, err = unix.Mmap(int(h.ring.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		m.mem = nil
 		return undo(fmt.Errorf("ring: map %s: %w", h.ring.Name(), err))
 	}
-	r.shared = true
-	if err := keepFromChildren(r.mem); err != nil {
+	m.shared = true
+	if err := keepFromChildren(m.mem); err != nil {
 		return undo(err)
 	}
-	if err := r.furnish(h); err != nil {
+	m.backing = h.backing(m.mem)
+	if err := furnish(); err != nil {
 		return undo(fmt.Errorf("ring: no room in %s: %w", dir, err))
 	}
-	if err := r.touch(func() { r.head.put(r.mem) }); err != nil {
+	if err := m.touch(func() { m.head.put(m.mem) }); err != nil {
 		return undo(err)
 	}
 	if err := os.Rename(temporary, final); err != nil {
 		return undo(err)
 	}
-	r.path, r.home = final, h
+	m.path = final
 	held.Store(final, true)
-	return nil
-}
-
-// furnish gets the memory that the ring needs to begin with.
-func (r *Ring) furnish(h *home) error {
-	r.backing = h.backing(r.mem)
-	if err := r.backing.get(0, wholePages(tableAt+lineLen*int64(r.pool.n))); err != nil {
-		return err
-	}
-	if err := r.backing.forState(statesAt, pageSize); err != nil {
-		return err
-	}
-	defer r.backing.measure()
-	return r.backing.start(&r.head, r.pool)
+	return h, nil
 }
 
 // backing is where the memory of the file comes from, and where it goes.
@@ -172,15 +160,6 @@ func (h *home) backing(mem []byte) *backing {
 		b.punch = func(from, to int64) error { return punch(h.ring, from, to) }
 	}
 	return b
-}
-
-// written is how far from an offset on, at most to end, the file may have been written to. Reading
-// a hole of a tmpfs through a mapping would fill it, or fault where there is no room.
-func (h *home) written(off, end int64) int64 {
-	if h == nil || !h.tmpfs {
-		return end
-	}
-	return min(end, dataEnd(h.ring, off))
 }
 
 func (h *home) unmap(mem []byte) error {
@@ -350,20 +329,4 @@ func machineID() string {
 		return ""
 	}
 	return cleanName(strings.TrimSpace(string(b)))
-}
-
-// writeZeros allocates a part of a file where the system has no better way.
-func writeZeros(f *os.File, from, to int64) error {
-	if fi, err := f.Stat(); err != nil {
-		return err
-	} else if fi.Size() < to {
-		return fmt.Errorf("%w: somebody has cut %s", ErrFailed, f.Name())
-	}
-	zeros := make([]byte, min(to-from, 1<<20))
-	for at := from; at < to; at += int64(len(zeros)) {
-		if _, err := f.WriteAt(zeros[:min(int64(len(zeros)), to-at)], at); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -108,7 +107,7 @@ func inspect(path string) *Inspection {
 	}
 	i.Size, i.Used = r.head.size, r.used()
 	i.Cut, i.Marks, i.BadMarks, i.State, i.Counters = r.cut, r.Marks(), r.badMarks, r.State(), r.counters
-	for _, s := range r.found {
+	for _, s := range r.rescue.found {
 		i.Segments = append(i.Segments, SegmentInfo{
 			Offset: s.off, Size: int64(s.units) * r.head.unit, Lane: s.lane, Seq: s.seq, Filled: s.filled, Count: s.count, First: s.first,
 		})
@@ -125,31 +124,9 @@ func inspect(path string) *Inspection {
 	return i
 }
 
-// readRegular reads at most limit bytes of a file, and of nothing else: to read from a pipe would
-// be to wait for ever.
-func readRegular(name string, limit int64) ([]byte, error) {
-	if err := checkRegular(name); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, limit))
-}
-
-func checkRegular(name string) error {
-	fi, err := os.Lstat(name)
-	if err == nil && !fi.Mode().IsRegular() {
-		err = fmt.Errorf("%w: %s is no file", ErrCorrupt, name)
-	}
-	return err
-}
-
 // fromBytes is an adopted ring of what was in a ring's file. What it lacks is zero.
 func fromBytes(b []byte) (*Ring, error) {
-	r := &Ring{adopted: true}
+	r := newRing()
 	if err := r.head.parse(b, int64(len(b))); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ package ring
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 )
@@ -33,6 +34,28 @@ type lane struct {
 	_       [63]byte
 }
 
+// lanes are all those of a ring, and how many of them there are to be found.
+type lanes struct {
+	all    *[maxLanes]lane
+	active atomic.Uint32 // lanes that can be reached; only grows
+	life   *life
+	_      [64]byte
+	turn   atomic.Uint32 // spreads appenders without a hint over the lanes
+	adding sync.Mutex    // held while a lane is added, and by who wants none to be; a leaf
+	sealed bool          // all are taken for ever
+	_      [64]byte
+}
+
+// begin makes the first n lanes reachable.
+func (ls *lanes) begin(n int) {
+	ls.all = newLanes()
+	ls.all[0].state.Store(busy)
+	for i := n; i < maxLanes; i++ {
+		ls.all[i].state.Store(busy)
+	}
+	ls.active.Store(uint32(n))
+}
+
 // newLanes begins where a pair of cache lines does. (Lanes hold no pointers: the collector need not
 // know.)
 func newLanes() *[maxLanes]lane {
@@ -56,12 +79,12 @@ func (l *lane) try() (old uint64, ok bool) {
 // hold takes a lane, however long that lasts: an owner that the scheduler has taken off its core
 // may keep it for milliseconds. Once the ring is over it may be kept for ever; then hold returns
 // false.
-func (r *Ring) hold(l *lane) (old uint64, ok bool) {
+func (ls *lanes) hold(l *lane) (old uint64, ok bool) {
 	for {
 		if old, ok := l.try(); ok {
 			return old, true
 		}
-		if r.over.Load() >= overFailed {
+		if ls.life.over.Load() >= overFailed {
 			return 0, false
 		}
 		runtime.Gosched()
@@ -69,69 +92,69 @@ func (r *Ring) hold(l *lane) (old uint64, ok bool) {
 }
 
 // release publishes the lane's tail and lets it go.
-func (r *Ring) release(l *lane, tail int64) {
+func (ls *lanes) release(l *lane, tail int64) {
 	l.state.Store(uint64(tail) << 1)
 	// The reader turns asleep on and looks at the lanes then; this looks in the other order. One of
 	// the two sees the other.
-	if r.asleep.Load() != 0 {
-		r.rouse()
+	if ls.life.asleep.Load() != 0 {
+		ls.life.rouse()
 	}
 }
 
 // putBack lets a lane go in which nothing has changed.
-func (r *Ring) putBack(l *lane, old uint64) {
+func (ls *lanes) putBack(l *lane, old uint64) {
 	l.state.Store(old)
-	if r.sawBusy.Load() != 0 { // that may have been here; else nothing has changed for the reader
-		r.rouse()
+	if ls.life.sawBusy.Load() != 0 { // that may have been here; else nothing has changed for the reader
+		ls.life.rouse()
 	}
 }
 
 // acquire finds a lane that nobody has, beginning beside the hint, and makes one more reachable if
 // there is none. nil: the ring is over.
-func (r *Ring) acquire(h *Hint) (l *lane, old uint64) {
+func (ls *lanes) acquire(h *Hint) (l *lane, old uint64) {
 	for {
-		n := r.active.Load()
+		n := ls.active.Load()
 		from := uint32(h.lane)
 		if from == 0 {
-			from = r.turn.Add(1)
+			from = ls.turn.Add(1)
 		}
 		const first = reserved + 1
 		for i := range n - first {
 			at := first + (from+i)%(n-first)
-			if old, ok := r.lanes[at].try(); ok {
+			if old, ok := ls.all[at].try(); ok {
 				h.lane = uint8(at)
-				return &r.lanes[at], old
+				return &ls.all[at], old
 			}
 		}
-		if r.over.Load() != 0 {
+		if ls.life.over.Load() != 0 {
 			return nil, 0
 		}
-		if n < maxLanes && r.addLane(n) {
+		if n < maxLanes && ls.addLane(n) {
 			h.lane = uint8(n)
-			return &r.lanes[n], 0
+			return &ls.all[n], 0
 		}
 		runtime.Gosched()
 	}
 }
 
 // addLane makes lane n reachable; it was born busy, so it is the caller's.
-func (r *Ring) addLane(n uint32) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.over.Load() == 0 && r.active.CompareAndSwap(n, n+1)
+func (ls *lanes) addLane(n uint32) bool {
+	ls.adding.Lock()
+	defer ls.adding.Unlock()
+	return ls.life.over.Load() == 0 && ls.active.CompareAndSwap(n, n+1)
 }
 
 // seal takes all lanes of a ring that is over for ever: no append goes on or begins. Only the
 // reader's goroutine does that.
-func (r *Ring) seal() {
-	r.mu.Lock()
-	n, done := r.active.Load(), r.sealed // no lane is added from here on
-	r.mu.Unlock()
+func (ls *lanes) seal() {
+	ls.adding.Lock()
+	n, done := ls.active.Load(), ls.sealed // no lane is added from here on
+	ls.adding.Unlock()
 	if done {
 		return
 	}
 	for i := uint32(reserved); i < n; i++ {
-		l := &r.lanes[i]
+		l := &ls.all[i]
 		for {
 			if _, ok := l.try(); ok {
 				break
@@ -139,29 +162,59 @@ func (r *Ring) seal() {
 			runtime.Gosched()
 		}
 	}
-	r.mu.Lock()
-	r.sealed = true
-	r.allow()
-	r.mu.Unlock()
+	ls.adding.Lock()
+	ls.sealed = true
+	ls.adding.Unlock()
+	ls.life.space.allow()
 }
 
-func (r *Ring) isSealed() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.sealed
+func (ls *lanes) isSealed() bool {
+	ls.adding.Lock()
+	defer ls.adding.Unlock()
+	return ls.sealed
 }
 
 // Seal ends appending: from its return on Append answers [ErrClosed], and what was appended before
 // can be read. AppendReserved goes on. Any goroutine may call it.
-func (r *Ring) Seal() {
-	r.raise(overClosing)
-	r.mu.Lock()
-	n := r.active.Load() // no lane is added from here on
-	r.allow()
-	r.mu.Unlock()
+func (ls *lanes) Seal() {
+	ls.life.raise(overClosing)
+	ls.adding.Lock()
+	n := ls.active.Load() // no lane is added from here on
+	ls.adding.Unlock()
+	ls.life.space.allow()
 	for i := uint32(reserved + 1); i < n; i++ {
-		if old, ok := r.hold(&r.lanes[i]); ok { // whoever has it may have looked before
-			r.release(&r.lanes[i], int64(old>>1))
+		if old, ok := ls.hold(&ls.all[i]); ok { // whoever has it may have looked before
+			ls.release(&ls.all[i], int64(old>>1))
 		}
 	}
+}
+
+// takes says that the ring takes appends to lane n.
+func (ls *lanes) takes(n uint16) bool {
+	why := ls.life.over.Load()
+	return why == 0 || why == overClosing && n == reserved
+}
+
+// Appended says how many records were appended to the ring by this process, and the sum of their
+// lengths.
+func (ls *lanes) Appended() (records, bytes uint64) {
+	for i, n := uint32(reserved), ls.active.Load(); i < n; i++ {
+		l := &ls.all[i]
+		for {
+			old, ok := l.try()
+			sealed := !ok && ls.isSealed() // then nobody writes there any more
+			if ok || sealed {
+				records += l.records
+				bytes += l.bytes
+			}
+			if ok {
+				ls.putBack(l, old)
+			}
+			if ok || sealed {
+				break
+			}
+			runtime.Gosched()
+		}
+	}
+	return records, bytes
 }

@@ -34,8 +34,8 @@ func TestBusyLanes(t *testing.T) {
 		}
 		var stuck []held
 		for i := uint32(reserved + 1); i < r.active.Load(); i++ {
-			if old, ok := r.lanes[i].try(); ok {
-				stuck = append(stuck, held{&r.lanes[i], old})
+			if old, ok := r.lanes.all[i].try(); ok {
+				stuck = append(stuck, held{&r.lanes.all[i], old})
 			}
 		}
 		before := r.active.Load()
@@ -103,10 +103,10 @@ func TestAllLanesBusy(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	r.release(&r.lanes[maxLanes-1], 0)
+	r.release(&r.lanes.all[maxLanes-1], 0)
 	all.Wait()
 	for i := reserved + 1; i < maxLanes-1; i++ {
-		r.release(&r.lanes[i], 0)
+		r.release(&r.lanes.all[i], 0)
 	}
 }
 

@@ -40,7 +40,7 @@ func (r *Ring) warm(tb testing.TB) {
 	if r.backing == nil {
 		return
 	}
-	t := &tender{Ring: r, b: r.backing}
+	t := &tender{segments: &r.segments, b: r.backing}
 	for at := range r.pool.n {
 		fresh := r.pool.takeAbsent(at)
 		if !t.fill(at) {

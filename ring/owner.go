@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/crc32"
+	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -100,3 +102,25 @@ const (
 	ownerFile       = "owner"
 	ringFile        = "ring"
 )
+
+// readRegular reads at most limit bytes of a file, and of nothing else: to read from a pipe would
+// be to wait for ever.
+func readRegular(name string, limit int64) ([]byte, error) {
+	if err := checkRegular(name); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
+func checkRegular(name string) error {
+	fi, err := os.Lstat(name)
+	if err == nil && !fi.Mode().IsRegular() {
+		err = fmt.Errorf("%w: %s is no file", ErrCorrupt, name)
+	}
+	return err
+}

@@ -4,8 +4,6 @@ package ring
 
 import (
 	"math/bits"
-	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -173,205 +171,18 @@ type segment struct {
 }
 
 // segment is that of which a lane has the place + 1, nil for 0.
-func (r *Ring) segment(place1 int32) *segment {
+func (p *pool) segment(place1 int32) *segment {
 	if place1 == 0 {
 		return nil
 	}
-	return &r.pool.segments[place1-1]
+	return &p.segments[place1-1]
 }
 
-// grow gives the lane room for need bytes, in its segment or in a new one, and returns where. The
-// lane is the caller's. As long as there is room it takes no lock: an owner of one that is off its
-// core would keep appenders waiting.
-func (r *Ring) grow(l *lane, n uint16, tail, need int64, key uint64) (off int64, err error) {
-	prev := r.segment(l.seg)
-	if prev != nil && tail+need <= prev.limit && r.back(prev, tail+need) {
-		l.limit = r.roomIn(prev)
-		return tail, nil
-	}
-	stay := 1
-	if n == reserved {
-		stay = 0
-	} else if r.full.Load() || !l.begin && r.few() {
-		return 0, ErrFull
-	}
-	l.begin = false
-	units := int((need + r.head.unit - 1) / r.head.unit)
-	at := r.obtain(units, stay, need)
-	if at < 0 {
-		return 0, ErrFull
-	}
-	s := &r.pool.segments[at]
-	s.segmentFacts = segmentFacts{nonce: newNonce(), units: uint32(units), lane: n, seq: r.seq.Add(1), first: key}
-	s.next = nil
-	s.closed.Store(false)
-	if prev != nil {
-		prev.filled, prev.count, prev.last = tail-prev.off, l.index, l.last
-	}
-	err = r.touch(func() {
-		if prev != nil {
-			prev.putFilled(&r.head, prev.off, r.line(prev.off))
-		}
-		for i := 1; i < units; i++ { // before there is anything in them
-			noSegment(r.line(r.head.offset(at + i)))
-		}
-		s.put(&r.head, s.off, r.line(s.off))
-	})
-	if err != nil {
-		r.pool.put(at, units)
-		return 0, r.fail(err)
-	}
-	if prev != nil {
-		prev.next = s
-		prev.closed.Store(true)
-	} else {
-		l.first.Store(int32(at) + 1)
-	}
-	l.seg, l.limit, l.nonce, l.index = int32(at)+1, r.roomIn(s), s.nonce, 0
-	if p := r.pressure.Load(); p > 0 && r.used() >= p && r.pressed.CompareAndSwap(false, true) {
-		r.callWake()
-	}
-	if prev != nil {
-		r.backing.wantAhead(r.pool)
-	}
-	return s.off, nil
-}
-
-// obtain takes segments in a row with memory for need bytes, or notes that somebody may be waiting
-// for room and returns -1.
-func (r *Ring) obtain(units, stay int, need int64) (at int) {
-	if at = r.tryObtain(units, stay, need); at >= 0 {
-		return at
-	}
-	r.mu.Lock()
-	if units == 1 && r.pool.count.Load() <= int64(stay) {
-		r.full.Store(true)
-	}
-	first := r.room == nil
-	if first {
-		r.room = make(chan struct{})
-	}
-	r.mu.Unlock()
-	// Who gives back does it before he takes mu to tell those who wait: one of the two sees the
-	// other.
-	for moves := uint32(1); moves != r.backing.moved(); runtime.Gosched() { // else the tender may have had one for a moment
-		moves = r.backing.moved() &^ 1
-		if at = r.tryObtain(units, stay, need); at >= 0 {
-			r.allowAgain()
-			return at
-		}
-	}
-	r.sweepNow.Store(true) // idle lanes may hold what the reader can free
-	if first {             // nobody was refused since there last was room
-		r.callWake()
-	}
-	return -1
-}
-
-func (r *Ring) tryObtain(units, stay int, need int64) (at int) {
-	if units > 1 {
-		at = r.pool.takeRun(units, stay, !r.backing.isShort())
-	} else if at = r.pool.take(stay); at < 0 {
-		at = r.fresh(need)
-	}
-	found := at >= 0
-	for again := units == 1; at >= 0; again = false {
-		for i := range units {
-			s := &r.pool.segments[at+i]
-			s.off = r.head.offset(at + i)
-			s.limit = r.head.offset(at + units)
-			s.units = uint32(units)
-		}
-		if r.back(&r.pool.segments[at], r.head.offset(at)+need) {
-			return at
-		}
-		r.pool.put(at, units)
-		if at = -1; again { // there is no more memory, but another one may have it
-			at = r.pool.takeWith(need, stay)
-		}
-	}
-	if units > 1 || found {
-		r.looksFull() // what was taken for a while seemed to be in use
-	}
-	return -1
-}
-
-// looksFull lets those try again who may have been refused because segments were taken for a while
-// that are free.
-func (r *Ring) looksFull() {
-	if r.full.Load() {
-		r.allowAgain()
-	}
-}
-
-func (r *Ring) allowAgain() {
-	r.mu.Lock()
-	r.allow()
-	r.mu.Unlock()
-}
-
-// newNonce is never 0: fresh memory is.
-func newNonce() uint64 {
+// has notes that the segment has memory for so many bytes, at least.
+func (s *segment) has(n int64) {
 	for {
-		if n := rand.Uint64(); uint32(n) != 0 {
-			return n
+		if old := s.backed.Load(); old >= n || s.backed.CompareAndSwap(old, n) {
+			return
 		}
-	}
-}
-
-// used is the bytes of segments in use.
-func (r *Ring) used() int64 {
-	if r.adopted {
-		return r.left.Load() * r.head.unit
-	}
-	return (r.pool.present() - r.pool.count.Load()) * r.head.unit
-}
-
-// giveBack frees a segment, to which nobody points any more. Under mu.
-func (r *Ring) giveBack(s *segment) {
-	_ = r.touch(func() { noSegment(r.line(s.off)) }) // a fault is met again by whoever writes there
-	r.pool.put(r.head.place(s.off), int(s.units))
-	if r.used() < r.pressure.Load() {
-		r.pressed.Store(false)
-	}
-	r.allow()
-}
-
-// allow lets all who wait for room try again. Under mu.
-func (r *Ring) allow() {
-	r.full.Store(false)
-	if r.room != nil {
-		close(r.room)
-		r.room = nil
-	}
-}
-
-var hasRoom = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
-
-// Space returns a channel that is closed when an Append that was refused with [ErrFull] may
-// succeed; it may also be refused again.
-func (r *Ring) Space() <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.room == nil {
-		return hasRoom
-	}
-	return r.room
-}
-
-// Used is the bytes of all segments in use. A lane that is idle gives its segment back when its
-// records are done and the reader next calls Next or Sleep.
-func (r *Ring) Used() int64 { return r.used() }
-
-// SetPressure has wake called when more than so many bytes come into use, whether the reader sleeps
-// or not: once, until fewer are in use again or SetPressure is called again. If they are in use
-// already, it is called at once.
-func (r *Ring) SetPressure(bytes int64) {
-	r.pressed.Store(false)
-	r.pressure.Store(bytes)
-	// Whoever takes a segment looks at the pressure after that; this looks in the other order. One
-	// of the two sees the other.
-	if bytes > 0 && r.used() >= bytes && r.pressed.CompareAndSwap(false, true) {
-		r.callWake()
 	}
 }

@@ -5,31 +5,18 @@ package ring
 import (
 	"cmp"
 	"container/heap"
-	"math"
 	"slices"
 	"sync/atomic"
 )
 
-// Loss is what was appended and cannot be read.
-type Loss struct {
-	Records uint64 // as far as their number is known; exact for a ring that failed under this process
-	Bytes   uint64 // of the regions, headers and padding included
-	Regions uint64 // places where records must have been
-}
-
-func (l *Loss) add(m Loss) {
-	l.Records += m.Records
-	l.Bytes += m.Bytes
-	l.Regions += m.Regions
-}
-
 // rescue merges the records of segments to which nobody appends any more, each checked. It is the
 // reader of an adopted ring and of one that failed.
 type rescue struct {
-	ring    *Ring
+	notes   *notes
 	sources []*source // a heap by the records found
 	last    *source   // whose record was returned last and is still its first
 	loss    Loss
+	found   []*segment // of an adopted ring: in the order in which they were begun
 }
 
 func (q *rescue) Len() int { return len(q.sources) }
@@ -61,8 +48,8 @@ func (q *rescue) start() {
 
 // step finds a source's next record that is not done.
 func (q *rescue) step(s *source) bool {
-	for s.next(q.ring) {
-		if q.ring.wanted(s.rec.Key) {
+	for s.next(q.notes) {
+		if key := s.rec.Key; !q.notes.isDone(key, key) {
 			return true
 		}
 	}
@@ -100,99 +87,73 @@ func (q *rescue) next() (rec Record, ok bool) {
 	return q.last.rec, true
 }
 
-// wanted says that records of a key are not all done.
-func (r *Ring) wanted(key uint64) bool { return !r.isDone(key, key) }
-
-// isDone is done for those who do not have mu.
-func (r *Ring) isDone(first, last uint64) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.done(first, last)
-}
-
-// startRescue ends appending and lets Next go on with what was not yet read, checking everything.
-func (r *Ring) startRescue() {
-	r.seal()
-	q := &rescue{ring: r}
-	r.mu.Lock()
-	for i, n := uint32(reserved), r.active.Load(); i < n; i++ {
-		f, tail := &r.follow[i], int64(r.lanes[i].state.Load()>>1)
-		s := f.seg
-		if s == nil {
-			s = r.segment(r.lanes[i].first.Load())
-		}
-		for ; s != nil; s = s.next {
-			end := s.off
-			if s.closed.Load() {
-				end = s.off + s.filled
-			} else if tail > s.off && tail <= s.limit {
-				end = tail
-			}
-			src := &source{segmentFacts: s.segmentFacts, off: s.off, pos: s.off, end: end}
-			src.last = math.MaxUint64
-			if s == f.seg {
-				src.pos, src.least = f.pos, f.least
-			}
-			q.sources = append(q.sources, src)
-		}
-	}
-	r.mu.Unlock()
-	r.rescue = q
-	q.start()
-}
-
-// startAdopted lets Next read the segments that the dead owner left.
-func (r *Ring) startAdopted() {
-	q := &rescue{ring: r}
-	for off := r.head.segments; off < int64(len(r.mem)); off += r.head.unit {
+// left is the rescue of the segments that a dead owner left, of which there are so many.
+func left(n *notes) (q *rescue, units int64) {
+	q = &rescue{notes: n}
+	for off := n.head.segments; off < int64(len(n.mem)); off += n.head.unit {
 		s := &source{off: off}
-		is, loss := r.parse(s)
+		is, loss := n.parse(s)
 		if !is {
 			q.loss.add(loss)
 			continue
 		}
-		size := int64(s.units) * r.head.unit
-		s.pos, s.least = off+r.head.head, s.first
+		size := int64(s.units) * n.head.unit
+		s.pos, s.least = off+n.head.head, s.first
 		if s.exact = s.filled != 0; s.exact {
 			s.end = off + s.filled
 		} else {
-			s.end = r.home.written(off, off+size)
+			s.end = n.backing.written(off, off+size)
 		}
 		q.sources = append(q.sources, s)
-		r.left.Add(int64(s.units))
-		off += size - r.head.unit
+		units += int64(s.units)
+		off += size - n.head.unit
 	}
-	r.found = q.segments()
-	r.rescue = q
+	q.found = q.segments()
 	q.start()
+	return q, units
 }
 
 // parse reads the facts of the segment at the source's offset. If there is none, loss is what must
 // have been there.
-func (r *Ring) parse(s *source) (is bool, loss Loss) {
-	err := r.touch(func() {
-		room := int64(len(r.mem)) - s.off
-		if r.head.version == 1 {
-			if is = s.parse1(&r.head, s.off, room, r.mem[s.off:], r.entry1(s.off)); !is {
-				loss = r.lost1(s.off)
+func (n *notes) parse(s *source) (is bool, loss Loss) {
+	err := n.touch(func() {
+		room := int64(len(n.mem)) - s.off
+		if n.head.version == 1 {
+			if is = s.parse1(&n.head, s.off, room, n.mem[s.off:], n.entry1(s.off)); !is {
+				loss = n.lost1(s.off)
 			}
 			return
 		}
 		var free bool
-		is, free = s.parse(&r.head, s.off, room, r.line(s.off))
-		if !is && (!free || atomic.LoadUint32(firstWord(r.line(s.off))) == 0 && r.startsWithin(s.off)) {
-			loss = Loss{Regions: 1, Bytes: uint64(r.head.unit)}
+		is, free = s.parse(&n.head, s.off, room, n.line(s.off))
+		if !is && (!free || atomic.LoadUint32(firstWord(n.line(s.off))) == 0 && n.startsWithin(s.off)) {
+			loss = Loss{Regions: 1, Bytes: uint64(n.head.unit)}
 		}
 	})
 	if err != nil { // perhaps: nobody can tell what was there
-		loss = Loss{Regions: 1, Bytes: uint64(r.head.unit)}
+		loss = Loss{Regions: 1, Bytes: uint64(n.head.unit)}
 	}
 	return is, loss
 }
 
 // startsWithin says that a record begins where the segment does, whose line is blank. Under touch.
-func (r *Ring) startsWithin(off int64) bool {
-	return r.home.written(off, off+recordHeader) > off && order.Uint64(r.mem[off:]) != 0
+func (n *notes) startsWithin(off int64) bool {
+	return n.backing.written(off, off+recordHeader) > off && order.Uint64(n.mem[off:]) != 0
+}
+
+// lost1 is the loss of a segment of the first version whose head cannot be read. Under touch.
+func (n *notes) lost1(off int64) Loss {
+	b := n.entry1(off)
+	word, first, last := order.Uint64(b), order.Uint64(b[8:]), order.Uint64(b[16:])
+	closed := word&entryClosed1 != 0
+	if word&entryUsed1 == 0 || closed && n.isDone(first, last) {
+		return Loss{}
+	}
+	loss := Loss{Regions: 1, Bytes: (word >> 32 & 0xffff) * uint64(n.head.unit)}
+	if closed {
+		loss.Records = word & (1<<32 - 1)
+	}
+	return loss
 }
 
 // segments lists the segments in the order in which they were begun.
@@ -203,43 +164,4 @@ func (q *rescue) segments() []*segment {
 	}
 	slices.SortFunc(all, func(a, b *segment) int { return cmp.Compare(a.seq, b.seq) })
 	return all
-}
-
-// Drained says that Next has returned all there will ever be.
-func (r *Ring) Drained() bool {
-	if r.rescue == nil && r.over.Load() == overFailed {
-		r.startRescue()
-	}
-	if r.rescue == nil {
-		return false
-	}
-	_, more := r.rescue.peek()
-	return !more
-}
-
-// Lost is what was found to be unreadable: of an adopted ring, so far; of a ring that failed under
-// this process, once Next has come to the end.
-func (r *Ring) Lost() Loss {
-	if r.rescue == nil {
-		return Loss{}
-	}
-	loss := r.rescue.loss
-	if !r.adopted {
-		if !r.Drained() {
-			return Loss{}
-		}
-		loss = r.rescue.loss
-		records, bytes := r.Appended()
-		loss.Records, loss.Bytes = records-r.returned, bytes-r.returnedBytes
-	}
-	return loss
-}
-
-// Rewind starts Next of an adopted ring over from the oldest record that is not done. Other rings
-// it leaves alone.
-func (r *Ring) Rewind() {
-	if r.adopted && r.mem != nil {
-		r.left.Store(0)
-		r.startAdopted()
-	}
 }

@@ -21,15 +21,15 @@ type source struct {
 }
 
 // next finds the next whole record. It must be called outside touch, for it survives faults itself.
-func (s *source) next(r *Ring) bool {
+func (s *source) next(n *notes) bool {
 	hole := s.pos
 	torn := false // a record that was committed cannot be read
 	for s.pos+recordHeader <= s.end {
 		found := false
-		err := r.touch(func() { found = s.find(r.mem, &torn) })
+		err := n.touch(func() { found = s.find(n.mem, &torn) })
 		if found {
 			if hole != s.pos {
-				s.lose(r, hole, s.pos, s.rec.Key, s.number-s.index)
+				s.lose(n, hole, s.pos, s.rec.Key, s.number-s.index)
 			}
 			s.index = s.number + 1
 			s.least = s.rec.Key + 1
@@ -54,20 +54,17 @@ func (s *source) next(r *Ring) bool {
 	switch {
 	case s.exact:
 		if hole < s.end {
-			s.lose(r, hole, s.end, s.last, s.count-s.index)
+			s.lose(n, hole, s.end, s.last, s.count-s.index)
 		}
 	case torn:
-		s.lose(r, hole, s.end, s.last, 1)
+		s.lose(n, hole, s.end, s.last, 1)
 	}
 	return false
 }
 
 // lose counts a hole, unless everything in it was done: no key there is above last.
-func (s *source) lose(r *Ring, from, to int64, last uint64, records uint32) {
-	r.mu.Lock()
-	done := r.done(s.least, last)
-	r.mu.Unlock()
-	if done {
+func (s *source) lose(n *notes, from, to int64, last uint64, records uint32) {
+	if n.isDone(s.least, last) {
 		return
 	}
 	s.loss.Regions++

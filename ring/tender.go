@@ -6,15 +6,15 @@ import "time"
 
 // tender is the goroutine that sees to the memory of a ring that takes appends.
 type tender struct {
-	*Ring
+	*segments
 	b     *backing
 	spare int64     // segments that were free all the time between the last two looks
 	due   time.Time // of the next look at what is not needed; zero: there is nothing
 	retry time.Time // when more memory is asked for again; zero: it is not short
 }
 
-func (r *Ring) startTender() {
-	t := &tender{Ring: r, b: r.backing}
+func (g *segments) startTender() {
+	t := &tender{segments: g, b: g.backing}
 	t.b.tending.Go(t.run)
 }
 
@@ -95,6 +95,10 @@ func (t *tender) add(k int) (some, ok bool) {
 // letGo tells those who may have been refused because the tender had segments.
 func (t *tender) letGo() {
 	t.b.moves.Add(1)
+	if t.b.missed.Swap(false) {
+		t.allow()
+		return
+	}
 	t.looksFull()
 }
 
@@ -144,13 +148,13 @@ func (t *tender) askAgain(now time.Time) {
 		t.retry = time.Time{}
 	case t.retry.IsZero():
 		t.retry = now.Add(t.b.again)
-		t.callWake() // who counts on the ring's size looks at it anew
+		t.life.callWake() // who counts on the ring's size looks at it anew
 	case !now.Before(t.retry):
 		t.retry = now.Add(t.b.again)
 		if t.getsMore() {
 			t.b.short.Store(false)
 			t.retry = time.Time{}
-			t.allowAgain()
+			t.allow()
 		}
 	}
 }

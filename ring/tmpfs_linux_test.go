@@ -246,7 +246,7 @@ func TestSmall(t *testing.T) {
 		}
 		r.Cut(readAll(t, r, &a))
 		poll(t, "the memory", func() bool {
-			r.sweepNow.Store(true)
+			r.wanted.Store(true)
 			if _, ok, err := r.Next(); ok || err != nil {
 				t.Fatal(ok, err)
 			}

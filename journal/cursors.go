@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+// cursors are all durable cursors, and the files of those who read from them. Guarded by the lock
+// of life.
+type cursors struct {
+	named   map[string]*cursor
+	reading map[*readFile]bool // of open readers
+}
+
+func (cs *cursors) begin() {
+	cs.named, cs.reading = map[string]*cursor{}, map[*readFile]bool{}
+}
+
+// lowestLocked is up to where all cursors have passed; without a cursor nothing is held, and it is
+// behind everything.
+func (cs *cursors) lowestLocked() Position {
+	low := Position(1<<64 - 1)
+	for _, c := range cs.named {
+		low = min(low, Position(c.at.Load()))
+	}
+	return low
+}
+
+// readFile is the open file of a reader. Guarded by the lock of life.
+type readFile struct {
+	file File
+	shut bool // the reader is closed
+}
+
+// drop closes the file; who reads it now gets an error. With life.mu held.
+func (r *readFile) drop() error {
+	f := r.file
+	r.file = nil
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	lazySync     = 20 * time.Millisecond // a waiting reader sees after this what nobody synced
+	idleSync     = time.Second           // and without a reader, what nobody synced is synced after this
+	maxUnsynced  = 8 << 20               // or when it is this much
+	mostUnsynced = 32 << 20              // Append waits: a disk slower than the appenders must not be hidden by memory
+)
+
+// group is those who wait for the same sync.
+type group struct {
+	waiters int
+	done    chan struct{}
+	err     error // set before done is closed
+}
+
+func newGroup() *group { return &group{done: make(chan struct{})} }
+
+func (g *group) finish(err error) {
+	g.err = err
+	close(g.done)
+}
+
+// syncer is what was handed to the kernel, on its way to the disk, and those who wait for that. All
+// but synced is guarded by the lock of life; what is said to be the syncer's belongs to its
+// goroutine.
+type syncer struct {
+	*folder
+	*life
+	*writer
+	synced   atomic.Uint64 // Position; written by the syncer with mu held
+	next     *group        // gathers those who wait for a sync that has not begun
+	flying   *group        // wait for the sync that runs
+	flyingTo Position
+	lazyAt   time.Time // sync then even if nobody waits; zero when everything is synced
+	unsynced int64
+	dirty    []*segment
+	syncing  []*segment // the syncer's, as is tail
+	tail     []byte
+	filled   []File        // of segments that are full and durable, to be closed
+	waiting  int           // readers at the end
+	more     chan struct{} // closed when more is durable; nil when no reader waits
+	syncs    uint64
+}
+
+// Synced is the end of what is durable.
+func (y *syncer) Synced() Position { return Position(y.synced.Load()) }
+
+// Sync returns when everything up to p is durable. Many that wait are served by one Datasync.
+// Writing and syncing is done by a goroutine of the journal, so Sync returns when ctx ends whatever
+// the disk does.
+func (y *syncer) Sync(ctx context.Context, p Position) error {
+	if y.Synced() >= p {
+		return nil
+	}
+	y.mu.Lock()
+	g, err := y.join(p)
+	y.mu.Unlock()
+	if g == nil {
+		return err
+	}
+	select {
+	case <-g.done:
+		return g.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// join returns the group whose sync covers p, or nil and the answer. With mu held.
+func (y *syncer) join(p Position) (*group, error) {
+	if y.Synced() >= p {
+		return nil, nil
+	}
+	if err := y.usable(); err != nil {
+		return nil, err
+	}
+	if p > y.end() {
+		return nil, fmt.Errorf("journal: sync: position %v was not appended", p)
+	}
+	if y.flying != nil && p <= y.flyingTo {
+		return y.flying, nil
+	}
+	y.next.waiters++
+	if y.next.waiters == 1 {
+		wake(y.kick)
+	}
+	return y.next, nil
+}
+
+// syncSometime makes sure that what is appended now gets synced though nobody may ask for it. With
+// mu held.
+func (y *syncer) syncSometime() {
+	switch {
+	case !y.lazyAt.IsZero():
+	case y.waiting > 0:
+		y.syncBy(lazySync)
+	default:
+		y.syncBy(idleSync)
+	}
+}
+
+// syncBy has everything appended so far synced in at most d. With mu held.
+func (y *syncer) syncBy(d time.Duration) {
+	t := time.Now().Add(d)
+	if y.lazyAt.IsZero() || t.Before(y.lazyAt) {
+		y.lazyAt = t
+		wake(y.kick)
+	}
+}
+
+// Flush returns when everything up to p was handed to the kernel: it outlives the process, but not
+// the machine's power. One caller writes for all that wait. It returns when ctx ends; a caller that
+// is writing itself returns when the kernel lets it go.
+func (y *syncer) Flush(ctx context.Context, p Position) error {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for y.written < p {
+		if err := y.usable(); err != nil {
+			return err
+		}
+		if p > y.end() {
+			return fmt.Errorf("journal: flush: position %v was not appended", p)
+		}
+		if !y.writing && !y.claimed {
+			_ = y.writePending() // the error is sticky
+			continue
+		}
+		c := y.waitChange()
+		y.mu.Unlock()
+		select {
+		case <-c:
+			y.mu.Lock()
+		case <-ctx.Done():
+			y.mu.Lock()
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// writePending hands everything appended so far to the kernel. It is called with mu held and nobody
+// writing, and lets mu go meanwhile.
+func (y *syncer) writePending() error {
+	list := y.take()
+	if len(list) == 0 {
+		return nil
+	}
+	y.writing = true
+	y.mu.Unlock()
+	var err error
+	n := 0
+	for ; n < len(list) && err == nil; n++ {
+		if err = y.writeBatch(list[n]); err != nil {
+			break
+		}
+	}
+	y.mu.Lock()
+	y.writing = false
+	for _, b := range list[:n] {
+		s := b.seg
+		y.unsynced += b.end - b.from
+		y.bytesIn += uint64(b.end - b.from)
+		y.writes++
+		s.wrote = b.end
+		y.written = at(s.seq, b.end)
+		y.soil(s)
+		y.freeBatch(b)
+	}
+	if err != nil {
+		// What could not be written stays first in the queue, for the attempt to go on.
+		for _, b := range list[n:] {
+			y.pending += int(b.end - b.from)
+		}
+		y.queue = append(append([]*batch(nil), list[n:]...), y.queue...)
+		y.fail(fmt.Errorf("journal: write: %w", err))
+	} else if y.unsynced >= maxUnsynced {
+		y.syncBy(0)
+	}
+	clear(list)
+	y.broadcast()
+	return err
+}
+
+// soil notes that s needs a Datasync. With mu held.
+func (y *syncer) soil(s *segment) {
+	if !s.dirty {
+		s.dirty = true
+		y.dirty = append(y.dirty, s)
+	}
+}
+
+// flush makes everything appended before it durable, on errors too (then err is sticky already).
+// With mu held and nobody writing.
+func (y *syncer) flush() error {
+	tail, s := y.seal(y.tail, y.unsynced), y.seg
+	y.flyingTo = y.end()
+	if err := y.writePending(); err != nil {
+		return err
+	}
+	to := y.flyingTo
+	y.lazyAt = time.Time{}
+	if y.end() > to {
+		y.syncSometime()
+	}
+	if to == y.Synced() {
+		return nil
+	}
+	unsynced := y.unsynced
+	y.syncing = append(y.syncing[:0], y.dirty...)
+	y.dirty = y.dirty[:0]
+	for _, s := range y.syncing {
+		s.dirty, s.flying = false, s.wrote
+	}
+	y.mu.Unlock()
+	err := y.syncFiles(s, tail)
+	y.mu.Lock()
+	y.syncs++
+	if err != nil {
+		for _, s := range y.syncing {
+			y.soil(s)
+		}
+		y.fail(fmt.Errorf("journal: sync: %w", err))
+		y.keep()
+		return err
+	}
+	for _, s := range y.syncing {
+		s.clean = s.flying
+		if s != y.seg && s.clean >= s.end.Load() && s.file != nil {
+			y.filled = append(y.filled, s.file)
+			s.file = nil
+		}
+	}
+	if tail {
+		s.slot ^= 1
+	}
+	y.unsynced -= unsynced
+	y.synced.Store(uint64(to))
+	if y.more != nil {
+		close(y.more)
+		y.more = nil
+	}
+	y.broadcast()
+	if len(y.filled) > 0 {
+		y.mu.Unlock()
+		for _, f := range y.filled {
+			_ = f.Close() // everything in it is durable
+		}
+		y.mu.Lock()
+		y.filled = y.filled[:0]
+	}
+	return nil
+}
+
+// syncFiles makes what was written to the segments in y.syncing durable, together with a copy of
+// the last page of s if it needs one.
+func (y *syncer) syncFiles(s *segment, tail bool) error {
+	if tail {
+		if _, err := s.file.WriteAt(y.tail, (1+s.slot)*pageSize); err != nil {
+			return err
+		}
+	}
+	for _, s := range y.syncing {
+		if err := s.file.Datasync(); err != nil {
+			return err
+		}
+		if err := linked(s.file, s.path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errRemoved says that what is synced is on no disk that anybody will read.
+var errRemoved = errors.New("it was removed while the journal writes to it; nothing more is stored until the next start")
+
+// linked returns an error if a file that is written to has no name any more.
+func linked(file File, path string) error {
+	f, ok := file.(interface{ Linked() (bool, error) })
+	if !ok {
+		return nil
+	}
+	switch is, err := f.Linked(); {
+	case err != nil:
+		return err
+	case !is:
+		return fmt.Errorf("%s: %w", path, errRemoved)
+	}
+	return nil
+}
+
+// fail makes err sticky and answers everyone who waits. With mu held.
+func (y *syncer) fail(err error) {
+	if isNoSpace(err) {
+		err = fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	if y.err == nil {
+		y.retryIn = minRetry
+		y.tell(err)
+	} else {
+		y.retryIn = min(2*y.retryIn, maxRetry)
+	}
+	y.err = err
+	y.full = true
+	y.retryAt = time.Now().Add(y.retryIn)
+	if y.next.waiters > 0 {
+		y.next.finish(err)
+		y.next = newGroup()
+	}
+	wake(y.kick)
+	y.broadcast()
+}
+
+const keepTries = 20
+
+// keep reads what was written since the last good sync into memory, as soon as a sync failed: the
+// kernel may take these pages for clean and drop them. With mu held, by the syncer; after fail, so
+// that nothing more is written.
+func (y *syncer) keep() {
+	y.awaitWriter()
+	for _, s := range slices.Clone(y.segs) {
+		from, to := pageDown(s.clean), pageUp(s.wrote)
+		if s.wrote <= s.clean {
+			continue
+		}
+		y.mu.Unlock()
+		b := make([]byte, to-from)
+		// What an earlier failure kept is surer than what can be read now, but for its last page:
+		// that may have more in it since.
+		n := copy(b, s.kept[:max(0, len(s.kept)-pageSize)])
+		_, err := s.file.ReadAt(b[n:], from+int64(n))
+		for tries := 1; err != nil && tries < keepTries; tries++ { // what fails to sync may fail to read for a moment, too
+			_, err = s.file.ReadAt(b[n:], from+int64(n))
+		}
+		y.mu.Lock()
+		if err == nil {
+			s.kept = b
+		}
+	}
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package journal
+
+import (
+	"errors"
+)
+
+// segments are the files that hold nothing yet, or nothing any more. The allocator's goroutine
+// works on them; all is guarded by the lock of life.
+type segments struct {
+	*folder
+	*life
+	*writer
+	reserve *reserve
+	ready   []*segment // prepared for use, in order of their numbers
+	growing bool       // the first of ready is being made larger
+	free    []*segment // passed by all cursors, to be recycled; the last one was used last
+	trim    bool       // one of free is to be given back to the disk
+	nextSeq uint32
+	bytes   int64      // of all segment files
+	want    int64      // size of a prepared segment that an Append waits for
+	aside   []*segment // passed too, but unreadable in part: they are set aside, not used again
+
+	created, recycled, dropped uint64
+}
+
+// takeReady returns the segment to go on in, if one of at least size bytes is prepared, else nil.
+// With mu held.
+func (g *segments) takeReady(size int64) *segment {
+	if g.growing || len(g.ready) == 0 || g.ready[0].size < size {
+		return nil
+	}
+	s := g.ready[0]
+	g.ready = append(g.ready[:0], g.ready[1:]...)
+	wake(g.prod)
+	return s
+}
+
+// create makes a new segment file.
+func (g *segments) create(size int64) error {
+	s := &segment{seq: g.nextSeq, path: g.path(segmentName(g.nextSeq)), size: size}
+	g.nextSeq++
+	g.bytes += size
+	g.created++
+	g.mu.Unlock()
+	err := g.createFile(s)
+	g.mu.Lock()
+	if err != nil {
+		g.bytes -= size
+		return err
+	}
+	g.prepared(s)
+	return nil
+}
+
+// createFile gives the file its name once it is durable that it holds no records: one under that
+// name which says nothing was damaged.
+func (g *segments) createFile(s *segment) (err error) {
+	path := g.path(unnamedSegment)
+	_ = g.fs.Remove(path) // of an attempt that failed
+	if s.file, err = g.fs.Create(path); err != nil {
+		return err
+	}
+	err = s.file.Allocate(s.size)
+	if err == nil {
+		err = s.writeSpare()
+	}
+	if err == nil {
+		if err = g.fs.Rename(path, s.path); err == nil {
+			path = s.path
+			err = g.fs.SyncDir(g.dir)
+		}
+	}
+	err = errors.Join(err, s.close())
+	if err == nil { // under the name that errors are to say
+		s.file, err = g.fs.Open(path)
+	}
+	if err != nil {
+		return errors.Join(err, g.fs.Remove(path))
+	}
+	s.filled = pageSize
+	return nil
+}
+
+// prepared adds s to those waiting for use. With mu held.
+func (g *segments) prepared(s *segment) {
+	g.ready = append(g.ready, s)
+	if g.want <= g.ready[0].size {
+		g.want = 0
+	}
+	if g.full && g.err == nil {
+		g.openSpace()
+	}
+}
+
+// grow makes the first prepared segment large enough for a large record. Meanwhile none is begun:
+// one with a higher number would come before it.
+func (g *segments) grow(size int64) error {
+	s := g.ready[0]
+	old := s.size
+	g.bytes += size - old
+	g.growing = true
+	g.mu.Unlock()
+	err := s.resize(size)
+	g.mu.Lock()
+	g.growing = false
+	if err != nil {
+		s.size = old
+		g.bytes -= size - old
+		return err
+	}
+	g.want = 0
+	if g.full && g.err == nil {
+		g.openSpace()
+	}
+	return nil
+}
+
+// room is what would be left of the limit with a segment of size bytes in place of the first one
+// prepared. With mu held.
+func (g *segments) room(size int64) int64 {
+	r := g.opt.MaxBytes - g.bytes - size
+	if len(g.ready) > 0 {
+		r += g.ready[0].size
+	}
+	return r
+}
