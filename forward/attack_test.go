@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
@@ -156,4 +157,4 @@ func TestHalfSent(t *testing.T) {
 	}
 }
 
-func ackIDs(id string) []byte { return appendAck(nil, []byte(id), false, false) }
+func ackIDs(id string) []byte { return wire.AppendAck(nil, []byte(id), false, false) }

@@ -7,12 +7,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // Every size has a class, whose buffers hold it and are not much larger; the classes are in order.
 func TestClasses(t *testing.T) {
 	last, lastSize := -1, int64(0)
-	for n := int64(1); n <= largestChunk+frameSize+readSize; n += 1 + n/97 {
+	for n := int64(1); n <= wire.LargestChunk+frameSize+readSize; n += 1 + n/97 {
 		class, size := classOf(n)
 		if size < n || n > baseBuffer && size > n+n/fineSteps+1 || n > parkedBuffer && n <= baseBuffer && size >= 2*n {
 			t.Fatalf("%d bytes: a buffer of %d", n, size)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -82,13 +83,9 @@ func (c *Chunk) Clone() *Chunk {
 	return &d
 }
 
-// OwnKey is the option key that marks ids which are random and never used again for other entries.
-// Its value is the version of that promise, 1.
-const OwnKey = "spillway"
-
-const ownVersion = 1
-
-const printKey = "print"
+// OwnKey is the option key, "spillway", that marks ids which are random and never used again for
+// other entries. Its value is the version of that promise, 1.
+const OwnKey = wire.OwnKey
 
 // idChars is the length of an id that NewID makes.
 const idChars = 24
@@ -108,7 +105,7 @@ func NewID() []byte { return AppendID(make([]byte, 0, idChars)) }
 // the tag, the header of a bin. head + Body + tail is one message, as it travels and as it is
 // stored.
 func (c *Chunk) AppendHead(dst []byte) []byte {
-	return appendHead(dst, c.Tag, len(c.Body()))
+	return wire.AppendHead(dst, c.Tag, len(c.Body()))
 }
 
 // Body returns the entries as they travel and are stored: Compressed where there are such, else
@@ -118,12 +115,6 @@ func (c *Chunk) Body() []byte {
 		return c.Compressed
 	}
 	return c.Entries
-}
-
-func appendHead(dst []byte, tag string, n int) []byte {
-	dst = msgpack.AppendArrayHeader(dst, 3)
-	dst = msgpack.AppendString(dst, tag)
-	return msgpack.AppendBinHeader(dst, n)
 }
 
 // AppendTail appends what stands behind the entries: the option map with chunk, size, compressed,
@@ -137,45 +128,8 @@ func (c *Chunk) AppendTail(dst []byte) []byte {
 }
 
 func (c *Chunk) appendTail(dst []byte, compressed string, stamp []byte) []byte {
-	n := 1
-	for _, has := range [...]bool{c.ID != nil, c.Signal != 0, c.Own, stamp != nil, compressed != ""} {
-		if has {
-			n++
-		}
-	}
-	dst = msgpack.AppendMapHeader(dst, n)
-	if c.ID != nil {
-		dst = msgpack.AppendString(dst, "chunk")
-		dst = appendID(dst, c.ID, c.IDBin)
-	}
-	dst = msgpack.AppendString(dst, "size")
-	dst = msgpack.AppendInt(dst, int64(c.Events))
-	if compressed != "" {
-		dst = msgpack.AppendString(dst, "compressed")
-		dst = msgpack.AppendString(dst, compressed)
-	}
-	if c.Signal != 0 {
-		dst = msgpack.AppendString(dst, "fluent_signal")
-		dst = msgpack.AppendInt(dst, int64(c.Signal))
-	}
-	if c.Own {
-		dst = msgpack.AppendString(dst, OwnKey)
-		dst = msgpack.AppendInt(dst, ownVersion)
-	}
-	if stamp != nil {
-		dst = msgpack.AppendString(dst, printKey)
-		dst = msgpack.AppendBin(dst, stamp)
-	}
-	return dst
-}
-
-// appendID appends an id as it came: as str or as bin.
-func appendID(dst, id []byte, bin bool) []byte {
-	if bin {
-		return msgpack.AppendBin(dst, id)
-	}
-	dst = msgpack.AppendStringHeader(dst, len(id))
-	return append(dst, id...)
+	o := wire.Option{ID: c.ID, IDBin: c.IDBin, Size: c.Events, Signal: c.Signal, Own: c.Own, Stamp: stamp}
+	return o.Append(dst, compressed)
 }
 
 // ParseChunk reads back what AppendHead, Body and AppendTail wrote. See Chunk.Parse.
@@ -209,26 +163,26 @@ func (c *Chunk) Parse(b []byte) error {
 		return fmt.Errorf("%w: entries: %w", ErrMalformed, err)
 	}
 	n += k
-	var o option
+	var o wire.Option
 	if elements == 3 {
 		k, err := msgpack.Skip(b[n:])
 		if err != nil {
 			return fmt.Errorf("%w: option: %w", ErrMalformed, err)
 		}
-		o.parse(b[n : n+k])
+		o.Parse(b[n : n+k])
 		n += k
 	}
 	if n != len(b) {
 		return fmt.Errorf("%w: %d bytes behind it", ErrMalformed, len(b)-n)
 	}
-	how := o.compression()
-	if how == unknownCompression {
-		return fmt.Errorf("%w: compressed as %q", ErrMalformed, shorten(o.compressed))
+	how := o.Compression()
+	if how == wire.UnknownCompression {
+		return fmt.Errorf("%w: compressed as %q", ErrMalformed, wire.Shorten(o.Compressed))
 	}
-	c.Tag, c.Print = keep(tag, name), o.stamp
-	c.ID, c.IDBin, c.Own, c.Signal = o.id, o.idBin, o.own, o.signal
-	c.Events = o.size
-	if how == plain || len(entries) == 0 {
+	c.Tag, c.Print = keep(tag, name), o.Stamp
+	c.ID, c.IDBin, c.Own, c.Signal = o.ID, o.IDBin, o.Own, o.Signal
+	c.Events = o.Size
+	if how == wire.Plain || len(entries) == 0 {
 		c.Entries = entries
 	} else {
 		c.Compressed, c.Compression = entries, how.String()

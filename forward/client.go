@@ -10,6 +10,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // ErrClientClosed is what Send and Start return after Close.
@@ -76,7 +78,7 @@ type Client struct {
 	// what it starts leaves together.
 	Changed func(up bool, err error)
 
-	deflater deflater
+	deflater wire.Deflater
 
 	once  sync.Once
 	ctx   context.Context
@@ -134,7 +136,7 @@ func (c *Client) init() {
 			var d net.Dialer
 			c.Dial = func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, c.Network, c.Address) }
 		}
-		c.deflater.how = c.Compress
+		c.deflater.How = c.Compress
 		c.ctx, c.stop = context.WithCancel(context.Background())
 		c.wake = make(chan struct{}, 1)
 		c.ended = make(chan struct{})

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // ErrCanceled is what done of Start gets when Cancel came while the chunk's bytes were in use.
@@ -35,7 +37,7 @@ type Call struct {
 // newCall checks a chunk and gives it an id.
 func (c *Client) newCall(ch *Chunk, done func(error)) (*Call, error) {
 	c.init()
-	if err := c.deflater.check(); err != nil {
+	if err := c.deflater.Check(); err != nil {
 		return nil, fmt.Errorf("forward: %w", err)
 	}
 	k := &Call{c: c, chunk: *ch, done: done}
@@ -61,12 +63,12 @@ func (k *Call) prepare() error {
 		k.entries, how = ch.Compressed, ch.Compression
 	} else {
 		var err error
-		if k.entries, k.free, err = k.c.deflater.deflate(ch.Entries); err != nil {
+		if k.entries, k.free, err = k.c.deflater.Deflate(ch.Entries); err != nil {
 			return fmt.Errorf("forward: %w", err)
 		}
 	}
 	buf := make([]byte, 0, len(k.chunk.Tag)+len(k.id)+96) // headers, keys and numbers
-	buf = appendHead(buf, k.chunk.Tag, len(k.entries))
+	buf = wire.AppendHead(buf, k.chunk.Tag, len(k.entries))
 	n := len(buf)
 	buf = k.chunk.appendTail(buf, how, nil)
 	k.head, k.tail = buf[:n:n], buf[n:]

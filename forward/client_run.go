@@ -10,6 +10,8 @@ import (
 	"net"
 	"slices"
 	"time"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // run is the client's goroutine: it dials, writes, and gives up connections.
@@ -358,11 +360,11 @@ func (c *Client) take(l *link, id []byte) error {
 		return errLate
 	}
 	if c.sent == 0 || c.NoAck {
-		return fmt.Errorf("an ack for %q, and nothing to be acked", shorten(id))
+		return fmt.Errorf("an ack for %q, and nothing to be acked", wire.Shorten(id))
 	}
 	k := c.queue[0]
 	if string(k.id) != string(id) {
-		return fmt.Errorf("an ack for %q in place of %q", shorten(id), shorten(k.id))
+		return fmt.Errorf("an ack for %q in place of %q", wire.Shorten(id), wire.Shorten(k.id))
 	}
 	c.queue[0] = nil
 	c.queue = c.queue[1:]

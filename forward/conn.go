@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // How this file is organised. serve is a connection's goroutine: fill reads what has arrived
@@ -32,21 +34,21 @@ type conn struct {
 	peer   string
 	id     uint64
 	sender *Sender
-	src    *source // nil: nothing is added to records, or not yet, see found
+	src    *wire.Source // nil: nothing is added to records, or not yet, see found
 	found  bool
 	plain  bool   // neither its tags nor its records are changed; known once found
 	prefix []byte // of tags, with the dot; behind it there is room for one
 	forced []byte // the tag of all messages, prefix included
 	proof  *proof // nil: there was no handshake, or it is not over; by the reader while it is early
 
-	dec       decoder
-	buf       *buffer    // nil while idle
-	r, w      int        // the message in progress begins at r, what has arrived ends at w
-	largest   int        // message since the buffer was taken
-	start     int        // size of the next buffer
-	inflated  int        // what the last compressed chunk became, and some more
-	g         *group     // nil while idle
-	inflaters *inflaters // while a chunk is decompressed
+	dec       wire.Decoder
+	buf       *buffer         // nil while idle
+	r, w      int             // the message in progress begins at r, what has arrived ends at w
+	largest   int             // message since the buffer was taken
+	start     int             // size of the next buffer
+	inflated  int             // what the last compressed chunk became, and some more
+	g         *group          // nil while idle
+	inflaters *wire.Inflaters // while a chunk is decompressed
 	hold      holder
 	complete  uint64 // messages that are not counted yet
 	odd       int    // values and arrays in a row that were no message
@@ -87,7 +89,7 @@ func newConn(s *Server, nc net.Conn, ep *Endpoint, config *tls.Config) *conn {
 	addr := nc.RemoteAddr()
 	c.peer = peerOf(addr)
 	c.sender = &Sender{Endpoint: ep, Addr: addr}
-	c.dec.max, c.dec.maxEvent = s.maxMessage, max(s.MaxEvent, 0)
+	c.dec.Max, c.dec.MaxEvent = s.maxMessage, max(s.MaxEvent, 0)
 	c.idle.Store(s.clock())
 	s.join(c)
 	if config != nil {
@@ -181,7 +183,7 @@ func (c *conn) decode() error {
 	if c.r == c.w && c.buf != nil && !c.buf.shared() {
 		c.r, c.w = 0, 0
 	}
-	if big := c.dec.claim() > smallMost; big != c.hold.big.Load() && (big || c.w-c.r <= smallMost) {
+	if big := c.dec.Claim() > smallMost; big != c.hold.big.Load() && (big || c.w-c.r <= smallMost) {
 		c.hold.big.Store(big)
 	}
 	if c.s.mem.pressed() || c.hold.over {
@@ -204,33 +206,33 @@ func (c *conn) each() error {
 	d := &c.dec
 	for c.r < c.w {
 		b := c.buf.b[c.r:c.w]
-		f, used, err := d.next(b)
+		f, used, err := d.Next(b)
 		if err != nil {
 			return err
 		}
 		switch f {
-		case more:
+		case wire.More:
 			c.r += used
 			return nil
-		case message:
+		case wire.Message:
 			c.odd, c.spoke = 0, true
-			c.largest = max(c.largest, int(d.pos))
-			if err := c.take(b[:d.pos]); err != nil {
+			c.largest = max(c.largest, int(d.Pos))
+			if err := c.take(b[:d.Pos]); err != nil {
 				return err
 			}
-		case ignored:
+		case wire.Ignored:
 			c.count.ignored.Add(1)
-			if !d.heart {
+			if !d.Heart {
 				c.odd++
 			}
-		case refused:
+		case wire.Refused:
 			c.odd++
 			c.complete++
-			c.refuse("", d.why)
+			c.refuse("", d.Why)
 		}
-		c.r += int(d.pos)
-		d.reset()
-		if c.once && f != ignored {
+		c.r += int(d.Pos)
+		d.Reset()
+		if c.once && f != wire.Ignored {
 			return errOnce
 		}
 		if c.odd > oddFirst && !c.spoke {
@@ -259,7 +261,7 @@ func (c *conn) putGroup() {
 	}
 	c.dropScratch()
 	c.g.in = sifting{}
-	c.g.opt = option{} // not before: a message that waits for memory lets go of what came before it
+	c.g.opt = wire.Option{} // not before: a message that waits for memory lets go of what came before it
 	c.s.groups.Put(c.g)
 	c.g = nil
 }
@@ -368,5 +370,9 @@ func (c *conn) trouble(k TroubleKind, f Fate, tag string, entries int, err error
 // refuse tells that a message was refused.
 func (c *conn) refuse(tag string, err error) {
 	c.count.refused.Add(1)
-	c.trouble(kindOf(err, InvalidMessage), Refused, tag, 0, err)
+	kind := InvalidMessage
+	if f := faultOf(err); f != nil {
+		kind = f.kind
+	}
+	c.trouble(kind, Refused, tag, 0, err)
 }

@@ -37,13 +37,13 @@ const linger = 250 * time.Millisecond
 // end tells why the connection ends, lets what is in flight be acked, closes, and gives back what
 // it holds.
 func (c *conn) end(err error) {
-	partial := c.w > c.r || c.tinyN > 0 || !c.dec.idle()
-	var f *fault
+	partial := c.w > c.r || c.tinyN > 0 || !c.dec.Idle()
+	f := faultOf(err)
 	switch {
 	case c.s.down.Load() || c.cut.Load(): // told, or our own wish
 	case c.under != nil && c.under.late.Load():
 		c.slowReader()
-	case errors.As(err, &f):
+	case f != nil:
 		c.trouble(f.kind, Closed, "", 0, f.err)
 	case errors.Is(err, errOnce):
 		if c.w > c.r {

@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // How this file is organised. Before its first message a connection goes through login: TLS and the
@@ -144,57 +146,57 @@ func (c *conn) greet() (rest []byte, err error) {
 		return nil, &fault{HandshakeFailed, err}
 	}
 	h := sec.hello()
-	if _, err := c.nc.Write(h.append(nil)); err != nil {
+	if _, err := c.nc.Write(h.Append(nil)); err != nil {
 		return nil, fmt.Errorf("HELO: %w", err)
 	}
-	var in letterReader
-	letter, err := in.read(loginReader{c}, pingMost)
+	var in wire.LetterReader
+	letter, err := in.Read(loginReader{c}, wire.PingMost)
 	switch {
-	case errors.Is(err, io.EOF) || err != nil && in.have == 0 && !errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, io.EOF) || err != nil && len(in.Seen()) == 0 && !errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, io.EOF // came and went
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, fmt.Errorf("no PING: %w", err)
 	case err != nil && errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, faultf(HandshakeFailed, "the stream ended within the PING")
 	}
-	var p ping
+	var p wire.Ping
 	if err == nil {
-		err = p.parse(letter)
+		err = p.Parse(letter)
 	}
 	if err != nil {
-		if in.have > 0 && (in.buf[0] == '{' || in.buf[0] == '[') {
+		if seen := in.Seen(); len(seen) > 0 && (seen[0] == '{' || seen[0] == '[') {
 			err = errors.New("JSON is refused where there is a handshake") // docs/forward.md rule 37
 		}
-		if other := notPing(in.buf[:in.have]); other != nil {
+		if other := notPing(in.Seen()); other != nil {
 			err = other
 		}
 		return nil, c.deny(HandshakeFailed, reasonPing, fmt.Errorf("no PING: %w", err))
 	}
 	answer := sec.answer(&h, &p, addrOf(c.sock.RemoteAddr()))
-	if !answer.ok {
-		who := fmt.Sprintf("%s: host %s", answer.reason, quote(p.host))
+	if !answer.OK {
+		who := fmt.Sprintf("%s: host %s", answer.Reason, quote(p.Host))
 		if sec.Users != nil {
-			who += " user " + quote(p.user)
+			who += " user " + quote(p.User)
 		}
-		return nil, c.deny(Denied, string(answer.reason), errors.New(who))
+		return nil, c.deny(Denied, string(answer.Reason), errors.New(who))
 	}
-	if _, err := c.nc.Write(answer.append(nil)); err != nil {
+	if _, err := c.nc.Write(answer.Append(nil)); err != nil {
 		return nil, &fault{HandshakeFailed, fmt.Errorf("PONG: %w", err)}
 	}
-	c.sender.Host = string(p.host)
+	c.sender.Host = string(p.Host)
 	if sec.Users != nil {
-		c.sender.User = string(p.user)
+		c.sender.User = string(p.User)
 	}
 	c.proof = sec.proofOf(c.sender, addrOf(c.sock.RemoteAddr()))
 	c.once = sec.DenyKeepalive
 	c.seen = true // no JSON
-	return in.rest(), nil
+	return in.Rest(), nil
 }
 
 // deny says no, and returns why.
 func (c *conn) deny(kind TroubleKind, reason string, why error) error {
-	no := pong{reason: []byte(reason)}
-	if _, err := c.nc.Write(no.append(nil)); err == nil {
+	no := wire.Pong{Reason: []byte(reason)}
+	if _, err := c.nc.Write(no.Append(nil)); err == nil {
 		c.acked.Store(true) // the PONG is to arrive, before a reset for what was not read
 	}
 	return &fault{kind, why}
@@ -219,7 +221,7 @@ func addrOf(a net.Addr) netip.Addr {
 }
 
 // quote shows what a peer calls something, on one line and not more than is useful.
-func quote(b []byte) string { return fmt.Sprintf("%q", shorten(b)) }
+func quote(b []byte) string { return fmt.Sprintf("%q", wire.Shorten(b)) }
 
 // cleanError is an error that quotes a peer, without what could forge a line.
 type cleanError struct{ err error }

@@ -5,7 +5,7 @@ package forward
 import (
 	"time"
 
-	"github.com/spillwaylog/spillway/msgpack"
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // How this file is organised. A group is what one connection hands on together: the messages that
@@ -45,7 +45,7 @@ type group struct {
 	chunks   []*Chunk // the first used are in use
 	used     int
 	refs     []ref
-	shapes   []shape // of some refs
+	shapes   []wire.Shape // of some refs
 	gathers  []gathering
 	gathered int  // bytes
 	timeless bool // some ref is
@@ -55,11 +55,11 @@ type group struct {
 	acks     []byte
 	ackCount int
 	starts   []start // of the chunks
-	opt      option
+	opt      wire.Option
 	tags     tags
-	ck       check   // of the message in progress
-	in       sifting // the same
-	sentTag  string  // of the message in progress, see Chunk.SentTag
+	ck       wire.Check // of the message in progress
+	in       sifting    // the same
+	sentTag  string     // of the message in progress, see Chunk.SentTag
 }
 
 // start is where the acks stood when a chunk began.
@@ -161,11 +161,11 @@ func (g *group) add(a *gathering, r ref, source int, timeless bool) {
 
 // inPlace puts the array's header before a time in the read buffer, where the message's tag ends:
 // it has been read.
-func inPlace(buf []byte, off int) { buf[off-1] = codeArray2 }
+func inPlace(buf []byte, off int) { buf[off-1] = wire.CodeArray2 }
 
 // seal makes the entries of all that was gathered. buf is the read buffer that the refs mean,
 // scratch has room for g.gathered. src is added to every record, nil for nothing.
-func (g *group) seal(buf []byte, now time.Time, src *source) {
+func (g *group) seal(buf []byte, now time.Time, src *wire.Source) {
 	var scratch []byte
 	if g.scratch != nil {
 		scratch = g.scratch.b[:0]
@@ -185,9 +185,9 @@ func (g *group) seal(buf []byte, now time.Time, src *source) {
 			r := &g.refs[at]
 			event := buf[r.off : r.off+r.size]
 			if r.anew >= 0 {
-				scratch, _ = appendAnew(scratch, event, 0, &g.shapes[r.anew], now, src)
+				scratch, _ = wire.AppendAnew(scratch, event, 0, &g.shapes[r.anew], now, src)
 			} else {
-				scratch = append(scratch, codeArray2)
+				scratch = append(scratch, wire.CodeArray2)
 				scratch = append(scratch, event...)
 			}
 			at = r.next
@@ -205,17 +205,6 @@ func (g *group) needsScratch() bool {
 		}
 	}
 	return false
-}
-
-// appendAck appends the ack of an id, in the way the connection speaks.
-func appendAck(dst, id []byte, bin, json bool) []byte {
-	if json {
-		dst = append(dst, `{"ack":`...)
-		dst = msgpack.AppendJSONString(dst, id)
-		return append(dst, "}\n"...)
-	}
-	dst = append(dst, codeMap0|1, 0xa3, 'a', 'c', 'k')
-	return appendID(dst, id, bin)
 }
 
 // tags gives a tag that was seen before as the same string, without allocating.

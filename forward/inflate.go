@@ -3,20 +3,13 @@
 package forward
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"io"
 	"runtime"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
-
-// maxWindow is the largest zstd window that is accepted: what RFC 8878 asks every decoder to have.
-// Larger ones need more memory than a connection may claim.
-const maxWindow = 8 << 20
 
 // alienMost is how much of what is no entry is looked at before the rest is not even decompressed.
 const alienMost = 4096
@@ -28,61 +21,12 @@ const inflateTurn = 1 << 20
 // cache, and so much that few entries are cut by its end.
 const lookStep = 128 << 10
 
-// inflaters are decompressors; they are made when they are first needed. A server has few: one may
-// need megabytes.
-type inflaters struct {
-	src  bytes.Reader
-	gzip *gzip.Reader
-	zstd *zstd.Decoder
-	wide bool // zstd has had a window beyond keptWindow
-}
-
-// open returns a reader of src decompressed: several gzip members or zstd frames in a row are one
-// stream (docs/forward.md rule 17).
-func (f *inflaters) open(kind compression, src []byte) (io.Reader, error) {
-	f.src.Reset(src)
-	if kind == gzipped {
-		if f.gzip == nil {
-			z, err := gzip.NewReader(&f.src)
-			if err != nil {
-				return nil, err
-			}
-			f.gzip = z
-			return z, nil
-		}
-		return f.gzip, f.gzip.Reset(&f.src)
-	}
-	if f.zstd == nil {
-		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow),
-			zstd.WithDecodeBuffersBelow(0))
-		if err != nil {
-			return nil, err
-		}
-		f.zstd = z
-	}
-	var h zstd.Header
-	f.wide = h.Decode(src[:min(len(src), zstd.HeaderMaxSize)]) != nil || h.WindowSize > keptWindow || len(src) > keptWindow
-	return f.zstd, f.zstd.Reset(&f.src)
-}
-
-// done lets go of the bytes that were decompressed, and of a decompressor that has become large.
-func (f *inflaters) done() {
-	f.src.Reset(nil)
-	if f.wide {
-		f.zstd.Close()
-		f.zstd, f.wide = nil, false
-	}
-}
-
-// keptWindow is the largest zstd window for which a decompressor is kept.
-const keptWindow = 1 << 20
-
 // makeInflaters makes as many as there can be work for, and as fit into an eighth of memory each.
-func makeInflaters(memory int64) chan *inflaters {
-	n := int(min(max(memory/maxWindow, 2), int64(max(runtime.GOMAXPROCS(0), 2))))
-	all := make(chan *inflaters, n)
+func makeInflaters(memory int64) chan *wire.Inflaters {
+	n := int(min(max(memory/wire.MaxWindow, 2), int64(max(runtime.GOMAXPROCS(0), 2))))
+	all := make(chan *wire.Inflaters, n)
 	for range n {
-		all <- new(inflaters)
+		all <- new(wire.Inflaters)
 	}
 	return all
 }
@@ -91,7 +35,7 @@ func makeInflaters(memory int64) chan *inflaters {
 // memory: who overdraws that waits for nobody.
 func (c *conn) takeInflaters() (give func(), err error) {
 	if c.hold.over {
-		c.inflaters = new(inflaters)
+		c.inflaters = new(wire.Inflaters)
 		return func() { c.inflaters = nil }, nil
 	}
 	select {
@@ -116,17 +60,17 @@ func (c *conn) inflate(in *sifting, src []byte) (err error) {
 		return nil
 	}
 	most, later := c.s.maxDecompressed, min(c.s.later(), c.s.maxDecompressed)
-	r, err := c.inflaters.open(in.kind, src)
+	r, err := c.inflaters.Open(in.kind, src)
 	if err != nil {
 		return &fault{Corrupt, err}
 	}
 	in.r = r
 	defer func() {
 		if !errors.Is(err, errLater) {
-			c.inflaters.done()
+			c.inflaters.Done()
 		}
 	}()
-	claim := claimed(in.kind, src) // makes a step smaller, never larger
+	claim := wire.Claimed(in.kind, src) // makes a step smaller, never larger
 	if claim > most {
 		claim = 0
 	}
@@ -169,10 +113,10 @@ func (c *conn) inflate(in *sifting, src []byte) (err error) {
 			continue
 		}
 		looked = in.n
-		if bad := in.ck.run(in.buf.b[:in.n], noMost, &c.dec.scan, most); bad != nil {
-			return scanFault(bad, InvalidChunk)
+		if bad := in.ck.Run(in.buf.b[:in.n], wire.NoMost, c.dec.Scanner(), most); bad != nil {
+			return wire.ScanFault(bad, wire.InvalidChunk)
 		}
-		if in.ck.odd > alienMost && in.ck.alien() {
+		if in.ck.Odd > alienMost && in.ck.Alien() {
 			return &fault{InvalidChunk, errAlien}
 		}
 		if errors.Is(err, io.EOF) {
@@ -187,20 +131,4 @@ func (c *conn) inflate(in *sifting, src []byte) (err error) {
 		}
 	}
 	return err
-}
-
-// claimed is how long compressed bytes say that they will be, 0 if they do not say: the last gzip
-// member says it of itself, a zstd frame may.
-func claimed(kind compression, src []byte) int64 {
-	if kind == gzipped {
-		if len(src) < 18 {
-			return 0
-		}
-		return int64(binary.LittleEndian.Uint32(src[len(src)-4:]))
-	}
-	var h zstd.Header
-	if h.Decode(src[:min(len(src), zstd.HeaderMaxSize)]) != nil || !h.HasFCS || h.FrameContentSize > largestChunk {
-		return 0
-	}
-	return int64(h.FrameContentSize)
 }

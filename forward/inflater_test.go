@@ -142,7 +142,7 @@ func TestClientSendsCompressedOn(t *testing.T) {
 		{Chunk{Compressed: packed, Compression: "gzip", Entries: e}, "", e},
 	} {
 		k := &Call{c: &Client{Compress: tc.compress}, chunk: tc.chunk}
-		k.c.deflater.how = tc.compress
+		k.c.deflater.How = tc.compress
 		if err := k.prepare(); err != nil {
 			t.Fatal(err)
 		}

@@ -90,7 +90,7 @@ func (j *jsonSource) flush() error {
 	}
 	c.buf, c.r, c.w = in, r, w
 	c.largest = 0 // of JSON the buffer never holds more than what was read at once
-	c.dec.reset()
+	c.dec.Reset()
 	if cap(out) <= keptBuffer {
 		j.out = out[:0]
 	}

@@ -4,12 +4,11 @@ package forward
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"time"
 
-	"github.com/spillwaylog/spillway/msgpack"
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // link is one connection of a Client, and the goroutine that reads its acks.
@@ -30,8 +29,6 @@ type link struct {
 var (
 	errLate    = errors.New("an ack that nobody waits for any more")
 	errIdleEnd = errors.New("the server closed the connection")
-	errNack    = errors.New("the server answered without an ack")
-	errHelo    = errors.New("the server wants a shared key, and there is no Login")
 )
 
 func newLink(c *Client, d dialed) *link {
@@ -89,14 +86,11 @@ func (l *link) disarm() {
 	}
 }
 
-// ackMost is the largest ack that is read.
-const ackMost = MaxID + 256
-
 // read reads acks until the connection ends: they may be split over reads, and several may come in
 // one (docs/forward.md rule 29).
 func (l *link) read() {
 	defer close(l.done)
-	err := readAcks(l.nc, func(id []byte) error { return l.c.take(l, id) })
+	err := wire.ReadAcks(l.nc, func(id []byte) error { return l.c.take(l, id) })
 	if errors.Is(err, io.EOF) {
 		err = errIdleEnd
 	}
@@ -106,86 +100,4 @@ func (l *link) read() {
 	}
 	l.c.mu.Unlock()
 	l.c.poke()
-}
-
-// readAcks calls take for every ack that r has. Its error is that of r or of take, or says that
-// something is no ack.
-func readAcks(r io.Reader, take func(id []byte) error) error {
-	buf := make([]byte, 512)
-	var scan msgpack.Scanner
-	limits := msgpack.Limits{Depth: 8, Length: ackMost, Count: ackMost}
-	scan.Reset(limits)
-	start, seen, end := 0, 0, 0
-	for {
-		if end == len(buf) {
-			if start > 0 {
-				end = copy(buf, buf[start:end])
-				seen, start = seen-start, 0
-			} else if len(buf) >= 2*ackMost {
-				return fmt.Errorf("an ack of more than %d bytes", ackMost)
-			} else {
-				buf = append(buf, make([]byte, len(buf))...)
-			}
-		}
-		n, err := r.Read(buf[end:])
-		end += n
-		for seen < end {
-			k, done, err := scan.Scan(buf[seen:end])
-			seen += k
-			if err != nil {
-				return fmt.Errorf("no ack: %w", err)
-			}
-			if !done {
-				break
-			}
-			id, err := parseAck(buf[start:seen])
-			if err != nil {
-				return err
-			}
-			if err := take(id); err != nil {
-				return err
-			}
-			start = seen
-			scan.Reset(limits)
-		}
-		if start == end {
-			start, seen, end = 0, 0, 0
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// parseAck returns the id that a complete value acks.
-func parseAck(b []byte) ([]byte, error) {
-	t, at, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Map {
-		if _, _, err := opens(b, "HELO"); err == nil {
-			return nil, errHelo
-		}
-		return nil, fmt.Errorf("%w: no map", errNack)
-	}
-	for range t.Len {
-		key, _, _, err := msgpack.ReadBytes(b[at:])
-		if err != nil {
-			key = nil
-		}
-		n, err := msgpack.Skip(b[at:])
-		if err != nil {
-			return nil, err
-		}
-		at += n
-		if string(key) == "ack" {
-			if id, _, _, err := msgpack.ReadBytes(b[at:]); err == nil {
-				return id, nil
-			}
-			return nil, fmt.Errorf("%w: not a string", errNack)
-		}
-		if n, err = msgpack.Skip(b[at:]); err != nil {
-			return nil, err
-		}
-		at += n
-	}
-	return nil, fmt.Errorf("%w: a map without it", errNack)
 }

@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -64,8 +65,8 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 	dst = dst[:0]
 	p.Found = nil
 	large := false
-	ck := check{}
-	defer ck.drop()
+	ck := wire.Check{}
+	defer ck.Drop()
 	for most := p.most; ; most = len(p.buf) + max(len(p.buf)/4, p.most) {
 		if err := p.fill(most); err != nil {
 			return dst, 0, true, err
@@ -76,10 +77,10 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 			return dst, 0, true, nil
 		}
 		p.whole = false
-		if err := ck.run(p.buf, noMost, &p.scan, math.MaxInt32); err != nil {
+		if err := ck.Run(p.buf, wire.NoMost, &p.scan, math.MaxInt32); err != nil {
 			return dst, 0, true, fmt.Errorf("%w: %w", ErrMalformed, err)
 		}
-		if ck.pos > 0 || p.eof {
+		if ck.Pos > 0 || p.eof {
 			break
 		}
 		if p.Most > 0 && len(p.buf) >= min(longHead, p.Most) {
@@ -92,7 +93,7 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 		}
 		large = true
 	}
-	end, n := int(ck.pos), int(ck.values())
+	end, n := int(ck.Pos), int(ck.Values())
 	if large && n > 1 { // the large one alone
 		r := EntryReader{rest: p.buf}
 		if e, ok := r.Next(); ok {
@@ -133,7 +134,7 @@ func (p *Pieces) long() (done, last bool, err error) {
 		return false, false, nil
 	}
 	var scan msgpack.Scanner
-	scan.Reset(claims(maxDepth+1, math.MaxInt32))
+	scan.Reset(wire.Claims(wire.MaxDepth+1, math.MaxInt32))
 	for {
 		n, done, err := scan.Scan(p.buf)
 		l.size += int64(n)

@@ -132,7 +132,7 @@ func (c *conn) place(b []byte) error {
 
 // wanted is how many bytes to read.
 func (c *conn) wanted() int64 {
-	if m := c.dec.missing(c.w - c.r); m > parkedBuffer {
+	if m := c.dec.Missing(c.w - c.r); m > parkedBuffer {
 		return m // that and no more: the next message begins at the start of the buffer
 	}
 	if c.hold.over {
@@ -180,7 +180,7 @@ func (c *conn) room(wait bool) bool {
 // message needs by all that is known of it, if that is not much more.
 func (c *conn) larger(size int) int {
 	next := 2 * int64(size)
-	if claim := c.dec.claim(); claim > 0 && claim <= next+next/4 {
+	if claim := c.dec.Claim(); claim > 0 && claim <= next+next/4 {
 		next = max(claim, int64(size+size/8))
 	}
 	return bufferSize(min(next, max(c.s.maxMessage+readSize, int64(size)+readSize)))

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // proof is what a connection has logged in with: the rule's secrets at that time.
@@ -58,13 +60,13 @@ func (c *conn) recheck() error {
 	switch {
 	case !found:
 		return fmt.Errorf("no rule lets it in any more: host %s", quote([]byte(p.host)))
-	case !equal([]byte(r.SharedKey), []byte(p.key)):
+	case !wire.Equal([]byte(r.SharedKey), []byte(p.key)):
 		return fmt.Errorf("its shared key is good no more: host %s", quote([]byte(p.host)))
 	case sec.Users == nil:
 		return nil
 	}
 	password, known := sec.Users[p.user]
-	if !known || r.Users != nil && !slices.Contains(r.Users, p.user) || !equal([]byte(password), []byte(p.password)) {
+	if !known || r.Users != nil && !slices.Contains(r.Users, p.user) || !wire.Equal([]byte(password), []byte(p.password)) {
 		return fmt.Errorf("its user or password is good no more: host %s user %s", quote([]byte(p.host)), quote([]byte(p.user)))
 	}
 	return nil

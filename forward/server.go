@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // ErrServerClosed is what Serve and ServeHeartbeat return after Shutdown or Close.
@@ -66,11 +68,10 @@ const (
 	DefaultWriteTimeout    = 30 * time.Second
 	DefaultStallTimeout    = 10 * time.Second
 	DefaultHandshake       = 10 * time.Second // HandshakeTimeout
-	MaxTag                 = 1 << 10          // bytes of a tag
-	MaxID                  = 64 << 10         // bytes of a chunk id
+	MaxTag                 = wire.MaxTag      // 1 KiB: bytes of a tag
+	MaxID                  = wire.MaxID       // 64 KiB: bytes of a chunk id
 
 	leastMaxEvent = 64 << 10
-	largestChunk  = 1 << 30 // a field may not say more
 	frameSize     = MaxTag + MaxID + 64<<10
 )
 
@@ -146,8 +147,8 @@ type Server struct {
 	watch           watch
 	pool            pool
 	hosts           hosts
-	inflaters       chan *inflaters // those that nobody uses
-	ctx             context.Context // of the handlers
+	inflaters       chan *wire.Inflaters // those that nobody uses
+	ctx             context.Context      // of the handlers
 	cancel          context.CancelFunc
 	stop            chan struct{} // closed: no more waiting for memory, connections go at once
 
@@ -176,10 +177,10 @@ func (s *Server) init() {
 			}
 			return min(v, most)
 		}
-		s.maxChunk = or(s.MaxChunk, DefaultMaxChunk, largestChunk)
+		s.maxChunk = or(s.MaxChunk, DefaultMaxChunk, wire.LargestChunk)
 		s.maxInFlight = int(or(int64(s.MaxInFlight), DefaultMaxInFlight, 1<<20))
 		s.maxMessage = s.maxChunk + frameSize
-		s.maxDecompressed = or(s.MaxDecompressed, DefaultMaxDecompressed, largestChunk)
+		s.maxDecompressed = or(s.MaxDecompressed, DefaultMaxDecompressed, wire.LargestChunk)
 		if s.MaxEvent > 0 {
 			s.MaxEvent = max(s.MaxEvent, leastMaxEvent)
 		}

@@ -9,6 +9,7 @@ import (
 	"runtime"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // How this file is organised. What is compressed may become a thousand times as long. Beyond
@@ -56,12 +57,12 @@ func (s *Server) later() int64 {
 type sifting struct {
 	c     *conn
 	r     io.Reader
-	kind  compression
+	kind  wire.Compression
 	from  int     // compressed bytes, for messages
 	buf   *buffer // the window
 	n     int     // of it in use
 	total int64   // decompressed so far
-	ck    *check
+	ck    *wire.Check
 	sizes []int64 // of the large entries
 
 	// The second time:
@@ -99,14 +100,14 @@ func (s *sifting) sift() error {
 			turn = s.total
 			runtime.Gosched()
 		}
-		if bad := s.ck.run(s.buf.b[:s.n], noMost, &s.c.dec.scan, most); bad != nil {
-			return scanFault(bad, InvalidChunk)
+		if bad := s.ck.Run(s.buf.b[:s.n], wire.NoMost, s.c.dec.Scanner(), most); bad != nil {
+			return wire.ScanFault(bad, wire.InvalidChunk)
 		}
-		if s.ck.odd > alienMost && s.ck.alien() {
+		if s.ck.Odd > alienMost && s.ck.Alien() {
 			return &fault{InvalidChunk, errAlien}
 		}
 		if errors.Is(err, io.EOF) {
-			if s.ck.pos != int64(s.n) || s.ck.lost > 0 {
+			if s.ck.BrokenOff(s.n) {
 				return &fault{InvalidChunk, errBrokenOff}
 			}
 			return s.pass()
@@ -124,37 +125,34 @@ func (s *sifting) bomb() error {
 // pass lets go of the entries that are complete, and of one in progress that is too large already.
 func (s *sifting) pass() error {
 	ck, b := s.ck, s.buf.b
-	for _, l := range ck.spans {
+	for _, l := range ck.Spans {
 		i := len(s.sizes)
-		s.sizes = append(s.sizes, l.size)
+		s.sizes = append(s.sizes, l.Size)
 		if s.write == nil {
 			continue
 		}
-		if err := s.part(b[l.start:l.end], i); err != nil {
+		if err := s.part(b[l.Start:l.End], i); err != nil {
 			return err
 		}
-		if err := s.end(i, l.size); err != nil {
-			return err
-		}
-	}
-	ck.spans = ck.spans[:0]
-	if s.write != nil && ck.pos > 0 {
-		if err := s.write(b[:ck.pos]); err != nil {
+		if err := s.end(i, l.Size); err != nil {
 			return err
 		}
 	}
-	ck.forget()
-	s.n = copy(b, b[ck.pos:s.n])
-	ck.off = max(ck.off-ck.pos, 0)
-	ck.pos = 0
-	if ck.stage != atEntry && ck.off == int64(s.n) && ck.most > 0 && ck.lost+ck.off > ck.most {
+	if s.write != nil && ck.Pos > 0 {
+		if err := s.write(b[:ck.Pos]); err != nil {
+			return err
+		}
+	}
+	s.n = copy(b, b[ck.Pos:s.n])
+	ck.Slide()
+	if ck.Overdue(s.n) {
 		if s.write != nil {
 			if err := s.part(b[:s.n], len(s.sizes)); err != nil {
 				return err
 			}
 		}
-		ck.lost += ck.off
-		ck.off, s.n = 0, 0
+		ck.Lose()
+		s.n = 0
 	}
 	return nil
 }
@@ -162,17 +160,17 @@ func (s *sifting) pass() error {
 // siftLater takes a compressed chunk of which laterMost was decompressed: in is its first time so
 // far.
 func (c *conn) siftLater(tag string, in *sifting, src []byte) error {
-	in.ck.drop() // of what stands where: the second time will tell
+	in.ck.Drop() // of what stands where: the second time will tell
 	err := in.sift()
-	if err == nil && in.ck.alien() {
+	if err == nil && in.ck.Alien() {
 		err = &fault{InvalidChunk, errAlien}
 	}
 	ck := in.ck
-	if err == nil && ck.large > 0 && c.refuseLarge(tag, ck, in.sizes[0]) {
+	if err == nil && ck.Large > 0 && c.refuseLarge(tag, ck, in.sizes[0]) {
 		c.drop(in.buf)
 		return nil
 	}
-	if err == nil && ck.invalid > 0 && !c.invalid(tag, int(ck.invalid), ck.values(), ck.why) {
+	if err == nil && ck.Invalid > 0 && !c.invalid(tag, int(ck.Invalid), ck.Values(), ck.Why) {
 		c.drop(in.buf)
 		return nil
 	}
@@ -180,14 +178,14 @@ func (c *conn) siftLater(tag string, in *sifting, src []byte) error {
 		c.drop(in.buf)
 		return c.refused(tag, err)
 	}
-	c.count.skipped.Add(uint64(ck.skipped))
+	c.count.skipped.Add(uint64(ck.Skipped))
 	g := c.g
-	if ck.clean() && c.src == nil {
+	if ck.Clean() && c.src == nil {
 		c.drop(in.buf)
 		g.close(tag)
 		ch := c.chunk(tag)
 		ch.Compressed, ch.Compression = src[:len(src):len(src)], in.kind.String()
-		ch.Events = int(ck.events)
+		ch.Events = int(ck.Events)
 		return nil
 	}
 	out, err := c.siftAgain(tag, in, src)
@@ -195,16 +193,16 @@ func (c *conn) siftLater(tag string, in *sifting, src []byte) error {
 	if err != nil {
 		return err
 	}
-	if ck.events == 0 {
+	if ck.Events == 0 {
 		c.drop(out)
 		c.addAck()
 		return nil
 	}
 	g.close(tag)
 	ch := c.chunk(tag)
-	ch.Compressed, ch.Compression = out.b[:in.n:in.n], zstded.String()
+	ch.Compressed, ch.Compression = out.b[:in.n:in.n], wire.Zstd.String()
 	ch.RawCompressed, ch.RawCompression = src[:len(src):len(src)], in.kind.String()
-	ch.Events, ch.Invalid, ch.Skipped = int(ck.events), int(ck.invalid), int(ck.skipped)
+	ch.Events, ch.Invalid, ch.Skipped = int(ck.Events), int(ck.Invalid), int(ck.Skipped)
 	c.keepExtra(out)
 	if g.extraLen > keptBuffer {
 		return c.flush()
@@ -214,11 +212,11 @@ func (c *conn) siftLater(tag string, in *sifting, src []byte) error {
 
 // siftAgain sets the large entries aside, and compresses anew what stays. in.n is how long that is.
 func (c *conn) siftAgain(tag string, in *sifting, src []byte) (*buffer, error) {
-	r, err := c.inflaters.open(in.kind, src)
+	r, err := c.inflaters.Open(in.kind, src)
 	if err != nil {
 		return nil, err
 	}
-	defer c.inflaters.done()
+	defer c.inflaters.Done()
 	sink := &spool{c: c}
 	if sink.buf, err = c.extra(bufferSize(int64(len(src)) + readSize)); err != nil {
 		return nil, err
@@ -227,19 +225,19 @@ func (c *conn) siftAgain(tag string, in *sifting, src []byte) (*buffer, error) {
 	if err != nil {
 		return nil, err
 	}
-	ck := check{most: in.ck.most}
-	defer ck.drop()
+	ck := wire.Check{Most: in.ck.Most}
+	defer ck.Drop()
 	now := c.s.now()
 	var anew []byte
 	set := setting{c: c, sizes: in.sizes, chunk: &Chunk{
-		Tag: tag, ID: c.g.opt.id, IDBin: c.g.opt.idBin, Own: c.g.opt.own, SentTag: c.g.sentTag,
+		Tag: tag, ID: c.g.opt.ID, IDBin: c.g.opt.IDBin, Own: c.g.opt.Own, SentTag: c.g.sentTag,
 		Peer: c.peer, Conn: c.id, Sender: c.sender,
 	}}
 	defer set.drop()
 	again := &sifting{
 		c: c, r: r, kind: in.kind, from: len(src), buf: in.buf, ck: &ck,
 		write: func(b []byte) error {
-			anew = ck.rewrite(anew[:0], b, now, c.src)
+			anew = ck.Rewrite(anew[:0], b, now, c.src)
 			_, err := z.Write(anew)
 			return err
 		},
@@ -333,9 +331,7 @@ func (s *setting) drop() {
 
 // aside sets one large event aside, and tells it.
 func (c *conn) aside(e *LargeEvent) error {
-	var at shape
-	_, _ = at.open(e.Entry)
-	e.Sec, e.Nsec = at.sec, at.nsec
+	e.Sec, e.Nsec = wire.TimeOf(e.Entry)
 	what := "left out"
 	if c.s.SetAside != nil {
 		what = "set aside"
@@ -353,9 +349,9 @@ func (c *conn) aside(e *LargeEvent) error {
 }
 
 // asideSpans sets the large entries of b aside, which has them as a whole.
-func (c *conn) asideSpans(tag string, b []byte, spans []span) error {
+func (c *conn) asideSpans(tag string, b []byte, spans []wire.Span) error {
 	for i, l := range spans {
-		if err := c.asideOne(tag, b[l.start:l.end:l.end], i); err != nil {
+		if err := c.asideOne(tag, b[l.Start:l.End:l.End], i); err != nil {
 			return err
 		}
 	}
@@ -368,7 +364,7 @@ func (c *conn) asideOne(tag string, entry []byte, i int) error {
 		defer c.s.LargeTurn(c.s.ctx)()
 	}
 	e := &LargeEvent{Index: i, Entry: entry, Size: int64(len(entry)), Chunk: &Chunk{
-		Tag: tag, ID: c.g.opt.id, IDBin: c.g.opt.idBin, Own: c.g.opt.own, SentTag: c.g.sentTag,
+		Tag: tag, ID: c.g.opt.ID, IDBin: c.g.opt.IDBin, Own: c.g.opt.Own, SentTag: c.g.sentTag,
 		Peer: c.peer, Conn: c.id, Sender: c.sender,
 	}}
 	if e.Size > asideMost {
@@ -378,19 +374,18 @@ func (c *conn) asideOne(tag string, entry []byte, i int) error {
 }
 
 // refuseLarge says whether a chunk with large entries is refused, which it tells.
-func (c *conn) refuseLarge(tag string, ck *check, size int64) bool {
+func (c *conn) refuseLarge(tag string, ck *wire.Check, size int64) bool {
 	if !c.ep.RefuseLarge {
 		return false
 	}
-	c.count.refusedEvents.Add(uint64(ck.values()))
+	c.count.refusedEvents.Add(uint64(ck.Values()))
 	c.refuse(tag, faultf(TooLargeEvent, "an event of %d bytes, the limit is %d", size, c.s.MaxEvent))
 	return true
 }
 
 // refused tells of a message that is refused. What ends the connection it returns.
 func (c *conn) refused(tag string, err error) error {
-	var f *fault
-	if !errors.As(err, &f) {
+	if faultOf(err) == nil {
 		return err // memory: the server is closing, or the handler refused what came before
 	}
 	c.refuse(tag, err)

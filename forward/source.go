@@ -9,25 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spillwaylog/spillway/msgpack"
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
-
-// source is what an Endpoint adds to the records of one connection. What stands under its keys is
-// always ours: a peer's own key of such a name, str or bin, is dropped, also where nothing is known
-// to put there, so that nobody claims to be somebody else.
-type source struct {
-	names []string
-	pairs []byte // encoded
-	count int    // of them
-}
-
-// most is how much longer a record becomes at most: the header of its map may grow too.
-func (s *source) most() int {
-	if s == nil {
-		return 0
-	}
-	return len(s.pairs) + 4
-}
 
 // sourced tells whether an endpoint adds something.
 func (ep *Endpoint) sourced() bool {
@@ -45,79 +28,22 @@ func (c *conn) find() {
 		c.plain = c.forced == nil && c.prefix == nil
 		return
 	}
-	s := new(source)
-	add := func(key, value string) {
-		if key == "" {
-			return
-		}
-		s.names = append(s.names, key)
-		if value != "" {
-			s.pairs = msgpack.AppendString(msgpack.AppendString(s.pairs, key), strings.ToValidUTF8(value, "\ufffd"))
-			s.count++
-		}
-	}
-	add(c.ep.AddressKey, c.peer)
+	s := new(wire.Source)
+	s.Add(c.ep.AddressKey, c.peer)
 	if c.ep.HostKey != "" {
 		host := c.sender.Host
 		if host == "" {
 			host = c.s.hosts.of(c.s.ctx, c.sock.RemoteAddr(), c.peer)
 		}
-		add(c.ep.HostKey, host)
+		s.Add(c.ep.HostKey, host)
 	}
 	subject := ""
 	if state := c.sender.TLS; state != nil && len(state.PeerCertificates) > 0 {
 		subject = state.PeerCertificates[0].Subject.String()
 	}
-	add(c.ep.SubjectKey, subject)
-	add(c.ep.UserKey, c.sender.User)
+	s.Add(c.ep.SubjectKey, subject)
+	s.Add(c.ep.UserKey, c.sender.User)
 	c.src = s
-}
-
-// appendRecord appends the map that record begins with, with what the source adds. It ends at
-// record[n].
-func (s *source) appendRecord(dst, record []byte) (out []byte, n int) {
-	t, at, _ := msgpack.ReadToken(record)
-	header := len(dst)
-	dst = msgpack.AppendMapHeader(dst, t.Len+s.count)
-	left, from := 0, at
-	for range t.Len {
-		start := at
-		key, _, n, err := msgpack.ReadBytes(record[at:])
-		if err != nil { // a key of another kind
-			n, _ = msgpack.Skip(record[at:])
-			key = nil
-		}
-		at += n
-		n, _ = msgpack.Skip(record[at:])
-		at += n
-		if key != nil && s.has(key) {
-			dst = append(dst, record[from:start]...)
-			from = at
-			left++
-		}
-	}
-	dst = append(dst, record[from:at]...)
-	if left > 0 {
-		n := t.Len + s.count - left
-		switch h := dst[header:]; h[0] {
-		case codeMap32:
-			h[1], h[2], h[3], h[4] = byte(n>>24), byte(n>>16), byte(n>>8), byte(n)
-		case codeMap16:
-			h[1], h[2] = byte(n>>8), byte(n)
-		default:
-			h[0] = codeMap0 | byte(n)
-		}
-	}
-	return append(dst, s.pairs...), at
-}
-
-func (s *source) has(key []byte) bool {
-	for _, name := range s.names {
-		if name == string(key) {
-			return true
-		}
-	}
-	return false
 }
 
 // hosts remembers the names of addresses, or that they have none.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // TroubleKind says what was wrong with what a peer sent, or with the peer.
@@ -138,11 +140,20 @@ func faultf(kind TroubleKind, format string, args ...any) error {
 	return &fault{kind, fmt.Errorf(format, args...)}
 }
 
-// kindOf returns the kind of an error, or the other one.
-func kindOf(err error, other TroubleKind) TroubleKind {
+// troubleOf is what is wrong with bytes, as a kind of trouble.
+var troubleOf = [...]TroubleKind{
+	wire.Garbage: Garbage, wire.TooDeep: TooDeep, wire.TooLong: TooLong, wire.TooLarge: TooLarge, wire.InvalidMessage: InvalidMessage, wire.InvalidChunk: InvalidChunk, wire.BadTag: BadTag,
+}
+
+// faultOf finds the trouble in an error: nil if there is none.
+func faultOf(err error) *fault {
 	var f *fault
 	if errors.As(err, &f) {
-		return f.kind
+		return f
 	}
-	return other
+	var b *wire.Fault
+	if errors.As(err, &b) {
+		return &fault{troubleOf[b.Kind], b.Err}
+	}
+	return nil
 }

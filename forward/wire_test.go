@@ -195,8 +195,8 @@ func (o *outcome) byTag() []string {
 	return out
 }
 
-// wire is one case: bytes in, and what is to come of them.
-type wire struct {
+// vector is one case: bytes in, and what is to come of them.
+type vector struct {
 	name     string
 	in       string // hexadecimal
 	events   []string
@@ -206,7 +206,7 @@ type wire struct {
 }
 
 // run runs cases: in one piece, byte by byte, and with a handler that takes no groups.
-func run(t *testing.T, cases []wire) {
+func run(t *testing.T, cases []vector) {
 	t.Helper()
 	for _, w := range cases {
 		for _, how := range []string{"whole", "bytes", "single"} {
@@ -232,7 +232,7 @@ func run(t *testing.T, cases []wire) {
 	}
 }
 
-func (w *wire) check(t *testing.T, o *outcome) {
+func (w *vector) check(t *testing.T, o *outcome) {
 	t.Helper()
 	if !slices.Equal(o.byTag(), w.events) {
 		t.Errorf("events\n%q, want\n%q", o.events, w.events)
