@@ -137,7 +137,7 @@ func (c *conn) acker() {
 
 		err := error(nil)
 		if p.wait != nil {
-			if err = p.wait(c.s.ctx); err != nil {
+			if err = p.wait(c.ctx); err != nil {
 				c.unstored(err)
 			}
 		}

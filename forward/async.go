@@ -44,6 +44,7 @@ type parcel struct {
 // flight is one chunk that the handler has.
 type flight struct {
 	chunk  Chunk
+	sent   Sent // of the chunk, where it has one
 	parcel *parcel
 	called atomic.Bool
 	ended  chan struct{}
@@ -151,6 +152,10 @@ func (c *conn) handAsync(chunks []*Chunk) error {
 			return errGone
 		}
 		f := &flight{chunk: *ch, parcel: p, ended: make(chan struct{})}
+		if ch.Sent != nil {
+			f.sent = *ch.Sent
+			f.chunk.Sent = &f.sent
+		}
 		end, count := len(g.acks), g.ackCount
 		if i+1 < len(chunks) {
 			end, count = g.starts[i+1].acks, g.starts[i+1].count
@@ -158,7 +163,7 @@ func (c *conn) handAsync(chunks []*Chunk) error {
 		c.away.mu.Lock()
 		c.away.n++
 		c.away.mu.Unlock()
-		c.s.async.StartForward(c.s.ctx, &f.chunk, f.done)
+		c.s.async.StartForward(c.ctx, &f.chunk, f.done)
 		if err := c.ack(g.acks[at:end], count-acked, f.wait); err != nil {
 			p.abandon(len(chunks) - i - 1)
 			return err
@@ -190,17 +195,24 @@ func (c *conn) pack(chunks []*Chunk) (*parcel, error) {
 	if len(g.extra) == 0 || c.json { // of JSON the connection has no buffer of its own
 		size := int64(0)
 		for _, ch := range chunks {
-			size += int64(len(ch.ID) + len(ch.Entries) + len(ch.Raw))
+			size += int64(len(ch.ID) + len(ch.Entries))
+			if ch.Sent != nil {
+				size += int64(len(ch.Sent.Entries))
+			}
 		}
 		if own := bufferSize(size); c.json || own <= len(c.buf.b)/8 {
 			if err := c.memoryNow(int64(own)); err != nil {
 				return nil, err
 			}
-			b := c.s.pool.take(own, c.id)
+			b := c.s.pool.take(own, c.sender.Conn)
 			rest := b.b[:0]
 			for _, ch := range chunks {
-				for _, part := range []*[]byte{&ch.ID, &ch.Entries, &ch.Raw} {
-					if *part != nil {
+				parts := [...]*[]byte{&ch.ID, &ch.Entries, nil}
+				if ch.Sent != nil {
+					parts[2] = &ch.Sent.Entries
+				}
+				for _, part := range parts {
+					if part != nil && *part != nil {
 						n := len(rest)
 						rest = append(rest, *part...)
 						*part = rest[n:len(rest):len(rest)]

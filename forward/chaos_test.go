@@ -44,7 +44,7 @@ func (h *chaos) fail(format string, args ...any) {
 
 func sumOf(c *Chunk) uint32 {
 	sum := crc32.NewIEEE()
-	for _, b := range [][]byte{c.ID, c.Entries, c.Raw, c.Compressed} {
+	for _, b := range [][]byte{c.ID, c.Entries, sentOf(c).Entries, c.Compressed} {
 		_, _ = sum.Write(b)
 		_, _ = sum.Write([]byte{0})
 	}
@@ -163,7 +163,7 @@ func chaosMessage(rng *rand.Rand) []byte {
 		return msgpack.AppendString(b, fmt.Sprintf("1-%d", rng.IntN(1e9)))
 	case 3: // forward mode
 		b := msgpack.AppendArrayHeader(msgpack.AppendString([]byte{0x93}, tag), n)
-		return c.appendTail(append(b, entries(n)...), "", nil)
+		return c.appendTail(append(b, entries(n)...), "")
 	case 4: // without times
 		c.Entries = bytes.Repeat(unhex("92 00 81 a1 6d a1 62"), n)
 	case 5: // with metadata, nil and invalid ones

@@ -150,7 +150,7 @@ func (c *Client) init() {
 // are not used after it returned. After an error the chunk may have arrived all the same: sending
 // it again with the same id lets the server notice.
 //
-// A chunk without an id gets one for this call, marked as ours. Peer and Conn do not travel.
+// A chunk without an id gets one for this call, marked as ours.
 func (c *Client) Send(ctx context.Context, ch *Chunk) error {
 	result := make(chan error, 1)
 	k, err := c.newCall(ch, func(err error) { result <- err })

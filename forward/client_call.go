@@ -70,7 +70,7 @@ func (k *Call) prepare() error {
 	buf := make([]byte, 0, len(k.chunk.Tag)+len(k.id)+96) // headers, keys and numbers
 	buf = wire.AppendHead(buf, k.chunk.Tag, len(k.entries))
 	n := len(buf)
-	buf = k.chunk.appendTail(buf, how, nil)
+	buf = k.chunk.appendTail(buf, how)
 	k.head, k.tail = buf[:n:n], buf[n:]
 	k.ready = true
 	return nil

@@ -3,11 +3,11 @@
 package forward
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
 	"net"
-	"net/netip"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -31,10 +31,9 @@ type conn struct {
 	under  *socket         // what tls reads from
 	raw    syscall.RawConn // nil: read through nc
 	try    func(fd uintptr) bool
-	peer   string
-	id     uint64
 	sender *Sender
-	src    *wire.Source // nil: nothing is added to records, or not yet, see found
+	ctx    context.Context // of its handlers, with the sender
+	src    *wire.Source    // nil: nothing is added to records, or not yet, see found
 	found  bool
 	plain  bool   // neither its tags nor its records are changed; known once found
 	prefix []byte // of tags, with the dot; behind it there is room for one
@@ -84,11 +83,11 @@ type conn struct {
 }
 
 func newConn(s *Server, nc net.Conn, ep *Endpoint, config *tls.Config) *conn {
-	c := &conn{s: s, nc: nc, sock: nc, ep: ep, id: s.serial.Add(1), start: baseBuffer}
-	c.count = s.countersOf(ep, c.id)
+	c := &conn{s: s, nc: nc, sock: nc, ep: ep, start: baseBuffer}
 	addr := nc.RemoteAddr()
-	c.peer = peerOf(addr)
-	c.sender = &Sender{Endpoint: ep, Addr: addr}
+	c.sender = &Sender{Endpoint: ep, Addr: addr, Peer: peerOf(addr), Conn: s.serial.Add(1)}
+	c.ctx = WithSender(s.ctx, c.sender)
+	c.count = s.countersOf(ep, c.sender.Conn)
 	c.dec.Max, c.dec.MaxEvent = s.maxMessage, max(s.MaxEvent, 0)
 	c.idle.Store(s.clock())
 	s.join(c)
@@ -106,25 +105,6 @@ func newConn(s *Server, nc net.Conn, ep *Endpoint, config *tls.Config) *conn {
 	c.early.Store(config != nil || ep.guarded())
 	c.initRaw()
 	return c
-}
-
-// peerOf returns an address without its port.
-func peerOf(a net.Addr) string {
-	if a == nil {
-		return "unknown"
-	}
-	switch a.Network() {
-	case "unix", "unixpacket":
-		return "unix"
-	}
-	text := a.String()
-	if ap, err := netip.ParseAddrPort(text); err == nil {
-		return ap.Addr().Unmap().String()
-	}
-	if host, _, err := net.SplitHostPort(text); err == nil {
-		return host
-	}
-	return text
 }
 
 // serve is the connection's goroutine.
@@ -315,7 +295,7 @@ func (c *conn) hand() error {
 	case c.s.group == nil:
 		return c.handEach(chunks)
 	}
-	wait, err := c.s.group.ServeGroup(c.s.ctx, chunks)
+	wait, err := c.s.group.ServeGroup(c.ctx, chunks)
 	if err != nil {
 		c.unstored(err)
 		return errGone
@@ -329,7 +309,7 @@ func (c *conn) handEach(chunks []*Chunk) error {
 	g := c.g
 	at, acked := 0, 0
 	for i, ch := range chunks {
-		if err := c.s.Handler.ServeForward(c.s.ctx, ch); err != nil {
+		if err := c.s.Handler.ServeForward(c.ctx, ch); err != nil {
 			c.unstored(err)
 			return errGone
 		}
@@ -364,7 +344,7 @@ func (c *conn) broken(err error) error {
 
 // trouble tells a trouble of this connection.
 func (c *conn) trouble(k TroubleKind, f Fate, tag string, entries int, err error) {
-	c.s.tell(c.count, Trouble{Kind: k, Fate: f, Peer: c.peer, Sender: c.sender, Conn: c.id, Tag: tag, Entries: entries, Err: err})
+	c.s.tell(c.count, Trouble{Kind: k, Fate: f, Sender: c.sender, Tag: tag, Entries: entries, Err: err})
 }
 
 // refuse tells that a message was refused.

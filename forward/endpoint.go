@@ -38,7 +38,7 @@ type Endpoint struct {
 	// The source of an event is added to the end of its record under these keys, where they are not
 	// empty and something is known. What stands under such a key is always the server's word: a key
 	// of that name that the peer has put into the record, at its top level, is dropped, even if the
-	// server has nothing to put there. Chunk.Raw has the records as they came. A chunk that would
+	// server has nothing to put there. Chunk.Sent has the records as they came. A chunk that would
 	// become larger than MaxDecompressed is refused.
 	AddressKey string // the peer's address without its port, "unix" for a unix socket
 	HostKey    string // the host name that the client gave in the handshake; without one, that of its address by reverse lookup, or the address. It is proved by neither.

@@ -42,7 +42,8 @@ type gathering struct {
 
 // group is described above.
 type group struct {
-	chunks   []*Chunk // the first used are in use
+	slots    []*slot  // the first used are in use
+	chunks   []*Chunk // of the slots
 	used     int
 	refs     []ref
 	shapes   []wire.Shape // of some refs
@@ -59,7 +60,13 @@ type group struct {
 	tags     tags
 	ck       wire.Check // of the message in progress
 	in       sifting    // the same
-	sentTag  string     // of the message in progress, see Chunk.SentTag
+	sentTag  string     // of the message in progress, see Sent.Tag
+}
+
+// slot is the memory of a chunk.
+type slot struct {
+	chunk Chunk
+	sent  Sent
 }
 
 // start is where the acks stood when a chunk began.
@@ -74,8 +81,11 @@ func (g *group) empty() bool { return g.used == 0 && len(g.acks) == 0 }
 // reset forgets the chunks; the caller has taken buffers and acks.
 func (g *group) reset() {
 	clear(g.extra)
-	for _, c := range g.chunks[:g.used] {
-		*c = Chunk{} // for the next group, and so that nothing keeps a large buffer from going
+	for _, s := range g.slots[:g.used] { // for the next group, and so that nothing keeps a large buffer from going
+		if s.chunk.Sent != nil {
+			s.sent = Sent{}
+		}
+		s.chunk = Chunk{}
 	}
 	g.timeless = false
 	g.used, g.gathered, g.extraLen, g.ackCount = 0, 0, 0, 0
@@ -85,12 +95,20 @@ func (g *group) reset() {
 // chunk returns the next chunk, blank.
 func (g *group) chunk() *Chunk {
 	if g.used == len(g.chunks) {
-		g.chunks = append(g.chunks, new(Chunk))
+		s := new(slot)
+		g.slots, g.chunks = append(g.slots, s), append(g.chunks, &s.chunk)
 	}
 	c := g.chunks[g.used]
 	g.used++
 	g.starts = append(g.starts, start{len(g.acks), g.ackCount})
 	return c
+}
+
+// sent is how the chunk that was made last was sent; it is blank at first.
+func (g *group) sent() *Sent {
+	s := g.slots[g.used-1]
+	s.chunk.Sent = &s.sent
+	return &s.sent
 }
 
 // close ends what is being gathered under a tag.
@@ -104,7 +122,7 @@ func (g *group) close(tag string) {
 }
 
 // gather returns the chunk for one more event of Message mode under a tag.
-func (g *group) gather(tag string, from *conn) *gathering {
+func (g *group) gather(tag string) *gathering {
 	open := 0
 	for i := len(g.gathers) - 1; i >= 0; i-- {
 		if a := &g.gathers[i]; a.open {
@@ -120,7 +138,7 @@ func (g *group) gather(tag string, from *conn) *gathering {
 		}
 	}
 	c := g.chunk()
-	c.Tag, c.Peer, c.Conn, c.Sender = tag, from.peer, from.id, from.sender
+	c.Tag = tag
 	g.gathers = append(g.gathers, gathering{chunk: c, first: -1, last: -1, open: true})
 	return &g.gathers[len(g.gathers)-1]
 }

@@ -711,8 +711,8 @@ func TestRule39FirstMatch(t *testing.T) {
 func TestSenderOfChunk(t *testing.T) {
 	var got []Sender
 	ep := Endpoint{Security: &Security{SharedKey: "secret", Users: map[string]string{"u": "pw"}}}
-	s := &Server{Handler: HandlerFunc(func(_ context.Context, c *Chunk) error {
-		got = append(got, *c.Sender)
+	s := &Server{Handler: HandlerFunc(func(ctx context.Context, _ *Chunk) error {
+		got = append(got, *SenderOf(ctx))
 		return nil
 	})}
 	s.Endpoint = ep
@@ -725,7 +725,7 @@ func TestSenderOfChunk(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		for _, g := range got {
-			if g.Host != "web.example" || g.User != "u" || g.TLS != nil || g.Addr == nil || g.Endpoint != &s.Endpoint {
+			if g.Host != "web.example" || g.User != "u" || g.TLS != nil || g.Addr == nil || g.Peer != peerOf(g.Addr) || g.Conn == 0 || g.Endpoint != &s.Endpoint {
 				t.Errorf("%+v", g)
 			}
 		}

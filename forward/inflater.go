@@ -73,16 +73,16 @@ func (z *Inflater) inflate(c *Chunk, most int) error {
 	}
 }
 
-// Raw returns the uncompressed entries of a chunk as they came: what Chunk.Raw is, but a stream,
-// for chunks that are compressed. It is valid until the next use of z. An error of the compressed
-// bytes is the reader's; it wraps ErrMalformed.
+// Raw returns the uncompressed entries of a chunk as they were sent (Chunk.Sent), as a stream, for
+// chunks that are compressed. It is valid until the next use of z. An error of the compressed bytes
+// is the reader's; it wraps ErrMalformed.
 func (z *Inflater) Raw(c *Chunk) io.Reader {
 	switch {
-	case c.RawCompressed != nil:
-		m := z.stream(c.RawCompression, c.RawCompressed)
+	case c.Sent != nil && c.Sent.Compressed != nil:
+		m := z.stream(c.Sent.Compression, c.Sent.Compressed)
 		return &m
-	case c.Raw != nil:
-		return bytes.NewReader(c.Raw)
+	case c.Sent != nil && c.Sent.Entries != nil:
+		return bytes.NewReader(c.Sent.Entries)
 	case c.Entries != nil || c.Compressed == nil:
 		return bytes.NewReader(c.Entries)
 	}

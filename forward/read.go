@@ -208,7 +208,7 @@ func (c *conn) grow(size int, wait bool) bool {
 			return false
 		}
 	}
-	b := c.s.pool.take(size, c.id)
+	b := c.s.pool.take(size, c.sender.Conn)
 	old, r, w := c.buf, c.r, c.w
 	c.buf, c.r, c.w = b, 0, 0
 	if old != nil {
@@ -231,7 +231,7 @@ func (c *conn) giveBack(b *buffer) {
 	}
 	n := b.size()
 	c.hold.lent.Add(-n)
-	c.s.pool.put(b, c.id) // first: whoever waits for its room finds it
+	c.s.pool.put(b, c.sender.Conn) // first: whoever waits for its room finds it
 	c.s.mem.release(&c.hold, n)
 }
 
@@ -273,7 +273,7 @@ func (c *conn) settle() {
 // not ask, and is over the limit for no more than that.
 func (c *conn) shrink(size int) {
 	c.s.mem.force(&c.hold, int64(size))
-	b := c.s.pool.take(size, c.id)
+	b := c.s.pool.take(size, c.sender.Conn)
 	n := copy(b.b, c.buf.b[c.r:c.w])
 	c.drop(c.buf)
 	c.buf, c.r, c.w = b, 0, n
@@ -301,7 +301,7 @@ func (c *conn) extra(size int) (*buffer, error) {
 	if err := c.memory(int64(size)); err != nil {
 		return nil, err
 	}
-	return c.s.pool.take(size, c.id), nil
+	return c.s.pool.take(size, c.sender.Conn), nil
 }
 
 // growExtra replaces such a buffer, of which n bytes are used, by a larger one.
@@ -327,7 +327,7 @@ func (c *conn) needScratch() error {
 		if err := c.memoryNow(scratchMost); err != nil {
 			return err
 		}
-		c.g.scratch = c.s.pool.take(scratchMost, c.id)
+		c.g.scratch = c.s.pool.take(scratchMost, c.sender.Conn)
 	}
 	return nil
 }

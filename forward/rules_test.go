@@ -110,7 +110,7 @@ func wireOf(c *Chunk, compress string) []byte {
 	}
 	defer free()
 	b := append(wire.AppendHead(nil, c.Tag, len(e)), e...)
-	return c.appendTail(b, compress, nil)
+	return c.appendTail(b, compress)
 }
 
 func TestRule02Partial(t *testing.T) {

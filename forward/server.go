@@ -238,7 +238,7 @@ func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 			if !passing(err) {
 				return err
 			}
-			s.tell(s.countersOf(ep, 0), Trouble{Kind: NotAccepted, Fate: Kept, Peer: l.Addr().String(), Sender: &Sender{Endpoint: ep, Addr: l.Addr()}, Err: err})
+			s.tell(s.countersOf(ep, 0), Trouble{Kind: NotAccepted, Fate: Kept, Sender: &Sender{Endpoint: ep, Addr: l.Addr(), Peer: peerOf(l.Addr())}, Err: err})
 			s.giveWay(1) // perhaps it is for them that the system is short of something
 			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
 			select {
@@ -313,16 +313,16 @@ func (s *Server) start(nc net.Conn, ep *Endpoint, config *tls.Config) {
 func (s *Server) join(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.hold.peer = s.peers[c.peer]; c.hold.peer == nil {
+	if c.hold.peer = s.peers[c.sender.Peer]; c.hold.peer == nil {
 		c.hold.peer = new(share)
-		s.peers[c.peer] = c.hold.peer
+		s.peers[c.sender.Peer] = c.hold.peer
 	}
 	c.hold.peer.conns++
 }
 
 func (s *Server) leaveLocked(c *conn) {
 	if c.hold.peer.conns--; c.hold.peer.conns == 0 {
-		delete(s.peers, c.peer)
+		delete(s.peers, c.sender.Peer)
 	}
 }
 

@@ -34,7 +34,7 @@ const (
 
 // A LargeEvent is one that is larger than Server.MaxEvent. Its bytes are lent.
 type LargeEvent struct {
-	Chunk *Chunk // whose it is: tag, id and sender; its entries are not there
+	Chunk *Chunk // whose it is: tag and id; its entries are not there
 	Index int    // among the large events of its chunk
 	Entry []byte // packed, as it came; without its end if it is larger than 64 MiB: then these are its first 64 KiB
 	Size  int64  // of the whole, in bytes
@@ -201,8 +201,10 @@ func (c *conn) siftLater(tag string, in *sifting, src []byte) error {
 	g.close(tag)
 	ch := c.chunk(tag)
 	ch.Compressed, ch.Compression = out.b[:in.n:in.n], wire.Zstd.String()
-	ch.RawCompressed, ch.RawCompression = src[:len(src):len(src)], in.kind.String()
-	ch.Events, ch.Invalid, ch.Skipped = int(ck.Events), int(ck.Invalid), int(ck.Skipped)
+	ch.Events = int(ck.Events)
+	sent := g.sent()
+	sent.Compressed, sent.Compression = src[:len(src):len(src)], in.kind.String()
+	sent.Invalid, sent.Skipped = int(ck.Invalid), int(ck.Skipped)
 	c.keepExtra(out)
 	if g.extraLen > keptBuffer {
 		return c.flush()
@@ -229,10 +231,7 @@ func (c *conn) siftAgain(tag string, in *sifting, src []byte) (*buffer, error) {
 	defer ck.Drop()
 	now := c.s.now()
 	var anew []byte
-	set := setting{c: c, sizes: in.sizes, chunk: &Chunk{
-		Tag: tag, ID: c.g.opt.ID, IDBin: c.g.opt.IDBin, Own: c.g.opt.Own, SentTag: c.g.sentTag,
-		Peer: c.peer, Conn: c.id, Sender: c.sender,
-	}}
+	set := setting{c: c, sizes: in.sizes, chunk: c.bare(tag)}
 	defer set.drop()
 	again := &sifting{
 		c: c, r: r, kind: in.kind, from: len(src), buf: in.buf, ck: &ck,
@@ -300,7 +299,7 @@ func (s *setting) begin(size int64) error {
 	}
 	c := s.c
 	if c.s.LargeTurn != nil {
-		s.done = c.s.LargeTurn(c.s.ctx)
+		s.done = c.s.LargeTurn(c.ctx)
 	}
 	s.taken = 2 * size // once more on its way to the disk
 	c.s.mem.force(&c.hold, s.taken)
@@ -335,7 +334,7 @@ func (c *conn) aside(e *LargeEvent) error {
 	what := "left out"
 	if c.s.SetAside != nil {
 		what = "set aside"
-		if err := c.s.SetAside(c.s.ctx, e); err != nil {
+		if err := c.s.SetAside(c.ctx, e); err != nil {
 			c.unstored(err)
 			return errGone
 		}
@@ -361,16 +360,23 @@ func (c *conn) asideSpans(tag string, b []byte, spans []wire.Span) error {
 // asideOne sets a large entry aside that is in memory.
 func (c *conn) asideOne(tag string, entry []byte, i int) error {
 	if c.s.LargeTurn != nil {
-		defer c.s.LargeTurn(c.s.ctx)()
+		defer c.s.LargeTurn(c.ctx)()
 	}
-	e := &LargeEvent{Index: i, Entry: entry, Size: int64(len(entry)), Chunk: &Chunk{
-		Tag: tag, ID: c.g.opt.ID, IDBin: c.g.opt.IDBin, Own: c.g.opt.Own, SentTag: c.g.sentTag,
-		Peer: c.peer, Conn: c.id, Sender: c.sender,
-	}}
+	e := &LargeEvent{Index: i, Entry: entry, Size: int64(len(entry)), Chunk: c.bare(tag)}
 	if e.Size > asideMost {
 		e.Entry = entry[:asideHead]
 	}
 	return c.aside(e)
+}
+
+// bare is the chunk of the message in progress without its entries.
+func (c *conn) bare(tag string) *Chunk {
+	o := &c.g.opt
+	ch := &Chunk{Tag: tag, ID: o.ID, IDBin: o.IDBin, Own: o.Own}
+	if c.g.sentTag != "" {
+		ch.Sent = &Sent{Tag: c.g.sentTag}
+	}
+	return ch
 }
 
 // refuseLarge says whether a chunk with large entries is refused, which it tells.

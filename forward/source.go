@@ -29,11 +29,11 @@ func (c *conn) find() {
 		return
 	}
 	s := new(wire.Source)
-	s.Add(c.ep.AddressKey, c.peer)
+	s.Add(c.ep.AddressKey, c.sender.Peer)
 	if c.ep.HostKey != "" {
 		host := c.sender.Host
 		if host == "" {
-			host = c.s.hosts.of(c.s.ctx, c.sock.RemoteAddr(), c.peer)
+			host = c.s.hosts.of(c.ctx, c.sock.RemoteAddr(), c.sender.Peer)
 		}
 		s.Add(c.ep.HostKey, host)
 	}

@@ -61,7 +61,7 @@ func TestSource(t *testing.T) {
 func TestSourceRaw(t *testing.T) {
 	var raw, compressed []byte
 	check := func(c *Chunk) error {
-		raw, compressed = slices.Clone(c.Raw), c.Compressed
+		raw, compressed = slices.Clone(sentOf(c).Entries), c.Compressed
 		return nil
 	}
 	for _, how := range []string{"", "gzip"} {
@@ -125,8 +125,8 @@ func TestSentTag(t *testing.T) {
 				s.Endpoint = tc.ep
 				g := s.Handler.(grouped)
 				g.fail = func(c *Chunk) error {
-					if n++; c.Tag != tc.tag || c.SentTag != tc.sent {
-						t.Errorf("%s: %q, sent as %q, want %q and %q", name, c.Tag, c.SentTag, tc.tag, tc.sent)
+					if n++; c.Tag != tc.tag || sentOf(c).Tag != tc.sent {
+						t.Errorf("%s: %q, sent as %q, want %q and %q", name, c.Tag, sentOf(c).Tag, tc.tag, tc.sent)
 					}
 					return nil
 				}

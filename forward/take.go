@@ -187,12 +187,14 @@ func (c *conn) takeEntries(tag string, entries []byte, ck *wire.Check, own *buff
 	}
 	g.close(tag)
 	ch := c.chunk(tag)
-	ch.Raw = raw
-	if raw == nil && compressed != nil {
+	if raw != nil {
+		sent := g.sent()
+		sent.Entries, sent.Invalid, sent.Skipped = raw, int(ck.Invalid), int(ck.Skipped)
+	} else if compressed != nil {
 		ch.Compressed, ch.Compression = compressed, g.opt.Compression().String()
 	}
 	ch.Entries = entries[:len(entries):len(entries)]
-	ch.Events, ch.Invalid, ch.Skipped = int(ck.Events), int(ck.Invalid), int(ck.Skipped)
+	ch.Events = int(ck.Events)
 	if own != nil {
 		c.keepExtra(own)
 		if g.extraLen > keptBuffer {
@@ -243,7 +245,7 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 			anew = int32(len(g.shapes))
 			g.shapes = append(g.shapes, s)
 		}
-		g.add(g.gather(tag, c), ref{int32(c.r + at), int32(size), -1, anew}, c.src.Most(), s.Verdict == wire.Timeless)
+		g.add(g.gather(tag), ref{int32(c.r + at), int32(size), -1, anew}, c.src.Most(), s.Verdict == wire.Timeless)
 		return nil
 	}
 	inPlace(b, at)
@@ -260,7 +262,10 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 	}
 	g.close(tag)
 	ch := c.chunk(tag)
-	ch.Raw, ch.Entries, ch.Events = raw, event, 1
+	ch.Entries, ch.Events = event, 1
+	if raw != nil {
+		g.sent().Entries = raw
+	}
 	if own != nil {
 		c.keepExtra(own)
 	}
@@ -271,8 +276,10 @@ func (c *conn) takeEvent(tag string, b []byte) error {
 func (c *conn) chunk(tag string) *Chunk {
 	g, o := c.g, &c.g.opt
 	ch := g.chunk()
-	ch.Tag, ch.Peer, ch.Conn, ch.Sender = tag, c.peer, c.id, c.sender
-	ch.SentTag = g.sentTag
+	ch.Tag = tag
+	if g.sentTag != "" {
+		g.sent().Tag = g.sentTag
+	}
 	ch.ID, ch.IDBin, ch.Own = o.ID, o.IDBin, o.Own
 	c.addAck()
 	return ch

@@ -67,8 +67,8 @@ func TestRule42TLS(t *testing.T) {
 			t.Run(network+" "+tls.VersionName(version), func(t *testing.T) {
 				var seen atomic.Pointer[Sender]
 				var events atomic.Int64
-				s := &Server{Handler: HandlerFunc(func(_ context.Context, c *Chunk) error {
-					seen.Store(c.Sender)
+				s := &Server{Handler: HandlerFunc(func(ctx context.Context, c *Chunk) error {
+					seen.Store(SenderOf(ctx))
 					events.Add(int64(c.Events))
 					return nil
 				})}
@@ -162,7 +162,7 @@ func TestRule42Refused(t *testing.T) {
 				_ = nc.Close()
 			}
 			tr := <-troubles
-			if tr.Kind != HandshakeFailed || tr.Fate != Closed || tr.Peer != "127.0.0.1" || !strings.Contains(tr.String(), tc.told) || strings.Contains(tr.String(), "\n") {
+			if tr.Kind != HandshakeFailed || tr.Fate != Closed || tr.Sender.Peer != "127.0.0.1" || !strings.Contains(tr.String(), tc.told) || strings.Contains(tr.String(), "\n") {
 				t.Error(tr)
 			}
 			if err := s.Close(); err != nil || len(troubles) > 0 || len(o.events) > 0 || s.Stats().Troubles[HandshakeFailed] != 1 {

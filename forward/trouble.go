@@ -94,10 +94,8 @@ func (f Fate) String() string {
 type Trouble struct {
 	Kind TroubleKind
 	Fate Fate
-	Peer string // as in Chunk; for NotAccepted the listener's address
-	Conn uint64 // as in Chunk; 0 for NotAccepted
 	Tag  string // where one is known
-	// Sender has the peer's address with its port, and the endpoint that it came in by; for
+	// Sender has the peer's address, the connection and the endpoint that it came in by; for
 	// NotAccepted the listener's address. What it says of a login may not be read: that may be
 	// going on.
 	Sender *Sender
@@ -109,11 +107,7 @@ type Trouble struct {
 // String returns one line that has it all, with nothing of the peer's that could forge a line.
 func (t Trouble) String() string {
 	var b strings.Builder
-	peer := t.Peer
-	if t.Sender != nil {
-		peer = t.Sender.Address()
-	}
-	fmt.Fprintf(&b, "%s from %s: ", t.Kind, peer)
+	fmt.Fprintf(&b, "%s from %s: ", t.Kind, t.Sender.Address())
 	if t.Entries > 0 {
 		fmt.Fprintf(&b, "%d left out: ", t.Entries)
 	}

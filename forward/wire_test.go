@@ -95,7 +95,7 @@ func (o *outcome) note(c *Chunk) error {
 	if c.ID != nil {
 		id = fmt.Sprintf("%q", c.ID)
 	}
-	o.chunks = append(o.chunks, fmt.Sprintf("%s %s events %d invalid %d skipped %d", c.Tag, id, c.Events, c.Invalid, c.Skipped))
+	o.chunks = append(o.chunks, fmt.Sprintf("%s %s events %d invalid %d skipped %d", c.Tag, id, c.Events, sentOf(c).Invalid, sentOf(c).Skipped))
 	r := ReadEntries(c.Entries)
 	n := 0
 	for e, ok := r.Next(); ok; e, ok = r.Next() {
@@ -106,6 +106,14 @@ func (o *outcome) note(c *Chunk) error {
 		return fmt.Errorf("chunk of %d entries: %d read: %w: %x", c.Events, n, r.Err(), c.Entries)
 	}
 	return nil
+}
+
+// sentOf is how a chunk was sent; blank where it is as it came.
+func sentOf(c *Chunk) Sent {
+	if c.Sent == nil {
+		return Sent{}
+	}
+	return *c.Sent
 }
 
 // describe is an entry as text.

@@ -14,7 +14,6 @@ type Option struct {
 	ID         []byte // nil: none
 	IDBin      bool
 	Compressed []byte // nil: none
-	Stamp      []byte // Chunk.Print: Parse alone looks at it, a peer on the wire could claim any
 	Size       int
 	Signal     int // -1: something that is no number
 	Own        bool
@@ -25,7 +24,6 @@ type Option struct {
 const (
 	OwnKey     = "spillway"
 	ownVersion = 1
-	printKey   = "print"
 )
 
 // signalUnknown is the signal of an option whose fluent_signal is no small number: surely not logs.
@@ -61,7 +59,7 @@ func (o *Option) Parse(b []byte) {
 // entries of the message are compressed.
 func (o *Option) Append(dst []byte, compressed string) []byte {
 	n := 1
-	for _, has := range [...]bool{o.ID != nil, o.Signal != 0, o.Own, o.Stamp != nil, compressed != ""} {
+	for _, has := range [...]bool{o.ID != nil, o.Signal != 0, o.Own, compressed != ""} {
 		if has {
 			n++
 		}
@@ -84,10 +82,6 @@ func (o *Option) Append(dst []byte, compressed string) []byte {
 	if o.Own {
 		dst = msgpack.AppendString(dst, OwnKey)
 		dst = msgpack.AppendInt(dst, ownVersion)
-	}
-	if o.Stamp != nil {
-		dst = msgpack.AppendString(dst, printKey)
-		dst = msgpack.AppendBin(dst, o.Stamp)
 	}
 	return dst
 }
@@ -125,8 +119,6 @@ func (o *Option) set(key, value []byte) {
 	case OwnKey:
 		n, ok := Number(value)
 		o.Own = ok && n >= ownVersion
-	case printKey:
-		o.Stamp, _, _, _ = msgpack.ReadBytes(value)
 	}
 }
 
