@@ -16,29 +16,12 @@ import (
 // needed to know; what comes first of a message, a heartbeat, or any value that is no small number
 // in the range of text, is known to be Forward by its first byte.
 
-// oddFirst is how many values at the beginning of a connection may be no messages.
-const oddFirst = 16
-
 // alienError says what a peer seems to speak, and with what it began.
 func alienError(name string, b []byte, instead string) error {
 	if len(b) > 0 {
 		name = fmt.Sprintf("%s, it begins with %q", name, b[:min(len(b), 16)])
 	}
 	return faultf(OtherProtocol, "this looks like %s%s", name, instead)
-}
-
-// meet looks at the first bytes of a connection. wait: there are too few yet.
-func (c *conn) meet() (wait bool, err error) {
-	b := c.buf.b[c.r:c.w]
-	name, more := wire.Alien(b)
-	switch {
-	case name == "TLS":
-		return false, alienError(name, b, ": this listener takes plain Forward, one for TLS is forward+tls://")
-	case name != "":
-		return false, alienError(name, b, "")
-	}
-	c.seen = !more
-	return more, nil
 }
 
 // notTLS says what a peer speaks that should speak TLS; nil: something like TLS.

@@ -151,7 +151,7 @@ func TestHalfSent(t *testing.T) {
 					t.Logf("%s: median %v, worst %v, %d tries of %d", good.name, took[len(took)/2], took[len(took)-1], tries, rounds)
 				}
 				st := s.Stats()
-				t.Logf("%d connections were cut, %d bytes held; patience %v, looked %v of %v", st.Troubles[SlowSender], st.Memory, time.Duration(s.watch.patience.Load()), time.Duration(s.watch.looked.Load()), time.Duration(s.clock()))
+				t.Logf("%d connections were cut, %d bytes held; patience %v, looked %v of %v", st.Troubles[SlowSender], st.Memory, s.watch.Patience(), time.Duration(s.watch.Now()), time.Duration(s.clock()))
 			})
 		}
 	}

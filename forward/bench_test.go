@@ -65,12 +65,7 @@ func (l *loop) Write(p []byte) (int, error) { return len(p), nil }
 // replay serves data on one connection, as long as there is more.
 func replay(s *Server, data []byte, step int, more func() bool) {
 	s.init()
-	c := newConn(s, &loop{data: data, at: len(data), step: step, more: more}, &s.Endpoint, nil)
-	s.mu.Lock()
-	s.conns[c] = struct{}{}
-	s.mu.Unlock()
-	s.running.Add(1)
-	c.serve()
+	s.serve(s.admit(&loop{data: data, at: len(data), step: step, more: more}, &s.Endpoint, nil))
 }
 
 func forwardMessage(n int) []byte {

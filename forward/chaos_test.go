@@ -11,7 +11,6 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -228,11 +227,9 @@ func TestChaos(t *testing.T) {
 				if st := s.Stats(); st.Memory != 0 || st.Connections != 0 {
 					t.Errorf("%d bytes, %d connections are left", st.Memory, st.Connections)
 				}
-				s.mem.mu.Lock()
-				if s.mem.large.Load() != 0 || s.mem.over.Load() != nil || s.mem.waiting.Load() != 0 || !slices.Equal(make([]int, 3), []int{len(s.mem.lines[0]), len(s.mem.lines[1]), len(s.mem.lines[2])}) {
-					t.Errorf("left: large %d, over %v, waiting %d", s.mem.large.Load(), s.mem.over.Load(), s.mem.waiting.Load())
+				if err := s.mem.AtRest(); err != nil {
+					t.Error(err)
 				}
-				s.mem.mu.Unlock()
 				if err := s.Close(); err != nil {
 					t.Error(err)
 				}

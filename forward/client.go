@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,21 +84,8 @@ type Client struct {
 	once  sync.Once
 	ctx   context.Context
 	stop  context.CancelFunc
-	wake  chan struct{} // there may be something to do for run; holds one
 	ended chan struct{} // run has ended
-
-	mu        sync.Mutex
-	queue     []*Call   // not acked, oldest first
-	sent      int       // so many of them are written on link, or being written
-	link      *link     // the connection, if there is one
-	wanted    bool      // a connection is wanted with nothing to send
-	notBefore time.Time // of the next attempt to connect
-	pause     time.Duration
-	doing     string   // what run is at that a stranger might not end
-	notes     []func() // to be called as soon as mu is free
-	closed    bool
-	last      error // why the last connection was given up
-	stats     ClientStats
+	queue
 }
 
 // ClientStats are counts since the client was made, and what is so now.
@@ -200,20 +188,6 @@ func (c *Client) Start(ch *Chunk, done func(error)) (*Call, error) {
 	return k, c.enqueue(k)
 }
 
-// enqueue puts a call into the line.
-func (c *Client) enqueue(k *Call) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		k.over = true
-		k.release()
-		return ErrClientClosed
-	}
-	c.queue = append(c.queue, k)
-	c.poke()
-	return nil
-}
-
 // Connect says whether a connection is wanted even when nothing is to be sent. Unwanted ones are
 // not closed.
 func (c *Client) Connect(want bool) {
@@ -232,7 +206,7 @@ func (c *Client) Hangup(err error) {
 	defer c.mu.Unlock()
 	if l := c.link; l != nil && l.err == nil {
 		l.err = err
-		l.interrupt()
+		l.interruptLocked()
 		c.poke()
 	}
 }
@@ -248,9 +222,9 @@ func (c *Client) CloseContext(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
 	if c.link != nil {
-		c.link.interrupt()
+		c.link.interruptLocked()
 	}
-	c.drop()
+	c.dropLocked()
 	c.unlock()
 	c.stop()
 	select {
@@ -273,27 +247,28 @@ func (c *Client) Stats() ClientStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st := c.stats
-	st.Queued, st.InFlight = len(c.queue), c.sent
+	st.Queued, st.InFlight = len(c.calls), c.sent
 	if c.link == nil && !c.notBefore.IsZero() {
 		st.Pause = max(time.Until(c.notBefore), 0)
 	}
 	return st
 }
 
-// poke lets run look again.
-func (c *Client) poke() {
-	select {
-	case c.wake <- struct{}{}:
+// newCall checks a chunk and gives it an id.
+func (c *Client) newCall(ch *Chunk, done func(error)) (*Call, error) {
+	c.init()
+	if err := c.deflater.Check(); err != nil {
+		return nil, fmt.Errorf("forward: %w", err)
+	}
+	k := &Call{q: &c.queue, deflater: &c.deflater, chunk: *ch, done: done}
+	switch {
+	case c.NoAck:
+		k.chunk.ID, k.chunk.Own = nil, false
+	case ch.ID == nil:
+		k.chunk.ID, k.chunk.Own = NewID(), true
+		k.id = k.chunk.ID
 	default:
+		k.id = slices.Clone(ch.ID)
 	}
-}
-
-// unlock gives up mu, and calls those who are to be told of what happened under it.
-func (c *Client) unlock() {
-	notes := c.notes
-	c.notes = nil
-	c.mu.Unlock()
-	for _, f := range notes {
-		f()
-	}
+	return k, nil
 }

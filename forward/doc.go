@@ -118,7 +118,7 @@
 //
 // # Memory
 //
-// An idle connection holds its socket, a goroutine and 1,050 bytes: it waits for readability first
+// An idle connection holds its socket, a goroutine and 1,400 bytes: it waits for readability first
 // and takes a buffer, of 128 KiB, when there is something to read. The buffer grows when it is full
 // of one message: to twice its size, or to what the message needs, by its headers and its first
 // part, if that is near; never because of a claim alone. Sizes are in steps of an eighth, so a

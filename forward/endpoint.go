@@ -46,6 +46,14 @@ type Endpoint struct {
 	UserKey    string // the user that the client has authenticated as
 }
 
+// guarded tells whether there is a Forward handshake.
+func (ep *Endpoint) guarded() bool { return ep.Security != nil || ep.GetSecurity != nil }
+
+// sourced tells whether an endpoint adds something.
+func (ep *Endpoint) sourced() bool {
+	return ep.AddressKey != "" || ep.HostKey != "" || ep.SubjectKey != "" || ep.UserKey != ""
+}
+
 // check returns what is wrong with ep, and the configuration of TLS with what is asked for here.
 func (ep *Endpoint) check() (*tls.Config, error) {
 	if ep.Security != nil {

@@ -5,6 +5,7 @@ package forward
 import (
 	"time"
 
+	"github.com/spillwaylog/spillway/forward/internal/budget"
 	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
@@ -21,7 +22,7 @@ import (
 // gathers.
 const (
 	gatherMost  = 16 << 10
-	scratchMost = baseBuffer
+	scratchMost = budget.Base
 )
 
 // ref is one event of Message mode: time (or time and metadata) and record lie at off of the read
@@ -50,17 +51,12 @@ type group struct {
 	gathers  []gathering
 	gathered int  // bytes
 	timeless bool // some ref is
-	scratch  *buffer
-	extra    []*buffer // decompressed or rewritten entries
+	scratch  *budget.Buffer
+	extra    []*budget.Buffer // decompressed or rewritten entries
 	extraLen int64
 	acks     []byte
 	ackCount int
 	starts   []start // of the chunks
-	opt      wire.Option
-	tags     tags
-	ck       wire.Check // of the message in progress
-	in       sifting    // the same
-	sentTag  string     // of the message in progress, see Sent.Tag
 }
 
 // slot is the memory of a chunk.
@@ -186,7 +182,7 @@ func inPlace(buf []byte, off int) { buf[off-1] = wire.CodeArray2 }
 func (g *group) seal(buf []byte, now time.Time, src *wire.Source) {
 	var scratch []byte
 	if g.scratch != nil {
-		scratch = g.scratch.b[:0]
+		scratch = g.scratch.B[:0]
 	}
 	for i := range g.gathers {
 		a := &g.gathers[i]
@@ -223,36 +219,4 @@ func (g *group) needsScratch() bool {
 		}
 	}
 	return false
-}
-
-// tags gives a tag that was seen before as the same string, without allocating.
-type tags struct {
-	last  string
-	known map[string]string
-	bytes int
-}
-
-// What tags remembers at most, before it begins anew.
-const (
-	tagsMost     = 1024
-	tagBytesMost = 64 << 10
-)
-
-// get returns b as a string, and whether it is new here.
-func (t *tags) get(b []byte) (string, bool) {
-	if t.last == string(b) && len(b) > 0 {
-		return t.last, false
-	}
-	if s, ok := t.known[string(b)]; ok {
-		t.last = s
-		return s, false
-	}
-	if t.known == nil || len(t.known) == tagsMost || t.bytes > tagBytesMost {
-		t.known, t.bytes = make(map[string]string), 0
-	}
-	s := string(b)
-	t.known[s] = s
-	t.bytes += len(s)
-	t.last = s
-	return s, true
 }

@@ -50,10 +50,8 @@ func playSecure(login bool, sec *Security, pieces ...[]byte) (o *outcome, sender
 		peer.pieces = append(peer.pieces, slices.Clone(p))
 	}
 	s.init()
-	c := newConn(s, peer, &s.Endpoint, nil)
-	s.conns[c] = struct{}{}
-	s.running.Add(1)
-	c.serve()
+	c := s.admit(peer, &s.Endpoint, nil)
+	s.serve(c)
 	_ = s.Close() // ends the watch too
 	o.acks, o.stats = peer.out.Bytes(), s.Stats()
 	return o, c.sender

@@ -484,8 +484,8 @@ func TestRule36EventBeforePing(t *testing.T) {
 func TestHandshakeEnds(t *testing.T) {
 	var told []Trouble
 	s := &Server{Handler: new(outcome), HandshakeTimeout: 3 * time.Second, Endpoint: Endpoint{Security: &Security{SharedKey: "secret"}}}
+	s.Trouble = func(tr Trouble) { told = append(told, tr) }
 	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
-		s.Trouble = func(tr Trouble) { told = append(told, tr) }
 		q := p.peer()
 		q.helo(t)
 		<-time.After(2 * time.Second)
@@ -683,9 +683,9 @@ func TestRule39FirstMatch(t *testing.T) {
 	}
 	nets := &Security{DenyAnonymous: true, Clients: []ClientRule{{Network: net4, SharedKey: "k"}}}
 	s := &Server{Handler: new(outcome), Endpoint: Endpoint{Security: nets}}
+	var told []string
+	s.Trouble = func(tr Trouble) { told = append(told, tr.String()) }
 	bubble(t, s, func(t *testing.T, p *pipes, _ func() string) {
-		var told []string
-		s.Trouble = func(tr Trouble) { told = append(told, tr.String()) }
 		for from, want := range map[string]string{inside: yes, outside: noName} {
 			near, far := net.Pipe()
 			p.in <- fromAddr{far, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 5))}

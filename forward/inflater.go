@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spillwaylog/spillway/forward/internal/budget"
 	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
@@ -39,7 +40,7 @@ func (z *Inflater) inflate(c *Chunk, most int) error {
 		z.buf = nil
 	}
 	if z.buf == nil {
-		z.buf = make([]byte, baseBuffer)
+		z.buf = make([]byte, budget.Base)
 	}
 	z.buf = z.buf[:cap(z.buf)]
 	kind := wire.CompressionOf(c.Compression)

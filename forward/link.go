@@ -4,22 +4,26 @@ package forward
 
 import (
 	"errors"
-	"io"
 	"net"
 	"time"
-
-	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
+
+// dialed is what came of an attempt to connect.
+type dialed struct {
+	nc   net.Conn // what is written to
+	sock net.Conn // under TLS; else nc
+	once bool     // good for one chunk
+	err  error
+}
 
 // link is one connection of a Client, and the goroutine that reads its acks.
 type link struct {
-	c    *Client
 	nc   net.Conn
 	sock net.Conn // under TLS; else nc
 	once bool     // good for one chunk
 	done chan struct{}
 
-	// With c.mu held:
+	// With the client's mu held:
 	err      error     // why it cannot be used any more
 	progress time.Time // of the last ack, or when the first chunk after nothing in flight was written
 	writing  bool      // a write has begun that nobody interrupted
@@ -30,12 +34,6 @@ var (
 	errLate    = errors.New("an ack that nobody waits for any more")
 	errIdleEnd = errors.New("the server closed the connection")
 )
-
-func newLink(c *Client, d dialed) *link {
-	l := &link{c: c, nc: d.nc, sock: d.sock, once: d.once, done: make(chan struct{})}
-	go l.read()
-	return l
-}
 
 // close closes the connection, and returns when the reading goroutine has ended.
 func (l *link) close() {
@@ -62,42 +60,26 @@ func (l *link) finish(stop <-chan struct{}) {
 	}
 }
 
-// interrupt makes a write end at once. With c.mu held.
-func (l *link) interrupt() {
+// interruptLocked makes a write end at once.
+func (l *link) interruptLocked() {
 	l.writing = false
 	if l.sock.SetWriteDeadline(time.Unix(1, 0)) != nil { // there are connections without deadlines
 		_ = l.sock.Close()
 	}
 }
 
-// arm begins a write, or goes on with one: the server may take as long as for an ack. With c.mu
-// held, so that nobody's interrupt is undone.
-func (l *link) arm(limit time.Duration) {
+// armLocked begins a write, or goes on with one: the server may take as long as for an ack. No
+// interrupt is undone, for that comes with the lock held too.
+func (l *link) armLocked(limit time.Duration) {
 	l.writing = true
 	_ = l.nc.SetWriteDeadline(time.Now().Add(limit)) // if not, the write says why
 }
 
-// disarm ends it. Package tls writes too, by itself, long after: to a server that wants fresh keys.
-// With c.mu held.
-func (l *link) disarm() {
+// disarmLocked ends it. Package tls writes too, by itself, long after: to a server that wants fresh
+// keys.
+func (l *link) disarmLocked() {
 	l.writing = false
 	if l.sock != l.nc {
 		_ = l.nc.SetWriteDeadline(time.Time{}) // if not, that write says why
 	}
-}
-
-// read reads acks until the connection ends: they may be split over reads, and several may come in
-// one (docs/forward.md rule 29).
-func (l *link) read() {
-	defer close(l.done)
-	err := wire.ReadAcks(l.nc, func(id []byte) error { return l.c.take(l, id) })
-	if errors.Is(err, io.EOF) {
-		err = errIdleEnd
-	}
-	l.c.mu.Lock()
-	if l.err == nil {
-		l.err = err
-	}
-	l.c.mu.Unlock()
-	l.c.poke()
 }

@@ -12,7 +12,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 
 	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
@@ -45,15 +44,6 @@ func (l Login) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, l.String()
 
 // LogValue returns String.
 func (l Login) LogValue() slog.Value { return slog.StringValue(l.String()) }
-
-// ownName is the name of this machine.
-var ownName = sync.OnceValue(func() string {
-	name, err := os.Hostname()
-	if err != nil || name == "" {
-		return "localhost"
-	}
-	return name
-})
 
 // Handshake logs in on a connection that is made already, TLS included: it reads HELO, writes PING
 // and reads PONG, and nothing beyond. It waits as long as nc's deadline allows. keepalive is what
@@ -122,9 +112,6 @@ func noLetter(name string, in *wire.LetterReader, err error) error {
 	}
 	return fmt.Errorf("no %s: %w", name, err)
 }
-
-// reasonMost is how much of a server's reason goes into an error.
-const reasonMost = 200
 
 // denial says what a server's reason means, and quotes it.
 func denial(reason []byte) string {

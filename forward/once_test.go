@@ -7,6 +7,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/spillwaylog/spillway/forward/internal/budget"
 	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
@@ -47,9 +48,10 @@ func TestTakeWalksNothing(t *testing.T) {
 				return nil
 			})}
 			s.init()
-			c := newConn(s, &script{}, &s.Endpoint, nil)
-			c.buf = &buffer{b: b}
-			c.buf.owned.Store(2) // not the pool's
+			c := s.admit(&script{}, &s.Endpoint, nil)
+			c.buf = &budget.Buffer{B: b}
+			c.buf.Share()
+			c.buf.Share() // not the pool's
 			c.w = len(b)
 			c.takeGroup()
 			for c.r < c.w {

@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/spillwaylog/spillway/forward/internal/budget"
 	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -173,7 +174,7 @@ func (p *Pieces) keeps() bool { return p.chunk.isPlain() || len(p.buf) > p.Most 
 func (p *Pieces) fill(n int) error {
 	for !p.eof && len(p.buf) < n {
 		if len(p.buf) == cap(p.buf) {
-			room := make([]byte, len(p.buf), min(n, max(2*len(p.buf), baseBuffer)))
+			room := make([]byte, len(p.buf), min(n, max(2*len(p.buf), budget.Base)))
 			copy(room, p.buf)
 			p.buf = room
 		}

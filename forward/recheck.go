@@ -13,9 +13,6 @@ import (
 	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
-// proof is what a connection has logged in with: the rule's secrets at that time.
-type proof struct{ host, user, key, password string }
-
 // Recheck ends the connections of an endpoint that would not be let in now, by what its functions
 // say: those whose shared key, user, password, rule or certificate is good no more. What has come
 // of them as a whole is stored and acked, and each is told as Withdrawn. Call it when secrets or
@@ -24,15 +21,8 @@ type proof struct{ host, user, key, password string }
 // cipher.
 func (s *Server) Recheck(ep *Endpoint) {
 	s.init()
-	s.rechecks.Add(1) // before the connections are looked at: see conn.login
-	var conns []*conn
-	s.mu.Lock()
-	for c := range s.conns {
-		if c.ep == ep && !c.early.Load() && !c.cut.Load() {
-			conns = append(conns, c)
-		}
-	}
-	s.mu.Unlock()
+	s.rechecks.Add(1) // before the connections are looked at: see admission.run
+	conns := s.all(func(c *remote) bool { return c.ep == ep && !c.early.Load() && !c.cut.Load() })
 	for _, c := range conns {
 		if err := c.recheck(); err != nil {
 			c.withdraw(err)
@@ -42,7 +32,7 @@ func (s *Server) Recheck(ep *Endpoint) {
 
 // recheck tells why a connection that has logged in would not be let in now. It may be called by
 // any goroutine.
-func (c *conn) recheck() error {
+func (c *remote) recheck() error {
 	if c.sender.TLS != nil {
 		if err := c.recertify(c.sender.TLS); err != nil {
 			return fmt.Errorf("its certificate is good no more: %w", cleanError{err})
@@ -73,7 +63,7 @@ func (c *conn) recheck() error {
 }
 
 // recertify does with the certificates of a connection what its handshake would do now.
-func (c *conn) recertify(state *tls.ConnectionState) error {
+func (c *remote) recertify(state *tls.ConnectionState) error {
 	config := c.ep.TLS
 	if get := config.GetConfigForClient; get != nil {
 		now, err := get(&tls.ClientHelloInfo{
@@ -125,9 +115,23 @@ func (c *conn) recertify(state *tls.ConnectionState) error {
 }
 
 // withdraw ends a connection that would not be let in now, once it has handed on what is in hand.
-func (c *conn) withdraw(why error) {
+func (c *remote) withdraw(why error) {
 	if !c.cut.Swap(true) {
 		c.trouble(Withdrawn, Closed, "", 0, why)
 		c.interrupt()
 	}
+}
+
+// security returns what a connection has to go through now.
+func (c *remote) security() (*Security, error) {
+	sec := c.ep.Security
+	if c.ep.GetSecurity != nil {
+		if s := c.ep.GetSecurity(c.sock.RemoteAddr()); s != nil {
+			sec = s
+		}
+	}
+	if sec == nil {
+		return nil, errors.New("there is no Security for this connection")
+	}
+	return sec, sec.Check()
 }

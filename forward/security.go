@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 
@@ -188,3 +189,15 @@ func (r ClientRule) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.Str
 
 // LogValue returns String.
 func (r ClientRule) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// ownName is the name of this machine.
+var ownName = sync.OnceValue(func() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "localhost"
+	}
+	return name
+})
+
+// proof is what a connection has logged in with: the rule's secrets at that time.
+type proof struct{ host, user, key, password string }

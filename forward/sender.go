@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"net/netip"
 )
 
 // A Sender is what is at the other end of a connection. All chunks of a connection share one, which
@@ -54,23 +53,4 @@ func SenderOf(ctx context.Context) *Sender {
 // WithSender returns a ctx whose SenderOf is s, for whatever hands on chunks in place of a Server.
 func WithSender(ctx context.Context, s *Sender) context.Context {
 	return context.WithValue(ctx, senderKey{}, s)
-}
-
-// peerOf returns an address without its port.
-func peerOf(a net.Addr) string {
-	if a == nil {
-		return "unknown"
-	}
-	switch a.Network() {
-	case "unix", "unixpacket":
-		return "unix"
-	}
-	text := a.String()
-	if ap, err := netip.ParseAddrPort(text); err == nil {
-		return ap.Addr().Unmap().String()
-	}
-	if host, _, err := net.SplitHostPort(text); err == nil {
-		return host
-	}
-	return text
 }

@@ -543,17 +543,11 @@ func TestTLSWaitingHoldsLittle(t *testing.T) {
 		defer func() { _ = nc.Close() }()
 		go func() { _, _ = nc.Write(bytes.Repeat(whole, 4)) }()
 	}
-	until(t, func() bool { return s.mem.waiting.Load() >= most/2 })
+	until(t, func() bool { return s.mem.Waiting() >= most/2 })
 	held := 0
-	s.mu.Lock()
-	s.mem.mu.Lock()
-	for c := range s.conns {
-		if c.hold.grant != nil {
-			held += c.under.w - c.under.r
-		}
+	for _, c := range s.all(func(c *remote) bool { return c.hold.Waits() }) {
+		held += c.under.w - c.under.r
 	}
-	s.mem.mu.Unlock()
-	s.mu.Unlock()
 	if held > 0 {
 		t.Errorf("%d bytes were read ahead", held)
 	}

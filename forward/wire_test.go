@@ -160,10 +160,7 @@ func play(set func(*Server), pieces ...[]byte) *outcome {
 		sc.pieces = append(sc.pieces, slices.Clone(p))
 	}
 	s.init()
-	c := newConn(s, sc, &s.Endpoint, nil)
-	s.conns[c] = struct{}{}
-	s.running.Add(1)
-	c.serve()
+	s.serve(s.admit(sc, &s.Endpoint, nil))
 	_ = s.Close() // ends the watch too
 	o.acks = sc.out.Bytes()
 	for _, p := range sc.pieces {

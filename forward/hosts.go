@@ -8,43 +8,7 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
-
-// sourced tells whether an endpoint adds something.
-func (ep *Endpoint) sourced() bool {
-	return ep.AddressKey != "" || ep.HostKey != "" || ep.SubjectKey != "" || ep.UserKey != ""
-}
-
-// find makes the source of a connection, if its endpoint adds one, once: at its first message, for
-// those that come and go without one are not worth asking who they are.
-func (c *conn) find() {
-	if c.found {
-		return
-	}
-	c.found = true
-	if !c.ep.sourced() {
-		c.plain = c.forced == nil && c.prefix == nil
-		return
-	}
-	s := new(wire.Source)
-	s.Add(c.ep.AddressKey, c.sender.Peer)
-	if c.ep.HostKey != "" {
-		host := c.sender.Host
-		if host == "" {
-			host = c.s.hosts.of(c.ctx, c.sock.RemoteAddr(), c.sender.Peer)
-		}
-		s.Add(c.ep.HostKey, host)
-	}
-	subject := ""
-	if state := c.sender.TLS; state != nil && len(state.PeerCertificates) > 0 {
-		subject = state.PeerCertificates[0].Subject.String()
-	}
-	s.Add(c.ep.SubjectKey, subject)
-	s.Add(c.ep.UserKey, c.sender.User)
-	c.src = s
-}
 
 // hosts remembers the names of addresses, or that they have none.
 type hosts struct {

@@ -7,28 +7,29 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/netip"
 	"os"
-	"strings"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward/internal/budget"
 	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
-// How this file is organised. Before its first message a connection goes through login: TLS and the
-// Forward handshake, as its Endpoint says, under one deadline. Meanwhile it holds no buffer, only
-// what the letters take, and there is nothing to lose: whoever wants it to end cuts it.
+// How this file is organised. Before its first message a connection goes through its admission: TLS
+// and the Forward handshake, as its Endpoint says, under one deadline. Meanwhile it holds no
+// buffer, only what the letters take, and there is nothing to lose: whatever wants it to end cuts
+// it.
 
-// guarded tells whether there is a Forward handshake.
-func (ep *Endpoint) guarded() bool { return ep.Security != nil || ep.GetSecurity != nil }
+// admission is a login in progress.
+type admission struct {
+	*remote
+	letters int   // bytes that have come
+	guest   int64 // of the budget, for these
+	once    bool  // keepalive is denied
+}
 
-// login does what has to be done before the first message, and returns what came behind it. Its
+// run does what has to be done before the first message, and returns what came behind it. Its
 // error is told by end.
-func (c *conn) login() (rest []byte, err error) {
-	if !c.early.Load() {
-		return nil, nil
-	}
+func (c *admission) run() (rest []byte, err error) {
 	limit, rechecks := c.s.loginTimeout, c.s.rechecks.Load()
 	if err := c.sock.SetDeadline(time.Now().Add(limit)); err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func (c *conn) login() (rest []byte, err error) {
 		c.under.login = nil
 	}
 	c.early.Store(false)
-	c.stalled.Store(0)
+	c.pace.Leave()
 	switch {
 	case c.cut.Load() || c.s.down.Load():
 		return nil, errGone
@@ -65,24 +66,24 @@ func (c *conn) login() (rest []byte, err error) {
 			return nil, errGone
 		}
 	}
-	c.s.mem.release(&c.hold, c.guest)
-	c.settle()
+	c.hold.Release(c.guest)
+	c.hold.Settle()
 	return rest, c.sock.SetDeadline(time.Time{})
 }
 
 // loginRead reads bytes of a login, and takes what they take of the budget: they are a stranger's.
-func (c *conn) loginRead(r io.Reader, p []byte) (int, error) {
+func (c *admission) loginRead(r io.Reader, p []byte) (int, error) {
 	if c.letters > 0 { // any byte will do, for a login has a limit of its own
-		c.stalled.Store(c.s.watch.looked.Load())
+		c.pace.Goes()
 	}
-	c.turn.Add(1)
+	c.pace.Wait()
 	n, err := r.Read(p)
-	c.turn.Add(1)
+	c.pace.Go()
 	if n == 0 {
 		return n, err
 	}
 	c.letters += n
-	if need := int64(bufferSize(int64(c.letters))); need > c.guest {
+	if need := int64(budget.SizeOf(int64(c.letters))); need > c.guest {
 		if merr := c.memoryNow(need - c.guest); merr != nil {
 			return n, errGone
 		}
@@ -91,18 +92,8 @@ func (c *conn) loginRead(r io.Reader, p []byte) (int, error) {
 	return n, err
 }
 
-// A loginReader is what letters are read from.
-type loginReader struct{ c *conn }
-
-func (l loginReader) Read(p []byte) (int, error) {
-	if l.c.tls != nil { // what comes from below it
-		return l.c.nc.Read(p)
-	}
-	return l.c.loginRead(l.c.nc, p)
-}
-
 // shake is the handshake of TLS.
-func (c *conn) shake() error {
+func (c *admission) shake() error {
 	c.under.quota = shakeMost
 	err := c.tls.Handshake()
 	c.under.quota = 0
@@ -124,23 +115,9 @@ func (c *conn) shake() error {
 	return nil
 }
 
-// security returns what a connection has to go through now.
-func (c *conn) security() (*Security, error) {
-	sec := c.ep.Security
-	if c.ep.GetSecurity != nil {
-		if s := c.ep.GetSecurity(c.sock.RemoteAddr()); s != nil {
-			sec = s
-		}
-	}
-	if sec == nil {
-		return nil, errors.New("there is no Security for this connection")
-	}
-	return sec, sec.Check()
-}
-
 // greet is the Forward handshake. Where it says no, it does so after the same work, whatever is
 // wrong.
-func (c *conn) greet() (rest []byte, err error) {
+func (c *admission) greet() (rest []byte, err error) {
 	sec, err := c.security()
 	if err != nil {
 		return nil, &fault{HandshakeFailed, err}
@@ -189,12 +166,11 @@ func (c *conn) greet() (rest []byte, err error) {
 	}
 	c.proof = sec.proofOf(c.sender, addrOf(c.sock.RemoteAddr()))
 	c.once = sec.DenyKeepalive
-	c.seen = true // no JSON
 	return in.Rest(), nil
 }
 
 // deny says no, and returns why.
-func (c *conn) deny(kind TroubleKind, reason string, why error) error {
+func (c *admission) deny(kind TroubleKind, reason string, why error) error {
 	no := wire.Pong{Reason: []byte(reason)}
 	if _, err := c.nc.Write(no.Append(nil)); err == nil {
 		c.acked.Store(true) // the PONG is to arrive, before a reset for what was not read
@@ -202,41 +178,12 @@ func (c *conn) deny(kind TroubleKind, reason string, why error) error {
 	return &fault{kind, why}
 }
 
-// errOnce ends a connection that has had its one message.
-var errOnce = errors.New("forward: one message, and keepalive is denied")
+// A loginReader is what letters are read from.
+type loginReader struct{ c *admission }
 
-// addrOf returns the address of a peer; the zero one if it has none.
-func addrOf(a net.Addr) netip.Addr {
-	if t, ok := a.(*net.TCPAddr); ok {
-		return t.AddrPort().Addr().Unmap()
+func (l loginReader) Read(p []byte) (int, error) {
+	if l.c.tls != nil { // what comes from below it
+		return l.c.nc.Read(p)
 	}
-	if a == nil {
-		return netip.Addr{}
-	}
-	ap, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return netip.Addr{}
-	}
-	return ap.Addr().Unmap()
-}
-
-// quote shows what a peer calls something, on one line and not more than is useful.
-func quote(b []byte) string { return fmt.Sprintf("%q", wire.Shorten(b)) }
-
-// cleanError is an error that quotes a peer, without what could forge a line.
-type cleanError struct{ err error }
-
-func (e cleanError) Unwrap() error { return e.err }
-
-func (e cleanError) Error() string {
-	text := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || r == 0x85 {
-			return '?'
-		}
-		return r
-	}, e.err.Error())
-	if len(text) > 2*reasonMost {
-		text = strings.ToValidUTF8(text[:2*reasonMost], "") + "…"
-	}
-	return text
+	return l.c.loginRead(l.c.nc, p)
 }
