@@ -165,8 +165,9 @@ func serveChunks(t *testing.T, e *forward.Endpoint) *takes {
 		t.Fatal(err)
 	}
 	s := &takes{addr: l.Addr().String(), got: make(chan taken, 100)}
-	server := &forward.Server{Handler: forward.HandlerFunc(func(_ context.Context, c *forward.Chunk) error {
-		s.got <- taken{c.Tag, c.Sender.User, c.Sender.TLS != nil}
+	server := &forward.Server{Handler: forward.HandlerFunc(func(ctx context.Context, c *forward.Chunk) error {
+		sender := forward.SenderOf(ctx)
+		s.got <- taken{c.Tag, sender.User, sender.TLS != nil}
 		return nil
 	})}
 	served := make(chan error, 1)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -141,6 +142,10 @@ func TestFullJournalNamesTheOutput(t *testing.T) {
 		Log: slog.New(slog.NewJSONHandler(log, nil)),
 	})
 	client := r.client(t)
+	send(t, client, numbered("t", 0, 1))
+	for r.Stats().Outputs[1].Failure == nil { // else both outputs are as far behind, and none fails
+		runtime.Gosched()
+	}
 	sent := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

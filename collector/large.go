@@ -27,11 +27,12 @@ const (
 // that is on the disk. It waits while there is no room, as a chunk waits for room in the journal.
 // The same event of a chunk that comes again is the same letter.
 func (s *store) setAside(ctx context.Context, e *forward.LargeEvent) error {
-	return s.setAsideFrom(ctx, s.accountOf(e.Chunk.Sender), e)
+	sender := forward.SenderOf(ctx)
+	return s.setAsideFrom(ctx, s.accountOf(sender), originOf(sender), e)
 }
 
 // setAsideFrom is setAside for an input.
-func (s *store) setAsideFrom(ctx context.Context, a *account, e *forward.LargeEvent) error {
+func (s *store) setAsideFrom(ctx context.Context, a *account, from origin, e *forward.LargeEvent) error {
 	if e.Size > largestLetter { // an input's of another package may come as a whole
 		e.Entry = e.Entry[:min(len(e.Entry), headBytes)]
 	}
@@ -42,7 +43,7 @@ func (s *store) setAsideFrom(ctx context.Context, a *account, e *forward.LargeEv
 	}
 	c := e.Chunk
 	l := letters.Letter{
-		Output: a.name, Reason: reason, Time: time.Now(), Position: placeOf(c, e.Index),
+		Output: a.name, Reason: reason, Time: time.Now(), Position: placeOf(c, from.peer, e.Index),
 		Chunk: &forward.Chunk{Tag: c.Tag, Entries: entry, Events: 1},
 	}
 	return s.persist(ctx, func() error { return s.letters.Put(ctx, l) })
@@ -50,12 +51,11 @@ func (s *store) setAsideFrom(ctx context.Context, a *account, e *forward.LargeEv
 
 // placeOf stands for a letter's position in the journal, where the event is not: the same number
 // for the same event of a chunk with an id, another one for each without.
-func placeOf(c *forward.Chunk, index int) uint64 {
+func placeOf(c *forward.Chunk, peer string, index int) uint64 {
 	b := binary.AppendUvarint(nil, uint64(index))
 	if c.ID == nil {
 		b = append(b, rand.Text()...)
 	}
-	peer := c.Peer
 	if c.Own {
 		peer = ""
 	}
@@ -82,13 +82,16 @@ func headEvent(sec int64, nsec uint32, head []byte, size int64, note string) []b
 }
 
 // large returns a chunk without the entries that are too large, each of which it sets aside.
-func (s *sink) large(ctx context.Context, c *forward.Chunk) (*forward.Chunk, error) {
+func (s *sink) large(ctx context.Context, from origin, c *forward.Chunk) (*forward.Chunk, error) {
 	most := s.store.maxEvent
 	if most <= 0 || int64(len(c.Entries)) <= most {
 		return c, nil
 	}
 	left := *c
-	left.Entries, left.Raw = nil, nil
+	left.Entries = nil
+	if left.Sent = nil; c.Sent != nil {
+		left.Sent = &forward.Sent{Tag: c.Sent.Tag}
+	}
 	r := forward.ReadEntries(c.Entries)
 	for found := 0; ; {
 		e, ok := r.Next()
@@ -100,7 +103,7 @@ func (s *sink) large(ctx context.Context, c *forward.Chunk) (*forward.Chunk, err
 			continue
 		}
 		left.Events--
-		err := s.store.setAsideFrom(ctx, s.account, &forward.LargeEvent{Chunk: c, Index: found, Entry: e.Raw, Size: int64(len(e.Raw)), Sec: e.Sec, Nsec: e.Nsec})
+		err := s.store.setAsideFrom(ctx, s.account, from, &forward.LargeEvent{Chunk: c, Index: found, Entry: e.Raw, Size: int64(len(e.Raw)), Sec: e.Sec, Nsec: e.Nsec})
 		if err != nil {
 			return nil, err
 		}

@@ -173,7 +173,7 @@ func (s *lineStream) entry(b, line []byte, now time.Time, cut bool) []byte {
 	}
 	n := len(s.chunks)
 	if n == 0 || s.chunks[n-1].Tag != tag {
-		s.chunks, s.ends = append(s.chunks, &forward.Chunk{Tag: tag, Peer: s.peer}), append(s.ends, 0)
+		s.chunks, s.ends = append(s.chunks, &forward.Chunk{Tag: tag}), append(s.ends, 0)
 		n++
 	}
 	s.chunks[n-1].Events++

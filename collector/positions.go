@@ -29,9 +29,6 @@ import (
 // positionsCursor exists while inputs store positions; it would hold the journal otherwise.
 const positionsCursor = "positions"
 
-// positionKey is the key of the option map. No peer is asked for it, and none is sent it.
-const positionKey = "position"
-
 // positions are those of all inputs.
 type positions struct {
 	journal *journal.Journal
@@ -326,51 +323,4 @@ func pair(b []byte) (key, value []byte, n int, ok bool) {
 	}
 	value, _, k, err := msgpack.ReadBytes(b[n:])
 	return key, value, n + k, err == nil
-}
-
-// appendPosition adds a position to the option map of a chunk, which is as AppendTail wrote it: one
-// of less than 15 pairs, whose first byte is 0x80 and their number.
-func appendPosition(tail []byte, key string, position []byte) []byte {
-	tail[0]++
-	tail = msgpack.AppendString(tail, positionKey)
-	tail = msgpack.AppendArrayHeader(tail, 2)
-	tail = msgpack.AppendString(tail, key)
-	return msgpack.AppendBin(tail, position)
-}
-
-// positionIn returns the position in a record, which it aliases.
-func positionIn(record []byte) (key string, position []byte, ok bool) {
-	n, ok := header(record, msgpack.Array, 3)
-	if !ok {
-		return "", nil, false
-	}
-	_, _, k, ok := pair(record[n:]) // the tag and the entries
-	if !ok {
-		return "", nil, false
-	}
-	n += k
-	t, k, err := msgpack.ReadToken(record[n:])
-	if err != nil || t.Kind != msgpack.Map {
-		return "", nil, false
-	}
-	n += k
-	for range t.Len {
-		name, _, k, err := msgpack.ReadBytes(record[n:])
-		if err != nil {
-			return "", nil, false
-		}
-		n += k
-		if string(name) == positionKey {
-			if k, ok = header(record[n:], msgpack.Array, 2); !ok {
-				return "", nil, false
-			}
-			of, position, _, ok := pair(record[n+k:])
-			return string(of), position, ok
-		}
-		if k, err = msgpack.Skip(record[n:]); err != nil {
-			return "", nil, false
-		}
-		n += k
-	}
-	return "", nil, false
 }

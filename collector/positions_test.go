@@ -111,9 +111,7 @@ func TestPositionOfRepeats(t *testing.T) {
 	r, s := positioned(t, dir, End{URL: "fake:a"})
 	first, second := numbered("t", 0, 1), numbered("t", 1, 1)
 	offer(t, s["a"], []byte("1"), first)
-	again := first.Clone()
-	again.Conn = 1
-	offer(t, s["a"], []byte("2"), second, again)
+	offerOn(t, 1, s["a"], []byte("2"), second, first.Clone())
 	if n := r.Stats(); n.Stored != 2 || n.Repeated != 1 {
 		t.Fatalf("%+v", n.Counts)
 	}
@@ -130,9 +128,7 @@ func TestPositionOfRepeats(t *testing.T) {
 	if err != nil || !slices.Equal(got, []string{"1", "2"}) {
 		t.Errorf("%q, %v", got, err)
 	}
-	third := second.Clone()
-	third.Conn = 2
-	offer(t, s["a"], []byte("3"), third) // no record
+	offerOn(t, 2, s["a"], []byte("3"), second.Clone()) // no record
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -278,14 +274,20 @@ func FuzzPositions(f *testing.F) {
 		if again, err := parsePositions(appendPositions(nil, marks)); err != nil || fmt.Sprint(again) != fmt.Sprint(stored) {
 			t.Errorf("%v became %v, %v", stored, again, err)
 		}
+		if mark := printIn(b); !bytes.Contains(b, mark) {
+			t.Errorf("%q", mark)
+		}
 		if key, position, ok := positionIn(b); ok && !bytes.Contains(b, append([]byte(nil), position...)) {
 			t.Errorf("%q, %q", key, position)
 		}
-		// Whatever the record is, a position that is added is found.
+		// Whatever the record is, a print and a position that are added are found.
 		var c forward.Chunk
 		if c.Parse(b) == nil {
 			record := append(c.AppendHead(nil), c.Body()...)
-			record = append(record, appendPosition(c.AppendTail(nil), "k", b)...)
+			record = append(record, appendPosition(appendPrint(c.AppendTail(nil), []byte("print")), "k", b)...)
+			if mark := printIn(record); string(mark) != "print" {
+				t.Errorf("%q", mark)
+			}
 			if key, position, ok := positionIn(record); !ok || key != "k" || !bytes.Equal(position, b) {
 				t.Errorf("%q, %q, %v", key, position, ok)
 			}

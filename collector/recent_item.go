@@ -11,7 +11,6 @@ import (
 type stored struct {
 	prev, pos journal.Position // of AppendAfter
 	chunk     *forward.Chunk   // lent
-	print     []byte           // lent; nil if there is none
 }
 
 // item is a kept chunk.
@@ -51,7 +50,7 @@ func (i *item) fill(a *stored, w wants, room []byte) {
 	}
 	i.prev, i.pos, i.has = a.prev, a.pos, w
 	i.chunk.Tag, i.chunk.Events, i.chunk.Signal, i.chunk.Own = c.Tag, c.Events, c.Signal, c.Own
-	i.chunk.ID, i.chunk.IDBin, i.chunk.Print = copyOf(c.ID), c.IDBin, copyOf(a.print)
+	i.chunk.ID, i.chunk.IDBin = copyOf(c.ID), c.IDBin
 	if c.Compressed != nil {
 		i.chunk.Compression = c.Compression
 		if w&wantBody != 0 {
@@ -70,7 +69,7 @@ func (i *item) fill(a *stored, w wants, room []byte) {
 // room is how many bytes fill copies.
 func (a *stored) room(w wants) int {
 	c := a.chunk
-	n := len(c.ID) + len(a.print)
+	n := len(c.ID)
 	if w&wantBody != 0 {
 		n += len(c.Compressed)
 	}

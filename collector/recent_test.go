@@ -89,9 +89,8 @@ func TestRecentIsTheRecord(t *testing.T) {
 	} {
 		for _, w := range []wants{wantEntries, wantBody, wantEntries | wantBody} {
 			t.Run(fmt.Sprint(name, w), func(t *testing.T) {
-				stamped := *c
-				stamped.Print = []byte("0123456789abcdef")
-				want, err := forward.ParseChunk(slices.Concat(stamped.AppendHead(nil), stamped.Body(), stamped.AppendTail(nil)))
+				tail := appendPrint(c.AppendTail(nil), []byte("0123456789abcdef"))
+				want, err := forward.ParseChunk(slices.Concat(c.AppendHead(nil), c.Body(), tail))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -103,12 +102,12 @@ func TestRecentIsTheRecord(t *testing.T) {
 				if w&wantBody == 0 {
 					want.Compressed = nil
 				}
-				lent := stamped.Clone()
+				lent := c.Clone()
 				// What the input knows, and the record does not say.
-				lent.Print, lent.Peer, lent.Conn, lent.Sender, lent.SentTag, lent.Raw = nil, "::1", 7, &forward.Sender{}, "b", []byte("raw")
+				lent.Sent = &forward.Sent{Tag: "b", Entries: []byte("raw")}
 				r := newRecent(recentOptions{poison: true})
 				p := r.follow(0, w)
-				r.put([]stored{{prev: 0, pos: 64, chunk: lent, print: stamped.Print}})
+				r.put([]stored{{prev: 0, pos: 64, chunk: lent}})
 				for _, b := range [][]byte{lent.ID, lent.Entries, lent.Compressed} {
 					clear(b) // it was only lent
 				}

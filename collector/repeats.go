@@ -125,17 +125,16 @@ var fixedNonce = make([]byte, 12)
 
 // fingerprint hashes the uncompressed entries as they came: before times of 0 became
 // the present time, which is another one when they come again.
-func (r *repeats) fingerprint(c *forward.Chunk) fingerprint {
+func (r *repeats) fingerprint(c *forward.Chunk, peer string) fingerprint {
 	p := r.printers.Get().(*printer)
 	defer r.printers.Put(p)
-	peer := c.Peer
 	if c.Own {
 		peer = ""
 	}
 	t := p.text[:0]
-	if c.SentTag != "" { // both count: two tags may become one, and two inputs make two of one
+	if sent := sentTag(c); sent != "" { // both count: two tags may become one, and two inputs make two of one
 		t = binary.AppendUvarint(t, math.MaxUint64) // no peer is as long
-		t = append(binary.AppendUvarint(t, uint64(len(c.SentTag))), c.SentTag...)
+		t = append(binary.AppendUvarint(t, uint64(len(sent))), sent...)
 	}
 	t = append(binary.AppendUvarint(t, uint64(len(peer))), peer...)
 	t = append(binary.AppendUvarint(t, uint64(len(c.ID))), c.ID...)
@@ -155,9 +154,9 @@ const (
 
 // content appends what stands for the entries of a chunk: their length, and themselves or a hash.
 func (r *repeats) content(p *printer, t []byte, c *forward.Chunk) []byte {
-	raw := c.Raw
-	if raw == nil {
-		raw = c.Entries
+	raw := c.Entries
+	if c.Sent != nil && c.Sent.Entries != nil {
+		raw = c.Sent.Entries
 	}
 	switch n := len(raw); {
 	case raw == nil && c.Compressed != nil, n > blockMost:

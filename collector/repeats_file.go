@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -241,11 +240,10 @@ func (f *repeatsFile) load(records io.Reader, synced journal.Position) error {
 
 // replay adds the prints of the records that the file may lack.
 func (f *repeatsFile) replay(next func() (journal.Record, bool, error)) error {
-	var c forward.Chunk
 	at := uint32(f.now().Unix())
 	return replay(next, func(rec journal.Record) {
-		if c.Parse(rec.Data) == nil && len(c.Print) == len(fingerprint{}) {
-			f.learn(fingerprint(c.Print), rec.Pos, at)
+		if p := printIn(rec.Data); len(p) == len(fingerprint{}) {
+			f.learn(fingerprint(p), rec.Pos, at)
 		}
 	})
 }

@@ -27,23 +27,29 @@ func testRepeats(t *testing.T) *repeats {
 	return r
 }
 
-func chunk(id, tag, peer, entries string, conn uint64) *forward.Chunk {
-	return &forward.Chunk{ID: []byte(id), Tag: tag, Peer: peer, Entries: []byte(entries), Conn: conn, Events: 1}
+// came is a chunk, and where it comes from.
+type came struct {
+	*forward.Chunk
+	from origin
+}
+
+func chunk(id, tag, peer, entries string, conn uint64) came {
+	return came{&forward.Chunk{ID: []byte(id), Tag: tag, Entries: []byte(entries), Events: 1}, origin{peer, conn}}
 }
 
 // sent is a chunk whose tag the input made of another one.
-func sent(tag string, c *forward.Chunk) *forward.Chunk {
-	changed := *c
-	changed.SentTag = tag
-	return &changed
+func sent(tag string, c came) came {
+	changed := c.Clone()
+	changed.Sent = &forward.Sent{Tag: tag}
+	return came{changed, c.from}
 }
 
-func fly(r *repeats, c *forward.Chunk) *flight {
-	return &flight{candidates: []candidate{{mark: r.fingerprint(c), conn: c.Conn}}}
+func fly(r *repeats, c came) *flight {
+	return &flight{candidates: []candidate{{mark: r.fingerprint(c.Chunk, c.from.peer), conn: c.from.conn}}}
 }
 
 // arrive takes one chunk through the window as store does.
-func arrive(r *repeats, c *forward.Chunk, pos journal.Position) verdict {
+func arrive(r *repeats, c came, pos journal.Position) verdict {
 	f := fly(r, c)
 	r.begin(f, 0)
 	if f.candidates[0].verdict == fresh {
@@ -55,12 +61,12 @@ func arrive(r *repeats, c *forward.Chunk, pos journal.Position) verdict {
 
 func TestRepeatRule(t *testing.T) {
 	first := chunk("id", "tag", "10.0.0.1", "entries", 1)
-	own := *first
+	own := came{first.Clone(), first.from}
 	own.Own = true
 	for _, tc := range []struct {
 		name   string
-		first  *forward.Chunk
-		second *forward.Chunk
+		first  came
+		second came
 		want   verdict
 	}{
 		{"on a new connection", first, chunk("id", "tag", "10.0.0.1", "entries", 2), repeat},
@@ -70,11 +76,11 @@ func TestRepeatRule(t *testing.T) {
 		{"with another id", first, chunk("di", "tag", "10.0.0.1", "entries", 2), fresh},
 		{"with other entries", first, chunk("id", "tag", "10.0.0.1", "sertien", 2), fresh},
 		{"with a boundary moved", first, chunk("idt", "ag", "10.0.0.1", "entries", 2), fresh},
-		{"own id from another address", &own, &forward.Chunk{ID: own.ID, Tag: own.Tag, Peer: "10.0.0.2", Entries: own.Entries, Own: true, Conn: 2}, repeat},
+		{"own id from another address", own, came{own.Clone(), origin{"10.0.0.2", 2}}, repeat},
 		{"under another tag that the input made one", sent("gat", first), sent("tag", chunk("id", "tag", "10.0.0.1", "entries", 2)), fresh},
 		{"under the same tag, of which the input makes another", first, sent("tag", chunk("id", "site.tag", "10.0.0.1", "entries", 2)), fresh},
 		{"under the same two tags", sent("gat", first), sent("gat", chunk("id", "tag", "10.0.0.1", "entries", 2)), repeat},
-		{"own id and then a foreign one", &own, chunk("id", "tag", "10.0.0.1", "entries", 2), fresh},
+		{"own id and then a foreign one", own, chunk("id", "tag", "10.0.0.1", "entries", 2), fresh},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := testRepeats(t)
@@ -108,7 +114,7 @@ func TestRepeatsOfEqualChunks(t *testing.T) {
 func TestRepeatHashesWhatCame(t *testing.T) {
 	r := testRepeats(t)
 	a, b := chunk("id", "t", "p", "resolved at noon", 1), chunk("id", "t", "p", "resolved at one", 2)
-	a.Raw, b.Raw = []byte("time 0"), []byte("time 0")
+	a.Sent, b.Sent = &forward.Sent{Entries: []byte("time 0")}, &forward.Sent{Entries: []byte("time 0")}
 	arrive(r, a, 8)
 	if v := arrive(r, b, 16); v != repeat {
 		t.Errorf("got %v, want a repeat", v)
@@ -308,14 +314,13 @@ func openTestRepeats(t *testing.T, dir string) (*repeatsFile, *journal.Journal) 
 }
 
 // put stores a chunk as store does.
-func put(t *testing.T, f *repeatsFile, j *journal.Journal, c *forward.Chunk) verdict {
+func put(t *testing.T, f *repeatsFile, j *journal.Journal, c came) verdict {
 	t.Helper()
 	fl := fly(f.repeats, c)
 	f.begin(fl, j.Synced())
 	which := &fl.candidates[0]
 	if which.verdict == fresh {
-		c.Print = which.mark[:]
-		pos, err := j.Append(c.AppendHead(nil), c.Entries, c.AppendTail(nil))
+		pos, err := j.Append(c.AppendHead(nil), c.Entries, appendPrint(c.AppendTail(nil), which.mark[:]))
 		if err := errors.Join(err, j.Sync(t.Context(), pos)); err != nil {
 			t.Fatal(err)
 		}
@@ -447,7 +452,7 @@ func BenchmarkPrint(b *testing.B) {
 			b.SetBytes(int64(size))
 			b.ReportAllocs()
 			for b.Loop() {
-				r.fingerprint(c)
+				r.fingerprint(c.Chunk, c.from.peer)
 			}
 		})
 	}

@@ -31,6 +31,8 @@ func (s *sink) Position() []byte { return s.mark.found }
 
 // Store implements Sink.
 func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []byte) (func(context.Context) error, error) {
+	from := originOf(forward.SenderOf(ctx))
+	from.conn = s.conn(from.conn)
 	own := make([]forward.Chunk, len(chunks))
 	group := make([]*forward.Chunk, 0, len(chunks))
 	for i, c := range chunks {
@@ -46,11 +48,13 @@ func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []by
 		}
 		// Only what is checked: of what else it may say nothing is known.
 		own[i] = forward.Chunk{
-			Tag: c.Tag, SentTag: c.SentTag, ID: c.ID, IDBin: c.IDBin, Own: c.Own, Entries: c.Entries, Raw: c.Raw, Events: c.Events,
-			Peer: c.Peer, Conn: s.conn(c.Conn),
+			Tag: c.Tag, ID: c.ID, IDBin: c.IDBin, Own: c.Own, Entries: c.Entries, Events: c.Events,
+		}
+		if c.Sent != nil {
+			own[i].Sent = &forward.Sent{Tag: c.Sent.Tag, Entries: c.Sent.Entries}
 		}
 		whole := &own[i]
-		left, err := s.large(ctx, whole)
+		left, err := s.large(ctx, from, whole)
 		if err != nil {
 			return nil, cause(ctx, err)
 		}
@@ -83,7 +87,7 @@ func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []by
 	for _, c := range group {
 		s.account.arrived.add(c)
 	}
-	last, _, err := s.store.take(ctx, s.account, group, s.mark, position)
+	last, _, err := s.store.take(ctx, s.account, from, group, s.mark, position)
 	if err != nil {
 		return nil, cause(ctx, err)
 	}
@@ -107,19 +111,30 @@ func (s *sink) join(group []*forward.Chunk) []*forward.Chunk {
 	for _, c := range group {
 		if n := len(joined); n > 0 {
 			to := joined[n-1]
-			if c.ID == nil && to.ID == nil && c.Tag == to.Tag && c.SentTag == to.SentTag && c.Peer == to.Peer && c.Conn == to.Conn &&
+			if c.ID == nil && to.ID == nil && c.Tag == to.Tag && sentTag(c) == sentTag(to) &&
 				int64(len(to.Entries)+len(c.Entries)) <= s.together {
 				if to != grown {
 					to.Entries, grown = slices.Clip(to.Entries), to // what was lent is not written to
 				}
 				to.Entries = append(to.Entries, c.Entries...)
-				to.Events, to.Raw = to.Events+c.Events, nil
+				to.Events += c.Events
+				if to.Sent != nil {
+					to.Sent = &forward.Sent{Tag: to.Sent.Tag}
+				}
 				continue
 			}
 		}
 		joined = append(joined, c)
 	}
 	return joined
+}
+
+// sentTag is the tag that a chunk was sent with, where that is another one.
+func sentTag(c *forward.Chunk) string {
+	if c.Sent == nil {
+		return ""
+	}
+	return c.Sent.Tag
 }
 
 // conn makes a connection's number that no connection of another input has.
@@ -130,8 +145,8 @@ func (s *sink) check(c *forward.Chunk) error {
 	switch {
 	case c == nil:
 		return fmt.Errorf("%w: there is none", forward.ErrMalformed)
-	case len(c.Tag) > forward.MaxTag || len(c.SentTag) > forward.MaxTag:
-		return fmt.Errorf("%w: the tag has %d bytes; it may have %d", forward.ErrMalformed, max(len(c.Tag), len(c.SentTag)), forward.MaxTag)
+	case len(c.Tag) > forward.MaxTag || len(sentTag(c)) > forward.MaxTag:
+		return fmt.Errorf("%w: the tag has %d bytes; it may have %d", forward.ErrMalformed, max(len(c.Tag), len(sentTag(c))), forward.MaxTag)
 	case int64(len(c.Entries)) > s.most:
 		return fmt.Errorf("%w: %d bytes of entries; there may be %d", forward.ErrMalformed, len(c.Entries), s.most)
 	}

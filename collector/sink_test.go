@@ -60,7 +60,13 @@ func handed() (f *fake, sinks chan Sink) {
 
 func offer(t *testing.T, s Sink, position []byte, chunks ...*forward.Chunk) {
 	t.Helper()
-	durable, err := s.Store(t.Context(), chunks, position)
+	offerOn(t, 0, s, position, chunks...)
+}
+
+// offerOn is offer on a connection.
+func offerOn(t *testing.T, conn uint64, s Sink, position []byte, chunks ...*forward.Chunk) {
+	t.Helper()
+	durable, err := s.Store(forward.WithSender(t.Context(), &forward.Sender{Conn: conn}), chunks, position)
 	if err == nil {
 		err = durable(t.Context())
 	}
@@ -90,9 +96,7 @@ func TestForeignInput(t *testing.T) {
 			same := numbered("t", 2, 1)
 			offer(t, s, nil, plain, same)
 			offer(t, s, nil, plain)
-			again := same.Clone()
-			again.Conn = 1
-			offer(t, s, nil, again)
+			offerOn(t, 1, s, nil, same.Clone())
 			send(t, r.client(t), same) // from wherever: the id is Spillway's own
 			if p := s.Position(); p != nil {
 				t.Errorf("there is a position: %q", p)

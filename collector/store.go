@@ -53,6 +53,7 @@ type group struct {
 	todo       []*forward.Chunk // what is left of the group
 	flight     *flight          // the chunks in todo that have an id, in order, up to one that is busy
 	account    *account
+	from       origin
 	head, tail []byte
 	stored     []stored         // for those that follow
 	last       journal.Position // the acks wait for this
@@ -60,6 +61,20 @@ type group struct {
 
 	mark     *bookmark // of position
 	position []byte    // for the record of the last chunk; nil: none, or it is stored
+}
+
+// origin is where chunks come from, as far as repeats are told by it.
+type origin struct {
+	peer string
+	conn uint64
+}
+
+// originOf is the origin of what a sender sends; nil: nothing is known.
+func originOf(sender *forward.Sender) origin {
+	if sender == nil {
+		return origin{}
+	}
+	return origin{sender.Peer, sender.Conn}
 }
 
 // ServeForward implements forward.Handler.
@@ -75,13 +90,14 @@ func (s *store) ServeForward(ctx context.Context, c *forward.Chunk) error {
 // written to the journal, and blocks while the journal cannot take them: that
 // is the back-pressure on the sender. It gives up only with ctx.
 func (s *store) ServeGroup(ctx context.Context, chunks []*forward.Chunk) (func(context.Context) error, error) {
-	account := s.accountOf(chunks[0].Sender)
-	last, asked, err := s.take(ctx, account, chunks, nil, nil)
+	sender := forward.SenderOf(ctx)
+	account, from := s.accountOf(sender), originOf(sender)
+	last, asked, err := s.take(ctx, account, from, chunks, nil, nil)
 	if err != nil {
 		return nil, err
 	}
 	if s.ack != AckJournaled {
-		s.singles.observe(chunks, account.name, s.reporter)
+		s.singles.observe(chunks, from.peer, account.name, s.reporter)
 	}
 	if !asked {
 		return nil, nil
@@ -103,12 +119,12 @@ func (s *store) waiting(last journal.Position) func(context.Context) error {
 
 // take stores chunks of an input, and with the last of them a position, if there is one. Acks wait
 // for last; asked says whether some chunk wants one.
-func (s *store) take(ctx context.Context, a *account, chunks []*forward.Chunk, mark *bookmark, position []byte) (last journal.Position, asked bool, err error) {
+func (s *store) take(ctx context.Context, a *account, from origin, chunks []*forward.Chunk, mark *bookmark, position []byte) (last journal.Position, asked bool, err error) {
 	g, _ := s.groups.Get().(*group)
 	if g == nil {
 		g = &group{flight: new(flight)}
 	}
-	g.last, g.asked, g.account, g.mark, g.position = 0, false, a, mark, position
+	g.last, g.asked, g.account, g.from, g.mark, g.position = 0, false, a, from, mark, position
 	g.todo = append(g.todo[:0], chunks...)
 	for all := g.todo; len(g.todo) > 0; {
 		if err := s.storeOnce(ctx, g); err != nil {
@@ -143,7 +159,7 @@ func (s *store) storeOnce(ctx context.Context, g *group) error {
 	f.candidates = f.candidates[:0]
 	for _, c := range g.todo {
 		if c.ID != nil {
-			f.candidates = append(f.candidates, candidate{mark: s.repeats.fingerprint(c), conn: c.Conn, own: c.Own})
+			f.candidates = append(f.candidates, candidate{mark: s.repeats.fingerprint(c, g.from.peer), conn: g.from.conn, own: c.Own})
 		}
 	}
 	asked := len(f.candidates) > 0
@@ -202,7 +218,6 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 	carrier := g.carrier()
 	for ; len(g.todo) > 0; g.todo = g.todo[1:] {
 		c := g.todo[0]
-		stamped := *c // the chunk itself is only lent
 		var which *candidate
 		if c.ID != nil {
 			which = &g.flight.candidates[next]
@@ -215,10 +230,12 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 			if which.verdict == busy {
 				break
 			}
-			stamped.Print = which.mark[:]
 		}
-		g.head = stamped.AppendHead(g.head[:0])
-		g.tail = stamped.AppendTail(g.tail[:0])
+		g.head = c.AppendHead(g.head[:0])
+		g.tail = c.AppendTail(g.tail[:0])
+		if which != nil {
+			g.tail = appendPrint(g.tail, which.mark[:])
+		}
 		carries := carrier == c
 		if carries {
 			g.tail = appendPosition(g.tail, g.mark.key, g.position)
@@ -249,7 +266,7 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 			which.pos = pos
 		}
 		if c.Entries != nil && (c.Compressed != nil || len(c.Entries) >= recentLeast) {
-			g.stored = append(g.stored, stored{prev: prev, pos: pos, chunk: c, print: stamped.Print})
+			g.stored = append(g.stored, stored{prev: prev, pos: pos, chunk: c})
 		}
 		g.account.stored.add(c)
 		last = pos
@@ -381,11 +398,10 @@ const (
 	singlesMany  = 1000
 )
 
-func (s *singles) observe(chunks []*forward.Chunk, input string, r *reporter) {
+func (s *singles) observe(chunks []*forward.Chunk, peer, input string, r *reporter) {
 	if len(chunks) != 1 || chunks[0].ID == nil || chunks[0].Events != 1 {
 		return
 	}
-	peer := chunks[0].Peer
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, known := s.peers[peer]

@@ -21,6 +21,11 @@ import (
 
 // TestSameChunkOnManyConnections: whoever comes second while the first is still
 // being stored waits for it, and each chunk is stored once.
+// onConn is a ctx with which a server calls for what came on a connection.
+func onConn(ctx context.Context, conn uint64) context.Context {
+	return forward.WithSender(ctx, &forward.Sender{Conn: conn})
+}
+
 func TestSameChunkOnManyConnections(t *testing.T) {
 	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:")})
 	const chunks, senders = 50, 8
@@ -87,20 +92,14 @@ func TestTooLargeForTheJournal(t *testing.T) {
 	large := numbered("t", 1, 1)
 	large.Entries = []byte(strings.Repeat("x", 4<<20))
 	chunks := []*forward.Chunk{numbered("t", 0, 1), large, numbered("t", 2, 1)}
-	for _, c := range chunks {
-		c.Conn = 1
-	}
-	if _, err := s.ServeGroup(t.Context(), chunks); !errors.Is(err, journal.ErrTooLarge) {
+	if _, err := s.ServeGroup(onConn(t.Context(), 1), chunks); !errors.Is(err, journal.ErrTooLarge) {
 		t.Fatalf("got %v", err)
 	}
 	if len(window.flights) != 0 {
 		t.Error("the flight is still open")
 	}
 	// All of them come again, as they do when no ack came.
-	for _, c := range chunks {
-		c.Conn = 2
-	}
-	wait, err := s.ServeGroup(t.Context(), []*forward.Chunk{chunks[0], chunks[2]})
+	wait, err := s.ServeGroup(onConn(t.Context(), 2), []*forward.Chunk{chunks[0], chunks[2]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,15 +162,12 @@ func TestNothingOvertakesABusyChunk(t *testing.T) {
 	s := &store{recent: newRecent(recentOptions{}), journal: j, repeats: window, ack: AckSynced, reporter: newReporter(logTo(testWriter{t})), accounts: []*account{{}}}
 	chunks := []*forward.Chunk{numbered("zero", 0, 1), numbered("one", 1, 1), numbered("two", 2, 1), numbered("three", 3, 1)}
 	chunks[3].ID = nil
-	other := &flight{candidates: []candidate{{mark: window.fingerprint(chunks[1]), conn: 1}}}
+	other := &flight{candidates: []candidate{{mark: window.fingerprint(chunks[1], ""), conn: 1}}}
 	window.begin(other, 0)
 
 	done := make(chan error)
 	go func() {
-		for _, c := range chunks {
-			c.Conn = 2
-		}
-		wait, err := s.ServeGroup(t.Context(), chunks)
+		wait, err := s.ServeGroup(onConn(t.Context(), 2), chunks)
 		if err == nil {
 			err = wait(t.Context())
 		}
@@ -369,10 +365,7 @@ func TestNearlyAsLargeAsTheJournal(t *testing.T) {
 	large.Entries = bytes.Repeat(large.Entries, large.Events)
 	chunks := []*forward.Chunk{numbered("t", 0, 1), large, numbered("t", 2, 1)}
 	for conn := range uint64(2) {
-		for _, c := range chunks {
-			c.Conn = conn + 1
-		}
-		wait, err := c.store.ServeGroup(ctx, chunks)
+		wait, err := c.store.ServeGroup(onConn(ctx, conn+1), chunks)
 		if err != nil {
 			t.Fatal(err)
 		}

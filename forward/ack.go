@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"sync"
-	"time"
 )
 
 // How this file is organised. The acks of one connection leave in the order of its messages, each
@@ -42,6 +41,8 @@ func (a *ackBytes) put() {
 
 // acks is a connection's line.
 type acks struct {
+	*remote
+
 	mu      sync.Mutex
 	line    []pending
 	bytes   int
@@ -49,7 +50,7 @@ type acks struct {
 	err     error         // the acker gave up
 	room    chan struct{} // closed when there is room, or nothing in line any more; nil: nobody waits. Only the reader waits.
 	want    int           // how short the line must be for that
-	expires time.Time     // write deadline of the connection
+	expires int64         // write deadline of the connection, by the clock
 }
 
 // asked is a ctx that is done: with it, wait is a question.
@@ -60,11 +61,10 @@ var asked = func() context.Context {
 }()
 
 // ack lets the acks of a group leave after wait. Called by the reader.
-func (c *conn) ack(b []byte, count int, wait func(context.Context) error) error {
+func (a *acks) ack(b []byte, count int, wait func(context.Context) error) error {
 	if wait == nil && len(b) == 0 {
 		return nil
 	}
-	a := &c.acks
 	a.mu.Lock()
 	if a.err != nil {
 		a.mu.Unlock()
@@ -72,7 +72,7 @@ func (c *conn) ack(b []byte, count int, wait func(context.Context) error) error 
 	}
 	if wait == nil && !a.running {
 		a.mu.Unlock()
-		return c.writeAcks(b, count)
+		return a.writeAcks(b, count)
 	}
 	p := pending{acks: ackPool.Get().(*ackBytes), count: count, wait: wait}
 	p.acks.b = append(p.acks.b[:0], b...)
@@ -80,21 +80,20 @@ func (c *conn) ack(b []byte, count int, wait func(context.Context) error) error 
 	a.bytes += len(b)
 	if !a.running {
 		a.running = true
-		c.s.running.Add(1) // the connection, which is running, waits for the line before it ends
-		go c.acker()
+		a.s.running.Add(1) // the connection, which is running, waits for the line before it ends
+		go a.acker()
 	}
 	full := a.bytes > ackBytesMost || len(a.line) > ackGroupsMost
 	a.mu.Unlock()
 	if full {
-		return c.await(ackGroupsMost / 2)
+		return a.await(ackGroupsMost / 2)
 	}
 	return nil
 }
 
 // await waits until the line is shorter than n groups, and half of the bytes. n 0: until the acker
 // is gone.
-func (c *conn) await(n int) error {
-	a := &c.acks
+func (a *acks) await(n int) error {
 	a.mu.Lock()
 	if !a.running || n > 0 && a.short(n) {
 		defer a.mu.Unlock()
@@ -112,9 +111,8 @@ func (c *conn) await(n int) error {
 func (a *acks) short(n int) bool { return len(a.line) < n && a.bytes <= ackBytesMost/2 }
 
 // acker waits for groups and writes their acks, until there are none in line.
-func (c *conn) acker() {
-	defer c.s.running.Done()
-	a := &c.acks
+func (a *acks) acker() {
+	defer a.s.running.Done()
 	var out []byte
 	for {
 		a.mu.Lock()
@@ -128,7 +126,7 @@ func (c *conn) acker() {
 		if len(a.line) == 0 {
 			a.running = false
 			a.line = nil // an idle connection keeps nothing
-			a.signal(true)
+			a.signalLocked(true)
 			a.mu.Unlock()
 			return
 		}
@@ -137,8 +135,8 @@ func (c *conn) acker() {
 
 		err := error(nil)
 		if p.wait != nil {
-			if err = p.wait(c.s.ctx); err != nil {
-				c.unstored(err)
+			if err = p.wait(a.ctx); err != nil {
+				a.unstored(err)
 			}
 		}
 		taken, count := 1, p.count
@@ -153,7 +151,7 @@ func (c *conn) acker() {
 				count += p.count
 				taken++
 			}
-			err = c.writeAcks(out, count)
+			err = a.writeAcks(out, count)
 		}
 		a.mu.Lock()
 		if err != nil {
@@ -165,7 +163,7 @@ func (c *conn) acker() {
 		}
 		clear(a.line[:taken])
 		if a.line = a.line[taken:]; len(a.line) > 0 {
-			a.signal(false)
+			a.signalLocked(false)
 		}
 		a.mu.Unlock()
 	}
@@ -181,39 +179,32 @@ func (a *acks) at(i int) (pending, bool) {
 	return a.line[i], true
 }
 
-// signal wakes the reader, if it waits for no more than that. With mu held.
-func (a *acks) signal(gone bool) {
+// signalLocked wakes the reader, if it waits for no more than that.
+func (a *acks) signalLocked(gone bool) {
 	if a.room != nil && (gone || a.want > 0 && a.short(a.want)) {
 		close(a.room)
 		a.room = nil
 	}
 }
 
-// slowReader tells, once, that the peer does not take what is written.
-func (c *conn) slowReader() {
-	if !c.toldSlow.Swap(true) {
-		c.trouble(SlowReader, Closed, "", 0, errors.New("acks are not read"))
-	}
-}
-
 // writeAcks writes acks. A peer that does not take them is cut.
-func (c *conn) writeAcks(b []byte, count int) error {
+func (a *acks) writeAcks(b []byte, count int) error {
 	if len(b) == 0 {
 		return nil
 	}
 	// Acks are written by the acker, or by the reader while there is none: never by both.
-	if c.under == nil { // else it sees to that
-		if err := postpone(c.nc, &c.acks.expires, c.s.writeTimeout); err != nil {
-			return c.broken(err)
+	if a.under == nil { // else it sees to that
+		if err := postpone(a.nc, a.s.clock(), &a.expires, a.s.writeTimeout); err != nil {
+			return a.broken(err)
 		}
 	}
-	if _, err := c.nc.Write(b); err != nil {
+	if _, err := a.nc.Write(b); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			c.slowReader()
+			a.slowReader()
 		}
-		return c.broken(err)
+		return a.broken(err)
 	}
-	c.count.acks.Add(uint64(count))
-	c.acked.Store(true)
+	a.count.acks.Add(uint64(count))
+	a.acked.Store(true)
 	return nil
 }

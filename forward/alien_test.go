@@ -60,24 +60,6 @@ func TestOtherProtocols(t *testing.T) {
 	}
 }
 
-// FuzzAlien: that more bytes are needed is said only of few, and what is known of some is not
-// otherwise when more have come.
-func FuzzAlien(f *testing.F) {
-	for in := range aliens {
-		f.Add([]byte(in))
-	}
-	f.Add(unhex(hexPacked))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		for n := range len(b) + 1 {
-			name, more := alien(b[:n])
-			if more && (n > textMost || name != "") {
-				t.Fatalf("%q: %q, and more is needed", b[:n], name)
-			}
-		}
-		_ = notPing(b)
-	})
-}
-
 // TestAnswers: heartbeats of one address are answered a few times a second, those of others too.
 func TestAnswers(t *testing.T) {
 	var a answers

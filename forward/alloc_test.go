@@ -61,10 +61,7 @@ func TestAllocations(t *testing.T) {
 			f := &feedConn{data: data, at: len(data), round: make(chan struct{}), done: make(chan struct{})}
 			s := &Server{Handler: nothing{}}
 			s.init()
-			c := newConn(s, f, &s.Endpoint, nil)
-			s.conns[c] = struct{}{}
-			s.running.Add(1)
-			go c.serve()
+			s.start(f, &s.Endpoint, nil)
 			<-f.done
 			n := testing.AllocsPerRun(200, func() {
 				f.round <- struct{}{}

@@ -6,27 +6,9 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-)
 
-// An AsyncHandler is a Handler that finishes chunks later, in any order. The server then calls
-// StartForward in place of ServeForward, unless the Handler is a GroupHandler too.
-type AsyncHandler interface {
-	Handler
-	// StartForward takes a chunk and returns soon; done, called from any goroutine, StartForward's
-	// own included, says what came of it: nil when it is stored as promised, an error when it is
-	// not. Only the first call of done counts.
-	//
-	// The chunk and its bytes are lent until done is called, and must not be changed. Acks leave in
-	// the order in which a connection's chunks were sent, each after its own done and those of all
-	// before it. After an error that chunk is not acked, nor is any later one of the connection,
-	// which is closed; what was stored of the later ones comes again. A connection has at most
-	// MaxInFlight chunks with the handler, and an eighth of Server.Memory: beyond it nothing more
-	// is read from it.
-	//
-	// ctx is done when the server is closed or its Shutdown runs out of time. Shutdown waits for
-	// done; Close does not, for nothing is acked any more.
-	StartForward(ctx context.Context, c *Chunk, done func(error))
-}
+	"github.com/spillwaylog/spillway/forward/internal/budget"
+)
 
 // How this file is organised. Chunks that a handler has longer than a call lie in buffers that the
 // connection is done with, or goes on filling behind them. So buffers count who holds them: their
@@ -36,14 +18,16 @@ type AsyncHandler interface {
 
 // parcel is described above.
 type parcel struct {
-	c    *conn
+	c    *remote
+	away *away
 	left atomic.Int32 // flights
-	bufs []*buffer
+	bufs []*budget.Buffer
 }
 
 // flight is one chunk that the handler has.
 type flight struct {
 	chunk  Chunk
+	sent   Sent // of the chunk, where it has one
 	parcel *parcel
 	called atomic.Bool
 	ended  chan struct{}
@@ -59,7 +43,7 @@ func (f *flight) done(err error) {
 	f.err = err
 	close(f.ended)
 	if err != nil {
-		p.c.away.failed.Store(true)
+		p.away.failed.Store(true)
 		p.c.interrupt() // what comes from here on would not be acked
 	}
 	p.end()
@@ -82,12 +66,12 @@ func (f *flight) wait(ctx context.Context) error {
 
 // end is called at the end of each flight.
 func (p *parcel) end() {
-	a := &p.c.away
+	a := p.away
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p.left.Add(-1) == 0 {
 		for _, b := range p.bufs {
-			p.c.giveBack(b)
+			p.c.hold.GiveBack(b)
 		}
 	}
 	a.n--
@@ -98,8 +82,8 @@ func (p *parcel) end() {
 }
 
 // share lets a parcel hold a buffer too.
-func (p *parcel) share(b *buffer) {
-	b.owned.Add(1)
+func (p *parcel) share(b *budget.Buffer) {
+	b.Share()
 	p.bufs = append(p.bufs, b)
 }
 
@@ -134,105 +118,12 @@ func (a *away) until(enough func(n int) bool, stop <-chan struct{}) bool {
 
 func none(n int) bool { return n == 0 }
 
-// handAsync gives chunks to a handler that finishes them later.
-func (c *conn) handAsync(chunks []*Chunk) error {
-	p, err := c.pack(chunks)
-	if err != nil {
-		return err
-	}
-	g := c.g
-	room := func(n int) bool {
-		return c.away.failed.Load() || n == 0 || n < c.s.maxInFlight && c.hold.lent.Load() <= c.s.mem.limit/8
-	}
-	at, acked := 0, 0
-	for i, ch := range chunks {
-		if !c.away.until(room, c.s.stop) || c.away.failed.Load() {
-			p.abandon(len(chunks) - i)
-			return errGone
-		}
-		f := &flight{chunk: *ch, parcel: p, ended: make(chan struct{})}
-		end, count := len(g.acks), g.ackCount
-		if i+1 < len(chunks) {
-			end, count = g.starts[i+1].acks, g.starts[i+1].count
-		}
-		c.away.mu.Lock()
-		c.away.n++
-		c.away.mu.Unlock()
-		c.s.async.StartForward(c.s.ctx, &f.chunk, f.done)
-		if err := c.ack(g.acks[at:end], count-acked, f.wait); err != nil {
-			p.abandon(len(chunks) - i - 1)
-			return err
-		}
-		at, acked = end, count
-	}
-	if c.hold.over { // an overdraft ends before the next message begins
-		c.away.until(none, c.s.stop)
-	}
-	return nil
-}
-
 // abandon ends n flights that never began.
 func (p *parcel) abandon(n int) {
 	for range n {
-		p.c.away.mu.Lock()
-		p.c.away.n++
-		p.c.away.mu.Unlock()
+		p.away.mu.Lock()
+		p.away.n++
+		p.away.mu.Unlock()
 		p.end()
 	}
-}
-
-// pack makes a parcel of chunks that are to be handed on. What is small in a large buffer moves to
-// one of its own, so that it does not hold the other.
-func (c *conn) pack(chunks []*Chunk) (*parcel, error) {
-	g := c.g
-	p := &parcel{c: c}
-	p.left.Store(int32(len(chunks)))
-	if len(g.extra) == 0 || c.json { // of JSON the connection has no buffer of its own
-		size := int64(0)
-		for _, ch := range chunks {
-			size += int64(len(ch.ID) + len(ch.Entries) + len(ch.Raw))
-		}
-		if own := bufferSize(size); c.json || own <= len(c.buf.b)/8 {
-			if err := c.memoryNow(int64(own)); err != nil {
-				return nil, err
-			}
-			b := c.s.pool.take(own, c.id)
-			rest := b.b[:0]
-			for _, ch := range chunks {
-				for _, part := range []*[]byte{&ch.ID, &ch.Entries, &ch.Raw} {
-					if *part != nil {
-						n := len(rest)
-						rest = append(rest, *part...)
-						*part = rest[n:len(rest):len(rest)]
-					}
-				}
-			}
-			p.share(b)
-			c.drop(b)
-			return p, nil
-		}
-	}
-	if c.buf != nil {
-		p.share(c.buf)
-	}
-	if g.scratch != nil {
-		p.share(g.scratch)
-		c.dropScratch()
-	}
-	for _, b := range g.extra {
-		p.share(b)
-	}
-	return p, nil
-}
-
-// lentBack waits until the handler has finished all chunks of the connection, or the server is
-// closing. What else the connection is charged with is forgiven.
-func (c *conn) lentBack() {
-	if c.s.async == nil {
-		return
-	}
-	c.away.until(none, c.s.stop)
-	c.away.mu.Lock()
-	defer c.away.mu.Unlock()
-	c.forgive()
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
@@ -150,10 +151,10 @@ func TestHalfSent(t *testing.T) {
 					t.Logf("%s: median %v, worst %v, %d tries of %d", good.name, took[len(took)/2], took[len(took)-1], tries, rounds)
 				}
 				st := s.Stats()
-				t.Logf("%d connections were cut, %d bytes held; patience %v, looked %v of %v", st.Troubles[SlowSender], st.Memory, time.Duration(s.watch.patience.Load()), time.Duration(s.watch.looked.Load()), time.Duration(s.clock()))
+				t.Logf("%d connections were cut, %d bytes held; patience %v, looked %v of %v", st.Troubles[SlowSender], st.Memory, s.watch.Patience(), time.Duration(s.watch.Now()), time.Duration(s.clock()))
 			})
 		}
 	}
 }
 
-func ackIDs(id string) []byte { return appendAck(nil, []byte(id), false, false) }
+func ackIDs(id string) []byte { return wire.AppendAck(nil, []byte(id), false, false) }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -64,12 +65,7 @@ func (l *loop) Write(p []byte) (int, error) { return len(p), nil }
 // replay serves data on one connection, as long as there is more.
 func replay(s *Server, data []byte, step int, more func() bool) {
 	s.init()
-	c := newConn(s, &loop{data: data, at: len(data), step: step, more: more}, &s.Endpoint, nil)
-	s.mu.Lock()
-	s.conns[c] = struct{}{}
-	s.mu.Unlock()
-	s.running.Add(1)
-	c.serve()
+	s.serve(s.admit(&loop{data: data, at: len(data), step: step, more: more}, &s.Endpoint, nil))
 }
 
 func forwardMessage(n int) []byte {
@@ -173,7 +169,7 @@ func BenchmarkFloor(b *testing.B) {
 
 // gunzips decompresses packed again and again.
 func gunzips(b *testing.B, packed []byte) {
-	z, free, err := (&deflater{how: "gzip"}).deflate(packed)
+	z, free, err := (&wire.Deflater{How: "gzip"}).Deflate(packed)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -241,7 +237,7 @@ func accessLog(n int) []byte {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var b []byte
 	for i := range n {
-		b = AppendEventTime(append(b, codeArray2), 1441588984+int64(i/100), rng.Uint32N(1e9))
+		b = AppendEventTime(append(b, wire.CodeArray2), 1441588984+int64(i/100), rng.Uint32N(1e9))
 		b = msgpack.AppendMapHeader(b, 5)
 		for key, value := range map[string]string{
 			"remote":  fmt.Sprintf("10.%d.%d.%d", rng.IntN(256), rng.IntN(256), rng.IntN(256)),

@@ -9,86 +9,81 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
 // ErrMalformed says that bytes are no Forward message, or not one of the shape that was asked for.
 var ErrMalformed = errors.New("forward: malformed message")
 
-// A Chunk is entries under one tag: the unit that is sent, acked, stored and resent.
+// A Chunk is entries under one tag: the unit that is sent, acked, stored and resent. It has what
+// travels and nothing else: what it was received with is reached by [SenderOf].
 //
 // A Server lends its chunks: ID and Entries lie in the connection's read buffer and are valid only
 // during the handler's call.
 type Chunk struct {
 	// Tag is where the events belong. Any bytes, at most MaxTag of them.
 	Tag string
-	// SentTag is the tag that the sender gave, where its Endpoint changed it; else empty. Two tags
-	// may become one so: whoever recognises repeats looks at both. Chunks gathered of messages
-	// without an id have none.
-	SentTag string
 	// ID is the chunk id as it came, without being looked at; nil when no ack was asked for, empty
 	// when the empty id was.
 	ID []byte
 	// IDBin says that the id came as bin, and its ack goes back as bin.
 	IDBin bool
+	// Own says that the id is random and names these entries for ever: the sender marked it with
+	// the option key OwnKey.
+	Own bool
+	// Events is the number of entries.
+	Events int
 	// Entries are packed entries one after another, uncompressed: every one is [time, map] or
 	// [[time, map], map], with a time that is not 0.
 	Entries []byte
-	// Raw are the uncompressed entries as they came, before invalid and nil ones were left out and
-	// times of 0 resolved; nil when they are Entries. Whoever compares a chunk with one that came
-	// before compares these: the same chunk comes with another time of arrival.
-	Raw []byte
 	// Compressed are the entries as they came, by Compression ("gzip", "zstd"); nil when they came
 	// uncompressed, or when Entries are not exactly what comes out of them. A chunk that Parse read
 	// has them alone, and no Entries before Inflater.Inflate.
 	Compressed  []byte
 	Compression string
-	// RawCompressed are the entries as they came, where Compressed is not: those of a chunk that
-	// Server.MaxEvent keeps from being decompressed as a whole, and of which some entries could not
-	// stay. Raw is nil then.
-	RawCompressed  []byte
-	RawCompression string
-	// Print is the storing side's own: AppendTail writes it under the option key "print", and Parse
-	// reads it back. A Server never takes it from a peer.
-	Print []byte
-	// Events is the number of entries.
-	Events int
-	// Invalid is the number of entries that were left out because their time or record is of the
-	// wrong type.
-	Invalid int
-	// Skipped is the number of entries that were left out because their record is nil.
-	Skipped int
 	// Signal is option fluent_signal: 0 logs, 1 metrics, 2 traces. A Server hands on logs only.
 	Signal int
-	// Own says that the id is random and names these entries for ever: the sender marked it with
-	// the option key OwnKey.
-	Own bool
-	// Peer is the remote address without its port, "unix" for a unix socket.
-	Peer string
-	// Conn is the serial number of the connection, unique in this process and never 0; 0 for a
-	// chunk that Parse read.
-	Conn uint64
-	// Sender is who sent the chunk; nil for one that Parse read. A Server sets it.
-	Sender *Sender
+	// Sent is how the chunk was sent, where a Server has changed it; nil where it is as it came,
+	// and for a chunk that Parse read. Whoever compares a chunk with one that came before compares
+	// what was sent: the same chunk comes with another time of arrival, and two tags may become
+	// one.
+	Sent *Sent
+}
+
+// Sent is how a chunk was sent, as far as the Chunk is not that.
+type Sent struct {
+	// Tag is the tag that the sender gave, where its Endpoint changed it; else empty. Chunks
+	// gathered of messages without an id have none.
+	Tag string
+	// Entries are the uncompressed entries as they came, before invalid and nil ones were left out
+	// and times of 0 resolved; nil when they are those of the chunk, or there are Compressed ones.
+	Entries []byte
+	// Compressed are the entries as they came, by Compression, of a chunk that Server.MaxEvent
+	// keeps from being decompressed as a whole, and of which some entries could not stay.
+	Compressed  []byte
+	Compression string
+	// Invalid is the number of entries that were left out because their time or record is of the
+	// wrong type, Skipped of those without a record.
+	Invalid, Skipped int
 }
 
 // Clone returns a copy of the chunk that shares no bytes with it, for whoever keeps it longer than
-// it is lent. The Sender is the same.
+// it is lent.
 func (c *Chunk) Clone() *Chunk {
 	d := *c
-	d.ID, d.Entries, d.Raw = bytes.Clone(c.ID), bytes.Clone(c.Entries), bytes.Clone(c.Raw)
-	d.Compressed, d.Print = bytes.Clone(c.Compressed), bytes.Clone(c.Print)
-	d.RawCompressed = bytes.Clone(c.RawCompressed)
+	d.ID, d.Entries, d.Compressed = bytes.Clone(c.ID), bytes.Clone(c.Entries), bytes.Clone(c.Compressed)
+	if c.Sent != nil {
+		sent := *c.Sent
+		sent.Entries, sent.Compressed = bytes.Clone(sent.Entries), bytes.Clone(sent.Compressed)
+		d.Sent = &sent
+	}
 	return &d
 }
 
-// OwnKey is the option key that marks ids which are random and never used again for other entries.
-// Its value is the version of that promise, 1.
-const OwnKey = "spillway"
-
-const ownVersion = 1
-
-const printKey = "print"
+// OwnKey is the option key, "spillway", that marks ids which are random and never used again for
+// other entries. Its value is the version of that promise, 1.
+const OwnKey = wire.OwnKey
 
 // idChars is the length of an id that NewID makes.
 const idChars = 24
@@ -108,7 +103,7 @@ func NewID() []byte { return AppendID(make([]byte, 0, idChars)) }
 // the tag, the header of a bin. head + Body + tail is one message, as it travels and as it is
 // stored.
 func (c *Chunk) AppendHead(dst []byte) []byte {
-	return appendHead(dst, c.Tag, len(c.Body()))
+	return wire.AppendHead(dst, c.Tag, len(c.Body()))
 }
 
 // Body returns the entries as they travel and are stored: Compressed where there are such, else
@@ -120,62 +115,21 @@ func (c *Chunk) Body() []byte {
 	return c.Entries
 }
 
-func appendHead(dst []byte, tag string, n int) []byte {
-	dst = msgpack.AppendArrayHeader(dst, 3)
-	dst = msgpack.AppendString(dst, tag)
-	return msgpack.AppendBinHeader(dst, n)
-}
-
 // AppendTail appends what stands behind the entries: the option map with chunk, size, compressed,
-// fluent_signal, OwnKey and print, each only where it says something.
+// fluent_signal and OwnKey, each only where it says something. Whoever stores chunks may add keys
+// of its own: the map has less than 14 pairs, so its first byte is 0x80 and their number, and Parse
+// steps over what it does not know.
 func (c *Chunk) AppendTail(dst []byte) []byte {
 	how := ""
 	if c.Compressed != nil {
 		how = c.Compression
 	}
-	return c.appendTail(dst, how, c.Print)
+	return c.appendTail(dst, how)
 }
 
-func (c *Chunk) appendTail(dst []byte, compressed string, stamp []byte) []byte {
-	n := 1
-	for _, has := range [...]bool{c.ID != nil, c.Signal != 0, c.Own, stamp != nil, compressed != ""} {
-		if has {
-			n++
-		}
-	}
-	dst = msgpack.AppendMapHeader(dst, n)
-	if c.ID != nil {
-		dst = msgpack.AppendString(dst, "chunk")
-		dst = appendID(dst, c.ID, c.IDBin)
-	}
-	dst = msgpack.AppendString(dst, "size")
-	dst = msgpack.AppendInt(dst, int64(c.Events))
-	if compressed != "" {
-		dst = msgpack.AppendString(dst, "compressed")
-		dst = msgpack.AppendString(dst, compressed)
-	}
-	if c.Signal != 0 {
-		dst = msgpack.AppendString(dst, "fluent_signal")
-		dst = msgpack.AppendInt(dst, int64(c.Signal))
-	}
-	if c.Own {
-		dst = msgpack.AppendString(dst, OwnKey)
-		dst = msgpack.AppendInt(dst, ownVersion)
-	}
-	if stamp != nil {
-		dst = msgpack.AppendString(dst, printKey)
-		dst = msgpack.AppendBin(dst, stamp)
-	}
-	return dst
-}
-
-// appendID appends an id as it came: as str or as bin.
-func appendID(dst, id []byte, bin bool) []byte {
-	if bin {
-		return msgpack.AppendBin(dst, id)
-	}
-	dst = msgpack.AppendStringHeader(dst, len(id))
-	return append(dst, id...)
+func (c *Chunk) appendTail(dst []byte, compressed string) []byte {
+	o := wire.Option{ID: c.ID, IDBin: c.IDBin, Size: c.Events, Signal: c.Signal, Own: c.Own}
+	return o.Append(dst, compressed)
 }
 
 // ParseChunk reads back what AppendHead, Body and AppendTail wrote. See Chunk.Parse.
@@ -188,7 +142,7 @@ func ParseChunk(b []byte) (*Chunk, error) {
 }
 
 // Parse reads one PackedForward message that is the whole of b, as AppendHead, Body and AppendTail
-// wrote it, into c; all of c is replaced. ID, Entries, Compressed and Print alias b. A tag equal to
+// wrote it, into c; all of c is replaced. ID, Entries and Compressed alias b. A tag equal to
 // the one that c had is not allocated anew. The entries are not looked at: read them with
 // ReadEntries. The error wraps ErrMalformed.
 func (c *Chunk) Parse(b []byte) error {
@@ -209,26 +163,26 @@ func (c *Chunk) Parse(b []byte) error {
 		return fmt.Errorf("%w: entries: %w", ErrMalformed, err)
 	}
 	n += k
-	var o option
+	var o wire.Option
 	if elements == 3 {
 		k, err := msgpack.Skip(b[n:])
 		if err != nil {
 			return fmt.Errorf("%w: option: %w", ErrMalformed, err)
 		}
-		o.parse(b[n : n+k])
+		o.Parse(b[n : n+k])
 		n += k
 	}
 	if n != len(b) {
 		return fmt.Errorf("%w: %d bytes behind it", ErrMalformed, len(b)-n)
 	}
-	how := o.compression()
-	if how == unknownCompression {
-		return fmt.Errorf("%w: compressed as %q", ErrMalformed, shorten(o.compressed))
+	how := o.Compression()
+	if how == wire.UnknownCompression {
+		return fmt.Errorf("%w: compressed as %q", ErrMalformed, wire.Shorten(o.Compressed))
 	}
-	c.Tag, c.Print = keep(tag, name), o.stamp
-	c.ID, c.IDBin, c.Own, c.Signal = o.id, o.idBin, o.own, o.signal
-	c.Events = o.size
-	if how == plain || len(entries) == 0 {
+	c.Tag = keep(tag, name)
+	c.ID, c.IDBin, c.Own, c.Signal = o.ID, o.IDBin, o.Own, o.Signal
+	c.Events = o.Size
+	if how == wire.Plain || len(entries) == 0 {
 		c.Entries = entries
 	} else {
 		c.Compressed, c.Compression = entries, how.String()

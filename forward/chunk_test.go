@@ -15,15 +15,15 @@ func TestChunkRoundTrip(t *testing.T) {
 	for _, c := range []Chunk{
 		{Tag: "t", Entries: unhex(hexEntry1), Events: 1},
 		{Tag: "", ID: []byte{}, Entries: nil},
-		{Tag: "a.b", ID: []byte("id\n"), Entries: entries(1000), Events: 1000, Own: true, Signal: 2, Print: []byte("0123456789abcdef")},
-		{Tag: "\xff\x00", ID: []byte{0, 255}, IDBin: true, Print: []byte{}},
+		{Tag: "a.b", ID: []byte("id\n"), Entries: entries(1000), Events: 1000, Own: true, Signal: 2},
+		{Tag: "\xff\x00", ID: []byte{0, 255}, IDBin: true},
 	} {
 		got, err := ParseChunk(c.AppendTail(append(c.AppendHead(nil), c.Entries...)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got.Tag != c.Tag || !bytes.Equal(got.ID, c.ID) || (got.ID == nil) != (c.ID == nil) || got.IDBin != c.IDBin || !bytes.Equal(got.Entries, c.Entries) ||
-			got.Events != c.Events || got.Own != c.Own || got.Signal != c.Signal || !bytes.Equal(got.Print, c.Print) || got.Conn != 0 {
+			got.Events != c.Events || got.Own != c.Own || got.Signal != c.Signal || got.Sent != nil {
 			t.Errorf("%+v, want %+v", got, c)
 		}
 	}
@@ -44,7 +44,7 @@ func TestChunkParseErrors(t *testing.T) {
 }
 
 func TestChunkParseAllocations(t *testing.T) {
-	c := Chunk{Tag: "app.web", ID: NewID(), Entries: entries(10), Events: 10, Print: make([]byte, 16)}
+	c := Chunk{Tag: "app.web", ID: NewID(), Entries: entries(10), Events: 10}
 	b := c.AppendTail(append(c.AppendHead(nil), c.Entries...))
 	var out Chunk
 	buf := make([]byte, 0, 200)
@@ -89,8 +89,8 @@ func TestChunkRaw(t *testing.T) {
 				play(func(s *Server) {
 					g := s.Handler.(grouped)
 					g.fail = func(c *Chunk) error {
-						if !bytes.Equal(c.Raw, tc.want) || (c.Raw == nil) != (tc.want == nil) {
-							t.Errorf("raw %x, want %x", c.Raw, tc.want)
+						if sent := sentOf(c).Entries; !bytes.Equal(sent, tc.want) || (sent == nil) != (tc.want == nil) {
+							t.Errorf("sent %x, want %x", sent, tc.want)
 						}
 						return nil
 					}
@@ -100,18 +100,20 @@ func TestChunkRaw(t *testing.T) {
 	}
 }
 
-// What a peer says under the keys that are the storing side's own is not taken.
-func TestPrintOnTheWire(t *testing.T) {
-	c := Chunk{Tag: "t", ID: []byte("x"), Entries: unhex(hexEntry1), Events: 1, Print: []byte("forged"), Own: true}
+// What stands in an option under a key that is the storing side's own is passed over.
+func TestForeignKey(t *testing.T) {
+	c := Chunk{Tag: "t", ID: []byte("x"), Entries: unhex(hexEntry1), Events: 1, Own: true}
+	tail := msgpack.AppendBin(msgpack.AppendString(c.AppendTail(nil), "print"), []byte("forged"))
+	tail[0]++
 	play(func(s *Server) {
 		g := s.Handler.(grouped)
 		g.fail = func(got *Chunk) error {
-			if got.Print != nil || !got.Own || got.Peer != "192.0.2.7" || got.Conn == 0 {
+			if !got.Own || string(got.ID) != "x" || got.Events != 1 {
 				t.Errorf("%+v", got)
 			}
 			return nil
 		}
-	}, c.AppendTail(append(c.AppendHead(nil), c.Entries...)))
+	}, slices.Concat(c.AppendHead(nil), c.Entries, tail))
 }
 
 func TestEntryReader(t *testing.T) {

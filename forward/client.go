@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // ErrClientClosed is what Send and Start return after Close.
@@ -76,26 +79,13 @@ type Client struct {
 	// what it starts leaves together.
 	Changed func(up bool, err error)
 
-	deflater deflater
+	deflater wire.Deflater
 
 	once  sync.Once
 	ctx   context.Context
 	stop  context.CancelFunc
-	wake  chan struct{} // there may be something to do for run; holds one
 	ended chan struct{} // run has ended
-
-	mu        sync.Mutex
-	queue     []*Call   // not acked, oldest first
-	sent      int       // so many of them are written on link, or being written
-	link      *link     // the connection, if there is one
-	wanted    bool      // a connection is wanted with nothing to send
-	notBefore time.Time // of the next attempt to connect
-	pause     time.Duration
-	doing     string   // what run is at that a stranger might not end
-	notes     []func() // to be called as soon as mu is free
-	closed    bool
-	last      error // why the last connection was given up
-	stats     ClientStats
+	queue
 }
 
 // ClientStats are counts since the client was made, and what is so now.
@@ -134,7 +124,7 @@ func (c *Client) init() {
 			var d net.Dialer
 			c.Dial = func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, c.Network, c.Address) }
 		}
-		c.deflater.how = c.Compress
+		c.deflater.How = c.Compress
 		c.ctx, c.stop = context.WithCancel(context.Background())
 		c.wake = make(chan struct{}, 1)
 		c.ended = make(chan struct{})
@@ -148,7 +138,7 @@ func (c *Client) init() {
 // are not used after it returned. After an error the chunk may have arrived all the same: sending
 // it again with the same id lets the server notice.
 //
-// A chunk without an id gets one for this call, marked as ours. Peer and Conn do not travel.
+// A chunk without an id gets one for this call, marked as ours.
 func (c *Client) Send(ctx context.Context, ch *Chunk) error {
 	result := make(chan error, 1)
 	k, err := c.newCall(ch, func(err error) { result <- err })
@@ -198,20 +188,6 @@ func (c *Client) Start(ch *Chunk, done func(error)) (*Call, error) {
 	return k, c.enqueue(k)
 }
 
-// enqueue puts a call into the line.
-func (c *Client) enqueue(k *Call) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		k.over = true
-		k.release()
-		return ErrClientClosed
-	}
-	c.queue = append(c.queue, k)
-	c.poke()
-	return nil
-}
-
 // Connect says whether a connection is wanted even when nothing is to be sent. Unwanted ones are
 // not closed.
 func (c *Client) Connect(want bool) {
@@ -230,7 +206,7 @@ func (c *Client) Hangup(err error) {
 	defer c.mu.Unlock()
 	if l := c.link; l != nil && l.err == nil {
 		l.err = err
-		l.interrupt()
+		l.interruptLocked()
 		c.poke()
 	}
 }
@@ -246,9 +222,9 @@ func (c *Client) CloseContext(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
 	if c.link != nil {
-		c.link.interrupt()
+		c.link.interruptLocked()
 	}
-	c.drop()
+	c.dropLocked()
 	c.unlock()
 	c.stop()
 	select {
@@ -271,27 +247,28 @@ func (c *Client) Stats() ClientStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	st := c.stats
-	st.Queued, st.InFlight = len(c.queue), c.sent
+	st.Queued, st.InFlight = len(c.calls), c.sent
 	if c.link == nil && !c.notBefore.IsZero() {
 		st.Pause = max(time.Until(c.notBefore), 0)
 	}
 	return st
 }
 
-// poke lets run look again.
-func (c *Client) poke() {
-	select {
-	case c.wake <- struct{}{}:
+// newCall checks a chunk and gives it an id.
+func (c *Client) newCall(ch *Chunk, done func(error)) (*Call, error) {
+	c.init()
+	if err := c.deflater.Check(); err != nil {
+		return nil, fmt.Errorf("forward: %w", err)
+	}
+	k := &Call{q: &c.queue, deflater: &c.deflater, chunk: *ch, done: done}
+	switch {
+	case c.NoAck:
+		k.chunk.ID, k.chunk.Own = nil, false
+	case ch.ID == nil:
+		k.chunk.ID, k.chunk.Own = NewID(), true
+		k.id = k.chunk.ID
 	default:
+		k.id = slices.Clone(ch.ID)
 	}
-}
-
-// unlock gives up mu, and calls those who are to be told of what happened under it.
-func (c *Client) unlock() {
-	notes := c.notes
-	c.notes = nil
-	c.mu.Unlock()
-	for _, f := range notes {
-		f()
-	}
+	return k, nil
 }

@@ -6,24 +6,79 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // ErrCanceled is what done of Start gets when Cancel came while the chunk's bytes were in use.
 var ErrCanceled = errors.New("forward: canceled")
 
+// queue is what is under the lock of a client: its chunks, and the connection that they are on.
+type queue struct {
+	wake chan struct{} // there may be something to do for run; holds one
+
+	mu        sync.Mutex
+	calls     []*Call   // not acked, oldest first
+	sent      int       // so many of them are written on link, or being written
+	link      *link     // the connection, if there is one
+	wanted    bool      // a connection is wanted with nothing to send
+	notBefore time.Time // of the next attempt to connect
+	pause     time.Duration
+	doing     string   // what run is at that a stranger might not end
+	notes     []func() // to be called as soon as mu is free
+	closed    bool
+	last      error // why the last connection was given up
+	stats     ClientStats
+}
+
+// enqueue puts a call into the line.
+func (q *queue) enqueue(k *Call) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		k.over = true
+		k.release()
+		return ErrClientClosed
+	}
+	q.calls = append(q.calls, k)
+	q.poke()
+	return nil
+}
+
+// poke lets run look again.
+func (q *queue) poke() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// unlock gives up mu, and calls those who are to be told of what happened under it.
+func (q *queue) unlock() {
+	notes := q.notes
+	q.notes = nil
+	q.mu.Unlock()
+	for _, f := range notes {
+		f()
+	}
+}
+
 // A Call is one chunk on its way to a server.
 type Call struct {
-	c     *Client
-	chunk Chunk
-	id    []byte // a copy: the ack may come when the caller has gone
-	done  func(error)
+	q        *queue
+	deflater *wire.Deflater
+	chunk    Chunk
+	id       []byte // a copy: the ack may come when the caller has gone
+	done     func(error)
 
 	// What is written, when ready.
 	head, entries, tail []byte
 	free                func()
 	ready               bool
 
-	// With c.mu held:
+	// With q.mu held:
 	tries   int  // how often its writing began
 	written bool // all of it may be with the kernel
 	busy    bool // its bytes are in use: it is being compressed or written
@@ -32,43 +87,24 @@ type Call struct {
 	over    bool // done is called, or Cancel returned true
 }
 
-// newCall checks a chunk and gives it an id.
-func (c *Client) newCall(ch *Chunk, done func(error)) (*Call, error) {
-	c.init()
-	if err := c.deflater.check(); err != nil {
-		return nil, fmt.Errorf("forward: %w", err)
-	}
-	k := &Call{c: c, chunk: *ch, done: done}
-	switch {
-	case c.NoAck:
-		k.chunk.ID, k.chunk.Own = nil, false
-	case ch.ID == nil:
-		k.chunk.ID, k.chunk.Own = NewID(), true
-		k.id = k.chunk.ID
-	default:
-		k.id = slices.Clone(ch.ID)
-	}
-	return k, nil
-}
-
 // prepare makes what is written. It takes the time of compression.
 func (k *Call) prepare() error {
 	if k.ready {
 		return nil
 	}
-	how := k.c.Compress
+	how := k.deflater.How
 	if ch := &k.chunk; ch.Compressed != nil && (ch.Compression == how || ch.Entries == nil) { // somebody took that time already
 		k.entries, how = ch.Compressed, ch.Compression
 	} else {
 		var err error
-		if k.entries, k.free, err = k.c.deflater.deflate(ch.Entries); err != nil {
+		if k.entries, k.free, err = k.deflater.Deflate(ch.Entries); err != nil {
 			return fmt.Errorf("forward: %w", err)
 		}
 	}
 	buf := make([]byte, 0, len(k.chunk.Tag)+len(k.id)+96) // headers, keys and numbers
-	buf = appendHead(buf, k.chunk.Tag, len(k.entries))
+	buf = wire.AppendHead(buf, k.chunk.Tag, len(k.entries))
 	n := len(buf)
-	buf = k.chunk.appendTail(buf, how, nil)
+	buf = k.chunk.appendTail(buf, how)
 	k.head, k.tail = buf[:n:n], buf[n:]
 	k.ready = true
 	return nil
@@ -82,25 +118,25 @@ func (k *Call) size() int64 { return int64(len(k.head)) + int64(len(k.entries)) 
 // ack was faster; or it was called already. To get the bytes back of a server that does not read
 // them the connection is given up. Either way the server may have got the chunk, see Written.
 func (k *Call) Cancel() bool {
-	c := k.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	q := k.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if k.over {
 		return false
 	}
 	k.left = true
-	c.poke()
-	i := slices.Index(c.queue, k)
+	q.poke()
+	i := slices.Index(q.calls, k)
 	if k.busy {
-		if i < c.sent && c.link != nil { // else it is being compressed
-			c.link.interrupt()
+		if i < q.sent && q.link != nil { // else it is being compressed
+			q.link.interruptLocked()
 		}
 		return false
 	}
 	k.over = true
 	k.release()
-	if i >= c.sent {
-		c.queue = slices.Delete(c.queue, i, i+1)
+	if i >= q.sent {
+		q.calls = slices.Delete(q.calls, i, i+1)
 	} // else it stays until its ack comes, or the connection goes
 	return true
 }
@@ -108,26 +144,26 @@ func (k *Call) Cancel() bool {
 // Written says whether the server may have got the chunk: all of it was written to a connection, or
 // is being written now.
 func (k *Call) Written() bool {
-	k.c.mu.Lock()
-	defer k.c.mu.Unlock()
+	k.q.mu.Lock()
+	defer k.q.mu.Unlock()
 	return k.written || k.busy
 }
 
 // Waiting says whether nothing but an ack is waited for: all of the chunk was written.
 func (k *Call) Waiting() bool {
-	k.c.mu.Lock()
-	defer k.c.mu.Unlock()
+	k.q.mu.Lock()
+	defer k.q.mu.Unlock()
 	return k.written && !k.busy && !k.over
 }
 
-// finish has done called. With c.mu held, and the bytes not in use.
-func (k *Call) finish(err error) {
+// finishLocked has done called. The bytes are not in use.
+func (k *Call) finishLocked(err error) {
 	if k.over {
 		return
 	}
 	k.over = true
 	k.release()
-	k.c.notes = append(k.c.notes, func() { k.done(err) })
+	k.q.notes = append(k.q.notes, func() { k.done(err) })
 }
 
 // release gives back memory: a call that is left in the queue for its ack holds nothing but its id.

@@ -6,10 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"time"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // run is the client's goroutine: it dials, writes, and gives up connections.
@@ -36,13 +39,13 @@ func (c *Client) run() {
 			case l.once && l.acked && c.sent == 0:
 				c.retire(l)
 				continue
-			case c.sent < min(len(c.queue), c.window(l)):
+			case c.sent < min(len(c.calls), c.window(l)):
 				c.write(l)
 				continue
 			case c.sent > 0:
 				limit = time.Until(l.progress.Add(c.AckTimeout)) + time.Millisecond
 			}
-		} else if c.wanted || len(c.queue) > 0 {
+		} else if c.wanted || len(c.calls) > 0 {
 			if limit = time.Until(c.notBefore); limit <= 0 {
 				attempt = c.dial(attempt)
 				continue
@@ -62,7 +65,7 @@ func (c *Client) run() {
 		c.link, c.sent = nil, 0
 		c.doing = "closing the connection"
 	}
-	c.drop()
+	c.dropLocked()
 	c.unlock()
 	if l != nil {
 		l.close()
@@ -77,37 +80,36 @@ func (c *Client) run() {
 	}
 }
 
-// drop ends everything that is in the queue and not being written. With mu held; the client is
-// closed.
-func (c *Client) drop() {
-	for _, k := range c.queue {
+// dropLocked ends everything that is in the queue and not being written. The client is closed.
+func (c *Client) dropLocked() {
+	for _, k := range c.calls {
 		if !k.busy {
-			k.finish(ErrClientClosed)
+			k.finishLocked(ErrClientClosed)
 		}
 	}
-	c.queue = slices.DeleteFunc(c.queue, func(k *Call) bool { return k.over })
-	c.sent = min(c.sent, len(c.queue)) // nobody counts any more
+	c.calls = slices.DeleteFunc(c.calls, func(k *Call) bool { return k.over })
+	c.sent = min(c.sent, len(c.calls)) // nobody counts any more
 }
 
-// failed notes a failure, and puts the next attempt off. With mu held.
-func (c *Client) failed(err error) {
-	c.backoff()
+// failedLocked notes a failure, and puts the next attempt off.
+func (c *Client) failedLocked(err error) {
+	c.backoffLocked()
 	c.stats.Failures++
 	c.last = err
 	if c.Report != nil {
 		c.notes = append(c.notes, func() { c.Report(err) })
 	}
-	c.changed(false, err)
+	c.changedLocked(false, err)
 }
 
-// backoff puts the next attempt off. With mu held.
-func (c *Client) backoff() {
+// backoffLocked puts the next attempt off.
+func (c *Client) backoffLocked() {
 	c.pause = min(max(2*c.pause, c.MinBackoff), c.MaxBackoff)
 	c.notBefore = time.Now().Add(c.pause - rand.N(c.pause/2+1))
 }
 
-// changed has Changed called. With mu held.
-func (c *Client) changed(up bool, err error) {
+// changedLocked has Changed called.
+func (c *Client) changedLocked(up bool, err error) {
 	if c.Changed != nil {
 		c.notes = append(c.notes, func() { c.Changed(up, err) })
 	}
@@ -118,13 +120,6 @@ func (c *Client) changed(up bool, err error) {
 type attempt struct {
 	result chan dialed
 	ctx    context.Context
-}
-
-type dialed struct {
-	nc   net.Conn // what is written to
-	sock net.Conn // under TLS; else nc
-	once bool     // good for one chunk
-	err  error
 }
 
 // grace is what a Dial gets beyond its time to notice that.
@@ -159,13 +154,14 @@ func (c *Client) dial(a *attempt) *attempt {
 	c.mu.Lock()
 	switch {
 	case r.err != nil:
-		c.failed(r.err) // names network and address
+		c.failedLocked(r.err) // names network and address
 	default:
 		c.stats.Connects++
-		c.link = newLink(c, r)
-		c.changed(true, nil)
+		c.link = &link{nc: r.nc, sock: r.sock, once: r.once, done: make(chan struct{})}
+		go c.read(c.link)
+		c.changedLocked(true, nil)
 		if c.closed {
-			c.link.interrupt()
+			c.link.interruptLocked()
 		}
 	}
 	c.unlock()
@@ -193,17 +189,17 @@ func (c *Client) giveUp(l *link) {
 	case idle && l.acked: // it worked, and was no longer needed
 		c.notBefore = time.Time{}
 		if !l.once { // else that is as it should be
-			c.changed(false, nil)
+			c.changedLocked(false, nil)
 		}
-	case idle && len(c.queue) == 0:
-		c.backoff()
-		c.changed(false, nil)
+	case idle && len(c.calls) == 0:
+		c.backoffLocked()
+		c.changedLocked(false, nil)
 	default:
-		c.failed(fmt.Errorf("forward: %s: %w", c.Address, l.err))
+		c.failedLocked(fmt.Errorf("forward: %s: %w", c.Address, l.err))
 	}
 	c.link = nil
 	c.sent = 0
-	c.queue = slices.DeleteFunc(c.queue, func(k *Call) bool { return k.left })
+	c.calls = slices.DeleteFunc(c.calls, func(k *Call) bool { return k.left })
 	c.doing = "closing the connection"
 	c.unlock()
 	l.close()
@@ -236,7 +232,7 @@ const smallEntries = 8 << 10
 // write writes what fits into the window and into one piece, and is ready. With mu held, which it
 // gives up.
 func (c *Client) write(l *link) {
-	batch := c.queue[c.sent:min(len(c.queue), c.window(l))]
+	batch := c.calls[c.sent:min(len(c.calls), c.window(l))]
 	for i, k := range batch {
 		if !k.ready {
 			if i == 0 {
@@ -268,13 +264,13 @@ func (c *Client) write(l *link) {
 			c.stats.Resent++
 		}
 	}
-	l.arm(c.AckTimeout)
+	l.armLocked(c.AckTimeout)
 	c.doing = "a write"
 	c.unlock()
 	out := gather(batch)
 	n, err := out.WriteTo(l.nc)
 	c.mu.Lock()
-	l.disarm()
+	l.disarmLocked()
 	if first && l.progress.Equal(began) {
 		l.progress = time.Now() // the time for its ack begins
 	}
@@ -287,16 +283,16 @@ func (c *Client) write(l *link) {
 		}
 		switch {
 		case k.acked, c.NoAck && n >= 0:
-			k.finish(nil)
+			k.finishLocked(nil)
 		case k.left:
-			k.finish(ErrCanceled)
+			k.finishLocked(ErrCanceled)
 		case c.closed:
-			k.finish(ErrClientClosed)
+			k.finishLocked(ErrClientClosed)
 		}
 	}
 	if c.NoAck && whole > 0 {
 		c.stats.Acked += uint64(whole)
-		c.queue = slices.Delete(c.queue, 0, min(whole, len(c.queue)))
+		c.calls = slices.Delete(c.calls, 0, min(whole, len(c.calls)))
 		c.sent = max(0, c.sent-whole)
 		l.acked = true
 	}
@@ -338,14 +334,14 @@ func (c *Client) ready(k *Call) {
 	k.busy = false
 	switch {
 	case k.left:
-		k.finish(ErrCanceled)
+		k.finishLocked(ErrCanceled)
 	case err != nil:
-		k.finish(err)
+		k.finishLocked(err)
 	case c.closed:
-		k.finish(ErrClientClosed)
+		k.finishLocked(ErrClientClosed)
 	}
 	if k.over {
-		c.queue = slices.DeleteFunc(c.queue, func(q *Call) bool { return q == k })
+		c.calls = slices.DeleteFunc(c.calls, func(q *Call) bool { return q == k })
 	}
 	c.unlock()
 }
@@ -358,25 +354,41 @@ func (c *Client) take(l *link, id []byte) error {
 		return errLate
 	}
 	if c.sent == 0 || c.NoAck {
-		return fmt.Errorf("an ack for %q, and nothing to be acked", shorten(id))
+		return fmt.Errorf("an ack for %q, and nothing to be acked", wire.Shorten(id))
 	}
-	k := c.queue[0]
+	k := c.calls[0]
 	if string(k.id) != string(id) {
-		return fmt.Errorf("an ack for %q in place of %q", shorten(id), shorten(k.id))
+		return fmt.Errorf("an ack for %q in place of %q", wire.Shorten(id), wire.Shorten(k.id))
 	}
-	c.queue[0] = nil
-	c.queue = c.queue[1:]
+	c.calls[0] = nil
+	c.calls = c.calls[1:]
 	c.sent--
 	c.stats.Acked++
 	l.progress, l.acked = time.Now(), true
 	if l.writing { // over a slow link a window takes longer than an ack may
-		l.arm(c.AckTimeout)
+		l.armLocked(c.AckTimeout)
 	}
 	if k.busy {
 		k.acked = true
 	} else {
-		k.finish(nil)
+		k.finishLocked(nil)
 	}
 	c.poke()
 	return nil
+}
+
+// read reads acks until the connection ends: they may be split over reads, and several may come in
+// one (docs/forward.md rule 29).
+func (c *Client) read(l *link) {
+	defer close(l.done)
+	err := wire.ReadAcks(l.nc, func(id []byte) error { return c.take(l, id) })
+	if errors.Is(err, io.EOF) {
+		err = errIdleEnd
+	}
+	c.mu.Lock()
+	if l.err == nil {
+		l.err = err
+	}
+	c.mu.Unlock()
+	c.poke()
 }

@@ -5,6 +5,7 @@ package forward
 import (
 	"bytes"
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -101,7 +102,7 @@ func TestClientWriteStops(t *testing.T) {
 			if hang {
 				<-time.After(5 * time.Second)
 				synctest.Wait()
-				c.Hangup(errNack)
+				c.Hangup(errors.New("enough"))
 			}
 			for range 2 {
 				if err := <-result; err != nil {

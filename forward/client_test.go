@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -97,7 +98,7 @@ func parseAny(msg []byte) (*Chunk, error) {
 	return out, nil
 }
 
-func (c *fakeConn) ack(id []byte) { _, _ = c.Write(appendAck(nil, id, false, false)) }
+func (c *fakeConn) ack(id []byte) { _, _ = c.Write(wire.AppendAck(nil, id, false, false)) }
 
 // ackAll acks everything.
 func (c *fakeConn) ackAll() {

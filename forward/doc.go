@@ -8,7 +8,7 @@
 // goes out. A [GroupHandler] takes together what arrived together and says later when it is stored,
 // so that one commit serves many chunks, and their acks leave in one write. An [AsyncHandler]
 // finishes chunks later and in any order, while acks stay in order. [Chunk.All] iterates over a
-// chunk's events, [Record.Decode] turns one into Go values, and [Chunk.Sender] says who sent it. A
+// chunk's events, [Record.Decode] turns one into Go values, and [SenderOf] says who sent it. A
 // [Client] sends chunks and waits for their acks, with several in flight, and sends again what was
 // not acked, in order, on a fresh connection; [Client.Start] does so without a goroutine that
 // waits.
@@ -26,9 +26,9 @@
 //
 // Entries are handed on as they came, byte for byte, out of the read buffer, with four exceptions:
 // compression is undone, a time of 0 becomes the time of arrival, entries without a record (nil) or
-// of a wrong type are left out, and what the [Endpoint] is to add is added. Chunk.Raw has them as
+// of a wrong type are left out, and what the [Endpoint] is to add is added. Chunk.Sent has them as
 // they came. The option key "spillway" ([OwnKey]) marks ids that are random and name the same
-// entries for ever; "print" is the storing side's own, and not taken from peers. Entries that came
+// entries for ever; whoever stores chunks may have keys of its own there. Entries that came
 // compressed and are complete are lent in both shapes: whoever stores or relays a chunk writes its
 // Body, and reads it back with an [Inflater].
 //
@@ -118,7 +118,7 @@
 //
 // # Memory
 //
-// An idle connection holds its socket, a goroutine and 1,050 bytes: it waits for readability first
+// An idle connection holds its socket, a goroutine and 1,400 bytes: it waits for readability first
 // and takes a buffer, of 128 KiB, when there is something to read. The buffer grows when it is full
 // of one message: to twice its size, or to what the message needs, by its headers and its first
 // part, if that is near; never because of a claim alone. Sizes are in steps of an eighth, so a

@@ -38,12 +38,20 @@ type Endpoint struct {
 	// The source of an event is added to the end of its record under these keys, where they are not
 	// empty and something is known. What stands under such a key is always the server's word: a key
 	// of that name that the peer has put into the record, at its top level, is dropped, even if the
-	// server has nothing to put there. Chunk.Raw has the records as they came. A chunk that would
+	// server has nothing to put there. Chunk.Sent has the records as they came. A chunk that would
 	// become larger than MaxDecompressed is refused.
 	AddressKey string // the peer's address without its port, "unix" for a unix socket
 	HostKey    string // the host name that the client gave in the handshake; without one, that of its address by reverse lookup, or the address. It is proved by neither.
 	SubjectKey string // the subject of the client's certificate, as RFC 2253 writes it; TLS.ClientAuth says whether it was verified
 	UserKey    string // the user that the client has authenticated as
+}
+
+// guarded tells whether there is a Forward handshake.
+func (ep *Endpoint) guarded() bool { return ep.Security != nil || ep.GetSecurity != nil }
+
+// sourced tells whether an endpoint adds something.
+func (ep *Endpoint) sourced() bool {
+	return ep.AddressKey != "" || ep.HostKey != "" || ep.SubjectKey != "" || ep.UserKey != ""
 }
 
 // check returns what is wrong with ep, and the configuration of TLS with what is asked for here.

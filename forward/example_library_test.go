@@ -117,13 +117,14 @@ func ExampleServer_security() {
 			Security: &forward.Security{SharedKey: "secret", Users: map[string]string{"web": "password"}},
 			UserKey:  "sent_by",
 		},
-		Handler: forward.HandlerFunc(func(_ context.Context, c *forward.Chunk) error {
+		Handler: forward.HandlerFunc(func(ctx context.Context, c *forward.Chunk) error {
+			sender := forward.SenderOf(ctx)
 			for _, record := range c.All() {
 				text, err := record.AppendJSON(nil)
 				if err != nil {
 					return err
 				}
-				fmt.Printf("%s by %s over %s\n", text, c.Sender.User, tls.VersionName(c.Sender.TLS.Version))
+				fmt.Printf("%s by %s over %s\n", text, sender.User, tls.VersionName(sender.TLS.Version))
 			}
 			return nil
 		}),

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/internal/needs"
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -29,7 +30,7 @@ func hugeChunk(t testing.TB, size int) []byte {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
-	b := append(appendHead(nil, "huge", out.Len()), out.Bytes()...)
+	b := append(wire.AppendHead(nil, "huge", out.Len()), out.Bytes()...)
 	b = msgpack.AppendMapHeader(b, 2)
 	b = msgpack.AppendString(msgpack.AppendString(b, "compressed"), "gzip")
 	return msgpack.AppendString(msgpack.AppendString(b, "chunk"), "huge")

@@ -6,10 +6,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
+	"github.com/spillwaylog/spillway/msgpack"
 )
 
 // cut splits b into pieces whose lengths how says.
@@ -81,30 +82,6 @@ func FuzzServerDecode(f *testing.F) {
 	})
 }
 
-// FuzzClientAcks: acks are the same however they are cut.
-func FuzzClientAcks(f *testing.F) {
-	for _, s := range []string{hexAck, hexAck + hexAck, "80", "c0", "82 a1 78 05 a3 61636b c4 01 61", "81 a3 61636b c0", "c1", "81 a3 61636b db ffffffff"} {
-		f.Add(unhex(s), []byte{0})
-	}
-	f.Fuzz(func(t *testing.T, b, how []byte) {
-		read := func(pieces ...[]byte) string {
-			var out []byte
-			sc := &script{}
-			for _, p := range pieces {
-				sc.pieces = append(sc.pieces, slices.Clone(p))
-			}
-			err := readAcks(sc, func(id []byte) error {
-				out = fmt.Appendf(out, "%q ", id)
-				return nil
-			})
-			return fmt.Sprintf("%s%v", out, err)
-		}
-		if whole, pieces := read(b), read(cut(b, how)...); whole != pieces {
-			t.Errorf("%s, in pieces %s", whole, pieces)
-		}
-	})
-}
-
 // FuzzEntries: what the check lets through, rewritten if need be, reads back as so many entries
 // that are good as they are.
 func FuzzEntries(f *testing.F) {
@@ -119,24 +96,21 @@ func FuzzEntries(f *testing.F) {
 				t.Fatalf("%+v", e)
 			}
 		}
-		var ck check
-		var d decoder
-		if err := ck.run(b, noMost, &d.scan, int64(len(b))); err != nil || ck.pos != int64(len(b)) {
+		var ck wire.Check
+		var scan msgpack.Scanner
+		if err := ck.Run(b, wire.NoMost, &scan, int64(len(b))); err != nil || ck.Pos != int64(len(b)) {
 			return
 		}
 		out := b
-		if !ck.clean() {
-			out = ck.rewrite(nil, b, now, nil)
-			if each := rewriteEach(nil, b, now, nil, 0); !bytes.Equal(out, each) {
-				t.Fatalf("rewritten by the list %x, by a second walk %x", out, each)
-			}
+		if !ck.Clean() {
+			out = ck.Rewrite(nil, b, now, nil)
 		}
-		if n := int64(len(b)) + 9*ck.zeros; int64(len(out)) > n {
+		if n := int64(len(b)) + 9*ck.Zeros; int64(len(out)) > n {
 			t.Fatalf("%d bytes became %d, at most %d were expected", len(b), len(out), n)
 		}
-		var again check
-		d = decoder{}
-		if err := again.run(out, noMost, &d.scan, int64(len(out))); err != nil || !again.clean() || again.events != ck.events {
+		var again wire.Check
+		scan = msgpack.Scanner{}
+		if err := again.Run(out, wire.NoMost, &scan, int64(len(out))); err != nil || !again.Clean() || again.Events != ck.Events {
 			t.Fatalf("rewritten: %+v %v, was %+v", again, err, ck)
 		}
 		n := int64(0)
@@ -144,12 +118,14 @@ func FuzzEntries(f *testing.F) {
 		for _, ok := r.Next(); ok; _, ok = r.Next() {
 			n++
 		}
-		if r.Err() != nil || n != ck.events {
-			t.Fatalf("%d entries, want %d: %v", n, ck.events, r.Err())
+		if r.Err() != nil || n != ck.Events {
+			t.Fatalf("%d entries, want %d: %v", n, ck.Events, r.Err())
 		}
-		src := &source{names: []string{"m", "lost"}, pairs: unhex("a1 6d a3 6f7572"), count: 1}
-		told := ck.rewrite(nil, b, now, src)
-		if most := int64(len(b)) + 9*ck.zeros + ck.events*int64(src.most()); int64(len(told)) > most {
+		src := new(wire.Source)
+		src.Add("m", "our")
+		src.Add("lost", "")
+		told := ck.Rewrite(nil, b, now, src)
+		if most := int64(len(b)) + 9*ck.Zeros + ck.Events*int64(src.Most()); int64(len(told)) > most {
 			t.Fatalf("%d bytes became %d with their source, at most %d were expected", len(b), len(told), most)
 		}
 		r = ReadEntries(told)
@@ -184,7 +160,7 @@ func FuzzParseChunk(f *testing.F) {
 		}
 		again, err := ParseChunk(c.AppendTail(append(c.AppendHead(nil), c.Body()...)))
 		if err != nil || again.Tag != c.Tag || !bytes.Equal(again.ID, c.ID) || !bytes.Equal(again.Entries, c.Entries) || again.Own != c.Own ||
-			!bytes.Equal(again.Compressed, c.Compressed) || again.Compression != c.Compression || (again.ID == nil) != (c.ID == nil) || again.IDBin != c.IDBin || again.Events != c.Events || !bytes.Equal(again.Print, c.Print) {
+			!bytes.Equal(again.Compressed, c.Compressed) || again.Compression != c.Compression || (again.ID == nil) != (c.ID == nil) || again.IDBin != c.IDBin || again.Events != c.Events {
 			t.Errorf("%+v, then %+v: %v", c, again, err)
 		}
 	})

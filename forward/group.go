@@ -5,7 +5,8 @@ package forward
 import (
 	"time"
 
-	"github.com/spillwaylog/spillway/msgpack"
+	"github.com/spillwaylog/spillway/forward/internal/budget"
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // How this file is organised. A group is what one connection hands on together: the messages that
@@ -21,7 +22,7 @@ import (
 // gathers.
 const (
 	gatherMost  = 16 << 10
-	scratchMost = baseBuffer
+	scratchMost = budget.Base
 )
 
 // ref is one event of Message mode: time (or time and metadata) and record lie at off of the read
@@ -42,24 +43,26 @@ type gathering struct {
 
 // group is described above.
 type group struct {
-	chunks   []*Chunk // the first used are in use
+	slots    []*slot  // the first used are in use
+	chunks   []*Chunk // of the slots
 	used     int
 	refs     []ref
-	shapes   []shape // of some refs
+	shapes   []wire.Shape // of some refs
 	gathers  []gathering
 	gathered int  // bytes
 	timeless bool // some ref is
-	scratch  *buffer
-	extra    []*buffer // decompressed or rewritten entries
+	scratch  *budget.Buffer
+	extra    []*budget.Buffer // decompressed or rewritten entries
 	extraLen int64
 	acks     []byte
 	ackCount int
 	starts   []start // of the chunks
-	opt      option
-	tags     tags
-	ck       check   // of the message in progress
-	in       sifting // the same
-	sentTag  string  // of the message in progress, see Chunk.SentTag
+}
+
+// slot is the memory of a chunk.
+type slot struct {
+	chunk Chunk
+	sent  Sent
 }
 
 // start is where the acks stood when a chunk began.
@@ -74,8 +77,11 @@ func (g *group) empty() bool { return g.used == 0 && len(g.acks) == 0 }
 // reset forgets the chunks; the caller has taken buffers and acks.
 func (g *group) reset() {
 	clear(g.extra)
-	for _, c := range g.chunks[:g.used] {
-		*c = Chunk{} // for the next group, and so that nothing keeps a large buffer from going
+	for _, s := range g.slots[:g.used] { // for the next group, and so that nothing keeps a large buffer from going
+		if s.chunk.Sent != nil {
+			s.sent = Sent{}
+		}
+		s.chunk = Chunk{}
 	}
 	g.timeless = false
 	g.used, g.gathered, g.extraLen, g.ackCount = 0, 0, 0, 0
@@ -85,12 +91,20 @@ func (g *group) reset() {
 // chunk returns the next chunk, blank.
 func (g *group) chunk() *Chunk {
 	if g.used == len(g.chunks) {
-		g.chunks = append(g.chunks, new(Chunk))
+		s := new(slot)
+		g.slots, g.chunks = append(g.slots, s), append(g.chunks, &s.chunk)
 	}
 	c := g.chunks[g.used]
 	g.used++
 	g.starts = append(g.starts, start{len(g.acks), g.ackCount})
 	return c
+}
+
+// sent is how the chunk that was made last was sent; it is blank at first.
+func (g *group) sent() *Sent {
+	s := g.slots[g.used-1]
+	s.chunk.Sent = &s.sent
+	return &s.sent
 }
 
 // close ends what is being gathered under a tag.
@@ -104,7 +118,7 @@ func (g *group) close(tag string) {
 }
 
 // gather returns the chunk for one more event of Message mode under a tag.
-func (g *group) gather(tag string, from *conn) *gathering {
+func (g *group) gather(tag string) *gathering {
 	open := 0
 	for i := len(g.gathers) - 1; i >= 0; i-- {
 		if a := &g.gathers[i]; a.open {
@@ -120,7 +134,7 @@ func (g *group) gather(tag string, from *conn) *gathering {
 		}
 	}
 	c := g.chunk()
-	c.Tag, c.Peer, c.Conn, c.Sender = tag, from.peer, from.id, from.sender
+	c.Tag = tag
 	g.gathers = append(g.gathers, gathering{chunk: c, first: -1, last: -1, open: true})
 	return &g.gathers[len(g.gathers)-1]
 }
@@ -161,14 +175,14 @@ func (g *group) add(a *gathering, r ref, source int, timeless bool) {
 
 // inPlace puts the array's header before a time in the read buffer, where the message's tag ends:
 // it has been read.
-func inPlace(buf []byte, off int) { buf[off-1] = codeArray2 }
+func inPlace(buf []byte, off int) { buf[off-1] = wire.CodeArray2 }
 
 // seal makes the entries of all that was gathered. buf is the read buffer that the refs mean,
 // scratch has room for g.gathered. src is added to every record, nil for nothing.
-func (g *group) seal(buf []byte, now time.Time, src *source) {
+func (g *group) seal(buf []byte, now time.Time, src *wire.Source) {
 	var scratch []byte
 	if g.scratch != nil {
-		scratch = g.scratch.b[:0]
+		scratch = g.scratch.B[:0]
 	}
 	for i := range g.gathers {
 		a := &g.gathers[i]
@@ -185,9 +199,9 @@ func (g *group) seal(buf []byte, now time.Time, src *source) {
 			r := &g.refs[at]
 			event := buf[r.off : r.off+r.size]
 			if r.anew >= 0 {
-				scratch, _ = appendAnew(scratch, event, 0, &g.shapes[r.anew], now, src)
+				scratch, _ = wire.AppendAnew(scratch, event, 0, &g.shapes[r.anew], now, src)
 			} else {
-				scratch = append(scratch, codeArray2)
+				scratch = append(scratch, wire.CodeArray2)
 				scratch = append(scratch, event...)
 			}
 			at = r.next
@@ -205,47 +219,4 @@ func (g *group) needsScratch() bool {
 		}
 	}
 	return false
-}
-
-// appendAck appends the ack of an id, in the way the connection speaks.
-func appendAck(dst, id []byte, bin, json bool) []byte {
-	if json {
-		dst = append(dst, `{"ack":`...)
-		dst = msgpack.AppendJSONString(dst, id)
-		return append(dst, "}\n"...)
-	}
-	dst = append(dst, codeMap0|1, 0xa3, 'a', 'c', 'k')
-	return appendID(dst, id, bin)
-}
-
-// tags gives a tag that was seen before as the same string, without allocating.
-type tags struct {
-	last  string
-	known map[string]string
-	bytes int
-}
-
-// What tags remembers at most, before it begins anew.
-const (
-	tagsMost     = 1024
-	tagBytesMost = 64 << 10
-)
-
-// get returns b as a string, and whether it is new here.
-func (t *tags) get(b []byte) (string, bool) {
-	if t.last == string(b) && len(b) > 0 {
-		return t.last, false
-	}
-	if s, ok := t.known[string(b)]; ok {
-		t.last = s
-		return s, false
-	}
-	if t.known == nil || len(t.known) == tagsMost || t.bytes > tagBytesMost {
-		t.known, t.bytes = make(map[string]string), 0
-	}
-	s := string(b)
-	t.known[s] = s
-	t.bytes += len(s)
-	t.last = s
-	return s, true
 }

@@ -17,10 +17,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"testing/synctest"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -122,39 +122,39 @@ const (
 
 func TestRule31Helo(t *testing.T) {
 	nonce, auth := unhex(hexNonce), unhex(hexAuth)
-	vector := helo{nonce: nonce, auth: auth, keepalive: true}
-	if got := vector.append(nil); !bytes.Equal(got, unhex(hexHelo)) {
+	vector := wire.Helo{Nonce: nonce, Auth: auth, Keepalive: true}
+	if got := vector.Append(nil); !bytes.Equal(got, unhex(hexHelo)) {
 		t.Errorf("%x", got)
 	}
 	for name, tc := range map[string]struct {
 		in   string
-		want helo
+		want wire.Helo
 		fail string
 	}{
 		"vector":        {hexHelo, vector, ""},
-		"str":           {"92 a4 48454c4f 82 a4 61757468 a0 a5 6e6f6e6365 b0" + hexNonce, helo{nonce: nonce, keepalive: true}, ""},
-		"Fluent Bit's":  {"92 a4 48454c4f 82 a5 6e6f6e6365 c4 10" + hexNonce + "a4 61757468 c4 00", helo{nonce: nonce, keepalive: true}, ""},
-		"keys as bin":   {"92 c4 04 48454c4f 81 c4 05 6e6f6e6365 c4 10" + hexNonce, helo{nonce: nonce, keepalive: true}, ""},
-		"unknown keys":  {"92 a4 48454c4f 84 05 90 a1 78 81 a1 79 c0 a9 6b656570616c697665 c2 a5 6e6f6e6365 c4 10" + hexNonce, helo{nonce: nonce}, ""},
-		"odd keepalive": {"92 a4 48454c4f 82 a9 6b656570616c697665 c0 a5 6e6f6e6365 c4 10" + hexNonce, helo{nonce: nonce, keepalive: true}, ""},
-		"longer":        {"dd 00000003 a4 48454c4f df 00000001 a5 6e6f6e6365 c6 00000010" + hexNonce + "c0", helo{nonce: nonce, keepalive: true}, ""},
-		"no nonce":      {"92 a4 48454c4f 81 a4 61757468 a0", helo{}, "without a nonce"},
-		"nonce int":     {"92 a4 48454c4f 81 a5 6e6f6e6365 05", helo{}, "nonce is wrong"},
-		"auth int":      {"92 a4 48454c4f 82 a5 6e6f6e6365 a1 61 a4 61757468 05", helo{}, "auth is wrong"},
-		"no map":        {"92 a4 48454c4f 90", helo{}, "without its map"},
-		"alone":         {"91 a4 48454c4f", helo{}, "without its map"},
-		"other":         {"92 a4 50494e47 80", helo{}, "no HELO"},
-		"empty":         {"90", helo{}, "no HELO"},
+		"str":           {"92 a4 48454c4f 82 a4 61757468 a0 a5 6e6f6e6365 b0" + hexNonce, wire.Helo{Nonce: nonce, Keepalive: true}, ""},
+		"Fluent Bit's":  {"92 a4 48454c4f 82 a5 6e6f6e6365 c4 10" + hexNonce + "a4 61757468 c4 00", wire.Helo{Nonce: nonce, Keepalive: true}, ""},
+		"keys as bin":   {"92 c4 04 48454c4f 81 c4 05 6e6f6e6365 c4 10" + hexNonce, wire.Helo{Nonce: nonce, Keepalive: true}, ""},
+		"unknown keys":  {"92 a4 48454c4f 84 05 90 a1 78 81 a1 79 c0 a9 6b656570616c697665 c2 a5 6e6f6e6365 c4 10" + hexNonce, wire.Helo{Nonce: nonce}, ""},
+		"odd keepalive": {"92 a4 48454c4f 82 a9 6b656570616c697665 c0 a5 6e6f6e6365 c4 10" + hexNonce, wire.Helo{Nonce: nonce, Keepalive: true}, ""},
+		"longer":        {"dd 00000003 a4 48454c4f df 00000001 a5 6e6f6e6365 c6 00000010" + hexNonce + "c0", wire.Helo{Nonce: nonce, Keepalive: true}, ""},
+		"no nonce":      {"92 a4 48454c4f 81 a4 61757468 a0", wire.Helo{}, "without a nonce"},
+		"nonce int":     {"92 a4 48454c4f 81 a5 6e6f6e6365 05", wire.Helo{}, "nonce is wrong"},
+		"auth int":      {"92 a4 48454c4f 82 a5 6e6f6e6365 a1 61 a4 61757468 05", wire.Helo{}, "auth is wrong"},
+		"no map":        {"92 a4 48454c4f 90", wire.Helo{}, "without its map"},
+		"alone":         {"91 a4 48454c4f", wire.Helo{}, "without its map"},
+		"other":         {"92 a4 50494e47 80", wire.Helo{}, "no HELO"},
+		"empty":         {"90", wire.Helo{}, "no HELO"},
 	} {
-		var h helo
-		err := h.parse(unhex(tc.in))
+		var h wire.Helo
+		err := h.Parse(unhex(tc.in))
 		if tc.fail != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.fail) {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue
 		}
-		if err != nil || !bytes.Equal(h.nonce, tc.want.nonce) || !bytes.Equal(h.auth, tc.want.auth) || h.keepalive != tc.want.keepalive {
+		if err != nil || !bytes.Equal(h.Nonce, tc.want.Nonce) || !bytes.Equal(h.Auth, tc.want.Auth) || h.Keepalive != tc.want.Keepalive {
 			t.Errorf("%s: %+v %v", name, h, err)
 		}
 	}
@@ -175,13 +175,15 @@ func TestRule31Helo(t *testing.T) {
 }
 
 func TestRule32Ping(t *testing.T) {
-	want := ping{[]byte("client.example"), []byte("salt"), []byte(vectPing), []byte("sender"), []byte(vectUser)}
+	want := wire.Ping{
+		Host: []byte("client.example"), Salt: []byte("salt"), Digest: []byte(vectPing), User: []byte("sender"), Password: []byte(vectUser),
+	}
 	b := letterOf("PING", "client.example", "salt", vectPing, "sender", vectUser)
-	if got := want.append(nil); !bytes.Equal(got, b) {
+	if got := want.Append(nil); !bytes.Equal(got, b) {
 		t.Errorf("%x", got)
 	}
 	sec := &Security{SharedKey: "secret", Users: map[string]string{"sender": "pw"}, Hostname: "server.example"}
-	h := helo{nonce: unhex(hexNonce), auth: unhex(hexAuth)}
+	h := wire.Helo{Nonce: unhex(hexNonce), Auth: unhex(hexAuth)}
 	for name, tc := range map[string]struct {
 		in   []byte
 		want string // of the reason, or of the mistake
@@ -203,24 +205,24 @@ func TestRule32Ping(t *testing.T) {
 		"nil digest":   {letterOf("PING", "client.example", "salt", nil, "sender", vectUser), "element 3"},
 		"PONG":         {letterOf("PONG", "client.example", "salt", vectPing, "sender", vectUser), "no PING"},
 	} {
-		var p ping
-		if err := p.parse(tc.in); err != nil {
+		var p wire.Ping
+		if err := p.Parse(tc.in); err != nil {
 			if tc.want == "" || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue
 		}
-		if a := sec.answer(&h, &p, netip.Addr{}); a.ok != (tc.want == "") || string(a.reason) != tc.want {
-			t.Errorf("%s: %t %s", name, a.ok, a.reason)
-		} else if a.ok && string(a.digest) != vectPong {
-			t.Errorf("%s: digest %s", name, a.digest)
+		if a := sec.answer(&h, &p, netip.Addr{}); a.OK != (tc.want == "") || string(a.Reason) != tc.want {
+			t.Errorf("%s: %t %s", name, a.OK, a.Reason)
+		} else if a.OK && string(a.Digest) != vectPong {
+			t.Errorf("%s: digest %s", name, a.Digest)
 		}
 	}
 }
 
 func TestRule33Pong(t *testing.T) {
-	good := pong{ok: true, host: []byte("server.example"), digest: []byte(vectPong)}
-	if got := good.append(nil); !bytes.Equal(got, letterOf("PONG", true, "", "server.example", vectPong)) {
+	good := wire.Pong{OK: true, Host: []byte("server.example"), Digest: []byte(vectPong)}
+	if got := good.Append(nil); !bytes.Equal(got, letterOf("PONG", true, "", "server.example", vectPong)) {
 		t.Errorf("%x", got)
 	}
 	o := new(outcome)
@@ -251,13 +253,13 @@ func TestRule33Pong(t *testing.T) {
 func fakeServer(hello []byte, pong func(salt string) []byte) func(int, *fakeConn) {
 	return func(_ int, c *fakeConn) {
 		_, _ = c.Write(hello)
-		var in letterReader
-		b, err := in.read(c, 4096)
-		var p ping
-		if err != nil || p.parse(b) != nil {
+		var in wire.LetterReader
+		b, err := in.Read(c, 4096)
+		var p wire.Ping
+		if err != nil || p.Parse(b) != nil {
 			return
 		}
-		if _, err := c.Write(pong(string(p.salt))); err == nil {
+		if _, err := c.Write(pong(string(p.Salt))); err == nil {
 			c.ackAll()
 		}
 	}
@@ -336,12 +338,12 @@ func TestRule34Echo(t *testing.T) {
 	c := &Client{Login: &Login{SharedKey: "secret", Hostname: "client.example", Username: "sender", Password: "pw"}}
 	withClient(t, c, func(_ int, s *fakeConn) {
 		_, _ = s.Write(unhex(hexHelo))
-		var in letterReader
-		var p ping
-		if b, err := in.read(s, 4096); err != nil || p.parse(b) != nil {
+		var in wire.LetterReader
+		var p wire.Ping
+		if b, err := in.Read(s, 4096); err != nil || p.Parse(b) != nil {
 			return
 		}
-		if _, err := s.Write(letterOf("PONG", true, "", string(p.host), string(p.digest))); err == nil {
+		if _, err := s.Write(letterOf("PONG", true, "", string(p.Host), string(p.Digest))); err == nil {
 			s.ackAll()
 		}
 	}, func(t *testing.T, f *fake) {
@@ -366,9 +368,9 @@ func TestRule34SameName(t *testing.T) {
 		}
 	})
 	sec := &Security{SharedKey: "secret", Hostname: "client.example"}
-	h := helo{nonce: unhex(hexNonce)}
-	p := ping{host: []byte("client.example"), salt: []byte("salt"), digest: []byte(vectPing)}
-	if a := sec.answer(&h, &p, netip.Addr{}); !a.ok || string(a.host) != "client.example-server" || string(a.digest) == vectPing || sec.Hostname != "client.example" {
+	h := wire.Helo{Nonce: unhex(hexNonce)}
+	p := wire.Ping{Host: []byte("client.example"), Salt: []byte("salt"), Digest: []byte(vectPing)}
+	if a := sec.answer(&h, &p, netip.Addr{}); !a.OK || string(a.Host) != "client.example-server" || string(a.Digest) == vectPing || sec.Hostname != "client.example" {
 		t.Errorf("%+v", a)
 	}
 }
@@ -378,8 +380,8 @@ func TestRule35Salt(t *testing.T) {
 	c := &Client{Login: &Login{SharedKey: "secret", Hostname: "client.example", Username: "sender", Password: "pw"}, NoKeepalive: true}
 	withClient(t, c, func(_ int, s *fakeConn) {
 		_, _ = s.Write(unhex(hexHelo))
-		var in letterReader
-		b, err := in.read(s, 4096)
+		var in wire.LetterReader
+		b, err := in.Read(s, 4096)
 		if err != nil {
 			return
 		}
@@ -449,7 +451,7 @@ func TestRule36EventBeforePing(t *testing.T) {
 		"deep":      bytes.Repeat([]byte{0x91}, 20),
 		"claims":    unhex("96 a4 50494e47 db ffffffff"),
 		"count":     unhex("dd ffffffff"),
-		"long ping": letterOf("PING", strings.Repeat("x", pingMost)),
+		"long ping": letterOf("PING", strings.Repeat("x", wire.PingMost)),
 		"malformed": letterOf("PING", "a", "b"),
 		"JSON":      []byte(`["t", 5, {"m":"b"}]`), // docs/forward.md rule 37
 		"object":    []byte(`{"a":1}`),
@@ -482,8 +484,8 @@ func TestRule36EventBeforePing(t *testing.T) {
 func TestHandshakeEnds(t *testing.T) {
 	var told []Trouble
 	s := &Server{Handler: new(outcome), HandshakeTimeout: 3 * time.Second, Endpoint: Endpoint{Security: &Security{SharedKey: "secret"}}}
+	s.Trouble = func(tr Trouble) { told = append(told, tr) }
 	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
-		s.Trouble = func(tr Trouble) { told = append(told, tr) }
 		q := p.peer()
 		q.helo(t)
 		<-time.After(2 * time.Second)
@@ -568,7 +570,7 @@ func TestRule37NoOracle(t *testing.T) {
 		}
 	})
 	for a, b := range map[string]string{"": "x", "x": "", "abc": "abd", "ab": "abc"} {
-		if equal([]byte(a), []byte(b)) || !equal([]byte(a), []byte(a)) {
+		if wire.Equal([]byte(a), []byte(b)) || !wire.Equal([]byte(a), []byte(a)) {
 			t.Errorf("%q and %q", a, b)
 		}
 	}
@@ -613,7 +615,7 @@ func TestRule38EmptyKey(t *testing.T) {
 		}
 	})
 	c = &Client{Login: &Login{AllowEmptyKey: true}}
-	withClient(t, c, fakeServer((&helo{nonce: []byte("n")}).append(nil), func(salt string) []byte {
+	withClient(t, c, fakeServer((&wire.Helo{Nonce: []byte("n")}).Append(nil), func(salt string) []byte {
 		return letterOf("PONG", true, "", "s", sha(salt, "s", "n"))
 	}), func(t *testing.T, _ *fake) {
 		if err := c.Send(t.Context(), oneChunk("a")); err != nil {
@@ -668,22 +670,22 @@ func TestRule39FirstMatch(t *testing.T) {
 	} {
 		for i, s := range []*Security{sec, &strict} {
 			addr, _ := netip.ParseAddr(tc.from)
-			h := helo{nonce: []byte("n"), auth: []byte("a")}
-			p := ping{host: []byte(tc.host), salt: []byte("x"), digest: []byte(sha("x", tc.host, "n", tc.key)), user: []byte(tc.user)}
-			p.password = []byte(sha("a", tc.user, s.Users[tc.user]))
+			h := wire.Helo{Nonce: []byte("n"), Auth: []byte("a")}
+			p := wire.Ping{Host: []byte(tc.host), Salt: []byte("x"), Digest: []byte(sha("x", tc.host, "n", tc.key)), User: []byte(tc.user)}
+			p.Password = []byte(sha("a", tc.user, s.Users[tc.user]))
 			want := []string{tc.want, tc.strict}[i]
-			if a := s.answer(&h, &p, addr); string(a.reason) != want || a.ok != (want == "") {
-				t.Errorf("%+v, strict %d: %s, want %s", tc, i, a.reason, want)
-			} else if a.ok && string(a.digest) != sha("x", "s", "n", tc.key) {
+			if a := s.answer(&h, &p, addr); string(a.Reason) != want || a.OK != (want == "") {
+				t.Errorf("%+v, strict %d: %s, want %s", tc, i, a.Reason, want)
+			} else if a.OK && string(a.Digest) != sha("x", "s", "n", tc.key) {
 				t.Errorf("%+v: the PONG is made with another key", tc)
 			}
 		}
 	}
 	nets := &Security{DenyAnonymous: true, Clients: []ClientRule{{Network: net4, SharedKey: "k"}}}
 	s := &Server{Handler: new(outcome), Endpoint: Endpoint{Security: nets}}
+	var told []string
+	s.Trouble = func(tr Trouble) { told = append(told, tr.String()) }
 	bubble(t, s, func(t *testing.T, p *pipes, _ func() string) {
-		var told []string
-		s.Trouble = func(tr Trouble) { told = append(told, tr.String()) }
 		for from, want := range map[string]string{inside: yes, outside: noName} {
 			near, far := net.Pipe()
 			p.in <- fromAddr{far, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 5))}
@@ -709,8 +711,8 @@ func TestRule39FirstMatch(t *testing.T) {
 func TestSenderOfChunk(t *testing.T) {
 	var got []Sender
 	ep := Endpoint{Security: &Security{SharedKey: "secret", Users: map[string]string{"u": "pw"}}}
-	s := &Server{Handler: HandlerFunc(func(_ context.Context, c *Chunk) error {
-		got = append(got, *c.Sender)
+	s := &Server{Handler: HandlerFunc(func(ctx context.Context, _ *Chunk) error {
+		got = append(got, *SenderOf(ctx))
 		return nil
 	})}
 	s.Endpoint = ep
@@ -723,7 +725,7 @@ func TestSenderOfChunk(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		for _, g := range got {
-			if g.Host != "web.example" || g.User != "u" || g.TLS != nil || g.Addr == nil || g.Endpoint != &s.Endpoint {
+			if g.Host != "web.example" || g.User != "u" || g.TLS != nil || g.Addr == nil || g.Peer != peerOf(g.Addr) || g.Conn == 0 || g.Endpoint != &s.Endpoint {
 				t.Errorf("%+v", g)
 			}
 		}
@@ -797,7 +799,7 @@ func TestRule40AfterTheAck(t *testing.T) {
 }
 
 func TestRule40ClientConnectsAnew(t *testing.T) {
-	hello := helo{nonce: []byte("n")}
+	hello := wire.Helo{Nonce: []byte("n")}
 	pong := func(salt string) []byte { return letterOf("PONG", true, "", "s", sha(salt, "s", "n", "k")) }
 	for name, tc := range map[string]struct {
 		c     *Client
@@ -805,9 +807,9 @@ func TestRule40ClientConnectsAnew(t *testing.T) {
 		log   string
 	}{
 		"asked for":        {&Client{NoKeepalive: true}, func(_ int, c *fakeConn) { c.ackAll() }, "1: a, 2: b, 3: c"},
-		"HELO says no":     {&Client{Login: &Login{SharedKey: "k"}}, fakeServer(hello.append(nil), pong), "1: a, 2: b, 3: c"},
-		"HELO says yes":    {&Client{Login: &Login{SharedKey: "k"}}, fakeServer((&helo{nonce: []byte("n"), keepalive: true}).append(nil), pong), "1: a, 1: b, 1: c"},
-		"and with a login": {&Client{NoKeepalive: true, Login: &Login{SharedKey: "k"}}, fakeServer((&helo{nonce: []byte("n"), keepalive: true}).append(nil), pong), "1: a, 2: b, 3: c"},
+		"HELO says no":     {&Client{Login: &Login{SharedKey: "k"}}, fakeServer(hello.Append(nil), pong), "1: a, 2: b, 3: c"},
+		"HELO says yes":    {&Client{Login: &Login{SharedKey: "k"}}, fakeServer((&wire.Helo{Nonce: []byte("n"), Keepalive: true}).Append(nil), pong), "1: a, 1: b, 1: c"},
+		"and with a login": {&Client{NoKeepalive: true, Login: &Login{SharedKey: "k"}}, fakeServer((&wire.Helo{Nonce: []byte("n"), Keepalive: true}).Append(nil), pong), "1: a, 2: b, 3: c"},
 		"server closes": {&Client{NoKeepalive: true}, func(_ int, c *fakeConn) {
 			if ch, err := c.next(); err == nil {
 				c.ack(ch.ID)
@@ -938,26 +940,5 @@ func TestSecretsDoNotPrint(t *testing.T) {
 	}
 	if got := fmt.Sprint(l, r, s); !strings.Contains(got, `Username: "u"`) || !strings.Contains(got, "1 users, 1 rules") {
 		t.Error(got)
-	}
-}
-
-// TestLetterInPieces: a letter is the same however it is cut, and so is what is wrong with it.
-func TestLetterInPieces(t *testing.T) {
-	for _, b := range [][]byte{unhex(hexHelo), letterOf("PONG", true, "", "s", vectPong), unhex("dc ff"), unhex("c0"), unhex("91 c1"), letterOf(strings.Repeat("x", 5000)), nil} {
-		for _, behind := range []string{"", "rest"} {
-			read := func(r io.Reader) string {
-				var in letterReader
-				letter, err := in.read(r, 4096)
-				return fmt.Sprintf("%x %v", letter, err)
-			}
-			stream := append(slices.Clone(b), behind...)
-			whole := read(bytes.NewReader(stream))
-			if got := read(iotest.OneByteReader(bytes.NewReader(stream))); got != whole {
-				t.Errorf("%.100s, in pieces %.100s", whole, got)
-			}
-			if got := read(iotest.DataErrReader(bytes.NewReader(stream))); got != whole {
-				t.Errorf("%.100s, with its error %.100s", whole, got)
-			}
-		}
 	}
 }

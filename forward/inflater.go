@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/spillwaylog/spillway/forward/internal/budget"
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // inflaterKeeps is the largest buffer that an Inflater keeps for its next chunk.
@@ -15,18 +18,18 @@ const inflaterKeeps = 4 << 20
 // An Inflater undoes the compression of chunks that Parse read. Its zero value works; it keeps its
 // decompressors and a buffer. It is not for several goroutines at once.
 type Inflater struct {
-	f   inflaters
+	f   wire.Inflaters
 	buf []byte
 }
 
 // Inflate fills in c.Entries from c.Compressed, if c has them compressed only. They are valid until
 // the next call. At most 1 GiB is made, which is what a Server takes at most. The error wraps
 // ErrMalformed.
-func (z *Inflater) Inflate(c *Chunk) error { return z.inflate(c, largestChunk) }
+func (z *Inflater) Inflate(c *Chunk) error { return z.inflate(c, wire.LargestChunk) }
 
 // InflateMost is Inflate that makes at most so many bytes.
 func (z *Inflater) InflateMost(c *Chunk, most int) error {
-	return z.inflate(c, min(most, largestChunk))
+	return z.inflate(c, min(most, wire.LargestChunk))
 }
 
 func (z *Inflater) inflate(c *Chunk, most int) error {
@@ -37,16 +40,16 @@ func (z *Inflater) inflate(c *Chunk, most int) error {
 		z.buf = nil
 	}
 	if z.buf == nil {
-		z.buf = make([]byte, baseBuffer)
+		z.buf = make([]byte, budget.Base)
 	}
 	z.buf = z.buf[:cap(z.buf)]
-	kind := compressionOf(c.Compression)
-	r, err := z.f.open(kind, c.Compressed)
+	kind := wire.CompressionOf(c.Compression)
+	r, err := z.f.Open(kind, c.Compressed)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrMalformed, c.Compression, err)
 	}
-	defer z.f.done()
-	claim := int(min(claimed(kind, c.Compressed), int64(most))) // makes a step smaller, never larger
+	defer z.f.Done()
+	claim := int(min(wire.Claimed(kind, c.Compressed), int64(most))) // makes a step smaller, never larger
 	for n := 0; ; {
 		if n == len(z.buf) {
 			end := most
@@ -71,16 +74,16 @@ func (z *Inflater) inflate(c *Chunk, most int) error {
 	}
 }
 
-// Raw returns the uncompressed entries of a chunk as they came: what Chunk.Raw is, but a stream,
-// for chunks that are compressed. It is valid until the next use of z. An error of the compressed
-// bytes is the reader's; it wraps ErrMalformed.
+// Raw returns the uncompressed entries of a chunk as they were sent (Chunk.Sent), as a stream, for
+// chunks that are compressed. It is valid until the next use of z. An error of the compressed bytes
+// is the reader's; it wraps ErrMalformed.
 func (z *Inflater) Raw(c *Chunk) io.Reader {
 	switch {
-	case c.RawCompressed != nil:
-		m := z.stream(c.RawCompression, c.RawCompressed)
+	case c.Sent != nil && c.Sent.Compressed != nil:
+		m := z.stream(c.Sent.Compression, c.Sent.Compressed)
 		return &m
-	case c.Raw != nil:
-		return bytes.NewReader(c.Raw)
+	case c.Sent != nil && c.Sent.Entries != nil:
+		return bytes.NewReader(c.Sent.Entries)
 	case c.Entries != nil || c.Compressed == nil:
 		return bytes.NewReader(c.Entries)
 	}
@@ -90,7 +93,7 @@ func (z *Inflater) Raw(c *Chunk) io.Reader {
 
 // stream decompresses src.
 func (z *Inflater) stream(how string, src []byte) malformed {
-	r, err := z.f.open(compressionOf(how), src)
+	r, err := z.f.Open(wire.CompressionOf(how), src)
 	if err != nil {
 		err = fmt.Errorf("%w: %s: %w", ErrMalformed, how, err)
 	}

@@ -6,6 +6,9 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+
+	"github.com/spillwaylog/spillway/forward/internal/budget"
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // A Server hands a compressed chunk on with the bytes that came, which another end reads back to
@@ -107,7 +110,7 @@ func TestInflateClaims(t *testing.T) {
 // As much as a Server takes can be read back.
 func TestInflateMost(t *testing.T) {
 	var z Inflater
-	for _, n := range []int{1000, baseBuffer - 1, baseBuffer, baseBuffer + 1, 300_000} {
+	for _, n := range []int{1000, budget.Base - 1, budget.Base, budget.Base + 1, 300_000} {
 		raw := make([]byte, n)
 		for _, how := range []string{"gzip", "zstd"} {
 			packed := gzipOf(raw)
@@ -141,8 +144,7 @@ func TestClientSendsCompressedOn(t *testing.T) {
 		{Chunk{Compressed: packed, Compression: "gzip", Entries: e}, "zstd", nil},
 		{Chunk{Compressed: packed, Compression: "gzip", Entries: e}, "", e},
 	} {
-		k := &Call{c: &Client{Compress: tc.compress}, chunk: tc.chunk}
-		k.c.deflater.how = tc.compress
+		k := &Call{deflater: &wire.Deflater{How: tc.compress}, chunk: tc.chunk}
 		if err := k.prepare(); err != nil {
 			t.Fatal(err)
 		}

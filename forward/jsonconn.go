@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/spillwaylog/spillway/forward/internal/budget"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -38,7 +39,7 @@ func (j *jsonSource) Read(p []byte) (int, error) {
 			return 0, j.err
 		}
 	}
-	n := copy(p, c.buf.b[c.r:c.w])
+	n := copy(p, c.buf.B[c.r:c.w])
 	if j.taken += int64(n); j.taken > c.s.maxMessage {
 		j.err = faultf(TooLarge, "a message of more than %d bytes", c.s.maxMessage)
 		return 0, j.err
@@ -56,19 +57,19 @@ func (j *jsonSource) Read(p []byte) (int, error) {
 // need is what the value in progress takes of the budget. The decoder keeps its text and doubles
 // its buffer; the MessagePack of it is not longer than that, or little.
 func (j *jsonSource) need() int64 {
-	if 4*j.taken <= parkedBuffer {
+	if 4*j.taken <= budget.Parked {
 		return 0
 	}
-	return int64(bufferSize(4 * j.taken))
+	return int64(budget.SizeOf(4 * j.taken))
 }
 
 // trim gives back, before the peer is waited for, what the value in progress does not need.
 func (j *jsonSource) trim() {
-	if cap(j.out) > parkedBuffer {
+	if cap(j.out) > budget.Parked {
 		j.out = nil
 	}
 	if need := j.need(); need < j.held {
-		j.c.s.mem.release(&j.c.hold, j.held-need)
+		j.c.hold.Release(j.held - need)
 		j.held = need
 	}
 }
@@ -83,14 +84,14 @@ func (j *jsonSource) flush() error {
 	j.out = nil // memory may flush while a message is taken
 	c.takeGroup()
 	in, r, w := c.buf, c.r, c.w
-	c.buf, c.r, c.w = &buffer{b: out}, 0, len(out)
+	c.buf, c.r, c.w = &budget.Buffer{B: out}, 0, len(out)
 	err := c.messages()
 	if ferr := c.flush(); ferr != nil {
 		err = ferr
 	}
 	c.buf, c.r, c.w = in, r, w
 	c.largest = 0 // of JSON the buffer never holds more than what was read at once
-	c.dec.reset()
+	c.dec.Reset()
 	if cap(out) <= keptBuffer {
 		j.out = out[:0]
 	}
@@ -101,7 +102,7 @@ func (j *jsonSource) flush() error {
 func (c *conn) runJSON() error {
 	c.json = true
 	src := &jsonSource{c: c}
-	defer func() { c.s.mem.release(&c.hold, src.held) }()
+	defer func() { c.hold.Release(src.held) }()
 	dec := newJSONDecoder(src)
 	ahead := new(bytes.Reader) // what an earlier decoder had read and this one has not
 	var msg []byte             // by itself, for src.out may be handed on while the rest of it is waited for
@@ -114,7 +115,7 @@ func (c *conn) runJSON() error {
 		size := dec.InputOffset() - began
 		src.taken -= size
 		src.out = append(src.out, msg...)
-		if max(size, int64(cap(msg))) > parkedBuffer { // a decoder keeps the buffer of the largest value that it had
+		if max(size, int64(cap(msg))) > budget.Parked { // a decoder keeps the buffer of the largest value that it had
 			rest, _ := io.ReadAll(io.MultiReader(dec.Buffered(), ahead)) // never fails
 			ahead.Reset(rest)
 			dec, msg = newJSONDecoder(io.MultiReader(ahead, src)), nil

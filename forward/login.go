@@ -11,9 +11,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"slices"
 	"strings"
-	"sync"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // A Login is the client's side of the Forward handshake. It prints without its secrets.
@@ -45,15 +45,6 @@ func (l Login) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, l.String()
 // LogValue returns String.
 func (l Login) LogValue() slog.Value { return slog.StringValue(l.String()) }
 
-// ownName is the name of this machine.
-var ownName = sync.OnceValue(func() string {
-	name, err := os.Hostname()
-	if err != nil || name == "" {
-		return "localhost"
-	}
-	return name
-})
-
 // Handshake logs in on a connection that is made already, TLS included: it reads HELO, writes PING
 // and reads PONG, and nothing beyond. It waits as long as nc's deadline allows. keepalive is what
 // the server says: false if the connection is good for one message only. An error that wraps
@@ -62,68 +53,65 @@ func (l *Login) Handshake(nc net.Conn) (keepalive bool, err error) {
 	if l.SharedKey == "" && !l.AllowEmptyKey {
 		return false, ErrNoKey
 	}
-	var in letterReader
-	letter, err := in.read(nc, answerMost)
+	var in wire.LetterReader
+	letter, err := in.Read(nc, wire.AnswerMost)
 	if err != nil {
 		return false, noLetter("HELO", &in, err)
 	}
-	var h helo
-	if err := h.parse(letter); err != nil {
+	var h wire.Helo
+	if err := h.Parse(letter); err != nil {
 		return false, err
 	}
 	name, key := []byte(l.Hostname), []byte(l.SharedKey)
 	if len(name) == 0 {
 		name = []byte(ownName())
 	}
-	salt := hex.AppendEncode(nil, randomBytes(nonceSize)) // as text: there are servers that take no bin (docs/forward.md rule 35)
-	p := ping{host: name, salt: salt, digest: digestOf(salt, name, h.nonce, key)}
-	if len(h.auth) > 0 {
+	salt := hex.AppendEncode(nil, wire.RandomBytes(wire.NonceSize)) // as text: there are servers that take no bin (docs/forward.md rule 35)
+	p := wire.Ping{Host: name, Salt: salt, Digest: wire.Digest(salt, name, h.Nonce, key)}
+	if len(h.Auth) > 0 {
 		if l.Username == "" {
 			return false, fmt.Errorf("%w: the server wants a user name and a password", ErrDenied)
 		}
-		p.user = []byte(l.Username)
-		p.password = digestOf(h.auth, p.user, []byte(l.Password))
+		p.User = []byte(l.Username)
+		p.Password = wire.Digest(h.Auth, p.User, []byte(l.Password))
 	}
-	if _, err := nc.Write(p.append(nil)); err != nil {
+	if _, err := nc.Write(p.Append(nil)); err != nil {
 		return false, fmt.Errorf("PING: %w", err)
 	}
-	back := letterReader{buf: slices.Clone(in.rest()), have: len(in.rest())} // too early to be right, but as wrong as if it had come later
-	if letter, err = back.read(nc, answerMost); err != nil {
-		return false, noLetter("PONG", &back, err)
+	back := wire.NewLetterReader(in.Rest()) // too early to be right, but as wrong as if it had come later
+	if letter, err = back.Read(nc, wire.AnswerMost); err != nil {
+		return false, noLetter("PONG", back, err)
 	}
-	var a pong
-	switch err := a.parse(letter); {
+	var a wire.Pong
+	switch err := a.Parse(letter); {
 	case err != nil:
 		return false, fmt.Errorf("%w: %w", ErrDenied, err)
-	case !a.ok:
-		return false, fmt.Errorf("%w: %s", ErrDenied, denial(a.reason))
-	case !equal(a.digest, digestOf(salt, a.host, h.nonce, key)): // docs/forward.md rule 34
+	case !a.OK:
+		return false, fmt.Errorf("%w: %s", ErrDenied, denial(a.Reason))
+	case !wire.Equal(a.Digest, wire.Digest(salt, a.Host, h.Nonce, key)): // docs/forward.md rule 34
 		return false, fmt.Errorf("%w: the server does not know the shared key", ErrDenied)
-	case bytes.Equal(a.host, name): // whoever sends our own digest back knows nothing
+	case bytes.Equal(a.Host, name): // whoever sends our own digest back knows nothing
 		return false, fmt.Errorf("%w: the server has the name of this client, so what it knows may be an echo: give one of them another hostname", ErrDenied)
-	case len(back.rest()) > 0:
+	case len(back.Rest()) > 0:
 		return false, errors.New("the server went on behind its PONG")
 	}
-	return h.keepalive, nil
+	return h.Keepalive, nil
 }
 
 // noLetter says why a letter of the server did not come.
-func noLetter(name string, in *letterReader, err error) error {
+func noLetter(name string, in *wire.LetterReader, err error) error {
 	switch {
-	case in.have == 0 && (errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.ErrClosedPipe)):
+	case len(in.Seen()) == 0 && (errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.ErrClosedPipe)):
 		err = errors.New("the server sends nothing, as one does that asks for no login")
 	case errors.Is(err, io.EOF):
 		err = errors.New("the server closed the connection")
-	case in.have > 0 && in.buf[0] == 0x15: // of an alert
+	case len(in.Seen()) > 0 && in.Seen()[0] == 0x15: // of an alert
 		err = fmt.Errorf("%w: the server seems to speak TLS", err)
-	case in.have > 0 && in.buf[0] == 'H':
+	case len(in.Seen()) > 0 && in.Seen()[0] == 'H':
 		err = fmt.Errorf("%w: the server seems to speak HTTP", err)
 	}
 	return fmt.Errorf("no %s: %w", name, err)
 }
-
-// reasonMost is how much of a server's reason goes into an error.
-const reasonMost = 200
 
 // denial says what a server's reason means, and quotes it.
 func denial(reason []byte) string {

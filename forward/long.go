@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // A Long is an entry that is too long to be copied: it is read where it stands, in a chunk that is
@@ -29,13 +30,13 @@ const longHead = 64 << 10
 // longIn looks whether the entry of which b is the start can be a Long.
 func longIn(b []byte) (l *Long, ok bool) {
 	b = b[:min(len(b), longHead)]
-	s := shapeOf(b)
-	if s.verdict != good && s.verdict != timeless || s.record >= len(b) || !isMap(b[s.record]) {
+	s := wire.ShapeOf(b)
+	if s.Verdict != wire.Good && s.Verdict != wire.Timeless || s.Record >= len(b) || !wire.IsMap(b[s.Record]) {
 		return nil, false
 	}
-	l = &Long{Sec: s.sec, Nsec: s.nsec, record: int64(s.record)}
-	if s.meta > 0 {
-		l.Meta = bytes.Clone(b[s.meta:s.record])
+	l = &Long{Sec: s.Sec, Nsec: s.Nsec, record: int64(s.Record)}
+	if s.Meta > 0 {
+		l.Meta = bytes.Clone(b[s.Meta:s.Record])
 	}
 	return l, true
 }
@@ -57,7 +58,7 @@ func (l *Long) open(from int64) (io.ReadCloser, error) {
 	z := new(Inflater)
 	r := z.stream(l.chunk.Compression, l.chunk.Compressed)
 	if _, err := io.CopyN(io.Discard, &r, l.at+from); err != nil {
-		z.f.close()
+		z.f.Close()
 		return nil, err
 	}
 	return &longReader{Reader: io.LimitReader(&r, l.size-from), z: z}, nil
@@ -73,16 +74,8 @@ type longReader struct {
 }
 
 func (r *longReader) Close() error {
-	r.z.f.close()
+	r.z.f.Close()
 	return nil
-}
-
-// close ends the decompressors.
-func (f *inflaters) close() {
-	if f.zstd != nil {
-		f.zstd.Close()
-	}
-	*f = inflaters{}
 }
 
 // Packed returns the entry as a chunk of its own, compressed, which takes little memory if it was
@@ -105,5 +98,5 @@ func (l *Long) Packed() (*Chunk, error) {
 		return nil, fmt.Errorf("a long entry: %w", err)
 	}
 	c := l.chunk
-	return &Chunk{Tag: c.Tag, Signal: c.Signal, Events: 1, Compressed: out.Bytes(), Compression: gzipped.String()}, nil
+	return &Chunk{Tag: c.Tag, Signal: c.Signal, Events: 1, Compressed: out.Bytes(), Compression: wire.Gzip.String()}, nil
 }

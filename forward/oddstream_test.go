@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/internal/needs"
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -34,7 +35,7 @@ func (r oddStream) time() []byte {
 func (r oddStream) value(depth int) []byte {
 	switch r.IntN(14) {
 	case 0:
-		return []byte{codeNil}
+		return []byte{wire.CodeNil}
 	case 1:
 		return msgpack.AppendInt(nil, r.Int64()>>r.IntN(64))
 	case 2:
@@ -58,7 +59,7 @@ func (r oddStream) value(depth int) []byte {
 		}
 	case 8:
 		if r.one(40) {
-			return append(slices.Repeat([]byte{codeArray0 + 1}, maxDepth-8+r.IntN(14)), codeNil)
+			return append(slices.Repeat([]byte{wire.CodeArray0 + 1}, wire.MaxDepth-8+r.IntN(14)), wire.CodeNil)
 		}
 	case 9:
 		if r.one(20) {
@@ -75,7 +76,7 @@ func (r oddStream) pairs(depth int) []byte {
 	}
 	b := msgpack.AppendMapHeader(nil, n)
 	if r.one(10) {
-		b = []byte{codeMap16, 0, byte(n)}
+		b = []byte{wire.CodeMap16, 0, byte(n)}
 	}
 	for range n {
 		if r.one(20) {
@@ -91,7 +92,7 @@ func (r oddStream) pairs(depth int) []byte {
 func (r oddStream) record() []byte {
 	switch r.IntN(24) {
 	case 0:
-		return []byte{codeNil}
+		return []byte{wire.CodeNil}
 	case 1:
 		return r.value(2)
 	}
@@ -102,15 +103,15 @@ func (r oddStream) record() []byte {
 func (r oddStream) when() []byte {
 	switch r.IntN(20) {
 	case 0, 1:
-		return slices.Concat([]byte{codeArray2}, r.time(), []byte{codeMap0})
+		return slices.Concat([]byte{wire.CodeArray2}, r.time(), []byte{wire.CodeMap0})
 	case 2, 3:
-		return slices.Concat([]byte{codeArray2}, r.time(), r.pairs(2))
+		return slices.Concat([]byte{wire.CodeArray2}, r.time(), r.pairs(2))
 	case 4:
-		return slices.Concat([]byte{codeArray2}, r.time(), r.value(2))
+		return slices.Concat([]byte{wire.CodeArray2}, r.time(), r.value(2))
 	case 5:
-		return slices.Concat([]byte{codeArray2 + 1}, r.time(), []byte{codeMap0, codeMap0})
+		return slices.Concat([]byte{wire.CodeArray2 + 1}, r.time(), []byte{wire.CodeMap0, wire.CodeMap0})
 	case 6:
-		return slices.Concat([]byte{codeArray16, 0, 2}, r.time(), []byte{codeMap0})
+		return slices.Concat([]byte{wire.CodeArray16, 0, 2}, r.time(), []byte{wire.CodeMap0})
 	}
 	return r.time()
 }
@@ -122,11 +123,11 @@ func (r oddStream) entries() (b []byte, n int) {
 		case 0:
 			b = append(b, r.value(2)...)
 		case 1:
-			b = slices.Concat(b, []byte{codeArray2 + 1}, r.when(), r.record(), r.value(1))
+			b = slices.Concat(b, []byte{wire.CodeArray2 + 1}, r.when(), r.record(), r.value(1))
 		case 2:
-			b = slices.Concat(b, []byte{codeArray32, 0, 0, 0, 2}, r.when(), r.record())
+			b = slices.Concat(b, []byte{wire.CodeArray32, 0, 0, 0, 2}, r.when(), r.record())
 		default:
-			b = slices.Concat(b, []byte{codeArray2}, r.when(), r.record())
+			b = slices.Concat(b, []byte{wire.CodeArray2}, r.when(), r.record())
 		}
 	}
 	return b, n
@@ -165,10 +166,10 @@ func (r oddStream) message() []byte {
 		option = r.option()
 		n++
 	}
-	b := []byte{byte(codeArray0 + n)}
+	b := []byte{byte(wire.CodeArray0 + n)}
 	switch {
 	case r.one(30):
-		b = []byte{codeArray16, 0, byte(n)}
+		b = []byte{wire.CodeArray16, 0, byte(n)}
 	case r.one(100):
 		b[0]++
 	}

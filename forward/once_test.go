@@ -6,9 +6,9 @@ import (
 	"bytes"
 	"context"
 	"testing"
-	"time"
 
-	"github.com/spillwaylog/spillway/msgpack"
+	"github.com/spillwaylog/spillway/forward/internal/budget"
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // Bytes that were walked over are overwritten with the byte that MessagePack never uses: whoever
@@ -30,70 +30,6 @@ var onceTimes = map[string]string{
 	"zero and metadata": "92 00 81 a1 6d 91 05",
 }
 
-// A message that comes in two pieces is walked once, wherever it was cut.
-func TestMessageWalkedOnce(t *testing.T) {
-	for name, when := range onceTimes {
-		whole := unhex("94 a1 74 " + when + onceRecord + " 81" + hexChunk)
-		for k := 1; k < len(whole); k++ {
-			d := decoder{max: 1 << 20}
-			b := bytes.Clone(whole)
-			if f, _, err := d.next(b[:k]); f != more || err != nil {
-				t.Fatalf("%s cut at %d: %v, %v", name, k, f, err)
-			}
-			switch {
-			case d.scanning:
-				poisoned(b[[...]int64{1: d.body, 2: d.record, 3: d.option}[d.element]:k])
-			case d.stage == stageElement && int(d.pos) < k, k > len(unhex("94 a1 74 92"))+usualMost:
-				t.Errorf("%s cut at %d: it got to %d only", name, k, d.pos)
-			}
-			if f, _, err := d.next(b); f != message || err != nil || d.pos != int64(len(b)) || d.optionEnd != d.pos {
-				t.Errorf("%s cut at %d: %v, %v, at %d of %d", name, k, f, err, d.pos, len(b))
-			}
-		}
-	}
-}
-
-// Entries that come in two pieces are walked once, and so are those that are rewritten.
-func TestEntriesWalkedOnce(t *testing.T) {
-	now := time.Unix(946684800, 0)
-	for name, when := range onceTimes {
-		whole := unhex("92" + when + onceRecord + "92" + when + "c0" + "92" + when + onceRecord)
-		var want check
-		var scan msgpack.Scanner
-		if err := want.run(bytes.Clone(whole), noMost, &scan, int64(len(whole))); err != nil || want.events != 2 || want.skipped != 1 {
-			t.Fatalf("%s: %+v, %v", name, want, err)
-		}
-		for k := 1; k < len(whole); k++ {
-			var ck check
-			var scan msgpack.Scanner
-			b := bytes.Clone(whole)
-			if err := ck.run(b[:k], noMost, &scan, int64(len(b))); err != nil {
-				t.Fatalf("%s cut at %d: %v", name, k, err)
-			}
-			poisoned(b[:ck.pos])
-			if ck.stage != atEntry {
-				poisoned(b[ck.pos+1 : k])
-			} else if k-int(ck.pos) > usualMost {
-				t.Errorf("%s cut at %d: it got to %d only", name, k, ck.pos)
-			}
-			if err := ck.run(b, noMost, &scan, int64(len(b))); err != nil || ck.pos != int64(len(b)) || ck.events != want.events ||
-				ck.zeros != want.zeros || ck.skipped != 1 || ck.invalid != 0 {
-				t.Errorf("%s cut at %d: %+v, %v", name, k, ck, err)
-			}
-			poisoned(b)
-			n := want.events * int64(len(unhex("92"+when+onceRecord)))
-			if want.zeros > 0 {
-				n += want.zeros * (eventTimeSize - 1)
-			}
-			if out := ck.rewrite(nil, b, now, nil); int64(len(out)) != n || bytes.Count(out, []byte{poison}) < len(unhex(onceRecord)) {
-				t.Errorf("%s cut at %d: rewritten to %d bytes, want %d: %x", name, k, len(out), n, out)
-			}
-			ck.drop()
-		}
-		want.drop()
-	}
-}
-
 // What was walked when a message was found is not walked when a chunk is made of it.
 func TestTakeWalksNothing(t *testing.T) {
 	for name, when := range onceTimes {
@@ -112,27 +48,32 @@ func TestTakeWalksNothing(t *testing.T) {
 				return nil
 			})}
 			s.init()
-			c := newConn(s, &script{}, &s.Endpoint, nil)
-			c.buf = &buffer{b: b}
-			c.buf.owned.Store(2) // not the pool's
+			c := s.admit(&script{}, &s.Endpoint, nil)
+			c.buf = &budget.Buffer{B: b}
+			c.buf.Share()
+			c.buf.Share() // not the pool's
 			c.w = len(b)
 			c.takeGroup()
 			for c.r < c.w {
 				rest := b[c.r:]
-				f, _, err := c.dec.next(rest)
-				if f != message || err != nil {
+				f, _, err := c.dec.Next(rest)
+				if f != wire.Message || err != nil {
 					t.Fatalf("%s: %v, %v", name, f, err)
 				}
 				d := &c.dec
-				poisoned(rest[d.record+1 : d.recordEnd])
-				if d.mode == modeMeta && rest[d.bodyEnd-1] != codeMap0 {
-					poisoned(rest[d.bodyEnd-2 : d.bodyEnd]) // within the metadata
+				at, end := d.Event()
+				var s wire.Shape
+				d.Shape(rest, &s)
+				record := at + s.Record
+				poisoned(rest[record+1 : end])
+				if d.Mode == wire.ModeMeta && rest[record-1] != wire.CodeMap0 {
+					poisoned(rest[record-2 : record]) // within the metadata
 				}
-				if err := c.take(rest[:d.pos]); err != nil {
+				if err := c.take(rest[:d.Pos]); err != nil {
 					t.Fatal(err)
 				}
-				c.r += int(d.pos)
-				d.reset()
+				c.r += int(d.Pos)
+				d.Reset()
 			}
 			if err := c.flush(); err != nil || events != 2 || bytes.Count(got, []byte{poison}) < 2*(len(unhex(onceRecord))-1) {
 				t.Errorf("%s, option %q: %v, %d events: %x", name, option, err, events, got)

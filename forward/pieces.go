@@ -10,6 +10,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/spillwaylog/spillway/forward/internal/budget"
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -64,8 +66,8 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 	dst = dst[:0]
 	p.Found = nil
 	large := false
-	ck := check{}
-	defer ck.drop()
+	ck := wire.Check{}
+	defer ck.Drop()
 	for most := p.most; ; most = len(p.buf) + max(len(p.buf)/4, p.most) {
 		if err := p.fill(most); err != nil {
 			return dst, 0, true, err
@@ -76,10 +78,10 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 			return dst, 0, true, nil
 		}
 		p.whole = false
-		if err := ck.run(p.buf, noMost, &p.scan, math.MaxInt32); err != nil {
+		if err := ck.Run(p.buf, wire.NoMost, &p.scan, math.MaxInt32); err != nil {
 			return dst, 0, true, fmt.Errorf("%w: %w", ErrMalformed, err)
 		}
-		if ck.pos > 0 || p.eof {
+		if ck.Pos > 0 || p.eof {
 			break
 		}
 		if p.Most > 0 && len(p.buf) >= min(longHead, p.Most) {
@@ -92,7 +94,7 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 		}
 		large = true
 	}
-	end, n := int(ck.pos), int(ck.values())
+	end, n := int(ck.Pos), int(ck.Values())
 	if large && n > 1 { // the large one alone
 		r := EntryReader{rest: p.buf}
 		if e, ok := r.Next(); ok {
@@ -133,7 +135,7 @@ func (p *Pieces) long() (done, last bool, err error) {
 		return false, false, nil
 	}
 	var scan msgpack.Scanner
-	scan.Reset(claims(maxDepth+1, math.MaxInt32))
+	scan.Reset(wire.Claims(wire.MaxDepth+1, math.MaxInt32))
 	for {
 		n, done, err := scan.Scan(p.buf)
 		l.size += int64(n)
@@ -172,7 +174,7 @@ func (p *Pieces) keeps() bool { return p.chunk.isPlain() || len(p.buf) > p.Most 
 func (p *Pieces) fill(n int) error {
 	for !p.eof && len(p.buf) < n {
 		if len(p.buf) == cap(p.buf) {
-			room := make([]byte, len(p.buf), min(n, max(2*len(p.buf), baseBuffer)))
+			room := make([]byte, len(p.buf), min(n, max(2*len(p.buf), budget.Base)))
 			copy(room, p.buf)
 			p.buf = room
 		}

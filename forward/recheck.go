@@ -9,10 +9,9 @@ import (
 	"fmt"
 	"slices"
 	"time"
-)
 
-// proof is what a connection has logged in with: the rule's secrets at that time.
-type proof struct{ host, user, key, password string }
+	"github.com/spillwaylog/spillway/forward/internal/wire"
+)
 
 // Recheck ends the connections of an endpoint that would not be let in now, by what its functions
 // say: those whose shared key, user, password, rule or certificate is good no more. What has come
@@ -22,15 +21,8 @@ type proof struct{ host, user, key, password string }
 // cipher.
 func (s *Server) Recheck(ep *Endpoint) {
 	s.init()
-	s.rechecks.Add(1) // before the connections are looked at: see conn.login
-	var conns []*conn
-	s.mu.Lock()
-	for c := range s.conns {
-		if c.ep == ep && !c.early.Load() && !c.cut.Load() {
-			conns = append(conns, c)
-		}
-	}
-	s.mu.Unlock()
+	s.rechecks.Add(1) // before the connections are looked at: see admission.run
+	conns := s.all(func(c *remote) bool { return c.ep == ep && !c.early.Load() && !c.cut.Load() })
 	for _, c := range conns {
 		if err := c.recheck(); err != nil {
 			c.withdraw(err)
@@ -40,7 +32,7 @@ func (s *Server) Recheck(ep *Endpoint) {
 
 // recheck tells why a connection that has logged in would not be let in now. It may be called by
 // any goroutine.
-func (c *conn) recheck() error {
+func (c *remote) recheck() error {
 	if c.sender.TLS != nil {
 		if err := c.recertify(c.sender.TLS); err != nil {
 			return fmt.Errorf("its certificate is good no more: %w", cleanError{err})
@@ -58,20 +50,20 @@ func (c *conn) recheck() error {
 	switch {
 	case !found:
 		return fmt.Errorf("no rule lets it in any more: host %s", quote([]byte(p.host)))
-	case !equal([]byte(r.SharedKey), []byte(p.key)):
+	case !wire.Equal([]byte(r.SharedKey), []byte(p.key)):
 		return fmt.Errorf("its shared key is good no more: host %s", quote([]byte(p.host)))
 	case sec.Users == nil:
 		return nil
 	}
 	password, known := sec.Users[p.user]
-	if !known || r.Users != nil && !slices.Contains(r.Users, p.user) || !equal([]byte(password), []byte(p.password)) {
+	if !known || r.Users != nil && !slices.Contains(r.Users, p.user) || !wire.Equal([]byte(password), []byte(p.password)) {
 		return fmt.Errorf("its user or password is good no more: host %s user %s", quote([]byte(p.host)), quote([]byte(p.user)))
 	}
 	return nil
 }
 
 // recertify does with the certificates of a connection what its handshake would do now.
-func (c *conn) recertify(state *tls.ConnectionState) error {
+func (c *remote) recertify(state *tls.ConnectionState) error {
 	config := c.ep.TLS
 	if get := config.GetConfigForClient; get != nil {
 		now, err := get(&tls.ClientHelloInfo{
@@ -123,9 +115,23 @@ func (c *conn) recertify(state *tls.ConnectionState) error {
 }
 
 // withdraw ends a connection that would not be let in now, once it has handed on what is in hand.
-func (c *conn) withdraw(why error) {
+func (c *remote) withdraw(why error) {
 	if !c.cut.Swap(true) {
 		c.trouble(Withdrawn, Closed, "", 0, why)
 		c.interrupt()
 	}
+}
+
+// security returns what a connection has to go through now.
+func (c *remote) security() (*Security, error) {
+	sec := c.ep.Security
+	if c.ep.GetSecurity != nil {
+		if s := c.ep.GetSecurity(c.sock.RemoteAddr()); s != nil {
+			sec = s
+		}
+	}
+	if sec == nil {
+		return nil, errors.New("there is no Security for this connection")
+	}
+	return sec, sec.Check()
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/internal/record"
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -82,7 +83,7 @@ func (v Value) Text() ([]byte, bool) {
 }
 
 // Int returns an integer that an int64 holds.
-func (v Value) Int() (int64, bool) { return number(v) }
+func (v Value) Int() (int64, bool) { return wire.Number(v) }
 
 // Decode stores the value in what p points to, see [Record.Decode].
 func (v Value) Decode(p any) error { return Record(v).Decode(p) }

@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// makeRoom waits until there is room for one more connection, after it has closed those that have
-// been idle longest.
-func (s *Server) makeRoom() {
-	if s.MaxConnections <= 0 {
+// makeRoom waits until there is room for one more connection among so many at most, after it has
+// closed those that have been idle longest.
+func (w *roster) makeRoom(most int) {
+	if most <= 0 {
 		return
 	}
 	tick := time.NewTimer(0)
 	defer tick.Stop()
 	for {
-		s.mu.Lock()
-		over := len(s.conns) + 1 - s.MaxConnections
-		s.mu.Unlock()
-		if over <= 0 || s.down.Load() {
+		w.mu.Lock()
+		over := len(w.conns) + 1 - most
+		w.mu.Unlock()
+		if over <= 0 || w.s.down.Load() {
 			return
 		}
-		s.giveWay(over)
+		w.giveWay(over)
 		tick.Reset(10 * time.Millisecond)
 		select {
-		case <-s.ends:
+		case <-w.ends:
 		case <-tick.C:
-		case <-s.stop:
+		case <-w.s.stop:
 			return
 		}
 	}
@@ -39,23 +39,23 @@ var errTooMany = errors.New("there are as many connections as there may be, and 
 
 // giveWay closes n connections: those that have been idle longest, and then such in the middle of a
 // message. Those that are on their way out already count.
-func (s *Server) giveWay(n int) {
+func (w *roster) giveWay(n int) {
 	type idler struct {
-		c     *conn
+		c     *remote
 		busy  int
 		since int64
 	}
 	var idlers []idler
-	s.mu.Lock()
-	for c := range s.conns {
+	w.mu.Lock()
+	for c := range w.conns {
 		switch {
 		case c.cut.Load():
 			n--
-		case c.turn.Load()&1 == 0: // it does not wait for its peer
-		case c.stalled.Load() == 0:
-			idlers = append(idlers, idler{c, 0, c.idle.Load()})
+		case !c.pace.Waits(): // it does not wait for its peer
+		case !c.pace.InMessage():
+			idlers = append(idlers, idler{c, 0, c.pace.Idle()})
 		default:
-			idlers = append(idlers, idler{c, 1, c.idle.Load()})
+			idlers = append(idlers, idler{c, 1, c.pace.Idle()})
 		}
 	}
 	slices.SortFunc(idlers, func(a, b idler) int { return cmp.Or(cmp.Compare(a.busy, b.busy), cmp.Compare(a.since, b.since)) })
@@ -63,7 +63,7 @@ func (s *Server) giveWay(n int) {
 	for _, i := range idlers {
 		i.c.giveWay()
 	}
-	s.mu.Unlock()
+	w.mu.Unlock()
 	for _, i := range idlers {
 		i.c.trouble(TooMany, Closed, "", 0, errTooMany)
 	}

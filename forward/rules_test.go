@@ -14,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -80,7 +81,7 @@ func same(t *testing.T, got, want *outcome) {
 func entries(n int) []byte {
 	var b []byte
 	for i := range n {
-		b = append(b, codeArray2)
+		b = append(b, wire.CodeArray2)
 		b = AppendEventTime(b, 1441588984, uint32(i))
 		b = msgpack.AppendMapHeader(b, 4)
 		b = msgpack.AppendString(b, "level")
@@ -103,13 +104,13 @@ func packedMessage(tag string, n int, compress string) []byte {
 
 // wireOf is a chunk as it travels.
 func wireOf(c *Chunk, compress string) []byte {
-	e, free, err := (&deflater{how: compress}).deflate(c.Entries)
+	e, free, err := (&wire.Deflater{How: compress}).Deflate(c.Entries)
 	if err != nil {
 		panic(err)
 	}
 	defer free()
-	b := append(appendHead(nil, c.Tag, len(e)), e...)
-	return c.appendTail(b, compress, nil)
+	b := append(wire.AppendHead(nil, c.Tag, len(e)), e...)
+	return c.appendTail(b, compress)
 }
 
 func TestRule02Partial(t *testing.T) {
@@ -127,7 +128,7 @@ func TestRule03Mode(t *testing.T) {
 	bad := func(s string) string { return "93 a1 74 " + s + " 80" + "93 a1 74 01 " + rec }
 	after := []string{`t 1.000000000 {"m":"b"}`}
 	const refusedOne = "invalid message: message refused"
-	run(t, []wire{
+	run(t, []vector{
 		{name: "fixint", in: "93 a1 74 01 " + rec, events: after},
 		{name: "negative", in: "93 a1 74 ff " + rec, events: []string{`t -1.000000000 {"m":"b"}`}},
 		{name: "float", in: "93 a1 74 cb 3ff8000000000000 " + rec, events: []string{`t 1.500000000 {"m":"b"}`}},
@@ -157,7 +158,7 @@ func TestRule04PackedAsStr(t *testing.T) {
 		long += hexEntry1
 	}
 	many := slices.Repeat(both[:1], 2000)
-	run(t, []wire{
+	run(t, []vector{
 		{name: "bin8", in: "92 a1 74 c4 10 " + hexEntry1, events: both[:1]},
 		{name: "bin16", in: "92 a1 74 c5 0010 " + hexEntry1, events: both[:1]},
 		{name: "bin32", in: "92 a1 74 c6 00000010 " + hexEntry1, events: both[:1]},
@@ -205,7 +206,7 @@ func TestRule05NonMinimal(t *testing.T) {
 	b := `{"m":"b"}`
 	rec := "81 a1 6d a1 62"
 	at5 := []string{"t 5.000000000 " + b}
-	run(t, []wire{
+	run(t, []vector{
 		{name: "entry array32", in: "92 a1 74 91 dd 00000002 " + hexTime + rec, events: []string{"t " + event + b}},
 		{name: "entry array16", in: "92 a1 74 91 dc 0002 " + hexTime + rec, events: []string{"t " + event + b}},
 		{name: "packed entry array32", in: "92 a1 74 c4 14 dd 00000002 " + hexTime + rec, events: []string{"t " + event + b}},
@@ -228,7 +229,7 @@ func TestRule05NonMinimal(t *testing.T) {
 }
 
 func TestRule06NoArray(t *testing.T) {
-	run(t, []wire{{
+	run(t, []vector{{
 		name:   "ignored",
 		in:     "c0 c0 05 a3 616263 81 a1 78 01 cb 0000000000000000 c4 03 010203" + hexForward + "c0",
 		events: both, acks: hexAck,
@@ -237,7 +238,7 @@ func TestRule06NoArray(t *testing.T) {
 	if o.stats.Ignored != 3 || o.kinds() != "" {
 		t.Errorf("%+v %s", o.stats, o.kinds())
 	}
-	heartbeats := play(nil, bytes.Repeat([]byte{codeNil}, 5000))
+	heartbeats := play(nil, bytes.Repeat([]byte{wire.CodeNil}, 5000))
 	if heartbeats.kinds() != "" {
 		t.Errorf("heartbeats: %s", heartbeats.kinds())
 	}
@@ -246,7 +247,7 @@ func TestRule06NoArray(t *testing.T) {
 func TestRule07Option(t *testing.T) {
 	msg := "94 a1 74 05 81 a1 6d a1 62 "
 	want := []string{`t 5.000000000 {"m":"b"}`}
-	run(t, []wire{
+	run(t, []vector{
 		{name: "absent", in: "93 a1 74 05 81 a1 6d a1 62 ", events: want},
 		{name: "nil", in: msg + "c0", events: want},
 		{name: "empty", in: msg + "80", events: want},
@@ -262,19 +263,19 @@ func TestRule07Option(t *testing.T) {
 
 func TestRule08Message(t *testing.T) {
 	want := []string{`t 1441588984.000000000 {"m":"b"}`}
-	run(t, []wire{
+	run(t, []vector{
 		{name: "plain", in: "93 a1 74 ce 55ece6f8 81 a1 6d a1 62", events: want},
 		{name: "option", in: "94 a1 74 ce 55ece6f8 81 a1 6d a1 62 81" + hexChunk, events: want, acks: hexAck},
 	})
 }
 
 func TestRule09FixExt8(t *testing.T) {
-	run(t, []wire{{name: "", in: "93 a1 74 d7 00 55ece6f8 075bcd15 81 a1 6d a1 62", events: []string{"t " + event + `{"m":"b"}`}}})
+	run(t, []vector{{name: "", in: "93 a1 74 d7 00 55ece6f8 075bcd15 81 a1 6d a1 62", events: []string{"t " + event + `{"m":"b"}`}}})
 }
 
 func TestRule10Ext8(t *testing.T) {
 	rec := "81 a1 6d a1 62"
-	run(t, []wire{
+	run(t, []vector{
 		{name: "ext8", in: "93 a1 74 c7 08 00 55ece6f8 075bcd15 " + rec, events: []string{"t " + event + `{"m":"b"}`}},
 		{name: "in an entry", in: "92 a1 74 91 92 c7 08 00 55ece6f8 075bcd15 " + rec, events: []string{"t " + event + `{"m":"b"}`}},
 		{name: "2106", in: "93 a1 74 d7 00 ffffffff 3b9ac9ff " + rec, events: []string{`t 4294967295.999999999 {"m":"b"}`}},
@@ -298,7 +299,7 @@ func TestRule11TimeZero(t *testing.T) {
 	now := []string{"t 946684800.000000000 " + b}
 	run := func(name, in string, events []string, acks string) {
 		for _, pieces := range [][][]byte{{unhex(in)}, bytewise(unhex(in))} {
-			w := wire{name: name, events: events, acks: acks}
+			w := vector{name: name, events: events, acks: acks}
 			w.check(t, play(nil, pieces...))
 		}
 	}
@@ -314,7 +315,7 @@ func TestRule11TimeZero(t *testing.T) {
 }
 
 func TestRule12NilRecord(t *testing.T) {
-	run(t, []wire{
+	run(t, []vector{
 		{name: "message", in: "93 a1 74 05 c0"},
 		{name: "message with ack", in: "94 a1 74 05 c0 81" + hexChunk, acks: hexAck},
 		{name: "forward", in: "92 a1 74 92 92 05 c0 " + hexEntry1, events: both[:1]},
@@ -332,7 +333,7 @@ func TestRule13Metadata(t *testing.T) {
 	full := "92 92 d7 00 55ece6f8 075bcd15 81 a1 6b a1 76 81 a1 6d a1 31"
 	want := []string{"t " + event + `{} {"m":"1"}`}
 	wantFull := []string{"t " + event + `{"k":"v"} {"m":"1"}`}
-	run(t, []wire{
+	run(t, []vector{
 		{name: "forward", in: "92 a1 74 91 " + entry, events: want},
 		{name: "packed", in: "92 a1 74 c4 12 " + entry, events: want},
 		{name: "packed, both shapes", in: "92 a1 74 c4 38 " + entry + full + hexEntry1, events: []string{want[0], wantFull[0], both[0]}},
@@ -347,7 +348,7 @@ func TestRule14Signal(t *testing.T) {
 	packed := func(signal string) string {
 		return "93 a1 74 c4 10 " + hexEntry1 + "82 ad 666c75656e745f7369676e616c " + signal + hexChunk
 	}
-	run(t, []wire{
+	run(t, []vector{
 		{name: "logs", in: packed("00"), events: both[:1], acks: hexAck},
 		{name: "nil", in: packed("c0"), events: both[:1], acks: hexAck},
 		{name: "metrics", in: packed("01") + hexPacked, events: both, acks: hexAck, troubles: "signal: message refused"},
@@ -357,7 +358,7 @@ func TestRule14Signal(t *testing.T) {
 }
 
 func TestRule15Empty(t *testing.T) {
-	run(t, []wire{
+	run(t, []vector{
 		{name: "forward", in: "93 a1 74 90 81" + hexChunk, acks: hexAck},
 		{name: "packed", in: "93 a1 74 c4 00 81" + hexChunk, acks: hexAck},
 		{name: "gzip", in: "93 a1 74 c4 00 82 aa 636f6d70726573736564 a4 677a6970" + hexChunk, acks: hexAck},
@@ -366,13 +367,13 @@ func TestRule15Empty(t *testing.T) {
 
 func TestRule16Size(t *testing.T) {
 	for _, size := range []string{"00", "cf ffffffffffffffff", "d0 80", "a1 78", "c0"} {
-		run(t, []wire{{name: size, in: "93 a1 74 c4 20 " + hexEntry1 + hexEntry2 + "82 a4 73697a65 " + size + hexChunk, events: both, acks: hexAck}})
+		run(t, []vector{{name: size, in: "93 a1 74 c4 20 " + hexEntry1 + hexEntry2 + "82 a4 73697a65 " + size + hexChunk, events: both, acks: hexAck}})
 	}
 }
 
 // compressed makes a packed message with a compressed payload and an id.
 func compressed(how string, payload []byte) string {
-	b := appendHead(nil, "t", len(payload))
+	b := wire.AppendHead(nil, "t", len(payload))
 	b = append(b, payload...)
 	b = append(b, 0x82)
 	b = msgpack.AppendString(b, "compressed")
@@ -383,7 +384,7 @@ func compressed(how string, payload []byte) string {
 func TestRule17Compressed(t *testing.T) {
 	e1, e2 := unhex(hexEntry1), unhex(hexEntry2)
 	two := slices.Concat(e1, e2)
-	run(t, []wire{
+	run(t, []vector{
 		{name: "text", in: compressed("text", two), events: both, acks: hexAck},
 		{name: "gzip", in: compressed("gzip", gzipOf(two)), events: both, acks: hexAck},
 		{name: "gzip, a member each", in: compressed("gzip", gzipOf(e1, e2)), events: both, acks: hexAck},
@@ -403,10 +404,10 @@ func TestRule18Corrupt(t *testing.T) {
 	flipped := slices.Clone(z)
 	flipped[len(flipped)-6] ^= 1 // checksum
 	const corrupt = "corrupt: message refused"
-	bad := func(name, in, troubles string) wire {
-		return wire{name: name, in: in + hexPacked, events: both, acks: hexAck, troubles: troubles}
+	bad := func(name, in, troubles string) vector {
+		return vector{name: name, in: in + hexPacked, events: both, acks: hexAck, troubles: troubles}
 	}
-	run(t, []wire{
+	run(t, []vector{
 		bad("checksum", compressed("gzip", flipped), corrupt),
 		bad("truncated", compressed("gzip", z[:len(z)-9]), corrupt),
 		bad("truncated trailer", compressed("gzip", z[:len(z)-1]), corrupt),
@@ -424,7 +425,7 @@ func TestRule18Corrupt(t *testing.T) {
 	})
 	// Text is thirteen small integers, compressed data most often a mixture: not a single array is
 	// no stream of entries with some invalid ones, but something else.
-	run(t, []wire{
+	run(t, []vector{
 		bad("broken string", "93 a1 74 ad "+fmt.Sprintf("%x", "broken string")+"81"+hexChunk, "invalid chunk: message refused"),
 		bad("gzip without saying so", fmt.Sprintf("93 a1 74 c4 %02x %x 81", len(z), z)+hexChunk, "invalid chunk: message refused"),
 	})
@@ -436,7 +437,7 @@ func TestRule19Bomb(t *testing.T) {
 	over := bytes.Repeat(unhex(hexEntry1), 321)
 	many := slices.Repeat(both[:1], 320)
 	const bomb = "bomb: message refused"
-	run(t, []wire{
+	run(t, []vector{
 		{name: "gzip fits", in: compressed("gzip", gzipOf(fits)), events: many, acks: hexAck, set: small},
 		{name: "gzip bomb", in: compressed("gzip", gzipOf(over)) + hexPacked, events: both, acks: hexAck, troubles: bomb, set: small},
 		{name: "members bomb", in: compressed("gzip", gzipOf(fits, fits)), troubles: bomb, set: small},
@@ -454,7 +455,7 @@ func TestRule19Bomb(t *testing.T) {
 }
 
 func TestRule20Claims(t *testing.T) {
-	claims := []wire{
+	claims := []vector{
 		{name: "array32 of entries", in: "92 a1 74 dd ffffffff", troubles: "too long: connection closed"},
 		{name: "str32 of entries", in: "92 a1 74 db ffffffff", troubles: "too long: connection closed"},
 		{name: "bin32 of entries", in: "92 a1 74 c6 ffffffff", troubles: "too long: connection closed"},
@@ -475,7 +476,7 @@ func TestRule20Claims(t *testing.T) {
 	}
 	run(t, claims)
 	// After a good chunk, that one is acked all the same.
-	run(t, []wire{{name: "after a chunk", in: hexPacked + "92 a1 74 dd ffffffff", events: both, acks: hexAck, troubles: "too long: connection closed"}})
+	run(t, []vector{{name: "after a chunk", in: hexPacked + "92 a1 74 dd ffffffff", events: both, acks: hexAck, troubles: "too long: connection closed"}})
 }
 
 func TestRule20Garbage(t *testing.T) {
@@ -499,7 +500,7 @@ func TestRule20Garbage(t *testing.T) {
 }
 
 func TestRule21Keys(t *testing.T) {
-	run(t, []wire{
+	run(t, []vector{
 		{name: "key as bin", in: "93 a1 74 05 81 c4 01 6d a1 62", events: []string{`t 5.000000000 {"m":"b"}`}},
 		{name: "no UTF-8", in: "93 a1 74 05 81 a1 ff a1 fe", events: []string{"t 5.000000000 {\"\ufffd\":\"\ufffd\"}"}},
 		{name: "order and repeats", in: "93 a1 74 05 83 a1 7a 01 a1 61 02 a1 7a 03", events: []string{`t 5.000000000 {"z":1,"a":2,"z":3}`}},
@@ -507,7 +508,7 @@ func TestRule21Keys(t *testing.T) {
 }
 
 func TestRule22Values(t *testing.T) {
-	run(t, []wire{
+	run(t, []vector{
 		{
 			name: "numbers", in: "93 a1 74 05 84 a1 61 cf ffffffffffffffff a1 62 cb 7ff8000000000001 a1 63 cb fff0000000000000 a1 64 cb 8000000000000000",
 			events: []string{`t 5.000000000 {"a":18446744073709551615,"b":null,"c":null,"d":-0}`},
@@ -522,7 +523,7 @@ func TestRule23Invalid(t *testing.T) {
 	in := "93 a1 74 96 " + hexEntry1 + "92 a1 31 80 92 05 a1 78 05 91 05" + hexEntry2 + "81" + hexChunk
 	packed := "93 a1 74 c4 2b " + hexEntry1 + "92 a1 31 80 92 05 a1 78 05 91 05" + hexEntry2 + "81" + hexChunk
 	refuse := func(s *Server) { s.RefuseInvalid = true }
-	run(t, []wire{
+	run(t, []vector{
 		{name: "forward", in: in, events: both, acks: hexAck, troubles: "invalid entries: kept"},
 		{name: "packed", in: packed, events: both, acks: hexAck, troubles: "invalid entries: kept"},
 		{name: "gzip", in: compressed("gzip", gzipOf(unhex(packed)[5:5+43])), events: both, acks: hexAck, troubles: "invalid entries: kept"},
@@ -538,7 +539,7 @@ func TestRule23Invalid(t *testing.T) {
 }
 
 func TestRule24NoAck(t *testing.T) {
-	run(t, []wire{
+	run(t, []vector{
 		{name: "no option", in: "92 a1 74 91 " + hexEntry1, events: both[:1]},
 		{name: "other options", in: "93 a1 74 91 " + hexEntry1 + "81 a4 73697a65 01", events: both[:1]},
 		{name: "chunk", in: hexForward, events: both, acks: "81 a3 61 63 6b b8 70 38 6e 39 67 6d 78 54 51 56 43 38 2f 6e 68 32 77 6c 4b 4b 65 51 3d 3d"},
@@ -549,7 +550,7 @@ func TestRule25Echo(t *testing.T) {
 	msg := "94 a1 74 05 81 a1 6d a1 62 81 a5 6368756e6b "
 	want := []string{`t 5.000000000 {"m":"b"}`}
 	ack := "81 a3 61636b "
-	run(t, []wire{
+	run(t, []vector{
 		{name: "newline", in: msg + "b9 70386e39676d7854515643382f6e6832776c4b4b65513d3d0a", events: want, acks: ack + "b9 70386e39676d7854515643382f6e6832776c4b4b65513d3d0a"},
 		{name: "bin", in: msg + "c4 03 00ff0a", events: want, acks: ack + "c4 03 00ff0a"},
 		{name: "empty", in: msg + "a0", events: want, acks: ack + "a0"},
@@ -578,7 +579,7 @@ func TestRule26Order(t *testing.T) {
 		}
 		want = append(want, fmt.Sprintf(`t 5.000000000 {"n":%d}`, i))
 	}
-	run(t, []wire{{name: "", in: in, events: want, acks: acks}})
+	run(t, []vector{{name: "", in: in, events: want, acks: acks}})
 }
 
 func TestRule27Unstored(t *testing.T) {
@@ -612,7 +613,7 @@ func TestRule30TooLarge(t *testing.T) {
 	small := func(s *Server) { s.MaxChunk = 1 << 20 }
 	body := strings.Repeat(hexEntry1, 1<<17) // 2 MiB
 	const large = "too large: connection closed"
-	for _, w := range []wire{
+	for _, w := range []vector{
 		{name: "packed", in: hexPacked + "93 a1 74 c6 00200000 " + body + "81" + hexChunk},
 		{name: "forward", in: hexPacked + "93 a1 74 dd 00020000 " + body + "81" + hexChunk},
 		{name: "message", in: hexPacked + "93 a1 74 05 81 a1 61 da 0001 61" + strings.Repeat("00", 10)},
@@ -643,7 +644,7 @@ func TestTags(t *testing.T) {
 	}
 	b := ` 5.000000000 {"m":"b"}`
 	long := strings.Repeat("x", MaxTag)
-	run(t, []wire{
+	run(t, []vector{
 		{name: "empty", in: tag(""), events: []string{b}},
 		{name: "up", in: tag("../../etc/passwd"), events: []string{"../../etc/passwd" + b}, troubles: "bad tag: kept"},
 		{name: "NUL", in: tag("a\x00b"), events: []string{"a\x00b" + b}, troubles: "bad tag: kept"},

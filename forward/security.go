@@ -8,8 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // Security is the server's side of the Forward handshake: who may send, and by which secrets that
@@ -85,10 +88,10 @@ const (
 )
 
 // hello makes the first letter to a client.
-func (s *Security) hello() helo {
-	h := helo{nonce: randomBytes(nonceSize), keepalive: !s.DenyKeepalive}
+func (s *Security) hello() wire.Helo {
+	h := wire.Helo{Nonce: wire.RandomBytes(wire.NonceSize), Keepalive: !s.DenyKeepalive}
 	if s.Users != nil {
-		h.auth = randomBytes(nonceSize)
+		h.Auth = wire.RandomBytes(wire.NonceSize)
 	}
 	return h
 }
@@ -122,41 +125,41 @@ func inside(p netip.Prefix, addr netip.Addr) bool {
 
 // nobody is the password of users that there are not, so that they take the time of those that
 // there are.
-var nobody = sync.OnceValue(func() []byte { return randomBytes(nonceSize) })
+var nobody = sync.OnceValue(func() []byte { return wire.RandomBytes(wire.NonceSize) })
 
 // answer checks a PING that answers h and makes the PONG. Whatever is wrong, the same is computed:
 // neither the time nor the reason tells keys, or which users there are (docs/forward.md rule 37).
-func (s *Security) answer(h *helo, p *ping, addr netip.Addr) pong {
-	r, found, near := s.rule(addr, string(p.host))
+func (s *Security) answer(h *wire.Helo, p *wire.Ping, addr netip.Addr) wire.Pong {
+	r, found, near := s.rule(addr, string(p.Host))
 	key := []byte(r.SharedKey)
-	right := equal(p.digest, digestOf(p.salt, p.host, h.nonce, key))
+	right := wire.Equal(p.Digest, wire.Digest(p.Salt, p.Host, h.Nonce, key))
 	known := true
 	if s.Users != nil {
 		password := nobody()
-		set, ok := s.Users[string(p.user)]
+		set, ok := s.Users[string(p.User)]
 		if ok {
 			password = []byte(set)
 		}
-		fits := equal(p.password, digestOf(h.auth, p.user, password))
-		known = fits && ok && (r.Users == nil || slices.Contains(r.Users, string(p.user)))
+		fits := wire.Equal(p.Password, wire.Digest(h.Auth, p.User, password))
+		known = fits && ok && (r.Users == nil || slices.Contains(r.Users, string(p.User)))
 	}
 	name := []byte(s.Hostname)
 	if len(name) == 0 {
 		name = []byte(ownName())
 	}
-	if string(p.host) == string(name) {
+	if string(p.Host) == string(name) {
 		name = append(name, "-server"...)
 	}
-	proof := digestOf(p.salt, name, h.nonce, key)
+	proof := wire.Digest(p.Salt, name, h.Nonce, key)
 	switch {
 	case !found && !near:
-		return pong{reason: []byte(reasonAnonymous)}
+		return wire.Pong{Reason: []byte(reasonAnonymous)}
 	case !found || !right: // a name that no rule has looks like a wrong key
-		return pong{reason: []byte(reasonKey)}
+		return wire.Pong{Reason: []byte(reasonKey)}
 	case !known:
-		return pong{reason: []byte(reasonUser)}
+		return wire.Pong{Reason: []byte(reasonUser)}
 	}
-	return pong{ok: true, host: name, digest: proof}
+	return wire.Pong{OK: true, Host: name, Digest: proof}
 }
 
 // proofOf returns what a sender that was let in has proved.
@@ -186,3 +189,15 @@ func (r ClientRule) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, r.Str
 
 // LogValue returns String.
 func (r ClientRule) LogValue() slog.Value { return slog.StringValue(r.String()) }
+
+// ownName is the name of this machine.
+var ownName = sync.OnceValue(func() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "localhost"
+	}
+	return name
+})
+
+// proof is what a connection has logged in with: the rule's secrets at that time.
+type proof struct{ host, user, key, password string }

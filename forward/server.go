@@ -11,68 +11,13 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/spillwaylog/spillway/forward/internal/budget"
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // ErrServerClosed is what Serve and ServeHeartbeat return after Shutdown or Close.
 var ErrServerClosed = errors.New("forward: server closed")
-
-// A Handler stores chunks.
-type Handler interface {
-	// ServeForward returns nil when the chunk is stored as promised; only then, and if the chunk
-	// has an id, its ack goes out. After an error no ack is written and the connection is closed,
-	// so that the client sends the chunk again elsewhere or later.
-	//
-	// The chunk and its bytes are lent: they are valid until ServeForward returns, and must not be
-	// changed. It is never empty: chunks that have no events left are acked without being handed
-	// on. One connection's chunks come one after another in the order in which they were sent,
-	// those of different connections at the same time. ServeForward may block: meanwhile nothing
-	// more is read from that connection. It returns soon after ctx is done, which happens when the
-	// server is closed or its Shutdown runs out of time.
-	ServeForward(ctx context.Context, c *Chunk) error
-}
-
-// HandlerFunc is a function as a Handler.
-type HandlerFunc func(ctx context.Context, c *Chunk) error
-
-// ServeForward calls f.
-func (f HandlerFunc) ServeForward(ctx context.Context, c *Chunk) error { return f(ctx, c) }
-
-// A GroupHandler is a Handler that takes together what arrived together, and tells later when it is
-// stored. The server then calls ServeGroup in place of ServeForward.
-type GroupHandler interface {
-	Handler
-	// ServeGroup takes the chunks that one read of a connection completed, at least one. It may
-	// block, as ServeForward may. When it returns, slice, chunks and bytes are lent no longer. An
-	// error: none of them is acked, and the connection is closed.
-	//
-	// wait returns nil when all of them are stored as promised: then their acks go out, in order,
-	// in one write. Its error has the same consequences as that of ServeGroup. A nil wait says that
-	// all is stored already, or that no chunk has an id. While the server waits, in another
-	// goroutine, it goes on reading, so there are several groups of a connection on their way; it
-	// waits for them in order.
-	//
-	// With a ctx that is done already, wait is a question: it returns nil if all is stored, any
-	// error if not yet, and soon. The server asks so to let acks leave together; it calls wait
-	// again after that.
-	ServeGroup(ctx context.Context, chunks []*Chunk) (wait func(ctx context.Context) error, err error)
-}
-
-// What Server and Client have where a field is zero, and limits that no field moves.
-const (
-	DefaultMaxInFlight     = 256
-	DefaultMaxChunk        = 64 << 20
-	DefaultMaxDecompressed = 256 << 20
-	DefaultMemory          = 64 << 20
-	DefaultWriteTimeout    = 30 * time.Second
-	DefaultStallTimeout    = 10 * time.Second
-	DefaultHandshake       = 10 * time.Second // HandshakeTimeout
-	MaxTag                 = 1 << 10          // bytes of a tag
-	MaxID                  = 64 << 10         // bytes of a chunk id
-
-	leastMaxEvent = 64 << 10
-	largestChunk  = 1 << 30 // a field may not say more
-	frameSize     = MaxTag + MaxID + 64<<10
-)
 
 // A Server accepts Forward connections and hands chunks to its Handler. Its fields are set before
 // the first call of Serve and not changed after. The zero value needs a Handler and nothing else.
@@ -131,40 +76,11 @@ type Server struct {
 	// Endpoint is that of Serve and ListenAndServe.
 	Endpoint Endpoint
 
-	once            sync.Once
-	maxInFlight     int
-	maxChunk        int64
-	maxMessage      int64 // MaxChunk and its frame
-	maxDecompressed int64
-	writeTimeout    time.Duration
-	began           time.Time
-	loginTimeout    time.Duration
-	now             func() time.Time
-	group           GroupHandler // nil: Handler is no more than that
-	async           AsyncHandler // nil: nor that
-	mem             budget
-	watch           watch
-	pool            pool
-	hosts           hosts
-	inflaters       chan *inflaters // those that nobody uses
-	ctx             context.Context // of the handlers
-	cancel          context.CancelFunc
-	stop            chan struct{} // closed: no more waiting for memory, connections go at once
-
-	down     atomic.Bool // no new connections, nothing more is read; written once by drain
-	serial   atomic.Uint64
-	rechecks atomic.Uint64 // how often Recheck was called
-	groups   sync.Pool
-
-	mu        sync.Mutex // after it may come budget.mu
-	listeners map[interface{ Close() error }]struct{}
-	conns     map[*conn]struct{}
-	counters  map[*Endpoint]*[countSets]counters
-	peers     map[string]*share // what the connections of each hold
-	idle      chan struct{}     // closed when down and no connection is left
-	stopped   bool
-	ends      chan struct{}  // a connection has ended; holds one
-	running   sync.WaitGroup // connections, the watch
+	once    sync.Once
+	serial  atomic.Uint64
+	watcher watcher
+	roster
+	shared
 }
 
 // init resolves the fields.
@@ -176,34 +92,36 @@ func (s *Server) init() {
 			}
 			return min(v, most)
 		}
-		s.maxChunk = or(s.MaxChunk, DefaultMaxChunk, largestChunk)
-		s.maxInFlight = int(or(int64(s.MaxInFlight), DefaultMaxInFlight, 1<<20))
+		s.limits = limits{
+			maxInFlight:     int(or(int64(s.MaxInFlight), DefaultMaxInFlight, 1<<20)),
+			maxChunk:        or(s.MaxChunk, DefaultMaxChunk, wire.LargestChunk),
+			maxDecompressed: or(s.MaxDecompressed, DefaultMaxDecompressed, wire.LargestChunk),
+			refuseInvalid:   s.RefuseInvalid,
+			writeTimeout:    time.Duration(or(int64(s.WriteTimeout), int64(DefaultWriteTimeout), 1<<62)),
+			loginTimeout:    time.Duration(or(int64(s.HandshakeTimeout), int64(DefaultHandshake), 1<<62)),
+		}
 		s.maxMessage = s.maxChunk + frameSize
-		s.maxDecompressed = or(s.MaxDecompressed, DefaultMaxDecompressed, largestChunk)
+		s.later = s.maxDecompressed
 		if s.MaxEvent > 0 {
-			s.MaxEvent = max(s.MaxEvent, leastMaxEvent)
+			s.maxEvent = max(s.MaxEvent, leastMaxEvent)
+			s.later = min(max(laterMost, 2*s.maxEvent), s.maxDecompressed)
 		}
-		s.mem.limit = or(s.Memory, DefaultMemory, 1<<62)
-		s.writeTimeout = time.Duration(or(int64(s.WriteTimeout), int64(DefaultWriteTimeout), 1<<62))
-		s.watch.init(time.Duration(or(int64(s.StallTimeout), int64(DefaultStallTimeout), 1<<62)))
-		s.began = time.Now()
-		s.loginTimeout = time.Duration(or(int64(s.HandshakeTimeout), int64(DefaultHandshake), 1<<62))
-		if s.now == nil {
-			s.now = time.Now
-		}
-		s.pool.limit, s.pool.used = s.mem.limit, &s.mem.used
-		s.inflaters = makeInflaters(s.mem.limit)
+		s.handler, s.aside, s.largeTurn, s.toldTrouble = s.Handler, s.SetAside, s.LargeTurn, s.Trouble
 		s.group, _ = s.Handler.(GroupHandler)
 		if s.group == nil {
 			s.async, _ = s.Handler.(AsyncHandler)
 		}
+		s.began = time.Now()
+		if s.now == nil {
+			s.now = time.Now
+		}
 		s.ctx, s.cancel = context.WithCancel(context.Background())
 		s.stop = make(chan struct{})
-		s.idle = make(chan struct{})
-		s.listeners = make(map[interface{ Close() error }]struct{})
-		s.conns = make(map[*conn]struct{})
-		s.ends = make(chan struct{}, 1)
-		s.peers = make(map[string]*share)
+		s.begin(&s.shared)
+		s.watcher.roster, s.watcher.lacking = &s.roster, make(chan struct{}, 1)
+		s.mem = budget.New(or(s.Memory, DefaultMemory, 1<<62), s.stop, s.watcher.lack)
+		s.watch.Begin(time.Duration(or(int64(s.StallTimeout), int64(DefaultStallTimeout), 1<<62)))
+		s.inflaters = makeInflaters(s.mem.Limit())
 	})
 }
 
@@ -237,7 +155,7 @@ func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 			if !passing(err) {
 				return err
 			}
-			s.tell(s.countersOf(ep, 0), Trouble{Kind: NotAccepted, Fate: Kept, Peer: l.Addr().String(), Sender: &Sender{Endpoint: ep, Addr: l.Addr()}, Err: err})
+			s.tell(s.counts.of(ep, 0), Trouble{Kind: NotAccepted, Fate: Kept, Sender: &Sender{Endpoint: ep, Addr: l.Addr(), Peer: peerOf(l.Addr())}, Err: err})
 			s.giveWay(1) // perhaps it is for them that the system is short of something
 			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
 			select {
@@ -247,7 +165,7 @@ func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 			continue
 		}
 		delay = 0
-		s.makeRoom()
+		s.makeRoom(s.MaxConnections)
 		s.start(nc, ep, config)
 	}
 }
@@ -270,104 +188,35 @@ func passing(err error) bool {
 	return false
 }
 
-func (s *Server) listen(l interface{ Close() error }) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.down.Load() {
-		_ = l.Close() // nothing was served
-		return false
-	}
-	s.listeners[l] = struct{}{}
-	return true
-}
-
-func (s *Server) unlisten(l interface{ Close() error }) {
-	s.mu.Lock()
-	delete(s.listeners, l)
-	s.mu.Unlock()
-	_ = l.Close() // most often it was closed by drain
-}
-
 // start serves one connection in a goroutine of its own.
 func (s *Server) start(nc net.Conn, ep *Endpoint, config *tls.Config) {
-	c := newConn(s, nc, ep, config)
-	s.mu.Lock()
-	if s.down.Load() {
-		s.leaveLocked(c)
-		s.mu.Unlock()
-		_ = nc.Close() // came too late
-		return
+	if c := s.admit(nc, ep, config); c != nil {
+		go s.serve(c)
 	}
-	s.conns[c] = struct{}{}
-	s.running.Add(1)
-	s.mu.Unlock()
+}
+
+// admit makes a connection, and takes it in; nil: it came too late, and is closed.
+func (s *Server) admit(nc net.Conn, ep *Endpoint, config *tls.Config) *conn {
+	c := newConn(&s.shared, nc, ep, config, s.serial.Add(1), s.join(peerOf(nc.RemoteAddr())))
+	if !s.enter(&c.remote) {
+		_ = nc.Close()
+		return nil
+	}
 	c.count.accepted.Add(1)
 	if s.Connection != nil {
 		s.Connection(c.sender, true)
 	}
-	go c.serve()
+	return c
 }
 
-// join has a connection share with the others of its peer.
-func (s *Server) join(c *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c.hold.peer = s.peers[c.peer]; c.hold.peer == nil {
-		c.hold.peer = new(share)
-		s.peers[c.peer] = c.hold.peer
-	}
-	c.hold.peer.conns++
-}
-
-func (s *Server) leaveLocked(c *conn) {
-	if c.hold.peer.conns--; c.hold.peer.conns == 0 {
-		delete(s.peers, c.peer)
-	}
-}
-
-// ended takes a connection out.
-func (s *Server) ended(c *conn) {
+// serve serves it until it has ended.
+func (s *Server) serve(c *conn) {
+	defer s.running.Done()
+	c.serve()
 	if s.Connection != nil {
 		s.Connection(c.sender, false)
 	}
-	s.mu.Lock()
-	delete(s.conns, c)
-	s.leaveLocked(c)
-	if s.down.Load() && len(s.conns) == 0 && s.idle != nil {
-		close(s.idle)
-		s.idle = nil
-	}
-	s.mu.Unlock()
-	select {
-	case s.ends <- struct{}{}:
-	default:
-	}
-	s.running.Done()
-}
-
-// drain stops listening and reading, and returns what is closed when all connections have ended.
-func (s *Server) drain() <-chan struct{} {
-	s.init()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	first := !s.down.Swap(true)
-	done := s.idle
-	if done == nil || len(s.conns) == 0 {
-		if done == nil {
-			done = make(chan struct{})
-		}
-		s.idle = nil
-		close(done)
-	}
-	if first {
-		for l := range s.listeners {
-			_ = l.Close() // Serve returns, and has no use for the error
-		}
-		for c := range s.conns {
-			c.interrupt()
-		}
-	}
-	return done
+	s.leave(&c.remote)
 }
 
 // Shutdown stops accepting and reading, lets the handlers finish what they were given, writes the
@@ -376,6 +225,7 @@ func (s *Server) drain() <-chan struct{} {
 // first, handlers see their ctx done, connections are cut, and Shutdown returns ctx's error without
 // waiting for them; Close then waits.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.init()
 	done := s.drain()
 	select {
 	case <-done:
@@ -392,32 +242,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // which takes as long as the handlers take to see that their ctx is done. It may be called more
 // than once, and not by a handler.
 func (s *Server) Close() error {
+	s.init()
 	s.drain()
 	s.abort()
 	s.running.Wait()
 	return nil
-}
-
-// abort ends everything at once.
-func (s *Server) abort() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		return
-	}
-	s.stopped = true
-	close(s.stop)
-	s.cancel()
-	for c := range s.conns {
-		c.abort()
-	}
-	s.pool.close()
-}
-
-// tell counts a trouble and hands it on.
-func (s *Server) tell(n *counters, t Trouble) {
-	n.troubles[t.Kind].Add(1)
-	if s.Trouble != nil {
-		s.Trouble(t)
-	}
 }

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/spillwaylog/spillway/forward/internal/budget"
 )
 
 // pipes is a listener in memory, for tests in a bubble.
@@ -104,9 +106,13 @@ func bubble(t *testing.T, s *Server, test func(t *testing.T, p *pipes, troubles 
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var told []string
+		also := s.Trouble
 		s.Trouble = func(tr Trouble) {
 			mu.Lock()
 			defer mu.Unlock()
+			if also != nil {
+				also(tr)
+			}
 			told = append(told, fmt.Sprintf("%v: %v", tr.Kind, tr.Fate))
 		}
 		p := newPipes()
@@ -637,7 +643,7 @@ func TestParking(t *testing.T) {
 	for _, step := range []struct {
 		send []byte
 		hold int64
-	}{{nil, 0}, {unhex(hexPacked), 0}, {big[:100], parkedBuffer}, {big[100:1000], parkedBuffer}, {big[1000:10000], baseBuffer}, {big[10000:], 0}, {big[:1], parkedBuffer}} {
+	}{{nil, 0}, {unhex(hexPacked), 0}, {big[:100], budget.Parked}, {big[100:1000], budget.Parked}, {big[1000:10000], budget.Base}, {big[10000:], 0}, {big[:1], budget.Parked}} {
 		want := s.Stats().Bytes + uint64(len(step.send))
 		write(t, c, step.send)
 		if runtime.GOOS != "windows" {

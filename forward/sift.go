@@ -4,11 +4,12 @@ package forward
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"runtime"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/spillwaylog/spillway/forward/internal/budget"
+	"github.com/spillwaylog/spillway/forward/internal/wire"
+	"github.com/spillwaylog/spillway/msgpack"
 )
 
 // How this file is organised. What is compressed may become a thousand times as long. Beyond
@@ -21,47 +22,33 @@ import (
 //	                     1st time: let go   let go, if it is too large
 //	                     2nd time: kept     set aside
 
-const (
-	// laterMost is what a chunk may become before it is no longer kept decompressed; twice the
-	// largest event if that is more.
-	laterMost = 16 << 20
-	// asideMost is the largest event that is set aside as a whole. Of a larger one asideHead bytes
-	// are.
-	asideMost = 64 << 20
-	asideHead = 64 << 10
+// What refuses packed entries.
+var (
+	errBrokenOff = errors.New("the packed entries break off within one")
+	errAlien     = errors.New("there is not one entry in it")
 )
 
-// A LargeEvent is one that is larger than Server.MaxEvent. Its bytes are lent.
-type LargeEvent struct {
-	Chunk *Chunk // whose it is: tag, id and sender; its entries are not there
-	Index int    // among the large events of its chunk
-	Entry []byte // packed, as it came; without its end if it is larger than 64 MiB: then these are its first 64 KiB
-	Size  int64  // of the whole, in bytes
-	Sec   int64  // the event's time, as in Entry
-	Nsec  uint32
-}
+// alienMost is how much of what is no entry is looked at before the rest is not even decompressed.
+const alienMost = 4096
 
-// Whole says whether all of the event is there.
-func (e *LargeEvent) Whole() bool { return int64(len(e.Entry)) == e.Size }
+// inflateTurn is how much is decompressed before others get their turn: about a millisecond.
+const inflateTurn = 1 << 20
 
-// later is what a chunk may become before it is no longer kept decompressed.
-func (s *Server) later() int64 {
-	if s.MaxEvent <= 0 {
-		return s.maxDecompressed
-	}
-	return max(laterMost, 2*s.MaxEvent)
-}
+// lookStep is how much is decompressed before it is looked at: little enough to be still in the
+// cache, and so much that few entries are cut by its end.
+const lookStep = 128 << 10
 
 // sifting is one time over the entries of a compressed chunk.
 type sifting struct {
-	c     *conn
+	c     *outlet
 	r     io.Reader
-	kind  compression
-	from  int     // compressed bytes, for messages
-	buf   *buffer // the window
-	n     int     // of it in use
-	total int64   // decompressed so far
-	ck    *check
+	scan  *msgpack.Scanner // for the entries
+	kind  wire.Compression
+	from  int            // compressed bytes, for messages
+	buf   *budget.Buffer // the window
+	n     int            // of it in use
+	total int64          // decompressed so far
+	ck    *wire.Check
 	sizes []int64 // of the large entries
 
 	// The second time:
@@ -82,13 +69,13 @@ func (s *sifting) sift() error {
 		}
 		looked := s.n
 		for err = nil; err == nil && s.n-looked < lookStep; {
-			if s.n == len(s.buf.b) {
-				if s.buf, err = s.c.growExtra(s.buf, s.n, bufferSize(int64(s.n)+max(lookStep, int64(s.n)/4))); err != nil {
+			if s.n == len(s.buf.B) {
+				if s.buf, err = s.c.growExtra(s.buf, s.n, budget.SizeOf(int64(s.n)+max(lookStep, int64(s.n)/4))); err != nil {
 					return err
 				}
 			}
 			var k int
-			k, err = s.r.Read(s.buf.b[s.n:min(len(s.buf.b), looked+lookStep)])
+			k, err = s.r.Read(s.buf.B[s.n:min(len(s.buf.B), looked+lookStep)])
 			s.n += k
 			s.total += int64(k)
 			if s.total > most {
@@ -99,14 +86,14 @@ func (s *sifting) sift() error {
 			turn = s.total
 			runtime.Gosched()
 		}
-		if bad := s.ck.run(s.buf.b[:s.n], noMost, &s.c.dec.scan, most); bad != nil {
-			return scanFault(bad, InvalidChunk)
+		if bad := s.ck.Run(s.buf.B[:s.n], wire.NoMost, s.scan, most); bad != nil {
+			return wire.ScanFault(bad, wire.InvalidChunk)
 		}
-		if s.ck.odd > alienMost && s.ck.alien() {
+		if s.ck.Odd > alienMost && s.ck.Alien() {
 			return &fault{InvalidChunk, errAlien}
 		}
 		if errors.Is(err, io.EOF) {
-			if s.ck.pos != int64(s.n) || s.ck.lost > 0 {
+			if s.ck.BrokenOff(s.n) {
 				return &fault{InvalidChunk, errBrokenOff}
 			}
 			return s.pass()
@@ -123,276 +110,52 @@ func (s *sifting) bomb() error {
 
 // pass lets go of the entries that are complete, and of one in progress that is too large already.
 func (s *sifting) pass() error {
-	ck, b := s.ck, s.buf.b
-	for _, l := range ck.spans {
+	ck, b := s.ck, s.buf.B
+	for _, l := range ck.Spans {
 		i := len(s.sizes)
-		s.sizes = append(s.sizes, l.size)
+		s.sizes = append(s.sizes, l.Size)
 		if s.write == nil {
 			continue
 		}
-		if err := s.part(b[l.start:l.end], i); err != nil {
+		if err := s.part(b[l.Start:l.End], i); err != nil {
 			return err
 		}
-		if err := s.end(i, l.size); err != nil {
-			return err
-		}
-	}
-	ck.spans = ck.spans[:0]
-	if s.write != nil && ck.pos > 0 {
-		if err := s.write(b[:ck.pos]); err != nil {
+		if err := s.end(i, l.Size); err != nil {
 			return err
 		}
 	}
-	ck.forget()
-	s.n = copy(b, b[ck.pos:s.n])
-	ck.off = max(ck.off-ck.pos, 0)
-	ck.pos = 0
-	if ck.stage != atEntry && ck.off == int64(s.n) && ck.most > 0 && ck.lost+ck.off > ck.most {
+	if s.write != nil && ck.Pos > 0 {
+		if err := s.write(b[:ck.Pos]); err != nil {
+			return err
+		}
+	}
+	s.n = copy(b, b[ck.Pos:s.n])
+	ck.Slide()
+	if ck.Overdue(s.n) {
 		if s.write != nil {
 			if err := s.part(b[:s.n], len(s.sizes)); err != nil {
 				return err
 			}
 		}
-		ck.lost += ck.off
-		ck.off, s.n = 0, 0
+		ck.Lose()
+		s.n = 0
 	}
 	return nil
-}
-
-// siftLater takes a compressed chunk of which laterMost was decompressed: in is its first time so
-// far.
-func (c *conn) siftLater(tag string, in *sifting, src []byte) error {
-	in.ck.drop() // of what stands where: the second time will tell
-	err := in.sift()
-	if err == nil && in.ck.alien() {
-		err = &fault{InvalidChunk, errAlien}
-	}
-	ck := in.ck
-	if err == nil && ck.large > 0 && c.refuseLarge(tag, ck, in.sizes[0]) {
-		c.drop(in.buf)
-		return nil
-	}
-	if err == nil && ck.invalid > 0 && !c.invalid(tag, int(ck.invalid), ck.values(), ck.why) {
-		c.drop(in.buf)
-		return nil
-	}
-	if err != nil {
-		c.drop(in.buf)
-		return c.refused(tag, err)
-	}
-	c.count.skipped.Add(uint64(ck.skipped))
-	g := c.g
-	if ck.clean() && c.src == nil {
-		c.drop(in.buf)
-		g.close(tag)
-		ch := c.chunk(tag)
-		ch.Compressed, ch.Compression = src[:len(src):len(src)], in.kind.String()
-		ch.Events = int(ck.events)
-		return nil
-	}
-	out, err := c.siftAgain(tag, in, src)
-	c.drop(in.buf)
-	if err != nil {
-		return err
-	}
-	if ck.events == 0 {
-		c.drop(out)
-		c.addAck()
-		return nil
-	}
-	g.close(tag)
-	ch := c.chunk(tag)
-	ch.Compressed, ch.Compression = out.b[:in.n:in.n], zstded.String()
-	ch.RawCompressed, ch.RawCompression = src[:len(src):len(src)], in.kind.String()
-	ch.Events, ch.Invalid, ch.Skipped = int(ck.events), int(ck.invalid), int(ck.skipped)
-	c.keepExtra(out)
-	if g.extraLen > keptBuffer {
-		return c.flush()
-	}
-	return nil
-}
-
-// siftAgain sets the large entries aside, and compresses anew what stays. in.n is how long that is.
-func (c *conn) siftAgain(tag string, in *sifting, src []byte) (*buffer, error) {
-	r, err := c.inflaters.open(in.kind, src)
-	if err != nil {
-		return nil, err
-	}
-	defer c.inflaters.done()
-	sink := &spool{c: c}
-	if sink.buf, err = c.extra(bufferSize(int64(len(src)) + readSize)); err != nil {
-		return nil, err
-	}
-	z, err := zstd.NewWriter(sink, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithEncoderLevel(zstd.SpeedFastest))
-	if err != nil {
-		return nil, err
-	}
-	ck := check{most: in.ck.most}
-	defer ck.drop()
-	now := c.s.now()
-	var anew []byte
-	set := setting{c: c, sizes: in.sizes, chunk: &Chunk{
-		Tag: tag, ID: c.g.opt.id, IDBin: c.g.opt.idBin, Own: c.g.opt.own, SentTag: c.g.sentTag,
-		Peer: c.peer, Conn: c.id, Sender: c.sender,
-	}}
-	defer set.drop()
-	again := &sifting{
-		c: c, r: r, kind: in.kind, from: len(src), buf: in.buf, ck: &ck,
-		write: func(b []byte) error {
-			anew = ck.rewrite(anew[:0], b, now, c.src)
-			_, err := z.Write(anew)
-			return err
-		},
-		part: set.add, end: set.end,
-	}
-	err = again.sift()
-	in.buf = again.buf
-	if err == nil {
-		err = z.Close()
-	}
-	if err != nil {
-		c.drop(sink.buf)
-		return nil, err
-	}
-	in.n = sink.n
-	return sink.buf, nil
 }
 
 // A spool is a buffer of the budget that grows.
 type spool struct {
-	c   *conn
-	buf *buffer
+	c   *outlet
+	buf *budget.Buffer
 	n   int
 }
 
 func (s *spool) Write(b []byte) (n int, err error) {
-	if need := s.n + len(b); need > len(s.buf.b) {
-		if s.buf, err = s.c.growExtra(s.buf, s.n, bufferSize(max(int64(need), 2*int64(s.n)))); err != nil {
+	if need := s.n + len(b); need > len(s.buf.B) {
+		if s.buf, err = s.c.growExtra(s.buf, s.n, budget.SizeOf(max(int64(need), 2*int64(s.n)))); err != nil {
 			return 0, err
 		}
 	}
-	s.n += copy(s.buf.b[s.n:], b)
+	s.n += copy(s.buf.B[s.n:], b)
 	return len(b), nil
-}
-
-// A setting gathers the large events of a chunk, one at a time, and has each set aside.
-type setting struct {
-	c     *conn
-	chunk *Chunk
-	sizes []int64
-	entry []byte
-	taken int64
-	done  func()
-}
-
-func (s *setting) add(b []byte, i int) error {
-	if s.entry == nil {
-		if err := s.begin(s.sizes[i]); err != nil {
-			return err
-		}
-	}
-	s.entry = append(s.entry, b[:min(len(b), cap(s.entry)-len(s.entry))]...)
-	return nil
-}
-
-// begin waits for its turn: one large event is in memory at a time.
-func (s *setting) begin(size int64) error {
-	if size > asideMost {
-		size = asideHead
-	}
-	c := s.c
-	if c.s.LargeTurn != nil {
-		s.done = c.s.LargeTurn(c.s.ctx)
-	}
-	s.taken = 2 * size // once more on its way to the disk
-	c.s.mem.force(&c.hold, s.taken)
-	c.s.pool.mu.Lock()
-	c.s.pool.makeRoom()
-	c.s.pool.mu.Unlock()
-	s.entry = make([]byte, 0, size)
-	return nil
-}
-
-func (s *setting) end(i int, size int64) error {
-	err := s.c.aside(&LargeEvent{Chunk: s.chunk, Index: i, Entry: s.entry, Size: size})
-	s.drop()
-	return err
-}
-
-func (s *setting) drop() {
-	if s.entry == nil {
-		return
-	}
-	s.entry = nil
-	s.c.s.mem.release(&s.c.hold, s.taken)
-	if s.done != nil {
-		s.done()
-		s.done = nil
-	}
-}
-
-// aside sets one large event aside, and tells it.
-func (c *conn) aside(e *LargeEvent) error {
-	var at shape
-	_, _ = at.open(e.Entry)
-	e.Sec, e.Nsec = at.sec, at.nsec
-	what := "left out"
-	if c.s.SetAside != nil {
-		what = "set aside"
-		if err := c.s.SetAside(c.s.ctx, e); err != nil {
-			c.unstored(err)
-			return errGone
-		}
-	}
-	if !e.Whole() {
-		what += fmt.Sprintf(", its first %d bytes", len(e.Entry))
-	}
-	c.count.large.Add(1)
-	c.trouble(TooLargeEvent, Kept, e.Chunk.Tag, 1, fmt.Errorf("an event of %d bytes, the limit is %d: %s", e.Size, c.s.MaxEvent, what))
-	return nil
-}
-
-// asideSpans sets the large entries of b aside, which has them as a whole.
-func (c *conn) asideSpans(tag string, b []byte, spans []span) error {
-	for i, l := range spans {
-		if err := c.asideOne(tag, b[l.start:l.end:l.end], i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// asideOne sets a large entry aside that is in memory.
-func (c *conn) asideOne(tag string, entry []byte, i int) error {
-	if c.s.LargeTurn != nil {
-		defer c.s.LargeTurn(c.s.ctx)()
-	}
-	e := &LargeEvent{Index: i, Entry: entry, Size: int64(len(entry)), Chunk: &Chunk{
-		Tag: tag, ID: c.g.opt.id, IDBin: c.g.opt.idBin, Own: c.g.opt.own, SentTag: c.g.sentTag,
-		Peer: c.peer, Conn: c.id, Sender: c.sender,
-	}}
-	if e.Size > asideMost {
-		e.Entry = entry[:asideHead]
-	}
-	return c.aside(e)
-}
-
-// refuseLarge says whether a chunk with large entries is refused, which it tells.
-func (c *conn) refuseLarge(tag string, ck *check, size int64) bool {
-	if !c.ep.RefuseLarge {
-		return false
-	}
-	c.count.refusedEvents.Add(uint64(ck.values()))
-	c.refuse(tag, faultf(TooLargeEvent, "an event of %d bytes, the limit is %d", size, c.s.MaxEvent))
-	return true
-}
-
-// refused tells of a message that is refused. What ends the connection it returns.
-func (c *conn) refused(tag string, err error) error {
-	var f *fault
-	if !errors.As(err, &f) {
-		return err // memory: the server is closing, or the handler refused what came before
-	}
-	c.refuse(tag, err)
-	return nil
 }

@@ -16,13 +16,14 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
 // sized returns an entry with a text of n bytes.
 func sized(name string, n int) []byte {
-	b := AppendEventTime([]byte{codeArray2}, 1792375200, 0)
-	b = append(b, codeMap0|2)
+	b := AppendEventTime([]byte{wire.CodeArray2}, 1792375200, 0)
+	b = append(b, wire.CodeMap0|2)
 	b = msgpack.AppendString(b, "name")
 	b = msgpack.AppendString(b, name)
 	b = msgpack.AppendString(b, "pad")
@@ -114,7 +115,7 @@ func TestLargeEvents(t *testing.T) {
 	small := func(name string) []byte { return sized(name, 100) }
 	large := sized("large", 5<<20)
 	huge := sized("huge", asideMost)
-	timeless := append([]byte{codeArray2, 0, codeMap0 | 1}, "\xa4name\xa8timeless"...)
+	timeless := append([]byte{wire.CodeArray2, 0, wire.CodeMap0 | 1}, "\xa4name\xa8timeless"...)
 	filler := bytes.Repeat(sized("f", 100_000), 200)
 	fillers := strings.Repeat(" f", 200)
 	said := func(i int, e []byte, whole bool, name string) string {

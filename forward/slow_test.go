@@ -32,8 +32,8 @@ func TestPatience(t *testing.T) {
 				rest = rest[1000:]
 				synctest.Wait()
 			}
-			if troubles() != "" || steady.closed() || s.mem.waiting.Load() == 0 {
-				t.Fatalf("closed %v, %d wait: %s", steady.closed(), s.mem.waiting.Load(), troubles())
+			if troubles() != "" || steady.closed() || s.mem.Waiting() == 0 {
+				t.Fatalf("closed %v, %d wait: %s", steady.closed(), s.mem.Waiting(), troubles())
 			}
 			for i := 0; i < 100 && !steady.closed(); i++ {
 				<-time.After(DefaultStallTimeout / 100)
@@ -52,59 +52,6 @@ func TestPatience(t *testing.T) {
 			}
 			_, _ = steady.Close(), waits.Close()
 		})
-	}
-}
-
-// TestPatienceIsLearnt: it shrinks while connections are cut and none goes on after a pause, and
-// grows again otherwise.
-func TestPatienceIsLearnt(t *testing.T) {
-	var w watch
-	w.init(DefaultStallTimeout)
-	var clock int64
-	// after counts time with a look each 10 ms, which cuts so many, and returns the patience.
-	after := func(d time.Duration, cut int, goOn bool) time.Duration {
-		for range d / (10 * time.Millisecond) {
-			clock += int64(10 * time.Millisecond)
-			w.look(10 * time.Millisecond)
-			if goOn {
-				w.completed(&conn{paused: w.patience.Load()})
-			}
-			w.completed(&conn{paused: w.patience.Load()/looks - 1}) // that is no pause
-			w.learn(cut, clock)
-		}
-		return time.Duration(w.patience.Load())
-	}
-	for _, step := range []struct {
-		d    time.Duration
-		cut  int
-		goOn bool
-		want time.Duration
-	}{
-		{500 * time.Millisecond, 5, false, time.Second},
-		{500 * time.Millisecond, 5, false, time.Second / 2},
-		{500 * time.Millisecond, 1, false, time.Second / 4},
-		{10 * time.Second, 1, false, time.Second / 10}, // and not less
-		{200 * time.Millisecond, 1, true, time.Second / 5},
-		{10 * time.Second, 1, true, time.Second},
-		{10 * time.Second, 1, false, time.Second / 10},
-		{time.Second / 2, 0, false, time.Second / 10},
-		{3 * time.Second / 2, 0, false, time.Second / 5},
-		{10 * time.Second, 0, false, time.Second},
-	} {
-		if got := after(step.d, step.cut, step.goOn); got != step.want {
-			t.Errorf("after %+v: %v", step, got)
-		}
-	}
-	w.look(time.Hour) // a watcher without a turn
-	if got := time.Duration(w.looked.Load() - 1 - clock); got > 2*everyMost {
-		t.Errorf("counted %v more", got)
-	}
-	c := &conn{}
-	w.patience.Store(w.longest / lessons)
-	before := w.with(c)
-	c.pause.Store(w.longest / 10)
-	if with := w.with(c); with < 2*before || with > 2*w.longest {
-		t.Errorf("%v with a connection that makes pauses", time.Duration(with))
 	}
 }
 

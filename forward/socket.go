@@ -23,6 +23,7 @@ import (
 // for what it holds, so that a connection that has to wait for room has next to nothing here.
 type socket struct {
 	net.Conn
+	clock func() int64
 	fd    uintptr
 	now   bool
 	room  int                                      // for what is read now, when it is decrypted
@@ -39,7 +40,7 @@ type socket struct {
 	r, w  int
 
 	limit   time.Duration // how long the peer may take for what is written; 0: the handshake is not over, and has a limit of its own
-	expires time.Time     // write deadline
+	expires int64         // write deadline, by the clock
 	late    atomic.Bool   // it took longer: nothing more is written, and the reader ends
 }
 
@@ -92,7 +93,7 @@ func (s *socket) Write(p []byte) (int, error) {
 	if s.late.Load() {
 		return 0, os.ErrDeadlineExceeded
 	}
-	if err := postpone(s.Conn, &s.expires, s.limit); err != nil {
+	if err := postpone(s.Conn, s.clock(), &s.expires, s.limit); err != nil {
 		return 0, err
 	}
 	n, err := s.Conn.Write(p)
@@ -101,16 +102,6 @@ func (s *socket) Write(p []byte) (int, error) {
 		_ = s.SetReadDeadline(time.Unix(1, 0)) // one that is closed already ends too
 	}
 	return n, err
-}
-
-// postpone puts off a write deadline, when half of it is over.
-func postpone(nc net.Conn, expires *time.Time, limit time.Duration) error {
-	now := time.Now()
-	if expires.Sub(now) >= limit/2 {
-		return nil
-	}
-	*expires = now.Add(limit)
-	return nc.SetWriteDeadline(*expires)
 }
 
 // next is how many bytes there are to the end of the record, as far as is known, if b comes next.
@@ -144,7 +135,7 @@ func (s *socket) fill() error {
 	if s.ahead == nil {
 		s.ahead = aheads.Get().(*[aheadSize]byte)
 	}
-	n, err := s.readNow(s.ahead[:min(s.most(), aheadSize)])
+	n, err := readFD(s.fd, s.ahead[:min(s.most(), aheadSize)])
 	s.r, s.w = 0, n
 	s.came += int64(n)
 	if err != nil {
@@ -169,12 +160,3 @@ func (s *socket) drop() {
 		s.ahead = nil
 	}
 }
-
-// errAgain says that nothing has come yet. Package tls goes on after errors that are temporary.
-var errAgain net.Error = again{}
-
-type again struct{}
-
-func (again) Error() string   { return "forward: nothing has come yet" }
-func (again) Timeout() bool   { return true }
-func (again) Temporary() bool { return true }

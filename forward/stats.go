@@ -2,54 +2,11 @@
 
 package forward
 
-import "sync/atomic"
-
-// counters are those of some connections of an endpoint: several sets, so that connections on
-// different cores add to different ones. They do so once a read or less often.
-type counters struct {
-	accepted, bytes, messages, chunks, events, invalid, skipped, ignored, acks atomic.Uint64
-	refused, refusedEvents, large                                              atomic.Uint64
-	troubles                                                                   [troubleKinds]atomic.Uint64
-	_                                                                          [64]byte // what other cores write stands on other cache lines
-}
-
-// countSets is how many sets an endpoint has.
-const countSets = 16
-
-// ServerStats are counts since the server was made, and what is so now.
-type ServerStats struct {
-	Accepted    uint64 // connections
-	Connections int    // open now
-	Bytes       uint64 // read
-	Messages    uint64 // complete messages, refused ones included
-	Chunks      uint64 // handed to the handler; messages without acks are gathered, so there may be fewer than messages
-	Events      uint64 // in those chunks
-	Invalid     uint64 // entries left out because of a wrong type
-	Skipped     uint64 // entries left out because their record is nil
-	Large       uint64 // entries set aside because they are larger than MaxEvent
-	Ignored     uint64 // values that are no arrays, heartbeats among them
-	Refused     uint64 // messages
-	// RefusedEvents is how many entries there were in refused messages where all of them were seen:
-	// in those refused for an invalid entry, or for what the server would have had to add to them.
-	// What is damaged, too large or no log is refused before it can be counted.
-	RefusedEvents uint64
-	Acks          uint64               // written
-	Memory        int64                // bytes of buffers held now, by all endpoints together
-	Troubles      [troubleKinds]uint64 // by TroubleKind
-	_             [0]func()            // not comparable: fields will come
-}
-
 // Stats returns the counts of all endpoints together.
 func (s *Server) Stats() ServerStats {
 	s.init()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := ServerStats{Memory: s.mem.used.Load(), Connections: len(s.conns)}
-	for _, sets := range s.counters {
-		for i := range sets {
-			sets[i].addTo(&st)
-		}
-	}
+	st := ServerStats{Memory: s.mem.Used(), Connections: s.count(nil)}
+	s.counts.add(&st, nil)
 	return st
 }
 
@@ -57,51 +14,7 @@ func (s *Server) Stats() ServerStats {
 // to ServeEndpoint, or &s.Endpoint for Serve.
 func (s *Server) EndpointStats(e *Endpoint) ServerStats {
 	s.init()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := ServerStats{Memory: s.mem.used.Load()}
-	for c := range s.conns {
-		if c.ep == e {
-			st.Connections++
-		}
-	}
-	if sets := s.counters[e]; sets != nil {
-		for i := range sets {
-			sets[i].addTo(&st)
-		}
-	}
+	st := ServerStats{Memory: s.mem.Used(), Connections: s.count(e)}
+	s.counts.add(&st, e)
 	return st
-}
-
-// countersOf returns the counters of a connection of an endpoint.
-func (s *Server) countersOf(e *Endpoint, conn uint64) *counters {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sets := s.counters[e]
-	if sets == nil {
-		if s.counters == nil {
-			s.counters = make(map[*Endpoint]*[countSets]counters)
-		}
-		sets = new([countSets]counters)
-		s.counters[e] = sets
-	}
-	return &sets[conn%countSets]
-}
-
-func (c *counters) addTo(st *ServerStats) {
-	st.Accepted += c.accepted.Load()
-	st.Bytes += c.bytes.Load()
-	st.Messages += c.messages.Load()
-	st.Chunks += c.chunks.Load()
-	st.Events += c.events.Load()
-	st.Invalid += c.invalid.Load()
-	st.Skipped += c.skipped.Load()
-	st.Large += c.large.Load()
-	st.Ignored += c.ignored.Load()
-	st.Refused += c.refused.Load()
-	st.RefusedEvents += c.refusedEvents.Load()
-	st.Acks += c.acks.Load()
-	for k := range st.Troubles {
-		st.Troubles[k] += c.troubles[k].Load()
-	}
 }

@@ -5,311 +5,149 @@ package forward
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strings"
+
+	"github.com/spillwaylog/spillway/forward/internal/budget"
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
-// noMost says to check that all entries are to be seen.
-const noMost = math.MaxInt64
-
-// What refuses a message that is one.
-var (
-	errBrokenOff = errors.New("the packed entries break off within one")
-	errAlien     = errors.New("there is not one entry in it")
-	errIDLength  = &fault{BadID, fmt.Errorf("a chunk id of more than %d bytes", MaxID)}
-)
+// errIDLength refuses a message.
+var errIDLength = &fault{BadID, fmt.Errorf("a chunk id of more than %d bytes", MaxID)}
 
 // take makes a chunk of a complete message, b, or notes its event for one. Only trouble that ends
 // the connection is returned.
-func (c *conn) take(b []byte) error {
-	d, g := &c.dec, c.g
+func (c *taker) take(b []byte) error {
+	d, g := &c.in.dec, c.g
 	c.complete++
-	name := b[d.tag:d.tagEnd]
-	if d.usual && c.plain && !d.hasOption() && g.next(name, ref{int32(c.r + int(d.body)), int32(d.recordEnd - d.body), -1, -1}) {
-		return nil // the event of nearly every message without an ack
+	name := d.Name(b)
+	if d.Usual && c.plain && !d.HasOption() {
+		if at, end := d.Event(); g.next(name, ref{int32(c.in.r + at), int32(end - at), -1, -1}) {
+			return nil // the event of nearly every message without an ack
+		}
 	}
-	g.sentTag = ""
+	c.sentTag = ""
 	switch {
 	case c.forced != nil:
-		g.sentTag, _ = g.tags.get(name)
+		c.sentTag, _ = c.tags.get(name)
 		name = c.forced
 	case c.prefix != nil:
-		g.sentTag, _ = g.tags.get(name)
+		c.sentTag, _ = c.tags.get(name)
 		name = append(c.prefix, name...) // there is room: it is looked at before the next one
 	}
 	c.find()
-	tag, fresh := g.tags.get(name)
+	tag, fresh := c.tags.get(name)
 	if fresh && oddTag(tag) {
 		c.trouble(BadTag, Kept, tag, 0, errors.New("a tag with control characters or .. in it"))
 	}
-	o := &g.opt
-	if d.hasOption() {
-		o.parse(b[d.option:d.optionEnd])
+	o := &c.opt
+	if d.HasOption() {
+		o.Parse(d.Options(b))
 	} else {
-		*o = option{}
+		*o = wire.Option{}
 	}
 	switch {
 	case len(tag) > MaxTag:
-		c.refuse(tag[:64], errTagLength)
+		c.refuse(tag[:64], wire.ErrTagLength)
 		return nil
-	case len(o.id) > MaxID:
+	case len(o.ID) > MaxID:
 		c.refuse(tag, errIDLength)
 		return nil
-	case o.signal != 0:
-		c.refuse(tag, faultf(Signal, "fluent_signal %d: only logs are taken", o.signal))
+	case o.Signal != 0:
+		c.refuse(tag, faultf(Signal, "fluent_signal %d: only logs are taken", o.Signal))
 		return nil
 	}
-	switch d.mode {
-	case modeMessage, modeMeta:
+	switch d.Mode {
+	case wire.ModeMessage, wire.ModeMeta:
 		return c.takeEvent(tag, b)
-	case modeForward:
-		return c.takeEntries(tag, b[d.body:d.bodyEnd], &d.entry, nil, nil)
-	case modePacked:
+	case wire.ModeForward:
+		return c.takeEntries(tag, d.Entries(b), &d.Entry, nil, nil)
+	case wire.ModePacked:
 	}
-	d.ready = false // its scanner goes over the entries
-	packed := b[d.body:d.bodyEnd]
+	packed := d.Entries(b)
 	var (
-		ck  = &g.ck
+		ck  = &c.ck
 		err error
 	)
-	*ck = check{most: d.maxEvent, spans: ck.spans[:0]}
-	switch k := o.compression(); k {
-	case plain:
-		if err = ck.run(packed, noMost, &d.scan, int64(len(packed))); err != nil {
-			err = scanFault(err, InvalidChunk)
+	*ck = wire.Check{Most: d.MaxEvent, Spans: ck.Spans[:0]}
+	switch k := o.Compression(); k {
+	case wire.Plain:
+		if err = ck.Run(packed, wire.NoMost, d.Scanner(), int64(len(packed))); err != nil {
+			err = wire.ScanFault(err, wire.InvalidChunk)
 		}
-	case gzipped, zstded:
+	case wire.Gzip, wire.Zstd:
 		return c.takeCompressed(tag, k, packed)
-	case unknownCompression:
-		err = faultf(UnknownCompression, "compressed as %q", shorten(o.compressed))
+	case wire.UnknownCompression:
+		err = faultf(UnknownCompression, "compressed as %q", wire.Shorten(o.Compressed))
 	}
 	return c.takePacked(tag, packed, ck, nil, nil, err)
 }
 
-// takePacked makes a chunk of packed entries, if they are what they should be. err is what was
-// found so far; see takeEntries.
-func (c *conn) takePacked(tag string, packed []byte, ck *check, own *buffer, compressed []byte, err error) error {
-	if err == nil && ck.pos != int64(len(packed)) {
-		err = &fault{InvalidChunk, errBrokenOff}
-	}
-	if err == nil && ck.alien() {
-		err = &fault{InvalidChunk, errAlien}
-	}
-	if err != nil {
-		ck.drop()
-		if own != nil {
-			c.drop(own)
-		}
-		return c.refused(tag, err)
-	}
-	return c.takeEntries(tag, packed, ck, own, compressed)
-}
-
-// takeCompressed makes a chunk of compressed entries.
-func (c *conn) takeCompressed(tag string, kind compression, packed []byte) error {
-	give, err := c.takeInflaters()
-	if err != nil {
-		return err
-	}
-	defer give()
-	in, ck := &c.g.in, &c.g.ck
-	*in = sifting{c: c, kind: kind, from: len(packed), ck: ck}
-	err = c.inflate(in, packed)
-	if errors.Is(err, errLater) {
-		err = c.siftLater(tag, in, packed)
-		ck.drop()
-		c.inflaters.done()
-		return err
-	}
-	if in.buf == nil {
-		return c.takePacked(tag, packed, ck, nil, nil, err)
-	}
-	return c.takePacked(tag, in.buf.b[:in.n], ck, in.buf, packed[:len(packed):len(packed)], err)
-}
-
-// takeEntries makes a chunk of entries that were all looked at. own is the buffer they lie in, nil
-// for the read buffer; compressed is how they came, nil for as they are.
-func (c *conn) takeEntries(tag string, entries []byte, ck *check, own *buffer, compressed []byte) error {
-	defer ck.drop()
-	g := c.g
-	anew := !ck.clean() || c.src != nil                                      // entries are to be written anew
-	size := int64(len(entries)) + 9*ck.zeros + ck.events*int64(c.src.most()) // an EventTime takes 10 bytes, a time of 0 at least 1
-	if most := max(c.s.maxDecompressed, keptBuffer, int64(len(entries))); anew && size > most {
-		if own != nil {
-			c.drop(own)
-		}
-		c.count.refusedEvents.Add(uint64(ck.values()))
-		c.refuse(tag, faultf(Bomb, "more than %d bytes with what is added to every entry", most))
-		return nil
-	}
-	if ck.invalid > 0 && !c.invalid(tag, int(ck.invalid), ck.values(), ck.why) {
-		if own != nil {
-			c.drop(own)
-		}
-		return nil
-	}
-	if ck.large > 0 {
-		if c.refuseLarge(tag, ck, ck.spans[0].size) {
-			if own != nil {
-				c.drop(own)
-			}
-			return nil
-		}
-		if err := c.asideSpans(tag, entries, ck.spans); err != nil {
-			if own != nil {
-				c.drop(own)
-			}
-			return err
-		}
-	}
-	c.count.skipped.Add(uint64(ck.skipped))
-	if ck.events == 0 {
-		if own != nil {
-			c.drop(own)
-		}
-		c.addAck()
-		return nil
-	}
-	var raw []byte
-	if anew {
-		raw = entries
-		b, err := c.extra(bufferSize(size))
-		if err != nil {
-			if own != nil {
-				c.drop(own)
-			}
-			return err
-		}
-		entries = ck.rewrite(b.b[:0], entries, c.s.now(), c.src)
-		if own != nil {
-			c.keepExtra(own)
-		}
-		own = b
-	}
-	g.close(tag)
-	ch := c.chunk(tag)
-	ch.Raw = raw
-	if raw == nil && compressed != nil {
-		ch.Compressed, ch.Compression = compressed, g.opt.compression().String()
-	}
-	ch.Entries = entries[:len(entries):len(entries)]
-	ch.Events, ch.Invalid, ch.Skipped = int(ck.events), int(ck.invalid), int(ck.skipped)
-	if own != nil {
-		c.keepExtra(own)
-		if g.extraLen > keptBuffer {
-			return c.flush()
-		}
-	}
-	return nil
-}
-
 // takeEvent takes the event of a message in Message mode.
-func (c *conn) takeEvent(tag string, b []byte) error {
-	d, g := &c.dec, c.g
-	var s shape
-	if d.usual {
-		s.record = int(d.record - d.body)
-		if d.mode == modeMeta {
-			s.meta = s.record - 1
-		}
-	} else {
-		event := b[d.body:d.recordEnd]
-		if _ = s.begin(event, 0); s.verdict != invalid {
-			s.end(event, int(d.record-d.body))
-		}
-	}
-	switch s.verdict {
-	case skipped:
+func (c *taker) takeEvent(tag string, b []byte) error {
+	d, g := &c.in.dec, c.g
+	var s wire.Shape
+	d.Shape(b, &s)
+	switch s.Verdict {
+	case wire.Skipped:
 		c.count.skipped.Add(1)
 		c.addAck()
 		return nil
-	case invalid:
-		if c.invalid(tag, 1, 1, s.why) {
+	case wire.Invalid:
+		if c.invalid(tag, 1, 1, s.Why) {
 			c.addAck()
 		}
 		return nil
-	case good, timeless:
+	case wire.Good, wire.Timeless:
 	}
-	size := int(d.recordEnd - d.body)
-	if d.maxEvent > 0 && int64(size+1) > d.maxEvent {
-		inPlace(b, int(d.body))
-		if c.refuseLarge(tag, &check{large: 1}, int64(size+1)) {
+	at, end := d.Event()
+	size := end - at
+	if d.MaxEvent > 0 && int64(size+1) > d.MaxEvent {
+		inPlace(b, at)
+		if c.refuseLarge(tag, &wire.Check{Large: 1}, int64(size+1)) {
 			return nil
 		}
-		if err := c.asideOne(tag, b[d.body-1:d.recordEnd:d.recordEnd], 0); err != nil {
+		if err := c.asideOne(tag, b[at-1:end:end], 0); err != nil {
 			return err
 		}
 		c.addAck()
 		return nil
 	}
-	if g.opt.id == nil && size <= gatherMost {
-		if g.gathered+size+11+c.src.most() > scratchMost {
+	if c.opt.ID == nil && size <= gatherMost {
+		if g.gathered+size+11+c.src.Most() > scratchMost {
 			if err := c.flush(); err != nil {
 				return err
 			}
 		}
 		anew := int32(-1)
-		if s.verdict == timeless || c.src != nil {
+		if s.Verdict == wire.Timeless || c.src != nil {
 			anew = int32(len(g.shapes))
 			g.shapes = append(g.shapes, s)
 		}
-		g.add(g.gather(tag, c), ref{int32(c.r + int(d.body)), int32(size), -1, anew}, c.src.most(), s.verdict == timeless)
+		g.add(g.gather(tag), ref{int32(c.in.r + at), int32(size), -1, anew}, c.src.Most(), s.Verdict == wire.Timeless)
 		return nil
 	}
-	inPlace(b, int(d.body))
-	event := b[d.body-1 : d.recordEnd : d.recordEnd]
+	inPlace(b, at)
+	event := b[at-1 : end : end]
 	var raw []byte
-	var own *buffer
-	if s.verdict == timeless || c.src != nil {
+	var own *budget.Buffer
+	if s.Verdict == wire.Timeless || c.src != nil {
 		var err error
-		if own, err = c.extra(bufferSize(int64(size + 11 + c.src.most()))); err != nil {
+		if own, err = c.extra(budget.SizeOf(int64(size + 11 + c.src.Most()))); err != nil {
 			return err
 		}
 		raw = event
-		event, _ = appendAnew(own.b[:0], event[1:], 0, &s, c.s.now(), c.src)
+		event, _ = wire.AppendAnew(own.B[:0], event[1:], 0, &s, c.s.now(), c.src)
 	}
 	g.close(tag)
 	ch := c.chunk(tag)
-	ch.Raw, ch.Entries, ch.Events = raw, event, 1
+	ch.Entries, ch.Events = event, 1
+	if raw != nil {
+		g.sent().Entries = raw
+	}
 	if own != nil {
 		c.keepExtra(own)
 	}
 	return nil
-}
-
-// chunk begins a chunk of the message in progress, and notes its ack.
-func (c *conn) chunk(tag string) *Chunk {
-	g, o := c.g, &c.g.opt
-	ch := g.chunk()
-	ch.Tag, ch.Peer, ch.Conn, ch.Sender = tag, c.peer, c.id, c.sender
-	ch.SentTag = g.sentTag
-	ch.ID, ch.IDBin, ch.Own = o.id, o.idBin, o.own
-	c.addAck()
-	return ch
-}
-
-// addAck notes the ack of the message in progress, if it asked for one (docs/forward.md rules 24,
-// 25).
-func (c *conn) addAck() {
-	g := c.g
-	if g.opt.id != nil {
-		g.acks = appendAck(g.acks, g.opt.id, g.opt.idBin, c.json)
-		g.ackCount++
-	}
-}
-
-// invalid tells of n invalid entries of all that a message has, and whether the rest is to be
-// stored.
-func (c *conn) invalid(tag string, n int, all int64, why uint8) bool {
-	err := reasons[why]
-	if c.s.RefuseInvalid {
-		c.count.refusedEvents.Add(uint64(all))
-		c.refuse(tag, &fault{InvalidEntries, err})
-		return false
-	}
-	c.count.invalid.Add(uint64(n))
-	c.trouble(InvalidEntries, Kept, tag, n, err)
-	return true
 }
 
 // oddTag tells whether a tag has something in it that hardly anybody means. It is stored all the
@@ -317,6 +155,3 @@ func (c *conn) invalid(tag string, n int, all int64, why uint8) bool {
 func oddTag(tag string) bool {
 	return strings.IndexFunc(tag, func(r rune) bool { return r < ' ' || r == 0x7f }) >= 0 || strings.Contains(tag, "..")
 }
-
-// shorten cuts text of a peer's to what fits into an error.
-func shorten(b []byte) []byte { return b[:min(len(b), 64)] }

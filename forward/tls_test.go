@@ -67,8 +67,8 @@ func TestRule42TLS(t *testing.T) {
 			t.Run(network+" "+tls.VersionName(version), func(t *testing.T) {
 				var seen atomic.Pointer[Sender]
 				var events atomic.Int64
-				s := &Server{Handler: HandlerFunc(func(_ context.Context, c *Chunk) error {
-					seen.Store(c.Sender)
+				s := &Server{Handler: HandlerFunc(func(ctx context.Context, c *Chunk) error {
+					seen.Store(SenderOf(ctx))
 					events.Add(int64(c.Events))
 					return nil
 				})}
@@ -162,7 +162,7 @@ func TestRule42Refused(t *testing.T) {
 				_ = nc.Close()
 			}
 			tr := <-troubles
-			if tr.Kind != HandshakeFailed || tr.Fate != Closed || tr.Peer != "127.0.0.1" || !strings.Contains(tr.String(), tc.told) || strings.Contains(tr.String(), "\n") {
+			if tr.Kind != HandshakeFailed || tr.Fate != Closed || tr.Sender.Peer != "127.0.0.1" || !strings.Contains(tr.String(), tc.told) || strings.Contains(tr.String(), "\n") {
 				t.Error(tr)
 			}
 			if err := s.Close(); err != nil || len(troubles) > 0 || len(o.events) > 0 || s.Stats().Troubles[HandshakeFailed] != 1 {
@@ -543,17 +543,11 @@ func TestTLSWaitingHoldsLittle(t *testing.T) {
 		defer func() { _ = nc.Close() }()
 		go func() { _, _ = nc.Write(bytes.Repeat(whole, 4)) }()
 	}
-	until(t, func() bool { return s.mem.waiting.Load() >= most/2 })
+	until(t, func() bool { return s.mem.Waiting() >= most/2 })
 	held := 0
-	s.mu.Lock()
-	s.mem.mu.Lock()
-	for c := range s.conns {
-		if c.hold.grant != nil {
-			held += c.under.w - c.under.r
-		}
+	for _, c := range s.all(func(c *remote) bool { return c.hold.Waits() }) {
+		held += c.under.w - c.under.r
 	}
-	s.mem.mu.Unlock()
-	s.mu.Unlock()
 	if held > 0 {
 		t.Errorf("%d bytes were read ahead", held)
 	}

@@ -21,6 +21,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/internal/needs"
 	"github.com/spillwaylog/spillway/internal/testcert"
 )
@@ -186,7 +187,7 @@ func TestClientKeyUpdate(t *testing.T) {
 			if got, _ := q.received(); !bytes.Contains(got, []byte{0xa1, byte(id)}) {
 				t.Fatalf("%c: %q", id, got)
 			}
-			write(t, far, out.record(typeData, appendAck(nil, []byte(string(id)), false, false)))
+			write(t, far, out.record(typeData, wire.AppendAck(nil, []byte(string(id)), false, false)))
 			if err := <-sent; err != nil {
 				t.Error(err)
 			}

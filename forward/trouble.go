@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
 // TroubleKind says what was wrong with what a peer sent, or with the peer.
@@ -92,10 +94,8 @@ func (f Fate) String() string {
 type Trouble struct {
 	Kind TroubleKind
 	Fate Fate
-	Peer string // as in Chunk; for NotAccepted the listener's address
-	Conn uint64 // as in Chunk; 0 for NotAccepted
 	Tag  string // where one is known
-	// Sender has the peer's address with its port, and the endpoint that it came in by; for
+	// Sender has the peer's address, the connection and the endpoint that it came in by; for
 	// NotAccepted the listener's address. What it says of a login may not be read: that may be
 	// going on.
 	Sender *Sender
@@ -107,11 +107,7 @@ type Trouble struct {
 // String returns one line that has it all, with nothing of the peer's that could forge a line.
 func (t Trouble) String() string {
 	var b strings.Builder
-	peer := t.Peer
-	if t.Sender != nil {
-		peer = t.Sender.Address()
-	}
-	fmt.Fprintf(&b, "%s from %s: ", t.Kind, peer)
+	fmt.Fprintf(&b, "%s from %s: ", t.Kind, t.Sender.Address())
 	if t.Entries > 0 {
 		fmt.Fprintf(&b, "%d left out: ", t.Entries)
 	}
@@ -138,11 +134,20 @@ func faultf(kind TroubleKind, format string, args ...any) error {
 	return &fault{kind, fmt.Errorf(format, args...)}
 }
 
-// kindOf returns the kind of an error, or the other one.
-func kindOf(err error, other TroubleKind) TroubleKind {
+// troubleOf is what is wrong with bytes, as a kind of trouble.
+var troubleOf = [...]TroubleKind{
+	wire.Garbage: Garbage, wire.TooDeep: TooDeep, wire.TooLong: TooLong, wire.TooLarge: TooLarge, wire.InvalidMessage: InvalidMessage, wire.InvalidChunk: InvalidChunk, wire.BadTag: BadTag,
+}
+
+// faultOf finds the trouble in an error: nil if there is none.
+func faultOf(err error) *fault {
 	var f *fault
 	if errors.As(err, &f) {
-		return f.kind
+		return f
 	}
-	return other
+	var b *wire.Fault
+	if errors.As(err, &b) {
+		return &fault{troubleOf[b.Kind], b.Err}
+	}
+	return nil
 }

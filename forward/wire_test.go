@@ -95,7 +95,7 @@ func (o *outcome) note(c *Chunk) error {
 	if c.ID != nil {
 		id = fmt.Sprintf("%q", c.ID)
 	}
-	o.chunks = append(o.chunks, fmt.Sprintf("%s %s events %d invalid %d skipped %d", c.Tag, id, c.Events, c.Invalid, c.Skipped))
+	o.chunks = append(o.chunks, fmt.Sprintf("%s %s events %d invalid %d skipped %d", c.Tag, id, c.Events, sentOf(c).Invalid, sentOf(c).Skipped))
 	r := ReadEntries(c.Entries)
 	n := 0
 	for e, ok := r.Next(); ok; e, ok = r.Next() {
@@ -106,6 +106,14 @@ func (o *outcome) note(c *Chunk) error {
 		return fmt.Errorf("chunk of %d entries: %d read: %w: %x", c.Events, n, r.Err(), c.Entries)
 	}
 	return nil
+}
+
+// sentOf is how a chunk was sent; blank where it is as it came.
+func sentOf(c *Chunk) Sent {
+	if c.Sent == nil {
+		return Sent{}
+	}
+	return *c.Sent
 }
 
 // describe is an entry as text.
@@ -152,10 +160,7 @@ func play(set func(*Server), pieces ...[]byte) *outcome {
 		sc.pieces = append(sc.pieces, slices.Clone(p))
 	}
 	s.init()
-	c := newConn(s, sc, &s.Endpoint, nil)
-	s.conns[c] = struct{}{}
-	s.running.Add(1)
-	c.serve()
+	s.serve(s.admit(sc, &s.Endpoint, nil))
 	_ = s.Close() // ends the watch too
 	o.acks = sc.out.Bytes()
 	for _, p := range sc.pieces {
@@ -195,8 +200,8 @@ func (o *outcome) byTag() []string {
 	return out
 }
 
-// wire is one case: bytes in, and what is to come of them.
-type wire struct {
+// vector is one case: bytes in, and what is to come of them.
+type vector struct {
 	name     string
 	in       string // hexadecimal
 	events   []string
@@ -206,7 +211,7 @@ type wire struct {
 }
 
 // run runs cases: in one piece, byte by byte, and with a handler that takes no groups.
-func run(t *testing.T, cases []wire) {
+func run(t *testing.T, cases []vector) {
 	t.Helper()
 	for _, w := range cases {
 		for _, how := range []string{"whole", "bytes", "single"} {
@@ -232,7 +237,7 @@ func run(t *testing.T, cases []wire) {
 	}
 }
 
-func (w *wire) check(t *testing.T, o *outcome) {
+func (w *vector) check(t *testing.T, o *outcome) {
 	t.Helper()
 	if !slices.Equal(o.byTag(), w.events) {
 		t.Errorf("events\n%q, want\n%q", o.events, w.events)

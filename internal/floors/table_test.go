@@ -32,7 +32,10 @@ var table = map[string]place{
 	needsPath: {floor: 0},
 	testcert:  {floor: 0},
 
-	"forward":              {floor: 1, down: []string{"internal/record", "msgpack"}},
+	"forward":                 {floor: 1, down: []string{"forward/internal/budget", "forward/internal/wire", "internal/record", "msgpack"}},
+	"forward/internal/wire":   {floor: 1, down: []string{"msgpack"}},
+	"forward/internal/budget": {floor: 1},
+
 	"internal/lines":       {floor: 1, down: []string{"forward", "msgpack"}},
 	"internal/files":       {floor: 1},
 	"internal/urls":        {floor: 1},

@@ -200,7 +200,7 @@ func (f *Follower) condemn(x *flight) (ok bool, err error) {
 		body = &x.own.Compressed
 	}
 	*body = bytes.Clone(*body)
-	x.own.ID, x.own.Print = nil, nil
+	x.own.ID = nil
 	f.cfg.Report(fmt.Errorf("the process ended three times while nothing but the record that ends at %v was in hand: it is a dead letter", rec.Pos))
 	return true, nil
 }

@@ -62,7 +62,7 @@ func TestEncode(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := tc.letter.Chunk
-			if !reflect.DeepEqual(c, got.Chunk) || c.Tag != want.Tag || len(c.ID) != len(forward.NewID()) || !c.Own || c.Print != nil || c.Signal != want.Signal ||
+			if !reflect.DeepEqual(c, got.Chunk) || c.Tag != want.Tag || len(c.ID) != len(forward.NewID()) || !c.Own || c.Signal != want.Signal ||
 				c.Events != got.Events() || tc.gzip != (c.Compression == "gzip") {
 				t.Errorf("as a chunk it is %+v", c)
 			}
@@ -92,7 +92,7 @@ func TestKey(t *testing.T) {
 	same := keyFor(func(*Letter) {})
 	for _, change := range []func(*Letter){
 		func(l *Letter) { l.Reason, l.Time = "", l.Time.Add(1) },
-		func(l *Letter) { l.Chunk.ID, l.Chunk.Print = nil, nil },
+		func(l *Letter) { l.Chunk.ID = nil },
 		func(l *Letter) {
 			l.Chunk.Compressed, l.Chunk.Compression, l.Chunk.Entries = gzipped(l.Chunk.Entries), "gzip", nil
 		},
@@ -251,7 +251,7 @@ func FuzzDecode(f *testing.F) {
 		if l.Chunk.ID == nil {
 			again.Chunk.ID = nil
 		}
-		l.Chunk.Print, l.Chunk.Own, l.Chunk.IDBin = nil, true, false
+		l.Chunk.Own, l.Chunk.IDBin = true, false
 		if l.Entries != nil {
 			l.Chunk.Events = len(l.Entries)
 		}

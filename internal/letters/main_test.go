@@ -37,7 +37,7 @@ func letter(output string, position uint64, events int) Letter {
 	}
 	return Letter{
 		Output: output, Reason: "400 Bad Request: no such index", Time: time.Unix(1795226600, 5).UTC(), Position: position,
-		Chunk: &forward.Chunk{Tag: "app.web", ID: []byte("the sender's"), Print: []byte("print"), Entries: entries(numbers...), Events: events},
+		Chunk: &forward.Chunk{Tag: "app.web", ID: []byte("the sender's"), Entries: entries(numbers...), Events: events},
 	}
 }
 

@@ -304,7 +304,7 @@ func panicked(v any) (err error) {
 // copyChunk is why close can leave a handler behind: what it holds is its own.
 func copyChunk(c *forward.Chunk) *forward.Chunk {
 	own := *c
-	own.ID, own.Entries, own.Raw = slices.Clone(c.ID), slices.Clone(c.Entries), slices.Clone(c.Raw)
+	own.ID, own.Entries = slices.Clone(c.ID), slices.Clone(c.Entries)
 	return &own
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package forward
+package wire
 
 import (
 	"bytes"
@@ -17,23 +17,26 @@ type gzipper struct {
 	z   *gzip.Writer
 }
 
+// gzipperKeeps is the largest buffer that a gzipper keeps for its next chunk.
+const gzipperKeeps = 1 << 20
+
 var gzippers = sync.Pool{New: func() any {
 	g := new(gzipper)
 	g.z = gzip.NewWriter(&g.out)
 	return g
 }}
 
-// deflater compresses what one client sends. It may be used by many goroutines.
-type deflater struct {
-	how  string // as Client.Compress
+// Deflater compresses what one client sends. It may be used by many goroutines.
+type Deflater struct {
+	How  string // as Client.Compress
 	once sync.Once
 	zstd *zstd.Encoder
 	err  error
 }
 
-// check says whether deflate can work.
-func (d *deflater) check() error {
-	switch d.how {
+// Check says whether deflate can work.
+func (d *Deflater) Check() error {
+	switch d.How {
 	case "", "gzip":
 		return nil
 	case "zstd":
@@ -42,15 +45,15 @@ func (d *deflater) check() error {
 		})
 		return d.err
 	}
-	return fmt.Errorf("no compression %q: gzip or zstd", d.how)
+	return fmt.Errorf("no compression %q: gzip or zstd", d.How)
 }
 
-// deflate compresses entries. free gives back what it returned.
-func (d *deflater) deflate(entries []byte) (out []byte, free func(), err error) {
-	if err := d.check(); err != nil {
+// Deflate compresses entries. free gives back what it returned.
+func (d *Deflater) Deflate(entries []byte) (out []byte, free func(), err error) {
+	if err := d.Check(); err != nil {
 		return nil, nil, err
 	}
-	switch d.how {
+	switch d.How {
 	case "gzip":
 		g := gzippers.Get().(*gzipper)
 		g.out.Reset()
@@ -59,7 +62,7 @@ func (d *deflater) deflate(entries []byte) (out []byte, free func(), err error) 
 			err = g.z.Close()
 		}
 		return g.out.Bytes(), func() {
-			if g.out.Cap() <= keptBuffer {
+			if g.out.Cap() <= gzipperKeeps {
 				gzippers.Put(g)
 			}
 		}, err

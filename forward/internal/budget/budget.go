@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package forward
+package budget
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 )
 
-// budget is the memory that all connections together may hold in buffers.
+// A Budget is the memory that all connections together may hold in buffers.
 //
 // A connection asks before it takes. A quarter of the whole is kept for those with small messages,
 // so that large ones do not hold them up. When there is none left a connection waits in line: first
@@ -17,13 +18,15 @@ import (
 // those in the middle will need what is left, going by what such messages have needed before. What
 // is half read can always be finished, so nothing waits for ever: the first in line may overdraw,
 // alone, and as much as its message takes, until it has handed on what it holds. While one waits,
-// the server cuts connections that hold memory and do not go on (slow.go).
+// the server cuts connections that hold memory and do not go on, see Watch.
 //
-// Lock order: budget.mu is taken last, and never held while anything else is waited for.
-type budget struct {
+// Lock order: Budget.mu is taken last, and never held while anything else is waited for.
+type Budget struct {
 	limit   int64
-	_       [64]byte     // what is read by all stands on other cache lines
-	used    atomic.Int64 // by whoever takes and releases
+	stop    <-chan struct{} // closed: no more waiting
+	lack    func()          // somebody begins to wait
+	_       [64]byte        // what is read by all stands on other cache lines
+	used    atomic.Int64    // by whoever takes and releases
 	_       [64]byte
 	waiting atomic.Int32 // holders in line; written with mu held
 
@@ -31,21 +34,24 @@ type budget struct {
 	typical atomic.Int64 // what those held at most that were large before, on average
 
 	mu    sync.Mutex
-	lines [lineCount][]*holder   // those that wait, by lineOf
-	over  atomic.Pointer[holder] // who overdraws; written with mu held
+	lines [lineCount][]*Holder   // those that wait, by lineOf
+	over  atomic.Pointer[Holder] // which overdraws; written with mu held
+
+	_    [64]byte
+	pool pool
 }
 
 const (
 	// littleMost is what a connection with small messages holds at most: a parked buffer, the one
 	// that takes its place, a group's scratch.
-	littleMost = parkedBuffer + 2*baseBuffer
-	// smallMost is the largest message that is small: it fits into a baseBuffer, behind what is
+	littleMost = Parked + 2*Base
+	// SmallMost is the largest message that is small: it fits into a Base, behind what is
 	// left over of the one before it.
-	smallMost = 64<<10 + 1<<10
+	SmallMost = 64<<10 + 1<<10
 )
 
 // little tells whether a holder would hold little with n bytes more.
-func (h *holder) little(n int64) bool { return !h.big.Load() && h.held.Load()+n <= littleMost }
+func (h *Holder) little(n int64) bool { return !h.big.Load() && h.held.Load()+n <= littleMost }
 
 // Lines; lower ones go first.
 const (
@@ -56,46 +62,85 @@ const (
 )
 
 // lineOf is where a holder waits for n bytes.
-func lineOf(h *holder, n int64) int {
+func lineOf(h *Holder, n int64) int {
 	switch {
 	case h.little(n):
 		return lineLittle
-	case h.held.Load() > parkedBuffer:
+	case h.held.Load() > Parked:
 		return lineMiddle
 	}
 	return lineBegin
 }
 
 // kept is the part of the budget for those that hold little.
-func (b *budget) kept() int64 { return min(b.limit/2, max(b.limit/4, 1<<20)) }
+func (b *Budget) kept() int64 { return min(b.limit/2, max(b.limit/4, 1<<20)) }
 
-// scarce tells whether a connection had better begin with a small buffer, to see how large its
+// Scarce tells whether a connection had better begin with a small buffer, to see how large its
 // message is.
-func (b *budget) scarce() bool { return b.used.Load() > b.limit/2 }
+func (b *Budget) Scarce() bool { return b.used.Load() > b.limit/2 }
 
-// A share is what the connections of one peer hold together.
-type share struct {
-	held  atomic.Int64 // by its holders
-	conns int          // by Server.mu
+// New makes a budget of so many bytes. lack is called by each connection that begins to wait,
+// before it does; nothing waits any more when stop is closed.
+func New(limit int64, stop <-chan struct{}, lack func()) *Budget {
+	b := &Budget{limit: limit, stop: stop, lack: lack}
+	b.pool.limit, b.pool.used = limit, &b.used
+	return b
 }
 
-// holder is one connection's part of the budget. Its fields are the connection's own, except while
-// it waits.
-type holder struct {
-	held  atomic.Int64 // written by the connection, its parcels and by who grants, read by the watch
-	lent  atomic.Int64 // the part of it that only parcels hold, see async.go; by the connection and its parcels
-	large atomic.Bool  // counted in budget.large
+// Close lets go of the buffers that are kept.
+func (b *Budget) Close() { b.pool.close() }
+
+// Limit is how many bytes there are.
+func (b *Budget) Limit() int64 { return b.limit }
+
+// Used is how many bytes are held.
+func (b *Budget) Used() int64 { return b.used.Load() }
+
+// Waiting is how many connections are in line.
+func (b *Budget) Waiting() int { return int(b.waiting.Load()) }
+
+// AtRest says what is left behind when nothing should be: bytes, or holders.
+func (b *Budget) AtRest() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	waiting := 0
+	for _, line := range b.lines {
+		waiting += len(line)
+	}
+	if used, large := b.used.Load(), b.large.Load(); used != 0 || large != 0 || waiting > 0 || b.waiting.Load() != 0 || b.over.Load() != nil {
+		return fmt.Errorf("%d bytes are held, %d holders are large, %d of %d wait, one overdraws: %v", used, large, waiting, b.waiting.Load(), b.over.Load() != nil)
+	}
+	return nil
+}
+
+// A Share is what the connections of one peer hold together.
+type Share struct {
+	held  atomic.Int64 // by its holders
+	Conns int          // by the set of connections
+}
+
+// Held is how much that is.
+func (s *Share) Held() int64 { return s.held.Load() }
+
+// A Holder is one connection's part of the budget. Its fields are the connection's own, except
+// while it waits.
+type Holder struct {
+	b     *Budget
+	shard uint64       // of the pool
+	held  atomic.Int64 // written by the connection, those that share its buffers and by what grants, read by the watch
+	lent  atomic.Int64 // the part of it that only those hold; by the connection and by them
+	large atomic.Bool  // counted in Budget.large
 	peak  atomic.Int64 // of held since it is
 	big   atomic.Bool  // its message in progress is not small; by the connection
-	peer  *share       // all connections of its peer; nil: it is alone
-	over  bool         // may overdraw; true only for budget.over
-	want  int64        // while waiting, as all below; with budget.mu held
+	peer  *Share       // all connections of its peer; nil: it is alone
+	over  bool         // may overdraw; true only for Budget.over
+	want  int64        // while waiting, as all below; with Budget.mu held
 	grant chan struct{}
 	cut   bool // refused
 }
 
 // add changes what h holds, and returns how much that is now.
-func (h *holder) add(n int64) int64 {
+func (h *Holder) add(n int64) int64 {
 	if h.peer != nil {
 		h.peer.held.Add(n)
 	}
@@ -103,7 +148,7 @@ func (h *holder) add(n int64) int64 {
 }
 
 // ofPeer is what all connections of its peer hold.
-func (h *holder) ofPeer() int64 {
+func (h *Holder) ofPeer() int64 {
 	if h.peer == nil {
 		return h.held.Load()
 	}
@@ -111,7 +156,7 @@ func (h *holder) ofPeer() int64 {
 }
 
 // try takes n bytes if there are as many, and nobody is in line for them unless they are few.
-func (b *budget) try(h *holder, n int64) bool {
+func (b *Budget) try(h *Holder, n int64) bool {
 	if h.over {
 		b.force(h, n)
 		return true
@@ -119,7 +164,7 @@ func (b *budget) try(h *holder, n int64) bool {
 	return (b.waiting.Load() == 0 || h.little(n)) && b.take(h, n)
 }
 
-func (b *budget) take(h *holder, n int64) bool {
+func (b *Budget) take(h *Holder, n int64) bool {
 	limit := b.limit
 	if !h.little(n) {
 		limit -= b.kept()
@@ -142,13 +187,13 @@ func (b *budget) take(h *holder, n int64) bool {
 }
 
 // force takes n bytes, whatever there is.
-func (b *budget) force(h *holder, n int64) {
+func (b *Budget) force(h *Holder, n int64) {
 	b.used.Add(n)
 	b.grown(h, h.add(n))
 }
 
 // grown notes that a holder holds more. Called by the connection, or for it while it waits.
-func (b *budget) grown(h *holder, held int64) {
+func (b *Budget) grown(h *Holder, held int64) {
 	if held <= littleMost {
 		return
 	}
@@ -158,7 +203,7 @@ func (b *budget) grown(h *holder, held int64) {
 }
 
 // shrunk notes that it holds less.
-func (b *budget) shrunk(h *holder, held int64) {
+func (b *Budget) shrunk(h *Holder, held int64) {
 	if held > littleMost || !h.large.Load() || !h.large.Swap(false) {
 		return
 	}
@@ -167,9 +212,8 @@ func (b *budget) shrunk(h *holder, held int64) {
 	b.typical.Store(typical + (h.peak.Swap(0)-typical)/8) // two at a time: one counts
 }
 
-// acquire takes n bytes, and waits for them; false: stop was closed, or h was refused. begin is
-// called once, if it has to wait.
-func (b *budget) acquire(h *holder, n int64, stop <-chan struct{}, begin func()) bool {
+// acquire takes n bytes, and waits for them; false: stop was closed, or h was refused.
+func (b *Budget) acquire(h *Holder, n int64) bool {
 	if b.try(h, n) {
 		return true
 	}
@@ -179,52 +223,52 @@ func (b *budget) acquire(h *holder, n int64, stop <-chan struct{}, begin func())
 	line := &b.lines[lineOf(h, n)]
 	*line = append(*line, h)
 	b.waiting.Add(1)
-	b.dispatch()
+	b.dispatchLocked()
 	waits := h.grant != nil
 	b.mu.Unlock()
 	if waits {
-		begin()
+		b.lack()
 	}
 	select {
 	case <-grant:
 		return !h.cut // written before grant was closed
-	case <-stop:
+	case <-b.stop:
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if h.grant != nil { // else granted meanwhile: whoever gives up releases all that it holds
 		b.leaveLocked(h)
-		b.dispatch()
+		b.dispatchLocked()
 	}
 	return false
 }
 
 // refuse ends the wait of a holder, if it waits, with nothing.
-func (b *budget) refuse(h *holder) {
+func (b *Budget) refuse(h *Holder) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if h.grant != nil {
 		h.cut = true
 		close(h.grant)
 		b.leaveLocked(h)
-		b.dispatch()
+		b.dispatchLocked()
 	}
 }
 
 // leaveLocked takes a holder out of its line.
-func (b *budget) leaveLocked(h *holder) {
+func (b *Budget) leaveLocked(h *Holder) {
 	h.grant = nil
-	is := func(w *holder) bool { return w == h }
+	is := func(w *Holder) bool { return w == h }
 	for i := range b.lines {
 		b.lines[i] = slices.DeleteFunc(b.lines[i], is)
 	}
 	b.waiting.Add(-1)
 }
 
-// dispatch grants what it can. With mu held.
-func (b *budget) dispatch() {
+// dispatchLocked grants what it can.
+func (b *Budget) dispatchLocked() {
 	for {
-		i := slices.IndexFunc(b.lines[:], func(line []*holder) bool { return len(line) > 0 })
+		i := slices.IndexFunc(b.lines[:], func(line []*Holder) bool { return len(line) > 0 })
 		if i < 0 {
 			return
 		}
@@ -247,9 +291,9 @@ func (b *budget) dispatch() {
 	}
 }
 
-// first is who goes first in a line: of the peer that holds least, the one that waits longest.
-func (b *budget) first(line []*holder) (first int) {
-	if b.over.Load() != nil && b.limit-b.used.Load() < parkedBuffer {
+// first is what goes first in a line: of the peer that holds least, the one that waits longest.
+func (b *Budget) first(line []*Holder) (first int) {
+	if b.over.Load() != nil && b.limit-b.used.Load() < Parked {
 		return 0 // there is nothing to go for
 	}
 	least := line[0].ofPeer()
@@ -262,7 +306,7 @@ func (b *budget) first(line []*holder) (first int) {
 }
 
 // release gives n bytes back.
-func (b *budget) release(h *holder, n int64) {
+func (b *Budget) release(h *Holder, n int64) {
 	if n == 0 {
 		return
 	}
@@ -270,26 +314,26 @@ func (b *budget) release(h *holder, n int64) {
 	b.used.Add(-n)
 	if b.waiting.Load() > 0 {
 		b.mu.Lock()
-		b.dispatch()
+		b.dispatchLocked()
 		b.mu.Unlock()
 	}
 }
 
 // settle ends an overdraft, when its holder has handed on what it held. What it still holds then is
-// little, see conn.settle.
-func (b *budget) settle(h *holder) {
+// little, see Holder.Settle.
+func (b *Budget) settle(h *Holder) {
 	if !h.over {
 		return
 	}
 	b.mu.Lock()
 	h.over = false
 	b.over.Store(nil)
-	b.dispatch()
+	b.dispatchLocked()
 	b.mu.Unlock()
 }
 
-// wanted is how many bytes connections wait for.
-func (b *budget) wanted() (n int64) {
+// Wanted is how many bytes connections wait for.
+func (b *Budget) Wanted() (n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, line := range b.lines {
@@ -300,5 +344,5 @@ func (b *budget) wanted() (n int64) {
 	return n
 }
 
-// pressed tells whether anybody waits.
-func (b *budget) pressed() bool { return b.waiting.Load() > 0 }
+// Pressed tells whether anybody waits.
+func (b *Budget) Pressed() bool { return b.waiting.Load() > 0 }

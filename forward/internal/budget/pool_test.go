@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package forward
+package budget
 
 import (
 	"sync/atomic"
@@ -11,10 +11,11 @@ import (
 
 // Every size has a class, whose buffers hold it and are not much larger; the classes are in order.
 func TestClasses(t *testing.T) {
+	const largest = 1<<30 + 256<<10 // of a message, and a read behind it
 	last, lastSize := -1, int64(0)
-	for n := int64(1); n <= largestChunk+frameSize+readSize; n += 1 + n/97 {
+	for n := int64(1); n <= largest; n += 1 + n/97 {
 		class, size := classOf(n)
-		if size < n || n > baseBuffer && size > n+n/fineSteps+1 || n > parkedBuffer && n <= baseBuffer && size >= 2*n {
+		if size < n || n > Base && size > n+n/fineSteps+1 || n > Parked && n <= Base && size >= 2*n {
 			t.Fatalf("%d bytes: a buffer of %d", n, size)
 		}
 		if class < last || class >= poolClasses || (class == last) != (size == lastSize) {
@@ -25,9 +26,9 @@ func TestClasses(t *testing.T) {
 		}
 		last, lastSize = class, size
 	}
-	for _, n := range []int64{parkedBuffer, baseBuffer, 8 << 20, 64 << 20} {
-		if bufferSize(n) != int(n) {
-			t.Errorf("%d bytes: a buffer of %d", n, bufferSize(n))
+	for _, n := range []int64{Parked, Base, 8 << 20, 64 << 20} {
+		if SizeOf(n) != int(n) {
+			t.Errorf("%d bytes: a buffer of %d", n, SizeOf(n))
 		}
 	}
 }
@@ -39,13 +40,13 @@ func TestPoolKeeps(t *testing.T) {
 		var used atomic.Int64
 		p := &pool{limit: 8 << 20, used: &used}
 		defer p.close()
-		take := func(size int) *buffer {
+		take := func(size int) *Buffer {
 			used.Add(int64(size))
 			return p.take(size, 1)
 		}
-		put := func(b *buffer) {
+		put := func(b *Buffer) {
 			p.put(b, 1)
-			used.Add(-b.size())
+			used.Add(-b.Size())
 		}
 		within := func(want int64) {
 			t.Helper()
@@ -67,10 +68,10 @@ func TestPoolKeeps(t *testing.T) {
 		e := take(1 << 20)
 		within(4 << 20)
 		put(e)
-		small := take(baseBuffer)
+		small := take(Base)
 		put(small)
 		within(5 << 20)
-		if p.take(baseBuffer, 1) != small {
+		if p.take(Base, 1) != small {
 			t.Error("a small one was not kept")
 		}
 		<-time.After(idleFor + idleFor/2)
@@ -95,9 +96,9 @@ func TestPoolKeepsFewSmall(t *testing.T) {
 	var used atomic.Int64
 	p := &pool{limit: 64 << 20, used: &used}
 	defer p.close()
-	var all []*buffer
+	var all []*Buffer
 	for conn := range uint64(1000) {
-		all = append(all, p.take(baseBuffer, conn))
+		all = append(all, p.take(Base, conn))
 	}
 	for conn, b := range all {
 		p.put(b, uint64(conn))
@@ -108,7 +109,7 @@ func TestPoolKeepsFewSmall(t *testing.T) {
 			kept += len(list)
 		}
 	}
-	if kept*baseBuffer > 16<<20 || kept < poolShards {
+	if kept*Base > 16<<20 || kept < poolShards {
 		t.Errorf("%d kept", kept)
 	}
 }
@@ -118,8 +119,8 @@ func BenchmarkPool(b *testing.B) {
 	p := &pool{limit: 1 << 30, used: &used}
 	defer p.close()
 	var shard atomic.Uint64
-	for _, size := range []int{baseBuffer, 8 << 20} {
-		b.Run(map[bool]string{true: "small", false: "large"}[size == baseBuffer], func(b *testing.B) {
+	for _, size := range []int{Base, 8 << 20} {
+		b.Run(map[bool]string{true: "small", false: "large"}[size == Base], func(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				me := shard.Add(1)
 				for pb.Next() {

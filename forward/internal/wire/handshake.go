@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package forward
+package wire
 
 import (
 	"crypto/rand"
@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -17,18 +18,19 @@ import (
 // How this file is organised. A handshake is three letters (docs/forward.md rules 31 to 33): HELO
 // from the server, PING from the client, PONG from the server. Each has append, which writes it,
 // and parse, which reads a complete one; what was parsed aliases it. A letterReader finds where a
-// letter ends. Who may send is decided in security.go; conn_login.go and login.go are the two ends.
+// letter ends.
 
+// Sizes, in bytes.
 const (
-	nonceSize    = 16
+	NonceSize    = 16
 	digestSize   = 2 * sha512.Size // of the text, which is hexadecimal
 	letterBuffer = 512             // a usual one is shorter
-	pingMost     = 8 << 10         // of a stranger
-	answerMost   = 64 << 10        // of a server that was asked for
+	PingMost     = 8 << 10         // of a stranger
+	AnswerMost   = 64 << 10        // of a server that was asked for
 )
 
-// letterReader reads one letter, however it is cut.
-type letterReader struct {
+// LetterReader reads one letter, however it is cut.
+type LetterReader struct {
 	buf  []byte
 	end  int // of the letter
 	have int // of what has arrived
@@ -37,15 +39,15 @@ type letterReader struct {
 
 var errLetterLong = errors.New("longer than any handshake")
 
-// read reads from r until a letter is complete. io.EOF: nothing came before the end.
-func (l *letterReader) read(r io.Reader, most int) (letter []byte, err error) {
+// Read reads from r until a letter is complete. io.EOF: nothing came before the end.
+func (l *LetterReader) Read(r io.Reader, most int) (letter []byte, err error) {
 	if len(l.buf) == l.have {
 		l.buf = append(l.buf, make([]byte, letterBuffer)...)
 	}
 	l.scan.Reset(msgpack.Limits{Depth: 8, Length: int64(most), Count: int64(most)})
 	var rerr error
 	for n, empty := 0, 0; ; {
-		if l.have > 0 && l.end == 0 && !arrayCode(l.buf[0]) {
+		if l.have > 0 && l.end == 0 && !IsArray(l.buf[0]) {
 			return nil, fmt.Errorf("it begins with %#02x, which is no array", l.buf[0])
 		}
 		k, done, err := l.scan.Scan(l.buf[l.end:l.have])
@@ -74,14 +76,20 @@ func (l *letterReader) read(r io.Reader, most int) (letter []byte, err error) {
 	}
 }
 
-// rest is what came behind the letter.
-func (l *letterReader) rest() []byte { return l.buf[l.end:l.have] }
+// NewLetterReader returns a reader of which some bytes have come already.
+func NewLetterReader(come []byte) *LetterReader {
+	return &LetterReader{buf: slices.Clone(come), have: len(come)}
+}
 
-func arrayCode(c byte) bool { return c&0xf0 == 0x90 || c == 0xdc || c == 0xdd }
+// Seen is what has come so far.
+func (l *LetterReader) Seen() []byte { return l.buf[:l.have] }
 
-// opens reads a letter's array and its first element, and returns the number of elements behind
+// Rest is what came behind the letter.
+func (l *LetterReader) Rest() []byte { return l.buf[l.end:l.have] }
+
+// Opens reads a letter's array and its first element, and returns the number of elements behind
 // that and where they begin.
-func opens(b []byte, name string) (count, at int, err error) {
+func Opens(b []byte, name string) (count, at int, err error) {
 	t, at, err := msgpack.ReadToken(b)
 	if err != nil || t.Kind != msgpack.Array || t.Len < 1 {
 		return 0, 0, fmt.Errorf("no %s: no array", name)
@@ -93,28 +101,30 @@ func opens(b []byte, name string) (count, at int, err error) {
 	return t.Len - 1, at + n, nil
 }
 
-// helo is the server's first letter.
-type helo struct {
-	nonce     []byte
-	auth      []byte // salt of passwords; empty: nobody logs in as a user
-	keepalive bool
+// Helo is the server's first letter.
+type Helo struct {
+	Nonce     []byte
+	Auth      []byte // salt of passwords; empty: nobody logs in as a user
+	Keepalive bool
 }
 
-func (h *helo) append(b []byte) []byte {
+// Append appends the letter.
+func (h *Helo) Append(b []byte) []byte {
 	b = msgpack.AppendArrayHeader(b, 2)
 	b = msgpack.AppendString(b, "HELO")
 	b = msgpack.AppendMapHeader(b, 3)
 	b = msgpack.AppendString(b, "nonce")
-	b = msgpack.AppendBin(b, h.nonce)
+	b = msgpack.AppendBin(b, h.Nonce)
 	b = msgpack.AppendString(b, "auth")
-	b = msgpack.AppendBin(b, h.auth) // bin also when it is empty: there are clients that read nothing else
+	b = msgpack.AppendBin(b, h.Auth) // bin also when it is empty: there are clients that read nothing else
 	b = msgpack.AppendString(b, "keepalive")
-	return msgpack.AppendBool(b, h.keepalive)
+	return msgpack.AppendBool(b, h.Keepalive)
 }
 
-func (h *helo) parse(b []byte) error {
-	*h = helo{keepalive: true}
-	count, at, err := opens(b, "HELO")
+// Parse reads a complete letter.
+func (h *Helo) Parse(b []byte) error {
+	*h = Helo{Keepalive: true}
+	count, at, err := Opens(b, "HELO")
 	if err != nil {
 		return err
 	}
@@ -139,47 +149,49 @@ func (h *helo) parse(b []byte) error {
 		at += n
 		switch string(key) {
 		case "nonce":
-			if h.nonce, _, _, err = msgpack.ReadBytes(value); err != nil {
+			if h.Nonce, _, _, err = msgpack.ReadBytes(value); err != nil {
 				return fmt.Errorf("a HELO whose nonce is wrong: %w", err)
 			}
 		case "auth":
-			if h.auth, err = textOrNil(value); err != nil {
+			if h.Auth, err = textOrNil(value); err != nil {
 				return fmt.Errorf("a HELO whose auth is wrong: %w", err)
 			}
 		case "keepalive":
 			if t, _, err := msgpack.ReadToken(value); err == nil && t.Kind == msgpack.Bool {
-				h.keepalive = t.Bool()
+				h.Keepalive = t.Bool()
 			}
 		}
 	}
-	if len(h.nonce) == 0 {
+	if len(h.Nonce) == 0 {
 		return errors.New("a HELO without a nonce")
 	}
 	return nil
 }
 
-// ping is the client's letter.
-type ping struct {
-	host, salt, digest, user, password []byte // password is a digest
+// Ping is the client's letter.
+type Ping struct {
+	Host, Salt, Digest, User, Password []byte // password is a digest
 }
 
-func (p *ping) append(b []byte) []byte {
+// Append appends the letter.
+func (p *Ping) Append(b []byte) []byte {
 	b = msgpack.AppendArrayHeader(b, 6)
 	b = msgpack.AppendString(b, "PING")
-	for _, v := range [...][]byte{p.host, p.salt, p.digest, p.user, p.password} {
+	for _, v := range [...][]byte{p.Host, p.Salt, p.Digest, p.User, p.Password} {
 		b = msgpack.AppendStringHeader(b, len(v))
 		b = append(b, v...)
 	}
 	return b
 }
 
-func (p *ping) parse(b []byte) error {
-	*p = ping{}
-	count, at, err := opens(b, "PING")
+// Parse reads a complete letter.
+func (p *Ping) Parse(b []byte) error {
+	*p = Ping{}
+	count, at, err := Opens(b, "PING")
 	if err != nil {
 		return err
 	}
-	into := [...]*[]byte{&p.host, &p.salt, &p.digest, &p.user, &p.password}
+	into := [...]*[]byte{&p.Host, &p.Salt, &p.Digest, &p.User, &p.Password}
 	if count != len(into) {
 		return fmt.Errorf("a PING of %d elements", count+1)
 	}
@@ -201,27 +213,28 @@ func (p *ping) parse(b []byte) error {
 	return nil
 }
 
-// pong is the server's answer.
-type pong struct {
-	ok                   bool
-	reason, host, digest []byte
+// Pong is the server's answer.
+type Pong struct {
+	OK                   bool
+	Reason, Host, Digest []byte
 }
 
-func (p *pong) append(b []byte) []byte {
+// Append appends the letter.
+func (p *Pong) Append(b []byte) []byte {
 	b = msgpack.AppendArrayHeader(b, 5)
 	b = msgpack.AppendString(b, "PONG")
-	b = msgpack.AppendBool(b, p.ok)
-	for _, v := range [...][]byte{p.reason, p.host, p.digest} {
+	b = msgpack.AppendBool(b, p.OK)
+	for _, v := range [...][]byte{p.Reason, p.Host, p.Digest} {
 		b = msgpack.AppendStringHeader(b, len(v))
 		b = append(b, v...)
 	}
 	return b
 }
 
-// parse reads a PONG. One that says no may lack what is behind that, or have something else there.
-func (p *pong) parse(b []byte) error {
-	*p = pong{}
-	count, at, err := opens(b, "PONG")
+// Parse reads a PONG. One that says no may lack what is behind that, or have something else there.
+func (p *Pong) Parse(b []byte) error {
+	*p = Pong{}
+	count, at, err := Opens(b, "PONG")
 	if err != nil {
 		return err
 	}
@@ -230,9 +243,9 @@ func (p *pong) parse(b []byte) error {
 		return errors.New("a PONG that says neither yes nor no")
 	}
 	at += n
-	p.ok = t.Bool()
-	into := [...]*[]byte{&p.reason, &p.host, &p.digest}
-	if p.ok && count-1 < len(into) {
+	p.OK = t.Bool()
+	into := [...]*[]byte{&p.Reason, &p.Host, &p.Digest}
+	if p.OK && count-1 < len(into) {
 		return fmt.Errorf("a PONG of %d elements", count+1)
 	}
 	for i, v := range into[:min(len(into), count-1)] {
@@ -240,7 +253,7 @@ func (p *pong) parse(b []byte) error {
 			return err
 		}
 		*v, err = textOrNil(b[at : at+n])
-		if err != nil && p.ok && i > 0 {
+		if err != nil && p.OK && i > 0 {
 			return fmt.Errorf("a PONG whose element %d is wrong: %w", i+2, err)
 		}
 		at += n
@@ -257,8 +270,8 @@ func textOrNil(b []byte) ([]byte, error) {
 	return v, err
 }
 
-// digestOf is the SHA-512 of parts one after another, in hexadecimal.
-func digestOf(parts ...[]byte) []byte {
+// Digest is the SHA-512 of parts one after another, in hexadecimal.
+func Digest(parts ...[]byte) []byte {
 	h := sha512.New()
 	for _, p := range parts {
 		_, _ = h.Write(p) // never fails
@@ -266,11 +279,11 @@ func digestOf(parts ...[]byte) []byte {
 	return hex.AppendEncode(make([]byte, 0, digestSize), h.Sum(make([]byte, 0, sha512.Size)))
 }
 
-// equal compares digests in a time that tells nothing about them (docs/forward.md rule 37).
-func equal(a, b []byte) bool { return subtle.ConstantTimeCompare(a, b) == 1 }
+// Equal compares digests in a time that tells nothing about them (docs/forward.md rule 37).
+func Equal(a, b []byte) bool { return subtle.ConstantTimeCompare(a, b) == 1 }
 
-// randomBytes returns n of them.
-func randomBytes(n int) []byte {
+// RandomBytes returns n of them.
+func RandomBytes(n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails, see crypto/rand
 	return b

@@ -1,73 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package forward
+package budget
 
 import (
-	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Sizes of buffers.
-const (
-	parkedBuffer = 4 << 10   // of a connection that has sent the beginning of a message and then nothing
-	baseBuffer   = 128 << 10 // of a connection that sends: room for a read behind what the last one left over
-	readSize     = 64 << 10  // of one read, where it is not known how much will come
-	keptBuffer   = 1 << 20   // what a group may gather besides its buffer before it is handed on
-	startBuffer  = 16 << 20  // up to this size a connection begins with the size that its last messages needed
-)
-
-// A buffer is bytes from a pool. Whoever takes it owns it; a parcel (async.go) may share it.
-type buffer struct {
-	b     []byte
-	owned atomic.Int32 // by its owner and the parcels that share it; at 0 it goes back
-	since uint32       // the tick of the pool at which it came back
-}
-
-func (b *buffer) size() int64 { return int64(len(b.b)) }
-
-// shared tells its owner whether anybody else looks at it: then its bytes stay where they are.
-func (b *buffer) shared() bool { return b.owned.Load() > 1 }
-
-// Classes of sizes: powers of two from parkedBuffer to baseBuffer, then eight to a doubling, so
-// that a buffer is at most an eighth larger than asked for, and one of a message that all but fits
-// into a power of two is not twice that.
-const (
-	parkedBits  = 12
-	baseBits    = 17
-	fineSteps   = 8
-	fineBits    = 3
-	fineClass   = baseBits - parkedBits + 1 // the first beyond baseBuffer
-	poolClasses = fineClass + (largestBits-baseBits)*fineSteps
-	largestBits = 31
-)
-
-// classOf returns the class of the smallest buffer that holds n bytes, and its size.
-func classOf(n int64) (class int, size int64) {
-	if n <= parkedBuffer {
-		return 0, parkedBuffer
-	}
-	k := bits.Len64(uint64(n - 1)) // 2^(k-1) < n <= 2^k
-	if k <= baseBits {
-		return k - parkedBits, 1 << k
-	}
-	step := int64(1) << (k - 1 - fineBits)
-	steps := (n - int64(1)<<(k-1) + step - 1) / step
-	return fineClass + (k-1-baseBits)*fineSteps + int(steps) - 1, int64(1)<<(k-1) + steps*step
-}
-
-// bufferSize returns the size of the buffer that holds n bytes.
-func bufferSize(n int64) int {
-	_, size := classOf(n)
-	return int(size)
-}
-
 // A shard keeps small buffers for some of the connections: at most one smallPart of the pool's
 // limit, all shards together and of each size.
 type shard struct {
 	mu   sync.Mutex
-	free [fineClass][]*buffer
+	free [fineClass][]*Buffer
 	_    [64]byte // what other cores write stands on other cache lines
 }
 
@@ -90,7 +35,7 @@ type pool struct {
 
 	small  [poolShards]shard
 	mu     sync.Mutex
-	large  [poolClasses - fineClass][]*buffer
+	large  [poolClasses - fineClass][]*Buffer
 	timer  *time.Timer // of trim
 	closed bool
 }
@@ -102,9 +47,9 @@ const (
 )
 
 // take returns a buffer of size bytes, which must be the size of a class. conn says which shard.
-func (p *pool) take(size int, conn uint64) *buffer {
+func (p *pool) take(size int, conn uint64) *Buffer {
 	class, _ := classOf(int64(size))
-	var b *buffer
+	var b *Buffer
 	if class < fineClass {
 		s := &p.small[conn%poolShards]
 		s.mu.Lock()
@@ -115,18 +60,18 @@ func (p *pool) take(size int, conn uint64) *buffer {
 		if b = pop(&p.large[class-fineClass]); b != nil {
 			p.idle.Add(-int64(size))
 		} else {
-			p.makeRoom()
+			p.makeRoomLocked()
 		}
 		p.mu.Unlock()
 	}
 	if b == nil {
-		b = &buffer{b: make([]byte, size)}
+		b = &Buffer{B: make([]byte, size)}
 	}
 	b.owned.Store(1)
 	return b
 }
 
-func pop(list *[]*buffer) *buffer {
+func pop(list *[]*Buffer) *Buffer {
 	n := len(*list)
 	if n == 0 {
 		return nil
@@ -138,8 +83,8 @@ func pop(list *[]*buffer) *buffer {
 }
 
 // put gives a buffer back that nobody holds any more, but that still counts as in use.
-func (p *pool) put(b *buffer, conn uint64) {
-	size := b.size()
+func (p *pool) put(b *Buffer, conn uint64) {
+	size := b.Size()
 	class, _ := classOf(size)
 	b.since = p.tick.Load()
 	if class < fineClass {
@@ -178,16 +123,16 @@ func (p *pool) watch() {
 	}
 }
 
-// makeRoom lets go of large buffers so that one of another size fits under the limit. What is
-// wanted is in use already. With mu held.
-func (p *pool) makeRoom() {
+// makeRoomLocked lets go of large buffers so that one of another size fits under the limit. What is
+// wanted is in use already.
+func (p *pool) makeRoomLocked() {
 	for i := range p.large {
 		for p.idle.Load()+p.used.Load() > p.limit {
 			b := pop(&p.large[i])
 			if b == nil {
 				break
 			}
-			p.idle.Add(-b.size())
+			p.idle.Add(-b.Size())
 		}
 	}
 }
@@ -220,10 +165,10 @@ func (p *pool) trim() {
 }
 
 // trimList returns how many bytes it has let go.
-func trimList(list *[]*buffer, now uint32) (gone int64) {
+func trimList(list *[]*Buffer, now uint32) (gone int64) {
 	n := 0 // those that came back last are at the end
 	for n < len(*list) && now-(*list)[n].since > 1 {
-		gone += (*list)[n].size()
+		gone += (*list)[n].Size()
 		n++
 	}
 	switch n {
@@ -231,7 +176,7 @@ func trimList(list *[]*buffer, now uint32) (gone int64) {
 	case len(*list):
 		*list = nil
 	default:
-		*list = append([]*buffer(nil), (*list)[n:]...)
+		*list = append([]*Buffer(nil), (*list)[n:]...)
 	}
 	return gone
 }

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"sync"
+
+	"github.com/spillwaylog/spillway/forward/internal/budget"
+)
+
+// roster is the listeners and connections of a server.
+type roster struct {
+	s         *shared
+	mu        sync.Mutex // after it may come those of a budget
+	listeners map[interface{ Close() error }]struct{}
+	conns     map[*remote]struct{}
+	peers     map[string]*budget.Share // what the connections of each hold
+	stopped   bool                     // what there is was cut
+	idle      chan struct{}            // closed when down and no connection is left
+	ends      chan struct{}            // a connection has ended; holds one
+}
+
+func (w *roster) begin(s *shared) {
+	w.s = s
+	w.listeners = make(map[interface{ Close() error }]struct{})
+	w.conns = make(map[*remote]struct{})
+	w.peers = make(map[string]*budget.Share)
+	w.idle = make(chan struct{})
+	w.ends = make(chan struct{}, 1)
+}
+
+// count is how many connections there are that came by an endpoint; nil: by any.
+func (w *roster) count(e *Endpoint) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e == nil {
+		return len(w.conns)
+	}
+	for c := range w.conns {
+		if c.ep == e {
+			n++
+		}
+	}
+	return n
+}
+
+// all returns the connections of which a function says so.
+func (w *roster) all(is func(*remote) bool) (conns []*remote) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.conns {
+		if is(c) {
+			conns = append(conns, c)
+		}
+	}
+	return conns
+}
+
+// listen takes a listener in; false: too late, and it is closed.
+func (w *roster) listen(l interface{ Close() error }) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.s.down.Load() {
+		_ = l.Close() // nothing was served
+		return false
+	}
+	w.listeners[l] = struct{}{}
+	return true
+}
+
+func (w *roster) unlisten(l interface{ Close() error }) {
+	w.mu.Lock()
+	delete(w.listeners, l)
+	w.mu.Unlock()
+	_ = l.Close() // most often it was closed by drain
+}
+
+// join is what a connection of a peer shares with its others, until leaveLocked.
+func (w *roster) join(peer string) *budget.Share {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.peers[peer]
+	if p == nil {
+		p = new(budget.Share)
+		w.peers[peer] = p
+	}
+	p.Conns++
+	return p
+}
+
+func (w *roster) leaveLocked(c *remote) {
+	if p := c.hold.Peer(); p != nil {
+		if p.Conns--; p.Conns == 0 {
+			delete(w.peers, c.sender.Peer)
+		}
+	}
+}
+
+// enter takes a connection in; false: too late.
+func (w *roster) enter(c *remote) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.s.down.Load() {
+		w.leaveLocked(c)
+		return false
+	}
+	w.conns[c] = struct{}{}
+	w.s.running.Add(1)
+	return true
+}
+
+// leave takes it out.
+func (w *roster) leave(c *remote) {
+	w.mu.Lock()
+	delete(w.conns, c)
+	w.leaveLocked(c)
+	if w.s.down.Load() && len(w.conns) == 0 && w.idle != nil {
+		close(w.idle)
+		w.idle = nil
+	}
+	w.mu.Unlock()
+	select {
+	case w.ends <- struct{}{}:
+	default:
+	}
+}
+
+// drain stops listening and reading, and returns what is closed when all connections have ended.
+func (w *roster) drain() <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	first := !w.s.down.Swap(true)
+	done := w.idle
+	if done == nil || len(w.conns) == 0 {
+		if done == nil {
+			done = make(chan struct{})
+		}
+		w.idle = nil
+		close(done)
+	}
+	if first {
+		for l := range w.listeners {
+			_ = l.Close() // Serve returns, and has no use for the error
+		}
+		for c := range w.conns {
+			c.interrupt()
+		}
+	}
+	return done
+}
+
+// abort ends everything at once.
+func (w *roster) abort() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return
+	}
+	w.stopped = true
+	close(w.s.stop)
+	w.s.cancel()
+	for c := range w.conns {
+		c.abort()
+	}
+	w.s.mem.Close()
+}
