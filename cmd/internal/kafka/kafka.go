@@ -67,6 +67,7 @@ type producer struct {
 
 	waiting atomic.Int64 // chunks
 	acked   atomic.Int64 // records
+	written atomic.Bool  // records of the last chunk, to a connection that stands
 	shut    atomic.Bool
 }
 
@@ -120,6 +121,7 @@ func (o *output) Submit(c *forward.Chunk, done func(collector.Result)) {
 	}
 	o.pending.Add(1)
 	o.waiting.Add(1)
+	o.written.Store(false)
 	s := o.fill(c)
 	s.done = done
 	s.left.Store(int64(len(s.records)) + 1)
@@ -158,6 +160,11 @@ func (o *output) one(s *slab) {
 	o.waiting.Add(-1)
 	o.pending.Done()
 }
+
+// Waiting implements collector.Waiter. The client does not say when the last record of a chunk has
+// left. But what could end this process is over when the first ones leave: the chunk was rendered,
+// and those were compressed.
+func (o *output) Waiting() bool { return o.waiting.Load() > 0 && o.written.Load() }
 
 // keepEvery is how often the cursor is kept: what comes after it is written again after a kill.
 const keepEvery = 100 * time.Millisecond

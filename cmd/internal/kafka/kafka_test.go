@@ -12,7 +12,6 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/needs"
 	"github.com/spillwaylog/spillway/internal/urls"
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -342,10 +342,7 @@ func TestBrokersFail(t *testing.T) {
 // TestMissing has no broker, and then no topic, when the output is opened: what is submitted waits,
 // and the output says what it waits for.
 func TestMissing(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	port := l.Addr().(*net.TCPAddr).Port
-	must(t, l.Close())
+	port := needs.Port("127.0.0.1")
 	o, h := opened(t, fmt.Sprintf("kafka://127.0.0.1:%d/late?key={user.id}&create=false", port))
 	done := make(chan collector.Result, 1)
 	o.Submit(chunkOf("id", 0, 100), func(r collector.Result) { done <- r })
@@ -411,4 +408,33 @@ func TestClose(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
+}
+
+// TestWaiting has no broker first, and then one that takes a chunk and does not answer: only then
+// is an answer all that is missing.
+func TestWaiting(t *testing.T) {
+	port := needs.Port("127.0.0.1")
+	o, h := opened(t, fmt.Sprintf("kafka://127.0.0.1:%d/logs", port))
+	waits := o.(collector.Waiter).Waiting
+	if waits() {
+		t.Error("it waits for nothing")
+	}
+	done := make(chan collector.Result, 1)
+	o.Submit(chunkOf("id", 0, 10), func(r collector.Result) { done <- r })
+	eventually(t, "it says that there is no broker", func() bool { return h.said("connection refused") })
+	if waits() {
+		t.Error("it waits for an answer without a broker")
+	}
+	c := cluster(t, kfake.NumBrokers(1), kfake.Ports(port))
+	answer := make(chan struct{})
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.SleepControl(func() { <-answer })
+		return nil, nil, false
+	})
+	eventually(t, "it waits for an answer", waits)
+	close(answer)
+	if r := <-done; r.Err != nil {
+		t.Error(r.Err)
+	}
+	eventually(t, "it waits for nothing again", func() bool { return !waits() })
 }

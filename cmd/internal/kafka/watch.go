@@ -79,3 +79,13 @@ func (h hooks) OnBrokerConnect(b kgo.BrokerMetadata, _ time.Duration, _ net.Conn
 		h.p.env.Failed(fmt.Errorf("kafka: broker %s: %w", net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port))), err), 0)
 	}
 }
+
+// OnBrokerWrite implements kgo.HookBrokerWrite.
+func (h hooks) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	if key == int16(kmsg.Produce) && err == nil {
+		h.p.written.Store(true)
+	}
+}
+
+// OnBrokerDisconnect implements kgo.HookBrokerDisconnect.
+func (h hooks) OnBrokerDisconnect(kgo.BrokerMetadata, net.Conn) { h.p.written.Store(false) }
