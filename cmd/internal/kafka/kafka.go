@@ -62,8 +62,11 @@ type producer struct {
 	client   *kgo.Client
 	encoder  *lines.Encoder // with the lock of Submit
 	slabs    sync.Pool      // of *slab
+	topics   topics
 	watching sync.WaitGroup
 	stop     context.CancelFunc
+
+	restamped, refused notice // of events
 
 	waiting atomic.Int64 // chunks
 	acked   atomic.Int64 // records
@@ -77,7 +80,7 @@ func (p *producer) start(s *settings, env *collector.OutputEnv, more ...kgo.Opt)
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
-	p.settings, p.env = s, env
+	p.settings, p.env, p.topics.choice = s, env, &s.choice
 	if p.encoder, err = lines.NewEncoder(&s.line); err != nil {
 		return err
 	}
@@ -143,14 +146,16 @@ func (o *output) one(s *slab) {
 		return
 	}
 	done := s.done
-	result := collector.Result{Rejected: s.rejected, Bytes: int64(len(s.bytes)), Soon: o.soon()}
+	var result collector.Result
 	switch err := s.err; {
 	case err == nil:
+		result = o.result(s)
+		result.Soon = o.soon()
 		o.env.Works()
 	case o.shut.Load():
 		result = collector.Result{Err: collector.ErrClosed}
 	default: // the client goes on with later records: only another one keeps their order
-		result = collector.Result{Err: fmt.Errorf("kafka: topic %s: %w; %w", o.settings.topic, err, collector.ErrReopen)}
+		result = collector.Result{Err: fmt.Errorf("kafka: %w; %w", err, collector.ErrReopen)}
 	}
 	o.acked.Add(int64(len(s.records)))
 	if result.Err == nil { // a client that was closed may read it yet

@@ -261,7 +261,7 @@ func TestValues(t *testing.T) {
 		chunk.Entries = forward.AppendEventTime(msgpack.AppendArrayHeader(chunk.Entries, 2), at.Unix(), 5)
 		chunk.Entries = msgpack.AppendInt(msgpack.AppendString(msgpack.AppendMapHeader(chunk.Entries, 1), "n"), 1)
 	}
-	if r := submitAll(t, o, chunk)[0]; r.Err != nil || len(r.Rejected) > 0 {
+	if r := submitAll(t, o, chunk)[0]; r.Err != nil || len(r.Rejected) > 0 || r.Restamped != 2 {
 		t.Fatalf("%+v", r)
 	}
 	records := consume(t, c, "raw", 3)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
@@ -24,13 +23,18 @@ import (
 // settings are what a URL says.
 type settings struct {
 	brokers []string // host:port
-	topic   string
+	topic   string   // or the template as it is written
+	choice  choice
 	key     template
+	headers []header
 	msgpack bool     // values are records as MessagePack; else lines of JSON
 	value   template // of the value; nil: one of these
 	line    lines.Options
 	stamp   bool   // records carry the time of the event
-	header  string // of the event's id; empty: there is none
+	id      string // header of the event's id; empty: there is none
+	acks    string
+	spread  string   // how keys choose a partition
+	number  template // of the partition, where spread is manual
 	linger  time.Duration
 	batch   int64 // bytes
 	codec   kgo.CompressionCodec
@@ -48,16 +52,15 @@ type settings struct {
 	variable string // that has the password
 }
 
+// A header is one of each record.
+type header struct {
+	name  string
+	value template
+}
+
 var codecs = map[string]kgo.CompressionCodec{
 	"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
 	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
-}
-
-// Bounds of what a topic's name may be, as Kafka has them.
-var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
-
-func isTopic(name string) bool {
-	return topicName.MatchString(name) && name != "." && name != ".."
 }
 
 const defaultPort = "9092"
@@ -76,13 +79,24 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 		}
 		s.brokers = append(s.brokers, broker)
 	}
-	if !isTopic(topic) {
-		return nil, u.Errorf("a topic has 1 to 249 letters, digits, '.', '_' and '-'")
-	}
 	s.topic = topic
-	var err error
+	err := s.readTopics(u, p)
+	if err != nil {
+		return nil, err
+	}
 	if s.key, err = parseTemplate(p.String("key", "")); err != nil {
 		return nil, u.Errorf("key: %v", err)
+	}
+	for _, text := range p.Strings("header") {
+		name, value, ok := strings.Cut(text, ":")
+		if !ok || name == "" {
+			return nil, u.Errorf("header: write name:template, as in app:{app}")
+		}
+		h := header{name: name}
+		if h.value, err = parseTemplate(value); err != nil {
+			return nil, u.Errorf("header %s: %v", name, err)
+		}
+		s.headers = append(s.headers, h)
 	}
 	switch value := p.String("value", "json"); {
 	case value == "msgpack":
@@ -98,8 +112,13 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 		return nil, u.Errorf("%v", err)
 	}
 	s.stamp = p.Choice("timestamp", "now", "event") == "event"
-	if s.header = p.String("id_header", "spillway-id"); s.header == "-" {
-		s.header = ""
+	if s.id = p.String("id_header", "spillway-id"); s.id == "-" {
+		s.id = ""
+	}
+	s.acks = p.Choice("acks", "all", "leader", "none")
+	s.spread = p.Choice("partitioner", murmur2, sticky, manual)
+	if s.number, err = parseTemplate(p.String("partition", "")); err != nil {
+		return nil, u.Errorf("partition: %v", err)
 	}
 	s.linger = p.Duration("linger", 5*time.Millisecond)
 	s.batch = p.Size("batch_bytes", 1_000_000)
@@ -119,6 +138,10 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 	switch {
 	case p.Err() != nil:
 		return nil, p.Err()
+	case s.once && s.acks != "all":
+		return nil, u.Errorf("exactly_once=true needs acks=all")
+	case (s.spread == manual) != (s.number != nil):
+		return nil, u.Errorf("partitioner=manual and partition= belong together: a template of the partition's number")
 	case s.linger < 0 || s.linger > time.Minute:
 		return nil, u.Errorf("linger is 0s to 1m")
 	case s.batch < 1<<10 || s.batch > 1<<30:
@@ -140,7 +163,37 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 	case s.sasl != "none" && (s.user == "" || (s.files.password == "") == (s.variable == "")):
 		return nil, u.Errorf("sasl=%s needs username and one of password_file and password_env", s.sasl)
 	}
+	if s.once {
+		s.choice.cursors = s.txn.cursors
+	}
 	return s, nil
+}
+
+// readTopics reads which topics events go to.
+func (s *settings) readTopics(u *collector.URL, p *collector.Params) (err error) {
+	c := &s.choice
+	allowed := p.String("topics", "")
+	c.most = int(p.Int("max_topics", defaultTopics, 1, mostTopics))
+	if c.template, err = parseTemplate(s.topic); err != nil {
+		return u.Errorf("topic: %v", err)
+	}
+	if !c.template.varies() {
+		c.template = nil
+	}
+	switch {
+	case c.template == nil && !isTopic(s.topic):
+		return u.Errorf("a topic has 1 to 249 letters, digits, '.', '_' and '-'")
+	case c.template == nil && (allowed != "" || u.Has("max_topics")):
+		return u.Errorf("topics and max_topics belong to a topic with placeholders, as in logs.{tag[0]}")
+	case c.template == nil:
+		return nil
+	case allowed == "":
+		return u.Errorf("a topic with placeholders needs topics=, patterns of the topics that there may be, as in topics=logs.*")
+	}
+	if c.allowed, err = parseAllowed(allowed); err != nil {
+		return u.Errorf("topics: %v", err)
+	}
+	return nil
 }
 
 func hostPort(text string) (string, error) {
@@ -157,19 +210,46 @@ func hostPort(text string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// partitioner is Java's: murmur2 of the key, and for records without one a batch at a time.
+// Ways to choose a partition.
+const (
+	murmur2 = "murmur2" // as Java's client: by the key, and for records without one a batch at a time
+	sticky  = "sticky"  // a batch at a time, whatever the key is
+	manual  = "manual"  // as the record says
+)
+
 func (s *settings) partitioner() kgo.Partitioner {
+	switch s.spread {
+	case sticky:
+		return kgo.StickyPartitioner()
+	case manual:
+		return kgo.ManualPartitioner()
+	}
 	return kgo.UniformBytesPartitioner(64<<10, true, true, nil)
 }
+
+// idempotent says that the brokers drop what the client sends again.
+func (s *settings) idempotent() bool { return s.acks == "all" }
 
 // options are those of the client. Files are read now.
 func (s *settings) options() ([]kgo.Opt, error) {
 	o := []kgo.Opt{
-		kgo.SeedBrokers(s.brokers...), kgo.ClientID("spillway"), kgo.DefaultProduceTopic(s.topic),
+		kgo.SeedBrokers(s.brokers...), kgo.ClientID("spillway"), kgo.RecordPartitioner(s.partitioner()),
 		kgo.ProducerLinger(s.linger), kgo.ProducerBatchMaxBytes(int32(s.batch)), kgo.ProducerBatchCompression(s.codec),
 		kgo.MaxBufferedRecords(1<<31 - 1), // the follower bounds what is in flight
 		kgo.UnknownTopicRetries(-1), kgo.DisableClientMetrics(),
 		kgo.DialTimeout(10 * time.Second), kgo.MetadataMinAge(100 * time.Millisecond),
+	}
+	switch s.acks {
+	case "leader":
+		o = append(o, kgo.RequiredAcks(kgo.LeaderAck()))
+	case "none":
+		o = append(o, kgo.RequiredAcks(kgo.NoAck()))
+	}
+	if !s.idempotent() {
+		o = append(o, kgo.DisableIdempotentWrite()) // which has one request in flight, so that order stays
+	}
+	if s.choice.template == nil {
+		o = append(o, kgo.DefaultProduceTopic(s.topic))
 	}
 	if s.create {
 		o = append(o, kgo.AllowAutoTopicCreation())

@@ -44,17 +44,27 @@ func (p *producer) watch(ctx context.Context) {
 func (p *producer) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
-	topic := p.settings.topic
+	names := []string{p.settings.topic}
+	if p.topics.template != nil {
+		names = p.topics.list()
+	}
 	req := kmsg.NewPtrMetadataRequest()
-	one := kmsg.NewMetadataRequestTopic()
-	one.Topic = &topic
-	req.Topics = append(req.Topics, one)
+	req.Topics = []kmsg.MetadataRequestTopic{} // none asks for all
+	for i := range names {
+		one := kmsg.NewMetadataRequestTopic()
+		one.Topic = &names[i]
+		req.Topics = append(req.Topics, one)
+	}
 	resp, err := req.RequestWith(ctx, p.client)
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	for i := range resp.Topics {
 		t := &resp.Topics[i]
+		topic := ""
+		if t.Topic != nil {
+			topic = *t.Topic
+		}
 		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
 			return fmt.Errorf("kafka: topic %s: %w", topic, err)
 		}
@@ -64,7 +74,7 @@ func (p *producer) ask(ctx context.Context) error {
 			}
 		}
 	}
-	return fmt.Errorf("kafka: topic %s: the brokers ack nothing", topic)
+	return fmt.Errorf("kafka: topic %s: the brokers ack nothing", p.settings.topic)
 }
 
 // hooks are told what happens to connections.
