@@ -31,6 +31,7 @@ package kafka
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,7 @@ import (
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/credentials"
 	"github.com/spillwaylog/spillway/internal/lines"
 )
 
@@ -76,7 +78,10 @@ type producer struct {
 
 // start makes the client.
 func (p *producer) start(s *settings, env *collector.OutputEnv, more ...kgo.Opt) error {
-	options, err := s.options()
+	err := s.broker.Open(&credentials.Reports{
+		Trouble: func(err error) { env.Log.Warn("credentials", "error", err) },
+		Renewed: func(files []string) { env.Log.Info("credentials renewed", "files", strings.Join(files, ", ")) },
+	})
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
@@ -85,7 +90,7 @@ func (p *producer) start(s *settings, env *collector.OutputEnv, more ...kgo.Opt)
 		return err
 	}
 	p.slabs.New = func() any { return new(slab) }
-	options = append(append(options, kgo.WithHooks(hooks{p})), more...)
+	options := append(append(s.options(), kgo.WithHooks(hooks{p})), more...)
 	if p.client, err = kgo.NewClient(options...); err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}

@@ -3,20 +3,19 @@
 package kafka
 
 import (
-	"crypto/tls"
-	"crypto/x509"
+	"context"
 	"errors"
-	"fmt"
 	"net"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/credentials"
 	"github.com/spillwaylog/spillway/internal/lines"
 )
 
@@ -44,12 +43,7 @@ type settings struct {
 		every, timeout time.Duration
 		cursors        string // topic
 	}
-	tls      bool
-	files    struct{ ca, cert, key, password string }
-	server   string // name in the broker's certificate
-	sasl     string
-	user     string
-	variable string // that has the password
+	broker *credentials.Broker
 }
 
 // A header is one of each record.
@@ -129,12 +123,9 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 	s.txn.every = p.Duration("commit_every", 100*time.Millisecond)
 	s.txn.timeout = p.Duration("transaction_timeout", time.Minute)
 	s.txn.cursors = p.String("cursor_topic", "spillway-cursors")
-	s.tls = p.Bool("tls", false)
-	s.files.ca, s.files.cert, s.files.key = p.String("ca", ""), p.String("cert", ""), p.String("key_file", "")
-	s.server = p.String("server_name", "")
-	s.sasl = p.Choice("sasl", "none", "plain", "scram-sha-256", "scram-sha-512")
-	s.user, s.variable = p.String("username", ""), p.String("password_env", "")
-	s.files.password = p.String("password_file", "")
+	if s.broker, err = credentials.ReadBroker(u, p); err != nil && p.Err() == nil {
+		return nil, err
+	}
 	switch {
 	case p.Err() != nil:
 		return nil, p.Err()
@@ -154,14 +145,6 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 		return nil, u.Errorf("transaction_timeout is 5s to 1h")
 	case s.txn.every < time.Millisecond || s.txn.every > s.txn.timeout/2:
 		return nil, u.Errorf("commit_every is 1ms to half of transaction_timeout")
-	case !s.tls && (s.files.ca != "" || s.files.cert != "" || s.files.key != "" || s.server != ""):
-		return nil, u.Errorf("ca, cert, key_file and server_name belong to tls=true")
-	case (s.files.cert == "") != (s.files.key == ""):
-		return nil, u.Errorf("cert and key_file belong together")
-	case s.sasl == "none" && (s.user != "" || s.files.password != "" || s.variable != ""):
-		return nil, u.Errorf("username, password_file and password_env belong to sasl=")
-	case s.sasl != "none" && (s.user == "" || (s.files.password == "") == (s.variable == "")):
-		return nil, u.Errorf("sasl=%s needs username and one of password_file and password_env", s.sasl)
 	}
 	if s.once {
 		s.choice.cursors = s.txn.cursors
@@ -230,14 +213,20 @@ func (s *settings) partitioner() kgo.Partitioner {
 // idempotent says that the brokers drop what the client sends again.
 func (s *settings) idempotent() bool { return s.acks == "all" }
 
-// options are those of the client. Files are read now.
-func (s *settings) options() ([]kgo.Opt, error) {
+// dialTimeout bounds how long a connection takes, a handshake of TLS with it.
+const dialTimeout = 10 * time.Second
+
+// options are those of the client.
+func (s *settings) options() []kgo.Opt {
 	o := []kgo.Opt{
 		kgo.SeedBrokers(s.brokers...), kgo.ClientID("spillway"), kgo.RecordPartitioner(s.partitioner()),
 		kgo.ProducerLinger(s.linger), kgo.ProducerBatchMaxBytes(int32(s.batch)), kgo.ProducerBatchCompression(s.codec),
 		kgo.MaxBufferedRecords(1<<31 - 1), // the follower bounds what is in flight
 		kgo.UnknownTopicRetries(-1), kgo.DisableClientMetrics(),
-		kgo.DialTimeout(10 * time.Second), kgo.MetadataMinAge(100 * time.Millisecond),
+		kgo.MetadataMinAge(100 * time.Millisecond),
+		kgo.Dialer(func(ctx context.Context, network, host string) (net.Conn, error) {
+			return s.broker.Dial(ctx, &net.Dialer{Timeout: dialTimeout}, network, host)
+		}),
 	}
 	switch s.acks {
 	case "leader":
@@ -254,60 +243,26 @@ func (s *settings) options() ([]kgo.Opt, error) {
 	if s.create {
 		o = append(o, kgo.AllowAutoTopicCreation())
 	}
-	if s.tls {
-		c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.server}
-		if s.files.ca != "" {
-			pem, err := os.ReadFile(s.files.ca)
-			if err != nil {
-				return nil, err
-			}
-			c.RootCAs = x509.NewCertPool()
-			if !c.RootCAs.AppendCertsFromPEM(pem) {
-				return nil, fmt.Errorf("%s: no certificate in it", s.files.ca)
-			}
-		}
-		if s.files.cert != "" {
-			pair, err := tls.LoadX509KeyPair(s.files.cert, s.files.key)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", s.files.cert, err)
-			}
-			c.Certificates = []tls.Certificate{pair}
-		}
-		o = append(o, kgo.DialTLSConfig(c))
+	switch s.broker.Mechanism() {
+	case credentials.Plain:
+		o = append(o, kgo.SASL(plain.Plain(func(context.Context) (a plain.Auth, _ error) {
+			a.User, a.Pass = s.broker.Login()
+			return a, nil
+		})))
+	case credentials.ScramSHA256:
+		o = append(o, kgo.SASL(scram.Sha256(s.scram)))
+	case credentials.ScramSHA512:
+		o = append(o, kgo.SASL(scram.Sha512(s.scram)))
+	case credentials.OAuthBearer:
+		o = append(o, kgo.SASL(oauth.Oauth(func(context.Context) (a oauth.Auth, _ error) {
+			_, a.Token = s.broker.Login()
+			return a, nil
+		})))
 	}
-	if s.sasl == "none" {
-		return o, nil
-	}
-	password, err := s.password()
-	if err != nil {
-		return nil, err
-	}
-	switch s.sasl {
-	case "plain":
-		o = append(o, kgo.SASL(plain.Auth{User: s.user, Pass: password}.AsMechanism()))
-	case "scram-sha-256":
-		o = append(o, kgo.SASL(scram.Auth{User: s.user, Pass: password}.AsSha256Mechanism()))
-	case "scram-sha-512":
-		o = append(o, kgo.SASL(scram.Auth{User: s.user, Pass: password}.AsSha512Mechanism()))
-	}
-	return o, nil
+	return o
 }
 
-func (s *settings) password() (string, error) {
-	if s.variable != "" {
-		password, ok := os.LookupEnv(s.variable)
-		if !ok || password == "" {
-			return "", fmt.Errorf("password_env: %s is not set", s.variable)
-		}
-		return password, nil
-	}
-	b, err := os.ReadFile(s.files.password)
-	if err != nil {
-		return "", err
-	}
-	password := strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")
-	if password == "" || strings.Contains(password, "\n") {
-		return "", fmt.Errorf("password_file: %s is not one line", s.files.password)
-	}
-	return password, nil
+func (s *settings) scram(context.Context) (a scram.Auth, _ error) {
+	a.User, a.Pass = s.broker.Login()
+	return a, nil
 }

@@ -3,16 +3,8 @@
 package kafka
 
 import (
-	"crypto/tls"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/twmb/franz-go/pkg/kfake"
-
-	"github.com/spillwaylog/spillway/collector"
-	"github.com/spillwaylog/spillway/internal/testcert"
 )
 
 func TestURLs(t *testing.T) {
@@ -70,6 +62,12 @@ func TestURLs(t *testing.T) {
 		{"kafka://b1/logs?username=u", "belong to sasl="},
 		{"kafka://b1/logs?sasl=plain&username=u", "password_file"},
 		{"kafka://b1/logs?sasl=plain&username=u&password_env=P&password_file=f", "password_file"},
+		{"kafka://b1/logs?sasl=oauthbearer&token_file=t", ""},
+		{"kafka://b1/logs?sasl=oauthbearer", "token_file"},
+		{"kafka://b1/logs?sasl=oauthbearer&token_file=t&token_env=T", "give one"},
+		{"kafka://b1/logs?sasl=oauthbearer&token_env=T&username=u", "no user"},
+		{"kafka://b1/logs?sasl=plain&username=u&password_env=P&token_env=T", "belong to sasl=oauthbearer"},
+		{"kafka://b1/logs?sasl=plain&username=u&password_env=secret!", "no name of an environment variable"},
 		{"kafka://b1/logs?password=secret", "unknown parameter"},
 		{"kafka://b1/logs?ack=all", "unknown parameter"},
 	} {
@@ -83,28 +81,4 @@ func TestURLs(t *testing.T) {
 			t.Errorf("%s: a secret in %v", tt.url, err)
 		}
 	}
-}
-
-// TestLogin has a broker that wants TLS and a password, and clients with the right one, in a file,
-// and with a wrong one, which are told so.
-func TestLogin(t *testing.T) {
-	dir := t.TempDir()
-	ca := testcert.New(t)
-	password := filepath.Join(dir, "password")
-	must(t, os.WriteFile(password, []byte("correct\n"), 0o600))
-	t.Setenv("KAFKA_TEST_PASSWORD", "wrong")
-	c := cluster(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "ann", "correct"))
-	base := "kafka://" + brokers(c) + "/logs?tls=true&ca=" + ca.File + "&sasl=scram-sha-256&username=ann&"
-	o, h := opened(t, base+"password_file="+password)
-	if r := submitAll(t, o, chunkOf("id", 0, 10))[0]; r.Err != nil || len(r.Rejected) > 0 {
-		t.Errorf("%+v, %q", r, h.failed)
-	}
-	open, err := plan(base + "password_file=" + dir + "/none")
-	must(t, err)
-	if _, err := open(nil); err == nil || !strings.Contains(err.Error(), "none") {
-		t.Errorf("a password file that is missing: %v", err)
-	}
-	o, h = opened(t, base+"password_env=KAFKA_TEST_PASSWORD")
-	o.Submit(chunkOf("id", 0, 10), func(collector.Result) {})
-	eventually(t, "it says that the password is wrong", func() bool { return h.said("user or password") })
 }
