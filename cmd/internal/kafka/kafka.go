@@ -69,6 +69,7 @@ type producer struct {
 	stop     context.CancelFunc
 
 	restamped, refused notice // of events
+	throttled          notice // of answers
 
 	waiting atomic.Int64 // chunks
 	acked   atomic.Int64 // records

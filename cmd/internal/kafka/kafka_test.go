@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"log/slog"
 	"math"
 	"strings"
@@ -83,6 +82,20 @@ type health struct {
 	mu     sync.Mutex
 	failed []string
 	works  int
+	log    bytes.Buffer
+}
+
+// Write takes the output's messages.
+func (h *health) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.log.Write(b)
+}
+
+func (h *health) logged(text string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Count(h.log.String(), text)
 }
 
 func (h *health) said(text string) bool {
@@ -97,7 +110,7 @@ func opened(t *testing.T, text string) (collector.Output, *health) {
 	must(t, err)
 	h := &health{}
 	o, err := open(&collector.OutputEnv{
-		Name: "bus", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Name: "bus", Log: slog.New(slog.NewTextHandler(h, nil)),
 		Failed: func(err error, _ time.Duration) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -218,9 +231,14 @@ func versions28() *kversion.Versions { return kversion.V2_8_0() }
 func brokers(c *kfake.Cluster) string { return strings.Join(c.ListenAddrs(), ",") }
 
 func TestOutput(t *testing.T) {
-	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
+	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd", "zstd, old brokers"} {
 		t.Run(codec, func(t *testing.T) {
-			c := cluster(t)
+			var opts []kfake.Opt
+			codec, _, old := strings.Cut(codec, ",")
+			if old {
+				opts = append(opts, kfake.MaxVersions(versions28()))
+			}
+			c := cluster(t, opts...)
 			o, h := opened(t, "kafka://"+brokers(c)+"/logs?key={user.id}&compress="+codec)
 			const n, each = 40, 50
 			var chunks []*forward.Chunk
@@ -254,7 +272,7 @@ func TestOutput(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "raw", "plain"))
-	o, _ := opened(t, "kafka://"+brokers(c)+"/raw?value=msgpack&id_header=-&timestamp=event&key={tag}-{n}-{none}")
+	o, h := opened(t, "kafka://"+brokers(c)+"/raw?value=msgpack&id_header=-&timestamp=event&key={tag}-{n}-{none}")
 	chunk := &forward.Chunk{Tag: "app", ID: []byte("x"), Events: 3}
 	now := time.Now()
 	for _, at := range []time.Time{now, now.Add(-8 * 24 * time.Hour), now.Add(2 * time.Hour)} {
@@ -263,6 +281,9 @@ func TestValues(t *testing.T) {
 	}
 	if r := submitAll(t, o, chunk)[0]; r.Err != nil || len(r.Rejected) > 0 || r.Restamped != 2 {
 		t.Fatalf("%+v", r)
+	}
+	if h.logged("too old or too new") != 1 || h.logged("events=2") != 1 {
+		t.Errorf("it says %s", h.log.String())
 	}
 	records := consume(t, c, "raw", 3)
 	want := msgpack.AppendInt(msgpack.AppendString(msgpack.AppendMapHeader(nil, 1), "n"), 1)
@@ -283,7 +304,7 @@ func TestValues(t *testing.T) {
 // are there.
 func TestTooLarge(t *testing.T) {
 	c := cluster(t)
-	o, _ := opened(t, "kafka://"+brokers(c)+"/logs?key={user.id}")
+	o, h := opened(t, "kafka://"+brokers(c)+"/logs?key={user.id}")
 	chunk := chunkOf("large", 0, 500)
 	chunk.Entries = event(chunk.Entries, "u0", 999_999, 2<<20)
 	chunk.Entries = append(chunk.Entries, chunkOf("", 500, 500).Entries...)
@@ -291,6 +312,9 @@ func TestTooLarge(t *testing.T) {
 	r := submitAll(t, o, chunk)[0]
 	if r.Err != nil || len(r.Rejected) != 1 || r.Rejected[0].Entry != 500 || !errors.Is(r.Rejected[0].Err, kerr.MessageTooLarge) {
 		t.Fatalf("%+v", r)
+	}
+	if h.logged("refused for good") != 1 || h.logged("topic logs") != 1 {
+		t.Errorf("it says %s", h.log.String())
 	}
 	wantOrder(t, consume(t, c, "logs", 1000), 1000)
 }

@@ -68,6 +68,7 @@ func TestLogin(t *testing.T) {
 // TestCertificate has brokers that want a certificate, and an output with that of another
 // authority, until the right one is there.
 func TestCertificate(t *testing.T) {
+	t.Parallel()
 	ca, other := testcert.New(t), testcert.New(t)
 	c := cluster(t, kfake.TLS(&tls.Config{
 		Certificates: []tls.Certificate{ca.Server.TLS}, ClientCAs: ca.Pool, ClientAuth: tls.RequireAndVerifyClientCert,
@@ -87,6 +88,7 @@ func TestCertificate(t *testing.T) {
 // TestToken has brokers that want a token, and an output with an old one in a file, until a new one
 // is there. What kfake does not know of tokens is here.
 func TestToken(t *testing.T) {
+	t.Parallel()
 	c := cluster(t)
 	c.ControlKey(int16(kmsg.SASLHandshake), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
