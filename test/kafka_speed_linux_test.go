@@ -64,6 +64,15 @@ func kafkaSpeed(t *testing.T, cluster brokers) {
 			}
 		}
 	}
+	var stored int64
+	logs, err := filepath.Glob(filepath.Join(filepath.Dir(cluster[0].config), "logs", "speed-0-0-*", "*.log"))
+	must(t, err)
+	for _, name := range logs {
+		info, err := os.Stat(name)
+		must(t, err)
+		stored += info.Size()
+	}
+	figure(t, "%.0f bytes an event in the topic", float64(stored)/float64(events))
 	median := func(way string, of func(spent) time.Duration) float64 {
 		var values []time.Duration
 		for _, s := range all[way] {
