@@ -137,7 +137,7 @@ func TestThrottle(t *testing.T) {
 			t.Fatalf("%+v", r)
 		}
 	}
-	if h.logged("a broker throttles") != 1 || h.logged("broker=127.0.0.1:") != 1 {
+	if n := h.logged("a broker throttles"); n < 1 || n > 10 || h.logged("broker=127.0.0.1:") != n {
 		t.Errorf("it says %s", h.log.String())
 	}
 }
