@@ -235,7 +235,7 @@ func (o *once) transact() error {
 	o.mu.Unlock()
 	for _, s := range batch {
 		o.waiting.Add(-1)
-		o.acked.Add(int64(len(s.records)))
+		o.ack(len(s.records))
 		done, result := s.done, o.result(s)
 		o.recycle(s)
 		done(result)

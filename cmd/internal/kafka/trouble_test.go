@@ -162,10 +162,13 @@ func TestDeleted(t *testing.T) {
 	}
 }
 
-// deletedLeast delivers a journal whose topic is deleted after a third of it.
+// deletedLeast delivers a journal whose topic is made after the output is opened, and deleted after
+// a third of it.
 func deletedLeast(t *testing.T, c *kfake.Cluster, j *journal, url string) {
 	n := len(j.chunks)
+	deleteTopic(t, c)
 	o, h := opened(t, url)
+	createTopic(t, c)
 	for _, r := range submitAll(t, o, j.chunks[:n/3]...) {
 		must(t, r.Err)
 	}

@@ -43,10 +43,25 @@ func (p *producer) watch(ctx context.Context) {
 			}
 		}
 		before = acked
+		for looks := false; !looks; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-p.first: // a topic that was made for it is there now
+				_ = p.ask(ctx, p.names(), ids) // of use are the ids
+			case <-ticker.C:
+				looks = true
+			}
+		}
+	}
+}
+
+// ack counts records.
+func (p *producer) ack(records int) {
+	if n := int64(records); p.acked.Add(n) == n {
 		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
+		case p.first <- struct{}{}:
+		default:
 		}
 	}
 }
