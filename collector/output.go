@@ -46,7 +46,7 @@ type pump struct {
 	told  told
 
 	// What the cursor has passed, in events but for broken. The follower's goroutine writes them.
-	out, twice, unreadable, refused, diverted, dropped, broken atomic.Int64
+	out, twice, unreadable, refused, diverted, restamped, dropped, broken atomic.Int64
 
 	aside atomic.Int64 // of refused: given up because too much waited
 }
@@ -68,6 +68,7 @@ func (p *pump) passed(at journal.Position, n follow.Counts) {
 	p.aside.Add(n.Aside)
 	p.dropped.Add(n.Dropped)
 	p.diverted.Add(n.Diverted)
+	p.restamped.Add(n.Restamped)
 	p.broken.Add(n.Broken)
 	p.confirm(p.index, at)
 }

@@ -26,7 +26,7 @@ type URL = urls.URL
 type Params = urls.Params
 
 // Output is where events go: see there for the rules that one of another package has to keep.
-// It may implement [Resumer] or [Transactional], too.
+// It may implement [Resumer] or [Transactional], and [Waiter], too.
 type Output = output.Output
 
 // Resumer is an Output with a state that the collector keeps with its position.
@@ -34,6 +34,9 @@ type Resumer = output.Resumer
 
 // Transactional is an Output that keeps the position itself.
 type Transactional = output.Transactional
+
+// Waiter is an Output that can tell that all that it waits for is an answer.
+type Waiter = output.Waiter
 
 // Refuse is what a Transactional output has rejected entries made dead letters by.
 type Refuse = output.Refuse

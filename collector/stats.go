@@ -97,6 +97,7 @@ type OutputStats struct {
 	Dropped      map[string]int64 // by reason; nil where nothing was
 	DeadLettered int64            // set aside where the output refuses them, or is too far behind
 	Diverted     int64            // of Out: lines of new tags or times that went to the file for the rest
+	Restamped    int64            // events that have another time there than their own, which is not taken
 	MaybeTwice   int64            // of Out: written to two hosts, of which one did not ack in time
 	Behind       int64            // in the journal, not confirmed yet
 
@@ -160,7 +161,7 @@ func (c *Collector) stats() Stats {
 		})
 		o := &s.Outputs[i]
 		o.Taken, o.Chunks, o.Bytes = p.follower.Sent()
-		o.DeadLettered, o.MaybeTwice, o.Diverted = p.refused.Load(), p.twice.Load(), p.diverted.Load()
+		o.DeadLettered, o.MaybeTwice, o.Diverted, o.Restamped = p.refused.Load(), p.twice.Load(), p.diverted.Load(), p.restamped.Load()
 		for reason, n := range map[string]int64{unreadable: p.unreadable.Load(), tooFarBehind: p.dropped.Load()} {
 			if n > 0 && o.Dropped == nil {
 				o.Dropped = map[string]int64{}

@@ -27,6 +27,7 @@ func TestClientsKafka(t *testing.T) {
 	t.Run("rsyslog", func(t *testing.T) { kafkaSyslog(t, cluster) })
 	t.Run("logger", func(t *testing.T) { kafkaLogger(t, cluster) })
 	t.Run("too large", func(t *testing.T) { kafkaLarge(t, cluster) })
+	t.Run("speed", func(t *testing.T) { kafkaSpeed(t, cluster) })
 }
 
 // services log lines, each from a process of its own.

@@ -56,6 +56,7 @@ type (
 		Dropped       map[string]int64 `json:"dropped,omitempty"`
 		DeadLettered  int64            `json:"dead_lettered"`
 		Diverted      int64            `json:"diverted,omitempty"`
+		Restamped     int64            `json:"restamped,omitempty"`
 		MaybeTwice    int64            `json:"maybe_twice,omitempty"`
 		Behind        int64            `json:"behind"`
 		BehindBytes   int64            `json:"behind_bytes"`
@@ -121,7 +122,7 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
 		outputs[i] = outputAccount{
-			Name: show(o.Name), URL: show(o.URL), Found: o.Found, Out: o.Out, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Diverted: o.Diverted, MaybeTwice: o.MaybeTwice,
+			Name: show(o.Name), URL: show(o.URL), Found: o.Found, Out: o.Out, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Diverted: o.Diverted, Restamped: o.Restamped, MaybeTwice: o.MaybeTwice,
 			Behind: o.Behind, BehindBytes: o.BehindBytes,
 			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Failure: accountOfFailure(o.Failure, show),
 		}

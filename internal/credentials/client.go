@@ -175,22 +175,31 @@ func (c *Client) loadTLS(f *files) (*tls.Config, error) {
 	if c.values.TLS != nil {
 		return guarded(c.values.TLS), nil
 	}
-	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.serverName, InsecureSkipVerify: c.insecure}
 	if c.insecure {
 		f.warn(errInsecure)
 	}
+	t, err := clientTLS(f, c.ca, c.cert, c.key, c.serverName)
+	if err == nil {
+		t.InsecureSkipVerify = c.insecure
+	}
+	return t, err
+}
+
+// clientTLS makes what a client has: each file may be missing.
+func clientTLS(f *files, ca, cert, key file, serverName string) (*tls.Config, error) {
+	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: serverName}
 	var err error
-	if c.ca.given() {
-		if t.RootCAs, err = pool(f, c.ca); err != nil {
+	if ca.given() {
+		if t.RootCAs, err = pool(f, ca); err != nil {
 			return nil, err
 		}
 	}
-	if c.cert.given() {
-		cert, err := pair(f, c.cert, c.key)
+	if cert.given() {
+		pair, err := pair(f, cert, key)
 		if err != nil {
 			return nil, err
 		}
-		t.Certificates = []tls.Certificate{cert}
+		t.Certificates = []tls.Certificate{pair}
 	}
 	return t, nil
 }

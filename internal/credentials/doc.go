@@ -5,9 +5,10 @@
 //
 //	forward+tls://0.0.0.0:24224?cert=server.pem&key=server.key&client_ca=ca.pem&shared_key_file=shared.key&users_file=users      a server's side: Server
 //	forward+tls://logs.example?ca=ca.pem&shared_key_file=shared.key&username=web&password_file=web.pass                          a client's side: Client
+//	kafka://b1/logs?tls=true&ca=ca.pem&sasl=plain&username=web&password_file=web.pass                                            a client of brokers: Broker
 //
-// Who has both, a URL and a file, reads the URL first (ReadServer, ReadClient), which touches
-// nothing, and then the files (Open).
+// Who has both, a URL and a file, reads the URL first (ReadServer, ReadClient, ReadBroker), which
+// touches nothing, and then the files (Open).
 //
 // # Files
 //

@@ -74,6 +74,7 @@ type Counts struct {
 	Aside      int64 // of Refused: given up because too much waited
 	Dropped    int64 // given up because too much waited, and no dead letter
 	Unreadable int64 // of records that are no chunk, as far as they say how many
+	Restamped  int64 // they have another time there than their own
 	Diverted   int64 // of Out: they went to another place than their own
 	Bytes      int64 // what the output made of Out
 	Chunks     int64 // finished
@@ -89,6 +90,7 @@ func (n *Counts) add(m *Counts) {
 	n.Dropped += m.Dropped
 	n.Unreadable += m.Unreadable
 	n.Diverted += m.Diverted
+	n.Restamped += m.Restamped
 	n.Bytes += m.Bytes
 	n.Chunks += m.Chunks
 	n.Broken += m.Broken

@@ -51,6 +51,7 @@ func (f *Follower) count(x *flight) {
 		n.Repeated += events
 	}
 	n.Diverted += x.result.Diverted
+	n.Restamped += x.result.Restamped
 	n.Bytes += x.result.Bytes
 	f.sent.bytes.Add(x.result.Bytes)
 }

@@ -96,6 +96,8 @@ var outputFigures = []figure[outputStats]{
 	one("output_dead_lettered_events_total", "Events set aside because the output refuses them, or was too far behind.", counts,
 		func(s *outputStats) float64 { return float64(s.DeadLettered) }, "output"),
 	one("output_diverted_events_total", "Confirmed events that went to the file for the rest.", counts, func(s *outputStats) float64 { return float64(s.Diverted) }, "output"),
+	one("output_restamped_events_total", "Events that have another time at the output than their own, which is not taken there.", counts,
+		func(s *outputStats) float64 { return float64(s.Restamped) }, "output"),
 	one("output_maybe_twice_events_total", "Confirmed events that were sent to two hosts.", counts, func(s *outputStats) float64 { return float64(s.MaybeTwice) }, "output"),
 	one("output_broken_records_total", "Records of the journal that were no chunks.", counts, func(s *outputStats) float64 { return float64(s.Broken) }, "output"),
 	one("output_behind_events", "Events in the journal that the output has not confirmed.", shows, func(s *outputStats) float64 { return float64(s.Behind) }, "output"),

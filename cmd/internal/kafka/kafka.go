@@ -31,6 +31,7 @@ package kafka
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,7 @@ import (
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/credentials"
 	"github.com/spillwaylog/spillway/internal/lines"
 )
 
@@ -62,26 +64,36 @@ type producer struct {
 	client   *kgo.Client
 	encoder  *lines.Encoder // with the lock of Submit
 	slabs    sync.Pool      // of *slab
+	topics   topics
 	watching sync.WaitGroup
 	stop     context.CancelFunc
 
-	waiting atomic.Int64 // chunks
-	acked   atomic.Int64 // records
+	restamped, refused notice // of events
+	throttled          notice // of answers
+
+	waiting atomic.Int64  // chunks
+	acked   atomic.Int64  // records
+	first   chan struct{} // something was acked for the first time
+	written atomic.Bool   // records of the last chunk, to a connection that stands
 	shut    atomic.Bool
 }
 
 // start makes the client.
 func (p *producer) start(s *settings, env *collector.OutputEnv, more ...kgo.Opt) error {
-	options, err := s.options()
+	err := s.broker.Open(&credentials.Reports{
+		Trouble: func(err error) { env.Log.Warn("credentials", "error", err) },
+		Renewed: func(files []string) { env.Log.Info("credentials renewed", "files", strings.Join(files, ", ")) },
+	})
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
-	p.settings, p.env = s, env
+	p.settings, p.env, p.topics.choice = s, env, &s.choice
 	if p.encoder, err = lines.NewEncoder(&s.line); err != nil {
 		return err
 	}
+	p.first = make(chan struct{}, 1)
 	p.slabs.New = func() any { return new(slab) }
-	options = append(append(options, kgo.WithHooks(hooks{p})), more...)
+	options := append(append(s.options(), kgo.WithHooks(hooks{p})), more...)
 	if p.client, err = kgo.NewClient(options...); err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
@@ -120,6 +132,7 @@ func (o *output) Submit(c *forward.Chunk, done func(collector.Result)) {
 	}
 	o.pending.Add(1)
 	o.waiting.Add(1)
+	o.written.Store(false)
 	s := o.fill(c)
 	s.done = done
 	s.left.Store(int64(len(s.records)) + 1)
@@ -141,16 +154,18 @@ func (o *output) one(s *slab) {
 		return
 	}
 	done := s.done
-	result := collector.Result{Rejected: s.rejected, Bytes: int64(len(s.bytes)), Soon: o.soon()}
+	var result collector.Result
 	switch err := s.err; {
 	case err == nil:
+		result = o.result(s)
+		result.Soon = o.soon()
 		o.env.Works()
 	case o.shut.Load():
 		result = collector.Result{Err: collector.ErrClosed}
 	default: // the client goes on with later records: only another one keeps their order
-		result = collector.Result{Err: fmt.Errorf("kafka: topic %s: %w; %w", o.settings.topic, err, collector.ErrReopen)}
+		result = collector.Result{Err: fmt.Errorf("kafka: %w; %w", err, collector.ErrReopen)}
 	}
-	o.acked.Add(int64(len(s.records)))
+	o.ack(len(s.records))
 	if result.Err == nil { // a client that was closed may read it yet
 		o.recycle(s)
 	}
@@ -158,6 +173,11 @@ func (o *output) one(s *slab) {
 	o.waiting.Add(-1)
 	o.pending.Done()
 }
+
+// Waiting implements collector.Waiter. The client does not say when the last record of a chunk has
+// left. But what could end this process is over when the first ones leave: the chunk was rendered,
+// and those were compressed.
+func (o *output) Waiting() bool { return o.waiting.Load() > 0 && o.written.Load() }
 
 // keepEvery is how often the cursor is kept: what comes after it is written again after a kill.
 const keepEvery = 100 * time.Millisecond

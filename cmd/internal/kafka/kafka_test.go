@@ -9,10 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"log/slog"
 	"math"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +24,7 @@ import (
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/needs"
 	"github.com/spillwaylog/spillway/internal/urls"
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -83,6 +82,20 @@ type health struct {
 	mu     sync.Mutex
 	failed []string
 	works  int
+	log    bytes.Buffer
+}
+
+// Write takes the output's messages.
+func (h *health) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.log.Write(b)
+}
+
+func (h *health) logged(text string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Count(h.log.String(), text)
 }
 
 func (h *health) said(text string) bool {
@@ -97,7 +110,7 @@ func opened(t *testing.T, text string) (collector.Output, *health) {
 	must(t, err)
 	h := &health{}
 	o, err := open(&collector.OutputEnv{
-		Name: "bus", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Name: "bus", Log: slog.New(slog.NewTextHandler(h, nil)),
 		Failed: func(err error, _ time.Duration) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -218,9 +231,14 @@ func versions28() *kversion.Versions { return kversion.V2_8_0() }
 func brokers(c *kfake.Cluster) string { return strings.Join(c.ListenAddrs(), ",") }
 
 func TestOutput(t *testing.T) {
-	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
+	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd", "zstd, old brokers"} {
 		t.Run(codec, func(t *testing.T) {
-			c := cluster(t)
+			var opts []kfake.Opt
+			codec, _, old := strings.Cut(codec, ",")
+			if old {
+				opts = append(opts, kfake.MaxVersions(versions28()))
+			}
+			c := cluster(t, opts...)
 			o, h := opened(t, "kafka://"+brokers(c)+"/logs?key={user.id}&compress="+codec)
 			const n, each = 40, 50
 			var chunks []*forward.Chunk
@@ -254,15 +272,18 @@ func TestOutput(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "raw", "plain"))
-	o, _ := opened(t, "kafka://"+brokers(c)+"/raw?value=msgpack&id_header=-&timestamp=event&key={tag}-{n}-{none}")
+	o, h := opened(t, "kafka://"+brokers(c)+"/raw?value=msgpack&id_header=-&timestamp=event&key={tag}-{n}-{none}")
 	chunk := &forward.Chunk{Tag: "app", ID: []byte("x"), Events: 3}
 	now := time.Now()
 	for _, at := range []time.Time{now, now.Add(-8 * 24 * time.Hour), now.Add(2 * time.Hour)} {
 		chunk.Entries = forward.AppendEventTime(msgpack.AppendArrayHeader(chunk.Entries, 2), at.Unix(), 5)
 		chunk.Entries = msgpack.AppendInt(msgpack.AppendString(msgpack.AppendMapHeader(chunk.Entries, 1), "n"), 1)
 	}
-	if r := submitAll(t, o, chunk)[0]; r.Err != nil || len(r.Rejected) > 0 {
+	if r := submitAll(t, o, chunk)[0]; r.Err != nil || len(r.Rejected) > 0 || r.Restamped != 2 {
 		t.Fatalf("%+v", r)
+	}
+	if h.logged("too old or too new") != 1 || h.logged("events=2") != 1 {
+		t.Errorf("it says %s", h.log.String())
 	}
 	records := consume(t, c, "raw", 3)
 	want := msgpack.AppendInt(msgpack.AppendString(msgpack.AppendMapHeader(nil, 1), "n"), 1)
@@ -283,7 +304,7 @@ func TestValues(t *testing.T) {
 // are there.
 func TestTooLarge(t *testing.T) {
 	c := cluster(t)
-	o, _ := opened(t, "kafka://"+brokers(c)+"/logs?key={user.id}")
+	o, h := opened(t, "kafka://"+brokers(c)+"/logs?key={user.id}")
 	chunk := chunkOf("large", 0, 500)
 	chunk.Entries = event(chunk.Entries, "u0", 999_999, 2<<20)
 	chunk.Entries = append(chunk.Entries, chunkOf("", 500, 500).Entries...)
@@ -291,6 +312,9 @@ func TestTooLarge(t *testing.T) {
 	r := submitAll(t, o, chunk)[0]
 	if r.Err != nil || len(r.Rejected) != 1 || r.Rejected[0].Entry != 500 || !errors.Is(r.Rejected[0].Err, kerr.MessageTooLarge) {
 		t.Fatalf("%+v", r)
+	}
+	if h.logged("refused for good") != 1 || h.logged("topic logs") != 1 {
+		t.Errorf("it says %s", h.log.String())
 	}
 	wantOrder(t, consume(t, c, "logs", 1000), 1000)
 }
@@ -342,10 +366,7 @@ func TestBrokersFail(t *testing.T) {
 // TestMissing has no broker, and then no topic, when the output is opened: what is submitted waits,
 // and the output says what it waits for.
 func TestMissing(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	port := l.Addr().(*net.TCPAddr).Port
-	must(t, l.Close())
+	port := needs.Port("127.0.0.1")
 	o, h := opened(t, fmt.Sprintf("kafka://127.0.0.1:%d/late?key={user.id}&create=false", port))
 	done := make(chan collector.Result, 1)
 	o.Submit(chunkOf("id", 0, 100), func(r collector.Result) { done <- r })
@@ -411,4 +432,33 @@ func TestClose(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
+}
+
+// TestWaiting has no broker first, and then one that takes a chunk and does not answer: only then
+// is an answer all that is missing.
+func TestWaiting(t *testing.T) {
+	port := needs.Port("127.0.0.1")
+	o, h := opened(t, fmt.Sprintf("kafka://127.0.0.1:%d/logs", port))
+	waits := o.(collector.Waiter).Waiting
+	if waits() {
+		t.Error("it waits for nothing")
+	}
+	done := make(chan collector.Result, 1)
+	o.Submit(chunkOf("id", 0, 10), func(r collector.Result) { done <- r })
+	eventually(t, "it says that there is no broker", func() bool { return h.said("connection refused") })
+	if waits() {
+		t.Error("it waits for an answer without a broker")
+	}
+	c := cluster(t, kfake.NumBrokers(1), kfake.Ports(port))
+	answer := make(chan struct{})
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.SleepControl(func() { <-answer })
+		return nil, nil, false
+	})
+	eventually(t, "it waits for an answer", waits)
+	close(answer)
+	if r := <-done; r.Err != nil {
+		t.Error(r.Err)
+	}
+	eventually(t, "it waits for nothing again", func() bool { return !waits() })
 }

@@ -137,8 +137,10 @@ func (o *once) produce(s *slab) {
 		}
 	}
 	for i := range s.records {
+		for refused < s.given && s.rejected[refused].Entry < s.entries[i] {
+			refused++ // no record was made of it
+		}
 		if refused < s.given && s.rejected[refused].Entry == s.entries[i] {
-			refused++
 			continue
 		}
 		o.client.Produce(context.Background(), &s.records[i], promise)
@@ -233,8 +235,8 @@ func (o *once) transact() error {
 	o.mu.Unlock()
 	for _, s := range batch {
 		o.waiting.Add(-1)
-		o.acked.Add(int64(len(s.records)))
-		done, result := s.done, collector.Result{Rejected: s.rejected, Bytes: int64(len(s.bytes))}
+		o.ack(len(s.records))
+		done, result := s.done, o.result(s)
 		o.recycle(s)
 		done(result)
 	}
@@ -261,6 +263,9 @@ func (o *once) end(begin time.Time) error {
 			return fenced(errors.Join(err, place))
 		}
 		if !refused {
+			if err := o.letters(ctx); err != nil { // of what no record was made of
+				return err
+			}
 			return fenced(o.client.EndTransaction(ctx, kgo.TryCommit))
 		}
 		if err := o.client.EndTransaction(ctx, kgo.TryAbort); err != nil {
@@ -287,12 +292,12 @@ func fenced(err error) error {
 	return err
 }
 
-// rejected says whether entries of the batch were refused that are no dead letters yet. Any other
+// rejected says whether records of the batch were refused that are no dead letters yet. Any other
 // error of a record is returned.
 func (o *once) rejected() (some bool, err error) {
 	for _, s := range o.batch {
 		s.mu.Lock()
-		some = some || len(s.rejected) > s.given
+		some = some || len(s.rejected) > max(s.given, s.unmade)
 		if err == nil {
 			err = s.err
 		}

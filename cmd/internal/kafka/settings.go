@@ -3,34 +3,37 @@
 package kafka
 
 import (
-	"crypto/tls"
-	"crypto/x509"
+	"context"
 	"errors"
-	"fmt"
 	"net"
-	"os"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/credentials"
 	"github.com/spillwaylog/spillway/internal/lines"
 )
 
 // settings are what a URL says.
 type settings struct {
 	brokers []string // host:port
-	topic   string
+	topic   string   // or the template as it is written
+	choice  choice
 	key     template
+	headers []header
 	msgpack bool     // values are records as MessagePack; else lines of JSON
 	value   template // of the value; nil: one of these
 	line    lines.Options
 	stamp   bool   // records carry the time of the event
-	header  string // of the event's id; empty: there is none
+	id      string // header of the event's id; empty: there is none
+	acks    string
+	spread  string   // how keys choose a partition
+	number  template // of the partition, where spread is manual
 	linger  time.Duration
 	batch   int64 // bytes
 	codec   kgo.CompressionCodec
@@ -40,24 +43,18 @@ type settings struct {
 		every, timeout time.Duration
 		cursors        string // topic
 	}
-	tls      bool
-	files    struct{ ca, cert, key, password string }
-	server   string // name in the broker's certificate
-	sasl     string
-	user     string
-	variable string // that has the password
+	broker *credentials.Broker
+}
+
+// A header is one of each record.
+type header struct {
+	name  string
+	value template
 }
 
 var codecs = map[string]kgo.CompressionCodec{
 	"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
 	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
-}
-
-// Bounds of what a topic's name may be, as Kafka has them.
-var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
-
-func isTopic(name string) bool {
-	return topicName.MatchString(name) && name != "." && name != ".."
 }
 
 const defaultPort = "9092"
@@ -76,13 +73,24 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 		}
 		s.brokers = append(s.brokers, broker)
 	}
-	if !isTopic(topic) {
-		return nil, u.Errorf("a topic has 1 to 249 letters, digits, '.', '_' and '-'")
-	}
 	s.topic = topic
-	var err error
+	err := s.readTopics(u, p)
+	if err != nil {
+		return nil, err
+	}
 	if s.key, err = parseTemplate(p.String("key", "")); err != nil {
 		return nil, u.Errorf("key: %v", err)
+	}
+	for _, text := range p.Strings("header") {
+		name, value, ok := strings.Cut(text, ":")
+		if !ok || name == "" {
+			return nil, u.Errorf("header: write name:template, as in app:{app}")
+		}
+		h := header{name: name}
+		if h.value, err = parseTemplate(value); err != nil {
+			return nil, u.Errorf("header %s: %v", name, err)
+		}
+		s.headers = append(s.headers, h)
 	}
 	switch value := p.String("value", "json"); {
 	case value == "msgpack":
@@ -98,8 +106,13 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 		return nil, u.Errorf("%v", err)
 	}
 	s.stamp = p.Choice("timestamp", "now", "event") == "event"
-	if s.header = p.String("id_header", "spillway-id"); s.header == "-" {
-		s.header = ""
+	if s.id = p.String("id_header", "spillway-id"); s.id == "-" {
+		s.id = ""
+	}
+	s.acks = p.Choice("acks", "all", "leader", "none")
+	s.spread = p.Choice("partitioner", murmur2, sticky, manual)
+	if s.number, err = parseTemplate(p.String("partition", "")); err != nil {
+		return nil, u.Errorf("partition: %v", err)
 	}
 	s.linger = p.Duration("linger", 5*time.Millisecond)
 	s.batch = p.Size("batch_bytes", 1_000_000)
@@ -110,15 +123,16 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 	s.txn.every = p.Duration("commit_every", 100*time.Millisecond)
 	s.txn.timeout = p.Duration("transaction_timeout", time.Minute)
 	s.txn.cursors = p.String("cursor_topic", "spillway-cursors")
-	s.tls = p.Bool("tls", false)
-	s.files.ca, s.files.cert, s.files.key = p.String("ca", ""), p.String("cert", ""), p.String("key_file", "")
-	s.server = p.String("server_name", "")
-	s.sasl = p.Choice("sasl", "none", "plain", "scram-sha-256", "scram-sha-512")
-	s.user, s.variable = p.String("username", ""), p.String("password_env", "")
-	s.files.password = p.String("password_file", "")
+	if s.broker, err = credentials.ReadBroker(u, p); err != nil && p.Err() == nil {
+		return nil, err
+	}
 	switch {
 	case p.Err() != nil:
 		return nil, p.Err()
+	case s.once && s.acks != "all":
+		return nil, u.Errorf("exactly_once=true needs acks=all")
+	case (s.spread == manual) != (s.number != nil):
+		return nil, u.Errorf("partitioner=manual and partition= belong together: a template of the partition's number")
 	case s.linger < 0 || s.linger > time.Minute:
 		return nil, u.Errorf("linger is 0s to 1m")
 	case s.batch < 1<<10 || s.batch > 1<<30:
@@ -131,16 +145,38 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 		return nil, u.Errorf("transaction_timeout is 5s to 1h")
 	case s.txn.every < time.Millisecond || s.txn.every > s.txn.timeout/2:
 		return nil, u.Errorf("commit_every is 1ms to half of transaction_timeout")
-	case !s.tls && (s.files.ca != "" || s.files.cert != "" || s.files.key != "" || s.server != ""):
-		return nil, u.Errorf("ca, cert, key_file and server_name belong to tls=true")
-	case (s.files.cert == "") != (s.files.key == ""):
-		return nil, u.Errorf("cert and key_file belong together")
-	case s.sasl == "none" && (s.user != "" || s.files.password != "" || s.variable != ""):
-		return nil, u.Errorf("username, password_file and password_env belong to sasl=")
-	case s.sasl != "none" && (s.user == "" || (s.files.password == "") == (s.variable == "")):
-		return nil, u.Errorf("sasl=%s needs username and one of password_file and password_env", s.sasl)
+	}
+	if s.once {
+		s.choice.cursors = s.txn.cursors
 	}
 	return s, nil
+}
+
+// readTopics reads which topics events go to.
+func (s *settings) readTopics(u *collector.URL, p *collector.Params) (err error) {
+	c := &s.choice
+	allowed := p.String("topics", "")
+	c.most = int(p.Int("max_topics", defaultTopics, 1, mostTopics))
+	if c.template, err = parseTemplate(s.topic); err != nil {
+		return u.Errorf("topic: %v", err)
+	}
+	if !c.template.varies() {
+		c.template = nil
+	}
+	switch {
+	case c.template == nil && !isTopic(s.topic):
+		return u.Errorf("a topic has 1 to 249 letters, digits, '.', '_' and '-'")
+	case c.template == nil && (allowed != "" || u.Has("max_topics")):
+		return u.Errorf("topics and max_topics belong to a topic with placeholders, as in logs.{tag[0]}")
+	case c.template == nil:
+		return nil
+	case allowed == "":
+		return u.Errorf("a topic with placeholders needs topics=, patterns of the topics that there may be, as in topics=logs.*")
+	}
+	if c.allowed, err = parseAllowed(allowed); err != nil {
+		return u.Errorf("topics: %v", err)
+	}
+	return nil
 }
 
 func hostPort(text string) (string, error) {
@@ -157,77 +193,76 @@ func hostPort(text string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// partitioner is Java's: murmur2 of the key, and for records without one a batch at a time.
+// Ways to choose a partition.
+const (
+	murmur2 = "murmur2" // as Java's client: by the key, and for records without one a batch at a time
+	sticky  = "sticky"  // a batch at a time, whatever the key is
+	manual  = "manual"  // as the record says
+)
+
 func (s *settings) partitioner() kgo.Partitioner {
+	switch s.spread {
+	case sticky:
+		return kgo.StickyPartitioner()
+	case manual:
+		return kgo.ManualPartitioner()
+	}
 	return kgo.UniformBytesPartitioner(64<<10, true, true, nil)
 }
 
-// options are those of the client. Files are read now.
-func (s *settings) options() ([]kgo.Opt, error) {
+// idempotent says that the brokers drop what the client sends again.
+func (s *settings) idempotent() bool { return s.acks == "all" }
+
+// dialTimeout bounds how long a connection takes, a handshake of TLS with it.
+const dialTimeout = 10 * time.Second
+
+// options are those of the client.
+func (s *settings) options() []kgo.Opt {
 	o := []kgo.Opt{
-		kgo.SeedBrokers(s.brokers...), kgo.ClientID("spillway"), kgo.DefaultProduceTopic(s.topic),
+		kgo.SeedBrokers(s.brokers...), kgo.ClientID("spillway"), kgo.RecordPartitioner(s.partitioner()),
 		kgo.ProducerLinger(s.linger), kgo.ProducerBatchMaxBytes(int32(s.batch)), kgo.ProducerBatchCompression(s.codec),
 		kgo.MaxBufferedRecords(1<<31 - 1), // the follower bounds what is in flight
 		kgo.UnknownTopicRetries(-1), kgo.DisableClientMetrics(),
-		kgo.DialTimeout(10 * time.Second), kgo.MetadataMinAge(100 * time.Millisecond),
+		kgo.MetadataMinAge(100 * time.Millisecond),
+		kgo.Dialer(func(ctx context.Context, network, host string) (net.Conn, error) {
+			return s.broker.Dial(ctx, &net.Dialer{Timeout: dialTimeout}, network, host)
+		}),
+	}
+	switch s.acks {
+	case "leader":
+		o = append(o, kgo.RequiredAcks(kgo.LeaderAck()))
+	case "none":
+		o = append(o, kgo.RequiredAcks(kgo.NoAck()))
+	}
+	if !s.idempotent() {
+		o = append(o, kgo.DisableIdempotentWrite()) // which has one request in flight, so that order stays
+	}
+	if s.choice.template == nil {
+		o = append(o, kgo.DefaultProduceTopic(s.topic))
 	}
 	if s.create {
 		o = append(o, kgo.AllowAutoTopicCreation())
 	}
-	if s.tls {
-		c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.server}
-		if s.files.ca != "" {
-			pem, err := os.ReadFile(s.files.ca)
-			if err != nil {
-				return nil, err
-			}
-			c.RootCAs = x509.NewCertPool()
-			if !c.RootCAs.AppendCertsFromPEM(pem) {
-				return nil, fmt.Errorf("%s: no certificate in it", s.files.ca)
-			}
-		}
-		if s.files.cert != "" {
-			pair, err := tls.LoadX509KeyPair(s.files.cert, s.files.key)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", s.files.cert, err)
-			}
-			c.Certificates = []tls.Certificate{pair}
-		}
-		o = append(o, kgo.DialTLSConfig(c))
+	switch s.broker.Mechanism() {
+	case credentials.Plain:
+		o = append(o, kgo.SASL(plain.Plain(func(context.Context) (a plain.Auth, _ error) {
+			a.User, a.Pass = s.broker.Login()
+			return a, nil
+		})))
+	case credentials.ScramSHA256:
+		o = append(o, kgo.SASL(scram.Sha256(s.scram)))
+	case credentials.ScramSHA512:
+		o = append(o, kgo.SASL(scram.Sha512(s.scram)))
+	case credentials.OAuthBearer:
+		o = append(o, kgo.SASL(oauth.Oauth(func(context.Context) (a oauth.Auth, _ error) {
+			_, a.Token = s.broker.Login()
+			return a, nil
+		})))
 	}
-	if s.sasl == "none" {
-		return o, nil
-	}
-	password, err := s.password()
-	if err != nil {
-		return nil, err
-	}
-	switch s.sasl {
-	case "plain":
-		o = append(o, kgo.SASL(plain.Auth{User: s.user, Pass: password}.AsMechanism()))
-	case "scram-sha-256":
-		o = append(o, kgo.SASL(scram.Auth{User: s.user, Pass: password}.AsSha256Mechanism()))
-	case "scram-sha-512":
-		o = append(o, kgo.SASL(scram.Auth{User: s.user, Pass: password}.AsSha512Mechanism()))
-	}
-	return o, nil
+	return o
 }
 
-func (s *settings) password() (string, error) {
-	if s.variable != "" {
-		password, ok := os.LookupEnv(s.variable)
-		if !ok || password == "" {
-			return "", fmt.Errorf("password_env: %s is not set", s.variable)
-		}
-		return password, nil
-	}
-	b, err := os.ReadFile(s.files.password)
-	if err != nil {
-		return "", err
-	}
-	password := strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")
-	if password == "" || strings.Contains(password, "\n") {
-		return "", fmt.Errorf("password_file: %s is not one line", s.files.password)
-	}
-	return password, nil
+func (s *settings) scram(context.Context) (a scram.Auth, _ error) {
+	a.User, a.Pass = s.broker.Login()
+	return a, nil
 }

@@ -3,20 +3,8 @@
 package kafka
 
 import (
-	"bytes"
-	"crypto/tls"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/twmb/franz-go/pkg/kfake"
-
-	"github.com/spillwaylog/spillway/collector"
-	"github.com/spillwaylog/spillway/forward"
-	"github.com/spillwaylog/spillway/internal/testcert"
-	"github.com/spillwaylog/spillway/msgpack"
 )
 
 func TestURLs(t *testing.T) {
@@ -26,6 +14,28 @@ func TestURLs(t *testing.T) {
 		{"kafka://b1/logs?timestamp=event&id_header=-&create=false&time_format=unix_ms&tag_key=-", ""},
 		{"kafka://b1/logs?sasl=plain&username=u&password_env=P&tls=true&ca=ca.pem&server_name=b", ""},
 		{"kafka://b1/logs?value={message}&exactly_once=true&commit_every=1s&transaction_timeout=30s&cursor_topic=c", ""},
+		{"kafka://b1/logs.{tag[0]}?topics=logs.*,audit&max_topics=5&header=app:{app|none}&header=env:prod", ""},
+		{"kafka://b1/{app}?topics=logs.[ab]&partitioner=manual&partition={shard|0}&acks=leader", ""},
+		{"kafka://b1/logs?partitioner=sticky&acks=none", ""},
+		{"kafka://b1/logs.{tag[0]}", "needs topics="},
+		{"kafka://b1/logs.{tag[x]}?topics=*", "is no part of the tag"},
+		{"kafka://b1/logs.{tag[0}?topics=*", "is no part of the tag"},
+		{"kafka://b1/logs.{tag[999]}?topics=*", "is no part of the tag"},
+		{"kafka://b1/logs.{tag?topics=*", "without its '}'"},
+		{"kafka://b1/{tag}?topics=[a", "is no pattern"},
+		{"kafka://b1/{tag}?topics=a,,b", "is no pattern"},
+		{"kafka://b1/{tag}?topics=a&max_topics=0", "max_topics"},
+		{"kafka://b1/logs?topics=logs", "belong to a topic with placeholders"},
+		{"kafka://b1/logs?max_topics=5", "belong to a topic with placeholders"},
+		{"kafka://b1/logs?header=app", "name:template"},
+		{"kafka://b1/logs?header=:x", "name:template"},
+		{"kafka://b1/logs?header=app:{app", "header app: a '{'"},
+		{"kafka://b1/logs?partitioner=manual", "belong together"},
+		{"kafka://b1/logs?partition={n}", "belong together"},
+		{"kafka://b1/logs?partitioner=manual&partition={n", "partition: a '{'"},
+		{"kafka://b1/logs?partitioner=random", "partitioner"},
+		{"kafka://b1/logs?acks=1", "acks"},
+		{"kafka://b1/logs?acks=leader&exactly_once=true", "needs acks=all"},
 		{"kafka://b1/logs?value=text", "value is json"},
 		{"kafka://b1/logs?value={message", "without its '}'"},
 		{"kafka://b1/logs?commit_every=1s", "belong to exactly_once"},
@@ -52,6 +62,12 @@ func TestURLs(t *testing.T) {
 		{"kafka://b1/logs?username=u", "belong to sasl="},
 		{"kafka://b1/logs?sasl=plain&username=u", "password_file"},
 		{"kafka://b1/logs?sasl=plain&username=u&password_env=P&password_file=f", "password_file"},
+		{"kafka://b1/logs?sasl=oauthbearer&token_file=t", ""},
+		{"kafka://b1/logs?sasl=oauthbearer", "token_file"},
+		{"kafka://b1/logs?sasl=oauthbearer&token_file=t&token_env=T", "give one"},
+		{"kafka://b1/logs?sasl=oauthbearer&token_env=T&username=u", "no user"},
+		{"kafka://b1/logs?sasl=plain&username=u&password_env=P&token_env=T", "belong to sasl=oauthbearer"},
+		{"kafka://b1/logs?sasl=plain&username=u&password_env=secret!", "no name of an environment variable"},
 		{"kafka://b1/logs?password=secret", "unknown parameter"},
 		{"kafka://b1/logs?ack=all", "unknown parameter"},
 	} {
@@ -65,79 +81,4 @@ func TestURLs(t *testing.T) {
 			t.Errorf("%s: a secret in %v", tt.url, err)
 		}
 	}
-}
-
-// TestLogin has a broker that wants TLS and a password, and clients with the right one, in a file,
-// and with a wrong one, which are told so.
-func TestLogin(t *testing.T) {
-	dir := t.TempDir()
-	ca := testcert.New(t)
-	password := filepath.Join(dir, "password")
-	must(t, os.WriteFile(password, []byte("correct\n"), 0o600))
-	t.Setenv("KAFKA_TEST_PASSWORD", "wrong")
-	c := cluster(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "ann", "correct"))
-	base := "kafka://" + brokers(c) + "/logs?tls=true&ca=" + ca.File + "&sasl=scram-sha-256&username=ann&"
-	o, h := opened(t, base+"password_file="+password)
-	if r := submitAll(t, o, chunkOf("id", 0, 10))[0]; r.Err != nil || len(r.Rejected) > 0 {
-		t.Errorf("%+v, %q", r, h.failed)
-	}
-	open, err := plan(base + "password_file=" + dir + "/none")
-	must(t, err)
-	if _, err := open(nil); err == nil || !strings.Contains(err.Error(), "none") {
-		t.Errorf("a password file that is missing: %v", err)
-	}
-	o, h = opened(t, base+"password_env=KAFKA_TEST_PASSWORD")
-	o.Submit(chunkOf("id", 0, 10), func(collector.Result) {})
-	eventually(t, "it says that the password is wrong", func() bool { return h.said("user or password") })
-}
-
-// FuzzTemplate compares a field's text with that of a slow reader.
-func FuzzTemplate(f *testing.F) {
-	f.Add(`{"user":{"id":"u1"},"n":5}`, "user", "id")
-	f.Add(`{"user":{"id":{"x":[1,2,"a"]}}}`, "user", "id")
-	f.Add(`{"user":7}`, "user", "id")
-	f.Add(`{"a":{"b":"first"},"a":{"b":"last"}}`, "a", "b")
-	f.Fuzz(func(t *testing.T, text, one, two string) {
-		var tree map[string]any
-		if json.Unmarshal([]byte(text), &tree) != nil || tree == nil {
-			return
-		}
-		// One spelling, without repeated keys, which JSON readers of Go merge.
-		text1, err := json.Marshal(tree)
-		must(t, err)
-		record, n, err := msgpack.AppendFromJSONText(nil, text1)
-		if err != nil || n != len(text1) {
-			return
-		}
-		want := ""
-		if inner, ok := tree[one].(map[string]any); ok {
-			switch v := inner[two].(type) {
-			case string:
-				want = v
-			case nil:
-				if _, ok := inner[two]; ok {
-					want = "null"
-				}
-			default:
-				value, _, err := msgpack.AppendFromJSONText(nil, must1(t, v))
-				must(t, err)
-				out, _, err := msgpack.AppendJSON(nil, value, forward.AppendExtJSON)
-				must(t, err)
-				want = string(out)
-			}
-		}
-		got := template{{path: []string{one, two}}}.append(nil, "tag", record)
-		if string(got) != want {
-			t.Errorf("%s: %q.%q is %q, want %q", text1, one, two, got, want)
-		}
-		for cut := range record { // whatever is missing, nothing panics
-			template{{path: []string{one, two}}}.append(nil, "tag", record[:cut:cut])
-		}
-	})
-}
-
-func must1(t *testing.T, v any) []byte {
-	b, err := json.Marshal(v)
-	must(t, err)
-	return bytes.TrimSpace(b)
 }

@@ -5,7 +5,9 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,16 +21,18 @@ import (
 
 // A slab is the records of a chunk and their bytes.
 type slab struct {
-	topic   string
 	done    func(collector.Result)
 	left    atomic.Int64   // records that are with the client, and one while the chunk is being made
 	chunk   *forward.Chunk // in a transaction, like token and given
 	token   []byte
 	given   int // of rejected: dead letters already
+	unmade  int // of rejected: no record was made of them
+	late    int // events whose time is not that of their record
 	records []kgo.Record
 	headers []kgo.RecordHeader
 	entries []int // of each record, its index in the chunk
 	bytes   []byte
+	ends    []int // in bytes: of each record its key, its value, its id, its headers
 
 	mu       sync.Mutex
 	rejected []collector.Rejected
@@ -38,74 +42,139 @@ type slab struct {
 // slabKeeps is the largest slab that is kept for another chunk.
 const slabKeeps = 4 << 20
 
-// fill makes a record of each event.
+// fill makes a record of each event that can be one.
 func (p *producer) fill(c *forward.Chunk) *slab {
 	s := p.slabs.Get().(*slab)
-	s.topic = p.settings.topic
 	now := time.Now()
-	late := 0
-	type span struct{ key, value, id int } // where these end in bytes
-	var spans []span
-	b := s.bytes[:0]
+	var refusals [noTopics]error
+	var misplaced error
+	refuse := func(entry int, err error) {
+		s.rejected = append(s.rejected, collector.Rejected{Entry: entry, Err: err})
+	}
 	entries := forward.ReadEntries(c.Entries)
-	index := 0
+	index := -1
 	for e, ok := entries.Next(); ok; e, ok = entries.Next() {
+		index++
 		r := kgo.Record{Timestamp: now}
+		if p.topics.template != nil {
+			from := len(s.bytes)
+			s.bytes = p.topics.template.append(s.bytes, c.Tag, e.Record)
+			name := s.bytes[from:]
+			s.bytes = s.bytes[:from]
+			topic, why, ok := p.topics.of(name)
+			if !ok {
+				if refusals[why] == nil {
+					refusals[why] = p.topics.error(why, name)
+				}
+				refuse(index, refusals[why])
+				continue
+			}
+			r.Topic = topic
+		}
+		if p.settings.number != nil {
+			from := len(s.bytes)
+			s.bytes = p.settings.number.append(s.bytes, c.Tag, e.Record)
+			n, ok := number(s.bytes[from:])
+			if !ok {
+				if misplaced == nil {
+					misplaced = fmt.Errorf("partition= makes %.64q of the event, which is no partition's number", s.bytes[from:])
+				}
+				s.bytes = s.bytes[:from]
+				refuse(index, misplaced)
+				continue
+			}
+			s.bytes = s.bytes[:from]
+			r.Partition = n
+		}
 		if p.settings.stamp {
 			if at := time.Unix(e.Sec, int64(e.Nsec)); at.After(now.Add(-oldest)) && at.Before(now.Add(newest)) {
 				r.Timestamp = at
 			} else {
-				late++
+				s.late++
 			}
 		}
-		var at span
-		b = p.settings.key.append(b, c.Tag, e.Record)
-		at.key = len(b)
-		switch {
-		case p.settings.value != nil:
-			b = p.settings.value.append(b, c.Tag, e.Record)
-		case p.settings.msgpack:
-			b = append(b, e.Record...)
-		default:
-			b = p.encoder.AppendLine(b, c.Tag, e)
-			b = b[:len(b)-1] // the newline
-		}
-		at.value = len(b)
-		if p.settings.header != "" {
-			b = append(append(b, c.ID...), ':')
-			b = strconv.AppendInt(b, int64(index), 10)
-		}
-		at.id = len(b)
-		spans, s.records, s.entries = append(spans, at), append(s.records, r), append(s.entries, index)
-		index++
+		p.render(s, c, e, index)
+		s.records, s.entries = append(s.records, r), append(s.entries, index)
 	}
 	if err := entries.Err(); err != nil {
-		for ; index < c.Events; index++ {
-			s.rejected = append(s.rejected, collector.Rejected{Entry: index, Err: err})
+		for index++; index < c.Events; index++ {
+			refuse(index, err)
 		}
 	}
-	s.bytes = b
-	if p.settings.header != "" {
-		s.headers = append(s.headers[:0], make([]kgo.RecordHeader, len(s.records))...)
-	}
-	from := 0
-	for i := range s.records {
-		r, at := &s.records[i], spans[i]
-		if at.key > from {
-			r.Key = b[from:at.key:at.key]
-		}
-		r.Value = b[at.key:at.value:at.value]
-		if p.settings.header != "" {
-			s.headers[i] = kgo.RecordHeader{Key: p.settings.header, Value: b[at.value:at.id:at.id]}
-			r.Headers = s.headers[i : i+1 : i+1]
-		}
-		from = at.id
-	}
-	if late > 0 {
+	s.unmade = len(s.rejected)
+	p.slice(s)
+	if n, tell := p.restamped.more(s.late); tell {
 		p.env.Log.Warn("events are too old or too new for their time to be the record's; it is the time of sending",
-			"topic", p.settings.topic, "events", late)
+			"topic", p.settings.topic, "events", n)
 	}
 	return s
+}
+
+// render appends the bytes of one record.
+func (p *producer) render(s *slab, c *forward.Chunk, e forward.Entry, index int) {
+	b := p.settings.key.append(s.bytes, c.Tag, e.Record)
+	s.ends = append(s.ends, len(b))
+	switch {
+	case p.settings.value != nil:
+		b = p.settings.value.append(b, c.Tag, e.Record)
+	case p.settings.msgpack:
+		b = append(b, e.Record...)
+	default:
+		b = p.encoder.AppendLine(b, c.Tag, e)
+		b = b[:len(b)-1] // the newline
+	}
+	s.ends = append(s.ends, len(b))
+	if p.settings.id != "" {
+		b = append(append(b, c.ID...), ':')
+		b = strconv.AppendInt(b, int64(index), 10)
+	}
+	s.ends = append(s.ends, len(b))
+	for i := range p.settings.headers {
+		b = p.settings.headers[i].value.append(b, c.Tag, e.Record)
+		s.ends = append(s.ends, len(b))
+	}
+	s.bytes = b
+}
+
+// slice has the records point at their bytes, which move no more. A header that is empty is none.
+func (p *producer) slice(s *slab) {
+	headers := p.settings.headers
+	most := len(headers) + 1
+	s.headers = slices.Grow(s.headers[:0], most*len(s.records)) // so that it does not move
+	from, ends := 0, s.ends
+	next := func() (part []byte) {
+		part = s.bytes[from:ends[0]:ends[0]]
+		from, ends = ends[0], ends[1:]
+		return part
+	}
+	for i := range s.records {
+		r := &s.records[i]
+		if key := next(); len(key) > 0 {
+			r.Key = key
+		}
+		r.Value = next()
+		first := len(s.headers)
+		if id := next(); len(id) > 0 {
+			s.headers = append(s.headers, kgo.RecordHeader{Key: p.settings.id, Value: id})
+		}
+		for j := range headers {
+			if value := next(); len(value) > 0 {
+				s.headers = append(s.headers, kgo.RecordHeader{Key: headers[j].name, Value: value})
+			}
+		}
+		if n := len(s.headers); n > first {
+			r.Headers = s.headers[first:n:n]
+		}
+	}
+}
+
+// result is what becomes of a chunk of which each record was written or refused. What was refused
+// is told.
+func (p *producer) result(s *slab) collector.Result {
+	if n, tell := p.refused.more(len(s.rejected)); tell {
+		p.env.Log.Warn("events are refused for good and become dead letters", "topic", p.settings.topic, "events", n, "error", s.rejected[0].Err)
+	}
+	return collector.Result{Rejected: s.rejected, Bytes: int64(len(s.bytes)), Restamped: int64(s.late)}
 }
 
 // recycle keeps a slab for another chunk.
@@ -115,8 +184,8 @@ func (p *producer) recycle(s *slab) {
 	}
 	clear(s.records)
 	clear(s.headers)
-	s.done, s.chunk, s.token, s.rejected, s.err, s.given = nil, nil, nil, nil, nil, 0
-	s.records, s.entries = s.records[:0], s.entries[:0]
+	s.done, s.chunk, s.rejected, s.err, s.given, s.unmade, s.late = nil, nil, nil, nil, 0, 0, 0
+	s.records, s.entries, s.bytes, s.ends = s.records[:0], s.entries[:0], s.bytes[:0], s.ends[:0]
 	p.slabs.Put(s)
 }
 
@@ -131,6 +200,7 @@ const (
 func (s *slab) failed(r *kgo.Record, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	err = fmt.Errorf("topic %s: %w", r.Topic, err)
 	if !isRefusal(err) {
 		if s.err == nil {
 			s.err = err
@@ -139,7 +209,6 @@ func (s *slab) failed(r *kgo.Record, err error) {
 	}
 	for i := range s.records {
 		if &s.records[i] == r {
-			err = fmt.Errorf("topic %s: %w", s.topic, err)
 			s.rejected = append(s.rejected, collector.Rejected{Entry: s.entries[i], Err: err})
 			return
 		}
@@ -153,5 +222,30 @@ func isRefusal(err error) bool {
 			return true
 		}
 	}
-	return false
+	return strings.Contains(err.Error(), "invalid record partitioning choice") // the client has no better name for it
+}
+
+// A notice is something that is told once a minute at most, with how often it came.
+type notice struct {
+	mu    sync.Mutex
+	count int
+	told  time.Time
+}
+
+const noticeEvery = time.Minute
+
+// more counts, and says whether to tell now, of how many.
+func (n *notice) more(count int) (all int, tell bool) {
+	if count == 0 {
+		return 0, false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.count += count
+	now := time.Now()
+	if !n.told.IsZero() && now.Sub(n.told) < noticeEvery {
+		return 0, false
+	}
+	all, n.count, n.told = n.count, 0, now
+	return all, true
 }

@@ -5,21 +5,24 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// A template is a text with placeholders: {tag}, and {user.id} for a field of the record or of maps
-// in it.
+// A template is a text with placeholders: {tag}, {tag[0]} for a part of it, and {user.id} for a
+// field of the record or of maps in it. What stands behind a | is for where there is nothing.
 type template []piece
 
-// A piece is a text, the tag, or the field at a path.
+// A piece is a text, the tag or a part of it, or the field at a path.
 type piece struct {
-	text string
-	tag  bool
-	path []string
+	text      string
+	tag       bool
+	part      int // of the tag, from 1; 0: all of it
+	path      []string
+	otherwise string
 }
 
 func parseTemplate(text string) (t template, err error) {
@@ -35,39 +38,87 @@ func parseTemplate(text string) (t template, err error) {
 			break
 		}
 		name, after, found := strings.Cut(rest, "}")
-		switch {
-		case !found || strings.Contains(name, "{"):
+		if !found || strings.Contains(name, "{") {
 			return nil, errors.New("a '{' without its '}'")
-		case name == "tag":
-			t = append(t, piece{tag: true})
-		default:
-			path := strings.Split(name, ".")
-			for _, key := range path {
-				if key == "" {
-					return nil, fmt.Errorf("{%s} is no field", name)
-				}
-			}
-			t = append(t, piece{path: path})
 		}
+		p, err := parsePlaceholder(name)
+		if err != nil {
+			return nil, err
+		}
+		t = append(t, p)
 		text = after
 	}
 	return t, nil
 }
 
+func parsePlaceholder(text string) (p piece, err error) {
+	name, otherwise, _ := strings.Cut(text, "|")
+	p.otherwise = otherwise
+	if name == "tag" {
+		p.tag = true
+		return p, nil
+	}
+	if number, ok := strings.CutPrefix(name, "tag["); ok {
+		number, closed := strings.CutSuffix(number, "]")
+		n, err := strconv.ParseUint(number, 10, 8)
+		if !closed || err != nil {
+			return p, fmt.Errorf("{%s} is no part of the tag; {tag[0]} is the first one", name)
+		}
+		p.tag, p.part = true, int(n)+1
+		return p, nil
+	}
+	for key := range strings.SplitSeq(name, ".") {
+		if key == "" {
+			return p, fmt.Errorf("{%s} is no field", name)
+		}
+		p.path = append(p.path, key)
+	}
+	return p, nil
+}
+
+// varies says whether the text is not the same for all events.
+func (t template) varies() bool {
+	for i := range t {
+		if t[i].tag || t[i].path != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // append appends the text of the template for an event. A string is its bytes, any other value its
-// JSON; a field that is missing is nothing.
+// JSON; a field that is missing or nil is nothing.
 func (t template) append(dst []byte, tag string, record []byte) []byte {
 	for i := range t {
-		switch p := &t[i]; {
-		case p.tag:
+		p := &t[i]
+		before := len(dst)
+		switch {
+		case p.tag && p.part == 0:
 			dst = append(dst, tag...)
+		case p.tag:
+			dst = append(dst, partOf(tag, p.part)...)
 		case p.path == nil:
 			dst = append(dst, p.text...)
 		default:
 			dst = appendField(dst, record, p.path)
 		}
+		if len(dst) == before {
+			dst = append(dst, p.otherwise...)
+		}
 	}
 	return dst
+}
+
+// partOf is the part of a tag with that number, from 1; empty if there is none.
+func partOf(tag string, part int) string {
+	for ; part > 1; part-- {
+		var found bool
+		if _, tag, found = strings.Cut(tag, "."); !found {
+			return ""
+		}
+	}
+	name, _, _ := strings.Cut(tag, ".")
+	return name
 }
 
 // appendField appends the value at a path. Of keys that are there twice the last counts.
@@ -80,7 +131,7 @@ func appendField(dst, value []byte, path []string) []byte {
 	}
 	t, n, err := msgpack.ReadToken(value)
 	switch {
-	case err != nil:
+	case err != nil || t.Kind == msgpack.Nil:
 		return dst
 	case t.Kind == msgpack.Str || t.Kind == msgpack.Bin:
 		return append(dst, value[n:min(n+t.Len, len(value))]...)
@@ -118,4 +169,10 @@ func member(b []byte, want string) (value []byte, ok bool) {
 		b = b[n:]
 	}
 	return value, ok
+}
+
+// number reads a template's text as that of a partition.
+func number(text []byte) (n int32, ok bool) {
+	v, err := strconv.ParseUint(string(text), 10, 31)
+	return int32(v), err == nil
 }

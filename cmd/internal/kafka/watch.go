@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,51 +21,106 @@ import (
 const watchEvery = 5 * time.Second
 
 // watch says what is wrong while nothing is acked: the client itself tries again and says nothing.
+// It keeps the ids of topics. One that was deleted and made again has another one, and the client
+// would send to the old one for ever: it is closed, and the output opened again.
 func (p *producer) watch(ctx context.Context) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
-	before := int64(-1)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	ids := map[string][16]byte{}
+	for before := int64(-1); ; {
 		acked := p.acked.Load()
-		if p.waiting.Load() > 0 && acked == before {
-			if err := p.ask(ctx); ctx.Err() == nil {
+		stuck := p.waiting.Load() > 0 && acked == before
+		names := p.names()
+		unknown := slices.ContainsFunc(names, func(name string) bool { return ids[name] == [16]byte{} })
+		if stuck || unknown {
+			err := p.ask(ctx, names, ids)
+			if stuck && ctx.Err() == nil {
 				p.env.Failed(err, watchEvery)
+			}
+			if errors.Is(err, errMadeAgain) {
+				p.client.Close()
+				return
 			}
 		}
 		before = acked
+		for looks := false; !looks; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-p.first: // a topic that was made for it is there now
+				_ = p.ask(ctx, p.names(), ids) // of use are the ids
+			case <-ticker.C:
+				looks = true
+			}
+		}
 	}
 }
 
-// ask asks the brokers about the topic, and returns why nothing may be acked.
-func (p *producer) ask(ctx context.Context) error {
+// ack counts records.
+func (p *producer) ack(records int) {
+	if n := int64(records); p.acked.Add(n) == n {
+		select {
+		case p.first <- struct{}{}:
+		default:
+		}
+	}
+}
+
+var errMadeAgain = errors.New("it was deleted and made again")
+
+// names are the topics that events went to.
+func (p *producer) names() []string {
+	if p.topics.template != nil {
+		return p.topics.list()
+	}
+	return []string{p.settings.topic}
+}
+
+// ask asks the brokers about topics, and returns why nothing may be acked.
+func (p *producer) ask(ctx context.Context, names []string, ids map[string][16]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
-	topic := p.settings.topic
 	req := kmsg.NewPtrMetadataRequest()
-	one := kmsg.NewMetadataRequestTopic()
-	one.Topic = &topic
-	req.Topics = append(req.Topics, one)
+	req.Topics = []kmsg.MetadataRequestTopic{} // none asks for all
+	for i := range names {
+		one := kmsg.NewMetadataRequestTopic()
+		one.Topic = &names[i]
+		req.Topics = append(req.Topics, one)
+	}
 	resp, err := req.RequestWith(ctx, p.client)
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
+	err = fmt.Errorf("kafka: topic %s: the brokers ack nothing", p.settings.topic)
 	for i := range resp.Topics {
-		t := &resp.Topics[i]
-		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
-			return fmt.Errorf("kafka: topic %s: %w", topic, err)
+		if wrong := state(&resp.Topics[i], ids); wrong != nil {
+			err = fmt.Errorf("kafka: topic %w", wrong)
 		}
-		for j := range t.Partitions {
-			if err := kerr.ErrorForCode(t.Partitions[j].ErrorCode); err != nil {
-				return fmt.Errorf("kafka: topic %s, partition %d: %w", topic, t.Partitions[j].Partition, err)
-			}
+		if errors.Is(err, errMadeAgain) {
+			break
 		}
 	}
-	return fmt.Errorf("kafka: topic %s: the brokers ack nothing", topic)
+	return err
+}
+
+// state is what is wrong with a topic. Its id is kept.
+func state(t *kmsg.MetadataResponseTopic, ids map[string][16]byte) error {
+	if t.Topic == nil {
+		return nil
+	}
+	if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+		return fmt.Errorf("%s: %w", *t.Topic, err)
+	}
+	if before := ids[*t.Topic]; before != t.TopicID && before != [16]byte{} {
+		return fmt.Errorf("%s: %w", *t.Topic, errMadeAgain)
+	}
+	ids[*t.Topic] = t.TopicID
+	for j := range t.Partitions {
+		if err := kerr.ErrorForCode(t.Partitions[j].ErrorCode); err != nil {
+			return fmt.Errorf("%s, partition %d: %w", *t.Topic, t.Partitions[j].Partition, err)
+		}
+	}
+	return nil
 }
 
 // hooks are told what happens to connections.
@@ -76,6 +132,25 @@ func (h hooks) OnBrokerConnect(b kgo.BrokerMetadata, _ time.Duration, _ net.Conn
 		err = fmt.Errorf("it hangs up while the connection is made, perhaps for TLS, user or password: %w", err)
 	}
 	if err != nil && !h.p.shut.Load() {
-		h.p.env.Failed(fmt.Errorf("kafka: broker %s: %w", net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port))), err), 0)
+		h.p.env.Failed(fmt.Errorf("kafka: broker %s: %w", address(b), err), 0)
 	}
 }
+
+func address(b kgo.BrokerMetadata) string { return net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port))) }
+
+// OnBrokerThrottle implements kgo.HookBrokerThrottle.
+func (h hooks) OnBrokerThrottle(b kgo.BrokerMetadata, pause time.Duration, _ bool) {
+	if n, tell := h.p.throttled.more(1); tell {
+		h.p.env.Log.Warn("a broker throttles this output: a quota of it is used up", "topic", h.p.settings.topic, "broker", address(b), "pause", pause, "times", n)
+	}
+}
+
+// OnBrokerWrite implements kgo.HookBrokerWrite.
+func (h hooks) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	if key == int16(kmsg.Produce) && err == nil {
+		h.p.written.Store(true)
+	}
+}
+
+// OnBrokerDisconnect implements kgo.HookBrokerDisconnect.
+func (h hooks) OnBrokerDisconnect(kgo.BrokerMetadata, net.Conn) { h.p.written.Store(false) }
