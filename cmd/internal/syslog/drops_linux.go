@@ -45,22 +45,16 @@ func countDrops(c net.PacketConn) error {
 }
 
 // receive reads a datagram. dropped is how many the kernel had dropped by then, if that is known.
-func receive(c net.PacketConn, buf, oob []byte, from bool) (n int, dropped uint32, known bool, peer string, err error) {
+func receive(c net.PacketConn, buf, oob []byte) (n int, dropped uint32, known bool, from origin, err error) {
 	udp, ok := c.(*net.UDPConn)
 	if !ok {
-		var addr net.Addr
-		n, addr, err = c.ReadFrom(buf)
-		if from && addr != nil {
-			peer = addr.String()
-		}
-		return n, 0, false, peer, err
+		n, from, err = receiveFrom(c, buf)
+		return n, 0, false, from, err
 	}
 	n, oobn, _, addr, err := udp.ReadMsgUDPAddrPort(buf, oob)
+	from.addr = addr
 	if err != nil {
-		return 0, 0, false, "", err
-	}
-	if from {
-		peer = addr.String()
+		return 0, 0, false, from, err
 	}
 	for rest := oob[:oobn]; len(rest) >= unix.CmsgLen(4); {
 		header, data, more, err := unix.ParseOneSocketControlMessage(rest)
@@ -68,9 +62,9 @@ func receive(c net.PacketConn, buf, oob []byte, from bool) (n int, dropped uint3
 			break
 		}
 		if header.Level == syscall.SOL_SOCKET && header.Type == unix.SO_RXQ_OVFL && len(data) >= 4 {
-			return n, binary.NativeEndian.Uint32(data), true, peer, nil
+			return n, binary.NativeEndian.Uint32(data), true, from, nil
 		}
 		rest = more
 	}
-	return n, 0, false, peer, nil
+	return n, 0, false, from, nil
 }

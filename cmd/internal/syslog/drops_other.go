@@ -13,10 +13,7 @@ func forceBuffer(net.PacketConn, int) bool { return false }
 func countDrops(net.PacketConn) error { return nil }
 
 // receive reads a datagram.
-func receive(c net.PacketConn, buf, _ []byte, from bool) (n int, dropped uint32, known bool, peer string, err error) {
-	n, addr, err := c.ReadFrom(buf)
-	if from && addr != nil {
-		peer = addr.String()
-	}
-	return n, 0, false, peer, err
+func receive(c net.PacketConn, buf, _ []byte) (n int, dropped uint32, known bool, from origin, err error) {
+	n, from, err = receiveFrom(c, buf)
+	return n, 0, false, from, err
 }

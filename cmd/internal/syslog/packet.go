@@ -41,7 +41,7 @@ type receiver struct {
 
 // receiveAll reads datagrams until the deadline that end sets.
 func (in *input) receiveAll(ctx context.Context, sink collector.Sink) error {
-	r := &receiver{in: in, filling: in.newBatch()}
+	r := &receiver{in: in, filling: in.batch()}
 	r.room, r.some = sync.NewCond(&r.mu), sync.NewCond(&r.mu)
 	done := make(chan error, 1)
 	go func() { done <- r.storeAll(ctx, sink) }()
@@ -61,7 +61,7 @@ func (r *receiver) readAll() error {
 	var before uint32
 	var e ending
 	for {
-		n, dropped, known, peer, err := receive(in.packets, buf, oob, in.peerKey != "")
+		n, dropped, known, from, err := receive(in.packets, buf, oob)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
 			if e.goesOn(in, in.packets, err) {
@@ -88,7 +88,7 @@ func (r *receiver) readAll() error {
 			r.mu.Unlock()
 			return nil
 		}
-		r.filling.add(buf[:min(n, in.most)], cut, time.Now(), peer)
+		r.filling.add(buf[:min(n, in.most)], cut, time.Now(), from)
 		if len(r.filling.order) == 1 && r.filling.order[0].Events == 1 {
 			r.some.Signal()
 		}
@@ -101,7 +101,7 @@ func (r *receiver) readAll() error {
 
 // storeAll stores what comes until it is over.
 func (r *receiver) storeAll(ctx context.Context, sink collector.Sink) error {
-	storing := r.in.newBatch()
+	storing := r.in.batch()
 	for {
 		r.mu.Lock()
 		for len(r.filling.order) == 0 && !r.over {
@@ -123,4 +123,13 @@ func (r *receiver) storeAll(ctx context.Context, sink collector.Sink) error {
 			return nil
 		}
 	}
+}
+
+// receiveFrom reads a datagram of any kind of socket.
+func receiveFrom(c net.PacketConn, buf []byte) (n int, from origin, err error) {
+	n, addr, err := c.ReadFrom(buf)
+	if addr != nil {
+		from.name = addr.String()
+	}
+	return n, from, err
 }

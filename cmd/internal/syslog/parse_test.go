@@ -44,6 +44,18 @@ func TestParse(t *testing.T) {
 		{"<13>2026-11-24T22:14:15 h app: x", "2026-11-24T21:14:15Z", `{"facility":"user","severity":"notice","host":"h","app":"app","message":"x"}`},
 		{"<189>Nov 24 2026 22:14:15: %SYS-5-CONFIG: x", "2026-11-24T21:14:15Z", `{"facility":"local7","severity":"notice","app":"%SYS-5-CONFIG","message":"x"}`},
 		{"<13>Nov 24 22:14:15 h just words here", "2026-11-24T21:14:15Z", `{"facility":"user","severity":"notice","host":"h","message":"just words here"}`},
+		// Network gear.
+		{"<189>45: *Nov 24 22:14:15.123 UTC: %SYS-5-CONFIG_I: x", "2026-11-24T22:14:15.123Z", `{"facility":"local7","severity":"notice","app":"%SYS-5-CONFIG_I","message":"x"}`},
+		{"<189>45: router1: 000123: Nov 24 22:14:15.123 CET: %SYS-5-CONFIG_I: x", "2026-11-24T21:14:15.123Z", `{"facility":"local7","severity":"notice","host":"router1","app":"%SYS-5-CONFIG_I","message":"x"}`},
+		{"<189>45: .Nov 24 22:14:15: words", "2026-11-24T21:14:15Z", `{"facility":"local7","severity":"notice","message":"words"}`},
+		{"<189>45: 00:00:46: %LINK-3-UPDOWN: up", "", `{"facility":"local7","severity":"notice","message":"45: 00:00:46: %LINK-3-UPDOWN: up"}`},
+		{"<189>: 2026 Nov 24 22:14:15 UTC: %ETHPORT-5-IF_UP: x", "2026-11-24T22:14:15Z", `{"facility":"local7","severity":"notice","app":"%ETHPORT-5-IF_UP","message":"x"}`},
+		{"<166>Nov 24 2026 22:14:15 fw1 : %ASA-6-302013: x", "2026-11-24T21:14:15Z", `{"facility":"local4","severity":"info","host":"fw1","app":"%ASA-6-302013","message":"x"}`},
+		{"<141>Nov 24 22:14:15 2026 ap1 sapd[12]: x", "2026-11-24T21:14:15Z", `{"facility":"local1","severity":"notice","host":"ap1","app":"sapd","pid":"12","message":"x"}`},
+		{"<30>Nov 24 22:14:15 CRON: %d", "2026-11-24T21:14:15Z", `{"facility":"daemon","severity":"info","app":"CRON","message":"%d"}`},
+		{`<189>date=2026-11-24 time=22:14:15 devname="f"`, "", `{"facility":"local7","severity":"notice","message":"date=2026-11-24 time=22:14:15 devname=\"f\""}`},
+		{"<30>Error: Nov 24 22:14:15 is a time", "", `{"facility":"daemon","severity":"info","message":"Error: Nov 24 22:14:15 is a time"}`},
+		{"<40>1 2026-11-24T22:14:15+00:00 h app web.3 - State changed", "2026-11-24T22:14:15Z", `{"facility":"syslog","severity":"emerg","host":"h","app":"app","pid":"web.3","message":"State changed"}`},
 		// Years are those that are nearest.
 		{"<13>Jan  1 00:00:01 h a: x", "2026-12-31T23:00:01Z", `{"facility":"user","severity":"notice","host":"h","app":"a","message":"x"}`},
 		{"<13>Jun  1 00:00:01 h a: x", "2026-05-31T23:00:01Z", `{"facility":"user","severity":"notice","host":"h","app":"a","message":"x"}`},
@@ -87,20 +99,24 @@ func FuzzFrame(f *testing.F) {
 	f.Add([]byte("5 <13>x5 <13>y"), uint16(1))
 	f.Add(bytes.Repeat([]byte("x"), 100), uint16(7))
 	f.Add([]byte("0 <13>a\n1234567890 <b\n1 \n1 <\n"), uint16(2))
+	f.Add([]byte("<13>a\x00<13>b\x00\n<13>c\n\x00d"), uint16(4))
 	f.Fuzz(func(t *testing.T, stream []byte, step uint16) {
 		frames := func(step int) (all []string) {
 			one := func(m []byte, cut bool) { all = append(all, fmt.Sprintf("%v %q", cut, m)) }
-			f := framer{most: 32}
+			f := framer{most: 32, memory: &memory{most: 1 << 20}}
 			for rest := stream; len(rest) > 0; {
-				n := min(step, len(rest))
-				f.feed(rest[:n])
+				n := copy(f.room(), rest[:min(step, len(rest))])
+				f.took(n)
 				f.each(one)
 				rest = rest[n:]
-				if len(f.buf) > 32+mostDigits+2 {
-					t.Fatalf("%d bytes are kept", len(f.buf))
+				if len(f.buf) > 32+mostDigits+2 || len(f.room()) == 0 {
+					t.Fatalf("%d bytes are kept, and there is room for %d", len(f.buf), len(f.room()))
 				}
 			}
 			f.last(one)
+			if f.free(); f.memory.held.Load() != 0 {
+				t.Fatalf("%d bytes are held", f.memory.held.Load())
+			}
 			return all
 		}
 		if whole, parts := frames(len(stream)+1), frames(int(step%64)+1); !slices.Equal(whole, parts) {
