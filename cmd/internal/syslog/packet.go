@@ -80,6 +80,10 @@ func (r *receiver) readAll() error {
 		}
 		in.bytes.Add(int64(n))
 		cut := n > in.most || n == len(buf)
+		text := buf[:min(n, in.most)]
+		if count, head, _ := octets(text); head > 0 && count <= n-head { // some count in datagrams, too
+			text = text[head:]
+		}
 		r.mu.Lock()
 		for r.filling.bytes >= batchBytes && !r.over {
 			r.room.Wait()
@@ -88,7 +92,7 @@ func (r *receiver) readAll() error {
 			r.mu.Unlock()
 			return nil
 		}
-		r.filling.add(buf[:min(n, in.most)], cut, time.Now(), from)
+		r.filling.add(text, cut, time.Now(), from)
 		if len(r.filling.order) == 1 && r.filling.order[0].Events == 1 {
 			r.some.Signal()
 		}

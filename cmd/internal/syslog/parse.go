@@ -167,7 +167,10 @@ func (m *message) legacy(b []byte, now time.Time, zone *time.Location) {
 	if n == 0 {
 		rest, m.host = preamble(b)
 		if when, n = stamp(rest, now, zone); n == 0 {
-			m.text, m.host = b, nil
+			m.host = nil
+			if !m.known || !m.program(b) || !isNumber(m.pid) || len(m.pid) == 0 { // "Error: text" is no program
+				m.app, m.pid, m.text = nil, nil, b
+			}
 			return
 		}
 	}

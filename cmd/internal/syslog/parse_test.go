@@ -68,6 +68,8 @@ func TestParse(t *testing.T) {
 		{"<11>", "", `{"facility":"user","severity":"err","message":""}`},
 		{"", "", `{"facility":"user","severity":"notice","message":""}`},
 		{"<13>Error: not a program", "", `{"facility":"user","severity":"notice","message":"Error: not a program"}`},
+		{"<13>app[12]: no time", "", `{"facility":"user","severity":"notice","app":"app","pid":"12","message":"no time"}`},
+		{"<13>list[a]: no program", "", `{"facility":"user","severity":"notice","message":"list[a]: no program"}`},
 		{"<13>Nov 31 25:14:15 h a: no time", "", `{"facility":"user","severity":"notice","message":"Nov 31 25:14:15 h a: no time"}`},
 	} {
 		m := parse([]byte(tt.in), now, zurich)

@@ -179,7 +179,9 @@ func (s *settings) tls() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	// A session ticket is what a sender that never reads would leave in its socket: closing that
+	// resets the connection, and with it goes what was not read here yet.
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, SessionTicketsDisabled: true}
 	if s.ca != "" {
 		pem, err := os.ReadFile(s.ca)
 		if err != nil {
