@@ -5,10 +5,13 @@ package syslog
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
+	"maps"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -122,6 +125,50 @@ func FuzzFrame(f *testing.F) {
 			return all
 		}
 		if whole, parts := frames(len(stream)+1), frames(int(step%64)+1); !slices.Equal(whole, parts) {
+			t.Errorf("at once %q, in parts %q", whole, parts)
+		}
+	})
+}
+
+// FuzzStream cuts a stream into pieces in any way: the events are the same.
+func FuzzStream(f *testing.F) {
+	f.Add([]byte("<13>Nov 24 14:05:06 h app[1]: a\n62 <13>1 2026-11-24T14:05:06Z h app 1 ID [a x=\"1\"][b y=\"\\\"\"] text"), []byte{7, 1, 30})
+	f.Add([]byte("45: r1: 7: *Nov 24 14:05:06.1 UTC: %SYS-5-X: a\x00<13>app[1]: b\n9 <13>\xff\xfe\xef\xbb\xbf"), []byte{1})
+	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, stream, cuts []byte) {
+		events := func(cuts []byte) map[string][]byte {
+			in := &input{settings: &settings{zone: zurich, most: 64, peerKey: "peer"}, env: &collector.InputEnv{Log: slog.New(slog.DiscardHandler)}}
+			in.warned.kinds = map[string]*allowance{}
+			in.tag = tagTemplate{{field: "host"}, {text: "."}, {field: "app"}}
+			b := in.batch()
+			one := func(m []byte, cut bool) { b.add(m, cut, now, origin{name: "h"}) }
+			f := framer{most: in.most, memory: &memory{most: 1 << 20}}
+			for rest, i := stream, 0; len(rest) > 0; i++ {
+				n := len(rest)
+				if len(cuts) > 0 {
+					n = min(n, 1+int(cuts[i%len(cuts)]))
+				}
+				n = copy(f.room(), rest[:n])
+				f.took(n)
+				f.each(one)
+				rest = rest[n:]
+			}
+			f.last(one)
+			all := map[string][]byte{}
+			for _, c := range b.order {
+				r := forward.ReadEntries(c.Entries)
+				n := 0
+				for _, ok := r.Next(); ok; _, ok = r.Next() {
+					n++
+				}
+				if r.Err() != nil || n != c.Events {
+					t.Fatalf("%d events of %d: %v", n, c.Events, r.Err())
+				}
+				all[c.Tag] = c.Entries
+			}
+			return all
+		}
+		if whole, parts := events(nil), events(cuts); !maps.EqualFunc(whole, parts, bytes.Equal) {
 			t.Errorf("at once %q, in parts %q", whole, parts)
 		}
 	})
