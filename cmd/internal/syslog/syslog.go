@@ -88,7 +88,7 @@ func kind(u *collector.URL, p *collector.Params) (func(*collector.InputEnv) (col
 	most := p.Size("max_message", 64<<10)
 	s.peerKey = p.String("address_key", "")
 	if dgram {
-		s.receive = p.Size("receive_buffer", 8<<20)
+		s.receive = p.Size("receive_buffer", 32<<20)
 	} else {
 		s.places = int(p.Int("max_connections", 1000, 1, mostPlaces))
 	}
@@ -116,7 +116,7 @@ type input struct {
 	*settings
 	env      *collector.InputEnv
 	listener net.Listener // of streams
-	packets  net.PacketConn
+	packets  packetSocket
 	warned   limiter
 
 	mu    sync.Mutex
@@ -141,9 +141,7 @@ func open(s *settings, env *collector.InputEnv) (collector.Input, error) {
 		removeStale(s.network, s.address)
 	}
 	if s.network == "udp" || s.network == "unixgram" {
-		if in.packets, err = net.ListenPacket(s.network, s.address); err == nil {
-			err = in.prepare()
-		}
+		in.packets, err = s.listenPackets()
 	} else {
 		in.listener, err = net.Listen(s.network, s.address)
 	}
