@@ -145,13 +145,13 @@ func TestLinesBad(t *testing.T) {
 		cut, broken       int64
 		fate              string
 	}{
-		"broken":              {"json", `{"a":1,}`, `{"message":"{\"a\":1,}"}`, 0, 1, text},
-		"without its end":     {"json", `{"a":1`, `{"message":"{\"a\":1"}`, 0, 1, text},
-		"two":                 {"json", `{"a":1}{"a":2}`, `{"message":"{\"a\":1}{\"a\":2}"}`, 0, 1, text},
-		"text":                {"json", `Exception in thread "main"`, `{"message":"Exception in thread \"main\""}`, 0, 0, ""},
-		"10,000 deep":         {"json", deep, `{"message":"` + strings.ReplaceAll(deep, `"`, `\"`) + `"}`, 0, 1, text},
-		"10 MB long":          {"json", `{"a":"` + strings.Repeat("x", 10<<20) + `"}`, `{"message":"{\"a\":\"` + strings.Repeat("x", 64<<10-6) + `","truncated":true}`, 1, 0, cut},
-		"10 MB long, as text": {"text", strings.Repeat("x", 10<<20), `{"message":"` + strings.Repeat("x", 64<<10) + `","truncated":true}`, 1, 0, cut},
+		"broken":               {"json", `{"a":1,}`, `{"message":"{\"a\":1,}"}`, 0, 1, text},
+		"without its end":      {"json", `{"a":1`, `{"message":"{\"a\":1"}`, 0, 1, text},
+		"two":                  {"json", `{"a":1}{"a":2}`, `{"message":"{\"a\":1}{\"a\":2}"}`, 0, 1, text},
+		"text":                 {"json", `Exception in thread "main"`, `{"message":"Exception in thread \"main\""}`, 0, 0, ""},
+		"10,000 deep":          {"json", deep, `{"message":"` + strings.ReplaceAll(deep, `"`, `\"`) + `"}`, 0, 1, text},
+		"10 MB long":           {"json", `{"a":"` + strings.Repeat("x", 10<<20) + `"}`, `{"message":"{\"a\":\"` + strings.Repeat("x", 64<<10-6) + `","truncated":true}`, 1, 0, cut},
+		"100 MB long, as text": {"text", strings.Repeat("x", 100_000_000), `{"message":"` + strings.Repeat("x", 64<<10) + `","truncated":true}`, 1, 0, cut},
 	} {
 		var log bytes.Buffer
 		l := lineInputOf(t, "lines://h:1?parse="+tt.parse, 1<<20)

@@ -47,6 +47,8 @@ func TestParse(t *testing.T) {
 		{"<13>2026-11-24T22:14:15 h app: x", "2026-11-24T21:14:15Z", `{"facility":"user","severity":"notice","host":"h","app":"app","message":"x"}`},
 		{"<189>Nov 24 2026 22:14:15: %SYS-5-CONFIG: x", "2026-11-24T21:14:15Z", `{"facility":"local7","severity":"notice","app":"%SYS-5-CONFIG","message":"x"}`},
 		{"<13>Nov 24 22:14:15 h just words here", "2026-11-24T21:14:15Z", `{"facility":"user","severity":"notice","host":"h","message":"just words here"}`},
+		{"<30>Nov 24 22:14:15 systemd[1]: Started x.", "2026-11-24T21:14:15Z", `{"facility":"daemon","severity":"info","app":"systemd","pid":"1","message":"Started x."}`},
+		{"<38>2026-11-24T22:14:15 localhost prg00000[1234]: seq", "2026-11-24T21:14:15Z", `{"facility":"auth","severity":"info","host":"localhost","app":"prg00000","pid":"1234","message":"seq"}`},
 		// Network gear.
 		{"<189>45: *Nov 24 22:14:15.123 UTC: %SYS-5-CONFIG_I: x", "2026-11-24T22:14:15.123Z", `{"facility":"local7","severity":"notice","app":"%SYS-5-CONFIG_I","message":"x"}`},
 		{"<189>45: router1: 000123: Nov 24 22:14:15.123 CET: %SYS-5-CONFIG_I: x", "2026-11-24T21:14:15.123Z", `{"facility":"local7","severity":"notice","host":"router1","app":"%SYS-5-CONFIG_I","message":"x"}`},
