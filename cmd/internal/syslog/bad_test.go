@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,25 @@ func TestBadDatagrams(t *testing.T) {
 	for _, fate := range []string{"cut, and marked", "kept as text"} {
 		if strings.Count(told, "peer="+c.LocalAddr().String()+" fate=\""+fate) != 1 {
 			t.Errorf("told: %s", told)
+		}
+	}
+}
+
+// TestBadUnix: who sends by a unix socket has no address, and is told all the same.
+func TestBadUnix(t *testing.T) {
+	for network, kind := range map[string]string{"unixgram": "dgram", "unix": "stream"} {
+		to := &sink{}
+		path := filepath.Join(t.TempDir(), "s")
+		_, log, stop := run(t, "syslog+unix://"+path+"?type="+kind, to)
+		c, err := net.Dial(network, path)
+		must(t, err)
+		_, err = io.WriteString(c, "no syslog\n")
+		must(t, err)
+		must(t, c.Close())
+		eventually(t, "it is stored", func() bool { return len(to.events()) == 1 })
+		_ = stop() // the end of its context
+		if !strings.Contains(log.String(), `msg="bad input" peer=unix `) {
+			t.Errorf("%s: told: %s", network, log)
 		}
 	}
 }

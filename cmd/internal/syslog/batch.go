@@ -25,6 +25,14 @@ func (o origin) String() string {
 	return o.name
 }
 
+// shown is the origin as messages name it: most who send by unix sockets have no name.
+func (o origin) shown() string {
+	if name := o.String(); name != "" && name != "@" {
+		return name
+	}
+	return "unix"
+}
+
 // A batch is the chunks that are made of what was read at once.
 type batch struct {
 	in     *input

@@ -49,7 +49,7 @@ func (in *input) warn(text string, args ...any) {
 // bad tells what is wrong with a message.
 func (in *input) bad(fate string, err error, from origin) {
 	if out, ok := in.warned.take(fate); ok {
-		in.env.Log.Warn("bad input", withLeftOut(out, "peer", from.String(), "fate", fate, "error", err)...)
+		in.env.Log.Warn("bad input", withLeftOut(out, "peer", from.shown(), "fate", fate, "error", err)...)
 	}
 }
 
