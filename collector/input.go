@@ -67,6 +67,8 @@ type Received struct {
 	Skipped     int64 // events without a record
 	Invalid     int64 // events left out because they are none
 	Refused     int64 // events refused before they were chunks
+	Cut         int64 // of the events stored: their end is missing, for they were too long
+	Unparsed    int64 // of the events stored: text, for they are not what the input expects
 }
 
 // InputKind understands the URL of an input. It touches nothing yet, so that a mistake in one URL

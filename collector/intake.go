@@ -229,7 +229,7 @@ func (in *intake) stats(server *forward.Server) InputStats {
 	}
 	r := in.Stats()
 	s.Bytes, s.Connections = r.Bytes, r.Connections
-	s.Skipped, s.Invalid = r.Skipped, r.Invalid
+	s.Skipped, s.Invalid, s.Cut, s.Unparsed = r.Skipped, r.Invalid, r.Cut, r.Unparsed
 	s.Refused += r.Refused
 	s.Oversize = a.oversize.Load()
 	s.RefusedMessages = a.malformed.Load()

@@ -50,7 +50,7 @@ type lineInput struct {
 	mu    sync.Mutex
 	conns map[*lineStream]net.Conn
 
-	bytes, blank, open atomic.Int64
+	bytes, blank, cut, broken, open atomic.Int64
 }
 
 // lineMemory is what the buffers of all inputs of lines may take beyond the first bytes of each.
@@ -158,7 +158,7 @@ func (l *lineInput) Close() error {
 
 // Stats implements Input.
 func (l *lineInput) Stats() Received {
-	return Received{Bytes: l.bytes.Load(), Connections: l.open.Load(), Skipped: l.blank.Load()}
+	return Received{Bytes: l.bytes.Load(), Connections: l.open.Load(), Skipped: l.blank.Load(), Cut: l.cut.Load(), Unparsed: l.broken.Load()}
 }
 
 // Run takes lines until ctx ends, or until standard input does.

@@ -135,6 +135,46 @@ func TestLineStreamMemory(t *testing.T) {
 	}
 }
 
+// TestLinesBad: what is wrong with a line is told with its peer, and counted, and the lines around
+// it are whole.
+func TestLinesBad(t *testing.T) {
+	const cut, text = "cut, and marked", "kept as text"
+	deep := strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000)
+	for name, tt := range map[string]struct {
+		parse, line, want string
+		cut, broken       int64
+		fate              string
+	}{
+		"broken":               {"json", `{"a":1,}`, `{"message":"{\"a\":1,}"}`, 0, 1, text},
+		"without its end":      {"json", `{"a":1`, `{"message":"{\"a\":1"}`, 0, 1, text},
+		"two":                  {"json", `{"a":1}{"a":2}`, `{"message":"{\"a\":1}{\"a\":2}"}`, 0, 1, text},
+		"text":                 {"json", `Exception in thread "main"`, `{"message":"Exception in thread \"main\""}`, 0, 0, ""},
+		"10,000 deep":          {"json", deep, `{"message":"` + strings.ReplaceAll(deep, `"`, `\"`) + `"}`, 0, 1, text},
+		"10 MB long":           {"json", `{"a":"` + strings.Repeat("x", 10<<20) + `"}`, `{"message":"{\"a\":\"` + strings.Repeat("x", 64<<10-6) + `","truncated":true}`, 1, 0, cut},
+		"100 MB long, as text": {"text", strings.Repeat("x", 100_000_000), `{"message":"` + strings.Repeat("x", 64<<10) + `","truncated":true}`, 1, 0, cut},
+	} {
+		var log bytes.Buffer
+		l := lineInputOf(t, "lines://h:1?parse="+tt.parse, 1<<20)
+		l.reporter, l.name = newReporter(logTo(&log)), "in"
+		var got collected
+		if err := newLineStream(l, "192.0.2.1").run(t.Context(), strings.NewReader("before\n"+tt.line+"\nbehind\n"), &got); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{`lines {"message":"before"}`, "lines " + tt.want, `lines {"message":"behind"}`}
+		if !slices.Equal(got.lines, want) {
+			t.Errorf("%s: %.500q", name, got.lines)
+		}
+		s := l.Stats()
+		if s.Cut != tt.cut || s.Unparsed != tt.broken {
+			t.Errorf("%s: %+v", name, s)
+		}
+		told := strings.Count(log.String(), "peer=192.0.2.1 input=in fate=\""+tt.fate)
+		if strings.Count(log.String(), "\n") != told || told != int(tt.cut+tt.broken) {
+			t.Errorf("%s: %s", name, &log)
+		}
+	}
+}
+
 func TestLinesURL(t *testing.T) {
 	for url, want := range map[string]string{
 		"lines://a:1,b:1":                              "listens on one address",

@@ -160,6 +160,9 @@ func (s *lineStream) entry(b, line []byte, now time.Time, cut bool) []byte {
 	} else {
 		var e lines.Event
 		b, e = s.reader.AppendEntryAs(s.in.format, b, line, now)
+		if e.Broken != nil {
+			s.tellBroken(e.Broken)
+		}
 		if e.Tagged == lines.Said && len(e.Tag) > 0 {
 			if n := len(s.chunks); n > 0 && s.chunks[n-1].Tag == string(e.Tag) {
 				tag = s.chunks[n-1].Tag // no copy
@@ -216,10 +219,22 @@ func addMember(b []byte, at int, key string, value []byte) []byte {
 	return append(msgpack.AppendString(b, key), value...)
 }
 
-// tellCut tells of a line that was cut.
+// tellCut counts a line that was cut, and tells of it.
 func (s *lineStream) tellCut() {
+	s.in.cut.Add(1)
 	if leftOut, ok := s.in.reporter.take("line cut"); ok {
-		s.in.reporter.log.Warn("bad input", withLeftOut(leftOut, "peer", s.peer, "input", s.in.name, "fate", "cut, and marked",
-			"error", fmt.Errorf("a line of more than %d bytes, or more than there is memory for", min(s.in.most, len(s.buf))))...)
+		s.tell(leftOut, "cut, and marked", fmt.Errorf("a line of more than %d bytes, or more than there is memory for", min(s.in.most, len(s.buf))))
 	}
+}
+
+// tellBroken counts a line that should have been JSON, and tells of it.
+func (s *lineStream) tellBroken(err error) {
+	s.in.broken.Add(1)
+	if leftOut, ok := s.in.reporter.take("line broken"); ok {
+		s.tell(leftOut, "kept as text", fmt.Errorf("a line that begins as a JSON object, and is none: %w", err))
+	}
+}
+
+func (s *lineStream) tell(leftOut int, fate string, err error) {
+	s.in.reporter.log.Warn("bad input", withLeftOut(leftOut, "peer", s.peer, "input", s.in.name, "fate", fate, "error", err)...)
 }

@@ -84,6 +84,8 @@ type InputStats struct {
 	Counts
 	Bytes       int64               // read
 	Connections int64               // or files, or whatever it reads from, at present
+	Cut         int64               // of Stored: their end is missing, for they were too long
+	Unparsed    int64               // of Stored: text, for they are not what the input expects
 	Server      forward.ServerStats // of a Forward input: its connections, bytes, acks and troubles
 }
 

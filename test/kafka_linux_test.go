@@ -26,6 +26,7 @@ func TestClientsKafka(t *testing.T) {
 	cluster := startBrokers(t, 1)
 	t.Run("rsyslog", func(t *testing.T) { kafkaSyslog(t, cluster) })
 	t.Run("logger", func(t *testing.T) { kafkaLogger(t, cluster) })
+	t.Run("standard input", func(t *testing.T) { kafkaStdin(t, cluster) })
 	t.Run("too large", func(t *testing.T) { kafkaLarge(t, cluster) })
 	t.Run("speed", func(t *testing.T) { kafkaSpeed(t, cluster) })
 }

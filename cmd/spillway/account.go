@@ -47,6 +47,8 @@ type (
 		RefusedMessages int64  `json:"refused_messages"`
 		Bytes           int64  `json:"bytes"`
 		Connections     int64  `json:"connections"`
+		Cut             int64  `json:"cut,omitempty"`
+		Unparsed        int64  `json:"unparsed,omitempty"`
 	}
 	outputAccount struct {
 		Name          string           `json:"name"`
@@ -115,7 +117,7 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 		inputs[i] = inputAccount{
 			Name: show(n.Name), URL: show(n.URL), In: n.In, Stored: n.Stored, Repeated: n.Repeated, Skipped: n.Skipped, Invalid: n.Invalid, Oversize: n.Oversize, Refused: n.Refused,
 			Chunks: n.Chunks, StoredChunks: n.StoredChunks, RepeatedChunks: n.RepeatedChunks, RefusedChunks: n.RefusedChunks,
-			RefusedMessages: n.RefusedMessages, Bytes: n.Bytes, Connections: n.Connections,
+			RefusedMessages: n.RefusedMessages, Bytes: n.Bytes, Connections: n.Connections, Cut: n.Cut, Unparsed: n.Unparsed,
 		}
 	}
 	outputs := make([]outputAccount, len(s.Outputs))

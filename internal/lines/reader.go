@@ -44,6 +44,8 @@ type Event struct {
 	Tag  []byte // if Tagged is Said; valid until the next call
 
 	Time, Tagged Finding
+
+	Broken error // why a line that begins as an object does is text
 }
 
 // A Finding is what came of looking for something in a line.
@@ -81,14 +83,18 @@ func NewReader(o *ReadOptions) (*Reader, error) {
 // tag, is taken out.
 func (r *Reader) AppendRecord(dst, line []byte) ([]byte, Event) {
 	object := trim(line)
-	if len(object) < 2 || object[0] != '{' || object[len(object)-1] != '}' {
+	if len(object) == 0 || object[0] != '{' {
 		return r.AppendText(dst, line), Event{}
 	}
-	out, e, err := r.appendObject(dst, object)
-	if err != nil {
-		return r.AppendText(dst, line), Event{}
+	err := errNoEnd
+	if object[len(object)-1] == '}' && len(object) > 1 {
+		out, e, broken := r.appendObject(dst, object)
+		if broken == nil {
+			return out, e
+		}
+		err = broken
 	}
-	return out, e
+	return r.AppendText(dst, line), Event{Broken: err}
 }
 
 // trim cuts off what JSON takes for blanks.
@@ -160,7 +166,10 @@ func (r *Reader) AppendEntryAs(f Format, dst, line []byte, now time.Time) ([]byt
 	return dst, e
 }
 
-var errNoObject = errors.New("no single object")
+var (
+	errNoObject = errors.New("no single object")
+	errNoEnd    = errors.New("an object without its end")
+)
 
 // appendObject appends what is one JSON object, and nothing else.
 func (r *Reader) appendObject(b, object []byte) ([]byte, Event, error) {

@@ -31,7 +31,7 @@ func main() {
 	}
 	rounds := flag.Int("rounds", 5, "runs of each program; the median is told")
 	events := flag.Int("events", 4_000_000, "events in each run of the throughput tables")
-	only := flag.String("only", "", "tables to run, separated by commas: packed, forward, message, gzip, acks, writes, idle; default: all")
+	only := flag.String("only", "", "tables to run, separated by commas: packed, forward, message, gzip, acks, writes, idle, syslog, udp, lines; default: all")
 	dir := flag.String("dir", ".", "where to put data: the disk that is measured")
 	flag.Parse()
 
@@ -51,6 +51,9 @@ func main() {
 		{"acks", b.acks},
 		{"writes", b.writes},
 		{"idle", b.idle},
+		{"syslog", b.syslog},
+		{"udp", b.udp},
+		{"lines", b.lines},
 	}
 	for _, t := range tables {
 		if *only == "" || slices.Contains(strings.Split(*only, ","), t.name) {

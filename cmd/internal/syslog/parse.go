@@ -57,8 +57,8 @@ func priority(b []byte) (p, n int) {
 	return 0, 0
 }
 
-// modern reads what RFC 5424 has behind its version. It reports false, and leaves m as it was, if
-// that is something else.
+// modern reads what RFC 5424 has behind its version. Some senders leave structured data out, or the
+// "-" that stands for none. It reports false, and leaves m as it was, if that is something else.
 func (m *message) modern(b []byte) bool {
 	var head [5][]byte // time, host, app, process, message id
 	for i := range head {
@@ -76,15 +76,18 @@ func (m *message) modern(b []byte) bool {
 		}
 	}
 	n := structured(b)
-	if n == 0 || n < len(b) && b[n] != ' ' {
+	switch {
+	case n > 0 && (n == len(b) || b[n] == ' '):
+		if b[0] == '[' {
+			m.data = b[:n]
+		}
+		b = b[min(n+1, len(b)):]
+	case len(b) > 0 && b[0] == '[':
 		return false
 	}
 	m.when = when
 	m.host, m.app, m.pid, m.id = orNil(head[1]), orNil(head[2]), orNil(head[3]), orNil(head[4])
-	if b[0] == '[' {
-		m.data = b[:n]
-	}
-	m.text = bytes.TrimPrefix(b[min(n+1, len(b)):], []byte("\xef\xbb\xbf"))
+	m.text = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	return true
 }
 
@@ -156,29 +159,72 @@ func name(b []byte, i int) int {
 	return i
 }
 
-// legacy reads what RFC 3164 describes and what is sent in its name: a time in one of two forms,
+// legacy reads what RFC 3164 describes and what is sent in its name: a time in one of many forms,
 // perhaps a host, perhaps a program and its process.
 func (m *message) legacy(b []byte, now time.Time, zone *time.Location) {
 	when, n := stamp(b, now, zone)
+	rest := b
 	if n == 0 {
-		m.text = b
-		return
+		rest, m.host = preamble(b)
+		if when, n = stamp(rest, now, zone); n == 0 {
+			m.host = nil
+			if !m.known || !m.program(b) || !isNumber(m.pid) || len(m.pid) == 0 { // "Error: text" is no program
+				m.app, m.pid, m.text = nil, nil, b
+			}
+			return
+		}
 	}
 	m.when = when
-	b = bytes.TrimLeft(b[n:], " ")
+	b = bytes.TrimLeft(rest[n:], " ")
 	if m.program(b) {
 		return
 	}
 	end := bytes.IndexByte(b, ' ')
-	if end <= 0 {
+	if end <= 0 || m.host != nil {
 		m.text = b
 		return
 	}
 	m.host = b[:end]
-	b = b[end+1:]
+	b = bytes.TrimPrefix(b[end+1:], []byte(": ")) // firewalls write "fw1 : %ASA-6-…"
 	if !m.program(b) {
 		m.text = b
 	}
+}
+
+// mostPreamble is how long one word of a preamble may be.
+const mostPreamble = 64
+
+// preamble skips what routers and switches write before the time, as in "45: router1: 000123: *Nov
+// 24": a number, perhaps a host and another number, or nothing, each with a colon. A "*" or a "."
+// says that the clock is not set.
+func preamble(b []byte) (rest, host []byte) {
+	rest = b
+	for i := range 3 {
+		end := bytes.IndexByte(rest[:min(len(rest), mostPreamble)], ':')
+		if end < 0 || end+1 >= len(rest) || rest[end+1] != ' ' {
+			break
+		}
+		if word := rest[:end]; !isNumber(word) {
+			if i == 0 || bytes.IndexByte(word, ' ') >= 0 {
+				break
+			}
+			host = word
+		}
+		rest = rest[end+2:]
+	}
+	if len(rest) > 0 && (rest[0] == '*' || rest[0] == '.') {
+		rest = rest[1:]
+	}
+	return rest, host
+}
+
+func isNumber(b []byte) bool {
+	for _, c := range b {
+		if !isDigit(c) {
+			return false
+		}
+	}
+	return true
 }
 
 // mostProgram is how long the name of a program may be.

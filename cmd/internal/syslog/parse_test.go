@@ -5,10 +5,13 @@ package syslog
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
+	"maps"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -44,6 +47,20 @@ func TestParse(t *testing.T) {
 		{"<13>2026-11-24T22:14:15 h app: x", "2026-11-24T21:14:15Z", `{"facility":"user","severity":"notice","host":"h","app":"app","message":"x"}`},
 		{"<189>Nov 24 2026 22:14:15: %SYS-5-CONFIG: x", "2026-11-24T21:14:15Z", `{"facility":"local7","severity":"notice","app":"%SYS-5-CONFIG","message":"x"}`},
 		{"<13>Nov 24 22:14:15 h just words here", "2026-11-24T21:14:15Z", `{"facility":"user","severity":"notice","host":"h","message":"just words here"}`},
+		{"<30>Nov 24 22:14:15 systemd[1]: Started x.", "2026-11-24T21:14:15Z", `{"facility":"daemon","severity":"info","app":"systemd","pid":"1","message":"Started x."}`},
+		{"<38>2026-11-24T22:14:15 localhost prg00000[1234]: seq", "2026-11-24T21:14:15Z", `{"facility":"auth","severity":"info","host":"localhost","app":"prg00000","pid":"1234","message":"seq"}`},
+		// Network gear.
+		{"<189>45: *Nov 24 22:14:15.123 UTC: %SYS-5-CONFIG_I: x", "2026-11-24T22:14:15.123Z", `{"facility":"local7","severity":"notice","app":"%SYS-5-CONFIG_I","message":"x"}`},
+		{"<189>45: router1: 000123: Nov 24 22:14:15.123 CET: %SYS-5-CONFIG_I: x", "2026-11-24T21:14:15.123Z", `{"facility":"local7","severity":"notice","host":"router1","app":"%SYS-5-CONFIG_I","message":"x"}`},
+		{"<189>45: .Nov 24 22:14:15: words", "2026-11-24T21:14:15Z", `{"facility":"local7","severity":"notice","message":"words"}`},
+		{"<189>45: 00:00:46: %LINK-3-UPDOWN: up", "", `{"facility":"local7","severity":"notice","message":"45: 00:00:46: %LINK-3-UPDOWN: up"}`},
+		{"<189>: 2026 Nov 24 22:14:15 UTC: %ETHPORT-5-IF_UP: x", "2026-11-24T22:14:15Z", `{"facility":"local7","severity":"notice","app":"%ETHPORT-5-IF_UP","message":"x"}`},
+		{"<166>Nov 24 2026 22:14:15 fw1 : %ASA-6-302013: x", "2026-11-24T21:14:15Z", `{"facility":"local4","severity":"info","host":"fw1","app":"%ASA-6-302013","message":"x"}`},
+		{"<141>Nov 24 22:14:15 2026 ap1 sapd[12]: x", "2026-11-24T21:14:15Z", `{"facility":"local1","severity":"notice","host":"ap1","app":"sapd","pid":"12","message":"x"}`},
+		{"<30>Nov 24 22:14:15 CRON: %d", "2026-11-24T21:14:15Z", `{"facility":"daemon","severity":"info","app":"CRON","message":"%d"}`},
+		{`<189>date=2026-11-24 time=22:14:15 devname="f"`, "", `{"facility":"local7","severity":"notice","message":"date=2026-11-24 time=22:14:15 devname=\"f\""}`},
+		{"<30>Error: Nov 24 22:14:15 is a time", "", `{"facility":"daemon","severity":"info","message":"Error: Nov 24 22:14:15 is a time"}`},
+		{"<40>1 2026-11-24T22:14:15+00:00 h app web.3 - State changed", "2026-11-24T22:14:15Z", `{"facility":"syslog","severity":"emerg","host":"h","app":"app","pid":"web.3","message":"State changed"}`},
 		// Years are those that are nearest.
 		{"<13>Jan  1 00:00:01 h a: x", "2026-12-31T23:00:01Z", `{"facility":"user","severity":"notice","host":"h","app":"a","message":"x"}`},
 		{"<13>Jun  1 00:00:01 h a: x", "2026-05-31T23:00:01Z", `{"facility":"user","severity":"notice","host":"h","app":"a","message":"x"}`},
@@ -56,6 +73,8 @@ func TestParse(t *testing.T) {
 		{"<11>", "", `{"facility":"user","severity":"err","message":""}`},
 		{"", "", `{"facility":"user","severity":"notice","message":""}`},
 		{"<13>Error: not a program", "", `{"facility":"user","severity":"notice","message":"Error: not a program"}`},
+		{"<13>app[12]: no time", "", `{"facility":"user","severity":"notice","app":"app","pid":"12","message":"no time"}`},
+		{"<13>list[a]: no program", "", `{"facility":"user","severity":"notice","message":"list[a]: no program"}`},
 		{"<13>Nov 31 25:14:15 h a: no time", "", `{"facility":"user","severity":"notice","message":"Nov 31 25:14:15 h a: no time"}`},
 	} {
 		m := parse([]byte(tt.in), now, zurich)
@@ -87,23 +106,71 @@ func FuzzFrame(f *testing.F) {
 	f.Add([]byte("5 <13>x5 <13>y"), uint16(1))
 	f.Add(bytes.Repeat([]byte("x"), 100), uint16(7))
 	f.Add([]byte("0 <13>a\n1234567890 <b\n1 \n1 <\n"), uint16(2))
+	f.Add([]byte("<13>a\x00<13>b\x00\n<13>c\n\x00d"), uint16(4))
 	f.Fuzz(func(t *testing.T, stream []byte, step uint16) {
 		frames := func(step int) (all []string) {
 			one := func(m []byte, cut bool) { all = append(all, fmt.Sprintf("%v %q", cut, m)) }
-			f := framer{most: 32}
+			f := framer{most: 32, memory: &memory{most: 1 << 20}}
 			for rest := stream; len(rest) > 0; {
-				n := min(step, len(rest))
-				f.feed(rest[:n])
+				n := copy(f.room(), rest[:min(step, len(rest))])
+				f.took(n)
 				f.each(one)
 				rest = rest[n:]
-				if len(f.buf) > 32+mostDigits+2 {
-					t.Fatalf("%d bytes are kept", len(f.buf))
+				if len(f.buf) > 32+mostDigits+2 || len(f.room()) == 0 {
+					t.Fatalf("%d bytes are kept, and there is room for %d", len(f.buf), len(f.room()))
 				}
 			}
 			f.last(one)
+			if f.free(); f.memory.held.Load() != 0 {
+				t.Fatalf("%d bytes are held", f.memory.held.Load())
+			}
 			return all
 		}
 		if whole, parts := frames(len(stream)+1), frames(int(step%64)+1); !slices.Equal(whole, parts) {
+			t.Errorf("at once %q, in parts %q", whole, parts)
+		}
+	})
+}
+
+// FuzzStream cuts a stream into pieces in any way: the events are the same.
+func FuzzStream(f *testing.F) {
+	f.Add([]byte("<13>Nov 24 14:05:06 h app[1]: a\n62 <13>1 2026-11-24T14:05:06Z h app 1 ID [a x=\"1\"][b y=\"\\\"\"] text"), []byte{7, 1, 30})
+	f.Add([]byte("45: r1: 7: *Nov 24 14:05:06.1 UTC: %SYS-5-X: a\x00<13>app[1]: b\n9 <13>\xff\xfe\xef\xbb\xbf"), []byte{1})
+	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, stream, cuts []byte) {
+		events := func(cuts []byte) map[string][]byte {
+			in := &input{settings: &settings{zone: zurich, most: 64, peerKey: "peer"}, env: &collector.InputEnv{Log: slog.New(slog.DiscardHandler)}}
+			in.warned.kinds = map[string]*allowance{}
+			in.tag = tagTemplate{{field: "host"}, {text: "."}, {field: "app"}}
+			b := in.batch()
+			one := func(m []byte, cut bool) { b.add(m, cut, now, origin{name: "h"}) }
+			f := framer{most: in.most, memory: &memory{most: 1 << 20}}
+			for rest, i := stream, 0; len(rest) > 0; i++ {
+				n := len(rest)
+				if len(cuts) > 0 {
+					n = min(n, 1+int(cuts[i%len(cuts)]))
+				}
+				n = copy(f.room(), rest[:n])
+				f.took(n)
+				f.each(one)
+				rest = rest[n:]
+			}
+			f.last(one)
+			all := map[string][]byte{}
+			for _, c := range b.order {
+				r := forward.ReadEntries(c.Entries)
+				n := 0
+				for _, ok := r.Next(); ok; _, ok = r.Next() {
+					n++
+				}
+				if r.Err() != nil || n != c.Events {
+					t.Fatalf("%d events of %d: %v", n, c.Events, r.Err())
+				}
+				all[c.Tag] = c.Entries
+			}
+			return all
+		}
+		if whole, parts := events(nil), events(cuts); !maps.EqualFunc(whole, parts, bytes.Equal) {
 			t.Errorf("at once %q, in parts %q", whole, parts)
 		}
 	})

@@ -6,19 +6,32 @@ import "time"
 
 // stamp reads a time at the start of b, and returns how long it is, 0 if there is none:
 //
-//	Nov 24 14:05:06    Nov  4 14:05:06.123    Nov 24 2026 14:05:06
+//	Nov 24 14:05:06    Nov  4 14:05:06.123    Nov 24 14:05:06.123 UTC: %SYS-5-…
+//	Nov 24 2026 14:05:06    Nov 24 14:05:06 2026    2026 Nov 24 14:05:06
 //	2026-11-24T14:05:06.123456+01:00    2026-11-24 14:05:06
 //
-// A time without a zone is of the given one. A time without a year is of the year that brings it
-// nearest to now.
+// A time without a zone is of the given one, and so is one with a name that is not UTC or GMT: a
+// name such as CST is of several zones. A time without a year is of the year that brings it nearest
+// to now.
 func stamp(b []byte, now time.Time, zone *time.Location) (time.Time, int) {
 	if len(b) < 15 {
 		return time.Time{}, 0
 	}
-	if isDigit(b[0]) {
+	switch {
+	case !isDigit(b[0]):
+		return oldStamp(b, 0, now, zone)
+	case b[4] != ' ':
 		return isoStamp(b, zone)
 	}
-	return oldStamp(b, now, zone)
+	year, ok := four(b)
+	if !ok || len(b) < 20 {
+		return time.Time{}, 0
+	}
+	when, n := oldStamp(b[5:], year, now, zone)
+	if n > 0 {
+		n += 5
+	}
+	return when, n
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
@@ -27,7 +40,8 @@ const halfYear = 182 * 24 * time.Hour
 
 const months = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
-func oldStamp(b []byte, now time.Time, zone *time.Location) (time.Time, int) {
+// oldStamp reads a time that begins with a month, in a year that is known if it is not 0.
+func oldStamp(b []byte, year int, now time.Time, zone *time.Location) (time.Time, int) {
 	month := 0
 	for m := range 12 {
 		if string(b[:3]) == months[3*m:3*m+3] {
@@ -38,8 +52,8 @@ func oldStamp(b []byte, now time.Time, zone *time.Location) (time.Time, int) {
 	if month == 0 || b[3] != ' ' || !ok || day < 1 || day > 31 || b[6] != ' ' {
 		return time.Time{}, 0
 	}
-	i, year := 7, 0
-	if len(b) >= 20 && b[11] == ' ' {
+	i := 7
+	if year == 0 && len(b) >= 20 && b[11] == ' ' {
 		if year, ok = four(b[7:]); !ok {
 			return time.Time{}, 0
 		}
@@ -50,6 +64,18 @@ func oldStamp(b []byte, now time.Time, zone *time.Location) (time.Time, int) {
 		return time.Time{}, 0
 	}
 	i += n
+	if year == 0 && len(b) >= i+6 && b[i] == ' ' && (b[i+1] == '1' || b[i+1] == '2') && b[i+5] == ' ' {
+		if y, ok := four(b[i+1:]); ok {
+			year = y
+			i += 5
+		}
+	}
+	if n, utc := zoneName(b[i:]); n > 0 {
+		i += n
+		if utc {
+			zone = time.UTC
+		}
+	}
 	if i < len(b) && b[i] != ' ' {
 		return time.Time{}, 0
 	}
@@ -72,6 +98,21 @@ func oldStamp(b []byte, now time.Time, zone *time.Location) (time.Time, int) {
 		return other, i
 	}
 	return best, i
+}
+
+// zoneName reads " CET:", if a message of a router stands behind it: else it may be a program.
+func zoneName(b []byte) (n int, utc bool) {
+	if len(b) == 0 || b[0] != ' ' {
+		return 0, false
+	}
+	for n = 1; n < len(b) && n <= 5 && b[n] >= 'A' && b[n] <= 'Z'; {
+		n++
+	}
+	if n < 3 || n+3 >= len(b) || string(b[n:n+3]) != ": %" || b[n+3] < 'A' || b[n+3] > 'Z' {
+		return 0, false
+	}
+	name := string(b[1:n])
+	return n + 1, name == "UTC" || name == "GMT"
 }
 
 func isoStamp(b []byte, zone *time.Location) (time.Time, int) {

@@ -111,38 +111,32 @@ func (in *input) leave(c net.Conn) {
 // connection reads one connection to its end. Its error is that of the sink.
 func (in *input) connection(ctx context.Context, sink collector.Sink, c net.Conn, silent *atomic.Int64) error {
 	defer in.leave(c)
-	peer, shown := c.RemoteAddr().String(), ""
-	if in.peerKey != "" {
-		shown = peer
-	}
-	f, e := framer{most: in.most}, ending{}
-	b := in.newBatch()
-	buf := make([]byte, 64<<10)
+	from := origin{name: c.RemoteAddr().String()}
+	f, e := framer{most: in.most, memory: &in.memory}, ending{}
+	defer f.free()
 	for {
-		n, err := c.Read(buf)
+		n, err := c.Read(f.room())
 		in.bytes.Add(int64(n))
-		f.feed(buf[:n])
+		f.took(n)
 		now := time.Now()
 		if n > 0 && silent.Load() != math.MaxInt64 {
 			silent.Store(now.UnixNano())
 		}
-		one := func(message []byte, cut bool) {
-			if cut {
-				in.warn("a message is cut", "peer", peer, "max_message", in.most)
-			}
-			b.add(message, cut, now, shown)
-		}
+		b := in.batch() // a connection that is silent has none
+		one := func(message []byte, cut bool) { b.add(message, cut, now, from) }
 		f.each(one)
 		serr := b.store(ctx, sink)
-		if serr == nil && e.goesOn(in, c, err) {
-			continue
-		}
-		if serr == nil {
+		goesOn := serr == nil && e.goesOn(in, c, err)
+		if !goesOn && serr == nil {
 			f.last(one)
 			serr = b.store(ctx, sink)
 		}
+		in.batches.Put(b)
+		if goesOn {
+			continue
+		}
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) {
-			in.warn("a connection ended", "peer", peer, "err", err)
+			in.warn("a connection ended", "peer", from.String(), "err", err)
 		}
 		return serr
 	}

@@ -33,7 +33,6 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/collector"
-	"github.com/spillwaylog/spillway/forward"
 )
 
 // Kinds are the inputs of this package, by the schemes of their URLs.
@@ -89,7 +88,7 @@ func kind(u *collector.URL, p *collector.Params) (func(*collector.InputEnv) (col
 	most := p.Size("max_message", 64<<10)
 	s.peerKey = p.String("address_key", "")
 	if dgram {
-		s.receive = p.Size("receive_buffer", 8<<20)
+		s.receive = p.Size("receive_buffer", 32<<20)
 	} else {
 		s.places = int(p.Int("max_connections", 1000, 1, mostPlaces))
 	}
@@ -117,26 +116,32 @@ type input struct {
 	*settings
 	env      *collector.InputEnv
 	listener net.Listener // of streams
-	packets  net.PacketConn
+	packets  packetSocket
 	warned   limiter
 
 	mu    sync.Mutex
 	conns map[net.Conn]*atomic.Int64 // since when each is silent, in nanoseconds since 1970
 	ended bool
 
-	bytes, open, dropped atomic.Int64
+	memory  memory    // of streams
+	batches sync.Pool // of *batch
+
+	bytes, open, dropped, cut, unparsed atomic.Int64
 }
 
+// mostHeld is how many bytes the connections of an input hold together of messages that are not
+// there whole, beyond the first ones of each. There is room for two of the largest in any case.
+const mostHeld = 64 << 20
+
 func open(s *settings, env *collector.InputEnv) (collector.Input, error) {
-	in := &input{settings: s, env: env, conns: map[net.Conn]*atomic.Int64{}}
+	in := &input{settings: s, env: env, conns: map[net.Conn]*atomic.Int64{}, warned: limiter{kinds: map[string]*allowance{}}}
+	in.memory.most = max(mostHeld, 4*int64(s.most))
 	var err error
 	if strings.HasPrefix(s.network, "unix") {
 		removeStale(s.network, s.address)
 	}
 	if s.network == "udp" || s.network == "unixgram" {
-		if in.packets, err = net.ListenPacket(s.network, s.address); err == nil {
-			err = in.prepare()
-		}
+		in.packets, err = s.listenPackets()
 	} else {
 		in.listener, err = net.Listen(s.network, s.address)
 	}
@@ -172,7 +177,9 @@ func (s *settings) tls() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	// A session ticket is what a sender that never reads would leave in its socket: closing that
+	// resets the connection, and with it goes what was not read here yet.
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, SessionTicketsDisabled: true}
 	if s.ca != "" {
 		pem, err := os.ReadFile(s.ca)
 		if err != nil {
@@ -210,7 +217,10 @@ func (in *input) Close() (err error) {
 
 // Stats implements collector.Input. Refused are datagrams that the kernel dropped.
 func (in *input) Stats() collector.Received {
-	return collector.Received{Bytes: in.bytes.Load(), Connections: in.open.Load(), Refused: in.dropped.Load()}
+	return collector.Received{
+		Bytes: in.bytes.Load(), Connections: in.open.Load(), Refused: in.dropped.Load(),
+		Cut: in.cut.Load(), Unparsed: in.unparsed.Load(),
+	}
 }
 
 // Run implements collector.Input.
@@ -268,86 +278,4 @@ func (e *ending) goesOn(in *input, socket interface{ SetReadDeadline(time.Time) 
 	}
 	_ = socket.SetReadDeadline(now.Add(min(endSilence, e.until.Sub(now)))) // it is open
 	return now.Before(e.until)
-}
-
-// A batch is the chunks that are made of what was read at once.
-type batch struct {
-	in     *input
-	chunks map[string]*forward.Chunk
-	order  []*forward.Chunk
-	bytes  int
-	tag    []byte
-}
-
-// batchBytes is from how much on a batch is stored.
-const batchBytes = 1 << 20
-
-func (in *input) newBatch() *batch { return &batch{in: in, chunks: map[string]*forward.Chunk{}} }
-
-// add parses a message and puts its event into the chunk of its tag.
-func (b *batch) add(text []byte, cut bool, now time.Time, peer string) {
-	m := parse(text, now, b.in.zone)
-	b.tag = b.in.tag.append(b.tag[:0], &m)
-	if len(b.tag) == 0 || len(b.tag) > forward.MaxTag {
-		b.tag = append(b.tag[:0], "syslog"...)
-	}
-	c := b.chunks[string(b.tag)]
-	if c == nil {
-		c = &forward.Chunk{Tag: string(b.tag)}
-		b.chunks[c.Tag] = c
-	}
-	if c.Events == 0 {
-		b.order = append(b.order, c)
-	}
-	before := len(c.Entries)
-	c.Entries = appendEntry(c.Entries, &m, now, cut, b.in.peerKey, peer)
-	c.Events++
-	b.bytes += len(c.Entries) - before
-}
-
-// mostTags is how many tags a batch remembers for the next.
-const mostTags = 256
-
-// store stores what is there.
-func (b *batch) store(ctx context.Context, sink collector.Sink) error {
-	if len(b.order) == 0 {
-		return nil
-	}
-	_, err := sink.Store(ctx, b.order, nil)
-	for _, c := range b.order {
-		c.Entries, c.Events = c.Entries[:0], 0
-	}
-	if len(b.chunks) > mostTags || b.bytes > 4*batchBytes {
-		clear(b.chunks)
-	}
-	clear(b.order)
-	b.order, b.bytes = b.order[:0], 0
-	return err
-}
-
-// A limiter lets one message through in each interval.
-type limiter struct {
-	mu   sync.Mutex
-	next time.Time
-	out  int
-}
-
-// warnEvery is how often one input warns.
-const warnEvery = 10 * time.Second
-
-// warn logs, now and then.
-func (in *input) warn(text string, args ...any) {
-	l := &in.warned
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	if now.Before(l.next) {
-		l.out++
-		return
-	}
-	if l.out > 0 {
-		args = append(args, "left_out", l.out)
-	}
-	l.next, l.out = now.Add(warnEvery), 0
-	in.env.Log.Warn(text, args...)
 }

@@ -280,53 +280,6 @@ func TestSinkFails(t *testing.T) {
 	}
 }
 
-// TestBadInput has senders that lie: nothing is lost that is a message, and no length is believed.
-func TestBadInput(t *testing.T) {
-	to := &sink{}
-	in, log, _ := run(t, "syslog+tcp://127.0.0.1:0?max_message=1KiB&tag=t&address_key=peer", to)
-	long := strings.Repeat("x", 5000)
-	for _, text := range []string{
-		"<13>" + long + "\n<13>after a long line\n",
-		fmt.Sprintf("%d <13>%s<13>after a long count\n", 4+len(long), long),
-		"999999999999 <13>not a count\n",
-		"0 <13>no count either\n",
-		"100 <13>half a frame",
-		"\xff\xfe\x00 bytes that are no syslog\n",
-		"2026 was a line that begins with a number\n",
-		"\n\n\r\n<13>blank lines before\r\n",
-	} {
-		c, err := net.Dial("tcp", in.Addr().String())
-		must(t, err)
-		_, err = io.WriteString(c, text)
-		must(t, err)
-		c.Close()
-	}
-	wants := []string{
-		`"message":"after a long line"}`, `"message":"after a long count"}`, `"message":"999999999999 <13>not a count"}`,
-		`"message":"0 <13>no count either"}`, `"message":"half a frame"}`, `bytes that are no syslog"}`,
-		`"message":"2026 was a line that begins with a number"}`, `"message":"blank lines before"}`,
-	}
-	eventually(t, "all is stored", func() bool { return len(to.events()) == len(wants)+2 })
-	all := to.events()
-	for _, want := range wants {
-		if !slices.ContainsFunc(all, func(e stored) bool { return strings.Contains(e.line, want) }) {
-			t.Errorf("no event has %s: %+v", want, all)
-		}
-	}
-	cut := 0
-	for _, e := range all {
-		if strings.Contains(e.line, `"truncated":true`) {
-			cut++
-		}
-		if len(e.line) > 1500 || !strings.Contains(e.line, `"peer":"127.0.0.1:`) {
-			t.Errorf("%s", e.line)
-		}
-	}
-	if cut != 3 || !strings.Contains(log.String(), "a message is cut") {
-		t.Errorf("%d are marked as cut, and the log says:\n%s", cut, log)
-	}
-}
-
 // TestLogger has util-linux's logger send in each of its forms.
 func TestLogger(t *testing.T) {
 	path, err := exec.LookPath("logger")

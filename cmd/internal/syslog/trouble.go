@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package syslog
+
+import (
+	"sync"
+	"time"
+)
+
+// A limiter lets one message of a kind through in each interval.
+type limiter struct {
+	mu    sync.Mutex
+	kinds map[string]*allowance
+}
+
+type allowance struct {
+	next time.Time
+	out  int // messages that were left out since
+}
+
+// warnEvery is how often one input warns of one kind of trouble.
+const warnEvery = 10 * time.Second
+
+// take says whether a message may be written, and how many were left out before it.
+func (l *limiter) take(kind string) (out int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.kinds[kind]
+	if a == nil {
+		a = &allowance{}
+		l.kinds[kind] = a
+	}
+	now := time.Now()
+	if now.Before(a.next) {
+		a.out++
+		return 0, false
+	}
+	out, a.next, a.out = a.out, now.Add(warnEvery), 0
+	return out, true
+}
+
+// warn logs, now and then.
+func (in *input) warn(text string, args ...any) {
+	if out, ok := in.warned.take(text); ok {
+		in.env.Log.Warn(text, withLeftOut(out, args...)...)
+	}
+}
+
+// bad tells what is wrong with a message.
+func (in *input) bad(fate string, err error, from origin) {
+	if out, ok := in.warned.take(fate); ok {
+		in.env.Log.Warn("bad input", withLeftOut(out, "peer", from.shown(), "fate", fate, "error", err)...)
+	}
+}
+
+func withLeftOut(n int, args ...any) []any {
+	if n > 0 {
+		args = append(args, "left_out", n)
+	}
+	return args
+}
