@@ -5,11 +5,7 @@ package test
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
-
-	"github.com/spillwaylog/spillway"
 )
 
 // TestFirstProgram runs programs that log to a stream and end without Close, as a first one does,
@@ -37,33 +33,27 @@ func TestFirstProgram(t *testing.T) {
 		return own
 	}
 	complete := 0
-	for run := range runs {
-		o := order{
-			Destination: "stderr:", Prefix: fmt.Sprint("first", run), Goroutines: 1, Count: lines, Abandon: true,
+	program := func(prefix string, abandon bool) map[string]int {
+		c := startChild(t, order{
+			Destination: "stderr:", Prefix: prefix, Goroutines: 1, Count: lines, Abandon: abandon,
 			Options: childOptions{Shm: h.shm},
-		}
-		c := startChild(t, o)
+		})
 		must(t, c.stdin.Close())
 		eventually(t, "the program ends", c.over)
-		if read([]byte(c.log.String()))[o.Prefix+".0"] == lines {
+		return read([]byte(c.log.String()))
+	}
+	for run := range runs {
+		prefix := fmt.Sprint("first", run)
+		if program(prefix, true)[prefix+".0"] == lines {
 			complete++
 		}
 	}
 	if complete == 0 {
 		t.Errorf("none of %d programs has printed its lines itself", runs)
 	}
-	path := filepath.Join(t.TempDir(), "last")
-	last, err := os.Create(path)
-	must(t, err)
-	defer last.Close()
-	saved := os.Stderr
-	os.Stderr = last
-	l := h.open("stderr:", spillway.Options{})
-	os.Stderr = saved
-	closing(t, l)
-	text, err := os.ReadFile(path)
-	must(t, err)
-	read(text)
+	if n := program("last", false)["last.0"]; n != lines {
+		t.Errorf("one that calls Close has printed %d lines", n)
+	}
 	for run := range runs {
 		if k := fmt.Sprintf("first%d.0", run); next[k] != lines {
 			t.Errorf("of %s came %d lines", k, next[k])

@@ -28,8 +28,9 @@ import (
 // A process that is killed from outside at any moment turns no record into a dead letter: nothing
 // but deaths in the record's own trial count, one after the other. A trial is over in an instant.
 // It does not go on while the record waits: its output is stalled, or all of it was sent and the
-// ack is missing. One trial was not enough: on a starved machine even an instant is long, and where
-// both ends of a connection were killed again and again, a good record became a dead letter.
+// ack is missing, or its lines are made and a busy disk has yet to take them. One trial was not
+// enough: on a starved machine even an instant is long, and where both ends of a connection were
+// killed again and again, a good record became a dead letter.
 
 // Note is what a process that ended left of a follower.
 type Note struct {

@@ -88,6 +88,13 @@ func (o *fileOutput) SubmitLong(token []byte, c *forward.Chunk, l *forward.Long,
 	o.submit(ticket{chunk: c, long: l, place: token, source: len(o.files.sources) - 1}, done)
 }
 
+// Waiting implements Waiter: all lines are made, and the disk has yet to take them.
+func (o *fileOutput) Waiting() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.jobs) > 0 && o.files.made.Load() == o.seq
+}
+
 // personalOutput is a fileOutput for files of which each process has its own.
 type personalOutput struct{ *fileOutput }
 
@@ -118,6 +125,7 @@ type fileSink struct {
 	sources  []fileSource              // none without Resume
 	from     int                       // of sources, that which set is of
 	opening  chan struct{}             // holds one: resume, or close, which may come while it runs
+	made     atomic.Uint64             // the last job whose lines are made
 	closing  sync.WaitGroup            // over sets of other sources
 	deadline atomic.Pointer[time.Time] // of Close
 
@@ -201,6 +209,7 @@ func (s *fileSink) write(jobs []*job, last bool) (state []byte, err error) {
 		if err := s.goOn(j); err != nil {
 			return nil, reopen(err)
 		}
+		s.made.Store(j.seq)
 	}
 	if s.config.Sync {
 		return s.written(jobs, last)

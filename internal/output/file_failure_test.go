@@ -243,3 +243,32 @@ func TestFileRestore(t *testing.T) {
 		checkLines(t, readAll(t, path), 2000, 0)
 	}
 }
+
+// TestFileWaits: what is submitted waits for the disk, and for nothing else, once its lines are
+// made.
+func TestFileWaits(t *testing.T) {
+	d, err := NewFile(&FileConfig{Path: filepath.Join(t.TempDir(), "{tag}"), Sync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := d.(Waiter)
+	disk := make(chan struct{}) // closed: it works again
+	must(t, d.(Resumer).Resume(func([]byte) error { <-disk; return nil }, nil))
+	if w.Waiting() {
+		t.Error("nothing was submitted, and it waits")
+	}
+	done := make(chan Result, 1)
+	d.Submit(chunkOf("a", 0, 3), func(r Result) { done <- r })
+	poll(t, w.Waiting)
+	select {
+	case r := <-done:
+		t.Fatalf("it does not wait: %+v", r)
+	default:
+	}
+	close(disk)
+	if r := <-done; r.Err != nil {
+		t.Error(r.Err)
+	}
+	poll(t, func() bool { return !w.Waiting() })
+	must(t, d.Close(t.Context()))
+}

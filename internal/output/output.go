@@ -88,7 +88,7 @@ type Longer interface {
 type Waiter interface {
 	Output
 	// Waiting says that something was submitted and is not done, and that all of it has left the
-	// process.
+	// process, or is ready for a disk that does not take it yet.
 	Waiting() bool
 }
 

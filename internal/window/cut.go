@@ -221,6 +221,9 @@ func (w *Cutter) add(rec *ring.Record, data []byte) bool {
 		all = &w.entries
 	}
 	before := len(*all)
+	if n := entryHead + len(data) - to; cap(*all)-before < n {
+		*all = grow(*all, n, w.limit+w.limit/8)
+	}
 	*all = appendEntry(*all, rec.Time, data[to:])
 	w.pass(rec, len(data))
 	// What was copied is checked, for nobody can change that any more.
