@@ -50,8 +50,8 @@ func (d deaf) Read([]byte) (int, error) {
 }
 
 // TestDeaf: a sender of TLS that does not read what it is to answer gives way to another one, and
-// the input ends. Package tls writes in the middle of a read: in the handshake, and when it is asked
-// for other keys.
+// the input ends. Package tls writes in the middle of a read: in the handshake, and when it is
+// asked for other keys.
 func TestDeaf(t *testing.T) {
 	ca := testcert.New(t)
 	open, err := plan("syslog+tls://127.0.0.1:0?max_connections=1&cert=" + ca.Server.Cert + "&key=" + ca.Server.Key)

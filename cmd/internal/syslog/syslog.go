@@ -247,7 +247,7 @@ func (in *input) end() {
 	}
 	_ = in.listener.Close() // nothing more comes
 	for c := range in.conns {
-		// For writing too: package tls answers in the middle of a read, and a peer may read nothing.
+		// For writing too: package tls answers in the middle of a read, and a peer may not read.
 		_ = c.SetDeadline(time.Unix(1, 0)) // it is open
 	}
 }
