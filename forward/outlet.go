@@ -152,9 +152,8 @@ func (c *outlet) pack(chunks []*Chunk) (*parcel, error) {
 	if len(g.extra) == 0 || c.in.json { // of JSON the connection has no buffer of its own
 		size := int64(0)
 		for _, ch := range chunks {
-			size += int64(len(ch.ID) + len(ch.Entries))
-			if ch.Sent != nil {
-				size += int64(len(ch.Sent.Entries))
+			for _, part := range partsOf(ch) {
+				size += int64(len(*part))
 			}
 		}
 		if own := budget.SizeOf(size); c.in.json || own <= len(c.in.buf.B)/8 {
@@ -164,12 +163,8 @@ func (c *outlet) pack(chunks []*Chunk) (*parcel, error) {
 			b := c.hold.Take(own)
 			rest := b.B[:0]
 			for _, ch := range chunks {
-				parts := [...]*[]byte{&ch.ID, &ch.Entries, nil}
-				if ch.Sent != nil {
-					parts[2] = &ch.Sent.Entries
-				}
-				for _, part := range parts {
-					if part != nil && *part != nil {
+				for _, part := range partsOf(ch) {
+					if *part != nil {
 						n := len(rest)
 						rest = append(rest, *part...)
 						*part = rest[n:len(rest):len(rest)]
@@ -192,6 +187,15 @@ func (c *outlet) pack(chunks []*Chunk) (*parcel, error) {
 		p.share(b)
 	}
 	return p, nil
+}
+
+// partsOf is all that a chunk has in buffers.
+func partsOf(ch *Chunk) [5]*[]byte {
+	sent := ch.Sent
+	if sent == nil {
+		sent = new(Sent)
+	}
+	return [...]*[]byte{&ch.ID, &ch.Entries, &ch.Compressed, &sent.Entries, &sent.Compressed}
 }
 
 // memory takes n bytes of the budget, after waiting for them if need be.

@@ -4,6 +4,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -230,3 +231,19 @@ func TestNotices(t *testing.T) {
 }
 
 var _ collector.Waiter = (*output)(nil)
+
+// TestTopicID: a broker that knows no ids, in a cluster that is being renewed, says nothing of a
+// topic being another one.
+func TestTopicID(t *testing.T) {
+	name, ids := "logs", map[string][16]byte{}
+	for i, tt := range []struct {
+		id   byte
+		anew bool
+	}{{0, false}, {1, false}, {0, false}, {1, false}, {2, true}} {
+		topic := kmsg.NewMetadataResponseTopic()
+		topic.Topic, topic.TopicID = &name, [16]byte{tt.id}
+		if err := state(&topic, ids); errors.Is(err, errMadeAgain) != tt.anew {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}

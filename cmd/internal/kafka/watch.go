@@ -111,10 +111,12 @@ func state(t *kmsg.MetadataResponseTopic, ids map[string][16]byte) error {
 	if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
 		return fmt.Errorf("%s: %w", *t.Topic, err)
 	}
-	if before := ids[*t.Topic]; before != t.TopicID && before != [16]byte{} {
-		return fmt.Errorf("%s: %w", *t.Topic, errMadeAgain)
+	if t.TopicID != [16]byte{} { // else the broker knows no ids, as before Kafka 2.8
+		if before := ids[*t.Topic]; before != t.TopicID && before != [16]byte{} {
+			return fmt.Errorf("%s: %w", *t.Topic, errMadeAgain)
+		}
+		ids[*t.Topic] = t.TopicID
 	}
-	ids[*t.Topic] = t.TopicID
 	for j := range t.Partitions {
 		if err := kerr.ErrorForCode(t.Partitions[j].ErrorCode); err != nil {
 			return fmt.Errorf("%s, partition %d: %w", *t.Topic, t.Partitions[j].Partition, err)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -44,7 +45,7 @@ func newPacketSocket(c net.PacketConn, most int) (packetSocket, error) {
 		return nil, err
 	}
 	b := &burstSocket{
-		addr: c.LocalAddr(), fd: -1, bell: -1, slots: make([]burstSlot, burstMost), headers: make([]mmsghdr, burstMost), all: make([]datagram, burstMost),
+		addr: c.LocalAddr(), fd: -1, bell: -1, zones: map[uint32]string{}, slots: make([]burstSlot, burstMost), headers: make([]mmsghdr, burstMost), all: make([]datagram, burstMost),
 	}
 	for i := range b.slots {
 		s := &b.slots[i]
@@ -76,6 +77,7 @@ type burstSocket struct {
 	slots   []burstSlot
 	headers []mmsghdr
 	all     []datagram
+	zones   map[uint32]string // names of links; for read
 	roomy   bool
 	drained bool
 
@@ -220,7 +222,7 @@ func (b *burstSocket) receive() (n int, err error) {
 	n = int(r)
 	for i := range n {
 		s, h := &b.slots[i], &b.headers[i]
-		d := datagram{text: s.text[:h.length], from: origin{addr: addrOf(&s.name)}}
+		d := datagram{text: s.text[:h.length], from: origin{addr: b.addrOf(&s.name)}}
 		d.dropped, d.known = droppedOf(s.control[:min(int(h.header.Controllen), len(s.control))])
 		b.all[i] = d
 	}
@@ -228,12 +230,29 @@ func (b *burstSocket) receive() (n int, err error) {
 }
 
 // addrOf is the address that the kernel wrote.
-func addrOf(name *unix.RawSockaddrInet6) netip.AddrPort {
+func (b *burstSocket) addrOf(name *unix.RawSockaddrInet6) netip.AddrPort {
 	port := binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&name.Port))[:]) // it stands in the same place in both
 	if name.Family == unix.AF_INET {
 		return netip.AddrPortFrom(netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(name)).Addr), port)
 	}
-	return netip.AddrPortFrom(netip.AddrFrom16(name.Addr).Unmap(), port)
+	addr := netip.AddrFrom16(name.Addr).Unmap()
+	if name.Scope_id != 0 {
+		addr = addr.WithZone(b.zone(name.Scope_id))
+	}
+	return netip.AddrPortFrom(addr, port)
+}
+
+// zone is the name of a link, as package net has it: two links may have the same addresses.
+func (b *burstSocket) zone(index uint32) string {
+	zone, known := b.zones[index]
+	if !known {
+		zone = strconv.FormatUint(uint64(index), 10)
+		if link, err := net.InterfaceByIndex(int(index)); err == nil {
+			zone = link.Name
+		}
+		b.zones[index] = zone
+	}
+	return zone
 }
 
 // droppedOf finds the kernel's count in control messages.

@@ -89,8 +89,8 @@ func (in *input) enter(c net.Conn) (silent *atomic.Int64, ok bool) {
 		oldest := slices.MinFunc(slices.Collect(maps.Keys(in.conns)), func(a, b net.Conn) int {
 			return cmp.Compare(in.conns[a].Load(), in.conns[b].Load())
 		})
-		_ = oldest.SetReadDeadline(time.Unix(1, 0)) // it is open
-		in.conns[oldest].Store(math.MaxInt64)       // the next one ends another
+		_ = oldest.SetDeadline(time.Unix(1, 0)) // as in end
+		in.conns[oldest].Store(math.MaxInt64)   // the next one ends another
 		in.warn("a silent connection is closed for a new one", "peer", oldest.RemoteAddr().String(), "max_connections", in.places)
 	}
 	silent = new(atomic.Int64)

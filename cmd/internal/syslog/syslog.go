@@ -247,7 +247,8 @@ func (in *input) end() {
 	}
 	_ = in.listener.Close() // nothing more comes
 	for c := range in.conns {
-		_ = c.SetReadDeadline(time.Unix(1, 0)) // it is open
+		// For writing too: package tls answers in the middle of a read, and a peer may not read.
+		_ = c.SetDeadline(time.Unix(1, 0)) // it is open
 	}
 }
 
