@@ -114,7 +114,7 @@ func kafkaLatency(t *testing.T, cluster brokers, topic, how string, samples int)
 	must(t, reader.Start())
 	lines := bufio.NewScanner(out)
 	read := func(n int) {
-		if !lines.Scan() || lines.Text() != strconv.Itoa(1<<32+n) {
+		if !lines.Scan() || lines.Text() != strconv.FormatInt(1<<32+int64(n), 10) {
 			t.Fatalf("want event %d: %q, %v", n, lines.Text(), lines.Err())
 		}
 	}
