@@ -5,6 +5,7 @@ package ring
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -62,6 +63,9 @@ func openLent(t *testing.T, o *Options, room int64, zero bool) (*Ring, *lender) 
 func (l *lender) allocate(from, to int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if from >= to && l.bad == nil {
+		l.bad = fmt.Errorf("asked for what lies from %d to %d", from, to)
+	}
 	var pages []int64
 	for at := from; at < to; at += pageSize {
 		if !l.lent[at/pageSize] {
@@ -328,6 +332,22 @@ func TestTenderWritesOver(t *testing.T) {
 	if found != n {
 		t.Errorf("%d of %d records are there", found, n)
 	}
+}
+
+// TestProvidedMeanwhile: the tender may be faster than an appender that has seen that a segment
+// lacks memory.
+func TestProvidedMeanwhile(t *testing.T) {
+	r, _ := openLent(t, nil, 1<<30, false)
+	at, _ := r.pool.takeFresh(1)
+	s, off := &r.pool.segments[at], r.head.offset(at)
+	if err := r.backing.get(off, off+2*blockLen); err != nil {
+		t.Fatal(err)
+	}
+	s.has(2 * blockLen)
+	if !r.segments.provide(s, off, blockLen) || s.backed.Load() < 2*blockLen {
+		t.Errorf("%d bytes", s.backed.Load())
+	}
+	r.pool.put(at, 1)
 }
 
 // TestGrowingState keeps the state that there is while there comes memory for a longer one, also

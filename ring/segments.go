@@ -308,6 +308,9 @@ func (g *segments) back(s *segment, to int64) bool {
 // provide gives a segment memory for its first bytes, in whole blocks.
 func (g *segments) provide(s *segment, off, want int64) bool {
 	have := s.backed.Load()
+	if have >= want {
+		return true // the tender was here meanwhile
+	}
 	to := min((want+blockLen-1)/blockLen*blockLen, g.head.unit)
 	if err := g.backing.get(off+have, off+to); err != nil {
 		g.backing.lacks(err)
