@@ -35,6 +35,9 @@ type air struct {
 // mostFlying is how many chunks may be with an ordered destination.
 const mostFlying = 4 * window.MostRuns
 
+// given is flight.at of a chunk that the destination gave up.
+const given = -1
+
 // A shipper is what chunks come from: a ring, a spill, or what was cut from them before.
 type shipper interface {
 	take(p *packer) (flights []*flight, ok bool) // what is to be submitted next; false: nothing now
@@ -194,6 +197,7 @@ func (a *air) landing(f *flight, now time.Time) {
 		a.pool.release(f)
 		return
 	default:
+		f.at = given
 		a.given = append(a.given, f)
 		return
 	}

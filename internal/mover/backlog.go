@@ -292,7 +292,10 @@ func (sp *backlog) advance() {
 	to := sp.doneTo
 	sp.tried = to
 	sp.disk.do("committing in "+sp.Dir, func() {
-		err := sp.Commit(to, nil)
+		err := sp.Pass(to) // a spill of what was put aside is not read
+		if err == nil {
+			err = sp.Commit(to, nil)
+		}
 		sp.mail.post(func() {
 			sp.commits = false
 			if err != nil && sp.phase < stopped {

@@ -26,7 +26,7 @@ type flight struct {
 	pos    journal.Position
 	handed **flight // its place in a handover
 	flying bool     // the destination has it, or gave it up
-	at     int      // in air.out
+	at     int      // in air.out; given: no longer
 	aside  bool     // a spill of its own (twin) has it in place of the ring, while it flies
 	res    output.Result
 	kept   uint64              // events that the destination refuses, and that are dead letters

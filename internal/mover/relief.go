@@ -47,7 +47,7 @@ func (r *relief) begin(flights []*flight) {
 	r.disk.do("writing to "+r.cfg.Dir, func() {
 		sp, n, err := r.shelf.putAside(chunks, at)
 		if !r.mail.post(func() { r.done(sp, flights, at[:n], err) }) && sp != nil {
-			_ = sp.Close() // what is in it is under marks as well
+			r.report(sp.Discard()) // what is undone of it is under marks still; the rest would come twice
 		}
 	})
 }
@@ -76,10 +76,11 @@ func (r *relief) done(sp *spill.Spill, flights []*flight, at []journal.Position,
 }
 
 // putAside adds a chunk that is in memory as well. A flight that has ended, or that the destination
-// has given up meanwhile, is in the care of its ring.
+// has given up meanwhile, is in the care of its ring. What the destination just says of one is not
+// looked at: that is for air.landing.
 func (sp *backlog) putAside(f *flight, at journal.Position) {
 	e := entry{Entry: spill.Entry{Pos: at, Bytes: f.Bytes, Events: uint32(f.Chunk.Events)}, span: f.span, done: true}
-	if f.flying && f.res.Err == nil {
+	if f.flying && f.at != given {
 		f.twin, f.pos, f.seq, f.aside = sp, at, sp.first+uint64(sp.entries.len()), true
 		e.f, e.done = f, false
 		sp.count.spilled.Add(uint64(f.Chunk.Events))

@@ -179,7 +179,7 @@ func (f *Folder) Make(ring string, made time.Time) (*Spill, error) {
 			_ = os.RemoveAll(dir)
 			return nil, err
 		}
-		f.paired = true
+		f.paired = f.paired || ring != ""
 		return sp, nil
 	}
 	return nil, errors.New("spill: no name for a spill is free")

@@ -3,6 +3,7 @@
 package spill
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -109,6 +110,17 @@ func (sp *Spill) Commit(p journal.Position, state []byte) error {
 	}
 	sp.at = p
 	return nil
+}
+
+// Pass makes sure that everything up to p may be committed, though it need not have been read.
+func (sp *Spill) Pass(p journal.Position) error {
+	if sp.rd.Pos() >= p {
+		return nil
+	}
+	if err := sp.j.Sync(context.Background(), p); err != nil {
+		return err
+	}
+	return sp.rd.SkipTo(p)
 }
 
 // Save makes a state durable and moves nothing. It may be called at any time.
