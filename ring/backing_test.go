@@ -344,7 +344,7 @@ func TestProvidedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.has(2 * blockLen)
-	if !r.segments.provide(s, off, blockLen) || s.backed.Load() < 2*blockLen {
+	if !r.provide(s, off, blockLen) || s.backed.Load() < 2*blockLen {
 		t.Errorf("%d bytes", s.backed.Load())
 	}
 	r.pool.put(at, 1)
