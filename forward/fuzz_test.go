@@ -9,23 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward/internal/vectors"
 	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/msgpack"
 )
-
-// cut splits b into pieces whose lengths how says.
-func cut(b, how []byte) [][]byte {
-	var pieces [][]byte
-	for i := 0; len(b) > 0; i++ {
-		n := len(b)
-		if len(how) > 0 {
-			n = min(n, 1+int(how[i%len(how)]))
-		}
-		pieces = append(pieces, b[:n])
-		b = b[n:]
-	}
-	return pieces
-}
 
 // FuzzServerDecode: whatever comes, and however it is cut, the server ends, holds nothing, and
 // gives the same events, acks and troubles.
@@ -42,7 +29,7 @@ func FuzzServerDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b, how []byte) {
 		small := func(s *Server) { s.MaxChunk, s.MaxDecompressed, s.Memory = 1<<16, 1<<18, 1<<16 }
 		whole := play(small, b)
-		pieces := play(small, cut(b, how)...)
+		pieces := play(small, vectors.Cut(b, how)...)
 		if len(b) > 0 && (b[0] == '{' || b[0] == '[') {
 			pieces.stats.Ignored, whole.stats.Ignored = 0, 0
 		}
@@ -55,14 +42,14 @@ func FuzzServerDecode(f *testing.F) {
 		told := play(func(s *Server) {
 			small(s)
 			s.Endpoint.AddressKey = "ip"
-		}, cut(b, how)...)
+		}, vectors.Cut(b, how)...)
 		later := play(func(s *Server) {
 			small(s)
 			o := s.Handler.(grouped).outcome
 			s.Handler = asyncFunc(func(ctx context.Context, c *Chunk, done func(error)) {
 				go func() { done(o.ServeForward(ctx, c)) }()
 			})
-		}, cut(b, how)...)
+		}, vectors.Cut(b, how)...)
 		for name, o := range map[string]*outcome{"source": told, "later": later} {
 			if len(o.events) != len(whole.events) || !bytes.Equal(o.acks, whole.acks) || o.kinds() != whole.kinds() {
 				t.Errorf("%s: %d events, acks %x, %s; want %d, %x, %s", name, len(o.events), o.acks, o.kinds(), len(whole.events), whole.acks, whole.kinds())

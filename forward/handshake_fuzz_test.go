@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward/internal/vectors"
 	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
@@ -74,7 +75,7 @@ func FuzzHandshakeServer(f *testing.F) {
 			hello += len(letterOf("PONG", true, "", "s", vectPong))
 		}
 		whole, from := playSecure(login, sec, b)
-		pieces, _ := playSecure(login, sec, cut(b, how)...)
+		pieces, _ := playSecure(login, sec, vectors.Cut(b, how)...)
 		for _, o := range []*outcome{whole, pieces} {
 			if len(o.acks) < hello {
 				t.Fatalf("wrote %q", o.acks)
@@ -133,7 +134,7 @@ func FuzzHandshakeClient(f *testing.F) {
 			}
 			return fmt.Sprint(err, errors.Is(err, ErrDenied), sc.out.Len())
 		}
-		if whole, pieces := shake(b), shake(cut(b, how)...); whole != pieces {
+		if whole, pieces := shake(b), shake(vectors.Cut(b, how)...); whole != pieces {
 			t.Errorf("%s, in pieces %s", whole, pieces)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/spillwaylog/spillway/forward/internal/vectors"
 	"github.com/spillwaylog/spillway/forward/internal/wire"
 	"github.com/spillwaylog/spillway/internal/needs"
 	"github.com/spillwaylog/spillway/msgpack"
@@ -220,7 +221,7 @@ func TestRule01OddStreams(t *testing.T) {
 			}
 		}
 		whole := play(set, b)
-		for _, pieces := range [][][]byte{cut(b, how), bytewise(b)} {
+		for _, pieces := range [][][]byte{vectors.Cut(b, how), bytewise(b)} {
 			o := play(set, pieces...)
 			same(t, o, whole)
 			if got, want := fmt.Sprint(o.troubles), fmt.Sprint(whole.troubles); got != want {

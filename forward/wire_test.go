@@ -5,9 +5,7 @@ package forward
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward/internal/vectors"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -22,45 +21,27 @@ import (
 // socket, and a handler that writes down.
 
 const (
-	hexTime    = "d7 00 55ece6f8 075bcd15"
-	hexEntry1  = "92 " + hexTime + " 81 a1 6d a1 31"
-	hexEntry2  = "92 " + hexTime + " 81 a1 6d a1 32"
-	hexID      = "b8 70386e39676d78545156 43382f6e6832776c4b4b65513d3d"
-	hexChunk   = "a5 6368756e6b " + hexID
-	hexAck     = "81 a3 61636b " + hexID
+	hexTime    = vectors.Time
+	hexEntry1  = vectors.Entry1
+	hexEntry2  = vectors.Entry2
+	hexID      = vectors.ID
+	hexChunk   = vectors.Chunk
+	hexAck     = vectors.Ack
 	hexForward = "93 a1 74 92 " + hexEntry1 + hexEntry2 + "81" + hexChunk
-	hexPacked  = "93 a1 74 c4 20 " + hexEntry1 + hexEntry2 + "82 a4 73697a65 02" + hexChunk
+	hexPacked  = vectors.Packed
 	event      = "1441588984.123456789 "
 )
 
-// unhex reads hexadecimal with spaces.
-func unhex(s string) []byte {
-	b, err := hex.DecodeString(strings.NewReplacer(" ", "", "\n", "", "\t", "").Replace(s))
-	if err != nil {
-		panic(err)
-	}
-	return b
-}
+func unhex(s string) []byte { return vectors.Unhex(s) }
 
 // script is a connection whose peer sends pieces, one a Read, and then closes.
 type script struct {
 	net.Conn
-	pieces [][]byte
+	pieces vectors.Pieces
 	out    bytes.Buffer
 }
 
-func (s *script) Read(p []byte) (int, error) {
-	for len(s.pieces) > 0 && len(s.pieces[0]) == 0 {
-		s.pieces = s.pieces[1:]
-	}
-	if len(s.pieces) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, s.pieces[0])
-	s.pieces[0] = s.pieces[0][n:]
-	return n, nil
-}
-
+func (s *script) Read(p []byte) (int, error)       { return s.pieces.Read(p) }
 func (s *script) Write(p []byte) (int, error)      { return s.out.Write(p) }
 func (s *script) Close() error                     { return nil }
 func (s *script) SetReadDeadline(time.Time) error  { return nil }

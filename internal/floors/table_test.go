@@ -32,9 +32,13 @@ var table = map[string]place{
 	needsPath: {floor: 0},
 	testcert:  {floor: 0},
 
-	"forward":                 {floor: 1, down: []string{"forward/internal/budget", "forward/internal/wire", "internal/record", "msgpack"}},
-	"forward/internal/wire":   {floor: 1, down: []string{"msgpack"}},
+	"forward": {floor: 1, down: []string{
+		"forward/internal/budget", "forward/internal/wire", "internal/record", "msgpack",
+	}, tests: []string{"forward/internal/vectors"}},
+	"forward/internal/wire":   {floor: 1, down: []string{"msgpack"}, tests: []string{"forward/internal/vectors"}},
 	"forward/internal/budget": {floor: 1},
+
+	"forward/internal/vectors": {floor: 0},
 
 	"internal/lines":       {floor: 1, down: []string{"forward", "msgpack"}},
 	"internal/files":       {floor: 1},

@@ -2,7 +2,11 @@
 
 package wire
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/spillwaylog/spillway/forward/internal/vectors"
+)
 
 // aliens are first bytes of other protocols.
 var aliens = []string{
@@ -30,7 +34,7 @@ func FuzzAlien(f *testing.F) {
 	for _, in := range aliens {
 		f.Add([]byte(in))
 	}
-	f.Add(unhex(hexPacked))
+	f.Add(vectors.Unhex(vectors.Packed))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for n := range len(b) + 1 {
 			name, more := Alien(b[:n])

@@ -9,16 +9,18 @@ import (
 	"slices"
 	"testing"
 	"testing/iotest"
+
+	"github.com/spillwaylog/spillway/forward/internal/vectors"
 )
 
 const hexHelo = "92 a4 48454c4f 83 a5 6e6f6e6365 c4 10 000102030405060708090a0b0c0d0e0f a4 61757468 c4 10 101112131415161718191a1b1c1d1e1f a9 6b656570616c697665 c3"
 
 // FuzzLetters: what is parsed reads back as the same when it is written again.
 func FuzzLetters(f *testing.F) {
-	f.Add(unhex(hexHelo))
+	f.Add(vectors.Unhex(hexHelo))
 	f.Add((&Ping{Host: []byte("client.example"), Salt: []byte("salt"), Digest: Digest([]byte("a")), User: []byte("sender"), Password: Digest([]byte("b"))}).Append(nil))
 	f.Add((&Pong{OK: true, Host: []byte("server.example"), Digest: Digest([]byte("c"))}).Append(nil))
-	f.Add(unhex("94 a4 504f4e47 c2 05 c0"))
+	f.Add(vectors.Unhex("94 a4 504f4e47 c2 05 c0"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		in := LetterReader{buf: slices.Clone(b), have: len(b)}
 		letter, err := in.Read(bytes.NewReader(nil), AnswerMost)
@@ -48,7 +50,7 @@ func FuzzLetters(f *testing.F) {
 
 // TestLetterInPieces: a letter is the same however it is cut, and so is what is wrong with it.
 func TestLetterInPieces(t *testing.T) {
-	for _, b := range [][]byte{unhex(hexHelo), (&Pong{OK: true, Host: []byte("s"), Digest: Digest(nil)}).Append(nil), unhex("dc ff"), unhex("c0"), unhex("91 c1"), append(unhex("91 da 1388"), make([]byte, 5000)...), nil} {
+	for _, b := range [][]byte{vectors.Unhex(hexHelo), (&Pong{OK: true, Host: []byte("s"), Digest: Digest(nil)}).Append(nil), vectors.Unhex("dc ff"), vectors.Unhex("c0"), vectors.Unhex("91 c1"), append(vectors.Unhex("91 da 1388"), make([]byte, 5000)...), nil} {
 		for _, behind := range []string{"", "rest"} {
 			read := func(r io.Reader) string {
 				var in LetterReader

@@ -7,32 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spillwaylog/spillway/forward/internal/vectors"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// Bytes that were walked over are overwritten with the byte that MessagePack never uses: whoever
-// walks over them again stumbles.
-const poison = 0xc1
-
-func poisoned(b []byte) {
-	for i := range b {
-		b[i] = poison
-	}
-}
-
-// onceRecord is a record of all that a walk steps into.
-const onceRecord = "84 a1 6d a1 62 a1 6e 93 01 02 d9 03 616263 a1 6f 82 05 c4 02 0102 06 c7 02 05 0102 a1 70 de 0001 a1 71 cb 0000000000000000"
-
-var onceTimes = map[string]string{
-	"usual": hexTime, "uint32": "ce 55ece6f8", "ext8": "c7 08 00 55ece6f8 075bcd15", "float": "cb 41d57b39be07e6b7", "zero": "00",
-	"empty metadata": "92 " + hexTime + " 80", "metadata": "92 " + hexTime + " 82 a1 6d 92 a1 78 05 a1 6e d9 02 6161",
-	"zero and metadata": "92 00 81 a1 6d 91 05",
-}
-
 // A message that comes in two pieces is walked once, wherever it was cut.
 func TestMessageWalkedOnce(t *testing.T) {
-	for name, when := range onceTimes {
-		whole := unhex("94 a1 74 " + when + onceRecord + " 81" + hexChunk)
+	for name, when := range vectors.Times {
+		whole := vectors.Unhex("94 a1 74 " + when + vectors.Record + " 81" + vectors.Chunk)
 		for k := 1; k < len(whole); k++ {
 			d := Decoder{Max: 1 << 20}
 			b := bytes.Clone(whole)
@@ -41,8 +23,8 @@ func TestMessageWalkedOnce(t *testing.T) {
 			}
 			switch {
 			case d.scanning:
-				poisoned(b[[...]int64{1: d.body, 2: d.record, 3: d.option}[d.element]:k])
-			case d.stage == stageElement && int(d.Pos) < k, k > len(unhex("94 a1 74 92"))+usualMost:
+				vectors.Spoil(b[[...]int64{1: d.body, 2: d.record, 3: d.option}[d.element]:k])
+			case d.stage == stageElement && int(d.Pos) < k, k > len(vectors.Unhex("94 a1 74 92"))+usualMost:
 				t.Errorf("%s cut at %d: it got to %d only", name, k, d.Pos)
 			}
 			if f, _, err := d.Next(b); f != Message || err != nil || d.Pos != int64(len(b)) || d.optionEnd != d.Pos {
@@ -55,8 +37,8 @@ func TestMessageWalkedOnce(t *testing.T) {
 // Entries that come in two pieces are walked once, and so are those that are rewritten.
 func TestEntriesWalkedOnce(t *testing.T) {
 	now := time.Unix(946684800, 0)
-	for name, when := range onceTimes {
-		whole := unhex("92" + when + onceRecord + "92" + when + "c0" + "92" + when + onceRecord)
+	for name, when := range vectors.Times {
+		whole := vectors.Unhex("92" + when + vectors.Record + "92" + when + "c0" + "92" + when + vectors.Record)
 		var want Check
 		var scan msgpack.Scanner
 		if err := want.Run(bytes.Clone(whole), NoMost, &scan, int64(len(whole))); err != nil || want.Events != 2 || want.Skipped != 1 {
@@ -69,9 +51,9 @@ func TestEntriesWalkedOnce(t *testing.T) {
 			if err := ck.Run(b[:k], NoMost, &scan, int64(len(b))); err != nil {
 				t.Fatalf("%s cut at %d: %v", name, k, err)
 			}
-			poisoned(b[:ck.Pos])
+			vectors.Spoil(b[:ck.Pos])
 			if ck.stage != atEntry {
-				poisoned(b[ck.Pos+1 : k])
+				vectors.Spoil(b[ck.Pos+1 : k])
 			} else if k-int(ck.Pos) > usualMost {
 				t.Errorf("%s cut at %d: it got to %d only", name, k, ck.Pos)
 			}
@@ -79,12 +61,12 @@ func TestEntriesWalkedOnce(t *testing.T) {
 				ck.Zeros != want.Zeros || ck.Skipped != 1 || ck.Invalid != 0 {
 				t.Errorf("%s cut at %d: %+v, %v", name, k, ck, err)
 			}
-			poisoned(b)
-			n := want.Events * int64(len(unhex("92"+when+onceRecord)))
+			vectors.Spoil(b)
+			n := want.Events * int64(len(vectors.Unhex("92"+when+vectors.Record)))
 			if want.Zeros > 0 {
 				n += want.Zeros * (eventTimeSize - 1)
 			}
-			if out := ck.Rewrite(nil, b, now, nil); int64(len(out)) != n || bytes.Count(out, []byte{poison}) < len(unhex(onceRecord)) {
+			if out := ck.Rewrite(nil, b, now, nil); int64(len(out)) != n || bytes.Count(out, []byte{vectors.Poison}) < len(vectors.Unhex(vectors.Record)) {
 				t.Errorf("%s cut at %d: rewritten to %d bytes, want %d: %x", name, k, len(out), n, out)
 			}
 			ck.Drop()
