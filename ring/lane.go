@@ -41,7 +41,7 @@ type lanes struct {
 	life   *life
 	_      [64]byte
 	turn   atomic.Uint32 // spreads appenders without a hint over the lanes
-	adding sync.Mutex    // held while a lane is added, and by who wants none to be; a leaf
+	adding sync.Mutex    // held while a lane is added, or where none may be; a leaf
 	sealed bool          // all are taken for ever
 	_      [64]byte
 }

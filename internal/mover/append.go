@@ -79,7 +79,7 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 			return s, 0, err
 		}
 		s = m.rings.cur.Load()
-		space := s.Ring.Space() // before the attempt, lest room that comes in between should go unnoticed
+		space := s.Ring.Space() // before the attempt: room that comes in between is noticed then
 		if key, err = s.Ring.Append(h, t, payload); !errors.Is(err, ring.ErrFull) {
 			continue
 		}
