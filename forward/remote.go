@@ -86,9 +86,17 @@ func (c *remote) broken(err error) error {
 	return err
 }
 
+// known is what is known of the sender. While it logs in its reader may be adding to that.
+func (c *remote) known() *Sender {
+	if s := c.sender; c.early.Load() {
+		return &Sender{Endpoint: s.Endpoint, Addr: s.Addr, Peer: s.Peer, Conn: s.Conn}
+	}
+	return c.sender
+}
+
 // trouble tells a trouble of this connection.
 func (c *remote) trouble(k TroubleKind, f Fate, tag string, entries int, err error) {
-	c.s.tell(c.count, Trouble{Kind: k, Fate: f, Sender: c.sender, Tag: tag, Entries: entries, Err: err})
+	c.s.tell(c.count, Trouble{Kind: k, Fate: f, Sender: c.known(), Tag: tag, Entries: entries, Err: err})
 }
 
 // refuse tells that a message was refused.

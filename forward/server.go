@@ -58,7 +58,8 @@ type Server struct {
 	// and must not block. Nil: the counters of Stats tell.
 	Trouble func(Trouble)
 	// Connection is told of each connection, when it was accepted (open) and when it has ended. It
-	// is called by many goroutines, must not block, and may be nil.
+	// is called by many goroutines, must not block, and may be nil. Host, User and TLS are known
+	// only when it has ended, and are not to be read before.
 	Connection func(s *Sender, open bool)
 	// WriteTimeout is how long a peer may leave its acks unread: 30 s if 0. Then it is cut off.
 	WriteTimeout time.Duration

@@ -4,6 +4,7 @@ package forward
 
 import (
 	"bytes"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,5 +89,39 @@ func TestBytesBeforeLogin(t *testing.T) {
 			_ = q.Close()
 		}
 		_ = good.Close()
+	})
+}
+
+// TestTroubleDuringLogin: whatever tells a trouble of a connection that logs in, as the watcher
+// does, does not touch what its reader is writing.
+func TestTroubleDuringLogin(t *testing.T) {
+	var told []Trouble
+	s := &Server{
+		Handler: nothing{}, HandshakeTimeout: time.Hour, Endpoint: Endpoint{Security: &Security{SharedKey: "key"}},
+		Trouble: func(tr Trouble) { told = append(told, tr) },
+	}
+	bubble(t, s, func(t *testing.T, p *pipes, _ func() string) {
+		q := p.peer()
+		tell := func() (known, own *Sender) {
+			s.roster.mu.Lock()
+			defer s.roster.mu.Unlock()
+			for c := range s.roster.conns {
+				c.trouble(SlowSender, Closed, "", 0, io.EOF)
+				return told[len(told)-1].Sender, c.sender
+			}
+			t.Fatal("there is no connection")
+			return nil, nil
+		}
+		w := who{host: "a", key: "key"}
+		w.nonce, w.auth, _ = q.helo(t)
+		if known, own := tell(); known == own || known.Conn != own.Conn || known.Peer != own.Peer || known.Addr != own.Addr || known.Endpoint != own.Endpoint {
+			t.Errorf("%+v of %+v", known, own)
+		}
+		write(t, q, w.ping())
+		synctest.Wait()
+		if known, own := tell(); known != own || known.Host != "a" {
+			t.Errorf("%+v of %+v", known, own)
+		}
+		_ = q.Close()
 	})
 }
