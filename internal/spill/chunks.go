@@ -45,7 +45,9 @@ func (sp *Spill) Fetch(want []journal.Position) ([]*forward.Chunk, error) {
 			if failures++; err != nil && failures > mostFailures || errors.Is(err, journal.ErrClosed) || f.over() {
 				return chunks, err
 			}
-			f.pause() // there may be no more files just now
+			if err != nil || failures > 1 { // else it has just become durable
+				f.pause() // there may be no more files just now
+			}
 			continue
 		}
 		for len(chunks) < len(want) && want[len(chunks)] < rec.Pos {
