@@ -101,6 +101,7 @@ func (l *legacy) adopt() []*source {
 	for _, r := range rings {
 		s := newSource(r, false, &l.rings.origin)
 		s.name = filepath.Base(r.Path())
+		copy(s.label[:], r.State()) // before a state is stored, which goes behind it
 		if l.sourced != nil {
 			s.origin = &origin{ring: s}
 		}
@@ -167,7 +168,6 @@ func (l *legacy) found(rings []*source, all []*spill.Spill) {
 
 // rebuild makes the chunks again that the owner of a ring had cut, and accounts for them.
 func (l *legacy) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *remnant) {
-	copy(s.label[:], s.Ring.State())
 	found := window.Rebuild(&s.Source, s.label, ids)
 	if found.Bad > 0 {
 		l.count.adopted.add(found.Bad, 0)

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/ring"
 )
@@ -66,6 +68,33 @@ func spoil(t *testing.T, path string, n uint32) {
 	}
 }
 
+// A keeping is a fake with states, which stores one of each source before anything is submitted.
+type keeping struct{ *fake }
+
+func (d keeping) Resume(save func([]byte) error, states ...[]byte) error {
+	return d.ResumeFrom(output.Source{States: states, Save: save})
+}
+
+func (d keeping) ResumeFrom(sources ...output.Source) error {
+	for _, s := range sources {
+		if err := s.Save([]byte("resumed")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d keeping) Submit(c *forward.Chunk, done func(output.Result)) { d.SubmitFrom(0, c, done) }
+
+func (d keeping) SubmitFrom(_ int, c *forward.Chunk, done func(output.Result)) {
+	d.fake.Submit(c, func(r output.Result) {
+		if r.Err == nil {
+			r.State = []byte("later")
+		}
+		done(r)
+	})
+}
+
 // What is made again from marks of windows are the same runs with the same ids, but for those that
 // are done.
 func TestRebuildRuns(t *testing.T) {
@@ -100,61 +129,67 @@ func TestRebuildRuns(t *testing.T) {
 		{"a record is spoiled", []mark{{0, 0, window.RunsToDestination}}, "2", "0:aa 1:b 2:c 3:a 4:b 5:aa ring:d", 3},
 		{"a run is spoiled", []mark{{0, 0, window.RunsToDestination}}, "2", "0:aa 1:cc 2:a 3:b 4:aa ring:d", 2},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			mem := shmDir(t)
-			abandoned(t, mem, tags, func(r *ring.Ring, all []ring.Record) {
-				last := all[len(tags)-2].Key
-				for _, k := range tt.marks {
-					label := id(k.run)
-					label[idLen-1] = k.to
-					r.Put(ring.Mark{First: all[k.from].Key, Last: last, Lane: all[k.from].Lane, Label: label})
+		for _, states := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/states=%t", tt.name, states), func(t *testing.T) {
+				mem := shmDir(t)
+				abandoned(t, mem, tags, func(r *ring.Ring, all []ring.Record) {
+					last := all[len(tags)-2].Key
+					for _, k := range tt.marks {
+						label := id(k.run)
+						label[idLen-1] = k.to
+						r.Put(ring.Mark{First: all[k.from].Key, Last: last, Lane: all[k.from].Lane, Label: label})
+					}
+					r.Cut(last)
+					if tt.state != "" {
+						label := [idLen]byte{}
+						if _, err := fmt.Sscanf(tt.state, "%d", new(int)); err == nil {
+							label = id(int(tt.state[0] - '0'))
+						}
+						if err := r.SetState(append(label[:], "state"...)); err != nil {
+							t.Fatal(err)
+						}
+					}
+				})
+				d := &fake{}
+				if tt.spoil > 0 {
+					spoil(t, filepath.Join(mem, entriesOf(t, mem)[0], "ring"), uint32(tt.spoil))
 				}
-				r.Cut(last)
-				if tt.state != "" {
-					label := [idLen]byte{}
-					if _, err := fmt.Sscanf(tt.state, "%d", new(int)); err == nil {
-						label = id(int(tt.state[0] - '0'))
+				f := open(t, d, func(c *Config) {
+					if c.Shm, c.Ordered = mem, true; states {
+						c.Destination = keeping{d}
 					}
-					if err := r.SetState(append(label[:], "state"...)); err != nil {
-						t.Fatal(err)
+				})
+				f.close()
+				names := map[string]string{}
+				for n := range 10 {
+					id := id(n)
+					names[string(id[:])] = fmt.Sprint(n)
+				}
+				var got []string
+				next := -1
+				for _, s := range d.all() {
+					name := names[s.id]
+					if name == "" {
+						name = "ring"
 					}
+					text := name + ":"
+					for _, e := range s.events {
+						text += e.tag
+						if int(e.n) <= next && tt.name != "one tag each" {
+							t.Errorf("%d behind %d", e.n, next)
+						}
+						next = int(e.n)
+					}
+					got = append(got, text)
+				}
+				if got := strings.Join(got, " "); got != tt.want {
+					t.Errorf("got  %s\nwant %s", got, tt.want)
+				}
+				if left := entriesOf(t, mem); len(left) > 0 {
+					t.Errorf("left %q", left)
 				}
 			})
-			d := &fake{}
-			if tt.spoil > 0 {
-				spoil(t, filepath.Join(mem, entriesOf(t, mem)[0], "ring"), uint32(tt.spoil))
-			}
-			f := open(t, d, func(c *Config) { c.Shm, c.Ordered = mem, true })
-			f.close()
-			names := map[string]string{}
-			for n := range 10 {
-				id := id(n)
-				names[string(id[:])] = fmt.Sprint(n)
-			}
-			var got []string
-			next := -1
-			for _, s := range d.all() {
-				name := names[s.id]
-				if name == "" {
-					name = "ring"
-				}
-				text := name + ":"
-				for _, e := range s.events {
-					text += e.tag
-					if int(e.n) <= next && tt.name != "one tag each" {
-						t.Errorf("%d behind %d", e.n, next)
-					}
-					next = int(e.n)
-				}
-				got = append(got, text)
-			}
-			if got := strings.Join(got, " "); got != tt.want {
-				t.Errorf("got  %s\nwant %s", got, tt.want)
-			}
-			if left := entriesOf(t, mem); len(left) > 0 {
-				t.Errorf("left %q", left)
-			}
-		})
+		}
 	}
 }
 
