@@ -40,6 +40,7 @@ type order struct {
 	Page        string // file that has, for each goroutine, how many of its events were accepted
 	Child       bool   // start a process that outlives this one
 	Abandon     bool   // when told to end, end without Close
+	Stdout      string // pipe that is its standard output for the logger; "": what it has
 }
 
 type childOptions struct {
@@ -85,6 +86,14 @@ func runChild(text string) int {
 		if err := out.Encode(r); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
+	}
+	if o.Stdout != "" {
+		f, err := os.OpenFile(o.Stdout, os.O_WRONLY, 0)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 2
+		}
+		os.Stdout = f
 	}
 	accepted, err := mapPage(o.Page, max(1, o.Goroutines))
 	if err != nil {

@@ -3,13 +3,19 @@
 package test
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/spillwaylog/spillway"
 )
@@ -33,38 +39,13 @@ func TestLoggerKillSiblings(t *testing.T) {
 			h := newHome(t)
 			out := t.TempDir()
 			o := order{
-				Destination: "file://" + filepath.Join(out, "out.{pid}.jsonl") + tt.query, Goroutines: 2,
+				Destination: "file://" + filepath.Join(out, "out.{pid}.jsonl") + tt.query, Goroutines: 2, Prefix: mixed,
 				Options: childOptions{Shm: h.shm, RingSize: 1 << 20},
 			}
 			if tt.spill {
 				o.Options.Dir = h.dir
 			}
-			var children []*childProcess
-			rounds := max(2, kills(t)/2)
-			for round := range rounds {
-				side := 1 // an heir of all
-				if round%3 != 2 {
-					side = 2 + r.IntN(3)
-				}
-				var group []*childProcess
-				for i := range side {
-					o.Prefix = fmt.Sprint(mixed, "r", round, "c", i)
-					o.Pad = r.IntN(400)
-					o.Page = filepath.Join(t.TempDir(), "page")
-					group = append(group, startChild(t, o))
-				}
-				if r.IntN(5) > 0 { // otherwise they may be killed while they start and adopt
-					for _, c := range group {
-						eventually(t, "the child logs", func() bool { return c.over() || c.accepted()[0] > 0 })
-					}
-				}
-				r.Shuffle(len(group), func(i, j int) { group[i], group[j] = group[j], group[i] })
-				for _, c := range group {
-					<-time.After(time.Duration(r.Int64N(int64(100 * time.Millisecond))))
-					c.kill()
-				}
-				children = append(children, group...)
-			}
+			children := killGroups(t, r, o, max(2, kills(t)/2))
 			last := h.open(o.Destination, spillway.Options{Dir: o.Options.Dir})
 			stats := closing(t, last)
 			wantLaw(t, stats)
@@ -75,9 +56,7 @@ func TestLoggerKillSiblings(t *testing.T) {
 			for _, path := range paths {
 				lines += into.file(t, path)
 			}
-			for _, numbers := range into.streams { // of one stream in several files
-				slices.Sort(numbers)
-			}
+			into.sort() // one stream may be in several files
 			into.check(t)
 			wantAll(t, into, children...)
 			h.wantEmpty()
@@ -87,6 +66,160 @@ func TestLoggerKillSiblings(t *testing.T) {
 				h.tell()
 			}
 		})
+	}
+}
+
+// killGroups runs rounds of several children of one name side by side, and kills all of them. Each
+// third round is one heir of all. Now and then they are eight.
+func killGroups(t testing.TB, r *rand.Rand, o order, rounds int) (children []*childProcess) {
+	t.Helper()
+	prefix := o.Prefix
+	for round := range rounds {
+		side := 1
+		switch {
+		case round%10 == 9:
+			side = 8
+		case round%3 != 2:
+			side = 2 + r.IntN(3)
+		}
+		var group []*childProcess
+		for i := range side {
+			o.Prefix = fmt.Sprint(prefix, "r", round, "c", i)
+			o.Pad = r.IntN(400)
+			o.Page = filepath.Join(t.TempDir(), "page")
+			group = append(group, startChild(t, o))
+		}
+		if r.IntN(5) > 0 { // otherwise they may be killed while they start and adopt
+			for _, c := range group {
+				eventually(t, "the child logs", func() bool { return c.over() || c.accepted()[0] > 0 })
+			}
+		}
+		r.Shuffle(len(group), func(i, j int) { group[i], group[j] = group[j], group[i] })
+		for _, c := range group {
+			<-time.After(time.Duration(r.Int64N(int64(100 * time.Millisecond))))
+			c.kill()
+		}
+		children = append(children, group...)
+	}
+	return children
+}
+
+// TestLoggerKillTogether is the same with other destinations: one server, two that fail over to
+// each other, and a pipe that all of them write to, where what a process was writing comes again.
+func TestLoggerKillTogether(t *testing.T) {
+	t.Parallel()
+	for _, to := range []string{"one server", "two servers", "pipe"} {
+		for _, spill := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/spill=%t", to, spill), func(t *testing.T) {
+				t.Parallel()
+				r := random(t)
+				h := newHome(t)
+				o := order{Goroutines: 2, Options: childOptions{Shm: h.shm, RingSize: 1 << 20}}
+				if spill {
+					o.Options.Dir = h.dir
+				}
+				into := newLedger()
+				end := func() {}
+				switch to {
+				case "pipe":
+					o.Destination, o.Stdout, o.Prefix = "stdout:", filepath.Join(t.TempDir(), "pipe"), mixed
+					end = into.pipe(t, o.Stdout)
+				case "one server":
+					o.Destination = servers(t, r, into, 1)
+				default:
+					o.Destination = servers(t, r, into, 2)
+					end = into.sort
+				}
+				children := killGroups(t, r, o, max(2, kills(t)/4))
+				o.Goroutines = 0
+				stats := startChild(t, o).end().Stats
+				end()
+				into.check(t)
+				events := wantAll(t, into, children...)
+				h.wantEmpty()
+				figure(t, "%d kills, %d events, %d chunks repeated", len(children), events, into.repeated)
+				if t.Failed() {
+					t.Logf("at the end: %+v", stats)
+					h.tell()
+				}
+			})
+		}
+	}
+}
+
+// servers are those of a destination, with one ledger. Now and then one resets a connection in
+// place of an ack.
+func servers(t testing.TB, r *rand.Rand, into *ledger, n int) (destination string) {
+	t.Helper()
+	var hosts []string
+	for range n {
+		s, dice := newFake(t), rand.New(rand.NewPCG(r.Uint64(), 0))
+		s.ledger = into
+		s.manners = func(c *fakeConn, id string) bool {
+			if dice.IntN(20) == 0 {
+				c.reset()
+			} else {
+				c.ack(id)
+			}
+			return true
+		}
+		s.up()
+		hosts = append(hosts, s.addr)
+	}
+	return "forward://" + strings.Join(hosts, ",") + "?min_backoff=1ms&max_backoff=20ms"
+}
+
+// pipe notes the lines that come through a pipe, which it makes, until end has been called. Lines
+// come at least once: of those of a stream that came before only the first count.
+func (l *ledger) pipe(t testing.TB, path string) (end func()) {
+	t.Helper()
+	must(t, unix.Mkfifo(path, 0o600))
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	must(t, err)
+	const last = "the end\n"
+	var read sync.WaitGroup
+	read.Go(func() {
+		for in := bufio.NewReader(f); ; {
+			text, err := in.ReadBytes('\n')
+			if err != nil || string(text) == last {
+				return
+			}
+			line, err := parseLine(text)
+			if err != nil {
+				l.mu.Lock()
+				l.complain("%q: %v", tail(string(text), 300), err)
+				l.mu.Unlock()
+				continue
+			}
+			l.line(line)
+		}
+	})
+	return func() {
+		_, err := f.WriteString(last)
+		must(t, err)
+		read.Wait()
+		must(t, f.Close())
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for k, numbers := range l.streams {
+			next := uint64(0)
+			l.streams[k] = slices.DeleteFunc(numbers, func(n uint64) bool {
+				if n < next {
+					return true
+				}
+				next = n + 1
+				return false
+			})
+		}
+	}
+}
+
+// sort forgets in what order events came.
+func (l *ledger) sort() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, numbers := range l.streams {
+		slices.Sort(numbers)
 	}
 }
 
