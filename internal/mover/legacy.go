@@ -185,7 +185,7 @@ func (l *legacy) rebuild(s *source, ids map[[idLen]byte]bool) (older, younger *r
 		}
 		return all
 	}
-	older = &remnant{s: s, chunks: flights(found.Older), shown: true}
+	older = &remnant{s: s, chunks: flights(found.Older)}
 	younger = &remnant{s: s, chunks: flights(found.Younger)}
 	s.rest, s.restBytes = found.Rest, found.Bytes
 	l.count.adopted.add(s.rest, s.restBytes)
@@ -198,7 +198,6 @@ type remnant struct {
 	s      *source
 	chunks []*flight
 	before *backlog // holds what is younger
-	shown  bool     // the destination has had them, perhaps
 }
 
 func (r *remnant) take(*packer) ([]*flight, bool) {
@@ -296,8 +295,8 @@ func (l *legacy) pour() {
 	for i, q := range l.queue {
 		switch q := q.(type) {
 		case *remnant:
-			if q.shown && l.sourced != nil {
-				continue // where its lines may be written already, only its own states know
+			if l.sourced != nil {
+				continue // where its lines may be written already, by an earlier heir, only its own states know
 			}
 			if len(q.chunks) > 0 && (q.before == nil || q.before.entries.len() == 0) {
 				chunks := q.chunks

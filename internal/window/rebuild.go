@@ -204,6 +204,7 @@ func (r *rebuilder) restore(done [IDLen]byte, damaged bool) {
 			k.slot, k.to, k.Runs = c.Slot, c.kind, under
 			r.s.Out++
 		}
+		LeaveRuns(c.chunks) // what is in a spill has no id there any more once it is delivered
 		if c.kind == ToSpill || c.kind == RunsToSpill {
 			r.found.Younger = append(r.found.Younger, c.chunks...)
 		} else {
