@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -15,28 +18,45 @@ import (
 )
 
 type mergeCmd struct {
-	Files []string `arg:"" help:"Files of JSON lines, plain or compressed with gzip or zstd; patterns like app.*.jsonl are expanded."`
+	Files []string `arg:"" help:"Files, plain or compressed with gzip or zstd; patterns like app.*.jsonl are expanded."`
 
+	Format  string        `help:"What the files are: json (a line each), logfmt, text (lines that begin with a time), or auto: what the first lines of each file are." enum:"auto,json,logfmt,text" default:"auto"`
 	Since   string        `help:"Only lines of this time or later: RFC 3339, or a duration like 2h, before now." placeholder:"TIME"`
 	Until   string        `help:"Only lines before this time, given as for --since." placeholder:"TIME"`
 	Tag     string        `help:"Only lines with this tag."`
-	TimeKey string        `help:"Key of the time: RFC 3339 text, or seconds since 1970." default:"time" placeholder:"KEY"`
+	TimeKey string        `help:"Key of the time in json and logfmt: text, or a number since 1970. In logfmt ts does as well as time." default:"time" placeholder:"KEY"`
 	TagKey  string        `help:"Key of the tag." default:"tag" placeholder:"KEY"`
 	Slack   time.Duration `help:"How much earlier than a line before it a line of the same file may be." default:"0s"`
+	Memory  size          `help:"Memory for buffers and waiting lines; what is more goes to a temporary file, in passes." default:"64MiB"`
 }
 
 // Help tells what does not fit behind a flag.
 func (c *mergeCmd) Help() string {
 	return `Lines leave byte for byte as they came, in the order of their times; those of the same time in the order of the files, and then of their lines. Of a line only the time is read. Files are read up to where they ended when the merge began.
 
-A line without a time that can be read is told with its file and number, and left out. Exit status: 0 when all was read, 1 when not.
+Text begins with a time: 2026-11-21T02:03:04Z and its kin, syslog's Nov 21 02:03:04, klog's I1121 02:03:04.5, seconds since 1970, or has the one of web servers' access logs. A line of text or logfmt without a time belongs to the line before it. Times without a zone are local (the environment's TZ), times without a year are of the last year in which they are no later than the file.
+
+A line of JSON without a time that can be read is told with its file and number, and left out. Exit status: 0 when all was read, 1 when not. The temporary file lies in the environment's TMPDIR.
 
 To send the lines on: spillway merge app.*.jsonl | spillway send --to URL --time-key time --tag-key tag`
 }
 
+const minMergeMemory = 1 << 20
+
+// Validate implements kong's interface.
+func (c *mergeCmd) Validate() error {
+	if c.Memory < minMergeMemory || c.Memory > math.MaxInt/2 {
+		return fmt.Errorf("--memory: %d bytes are too few or too many; at least 1MiB", c.Memory)
+	}
+	return nil
+}
+
 // Run merges files.
 func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
-	o := &merge.Options{TimeKey: c.TimeKey, TagKey: c.TagKey, Tag: c.Tag, Slack: c.Slack}
+	o := &merge.Options{TimeKey: c.TimeKey, TagKey: c.TagKey, Tag: c.Tag, Slack: c.Slack, Memory: int(c.Memory)}
+	if c.Format != "auto" {
+		o.Format = c.Format
+	}
 	var err error
 	if o.Since, err = momentOf(c.Since, time.Now()); err != nil {
 		return fmt.Errorf("--since: %w", err)
@@ -51,6 +71,9 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 			found = []string{f} // which is told when it is not there
 		}
 		paths = append(paths, found...)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(c.Memory) + besidesMerge))
 	}
 	screen := openTerminal(s.err)
 	told := screen.through(s.err)
@@ -91,15 +114,15 @@ func momentOf(text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
+// besidesMerge is what a merge needs besides what it is given, in bytes: most of it decoders.
+const besidesMerge = 16 << 20
+
 func mergeBar(done, all int64, passed time.Duration) string {
-	text := humanize.IBytes(uint64(done))
-	if done > all { // compressed files hold more than their size
-		return text
-	}
-	text += " of " + humanize.IBytes(uint64(all))
+	done, all = min(done, all), max(1, all)
+	text := humanize.IBytes(uint64(done)) + " of " + humanize.IBytes(uint64(all))
 	if passed > time.Second && done > 0 {
 		left := time.Duration(float64(all-done) / float64(done) * float64(passed))
 		text += fmt.Sprintf(", %v left", left.Round(time.Second))
 	}
-	return fmt.Sprintf("%d%% %s", done*100/max(1, all), text)
+	return barOf(int(float64(done)/float64(all)*100)) + text
 }

@@ -90,7 +90,7 @@ func TestSort(t *testing.T) {
 			}
 			paths = append(paths, put(t, dir, n, packed(t, r.IntN(3), content.Bytes())))
 		}
-		o := &Options{Slack: slack, Memory: 1 << 24, Trouble: func(path string, line int, err error) { t.Error(path, line, err) }}
+		o := &Options{Slack: slack, Memory: []int{1 << 24, 1 << 16, 1 << 12}[r.IntN(3)], Trouble: func(path string, line int, err error) { t.Error(path, line, err) }}
 		if r.IntN(2) == 0 {
 			o.Tag = "t1"
 		}
