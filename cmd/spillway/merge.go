@@ -15,10 +15,11 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/spillwaylog/spillway/cmd/internal/merge"
+	"github.com/spillwaylog/spillway/internal/lines"
 )
 
 type mergeCmd struct {
-	Files []string `arg:"" help:"Files, plain or compressed with gzip or zstd; patterns like app.*.jsonl are expanded."`
+	Files []string `arg:"" help:"Files, plain or compressed with gzip or zstd, and directories of journals and rings; patterns like app.*.jsonl are expanded."`
 
 	Format  string        `help:"What the files are: json (a line each), logfmt, text (lines that begin with a time), or auto: what the first lines of each file are." enum:"auto,json,logfmt,text" default:"auto"`
 	Since   string        `help:"Only lines of this time or later: RFC 3339, or a duration like 2h, before now." placeholder:"TIME"`
@@ -35,6 +36,8 @@ func (c *mergeCmd) Help() string {
 	return `Lines leave byte for byte as they came, in the order of their times; those of the same time in the order of the files, and then of their lines. Of a line only the time is read. Files are read up to where they ended when the merge began.
 
 Text begins with a time: 2026-11-21T02:03:04Z and its kin, syslog's Nov 21 02:03:04, klog's I1121 02:03:04.5, seconds since 1970, or has the one of web servers' access logs. A line of text or logfmt without a time belongs to the line before it. Times without a zone are local (the environment's TZ), times without a year are of the last year in which they are no later than the file.
+
+A directory is a journal, a data directory or a logger's spill, a ring, or one of rings, in use or not. Its events are lines as journal cat prints them, in the order of their times.
 
 A line of JSON without a time that can be read is told with its file and number, and left out. Exit status: 0 when all was read, 1 when not. The temporary file lies in the environment's TMPDIR.
 
@@ -64,6 +67,7 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 	if o.Until, err = momentOf(c.Until, time.Now()); err != nil {
 		return fmt.Errorf("--until: %w", err)
 	}
+	o.Dir = (&mergeDir{keys: lines.Options{Time: c.TimeKey, Tag: c.TagKey}}).events
 	var paths []string
 	for _, f := range c.Files {
 		found, err := filepath.Glob(f)

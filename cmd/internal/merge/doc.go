@@ -22,6 +22,9 @@
 // Compressed files keep a decoder while there are few of them; more are unpacked one after another.
 // The temporary file has no name while it is read, where the system allows that.
 //
+// What a directory holds, Options.Dir knows. Its events come in any order and are sorted into a run
+// first.
+//
 // What is assumed: the times inside a file ascend, but for a disorder of at most Slack. A line that
 // comes later than that is still written, in the place where it was found, and counted. A line of
 // JSON without a time that can be read is told with its file and number and left out.

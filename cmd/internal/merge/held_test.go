@@ -3,11 +3,16 @@
 package merge
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestHeld: however little room there is, what is released is in order and all there.
@@ -39,7 +44,7 @@ func TestHeld(t *testing.T) {
 		})
 		for i := range all {
 			err := h.release(func(l heldLine) error {
-				if want := all[i]; fmt.Sprint(l) != fmt.Sprint(want) {
+				if w := all[i]; l.time != w.time || l.n != w.n || l.number != w.number || !bytes.Equal(l.text, w.text) {
 					t.Fatalf("seed %d, room for %d: line %d is of %d, file %d, number %d", seed, most, i, l.time, l.n, l.number)
 				}
 				return nil
@@ -52,5 +57,37 @@ func TestHeld(t *testing.T) {
 			t.Errorf("%d bytes are left", h.bytes)
 		}
 		s.close()
+	}
+}
+
+// TestDir: what a directory gives is sorted, and what is wrong there is told.
+func TestDir(t *testing.T) {
+	dir := t.TempDir()
+	var told []string
+	o := &Options{Until: time.Unix(0, 9), Trouble: func(path string, line int, err error) {
+		told = append(told, fmt.Sprintf("%v %d %v", path == dir, line, err))
+	}}
+	o.Dir = func(path string, yield Yield) error {
+		line := []byte("{ }")
+		for i, ns := range []int64{5, 9, 3, math.MinInt64, 3} {
+			line[1] = byte('0' + i)
+			if err := yield(ns, line); err != nil {
+				return err
+			}
+		}
+		return errors.Join(yield(1, make([]byte, MaxLine+1)), errors.New("broken"))
+	}
+	var got strings.Builder
+	res, err := Run(t.Context(), &got, []string{dir}, o)
+	if want := "{3}\n{2}\n{4}\n{0}\n"; err != nil || got.String() != want || res != (Result{Written: 4, Left: 1, Broken: 2}) {
+		t.Errorf("%q, %+v, %v", got.String(), res, err)
+	}
+	if want := []string{"true 6 longer than 1048576 bytes", "true 0 broken"}; !slices.Equal(told, want) {
+		t.Errorf("told are %q", told)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	if _, err := Run(ctx, &got, []string{dir}, o); err == nil || err.Error() != "enough" {
+		t.Error(err)
 	}
 }

@@ -26,12 +26,18 @@ type Options struct {
 	Memory  int            // bytes for buffers; 0 is 64 MiB. What is more goes to a temporary file
 	Zone    *time.Location // of times that say none; nil is the local one
 
+	// Dir gives the events of a directory as lines of JSON with their times, in any order, until
+	// yield returns an error, which it hands on. Nil: there are none. The lines have TagKey.
+	Dir func(path string, yield Yield) error
 	// Trouble is told what cannot be read: a line of a file, or with line 0 a file. Nil is nobody.
 	Trouble func(path string, line int, err error)
 	// Progress is told now and then how many bytes were read, of files as they lie on disk and of
 	// temporary ones, and how many that will be as far as that is known. Nil is nobody.
 	Progress func(done, all int64)
 }
+
+// Yield takes a line, which may change afterwards, and its time in nanoseconds since 1970.
+type Yield func(ns int64, line []byte) error
 
 // Result is what became of the lines.
 type Result struct {

@@ -31,6 +31,13 @@ func (m *merge) open(ctx context.Context, paths []string) error {
 			continue
 		}
 		info, err := f.Stat()
+		if err == nil && info.IsDir() && m.Dir != nil {
+			f.Close()
+			if err := m.openDir(ctx, n, path); err != nil {
+				return err
+			}
+			continue
+		}
 		if err == nil && !info.Mode().IsRegular() {
 			err = errors.New("no regular file")
 		}
@@ -60,6 +67,40 @@ func (m *merge) open(ctx context.Context, paths []string) error {
 		}
 	}
 	return nil
+}
+
+// openDir sorts the events of a directory into a run. The error is one that ends the merge.
+func (m *merge) openDir(ctx context.Context, n int, path string) error {
+	h := held{spool: &m.spool, most: m.Memory / 4}
+	f := &input{path: path, n: n, format: formats[0]}
+	var failed error
+	err := m.Dir(path, func(ns int64, line []byte) error {
+		f.number++
+		if failed = context.Cause(ctx); failed != nil {
+			return failed
+		}
+		if len(line) > MaxLine {
+			m.trouble(path, f.number, errLong)
+			return nil
+		}
+		if f.time, f.line = ns, line; !m.wanted(f) {
+			m.Left++
+			return nil
+		}
+		failed = h.push(ns, n, f.number, line)
+		return failed
+	})
+	if failed != nil {
+		return failed
+	}
+	if err != nil {
+		m.trouble(path, 0, err)
+	}
+	run, err := h.run()
+	if err == nil && run.part.size > run.part.at {
+		m.files = append(m.files, run)
+	}
+	return err
 }
 
 // stream reads a compressed file as it is.
