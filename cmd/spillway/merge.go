@@ -28,12 +28,13 @@ type mergeCmd struct {
 	TimeKey string        `help:"Key of the time in json and logfmt: text, or a number since 1970. In logfmt ts does as well as time." default:"time" placeholder:"KEY"`
 	TagKey  string        `help:"Key of the tag." default:"tag" placeholder:"KEY"`
 	Slack   time.Duration `help:"How much earlier than a line before it a line of the same file may be." default:"0s"`
+	Follow  bool          `help:"Go on as plain files grow, are rotated or are new, until interrupted. Lines are held for --slack before they are written."`
 	Memory  size          `help:"Memory for buffers and waiting lines; what is more goes to a temporary file, in passes." default:"64MiB"`
 }
 
 // Help tells what does not fit behind a flag.
 func (c *mergeCmd) Help() string {
-	return `Lines leave byte for byte as they came, in the order of their times; those of the same time in the order of the files, and then of their lines. Of a line only the time is read. Files are read up to where they ended when the merge began.
+	return `Lines leave byte for byte as they came, in the order of their times; those of the same time in the order of the files, and then of their lines. Of a line only the time is read. Files are read up to where they ended when the merge began, or with --follow as they grow.
 
 Text begins with a time: 2026-11-21T02:03:04Z and its kin, syslog's Nov 21 02:03:04, klog's I1121 02:03:04.5, seconds since 1970, or has the one of web servers' access logs. A line of text or logfmt without a time belongs to the line before it. Times without a zone are local (the environment's TZ), times without a year are of the last year in which they are no later than the file.
 
@@ -68,13 +69,8 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 		return fmt.Errorf("--until: %w", err)
 	}
 	o.Dir = (&mergeDir{keys: lines.Options{Time: c.TimeKey, Tag: c.TagKey}}).events
-	var paths []string
-	for _, f := range c.Files {
-		found, err := filepath.Glob(f)
-		if err != nil || len(found) == 0 {
-			found = []string{f} // which is told when it is not there
-		}
-		paths = append(paths, found...)
+	if c.Follow {
+		o.Follow = c.paths
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(c.Memory) + besidesMerge))
@@ -88,12 +84,12 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 		}
 		fmt.Fprintf(told, "spillway: %q, line %d: %v\n", path, line, err)
 	}
-	if screen != nil && screen.draws() && openTerminal(s.out) == nil {
+	if screen != nil && screen.draws() && openTerminal(s.out) == nil && !c.Follow {
 		began := time.Now()
 		o.Progress = func(done, all int64) { screen.set(mergeBar(done, all, time.Since(began))) }
 		defer screen.set("")
 	}
-	r, err := merge.Run(ctx, s.out, paths, o)
+	r, err := merge.Run(ctx, s.out, c.paths(), o)
 	if r.Late > 0 {
 		fmt.Fprintf(told, "spillway: %d lines are earlier than a line before them, by more than --slack %v\n", r.Late, c.Slack)
 	}
@@ -101,6 +97,19 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 		err = errors.Join(err, fmt.Errorf("%d lines or files could not be read; the others are all there", r.Broken))
 	}
 	return err
+}
+
+// paths are the files that are there now.
+func (c *mergeCmd) paths() []string {
+	var paths []string
+	for _, f := range c.Files {
+		found, err := filepath.Glob(f)
+		if err != nil || len(found) == 0 {
+			found = []string{f} // which is told when it is not there
+		}
+		paths = append(paths, found...)
+	}
+	return paths
 }
 
 // momentOf reads a time, or a duration before now; an empty text is the zero time.

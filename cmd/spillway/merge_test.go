@@ -3,6 +3,9 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,5 +114,43 @@ func TestMergeBar(t *testing.T) {
 		if got := mergeBar(c.done, c.all, 2*time.Second); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
 		}
+	}
+}
+
+// TestMergeFollow: it goes on as files grow, and ends in good order when it is interrupted.
+func TestMergeFollow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.log")
+	first, second := "2026-11-21T02:03:04Z a\n", "2026-11-21T02:03:05Z b\n\tand more\n"
+	if err := os.WriteFile(path, []byte(first), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, w := io.Pipe()
+	var told bytes.Buffer
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"merge", "--follow", path}, &streams{strings.NewReader(""), w, &told})
+		w.Close()
+	}()
+	read := func(want string) {
+		t.Helper()
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(r, got); err != nil || string(got) != want {
+			t.Fatalf("%q, %v; want %q; %s", got, err, want, told.String())
+		}
+	}
+	read(first)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(second); err != nil || f.Close() != nil {
+		t.Fatal(err)
+	}
+	read(second)
+	cancel()
+	if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 || <-code != 0 || told.Len() > 0 {
+		t.Errorf("%q, %v; it says %q", rest, err, told.String())
 	}
 }

@@ -25,6 +25,8 @@
 // What a directory holds, Options.Dir knows. Its events come in any order and are sorted into a run
 // first.
 //
+// With Follow plain files are read on as they grow, see follow.go.
+//
 // What is assumed: the times inside a file ascend, but for a disorder of at most Slack. A line that
 // comes later than that is still written, in the place where it was found, and counted. A line of
 // JSON without a time that can be read is told with its file and number and left out.

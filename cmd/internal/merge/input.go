@@ -4,8 +4,10 @@ package merge
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // MaxLine is the most bytes of a line; longer ones are told and left out.
@@ -17,7 +19,11 @@ type input struct {
 	from io.Reader // the part, or what unpacks it
 	part *part
 	run  bool // it holds records, see run.go
-	stop func()
+
+	follow  bool      // more may come, so a line without a newline is none yet
+	long    bool      // the line to come has been longer than MaxLine so far
+	missing time.Time // since when there is no file of that path
+	stop    func()
 
 	base  int    // bytes that buf has when no line is longer
 	buf   []byte // what was read and not yet taken is buf[at:end]
@@ -43,7 +49,7 @@ var errLong = fmt.Errorf("longer than %d bytes", MaxLine)
 
 // next takes one line, without its newline. The line is valid until the next call.
 func (f *input) next() error {
-	long := false
+	long := f.long
 	for seen := 0; ; {
 		if n := bytes.IndexByte(f.buf[f.at+seen:f.end], '\n'); n >= 0 {
 			f.take(seen+n, true)
@@ -51,7 +57,8 @@ func (f *input) next() error {
 		}
 		seen = f.end - f.at
 		if f.ended != nil {
-			if seen == 0 && !long {
+			if seen == 0 && !long || f.follow {
+				f.long = long
 				return f.ended
 			}
 			f.take(seen, false)
@@ -63,10 +70,20 @@ func (f *input) next() error {
 		f.fill()
 	}
 	f.number++
+	f.long = false
 	if long || len(f.line) > MaxLine {
 		return errLong
 	}
 	return nil
+}
+
+// over says that what ended the reading is no trouble: the end, or what the next look at a file
+// that is followed will find.
+func (f *input) over(err error) bool {
+	if err == io.EOF { //nolint:errorlint // a wrapped one is not the end of the file
+		return true
+	}
+	return f.follow && (errors.Is(err, errOther) || errors.Is(err, errShorter))
 }
 
 func (f *input) take(n int, whole bool) {
@@ -89,7 +106,9 @@ func (f *input) fill() {
 	f.end += n
 	if err != nil {
 		f.ended = err
-		f.close()
+		if !f.follow {
+			f.close()
+		}
 	}
 }
 

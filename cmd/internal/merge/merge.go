@@ -26,6 +26,10 @@ type Options struct {
 	Memory  int            // bytes for buffers; 0 is 64 MiB. What is more goes to a temporary file
 	Zone    *time.Location // of times that say none; nil is the local one
 
+	// Follow makes a merge that goes on, until its context ends, as plain files grow, are rotated
+	// or are new. It tells now and then which files there are. What is read is held for Slack, of
+	// the real time, and not in a temporary file. Nil: the merge ends with the files.
+	Follow func() []string
 	// Dir gives the events of a directory as lines of JSON with their times, in any order, until
 	// yield returns an error, which it hands on. Nil: there are none. The lines have TagKey.
 	Dir func(path string, yield Yield) error
@@ -86,10 +90,16 @@ func Run(ctx context.Context, w io.Writer, paths []string, o *Options) (Result, 
 	defer m.close()
 	err := m.open(ctx, paths)
 	for err == nil && len(m.files) > m.most {
+		if m.Follow != nil {
+			return m.Result, m.tooMany()
+		}
 		err = m.pass(ctx)
 	}
 	if err == nil {
 		err = m.merge(ctx, m.files, m.put)
+	}
+	if err == nil && m.Follow != nil {
+		err = m.follow(ctx, paths)
 	}
 	for err == nil && !m.held.empty() {
 		err = m.held.release(m.writeHeld)
@@ -184,6 +194,9 @@ func newMerge(o *Options, files int) *merge {
 	m.base = min(max(m.Memory/2/max(1, min(files, m.most)), minBuffer), maxBuffer)
 	m.spool.base = m.base
 	m.held = held{spool: &m.spool, most: m.Memory / 4}
+	if m.Follow != nil {
+		m.held.most = math.MaxInt // what is more is released
+	}
 	if !m.Since.IsZero() {
 		m.since = nanos(m.Since)
 	}
@@ -221,7 +234,7 @@ func (m *merge) advance(f *input) (ok bool, err error) {
 		} else {
 			ok = err == nil
 		}
-	} else if ok = m.take(f); !ok {
+	} else if ok = m.take(f); !ok && !f.follow {
 		f.buf = nil
 	}
 	if m.grown += f.grown() - before; m.grown > m.Memory/4 {
@@ -240,7 +253,7 @@ func (m *merge) take(f *input) bool {
 		}
 		err := f.next()
 		if err != nil && err != errLong { //nolint:errorlint // this one is never wrapped
-			if err != io.EOF { //nolint:errorlint // a wrapped one is not the end of the file
+			if !f.over(err) {
 				m.trouble(f.path, f.number+1, err)
 			}
 			return false
@@ -363,7 +376,7 @@ func (m *merge) put(f *input) error {
 	if err := m.held.push(f.time, f.n, f.number, line); err != nil {
 		return err
 	}
-	for m.held.passed(m.Slack) {
+	for m.held.passed(m.Slack) || m.Follow != nil && m.held.bytes > m.Memory/4 {
 		if err := m.held.release(m.writeHeld); err != nil {
 			return err
 		}

@@ -25,24 +25,27 @@ func (m *merge) open(ctx context.Context, paths []string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		f, err := os.Open(path)
-		if err != nil {
-			m.trouble(path, 0, err)
-			continue
-		}
-		info, err := f.Stat()
+		info, err := os.Stat(path)
 		if err == nil && info.IsDir() && m.Dir != nil {
-			f.Close()
 			if err := m.openDir(ctx, n, path); err != nil {
 				return err
 			}
 			continue
 		}
-		if err == nil && !info.Mode().IsRegular() {
+		if err == nil && !info.Mode().IsRegular() { // opening it might wait for somebody
 			err = errors.New("no regular file")
 		}
+		var f *os.File
+		if err == nil {
+			f, err = os.Open(path)
+		}
+		if err == nil {
+			info, err = f.Stat()
+		}
 		if err != nil {
-			f.Close()
+			if f != nil {
+				f.Close()
+			}
 			m.trouble(path, 0, err)
 			continue
 		}
@@ -52,6 +55,7 @@ func (m *merge) open(ctx context.Context, paths []string) error {
 		m.files = append(m.files, in)
 		m.all += p.size
 		how := packingOf(f)
+		in.follow = m.Follow != nil && how == nil
 		if how != nil && (streams >= maxStream || how.window > smallWindow) {
 			if err := m.unpack(ctx, in, how); err != nil {
 				return fmt.Errorf("unpacking %s: %w", path, err)
