@@ -183,3 +183,35 @@ func TestMergeMany(t *testing.T) {
 		t.Errorf("%d bytes are resident", most)
 	}
 }
+
+// TestMergeOnATerminal: there a bar shows bytes, when the lines go elsewhere, and is gone at the
+// end.
+func TestMergeOnATerminal(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	path := filepath.Join(t.TempDir(), "app.log")
+	const lines = 12 << 10
+	text := strings.Repeat(`{"time":1,"x":"`+strings.Repeat("x", 1024-19)+"\"}\n", lines)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	outside, inside := openPTY(t, 100)
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"merge", path}, &streams{strings.NewReader(""), &out, inside}); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if _, err := inside.WriteString("\x00"); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	for b := make([]byte, 4096); !bytes.HasSuffix(got, []byte{0}); {
+		n, err := outside.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, b[:n]...)
+	}
+	end := string(got[:len(got)-1])
+	if !strings.Contains(end, "[======") || !strings.Contains(end, " MiB of 12 MiB") || shows(end) != "" || out.String() != text {
+		t.Errorf("the terminal got %q; %d bytes", end, out.Len())
+	}
+}

@@ -17,8 +17,8 @@ func (e *entry) before(o *entry) bool {
 }
 
 // line is that of a run, valid until its next one.
-func (e *entry) line() *heldLine {
-	return &heldLine{e.time, e.n, e.file.number, e.file.line}
+func (e *entry) line() heldLine {
+	return heldLine{e.time, e.n, e.file.number, e.file.line}
 }
 
 // entries are a heap. Not container/heap: this one is the merge's inner loop.

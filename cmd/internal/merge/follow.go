@@ -105,7 +105,7 @@ func (w *follower) look(now time.Time) error {
 	for len(w.looks) > 0 && now.Sub(w.looks[0].at) >= w.Slack {
 		until := w.looks[0].latest
 		w.looks = w.looks[1:]
-		for len(w.held.lines) > 0 && w.held.lines[0].time <= until {
+		for until < math.MaxInt64 && w.held.before(until+1) {
 			if err := w.held.release(w.writeHeld); err != nil {
 				return err
 			}

@@ -43,7 +43,7 @@ func TestHeld(t *testing.T) {
 			return 1
 		})
 		for i := range all {
-			err := h.release(func(l heldLine) error {
+			err := h.release(func(l *heldLine) error {
 				if w := all[i]; l.time != w.time || l.n != w.n || l.number != w.number || !bytes.Equal(l.text, w.text) {
 					t.Fatalf("seed %d, room for %d: line %d is of %d, file %d, number %d", seed, most, i, l.time, l.n, l.number)
 				}

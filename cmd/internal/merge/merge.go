@@ -230,12 +230,12 @@ func (m *merge) advance(f *input) (ok bool, err error) {
 	before := f.grown()
 	if f.run {
 		if err = f.record(); err == io.EOF { //nolint:errorlint // a part's own is never wrapped
-			err, f.buf = nil, nil
+			err, f.buf, f.line = nil, nil, nil
 		} else {
 			ok = err == nil
 		}
 	} else if ok = m.take(f); !ok && !f.follow {
-		f.buf = nil
+		f.buf, f.line = nil, nil // which is the buffer, too
 	}
 	if m.grown += f.grown() - before; m.grown > m.Memory/4 {
 		now := f.grown()
@@ -384,7 +384,7 @@ func (m *merge) put(f *input) error {
 	return nil
 }
 
-func (m *merge) writeHeld(l heldLine) error { return m.write(l.text, l.time) }
+func (m *merge) writeHeld(l *heldLine) error { return m.write(l.text, l.time) }
 
 func (m *merge) write(line []byte, t int64) error {
 	if t < m.last {

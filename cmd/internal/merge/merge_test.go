@@ -228,3 +228,27 @@ func BenchmarkRun(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkSlack: some lines come later than they should.
+func BenchmarkSlack(b *testing.B) {
+	dir := b.TempDir()
+	var paths []string
+	var size int64
+	for n := range 20 {
+		var content bytes.Buffer
+		for i := range 20000 {
+			at := time.Unix(1795226584, int64(i*1e7+n)).Add(-time.Duration(i%100/99) * time.Second)
+			fmt.Fprintf(&content, `{"time":%q,"tag":"app.web","level":"INFO","msg":"request served","method":"GET",`+
+				`"path":"/v1/things/%d","status":200,"took":0.00123,"n":%d}`+"\n", at.UTC().Format(time.RFC3339Nano), i, n)
+		}
+		size += int64(content.Len())
+		paths = append(paths, put(b, dir, n, content.Bytes()))
+	}
+	b.SetBytes(size)
+	b.ReportAllocs()
+	for b.Loop() {
+		if res, err := Run(b.Context(), io.Discard, paths, &Options{Slack: time.Second}); err != nil || res.Written != 400000 || res.Late > 0 {
+			b.Fatal(res, err)
+		}
+	}
+}
