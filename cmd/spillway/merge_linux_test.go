@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -87,7 +88,7 @@ func makeMany(t *testing.T, each int) *manyFiles {
 			t.Fatal(err)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b line) int { return int(a.ns - b.ns) })
+	slices.SortStableFunc(all, func(a, b line) int { return cmp.Compare(a.ns, b.ns) })
 	for _, l := range all {
 		m.want = append(append(m.want, l.text...), '\n')
 	}

@@ -131,8 +131,8 @@ func FuzzFormats(f *testing.F) {
 			}
 		}
 		want, err := time.Parse(time.RFC3339Nano, line)
-		if err != nil || want.Year() < 1679 || want.Year() > 2260 || strings.Contains(line, ",") {
-			return // package time lets a comma be, and has other years
+		if err != nil || want.Year() < 1679 || want.Year() > 2260 || strings.Contains(line, ",") || line[13] != ':' {
+			return // package time lets a comma be, and an hour of one digit, and has other years
 		}
 		_, offset := want.Zone()
 		if ns, ok := isoTime([]byte(line), &theFinder); !ok && offset/3600 < 24 || ok && ns != want.UnixNano() {
