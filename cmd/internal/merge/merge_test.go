@@ -112,6 +112,44 @@ func TestSort(t *testing.T) {
 	}
 }
 
+// TestContinued: lines that continue another stay behind it, whatever the formats, the slack, and
+// the memory are.
+func TestContinued(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 1))
+	for round := range 20 {
+		dir := t.TempDir()
+		slack := time.Duration(r.IntN(2)*(1+r.IntN(5))) * time.Second
+		var all []madeLine
+		var paths []string
+		for n := range 1 + r.IntN(9) {
+			var content strings.Builder
+			now := time.Unix(1763690584, 0).UTC()
+			form := []string{"2006-01-02T15:04:05Z07:00 ", "time=2006-01-02T15:04:05Z07:00 ", "[02/Jan/2006:15:04:05 -0700] "}[r.IntN(3)]
+			for i := range r.IntN(40) {
+				now = now.Add(time.Duration(r.IntN(3)) * time.Second)
+				l := madeLine{time: now.Add(-time.Duration(r.Int64N(int64(slack/time.Second)+1)) * time.Second)}
+				l.text = l.time.Format(form) + fmt.Sprintf("n=%d i=%d\n", n, i)
+				for c := range r.IntN(4) {
+					l.text += []string{"\tat line ", "", "Caused by: "}[r.IntN(3)] + strings.Repeat(fmt.Sprint(c), r.IntN(100)) + "\n"
+				}
+				all = append(all, l)
+				content.WriteString(l.text)
+			}
+			paths = append(paths, put(t, dir, n, packed(t, r.IntN(3), []byte(content.String()))))
+		}
+		slices.SortStableFunc(all, func(a, b madeLine) int { return a.time.Compare(b.time) })
+		var want, got strings.Builder
+		for _, l := range all {
+			want.WriteString(l.text)
+		}
+		res, err := Run(t.Context(), &got, paths, &Options{Slack: slack, Memory: []int{1 << 24, 1 << 12}[r.IntN(2)]})
+		if err != nil || got.String() != want.String() || res.Late+res.Broken != 0 {
+			t.Fatalf("seed %d, round %d: %+v, %v; %q, want %q", seed, round, res, err, got.String(), want.String())
+		}
+	}
+}
+
 // TestBroken: what cannot be read is told with its file and line, and costs nothing else.
 func TestBroken(t *testing.T) {
 	dir := t.TempDir()
