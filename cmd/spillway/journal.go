@@ -199,6 +199,15 @@ type recordPrinter struct {
 
 // print prints the events of one record; bad says that it is no chunk.
 func (p *recordPrinter) print(w io.Writer, r journal.Record) (bad bool, err error) {
+	return p.events(r, func(tag string, e forward.Entry) error {
+		p.line = p.encoder.AppendLine(p.line[:0], tag, e)
+		_, err := w.Write(p.line)
+		return err
+	})
+}
+
+// events yields the events of one record, until there is an error.
+func (p *recordPrinter) events(r journal.Record, yield func(tag string, e forward.Entry) error) (bad bool, err error) {
 	if p.chunk.Parse(r.Data) != nil || p.inflater.Inflate(&p.chunk) != nil {
 		return true, nil
 	}
@@ -208,8 +217,7 @@ func (p *recordPrinter) print(w io.Writer, r journal.Record) (bad bool, err erro
 		if !ok {
 			return entries.Err() != nil, nil
 		}
-		p.line = p.encoder.AppendLine(p.line[:0], p.chunk.Tag, e)
-		if _, err := w.Write(p.line); err != nil {
+		if err := yield(p.chunk.Tag, e); err != nil {
 			return false, err
 		}
 	}

@@ -7,7 +7,7 @@
 //	config   a configuration file ──► what is in force
 //	send     standard input ──► a Forward server     package forward
 //	replay   dead letters ──► a Forward server       package internal/letters
-//	merge    files of JSON lines ──► one, by time     package cmd/internal/merge
+//	merge    files of lines ──► one, by time          package cmd/internal/merge
 //	journal  looks into a data directory             package journal
 //	bench    made events ──► any Forward server      package cmd/internal/load
 //	         processes ──► one log, in several ways   package cmd/internal/processes
@@ -44,7 +44,7 @@ type cli struct {
 	Config     configCmd     `cmd:"" help:"Print a configuration as it would be in force, without its secrets."`
 	Send       sendCmd       `cmd:"" help:"Send the lines of standard input to a Forward server, with acks."`
 	Replay     replayCmd     `cmd:"" help:"Send the events that an output refused to a Forward server, with acks, each once."`
-	Merge      mergeCmd      `cmd:"" help:"Merge files of JSON lines by time."`
+	Merge      mergeCmd      `cmd:"" help:"Merge files of lines by time."`
 	Journal    journalCmd    `cmd:"" help:"Look into a journal."`
 	Bench      benchCmd      `cmd:"" help:"Measure servers, and ways to log."`
 	Completion completionCmd `cmd:"" help:"Print a script that completes this command line: for bash, zsh or fish."`

@@ -6,37 +6,61 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/dustin/go-humanize"
 
 	"github.com/spillwaylog/spillway/cmd/internal/merge"
+	"github.com/spillwaylog/spillway/internal/lines"
 )
 
 type mergeCmd struct {
-	Files []string `arg:"" help:"Files of JSON lines, plain or compressed with gzip or zstd; patterns like app.*.jsonl are expanded."`
+	Files []string `arg:"" help:"Files, plain or compressed with gzip or zstd, and directories of journals and rings; patterns like app.*.jsonl are expanded."`
 
+	Format  string        `help:"What the files are: json (a line each), logfmt, text (lines that begin with a time), or auto: what the first lines of each file are." enum:"auto,json,logfmt,text" default:"auto"`
 	Since   string        `help:"Only lines of this time or later: RFC 3339, or a duration like 2h, before now." placeholder:"TIME"`
 	Until   string        `help:"Only lines before this time, given as for --since." placeholder:"TIME"`
 	Tag     string        `help:"Only lines with this tag."`
-	TimeKey string        `help:"Key of the time: RFC 3339 text, or seconds since 1970." default:"time" placeholder:"KEY"`
+	TimeKey string        `help:"Key of the time in json and logfmt: text, or a number since 1970. In logfmt ts does as well as time." default:"time" placeholder:"KEY"`
 	TagKey  string        `help:"Key of the tag." default:"tag" placeholder:"KEY"`
 	Slack   time.Duration `help:"How much earlier than a line before it a line of the same file may be." default:"0s"`
+	Follow  bool          `help:"Go on as plain files grow, are rotated or are new, until interrupted. Lines are held for --slack before they are written."`
+	Memory  size          `help:"Memory for buffers and waiting lines; what is more goes to a temporary file, in passes." default:"64MiB"`
 }
 
 // Help tells what does not fit behind a flag.
 func (c *mergeCmd) Help() string {
-	return `Lines leave byte for byte as they came, in the order of their times; those of the same time in the order of the files, and then of their lines. Of a line only the time is read. Files are read up to where they ended when the merge began.
+	return `Lines leave byte for byte as they came, in the order of their times; those of the same time in the order of the files, and then of their lines. Of a line only the time is read. Files are read up to where they ended when the merge began, or with --follow as they grow.
 
-A line without a time that can be read is told with its file and number, and left out. Exit status: 0 when all was read, 1 when not.
+Text begins with a time: 2026-11-21T02:03:04Z and its kin, syslog's Nov 21 02:03:04, klog's I1121 02:03:04.5, seconds since 1970, or has the one of web servers' access logs. A line of text or logfmt without a time belongs to the line before it. Times without a zone are local (the environment's TZ), times without a year are of the last year in which they are no later than the file.
+
+A directory is a journal, a data directory or a logger's spill, a ring, or one of rings, in use or not. Its events are lines as journal cat prints them, in the order of their times.
+
+A line of JSON without a time that can be read is told with its file and number, and left out. Exit status: 0 when all was read, 1 when not. The temporary file lies in the environment's TMPDIR.
 
 To send the lines on: spillway merge app.*.jsonl | spillway send --to URL --time-key time --tag-key tag`
 }
 
+const minMergeMemory = 1 << 20
+
+// Validate implements kong's interface.
+func (c *mergeCmd) Validate() error {
+	if c.Memory < minMergeMemory || c.Memory > math.MaxInt/2 {
+		return fmt.Errorf("--memory: %d bytes are too few or too many; at least 1MiB", c.Memory)
+	}
+	return nil
+}
+
 // Run merges files.
 func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
-	o := &merge.Options{TimeKey: c.TimeKey, TagKey: c.TagKey, Tag: c.Tag, Slack: c.Slack}
+	o := &merge.Options{TimeKey: c.TimeKey, TagKey: c.TagKey, Tag: c.Tag, Slack: c.Slack, Memory: int(c.Memory)}
+	if c.Format != "auto" {
+		o.Format = c.Format
+	}
 	var err error
 	if o.Since, err = momentOf(c.Since, time.Now()); err != nil {
 		return fmt.Errorf("--since: %w", err)
@@ -44,13 +68,12 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 	if o.Until, err = momentOf(c.Until, time.Now()); err != nil {
 		return fmt.Errorf("--until: %w", err)
 	}
-	var paths []string
-	for _, f := range c.Files {
-		found, err := filepath.Glob(f)
-		if err != nil || len(found) == 0 {
-			found = []string{f} // which is told when it is not there
-		}
-		paths = append(paths, found...)
+	o.Dir = (&mergeDir{keys: lines.Options{Time: c.TimeKey, Tag: c.TagKey}}).events
+	if c.Follow {
+		o.Follow = c.paths
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(c.Memory) + besidesMerge))
 	}
 	screen := openTerminal(s.err)
 	told := screen.through(s.err)
@@ -61,12 +84,12 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 		}
 		fmt.Fprintf(told, "spillway: %q, line %d: %v\n", path, line, err)
 	}
-	if screen != nil && screen.draws() && openTerminal(s.out) == nil {
+	if screen != nil && screen.draws() && openTerminal(s.out) == nil && !c.Follow {
 		began := time.Now()
 		o.Progress = func(done, all int64) { screen.set(mergeBar(done, all, time.Since(began))) }
 		defer screen.set("")
 	}
-	r, err := merge.Run(ctx, s.out, paths, o)
+	r, err := merge.Run(ctx, s.out, c.paths(), o)
 	if r.Late > 0 {
 		fmt.Fprintf(told, "spillway: %d lines are earlier than a line before them, by more than --slack %v\n", r.Late, c.Slack)
 	}
@@ -74,6 +97,19 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 		err = errors.Join(err, fmt.Errorf("%d lines or files could not be read; the others are all there", r.Broken))
 	}
 	return err
+}
+
+// paths are the files that are there now.
+func (c *mergeCmd) paths() []string {
+	var paths []string
+	for _, f := range c.Files {
+		found, err := filepath.Glob(f)
+		if err != nil || len(found) == 0 {
+			found = []string{f} // which is told when it is not there
+		}
+		paths = append(paths, found...)
+	}
+	return paths
 }
 
 // momentOf reads a time, or a duration before now; an empty text is the zero time.
@@ -91,15 +127,15 @@ func momentOf(text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
+// besidesMerge is what a merge needs besides what it is given, in bytes: most of it decoders.
+const besidesMerge = 16 << 20
+
 func mergeBar(done, all int64, passed time.Duration) string {
-	text := humanize.IBytes(uint64(done))
-	if done > all { // compressed files hold more than their size
-		return text
-	}
-	text += " of " + humanize.IBytes(uint64(all))
+	done, all = min(done, all), max(1, all)
+	text := humanize.IBytes(uint64(done)) + " of " + humanize.IBytes(uint64(all))
 	if passed > time.Second && done > 0 {
 		left := time.Duration(float64(all-done) / float64(done) * float64(passed))
 		text += fmt.Sprintf(", %v left", left.Round(time.Second))
 	}
-	return fmt.Sprintf("%d%% %s", done*100/max(1, all), text)
+	return barOf(int(float64(done)/float64(all)*100)) + text
 }

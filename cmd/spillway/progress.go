@@ -62,12 +62,17 @@ func (p *progress) bar(done tally, now time.Time) string {
 	if p.all.events > 0 {
 		n = int(min(done.events*100/p.all.events, 100))
 	}
-	full := n * barWidth / 100
+	return barOf(n) + p.text(done, now)
+}
+
+// barOf draws a bar of 0 to 100 percent, to be followed by words.
+func barOf(percent int) string {
+	full := percent * barWidth / 100
 	bar := strings.Repeat("=", full)
 	if full < barWidth {
 		bar += ">" + strings.Repeat(" ", barWidth-full-1)
 	}
-	return fmt.Sprintf("[%s] %d%% %s", bar, n, p.text(done, now))
+	return fmt.Sprintf("[%s] %d%% ", bar, percent)
 }
 
 func (p *progress) text(done tally, now time.Time) string {

@@ -7,23 +7,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
+	"time"
 )
 
 // MaxLine is the most bytes of a line; longer ones are told and left out.
 const MaxLine = 1 << 20
 
-// maxWindow bounds the memory of a zstd decoder, in bytes.
-const maxWindow = 32 << 20
-
-// An input is one file, read forward.
+// An input is one file, or one run of a pass, read forward.
 type input struct {
 	path string
-	from io.Reader
-	stop func()
+	from io.Reader // the part, or what unpacks it
+	part *part
+	run  bool // it holds records, see run.go
+
+	follow  bool      // more may come, so a line without a newline is none yet
+	long    bool      // the line to come has been longer than MaxLine so far
+	missing time.Time // since when there is no file of that path
+	stop    func()
 
 	base  int    // bytes that buf has when no line is longer
 	buf   []byte // what was read and not yet taken is buf[at:end]
@@ -31,17 +31,25 @@ type input struct {
 	end   int
 	ended error // io.EOF or what went wrong
 
+	n      int // the place of the file among all
 	number int // of the line, from 1
 	line   []byte
-	whole  bool // it had a newline
+	whole  bool  // it had a newline
+	away   int64 // 1 more than where the line is to be read again; 0: it is in line
+	size   int   // of the line that is away
 	time   int64
+
+	finder
+	format *format // nil: not found yet
+	looked int     // the last line that was searched for it in vain
+	wanted bool    // the line that began with a time; what continues it goes with it
 }
 
 var errLong = fmt.Errorf("longer than %d bytes", MaxLine)
 
 // next takes one line, without its newline. The line is valid until the next call.
 func (f *input) next() error {
-	long := false
+	long := f.long
 	for seen := 0; ; {
 		if n := bytes.IndexByte(f.buf[f.at+seen:f.end], '\n'); n >= 0 {
 			f.take(seen+n, true)
@@ -49,7 +57,8 @@ func (f *input) next() error {
 		}
 		seen = f.end - f.at
 		if f.ended != nil {
-			if seen == 0 && !long {
+			if seen == 0 && !long || f.follow {
+				f.long = long
 				return f.ended
 			}
 			f.take(seen, false)
@@ -61,14 +70,24 @@ func (f *input) next() error {
 		f.fill()
 	}
 	f.number++
+	f.long = false
 	if long || len(f.line) > MaxLine {
 		return errLong
 	}
 	return nil
 }
 
+// over says that what ended the reading is no trouble: the end, or what the next look at a file
+// that is followed will find.
+func (f *input) over(err error) bool {
+	if err == io.EOF { //nolint:errorlint // a wrapped one is not the end of the file
+		return true
+	}
+	return f.follow && (errors.Is(err, errOther) || errors.Is(err, errShorter))
+}
+
 func (f *input) take(n int, whole bool) {
-	f.line, f.whole = f.buf[f.at:f.at+n], whole
+	f.line, f.whole, f.away = f.buf[f.at:f.at+n], whole, 0
 	f.at = min(f.at+n+1, f.end)
 }
 
@@ -87,7 +106,9 @@ func (f *input) fill() {
 	f.end += n
 	if err != nil {
 		f.ended = err
-		f.close()
+		if !f.follow {
+			f.close()
+		}
 	}
 }
 
@@ -97,73 +118,53 @@ func (f *input) move(size int) {
 	f.buf = buf
 }
 
+// ahead fills the buffer, so that there is something to look at behind the next line.
+func (f *input) ahead() {
+	for f.end-f.at < f.base && f.ended == nil {
+		f.fill()
+	}
+}
+
+// grown is what the buffer has beyond its base.
+func (f *input) grown() int { return max(0, len(f.buf)-f.base) }
+
+// leave gives up a buffer that has grown: the line, and what follows it, are read again when they
+// are needed. It reports whether that can be done: what is being unpacked is not read twice.
+func (f *input) leave() bool {
+	if f.grown() == 0 || f.from != io.Reader(f.part) {
+		return false
+	}
+	rest := int64(f.end - f.at)
+	f.part.at -= rest
+	*f.part.done -= rest
+	f.size = len(f.line)
+	f.away = f.part.at - int64(f.size) + 1
+	if f.whole {
+		f.away--
+	}
+	f.buf, f.line, f.at, f.end, f.ended = nil, nil, 0, 0, nil
+	return true
+}
+
+// text is the line; one that is away is read into room.
+func (f *input) text(room []byte) (line, _ []byte, err error) {
+	if f.away == 0 {
+		return f.line, room, nil
+	}
+	if cap(room) < f.size {
+		room = make([]byte, max(f.size, 64<<10))
+	}
+	room = room[:f.size]
+	_, err = f.part.readAt(room, f.away-1)
+	return room, room, err
+}
+
 func (f *input) close() {
 	if f.stop != nil {
 		f.stop()
 		f.stop = nil
 	}
-}
-
-// A part is what a file held when the merge began: held open, or opened anew for each read.
-type part struct {
-	file     *os.File // nil: not held open
-	path     string
-	at, size int64
-	same     os.FileInfo
-}
-
-func (p *part) Read(b []byte) (int, error) {
-	if p.at >= p.size {
-		return 0, io.EOF
+	if f.part != nil {
+		f.part.close()
 	}
-	f := p.file
-	if f == nil {
-		var err error
-		if f, err = os.Open(p.path); err != nil {
-			return 0, err
-		}
-		defer f.Close()
-		if info, err := f.Stat(); err != nil || !os.SameFile(info, p.same) {
-			return 0, errors.Join(err, errors.New("another file has taken its place, the rest of it is missing"))
-		}
-	}
-	n, err := f.ReadAt(b[:min(int64(len(b)), p.size-p.at)], p.at)
-	p.at += int64(n)
-	if err == io.EOF && p.at < p.size {
-		err = io.ErrUnexpectedEOF // it became shorter
-	}
-	if n > 0 && err == io.EOF {
-		err = nil
-	}
-	return n, err
-}
-
-// packing tells by its first bytes how a file is compressed: "gzip", "zstd" or "".
-func packing(f *os.File) string {
-	var head [4]byte
-	n, _ := f.ReadAt(head[:], 0)
-	switch {
-	case bytes.HasPrefix(head[:n], []byte{0x1f, 0x8b}):
-		return "gzip"
-	case bytes.Equal(head[:n], []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		return "zstd"
-	}
-	return ""
-}
-
-// unpack returns the content of a compressed file and what frees the decoder.
-func unpack(from io.Reader, how string) (io.Reader, func(), error) {
-	if how == "gzip" {
-		z, err := gzip.NewReader(from)
-		if err != nil {
-			return nil, nil, err
-		}
-		return z, func() { z.Close() }, nil
-	}
-	z, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(maxWindow))
-	if err != nil {
-		return nil, nil, err
-	}
-	return z, z.Close, nil
 }

@@ -10,25 +10,38 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"time"
 )
 
 // Options are those of a merge. The zero value has the defaults.
 type Options struct {
-	TimeKey string        // the key of the time; "" is "time"
-	TagKey  string        // the key of the tag; "" is "tag"
-	Tag     string        // only lines with this tag; "" is all
-	Since   time.Time     // only lines of this time or later; zero is all
-	Until   time.Time     // only lines before this time; zero is all
-	Slack   time.Duration // how much earlier than a line before it a line of a file may be
-	Memory  int           // bytes for buffers; 0 is 64 MiB
+	Format  string         // of the files: JSON, Logfmt, Text, or Auto, by the first lines of each
+	TimeKey string         // the key of the time; "" is "time"
+	TagKey  string         // the key of the tag; "" is "tag"
+	Tag     string         // only lines with this tag; "" is all
+	Since   time.Time      // only lines of this time or later; zero is all
+	Until   time.Time      // only lines before this time; zero is all
+	Slack   time.Duration  // how much earlier than a line before it a line of a file may be
+	Memory  int            // bytes for buffers; 0 is 64 MiB. What is more goes to a temporary file
+	Zone    *time.Location // of times that say none; nil is the local one
 
+	// Follow makes a merge that goes on, until its context ends, as plain files grow, are rotated
+	// or are new. It tells now and then which files there are. What is read is held for Slack, of
+	// the real time, and not in a temporary file. Nil: the merge ends with the files.
+	Follow func() []string
+	// Dir gives the events of a directory as lines of JSON with their times, in any order, until
+	// yield returns an error, which it hands on. Nil: there are none. The lines have TagKey.
+	Dir func(path string, yield Yield) error
 	// Trouble is told what cannot be read: a line of a file, or with line 0 a file. Nil is nobody.
 	Trouble func(path string, line int, err error)
-	// Progress is told now and then how many bytes of lines were taken, and about how many there
-	// are; compressed ones count as they lie on disk. Nil is nobody.
+	// Progress is told now and then how many bytes were read, of files as they lie on disk and of
+	// temporary ones, and how many that will be as far as that is known. Nil is nobody.
 	Progress func(done, all int64)
 }
+
+// Yield takes a line, which may change afterwards, and its time in nanoseconds since 1970.
+type Yield func(ns int64, line []byte) error
 
 // Result is what became of the lines.
 type Result struct {
@@ -45,80 +58,124 @@ var (
 	ErrUnfinish = errors.New("the last line has no end yet")
 )
 
-const progressEvery = 4 << 20 // bytes
+const (
+	progressEvery = 4 << 20 // bytes
+	minBuffer     = 4 << 10 // of a file
+	maxBuffer     = 256 << 10
+)
 
 type merge struct {
 	Options
 	Result
-	heap  []entry
-	late  held
+	files []*input
+	spool spool
+	all   int64 // bytes of files
+	told  int64 // of the progress
+	base  int   // bytes of a buffer
+	most  int   // files that are merged at once
+	grown int   // bytes of buffers beyond base
+	held  held
+	room  []byte // for a line that is read again
 	out   *bufio.Writer
 	since int64
 	until int64
 	last  int64 // time of the line written last
-	done  int64
-	told  int64
-	all   int64
 }
-
-// An entry is a file in the heap, by the line that it has taken.
-type entry struct {
-	time int64
-	n    int // the place of the file
-	file *input
-}
-
-func (e *entry) before(o *entry) bool { return e.time < o.time || e.time == o.time && e.n < o.n }
 
 // Run writes the lines of files to w in the order of their times. The error is one of w, of the
 // temporary file, or ctx's; what is wrong with files is counted and goes to Trouble.
 func Run(ctx context.Context, w io.Writer, paths []string, o *Options) (Result, error) {
-	m := &merge{Options: *o, since: math.MinInt64, until: math.MaxInt64, last: math.MinInt64}
-	m.defaults()
+	m := newMerge(o, len(paths))
 	m.out = bufio.NewWriterSize(w, 256<<10)
-	all, err := openInputs(paths, m.Memory, m.trouble)
-	if all != nil {
-		defer all.close()
+	defer m.close()
+	err := m.open(ctx, paths)
+	for err == nil && len(m.files) > m.most {
+		if m.Follow != nil {
+			return m.Result, m.tooMany()
+		}
+		err = m.pass(ctx)
 	}
-	if err != nil {
+	if err == nil {
+		err = m.merge(ctx, m.files, m.put)
+	}
+	if err == nil && m.Follow != nil {
+		err = m.follow(ctx, paths)
+	}
+	for err == nil && !m.held.empty() {
+		err = m.held.release(m.writeHeld)
+	}
+	if err != nil && ctx.Err() == nil {
 		return m.Result, err
 	}
-	m.all = all.bytes
-	for n, f := range all.files {
-		if m.advance(f) {
-			m.heap = append(m.heap, entry{f.time, n, f})
-		}
-	}
-	for i := len(m.heap)/2 - 1; i >= 0; i-- {
-		m.down(i)
-	}
-	for count := 0; len(m.heap) > 0; count++ {
-		if count%1024 == 0 && ctx.Err() != nil {
-			return m.Result, errors.Join(context.Cause(ctx), m.out.Flush())
-		}
-		top := &m.heap[0]
-		if err := m.put(top); err != nil {
-			return m.Result, err
-		}
-		if m.advance(top.file) {
-			top.time = top.file.time
-		} else {
-			last := len(m.heap) - 1
-			m.heap[0] = m.heap[last]
-			m.heap[last] = entry{}
-			m.heap = m.heap[:last]
-		}
-		m.down(0)
-	}
-	for len(m.late.lines) > 0 {
-		if err := m.release(); err != nil {
-			return m.Result, err
-		}
-	}
-	return m.Result, m.out.Flush()
+	return m.Result, errors.Join(err, m.out.Flush())
 }
 
-func (m *merge) defaults() {
+// merge gives the lines of files to put, each as the line that its file has taken.
+func (m *merge) merge(ctx context.Context, files []*input, put func(*input) error) error {
+	var heap entries
+	for _, f := range files {
+		ok, err := m.advance(f)
+		if err != nil {
+			return err
+		}
+		if ok {
+			heap = append(heap, entry{f.time, f.n, f})
+		}
+	}
+	heap.order()
+	for count := 0; len(heap) > 0; count++ {
+		if count%1024 == 0 {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			m.progress()
+		}
+		f := heap[0].file
+		if err := put(f); err != nil {
+			return err
+		}
+		ok, err := m.advance(f)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			heap.remove()
+			continue
+		}
+		heap[0].time, heap[0].n = f.time, f.n
+		heap.down(0)
+	}
+	return nil
+}
+
+// pass makes fewer files of many: runs, each of as many as can be merged at once. Order is kept,
+// for the runs have the files in their order.
+func (m *merge) pass(ctx context.Context) error {
+	var runs []*input
+	for files := range slices.Chunk(m.files, m.most) {
+		w := m.spool.newRun()
+		err := m.merge(ctx, files, func(f *input) error {
+			line, ok := m.line(f)
+			if !ok {
+				return nil
+			}
+			return w.add(f.time, f.n, f.number, line)
+		})
+		if err != nil {
+			return err
+		}
+		f, err := w.end()
+		if err != nil {
+			return err
+		}
+		runs = append(runs, f)
+	}
+	m.files = runs
+	return nil
+}
+
+func newMerge(o *Options, files int) *merge {
+	m := &merge{Options: *o, since: math.MinInt64, until: math.MaxInt64, last: math.MinInt64}
 	if m.TimeKey == "" {
 		m.TimeKey = "time"
 	}
@@ -128,12 +185,25 @@ func (m *merge) defaults() {
 	if m.Memory <= 0 {
 		m.Memory = 64 << 20
 	}
+	if m.Zone == nil {
+		m.Zone = time.Local
+	}
+	// Half of the memory is for buffers, a quarter for what they have grown by, a quarter for lines
+	// that are held.
+	m.most = max(2, m.Memory/2/minBuffer)
+	m.base = min(max(m.Memory/2/max(1, min(files, m.most)), minBuffer), maxBuffer)
+	m.spool.base = m.base
+	m.held = held{spool: &m.spool, most: m.Memory / 4}
+	if m.Follow != nil {
+		m.held.most = math.MaxInt // what is more is released
+	}
 	if !m.Since.IsZero() {
 		m.since = nanos(m.Since)
 	}
 	if !m.Until.IsZero() {
 		m.until = nanos(m.Until)
 	}
+	return m
 }
 
 // nanos are nanoseconds since 1970, the nearest that there are.
@@ -154,20 +224,45 @@ func (m *merge) trouble(path string, line int, err error) {
 	}
 }
 
-// advance takes the next line of a file that is to be written; false at the end of the file.
-func (m *merge) advance(f *input) bool {
+// advance takes the next line of a file that is to be written; false at the end of the file. The
+// error is one of the temporary file.
+func (m *merge) advance(f *input) (ok bool, err error) {
+	before := f.grown()
+	if f.run {
+		if err = f.record(); err == io.EOF { //nolint:errorlint // a part's own is never wrapped
+			err, f.buf, f.line = nil, nil, nil
+		} else {
+			ok = err == nil
+		}
+	} else if ok = m.take(f); !ok && !f.follow {
+		f.buf, f.line = nil, nil // which is the buffer, too
+	}
+	if m.grown += f.grown() - before; m.grown > m.Memory/4 {
+		now := f.grown()
+		if f.leave() {
+			m.grown -= now
+		}
+	}
+	return ok, err
+}
+
+func (m *merge) take(f *input) bool {
 	for {
+		if f.format == nil && f.number >= f.looked {
+			f.ahead()
+		}
 		err := f.next()
 		if err != nil && err != errLong { //nolint:errorlint // this one is never wrapped
-			if err != io.EOF { //nolint:errorlint // a wrapped one is not the end of the file
+			if !f.over(err) {
 				m.trouble(f.path, f.number+1, err)
 			}
-			f.buf = nil
 			return false
 		}
-		m.count(len(f.line) + 1)
 		if err == nil {
-			if len(bytes.TrimSpace(f.line)) == 0 {
+			if f.format == nil && f.detect(m.Format) && f.format.name != JSON {
+				f.wanted = m.wanted(f) // also what comes before the first time
+			}
+			if (f.format == nil || f.format.name == JSON) && len(bytes.TrimSpace(f.line)) == 0 {
 				continue
 			}
 			err = m.read(f)
@@ -176,29 +271,52 @@ func (m *merge) advance(f *input) bool {
 			m.trouble(f.path, f.number, err)
 			continue
 		}
-		if m.wanted(f) {
+		if f.wanted {
 			return true
 		}
 		m.Left++
 	}
 }
 
-// read finds the time of the line, and that it is not torn.
+// read finds the time of the line: its own, or in text that of the last one before that had one.
 func (m *merge) read(f *input) error {
-	if text := bytes.TrimRight(f.line, " \t\r"); text[len(text)-1] != '}' {
-		if !f.whole {
-			return ErrUnfinish
-		}
-		return ErrTorn
+	if f.format == nil {
+		return jsonError(f, ErrTime)
 	}
-	value, ok := field(f.line, m.TimeKey)
-	if ok {
-		f.time, ok = parseTime(value)
+	if f.format.name == JSON {
+		return m.readJSON(f)
 	}
+	if ns, ok := f.format.time(f.line, &f.finder); ok {
+		f.time = ns
+		f.wanted = m.wanted(f)
+	}
+	return nil
+}
+
+// readJSON finds the time of the line, and that it is not torn.
+func (m *merge) readJSON(f *input) error {
+	if err := jsonError(f, nil); err != nil {
+		return err
+	}
+	ns, ok := jsonTime(f.line, &f.finder)
 	if !ok {
 		return ErrTime
 	}
+	f.time = ns
+	f.wanted = m.wanted(f)
 	return nil
+}
+
+// jsonError says that the line is torn, or else what is given.
+func jsonError(f *input, other error) error {
+	text := bytes.TrimRight(f.line, " \t\r")
+	switch {
+	case text[len(text)-1] == '}' || f.format == nil && text[0] != '{':
+		return other
+	case !f.whole:
+		return ErrUnfinish
+	}
+	return ErrTorn
 }
 
 func (m *merge) wanted(f *input) bool {
@@ -208,9 +326,19 @@ func (m *merge) wanted(f *input) bool {
 	if m.Tag == "" {
 		return true
 	}
-	value, ok := field(f.line, m.TagKey)
+	var value []byte
+	var ok bool
+	switch f.format.name {
+	case JSON:
+		value, ok = field(f.line, m.TagKey)
+	case Logfmt:
+		value, ok = pair(f.line, m.TagKey)
+	}
 	if !ok {
 		return false
+	}
+	if value[0] != '"' { // logfmt
+		return string(value) == m.Tag
 	}
 	if bytes.IndexByte(value, '\\') < 0 {
 		return len(value) == len(m.Tag)+2 && value[0] == '"' && string(value[1:len(value)-1]) == m.Tag
@@ -219,51 +347,44 @@ func (m *merge) wanted(f *input) bool {
 	return json.Unmarshal(value, &tag) == nil && tag == m.Tag
 }
 
-func (m *merge) count(n int) {
-	m.done += int64(n)
-	if m.Progress != nil && m.done-m.told >= progressEvery {
-		m.told = m.done
-		m.Progress(m.done, m.all)
+func (m *merge) progress() {
+	if done := m.spool.done; m.Progress != nil && done-m.told >= progressEvery {
+		m.told = done
+		m.Progress(done, m.all+m.spool.size)
 	}
 }
 
-// down moves an entry to its place in the heap.
-func (m *merge) down(i int) {
-	h := m.heap
-	for {
-		c := 2*i + 1
-		if c >= len(h) {
-			return
-		}
-		if c+1 < len(h) && h[c+1].before(&h[c]) {
-			c++
-		}
-		if !h[c].before(&h[i]) {
-			return
-		}
-		h[i], h[c] = h[c], h[i]
-		i = c
+// line is the text of the line that a file has taken; ok is false if it is gone meanwhile.
+func (m *merge) line(f *input) (line []byte, ok bool) {
+	var err error
+	if line, m.room, err = f.text(m.room); err != nil {
+		m.trouble(f.path, f.number, err)
+		return nil, false
 	}
+	return line, true
 }
 
-// put writes the line of an entry, or with Slack holds it until none that comes can be before it.
-func (m *merge) put(e *entry) error {
+// put writes the line of a file, or with Slack holds it until none that comes can be before it.
+func (m *merge) put(f *input) error {
+	line, ok := m.line(f)
+	if !ok {
+		return nil
+	}
 	if m.Slack <= 0 {
-		return m.write(e.file.line, e.time)
+		return m.write(line, f.time)
 	}
-	m.late.push(e)
-	for len(m.late.lines) > 0 && (m.late.passed(m.Slack) || m.late.bytes > m.Memory/2) {
-		if err := m.release(); err != nil {
+	if err := m.held.push(f.time, f.n, f.number, line); err != nil {
+		return err
+	}
+	for m.held.passed(m.Slack) || m.Follow != nil && m.held.bytes > m.Memory/4 {
+		if err := m.held.release(m.writeHeld); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (m *merge) release() error {
-	l := m.late.pop()
-	return m.write(l.text, l.time)
-}
+func (m *merge) writeHeld(l *heldLine) error { return m.write(l.text, l.time) }
 
 func (m *merge) write(line []byte, t int64) error {
 	if t < m.last {
@@ -276,4 +397,11 @@ func (m *merge) write(line []byte, t int64) error {
 		return err
 	}
 	return m.out.WriteByte('\n')
+}
+
+func (m *merge) close() {
+	for _, f := range m.files {
+		f.close()
+	}
+	m.spool.close()
 }

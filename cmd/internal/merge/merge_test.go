@@ -90,7 +90,7 @@ func TestSort(t *testing.T) {
 			}
 			paths = append(paths, put(t, dir, n, packed(t, r.IntN(3), content.Bytes())))
 		}
-		o := &Options{Slack: slack, Memory: 1 << 24, Trouble: func(path string, line int, err error) { t.Error(path, line, err) }}
+		o := &Options{Slack: slack, Memory: []int{1 << 24, 1 << 16, 1 << 12}[r.IntN(3)], Trouble: func(path string, line int, err error) { t.Error(path, line, err) }}
 		if r.IntN(2) == 0 {
 			o.Tag = "t1"
 		}
@@ -108,6 +108,44 @@ func TestSort(t *testing.T) {
 		res, err := Run(t.Context(), &got, paths, o)
 		if err != nil || got.String() != want.String() || res.Late+res.Broken != 0 || res.Written+res.Left != int64(len(all)) {
 			t.Fatalf("seed %d, round %d: %+v, %v; %d bytes, want %d", seed, round, res, err, got.Len(), want.Len())
+		}
+	}
+}
+
+// TestContinued: lines that continue another stay behind it, whatever the formats, the slack, and
+// the memory are.
+func TestContinued(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 1))
+	for round := range 20 {
+		dir := t.TempDir()
+		slack := time.Duration(r.IntN(2)*(1+r.IntN(5))) * time.Second
+		var all []madeLine
+		var paths []string
+		for n := range 1 + r.IntN(9) {
+			var content strings.Builder
+			now := time.Unix(1763690584, 0).UTC()
+			form := []string{"2006-01-02T15:04:05Z07:00 ", "time=2006-01-02T15:04:05Z07:00 ", "[02/Jan/2006:15:04:05 -0700] "}[r.IntN(3)]
+			for i := range r.IntN(40) {
+				now = now.Add(time.Duration(r.IntN(3)) * time.Second)
+				l := madeLine{time: now.Add(-time.Duration(r.Int64N(int64(slack/time.Second)+1)) * time.Second)}
+				l.text = l.time.Format(form) + fmt.Sprintf("n=%d i=%d\n", n, i)
+				for c := range r.IntN(4) {
+					l.text += []string{"\tat line ", "", "Caused by: "}[r.IntN(3)] + strings.Repeat(fmt.Sprint(c), r.IntN(100)) + "\n"
+				}
+				all = append(all, l)
+				content.WriteString(l.text)
+			}
+			paths = append(paths, put(t, dir, n, packed(t, r.IntN(3), []byte(content.String()))))
+		}
+		slices.SortStableFunc(all, func(a, b madeLine) int { return a.time.Compare(b.time) })
+		var want, got strings.Builder
+		for _, l := range all {
+			want.WriteString(l.text)
+		}
+		res, err := Run(t.Context(), &got, paths, &Options{Slack: slack, Memory: []int{1 << 24, 1 << 12}[r.IntN(2)]})
+		if err != nil || got.String() != want.String() || res.Late+res.Broken != 0 {
+			t.Fatalf("seed %d, round %d: %+v, %v; %q, want %q", seed, round, res, err, got.String(), want.String())
 		}
 	}
 }
@@ -224,6 +262,30 @@ func BenchmarkRun(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if res, err := Run(b.Context(), io.Discard, paths, &Options{}); err != nil || res.Written != 400000 || res.Late > 0 {
+			b.Fatal(res, err)
+		}
+	}
+}
+
+// BenchmarkSlack: some lines come later than they should.
+func BenchmarkSlack(b *testing.B) {
+	dir := b.TempDir()
+	var paths []string
+	var size int64
+	for n := range 20 {
+		var content bytes.Buffer
+		for i := range 20000 {
+			at := time.Unix(1795226584, int64(i*1e7+n)).Add(-time.Duration(i%100/99) * time.Second)
+			fmt.Fprintf(&content, `{"time":%q,"tag":"app.web","level":"INFO","msg":"request served","method":"GET",`+
+				`"path":"/v1/things/%d","status":200,"took":0.00123,"n":%d}`+"\n", at.UTC().Format(time.RFC3339Nano), i, n)
+		}
+		size += int64(content.Len())
+		paths = append(paths, put(b, dir, n, content.Bytes()))
+	}
+	b.SetBytes(size)
+	b.ReportAllocs()
+	for b.Loop() {
+		if res, err := Run(b.Context(), io.Discard, paths, &Options{Slack: time.Second}); err != nil || res.Written != 400000 || res.Late > 0 {
 			b.Fatal(res, err)
 		}
 	}

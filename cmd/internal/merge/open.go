@@ -3,6 +3,7 @@
 package merge
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,147 +11,150 @@ import (
 )
 
 const (
-	maxHeld   = 200 // descriptors
-	maxStream = 4   // decoders at once
+	maxHeld     = 200      // descriptors
+	maxStream   = 4        // decoders at once
+	smallWindow = 8 << 20  // bytes that a decoder may have for long
+	largeWindow = 32 << 20 // bytes that one may have while a file is unpacked, at least
 )
 
-// inputs are all the files of a merge.
-type inputs struct {
-	files []*input
-	spool *os.File // holds what many compressed files hold; nil: none
-	size  int64    // of spool
-	bytes int64    // that will be read, of plain files and of the spool
-}
-
-// openInputs opens files. What is wrong with one goes to trouble, and the others are opened all the
-// same; the error is one that ends the merge.
-func openInputs(paths []string, memory int, trouble func(path string, line int, err error)) (_ *inputs, err error) {
-	all := &inputs{}
-	base := min(max(memory/2/max(1, len(paths)), 4<<10), 256<<10)
+// open opens files. What is wrong with one is told, and the others are opened all the same; the
+// error is one that ends the merge.
+func (m *merge) open(ctx context.Context, paths []string) error {
 	var held, streams int
-	for _, path := range paths {
-		f, err := os.Open(path)
-		if err != nil {
-			trouble(path, 0, err)
+	for n, path := range paths {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		info, err := os.Stat(path)
+		if err == nil && info.IsDir() && m.Dir != nil {
+			if err := m.openDir(ctx, n, path); err != nil {
+				return err
+			}
 			continue
 		}
-		info, err := f.Stat()
-		if err == nil && !info.Mode().IsRegular() {
+		if err == nil && !info.Mode().IsRegular() { // opening it might wait for somebody
 			err = errors.New("no regular file")
 		}
+		var f *os.File
+		if err == nil {
+			f, err = os.Open(path)
+		}
+		if err == nil {
+			info, err = f.Stat()
+		}
 		if err != nil {
-			f.Close()
-			trouble(path, 0, err)
-			continue
-		}
-		in := &input{path: path, base: base}
-		from := &part{path: path, size: info.Size(), same: info}
-		how := packing(f)
-		if how != "" && streams >= maxStream {
-			from.file = f
-			err = all.unpackInto(in, from, how)
-			f.Close()
-			if err != nil {
-				return all, err
+			if f != nil {
+				f.Close()
 			}
-			all.files = append(all.files, in)
+			m.trouble(path, 0, err)
 			continue
 		}
-		if held < maxHeld {
-			held++
-			from.file = f
-			in.stop = func() { f.Close() }
-		} else {
-			f.Close()
+		p := &part{file: f, path: path, size: info.Size(), same: info, done: &m.spool.done}
+		in := &input{path: path, from: p, part: p, base: m.base, n: n}
+		in.finder = finder{m.TimeKey, m.Zone, info.ModTime()}
+		m.files = append(m.files, in)
+		m.all += p.size
+		how := packingOf(f)
+		in.follow = m.Follow != nil && how == nil
+		if how != nil && (streams >= maxStream || how.window > smallWindow) {
+			if err := m.unpack(ctx, in, how); err != nil {
+				return fmt.Errorf("unpacking %s: %w", path, err)
+			}
+			continue
 		}
-		all.bytes += from.size
-		in.from = from
-		if how != "" {
+		if held++; held > maxHeld {
+			p.close()
+		}
+		if how != nil {
 			streams++
-			if err := in.unpack(from, how); err != nil {
-				in.close()
-				in.ended = err
-			}
-		}
-		all.files = append(all.files, in)
-	}
-	return all, nil
-}
-
-func (f *input) unpack(from *part, how string) error {
-	r, stop, err := unpack(from, how)
-	if err != nil {
-		return err
-	}
-	file := f.stop
-	f.from, f.stop = r, func() {
-		stop()
-		if file != nil {
-			file()
+			in.stream(how)
 		}
 	}
 	return nil
 }
 
-// unpackInto unpacks a file to the end of the spool. What is wrong with the file is told when the
-// lines before that have been taken.
-func (all *inputs) unpackInto(in *input, from *part, how string) error {
-	if all.spool == nil {
-		f, err := os.CreateTemp("", "spillway-merge-*")
-		if err != nil {
-			return err
+// openDir sorts the events of a directory into a run. The error is one that ends the merge.
+func (m *merge) openDir(ctx context.Context, n int, path string) error {
+	h := held{spool: &m.spool, most: m.Memory / 4}
+	f := &input{path: path, n: n, format: formats[0]}
+	var failed error
+	err := m.Dir(path, func(ns int64, line []byte) error {
+		f.number++
+		if failed = context.Cause(ctx); failed != nil {
+			return failed
 		}
-		all.spool = f
-		_ = os.Remove(f.Name()) // where an open file can be; elsewhere close does it
+		if len(line) > MaxLine {
+			m.trouble(path, f.number, errLong)
+			return nil
+		}
+		if f.time, f.line = ns, line; !m.wanted(f) {
+			m.Left++
+			return nil
+		}
+		failed = h.push(ns, n, f.number, line)
+		return failed
+	})
+	if failed != nil {
+		return failed
 	}
-	r, stop, err := unpack(from, how)
+	if err != nil {
+		m.trouble(path, 0, err)
+	}
+	run, err := h.run()
+	if err == nil && run.part.size > run.part.at {
+		m.files = append(m.files, run)
+	}
+	return err
+}
+
+// stream reads a compressed file as it is.
+func (f *input) stream(how *packing) {
+	from, stop, err := how.unpack(f.part, smallWindow)
+	if err != nil {
+		f.ended = err
+		f.close()
+		return
+	}
+	f.from, f.stop = from, stop
+}
+
+// unpack unpacks a file to the spool. What is wrong with the file is told when the lines before
+// that have been taken.
+func (m *merge) unpack(ctx context.Context, in *input, how *packing) error {
+	packed := in.part
+	defer packed.close()
+	from, stop, err := how.unpack(packed, uint64(max(largeWindow, m.Memory/2)))
 	if err != nil {
 		in.ended = err
 		return nil
 	}
 	defer stop()
-	w := &spoolWriter{w: all.spool}
-	n, err := io.Copy(w, r)
+	start := m.spool.size
+	w := &unpacked{m: m, ctx: ctx}
+	_, err = io.Copy(w, onlyReader{from})
 	if w.err != nil {
-		return fmt.Errorf("unpacking %s: %w", in.path, w.err)
+		return w.err
 	}
-	in.from = &section{io.NewSectionReader(all.spool, all.size, n), err}
-	all.size += n
-	all.bytes += n
+	in.part = m.spool.since(start)
+	in.part.err = err
+	in.from = in.part
 	return nil
 }
 
-// spoolWriter tells a failure to write from one to read.
-type spoolWriter struct {
-	w   io.Writer
+// onlyReader hides what else a decoder can do: writing all at once, for which it takes more memory.
+type onlyReader struct{ io.Reader }
+
+// unpacked goes to the spool. It tells a failure to write from one to read.
+type unpacked struct {
+	m   *merge
+	ctx context.Context
 	err error
 }
 
-func (s *spoolWriter) Write(b []byte) (n int, err error) {
-	n, s.err = s.w.Write(b)
-	return n, s.err
-}
-
-// A section ends with what ended its unpacking.
-type section struct {
-	io.Reader
-	err error
-}
-
-func (s *section) Read(b []byte) (int, error) {
-	n, err := s.Reader.Read(b)
-	if err == io.EOF && s.err != nil {
-		err = s.err
+func (u *unpacked) Write(b []byte) (n int, err error) {
+	u.m.progress()
+	if n, u.err = u.m.spool.Write(b); u.err == nil {
+		u.err = context.Cause(u.ctx)
 	}
-	return n, err
-}
-
-func (all *inputs) close() {
-	for _, f := range all.files {
-		f.close()
-	}
-	if all.spool != nil {
-		all.spool.Close()
-		_ = os.Remove(all.spool.Name())
-	}
+	return n, u.err
 }

@@ -115,19 +115,23 @@ func skipNested(b []byte, i int) int {
 	return -1
 }
 
-// parseTime reads a value: a string of RFC 3339, or seconds since 1970 as a number. The result is
+// parseTime reads a value: a text as parseText does, or a number as parseUnix does. The result is
 // in nanoseconds since 1970.
-func parseTime(v []byte) (ns int64, ok bool) {
+func parseTime(v []byte, w *finder) (ns int64, ok bool) {
 	if len(v) > 2 && v[0] == '"' {
-		v = v[1 : len(v)-1]
-		if ns, ok := parseUTC(v); ok {
-			return ns, true
-		}
-		t, err := time.Parse(time.RFC3339Nano, string(v))
-		if err != nil || t.Before(earliest) || t.After(latest) {
-			return 0, false
-		}
-		return t.UnixNano(), true
+		return parseText(v[1:len(v)-1], w)
+	}
+	return parseUnix(v)
+}
+
+// parseText reads a time as RFC 3339 has it, as isoTime reads it, or as parseUnix does, and nothing
+// behind it.
+func parseText(v []byte, w *finder) (ns int64, ok bool) {
+	if ns, ok := parseUTC(v); ok {
+		return ns, true
+	}
+	if ns, n, ok := iso(v, w); ok {
+		return ns, n == len(v)
 	}
 	return parseUnix(v)
 }
@@ -144,8 +148,8 @@ func parseUTC(v []byte) (ns int64, ok bool) {
 	if n < 20 || v[4] != '-' || v[7] != '-' || v[10] != 'T' || v[13] != ':' || v[16] != ':' || v[n-1] != 'Z' {
 		return 0, false
 	}
-	year, month, day := digits(v[:4]), digits(v[5:7]), digits(v[8:10])
-	hour, minute, sec := digits(v[11:13]), digits(v[14:16]), digits(v[17:19])
+	year, month, day := int(digits(v[:4])), int(digits(v[5:7])), int(digits(v[8:10]))
+	hour, minute, sec := int(digits(v[11:13])), int(digits(v[14:16])), int(digits(v[17:19]))
 	if year < 1970 || year > 2199 || month < 1 || month > 12 || day < 1 || day > 28 ||
 		hour < 0 || hour > 23 || minute < 0 || minute > 59 || sec < 0 || sec > 59 {
 		return 0, false // days beyond the 28th depend on the month
@@ -162,40 +166,43 @@ func parseUTC(v []byte) (ns int64, ok bool) {
 		for range 9 - len(part) {
 			d *= 10
 		}
-		ns = int64(d)
+		ns = d
 	}
-	// The days since 1970, counted in years that begin with March.
-	y, m := year, month-3
-	if m < 0 {
-		y, m = y-1, m+12
-	}
-	days := 365*y + y/4 - y/100 + y/400 + (153*m+2)/5 + day - 1 - 719468
-	return ns + 1e9*(int64(days)*86400+int64(hour*3600+minute*60+sec)), true
+	return ns + 1e9*(int64(civil(year, month, day))*86400+int64(hour*3600+minute*60+sec)), true
 }
 
 // digits returns the number, -1 if there is something else than digits.
-func digits(v []byte) int {
-	n := 0
+func digits(v []byte) int64 {
+	n := int64(0)
 	for _, c := range v {
 		if c < '0' || c > '9' {
 			return -1
 		}
-		n = 10*n + int(c-'0')
+		n = 10*n + int64(c-'0')
 	}
 	return n
 }
 
-// parseUnix reads seconds with a fraction. A plain decimal is exact.
+// parseUnix reads what has passed since 1970: seconds, or by their size milliseconds, microseconds
+// or nanoseconds. A plain decimal is exact.
 func parseUnix(v []byte) (ns int64, ok bool) {
 	whole, part, _ := bytes.Cut(v, []byte{'.'})
-	if len(whole) > 0 && len(whole) <= 10 && len(part) <= 9 {
-		sec, frac := digits(whole), digits(part)
-		if sec >= 0 && frac >= 0 && int64(sec) < math.MaxInt64/1_000_000_000 {
-			for range 9 - len(part) {
-				frac *= 10
-			}
-			return int64(sec)*1e9 + int64(frac), true
+	ago, frac := int64(-1), digits(part)
+	if len(whole) > 0 && len(whole) <= 19 && len(part) <= 9 {
+		ago = digits(whole) // of 19 digits all fit, or have become less than nothing
+	}
+	if ago >= 0 && frac >= 0 {
+		unit := int64(1e9)
+		for most := 10; len(whole) > most && unit > 1; most += 3 {
+			unit /= 1000
 		}
+		if ago > math.MaxInt64/unit-1 {
+			return 0, false
+		}
+		for range 9 - len(part) {
+			frac *= 10
+		}
+		return ago*unit + frac/(1e9/unit), true
 	}
 	f, err := strconv.ParseFloat(string(v), 64)
 	if err != nil || !(math.Abs(f) < 9.2e9) {

@@ -86,7 +86,7 @@ func TestParseTime(t *testing.T) {
 		{`""`, 0, false},
 		{`{}`, 0, false},
 	} {
-		if got, ok := parseTime([]byte(c.value)); got != c.want || ok != c.ok {
+		if got, ok := parseTime([]byte(c.value), &finder{zone: time.UTC}); got != c.want || ok != c.ok {
 			t.Errorf("%s: %d, %v; want %d, %v", c.value, got, ok, c.want, c.ok)
 		}
 	}
