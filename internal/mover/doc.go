@@ -76,7 +76,8 @@
 //
 // Where the file system of the ring has no more memory all that it holds may be with a destination
 // that does not answer. These chunks go to a spill as well, one that heirs read before all else of
-// this process, and the ring is free; not so where the destination has states (relief.go).
+// this process, and the ring is free; not so where the destination has states (relief.go). Such a
+// spill takes what MaxDisk leaves.
 //
 // # When the disk is bad
 //
@@ -100,6 +101,6 @@
 // Not promised: order between what is on a disk that hangs or fails, and what is younger; that a
 // chunk which such a disk was given and the destination got does not come again, under its id, if
 // the process is killed then; that a spill outlives a power cut (the journal syncs within a second,
-// but nobody waits for that); order between tags, unless Config.Ordered; MaxDisk to the byte when
-// several processes spill into one Dir (each looks once a second what the others hold).
+// but nobody waits for that); order between tags, unless Config.Ordered; MaxDisk to the byte where
+// several spills share one Dir (package spill says how far).
 package mover

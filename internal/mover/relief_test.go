@@ -3,7 +3,10 @@
 package mover
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -65,6 +68,37 @@ func TestAsideTooLate(t *testing.T) {
 	if left := entriesOf(t, a.cfg.Dir); len(left) > 0 {
 		t.Errorf("left %q", left)
 	}
+}
+
+// TestAsideCounts: what chunks that are put aside take counts as DiskUsed, and towards MaxDisk.
+func TestAsideCounts(t *testing.T) {
+	l, _ := aloft(t, 3)
+	a, r := l.air, l.spiller.relief
+	for _, f := range a.out {
+		f.Chunk.Entries = make([]byte, 200<<10)
+	}
+	l.spiller.shelf.folder = spill.New(&spill.Options{
+		Name: a.cfg.Name, Identity: a.cfg.identity(), Dir: a.cfg.Dir, MaxDisk: 1 << 20, BootID: func() string { return "" },
+		Report: a.report,
+	})
+	other := filepath.Join(a.cfg.Dir, "other.1.0123456789abcdef")
+	if err := errors.Join(os.Mkdir(other, 0o700), os.WriteFile(filepath.Join(other, "seg-0"), make([]byte, 512<<10), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	r.begin(a.pinning())
+	<-a.disk.rest()
+	for _, fn := range a.mail.fetch() {
+		fn()
+	}
+	l.note()
+	if used := a.count.stats().DiskUsed; used <= 200<<10 || used > 512<<10 {
+		t.Errorf("%d bytes are used of the 512 KiB that were left", used)
+	}
+	if why := a.why.Load(); why == nil || !errors.Is(*why, journal.ErrFull) || a.out[0].twin == nil || a.out[2].twin != nil {
+		t.Errorf("not the first chunks alone are put aside: %v", why)
+	}
+	r.leave()
+	<-a.disk.rest()
 }
 
 // TestAsideInPart: what is done of the chunks that were put aside does not come again.

@@ -129,9 +129,6 @@ func (s *spiller) spilled(h *handover, sp *spill.Spill, stored bool, err error, 
 		s.count.spilled.Add(uint64(f.Chunk.Events))
 		s.pack.pool.release(f)
 	}
-	if s.own != nil {
-		s.count.disk.Store(s.own.Bytes())
-	}
 	s.refuse(sp, err, some)
 }
 
@@ -302,7 +299,6 @@ func (s *spiller) retire(all bool) {
 	s.own = nil
 	sp.detach()
 	s.retired(sp)
-	s.count.disk.Store(0)
 	if all {
 		sp.vanish()
 		s.states.spillGoes(sp.origin)

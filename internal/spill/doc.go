@@ -36,6 +36,8 @@
 //   - A spill has one heir: whoever holds the lock.
 //   - What stands in Dir and is no spill of this name is left alone.
 //
-// Not promised: MaxDisk to the byte when several processes spill into one folder. Each looks once a
-// second what the others hold.
+// Not promised: MaxDisk to the byte. Segments are taken whole: 4 MiB, or an eighth of MaxDisk if
+// that is less. A spill that grows beside others, of this process or of other ones, may pass it by
+// the two that it took before it looked. At those of this process it looks at once, at others once
+// a second.
 package spill

@@ -3,6 +3,7 @@
 package spill
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -123,6 +124,15 @@ func cutLast(s string) (before, after string) {
 // folders of both have one name: the heir of one looks for the other. made is the age by which
 // heirs ship spills.
 func (f *Folder) Make(ring string, made time.Time) (*Spill, error) {
+	return f.make(ring, made, false)
+}
+
+// MakeWithin makes one for what is appended to it at once: it has no ring's name, and takes no more
+// than MaxDisk leaves now. So nothing has to ask Budget for it, whose answer for the own spill
+// counts it.
+func (f *Folder) MakeWithin(made time.Time) (*Spill, error) { return f.make("", made, true) }
+
+func (f *Folder) make(ring string, made time.Time, within bool) (*Spill, error) {
 	if err := os.MkdirAll(f.opt.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("spill: %w", err)
 	}
@@ -154,11 +164,16 @@ func (f *Folder) Make(ring string, made time.Time) (*Spill, error) {
 			_ = os.RemoveAll(dir) // the error of writing is what counts
 			return nil, fmt.Errorf("spill: %w", err)
 		}
-		if f.opt.MaxDisk-f.others(dir) < f.segment() {
+		most, least := f.opt.MaxDisk, f.segment()
+		left := most - f.others(dir)
+		if within {
+			most, least = left, 2*least // the least that a journal wants
+		}
+		if left < least {
 			_ = os.RemoveAll(dir)
 			return nil, ErrBudget
 		}
-		sp := &Spill{folder: f, Dir: dir, Made: made}
+		sp := &Spill{folder: f, Dir: dir, Made: made, most: most}
 		for range sweepTries {
 			if err = f.open(sp); !errors.Is(err, journal.ErrLocked) {
 				break
@@ -180,6 +195,7 @@ func (f *Folder) Make(ring string, made time.Time) (*Spill, error) {
 			return nil, err
 		}
 		f.paired = f.paired || ring != ""
+		f.counted = time.Time{}
 		return sp, nil
 	}
 	return nil, errors.New("spill: no name for a spill is free")
@@ -192,7 +208,7 @@ func (f *Folder) segment() int64 { return min(segmentBytes, f.opt.MaxDisk/8) }
 // they come and go, and budget looks at them.
 func (f *Folder) open(sp *Spill) error {
 	j, err := journal.Open(sp.Dir, &journal.Options{
-		MaxBytes: f.opt.MaxDisk, SegmentBytes: f.segment(), FS: f.opt.FS, Report: func(err error) {
+		MaxBytes: cmp.Or(sp.most, f.opt.MaxDisk), SegmentBytes: f.segment(), FS: f.opt.FS, Report: func(err error) {
 			if !sp.gone.Load() {
 				f.report(err)
 			}
