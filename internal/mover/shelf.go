@@ -16,7 +16,7 @@ type shelf struct {
 	*ground
 	folder *spill.Folder
 	own    *spill.Spill // that of this process; nil before it is needed
-	older  int          // spills that were made to be read before it
+	before int          // spills that were made to be read before it
 }
 
 func newShelf(g *ground) *shelf {
@@ -58,10 +58,10 @@ func (s *shelf) put(h *handover) (sp *spill.Spill, stored bool, err error) {
 	return sp, true, err
 }
 
-// before is the age of a spill that heirs read before the own one, before what is in the ring, and
+// makeBefore makes a spill that heirs read before the own one, before what is in the ring, and
 // behind those that were made like this before it: they go by age, and a ring is as old as its
 // process.
-func (s *shelf) before() time.Time {
+func (s *shelf) makeBefore() (*spill.Spill, error) {
 	made := time.Now()
 	switch {
 	case s.rings.path != "":
@@ -69,13 +69,13 @@ func (s *shelf) before() time.Time {
 	case s.own != nil:
 		made = s.own.Made
 	}
-	s.older++
-	return made.Add(time.Duration(s.older) - time.Millisecond)
+	s.before++
+	return s.folder.MakeWithin(s.rings.path, made.Add(time.Duration(s.before)-time.Millisecond))
 }
 
 // putBefore writes chunks to such a spill, for good. n of the first are stored.
 func (s *shelf) putBefore(chunks []forward.Chunk) (dir string, n int, err error) {
-	sp, err := s.folder.Make("", s.before())
+	sp, err := s.makeBefore()
 	if err != nil {
 		return "", 0, err
 	}
@@ -87,7 +87,7 @@ func (s *shelf) putBefore(chunks []forward.Chunk) (dir string, n int, err error)
 // there is no spill.
 func (s *shelf) putAside(chunks []forward.Chunk, at []journal.Position) (sp *spill.Spill, n int, err error) {
 	s.cfg.fault("spilling")
-	if sp, err = s.folder.MakeWithin(s.before()); err != nil {
+	if sp, err = s.makeBefore(); err != nil {
 		return nil, 0, err
 	}
 	err = sp.Append(chunks, at)

@@ -127,18 +127,23 @@ func (f *Folder) Make(ring string, made time.Time) (*Spill, error) {
 	return f.make(ring, made, false)
 }
 
-// MakeWithin makes one for what is appended to it at once: it has no ring's name, and takes no more
-// than MaxDisk leaves now. So nothing has to ask Budget for it, whose answer for the own spill
+// MakeWithin makes one for what is appended to it at once: it has not the ring's name, and takes no
+// more than MaxDisk leaves now. So nothing has to ask Budget for it, whose answer for the own spill
 // counts it.
-func (f *Folder) MakeWithin(made time.Time) (*Spill, error) { return f.make("", made, true) }
+func (f *Folder) MakeWithin(ring string, made time.Time) (*Spill, error) {
+	return f.make(ring, made, true)
+}
 
 func (f *Folder) make(ring string, made time.Time, within bool) (*Spill, error) {
 	if err := os.MkdirAll(f.opt.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("spill: %w", err)
 	}
-	paired := ""
-	if ring != "" && !f.paired {
-		paired = filepath.Base(ring)
+	who, paired := owner{Identity: f.opt.Identity, PID: os.Getpid(), Made: made}, ""
+	if ring != "" {
+		who.Ring = filepath.Base(ring)
+	}
+	if !within && !f.paired {
+		paired = who.Ring
 	}
 	for try := range 10 {
 		name := paired
@@ -156,7 +161,7 @@ func (f *Folder) make(ring string, made time.Time, within bool) (*Spill, error) 
 		if err != nil {
 			return nil, fmt.Errorf("spill: %w", err)
 		}
-		err = writeOwner(dir, owner{f.opt.Identity, os.Getpid(), made})
+		err = writeOwner(dir, who)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -194,7 +199,7 @@ func (f *Folder) make(ring string, made time.Time, within bool) (*Spill, error) 
 			_ = os.RemoveAll(dir)
 			return nil, err
 		}
-		f.paired = f.paired || ring != ""
+		f.paired = f.paired || name == paired
 		f.counted = time.Time{}
 		return sp, nil
 	}

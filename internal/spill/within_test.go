@@ -37,7 +37,7 @@ func TestWithinMaxDisk(t *testing.T) {
 		}
 	}
 	other(most / 4) // and the own one may get two segments, of an eighth each, after it was counted
-	sp, err := f.MakeWithin(time.Now())
+	sp, err := f.MakeWithin("", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestWithinMaxDisk(t *testing.T) {
 	if err := f.Budget(own); !errors.Is(err, ErrBudget) {
 		t.Errorf("the own spill may grow: %v", err)
 	}
-	if _, err := f.MakeWithin(time.Now()); !errors.Is(err, ErrBudget) {
+	if _, err := f.MakeWithin("", time.Now()); !errors.Is(err, ErrBudget) {
 		t.Errorf("another one is made: %v", err)
 	}
 }
