@@ -68,11 +68,13 @@
 // The ring is full: with Dir, windows go to the spill when half the ring is used and the
 // destination can have no more. MaxDisk is met, or the disk is full, or hangs: DropNewest refuses,
 // Block waits, DropOldest drops windows from the ring's old end that are in nobody's hands (what
-// the spill holds stays; it is the oldest, but on disk). Before DropNewest refuses, a call gives
-// its processor away once, unless neither destination nor spill takes anything: often the mover has
-// none. While the spill has room the reason is that the disk is slow, not that it is full. Each
-// loss is counted by reason, in the ring's header too, and told by one summary event as soon as
-// there is room; who adopts the ring tells what its owner could not.
+// the spill holds stays; it is the oldest, but on disk). The first goes when events and their heads
+// fill three quarters of the ring or more; where memory was used up, and it has one to three
+// segments, half to two thirds: a segment that was begun counts whole. Before DropNewest refuses, a
+// call gives its processor away once, unless neither destination nor spill takes anything: often
+// the mover has none. While the spill has room the reason is that the disk is slow, not that it is
+// full. Each loss is counted by reason, in the ring's header too, and told by one summary event as
+// soon as there is room; who adopts the ring tells what its owner could not.
 //
 // Where the file system of the ring has no more memory all that it holds may be with a destination
 // that does not answer. These chunks go to a spill as well, one that heirs read before all else of
