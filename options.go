@@ -43,7 +43,8 @@ type Options struct {
 
 	// RingSize is the bytes of the ring: 256 KiB to 4 GiB (256 MiB on 32 bits). Default 16 MiB.
 	RingSize int64
-	// MaxDisk is the most bytes of Dir: at least 1 MiB. Default 1 GiB.
+	// MaxDisk is the most bytes of spills in Dir, but for two segments of 4 MiB, or an eighth of
+	// it: at least 1 MiB. Default 1 GiB.
 	MaxDisk int64
 	// MaxEvent is the most bytes of one event: at most a quarter of the ring. Default 1 MiB, or
 	// that.

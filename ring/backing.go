@@ -53,6 +53,7 @@ type backing struct {
 	told       atomic.Bool
 	moves      atomic.Uint32 // odd while the tender has segments that nobody else can take
 	missed     atomic.Bool   // an append was refused because of these
+	vain       atomic.Uint32 // the odd moves that was last waited for in vain; appends write it
 	why        atomic.Pointer[error]
 	ahead      atomic.Int64 // free segments below which the tender wants to know
 	states     atomic.Int64 // bytes of a state that both places have memory for

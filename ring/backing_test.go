@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -428,6 +429,9 @@ func TestTenderHangs(t *testing.T) {
 		if !errors.Is(err, ErrFull) {
 			t.Error(err)
 		}
+		if vain, moves := r.backing.vain.Load(), r.backing.moves.Load(); vain != moves {
+			t.Errorf("it waited in vain for %d, not %d", vain, moves)
+		}
 		close(goesOn)
 	case <-time.After(time.Minute):
 		close(goesOn)
@@ -437,4 +441,25 @@ func TestTenderHangs(t *testing.T) {
 	if _, err := r.Append(&h, Now, make([]byte, 1000)); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestTenderHangsOn: what one append waited for in vain the next does not wait for. The clock
+// stands still here: to wait would be for ever.
+func TestTenderHangsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := openLent(t, &Options{Size: 256 << 10}, 1<<40, false)
+		for range 2 { // what the tender has is free when it rests
+			for at := 0; at >= 0; {
+				at = r.tryObtain(1, 0, 100)
+			}
+			synctest.Wait()
+		}
+		b := r.backing
+		b.moves.Store(7)
+		b.vain.Store(7)
+		if at := r.awaitTender(1, 0, 100); at >= 0 || !b.missed.Load() {
+			t.Errorf("obtained segment %d; missed: %t", at, b.missed.Load())
+		}
+		b.moves.Store(8)
+	})
 }

@@ -148,7 +148,8 @@ func (g *segments) obtain(units, stay int, need int64) (at int) {
 }
 
 // awaitTender obtains segments once more, and again while the tender may have had some for a
-// moment; but where the file system hangs, those that the tender has are not there.
+// moment; but where the file system hangs, those that the tender has are not there. What one append
+// waited for in vain the next ones do not wait for.
 func (g *segments) awaitTender(units, stay int, need int64) (at int) {
 	b := g.backing
 	since := time.Now()
@@ -160,7 +161,8 @@ func (g *segments) awaitTender(units, stay int, need int64) (at int) {
 		switch now := b.moved(); {
 		case now == moves && now%2 == 0:
 			return -1
-		case now%2 == 1 && time.Since(since) > tenderPatience:
+		case now%2 == 1 && (b.vain.Load() == now || time.Since(since) > tenderPatience):
+			b.vain.Store(now)
 			b.missed.Store(true)
 			if b.moved() == now { // else it may have let go before it could see that
 				return -1

@@ -301,9 +301,6 @@ func (sp *backlog) advance() {
 			if err != nil && sp.phase < stopped {
 				sp.report(fmt.Errorf("%s: %w", sp.Dir, err))
 			}
-			if sp.own {
-				sp.count.disk.Store(sp.Bytes())
-			}
 		})
 	})
 }

@@ -221,13 +221,12 @@ func (c *closer) end() {
 	c.mail.close()
 	c.loop.air.close()
 	c.loop.collect()
-	c.count.spilling.Store(c.loop.holds())
 	c.loop.answer()
 	c.states.close()
 	c.loop.timer.Stop()
 	window.LeaveRuns(marked(c.undone()))
 
-	for _, sp := range c.spills() {
+	for _, sp := range c.loop.spills() {
 		if sp.gone.Load() {
 			sp.giveUp(0) // what was read of it, and is only in our memory
 		}
@@ -257,19 +256,20 @@ func (c *closer) end() {
 		}
 	}
 	c.rings.mu.Unlock()
-	for _, sp := range c.spills() {
+	for _, sp := range c.loop.spills() {
 		if sp.gone.Load() {
 			continue
 		}
 		if sp.own && sp.empty() && c.loop.spiller.handing == 0 {
 			sp.remove()
-			c.count.disk.Store(0)
+			c.loop.spiller.own = nil
 			continue
 		}
 		where = append(where, sp.Dir)
 		sp.leave()
 	}
 	where = append(where, c.loop.spiller.relief.leave()...)
+	c.loop.note()
 	if c.loop.spiller.handing > 0 {
 		c.disk.do("closing a spill", c.loop.spiller.shelf.close)
 	}
@@ -290,7 +290,7 @@ func (c *closer) end() {
 // ownsState says that the ring has a state that counts for what is left in a spill: its cursor has
 // an older one, or none.
 func (c *closer) ownsState() bool {
-	return c.states.some() && slices.ContainsFunc(c.spills(), func(sp *backlog) bool { return sp.entries.len() > 0 })
+	return c.states.some() && slices.ContainsFunc(c.loop.spills(), func(sp *backlog) bool { return sp.entries.len() > 0 })
 }
 
 // giveUp counts what is left in a ring of plain memory, and what was cut from it and is in no
@@ -314,15 +314,6 @@ func (c *closer) giveUp(s *source) {
 // undone are the chunks in memory that nobody takes any more.
 func (c *closer) undone() []*flight {
 	return slices.Concat(c.loop.air.given, c.loop.spiller.unsaved, c.loop.spiller.stuck)
-}
-
-// spills are all that are open.
-func (c *closer) spills() []*backlog {
-	all := c.loop.legacy.spills()
-	if sp := c.loop.spiller.own; sp != nil {
-		all = append(all, sp)
-	}
-	return all
 }
 
 // left is where things are when nobody can look more closely.

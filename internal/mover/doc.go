@@ -68,15 +68,18 @@
 // The ring is full: with Dir, windows go to the spill when half the ring is used and the
 // destination can have no more. MaxDisk is met, or the disk is full, or hangs: DropNewest refuses,
 // Block waits, DropOldest drops windows from the ring's old end that are in nobody's hands (what
-// the spill holds stays; it is the oldest, but on disk). Before DropNewest refuses, a call gives
-// its processor away once, unless neither destination nor spill takes anything: often the mover has
-// none. While the spill has room the reason is that the disk is slow, not that it is full. Each
-// loss is counted by reason, in the ring's header too, and told by one summary event as soon as
-// there is room; who adopts the ring tells what its owner could not.
+// the spill holds stays; it is the oldest, but on disk). The first goes when events and their heads
+// fill three quarters of the ring or more; where memory was used up, and it has one to three
+// segments, half to two thirds: a segment that was begun counts whole. Before DropNewest refuses, a
+// call gives its processor away once, unless neither destination nor spill takes anything: often
+// the mover has none. While the spill has room the reason is that the disk is slow, not that it is
+// full. Each loss is counted by reason, in the ring's header too, and told by one summary event as
+// soon as there is room; who adopts the ring tells what its owner could not.
 //
 // Where the file system of the ring has no more memory all that it holds may be with a destination
 // that does not answer. These chunks go to a spill as well, one that heirs read before all else of
-// this process, and the ring is free; not so where the destination has states (relief.go).
+// this process, and the ring is free; not so where the destination has states (relief.go). Such a
+// spill takes what MaxDisk leaves.
 //
 // # When the disk is bad
 //
@@ -100,6 +103,6 @@
 // Not promised: order between what is on a disk that hangs or fails, and what is younger; that a
 // chunk which such a disk was given and the destination got does not come again, under its id, if
 // the process is killed then; that a spill outlives a power cut (the journal syncs within a second,
-// but nobody waits for that); order between tags, unless Config.Ordered; MaxDisk to the byte when
-// several processes spill into one Dir (each looks once a second what the others hold).
+// but nobody waits for that); order between tags, unless Config.Ordered; MaxDisk to the byte where
+// several spills share one Dir (package spill says how far).
 package mover

@@ -42,13 +42,14 @@ type ledger struct {
 	held    []func()
 	due     []func()
 	landing bool
+	stalled bool // down for ever
 	n       int
 }
 
 func (l *ledger) Submit(c *forward.Chunk, done func(output.Result)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.n++; l.rnd != nil && l.n%(3+l.rnd.IntN(20)) == 0 {
+	if l.n++; l.rnd != nil && !l.stalled && l.n%(3+l.rnd.IntN(20)) == 0 {
 		l.down = !l.down
 	}
 	land := func() {
@@ -103,7 +104,7 @@ func TestKillChild(t *testing.T) {
 	if dir == "" {
 		needs.Skip(t, "started by TestKill")
 	}
-	conf := strings.Split(os.Getenv("SPILLWAY_MOVER_CONF"), ",") // round, seed, point, count, mode
+	conf := strings.Split(os.Getenv("SPILLWAY_MOVER_CONF"), ",") // round, seed, point, count, mode, ring
 	num := func(i int) int {
 		n, err := strconv.Atoi(conf[i])
 		if err != nil {
@@ -126,18 +127,40 @@ func TestKillChild(t *testing.T) {
 	}
 	l := &ledger{f: f, rnd: rand.New(rand.NewPCG(uint64(num(1)), 1))}
 	l.down = l.rnd.IntN(3) == 0
+	small, surely := conf[5] != "", conf[5] == "surely"
+	l.stalled = surely || small && l.rnd.IntN(3) > 0
+	l.down = l.down || l.stalled
+	before := surely || small && l.rnd.IntN(4) > 0
 	var passed atomic.Int64
+	aside := make(chan struct{})
+	var once sync.Once
 	c := killConf(dir, l)
 	c.Overflow, c.MaxWait = Block, time.Hour
 	c.fault = func(p string) {
+		if p == "put aside" {
+			once.Do(func() { close(aside) })
+		}
 		if p == point && passed.Add(1) == int64(count) {
 			_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
 			select {}
 		}
 	}
+	if small {
+		c.RingSize, c.BatchBytes, c.Window = 4<<20, 64<<10, MostWindow
+	}
 	m, err := Open(c)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if small { // no memory is left: the ring stays as it is, or grows a little
+		filled := make(chan struct{})
+		go func() {
+			fill(t, filepath.Dir(c.Shm))
+			close(filled)
+		}()
+		if before {
+			<-filled
+		}
 	}
 	for g := range busy {
 		id := uint32(round*busy + g)
@@ -154,6 +177,9 @@ func TestKillChild(t *testing.T) {
 			}
 		}()
 	}
+	if surely {
+		<-aside // for the ring is so small that all of it is with the destination
+	}
 	l.mu.Lock()
 	end := time.After(time.Duration(20+l.rnd.IntN(250)) * time.Millisecond)
 	l.mu.Unlock()
@@ -162,7 +188,7 @@ func TestKillChild(t *testing.T) {
 		select {
 		case <-tick.C:
 			l.mu.Lock()
-			if l.rnd.IntN(8) == 0 {
+			if l.rnd.IntN(8) == 0 && !l.stalled {
 				l.down = false
 				l.let()
 			}
@@ -233,21 +259,42 @@ func readLedger(t *testing.T, path string) (took []sent, repeats int) {
 // The next one, which will be killed as well, and at last one that lives, deliver all that was
 // accepted, once, in order, repeats with equal ids and bytes apart.
 func TestKill(t *testing.T) {
-	needs.Time(t, "starts processes")
-	rounds := 24
-	if s := os.Getenv("SPILLWAY_KILLS"); s != "" {
-		rounds, _ = strconv.Atoi(s)
+	(&killRun{rounds: needs.Rounds(t, "SPILLWAY_KILLS", 24, 24), shm: shmDir, points: []string{
+		"", "", "marked", "cut", "delivered", "cleared", "appended", "flushed", "unmarked", "",
+	}}).run(t)
+}
+
+// TestKillAside is TestKill with rings that others left no memory for, so that all of them may be
+// with a destination, which mostly does not answer: then chunks are put aside.
+func TestKillAside(t *testing.T) {
+	shm := func(t *testing.T) string { return filepath.Join(smallShm(t, "24m"), "rings") }
+	k := &killRun{rounds: needs.Rounds(t, "SPILLWAY_KILLS", 8, 300), shm: shm, small: true, points: []string{
+		"", "put aside", "put aside", "spilling", "appended", "flushed", "unmarked", "marked", "cut", "cleared",
+	}}
+	k.run(t)
+	if k.aside == 0 {
+		t.Error("nothing was put aside")
 	}
+}
+
+// A killRun is what TestKill does.
+type killRun struct {
+	rounds int
+	shm    func(t *testing.T) string
+	small  bool     // the rings' file system is full
+	points []string // between two steps of the mover; empty: at any time
+	aside  int      // spills of chunks put aside that were seen
+}
+
+func (k *killRun) run(t *testing.T) {
+	needs.Time(t, "starts processes")
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	points := []string{
-		"", "", "marked", "cut", "delivered", "cleared", "appended", "flushed", "unmarked", "",
-	}
 	repeated := 0
-	for done := 0; done < rounds; {
+	for done := 0; done < k.rounds; {
 		dir := t.TempDir()
-		mem := shmDir(t)
+		mem := k.shm(t)
 		t.Setenv("SPILLWAY_MOVER_SHM", mem)
 		if err := os.WriteFile(filepath.Join(dir, "page"), make([]byte, 1<<16), 0o600); err != nil {
 			t.Fatal(err)
@@ -255,11 +302,18 @@ func TestKill(t *testing.T) {
 		lives := 1 + rnd.IntN(4)
 		var history []string
 		for round := range lives {
-			point, mode := points[rnd.IntN(len(points))], "kill"
+			point, mode := k.points[rnd.IntN(len(k.points))], "kill"
+			ring := ""
+			if k.small {
+				ring = "small"
+			}
+			if k.small && done == 0 {
+				point, ring = "", "surely"
+			}
 			if rnd.IntN(6) == 0 {
 				mode = "leave"
 			}
-			conf := fmt.Sprintf("%d,%d,%s,%d,%s", round, rnd.Uint64N(1<<30), point, 1+rnd.IntN(12), mode)
+			conf := fmt.Sprintf("%d,%d,%s,%d,%s,%s", round, rnd.Uint64N(1<<30), point, 1+rnd.IntN(12), mode, ring)
 			history = append(history, conf)
 			cmd := exec.Command(os.Args[0], "-test.run=^TestKillChild$")
 			cmd.Env = append(os.Environ(), "SPILLWAY_MOVER_CHILD="+dir, "SPILLWAY_MOVER_CONF="+conf)
@@ -271,6 +325,8 @@ func TestKill(t *testing.T) {
 			if len(out) > 0 && testing.Verbose() {
 				t.Logf("%q:\n%s", conf, out)
 			}
+			k.lookAside(t, filepath.Join(dir, "spills"))
+			_ = os.Remove(filepath.Join(filepath.Dir(mem), "filler")) // there is none where memory is left
 			before, _ := readLedger(t, filepath.Join(dir, "ledger"))
 			t.Logf("%s: %d chunks", conf, len(before))
 			done++
@@ -341,5 +397,22 @@ func TestKill(t *testing.T) {
 		}
 		_ = f.Close() // nothing more is written
 	}
-	t.Logf("%d lives, %d repeated chunks", rounds, repeated)
+	t.Logf("%d lives, %d repeated chunks, %d spills of what was put aside", k.rounds, repeated, k.aside)
+}
+
+// lookAside counts the spills that have not the name of their ring.
+func (k *killRun) lookAside(t *testing.T, dir string) {
+	names, err := filepath.Glob(filepath.Join(dir, "*", "owner.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(text, []byte(filepath.Base(filepath.Dir(name)))) {
+			k.aside++
+		}
+	}
 }

@@ -141,7 +141,7 @@ func (l *legacy) found(rings []*source, all []*spill.Spill) {
 	for _, s := range rings {
 		for i, sp := range spills {
 			if filepath.Base(sp.Dir) == s.name {
-				with[s.name], sp.Paired = sp, true
+				with[s.name] = sp
 				spills = slices.Delete(spills, i, i+1)
 				break
 			}

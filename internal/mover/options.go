@@ -70,7 +70,8 @@ type Config struct {
 	Identity string
 	// RingSize is the size of the ring in bytes (default 16 MiB).
 	RingSize int64
-	// MaxDisk bounds what all spills in Dir take together (default 1 GiB, at least 1 MiB).
+	// MaxDisk bounds what all spills in Dir take together (default 1 GiB, at least 1 MiB), but for
+	// two segments of 4 MiB, or an eighth of it: package spill says when.
 	MaxDisk int64
 	// MaxEvent is the longest payload (default 1 MiB).
 	MaxEvent int

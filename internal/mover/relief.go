@@ -85,7 +85,7 @@ func (sp *backlog) putAside(f *flight, at journal.Position) {
 		e.f, e.done = f, false
 		sp.count.spilled.Add(uint64(f.Chunk.Events))
 		f.Unmark()
-		sp.cfg.fault("unmarked")
+		sp.cfg.fault("put aside")
 	}
 	sp.push(e)
 	sp.next++ // it is not to be read

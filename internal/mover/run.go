@@ -55,7 +55,7 @@ func (l *loop) run() {
 		l.spiller.pourOn()
 		l.legacy.look()
 		l.tell()
-		l.count.spilling.Store(l.holds())
+		l.note()
 		l.hopeless.Store((l.cfg.Dir == "" || l.why.Load() != nil) && !l.able())
 		l.answer()
 		l.rest()
@@ -126,6 +126,27 @@ func (l *loop) next() shipper {
 		return q
 	}
 	return l.oldest()
+}
+
+// note notes what others are told of the disk.
+func (l *loop) note() {
+	l.count.spilling.Store(l.holds())
+	disk := int64(0)
+	for _, sp := range append(l.spills(), l.spiller.relief.aside...) {
+		if !sp.gone.Load() {
+			disk += sp.Bytes()
+		}
+	}
+	l.count.disk.Store(disk)
+}
+
+// spills are all that are open, but for those of what is put aside.
+func (l *loop) spills() []*backlog {
+	all := l.legacy.spills()
+	if sp := l.spiller.own; sp != nil {
+		all = append(all, sp)
+	}
+	return all
 }
 
 // holds says that events are in a spill, or on their way into one.

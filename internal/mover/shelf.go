@@ -70,7 +70,7 @@ func (s *shelf) makeBefore() (*spill.Spill, error) {
 		made = s.own.Made
 	}
 	s.before++
-	return s.folder.Make("", made.Add(time.Duration(s.before)-time.Millisecond))
+	return s.folder.MakeWithin(s.rings.path, made.Add(time.Duration(s.before)-time.Millisecond))
 }
 
 // putBefore writes chunks to such a spill, for good. n of the first are stored.

@@ -129,9 +129,6 @@ func (s *spiller) spilled(h *handover, sp *spill.Spill, stored bool, err error, 
 		s.count.spilled.Add(uint64(f.Chunk.Events))
 		s.pack.pool.release(f)
 	}
-	if s.own != nil {
-		s.count.disk.Store(s.own.Bytes())
-	}
 	s.refuse(sp, err, some)
 }
 
@@ -143,7 +140,9 @@ func (s *spiller) refuse(sp *spill.Spill, err error, some bool) {
 	switch {
 	case err == nil, some: // a new spill is begun, then
 		s.trouble, s.failing = "", time.Time{}
-		s.why.Store(nil)
+		if !s.refused { // what was put aside may have found no room where this did
+			s.why.Store(nil)
+		}
 		return
 	}
 	full := errors.Is(err, journal.ErrFull)
@@ -169,11 +168,12 @@ func (s *spiller) refuse(sp *spill.Spill, err error, some bool) {
 // again tries once more what the disk did not take, or did not give.
 func (s *spiller) again(now time.Time) {
 	s.watch()
+	// Nobody is told any more why it took nothing, once it has been tried again or need not be.
+	if s.why.Load() != nil && !s.stalled && !s.refused && s.handing == 0 && len(s.stuck) == 0 && !s.relief.working {
+		s.why.Store(nil)
+	}
 	if s.refused && !now.Before(s.againAt) {
 		s.refused, s.room = false, nil
-	}
-	if len(s.stuck) == 0 && !s.stalled && s.why.Load() != nil {
-		s.why.Store(nil)
 	}
 	if s.handing == 0 && !s.refused && s.phase != stopped {
 		flights := s.stuck
@@ -198,7 +198,6 @@ func (s *spiller) watch() {
 		s.noRoom(err)
 	case !hangs && s.stalled:
 		s.report(fmt.Errorf("the disk of %s no longer hangs", s.cfg.Dir))
-		s.why.Store(nil)
 	}
 	s.stalled = hangs
 	h := s.handed
@@ -300,7 +299,6 @@ func (s *spiller) retire(all bool) {
 	s.own = nil
 	sp.detach()
 	s.retired(sp)
-	s.count.disk.Store(0)
 	if all {
 		sp.vanish()
 		s.states.spillGoes(sp.origin)

@@ -4,8 +4,8 @@
 // and finds those that dead processes left. It does not know what a chunk means, nor where it goes.
 //
 //	Dir/
-//	  <name>.<pid>.<16 hex digits>/      named as the ring that it belongs to, where that is in shared memory
-//	      owner.json                     identity, process, time
+//	  <name>.<pid>.<16 hex digits>/
+//	      owner.json                     identity, process, time, the process's ring
 //	      seg-… cursor-mover lock        a journal of chunks, as forward.Chunk writes them
 //
 // # Nouns
@@ -23,8 +23,10 @@
 //	  └─── Discard ───┴──────────────── Discard ────┘
 //
 // A spill is made when it is first needed, and discarded when nothing is left in it: a process
-// whose destination keeps up touches no disk. It is adopted with its journal's lock held, if name
-// and identity are ours, and if the ring of the same name is ours or does not exist. While it is
+// whose destination keeps up touches no disk. The first has the name of the process's ring, where
+// that is in shared memory; those of what is written at once (MakeWithin), and those that replace
+// one that somebody removed, have names of their own. A spill is adopted with its journal's lock
+// held, if name and identity are ours, and if its ring is ours or does not exist. While it is
 // discarded, owner.json is named empty. A folder without owner.json was being made or removed when
 // its process died; if its journal is empty it is removed.
 //
@@ -36,6 +38,8 @@
 //   - A spill has one heir: whoever holds the lock.
 //   - What stands in Dir and is no spill of this name is left alone.
 //
-// Not promised: MaxDisk to the byte when several processes spill into one folder. Each looks once a
-// second what the others hold.
+// Not promised: MaxDisk to the byte. Segments are taken whole: 4 MiB, or an eighth of MaxDisk if
+// that is less. A spill that grows beside others, of this process or of other ones, may pass it by
+// the two that it took before it looked. At those of this process it looks at once, at others once
+// a second.
 package spill

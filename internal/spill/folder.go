@@ -3,6 +3,7 @@
 package spill
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -123,12 +124,26 @@ func cutLast(s string) (before, after string) {
 // folders of both have one name: the heir of one looks for the other. made is the age by which
 // heirs ship spills.
 func (f *Folder) Make(ring string, made time.Time) (*Spill, error) {
+	return f.make(ring, made, false)
+}
+
+// MakeWithin makes one for what is appended to it at once: it has not the ring's name, and takes no
+// more than MaxDisk leaves now. So nothing has to ask Budget for it, whose answer for the own spill
+// counts it.
+func (f *Folder) MakeWithin(ring string, made time.Time) (*Spill, error) {
+	return f.make(ring, made, true)
+}
+
+func (f *Folder) make(ring string, made time.Time, within bool) (*Spill, error) {
 	if err := os.MkdirAll(f.opt.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("spill: %w", err)
 	}
-	paired := ""
-	if ring != "" && !f.paired {
-		paired = filepath.Base(ring)
+	who, paired := owner{Identity: f.opt.Identity, PID: os.Getpid(), Made: made}, ""
+	if ring != "" {
+		who.Ring = filepath.Base(ring)
+	}
+	if !within && !f.paired {
+		paired = who.Ring
 	}
 	for try := range 10 {
 		name := paired
@@ -146,7 +161,7 @@ func (f *Folder) Make(ring string, made time.Time) (*Spill, error) {
 		if err != nil {
 			return nil, fmt.Errorf("spill: %w", err)
 		}
-		err = writeOwner(dir, owner{f.opt.Identity, os.Getpid(), made})
+		err = writeOwner(dir, who)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -154,11 +169,16 @@ func (f *Folder) Make(ring string, made time.Time) (*Spill, error) {
 			_ = os.RemoveAll(dir) // the error of writing is what counts
 			return nil, fmt.Errorf("spill: %w", err)
 		}
-		if f.opt.MaxDisk-f.others(dir) < f.segment() {
+		most, least := f.opt.MaxDisk, f.segment()
+		left := most - f.others(dir)
+		if within {
+			most, least = left, 2*least // the least that a journal wants
+		}
+		if left < least {
 			_ = os.RemoveAll(dir)
 			return nil, ErrBudget
 		}
-		sp := &Spill{folder: f, Dir: dir, Made: made}
+		sp := &Spill{folder: f, Dir: dir, Made: made, most: most}
 		for range sweepTries {
 			if err = f.open(sp); !errors.Is(err, journal.ErrLocked) {
 				break
@@ -179,7 +199,8 @@ func (f *Folder) Make(ring string, made time.Time) (*Spill, error) {
 			_ = os.RemoveAll(dir)
 			return nil, err
 		}
-		f.paired = f.paired || ring != ""
+		f.paired = f.paired || name == paired
+		f.counted = time.Time{}
 		return sp, nil
 	}
 	return nil, errors.New("spill: no name for a spill is free")
@@ -192,7 +213,7 @@ func (f *Folder) segment() int64 { return min(segmentBytes, f.opt.MaxDisk/8) }
 // they come and go, and budget looks at them.
 func (f *Folder) open(sp *Spill) error {
 	j, err := journal.Open(sp.Dir, &journal.Options{
-		MaxBytes: f.opt.MaxDisk, SegmentBytes: f.segment(), FS: f.opt.FS, Report: func(err error) {
+		MaxBytes: cmp.Or(sp.most, f.opt.MaxDisk), SegmentBytes: f.segment(), FS: f.opt.FS, Report: func(err error) {
 			if !sp.gone.Load() {
 				f.report(err)
 			}

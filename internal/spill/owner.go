@@ -26,6 +26,7 @@ type owner struct {
 	Identity []byte    `json:"identity"`
 	PID      int       `json:"pid"`
 	Made     time.Time `json:"made"`
+	Ring     string    `json:"ring,omitempty"` // name of its folder
 }
 
 // writeOwner writes it whole or not at all.

@@ -38,6 +38,10 @@ func (f *Folder) Scout(rings []string) []*Spill {
 		}
 		sp := &Spill{folder: f, Dir: filepath.Join(f.opt.Dir, d.Name())}
 		who, err := readOwner(sp.Dir)
+		of := d.Name()
+		if f.named(who.Ring) {
+			of = who.Ring
+		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			f.sweep(sp.Dir)
@@ -45,11 +49,11 @@ func (f *Folder) Scout(rings []string) []*Spill {
 		case err != nil:
 			f.report(fmt.Errorf("%s is left alone: %w", sp.Dir, err))
 			continue
-		case string(who.Identity) != string(f.opt.Identity) || !f.orphan(d.Name(), rings):
+		case string(who.Identity) != string(f.opt.Identity) || !f.orphan(of, rings):
 			continue
 		}
-		sp.Made = who.Made
-		if err := f.openOrphan(sp, rings); err != nil {
+		sp.Made, sp.Paired = who.Made, slices.Contains(rings, of)
+		if err := f.openOrphan(sp); err != nil {
 			if !errors.Is(err, journal.ErrLocked) {
 				f.report(fmt.Errorf("%s is left alone: %w", sp.Dir, err))
 			}
@@ -68,11 +72,10 @@ func (f *Folder) Scout(rings []string) []*Spill {
 
 // openOrphan opens a spill that may belong to an adopted ring: then its owner is dead, but the
 // kernel need not have let go of all its locks yet.
-func (f *Folder) openOrphan(sp *Spill, rings []string) error {
-	mine := slices.Contains(rings, filepath.Base(sp.Dir))
+func (f *Folder) openOrphan(sp *Spill) error {
 	for tries := 0; ; tries++ {
 		err := f.open(sp)
-		if !mine || tries == 20 || !errors.Is(err, journal.ErrLocked) || f.over() {
+		if !sp.Paired || tries == 20 || !errors.Is(err, journal.ErrLocked) || f.over() {
 			return err
 		}
 		f.pause()
@@ -161,8 +164,8 @@ func (f *Folder) ours(dir string) bool {
 	})
 }
 
-// orphan says that a spill's ring is not another process's, nor will be: it is ours, or gone, or
-// can never be adopted.
+// orphan says that a spill's ring, by its name, is not another process's, nor will be: it is ours,
+// or gone, or can never be adopted.
 func (f *Folder) orphan(name string, rings []string) bool {
 	if f.opt.Shm == "" || slices.Contains(rings, name) {
 		return true

@@ -38,6 +38,7 @@ type Spill struct {
 	IDs   map[[IDLen]byte]bool // of these
 
 	folder *Folder
+	most   int64 // bytes of its journal; 0: as many as all spills together may have
 	j      *journal.Journal
 	rd     *journal.Reader
 	early  journal.Record // met when those before it were asked for, which cannot be read
