@@ -174,10 +174,8 @@ func (r *Reader) stopped() bool {
 	select {
 	case <-r.closed:
 		return true
-	case <-r.j.done:
-		return true
 	default:
-		return false
+		return r.j.over()
 	}
 }
 
