@@ -18,6 +18,7 @@ const (
 	cursorMagic  = "SPILLCUR"
 	cursorHeader = 48
 	maxState     = 64 << 20
+	maxCursor    = 4 * maxState // bytes of a file, which has room for two states that grow
 )
 
 // cursor is a durable place in the journal with a reader's opaque state, in a file of two slots. A
