@@ -59,10 +59,11 @@ func (a *allocator) runAllocator() {
 	defer timer.Stop()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	said := ""
+	said, failed := "", false
 	for !a.closed {
 		job := a.job()
-		if job == nil {
+		if job == nil || failed { // what failed is not tried again at once
+			failed = false
 			wait := time.Hour
 			if a.blocked != nil && !errors.Is(a.blocked, errLimit) || a.reserve.short {
 				wait = retrySpace
@@ -84,12 +85,13 @@ func (a *allocator) runAllocator() {
 			continue
 		}
 		if err := job(); err != nil {
+			failed = true
 			a.block(err)
 			if said != err.Error() { // once, not at every try
 				said = err.Error()
 				a.tell(fmt.Errorf("journal: prepare segment: %w", err))
 			}
-		} else {
+		} else if !a.reserve.short { // else it is the same full disk
 			said = ""
 		}
 		a.broadcast()

@@ -8,6 +8,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -152,6 +154,80 @@ func TestCloseWakes(t *testing.T) {
 		t.Error(err)
 	}
 	<-j.Space()
+}
+
+// TestCloseWaits: who closes the journal waits for what others write to cursors, whichever of
+// several callers it is: when Close returns the directory is another's to open.
+func TestCloseWaits(t *testing.T) {
+	for name, step := range map[string]func(*Journal, *Reader) error{
+		"commit": func(_ *Journal, r *Reader) error { return r.Commit(0, make([]byte, 2*pageSize)) },
+		"place":  func(j *Journal, _ *Reader) error { return j.PlaceCursor("new", 0, nil) },
+		"make":   func(j *Journal, _ *Reader) error { _, err := j.Reader("new"); return err },
+		"remove": func(j *Journal, _ *Reader) error { return j.RemoveCursor("old") },
+	} {
+		t.Run(name, func(t *testing.T) { closeWaits(t, step) })
+	}
+}
+
+func closeWaits(t *testing.T, step func(*Journal, *Reader) error) {
+	c := &heldNames{FS: newCrashFS(rand.New(rand.NewPCG(1, 2))), held: make(chan struct{}), free: make(chan struct{})}
+	j := mustOpen(t, "d", &Options{FS: c})
+	r := mustReader(t, j, "r")
+	mustReader(t, j, "old").Close()
+	c.armed.Store(true)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := step(j, r); err != nil {
+			t.Error(err)
+		}
+	})
+	<-c.held
+	var closed atomic.Int32
+	for range 2 {
+		wg.Go(func() {
+			if err := j.Close(); err != nil {
+				t.Error(err)
+			}
+			closed.Add(1)
+		})
+	}
+	<-j.done
+	for n := 0; n < 200_000 && closed.Load() == 0; n++ {
+		runtime.Gosched() // one that does not wait returns now
+	}
+	if n := closed.Load(); n > 0 {
+		t.Errorf("%d callers of Close have returned while a cursor was being written", n)
+	}
+	if err := j.PlaceCursor("late", 0, nil); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	close(c.free)
+	wg.Wait()
+	must(t, mustOpen(t, "d", &Options{FS: c.FS}).Close())
+}
+
+// heldNames holds the first change of a cursor's name once it is armed.
+type heldNames struct {
+	FS
+	armed      atomic.Bool
+	held, free chan struct{}
+}
+
+func (h *heldNames) hold(path string) {
+	if cursor := strings.HasPrefix(filepath.Base(path), cursorPrefix) && !strings.HasSuffix(path, ".tmp"); cursor && h.armed.CompareAndSwap(true, false) {
+		close(h.held)
+		<-h.free
+	}
+}
+
+func (h *heldNames) Rename(oldpath, newpath string) error {
+	h.hold(newpath)
+	return h.FS.Rename(oldpath, newpath)
+}
+
+func (h *heldNames) Remove(path string) error {
+	h.hold(path)
+	return h.FS.Remove(path)
 }
 
 // TestUnreadablePage: a page that the device refuses is an error a few times, then damage; all

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ const (
 	cursorMagic  = "SPILLCUR"
 	cursorHeader = 48
 	maxState     = 64 << 20
+	maxCursor    = 4 * maxState // bytes of a file, which has room for two states that grow
 )
 
 // cursor is a durable place in the journal with a reader's opaque state, in a file of two slots. A
@@ -101,8 +103,12 @@ func (c *cursor) load(b []byte) error {
 	return nil
 }
 
-// write makes a commit durable, on a full disk with the reserve's help. With mu held.
+// write makes a commit durable, on a full disk with the reserve's help. With mu held, for which
+// Close waits: who gets it after that must not write any more.
 func (c *cursor) write(r *reserve, p Position, state []byte) error {
+	if r.over() {
+		return ErrClosed
+	}
 	return r.with(func() error { return c.tryWrite(r, p, state) })
 }
 
@@ -193,11 +199,28 @@ func (c *cursor) harden(r *reserve) error {
 	return err
 }
 
+// remove deletes the file. The cursor is as it was if that fails.
+func (c *cursor) remove(r *reserve) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.over() { // as in write
+		return ErrClosed
+	}
+	if err := r.fs.Remove(c.path); err != nil && !errors.Is(err, fs.ErrNotExist) { // an attempt before this one may have come so far
+		return err
+	}
+	return r.fs.SyncDir(r.dir)
+}
+
 func (c *cursor) close() error {
-	if c.file == nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.file
+	c.file = nil
+	if f == nil {
 		return nil
 	}
-	return c.file.Close()
+	return f.Close()
 }
 
 const cursorPrefix = "cursor-"

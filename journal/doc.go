@@ -173,8 +173,9 @@
 //	Journal     Append, Open, Close; with follow.go Reader and cursors
 //
 // Locks are taken in this order: that of a Reader, of its cursor, of the reserve, life.mu, that of
-// holes. life.mu, which comments call mu, is never held over a call to the kernel but that to close
-// a reader's file, nor over Report.
+// holes. life.mu, which comments call mu, is never held over a call to the kernel but those that
+// close a file, nor over Report. Who writes to a cursor holds that one's lock and looks first
+// whether the journal is closed. Close takes each of these locks before it lets the directory go.
 //
 // Not obvious:
 //

@@ -323,6 +323,82 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// TestSetAsideWhole: a copy that the end of a process cut short is not taken for the whole of what
+// cannot be read, and what was cut off a file is not made up.
+func TestSetAsideWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrashFS(rand.New(rand.NewPCG(1, 2)))
+		j := mustOpen(t, "d", &Options{FS: c})
+		mustReader(t, j, "r").Close()
+		p := mustAppend(t, j, testRecord(1, 3*scanBlock))
+		mustSync(t, j, p)
+		mustSync(t, j, mustAppend(t, j, []byte("after")))
+		seg := filepath.Join("d", segmentName(p.seq()))
+		must(t, j.Close())
+		f, err := c.Open(seg)
+		must(t, err)
+		_, err = f.WriteAt([]byte("damage"), dataStart+2*recordHeader)
+		must(t, err)
+		want := make([]byte, p.off()-dataStart)
+		_, err = f.ReadAt(want, dataStart)
+		must(t, err)
+		damage := func() *CorruptError {
+			t.Helper()
+			var told reports
+			j := mustOpen(t, "d", &Options{FS: c, Report: told.add})
+			defer j.Close()
+			readAll(t, mustReader(t, j, "r"))
+			var ce *CorruptError
+			if list := told.all(); len(list) != 1 || !errors.As(list[0], &ce) {
+				t.Fatalf("told: %v", list)
+			}
+			return ce
+		}
+		// The process ends while it writes the copy.
+		writes := 0
+		c.mu.Lock()
+		c.failing = func(op, path string) error {
+			if op == "write" && strings.Contains(path, quarantineDir) {
+				if writes++; writes == 2 {
+					c.kill()
+					return errPower
+				}
+			}
+			return nil
+		}
+		c.mu.Unlock()
+		j = mustOpen(t, "d", &Options{FS: c, Report: func(error) {}})
+		_, _, _ = mustReader(t, j, "r").TryNext()
+		_ = j.Close()
+		c = c.after
+		kept := func(ce *CorruptError) []byte {
+			t.Helper()
+			q, err := c.Open(ce.Saved)
+			must(t, err)
+			b := make([]byte, len(want)+1)
+			n, _ := q.ReadAt(b, 0)
+			return b[:n]
+		}
+		if ce := damage(); !bytes.Equal(kept(ce), want) {
+			t.Errorf("%v: %d bytes of %d are kept", ce, len(kept(ce)), len(want))
+		}
+		// Others cut the file.
+		must(t, c.Remove(damage().Saved))
+		f, err = c.Open(seg)
+		must(t, err)
+		must(t, f.Truncate(dataStart+2*pageSize))
+		ce := damage()
+		if ce.Length < int64(len(want)) || !bytes.Equal(kept(ce), want[:2*pageSize]) {
+			t.Errorf("%v: %d bytes of %d are kept", ce, len(kept(ce)), 2*pageSize)
+		}
+		must(t, c.Remove(ce.Saved))
+		must(t, f.Truncate(dataStart))
+		if ce := damage(); ce.Saved != "" {
+			t.Errorf("%v: %d bytes are kept", ce, len(kept(ce)))
+		}
+	})
+}
+
 // TestStrangers: files that the journal cannot read are set aside, those that are not its own are
 // left alone.
 func TestStrangers(t *testing.T) {

@@ -3,9 +3,7 @@
 package journal
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 )
 
@@ -35,11 +33,12 @@ func (j *Journal) Reader(name string) (*Reader, error) {
 		j.mu.Unlock()
 		c.mu.Lock()
 		err := c.write(&j.reserve, Position(c.at.Load()), nil)
+		made := c.file != nil
 		c.mu.Unlock()
 		if err != nil {
 			j.mu.Lock()
 			c.open = false
-			if c.file == nil { // else it has its name, and holds what it is to read
+			if !made { // else it has its name, and holds what it is to read
 				delete(j.named, name)
 			}
 			j.mu.Unlock()
@@ -139,6 +138,7 @@ func (j *Journal) PlaceCursor(name string, p Position, state []byte) error {
 	j.mu.Unlock()
 	c.mu.Lock()
 	err = c.write(&j.reserve, p, state)
+	made := c.file != nil
 	c.mu.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -147,7 +147,7 @@ func (j *Journal) PlaceCursor(name string, p Position, state []byte) error {
 	case err == nil:
 	case is:
 		c.at.Store(min(was, c.at.Load()))
-	case c.file == nil: // else it has its name, and holds what it is to read
+	case !made: // else it has its name, and holds what it is to read
 		delete(j.named, name)
 	}
 	j.release()
@@ -172,20 +172,16 @@ func (j *Journal) RemoveCursor(name string) error {
 	}
 	c.open = true // so that nobody opens it meanwhile
 	j.mu.Unlock()
-	err := j.fs.Remove(c.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // an attempt before this one came so far
-	}
-	if err == nil {
-		err = j.fs.SyncDir(j.dir)
-	}
+	err := c.remove(&j.reserve)
 	j.mu.Lock()
-	defer j.mu.Unlock()
 	c.open = false
+	if err == nil {
+		delete(j.named, name)
+		j.release()
+	}
+	j.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("journal: remove cursor %s: %w", name, err)
 	}
-	delete(j.named, name)
-	j.release()
 	return c.close()
 }

@@ -31,14 +31,12 @@ func (g *segments) recyclable() int {
 	return len(g.free) - 1
 }
 
-// recycle gives a freed segment the next number.
+// recycle gives a freed segment the next number, which is taken with the file's name.
 func (g *segments) recycle() error {
 	i := g.recyclable()
-	g.recycled++
 	old := g.free[i]
 	g.free = slices.Delete(g.free, i, i+1)
 	s := &segment{seq: g.nextSeq, path: old.path, file: old.file, size: old.size, filled: max(old.filled, pageSize)}
-	g.nextSeq++
 	g.mu.Unlock()
 	var err error
 	if s.file == nil {
@@ -60,15 +58,21 @@ func (g *segments) recycle() error {
 		}
 	}
 	g.mu.Lock()
+	if s.path == old.path {
+		s.seq = old.seq
+	} else {
+		g.nextSeq++
+	}
 	g.bytes += s.size - old.size
 	if errors.Is(err, fs.ErrNotExist) { // others removed it, and it held nothing
 		g.bytes -= s.size
 		return s.close()
 	}
 	if err != nil {
-		g.free = append(g.free, s) // it is tried again, under another number
+		g.free = append(g.free, s) // it is tried again
 		return err
 	}
+	g.recycled++
 	g.prepared(s)
 	return nil
 }
@@ -124,6 +128,10 @@ func (g *segments) shrink() (err error) {
 	}
 	g.mu.Lock()
 	g.bytes += s.size - was
+	if errors.Is(err, fs.ErrNotExist) { // as in recycle
+		g.bytes -= s.size
+		return s.close()
+	}
 	g.free = append(g.free, s)
 	return err
 }

@@ -5,6 +5,7 @@ package journal
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"io"
 	"math/rand/v2"
@@ -169,4 +170,28 @@ func TestForgedHeaders(t *testing.T) {
 			t.Errorf("known %v: %d bytes were read of a file of %d", known, src.n, len(b))
 		}
 	}
+}
+
+// TestForgedLength: a header that is right in all but a length that no record can have is damage,
+// before any memory is taken for it. The file is as long as it says.
+func TestForgedLength(t *testing.T) {
+	var length uint32 = 1<<31 + 8
+	bind := binder{seq: 1, nonce: fuzzNonce}
+	b := make([]byte, dataStart+pageSize)
+	bind.putHeader(b[dataStart:], kindRecord, int(int32(length)), 0, dataStart)
+	var s scanner
+	s.reset(endless{bytes.NewReader(b)}, 1, fuzzNonce)
+	s.large = func() { t.Error("memory is taken for it") }
+	if _, _, _, _, err := s.record(dataStart, dataStart+recordHeader+int64(length)); !errors.Is(err, errNoRecord) {
+		t.Error(err)
+	}
+}
+
+// endless has zeros behind its bytes.
+type endless struct{ io.ReaderAt }
+
+func (e endless) ReadAt(b []byte, off int64) (int, error) {
+	n, _ := e.ReaderAt.ReadAt(b, off)
+	clear(b[n:])
+	return len(b), nil
 }

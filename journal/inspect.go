@@ -72,24 +72,14 @@ func Inspect(dir string) (*Inspection, error) {
 			}
 		} else if name, ok := cursorName(e.Name()); ok && e.Type().IsRegular() {
 			found = true
-			c := CursorInfo{Name: name}
-			b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
+			if c := inspectCursor(dir, e.Name(), name); !errors.Is(c.Err, fs.ErrNotExist) {
+				i.Cursors = append(i.Cursors, c)
 			}
-			var cur cursor
-			if c.Err = err; err == nil {
-				c.Err = cur.load(b)
-			}
-			c.Pos, c.Commits, c.State = Position(cur.at.Load()), cur.gen, cur.state
-			i.Cursors = append(i.Cursors, c)
 		} else if e.Name() == identityFile {
-			b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-			if err == nil {
-				i.Identity, err = parseIdentity(b)
-			}
-			if !errors.Is(err, fs.ErrNotExist) {
-				i.IdentityErr = err
+			if e.Type().IsRegular() {
+				i.Identity, i.IdentityErr = inspectIdentity(dir)
+			} else {
+				i.IdentityErr = errIdentity // to open a pipe would be to wait for ever
 			}
 		} else if e.Name() == quarantineDir {
 			q, _ := os.ReadDir(filepath.Join(dir, quarantineDir))
@@ -138,6 +128,40 @@ func Inspect(dir string) (*Inspection, error) {
 		}
 	}
 	return i, nil
+}
+
+// inspectCursor's Err is that there is no such file where that has gone meanwhile.
+func inspectCursor(dir, file, name string) CursorInfo {
+	c := CursorInfo{Name: name}
+	path := filepath.Join(dir, file)
+	fi, err := os.Stat(path)
+	if err == nil && fi.Size() > maxCursor {
+		err = errCursor
+	}
+	var b []byte
+	if err == nil {
+		b, err = os.ReadFile(path)
+	}
+	var cur cursor
+	if c.Err = err; err == nil {
+		c.Err = cur.load(b)
+	}
+	c.Pos, c.Commits, c.State = Position(cur.at.Load()), cur.gen, cur.state
+	return c
+}
+
+func inspectIdentity(dir string) (id [16]byte, err error) {
+	f, err := os.Open(filepath.Join(dir, identityFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return id, nil
+	}
+	if err != nil {
+		return id, err
+	}
+	defer f.Close()
+	b := make([]byte, identityLen+1)
+	n, _ := f.ReadAt(b, 0) // what is missing shows
+	return parseIdentity(b[:n])
 }
 
 // inspectHeader is false when the file has gone meanwhile.

@@ -5,6 +5,8 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -12,7 +14,7 @@ import (
 //
 // Lock order: Reader.mu, cursor.mu, reserve.own, life.mu, holes.mu. life.mu, which is called mu
 // everywhere, guards what appenders, the syncer, the allocator and readers share. It is never held
-// over a call to the kernel but that to close a reader's file, nor over Report. writer.writing is a
+// over a call to the kernel but those that close a file, nor over Report. writer.writing is a
 // lock too, for the right to write to segments: who has it holds no other.
 type Journal struct {
 	folder
@@ -23,7 +25,8 @@ type Journal struct {
 	cursors
 	segments
 	allocator
-	wg sync.WaitGroup
+	wg    sync.WaitGroup
+	ended sync.Once
 }
 
 // newJournal ties the parts together.
@@ -84,28 +87,36 @@ func load(dir string, o *Options) (*Journal, error) {
 // be called again and at any time; waiters get ErrClosed. It waits for the disk.
 func (j *Journal) Close() error {
 	j.mu.Lock()
-	if j.closed {
-		j.mu.Unlock()
+	if !j.closed {
+		j.closed = true
+		close(j.done)
+		j.broadcast()
+	}
+	j.mu.Unlock()
+	j.ended.Do(func() {
 		j.wg.Wait()
+		err := j.closeFiles()
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		return j.closeErr
-	}
-	j.closed = true
-	close(j.done)
-	j.broadcast()
-	j.mu.Unlock()
-	j.wg.Wait()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.closeErr = errors.Join(j.err, j.closeErr, j.closeFiles())
-	j.openSpace()
+		j.closeErr = errors.Join(j.err, j.closeErr, err)
+		j.openSpace()
+	})
 	return j.closeErr
 }
 
-// closeFiles ends Open or Close.
+// closeFiles ends Open or Close. It waits for those who write to a cursor: as soon as the lock is
+// let go, the directory may be another's.
 func (j *Journal) closeFiles() error {
+	j.mu.Lock()
+	named := slices.Collect(maps.Values(j.named))
+	j.mu.Unlock()
 	var errs []error
+	for _, c := range named {
+		errs = append(errs, c.close())
+	}
+	errs = append(errs, j.reserve.close())
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	for _, list := range [][]*segment{j.segs, j.ready, j.free, j.aside} {
 		for _, s := range list {
 			errs = append(errs, s.close())
@@ -114,10 +125,7 @@ func (j *Journal) closeFiles() error {
 	for r := range j.reading {
 		errs = append(errs, r.drop())
 	}
-	for _, c := range j.named {
-		errs = append(errs, c.close())
-	}
-	return errors.Join(append(errs, j.reserve.close(), j.lock.Close())...)
+	return errors.Join(append(errs, j.lock.Close())...)
 }
 
 // Check returns an error if the file that is appended to was removed: then what Flush returned nil

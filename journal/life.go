@@ -66,6 +66,16 @@ func (l *life) usable() error {
 	return l.err
 }
 
+// over says that Close was called.
+func (l *life) over() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // tell has the syncer report err. With mu held.
 func (l *life) tell(err error) {
 	if len(l.told) < 64 {

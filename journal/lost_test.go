@@ -318,3 +318,44 @@ func TestPlaceCursor(t *testing.T) {
 		}
 	}
 }
+
+// TestRemovedWhileAppending: readers give up the file of the segment that others append to.
+func TestRemovedWhileAppending(t *testing.T) {
+	c := newCrashFS(rand.New(rand.NewPCG(1, 2))) // it lets the journal go on
+	j := mustOpen(t, "d", &Options{FS: c, Report: func(error) {}})
+	defer j.Close()
+	var rs []*Reader
+	for i := range 100 {
+		rs = append(rs, mustReader(t, j, fmt.Sprint(i)))
+	}
+	p := mustAppend(t, j, []byte("gone"))
+	mustSync(t, j, p)
+	must(t, c.Remove(filepath.Join("d", segmentName(p.seq()))))
+	j.mu.Lock()
+	j.seg.bad = true // nobody waits a minute for it
+	j.mu.Unlock()
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 400_000 { // of 24 bytes, in 16 MiB
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if _, err := j.Append([]byte("x")); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	for _, r := range rs {
+		for range 2 * readTries {
+			if rec, ok, _ := r.TryNext(); ok && rec.Pos == p {
+				t.Error("what is gone was read")
+			}
+		}
+	}
+	close(stop)
+	<-done
+}

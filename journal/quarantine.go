@@ -35,36 +35,45 @@ func (d *folder) tellHole(e *CorruptError) {
 	d.opt.Report(e)
 }
 
-// setAside copies [from,to) of f into quarantine. What the device will not give is left zero.
+// setAside copies [from,to) of f into quarantine, as far as the file goes. What the device will not
+// give is left zero. The copy has its name when it is whole. There is none of what was cut off the
+// file.
 func (d *folder) setAside(name string, f io.ReaderAt, from, to int64) (string, error) {
+	buf := make([]byte, min(to-from, scanBlock))
+	if _, err := f.ReadAt(buf[:1], from); errors.Is(err, io.EOF) {
+		return "", nil
+	}
 	path := filepath.Join(d.dir, quarantineDir, name)
 	if err := d.fs.MkdirAll(filepath.Dir(path)); err != nil {
 		return "", err
 	}
-	q, err := d.fs.Create(path)
+	if old, err := d.fs.Open(path); err == nil { // set aside before an earlier restart
+		return path, old.Close()
+	}
+	tmp := path + ".tmp"
+	_ = d.fs.Remove(tmp) // of a process that was killed meanwhile
+	q, err := d.fs.Create(tmp)
 	if err != nil {
-		if old, oerr := d.fs.Open(path); oerr == nil { // set aside before an earlier restart
-			return path, old.Close()
-		}
 		return "", err
 	}
-	buf := make([]byte, min(to-from, scanBlock))
 	for off := from; off < to && err == nil; off += int64(len(buf)) {
 		b := buf[:min(int64(len(buf)), to-off)]
 		clear(b)
-		_, _ = f.ReadAt(b, off)
+		if n, rerr := f.ReadAt(b, off); errors.Is(rerr, io.EOF) {
+			b, to = b[:n], off
+		}
 		_, err = q.WriteAt(b, off-from)
 	}
 	if err == nil {
 		err = q.Datasync()
 	}
 	if err = errors.Join(err, q.Close()); err == nil {
-		err = errors.Join(d.fs.SyncDir(filepath.Dir(path)), d.fs.SyncDir(d.dir))
+		err = d.fs.Rename(tmp, path)
 	}
 	if err != nil {
-		return "", errors.Join(err, d.fs.Remove(path))
+		return "", errors.Join(err, d.fs.Remove(tmp))
 	}
-	return path, nil
+	return path, errors.Join(d.fs.SyncDir(filepath.Dir(path)), d.fs.SyncDir(d.dir))
 }
 
 // moveAside moves a whole file into quarantine and reports it.

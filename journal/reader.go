@@ -174,10 +174,8 @@ func (r *Reader) stopped() bool {
 	select {
 	case <-r.closed:
 		return true
-	case <-r.j.done:
-		return true
 	default:
-		return false
+		return r.j.over()
 	}
 }
 
@@ -205,7 +203,11 @@ func (r *Reader) limit() (int64, bool, error) {
 				return 0, false, err
 			}
 			// Somebody removed it: told, and what comes after it must not wait for ever.
-			r.seg, r.off = s, max(off, s.last, s.end.Load())
+			end := s.end.Load()
+			if end == 0 { // it is being appended to
+				end = synced.off()
+			}
+			r.seg, r.off = s, max(off, end)
 			r.scan.reset(nothing{}, s.seq, s.nonce)
 			if r.j.holes.first(at(s.seq, off)) {
 				r.j.tellHole(&CorruptError{Path: s.path, Offset: off, Length: r.off - off, Err: errGone})

@@ -194,7 +194,7 @@ func (v *recovery) openCursor(file, name string) error {
 		return err
 	}
 	size, err := f.Size()
-	if err == nil && size > 4*maxState {
+	if err == nil && size > maxCursor {
 		err = errCursor
 	}
 	var b []byte

@@ -192,8 +192,12 @@ func (r *reserve) with(write func() error) error {
 }
 
 func (r *reserve) close() error {
-	if r.file == nil {
+	r.own.Lock()
+	defer r.own.Unlock()
+	f := r.file
+	r.file = nil
+	if f == nil {
 		return nil
 	}
-	return r.file.Close()
+	return f.Close()
 }

@@ -155,7 +155,8 @@ func (s *scanner) header(h []byte, start int64) (n int64, kind, crc uint32, ok b
 	if s.bind.header(h, start) != binary.LittleEndian.Uint32(h[12:]) {
 		return 0, 0, 0, false
 	}
-	return int64(binary.LittleEndian.Uint32(h)), kind, binary.LittleEndian.Uint32(h[8:]), true
+	n = int64(binary.LittleEndian.Uint32(h))
+	return n, kind, binary.LittleEndian.Uint32(h[8:]), n <= maxRecordBytes
 }
 
 // after is where to go on behind damage at start: at end, where the damaged record says the next

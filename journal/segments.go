@@ -40,9 +40,7 @@ func (g *segments) takeReady(size int64) *segment {
 // create makes a new segment file.
 func (g *segments) create(size int64) error {
 	s := &segment{seq: g.nextSeq, path: g.path(segmentName(g.nextSeq)), size: size}
-	g.nextSeq++
 	g.bytes += size
-	g.created++
 	g.mu.Unlock()
 	err := g.createFile(s)
 	g.mu.Lock()
@@ -50,6 +48,8 @@ func (g *segments) create(size int64) error {
 		g.bytes -= size
 		return err
 	}
+	g.nextSeq++
+	g.created++
 	g.prepared(s)
 	return nil
 }

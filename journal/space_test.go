@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,4 +165,113 @@ func othersFillDisk(t *testing.T, end string, reserve int64, records int) {
 	if got != want {
 		t.Errorf("%d records were read of %d", got, want)
 	}
+}
+
+// TestFullDiskThatFails: what the allocator cannot do on a full disk it tries again after a while,
+// and not at once.
+func TestFullDiskThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrashFS(rand.New(rand.NewPCG(1, 2)))
+		var told reports
+		j := mustOpen(t, "d", &Options{FS: c, SegmentBytes: 256 << 10, MaxBytes: 4 << 20})
+		synctest.Wait() // a spare file is there
+		must(t, j.Close())
+		c.fill()
+		// The disk keeps several versions of a page: where it is full, none can be written over.
+		writes := 0
+		c.failing = func(op, path string) error {
+			if op != "write" || !strings.Contains(path, "seg-") {
+				return nil
+			}
+			if writes++; writes == 1000 {
+				t.Error("it tries all the time")
+				c.limit = 0 // or it goes on for ever
+			}
+			return syscall.ENOSPC
+		}
+		j = mustOpen(t, "d", &Options{FS: c, SegmentBytes: 256 << 10, MaxBytes: 4 << 20, Reserve: 64 << 10, Report: told.add})
+		defer j.Close()
+		<-time.After(10 * retrySpace) // of the bubble
+		c.mu.Lock()
+		n := writes
+		c.failing, c.limit = nil, 0
+		c.mu.Unlock()
+		if n == 0 || n > 20 {
+			t.Errorf("%d attempts in %v", n, 10*retrySpace)
+		}
+		if list := told.all(); len(list) != 1 || !errors.Is(list[0], syscall.ENOSPC) {
+			t.Errorf("told: %v", list)
+		}
+		for {
+			if _, err := j.Append(testRecord(1, 1000)); err == nil {
+				break
+			}
+			<-j.Space()
+		}
+	})
+}
+
+// TestCannotRecycle: a freed segment that cannot get its new name is tried again and again, which
+// is told once, and takes no number each time.
+func TestCannotRecycle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrashFS(rand.New(rand.NewPCG(1, 2)))
+		var told reports
+		j := mustOpen(t, "d", &Options{FS: c, SegmentBytes: minSegmentBytes, MaxBytes: 1 << 20, Report: told.add})
+		defer j.Close()
+		r := mustReader(t, j, "r")
+		synctest.Wait()
+		c.mu.Lock()
+		c.failing = func(op, path string) error {
+			if op == "rename" {
+				return fmt.Errorf("rename %s: %w", path, syscall.EIO)
+			}
+			return nil
+		}
+		c.mu.Unlock()
+		next := func() uint32 {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			return j.nextSeq
+		}
+		was := next()
+		for j.Stats().Segments < 2 {
+			p, err := j.Append(testRecord(1, 10_000))
+			if err != nil {
+				break
+			}
+			mustSync(t, j, p)
+		}
+		_, last := readAll(t, r)
+		must(t, r.Commit(last, nil))
+		<-time.After(10 * retrySpace) // of the bubble
+		if list := told.all(); len(list) != 1 || !errors.Is(list[0], syscall.EIO) {
+			t.Errorf("told: %v", list)
+		}
+		if s := j.Stats(); s.Created+s.Recycled > 1 {
+			t.Errorf("%d files made and %d used again", s.Created, s.Recycled)
+		}
+		if n := next(); n > was+1 {
+			t.Errorf("number %d was next, now it is %d", was, n)
+		}
+		c.mu.Lock()
+		c.failing = nil
+		c.mu.Unlock()
+		for range 20 {
+			for {
+				p, err := j.Append(testRecord(1, 10_000))
+				if err == nil {
+					mustSync(t, j, p)
+					break
+				}
+				<-j.Space()
+			}
+			if _, last := readAll(t, r); last > 0 {
+				must(t, r.Commit(last, nil))
+			}
+		}
+		if list := told.all(); len(list) != 1 {
+			t.Errorf("told: %v", list)
+		}
+	})
 }

@@ -19,6 +19,8 @@ const (
 	goneSuffix = ".gone"
 	// quarantine is where a journal sets aside what it cannot read.
 	quarantine = "quarantine"
+
+	mostOwner = 1 << 20 // bytes of an owner's file
 )
 
 // owner is what the owner's file in a spill says.
@@ -51,6 +53,9 @@ func readOwner(dir string) (owner, error) {
 	}
 	if !fi.Mode().IsRegular() { // to read from a pipe would be to wait for ever
 		return o, fmt.Errorf("spill: %s is no file", path)
+	}
+	if fi.Size() > mostOwner {
+		return o, fmt.Errorf("spill: %s is too long", path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -3,6 +3,7 @@
 package spill
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -88,11 +89,11 @@ func (sp *Spill) list() error {
 	return nil
 }
 
-// State is what the last Commit with a state stored. The caller must not change it.
+// State is a copy of what the last Commit with a state stored. It may be called at any time.
 func (sp *Spill) State() []byte {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	return sp.state
+	return bytes.Clone(sp.state)
 }
 
 // Commit makes it durable that everything up to p is done. A nil state leaves the one that is
