@@ -4,7 +4,6 @@ package files
 
 import (
 	"errors"
-	"hash/crc32"
 	"io/fs"
 	"os"
 	"strings"
@@ -23,47 +22,6 @@ import (
 // file in the same directory that begins as the path does, that was not changed after the file was
 // cut, and in which the sum stands at the same place. So a state without a sum, which is one of a
 // file that had no committed line yet, has no copy.
-
-// A tail is a sum of the bytes before a place in a file. The zero value is that of no bytes.
-type tail struct {
-	at   int64
-	size int // bytes, at most tailSize
-	sum  uint32
-}
-
-// tailSize is enough for lines that differ in their time or an id.
-const tailSize = 256
-
-var tailTable = crc32.MakeTable(crc32.Castagnoli)
-
-// tailOf makes the tail of bytes that end at a place.
-func tailOf(b []byte, at int64) tail {
-	b = b[max(0, len(b)-tailSize):]
-	return tail{at: at, size: len(b), sum: crc32.Checksum(b, tailTable)}
-}
-
-// tailAt returns the tail up to a place, of no bytes if it is not known.
-func (f *file) tailAt(n int64) tail {
-	for _, t := range []tail{f.last, f.tail} {
-		if t.at == n {
-			return t
-		}
-	}
-	return tail{}
-}
-
-// in reports whether the bytes are in a file, at their place.
-func (t tail) in(f *os.File) (bool, error) {
-	if t.at < int64(t.size) {
-		return false, nil
-	}
-	var buf [tailSize]byte
-	b := buf[:t.size]
-	if _, err := f.ReadAt(b, t.at-int64(t.size)); err != nil {
-		return false, err
-	}
-	return crc32.Checksum(b, tailTable) == t.sum, nil
-}
 
 // isCut reports whether the file of an entry, which is at a path now, was cut since.
 func (e *entry) isCut(path string, size int64) bool {

@@ -126,11 +126,11 @@ func (w *world) run(ticks int) (done bool) {
 		}
 		if s != nil {
 			w.ticks = -1
-			if s.keeper != nil && !done { // it ends, whatever is due
+			if s.rotator.keeper != nil && !done { // it ends, whatever is due
 				ctx, cancel := context.WithCancel(context.Background())
 				cancel()
-				s.keeper.close(ctx)
-				s.keeper = nil
+				s.rotator.keeper.close(ctx)
+				s.rotator.keeper = nil
 			}
 			s.Close() // the kernel does that for a dead process
 		}

@@ -4,10 +4,20 @@ package files
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 )
+
+// A finder looks for lines that come again after a crash in what an earlier process wrote.
+type finder struct {
+	o        *Options
+	index    *index
+	waiting  *waiting
+	recorder *recorder
+}
 
 // find takes away the waiting lines that are in the file already, because they were written after
 // the last commit and before a crash. The lines come again in the same order, so that they are
@@ -28,13 +38,13 @@ import (
 // bytes were that it had not written yet. The lines are written over them. They are also written
 // over themselves where a sync has failed: what can be read is equal, but the kernel takes it for
 // written.
-func (s *Set) find(f *file, size int64) error {
+func (s *finder) find(f *file, size int64) error {
 	more := size > f.limit // which others wrote
 	size = min(size, f.limit)
 	n := 0 // bytes of f.lines found
 	var buf [32 << 10]byte
 	equal := true
-	over := overwriter{s: s, f: f}
+	over := overwriter{kernel: s.o.kernel, f: f}
 	defer over.close()
 	for equal && n < len(f.lines) && f.found+int64(n) < size {
 		at := f.found + int64(n)
@@ -60,7 +70,7 @@ func (s *Set) find(f *file, size int64) error {
 	switch {
 	case !equal, more && f.found+int64(rest) == size:
 		f.expected, f.end = false, -1
-		s.hasty = true // what goes to the end now is not behind length in one piece: after another crash it would not be found
+		s.recorder.hasty = true // what goes to the end now is not behind length in one piece: after another crash it would not be found
 		if !equal {
 			s.o.Report(fmt.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path, f.found))
 		}
@@ -76,7 +86,7 @@ func (s *Set) find(f *file, size int64) error {
 
 // handOver moves lines that wait for a file of an earlier identity to where they belong now, but
 // for one that it has a part of.
-func (s *Set) handOver(f *file) {
+func (s *finder) handOver(f *file) {
 	keep := 0
 	if f.torn > 0 {
 		keep = bytes.IndexByte(f.lines, '\n') + 1
@@ -102,7 +112,7 @@ func common(a, b []byte) int {
 // An overwriter writes into a file where something stands already, which its handle, for appending,
 // cannot.
 type overwriter struct {
-	s      *Set
+	kernel *kernel
 	f      *file
 	handle *os.File
 }
@@ -126,7 +136,7 @@ func (o *overwriter) write(b []byte, at int64) error {
 		}
 	}
 	o.f.dirty = true
-	_, err := o.s.o.kernel.writeAt(o.handle, b, at)
+	_, err := o.kernel.writeAt(o.handle, b, at)
 	return err
 }
 
@@ -134,4 +144,32 @@ func (o *overwriter) close() {
 	if o.handle != nil {
 		o.handle.Close()
 	}
+}
+
+// compare returns how many bytes of want, which is no longer than buf, stand in the file: those
+// that do, and those where it has NULs, which are written over.
+func (s *finder) compare(f *file, over *overwriter, buf, want []byte, at int64) (same int, err error) {
+	got, err := f.handle.ReadAt(buf[:len(want)], at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	for same < len(want) {
+		n := common(want[same:], buf[same:got])
+		if f.doubt {
+			if err := over.write(want[same:same+n], at+int64(same)); err != nil {
+				return same, err
+			}
+		}
+		same += n
+		nuls := len(buf[same:got]) - len(bytes.TrimLeft(buf[same:got], "\x00"))
+		nuls = min(nuls, len(want)-same)
+		if nuls == 0 {
+			break
+		}
+		if err := over.write(want[same:same+nuls], at+int64(same)); err != nil {
+			return same, err
+		}
+		same += nuls
+	}
+	return same, nil
 }

@@ -5,10 +5,12 @@ package files
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"slices"
 	"strings"
+	"time"
 )
 
 // An index holds the files that are remembered, and finds the one that a line goes to.
@@ -256,4 +258,32 @@ func (x *index) state(closed bool, mark Mark, length func(*file) (n int64, ok bo
 		entries = append(entries, e)
 	}
 	return appendState(nil, &state{writers, entries, closed, mark})
+}
+
+// admit counts the new file that an event would make, and returns ErrCrowded where a Checkpoint has
+// to come first.
+func (x *index) admit(r route) error {
+	if x.crowd.most == 0 || x.crowd.closed {
+		return nil
+	}
+	f, path := x.fileOf(r)
+	if f != nil || !x.crowd.isNew(path) {
+		return nil
+	}
+	if rest, ok := x.pattern.rest(); !ok || rest == r {
+		return nil
+	}
+	if x.crowd.marks && x.crowd.isFull(time.Now()) {
+		return ErrCrowded
+	}
+	x.crowd.count()
+	return nil
+}
+
+// crowded tells that no new files are made for a while.
+func (x *index) crowded() error {
+	rest, _ := x.pattern.rest()
+	path := x.pattern.path(rest, x.writers[x.self])
+	return fmt.Errorf("files: %s: %d new files within a minute; until it is over, lines of further tags and times go to %s",
+		x.pattern.text, x.crowd.made, path)
 }

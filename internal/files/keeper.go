@@ -238,20 +238,3 @@ func (r *rotated) remove() error {
 	}
 	return errors.Join(errs...)
 }
-
-// tendLeft has it look after what earlier processes left, of the paths that are known: those in the
-// state, and the one that a pattern without {tag} has now. Other tags' files have their turn when
-// they are opened.
-func (s *Set) tendLeft() {
-	if s.tended {
-		return
-	}
-	s.tended = true
-	for _, path := range s.left {
-		s.keeper.tend(path)
-	}
-	s.left = nil
-	if p := s.index.pattern; !p.uses[tagPart] {
-		s.keeper.tend(p.path(p.route("", s.now.Unix()), s.index.writers[s.index.self]))
-	}
-}

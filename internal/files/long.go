@@ -3,7 +3,6 @@
 package files
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -66,7 +65,7 @@ func (s *Set) tryLong(r route, render func(w io.Writer) error) (n int64, err err
 			return 0, err
 		}
 		if f.handle != nil && f.expected {
-			done, n, err := s.findLong(f, render)
+			done, n, err := s.finder.findLong(f, render)
 			if done || err != nil {
 				return n, err
 			}
@@ -81,7 +80,7 @@ func (s *Set) tryLong(r route, render func(w io.Writer) error) (n int64, err err
 		}
 		f = next
 	}
-	if err := s.dueLong(f, render); err != nil {
+	if err := s.rotator.dueLong(f, render); err != nil {
 		return 0, err
 	}
 	size, err := f.handle.Seek(0, io.SeekEnd)
@@ -95,16 +94,16 @@ func (s *Set) tryLong(r route, render func(w io.Writer) error) (n int64, err err
 		return 0, err
 	}
 	if !f.known {
-		if err := s.name([]*file{f}); err != nil {
+		if err := s.recorder.name([]*file{f}); err != nil {
 			return 0, err
 		}
 	}
-	w := longWriter{s: s, f: f, skip: f.long}
+	w := longWriter{kernel: s.o.kernel, f: f, skip: f.long}
 	if err := render(&w); err != nil {
 		if errors.Is(err, errOthers) {
 			s.o.Report(fmt.Errorf("files: %s: %w: a line of which %d bytes are there begins anew", f.path, err, f.long))
 			f.long, f.end = 0, -1
-			s.hasty = true
+			s.recorder.hasty = true
 		}
 		return 0, err
 	}
@@ -112,45 +111,12 @@ func (s *Set) tryLong(r route, render func(w io.Writer) error) (n int64, err err
 	return w.n, nil
 }
 
-// dueLong rotates the file before a long line where that is due. How long the line is must be known
-// for that.
-func (s *Set) dueLong(f *file, render func(w io.Writer) error) error {
-	r := &s.o.Rotation
-	if !r.on() || f.long > 0 || s.index.foreign(f) || s.now.Before(s.unable) {
-		return nil
-	}
-	size, err := f.handle.Seek(0, io.SeekEnd)
-	if err != nil || size == 0 {
-		return err
-	}
-	due := r.Every > 0 && r.period(s.now) != f.period
-	if !due && r.Size > 0 {
-		var n counter
-		if err := render(&n); err != nil {
-			return err
-		}
-		due = size+int64(n) > r.Size
-	}
-	if !due {
-		return nil
-	}
-	return s.change(f)
-}
-
-// counter counts what is written.
-type counter int64
-
-func (c *counter) Write(b []byte) (int, error) {
-	*c += counter(len(b))
-	return len(b), nil
-}
-
 // longWriter writes a line to a file, piece by piece, but for its first bytes, which are there.
 type longWriter struct {
-	s    *Set
-	f    *file
-	skip int64
-	n    int64 // bytes of the line so far
+	kernel *kernel
+	f      *file
+	skip   int64
+	n      int64 // bytes of the line so far
 }
 
 func (w *longWriter) Write(b []byte) (n int, err error) {
@@ -161,7 +127,7 @@ func (w *longWriter) Write(b []byte) (n int, err error) {
 	}
 	f := w.f
 	expected := f.end
-	n, err = f.put(w.s.o.kernel, b[over:])
+	n, err = f.put(w.kernel, b[over:])
 	switch {
 	case n > 0 && w.n == 0: // who wrote before it does not matter
 	case n > 0 && f.end != expected+int64(n):
@@ -177,13 +143,13 @@ func (w *longWriter) Write(b []byte) (n int, err error) {
 
 // findLong compares a long line with what stands where it is expected. done: the file has all of
 // it. Otherwise nothing is expected in the file any more, and f.long is what the file ends in.
-func (s *Set) findLong(f *file, render func(w io.Writer) error) (done bool, n int64, err error) {
+func (s *finder) findLong(f *file, render func(w io.Writer) error) (done bool, n int64, err error) {
 	size, err := f.handle.Seek(0, io.SeekEnd)
 	if err != nil {
 		return false, 0, err
 	}
 	more := size > f.limit
-	m := longMatcher{s: s, f: f, size: min(size, f.limit), over: overwriter{s: s, f: f}}
+	m := longMatcher{finder: s, f: f, size: min(size, f.limit), over: overwriter{kernel: s.o.kernel, f: f}}
 	defer m.over.close()
 	if err := render(&m); err != nil && !errors.Is(err, errDiffer) && !errors.Is(err, errEnds) {
 		return false, 0, err
@@ -199,7 +165,7 @@ func (s *Set) findLong(f *file, render func(w io.Writer) error) (done bool, n in
 	switch {
 	case m.differ || more && at == m.size:
 		f.expected, f.end, f.long = false, -1, 0
-		s.hasty = true
+		s.recorder.hasty = true
 		if m.differ {
 			s.o.Report(fmt.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path, f.found))
 		}
@@ -217,7 +183,7 @@ func (s *Set) findLong(f *file, render func(w io.Writer) error) (done bool, n in
 
 // longMatcher compares a line with a file, piece by piece.
 type longMatcher struct {
-	s      *Set
+	finder *finder
 	f      *file
 	size   int64 // of what is to be compared
 	same   int64 // bytes of the line that are there
@@ -236,7 +202,7 @@ func (m *longMatcher) Write(b []byte) (n int, err error) {
 			m.ended = true
 			return n, errEnds
 		}
-		same, err := m.s.compare(m.f, &m.over, m.buf[:len(want)], want, at)
+		same, err := m.finder.compare(m.f, &m.over, m.buf[:len(want)], want, at)
 		n += same
 		m.same += int64(same)
 		if err != nil {
@@ -248,41 +214,4 @@ func (m *longMatcher) Write(b []byte) (n int, err error) {
 		}
 	}
 	return n, nil
-}
-
-// compare returns how many bytes of want, which is no longer than buf, stand in the file: those
-// that do, and those where it has NULs, which are written over.
-func (s *Set) compare(f *file, over *overwriter, buf, want []byte, at int64) (same int, err error) {
-	got, err := f.handle.ReadAt(buf[:len(want)], at)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return 0, err
-	}
-	for same < len(want) {
-		n := common(want[same:], buf[same:got])
-		if f.doubt {
-			if err := over.write(want[same:same+n], at+int64(same)); err != nil {
-				return same, err
-			}
-		}
-		same += n
-		nuls := len(buf[same:got]) - len(bytes.TrimLeft(buf[same:got], "\x00"))
-		nuls = min(nuls, len(want)-same)
-		if nuls == 0 {
-			break
-		}
-		if err := over.write(want[same:same+nuls], at+int64(same)); err != nil {
-			return same, err
-		}
-		same += nuls
-	}
-	return same, nil
-}
-
-// dropLong forgets what is written of a long line.
-func (s *Set) dropLong() {
-	for _, f := range s.index.order {
-		if f.long > 0 {
-			f.long, f.end = 0, -1
-		}
-	}
 }

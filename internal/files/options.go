@@ -52,10 +52,9 @@ type Options struct {
 
 // What can be wrong.
 var (
-	ErrPattern = errors.New("files: unusable path pattern")
-	ErrClosed  = errors.New("files: set is closed")
-	ErrState   = errors.New("files: unreadable state")
-	ErrKind    = errors.New("not a regular file")
+	ErrClosed = errors.New("files: set is closed")
+	ErrState  = errors.New("files: unreadable state")
+	ErrKind   = errors.New("not a regular file")
 
 	// ErrSync says that the kernel could not bring written lines to the disk. It tells so once and
 	// forgets the bytes, so that a Set stays failed after it: close it, open another with the state

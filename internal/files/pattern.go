@@ -3,12 +3,16 @@
 package files
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 )
+
+// ErrPattern says that lines cannot go to files under a path.
+var ErrPattern = errors.New("files: unusable path pattern")
 
 // identity is what of the writing process stands in paths. A pattern without {host} has an empty
 // host, and so on. In a state of version 1 the pattern is empty: it is that of the reader.

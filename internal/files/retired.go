@@ -28,7 +28,7 @@ import (
 // allows.
 
 // retire leaves the file of f, which is at another path now, for a new one.
-func (s *Set) retire(f *file, to string) {
+func (r *rotator) retire(f *file, to string) {
 	old := &file{
 		path: to, of: f.path, writer: f.writer,
 		known: f.known, inode: f.inode, length: f.length, doubt: f.doubt, found: f.found, end: f.end, tail: f.tail, last: f.last,
@@ -42,43 +42,35 @@ func (s *Set) retire(f *file, to string) {
 		old.end = math.MaxInt64
 	}
 	if f.handle != nil {
-		s.openFiles.remove(f)
-		s.openFiles.pushOldest(old) // the first to be closed: the others may be about to be written
+		r.handles.remove(f)
+		r.handles.pushOldest(old) // the first to be closed: the others may be about to be written
 	}
-	s.index.add(old)
+	r.index.add(old)
 	f.renew()
-}
-
-// renew makes f forget its file: the next one has nothing in it.
-func (f *file) renew() {
-	f.handle, f.id = nil, fileID{}
-	f.known, f.doubt, f.touched, f.dirty = false, false, false, false
-	f.inode, f.length, f.found, f.end = 0, 0, 0, 0
-	f.tail, f.last = tail{}, tail{}
 }
 
 // moved leaves a file that is not at its path any more: another process has rotated it, or somebody
 // took it away.
-func (s *Set) moved(f *file) error {
-	if f.touched && f.torn == 0 && f.long == 0 && !f.expected && !s.index.foreign(f) {
+func (r *rotator) moved(f *file) error {
+	if f.touched && f.torn == 0 && f.long == 0 && !f.expected && !r.index.foreign(f) {
 		if to, _ := movedAs(f.path, f.id.inode); to != "" {
-			s.keeper.hold(to)
-			s.retire(f, to)
+			r.keeper.hold(to)
+			r.retire(f, to)
 			return nil
 		}
 	}
 	f.torn, f.long = 0, 0
-	s.hasty = true
+	r.recorder.hasty = true
 	if f.handle == nil {
 		return nil
 	}
-	return s.close(f)
+	return r.handles.close(f)
 }
 
 // pursue finds a file that lines are expected in where it is now, if it was renamed since the Set
 // was opened: by another output that has its path, or by another program. It reports whether it
 // was.
-func (s *Set) pursue(f *file) bool {
+func (r *rotator) pursue(f *file) bool {
 	if !f.expected || !f.known {
 		return false
 	}
@@ -86,41 +78,36 @@ func (s *Set) pursue(f *file) bool {
 		return false
 	}
 	to, _ := movedAs(cmp.Or(f.of, f.path), f.inode)
-	if to == "" || s.index.files[to] != nil {
+	if to == "" || r.index.files[to] != nil {
 		return false
 	}
-	s.keeper.hold(to)
-	s.index.retire(f, to)
+	r.keeper.hold(to)
+	r.index.retire(f, to)
 	return true
 }
 
-// rotatedAs returns which rotated file of a path has an inode, and its size; "" if none has.
-func rotatedAs(path string, inode uint64) (name string, size int64) {
-	all, err := rotatedOf(path)
-	if err != nil {
-		return "", 0
-	}
-	for i := range all {
-		if !all[i].forms[0] {
-			continue
-		}
-		if id, size, err := idAt(all[i].path); err == nil && id.inode == inode {
-			return all[i].path, size
+// dismiss leaves a file that no state names any more. A retired one is the keepers' as soon as that
+// is committed.
+func (r *rotator) dismiss(f *file) {
+	if f.of != "" {
+		r.dismissed = append(r.dismissed, f)
+	} else if f.handle != nil {
+		if err := r.handles.close(f); err != nil {
+			r.o.Report(err) // it is on disk
 		}
 	}
-	return "", 0
 }
 
 // release gives the keepers what was dismissed: what Sync returned is committed by now.
-func (s *Set) release() error {
+func (r *rotator) release() error {
 	var errs []error
-	for _, f := range s.dismissed {
+	for _, f := range r.dismissed {
 		if f.handle != nil {
-			errs = append(errs, s.close(f))
+			errs = append(errs, r.handles.close(f))
 		}
-		s.keeper.free(f.path)
-		s.keeper.tend(f.of)
+		r.keeper.free(f.path)
+		r.keeper.tend(f.of)
 	}
-	s.dismissed = nil
+	r.dismissed = nil
 	return errors.Join(errs...)
 }

@@ -156,3 +156,20 @@ func parseRotated(name, base, ending string) (at time.Time, form int, ok bool) {
 	at, err := time.Parse(stampLayout, stamp)
 	return at, form, err == nil && at.Format(stampLayout) == stamp
 }
+
+// rotatedAs returns which rotated file of a path has an inode, and its size; "" if none has.
+func rotatedAs(path string, inode uint64) (name string, size int64) {
+	all, err := rotatedOf(path)
+	if err != nil {
+		return "", 0
+	}
+	for i := range all {
+		if !all[i].forms[0] {
+			continue
+		}
+		if id, size, err := idAt(all[i].path); err == nil && id.inode == inode {
+			return all[i].path, size
+		}
+	}
+	return "", 0
+}

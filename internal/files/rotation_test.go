@@ -108,7 +108,7 @@ func TestRotateEvery(t *testing.T) {
 	if got := string(read(t, path)); got != "today\n" {
 		t.Errorf("got %q", got)
 	}
-	f := s.openFiles.newest
+	f := s.handles.newest
 	f.period-- // midnight
 	must(t, s.Write())
 	if _, err := os.Stat(path); err == nil {

@@ -9,34 +9,30 @@ import (
 )
 
 // A Set is a bounded set of files that lines are appended to. It is for one goroutine at a time.
+//
+// How it is organised: what is below calls what is above it in this picture, and never the other
+// way round.
+//
+//	index, waiting       which file a line goes to; lines that wait
+//	recorder             what the last state says, and what must be durable before the next
+//	handles              open files, and what the disk has not got of them
+//	rotator, finder      files that get another name; lines that may be in a file already
+//	Set                  events to files (set.go), lines to the kernel (write.go, long.go), states
+//	                     to the caller (sync.go)
+//
+// A keeper, which compresses and deletes, has a goroutine of its own and shares no file with the
+// rest; its lock is held alone.
 type Set struct {
-	o         Options
-	index     index
-	waiting   waiting
-	openFiles lru
-	dirs      map[string]struct{} // that got new names since they were last synced
-
-	keeper    *keeper   // of rotated files; nil if there is nothing to do
-	left      []string  // paths that the state named, until the first Write has them looked after
-	tended    bool      // by that
-	dismissed []*file   // that were retired and are settled, but perhaps not committed
-	unable    time.Time // nothing is rotated before
-
-	now     time.Time // when the call that runs began
-	opened  time.Time
-	hasty   bool  // what happened since the last Sync would be done twice after a crash
-	mark    Mark  // of the last state
-	unkept  bool  // the state of the last Checkpoint is not durable yet
-	resumed Mark  // where the caller goes on; none once it is there
-	rest    int64 // see Rest
-	marks   bool  // the caller can make a Checkpoint
-	failed  error // a sync failed
-	closed  bool
+	o        Options
+	index    index
+	waiting  waiting
+	recorder recorder
+	handles  handles
+	rotator  rotator
+	finder   finder
+	rest     int64 // see Rest
+	closed   bool
 }
-
-// patience is for how long lines are expected that an earlier process may have written. They come
-// again soon after Open, if they come at all.
-const patience = time.Hour
 
 // Open makes a Set of files under a path with placeholders. state is what the last Sync or Record
 // before gave and was committed; nil is none. No file is made yet.
@@ -60,39 +56,19 @@ func Open(path string, state []byte, o *Options) (*Set, error) {
 	if err := p.check(me); err != nil {
 		return nil, err
 	}
-	s := &Set{
-		o: options, index: newIndex(p, me, last.writers), dirs: map[string]struct{}{},
-		waiting: waiting{buffer: options.Buffer, memory: options.Memory, most: 4 * options.MaxOpen}, now: time.Now(),
-	}
-	s.opened = s.now
-	s.mark, s.resumed = last.mark, last.mark
-	s.index.crowd = crowd{most: options.NewFiles, closed: last.closed, since: s.now}
-	if options.Rotation.tends() {
-		s.keeper = newKeeper(options.Rotation, options.Report)
-	}
+	s := &Set{o: options, index: newIndex(p, me, last.writers)}
+	now, x := time.Now(), &s.index
+	x.crowd = crowd{most: options.NewFiles, closed: last.closed, since: now}
+	s.waiting = waiting{buffer: options.Buffer, memory: options.Memory, most: 4 * options.MaxOpen}
+	s.recorder = recorder{o: &s.o, index: x, opened: now, mark: last.mark, resumed: last.mark}
+	s.handles = handles{o: &s.o, index: x, recorder: &s.recorder, dirs: dirs{}, now: now}
+	s.rotator = rotator{o: &s.o, index: x, recorder: &s.recorder, handles: &s.handles}
+	s.finder = finder{o: &s.o, index: x, recorder: &s.recorder, waiting: &s.waiting}
 	for _, e := range last.entries {
-		s.index.recall(e)
-		if s.keeper != nil {
-			s.left = append(s.left, e.path)
-		}
+		x.recall(e)
 	}
-	for _, f := range s.index.order {
-		if f.of != "" {
-			s.keeper.hold(f.path)
-		}
-	}
-	s.claim()
+	s.rotator.begin(last.entries)
 	return s, nil
-}
-
-// claim opens files that another output may have now, so that it neither compresses nor deletes
-// them before their lines were looked for. One that cannot be opened is not the worse for it.
-func (s *Set) claim() {
-	for _, f := range s.index.order {
-		if s.index.passedOn(f) && s.openFiles.n < s.o.MaxOpen/2 {
-			_ = s.open(f)
-		}
-	}
 }
 
 // Extend adds lines for the file of a tag and the time of an event, in seconds since 1970. render
@@ -117,7 +93,7 @@ func (s *Set) fileOf(tag string, sec int64) (*file, error) {
 	f := s.index.last
 	if f == nil || f.route != r {
 		if f = s.index.routes[r]; f == nil {
-			if err := s.admit(r); err != nil {
+			if err := s.index.admit(r); err != nil {
 				return nil, err
 			}
 			f = s.index.lookUp(r)
@@ -137,18 +113,22 @@ func (s *Set) Rest() int64 { return s.rest }
 // Drop forgets the lines that wait, but for the rest of one that is in a file in part.
 func (s *Set) Drop() {
 	s.waiting.drop()
-	s.dropLong()
+	for _, f := range s.index.order {
+		if f.long > 0 { // what is written of a long line is forgotten
+			f.long, f.end = 0, -1
+		}
+	}
 }
 
 func (s *Set) usable() error {
 	if s.closed {
 		return ErrClosed
 	}
-	return s.failed
+	return s.handles.failed
 }
 
 // Open returns how many files are open.
-func (s *Set) Open() int { return s.openFiles.n }
+func (s *Set) Open() int { return s.handles.n }
 
 // CloseGrace is how long Close waits for rotated files to be compressed and deleted.
 const CloseGrace = 3 * time.Second
@@ -172,17 +152,7 @@ func (s *Set) CloseContext(ctx context.Context) error {
 		return nil
 	}
 	s.closed = true
-	var errs []error
-	for f := s.openFiles.newest; f != nil; f = f.older {
-		if s.o.NoSync && f.dirty {
-			errs = append(errs, s.o.kernel.sync(f.handle))
-		}
-		errs = append(errs, f.handle.Close())
-		f.handle = nil
-	}
-	s.openFiles = lru{}
-	errs = append(errs, s.release())
-	s.keeper.close(ctx)
+	err := errors.Join(s.handles.end(), s.rotator.end(ctx))
 	s.index, s.waiting = index{}, waiting{}
-	return errors.Join(errs...)
+	return err
 }

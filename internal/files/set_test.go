@@ -66,8 +66,8 @@ func TestManyTags(t *testing.T) {
 			if tag%3 == 0 {
 				must(t, s.Write())
 			}
-			if s.openFiles.n > 2 {
-				t.Fatalf("%d files are open", s.openFiles.n)
+			if s.handles.n > 2 {
+				t.Fatalf("%d files are open", s.handles.n)
 			}
 			if s.WantSync() {
 				asked = true
@@ -193,8 +193,8 @@ func TestIdle(t *testing.T) {
 		must(t, s.Write())
 		<-time.After(40 * time.Second)
 		must(t, s.Write())
-		if s.openFiles.n != 1 {
-			t.Errorf("%d files are open", s.openFiles.n)
+		if s.handles.n != 1 {
+			t.Errorf("%d files are open", s.handles.n)
 		}
 		add(t, s, "a", "2\n")
 		state, err := s.Sync()

@@ -202,3 +202,10 @@ func (d *decoder) byte() byte {
 	d.rest = d.rest[1:]
 	return c
 }
+
+// A Mark says where in a chunk its caller stands, so that a state can belong to a place between two
+// positions. Its zero value stands for the position itself.
+type Mark struct {
+	Place  string // of the chunk, as the caller calls it; "" for the position
+	Events int    // of the chunk, whose lines are in the files
+}

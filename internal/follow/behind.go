@@ -4,7 +4,6 @@ package follow
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,49 +12,43 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// Behind says when an output is so far behind that what has waited longest is given up.
-type Behind struct {
-	// Over says whether too much waits behind a position. If so it returns what says from which
-	// position on it is little enough again.
-	Over func(at journal.Position) (enough func(at journal.Position) bool)
-	// Reason makes dead letters of what is given up, by Config.Refuse; empty drops it.
-	Reason string
-}
-
 const (
 	// lookEvery is how often a follower looks whether its output is too far behind.
 	lookEvery = 200 * time.Millisecond
-	// givePatience is how long an output has to finish what is on its way before it is closed. One
-	// that is only slow does so, and need not be opened again.
-	givePatience = time.Second
 	// giveBytes is how much is given up between two commits, at least.
 	giveBytes = 16 << 20
 	// givePauseMost is the longest pause after a try to give something up that failed.
 	givePauseMost = 30 * time.Second
 )
 
-// errBehind says why an output was closed.
-var errBehind = errors.New("it was closed, for it did not finish what it had, and too much waits for it")
+// A giver gives up what has waited longest for an output that is too far behind.
+type giver struct {
+	*ground
+	care      *care
+	opened    *opened
+	flights   *flights
+	splitter  *splitter
+	fetcher   *fetcher
+	flow      *flow
+	committer *committer
+	closer    *closer
 
-// giving is what a follower knows of giving up.
-type giving struct {
 	looked time.Time
 	not    time.Time // before which nothing is given up
 	failed int       // tries in a row
 }
 
 // over says whether something is to be given up now, and how much.
-func (f *Follower) over(drain context.Context) (enough func(journal.Position) bool) {
-	s := &f.step
-	if f.cfg.Behind == nil || drain.Err() != nil { // at the end nothing comes any more
+func (v *giver) over(drain context.Context) (enough func(journal.Position) bool) {
+	if v.cfg.Behind == nil || drain.Err() != nil { // at the end nothing comes any more
 		return nil
 	}
 	now := time.Now()
-	if now.Sub(s.looked) < lookEvery || now.Before(s.not) {
+	if now.Sub(v.looked) < lookEvery || now.Before(v.not) {
 		return nil
 	}
-	s.looked = now
-	return f.cfg.Behind.Over(s.committed)
+	v.looked = now
+	return v.cfg.Behind.Over(v.committed)
 }
 
 // giveUpOldest gives up what has waited longest. What is on its way comes first:
@@ -67,79 +60,76 @@ func (f *Follower) over(drain context.Context) (enough func(journal.Position) bo
 //
 // An output may have done something of what it was closed with: that is given up as well, so it
 // does not come twice.
-func (f *Follower) giveUpOldest(ctx context.Context) {
-	s := &f.step
-	if !f.rested(ctx) {
+func (v *giver) giveUpOldest(ctx context.Context) {
+	if !v.rested(ctx) {
 		if ctx.Err() != nil {
 			return
 		}
-		f.giveUp(ctx)
-		s.broken = errBehind
+		v.closer.giveUp(ctx)
+		v.opened.broken = errBehind
 	}
-	enough := f.cfg.Behind.Over(s.committed)
+	enough := v.cfg.Behind.Over(v.committed)
 	if enough == nil {
 		return
 	}
-	err := f.cfg.Reader.SkipTo(s.committed)
+	err := v.cfg.Reader.SkipTo(v.committed)
 	for more := true; more && err == nil && ctx.Err() == nil; {
-		more, err = f.giveSome(ctx, enough)
+		more, err = v.giveSome(ctx, enough)
 	}
 	if err == nil {
-		s.failed = 0
+		v.failed = 0
 		return
 	}
 	if ctx.Err() != nil {
 		return
 	}
 	// The output may work again, so nothing waits here.
-	wait := min(retryPause<<min(s.failed, 10), givePauseMost)
-	s.failed++
-	s.not = time.Now().Add(wait)
-	f.fail(err, wait)
-	if err := f.cfg.Reader.SkipTo(s.committed); err != nil && s.broken == nil {
-		s.broken = err
+	wait := min(retryPause<<min(v.failed, 10), givePauseMost)
+	v.failed++
+	v.not = time.Now().Add(wait)
+	v.care.fail(err, wait)
+	if err := v.cfg.Reader.SkipTo(v.committed); err != nil && v.opened.broken == nil {
+		v.opened.broken = err
 	}
 }
 
 // rested reports whether the output is at rest, with all that it has done committed.
-func (f *Follower) rested(ctx context.Context) bool {
-	s := &f.step
+func (v *giver) rested(ctx context.Context) bool {
 	wait, cancel := context.WithTimeout(ctx, givePatience)
 	defer cancel()
-	for s.broken == nil && s.inFlight > 0 {
+	for v.opened.broken == nil && v.flights.inFlight > 0 {
 		if wait.Err() != nil {
 			return false
 		}
-		f.await(wait, 0)
-		f.collect()
+		v.flow.await(wait, 0)
+		v.flow.collect()
 	}
-	if s.broken != nil || s.out == nil {
+	if v.opened.broken != nil || v.opened.out == nil {
 		return false
 	}
-	if s.stop > s.committed {
-		if err := f.commit(wait); err != nil {
+	if v.stop > v.committed {
+		if err := v.committer.commit(wait); err != nil {
 			return false
 		}
 	}
-	return s.taken == s.committed
+	return v.taken == v.committed
 }
 
 // giveSome gives up records behind the cursor until there is enough for a commit. more is false
 // when nothing is left to give up.
-func (f *Follower) giveSome(ctx context.Context, enough func(journal.Position) bool) (more bool, err error) {
-	s := &f.step
+func (v *giver) giveSome(ctx context.Context, enough func(journal.Position) bool) (more bool, err error) {
 	var n Counts
 	var all []Refused
 	var volume, kept int64
-	at, more := s.committed, true
-	for volume < giveBytes && kept < f.cfg.Bytes && ctx.Err() == nil {
+	at, more := v.committed, true
+	for volume < giveBytes && kept < v.cfg.Bytes && ctx.Err() == nil {
 		if enough(at) {
 			more = false
 			break
 		}
-		rec, ok, err := f.cfg.Reader.TryNext()
+		rec, ok, err := v.cfg.Reader.TryNext()
 		if err != nil {
-			f.endSplit()
+			v.splitter.endSplit()
 			return false, err
 		}
 		if !ok {
@@ -152,57 +142,38 @@ func (f *Follower) giveSome(ctx context.Context, enough func(journal.Position) b
 		var c forward.Chunk
 		switch err := c.Parse(rec.Data); {
 		case err != nil:
-			f.reportBroken(rec.Pos, err)
+			v.reportBroken(rec.Pos, err)
 			n.Broken++
 			n.Unreadable += int64(c.Events)
-		case f.cfg.Behind.Reason == "" || f.cfg.Refuse == nil:
+		case v.cfg.Behind.Reason == "" || v.cfg.Refuse == nil:
 			n.Dropped += int64(c.Events)
 		default:
 			n.Refused += int64(c.Events)
 			n.Aside += int64(c.Events)
-			r := f.setAside(rec.Pos, &c)
+			r := v.setAside(rec.Pos, &c)
 			all = append(all, r)
 			kept += int64(len(r.Chunk.Entries))
 		}
 	}
-	f.endSplit()
-	if at == s.committed || ctx.Err() != nil {
+	v.splitter.endSplit()
+	if at == v.committed || ctx.Err() != nil {
 		return false, ctx.Err()
 	}
 	if len(all) > 0 {
-		if err := f.cfg.Refuse(ctx, all); err != nil {
+		if err := v.cfg.Refuse(ctx, all); err != nil {
 			return false, fmt.Errorf("dead letters: %w", err)
 		}
 	}
-	s.rewind(at)
-	s.passing = n
-	return more, f.move(ctx)
+	v.rewind(at)
+	v.passing = n
+	return more, v.committer.move(ctx)
 }
 
 // setAside makes a dead letter of a whole record.
-func (f *Follower) setAside(end journal.Position, c *forward.Chunk) Refused {
+func (v *giver) setAside(end journal.Position, c *forward.Chunk) Refused {
 	all := make([]int, c.Events)
 	for i := range all {
 		all[i] = i
 	}
-	return Refused{Position: end, Time: time.Now(), Reason: f.cfg.Behind.Reason, Entries: all, Chunk: output.Only(f.inflated(c), all)}
-}
-
-// flush has the output flushed, which may hang: one that is too far behind meanwhile is not waited
-// for any longer.
-func (f *Follower) flush(ctx context.Context) error {
-	f.moved.Store(time.Now().UnixNano())
-	defer f.moved.Store(0)
-	if f.cfg.Behind == nil {
-		return f.step.out.Flush(ctx)
-	}
-	for {
-		wait, cancel := context.WithTimeout(ctx, givePatience)
-		err := f.step.out.Flush(wait)
-		late := wait.Err() != nil
-		cancel()
-		if err == nil || !late || ctx.Err() != nil || f.cfg.Behind.Over(f.step.committed) != nil {
-			return err
-		}
-	}
+	return Refused{Position: end, Time: time.Now(), Reason: v.cfg.Behind.Reason, Entries: all, Chunk: output.Only(v.fetcher.inflated(c), all)}
 }

@@ -101,10 +101,10 @@ func TestAllocs(t *testing.T) {
 			must(t, f.Open(t.Context()))
 			defer f.Close()
 			step := func() {
-				if more, err := f.next(); !more || err != nil {
+				if more, err := f.flow.next(); !more || err != nil {
 					t.Fatal(more, err)
 				}
-				f.collect()
+				f.flow.collect()
 			}
 			for range 100 {
 				step()

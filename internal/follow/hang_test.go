@@ -332,7 +332,7 @@ func TestStuckBesideOther(t *testing.T) {
 				if n := len(first.has); n != most {
 					t.Errorf("the stuck one has %d chunks", n)
 				}
-				if n := a.step.room; n > 1<<16 {
+				if n := a.flights.room; n > 1<<16 {
 					t.Errorf("its follower keeps %d bytes", n)
 				}
 				stop()
@@ -361,18 +361,18 @@ func TestKeepsLittle(t *testing.T) {
 		}
 		syncAll(t, j)
 		for range 50 {
-			if more, err := f.next(); !more || err != nil {
+			if more, err := f.flow.next(); !more || err != nil {
 				t.Fatal(more, err)
 			}
 		}
-		f.collect()
-		must(t, f.commit(t.Context()))
+		f.flow.collect()
+		must(t, f.committer.commit(t.Context()))
 		var spare int64
-		for _, x := range f.step.spare {
+		for _, x := range f.flights.spare {
 			spare += x.size()
 		}
-		if spare != f.step.room || spare > 3*most {
-			t.Fatalf("it keeps %d bytes, and knows of %d", spare, f.step.room)
+		if spare != f.flights.room || spare > 3*most {
+			t.Fatalf("it keeps %d bytes, and knows of %d", spare, f.flights.room)
 		}
 	}
 }

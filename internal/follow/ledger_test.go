@@ -324,7 +324,7 @@ func TestRestore(t *testing.T) {
 				t.Errorf("reported %q, want %q", got, test.report)
 			}
 			if err == nil {
-				more, err := f.next()
+				more, err := f.flow.next()
 				if first := <-out.got; !more || err != nil || first != test.first {
 					t.Errorf("%v %v, submitted %d first, want %d", more, err, first, test.first)
 				}

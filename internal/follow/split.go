@@ -3,6 +3,7 @@
 package follow
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -34,6 +35,29 @@ type split struct {
 	large  func()                 // ends the turn of a record that is large as it was stored
 }
 
+// A splitter makes several chunks of a record that is longer than the window.
+type splitter struct {
+	*ground
+	opened   *opened
+	split    split
+	cutting  bool            // there is a split
+	ctx      context.Context // of Run
+	inflater forward.Inflater
+	pieces   forward.Pieces
+}
+
+func newSplitter(g *ground, o *opened) *splitter {
+	s := &splitter{ground: g, opened: o}
+	if g.cfg.Turn != nil {
+		g.cfg.Reader.OnLarge(2*g.cfg.Piece, func() {
+			if s.split.large == nil && s.ctx != nil {
+				s.split.large = g.cfg.Turn.Take(s.ctx)
+			}
+		})
+	}
+	return s
+}
+
 // longestCopy is the longest event of a compressed record that is in memory, by default four
 // pieces. To read a longer one where it stands, all that is before it in its record is decompressed
 // again.
@@ -41,13 +65,13 @@ const longestCopy = 4
 
 // cutRecord begins with a record that is long, or compressed and perhaps long, and fills a flight
 // with its first piece, which may be all of it. small is a compressed one as the flight has it.
-func (f *Follower) cutRecord(x *flight, rec journal.Record, small forward.Chunk) error {
-	p := f.step.newSplit()
+func (s *splitter) cutRecord(x *flight, rec journal.Record, small forward.Chunk) error {
+	p := s.newSplit()
 	if err := p.chunk.Parse(rec.Data); err != nil {
 		return err
 	}
 	p.end = rec.Pos
-	err := f.cut(x)
+	err := s.cut(x)
 	if err == nil && !x.part && x.long == nil && small.Compressed != nil { // it may leave as it came
 		small.Entries = x.own.Entries
 		x.own = small
@@ -57,41 +81,40 @@ func (f *Follower) cutRecord(x *flight, rec journal.Record, small forward.Chunk)
 }
 
 // cutRecent is cutRecord for a chunk that is in memory.
-func (f *Follower) cutRecent(x *flight, r Recent) error {
-	p := f.step.newSplit()
+func (s *splitter) cutRecent(x *flight, r Recent) error {
+	p := s.newSplit()
 	p.chunk, p.end, p.held = *r.Chunk, r.End, r.Held
-	return f.cut(x)
+	return s.cut(x)
 }
 
 // newSplit begins a split.
-func (s *step) newSplit() *split {
+func (s *splitter) newSplit() *split {
 	s.split = split{chunk: forward.Chunk{Tag: s.split.chunk.Tag}, from: s.taken, pieces: &s.pieces, large: s.split.large}
 	return &s.split
 }
 
 // cut begins with what the split is of.
-func (f *Follower) cut(x *flight) error {
-	s := &f.step
+func (s *splitter) cut(x *flight) error {
 	p := s.split.pieces
 	p.Large, p.Most = nil, 0
-	if f.cfg.Turn != nil {
+	if s.cfg.Turn != nil {
 		p.Large = func() {
 			if s.split.large == nil {
-				s.split.turn = f.cfg.Turn.Take(s.ctx)
+				s.split.turn = s.cfg.Turn.Take(s.ctx)
 			}
 		}
 	}
-	if s.longer != nil || f.cfg.Packs {
-		p.Most = longestCopy * int(f.cfg.Piece)
+	if s.opened.longer != nil || s.cfg.Packs {
+		p.Most = longestCopy * int(s.cfg.Piece)
 	}
-	p.Begin(&s.inflater, &s.split.chunk, int(f.cfg.Piece))
+	p.Begin(&s.inflater, &s.split.chunk, int(s.cfg.Piece))
 	s.cutting = true
-	return f.piece(x)
+	return s.piece(x)
 }
 
 // piece fills a flight with the next piece of the split.
-func (f *Follower) piece(x *flight) error {
-	p := &f.step.split
+func (s *splitter) piece(x *flight) error {
+	p := &s.split
 	entries, n, last, err := p.pieces.Next(x.entries)
 	x.entries, x.turn, p.turn = entries, p.turn, nil
 	x.end, x.chunk, x.part, x.first = p.end, &x.own, !last, p.taken
@@ -99,7 +122,7 @@ func (f *Follower) piece(x *flight) error {
 	x.bytes = int64(len(entries))
 	x.own = forward.Chunk{Tag: p.chunk.Tag, Signal: p.chunk.Signal, Entries: entries, Events: n}
 	if long := p.pieces.Found; err == nil && long != nil {
-		err = f.long(x, long)
+		err = s.long(x, long)
 	}
 	if p.chunk.Compressed == nil && last && p.part == 0 {
 		x.own.ID, x.own.IDBin, x.own.Own = slices.Clone(p.chunk.ID), p.chunk.IDBin, p.chunk.Own
@@ -110,7 +133,7 @@ func (f *Follower) piece(x *flight) error {
 	if last || err != nil {
 		x.held, p.held = p.held, nil
 		if !p.pinned {
-			f.endSplit()
+			s.endSplit()
 		}
 	}
 	p.taken += n
@@ -119,9 +142,9 @@ func (f *Follower) piece(x *flight) error {
 }
 
 // long has a flight be one long event, which is not in memory unless its output wants it so.
-func (f *Follower) long(x *flight, l *forward.Long) error {
-	p := &f.step.split
-	if f.step.longer != nil {
+func (s *splitter) long(x *flight, l *forward.Long) error {
+	p := &s.split
+	if s.opened.longer != nil {
 		x.long, x.own.Entries = l, nil
 		p.pinned = len(x.entries) == 0
 		return nil
@@ -138,36 +161,29 @@ func (f *Follower) long(x *flight, l *forward.Long) error {
 }
 
 // endSplit lets go of what the split is of.
-func (f *Follower) endSplit() {
-	p := &f.step.split
+func (s *splitter) endSplit() {
+	p := &s.split
 	p.pinned = false
 	if p.held != nil {
 		p.held.Release()
 		p.held = nil
 	}
 	if p.large != nil {
-		f.cfg.Reader.Release()
+		s.cfg.Reader.Release()
 		p.large()
 		p.large = nil
 	}
 }
 
 // identify appends the id of the piece that was read last.
-func (p *split) identify(f *Follower, dst []byte) []byte {
+func (p *split) identify(identify func(dst []byte, first, last journal.Position) []byte, dst []byte) []byte {
 	var room [128]byte
 	id := append(room[:0], p.chunk.ID...)
 	if p.chunk.ID == nil || !p.chunk.Own {
-		id = f.cfg.Identify(room[:0], p.from, p.end)
+		id = identify(room[:0], p.from, p.end)
 	}
 	id = append(id, 0)
 	id = binary.BigEndian.AppendUint32(id, uint32(p.part))
 	sum := sha256.Sum256(id)
 	return base64.StdEncoding.AppendEncode(dst, sum[:16])
-}
-
-// endTurn lets other large events be in memory.
-func (x *flight) endTurn() {
-	if x.turn != nil {
-		x.turn()
-	}
 }

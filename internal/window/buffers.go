@@ -13,15 +13,15 @@ type Buffers struct {
 	bytes int
 }
 
-// buffer is an empty one.
-func (b *Buffers) buffer() []byte {
+// buffer is an empty one. A new one has room for so many bytes.
+func (b *Buffers) buffer(room int) []byte {
 	if n := len(b.all); n > 0 {
 		e := b.all[n-1]
 		b.all = b.all[:n-1]
 		b.bytes -= cap(e)
 		return e
 	}
-	return make([]byte, 0, newBuffer)
+	return make([]byte, 0, max(room, newBuffer))
 }
 
 func (b *Buffers) give(e []byte) {

@@ -86,7 +86,8 @@ func (w *Cutter) cut(s *Source, limit int) {
 	w.s, w.limit = s, limit
 	w.n, w.same, w.size, w.Taken, w.Bytes, w.Bad, w.Full = 0, 0, 0, 0, 0, 0, false
 	if w.Ordered && w.entries == nil {
-		w.entries = w.mem.buffer()
+		n := int(min(s.Unread(), uint64(limit))) // which are likely to be in it
+		w.entries = w.mem.buffer(n + n/8)
 	}
 	w.entries = w.entries[:0]
 	for !w.Full && s.Fill() {
@@ -276,7 +277,7 @@ func (w *Cutter) find(rec *ring.Record, tag []byte) bool {
 	if p.tag != string(tag) {
 		p.tag = string(tag)
 	}
-	*p = part{tag: p.tag, entries: w.mem.buffer(), first: rec.Key, lane: rec.Lane}
+	*p = part{tag: p.tag, entries: w.mem.buffer(0), first: rec.Key, lane: rec.Lane}
 	w.same = w.n
 	w.n++
 	return true

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/spillwaylog/spillway/journal"
+)
+
+const (
+	// commitEvery is how long the cursor may stay behind what is done. After a crash the output
+	// compares, or repeats, what it did since.
+	commitEvery = time.Second
+	// commitBytes bounds the same by volume.
+	commitBytes = 64 << 20
+	// retryPause is how long a failed commit waits for the disk to get well.
+	retryPause = 200 * time.Millisecond
+	// reopenMost is the longest pause before an output is opened again.
+	reopenMost = 30 * time.Second
+	// batchPause is how long a follower that has caught up lets records gather.
+	batchPause = 8 * time.Millisecond
+	// idleFlush is how often an output is flushed that gets nothing, to let go of what it has not
+	// needed for long.
+	idleFlush = time.Minute
+	// finishFor is how long an output may take to close that has done all: it may compress a file.
+	finishFor = 6 * time.Second
+	// closeFor is how long another one may.
+	closeFor = 900 * time.Millisecond
+	// givePatience is how long an output has to finish what is on its way before it is closed. One
+	// that is only slow does so, and need not be opened again.
+	givePatience = time.Second
+	// hangsAfter is how long an output may have chunks and finish none before that is said.
+	hangsAfter = 10 * time.Second
+)
+
+// errBehind says why an output was closed.
+var errBehind = errors.New("it was closed, for it did not finish what it had, and too much waits for it")
+
+// A ground is what all parts of a Follower stand on.
+type ground struct {
+	cfg   Config
+	start journal.Position // where the cursor stood when the follower was made
+	moved atomic.Int64     // since when the output owes something, in nanoseconds since 1970; 0: it does not
+	sent  struct{ events, chunks, bytes atomic.Int64 }
+	inbox inbox
+	place
+	due
+}
+
+func newGround(c *Config) *ground {
+	g := &ground{cfg: *c}
+	if g.cfg.Chunks <= 0 {
+		g.cfg.Chunks = 1024
+	}
+	if g.cfg.Bytes <= 0 {
+		g.cfg.Bytes = 4 << 20
+	}
+	if g.cfg.Piece <= 0 {
+		g.cfg.Piece = 4 << 20
+	}
+	if g.cfg.Passed == nil {
+		g.cfg.Passed = func(journal.Position, Counts) {}
+	}
+	if g.cfg.Failed == nil {
+		g.cfg.Failed = func(error, time.Duration) {}
+	}
+	if g.cfg.Worked == nil {
+		g.cfg.Worked = func() {}
+	}
+	if g.cfg.Report == nil {
+		g.cfg.Report = func(error) {}
+	}
+	g.start, _ = g.cfg.Reader.Committed()
+	g.committed = g.start
+	g.rewind(g.start)
+	return g
+}
+
+// place is where the follower stands: committed ≤ stop ≤ finished ≤ taken.
+type place struct {
+	committed journal.Position // the cursor
+	stop      journal.Position // up to where the cursor may move
+	finished  journal.Position // end of the longest finished prefix
+	taken     journal.Position // end of the last record read
+	state     []byte           // of stop
+	keep      bool             // the state of stop is the one that the cursor has
+}
+
+// rewind says that all is done up to a position, and nothing is known of what comes after it.
+func (p *place) rewind(to journal.Position) {
+	p.taken, p.finished, p.stop = to, to, to
+	p.state, p.keep = nil, true
+}
+
+// due is what the next commit makes good.
+type due struct {
+	counts  Counts    // up to finished, beyond stop
+	passing Counts    // up to stop, beyond committed
+	volume  int64     // submitted since the last commit
+	since   time.Time // the first of it
+	soon    bool      // the next commit is urgent
+}
+
+func (g *ground) reportBroken(end journal.Position, err error) {
+	g.cfg.Report(fmt.Errorf("the record that ends at %v is no chunk: %w; left out", end, err))
+}
+
+// pause waits for d; an error only if ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
