@@ -103,9 +103,9 @@ func TestTroubleDuringLogin(t *testing.T) {
 	bubble(t, s, func(t *testing.T, p *pipes, _ func() string) {
 		q := p.peer()
 		tell := func() (known, own *Sender) {
-			s.roster.mu.Lock()
-			defer s.roster.mu.Unlock()
-			for c := range s.roster.conns {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for c := range s.conns {
 				c.trouble(SlowSender, Closed, "", 0, io.EOF)
 				return told[len(told)-1].Sender, c.sender
 			}
