@@ -85,8 +85,11 @@ func (w *Cutter) Pass(s *Source, limit int) bool {
 func (w *Cutter) cut(s *Source, limit int) {
 	w.s, w.limit = s, limit
 	w.n, w.same, w.size, w.Taken, w.Bytes, w.Bad, w.Full = 0, 0, 0, 0, 0, 0, false
-	if w.Ordered && w.entries == nil {
-		n := int(min(s.Unread(), uint64(limit))) // which are likely to be in it
+	if w.Ordered && w.entries == nil && !w.skip {
+		n := 0
+		if s.Own { // how much waits is not known of another
+			n = int(min(s.Unread(), uint64(limit))) // which are likely to be in it
+		}
 		w.entries = w.mem.buffer(n + n/8)
 	}
 	w.entries = w.entries[:0]
