@@ -162,7 +162,9 @@ func (g *segments) awaitTender(units, stay int, need int64) (at int) {
 		case now == moves && now%2 == 0:
 			return -1
 		case now%2 == 1 && (b.vain.Load() == now || time.Since(since) > tenderPatience):
-			b.vain.Store(now)
+			if b.vain.Load() != now {
+				b.vain.Store(now)
+			}
 			b.missed.Store(true)
 			if b.moved() == now { // else it may have let go before it could see that
 				return -1

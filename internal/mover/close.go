@@ -256,20 +256,21 @@ func (c *closer) end() {
 		}
 	}
 	c.rings.mu.Unlock()
+	c.loop.spiller.relief.again()
+	c.loop.note() // before they are closed, which may hang in a disk
 	for _, sp := range c.loop.spills() {
 		if sp.gone.Load() {
 			continue
 		}
 		if sp.own && sp.empty() && c.loop.spiller.handing == 0 {
+			c.count.disk.Add(-sp.Bytes())
 			sp.remove()
-			c.loop.spiller.own = nil
 			continue
 		}
 		where = append(where, sp.Dir)
 		sp.leave()
 	}
 	where = append(where, c.loop.spiller.relief.leave()...)
-	c.loop.note()
 	if c.loop.spiller.handing > 0 {
 		c.disk.do("closing a spill", c.loop.spiller.shelf.close)
 	}

@@ -69,8 +69,11 @@ func (s *shelf) makeBefore() (*spill.Spill, error) {
 	case s.own != nil:
 		made = s.own.Made
 	}
-	s.before++
-	return s.folder.MakeWithin(s.rings.path, made.Add(time.Duration(s.before)-time.Millisecond))
+	sp, err := s.folder.MakeWithin(s.rings.path, made.Add(time.Duration(s.before+1)-time.Millisecond))
+	if err == nil {
+		s.before++
+	}
+	return sp, err
 }
 
 // putBefore writes chunks to such a spill, for good. n of the first are stored.
@@ -100,6 +103,9 @@ func (s *shelf) putAside(chunks []forward.Chunk, at []journal.Position) (sp *spi
 		}
 	}
 	if n == 0 {
+		if errors.Is(err, journal.ErrTooLarge) { // for what MaxDisk leaves
+			err = spill.ErrBudget
+		}
 		return nil, 0, errors.Join(err, sp.Discard())
 	}
 	return sp, n, err

@@ -22,6 +22,7 @@ const cursor = "mover"
 
 const (
 	segmentBytes = 4 << 20
+	leastWithin  = 256 << 10 // of MaxDisk: the least that a journal wants
 	budgetEvery  = time.Second
 	retryAfter   = 100 * time.Millisecond
 	sweepTries   = 5000 // of a millisecond: a sweep opens a journal, and closes it, on a busy disk
@@ -172,7 +173,7 @@ func (f *Folder) make(ring string, made time.Time, within bool) (*Spill, error) 
 		most, least := f.opt.MaxDisk, f.segment()
 		left := most - f.others(dir)
 		if within {
-			most, least = left, 2*least // the least that a journal wants
+			most, least = left, leastWithin
 		}
 		if left < least {
 			_ = os.RemoveAll(dir)

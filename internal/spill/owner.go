@@ -5,6 +5,7 @@ package spill
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -54,12 +55,17 @@ func readOwner(dir string) (owner, error) {
 	if !fi.Mode().IsRegular() { // to read from a pipe would be to wait for ever
 		return o, fmt.Errorf("spill: %s is no file", path)
 	}
-	if fi.Size() > mostOwner {
-		return o, fmt.Errorf("spill: %s is too long", path)
-	}
-	text, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return o, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostOwner+1))
+	switch {
+	case err != nil:
+		return o, err
+	case len(text) > mostOwner:
+		return o, fmt.Errorf("spill: %s is too long", path)
 	}
 	return o, json.Unmarshal(text, &o)
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spillwaylog/spillway/journal"
 	"github.com/spillwaylog/spillway/ring"
@@ -28,6 +29,7 @@ func (f *Folder) Scout(rings []string) []*Spill {
 		return nil
 	}
 	var found []*Spill
+	until := time.Now().Add(lockPatience)
 	for _, d := range dirs {
 		if name, gone := strings.CutSuffix(d.Name(), goneSuffix); gone && d.IsDir() && f.named(name) {
 			_ = os.RemoveAll(filepath.Join(f.opt.Dir, d.Name())) // nobody reads what is in it
@@ -53,7 +55,7 @@ func (f *Folder) Scout(rings []string) []*Spill {
 			continue
 		}
 		sp.Made, sp.Paired = who.Made, slices.Contains(rings, of)
-		if err := f.openOrphan(sp); err != nil {
+		if err := f.openOrphan(sp, until); err != nil {
 			if !errors.Is(err, journal.ErrLocked) {
 				f.report(fmt.Errorf("%s is left alone: %w", sp.Dir, err))
 			}
@@ -70,12 +72,15 @@ func (f *Folder) Scout(rings []string) []*Spill {
 	return found
 }
 
+// lockPatience is how long one Scout waits for locks.
+const lockPatience = 20 * retryAfter
+
 // openOrphan opens a spill that may belong to an adopted ring: then its owner is dead, but the
 // kernel need not have let go of all its locks yet.
-func (f *Folder) openOrphan(sp *Spill) error {
-	for tries := 0; ; tries++ {
+func (f *Folder) openOrphan(sp *Spill, until time.Time) error {
+	for {
 		err := f.open(sp)
-		if !sp.Paired || tries == 20 || !errors.Is(err, journal.ErrLocked) || f.over() {
+		if !sp.Paired || time.Now().After(until) || !errors.Is(err, journal.ErrLocked) || f.over() {
 			return err
 		}
 		f.pause()

@@ -133,8 +133,14 @@ func (sp *Spill) Save(state []byte) error {
 	return sp.rd.Commit(sp.at, sp.state)
 }
 
-// Bytes is what its segments take. It may be called at any time.
-func (sp *Spill) Bytes() int64 { return sp.j.Stats().Bytes }
+// Bytes is what its segments take, 0 of one that is being removed: that may hang in a disk. It may
+// be called at any time.
+func (sp *Spill) Bytes() int64 {
+	if sp.gone.Load() {
+		return 0
+	}
+	return sp.j.Stats().Bytes
+}
 
 // Space is closed when a full spill may have room again. It may be called at any time.
 func (sp *Spill) Space() <-chan struct{} { return sp.j.Space() }

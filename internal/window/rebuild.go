@@ -186,6 +186,7 @@ func (r *rebuilder) begin(c *claim, rec ring.Record, tag []byte) *Marked {
 func (r *rebuilder) restore(done [IDLen]byte, damaged bool) {
 	_, number, _ := ParseRun(done)
 	for _, c := range r.claims {
+		all := len(c.chunks)
 		if c.runs && !damaged { // or the runs may be others, and have other numbers: rather twice than never, then
 			c.chunks = slices.DeleteFunc(c.chunks, func(k *Marked) bool {
 				return r.spilled[k.ID] || c.partly(done) && k.run() <= number
@@ -204,7 +205,9 @@ func (r *rebuilder) restore(done [IDLen]byte, damaged bool) {
 			k.slot, k.to, k.Runs = c.Slot, c.kind, under
 			r.s.Out++
 		}
-		LeaveRuns(c.chunks) // what is in a spill has no id there any more once it is delivered
+		if len(c.chunks) < all {
+			LeaveRuns(c.chunks) // what is in a spill has no id there any more once it is delivered
+		}
 		if c.kind == ToSpill || c.kind == RunsToSpill {
 			r.found.Younger = append(r.found.Younger, c.chunks...)
 		} else {
