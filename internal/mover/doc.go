@@ -104,7 +104,7 @@
 // chunk which such a disk was given and the destination got does not come again, under its id, if
 // the process is killed then; that a spill outlives a power cut (the journal syncs within a second,
 // but nobody waits for that); order between tags, unless Config.Ordered; MaxDisk to the byte where
-// several spills share one Dir (package spill says how far); that nothing comes twice, under its id,
-// where an heir was killed while it moved what it had adopted to its own spill, and two heirs then
-// share what it left.
+// several spills share one Dir (package spill says how far); that nothing comes twice, under its
+// id, where an heir was killed while it moved what it had adopted to its own spill, and two heirs
+// then share what it left.
 package mover

@@ -192,7 +192,8 @@ func TestSlowHandler(t *testing.T) {
 	if r.KeptUp || r.Unacked != 2 || r.Backlog < 900 || r.Total.Messages != 2 || r.Error == "" {
 		t.Errorf("with acks: %+v", r)
 	}
-	o.Ack, o.Rate, o.Batch, o.Size = false, 0, 10, 100_000 // more than any socket takes
+	o.Ack, o.Rate, o.Batch, o.Size = false, 0, 10, 100_000
+	o.Duration = 5 * time.Second // in which a busy machine, too, writes more than any socket takes
 	r, err = Run(t.Context(), o)
 	if !errors.Is(err, ErrFailed) || !errors.Is(err, errStalled) {
 		t.Errorf("without acks: %v", err)
