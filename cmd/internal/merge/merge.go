@@ -337,7 +337,7 @@ func (m *merge) wanted(f *input) bool {
 	if !ok {
 		return false
 	}
-	if value[0] != '"' { // logfmt
+	if len(value) == 0 || value[0] != '"' { // logfmt
 		return string(value) == m.Tag
 	}
 	if bytes.IndexByte(value, '\\') < 0 {

@@ -146,12 +146,17 @@ func FuzzFormats(f *testing.F) {
 func FuzzFile(f *testing.F) {
 	for _, s := range []string{
 		"{\"time\":1}\n{\"time\":2}\n{\"time\":", "banner\n2025-11-21 02:03:04 a\n  at x\n\n2025-11-21 02:03:05 b",
-		"time=1763690584 a=b\nc\n", "x\ny\n\n", "\n\n", "{\n2025-11-21T02:03:04Z\n",
+		"time=1763690584 a=b\nc\n", "time=1763690584 tag= a=b\nc\n", "x\ny\n\n", "\n\n", "{\n2025-11-21T02:03:04Z\n",
 	} {
 		f.Add([]byte(s), uint64(1))
 	}
 	f.Fuzz(func(t *testing.T, content []byte, seed uint64) {
 		var got [2]string
+		m := newMerge(&Options{Tag: "t"}, 1) // whatever the tags are
+		in := &input{from: bytes.NewReader(content), base: 64 << 10, finder: theFinder}
+		if err := m.merge(t.Context(), []*input{in}, func(*input) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
 		for i := range got {
 			told := map[int]bool{}
 			m := newMerge(&Options{Trouble: func(_ string, line int, _ error) { told[line] = true }}, 1)
