@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,35 +25,46 @@ type mergeDir struct {
 	printer recordPrinter
 	line    []byte
 	yield   merge.Yield
+	failed  error // of yield, which ends all
 }
 
-// events gives the events of a directory, in any order.
+// events gives the events of a directory, in any order. What is wrong with one ring costs nothing of
+// the others.
 func (d *mergeDir) events(dir string, yield merge.Yield) error {
 	var err error
 	if d.encoder, err = lines.NewEncoder(&d.keys); err != nil {
 		return err
 	}
-	d.yield = yield
-	found := false
+	d.yield, d.failed = yield, nil
 	list, err := os.ReadDir(dir)
-	for _, e := range list { // one by one, since each is in memory as a whole
-		if e.IsDir() && err == nil {
-			var is bool
-			is, err = d.rings(filepath.Join(dir, e.Name()))
-			found = found || is
-		}
-	}
-	if found || err != nil {
-		return err
-	}
-	if found, err = d.rings(dir); found || err != nil {
-		return err
-	}
-	i, err := journalDir{dir}.inspect()
 	if err != nil {
 		return err
 	}
-	return d.journal(i)
+	found := false
+	for _, e := range list { // one by one, since each is in memory as a whole
+		if !e.IsDir() {
+			continue
+		}
+		is, bad := d.rings(filepath.Join(dir, e.Name()))
+		if d.failed != nil {
+			return d.failed
+		}
+		found = found || is
+		if is || !errors.Is(bad, fs.ErrPermission) && !errors.Is(bad, fs.ErrNotExist) { // of others, or gone
+			err = errors.Join(err, bad)
+		}
+	}
+	if found {
+		return err
+	}
+	if found, bad := d.rings(dir); found || bad != nil {
+		return errors.Join(err, bad)
+	}
+	i, bad := journalDir{dir}.inspect()
+	if bad != nil {
+		return errors.Join(err, bad)
+	}
+	return errors.Join(err, d.journal(i))
 }
 
 // rings gives the events of the rings in a folder; found says that there are some.
@@ -61,59 +73,61 @@ func (d *mergeDir) rings(dir string) (found bool, err error) {
 	if errors.Is(err, ring.ErrNone) {
 		return false, nil
 	}
+	if err != nil {
+		return false, err
+	}
 	broken := uint64(0)
 	for _, i := range all {
 		if i.Err != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", i.Path, i.Err))
+			err = errors.Join(err, fmt.Errorf("%q: %w", i.Path, i.Err))
 		}
-		var failed error
 		i.AllRecords(func(r ring.Record) bool {
 			tag, entry, bad := ringEvent(r)
 			if bad != nil {
 				broken++
 				return true
 			}
-			failed = d.event(tag, entry)
-			return failed == nil
+			return d.event(tag, entry) == nil
 		})
-		if failed != nil {
-			return true, failed
+		if d.failed != nil {
+			return true, d.failed
 		}
 		if !i.Live { // what is in use changes while it is read
 			broken += i.Lost.Regions
 		}
 	}
-	if broken > 0 {
-		err = errors.Join(err, fmt.Errorf("%d records cannot be read", broken))
+	return true, errors.Join(err, unreadable(broken))
+}
+
+// unreadable is the error that so many records cannot be read; nil: all can.
+func unreadable(records uint64) error {
+	if records == 0 {
+		return nil
 	}
-	return true, err
+	return fmt.Errorf("%d records cannot be read", records)
 }
 
 func (d *mergeDir) journal(i *journal.Inspection) error {
-	broken := 0
+	broken := uint64(0)
 	for _, g := range i.Segments {
-		broken += len(g.Damage)
+		broken += uint64(len(g.Damage))
 		if g.Err != nil {
 			broken++
 		}
 	}
-	var failed error
 	err := i.Records(func(r journal.Record) bool {
-		var bad bool
-		if bad, failed = d.printer.events(r, d.event); bad {
+		if bad, _ := d.printer.events(r, d.event); bad {
 			broken++
 		}
-		return failed == nil
+		return d.failed == nil
 	})
-	if broken > 0 {
-		err = errors.Join(err, fmt.Errorf("%d records cannot be read", broken))
-	}
-	return errors.Join(failed, err)
+	return errors.Join(d.failed, err, unreadable(broken))
 }
 
 func (d *mergeDir) event(tag string, e forward.Entry) error {
 	d.line = d.encoder.AppendLine(d.line[:0], tag, e)
-	return d.yield(nanosOf(e), d.line[:len(d.line)-1])
+	d.failed = d.yield(nanosOf(e), d.line[:len(d.line)-1])
+	return d.failed
 }
 
 // nanosOf is the time of an entry, or the nearest that fits.

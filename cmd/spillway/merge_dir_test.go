@@ -112,6 +112,19 @@ func TestMergeDirs(t *testing.T) {
 			t.Errorf("%s changed", what)
 		}
 	}
+	bad := filepath.Join(rings, "app.1.0123456789abcdef") // before the others
+	if err := os.MkdirAll(bad, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"owner", "ring"} {
+		if err := os.WriteFile(filepath.Join(bad, name), []byte("nonsense"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := command(t, "", "merge", rings)
+	if n := strings.Count(got.out, "\n"); got.code != 1 || n != 6 || !strings.Contains(got.err, "0123456789abcdef") {
+		t.Errorf("with one that is broken: %+v", got)
+	}
 	none := t.TempDir()
 	if got := command(t, "", "merge", none); got.code != 1 || got.out != "" || !strings.Contains(got.err, fmt.Sprintf("spillway: %q: ", none)) {
 		t.Errorf("a directory of nothing: %+v", got)
