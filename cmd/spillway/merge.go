@@ -4,12 +4,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -52,6 +57,9 @@ func (c *mergeCmd) Validate() error {
 	if c.Memory < minMergeMemory || c.Memory > math.MaxInt/2 {
 		return fmt.Errorf("--memory: %d bytes are too few or too many; at least 1MiB", c.Memory)
 	}
+	if c.Slack < 0 {
+		return fmt.Errorf("--slack: %v is less than nothing", c.Slack)
+	}
 	return nil
 }
 
@@ -77,37 +85,71 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 	}
 	screen := openTerminal(s.err)
 	told := screen.through(s.err)
-	o.Trouble = func(path string, line int, err error) {
-		if line == 0 {
-			fmt.Fprintf(told, "spillway: %q: %v\n", path, err)
-			return
-		}
-		fmt.Fprintf(told, "spillway: %q, line %d: %v\n", path, line, err)
-	}
+	troubles := mergeTroubles{to: told, broken: map[string]int{}}
+	o.Trouble = troubles.tell
 	if screen != nil && screen.draws() && openTerminal(s.out) == nil && !c.Follow {
 		began := time.Now()
 		o.Progress = func(done, all int64) { screen.set(mergeBar(done, all, time.Since(began))) }
 		defer screen.set("")
 	}
 	r, err := merge.Run(ctx, s.out, c.paths(), o)
+	troubles.end()
 	if r.Late > 0 {
 		fmt.Fprintf(told, "spillway: %d lines are earlier than a line before them, by more than --slack %v\n", r.Late, c.Slack)
 	}
-	if r.Broken > 0 {
-		err = errors.Join(err, fmt.Errorf("%d lines or files could not be read; the others are all there", r.Broken))
+	if err == nil && r.Broken > 0 {
+		err = fmt.Errorf("%d lines or files could not be read; the others are all there", r.Broken)
 	}
 	return err
 }
 
-// paths are the files that are there now.
+// mergeTroubles tell what cannot be read, of each file the first lines and then how many more.
+type mergeTroubles struct {
+	to     io.Writer
+	broken map[string]int // lines of files
+}
+
+const maxTold = 10 // broken lines of a file
+
+func (m *mergeTroubles) tell(path string, line int, err error) {
+	where := strconv.Quote(path)
+	if line > 0 {
+		if m.broken[path]++; m.broken[path] > maxTold {
+			return
+		}
+		where = fmt.Sprintf("%s, line %d", where, line)
+	}
+	if e, ok := err.(*fs.PathError); ok && e.Path == path { //nolint:errorlint // a wrapped one says more
+		err = e.Err
+	}
+	for text := range strings.SplitSeq(err.Error(), "\n") { // joined ones have a line each
+		fmt.Fprintf(m.to, "spillway: %s: %s\n", where, text)
+	}
+}
+
+func (m *mergeTroubles) end() {
+	for _, path := range slices.Sorted(maps.Keys(m.broken)) {
+		if more := m.broken[path] - maxTold; more > 0 {
+			fmt.Fprintf(m.to, "spillway: %q: %d more lines like these\n", path, more)
+		}
+	}
+}
+
+// paths are the files that are there now, each once.
 func (c *mergeCmd) paths() []string {
 	var paths []string
+	seen := map[string]bool{}
 	for _, f := range c.Files {
 		found, err := filepath.Glob(f)
 		if err != nil || len(found) == 0 {
 			found = []string{f} // which is told when it is not there
 		}
-		paths = append(paths, found...)
+		for _, path := range found {
+			if !seen[filepath.Clean(path)] {
+				seen[filepath.Clean(path)] = true
+				paths = append(paths, path)
+			}
+		}
 	}
 	return paths
 }

@@ -5,6 +5,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -25,6 +27,10 @@ func TestMerge(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	binary := filepath.Join(dir, "binary")
+	if err := os.WriteFile(binary, []byte(strings.Repeat("\x00\x01\n", 30)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	first := `{"time":"2026-11-21T02:03:04Z","tag":"a",  "n":1}` + "\n"
 	second := `{"time":"2026-11-21T11:03:05+09:00","tag":"a","n":2}` + "\n"
 	third := `{"time":"2026-11-21T02:03:06Z","tag":"b","n":3}` + "\n"
@@ -41,12 +47,40 @@ func TestMerge(t *testing.T) {
 		{[]string{a, "--since", "2026-11-21T02:03:05Z"}, 0, third, ""},
 		{[]string{a, "--until", "2026-11-21T02:03:06Z"}, 0, first, ""},
 		{[]string{a, "--since", "soon"}, 1, "", `--since: "soon" is neither`},
-		{[]string{filepath.Join(dir, "none*")}, 1, "", "none*"},
+		{[]string{filepath.Join(dir, "none*")}, 1, "", fmt.Sprintf("spillway: %q: no such file", filepath.Join(dir, "none*"))},
+		{[]string{filepath.Join(dir, "app.1*"), a, dir + "/./app.1.jsonl"}, 0, first + third, ""},
+		{[]string{a, "--slack=-1s"}, 2, "", "--slack: -1s is"},
+		{[]string{binary}, 1, "", fmt.Sprintf("%q: 20 more lines like these\nspillway: 30 lines", binary)},
 	} {
 		got := command(t, "", append([]string{"merge"}, c.args...)...)
 		if got.code != c.code || got.out != c.out || !strings.Contains(got.err, c.err) || c.code == 0 && got.err != "" {
 			t.Errorf("%q: %+v", c.args, got)
 		}
+	}
+}
+
+// failing is a full disk.
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+// TestMergeTold: nothing says that all the others are there when the output fails, and each message
+// has a line.
+func TestMergeTold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.log")
+	if err := os.WriteFile(path, []byte("{\"time\":1}\nbroken\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var told bytes.Buffer
+	if code := run(t.Context(), []string{"merge", path}, &streams{strings.NewReader(""), failing{}, &told}); code != 1 ||
+		!strings.HasSuffix(told.String(), "spillway: disk full\n") {
+		t.Errorf("exit code %d, it says %q", code, told.String())
+	}
+	told.Reset()
+	m := mergeTroubles{&told, map[string]int{}}
+	m.tell("a", 0, errors.Join(errors.New("first"), errors.New("second")))
+	if want := "spillway: \"a\": first\nspillway: \"a\": second\n"; told.String() != want {
+		t.Errorf("it says %q", told.String())
 	}
 }
 
