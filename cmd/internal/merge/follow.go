@@ -14,8 +14,9 @@ import (
 
 const (
 	lookEvery = 200 * time.Millisecond
-	findEvery = time.Second // new files
-	missEvery = time.Minute // a file without its name is not waited for any longer
+	findEvery = time.Second     // new files
+	lastLook  = 2 * time.Second // when ctx has ended
+	missEvery = time.Minute     // a file without its name is not waited for any longer
 )
 
 // A follower reads plain files as they grow. What one look brings is sorted together, and waits for
@@ -70,6 +71,9 @@ func (m *merge) follow(ctx context.Context, paths []string) error {
 		}
 		select {
 		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+			defer cancel()
+			w.endWith(last)
 			return w.look(time.Now())
 		case <-tick.C:
 		}
@@ -184,7 +188,7 @@ func (w *follower) restart(f *input, info os.FileInfo) {
 	w.left = w.left[max(0, len(w.left)-maxLeft):]
 	w.place++
 	*f = input{path: f.path, base: f.base, n: w.place, finder: f.finder, follow: true}
-	f.part = &part{path: f.path, same: info, done: &w.spool.done}
+	f.part = &part{path: f.path, same: info, spool: &w.spool}
 	f.from = f.part
 	w.hold(f)
 }
@@ -273,7 +277,7 @@ func (w *follower) add(path string, info os.FileInfo) {
 	}
 	w.place++
 	f := &input{path: path, base: w.base, n: w.place, follow: true}
-	f.part = &part{path: path, same: info, done: &w.spool.done}
+	f.part = &part{path: path, same: info, spool: &w.spool}
 	f.from = f.part
 	f.finder = finder{w.TimeKey, w.Zone, info.ModTime()}
 	w.files = append(w.files, f)

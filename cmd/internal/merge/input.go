@@ -136,7 +136,7 @@ func (f *input) leave() bool {
 	}
 	rest := int64(f.end - f.at)
 	f.part.at -= rest
-	*f.part.done -= rest
+	f.part.spool.done -= rest
 	f.size = len(f.line)
 	f.away = f.part.at - int64(f.size) + 1
 	if f.whole {

@@ -74,6 +74,7 @@ type merge struct {
 	base  int   // bytes of a buffer
 	most  int   // files that are merged at once
 	grown int   // bytes of buffers beyond base
+	ended error // why the reading was ended
 	held  held
 	room  []byte // for a line that is read again
 	out   *bufio.Writer
@@ -88,21 +89,25 @@ func Run(ctx context.Context, w io.Writer, paths []string, o *Options) (Result, 
 	m := newMerge(o, len(paths))
 	m.out = bufio.NewWriterSize(w, 256<<10)
 	defer m.close()
+	m.endWith(ctx)
 	err := m.open(ctx, paths)
 	for err == nil && len(m.files) > m.most {
 		if m.Follow != nil {
 			return m.Result, m.tooMany()
 		}
-		err = m.pass(ctx)
+		err = m.pass()
 	}
 	if err == nil {
-		err = m.merge(ctx, m.files, m.put)
+		err = m.merge(m.files, m.put)
 	}
 	if err == nil && m.Follow != nil {
 		err = m.follow(ctx, paths)
 	}
 	for err == nil && !m.held.empty() {
 		err = m.held.release(m.writeHeld)
+	}
+	if err != nil && m.ended != nil {
+		err = m.ended
 	}
 	if err != nil && ctx.Err() == nil {
 		return m.Result, err
@@ -111,7 +116,7 @@ func Run(ctx context.Context, w io.Writer, paths []string, o *Options) (Result, 
 }
 
 // merge gives the lines of files to put, each as the line that its file has taken.
-func (m *merge) merge(ctx context.Context, files []*input, put func(*input) error) error {
+func (m *merge) merge(files []*input, put func(*input) error) error {
 	var heap entries
 	for _, f := range files {
 		ok, err := m.advance(f)
@@ -123,13 +128,7 @@ func (m *merge) merge(ctx context.Context, files []*input, put func(*input) erro
 		}
 	}
 	heap.order()
-	for count := 0; len(heap) > 0; count++ {
-		if count%1024 == 0 {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			m.progress()
-		}
+	for len(heap) > 0 {
 		f := heap[0].file
 		if err := put(f); err != nil {
 			return err
@@ -150,11 +149,11 @@ func (m *merge) merge(ctx context.Context, files []*input, put func(*input) erro
 
 // pass makes fewer files of many: runs, each of as many as can be merged at once. Order is kept,
 // for the runs have the files in their order.
-func (m *merge) pass(ctx context.Context) error {
+func (m *merge) pass() error {
 	var runs []*input
 	for files := range slices.Chunk(m.files, m.most) {
 		w := m.spool.newRun()
-		err := m.merge(ctx, files, func(f *input) error {
+		err := m.merge(files, func(f *input) error {
 			line, ok := m.line(f)
 			if !ok {
 				return nil
@@ -206,6 +205,16 @@ func newMerge(o *Options, files int) *merge {
 	return m
 }
 
+// endWith makes reads fail once ctx has ended, whatever there is to read, and tells the progress.
+func (m *merge) endWith(ctx context.Context) {
+	m.ended = nil
+	m.spool.check = func() error {
+		m.progress()
+		m.ended = context.Cause(ctx)
+		return m.ended
+	}
+}
+
 // nanos are nanoseconds since 1970, the nearest that there are.
 func nanos(t time.Time) int64 {
 	switch {
@@ -234,8 +243,10 @@ func (m *merge) advance(f *input) (ok bool, err error) {
 		} else {
 			ok = err == nil
 		}
-	} else if ok = m.take(f); !ok && !f.follow {
-		f.buf, f.line = nil, nil // which is the buffer, too
+	} else if ok = m.take(f); !ok {
+		if err = m.ended; !f.follow {
+			f.buf, f.line = nil, nil // which is the buffer, too
+		}
 	}
 	if m.grown += f.grown() - before; m.grown > m.Memory/4 {
 		now := f.grown()
@@ -252,8 +263,11 @@ func (m *merge) take(f *input) bool {
 			f.ahead()
 		}
 		err := f.next()
+		if m.ended != nil && !f.follow { // the line may be cut
+			return false
+		}
 		if err != nil && err != errLong { //nolint:errorlint // this one is never wrapped
-			if !f.over(err) {
+			if m.ended == nil && !f.over(err) {
 				m.trouble(f.path, f.number+1, err)
 			}
 			return false

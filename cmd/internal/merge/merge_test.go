@@ -5,6 +5,8 @@ package merge
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -198,6 +200,19 @@ func TestBroken(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(told, want) {
 		t.Errorf("told are %q, want %q", told, want)
+	}
+}
+
+// TestInterrupt: what is read in vain, lines of other tags and blank ones, ends with the context too.
+func TestInterrupt(t *testing.T) {
+	enough := errors.New("enough")
+	for _, line := range []string{"\n", "{\"time\":1,\"tag\":\"a\"}\n", strings.Repeat("\x00", 1000)} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		path := put(t, t.TempDir(), 0, []byte(strings.Repeat(line, 12<<20/len(line))))
+		o := &Options{Tag: "b", Progress: func(int64, int64) { cancel(enough) }}
+		if res, err := Run(ctx, io.Discard, []string{path}, o); !errors.Is(err, enough) || res.Broken > 0 {
+			t.Errorf("%.10q: %+v, %v", line, res, err)
+		}
 	}
 }
 

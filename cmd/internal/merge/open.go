@@ -49,7 +49,7 @@ func (m *merge) open(ctx context.Context, paths []string) error {
 			m.trouble(path, 0, err)
 			continue
 		}
-		p := &part{file: f, path: path, size: info.Size(), same: info, done: &m.spool.done}
+		p := &part{file: f, path: path, size: info.Size(), same: info, spool: &m.spool}
 		in := &input{path: path, from: p, part: p, base: m.base, n: n}
 		in.finder = finder{m.TimeKey, m.Zone, info.ModTime()}
 		m.files = append(m.files, in)

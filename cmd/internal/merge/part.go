@@ -16,12 +16,11 @@ import (
 // opened anew for each read.
 type part struct {
 	file     *os.File // nil: not held open
-	spool    bool     // file is the spool, which others need
+	spool    *spool   // counts what was read; file may be its own
 	path     string
 	at, size int64 // where it is read next, and where it ends
 	same     os.FileInfo
-	err      error  // what ended its unpacking, told at the end
-	done     *int64 // counts what was read
+	err      error // what ended its unpacking, told at the end
 }
 
 var (
@@ -30,6 +29,11 @@ var (
 )
 
 func (p *part) Read(b []byte) (int, error) {
+	if p.spool.check != nil {
+		if err := p.spool.check(); err != nil {
+			return 0, err
+		}
+	}
 	if p.at >= p.size {
 		if p.err != nil {
 			return 0, p.err
@@ -38,7 +42,7 @@ func (p *part) Read(b []byte) (int, error) {
 	}
 	n, err := p.readAt(b[:min(int64(len(b)), p.size-p.at)], p.at)
 	p.at += int64(n)
-	*p.done += int64(n)
+	p.spool.done += int64(n)
 	if n > 0 {
 		err = nil // it is told by the next read
 	}
@@ -69,7 +73,7 @@ func (p *part) readAt(b []byte, at int64) (int, error) {
 }
 
 func (p *part) close() {
-	if p.file != nil && !p.spool {
+	if p.file != nil && p.file != p.spool.file {
 		p.file.Close()
 		p.file = nil
 	}

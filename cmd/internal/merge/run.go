@@ -25,6 +25,8 @@ type spool struct {
 	size int64
 	base int   // bytes of the buffer with which a run is read
 	done int64 // bytes that were read, of the spool and of files
+
+	check func() error // before each read, which its error ends
 }
 
 const recordHead = 24
@@ -49,7 +51,7 @@ func (s *spool) Write(b []byte) (int, error) {
 
 // since is what was written from a place on.
 func (s *spool) since(start int64) *part {
-	return &part{file: s.file, spool: true, at: start, size: s.size, done: &s.done}
+	return &part{file: s.file, spool: s, at: start, size: s.size}
 }
 
 func (s *spool) close() {

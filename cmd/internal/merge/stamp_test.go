@@ -154,7 +154,7 @@ func FuzzFile(f *testing.F) {
 		var got [2]string
 		m := newMerge(&Options{Tag: "t"}, 1) // whatever the tags are
 		in := &input{from: bytes.NewReader(content), base: 64 << 10, finder: theFinder}
-		if err := m.merge(t.Context(), []*input{in}, func(*input) error { return nil }); err != nil {
+		if err := m.merge([]*input{in}, func(*input) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		for i := range got {
@@ -165,7 +165,7 @@ func FuzzFile(f *testing.F) {
 				in.from = &pieces{bytes.NewReader(content), rand.New(rand.NewPCG(seed, 1))}
 			}
 			var out, want strings.Builder
-			err := m.merge(t.Context(), []*input{in}, func(f *input) error {
+			err := m.merge([]*input{in}, func(f *input) error {
 				out.Write(f.line)
 				out.WriteByte('\n')
 				return nil
