@@ -155,7 +155,7 @@ func (f *input) text(room []byte) (line, _ []byte, err error) {
 		room = make([]byte, max(f.size, 64<<10))
 	}
 	room = room[:f.size]
-	_, err = f.part.readAt(room, f.away-1)
+	_, err = f.part.ReadAt(room, f.away-1)
 	return room, room, err
 }
 

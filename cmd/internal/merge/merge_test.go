@@ -152,6 +152,16 @@ func TestContinued(t *testing.T) {
 	}
 }
 
+// TestPzstd: a frame that is skipped may stand first.
+func TestPzstd(t *testing.T) {
+	content := append([]byte{0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4}, packed(t, 2, []byte("{\"time\":1}\n"))...)
+	var got strings.Builder
+	path := put(t, t.TempDir(), 0, content)
+	if res, err := Run(t.Context(), &got, []string{path}, &Options{}); err != nil || res.Broken > 0 || got.String() != "{\"time\":1}\n" {
+		t.Errorf("%q, %+v, %v", got.String(), res, err)
+	}
+}
+
 // TestBroken: what cannot be read is told with its file and line, and costs nothing else.
 func TestBroken(t *testing.T) {
 	dir := t.TempDir()

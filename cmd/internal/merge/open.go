@@ -4,7 +4,6 @@ package merge
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -32,20 +31,14 @@ func (m *merge) open(ctx context.Context, paths []string) error {
 			}
 			continue
 		}
-		if err == nil && !info.Mode().IsRegular() { // opening it might wait for somebody
-			err = errors.New("no regular file")
+		if err == nil && !info.Mode().IsRegular() { // somebody might wait for it to be opened
+			err = errKind
 		}
 		var f *os.File
 		if err == nil {
-			f, err = os.Open(path)
-		}
-		if err == nil {
-			info, err = f.Stat()
+			f, info, err = openRegular(path, nil)
 		}
 		if err != nil {
-			if f != nil {
-				f.Close()
-			}
 			m.trouble(path, 0, err)
 			continue
 		}

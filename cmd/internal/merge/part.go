@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -24,6 +25,7 @@ type part struct {
 }
 
 var (
+	errKind    = errors.New("no regular file")
 	errOther   = errors.New("another file has taken its place, the rest of it is missing")
 	errShorter = errors.New("it became shorter, the rest of it is missing")
 )
@@ -40,7 +42,7 @@ func (p *part) Read(b []byte) (int, error) {
 		}
 		return 0, io.EOF
 	}
-	n, err := p.readAt(b[:min(int64(len(b)), p.size-p.at)], p.at)
+	n, err := p.ReadAt(b[:min(int64(len(b)), p.size-p.at)], p.at)
 	p.at += int64(n)
 	p.spool.done += int64(n)
 	if n > 0 {
@@ -49,18 +51,15 @@ func (p *part) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readAt reads less than asked for only with an error.
-func (p *part) readAt(b []byte, at int64) (int, error) {
+// ReadAt reads less than asked for only with an error.
+func (p *part) ReadAt(b []byte, at int64) (int, error) {
 	f := p.file
 	if f == nil {
 		var err error
-		if f, err = os.Open(p.path); err != nil {
+		if f, _, err = openRegular(p.path, p.same); err != nil {
 			return 0, err
 		}
 		defer f.Close()
-		if info, err := f.Stat(); err != nil || !os.SameFile(info, p.same) {
-			return 0, errors.Join(err, errOther)
-		}
 	}
 	n, err := f.ReadAt(b, at)
 	if err == io.EOF && n < len(b) {
@@ -70,6 +69,27 @@ func (p *part) readAt(b []byte, at int64) (int, error) {
 		err = nil
 	}
 	return n, err
+}
+
+// openRegular opens a file that is regular and, unless that is nil, the same as before. It does not
+// wait for what has taken its place, a pipe say.
+func openRegular(path string, same os.FileInfo) (*os.File, os.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = errKind
+	case same != nil && !os.SameFile(info, same):
+		err = errOther
+	default:
+		return f, info, nil
+	}
+	f.Close()
+	return nil, nil, err
 }
 
 func (p *part) close() {
@@ -86,12 +106,14 @@ type packing struct {
 }
 
 // packingOf tells by its first bytes how a file is compressed; nil: it is not.
-func packingOf(f *os.File) *packing {
+func packingOf(f io.ReaderAt) *packing {
 	var head [zstd.HeaderMaxSize]byte
 	n, _ := f.ReadAt(head[:], 0)
 	switch {
 	case bytes.HasPrefix(head[:n], []byte{0x1f, 0x8b}):
 		return &packing{}
+	case n >= 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:4], []byte{0x2a, 0x4d, 0x18}):
+		return &packing{zstd: true, window: largeWindow} // a frame that is skipped; pzstd begins with one
 	case bytes.HasPrefix(head[:n], []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		p := &packing{zstd: true}
 		var h zstd.Header
