@@ -3,6 +3,7 @@
 package merge
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -22,9 +23,9 @@ const (
 // A follower reads plain files as they grow. What one look brings is sorted together, and waits for
 // Slack of the real time, so that what other processes write later finds its place.
 //
-// A path whose file is another one than before was rotated: the rest of the old one is read, by the
-// open file or under its new name in the same folder, then the new one from its start. A file that
-// became shorter was cut, and is read from its start.
+// A path whose file is another one than before was rotated: the new one is read from its start, and
+// the old one too for a while, by the open file or under its new name in the same folder, since what
+// writes it sees that later. A file that became shorter was cut, and is read from its start.
 type follower struct {
 	*merge
 	files []*input
@@ -35,10 +36,11 @@ type follower struct {
 	found time.Time
 }
 
-// A leftFile was read under a path that has another file now.
+// A leftFile was read, and may have another name now.
 type leftFile struct {
 	same os.FileInfo
-	at   int64 // how far
+	at   int64  // how far
+	tail []byte // what stands before that: a new file may get the number of a deleted one
 }
 
 // A look is when lines were read, and the latest time of those.
@@ -48,14 +50,17 @@ type look struct {
 }
 
 // follow goes on until ctx ends.
-func (m *merge) follow(ctx context.Context, paths []string) error {
-	w := &follower{merge: m, known: map[string]os.FileInfo{}, place: len(paths), found: time.Now()}
-	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil {
-			w.known[path] = info
+func (m *merge) follow(ctx context.Context, place int) error {
+	w := &follower{merge: m, known: map[string]os.FileInfo{}, place: place, found: time.Now()}
+	defer func() {
+		for _, f := range w.files {
+			f.close()
 		}
-	}
+	}()
 	for _, f := range m.files {
+		if f.part.same != nil {
+			w.known[f.path] = f.part.same
+		}
 		if f.follow {
 			w.files = append(w.files, f)
 		}
@@ -89,20 +94,18 @@ func (w *follower) look(now time.Time) error {
 		w.found = now
 		w.find()
 	}
-	latest, kept := int64(math.MinInt64), w.files[:0]
-	for _, f := range w.files {
-		stays, err := w.read(f, now, &latest)
-		if err != nil {
+	latest := int64(math.MinInt64)
+	for i := 0; i < len(w.files); i++ { // new ones come meanwhile
+		if err := w.read(w.files[i], now, &latest); err != nil {
 			return err
 		}
-		if stays {
-			kept = append(kept, f)
-		} else {
+	}
+	w.files = slices.DeleteFunc(w.files, func(f *input) bool {
+		if !f.follow {
 			f.close()
 		}
-	}
-	clear(w.files[len(kept):])
-	w.files = kept
+		return !f.follow
+	})
 	if latest > math.MinInt64 {
 		w.looks = append(w.looks, look{now, latest})
 	}
@@ -118,111 +121,106 @@ func (w *follower) look(now time.Time) error {
 	return nil
 }
 
-// read reads what is new in a file; false when it is to be read no more.
-func (w *follower) read(f *input, now time.Time, latest *int64) (stays bool, err error) {
-	info, err := os.Stat(f.path)
-	switch {
-	case err != nil || !info.Mode().IsRegular():
-		if f.missing.IsZero() {
-			f.missing = now
+// read reads what is new in a file.
+func (w *follower) read(f *input, now time.Time, latest *int64) error {
+	info := regular(f.path)
+	if info == nil || !os.SameFile(info, f.part.same) {
+		if info != nil {
+			w.seen(f.path, info)
 		}
-		if now.Sub(f.missing) < missEvery {
-			return true, w.open(f, latest)
-		}
-		delete(w.known, f.path)
-		return false, w.rest(f, latest)
-	case !os.SameFile(info, f.part.same):
-		if err := w.rest(f, latest); err != nil {
-			return true, err
-		}
-		w.restart(f, info)
-	case info.Size() < f.part.at:
-		if f.end > f.at {
-			w.trouble(f.path, f.number+1, ErrUnfinish)
-		}
-		w.restart(f, info)
+		return w.old(f, now, latest)
 	}
-	f.missing = time.Time{}
-	return true, w.lines(f, info, latest)
-}
-
-// open reads what is new in a file that is held open.
-func (w *follower) open(f *input, latest *int64) error {
-	if f.part.file == nil {
-		return nil
+	f.missing, f.part.path = time.Time{}, f.path
+	if info.Size() >= f.part.at {
+		return w.lines(f, info, latest)
 	}
-	info, err := f.part.file.Stat()
-	if err != nil {
-		w.trouble(f.path, f.number, err)
-		return nil
+	if f.end > f.at {
+		w.trouble(f.path, f.number+1, ErrUnfinish)
 	}
-	return w.lines(f, info, latest)
-}
-
-// rest reads a file that has lost its name to its end, the last line too when it has no newline.
-func (w *follower) rest(f *input, latest *int64) error {
-	f.follow = false
-	defer func() { f.follow = true }()
-	w.left = append(w.left, leftFile{f.part.same, f.part.at})
-	if f.part.file != nil {
-		return w.open(f, latest)
-	}
-	list, err := os.ReadDir(filepath.Dir(f.path))
-	for _, e := range list {
-		path := filepath.Join(filepath.Dir(f.path), e.Name())
-		if info, err := os.Lstat(path); err == nil && os.SameFile(info, f.part.same) {
-			f.part.path = path
-			return w.lines(f, info, latest)
-		}
-	}
-	if err == nil {
-		err = errOther
-	}
-	w.trouble(f.path, f.number+1, err)
+	w.begin(f.path, f.part.file, info)
+	f.part.file, f.follow = nil, false
 	return nil
 }
 
-// restart begins with another file of the same path, or with the same one that was cut.
-func (w *follower) restart(f *input, info os.FileInfo) {
-	f.part.close()
-	w.left = w.left[max(0, len(w.left)-maxLeft):]
-	w.place++
-	*f = input{path: f.path, base: f.base, n: w.place, finder: f.finder, follow: true}
-	f.part = &part{path: f.path, same: info, spool: &w.spool}
-	f.from = f.part
-	w.hold(f)
+// regular is what a path leads to; nil: no regular file.
+func regular(path string) os.FileInfo {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		return info
+	}
+	return nil
 }
 
-const maxLeft = 1000 // files that are remembered
-
-// hold opens a file, while there are few.
-func (w *follower) hold(f *input) {
-	if len(w.files) > maxHeld {
-		return
+// old reads what is new in a file that has lost its path. After missEvery that is its end, the last
+// line too when it has no newline.
+func (w *follower) old(f *input, now time.Time, latest *int64) error {
+	if f.missing.IsZero() {
+		f.missing = now
 	}
-	file, err := os.Open(f.path)
+	info, err := f.moved()
 	if err != nil {
-		return // each read will tell
+		w.trouble(f.path, f.number+1, err)
+		f.follow = false
+		return nil
 	}
-	if info, err := file.Stat(); err != nil || !os.SameFile(info, f.part.same) {
-		file.Close()
-		return
+	if f.follow = now.Sub(f.missing) < missEvery; !f.follow {
+		w.remember(f)
 	}
-	f.part.file = file
+	err = w.lines(f, info, latest)
+	f.follow = f.follow || w.ended != nil // there is one more look
+	return err
 }
 
-// lines takes the new lines of a file.
+// moved finds a file that has lost its path.
+func (f *input) moved() (os.FileInfo, error) {
+	if f.part.file != nil {
+		return f.part.file.Stat()
+	}
+	if info, err := os.Lstat(f.part.path); err == nil && os.SameFile(info, f.part.same) {
+		return info, nil
+	}
+	dir := filepath.Dir(f.path)
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range list {
+		path := filepath.Join(dir, e.Name())
+		if info, err := os.Lstat(path); err == nil && os.SameFile(info, f.part.same) {
+			f.part.path = path
+			return info, nil
+		}
+	}
+	return nil, errGone
+}
+
+// remember sees to it that a file is not taken for a new one under another name.
+func (w *follower) remember(f *input) {
+	l := leftFile{f.part.same, f.part.at, make([]byte, min(tailSize, f.part.at))}
+	if _, err := f.part.ReadAt(l.tail, l.at-int64(len(l.tail))); err == nil && l.at > 0 {
+		w.left = append(w.left[max(0, len(w.left)-maxLeft):], l)
+	}
+}
+
+const (
+	maxLeft  = 1000 // files that are remembered
+	tailSize = 64
+)
+
+// lines takes the new lines of a file. One that turns out to be compressed is none to follow: it
+// holds what was read before.
 func (w *follower) lines(f *input, info os.FileInfo, latest *int64) error {
+	if f.part.at == 0 && info.Size() > 0 && packingOf(f.part) != nil {
+		f.follow = false
+		return nil
+	}
 	f.part.size, f.latest, f.ended = info.Size(), info.ModTime(), nil
 	for w.take(f) {
 		if err := w.held.push(f.time, f.n, f.number, f.line); err != nil {
 			return err
 		}
 		*latest = max(*latest, f.time)
-		for w.held.bytes > w.Memory/4 {
-			if err := w.held.release(w.writeHeld); err != nil {
-				return err
-			}
+		if err := w.bound(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -230,58 +228,63 @@ func (w *follower) lines(f *input, info os.FileInfo, latest *int64) error {
 
 // find looks for files that are new.
 func (w *follower) find() {
+	before := w.known
+	w.known = make(map[string]os.FileInfo, len(before))
 	for _, path := range w.Follow() {
-		info, err := os.Stat(path)
-		if err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		if before := w.known[path]; before != nil && os.SameFile(before, info) {
-			continue
-		}
-		if slices.ContainsFunc(w.files, func(f *input) bool { return f.path == path }) {
-			continue
-		}
-		w.known[path] = info
-		if !w.was(info) {
-			w.add(path, info)
+		if info := regular(path); info != nil {
+			if known := before[path]; known != nil {
+				w.known[path] = known
+			}
+			w.seen(path, info)
 		}
 	}
 }
 
+// seen begins with the file of a path, unless it was seen there or read under another name. An empty
+// one has nothing yet, nor shows that it is compressed.
+func (w *follower) seen(path string, info os.FileInfo) {
+	if before := w.known[path]; info.Size() == 0 || before != nil && os.SameFile(before, info) {
+		return
+	}
+	w.known[path] = info
+	if w.was(info, path) {
+		return
+	}
+	file, _, err := openRegular(path, info)
+	if err != nil {
+		w.trouble(path, 0, err)
+		return
+	}
+	if len(w.files) > maxHeld {
+		file.Close()
+		file = nil
+	}
+	w.begin(path, file, info)
+}
+
 // was says that a file has been read, under another name.
-func (w *follower) was(info os.FileInfo) bool {
+func (w *follower) was(info os.FileInfo, path string) bool {
 	for _, f := range w.files {
 		if os.SameFile(f.part.same, info) {
 			return true
 		}
 	}
-	for _, l := range w.left {
-		if os.SameFile(l.same, info) && info.Size() >= l.at { // else its number was given to a new file
-			return true
+	return slices.ContainsFunc(w.left, func(l leftFile) bool {
+		if !os.SameFile(l.same, info) || info.Size() < l.at {
+			return false
 		}
-	}
-	return false
+		tail := make([]byte, len(l.tail))
+		_, err := (&part{path: path, same: info}).ReadAt(tail, l.at-int64(len(tail)))
+		return err == nil && bytes.Equal(tail, l.tail)
+	})
 }
 
-// add begins with a new file, unless it is compressed: that holds what was read before.
-func (w *follower) add(path string, info os.FileInfo) {
-	file, err := os.Open(path)
-	if err != nil {
-		w.trouble(path, 0, err)
-		return
-	}
-	packed := packingOf(file) != nil
-	file.Close()
-	if packed {
-		return
-	}
+// begin begins at the start of a file.
+func (w *follower) begin(path string, file *os.File, info os.FileInfo) {
 	w.place++
-	f := &input{path: path, base: w.base, n: w.place, follow: true}
-	f.part = &part{path: path, same: info, spool: &w.spool}
-	f.from = f.part
-	f.finder = finder{w.TimeKey, w.Zone, info.ModTime()}
+	f := w.input(w.place, path, file, info)
+	f.follow = true
 	w.files = append(w.files, f)
-	w.hold(f)
 }
 
 // tooMany says that there are more files than can be followed.

@@ -5,7 +5,9 @@ package merge
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,6 +135,8 @@ func TestFollow(t *testing.T) {
 		f.put("app.1", at(9, "9"))
 		f.wait(aLook, at(9, "9"), at(11, "11"))
 		f.wait(2 * findEvery)
+		f.append("app.1.old", at(12, "12")[10:]+at(9, "9")[:10]) // its writer has not seen it yet
+		f.wait(aLook, at(12, "12"))
 
 		f.put("app.2", at(13, "13")) // cut
 		f.wait(aLook, at(13, "13"))
@@ -154,9 +158,93 @@ func TestFollow(t *testing.T) {
 	if got := f.out.take(); got != at(17, "17") {
 		t.Errorf("left is %q", got)
 	}
-	want := []string{"app.1:4: " + ErrTorn.Error(), "app.1:8: " + ErrUnfinish.Error(), fmt.Sprintf("app.4:2: %v", errLong)}
+	want := []string{"app.1:4: " + ErrTorn.Error(), fmt.Sprintf("app.4:2: %v", errLong), "app.1:9: " + ErrUnfinish.Error()}
 	if fmt.Sprint(f.told) != fmt.Sprint(want) || f.res.Broken != 3 {
 		t.Errorf("told are %q, want %q", f.told, want)
+	}
+}
+
+// TestFollowNew: files come while others are read: one that could not be read at the start, one that
+// is compressed and empty at first. What cannot be read for long is told once.
+func TestFollowNew(t *testing.T) {
+	f := follow(t, Options{}, func(f *following) {
+		f.put("app.4.gz", "")
+		f.wait(2*findEvery, at(1, "first"), at(2, "second"), at(3, "third"))
+		f.put("app.4.gz", string(packed(t, 1, []byte(at(1, "packed")))))
+		f.put("app.5", at(5, "5"))
+		f.wait(2*findEvery, at(5, "5"))
+	})
+	if len(f.told) > 0 {
+		t.Errorf("told are %q", f.told)
+	}
+
+	path := filepath.Join(f.dir, "none")
+	ctx, cancel := context.WithCancel(t.Context())
+	o := &Options{Trouble: func(string, int, error) { // it is not there yet
+		f.put("none", at(1, "1"))
+	}}
+	o.Follow = func() []string { return []string{path} }
+	r, w := io.Pipe()
+	done := make(chan Result)
+	go func() {
+		res, err := Run(ctx, w, o.Follow(), o)
+		w.CloseWithError(err)
+		done <- res
+	}()
+	b := make([]byte, len(at(1, "1")))
+	if _, err := io.ReadFull(r, b); err != nil || string(b) != at(1, "1") {
+		t.Errorf("%q, %v", b, err)
+	}
+	cancel()
+	if res := <-done; res.Broken > 0 {
+		t.Errorf("%+v", res)
+	}
+}
+
+// TestFollowNumber: a new file with the number of one that is gone is a new one.
+func TestFollowNumber(t *testing.T) {
+	dir := t.TempDir()
+	path := put(t, dir, 0, []byte(at(1, "old")))
+	m := newMerge(&Options{}, 1)
+	w := &follower{merge: m}
+	f := m.input(0, path, nil, regular(path))
+	f.part.at = f.part.size
+	w.remember(f)
+	if !w.was(regular(path), path) {
+		t.Error("the old one counts as new")
+	}
+	put(t, dir, 0, []byte(at(2, "a new one of the same number")))
+	if w.was(regular(path), path) {
+		t.Error("the new one counts as old")
+	}
+	if _, err := f.moved(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.moved(); !errors.Is(err, errGone) {
+		t.Error(err)
+	}
+}
+
+// TestFollowFails: a file that cannot be read for long is told once.
+func TestFollowFails(t *testing.T) {
+	told := 0
+	m := newMerge(&Options{Trouble: func(string, int, error) { told++ }}, 1)
+	w := &follower{merge: m}
+	path := put(t, t.TempDir(), 0, []byte(at(1, "1")))
+	info := regular(path)
+	f := m.input(0, path+".none", nil, info)
+	f.follow = true
+	var latest int64
+	for range 3 {
+		if err := w.lines(f, info, &latest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if told != 1 {
+		t.Errorf("%d are told", told)
 	}
 }
 

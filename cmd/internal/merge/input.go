@@ -22,7 +22,8 @@ type input struct {
 
 	follow  bool      // more may come, so a line without a newline is none yet
 	long    bool      // the line to come has been longer than MaxLine so far
-	missing time.Time // since when there is no file of that path
+	missing time.Time // since when its path has none or another
+	failed  bool      // the last read, which was told
 	stop    func()
 
 	base  int    // bytes that buf has when no line is longer

@@ -101,7 +101,7 @@ func Run(ctx context.Context, w io.Writer, paths []string, o *Options) (Result, 
 		err = m.merge(m.files, m.put)
 	}
 	if err == nil && m.Follow != nil {
-		err = m.follow(ctx, paths)
+		err = m.follow(ctx, len(paths))
 	}
 	for err == nil && !m.held.empty() {
 		err = m.held.release(m.writeHeld)
@@ -267,9 +267,11 @@ func (m *merge) take(f *input) bool {
 			return false
 		}
 		if err != nil && err != errLong { //nolint:errorlint // this one is never wrapped
-			if m.ended == nil && !f.over(err) {
+			failed := m.ended == nil && !f.over(err)
+			if failed && !f.failed { // a file that is followed is read again and again
 				m.trouble(f.path, f.number+1, err)
 			}
+			f.failed = failed
 			return false
 		}
 		if err == nil {
@@ -390,7 +392,17 @@ func (m *merge) put(f *input) error {
 	if err := m.held.push(f.time, f.n, f.number, line); err != nil {
 		return err
 	}
-	for m.held.passed(m.Slack) || m.Follow != nil && m.held.bytes > m.Memory/4 {
+	for m.held.passed(m.Slack) {
+		if err := m.held.release(m.writeHeld); err != nil {
+			return err
+		}
+	}
+	return m.bound()
+}
+
+// bound writes what there is no memory for, with Follow.
+func (m *merge) bound() error {
+	for m.Follow != nil && m.held.bytes > m.Memory/4 {
 		if err := m.held.release(m.writeHeld); err != nil {
 			return err
 		}

@@ -4,8 +4,10 @@ package merge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -40,13 +42,14 @@ func (m *merge) open(ctx context.Context, paths []string) error {
 		}
 		if err != nil {
 			m.trouble(path, 0, err)
+			if m.Follow != nil && errors.Is(err, fs.ErrNotExist) {
+				m.Broken-- // it is read when it comes
+			}
 			continue
 		}
-		p := &part{file: f, path: path, size: info.Size(), same: info, spool: &m.spool}
-		in := &input{path: path, from: p, part: p, base: m.base, n: n}
-		in.finder = finder{m.TimeKey, m.Zone, info.ModTime()}
+		in := m.input(n, path, f, info)
 		m.files = append(m.files, in)
-		m.all += p.size
+		m.all += in.part.size
 		how := packingOf(f)
 		in.follow = m.Follow != nil && how == nil
 		if how != nil && (streams >= maxStream || how.window > smallWindow) {
@@ -56,7 +59,7 @@ func (m *merge) open(ctx context.Context, paths []string) error {
 			continue
 		}
 		if held++; held > maxHeld {
-			p.close()
+			in.part.close()
 		}
 		if how != nil {
 			streams++
@@ -64,6 +67,12 @@ func (m *merge) open(ctx context.Context, paths []string) error {
 		}
 	}
 	return nil
+}
+
+// input is the one of a file that is open, or opened for each read.
+func (m *merge) input(n int, path string, file *os.File, info os.FileInfo) *input {
+	p := &part{file: file, path: path, size: info.Size(), same: info, spool: &m.spool}
+	return &input{path: path, from: p, part: p, base: m.base, n: n, finder: finder{m.TimeKey, m.Zone, info.ModTime()}}
 }
 
 // openDir sorts the events of a directory into a run. The error is one that ends the merge.

@@ -26,6 +26,7 @@ type part struct {
 
 var (
 	errKind    = errors.New("no regular file")
+	errGone    = errors.New("it is gone; what was written last may be missing")
 	errOther   = errors.New("another file has taken its place, the rest of it is missing")
 	errShorter = errors.New("it became shorter, the rest of it is missing")
 )
