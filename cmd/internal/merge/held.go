@@ -141,6 +141,7 @@ func (h *held) spill() error {
 }
 
 func (h *held) add(f *input) error {
+	f.base = min(f.base, max(h.most/maxRuns, minBuffer)) // together they have as much as the lines
 	if err := f.record(); err != nil {
 		return err
 	}
