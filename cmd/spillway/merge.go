@@ -34,7 +34,7 @@ type mergeCmd struct {
 	TagKey  string        `help:"Key of the tag." default:"tag" placeholder:"KEY"`
 	Slack   time.Duration `help:"How much earlier than a line before it a line of the same file may be." default:"0s"`
 	Follow  bool          `help:"Go on as plain files grow, are rotated or are new, until interrupted. Lines are held for --slack before they are written."`
-	Memory  size          `help:"Memory for buffers and waiting lines; what is more goes to a temporary file, in passes." default:"64MiB"`
+	Memory  size          `help:"Memory for buffers and waiting lines; what is more goes to a temporary file, in passes." default:"40MiB"`
 }
 
 // Help tells what does not fit behind a flag.

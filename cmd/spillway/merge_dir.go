@@ -28,8 +28,8 @@ type mergeDir struct {
 	failed  error // of yield, which ends all
 }
 
-// events gives the events of a directory, in any order. What is wrong with one ring costs nothing of
-// the others.
+// events gives the events of a directory, in any order. What is wrong with one ring costs nothing
+// of the others.
 func (d *mergeDir) events(dir string, yield merge.Yield) error {
 	var err error
 	if d.encoder, err = lines.NewEncoder(&d.keys); err != nil {

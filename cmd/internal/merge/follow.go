@@ -24,8 +24,8 @@ const (
 // Slack of the real time, so that what other processes write later finds its place.
 //
 // A path whose file is another one than before was rotated: the new one is read from its start, and
-// the old one too for a while, by the open file or under its new name in the same folder, since what
-// writes it sees that later. A file that became shorter was cut, and is read from its start.
+// the old one to its end for a while, by the open file or under its new name in the same folder,
+// since its writer sees that later. A file that became shorter was cut, and is read from its start.
 type follower struct {
 	*merge
 	files []*input
@@ -240,8 +240,8 @@ func (w *follower) find() {
 	}
 }
 
-// seen begins with the file of a path, unless it was seen there or read under another name. An empty
-// one has nothing yet, nor shows that it is compressed.
+// seen begins with the file of a path, unless it was seen there or read under another name. An
+// empty one has nothing yet, nor shows that it is compressed.
 func (w *follower) seen(path string, info os.FileInfo) {
 	if before := w.known[path]; info.Size() == 0 || before != nil && os.SameFile(before, info) {
 		return

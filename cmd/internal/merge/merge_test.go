@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -213,7 +214,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestInterrupt: what is read in vain, lines of other tags and blank ones, ends with the context too.
+// TestInterrupt: what is read in vain, lines of other tags and blank ones, ends with the context.
 func TestInterrupt(t *testing.T) {
 	enough := errors.New("enough")
 	for _, line := range []string{"\n", "{\"time\":1,\"tag\":\"a\"}\n", strings.Repeat("\x00", 1000)} {
@@ -258,6 +259,7 @@ func TestMany(t *testing.T) {
 		}
 		paths = append(paths, put(t, dir, n, packed(t, how, content.Bytes())))
 	}
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(56 << 20)) // as the command has it
 	var p peak
 	res, err := Run(t.Context(), &p, paths, &Options{})
 	if err != nil || p.lines != files*each || res.Written != files*each || res.Late+res.Broken != 0 {
