@@ -165,7 +165,7 @@ func TestFollow(t *testing.T) {
 }
 
 // TestFollowNew: files come while others are read: one that was not there at the start, one that is
-// compressed and empty at first. What cannot be read for long is told once.
+// compressed and empty at first.
 func TestFollowNew(t *testing.T) {
 	f := follow(t, Options{}, func(f *following) {
 		f.put("app.4.gz", "")
