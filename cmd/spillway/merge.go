@@ -34,7 +34,7 @@ type mergeCmd struct {
 	TagKey  string        `help:"Key of the tag." default:"tag" placeholder:"KEY"`
 	Slack   time.Duration `help:"How much earlier than a line before it a line of the same file may be." default:"0s"`
 	Follow  bool          `help:"Go on as plain files grow, are rotated or are new, until interrupted. Lines are held for --slack before they are written."`
-	Memory  size          `help:"Memory for buffers and waiting lines; what is more goes to a temporary file, in passes." default:"40MiB"`
+	Memory  size          `help:"Memory for buffers and waiting lines; what is more goes to a temporary file, in passes." default:"64MiB"`
 }
 
 // Help tells what does not fit behind a flag.
@@ -81,7 +81,7 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 		o.Follow = c.paths
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(int64(c.Memory) + besidesMerge))
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(max(int64(c.Memory), leastMerge) + leastMerge/4))
 	}
 	screen := openTerminal(s.err)
 	told := screen.through(s.err)
@@ -169,8 +169,9 @@ func momentOf(text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// besidesMerge is what a merge needs besides what it is given, in bytes: most of it decoders.
-const besidesMerge = 16 << 20
+// leastMerge is what a merge needs, however little it is given, in bytes: most of it decoders. Of
+// what it is given by default buffers take less than half.
+const leastMerge = 16 << 20
 
 func mergeBar(done, all int64, passed time.Duration) string {
 	done, all = min(done, all), max(1, all)

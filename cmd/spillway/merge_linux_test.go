@@ -180,8 +180,8 @@ func TestMergeMany(t *testing.T) {
 		}
 	}
 	t.Logf("%d MB of lines, %d MB resident", len(got)/1e6, most/1e6)
-	// However late garbage is collected, the heap ends at --memory and besidesMerge, 59e6 bytes, of
-	// which buffers need less than half. The program itself has some 15e6: at least 25e6 are free.
+	// However late garbage is collected, the heap is limited to 71e6 bytes, of which buffers need
+	// less than half. The program itself has some 15e6.
 	if most > 100e6 && !raceEnabled {
 		t.Errorf("%d bytes are resident", most)
 	}

@@ -23,7 +23,7 @@ type Options struct {
 	Since   time.Time      // only lines of this time or later; zero is all
 	Until   time.Time      // only lines before this time; zero is all
 	Slack   time.Duration  // how much earlier than a line before it a line of a file may be
-	Memory  int            // bytes for buffers; 0 is 40 MiB. What is more goes to a temporary file
+	Memory  int            // bytes for buffers; 0 is 64 MiB. What is more goes to a temporary file
 	Zone    *time.Location // of times that say none; nil is the local one
 
 	// Follow makes a merge that goes on, until its context ends, as plain files grow, are rotated
@@ -182,7 +182,7 @@ func newMerge(o *Options, files int) *merge {
 		m.TagKey = "tag"
 	}
 	if m.Memory <= 0 {
-		m.Memory = 40 << 20
+		m.Memory = 64 << 20
 	}
 	if m.Zone == nil {
 		m.Zone = time.Local

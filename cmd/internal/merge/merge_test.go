@@ -259,7 +259,7 @@ func TestMany(t *testing.T) {
 		}
 		paths = append(paths, put(t, dir, n, packed(t, how, content.Bytes())))
 	}
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(56 << 20)) // as the command has it
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(68 << 20)) // as the command has it
 	var p peak
 	res, err := Run(t.Context(), &p, paths, &Options{})
 	if err != nil || p.lines != files*each || res.Written != files*each || res.Late+res.Broken != 0 {
