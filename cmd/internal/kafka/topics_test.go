@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -242,8 +243,25 @@ func TestTopicID(t *testing.T) {
 	}{{0, false}, {1, false}, {0, false}, {1, false}, {2, true}} {
 		topic := kmsg.NewMetadataResponseTopic()
 		topic.Topic, topic.TopicID = &name, [16]byte{tt.id}
-		if err := state(&topic, ids); errors.Is(err, errMadeAgain) != tt.anew {
+		if err := state(&topic, ids, true); errors.Is(err, errMadeAgain) != tt.anew {
 			t.Errorf("%d: %v", i, err)
+		}
+	}
+}
+
+// TestTopicIDLate: a topic that had records, and is gone when its id is first asked for, is another
+// one when it is there again. One that nothing went to was never there.
+func TestTopicIDLate(t *testing.T) {
+	for _, was := range []bool{false, true} {
+		name, ids := "logs", map[string][16]byte{}
+		topic := kmsg.NewMetadataResponseTopic()
+		topic.Topic, topic.ErrorCode = &name, kerr.UnknownTopicOrPartition.Code
+		if err := state(&topic, ids, was); !errors.Is(err, kerr.UnknownTopicOrPartition) {
+			t.Errorf("was %t: %v", was, err)
+		}
+		topic.TopicID, topic.ErrorCode = [16]byte{1}, 0
+		if err := state(&topic, ids, true); errors.Is(err, errMadeAgain) != was {
+			t.Errorf("was %t: %v", was, err)
 		}
 	}
 }

@@ -80,6 +80,7 @@ func (p *producer) names() []string {
 func (p *producer) ask(ctx context.Context, names []string, ids map[string][16]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
+	was := p.topics.template == nil && p.acked.Load() > 0 // the topic was there before it is asked for
 	req := kmsg.NewPtrMetadataRequest()
 	req.Topics = []kmsg.MetadataRequestTopic{} // none asks for all
 	for i := range names {
@@ -93,7 +94,7 @@ func (p *producer) ask(ctx context.Context, names []string, ids map[string][16]b
 	}
 	err = fmt.Errorf("kafka: topic %s: the brokers ack nothing", p.settings.topic)
 	for i := range resp.Topics {
-		if wrong := state(&resp.Topics[i], ids); wrong != nil {
+		if wrong := state(&resp.Topics[i], ids, was); wrong != nil {
 			err = fmt.Errorf("kafka: topic %w", wrong)
 		}
 		if errors.Is(err, errMadeAgain) {
@@ -103,12 +104,18 @@ func (p *producer) ask(ctx context.Context, names []string, ids map[string][16]b
 	return err
 }
 
-// state is what is wrong with a topic. Its id is kept.
-func state(t *kmsg.MetadataResponseTopic, ids map[string][16]byte) error {
+// gone is in place of the id of a topic that was deleted before its id was known.
+var gone = [16]byte{15: 1}
+
+// state is what is wrong with a topic. Its id is kept. was says that it was there before.
+func state(t *kmsg.MetadataResponseTopic, ids map[string][16]byte, was bool) error {
 	if t.Topic == nil {
 		return nil
 	}
 	if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+		if was && ids[*t.Topic] == [16]byte{} && errors.Is(err, kerr.UnknownTopicOrPartition) {
+			ids[*t.Topic] = gone
+		}
 		return fmt.Errorf("%s: %w", *t.Topic, err)
 	}
 	if t.TopicID != [16]byte{} { // else the broker knows no ids, as before Kafka 2.8
