@@ -202,18 +202,7 @@ func TestMergeOnATerminal(t *testing.T) {
 	if code := run(t.Context(), []string{"merge", path}, &streams{strings.NewReader(""), &out, inside}); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	if _, err := inside.WriteString("\x00"); err != nil {
-		t.Fatal(err)
-	}
-	var got []byte
-	for b := make([]byte, 4096); !bytes.HasSuffix(got, []byte{0}); {
-		n, err := outside.Read(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, b[:n]...)
-	}
-	end := string(got[:len(got)-1])
+	end := readPTY(t, outside, inside)
 	if !strings.Contains(end, "[======") || !strings.Contains(end, " MiB of 12 MiB") || shows(end) != "" || out.String() != text {
 		t.Errorf("the terminal got %q; %d bytes", end, out.Len())
 	}

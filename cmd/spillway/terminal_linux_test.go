@@ -40,6 +40,23 @@ func openPTY(t *testing.T, width uint16) (outside, inside *os.File) {
 	return outside, inside
 }
 
+// readPTY returns what was written to the inside of a pseudo-terminal since it was called last.
+func readPTY(t *testing.T, outside, inside *os.File) string {
+	t.Helper()
+	if _, err := inside.WriteString("\x00"); err != nil { // the end of what is to be read
+		t.Fatal(err)
+	}
+	var got []byte
+	for b := make([]byte, 4096); !bytes.HasSuffix(got, []byte{0}); {
+		n, err := outside.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, b[:n]...)
+	}
+	return string(got[:len(got)-1])
+}
+
 // shows plays what a terminal gets: carriage returns, ends of lines, and the code that clears the
 // rest of a line.
 func shows(text string) string {
@@ -82,18 +99,7 @@ func TestTerminal(t *testing.T) {
 	w := term.through(inside)
 	read := func() string {
 		t.Helper()
-		if _, err := inside.WriteString("\x00"); err != nil { // the end of what is to be read
-			t.Fatal(err)
-		}
-		var got []byte
-		for b := make([]byte, 4096); !bytes.HasSuffix(got, []byte{0}); {
-			n, err := outside.Read(b)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, b[:n]...)
-		}
-		return string(got[:len(got)-1])
+		return readPTY(t, outside, inside)
 	}
 	all := ""
 	for _, step := range []struct {
