@@ -104,9 +104,8 @@ func (r *relief) again() {
 	})
 }
 
-// leave lets go of all, for heirs to take over.
+// leave lets go of all that is left after again, for heirs to take over.
 func (r *relief) leave() (dirs []string) {
-	r.again()
 	for _, sp := range r.aside {
 		dirs = append(dirs, sp.Dir)
 		sp.leave()
