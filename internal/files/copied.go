@@ -40,6 +40,22 @@ func (e *entry) isCut(path string, size int64) bool {
 	return err == nil && !in
 }
 
+// limited returns how far lines of the processes before may stand in the file of an entry, which is
+// at a path now and has a size, and whether a line ends there.
+func (e *entry) limited(path string, size int64) (limit int64, whole bool) {
+	if e.limit > 0 {
+		return min(size, e.limit), e.limit <= size
+	}
+	f, err := os.OpenFile(path, readFlags, 0)
+	if err != nil {
+		return size, false
+	}
+	defer f.Close()
+	var last [1]byte
+	_, err = f.ReadAt(last[:], size-1)
+	return size, err == nil && last[0] == '\n'
+}
+
 // recallCut looks for the copy of a file that was cut and is at a path now, and remembers it, and
 // the file as one that was begun anew. ok is false if there is none.
 func (x *index) recallCut(e entry, path string, size int64) (copied *file, ok bool) {

@@ -140,6 +140,61 @@ func TestKillExchanged(t *testing.T) {
 	}
 }
 
+// TestKillChangedBack kills a process, one that goes on under another path, and one that has the
+// first path again: each line is there once.
+func TestKillChangedBack(t *testing.T) {
+	for _, o := range []Options{{}, {Buffer: 30}, {Rotation: Rotation{Size: 60}}} {
+		for ticks, done := 3, false; !done; ticks += 5 {
+			for again, finished := 2, false; !finished; again += 3 {
+				w := newWorld(t, "{tag}.jsonl", 2, 16, Options{NewFiles: 100})
+				w.o, w.whole = o, true
+				done = w.run(ticks)
+				w.pattern = "y-{tag}.jsonl"
+				finished = done || w.run(again)
+				w.pattern = "{tag}.jsonl"
+				if !finished && !w.run(-1) {
+					t.Fatal("the third process did not finish")
+				}
+				w.checkOnce(fmt.Sprintf("%+v: killed at %d and %d", o.Rotation, ticks, again), 1)
+				os.RemoveAll(w.dir)
+			}
+		}
+	}
+}
+
+// TestLimitLasts: what others append to a file that lines are only looked for in is not taken for
+// those lines, by a later process neither.
+func TestLimitLasts(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.jsonl")
+	var state []byte
+	process := func(commit bool, name string, lines ...string) {
+		o := &Options{Record: func(b []byte) error { state = b; return nil }}
+		s, err := Open(filepath.Join(dir, name), state, o)
+		must(t, err)
+		for _, line := range lines {
+			must(t, extend(s, "", 0, line+"\n"))
+		}
+		must(t, s.Write())
+		if commit { // else it is killed before
+			state = s.State()
+		}
+		must(t, s.Close())
+	}
+	others := func(line string) { // another output has the path now
+		must(t, os.WriteFile(path, append(read(t, path), line+"\n"...), 0o600))
+	}
+	process(false, "x.jsonl", "1", "2")
+	process(true, "y.jsonl", "1") // it looks for 2 still
+	others("3")
+	process(false, "y.jsonl", "2", "3") // it has found all
+	others("4")
+	process(false, "y.jsonl", "2", "3", "4")
+	if x, y := string(read(t, path)), string(read(t, filepath.Join(dir, "y.jsonl"))); x != "1\n2\n3\n4\n" || y != "3\n4\n" {
+		t.Errorf("%q and %q", x, y)
+	}
+}
+
 // checkOnce wants every line in all files together so many times.
 func (w *world) checkOnce(seed string, times int) {
 	w.t.Helper()

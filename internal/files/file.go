@@ -33,6 +33,7 @@ type file struct {
 	expected bool
 	found    int64
 	limit    int64
+	whole    bool // a line ends at limit, so that this process writes none behind it
 
 	lines []byte // waiting, whole lines; of the first, the torn bytes at its start are in the file already
 	torn  int    // more than 0 only while the file ends in those bytes

@@ -81,6 +81,9 @@ func (s *finder) find(f *file, size int64) error {
 		f.expected = false
 		f.torn, f.end = rest, size
 	}
+	if x := s.index; !f.expected && f.writer != x.self && x.writers[f.writer] == x.writers[x.self] {
+		s.recorder.hasty = true // lines that stand in files of another path come before the next of this one
+	}
 	return nil
 }
 

@@ -46,17 +46,17 @@ func newIndex(p *pattern, me identity, writers []identity) index {
 			}
 		}
 	}
-	x := index{
-		pattern: p, writers: writers, self: slices.Index(writers, me),
+	// This process is the last, although its path may have been one of an earlier process, before
+	// another path was: what that one wrote comes again first.
+	self := len(writers) - 1
+	if self < 0 || writers[self] != me {
+		self = len(writers)
+		writers, paths = append(writers, me), append(paths, p)
+	}
+	return index{
+		pattern: p, writers: writers, paths: paths, self: self,
 		files: map[string]*file{}, routes: map[route]*file{}, retired: map[string][]*file{},
 	}
-	if x.self < 0 {
-		x.self = len(writers)
-		x.writers = append(writers, me)
-		paths = append(paths, p)
-	}
-	x.paths = paths
-	return x
 }
 
 // recall looks whether the file of an entry may hold lines that come again, and remembers it; nil
@@ -76,10 +76,10 @@ func (x *index) recall(e entry) *file {
 	}
 	f := &file{
 		path: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt, tail: e.tail,
-		expected: err != nil || size > e.length, found: e.length, limit: size,
+		expected: err != nil || size > e.length, found: e.length, limit: math.MaxInt64,
 	}
-	if err != nil {
-		f.limit = math.MaxInt64 // it is not known
+	if err == nil { // else its size is not known
+		f.limit, f.whole = e.limited(e.path, size)
 	}
 	if !f.expected && f.writer != x.self {
 		return nil
@@ -102,9 +102,10 @@ func (x *index) recallRetired(e entry) *file {
 	if size <= e.length {
 		return nil
 	}
+	limit, whole := e.limited(path, size)
 	return x.addRetired(&file{
 		path: path, of: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt, tail: e.tail,
-		expected: true, found: e.length, limit: size,
+		expected: true, found: e.length, limit: limit, whole: whole,
 	})
 }
 
@@ -235,8 +236,7 @@ func (x *index) leave(f *file) {
 // whether they are in it.
 func (x *index) state(closed bool, mark Mark, length func(*file) (n int64, ok bool)) []byte {
 	entries := make([]entry, 0, len(x.order))
-	writers := make([]identity, 0, 1)
-	at := make([]int, len(x.writers)) // in writers, plus 1
+	named := make([]bool, len(x.writers))
 	for _, f := range x.order {
 		if !f.known {
 			continue
@@ -245,17 +245,24 @@ func (x *index) state(closed bool, mark Mark, length func(*file) (n int64, ok bo
 		if !ok {
 			continue
 		}
-		if at[f.writer] == 0 {
-			writers = append(writers, x.writers[f.writer])
-			at[f.writer] = len(writers)
-		}
-		path := f.path
-		if f.of != "" {
-			path = f.of
-		}
-		e := entry{writer: at[f.writer] - 1, path: path, inode: f.inode, length: n, doubt: f.doubt}
+		named[f.writer] = true
+		e := entry{writer: f.writer, path: cmp.Or(f.of, f.path), inode: f.inode, length: n, doubt: f.doubt}
 		e.tail = f.tailAt(n)
+		if x.foreign(f) && f.whole {
+			e.limit = f.limit
+		}
 		entries = append(entries, e)
+	}
+	writers := make([]identity, 0, 1)
+	at := make([]int, len(x.writers)) // in writers
+	for i, w := range x.writers {
+		if named[i] {
+			at[i] = len(writers)
+			writers = append(writers, w)
+		}
+	}
+	for i := range entries {
+		entries[i].writer = at[entries[i].writer]
 	}
 	return appendState(nil, &state{writers, entries, closed, mark})
 }

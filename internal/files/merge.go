@@ -28,18 +28,14 @@ func Merge(states ...[]byte) ([]byte, error) {
 			continue
 		}
 		all.closed, all.mark = all.closed || s.closed, s.mark
-		for _, e := range s.entries {
-			id := identity{}
-			if e.writer < len(s.writers) {
-				id = s.writers[e.writer]
+		for _, w := range s.writers {
+			if !slices.Contains(all.writers, w) && len(all.writers) < maxWriters {
+				all.writers = append(all.writers, w)
 			}
-			e.writer = slices.Index(all.writers, id)
-			if e.writer < 0 {
-				if len(all.writers) == maxWriters {
-					continue
-				}
-				e.writer = len(all.writers)
-				all.writers = append(all.writers, id)
+		}
+		for _, e := range s.entries {
+			if e.writer = slices.Index(all.writers, s.writers[e.writer]); e.writer < 0 {
+				continue
 			}
 			k := key{e.path, e.inode}
 			if i, ok := index[k]; !ok {

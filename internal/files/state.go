@@ -12,7 +12,7 @@ import (
 //
 //	┌─────────┬───────┬────────────────────┬───────┬──────────────────────────────────────────────┬────────┬──────────────┐
 //	│ version │ count │ host, pid, pattern │ count │ identity, shared, path, inode, length, flags │ closed │ place, count │
-//	│ 1 byte  │       │ of each writer     │       │ and perhaps a tail, of each file             │ 1 byte │ of the mark  │
+//	│ 1 byte  │       │ of each writer     │       │ and perhaps a tail and a limit, of each file │ 1 byte │ of the mark  │
 //	└─────────┴───────┴────────────────────┴───────┴──────────────────────────────────────────────┴────────┴──────────────┘
 //
 // Numbers are uvarints, texts a uvarint and as many bytes. shared is how many bytes of the path are
@@ -26,6 +26,7 @@ const (
 const (
 	flagDoubt = 1 // bytes beyond the length may be lost, though they can be read: a sync failed
 	flagTail  = 2 // behind the flags stand size and sum of a tail that ends at the length
+	flagLimit = 4 // and then how far behind the length the limit is
 )
 
 // flagClosed: lines that have no file go to that for the rest.
@@ -49,7 +50,8 @@ type entry struct {
 	inode  uint64
 	length int64
 	doubt  bool
-	tail   tail // of no bytes, or up to length
+	tail   tail  // of no bytes, or up to length
+	limit  int64 // above 0: what stands behind it is not of the process before, nor of any earlier
 }
 
 func appendState(b []byte, s *state) []byte {
@@ -80,10 +82,16 @@ func appendState(b []byte, s *state) []byte {
 		if e.tail.size > 0 {
 			flags |= flagTail
 		}
+		if e.limit > e.length {
+			flags |= flagLimit
+		}
 		b = append(b, flags)
 		if e.tail.size > 0 {
 			b = binary.AppendUvarint(b, uint64(e.tail.size))
 			b = binary.AppendUvarint(b, uint64(e.tail.sum))
+		}
+		if e.limit > e.length {
+			b = binary.AppendUvarint(b, uint64(e.limit-e.length))
 		}
 		before = e.path
 	}
@@ -131,7 +139,7 @@ func parseState(b []byte) (s state, err error) {
 		e.length = int64(length)
 		flags := d.byte()
 		e.doubt = flags&flagDoubt != 0
-		if length > math.MaxInt64 || e.path == "" || flags&^(flagDoubt|flagTail) != 0 {
+		if length > math.MaxInt64 || e.path == "" || flags&^(flagDoubt|flagTail|flagLimit) != 0 {
 			d.bad = true
 		}
 		if flags&flagTail != 0 {
@@ -139,6 +147,11 @@ func parseState(b []byte) (s state, err error) {
 			sum := d.number()
 			e.tail.sum = uint32(sum)
 			d.bad = d.bad || e.tail.size == 0 || sum > math.MaxUint32
+		}
+		if flags&flagLimit != 0 {
+			n := d.number()
+			d.bad = d.bad || n == 0 || n > uint64(math.MaxInt64-e.length)
+			e.limit = e.length + int64(n)
 		}
 		before = e.path
 		s.entries = append(s.entries, e)

@@ -21,6 +21,7 @@ func TestState(t *testing.T) {
 		{writer: 2, path: "/var/log/app.web.jsonl", inode: math.MaxUint64, length: math.MaxInt64, doubt: true},
 		{writer: 1, path: "/var/log/app", inode: 7, length: 5, tail: tail{at: 5, size: 3, sum: math.MaxUint32}},
 		{writer: 1, path: "x", inode: 7, length: 5},
+		{writer: 1, path: "xy", inode: 8, length: 5, limit: 300, tail: tail{at: 5, size: 3, sum: 1}},
 	}
 	want := state{writers, entries, true, Mark{"here", 1234}}
 	b := appendState(nil, &want)
@@ -135,7 +136,7 @@ func BenchmarkState(b *testing.B) {
 func FuzzState(f *testing.F) {
 	f.Add(appendState(nil, &state{
 		writers: []identity{{"h", "1", "/a/{tag}"}}, closed: true, mark: Mark{"here", 5},
-		entries: []entry{{path: "/a/b", inode: 5, length: 6}, {path: "/a/c", inode: 7, length: 8, doubt: true, tail: tail{at: 8, size: 2, sum: 9}}},
+		entries: []entry{{path: "/a/b", inode: 5, length: 6}, {path: "/a/c", inode: 7, length: 8, doubt: true, tail: tail{at: 8, size: 2, sum: 9}, limit: 9}},
 	}))
 	f.Add([]byte("\x01\x01\x01h\x011\x01\x00\x00\x04/a/b\x05\x06\x00"))
 	f.Add([]byte{1, 0, 0xff, 0xff, 0xff, 0xff, 7})
