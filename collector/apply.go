@@ -241,6 +241,7 @@ func (g *change) swap() {
 	c.inputs = g.order
 	for _, p := range g.leaves {
 		p.leaves.Store(true)
+		c.store.delivered.leave(p.index, false)
 	}
 	for _, o := range g.openings {
 		if o.isNew() {

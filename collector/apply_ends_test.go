@@ -400,6 +400,37 @@ func TestApplyAcksInFlight(t *testing.T) {
 	}
 }
 
+// TestApplyFreesAcks: acks of delivered chunks do not wait for an output that was removed, though it
+// has its time to deliver.
+func TestApplyFreesAcks(t *testing.T) {
+	a := &applied{t: t, dir: t.TempDir()}
+	g := &gate{open: make(chan struct{})}
+	a.conf = Config{
+		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}}, Drain: time.Minute, Stdout: g, Ack: AckDelivered,
+		Outputs: []End{{Name: "one", URL: "discard:"}, {Name: "two", URL: "stdout:"}},
+	}
+	conf := a.conf
+	a.running = run(t, &conf)
+	acked := make(chan struct{})
+	go func() {
+		defer close(acked)
+		a.send("in")
+	}()
+	waitStats(t, a.running, "it is stored", func(s *Stats) bool { return s.Stored == 5 })
+	select {
+	case <-acked:
+		t.Error("it was acked before both outputs had it")
+	default:
+	}
+	a.apply(func(c *Config) { c.Outputs = c.Outputs[:1] })
+	<-acked
+	close(g.open)
+	a.parked("two")
+	if s := a.Stats(); of(t, &s, "two").Out != 5 {
+		t.Errorf("%+v", s.Outputs)
+	}
+}
+
 // TestApplyGivesPlaceUp: the place of a removed output keeps what comes until the journal is full;
 // then it goes, nobody waits, and what was there is counted.
 func TestApplyGivesPlaceUp(t *testing.T) {

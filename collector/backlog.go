@@ -80,7 +80,7 @@ func (b *backlogs) holding(p *pump) holding {
 	switch at := b.store.delivered.passed(p.index); {
 	case b.journal.Stats().Full && at == b.store.delivered.allPassed():
 		h.waits = "all senders: the journal is full"
-	case p.eager:
+	case p.eager && !p.leaves.Load():
 		h.waits = "acks: they wait for delivery"
 	}
 	return h

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/output"
+	"github.com/spillwaylog/spillway/journal"
 )
 
 // A crew is the goroutines of the ends of a collector. Each end has one, which Run or Apply starts
@@ -348,16 +349,20 @@ func (c *Collector) makeRoom() {
 	}
 }
 
-// furthestParked is the output furthest behind of those that were removed, if it alone holds a part
-// of the journal.
+// furthestParked is the output furthest behind of those that were removed and have ended, if nothing
+// that runs needs the part of the journal that it holds.
 func (c *Collector) furthestParked() (furthest *pump) {
-	d := c.store.delivered
+	needed := c.journal.Synced()
+	passed := func(p *pump) journal.Position { return c.store.delivered.passed(p.index) }
 	for _, p := range *c.backlogs.pumps.Load() {
-		if p.follower == nil && !p.gone.Load() && (furthest == nil || d.passed(p.index) < d.passed(furthest.index)) {
+		switch {
+		case p.follower != nil:
+			needed = min(needed, passed(p))
+		case !p.gone.Load() && (furthest == nil || passed(p) < passed(furthest)):
 			furthest = p
 		}
 	}
-	if furthest == nil || d.passed(furthest.index)>>32 >= d.allPassed()>>32 { // another one needs the same segment
+	if furthest == nil || passed(furthest)>>32 >= needed>>32 { // in the same segment
 		return nil
 	}
 	return furthest
