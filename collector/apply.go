@@ -3,36 +3,86 @@
 package collector
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"strings"
 )
 
-// ErrRestart is in the error of Apply for each difference that takes a restart.
-var ErrRestart = errors.New("restart")
+// What an error of Apply may wrap.
+var (
+	// ErrRestart is there for each setting that takes a restart.
+	ErrRestart = errors.New("restart")
+	// ErrCredentials says that a file of credentials is not good.
+	ErrCredentials = errors.New("credentials")
+)
 
-// Apply makes a running collector do what a configuration says, as far as that is possible: the
-// files of all inputs' credentials are read now. They are also read when they change, so this is
-// for those that want to know whether they are good: of those that are not, the old version stays
-// in force and the error says why. Connections whose key, user or certificate is good no more are
-// ended.
+// Apply makes a running collector do what a configuration says, without a restart:
 //
-// Any other difference to the Config that it was opened with is refused, each by its name, and
-// nothing is changed then. Zero values mean defaults in both. Log, Stdin, Stdout, InputKinds and
-// OutputKinds are not compared: they are the program's, no settings.
+//   - An input that is new listens. One that is gone accepts nothing more and finishes what has
+//     come, acks included.
+//   - An output that is new gets what is stored from now on, or, if it was removed before and has
+//     its place still, what comes behind that. One that is gone delivers what was stored for it until
+//     now, for at most Config.RemovedDrain; then its place in the journal is kept. That holds up
+//     nobody: when the journal is full, places of removed outputs are given up, and what waited
+//     there is counted as dropped. Open gives up those that its Config does not name.
+//   - An end that has changed (its URL, under the same name) is removed and added. An output goes on
+//     where it stood: what has its cursor is the same output, as it is over a restart.
+//   - What did not change is not touched, connections included.
 //
-// Apply may be called at any time.
+// All changes of outputs are at one place of the journal: an output that takes another one's place
+// begins where that one ends.
+//
+// The files of all inputs' credentials are read now. They are also read when they change. Of those
+// that are not good the old version stays in force, and the error says why. Connections whose key,
+// user or certificate is good no more are ended.
+//
+// An error says all that is wrong, and nothing was changed then: what was opened is closed, and
+// what had to be ended first, such as an input on the same port, is opened again. RemovedDrain
+// counts from now on; any other setting that differs from the Config that the collector was opened
+// with is refused with ErrRestart. Zero values mean defaults in both. Log, Stdin, Stdout,
+// InputKinds and OutputKinds are the program's, no settings: those given to Open stay.
+//
+// Apply may be called at any time, and by several at once. It returns when the new ends work; those
+// that were removed end meanwhile. It waits for outputs that have changed, or give up a file to
+// another one, at most for RemovedDrain.
 func (c *Collector) Apply(config *Config) error {
-	next, err := config.withDefaults()
-	if err == nil {
-		err = c.config.differs(&next)
+	c.crew.applying.Lock()
+	defer c.crew.applying.Unlock()
+	var asked Config
+	if config != nil {
+		asked = *config
 	}
+	now := &c.config
+	asked.Log, asked.Stdin, asked.Stdout, asked.InputKinds, asked.OutputKinds = now.Log, now.Stdin, now.Stdout, now.InputKinds, now.OutputKinds
+	next, err := asked.withDefaults()
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	inputs := c.inputs
+	inputs, outputs, err := next.plan()
+	if err := errors.Join(now.differs(&next), err); err != nil {
+		return err
+	}
+	c.mu.Lock() // against Close
+	over := c.crew.over || c.journal == nil
+	present := c.inputs
 	c.mu.Unlock()
+	if over {
+		return errors.New("collector: it ends, and changes nothing any more")
+	}
+	if err := reloadCredentials(present); err != nil {
+		return err
+	}
+	ch := &change{c: c, next: &next}
+	ch.compare(inputs, outputs)
+	if ch.none() {
+		now.RemovedDrain = next.RemovedDrain
+		return nil
+	}
+	return ch.make()
+}
+
+// reloadCredentials reads the files of inputs again.
+func reloadCredentials(inputs []*intake) error {
 	var errs []error
 	for _, in := range inputs {
 		l, ok := in.Input.(*listeners)
@@ -43,13 +93,21 @@ func (c *Collector) Apply(config *Config) error {
 			errs = append(errs, fmt.Errorf("%s: %w", in.account.name, err))
 		}
 	}
-	return errors.Join(errs...)
+	if errs == nil {
+		return nil
+	}
+	return &credentialsError{errors.Join(errs...)}
 }
+
+// credentialsError is an ErrCredentials with the text of another one.
+type credentialsError struct{ error }
+
+func (e *credentialsError) Unwrap() []error { return []error{ErrCredentials, e.error} }
 
 // differs returns what cannot change while the collector runs, with defaults filled in on both
 // sides.
 func (c *Config) differs(next *Config) error {
-	errs := append(differentEnds("input", c.Inputs, next.Inputs), differentEnds("output", c.Outputs, next.Outputs)...)
+	var errs []error
 	for _, f := range []struct {
 		name     string
 		old, new any
@@ -73,41 +131,124 @@ func (c *Config) differs(next *Config) error {
 	return errors.Join(errs...)
 }
 
-// differentEnds compares ends by their names, or by their URLs where they have none. Their order
-// does not matter.
-func differentEnds(side string, old, next []End) (errs []error) {
-	urls := map[string]string{}
-	for i := range old {
-		urls[old[i].key()] = old[i].URL
-	}
-	for i := range next {
-		e := &next[i]
-		switch url, there := urls[e.key()]; {
-		case !there:
-			errs = append(errs, fmt.Errorf("%s %q: it is new; %w to add it", side, e.label(), ErrRestart))
-		case url != e.URL:
-			errs = append(errs, fmt.Errorf("%s %q: its URL changed; %w to change it", side, e.label(), ErrRestart))
-		}
-		delete(urls, e.key())
-	}
-	for i := range old {
-		if _, left := urls[old[i].key()]; left {
-			errs = append(errs, fmt.Errorf("%s %q: it is gone; %w to remove it", side, old[i].label(), ErrRestart))
-		}
-	}
-	return errs
+// A change is what an Apply is about to do. Each step adds what takes it back.
+type change struct {
+	c    *Collector
+	next *Config
+	undo []func()
+
+	inputs     []inputPlan // that are new or have changed
+	goneInputs []*intake   // that are removed or have changed
+	taken      []*intake   // opened for inputs, in their order
+	order      []*intake   // all that there will be; nil: the next of taken
+
+	openings []*opening // outputs that are new, or changed, or come again
+	leaves   []*pump    // those that are removed
+	stopped  []*pump    // those that have ended already
+	stored   int64      // events, when the changes of outputs took place
 }
 
-// key is what makes an end the same: no name has a colon.
-func (e *End) key() string {
-	if e.Name != "" {
-		return e.Name
-	}
-	return e.URL
+// none says whether nothing has changed.
+func (g *change) none() bool {
+	return len(g.inputs)+len(g.goneInputs)+len(g.openings)+len(g.leaves) == 0
 }
 
-// label is what an end is called: settings are left out.
-func (e *End) label() string {
-	label, _, _ := strings.Cut(e.key(), "?")
-	return label
+// make does it, or nothing.
+func (g *change) make() error {
+	c := g.c
+	ctx, cancel := context.WithCancel(c.crew.hurry)
+	defer cancel()
+	err := g.check()
+	for _, step := range []func(context.Context) error{g.openOutputs, g.openInputs, g.exchangeOutputs, g.exchangeInputs} {
+		if err == nil {
+			err = step(ctx)
+		}
+	}
+	if err != nil {
+		for i := len(g.undo) - 1; i >= 0; i-- {
+			g.undo[i]()
+		}
+		return err
+	}
+	g.commit()
+	return nil
+}
+
+// check looks at what can be seen before anything is touched.
+func (g *change) check() error {
+	var errs []error
+	for i := range g.inputs {
+		if p := &g.inputs[i]; p.check != nil {
+			errs = append(errs, p.check())
+		}
+	}
+	for _, o := range g.openings {
+		errs = append(errs, o.plan.try(g.c.config.Ack, g.c.config.Log))
+	}
+	return errors.Join(errs...)
+}
+
+// commit makes the change known, lets run what is new, and has what is gone end.
+func (g *change) commit() {
+	c := g.c
+	g.swap()
+	for _, o := range g.openings {
+		c.startPump(o.pump)
+		o.tell(c)
+	}
+	for _, in := range g.taken {
+		in.tell()
+		c.startInput(in)
+	}
+	patience := g.next.RemovedDrain
+	for _, p := range g.leaves {
+		c.config.Log.Info("output to be removed: it delivers what it has", "output", p.name, "within", patience)
+		c.crew.leaving.Go(func() { c.leaveOutput(p, patience) })
+	}
+	for _, in := range g.goneInputs {
+		c.crew.leaving.Go(func() { c.leaveInput(in, patience) })
+	}
+	for _, o := range g.openings {
+		if o.adopts != "" { // its place has another name now
+			if err := c.journal.RemoveCursor(o.adopts); err != nil {
+				c.reporter.trouble("journal", err)
+			}
+		}
+	}
+	c.noteNames()
+	select {
+	case c.crew.ended <- struct{}{}: // those that are left may be over
+	default:
+	}
+}
+
+// swap puts the ends that there are now in the place of those that there were.
+func (g *change) swap() {
+	c := g.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, in := range g.goneInputs {
+		in.leaves.Store(true)
+		c.crew.leavers = append(c.crew.leavers[:len(c.crew.leavers):len(c.crew.leavers)], in)
+	}
+	next := g.taken
+	for i, in := range g.order {
+		if in == nil {
+			c.book(next[0])
+			g.order[i], next = next[0], next[1:]
+		}
+	}
+	c.inputs = g.order
+	for _, p := range g.leaves {
+		p.leaves.Store(true)
+		c.store.delivered.leave(p.index, false)
+	}
+	for _, o := range g.openings {
+		if o.isNew() {
+			o.pump.comeLocked(g.stored)
+		}
+		c.serveOutput(o.pump)
+		c.exchangeLocked(o.pump)
+	}
+	c.config.Inputs, c.config.Outputs, c.config.RemovedDrain = g.next.Inputs, g.next.Outputs, g.next.RemovedDrain
 }

@@ -4,6 +4,8 @@ package collector
 
 import (
 	"context"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/journal"
@@ -25,23 +27,30 @@ type backlogs struct {
 	arrivals arrivals
 	most     int64     // bytes of the journal
 	opened   time.Time // the collector
+	pumps    atomic.Pointer[[]*pump]
+	changed  chan struct{} // gets something when pumps are others; holds one
+}
+
+// active are the outputs that have not been removed, or are not done yet.
+func (b *backlogs) active() []*pump {
+	return slices.DeleteFunc(slices.Clone(*b.pumps.Load()), func(p *pump) bool { return p.follower == nil })
 }
 
 // run notes each second where the journal ends, and whether it takes again what it was given, until
 // ctx is done.
-func (b *backlogs) run(ctx context.Context, pumps []*pump) {
+func (b *backlogs) run(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		b.arrivals.note(time.Now(), b.journal.Stats().Last, b.store.delivered.allPassed())
+		b.arrivals.note(time.Now(), b.journal.Stats().Last, b.store.delivered.kept())
 		b.recent.trim()
 		if f := b.store.failing.settled(); f != nil {
 			b.store.reporter.recovered("journal works again", *f)
 		}
-		b.tell(pumps, false)
+		b.tell(b.active(), false)
 		select {
 		case <-ctx.Done():
-			b.tell(pumps, true)
+			b.tell(b.active(), true)
 			return
 		case <-tick.C:
 		}
@@ -51,12 +60,9 @@ func (b *backlogs) run(ctx context.Context, pumps []*pump) {
 // of returns the backlog of an output: what was found and stored for it, less what it has
 // confirmed.
 func (b *backlogs) of(p *pump) backlog {
-	passed := p.out.Load() + p.unreadable.Load() + p.refused.Load() + p.dropped.Load() // first: what is stored meanwhile counts as not confirmed
-	events := b.found.of(p.index) - passed
-	for _, a := range b.store.accounts {
-		events += a.stored.events.Load()
-	}
-	return b.measure(p, events)
+	done := p.done() // first: what is stored meanwhile counts as not confirmed
+	stored := b.store.storedOfAll()
+	return b.measure(p, b.found.of(p.index)+stored-p.missed(stored)-done)
 }
 
 // measure adds to a number of events how many bytes they are, and how old.
@@ -74,7 +80,7 @@ func (b *backlogs) holding(p *pump) holding {
 	switch at := b.store.delivered.passed(p.index); {
 	case b.journal.Stats().Full && at == b.store.delivered.allPassed():
 		h.waits = "all senders: the journal is full"
-	case p.eager:
+	case p.eager && !p.leaves.Load():
 		h.waits = "acks: they wait for delivery"
 	}
 	return h
@@ -82,10 +88,10 @@ func (b *backlogs) holding(p *pump) holding {
 
 // holder names the output for which the journal keeps most, and says how much and how old that is:
 // of those that fail, or of all if none does. It is nil if no output is behind.
-func (b *backlogs) holder(pumps []*pump) (said []any) {
+func (b *backlogs) holder() (said []any) {
 	var most int64
 	failing := false
-	for _, p := range pumps {
+	for _, p := range b.active() {
 		behind, fails := b.of(p), p.failure() != nil
 		if behind.events > 0 && (fails && !failing || fails == failing && behind.bytes > most) {
 			most, failing = behind.bytes, fails

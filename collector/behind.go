@@ -5,6 +5,7 @@ package collector
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/follow"
@@ -116,20 +117,12 @@ func (e *heldError) Unwrap() error { return journal.ErrFull }
 const watchEvery = 100 * time.Millisecond
 
 // hold makes the store take nothing while an output that does not give up is further behind than it
-// may be, until ctx is done.
-func (b *backlogs) hold(ctx context.Context, pumps []*pump) {
-	var limited []*pump
-	for _, p := range pumps {
-		if p.limit.text != "" && !p.limit.gives() {
-			limited = append(limited, p)
-		}
-	}
-	if len(limited) == 0 {
-		return
-	}
+// may be, until ctx is done. When the journal is full it calls makeRoom.
+func (b *backlogs) hold(ctx context.Context, makeRoom func()) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
+		limited := slices.DeleteFunc(b.active(), func(p *pump) bool { return p.limit.text == "" || p.limit.gives() || p.leaves.Load() })
 		var held *heldError
 		for _, p := range limited {
 			if held == nil && b.over(p, b.store.delivered.passed(p.index)) != nil {
@@ -137,11 +130,18 @@ func (b *backlogs) hold(ctx context.Context, pumps []*pump) {
 			}
 		}
 		b.store.held.Store(held)
+		look := tick.C
+		if len(limited) == 0 {
+			look = nil
+		}
 		select {
 		case <-ctx.Done():
 			b.store.held.Store(nil)
 			return
-		case <-tick.C:
+		case <-b.store.short:
+			makeRoom()
+		case <-b.changed:
+		case <-look:
 		}
 	}
 }

@@ -39,6 +39,9 @@ type Config struct {
 	RefuseInvalid bool  // refuse a chunk with an invalid entry instead of leaving the entry out
 
 	Drain time.Duration // how long Run goes on after its context ended; 10 s
+	// RemovedDrain is how long an output that Apply removes delivers what it has, and an input
+	// finishes what has come; Drain.
+	RemovedDrain time.Duration
 
 	Log    *slog.Logger // the collector's own messages; slog.Default()
 	Stdin  io.Reader    // of the input stdin:; os.Stdin
@@ -171,6 +174,9 @@ func (c *Config) withDefaults() (Config, error) {
 	setDefault(&f.Memory, forward.DefaultMemory)
 	if f.Drain == 0 {
 		f.Drain = 10 * time.Second
+	}
+	if f.RemovedDrain == 0 {
+		f.RemovedDrain = f.Drain
 	}
 	if f.Log == nil {
 		f.Log = slog.Default()

@@ -113,8 +113,13 @@ func (f *found) read(ctx context.Context) error {
 // counting says whether there may be more than of tells.
 func (f *found) counting() bool { return f.busy.Load() }
 
-// of is how much was found for an output so far.
-func (f *found) of(output int) int64 { return f.events[output].Load() }
+// of is how much was found for an output so far: nothing for one that came later.
+func (f *found) of(output int) int64 {
+	if output >= len(f.events) {
+		return 0
+	}
+	return f.events[output].Load()
+}
 
 func (f *found) close(j *journal.Journal) error {
 	if f.reader == nil {

@@ -87,6 +87,14 @@ func (h *inHand) of(i int, cursor string, end journal.Position) *follow.Caution 
 	return c
 }
 
+// anew is of for an output that comes, or is opened again, while the collector runs, and stands at
+// a position: nothing of it is suspected.
+func (h *inHand) anew(i int, cursor string, at journal.Position) *follow.Caution {
+	key := inHandKey(cursor)
+	h.write(i, key, follow.Note{Finished: at})
+	return &follow.Caution{Note: func(n follow.Note) { h.write(i, key, n) }}
+}
+
 // keep writes what is known of outputs to where they stand now: outputs may have come and gone.
 func (h *inHand) keep(cursors []string) {
 	for i, cursor := range cursors {

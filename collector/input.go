@@ -71,6 +71,16 @@ type Received struct {
 	Unparsed    int64 // of the events stored: text, for they are not what the input expects
 }
 
+func (r *Received) add(o *Received) {
+	r.Bytes += o.Bytes
+	r.Connections += o.Connections
+	r.Skipped += o.Skipped
+	r.Invalid += o.Invalid
+	r.Refused += o.Refused
+	r.Cut += o.Cut
+	r.Unparsed += o.Unparsed
+}
+
 // InputKind understands the URL of an input. It touches nothing yet, so that a mistake in one URL
 // is told before anything is opened. What it returns opens the input.
 type InputKind func(u *URL, p *Params) (open func(*InputEnv) (Input, error), err error)

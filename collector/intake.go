@@ -17,18 +17,22 @@ import (
 	"sync/atomic"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/credentials"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
 // An inputPlan is an input that was understood but touches nothing yet, so that a mistake in one of
 // them is told before anything is opened.
 type inputPlan struct {
+	end  End
 	name string // as given, or the URL without its settings
 	url  string
 	key  string // under which its position is kept; empty for inputs that have none
 	open func(c *Collector, a *account) (Input, error)
 
-	source string // that no other input may read; empty: that is not known
+	source string       // that no other input may read; empty: that is not known
+	spot   string       // a port or a path that only one may listen on; empty: none is known
+	check  func() error // whether what its URL names can be used; nil: that is known when it is opened
 }
 
 // planInputs understands all inputs. Its errors are all there are, each an *EndError.
@@ -74,7 +78,7 @@ func planInput(c *Config, e *End) (p inputPlan, err error) {
 }
 
 func (c *Config) planInputURL(u *URL, e *End) (p inputPlan, err error) {
-	p.url = u.String()
+	p.end, p.url, p.spot = *e, u.String(), spotOf(u)
 	switch kind := c.InputKinds[u.Scheme]; {
 	case kind != nil:
 		err = p.foreign(u, e, kind)
@@ -118,6 +122,7 @@ func (p *inputPlan) foreign(u *urls.URL, e *End, kind InputKind) error {
 // forward plans an input of the Forward protocol.
 func (p *inputPlan) forward(u *urls.URL, e *End) error {
 	l := &listeners{}
+	p.check = func() error { return l.unlock(&credentials.Reports{}) }
 	p.open = func(c *Collector, a *account) (Input, error) {
 		return l, l.open(c, a, e.Name)
 	}
@@ -140,13 +145,37 @@ func (p *inputPlan) lines(u *urls.URL, e *End) error {
 	return nil
 }
 
+// spotOf is the port that a URL has an input listen on, or its path; empty where that is any.
+func spotOf(u *urls.URL) string {
+	address, is := strings.CutPrefix(u.Path, "//")
+	if len(u.Hosts) > 0 {
+		address, is = u.Hosts[0], true
+	}
+	if !is {
+		return u.Path
+	}
+	address, _, _ = strings.Cut(address, "/")
+	port := address[strings.LastIndexByte(address, ':')+1:]
+	if port == "0" {
+		return ""
+	}
+	return ":" + port
+}
+
 // An intake is an open Input with what the collector has for it.
 type intake struct {
 	Input
-	account *account
-	sink    *sink
-	running atomic.Bool
-	closing sync.Once
+	plan     *inputPlan
+	account  *account
+	endpoint *forward.Endpoint // nil for an input without a forward.Server
+	sink     *sink
+	running  atomic.Bool
+	over     atomic.Bool // it has ended by itself
+	leaves   atomic.Bool // it was removed
+	closing  sync.Once
+	stop     context.CancelFunc // it takes no more
+	mute     context.CancelFunc // the sink takes nothing more
+	ended    chan struct{}      // closed when Run has returned; nil: it was not started
 }
 
 // openInputs opens the inputs. They take nothing before they run.
@@ -169,30 +198,69 @@ func (c *Collector) openInputs(plans []inputPlan) error {
 	}
 	c.lineMemory = &lineMemory{most: c.config.Memory / 8}
 	for i := range plans {
-		p := &plans[i]
-		a := &account{name: p.name, url: p.url}
-		in, err := p.open(c, a)
+		in, err := c.openInput(&plans[i])
 		if err != nil {
 			return err
 		}
-		c.inputs = append(c.inputs, &intake{Input: in, account: a, sink: &sink{
-			store: store, account: a, index: uint64(i), mark: c.positions.of(p.key), most: c.config.MaxUnpacked,
-			together: min(c.config.MaxUnpacked, c.config.JournalBytes/8),
-		}})
-		store.accounts = append(store.accounts, a)
+		c.inputs = append(c.inputs, in)
+		c.book(in)
 	}
 	return nil
 }
 
+// openInput opens one. It has an account of its own until it is booked.
+func (c *Collector) openInput(p *inputPlan) (*intake, error) {
+	a := &account{name: p.name, url: p.url}
+	input, err := p.open(c, a)
+	if err != nil {
+		return nil, err
+	}
+	in := &intake{Input: input, plan: p, account: a, endpoint: a.endpoint}
+	in.sink = &sink{
+		store: c.store, account: a, index: c.crew.opened, mark: c.positions.of(p.key), most: c.config.MaxUnpacked,
+		together: min(c.config.MaxUnpacked, c.config.JournalBytes/8),
+	}
+	if in.sink.mark != nil {
+		in.sink.found = in.sink.mark.found
+	}
+	in.sink.taking, in.mute = context.WithCancel(c.store.taking)
+	c.crew.opened++
+	return in, nil
+}
+
+// book gives an input the account of its name, before it takes anything. With mu held, unless
+// nothing runs yet.
+func (c *Collector) book(in *intake) {
+	old, next := c.store.books.Load(), &books{doors: map[*forward.Endpoint]*account{}}
+	if old != nil {
+		next.accounts, next.doors = slices.Clone(old.accounts), maps.Clone(old.doors)
+	}
+	mine := in.account
+	i := slices.IndexFunc(next.accounts, func(a *account) bool { return a.name == mine.name })
+	if i < 0 {
+		next.accounts = append(next.accounts, mine)
+	} else {
+		next.accounts[i].url = mine.url
+		mine = next.accounts[i]
+	}
+	in.account, in.sink.account = mine, mine
+	if in.endpoint != nil {
+		next.doors[in.endpoint] = mine
+	}
+	c.store.books.Store(next)
+}
+
 // run runs the input. One that has nothing more to give returns by itself.
-func (in *intake) run(ctx context.Context, failed chan<- error) {
-	in.running.Store(true)
+func (in *intake) run(ctx context.Context, failed func(error)) {
 	defer in.running.Store(false)
 	err := in.Run(ctx, in.sink)
-	if err == nil || ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, errTakesNothing)) {
-		return
+	switch {
+	case err == nil:
+		in.over.Store(ctx.Err() == nil)
+	case ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, errTakesNothing)):
+	default:
+		failed(fmt.Errorf("%s: %w", in.account.name, err))
 	}
-	failed <- fmt.Errorf("%s: %w", in.account.name, err)
 }
 
 // close lets go of what an input holds, but for one that does not return.
@@ -217,23 +285,45 @@ func (in *intake) addr() net.Addr {
 	return nil
 }
 
-// stats is what came by the input.
-func (in *intake) stats(server *forward.Server) InputStats {
-	a := in.account
-	s := InputStats{Name: a.name, URL: a.url, Counts: a.counts()} // first: see Collector.stats
-	if a.endpoint != nil {
-		s.Server = server.EndpointStats(a.endpoint)
-		s.count(&s.Server)
-		s.Bytes, s.Connections = int64(s.Server.Bytes), int64(s.Server.Connections)
-		return s
+// spot is the port or path that the input has taken.
+func (in *intake) spot() string {
+	if a := in.addr(); a != nil {
+		if _, port, err := net.SplitHostPort(a.String()); err == nil {
+			return ":" + port
+		}
 	}
-	r := in.Stats()
-	s.Bytes, s.Connections = r.Bytes, r.Connections
-	s.Skipped, s.Invalid, s.Cut, s.Unparsed = r.Skipped, r.Invalid, r.Cut, r.Unparsed
+	return in.plan.spot
+}
+
+// inputStatsLocked is what came by the inputs that had a name.
+func (c *Collector) inputStatsLocked(a *account) InputStats {
+	s := InputStats{Name: a.name, URL: a.url, Counts: a.counts(), Removed: true} // first: see Collector.stats
+	r := a.past
+	s.Server = a.pastServer
+	for _, in := range slices.Concat(c.inputs, c.crew.leavers) {
+		if in.account != a {
+			continue
+		}
+		s.Removed = s.Removed && in.leaves.Load()
+		if in.endpoint != nil {
+			now := c.server.EndpointStats(in.endpoint)
+			s.Server.Add(&now)
+			s.Server.Memory = now.Memory
+		} else {
+			now := in.Stats()
+			r.add(&now)
+		}
+	}
+	s.count(&s.Server)
+	s.Bytes, s.Connections = int64(s.Server.Bytes)+r.Bytes, int64(s.Server.Connections)+r.Connections
+	s.Skipped += r.Skipped
+	s.Invalid += r.Invalid
+	s.Cut, s.Unparsed = r.Cut, r.Unparsed
 	s.Refused += r.Refused
-	s.Oversize = a.oversize.Load()
-	s.RefusedMessages = a.malformed.Load()
-	s.Chunks = a.arrived.chunks.Load()
-	s.In = a.arrived.events.Load() + r.Skipped + r.Invalid + r.Refused + s.Oversize
+	oversize := a.oversize.Load()
+	s.Oversize += oversize
+	s.RefusedMessages += a.malformed.Load()
+	s.Chunks += a.arrived.chunks.Load()
+	s.In += a.arrived.events.Load() + r.Skipped + r.Invalid + r.Refused + oversize
 	return s
 }

@@ -99,11 +99,19 @@ func (l *listeners) open(c *Collector, a *account, name string) error {
 	return nil
 }
 
+// unlock reads the files that the URL names.
+func (l *listeners) unlock(r *credentials.Reports) error {
+	if err := l.credentials.Open(r); err != nil {
+		return fmt.Errorf("%s: %w", l.where(), err)
+	}
+	return nil
+}
+
 // listen opens the sockets, and the files that the URL names.
 func (l *listeners) listen(log *slog.Logger) error {
 	where := l.where()
 	l.url = where
-	err := l.credentials.Open(&credentials.Reports{
+	err := l.unlock(&credentials.Reports{
 		Trouble: func(err error) { log.Warn("credentials", "url", where, "error", err) },
 		Renewed: func(files []string) {
 			log.Info("credentials renewed", "url", where, "files", strings.Join(files, ", "))
@@ -111,7 +119,7 @@ func (l *listeners) listen(log *slog.Logger) error {
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %w", where, err)
+		return err
 	}
 	if l.scheme == "forward+unix" {
 		l.stream, err = listenUnix(l.address)

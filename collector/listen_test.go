@@ -73,14 +73,14 @@ func TestApplyCredentials(t *testing.T) {
 	if err := c.Apply(o); err == nil || !strings.HasPrefix(err.Error(), c.inputs[1].account.url+": shared_key_file="+key+": it has more than one line") {
 		t.Error(err)
 	}
-	e := c.inputs[1].account.endpoint
+	e := c.inputs[1].endpoint
 	if s := e.GetSecurity(nil); s == nil || s.SharedKey != "topsecret" {
 		t.Error("the old key is not in force")
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := c.Apply(o); err != nil {
-		t.Error(err)
+	if err := c.Apply(o); err == nil {
+		t.Error("a collector that is closed was changed")
 	}
 }

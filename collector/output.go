@@ -26,13 +26,16 @@ import (
 //	                ▼                  ▼
 //	         deliveries, Stats   failing, the log
 type pump struct {
+	*ledger
+	plan     *plan
 	name     string // of the output, or its URL
 	url      string
-	index    int  // in deliveries
+	index    int  // in deliveries, found and inHand, and in Collector.pumps: it stays
 	eager    bool // acks wait for it
 	identity string
-	window   int64 // bytes
-	follower *follow.Follower
+	window   int64            // bytes
+	follower *follow.Follower // nil: the output was removed, and has ended
+	place    *place           // of follower; may be nil
 	reporter *reporter
 	confirm  func(output int, p journal.Position)
 
@@ -45,10 +48,9 @@ type pump struct {
 	over  func(at journal.Position) (enough func(at journal.Position) bool) // see backlogs
 	told  told
 
-	// What the cursor has passed, in events but for broken. The follower's goroutine writes them.
-	out, twice, unreadable, refused, diverted, restamped, dropped, broken atomic.Int64
-
-	aside atomic.Int64 // of refused: given up because too much waited
+	leaves       atomic.Bool        // it was removed: it delivers what it has, and ends
+	finish, halt context.CancelFunc // ends follower: when it has caught up; soon
+	ended        chan struct{}      // closed when follower has; nil: it was not started
 }
 
 // told is what backlogs.tell has told of an output, and when.
@@ -89,8 +91,11 @@ func (p *pump) report(err error) {
 
 // failure is what does not work: a try that failed, or one that does not return.
 func (p *pump) failure() *Failure {
-	if f := p.failing.current(); f != nil {
+	if f := p.failing.current(); f != nil && p.follower != nil {
 		return f
+	}
+	if p.follower == nil {
+		return nil
 	}
 	if since, hangs := p.follower.Hangs(); hangs {
 		return &Failure{Since: since, Err: follow.ErrHangs}
@@ -173,36 +178,37 @@ const lettersDir = "letters"
 // openFor is how long the start waits for an output that asks its other side where it stands.
 const openFor = 5 * time.Second
 
-// openPump opens an output where its cursor stands, or, if it is new, at start.
-func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*pump, error) {
-	if isNew { // at once: killed on the way, it would begin at the oldest record
-		if err := c.journal.PlaceCursor(plan.cursor, start, nil); err != nil {
-			return nil, err
-		}
-	}
+// openPump opens an output where its cursor stands. l is what is known of its events. first is set
+// at the start, where the process before may have left something to be careful with.
+func (c *Collector) openPump(ctx context.Context, plan *plan, index int, l *ledger, first bool) (*pump, error) {
 	reader, err := c.journal.Reader(plan.cursor)
 	if err != nil {
 		return nil, err
 	}
 	p := &pump{
-		name: plan.name, url: plan.url, limit: plan.limit, index: len(c.pumps), eager: c.config.Ack == AckDelivered, reporter: c.reporter,
-		identity: identityOf(c.journal.Identity(), plan.cursor), window: windowBytes(c.config.Memory, len(c.config.Outputs)),
+		ledger: l, plan: plan, name: plan.name, url: plan.url, limit: plan.limit, index: index, eager: c.config.Ack == AckDelivered, reporter: c.reporter,
+		identity: identityOf(c.journal.Identity(), plan.cursor), window: windowBytes(c.config.Memory, plan.among),
 	}
+	p.told.given = l.dropped.Load() + l.aside.Load()
 	conf := &follow.Config{
-		Reader:  reader,
-		Turn:    &c.turn,
-		Caution: c.inHand.of(len(c.pumps), plan.cursor, c.journal.Synced()),
-		Open:    func() (Output, error) { return plan.open(p) },
-		Opaque:  plan.opaque,
-		Packs:   plan.ids && !plan.guard,
-		Chunks:  windowChunks,
-		Bytes:   p.window,
-		Guard:   plan.guard,
-		Eager:   p.eager,
-		Passed:  p.passed,
-		Failed:  p.fail,
-		Worked:  p.works,
-		Report:  p.report,
+		Reader: reader,
+		Turn:   &c.turn,
+		Open:   func() (Output, error) { return plan.open(p) },
+		Opaque: plan.opaque,
+		Packs:  plan.ids && !plan.guard,
+		Chunks: windowChunks,
+		Bytes:  p.window,
+		Guard:  plan.guard,
+		Eager:  p.eager,
+		Passed: p.passed,
+		Failed: p.fail,
+		Worked: p.works,
+		Report: p.report,
+	}
+	if first {
+		conf.Caution = c.inHand.of(index, plan.cursor, c.journal.Synced())
+	} else {
+		conf.Caution = c.inHand.anew(index, plan.cursor, reader.Pos())
 	}
 	if plan.limit.gives() {
 		conf.Behind = &follow.Behind{
@@ -214,9 +220,9 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 		conf.Identify = identify(c.journal.Identity(), plan.cursor)
 	}
 	if plan.wants != 0 {
-		place := c.recent.follow(reader.Pos(), plan.wants)
+		p.place = c.recent.follow(reader.Pos(), plan.wants)
 		conf.Recent = func(after journal.Position) (follow.Recent, bool) {
-			it, ok := place.get(after, c.journal.Synced())
+			it, ok := p.place.get(after, c.journal.Synced())
 			if !ok {
 				return follow.Recent{}, false
 			}
@@ -234,18 +240,30 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 		return dead.Put(ctx, all...)
 	}
 	p.follower = follow.New(conf)
-	c.pumps = append(c.pumps, p)
-	ctx, cancel := context.WithTimeout(context.Background(), openFor)
+	ctx, cancel := context.WithTimeout(ctx, openFor)
 	defer cancel()
 	err = p.follower.Open(ctx)
 	if err != nil && (errors.Is(err, ErrReopen) || ctx.Err() != nil) { // the other side may come back; Run opens it then
 		p.reporter.log.Warn("the output cannot be opened yet", "output", p.name, "error", err)
 		err = nil
 	}
-	if err != nil && isNew { // nobody would ever read on there
-		err = errors.Join(err, p.follower.Close())
-		c.pumps = c.pumps[:len(c.pumps)-1]
-		_ = c.journal.RemoveCursor(plan.cursor)
-	}
 	return p, err
+}
+
+// serveOutput lets an open output be told of, and tell.
+func (c *Collector) serveOutput(p *pump) {
+	b := c.backlogs
+	p.confirm = c.store.delivered.confirm
+	c.store.delivered.enter(p.index, p.follower.Start())
+	p.holding = func() holding { return b.holding(p) }
+	p.over = func(at journal.Position) func(journal.Position) bool { return b.over(p, at) }
+	p.ready.Store(true)
+}
+
+// letGo closes a pump that is not started.
+func (p *pump) letGo() error {
+	if p.place != nil {
+		p.place.leave()
+	}
+	return p.follower.Close()
 }

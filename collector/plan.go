@@ -85,6 +85,8 @@ type OutputEnv struct {
 
 // A plan is an output that was understood but touches nothing yet.
 type plan struct {
+	end     End
+	among   int    // outputs that there are
 	name    string // as given, or the URL
 	url     string
 	place   string // what it writes to, however that was written
@@ -142,7 +144,7 @@ func planOutput(c *Config, e *End) (plan, error) {
 }
 
 func (c *Config) planOutputURL(u *URL, e *End) (p plan, err error) {
-	p = plan{url: u.String(), place: u.Scheme + ":" + u.Path} // which has no secrets
+	p = plan{end: *e, among: len(c.Outputs), url: u.String(), place: u.Scheme + ":" + u.Path} // which has no secrets
 	p.name = cmp.Or(e.Name, p.url)
 	path, params := u.Path, u.Params()
 	if p.limit, err = readLimit(u, params); err != nil {

@@ -46,7 +46,7 @@ type positions struct {
 type bookmark struct {
 	all   *positions
 	key   string
-	found []byte        // when the collector was opened
+	found []byte        // when the input was opened
 	turn  chan struct{} // full: a group with a position is being stored
 
 	position  []byte           // noted last
@@ -101,8 +101,22 @@ func (p *positions) settle() error {
 	return p.journal.RemoveCursor(positionsCursor)
 }
 
-// of is the bookmark of an input; nil for one that has no key.
-func (p *positions) of(key string) *bookmark { return p.marks[key] }
+// of is the bookmark of an input that is opened; nil for one that has no key. One that was there
+// before goes on where it stood.
+func (p *positions) of(key string) *bookmark {
+	if key == "" {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := p.marks[key]
+	if b == nil {
+		b = &bookmark{all: p, key: key, turn: make(chan struct{}, 1)}
+		p.marks[key] = b
+	}
+	b.found = slices.Clone(b.position)
+	return b
+}
 
 func (p *positions) open() (err error) {
 	p.reader, err = p.journal.Reader(positionsCursor)

@@ -3,6 +3,8 @@
 package collector
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -38,9 +40,23 @@ func (c *Collector) openPumps(plans []plan) (unused map[string]bool, err error) 
 			}
 			old[p.cursor] = true
 		}
-		if _, err := c.openPump(p, !old[p.cursor], start); err != nil {
+		isNew := !old[p.cursor]
+		if isNew { // at once: killed on the way, it would begin at the oldest record
+			if err := c.journal.PlaceCursor(p.cursor, start, nil); err != nil {
+				return nil, fmt.Errorf("%s: %w", p.name, err)
+			}
+		}
+		pump, err := c.openPump(context.Background(), p, i, &ledger{}, true)
+		if err != nil {
+			if pump != nil {
+				err = errors.Join(err, pump.letGo())
+			}
+			if isNew { // nobody would ever read on there
+				_ = c.journal.RemoveCursor(p.cursor)
+			}
 			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
+		c.pumps = append(c.pumps, pump)
 		delete(old, p.cursor)
 	}
 	return old, nil

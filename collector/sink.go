@@ -16,9 +16,11 @@ import (
 type sink struct {
 	store   *store
 	account *account
-	index   uint64 // of the input
+	taking  context.Context // ends when it may put nothing in any more
+	index   uint64          // of the input
 	mark    *bookmark
-	most    int64 // bytes of the entries of one chunk
+	found   []byte // the position when the input was opened
+	most    int64  // bytes of the entries of one chunk
 
 	together int64 // bytes of the entries of chunks that become one
 }
@@ -27,7 +29,7 @@ type sink struct {
 var errTakesNothing = errors.New("collector: it ends, and takes nothing any more")
 
 // Position implements Sink.
-func (s *sink) Position() []byte { return s.mark.found }
+func (s *sink) Position() []byte { return s.found }
 
 // Store implements Sink.
 func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []byte) (func(context.Context) error, error) {
@@ -65,10 +67,10 @@ func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []by
 	if len(position) > MaxPosition {
 		return nil, fmt.Errorf("a position of %d bytes; it may have %d", len(position), MaxPosition)
 	}
-	if s.store.taking.Err() != nil {
+	if s.taking.Err() != nil {
 		return nil, errTakesNothing
 	}
-	ctx, end := s.store.until(ctx)
+	ctx, end := s.until(ctx)
 	defer end()
 	if position != nil {
 		select {
@@ -92,7 +94,7 @@ func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []by
 		return nil, cause(ctx, err)
 	}
 	return func(ctx context.Context) error {
-		ctx, end := s.store.until(ctx)
+		ctx, end := s.until(ctx)
 		defer end()
 		if wait := s.store.waiting(last); wait != nil {
 			return cause(ctx, wait(ctx))
@@ -166,8 +168,8 @@ func (s *sink) check(c *forward.Chunk) error {
 	return nil
 }
 
-// until is ctx, ended when the store takes nothing any more.
-func (s *store) until(ctx context.Context) (_ context.Context, end func()) {
+// until is ctx, ended when the input may put nothing in any more.
+func (s *sink) until(ctx context.Context) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.taking, func() { cancel(errTakesNothing) })
 	return ctx, func() {

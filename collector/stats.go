@@ -20,7 +20,7 @@ import (
 //
 // and for each output:
 //
-//	Found + Stored = Out + Dropped + DeadLettered + Behind
+//	Found + Stored = Out + Dropped + DeadLettered + Behind + Outside
 //
 // They are exact at rest: when no connection is in the middle of a message or
 // of an ack. While events are on their way, a picture may show In ahead of the
@@ -35,8 +35,10 @@ import (
 type Stats struct {
 	Counts // of all inputs together
 
-	Inputs  []InputStats  // in the order of Config.Inputs
-	Outputs []OutputStats // in the order of Config.Outputs
+	// In the order of Config.Inputs and Config.Outputs; those that Apply added stand behind, and
+	// those that it removed stay where they are.
+	Inputs  []InputStats
+	Outputs []OutputStats
 
 	// Counting is set while the journal is still being read for what it held at
 	// the start: Found and Behind are too small until then. It reads in the background.
@@ -79,8 +81,9 @@ type Counts struct {
 
 // InputStats is what came by one input.
 type InputStats struct {
-	Name string // as it was given, or the URL
-	URL  string // with the port that was really taken
+	Name    string // as it was given, or the URL
+	URL     string // with the port that was really taken
+	Removed bool   // by Apply
 	Counts
 	Bytes       int64               // read
 	Connections int64               // or files, or whatever it reads from, at present
@@ -93,6 +96,8 @@ type InputStats struct {
 type OutputStats struct {
 	Name         string // as it was given, or the URL
 	URL          string
+	Removed      bool             // by Apply; what is behind waits for it to be added again
+	Outside      int64            // stored before the output was added, or after its place was given up
 	Found        int64            // for this output in the journal when the collector was opened
 	Taken        int64            // handed to the output; after trouble some of them again
 	Out          int64            // confirmed: the output's cursor has passed them for good
@@ -135,6 +140,10 @@ const unreadable = "unreadable"
 // tooFarBehind is the reason for which an output drops what has waited too long for it.
 const tooFarBehind = "behind"
 
+// placeGivenUp is the reason for which what waited for an output is dropped that was removed, when
+// the journal was full.
+const placeGivenUp = "removed"
+
 // Stats returns the counters as they stand. It holds the locks of journal,
 // repeats and server for a moment each: it is for each second, not for each
 // event. After Run has returned the counters are those of its end.
@@ -151,40 +160,51 @@ func (c *Collector) stats() Stats {
 	// What is counted last comes first: so a picture that is taken while events
 	// pass never shows more coming out than went in.
 	s := Stats{Counting: c.found.counting(), Repeats: c.repeats.stats(), Journal: c.journal.Stats(), Letters: c.letters.Stats(), Failure: c.store.failing.current()}
-	for i, p := range c.pumps {
-		s.Outputs = append(s.Outputs, OutputStats{
-			Name:   p.name,
-			URL:    p.url,
-			Found:  c.found.of(i),
-			Out:    p.out.Load(),
-			Broken: p.broken.Load(),
-
-			Failure: p.failure(),
-		})
-		o := &s.Outputs[i]
-		o.Taken, o.Chunks, o.Bytes = p.follower.Sent()
-		o.DeadLettered, o.MaybeTwice, o.Diverted, o.Restamped = p.refused.Load(), p.twice.Load(), p.diverted.Load(), p.restamped.Load()
-		for reason, n := range map[string]int64{unreadable: p.unreadable.Load(), tooFarBehind: p.dropped.Load()} {
-			if n > 0 && o.Dropped == nil {
-				o.Dropped = map[string]int64{}
-			}
-			if n > 0 {
-				o.Dropped[reason] = n
-			}
-		}
+	for _, p := range c.pumps {
+		s.Outputs = append(s.Outputs, c.outputStatsLocked(p))
 	}
-	for _, in := range c.inputs {
-		n := in.stats(c.server)
+	for _, a := range c.store.books.Load().accounts {
+		n := c.inputStatsLocked(a)
 		s.Inputs = append(s.Inputs, n)
 		s.add(&n.Counts)
 	}
 	s.Server = c.server.Stats()
-	for i := range s.Outputs {
+	for i, p := range c.pumps {
 		o := &s.Outputs[i]
-		b := c.backlogs.measure(c.pumps[i], o.Found+s.Stored-o.Out-o.Lost()-o.DeadLettered)
+		o.Outside = p.missed(s.Stored)
+		b := c.backlogs.measure(p, o.Found+s.Stored-o.Outside-o.Out-o.Lost()-o.DeadLettered)
 		o.Behind, o.BehindBytes, o.BehindFor = b.events, b.bytes, b.age
 	}
 	return s
+}
+
+// outputStatsLocked is what an output has got, but for what waits.
+func (c *Collector) outputStatsLocked(p *pump) OutputStats {
+	o := OutputStats{
+		Name:    p.name,
+		URL:     p.url,
+		Removed: p.follower == nil || p.leaves.Load(),
+		Found:   c.found.of(p.index),
+		Out:     p.out.Load(),
+		Broken:  p.broken.Load(),
+
+		Failure: p.failure(),
+	}
+	o.Taken, o.Chunks, o.Bytes = p.sent.events.Load(), p.sent.chunks.Load(), p.sent.bytes.Load()
+	if p.follower != nil {
+		events, chunks, bytes := p.follower.Sent()
+		o.Taken, o.Chunks, o.Bytes = o.Taken+events, o.Chunks+chunks, o.Bytes+bytes
+	}
+	o.DeadLettered, o.MaybeTwice, o.Diverted, o.Restamped = p.refused.Load(), p.twice.Load(), p.diverted.Load(), p.restamped.Load()
+	for reason, n := range map[string]int64{unreadable: p.unreadable.Load(), tooFarBehind: p.dropped.Load(), placeGivenUp: p.givenUp.Load()} {
+		if n > 0 && o.Dropped == nil {
+			o.Dropped = map[string]int64{}
+		}
+		if n > 0 {
+			o.Dropped[reason] = n
+		}
+	}
+	return o
 }
 
 func (s *Stats) clone() Stats {
@@ -233,9 +253,9 @@ func (s *Stats) Check() error {
 	}
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
-		if o.Found+s.Stored != o.Out+o.Lost()+o.DeadLettered+o.Behind {
-			return fmt.Errorf("%s: found %d + stored %d is not out %d + dropped %d + dead-lettered %d + behind %d",
-				o.Name, o.Found, s.Stored, o.Out, o.Lost(), o.DeadLettered, o.Behind)
+		if o.Found+s.Stored != o.Out+o.Lost()+o.DeadLettered+o.Behind+o.Outside {
+			return fmt.Errorf("%s: found %d + stored %d is not out %d + dropped %d + dead-lettered %d + behind %d + outside %d",
+				o.Name, o.Found, s.Stored, o.Out, o.Lost(), o.DeadLettered, o.Behind, o.Outside)
 		}
 	}
 	return nil

@@ -35,11 +35,16 @@ type store struct {
 	ack       Ack
 	delivered *deliveries
 	reporter  *reporter
-	accounts  []*account // of the inputs
+	books     atomic.Pointer[books]
 	failing   failing
 	holder    func() []any              // the output for which the journal keeps most, and how much, for the log; nil if for none
 	held      atomic.Pointer[heldError] // an output is so far behind that senders wait for it; nil: none is
 	taking    context.Context           // ends when the time to drain is over: inputs may put nothing in any more
+	short     chan struct{}             // gets something when the journal is full; holds one; may be nil
+
+	// gate is held for reading while a record is appended and counted. Under it for writing the
+	// journal's end and what was stored are of one moment: ends come and go there.
+	gate sync.RWMutex
 
 	letters  *letters.Store
 	maxEvent int64 // bytes; a larger one is set aside
@@ -248,7 +253,7 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 			if held := s.held.Load(); held != nil {
 				return held
 			}
-			if prev, pos, err = s.journal.AppendAfter(g.head, c.Body(), g.tail); errors.Is(err, journal.ErrFull) {
+			if prev, pos, err = s.appendAndCount(g, c); errors.Is(err, journal.ErrFull) {
 				s.yield(ctx, g.flight, last)
 			}
 			return err
@@ -268,10 +273,19 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 		if c.Entries != nil && (c.Compressed != nil || len(c.Entries) >= recentLeast) {
 			g.stored = append(g.stored, stored{prev: prev, pos: pos, chunk: c})
 		}
-		g.account.stored.add(c)
 		last = pos
 	}
 	return last, nil
+}
+
+// appendAndCount appends a chunk with the head and tail that it has in g.
+func (s *store) appendAndCount(g *group, c *forward.Chunk) (prev, pos journal.Position, err error) {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	if prev, pos, err = s.journal.AppendAfter(g.head, c.Body(), g.tail); err == nil {
+		g.account.stored.add(c)
+	}
+	return prev, pos, err
 }
 
 // carrier is the chunk in g.todo whose record is to have the position: the last one that is fresh.
@@ -342,6 +356,10 @@ func (s *store) persist(ctx context.Context, do func() error) error {
 // fail notes that the journal takes nothing, so that senders wait, and tells it if it is time.
 func (s *store) fail(err error, full bool) {
 	if full {
+		select {
+		case s.short <- struct{}{}:
+		default:
+		}
 		if f, tell := s.failing.fail(err, spacePause); tell {
 			kind, held := "journal full", (*heldError)(nil)
 			if errors.As(err, &held) {

@@ -88,7 +88,8 @@ func TestTooLargeForTheJournal(t *testing.T) {
 	}
 	defer j.Close()
 	window := testRepeats(t)
-	s := &store{recent: newRecent(recentOptions{}), journal: j, repeats: window, ack: AckSynced, reporter: newReporter(logTo(testWriter{t})), accounts: []*account{{}}}
+	s := &store{recent: newRecent(recentOptions{}), journal: j, repeats: window, ack: AckSynced, reporter: newReporter(logTo(testWriter{t}))}
+	s.books.Store(&books{accounts: []*account{{}}})
 	large := numbered("t", 1, 1)
 	large.Entries = []byte(strings.Repeat("x", 4<<20))
 	chunks := []*forward.Chunk{numbered("t", 0, 1), large, numbered("t", 2, 1)}
@@ -106,7 +107,7 @@ func TestTooLargeForTheJournal(t *testing.T) {
 	if err := wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.accounts[0].counts(); n.StoredChunks != 2 || n.RepeatedChunks != 1 || n.RefusedChunks != 2 {
+	if n := s.books.Load().accounts[0].counts(); n.StoredChunks != 2 || n.RepeatedChunks != 1 || n.RefusedChunks != 2 {
 		t.Errorf("%d chunks stored, %d repeated, %d refused; want 2, 1, and 2: the one that is too large and the one behind it", n.StoredChunks, n.RepeatedChunks, n.RefusedChunks)
 	}
 }
@@ -123,7 +124,8 @@ func TestServeGroupGivesUpWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log syncBuffer
-	s := &store{recent: newRecent(recentOptions{}), journal: j, repeats: testRepeats(t), ack: AckSynced, reporter: newReporter(logTo(&log)), holder: func() []any { return []any{"held_by", "file:x"} }, accounts: []*account{{}}}
+	s := &store{recent: newRecent(recentOptions{}), journal: j, repeats: testRepeats(t), ack: AckSynced, reporter: newReporter(logTo(&log)), holder: func() []any { return []any{"held_by", "file:x"} }}
+	s.books.Store(&books{accounts: []*account{{}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	full := make(chan error)
 	go func() {
@@ -159,7 +161,8 @@ func TestNothingOvertakesABusyChunk(t *testing.T) {
 	}
 	defer j.Close()
 	window := testRepeats(t)
-	s := &store{recent: newRecent(recentOptions{}), journal: j, repeats: window, ack: AckSynced, reporter: newReporter(logTo(testWriter{t})), accounts: []*account{{}}}
+	s := &store{recent: newRecent(recentOptions{}), journal: j, repeats: window, ack: AckSynced, reporter: newReporter(logTo(testWriter{t}))}
+	s.books.Store(&books{accounts: []*account{{}}})
 	chunks := []*forward.Chunk{numbered("zero", 0, 1), numbered("one", 1, 1), numbered("two", 2, 1), numbered("three", 3, 1)}
 	chunks[3].ID = nil
 	other := &flight{candidates: []candidate{{mark: window.fingerprint(chunks[1], ""), conn: 1}}}

@@ -23,6 +23,7 @@ const countSets = 16
 type counts struct {
 	mu   sync.Mutex
 	sets map[*Endpoint]*[countSets]counters
+	gone ServerStats // of endpoints that are retired
 }
 
 // of returns the counters of a connection of an endpoint.
@@ -44,6 +45,9 @@ func (c *counts) of(e *Endpoint, conn uint64) *counters {
 func (c *counts) add(st *ServerStats, e *Endpoint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if e == nil {
+		st.Add(&c.gone)
+	}
 	for of, sets := range c.sets {
 		if e != nil && of != e {
 			continue
@@ -52,6 +56,20 @@ func (c *counts) add(st *ServerStats, e *Endpoint) {
 			sets[i].addTo(st)
 		}
 	}
+}
+
+// retire forgets an endpoint, and keeps its counts for those of all.
+func (c *counts) retire(e *Endpoint) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sets := c.sets[e]
+	if sets == nil {
+		return
+	}
+	for i := range sets {
+		sets[i].addTo(&c.gone)
+	}
+	delete(c.sets, e)
 }
 
 // ServerStats are counts since the server was made, and what is so now.

@@ -17,7 +17,14 @@ type roster struct {
 	peers     map[string]*budget.Share // what the connections of each hold
 	stopped   bool                     // what there is was cut
 	idle      chan struct{}            // closed when down and no connection is left
+	ending    map[*Endpoint]*ending    // those that have no more connections than they have
 	ends      chan struct{}            // a connection has ended; holds one
+}
+
+// ending is an endpoint that takes no new connection.
+type ending struct {
+	left int           // connections
+	done chan struct{} // closed when none is left
 }
 
 func (w *roster) begin(s *shared) {
@@ -25,6 +32,7 @@ func (w *roster) begin(s *shared) {
 	w.listeners = make(map[interface{ Close() error }]struct{})
 	w.conns = make(map[*remote]struct{})
 	w.peers = make(map[string]*budget.Share)
+	w.ending = make(map[*Endpoint]*ending)
 	w.idle = make(chan struct{})
 	w.ends = make(chan struct{}, 1)
 }
@@ -100,7 +108,7 @@ func (w *roster) leaveLocked(c *remote) {
 func (w *roster) enter(c *remote) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.s.down.Load() {
+	if w.s.down.Load() || w.ending[c.ep] != nil {
 		w.leaveLocked(c)
 		return false
 	}
@@ -114,6 +122,11 @@ func (w *roster) leave(c *remote) {
 	w.mu.Lock()
 	delete(w.conns, c)
 	w.leaveLocked(c)
+	if e := w.ending[c.ep]; e != nil {
+		if e.left--; e.left == 0 {
+			close(e.done)
+		}
+	}
 	if w.s.down.Load() && len(w.conns) == 0 && w.idle != nil {
 		close(w.idle)
 		w.idle = nil
@@ -163,4 +176,40 @@ func (w *roster) abort() {
 		c.abort()
 	}
 	w.s.mem.Close()
+}
+
+// drainEndpoint stops reading from the connections of an endpoint, lets none in any more, and
+// returns what is closed when all have ended.
+func (w *roster) drainEndpoint(ep *Endpoint) <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e := w.ending[ep]; e != nil {
+		return e.done
+	}
+	e := &ending{done: make(chan struct{})}
+	w.ending[ep] = e
+	for c := range w.conns {
+		if c.ep == ep {
+			e.left++
+			c.interrupt()
+		}
+	}
+	if e.left == 0 {
+		close(e.done)
+	}
+	return e.done
+}
+
+// abortEndpoint cuts the connections of an endpoint.
+func (w *roster) abortEndpoint(ep *Endpoint) {
+	for _, c := range w.all(func(c *remote) bool { return c.ep == ep }) {
+		c.abort()
+	}
+}
+
+// forget says that an endpoint will never be served again.
+func (w *roster) forget(ep *Endpoint) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.ending, ep)
 }

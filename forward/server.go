@@ -239,6 +239,22 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
+// ShutdownEndpoint is Shutdown for the connections of one endpoint, the pointer given to
+// ServeEndpoint: its listeners are closed before, and it is not served again. If ctx ends first its
+// connections are cut, what they have given to handlers is waited for, and ctx's error returned.
+func (s *Server) ShutdownEndpoint(ctx context.Context, ep *Endpoint) error {
+	s.init()
+	done := s.drainEndpoint(ep)
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		s.abortEndpoint(ep)
+		<-done
+		return ctx.Err()
+	}
+}
+
 // Close cuts all connections, whatever is in flight, and returns when all goroutines have ended,
 // which takes as long as the handlers take to see that their ctx is done. It may be called more
 // than once, and not by a handler.

@@ -33,6 +33,7 @@ type (
 	inputAccount struct {
 		Name            string `json:"name"`
 		URL             string `json:"url"`
+		Removed         bool   `json:"removed,omitempty"`
 		In              int64  `json:"in"`
 		Stored          int64  `json:"stored"`
 		Repeated        int64  `json:"repeated"`
@@ -53,6 +54,8 @@ type (
 	outputAccount struct {
 		Name          string           `json:"name"`
 		URL           string           `json:"url"`
+		Removed       bool             `json:"removed,omitempty"`
+		Outside       int64            `json:"outside,omitempty"`
 		Found         int64            `json:"found"`
 		Out           int64            `json:"out"`
 		Dropped       map[string]int64 `json:"dropped,omitempty"`
@@ -115,7 +118,7 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 	for i := range s.Inputs {
 		n := &s.Inputs[i]
 		inputs[i] = inputAccount{
-			Name: show(n.Name), URL: show(n.URL), In: n.In, Stored: n.Stored, Repeated: n.Repeated, Skipped: n.Skipped, Invalid: n.Invalid, Oversize: n.Oversize, Refused: n.Refused,
+			Name: show(n.Name), URL: show(n.URL), Removed: n.Removed, In: n.In, Stored: n.Stored, Repeated: n.Repeated, Skipped: n.Skipped, Invalid: n.Invalid, Oversize: n.Oversize, Refused: n.Refused,
 			Chunks: n.Chunks, StoredChunks: n.StoredChunks, RepeatedChunks: n.RepeatedChunks, RefusedChunks: n.RefusedChunks,
 			RefusedMessages: n.RefusedMessages, Bytes: n.Bytes, Connections: n.Connections, Cut: n.Cut, Unparsed: n.Unparsed,
 		}
@@ -124,7 +127,7 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
 		outputs[i] = outputAccount{
-			Name: show(o.Name), URL: show(o.URL), Found: o.Found, Out: o.Out, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Diverted: o.Diverted, Restamped: o.Restamped, MaybeTwice: o.MaybeTwice,
+			Name: show(o.Name), URL: show(o.URL), Removed: o.Removed, Outside: o.Outside, Found: o.Found, Out: o.Out, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Diverted: o.Diverted, Restamped: o.Restamped, MaybeTwice: o.MaybeTwice,
 			Behind: o.Behind, BehindBytes: o.BehindBytes,
 			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Failure: accountOfFailure(o.Failure, show),
 		}
@@ -183,6 +186,9 @@ func printAccount(w io.Writer, s *collector.Stats, at time.Time) error {
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
 		row(o.Name, o.Found, o.Out, o.Lost(), o.DeadLettered, o.Behind, o.BehindFor.Round(time.Second), humanize.IBytes(uint64(o.Bytes)))
+		if o.Outside > 0 {
+			row(fmt.Sprintf("  was not there for %s events", humanize.Comma(o.Outside)))
+		}
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -10,7 +10,9 @@ import (
 	"os/signal"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spillwaylog/spillway/cmd/internal/admin"
 	"github.com/spillwaylog/spillway/cmd/internal/config"
@@ -26,13 +28,28 @@ func hangups() (signals chan os.Signal, stop func()) {
 
 // A reloader brings what runs to what the file says now, and reads credentials again.
 type reloader struct {
-	set       *setup // in force
+	set       atomic.Pointer[setup] // in force
+	next      atomic.Pointer[setup] // while it is put in force
 	collector *collector.Collector
 	tells     *admin.Server
 	log       *slog.Logger
 
 	mu sync.Mutex // one at a time
 }
+
+// newest is the setup that knows most of what is to be hidden.
+func (r *reloader) newest() *setup {
+	if next := r.next.Load(); next != nil {
+		return next
+	}
+	return r.set.Load()
+}
+
+// hideFiles returns a text without what files gave, now or before.
+func (r *reloader) hideFiles(text string) string { return r.newest().file.HideFiles(text) }
+
+// inForce is the setup as a file would say it.
+func (r *reloader) inForce() string { return r.set.Load().inForce() }
 
 // on reloads at each signal, until stop is called.
 func (r *reloader) on(signals <-chan os.Signal) (stop func()) {
@@ -54,32 +71,40 @@ func (r *reloader) on(signals <-chan os.Signal) (stop func()) {
 	}
 }
 
-// reload reads the file and the credentials, and says what came of it. A file with a mistake
-// changes nothing, and neither does one that says what cannot change while it runs.
+// reload reads the file and the credentials, and says what came of it. What is wrong changes
+// nothing, be it a mistake in the file, a setting that cannot change while it runs, or an end that
+// cannot be opened.
 func (r *reloader) reload() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next, err := r.set.again()
+	set := r.set.Load()
+	next, err := set.again()
 	if err == nil {
-		err = r.set.differs(next)
+		err = set.differs(next)
 	}
 	what := "configuration"
 	if err == nil {
-		if err = r.collector.Apply(&next.collector); !errors.Is(err, collector.ErrRestart) {
+		next.file.Remember(set.file) // what was removed is still told of
+		r.next.Store(next)
+		defer r.next.Store(nil)
+		if err = r.tells.Reload(); err == nil {
+			err = r.collector.Apply(&next.collector)
+		} else {
 			what = "credentials"
 		}
-		if err == nil {
-			err = r.tells.Reload()
+		if errors.Is(err, collector.ErrCredentials) {
+			what = "credentials"
 		}
 		if err != nil {
-			err = errors.New(r.set.file.Hide(next.file.Hide(err.Error())))
+			err = errors.New(next.file.Hide(err.Error()))
 		}
 	}
 	if err != nil {
 		r.log.Error(what+" not reloaded; what was in force before stays so", "error", err)
 		return err
 	}
-	r.log.Info("credentials reloaded")
+	r.set.Store(next)
+	r.log.Info("configuration and credentials reloaded")
 	return nil
 }
 
@@ -103,4 +128,20 @@ func (s *setup) differs(next *setup) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// status makes what /status tells: the account, and since when it has been counted.
+func (r *reloader) status(since time.Time) func(*collector.Stats) any {
+	return func(stats *collector.Stats) any {
+		s := r.newest()
+		return &struct {
+			Version       string    `json:"version"`
+			Pid           int       `json:"pid"`
+			Time          time.Time `json:"time"`
+			Since         time.Time `json:"since"`
+			UptimeSeconds float64   `json:"uptime_seconds"`
+			Ack           string    `json:"ack"`
+			*account
+		}{version(), os.Getpid(), time.Now().UTC(), since.UTC(), time.Since(since).Seconds(), s.serve.Ack, accountOf(stats, s.file.Hide)}
+	}
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestReload: a file with a mistake, and one that says what takes a restart, change nothing and say
-// why, in the answer and in the log; a good one is taken.
+// TestReload: a file with a mistake, one that says what takes a restart, and one with an end that
+// cannot be opened change nothing and say why, in the answer and in the log; a good one is taken,
+// and seen in what is in force and in the figures.
 func TestReload(t *testing.T) {
 	t.Setenv("SPILLWAY_TEST_SECRET", "HIDDEN-value")
 	dir := t.TempDir()
@@ -27,10 +29,16 @@ func TestReload(t *testing.T) {
 	write(good)
 	s := startServe(t, "-c", file, "--log-level", "info")
 	address, _ := s.next("telling")["address"].(string)
+	inForce := good
 	reload := func() (int, string) {
 		t.Helper()
 		return ask(t, http.MethodPost, "http://"+address+"/reload")
 	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
 	for _, tt := range []struct {
 		name, text string
 		want       []string
@@ -38,9 +46,10 @@ func TestReload(t *testing.T) {
 		{"as it was", good, nil},
 		{"the same, written otherwise", strings.Replace(good, "{in: 'forward://127.0.0.1:0'}", "\n  in:\n    url: forward://127.0.0.1:0", 1), nil},
 		{"mistakes", good + "dta: x\nack: maybe\n", []string{"spillway.yaml:6:1: unknown key \"dta\"", ":7:6: ack is one of"}},
-		{"an output more", good[:len(good)-2] + ", more: 'discard:'}\n", []string{"output \"more\": it is new; restart to add it"}},
-		{"an input that is gone", strings.Replace(good, "in: 'forward", "on: 'forward", 1), []string{"input \"on\": it is new", "input \"in\": it is gone"}},
-		{"another URL", strings.Replace(good, "discard:", "discard:?max_behind=1GiB", 1), []string{"output \"out\": its URL changed"}},
+		{"an output more", good[:len(good)-2] + ", more: 'discard:'}\n", nil},
+		{"an input with another name", strings.Replace(good, "in: 'forward", "on: 'forward", 1), nil},
+		{"another URL", strings.Replace(good, "discard:", "discard:?max_behind=1GiB", 1) + "removed_drain: 5s\n", nil},
+		{"an address in use", strings.Replace(good, "127.0.0.1:0'", taken.Addr().String()+"'", 1), []string{"address already in use"}},
 		{"settings", good + "ack: journaled\nmax_event: 1MiB\n", []string{"ack: it changed from synced to journaled", "max event: it changed"}},
 		{"the command's own", good + "status_every: 5s\nlog_format: text\n", []string{"status every: it changed; restart to change it"}},
 		{"a secret", strings.Replace(good, "DIR/data", "DIR/${SPILLWAY_TEST_SECRET}", 1), []string{"dir: it changed from", "***"}},
@@ -60,7 +69,8 @@ func TestReload(t *testing.T) {
 			if code != http.StatusOK || body != "reloaded\n" {
 				t.Errorf("%s: %d %s", tt.name, code, body)
 			}
-			s.next("credentials reloaded")
+			s.next("configuration and credentials reloaded")
+			inForce = tt.text
 			continue
 		}
 		line := s.next("configuration not reloaded; what was in force before stays so")
@@ -70,12 +80,25 @@ func TestReload(t *testing.T) {
 				t.Errorf("%s: no %q in %q and %q", tt.name, want, body, said)
 			}
 		}
+		if _, said := fetch(t, "http://"+address+"/config"); strings.Contains(said, "max_behind") != strings.Contains(inForce, "max_behind") {
+			t.Errorf("%s: in force is %s", tt.name, said)
+		}
 		if code != http.StatusConflict || strings.Contains(body+said, "HIDDEN") {
 			t.Errorf("%s: %d %s", tt.name, code, body)
 		}
 	}
 	if code, body := fetch(t, "http://"+address+"/config"); code != http.StatusOK || !strings.Contains(body, "in: \"forward://127.0.0.1:0\"") {
 		t.Errorf("%d %s", code, body)
+	}
+	_, figures := fetch(t, "http://"+address+"/metrics")
+	for _, want := range []string{
+		`spillway_output_removed{output="more"} 1`, `spillway_output_removed{output="out"} 0`,
+		`spillway_input_removed{input="on"} 1`, `spillway_input_removed{input="in"} 0`,
+		`spillway_output_outside_events_total{output="more"} 0`,
+	} {
+		if !strings.Contains(figures, want+"\n") {
+			t.Errorf("no %s in the figures", want)
+		}
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)

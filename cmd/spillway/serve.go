@@ -38,6 +38,7 @@ type serveCmd struct {
 	MaxEvent      size          `help:"Largest event, as MessagePack; a larger one is set aside as a dead letter, and the rest of its chunk stored." default:"8MiB"`
 	Memory        size          `help:"What all connections together may buffer." default:"64MiB"`
 	StatusEvery   time.Duration `help:"How often a line says what goes on; 0 for never. On a terminal one line stays up to date instead." default:"1m"`
+	RemovedDrain  time.Duration `help:"How long an output that a reload removes delivers what waits for it, before its place is kept, and an input finishes what has come." default:"10s"`
 	RefuseInvalid bool          `help:"Refuse a chunk that has an invalid entry, instead of leaving the entry out."`
 	logFlags
 }
@@ -67,7 +68,7 @@ Outputs (file:, stdout:): format=text with flags= is for people; file: has max_s
 
 Files are read again when they change, and at once on SIGHUP. Connections whose key, user or certificate is good no more are ended; a new file that is broken leaves the old one in force.`
 
-// Run serves until ctx ends, which a signal does. SIGHUP reloads the credentials.
+// Run serves until ctx ends, which a signal does. SIGHUP reads file and credentials again.
 func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {
 	set, err := c.setUp(flagsOf(k))
 	if err != nil {
@@ -80,7 +81,9 @@ func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {
 		c.logger(w).Warn("nobody read standard error", "left_out", leftOut)
 	})
 	defer stderr.close()
-	log := c.hiding(stderr, set.file.HideFiles)
+	reload := &reloader{}
+	reload.set.Store(set)
+	log := c.hiding(stderr, reload.hideFiles)
 	if c.JournalSize != 0 && c.JournalSize < c.MaxChunk {
 		log.Warn("the journal is smaller than the largest message: what does not fit can never be stored, and its sender gets no ack",
 			"journal_size", int64(c.JournalSize), "max_chunk", int64(c.MaxChunk))
@@ -105,14 +108,14 @@ func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {
 		return err
 	}
 	defer keepMemory(o.Memory)()
-	reload := &reloader{set: set, collector: col, tells: tells, log: log}
+	reload.collector, reload.tells, reload.log = col, tells, log
 	defer reload.on(signals)()
 	c.introduce(col, log)
 	tells.Serve(&admin.Sources{
-		Version: version(), Stats: col.Stats, Status: set.status(time.Now()), Config: set.inForce, Reload: reload.reload,
+		Version: version(), Stats: col.Stats, Status: reload.status(time.Now()), Config: reload.inForce, Reload: reload.reload,
 	})
 	text := screen != nil && c.LogFormat == "text"
-	w := &watch{collector: col, log: log, show: set.file.HideFiles, stderr: stderr, table: text, live: text && c.StatusEvery > 0 && screen.draws(), every: c.StatusEvery}
+	w := &watch{collector: col, log: log, show: reload.hideFiles, stderr: stderr, table: text, live: text && c.StatusEvery > 0 && screen.draws(), every: c.StatusEvery}
 	err = w.run(ctx, asked)
 	if cause := context.Cause(ctx); errors.Is(cause, errNobodyReads) {
 		err = errors.Join(cause, err)
@@ -158,6 +161,7 @@ func (c *serveCmd) limits() (wrong []*config.KeyError) {
 			wrong = append(wrong, &config.KeyError{Key: key, Err: fmt.Errorf(format, args...)})
 		}
 	}
+	least("removed_drain", c.RemovedDrain < 0, "%v lies in the past", c.RemovedDrain)
 	least("status_every", c.StatusEvery < 0, "%v lies in the past", c.StatusEvery)
 	least("memory", c.Memory != 0 && c.Memory < minMemory,
 		"%d bytes are too few, half-sent messages of some clients would hold up others; at least %d MiB", c.Memory, minMemory>>20)

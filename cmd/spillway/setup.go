@@ -5,9 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -77,6 +75,7 @@ func (s *setup) plan() (err error) {
 		MaxEvent:      int64(c.MaxEvent),
 		Memory:        int64(c.Memory),
 		RefuseInvalid: c.RefuseInvalid,
+		RemovedDrain:  c.RemovedDrain,
 	}
 	if s.file != nil {
 		s.collector.Inputs, s.collector.Outputs = s.file.Inputs, s.file.Outputs
@@ -98,21 +97,6 @@ func (s *setup) plan() (err error) {
 		return &config.KeyError{Key: "admin", Err: err}
 	}
 	return nil
-}
-
-// status makes what /status tells: the account, and since when it has been counted.
-func (s *setup) status(since time.Time) func(*collector.Stats) any {
-	return func(stats *collector.Stats) any {
-		return &struct {
-			Version       string    `json:"version"`
-			Pid           int       `json:"pid"`
-			Time          time.Time `json:"time"`
-			Since         time.Time `json:"since"`
-			UptimeSeconds float64   `json:"uptime_seconds"`
-			Ack           string    `json:"ack"`
-			*account
-		}{version(), os.Getpid(), time.Now().UTC(), since.UTC(), time.Since(since).Seconds(), s.serve.Ack, accountOf(stats, s.file.Hide)}
-	}
 }
 
 // readEnds reads flags such as NAME=URL.

@@ -42,7 +42,10 @@ func connections(s *collector.Stats) (n int64) {
 
 // out is how many events and bytes of an output came since the look before.
 func (s *status) out(i int) (events, bytes int64) {
-	now, before := &s.now.Outputs[i], &s.before.Outputs[i]
+	now, before := &s.now.Outputs[i], &collector.OutputStats{}
+	if i < len(s.before.Outputs) { // else a reload has added it; those before it stay where they are
+		before = &s.before.Outputs[i]
+	}
 	return now.Out - before.Out, now.Bytes - before.Bytes
 }
 
@@ -102,6 +105,9 @@ func (s *status) attrs(wrong []string) []slog.Attr {
 	for i := range s.now.Outputs {
 		o := &s.now.Outputs[i]
 		events, bytes := s.out(i)
+		if o.Removed && events == 0 {
+			continue
+		}
 		group := []any{
 			slog.String("url", o.URL), slog.Int64("out", events), slog.Int64("bytes", bytes),
 			slog.Int64("behind", o.Behind), slog.Int64("behind_bytes", o.BehindBytes), slog.Duration("behind_for", o.BehindFor.Round(time.Second)),
@@ -137,6 +143,9 @@ func (s *status) line() string {
 	for i := range s.now.Outputs {
 		o := &s.now.Outputs[i]
 		events, _ := s.out(i)
+		if o.Removed && events == 0 {
+			continue
+		}
 		fmt.Fprintf(&b, " | %s out %s, %s, ", outputName(o.Name), humanize.Comma(o.Out), rate(events))
 		switch {
 		case o.Behind > 0:

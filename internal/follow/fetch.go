@@ -27,6 +27,10 @@ func (h *fetcher) read(x *flight) (ok bool, err error) {
 	whole := h.cfg.Opaque || h.opened.whole
 	if h.cfg.Recent != nil {
 		if r, ok := h.cfg.Recent(h.taken); ok {
+			if h.until.passes(r.End) {
+				r.Held.Release()
+				return false, nil
+			}
 			if err := h.cfg.Reader.SkipTo(r.End); err != nil {
 				r.Held.Release()
 				return false, err
@@ -48,6 +52,10 @@ func (h *fetcher) read(x *flight) (ok bool, err error) {
 	if err != nil || !ok {
 		h.splitter.endSplit()
 		return false, err
+	}
+	if h.until.passes(rec.Pos) {
+		h.splitter.endSplit()
+		return false, h.cfg.Reader.SkipTo(h.taken)
 	}
 	x.end, x.chunk = rec.Pos, &x.own
 	if !whole && int64(len(rec.Data)) > h.cfg.Piece {
@@ -107,6 +115,9 @@ func (h *fetcher) condemn(x *flight) (ok bool, err error) {
 	rec, ok, err := h.cfg.Reader.TryNext()
 	if err != nil || !ok {
 		return false, err
+	}
+	if h.until.passes(rec.Pos) {
+		return false, h.cfg.Reader.SkipTo(h.taken)
 	}
 	x.end, x.chunk, x.condemned = rec.Pos, &x.own, true
 	x.own = forward.Chunk{}

@@ -26,15 +26,11 @@ type flow struct {
 	parted bool      // the output has a part of a record that is beyond the finished prefix
 }
 
-// next reads a record and submits it. It reports false when there is none.
+// next reads a record and submits it. It reports false when there is none, or none to be taken.
 func (w *flow) next() (more bool, err error) {
 	s := w.flights
 	x := s.newFlight()
-	read := w.fetcher.read
-	if w.care.guilty() {
-		read = w.fetcher.condemn
-	}
-	if ok, err := read(x); !ok {
+	if ok, err := w.read(x); !ok {
 		s.recycle(x)
 		return false, err
 	}
@@ -86,6 +82,19 @@ func (w *flow) next() (more bool, err error) {
 		o.out.Submit(x.chunk, land)
 	}
 	return true, nil
+}
+
+// read fills a flight with the next record, or piece of one, if that may be taken.
+func (w *flow) read(x *flight) (ok bool, err error) {
+	w.until.mu.Lock()
+	defer w.until.mu.Unlock()
+	if w.until.reached && !w.splitter.cutting {
+		return false, nil
+	}
+	if w.care.guilty() {
+		return w.fetcher.condemn(x)
+	}
+	return w.fetcher.read(x)
 }
 
 // collect takes back what outputs have finished.

@@ -28,8 +28,9 @@ var ErrHangs = errors.New("it has not finished a chunk")
 //
 // All of it belongs to Run's goroutine, but for these: outputs put what they have finished into the
 // inbox, and call opened.save and opened.refuseAt, from goroutines of their own; Stumble, Sent and
-// Hangs touch only what is atomic. inbox.mu and Turn.mu are held alone, and no output is called
-// under them.
+// Hangs touch only what is atomic, and Until what has a lock. That one is held while a record is
+// read, for which a Turn may be waited for; inbox.mu and Turn.mu are held alone. No output is
+// called under any of them.
 type Follower struct {
 	*ground
 	care      *care
@@ -67,6 +68,22 @@ func (f *Follower) Start() journal.Position { return f.start }
 // Sent is what was submitted so far; after trouble some of it again. bytes is what became of it.
 func (f *Follower) Sent() (events, chunks, bytes int64) {
 	return f.sent.events.Load(), f.sent.chunks.Load(), f.sent.bytes.Load()
+}
+
+// Until says behind which position no record is taken any more; 0: there is none. Once it has
+// returned none is; what was taken is finished. A follower that has come further stops where it is.
+// It may be called at any time, and waits for a record that is just being read.
+func (f *Follower) Until(p journal.Position) {
+	f.until.mu.Lock()
+	defer f.until.mu.Unlock()
+	f.until.at, f.until.reached = p, false
+}
+
+// held says whether records wait that may not be taken.
+func (f *Follower) held() bool {
+	f.until.mu.Lock()
+	defer f.until.mu.Unlock()
+	return f.until.at != 0
 }
 
 // Hangs is since when the output has had chunks and finished none, if that is long.
@@ -210,7 +227,7 @@ func (f *Follower) rest(ctx, drain context.Context) {
 	case wait.Err() != nil:
 	case err != nil:
 		f.care.pauseAfter(ctx, err)
-	case !f.cfg.Eager:
+	case !f.cfg.Eager || f.held():
 		_ = pause(wait, batchPause)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,9 +48,23 @@ type ground struct {
 	start journal.Position // where the cursor stood when the follower was made
 	moved atomic.Int64     // since when the output owes something, in nanoseconds since 1970; 0: it does not
 	sent  struct{ events, chunks, bytes atomic.Int64 }
+	until limit
 	inbox inbox
 	place
 	due
+}
+
+// A limit is how far a follower may come.
+type limit struct {
+	mu      sync.Mutex       // held while a record is read
+	at      journal.Position // no record that ends behind it is taken; 0: there is none
+	reached bool             // the next one does
+}
+
+// passes says whether a record that ends there may not be taken. With mu held.
+func (l *limit) passes(end journal.Position) bool {
+	l.reached = l.at != 0 && end > l.at
+	return l.reached
 }
 
 func newGround(c *Config) *ground {

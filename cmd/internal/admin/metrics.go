@@ -57,7 +57,7 @@ var (
 )
 
 // reasons are those for which an output drops events: each is there from the start, at 0.
-var reasons = []string{"behind", "unreadable"}
+var reasons = []string{"behind", "removed", "unreadable"}
 
 func truth(b bool) float64 {
 	if b {
@@ -85,6 +85,7 @@ var inputFigures = []figure[inputStats]{
 		func(s *inputStats) float64 { return float64(s.Unparsed) }, "input"),
 	one("input_read_bytes_total", "Bytes read.", counts, func(s *inputStats) float64 { return float64(s.Bytes) }, "input"),
 	one("input_connections", "Connections, or whatever else is read from, that are open now.", shows, func(s *inputStats) float64 { return float64(s.Connections) }, "input"),
+	one("input_removed", "1 when a reload has removed the input.", shows, func(s *inputStats) float64 { return truth(s.Removed) }, "input"),
 	one("input_acks_total", "Acks written; 0 for inputs without.", counts, func(s *inputStats) float64 { return float64(s.Server.Acks) }, "input"),
 }
 
@@ -103,6 +104,10 @@ var outputFigures = []figure[outputStats]{
 		func(s *outputStats) float64 { return float64(s.Restamped) }, "output"),
 	one("output_maybe_twice_events_total", "Confirmed events that were sent to two hosts.", counts, func(s *outputStats) float64 { return float64(s.MaybeTwice) }, "output"),
 	one("output_broken_records_total", "Records of the journal that were no chunks.", counts, func(s *outputStats) float64 { return float64(s.Broken) }, "output"),
+	one("output_outside_events_total", "Events stored while the output had no place: before a reload added it, or after its place was given up.", counts,
+		func(s *outputStats) float64 { return float64(s.Outside) }, "output"),
+	one("output_removed", "1 when a reload has removed the output; what is behind waits for it to come again.", shows,
+		func(s *outputStats) float64 { return truth(s.Removed) }, "output"),
 	one("output_behind_events", "Events in the journal that the output has not confirmed.", shows, func(s *outputStats) float64 { return float64(s.Behind) }, "output"),
 	one("output_behind_bytes", "Bytes of the journal that hold these.", shows, func(s *outputStats) float64 { return float64(s.BehindBytes) }, "output"),
 	one("output_behind_seconds", "How long ago the oldest of these arrived, at least.", shows, func(s *outputStats) float64 { return s.BehindFor.Seconds() }, "output"),

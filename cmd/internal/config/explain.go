@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"slices"
@@ -110,6 +111,21 @@ func (f *File) HideFiles(s string) string {
 		return s
 	}
 	return hideAll(s, f.files)
+}
+
+// Remember has a file hide what another one hides, too: it is what was in force before.
+func (f *File) Remember(before *File) {
+	if f == nil || before == nil {
+		return
+	}
+	f.given, f.files = union(f.given, before.given), union(f.files, before.files)
+}
+
+// union is all of a and what b has besides, the longest first.
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return slices.Compact(all)
 }
 
 func hideAll(s string, values []string) string {

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spillwaylog/spillway/journal"
+)
+
+// An opening is an output that is to be opened.
+type opening struct {
+	plan   *plan
+	was    *pump   // whose place it takes, be that one removed already; nil: it has none
+	adopts string  // the cursor of was, if that is not its own
+	after  []*pump // those that have to end before, was among them
+	index  int
+	pump   *pump // once it is open
+}
+
+// isNew says whether it begins where the journal ends.
+func (o *opening) isNew() bool { return o.was == nil || o.was.gone.Load() }
+
+func (o *opening) tell(c *Collector) {
+	args := []any{"output", o.pump.name}
+	if o.pump.name != o.pump.url {
+		args = append(args, "url", o.pump.url)
+	}
+	switch {
+	case o.isNew():
+		c.config.Log.Info("output added; it gets what comes from now on", args...)
+	case len(o.after) > 0:
+		c.config.Log.Info("output changed; it goes on where it stood", args...)
+	default:
+		c.config.Log.Info("output added; it goes on where it was removed", args...)
+	}
+}
+
+// compare says what is new, gone or changed.
+func (g *change) compare(inputs []inputPlan, outputs []plan) {
+	g.compareInputs(inputs)
+	pumps := *g.c.backlogs.pumps.Load() // one that leaves may end meanwhile
+	byCursor := map[string]*pump{}
+	for _, p := range pumps {
+		byCursor[p.plan.cursor] = p
+	}
+	wanted := map[string]bool{}
+	for i := range outputs {
+		wanted[outputs[i].cursor] = true
+	}
+	index := len(pumps)
+	for i := range outputs {
+		o := &opening{plan: &outputs[i]}
+		o.was = byCursor[o.plan.cursor]
+		if q := byCursor[o.plan.unnamed]; o.was == nil && q != nil && !wanted[o.plan.unnamed] && !q.gone.Load() {
+			o.was, o.adopts = q, o.plan.unnamed
+			wanted[o.adopts] = true // by one
+		}
+		if p := o.was; p != nil && p.follower != nil && !p.leaves.Load() && o.adopts == "" && p.plan.end.URL == o.plan.end.URL {
+			continue
+		}
+		if o.was != nil {
+			o.index = o.was.index
+		} else {
+			o.index = index
+			index++
+		}
+		g.openings = append(g.openings, o)
+	}
+	for _, p := range pumps {
+		if p.follower != nil && !p.leaves.Load() && !wanted[p.plan.cursor] {
+			g.leaves = append(g.leaves, p)
+		}
+	}
+	for _, o := range g.openings {
+		if o.was != nil && o.was.follower != nil {
+			o.after = append(o.after, o.was)
+		}
+		for _, p := range pumps { // two never write one file
+			leaves := slices.Contains(g.leaves, p) || p.follower != nil && p.leaves.Load()
+			if leaves && p != o.was && o.plan.file && o.plan.conflict(&o.plan.end, p.plan) != nil {
+				o.after = append(o.after, p)
+			}
+		}
+	}
+}
+
+// openOutputs fixes the place in the journal at which outputs come and go, and opens those that no
+// other one has to end for.
+func (g *change) openOutputs(ctx context.Context) error {
+	if len(g.openings)+len(g.leaves) == 0 {
+		return nil
+	}
+	c := g.c
+	for _, o := range g.openings {
+		if o.isNew() { // what comes from here on stays until it is known where the output begins
+			if err := g.place(o, c.journal.Synced()); err != nil {
+				return err
+			}
+			g.undo = append(g.undo, func() { _ = c.journal.RemoveCursor(o.plan.cursor) })
+		}
+	}
+	until := func(at journal.Position) {
+		for _, p := range g.leaves {
+			p.follower.Until(at)
+		}
+	}
+	g.undo = append(g.undo, func() { until(0) })
+	until(1) // they pause, so that none passes the place while it is looked for
+	c.store.gate.Lock()
+	at := c.journal.Stats().Last
+	g.stored = c.store.storedOfAll()
+	c.store.gate.Unlock()
+	until(at)
+	wait, cancel := context.WithTimeout(ctx, openFor)
+	defer cancel()
+	if err := c.journal.Sync(wait, at); err != nil {
+		return fmt.Errorf("the journal cannot be synced: %w", err)
+	}
+	for _, o := range g.openings {
+		if o.isNew() {
+			if err := g.place(o, at); err != nil {
+				return err
+			}
+		}
+		if len(o.after) == 0 {
+			if err := g.open(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (g *change) place(o *opening, at journal.Position) error {
+	if err := g.c.journal.PlaceCursor(o.plan.cursor, at, nil); err != nil {
+		return fmt.Errorf("%s: %w", o.plan.name, err)
+	}
+	return nil
+}
+
+// open opens an output where its cursor stands.
+func (g *change) open(ctx context.Context, o *opening) (err error) {
+	l := &ledger{}
+	if o.was != nil {
+		l = o.was.ledger
+	} else {
+		l.gone.Store(true) // until it comes
+	}
+	if o.adopts != "" {
+		if err := g.c.adopt(o.plan); err != nil {
+			return fmt.Errorf("%s: %w", o.plan.name, err)
+		}
+		g.undo = append(g.undo, func() { _ = g.c.journal.RemoveCursor(o.plan.cursor) })
+	}
+	p, err := g.c.openPump(ctx, o.plan, o.index, l, false)
+	if err != nil {
+		if p != nil {
+			err = errors.Join(err, p.letGo())
+		}
+		return fmt.Errorf("%s: %w", o.plan.name, err)
+	}
+	o.pump = p
+	g.undo = append(g.undo, func() { _ = p.letGo() })
+	return nil
+}
+
+// exchangeOutputs opens the others, having ended those before them. One that has changed finishes
+// what it has begun, one that leaves delivers what it has.
+func (g *change) exchangeOutputs(ctx context.Context) error {
+	for _, o := range g.openings {
+		for _, p := range o.after {
+			changes := p == o.was
+			if slices.Contains(g.stopped, p) {
+				continue
+			}
+			if changes {
+				p.follower.Until(1)
+			}
+			if !g.c.endPump(p, g.next.RemovedDrain, changes) {
+				return fmt.Errorf("%s: %w", p.name, errHangs)
+			}
+			g.stopped = append(g.stopped, p)
+			if !p.leaves.Load() {
+				g.undo = append(g.undo, func() { g.c.runAgain(p) })
+			}
+		}
+		if len(o.after) > 0 {
+			if err := g.open(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// runAgain opens an output that a change has ended which comes to nothing.
+func (c *Collector) runAgain(old *pump) {
+	p, err := c.openPump(c.crew.hurry, old.plan, old.index, old.ledger, false)
+	if p == nil {
+		c.reporter.trouble("output", fmt.Errorf("%s: it was ended for a change that came to nothing, and cannot be opened again: %w", old.name, err))
+		return
+	}
+	if err != nil { // it is tried again
+		p.report(err)
+	}
+	c.mu.Lock()
+	c.serveOutput(p)
+	c.exchangeLocked(p)
+	c.mu.Unlock()
+	c.startPump(p)
+}
