@@ -5,6 +5,7 @@ package collector
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 )
 
@@ -50,6 +51,9 @@ func (c *Collector) Apply(config *Config) error {
 // sides.
 func (c *Config) differs(next *Config) error {
 	errs := append(differentEnds("input", c.Inputs, next.Inputs), differentEnds("output", c.Outputs, next.Outputs)...)
+	if !reflect.DeepEqual(c.Routes, next.Routes) && len(c.Routes)+len(next.Routes) > 0 {
+		errs = append(errs, fmt.Errorf("routes: they changed; %w to change them", ErrRestart))
+	}
 	for _, f := range []struct {
 		name     string
 		old, new any

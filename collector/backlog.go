@@ -51,7 +51,7 @@ func (b *backlogs) run(ctx context.Context, pumps []*pump) {
 // of returns the backlog of an output: what was found and stored for it, less what it has
 // confirmed.
 func (b *backlogs) of(p *pump) backlog {
-	passed := p.out.Load() + p.unreadable.Load() + p.refused.Load() + p.dropped.Load() // first: what is stored meanwhile counts as not confirmed
+	passed := p.out.Load() + p.filtered.Load() + p.unreadable.Load() + p.refused.Load() + p.dropped.Load() // first: what is stored meanwhile counts as not confirmed
 	events := b.found.of(p.index) - passed
 	for _, a := range b.store.accounts {
 		events += a.stored.events.Load()

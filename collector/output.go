@@ -46,7 +46,7 @@ type pump struct {
 	told  told
 
 	// What the cursor has passed, in events but for broken. The follower's goroutine writes them.
-	out, twice, unreadable, refused, diverted, restamped, dropped, broken atomic.Int64
+	out, filtered, twice, unreadable, refused, diverted, restamped, dropped, broken atomic.Int64
 
 	aside atomic.Int64 // of refused: given up because too much waited
 }
@@ -62,6 +62,7 @@ type told struct {
 // passed is told of each commit.
 func (p *pump) passed(at journal.Position, n follow.Counts) {
 	p.out.Add(n.Out + n.HandedOver)
+	p.filtered.Add(n.Filtered)
 	p.twice.Add(n.Repeated)
 	p.unreadable.Add(n.Unreadable)
 	p.refused.Add(n.Refused)
@@ -194,6 +195,7 @@ func (c *Collector) openPump(plan *plan, isNew bool, start journal.Position) (*p
 		Caution: c.inHand.of(len(c.pumps), plan.cursor, c.journal.Synced()),
 		Open:    func() (Output, error) { return plan.open(p) },
 		Opaque:  plan.opaque,
+		Sift:    plan.sifter,
 		Packs:   plan.ids && !plan.guard,
 		Chunks:  windowChunks,
 		Bytes:   p.window,

@@ -55,6 +55,7 @@ type (
 		URL           string           `json:"url"`
 		Found         int64            `json:"found"`
 		Out           int64            `json:"out"`
+		Filtered      int64            `json:"filtered,omitempty"`
 		Dropped       map[string]int64 `json:"dropped,omitempty"`
 		DeadLettered  int64            `json:"dead_lettered"`
 		Diverted      int64            `json:"diverted,omitempty"`
@@ -124,7 +125,7 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
 		outputs[i] = outputAccount{
-			Name: show(o.Name), URL: show(o.URL), Found: o.Found, Out: o.Out, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Diverted: o.Diverted, Restamped: o.Restamped, MaybeTwice: o.MaybeTwice,
+			Name: show(o.Name), URL: show(o.URL), Found: o.Found, Out: o.Out, Filtered: o.Filtered, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Diverted: o.Diverted, Restamped: o.Restamped, MaybeTwice: o.MaybeTwice,
 			Behind: o.Behind, BehindBytes: o.BehindBytes,
 			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Failure: accountOfFailure(o.Failure, show),
 		}
@@ -179,10 +180,10 @@ func printAccount(w io.Writer, s *collector.Stats, at time.Time) error {
 		counts("all inputs", &s.Counts)
 	}
 	fmt.Fprintln(t)
-	row("OUTPUT", "FOUND", "OUT", "DROPPED", "DEAD LETTERS", "BEHIND", "BEHIND FOR", "WRITTEN")
+	row("OUTPUT", "FOUND", "OUT", "FILTERED", "DROPPED", "DEAD LETTERS", "BEHIND", "BEHIND FOR", "WRITTEN")
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
-		row(o.Name, o.Found, o.Out, o.Lost(), o.DeadLettered, o.Behind, o.BehindFor.Round(time.Second), humanize.IBytes(uint64(o.Bytes)))
+		row(o.Name, o.Found, o.Out, o.Filtered, o.Lost(), o.DeadLettered, o.Behind, o.BehindFor.Round(time.Second), humanize.IBytes(uint64(o.Bytes)))
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -33,7 +33,7 @@ func (w *watchdog) look(s *collector.Stats, now time.Time) (wrong []string) {
 	seen := make(map[string]progress, len(s.Outputs))
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
-		p := progress{o.Out + o.Lost() + o.DeadLettered, now}
+		p := progress{o.Passed(), now}
 		if before, ok := w.seen[o.Name]; ok && before.passed == p.passed && o.Behind > 0 {
 			p.since = before.since
 		}
