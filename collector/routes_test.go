@@ -111,7 +111,7 @@ func TestRouteMistakes(t *testing.T) {
 		},
 	}).Check()
 	for _, want := range []string{
-		"routes[0].match: it is empty", `routes[0].to[1]: there is no output "c"`, "routes[1].to[1]: a is named twice",
+		"routes[0].match: match is missing", `routes[0].to[1]: there is no output "c"`, "routes[1].to[1]: a is named twice",
 		"routes[1].on_error: on_error is field or letter", "routes[1].do[0]: a step is one of keep, drop,", "routes[1].do[1]: these are 2 steps",
 		"routes[1].do[2].drop: = is no comparison; == is", "routes[1].do[3].rename.x: both names are the same",
 		"routes: no route leads to the output b", "and stdout: has none",

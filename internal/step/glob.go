@@ -17,7 +17,7 @@ type glob [][]string
 // parseGlob reads a pattern.
 func parseGlob(text string) (glob, error) {
 	if text == "" {
-		return nil, errors.New("it is empty; ** is every tag")
+		return nil, errors.New("match is missing; ** is every tag")
 	}
 	forms, err := unbrace([]string{""}, text)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // one says Continue. An output gets an event once at most, by the first of these routes that leads
 // to it.
 type Route struct {
-	Match    string   `help:"Pattern of tags: * is one part or some of it, ** any parts, {a,b} one of these."`
+	Match    string   `help:"Pattern of tags: * is one part or some of it, ** any parts, {a,b} one of these." required:"true"`
 	Do       []Step   `help:"Steps, in their order."`
 	To       []string `help:"Names of outputs; none: such events go nowhere."`
 	Continue bool     `help:"Whether the routes behind this one count, too."`
@@ -30,9 +30,10 @@ const (
 
 // An Error is what is wrong with a route.
 type Error struct {
-	Path []any // which route, and keys and indices in it: 1, "do", 0, "drop"
-	At   int   // at which byte of the text there; -1: at all of it
-	Text string
+	Path   []any  // which route, and keys and indices in it: 1, "do", 0, "drop"
+	At     int    // at which byte of the text there; -1: at all of it
+	Output string // that it is about, if it is about no route
+	Text   string
 }
 
 // Error says where.
@@ -66,7 +67,7 @@ func Read(routes []Route, outputs []string, most int64) (*Routes, error) {
 	}
 	for _, name := range outputs {
 		if name != "" && len(routes) > 0 && !slices.ContainsFunc(routes, func(o Route) bool { return slices.Contains(o.To, name) }) {
-			errs = append(errs, &Error{At: -1, Text: fmt.Sprintf("no route leads to the output %s", name)})
+			errs = append(errs, &Error{At: -1, Output: name, Text: fmt.Sprintf("no route leads to the output %s", name)})
 		}
 	}
 	return r, errors.Join(errs...)

@@ -155,6 +155,9 @@ func setAll(values Values, wrong func(error, ...any)) func(*event) error {
 	}
 }
 
+// AppendValue appends a constant, as a Value has it.
+func AppendValue(dst []byte, v any) ([]byte, error) { return appendAny(dst, v, 0) }
+
 // appendAny appends a constant.
 func appendAny(dst []byte, v any, depth int) (_ []byte, err error) {
 	if depth > mostDepth {
