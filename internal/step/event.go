@@ -247,26 +247,36 @@ func (e *event) store(parts ...[]byte) []byte {
 	return e.room[from:len(e.room):len(e.room)]
 }
 
+// mostNesting is how deep a field may nest: its record is a level more.
+const mostNesting = msgpack.DefaultDepth - 1
+
+// errDeep says that an event would be nested deeper than anything that reads it takes.
+var errDeep = errors.New("it would nest too deep")
+
 // set gives the field at a path a value; it is the last one if it is new. An error says that the
 // path leads through something that is no map.
-func (e *event) set(p path, value []byte) error {
+func (e *event) set(p path, value []byte) (err error) {
 	i := e.find(&p[0])
-	if i < 0 {
-		e.fields = append(e.fields, field{name: p[0].key[len(p[0].key)-len(p[0].text):], key: p[0].key, value: e.wrap(p[1:], value)})
-		e.dirty = true
-		return nil
+	switch {
+	case len(p) == 1:
+	case i < 0:
+		value = e.wrap(p[1:], value)
+	default:
+		value, err = e.setIn(e.fields[i].value, p[1:], value)
 	}
-	f := &e.fields[i]
-	if len(p) == 1 {
-		f.put(value)
-		e.dirty = true
-		return nil
+	if err == nil && len(p) > 1 {
+		if _, deep := (msgpack.Limits{Depth: mostNesting}).Skip(value); deep != nil {
+			err = errDeep
+		}
 	}
-	inner, err := e.setIn(f.value, p[1:], value)
 	if err != nil {
 		return err
 	}
-	f.put(inner)
+	if i < 0 {
+		i = len(e.fields)
+		e.fields = append(e.fields, field{name: p[0].bytes(), key: p[0].key})
+	}
+	e.fields[i].put(value)
 	e.dirty = true
 	return nil
 }

@@ -24,6 +24,9 @@ type name struct {
 
 func newName(text string) name { return name{text, msgpack.AppendString(nil, text)} }
 
+// bytes is the text.
+func (n *name) bytes() []byte { return n.key[len(n.key)-len(n.text):] }
+
 // String is the path as it is written.
 func (p path) String() string {
 	var b strings.Builder

@@ -241,7 +241,7 @@ func (e *event) rename(from, to path) error {
 	for i := range e.fields {
 		f := &e.fields[i]
 		if i == last {
-			f.name, f.key, f.both = to[0].key[len(to[0].key)-len(to[0].text):], to[0].key, nil
+			f.name, f.key, f.both = to[0].bytes(), to[0].key, nil
 			continue
 		}
 		if f.name != nil && (string(f.name) == from[0].text || string(f.name) == to[0].text) {

@@ -246,7 +246,7 @@ func TestShares(t *testing.T) {
 		t.Fatal(err)
 	}
 	for tag, want := range map[string]string{"a.c": "[1 1 1]", "a.b": "[1 2 0]", "drop": "[0 0 0]", "q": "[1 1 1]"} {
-		if got := fmt.Sprint([]Share{r.For("x").Takes(tag), r.For("y").Takes(tag), r.For("z").Takes(tag)}); got != want {
+		if got := fmt.Sprintf("%d", []Share{r.For("x").Takes(tag), r.For("y").Takes(tag), r.For("z").Takes(tag)}); got != want {
 			t.Errorf("%s: %s, want %s", tag, got, want)
 		}
 	}
