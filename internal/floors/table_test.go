@@ -45,7 +45,7 @@ var table = map[string]place{
 	"internal/urls":        {floor: 1},
 	"internal/credentials": {floor: 1, down: []string{"forward", "internal/urls"}},
 	"internal/record":      {floor: 1, down: []string{"msgpack"}},
-	"internal/step":        {floor: 1, down: []string{"msgpack"}},
+	"internal/step":        {floor: 1, down: []string{"internal/lines", "msgpack"}},
 	"internal/letters":     {floor: 1, down: []string{"forward", "journal", "msgpack"}},
 	"internal/output": {floor: 1, down: []string{
 		"forward", "internal/credentials", "internal/files", "internal/lines", "internal/urls", "msgpack",

@@ -27,6 +27,7 @@ type event struct {
 	at    uint64 // where its record of the journal ends
 	index int    // in that record
 
+	most    int // bytes that room may have
 	scratch []byte
 	tags    map[string]string // made by steps, so that each is allocated once
 }

@@ -4,10 +4,13 @@ package step
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/big"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,7 +26,10 @@ import (
 type (
 	tree struct{ keys, values []any }
 	text string
-	ext  string
+	ext  struct {
+		typ  int8
+		data string
+	}
 )
 
 // treeOf reads a value.
@@ -36,7 +42,7 @@ func treeOf(t testing.TB, b []byte) (v any, n int) {
 	case msgpack.Str, msgpack.Bin:
 		return text(b[n : n+tok.Len]), n + tok.Len
 	case msgpack.Ext:
-		return ext(fmt.Sprintf("%d %x", tok.Ext, b[n:n+tok.Len])), n + tok.Len
+		return ext{tok.Ext, string(b[n : n+tok.Len])}, n + tok.Len
 	case msgpack.Array:
 		list := []any{}
 		for range tok.Len {
@@ -83,6 +89,191 @@ func show(v any) string {
 		return fmt.Sprint(v.Kind, v.Bool(), v.Float())
 	}
 	return fmt.Sprint(v)
+}
+
+// encode is a tree as MessagePack.
+func encode(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case *tree:
+		b = msgpack.AppendMapHeader(b, len(v.keys))
+		for i := range v.keys {
+			b = encode(encode(b, v.keys[i]), v.values[i])
+		}
+	case []any:
+		b = msgpack.AppendArrayHeader(b, len(v))
+		for _, one := range v {
+			b = encode(b, one)
+		}
+	case text:
+		b = msgpack.AppendString(b, string(v))
+	case ext:
+		b = msgpack.AppendExt(b, v.typ, []byte(v.data))
+	case msgpack.Token:
+		switch v.Kind {
+		case msgpack.Bool:
+			b = msgpack.AppendBool(b, v.Bool())
+		case msgpack.Float32:
+			b = msgpack.AppendFloat32(b, float32(v.Float()))
+		case msgpack.Float64:
+			b = msgpack.AppendFloat64(b, v.Float())
+		case msgpack.Nil:
+			b = msgpack.AppendNil(b)
+		default:
+			if n, ok := v.Int(); ok {
+				return msgpack.AppendInt(b, n)
+			}
+			n, _ := v.Uint()
+			b = msgpack.AppendUint(b, n)
+		}
+	}
+	return b
+}
+
+// textIn is the JSON of what is no text.
+func textIn(v any) string {
+	if s, ok := v.(text); ok {
+		return string(s)
+	}
+	out, _, _ := msgpack.AppendJSON(nil, encode(nil, v), nil)
+	return string(out)
+}
+
+// merge takes pairs: of the first old fields the last with a name gets the value.
+func (m *tree) merge(old int, key, value any) {
+	if _, ok := key.(text); ok {
+		for i := old - 1; i >= 0; i-- {
+			if m.keys[i] == key {
+				m.values[i] = value
+				return
+			}
+		}
+	}
+	m.keys, m.values = append(m.keys, key), append(m.values, value)
+}
+
+// leaves calls take for what a flattened map becomes.
+func (m *tree) leaves(prefix, separator string, take func(name string, v any)) {
+	for i, key := range m.keys {
+		name := prefix + separator + textIn(key)
+		if inner, ok := m.values[i].(*tree); ok && len(inner.keys) > 0 {
+			inner.leaves(name, separator, take)
+		} else {
+			take(name, m.values[i])
+		}
+	}
+}
+
+func (o *oracle) flatten(s *Flatten) {
+	rest, maps := &tree{}, &tree{}
+	for i, key := range o.record.keys {
+		name, isText := key.(text)
+		inner, isTree := o.record.values[i].(*tree)
+		to := rest
+		if isText && isTree && len(inner.keys) > 0 && (len(s.Fields) == 0 || slices.Contains(s.Fields, string(name)) || slices.Contains(s.Fields, "`"+string(name)+"`")) {
+			to = maps
+		}
+		to.keys, to.values = append(to.keys, key), append(to.values, o.record.values[i])
+	}
+	old := len(rest.keys)
+	for i, inner := range maps.values {
+		separator := s.Separator
+		if separator == "" {
+			separator = "."
+		}
+		inner.(*tree).leaves(string(maps.keys[i].(text)), separator, func(name string, v any) { rest.merge(old, text(name), v) })
+	}
+	o.record = rest
+}
+
+func (o *oracle) nest(s *Nest) error {
+	kept, moved := &tree{}, &tree{}
+	for i, key := range o.record.keys {
+		name, ok := key.(text)
+		to := kept
+		switch {
+		case !ok || string(name) == s.Under:
+		case s.Prefix != "" && strings.HasPrefix(string(name), s.Prefix):
+			to, key = moved, text(strings.TrimPrefix(string(name), s.Prefix))
+		case s.Prefix == "" && (slices.Contains(s.Fields, string(name)) || slices.Contains(s.Fields, "`"+string(name)+"`")):
+			to = moved
+		}
+		to.keys, to.values = append(to.keys, key), append(to.values, o.record.values[i])
+	}
+	if len(moved.keys) == 0 {
+		return nil
+	}
+	if at := kept.last(s.Under); at >= 0 {
+		m, ok := kept.values[at].(*tree)
+		if !ok {
+			return errOracle
+		}
+		m.keys, m.values = append(m.keys, moved.keys...), append(m.values, moved.values...)
+	} else {
+		kept.keys, kept.values = append(kept.keys, text(s.Under)), append(kept.values, moved)
+	}
+	o.record = kept
+	return nil
+}
+
+func (o *oracle) parse(t testing.TB, s *Parse) error {
+	p, _ := parsePath(s.Field)
+	v := o.record.get(namesOf(p))
+	if v == nil {
+		return nil
+	}
+	in, ok := v.(text)
+	if !ok {
+		return errOracle
+	}
+	made := &tree{}
+	switch s.As {
+	case "json":
+		d := json.NewDecoder(strings.NewReader(string(in)))
+		d.UseNumber()
+		b, err := msgpack.AppendFromJSON(nil, d)
+		if err != nil {
+			return errOracle
+		}
+		if _, err := d.Token(); !errors.Is(err, io.EOF) {
+			return errOracle
+		}
+		value, _ := treeOf(t, b)
+		if made, ok = value.(*tree); !ok {
+			return errOracle
+		}
+	case "regexp":
+		expr := regexp.MustCompile(s.Pattern)
+		groups := expr.FindStringSubmatchIndex(string(in))
+		if groups == nil {
+			return errOracle
+		}
+		for i, name := range expr.SubexpNames() {
+			if name != "" && groups[2*i] >= 0 {
+				made.keys, made.values = append(made.keys, text(name)), append(made.values, in[groups[2*i]:groups[2*i+1]])
+			}
+		}
+	}
+	var into []string
+	if s.Into != "" {
+		p, _ := parsePath(s.Into)
+		into = namesOf(p)
+	}
+	fresh := into != nil && o.record.get(into) == nil
+	if !s.Keep {
+		o.record.each(namesOf(p), func(any) any { return nil })
+	}
+	if fresh {
+		return o.record.set(into, made)
+	}
+	old := len(o.record.keys)
+	for i, key := range made.keys {
+		if into == nil {
+			o.record.merge(old, key, made.values[i])
+		} else if err := o.record.set(append(slices.Clone(into), string(key.(text))), made.values[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func rational(t msgpack.Token) (*big.Rat, bool) {
@@ -384,6 +575,21 @@ func (o *oracle) apply(t testing.TB, s *Step) (keep bool, err error) {
 		err = pairs(s.Rename, func(from, to []string) error { return o.move(from, to, false) })
 	case s.Copy != nil:
 		err = pairs(s.Copy, func(from, to []string) error { return o.move(from, to, true) })
+	case s.Hash != nil:
+		paths(s.Hash.Fields, func(p []string) {
+			o.record.each(p, func(v any) any {
+				if tok, ok := v.(msgpack.Token); ok && tok.Kind == msgpack.Nil {
+					return v
+				}
+				return text(hashed(textIn(v)))
+			})
+		})
+	case s.Flatten != nil:
+		o.flatten(s.Flatten)
+	case s.Nest != nil:
+		err = o.nest(s.Nest)
+	case s.Parse != nil:
+		err = o.parse(t, s.Parse)
 	case s.Tag != "":
 		tpl, err := parseTemplate(s.Tag)
 		if err != nil {
@@ -481,7 +687,23 @@ func stepsOf(plan []byte) (do []Step) {
 	}
 	for len(plan) > 0 && len(do) < 6 {
 		do = append(do, func() (s Step) {
-			switch next(10) {
+			switch next(15) {
+			case 10:
+				s.Hash = &Hash{Fields: []string{field(), field()}, Key: hashKey}
+			case 11:
+				s.Flatten = &Flatten{Fields: names[:next(4)], Separator: []string{"", "_"}[next(2)]}
+			case 12:
+				s.Nest = &Nest{Fields: names[next(4) : 4+next(4)], Under: []string{"m", "a", "user"}[next(3)]}
+			case 13:
+				s.Nest = &Nest{Prefix: []string{"a", "us", "x."}[next(3)], Under: []string{"m", "a", "user"}[next(3)]}
+			case 14:
+				s.Parse = &Parse{Field: field(), As: "json", Keep: next(2) == 0}
+				if next(2) == 0 {
+					s.Parse.Into = field()
+				}
+				if next(3) == 0 {
+					s.Parse.As, s.Parse.Pattern = "regexp", `^(?P<a>[a-c])(?P<n>.)?(x)?(?P<q>.*)`
+				}
 			case 0:
 				s.Keep = condition()
 			case 1:
@@ -510,12 +732,13 @@ func FuzzSteps(f *testing.F) {
 	for i, record := range []string{
 		full, `{}`, `{"a":{"a":{"b":1},"b":[{"a":1}]},"b":"abc","c":{"x.y":2}}`, `{"level":"INFO","n":9007199254740993,"":{"":1}}`,
 		`{"a":1,"a":{"b":2},"a":{"b":3,"b":4},"user":{"a":"t"},"user":null}`, `{"n":-1.5,"b":18446744073709551615,"c":1e300}`,
+		`{"a":"{\"a\":{\"b\":1},\"n\":2}","b":{"c":"[]","a":"{} "},"user":"abc","x.y":{"1":"2"}}`,
 	} {
 		b, _, err := msgpack.AppendFromJSONText(nil, []byte(record))
 		if err != nil {
 			f.Fatal(err)
 		}
-		for k := range 10 {
+		for k := range 15 {
 			f.Add(b, []byte{byte(k), byte(i), 1, byte(7 * k), 3, 5, byte(i + k), 2, 9, 0, byte(i), 4, 2, 2, 8, 1})
 		}
 	}
@@ -630,7 +853,7 @@ func FuzzGlob(f *testing.F) {
 		}
 		want := false
 		for _, form := range g {
-			want = want || regexp.MustCompile("(?s)^"+expression(form)+"$").MatchString("."+tag)
+			want = want || regexp.MustCompile("(?s)^"+regexpOf(form)+"$").MatchString("."+tag)
 		}
 		if got := g.match(tag); got != want {
 			t.Errorf("%q and %q: %v, want %v", pattern, tag, got, want)
@@ -638,8 +861,8 @@ func FuzzGlob(f *testing.F) {
 	})
 }
 
-// expression is a form as a regular expression, with a dot before each part.
-func expression(form []string) string {
+// regexpOf is a form as a regular expression, with a dot before each part.
+func regexpOf(form []string) string {
 	var b strings.Builder
 	for _, part := range form {
 		if part == "**" {
@@ -687,4 +910,53 @@ func TestFigures(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzRedactions compares what is found of cards and addresses with what expressions and package
+// netip say; whatever is found lies in the text.
+func FuzzRedactions(f *testing.F) {
+	for _, s := range []string{
+		"4111 1111-1111 1111", "41111111111111112", "192.0.2.1:80, ::1 1.2.3.4.5 2001:db8::.", "a@b.c Bearer abcdefghij password=x", "1.2.3.4x ::ffff:1.2.3.4 [::1]:80",
+	} {
+		f.Add(s)
+	}
+	run := regexp.MustCompile(`[0-9](?:[ -]?[0-9])*`)
+	f.Fuzz(func(t *testing.T, s string) {
+		var want [][2]int
+		for _, at := range run.FindAllStringIndex(s, -1) {
+			digits := strings.NewReplacer(" ", "", "-", "").Replace(s[at[0]:at[1]])
+			if len(digits) < leastCard || len(digits) > mostCard || strings.Trim(digits, "0") == "" {
+				continue
+			}
+			sum := 0
+			for i := range digits {
+				d := int(digits[len(digits)-1-i] - '0')
+				if i%2 == 1 {
+					d = d*2/10 + d*2%10
+				}
+				sum += d
+			}
+			if sum%10 == 0 {
+				want = append(want, [2]int{at[0], at[1]})
+			}
+		}
+		if got := cards([]byte(s)); !slices.Equal(got, want) {
+			t.Errorf("%q: cards at %v, want %v", s, got, want)
+		}
+		for name, find := range redactions {
+			for _, at := range find([]byte(s)) {
+				if at[0] < 0 || at[0] >= at[1] || at[1] > len(s) {
+					t.Fatalf("%q: %s at %v", s, name, at)
+				}
+				if _, err := netip.ParseAddr(s[at[0]:at[1]]); name == "ip" && err != nil {
+					t.Errorf("%q: %s is no address", s, s[at[0]:at[1]])
+				}
+			}
+		}
+		for _, part := range strings.Fields(s) {
+			if _, err := netip.ParseAddr(part); err == nil && !strings.Contains(part, "%") && len(part) > 2 && len(addresses([]byte(part))) != 1 {
+				t.Errorf("%q is an address", part)
+			}
+		}
+	})
 }

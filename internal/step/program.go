@@ -57,8 +57,8 @@ func (p *program) attempt(e *event) (keep bool, failed error) {
 		p.now = i
 		switch {
 		case p.skip[i]:
-		case a.when != nil:
-			if a.when.holds(e) != a.keep {
+		case a.holds != nil:
+			if a.holds(e) != a.keep {
 				return false, nil
 			}
 		default:

@@ -103,7 +103,7 @@ func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first
 	into.Entries, into.Runs, into.Failed = into.Entries[:0], into.Runs[:0], into.Failed[:0]
 	p := s.of(tag)
 	e := &s.event
-	e.at, e.index = at, first
+	e.at, e.index, e.most = at, first, p.most
 	for len(entries) > 0 {
 		n, err := e.read(tag, entries)
 		if err != nil {

@@ -21,6 +21,13 @@ type Step struct {
 	Copy   Names    `help:"Fields and where their values stand as well from now on."`
 	Tag    string   `help:"Template of the event's new tag, such as {tag}.{user.id}."`
 	Mask   []string `help:"Fields whose values become ***."`
+
+	Hash    *Hash    `help:"Fields whose values become what tells equal ones from others."`
+	Redact  *Redact  `help:"What looks like a card number, an address or a token becomes ***."`
+	Parse   *Parse   `help:"A field whose text becomes fields, or the time."`
+	Flatten *Flatten `help:"Maps whose fields move to the top."`
+	Nest    *Nest    `help:"Fields that move into a map."`
+	Sample  *Sample  `help:"A share of the events is kept, others end here."`
 }
 
 // Names are fields and other fields, in their order.
@@ -38,10 +45,10 @@ type Value struct {
 
 // An action is a step that was understood.
 type action struct {
-	kind string
-	when *condition // of keep and drop
-	keep bool
-	do   func(e *event) error // of the others; after an error the event is made anew without it
+	kind  string
+	holds func(e *event) bool  // of keep, drop and sample: whether the event stays, if that is
+	keep  bool                 // this
+	do    func(e *event) error // of the others; after an error the event is made anew without it
 }
 
 // newAction understands a step. Mistakes go to fail, each with its key in the step.
@@ -71,11 +78,11 @@ func newAction(s *Step, fail func(key []any, at int, text string)) (a action) {
 	}
 	switch a.kind {
 	case "keep", "drop":
-		var err error
-		a.keep = a.kind == "keep"
-		if a.when, err = parseCondition(s.Keep + s.Drop); err != nil {
+		c, err := parseCondition(s.Keep + s.Drop)
+		if err != nil {
 			wrong(err)
 		}
+		a.holds, a.keep = c.holds, a.kind == "keep"
 	case "set":
 		a.do = setAll(s.Set, wrong)
 	case "remove":
@@ -86,6 +93,18 @@ func newAction(s *Step, fail func(key []any, at int, text string)) (a action) {
 		a.do = moveAll(s.Rename, wrong, (*event).rename)
 	case "copy":
 		a.do = moveAll(s.Copy, wrong, (*event).copy)
+	case "hash":
+		a.do = newHash(s.Hash, wrong)
+	case "redact":
+		a.do = newRedact(s.Redact, wrong)
+	case "parse":
+		a.do = newParse(s.Parse, wrong)
+	case "flatten":
+		a.do = newFlatten(s.Flatten, wrong)
+	case "nest":
+		a.do = newNest(s.Nest, wrong)
+	case "sample":
+		a.holds, a.keep = newSample(s.Sample, wrong), true
 	case "tag":
 		t, err := parseTemplate(s.Tag)
 		if err != nil {

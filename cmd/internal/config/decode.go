@@ -119,7 +119,7 @@ func partOf(t reflect.Type, key string) (part *reflect.StructField, names []stri
 func (r *reader) structure(n *node, key string, v reflect.Value) bool {
 	_, names := partOf(v.Type(), "")
 	if n.kind != mapping {
-		r.wrong(n, "this is %v; each of %s is a map, with %s", n.kind, key, strings.Join(names, ", "))
+		r.wrong(n, "%s: this is %v, and not a map with %s", key, n.kind, strings.Join(names, ", "))
 		return false
 	}
 	ok := true

@@ -96,10 +96,14 @@ func sizeOf(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
+// longHidden stands for a secret, and is as long as one has to be: what is in force can be read
+// again.
+const longHidden = hidden + " not shown " + hidden
+
 // printPart prints a value behind its key, or behind the dash of an item.
 func (f *File) printPart(b *strings.Builder, head string, v reflect.Value, indent string, tag reflect.StructTag) {
 	if tag.Get("secret") != "" {
-		fmt.Fprintf(b, "%s %q\n", head, hidden)
+		fmt.Fprintf(b, "%s %q\n", head, longHidden)
 		return
 	}
 	switch v.Kind() {
@@ -131,6 +135,10 @@ func (f *File) printPart(b *strings.Builder, head string, v reflect.Value, inden
 // printFields prints what a structure says, the first of it behind a dash.
 func (f *File) printFields(b *strings.Builder, head string, v reflect.Value, indent string) {
 	dash := strings.HasSuffix(head, "-")
+	if v.IsZero() {
+		b.WriteString(head + " {}\n")
+		return
+	}
 	if !dash {
 		b.WriteString(head + "\n")
 		indent += "  "
