@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 )
 
 // What an error of Apply may wrap.
@@ -108,6 +109,9 @@ func (e *credentialsError) Unwrap() []error { return []error{ErrCredentials, e.e
 // sides.
 func (c *Config) differs(next *Config) error {
 	var errs []error
+	if !reflect.DeepEqual(c.Routes, next.Routes) && len(c.Routes)+len(next.Routes) > 0 {
+		errs = append(errs, fmt.Errorf("routes: they changed; %w to change them", ErrRestart))
+	}
 	for _, f := range []struct {
 		name     string
 		old, new any

@@ -70,6 +70,10 @@ func TestApplyLooksAtAll(t *testing.T) {
 			v.SetString("x")
 		case reflect.Bool:
 			v.SetBool(true)
+		case reflect.Slice:
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		default:
+			t.Errorf("%s is of a kind that this test does not know", f.Name)
 		}
 		if a.differs(&b) == nil {
 			t.Errorf("Apply does not look at %s", f.Name)

@@ -14,8 +14,8 @@ import (
 )
 
 // Check says what is wrong with a configuration, as far as that shows without a look at this
-// machine: nothing is opened, made or started. What is wrong with an end is an *EndError; all of
-// these are there, joined.
+// machine: nothing is opened, made or started. What is wrong with an end is an *EndError, and with
+// a route a *RouteError; all of these are there, joined.
 func (c *Config) Check() error {
 	next, err := c.withDefaults()
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *Config) Check() error {
 func (c *Config) plan() ([]inputPlan, []plan, error) {
 	inputs, inputErr := planInputs(c)
 	outputs, outputErr := planOutputs(c)
-	return inputs, outputs, errors.Join(inputErr, outputErr)
+	return inputs, outputs, errors.Join(inputErr, outputErr, planRoutes(c, outputs))
 }
 
 // An EndError is what is wrong with one end.

@@ -18,9 +18,10 @@ import (
 // forward://127.0.0.1:24224, keeps its journal in ./spillway-data and writes
 // JSON lines to standard output.
 type Config struct {
-	Inputs  []End  // where events come in
-	Outputs []End  // where they go
-	Dir     string // the data directory; one process uses it at a time
+	Inputs  []End   // where events come in
+	Outputs []End   // where they go
+	Routes  []Route // which of them go to which output, and what becomes of them on the way; none: all go everywhere
+	Dir     string  // the data directory; one process uses it at a time
 
 	// InputKinds and OutputKinds are ends of other packages, by the schemes of their URLs in small
 	// letters. They come before the collector's own.

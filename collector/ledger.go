@@ -8,7 +8,7 @@ import "sync/atomic"
 // it is removed, and when it comes again.
 type ledger struct {
 	// What the cursor has passed, in events but for broken. The follower's goroutine writes them.
-	out, twice, unreadable, refused, diverted, restamped, dropped, broken atomic.Int64
+	out, filtered, twice, unreadable, refused, diverted, restamped, dropped, broken atomic.Int64
 
 	aside atomic.Int64 // of refused: given up because too much waited
 
@@ -22,7 +22,7 @@ type ledger struct {
 
 // done is how many events are done with.
 func (l *ledger) done() int64 {
-	return l.out.Load() + l.unreadable.Load() + l.refused.Load() + l.dropped.Load() + l.givenUp.Load()
+	return l.out.Load() + l.filtered.Load() + l.unreadable.Load() + l.refused.Load() + l.dropped.Load() + l.givenUp.Load()
 }
 
 // missed is how many of the events that were stored did not concern the output.

@@ -64,6 +64,7 @@ type told struct {
 // passed is told of each commit.
 func (p *pump) passed(at journal.Position, n follow.Counts) {
 	p.out.Add(n.Out + n.HandedOver)
+	p.filtered.Add(n.Filtered)
 	p.twice.Add(n.Repeated)
 	p.unreadable.Add(n.Unreadable)
 	p.refused.Add(n.Refused)
@@ -195,6 +196,7 @@ func (c *Collector) openPump(ctx context.Context, plan *plan, index int, l *ledg
 		Turn:   &c.turn,
 		Open:   func() (Output, error) { return plan.open(p) },
 		Opaque: plan.opaque,
+		Sift:   plan.sifter,
 		Packs:  plan.ids && !plan.guard,
 		Chunks: windowChunks,
 		Bytes:  p.window,

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/output"
+	"github.com/spillwaylog/spillway/internal/step"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
@@ -98,6 +99,7 @@ type plan struct {
 	file    bool
 	guard   bool // the output's code is not known
 	limit   limit
+	sifter  *step.Sifter // what it gets; nil: everything
 	check   func() error // whether it can ever work; nil: that is not known
 	open    func(p *pump) (Output, error)
 }

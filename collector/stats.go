@@ -20,7 +20,7 @@ import (
 //
 // and for each output:
 //
-//	Found + Stored = Out + Dropped + DeadLettered + Behind + Outside
+//	Found + Stored = Out + Filtered + Dropped + DeadLettered + Behind + Outside
 //
 // They are exact at rest: when no connection is in the middle of a message or
 // of an ack. While events are on their way, a picture may show In ahead of the
@@ -101,8 +101,9 @@ type OutputStats struct {
 	Found        int64            // for this output in the journal when the collector was opened
 	Taken        int64            // handed to the output; after trouble some of them again
 	Out          int64            // confirmed: the output's cursor has passed them for good
+	Filtered     int64            // not meant for this output, by Config.Routes
 	Dropped      map[string]int64 // by reason; nil where nothing was
-	DeadLettered int64            // set aside where the output refuses them, or is too far behind
+	DeadLettered int64            // set aside where the output or a step refuses them, or the output is too far behind
 	Diverted     int64            // of Out: lines of new tags or times that went to the file for the rest
 	Restamped    int64            // events that have another time there than their own, which is not taken
 	MaybeTwice   int64            // of Out: written to two hosts, of which one did not ack in time
@@ -124,6 +125,9 @@ func (o *OutputStats) Lost() (n int64) {
 	}
 	return n
 }
+
+// Passed is how many events the output's cursor has passed: whatever became of them.
+func (o *OutputStats) Passed() int64 { return o.Out + o.Filtered + o.Lost() + o.DeadLettered }
 
 // RepeatsStats is how far back a chunk that comes again is recognised.
 type RepeatsStats struct {
@@ -172,7 +176,7 @@ func (c *Collector) stats() Stats {
 	for i, p := range c.pumps {
 		o := &s.Outputs[i]
 		o.Outside = p.missed(s.Stored)
-		b := c.backlogs.measure(p, o.Found+s.Stored-o.Outside-o.Out-o.Lost()-o.DeadLettered)
+		b := c.backlogs.measure(p, o.Found+s.Stored-o.Outside-o.Passed())
 		o.Behind, o.BehindBytes, o.BehindFor = b.events, b.bytes, b.age
 	}
 	return s
@@ -187,6 +191,8 @@ func (c *Collector) outputStatsLocked(p *pump) OutputStats {
 		Found:   c.found.of(p.index),
 		Out:     p.out.Load(),
 		Broken:  p.broken.Load(),
+
+		Filtered: p.filtered.Load(),
 
 		Failure: p.failure(),
 	}
@@ -253,9 +259,9 @@ func (s *Stats) Check() error {
 	}
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
-		if o.Found+s.Stored != o.Out+o.Lost()+o.DeadLettered+o.Behind+o.Outside {
-			return fmt.Errorf("%s: found %d + stored %d is not out %d + dropped %d + dead-lettered %d + behind %d + outside %d",
-				o.Name, o.Found, s.Stored, o.Out, o.Lost(), o.DeadLettered, o.Behind, o.Outside)
+		if o.Found+s.Stored != o.Passed()+o.Behind+o.Outside {
+			return fmt.Errorf("%s: found %d + stored %d is not out %d + filtered %d + dropped %d + dead-lettered %d + behind %d + outside %d",
+				o.Name, o.Found, s.Stored, o.Out, o.Filtered, o.Lost(), o.DeadLettered, o.Behind, o.Outside)
 		}
 	}
 	return nil

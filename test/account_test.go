@@ -71,8 +71,8 @@ func (a account) check() error {
 		if a["counting"] == 1 { // what it has found is not counted to the end
 			break
 		}
-		if a[g+"found"]+a["stored"] != a[g+"out"]+a[g+"dropped"]+a[g+"dead_lettered"]+a[g+"behind"] {
-			return fmt.Errorf("%sfound + stored is not out + dropped + dead_lettered + behind: %v", g, a)
+		if a[g+"found"]+a["stored"] != a[g+"out"]+a[g+"filtered"]+a[g+"dropped"]+a[g+"dead_lettered"]+a[g+"behind"] {
+			return fmt.Errorf("%sfound + stored is not out + filtered + dropped + dead_lettered + behind: %v", g, a)
 		}
 	}
 	return nil

@@ -58,6 +58,7 @@ type (
 		Outside       int64            `json:"outside,omitempty"`
 		Found         int64            `json:"found"`
 		Out           int64            `json:"out"`
+		Filtered      int64            `json:"filtered,omitempty"`
 		Dropped       map[string]int64 `json:"dropped,omitempty"`
 		DeadLettered  int64            `json:"dead_lettered"`
 		Diverted      int64            `json:"diverted,omitempty"`
@@ -127,7 +128,8 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
 		outputs[i] = outputAccount{
-			Name: show(o.Name), URL: show(o.URL), Removed: o.Removed, Outside: o.Outside, Found: o.Found, Out: o.Out, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Diverted: o.Diverted, Restamped: o.Restamped, MaybeTwice: o.MaybeTwice,
+			Name: show(o.Name), URL: show(o.URL), Removed: o.Removed, Outside: o.Outside, Found: o.Found, Out: o.Out,
+			Filtered: o.Filtered, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Diverted: o.Diverted, Restamped: o.Restamped, MaybeTwice: o.MaybeTwice,
 			Behind: o.Behind, BehindBytes: o.BehindBytes,
 			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Failure: accountOfFailure(o.Failure, show),
 		}
@@ -182,10 +184,10 @@ func printAccount(w io.Writer, s *collector.Stats, at time.Time) error {
 		counts("all inputs", &s.Counts)
 	}
 	fmt.Fprintln(t)
-	row("OUTPUT", "FOUND", "OUT", "DROPPED", "DEAD LETTERS", "BEHIND", "BEHIND FOR", "WRITTEN")
+	row("OUTPUT", "FOUND", "OUT", "FILTERED", "DROPPED", "DEAD LETTERS", "BEHIND", "BEHIND FOR", "WRITTEN")
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
-		row(o.Name, o.Found, o.Out, o.Lost(), o.DeadLettered, o.Behind, o.BehindFor.Round(time.Second), humanize.IBytes(uint64(o.Bytes)))
+		row(o.Name, o.Found, o.Out, o.Filtered, o.Lost(), o.DeadLettered, o.Behind, o.BehindFor.Round(time.Second), humanize.IBytes(uint64(o.Bytes)))
 		if o.Outside > 0 {
 			row(fmt.Sprintf("  was not there for %s events", humanize.Comma(o.Outside)))
 		}

@@ -28,9 +28,9 @@ all inputs                  3,003  3,000   1         0        2        0
   in chunks                 31     30      1                           0
   in messages                                                          2
 
-OUTPUT                   FOUND  OUT    DROPPED  DEAD LETTERS  BEHIND  BEHIND FOR  WRITTEN
-stdout:                  50     3,050  0        0             0       0s          293 KiB
-file:///var/log/x.jsonl  0      400    1        0             2,599   1m2s        39 KiB
+OUTPUT                   FOUND  OUT    FILTERED  DROPPED  DEAD LETTERS  BEHIND  BEHIND FOR  WRITTEN
+stdout:                  50     3,050  0         0        0             0       0s          293 KiB
+file:///var/log/x.jsonl  0      400    0         1        0             2,599   1m2s        39 KiB
 
 wrong: file:///var/log/x.jsonl since 2026-11-21T09:59:30Z (1m30s): no space left on device
 

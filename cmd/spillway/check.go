@@ -35,7 +35,10 @@ func (c *checkCmd) Run(s *streams) error {
 	if c.Config == "" {
 		return errors.New("name the file: spillway check -c FILE")
 	}
-	_, err = serve.setUp(nil)
+	set, err := serve.setUp(nil)
+	if err == nil {
+		err = set.file.RunTests()
+	}
 	return err
 }
 

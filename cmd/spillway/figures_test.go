@@ -105,7 +105,7 @@ func (f figures) check(t *testing.T, inputs, outputs []string) {
 	}
 	for _, out := range outputs {
 		had := f["spillway_output_found_events "+out] + stored
-		became := f["spillway_output_events_total "+out] + f.sum("spillway_output_dropped_events_total "+out+" ") +
+		became := f["spillway_output_events_total "+out] + f["spillway_output_filtered_events_total "+out] + f.sum("spillway_output_dropped_events_total "+out+" ") +
 			f["spillway_output_dead_lettered_events_total "+out] + f["spillway_output_behind_events "+out]
 		if had != became {
 			t.Errorf("output %s: it had %v events, and something became of %v: %v", out, had, became, f)

@@ -78,7 +78,7 @@ func (s *setup) plan() (err error) {
 		RemovedDrain:  c.RemovedDrain,
 	}
 	if s.file != nil {
-		s.collector.Inputs, s.collector.Outputs = s.file.Inputs, s.file.Outputs
+		s.collector.Inputs, s.collector.Outputs, s.collector.Routes = s.file.Inputs, s.file.Outputs, s.file.Routes
 	}
 	for _, side := range []struct {
 		flag  string

@@ -45,11 +45,12 @@ var table = map[string]place{
 	"internal/urls":        {floor: 1},
 	"internal/credentials": {floor: 1, down: []string{"forward", "internal/urls"}},
 	"internal/record":      {floor: 1, down: []string{"msgpack"}},
+	"internal/step":        {floor: 1, down: []string{"internal/lines", "msgpack"}},
 	"internal/letters":     {floor: 1, down: []string{"forward", "journal", "msgpack"}},
 	"internal/output": {floor: 1, down: []string{
 		"forward", "internal/credentials", "internal/files", "internal/lines", "internal/urls", "msgpack",
 	}},
-	"internal/follow": {floor: 2, down: []string{"forward", "internal/output", "journal"}, tests: []string{"internal/files", "msgpack"}},
+	"internal/follow": {floor: 2, down: []string{"forward", "internal/output", "internal/step", "journal"}, tests: []string{"internal/files", "msgpack"}},
 
 	"internal/spill":  {floor: 2, down: []string{"forward", "journal", "ring"}},
 	"internal/window": {floor: 2, down: []string{"forward", "msgpack", "ring"}},
@@ -60,7 +61,7 @@ var table = map[string]place{
 		"forward", "internal/credentials", "internal/output", "internal/lines", "internal/mover", "internal/record", "internal/urls", "internal/window", "msgpack", "ring",
 	}},
 	"collector": {floor: 2, down: []string{
-		"forward", "internal/credentials", "internal/follow", "internal/letters", "internal/lines", "internal/output", "internal/urls", "journal", "msgpack",
+		"forward", "internal/credentials", "internal/follow", "internal/letters", "internal/lines", "internal/output", "internal/step", "internal/urls", "journal", "msgpack",
 	}},
 
 	"internal/floors": {floor: 3},
@@ -72,7 +73,7 @@ var table = map[string]place{
 // top lists the folders of floor 3: modules of their own, each with what its packages may import. A
 // package of such a module may import any other of the same module.
 var top = map[string][]string{
-	"cmd":     {root, "collector", "forward", "internal/credentials", "internal/files", "internal/letters", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
+	"cmd":     {root, "collector", "forward", "internal/credentials", "internal/files", "internal/letters", "internal/lines", "internal/step", "internal/urls", "journal", "msgpack", "ring"},
 	"test":    {root, "collector", "forward", "internal/files", "internal/letters", "internal/lines", needsPath, "internal/urls", "journal", "msgpack", "ring"},
 	"bench":   {root, "collector", "forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
 	"compat":  {root, "forward", "msgpack"},

@@ -28,6 +28,7 @@ type giver struct {
 	opened    *opened
 	flights   *flights
 	splitter  *splitter
+	sieve     *sieve
 	fetcher   *fetcher
 	flow      *flow
 	committer *committer
@@ -140,20 +141,33 @@ func (v *giver) giveSome(ctx context.Context, enough func(journal.Position) bool
 		volume += int64(len(rec.Data)) + 1
 		n.Chunks++
 		var c forward.Chunk
-		switch err := c.Parse(rec.Data); {
+		var chunks []*forward.Chunk
+		var filtered int64
+		err = c.Parse(rec.Data)
+		if err == nil {
+			chunks, filtered, err = v.sieve.whole(rec.Pos, &c)
+		}
+		events := int64(c.Events) - filtered
+		switch {
 		case err != nil:
 			v.reportBroken(rec.Pos, err)
 			n.Broken++
 			n.Unreadable += int64(c.Events)
+			continue
 		case v.cfg.Behind.Reason == "" || v.cfg.Refuse == nil:
-			n.Dropped += int64(c.Events)
+			n.Dropped += events
 		default:
-			n.Refused += int64(c.Events)
-			n.Aside += int64(c.Events)
-			r := v.setAside(rec.Pos, &c)
-			all = append(all, r)
-			kept += int64(len(r.Chunk.Entries))
+			n.Refused += events
+			n.Aside += events
+			before := 0
+			for _, c := range chunks {
+				r := v.setAside(rec.Pos, before, c)
+				before += c.Events
+				all = append(all, r)
+				kept += int64(len(r.Chunk.Entries))
+			}
 		}
+		n.Filtered += filtered
 	}
 	v.splitter.endSplit()
 	if at == v.committed || ctx.Err() != nil {
@@ -169,11 +183,12 @@ func (v *giver) giveSome(ctx context.Context, enough func(journal.Position) bool
 	return more, v.committer.move(ctx)
 }
 
-// setAside makes a dead letter of a whole record.
-func (v *giver) setAside(end journal.Position, c *forward.Chunk) Refused {
+// setAside makes a dead letter of a whole record, or of a chunk that steps made of it, before which
+// so many events come.
+func (v *giver) setAside(end journal.Position, before int, c *forward.Chunk) Refused {
 	all := make([]int, c.Events)
 	for i := range all {
-		all[i] = i
+		all[i] = before + i
 	}
 	return Refused{Position: end, Time: time.Now(), Reason: v.cfg.Behind.Reason, Entries: all, Chunk: output.Only(v.fetcher.inflated(c), all)}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/output"
+	"github.com/spillwaylog/spillway/internal/step"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -41,6 +42,9 @@ type Config struct {
 	// Packs says that the output takes compressed entries, whatever it has them become: an event of
 	// more than four pieces leaves so.
 	Packs bool
+	// Sift says which events the output gets, and what steps make of them; nil: all, as they are.
+	// While steps run an event is in memory, however large it is.
+	Sift *step.Sifter
 	// Turn is waited for before an event or a record of more than Piece is in memory; nil: nothing
 	// is.
 	Turn *Turn
@@ -69,6 +73,7 @@ type Counts struct {
 	Out        int64 // delivered
 	HandedOver int64 // a fallback took them
 	Repeated   int64 // of Out and HandedOver: the other side may have them twice
+	Filtered   int64 // not meant for this output, by its routes or their steps
 	Refused    int64 // dead letters, also of what was given up
 	Aside      int64 // of Refused: given up because too much waited
 	Dropped    int64 // given up because too much waited, and no dead letter
@@ -84,6 +89,7 @@ func (n *Counts) add(m *Counts) {
 	n.Out += m.Out
 	n.HandedOver += m.HandedOver
 	n.Repeated += m.Repeated
+	n.Filtered += m.Filtered
 	n.Refused += m.Refused
 	n.Aside += m.Aside
 	n.Dropped += m.Dropped

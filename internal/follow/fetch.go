@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/step"
+	"github.com/spillwaylog/spillway/journal"
 )
 
 // A fetcher makes flights of the journal's records, or of recent chunks.
@@ -15,10 +17,28 @@ type fetcher struct {
 	opened   *opened
 	flights  *flights
 	splitter *splitter
+	sieve    *sieve
 }
 
-// read fills a flight with the next chunk: from memory if it is there, else from the journal.
+// read fills a flight with the next chunk that the output gets, or that it does not get.
 func (h *fetcher) read(x *flight) (ok bool, err error) {
+	had := x.size()
+	if h.sieve.pending() {
+		h.sieve.fill(x)
+		h.filled(x, had, nil)
+		return true, nil
+	}
+	ok, err = h.fetch(x)
+	if !ok || x.broken || x.idle || h.sieve.takes(x.chunk.Tag) != step.Some {
+		return ok, err
+	}
+	had = x.size()
+	h.filled(x, had, h.sieve.sift(x))
+	return true, nil
+}
+
+// fetch fills a flight with the next chunk: from memory if it is there, else from the journal.
+func (h *fetcher) fetch(x *flight) (ok bool, err error) {
 	had := x.size()
 	if h.splitter.cutting {
 		h.filled(x, had, h.splitter.piece(x))
@@ -34,6 +54,11 @@ func (h *fetcher) read(x *flight) (ok bool, err error) {
 			if err := h.cfg.Reader.SkipTo(r.End); err != nil {
 				r.Held.Release()
 				return false, err
+			}
+			if h.sieve.takes(r.Chunk.Tag) == step.None {
+				h.skip(x, r.End, int64(r.Chunk.Events))
+				r.Held.Release()
+				return true, nil
 			}
 			if !whole && int64(len(r.Chunk.Entries)) > h.cfg.Piece {
 				h.filled(x, had, h.splitter.cutRecent(x, r))
@@ -58,6 +83,11 @@ func (h *fetcher) read(x *flight) (ok bool, err error) {
 		return false, h.cfg.Reader.SkipTo(h.taken)
 	}
 	x.end, x.chunk = rec.Pos, &x.own
+	if h.cfg.Sift != nil && x.own.Parse(rec.Data) == nil && h.sieve.takes(x.own.Tag) == step.None {
+		h.skip(x, rec.Pos, int64(x.own.Events))
+		h.splitter.endSplit()
+		return true, nil
+	}
 	if !whole && int64(len(rec.Data)) > h.cfg.Piece {
 		err = h.splitter.cutRecord(x, rec, forward.Chunk{})
 	} else {
@@ -81,6 +111,12 @@ func (h *fetcher) read(x *flight) (ok bool, err error) {
 	}
 	h.filled(x, had, err)
 	return true, nil
+}
+
+// skip makes a flight one of a record of which the output gets nothing.
+func (h *fetcher) skip(x *flight, end journal.Position, events int64) {
+	x.end, x.chunk, x.idle, x.filtered = end, &x.own, true, events
+	x.own = forward.Chunk{Tag: x.own.Tag}
 }
 
 // filled notes what a flight that had so much memory has got.

@@ -22,6 +22,11 @@ type flight struct {
 	result    output.Result
 	done      bool
 	broken    bool                // the record is no chunk, or what follows of it
+	idle      bool                // the output gets nothing of it
+	sifted    bool                // steps made its chunk
+	filtered  int64               // events that it would have without them
+	refused   int64               // events that steps made dead letters
+	failed    []Refused           // these, until they are
 	condemned bool                // it was not submitted: the process died on it
 	part      bool                // more of the record follows
 	first     int                 // which entry of the record is the first

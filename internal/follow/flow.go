@@ -19,11 +19,13 @@ type flow struct {
 	opened   *opened
 	flights  *flights
 	splitter *splitter
+	sieve    *sieve
 	fetcher  *fetcher
 	outcomes *outcomes
 
 	landed []*flight // as taken from the inbox
 	parted bool      // the output has a part of a record that is beyond the finished prefix
+	latest []byte    // the state that came with it
 }
 
 // next reads a record and submits it. It reports false when there is none, or none to be taken.
@@ -34,6 +36,12 @@ func (w *flow) next() (more bool, err error) {
 		s.recycle(x)
 		return false, err
 	}
+	if w.opened.whole {
+		if err := w.outcomes.refuseNow(w.splitter.ctx, x); err != nil {
+			s.recycle(x)
+			return false, err
+		}
+	}
 	if w.taken == w.committed {
 		w.since = time.Now()
 	}
@@ -41,14 +49,17 @@ func (w *flow) next() (more bool, err error) {
 	w.taken = x.end
 	w.volume += x.bytes + 1
 	s.push(x)
-	if x.broken || x.condemned {
-		w.splitter.cutting = false
+	if x.broken || x.condemned || x.idle {
+		w.splitter.cutting = w.splitter.cutting && x.idle && x.part
 		x.done = true
 		w.advance()
 		return true, nil
 	}
 	switch {
 	case w.cfg.Identify == nil:
+	case x.sifted:
+		x.id = w.sieve.identify(x.id[:0], x)
+		x.own.ID, x.own.IDBin, x.own.Own = x.id, false, true
 	case x.part || x.first > 0:
 		x.id = w.splitter.split.identify(w.cfg.Identify, x.id[:0])
 		x.own.ID, x.own.IDBin, x.own.Own = x.id, false, true
@@ -135,19 +146,24 @@ func (w *flow) advance() {
 		}
 		s.pop()
 		if x.part {
-			w.parted = true
+			if !x.idle {
+				w.parted, w.latest = true, x.result.State
+			}
 			w.outcomes.count(x)
 			s.recycle(x)
 			continue
 		}
-		atStop := w.finished == w.stop && !w.parted
+		atStop, parted := w.finished == w.stop && !w.parted, w.parted
 		w.finished, w.parted = x.end, false
 		w.outcomes.count(x)
 		switch {
 		case x.result.State != nil || !w.opened.resumer:
 			w.stopHere(x.result.State, false)
-		case (x.broken || x.condemned) && atStop: // the output has nothing that the state does not cover
+		case !x.broken && !x.condemned && !x.idle:
+		case atStop: // the output has nothing that the state does not cover
 			w.stopHere(w.state, w.keep)
+		case parted && w.latest != nil: // it came with what the output has of this record
+			w.stopHere(w.latest, false)
 		}
 		s.recycle(x)
 	}
@@ -181,6 +197,7 @@ func (w *flow) await(ctx context.Context, left int) {
 // forget drops what is beyond the cursor.
 func (w *flow) forget() {
 	w.splitter.cutting, w.parted = false, false
+	w.sieve.drop()
 	for _, x := range w.opened.forget() {
 		x.done = true
 	}

@@ -21,6 +21,7 @@ var ErrHangs = errors.New("it has not finished a chunk")
 //	ground               configuration, where the follower stands, the inbox
 //	care, opened         which record may end the process; the output as it was opened last
 //	flights, splitter    memory of records on their way; a long record in pieces
+//	sieve                what routes and steps leave of a record
 //	fetcher, outcomes    records to flights; what became of flights, and dead letters
 //	flow, committer      into the output's hands and back; the cursor
 //	closer, giver        an output that ends; one that is too far behind
@@ -46,18 +47,20 @@ type Follower struct {
 // New returns a follower that begins where its reader stands.
 func New(c *Config) *Follower {
 	g := newGround(c)
-	care, opened, flights := &care{ground: g}, &opened{ground: g}, &flights{ground: g}
+	sieve := &sieve{ground: g}
+	care, opened, flights := &care{ground: g}, &opened{ground: g, sieve: sieve}, &flights{ground: g}
 	splitter := newSplitter(g, opened)
-	fetcher := &fetcher{g, opened, flights, splitter}
+	sieve.splitter = splitter
+	fetcher := &fetcher{g, opened, flights, splitter, sieve}
 	outcomes := &outcomes{ground: g, care: care, opened: opened, fetcher: fetcher}
 	flow := &flow{
-		ground: g, care: care, opened: opened, flights: flights, splitter: splitter, fetcher: fetcher, outcomes: outcomes,
+		ground: g, care: care, opened: opened, flights: flights, splitter: splitter, sieve: sieve, fetcher: fetcher, outcomes: outcomes,
 	}
 	committer := &committer{ground: g, care: care, opened: opened, outcomes: outcomes}
 	closer := &closer{g, opened, flights, flow, committer}
 	giver := &giver{
-		ground: g, care: care, opened: opened, flights: flights, splitter: splitter, fetcher: fetcher, flow: flow,
-		committer: committer, closer: closer,
+		ground: g, care: care, opened: opened, flights: flights, splitter: splitter, sieve: sieve, fetcher: fetcher,
+		flow: flow, committer: committer, closer: closer,
 	}
 	return &Follower{g, care, opened, flights, splitter, flow, committer, closer, giver}
 }
@@ -149,7 +152,7 @@ func (f *Follower) round(ctx, drain context.Context) (over bool) {
 		f.flow.await(ctx, f.flights.inFlight/2)
 		return false
 	}
-	careful := f.care.careful() && !f.splitter.cutting
+	careful := f.care.careful() && !f.splitter.cutting && !f.flow.sieve.pending()
 	if careful && !f.care.alone(f.opened.whole, f.flights.window.len()) {
 		f.flow.await(ctx, 0)
 		return false

@@ -23,11 +23,12 @@ import (
 	"github.com/spillwaylog/spillway/internal/files"
 	"github.com/spillwaylog/spillway/internal/needs"
 	"github.com/spillwaylog/spillway/internal/output"
+	"github.com/spillwaylog/spillway/internal/step"
 	"github.com/spillwaylog/spillway/journal"
 )
 
 // In the environment these make the test binary the process that appends and follows, and may be
-// killed: its directory, and the size at which files are rotated.
+// killed: its directory, and the size at which files are rotated, or sifts: then steps run.
 const (
 	childDir  = "SPILLWAY_FOLLOW_CHILD"
 	childSize = "SPILLWAY_FOLLOW_SIZE"
@@ -61,10 +62,10 @@ func child(dir string, size int64) error {
 		return err
 	}
 	eager := size > 0 // files are rotated between commits
-	f := New(&Config{Reader: reader, Eager: eager, Report: func(err error) { fmt.Fprintln(os.Stderr, err) }, Open: func() (output.Output, error) {
+	f := New(&Config{Reader: reader, Eager: eager, Sift: childSifter(size), Report: func(err error) { fmt.Fprintln(os.Stderr, err) }, Open: func() (output.Output, error) {
 		return output.NewFile(&output.FileConfig{
 			Path: filepath.Join(dir, "{tag}.jsonl"), Sync: true,
-			Rotate: files.Rotation{Size: size, Compress: size > 0},
+			Rotate: files.Rotation{Size: max(size, 0), Compress: size > 0},
 			Trip:   output.Trip{Report: func(err error) { fmt.Fprintln(os.Stderr, err) }},
 		})
 	}})
@@ -76,6 +77,9 @@ func child(dir string, size int64) error {
 	for i := next; i < childChunks; i++ {
 		first, n := childChunk(i)
 		c := numbered(fmt.Sprint("tag", i%childTags), first, n)
+		if size == sifts {
+			c = kinded(c.Tag, first, n)
+		}
 		p, err := j.Append(c.AppendHead(nil), c.Entries, c.AppendTail(nil))
 		if err == nil && i%50 == 0 {
 			err = j.Sync(context.Background(), p)
@@ -92,6 +96,44 @@ func child(dir string, size int64) error {
 	}
 	ended()
 	return errors.Join(<-over, j.Close())
+}
+
+// sifts has the child follow by routes: tag0 is for nobody, tag1 is not changed, and of the others
+// steps make what belongs into a file a kind.
+const sifts = -1
+
+func childSifter(size int64) *step.Sifter {
+	if size != sifts {
+		return nil
+	}
+	r, err := step.Read([]step.Route{
+		{Match: "tag0"},
+		{Match: "tag1", To: []string{"o"}},
+		{Match: "**", To: []string{"o"}, Do: []step.Step{{Drop: "k == 6"}, {Tag: "kind{k|5}"}, {Remove: []string{"k"}}}},
+	}, []string{"o"}, 1<<20)
+	if err != nil {
+		panic(err)
+	}
+	return r.For("o")
+}
+
+// sifted is what belongs into which files.
+func sifted() map[string][]int {
+	want := map[string][]int{"tag0": nil}
+	for i := range childChunks {
+		first, n := childChunk(i)
+		for k := first; k < first+n; k++ {
+			switch tag := i % childTags; {
+			case tag == 1:
+				want["tag1"] = append(want["tag1"], k)
+			case tag > 1:
+				name := fmt.Sprint("kind", kindOf(k))
+				want[name] = append(want[name], k)
+			}
+		}
+	}
+	want["kind6"] = nil
+	return want
 }
 
 // appended is the number of the first chunk that is not in the journal: a cursor of its own holds
@@ -129,7 +171,7 @@ func TestSIGKILL(t *testing.T) {
 		return
 	}
 	needs.Time(t, "starts processes")
-	for _, size := range []int64{0, 20_000} {
+	for _, size := range []int64{0, 20_000, sifts} {
 		t.Run(fmt.Sprint("max_size=", size), func(t *testing.T) {
 			seeds(t, 1, 4, func(t *testing.T, r *rand.Rand) { killed(t, r, size) })
 		})
@@ -168,6 +210,14 @@ func killed(t *testing.T, r *rand.Rand, size int64) {
 		t.Error("nothing was rotated")
 	}
 	t.Logf("%d kills, %d rotated files", kills, len(rotated))
+	if size == sifts {
+		for name, want := range sifted() {
+			if got := lineNumbers(t, filepath.Join(dir, name+".jsonl")); !slices.Equal(got, want) {
+				t.Errorf("%s: %s", name, difference(got, want))
+			}
+		}
+		return
+	}
 	for tag := range childTags {
 		var want, got []int
 		for i := tag; i < childChunks; i += childTags {

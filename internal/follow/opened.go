@@ -18,6 +18,7 @@ import (
 // opened is the output as it was opened last.
 type opened struct {
 	*ground
+	sieve   *sieve
 	out     output.Output
 	gen     int // of out; that of the inbox
 	resumer bool
@@ -95,6 +96,9 @@ func (o *opened) save(gen int, state []byte) error {
 // restore goes to where a Transactional output stands. What lies between the cursor and its token
 // is done. It is read to be counted, and to see that the token is this journal's.
 func (o *opened) restore(ctx context.Context, out output.Transactional) error {
+	if o.cfg.Sift != nil && o.cfg.Sift.Retags() {
+		return errRetags
+	}
 	gen := o.gen
 	token, ok, err := out.Restore(ctx, func(ctx context.Context, token []byte, c *forward.Chunk, rejected []output.Rejected) error {
 		return o.refuseAt(ctx, gen, token, c, rejected)
@@ -105,6 +109,9 @@ func (o *opened) restore(ctx context.Context, out output.Transactional) error {
 	p, err := positionOf(token)
 	if err != nil {
 		return err
+	}
+	if p < o.committed && o.cfg.Sift != nil { // it has got nothing of what lies between
+		return nil
 	}
 	if p < o.committed {
 		o.cfg.Report(fmt.Errorf("the output stands at %v, before the cursor's %v: what lies between is not repeated", p, o.committed))
@@ -129,7 +136,9 @@ func (o *opened) restore(ctx context.Context, out output.Transactional) error {
 		if err := c.Parse(rec.Data); err != nil {
 			n.Broken++
 		} else {
-			n.Out += int64(c.Events)
+			_, filtered, _ := o.sieve.whole(at, &c)
+			n.Out += int64(c.Events) - filtered
+			n.Filtered += filtered
 		}
 	}
 	if ctx.Err() != nil {

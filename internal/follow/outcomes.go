@@ -42,6 +42,14 @@ func (u *outcomes) count(x *flight) {
 		u.sentence(x)
 		return
 	}
+	n.Filtered += x.filtered
+	n.Refused += x.refused
+	for _, r := range x.failed {
+		u.letter(r)
+	}
+	if x.idle {
+		return
+	}
 	refused := u.refuse(x)
 	n.Refused += refused
 	events -= refused

@@ -104,7 +104,7 @@ func (s *splitter) cut(x *flight) error {
 			}
 		}
 	}
-	if s.opened.longer != nil || s.cfg.Packs {
+	if (s.opened.longer != nil || s.cfg.Packs) && (s.cfg.Sift == nil || !s.cfg.Sift.Steps()) {
 		p.Most = longestCopy * int(s.cfg.Piece)
 	}
 	p.Begin(&s.inflater, &s.split.chunk, int(s.cfg.Piece))

@@ -63,6 +63,13 @@ func parseTimeFormat(text string) (timeFormat, error) {
 	return timeFormat{kind: layout, layout: text}, nil
 }
 
+// TimeReader returns what reads times of a format, as ReadOptions has it: raw is a number or a
+// text, and text what it says if it is a text.
+func TimeReader(format string) (read func(raw, text []byte, isText bool) (sec int64, nsec uint32, ok bool), err error) {
+	f, err := parseTimeFormat(format)
+	return f.read, err
+}
+
 // The seconds that RFC 3339 has words for.
 const (
 	yearZero  = -62167219200

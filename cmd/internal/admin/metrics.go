@@ -92,6 +92,8 @@ var inputFigures = []figure[inputStats]{
 var outputFigures = []figure[outputStats]{
 	one("output_found_events", "Events that the journal held for this output when the process started.", shows, func(s *outputStats) float64 { return float64(s.Found) }, "output"),
 	one("output_events_total", "Events that the output has confirmed.", counts, func(s *outputStats) float64 { return float64(s.Out) }, "output"),
+	one("output_filtered_events_total", "Events that are not meant for the output, by the routes and their steps.", counts,
+		func(s *outputStats) float64 { return float64(s.Filtered) }, "output"),
 	one("output_taken_events_total", "Events handed to the output; after trouble some of them again.", counts,
 		func(s *outputStats) float64 { return float64(s.Taken) }, "output"),
 	one("output_chunks_total", "Chunks handed to the output.", counts, func(s *outputStats) float64 { return float64(s.Chunks) }, "output"),

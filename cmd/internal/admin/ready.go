@@ -36,7 +36,7 @@ func (w *watchdog) look(s *collector.Stats, now time.Time) (wrong []string) {
 		if o.Removed {
 			continue
 		}
-		p := progress{o.Out + o.Lost() + o.DeadLettered, now}
+		p := progress{o.Passed(), now}
 		if before, ok := w.seen[o.Name]; ok && before.passed == p.passed && o.Behind > 0 {
 			p.since = before.since
 		}

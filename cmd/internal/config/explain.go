@@ -27,7 +27,10 @@ func (r *reader) explain(err error) {
 	}
 	var end *collector.EndError
 	var key *KeyError
+	var route *collector.RouteError
 	switch {
+	case errors.As(err, &route) && r.file.said[routesKey] != nil:
+		r.explainRoute(route)
 	case errors.As(err, &end):
 		r.explainURL(r.file.said[end.Side+"s."+end.End.Name], end.Err)
 	case errors.As(err, &key) && r.file.said[key.Key] != nil:

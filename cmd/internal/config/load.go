@@ -5,6 +5,7 @@ package config
 import (
 	"cmp"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -31,6 +32,8 @@ type Options struct {
 // A File is what was read.
 type File struct {
 	Inputs, Outputs []collector.End
+	Routes          []collector.Route
+	Tests           []Test
 
 	said  map[string]*node // by key, and by inputs.NAME and outputs.NAME
 	given []string         // by variables and files, the longest first
@@ -62,12 +65,15 @@ type reader struct {
 	files    []*source
 	bytes    int
 	mistakes Mistakes
+	misread  int // how many of them were there before Check
 }
 
 const (
 	includeKey = "include"
 	inputsKey  = "inputs"
 	outputsKey = "outputs"
+	routesKey  = "routes"
+	testsKey   = "tests"
 )
 
 // Load reads a file and those that it includes. The error is a Mistakes with all of them; the File
@@ -75,6 +81,7 @@ const (
 func Load(path string, o *Options) (*File, error) {
 	r := &reader{Options: o, file: &File{said: map[string]*node{}}, fields: fieldsOf(o.Settings)}
 	r.load(path, true)
+	r.misread = len(r.mistakes)
 	if o.Check != nil {
 		r.explain(o.Check(r.file))
 	}
@@ -125,12 +132,23 @@ func (r *reader) load(path string, first bool) {
 			r.ends(p, "input", &r.file.Inputs)
 		case outputsKey:
 			r.ends(p, "output", &r.file.Outputs)
+		case routesKey:
+			r.part(p, &r.file.Routes)
+		case testsKey:
+			r.part(p, &r.file.Tests)
 		default:
 			r.setting(p)
 		}
 	}
 	if n := root.get(includeKey); n != nil && first {
 		r.include(n)
+	}
+}
+
+// part stores the value of a key that is a list.
+func (r *reader) part(p pair, to any) {
+	if r.say(p.key.value, p) {
+		r.into(p.value, p.key.value, reflect.ValueOf(to).Elem(), nil)
 	}
 }
 
@@ -183,6 +201,10 @@ func (r *reader) maskUnknown(root *node) {
 			for _, end := range p.value.pairs {
 				r.maskEnds(end.value, table)
 			}
+		case key == routesKey:
+			maskParts(p.value, reflect.TypeFor[[]collector.Route]())
+		case key == testsKey:
+			maskParts(p.value, reflect.TypeFor[[]Test]())
 		case key != includeKey && r.field(key) == nil:
 			maskAll(p.value)
 		}

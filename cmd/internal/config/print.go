@@ -28,6 +28,9 @@ func (f *File) Print(settings any, inputs, outputs []collector.End) string {
 	}
 	f.printEnds(&b, inputsKey, inputs)
 	f.printEnds(&b, outputsKey, outputs)
+	if f != nil && len(f.Routes) > 0 {
+		f.printPart(&b, routesKey+":", reflect.ValueOf(f.Routes), "", "")
+	}
 	return b.String()
 }
 
@@ -91,4 +94,93 @@ func sizeOf(n int64) string {
 		}
 	}
 	return strconv.FormatInt(n, 10)
+}
+
+// longHidden stands for a secret, and is as long as one has to be: what is in force can be read
+// again.
+const longHidden = hidden + " not shown " + hidden
+
+// printPart prints a value behind its key, or behind the dash of an item.
+func (f *File) printPart(b *strings.Builder, head string, v reflect.Value, indent string, tag reflect.StructTag) {
+	if tag.Get("secret") != "" {
+		fmt.Fprintf(b, "%s %q\n", head, longHidden)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		f.printPart(b, head, v.Elem(), indent, tag)
+	case reflect.Struct:
+		f.printFields(b, head, v, indent)
+	case reflect.Slice:
+		if names, ok := v.Interface().(collector.Names); ok {
+			b.WriteString(head + "\n")
+			for _, n := range names {
+				fmt.Fprintf(b, "%s  %s: %s\n", indent, f.safe(n.From), f.safe(n.To))
+			}
+			return
+		}
+		if values, ok := v.Interface().(collector.Values); ok {
+			fmt.Fprintf(b, "%s %s\n", head, f.flow(values))
+			return
+		}
+		b.WriteString(head + "\n")
+		for i := range v.Len() {
+			f.printPart(b, indent+"  -", v.Index(i), indent+"    ", "")
+		}
+	default:
+		fmt.Fprintf(b, "%s %s\n", head, f.flow(v.Interface()))
+	}
+}
+
+// printFields prints what a structure says, the first of it behind a dash.
+func (f *File) printFields(b *strings.Builder, head string, v reflect.Value, indent string) {
+	dash := strings.HasSuffix(head, "-")
+	if v.IsZero() {
+		b.WriteString(head + " {}\n")
+		return
+	}
+	if !dash {
+		b.WriteString(head + "\n")
+		indent += "  "
+	}
+	for _, part := range reflect.VisibleFields(v.Type()) {
+		value := v.FieldByIndex(part.Index)
+		if value.IsZero() {
+			continue
+		}
+		before := indent
+		if dash {
+			before = head + " "
+			dash = false
+		}
+		f.printPart(b, before+keyOf(part.Name)+":", value, indent, part.Tag)
+	}
+}
+
+// flow is a value in one line.
+func (f *File) flow(v any) string {
+	var items []string
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return strconv.Quote(f.Hide(v))
+	case []any:
+		for _, one := range v {
+			items = append(items, f.flow(one))
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case collector.Values:
+		for i := range v {
+			items = append(items, strconv.Quote(f.Hide(v[i].Field))+": "+f.flow(v[i].Value))
+		}
+		return "{" + strings.Join(items, ", ") + "}"
+	case float64:
+		text := strconv.FormatFloat(v, 'g', -1, 64)
+		if !strings.ContainsAny(text, ".e") {
+			text += ".0"
+		}
+		return text
+	}
+	return fmt.Sprint(v)
 }

@@ -35,6 +35,9 @@ func Schema(o *Options) ([]byte, error) {
 		},
 		inputsKey:  endsSchema("Where events come in, by name.", o.Ends[inputsKey]),
 		outputsKey: endsSchema("Where events go, by name.", o.Ends[outputsKey]),
+		routesKey: shape(reflect.TypeFor[[]collector.Route](),
+			`help:"Which events go to which outputs, and what becomes of them on the way; the first that matches, unless it says continue."`),
+		testsKey: shape(reflect.TypeFor[[]Test](), `help:"Events, and what outputs get of them: run by spillway check."`),
 	}
 	fields := fieldsOf(o.Settings)
 	for i := range fields {

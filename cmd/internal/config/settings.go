@@ -89,7 +89,7 @@ func (r *reader) field(key string) *field {
 
 // keys are those of a file's top.
 func (r *reader) keys() []string {
-	keys := []string{includeKey, inputsKey, outputsKey}
+	keys := []string{includeKey, inputsKey, outputsKey, routesKey, testsKey}
 	for i := range r.fields {
 		keys = append(keys, r.fields[i].key)
 	}

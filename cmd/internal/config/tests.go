@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/step"
+)
+
+// A Test is an event, and what outputs get of it by the routes.
+type Test struct {
+	Name   string           `help:"What is tested." required:"true"`
+	Input  TestEvent        `help:"An event that comes in." required:"true"`
+	Expect collector.Values `help:"By output: 0, 1, or what the event has become, as far as it is said. Other outputs are not looked at." required:"true"`
+}
+
+// A TestEvent is an event as it is written in a test.
+type TestEvent struct {
+	Tag    string           `help:"Its tag."`
+	Time   string           `help:"Its time, such as 2026-11-25T12:00:00Z."`
+	Record collector.Values `help:"Its fields."`
+}
+
+// testTime is the time of an event that says none.
+const testTime = "2026-01-01T00:00:00Z"
+
+// RunTests runs the tests of a file without mistakes.
+func (f *File) RunTests() error {
+	var names []string
+	for i := range f.Outputs {
+		names = append(names, f.Outputs[i].Name)
+	}
+	routes, err := step.Read(f.Routes, names, 64<<20)
+	if err != nil {
+		return err
+	}
+	var all Mistakes
+	for i := range f.Tests {
+		t := &f.Tests[i]
+		at := f.said[testsKey].items[i]
+		fail := func(n *node, format string, args ...any) {
+			all = append(all, n.mistake("test %s: %s", quote(t.Name), f.Hide(fmt.Sprintf(format, args...))))
+		}
+		switch {
+		case t.Name == "" || len(t.Expect) == 0:
+			fail(at, "a test has name, input and expect")
+			continue
+		case len(t.Input.Record) == 0:
+			fail(at, "its input has no record")
+			continue
+		}
+		entry, err := t.Input.entry()
+		if err != nil {
+			fail(at, "%v", err)
+			continue
+		}
+		for _, want := range t.Expect {
+			n := at.get("expect").at([]any{want.Field})
+			if !slices.Contains(names, want.Field) {
+				fail(n, "there is no output %s%s", quote(want.Field), meant(want.Field, names))
+				continue
+			}
+			got, failed, err := sifted(routes.For(want.Field), t.Input.Tag, entry)
+			switch {
+			case err != nil:
+				fail(n, "%v", err)
+			case failed != "":
+				got = nil
+			}
+			for _, difference := range differences(want.Value, got, failed) {
+				fail(n, "output %s: %s", want.Field, difference)
+			}
+		}
+	}
+	if all != nil {
+		return all
+	}
+	return nil
+}
+
+// entry is the event as it lies in the journal.
+func (e *TestEvent) entry() ([]byte, error) {
+	text := e.Time
+	if text == "" {
+		text = testTime
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return nil, fmt.Errorf("the time %s is none such as %s", quote(text), testTime)
+	}
+	b := forward.AppendEventTime([]byte{0x92}, at.Unix(), uint32(at.Nanosecond()))
+	return step.AppendValue(b, e.Record)
+}
+
+// An outcome is what an output gets of an event.
+type outcome struct {
+	tag    string
+	time   time.Time
+	record map[string]any
+}
+
+// sifted runs an event through what leads to an output: nil if it gets nothing. failed is why it is
+// a dead letter.
+func sifted(s *step.Sifter, tag string, entry []byte) (got *outcome, failed string, err error) {
+	if s != nil {
+		var out step.Sifted
+		switch s.Takes(tag) {
+		case step.None:
+			return nil, "", nil
+		case step.Some:
+			if err := s.Sift(&out, tag, entry, 1, 0); err != nil {
+				return nil, "", err
+			}
+			if len(out.Failed) > 0 {
+				return nil, out.Failed[0].Reason, nil
+			}
+			if len(out.Runs) == 0 {
+				return nil, "", nil
+			}
+			tag, entry = out.Runs[0].Tag, out.Entries
+		}
+	}
+	r := forward.ReadEntries(entry)
+	e, ok := r.Next()
+	if !ok {
+		return nil, "", r.Err()
+	}
+	got = &outcome{tag: tag, time: e.Time()}
+	text, err := forward.Record(e.Record).AppendJSON(nil)
+	if err != nil {
+		return nil, "", err
+	}
+	got.record, _ = read(text).(map[string]any)
+	return got, "", nil
+}
+
+// read reads JSON with numbers as they are written.
+func read(text []byte) (v any) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	_ = d.Decode(&v)
+	return v
+}
+
+// differences says how an outcome is another one than expected: a number of events, or an event.
+func differences(want any, got *outcome, failed string) []string {
+	values, event := want.(collector.Values)
+	count := int64(0)
+	if got != nil {
+		count = 1
+	}
+	switch {
+	case !event && want != int64(0) && want != int64(1):
+		return []string{"what is expected is 0, 1, or a map with tag, time or record"}
+	case !event && want == count:
+		return nil
+	case got == nil && failed != "":
+		return []string{"the event is a dead letter: " + failed}
+	case got == nil:
+		return []string{"it gets nothing"}
+	case !event:
+		text, _ := json.Marshal(got.record)
+		return []string{fmt.Sprintf("it gets %s with the tag %q", text, got.tag)}
+	}
+	var all []string
+	for _, v := range values {
+		switch text, _ := v.Value.(string); v.Field {
+		case "tag":
+			if text != got.tag {
+				all = append(all, fmt.Sprintf("the tag is %q, not %q", got.tag, text))
+			}
+		case "time":
+			if at, err := time.Parse(time.RFC3339Nano, text); err != nil || !at.Equal(got.time) {
+				all = append(all, fmt.Sprintf("the time is %s, not %s", got.time.UTC().Format(time.RFC3339Nano), text))
+			}
+		case "record":
+			b, err := step.AppendValue(nil, v.Value)
+			if err == nil {
+				b, err = forward.Value(b).AppendJSON(nil)
+			}
+			if err != nil {
+				return append(all, err.Error())
+			}
+			all = append(all, unlike("", read(b), any(got.record))...)
+		default:
+			all = append(all, fmt.Sprintf("unknown key %s%s", quote(v.Field), meant(v.Field, []string{"tag", "time", "record"})))
+		}
+	}
+	return all
+}
+
+// unlike says which fields differ.
+func unlike(path string, want, got any) (all []string) {
+	a, ok := want.(map[string]any)
+	b, also := got.(map[string]any)
+	if !ok || !also {
+		if !same(want, got) {
+			x, _ := json.Marshal(got)
+			y, _ := json.Marshal(want)
+			return []string{fmt.Sprintf("%s is %s, not %s", strings.TrimPrefix(path, "."), x, y)}
+		}
+		return nil
+	}
+	keys := map[string]bool{}
+	for key := range a {
+		keys[key] = true
+	}
+	for key := range b {
+		keys[key] = true
+	}
+	sorted := make([]string, 0, len(keys))
+	for key := range keys {
+		sorted = append(sorted, key)
+	}
+	slices.Sort(sorted)
+	for _, key := range sorted {
+		at := path + "." + key
+		x, wanted := a[key]
+		y, there := b[key]
+		switch {
+		case !there:
+			all = append(all, at[1:]+" is missing")
+		case !wanted:
+			text, _ := json.Marshal(y)
+			all = append(all, fmt.Sprintf("%s is there: %s", at[1:], text))
+		default:
+			all = append(all, unlike(at, x, y)...)
+		}
+	}
+	return all
+}
+
+// same compares values of JSON, numbers as numbers.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case json.Number:
+		b, ok := b.(json.Number)
+		x, _, err := big.ParseFloat(a.String(), 10, 256, big.ToNearestEven)
+		if !ok || err != nil {
+			return false
+		}
+		y, _, err := big.ParseFloat(b.String(), 10, 256, big.ToNearestEven)
+		return err == nil && x.Cmp(y) == 0
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, same)
+	case map[string]any:
+		return unlike("", a, b) == nil
+	}
+	return a == b
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spillwaylog/spillway/internal/step"
+)
+
+// TestStepExamples: each step has an example, with tests that look at it.
+func TestStepExamples(t *testing.T) {
+	files := map[string]string{}
+	for _, path := range exampleFiles(t) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Base(path)] = string(text)
+	}
+	for _, kind := range step.Kinds() {
+		text := files["step_"+kind+".yaml"]
+		if !strings.Contains(text, "- "+kind+": ") && !strings.Contains(text, "- "+kind+":\n") || !strings.Contains(text, "\ntests:\n") {
+			t.Errorf("there is no example of %s with tests", kind)
+		}
+	}
+}
+
+// TestConfigTests: check says what tests of a file differ in, each at its place, and nothing else.
+func TestConfigTests(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.yaml")
+	text := `outputs: {a: "discard:", b: "discard:", c: "discard:"}
+routes:
+  - match: "app"
+    do: [{mask: user.mail}, {rename: {a: b}}, {drop: b > 5}]
+    to: a
+    continue: true
+  - match: "**"
+    do: [{tag: "{x}"}]
+    to: [b, c]
+    on_error: letter
+`
+	for _, tt := range []struct{ test, want string }{
+		{`{name: t, input: {tag: app, record: {a: 1}}, expect: {a: {record: {b: 1.0}}, b: 1, c: 0}}`, "output b: the event is a dead letter: tag: x is missing, or no text and no number"},
+		{`{name: t, input: {tag: app, record: {a: 6, x: y}}, expect: {a: 0, b: 1, c: {tag: y}}}`, ""},
+		{`{name: t, input: {tag: app, record: {a: 6}}, expect: {a: 1}}`, "output a: it gets nothing"},
+		{`{name: t, input: {tag: other, record: {x: z}}, expect: {a: 1, b: 0}}`, "output a: it gets nothing|output b: it gets {\"x\":\"z\"} with the tag \"z\""},
+		{
+			`{name: t, input: {tag: app, time: "2026-11-25T12:00:00.5+01:00", record: {user: {mail: x, id: 7}, l: [1, 2.5]}}, expect: {a: {tag: aqp, time: "2026-11-25T11:00:01Z", record: {user: {mail: x}, l: [1, 2], q: 1}}}}`,
+			`the tag is "app", not "aqp"|the time is 2026-11-25T11:00:00.5Z, not 2026-11-25T11:00:01Z|l is [1,2.5], not [1,2]|q is missing|user.id is there: 7|user.mail is "***", not "x"`,
+		},
+		{`{name: t, input: {tag: app, time: "2026-11-25T11:00:00.5Z", record: {l: [1, 2.5, null, {x: true}]}}, expect: {a: {time: "2026-11-25T12:00:00.5+01:00", record: {l: [1.0, 2.50, null, {x: true}]}}}}`, ""},
+		{`{name: t, input: {tag: app, record: {a: 1}}, expect: {aa: 1, a: {tags: x}}}`, `there is no output "aa"|unknown key "tags"; did you mean "tag"?`},
+		{`{name: t, input: {tag: app, record: {a: 1}}, expect: {a: 2}}`, "what is expected is 0, 1, or a map with tag, time or record"},
+		{`{name: t, input: {tag: app}, expect: {a: 1}}`, "its input has no record"},
+		{`{input: {tag: app, record: {a: 1}}}`, "a test has name, input and expect"},
+		{`{name: t, input: {tag: app, time: noon, record: {a: 1}}, expect: {a: 1}}`, `the time "noon" is none such as`},
+	} {
+		if err := os.WriteFile(file, []byte(text+"tests:\n  - "+tt.test+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := command(t, "", "check", "-c", file)
+		if (got.code == 0) != (tt.want == "") || got.out != "" || tt.want == "" && got.err != "" {
+			t.Errorf("%s: %+v", tt.test, got)
+		}
+		wants := strings.Split(tt.want, "|")
+		for _, want := range wants {
+			if !strings.Contains(got.err, want) {
+				t.Errorf("%s: there is no %q in\n%s", tt.test, want, got.err)
+			}
+		}
+		if n := strings.Count(got.err, file+":12:"); tt.want != "" && n != len(wants) {
+			t.Errorf("%s: %d differences, want %d:\n%s", tt.test, n, len(wants), got.err)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package follow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/step"
+	"github.com/spillwaylog/spillway/journal"
+)
+
+// A sieve makes of a record, or of a piece of it, what Config.Sift leaves: a flight for each run of
+// events with one tag.
+//
+//	piece       │ app app app │ drop │ err err │ app │
+//	flights      part          idle   part      the last one ends where the record does
+//
+// As with pieces, the cursor passes the record, and a state counts, only with the last. Of which
+// nothing is left becomes an idle flight, which is done without the output.
+type sieve struct {
+	*ground
+	splitter *splitter
+	inflater forward.Inflater
+	out      step.Sifted
+
+	// The record in hand.
+	from, end journal.Position
+	base      []byte // its id, if it has one of Spillway's own
+	number    int    // of its next flight
+	first     int    // which of its events that are left is the next
+
+	// The piece in hand.
+	run, at int // the next of out.Runs, and where it begins
+	more    bool
+	signal  int
+}
+
+// pending says that flights of the piece in hand are still to come.
+func (v *sieve) pending() bool { return v.run < len(v.out.Runs) }
+
+// drop forgets the piece in hand.
+func (v *sieve) drop() { v.out.Runs, v.run, v.end = v.out.Runs[:0], 0, 0 }
+
+// takes is Sift.Takes; without a Sift all is taken.
+func (v *sieve) takes(tag string) step.Share {
+	if v.cfg.Sift == nil {
+		return step.All
+	}
+	return v.cfg.Sift.Takes(tag)
+}
+
+// sift runs the steps over a flight's chunk, and makes it the first of what they leave.
+func (v *sieve) sift(x *flight) error {
+	c := x.chunk
+	if v.end != x.end {
+		v.end, v.from, v.number, v.first = x.end, v.taken, 0, 0
+		of := c
+		if v.splitter.cutting {
+			of = &v.splitter.split.chunk
+		}
+		if v.base = v.base[:0]; of.Own {
+			v.base = append(v.base, of.ID...)
+		}
+	}
+	v.run, v.at, v.more, v.signal = 0, 0, x.part, c.Signal
+	v.splitter.cutting = v.splitter.cutting && x.part
+	if err := v.cfg.Sift.Sift(&v.out, c.Tag, c.Entries, uint64(x.end), x.first); err != nil {
+		v.drop()
+		x.part = false
+		return err
+	}
+	x.failed = v.failures(x.end, c)
+	x.refused = int64(len(v.out.Failed))
+	x.filtered = int64(c.Events-left(v.out.Runs)) - x.refused
+	if len(v.out.Runs) == 1 {
+		x.entries, v.out.Entries = v.out.Entries, x.entries
+	}
+	if x.held != nil {
+		x.held.Release()
+		x.held = nil
+	}
+	v.fill(x)
+	return nil
+}
+
+// left counts the events of runs.
+func left(runs []step.Run) (n int) {
+	for i := range runs {
+		n += runs[i].Events
+	}
+	return n
+}
+
+// fill makes a flight of the next run; an idle one where there is none.
+func (v *sieve) fill(x *flight) {
+	x.end, x.chunk, x.first, x.number, x.sifted = v.end, &x.own, v.first, v.number, true
+	x.own = forward.Chunk{Tag: x.own.Tag}
+	if !v.pending() {
+		x.idle, x.part, x.bytes = true, v.more, 0
+		return
+	}
+	r := &v.out.Runs[v.run]
+	if len(v.out.Runs) > 1 {
+		x.entries = append(x.entries[:0], v.out.Entries[v.at:r.End]...)
+	}
+	v.at = r.End
+	v.run++
+	v.number++
+	v.first += r.Events
+	x.part = v.more || v.pending()
+	x.own = forward.Chunk{Tag: r.Tag, Signal: v.signal, Entries: x.entries, Events: r.Events}
+	x.bytes = int64(len(x.entries))
+}
+
+// identify appends the id of a flight: of the record's, where that is known wherever it comes, and
+// else of where it stands. Other steps make other chunks, so these have other ids.
+func (v *sieve) identify(dst []byte, x *flight) []byte {
+	var room [192]byte
+	id := append(room[:0], v.base...)
+	if len(v.base) == 0 {
+		id = v.cfg.Identify(id, v.from, v.end)
+	}
+	id = append(id, 1) // no piece
+	id = binary.BigEndian.AppendUint32(id, uint32(x.number))
+	id = append(id, v.cfg.Sift.Mark()...)
+	sum := sha256.Sum256(id)
+	return base64.StdEncoding.AppendEncode(dst, sum[:16])
+}
+
+// failures are the events that steps make dead letters, as they came, by reason.
+func (v *sieve) failures(end journal.Position, c *forward.Chunk) (all []Refused) {
+	for _, f := range v.out.Failed {
+		i := slices.IndexFunc(all, func(r Refused) bool { return r.Reason == f.Reason })
+		if i < 0 {
+			i = len(all)
+			all = append(all, Refused{
+				Position: end, Time: time.Now(), Reason: f.Reason, Chunk: &forward.Chunk{Tag: c.Tag, Signal: c.Signal},
+			})
+		}
+		r := &all[i]
+		r.Entries = append(r.Entries, f.Index)
+		r.Chunk.Entries = append(r.Chunk.Entries, f.Entry...)
+		r.Chunk.Events++
+	}
+	return all
+}
+
+// whole says what the output would get of a whole record: chunks that share no bytes, and how many
+// events it would not get.
+func (v *sieve) whole(end journal.Position, c *forward.Chunk) (chunks []*forward.Chunk, filtered int64, err error) {
+	switch v.takes(c.Tag) {
+	case step.None:
+		return nil, int64(c.Events), nil
+	case step.All:
+		return []*forward.Chunk{c}, 0, nil
+	}
+	if c.Compressed != nil && c.Entries == nil {
+		inflated := *c
+		if err := v.inflater.Inflate(&inflated); err != nil {
+			return nil, 0, err
+		}
+		c = &inflated
+	}
+	defer v.drop()
+	if err := v.cfg.Sift.Sift(&v.out, c.Tag, c.Entries, uint64(end), 0); err != nil {
+		return nil, 0, err
+	}
+	at := 0
+	for _, r := range v.out.Runs {
+		chunks = append(chunks, &forward.Chunk{Tag: r.Tag, Signal: c.Signal, Entries: slices.Clone(v.out.Entries[at:r.End]), Events: r.Events})
+		at = r.End
+	}
+	for _, r := range v.failures(end, c) { // given up as they came
+		chunks = append(chunks, r.Chunk)
+		filtered -= int64(r.Chunk.Events)
+	}
+	return chunks, filtered + int64(c.Events-left(v.out.Runs)), nil
+}
+
+// refuseNow makes what steps refused dead letters, for an output that commits the position behind
+// it by itself. It fails only when ctx ends.
+func (u *outcomes) refuseNow(ctx context.Context, x *flight) error {
+	for len(x.failed) > 0 && u.cfg.Refuse != nil {
+		err := u.cfg.Refuse(ctx, x.failed)
+		if err == nil {
+			break
+		}
+		u.care.fail(fmt.Errorf("dead letters: %w", err), retryPause)
+		if err := pause(ctx, retryPause); err != nil {
+			return err
+		}
+	}
+	x.failed = nil
+	return nil
+}
+
+// errRetags says why an output that keeps its position itself cannot have a step tag.
+var errRetags = fmt.Errorf("the step tag may make several chunks of one: an output that keeps its position itself takes whole ones")

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"bytes"
+	"regexp"
+
+	"github.com/spillwaylog/spillway/msgpack"
+)
+
+// A condition is a tree whose leaves compare a field with constants. It is evaluated on the bytes
+// of the field, and allocates nothing.
+type condition struct {
+	op       op
+	a, b     *condition // of and, or, not
+	subject  path       // of a leaf; nil: the tag
+	constant constant
+	list     []constant
+	words    map[string]bool // of a long list of texts
+	pattern  *regexp.Regexp
+}
+
+type op uint8
+
+const (
+	opAnd op = iota
+	opOr
+	opNot
+	opTrue // the field is true
+	opEqual
+	opLess
+	opLessEqual
+	opGreater
+	opGreaterEqual
+	opIn
+	opContains
+	opMatches
+)
+
+// A constant is what a field is compared with.
+type constant struct {
+	kind  constantKind
+	text  string
+	truth bool
+	figure
+}
+
+type constantKind uint8
+
+const (
+	isNil constantKind = iota
+	isText
+	isTruth
+	isNumber
+)
+
+// holds says whether an event is as the condition says.
+func (c *condition) holds(e *event) bool {
+	switch c.op {
+	case opAnd:
+		return c.a.holds(e) && c.b.holds(e)
+	case opOr:
+		return c.a.holds(e) || c.b.holds(e)
+	case opNot:
+		return !c.a.holds(e)
+	}
+	if c.subject == nil {
+		return c.text(e, e.tag)
+	}
+	value := e.get(c.subject)
+	if value == nil {
+		return c.op == opEqual && c.constant.kind == isNil || c.op == opIn && c.inNil()
+	}
+	if text, ok := textOf(value); ok {
+		return c.bytes(text)
+	}
+	t, _, err := msgpack.ReadToken(value)
+	if err != nil {
+		return false
+	}
+	switch c.op {
+	case opTrue:
+		return t.Bool()
+	case opIn:
+		for i := range c.list {
+			if c.list[i].equals(&t) {
+				return true
+			}
+		}
+		return false
+	case opEqual:
+		return c.constant.equals(&t)
+	}
+	if c.constant.kind != isNumber {
+		return false
+	}
+	number, ok := figureOf(&t)
+	if !ok {
+		return false
+	}
+	order, ok := number.compare(c.constant.figure)
+	return ok && c.ordered(order)
+}
+
+// inNil says whether nil is in the list, which a field that is missing is like.
+func (c *condition) inNil() bool {
+	for i := range c.list {
+		if c.list[i].kind == isNil {
+			return true
+		}
+	}
+	return false
+}
+
+// equals compares with what is no text.
+func (k *constant) equals(t *msgpack.Token) bool {
+	switch k.kind {
+	case isNil:
+		return t.Kind == msgpack.Nil
+	case isTruth:
+		return t.Kind == msgpack.Bool && t.Bool() == k.truth
+	case isNumber:
+		number, ok := figureOf(t)
+		if !ok {
+			return false
+		}
+		order, ok := number.compare(k.figure)
+		return ok && order == 0
+	}
+	return false
+}
+
+// ordered says whether an order is the one that is asked for.
+func (c *condition) ordered(order int) bool {
+	switch c.op {
+	case opLess:
+		return order < 0
+	case opLessEqual:
+		return order <= 0
+	case opGreater:
+		return order > 0
+	case opGreaterEqual:
+		return order >= 0
+	}
+	return false
+}
+
+// bytes is the answer for a text.
+func (c *condition) bytes(text []byte) bool {
+	switch c.op {
+	case opEqual:
+		return c.constant.kind == isText && string(text) == c.constant.text
+	case opIn:
+		if c.words != nil {
+			return c.words[string(text)]
+		}
+		for i := range c.list {
+			if k := &c.list[i]; k.kind == isText && string(text) == k.text {
+				return true
+			}
+		}
+		return false
+	case opContains:
+		return len(c.constant.text) <= len(text) && indexOf(text, c.constant.text) >= 0
+	case opMatches:
+		return c.pattern.Match(text)
+	case opTrue:
+		return false
+	}
+	return c.constant.kind == isText && c.ordered(compareText(text, c.constant.text))
+}
+
+// text is bytes for the tag.
+func (c *condition) text(e *event, tag string) bool {
+	e.scratch = append(e.scratch[:0], tag...)
+	return c.bytes(e.scratch)
+}
+
+// indexOf is bytes.Index with a text.
+func indexOf(b []byte, text string) int {
+	if text == "" {
+		return 0
+	}
+	for at := 0; at+len(text) <= len(b); at++ {
+		i := bytes.IndexByte(b[at:len(b)-len(text)+1], text[0])
+		if i < 0 {
+			return -1
+		}
+		if at += i; string(b[at:at+len(text)]) == text {
+			return at
+		}
+	}
+	return -1
+}
+
+// compareText compares bytes with a text.
+func compareText(a []byte, b string) int {
+	switch {
+	case string(a) < b:
+		return -1
+	case string(a) > b:
+		return 1
+	}
+	return 0
+}

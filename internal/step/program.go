@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// ErrorField is the field of an event that says which step failed, and why.
+const ErrorField = "spillway_error"
+
+// A program is the steps of a route.
+type program struct {
+	actions []action
+	letters bool // events of which a step failed are dead letters
+	most    int  // bytes that steps may make of an event
+	skip    []bool
+	now     int // the step that runs
+}
+
+var errorName = newName(ErrorField)
+
+// run has the steps change an event. why is what the first step that failed says: the event is then
+// what the others make of it.
+func (p *program) run(e *event) (keep bool, why error) {
+	keep, failed := p.attempt(e)
+	if failed == nil {
+		return keep, nil
+	}
+	clear(p.skip)
+	why = failed
+	for tag, raw := e.from, e.raw; failed != nil; {
+		p.skip[p.now] = true
+		if _, err := e.read(tag, raw); err != nil {
+			return false, err
+		}
+		keep, failed = p.attempt(e)
+	}
+	clear(p.skip)
+	return keep, why
+}
+
+// errTooLarge says that a step makes too much of an event.
+var errTooLarge = errors.New("the event would be too large")
+
+// attempt runs the steps but for those to be skipped, until one fails. A panic is a failure.
+func (p *program) attempt(e *event) (keep bool, failed error) {
+	defer func() {
+		if r := recover(); r != nil {
+			keep, failed = true, fmt.Errorf("%s: panic: %v", p.actions[p.now].kind, r)
+		}
+	}()
+	for i := range p.actions {
+		a := &p.actions[i]
+		p.now = i
+		switch {
+		case p.skip[i]:
+		case a.holds != nil:
+			if a.holds(e) != a.keep {
+				return false, nil
+			}
+		default:
+			err := a.do(e)
+			if err == nil && (len(e.room) > p.most || e.size() > p.most) {
+				err = errTooLarge
+			}
+			if err != nil {
+				return true, fmt.Errorf("%s: %w", a.kind, err)
+			}
+		}
+	}
+	return true, nil
+}
+
+// mostReason is the longest text about a failure.
+const mostReason = 256
+
+// note says in the event why a step failed.
+func (e *event) note(why error) {
+	text := why.Error()
+	if len(text) > mostReason {
+		text = text[:mostReason]
+		for !utf8.ValidString(text) && len(text) > mostReason-utf8.UTFMax {
+			text = text[:len(text)-1]
+		}
+	}
+	_ = e.set(path{errorName}, newName(text).key) // at the top of the record it cannot fail
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+
+	"github.com/spillwaylog/spillway/msgpack"
+)
+
+// A Redact takes what looks like a secret out of texts.
+type Redact struct {
+	Fields   []string `help:"Fields whose texts are looked through, those in maps and lists in them as well; none: all."`
+	Patterns []string `help:"What is looked for: card, email, ip, token; none: all of these." enum:"card,email,ip,token"`
+	Also     []string `help:"Regular expressions of what is looked for as well; of one with a group that alone is taken out."`
+}
+
+// redactions are patterns that are known.
+var redactions = map[string]func(text []byte) [][2]int{
+	"card":  cards,
+	"email": expression{expr: regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+`), needs: []byte{'@'}}.find,
+	"ip":    addresses,
+	"token": func(text []byte) (found [][2]int) {
+		for i := range tokens {
+			found = append(found, tokens[i].find(text)...)
+		}
+		return found
+	},
+}
+
+// tokens are what gives access: headers, signed tokens, keys of well-known services, and what
+// stands behind a word that says so.
+var tokens = []expression{
+	{expr: regexp.MustCompile(`(?i:\b(?:bearer|basic)\s+)([A-Za-z0-9._~+/=-]{8,})`)},
+	{expr: regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?`), needs: []byte("eyJ")},
+	{expr: regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`), needs: []byte("IA")},
+	{expr: regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{20,}`), needs: []byte("gh")},
+	{expr: regexp.MustCompile(`\bxox[abeprs]-[A-Za-z0-9-]{10,}`), needs: []byte("xox")},
+	{expr: regexp.MustCompile(`(?i:\b(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key))["']?\s*[=:]\s*["']?([^\s"'&,;]+)`)},
+}
+
+// An expression is a regular one. What has not all of needs cannot match.
+type expression struct {
+	expr  *regexp.Regexp
+	needs []byte
+}
+
+// find returns where it matches: its first group, if it has one.
+func (x expression) find(text []byte) (found [][2]int) {
+	if x.needs != nil && !bytes.Contains(text, x.needs) {
+		return nil
+	}
+	for _, at := range x.expr.FindAllSubmatchIndex(text, -1) {
+		span := [2]int{at[0], at[1]}
+		if len(at) > 2 && at[2] >= 0 {
+			span = [2]int{at[2], at[3]}
+		}
+		if span[0] < span[1] {
+			found = append(found, span)
+		}
+	}
+	return found
+}
+
+// Bounds of the digits of a card number.
+const (
+	leastCard = 13
+	mostCard  = 19
+)
+
+// cards finds runs of 13 to 19 digits, perhaps with single blanks or dashes between them, whose
+// check digit is right.
+func cards(text []byte) (found [][2]int) {
+	for i := 0; i < len(text); {
+		if text[i] < '0' || text[i] > '9' {
+			i++
+			continue
+		}
+		end, digits := i, 0
+		var number [mostCard]byte
+		for k := i; k < len(text); k++ {
+			c := text[k]
+			if c >= '0' && c <= '9' {
+				if digits < mostCard {
+					number[digits] = c - '0'
+				}
+				digits++
+				end = k + 1
+			} else if c != ' ' && c != '-' || k != end {
+				break
+			}
+		}
+		if digits >= leastCard && digits <= mostCard && checks(number[:digits]) {
+			found = append(found, [2]int{i, end})
+		}
+		i = end
+	}
+	return found
+}
+
+// checks says whether the last digit is the one that the others ask for, by Luhn's rule.
+func checks(number []byte) bool {
+	sum := 0
+	for i, d := range number {
+		n := int(d)
+		if (len(number)-i)%2 == 0 {
+			if n *= 2; n > 9 {
+				n -= 9
+			}
+		}
+		sum += n
+	}
+	return sum%10 == 0 && slices.Max(number) > 0
+}
+
+// addresses finds those of IP, in both versions.
+func addresses(text []byte) (found [][2]int) {
+	part := func(c byte) bool {
+		return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' || c == '.' || c == ':'
+	}
+	for i := 0; i < len(text); {
+		if !part(text[i]) {
+			i++
+			continue
+		}
+		end := i
+		for end < len(text) && part(text[end]) {
+			end++
+		}
+		alone := (i == 0 || !isLetter(text[i-1])) && (end == len(text) || !isLetter(text[end]))
+		if run := text[i:end]; alone && len(run) <= 64 {
+			if at, ok := addressIn(run); ok {
+				found = append(found, [2]int{i + at[0], i + at[1]})
+			}
+		}
+		i = end
+	}
+	return found
+}
+
+// addressIn finds the address in a run of its characters: without what ends a sentence, and without
+// a port.
+func addressIn(run []byte) (at [2]int, ok bool) {
+	from, to := 0, len(run)
+	for to > from && (run[to-1] == '.' || run[to-1] == ':' && (to < 2 || run[to-2] != ':')) {
+		to--
+	}
+	for from < to && (run[from] == '.' || run[from] == ':' && (from+1 == to || run[from+1] != ':')) {
+		from++
+	}
+	text := string(run[from:to])
+	if _, err := netip.ParseAddr(text); err == nil {
+		return [2]int{from, to}, to-from > 2 // :: is none of anybody
+	}
+	if a, err := netip.ParseAddrPort(text); err == nil && a.Addr().Is4() {
+		return [2]int{from, from + bytes.LastIndexByte(run[from:to], ':')}, true
+	}
+	return at, false
+}
+
+func isLetter(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= 0x80
+}
+
+// A redactor is the step.
+type redactor struct {
+	find  []func(text []byte) [][2]int
+	spans [][2]int
+}
+
+func newRedact(s *Redact, wrong func(error, ...any)) func(*event) error {
+	r := &redactor{}
+	names := s.Patterns
+	if len(names) == 0 && len(s.Also) == 0 {
+		names = []string{"card", "email", "ip", "token"}
+	}
+	for i, name := range names {
+		find := redactions[name]
+		if find == nil {
+			wrong(fmt.Errorf("%q is none of card, email, ip and token", name), "patterns", i)
+			continue
+		}
+		r.find = append(r.find, find)
+	}
+	for i, text := range s.Also {
+		expr, err := regexp.Compile(text)
+		if err != nil {
+			wrong(err, "also", i)
+			continue
+		}
+		r.find = append(r.find, expression{expr: expr}.find)
+	}
+	if len(s.Fields) > 0 {
+		return all(s.Fields, inner(wrong, "fields"), r.redact)
+	}
+	return func(e *event) error {
+		for i := range e.fields {
+			f := &e.fields[i]
+			if f.gone {
+				continue
+			}
+			if value, how := r.redact(e, f.value); how == changed {
+				f.put(e.store(value))
+				e.dirty = true
+			}
+		}
+		return nil
+	}
+}
+
+// redact is a doer.
+func (r *redactor) redact(e *event, value []byte) ([]byte, change) {
+	e.scratch = e.scratch[:0]
+	if !r.value(e, value) {
+		return nil, kept
+	}
+	return e.scratch, changed
+}
+
+// value appends a value to scratch, and says whether something of it is another one.
+func (r *redactor) value(e *event, value []byte) (found bool) {
+	if text, ok := textOf(value); ok {
+		return r.text(e, value, text)
+	}
+	t, n, err := msgpack.ReadToken(value)
+	if err != nil || t.Kind != msgpack.Array && t.Kind != msgpack.Map {
+		e.scratch = append(e.scratch, value...)
+		return false
+	}
+	e.scratch = append(e.scratch, value[:n]...)
+	rest := value[n:]
+	for i := range t.Len {
+		if t.Kind == msgpack.Map {
+			k := size(rest)
+			e.scratch = append(e.scratch, rest[:k]...)
+			rest = rest[k:]
+		}
+		k := size(rest)
+		if k == 0 {
+			panic(fmt.Sprintf("a value breaks off at element %d", i))
+		}
+		found = r.value(e, rest[:k:k]) || found
+		rest = rest[k:]
+	}
+	return found
+}
+
+// text appends a text without what is found in it.
+func (r *redactor) text(e *event, value, text []byte) bool {
+	r.spans = r.spans[:0]
+	for _, find := range r.find {
+		r.spans = append(r.spans, find(text)...)
+	}
+	if len(r.spans) == 0 {
+		e.scratch = append(e.scratch, value...)
+		return false
+	}
+	slices.SortFunc(r.spans, func(a, b [2]int) int { return a[0] - b[0] })
+	clean := make([]byte, 0, len(text))
+	from := 0
+	for _, s := range r.spans {
+		if s[0] >= from {
+			clean = append(append(clean, text[from:s[0]]...), "***"...)
+		}
+		from = max(from, s[1])
+	}
+	clean = append(clean, text[from:]...)
+	e.scratch = append(msgpack.AppendStringHeader(e.scratch, len(clean)), clean...)
+	return true
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Route says which events go to which outputs, and what becomes of them on the way. Routes stand
+// in a list: an event takes the first one that matches its tag, and those behind it only if that
+// one says Continue. An output gets an event once at most, by the first of these routes that leads
+// to it.
+type Route struct {
+	Match    string   `help:"Pattern of tags: * is one part or some of it, ** any parts, {a,b} one of these." required:"true"`
+	Do       []Step   `help:"Steps, in their order."`
+	To       []string `help:"Names of outputs; none: such events go nowhere."`
+	Continue bool     `help:"Whether the routes behind this one count, too."`
+	OnError  string   `help:"What becomes of an event of which a step fails." enum:"field,letter"`
+}
+
+// What Route.OnError may be.
+const (
+	OnErrorField  = "field"  // it goes on, without that step, and has the field ErrorField
+	OnErrorLetter = "letter" // it is a dead letter, as it was before all steps
+)
+
+// An Error is what is wrong with a route.
+type Error struct {
+	Path   []any  // which route, and keys and indices in it: 1, "do", 0, "drop"
+	At     int    // at which byte of the text there; -1: at all of it
+	Output string // that it is about, if it is about no route
+	Text   string
+}
+
+// Error says where.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("routes")
+	for _, key := range e.Path {
+		if i, ok := key.(int); ok {
+			fmt.Fprintf(&b, "[%d]", i)
+		} else {
+			fmt.Fprintf(&b, ".%v", key)
+		}
+	}
+	return b.String() + ": " + e.Text
+}
+
+// Routes are routes that were understood.
+type Routes struct {
+	routes []Route
+	globs  []glob
+	most   int
+}
+
+// Read understands routes. outputs are the names of those that there are, most is how large steps
+// may make an event. The error is all that is wrong, joined, each an *Error.
+func Read(routes []Route, outputs []string, most int64) (*Routes, error) {
+	r := &Routes{routes: routes, most: int(min(most, 1<<30))}
+	var errs []error
+	for i := range routes {
+		errs = append(errs, r.read(i, outputs)...)
+	}
+	for _, name := range outputs {
+		if name != "" && len(routes) > 0 && !slices.ContainsFunc(routes, func(o Route) bool { return slices.Contains(o.To, name) }) {
+			errs = append(errs, &Error{At: -1, Output: name, Text: fmt.Sprintf("no route leads to the output %s", name)})
+		}
+	}
+	return r, errors.Join(errs...)
+}
+
+func (r *Routes) read(i int, outputs []string) (errs []error) {
+	route := &r.routes[i]
+	fail := func(at int, text string, key ...any) {
+		errs = append(errs, &Error{Path: append([]any{i}, key...), At: at, Text: text})
+	}
+	g, err := parseGlob(route.Match)
+	if err != nil {
+		fail(-1, err.Error(), "match")
+	}
+	r.globs = append(r.globs, g)
+	for j := range route.Do {
+		newAction(&route.Do[j], func(key []any, at int, text string) { fail(at, text, append([]any{"do", j}, key...)...) })
+	}
+	for j, name := range route.To {
+		switch {
+		case !slices.Contains(outputs, name) || name == "":
+			fail(-1, fmt.Sprintf("there is no output %q", name), "to", j)
+		case slices.Contains(route.To[:j], name):
+			fail(-1, fmt.Sprintf("%s is named twice", name), "to", j)
+		}
+	}
+	if o := route.OnError; o != "" && o != OnErrorField && o != OnErrorLetter {
+		fail(-1, fmt.Sprintf("on_error is %s or %s, not %q", OnErrorField, OnErrorLetter, o), "on_error")
+	}
+	return errs
+}
+
+// For returns what an output gets; nil: everything, as it is.
+func (r *Routes) For(output string) *Sifter {
+	if len(r.routes) == 0 {
+		return nil
+	}
+	s := &Sifter{shares: map[string]*program{}}
+	h := sha256.New()
+	for i := range r.routes {
+		route := &r.routes[i]
+		rule := rule{glob: r.globs[i], ends: !route.Continue}
+		if slices.Contains(route.To, output) {
+			rule.program = everything
+			if len(route.Do) > 0 {
+				rule.program = r.program(route)
+				fmt.Fprintf(h, "%q %+v\n", route.Match, route.Do)
+				s.steps = true
+			}
+		}
+		s.rules = append(s.rules, rule)
+	}
+	if first := &s.rules[0]; r.routes[0].Match == "**" && first.program == everything {
+		return nil
+	}
+	h.Sum(s.mark[:0])
+	for i := range r.routes {
+		s.retags = s.retags || s.rules[i].program != nil && slices.ContainsFunc(r.routes[i].Do, func(s Step) bool { return s.Tag != "" })
+	}
+	return s
+}
+
+// program makes the steps of a route anew: each output has its own.
+func (r *Routes) program(route *Route) *program {
+	p := &program{letters: route.OnError == OnErrorLetter, most: r.most, skip: make([]bool, len(route.Do))}
+	for j := range route.Do {
+		p.actions = append(p.actions, newAction(&route.Do[j], func([]any, int, string) {})) // Read has told of mistakes
+	}
+	return p
+}

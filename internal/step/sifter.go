@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+// A Sifter is what one output gets: which tags, and what of their events. One goroutine uses it at
+// a time.
+type Sifter struct {
+	rules  []rule
+	shares map[string]*program // by tag; nil: nothing
+	steps  bool
+	retags bool
+	mark   [32]byte
+	event  event
+}
+
+// A rule is a route as an output sees it.
+type rule struct {
+	glob    glob
+	program *program // nil: it leads elsewhere
+	ends    bool     // the routes behind it do not count
+}
+
+// everything is the program of a route without steps.
+var everything = &program{}
+
+// A Share is what an output gets of the events with a tag.
+type Share uint8
+
+// The shares.
+const (
+	None Share = iota // nothing
+	All               // each as it is
+	Some              // what Sift leaves
+)
+
+// Takes says what the output gets of a tag. It is decided once a tag.
+func (s *Sifter) Takes(tag string) Share {
+	switch s.of(tag) {
+	case nil:
+		return None
+	case everything:
+		return All
+	}
+	return Some
+}
+
+// Steps says whether there is a tag of which it takes Some.
+func (s *Sifter) Steps() bool { return s.steps }
+
+// Retags says whether events may get another tag.
+func (s *Sifter) Retags() bool { return s.retags }
+
+// Mark is what the steps are known by: others have another one.
+func (s *Sifter) Mark() []byte { return s.mark[:] }
+
+// of returns the program for a tag.
+func (s *Sifter) of(tag string) *program {
+	p, known := s.shares[tag]
+	if known {
+		return p
+	}
+	for i := range s.rules {
+		r := &s.rules[i]
+		if !r.glob.match(tag) {
+			continue
+		}
+		if p = r.program; p != nil || r.ends {
+			break
+		}
+	}
+	if len(s.shares) >= mostTags {
+		clear(s.shares)
+	}
+	s.shares[tag] = p
+	return p
+}
+
+// Sifted is what steps left of some entries, in their order.
+type Sifted struct {
+	Entries []byte
+	Runs    []Run
+	Failed  []Failure // of a route with OnErrorLetter
+}
+
+// A Run is entries that follow one another and have one tag.
+type Run struct {
+	Tag    string
+	End    int // in Entries
+	Events int
+}
+
+// A Failure is an event that is to be a dead letter.
+type Failure struct {
+	Index  int    // in its record
+	Entry  []byte // as it came; it aliases the entries
+	Reason string
+}
+
+// Sift runs the steps for a tag over entries of the record that ends at a position, and replaces
+// what into has. first is the index of the first of them. Its answer depends on nothing else. The
+// error says that what follows the entries so far is no entry.
+func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first int) error {
+	into.Entries, into.Runs, into.Failed = into.Entries[:0], into.Runs[:0], into.Failed[:0]
+	p := s.of(tag)
+	e := &s.event
+	e.at, e.index, e.most = at, first, p.most
+	for len(entries) > 0 {
+		n, err := e.read(tag, entries)
+		if err != nil {
+			return err
+		}
+		keep, why := p.run(e)
+		switch {
+		case why != nil && p.letters:
+			into.Failed = append(into.Failed, Failure{e.index, entries[:n:n], why.Error()})
+		case keep:
+			if why != nil {
+				e.note(why)
+			}
+			into.Entries = e.append(into.Entries)
+			if k := len(into.Runs) - 1; k >= 0 && into.Runs[k].Tag == e.tag {
+				into.Runs[k].End = len(into.Entries)
+				into.Runs[k].Events++
+			} else {
+				into.Runs = append(into.Runs, Run{e.tag, len(into.Entries), 1})
+			}
+		}
+		entries = entries[n:]
+		e.index++
+	}
+	return nil
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/spillwaylog/spillway/msgpack"
+)
+
+// A Step is one change of an event. Exactly one of its fields is set.
+type Step struct {
+	Keep   string   `help:"Condition: other events end here."`
+	Drop   string   `help:"Condition: such events end here."`
+	Set    Values   `help:"Fields and the constants that they get."`
+	Remove []string `help:"Fields that are removed."`
+	Rename Names    `help:"Fields and what they are called from now on."`
+	Copy   Names    `help:"Fields and where their values stand as well from now on."`
+	Tag    string   `help:"Template of the event's new tag, such as {tag}.{user.id}."`
+	Mask   []string `help:"Fields whose values become ***."`
+
+	Hash    *Hash    `help:"Fields whose values become what tells equal ones from others."`
+	Redact  *Redact  `help:"What looks like a card number, an address or a token becomes ***."`
+	Parse   *Parse   `help:"A field whose text becomes fields, or the time."`
+	Flatten *Flatten `help:"Maps whose fields move to the top."`
+	Nest    *Nest    `help:"Fields that move into a map."`
+	Sample  *Sample  `help:"A share of the events is kept, others end here."`
+}
+
+// Names are fields and other fields, in their order.
+type Names []struct{ From, To string }
+
+// Values are fields and constants, in their order.
+type Values []Value
+
+// A Value is a field and a constant: a string, bool, int64, uint64, float64, nil, []any of such, or
+// Values.
+type Value struct {
+	Field string
+	Value any
+}
+
+// An action is a step that was understood.
+type action struct {
+	kind  string
+	holds func(e *event) bool  // of keep, drop and sample: whether the event stays, if that is
+	keep  bool                 // this
+	do    func(e *event) error // of the others; after an error the event is made anew without it
+}
+
+// newAction understands a step. Mistakes go to fail, each with its key in the step.
+func newAction(s *Step, fail func(key []any, at int, text string)) (a action) {
+	v := reflect.ValueOf(s).Elem()
+	var given []string
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			given = append(given, strings.ToLower(v.Type().Field(i).Name))
+		}
+	}
+	if len(given) != 1 {
+		text := "a step is one of " + strings.Join(Kinds(), ", ")
+		if len(given) > 1 {
+			text = fmt.Sprintf("these are %d steps: each is an item of the list", len(given))
+		}
+		fail(nil, -1, text)
+		return a
+	}
+	a.kind = given[0]
+	wrong := func(err error, key ...any) {
+		at := -1
+		if f := (*fault)(nil); errors.As(err, &f) {
+			at = f.at
+		}
+		fail(append([]any{a.kind}, key...), at, err.Error())
+	}
+	switch a.kind {
+	case "keep", "drop":
+		c, err := parseCondition(s.Keep + s.Drop)
+		if err != nil {
+			wrong(err)
+		}
+		a.holds, a.keep = c.holds, a.kind == "keep"
+	case "set":
+		a.do = setAll(s.Set, wrong)
+	case "remove":
+		a.do = all(s.Remove, wrong, func(*event, []byte) ([]byte, change) { return nil, removed })
+	case "mask":
+		a.do = all(s.Mask, wrong, func(*event, []byte) ([]byte, change) { return masked, changed })
+	case "rename":
+		a.do = moveAll(s.Rename, wrong, (*event).rename)
+	case "copy":
+		a.do = moveAll(s.Copy, wrong, (*event).copy)
+	case "hash":
+		a.do = newHash(s.Hash, wrong)
+	case "redact":
+		a.do = newRedact(s.Redact, wrong)
+	case "parse":
+		a.do = newParse(s.Parse, wrong)
+	case "flatten":
+		a.do = newFlatten(s.Flatten, wrong)
+	case "nest":
+		a.do = newNest(s.Nest, wrong)
+	case "sample":
+		a.holds, a.keep = newSample(s.Sample, wrong), true
+	case "tag":
+		t, err := parseTemplate(s.Tag)
+		if err != nil {
+			wrong(err)
+		}
+		a.do = func(e *event) error { return e.retag(t) }
+	}
+	return a
+}
+
+// Kinds are the names of all steps.
+func Kinds() (kinds []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Step]()) {
+		kinds = append(kinds, strings.ToLower(f.Name))
+	}
+	return kinds
+}
+
+// masked stands for a value that nobody is to see.
+var masked = msgpack.AppendString(nil, "***")
+
+// all has do decide about each of some fields.
+func all(fields []string, wrong func(error, ...any), do doer) func(*event) error {
+	var paths []path
+	for i, text := range fields {
+		p, err := parsePath(text)
+		if err != nil {
+			wrong(err, i)
+		}
+		paths = append(paths, p)
+	}
+	return func(e *event) error {
+		for _, p := range paths {
+			e.each(p, do)
+		}
+		return nil
+	}
+}
+
+// setAll gives fields constants.
+func setAll(values Values, wrong func(error, ...any)) func(*event) error {
+	type constant struct {
+		path  path
+		value []byte
+	}
+	var list []constant
+	for i := range values {
+		v := &values[i]
+		p, err := parsePath(v.Field)
+		if err == nil {
+			var b []byte
+			if b, err = appendAny(nil, v.Value, 0); err == nil {
+				list = append(list, constant{p, b})
+			}
+		}
+		if err != nil {
+			wrong(err, v.Field)
+		}
+	}
+	return func(e *event) error {
+		for i := range list {
+			if err := e.set(list[i].path, list[i].value); err != nil {
+				return fmt.Errorf("%s: %w", list[i].path, err)
+			}
+		}
+		return nil
+	}
+}
+
+// AppendValue appends a constant, as a Value has it.
+func AppendValue(dst []byte, v any) ([]byte, error) { return appendAny(dst, v, 0) }
+
+// appendAny appends a constant.
+func appendAny(dst []byte, v any, depth int) (_ []byte, err error) {
+	if depth > mostDepth {
+		return dst, errors.New("this nests too deep")
+	}
+	switch v := v.(type) {
+	case nil:
+		return msgpack.AppendNil(dst), nil
+	case string:
+		return msgpack.AppendString(dst, v), nil
+	case bool:
+		return msgpack.AppendBool(dst, v), nil
+	case int:
+		return msgpack.AppendInt(dst, int64(v)), nil
+	case int64:
+		return msgpack.AppendInt(dst, v), nil
+	case uint64:
+		return msgpack.AppendUint(dst, v), nil
+	case float64:
+		return msgpack.AppendFloat64(dst, v), nil
+	case []any:
+		dst = msgpack.AppendArrayHeader(dst, len(v))
+		for _, one := range v {
+			if dst, err = appendAny(dst, one, depth+1); err != nil {
+				return dst, err
+			}
+		}
+		return dst, nil
+	case Values:
+		dst = msgpack.AppendMapHeader(dst, len(v))
+		for i := range v {
+			dst = msgpack.AppendString(dst, v[i].Field)
+			if dst, err = appendAny(dst, v[i].Value, depth+1); err != nil {
+				return dst, err
+			}
+		}
+		return dst, nil
+	}
+	return dst, fmt.Errorf("a %T is no constant", v)
+}
+
+// moveAll moves fields to others.
+func moveAll(names Names, wrong func(error, ...any), move func(e *event, from, to path) error) func(*event) error {
+	var list [][2]path
+	for i := range names {
+		from, err := parsePath(names[i].From)
+		to, err2 := parsePath(names[i].To)
+		switch err := errors.Join(err, err2); {
+		case err != nil:
+			wrong(err, names[i].From)
+		case from.String() == to.String():
+			wrong(errors.New("both names are the same"), names[i].From)
+		}
+		list = append(list, [2]path{from, to})
+	}
+	return func(e *event) error {
+		for i := range list {
+			if err := move(e, list[i][0], list[i][1]); err != nil {
+				return fmt.Errorf("%s: %w", list[i][1], err)
+			}
+		}
+		return nil
+	}
+}
+
+// rename gives a field another name, in its place at the top of the record, and takes its value
+// elsewhere otherwise. What had the name before is gone; without the field nothing happens.
+func (e *event) rename(from, to path) error {
+	if len(from) > 1 || len(to) > 1 {
+		value := e.get(from)
+		if value == nil {
+			return nil
+		}
+		e.each(from, func(*event, []byte) ([]byte, change) { return nil, removed })
+		return e.set(to, value)
+	}
+	last := e.find(&from[0])
+	if last < 0 {
+		return nil
+	}
+	for i := range e.fields {
+		f := &e.fields[i]
+		if i == last {
+			f.name, f.key, f.both = to[0].bytes(), to[0].key, nil
+			continue
+		}
+		if f.name != nil && (string(f.name) == from[0].text || string(f.name) == to[0].text) {
+			f.drop()
+		}
+	}
+	e.dirty = true
+	return nil
+}
+
+// copy gives a field the value of another one, if that is there.
+func (e *event) copy(from, to path) error {
+	value := e.get(from)
+	if value == nil {
+		return nil
+	}
+	return e.set(to, value)
+}
+
+// Bounds of a tag, and of how many are remembered.
+const (
+	mostTag  = 1024 // as in the protocol
+	mostTags = 4096
+)
+
+// retag gives the event another tag.
+func (e *event) retag(t template) error {
+	var err error
+	if e.scratch, err = t.append(e.scratch[:0], e); err != nil {
+		return err
+	}
+	switch n := len(e.scratch); {
+	case n == 0:
+		return errors.New("the tag would be empty")
+	case n > mostTag:
+		return fmt.Errorf("the tag would have %d bytes; it may have %d", n, mostTag)
+	}
+	tag, known := e.tags[string(e.scratch)]
+	if !known {
+		if tag = string(e.scratch); len(e.tags) >= mostTags {
+			clear(e.tags)
+		}
+		if e.tags == nil {
+			e.tags = map[string]string{}
+		}
+		e.tags[tag] = tag
+	}
+	e.tag = tag
+	return nil
+}

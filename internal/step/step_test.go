@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/spillwaylog/spillway/msgpack"
+)
+
+// Heads of entries: what stands before the record.
+var (
+	plainHead = []byte{0x92, 0xd7, 0, 1, 2, 3, 4, 5, 6, 7, 8}
+	metaHead  = []byte("\x92\x92\xd7\x00\x01\x02\x03\x04\x05\x06\x07\x08\x81\xa1m\x01")
+	longHead  = []byte("\xdc\x00\x02\x05")
+)
+
+// entryOf is an entry of a JSON text.
+func entryOf(t testing.TB, head []byte, text string) []byte {
+	t.Helper()
+	b, _, err := msgpack.AppendFromJSONText(bytes.Clone(head), []byte(text))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return b
+}
+
+// sifterOf is that of one route with steps.
+func sifterOf(t testing.TB, onError string, do ...Step) *Sifter {
+	t.Helper()
+	r, err := Read([]Route{{Match: "**", Do: do, To: []string{"x"}, OnError: onError}}, []string{"x"}, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.For("x")
+}
+
+// linesOf are the events of what was sifted, a line each: the tag, and the record as JSON. Each has
+// the head.
+func linesOf(t testing.TB, s *Sifted, head []byte) (lines []string) {
+	t.Helper()
+	from := 0
+	for _, r := range s.Runs {
+		n := 0
+		for entries := s.Entries[from:r.End]; len(entries) > 0; n++ {
+			if !bytes.HasPrefix(entries, head) {
+				t.Fatalf("% x does not begin with % x", entries, head)
+			}
+			text, k, err := msgpack.AppendJSON(nil, entries[len(head):], nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines, r.Tag+" "+string(text))
+			entries = entries[len(head)+k:]
+		}
+		if n != r.Events {
+			t.Errorf("a run says that it has %d events, and has %d", r.Events, n)
+		}
+		from = r.End
+	}
+	return lines
+}
+
+const (
+	full = `{"level":"INFO","n":5,"user":{"id":7,"mail":"a@b.c","deep":{"x":1}},"ok":true,"none":null,"a.b":1}`
+	gone = ""
+)
+
+// TestSteps has each step change an event. Nothing but that changes: not the tag, the time, what is
+// beside the time, and the order of fields.
+func TestSteps(t *testing.T) {
+	for _, tt := range []struct {
+		do   []Step
+		want string // {…} is what full begins and ends with
+	}{
+		{[]Step{{Drop: `level == "INFO"`}}, gone},
+		{[]Step{{Drop: `level == "DEBUG"`}}, "app.web " + full},
+		{[]Step{{Keep: `level == "INFO"`}}, "app.web " + full},
+		{[]Step{{Keep: `tag == "app.web" and user.id == 7`}}, "app.web " + full},
+		{[]Step{{Keep: `tag == "app"`}}, gone},
+		{[]Step{{Remove: []string{"user", "ok", "missing", "none", "`a.b`"}}}, `app.web {"level":"INFO","n":5}`},
+		{[]Step{{Remove: []string{"user.mail", "user.deep.x", "user.id.y", "n.m"}}}, `app.web ` + strings.NewReplacer(`,"mail":"a@b.c"`, "", `{"x":1}`, `{}`).Replace(full)},
+		{[]Step{{Set: Values{{"n", int64(6)}, {"new", "é"}, {"user.id", Values{{"a", 1.5}, {"b", []any{nil, true, uint64(1 << 63)}}}}}}}, `app.web ` +
+			strings.NewReplacer(`"n":5`, `"n":6`, `"id":7`, `"id":{"a":1.5,"b":[null,true,9223372036854775808]}`, `"a.b":1}`, `"a.b":1,"new":"é"}`).Replace(full)},
+		{[]Step{{Set: Values{{"user.deep.y", 2}, {"p.q.r", 3}}}}, `app.web ` + strings.NewReplacer(`"x":1}`, `"x":1,"y":2}`, `"a.b":1}`, `"a.b":1,"p":{"q":{"r":3}}}`).Replace(full)},
+		{[]Step{{Rename: Names{{"level", "severity"}, {"missing", "x"}}}}, `app.web ` + strings.Replace(full, "level", "severity", 1)},
+		{[]Step{{Rename: Names{{"n", "ok"}}}}, `app.web ` + strings.NewReplacer(`"n":5`, `"ok":5`, `"ok":true,`, ``).Replace(full)},
+		{[]Step{{Rename: Names{{"user.mail", "mail"}, {"n", "user.n"}}}}, `app.web ` + strings.NewReplacer(`,"mail":"a@b.c"`, ``, `"n":5,`, ``, `"x":1}`, `"x":1},"n":5`, `"a.b":1}`, `"a.b":1,"mail":"a@b.c"}`).Replace(full)},
+		{[]Step{{Copy: Names{{"user.id", "id"}, {"missing", "y"}, {"n", "level"}}}}, `app.web ` + strings.NewReplacer(`"INFO"`, `5`, `"a.b":1}`, `"a.b":1,"id":7}`).Replace(full)},
+		{[]Step{{Mask: []string{"user.mail", "n", "user.deep"}}}, `app.web ` + strings.NewReplacer(`"a@b.c"`, `"***"`, `5`, `"***"`, `{"x":1}`, `"***"`).Replace(full)},
+		{[]Step{{Tag: "{tag[1]}.{user.id}.{missing|x}.{ok}"}}, `web.7.x.true ` + full},
+		{[]Step{{Tag: "sys"}, {Keep: `tag == "sys"`}}, `sys ` + full},
+		{[]Step{{Drop: `n > 5`}, {Rename: Names{{"n", "m"}}}, {Drop: `n != nil`}, {Drop: "m != 5"}}, `app.web ` + strings.Replace(full, `"n"`, `"m"`, 1)},
+		{[]Step{{Tag: "{none}"}}, `app.web ` + strings.Replace(full, `"a.b":1}`, `"a.b":1,"spillway_error":"tag: none is missing, or no text and no number"}`, 1)},
+		{[]Step{{Set: Values{{"x", 1}, {"n.m", 1}}}, {Remove: []string{"user"}}}, `app.web {"level":"INFO","n":5,"ok":true,"none":null,"a.b":1,"spillway_error":"set: n.m: what it leads through is no map"}`},
+	} {
+		for _, head := range [][]byte{plainHead, metaHead, longHead} {
+			var got Sifted
+			entry := entryOf(t, head, full)
+			before := bytes.Clone(entry)
+			if err := sifterOf(t, "", tt.do...).Sift(&got, "app.web", entry, 1, 0); err != nil {
+				t.Fatal(err)
+			}
+			if lines := strings.Join(linesOf(t, &got, head), "\n"); lines != tt.want {
+				t.Errorf("%+v:\n%s\nwant\n%s", tt.do, lines, tt.want)
+			}
+			if !bytes.Equal(entry, before) {
+				t.Fatalf("%+v wrote into the entries", tt.do)
+			}
+		}
+	}
+}
+
+// TestRuns: events keep their order, and neighbours of one tag are one run.
+func TestRuns(t *testing.T) {
+	var entries []byte
+	for i, tag := range strings.Split("a a b - a c c -", " ") {
+		entries = append(entries, entryOf(t, plainHead, fmt.Sprintf(`{"t":%q,"i":%d}`, tag, i))...)
+	}
+	s := sifterOf(t, "", Step{Drop: `t == "-"`}, Step{Tag: "{t}"}, Step{Remove: []string{"t"}})
+	var got Sifted
+	if err := s.Sift(&got, "x", entries, 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	want := `[a {"i":0} a {"i":1} b {"i":2} a {"i":4} c {"i":5} c {"i":6}]`
+	if lines := fmt.Sprint(linesOf(t, &got, plainHead)); lines != want || len(got.Runs) != 4 {
+		t.Errorf("%s in %d runs, want %s", lines, len(got.Runs), want)
+	}
+	if !s.Retags() || !s.Steps() || s.Takes("y") != Some {
+		t.Errorf("%v %v %v", s.Retags(), s.Steps(), s.Takes("y"))
+	}
+}
+
+// TestPanic: a step that panics loses nothing, and neither does one that fails every time. Of the
+// others each has its effect once.
+func TestPanic(t *testing.T) {
+	for _, letters := range []string{"", OnErrorLetter} {
+		s := sifterOf(t, letters, Step{Set: Values{{"a", 1}}}, Step{Mask: []string{"user"}}, Step{Tag: "{tag}.x"})
+		for _, r := range s.rules {
+			r.program.actions[1].do = func(e *event) error {
+				e.fields = e.fields[:1]
+				if e.index == 1 {
+					return errors.New("no")
+				}
+				panic("slip")
+			}
+		}
+		var got Sifted
+		entry := entryOf(t, plainHead, `{"n":1,"user":2}`)
+		if err := s.Sift(&got, "t", append(bytes.Clone(entry), entry...), 1, 0); err != nil {
+			t.Fatal(err)
+		}
+		lines := fmt.Sprint(linesOf(t, &got, plainHead))
+		want := `[t.x {"n":1,"user":2,"a":1,"spillway_error":"mask: panic: slip"} t.x {"n":1,"user":2,"a":1,"spillway_error":"mask: no"}]`
+		if letters != "" {
+			want = "[]"
+			if len(got.Failed) != 2 || got.Failed[1].Reason != "mask: no" || got.Failed[1].Index != 1 || !bytes.Equal(got.Failed[1].Entry, entry) {
+				t.Errorf("%+v", got.Failed)
+			}
+		}
+		if lines != want {
+			t.Errorf("%s\nwant\n%s", lines, want)
+		}
+	}
+}
+
+// TestTooLarge: steps that would make too much of an event fail.
+func TestTooLarge(t *testing.T) {
+	var do []Step
+	for i := range 30 {
+		do = append(do, Step{Copy: Names{{"a", fmt.Sprintf("b.x%d", i)}}}, Step{Copy: Names{{"b", "a.y"}}})
+	}
+	var got Sifted
+	if err := sifterOf(t, "", do...).Sift(&got, "t", entryOf(t, plainHead, `{"a":{"z":1}}`), 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Entries) > 2<<20 || !bytes.Contains(got.Entries, []byte("copy: the event would be too large")) {
+		t.Errorf("%d bytes", len(got.Entries))
+	}
+}
+
+// TestAllocs: a chain of drop, rename and set allocates nothing an event.
+func TestAllocs(t *testing.T) {
+	s := sifterOf(t, "", Step{Drop: `level == "DEBUG"`}, Step{Rename: Names{{"msg", "message"}}}, Step{Set: Values{{"env", "production"}}}, Step{Mask: []string{"user.email"}}, Step{Tag: "x.{host}"})
+	entries := tenFields(1000)
+	var into Sifted
+	if n := testing.AllocsPerRun(100, func() {
+		if err := s.Sift(&into, "app.web", entries, 1, 0); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 && !raceEnabled {
+		t.Errorf("%v allocations in 1000 events", n)
+	}
+}
+
+// TestGlobs has tags match patterns, or not.
+func TestGlobs(t *testing.T) {
+	for _, tt := range []struct{ pattern, yes, no string }{
+		{"**", "a a.b . .. ", ""},
+		{"*", "a abc", "a.b ."},
+		{"app.**", "app app.a app.a.b app.", "apps xapp x.app"},
+		{"**.app", "app a.app a.b.app .app", "app.x apps"},
+		{"a.**.z", "a.z a.b.z a.b.c.z a.z.z", "a z a.b"},
+		{"a.*.z", "a.b.z a..z", "a.z a.b.c.z"},
+		{"{a,b}.{c,d*}", "a.c b.d b.dx", "a a.e c.a"},
+		{"a{,.b}", "a a.b", "a.c ab"},
+		{"w*b*x", "wbx wabcx wbbx", "wb bx w.b.x"},
+		{"**.a.**.b.**", "a.b x.a.y.b.z a.a.b", "b.a a b"},
+		{"", "", ""},
+	} {
+		g, err := parseGlob(tt.pattern)
+		if (err != nil) != (tt.pattern == "") {
+			t.Errorf("%s: %v", tt.pattern, err)
+		}
+		for _, tag := range strings.Fields(tt.yes) {
+			if !g.match(tag) {
+				t.Errorf("%s does not match %s", tt.pattern, tag)
+			}
+		}
+		for _, tag := range strings.Fields(tt.no) {
+			if g.match(tag) {
+				t.Errorf("%s matches %s", tt.pattern, tag)
+			}
+		}
+	}
+	for _, bad := range []string{"a**", "a.**b", "{a", "a}", "{a,{b}}", strings.Repeat("{a,b}", 9)} {
+		if _, err := parseGlob(bad); err == nil {
+			t.Errorf("%s is taken", bad)
+		}
+	}
+}
+
+// TestShares: by first match, unless it says continue; an output gets an event once at most.
+func TestShares(t *testing.T) {
+	r, err := Read([]Route{
+		{Match: "a.**", To: []string{"x"}, Continue: true},
+		{Match: "a.b", To: []string{"y"}, Do: []Step{{Remove: []string{"x"}}}},
+		{Match: "drop.**"},
+		{Match: "**", To: []string{"x", "y", "z"}},
+	}, []string{"x", "y", "z"}, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tag, want := range map[string]string{"a.c": "[1 1 1]", "a.b": "[1 2 0]", "drop": "[0 0 0]", "q": "[1 1 1]"} {
+		if got := fmt.Sprintf("%d", []Share{r.For("x").Takes(tag), r.For("y").Takes(tag), r.For("z").Takes(tag)}); got != want {
+			t.Errorf("%s: %s, want %s", tag, got, want)
+		}
+	}
+	one, err := Read([]Route{{Match: "**", To: []string{"x"}}}, []string{"x"}, 1<<20)
+	if err != nil || one.For("x") != nil {
+		t.Errorf("one route without steps costs something: %v", err)
+	}
+	s := r.For("x")
+	for i := range 3 * mostTags {
+		s.Takes(fmt.Sprint("t", i))
+	}
+	if len(s.shares) > mostTags {
+		t.Errorf("%d tags are remembered", len(s.shares))
+	}
+}
