@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/needs"
+)
+
+// TestLoggerKillShared has twenty processes write one file, and kills all of them at random
+// moments, round by round. With shared=lock each event that was accepted is in the file once, and
+// those of a goroutine are in the order of its calls; with shared=append each is there at least
+// once.
+func TestLoggerKillShared(t *testing.T) {
+	t.Parallel()
+	rounds := needs.Rounds(t, "SPILLWAY_KILLS", 2, 5)
+	for _, tt := range []struct {
+		name, query string
+		spill, once bool
+	}{
+		{"lock", "?shared=lock", false, true},
+		{"lock, rotated", "?shared=lock&max_size=1MiB", true, true},
+		{"append", "?shared=append", false, false},
+		{"append, rotated", "?shared=append&max_size=1MiB", true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := random(t)
+			h := newHome(t)
+			path := filepath.Join(t.TempDir(), "out.jsonl")
+			o := order{
+				Destination: "file://" + path + tt.query, Goroutines: 1,
+				Options: childOptions{Shm: h.shm, RingSize: 1 << 20},
+			}
+			if tt.spill {
+				o.Options.Dir = h.dir
+			}
+			var children []*childProcess
+			for round := range rounds {
+				children = append(children, killTwenty(t, r, o, round)...)
+			}
+			last := h.open(o.Destination, spillway.Options{Dir: o.Options.Dir})
+			stats := closing(t, last)
+			wantLaw(t, stats)
+			into := newLedger()
+			lines, torn := into.shared(t, path, tt.once)
+			into.check(t)
+			events := wantAll(t, into, children...)
+			h.wantEmpty()
+			figure(t, "%d kills, %d lines, %d events, %d torn", len(children), lines, events, torn)
+			if t.Failed() {
+				t.Logf("at the end: %+v", stats)
+				h.tell()
+			}
+		})
+	}
+}
+
+// killTwenty starts twenty processes and kills them, each at a moment of its own, most while all
+// write.
+func killTwenty(t testing.TB, r *rand.Rand, o order, round int) (children []*childProcess) {
+	t.Helper()
+	for i := range 20 {
+		o.Prefix = mixed + fmt.Sprint("r", round, "c", i)
+		o.Pad = r.IntN(400)
+		o.Page = filepath.Join(t.TempDir(), "page")
+		children = append(children, startChild(t, o))
+	}
+	for _, c := range children[:r.IntN(20)] { // the others may be killed while they start and adopt
+		eventually(t, "the child logs", func() bool { return c.over() || c.accepted()[0] > 0 })
+	}
+	r.Shuffle(len(children), func(i, j int) { children[i], children[j] = children[j], children[i] })
+	for _, c := range children {
+		<-time.After(time.Duration(r.Int64N(int64(20 * time.Millisecond))))
+		c.kill()
+	}
+	return children
+}
+
+// shared notes all lines of a shared file, and of those that it was rotated to. Unless each is
+// there once, fragments are passed over and counted, and so are lines that come again.
+func (l *ledger) shared(t testing.TB, path string, once bool) (lines, torn int) {
+	t.Helper()
+	base := path[:len(path)-len(filepath.Ext(path))]
+	paths, err := filepath.Glob(base + "-*" + filepath.Ext(path))
+	must(t, err)
+	for _, path := range append(paths, path) { // which are in the order of their times
+		text, err := os.ReadFile(path)
+		must(t, err)
+		for b := range bytes.Lines(text) {
+			line, err := parseLine(b)
+			if err == nil && !json.Valid(b) {
+				err = errors.New("more than an object")
+			}
+			switch {
+			case err == nil:
+				l.line(line)
+				lines++
+			case once:
+				t.Fatalf("%s: line %d: %q: %v", path, lines, tail(string(b), 300), err)
+			default:
+				torn++
+			}
+		}
+	}
+	if once {
+		return lines, 0
+	}
+	l.sort() // a line right behind a fragment comes again behind its batch
+	for k, numbers := range l.streams {
+		l.streams[k] = slices.Compact(numbers)
+	}
+	return lines, torn
+}
