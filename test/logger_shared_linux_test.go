@@ -24,7 +24,7 @@ import (
 // once.
 func TestLoggerKillShared(t *testing.T) {
 	t.Parallel()
-	rounds := needs.Rounds(t, "SPILLWAY_KILLS", 2, 5)
+	rounds := needs.Rounds(t, "SPILLWAY_KILLS", 1, 2)
 	for _, tt := range []struct {
 		name, query string
 		spill, once bool

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // append writes a batch at the end of the file, which others may do at the same time.
@@ -74,10 +75,16 @@ func (s *sharer) follows(f *file, size int64) (lead bool, _ int64, err error) {
 		if ends, err := s.endsLine(f, size); err != nil || ends {
 			return false, size, err
 		}
-		awaitWrites(f.handle)
 		before := size
-		if size, err = f.handle.Seek(0, io.SeekEnd); err != nil {
-			return false, size, err
+		for range 2 { // the second time where nothing can be waited for
+			awaitWrites(f.handle)
+			if size, err = f.handle.Seek(0, io.SeekEnd); err != nil {
+				return false, size, err
+			}
+			if size != before {
+				break
+			}
+			<-time.After(time.Millisecond)
 		}
 		if size == before {
 			s.tear(f)
@@ -105,7 +112,11 @@ func (s *sharer) endsLine(f *file, at int64) (bool, error) {
 // unglue writes the first line of a batch again, where a process was killed within the write right
 // before it: behind that one's fragment it is no line.
 func (s *sharer) unglue(f *file, b []byte) error {
-	for f.end >= 0 {
+	const often = 10 // then the batch comes again, whole
+	for range often {
+		if f.end < 0 {
+			return nil
+		}
 		if ends, err := s.endsLine(f, f.end-int64(len(b))); err != nil || ends {
 			return err
 		}
@@ -115,7 +126,7 @@ func (s *sharer) unglue(f *file, b []byte) error {
 			return err
 		}
 	}
-	return nil
+	return fmt.Errorf("files: %s: parts of lines stand before each write", f.path)
 }
 
 // tear counts a fragment.

@@ -166,6 +166,15 @@ type fileSource struct {
 }
 
 func (s *fileSink) open(state []byte) (*files.Set, error) {
+	set, err := s.openAt(state)
+	if errors.Is(err, files.ErrState) && !s.config.Sync { // the parameter shared was another one
+		s.tell(fmt.Errorf("%s: %w; lines may be written twice", s.name, err))
+		return s.openAt(nil)
+	}
+	return set, err
+}
+
+func (s *fileSink) openAt(state []byte) (*files.Set, error) {
 	return files.Open(s.config.Path, state, &files.Options{
 		MaxOpen: s.config.maxOpen(), Buffer: fileBuffer, FileMode: s.config.FileMode, DirMode: s.config.DirMode,
 		NoSync: !s.config.Sync, Shared: s.config.Shared, Distinct: s.config.distinct(), Rotation: s.config.Rotate, NewFiles: s.config.NewFiles,
