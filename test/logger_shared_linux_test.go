@@ -4,15 +4,19 @@ package test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/spillwaylog/spillway"
 	"github.com/spillwaylog/spillway/internal/needs"
@@ -121,4 +125,39 @@ func (l *ledger) shared(t testing.TB, path string, once bool) (lines, torn int) 
 		l.streams[k] = slices.Compact(numbers)
 	}
 	return lines, torn
+}
+
+// TestLoggerSharedHeld has another process hold the lock of a shared file for as long as it likes:
+// calls do not wait, Close returns by its context, and what it left is written by the next logger,
+// once, though the writer that Close left behind gets the lock first or last.
+func TestLoggerSharedHeld(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	path := filepath.Join(t.TempDir(), "out.jsonl")
+	lock, err := os.Create(path + "~lock")
+	must(t, err)
+	defer lock.Close()
+	must(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
+	to := "file://" + path + "?shared=lock"
+	l := h.open(to, spillway.Options{})
+	for i := range 100 {
+		l.Info("held", slog.Int("i", i))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second/4)
+	defer cancel()
+	var left *spillway.LeftError
+	if err := l.Close(ctx); !errors.As(err, &left) {
+		t.Fatalf("Close: %v", err)
+	}
+	next := h.open(to, spillway.Options{})
+	must(t, unix.Flock(int(lock.Fd()), unix.LOCK_UN))
+	wantLaw(t, closing(t, next))
+	text, err := os.ReadFile(path)
+	must(t, err)
+	for i := range 100 {
+		if n := bytes.Count(text, fmt.Appendf(nil, `"i":%d}`, i)); n != 1 {
+			t.Errorf("event %d is there %d times", i, n)
+		}
+	}
+	h.wantEmpty()
 }
