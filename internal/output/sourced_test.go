@@ -58,3 +58,25 @@ func TestSharedFile(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkShared is a chunk of 1,000 lines to a file, as one process writes it that shares the
+// file or does not.
+func BenchmarkShared(b *testing.B) {
+	for name, how := range map[string]files.Sharing{"own": files.Unshared, "append": files.SharedAppend, "lock": files.SharedLock} {
+		b.Run(name, func(b *testing.B) {
+			needs.Have(b, how != files.SharedLock || files.CanLock, "locks of files")
+			path := filepath.Join(b.TempDir(), "x")
+			o, err := NewFile(&FileConfig{Path: path, Shared: how})
+			must(b, err)
+			c := chunkOf("app", 0, 1000)
+			done := make(chan Result, 1)
+			b.ReportAllocs()
+			for b.Loop() {
+				o.Submit(c, func(r Result) { done <- r })
+				<-done
+				must(b, os.Truncate(path, 0))
+			}
+			must(b, o.Close(context.Background()))
+		})
+	}
+}
