@@ -10,7 +10,7 @@ import "github.com/spillwaylog/spillway/internal/mover"
 //	Accepted = Delivered + HandedOver + DeadLettered + Dropped + Lost + Held
 //
 // Beside these it has Refused and Sampled, which were not accepted; RefusedBy and DroppedBy by
-// reason; MaybeRepeated, LettersLost, Spilled and [Adopted]; HeldBytes, InFlight, RingUsed,
+// reason; MaybeRepeated, Torn, LettersLost, Spilled and [Adopted]; HeldBytes, InFlight, RingUsed,
 // RingSize, DiskUsed; InMemory, when the ring does not outlive the process, and Spilling, when the
 // disk holds events.
 type Stats = mover.Counts

@@ -15,7 +15,7 @@ type benchProcessesCmd struct {
 	Processes int      `help:"Processes that write at once (${default})." default:"20" placeholder:"N"`
 	Lines     int      `help:"Lines of each of them (${default})." default:"100000" placeholder:"N"`
 	Rounds    int      `help:"How often each way is taken, by turns; medians are told." default:"1" placeholder:"N"`
-	Way       []string `help:"Ways to take: ${enum}. Default: all." enum:"lock,connect,socket,open,file,json,spillway,collector" placeholder:"WAY,…"`
+	Way       []string `help:"Ways to take: ${enum}. Default: all." enum:"lock,connect,socket,open,file,json,spillway,shared-append,shared-lock,collector" placeholder:"WAY,…"`
 	Dir       string   `help:"Folder for the files, which are removed again: the disk that is measured. Default: the folder for temporary files." type:"existingdir"`
 
 	reportFlags
@@ -23,7 +23,7 @@ type benchProcessesCmd struct {
 
 // Help tells what the ways are.
 func (c *benchProcessesCmd) Help() string {
-	return `Chienomi's experiment, with the article's numbers: 20 processes write 100,000 short lines each. Its five ways are lock (one file, opened and locked for each line), connect and socket (a socket that is connected for each line, or once), open and file (a file per process, opened for each line, or once). Beside them: json (a file per process, JSON lines built by hand), spillway (the logger, a file per process) and collector (loggers, and a collector that writes all of it to one file).
+	return `Chienomi's experiment, with the article's numbers: 20 processes write 100,000 short lines each. Its five ways are lock (one file, opened and locked for each line), connect and socket (a socket that is connected for each line, or once), open and file (a file per process, opened for each line, or once). Beside them: json (a file per process, JSON lines built by hand), spillway (the logger, a file per process), shared-append and shared-lock (the logger, one file that all processes write) and collector (loggers, and a collector that writes all of it to one file).
 
 The time goes from the first start of a process to the exit of the last. After that every line is looked for: what is missing, torn, repeated or out of the order of its process is told.`
 }

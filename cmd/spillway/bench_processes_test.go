@@ -16,11 +16,11 @@ import (
 func TestBenchProcesses(t *testing.T) {
 	t.Setenv(asCommand, "1") // for the processes that it starts
 	got := command(t, "", "bench", "processes", "--processes", "2", "--lines", "50", "--progress", "always", "--format", "json", "--dir", t.TempDir())
-	if got.code != 0 || !strings.Contains(got.err, "8 of 8: collector, round 1 of 1, 0 of 2 processes have ended") {
+	if got.code != 0 || !strings.Contains(got.err, "10 of 10: collector, round 1 of 1, 0 of 2 processes have ended") {
 		t.Fatalf("%+v", got)
 	}
 	var r processes.Report
-	if err := json.Unmarshal([]byte(got.out), &r); err != nil || len(r.Results) != 8 {
+	if err := json.Unmarshal([]byte(got.out), &r); err != nil || len(r.Results) != 10 {
 		t.Fatal(err, got.out)
 	}
 	for _, x := range r.Results {

@@ -27,7 +27,11 @@ func Check(path string, o *Options) error {
 	}
 	err = tryDir(p.base, options.DirMode, func() error {
 		if len(p.elements) == 1 && len(p.elements[0]) == 1 && p.elements[0][0].what == literal {
-			return tryFile(p.path(route{}, identity{}))
+			path := p.path(route{}, identity{})
+			if err := tryFile(path); err != nil || options.Shared != SharedLock {
+				return err
+			}
+			return tryFile(path + latchEnding)
 		}
 		return nil
 	})

@@ -49,6 +49,12 @@
 // A line that is too long for memory is written by Long, in pieces, as a batch of its own: others
 // that append to the file at the same time may come in between, and then it begins anew.
 //
+// # Shared
+//
+// With Options.Shared other processes may write the same files at the same time, all in the same
+// way: see Sharing. Then Once holds as sharer and latch say, whatever of the others' stands in
+// between. Cut says where lines of a chunk end; a position is only ever there.
+//
 // # No disk
 //
 // A logger's lines need only survive the process, and its positions lie in memory that does too. So

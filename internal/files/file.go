@@ -53,6 +53,9 @@ type file struct {
 	newer, older *file // among the open ones
 
 	of string // the path that it had before it was rotated, if it is retired
+
+	lot   *lot   // of a shared file
+	latch *latch // likewise, with SharedLock
 }
 
 func kindOf(m fs.FileMode) string {

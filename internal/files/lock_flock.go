@@ -49,3 +49,27 @@ func lockDir(path string) (unlock func(), ok bool) {
 	}
 	return func() { d.Close() }, true
 }
+
+// canWait says that awaitFile locks.
+const canWait = true
+
+// awaitFile locks a file exclusively, for as long as it takes.
+func awaitFile(f *os.File) error { return control(f, syscall.LOCK_EX) }
+
+func unlockFile(f *os.File) { _ = control(f, syscall.LOCK_UN) }
+
+func control(f *os.File, how int) error {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = c.Control(func(fd uintptr) {
+		for {
+			if failed = syscall.Flock(int(fd), how); !errors.Is(failed, syscall.EINTR) {
+				return
+			}
+		}
+	})
+	return errors.Join(err, failed)
+}

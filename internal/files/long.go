@@ -41,6 +41,9 @@ var (
 // there. The error is ErrCrowded as that of Extend is, that of render, or as those of Write are. n
 // is how long the line is.
 func (s *Set) Long(tag string, sec int64, render func(w io.Writer) error) (n int64, err error) {
+	if s.sharer != nil {
+		return 0, fmt.Errorf("%w: it is shared", ErrBetween)
+	}
 	if err := s.Write(); err != nil {
 		return 0, err
 	}

@@ -30,6 +30,13 @@ type Options struct {
 	// open to the disk.
 	NoSync bool
 
+	// Shared says that other processes write the same files. Then what Record makes durable names
+	// what is about to be written, and there is neither Long nor Checkpoint. Distinct says that
+	// lines of two processes are never equal; without it SharedAppend has the last batch of a
+	// killed process come again, whether it stands in the file or not.
+	Shared   Sharing
+	Distinct bool
+
 	// Rotation is never, if zero. What Sync returns must be committed before the next Write, which
 	// lets the rotated files that it settled be compressed and deleted.
 	Rotation Rotation

@@ -30,13 +30,14 @@ type Set struct {
 	handles  handles
 	rotator  rotator
 	finder   finder
-	rest     int64 // see Rest
+	sharer   *sharer // nil: the files are not shared
+	rest     int64   // see Rest
 	closed   bool
 }
 
-// Open makes a Set of files under a path with placeholders. state is what the last Sync or Record
-// before gave and was committed; nil is none. No file is made yet.
-func Open(path string, state []byte, o *Options) (*Set, error) {
+// Open makes a Set of files under a path with placeholders. before is what the last Sync or Record
+// gave and was committed; nil is none. No file is made yet.
+func Open(path string, before []byte, o *Options) (*Set, error) {
 	options, err := o.resolved()
 	if err != nil {
 		return nil, err
@@ -48,7 +49,17 @@ func Open(path string, state []byte, o *Options) (*Set, error) {
 	if options.Rotation.on() {
 		p.reserve = rotatedRoom
 	}
-	last, err := parseState(state)
+	var last state
+	var shared sharedState
+	if options.Shared == Unshared {
+		last, err = parseState(before)
+	} else {
+		shared, err = parseShared(before)
+		last.closed = shared.closed
+		if options.Shared == SharedLock {
+			p.reserve = max(p.reserve, len(latchEnding))
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +75,9 @@ func Open(path string, state []byte, o *Options) (*Set, error) {
 	s.handles = handles{o: &s.o, index: x, recorder: &s.recorder, dirs: dirs{}, now: now}
 	s.rotator = rotator{o: &s.o, index: x, recorder: &s.recorder, handles: &s.handles}
 	s.finder = finder{o: &s.o, index: x, recorder: &s.recorder, waiting: &s.waiting}
+	if options.Shared != Unshared {
+		s.sharer = newSharer(s, &shared)
+	}
 	for _, e := range last.entries {
 		x.recall(e)
 	}
@@ -80,7 +94,11 @@ func (s *Set) Extend(tag string, sec int64, render func(dst []byte) []byte) (ful
 	if err != nil {
 		return false, err
 	}
-	return s.waiting.extend(f, render), nil
+	full = s.waiting.extend(f, render)
+	if s.sharer != nil {
+		s.sharer.extended(f)
+	}
+	return full, nil
 }
 
 // fileOf returns the file that the next line of a tag and time goes to. The error is that of
@@ -113,6 +131,9 @@ func (s *Set) Rest() int64 { return s.rest }
 // Drop forgets the lines that wait, but for the rest of one that is in a file in part.
 func (s *Set) Drop() {
 	s.waiting.drop()
+	if s.sharer != nil {
+		s.sharer.drop()
+	}
 	for _, f := range s.index.order {
 		if f.long > 0 { // what is written of a long line is forgotten
 			f.long, f.end = 0, -1
@@ -152,7 +173,11 @@ func (s *Set) CloseContext(ctx context.Context) error {
 		return nil
 	}
 	s.closed = true
-	err := errors.Join(s.handles.end(), s.rotator.end(ctx))
+	err := s.handles.end()
+	if s.sharer != nil {
+		err = errors.Join(err, s.sharer.end())
+	}
+	err = errors.Join(err, s.rotator.end(ctx))
 	s.index, s.waiting = index{}, waiting{}
 	return err
 }

@@ -7,6 +7,12 @@ import "time"
 // Sync writes all that waits, makes it durable, and returns the state to be committed, in one piece
 // with the position up to which lines were appended, before the next Write.
 func (s *Set) Sync() ([]byte, error) {
+	if s.sharer != nil {
+		if err := s.usable(); err != nil {
+			return nil, err
+		}
+		return s.sharer.sync()
+	}
 	if err := s.Write(); err != nil {
 		return nil, err
 	}
@@ -26,7 +32,12 @@ func (s *Set) Sync() ([]byte, error) {
 // nothing waits to be written. It settles nothing, makes nothing durable and may be called often: a
 // Sync with nothing written in between returns the same, but for files that it closes or rotates
 // because their time has come.
-func (s *Set) State() []byte { return s.recorder.state(time.Now()) }
+func (s *Set) State() []byte {
+	if s.sharer != nil {
+		return s.sharer.state(s.index.crowd.closed)
+	}
+	return s.recorder.state(time.Now())
+}
 
 // WantSync reports that a Sync and a commit should come soon: the state has grown, because many
 // files were opened since the last; or what was written since would be written again after a crash,

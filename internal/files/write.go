@@ -21,6 +21,9 @@ func (s *Set) Write() error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	if s.sharer != nil {
+		return s.sharer.write(false)
+	}
 	if err := s.recorder.keep(); err != nil {
 		return err
 	}

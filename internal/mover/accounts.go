@@ -29,6 +29,7 @@ type accounts struct {
 	delivered   atomic.Uint64
 	handedOver  atomic.Uint64
 	repeated    atomic.Uint64
+	torn        atomic.Uint64
 	spilled     atomic.Uint64
 	ringsFound  atomic.Uint64 // of dead processes
 	spillsFound atomic.Uint64
@@ -108,6 +109,7 @@ func (a *accounts) stats() Stats {
 		Delivered:     a.delivered.Load(),
 		HandedOver:    a.handedOver.Load(),
 		MaybeRepeated: a.repeated.Load(),
+		Torn:          a.torn.Load(),
 		Spilled:       a.spilled.Load(),
 		Adopted:       Adopted{Rings: a.ringsFound.Load(), Spills: a.spillsFound.Load(), Events: a.adopted.events.Load()},
 		InFlight:      int(a.inFlight.Load()),

@@ -212,6 +212,7 @@ func (a *air) landing(f *flight, now time.Time) {
 	if f.res.MaybeRepeated {
 		a.count.repeated.Add(n)
 	}
+	a.count.torn.Add(uint64(f.res.Torn))
 	if n > 0 && !f.res.HandedOver && a.cfg.Delivered != nil {
 		a.cfg.Delivered(&f.Chunk)
 	}

@@ -26,6 +26,7 @@ type FileConfig struct {
 	Envelope lines.Options     // of JSON
 	OmitZero bool              // a line of JSON has no time where it is 0
 	Rotate   files.Rotation
+	Shared   files.Sharing
 	NewFiles int         // in a minute; see files.Options. 0: as many as come
 	FileMode fs.FileMode // of new files, before umask; default 0644
 	DirMode  fs.FileMode // of new directories, before umask; default 0755
@@ -64,7 +65,10 @@ func NewFile(c *FileConfig) (Output, error) {
 	}
 	s.queue = newQueue(c.Path, s, &c.Trip, c.MinBackoff, c.MaxBackoff)
 	o := &fileOutput{s.queue, s}
-	if files.Personal(c.Path) {
+	if c.Shared != files.Unshared {
+		s.together = sharedTogether
+	}
+	if files.Personal(c.Path) || c.Shared != files.Unshared {
 		return personalOutput{o}, nil
 	}
 	return o, nil
@@ -93,17 +97,6 @@ func (o *fileOutput) Waiting() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.jobs) > 0 && o.files.made.Load() == o.seq
-}
-
-// personalOutput is a fileOutput for files of which each process has its own.
-type personalOutput struct{ *fileOutput }
-
-// ResumeFrom implements Sourced.
-func (o personalOutput) ResumeFrom(sources ...Source) error { return o.files.resume(sources...) }
-
-// SubmitFrom implements Sourced.
-func (o personalOutput) SubmitFrom(source int, c *forward.Chunk, done func(Result)) {
-	o.submit(ticket{chunk: c, source: source}, done)
 }
 
 // Close implements Output.
@@ -173,9 +166,18 @@ type fileSource struct {
 }
 
 func (s *fileSink) open(state []byte) (*files.Set, error) {
+	set, err := s.openAt(state)
+	if errors.Is(err, files.ErrState) && !s.config.Sync { // the parameter shared was another one
+		s.tell(fmt.Errorf("%s: %w; lines may be written twice", s.name, err))
+		return s.openAt(nil)
+	}
+	return set, err
+}
+
+func (s *fileSink) openAt(state []byte) (*files.Set, error) {
 	return files.Open(s.config.Path, state, &files.Options{
 		MaxOpen: s.config.maxOpen(), Buffer: fileBuffer, FileMode: s.config.FileMode, DirMode: s.config.DirMode,
-		NoSync: !s.config.Sync, Rotation: s.config.Rotate, NewFiles: s.config.NewFiles,
+		NoSync: !s.config.Sync, Shared: s.config.Shared, Distinct: s.config.distinct(), Rotation: s.config.Rotate, NewFiles: s.config.NewFiles,
 		Record: s.store,
 		Report: func(err error) { s.tell(err) },
 	})
@@ -214,7 +216,9 @@ func (s *fileSink) write(jobs []*job, last bool) (state []byte, err error) {
 	if s.config.Sync {
 		return s.written(jobs, last)
 	}
-	return s.set.Sync() // and nothing else before it is stored; it waits for no disk
+	state, err = s.set.Sync() // and nothing else before it is stored; it waits for no disk
+	jobs[len(jobs)-1].torn += s.set.Torn()
+	return state, err
 }
 
 // turn goes on with the chunks of a source. What an earlier process wrote behind its last state is
@@ -263,6 +267,7 @@ func (s *fileSink) goOn(j *job) error {
 			return err
 		}
 	}
+	s.set.Cut()
 	return nil
 }
 

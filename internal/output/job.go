@@ -35,6 +35,7 @@ type job struct {
 	soon     bool  // see Result.Soon
 	rejected []Rejected
 	diverted int64 // see Result.Diverted
+	torn     int64 // see Result.Torn
 }
 
 // render appends the lines of the next entries that are of one second, until dst is at least most

@@ -125,6 +125,8 @@ type Result struct {
 	Bytes int64
 	// Diverted is how many events went to another place than their own: too many places are new.
 	Diverted int64
+	// Torn is how many parts of lines, of processes that were killed, were met in a shared file.
+	Torn int64
 	// Restamped is how many events have another time there than their own: theirs is not taken.
 	Restamped int64
 	// Err is nil; ErrClosed, where Close gave the chunk up; or an error that wraps ErrReopen. With

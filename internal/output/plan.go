@@ -208,6 +208,11 @@ func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 	c.Rotate.MaxAge = q.Duration("max_age", 0)
 	c.Rotate.Compress = q.Choice("compress", "none", "gzip") == "gzip"
 	c.NewFiles = int(q.Int("new_files", newFiles, 0, math.MaxInt32))
+	how := "none"
+	if !o.Sync { // a follower's positions are too far apart
+		how = q.Choice("shared", "none", "append", "lock")
+	}
+	c.Shared = sharing[how]
 	p.settings(q, o)
 	c.MinBackoff, c.MaxBackoff = p.backoff.least, p.backoff.most
 	p.open = func(t *Trip) (Output, error) {
@@ -216,7 +221,7 @@ func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 		return NewFile(&c)
 	}
 	p.check = func() error {
-		return files.Check(c.Path, &files.Options{FileMode: c.FileMode, DirMode: c.DirMode, Rotation: c.Rotate})
+		return files.Check(c.Path, &files.Options{FileMode: c.FileMode, DirMode: c.DirMode, Rotation: c.Rotate, Shared: c.Shared})
 	}
 	if err := q.Err(); err != nil {
 		return err
@@ -224,8 +229,17 @@ func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 	if r := c.Rotate; r.Size == 0 && r.Every == 0 && (r.Keep > 0 || r.MaxAge > 0 || r.Compress) {
 		return u.Errorf("keep, max_age and compress are about rotated files, and without max_size or every there are none")
 	}
+	switch {
+	case c.Shared != files.Unshared && files.Personal(c.Path):
+		return u.Errorf("shared=%s is about a file that several processes write, and with {pid} in its path each has its own", how)
+	case c.Shared == files.SharedLock && !files.CanLock:
+		return u.Errorf("shared=lock: there are no such locks on this system")
+	}
 	return nil
 }
+
+// sharing is what the parameter shared says.
+var sharing = map[string]files.Sharing{"none": files.Unshared, "append": files.SharedAppend, "lock": files.SharedLock}
 
 func (p *Plan) stream(u *urls.URL, q *urls.Params, o *Owner) error {
 	w := o.Stdout

@@ -336,7 +336,7 @@ func (q *queue) finish(group []*job, state []byte) bool {
 	q.jobs = q.jobs[:len(q.jobs)-len(group)]
 	q.mu.Unlock()
 	for i, j := range group {
-		r := Result{MaybeRepeated: j.repeated, Bytes: j.bytes, Soon: j.soon, Rejected: j.rejected, Diverted: j.diverted}
+		r := Result{MaybeRepeated: j.repeated, Bytes: j.bytes, Soon: j.soon, Rejected: j.rejected, Diverted: j.diverted, Torn: j.torn}
 		if i == len(group)-1 {
 			r.State = state
 		}

@@ -9,7 +9,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 const (
@@ -44,6 +46,7 @@ func (s *session) check(processes, lines int) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
+	paths = slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, "~lock") })
 	var readers []io.Reader
 	for _, path := range paths {
 		f, err := os.Open(path)

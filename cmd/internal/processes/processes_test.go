@@ -43,10 +43,10 @@ func options(t *testing.T, ways ...string) *Options {
 
 // Each way but the collector's, which needs the command: all lines arrive.
 func TestRun(t *testing.T) {
-	o := options(t, "lock", "connect", "socket", "open", "file", "json", "spillway")
+	o := options(t, "lock", "connect", "socket", "open", "file", "json", "spillway", "shared-append", "shared-lock")
 	told := 0
 	o.Progress = func(p Progress) {
-		if told++; !strings.Contains(p.String(), " of 14: ") {
+		if told++; !strings.Contains(p.String(), " of 18: ") {
 			t.Error(p)
 		}
 	}
@@ -54,7 +54,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Results) != 7 || told < 14 {
+	if len(r.Results) != 9 || told < 18 {
 		t.Fatalf("%d results, told %d times", len(r.Results), told)
 	}
 	for _, x := range r.Results {
@@ -80,16 +80,16 @@ func TestRun(t *testing.T) {
 		}
 		switch name {
 		case "table":
-			if n := strings.Count(b.String(), "#"); n < 7 || !strings.Contains(b.String(), "all, in order") {
+			if n := strings.Count(b.String(), "#"); n < 9 || !strings.Contains(b.String(), "all, in order") {
 				t.Errorf("a table without bars:\n%s", b.String())
 			}
 		case "json":
 			var again Report
-			if err := json.Unmarshal(b.Bytes(), &again); err != nil || len(again.Results) != 7 || again.Results[3].Walls[1] != r.Results[3].Walls[1] {
+			if err := json.Unmarshal(b.Bytes(), &again); err != nil || len(again.Results) != 9 || again.Results[3].Walls[1] != r.Results[3].Walls[1] {
 				t.Error(err, again)
 			}
 		case "svg":
-			if n := strings.Count(b.String(), `class="theirs"`) + strings.Count(b.String(), `class="ours"`); n != 7 {
+			if n := strings.Count(b.String(), `class="theirs"`) + strings.Count(b.String(), `class="ours"`); n != 9 {
 				t.Errorf("%d bars", n)
 			}
 			if err := xml.Unmarshal(b.Bytes(), new(struct{})); err != nil {

@@ -152,7 +152,8 @@ func (r *Report) WriteSVG(w io.Writer) error {
 }
 
 func class(way string) string {
-	if way == "spillway" || way == "collector" {
+	switch way {
+	case "spillway", "shared-append", "shared-lock", "collector":
 		return "ours"
 	}
 	return "theirs"

@@ -35,6 +35,8 @@ var ways = []way{
 	{"file", "a file per process, kept open", nil, openOnce},
 	{"json", "the same with JSON lines, built by hand", nil, jsonOnce},
 	{"spillway", "Spillway, a file per process", nil, spillwayFile},
+	{"shared-append", "Spillway, one file, shared=append", nil, spillwayAppend},
+	{"shared-lock", "Spillway, one file, shared=lock", nil, spillwayLock},
 	{"collector", "Spillway, through a collector into one file", collect, spillwayCollector},
 }
 
@@ -191,6 +193,14 @@ func (p *process) buffered(fn func(w io.Writer) error) error {
 
 func spillwayFile(p *process) error {
 	return p.log("file://" + filepath.Join(p.dir, "log.{pid}"))
+}
+
+func spillwayAppend(p *process) error {
+	return p.log("file://" + filepath.Join(p.dir, "log") + "?shared=append")
+}
+
+func spillwayLock(p *process) error {
+	return p.log("file://" + filepath.Join(p.dir, "log") + "?shared=lock")
 }
 
 func spillwayCollector(p *process) error { return p.log("forward+unix://" + p.socket()) }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package output
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spillwaylog/spillway/internal/files"
+	"github.com/spillwaylog/spillway/internal/needs"
+)
+
+// TestSharedFile: a killed process is followed by one whose parameter shared is another one. Its
+// chunks come again, and no line is lost.
+func TestSharedFile(t *testing.T) {
+	ways := []files.Sharing{files.Unshared, files.SharedAppend, files.SharedLock}
+	for _, before := range ways {
+		for _, after := range ways {
+			needs.Have(t, files.CanLock || max(before, after) < files.SharedLock, "locks of files")
+			path := filepath.Join(t.TempDir(), "x.jsonl")
+			write := func(how files.Sharing, state []byte, events ...int) (states [][]byte) {
+				o, err := NewFile(&FileConfig{Path: path, Shared: how})
+				must(t, err)
+				save := func(state []byte) error {
+					states = append(states, bytes.Clone(state))
+					return nil
+				}
+				if how == files.Unshared {
+					must(t, o.(Resumer).Resume(save, state))
+				} else {
+					must(t, o.(Sourced).ResumeFrom(Source{States: [][]byte{state}, Save: save}))
+				}
+				for _, i := range events {
+					done := make(chan Result, 1)
+					o.Submit(chunkOf("app", i, 1), func(r Result) { done <- r })
+					r := <-done
+					must(t, r.Err)
+					states = append(states, r.State)
+				}
+				must(t, o.Close(context.Background()))
+				return states
+			}
+			states := write(before, nil, 0, 1)
+			write(after, states[len(states)-2], 1, 2)
+			b, err := os.ReadFile(path)
+			must(t, err)
+			for i := range 3 {
+				n := strings.Count(string(b), fmt.Sprintf(`"n":%d,`, i))
+				if n < 1 || n > 1 && before == after {
+					t.Errorf("%v, then %v: event %d is there %d times:\n%s", before, after, i, n, b)
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkShared is a chunk of 1,000 lines to a file, as one process writes it that shares the
+// file or does not.
+func BenchmarkShared(b *testing.B) {
+	for name, how := range map[string]files.Sharing{"own": files.Unshared, "append": files.SharedAppend, "lock": files.SharedLock} {
+		b.Run(name, func(b *testing.B) {
+			needs.Have(b, how != files.SharedLock || files.CanLock, "locks of files")
+			path := filepath.Join(b.TempDir(), "x")
+			o, err := NewFile(&FileConfig{Path: path, Shared: how})
+			must(b, err)
+			c := chunkOf("app", 0, 1000)
+			done := make(chan Result, 1)
+			b.ReportAllocs()
+			for b.Loop() {
+				o.Submit(c, func(r Result) { done <- r })
+				<-done
+				must(b, os.Truncate(path, 0))
+			}
+			must(b, o.Close(context.Background()))
+		})
+	}
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/spillwaylog/spillway"
+	"github.com/spillwaylog/spillway/internal/needs"
+)
+
+// TestLoggerKillShared has twenty processes write one file, and kills all of them at random
+// moments, round by round. With shared=lock each event that was accepted is in the file once, and
+// those of a goroutine are in the order of its calls; with shared=append each is there at least
+// once.
+func TestLoggerKillShared(t *testing.T) {
+	t.Parallel()
+	rounds := needs.Rounds(t, "SPILLWAY_KILLS", 1, 2)
+	for _, tt := range []struct {
+		name, query string
+		spill, once bool
+	}{
+		{"lock", "?shared=lock", false, true},
+		{"lock, rotated", "?shared=lock&max_size=1MiB&compress=gzip", true, true},
+		{"append", "?shared=append", false, false},
+		{"append, rotated", "?shared=append&max_size=1MiB", true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := random(t)
+			h := newHome(t)
+			path := filepath.Join(t.TempDir(), "out.jsonl")
+			o := order{
+				Destination: "file://" + path + tt.query, Goroutines: 1,
+				Options: childOptions{Shm: h.shm, RingSize: 1 << 20},
+			}
+			if tt.spill {
+				o.Options.Dir = h.dir
+			}
+			var children []*childProcess
+			for round := range rounds {
+				children = append(children, killTwenty(t, r, o, round)...)
+			}
+			last := h.open(o.Destination, spillway.Options{Dir: o.Options.Dir})
+			stats := closing(t, last)
+			wantLaw(t, stats)
+			into := newLedger()
+			lines, torn := into.shared(t, path, tt.once)
+			into.check(t)
+			events := wantAll(t, into, children...)
+			h.wantEmpty()
+			figure(t, "%d kills, %d lines, %d events, %d torn", len(children), lines, events, torn)
+			if t.Failed() {
+				t.Logf("at the end: %+v", stats)
+				h.tell()
+			}
+		})
+	}
+}
+
+// killTwenty starts twenty processes and kills them, each at a moment of its own, most while all
+// write.
+func killTwenty(t testing.TB, r *rand.Rand, o order, round int) (children []*childProcess) {
+	t.Helper()
+	for i := range 20 {
+		o.Prefix = mixed + fmt.Sprint("r", round, "c", i)
+		o.Pad = r.IntN(400)
+		o.Page = filepath.Join(t.TempDir(), "page")
+		children = append(children, startChild(t, o))
+	}
+	for _, c := range children[:r.IntN(20)] { // the others may be killed while they start and adopt
+		eventually(t, "the child logs", func() bool { return c.over() || c.accepted()[0] > 0 })
+	}
+	r.Shuffle(len(children), func(i, j int) { children[i], children[j] = children[j], children[i] })
+	for _, c := range children {
+		<-time.After(time.Duration(r.Int64N(int64(20 * time.Millisecond))))
+		c.kill()
+	}
+	return children
+}
+
+// shared notes all lines of a shared file, and of those that it was rotated to. Unless each is
+// there once, fragments are passed over and counted, and so are lines that come again.
+func (l *ledger) shared(t testing.TB, path string, once bool) (lines, torn int) {
+	t.Helper()
+	base := path[:len(path)-len(filepath.Ext(path))]
+	paths, err := filepath.Glob(base + "-*")
+	must(t, err)
+	for _, path := range append(paths, path) { // which are in the order of their times
+		text, err := os.ReadFile(path)
+		must(t, err)
+		switch plain, packed := strings.CutSuffix(path, ".gz"); {
+		case strings.HasSuffix(path, ".tmp"), packed && slices.Contains(paths, plain):
+			continue // killed while it was packed, or before the other was removed
+		case packed:
+			z, err := gzip.NewReader(bytes.NewReader(text))
+			must(t, err)
+			text, err = io.ReadAll(z)
+			must(t, err)
+		}
+		for b := range bytes.Lines(text) {
+			line, err := parseLine(b)
+			if err == nil && !json.Valid(b) {
+				err = errors.New("more than an object")
+			}
+			switch {
+			case err == nil:
+				l.line(line)
+				lines++
+			case once:
+				t.Fatalf("%s: line %d: %q: %v", path, lines, tail(string(b), 300), err)
+			default:
+				torn++
+			}
+		}
+	}
+	if once {
+		return lines, 0
+	}
+	l.sort() // a line right behind a fragment comes again behind its batch
+	for k, numbers := range l.streams {
+		l.streams[k] = slices.Compact(numbers)
+	}
+	return lines, torn
+}
+
+// TestLoggerSharedHeld has another process hold the lock of a shared file for as long as it likes:
+// calls do not wait, Close returns by its context, and what it left is written by the next logger,
+// once, though the writer that Close left behind gets the lock first or last.
+func TestLoggerSharedHeld(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	path := filepath.Join(t.TempDir(), "out.jsonl")
+	lock, err := os.Create(path + "~lock")
+	must(t, err)
+	defer lock.Close()
+	must(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
+	to := "file://" + path + "?shared=lock"
+	l := h.open(to, spillway.Options{})
+	for i := range 100 {
+		l.Info("held", slog.Int("i", i))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second/4)
+	defer cancel()
+	var left *spillway.LeftError
+	if err := l.Close(ctx); !errors.As(err, &left) {
+		t.Fatalf("Close: %v", err)
+	}
+	next := h.open(to, spillway.Options{})
+	must(t, unix.Flock(int(lock.Fd()), unix.LOCK_UN))
+	wantLaw(t, closing(t, next))
+	text, err := os.ReadFile(path)
+	must(t, err)
+	for i := range 100 {
+		if n := bytes.Count(text, fmt.Appendf(nil, `"i":%d}`, i)); n != 1 {
+			t.Errorf("event %d is there %d times", i, n)
+		}
+	}
+	h.wantEmpty()
+}
