@@ -9,6 +9,7 @@
 //	forward+                                              discard:
 //	  unix://
 //	lines:// lines+unix:// stdin:
+//	ring:///dev/shm
 //	Config.InputKinds                                     Config.OutputKinds
 //
 // A Collector is opened, then run until its context ends:
@@ -35,6 +36,9 @@
 // logfmt. They have no acks: what was read is in the journal before more is read, and what lies in
 // a socket when the process is killed is lost. An input stdin: ends with its source; when all
 // inputs have ended, Run hands on all of it and returns.
+//
+// An input ring: takes over what dead processes of the logger left in shared memory, and in their
+// spills (package internal/heir). What was synced is removed there.
 //
 // Those of an output say how its lines name and write time and tag, see
 // docs/lines.md. An output goes on where it was when they change.

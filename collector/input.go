@@ -69,6 +69,9 @@ type Received struct {
 	Refused     int64 // events refused before they were chunks
 	Cut         int64 // of the events stored: their end is missing, for they were too long
 	Unparsed    int64 // of the events stored: text, for they are not what the input expects
+	Rings       int64 // of dead processes, that were taken over and removed
+	Spills      int64 // with them
+	Lost        int64 // events in these that cannot be read: they never came in
 }
 
 func (r *Received) add(o *Received) {
@@ -79,6 +82,9 @@ func (r *Received) add(o *Received) {
 	r.Refused += o.Refused
 	r.Cut += o.Cut
 	r.Unparsed += o.Unparsed
+	r.Rings += o.Rings
+	r.Spills += o.Spills
+	r.Lost += o.Lost
 }
 
 // InputKind understands the URL of an input. It touches nothing yet, so that a mistake in one URL

@@ -67,7 +67,7 @@ func (p *inputPlan) conflict(q *inputPlan) error {
 }
 
 // inputSchemes are the inputs of this package.
-var inputSchemes = []string{"forward", "forward+tls", "forward+unix", "lines", "lines+unix", "stdin"}
+var inputSchemes = []string{"forward", "forward+tls", "forward+unix", "lines", "lines+unix", "stdin", "ring"}
 
 func planInput(c *Config, e *End) (p inputPlan, err error) {
 	u, err := urls.Parse(e.URL, slices.Sorted(maps.Keys(c.InputKinds))...)
@@ -86,9 +86,11 @@ func (c *Config) planInputURL(u *URL, e *End) (p inputPlan, err error) {
 		err = p.forward(u, e)
 	case u.Scheme == "lines", u.Scheme == "lines+unix", u.Scheme == "stdin":
 		err = p.lines(u, e)
+	case u.Scheme == "ring":
+		err = p.rings(u, e)
 	default:
 		err = u.Errorf("no input of this kind; there are %s", strings.Join(slices.Concat(
-			[]string{"forward://host:port", "forward+tls://host:port", "forward+unix:///path", "lines://host:port", "lines+unix:///path", "stdin:"}, slices.Sorted(maps.Keys(c.InputKinds))), ", "))
+			[]string{"forward://host:port", "forward+tls://host:port", "forward+unix:///path", "lines://host:port", "lines+unix:///path", "stdin:", "ring:///dev/shm"}, slices.Sorted(maps.Keys(c.InputKinds))), ", "))
 	}
 	return p, err
 }
@@ -160,6 +162,24 @@ func spotOf(u *urls.URL) string {
 		return ""
 	}
 	return ":" + port
+}
+
+// rings plans an input of rings of dead processes.
+func (p *inputPlan) rings(u *urls.URL, e *End) error {
+	r, err := planRings(u)
+	if err != nil {
+		return err
+	}
+	shown := u.Scheme + "://" + u.Path
+	p.name, p.source = cmp.Or(e.Name, shown), shown
+	p.key = e.identity("in.", u.Scheme, u.Path)
+	p.open = func(c *Collector, a *account) (Input, error) {
+		if err := r.openFor(c, a); err != nil {
+			return nil, fmt.Errorf("%s: %w", shown, err)
+		}
+		return r, nil
+	}
+	return nil
 }
 
 // An intake is an open Input with what the collector has for it.
@@ -319,6 +339,7 @@ func (c *Collector) inputStatsLocked(a *account) InputStats {
 	s.Skipped += r.Skipped
 	s.Invalid += r.Invalid
 	s.Cut, s.Unparsed = r.Cut, r.Unparsed
+	s.Rings, s.Spills, s.Lost = r.Rings, r.Spills, r.Lost
 	s.Refused += r.Refused
 	oversize := a.oversize.Load()
 	s.Oversize += oversize

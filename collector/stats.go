@@ -89,6 +89,9 @@ type InputStats struct {
 	Connections int64               // or files, or whatever it reads from, at present
 	Cut         int64               // of Stored: their end is missing, for they were too long
 	Unparsed    int64               // of Stored: text, for they are not what the input expects
+	Rings       int64               // of dead processes, that were taken over and removed
+	Spills      int64               // with them
+	Lost        int64               // events in these that cannot be read: they never came in
 	Server      forward.ServerStats // of a Forward input: its connections, bytes, acks and troubles
 }
 

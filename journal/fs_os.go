@@ -22,6 +22,11 @@ func (osFS) Lock(path string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
+	return lockOpen(f, path)
+}
+
+// lockOpen takes the lock of an open file, or closes it.
+func lockOpen(f *os.File, path string) (io.Closer, error) {
 	if err := lockFile(f); err != nil {
 		defer f.Close()
 		if !isLockHeld(err) {

@@ -8,7 +8,7 @@ var (
 	// ErrFull says that the ring has no room. Nothing was appended. [Ring.Space] tells when to try
 	// again.
 	ErrFull = errors.New("ring: full")
-	// ErrTooLarge says that a record is longer than Options.MaxRecord.
+	// ErrTooLarge says that a record is longer than Options.MaxRecord, or a ring than it may be.
 	ErrTooLarge = errors.New("ring: record too large")
 	// ErrClosed is the answer of a ring after Close, and of an adopted one to appends.
 	ErrClosed = errors.New("ring: closed")

@@ -19,3 +19,27 @@ func Adopt(_, _ string, _ func(Owner) bool, _ func(error)) ([]*Ring, error) {
 }
 
 func ownerLives(string) bool { return false }
+
+// A Dir is an open folder of rings; here none can be.
+type Dir struct{ MaxSize int64 }
+
+// OpenDir says that there is none.
+func OpenDir(string) (*Dir, error) { return nil, ErrUnsupported }
+
+// Close does nothing.
+func (*Dir) Close() error { return nil }
+
+// UID is nobody.
+func (*Dir) UID() int { return -1 }
+
+// Names finds nothing.
+func (*Dir) Names(int) ([]string, error) { return nil, ErrUnsupported }
+
+// Has finds nothing.
+func (*Dir) Has(string) bool { return false }
+
+// Look finds nothing.
+func (*Dir) Look(string) (Owner, bool, error) { return Owner{}, false, ErrUnsupported }
+
+// Adopt finds nothing.
+func (*Dir) Adopt(string, func(Owner) bool, func(error)) (*Ring, error) { return nil, ErrUnsupported }

@@ -27,6 +27,7 @@ type home struct {
 	lock  *os.File
 	ring  *os.File
 	owner Owner
+	site  *site // of an adopted ring
 }
 
 // leftoverAge is for how long nobody removes a temporary folder without an owner file: its maker
@@ -169,7 +170,11 @@ func (h *home) unmap(mem []byte) error {
 // leave removes the folder, if so told, and lets go of the lock.
 func (h *home) leave(path string, remove bool) error {
 	var err error
-	if remove {
+	switch {
+	case !remove:
+	case h.site != nil:
+		err = h.site.remove()
+	default:
 		// First out of sight, so that nobody finds half a ring.
 		temporary := path + temporarySuffix
 		if err = os.Rename(path, temporary); err == nil {
@@ -180,6 +185,9 @@ func (h *home) leave(path string, remove bool) error {
 		} else if errors.Is(err, fs.ErrNotExist) {
 			err = nil // somebody has tidied up
 		}
+	}
+	if h.site != nil {
+		h.site.close()
 	}
 	held.Delete(path)
 	return errors.Join(err, unlock(h.lock))
@@ -261,16 +269,6 @@ func openOwner(path string) (*os.File, error) {
 		return nil, err
 	}
 	return os.OpenFile(filepath.Join(path, ownerFile), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-}
-
-// sameFile says that the path still leads to the open file.
-func sameFile(path string, f *os.File) bool {
-	a, err := os.Lstat(path)
-	if err != nil {
-		return false
-	}
-	b, err := f.Stat()
-	return err == nil && os.SameFile(a, b)
 }
 
 // cleanLeftovers removes the temporary folders of dead processes. They hold nothing: a ring is

@@ -78,6 +78,12 @@ func folderName(name string, pid int, id [16]byte) string {
 	return fmt.Sprintf("%s.%d.%s", name, pid, hex.EncodeToString(id[:8]))
 }
 
+// NameOf is Options.Name of the ring whose folder has that name, empty if it is none of a ring.
+func NameOf(folder string) string {
+	name, _, _ := parseFolderName(folder)
+	return name
+}
+
 // parseFolderName takes a folder's name apart.
 func parseFolderName(s string) (name string, temporary, ok bool) {
 	s, temporary = strings.CutSuffix(s, temporarySuffix)

@@ -17,8 +17,14 @@ type source struct {
 	least    uint64 // the next key is not lower
 	rec      Record // found last
 	number   uint32 // of it
+	vain     int64  // bytes that were checked and are no record
 	loss     Loss
 }
+
+// mostVain is how often the length of a segment is checked in vain before the rest of it is given
+// up. A crash leaves a torn record, and a stranger may leave more; but where each eight bytes claim
+// to be a long one, to look at all of them would take hours.
+const mostVain = 16
 
 // next finds the next whole record. It must be called outside touch, for it survives faults itself.
 func (s *source) next(n *notes) bool {
@@ -85,8 +91,15 @@ func (s *source) find(mem []byte, torn *bool) bool {
 			continue
 		}
 		index, key := order.Uint32(b[12:]), order.Uint64(b[16:])
-		if index < s.index || key < s.least || order.Uint32(b[8:]) != crc32.Update(recordSeed(s.nonce, s.pos, index), castagnoli, b[16:recordHeader+n]) {
+		if index < s.index || key < s.least {
 			*torn = true
+			continue
+		}
+		if order.Uint32(b[8:]) != crc32.Update(recordSeed(s.nonce, s.pos, index), castagnoli, b[16:recordHeader+n]) {
+			*torn = true
+			if s.vain += n; s.vain > mostVain*(s.end-s.off) {
+				return false
+			}
 			continue
 		}
 		s.number = index

@@ -50,6 +50,9 @@ type (
 		Connections     int64  `json:"connections"`
 		Cut             int64  `json:"cut,omitempty"`
 		Unparsed        int64  `json:"unparsed,omitempty"`
+		Rings           int64  `json:"rings,omitempty"`
+		Spills          int64  `json:"spills,omitempty"`
+		Lost            int64  `json:"lost,omitempty"`
 	}
 	outputAccount struct {
 		Name          string           `json:"name"`
@@ -122,6 +125,7 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 			Name: show(n.Name), URL: show(n.URL), Removed: n.Removed, In: n.In, Stored: n.Stored, Repeated: n.Repeated, Skipped: n.Skipped, Invalid: n.Invalid, Oversize: n.Oversize, Refused: n.Refused,
 			Chunks: n.Chunks, StoredChunks: n.StoredChunks, RepeatedChunks: n.RepeatedChunks, RefusedChunks: n.RefusedChunks,
 			RefusedMessages: n.RefusedMessages, Bytes: n.Bytes, Connections: n.Connections, Cut: n.Cut, Unparsed: n.Unparsed,
+			Rings: n.Rings, Spills: n.Spills, Lost: n.Lost,
 		}
 	}
 	outputs := make([]outputAccount, len(s.Outputs))

@@ -25,7 +25,7 @@ const minJournal = 256 << 10
 
 type serveCmd struct {
 	Config        string        `short:"c" config:"-" help:"File of YAML that says all of this, and more; flags override it (docs/config.md)." placeholder:"FILE" type:"existingfile"`
-	Listen        []string      `config:"-" help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM; or of lines: lines://0.0.0.0:5170, lines+unix:///run/lines.sock, stdin:; or of syslog: syslog+udp://0.0.0.0:514, syslog+tcp://, syslog+tls://, syslog+unix:///path; NAME= may stand before it. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
+	Listen        []string      `config:"-" help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM; or of lines: lines://0.0.0.0:5170, lines+unix:///run/lines.sock, stdin:; or rings of dead processes: ring:///dev/shm; or of syslog: syslog+udp://0.0.0.0:514, syslog+tcp://, syslog+tls://, syslog+unix:///path; NAME= may stand before it. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
 	To            []string      `config:"-" help:"Output to write to: stdout:, discard:, forward://host:port, kafka://broker/topic, or file:///var/log/{tag}.{date}.jsonl with {tag}, {date}, {hour}, {host}, {pid}; NAME= may stand before it. May be repeated. Default: stdout:" placeholder:"URL" sep:"none"`
 	Admin         string        `config:"end" help:"Address that tells of all this over HTTP, such as 127.0.0.1:24220: /metrics, /healthz, /readyz, /status, /config, and POST /reload. Or a URL with cert=, key=, client_ca=, token_file= and others; see docs/operate.md." placeholder:"ADDRESS"`
 	Data          string        `help:"Data directory, used by one process at a time." default:"spillway-data" type:"path"`
@@ -53,6 +53,8 @@ const inputHelp = `Settings of an input or output are parameters of its URL, put
 TLS (forward+tls://): cert=, key= name the server's certificate and key; client_ca= those who vouch for clients, client_auth=none, request or require.
 
 Lines (lines://, lines+unix://, stdin:): an event a line. parse=text, json or logfmt; tag= is the tag; time_key=, time_format= and tag_key= say where a line has time and tag; max_line= (64KiB) is where a longer line is cut, and marked; address_key= adds the sender's address. When every input has ended, as stdin: does, all of it is delivered and serve exits.
+
+Rings (ring:///dev/shm): what killed processes of the logger left in shared memory, and in their spill folders. after= (5s) is for how long they must have been dead, any=true takes what is for files and streams as well, max_ring= (256MiB) is the largest that is taken.
 
 Syslog (syslog+udp://, syslog+tcp://, syslog+tls://, syslog+unix://): tag= is a template with {facility}, {severity}, {host} and {app}; zone= is that of times that say none; max_message= (64KiB), receive_buffer=, type=dgram or stream, cert=, key=, client_ca= and others; see docs/syslog.md.
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/within"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -43,12 +44,18 @@ type Options struct {
 	Report   func(error)
 	GaveUp   <-chan struct{} // closed when nothing is tried again any more; nil: never
 	FS       journal.FS      // nil is the operating system
-	Fault    func(string)    // called between the steps of a write, by tests
+	// Within is Dir, opened by one who takes spills over for others, whoever they are; nil: it is
+	// reached by its path. The caller closes it, once all spills are closed.
+	Within *within.Folder
+	// Rings says whether there is a ring of that name: with Within, in place of a look into Shm.
+	Rings func(name string) bool
+	Fault func(string) // called between the steps of a write, by tests
 }
 
 // A Folder is where processes of one name keep their spills. Its methods, and those of its spills
 // but Commit, belong to one goroutine: any of them may take as long as a disk likes.
 type Folder struct {
+	reach
 	opt     Options
 	paired  bool      // a spill of this process has the ring's name
 	counted time.Time // when taken was
@@ -57,7 +64,7 @@ type Folder struct {
 
 // New does nothing yet with the folder.
 func New(o *Options) *Folder {
-	f := &Folder{opt: *o}
+	f := &Folder{opt: *o, reach: reach{o.Within}}
 	if f.opt.Fault == nil {
 		f.opt.Fault = func(string) {}
 	}
@@ -188,7 +195,7 @@ func (f *Folder) make(ring string, made time.Time, within bool) (*Spill, error) 
 		}
 		if err == nil {
 			if _, err = os.Lstat(filepath.Join(dir, ownerFile)); errors.Is(err, fs.ErrNotExist) {
-				_ = sp.j.Close() // they have, before it was locked
+				_ = sp.close() // they have, before it was locked
 				continue
 			}
 		}
@@ -213,23 +220,24 @@ func (f *Folder) segment() int64 { return min(segmentBytes, f.opt.MaxDisk/8) }
 // open opens the journal in sp.Dir and its reader. What others take now does not bound the journal:
 // they come and go, and budget looks at them.
 func (f *Folder) open(sp *Spill) error {
-	j, err := journal.Open(sp.Dir, &journal.Options{
-		MaxBytes: cmp.Or(sp.most, f.opt.MaxDisk), SegmentBytes: f.segment(), FS: f.opt.FS, Report: func(err error) {
+	files, err := f.journals(sp, f.opt.FS)
+	if err != nil {
+		return fmt.Errorf("spill: %w", err)
+	}
+	sp.j, err = journal.Open(sp.Dir, &journal.Options{
+		MaxBytes: cmp.Or(sp.most, f.opt.MaxDisk), SegmentBytes: f.segment(), FS: files, Report: func(err error) {
 			if !sp.gone.Load() {
 				f.report(err)
 			}
 		},
 	})
-	if err != nil {
-		return fmt.Errorf("spill: %w", err)
+	if err == nil {
+		if sp.rd, err = sp.j.Reader(cursor); err == nil {
+			return nil
+		}
 	}
-	rd, err := j.Reader(cursor)
-	if err != nil {
-		_ = j.Close() // the error of the reader is what counts
-		return fmt.Errorf("spill: %w", err)
-	}
-	sp.j, sp.rd = j, rd
-	return nil
+	_ = sp.close() // the error of opening is what counts
+	return fmt.Errorf("spill: %w", err)
 }
 
 // others is what all spills but one take, adopted ones and those of other processes.

@@ -45,17 +45,10 @@ func writeOwner(dir string, o owner) error {
 	return os.Rename(path+".new", path)
 }
 
-func readOwner(dir string) (owner, error) {
+func (r reach) readOwner(dir string) (owner, error) {
 	var o owner
 	path := filepath.Join(dir, ownerFile)
-	fi, err := os.Lstat(path)
-	if err != nil {
-		return o, err
-	}
-	if !fi.Mode().IsRegular() { // to read from a pipe would be to wait for ever
-		return o, fmt.Errorf("spill: %s is no file", path)
-	}
-	f, err := os.Open(path)
+	f, err := r.open(path)
 	if err != nil {
 		return o, err
 	}

@@ -20,56 +20,82 @@ import (
 // Scout opens the spills that dead processes of this name left, oldest first. rings are the names
 // of the rings that were adopted; a spill whose ring is another process's is left to that.
 func (f *Folder) Scout(rings []string) []*Spill {
-	dirs, err := os.ReadDir(f.opt.Dir)
+	found, _ := f.scout(rings) // what is left alone was told
+	return found
+}
+
+// ScoutWhole is Scout for one ring, and finds nothing where a spill of that cannot be had. The
+// error says why; it was told, unless somebody has the spill just now.
+func (f *Folder) ScoutWhole(ring string) ([]*Spill, error) {
+	found, missed := f.scout([]string{ring})
+	if missed != nil {
+		for _, sp := range found {
+			_ = sp.Close() // it was only read
+		}
+		return nil, missed
+	}
+	return found, nil
+}
+
+// scout says in missed why a spill of one of the rings is left alone.
+func (f *Folder) scout(rings []string) (found []*Spill, missed error) {
+	dirs, err := f.list(f.opt.Dir)
 	if f.opt.Dir == "" || errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
 		f.report(fmt.Errorf("looking for spills: %w", err))
-		return nil
+		return nil, err
 	}
-	var found []*Spill
 	until := time.Now().Add(lockPatience)
 	for _, d := range dirs {
-		if name, gone := strings.CutSuffix(d.Name(), goneSuffix); gone && d.IsDir() && f.named(name) {
-			_ = os.RemoveAll(filepath.Join(f.opt.Dir, d.Name())) // nobody reads what is in it
+		if name, gone := strings.CutSuffix(d.Name, goneSuffix); gone && d.Dir && f.named(name) && f.in == nil {
+			_ = os.RemoveAll(filepath.Join(f.opt.Dir, d.Name)) // nobody reads what is in it
 			continue
 		}
-		if !d.IsDir() || !f.named(d.Name()) {
+		if !d.Dir || !f.named(d.Name) {
 			continue
 		}
-		sp := &Spill{folder: f, Dir: filepath.Join(f.opt.Dir, d.Name())}
-		who, err := readOwner(sp.Dir)
-		of := d.Name()
+		sp := &Spill{folder: f, Dir: filepath.Join(f.opt.Dir, d.Name)}
+		who, err := f.readOwner(sp.Dir)
+		of := d.Name
 		if f.named(who.Ring) {
 			of = who.Ring
 		}
+		leave := func(err error, tell bool) {
+			if tell {
+				f.report(fmt.Errorf("%s is left alone: %w", sp.Dir, err))
+			}
+			if slices.Contains(rings, of) {
+				missed = errors.Join(missed, err)
+			}
+		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			f.sweep(sp.Dir)
+			if f.in == nil { // others do not tidy up
+				f.sweep(sp.Dir)
+			}
 			continue
 		case err != nil:
-			f.report(fmt.Errorf("%s is left alone: %w", sp.Dir, err))
+			leave(err, true)
 			continue
 		case string(who.Identity) != string(f.opt.Identity) || !f.orphan(of, rings):
 			continue
 		}
 		sp.Made, sp.Paired = who.Made, slices.Contains(rings, of)
 		if err := f.openOrphan(sp, until); err != nil {
-			if !errors.Is(err, journal.ErrLocked) {
-				f.report(fmt.Errorf("%s is left alone: %w", sp.Dir, err))
-			}
+			leave(err, !errors.Is(err, journal.ErrLocked))
 			continue
 		}
 		if err := sp.list(); err != nil {
-			f.report(fmt.Errorf("%s is left alone: %w", sp.Dir, err))
-			_ = sp.j.Close() // told already
+			leave(err, true)
+			_ = sp.close() // told already
 			continue
 		}
 		found = append(found, sp)
 	}
 	slices.SortStableFunc(found, func(a, b *Spill) int { return a.Made.Compare(b.Made) })
-	return found
+	return found, missed
 }
 
 // lockPatience is how long one Scout waits for locks.
@@ -108,7 +134,7 @@ func (f *Folder) sweep(dir string) {
 		_, some, err = sp.rd.TryNext()
 	}
 	sp.gone.Store(true)
-	_ = sp.j.Close() // nothing was written
+	_ = sp.close() // nothing was written
 	if err == nil && !some {
 		f.clear(dir)
 	}
@@ -124,7 +150,7 @@ func (f *Folder) clear(dir string) {
 		return
 	}
 	defer lock.Close()
-	if _, err := readOwner(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := f.readOwner(dir); !errors.Is(err, fs.ErrNotExist) {
 		return // it was made meanwhile
 	}
 	if kept, err := os.ReadDir(filepath.Join(dir, quarantine)); err == nil && len(kept) > 0 {
@@ -172,7 +198,12 @@ func (f *Folder) ours(dir string) bool {
 // orphan says that a spill's ring, by its name, is not another process's, nor will be: it is ours,
 // or gone, or can never be adopted.
 func (f *Folder) orphan(name string, rings []string) bool {
-	if f.opt.Shm == "" || slices.Contains(rings, name) {
+	switch {
+	case slices.Contains(rings, name):
+		return true
+	case f.opt.Rings != nil:
+		return !f.opt.Rings(name)
+	case f.opt.Shm == "":
 		return true
 	}
 	path := filepath.Join(f.opt.Shm, name)

@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/within"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -39,7 +39,8 @@ type Spill struct {
 	IDs   map[[IDLen]byte]bool // of these
 
 	folder *Folder
-	most   int64 // bytes of its journal; 0: as many as all spills together may have
+	most   int64          // bytes of its journal; 0: as many as all spills together may have
+	files  *within.Folder // Dir, where it is reached by an open folder
 	j      *journal.Journal
 	rd     *journal.Reader
 	early  journal.Record // met when those before it were asked for, which cannot be read
@@ -146,12 +147,22 @@ func (sp *Spill) Bytes() int64 {
 func (sp *Spill) Space() <-chan struct{} { return sp.j.Space() }
 
 // Close lets go of the spill. What is in it stays.
-func (sp *Spill) Close() error { return sp.j.Close() }
+func (sp *Spill) Close() error { return sp.close() }
+
+func (sp *Spill) close() (err error) {
+	if sp.j != nil {
+		err = sp.j.Close()
+	}
+	if sp.files != nil {
+		err = errors.Join(err, sp.files.Close())
+	}
+	return err
+}
 
 // Forget lets go of a spill that somebody removed.
 func (sp *Spill) Forget() {
 	sp.gone.Store(true)
-	_ = sp.j.Close() // it cannot keep anything any more
+	_ = sp.close() // it cannot keep anything any more
 }
 
 // Discard takes away a spill in which nothing is left. Without its owner's file nobody takes it for
@@ -163,15 +174,15 @@ func (sp *Spill) Discard() error {
 	sp.gone.Store(true)
 	remove := func() error {
 		if sp.Paired {
-			return removeBut(sp.Dir, "")
+			return sp.folder.removeBut(sp.Dir, "")
 		}
-		return removeBut(sp.Dir, quarantine)
+		return sp.folder.removeBut(sp.Dir, quarantine)
 	}
-	err := os.Rename(filepath.Join(sp.Dir, ownerFile), filepath.Join(sp.Dir, emptyFile))
+	err := sp.folder.move(filepath.Join(sp.Dir, ownerFile), filepath.Join(sp.Dir, emptyFile))
 	if err == nil {
 		_ = remove() // it may be preparing a segment, and so come to nothing
 	}
-	_ = sp.j.Close() // only now, for its lock keeps others away; what it has not synced is nothing any more
+	_ = sp.close() // only now, for its lock keeps others away; what it has not synced is nothing any more
 	if err == nil {
 		err = remove()
 	}
@@ -183,34 +194,34 @@ func (sp *Spill) Discard() error {
 
 // removeBut removes a folder, but not a folder in it, nor itself, if there is something in that
 // one. The file that says that nothing in it matters goes last.
-func removeBut(dir, kept string) error {
+func (r reach) removeBut(dir, kept string) error {
 	if kept != "" {
-		_ = os.Remove(filepath.Join(dir, kept)) // fails unless it is empty, as it should
+		_ = r.remove(filepath.Join(dir, kept)) // fails unless it is empty, as it should
 	}
-	all, err := os.ReadDir(dir)
+	all, err := r.list(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	stays := false
 	for _, e := range all {
-		switch e.Name() {
+		switch e.Name {
 		case kept:
 			stays = true
 		case emptyFile:
 		default:
-			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+			err = errors.Join(err, r.removeAll(filepath.Join(dir, e.Name)))
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(filepath.Join(dir, emptyFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := r.remove(filepath.Join(dir, emptyFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if stays {
 		return nil
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := r.remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -38,7 +38,7 @@ func TestLongOwner(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, ownerFile), text[:n], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readOwner(dir); (err == nil) != (n == mostOwner) {
+		if _, err := (reach{}).readOwner(dir); (err == nil) != (n == mostOwner) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}

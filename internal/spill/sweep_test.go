@@ -43,7 +43,7 @@ func TestSweepLeavesTheNewOne(t *testing.T) {
 					return
 				case <-time.After(100 * time.Microsecond):
 				}
-				if _, err := readOwner(path); errors.Is(err, fs.ErrNotExist) { // as Scout does
+				if _, err := (reach{}).readOwner(path); errors.Is(err, fs.ErrNotExist) { // as Scout does
 					f.sweep(path)
 				}
 			}
@@ -66,7 +66,7 @@ func TestSweepLeavesTheNewOne(t *testing.T) {
 		if err := sp.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if who, err := readOwner(sp.Dir); err != nil || !who.Made.Equal(sp.Made) {
+		if who, err := (reach{}).readOwner(sp.Dir); err != nil || !who.Made.Equal(sp.Made) {
 			t.Fatalf("spill %d, %s: the owner is %v, %v", i, sp.Dir, who, err)
 		}
 		in, err := journal.Inspect(sp.Dir)

@@ -30,6 +30,7 @@ var shapes = []shape{
 	{scheme: "lines", kind: hosts, port: "5170", example: "lines://127.0.0.1:5170"},
 	{scheme: "lines+unix", kind: path, socket: true, example: "lines+unix:///run/lines.sock"},
 	{scheme: "stdin", kind: nothing, example: "stdin:"},
+	{scheme: "ring", kind: path, example: "ring:///dev/shm"},
 	{scheme: "file", kind: path, example: "file:///var/log/{tag}.{date}.jsonl"},
 	{scheme: "stdout", kind: nothing, example: "stdout:"},
 	{scheme: "stderr", kind: nothing, example: "stderr:"},

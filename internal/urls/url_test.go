@@ -79,7 +79,7 @@ func TestParseErrors(t *testing.T) {
 		{"localhost:24224", "for example forward://localhost:24224"},
 		{"127.0.0.1:24224", "for example forward://127.0.0.1:24224"},
 		{"[::1]:24224", "for example forward://[::1]:24224"},
-		{"tcp://h", `no scheme "tcp"; known are forward, forward+tls, forward+unix, lines, lines+unix, stdin, file, stdout, stderr, discard`},
+		{"tcp://h", `no scheme "tcp"; known are forward, forward+tls, forward+unix, lines, lines+unix, stdin, ring, file, stdout, stderr, discard`},
 		{"://h", "the scheme is missing"},
 		{"logs", "the scheme is missing"},
 		{"stdout", "a colon is missing behind stdout; for example stdout:"},

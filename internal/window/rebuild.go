@@ -33,6 +33,10 @@ func Rebuild(s *Source, done [IDLen]byte, spilled map[[IDLen]byte]bool) Rebuilt 
 	return r.found
 }
 
+// mostRebuilt is how many runs a window has at most. No owner cuts so many: a window ends at
+// MostRuns, unless many lanes have written in the same nanosecond.
+const mostRebuilt = 16 * MostRuns
+
 // A rebuilder is at work on one ring.
 type rebuilder struct {
 	s       *Source
@@ -160,8 +164,13 @@ func (r *rebuilder) claimed(rec ring.Record, tag []byte) *Marked {
 	}
 	switch {
 	case runs != nil:
-		if n := len(runs.chunks); n > 0 && runs.chunks[n-1].Chunk.Tag == string(tag) {
+		n := len(runs.chunks)
+		if n > 0 && runs.chunks[n-1].Chunk.Tag == string(tag) {
 			return runs.chunks[n-1]
+		}
+		if n >= mostRebuilt {
+			r.found.Bad++
+			return nil
 		}
 		return r.begin(runs, rec, tag)
 	case open != nil:

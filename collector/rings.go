@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/heir"
+	"github.com/spillwaylog/spillway/internal/urls"
+)
+
+// How this file is organised. An input ring:// takes over what dead processes left (package heir),
+// one legacy at a time. Its chunks have ids of their own, by which the store knows those that the
+// dead process had sent, and those that were stored before a crash of the collector. The ring is
+// told that a chunk is done once it is synced. A crash in between may be long ago when the next
+// start comes, and the store's memory is short; so the ids of what is stored and not done are the
+// input's position.
+
+const (
+	ringAfter = 5 * time.Second
+	ringMost  = 256 << 20
+	idsMost   = 64 // that a position has: as many as heir hands out at once, and some of what was left
+)
+
+// A ringInput is an input ring://.
+type ringInput struct {
+	name     string
+	options  heir.Options
+	heir     *heir.Heir
+	account  *account
+	reporter *reporter
+	store    *store
+	ids      []heir.ID // of chunks that are stored, and perhaps not done
+
+	bytes, open, bad, rings, spills, lost atomic.Int64
+}
+
+// planRings understands the URL of an input of rings.
+func planRings(u *urls.URL) (*ringInput, error) {
+	p := u.Params()
+	r := &ringInput{options: heir.Options{
+		Path:    u.Path,
+		After:   p.Duration("after", ringAfter),
+		Any:     p.Bool("any", false),
+		MaxRing: p.Size("max_ring", ringMost),
+	}}
+	return r, p.Err()
+}
+
+// openFor opens the input for a collector: there is nothing to hold yet.
+func (r *ringInput) openFor(c *Collector, a *account) error {
+	r.name, r.account, r.reporter, r.store = a.name, a, c.reporter, c.store
+	r.options.Report = func(err error) { r.reporter.trouble("rings", fmt.Errorf("%s: %w", r.name, err)) }
+	return heir.Supported()
+}
+
+// Stats implements Input.
+func (r *ringInput) Stats() Received {
+	return Received{
+		Bytes: r.bytes.Load(), Connections: r.open.Load(), Invalid: r.bad.Load(),
+		Rings: r.rings.Load(), Spills: r.spills.Load(), Lost: r.lost.Load(),
+	}
+}
+
+// Run takes over rings until ctx ends.
+func (r *ringInput) Run(ctx context.Context, sink Sink) error {
+	r.reporter.log.Info("looking for rings", "input", r.name, "path", r.options.Path, "after", r.options.After)
+	r.ids = parseIDs(sink.Position())
+	r.options.GaveUp = ctx.Done()
+	r.heir = heir.New(&r.options)
+	for {
+		due, err := r.heir.Look()
+		if err != nil {
+			r.options.Report(err)
+		}
+		for _, path := range due {
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err := r.take(ctx, sink, path); err != nil {
+				r.options.Report(err)
+			}
+		}
+		if pause(ctx, r.heir.Every()) != nil {
+			return nil
+		}
+	}
+}
+
+// take takes over one ring. What it cannot do with it stays for the next try.
+func (r *ringInput) take(ctx context.Context, sink Sink, path string) error {
+	l := r.heir.Take(path, r.ids)
+	if l == nil {
+		return nil
+	}
+	r.open.Add(1)
+	defer r.open.Add(-1)
+	before := r.account.counts()
+	bad := uint64(0)
+	note := func() {
+		r.bad.Add(int64(l.Bad - bad))
+		bad = l.Bad
+	}
+	defer note()
+	for {
+		chunks, err := l.Next()
+		note()
+		if err == nil && len(chunks) == 0 {
+			break
+		}
+		if err == nil && ctx.Err() == nil {
+			err = r.put(context.WithoutCancel(ctx), sink, chunks)
+		}
+		if err == nil && ctx.Err() == nil {
+			err = l.Done()
+		}
+		if err != nil || ctx.Err() != nil {
+			if errors.Is(err, errTakesNothing) {
+				err = nil // the collector ends
+			}
+			return wrap(path, errors.Join(err, l.Leave()))
+		}
+		r.forget(chunks)
+	}
+	if l.Known > 0 {
+		r.ids = nil
+	}
+	err := l.Finish()
+	r.rings.Add(1)
+	r.spills.Add(int64(l.Spills))
+	r.lost.Add(int64(l.Lost))
+	r.announce(l, before)
+	return wrap(path, err)
+}
+
+func wrap(path string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return err
+}
+
+// announce says that a ring is taken over.
+func (r *ringInput) announce(l *heir.Legacy, before Counts) {
+	leftOut, ok := r.reporter.take("rings taken over")
+	if !ok {
+		return
+	}
+	now := r.account.counts()
+	args := []any{
+		"ring", l.Path, "input", r.name, "pid", l.Owner.PID, "stored", now.Stored - before.Stored,
+		"repeated", now.Repeated - before.Repeated, "spills", l.Spills,
+	}
+	if l.Bad+l.Lost > 0 {
+		args = append(args, "invalid", l.Bad, "lost", l.Lost)
+	}
+	r.reporter.log.Info("a dead process's ring is taken over", withLeftOut(leftOut, args...)...)
+}
+
+// put stores chunks, and returns when they are what an ack promises, and synced at least.
+func (r *ringInput) put(ctx context.Context, sink Sink, chunks []*forward.Chunk) error {
+	var durable func(context.Context) error
+	for _, c := range chunks {
+		// One by one: what a position covers is in its record.
+		id := heir.ID(c.ID)
+		r.ids = append(r.ids, id)
+		if n := len(r.ids) - idsMost; n > 0 {
+			r.ids = r.ids[n:]
+		}
+		wait, err := sink.Store(ctx, []*forward.Chunk{c}, appendIDs(nil, r.ids))
+		switch {
+		case errors.Is(err, forward.ErrMalformed): // it comes to nothing the next time, too
+			r.bad.Add(1)
+			r.options.Report(fmt.Errorf("a chunk is left out: %w", err))
+		case err != nil:
+			return err
+		default:
+			durable = wait
+			r.bytes.Add(int64(len(c.Entries)))
+		}
+	}
+	if durable == nil {
+		return nil
+	}
+	if err := durable(ctx); err != nil {
+		return err
+	}
+	return r.store.sync(ctx, r.store.journal.Stats().Written)
+}
+
+// forget has no more to do with the ids of chunks that are done.
+func (r *ringInput) forget(chunks []*forward.Chunk) {
+	for _, c := range chunks {
+		if i := slices.Index(r.ids, heir.ID(c.ID)); i >= 0 {
+			r.ids = slices.Delete(r.ids, i, i+1)
+		}
+	}
+}
+
+func appendIDs(b []byte, ids []heir.ID) []byte {
+	for i := range ids {
+		b = append(b, ids[i][:]...)
+	}
+	return b
+}
+
+func parseIDs(b []byte) (ids []heir.ID) {
+	for chunk := range slices.Chunk(bytes.Clone(b), len(heir.ID{})) {
+		if len(chunk) == len(heir.ID{}) {
+			ids = append(ids, heir.ID(chunk))
+		}
+	}
+	return ids
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package heir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/spill"
+	"github.com/spillwaylog/spillway/internal/window"
+	"github.com/spillwaylog/spillway/internal/within"
+	"github.com/spillwaylog/spillway/ring"
+)
+
+// A Legacy is a ring whose owner is dead, with its spills. It belongs to one goroutine.
+type Legacy struct {
+	Path   string
+	Owner  ring.Owner
+	Spills int    // found
+	Bad    uint64 // events that are none
+	Lost   uint64 // events that cannot be read, at least
+	Known  int    // chunks that the caller knows, and does not get again
+
+	heir     *Heir
+	sighting *sighting
+	source   window.Source
+	spills   []*spill.Spill // that are open
+	dir      *within.Folder // of the spills; nil: none, or reached by its path
+	stages   []stage
+	known    map[ID]bool
+	rest     uint64 // records of the ring behind all that was cut
+	mem      window.Buffers
+}
+
+// A stage is a part of a legacy.
+type stage interface {
+	// next returns the next chunks, which hold until done; none: it is over.
+	next() ([]*forward.Chunk, error)
+	// done says that those are stored.
+	done() error
+}
+
+func newLegacy(h *Heir, r *ring.Ring) *Legacy {
+	return &Legacy{Path: r.Path(), Owner: r.Owner(), heir: h, known: map[ID]bool{}, source: window.Source{Ring: r}}
+}
+
+// inherit opens the spills, and makes the chunks again that the owner had cut.
+func (l *Legacy) inherit(d *ring.Dir, name string) error {
+	_, dir := identity(l.Owner)
+	if err := l.openSpills(d, name, dir); err != nil {
+		return err
+	}
+	l.Spills = len(l.spills)
+	ids := maps.Clone(l.known)
+	for _, k := range l.source.Ring.Marks() {
+		id := k.Label
+		id[window.IDLen-1] = window.ToDestination
+		if l.known[id] {
+			l.Known++
+		}
+	}
+	var own stage
+	var older, later []stage
+	for _, sp := range l.spills {
+		for id := range sp.IDs {
+			ids[id] = true
+		}
+		sp.IDs = nil
+		s := &spilled{l: l, sp: sp}
+		switch {
+		case filepath.Base(sp.Dir) == name:
+			own = s
+		case sp.Made.Before(l.Owner.Made):
+			older = append(older, s)
+		default:
+			later = append(later, s)
+		}
+	}
+	var label ID
+	copy(label[:], l.source.Ring.State())
+	found := window.Rebuild(&l.source, label, ids)
+	l.Bad += found.Bad
+	l.rest = found.Rest
+	l.stages = append(older, &marked{l: l, chunks: found.Older})
+	if own != nil {
+		l.stages = append(l.stages, own)
+	}
+	l.stages = append(l.stages, &marked{l: l, chunks: found.Younger}, &uncut{l: l, cutter: window.NewCutter(false, &l.mem)})
+	l.stages = append(l.stages, later...)
+	return nil
+}
+
+// openSpills opens what lies in the folder that the ring's identity names.
+func (l *Legacy) openSpills(d *ring.Dir, name, dir string) error {
+	o := l.heir.opt
+	if dir == "" {
+		return nil
+	}
+	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir {
+		o.Report(fmt.Errorf("%s: its spill is left alone: %q is no plain absolute path", l.Path, dir))
+		return nil
+	}
+	if os.Geteuid() == 0 { // whoever wrote the path
+		in, err := within.Walk(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err == nil && in.UID() != d.UID():
+			err = fmt.Errorf("%s: %w", dir, errors.Join(within.ErrOwner, in.Close()))
+		}
+		if err != nil {
+			o.Report(fmt.Errorf("%s: its spill is left alone: %w", l.Path, err))
+			return nil
+		}
+		l.dir = in
+	}
+	folder := spill.New(&spill.Options{
+		Name: ring.NameOf(name), Identity: l.Owner.Identity, Dir: dir, MaxDisk: mostSpill, Report: o.Report, GaveUp: o.GaveUp,
+		Within: l.dir, Rings: d.Has,
+	})
+	var err error
+	l.spills, err = folder.ScoutWhole(name)
+	return err
+}
+
+// Next returns the next chunks. They hold until Done. None: all is done, and Finish is next. An
+// error says that nothing can be had now.
+func (l *Legacy) Next() ([]*forward.Chunk, error) {
+	for len(l.stages) > 0 {
+		chunks, err := l.stages[0].next()
+		if err != nil || len(chunks) > 0 {
+			return chunks, err
+		}
+		l.stages = l.stages[1:]
+	}
+	return nil, nil
+}
+
+// Done says that the chunks that Next returned last are stored.
+func (l *Legacy) Done() error { return l.stages[0].done() }
+
+// Finish removes the ring, in which nothing is left. Spills are removed as they are done.
+func (l *Legacy) Finish() error {
+	lost := l.source.Ring.Lost()
+	if lost.Regions > 0 {
+		l.Lost += max(lost.Regions, lost.Records)
+	}
+	if n := l.rest - l.source.Taken.Load(); int64(n) > 0 { // counted, and not there any more
+		l.Lost += n
+	}
+	return errors.Join(l.source.Ring.Close(), l.close())
+}
+
+// Leave lets go of it. What is not done is there for whoever comes next: this heir does not come at
+// once.
+func (l *Legacy) Leave() error {
+	if l.sighting != nil {
+		l.sighting.not = l.heir.now().Add(leaveFor)
+	}
+	return errors.Join(l.source.Ring.Leave(), l.close())
+}
+
+func (l *Legacy) close() (err error) {
+	for _, sp := range l.spills {
+		err = errors.Join(err, sp.Close())
+	}
+	l.spills = nil
+	if l.dir != nil {
+		err = errors.Join(err, l.dir.Close())
+		l.dir = nil
+	}
+	return err
+}
