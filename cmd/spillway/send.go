@@ -98,16 +98,9 @@ func (c *sendCmd) Run(ctx context.Context, s *streams) error {
 		if b.events == 0 {
 			break
 		}
-		for runs := range slices.Chunk(b.runs, sendWindow) {
-			end := server.begin(c.Timeout)
-			var n int
-			n, err = c.send(ctx, client, b.entries, runs)
-			end()
-			acked += n
-			if err != nil {
-				break
-			}
-		}
+		var n int
+		n, err = sendBatch(ctx, client, server, c.Timeout, &b)
+		acked += n
 	}
 	_, printErr := fmt.Fprintf(s.out, "%d acked\n", acked)
 	left := l.stop() - acked
@@ -120,10 +113,23 @@ func (c *sendCmd) Run(ctx context.Context, s *streams) error {
 	return printErr
 }
 
-// send sends runs, a chunk each, and returns how many of their events are acked. Chunks are acked
-// in their order: it waits for the last.
-func (c *sendCmd) send(ctx context.Context, client *forward.Client, entries []byte, runs []tagRun) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+// sendBatch sends a batch, and returns how many of its events are acked.
+func sendBatch(ctx context.Context, client *forward.Client, server *reach, timeout time.Duration, b *batch) (acked int, err error) {
+	for runs := range slices.Chunk(b.runs, sendWindow) {
+		end := server.begin(timeout)
+		n, err := sendRuns(ctx, client, timeout, b.entries, runs)
+		end()
+		if acked += n; err != nil {
+			return acked, err
+		}
+	}
+	return acked, nil
+}
+
+// sendRuns sends runs, a chunk each, and returns how many of their events are acked. Chunks are
+// acked in their order: it waits for the last.
+func sendRuns(ctx context.Context, client *forward.Client, timeout time.Duration, entries []byte, runs []tagRun) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var acked atomic.Int64
 	var done sync.WaitGroup
@@ -132,7 +138,7 @@ func (c *sendCmd) send(ctx context.Context, client *forward.Client, entries []by
 		if i == len(runs)-1 {
 			err := client.Send(ctx, chunk)
 			if errors.Is(err, context.DeadlineExceeded) {
-				err = fmt.Errorf("gave up after %v: %w", c.Timeout, err)
+				err = fmt.Errorf("gave up after %v: %w", timeout, err)
 			}
 			if err != nil {
 				return int(acked.Load()), err
