@@ -101,7 +101,11 @@ func (c *sendCmd) follow(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.inlet.Close()) }()
-	if err := f.resolve(); err != nil {
+	rings, err := f.rest(report)
+	if err == nil {
+		err = f.resolve(rings)
+	}
+	if err != nil {
 		return err
 	}
 	if f.mover, err = c.openMover(plan, report); err != nil {
@@ -130,9 +134,6 @@ func (c *sendCmd) plan() (*output.Plan, error) {
 }
 
 func openInlet(f *followFlags, report func(error)) (*inlet.Inlet, error) {
-	if err := os.Mkdir(f.home(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, err
-	}
 	in, err := inlet.Open(filepath.Join(f.home(), f.rings()+".inlet"), report)
 	if errors.Is(err, inlet.ErrInUse) {
 		return nil, fmt.Errorf("%w: give each pipe a --name of its own", err)
@@ -179,7 +180,7 @@ func (f *follower) findsTo(w io.Writer) {
 
 // resolve finds out whether the ring of the process before this one has the line that is to be
 // taken next: it was killed before it could note that. Nobody has adopted that ring yet.
-func (f *follower) resolve() error {
+func (f *follower) resolve(rings []*ring.Inspection) error {
 	id, key := f.inlet.Last()
 	line, _, ok := f.inlet.Next()
 	for ; ok && len(bytes.TrimSpace(line)) == 0; line, _, ok = f.inlet.Next() {
@@ -188,24 +189,13 @@ func (f *follower) resolve() error {
 	if f.inlet.Left() == 0 {
 		return nil
 	}
-	folders, err := filepath.Glob(filepath.Join(f.home(), f.rings()+".*"))
-	if err != nil {
-		return err
-	}
-	for _, folder := range folders {
-		all, err := ring.Inspect(folder)
-		if errors.Is(err, ring.ErrNone) || errors.Is(err, fs.ErrNotExist) || isFile(folder) { // which is the inlet
+	for _, r := range rings {
+		if r.Owner.RingID != hex.EncodeToString(id[:]) {
 			continue
 		}
-		if err != nil {
-			return err
-		}
-		if all[0].Owner.RingID != hex.EncodeToString(id[:]) {
-			continue
-		}
-		higher := all[0].Cut > key
-		for r := range all[0].AllRecords {
-			higher = higher || r.Key > key
+		higher := r.Cut > key
+		for record := range r.AllRecords {
+			higher = higher || record.Key > key
 		}
 		if !higher {
 			return nil
@@ -218,6 +208,44 @@ func (f *follower) resolve() error {
 		return nil
 	}
 	return nil
+}
+
+// ringPatience is how long a ring that somebody has is waited for; longer in tests.
+var ringPatience = 10 * time.Second
+
+// rest returns the rings that were left, once nobody has them: of a process that was killed a
+// moment ago the kernel may let go of the inlet first, and a ring that is not there yet would be
+// shipped behind what is read now.
+func (f *follower) rest(report func(error)) ([]*ring.Inspection, error) {
+	told := false
+	for deadline := time.Now().Add(ringPatience); ; <-time.After(10 * time.Millisecond) {
+		folders, err := filepath.Glob(filepath.Join(f.home(), f.rings()+".*"))
+		if err != nil {
+			return nil, err
+		}
+		var found []*ring.Inspection
+		var live error
+		for _, folder := range folders {
+			all, err := ring.Inspect(folder)
+			switch {
+			case errors.Is(err, ring.ErrNone), errors.Is(err, fs.ErrNotExist), isFile(folder): // which is an inlet
+				continue
+			case err != nil:
+				return nil, err
+			}
+			if all[0].Live && all[0].Owner.Name == f.rings() {
+				live = fmt.Errorf("%s is in use by another process, and waited for", folder)
+			}
+			found = append(found, all...)
+		}
+		if live == nil || time.Now().After(deadline) {
+			return found, nil
+		}
+		if !told {
+			report(live)
+			told = true
+		}
+	}
 }
 
 func isFile(path string) bool {

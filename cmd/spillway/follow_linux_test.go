@@ -3,9 +3,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -91,6 +93,53 @@ func TestFollowLeaves(t *testing.T) {
 	leaves(t, dir, 1)
 	if got := strings.Count(stop(), "\n"); got != 1 {
 		t.Errorf("%d lines", got)
+	}
+}
+
+// TestFollowWaits: a ring that its owner is just letting go of is waited for, so that what is read
+// now does not come before it.
+func TestFollowWaits(t *testing.T) {
+	defer func(d time.Duration) { ringPatience = d }(ringPatience)
+	ringPatience = 4 * time.Minute
+	sock := filepath.Join(t.TempDir(), "s")
+	dir := shm(t)
+	args := []string{"send", "--follow", "--shm", dir, "--to", "forward+unix://" + sock}
+	if got := command(t, "one\n", append(args, "--timeout", "50ms")...); got.code != 1 {
+		t.Fatalf("%+v", got)
+	}
+	owners, _ := filepath.Glob(filepath.Join(dir, "spillway-*", "send-send.*", "owner"))
+	if len(owners) != 1 {
+		t.Fatalf("%q", owners)
+	}
+	owner, err := os.Open(owners[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close()
+	if err := syscall.Flock(int(owner.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	_, _, stop := serveAt(t, "forward+unix://"+sock)
+	said, w := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(t.Context(), append(args, "--timeout", "5m"), &streams{strings.NewReader("two\n"), io.Discard, w})
+		w.Close()
+	}()
+	line, err := bufio.NewReader(said).ReadString('\n')
+	if err != nil || !strings.Contains(line, "is in use by another process, and waited for") {
+		t.Errorf("%q, %v", line, err)
+	}
+	if err := syscall.Flock(int(owner.Fd()), syscall.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, said)
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	leaves(t, dir, 0)
+	if text := stop(); !strings.Contains(text, `"one"`) || strings.Index(text, `"two"`) < strings.Index(text, `"one"`) {
+		t.Errorf("%s", text)
 	}
 }
 
@@ -249,7 +298,11 @@ func TestFollowResolve(t *testing.T) {
 			next := &follower{sendCmd: c, inlet: f.inlet}
 			f.inlet.From(inlet.Source{Device: 1, Inode: 2})
 			for range 2 { // to be killed behind it and to do it again changes nothing
-				if err := next.resolve(); err != nil {
+				rings, err := ring.Inspect(f.home())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := next.resolve(rings); err != nil {
 					t.Fatal(err)
 				}
 			}

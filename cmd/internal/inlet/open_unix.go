@@ -9,14 +9,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// Open makes the file, or takes over what a dead process left. It wraps [ErrInUse] where another
-// process has it. What cannot be read is renamed, and told.
+// Open makes the file and its folder, or takes over what a dead process left. The error wraps
+// [ErrInUse] where another process has it. What cannot be read is renamed, and told.
 func Open(path string, report func(error)) (*Inlet, error) {
+	if err := ensureDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
 	for range 10 {
 		f, err := lockedFile(path)
 		if err != nil {
@@ -38,6 +44,22 @@ func Open(path string, report func(error)) (*Inlet, error) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	}
 	return nil, fmt.Errorf("%s: it is removed again and again", path)
+}
+
+// ensureDir makes the folder, and refuses one in which others could put things.
+func ensureDir(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	fi, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	if !fi.IsDir() || !ok || st.Uid != uint32(os.Geteuid()) || fi.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s is not a folder of this user alone", dir)
+	}
+	return nil
 }
 
 // lockedFile opens the file that the path leads to, and locks it.
