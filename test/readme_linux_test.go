@@ -44,7 +44,7 @@ func TestProcessesStory(t *testing.T) {
 	script := strings.NewReplacer(
 		"/var/log/", dir+"/",
 		"spillway serve", "spillway serve --listen "+address,
-		"send --follow", "send --follow --shm "+h.shm+" --to "+address,
+		"send --follow", "send --follow --timeout 5m --shm "+h.shm+" --to "+address,
 	).Replace(story(t, "sh", "send --follow"))
 	script = `worker() {
 	for second in $(seq 10 59); do echo "{\"time\":\"2026-11-21T02:03:${second}Z\",\"msg\":\"worker $1\"}"; done

@@ -49,7 +49,7 @@ func TestFollow(t *testing.T) {
 		`{"n":2,"time":3,"tag":"b"}` + "\n" +
 		`{"time":"2426-11-21T02:03:04.5Z","tag":"a","n":3}` + "\n" +
 		"no newline at the end"
-	got := command(t, in, "send", "--follow", "--to", url, "--shm", dir, "--tag", "other", "--field", "line", "--time-key", "time", "--tag-key", "tag")
+	got := command(t, in, "send", "--follow", "--timeout", "5m", "--to", url, "--shm", dir, "--tag", "other", "--field", "line", "--time-key", "time", "--tag-key", "tag")
 	if got.code != 0 || got.out != "5 acked\n" || strings.Count(got.err, "\n") != 7 || !strings.Contains(got.err, "line 4: the time under") {
 		t.Errorf("%+v", got)
 	}
@@ -87,7 +87,7 @@ func TestFollowLeaves(t *testing.T) {
 	}
 	leaves(t, dir, 1)
 	// For another server it is not meant.
-	if got := command(t, "three\n", "send", "--follow", "--shm", dir, "--to", url); got.code != 0 || got.out != "1 acked\n" {
+	if got := command(t, "three\n", "send", "--follow", "--timeout", "5m", "--shm", dir, "--to", url); got.code != 0 || got.out != "1 acked\n" {
 		t.Errorf("%+v", got)
 	}
 	leaves(t, dir, 1)
@@ -183,7 +183,7 @@ func TestFollowStrange(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(f.home(), "send-send.inlet"), []byte("something else"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := command(t, "one\n", "send", "--follow", "--shm", dir, "--to", url)
+	got := command(t, "one\n", "send", "--follow", "--timeout", "5m", "--shm", dir, "--to", url)
 	if got.code != 0 || !strings.Contains(got.err, "it is no inlet; it is "+f.home()+"/send-send.inlet.bad-") {
 		t.Errorf("%+v", got)
 	}
@@ -220,8 +220,10 @@ func TestFollowInterrupted(t *testing.T) {
 		}
 		r.Close()
 		w.Close()
+		if ends { // the other has little time, also to tidy up
+			leaves(t, dir, 0)
+		}
 	}
-	leaves(t, dir, 0)
 	if got := stop(); !strings.Contains(got, "last words") {
 		t.Errorf("%q", got)
 	}

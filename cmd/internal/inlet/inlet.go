@@ -36,7 +36,10 @@ var ErrInUse = errors.New("another process has it")
 
 var errCorrupt = errors.New("it is no inlet")
 
-var order = binary.LittleEndian
+var (
+	order  = binary.LittleEndian
+	blanks = bytes.Repeat([]byte{blank}, 4096)
+)
 
 // A note says what was read and not taken yet.
 type note struct {
@@ -75,6 +78,9 @@ func (in *Inlet) begin() error {
 	// What a kill kept from being noted: the end of what was read; blanks where there is nothing.
 	a := in.area()
 	end := len(a)
+	for end-in.note.to >= len(blanks) && bytes.Equal(a[end-len(blanks):end], blanks) {
+		end -= len(blanks)
+	}
 	for end > in.note.to && a[end-1] == blank {
 		end--
 	}
