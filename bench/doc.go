@@ -6,7 +6,9 @@
 // One command each, from the root of the workspace:
 //
 //	go test -bench . ./bench                ten fields and one, into nothing and into a file; slog's front end; Post beside other Forward clients
-//	go run ./bench/lines                    100,000 lines of 1,000 bytes: one goroutine, 20 with a logger each, 20 on one logger
+//	go test -bench Steps ./bench            what each step of daichirata's client gains: synchronous, asynchronous, pooled, one wake-up
+//	go run ./bench/lines                    100,000 lines of 1,000 bytes: one goroutine, 20 with a logger each, 20 on one logger;
+//	                                        banaconda's minimum, maximum and average of a goroutine, blocking and not
 //	go run ./bench/latency                  how long a call takes at 100,000 calls a second, whatever the destination does
 //	go run ./bench/cpu                      CPU of the whole client per event, shipping included
 //

@@ -5,9 +5,11 @@
 //
 //	go run ./bench/lines [-rounds 3] [-lines 100000] [-only spillway,phuslu] [-dir DIR]
 //
-// It tells when the last call had returned, when Close had, and how many lines are not in the
-// files. All loggers of a table run in turn, round by round, and the medians are told. The files
-// are read back outside of the measured time and removed.
+// It tells when the last call had returned, when Close had, how many lines are not in the files,
+// and what banaconda told: the least, the most and the average time that one goroutine took for its
+// calls, where these wait for their line (spillway-wait) and where they do not. All loggers of a
+// table run in turn, round by round, and the medians are told. The files are read back outside of
+// the measured time and removed.
 package main
 
 import (
@@ -90,6 +92,8 @@ func run(rounds, count int, only, shapes, dir string) error {
 		type row struct {
 			kind          peers.LocalKind
 			calls, closed []float64
+			least, most   []float64 // of a goroutine
+			average       []float64
 			lost          int
 		}
 		var rows []*row
@@ -106,13 +110,19 @@ func run(rounds, count int, only, shapes, dir string) error {
 				}
 				r.calls = append(r.calls, m.calls.Seconds())
 				r.closed = append(r.closed, m.closed.Seconds())
+				r.least = append(r.least, slices.Min(m.goroutines).Seconds())
+				r.most = append(r.most, slices.Max(m.goroutines).Seconds())
+				r.average = append(r.average, average(m.goroutines).Seconds())
 				r.lost += m.lost
 			}
 		}
-		t := table.New(fmt.Sprintf("%s, %d lines of 1,000 bytes each", s.title, count), "logger", "calls s", "closed s", "spread s", "lost")
+		t := table.New(fmt.Sprintf("%s, %d lines of 1,000 bytes each", s.title, count), "logger", "calls s", "closed s", "spread s",
+			"goroutine min s", "max s", "avg s", "lost")
 		for _, r := range rows {
 			t.Row(r.kind.Name, table.Number(table.Median(r.calls), 3), table.Number(table.Median(r.closed), 3),
-				table.Number(slices.Min(r.closed), 3)+"-"+table.Number(slices.Max(r.closed), 3), fmt.Sprint(r.lost))
+				table.Number(slices.Min(r.closed), 3)+"-"+table.Number(slices.Max(r.closed), 3),
+				table.Number(table.Median(r.least), 3), table.Number(table.Median(r.most), 3), table.Number(table.Median(r.average), 3),
+				fmt.Sprint(r.lost))
 		}
 		t.Print(os.Stdout)
 	}
@@ -121,7 +131,16 @@ func run(rounds, count int, only, shapes, dir string) error {
 
 type measured struct {
 	calls, closed time.Duration
+	goroutines    []time.Duration // what each took for its calls
 	lost          int
+}
+
+func average(times []time.Duration) time.Duration {
+	var sum time.Duration
+	for _, t := range times {
+		sum += t
+	}
+	return sum / time.Duration(len(times))
 }
 
 func measure(kind peers.LocalKind, s shape, count int, dir string) (m measured, err error) {
@@ -139,13 +158,15 @@ func measure(kind peers.LocalKind, s shape, count int, dir string) (m measured, 
 	}
 	text := strings.Repeat("#", 1000)
 	var group sync.WaitGroup
+	m.goroutines = make([]time.Duration, s.goroutines)
 	begin := time.Now()
 	for i := range s.goroutines {
 		group.Go(func() {
-			l := loggers[i%len(loggers)]
+			l, begin := loggers[i%len(loggers)], time.Now()
 			for range count {
 				l.Line(text)
 			}
+			m.goroutines[i] = time.Since(begin)
 		})
 	}
 	group.Wait()

@@ -5,7 +5,7 @@
 //	serve    inputs ──► journal ──► outputs          package collector
 //	check    a configuration file ──► its mistakes   package cmd/internal/config
 //	config   a configuration file ──► what is in force
-//	send     standard input ──► a Forward server     package forward
+//	send     standard input ──► a Forward server     package forward; with --follow through a ring
 //	replay   dead letters ──► a Forward server       package internal/letters
 //	merge    files of lines ──► one, by time          package cmd/internal/merge
 //	journal  looks into a data directory             package journal

@@ -43,11 +43,17 @@ func command(t *testing.T, in string, args ...string) result {
 // directory, and a function that stops it and returns what the file holds.
 func serve(t *testing.T) (url, data string, stop func() string) {
 	t.Helper()
+	return serveAt(t, "forward://127.0.0.1:0")
+}
+
+// serveAt is serve with an input.
+func serveAt(t *testing.T, input string) (url, data string, stop func() string) {
+	t.Helper()
 	dir := t.TempDir()
 	data = filepath.Join(dir, "data")
 	out := filepath.Join(dir, "out.jsonl")
 	c, err := collector.Open(&collector.Config{
-		Inputs:  collector.Ends("forward://127.0.0.1:0"),
+		Inputs:  collector.Ends(input),
 		Outputs: collector.Ends("file://" + filepath.ToSlash(out)),
 		Dir:     data,
 		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)),

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -34,6 +35,10 @@ type mergeCmd struct {
 	TagKey  string        `help:"Key of the tag." default:"tag" placeholder:"KEY"`
 	Slack   time.Duration `help:"How much earlier than a line before it a line of the same file may be." default:"0s"`
 	Follow  bool          `help:"Go on as plain files grow, are rotated or are new, until interrupted. Lines are held for --slack before they are written."`
+	Output  string        `help:"lines: byte for byte as they came; text: for people, in colours on a terminal." enum:"lines,text" default:"lines"`
+	To      string        `help:"Send the lines there, with acks, and write none: forward://host:port, forward+tls://host:port?ca=PEM or forward+unix:///path." placeholder:"URL"`
+	Else    string        `help:"With --to: the tag of lines that have none." default:"lines" placeholder:"TAG"`
+	Timeout time.Duration `help:"With --to: give up when what is sent together is not acked within this time." default:"30s"`
 	Memory  size          `help:"Memory for buffers and waiting lines; what is more goes to a temporary file, in passes." default:"64MiB"`
 }
 
@@ -47,7 +52,9 @@ A directory is a journal, a data directory or a logger's spill, a ring, or one o
 
 A line of JSON without a time that can be read is told with its file and number, and left out. Exit status: 0 when all was read, 1 when not. The temporary file lies in the environment's TMPDIR.
 
-To send the lines on: spillway merge app.*.jsonl | spillway send --to URL --time-key time --tag-key tag`
+--output text writes JSON and logfmt as the logger writes text: time, level, tag, message, all else as key=value. Text stays as it is, but for controls, which are escaped.
+
+--to sends the lines to a Forward server, each as an event of its time, under its tag or else --else; a line of JSON or logfmt is the record, without its time and its tag, and one of text is the member message of one. It tells how many events are acked, and exits with 1 if some are not. Started again it sends all again. Parameters of the URL are those of send, see spillway help send.`
 }
 
 const minMergeMemory = 1 << 20
@@ -59,6 +66,12 @@ func (c *mergeCmd) Validate() error {
 	}
 	if c.Slack < 0 {
 		return fmt.Errorf("--slack: %v is less than nothing", c.Slack)
+	}
+	if c.Timeout <= 0 {
+		return fmt.Errorf("--timeout: %v is no time in which an ack can come", c.Timeout)
+	}
+	if c.To != "" && c.Output != "lines" {
+		return errors.New("--output: with --to nothing is written")
 	}
 	return nil
 }
@@ -84,16 +97,32 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(max(int64(c.Memory), leastMerge) + leastMerge/4))
 	}
 	screen := openTerminal(s.err)
-	told := screen.through(s.err)
+	told := &inTurn{w: screen.through(s.err)}
+	sender, err := c.lines(ctx, s, told, o)
+	if err != nil {
+		return err
+	}
+	if sender != nil {
+		defer sender.client.Close()
+	}
 	troubles := mergeTroubles{to: told, broken: map[string]int{}}
 	o.Trouble = troubles.tell
-	if screen != nil && screen.draws() && openTerminal(s.out) == nil && !c.Follow {
+	if screen != nil && screen.draws() && (openTerminal(s.out) == nil || sender != nil) && !c.Follow {
 		began := time.Now()
 		o.Progress = func(done, all int64) { screen.set(mergeBar(done, all, time.Since(began))) }
 		defer screen.set("")
 	}
 	r, err := merge.Run(ctx, s.out, c.paths(), o)
 	troubles.end()
+	if sender != nil {
+		err = errors.Join(err, sender.end())
+		if _, printErr := fmt.Fprintf(s.out, "%d acked\n", sender.acked); err == nil {
+			err = printErr
+		}
+		if left := r.Written - int64(sender.acked); err != nil && left > 0 {
+			err = fmt.Errorf("%d lines not acked, and what was not read yet: %w", left, err)
+		}
+	}
 	if r.Late > 0 {
 		fmt.Fprintf(told, "spillway: %d lines are earlier than a line before them, by more than --slack %v\n", r.Late, c.Slack)
 	}
@@ -101,6 +130,35 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 		err = fmt.Errorf("%d lines or files could not be read; the others are all there", r.Broken)
 	}
 	return err
+}
+
+// lines sets what becomes of the lines, where they are not written as they came. A sender has to be
+// closed.
+func (c *mergeCmd) lines(ctx context.Context, s *streams, warnings io.Writer, o *merge.Options) (*mergeSender, error) {
+	if c.To == "" && c.Output == "lines" {
+		return nil, nil
+	}
+	reader, err := newMergeReader(c.TimeKey, c.TagKey)
+	if err != nil {
+		return nil, fmt.Errorf("--time-key, --tag-key: %w", err)
+	}
+	if c.To == "" {
+		o.Lines = newMergeText(reader, s.out)
+		return nil, nil
+	}
+	client, url, err := clientTo(c.To, "merge", warnings)
+	if err != nil {
+		return nil, err
+	}
+	client.Window = sendWindow
+	server := &reach{w: warnings, url: url, address: client.Address}
+	client.Changed = server.changed
+	if c.Follow { // which an interrupt ends: what was read is sent all the same
+		ctx = context.WithoutCancel(ctx)
+	}
+	sender := &mergeSender{ctx: ctx, timeout: c.Timeout, client: client, server: server, reader: reader, tag: c.Else}
+	o.Lines = sender
+	return sender, nil
 }
 
 // mergeTroubles tell what cannot be read, of each file the first lines and then how many more.

@@ -207,3 +207,24 @@ func TestMergeOnATerminal(t *testing.T) {
 		t.Errorf("the terminal got %q; %d bytes", end, out.Len())
 	}
 }
+
+// TestMergeTextOnATerminal: there text has colours, unless somebody does not want them.
+func TestMergeTextOnATerminal(t *testing.T) {
+	pattern := mixed(t)
+	for _, plain := range []bool{false, true} {
+		outside, inside := openPTY(t, 200)
+		t.Setenv("TERM", "xterm")
+		t.Setenv("NO_COLOR", "")
+		if plain {
+			t.Setenv("NO_COLOR", "1")
+		}
+		var errs bytes.Buffer
+		if code := run(t.Context(), []string{"merge", "--output", "text", pattern}, &streams{strings.NewReader(""), inside, &errs}); code != 0 {
+			t.Fatalf("%d, %s", code, &errs)
+		}
+		got := readPTY(t, outside, inside)
+		if strings.Contains(got, "\x1b[32mINFO\x1b[0m") == plain || strings.Contains(got, "\x1b[33mwarn\x1b[0m") == plain || strings.Contains(got, "\x1b[31mx") {
+			t.Errorf("%q", got)
+		}
+	}
+}

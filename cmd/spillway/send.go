@@ -25,12 +25,16 @@ type sendCmd struct {
 	TimeFormat string `help:"How it says it: rfc3339, unix, unix_ms, unix_us, unix_ns, or a layout of Go such as '2006-01-02 15:04:05'." default:"rfc3339" placeholder:"FORMAT"`
 	TagKey     string `help:"Key under which a line of JSON says its tag." placeholder:"KEY"`
 
-	Timeout time.Duration `help:"Give up when what is sent together is not acked within this time, resends included." default:"30s"`
+	Timeout time.Duration `help:"Give up when what is sent together is not acked within this time, resends included. With --follow: how long the end waits until all is acked." default:"30s"`
+
+	followFlags `embed:""`
 }
 
 // Help tells what does not fit behind a flag.
 func (c *sendCmd) Help() string {
 	return `Time and tag: --time-key and --tag-key name members of a line of JSON that become the time and the tag of its event and are taken out of its record. So what spillway writes is sent as what it was: spillway send --time-key time --tag-key tag <events.jsonl. A line that has no such member, or one that cannot be read, is sent all the same, with the time at which it was read and under --tag; its record keeps the member. Such lines are counted and told. Formats: rfc3339; seconds since 1970 (unix), or thousandths, millionths, billionths (unix_ms, unix_us, unix_ns), as a number or text; or a layout of Go, of UTC unless it says a zone.
+
+With --follow what was read is kept in shared memory, under --shm, until it is acked; when the server takes nothing it flows over to --dir, and when there is no room the pipe waits. If this process is killed, the next send --follow of that --name (and --to, and --dir) sends the rest, each line once. What it had not read goes to the next reader of the pipe. At the end of standard input it waits for --timeout until all is acked; exit status 0: all is. On SIGINT and SIGTERM it reads on until the end, for --timeout or until another signal.
 
 Settings of the server are parameters of its URL, put in quotes for the shell: 'forward+tls://logs.example?ca=ca.pem&shared_key_file=shared.key'
 
@@ -47,12 +51,13 @@ func (c *sendCmd) Validate() error {
 	if c.TimeKey == "" && c.TimeFormat != "rfc3339" {
 		return errors.New("--time-format says how lines say their time, and --time-key, under which they do, is missing")
 	}
-	_, err := c.lineReader()
-	return err
+	_, err := c.lineReader(false)
+	return errors.Join(err, c.check())
 }
 
-func (c *sendCmd) lineReader() (*lines.Reader, error) {
-	r, err := lines.NewReader(&lines.ReadOptions{Text: c.Field, Time: c.TimeKey, TimeFormat: c.TimeFormat, Tag: c.TagKey})
+// lineReader is what reads lines; with eventTime only times that an EventTime can say.
+func (c *sendCmd) lineReader(eventTime bool) (*lines.Reader, error) {
+	r, err := lines.NewReader(&lines.ReadOptions{Text: c.Field, Time: c.TimeKey, TimeFormat: c.TimeFormat, Tag: c.TagKey, EventTime: eventTime})
 	if err != nil {
 		return nil, fmt.Errorf("--time-key, --time-format, --tag-key: %w", err)
 	}
@@ -67,6 +72,9 @@ const sendWindow = 1 << 10
 // way becomes the next batch: so a slow stream is sent at once, a fast one in
 // large chunks, in order, and each chunk is acked.
 func (c *sendCmd) Run(ctx context.Context, s *streams) error {
+	if c.Follow {
+		return c.follow(ctx, s)
+	}
 	warnings := &inTurn{w: s.err}
 	client, url, err := clientTo(c.To, "send", warnings)
 	if err != nil {
@@ -76,7 +84,7 @@ func (c *sendCmd) Run(ctx context.Context, s *streams) error {
 	client.Window = sendWindow
 	server := &reach{w: warnings, url: url, address: client.Address}
 	client.Changed = server.changed
-	reader, err := c.lineReader()
+	reader, err := c.lineReader(false)
 	if err != nil {
 		return err
 	}
@@ -90,16 +98,9 @@ func (c *sendCmd) Run(ctx context.Context, s *streams) error {
 		if b.events == 0 {
 			break
 		}
-		for runs := range slices.Chunk(b.runs, sendWindow) {
-			end := server.begin(c.Timeout)
-			var n int
-			n, err = c.send(ctx, client, b.entries, runs)
-			end()
-			acked += n
-			if err != nil {
-				break
-			}
-		}
+		var n int
+		n, err = sendBatch(ctx, client, server, c.Timeout, &b)
+		acked += n
 	}
 	_, printErr := fmt.Fprintf(s.out, "%d acked\n", acked)
 	left := l.stop() - acked
@@ -112,10 +113,23 @@ func (c *sendCmd) Run(ctx context.Context, s *streams) error {
 	return printErr
 }
 
-// send sends runs, a chunk each, and returns how many of their events are acked. Chunks are acked
-// in their order: it waits for the last.
-func (c *sendCmd) send(ctx context.Context, client *forward.Client, entries []byte, runs []tagRun) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+// sendBatch sends a batch, and returns how many of its events are acked.
+func sendBatch(ctx context.Context, client *forward.Client, server *reach, timeout time.Duration, b *batch) (acked int, err error) {
+	for runs := range slices.Chunk(b.runs, sendWindow) {
+		end := server.begin(timeout)
+		n, err := sendRuns(ctx, client, timeout, b.entries, runs)
+		end()
+		if acked += n; err != nil {
+			return acked, err
+		}
+	}
+	return acked, nil
+}
+
+// sendRuns sends runs, a chunk each, and returns how many of their events are acked. Chunks are
+// acked in their order: it waits for the last.
+func sendRuns(ctx context.Context, client *forward.Client, timeout time.Duration, entries []byte, runs []tagRun) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var acked atomic.Int64
 	var done sync.WaitGroup
@@ -124,7 +138,7 @@ func (c *sendCmd) send(ctx context.Context, client *forward.Client, entries []by
 		if i == len(runs)-1 {
 			err := client.Send(ctx, chunk)
 			if errors.Is(err, context.DeadlineExceeded) {
-				err = fmt.Errorf("gave up after %v: %w", c.Timeout, err)
+				err = fmt.Errorf("gave up after %v: %w", timeout, err)
 			}
 			if err != nil {
 				return int(acked.Load()), err

@@ -80,7 +80,7 @@ var table = map[string]place{
 // top lists the folders of floor 3: modules of their own, each with what its packages may import. A
 // package of such a module may import any other of the same module.
 var top = map[string][]string{
-	"cmd":     {root, "collector", "forward", "internal/credentials", "internal/files", "internal/letters", "internal/lines", "internal/step", "internal/urls", "journal", "msgpack", "ring"},
+	"cmd":     {root, "collector", "forward", "internal/credentials", "internal/files", "internal/letters", "internal/lines", "internal/mover", "internal/output", "internal/step", "internal/urls", "internal/window", "journal", "msgpack", "ring"},
 	"test":    {root, "collector", "forward", "internal/files", "internal/letters", "internal/lines", needsPath, "internal/urls", "journal", "msgpack", "ring"},
 	"bench":   {root, "collector", "forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
 	"compat":  {root, "forward", "msgpack"},

@@ -42,6 +42,10 @@ func visible(s []byte) int {
 
 const lowerHex = "0123456789abcdef"
 
+// AppendEscaped appends text as a line of text has it outside of quotes: so that it neither ends
+// the line nor does anything to a terminal.
+func AppendEscaped(dst, text []byte) []byte { return appendEscaped(dst, text, false) }
+
 // appendEscaped appends text so that it neither ends the line nor does anything to a terminal. In
 // quotes, quotes and backslashes are escaped too.
 func appendEscaped(dst []byte, s []byte, quoted bool) []byte {

@@ -245,18 +245,24 @@ func (t *Text) appendLevel(dst, level []byte) []byte {
 	}
 	colour := ""
 	name, _, _ := bytes.Cut(level, []byte("+")) // INFO+2
-	switch string(name) {
+	var upper [8]byte                           // other loggers write info
+	for i := range min(len(name), len(upper)) {
+		if upper[i] = name[i]; 'a' <= upper[i] && upper[i] <= 'z' {
+			upper[i] -= 'a' - 'A'
+		}
+	}
+	switch string(upper[:min(len(name), len(upper))]) {
 	case "TRACE":
 		colour = dim
 	case "DEBUG":
 		colour = cyan
 	case "INFO":
 		colour = "\x1b[32m"
-	case "WARN":
+	case "WARN", "WARNING":
 		colour = "\x1b[33m"
 	case "ERROR":
 		colour = "\x1b[31m"
-	case "FATAL":
+	case "FATAL", "PANIC":
 		colour = "\x1b[1;31m"
 	}
 	dst = append(dst, colour...)

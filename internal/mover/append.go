@@ -46,6 +46,22 @@ func (m *Mover) Append(ctx context.Context, h *ring.Hint, t int64, keep bool, pa
 	return nil
 }
 
+// AppendKeyed is Append that tells which ring has the event, and under which key, and does not wait
+// for the delivery.
+func (m *Mover) AppendKeyed(ctx context.Context, h *ring.Hint, t int64, keep bool, payload []byte) (r *ring.Ring, key uint64, err error) {
+	if m.closed.Load() {
+		return nil, 0, m.refuseClosed()
+	}
+	s := m.rings.cur.Load()
+	if key, err = s.Ring.Append(h, t, payload); err != nil {
+		s, key, err = m.appendSlowly(ctx, s, h, t, keep, payload, err)
+	}
+	return s.Ring, key, err
+}
+
+// Ring is where events go at present. In plain memory it has no owner.
+func (m *Mover) Ring() *ring.Ring { return m.rings.cur.Load().Ring }
+
 // refuseClosed counts an event that came after Close.
 func (m *Mover) refuseClosed() error {
 	m.count.drops[Closed].Add(1)

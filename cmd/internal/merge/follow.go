@@ -71,7 +71,7 @@ func (m *merge) follow(ctx context.Context, place int) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		if err := m.out.Flush(); err != nil {
+		if err := m.flush(); err != nil {
 			return err
 		}
 		select {

@@ -66,6 +66,17 @@ func (f *input) detect(name string) bool {
 	}
 }
 
+// FormatOf is what a line is: JSON and Logfmt are what begins so, Text is all else.
+func FormatOf(line []byte, timeKey string) string {
+	if start := bytes.TrimLeft(line, " \t"); len(start) > 0 && start[0] == '{' {
+		return JSON
+	}
+	if _, ok := logfmtTime(line, &finder{key: timeKey, zone: time.UTC}); ok {
+		return Logfmt
+	}
+	return Text
+}
+
 func jsonTime(line []byte, w *finder) (ns int64, ok bool) {
 	value, ok := field(line, w.key)
 	if !ok {

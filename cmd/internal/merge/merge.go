@@ -33,6 +33,8 @@ type Options struct {
 	// Dir gives the events of a directory as lines of JSON with their times, in any order, until
 	// yield returns an error, which it hands on. Nil: there are none. The lines have TagKey.
 	Dir func(path string, yield Yield) error
+	// Lines takes the lines in the place of Run's writer. Nil: they are written.
+	Lines Lines
 	// Trouble is told what cannot be read: a line of a file, or with line 0 a file. Nil is nobody.
 	Trouble func(path string, line int, err error)
 	// Progress is told now and then how many bytes were read, of files as they lie on disk and of
@@ -112,7 +114,7 @@ func Run(ctx context.Context, w io.Writer, paths []string, o *Options) (Result, 
 	if err != nil && ctx.Err() == nil {
 		return m.Result, err
 	}
-	return m.Result, errors.Join(err, m.out.Flush())
+	return m.Result, errors.Join(err, m.flush())
 }
 
 // merge gives the lines of files to put, each as the line that its file has taken.
@@ -419,6 +421,9 @@ func (m *merge) write(line []byte, t int64) error {
 		m.last = t
 	}
 	m.Written++
+	if m.Lines != nil {
+		return m.Lines.Line(t, line)
+	}
 	if _, err := m.out.Write(line); err != nil {
 		return err
 	}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+
+package inlet
+
+import (
+	"context"
+	"errors"
+	"os"
+)
+
+// Open says that there is no such memory here.
+func Open(string, func(error)) (*Inlet, error) {
+	return nil, errors.New("this system has no memory that outlives the process")
+}
+
+// Close does nothing: there is none.
+func (*Inlet) Close() error { return nil }
+
+// SourceOf knows none.
+func SourceOf(*os.File) Source { return Source{} }
+
+// Wait does not.
+func Wait(ctx context.Context, _ *os.File) error { return ctx.Err() }
