@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -36,8 +37,8 @@ type ringInput struct {
 	heir     *heir.Heir
 	account  *account
 	reporter *reporter
-	store    *store
-	ids      []heir.ID // of chunks that are stored, and perhaps not done
+	synced   func(context.Context) error // returns when all that was stored is on the disk
+	ids      []heir.ID                   // of chunks that are stored, and perhaps not done
 
 	bytes, open, bad, rings, spills, lost atomic.Int64
 }
@@ -56,9 +57,15 @@ func planRings(u *urls.URL) (*ringInput, error) {
 
 // openFor opens the input for a collector: there is nothing to hold yet.
 func (r *ringInput) openFor(c *Collector, a *account) error {
-	r.name, r.account, r.reporter, r.store = a.name, a, c.reporter, c.store
+	r.name, r.account, r.reporter = a.name, a, c.reporter
+	r.synced = func(ctx context.Context) error { return c.store.sync(ctx, c.journal.Stats().Written) }
 	r.options.Report = func(err error) { r.reporter.trouble("rings", fmt.Errorf("%s: %w", r.name, err)) }
-	return heir.Supported()
+	if err := heir.Supported(); err != nil {
+		return err
+	}
+	path, err := filepath.Abs(r.options.Path)
+	r.options.Path = path
+	return err
 }
 
 // Stats implements Input.
@@ -115,14 +122,17 @@ func (r *ringInput) take(ctx context.Context, sink Sink, path string) error {
 		if err == nil && len(chunks) == 0 {
 			break
 		}
-		if err == nil && ctx.Err() == nil {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
 			err = r.put(context.WithoutCancel(ctx), sink, chunks)
 		}
-		if err == nil && ctx.Err() == nil {
+		if err == nil {
 			err = l.Done()
 		}
-		if err != nil || ctx.Err() != nil {
-			if errors.Is(err, errTakesNothing) {
+		if err != nil {
+			if errors.Is(err, errTakesNothing) || ctx.Err() != nil {
 				err = nil // the collector ends
 			}
 			return wrap(path, errors.Join(err, l.Leave()))
@@ -177,7 +187,7 @@ func (r *ringInput) put(ctx context.Context, sink Sink, chunks []*forward.Chunk)
 		wait, err := sink.Store(ctx, []*forward.Chunk{c}, appendIDs(nil, r.ids))
 		switch {
 		case errors.Is(err, forward.ErrMalformed): // it comes to nothing the next time, too
-			r.bad.Add(1)
+			r.bad.Add(int64(max(1, min(c.Events, len(c.Entries))))) // what it says need not be true
 			r.options.Report(fmt.Errorf("a chunk is left out: %w", err))
 		case err != nil:
 			return err
@@ -192,7 +202,7 @@ func (r *ringInput) put(ctx context.Context, sink Sink, chunks []*forward.Chunk)
 	if err := durable(ctx); err != nil {
 		return err
 	}
-	return r.store.sync(ctx, r.store.journal.Stats().Written)
+	return r.synced(ctx)
 }
 
 // forget has no more to do with the ids of chunks that are done.

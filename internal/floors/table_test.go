@@ -69,7 +69,7 @@ var table = map[string]place{
 	}},
 	"collector": {floor: 2, down: []string{
 		"forward", "internal/credentials", "internal/follow", "internal/heir", "internal/letters", "internal/lines", "internal/output", "internal/step", "internal/urls", "journal", "msgpack",
-	}},
+	}, tests: []string{"internal/window", "ring"}},
 
 	"internal/floors": {floor: 3},
 	alikePath:         {floor: 3, down: []string{root, "msgpack"}},

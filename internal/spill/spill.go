@@ -51,6 +51,10 @@ type Spill struct {
 	state []byte
 }
 
+// mostFound is how many chunks a spill of another user may have: each takes some memory. Loggers
+// spill windows, of which each has sixteen chunks to a megabyte at most.
+const mostFound = 1 << 19
+
 // list reads the heads of all chunks that are not known to be done.
 func (sp *Spill) list() error {
 	failures := 0
@@ -65,6 +69,9 @@ func (sp *Spill) list() error {
 		}
 		if !ok {
 			break
+		}
+		if sp.files != nil && len(sp.Found) >= mostFound {
+			return fmt.Errorf("it has more than %d chunks", mostFound)
 		}
 		e := Entry{Pos: rec.Pos, Bytes: uint64(len(rec.Data))}
 		var c forward.Chunk
