@@ -26,7 +26,7 @@ import (
 
 const (
 	ringAfter = 5 * time.Second
-	ringMost  = 256 << 20
+	ringMost  = 64 << 20
 	idsMost   = 64 // that a position has: as many as heir hands out at once, and some of what was left
 )
 

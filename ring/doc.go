@@ -132,7 +132,7 @@
 //	record.go, scan.go, rescue.go    reading what was left, or what can still be read
 //	merge.go, reader.go      the live reader, with how it works; whatever the ring, its next record
 //	ring.go, append.go, options.go   open, close; appending
-//	owner.go, home_*.go, adopt_*.go, kernel_*.go    folders, locks, mapping
+//	owner.go, home_*.go, adopt_*.go, dir_*.go, kernel_*.go    folders, locks, mapping
 //	inspect.go               reading without touching
 //
 //	part       written by

@@ -54,7 +54,7 @@ TLS (forward+tls://): cert=, key= name the server's certificate and key; client_
 
 Lines (lines://, lines+unix://, stdin:): an event a line. parse=text, json or logfmt; tag= is the tag; time_key=, time_format= and tag_key= say where a line has time and tag; max_line= (64KiB) is where a longer line is cut, and marked; address_key= adds the sender's address. When every input has ended, as stdin: does, all of it is delivered and serve exits.
 
-Rings (ring:///dev/shm): what killed processes of the logger left in shared memory, and in their spill folders. after= (5s) is for how long they must have been dead, any=true takes what is for files and streams as well, max_ring= (256MiB) is the largest that is taken.
+Rings (ring:///dev/shm): what killed processes of the logger left in shared memory, and in their spill folders. after= (5s) is for how long they must have been dead, any=true takes what is for files and streams as well, max_ring= (64MiB) is the largest that is taken.
 
 Syslog (syslog+udp://, syslog+tcp://, syslog+tls://, syslog+unix://): tag= is a template with {facility}, {severity}, {host} and {app}; zone= is that of times that say none; max_message= (64KiB), receive_buffer=, type=dgram or stream, cert=, key=, client_ca= and others; see docs/syslog.md.
 

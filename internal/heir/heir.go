@@ -208,6 +208,8 @@ func (h *Heir) Take(path string, known []ID) *Legacy {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ring.ErrLocked):
 		s.dead = time.Time{}
+	case errors.Is(err, ring.ErrTooLarge):
+		h.leave(s, fmt.Errorf("it is larger than max_ring, which is %d bytes", h.opt.MaxRing))
 	case err != nil:
 		h.leave(s, err)
 	}

@@ -33,14 +33,14 @@ func must(t testing.TB, err error) {
 
 // A scene has a folder of folders of rings, and one for spills.
 type scene struct {
-	t         testing.TB
-	path      string // of the heir
-	mem       string // a folder of rings in it
-	dir       string // of spills
-	told      []string
-	now       time.Time
-	heir      *Heir
-	next, put uint32
+	t    testing.TB
+	path string // of the heir
+	mem  string // a folder of rings in it
+	dir  string // of spills
+	told []string
+	now  time.Time
+	heir *Heir
+	put  uint32
 }
 
 func newScene(t testing.TB, change func(*Options)) *scene {
