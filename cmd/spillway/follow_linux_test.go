@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -140,6 +141,53 @@ func TestFollowWaits(t *testing.T) {
 	leaves(t, dir, 0)
 	if text := stop(); !strings.Contains(text, `"one"`) || strings.Index(text, `"two"`) < strings.Index(text, `"one"`) {
 		t.Errorf("%s", text)
+	}
+}
+
+// TestFollowFull: where there is no server, and no room, standard input waits, and all of it comes
+// when there is one.
+func TestFollowFull(t *testing.T) {
+	sock := filepath.Join(t.TempDir(), "s")
+	dir := shm(t)
+	const count = 12_000 // 24 MB, more than a ring has
+	var in, want strings.Builder
+	pad := strings.Repeat("p", 2000)
+	for i := range count {
+		fmt.Fprintf(&in, `{"n":%d,"pad":%q}`+"\n", i, pad)
+		fmt.Fprintf(&want, `"tag":"stdin","n":%d,"pad":%q}`+"\n", i, pad)
+	}
+	said, w := io.Pipe()
+	var out bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(t.Context(), []string{"send", "--follow", "--shm", dir, "--to", "forward+unix://" + sock, "--timeout", "5m"}, &streams{strings.NewReader(in.String()), &out, w})
+		w.Close()
+	}()
+	lines := bufio.NewScanner(said)
+	for held := ""; ; { // until no more is read: two attempts find as many events
+		if !lines.Scan() {
+			t.Fatalf("it ended: %v, %s", lines.Err(), &out)
+		}
+		_, events, _ := strings.Cut(lines.Text(), "; ")
+		if events, _, _ = strings.Cut(events, " events are held"); events != "" && events != "0" && events == held {
+			break
+		}
+		held = events
+	}
+	_, _, stop := serveAt(t, "forward+unix://"+sock)
+	for lines.Scan() { // until it has ended
+	}
+	if code := <-ended; code != 0 || out.String() != fmt.Sprintf("%d acked\n", count) {
+		t.Errorf("%d, %s", code, &out)
+	}
+	leaves(t, dir, 0)
+	var got strings.Builder
+	for line := range strings.Lines(stop()) {
+		_, rest, _ := strings.Cut(line, ",")
+		got.WriteString(rest)
+	}
+	if got.String() != want.String() {
+		t.Errorf("%d bytes, want %d", got.Len(), want.Len())
 	}
 }
 
