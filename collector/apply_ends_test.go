@@ -237,6 +237,36 @@ func TestApplyEnds(t *testing.T) {
 				a.t.Errorf("%s, %v", text, err)
 			}
 		},
+		"an output comes with a route, and a step changes": func(a *applied) {
+			a.apply(func(c *Config) {
+				c.Routes = []Route{{Match: "**", To: []string{"one"}, Do: []Step{{Drop: "n < 2"}}, Continue: true}}
+			})
+			a.send("in")
+			a.settled("one")
+			pump := (*a.backlogs.pumps.Load())[0]
+			a.apply(func(c *Config) {
+				c.Outputs = append(c.Outputs, a.out("two", ""))
+				c.Routes = append(slices.Clone(c.Routes), Route{Match: "**", To: []string{"two"}})
+			})
+			if (*a.backlogs.pumps.Load())[0] != pump {
+				a.t.Error("a route behind those of an output has changed it")
+			}
+			a.send("in")
+			a.settled("one")
+			a.settled("two")
+			a.wantFile("one", numberedLines("t", 2, 3), lines5(5))
+			a.wantFile("two", lines5(5))
+			a.apply(func(c *Config) {
+				c.Routes = slices.Clone(c.Routes)
+				c.Routes[0].Do = []Step{{Drop: "n < 12"}}
+			})
+			a.send("in")
+			a.settled("one")
+			a.settled("two")
+			a.wantFile("one", numberedLines("t", 2, 3), lines5(5), numberedLines("t", 12, 3))
+			a.wantFile("two", lines5(5), lines5(10))
+			a.fails("no route leads to the output two", func(c *Config) { c.Routes = c.Routes[:1] })
+		},
 		"all at once": func(a *applied) {
 			a.send("in")
 			a.apply(func(c *Config) {
