@@ -109,5 +109,5 @@ func (c *Collector) openAgain(in *intake, patience time.Duration) {
 	c.mu.Unlock()
 	again.tell()
 	c.startInput(again)
-	c.crew.leaving.Go(func() { c.leaveInput(in, patience) })
+	c.crew.leave(func() { c.leaveInput(in, patience) })
 }

@@ -77,6 +77,16 @@ func (w *crew) end() {
 	w.applying.Unlock()
 }
 
+// leave has an end leave meanwhile, or at once where nothing runs yet: Run starts all that there
+// are.
+func (w *crew) leave(end func()) {
+	if w.runs == nil {
+		end()
+		return
+	}
+	w.leaving.Go(end)
+}
+
 // fail notes that an input has failed.
 func (w *crew) fail(err error) {
 	select {
@@ -349,8 +359,8 @@ func (c *Collector) makeRoom() {
 	}
 }
 
-// furthestParked is the output furthest behind of those that were removed and have ended, if nothing
-// that runs needs the part of the journal that it holds.
+// furthestParked is the output furthest behind of those that were removed and have ended, if
+// nothing that runs needs the part of the journal that it holds.
 func (c *Collector) furthestParked() (furthest *pump) {
 	needed := c.journal.Synced()
 	passed := func(p *pump) journal.Position { return c.store.delivered.passed(p.index) }
