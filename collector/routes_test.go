@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spillwaylog/spillway/msgpack"
 )
 
 // lineOf is the line of an event as numbered makes it, with what steps add.
@@ -123,5 +125,30 @@ func TestRouteMistakes(t *testing.T) {
 	var one *RouteError
 	if !errors.As(err, &one) {
 		t.Errorf("%T", err)
+	}
+}
+
+// TestRoutesLarge: steps run on an event that an output would else read where it stands, and on one
+// in a record that is cut into pieces.
+func TestRoutesLarge(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out")
+	c := numbered("t", 0, 2)
+	text := strings.Repeat("x", 5<<20)
+	c.Entries = append(c.Entries, "\x92\x01\x82\xa1n\x02\xa1x"...)
+	c.Entries = msgpack.AppendString(c.Entries, text)
+	c.Entries = append(c.Entries, numbered("t", 3, 2).Entries...)
+	c.Events = 5
+	r := run(t, &Config{
+		Dir: filepath.Join(dir, "data"), Outputs: []End{{Name: "out", URL: fileURL(path) + "?time_key=-&tag_key=-"}},
+		Routes: []Route{{Match: "**", To: []string{"out"}, Do: []Step{{Drop: "n == 1 or n == 4"}, {Rename: Names{{"x", "y"}}}, {Set: Values{{Field: "z", Value: true}}}}}},
+	})
+	send(t, r.client(t), c)
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, path, `{"n":0,"z":true}`+"\n"+`{"n":2,"y":"`+text+`","z":true}`+"\n"+`{"n":3,"z":true}`+"\n")
+	if o := r.Stats().Outputs[0]; o.Out != 3 || o.Filtered != 2 {
+		t.Errorf("%+v", o)
 	}
 }
