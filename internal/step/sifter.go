@@ -2,6 +2,8 @@
 
 package step
 
+import "errors"
+
 // A Sifter is what one output gets: which tags, and what of their events. One goroutine uses it at
 // a time.
 type Sifter struct {
@@ -79,7 +81,7 @@ func (s *Sifter) of(tag string) *program {
 type Sifted struct {
 	Entries []byte
 	Runs    []Run
-	Failed  []Failure // of a route with OnErrorLetter
+	Failed  []Failure // of a route with OnErrorLetter, or with too many fields
 }
 
 // A Run is entries that follow one another and have one tag.
@@ -106,11 +108,16 @@ func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first
 	e.at, e.index, e.most = at, first, p.most
 	for len(entries) > 0 {
 		n, err := e.read(tag, entries)
-		if err != nil {
+		if err != nil && !errors.Is(err, errFields) {
 			return err
 		}
-		keep, why := p.run(e)
+		keep, why := false, err
+		if err == nil {
+			keep, why = p.run(e)
+		}
 		switch {
+		case err != nil: // no step has seen it, so it goes nowhere
+			into.Failed = append(into.Failed, Failure{e.index, entries[:n:n], err.Error()})
 		case why != nil && p.letters:
 			into.Failed = append(into.Failed, Failure{e.index, entries[:n:n], why.Error()})
 		case keep:
@@ -128,5 +135,6 @@ func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first
 		entries = entries[n:]
 		e.index++
 	}
+	e.shrink()
 	return nil
 }

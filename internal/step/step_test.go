@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -180,6 +181,38 @@ func TestTooLarge(t *testing.T) {
 	}
 	if len(got.Entries) > 2<<20 || !bytes.Contains(got.Entries, []byte("copy: the event would be too large")) {
 		t.Errorf("%d bytes", len(got.Entries))
+	}
+}
+
+// TestManyFields: a record with too many fields is a dead letter, whatever the route says: steps that
+// would drop or mask it have not run. What made room for a large one does not keep it.
+func TestManyFields(t *testing.T) {
+	entry := append(bytes.Clone(plainHead), 0xdf, 0, 1, 0, 1)
+	for range mostFields + 1 {
+		entry = append(entry, 0xa1, 'x', 1)
+	}
+	small := entryOf(t, plainHead, `{"x":1}`)
+	s := sifterOf(t, "", Step{Mask: []string{"x"}})
+	var got Sifted
+	if err := s.Sift(&got, "t", slices.Concat(small, entry, small), 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	if lines := fmt.Sprint(linesOf(t, &got, plainHead)); lines != `[t {"x":"***"} t {"x":"***"}]` {
+		t.Error(lines)
+	}
+	if len(got.Failed) != 1 || got.Failed[0].Index != 1 || !bytes.Equal(got.Failed[0].Entry, entry) {
+		t.Errorf("%d failed", len(got.Failed))
+	}
+	text := "{" + strings.Repeat(`"a":1,`, mostFields) + `"b":2}`
+	long := msgpack.AppendString(msgpack.AppendString(append(bytes.Clone(plainHead), 0x81), "m"), text)
+	if err := sifterOf(t, "", Step{Parse: &Parse{Field: "m", As: "json"}}).Sift(&got, "t", long, 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(got.Entries, []byte("parse: m: the event would be too large")) {
+		t.Errorf("%d bytes", len(got.Entries))
+	}
+	if cap(s.event.fields) > keepsFields || cap(s.event.room) > keepsBytes {
+		t.Error("memory is kept")
 	}
 }
 
