@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 )
 
 // What an error of Apply may wrap.
@@ -26,8 +25,9 @@ var (
 //     now, for at most Config.RemovedDrain; then its place in the journal is kept. That holds up
 //     nobody: when the journal is full, places of removed outputs are given up, and what waited
 //     there is counted as dropped. Open gives up those that its Config does not name.
-//   - An end that has changed (its URL, under the same name) is removed and added. An output goes on
-//     where it stood: what has its cursor is the same output, as it is over a restart.
+//   - An end that has changed (its URL, under the same name) is removed and added, and so is an
+//     output to which other routes lead. It goes on where it stood: what has its cursor is the same
+//     output, as it is over a restart.
 //   - What did not change is not touched, connections included.
 //
 // All changes of outputs are at one place of the journal: an output that takes another one's place
@@ -76,7 +76,7 @@ func (c *Collector) Apply(config *Config) error {
 	ch := &change{c: c, next: &next}
 	ch.compare(inputs, outputs)
 	if ch.none() {
-		now.RemovedDrain = next.RemovedDrain
+		now.RemovedDrain, now.Routes = next.RemovedDrain, next.Routes
 		return nil
 	}
 	return ch.make()
@@ -109,9 +109,6 @@ func (e *credentialsError) Unwrap() []error { return []error{ErrCredentials, e.e
 // sides.
 func (c *Config) differs(next *Config) error {
 	var errs []error
-	if !reflect.DeepEqual(c.Routes, next.Routes) && len(c.Routes)+len(next.Routes) > 0 {
-		errs = append(errs, fmt.Errorf("routes: they changed; %w to change them", ErrRestart))
-	}
 	for _, f := range []struct {
 		name     string
 		old, new any
@@ -254,5 +251,6 @@ func (g *change) swap() {
 		c.serveOutput(o.pump)
 		c.exchangeLocked(o.pump)
 	}
-	c.config.Inputs, c.config.Outputs, c.config.RemovedDrain = g.next.Inputs, g.next.Outputs, g.next.RemovedDrain
+	c.config.Inputs, c.config.Outputs, c.config.Routes = g.next.Inputs, g.next.Outputs, g.next.Routes
+	c.config.RemovedDrain = g.next.RemovedDrain
 }

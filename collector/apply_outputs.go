@@ -59,7 +59,7 @@ func (g *change) compare(inputs []inputPlan, outputs []plan) {
 			o.was, o.adopts = q, o.plan.unnamed
 			wanted[o.adopts] = true // by one
 		}
-		if p := o.was; p != nil && p.follower != nil && !p.leaves.Load() && o.adopts == "" && p.plan.end.URL == o.plan.end.URL {
+		if p := o.was; p != nil && p.follower != nil && !p.leaves.Load() && o.adopts == "" && p.plan.end.URL == o.plan.end.URL && p.plan.sifter.Same(o.plan.sifter) {
 			continue
 		}
 		if o.was != nil {

@@ -11,7 +11,8 @@ type Sifter struct {
 	shares map[string]*program // by tag; nil: nothing
 	steps  bool
 	retags bool
-	mark   [32]byte
+	mark   [32]byte // of the steps
+	whole  [32]byte // of all that decides
 	event  event
 }
 
@@ -51,6 +52,14 @@ func (s *Sifter) Steps() bool { return s.steps }
 
 // Retags says whether events may get another tag.
 func (s *Sifter) Retags() bool { return s.retags }
+
+// Same says whether both give the same; nil gives everything.
+func (s *Sifter) Same(other *Sifter) bool {
+	if s == nil || other == nil {
+		return s == other
+	}
+	return s.whole == other.whole
+}
 
 // Mark is what the steps are known by: others have another one.
 func (s *Sifter) Mark() []byte { return s.mark[:] }

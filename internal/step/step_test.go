@@ -184,8 +184,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestManyFields: a record with too many fields is a dead letter, whatever the route says: steps that
-// would drop or mask it have not run. What made room for a large one does not keep it.
+// TestManyFields: a record with too many fields is a dead letter, whatever the route says: steps
+// that would drop or mask it have not run. What made room for a large one does not keep it.
 func TestManyFields(t *testing.T) {
 	entry := append(bytes.Clone(plainHead), 0xdf, 0, 1, 0, 1)
 	for range mostFields + 1 {
@@ -264,6 +264,43 @@ func TestGlobs(t *testing.T) {
 		if _, err := parseGlob(bad); err == nil {
 			t.Errorf("%s is taken", bad)
 		}
+	}
+}
+
+// TestMark: the same steps have the same mark each time that they are read, for ids of chunks come
+// of it; others have another one. Same compares all that an output gets.
+func TestMark(t *testing.T) {
+	routes := func(pattern, key string, share float64) []Route {
+		return []Route{
+			{Match: "a", To: []string{"y"}},
+			{Match: pattern, To: []string{"x"}, Do: []Step{{Hash: &Hash{Fields: []string{"a"}, Key: key}}, {Sample: &Sample{Share: share}}, {Set: Values{{"a", Values{{"b", []any{1.5, nil}}}}}}}},
+		}
+	}
+	read := func(list []Route) *Sifter {
+		r, err := Read(list, []string{"x", "y"}, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.For("x")
+	}
+	first := read(routes("**", hashKey, 0.5))
+	for name, other := range map[string]struct {
+		routes []Route
+		mark   bool // the same
+	}{
+		"again":   {routes("**", hashKey, 0.5), true},
+		"key":     {routes("**", hashKey+"x", 0.5), false},
+		"share":   {routes("**", hashKey, 0.25), false},
+		"pattern": {routes("*", hashKey, 0.5), false},
+		"more":    {append([]Route{{Match: "b", To: []string{"y"}}}, routes("**", hashKey, 0.5)...), true},
+	} {
+		s := read(other.routes)
+		if bytes.Equal(s.Mark(), first.Mark()) != other.mark || s.Same(first) != (name == "again") {
+			t.Errorf("%s: mark %v, same %v", name, bytes.Equal(s.Mark(), first.Mark()), s.Same(first))
+		}
+	}
+	if (*Sifter)(nil).Same(first) || first.Same(nil) || !(*Sifter)(nil).Same(nil) {
+		t.Error("one that is none")
 	}
 }
 
