@@ -77,7 +77,7 @@ func (c *Collector) Apply(config *Config) error {
 	ch := &change{c: c, next: &next}
 	ch.compare(inputs, outputs)
 	if ch.none() {
-		now.RemovedDrain = next.RemovedDrain
+		now.RemovedDrain, now.Routes = next.RemovedDrain, next.Routes
 		return nil
 	}
 	return ch.make()

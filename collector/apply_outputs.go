@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/spillwaylog/spillway/journal"
@@ -61,7 +60,7 @@ func (g *change) compare(inputs []inputPlan, outputs []plan) {
 			wanted[o.adopts] = true // by one
 		}
 		if p := o.was; p != nil && p.follower != nil && !p.leaves.Load() && o.adopts == "" && p.plan.end.URL == o.plan.end.URL &&
-			reflect.DeepEqual(p.plan.part, o.plan.part) {
+			p.plan.sifter.Same(o.plan.sifter) {
 			continue
 		}
 		if o.was != nil {

@@ -9,6 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway/internal/follow"
+	"github.com/spillwaylog/spillway/msgpack"
 )
 
 // lineOf is the line of an event as numbered makes it, with what steps add.
@@ -124,4 +128,86 @@ func TestRouteMistakes(t *testing.T) {
 	if !errors.As(err, &one) {
 		t.Errorf("%T", err)
 	}
+}
+
+// TestRoutesLarge: steps run on an event that an output would else read where it stands, and on one
+// in a record that is cut into pieces.
+func TestRoutesLarge(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out")
+	c := numbered("t", 0, 2)
+	text := strings.Repeat("x", 5<<20)
+	c.Entries = append(c.Entries, "\x92\x01\x82\xa1n\x02\xa1x"...)
+	c.Entries = msgpack.AppendString(c.Entries, text)
+	c.Entries = append(c.Entries, numbered("t", 3, 2).Entries...)
+	c.Events = 5
+	r := run(t, &Config{
+		Dir: filepath.Join(dir, "data"), Outputs: []End{{Name: "out", URL: fileURL(path) + "?time_key=-&tag_key=-"}},
+		Routes: []Route{{Match: "**", To: []string{"out"}, Do: []Step{{Drop: "n == 1 or n == 4"}, {Rename: Names{{"x", "y"}}}, {Set: Values{{Field: "z", Value: true}}}}}},
+	})
+	send(t, r.client(t), c)
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, path, `{"n":0,"z":true}`+"\n"+`{"n":2,"y":"`+text+`","z":true}`+"\n"+`{"n":3,"z":true}`+"\n")
+	if o := r.Stats().Outputs[0]; o.Out != 3 || o.Filtered != 2 {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestApplyRoutes: other routes begin behind what an output has begun, while the collector runs;
+// those to which nothing else leads are not touched.
+func TestApplyRoutes(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	conf := func(limit int, more ...End) *Config {
+		all := Route{Match: "**", To: []string{"all"}}
+		for _, e := range more {
+			all.To = append(all.To, e.Name)
+		}
+		return &Config{
+			Inputs: Ends("forward://127.0.0.1:0"), Dir: path("data"), Drain: time.Minute, Log: logTo(testWriter{t}),
+			Ack:     AckDelivered, // so that an output has begun with what was sent, and ended
+			Outputs: append([]End{{Name: "some", URL: fileURL(path("some"))}, {Name: "all", URL: fileURL(path("all"))}}, more...),
+			Routes:  []Route{{Match: "**", To: []string{"some"}, Continue: true, Do: []Step{{Drop: fmt.Sprintf("n >= %d", limit)}}}, all},
+		}
+	}
+	r := run(t, conf(3))
+	c := r.client(t)
+	send(t, c, numbered("t", 0, 5))
+	untouched := r.pumpNamed("all")
+	for _, err := range []error{r.Apply(conf(3)), r.Apply(conf(4))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(t, c, numbered("t", 0, 5))
+	if r.pumpNamed("all") != untouched {
+		t.Error("an output to which nothing else leads was opened again")
+	}
+	if err := r.Apply(conf(4, End{Name: "new", URL: fileURL(path("new"))})); err != nil {
+		t.Fatal(err)
+	}
+	send(t, c, numbered("t", 5, 5))
+	bad := conf(4)
+	bad.Routes[0].Do = []Step{{Drop: "n ="}}
+	if err := r.Apply(bad); err == nil {
+		t.Error("a mistake in a route is taken")
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, path("some"), numberedLines("t", 0, 3)+numberedLines("t", 0, 4))
+	wantFile(t, path("all"), numberedLines("t", 0, 5)+numberedLines("t", 0, 5)+numberedLines("t", 5, 5))
+	wantFile(t, path("new"), numberedLines("t", 5, 5))
+}
+
+// pumpNamed is the follower of an output that runs.
+func (r *running) pumpNamed(name string) *follow.Follower {
+	for _, p := range *r.backlogs.pumps.Load() {
+		if p.plan.name == name {
+			return p.follower
+		}
+	}
+	return nil
 }

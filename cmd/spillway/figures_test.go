@@ -134,6 +134,9 @@ outputs:
   works: file:DIR/out.jsonl
   down: forward+unix:DIR/none.sock
   gives: forward+unix:DIR/none.sock?max_behind=1MiB&when_behind=drop
+routes:
+  - {match: t, to: [works, gives], continue: true, do: [{sample: {share: 0.9}}]}
+  - {match: "**", to: [down]}
 `
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "DIR", filepath.ToSlash(dir))), 0o600); err != nil {
 		t.Fatal(err)
@@ -180,6 +183,7 @@ outputs:
 			"spillway_input_event_fates_total oversize apps": true, "spillway_input_event_fates_total skipped apps": true,
 			"spillway_input_event_fates_total repeated apps": true, "spillway_output_behind_events down": true,
 			"spillway_output_found_events down": round > 0, "spillway_output_failing works": false, "spillway_dead_letters": true,
+			"spillway_output_filtered_events_total works": true, "spillway_output_filtered_events_total down": false,
 		} {
 			if (f[key] > 0) != want {
 				t.Errorf("round %d: %s is %v", round, key, f[key])

@@ -45,6 +45,13 @@ type sieve struct {
 // pending says that flights of the piece in hand are still to come.
 func (v *sieve) pending() bool { return v.run < len(v.out.Runs) }
 
+// shrink lets go of memory that a large piece took.
+func (v *sieve) shrink() {
+	if !v.pending() && int64(cap(v.out.Entries)) > 2*v.cfg.Piece {
+		v.out.Entries = nil
+	}
+}
+
 // drop forgets the piece in hand.
 func (v *sieve) drop() { v.out.Runs, v.run, v.end = v.out.Runs[:0], 0, 0 }
 
@@ -115,6 +122,7 @@ func (v *sieve) fill(x *flight) {
 	v.number++
 	v.first += r.Events
 	x.part = v.more || v.pending()
+	v.shrink()
 	x.own = forward.Chunk{Tag: r.Tag, Signal: v.signal, Entries: x.entries, Events: r.Events}
 	x.bytes = int64(len(x.entries))
 }

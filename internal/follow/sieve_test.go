@@ -148,8 +148,11 @@ func sieved(t *testing.T, r *rand.Rand, kind string, open func(o *placedOffice) 
 	d := &disk{}
 	j := openJournal(t, t.TempDir(), d)
 	defer j.Close()
-	hold := openReader(t, j)
-	must(t, hold.Close())
+	for _, name := range []string{"out", "again"} { // both begin with the first record
+		hold, err := j.Reader(name)
+		must(t, err)
+		must(t, hold.Close())
+	}
 
 	far := &placedOffice{office: &office{}}
 	var want, letters, wantLetters []string
@@ -221,6 +224,21 @@ func sieved(t *testing.T, r *rand.Rand, kind string, open func(o *placedOffice) 
 	if told.Out != int64(len(want)) || told.Refused != int64(len(wantLetters)) || told.Filtered != int64(events-len(want)-len(wantLetters)) {
 		t.Errorf("%d events, %d for it, %d dead letters; told: %+v", events, len(want), len(wantLetters), told)
 	}
+	if kind == "transactional" { // its cursor is lost: the token says where it stands, and all is counted
+		reader, err := j.Reader("again")
+		must(t, err)
+		var again Counts
+		f := New(&Config{
+			Reader: reader, Sift: routes.For("o"), Open: func() (output.Output, error) { return far, nil },
+			Passed: func(_ journal.Position, n Counts) { again.add(&n) },
+		})
+		drain, end := context.WithCancel(t.Context())
+		end()
+		must(t, f.Run(t.Context(), drain))
+		if again.Out != told.Out || again.Filtered != told.Filtered || len(far.got) != len(want) {
+			t.Errorf("told again: %+v, not %+v; it has %d events, not %d", again, told, len(far.got), len(want))
+		}
+	}
 	slices.Sort(far.ids)
 	if n := len(slices.Compact(slices.Clone(far.ids))); n != len(far.ids) {
 		t.Errorf("%d chunks have %d ids", len(far.ids), n)
@@ -241,4 +259,83 @@ func TestSieveRetags(t *testing.T) {
 		t.Error(err)
 	}
 	must(t, f.Close())
+}
+
+// TestSieveGivenUp: of what an output is too far behind for only what is meant for it is given up,
+// as steps made it.
+func TestSieveGivenUp(t *testing.T) {
+	routes, err := step.Read([]step.Route{
+		{Match: "none"}, {Match: "all", To: []string{"o"}}, {Match: "**", To: []string{"o"}, Do: []step.Step{{Drop: "k == 6"}, {Tag: "x.{k}"}}, OnError: "letter"},
+	}, []string{"o"}, 1<<20)
+	must(t, err)
+	for _, reason := range []string{"", "behind"} {
+		synctest.Test(t, func(t *testing.T) {
+			j := openJournal(t, t.TempDir(), &disk{})
+			defer j.Close()
+			reader := openReader(t, j)
+			var last journal.Position
+			for i, tag := range []string{"none", "all", "some", "none", "some"} {
+				c := kinded(tag, 50*i, 50)
+				if i%2 == 0 {
+					c = zipped(c)
+				}
+				last = appendChunk(t, j, c)
+			}
+			syncAll(t, j)
+			var want []string
+			filtered := int64(100)
+			for n := range 250 {
+				switch k := kindOf(n); {
+				case n/50 == 1:
+					want = append(want, fmt.Sprint("all ", n))
+				case n/50 == 0 || n/50 == 3:
+				case k == 6:
+					filtered++
+				case k == 5:
+					want = append(want, fmt.Sprint("some ", n))
+				default:
+					want = append(want, fmt.Sprintf("x.%d %d", k, n))
+				}
+			}
+			var told Counts
+			var letters []string
+			ctx, stop := context.WithCancel(t.Context())
+			f := New(&Config{
+				Reader: reader, Sift: routes.For("o"),
+				Open: func() (output.Output, error) { return nil, errors.New("it is away") },
+				Behind: &Behind{Reason: reason, Over: func(at journal.Position) func(journal.Position) bool {
+					if at >= last {
+						return nil
+					}
+					return func(at journal.Position) bool { return at >= last }
+				}},
+				Refuse: func(_ context.Context, all []Refused) error {
+					for i := range all {
+						o := &office{}
+						o.take(all[i].Chunk)
+						letters = append(letters, o.got...)
+					}
+					return nil
+				},
+				Passed: func(p journal.Position, n Counts) {
+					if told.add(&n); p >= last {
+						stop()
+					}
+				},
+			})
+			must(t, f.Run(ctx, t.Context()))
+			given := int64(len(want))
+			if reason == "" {
+				want = nil
+			}
+			slices.Sort(letters)
+			slices.Sort(want)
+			if !slices.Equal(letters, want) {
+				t.Errorf("dead letters\n%v\nwant\n%v", letters, want)
+			}
+			if told.Filtered != filtered || told.Dropped+told.Aside != given || (told.Aside > 0) != (reason != "") || told.Out != 0 {
+				t.Errorf("filtered %d, given up %d; told: %+v", filtered, given, told)
+			}
+		})
+	}
 }

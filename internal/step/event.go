@@ -44,6 +44,13 @@ type field struct {
 // errEntry says that bytes are no entry.
 var errEntry = errors.New("this is no entry")
 
+// mostFields is how many fields a record may have, at the top: each takes a hundred bytes of memory
+// while steps run, and may have been two.
+const mostFields = 1 << 16
+
+// errFields says that a record has more of them than steps take.
+var errFields = errors.New("the record has more than 65,536 fields")
+
 // read takes the entry at the start of b, and returns its length.
 func (e *event) read(tag string, b []byte) (int, error) {
 	e.tag, e.from, e.dirty = tag, tag, false
@@ -69,6 +76,14 @@ func (e *event) pairs(b []byte, at int) (int, error) {
 	if !ok {
 		return 0, errEntry
 	}
+	if pairs > mostFields {
+		n := size(b[at:])
+		if n == 0 {
+			return 0, errEntry
+		}
+		e.raw = b[: at+n : at+n]
+		return at + n, errFields
+	}
 	at = len(b) - len(rest)
 	for range pairs {
 		key, value := pair(b[at:])
@@ -85,6 +100,25 @@ func (e *event) pairs(b []byte, at int) (int, error) {
 	}
 	e.raw = b[:at:at]
 	return at, nil
+}
+
+// Bounds of the memory that is kept for the next event.
+const (
+	keepsFields = 1 << 12
+	keepsBytes  = 1 << 20
+)
+
+// shrink lets go of memory that a large event took.
+func (e *event) shrink() {
+	if cap(e.fields) > keepsFields {
+		e.fields = nil
+	}
+	if cap(e.room) > keepsBytes {
+		e.room = nil
+	}
+	if cap(e.scratch) > keepsBytes {
+		e.scratch = nil
+	}
 }
 
 // append appends the entry as it is now.

@@ -99,6 +99,9 @@ func (p *parsing) take(e *event, value []byte) error {
 		p.done(e)
 		return e.set(p.into, value)
 	}
+	if pairs+len(e.fields) > mostFields {
+		return errTooLarge
+	}
 	if _, err := (msgpack.Limits{Depth: mostNesting + 1 - len(p.into)}).Skip(value); err != nil {
 		return errDeep
 	}

@@ -4,6 +4,7 @@ package step
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -106,15 +107,18 @@ func (r *Routes) For(output string) *Sifter {
 		return nil
 	}
 	s := &Sifter{shares: map[string]*program{}}
-	h := sha256.New()
+	h, all := sha256.New(), sha256.New()
 	for i := range r.routes {
 		route := &r.routes[i]
 		rule := rule{glob: r.globs[i], ends: !route.Continue}
+		fmt.Fprintf(all, "%q %v %t\n", route.Match, route.Continue, slices.Contains(route.To, output))
 		if slices.Contains(route.To, output) {
 			rule.program = everything
 			if len(route.Do) > 0 {
 				rule.program = r.program(route)
-				fmt.Fprintf(h, "%q %+v\n", route.Match, route.Do)
+				do, _ := json.Marshal(route.Do) // which has no pointers in it; numbers that JSON has not, Read has refused
+				fmt.Fprintf(h, "%q %s\n", route.Match, do)
+				fmt.Fprintf(all, "%s %s\n", route.OnError, do)
 				s.steps = true
 			}
 		}
@@ -124,6 +128,7 @@ func (r *Routes) For(output string) *Sifter {
 		return nil
 	}
 	h.Sum(s.mark[:0])
+	all.Sum(s.whole[:0])
 	for i := range r.routes {
 		s.retags = s.retags || s.rules[i].program != nil && slices.ContainsFunc(r.routes[i].Do, func(s Step) bool { return s.Tag != "" })
 	}

@@ -2,6 +2,8 @@
 
 package step
 
+import "errors"
+
 // A Sifter is what one output gets: which tags, and what of their events. One goroutine uses it at
 // a time.
 type Sifter struct {
@@ -9,7 +11,8 @@ type Sifter struct {
 	shares map[string]*program // by tag; nil: nothing
 	steps  bool
 	retags bool
-	mark   [32]byte
+	mark   [32]byte // of the steps
+	whole  [32]byte // of all that decides
 	event  event
 }
 
@@ -50,6 +53,14 @@ func (s *Sifter) Steps() bool { return s.steps }
 // Retags says whether events may get another tag.
 func (s *Sifter) Retags() bool { return s.retags }
 
+// Same says whether both give the same; nil gives everything.
+func (s *Sifter) Same(other *Sifter) bool {
+	if s == nil || other == nil {
+		return s == other
+	}
+	return s.whole == other.whole
+}
+
 // Mark is what the steps are known by: others have another one.
 func (s *Sifter) Mark() []byte { return s.mark[:] }
 
@@ -79,7 +90,7 @@ func (s *Sifter) of(tag string) *program {
 type Sifted struct {
 	Entries []byte
 	Runs    []Run
-	Failed  []Failure // of a route with OnErrorLetter
+	Failed  []Failure // of a route with OnErrorLetter, or with too many fields
 }
 
 // A Run is entries that follow one another and have one tag.
@@ -106,11 +117,16 @@ func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first
 	e.at, e.index, e.most = at, first, p.most
 	for len(entries) > 0 {
 		n, err := e.read(tag, entries)
-		if err != nil {
+		if err != nil && !errors.Is(err, errFields) {
 			return err
 		}
-		keep, why := p.run(e)
+		keep, why := false, err
+		if err == nil {
+			keep, why = p.run(e)
+		}
 		switch {
+		case err != nil: // no step has seen it, so it goes nowhere
+			into.Failed = append(into.Failed, Failure{e.index, entries[:n:n], err.Error()})
 		case why != nil && p.letters:
 			into.Failed = append(into.Failed, Failure{e.index, entries[:n:n], why.Error()})
 		case keep:
@@ -128,5 +144,6 @@ func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first
 		entries = entries[n:]
 		e.index++
 	}
+	e.shrink()
 	return nil
 }

@@ -196,6 +196,9 @@ func appendAny(dst []byte, v any, depth int) (_ []byte, err error) {
 	case uint64:
 		return msgpack.AppendUint(dst, v), nil
 	case float64:
+		if v-v != 0 {
+			return dst, fmt.Errorf("%v is no number", v)
+		}
 		return msgpack.AppendFloat64(dst, v), nil
 	case []any:
 		dst = msgpack.AppendArrayHeader(dst, len(v))

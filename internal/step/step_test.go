@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -183,6 +184,38 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
+// TestManyFields: a record with too many fields is a dead letter, whatever the route says: steps
+// that would drop or mask it have not run. What made room for a large one does not keep it.
+func TestManyFields(t *testing.T) {
+	entry := append(bytes.Clone(plainHead), 0xdf, 0, 1, 0, 1)
+	for range mostFields + 1 {
+		entry = append(entry, 0xa1, 'x', 1)
+	}
+	small := entryOf(t, plainHead, `{"x":1}`)
+	s := sifterOf(t, "", Step{Mask: []string{"x"}})
+	var got Sifted
+	if err := s.Sift(&got, "t", slices.Concat(small, entry, small), 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	if lines := fmt.Sprint(linesOf(t, &got, plainHead)); lines != `[t {"x":"***"} t {"x":"***"}]` {
+		t.Error(lines)
+	}
+	if len(got.Failed) != 1 || got.Failed[0].Index != 1 || !bytes.Equal(got.Failed[0].Entry, entry) {
+		t.Errorf("%d failed", len(got.Failed))
+	}
+	text := "{" + strings.Repeat(`"a":1,`, mostFields) + `"b":2}`
+	long := msgpack.AppendString(msgpack.AppendString(append(bytes.Clone(plainHead), 0x81), "m"), text)
+	if err := sifterOf(t, "", Step{Parse: &Parse{Field: "m", As: "json"}}).Sift(&got, "t", long, 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(got.Entries, []byte("parse: m: the event would be too large")) {
+		t.Errorf("%d bytes", len(got.Entries))
+	}
+	if cap(s.event.fields) > keepsFields || cap(s.event.room) > keepsBytes {
+		t.Error("memory is kept")
+	}
+}
+
 // TestAllocs: a chain of drop, rename and set allocates nothing an event.
 func TestAllocs(t *testing.T) {
 	s := sifterOf(t, "", Step{Drop: `level == "DEBUG"`}, Step{Rename: Names{{"msg", "message"}}}, Step{Set: Values{{"env", "production"}}}, Step{Mask: []string{"user.email"}}, Step{Tag: "x.{host}"})
@@ -231,6 +264,43 @@ func TestGlobs(t *testing.T) {
 		if _, err := parseGlob(bad); err == nil {
 			t.Errorf("%s is taken", bad)
 		}
+	}
+}
+
+// TestMark: the same steps have the same mark each time that they are read, for ids of chunks come
+// of it; others have another one. Same compares all that an output gets.
+func TestMark(t *testing.T) {
+	routes := func(pattern, key string, share float64) []Route {
+		return []Route{
+			{Match: "a", To: []string{"y"}},
+			{Match: pattern, To: []string{"x"}, Do: []Step{{Hash: &Hash{Fields: []string{"a"}, Key: key}}, {Sample: &Sample{Share: share}}, {Set: Values{{"a", Values{{"b", []any{1.5, nil}}}}}}}},
+		}
+	}
+	read := func(list []Route) *Sifter {
+		r, err := Read(list, []string{"x", "y"}, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.For("x")
+	}
+	first := read(routes("**", hashKey, 0.5))
+	for name, other := range map[string]struct {
+		routes []Route
+		mark   bool // the same
+	}{
+		"again":   {routes("**", hashKey, 0.5), true},
+		"key":     {routes("**", hashKey+"x", 0.5), false},
+		"share":   {routes("**", hashKey, 0.25), false},
+		"pattern": {routes("*", hashKey, 0.5), false},
+		"more":    {append([]Route{{Match: "b", To: []string{"y"}}}, routes("**", hashKey, 0.5)...), true},
+	} {
+		s := read(other.routes)
+		if bytes.Equal(s.Mark(), first.Mark()) != other.mark || s.Same(first) != (name == "again") {
+			t.Errorf("%s: mark %v, same %v", name, bytes.Equal(s.Mark(), first.Mark()), s.Same(first))
+		}
+	}
+	if (*Sifter)(nil).Same(first) || first.Same(nil) || !(*Sifter)(nil).Same(nil) {
+		t.Error("one that is none")
 	}
 }
 

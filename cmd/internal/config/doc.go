@@ -5,6 +5,7 @@
 //
 //	file ──► tree: scalars, lists and maps, ──► settings: the fields of a struct, by their flags' names
 //	include   each with its place               ends: a URL, or a URL and its parameters
+//	            │                               routes, tests: lists and maps to Go types
 //	            │ ${NAME}, ${file:…} in scalars      │
 //	            └────────────── mistakes ◄───────────┴──── what the caller's check finds
 //
@@ -23,6 +24,6 @@
 //
 // # Bounds
 //
-// A file has at most 256 KiB and 20,000 tokens, all files together 1 MiB, and values nest four
+// A file has at most 256 KiB and 20,000 tokens, all files together 1 MiB, and values nest eight
 // deep. Anchors, aliases, tags and further documents are refused before anything is made of them.
 package config

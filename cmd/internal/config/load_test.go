@@ -46,7 +46,9 @@ func options(settings any) *Options {
 	return &Options{
 		Settings: settings,
 		Ends:     map[string]Ends{inputsKey: c.InputParameters(), outputsKey: c.OutputParameters()},
-		Check:    func(f *File) error { return (&collector.Config{Inputs: f.Inputs, Outputs: f.Outputs}).Check() },
+		Check: func(f *File) error {
+			return (&collector.Config{Inputs: f.Inputs, Outputs: f.Outputs, Routes: f.Routes}).Check()
+		},
 	}
 }
 
@@ -223,6 +225,9 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
+		if err := file.RunTests(); err != nil && strings.Contains(err.Error(), "HIDDEN-7") && !strings.Contains(text, "HIDDEN-7") {
+			t.Fatal(err)
+		}
 		printed := file.Print(&settings, file.Inputs, file.Outputs)
 		if strings.Contains(printed, "HIDDEN-7") && !strings.Contains(text, "HIDDEN-7") {
 			t.Fatal(printed)
@@ -238,7 +243,8 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, printed)
 		}
-		if !reflect.DeepEqual(settings, again) || !reflect.DeepEqual(file.Inputs, second.Inputs) || !reflect.DeepEqual(file.Outputs, second.Outputs) {
+		if !reflect.DeepEqual(settings, again) || !reflect.DeepEqual(file.Inputs, second.Inputs) || !reflect.DeepEqual(file.Outputs, second.Outputs) ||
+			!reflect.DeepEqual(file.Routes, second.Routes) {
 			t.Fatalf("%s\nreads as %+v, was %+v; %+v, was %+v", printed, again, settings, second, file)
 		}
 	})
