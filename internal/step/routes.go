@@ -108,30 +108,36 @@ func (r *Routes) For(output string) *Sifter {
 	}
 	s := &Sifter{shares: map[string]*program{}}
 	h, all := sha256.New(), sha256.New()
-	for i := range r.routes {
+	last := len(r.routes) - 1 // that leads to the output
+	for last >= 0 && !slices.Contains(r.routes[last].To, output) {
+		last--
+	}
+	for i := range r.routes[:last+1] {
 		route := &r.routes[i]
 		rule := rule{glob: r.globs[i], ends: !route.Continue}
-		fmt.Fprintf(all, "%q %v %t\n", route.Match, route.Continue, slices.Contains(route.To, output))
-		if slices.Contains(route.To, output) {
+		leads := slices.Contains(route.To, output)
+		if !leads && !rule.ends {
+			continue // it is no matter here
+		}
+		fmt.Fprintf(all, "%q %v %t\n", route.Match, route.Continue, leads)
+		if leads {
 			rule.program = everything
-			if len(route.Do) > 0 {
-				rule.program = r.program(route)
-				do, _ := json.Marshal(route.Do) // which has no pointers in it; numbers that JSON has not, Read has refused
-				fmt.Fprintf(h, "%q %s\n", route.Match, do)
-				fmt.Fprintf(all, "%s %s\n", route.OnError, do)
-				s.steps = true
-			}
+		}
+		if leads && len(route.Do) > 0 {
+			rule.program = r.program(route)
+			do, _ := json.Marshal(route.Do) // which has no pointers in it; numbers that JSON has not, Read has refused
+			fmt.Fprintf(h, "%q %s\n", route.Match, do)
+			fmt.Fprintf(all, "%s %s\n", route.OnError, do)
+			s.steps = true
+			s.retags = s.retags || slices.ContainsFunc(route.Do, func(s Step) bool { return s.Tag != "" })
+		}
+		if len(s.rules) == 0 && leads && rule.program == everything && route.Match == "**" {
+			return nil
 		}
 		s.rules = append(s.rules, rule)
 	}
-	if first := &s.rules[0]; r.routes[0].Match == "**" && first.program == everything {
-		return nil
-	}
 	h.Sum(s.mark[:0])
 	all.Sum(s.whole[:0])
-	for i := range r.routes {
-		s.retags = s.retags || s.rules[i].program != nil && slices.ContainsFunc(r.routes[i].Do, func(s Step) bool { return s.Tag != "" })
-	}
 	return s
 }
 

@@ -292,10 +292,12 @@ func TestMark(t *testing.T) {
 		"key":     {routes("**", hashKey+"x", 0.5), false},
 		"share":   {routes("**", hashKey, 0.25), false},
 		"pattern": {routes("*", hashKey, 0.5), false},
+		"beside":  {append([]Route{{Match: "b", To: []string{"y"}, Continue: true}}, routes("**", hashKey, 0.5)...), true},
+		"behind":  {append(routes("**", hashKey, 0.5), Route{Match: "b", To: []string{"y"}}), true},
 		"more":    {append([]Route{{Match: "b", To: []string{"y"}}}, routes("**", hashKey, 0.5)...), true},
 	} {
 		s := read(other.routes)
-		if bytes.Equal(s.Mark(), first.Mark()) != other.mark || s.Same(first) != (name == "again") {
+		if bytes.Equal(s.Mark(), first.Mark()) != other.mark || s.Same(first) != (name == "again" || name == "beside" || name == "behind") {
 			t.Errorf("%s: mark %v, same %v", name, bytes.Equal(s.Mark(), first.Mark()), s.Same(first))
 		}
 	}
