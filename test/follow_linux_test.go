@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,7 +57,7 @@ func TestFollowKill(t *testing.T) {
 		select {
 		case <-over:
 			done = true
-		case <-time.After(time.Duration(300+r.IntN(700)) * time.Millisecond):
+		case <-time.After(time.Duration(1000+r.IntN(1000)) * time.Millisecond):
 			c.kill()
 			c = startCollector(t, s)
 			kills++
@@ -98,6 +99,7 @@ type pipeline struct {
 	home           *home
 	r              *rand.Rand
 	stdout, stderr bytes.Buffer // of the last command
+	written        atomic.Int64 // bursts
 }
 
 func (p *pipeline) start(stdin *os.File) *exec.Cmd {
@@ -105,7 +107,7 @@ func (p *pipeline) start(stdin *os.File) *exec.Cmd {
 	if p.dir != "" {
 		args = append(args, "--dir", p.dir)
 	}
-	cmd := exec.Command(checked.build(p.t), args...)
+	cmd := exec.Command(lean.build(p.t), args...) // twenty at once that start with the race detector are killed before they read
 	p.stdout.Reset()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &p.stdout, &p.stderr
 	if err := cmd.Start(); err != nil {
@@ -126,12 +128,20 @@ func (p *pipeline) run(rounds int) (wrote int) {
 	enough, ended := make(chan struct{}), make(chan int)
 	seed := p.r.Uint64()
 	go func() { ended <- p.write(app, rand.New(rand.NewPCG(seed, 1)), enough) }()
-	for range rounds {
+	for round := range rounds {
+		before := p.written.Load()
 		cmd := p.start(in)
 		if cmd == nil {
 			break
 		}
-		<-time.After(time.Duration(p.r.IntN(200)) * time.Millisecond)
+		most := 200 // milliseconds, of which the start takes a part
+		if round%2 == 1 {
+			most = 20 // once it reads
+			for until := time.Now().Add(time.Minute); p.written.Load() == before && time.Now().Before(until); {
+				<-time.After(time.Millisecond)
+			}
+		}
+		<-time.After(time.Duration(p.r.IntN(most)) * time.Millisecond)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed
 	}
@@ -169,6 +179,7 @@ func (p *pipeline) write(app *os.File, r *rand.Rand, enough chan struct{}) (n in
 			p.t.Error(err)
 			return n
 		}
+		p.written.Add(1)
 		select {
 		case <-enough:
 			fmt.Fprintf(app, "{\"name\":\"%s-%d\"}", p.name, n)
