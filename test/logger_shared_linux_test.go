@@ -46,7 +46,7 @@ func TestLoggerKillShared(t *testing.T) {
 			h := newHome(t)
 			path := filepath.Join(t.TempDir(), "out.jsonl")
 			o := order{
-				Destination: "file://" + path + tt.query, Goroutines: 1,
+				Destination: "file://" + path + tt.query, Goroutines: 1, Prefix: mixed,
 				Options: childOptions{Shm: h.shm, RingSize: 1 << 20},
 			}
 			if tt.spill {
@@ -77,8 +77,9 @@ func TestLoggerKillShared(t *testing.T) {
 // write.
 func killTwenty(t testing.TB, r *rand.Rand, o order, round int) (children []*childProcess) {
 	t.Helper()
+	kind := o.Prefix
 	for i := range 20 {
-		o.Prefix = mixed + fmt.Sprint("r", round, "c", i)
+		o.Prefix = kind + fmt.Sprint("r", round, "c", i)
 		o.Pad = r.IntN(400)
 		o.Page = filepath.Join(t.TempDir(), "page")
 		children = append(children, startChild(t, o))
