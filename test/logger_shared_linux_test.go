@@ -31,7 +31,7 @@ import (
 // once.
 func TestLoggerKillShared(t *testing.T) {
 	t.Parallel()
-	rounds := needs.Rounds(t, "SPILLWAY_KILLS", 1, 2)
+	rounds := needs.Rounds(t, "SPILLWAY_KILLS", 1, 1)
 	for _, tt := range []struct {
 		name, query string
 		spill, once bool
