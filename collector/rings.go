@@ -178,13 +178,16 @@ func (r *ringInput) announce(l *heir.Legacy, before Counts) {
 func (r *ringInput) put(ctx context.Context, sink Sink, chunks []*forward.Chunk) error {
 	var durable func(context.Context) error
 	for _, c := range chunks {
-		// One by one: what a position covers is in its record.
-		id := heir.ID(c.ID)
-		r.ids = append(r.ids, id)
-		if n := len(r.ids) - idsMost; n > 0 {
-			r.ids = r.ids[n:]
+		// One by one: what a position covers is in its record. An id is kept once its chunk is
+		// stored: what is not must come again.
+		with := append(slices.Clone(r.ids), heir.ID(c.ID))
+		if n := len(with) - idsMost; n > 0 {
+			with = with[n:]
 		}
-		wait, err := sink.Store(ctx, []*forward.Chunk{c}, appendIDs(nil, r.ids))
+		wait, err := sink.Store(ctx, []*forward.Chunk{c}, appendIDs(nil, with))
+		if err == nil || errors.Is(err, forward.ErrMalformed) {
+			r.ids = with
+		}
 		switch {
 		case errors.Is(err, forward.ErrMalformed): // it comes to nothing the next time, too
 			r.bad.Add(int64(max(1, min(c.Events, len(c.Entries))))) // what it says need not be true

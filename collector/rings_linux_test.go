@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/heir"
 	"github.com/spillwaylog/spillway/internal/window"
+	"github.com/spillwaylog/spillway/journal"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -27,6 +29,7 @@ type ringSink struct {
 	most     int                 // then it takes nothing
 	bad      func([]uint32) bool // the chunk is refused for good
 	full     func()              // called when it has taken most
+	failed   error               // of the next Store; nil: it works
 }
 
 func (s *ringSink) Position() []byte { return s.position }
@@ -35,6 +38,10 @@ func (s *ringSink) Store(_ context.Context, chunks []*forward.Chunk, position []
 	if s.stores >= s.most {
 		s.full()
 		return nil, errTakesNothing
+	}
+	if err := s.failed; err != nil {
+		s.failed = nil
+		return nil, err
 	}
 	s.stores++
 	var numbers []uint32
@@ -75,8 +82,8 @@ func leaveRing(t *testing.T, path string, tags int) (want []uint32) {
 	return want
 }
 
-// runRings takes over what is in path until nothing is left, or the sink takes no more.
-func runRings(t *testing.T, path string, sink *ringSink) Received {
+// openRings opens an input for what is in path.
+func openRings(t *testing.T, path string) *ringInput {
 	t.Helper()
 	c := Config{Inputs: Ends("ring://" + path + "?after=0s"), Log: slog.New(slog.DiscardHandler)}
 	plans, err := planInputs(&c)
@@ -89,6 +96,13 @@ func runRings(t *testing.T, path string, sink *ringSink) Received {
 	}
 	r := in.(*ringInput)
 	r.synced = func(context.Context) error { return nil }
+	return r
+}
+
+// runRings takes over what is in path until nothing is left, or the sink takes no more.
+func runRings(t *testing.T, path string, sink *ringSink) Received {
+	t.Helper()
+	r := openRings(t, path)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	sink.full = cancel
@@ -148,5 +162,28 @@ func TestRingsRefused(t *testing.T) {
 	stats := runRings(t, path, sink)
 	if len(sink.got)+refused != len(want) || refused == 0 || stats.Rings != 1 || stats.Invalid != int64(refused) {
 		t.Errorf("%d events and %d refused of %d; %+v", len(sink.got), refused, len(want), stats)
+	}
+}
+
+// TestRingsNotStored: a chunk that the store could not take is no known one when its ring is taken
+// over again.
+func TestRingsNotStored(t *testing.T) {
+	path := t.TempDir()
+	want := leaveRing(t, path, 3)
+	r := openRings(t, path)
+	sink := &ringSink{t: t, most: 1000, failed: journal.ErrTooLarge}
+	for round := range 2 {
+		r.heir = heir.New(&r.options) // for the one before waits a while
+		due, err := r.heir.Look()
+		if err != nil || len(due) != 1 {
+			t.Fatalf("due: %q, %v", due, err)
+		}
+		if err := r.take(t.Context(), sink, due[0]); (err != nil) != (round == 0) {
+			t.Errorf("round %d: %v", round, err)
+		}
+	}
+	slices.Sort(sink.got)
+	if stats := r.Stats(); !slices.Equal(sink.got, want) || stats.Rings != 1 {
+		t.Errorf("%d events, want %d, each once; %+v", len(sink.got), len(want), stats)
 	}
 }
