@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/spill"
@@ -53,7 +54,7 @@ func newLegacy(h *Heir, r *ring.Ring) *Legacy {
 func (l *Legacy) inherit(d *ring.Dir, name string) error {
 	_, dir := identity(l.Owner)
 	if err := l.openSpills(d, name, dir); err != nil {
-		return err
+		return fmt.Errorf("its spill: %v", err) //nolint:errorlint // not to be taken for a ring that is gone
 	}
 	l.Spills = len(l.spills)
 	ids := maps.Clone(l.known)
@@ -95,37 +96,46 @@ func (l *Legacy) inherit(d *ring.Dir, name string) error {
 	return nil
 }
 
-// openSpills opens what lies in the folder that the ring's identity names.
+// openSpills opens what lies in the folder that the ring's identity names. Where it cannot tell what
+// lies there, the ring stays: nothing else leads to its spill.
 func (l *Legacy) openSpills(d *ring.Dir, name, dir string) error {
 	o := l.heir.opt
 	if dir == "" {
 		return nil
 	}
 	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir {
-		o.Report(fmt.Errorf("%s: its spill is left alone: %q is no plain absolute path", l.Path, dir))
-		return nil
+		return fmt.Errorf("%q is no plain absolute path", dir)
 	}
+	var err error
 	if os.Geteuid() == 0 { // whoever wrote the path
-		in, err := within.Walk(dir)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err == nil && in.UID() != d.UID():
-			err = fmt.Errorf("%s: %w", dir, errors.Join(within.ErrOwner, in.Close()))
+		l.dir, err = within.Walk(dir)
+		if err == nil && l.dir.UID() != d.UID() {
+			err = fmt.Errorf("%s: %w", dir, within.ErrOwner)
 		}
-		if err != nil {
-			o.Report(fmt.Errorf("%s: its spill is left alone: %w", l.Path, err))
-			return nil
-		}
-		l.dir = in
+	} else {
+		_, err = os.Lstat(dir)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !l.spilling():
+		return nil
+	case err != nil:
+		return err
 	}
 	folder := spill.New(&spill.Options{
 		Name: ring.NameOf(name), Identity: l.Owner.Identity, Dir: dir, MaxDisk: mostSpill, Report: o.Report, GaveUp: o.GaveUp,
 		Within: l.dir, Rings: d.Has,
 	})
-	var err error
 	l.spills, err = folder.ScoutWhole(name)
 	return err
+}
+
+// spilling says that the owner was spilling something: then there was a spill, or soon would have
+// been.
+func (l *Legacy) spilling() bool {
+	return slices.ContainsFunc(l.source.Ring.Marks(), func(k ring.Mark) bool {
+		to := k.Label[window.IDLen-1]
+		return to == window.ToSpill || to == window.RunsToSpill
+	})
 }
 
 // Next returns the next chunks. They hold until Done. None: all is done, and Finish is next. An

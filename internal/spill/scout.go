@@ -53,10 +53,13 @@ func (f *Folder) scout(rings []string) (found []*Spill, missed error) {
 			_ = os.RemoveAll(filepath.Join(f.opt.Dir, d.Name)) // nobody reads what is in it
 			continue
 		}
+		sp := &Spill{folder: f, Dir: filepath.Join(f.opt.Dir, d.Name)}
+		if !d.Dir && slices.Contains(rings, d.Name) {
+			missed = errors.Join(missed, fmt.Errorf("%s is no folder", sp.Dir))
+		}
 		if !d.Dir || !f.named(d.Name) {
 			continue
 		}
-		sp := &Spill{folder: f, Dir: filepath.Join(f.opt.Dir, d.Name)}
 		who, err := f.readOwner(sp.Dir)
 		of := d.Name
 		if f.named(who.Ring) {
