@@ -37,10 +37,15 @@ type ringInput struct {
 	heir     *heir.Heir
 	account  *account
 	reporter *reporter
-	synced   func(context.Context) error // returns when all that was stored is on the disk
-	ids      []heir.ID                   // of chunks that are stored, and perhaps not done
+	ids      []heir.ID // of chunks that are stored, and perhaps not done
 
 	bytes, open, bad, rings, spills, lost atomic.Int64
+}
+
+// A syncedSink returns from synced when all that was stored is on the disk.
+type syncedSink interface {
+	Sink
+	synced(context.Context) error
 }
 
 // planRings understands the URL of an input of rings.
@@ -58,7 +63,6 @@ func planRings(u *urls.URL) (*ringInput, error) {
 // openFor opens the input for a collector: there is nothing to hold yet.
 func (r *ringInput) openFor(c *Collector, a *account) error {
 	r.name, r.account, r.reporter = a.name, a, c.reporter
-	r.synced = func(ctx context.Context) error { return c.store.sync(ctx, c.journal.Stats().Written) }
 	r.options.Report = func(err error) { r.reporter.trouble("rings", fmt.Errorf("%s: %w", r.name, err)) }
 	if err := heir.Supported(); err != nil {
 		return err
@@ -91,7 +95,7 @@ func (r *ringInput) Run(ctx context.Context, sink Sink) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			if err := r.take(ctx, sink, path); err != nil {
+			if err := r.take(ctx, sink.(syncedSink), path); err != nil {
 				r.options.Report(err)
 			}
 		}
@@ -102,7 +106,7 @@ func (r *ringInput) Run(ctx context.Context, sink Sink) error {
 }
 
 // take takes over one ring. What it cannot do with it stays for the next try.
-func (r *ringInput) take(ctx context.Context, sink Sink, path string) error {
+func (r *ringInput) take(ctx context.Context, sink syncedSink, path string) error {
 	l := r.heir.Take(path, r.ids)
 	if l == nil {
 		return nil
@@ -175,7 +179,7 @@ func (r *ringInput) announce(l *heir.Legacy, before Counts) {
 }
 
 // put stores chunks, and returns when they are what an ack promises, and synced at least.
-func (r *ringInput) put(ctx context.Context, sink Sink, chunks []*forward.Chunk) error {
+func (r *ringInput) put(ctx context.Context, sink syncedSink, chunks []*forward.Chunk) error {
 	var durable func(context.Context) error
 	for _, c := range chunks {
 		// One by one: what a position covers is in its record. An id is kept once its chunk is
@@ -205,7 +209,7 @@ func (r *ringInput) put(ctx context.Context, sink Sink, chunks []*forward.Chunk)
 	if err := durable(ctx); err != nil {
 		return err
 	}
-	return r.synced(ctx)
+	return sink.synced(ctx)
 }
 
 // forget has no more to do with the ids of chunks that are done.

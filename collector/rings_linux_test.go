@@ -34,6 +34,8 @@ type ringSink struct {
 
 func (s *ringSink) Position() []byte { return s.position }
 
+func (s *ringSink) synced(context.Context) error { return nil }
+
 func (s *ringSink) Store(_ context.Context, chunks []*forward.Chunk, position []byte) (func(context.Context) error, error) {
 	if s.stores >= s.most {
 		s.full()
@@ -94,9 +96,7 @@ func openRings(t *testing.T, path string) *ringInput {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := in.(*ringInput)
-	r.synced = func(context.Context) error { return nil }
-	return r
+	return in.(*ringInput)
 }
 
 // runRings takes over what is in path until nothing is left, or the sink takes no more.
