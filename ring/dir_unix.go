@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -73,6 +74,42 @@ func (d *Dir) Names(most int) (names []string, err error) {
 		}
 	}
 	return names, err
+}
+
+// Clean removes what processes left that were killed while they made or removed a ring, of at most
+// so many entries (0: all). It holds nothing: a ring is renamed when it is ready, and renamed back
+// before it is removed.
+func (d *Dir) Clean(most int) {
+	names, _ := d.at.Names(most) // what cannot be listed is not cleaned
+	d.clean(names)
+}
+
+func (d *Dir) clean(names []string) {
+	for _, name := range names {
+		if _, temporary, ok := parseFolderName(name); ok && temporary {
+			d.cleanUp(name)
+		}
+	}
+}
+
+func (d *Dir) cleanUp(name string) {
+	folder, err := d.at.Sub(name)
+	if err != nil {
+		return
+	}
+	defer folder.Close()
+	f, err := folder.OpenFile(ownerFile, os.O_RDWR)
+	switch {
+	case err == nil:
+		if lock(f) == nil && d.at.Leads(name, folder) {
+			_ = d.at.RemoveAll(name)
+		}
+		_ = unlock(f) // it was only read
+	case errors.Is(err, fs.ErrNotExist):
+		if e, err := d.at.Lstat(name); err == nil && time.Since(e.Modified) > leftoverAge {
+			_ = d.at.RemoveAll(name)
+		}
+	}
 }
 
 // Has says whether there is something of that name.

@@ -35,6 +35,9 @@ func (*Dir) UID() int { return -1 }
 // Names finds nothing.
 func (*Dir) Names(int) ([]string, error) { return nil, ErrUnsupported }
 
+// Clean does nothing.
+func (*Dir) Clean(int) {}
+
 // Has finds nothing.
 func (*Dir) Has(string) bool { return false }
 

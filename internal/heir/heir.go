@@ -134,6 +134,7 @@ func (h *Heir) lookInto(folder string) {
 		return
 	}
 	defer d.Close()
+	d.Clean(mostNames)
 	names, err := d.Names(mostNames)
 	if err != nil {
 		h.tell(h.sight(folder, ""), err)

@@ -360,6 +360,30 @@ func TestSpill(t *testing.T) {
 	}
 }
 
+// TestCutShort: the removal of a ring or a spill that a kill cut short is gone on with.
+func TestCutShort(t *testing.T) {
+	s := newScene(t, nil)
+	left := s.orphan("forward://x:1")
+	must(t, os.Rename(left, left+".tmp"))
+	opening := filepath.Join(s.mem, "app.1.0123456789abcdef.tmp") // a moment ago
+	must(t, os.Mkdir(opening, 0o700))
+	s.look()
+	if _, err := os.Lstat(left + ".tmp"); err == nil {
+		t.Error("a ring that was being removed is there still")
+	}
+	must(t, os.Remove(opening))
+	r := s.open("forward://x:1")
+	sp := s.spill(r, 5)
+	must(t, os.Rename(filepath.Join(sp, "owner.json"), filepath.Join(sp, "empty")))
+	s.append(r, "a", 10)
+	must(t, r.Leave())
+	s.look()
+	if got := all(t, s.take(r.Path())); !slices.Equal(got, upTo(25)[15:]) {
+		t.Errorf("got %v", got)
+	}
+	s.wantNothing(s.mem, s.dir)
+}
+
 // TestSpillInUse: while somebody has the spill, the ring stays.
 func TestSpillInUse(t *testing.T) {
 	s := newScene(t, nil)

@@ -75,8 +75,10 @@ func (f *Folder) scout(rings []string) (found []*Spill, missed error) {
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if f.in == nil { // others do not tidy up
+			if f.in == nil {
 				f.sweep(sp.Dir)
+			} else {
+				f.finish(d.Name)
 			}
 			continue
 		case err != nil:
@@ -140,6 +142,40 @@ func (f *Folder) sweep(dir string) {
 	_ = sp.close() // nothing was written
 	if err == nil && !some {
 		f.clear(dir)
+	}
+}
+
+// finish goes on with the removal of a spill that a kill cut short, by an open folder: the file that
+// says that nothing in it matters is there. That goes last.
+func (f *Folder) finish(name string) {
+	in, err := f.in.Sub(name)
+	if err != nil {
+		return
+	}
+	defer in.Close()
+	if _, err := in.Lstat(emptyFile); err != nil {
+		return
+	}
+	lock, err := journal.Within(in).Lock(filepath.Join(in.Path(), "lock"))
+	if err != nil {
+		return
+	}
+	defer lock.Close()
+	names, err := in.Names(0)
+	if _, ownerErr := in.Lstat(ownerFile); err != nil || !errors.Is(ownerErr, fs.ErrNotExist) {
+		return // it was made meanwhile
+	}
+	_ = in.RemoveDir(quarantine) // fails unless it is empty, as it should
+	if _, err := in.Lstat(quarantine); err == nil {
+		return // it must be looked at
+	}
+	for _, n := range names {
+		if n != emptyFile {
+			err = errors.Join(err, in.RemoveAll(n))
+		}
+	}
+	if err == nil && in.Remove(emptyFile) == nil {
+		_ = f.in.RemoveDir(name) // else it is another one by now
 	}
 }
 
