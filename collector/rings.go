@@ -143,9 +143,7 @@ func (r *ringInput) take(ctx context.Context, sink syncedSink, path string) erro
 		}
 		r.forget(chunks)
 	}
-	if l.Known > 0 {
-		r.ids = nil
-	}
+	r.ids = slices.DeleteFunc(r.ids, func(id heir.ID) bool { return slices.Contains(l.Known, id) })
 	err := l.Finish()
 	r.rings.Add(1)
 	r.spills.Add(int64(l.Spills))

@@ -30,11 +30,13 @@ type ringSink struct {
 	bad      func([]uint32) bool // the chunk is refused for good
 	full     func()              // called when it has taken most
 	failed   error               // of the next Store; nil: it works
+
+	notSynced error
 }
 
 func (s *ringSink) Position() []byte { return s.position }
 
-func (s *ringSink) synced(context.Context) error { return nil }
+func (s *ringSink) synced(context.Context) error { return s.notSynced }
 
 func (s *ringSink) Store(_ context.Context, chunks []*forward.Chunk, position []byte) (func(context.Context) error, error) {
 	if s.stores >= s.most {
@@ -172,18 +174,45 @@ func TestRingsNotStored(t *testing.T) {
 	want := leaveRing(t, path, 3)
 	r := openRings(t, path)
 	sink := &ringSink{t: t, most: 1000, failed: journal.ErrTooLarge}
-	for round := range 2 {
-		r.heir = heir.New(&r.options) // for the one before waits a while
-		due, err := r.heir.Look()
-		if err != nil || len(due) != 1 {
-			t.Fatalf("due: %q, %v", due, err)
-		}
-		if err := r.take(t.Context(), sink, due[0]); (err != nil) != (round == 0) {
-			t.Errorf("round %d: %v", round, err)
-		}
+	for _, fails := range []bool{true, false} {
+		takeRing(t, r, sink, 0, fails)
 	}
 	slices.Sort(sink.got)
 	if stats := r.Stats(); !slices.Equal(sink.got, want) || stats.Rings != 1 {
+		t.Errorf("%d events, want %d, each once; %+v", len(sink.got), len(want), stats)
+	}
+}
+
+// takeRing takes one of the rings that are left, which may fail.
+func takeRing(t *testing.T, r *ringInput, sink *ringSink, i int, fails bool) {
+	t.Helper()
+	r.heir = heir.New(&r.options) // for the one before waits a while
+	due, err := r.heir.Look()
+	if err != nil || len(due) <= i {
+		t.Fatalf("due: %q, %v", due, err)
+	}
+	if err := r.take(t.Context(), sink, due[i]); (err != nil) != fails {
+		t.Fatalf("taking %s: %v", due[i], err)
+	}
+}
+
+// TestRingsSeveral: what is stored of a ring and not done is known, too, when another ring is taken
+// over in between of which something was known.
+func TestRingsSeveral(t *testing.T) {
+	path := t.TempDir()
+	want := append(leaveRing(t, path, 3), leaveRing(t, path, 2)...)
+	r := openRings(t, path)
+	sink := &ringSink{t: t, most: 1000}
+	for i := range 2 {
+		sink.notSynced = errors.New("for the test")
+		takeRing(t, r, sink, i, true)
+	}
+	sink.notSynced = nil
+	takeRing(t, r, sink, 1, false)
+	takeRing(t, r, sink, 0, false)
+	slices.Sort(sink.got)
+	slices.Sort(want)
+	if stats := r.Stats(); !slices.Equal(sink.got, want) || stats.Rings != 2 || len(r.ids) > 0 {
 		t.Errorf("%d events, want %d, each once; %+v", len(sink.got), len(want), stats)
 	}
 }

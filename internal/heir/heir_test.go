@@ -285,8 +285,8 @@ func TestSameIDs(t *testing.T) {
 		}
 		if known {
 			l = s.take(r.Path(), ids...)
-			if got := all(t, l); len(got) > 0 || l.Known != len(ids) {
-				t.Errorf("what is known came again: %v, known %d", got, l.Known)
+			if got := all(t, l); len(got) > 0 || len(l.Known) != len(ids) {
+				t.Errorf("what is known came again: %v, known %d", got, len(l.Known))
 			}
 		} else {
 			l = s.take(r.Path())

@@ -25,7 +25,7 @@ type Legacy struct {
 	Spills int    // found
 	Bad    uint64 // events that are none
 	Lost   uint64 // events that cannot be read, at least
-	Known  int    // chunks that the caller knows, and does not get again
+	Known  []ID   // of chunks that the caller knows, and does not get again
 
 	heir     *Heir
 	sighting *sighting
@@ -59,10 +59,13 @@ func (l *Legacy) inherit(d *ring.Dir, name string) error {
 	l.Spills = len(l.spills)
 	ids := maps.Clone(l.known)
 	for _, k := range l.source.Ring.Marks() {
-		id := k.Label
-		id[window.IDLen-1] = window.ToDestination
-		if l.known[id] {
-			l.Known++
+		label := k.Label
+		label[window.IDLen-1] = window.ToDestination
+		raw, _, runs := window.ParseRun(label)
+		for id := range l.known {
+			if of, _, run := window.ParseRun(id); id == label || runs && run && of == raw {
+				l.Known = append(l.Known, id)
+			}
 		}
 	}
 	var own stage

@@ -122,7 +122,7 @@ func (s *spilled) next() ([]*forward.Chunk, error) {
 			case len(c.ID) != window.IDLen || c.Compressed != nil: // no logger's
 				s.l.Bad++
 			case s.l.known[ID(c.ID)]:
-				s.l.Known++
+				s.l.Known = append(s.l.Known, ID(c.ID))
 			default:
 				c.Own = true
 				chunks = append(chunks, c)
