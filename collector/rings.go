@@ -114,10 +114,12 @@ func (r *ringInput) take(ctx context.Context, sink syncedSink, path string) erro
 	r.open.Add(1)
 	defer r.open.Add(-1)
 	before := r.account.counts()
-	bad := uint64(0)
+	bad, lost, spills := uint64(0), uint64(0), 0
 	note := func() {
 		r.bad.Add(int64(l.Bad - bad))
-		bad = l.Bad
+		r.lost.Add(int64(l.Lost - lost))
+		r.spills.Add(int64(l.Spills - spills))
+		bad, lost, spills = l.Bad, l.Lost, l.Spills
 	}
 	defer note()
 	for {
@@ -144,12 +146,13 @@ func (r *ringInput) take(ctx context.Context, sink syncedSink, path string) erro
 		r.forget(chunks)
 	}
 	r.ids = slices.DeleteFunc(r.ids, func(id heir.ID) bool { return slices.Contains(l.Known, id) })
-	err := l.Finish()
+	if err := l.Finish(); err != nil {
+		return wrap(path, err)
+	}
 	r.rings.Add(1)
-	r.spills.Add(int64(l.Spills))
-	r.lost.Add(int64(l.Lost))
+	note() // before it is said
 	r.announce(l, before)
-	return wrap(path, err)
+	return nil
 }
 
 func wrap(path string, err error) error {

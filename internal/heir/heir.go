@@ -58,6 +58,8 @@ type sighting struct {
 	folder string
 	name   string
 	made   time.Time
+
+	counted bool // what is no event under the marks that its owner left
 }
 
 // Supported says why there are no rings of dead processes on this system, if so.
@@ -205,7 +207,7 @@ func (h *Heir) Take(path string, known []ID) *Legacy {
 	if s == nil {
 		return nil
 	}
-	l, err := h.take(s.folder, s.name, known)
+	l, err := h.take(s, known)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ring.ErrLocked):
 		s.dead = time.Time{}
@@ -214,28 +216,25 @@ func (h *Heir) Take(path string, known []ID) *Legacy {
 	case err != nil:
 		h.leave(s, err)
 	}
-	if l != nil {
-		l.sighting = s
-	}
 	return l
 }
 
-func (h *Heir) take(folder, name string, known []ID) (l *Legacy, err error) {
-	d, err := ring.OpenDir(folder)
+func (h *Heir) take(s *sighting, known []ID) (l *Legacy, err error) {
+	d, err := ring.OpenDir(s.folder)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
 	d.MaxSize = h.opt.MaxRing
-	r, err := d.Adopt(name, h.wants, h.opt.Report)
+	r, err := d.Adopt(s.name, h.wants, h.opt.Report)
 	if r == nil {
 		return nil, err
 	}
-	l = newLegacy(h, r)
+	l = newLegacy(h, s, r)
 	for _, id := range known {
 		l.known[id] = true
 	}
-	if err := l.inherit(d, name); err != nil {
+	if err := l.inherit(d, s.name); err != nil {
 		_ = l.Leave() // the error before it is what counts
 		return nil, err
 	}

@@ -22,9 +22,9 @@ import (
 type Legacy struct {
 	Path   string
 	Owner  ring.Owner
-	Spills int    // found
-	Bad    uint64 // events that are none
-	Lost   uint64 // events that cannot be read, at least
+	Spills int    // that were removed
+	Bad    uint64 // events that are none; each is told once by an heir
+	Lost   uint64 // events that cannot be read, at least, as far as it is done
 	Known  []ID   // of chunks that the caller knows, and does not get again
 
 	heir     *Heir
@@ -46,8 +46,8 @@ type stage interface {
 	done() error
 }
 
-func newLegacy(h *Heir, r *ring.Ring) *Legacy {
-	return &Legacy{Path: r.Path(), Owner: r.Owner(), heir: h, known: map[ID]bool{}, source: window.Source{Ring: r}}
+func newLegacy(h *Heir, s *sighting, r *ring.Ring) *Legacy {
+	return &Legacy{Path: r.Path(), Owner: r.Owner(), heir: h, sighting: s, known: map[ID]bool{}, source: window.Source{Ring: r}}
 }
 
 // inherit opens the spills, and makes the chunks again that the owner had cut.
@@ -56,7 +56,6 @@ func (l *Legacy) inherit(d *ring.Dir, name string) error {
 	if err := l.openSpills(d, name, dir); err != nil {
 		return fmt.Errorf("its spill: %v", err) //nolint:errorlint // not to be taken for a ring that is gone
 	}
-	l.Spills = len(l.spills)
 	ids := maps.Clone(l.known)
 	for _, k := range l.source.Ring.Marks() {
 		label := k.Label
@@ -88,8 +87,10 @@ func (l *Legacy) inherit(d *ring.Dir, name string) error {
 	var label ID
 	copy(label[:], l.source.Ring.State())
 	found := window.Rebuild(&l.source, label, ids)
-	l.Bad += found.Bad
-	l.rest = found.Rest
+	if l.rest = found.Rest; !l.sighting.counted {
+		l.Bad += found.Bad
+		l.sighting.counted = true
+	}
 	l.stages = append(older, &marked{l: l, chunks: found.Older})
 	if own != nil {
 		l.stages = append(l.stages, own)
@@ -157,24 +158,29 @@ func (l *Legacy) Next() ([]*forward.Chunk, error) {
 // Done says that the chunks that Next returned last are stored.
 func (l *Legacy) Done() error { return l.stages[0].done() }
 
-// Finish removes the ring, in which nothing is left. Spills are removed as they are done.
+// Finish removes the ring, in which nothing is left. Spills are removed as they are done. After an
+// error it was left.
 func (l *Legacy) Finish() error {
-	lost := l.source.Ring.Lost()
-	if lost.Regions > 0 {
-		l.Lost += max(lost.Regions, lost.Records)
+	lost := uint64(0)
+	if there := l.source.Ring.Lost(); there.Regions > 0 {
+		lost = max(there.Regions, there.Records)
 	}
 	if n := l.rest - l.source.Taken.Load(); int64(n) > 0 { // counted, and not there any more
-		l.Lost += n
+		lost += n
 	}
-	return errors.Join(l.source.Ring.Close(), l.close())
+	err := errors.Join(l.source.Ring.Close(), l.close())
+	if err != nil {
+		l.sighting.not = l.heir.now().Add(leaveFor)
+		return err
+	}
+	l.Lost += lost
+	return nil
 }
 
 // Leave lets go of it. What is not done is there for whoever comes next: this heir does not come at
 // once.
 func (l *Legacy) Leave() error {
-	if l.sighting != nil {
-		l.sighting.not = l.heir.now().Add(leaveFor)
-	}
+	l.sighting.not = l.heir.now().Add(leaveFor)
 	return errors.Join(l.source.Ring.Leave(), l.close())
 }
 
