@@ -194,7 +194,26 @@ func (d *Folder) Mkdir(name string) error {
 	case errors.Is(err, unix.EEXIST):
 		return nil
 	case err == nil && int(d.uid) != os.Geteuid():
-		err = unix.Fchownat(d.fd(), name, int(d.uid), int(d.gid), unix.AT_SYMLINK_NOFOLLOW)
+		return d.give(name)
+	}
+	return d.fail("mkdir", name, err)
+}
+
+// give makes a folder that was made just now the owner's. He may have put something else there
+// meanwhile: only an empty folder of ours is given away, and what was looked at is what is given.
+func (d *Folder) give(name string) error {
+	made, err := d.Enter(name)
+	if err != nil {
+		return err
+	}
+	defer made.Close()
+	names, err := made.Names(1)
+	switch {
+	case err != nil:
+	case int(made.uid) != os.Geteuid() || len(names) > 0:
+		err = ErrOwner
+	default:
+		err = unix.Fchown(made.fd(), int(d.uid), int(d.gid))
 	}
 	return d.fail("mkdir", name, err)
 }
