@@ -72,7 +72,7 @@ func TestDir(t *testing.T) {
 	if err != nil || len(names) != 1 || names[0] != filepath.Base(path) || NameOf(names[0]) != "own" || !d.Has(names[0]) {
 		t.Fatalf("%q, %v", names, err)
 	}
-	if o, live, err := d.Look(names[0]); err != nil || live || string(o.Identity) != "who" || o.Path != path {
+	if o, live, err := d.Look(names[0], nil); err != nil || live || string(o.Identity) != "who" || o.Path != path {
 		t.Fatalf("%+v, %t, %v", o, live, err)
 	}
 	d.MaxSize = 1 << 10
@@ -84,8 +84,12 @@ func TestDir(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, live, err := d.Look(names[0]); err != nil || !live {
+	if _, live, err := d.Look(names[0], nil); err != nil || !live {
 		t.Errorf("%t, %v", live, err)
+	}
+	refuse := func(o Owner) bool { return string(o.Identity) != "who" }
+	if o, live, err := d.Look(names[0], refuse); err != nil || live || string(o.Identity) != "who" { // not asked for
+		t.Errorf("%+v, %t, %v", o, live, err)
 	}
 	if _, err := d.Adopt(names[0], nil, nil); !errors.Is(err, ErrLocked) {
 		t.Error(err)

@@ -118,18 +118,19 @@ func (d *Dir) Has(name string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Look says whose a ring is, and whether somebody has it. The lock is asked for, for a moment.
-func (d *Dir) Look(name string) (o Owner, live bool, err error) {
+// Look says whose a ring is, and whether somebody has it. For that the lock is asked for, for a
+// moment, in which a logger may find it taken: not if accept (nil: each) does not want the ring.
+func (d *Dir) Look(name string, accept func(Owner) bool) (o Owner, live bool, err error) {
 	s, f, err := d.open(name)
 	if err != nil {
 		return o, false, err
 	}
 	defer s.close()
-	defer f.Close()
-	if o, err = readOwner(s.folder.Path(), f); err != nil {
-		return o, false, err
+	if o, err = readOwner(s.folder.Path(), f); err != nil || accept != nil && !accept(o) {
+		return o, false, errors.Join(err, f.Close())
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	_ = unlock(f) // a child that is being started just now must not keep it
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return o, true, nil
 	}
@@ -146,7 +147,7 @@ func (d *Dir) Adopt(name string, accept func(Owner) bool, report func(error)) (r
 	}
 	defer func() {
 		if r == nil {
-			f.Close()
+			_ = unlock(f) // it was only read
 			s.close()
 		}
 	}()

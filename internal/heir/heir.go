@@ -146,7 +146,7 @@ func (h *Heir) lookInto(folder string) {
 		if s.other || h.now().Before(s.not) {
 			continue
 		}
-		o, live, err := d.Look(name)
+		o, live, err := d.Look(name, h.wants)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
