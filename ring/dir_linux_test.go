@@ -246,7 +246,7 @@ func claimAll(mem []byte) {
 	}
 }
 
-// TestVainFault: neither does it take long where the checks meet a fault, for the file is too short.
+// TestVainFault: neither does it take long where the checks meet a fault: the file is too short.
 func TestVainFault(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "ring"))
 	if err != nil {

@@ -489,8 +489,8 @@ func TestSpillElsewhere(t *testing.T) {
 	}
 }
 
-// TestSpillNotThere: where the folder of spills is not there, there was none; but not if the process
-// was just spilling.
+// TestSpillNotThere: where the folder of spills is not there, there was none; but not if the
+// process was just spilling.
 func TestSpillNotThere(t *testing.T) {
 	s := newScene(t, nil)
 	if got := all(t, s.take(s.dueOrphan("forward://x:1"))); !slices.Equal(got, upTo(10)) {

@@ -100,8 +100,8 @@ func (l *Legacy) inherit(d *ring.Dir, name string) error {
 	return nil
 }
 
-// openSpills opens what lies in the folder that the ring's identity names. Where it cannot tell what
-// lies there, the ring stays: nothing else leads to its spill.
+// openSpills opens what lies in the folder that the ring's identity names. Where it cannot tell
+// what lies there, the ring stays: nothing else leads to its spill.
 func (l *Legacy) openSpills(d *ring.Dir, name, dir string) error {
 	o := l.heir.opt
 	if dir == "" {

@@ -145,8 +145,8 @@ func (f *Folder) sweep(dir string) {
 	}
 }
 
-// finish goes on with the removal of a spill that a kill cut short, by an open folder: the file that
-// says that nothing in it matters is there. That goes last.
+// finish goes on with the removal of a spill that a kill cut short, by an open folder: the file
+// that says that nothing in it matters is there. That goes last.
 func (f *Folder) finish(name string) {
 	in, err := f.in.Sub(name)
 	if err != nil {
