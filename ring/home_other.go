@@ -42,7 +42,9 @@ func (*Dir) Clean(int) {}
 func (*Dir) Has(string) bool { return false }
 
 // Look finds nothing.
-func (*Dir) Look(string, func(Owner) bool) (Owner, bool, error) { return Owner{}, false, ErrUnsupported }
+func (*Dir) Look(string, func(Owner) bool) (Owner, bool, error) {
+	return Owner{}, false, ErrUnsupported
+}
 
 // Adopt finds nothing.
 func (*Dir) Adopt(string, func(Owner) bool, func(error)) (*Ring, error) { return nil, ErrUnsupported }

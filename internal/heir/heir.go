@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/internal/within"
+	"github.com/spillwaylog/spillway/journal"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -21,10 +22,13 @@ import (
 const prefix = "spillway-"
 
 const (
-	mostNames = 1 << 14 // of rings in one folder that are looked at
-	mostSpill = 1 << 30 // what a spill may take: its owner's bound is not known, and nothing is added
+	mostNames = 1 << 14  // of rings in one folder that are looked at
+	mostSpill = 16 << 30 // what a spill may take: its owner's bound is not known, and nothing is added
 	// leaveFor: what could not be taken over is not tried again before that.
 	leaveFor = time.Minute
+	// lockedFor: the kernel need not have let go of all locks of a dead process at once. What is
+	// locked for longer is left alone.
+	lockedFor = 2 * time.Second
 )
 
 // An ID is a chunk's.
@@ -59,6 +63,7 @@ type sighting struct {
 	name   string
 	made   time.Time
 
+	locked  bool // the lock of a spill was waited for
 	counted bool // what is no event under the marks that its owner left
 }
 
@@ -211,6 +216,8 @@ func (h *Heir) Take(path string, known []ID) *Legacy {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ring.ErrLocked):
 		s.dead = time.Time{}
+	case errors.Is(err, journal.ErrLocked) && !s.locked:
+		s.locked, s.not = true, h.now().Add(lockedFor)
 	case errors.Is(err, ring.ErrTooLarge):
 		h.leave(s, fmt.Errorf("it is larger than max_ring, which is %d bytes", h.opt.MaxRing))
 	case err != nil:

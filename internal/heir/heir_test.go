@@ -418,16 +418,21 @@ func TestSpillInUse(t *testing.T) {
 	dir := s.spill(r, 5)
 	s.append(r, "a", 10)
 	must(t, r.Leave())
-	gaveUp := make(chan struct{})
-	close(gaveUp) // or it would be waited for
-	s.heir.opt.GaveUp = gaveUp
 	lock, err := journal.Lock(dir)
 	must(t, err)
-	s.look()
-	if l := s.heir.Take(r.Path(), nil); l != nil {
-		t.Fatal("the ring was taken over without its spill")
+	for range 2 {
+		if len(s.told) > 0 {
+			t.Errorf("told at once: %q", s.told)
+		}
+		if due := s.look(); len(due) != 1 {
+			t.Fatalf("due: %q", due)
+		}
+		if l := s.heir.Take(r.Path(), nil); l != nil {
+			t.Fatal("the ring was taken over without its spill")
+		}
+		s.now = s.now.Add(lockedFor)
 	}
-	if len(s.told) != 1 || !strings.Contains(s.told[0], "left alone") {
+	if due := s.look(); len(due) > 0 || len(s.told) != 1 || !strings.Contains(s.told[0], "left alone") {
 		t.Errorf("told: %q", s.told)
 	}
 	must(t, lock.Close())
@@ -455,7 +460,10 @@ func TestSpillElsewhere(t *testing.T) {
 			must(t, errors.Join(os.Rename(s.dir, s.dir+"2"), os.Symlink(s.dir+"2", s.dir)))
 		},
 		"the spill is a link": func(_ *scene, sp string) { must(t, errors.Join(os.Rename(sp, sp+"2"), os.Symlink(sp+"2", sp))) },
-		"the spill is ours":   func(_ *scene, sp string) { must(t, os.Chown(sp, 0, 0)) },
+		"the spill is too long": func(_ *scene, sp string) {
+			must(t, os.Truncate(filepath.Join(sp, "seg-0000000000000001.log"), 1<<32))
+		},
+		"the spill is ours": func(_ *scene, sp string) { must(t, os.Chown(sp, 0, 0)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/spillwaylog/spillway/internal/spill"
 	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/internal/within"
+	"github.com/spillwaylog/spillway/journal"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -54,6 +55,9 @@ func newLegacy(h *Heir, s *sighting, r *ring.Ring) *Legacy {
 func (l *Legacy) inherit(d *ring.Dir, name string) error {
 	_, dir := identity(l.Owner)
 	if err := l.openSpills(d, name, dir); err != nil {
+		if errors.Is(err, journal.ErrLocked) {
+			return fmt.Errorf("its spill: %w", err)
+		}
 		return fmt.Errorf("its spill: %v", err) //nolint:errorlint // not to be taken for a ring that is gone
 	}
 	ids := maps.Clone(l.known)

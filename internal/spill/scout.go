@@ -20,14 +20,14 @@ import (
 // Scout opens the spills that dead processes of this name left, oldest first. rings are the names
 // of the rings that were adopted; a spill whose ring is another process's is left to that.
 func (f *Folder) Scout(rings []string) []*Spill {
-	found, _ := f.scout(rings) // what is left alone was told
+	found, _ := f.scout(rings, time.Now().Add(lockPatience)) // what is left alone was told
 	return found
 }
 
-// ScoutWhole is Scout for one ring, and finds nothing where a spill of that cannot be had. The
-// error says why; it was told, unless somebody has the spill just now.
+// ScoutWhole is Scout for one ring. It waits for no lock, and finds nothing where a spill of that
+// ring cannot be had. The error says why; it was told, unless somebody has the spill just now.
 func (f *Folder) ScoutWhole(ring string) ([]*Spill, error) {
-	found, missed := f.scout([]string{ring})
+	found, missed := f.scout([]string{ring}, time.Time{})
 	if missed != nil {
 		for _, sp := range found {
 			_ = sp.Close() // it was only read
@@ -37,8 +37,10 @@ func (f *Folder) ScoutWhole(ring string) ([]*Spill, error) {
 	return found, nil
 }
 
-// scout says in missed why a spill of one of the rings is left alone.
-func (f *Folder) scout(rings []string) (found []*Spill, missed error) {
+// scout says in missed why a spill of one of the rings is left alone. It waits for locks until
+// then.
+func (f *Folder) scout(rings []string, until time.Time) (found []*Spill, missed error) {
+	f.listed = 0
 	dirs, err := f.list(f.opt.Dir)
 	if f.opt.Dir == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -47,7 +49,6 @@ func (f *Folder) scout(rings []string) (found []*Spill, missed error) {
 		f.report(fmt.Errorf("looking for spills: %w", err))
 		return nil, err
 	}
-	until := time.Now().Add(lockPatience)
 	for _, d := range dirs {
 		if name, gone := strings.CutSuffix(d.Name, goneSuffix); gone && d.Dir && f.named(name) && f.in == nil {
 			_ = os.RemoveAll(filepath.Join(f.opt.Dir, d.Name)) // nobody reads what is in it
@@ -85,6 +86,10 @@ func (f *Folder) scout(rings []string) (found []*Spill, missed error) {
 			leave(err, true)
 			continue
 		case string(who.Identity) != string(f.opt.Identity) || !f.orphan(of, rings):
+			continue
+		}
+		if err := f.bound(d.Name, len(found)); err != nil {
+			leave(err, true)
 			continue
 		}
 		sp.Made, sp.Paired = who.Made, slices.Contains(rings, of)

@@ -253,6 +253,9 @@ func (d *Folder) Is(name string, f *os.File) bool {
 // Leads says that a name still leads to an open folder.
 func (d *Folder) Leads(name string, to *Folder) bool { return d.Is(name, to.f) }
 
+// mostListed is how many entries List looks at: it has them all in memory.
+const mostListed = 1 << 16
+
 // Names lists the entries, at most so many; 0: all.
 func (d *Folder) Names(most int) ([]string, error) {
 	again, err := d.Again() // for it has its own place in the list
@@ -270,9 +273,12 @@ func (d *Folder) Names(most int) ([]string, error) {
 	return names, err
 }
 
-// List looks at all entries, sorted by name.
+// List looks at all entries, sorted by name. More than mostListed are an error.
 func (d *Folder) List() ([]Entry, error) {
-	names, err := d.Names(0)
+	names, err := d.Names(mostListed + 1)
+	if err == nil && len(names) > mostListed {
+		err = d.fail("list", "", fmt.Errorf("it has more than %d entries", mostListed))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -338,10 +344,14 @@ func (d *Folder) removeAll(name string, deep int) error {
 			return openErr
 		}
 		defer sub.Close()
-		var names []string
-		names, err = sub.Names(0)
-		for _, n := range names {
-			err = errors.Join(err, sub.removeAll(n, deep-1))
+		for err == nil {
+			var names []string
+			if names, err = sub.Names(mostListed); len(names) == 0 {
+				break
+			}
+			for _, n := range names {
+				err = errors.Join(err, sub.removeAll(n, deep-1))
+			}
 		}
 		if err == nil {
 			err = d.RemoveDir(name)
