@@ -23,6 +23,7 @@ const prefix = "spillway-"
 
 const (
 	mostNames = 1 << 14  // of rings in one folder that are looked at
+	mostDue   = 256      // that a Look returns: what has died meanwhile is not to wait for all
 	mostSpill = 16 << 30 // what a spill may take: its owner's bound is not known, and nothing is added
 	// leaveFor: what could not be taken over is not tried again before that.
 	leaveFor = time.Minute
@@ -85,8 +86,8 @@ func (h *Heir) Every() time.Duration {
 	return min(max(h.opt.After/4, 200*time.Millisecond), 5*time.Second)
 }
 
-// Look returns the rings whose owners have been dead for long enough, the oldest first: Take takes
-// them.
+// Look returns the rings whose owners have been dead for long enough, the oldest first, of each
+// folder one before a second of any: Take takes them. Of many it returns some.
 func (h *Heir) Look() ([]string, error) {
 	h.turn++
 	folders, err := h.folders()
@@ -103,6 +104,13 @@ func (h *Heir) Look() ([]string, error) {
 		}
 	}
 	slices.SortFunc(due, func(a, b *sighting) int { return cmp.Or(a.made.Compare(b.made), cmp.Compare(a.name, b.name)) })
+	round, rounds := map[string]int{}, map[*sighting]int{} // a user may have many, and give them any age
+	for _, s := range due {
+		rounds[s] = round[s.folder]
+		round[s.folder]++
+	}
+	slices.SortStableFunc(due, func(a, b *sighting) int { return cmp.Compare(rounds[a], rounds[b]) })
+	due = due[:min(len(due), mostDue)]
 	paths := make([]string, len(due))
 	for i, s := range due {
 		paths[i] = filepath.Join(s.folder, s.name)

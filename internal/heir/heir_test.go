@@ -209,6 +209,21 @@ func TestAfter(t *testing.T) {
 	}
 }
 
+// TestFair: of each folder one ring comes before a second of any.
+func TestFair(t *testing.T) {
+	s := newScene(t, nil)
+	many := s.mem
+	for range 4 {
+		s.orphan("forward://x:1")
+	}
+	s.mem += "0"
+	one := s.orphan("forward://x:1")
+	due := s.look()
+	if len(due) != 5 || slices.Index(due, one) > 1 || filepath.Dir(due[4]) != many {
+		t.Errorf("due: %q", due)
+	}
+}
+
 // TestWants: rings for files know what is written already, which this heir does not.
 func TestWants(t *testing.T) {
 	for destination, forward := range map[string]bool{
