@@ -22,6 +22,9 @@ const (
 // errUnread says that a spill has something that is not there to be read just now.
 var errUnread = errors.New("the spill cannot be read now")
 
+// errNotOver says that there is more in a ring than can be had.
+var errNotOver = errors.New("the ring is not at its end, and gives nothing more")
+
 // marked are chunks that the dead process had cut.
 type marked struct {
 	l      *Legacy
@@ -80,6 +83,9 @@ func (u *uncut) next() ([]*forward.Chunk, error) {
 		if len(chunks) > 0 {
 			return chunks, nil
 		}
+	}
+	if s := &u.l.source; s.Fill() || !s.Ended || s.Out > 0 { // the ring is removed next
+		return nil, errNotOver
 	}
 	return nil, nil
 }
