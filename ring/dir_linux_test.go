@@ -238,6 +238,43 @@ func TestDirOfAnother(t *testing.T) {
 	wantNothing(t, dir)
 }
 
+// TestDirDescriptors: rings that were adopted together have one descriptor of their folder, which
+// is closed with the last of them.
+func TestDirDescriptors(t *testing.T) {
+	dir := sharedDir(t)
+	for range 3 {
+		orphan(t, dir)
+	}
+	open := func() (n int) {
+		fds, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fd := range fds {
+			if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && to == dir {
+				n++
+			}
+		}
+		return n
+	}
+	rings, err := Adopt(dir, "own", nil, nil)
+	if err != nil || len(rings) != 3 {
+		t.Fatalf("%d rings, %v", len(rings), err)
+	}
+	for left := range rings {
+		if n := open(); n != 1 {
+			t.Errorf("%d descriptors while %d rings are there", n, len(rings)-left)
+		}
+		if err := rings[left].Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := open(); n != 0 {
+		t.Errorf("%d descriptors are left", n)
+	}
+	wantNothing(t, dir)
+}
+
 // claimAll makes each eight bytes claim to be a record that reaches to the end.
 func claimAll(mem []byte) {
 	for at := 64; at+recordHeader < len(mem); at += 8 {

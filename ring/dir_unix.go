@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,8 +28,28 @@ type Dir struct {
 	// MaxSize is the largest ring that Adopt takes; 0: any.
 	MaxSize int64
 
-	at   *within.Folder
-	boot string
+	at     *folder
+	boot   string
+	closed bool
+}
+
+// A folder is a Dir's, and that of the rings that were adopted in it: these need no other
+// descriptor of it. It is closed when nobody uses it any more.
+type folder struct {
+	*within.Folder
+	users atomic.Int32
+}
+
+func (f *folder) use() *folder {
+	f.users.Add(1)
+	return f
+}
+
+func (f *folder) Close() error {
+	if f.users.Add(-1) > 0 {
+		return nil
+	}
+	return f.Folder.Close()
 }
 
 // OpenDir opens a folder of rings. The error wraps [ErrUnsafe] if it is a symbolic link, open to
@@ -45,7 +66,7 @@ func OpenDir(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{at: at, boot: boot}
+	d := &Dir{at: (&folder{Folder: at}).use(), boot: boot}
 	me := os.Geteuid()
 	switch {
 	case me != 0 && at.UID() != me:
@@ -60,7 +81,13 @@ func OpenDir(path string) (*Dir, error) {
 }
 
 // Close closes it. Rings that were adopted in it stay.
-func (d *Dir) Close() error { return d.at.Close() }
+func (d *Dir) Close() error {
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	return d.at.Close()
+}
 
 // UID is the owner of the folder, and of all that is used in it.
 func (d *Dir) UID() int { return d.at.UID() }
@@ -167,9 +194,7 @@ func (d *Dir) Adopt(name string, accept func(Owner) bool, report func(error)) (r
 	if o.BootID != d.boot {
 		return nil, fmt.Errorf("%w: its owner ran before the machine was last started", ErrCorrupt)
 	}
-	if s.in, err = d.at.Again(); err != nil {
-		return nil, err
-	}
+	s.in = d.at.use()
 	if report == nil {
 		report = func(error) {}
 	}
@@ -206,7 +231,7 @@ func (d *Dir) open(name string) (s *site, f *os.File, err error) {
 
 // A site is where an adopted ring lies.
 type site struct {
-	in     *within.Folder // the folder of rings; nil until the ring is adopted
+	in     *folder // the folder of rings; nil until the ring is adopted
 	name   string
 	folder *within.Folder // of the ring
 }
