@@ -37,17 +37,16 @@ func (f *Folder) bound(name string, open int) error {
 	}
 	defer in.Close()
 	all, err := in.List()
-	sum := int64(0)
 	for _, e := range all {
 		if e.Size > mostFile {
 			return fmt.Errorf("%s has %d bytes: more than %d", e.Name, e.Size, int64(mostFile))
 		}
 		if e.Regular {
-			sum += e.Size
+			f.scouted += e.Size
 		}
 	}
-	if sum > f.opt.MaxDisk {
-		return fmt.Errorf("it has more than %d bytes", f.opt.MaxDisk)
+	if f.scouted > f.opt.MaxDisk {
+		return fmt.Errorf("all have more than %d bytes", f.opt.MaxDisk)
 	}
 	return err
 }

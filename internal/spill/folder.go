@@ -58,6 +58,7 @@ type Folder struct {
 	reach
 	opt     Options
 	listed  int       // chunks, by the last Scout
+	scouted int64     // bytes of the spills that it looked at
 	paired  bool      // a spill of this process has the ring's name
 	counted time.Time // when taken was
 	taken   int64     // bytes of the spills that are not the one that was asked for

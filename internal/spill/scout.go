@@ -40,7 +40,7 @@ func (f *Folder) ScoutWhole(ring string) ([]*Spill, error) {
 // scout says in missed why a spill of one of the rings is left alone. It waits for locks until
 // then.
 func (f *Folder) scout(rings []string, until time.Time) (found []*Spill, missed error) {
-	f.listed = 0
+	f.listed, f.scouted = 0, 0
 	dirs, err := f.list(f.opt.Dir)
 	if f.opt.Dir == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
