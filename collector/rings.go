@@ -37,10 +37,15 @@ type ringInput struct {
 	heir     *heir.Heir
 	account  *account
 	reporter *reporter
-	synced   func(context.Context) error // returns when all that was stored is on the disk
-	ids      []heir.ID                   // of chunks that are stored, and perhaps not done
+	ids      []heir.ID // of chunks that are stored, and perhaps not done
 
 	bytes, open, bad, rings, spills, lost atomic.Int64
+}
+
+// A syncedSink returns from synced when all that was stored is on the disk.
+type syncedSink interface {
+	Sink
+	synced(context.Context) error
 }
 
 // planRings understands the URL of an input of rings.
@@ -58,7 +63,6 @@ func planRings(u *urls.URL) (*ringInput, error) {
 // openFor opens the input for a collector: there is nothing to hold yet.
 func (r *ringInput) openFor(c *Collector, a *account) error {
 	r.name, r.account, r.reporter = a.name, a, c.reporter
-	r.synced = func(ctx context.Context) error { return c.store.sync(ctx, c.journal.Stats().Written) }
 	r.options.Report = func(err error) { r.reporter.trouble("rings", fmt.Errorf("%s: %w", r.name, err)) }
 	if err := heir.Supported(); err != nil {
 		return err
@@ -91,7 +95,7 @@ func (r *ringInput) Run(ctx context.Context, sink Sink) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			if err := r.take(ctx, sink, path); err != nil {
+			if err := r.take(ctx, sink.(syncedSink), path); err != nil {
 				r.options.Report(err)
 			}
 		}
@@ -102,7 +106,7 @@ func (r *ringInput) Run(ctx context.Context, sink Sink) error {
 }
 
 // take takes over one ring. What it cannot do with it stays for the next try.
-func (r *ringInput) take(ctx context.Context, sink Sink, path string) error {
+func (r *ringInput) take(ctx context.Context, sink syncedSink, path string) error {
 	l := r.heir.Take(path, r.ids)
 	if l == nil {
 		return nil
@@ -110,10 +114,12 @@ func (r *ringInput) take(ctx context.Context, sink Sink, path string) error {
 	r.open.Add(1)
 	defer r.open.Add(-1)
 	before := r.account.counts()
-	bad := uint64(0)
+	bad, lost, spills := uint64(0), uint64(0), 0
 	note := func() {
 		r.bad.Add(int64(l.Bad - bad))
-		bad = l.Bad
+		r.lost.Add(int64(l.Lost - lost))
+		r.spills.Add(int64(l.Spills - spills))
+		bad, lost, spills = l.Bad, l.Lost, l.Spills
 	}
 	defer note()
 	for {
@@ -139,15 +145,14 @@ func (r *ringInput) take(ctx context.Context, sink Sink, path string) error {
 		}
 		r.forget(chunks)
 	}
-	if l.Known > 0 {
-		r.ids = nil
+	r.ids = slices.DeleteFunc(r.ids, func(id heir.ID) bool { return slices.Contains(l.Known, id) })
+	if err := l.Finish(); err != nil {
+		return wrap(path, err)
 	}
-	err := l.Finish()
 	r.rings.Add(1)
-	r.spills.Add(int64(l.Spills))
-	r.lost.Add(int64(l.Lost))
+	note() // before it is said
 	r.announce(l, before)
-	return wrap(path, err)
+	return nil
 }
 
 func wrap(path string, err error) error {
@@ -175,16 +180,19 @@ func (r *ringInput) announce(l *heir.Legacy, before Counts) {
 }
 
 // put stores chunks, and returns when they are what an ack promises, and synced at least.
-func (r *ringInput) put(ctx context.Context, sink Sink, chunks []*forward.Chunk) error {
+func (r *ringInput) put(ctx context.Context, sink syncedSink, chunks []*forward.Chunk) error {
 	var durable func(context.Context) error
 	for _, c := range chunks {
-		// One by one: what a position covers is in its record.
-		id := heir.ID(c.ID)
-		r.ids = append(r.ids, id)
-		if n := len(r.ids) - idsMost; n > 0 {
-			r.ids = r.ids[n:]
+		// One by one: what a position covers is in its record. An id is kept once its chunk is
+		// stored: what is not must come again.
+		with := append(slices.Clone(r.ids), heir.ID(c.ID))
+		if n := len(with) - idsMost; n > 0 {
+			with = with[n:]
 		}
-		wait, err := sink.Store(ctx, []*forward.Chunk{c}, appendIDs(nil, r.ids))
+		wait, err := sink.Store(ctx, []*forward.Chunk{c}, appendIDs(nil, with))
+		if err == nil || errors.Is(err, forward.ErrMalformed) {
+			r.ids = with
+		}
 		switch {
 		case errors.Is(err, forward.ErrMalformed): // it comes to nothing the next time, too
 			r.bad.Add(int64(max(1, min(c.Events, len(c.Entries))))) // what it says need not be true
@@ -202,7 +210,7 @@ func (r *ringInput) put(ctx context.Context, sink Sink, chunks []*forward.Chunk)
 	if err := durable(ctx); err != nil {
 		return err
 	}
-	return r.synced(ctx)
+	return sink.synced(ctx)
 }
 
 // forget has no more to do with the ids of chunks that are done.

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/heir"
 	"github.com/spillwaylog/spillway/internal/window"
+	"github.com/spillwaylog/spillway/journal"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -27,14 +29,23 @@ type ringSink struct {
 	most     int                 // then it takes nothing
 	bad      func([]uint32) bool // the chunk is refused for good
 	full     func()              // called when it has taken most
+	failed   error               // of the next Store; nil: it works
+
+	notSynced error
 }
 
 func (s *ringSink) Position() []byte { return s.position }
+
+func (s *ringSink) synced(context.Context) error { return s.notSynced }
 
 func (s *ringSink) Store(_ context.Context, chunks []*forward.Chunk, position []byte) (func(context.Context) error, error) {
 	if s.stores >= s.most {
 		s.full()
 		return nil, errTakesNothing
+	}
+	if err := s.failed; err != nil {
+		s.failed = nil
+		return nil, err
 	}
 	s.stores++
 	var numbers []uint32
@@ -75,8 +86,8 @@ func leaveRing(t *testing.T, path string, tags int) (want []uint32) {
 	return want
 }
 
-// runRings takes over what is in path until nothing is left, or the sink takes no more.
-func runRings(t *testing.T, path string, sink *ringSink) Received {
+// openRings opens an input for what is in path.
+func openRings(t *testing.T, path string) *ringInput {
 	t.Helper()
 	c := Config{Inputs: Ends("ring://" + path + "?after=0s"), Log: slog.New(slog.DiscardHandler)}
 	plans, err := planInputs(&c)
@@ -87,8 +98,13 @@ func runRings(t *testing.T, path string, sink *ringSink) Received {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := in.(*ringInput)
-	r.synced = func(context.Context) error { return nil }
+	return in.(*ringInput)
+}
+
+// runRings takes over what is in path until nothing is left, or the sink takes no more.
+func runRings(t *testing.T, path string, sink *ringSink) Received {
+	t.Helper()
+	r := openRings(t, path)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	sink.full = cancel
@@ -148,5 +164,55 @@ func TestRingsRefused(t *testing.T) {
 	stats := runRings(t, path, sink)
 	if len(sink.got)+refused != len(want) || refused == 0 || stats.Rings != 1 || stats.Invalid != int64(refused) {
 		t.Errorf("%d events and %d refused of %d; %+v", len(sink.got), refused, len(want), stats)
+	}
+}
+
+// TestRingsNotStored: a chunk that the store could not take is no known one when its ring is taken
+// over again.
+func TestRingsNotStored(t *testing.T) {
+	path := t.TempDir()
+	want := leaveRing(t, path, 3)
+	r := openRings(t, path)
+	sink := &ringSink{t: t, most: 1000, failed: journal.ErrTooLarge}
+	for _, fails := range []bool{true, false} {
+		takeRing(t, r, sink, 0, fails)
+	}
+	slices.Sort(sink.got)
+	if stats := r.Stats(); !slices.Equal(sink.got, want) || stats.Rings != 1 {
+		t.Errorf("%d events, want %d, each once; %+v", len(sink.got), len(want), stats)
+	}
+}
+
+// takeRing takes one of the rings that are left, which may fail.
+func takeRing(t *testing.T, r *ringInput, sink *ringSink, i int, fails bool) {
+	t.Helper()
+	r.heir = heir.New(&r.options) // for the one before waits a while
+	due, err := r.heir.Look()
+	if err != nil || len(due) <= i {
+		t.Fatalf("due: %q, %v", due, err)
+	}
+	if err := r.take(t.Context(), sink, due[i]); (err != nil) != fails {
+		t.Fatalf("taking %s: %v", due[i], err)
+	}
+}
+
+// TestRingsSeveral: what is stored of a ring and not done is known, too, when another ring is taken
+// over in between of which something was known.
+func TestRingsSeveral(t *testing.T) {
+	path := t.TempDir()
+	want := append(leaveRing(t, path, 3), leaveRing(t, path, 2)...)
+	r := openRings(t, path)
+	sink := &ringSink{t: t, most: 1000}
+	for i := range 2 {
+		sink.notSynced = errors.New("for the test")
+		takeRing(t, r, sink, i, true)
+	}
+	sink.notSynced = nil
+	takeRing(t, r, sink, 1, false)
+	takeRing(t, r, sink, 0, false)
+	slices.Sort(sink.got)
+	slices.Sort(want)
+	if stats := r.Stats(); !slices.Equal(sink.got, want) || stats.Rings != 2 || len(r.ids) > 0 {
+		t.Errorf("%d events, want %d, each once; %+v", len(sink.got), len(want), stats)
 	}
 }

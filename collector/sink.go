@@ -103,6 +103,13 @@ func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []by
 	}, nil
 }
 
+// synced implements syncedSink.
+func (s *sink) synced(ctx context.Context) error {
+	ctx, end := s.until(ctx)
+	defer end()
+	return cause(ctx, s.store.sync(ctx, s.store.journal.Stats().Written))
+}
+
 // join makes one chunk of those with the same tag that follow one another, up to a size. The
 // records of a group reach the disk one after another, so a crash may leave the first of them
 // without the position; one record is there or not. Chunks with ids stay: those that come again are

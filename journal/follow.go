@@ -24,7 +24,7 @@ func (j *Journal) Reader(name string) (*Reader, error) {
 		j.mu.Unlock()
 		return nil, fmt.Errorf("journal: cursor %q is open already", name)
 	}
-	r := &Reader{j: j, closed: make(chan struct{})}
+	r := &Reader{j: j, closed: make(chan struct{}), scan: scanner{longest: j.opt.MaxRecord}}
 	if c == nil {
 		c = &cursor{name: name, path: j.path(file), open: true}
 		// Held before it exists, so that nothing is freed that it is to read.

@@ -19,6 +19,9 @@ type Options struct {
 	// SegmentBytes is the size of a segment file (default 16 MiB, at most 1 GiB and a quarter of
 	// MaxBytes). A record larger than a segment gets one of its own size.
 	SegmentBytes int64
+	// MaxRecord is the longest record that is read (default 1 GiB): what says that it is longer is
+	// damage. It bounds the memory that a journal of somebody else can take.
+	MaxRecord int64
 	// Reserve is room on the disk that is kept, beside the segments, for what has to be written
 	// before a full disk can be emptied: cursors, and what [Journal.WithReserve] is called for
 	// (default 0, none). Without it a cursor whose state grows may have to wait for room that its
@@ -48,6 +51,9 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	if r.SegmentBytes < minSegmentBytes || r.SegmentBytes > maxSegmentBytes {
 		return r, fmt.Errorf("journal: SegmentBytes %d is not in %d..%d", r.SegmentBytes, minSegmentBytes, maxSegmentBytes)
+	}
+	if r.MaxRecord == 0 {
+		r.MaxRecord = maxRecordBytes
 	}
 	if r.Reserve < 0 {
 		return r, fmt.Errorf("journal: Reserve %d is below 0", r.Reserve)

@@ -92,7 +92,7 @@ func (v *recovery) recoverSegment(s *segment, durable int64) (int64, error) {
 		s.signedOff = true
 		return clean, nil
 	}
-	var scan scanner
+	scan := scanner{longest: v.opt.MaxRecord}
 	scan.reset(s.file, s.seq, s.nonce)
 	off, end := durable, durable
 	for off < limit {

@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -42,6 +43,8 @@ type scanner struct {
 	room   []byte
 	most   int64
 	inRoom bool // the last payload is there
+
+	longest int64 // a record may have; 0: maxRecordBytes
 
 	large func() // called before memory is taken for a record longer than least; nil: nothing is
 	least int64
@@ -156,7 +159,7 @@ func (s *scanner) header(h []byte, start int64) (n int64, kind, crc uint32, ok b
 		return 0, 0, 0, false
 	}
 	n = int64(binary.LittleEndian.Uint32(h))
-	return n, kind, binary.LittleEndian.Uint32(h[8:]), n <= maxRecordBytes
+	return n, kind, binary.LittleEndian.Uint32(h[8:]), n <= cmp.Or(s.longest, maxRecordBytes)
 }
 
 // after is where to go on behind damage at start: at end, where the damaged record says the next

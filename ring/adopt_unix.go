@@ -47,7 +47,7 @@ func Adopt(dir, name string, accept func(Owner) bool, report func(error)) ([]*Ri
 	if err != nil {
 		return nil, err
 	}
-	cleanLeftovers(dir, names)
+	d.clean(names)
 	var rings []*Ring
 	name = cleanName(name)
 	for _, n := range names {

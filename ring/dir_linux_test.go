@@ -72,7 +72,7 @@ func TestDir(t *testing.T) {
 	if err != nil || len(names) != 1 || names[0] != filepath.Base(path) || NameOf(names[0]) != "own" || !d.Has(names[0]) {
 		t.Fatalf("%q, %v", names, err)
 	}
-	if o, live, err := d.Look(names[0]); err != nil || live || string(o.Identity) != "who" || o.Path != path {
+	if o, live, err := d.Look(names[0], nil); err != nil || live || string(o.Identity) != "who" || o.Path != path {
 		t.Fatalf("%+v, %t, %v", o, live, err)
 	}
 	d.MaxSize = 1 << 10
@@ -84,8 +84,12 @@ func TestDir(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, live, err := d.Look(names[0]); err != nil || !live {
+	if _, live, err := d.Look(names[0], nil); err != nil || !live {
 		t.Errorf("%t, %v", live, err)
+	}
+	refuse := func(o Owner) bool { return string(o.Identity) != "who" }
+	if o, live, err := d.Look(names[0], refuse); err != nil || live || string(o.Identity) != "who" { // not asked for
+		t.Errorf("%+v, %t, %v", o, live, err)
 	}
 	if _, err := d.Adopt(names[0], nil, nil); !errors.Is(err, ErrLocked) {
 		t.Error(err)
@@ -234,15 +238,87 @@ func TestDirOfAnother(t *testing.T) {
 	wantNothing(t, dir)
 }
 
+// TestDirDescriptors: rings that were adopted together have one descriptor of their folder, which
+// is closed with the last of them.
+func TestDirDescriptors(t *testing.T) {
+	dir := sharedDir(t)
+	for range 3 {
+		orphan(t, dir)
+	}
+	open := func() (n int) {
+		fds, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fd := range fds {
+			if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && to == dir {
+				n++
+			}
+		}
+		return n
+	}
+	rings, err := Adopt(dir, "own", nil, nil)
+	if err != nil || len(rings) != 3 {
+		t.Fatalf("%d rings, %v", len(rings), err)
+	}
+	for left := range rings {
+		if n := open(); n != 1 {
+			t.Errorf("%d descriptors while %d rings are there", n, len(rings)-left)
+		}
+		if err := rings[left].Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := open(); n != 0 {
+		t.Errorf("%d descriptors are left", n)
+	}
+	wantNothing(t, dir)
+}
+
+// claimAll makes each eight bytes claim to be a record that reaches to the end.
+func claimAll(mem []byte) {
+	for at := 64; at+recordHeader < len(mem); at += 8 {
+		binary.LittleEndian.PutUint32(mem[at:], uint32(len(mem)-at-recordHeader))
+		binary.LittleEndian.PutUint32(mem[at+4:], 7)
+	}
+}
+
+// TestVainFault: neither does it take long where the checks meet a fault: the file is too short.
+func TestVainFault(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "ring"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const size = 4 << 20
+	if err := f.Truncate(size); err != nil {
+		t.Fatal(err)
+	}
+	mem, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(mem)
+	claimAll(mem)
+	if err := f.Truncate(size - 64<<10); err != nil {
+		t.Fatal(err)
+	}
+	n := &notes{memory: &memory{mem: mem, shared: true}}
+	s := &source{segmentFacts: segmentFacts{nonce: 7, last: 1}, end: size, pos: 64}
+	if s.next(n) || s.loss.Regions != 1 {
+		t.Errorf("a record was found, or no loss: %+v", s.loss)
+	}
+	if s.vain > (mostVain+1)*size || s.vain < mostVain*size {
+		t.Errorf("%d bytes were checked", s.vain)
+	}
+}
+
 // TestVain: a segment of which each eight bytes claim to be a long record is given up soon. To
 // check them all would be 64 GB for this one.
 func TestVain(t *testing.T) {
 	s := &source{segmentFacts: segmentFacts{nonce: 7}, end: 1 << 20, pos: 64}
 	mem := make([]byte, 1<<20)
-	for at := 64; at+recordHeader < len(mem); at += 8 {
-		binary.LittleEndian.PutUint32(mem[at:], uint32(len(mem)-at-recordHeader))
-		binary.LittleEndian.PutUint32(mem[at+4:], 7)
-	}
+	claimAll(mem)
 	torn := false
 	if s.find(mem, &torn) || !torn {
 		t.Error("a record was found")

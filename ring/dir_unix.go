@@ -12,6 +12,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,8 +28,28 @@ type Dir struct {
 	// MaxSize is the largest ring that Adopt takes; 0: any.
 	MaxSize int64
 
-	at   *within.Folder
-	boot string
+	at     *folder
+	boot   string
+	closed bool
+}
+
+// A folder is a Dir's, and that of the rings that were adopted in it: these need no other
+// descriptor of it. It is closed when nobody uses it any more.
+type folder struct {
+	*within.Folder
+	users atomic.Int32
+}
+
+func (f *folder) use() *folder {
+	f.users.Add(1)
+	return f
+}
+
+func (f *folder) Close() error {
+	if f.users.Add(-1) > 0 {
+		return nil
+	}
+	return f.Folder.Close()
 }
 
 // OpenDir opens a folder of rings. The error wraps [ErrUnsafe] if it is a symbolic link, open to
@@ -44,7 +66,7 @@ func OpenDir(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{at: at, boot: boot}
+	d := &Dir{at: (&folder{Folder: at}).use(), boot: boot}
 	me := os.Geteuid()
 	switch {
 	case me != 0 && at.UID() != me:
@@ -59,7 +81,13 @@ func OpenDir(path string) (*Dir, error) {
 }
 
 // Close closes it. Rings that were adopted in it stay.
-func (d *Dir) Close() error { return d.at.Close() }
+func (d *Dir) Close() error {
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	return d.at.Close()
+}
 
 // UID is the owner of the folder, and of all that is used in it.
 func (d *Dir) UID() int { return d.at.UID() }
@@ -75,24 +103,61 @@ func (d *Dir) Names(most int) (names []string, err error) {
 	return names, err
 }
 
+// Clean removes what processes left that were killed while they made or removed a ring, of at most
+// so many entries (0: all). It holds nothing: a ring is renamed when it is ready, and renamed back
+// before it is removed.
+func (d *Dir) Clean(most int) {
+	names, _ := d.at.Names(most) // what cannot be listed is not cleaned
+	d.clean(names)
+}
+
+func (d *Dir) clean(names []string) {
+	for _, name := range names {
+		if _, temporary, ok := parseFolderName(name); ok && temporary {
+			d.cleanUp(name)
+		}
+	}
+}
+
+func (d *Dir) cleanUp(name string) {
+	folder, err := d.at.Sub(name)
+	if err != nil {
+		return
+	}
+	defer folder.Close()
+	f, err := folder.OpenFile(ownerFile, os.O_RDWR)
+	switch {
+	case err == nil:
+		if lock(f) == nil && d.at.Leads(name, folder) {
+			_ = d.at.RemoveAll(name)
+		}
+		_ = unlock(f) // it was only read
+	case errors.Is(err, fs.ErrNotExist):
+		if e, err := d.at.Lstat(name); err == nil && time.Since(e.Modified) > leftoverAge {
+			_ = d.at.RemoveAll(name)
+		}
+	}
+}
+
 // Has says whether there is something of that name.
 func (d *Dir) Has(name string) bool {
 	_, err := d.at.Lstat(name)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Look says whose a ring is, and whether somebody has it. The lock is asked for, for a moment.
-func (d *Dir) Look(name string) (o Owner, live bool, err error) {
+// Look says whose a ring is, and whether somebody has it. For that the lock is asked for, for a
+// moment, in which a logger may find it taken: not if accept (nil: each) does not want the ring.
+func (d *Dir) Look(name string, accept func(Owner) bool) (o Owner, live bool, err error) {
 	s, f, err := d.open(name)
 	if err != nil {
 		return o, false, err
 	}
 	defer s.close()
-	defer f.Close()
-	if o, err = readOwner(s.folder.Path(), f); err != nil {
-		return o, false, err
+	if o, err = readOwner(s.folder.Path(), f); err != nil || accept != nil && !accept(o) {
+		return o, false, errors.Join(err, f.Close())
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	_ = unlock(f) // a child that is being started just now must not keep it
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return o, true, nil
 	}
@@ -109,7 +174,7 @@ func (d *Dir) Adopt(name string, accept func(Owner) bool, report func(error)) (r
 	}
 	defer func() {
 		if r == nil {
-			f.Close()
+			_ = unlock(f) // it was only read
 			s.close()
 		}
 	}()
@@ -129,9 +194,7 @@ func (d *Dir) Adopt(name string, accept func(Owner) bool, report func(error)) (r
 	if o.BootID != d.boot {
 		return nil, fmt.Errorf("%w: its owner ran before the machine was last started", ErrCorrupt)
 	}
-	if s.in, err = d.at.Again(); err != nil {
-		return nil, err
-	}
+	s.in = d.at.use()
 	if report == nil {
 		report = func(error) {}
 	}
@@ -168,7 +231,7 @@ func (d *Dir) open(name string) (s *site, f *os.File, err error) {
 
 // A site is where an adopted ring lies.
 type site struct {
-	in     *within.Folder // the folder of rings; nil until the ring is adopted
+	in     *folder // the folder of rings; nil until the ring is adopted
 	name   string
 	folder *within.Folder // of the ring
 }

@@ -35,11 +35,16 @@ func (*Dir) UID() int { return -1 }
 // Names finds nothing.
 func (*Dir) Names(int) ([]string, error) { return nil, ErrUnsupported }
 
+// Clean does nothing.
+func (*Dir) Clean(int) {}
+
 // Has finds nothing.
 func (*Dir) Has(string) bool { return false }
 
 // Look finds nothing.
-func (*Dir) Look(string) (Owner, bool, error) { return Owner{}, false, ErrUnsupported }
+func (*Dir) Look(string, func(Owner) bool) (Owner, bool, error) {
+	return Owner{}, false, ErrUnsupported
+}
 
 // Adopt finds nothing.
 func (*Dir) Adopt(string, func(Owner) bool, func(error)) (*Ring, error) { return nil, ErrUnsupported }

@@ -50,8 +50,9 @@ func settle(o *Options, born time.Time, m *memory, furnish func() error) (*home,
 		return nil, err
 	}
 	if _, cleaned := cleaned.LoadOrStore(dir, true); !cleaned {
-		if names, err := readNames(dir); err == nil {
-			cleanLeftovers(dir, names)
+		if d, err := OpenDir(dir); err == nil {
+			d.Clean(0)
+			d.Close()
 		}
 	}
 	fit(&m.head, dir)
@@ -261,52 +262,6 @@ func lock(f *os.File) error {
 func unlock(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_UN)
 	return errors.Join(os.NewSyscallError("flock "+f.Name(), err), f.Close())
-}
-
-// openOwner opens a ring's owner file, nothing else that may lie there.
-func openOwner(path string) (*os.File, error) {
-	if err := checkDir(path); err != nil {
-		return nil, err
-	}
-	return os.OpenFile(filepath.Join(path, ownerFile), os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-}
-
-// cleanLeftovers removes the temporary folders of dead processes. They hold nothing: a ring is
-// renamed when it is ready, and renamed back before it is removed.
-func cleanLeftovers(dir string, names []string) {
-	for _, name := range names {
-		if !strings.HasSuffix(name, temporarySuffix) {
-			continue
-		}
-		if _, _, ok := parseFolderName(name); !ok {
-			continue
-		}
-		path := filepath.Join(dir, name)
-		fi, err := os.Lstat(path)
-		if err != nil {
-			continue
-		}
-		f, err := openOwner(path)
-		switch {
-		case err == nil:
-			if lock(f) == nil {
-				_ = os.RemoveAll(path)
-			}
-			f.Close()
-		case errors.Is(err, fs.ErrNotExist) && time.Since(fi.ModTime()) > leftoverAge:
-			_ = os.RemoveAll(path)
-		}
-	}
-}
-
-// readNames lists a folder, in no order.
-func readNames(dir string) ([]string, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return f.Readdirnames(-1)
 }
 
 // readOwner reads an owner file.

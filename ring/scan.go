@@ -95,13 +95,15 @@ func (s *source) find(mem []byte, torn *bool) bool {
 			*torn = true
 			continue
 		}
+		if s.vain += n; s.vain > mostVain*(s.end-s.off) {
+			*torn = true
+			return false
+		}
 		if order.Uint32(b[8:]) != crc32.Update(recordSeed(s.nonce, s.pos, index), castagnoli, b[16:recordHeader+n]) {
 			*torn = true
-			if s.vain += n; s.vain > mostVain*(s.end-s.off) {
-				return false
-			}
 			continue
 		}
+		s.vain -= n // else, and where the check meets a fault, it was in vain
 		s.number = index
 		s.rec = Record{Key: key, Lane: s.lane, Time: int64(order.Uint64(b[24:])), Data: b[recordHeader : recordHeader+n : recordHeader+n]}
 		return true

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -93,6 +94,16 @@ func (h *home) rings() []string {
 	found, err := filepath.Glob(filepath.Join(h.shm, "*", "*"))
 	must(h.t, err)
 	return found
+}
+
+// left are those that hold something: a process may have been killed when it had just made the
+// folder of its ring, or removed all but that.
+func (h *home) left() []string {
+	h.t.Helper()
+	return slices.DeleteFunc(h.rings(), func(dir string) bool {
+		files, err := os.ReadDir(dir)
+		return strings.HasSuffix(dir, ".tmp") && len(files) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist))
+	})
 }
 
 // wantEmpty checks that neither rings nor spilled chunks are left. A kill in the middle of a write

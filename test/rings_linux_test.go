@@ -148,7 +148,7 @@ func TestRingsBoth(t *testing.T) {
 		for _, heir := range heirs {
 			heir.end()
 		}
-		eventually(t, "nothing is left", func() bool { return len(h.rings()) == 0 })
+		eventually(t, "nothing is left", func() bool { return len(h.left()) == 0 })
 		c.says("listening")
 		c.stop()
 	}
@@ -212,9 +212,7 @@ func ringsKill(t *testing.T, spill bool) {
 			c.kill()
 			c = startCollector(t, s)
 		}
-		eventually(t, "all rings are taken over", func() bool {
-			return !slices.ContainsFunc(h.rings(), func(path string) bool { return !strings.HasSuffix(path, ".tmp") })
-		})
+		eventually(t, "all rings are taken over", func() bool { return len(h.left()) == 0 })
 	}
 	c.stop()
 	events := wantAll(t, fromLines(t, out), all...)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/internal/within"
+	"github.com/spillwaylog/spillway/journal"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -21,10 +22,14 @@ import (
 const prefix = "spillway-"
 
 const (
-	mostNames = 1 << 14 // of rings in one folder that are looked at
-	mostSpill = 1 << 30 // what a spill may take: its owner's bound is not known, and nothing is added
+	mostNames = 1 << 14  // of rings in one folder that are looked at
+	mostDue   = 256      // that a Look returns: what has died meanwhile is not to wait for all
+	mostSpill = 16 << 30 // what a spill may take: its owner's bound is not known, and nothing is added
 	// leaveFor: what could not be taken over is not tried again before that.
 	leaveFor = time.Minute
+	// lockedFor: the kernel need not have let go of all locks of a dead process at once. What is
+	// locked for longer is left alone.
+	lockedFor = 2 * time.Second
 )
 
 // An ID is a chunk's.
@@ -58,6 +63,9 @@ type sighting struct {
 	folder string
 	name   string
 	made   time.Time
+
+	locked  bool // the lock of a spill was waited for
+	counted bool // what is no event under the marks that its owner left
 }
 
 // Supported says why there are no rings of dead processes on this system, if so.
@@ -78,8 +86,8 @@ func (h *Heir) Every() time.Duration {
 	return min(max(h.opt.After/4, 200*time.Millisecond), 5*time.Second)
 }
 
-// Look returns the rings whose owners have been dead for long enough, the oldest first: Take takes
-// them.
+// Look returns the rings whose owners have been dead for long enough, the oldest first, of each
+// folder one before a second of any: Take takes them. Of many it returns some.
 func (h *Heir) Look() ([]string, error) {
 	h.turn++
 	folders, err := h.folders()
@@ -96,6 +104,13 @@ func (h *Heir) Look() ([]string, error) {
 		}
 	}
 	slices.SortFunc(due, func(a, b *sighting) int { return cmp.Or(a.made.Compare(b.made), cmp.Compare(a.name, b.name)) })
+	round, rounds := map[string]int{}, map[*sighting]int{} // a user may have many, and give them any age
+	for _, s := range due {
+		rounds[s] = round[s.folder]
+		round[s.folder]++
+	}
+	slices.SortStableFunc(due, func(a, b *sighting) int { return cmp.Compare(rounds[a], rounds[b]) })
+	due = due[:min(len(due), mostDue)]
 	paths := make([]string, len(due))
 	for i, s := range due {
 		paths[i] = filepath.Join(s.folder, s.name)
@@ -134,6 +149,7 @@ func (h *Heir) lookInto(folder string) {
 		return
 	}
 	defer d.Close()
+	d.Clean(mostNames)
 	names, err := d.Names(mostNames)
 	if err != nil {
 		h.tell(h.sight(folder, ""), err)
@@ -143,7 +159,7 @@ func (h *Heir) lookInto(folder string) {
 		if s.other || h.now().Before(s.not) {
 			continue
 		}
-		o, live, err := d.Look(name)
+		o, live, err := d.Look(name, h.wants)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
@@ -204,37 +220,36 @@ func (h *Heir) Take(path string, known []ID) *Legacy {
 	if s == nil {
 		return nil
 	}
-	l, err := h.take(s.folder, s.name, known)
+	l, err := h.take(s, known)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, ring.ErrLocked):
 		s.dead = time.Time{}
+	case errors.Is(err, journal.ErrLocked) && !s.locked:
+		s.locked, s.not = true, h.now().Add(lockedFor)
 	case errors.Is(err, ring.ErrTooLarge):
 		h.leave(s, fmt.Errorf("it is larger than max_ring, which is %d bytes", h.opt.MaxRing))
 	case err != nil:
 		h.leave(s, err)
 	}
-	if l != nil {
-		l.sighting = s
-	}
 	return l
 }
 
-func (h *Heir) take(folder, name string, known []ID) (l *Legacy, err error) {
-	d, err := ring.OpenDir(folder)
+func (h *Heir) take(s *sighting, known []ID) (l *Legacy, err error) {
+	d, err := ring.OpenDir(s.folder)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
 	d.MaxSize = h.opt.MaxRing
-	r, err := d.Adopt(name, h.wants, h.opt.Report)
+	r, err := d.Adopt(s.name, h.wants, h.opt.Report)
 	if r == nil {
 		return nil, err
 	}
-	l = newLegacy(h, r)
+	l = newLegacy(h, s, r)
 	for _, id := range known {
 		l.known[id] = true
 	}
-	if err := l.inherit(d, name); err != nil {
+	if err := l.inherit(d, s.name); err != nil {
 		_ = l.Leave() // the error before it is what counts
 		return nil, err
 	}

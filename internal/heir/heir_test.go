@@ -92,6 +92,14 @@ func (s *scene) orphan(destination string) string {
 	return r.Path()
 }
 
+// dueOrphan is an orphan that the heir has looked at.
+func (s *scene) dueOrphan(destination string) string {
+	s.t.Helper()
+	path := s.orphan(destination)
+	s.look()
+	return path
+}
+
 func (s *scene) look() []string {
 	s.t.Helper()
 	due, err := s.heir.Look()
@@ -201,6 +209,21 @@ func TestAfter(t *testing.T) {
 	}
 }
 
+// TestFair: of each folder one ring comes before a second of any.
+func TestFair(t *testing.T) {
+	s := newScene(t, nil)
+	many := s.mem
+	for range 4 {
+		s.orphan("forward://x:1")
+	}
+	s.mem += "0"
+	one := s.orphan("forward://x:1")
+	due := s.look()
+	if len(due) != 5 || slices.Index(due, one) > 1 || filepath.Dir(due[4]) != many {
+		t.Errorf("due: %q", due)
+	}
+}
+
 // TestWants: rings for files know what is written already, which this heir does not.
 func TestWants(t *testing.T) {
 	for destination, forward := range map[string]bool{
@@ -277,8 +300,8 @@ func TestSameIDs(t *testing.T) {
 		}
 		if known {
 			l = s.take(r.Path(), ids...)
-			if got := all(t, l); len(got) > 0 || l.Known != len(ids) {
-				t.Errorf("what is known came again: %v, known %d", got, l.Known)
+			if got := all(t, l); len(got) > 0 || len(l.Known) != len(ids) {
+				t.Errorf("what is known came again: %v, known %d", got, len(l.Known))
 			}
 		} else {
 			l = s.take(r.Path())
@@ -296,6 +319,33 @@ func TestSameIDs(t *testing.T) {
 			all(t, l)
 		}
 		s.wantNothing(s.mem)
+	}
+}
+
+// TestBadOnce: what is no event is counted once, however often the ring is left.
+func TestBadOnce(t *testing.T) {
+	s := newScene(t, nil)
+	r := s.open("forward://x:1")
+	for range 2 { // under the mark of the chunk, and behind it
+		s.append(r, "a", 10)
+		var h ring.Hint
+		_, err := r.Append(&h, int64(time.Second), append(window.AppendPayload(nil, "a"), 0xc1))
+		must(t, err)
+	}
+	must(t, r.Leave())
+	bad := uint64(0)
+	for range 3 {
+		s.look()
+		l := s.take(r.Path())
+		_, err := l.Next()
+		must(t, errors.Join(err, l.Leave()))
+		bad += l.Bad
+		s.now = s.now.Add(leaveFor)
+	}
+	s.look()
+	l := s.take(r.Path())
+	if got := all(t, l); len(got) != 20 || bad+l.Bad != 2 {
+		t.Errorf("%d events, %d bad ones", len(got), bad+l.Bad)
 	}
 }
 
@@ -329,9 +379,6 @@ func TestSpill(t *testing.T) {
 		must(t, r.Leave())
 		s.look()
 		l := s.take(r.Path())
-		if l.Spills != 1 {
-			t.Fatalf("%d spills: %q", l.Spills, s.told)
-		}
 		var got []uint32
 		if broken { // in the middle
 			chunks, err := l.Next()
@@ -345,11 +392,38 @@ func TestSpill(t *testing.T) {
 		if got = append(got, all(t, l)...); !slices.Equal(got, upTo(60)) {
 			t.Errorf("broken=%t: %v", broken, got)
 		}
+		if l.Spills != 1 {
+			t.Errorf("%d spills: %q", l.Spills, s.told)
+		}
 		if _, err := os.Lstat(dir); err == nil {
 			t.Error("the spill is left")
 		}
 		s.wantNothing(s.mem, s.dir)
 	}
+}
+
+// TestCutShort: the removal of a ring or a spill that a kill cut short is gone on with.
+func TestCutShort(t *testing.T) {
+	s := newScene(t, nil)
+	left := s.orphan("forward://x:1")
+	must(t, os.Rename(left, left+".tmp"))
+	opening := filepath.Join(s.mem, "app.1.0123456789abcdef.tmp") // a moment ago
+	must(t, os.Mkdir(opening, 0o700))
+	s.look()
+	if _, err := os.Lstat(left + ".tmp"); err == nil {
+		t.Error("a ring that was being removed is there still")
+	}
+	must(t, os.Remove(opening))
+	r := s.open("forward://x:1")
+	sp := s.spill(r, 5)
+	must(t, os.Rename(filepath.Join(sp, "owner.json"), filepath.Join(sp, "empty")))
+	s.append(r, "a", 10)
+	must(t, r.Leave())
+	s.look()
+	if got := all(t, s.take(r.Path())); !slices.Equal(got, upTo(25)[15:]) {
+		t.Errorf("got %v", got)
+	}
+	s.wantNothing(s.mem, s.dir)
 }
 
 // TestSpillInUse: while somebody has the spill, the ring stays.
@@ -359,16 +433,21 @@ func TestSpillInUse(t *testing.T) {
 	dir := s.spill(r, 5)
 	s.append(r, "a", 10)
 	must(t, r.Leave())
-	gaveUp := make(chan struct{})
-	close(gaveUp) // or it would be waited for
-	s.heir.opt.GaveUp = gaveUp
 	lock, err := journal.Lock(dir)
 	must(t, err)
-	s.look()
-	if l := s.heir.Take(r.Path(), nil); l != nil {
-		t.Fatal("the ring was taken over without its spill")
+	for range 2 {
+		if len(s.told) > 0 {
+			t.Errorf("told at once: %q", s.told)
+		}
+		if due := s.look(); len(due) != 1 {
+			t.Fatalf("due: %q", due)
+		}
+		if l := s.heir.Take(r.Path(), nil); l != nil {
+			t.Fatal("the ring was taken over without its spill")
+		}
+		s.now = s.now.Add(lockedFor)
 	}
-	if len(s.told) != 1 || !strings.Contains(s.told[0], "left alone") {
+	if due := s.look(); len(due) > 0 || len(s.told) != 1 || !strings.Contains(s.told[0], "left alone") {
 		t.Errorf("told: %q", s.told)
 	}
 	must(t, lock.Close())
@@ -380,7 +459,7 @@ func TestSpillInUse(t *testing.T) {
 }
 
 // TestSpillElsewhere: as root a folder of spills is opened only where the owner of the ring has it,
-// and no link leads to it.
+// and no link leads to it. Else the ring stays, for nothing else leads to the spill.
 func TestSpillElsewhere(t *testing.T) {
 	needs.Have(t, os.Geteuid() == 0, "only root gives files to others")
 	const user = 12345
@@ -396,7 +475,10 @@ func TestSpillElsewhere(t *testing.T) {
 			must(t, errors.Join(os.Rename(s.dir, s.dir+"2"), os.Symlink(s.dir+"2", s.dir)))
 		},
 		"the spill is a link": func(_ *scene, sp string) { must(t, errors.Join(os.Rename(sp, sp+"2"), os.Symlink(sp+"2", sp))) },
-		"the spill is ours":   func(_ *scene, sp string) { must(t, os.Chown(sp, 0, 0)) },
+		"the spill is too long": func(_ *scene, sp string) {
+			must(t, os.Truncate(filepath.Join(sp, "seg-0000000000000001.log"), 1<<32))
+		},
+		"the spill is ours": func(_ *scene, sp string) { must(t, os.Chown(sp, 0, 0)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, nil)
@@ -418,19 +500,50 @@ func TestSpillElsewhere(t *testing.T) {
 			before := list(t, s.path)
 			s.look()
 			if l := s.heir.Take(r.Path(), nil); l != nil {
-				if got := all(t, l); !slices.Equal(got, upTo(15)[5:]) {
-					t.Errorf("got %v", got)
-				}
+				t.Fatal("the ring was taken over without its spill")
 			}
-			kept := slices.DeleteFunc(before, func(f string) bool { return strings.HasPrefix(f, s.mem) })
-			after := slices.DeleteFunc(list(t, s.path), func(f string) bool { return strings.HasPrefix(f, s.mem) })
-			if !slices.Equal(kept, after) {
-				t.Errorf("changed: %q, before %q", after, kept)
+			if after := list(t, s.path); !slices.Equal(before, after) {
+				t.Errorf("changed: %q, before %q", after, before)
 			}
-			if len(s.told) == 0 && name != "the spill is a link" { // that is no spill
+			if len(s.told) == 0 {
 				t.Error("nothing was told")
 			}
 		})
+	}
+}
+
+// TestSpillNotThere: where the folder of spills is not there, there was none; but not if the
+// process was just spilling.
+func TestSpillNotThere(t *testing.T) {
+	s := newScene(t, nil)
+	if got := all(t, s.take(s.dueOrphan("forward://x:1"))); !slices.Equal(got, upTo(10)) {
+		t.Errorf("got %v", got)
+	}
+	r := s.open("forward://x:1")
+	s.append(r, "a", 10)
+	source := window.Source{Ring: r}
+	var mem window.Buffers
+	w := window.NewCutter(false, &mem)
+	if !w.Cut(&source, cutBytes) {
+		t.Fatal("nothing was cut")
+	}
+	var k window.Marked
+	w.Take(0, &k)
+	w.Mark([]*window.Marked{&k}, window.ToSpill)
+	w.Done()
+	must(t, r.Leave())
+	s.look()
+	if l := s.heir.Take(r.Path(), nil); l != nil {
+		t.Fatal("the ring was taken over without its spill")
+	}
+	if len(s.told) != 1 || !strings.Contains(s.told[0], s.dir) {
+		t.Errorf("told: %q", s.told)
+	}
+	must(t, os.Mkdir(s.dir, 0o700))
+	s.now = s.now.Add(leaveFor)
+	s.look()
+	if got := all(t, s.take(r.Path())); !slices.Equal(got, upTo(20)[10:]) {
+		t.Errorf("got %v", got)
 	}
 }
 
@@ -441,7 +554,11 @@ func list(t *testing.T, dir string) (all []string) {
 		if err == nil {
 			info, ierr := d.Info()
 			must(t, ierr)
-			all = append(all, fmt.Sprint(name, info.Mode(), info.ModTime()))
+			line := fmt.Sprint(name, info.Mode(), info.ModTime())
+			if filepath.Base(name) == "ring" { // which is mapped for a moment
+				line = name
+			}
+			all = append(all, line)
 		}
 		return err
 	}))

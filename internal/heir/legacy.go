@@ -9,11 +9,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/spill"
 	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/internal/within"
+	"github.com/spillwaylog/spillway/journal"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -21,10 +23,10 @@ import (
 type Legacy struct {
 	Path   string
 	Owner  ring.Owner
-	Spills int    // found
-	Bad    uint64 // events that are none
-	Lost   uint64 // events that cannot be read, at least
-	Known  int    // chunks that the caller knows, and does not get again
+	Spills int    // that were removed
+	Bad    uint64 // events that are none; each is told once by an heir
+	Lost   uint64 // events that cannot be read, at least, as far as it is done
+	Known  []ID   // of chunks that the caller knows, and does not get again
 
 	heir     *Heir
 	sighting *sighting
@@ -45,23 +47,28 @@ type stage interface {
 	done() error
 }
 
-func newLegacy(h *Heir, r *ring.Ring) *Legacy {
-	return &Legacy{Path: r.Path(), Owner: r.Owner(), heir: h, known: map[ID]bool{}, source: window.Source{Ring: r}}
+func newLegacy(h *Heir, s *sighting, r *ring.Ring) *Legacy {
+	return &Legacy{Path: r.Path(), Owner: r.Owner(), heir: h, sighting: s, known: map[ID]bool{}, source: window.Source{Ring: r}}
 }
 
 // inherit opens the spills, and makes the chunks again that the owner had cut.
 func (l *Legacy) inherit(d *ring.Dir, name string) error {
 	_, dir := identity(l.Owner)
 	if err := l.openSpills(d, name, dir); err != nil {
-		return err
+		if errors.Is(err, journal.ErrLocked) {
+			return fmt.Errorf("its spill: %w", err)
+		}
+		return fmt.Errorf("its spill: %v", err) //nolint:errorlint // not to be taken for a ring that is gone
 	}
-	l.Spills = len(l.spills)
 	ids := maps.Clone(l.known)
 	for _, k := range l.source.Ring.Marks() {
-		id := k.Label
-		id[window.IDLen-1] = window.ToDestination
-		if l.known[id] {
-			l.Known++
+		label := k.Label
+		label[window.IDLen-1] = window.ToDestination
+		raw, _, runs := window.ParseRun(label)
+		for id := range l.known {
+			if of, _, run := window.ParseRun(id); id == label || runs && run && of == raw {
+				l.Known = append(l.Known, id)
+			}
 		}
 	}
 	var own stage
@@ -84,8 +91,10 @@ func (l *Legacy) inherit(d *ring.Dir, name string) error {
 	var label ID
 	copy(label[:], l.source.Ring.State())
 	found := window.Rebuild(&l.source, label, ids)
-	l.Bad += found.Bad
-	l.rest = found.Rest
+	if l.rest = found.Rest; !l.sighting.counted {
+		l.Bad += found.Bad
+		l.sighting.counted = true
+	}
 	l.stages = append(older, &marked{l: l, chunks: found.Older})
 	if own != nil {
 		l.stages = append(l.stages, own)
@@ -95,37 +104,46 @@ func (l *Legacy) inherit(d *ring.Dir, name string) error {
 	return nil
 }
 
-// openSpills opens what lies in the folder that the ring's identity names.
+// openSpills opens what lies in the folder that the ring's identity names. Where it cannot tell
+// what lies there, the ring stays: nothing else leads to its spill.
 func (l *Legacy) openSpills(d *ring.Dir, name, dir string) error {
 	o := l.heir.opt
 	if dir == "" {
 		return nil
 	}
 	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir {
-		o.Report(fmt.Errorf("%s: its spill is left alone: %q is no plain absolute path", l.Path, dir))
-		return nil
+		return fmt.Errorf("%q is no plain absolute path", dir)
 	}
+	var err error
 	if os.Geteuid() == 0 { // whoever wrote the path
-		in, err := within.Walk(dir)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err == nil && in.UID() != d.UID():
-			err = fmt.Errorf("%s: %w", dir, errors.Join(within.ErrOwner, in.Close()))
+		l.dir, err = within.Walk(dir)
+		if err == nil && l.dir.UID() != d.UID() {
+			err = fmt.Errorf("%s: %w", dir, within.ErrOwner)
 		}
-		if err != nil {
-			o.Report(fmt.Errorf("%s: its spill is left alone: %w", l.Path, err))
-			return nil
-		}
-		l.dir = in
+	} else {
+		_, err = os.Lstat(dir)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !l.spilling():
+		return nil
+	case err != nil:
+		return err
 	}
 	folder := spill.New(&spill.Options{
 		Name: ring.NameOf(name), Identity: l.Owner.Identity, Dir: dir, MaxDisk: mostSpill, Report: o.Report, GaveUp: o.GaveUp,
 		Within: l.dir, Rings: d.Has,
 	})
-	var err error
 	l.spills, err = folder.ScoutWhole(name)
 	return err
+}
+
+// spilling says that the owner was spilling something: then there was a spill, or soon would have
+// been.
+func (l *Legacy) spilling() bool {
+	return slices.ContainsFunc(l.source.Ring.Marks(), func(k ring.Mark) bool {
+		to := k.Label[window.IDLen-1]
+		return to == window.ToSpill || to == window.RunsToSpill
+	})
 }
 
 // Next returns the next chunks. They hold until Done. None: all is done, and Finish is next. An
@@ -144,24 +162,29 @@ func (l *Legacy) Next() ([]*forward.Chunk, error) {
 // Done says that the chunks that Next returned last are stored.
 func (l *Legacy) Done() error { return l.stages[0].done() }
 
-// Finish removes the ring, in which nothing is left. Spills are removed as they are done.
+// Finish removes the ring, in which nothing is left. Spills are removed as they are done. After an
+// error it was left.
 func (l *Legacy) Finish() error {
-	lost := l.source.Ring.Lost()
-	if lost.Regions > 0 {
-		l.Lost += max(lost.Regions, lost.Records)
+	lost := uint64(0)
+	if there := l.source.Ring.Lost(); there.Regions > 0 {
+		lost = max(there.Regions, there.Records)
 	}
 	if n := l.rest - l.source.Taken.Load(); int64(n) > 0 { // counted, and not there any more
-		l.Lost += n
+		lost += n
 	}
-	return errors.Join(l.source.Ring.Close(), l.close())
+	err := errors.Join(l.source.Ring.Close(), l.close())
+	if err != nil {
+		l.sighting.not = l.heir.now().Add(leaveFor)
+		return err
+	}
+	l.Lost += lost
+	return nil
 }
 
 // Leave lets go of it. What is not done is there for whoever comes next: this heir does not come at
 // once.
 func (l *Legacy) Leave() error {
-	if l.sighting != nil {
-		l.sighting.not = l.heir.now().Add(leaveFor)
-	}
+	l.sighting.not = l.heir.now().Add(leaveFor)
 	return errors.Join(l.source.Ring.Leave(), l.close())
 }
 

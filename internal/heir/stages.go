@@ -22,6 +22,9 @@ const (
 // errUnread says that a spill has something that is not there to be read just now.
 var errUnread = errors.New("the spill cannot be read now")
 
+// errNotOver says that there is more in a ring than can be had.
+var errNotOver = errors.New("the ring is not at its end, and gives nothing more")
+
 // marked are chunks that the dead process had cut.
 type marked struct {
 	l      *Legacy
@@ -81,6 +84,9 @@ func (u *uncut) next() ([]*forward.Chunk, error) {
 			return chunks, nil
 		}
 	}
+	if s := &u.l.source; s.Fill() || !s.Ended || s.Out > 0 { // the ring is removed next
+		return nil, errNotOver
+	}
 	return nil, nil
 }
 
@@ -94,6 +100,8 @@ type spilled struct {
 	l   *Legacy
 	sp  *spill.Spill
 	pos journal.Position // behind what was handed out
+
+	bad, lost uint64 // before that
 }
 
 func (s *spilled) next() ([]*forward.Chunk, error) {
@@ -118,11 +126,11 @@ func (s *spilled) next() ([]*forward.Chunk, error) {
 		for i, c := range read {
 			switch {
 			case c == nil:
-				s.l.Lost += max(1, uint64(s.sp.Found[i].Events))
+				s.lost += max(1, uint64(s.sp.Found[i].Events))
 			case len(c.ID) != window.IDLen || c.Compressed != nil: // no logger's
-				s.l.Bad++
+				s.bad++
 			case s.l.known[ID(c.ID)]:
-				s.l.Known++
+				s.l.Known = append(s.l.Known, ID(c.ID))
 			default:
 				c.Own = true
 				chunks = append(chunks, c)
@@ -138,7 +146,19 @@ func (s *spilled) next() ([]*forward.Chunk, error) {
 		}
 	}
 	s.l.spills = slices.DeleteFunc(s.l.spills, func(sp *spill.Spill) bool { return sp == s.sp })
-	return nil, s.sp.Discard()
+	if err := s.sp.Discard(); err != nil {
+		return nil, err
+	}
+	s.l.Spills++
+	return nil, nil
 }
 
-func (s *spilled) done() error { return s.sp.Commit(s.pos, nil) }
+func (s *spilled) done() error {
+	if err := s.sp.Commit(s.pos, nil); err != nil {
+		return err
+	}
+	s.l.Bad += s.bad
+	s.l.Lost += s.lost
+	s.bad, s.lost = 0, 0
+	return nil
+}

@@ -57,6 +57,8 @@ type Options struct {
 type Folder struct {
 	reach
 	opt     Options
+	listed  int       // chunks, by the last Scout
+	scouted int64     // bytes of the spills that it looked at
 	paired  bool      // a spill of this process has the ring's name
 	counted time.Time // when taken was
 	taken   int64     // bytes of the spills that are not the one that was asked for
@@ -224,8 +226,12 @@ func (f *Folder) open(sp *Spill) error {
 	if err != nil {
 		return fmt.Errorf("spill: %w", err)
 	}
+	longest := int64(0)
+	if f.in != nil {
+		longest = mostFile
+	}
 	sp.j, err = journal.Open(sp.Dir, &journal.Options{
-		MaxBytes: cmp.Or(sp.most, f.opt.MaxDisk), SegmentBytes: f.segment(), FS: files, Report: func(err error) {
+		MaxRecord: longest, MaxBytes: cmp.Or(sp.most, f.opt.MaxDisk), SegmentBytes: f.segment(), FS: files, Report: func(err error) {
 			if !sp.gone.Load() {
 				f.report(err)
 			}

@@ -20,14 +20,14 @@ import (
 // Scout opens the spills that dead processes of this name left, oldest first. rings are the names
 // of the rings that were adopted; a spill whose ring is another process's is left to that.
 func (f *Folder) Scout(rings []string) []*Spill {
-	found, _ := f.scout(rings) // what is left alone was told
+	found, _ := f.scout(rings, time.Now().Add(lockPatience)) // what is left alone was told
 	return found
 }
 
-// ScoutWhole is Scout for one ring, and finds nothing where a spill of that cannot be had. The
-// error says why; it was told, unless somebody has the spill just now.
+// ScoutWhole is Scout for one ring. It waits for no lock, and finds nothing where a spill of that
+// ring cannot be had. The error says why; it was told, unless somebody has the spill just now.
 func (f *Folder) ScoutWhole(ring string) ([]*Spill, error) {
-	found, missed := f.scout([]string{ring})
+	found, missed := f.scout([]string{ring}, time.Time{})
 	if missed != nil {
 		for _, sp := range found {
 			_ = sp.Close() // it was only read
@@ -37,8 +37,10 @@ func (f *Folder) ScoutWhole(ring string) ([]*Spill, error) {
 	return found, nil
 }
 
-// scout says in missed why a spill of one of the rings is left alone.
-func (f *Folder) scout(rings []string) (found []*Spill, missed error) {
+// scout says in missed why a spill of one of the rings is left alone. It waits for locks until
+// then.
+func (f *Folder) scout(rings []string, until time.Time) (found []*Spill, missed error) {
+	f.listed, f.scouted = 0, 0
 	dirs, err := f.list(f.opt.Dir)
 	if f.opt.Dir == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -47,16 +49,18 @@ func (f *Folder) scout(rings []string) (found []*Spill, missed error) {
 		f.report(fmt.Errorf("looking for spills: %w", err))
 		return nil, err
 	}
-	until := time.Now().Add(lockPatience)
 	for _, d := range dirs {
 		if name, gone := strings.CutSuffix(d.Name, goneSuffix); gone && d.Dir && f.named(name) && f.in == nil {
 			_ = os.RemoveAll(filepath.Join(f.opt.Dir, d.Name)) // nobody reads what is in it
 			continue
 		}
+		sp := &Spill{folder: f, Dir: filepath.Join(f.opt.Dir, d.Name)}
+		if !d.Dir && slices.Contains(rings, d.Name) {
+			missed = errors.Join(missed, fmt.Errorf("%s is no folder", sp.Dir))
+		}
 		if !d.Dir || !f.named(d.Name) {
 			continue
 		}
-		sp := &Spill{folder: f, Dir: filepath.Join(f.opt.Dir, d.Name)}
 		who, err := f.readOwner(sp.Dir)
 		of := d.Name
 		if f.named(who.Ring) {
@@ -72,14 +76,20 @@ func (f *Folder) scout(rings []string) (found []*Spill, missed error) {
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if f.in == nil { // others do not tidy up
+			if f.in == nil {
 				f.sweep(sp.Dir)
+			} else {
+				f.finish(d.Name)
 			}
 			continue
 		case err != nil:
 			leave(err, true)
 			continue
 		case string(who.Identity) != string(f.opt.Identity) || !f.orphan(of, rings):
+			continue
+		}
+		if err := f.bound(d.Name, len(found)); err != nil {
+			leave(err, true)
 			continue
 		}
 		sp.Made, sp.Paired = who.Made, slices.Contains(rings, of)
@@ -137,6 +147,40 @@ func (f *Folder) sweep(dir string) {
 	_ = sp.close() // nothing was written
 	if err == nil && !some {
 		f.clear(dir)
+	}
+}
+
+// finish goes on with the removal of a spill that a kill cut short, by an open folder: the file
+// that says that nothing in it matters is there. That goes last.
+func (f *Folder) finish(name string) {
+	in, err := f.in.Sub(name)
+	if err != nil {
+		return
+	}
+	defer in.Close()
+	if _, err := in.Lstat(emptyFile); err != nil {
+		return
+	}
+	lock, err := journal.Within(in).Lock(filepath.Join(in.Path(), "lock"))
+	if err != nil {
+		return
+	}
+	defer lock.Close()
+	names, err := in.Names(0)
+	if _, ownerErr := in.Lstat(ownerFile); err != nil || !errors.Is(ownerErr, fs.ErrNotExist) {
+		return // it was made meanwhile
+	}
+	_ = in.RemoveDir(quarantine) // fails unless it is empty, as it should
+	if _, err := in.Lstat(quarantine); err == nil {
+		return // it must be looked at
+	}
+	for _, n := range names {
+		if n != emptyFile {
+			err = errors.Join(err, in.RemoveAll(n))
+		}
+	}
+	if err == nil && in.Remove(emptyFile) == nil {
+		_ = f.in.RemoveDir(name) // else it is another one by now
 	}
 }
 

@@ -51,10 +51,6 @@ type Spill struct {
 	state []byte
 }
 
-// mostFound is how many chunks a spill of another user may have: each takes some memory. Loggers
-// spill windows, of which each has sixteen chunks to a megabyte at most.
-const mostFound = 1 << 19
-
 // list reads the heads of all chunks that are not known to be done.
 func (sp *Spill) list() error {
 	failures := 0
@@ -70,8 +66,11 @@ func (sp *Spill) list() error {
 		if !ok {
 			break
 		}
-		if sp.files != nil && len(sp.Found) >= mostFound {
-			return fmt.Errorf("it has more than %d chunks", mostFound)
+		if sp.folder.listed++; sp.files != nil && sp.folder.listed > mostFound {
+			return fmt.Errorf("there are more than %d chunks", mostFound)
+		}
+		if sp.folder.over() {
+			return errGaveUp
 		}
 		e := Entry{Pos: rec.Pos, Bytes: uint64(len(rec.Data))}
 		var c forward.Chunk

@@ -194,7 +194,26 @@ func (d *Folder) Mkdir(name string) error {
 	case errors.Is(err, unix.EEXIST):
 		return nil
 	case err == nil && int(d.uid) != os.Geteuid():
-		err = unix.Fchownat(d.fd(), name, int(d.uid), int(d.gid), unix.AT_SYMLINK_NOFOLLOW)
+		return d.give(name)
+	}
+	return d.fail("mkdir", name, err)
+}
+
+// give makes a folder that was made just now the owner's. He may have put something else there
+// meanwhile: only an empty folder of ours is given away, and what was looked at is what is given.
+func (d *Folder) give(name string) error {
+	made, err := d.Enter(name)
+	if err != nil {
+		return err
+	}
+	defer made.Close()
+	names, err := made.Names(1)
+	switch {
+	case err != nil:
+	case int(made.uid) != os.Geteuid() || len(names) > 0:
+		err = ErrOwner
+	default:
+		err = unix.Fchown(made.fd(), int(d.uid), int(d.gid))
 	}
 	return d.fail("mkdir", name, err)
 }
@@ -234,6 +253,9 @@ func (d *Folder) Is(name string, f *os.File) bool {
 // Leads says that a name still leads to an open folder.
 func (d *Folder) Leads(name string, to *Folder) bool { return d.Is(name, to.f) }
 
+// mostListed is how many entries List looks at: it has them all in memory.
+const mostListed = 1 << 16
+
 // Names lists the entries, at most so many; 0: all.
 func (d *Folder) Names(most int) ([]string, error) {
 	again, err := d.Again() // for it has its own place in the list
@@ -251,9 +273,12 @@ func (d *Folder) Names(most int) ([]string, error) {
 	return names, err
 }
 
-// List looks at all entries, sorted by name.
+// List looks at all entries, sorted by name. More than mostListed are an error.
 func (d *Folder) List() ([]Entry, error) {
-	names, err := d.Names(0)
+	names, err := d.Names(mostListed + 1)
+	if err == nil && len(names) > mostListed {
+		err = d.fail("list", "", fmt.Errorf("it has more than %d entries", mostListed))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -319,10 +344,14 @@ func (d *Folder) removeAll(name string, deep int) error {
 			return openErr
 		}
 		defer sub.Close()
-		var names []string
-		names, err = sub.Names(0)
-		for _, n := range names {
-			err = errors.Join(err, sub.removeAll(n, deep-1))
+		for err == nil {
+			var names []string
+			if names, err = sub.Names(mostListed); len(names) == 0 {
+				break
+			}
+			for _, n := range names {
+				err = errors.Join(err, sub.removeAll(n, deep-1))
+			}
 		}
 		if err == nil {
 			err = d.RemoveDir(name)

@@ -170,3 +170,30 @@ func TestOwner(t *testing.T) {
 		t.Errorf("owners %d and %d", theirs.UID(), d.UID())
 	}
 }
+
+// TestGive: the owner of a folder may put something else in the place of a folder that was made for
+// him just now. That does not become his.
+func TestGive(t *testing.T) {
+	needs.Have(t, os.Geteuid() == 0, "only root gives files to others")
+	d, dir, outside := scene(t)
+	const user = 12345
+	d.uid, d.gid = user, user
+	his := filepath.Join(dir, "his")
+	must(t, errors.Join(os.Mkdir(his, 0o700), os.Chown(his, user+1, user+1)))
+	for _, name := range []string{"file", "to-file", "to-folder", "pipe", "sub", "his", "none"} {
+		if err := d.give(name); err == nil {
+			t.Errorf("%s was given away", name)
+		}
+	}
+	for _, path := range []string{dir, outside, filepath.Join(dir, "file"), filepath.Join(dir, "sub"), filepath.Join(outside, "kept")} {
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil || st.Uid != 0 {
+			t.Errorf("%s: %v, of user %d", path, err, st.Uid)
+		}
+	}
+	must(t, d.Mkdir("new"))
+	var st unix.Stat_t
+	if err := unix.Lstat(filepath.Join(dir, "new"), &st); err != nil || st.Uid != user || st.Gid != user {
+		t.Errorf("the new folder: %v, of user %d", err, st.Uid)
+	}
+}

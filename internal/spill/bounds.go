@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spill
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Bounds of what is taken over by an open folder: a stranger's files may say and have anything, and
+// cost nothing where they are sparse.
+const (
+	// mostFound is how many chunks all spills may have: each takes some memory. Loggers spill
+	// windows, of which each has sixteen chunks to a megabyte at most.
+	mostFound = 1 << 19
+	// mostSpills are open at once. Loggers of one name make no more with the default of MaxDisk.
+	mostSpills = 256
+	// mostFile is how long a segment may be, and so a record. A logger's has 4 MiB, or one event,
+	// which has a quarter of its ring at most.
+	mostFile = 128 << 20
+)
+
+var errGaveUp = errors.New("there is no more time")
+
+// bound says why a spill that is reached by an open folder is not opened, beside so many others:
+// it would cost too much.
+func (f *Folder) bound(name string, open int) error {
+	if f.in == nil {
+		return nil
+	}
+	if open >= mostSpills {
+		return fmt.Errorf("there are more than %d spills", mostSpills)
+	}
+	in, err := f.in.Sub(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	all, err := in.List()
+	for _, e := range all {
+		if e.Size > mostFile {
+			return fmt.Errorf("%s has %d bytes: more than %d", e.Name, e.Size, int64(mostFile))
+		}
+		if e.Regular {
+			f.scouted += e.Size
+		}
+	}
+	if f.scouted > f.opt.MaxDisk {
+		return fmt.Errorf("all have more than %d bytes", f.opt.MaxDisk)
+	}
+	return err
+}
