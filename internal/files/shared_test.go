@@ -380,6 +380,13 @@ func TestSharedMend(t *testing.T) {
 		"cut":     {func(t *testing.T, path string) { must(t, os.Truncate(path, 0)) }, "{b}\n{c}\n"},
 		"renamed": {func(t *testing.T, path string) { must(t, os.Rename(path, path+".1")) }, "{c}\n"},
 		"removed": {func(t *testing.T, path string) { must(t, os.Remove(path)) }, "{b}\n{c}\n"},
+
+		"cut in a line":        {func(t *testing.T, path string) { must(t, os.Truncate(path, 2)) }, "{a\n{b}\n{c}\n"},
+		"followed by another":  {stranger(6, "{s}\n"), "{a}\n{b{s}\n{b}\n{c}\n"},
+		"another in its place": {stranger(4, "{s}\n{s}\n"), "{a}\n{s}\n{s}\n{b}\n{c}\n"},
+		"another's part":       {stranger(4, "{s"), "{a}\n{s\n{b}\n{c}\n"},
+		"another before it":    {stranger(4, "{s}\n{b}\n"), "{a}\n{s}\n{b}\n{c}\n"},
+		"whole, and another":   {stranger(6, "}\n{s}\n"), "{a}\n{b}\n{s}\n{c}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x")
@@ -406,6 +413,14 @@ func TestSharedMend(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// stranger writes a file from a place on that a killed process has written to, without the lock.
+func stranger(at int64, text string) func(t *testing.T, path string) {
+	return func(t *testing.T, path string) {
+		must(t, os.Truncate(path, at))
+		appendTo(t, path, text)
 	}
 }
 
