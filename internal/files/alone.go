@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"time"
 )
 
 // alone runs fn with the latch of f locked.
@@ -21,6 +22,7 @@ func (s *sharer) alone(f *file, fn func(*latch) error) error {
 		}
 		ok, err := f.latch.lock()
 		if err == nil && ok {
+			s.handles.now = time.Now()
 			err = fn(f.latch)
 			f.latch.unlock()
 			return err

@@ -21,7 +21,7 @@ type handles struct {
 	index    *index
 	recorder *recorder
 	dirs     dirs
-	now      time.Time // when the call of the Set that runs began
+	now      time.Time // when the call of the Set that runs began, or had the lock of a shared file
 	failed   error     // a sync failed
 }
 

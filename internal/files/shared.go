@@ -178,6 +178,7 @@ func (s *sharer) stands(f *file) (there bool, err error) {
 // ready makes the file at the path of f ready to take its lines: open, the same that is at the
 // path, rotated if that is due. It returns how long it is.
 func (s *sharer) ready(f *file) (size int64, err error) {
+	s.handles.now = time.Now() // it may have waited for others: see rotator.due
 	for {
 		if size, err = s.reach(f); err != nil || !s.rotator.due(f, size) {
 			return size, err

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spillwaylog/spillway/internal/needs"
 )
@@ -421,6 +422,31 @@ func stranger(at int64, text string) func(t *testing.T, path string) {
 	return func(t *testing.T, path string) {
 		must(t, os.Truncate(path, at))
 		appendTo(t, path, text)
+	}
+}
+
+// TestSharedMidnight: a process that began to wait for the file before its time was over does not
+// rotate the one that another has begun meanwhile.
+func TestSharedMidnight(t *testing.T) {
+	for _, how := range []Sharing{SharedAppend, SharedLock} {
+		t.Run(fmt.Sprint(how), func(t *testing.T) {
+			haveSharing(t, how)
+			path := filepath.Join(t.TempDir(), "x")
+			o := Options{Shared: how, Rotation: Rotation{Every: 1000 * time.Hour}}
+			a, b := openSet(t, path, nil, &o), openSet(t, path, nil, &o)
+			add(t, a, "", "{a}\n")
+			_, err := a.Sync()
+			must(t, err)
+			add(t, b, "", "{b}\n")
+			x := b.sharer
+			x.handles.now = time.Now().Add(-2 * o.Rotation.Every)
+			for _, f := range x.waiting.files {
+				must(t, x.writeFile(f, true))
+			}
+			if got, want := string(read(t, path)), "{a}\n{b}\n"; got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 }
 
