@@ -172,7 +172,7 @@ func (s *sharer) stands(f *file) (there bool, err error) {
 		})
 		return there, err
 	}
-	return s.o.Distinct && standsIn(f), nil
+	return s.o.Distinct != "" && bytes.HasPrefix(f.lines, []byte(s.o.Distinct)) && standsIn(f), nil
 }
 
 // ready makes the file at the path of f ready to take its lines: open, the same that is at the

@@ -154,8 +154,8 @@ func TestSharedKills(t *testing.T) {
 		{"lock", Options{Shared: SharedLock}},
 		{"lock, rotated", Options{Shared: SharedLock, Rotation: Rotation{Size: 60}}},
 		{"append", Options{Shared: SharedAppend}},
-		{"append, distinct", Options{Shared: SharedAppend, Distinct: true}},
-		{"append, rotated", Options{Shared: SharedAppend, Distinct: true, Rotation: Rotation{Size: 60}}},
+		{"append, distinct", Options{Shared: SharedAppend, Distinct: "{"}},
+		{"append, rotated", Options{Shared: SharedAppend, Distinct: "{", Rotation: Rotation{Size: 60}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -245,7 +245,7 @@ func TestSharedGlued(t *testing.T) {
 		}
 		return f.Write(b)
 	}, sync: (*os.File).Sync, syncDir: syncDir, atOnce: 1}
-	s := openSet(t, path, nil, &Options{Shared: SharedAppend, Distinct: true, kernel: k})
+	s := openSet(t, path, nil, &Options{Shared: SharedAppend, Distinct: "{", kernel: k})
 	add(t, s, "", "{a}\n")
 	add(t, s, "", "{b}\n")
 	_, err := s.Sync()

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/files"
 	"github.com/spillwaylog/spillway/internal/needs"
+	"github.com/spillwaylog/spillway/msgpack"
 )
 
 // TestSharedFile: a killed process is followed by one whose parameter shared is another one. Its
@@ -55,6 +57,44 @@ func TestSharedFile(t *testing.T) {
 					t.Errorf("%v, then %v: event %d is there %d times:\n%s", before, after, i, n, b)
 				}
 			}
+		}
+	}
+}
+
+// TestSharedUntimed: a process is killed before it writes an event, and another writes one that is
+// equal. Its heir does not take that one for its own where neither has a time.
+func TestSharedUntimed(t *testing.T) {
+	for time := range uint32(2) {
+		want := 2
+		if time > 0 && exactClock {
+			want = 1
+		}
+		path := filepath.Join(t.TempDir(), "x.jsonl")
+		write := func(state []byte) (recorded []byte) {
+			o, err := NewFile(&FileConfig{Path: path, Shared: files.SharedAppend, OmitZero: true})
+			must(t, err)
+			save := func(state []byte) error {
+				recorded = bytes.Clone(state)
+				return nil
+			}
+			must(t, o.(Sourced).ResumeFrom(Source{States: [][]byte{state}, Save: save}))
+			entry := forward.AppendEventTime(msgpack.AppendArrayHeader(nil, 2), 0, time)
+			c := &forward.Chunk{Tag: "app", Events: 1, Entries: msgpack.AppendMapHeader(entry, 0)}
+			done := make(chan Result, 1)
+			o.Submit(c, func(r Result) { done <- r })
+			r := <-done
+			must(t, r.Err)
+			must(t, o.Close(context.Background()))
+			return recorded
+		}
+		state := write(nil)
+		must(t, os.Truncate(path, 0)) // as if it had been killed before it wrote
+		write(nil)
+		write(state)
+		b, err := os.ReadFile(path)
+		must(t, err)
+		if n := bytes.Count(b, []byte{'\n'}); n != want {
+			t.Errorf("with a time of %d ns: %d lines, want %d:\n%s", time, n, want, b)
 		}
 	}
 }
