@@ -126,7 +126,7 @@ func (s *sharer) mend(f *file, l *latch) error {
 	}
 	if b == nil {
 		s.o.Report(fmt.Errorf("files: %s is damaged; what a process was killed at may be torn in %s", l.file.Name(), f.path))
-		return l.wrote()
+		return l.unmake()
 	}
 	h := &l.head
 	to, size := f.handle, f.end

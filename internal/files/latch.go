@@ -30,7 +30,8 @@ import (
 // the file, however much others have written since, and whatever became of the file.
 //
 //	taken ─→ noted by its writer ─→ made ─→ in the file ─→ written
-//	  └────── killed: void, says the next ─┘     └─ killed: the next completes it
+//	  └────── killed: void, says the next ─┘     └─ killed: the next completes it, or, where the
+//	                                                latch was damaged, makes it one that was taken
 //
 // It is not the file itself that is locked, because that is renamed under the lock, and its own
 // locks say who writes it; nor its directory, which cannot be locked on every file system. The head
@@ -65,6 +66,8 @@ const (
 	latchLen   = 584
 	latchBatch = 4096 // where the batch begins
 	voids      = 64
+
+	mostBatch = 64 << 20 // read of a latch, which is anybody's bytes; none is that large
 )
 
 // latchEnding is what the name of a latch has behind that of its file. No tag becomes a name with
@@ -180,6 +183,12 @@ func (l *latch) wrote() error {
 	return l.put()
 }
 
+// unmake says that the batch cannot be completed, so that its lines come again: see take.
+func (l *latch) unmake() error {
+	l.head.phase = taken
+	return l.put()
+}
+
 // has reports whether a batch is in the file, or will be by the next mend.
 func (l *latch) has(p place) bool {
 	h := &l.head
@@ -200,7 +209,7 @@ func (l *latch) batch() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	room := uint64(max(info.Size()-latchBatch, 0)) // so much is there: the head's length alone sizes nothing
+	room := uint64(min(max(info.Size()-latchBatch, 0), mostBatch)) // the head's length alone sizes nothing
 	if l.head.length > room {
 		return nil, nil
 	}

@@ -165,10 +165,9 @@ func (s *sharer) meet(f *file, all bool) (waits bool, err error) {
 func (s *sharer) stands(f *file) (there bool, err error) {
 	if s.o.Shared == SharedLock {
 		err = s.alone(f, func(l *latch) error {
-			if there = l.has(f.lot.place); !there {
-				return nil
-			}
-			return s.settled(f, l)
+			err := s.settled(f, l) // which says what cannot be completed
+			there = l.has(f.lot.place)
+			return err
 		})
 		return there, err
 	}

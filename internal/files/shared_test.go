@@ -393,8 +393,7 @@ func TestSharedMend(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x")
 			p := &party{o: Options{Shared: SharedLock}, path: path, chunk: 1, lines: []string{"{a}\n", "{b}\n"}}
 			p.run(t, -1, 1, 1)
-			// A head taken, a state, the batch and a head with it, two bytes of the line.
-			if p.run(t, 2+2+4+2+2, 1, 2) {
+			if p.run(t, killedWithin, 1, 2) {
 				t.Fatal("it was not killed")
 			}
 			if got := string(read(t, path)); got != "{a}\n{b" {
@@ -416,6 +415,50 @@ func TestSharedMend(t *testing.T) {
 		})
 	}
 }
+
+// TestSharedDamaged: where the batch that a process was killed at cannot be read, or is larger than
+// any, its lines come again.
+func TestSharedDamaged(t *testing.T) {
+	haveSharing(t, SharedLock)
+	for name, harm := range map[string]func(t *testing.T, latch string){
+		"cut":         func(t *testing.T, latch string) { must(t, os.Truncate(latch, latchBatch)) },
+		"overwritten": func(t *testing.T, latch string) { must(t, os.Truncate(latch, latchBatch)); appendTo(t, latch, "none") },
+		"huge": func(t *testing.T, latch string) {
+			h, ok := parseLatch(read(t, latch))
+			if !ok {
+				t.Fatal("no head")
+			}
+			h.length = 1 << 40
+			overwrite(t, latch, h.append(nil))
+			if err := os.Truncate(latch, latchBatch+1<<40); err != nil {
+				t.Skip(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "x")
+			p := &party{o: Options{Shared: SharedLock}, path: path, chunk: 1, lines: []string{"{a}\n", "{b}\n"}}
+			p.run(t, -1, 1, 1)
+			if p.run(t, killedWithin, 1, 2) {
+				t.Fatal("it was not killed")
+			}
+			harm(t, path+latchEnding)
+			s := openSet(t, path, nil, &Options{Shared: SharedLock})
+			add(t, s, "", "{c}\n")
+			_, err := s.Sync()
+			must(t, err)
+			p.run(t, -1, 1, 2)
+			must(t, p.set.Close())
+			if got, want := string(read(t, path)), "{a}\n{b\n{c}\n{b}\n"; got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// killedWithin is when a process is killed that writes a line under the lock: a head taken, a
+// state, the batch and a head with it, and two bytes of the line.
+const killedWithin = 2 + 2 + 4 + 2 + 2
 
 // stranger writes a file from a place on that a killed process has written to, without the lock.
 func stranger(at int64, text string) func(t *testing.T, path string) {
