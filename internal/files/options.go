@@ -116,7 +116,13 @@ func (o *Options) resolved() (Options, error) {
 		r.Report = func(error) {}
 	}
 	if r.kernel == nil {
-		r.kernel = &kernel{write: (*os.File).Write, sync: syncData, syncDir: syncDir, atOnce: 8}
+		r.kernel = &kernel{sync: syncData, syncDir: syncDir, atOnce: 8}
+	}
+	if r.kernel.write == nil {
+		r.kernel.write = (*os.File).Write
+		if r.Shared != Unshared {
+			r.kernel.write = writeOnce
+		}
 	}
 	if r.kernel.writeAt == nil {
 		r.kernel.writeAt = (*os.File).WriteAt

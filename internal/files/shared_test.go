@@ -265,6 +265,33 @@ func TestSharedGlued(t *testing.T) {
 	}
 }
 
+// TestSharedGluedFull: the same, and the disk is full before the batch is whole. Its first line is
+// not taken for written.
+func TestSharedGluedFull(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	once, full := true, errors.New("no room")
+	k := &kernel{write: func(f *os.File, b []byte) (int, error) {
+		if !once {
+			return f.Write(b)
+		}
+		once = false
+		appendTo(t, path, "{fragm")
+		n, err := f.Write(b[:5])
+		return n, errors.Join(err, full)
+	}, sync: (*os.File).Sync, syncDir: syncDir, atOnce: 1}
+	s := openSet(t, path, nil, &Options{Shared: SharedAppend, kernel: k})
+	add(t, s, "", "{a}\n")
+	add(t, s, "", "{b}\n")
+	if _, err := s.Sync(); !errors.Is(err, full) {
+		t.Fatal(err)
+	}
+	_, err := s.Sync()
+	must(t, err)
+	if got, want := string(read(t, path)), "{fragm{a}\n{\n{a}\n{b}\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestSharedFull: a disk that is full in the middle of a write costs no line, and with a lock
 // brings none twice. Others wait until the batch is whole.
 func TestSharedFull(t *testing.T) {

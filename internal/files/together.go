@@ -40,10 +40,13 @@ func (s *sharer) append(f *file) error {
 		s.taken(f, n)
 		return nil
 	}
-	// Whole lines of it stand in the file. What follows them is a fragment.
+	// Whole lines of it stand in the file. What follows them is a fragment, and so may be what
+	// precedes them.
 	f.lot.forget()
 	if lead {
 		wrote = max(wrote-1, 0)
+	} else if ends, lost := endsLine(f.handle, f.end-int64(wrote)); wrote > 0 && (!ends || lost != nil) {
+		return err
 	}
 	if whole := bytes.LastIndexByte(f.lines[:min(wrote, n)], '\n') + 1; whole > 0 && wrote < n {
 		f.lot.intend(f.lines[:whole], place{})
