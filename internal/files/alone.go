@@ -131,7 +131,7 @@ func (s *sharer) mend(f *file, l *latch) error {
 	h := &l.head
 	to, size := f.handle, f.end
 	if h.inode != f.id.inode {
-		if path, n := movedAs(f.path, h.inode); path != "" { // another program renamed it
+		if path, n := appendableAs(f.path, h.inode); path != "" { // another program renamed it
 			moved, err := os.OpenFile(path, openFlags, 0)
 			if err != nil {
 				return err

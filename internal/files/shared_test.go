@@ -408,6 +408,8 @@ func TestSharedMend(t *testing.T) {
 		"cut":     {func(t *testing.T, path string) { must(t, os.Truncate(path, 0)) }, "{b}\n{c}\n"},
 		"renamed": {func(t *testing.T, path string) { must(t, os.Rename(path, path+".1")) }, "{c}\n"},
 		"removed": {func(t *testing.T, path string) { must(t, os.Remove(path)) }, "{b}\n{c}\n"},
+		"another": {func(t *testing.T, path string) { must(t, os.Rename(path, path[:len(path)-6]+"-errors.jsonl")) }, "{b}\n{c}\n"},
+		"packed":  {func(t *testing.T, path string) { must(t, os.Rename(path, path+".1.gz")) }, "{b}\n{c}\n"},
 
 		"cut in a line":        {func(t *testing.T, path string) { must(t, os.Truncate(path, 2)) }, "{a\n{b}\n{c}\n"},
 		"followed by another":  {stranger(6, "{s}\n"), "{a}\n{b{s}\n{b}\n{c}\n"},
@@ -417,7 +419,7 @@ func TestSharedMend(t *testing.T) {
 		"whole, and another":   {stranger(6, "}\n{s}\n"), "{a}\n{b}\n{s}\n{c}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "x")
+			path := filepath.Join(t.TempDir(), "x.jsonl")
 			p := &party{o: Options{Shared: SharedLock}, path: path, chunk: 1, lines: []string{"{a}\n", "{b}\n"}}
 			p.run(t, -1, 1, 1)
 			if p.run(t, killedWithin, 1, 2) {
