@@ -66,6 +66,9 @@ func (s *sharer) appendAlone(f *file) error {
 		}
 		b := f.lines[:s.fitting(f)]
 		n := len(b)
+		if err := l.load(b); err != nil { // the first that fails where there is no room
+			return err
+		}
 		if err := l.take(); err != nil {
 			return err
 		}

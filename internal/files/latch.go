@@ -24,8 +24,8 @@ import (
 //	│ magic │ id │ number │ phase │ inode │ offset │ length │ sum │ void × 64 │ check │        │ the batch │
 //	└───────┴────┴────────┴───────┴───────┴────────┴────────┴─────┴───────────┴───────┴──── ─ ─┴───────────┘
 //
-// Each batch has a number. It is taken before the writer notes it in its own state, and made once
-// the batch is in the latch: from then on it will be in the file. Numbers that were taken and never
+// Each batch has a number. It is taken once the batch is in the latch and before the writer notes it
+// in its own state, and made after that: from then on it will be in the file. Numbers that were taken and never
 // made are void. So of each batch that a dead process noted, its heir knows whether it stands in
 // the file, however much others have written since, and whatever became of the file.
 //
@@ -167,11 +167,14 @@ func (l *latch) take() error {
 	return l.put()
 }
 
-// make puts a batch that goes to a place of a file into the latch.
+// load puts a batch into the latch, whose last one is in its file.
+func (l *latch) load(b []byte) error {
+	_, err := l.kernel.writeAt(l.file, b, latchBatch)
+	return err
+}
+
+// make says that what was loaded goes to a place of a file.
 func (l *latch) make(b []byte, inode uint64, offset int64) error {
-	if _, err := l.kernel.writeAt(l.file, b, latchBatch); err != nil {
-		return err
-	}
 	h := &l.head
 	h.phase, h.inode, h.offset, h.length, h.sum = made, inode, uint64(offset), uint64(len(b)), crc32.Checksum(b, tailTable)
 	return l.put()

@@ -397,6 +397,37 @@ func TestLatchVoid(t *testing.T) {
 	}
 }
 
+// TestLatchFull: a disk that has no room for a batch in the latch costs no numbers, of which it
+// remembers a few.
+func TestLatchFull(t *testing.T) {
+	haveSharing(t, SharedLock)
+	path := filepath.Join(t.TempDir(), "x")
+	full := errors.New("no room")
+	left := 0
+	k := &kernel{writeAt: func(f *os.File, b []byte, at int64) (int, error) {
+		if at > 0 && left > 0 {
+			left--
+			return 0, full
+		}
+		return f.WriteAt(b, at)
+	}, sync: (*os.File).Sync, syncDir: syncDir, atOnce: 1}
+	s := openSet(t, path, nil, &Options{Shared: SharedLock, kernel: k})
+	for i := range 2 {
+		add(t, s, "", fmt.Sprintf("{%d}\n", i))
+		for range left {
+			if _, err := s.Sync(); !errors.Is(err, full) {
+				t.Fatal(err)
+			}
+		}
+		_, err := s.Sync()
+		must(t, err)
+		left = voids + 1
+	}
+	if h, ok := parseLatch(read(t, path+latchEnding)); !ok || h.number != 2 || len(h.void) > 0 {
+		t.Errorf("%+v", h)
+	}
+}
+
 // TestSharedMend: what lies in a latch comes into the file, whatever somebody else did to it.
 func TestSharedMend(t *testing.T) {
 	haveSharing(t, SharedLock)
@@ -485,9 +516,9 @@ func TestSharedDamaged(t *testing.T) {
 	}
 }
 
-// killedWithin is when a process is killed that writes a line under the lock: a head taken, a
-// state, the batch and a head with it, and two bytes of the line.
-const killedWithin = 2 + 2 + 4 + 2 + 2
+// killedWithin is when a process is killed that writes a line under the lock: the batch in
+// the latch, a head taken, a state, a head with the batch, and two bytes of the line.
+const killedWithin = 4 + 2 + 2 + 2 + 2
 
 // stranger writes a file from a place on that a killed process has written to, without the lock.
 func stranger(at int64, text string) func(t *testing.T, path string) {
