@@ -68,7 +68,7 @@ func (h *handles) openOnce(f *file) error {
 		handle.Close()
 		return err
 	}
-	if h.o.Rotation.on() || h.index.passedOn(f) {
+	if h.o.Rotation.on() || h.o.Shared != Unshared || h.index.passedOn(f) {
 		if now, _, err := idAt(f.path); !lockFile(handle, false) || err != nil || now != id {
 			handle.Close()
 			return errMoved

@@ -528,6 +528,27 @@ func stranger(at int64, text string) func(t *testing.T, path string) {
 	}
 }
 
+// TestSharedHeld: what one process rotates and compresses stays while another writes it that does
+// not rotate.
+func TestSharedHeld(t *testing.T) {
+	for _, how := range []Sharing{SharedAppend, SharedLock} {
+		t.Run(fmt.Sprint(how), func(t *testing.T) {
+			haveSharing(t, how)
+			path := filepath.Join(t.TempDir(), "x")
+			s := openSet(t, path, nil, &Options{Shared: how})
+			add(t, s, "", "{a}\n")
+			_, err := s.Sync()
+			must(t, err)
+			f, err := os.Open(path)
+			must(t, err)
+			defer f.Close()
+			if lockFile(f, true) && CanLock {
+				t.Error("a keeper gets the lock of a file that is written")
+			}
+		})
+	}
+}
+
 // TestSharedMidnight: a process that began to wait for the file before its time was over does not
 // rotate the one that another has begun meanwhile.
 func TestSharedMidnight(t *testing.T) {
