@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"time"
@@ -133,12 +134,12 @@ func (s *sharer) mend(f *file, l *latch) error {
 	}
 	h := &l.head
 	to, size := f.handle, f.end
-	if h.inode != f.id.inode {
-		if path, n := appendableAs(f.path, h.inode); path != "" { // another program renamed it
-			moved, err := os.OpenFile(path, openFlags, 0)
-			if err != nil {
-				return err
-			}
+	if h.inode != f.id.inode { // another program renamed it
+		moved, n, err := openMoved(f.path, h.inode)
+		if err != nil {
+			return err
+		}
+		if moved != nil {
 			defer moved.Close()
 			to, size = moved, n
 		} else {
@@ -169,6 +170,18 @@ func (s *sharer) mend(f *file, l *latch) error {
 		}
 	}
 	return l.wrote()
+}
+
+// openMoved opens the file that was at a path, nil if there is none that may be written.
+func openMoved(path string, inode uint64) (f *os.File, size int64, err error) {
+	name, size := appendableAs(path, inode)
+	if name == "" {
+		return nil, 0, nil
+	}
+	if f, err = os.OpenFile(name, openFlags, 0); errors.Is(err, fs.ErrPermission) {
+		return nil, 0, nil
+	}
+	return f, size, err
 }
 
 // restOf returns what a file of the given size lacks of a batch that was begun at a place. whole is
