@@ -582,6 +582,32 @@ func TestSharedMidnight(t *testing.T) {
 	}
 }
 
+// TestBatchInBound: a batch is not looked for without end.
+func TestBatchInBound(t *testing.T) {
+	first := []byte("{a}\n")
+	read := readerAt(func(b []byte, at int64) (int, error) {
+		if at > mostSought+3<<20 {
+			t.Fatalf("it reads at %d", at)
+		}
+		clear(b)
+		for i, c := range []byte("\n{a}\n") {
+			if place := mostSought + 1<<20 + int64(i) - at; 0 <= place && place < int64(len(b)) {
+				b[place] = c
+			}
+		}
+		return len(b), nil
+	})
+	for from, want := range map[int64]bool{0: false, 2 << 20: true} {
+		if got := batchIn(read, from, first, []stretch{stretchOf(first)}); got != want {
+			t.Errorf("from %d: %v", from, got)
+		}
+	}
+}
+
+type readerAt func(b []byte, at int64) (int, error)
+
+func (r readerAt) ReadAt(b []byte, at int64) (int, error) { return r(b, at) }
+
 // FuzzParseShared reads states of shared files.
 func FuzzParseShared(f *testing.F) {
 	f.Add(appendShared(nil, &sharedState{number: 7}))
