@@ -428,6 +428,35 @@ func TestLatchFull(t *testing.T) {
 	}
 }
 
+// TestLatchRestart: after a restart of the machine a latch has another id, since its numbers may have
+// been set back by a power cut. What lies in it is completed all the same.
+func TestLatchRestart(t *testing.T) {
+	haveSharing(t, SharedLock)
+	path := filepath.Join(t.TempDir(), "x")
+	p := &party{o: Options{Shared: SharedLock}, path: path, chunk: 1, lines: []string{"{a}\n", "{b}\n"}}
+	p.run(t, -1, 1, 1)
+	if p.run(t, killedWithin, 1, 2) {
+		t.Fatal("it was not killed")
+	}
+	text := read(t, path+latchEnding)
+	before, _ := parseLatch(text)
+	then := before
+	then.boot = 1
+	overwrite(t, path+latchEnding, append(then.append(nil), text[latchLen:]...))
+	s := openSet(t, path, nil, &Options{Shared: SharedLock})
+	add(t, s, "", "{c}\n")
+	_, err := s.Sync()
+	must(t, err)
+	h, ok := parseLatch(read(t, path+latchEnding))
+	l := latch{head: h}
+	if !ok || bootID() != 0 && (h.boot != bootID() || l.has(place{before.id, before.number})) {
+		t.Errorf("%+v, before %+v", h, before)
+	}
+	if got, want := string(read(t, path)), "{a}\n{b}\n{c}\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestSharedMend: what lies in a latch comes into the file, whatever somebody else did to it.
 func TestSharedMend(t *testing.T) {
 	haveSharing(t, SharedLock)
