@@ -108,7 +108,7 @@ func (h *handles) makeRoom(n int) error {
 	for f := h.oldest; f != nil && h.n-len(last)+n > h.o.MaxOpen; f = f.newer {
 		last = append(last, f)
 	}
-	return h.close(last...)
+	return h.leave(last)
 }
 
 // closeIdle closes files that nobody used for long.
@@ -119,7 +119,16 @@ func (h *handles) closeIdle() error {
 			idle = append(idle, f)
 		}
 	}
-	return h.close(idle...)
+	return h.leave(idle)
+}
+
+// leave closes files that are not about to be written.
+func (h *handles) leave(files []*file) error {
+	err := h.close(files...)
+	for _, f := range files {
+		f.closeLatch()
+	}
+	return err
 }
 
 // end closes all. With NoSync it brings what they got to the disk.

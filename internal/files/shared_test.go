@@ -457,6 +457,34 @@ func TestLatchRestart(t *testing.T) {
 	}
 }
 
+// TestLatchesOpen: no more latches are open than files, and those that are not used are closed.
+func TestLatchesOpen(t *testing.T) {
+	haveSharing(t, SharedLock)
+	s := openSet(t, filepath.Join(t.TempDir(), "{tag}"), nil, &Options{Shared: SharedLock, MaxOpen: 2})
+	open := func() (n int) {
+		for _, f := range s.index.order {
+			if f.latch != nil {
+				n++
+			}
+		}
+		return n
+	}
+	for _, tag := range []string{"a", "b", "c", "d"} {
+		add(t, s, tag, "{}\n")
+	}
+	must(t, s.Write())
+	if n := open(); n > 2 {
+		t.Errorf("%d latches are open", n)
+	}
+	for f := s.handles.newest; f != nil; f = f.older {
+		f.used = time.Now().Add(-2 * s.o.Idle)
+	}
+	must(t, s.Write())
+	if n := open(); n > 0 {
+		t.Errorf("%d latches are open that nobody uses", n)
+	}
+}
+
 // TestSharedMend: what lies in a latch comes into the file, whatever somebody else did to it.
 func TestSharedMend(t *testing.T) {
 	haveSharing(t, SharedLock)
