@@ -24,8 +24,8 @@ import (
 //	│ magic │ id │ number │ phase │ inode │ offset │ length │ sum │ boot │ void × 64 │ check │     │ the batch │
 //	└───────┴────┴────────┴───────┴───────┴────────┴────────┴─────┴──────┴───────────┴───────┴─ ─ ─┴───────────┘
 //
-// Each batch has a number. It is taken once the batch is in the latch and before the writer notes it
-// in its own state, and made after that: from then on it will be in the file. Numbers that were
+// Each batch has a number. It is taken once the batch is in the latch and before the writer notes
+// it in its own state, and made after that: from then on it will be in the file. Numbers that were
 // taken and never made are void. So of each batch that a dead process noted, its heir knows whether
 // it stands in the file, however much others have written since, and whatever became of the file.
 //

@@ -428,8 +428,8 @@ func TestLatchFull(t *testing.T) {
 	}
 }
 
-// TestLatchRestart: after a restart of the machine a latch has another id, since its numbers may have
-// been set back by a power cut. What lies in it is completed all the same.
+// TestLatchRestart: after a restart of the machine a latch has another id, since its numbers may
+// have been set back by a power cut. What lies in it is completed all the same.
 func TestLatchRestart(t *testing.T) {
 	haveSharing(t, SharedLock)
 	path := filepath.Join(t.TempDir(), "x")

@@ -29,8 +29,8 @@ func standsIn(f *file) bool {
 	return batchIn(h, int64(min(l.place[1], uint64(size))), first, l.stretches[l.met:])
 }
 
-// mostSought is how far behind its place a batch is looked for. Others write little in the time that
-// a write takes; what stands farther away would take long to find, and comes again.
+// mostSought is how far behind its place a batch is looked for. Others write little in the time
+// that a write takes; what stands farther away would take long to find, and comes again.
 const mostSought = 64 << 20
 
 // batchIn looks for a batch from a place on: its first line at the start of a line, and then the

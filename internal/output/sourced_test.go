@@ -99,6 +99,44 @@ func TestSharedUntimed(t *testing.T) {
 	}
 }
 
+// TestSharedLong: a long event, which a shared file does not take, costs none of the lines before
+// it.
+func TestSharedLong(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	o, err := NewFile(&FileConfig{Path: path, Shared: files.SharedAppend})
+	must(t, err)
+	q := o.(personalOutput)
+	c, l := longOf(t, 100_000)
+	long := q.newJobLocked(ticket{chunk: c, long: l}, nil)
+	_, err = q.files.write([]*job{q.newJobLocked(ticket{chunk: chunkOf("app", 0, 3)}, nil), long}, true)
+	must(t, err)
+	must(t, o.Close(context.Background()))
+	must(t, q.files.close())
+	if len(long.rejected) != 1 {
+		t.Errorf("rejected: %v", long.rejected)
+	}
+	b, err := os.ReadFile(path)
+	must(t, err)
+	if n := bytes.Count(b, []byte{'\n'}); n != 3 {
+		t.Errorf("%d lines, want 3: %q", n, b)
+	}
+}
+
+// TestGroupOfSource: what is written together is of one source.
+func TestGroupOfSource(t *testing.T) {
+	q := newQueue("x", &slowSink{}, &Trip{}, 0, 0)
+	for _, source := range []int{0, 0, 1, 1, 1} {
+		q.jobs = append(q.jobs, q.newJobLocked(ticket{chunk: chunkOf("app", 0, 1), source: source}, nil))
+	}
+	for _, want := range []int{2, 3} {
+		group, ready := q.fill(nil)
+		if !ready || len(group) != want {
+			t.Errorf("%d jobs, want %d", len(group), want)
+		}
+		q.jobs = q.jobs[len(group):]
+	}
+}
+
 // BenchmarkShared is a chunk of 1,000 lines to a file, as one process writes it that shares the
 // file or does not.
 func BenchmarkShared(b *testing.B) {
