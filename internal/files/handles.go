@@ -25,6 +25,10 @@ type handles struct {
 	failed   error     // a sync failed
 }
 
+// clockTick is how far a file's time of last change may be behind the clock: file systems take it
+// from one that the kernel sets some hundred times a second.
+const clockTick = 20 * time.Millisecond
+
 // errMoved says that a file was rotated by another process while it was opened.
 var errMoved = errors.New("the file is being rotated by another process")
 
@@ -75,7 +79,7 @@ func (h *handles) openOnce(f *file) error {
 		}
 		f.period = h.o.Rotation.period(h.now)
 		if info.Size() > 0 {
-			f.period = h.o.Rotation.period(info.ModTime())
+			f.period = h.o.Rotation.period(info.ModTime().Add(clockTick))
 		}
 	}
 	if f.id != id {
