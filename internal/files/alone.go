@@ -3,10 +3,14 @@
 package files
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"math"
 	"os"
+	"time"
 )
 
 // alone runs fn with the latch of f locked.
@@ -19,6 +23,7 @@ func (s *sharer) alone(f *file, fn func(*latch) error) error {
 		}
 		ok, err := f.latch.lock()
 		if err == nil && ok {
+			s.handles.now = time.Now()
 			err = fn(f.latch)
 			f.latch.unlock()
 			return err
@@ -62,6 +67,9 @@ func (s *sharer) appendAlone(f *file) error {
 		}
 		b := f.lines[:s.fitting(f)]
 		n := len(b)
+		if err := l.load(b); err != nil { // the first that fails where there is no room
+			return err
+		}
 		if err := l.take(); err != nil {
 			return err
 		}
@@ -102,7 +110,7 @@ func (s *sharer) begin(f *file, l *latch) (size int64, err error) {
 	if size, err = s.ready(f); err != nil {
 		return 0, err
 	}
-	ends, err := s.endsLine(f, size)
+	ends, err := endsLine(f.handle, size)
 	if err != nil || ends {
 		return size, err
 	}
@@ -116,42 +124,89 @@ func (s *sharer) begin(f *file, l *latch) (size int64, err error) {
 // mend completes the batch that is in the latch, if the process that made it was killed before it
 // had written all of it.
 func (s *sharer) mend(f *file, l *latch) error {
+	b, err := l.batch()
+	if err != nil {
+		return err
+	}
+	if b == nil {
+		s.o.Report(fmt.Errorf("files: %s is damaged; what a process was killed at may be torn in %s", l.file.Name(), f.path))
+		return l.unmake()
+	}
 	h := &l.head
 	to, size := f.handle, f.end
-	if h.inode != f.id.inode {
-		if path, n := movedAs(f.path, h.inode); path != "" { // another program renamed it
-			moved, err := os.OpenFile(path, openFlags, 0)
-			if err != nil {
-				return err
-			}
-			defer moved.Close()
-			to, size = moved, n
-		} else {
-			h.offset = uint64(size) // it is gone, with what was in it
-		}
-	}
-	if uint64(size) < h.offset {
-		h.offset = uint64(size) // somebody has cut it
-	}
-	if done := uint64(size) - h.offset; done < h.length {
-		b, err := l.batch()
+	if h.inode != f.id.inode { // another program renamed it
+		moved, n, err := openMoved(f.path, h.inode)
 		if err != nil {
 			return err
 		}
-		if b == nil {
-			s.o.Report(fmt.Errorf("files: %s is damaged; what a process was killed at may be torn in %s", l.file.Name(), f.path))
-			return l.wrote()
+		if moved != nil {
+			defer moved.Close()
+			to, size = moved, n
+		} else {
+			h.inode, h.offset = f.id.inode, math.MaxUint64 // it is gone, with what was in it
 		}
-		f.dirty = true
-		n, err := s.o.kernel.write(to, b[done:])
-		if err == nil && n < len(b[done:]) {
-			err = io.ErrShortWrite
-		}
+	}
+	rest, whole := restOf(to, h.offset, size, b)
+	if !whole { // from here on it stands at the end
+		ends, err := endsLine(to, size)
 		if err != nil {
+			return err
+		}
+		if !ends {
+			s.tear(f)
+			if err := s.complete(f, to, []byte{'\n'}); err != nil {
+				return err
+			}
+			size++
+		}
+		h.offset, rest = uint64(size), b
+		if err := l.put(); err != nil {
+			return err
+		}
+	}
+	if len(rest) > 0 {
+		if err := s.complete(f, to, rest); err != nil {
 			return err
 		}
 	}
 	return l.wrote()
+}
+
+// openMoved opens the file that was at a path, nil if there is none that may be written.
+func openMoved(path string, inode uint64) (f *os.File, size int64, err error) {
+	name, size := appendableAs(path, inode)
+	if name == "" {
+		return nil, 0, nil
+	}
+	if f, err = os.OpenFile(name, openFlags, 0); errors.Is(err, fs.ErrPermission) {
+		return nil, 0, nil
+	}
+	return f, size, err
+}
+
+// restOf returns what a file of the given size lacks of a batch that was begun at a place. whole is
+// false if that is not known, and all of it has to come: the file was cut, or somebody wrote
+// without the lock what stands there.
+func restOf(r io.ReaderAt, at uint64, size int64, b []byte) (rest []byte, whole bool) {
+	if at > uint64(size) {
+		return b, false
+	}
+	there := make([]byte, min(int64(len(b)), size-int64(at)))
+	if n, _ := r.ReadAt(there, int64(at)); n == len(there) && bytes.Equal(there, b[:n]) {
+		return b[n:], true
+	}
+	first := b[:bytes.IndexByte(b, '\n')+1]
+	return nil, batchIn(r, int64(at), first, []stretch{stretchOf(b)})
+}
+
+// complete writes to the file of a batch, wherever that is.
+func (s *sharer) complete(f *file, to *os.File, b []byte) error {
+	f.dirty = true
+	n, err := s.o.kernel.write(to, b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	return err
 }
 
 // end closes the latches.

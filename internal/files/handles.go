@@ -21,9 +21,13 @@ type handles struct {
 	index    *index
 	recorder *recorder
 	dirs     dirs
-	now      time.Time // when the call of the Set that runs began
+	now      time.Time // when the call of the Set that runs began, or had the lock of a shared file
 	failed   error     // a sync failed
 }
+
+// clockTick is how far a file's time of last change may be behind the clock: file systems take it
+// from one that the kernel sets some hundred times a second.
+const clockTick = 20 * time.Millisecond
 
 // errMoved says that a file was rotated by another process while it was opened.
 var errMoved = errors.New("the file is being rotated by another process")
@@ -68,14 +72,14 @@ func (h *handles) openOnce(f *file) error {
 		handle.Close()
 		return err
 	}
-	if h.o.Rotation.on() || h.index.passedOn(f) {
+	if h.o.Rotation.on() || h.o.Shared != Unshared || h.index.passedOn(f) {
 		if now, _, err := idAt(f.path); !lockFile(handle, false) || err != nil || now != id {
 			handle.Close()
 			return errMoved
 		}
 		f.period = h.o.Rotation.period(h.now)
 		if info.Size() > 0 {
-			f.period = h.o.Rotation.period(info.ModTime())
+			f.period = h.o.Rotation.period(info.ModTime().Add(clockTick))
 		}
 	}
 	if f.id != id {
@@ -108,7 +112,7 @@ func (h *handles) makeRoom(n int) error {
 	for f := h.oldest; f != nil && h.n-len(last)+n > h.o.MaxOpen; f = f.newer {
 		last = append(last, f)
 	}
-	return h.close(last...)
+	return h.leave(last)
 }
 
 // closeIdle closes files that nobody used for long.
@@ -119,7 +123,16 @@ func (h *handles) closeIdle() error {
 			idle = append(idle, f)
 		}
 	}
-	return h.close(idle...)
+	return h.leave(idle)
+}
+
+// leave closes files that are not about to be written.
+func (h *handles) leave(files []*file) error {
+	err := h.close(files...)
+	for _, f := range files {
+		f.closeLatch()
+	}
+	return err
 }
 
 // end closes all. With NoSync it brings what they got to the disk.

@@ -44,6 +44,28 @@ func idAt(path string) (id fileID, size int64, err error) {
 	return fileID{dev: uint64(st.Dev), inode: st.Ino}, st.Size, nil
 }
 
+// writeOnce is a Write that does not go on after the kernel took a part: others' lines may be in
+// between by then.
+func writeOnce(f *os.File, b []byte) (n int, err error) {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	err = c.Write(func(fd uintptr) bool {
+		for {
+			n, failed = syscall.Write(int(fd), b)
+			if !errors.Is(failed, syscall.EINTR) {
+				return true
+			}
+		}
+	})
+	if failed != nil {
+		err = &fs.PathError{Op: "write", Path: f.Name(), Err: failed}
+	}
+	return max(n, 0), err
+}
+
 // isLink reports whether an open failed because a symbolic link was not followed.
 func isLink(err error) bool { return errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.EMLINK) }
 

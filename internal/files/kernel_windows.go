@@ -42,6 +42,8 @@ func idAt(path string) (id fileID, size int64, err error) {
 	return id, info.Size(), err
 }
 
+func writeOnce(f *os.File, b []byte) (int, error) { return f.Write(b) }
+
 func isLink(error) bool { return false }
 
 // syncDir: Windows has no such thing.

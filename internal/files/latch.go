@@ -19,18 +19,19 @@ import (
 // writes in it first. So whatever it was killed at, the next that has the lock finds the batch
 // whole and completes it:
 //
-//	0       8    16       24      32      40       48       56    64          576     584      4096
-//	┌───────┬────┬────────┬───────┬───────┬────────┬────────┬─────┬───────────┬───────┬──── ─ ─┬───────────┐
-//	│ magic │ id │ number │ phase │ inode │ offset │ length │ sum │ void × 64 │ check │        │ the batch │
-//	└───────┴────┴────────┴───────┴───────┴────────┴────────┴─────┴───────────┴───────┴──── ─ ─┴───────────┘
+//	0       8    16       24      32      40       48       56    60     64          576     584    4096
+//	┌───────┬────┬────────┬───────┬───────┬────────┬────────┬─────┬──────┬───────────┬───────┬─ ─ ─┬───────────┐
+//	│ magic │ id │ number │ phase │ inode │ offset │ length │ sum │ boot │ void × 64 │ check │     │ the batch │
+//	└───────┴────┴────────┴───────┴───────┴────────┴────────┴─────┴──────┴───────────┴───────┴─ ─ ─┴───────────┘
 //
-// Each batch has a number. It is taken before the writer notes it in its own state, and made once
-// the batch is in the latch: from then on it will be in the file. Numbers that were taken and never
-// made are void. So of each batch that a dead process noted, its heir knows whether it stands in
-// the file, however much others have written since, and whatever became of the file.
+// Each batch has a number. It is taken once the batch is in the latch and before the writer notes
+// it in its own state, and made after that: from then on it will be in the file. Numbers that were
+// taken and never made are void. So of each batch that a dead process noted, its heir knows whether
+// it stands in the file, however much others have written since, and whatever became of the file.
 //
 //	taken ─→ noted by its writer ─→ made ─→ in the file ─→ written
-//	  └────── killed: void, says the next ─┘     └─ killed: the next completes it
+//	  └────── killed: void, says the next ─┘     └─ killed: the next completes it, or, where the
+//	                                                latch was damaged, makes it one that was taken
 //
 // It is not the file itself that is locked, because that is renamed under the lock, and its own
 // locks say who writes it; nor its directory, which cannot be locked on every file system. The head
@@ -50,6 +51,7 @@ type latchHead struct {
 	offset uint64 // where
 	length uint64
 	sum    uint32
+	boot   uint32   // which start of the machine the numbers are of; 0: not known
 	void   []uint64 // the last of those numbers, at most voids
 }
 
@@ -61,10 +63,13 @@ const (
 
 const (
 	latchMagic = "SPWLATCH"
-	latchCheck = 576
-	latchLen   = 584
+	latchVoid  = 64
+	latchCheck = latchVoid + 8*voids
+	latchLen   = latchCheck + 8
 	latchBatch = 4096 // where the batch begins
 	voids      = 64
+
+	mostBatch = 64 << 20 // read of a latch, which is anybody's bytes; none is that large
 )
 
 // latchEnding is what the name of a latch has behind that of its file. No tag becomes a name with
@@ -73,7 +78,7 @@ const latchEnding = "~lock"
 
 func (h *latchHead) append(b []byte) []byte {
 	b = append(b, latchMagic...)
-	for _, n := range [...]uint64{h.id, h.number, h.phase, h.inode, h.offset, h.length, uint64(h.sum)} {
+	for _, n := range [...]uint64{h.id, h.number, h.phase, h.inode, h.offset, h.length, uint64(h.sum) | uint64(h.boot)<<32} {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
 	for i := range voids {
@@ -92,8 +97,11 @@ func parseLatch(b []byte) (h latchHead, ok bool) {
 	if len(b) < latchLen || string(b[:8]) != latchMagic || number(latchCheck) != uint64(crc32.Checksum(b[:latchCheck], tailTable)) {
 		return h, false
 	}
-	h = latchHead{id: number(8), number: number(16), phase: number(24), inode: number(32), offset: number(40), length: number(48), sum: uint32(number(56))}
-	for at := 64; at < latchCheck; at += 8 {
+	h = latchHead{
+		id: number(8), number: number(16), phase: number(24), inode: number(32), offset: number(40), length: number(48),
+		sum: uint32(number(56)), boot: uint32(number(56) >> 32),
+	}
+	for at := latchVoid; at < latchCheck; at += 8 {
 		if n := number(at); n > 0 {
 			h.void = append(h.void, n)
 		}
@@ -142,7 +150,21 @@ func (l *latch) lock() (ok bool, err error) {
 	if l.head, there = parseLatch(b[:n]); !there {
 		l.head = latchHead{id: rand.Uint64(), phase: written}
 	}
+	l.head.started(bootID())
 	return true, nil
+}
+
+// started says which start of the machine this is. Nothing of a latch is synced, so a power cut may
+// set its numbers back, and what a process has noted on a disk may name one that is used again. So
+// they are numbers of another latch after a restart.
+func (h *latchHead) started(boot uint32) {
+	if boot == 0 {
+		return
+	}
+	if h.boot != 0 && h.boot != boot {
+		h.id, h.void = rand.Uint64(), nil
+	}
+	h.boot = boot
 }
 
 func (l *latch) unlock() { unlockFile(l.file) }
@@ -164,11 +186,14 @@ func (l *latch) take() error {
 	return l.put()
 }
 
-// make puts a batch that goes to a place of a file into the latch.
+// load puts a batch into the latch, whose last one is in its file.
+func (l *latch) load(b []byte) error {
+	_, err := l.kernel.writeAt(l.file, b, latchBatch)
+	return err
+}
+
+// make says that what was loaded goes to a place of a file.
 func (l *latch) make(b []byte, inode uint64, offset int64) error {
-	if _, err := l.kernel.writeAt(l.file, b, latchBatch); err != nil {
-		return err
-	}
 	h := &l.head
 	h.phase, h.inode, h.offset, h.length, h.sum = made, inode, uint64(offset), uint64(len(b)), crc32.Checksum(b, tailTable)
 	return l.put()
@@ -177,6 +202,12 @@ func (l *latch) make(b []byte, inode uint64, offset int64) error {
 // wrote says that the batch is in its file.
 func (l *latch) wrote() error {
 	l.head.phase = written
+	return l.put()
+}
+
+// unmake says that the batch cannot be completed, so that its lines come again: see take.
+func (l *latch) unmake() error {
+	l.head.phase = taken
 	return l.put()
 }
 
@@ -200,7 +231,7 @@ func (l *latch) batch() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	room := uint64(max(info.Size()-latchBatch, 0)) // so much is there: the head's length alone sizes nothing
+	room := uint64(min(max(info.Size()-latchBatch, 0), mostBatch)) // the head's length alone sizes nothing
 	if l.head.length > room {
 		return nil, nil
 	}

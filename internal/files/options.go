@@ -31,11 +31,12 @@ type Options struct {
 	NoSync bool
 
 	// Shared says that other processes write the same files. Then what Record makes durable names
-	// what is about to be written, and there is neither Long nor Checkpoint. Distinct says that
-	// lines of two processes are never equal; without it SharedAppend has the last batch of a
-	// killed process come again, whether it stands in the file or not.
+	// what is about to be written, and there is neither Long nor Checkpoint. Distinct is how
+	// lines begin that are never equal in two processes, "" if there are none. SharedAppend has the
+	// last batch of a killed process come again, whether it stands in the file or not, unless its
+	// first line begins so.
 	Shared   Sharing
-	Distinct bool
+	Distinct string
 
 	// Rotation is never, if zero. What Sync returns must be committed before the next Write, which
 	// lets the rotated files that it settled be compressed and deleted.
@@ -115,7 +116,13 @@ func (o *Options) resolved() (Options, error) {
 		r.Report = func(error) {}
 	}
 	if r.kernel == nil {
-		r.kernel = &kernel{write: (*os.File).Write, sync: syncData, syncDir: syncDir, atOnce: 8}
+		r.kernel = &kernel{sync: syncData, syncDir: syncDir, atOnce: 8}
+	}
+	if r.kernel.write == nil {
+		r.kernel.write = (*os.File).Write
+		if r.Shared != Unshared {
+			r.kernel.write = writeOnce
+		}
 	}
 	if r.kernel.writeAt == nil {
 		r.kernel.writeAt = (*os.File).WriteAt

@@ -108,16 +108,33 @@ func rotatedOf(path string) ([]rotated, error) {
 // name in the same directory that begins as the path does, as rotated files have it, Spillway's own
 // and those of other programs. "" if there is none.
 func movedAs(path string, inode uint64) (name string, size int64) {
+	_, base, _ := splitName(path)
+	return renamedAs(path, inode, base)
+}
+
+// appendableAs is movedAs for a file that is to be appended to, and whose inode may be another's by
+// now: its name begins with all of the old one, and is none of a compressed file or a latch.
+func appendableAs(path string, inode uint64) (name string, size int64) {
+	name, size = renamedAs(path, inode, filepath.Base(path))
+	for _, ending := range []string{compressedEnd, ".tmp", latchEnding} {
+		if strings.HasSuffix(name, ending) {
+			return "", 0
+		}
+	}
+	return name, size
+}
+
+func renamedAs(path string, inode uint64, begins string) (name string, size int64) {
 	if name, size = rotatedAs(path, inode); name != "" {
 		return name, size
 	}
-	dir, base, _ := splitName(path)
+	dir, _ := filepath.Split(path)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", 0
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), base) || dir+e.Name() == path {
+		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), begins) || dir+e.Name() == path {
 			continue
 		}
 		if id, size, err := idAt(dir + e.Name()); err == nil && id.inode == inode {

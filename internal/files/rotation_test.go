@@ -363,3 +363,22 @@ func TestTagsLikeRotatedFiles(t *testing.T) {
 		must(t, s.Close())
 	}
 }
+
+// TestRotateNoFresh: the time of a file's last change may be behind the clock by a tick of the
+// kernel's. A file that was begun right after midnight is not taken for one of the day before.
+func TestRotateNoFresh(t *testing.T) {
+	midnight := time.Now().Truncate(time.Second)
+	o := Options{Rotation: Rotation{Every: time.Duration(midnight.Unix()) * time.Second}}
+	for before, want := range map[time.Duration]string{5 * time.Millisecond: "{a}\n{b}\n", time.Second: "{b}\n"} {
+		path := filepath.Join(t.TempDir(), "x")
+		overwrite(t, path, []byte("{a}\n"))
+		must(t, os.Chtimes(path, time.Time{}, midnight.Add(-before)))
+		s := openSet(t, path, nil, &o)
+		add(t, s, "", "{b}\n")
+		_, err := s.Sync()
+		must(t, err)
+		if got := string(read(t, path)); got != want {
+			t.Errorf("%v before midnight: %q, want %q", before, got, want)
+		}
+	}
+}

@@ -165,19 +165,19 @@ func (s *sharer) meet(f *file, all bool) (waits bool, err error) {
 func (s *sharer) stands(f *file) (there bool, err error) {
 	if s.o.Shared == SharedLock {
 		err = s.alone(f, func(l *latch) error {
-			if there = l.has(f.lot.place); !there {
-				return nil
-			}
-			return s.settled(f, l)
+			err := s.settled(f, l) // which says what cannot be completed
+			there = l.has(f.lot.place)
+			return err
 		})
 		return there, err
 	}
-	return s.o.Distinct && standsIn(f), nil
+	return s.o.Distinct != "" && bytes.HasPrefix(f.lines, []byte(s.o.Distinct)) && standsIn(f), nil
 }
 
 // ready makes the file at the path of f ready to take its lines: open, the same that is at the
 // path, rotated if that is due. It returns how long it is.
 func (s *sharer) ready(f *file) (size int64, err error) {
+	s.handles.now = time.Now() // it may have waited for others: see rotator.due
 	for {
 		if size, err = s.reach(f); err != nil || !s.rotator.due(f, size) {
 			return size, err

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spillwaylog/spillway/internal/needs"
 )
@@ -153,8 +154,8 @@ func TestSharedKills(t *testing.T) {
 		{"lock", Options{Shared: SharedLock}},
 		{"lock, rotated", Options{Shared: SharedLock, Rotation: Rotation{Size: 60}}},
 		{"append", Options{Shared: SharedAppend}},
-		{"append, distinct", Options{Shared: SharedAppend, Distinct: true}},
-		{"append, rotated", Options{Shared: SharedAppend, Distinct: true, Rotation: Rotation{Size: 60}}},
+		{"append, distinct", Options{Shared: SharedAppend, Distinct: "{"}},
+		{"append, rotated", Options{Shared: SharedAppend, Distinct: "{", Rotation: Rotation{Size: 60}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -244,7 +245,7 @@ func TestSharedGlued(t *testing.T) {
 		}
 		return f.Write(b)
 	}, sync: (*os.File).Sync, syncDir: syncDir, atOnce: 1}
-	s := openSet(t, path, nil, &Options{Shared: SharedAppend, Distinct: true, kernel: k})
+	s := openSet(t, path, nil, &Options{Shared: SharedAppend, Distinct: "{", kernel: k})
 	add(t, s, "", "{a}\n")
 	add(t, s, "", "{b}\n")
 	_, err := s.Sync()
@@ -260,6 +261,33 @@ func TestSharedGlued(t *testing.T) {
 	_, err = s.Sync()
 	must(t, err)
 	if got, want := string(read(t, path)), "{fragm{a}\n{b}\n{a}\n{again\n{c}\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestSharedGluedFull: the same, and the disk is full before the batch is whole. Its first line is
+// not taken for written.
+func TestSharedGluedFull(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	once, full := true, errors.New("no room")
+	k := &kernel{write: func(f *os.File, b []byte) (int, error) {
+		if !once {
+			return f.Write(b)
+		}
+		once = false
+		appendTo(t, path, "{fragm")
+		n, err := f.Write(b[:5])
+		return n, errors.Join(err, full)
+	}, sync: (*os.File).Sync, syncDir: syncDir, atOnce: 1}
+	s := openSet(t, path, nil, &Options{Shared: SharedAppend, kernel: k})
+	add(t, s, "", "{a}\n")
+	add(t, s, "", "{b}\n")
+	if _, err := s.Sync(); !errors.Is(err, full) {
+		t.Fatal(err)
+	}
+	_, err := s.Sync()
+	must(t, err)
+	if got, want := string(read(t, path)), "{fragm{a}\n{\n{a}\n{b}\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -307,107 +335,77 @@ func TestSharedFull(t *testing.T) {
 	}
 }
 
-// TestSharedLatch: a latch that somebody removed, cut or overwrote costs no line.
-func TestSharedLatch(t *testing.T) {
-	haveSharing(t, SharedLock)
-	for name, harm := range map[string]func(t *testing.T, path string){
-		"removed":     func(t *testing.T, path string) { must(t, os.Remove(path)) },
-		"cut":         func(t *testing.T, path string) { must(t, os.Truncate(path, 100)) },
-		"overwritten": func(t *testing.T, path string) { overwrite(t, path, []byte(strings.Repeat("x", 5000))) },
-		"replaced":    func(t *testing.T, path string) { must(t, os.Remove(path)); overwrite(t, path, nil) },
-	} {
-		t.Run(name, func(t *testing.T) {
+// TestSharedHeld: what one process rotates and compresses stays while another writes it that does
+// not rotate.
+func TestSharedHeld(t *testing.T) {
+	for _, how := range []Sharing{SharedAppend, SharedLock} {
+		t.Run(fmt.Sprint(how), func(t *testing.T) {
+			haveSharing(t, how)
 			path := filepath.Join(t.TempDir(), "x")
-			a := openSet(t, path, nil, &Options{Shared: SharedLock})
-			b := openSet(t, path, nil, &Options{Shared: SharedLock})
-			for i := range 3 {
-				for _, s := range []*Set{a, b} {
-					add(t, s, "", fmt.Sprintf("{%d}\n", i))
-					_, err := s.Sync()
-					must(t, err)
-				}
-				harm(t, path+latchEnding)
+			s := openSet(t, path, nil, &Options{Shared: how})
+			add(t, s, "", "{a}\n")
+			_, err := s.Sync()
+			must(t, err)
+			f, err := os.Open(path)
+			must(t, err)
+			defer f.Close()
+			if lockFile(f, true) && CanLock {
+				t.Error("a keeper gets the lock of a file that is written")
 			}
-			if got, want := string(read(t, path)), "{0}\n{0}\n{1}\n{1}\n{2}\n{2}\n"; got != want {
+		})
+	}
+}
+
+// TestSharedMidnight: a process that began to wait for the file before its time was over does not
+// rotate the one that another has begun meanwhile.
+func TestSharedMidnight(t *testing.T) {
+	for _, how := range []Sharing{SharedAppend, SharedLock} {
+		t.Run(fmt.Sprint(how), func(t *testing.T) {
+			haveSharing(t, how)
+			path := filepath.Join(t.TempDir(), "x")
+			o := Options{Shared: how, Rotation: Rotation{Every: 1000 * time.Hour}}
+			a, b := openSet(t, path, nil, &o), openSet(t, path, nil, &o)
+			add(t, a, "", "{a}\n")
+			_, err := a.Sync()
+			must(t, err)
+			add(t, b, "", "{b}\n")
+			x := b.sharer
+			x.handles.now = time.Now().Add(-2 * o.Rotation.Every)
+			for _, f := range x.waiting.files {
+				must(t, x.writeFile(f, true))
+			}
+			if got, want := string(read(t, path)), "{a}\n{b}\n"; got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})
 	}
 }
 
-// TestLatchVoid: of a batch that a latch no longer knows it does not say that it is there.
-func TestLatchVoid(t *testing.T) {
-	haveSharing(t, SharedLock)
-	l, err := openLatch(filepath.Join(t.TempDir(), "x"), &Options{FileMode: 0o600, kernel: &kernel{writeAt: (*os.File).WriteAt}})
-	must(t, err)
-	defer l.file.Close()
-	lock := func() {
-		ok, err := l.lock()
-		if must(t, err); !ok {
-			t.Fatal("it is not at its path")
+// TestBatchInBound: a batch is not looked for without end.
+func TestBatchInBound(t *testing.T) {
+	first := []byte("{a}\n")
+	read := readerAt(func(b []byte, at int64) (int, error) {
+		if at > mostSought+3<<20 {
+			t.Fatalf("it reads at %d", at)
 		}
-	}
-	lock()
-	must(t, l.take())
-	must(t, l.make([]byte("{x}\n"), 1, 0))
-	id := l.head.id
-	for range voids + 1 { // of which the first is forgotten
-		must(t, l.take())
-	}
-	must(t, l.take())
-	must(t, l.make([]byte("{y}\n"), 1, 0))
-	last := l.head.number
-	l.unlock()
-	lock()
-	for number := range last + 2 {
-		if have, want := l.has(place{id, number}), number == last; have != want {
-			t.Errorf("number %d of %d: %v", number, last, have)
+		clear(b)
+		for i, c := range []byte("\n{a}\n") {
+			if place := mostSought + 1<<20 + int64(i) - at; 0 <= place && place < int64(len(b)) {
+				b[place] = c
+			}
 		}
-	}
-	if l.has(place{id + 1, last}) {
-		t.Error("another latch's batch is there")
+		return len(b), nil
+	})
+	for from, want := range map[int64]bool{0: false, 2 << 20: true} {
+		if got := batchIn(read, from, first, []stretch{stretchOf(first)}); got != want {
+			t.Errorf("from %d: %v", from, got)
+		}
 	}
 }
 
-// TestSharedMend: what lies in a latch comes into the file, whatever somebody else did to it.
-func TestSharedMend(t *testing.T) {
-	haveSharing(t, SharedLock)
-	for name, tt := range map[string]struct {
-		harm func(t *testing.T, path string)
-		want string
-	}{
-		"nothing": {func(*testing.T, string) {}, "{a}\n{b}\n{c}\n"},
-		"cut":     {func(t *testing.T, path string) { must(t, os.Truncate(path, 0)) }, "{b}\n{c}\n"},
-		"renamed": {func(t *testing.T, path string) { must(t, os.Rename(path, path+".1")) }, "{c}\n"},
-		"removed": {func(t *testing.T, path string) { must(t, os.Remove(path)) }, "{b}\n{c}\n"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "x")
-			p := &party{o: Options{Shared: SharedLock}, path: path, chunk: 1, lines: []string{"{a}\n", "{b}\n"}}
-			p.run(t, -1, 1, 1)
-			// A head taken, a state, the batch and a head with it, two bytes of the line.
-			if p.run(t, 2+2+4+2+2, 1, 2) {
-				t.Fatal("it was not killed")
-			}
-			if got := string(read(t, path)); got != "{a}\n{b" {
-				t.Fatalf("%q", got)
-			}
-			tt.harm(t, path)
-			s := openSet(t, path, nil, &Options{Shared: SharedLock})
-			add(t, s, "", "{c}\n")
-			_, err := s.Sync()
-			must(t, err)
-			if got := string(read(t, path)); got != tt.want {
-				t.Errorf("%q, want %q", got, tt.want)
-			}
-			if name == "renamed" {
-				if got := string(read(t, path+".1")); got != "{a}\n{b}\n" {
-					t.Errorf("%q", got)
-				}
-			}
-		})
-	}
-}
+type readerAt func(b []byte, at int64) (int, error)
+
+func (r readerAt) ReadAt(b []byte, at int64) (int, error) { return r(b, at) }
 
 // FuzzParseShared reads states of shared files.
 func FuzzParseShared(f *testing.F) {
@@ -428,31 +426,6 @@ func FuzzParseShared(f *testing.F) {
 			if x.lot.doubt > len(x.lot.stretches) {
 				t.Fatalf("%x: %d in doubt of %d", b, x.lot.doubt, len(x.lot.stretches))
 			}
-		}
-	})
-}
-
-// FuzzLatch lets a latch be any bytes: lines are written all the same.
-func FuzzLatch(f *testing.F) {
-	head := func(h latchHead) []byte { return append(h.append(nil), make([]byte, latchBatch-latchLen)...) }
-	f.Add([]byte{})
-	f.Add(head(latchHead{id: 1, number: 2, phase: written, void: []uint64{1}}))
-	f.Add(append(head(latchHead{id: 1, number: 2, phase: made, length: 4, sum: stretchOf([]byte("{x}\n")).sum}), "{x}\n"...))
-	f.Add(head(latchHead{id: 1, phase: made, length: 1 << 60, offset: 1 << 63}))
-	dir := f.TempDir()
-	f.Fuzz(func(t *testing.T, b []byte) {
-		haveSharing(t, SharedLock)
-		path := filepath.Join(dir, "x")
-		overwrite(t, path, []byte("{old}\n"))
-		overwrite(t, path+latchEnding, b)
-		s, err := Open(path, nil, &Options{Shared: SharedLock, NoSync: true})
-		must(t, err)
-		defer s.Close()
-		add(t, s, "", "{new}\n")
-		_, err = s.Sync()
-		must(t, err)
-		if got := string(read(t, path)); !strings.HasPrefix(got, "{old}\n") || !strings.HasSuffix(got, "{new}\n") {
-			t.Fatalf("%q", got)
 		}
 	})
 }

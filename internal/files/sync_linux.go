@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strconv"
+	"sync"
 	"syscall"
 )
 
@@ -38,3 +40,10 @@ func awaitWrites(f *os.File) {
 	const seekData = 3
 	_, _ = f.Seek(0, seekData) // the answer does not matter, nor does the offset: writes append
 }
+
+// bootID says which start of the machine this is, 0 if that is not known.
+var bootID = sync.OnceValue(func() uint32 {
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	id, _ := strconv.ParseUint(string(b[:min(8, len(b))]), 16, 32)
+	return uint32(id)
+})

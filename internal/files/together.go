@@ -40,10 +40,13 @@ func (s *sharer) append(f *file) error {
 		s.taken(f, n)
 		return nil
 	}
-	// Whole lines of it stand in the file. What follows them is a fragment.
+	// Whole lines of it stand in the file. What follows them is a fragment, and so may be what
+	// precedes them.
 	f.lot.forget()
 	if lead {
 		wrote = max(wrote-1, 0)
+	} else if ends, lost := endsLine(f.handle, f.end-int64(wrote)); wrote > 0 && (!ends || lost != nil) {
+		return err
 	}
 	if whole := bytes.LastIndexByte(f.lines[:min(wrote, n)], '\n') + 1; whole > 0 && wrote < n {
 		f.lot.intend(f.lines[:whole], place{})
@@ -72,7 +75,7 @@ func (s *sharer) put(f *file, b []byte) (n int, err error) {
 func (s *sharer) follows(f *file, size int64) (lead bool, _ int64, err error) {
 	const looks = 100 // then others write all the time; an empty line harms nobody
 	for range looks {
-		if ends, err := s.endsLine(f, size); err != nil || ends {
+		if ends, err := endsLine(f.handle, size); err != nil || ends {
 			return false, size, err
 		}
 		before := size
@@ -94,13 +97,13 @@ func (s *sharer) follows(f *file, size int64) (lead bool, _ int64, err error) {
 	return true, size, nil
 }
 
-// endsLine reports whether a line ends at a place in the file, or it begins there.
-func (s *sharer) endsLine(f *file, at int64) (bool, error) {
+// endsLine reports whether a line ends at a place in a file, or the file begins there.
+func endsLine(r io.ReaderAt, at int64) (bool, error) {
 	var last [1]byte
 	if at <= 0 {
 		return true, nil
 	}
-	if n, err := f.handle.ReadAt(last[:], at-1); err != nil || n < 1 {
+	if n, err := r.ReadAt(last[:], at-1); err != nil || n < 1 {
 		if errors.Is(err, io.EOF) { // it was cut
 			err = nil
 		}
@@ -117,7 +120,7 @@ func (s *sharer) unglue(f *file, b []byte) error {
 		if f.end < 0 {
 			return nil
 		}
-		if ends, err := s.endsLine(f, f.end-int64(len(b))); err != nil || ends {
+		if ends, err := endsLine(f.handle, f.end-int64(len(b))); err != nil || ends {
 			return err
 		}
 		s.tear(f)

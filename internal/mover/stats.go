@@ -64,7 +64,7 @@ type Counts struct {
 	Delivered     uint64 // written, or acked
 	HandedOver    uint64 // taken by the ErrorHandler
 	MaybeRepeated uint64 // of these two: another host may have them, too
-	Torn          uint64 // parts of lines that killed processes left in a file with shared=append
+	Torn          uint64 // parts of lines that were met in a file that processes share
 	DeadLettered  uint64 // refused by the destination for good, and kept as dead letters in Options.Dir
 	LettersLost   uint64 // events of dead letters, of earlier processes too, that gave way to newer ones
 	Dropped       uint64 // accepted, and dropped later: see DroppedBy

@@ -353,7 +353,9 @@ func (s *fileSink) more(j *job) (full bool, err error) {
 	if errors.Is(err, files.ErrBetween) || errors.Is(err, errRecord) {
 		s.tell(fmt.Errorf("%s: %w", s.name, err))
 		j.rejected, n, err = append(j.rejected, Rejected{Entry: 0, Err: err}), 0, nil
-		s.set.Drop()
+		if s.config.Shared == files.Unshared { // else nothing of it waits, but what is before it does
+			s.set.Drop()
+		}
 	}
 	if err == nil {
 		j.bytes += n

@@ -289,8 +289,8 @@ func (q *queue) group(old []*job) []*job {
 	}
 }
 
-// fill takes away from a group what the handler took, adds what waits, and holds all of it. It is
-// not ready while the handler has one of them.
+// fill takes away from a group what the handler took, adds what waits of the same source, and holds
+// all of it. It is not ready while the handler has one of them.
 func (q *queue) fill(group []*job) (_ []*job, ready bool) {
 	taken := false
 	for _, j := range group {
@@ -312,7 +312,7 @@ func (q *queue) fill(group []*job) (_ []*job, ready bool) {
 		size += j.size()
 	}
 	for _, j := range q.jobs[min(len(group), len(q.jobs)):] {
-		if j.offered || len(group) >= q.together || len(group) > 0 && size+j.size() > groupBytes {
+		if j.offered || len(group) >= q.together || len(group) > 0 && (size+j.size() > groupBytes || j.source != group[0].source) {
 			break
 		}
 		group = append(group, j)
