@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// compareInputs says which inputs are new, gone or changed.
+// compareInputs says which inputs are new, gone or changed. One that leaves is there no more: it was
+// ended for a change that came to nothing, and could not be opened again.
 func (g *change) compareInputs(plans []inputPlan) {
 	there := slices.Clone(g.c.inputs)
 	for i := range plans {
-		n := slices.IndexFunc(there, func(in *intake) bool { return in.plan.end == plans[i].end })
+		n := slices.IndexFunc(there, func(in *intake) bool { return in.plan.end == plans[i].end && !in.leaves.Load() })
 		if n < 0 {
 			g.inputs, g.order = append(g.inputs, plans[i]), append(g.order, nil)
 			continue

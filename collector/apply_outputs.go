@@ -59,7 +59,7 @@ func (g *change) compare(inputs []inputPlan, outputs []plan) {
 			o.was, o.adopts = q, o.plan.unnamed
 			wanted[o.adopts] = true // by one
 		}
-		if p := o.was; p != nil && p.follower != nil && !p.leaves.Load() && o.adopts == "" && p.plan.end.URL == o.plan.end.URL {
+		if p := o.was; p != nil && p.follower != nil && !p.leaves.Load() && !p.hasEnded() && o.adopts == "" && p.plan.end.URL == o.plan.end.URL {
 			continue
 		}
 		if o.was != nil {
@@ -180,13 +180,13 @@ func (g *change) exchangeOutputs(ctx context.Context) error {
 			if changes {
 				p.follower.Until(1)
 			}
+			if !p.leaves.Load() {
+				g.undo = append(g.undo, func() { g.c.runAgain(p) })
+			}
 			if !g.c.endPump(p, g.next.RemovedDrain, changes) {
 				return fmt.Errorf("%s: %w", p.name, errHangs)
 			}
 			g.stopped = append(g.stopped, p)
-			if !p.leaves.Load() {
-				g.undo = append(g.undo, func() { g.c.runAgain(p) })
-			}
 		}
 		if len(o.after) > 0 {
 			if err := g.open(ctx, o); err != nil {
@@ -197,8 +197,26 @@ func (g *change) exchangeOutputs(ctx context.Context) error {
 	return nil
 }
 
-// runAgain opens an output that a change has ended which comes to nothing.
+// runAgain opens an output that a change has ended which comes to nothing. One that hangs is opened
+// when it has ended, unless another change was first.
 func (c *Collector) runAgain(old *pump) {
+	if old.ended == nil || old.hasEnded() {
+		c.reopenPump(old)
+		return
+	}
+	c.crew.leaving.Go(func() {
+		if !closed(c.crew.hurry, old.ended) {
+			return
+		}
+		c.crew.applying.Lock()
+		defer c.crew.applying.Unlock()
+		if !c.crew.over && c.pumps[old.index] == old && !old.leaves.Load() {
+			c.reopenPump(old)
+		}
+	})
+}
+
+func (c *Collector) reopenPump(old *pump) {
 	p, err := c.openPump(c.crew.hurry, old.plan, old.index, old.ledger, false)
 	if p == nil {
 		c.reporter.trouble("output", fmt.Errorf("%s: it was ended for a change that came to nothing, and cannot be opened again: %w", old.name, err))

@@ -230,7 +230,20 @@ func (c *Collector) startPump(p *pump) {
 			p.report(err)
 		}
 		p.hangs.Store(errors.Is(err, output.ErrLeft))
+		if p.place != nil {
+			p.place.leave()
+		}
 	}()
+}
+
+// hasEnded says whether the output ran, and does no more.
+func (p *pump) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default: // also where it was not started
+		return false
+	}
 }
 
 // pumpsEnded waits for pumps, but not longer than ctx.
@@ -271,13 +284,7 @@ func (c *Collector) endPump(p *pump, patience time.Duration, impatient bool) boo
 	p.halt()
 	grace, cancelGrace := context.WithTimeout(context.Background(), endGrace)
 	defer cancelGrace()
-	if !closed(grace, p.ended) {
-		return false
-	}
-	if p.place != nil {
-		p.place.leave()
-	}
-	return true
+	return closed(grace, p.ended)
 }
 
 // leaveOutput ends an output that was removed. Its place in the journal stays.

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/spillwaylog/spillway/forward"
+)
+
+// stuck is an output that returns from nothing before it is set free.
+type stuck struct {
+	free  chan struct{}
+	holds chan struct{} // gets something when it has been given a chunk; holds one
+}
+
+func newStuck() *stuck { return &stuck{free: make(chan struct{}), holds: make(chan struct{}, 1)} }
+
+func (s *stuck) Submit(_ *forward.Chunk, done func(Result)) {
+	select {
+	case s.holds <- struct{}{}:
+	default:
+	}
+	<-s.free
+	done(Result{})
+}
+
+func (s *stuck) Flush(context.Context) error { return nil }
+func (s *stuck) Close(context.Context) error { return nil }
+
+// TestApplyOutputHangs: an output that does not end in time for a change runs on as it was when it
+// has ended; another change goes on from there.
+func TestApplyOutputHangs(t *testing.T) {
+	t.Parallel()
+	a := &applied{t: t, dir: t.TempDir()}
+	s := newStuck()
+	a.conf = Config{
+		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}}, Drain: time.Minute,
+		Outputs: []End{{Name: "one", URL: "keep:a"}}, OutputKinds: keepers(s), RemovedDrain: time.Millisecond,
+	}
+	conf := a.conf
+	a.running = run(t, &conf)
+	a.send("in")
+	<-s.holds
+	a.fails("the output does not return", func(c *Config) { c.Outputs[0].URL = "keep:a?x=1" })
+	a.apply(func(*Config) {})
+	close(s.free)
+	a.settled("one")
+	a.send("in")
+	a.settled("one")
+	a.apply(func(c *Config) { c.Outputs[0].URL = "keep:a?x=2" })
+	a.send("in")
+	a.settled("one")
+	if o := a.Stats().Outputs[0]; o.Out != 15 || o.Removed {
+		t.Errorf("%+v", o)
+	}
+}
+
+// waiter is an input that takes nothing.
+type waiter struct{}
+
+func (waiter) Stats() Received { return Received{} }
+
+func (waiter) Run(ctx context.Context, _ Sink) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestApplyInputLost: an input that was ended for a change and could not be opened again is opened
+// by the next change that names it.
+func TestApplyInputLost(t *testing.T) {
+	t.Parallel()
+	a := &applied{t: t, dir: t.TempDir()}
+	var broken atomic.Bool
+	var opened atomic.Int64
+	a.conf = Config{
+		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "wait:a"}}, Drain: time.Minute, Outputs: Ends("discard:"),
+		InputKinds: map[string]InputKind{"wait": func(_ *URL, p *Params) (func(*InputEnv) (Input, error), error) {
+			p.String("x", "")
+			return func(*InputEnv) (Input, error) {
+				if broken.Load() {
+					return nil, errors.New("it cannot be opened")
+				}
+				opened.Add(1)
+				return waiter{}, nil
+			}, nil
+		}},
+	}
+	conf := a.conf
+	a.running = run(t, &conf)
+	broken.Store(true)
+	a.fails("it cannot be opened", func(c *Config) { c.Inputs[0].URL = "wait:a?x=1" })
+	broken.Store(false)
+	a.apply(func(*Config) {})
+	if n := opened.Load(); n != 2 {
+		t.Errorf("opened %d times", n)
+	}
+	if in := a.Stats().Inputs[0]; in.Removed {
+		t.Errorf("%+v", in)
+	}
+}
