@@ -68,7 +68,7 @@ func (c *Collector) Apply(config *Config) error {
 	present := c.inputs
 	c.mu.Unlock()
 	if over {
-		return errors.New("collector: it ends, and changes nothing any more")
+		return errOver
 	}
 	if err := reloadCredentials(present); err != nil {
 		return err
@@ -81,6 +81,8 @@ func (c *Collector) Apply(config *Config) error {
 	}
 	return ch.make()
 }
+
+var errOver = errors.New("collector: it ends, and changes nothing any more")
 
 // reloadCredentials reads the files of inputs again.
 func reloadCredentials(inputs []*intake) error {
@@ -168,6 +170,9 @@ func (g *change) make() error {
 			err = step(ctx)
 		}
 	}
+	if err == nil && !g.swap() {
+		err = errOver
+	}
 	if err != nil {
 		for i := len(g.undo) - 1; i >= 0; i-- {
 			g.undo[i]()
@@ -192,17 +197,14 @@ func (g *change) check() error {
 	return errors.Join(errs...)
 }
 
-// commit makes the change known, lets run what is new, and has what is gone end.
+// commit makes the change known, and has what is gone end.
 func (g *change) commit() {
 	c := g.c
-	g.swap()
 	for _, o := range g.openings {
-		c.startPump(o.pump)
 		o.tell(c)
 	}
 	for _, in := range g.taken {
 		in.tell()
-		c.startInput(in)
 	}
 	patience := g.next.RemovedDrain
 	for _, p := range g.leaves {
@@ -226,11 +228,15 @@ func (g *change) commit() {
 	}
 }
 
-// swap puts the ends that there are now in the place of those that there were.
-func (g *change) swap() {
+// swap puts the ends that there are now in the place of those that there were, and lets run what is
+// new. It reports false if the collector ends.
+func (g *change) swap() bool {
 	c := g.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.crew.over {
+		return false
+	}
 	for _, in := range g.goneInputs {
 		in.leaves.Store(true)
 		c.crew.leavers = append(c.crew.leavers[:len(c.crew.leavers):len(c.crew.leavers)], in)
@@ -252,7 +258,12 @@ func (g *change) swap() {
 			o.pump.comeLocked(g.stored)
 		}
 		c.serveOutput(o.pump)
+		c.startPump(o.pump)
 		c.exchangeLocked(o.pump)
 	}
+	for _, in := range g.taken {
+		c.startInput(in)
+	}
 	c.config.Inputs, c.config.Outputs, c.config.RemovedDrain = g.next.Inputs, g.next.Outputs, g.next.RemovedDrain
+	return true
 }

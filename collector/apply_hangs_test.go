@@ -104,3 +104,51 @@ func TestApplyInputLost(t *testing.T) {
 		t.Errorf("%+v", in)
 	}
 }
+
+// TestApplyHangsAtEnd: a change that does not return holds up no end of the collector, and changes
+// nothing when it does.
+func TestApplyHangsAtEnd(t *testing.T) {
+	t.Parallel()
+	a := &applied{t: t, dir: t.TempDir()}
+	begun, free := make(chan struct{}), make(chan struct{})
+	a.conf = Config{
+		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}}, Drain: time.Minute,
+		OutputKinds: map[string]OutputKind{"slow": func(*URL, *Params) (func(*OutputEnv) (Output, error), error) {
+			return func(*OutputEnv) (Output, error) {
+				close(begun)
+				<-free
+				return &keeper{does: true}, nil
+			}, nil
+		}},
+	}
+	a.conf.Outputs = []End{a.out("one", "")}
+	conf := a.conf
+	a.running = run(t, &conf)
+	a.send("in")
+	applied := make(chan error, 1)
+	next := a.conf
+	next.Outputs = append(next.Outputs[:1:1], End{Name: "two", URL: "slow:a"})
+	go func() { applied <- a.Apply(&next) }()
+	<-begun
+	a.cancel()
+	select {
+	case err := <-a.done:
+		a.done <- err
+		if !errors.Is(err, errChangeHangs) {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Error("the end waits for the change")
+	}
+	a.wantFile("one", lines5(0))
+	close(free)
+	if err := <-applied; !errors.Is(err, errOver) {
+		t.Errorf("got %v", err)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := len(a.Stats().Outputs); n != 1 {
+		t.Errorf("%d outputs", n)
+	}
+}

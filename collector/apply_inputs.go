@@ -103,12 +103,17 @@ func (c *Collector) openAgain(in *intake, patience time.Duration) {
 		return
 	}
 	c.mu.Lock()
+	if c.crew.over {
+		c.mu.Unlock()
+		_ = again.close()
+		return
+	}
 	c.book(again)
 	c.inputs = slices.Clone(c.inputs)
 	c.inputs[slices.Index(c.inputs, in)] = again
 	c.crew.leavers = append(c.crew.leavers[:len(c.crew.leavers):len(c.crew.leavers)], in)
+	c.startInput(again)
 	c.mu.Unlock()
 	again.tell()
-	c.startInput(again)
 	c.crew.leaving.Go(func() { c.leaveInput(in, patience) })
 }

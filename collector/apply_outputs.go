@@ -210,13 +210,19 @@ func (c *Collector) runAgain(old *pump) {
 		}
 		c.crew.applying.Lock()
 		defer c.crew.applying.Unlock()
-		if !c.crew.over && c.pumps[old.index] == old && !old.leaves.Load() {
+		if (*c.backlogs.pumps.Load())[old.index] == old && !old.leaves.Load() {
 			c.reopenPump(old)
 		}
 	})
 }
 
 func (c *Collector) reopenPump(old *pump) {
+	c.mu.Lock()
+	over := c.crew.over
+	c.mu.Unlock()
+	if over { // the next start goes on where it stood
+		return
+	}
 	p, err := c.openPump(c.crew.hurry, old.plan, old.index, old.ledger, false)
 	if p == nil {
 		c.reporter.trouble("output", fmt.Errorf("%s: it was ended for a change that came to nothing, and cannot be opened again: %w", old.name, err))
@@ -226,8 +232,12 @@ func (c *Collector) reopenPump(old *pump) {
 		p.report(err)
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.crew.over {
+		_ = p.letGo()
+		return
+	}
 	c.serveOutput(p)
-	c.exchangeLocked(p)
-	c.mu.Unlock()
 	c.startPump(p)
+	c.exchangeLocked(p)
 }

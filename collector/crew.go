@@ -28,7 +28,7 @@ type crew struct {
 	applying sync.Mutex // an Apply, the start or the end of Run: one at a time; before Collector.mu
 
 	runs    *runs           // nil before Run; guarded by applying
-	over    bool            // Run ends; guarded by applying
+	over    bool            // Run ends; guarded by Collector.mu
 	opened  uint64          // inputs; guarded by applying
 	hurry   context.Context // ends when Run does: nobody waits for an end any more
 	hasten  context.CancelFunc
@@ -69,12 +69,27 @@ func (w *crew) await(ctx context.Context, over func() bool) error {
 	}
 }
 
-// end waits until nothing is applied, and says that nothing will be any more.
-func (w *crew) end() {
-	w.hasten()
-	w.applying.Lock()
-	w.over = true
-	w.applying.Unlock()
+// idle waits until nothing is applied, but not longer than ctx.
+func (w *crew) idle(ctx context.Context) bool {
+	got := make(chan struct{})
+	go func() {
+		w.applying.Lock()
+		defer w.applying.Unlock()
+		close(got)
+	}()
+	return closed(ctx, got)
+}
+
+// endCrew says that ends neither come nor go any more. What is applied just now gets a moment to be
+// done, or to be taken back; a disk that hangs may hold it for longer, and it commits nothing then.
+func (c *Collector) endCrew() {
+	c.crew.hasten()
+	wait, cancel := context.WithTimeout(context.Background(), endGrace)
+	defer cancel()
+	c.crew.idle(wait)
+	c.mu.Lock()
+	c.crew.over = true
+	c.mu.Unlock()
 }
 
 // fail notes that an input has failed.
