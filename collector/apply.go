@@ -209,10 +209,10 @@ func (g *change) commit() {
 	patience := g.next.RemovedDrain
 	for _, p := range g.leaves {
 		c.config.Log.Info("output to be removed: it delivers what it has", "output", p.name, "within", patience)
-		c.crew.leaving.Go(func() { c.leaveOutput(p, patience) })
+		c.crew.leave(func() { c.leaveOutput(p, patience) })
 	}
 	for _, in := range g.goneInputs {
-		c.crew.leaving.Go(func() { c.leaveInput(in, patience) })
+		c.crew.leave(func() { c.leaveInput(in, patience) })
 	}
 	for _, o := range g.openings {
 		if o.adopts != "" { // its place has another name now

@@ -152,3 +152,49 @@ func TestApplyHangsAtEnd(t *testing.T) {
 		t.Errorf("%d outputs", n)
 	}
 }
+
+// leaver is an output that is let go of when it is set free.
+type leaver struct{ *stuck }
+
+func (l leaver) Close(context.Context) error {
+	l.holds <- struct{}{}
+	<-l.free
+	return nil
+}
+
+// TestApplyBeforeRun: what is removed before the collector runs is gone when Apply returns, so that
+// Run does not start it.
+func TestApplyBeforeRun(t *testing.T) {
+	t.Parallel()
+	l := leaver{newStuck()}
+	conf := Config{
+		Dir: t.TempDir(), Inputs: Ends("forward://127.0.0.1:0", "lines://127.0.0.1:0"), Drain: time.Minute,
+		Outputs: Ends("discard:", "keep:a"), OutputKinds: keepers(l), Log: logTo(testWriter{t}),
+	}
+	c, err := Open(&conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf.Inputs, conf.Outputs = conf.Inputs[:1], conf.Outputs[:1]
+	applied := make(chan error, 1)
+	go func() { applied <- c.Apply(&conf) }()
+	<-l.holds
+	select {
+	case err := <-applied:
+		t.Errorf("it returned before the output was gone: %v", err)
+		applied <- err
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(l.free)
+	if err := <-applied; err != nil {
+		t.Fatal(err)
+	}
+	if n := len(c.backlogs.active()); n != 1 {
+		t.Errorf("%d outputs are there", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Run(ctx); err != nil {
+		t.Error(err)
+	}
+}

@@ -115,5 +115,5 @@ func (c *Collector) openAgain(in *intake, patience time.Duration) {
 	c.startInput(again)
 	c.mu.Unlock()
 	again.tell()
-	c.crew.leaving.Go(func() { c.leaveInput(in, patience) })
+	c.crew.leave(func() { c.leaveInput(in, patience) })
 }

@@ -92,6 +92,16 @@ func (c *Collector) endCrew() {
 	c.mu.Unlock()
 }
 
+// leave ends what was removed: beside all else, or at once if nothing runs yet, for then there is
+// nothing to wait for, and Run is to find it gone.
+func (w *crew) leave(end func()) {
+	if w.runs == nil {
+		end()
+		return
+	}
+	w.leaving.Go(end)
+}
+
 // fail notes that an input has failed.
 func (w *crew) fail(err error) {
 	select {
