@@ -198,3 +198,41 @@ func TestApplyBeforeRun(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestApplyKeepsPlaceForNothing: a place is not given up while that would free nothing.
+func TestApplyKeepsPlaceForNothing(t *testing.T) {
+	t.Parallel()
+	a := &applied{t: t, dir: t.TempDir()}
+	a.conf = Config{
+		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}}, Drain: time.Minute,
+		Outputs: []End{{Name: "one", URL: "discard:"}, {Name: "two", URL: "discard:"}}, JournalBytes: 2 << 20,
+	}
+	conf := a.conf
+	a.running = run(t, &conf)
+	a.send("in")
+	a.apply(func(c *Config) { c.Outputs = c.Outputs[:1] })
+	a.parked("two")
+	open := numbered("t", 100, 1)
+	open.ID = []byte("x")
+	f := &flight{candidates: []candidate{{mark: a.store.repeats.fingerprint(open, "")}}}
+	a.store.repeats.begin(f, a.journal.Synced()) // which keeps the cursor of repeats where it is
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		for i := range 40 {
+			send(t, a.client(t), wide(10*i, 9))
+		}
+	}()
+	waitStats(t, a.running, "the journal is full", func(s *Stats) bool { return s.Journal.Full })
+	<-time.After(2 * spacePause)
+	s := a.Stats()
+	if o := of(t, &s, "two"); len(o.Dropped) > 0 && o.Dropped[placeGivenUp] > 0 {
+		t.Errorf("it was given up for nothing: %+v", o)
+	}
+	a.store.repeats.finish(f)
+	<-sent
+	s = a.Stats()
+	if o := of(t, &s, "two"); o.Dropped[placeGivenUp] == 0 {
+		t.Errorf("it was not given up: %+v", o)
+	}
+}

@@ -382,9 +382,11 @@ func (c *Collector) makeRoom() {
 }
 
 // furthestParked is the output furthest behind of those that were removed and have ended, if nothing
-// that runs needs the part of the journal that it holds.
+// else needs the part of the journal that it holds: what runs, or what is known of repeats and inputs,
+// which moves on by itself.
 func (c *Collector) furthestParked() (furthest *pump) {
-	needed := c.journal.Synced()
+	known, _ := c.repeats.cursor.Committed()
+	needed := min(c.journal.Synced(), known, c.positions.committed())
 	passed := func(p *pump) journal.Position { return c.store.delivered.passed(p.index) }
 	for _, p := range *c.backlogs.pumps.Load() {
 		switch {
