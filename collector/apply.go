@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 )
 
 // What an error of Apply may wrap.
@@ -28,6 +27,8 @@ var (
 //     there is counted as dropped. Open gives up those that its Config does not name.
 //   - An end that has changed (its URL, under the same name) is removed and added. An output goes on
 //     where it stood: what has its cursor is the same output, as it is over a restart.
+//   - An output for which the routes say something else has changed, too: new rules and steps begin
+//     behind what is on its way.
 //   - What did not change is not touched, connections included.
 //
 // All changes of outputs are at one place of the journal: an output that takes another one's place
@@ -111,9 +112,6 @@ func (e *credentialsError) Unwrap() []error { return []error{ErrCredentials, e.e
 // sides.
 func (c *Config) differs(next *Config) error {
 	var errs []error
-	if !reflect.DeepEqual(c.Routes, next.Routes) && len(c.Routes)+len(next.Routes) > 0 {
-		errs = append(errs, fmt.Errorf("routes: they changed; %w to change them", ErrRestart))
-	}
 	for _, f := range []struct {
 		name     string
 		old, new any
@@ -264,6 +262,7 @@ func (g *change) swap() bool {
 	for _, in := range g.taken {
 		c.startInput(in)
 	}
-	c.config.Inputs, c.config.Outputs, c.config.RemovedDrain = g.next.Inputs, g.next.Outputs, g.next.RemovedDrain
+	c.config.Inputs, c.config.Outputs, c.config.Routes = g.next.Inputs, g.next.Outputs, g.next.Routes
+	c.config.RemovedDrain = g.next.RemovedDrain
 	return true
 }

@@ -3,6 +3,7 @@
 package collector
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -237,6 +238,36 @@ func TestApplyEnds(t *testing.T) {
 				a.t.Errorf("%s, %v", text, err)
 			}
 		},
+		"an output comes with a route, and a step changes": func(a *applied) {
+			a.apply(func(c *Config) {
+				c.Routes = []Route{{Match: "**", To: []string{"one"}, Do: []Step{{Drop: "n < 2"}}, Continue: true}}
+			})
+			a.send("in")
+			a.settled("one")
+			pump := (*a.backlogs.pumps.Load())[0]
+			a.apply(func(c *Config) {
+				c.Outputs = append(c.Outputs, a.out("two", ""))
+				c.Routes = append(slices.Clone(c.Routes), Route{Match: "**", To: []string{"two"}})
+			})
+			if (*a.backlogs.pumps.Load())[0] != pump {
+				a.t.Error("a route behind those of an output has changed it")
+			}
+			a.send("in")
+			a.settled("one")
+			a.settled("two")
+			a.wantFile("one", numberedLines("t", 2, 3), lines5(5))
+			a.wantFile("two", lines5(5))
+			a.apply(func(c *Config) {
+				c.Routes = slices.Clone(c.Routes)
+				c.Routes[0].Do = []Step{{Drop: "n < 12"}}
+			})
+			a.send("in")
+			a.settled("one")
+			a.settled("two")
+			a.wantFile("one", numberedLines("t", 2, 3), lines5(5), numberedLines("t", 12, 3))
+			a.wantFile("two", lines5(5), lines5(10))
+			a.fails("no route leads to the output two", func(c *Config) { c.Routes = c.Routes[:1] })
+		},
 		"all at once": func(a *applied) {
 			a.send("in")
 			a.apply(func(c *Config) {
@@ -400,8 +431,43 @@ func TestApplyAcksInFlight(t *testing.T) {
 	}
 }
 
-// TestApplyFreesAcks: acks of delivered chunks do not wait for an output that was removed, though it
-// has its time to deliver.
+// TestApplyBeforeRun: a collector that is open and does not run is changed as well.
+func TestApplyBeforeRun(t *testing.T) {
+	a := &applied{t: t, dir: t.TempDir()}
+	a.conf = Config{
+		Dir: filepath.Join(a.dir, "data"), Drain: time.Minute, Log: logTo(testWriter{t}),
+		Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}, {Name: "gone", URL: "forward://127.0.0.1:0"}},
+	}
+	a.conf.Outputs = []End{a.out("one", ""), a.out("gone", "")}
+	conf := a.conf
+	c, err := Open(&conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.running = &running{Collector: c, done: make(chan error, 1)}
+	a.apply(func(c *Config) {
+		c.Inputs[1] = End{Name: "new", URL: "forward://127.0.0.1:0"}
+		c.Outputs[0] = a.out("one", "?time_key=-")
+		c.Outputs[1] = a.out("two", "")
+	})
+	var ctx context.Context
+	ctx, a.cancel = context.WithCancel(t.Context())
+	go func() { a.done <- c.Run(ctx) }()
+	a.send("in")
+	a.send("new")
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	s := c.Stats()
+	wantLaws(t, s)
+	if o := of(t, &s, "gone"); !o.Removed || o.Out != 0 || o.Behind != 10 {
+		t.Errorf("%+v", o)
+	}
+	a.wantFile("two", lines5(0), lines5(5))
+}
+
+// TestApplyFreesAcks: acks of delivered chunks do not wait for an output that was removed, though
+// it has its time to deliver.
 func TestApplyFreesAcks(t *testing.T) {
 	a := &applied{t: t, dir: t.TempDir()}
 	g := &gate{open: make(chan struct{})}

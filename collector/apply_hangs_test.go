@@ -162,9 +162,9 @@ func (l leaver) Close(context.Context) error {
 	return nil
 }
 
-// TestApplyBeforeRun: what is removed before the collector runs is gone when Apply returns, so that
+// TestApplyWaitsBeforeRun: what is removed before the collector runs is gone when Apply returns, so that
 // Run does not start it.
-func TestApplyBeforeRun(t *testing.T) {
+func TestApplyWaitsBeforeRun(t *testing.T) {
 	t.Parallel()
 	l := leaver{newStuck()}
 	conf := Config{

@@ -35,6 +35,22 @@ type reloads struct {
 	main  string
 	taken net.Listener
 	turn  int
+
+	routed bool // each output has a route, with a step that leaves nothing out
+}
+
+// apply is that of applied, with the routes that there are to be.
+func (r *reloads) apply(edit func(c *Config)) {
+	r.t.Helper()
+	r.applied.apply(func(c *Config) {
+		edit(c)
+		c.Routes = nil
+		for _, o := range c.Outputs {
+			if r.routed {
+				c.Routes = append(c.Routes, Route{Match: "**", To: []string{o.Name}, Continue: true, Do: []Step{{Drop: "n < 0"}}})
+			}
+		}
+	})
 }
 
 // kinds are the ways to change it, in an order in which each finds what it needs.
@@ -70,7 +86,7 @@ func (r *reloads) kinds() []func() {
 		func() {
 			r.fails("address already in use", func(c *Config) {
 				c.Inputs[0].URL = "forward://" + r.taken.Addr().String()
-				c.Outputs = append(c.Outputs[1:], r.out("never", ""))
+				c.Outputs, c.Routes = append(c.Outputs[1:], r.out("never", "")), nil
 			})
 		},
 		func() { r.fails("the scheme is missing", func(c *Config) { c.Outputs = Ends("bad") }) },
@@ -87,6 +103,10 @@ func (r *reloads) kinds() []func() {
 				i := index(c.Inputs, "guest")
 				c.Inputs = slices.Delete(c.Inputs, i, i+1)
 			})
+		},
+		func() {
+			r.routed = !r.routed
+			r.apply(func(*Config) {})
 		},
 	}
 }

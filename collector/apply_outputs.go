@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/spillwaylog/spillway/journal"
@@ -59,7 +60,8 @@ func (g *change) compare(inputs []inputPlan, outputs []plan) {
 			o.was, o.adopts = q, o.plan.unnamed
 			wanted[o.adopts] = true // by one
 		}
-		if p := o.was; p != nil && p.follower != nil && !p.leaves.Load() && !p.hasEnded() && o.adopts == "" && p.plan.end.URL == o.plan.end.URL {
+		if p := o.was; p != nil && p.follower != nil && !p.leaves.Load() && !p.hasEnded() && o.adopts == "" && p.plan.end.URL == o.plan.end.URL &&
+			reflect.DeepEqual(p.plan.part, o.plan.part) {
 			continue
 		}
 		if o.was != nil {

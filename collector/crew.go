@@ -381,9 +381,9 @@ func (c *Collector) makeRoom() {
 	}
 }
 
-// furthestParked is the output furthest behind of those that were removed and have ended, if nothing
-// else needs the part of the journal that it holds: what runs, or what is known of repeats and inputs,
-// which moves on by itself.
+// furthestParked is the output furthest behind of those that were removed and have ended, if
+// nothing else needs the part of the journal that it holds: what runs, or what is known of repeats
+// and inputs, which moves on by itself.
 func (c *Collector) furthestParked() (furthest *pump) {
 	known, _ := c.repeats.cursor.Committed()
 	needed := min(c.journal.Synced(), known, c.positions.committed())

@@ -100,6 +100,7 @@ type plan struct {
 	guard   bool // the output's code is not known
 	limit   limit
 	sifter  *step.Sifter // what it gets; nil: everything
+	part    []Route      // of the routes, what the sifter is made of; nil: there are none
 	check   func() error // whether it can ever work; nil: that is not known
 	open    func(p *pump) (Output, error)
 }

@@ -5,6 +5,7 @@ package collector
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spillwaylog/spillway/internal/step"
@@ -46,10 +47,26 @@ func planRoutes(c *Config, plans []plan) error {
 	}
 	for i := range plans {
 		p := &plans[i]
+		p.part = partOf(c.Routes, p.name)
 		if p.sifter = routes.For(p.name); p.sifter != nil && p.sifter.Steps() {
 			p.opaque = false
 			p.wants |= wantEntries
 		}
 	}
 	return nil
+}
+
+// partOf is what of the routes says what an output gets: those up to the last one that leads to it.
+// Of one that leads elsewhere it matters only which events go no further.
+func partOf(routes []Route, output string) (part []Route) {
+	last := 0
+	for i := range routes {
+		r := Route{Match: routes[i].Match, Continue: routes[i].Continue}
+		if slices.Contains(routes[i].To, output) {
+			r.Do, r.OnError, r.To = routes[i].Do, routes[i].OnError, []string{output}
+			last = i + 1
+		}
+		part = append(part, r)
+	}
+	return part[:last]
 }

@@ -68,7 +68,7 @@ Kafka (kafka://b1:9092,b2/topic): key={user.id} is a template of the record's ke
 
 Outputs (file:, stdout:): format=text with flags= is for people; file: has max_size=, every=, keep=, max_age= and compress=gzip for rotation. time_key= and tag_key= are the keys of time and tag in a line, - leaves them out; time_format= is rfc3339, unix, unix_ms, unix_us, unix_ns or a layout of Go. A key of the record that is one of them gets underscores: time_.
 
-Files are read again when they change, and at once on SIGHUP. Connections whose key, user or certificate is good no more are ended; a new file that is broken leaves the old one in force.`
+Files are read again when they change, and at once on SIGHUP. Connections whose key, user or certificate is good no more are ended; a new file that is broken leaves the old one in force. SIGHUP reads the file of -c again, too: inputs and outputs come, go and change, and the others go on; see docs/operate.md.`
 
 // Run serves until ctx ends, which a signal does. SIGHUP reads file and credentials again.
 func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {

@@ -119,10 +119,10 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// BenchmarkSieve measures an event of ten fields and 450 bytes on its way from a journal whose pages
-// are in memory into nothing, in chunks of 100: without routes, with one that has no steps, with the
-// steps drop, rename and set, and with one that leads one tag of a hundred to the output; and what
-// all tags and one of a hundred cost a file.
+// BenchmarkSieve measures an event of ten fields and 450 bytes on its way from a journal whose
+// pages are in memory into nothing, in chunks of 100: without routes, with one that has no steps,
+// with the steps drop, rename and set, and with one that leads one tag of a hundred to the output;
+// and what all tags and one of a hundred cost a file.
 func BenchmarkSieve(b *testing.B) {
 	chain := []step.Step{{Drop: `k == 1`}, {Rename: step.Names{{From: "msg", To: "message"}}}, {Set: step.Values{{Field: "env", Value: "production"}}}}
 	for _, test := range []struct {
