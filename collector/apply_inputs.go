@@ -56,7 +56,11 @@ func (g *change) openInput(i int) error {
 		return err
 	}
 	g.taken[i] = in
-	g.undo = append(g.undo, func() { _ = in.close() })
+	g.undo = append(g.undo, func() {
+		if err := in.close(); err != nil {
+			g.c.reporter.trouble("input", err)
+		}
+	})
 	return nil
 }
 

@@ -99,10 +99,10 @@ func (g *change) openOutputs(ctx context.Context) error {
 	c := g.c
 	for _, o := range g.openings {
 		if o.isNew() { // what comes from here on stays until it is known where the output begins
+			g.undo = append(g.undo, func() { g.unplace(o) }) // first: it may be there after an error, too
 			if err := g.place(o, c.journal.Synced()); err != nil {
 				return err
 			}
-			g.undo = append(g.undo, func() { _ = c.journal.RemoveCursor(o.plan.cursor) })
 		}
 	}
 	until := func(at journal.Position) {
@@ -144,6 +144,16 @@ func (g *change) place(o *opening, at journal.Position) error {
 	return nil
 }
 
+// unplace takes back what place has done. A cursor that stays would hold the journal.
+func (g *change) unplace(o *opening) {
+	if !slices.Contains(g.c.journal.Cursors(), o.plan.cursor) {
+		return
+	}
+	if err := g.c.journal.RemoveCursor(o.plan.cursor); err != nil {
+		g.c.reporter.trouble("journal", fmt.Errorf("the place of an output that was not added stays until the next start: %w", err))
+	}
+}
+
 // open opens an output where its cursor stands.
 func (g *change) open(ctx context.Context, o *opening) (err error) {
 	l := &ledger{}
@@ -153,10 +163,10 @@ func (g *change) open(ctx context.Context, o *opening) (err error) {
 		l.gone.Store(true) // until it comes
 	}
 	if o.adopts != "" {
+		g.undo = append(g.undo, func() { g.unplace(o) })
 		if err := g.c.adopt(o.plan); err != nil {
 			return fmt.Errorf("%s: %w", o.plan.name, err)
 		}
-		g.undo = append(g.undo, func() { _ = g.c.journal.RemoveCursor(o.plan.cursor) })
 	}
 	p, err := g.c.openPump(ctx, o.plan, o.index, l, false)
 	if err != nil {
@@ -166,7 +176,11 @@ func (g *change) open(ctx context.Context, o *opening) (err error) {
 		return fmt.Errorf("%s: %w", o.plan.name, err)
 	}
 	o.pump = p
-	g.undo = append(g.undo, func() { _ = p.letGo() })
+	g.undo = append(g.undo, func() {
+		if err := p.letGo(); err != nil {
+			p.report(err)
+		}
+	})
 	return nil
 }
 
