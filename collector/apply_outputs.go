@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/spillwaylog/spillway/journal"
 )
@@ -90,6 +91,9 @@ func (g *change) compare(inputs []inputPlan, outputs []plan) {
 	}
 }
 
+// syncFor is the least that a change waits for the journal to be synced: a disk may be slow.
+const syncFor = 30 * time.Second
+
 // openOutputs fixes the place in the journal at which outputs come and go, and opens those that no
 // other one has to end for.
 func (g *change) openOutputs(ctx context.Context) error {
@@ -117,7 +121,7 @@ func (g *change) openOutputs(ctx context.Context) error {
 	g.stored = c.store.storedOfAll()
 	c.store.gate.Unlock()
 	until(at)
-	wait, cancel := context.WithTimeout(ctx, openFor)
+	wait, cancel := context.WithTimeout(ctx, max(g.next.RemovedDrain, syncFor))
 	defer cancel()
 	if err := c.journal.Sync(wait, at); err != nil {
 		return fmt.Errorf("the journal cannot be synced: %w", err)

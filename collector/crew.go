@@ -174,8 +174,9 @@ func closed(ctx context.Context, ch <-chan struct{}) bool {
 	}
 }
 
-// endGrace is how long an end has after its time was up.
-const endGrace = 2 * time.Second
+// endGrace is how long an end has after its time was up: more than an output takes to close, on a slow
+// disk as well.
+const endGrace = 5 * time.Second
 
 // endInput has an input take no more, and waits for it. It reports false if that does not return.
 func (c *Collector) endInput(in *intake, patience time.Duration) bool {
