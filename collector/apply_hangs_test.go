@@ -175,6 +175,7 @@ func TestApplyWaitsBeforeRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	gone := c.inputs[1]
 	conf.Inputs, conf.Outputs = conf.Inputs[:1], conf.Outputs[:1]
 	applied := make(chan error, 1)
 	go func() { applied <- c.Apply(&conf) }()
@@ -191,6 +192,9 @@ func TestApplyWaitsBeforeRun(t *testing.T) {
 	}
 	if n := len(c.backlogs.active()); n != 1 {
 		t.Errorf("%d outputs are there", n)
+	}
+	if gone.sink.taking.Err() == nil {
+		t.Error("its sink is kept")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
