@@ -148,7 +148,6 @@ type change struct {
 
 	openings []*opening // outputs that are new, or changed, or come again
 	leaves   []*pump    // those that are removed
-	stopped  []*pump    // those that have ended already
 	stored   int64      // events, when the changes of outputs took place
 }
 

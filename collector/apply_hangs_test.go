@@ -240,3 +240,34 @@ func TestApplyKeepsPlaceForNothing(t *testing.T) {
 		t.Errorf("it was not given up: %+v", o)
 	}
 }
+
+// meeting is an output that two share. Neither is closed before both are to be.
+type meeting struct {
+	keeper
+	closing atomic.Int64
+	both    chan struct{}
+}
+
+func (m *meeting) Close(context.Context) error {
+	if m.closing.Add(1) == 2 {
+		close(m.both)
+	}
+	<-m.both
+	return nil
+}
+
+// TestApplyEndsTogether: outputs that change are waited for together.
+func TestApplyEndsTogether(t *testing.T) {
+	t.Parallel()
+	a := &applied{t: t, dir: t.TempDir()}
+	m := &meeting{both: make(chan struct{})}
+	a.conf = Config{
+		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}}, Drain: 10 * time.Minute, RemovedDrain: time.Minute,
+		Outputs: []End{{Name: "one", URL: "keep:a"}, {Name: "two", URL: "keep:b"}}, OutputKinds: keepers(m),
+	}
+	conf := a.conf
+	a.running = run(t, &conf)
+	a.apply(func(c *Config) {
+		c.Outputs[0].URL, c.Outputs[1].URL = "keep:a?x=1", "keep:b?x=1"
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spillwaylog/spillway/journal"
@@ -188,26 +189,39 @@ func (g *change) open(ctx context.Context, o *opening) (err error) {
 	return nil
 }
 
-// exchangeOutputs opens the others, having ended those before them. One that has changed finishes
-// what it has begun, one that leaves delivers what it has.
+// exchangeOutputs opens the others, having ended those before them, all at once. One that has changed
+// finishes what it has begun, one that leaves delivers what it has.
 func (g *change) exchangeOutputs(ctx context.Context) error {
+	changes := map[*pump]bool{}
+	var before []*pump
 	for _, o := range g.openings {
 		for _, p := range o.after {
-			changes := p == o.was
-			if slices.Contains(g.stopped, p) {
-				continue
+			if _, is := changes[p]; !is {
+				before = append(before, p)
 			}
-			if changes {
+			changes[p] = changes[p] || p == o.was
+		}
+	}
+	errs := make([]error, len(before))
+	var ending sync.WaitGroup
+	for i, p := range before {
+		if !p.leaves.Load() {
+			g.undo = append(g.undo, func() { g.c.runAgain(p) })
+		}
+		ending.Go(func() {
+			if changes[p] {
 				p.follower.Until(1)
 			}
-			if !p.leaves.Load() {
-				g.undo = append(g.undo, func() { g.c.runAgain(p) })
+			if !g.c.endPump(p, g.next.RemovedDrain, changes[p]) {
+				errs[i] = fmt.Errorf("%s: %w", p.name, errHangs)
 			}
-			if !g.c.endPump(p, g.next.RemovedDrain, changes) {
-				return fmt.Errorf("%s: %w", p.name, errHangs)
-			}
-			g.stopped = append(g.stopped, p)
-		}
+		})
+	}
+	ending.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, o := range g.openings {
 		if len(o.after) > 0 {
 			if err := g.open(ctx, o); err != nil {
 				return err
