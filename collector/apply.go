@@ -38,8 +38,9 @@ var (
 // that are not good the old version stays in force, and the error says why. Connections whose key,
 // user or certificate is good no more are ended.
 //
-// An error says all that is wrong, and nothing was changed then: what was opened is closed, and
-// what had to be ended first, such as an input on the same port, is opened again. RemovedDrain
+// An error says all that is wrong, and nothing was changed then but credentials, which are a matter
+// of their own: what was opened is closed, and what had to be ended first, such as an input on the
+// same port, is opened again. RemovedDrain
 // counts from now on; any other setting that differs from the Config that the collector was opened
 // with is refused with ErrRestart. Zero values mean defaults in both. Log, Stdin, Stdout,
 // InputKinds and OutputKinds are the program's, no settings: those given to Open stay.
@@ -71,11 +72,14 @@ func (c *Collector) Apply(config *Config) error {
 	if over {
 		return errOver
 	}
+	ch := &change{c: c, next: &next}
+	ch.compare(inputs, outputs)
+	if err := ch.check(); err != nil {
+		return err
+	}
 	if err := reloadCredentials(present); err != nil {
 		return err
 	}
-	ch := &change{c: c, next: &next}
-	ch.compare(inputs, outputs)
 	if ch.none() {
 		now.RemovedDrain = next.RemovedDrain
 		return nil
@@ -161,7 +165,7 @@ func (g *change) make() error {
 	c := g.c
 	ctx, cancel := context.WithCancel(c.crew.hurry)
 	defer cancel()
-	err := g.check()
+	var err error
 	for _, step := range []func(context.Context) error{g.openOutputs, g.openInputs, g.exchangeOutputs, g.exchangeInputs} {
 		if err == nil {
 			err = step(ctx)

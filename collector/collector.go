@@ -149,7 +149,11 @@ func (c *Collector) open() error {
 		c.reporter.trouble("data directory", err)
 	}
 	for name := range unused { // now that nothing can fail any more: a start that comes to nothing costs no output its place, nor what it knows of its files
-		c.config.Log.Warn("an output of an earlier run is not configured any more; its place in the journal is given up", "output", ends[name].String(), "cursor", name)
+		said := []any{"output", ends[name].String(), "cursor", name}
+		if at, err := c.furthestBehind(map[string]bool{name: true}); err == nil {
+			said = append(said, "behind_bytes", c.journal.Behind(at))
+		}
+		c.config.Log.Warn("an output of an earlier run is not configured any more; its place in the journal is given up", said...)
 		if err := c.journal.RemoveCursor(name); err != nil {
 			return err
 		}
