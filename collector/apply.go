@@ -81,7 +81,9 @@ func (c *Collector) Apply(config *Config) error {
 		return err
 	}
 	if ch.none() {
-		now.RemovedDrain = next.RemovedDrain
+		if !ch.swap() { // their order may be another one
+			return errOver
+		}
 		return nil
 	}
 	return ch.make()
@@ -255,7 +257,7 @@ func (g *change) swap() bool {
 		c.store.delivered.leave(p.index, false)
 	}
 	for _, o := range g.openings {
-		if o.isNew() {
+		if o.isNew {
 			o.pump.comeLocked(g.stored)
 		}
 		c.serveOutput(o.pump)

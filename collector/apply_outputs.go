@@ -20,12 +20,10 @@ type opening struct {
 	was    *pump   // whose place it takes, be that one removed already; nil: it has none
 	adopts string  // the cursor of was, if that is not its own
 	after  []*pump // those that have to end before, was among them
+	isNew  bool    // it begins where the journal ends
 	index  int
 	pump   *pump // once it is open
 }
-
-// isNew says whether it begins where the journal ends.
-func (o *opening) isNew() bool { return o.was == nil || o.was.gone.Load() }
 
 func (o *opening) tell(c *Collector) {
 	args := []any{"output", o.pump.name}
@@ -33,7 +31,7 @@ func (o *opening) tell(c *Collector) {
 		args = append(args, "url", o.pump.url)
 	}
 	switch {
-	case o.isNew():
+	case o.isNew:
 		c.config.Log.Info("output added; it gets what comes from now on", args...)
 	case len(o.after) > 0:
 		c.config.Log.Info("output changed; it goes on where it stood", args...)
@@ -66,6 +64,7 @@ func (g *change) compare(inputs []inputPlan, outputs []plan) {
 			reflect.DeepEqual(p.plan.part, o.plan.part) {
 			continue
 		}
+		o.isNew = o.was == nil || o.was.gone.Load()
 		if o.was != nil {
 			o.index = o.was.index
 		} else {
@@ -79,13 +78,15 @@ func (g *change) compare(inputs []inputPlan, outputs []plan) {
 			g.leaves = append(g.leaves, p)
 		}
 	}
+	ends := func(p *pump) bool {
+		return slices.Contains(g.leaves, p) || p.leaves.Load() || slices.ContainsFunc(g.openings, func(o *opening) bool { return o.was == p })
+	}
 	for _, o := range g.openings {
 		if o.was != nil && o.was.follower != nil {
 			o.after = append(o.after, o.was)
 		}
 		for _, p := range pumps { // two never write one file
-			leaves := slices.Contains(g.leaves, p) || p.follower != nil && p.leaves.Load()
-			if leaves && p != o.was && o.plan.file && o.plan.conflict(&o.plan.end, p.plan) != nil {
+			if p.follower != nil && ends(p) && p != o.was && o.plan.file && o.plan.conflict(&o.plan.end, p.plan) != nil {
 				o.after = append(o.after, p)
 			}
 		}
@@ -103,7 +104,7 @@ func (g *change) openOutputs(ctx context.Context) error {
 	}
 	c := g.c
 	for _, o := range g.openings {
-		if o.isNew() { // what comes from here on stays until it is known where the output begins
+		if o.isNew { // what comes from here on stays until it is known where the output begins
 			g.undo = append(g.undo, func() { g.unplace(o) }) // first: it may be there after an error, too
 			if err := g.place(o, c.journal.Synced()); err != nil {
 				return err
@@ -128,7 +129,7 @@ func (g *change) openOutputs(ctx context.Context) error {
 		return fmt.Errorf("the journal cannot be synced: %w", err)
 	}
 	for _, o := range g.openings {
-		if o.isNew() {
+		if o.isNew {
 			if err := g.place(o, at); err != nil {
 				return err
 			}

@@ -217,10 +217,17 @@ func (c *Collector) leaveInput(in *intake, patience time.Duration) {
 	if in.endpoint != nil && c.server.ShutdownEndpoint(until, in.endpoint) != nil && c.crew.hurry.Err() == nil {
 		c.config.Log.Warn("some connections of a removed input were cut before their chunks were stored; their senders have no ack", "input", in.account.name)
 	}
+	if c.retire(in) {
+		c.config.Log.Info("input removed", "input", in.account.name)
+	}
+}
+
+// retire adds what an input has counted to its account, unless nothing is counted any more.
+func (c *Collector) retire(in *intake) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.last != nil {
-		return
+		return false
 	}
 	a := in.account
 	if in.endpoint != nil {
@@ -235,7 +242,7 @@ func (c *Collector) leaveInput(in *intake, patience time.Duration) {
 		a.past.add(&now)
 	}
 	c.crew.leavers = slices.DeleteFunc(slices.Clone(c.crew.leavers), func(other *intake) bool { return other == in })
-	c.config.Log.Info("input removed", "input", a.name)
+	return true
 }
 
 // startPump runs an output, if the collector runs.
@@ -410,14 +417,15 @@ func (c *Collector) giveUpPlace(p *pump) bool {
 		return false
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.last != nil {
+		c.mu.Unlock()
 		return false
 	}
 	stored := c.store.storedOfAll()
 	waiting.events = c.found.of(p.index) + stored - p.missed(stored) - p.done()
 	p.loseLocked(waiting.events, stored)
 	c.store.delivered.leave(p.index, true)
+	c.mu.Unlock()
 	c.config.Log.Warn("the journal is full: the place of a removed output is given up", "output", p.name,
 		"events", waiting.events, "bytes", waiting.bytes, "waited", waiting.age.Round(time.Second))
 	return true
