@@ -162,8 +162,8 @@ func (l leaver) Close(context.Context) error {
 	return nil
 }
 
-// TestApplyWaitsBeforeRun: what is removed before the collector runs is gone when Apply returns, so that
-// Run does not start it.
+// TestApplyWaitsBeforeRun: what is removed before the collector runs is gone when Apply returns, so
+// that Run does not start it.
 func TestApplyWaitsBeforeRun(t *testing.T) {
 	t.Parallel()
 	l := leaver{newStuck()}

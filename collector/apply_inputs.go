@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// compareInputs says which inputs are new, gone or changed. One that leaves is there no more: it was
-// ended for a change that came to nothing, and could not be opened again.
+// compareInputs says which inputs are new, gone or changed. One that leaves is there no more: it
+// was ended for a change that came to nothing, and could not be opened again.
 func (g *change) compareInputs(plans []inputPlan) {
 	there := slices.Clone(g.c.inputs)
 	for i := range plans {

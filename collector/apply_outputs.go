@@ -190,8 +190,8 @@ func (g *change) open(ctx context.Context, o *opening) (err error) {
 	return nil
 }
 
-// exchangeOutputs opens the others, having ended those before them, all at once. One that has changed
-// finishes what it has begun, one that leaves delivers what it has.
+// exchangeOutputs opens the others, having ended those before them, all at once. One that has
+// changed finishes what it has begun, one that leaves delivers what it has.
 func (g *change) exchangeOutputs(ctx context.Context) error {
 	changes := map[*pump]bool{}
 	var before []*pump

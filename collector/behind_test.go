@@ -194,8 +194,8 @@ func TestWaited(t *testing.T) {
 	}
 }
 
-// TestHoldsBesidePlaces: an output holds a full journal if it is the last one, but not while the place
-// of one that was removed keeps an earlier segment: that goes first.
+// TestHoldsBesidePlaces: an output holds a full journal if it is the last one, but not while the
+// place of one that was removed keeps an earlier segment: that goes first.
 func TestHoldsBesidePlaces(t *testing.T) {
 	at := func(segment, offset journal.Position) journal.Position { return segment<<32 | offset }
 	d := newDeliveries(3)

@@ -174,8 +174,8 @@ func closed(ctx context.Context, ch <-chan struct{}) bool {
 	}
 }
 
-// endGrace is how long an end has after its time was up: more than an output takes to close, on a slow
-// disk as well.
+// endGrace is how long an end has after its time was up: more than an output takes to close, on a
+// slow disk as well.
 const endGrace = 5 * time.Second
 
 // endInput has an input take no more, and waits for it. It reports false if that does not return.

@@ -103,7 +103,8 @@ func (d *deliveries) kept() journal.Position {
 }
 
 // holds says whether an output that has come to p is the one that holds the journal: no other that
-// is there stands before it, nor one that was removed in an earlier segment, whose place goes first.
+// is there stands before it, nor one that was removed in an earlier segment, whose place goes
+// first.
 func (d *deliveries) holds(p journal.Position) bool {
 	return p <= d.allPassed() && p>>32 <= d.kept()>>32
 }
