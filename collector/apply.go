@@ -38,8 +38,9 @@ var (
 // that are not good the old version stays in force, and the error says why. Connections whose key,
 // user or certificate is good no more are ended.
 //
-// An error says all that is wrong, and nothing was changed then: what was opened is closed, and
-// what had to be ended first, such as an input on the same port, is opened again. RemovedDrain
+// An error says all that is wrong, and nothing was changed then but credentials, which are a matter
+// of their own: what was opened is closed, and what had to be ended first, such as an input on the
+// same port, is opened again. RemovedDrain
 // counts from now on; any other setting that differs from the Config that the collector was opened
 // with is refused with ErrRestart. Zero values mean defaults in both. Log, Stdin, Stdout,
 // InputKinds and OutputKinds are the program's, no settings: those given to Open stay.
@@ -69,19 +70,26 @@ func (c *Collector) Apply(config *Config) error {
 	present := c.inputs
 	c.mu.Unlock()
 	if over {
-		return errors.New("collector: it ends, and changes nothing any more")
+		return errOver
+	}
+	ch := &change{c: c, next: &next}
+	ch.compare(inputs, outputs)
+	if err := ch.check(); err != nil {
+		return err
 	}
 	if err := reloadCredentials(present); err != nil {
 		return err
 	}
-	ch := &change{c: c, next: &next}
-	ch.compare(inputs, outputs)
 	if ch.none() {
-		now.RemovedDrain, now.Routes = next.RemovedDrain, next.Routes
+		if !ch.swap() { // their order may be another one
+			return errOver
+		}
 		return nil
 	}
 	return ch.make()
 }
+
+var errOver = errors.New("collector: it ends, and changes nothing any more")
 
 // reloadCredentials reads the files of inputs again.
 func reloadCredentials(inputs []*intake) error {
@@ -146,7 +154,6 @@ type change struct {
 
 	openings []*opening // outputs that are new, or changed, or come again
 	leaves   []*pump    // those that are removed
-	stopped  []*pump    // those that have ended already
 	stored   int64      // events, when the changes of outputs took place
 }
 
@@ -160,11 +167,14 @@ func (g *change) make() error {
 	c := g.c
 	ctx, cancel := context.WithCancel(c.crew.hurry)
 	defer cancel()
-	err := g.check()
+	var err error
 	for _, step := range []func(context.Context) error{g.openOutputs, g.openInputs, g.exchangeOutputs, g.exchangeInputs} {
 		if err == nil {
 			err = step(ctx)
 		}
+	}
+	if err == nil && !g.swap() {
+		err = errOver
 	}
 	if err != nil {
 		for i := len(g.undo) - 1; i >= 0; i-- {
@@ -190,17 +200,14 @@ func (g *change) check() error {
 	return errors.Join(errs...)
 }
 
-// commit makes the change known, lets run what is new, and has what is gone end.
+// commit makes the change known, and has what is gone end.
 func (g *change) commit() {
 	c := g.c
-	g.swap()
 	for _, o := range g.openings {
-		c.startPump(o.pump)
 		o.tell(c)
 	}
 	for _, in := range g.taken {
 		in.tell()
-		c.startInput(in)
 	}
 	patience := g.next.RemovedDrain
 	for _, p := range g.leaves {
@@ -224,11 +231,15 @@ func (g *change) commit() {
 	}
 }
 
-// swap puts the ends that there are now in the place of those that there were.
-func (g *change) swap() {
+// swap puts the ends that there are now in the place of those that there were, and lets run what is
+// new. It reports false if the collector ends.
+func (g *change) swap() bool {
 	c := g.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.crew.over {
+		return false
+	}
 	for _, in := range g.goneInputs {
 		in.leaves.Store(true)
 		c.crew.leavers = append(c.crew.leavers[:len(c.crew.leavers):len(c.crew.leavers)], in)
@@ -246,12 +257,17 @@ func (g *change) swap() {
 		c.store.delivered.leave(p.index, false)
 	}
 	for _, o := range g.openings {
-		if o.isNew() {
+		if o.isNew {
 			o.pump.comeLocked(g.stored)
 		}
 		c.serveOutput(o.pump)
+		c.startPump(o.pump)
 		c.exchangeLocked(o.pump)
+	}
+	for _, in := range g.taken {
+		c.startInput(in)
 	}
 	c.config.Inputs, c.config.Outputs, c.config.Routes = g.next.Inputs, g.next.Outputs, g.next.Routes
 	c.config.RemovedDrain = g.next.RemovedDrain
+	return true
 }

@@ -172,6 +172,27 @@ func TestApplyEnds(t *testing.T) {
 			a.wantFile("one", lines5(0), lines5(5))
 			a.parked("one")
 		},
+		"an output changes its file, and a new one takes that": func(a *applied) {
+			a.send("in")
+			a.settled("one")
+			a.apply(func(c *Config) {
+				c.Outputs = []End{{Name: "new", URL: c.Outputs[0].URL}, {Name: "one", URL: a.out("moved", "").URL}}
+			})
+			a.send("in")
+			a.settled("new")
+			a.settled("one")
+			a.wantFile("one", lines5(0), lines5(5))
+			a.wantFile("moved", lines5(5))
+		},
+		"inputs are in another order": func(a *applied) {
+			a.apply(func(c *Config) { c.Inputs = append(c.Inputs, End{Name: "more", URL: "forward://127.0.0.1:0"}) })
+			addrs := a.Addrs()
+			a.apply(func(c *Config) { slices.Reverse(c.Inputs) })
+			slices.Reverse(addrs)
+			if now := a.Addrs(); !slices.Equal(now, addrs) {
+				a.t.Errorf("%v, want %v", now, addrs)
+			}
+		},
 		"an input is added": func(a *applied) {
 			a.apply(func(c *Config) { c.Inputs = append(c.Inputs, End{Name: "more", URL: "forward://127.0.0.1:0"}) })
 			a.send("more")

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// compareInputs says which inputs are new, gone or changed.
+// compareInputs says which inputs are new, gone or changed. One that leaves is there no more: it
+// was ended for a change that came to nothing, and could not be opened again.
 func (g *change) compareInputs(plans []inputPlan) {
 	there := slices.Clone(g.c.inputs)
 	for i := range plans {
-		n := slices.IndexFunc(there, func(in *intake) bool { return in.plan.end == plans[i].end })
+		n := slices.IndexFunc(there, func(in *intake) bool { return in.plan.end == plans[i].end && !in.leaves.Load() })
 		if n < 0 {
 			g.inputs, g.order = append(g.inputs, plans[i]), append(g.order, nil)
 			continue
@@ -55,7 +56,11 @@ func (g *change) openInput(i int) error {
 		return err
 	}
 	g.taken[i] = in
-	g.undo = append(g.undo, func() { _ = in.close() })
+	g.undo = append(g.undo, func() {
+		if err := in.close(); err != nil {
+			g.c.reporter.trouble("input", err)
+		}
+	})
 	return nil
 }
 
@@ -102,12 +107,17 @@ func (c *Collector) openAgain(in *intake, patience time.Duration) {
 		return
 	}
 	c.mu.Lock()
+	if c.crew.over {
+		c.mu.Unlock()
+		_ = again.close()
+		return
+	}
 	c.book(again)
 	c.inputs = slices.Clone(c.inputs)
 	c.inputs[slices.Index(c.inputs, in)] = again
 	c.crew.leavers = append(c.crew.leavers[:len(c.crew.leavers):len(c.crew.leavers)], in)
+	c.startInput(again)
 	c.mu.Unlock()
 	again.tell()
-	c.startInput(again)
 	c.crew.leave(func() { c.leaveInput(in, patience) })
 }

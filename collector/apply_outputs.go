@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/spillwaylog/spillway/journal"
 )
@@ -17,12 +19,10 @@ type opening struct {
 	was    *pump   // whose place it takes, be that one removed already; nil: it has none
 	adopts string  // the cursor of was, if that is not its own
 	after  []*pump // those that have to end before, was among them
+	isNew  bool    // it begins where the journal ends
 	index  int
 	pump   *pump // once it is open
 }
-
-// isNew says whether it begins where the journal ends.
-func (o *opening) isNew() bool { return o.was == nil || o.was.gone.Load() }
 
 func (o *opening) tell(c *Collector) {
 	args := []any{"output", o.pump.name}
@@ -30,7 +30,7 @@ func (o *opening) tell(c *Collector) {
 		args = append(args, "url", o.pump.url)
 	}
 	switch {
-	case o.isNew():
+	case o.isNew:
 		c.config.Log.Info("output added; it gets what comes from now on", args...)
 	case len(o.after) > 0:
 		c.config.Log.Info("output changed; it goes on where it stood", args...)
@@ -59,10 +59,11 @@ func (g *change) compare(inputs []inputPlan, outputs []plan) {
 			o.was, o.adopts = q, o.plan.unnamed
 			wanted[o.adopts] = true // by one
 		}
-		if p := o.was; p != nil && p.follower != nil && !p.leaves.Load() && o.adopts == "" && p.plan.end.URL == o.plan.end.URL &&
+		if p := o.was; p != nil && p.follower != nil && !p.leaves.Load() && !p.hasEnded() && o.adopts == "" && p.plan.end.URL == o.plan.end.URL &&
 			p.plan.sifter.Same(o.plan.sifter) {
 			continue
 		}
+		o.isNew = o.was == nil || o.was.gone.Load()
 		if o.was != nil {
 			o.index = o.was.index
 		} else {
@@ -76,18 +77,23 @@ func (g *change) compare(inputs []inputPlan, outputs []plan) {
 			g.leaves = append(g.leaves, p)
 		}
 	}
+	ends := func(p *pump) bool {
+		return slices.Contains(g.leaves, p) || p.leaves.Load() || slices.ContainsFunc(g.openings, func(o *opening) bool { return o.was == p })
+	}
 	for _, o := range g.openings {
 		if o.was != nil && o.was.follower != nil {
 			o.after = append(o.after, o.was)
 		}
 		for _, p := range pumps { // two never write one file
-			leaves := slices.Contains(g.leaves, p) || p.follower != nil && p.leaves.Load()
-			if leaves && p != o.was && o.plan.file && o.plan.conflict(&o.plan.end, p.plan) != nil {
+			if p.follower != nil && ends(p) && p != o.was && o.plan.file && o.plan.conflict(&o.plan.end, p.plan) != nil {
 				o.after = append(o.after, p)
 			}
 		}
 	}
 }
+
+// syncFor is the least that a change waits for the journal to be synced: a disk may be slow.
+const syncFor = 30 * time.Second
 
 // openOutputs fixes the place in the journal at which outputs come and go, and opens those that no
 // other one has to end for.
@@ -97,11 +103,11 @@ func (g *change) openOutputs(ctx context.Context) error {
 	}
 	c := g.c
 	for _, o := range g.openings {
-		if o.isNew() { // what comes from here on stays until it is known where the output begins
+		if o.isNew { // what comes from here on stays until it is known where the output begins
+			g.undo = append(g.undo, func() { g.unplace(o) }) // first: it may be there after an error, too
 			if err := g.place(o, c.journal.Synced()); err != nil {
 				return err
 			}
-			g.undo = append(g.undo, func() { _ = c.journal.RemoveCursor(o.plan.cursor) })
 		}
 	}
 	until := func(at journal.Position) {
@@ -116,13 +122,13 @@ func (g *change) openOutputs(ctx context.Context) error {
 	g.stored = c.store.storedOfAll()
 	c.store.gate.Unlock()
 	until(at)
-	wait, cancel := context.WithTimeout(ctx, openFor)
+	wait, cancel := context.WithTimeout(ctx, max(g.next.RemovedDrain, syncFor))
 	defer cancel()
 	if err := c.journal.Sync(wait, at); err != nil {
 		return fmt.Errorf("the journal cannot be synced: %w", err)
 	}
 	for _, o := range g.openings {
-		if o.isNew() {
+		if o.isNew {
 			if err := g.place(o, at); err != nil {
 				return err
 			}
@@ -143,6 +149,16 @@ func (g *change) place(o *opening, at journal.Position) error {
 	return nil
 }
 
+// unplace takes back what place has done. A cursor that stays would hold the journal.
+func (g *change) unplace(o *opening) {
+	if !slices.Contains(g.c.journal.Cursors(), o.plan.cursor) {
+		return
+	}
+	if err := g.c.journal.RemoveCursor(o.plan.cursor); err != nil {
+		g.c.reporter.trouble("journal", fmt.Errorf("the place of an output that was not added stays until the next start: %w", err))
+	}
+}
+
 // open opens an output where its cursor stands.
 func (g *change) open(ctx context.Context, o *opening) (err error) {
 	l := &ledger{}
@@ -152,10 +168,10 @@ func (g *change) open(ctx context.Context, o *opening) (err error) {
 		l.gone.Store(true) // until it comes
 	}
 	if o.adopts != "" {
+		g.undo = append(g.undo, func() { g.unplace(o) })
 		if err := g.c.adopt(o.plan); err != nil {
 			return fmt.Errorf("%s: %w", o.plan.name, err)
 		}
-		g.undo = append(g.undo, func() { _ = g.c.journal.RemoveCursor(o.plan.cursor) })
 	}
 	p, err := g.c.openPump(ctx, o.plan, o.index, l, false)
 	if err != nil {
@@ -165,30 +181,47 @@ func (g *change) open(ctx context.Context, o *opening) (err error) {
 		return fmt.Errorf("%s: %w", o.plan.name, err)
 	}
 	o.pump = p
-	g.undo = append(g.undo, func() { _ = p.letGo() })
+	g.undo = append(g.undo, func() {
+		if err := p.letGo(); err != nil {
+			p.report(err)
+		}
+	})
 	return nil
 }
 
-// exchangeOutputs opens the others, having ended those before them. One that has changed finishes
-// what it has begun, one that leaves delivers what it has.
+// exchangeOutputs opens the others, having ended those before them, all at once. One that has
+// changed finishes what it has begun, one that leaves delivers what it has.
 func (g *change) exchangeOutputs(ctx context.Context) error {
+	changes := map[*pump]bool{}
+	var before []*pump
 	for _, o := range g.openings {
 		for _, p := range o.after {
-			changes := p == o.was
-			if slices.Contains(g.stopped, p) {
-				continue
+			if _, is := changes[p]; !is {
+				before = append(before, p)
 			}
-			if changes {
+			changes[p] = changes[p] || p == o.was
+		}
+	}
+	errs := make([]error, len(before))
+	var ending sync.WaitGroup
+	for i, p := range before {
+		if !p.leaves.Load() {
+			g.undo = append(g.undo, func() { g.c.runAgain(p) })
+		}
+		ending.Go(func() {
+			if changes[p] {
 				p.follower.Until(1)
 			}
-			if !g.c.endPump(p, g.next.RemovedDrain, changes) {
-				return fmt.Errorf("%s: %w", p.name, errHangs)
+			if !g.c.endPump(p, g.next.RemovedDrain, changes[p]) {
+				errs[i] = fmt.Errorf("%s: %w", p.name, errHangs)
 			}
-			g.stopped = append(g.stopped, p)
-			if !p.leaves.Load() {
-				g.undo = append(g.undo, func() { g.c.runAgain(p) })
-			}
-		}
+		})
+	}
+	ending.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, o := range g.openings {
 		if len(o.after) > 0 {
 			if err := g.open(ctx, o); err != nil {
 				return err
@@ -198,8 +231,32 @@ func (g *change) exchangeOutputs(ctx context.Context) error {
 	return nil
 }
 
-// runAgain opens an output that a change has ended which comes to nothing.
+// runAgain opens an output that a change has ended which comes to nothing. One that hangs is opened
+// when it has ended, unless another change was first.
 func (c *Collector) runAgain(old *pump) {
+	if old.ended == nil || old.hasEnded() {
+		c.reopenPump(old)
+		return
+	}
+	c.crew.leaving.Go(func() {
+		if !closed(c.crew.hurry, old.ended) {
+			return
+		}
+		c.crew.applying.Lock()
+		defer c.crew.applying.Unlock()
+		if (*c.backlogs.pumps.Load())[old.index] == old && !old.leaves.Load() {
+			c.reopenPump(old)
+		}
+	})
+}
+
+func (c *Collector) reopenPump(old *pump) {
+	c.mu.Lock()
+	over := c.crew.over
+	c.mu.Unlock()
+	if over { // the next start goes on where it stood
+		return
+	}
 	p, err := c.openPump(c.crew.hurry, old.plan, old.index, old.ledger, false)
 	if p == nil {
 		c.reporter.trouble("output", fmt.Errorf("%s: it was ended for a change that came to nothing, and cannot be opened again: %w", old.name, err))
@@ -209,8 +266,12 @@ func (c *Collector) runAgain(old *pump) {
 		p.report(err)
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.crew.over {
+		_ = p.letGo()
+		return
+	}
 	c.serveOutput(p)
-	c.exchangeLocked(p)
-	c.mu.Unlock()
 	c.startPump(p)
+	c.exchangeLocked(p)
 }

@@ -78,7 +78,7 @@ func (b *backlogs) measure(p *pump, events int64) backlog {
 func (b *backlogs) holding(p *pump) holding {
 	h := holding{backlog: b.of(p), waits: "no sender"}
 	switch at := b.store.delivered.passed(p.index); {
-	case b.journal.Stats().Full && at == b.store.delivered.allPassed():
+	case b.journal.Stats().Full && b.store.delivered.holds(at):
 		h.waits = "all senders: the journal is full"
 	case p.eager && !p.leaves.Load():
 		h.waits = "acks: they wait for delivery"

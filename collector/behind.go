@@ -86,7 +86,7 @@ func (b *backlogs) over(p *pump, at journal.Position) (enough func(journal.Posit
 		return within(l.bytes)
 	case l.age > 0 && b.waited(at) > l.age:
 		return func(at journal.Position) bool { return b.waited(at) <= l.age-l.age/4 }
-	case l.gives() && behind > 0 && at <= b.store.delivered.allPassed() && b.journal.Stats().Full:
+	case l.gives() && behind > 0 && b.store.delivered.holds(at) && b.journal.Stats().Full:
 		// A disk that somebody else filled is no reason to give up what is about to be done, nor is
 		// a journal that the last run left full.
 		if p.failure() != nil || behind >= b.most/2 && time.Since(b.opened) > leastBehindAge {

@@ -194,6 +194,30 @@ func TestWaited(t *testing.T) {
 	}
 }
 
+// TestHoldsBesidePlaces: an output holds a full journal if it is the last one, but not while the
+// place of one that was removed keeps an earlier segment: that goes first.
+func TestHoldsBesidePlaces(t *testing.T) {
+	at := func(segment, offset journal.Position) journal.Position { return segment<<32 | offset }
+	d := newDeliveries(3)
+	d.enter(0, at(3, 10))
+	d.enter(1, at(3, 20))
+	d.enter(2, at(2, 30))
+	wants := func(first, second bool) {
+		t.Helper()
+		if d.holds(at(3, 10)) != first || d.holds(at(3, 20)) != second {
+			t.Errorf("%t %t, want %t %t", !first, !second, first, second)
+		}
+	}
+	wants(false, false)
+	d.leave(2, false)
+	wants(false, false)
+	d.leave(2, true)
+	wants(true, false)
+	d.enter(2, at(3, 5))
+	d.leave(2, false) // to give it up would free nothing
+	wants(true, false)
+}
+
 // TestBehindBlocks: senders wait for an output that is too far behind, though the journal has room,
 // and go on when it is not.
 func TestBehindBlocks(t *testing.T) {

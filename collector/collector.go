@@ -149,7 +149,11 @@ func (c *Collector) open() error {
 		c.reporter.trouble("data directory", err)
 	}
 	for name := range unused { // now that nothing can fail any more: a start that comes to nothing costs no output its place, nor what it knows of its files
-		c.config.Log.Warn("an output of an earlier run is not configured any more; its place in the journal is given up", "output", ends[name].String(), "cursor", name)
+		said := []any{"output", ends[name].String(), "cursor", name}
+		if at, err := c.furthestBehind(map[string]bool{name: true}); err == nil {
+			said = append(said, "behind_bytes", c.journal.Behind(at))
+		}
+		c.config.Log.Warn("an output of an earlier run is not configured any more; its place in the journal is given up", said...)
 		if err := c.journal.RemoveCursor(name); err != nil {
 			return err
 		}
@@ -177,9 +181,18 @@ func (c *Collector) Addrs() []net.Addr {
 }
 
 // Close lets go of everything. It is for a Collector that is not run, since
-// Run does so itself; closing twice is fine.
+// Run does so itself; closing twice is fine. While an Apply hangs, which uses all that is open, it
+// closes nothing and returns an error.
 func (c *Collector) Close() error {
-	c.crew.end()
+	c.endCrew()
+	wait, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if !c.crew.idle(wait) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.rememberLocked()
+		return errChangeHangs
+	}
 	c.mu.Lock() // not for longer: a disk may hang
 	c.rememberLocked()
 	inputs, pumps, counting, known, dead, places, j, notes := c.inputs, c.pumps, c.found, c.repeats, c.letters, c.positions, c.journal, c.inHand
@@ -217,6 +230,9 @@ func (c *Collector) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// errChangeHangs says that an Apply is left behind.
+var errChangeHangs = errors.New("a change of the configuration does not return; it is left behind, and changes nothing")
 
 // rememberLocked keeps what Stats returns from now on.
 func (c *Collector) rememberLocked() {

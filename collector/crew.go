@@ -28,7 +28,7 @@ type crew struct {
 	applying sync.Mutex // an Apply, the start or the end of Run: one at a time; before Collector.mu
 
 	runs    *runs           // nil before Run; guarded by applying
-	over    bool            // Run ends; guarded by applying
+	over    bool            // Run ends; guarded by Collector.mu
 	opened  uint64          // inputs; guarded by applying
 	hurry   context.Context // ends when Run does: nobody waits for an end any more
 	hasten  context.CancelFunc
@@ -69,16 +69,31 @@ func (w *crew) await(ctx context.Context, over func() bool) error {
 	}
 }
 
-// end waits until nothing is applied, and says that nothing will be any more.
-func (w *crew) end() {
-	w.hasten()
-	w.applying.Lock()
-	w.over = true
-	w.applying.Unlock()
+// idle waits until nothing is applied, but not longer than ctx.
+func (w *crew) idle(ctx context.Context) bool {
+	got := make(chan struct{})
+	go func() {
+		w.applying.Lock()
+		defer w.applying.Unlock()
+		close(got)
+	}()
+	return closed(ctx, got)
 }
 
-// leave has an end leave meanwhile, or at once where nothing runs yet: Run starts all that there
-// are.
+// endCrew says that ends neither come nor go any more. What is applied just now gets a moment to be
+// done, or to be taken back; a disk that hangs may hold it for longer, and it commits nothing then.
+func (c *Collector) endCrew() {
+	c.crew.hasten()
+	wait, cancel := context.WithTimeout(context.Background(), endGrace)
+	defer cancel()
+	c.crew.idle(wait)
+	c.mu.Lock()
+	c.crew.over = true
+	c.mu.Unlock()
+}
+
+// leave ends what was removed: beside all else, or at once if nothing runs yet, for then there is
+// nothing to wait for, and Run is to find it gone.
 func (w *crew) leave(end func()) {
 	if w.runs == nil {
 		end()
@@ -159,8 +174,9 @@ func closed(ctx context.Context, ch <-chan struct{}) bool {
 	}
 }
 
-// endGrace is how long an end has after its time was up.
-const endGrace = 2 * time.Second
+// endGrace is how long an end has after its time was up: more than an output takes to close, on a
+// slow disk as well.
+const endGrace = 5 * time.Second
 
 // endInput has an input take no more, and waits for it. It reports false if that does not return.
 func (c *Collector) endInput(in *intake, patience time.Duration) bool {
@@ -201,10 +217,17 @@ func (c *Collector) leaveInput(in *intake, patience time.Duration) {
 	if in.endpoint != nil && c.server.ShutdownEndpoint(until, in.endpoint) != nil && c.crew.hurry.Err() == nil {
 		c.config.Log.Warn("some connections of a removed input were cut before their chunks were stored; their senders have no ack", "input", in.account.name)
 	}
+	if c.retire(in) {
+		c.config.Log.Info("input removed", "input", in.account.name)
+	}
+}
+
+// retire adds what an input has counted to its account, unless nothing is counted any more.
+func (c *Collector) retire(in *intake) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.last != nil {
-		return
+		return false
 	}
 	a := in.account
 	if in.endpoint != nil {
@@ -219,7 +242,7 @@ func (c *Collector) leaveInput(in *intake, patience time.Duration) {
 		a.past.add(&now)
 	}
 	c.crew.leavers = slices.DeleteFunc(slices.Clone(c.crew.leavers), func(other *intake) bool { return other == in })
-	c.config.Log.Info("input removed", "input", a.name)
+	return true
 }
 
 // startPump runs an output, if the collector runs.
@@ -240,7 +263,20 @@ func (c *Collector) startPump(p *pump) {
 			p.report(err)
 		}
 		p.hangs.Store(errors.Is(err, output.ErrLeft))
+		if p.place != nil {
+			p.place.leave()
+		}
 	}()
+}
+
+// hasEnded says whether the output ran, and does no more.
+func (p *pump) hasEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	default: // also where it was not started
+		return false
+	}
 }
 
 // pumpsEnded waits for pumps, but not longer than ctx.
@@ -281,13 +317,7 @@ func (c *Collector) endPump(p *pump, patience time.Duration, impatient bool) boo
 	p.halt()
 	grace, cancelGrace := context.WithTimeout(context.Background(), endGrace)
 	defer cancelGrace()
-	if !closed(grace, p.ended) {
-		return false
-	}
-	if p.place != nil {
-		p.place.leave()
-	}
-	return true
+	return closed(grace, p.ended)
 }
 
 // leaveOutput ends an output that was removed. Its place in the journal stays.
@@ -360,9 +390,11 @@ func (c *Collector) makeRoom() {
 }
 
 // furthestParked is the output furthest behind of those that were removed and have ended, if
-// nothing that runs needs the part of the journal that it holds.
+// nothing else needs the part of the journal that it holds: what runs, or what is known of repeats
+// and inputs, which moves on by itself.
 func (c *Collector) furthestParked() (furthest *pump) {
-	needed := c.journal.Synced()
+	known, _ := c.repeats.cursor.Committed()
+	needed := min(c.journal.Synced(), known, c.positions.committed())
 	passed := func(p *pump) journal.Position { return c.store.delivered.passed(p.index) }
 	for _, p := range *c.backlogs.pumps.Load() {
 		switch {
@@ -385,14 +417,15 @@ func (c *Collector) giveUpPlace(p *pump) bool {
 		return false
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.last != nil {
+		c.mu.Unlock()
 		return false
 	}
 	stored := c.store.storedOfAll()
 	waiting.events = c.found.of(p.index) + stored - p.missed(stored) - p.done()
 	p.loseLocked(waiting.events, stored)
 	c.store.delivered.leave(p.index, true)
+	c.mu.Unlock()
 	c.config.Log.Warn("the journal is full: the place of a removed output is given up", "output", p.name,
 		"events", waiting.events, "bytes", waiting.bytes, "waited", waiting.age.Round(time.Second))
 	return true

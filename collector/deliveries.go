@@ -102,6 +102,13 @@ func (d *deliveries) kept() journal.Position {
 	return lowest
 }
 
+// holds says whether an output that has come to p is the one that holds the journal: no other that
+// is there stands before it, nor one that was removed in an earlier segment, whose place goes
+// first.
+func (d *deliveries) holds(p journal.Position) bool {
+	return p <= d.allPassed() && p>>32 <= d.kept()>>32
+}
+
 // wait returns when every output has confirmed p.
 func (d *deliveries) wait(ctx context.Context, p journal.Position) error {
 	d.mu.Lock()

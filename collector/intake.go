@@ -285,8 +285,12 @@ func (in *intake) run(ctx context.Context, failed func(error)) {
 
 // close lets go of what an input holds, but for one that does not return.
 func (in *intake) close() (err error) {
+	if in.running.Load() {
+		return nil
+	}
+	in.mute() // it is at its end, and what its sink has in store is freed
 	c, ok := in.Input.(io.Closer)
-	if !ok || in.running.Load() {
+	if !ok {
 		return nil
 	}
 	in.closing.Do(func() {

@@ -208,6 +208,18 @@ func (p *positions) save(ctx context.Context) error {
 	return nil
 }
 
+// committed is from where on positions need the journal.
+func (p *positions) committed() journal.Position {
+	p.mu.Lock()
+	reader := p.reader
+	p.mu.Unlock()
+	if reader == nil {
+		return p.journal.Synced()
+	}
+	at, _ := reader.Committed()
+	return at
+}
+
 // collect returns what is to be committed, and where: state is right once the journal is durable up
 // to last. There is no reader if nothing is to be committed.
 func (p *positions) collect() (reader *journal.Reader, at, last journal.Position, state []byte) {

@@ -21,7 +21,7 @@ import (
 //	repeats ───┼─────────────────┼──────────────────────┼─ save ─┤ journal closed
 //	positions ─┴─────────────────┴──────────────────────┴────────┘
 //
-// An input or output that does not return is left behind. The error names it.
+// An input or output that does not return is left behind, and so is an Apply. The error names it.
 func (c *Collector) Run(ctx context.Context) error {
 	background, stopBackground := context.WithCancel(context.Background())
 	defer stopBackground()
@@ -57,7 +57,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	} else {
 		limit()
 	}
-	c.crew.end() // from now on ends neither come nor go
+	c.endCrew() // from now on ends neither come nor go
 	endInputs()
 	err = errors.Join(err, c.drainInputs(deadline, &serving))
 

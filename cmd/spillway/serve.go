@@ -38,7 +38,7 @@ type serveCmd struct {
 	MaxEvent      size          `help:"Largest event, as MessagePack; a larger one is set aside as a dead letter, and the rest of its chunk stored." default:"8MiB"`
 	Memory        size          `help:"What all connections together may buffer." default:"64MiB"`
 	StatusEvery   time.Duration `help:"How often a line says what goes on; 0 for never. On a terminal one line stays up to date instead." default:"1m"`
-	RemovedDrain  time.Duration `help:"How long an output that a reload removes delivers what waits for it, before its place is kept, and an input finishes what has come." default:"10s"`
+	RemovedDrain  time.Duration `help:"How long an output that a reload removes delivers what waits for it, before its place is kept, and an input finishes what has come; 0: as --drain." default:"10s"`
 	RefuseInvalid bool          `help:"Refuse a chunk that has an invalid entry, instead of leaving the entry out."`
 	logFlags
 }

@@ -30,8 +30,8 @@ var ErrHangs = errors.New("it has not finished a chunk")
 // All of it belongs to Run's goroutine, but for these: outputs put what they have finished into the
 // inbox, and call opened.save and opened.refuseAt, from goroutines of their own; Stumble, Sent and
 // Hangs touch only what is atomic, and Until what has a lock. That one is held while a record is
-// read, for which a Turn may be waited for; inbox.mu and Turn.mu are held alone. No output is
-// called under any of them.
+// read, for which a Turn may be waited for, so Turn.mu comes after it; inbox.mu is held alone. No
+// output is called under any of them.
 type Follower struct {
 	*ground
 	care      *care

@@ -159,6 +159,8 @@ func (s *Server) handler(from *Sources) http.Handler {
 		_, _ = io.WriteString(w, from.Config())
 	})
 	guarded.HandleFunc("POST /reload", func(w http.ResponseWriter, _ *http.Request) {
+		// It waits for ends that it changes, for as long as the configuration says.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		if err := from.Reload(); err != nil {
 			http.Error(w, err.Error(), http.StatusConflict)
 			return
