@@ -125,7 +125,7 @@ func (p *parsing) take(e *event, value []byte) error {
 		if err := e.set(append(p.into[:len(p.into):len(p.into)], name{string(text), key}), v); err != nil {
 			return err
 		}
-		if len(e.room) > e.most {
+		if len(e.room) > 2*e.most {
 			return errTooLarge
 		}
 	}

@@ -23,7 +23,8 @@ type Route struct {
 	OnError  string   `help:"What becomes of an event of which a step fails." enum:"field,letter"`
 }
 
-// What Route.OnError may be.
+// What Route.OnError may be. Of an event of which mask, remove, hash, redact, keep, drop or sample
+// fails it is OnErrorLetter, whatever the route says.
 const (
 	OnErrorField  = "field"  // it goes on, without that step, and has the field ErrorField
 	OnErrorLetter = "letter" // it is a dead letter, as it was before all steps

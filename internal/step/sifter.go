@@ -90,7 +90,7 @@ func (s *Sifter) of(tag string) *program {
 type Sifted struct {
 	Entries []byte
 	Runs    []Run
-	Failed  []Failure // of a route with OnErrorLetter, or with too many fields
+	Failed  []Failure // dead letters
 }
 
 // A Run is entries that follow one another and have one tag.
@@ -120,14 +120,12 @@ func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first
 		if err != nil && !errors.Is(err, errFields) {
 			return err
 		}
-		keep, why := false, err
+		keep, letter, why := false, true, err // no step has seen it, so it goes nowhere
 		if err == nil {
-			keep, why = p.run(e)
+			keep, letter, why = p.run(e)
 		}
 		switch {
-		case err != nil: // no step has seen it, so it goes nowhere
-			into.Failed = append(into.Failed, Failure{e.index, entries[:n:n], err.Error()})
-		case why != nil && p.letters:
+		case letter:
 			into.Failed = append(into.Failed, Failure{e.index, entries[:n:n], why.Error()})
 		case keep:
 			if why != nil {

@@ -140,7 +140,7 @@ func TestRuns(t *testing.T) {
 // others each has its effect once.
 func TestPanic(t *testing.T) {
 	for _, letters := range []string{"", OnErrorLetter} {
-		s := sifterOf(t, letters, Step{Set: Values{{"a", 1}}}, Step{Mask: []string{"user"}}, Step{Tag: "{tag}.x"})
+		s := sifterOf(t, letters, Step{Set: Values{{"a", 1}}}, Step{Copy: Names{{"user", "b"}}}, Step{Tag: "{tag}.x"})
 		for _, r := range s.rules {
 			r.program.actions[1].do = func(e *event) error {
 				e.fields = e.fields[:1]
@@ -156,15 +156,75 @@ func TestPanic(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := fmt.Sprint(linesOf(t, &got, plainHead))
-		want := `[t.x {"n":1,"user":2,"a":1,"spillway_error":"mask: panic: slip"} t.x {"n":1,"user":2,"a":1,"spillway_error":"mask: no"}]`
+		want := `[t.x {"n":1,"user":2,"a":1,"spillway_error":"copy: panic: slip"} t.x {"n":1,"user":2,"a":1,"spillway_error":"copy: no"}]`
 		if letters != "" {
 			want = "[]"
-			if len(got.Failed) != 2 || got.Failed[1].Reason != "mask: no" || got.Failed[1].Index != 1 || !bytes.Equal(got.Failed[1].Entry, entry) {
+			if len(got.Failed) != 2 || got.Failed[1].Reason != "copy: no" || got.Failed[1].Index != 1 || !bytes.Equal(got.Failed[1].Entry, entry) {
 				t.Errorf("%+v", got.Failed)
 			}
 		}
 		if lines != want {
 			t.Errorf("%s\nwant\n%s", lines, want)
+		}
+	}
+}
+
+// TestStrict: where a step fails that takes something out, the event goes nowhere, whatever the
+// route says, also if another one has failed before.
+func TestStrict(t *testing.T) {
+	for _, do := range []Step{
+		{Mask: []string{"user"}},
+		{Remove: []string{"user"}},
+		{Hash: &Hash{Fields: []string{"user"}, Key: hashKey}},
+		{Redact: &Redact{}},
+		{Keep: "user == 2"},
+		{Drop: "user == 3"},
+		{Sample: &Sample{Share: 1}},
+	} {
+		s := sifterOf(t, OnErrorField, Step{Tag: "{missing}"}, do, Step{Set: Values{{"a", 1}}})
+		for _, r := range s.rules {
+			a := &r.program.actions[1]
+			if a.holds != nil {
+				a.holds = func(*event) bool { panic("slip") }
+			} else {
+				a.do = func(*event) error { panic("slip") }
+			}
+		}
+		var got Sifted
+		if err := s.Sift(&got, "t", entryOf(t, plainHead, `{"user":2}`), 1, 0); err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Runs) != 0 || len(got.Failed) != 1 || !strings.HasSuffix(got.Failed[0].Reason, ": panic: slip") {
+			t.Errorf("%+v: %q, %+v", do, linesOf(t, &got, plainHead), got.Failed)
+		}
+	}
+}
+
+// TestLargeMasked: what steps leave behind while they change an event does not count as a part of
+// it: a large one is masked, however many fields of a map are.
+func TestLargeMasked(t *testing.T) {
+	x := strings.Repeat("x", 900<<10)
+	inner := fmt.Sprintf(`{"a":1,"b":2,"c":3,"d":4,"x":%q}`, x)
+	for name, tt := range map[string]struct {
+		do     []Step
+		record string
+	}{
+		"a step":        {[]Step{{Mask: []string{"user.a", "user.b", "user.c", "user.d"}}}, `{"user":` + inner + `}`},
+		"several":       {[]Step{{Mask: []string{"user.a"}}, {Mask: []string{"user.b"}}, {Mask: []string{"user.c"}}, {Mask: []string{"user.d"}}}, `{"user":` + inner + `}`},
+		"behind a copy": {[]Step{{Parse: &Parse{Field: "m", As: "json", Into: "user"}}, {Mask: []string{"user.a", "user.b"}}, {Mask: []string{"user.c", "user.d"}}}, fmt.Sprintf(`{"m":%q}`, inner)},
+		"and set":       {[]Step{{Set: Values{{"user.a", "***"}, {"user.b", "***"}, {"user.c", "***"}, {"user.d", "***"}}}}, `{"user":` + inner + `}`},
+	} {
+		s := sifterOf(t, "", append(tt.do, Step{Remove: []string{"user.x"}})...)
+		var got Sifted
+		if err := s.Sift(&got, "t", entryOf(t, plainHead, tt.record), 1, 0); err != nil {
+			t.Fatal(err)
+		}
+		want := `[t {"user":{"a":"***","b":"***","c":"***","d":"***"}}]`
+		if lines := fmt.Sprint(linesOf(t, &got, plainHead)); lines != want {
+			t.Errorf("%s: %.300s, %d failed", name, lines, len(got.Failed))
+		}
+		if cap(s.event.room) > 8<<20 {
+			t.Errorf("%s: %d bytes of memory", name, cap(s.event.room))
 		}
 	}
 }
@@ -176,11 +236,11 @@ func TestTooLarge(t *testing.T) {
 		do = append(do, Step{Copy: Names{{"a", fmt.Sprintf("b.x%d", i)}}}, Step{Copy: Names{{"b", "a.y"}}})
 	}
 	var got Sifted
-	if err := sifterOf(t, "", do...).Sift(&got, "t", entryOf(t, plainHead, `{"a":{"z":1}}`), 1, 0); err != nil {
+	if err := sifterOf(t, "", do...).Sift(&got, "t", entryOf(t, plainHead, fmt.Sprintf(`{"a":{"z":%q}}`, strings.Repeat("x", 1000))), 1, 0); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Entries) > 2<<20 || !bytes.Contains(got.Entries, []byte("copy: the event would be too large")) {
-		t.Errorf("%d bytes", len(got.Entries))
+	if len(got.Entries) > 2<<20 || !bytes.Contains(got.Entries, []byte(": the event would be too large")) {
+		t.Errorf("%d bytes, and at their end %q", len(got.Entries), got.Entries[max(0, len(got.Entries)-100):])
 	}
 }
 
