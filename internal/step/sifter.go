@@ -91,7 +91,13 @@ type Sifted struct {
 	Entries []byte
 	Runs    []Run
 	Failed  []Failure // dead letters
+	Events  int       // how many entries it is made of
+	Most    int       // Sift stops when Entries has as many bytes, or when it has made much else; 0: it does not
+	Rest    []byte    // the entries behind; it aliases them
 }
+
+// mostMade is how many runs, or failures, Sift makes before it stops.
+const mostMade = 1 << 12
 
 // A Run is entries that follow one another and have one tag.
 type Run struct {
@@ -108,10 +114,10 @@ type Failure struct {
 }
 
 // Sift runs the steps for a tag over entries of the record that ends at a position, and replaces
-// what into has. first is the index of the first of them. Its answer depends on nothing else. The
-// error says that what follows the entries so far is no entry.
+// what into has but for Most. first is the index of the first of them. Its answer depends on
+// nothing else. The error says that what follows the entries so far is no entry.
 func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first int) error {
-	into.Entries, into.Runs, into.Failed = into.Entries[:0], into.Runs[:0], into.Failed[:0]
+	into.Entries, into.Runs, into.Failed, into.Rest = into.Entries[:0], into.Runs[:0], into.Failed[:0], nil
 	p := s.of(tag)
 	e := &s.event
 	e.at, e.index, e.most = at, first, p.most
@@ -141,7 +147,12 @@ func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first
 		}
 		entries = entries[n:]
 		e.index++
+		if into.Most > 0 && (len(into.Entries) >= into.Most || len(into.Runs) >= mostMade || len(into.Failed) >= mostMade) {
+			into.Rest = entries
+			break
+		}
 	}
+	into.Events = e.index - first
 	e.shrink()
 	return nil
 }

@@ -136,6 +136,54 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+// TestMost: steps stop when they have made much, of bytes, runs or failures, and the rest makes the
+// same as it would have at once.
+func TestMost(t *testing.T) {
+	var entries []byte
+	const events = 3 * mostMade
+	for i := range events {
+		entries = append(entries, entryOf(t, plainHead, fmt.Sprintf(`{"i":%d}`, i))...)
+	}
+	for name, tt := range map[string]struct {
+		most int
+		do   Step
+	}{
+		"bytes":    {10_000, Step{Set: Values{{"x", strings.Repeat("x", 100)}}}},
+		"runs":     {1 << 30, Step{Tag: "{i}"}},
+		"failures": {1 << 30, Step{Tag: "{missing}"}},
+	} {
+		s := sifterOf(t, OnErrorLetter, tt.do)
+		var whole Sifted
+		if err := s.Sift(&whole, "t", entries, 1, 0); err != nil || whole.Events != events || len(whole.Rest) > 0 {
+			t.Fatal(err, whole.Events)
+		}
+		want := linesOf(t, &whole, plainHead)
+		var got []string
+		part := Sifted{Most: tt.most}
+		failed, rest, at := 0, entries, 0
+		for len(rest) > 0 {
+			if err := s.Sift(&part, "t", rest, 1, at); err != nil {
+				t.Fatal(err)
+			}
+			if len(part.Entries) > tt.most+200 || len(part.Runs) > mostMade || len(part.Failed) > mostMade {
+				t.Fatalf("%s: %d bytes, %d runs, %d failures", name, len(part.Entries), len(part.Runs), len(part.Failed))
+			}
+			got = append(got, linesOf(t, &part, plainHead)...)
+			for i := range part.Failed {
+				if part.Failed[i].Index != failed+i {
+					t.Fatalf("%s: %d failed", name, part.Failed[i].Index)
+				}
+			}
+			failed += len(part.Failed)
+			rest = part.Rest
+			at += part.Events
+		}
+		if !slices.Equal(got, want) || failed != len(whole.Failed) || at != events {
+			t.Errorf("%s: %d lines and %d failed of %d, want %d and %d", name, len(got), failed, at, len(want), len(whole.Failed))
+		}
+	}
+}
+
 // TestPanic: a step that panics loses nothing, and neither does one that fails every time. Of the
 // others each has its effect once.
 func TestPanic(t *testing.T) {
