@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 )
@@ -117,9 +118,7 @@ func (r *Routes) For(output string) *Sifter {
 			rule.program = everything
 			if len(route.Do) > 0 {
 				rule.program = r.program(route)
-				do, _ := json.Marshal(route.Do) // which has no pointers in it; numbers that JSON has not, Read has refused
-				fmt.Fprintf(h, "%q %s\n", route.Match, do)
-				fmt.Fprintf(all, "%s %s\n", route.OnError, do)
+				fmt.Fprintf(io.MultiWriter(h, all), "%q %t %d %x\n", route.Match, rule.program.letters, r.most, spelled(route.Do))
 				s.steps = true
 			}
 		}
@@ -134,6 +133,15 @@ func (r *Routes) For(output string) *Sifter {
 		s.retags = s.retags || s.rules[i].program != nil && slices.ContainsFunc(r.routes[i].Do, func(s Step) bool { return s.Tag != "" })
 	}
 	return s
+}
+
+// spelled is a text of steps that others have not.
+func spelled(do []Step) []byte {
+	b, _ := json.Marshal(do) // numbers that JSON has not, Read has refused
+	for i := range do {
+		b, _ = appendAny(b, do[i].Set, 0) // in JSON 1 is 1.0
+	}
+	return b
 }
 
 // program makes the steps of a route anew: each output has its own.

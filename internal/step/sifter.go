@@ -61,7 +61,8 @@ func (s *Sifter) Same(other *Sifter) bool {
 	return s.whole == other.whole
 }
 
-// Mark is what the steps are known by: others have another one.
+// Mark is what the steps are known by: others, and those that fail on other events, or elsewhere,
+// have another one.
 func (s *Sifter) Mark() []byte { return s.mark[:] }
 
 // of returns the program for a tag.

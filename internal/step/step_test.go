@@ -384,8 +384,14 @@ func TestMark(t *testing.T) {
 			{Match: pattern, To: []string{"x"}, Do: []Step{{Hash: &Hash{Fields: []string{"a"}, Key: key}}, {Sample: &Sample{Share: share}}, {Set: Values{{"a", Values{{"b", []any{1.5, nil}}}}}}}},
 		}
 	}
+	letters, float := routes("**", hashKey, 0.5), routes("**", hashKey, 0.5)
+	letters[1].OnError = OnErrorLetter
+	float[1].Do[2].Set = Values{{"a", Values{{"b", []any{1.5, nil}}, {"c", 1.0}}}}
+	whole := routes("**", hashKey, 0.5)
+	whole[1].Do[2].Set = Values{{"a", Values{{"b", []any{1.5, nil}}, {"c", 1}}}}
+	most := int64(1 << 20)
 	read := func(list []Route) *Sifter {
-		r, err := Read(list, []string{"x", "y"}, 1<<20)
+		r, err := Read(list, []string{"x", "y"}, most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -406,6 +412,16 @@ func TestMark(t *testing.T) {
 		if bytes.Equal(s.Mark(), first.Mark()) != other.mark || s.Same(first) != (name == "again") {
 			t.Errorf("%s: mark %v, same %v", name, bytes.Equal(s.Mark(), first.Mark()), s.Same(first))
 		}
+	}
+	if a, b := read(float), read(whole); bytes.Equal(a.Mark(), b.Mark()) || a.Same(b) {
+		t.Error("1 is 1.0")
+	}
+	if a := read(letters); bytes.Equal(a.Mark(), first.Mark()) || a.Same(first) {
+		t.Error("where events go of which a step fails makes no difference")
+	}
+	most *= 2
+	if a := read(routes("**", hashKey, 0.5)); bytes.Equal(a.Mark(), first.Mark()) || a.Same(first) {
+		t.Error("how large an event may be makes no difference")
 	}
 	if (*Sifter)(nil).Same(first) || first.Same(nil) || !(*Sifter)(nil).Same(nil) {
 		t.Error("one that is none")
