@@ -214,26 +214,26 @@ func (v *sieve) failures(end journal.Position, tag string, signal int) (all []Re
 	return all
 }
 
-// whole says what the output would get of a whole record: chunks that share no bytes, and how many
-// events it would not get.
-func (v *sieve) whole(end journal.Position, c *forward.Chunk) (chunks []*forward.Chunk, filtered int64, err error) {
+// whole says what the output would get of a whole record: chunks that share no bytes, the last of
+// them of events that steps refuse, and how many events these are, and how many it would not get.
+func (v *sieve) whole(end journal.Position, c *forward.Chunk) (chunks []*forward.Chunk, filtered, refused int64, err error) {
 	switch v.takes(c.Tag) {
 	case step.None:
-		return nil, int64(c.Events), nil
+		return nil, int64(c.Events), 0, nil
 	case step.All:
-		return []*forward.Chunk{c}, 0, nil
+		return []*forward.Chunk{c}, 0, 0, nil
 	}
 	if c.Compressed != nil && c.Entries == nil {
 		inflated := *c
 		if err := v.inflater.Inflate(&inflated); err != nil {
-			return nil, 0, err
+			return nil, 0, 0, err
 		}
 		c = &inflated
 	}
 	defer v.drop()
 	v.out.Most = 0
 	if err := v.cfg.Sift.Sift(&v.out, c.Tag, c.Entries, uint64(end), 0); err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	at := 0
 	for _, r := range v.out.Runs {
@@ -242,9 +242,9 @@ func (v *sieve) whole(end journal.Position, c *forward.Chunk) (chunks []*forward
 	}
 	for _, r := range v.failures(end, c.Tag, c.Signal) { // given up as they came
 		chunks = append(chunks, r.Chunk)
-		filtered -= int64(r.Chunk.Events)
+		refused += int64(r.Chunk.Events)
 	}
-	return chunks, filtered + int64(c.Events-left(v.out.Runs)), nil
+	return chunks, int64(c.Events-left(v.out.Runs)) - refused, refused, nil
 }
 
 // refuseNow makes what steps refused dead letters, for an output that commits the position behind

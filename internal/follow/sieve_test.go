@@ -141,8 +141,12 @@ func TestSieve(t *testing.T) {
 
 func sieved(t *testing.T, r *rand.Rand, kind string, open func(o *placedOffice) output.Output) {
 	do := []step.Step{{Drop: "k == 6"}, {Tag: "x.{k}"}}
+	fails := r.IntN(2) == 0
 	if kind == "transactional" {
 		do = []step.Step{{Drop: "k == 6"}}
+		if fails { // for all that have a kind
+			do = append(do, step.Step{Set: step.Values{{Field: "k.x", Value: 1}}})
+		}
 	}
 	if r.IntN(2) == 0 {
 		do = append(do, step.Step{Set: step.Values{{Field: "pad", Value: strings.Repeat("x", 200)}}})
@@ -177,6 +181,8 @@ func sieved(t *testing.T, r *rand.Rand, kind string, open func(o *placedOffice) 
 				case tag == "all":
 					want = append(want, fmt.Sprint("all ", i))
 				case k == 6:
+				case kind == "transactional" && k != 5 && fails:
+					wantLetters = append(wantLetters, fmt.Sprint(tag, " ", i))
 				case kind == "transactional":
 					want = append(want, fmt.Sprint(tag, " ", i))
 				case k == 5:
@@ -244,7 +250,7 @@ func sieved(t *testing.T, r *rand.Rand, kind string, open func(o *placedOffice) 
 		drain, end := context.WithCancel(t.Context())
 		end()
 		must(t, f.Run(t.Context(), drain))
-		if again.Out != told.Out || again.Filtered != told.Filtered || len(far.got) != len(want) {
+		if again.Out != told.Out || again.Refused != told.Refused || again.Filtered != told.Filtered || len(far.got) != len(want) {
 			t.Errorf("told again: %+v, not %+v; it has %d events, not %d", again, told, len(far.got), len(want))
 		}
 	}
