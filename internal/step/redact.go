@@ -131,15 +131,56 @@ func addresses(text []byte) (found [][2]int) {
 		for end < len(text) && part(text[end]) {
 			end++
 		}
-		alone := (i == 0 || !isLetter(text[i-1])) && (end == len(text) || !isLetter(text[end]))
-		if run := text[i:end]; alone && len(run) <= 64 {
-			if at, ok := addressIn(run); ok {
-				found = append(found, [2]int{i + at[0], i + at[1]})
+		if end-i <= longestRun {
+			from, to := i, end
+			if i > 0 && isLetter(text[i-1]) {
+				from = afterWord(text, i, end)
+			}
+			if to < len(text) && isLetter(text[to]) {
+				to = max(from, i+bytes.LastIndexByte(text[i:end], ':'))
+			}
+			if at, ok := firstAddress(text[from:to], to == end); ok {
+				found = append(found, [2]int{from + at[0], from + at[1]})
 			}
 		}
 		i = end
 	}
 	return found
+}
+
+// longestRun is from how many characters of addresses on there is none.
+const longestRun = 64
+
+// afterWord is where an address may begin in a run of its characters that continues a word.
+func afterWord(text []byte, from, end int) int {
+	if text[from] == '.' {
+		return from + 1
+	}
+	if at := bytes.IndexByte(text[from:end], ':'); at >= 0 {
+		return from + at + 1
+	}
+	return end
+}
+
+// firstAddress finds one in a run of its characters, perhaps behind others and a colon: there only
+// one of version 4, for of the other version nearly everything with colons has the form. whole says
+// that no word begins behind the run.
+func firstAddress(run []byte, whole bool) (at [2]int, ok bool) {
+	for from := 0; from < len(run); {
+		if at, ok = addressIn(run[from:]); ok {
+			at[0] += from
+			at[1] += from
+			if from == 0 && whole || bytes.IndexByte(run[at[0]:at[1]], ':') < 0 {
+				return at, true
+			}
+		}
+		next := bytes.IndexByte(run[from:], ':')
+		if next < 0 {
+			break
+		}
+		from += next + 1
+	}
+	return at, false
 }
 
 // addressIn finds the address in a run of its characters: without what ends a sentence, and without
