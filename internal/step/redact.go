@@ -72,49 +72,52 @@ const (
 	mostCard  = 19
 )
 
-// cards finds runs of 13 to 19 digits, perhaps with single blanks or dashes between them, whose
-// check digit is right.
+// cards finds 13 to 19 digits, perhaps with single blanks or dashes between them, whose check digit
+// is right. Other digits may stand beside them behind such a blank or dash, a date as well; so what
+// is found may overlap.
 func cards(text []byte) (found [][2]int) {
-	for i := 0; i < len(text); {
-		if text[i] < '0' || text[i] > '9' {
-			i++
+	for i := 0; i < len(text); i++ {
+		if !isDigit(text[i]) {
 			continue
 		}
-		end, digits := i, 0
-		var number [mostCard]byte
-		for k := i; k < len(text); k++ {
-			c := text[k]
-			if c >= '0' && c <= '9' {
-				if digits < mostCard {
-					number[digits] = c - '0'
-				}
-				digits++
-				end = k + 1
-			} else if c != ' ' && c != '-' || k != end {
-				break
-			}
+		if n := card(text[i:]); n > 0 {
+			found = append(found, [2]int{i, i + n})
 		}
-		if digits >= leastCard && digits <= mostCard && checks(number[:digits]) {
-			found = append(found, [2]int{i, end})
+		for i < len(text) && isDigit(text[i]) {
+			i++
 		}
-		i = end
 	}
 	return found
 }
 
-// checks says whether the last digit is the one that the others ask for, by Luhn's rule.
-func checks(number []byte) bool {
-	sum := 0
-	for i, d := range number {
-		n := int(d)
-		if (len(number)-i)%2 == 0 {
-			if n *= 2; n > 9 {
-				n -= 9
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// card is the length of the longest number of a card at the start of a text, 0 if there is none.
+// Its last digit is the one that the others ask for, by Luhn's rule: every second one from the
+// right is doubled. From the left these are the first, third and so on of an even number.
+func card(text []byte) (length int) {
+	var sums [2]int // with the first digit doubled, and with the second
+	n, zeros := 0, true
+	for k, c := range text {
+		switch {
+		case isDigit(c):
+			d := int(c - '0')
+			sums[1-n%2] += d
+			if sums[n%2] += 2 * d; d > 4 {
+				sums[n%2] -= 9
 			}
+			zeros = zeros && d == 0
+			if n++; n > mostCard {
+				return length
+			}
+			if n >= leastCard && !zeros && sums[n%2]%10 == 0 && (k+1 == len(text) || !isDigit(text[k+1])) {
+				length = k + 1
+			}
+		case c != ' ' && c != '-' || !isDigit(text[k-1]):
+			return length
 		}
-		sum += n
 	}
-	return sum%10 == 0 && slices.Max(number) > 0
+	return length
 }
 
 // addresses finds those of IP, in both versions.
