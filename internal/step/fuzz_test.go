@@ -938,6 +938,7 @@ func FuzzRedactions(f *testing.F) {
 	}
 	run, group := regexp.MustCompile(`[0-9](?:[ -]?[0-9])*`), regexp.MustCompile(`[0-9]+`)
 	f.Add("2026-11-25 4111-1111-1111-1111 17")
+	f.Add(`access_token="a b" PWD: x bearer abcdefgh`)
 	f.Fuzz(func(t *testing.T, s string) {
 		var want [][2]int
 		for _, at := range run.FindAllStringIndex(s, -1) {
@@ -954,6 +955,12 @@ func FuzzRedactions(f *testing.F) {
 		}
 		if got := cards([]byte(s)); !slices.Equal(got, want) {
 			t.Errorf("%q: cards at %v, want %v", s, got, want)
+		}
+		for _, x := range tokens { // a quick look says no only where there is nothing
+			quick := x.find([]byte(s))
+			if x.needs, x.may = nil, nil; !slices.Equal(quick, x.find([]byte(s))) {
+				t.Errorf("%q: %v finds more without a quick look", s, x.expr)
+			}
 		}
 		for name, find := range redactions {
 			for _, at := range find([]byte(s)) {

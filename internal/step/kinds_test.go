@@ -86,6 +86,11 @@ func TestKinds(t *testing.T) {
 		{`{"m":"a@example.org 192.0.2.7","x":"a@example.org","d":{"e":"a@b.c"}}`, []Step{{Redact: &Redact{Fields: []string{"m", "d.e"}, Patterns: []string{"email"}}}}, `{"m":"*** 192.0.2.7","x":"a@example.org","d":{"e":"***"}}`},
 		{`{"m":"order 17 of ab-123 a@b.c"}`, []Step{{Redact: &Redact{Also: []string{`order (\d+)`, `[a-z]{2}-\d+`}}}}, `{"m":"order *** of *** a@b.c"}`},
 		{`{"m":"password=hunter2&x=1 token: \"abc\" eyJhbGciOiJIUzI1.eyJzdWIi.sig AKIAIOSFODNN7EXAMPLE"}`, []Step{{Redact: &Redact{Patterns: []string{"token"}}}}, `{"m":"password=***&x=1 token: \"***\" *** ***"}`},
+		{
+			`{"m":"access_token=abc DB_PASSWORD: def x-api-key='g h' password=\"a \\\" b\", client_secret = \"p;q\" tokens=5 token_count=7 secret=\"no end","j":"{\"refresh_token\":\"i j\",\"pwd\":\"\"}","b":"x BEARER abcdefgh Basic\nabcdefgh basically"}`,
+			[]Step{{Redact: &Redact{Patterns: []string{"token"}}}},
+			`{"m":"access_token=*** DB_PASSWORD: *** x-api-key='***' password=\"***\", client_secret = \"***\" tokens=5 token_count=7 secret=\"***","j":"{\"refresh_token\":\"***\",\"pwd\":\"\"}","b":"x BEARER *** Basic\n*** basically"}`,
+		},
 	} {
 		for _, head := range [][]byte{plainHead, metaHead} {
 			var got Sifted

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -35,29 +36,73 @@ var redactions = map[string]func(text []byte) [][2]int{
 // tokens are what gives access: headers, signed tokens, keys of well-known services, and what
 // stands behind a word that says so.
 var tokens = []expression{
-	{expr: regexp.MustCompile(`(?i:\b(?:bearer|basic)\s+)([A-Za-z0-9._~+/=-]{8,})`)},
+	{expr: regexp.MustCompile(`\b(?:[Bb][Ee][Aa][Rr][Ee][Rr]|[Bb][Aa][Ss][Ii][Cc])\s+([A-Za-z0-9._~+/=-]{8,})`), may: namesScheme},
 	{expr: regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?`), needs: []byte("eyJ")},
 	{expr: regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`), needs: []byte("IA")},
 	{expr: regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{20,}`), needs: []byte("gh")},
 	{expr: regexp.MustCompile(`\bxox[abeprs]-[A-Za-z0-9-]{10,}`), needs: []byte("xox")},
-	{expr: regexp.MustCompile(`(?i:\b(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key))["']?\s*[=:]\s*["']?([^\s"'&,;]+)`)},
+	{
+		expr: regexp.MustCompile(`(?is:(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key)["']?\s*[=:]\s*(?:"((?:[^"\\]|\\.)+)|'((?:[^'\\]|\\.)+)|([^\s"'&,;]+)))`),
+		may:  namesSecret, any: true,
+	},
 }
 
-// An expression is a regular one. What has not all of needs cannot match.
+// namesScheme says whether bearer or basic may stand in a text: the expression would take much
+// longer.
+func namesScheme(text []byte) bool {
+	for i := range text {
+		if text[i]|0x20 == 'b' && (begins(text[i:], "bearer") || begins(text[i:], "basic")) {
+			return true
+		}
+	}
+	return false
+}
+
+// begins says whether a text begins with a word, in capitals or not.
+func begins(text []byte, word string) bool {
+	return len(text) >= len(word) && strings.EqualFold(string(text[:len(word)]), word)
+}
+
+// namesSecret says whether one of the words may stand before an equals sign or a colon: by its last
+// letter.
+func namesSecret(text []byte) bool {
+	for i, c := range text {
+		if c != '=' && c != ':' {
+			continue
+		}
+		word := bytes.TrimRight(text[:i], " \t\r\n\f")
+		if n := len(word); n > 0 && (word[n-1] == '"' || word[n-1] == '\'') {
+			word = word[:n-1]
+		}
+		if n := len(word); n > 0 && strings.IndexByte("dtny", word[n-1]|0x20) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// An expression is a regular one. What has not all of needs, or may not match, cannot.
 type expression struct {
 	expr  *regexp.Regexp
 	needs []byte
+	may   func(text []byte) bool
+	any   bool // any of its groups counts, not only the first
 }
 
 // find returns where it matches: its first group, if it has one.
 func (x expression) find(text []byte) (found [][2]int) {
-	if x.needs != nil && !bytes.Contains(text, x.needs) {
+	if x.needs != nil && !bytes.Contains(text, x.needs) || x.may != nil && !x.may(text) {
 		return nil
 	}
 	for _, at := range x.expr.FindAllSubmatchIndex(text, -1) {
 		span := [2]int{at[0], at[1]}
-		if len(at) > 2 && at[2] >= 0 {
-			span = [2]int{at[2], at[3]}
+		for k := 2; k < len(at); k += 2 {
+			if at[k] >= 0 {
+				span = [2]int{at[k], at[k+1]}
+			}
+			if !x.any {
+				break
+			}
 		}
 		if span[0] < span[1] {
 			found = append(found, span)
