@@ -277,6 +277,25 @@ func TestLargeMasked(t *testing.T) {
 	}
 }
 
+// TestParseInto: a parse into a map that is there takes as many fields as one into the record.
+func TestParseInto(t *testing.T) {
+	var pairs strings.Builder
+	const n = 5000
+	for i := range n {
+		fmt.Fprintf(&pairs, `"k%d":%d,`, i, i)
+	}
+	text := fmt.Sprintf("{%s%q:1}", pairs.String(), "x")
+	s := sifterOf(t, "", Step{Parse: &Parse{Field: "m", As: "json", Into: "p.q"}})
+	var got Sifted
+	if err := s.Sift(&got, "t", entryOf(t, plainHead, fmt.Sprintf(`{"m":%q,"p":{"q":{"x":0,"y":2,"x":3},"r":1}}`, text)), 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	want := `[t {"p":{"q":{"x":0,"y":2,"x":1,` + strings.TrimSuffix(pairs.String(), ",") + `},"r":1}}]`
+	if lines := fmt.Sprint(linesOf(t, &got, plainHead)); lines != want {
+		t.Errorf("%.200s … %.200s", lines, lines[max(0, len(lines)-200):])
+	}
+}
+
 // TestTooLarge: steps that would make too much of an event fail.
 func TestTooLarge(t *testing.T) {
 	var do []Step
