@@ -65,8 +65,16 @@ type Routes struct {
 func Read(routes []Route, outputs []string, most int64) (*Routes, error) {
 	r := &Routes{routes: routes, most: int(min(most, 1<<30))}
 	var errs []error
+	last := len(routes)
 	for i := range routes {
 		errs = append(errs, r.read(i, outputs)...)
+		if i > last {
+			errs = append(errs, &Error{
+				Path: []any{i, "match"}, At: -1, Text: fmt.Sprintf("no event comes here: routes[%d] matches all, and does not say continue", last),
+			})
+		} else if routes[i].Match == "**" && !routes[i].Continue {
+			last = i
+		}
 	}
 	for _, name := range outputs {
 		if name != "" && len(routes) > 0 && !slices.ContainsFunc(routes, func(o Route) bool { return slices.Contains(o.To, name) }) {
