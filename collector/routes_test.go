@@ -124,6 +124,13 @@ func TestRouteMistakes(t *testing.T) {
 			t.Errorf("%q is not in\n%v", want, err)
 		}
 	}
+	err = (&Config{
+		Outputs: []End{{Name: "a", URL: "discard:"}, {Name: "b", URL: "discard:"}},
+		Routes:  []Route{{Match: "x.**", To: []string{"b"}}, {Match: "**", To: []string{"a"}}, {Match: "app.**", To: []string{"b"}}},
+	}).Check()
+	if want := "routes[2].match: no event comes here: routes[1] matches all, and does not say continue"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%q is not in\n%v", want, err)
+	}
 	var one *RouteError
 	if !errors.As(err, &one) {
 		t.Errorf("%T", err)

@@ -145,7 +145,7 @@ func (v *giver) giveSome(ctx context.Context, enough func(journal.Position) bool
 		var filtered int64
 		err = c.Parse(rec.Data)
 		if err == nil {
-			chunks, filtered, err = v.sieve.whole(rec.Pos, &c)
+			chunks, filtered, _, err = v.sieve.whole(rec.Pos, &c)
 		}
 		events := int64(c.Events) - filtered
 		switch {

@@ -24,8 +24,7 @@ type fetcher struct {
 func (h *fetcher) read(x *flight) (ok bool, err error) {
 	had := x.size()
 	if h.sieve.pending() {
-		h.sieve.fill(x)
-		h.filled(x, had, nil)
+		h.filled(x, had, h.sieve.fill(x))
 		return true, nil
 	}
 	ok, err = h.fetch(x)

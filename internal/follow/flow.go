@@ -211,5 +211,6 @@ func (w *flow) forget() {
 	w.due = due{}
 	w.splitter.endSplit()
 	w.rewind(w.committed)
+	w.until.again()
 	w.moved.Store(0)
 }

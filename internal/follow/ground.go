@@ -67,6 +67,13 @@ func (l *limit) passes(end journal.Position) bool {
 	return l.reached
 }
 
+// again says that records may be read again.
+func (l *limit) again() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reached = false
+}
+
 func newGround(c *Config) *ground {
 	g := &ground{cfg: *c}
 	if g.cfg.Chunks <= 0 {

@@ -136,9 +136,10 @@ func (o *opened) restore(ctx context.Context, out output.Transactional) error {
 		if err := c.Parse(rec.Data); err != nil {
 			n.Broken++
 		} else {
-			_, filtered, _ := o.sieve.whole(at, &c)
-			n.Out += int64(c.Events) - filtered
+			_, filtered, refused, _ := o.sieve.whole(at, &c)
+			n.Out += int64(c.Events) - filtered - refused
 			n.Filtered += filtered
+			n.Refused += refused
 		}
 	}
 	if ctx.Err() != nil {

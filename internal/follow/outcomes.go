@@ -45,7 +45,9 @@ func (u *outcomes) count(x *flight) {
 	n.Filtered += x.filtered
 	n.Refused += x.refused
 	for _, r := range x.failed {
-		u.letter(r)
+		if u.cfg.Refuse != nil {
+			u.letter(r)
+		}
 	}
 	if x.idle {
 		return

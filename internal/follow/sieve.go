@@ -22,8 +22,10 @@ import (
 //	piece       │ app app app │ drop │ err err │ app │
 //	flights      part          idle   part      the last one ends where the record does
 //
-// As with pieces, the cursor passes the record, and a state counts, only with the last. Of which
-// nothing is left becomes an idle flight, which is done without the output.
+// Steps may make much of little. So they stop when it is two pieces, which ends a flight's chunk,
+// and go on with the rest of the piece when that is needed. As with pieces, the cursor passes the
+// record, and a state counts, only with the last. Of which nothing is left becomes an idle flight,
+// which is done without the output.
 type sieve struct {
 	*ground
 	splitter *splitter
@@ -39,11 +41,15 @@ type sieve struct {
 	// The piece in hand.
 	run, at int // the next of out.Runs, and where it begins
 	more    bool
+	tag     string
 	signal  int
+	rest    []byte // entries of it that steps have not seen
+	index   int    // of the first of these in the record
+	todo    int    // how many events they are
 }
 
 // pending says that flights of the piece in hand are still to come.
-func (v *sieve) pending() bool { return v.run < len(v.out.Runs) }
+func (v *sieve) pending() bool { return v.run < len(v.out.Runs) || len(v.rest) > 0 }
 
 // shrink lets go of memory that a large piece took.
 func (v *sieve) shrink() {
@@ -53,7 +59,7 @@ func (v *sieve) shrink() {
 }
 
 // drop forgets the piece in hand.
-func (v *sieve) drop() { v.out.Runs, v.run, v.end = v.out.Runs[:0], 0, 0 }
+func (v *sieve) drop() { v.out.Runs, v.run, v.end, v.rest = v.out.Runs[:0], 0, 0, nil }
 
 // takes is Sift.Takes; without a Sift all is taken.
 func (v *sieve) takes(tag string) step.Share {
@@ -76,25 +82,62 @@ func (v *sieve) sift(x *flight) error {
 			v.base = append(v.base, of.ID...)
 		}
 	}
-	v.run, v.at, v.more, v.signal = 0, 0, x.part, c.Signal
+	v.more, v.tag, v.signal, v.index, v.todo = x.part, c.Tag, c.Signal, x.first, c.Events
+	v.rest = nil
 	v.splitter.cutting = v.splitter.cutting && x.part
-	if err := v.cfg.Sift.Sift(&v.out, c.Tag, c.Entries, uint64(x.end), x.first); err != nil {
-		v.drop()
-		x.part = false
-		return err
+	v.out.Most = 0
+	if !v.splitter.opened.whole {
+		v.out.Most = int(2 * v.cfg.Piece)
 	}
-	x.failed = v.failures(x.end, c)
-	x.refused = int64(len(v.out.Failed))
-	x.filtered = int64(c.Events-left(v.out.Runs)) - x.refused
-	if len(v.out.Runs) == 1 {
-		x.entries, v.out.Entries = v.out.Entries, x.entries
+	if err := v.batch(x, c.Entries); err != nil {
+		return err
 	}
 	if x.held != nil {
 		x.held.Release()
 		x.held = nil
 	}
-	v.fill(x)
+	v.next(x)
 	return nil
+}
+
+// batch runs the steps over entries of the piece in hand, perhaps not over all, and says of a
+// flight what becomes of those of which nothing is left.
+func (v *sieve) batch(x *flight, entries []byte) error {
+	v.run, v.at = 0, 0
+	if err := v.cfg.Sift.Sift(&v.out, v.tag, entries, uint64(v.end), v.index); err != nil {
+		v.fail(x)
+		return err
+	}
+	n := v.todo
+	if len(v.out.Rest) > 0 {
+		n = v.out.Events
+		if v.rest == nil { // the entries are a flight's or a reader's, or those of a recent chunk
+			v.out.Rest = slices.Clone(v.out.Rest)
+		}
+	}
+	v.rest = v.out.Rest
+	v.todo -= n
+	v.index += v.out.Events
+	x.failed = v.failures(v.end, v.tag, v.signal)
+	x.refused = int64(len(v.out.Failed))
+	x.filtered = int64(n-left(v.out.Runs)) - x.refused
+	if len(v.out.Runs) == 1 {
+		x.entries, v.out.Entries = v.out.Entries, x.entries
+	}
+	return nil
+}
+
+// fail makes a flight one of all that is left of the record, which is no chunk.
+func (v *sieve) fail(x *flight) {
+	x.end, x.chunk, x.part = v.end, &x.own, false
+	x.own = forward.Chunk{Tag: v.tag, Events: v.todo}
+	if v.more {
+		p := &v.splitter.split
+		x.own.Events += p.chunk.Events - p.taken
+		v.splitter.cutting = false
+		v.splitter.endSplit()
+	}
+	v.drop()
 }
 
 // left counts the events of runs.
@@ -105,12 +148,23 @@ func left(runs []step.Run) (n int) {
 	return n
 }
 
-// fill makes a flight of the next run; an idle one where there is none.
-func (v *sieve) fill(x *flight) {
+// fill makes the next flight of the piece in hand.
+func (v *sieve) fill(x *flight) error {
+	if v.run == len(v.out.Runs) {
+		if err := v.batch(x, v.rest); err != nil {
+			return err
+		}
+	}
+	v.next(x)
+	return nil
+}
+
+// next makes a flight of the next run; an idle one where there is none.
+func (v *sieve) next(x *flight) {
 	x.end, x.chunk, x.first, x.number, x.sifted = v.end, &x.own, v.first, v.number, true
 	x.own = forward.Chunk{Tag: x.own.Tag}
-	if !v.pending() {
-		x.idle, x.part, x.bytes = true, v.more, 0
+	if v.run == len(v.out.Runs) {
+		x.idle, x.part, x.bytes = true, v.more || v.pending(), 0
 		return
 	}
 	r := &v.out.Runs[v.run]
@@ -143,13 +197,13 @@ func (v *sieve) identify(dst []byte, x *flight) []byte {
 }
 
 // failures are the events that steps make dead letters, as they came, by reason.
-func (v *sieve) failures(end journal.Position, c *forward.Chunk) (all []Refused) {
+func (v *sieve) failures(end journal.Position, tag string, signal int) (all []Refused) {
 	for _, f := range v.out.Failed {
 		i := slices.IndexFunc(all, func(r Refused) bool { return r.Reason == f.Reason })
 		if i < 0 {
 			i = len(all)
 			all = append(all, Refused{
-				Position: end, Time: time.Now(), Reason: f.Reason, Chunk: &forward.Chunk{Tag: c.Tag, Signal: c.Signal},
+				Position: end, Time: time.Now(), Reason: f.Reason, Chunk: &forward.Chunk{Tag: tag, Signal: signal},
 			})
 		}
 		r := &all[i]
@@ -160,36 +214,37 @@ func (v *sieve) failures(end journal.Position, c *forward.Chunk) (all []Refused)
 	return all
 }
 
-// whole says what the output would get of a whole record: chunks that share no bytes, and how many
-// events it would not get.
-func (v *sieve) whole(end journal.Position, c *forward.Chunk) (chunks []*forward.Chunk, filtered int64, err error) {
+// whole says what the output would get of a whole record: chunks that share no bytes, the last of
+// them of events that steps refuse, and how many events these are, and how many it would not get.
+func (v *sieve) whole(end journal.Position, c *forward.Chunk) (chunks []*forward.Chunk, filtered, refused int64, err error) {
 	switch v.takes(c.Tag) {
 	case step.None:
-		return nil, int64(c.Events), nil
+		return nil, int64(c.Events), 0, nil
 	case step.All:
-		return []*forward.Chunk{c}, 0, nil
+		return []*forward.Chunk{c}, 0, 0, nil
 	}
 	if c.Compressed != nil && c.Entries == nil {
 		inflated := *c
 		if err := v.inflater.Inflate(&inflated); err != nil {
-			return nil, 0, err
+			return nil, 0, 0, err
 		}
 		c = &inflated
 	}
 	defer v.drop()
+	v.out.Most = 0
 	if err := v.cfg.Sift.Sift(&v.out, c.Tag, c.Entries, uint64(end), 0); err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	at := 0
 	for _, r := range v.out.Runs {
 		chunks = append(chunks, &forward.Chunk{Tag: r.Tag, Signal: c.Signal, Entries: slices.Clone(v.out.Entries[at:r.End]), Events: r.Events})
 		at = r.End
 	}
-	for _, r := range v.failures(end, c) { // given up as they came
+	for _, r := range v.failures(end, c.Tag, c.Signal) { // given up as they came
 		chunks = append(chunks, r.Chunk)
-		filtered -= int64(r.Chunk.Events)
+		refused += int64(r.Chunk.Events)
 	}
-	return chunks, filtered + int64(c.Events-left(v.out.Runs)), nil
+	return chunks, int64(c.Events-left(v.out.Runs)) - refused, refused, nil
 }
 
 // refuseNow makes what steps refused dead letters, for an output that commits the position behind

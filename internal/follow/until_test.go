@@ -79,3 +79,53 @@ func TestUntil(t *testing.T) {
 		})
 	}
 }
+
+// TestUntilAgain: what an output fails on after its follower came to the end of what it may take is
+// read again.
+func TestUntilAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(t)
+		limit := l.add(t, record(1, 10, false))
+		l.add(t, record(2, 10, false))
+		var mu sync.Mutex
+		var passed journal.Position
+		opened := 0
+		f := follow.New(&follow.Config{
+			Reader: l.reader,
+			Open: func() (output.Output, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				opened++
+				first := opened == 1
+				return outputOf(func(_ *forward.Chunk, done func(output.Result)) {
+					if !first {
+						done(output.Result{})
+						return
+					}
+					go func() {
+						<-time.After(time.Minute) // of the bubble's
+						done(output.Result{Err: output.ErrReopen})
+					}()
+				}), nil
+			},
+			Passed: func(p journal.Position, _ follow.Counts) {
+				mu.Lock()
+				defer mu.Unlock()
+				passed = p
+			},
+		})
+		f.Until(limit)
+		drain, end := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- f.Run(t.Context(), drain) }()
+		<-time.After(5 * time.Minute)
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if passed != limit || opened != 2 {
+			t.Errorf("it stands at %v after %d times that it was opened, want %v", passed, opened, limit)
+		}
+		_ = l.Close()
+	})
+}

@@ -23,7 +23,7 @@
 //     a crash the same comes again.
 //   - An event becomes one or none. Events keep their order.
 //   - A step that fails, or panics, loses nothing: the event is made again without it, and says so,
-//     or is a dead letter.
+//     or is a dead letter. It is never made again without a step that takes something out.
 //   - An entry that no step changes comes out as the bytes that it was.
 //
 // Not promised: that numbers and headers of what a step writes have the length that they had.

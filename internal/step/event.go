@@ -27,7 +27,7 @@ type event struct {
 	at    uint64 // where its record of the journal ends
 	index int    // in that record
 
-	most    int // bytes that room may have
+	most    int // bytes that it may have
 	scratch []byte
 	tags    map[string]string // made by steps, so that each is allocated once
 }
@@ -157,6 +157,38 @@ func (e *event) size() int {
 		n += len(e.fields[i].key) + len(e.fields[i].value)
 	}
 	return n
+}
+
+// settle is called between two changes: room keeps what the first one made and the next one has
+// replaced, and has that only until it is twice as much as an event may have.
+func (e *event) settle() error {
+	if len(e.room) <= 2*e.most {
+		return nil
+	}
+	n := e.size()
+	if n > e.most {
+		return errTooLarge
+	}
+	room := make([]byte, 0, n)
+	move := func(b []byte) []byte {
+		from := len(room)
+		room = append(room, b...)
+		return room[from:len(room):len(room)]
+	}
+	if e.dirty {
+		e.head = move(e.head)
+	}
+	for i := range e.fields {
+		f := &e.fields[i]
+		if f.gone || f.both != nil { // the latter is of raw
+			continue
+		}
+		if f.key, f.value = move(f.key), move(f.value); f.name != nil {
+			f.name, _ = nameOf(f.key)
+		}
+	}
+	e.room = room
+	return nil
 }
 
 // find returns the index of the last field with a name, or -1.

@@ -68,9 +68,29 @@ func TestKinds(t *testing.T) {
 			[]Step{{Redact: &Redact{}}},
 			`{"m":"my card ***, not 4111 1111 1111 1112; from ***:80 and ***. ***","t":"12:30:45","l":["***",{"k":"Bearer ***"}],"n":4111111111111111}`,
 		},
+		{
+			`{"m":"4111111111111111 12/26, 2026-11-25 4111-1111-1111-1111 17; 12 4111 1111 11111112, 4111111111111111111111111"}`,
+			[]Step{{Redact: &Redact{Patterns: []string{"card"}}}},
+			`{"m":"*** 12/26, 2026-11-25 *** 17; 12 4111 1111 11111112, 4111111111111111111111111"}`,
+		},
+		{
+			`{"m":"client:192.0.2.7 tcp:10.0.0.1:80 src:10.0.0.2, remote:2001:db8::1 80:10.0.0.3 10.0.0.4:ssh 10.0.0.5:http .10.0.0.6 x.10.0.0.7"}`,
+			[]Step{{Redact: &Redact{Patterns: []string{"ip"}}}},
+			`{"m":"client:*** tcp:***:80 src:***, remote:*** 80:*** ***:ssh ***:http .*** x.***"}`,
+		},
+		{
+			`{"m":"1.2.3.4.5 v1.2.3.4 1.2.3.4x std::dead abc::def::x 12:30:45 00:1a:2b:3c:4d:5e 0a:1b:2c:3d:4e:5f:60:71:82:93"}`,
+			[]Step{{Redact: &Redact{Patterns: []string{"ip"}}}},
+			`{"m":"1.2.3.4.5 v1.2.3.4 1.2.3.4x std::dead abc::def::x 12:30:45 00:1a:2b:3c:4d:5e 0a:1b:2c:3d:4e:5f:60:71:82:93"}`,
+		},
 		{`{"m":"a@example.org 192.0.2.7","x":"a@example.org","d":{"e":"a@b.c"}}`, []Step{{Redact: &Redact{Fields: []string{"m", "d.e"}, Patterns: []string{"email"}}}}, `{"m":"*** 192.0.2.7","x":"a@example.org","d":{"e":"***"}}`},
 		{`{"m":"order 17 of ab-123 a@b.c"}`, []Step{{Redact: &Redact{Also: []string{`order (\d+)`, `[a-z]{2}-\d+`}}}}, `{"m":"order *** of *** a@b.c"}`},
 		{`{"m":"password=hunter2&x=1 token: \"abc\" eyJhbGciOiJIUzI1.eyJzdWIi.sig AKIAIOSFODNN7EXAMPLE"}`, []Step{{Redact: &Redact{Patterns: []string{"token"}}}}, `{"m":"password=***&x=1 token: \"***\" *** ***"}`},
+		{
+			`{"m":"access_token=abc DB_PASSWORD: def x-api-key='g h' password=\"a \\\" b\", client_secret = \"p;q\" tokens=5 token_count=7 secret=\"no end","j":"{\"refresh_token\":\"i j\",\"pwd\":\"\"}","b":"x BEARER abcdefgh Basic\nabcdefgh basically"}`,
+			[]Step{{Redact: &Redact{Patterns: []string{"token"}}}},
+			`{"m":"access_token=*** DB_PASSWORD: *** x-api-key='***' password=\"***\", client_secret = \"***\" tokens=5 token_count=7 secret=\"***","j":"{\"refresh_token\":\"***\",\"pwd\":\"\"}","b":"x BEARER *** Basic\n*** basically"}`,
+		},
 	} {
 		for _, head := range [][]byte{plainHead, metaHead} {
 			var got Sifted

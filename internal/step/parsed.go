@@ -106,6 +106,16 @@ func (p *parsing) take(e *event, value []byte) error {
 		return errDeep
 	}
 	p.done(e)
+	if p.into != nil {
+		if pairs == 0 {
+			return nil
+		}
+		made, err := e.joined(e.get(p.into), pairs, rest)
+		if err != nil {
+			return err
+		}
+		return e.set(p.into, made)
+	}
 	e.dirty = true
 	m := newMerge(e)
 	for range pairs {
@@ -114,22 +124,73 @@ func (p *parsing) take(e *event, value []byte) error {
 			return errEntry
 		}
 		rest = rest[len(key)+len(v):]
-		if p.into == nil {
-			m.add(key, v)
-			continue
+		m.add(key, v)
+	}
+	return nil
+}
+
+// joined is a map, nil for one without anything in it, with other pairs in it: as if each were set.
+func (e *event) joined(value []byte, more int, pairs []byte) ([]byte, error) {
+	var there int
+	var inside []byte
+	if value != nil {
+		var ok bool
+		if there, inside, ok = isMap(value); !ok {
+			return nil, errNoMap
 		}
+	}
+	list, at, index := make([]field, 0, more), make([]int, 0, more), make(map[string]int, more)
+	for range more {
+		key, v := pair(pairs)
+		if key == nil {
+			return nil, errEntry
+		}
+		pairs = pairs[len(key)+len(v):]
 		text, ok := nameOf(key)
 		if !ok {
 			continue
 		}
-		if err := e.set(append(p.into[:len(p.into):len(p.into)], name{string(text), key}), v); err != nil {
-			return err
+		i, twice := index[string(text)]
+		if !twice {
+			i = len(list)
+			list, at, index[string(text)] = append(list, field{key: key}), append(at, -1), i
 		}
-		if len(e.room) > e.most {
-			return errTooLarge
+		list[i].value = v
+	}
+	fresh := len(list)
+	for k, rest := 0, inside; k < there; k++ { // the last one of a name gets the value
+		key, v := pair(rest)
+		if key == nil {
+			return nil, errEntry
+		}
+		rest = rest[len(key)+len(v):]
+		if text, ok := nameOf(key); ok {
+			if i, found := index[string(text)]; found {
+				if at[i] < 0 {
+					fresh--
+				}
+				at[i] = k
+			}
 		}
 	}
-	return nil
+	from := len(e.room)
+	e.room = msgpack.AppendMapHeader(e.room, there+fresh)
+	for k, rest := 0, inside; k < there; k++ {
+		key, v := pair(rest)
+		rest = rest[len(key)+len(v):]
+		if text, ok := nameOf(key); ok {
+			if i, found := index[string(text)]; found && at[i] == k {
+				v = list[i].value
+			}
+		}
+		e.room = append(append(e.room, key...), v...)
+	}
+	for i := range list {
+		if at[i] < 0 {
+			e.room = append(append(e.room, list[i].key...), list[i].value...)
+		}
+	}
+	return e.room[from:len(e.room):len(e.room)], nil
 }
 
 var (

@@ -14,32 +14,35 @@ const ErrorField = "spillway_error"
 // A program is the steps of a route.
 type program struct {
 	actions []action
-	letters bool // events of which a step failed are dead letters
-	most    int  // bytes that steps may make of an event
-	skip    []bool
-	now     int // the step that runs
+	letters bool   // events of which a step failed are dead letters
+	most    int    // bytes that steps may make of an event
+	skip    []bool // none between two events
+	now     int    // the step that runs
 }
 
 var errorName = newName(ErrorField)
 
 // run has the steps change an event. why is what the first step that failed says: the event is then
-// what the others make of it.
-func (p *program) run(e *event) (keep bool, why error) {
+// what the others make of it, or a dead letter.
+func (p *program) run(e *event) (keep, letter bool, why error) {
 	keep, failed := p.attempt(e)
 	if failed == nil {
-		return keep, nil
+		return keep, false, nil
 	}
 	clear(p.skip)
 	why = failed
 	for tag, raw := e.from, e.raw; failed != nil; {
+		if p.letters || p.actions[p.now].strict {
+			return false, true, failed
+		}
 		p.skip[p.now] = true
 		if _, err := e.read(tag, raw); err != nil {
-			return false, err
+			return false, true, err
 		}
 		keep, failed = p.attempt(e)
 	}
 	clear(p.skip)
-	return keep, why
+	return keep, false, why
 }
 
 // errTooLarge says that a step makes too much of an event.
@@ -63,7 +66,10 @@ func (p *program) attempt(e *event) (keep bool, failed error) {
 			}
 		default:
 			err := a.do(e)
-			if err == nil && (len(e.room) > p.most || e.size() > p.most) {
+			if err == nil {
+				err = e.settle()
+			}
+			if err == nil && e.size() > e.most {
 				err = errTooLarge
 			}
 			if err != nil {

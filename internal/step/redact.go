@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -35,29 +36,73 @@ var redactions = map[string]func(text []byte) [][2]int{
 // tokens are what gives access: headers, signed tokens, keys of well-known services, and what
 // stands behind a word that says so.
 var tokens = []expression{
-	{expr: regexp.MustCompile(`(?i:\b(?:bearer|basic)\s+)([A-Za-z0-9._~+/=-]{8,})`)},
+	{expr: regexp.MustCompile(`\b(?:[Bb][Ee][Aa][Rr][Ee][Rr]|[Bb][Aa][Ss][Ii][Cc])\s+([A-Za-z0-9._~+/=-]{8,})`), may: namesScheme},
 	{expr: regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?`), needs: []byte("eyJ")},
 	{expr: regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`), needs: []byte("IA")},
 	{expr: regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{20,}`), needs: []byte("gh")},
 	{expr: regexp.MustCompile(`\bxox[abeprs]-[A-Za-z0-9-]{10,}`), needs: []byte("xox")},
-	{expr: regexp.MustCompile(`(?i:\b(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key))["']?\s*[=:]\s*["']?([^\s"'&,;]+)`)},
+	{
+		expr: regexp.MustCompile(`(?is:(?:password|passwd|pwd|secret|token|api[_-]?key|access[_-]?key)["']?\s*[=:]\s*(?:"((?:[^"\\]|\\.)+)|'((?:[^'\\]|\\.)+)|([^\s"'&,;]+)))`),
+		may:  namesSecret, any: true,
+	},
 }
 
-// An expression is a regular one. What has not all of needs cannot match.
+// namesScheme says whether bearer or basic may stand in a text: the expression would take much
+// longer.
+func namesScheme(text []byte) bool {
+	for i := range text {
+		if text[i]|0x20 == 'b' && (begins(text[i:], "bearer") || begins(text[i:], "basic")) {
+			return true
+		}
+	}
+	return false
+}
+
+// begins says whether a text begins with a word, in capitals or not.
+func begins(text []byte, word string) bool {
+	return len(text) >= len(word) && strings.EqualFold(string(text[:len(word)]), word)
+}
+
+// namesSecret says whether one of the words may stand before an equals sign or a colon: by its last
+// letter.
+func namesSecret(text []byte) bool {
+	for i, c := range text {
+		if c != '=' && c != ':' {
+			continue
+		}
+		word := bytes.TrimRight(text[:i], " \t\r\n\f")
+		if n := len(word); n > 0 && (word[n-1] == '"' || word[n-1] == '\'') {
+			word = word[:n-1]
+		}
+		if n := len(word); n > 0 && strings.IndexByte("dtny", word[n-1]|0x20) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// An expression is a regular one. What has not all of needs, or may not match, cannot.
 type expression struct {
 	expr  *regexp.Regexp
 	needs []byte
+	may   func(text []byte) bool
+	any   bool // any of its groups counts, not only the first
 }
 
 // find returns where it matches: its first group, if it has one.
 func (x expression) find(text []byte) (found [][2]int) {
-	if x.needs != nil && !bytes.Contains(text, x.needs) {
+	if x.needs != nil && !bytes.Contains(text, x.needs) || x.may != nil && !x.may(text) {
 		return nil
 	}
 	for _, at := range x.expr.FindAllSubmatchIndex(text, -1) {
 		span := [2]int{at[0], at[1]}
-		if len(at) > 2 && at[2] >= 0 {
-			span = [2]int{at[2], at[3]}
+		for k := 2; k < len(at); k += 2 {
+			if at[k] >= 0 {
+				span = [2]int{at[k], at[k+1]}
+			}
+			if !x.any {
+				break
+			}
 		}
 		if span[0] < span[1] {
 			found = append(found, span)
@@ -72,49 +117,52 @@ const (
 	mostCard  = 19
 )
 
-// cards finds runs of 13 to 19 digits, perhaps with single blanks or dashes between them, whose
-// check digit is right.
+// cards finds 13 to 19 digits, perhaps with single blanks or dashes between them, whose check digit
+// is right. Other digits may stand beside them behind such a blank or dash, a date as well; so what
+// is found may overlap.
 func cards(text []byte) (found [][2]int) {
-	for i := 0; i < len(text); {
-		if text[i] < '0' || text[i] > '9' {
-			i++
+	for i := 0; i < len(text); i++ {
+		if !isDigit(text[i]) {
 			continue
 		}
-		end, digits := i, 0
-		var number [mostCard]byte
-		for k := i; k < len(text); k++ {
-			c := text[k]
-			if c >= '0' && c <= '9' {
-				if digits < mostCard {
-					number[digits] = c - '0'
-				}
-				digits++
-				end = k + 1
-			} else if c != ' ' && c != '-' || k != end {
-				break
-			}
+		if n := card(text[i:]); n > 0 {
+			found = append(found, [2]int{i, i + n})
 		}
-		if digits >= leastCard && digits <= mostCard && checks(number[:digits]) {
-			found = append(found, [2]int{i, end})
+		for i < len(text) && isDigit(text[i]) {
+			i++
 		}
-		i = end
 	}
 	return found
 }
 
-// checks says whether the last digit is the one that the others ask for, by Luhn's rule.
-func checks(number []byte) bool {
-	sum := 0
-	for i, d := range number {
-		n := int(d)
-		if (len(number)-i)%2 == 0 {
-			if n *= 2; n > 9 {
-				n -= 9
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// card is the length of the longest number of a card at the start of a text, 0 if there is none.
+// Its last digit is the one that the others ask for, by Luhn's rule: every second one from the
+// right is doubled. From the left these are the first, third and so on of an even number.
+func card(text []byte) (length int) {
+	var sums [2]int // with the first digit doubled, and with the second
+	n, zeros := 0, true
+	for k, c := range text {
+		switch {
+		case isDigit(c):
+			d := int(c - '0')
+			sums[1-n%2] += d
+			if sums[n%2] += 2 * d; d > 4 {
+				sums[n%2] -= 9
 			}
+			zeros = zeros && d == 0
+			if n++; n > mostCard {
+				return length
+			}
+			if n >= leastCard && !zeros && sums[n%2]%10 == 0 && (k+1 == len(text) || !isDigit(text[k+1])) {
+				length = k + 1
+			}
+		case c != ' ' && c != '-' || !isDigit(text[k-1]):
+			return length
 		}
-		sum += n
 	}
-	return sum%10 == 0 && slices.Max(number) > 0
+	return length
 }
 
 // addresses finds those of IP, in both versions.
@@ -131,15 +179,56 @@ func addresses(text []byte) (found [][2]int) {
 		for end < len(text) && part(text[end]) {
 			end++
 		}
-		alone := (i == 0 || !isLetter(text[i-1])) && (end == len(text) || !isLetter(text[end]))
-		if run := text[i:end]; alone && len(run) <= 64 {
-			if at, ok := addressIn(run); ok {
-				found = append(found, [2]int{i + at[0], i + at[1]})
+		if end-i <= longestRun {
+			from, to := i, end
+			if i > 0 && isLetter(text[i-1]) {
+				from = afterWord(text, i, end)
+			}
+			if to < len(text) && isLetter(text[to]) {
+				to = max(from, i+bytes.LastIndexByte(text[i:end], ':'))
+			}
+			if at, ok := firstAddress(text[from:to], to == end); ok {
+				found = append(found, [2]int{from + at[0], from + at[1]})
 			}
 		}
 		i = end
 	}
 	return found
+}
+
+// longestRun is from how many characters of addresses on there is none.
+const longestRun = 64
+
+// afterWord is where an address may begin in a run of its characters that continues a word.
+func afterWord(text []byte, from, end int) int {
+	if text[from] == '.' {
+		return from + 1
+	}
+	if at := bytes.IndexByte(text[from:end], ':'); at >= 0 {
+		return from + at + 1
+	}
+	return end
+}
+
+// firstAddress finds one in a run of its characters, perhaps behind others and a colon: there only
+// one of version 4, for of the other version nearly everything with colons has the form. whole says
+// that no word begins behind the run.
+func firstAddress(run []byte, whole bool) (at [2]int, ok bool) {
+	for from := 0; from < len(run); {
+		if at, ok = addressIn(run[from:]); ok {
+			at[0] += from
+			at[1] += from
+			if from == 0 && whole || bytes.IndexByte(run[at[0]:at[1]], ':') < 0 {
+				return at, true
+			}
+		}
+		next := bytes.IndexByte(run[from:], ':')
+		if next < 0 {
+			break
+		}
+		from += next + 1
+	}
+	return at, false
 }
 
 // addressIn finds the address in a run of its characters: without what ends a sentence, and without

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 )
@@ -23,7 +24,8 @@ type Route struct {
 	OnError  string   `help:"What becomes of an event of which a step fails." enum:"field,letter"`
 }
 
-// What Route.OnError may be.
+// What Route.OnError may be. Of an event of which mask, remove, hash, redact, keep, drop or sample
+// fails it is OnErrorLetter, whatever the route says.
 const (
 	OnErrorField  = "field"  // it goes on, without that step, and has the field ErrorField
 	OnErrorLetter = "letter" // it is a dead letter, as it was before all steps
@@ -63,8 +65,16 @@ type Routes struct {
 func Read(routes []Route, outputs []string, most int64) (*Routes, error) {
 	r := &Routes{routes: routes, most: int(min(most, 1<<30))}
 	var errs []error
+	last := len(routes)
 	for i := range routes {
 		errs = append(errs, r.read(i, outputs)...)
+		if i > last {
+			errs = append(errs, &Error{
+				Path: []any{i, "match"}, At: -1, Text: fmt.Sprintf("no event comes here: routes[%d] matches all, and does not say continue", last),
+			})
+		} else if routes[i].Match == "**" && !routes[i].Continue {
+			last = i
+		}
 	}
 	for _, name := range outputs {
 		if name != "" && len(routes) > 0 && !slices.ContainsFunc(routes, func(o Route) bool { return slices.Contains(o.To, name) }) {
@@ -125,9 +135,7 @@ func (r *Routes) For(output string) *Sifter {
 		}
 		if leads && len(route.Do) > 0 {
 			rule.program = r.program(route)
-			do, _ := json.Marshal(route.Do) // which has no pointers in it; numbers that JSON has not, Read has refused
-			fmt.Fprintf(h, "%q %s\n", route.Match, do)
-			fmt.Fprintf(all, "%s %s\n", route.OnError, do)
+			fmt.Fprintf(io.MultiWriter(h, all), "%q %t %d %x\n", route.Match, rule.program.letters, r.most, spelled(route.Do))
 			s.steps = true
 			s.retags = s.retags || slices.ContainsFunc(route.Do, func(s Step) bool { return s.Tag != "" })
 		}
@@ -139,6 +147,15 @@ func (r *Routes) For(output string) *Sifter {
 	h.Sum(s.mark[:0])
 	all.Sum(s.whole[:0])
 	return s
+}
+
+// spelled is a text of steps that others have not.
+func spelled(do []Step) []byte {
+	b, _ := json.Marshal(do) // numbers that JSON has not, Read has refused
+	for i := range do {
+		b, _ = appendAny(b, do[i].Set, 0) // in JSON 1 is 1.0
+	}
+	return b
 }
 
 // program makes the steps of a route anew: each output has its own.

@@ -40,6 +40,7 @@ func oneName(text string) (name, error) {
 type merge struct {
 	e     *event
 	old   int            // how many were there
+	from  int            // of room: what flatten makes
 	index map[string]int // of these, if they are many
 }
 
@@ -114,6 +115,7 @@ func newFlatten(s *Flatten, wrong func(error, ...any)) func(*event) error {
 			}
 		}
 		m := newMerge(e)
+		m.from = len(e.room)
 		for i := range maps {
 			pairs, rest, _ := isMap(maps[i].value)
 			if err := m.flatten(maps[i].name, separator, pairs, rest); err != nil {
@@ -152,7 +154,7 @@ func (m *merge) flatten(prefix []byte, separator string, pairs int, rest []byte)
 		var header [longestHeader]byte
 		h := msgpack.AppendStringHeader(header[:0], len(prefix)+len(separator)+len(text))
 		full := m.e.store(h, prefix, []byte(separator), text)
-		if len(m.e.room) > m.e.most || len(m.e.fields) > mostFields {
+		if len(m.e.room)-m.from > m.e.most || len(m.e.fields) > mostFields {
 			return errTooLarge
 		}
 		if n, inside, ok := isMap(value); ok && n > 0 {

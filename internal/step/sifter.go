@@ -61,7 +61,8 @@ func (s *Sifter) Same(other *Sifter) bool {
 	return s.whole == other.whole
 }
 
-// Mark is what the steps are known by: others have another one.
+// Mark is what the steps are known by: others, and those that fail on other events, or elsewhere,
+// have another one.
 func (s *Sifter) Mark() []byte { return s.mark[:] }
 
 // of returns the program for a tag.
@@ -90,8 +91,14 @@ func (s *Sifter) of(tag string) *program {
 type Sifted struct {
 	Entries []byte
 	Runs    []Run
-	Failed  []Failure // of a route with OnErrorLetter, or with too many fields
+	Failed  []Failure // dead letters
+	Events  int       // how many entries it is made of
+	Most    int       // Sift stops when Entries has as many bytes, or when it has made much else; 0: it does not
+	Rest    []byte    // the entries behind; it aliases them
 }
+
+// mostMade is how many runs, or failures, Sift makes before it stops.
+const mostMade = 1 << 12
 
 // A Run is entries that follow one another and have one tag.
 type Run struct {
@@ -108,10 +115,10 @@ type Failure struct {
 }
 
 // Sift runs the steps for a tag over entries of the record that ends at a position, and replaces
-// what into has. first is the index of the first of them. Its answer depends on nothing else. The
-// error says that what follows the entries so far is no entry.
+// what into has but for Most. first is the index of the first of them. Its answer depends on
+// nothing else. The error says that what follows the entries so far is no entry.
 func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first int) error {
-	into.Entries, into.Runs, into.Failed = into.Entries[:0], into.Runs[:0], into.Failed[:0]
+	into.Entries, into.Runs, into.Failed, into.Rest = into.Entries[:0], into.Runs[:0], into.Failed[:0], nil
 	p := s.of(tag)
 	e := &s.event
 	e.at, e.index, e.most = at, first, p.most
@@ -120,14 +127,12 @@ func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first
 		if err != nil && !errors.Is(err, errFields) {
 			return err
 		}
-		keep, why := false, err
+		keep, letter, why := false, true, err // no step has seen it, so it goes nowhere
 		if err == nil {
-			keep, why = p.run(e)
+			keep, letter, why = p.run(e)
 		}
 		switch {
-		case err != nil: // no step has seen it, so it goes nowhere
-			into.Failed = append(into.Failed, Failure{e.index, entries[:n:n], err.Error()})
-		case why != nil && p.letters:
+		case letter:
 			into.Failed = append(into.Failed, Failure{e.index, entries[:n:n], why.Error()})
 		case keep:
 			if why != nil {
@@ -143,7 +148,12 @@ func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first
 		}
 		entries = entries[n:]
 		e.index++
+		if into.Most > 0 && (len(into.Entries) >= into.Most || len(into.Runs) >= mostMade || len(into.Failed) >= mostMade) {
+			into.Rest = entries
+			break
+		}
 	}
+	into.Events = e.index - first
 	e.shrink()
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spillwaylog/spillway/msgpack"
@@ -45,11 +46,15 @@ type Value struct {
 
 // An action is a step that was understood.
 type action struct {
-	kind  string
-	holds func(e *event) bool  // of keep, drop and sample: whether the event stays, if that is
-	keep  bool                 // this
-	do    func(e *event) error // of the others; after an error the event is made anew without it
+	kind   string
+	holds  func(e *event) bool  // of keep, drop and sample: whether the event stays, if that is
+	keep   bool                 // this
+	do     func(e *event) error // of the others; after an error the event is made anew without it
+	strict bool                 // no event goes on without it
 }
+
+// strictKinds are what takes something out: without it events would have what nobody is to see.
+var strictKinds = []string{"keep", "drop", "sample", "mask", "remove", "hash", "redact"}
 
 // newAction understands a step. Mistakes go to fail, each with its key in the step.
 func newAction(s *Step, fail func(key []any, at int, text string)) (a action) {
@@ -69,6 +74,7 @@ func newAction(s *Step, fail func(key []any, at int, text string)) (a action) {
 		return a
 	}
 	a.kind = given[0]
+	a.strict = slices.Contains(strictKinds, a.kind)
 	wrong := func(err error, key ...any) {
 		at := -1
 		if f := (*fault)(nil); errors.As(err, &f) {
@@ -139,6 +145,9 @@ func all(fields []string, wrong func(error, ...any), do doer) func(*event) error
 	return func(e *event) error {
 		for _, p := range paths {
 			e.each(p, do)
+			if err := e.settle(); err != nil {
+				return err
+			}
 		}
 		return nil
 	}
@@ -166,7 +175,11 @@ func setAll(values Values, wrong func(error, ...any)) func(*event) error {
 	}
 	return func(e *event) error {
 		for i := range list {
-			if err := e.set(list[i].path, list[i].value); err != nil {
+			err := e.set(list[i].path, list[i].value)
+			if err == nil {
+				err = e.settle()
+			}
+			if err != nil {
 				return fmt.Errorf("%s: %w", list[i].path, err)
 			}
 		}
@@ -237,7 +250,11 @@ func moveAll(names Names, wrong func(error, ...any), move func(e *event, from, t
 	}
 	return func(e *event) error {
 		for i := range list {
-			if err := move(e, list[i][0], list[i][1]); err != nil {
+			err := move(e, list[i][0], list[i][1])
+			if err == nil {
+				err = e.settle()
+			}
+			if err != nil {
 				return fmt.Errorf("%s: %w", list[i][1], err)
 			}
 		}

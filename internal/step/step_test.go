@@ -136,11 +136,59 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+// TestMost: steps stop when they have made much, of bytes, runs or failures, and the rest makes the
+// same as it would have at once.
+func TestMost(t *testing.T) {
+	var entries []byte
+	const events = 3 * mostMade
+	for i := range events {
+		entries = append(entries, entryOf(t, plainHead, fmt.Sprintf(`{"i":%d}`, i))...)
+	}
+	for name, tt := range map[string]struct {
+		most int
+		do   Step
+	}{
+		"bytes":    {10_000, Step{Set: Values{{"x", strings.Repeat("x", 100)}}}},
+		"runs":     {1 << 30, Step{Tag: "{i}"}},
+		"failures": {1 << 30, Step{Tag: "{missing}"}},
+	} {
+		s := sifterOf(t, OnErrorLetter, tt.do)
+		var whole Sifted
+		if err := s.Sift(&whole, "t", entries, 1, 0); err != nil || whole.Events != events || len(whole.Rest) > 0 {
+			t.Fatal(err, whole.Events)
+		}
+		want := linesOf(t, &whole, plainHead)
+		var got []string
+		part := Sifted{Most: tt.most}
+		failed, rest, at := 0, entries, 0
+		for len(rest) > 0 {
+			if err := s.Sift(&part, "t", rest, 1, at); err != nil {
+				t.Fatal(err)
+			}
+			if len(part.Entries) > tt.most+200 || len(part.Runs) > mostMade || len(part.Failed) > mostMade {
+				t.Fatalf("%s: %d bytes, %d runs, %d failures", name, len(part.Entries), len(part.Runs), len(part.Failed))
+			}
+			got = append(got, linesOf(t, &part, plainHead)...)
+			for i := range part.Failed {
+				if part.Failed[i].Index != failed+i {
+					t.Fatalf("%s: %d failed", name, part.Failed[i].Index)
+				}
+			}
+			failed += len(part.Failed)
+			rest = part.Rest
+			at += part.Events
+		}
+		if !slices.Equal(got, want) || failed != len(whole.Failed) || at != events {
+			t.Errorf("%s: %d lines and %d failed of %d, want %d and %d", name, len(got), failed, at, len(want), len(whole.Failed))
+		}
+	}
+}
+
 // TestPanic: a step that panics loses nothing, and neither does one that fails every time. Of the
 // others each has its effect once.
 func TestPanic(t *testing.T) {
 	for _, letters := range []string{"", OnErrorLetter} {
-		s := sifterOf(t, letters, Step{Set: Values{{"a", 1}}}, Step{Mask: []string{"user"}}, Step{Tag: "{tag}.x"})
+		s := sifterOf(t, letters, Step{Set: Values{{"a", 1}}}, Step{Copy: Names{{"user", "b"}}}, Step{Tag: "{tag}.x"})
 		for _, r := range s.rules {
 			r.program.actions[1].do = func(e *event) error {
 				e.fields = e.fields[:1]
@@ -156,16 +204,95 @@ func TestPanic(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := fmt.Sprint(linesOf(t, &got, plainHead))
-		want := `[t.x {"n":1,"user":2,"a":1,"spillway_error":"mask: panic: slip"} t.x {"n":1,"user":2,"a":1,"spillway_error":"mask: no"}]`
+		want := `[t.x {"n":1,"user":2,"a":1,"spillway_error":"copy: panic: slip"} t.x {"n":1,"user":2,"a":1,"spillway_error":"copy: no"}]`
 		if letters != "" {
 			want = "[]"
-			if len(got.Failed) != 2 || got.Failed[1].Reason != "mask: no" || got.Failed[1].Index != 1 || !bytes.Equal(got.Failed[1].Entry, entry) {
+			if len(got.Failed) != 2 || got.Failed[1].Reason != "copy: no" || got.Failed[1].Index != 1 || !bytes.Equal(got.Failed[1].Entry, entry) {
 				t.Errorf("%+v", got.Failed)
 			}
 		}
 		if lines != want {
 			t.Errorf("%s\nwant\n%s", lines, want)
 		}
+	}
+}
+
+// TestStrict: where a step fails that takes something out, the event goes nowhere, whatever the
+// route says, also if another one has failed before.
+func TestStrict(t *testing.T) {
+	for _, do := range []Step{
+		{Mask: []string{"user"}},
+		{Remove: []string{"user"}},
+		{Hash: &Hash{Fields: []string{"user"}, Key: hashKey}},
+		{Redact: &Redact{}},
+		{Keep: "user == 2"},
+		{Drop: "user == 3"},
+		{Sample: &Sample{Share: 1}},
+	} {
+		s := sifterOf(t, OnErrorField, Step{Tag: "{missing}"}, do, Step{Set: Values{{"a", 1}}})
+		for _, r := range s.rules {
+			a := &r.program.actions[1]
+			if a.holds != nil {
+				a.holds = func(*event) bool { panic("slip") }
+			} else {
+				a.do = func(*event) error { panic("slip") }
+			}
+		}
+		var got Sifted
+		if err := s.Sift(&got, "t", entryOf(t, plainHead, `{"user":2}`), 1, 0); err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Runs) != 0 || len(got.Failed) != 1 || !strings.HasSuffix(got.Failed[0].Reason, ": panic: slip") {
+			t.Errorf("%+v: %q, %+v", do, linesOf(t, &got, plainHead), got.Failed)
+		}
+	}
+}
+
+// TestLargeMasked: what steps leave behind while they change an event does not count as a part of
+// it: a large one is masked, however many fields of a map are.
+func TestLargeMasked(t *testing.T) {
+	x := strings.Repeat("x", 900<<10)
+	inner := fmt.Sprintf(`{"a":1,"b":2,"c":3,"d":4,"x":%q}`, x)
+	for name, tt := range map[string]struct {
+		do     []Step
+		record string
+	}{
+		"a step":        {[]Step{{Mask: []string{"user.a", "user.b", "user.c", "user.d"}}}, `{"user":` + inner + `}`},
+		"several":       {[]Step{{Mask: []string{"user.a"}}, {Mask: []string{"user.b"}}, {Mask: []string{"user.c"}}, {Mask: []string{"user.d"}}}, `{"user":` + inner + `}`},
+		"behind a copy": {[]Step{{Parse: &Parse{Field: "m", As: "json", Into: "user"}}, {Mask: []string{"user.a", "user.b"}}, {Mask: []string{"user.c", "user.d"}}}, fmt.Sprintf(`{"m":%q}`, inner)},
+		"and set":       {[]Step{{Set: Values{{"user.a", "***"}, {"user.b", "***"}, {"user.c", "***"}, {"user.d", "***"}}}}, `{"user":` + inner + `}`},
+	} {
+		s := sifterOf(t, "", append(tt.do, Step{Remove: []string{"user.x"}})...)
+		var got Sifted
+		if err := s.Sift(&got, "t", entryOf(t, plainHead, tt.record), 1, 0); err != nil {
+			t.Fatal(err)
+		}
+		want := `[t {"user":{"a":"***","b":"***","c":"***","d":"***"}}]`
+		if lines := fmt.Sprint(linesOf(t, &got, plainHead)); lines != want {
+			t.Errorf("%s: %.300s, %d failed", name, lines, len(got.Failed))
+		}
+		if cap(s.event.room) > 8<<20 {
+			t.Errorf("%s: %d bytes of memory", name, cap(s.event.room))
+		}
+	}
+}
+
+// TestParseInto: a parse into a map that is there takes as many fields as one into the record.
+func TestParseInto(t *testing.T) {
+	var pairs strings.Builder
+	const n = 5000
+	for i := range n {
+		fmt.Fprintf(&pairs, `"k%d":%d,`, i, i)
+	}
+	text := fmt.Sprintf("{%s%q:1}", pairs.String(), "x")
+	s := sifterOf(t, "", Step{Parse: &Parse{Field: "m", As: "json", Into: "p.q"}})
+	var got Sifted
+	if err := s.Sift(&got, "t", entryOf(t, plainHead, fmt.Sprintf(`{"m":%q,"p":{"q":{"x":0,"y":2,"x":3},"r":1}}`, text)), 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	want := `[t {"p":{"q":{"x":0,"y":2,"x":1,` + strings.TrimSuffix(pairs.String(), ",") + `},"r":1}}]`
+	if lines := fmt.Sprint(linesOf(t, &got, plainHead)); lines != want {
+		t.Errorf("%.200s … %.200s", lines, lines[max(0, len(lines)-200):])
 	}
 }
 
@@ -176,11 +303,11 @@ func TestTooLarge(t *testing.T) {
 		do = append(do, Step{Copy: Names{{"a", fmt.Sprintf("b.x%d", i)}}}, Step{Copy: Names{{"b", "a.y"}}})
 	}
 	var got Sifted
-	if err := sifterOf(t, "", do...).Sift(&got, "t", entryOf(t, plainHead, `{"a":{"z":1}}`), 1, 0); err != nil {
+	if err := sifterOf(t, "", do...).Sift(&got, "t", entryOf(t, plainHead, fmt.Sprintf(`{"a":{"z":%q}}`, strings.Repeat("x", 1000))), 1, 0); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Entries) > 2<<20 || !bytes.Contains(got.Entries, []byte("copy: the event would be too large")) {
-		t.Errorf("%d bytes", len(got.Entries))
+	if len(got.Entries) > 2<<20 || !bytes.Contains(got.Entries, []byte(": the event would be too large")) {
+		t.Errorf("%d bytes, and at their end %q", len(got.Entries), got.Entries[max(0, len(got.Entries)-100):])
 	}
 }
 
@@ -276,8 +403,14 @@ func TestMark(t *testing.T) {
 			{Match: pattern, To: []string{"x"}, Do: []Step{{Hash: &Hash{Fields: []string{"a"}, Key: key}}, {Sample: &Sample{Share: share}}, {Set: Values{{"a", Values{{"b", []any{1.5, nil}}}}}}}},
 		}
 	}
+	letters, float := routes("**", hashKey, 0.5), routes("**", hashKey, 0.5)
+	letters[1].OnError = OnErrorLetter
+	float[1].Do[2].Set = Values{{"a", Values{{"b", []any{1.5, nil}}, {"c", 1.0}}}}
+	whole := routes("**", hashKey, 0.5)
+	whole[1].Do[2].Set = Values{{"a", Values{{"b", []any{1.5, nil}}, {"c", 1}}}}
+	most := int64(1 << 20)
 	read := func(list []Route) *Sifter {
-		r, err := Read(list, []string{"x", "y"}, 1<<20)
+		r, err := Read(list, []string{"x", "y"}, most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -293,13 +426,22 @@ func TestMark(t *testing.T) {
 		"share":   {routes("**", hashKey, 0.25), false},
 		"pattern": {routes("*", hashKey, 0.5), false},
 		"beside":  {append([]Route{{Match: "b", To: []string{"y"}, Continue: true}}, routes("**", hashKey, 0.5)...), true},
-		"behind":  {append(routes("**", hashKey, 0.5), Route{Match: "b", To: []string{"y"}}), true},
 		"more":    {append([]Route{{Match: "b", To: []string{"y"}}}, routes("**", hashKey, 0.5)...), true},
 	} {
 		s := read(other.routes)
-		if bytes.Equal(s.Mark(), first.Mark()) != other.mark || s.Same(first) != (name == "again" || name == "beside" || name == "behind") {
+		if bytes.Equal(s.Mark(), first.Mark()) != other.mark || s.Same(first) != (name == "again" || name == "beside") {
 			t.Errorf("%s: mark %v, same %v", name, bytes.Equal(s.Mark(), first.Mark()), s.Same(first))
 		}
+	}
+	if a, b := read(float), read(whole); bytes.Equal(a.Mark(), b.Mark()) || a.Same(b) {
+		t.Error("1 is 1.0")
+	}
+	if a := read(letters); bytes.Equal(a.Mark(), first.Mark()) || a.Same(first) {
+		t.Error("where events go of which a step fails makes no difference")
+	}
+	most *= 2
+	if a := read(routes("**", hashKey, 0.5)); bytes.Equal(a.Mark(), first.Mark()) || a.Same(first) {
+		t.Error("how large an event may be makes no difference")
 	}
 	if (*Sifter)(nil).Same(first) || first.Same(nil) || !(*Sifter)(nil).Same(nil) {
 		t.Error("one that is none")
