@@ -113,7 +113,7 @@ type Refused struct {
 	Position journal.Position // the end of the record
 	Time     time.Time        // of the refusal
 	Reason   string
-	Entries  []int          // their indices in the record
+	Entries  []int          // their indices in the record, or in what steps left of it for the output
 	Chunk    *forward.Chunk // these entries alone, uncompressed; it shares no bytes
 }
 

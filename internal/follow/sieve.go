@@ -51,6 +51,9 @@ type sieve struct {
 // pending says that flights of the piece in hand are still to come.
 func (v *sieve) pending() bool { return v.run < len(v.out.Runs) || len(v.rest) > 0 }
 
+// keepsRuns is how many runs, and failures, memory is kept for: more than steps make of a piece.
+const keepsRuns = 1 << 13
+
 // shrink lets go of memory that a large piece took.
 func (v *sieve) shrink() {
 	if !v.pending() && int64(cap(v.out.Entries)) > 2*v.cfg.Piece {
@@ -59,7 +62,16 @@ func (v *sieve) shrink() {
 }
 
 // drop forgets the piece in hand.
-func (v *sieve) drop() { v.out.Runs, v.run, v.end, v.rest = v.out.Runs[:0], 0, 0, nil }
+func (v *sieve) drop() {
+	v.out.Runs, v.run, v.end, v.rest = v.out.Runs[:0], 0, 0, nil
+	if cap(v.out.Runs) > keepsRuns {
+		v.out.Runs = nil
+	}
+	if cap(v.out.Failed) > keepsRuns {
+		v.out.Failed = nil
+	}
+	v.shrink()
+}
 
 // takes is Sift.Takes; without a Sift all is taken.
 func (v *sieve) takes(tag string) step.Share {
@@ -121,6 +133,7 @@ func (v *sieve) batch(x *flight, entries []byte) error {
 	x.failed = v.failures(v.end, v.tag, v.signal)
 	x.refused = int64(len(v.out.Failed))
 	x.filtered = int64(n-left(v.out.Runs)) - x.refused
+	clear(v.out.Failed) // it aliases the entries
 	if len(v.out.Runs) == 1 {
 		x.entries, v.out.Entries = v.out.Entries, x.entries
 	}
@@ -240,7 +253,9 @@ func (v *sieve) whole(end journal.Position, c *forward.Chunk) (chunks []*forward
 		chunks = append(chunks, &forward.Chunk{Tag: r.Tag, Signal: c.Signal, Entries: slices.Clone(v.out.Entries[at:r.End]), Events: r.Events})
 		at = r.End
 	}
-	for _, r := range v.failures(end, c.Tag, c.Signal) { // given up as they came
+	failed := v.failures(end, c.Tag, c.Signal)
+	clear(v.out.Failed)
+	for _, r := range failed { // given up as they came
 		chunks = append(chunks, r.Chunk)
 		refused += int64(r.Chunk.Events)
 	}

@@ -24,7 +24,9 @@ type Letter struct {
 	Reason   string    // why it was refused, in one line
 	Time     time.Time // when; Put takes the present time if it is zero
 	Position uint64    // end of the record in the collector's journal
-	Entries  []int     // which entries of that record, ascending from 0; nil: all
+	// Entries says which entries of that record, ascending from 0; nil: all. What an output refused
+	// of what steps had left of the record is numbered in that.
+	Entries []int
 	// Chunk has the tag and the refused entries only: uncompressed, or as they came if these are
 	// all. Its id and print do not matter to Put.
 	Chunk *forward.Chunk

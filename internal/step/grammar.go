@@ -5,6 +5,7 @@ package step
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -242,7 +243,7 @@ func (p *parser) leaf() *condition {
 	case c.subject == nil:
 		p.missing("a comparison of the tag")
 	}
-	if c.subject == nil && c.op == opEqual && c.constant.kind != isText {
+	if c.subject == nil && (c.op != opIn && c.constant.kind != isText || slices.ContainsFunc(c.list, func(k constant) bool { return k.kind != isText })) {
 		p.fail("the tag is a text")
 	}
 	if not {

@@ -199,6 +199,11 @@ func TestKindMistakes(t *testing.T) {
 		"routes[0].do[0].parse.format: unusable time format":                   {Parse: &Parse{Field: "a", As: "time", Format: "x"}},
 		"routes[0].do[0].parse.into: a time goes into no field":                {Parse: &Parse{Field: "a", As: "time", Into: "x"}},
 		"routes[0].do[0].sample.share: the share is more than 0 and at most 1": {Sample: &Sample{By: "x"}},
+		"routes[0].do[0].mask: it names no field":                              {Mask: []string{}},
+		"routes[0].do[0].remove: it names no field":                            {Remove: []string{}},
+		"routes[0].do[0].set: it names no field":                               {Set: Values{}},
+		"routes[0].do[0].keep: the tag is a text":                              {Keep: "tag > 5"},
+		"routes[0].do[0].drop: the tag is a text":                              {Drop: `tag in ["a", 1]`},
 	} {
 		_, err := Read([]Route{{Match: "**", Do: []Step{s}, To: []string{"x"}}}, []string{"x"}, 1<<20)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -117,35 +117,36 @@ func (r *Routes) For(output string) *Sifter {
 		return nil
 	}
 	s := &Sifter{shares: map[string]*program{}}
-	h, all := sha256.New(), sha256.New()
-	last := len(r.routes) - 1 // that leads to the output
-	for last >= 0 && !slices.Contains(r.routes[last].To, output) {
-		last--
-	}
-	for i := range r.routes[:last+1] {
+	mark, whole := sha256.New(), sha256.New()
+	var elsewhere []int // routes that end, which count only if one that leads here comes behind them
+	for i := range r.routes {
 		route := &r.routes[i]
-		rule := rule{glob: r.globs[i], ends: !route.Continue}
-		leads := slices.Contains(route.To, output)
-		if !leads && !rule.ends {
-			continue // it is no matter here
+		if !slices.Contains(route.To, output) {
+			if !route.Continue {
+				elsewhere = append(elsewhere, i)
+			}
+			continue
 		}
-		fmt.Fprintf(all, "%q %v %t\n", route.Match, route.Continue, leads)
-		if leads {
-			rule.program = everything
+		for _, k := range elsewhere {
+			fmt.Fprintf(whole, "%q\n", r.routes[k].Match)
+			s.rules = append(s.rules, rule{r.globs[k], nil})
 		}
-		if leads && len(route.Do) > 0 {
-			rule.program = r.program(route)
-			fmt.Fprintf(io.MultiWriter(h, all), "%q %t %d %x\n", route.Match, rule.program.letters, r.most, spelled(route.Do))
+		elsewhere = nil
+		here := rule{r.globs[i], everything}
+		if len(s.rules) == 0 && route.Match == "**" && len(route.Do) == 0 {
+			return nil
+		}
+		fmt.Fprintf(whole, "%q here\n", route.Match)
+		if len(route.Do) > 0 {
+			here.program = r.program(route)
+			fmt.Fprintf(io.MultiWriter(mark, whole), "%q %t %d %x\n", route.Match, here.program.letters, r.most, spelled(route.Do))
 			s.steps = true
 			s.retags = s.retags || slices.ContainsFunc(route.Do, func(s Step) bool { return s.Tag != "" })
 		}
-		if len(s.rules) == 0 && leads && rule.program == everything && route.Match == "**" {
-			return nil
-		}
-		s.rules = append(s.rules, rule)
+		s.rules = append(s.rules, here)
 	}
-	h.Sum(s.mark[:0])
-	all.Sum(s.whole[:0])
+	mark.Sum(s.mark[:0])
+	whole.Sum(s.whole[:0])
 	return s
 }
 

@@ -16,11 +16,10 @@ type Sifter struct {
 	event  event
 }
 
-// A rule is a route as an output sees it.
+// A rule is a route as an output sees it: the first one that matches decides.
 type rule struct {
 	glob    glob
 	program *program // nil: it leads elsewhere
-	ends    bool     // the routes behind it do not count
 }
 
 // everything is the program of a route without steps.
@@ -72,11 +71,8 @@ func (s *Sifter) of(tag string) *program {
 		return p
 	}
 	for i := range s.rules {
-		r := &s.rules[i]
-		if !r.glob.match(tag) {
-			continue
-		}
-		if p = r.program; p != nil || r.ends {
+		if r := &s.rules[i]; r.glob.match(tag) {
+			p = r.program
 			break
 		}
 	}

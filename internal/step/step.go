@@ -60,8 +60,10 @@ var strictKinds = []string{"keep", "drop", "sample", "mask", "remove", "hash", "
 func newAction(s *Step, fail func(key []any, at int, text string)) (a action) {
 	v := reflect.ValueOf(s).Elem()
 	var given []string
+	empty := false
 	for i := range v.NumField() {
-		if !v.Field(i).IsZero() {
+		if f := v.Field(i); !f.IsZero() {
+			empty = f.Kind() == reflect.Slice && f.Len() == 0
 			given = append(given, strings.ToLower(v.Type().Field(i).Name))
 		}
 	}
@@ -81,6 +83,9 @@ func newAction(s *Step, fail func(key []any, at int, text string)) (a action) {
 			at = f.at
 		}
 		fail(append([]any{a.kind}, key...), at, err.Error())
+	}
+	if empty {
+		wrong(errors.New("it names no field"))
 	}
 	switch a.kind {
 	case "keep", "drop":

@@ -443,6 +443,13 @@ func TestMark(t *testing.T) {
 	if a := read(routes("**", hashKey, 0.5)); bytes.Equal(a.Mark(), first.Mark()) || a.Same(first) {
 		t.Error("how large an event may be makes no difference")
 	}
+	most /= 2
+	other := routes("**", hashKey, 0.5) // routes for another output, before and behind
+	other[1].Continue = true
+	other = slices.Concat([]Route{{Match: "b", To: []string{"y"}, Continue: true}}, other, []Route{{Match: "c", To: []string{"y"}}})
+	if s := read(other); !s.Same(first) || len(s.rules) != len(first.rules) {
+		t.Error("routes that do not concern the output make a difference")
+	}
 	if (*Sifter)(nil).Same(first) || first.Same(nil) || !(*Sifter)(nil).Same(nil) {
 		t.Error("one that is none")
 	}
