@@ -28,8 +28,8 @@ func ringSetup(t testing.TB, h *home, params string) (*setup, string) {
 func fromLines(t testing.TB, out string) *ledger {
 	t.Helper()
 	l := newLedger()
-	for _, line := range readLines(t, out) {
-		l.line(line)
+	for _, path := range jsonlFiles(t, out) {
+		l.file(t, path)
 	}
 	l.check(t)
 	return l
@@ -123,7 +123,7 @@ func TestRingsBoth(t *testing.T) {
 		Options: childOptions{Shm: h.shm, Dir: h.dir, RingSize: 256 << 10},
 	}
 	var all []*childProcess
-	for round := range needs.Rounds(t, "SPILLWAY_KILLS", 3, 20) {
+	for round := range needs.Rounds(t, "SPILLWAY_KILLS", 3, 4) {
 		var dead []*childProcess
 		for i := range 4 {
 			o.Prefix = fmt.Sprintf("r%d-%d", round, i)
@@ -178,7 +178,7 @@ func ringsKill(t *testing.T, spill bool) {
 		o.Options.Dir, o.Options.RingSize = h.dir, 256<<10
 	}
 	var all []*childProcess
-	rounds := needs.Rounds(t, "SPILLWAY_KILLS", 1, 20)
+	rounds := needs.Rounds(t, "SPILLWAY_KILLS", 1, 1)
 	for round := range rounds {
 		down := spill || r.IntN(3) == 0
 		if down { // while it is, nothing is sent
