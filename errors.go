@@ -83,7 +83,9 @@ func (p plain) Unwrap() error { return p.err }
 // behind a colon.
 var inside = func() *strings.Replacer {
 	var pairs []string
-	for _, name := range []string{"credentials", "files", "follow", "letters", "lines", "mover", "output", "record", "spill", "urls", "window"} {
+	for _, name := range []string{
+		"credentials", "files", "follow", "heir", "letters", "lines", "mover", "output", "record", "spill", "step", "urls", "window", "within",
+	} {
 		pairs = append(pairs, "\n"+name+": ", "\n", ": "+name+": ", ": ")
 	}
 	return strings.NewReplacer(pairs...)
