@@ -642,13 +642,13 @@ func stepsOf(plan []byte) (do []Step) {
 	}
 	constants := []string{`"a"`, `""`, `"INFO"`, "0", "-1", "1.5", "9007199254740993", "18446744073709551615", "-9223372036854775808", "1e300", "true", "nil"}
 	leaf := func() string {
-		what := field()
+		what, some := field(), constants
 		if next(8) == 0 {
-			what = "tag"
+			what, some = "tag", constants[:3] // the texts
 		}
 		switch next(8) {
 		case 0:
-			return fmt.Sprintf("%s in [%s, %s, %s]", what, constants[next(len(constants))], constants[next(len(constants))], constants[next(len(constants))])
+			return fmt.Sprintf("%s in [%s, %s, %s]", what, some[next(len(some))], some[next(len(some))], some[next(len(some))])
 		case 1:
 			return what + ` contains "a"`
 		case 2:
