@@ -75,39 +75,30 @@ func (g glob) match(tag string) bool {
 	return false
 }
 
-// matchParts goes back to the last ** only: what an earlier one took more of, that one could, too.
 func matchParts(form, parts []string) bool {
-	f, p, star, again := 0, 0, -1, 0
-	for p < len(parts) {
-		switch {
-		case f < len(form) && form[f] == "**":
-			star, again = f, p
-			f++
-		case f < len(form) && matchPart(form[f], parts[p]):
-			f++
-			p++
-		case star >= 0:
-			again++
-			f, p = star+1, again
-		default:
-			return false
-		}
-	}
-	for f < len(form) && form[f] == "**" {
-		f++
-	}
-	return f == len(form)
+	return matchStars(len(form), len(parts),
+		func(f int) bool { return form[f] == "**" },
+		func(f, p int) bool { return matchPart(form[f], parts[p]) })
 }
 
 // matchPart is the same with the bytes of one part.
 func matchPart(form, part string) bool {
+	return matchStars(len(form), len(part),
+		func(f int) bool { return form[f] == '*' },
+		func(f, p int) bool { return form[f] == part[p] })
+}
+
+// matchStars matches so many places of a form with so many of a text: a star takes any number, any
+// other place one that fits. It goes back to the last star only: what an earlier one took more of,
+// that one could, too.
+func matchStars(forms, texts int, isStar func(f int) bool, fits func(f, p int) bool) bool {
 	f, p, star, again := 0, 0, -1, 0
-	for p < len(part) {
+	for p < texts {
 		switch {
-		case f < len(form) && form[f] == '*':
+		case f < forms && isStar(f):
 			star, again = f, p
 			f++
-		case f < len(form) && form[f] == part[p]:
+		case f < forms && fits(f, p):
 			f++
 			p++
 		case star >= 0:
@@ -117,8 +108,8 @@ func matchPart(form, part string) bool {
 			return false
 		}
 	}
-	for f < len(form) && form[f] == '*' {
+	for f < forms && isStar(f) {
 		f++
 	}
-	return f == len(form)
+	return f == forms
 }
