@@ -181,8 +181,8 @@ func (l *Legacy) Finish() error {
 	return nil
 }
 
-// Leave lets go of it. What is not done is there for whoever comes next: this heir does not come at
-// once.
+// Leave lets go of it. What is not done is there for the next that comes: this heir does not come
+// at once.
 func (l *Legacy) Leave() error {
 	l.sighting.not = l.heir.now().Add(leaveFor)
 	return errors.Join(l.source.Ring.Leave(), l.close())
