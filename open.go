@@ -72,6 +72,7 @@ func Open(destination string, o *Options) (*Logger, error) {
 	c := l.c
 	c.fallback = fallback
 	trip := output.Trip{Breaker: c.breakers.tell, Report: c.troubles.report, Health: c.failed}
+	trip.Awaited = func() ([]output.Process, error) { return mover.Owners(r.rings(), r.Dir, p.Place) }
 	if r.ErrorHandler != nil {
 		trip.HandleError = r.ErrorHandler.HandleError
 	}

@@ -15,6 +15,7 @@ import (
 var (
 	errStopped = errors.New("stopped")
 	errBusy    = errors.New("in use")
+	errGone    = errors.New("not there any more")
 )
 
 // compress replaces a file by its compressed form. The compressed one has its name only when it is

@@ -20,6 +20,7 @@ type handles struct {
 	o        *Options
 	index    *index
 	recorder *recorder
+	gathers  bool // other processes may collect files of the pattern
 	dirs     dirs
 	now      time.Time // when the call of the Set that runs began, or had the lock of a shared file
 	failed   error     // a sync failed
@@ -29,16 +30,18 @@ type handles struct {
 // from one that the kernel sets some hundred times a second.
 const clockTick = 20 * time.Millisecond
 
-// errMoved says that a file was rotated by another process while it was opened.
-var errMoved = errors.New("the file is being rotated by another process")
+// errMoved says that a file was rotated or deleted by another process while it was opened.
+var errMoved = errors.New("the file is being rotated or deleted by another process")
 
-// open opens the file, or makes it and the directories it is in.
+// open opens the file, or makes it and the directories it is in. Nobody has the lock for long of a
+// file that is at its path and not written.
 func (h *handles) open(f *file) error {
-	const often = 10
-	for range often {
+	const tries = 100
+	for range tries {
 		if err := h.openOnce(f); !errors.Is(err, errMoved) {
 			return err
 		}
+		<-time.After(time.Millisecond)
 	}
 	return &fs.PathError{Op: "open", Path: f.path, Err: errMoved}
 }
@@ -72,7 +75,7 @@ func (h *handles) openOnce(f *file) error {
 		handle.Close()
 		return err
 	}
-	if h.o.Rotation.on() || h.o.Shared != Unshared || h.index.passedOn(f) {
+	if h.o.Rotation.on() || h.o.Shared != Unshared || h.gathers || h.index.passedOn(f) {
 		if now, _, err := idAt(f.path); !lockFile(handle, false) || err != nil || now != id {
 			handle.Close()
 			return errMoved

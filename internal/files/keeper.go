@@ -6,22 +6,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
+	"strconv"
 	"sync"
 	"time"
 )
 
-// A keeper compresses and deletes rotated files, on a goroutine of its own. A nil one leaves them
-// alone.
+// A keeper compresses and deletes files that nobody writes any more, on a goroutine of its own:
+// rotated ones, and those of ended processes and days past. A nil one leaves them alone.
 type keeper struct {
 	rotation Rotation
+	pid      int                       // of this process
+	awaited  func() ([]Process, error) // see Options; nil: there are none
 	report   func(error)
-	paths    map[string]error // that are looked at again, and what was last reported of them
+	families map[string]*kept // that are looked at again, by name
+	listing  time.Duration    // what the round has taken to list them
 
 	mu   sync.Mutex
-	due  map[string]struct{} // paths to be looked at
-	held map[string]struct{} // rotated files that are not to be touched
+	due  map[string]*family  // to be looked at, by name
+	held map[string]struct{} // files that are not to be touched
 
 	started bool // by the first tend
 	wake    chan struct{}
@@ -30,21 +32,32 @@ type keeper struct {
 	exited  chan struct{}
 }
 
+// kept is a family, and what was last reported of it.
+type kept struct {
+	*family
+	told string
+}
+
 // How long it waits with files that somebody still writes, and before it looks at their age again.
 const (
 	busyPause = time.Minute
 	agePause  = time.Hour
 )
 
-func newKeeper(r Rotation, report func(error)) *keeper {
+// listShare: of its time it takes one part in so many to list directories, while it has time.
+const listShare = 10
+
+func newKeeper(o *Options) *keeper {
+	pid, _ := strconv.Atoi(o.self.pid) // a test may give it no number
 	return &keeper{
-		rotation: r, report: report, paths: map[string]error{}, due: map[string]struct{}{}, held: map[string]struct{}{},
+		rotation: o.Rotation, pid: pid, awaited: o.Awaited, report: o.Report,
+		families: map[string]*kept{}, due: map[string]*family{}, held: map[string]struct{}{},
 		wake: make(chan struct{}, 1), finish: make(chan struct{}), stop: make(chan struct{}), exited: make(chan struct{}),
 	}
 }
 
-// tend has the rotated files of a path looked after soon.
-func (k *keeper) tend(path string) {
+// tend has the files of a family looked after soon.
+func (k *keeper) tend(m *family) {
 	if k == nil {
 		return
 	}
@@ -53,7 +66,7 @@ func (k *keeper) tend(path string) {
 		go k.run()
 	}
 	k.mu.Lock()
-	k.due[path] = struct{}{}
+	k.due[m.name()] = m
 	k.mu.Unlock()
 	select {
 	case k.wake <- struct{}{}:
@@ -61,7 +74,7 @@ func (k *keeper) tend(path string) {
 	}
 }
 
-// hold keeps a rotated file as it is until free.
+// hold keeps a file as it is until free.
 func (k *keeper) hold(path string) {
 	if k == nil {
 		return
@@ -125,116 +138,67 @@ func (k *keeper) run() {
 			return
 		}
 		timer.Reset(pause)
+		if !last {
+			k.rest(k.listing * (listShare - 1))
+		}
 	}
 }
 
-// round looks at the paths that are due, and says when to come again. The error is errStopped.
+// rest waits for so long, unless it is to end.
+func (k *keeper) rest(d time.Duration) {
+	if d < time.Millisecond {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-k.stop:
+	case <-k.finish:
+	}
+}
+
+// round looks at the families that are due, and says when to come again. The error is errStopped.
 func (k *keeper) round() (pause time.Duration, err error) {
-	pause = agePause
-	for _, path := range k.take() {
-		left, err := k.look(path)
+	pause, k.listing = agePause, 0
+	for name, m := range k.take() {
+		left, err := k.look(m)
 		if errors.Is(err, errStopped) {
 			return 0, err
 		}
 		if errors.Is(err, errBusy) {
 			pause, err = busyPause, nil
 		}
+		told := ""
 		if err != nil {
-			pause = busyPause
-			if before := k.paths[path]; before == nil || before.Error() != err.Error() {
+			pause, told = busyPause, err.Error()
+			if before := k.families[name]; before == nil || before.told != told {
 				k.report(fmt.Errorf("files: rotated files: %w", err))
 			}
 		}
 		if left {
-			k.paths[path] = err
+			k.families[name] = &kept{m, told}
 		} else {
-			delete(k.paths, path)
+			delete(k.families, name)
 		}
 	}
 	return pause, nil
 }
 
-// again makes all paths due that there was a reason to look at again.
+// again makes all families due that there was a reason to look at again.
 func (k *keeper) again() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for path := range k.paths {
-		k.due[path] = struct{}{}
+	for name, m := range k.families {
+		k.due[name] = m.family
 	}
 }
 
-// take returns the paths that are due.
-func (k *keeper) take() (paths []string) {
+// take returns the families that are due.
+func (k *keeper) take() map[string]*family {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for path := range k.due {
-		paths = append(paths, path)
-	}
-	clear(k.due)
-	return paths
-}
-
-// look deletes and compresses rotated files of a path, and reports whether there is a reason to
-// look again. What takes no time comes first: it is done although there be no time for the rest.
-func (k *keeper) look(path string) (again bool, err error) {
-	all, err := rotatedOf(path)
-	if err != nil {
-		return false, err
-	}
-	var errs []error
-	var kept []rotated
-	for i, r := range all {
-		old := k.rotation.MaxAge > 0 && time.Since(r.at) > k.rotation.MaxAge
-		switch {
-		case k.holds(r.path): // it comes up again when it is free
-		case old || k.rotation.Keep > 0 && i >= k.rotation.Keep || !r.forms[0] && !r.forms[1]:
-			errs = append(errs, r.remove())
-		default:
-			again = again || k.rotation.MaxAge > 0
-			kept = append(kept, r)
-		}
-	}
-	for _, r := range kept {
-		switch {
-		case k.rotation.Compress && r.forms[0]:
-			err := compress(r.path, k.stop)
-			if errors.Is(err, errStopped) {
-				return false, err
-			}
-			errs = append(errs, err)
-		case r.forms[2]: // nobody goes on with it
-			r.forms[0], r.forms[1] = false, false
-			errs = append(errs, r.remove())
-		}
-	}
-	err = errors.Join(errs...)
-	return again || err != nil, err
-}
-
-// remove deletes all forms of a rotated file that nobody writes. A name is deleted, never what a
-// link leads to.
-func (r *rotated) remove() error {
-	if r.forms[0] {
-		f, err := os.OpenFile(r.path, readFlags, 0)
-		if err == nil { // if it may not be read, nobody knows whether it is locked
-			free := lockFile(f, true)
-			if !removeOpen {
-				f.Close()
-			}
-			defer f.Close()
-			if !free {
-				return errBusy
-			}
-		}
-	}
-	var errs []error
-	for form, there := range r.forms {
-		if !there {
-			continue
-		}
-		if err := os.Remove(r.path + endings[form]); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	due := k.due
+	k.due = map[string]*family{}
+	return due
 }

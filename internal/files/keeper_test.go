@@ -37,8 +37,8 @@ func TestCloseFinishes(t *testing.T) {
 func TestFinishWhileBusy(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "app-20200101T000000.001.jsonl"), nil, 0o600))
-	k := newKeeper(Rotation{MaxAge: time.Hour}, func(err error) { t.Error(err) })
-	k.due[filepath.Join(dir, "app.jsonl")] = struct{}{}
+	k := newKeeper(&Options{Rotation: Rotation{MaxAge: time.Hour}, Report: func(err error) { t.Error(err) }, self: &identity{}})
+	k.due["app"] = alone(filepath.Join(dir, "app.jsonl"))
 	close(k.finish)
 	k.run()
 	if got := names(t, dir); len(got) > 0 {
@@ -183,7 +183,7 @@ func TestKeepWhatOthersWrite(t *testing.T) {
 	settle(t, other)
 	must(t, other.Write())
 	must(t, other.Close())
-	if again, err := (&keeper{rotation: rotation}).look(path); again || err != nil {
+	if again, err := (&keeper{rotation: rotation}).look(alone(path)); again || err != nil {
 		t.Errorf("%v, %v", again, err)
 	}
 	if got := allOf(t, path); got != "2\n3\n" {

@@ -29,6 +29,11 @@ func idOf(_ *os.File, info fs.FileInfo) (fileID, error) {
 	return fileID{dev: uint64(st.Dev), inode: st.Ino}, nil
 }
 
+// isOurs reports whether a file belongs to the user that the process acts for.
+func isOurs(info fs.FileInfo) bool {
+	return int(info.Sys().(*syscall.Stat_t).Uid) == os.Geteuid()
+}
+
 // idAt returns what is at a path now; a symbolic link is itself.
 func idAt(path string) (id fileID, size int64, err error) {
 	var st syscall.Stat_t

@@ -27,6 +27,8 @@ func idOf(f *os.File, _ fs.FileInfo) (fileID, error) {
 	return fileID{dev: uint64(d.VolumeSerialNumber), inode: uint64(d.FileIndexHigh)<<32 | uint64(d.FileIndexLow)}, nil
 }
 
+func isOurs(fs.FileInfo) bool { return true }
+
 // idAt returns what is at a path now.
 func idAt(path string) (id fileID, size int64, err error) {
 	f, err := os.Open(path)

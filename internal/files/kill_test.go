@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -28,7 +29,14 @@ const (
 	childSize = "SPILLWAY_FILES_SIZE"
 )
 
+// childHolds makes it one that holds what it got open until its standard input ends.
+const childHolds = "SPILLWAY_FILES_HOLDS"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(childHolds) != "" {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}
 	if dir := os.Getenv(childDir); dir != "" {
 		if err := child(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

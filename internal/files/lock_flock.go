@@ -6,6 +6,7 @@ package files
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -55,6 +56,21 @@ const canWait = true
 
 // awaitFile locks a file exclusively, for as long as it takes.
 func awaitFile(f *os.File) error { return control(f, syscall.LOCK_EX) }
+
+// claimFile locks a file exclusively, or says why not: errBusy if others' locks forbid it.
+func claimFile(f *os.File) error {
+	err := control(f, syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return errBusy
+	}
+	if err != nil {
+		return &fs.PathError{Op: "lock", Path: f.Name(), Err: err}
+	}
+	return nil
+}
+
+// processLives reports whether a process has an id, as far as this one can see.
+func processLives(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 func unlockFile(f *os.File) { _ = control(f, syscall.LOCK_UN) }
 

@@ -22,4 +22,8 @@ const canWait = false
 
 func awaitFile(*os.File) error { return errors.ErrUnsupported }
 
+func claimFile(*os.File) error { return errors.ErrUnsupported }
+
+func processLives(int) bool { return true }
+
 func unlockFile(*os.File) {}

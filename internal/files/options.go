@@ -42,6 +42,12 @@ type Options struct {
 	// lets the rotated files that it settled be compressed and deleted.
 	Rotation Rotation
 
+	// Awaited returns the processes that have a ring or a spill, living or dead, and so have lines
+	// that may be looked for in files under the path; nil: there are none. With an error nothing of
+	// other processes is touched. It is called by another goroutine, before files of ended
+	// processes are compressed or deleted.
+	Awaited func() ([]Process, error)
+
 	// Record makes state durable together with the position that belongs to the last Sync: the
 	// position up to which the lines were appended when that Sync was called, or that Open was told
 	// of if there was none. The Set calls it from within Write and Sync before the first byte goes
@@ -56,6 +62,11 @@ type Options struct {
 
 	kernel *kernel   // of tests
 	self   *identity // of tests
+}
+
+// tends reports whether something is done with files of a pattern that nobody writes.
+func (o *Options) tends(p *pattern) bool {
+	return o.Rotation.tends() && (o.Rotation.on() || p.gathers(o.Shared) != [pidPart + 1]bool{})
 }
 
 // What can be wrong.

@@ -82,19 +82,21 @@ func (r *rotator) pursue(f *file) bool {
 		return false
 	}
 	r.keeper.hold(to)
+	r.keeper.free(f.path)
 	r.index.retire(f, to)
 	return true
 }
 
-// dismiss leaves a file that no state names any more. A retired one is the keepers' as soon as that
-// is committed.
+// dismiss leaves a file that no state names any more. It is the keepers' as soon as that is
+// committed; a retired one stays open, with its lock, until then.
 func (r *rotator) dismiss(f *file) {
-	if f.of != "" {
-		r.dismissed = append(r.dismissed, f)
-	} else if f.handle != nil {
+	if f.of == "" && f.handle != nil {
 		if err := r.handles.close(f); err != nil {
 			r.o.Report(err) // it is on disk
 		}
+	}
+	if f.of != "" || r.keeper != nil {
+		r.dismissed = append(r.dismissed, f)
 	}
 }
 
@@ -102,11 +104,16 @@ func (r *rotator) dismiss(f *file) {
 func (r *rotator) release() error {
 	var errs []error
 	for _, f := range r.dismissed {
-		if f.handle != nil {
+		if f.of != "" && f.handle != nil {
 			errs = append(errs, r.handles.close(f))
 		}
+		if r.keeper == nil || f.of == "" && r.index.files[f.path] != nil { // it is written again
+			continue
+		}
 		r.keeper.free(f.path)
-		r.keeper.tend(f.of)
+		if f.of != "" {
+			r.keeper.tend(r.familyOf(f.of, f.writer))
+		}
 	}
 	r.dismissed = nil
 	return errors.Join(errs...)

@@ -50,6 +50,12 @@ func freeName(path string, t time.Time) (string, error) {
 	if len(all) > 0 && !t.Truncate(time.Millisecond).After(all[0].at) {
 		t = all[0].at.Add(time.Millisecond)
 	}
+	return freeFrom(path, t)
+}
+
+// freeFrom returns the first such name from t on that nothing has. The caller holds the directory's
+// lock.
+func freeFrom(path string, t time.Time) (string, error) {
 	for {
 		name := rotatedName(path, t)
 		_, err := os.Lstat(name)

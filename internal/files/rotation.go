@@ -10,6 +10,9 @@ import (
 // Rotation says when a file gets another name and a new one is begun, and what becomes of those
 // that were rotated. The zero value never rotates.
 //
+// Where {pid}, {date} or {hour} is in the path, what is said of rotated files is of all files of
+// the path that nobody writes: those of all processes and times, of one tag, together. See Gathers.
+//
 // A rotated file has the time of its rotation, in UTC, in its name: app.jsonl becomes
 // app-20261121T020304.123.jsonl, and app-20261121T020304.123.jsonl.gz when it is compressed. Such
 // names sort by time. Only regular files with such a name are ever compressed or deleted.
@@ -17,18 +20,24 @@ type Rotation struct {
 	Size     int64         // no file gets larger, but for one line that is larger alone; 0: however large
 	Every    time.Duration // and at each multiple of that since 1970, in UTC; 0: however old
 	Keep     int           // rotated files kept of one path; 0: all
-	MaxAge   time.Duration // those rotated longer ago are deleted; 0: none
+	MaxAge   time.Duration // those rotated, or not written, for longer are deleted; 0: none
+	MaxTotal int64         // bytes of all files of one path, those that are written too, until which the oldest of the others are deleted; 0: however many
 	Compress bool          // with gzip, in the background
 }
 
 // on reports whether files are rotated.
 func (r *Rotation) on() bool { return r.Size > 0 || r.Every > 0 }
 
-// tends reports whether something is done with rotated files.
-func (r *Rotation) tends() bool { return r.on() && (r.Keep > 0 || r.MaxAge > 0 || r.Compress) }
+// tends reports whether something is done with files that nobody writes.
+func (r *Rotation) tends() bool {
+	return r.Keep > 0 || r.MaxAge > 0 || r.MaxTotal > 0 || r.Compress
+}
+
+// Idle reports whether something is said of rotated files and none is ever rotated.
+func (r *Rotation) Idle() bool { return r.tends() && !r.on() }
 
 func (r *Rotation) check() error {
-	if r.Size < 0 || r.Every < 0 || r.Keep < 0 || r.MaxAge < 0 {
+	if r.Size < 0 || r.Every < 0 || r.Keep < 0 || r.MaxAge < 0 || r.MaxTotal < 0 {
 		return fmt.Errorf("files: rotation: a size, time or number is negative")
 	}
 	if r.Every > 0 && r.Every < time.Second {

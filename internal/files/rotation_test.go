@@ -353,7 +353,7 @@ func TestTagsLikeRotatedFiles(t *testing.T) {
 			settle(t, s)
 			path := s.index.lookUp(s.index.pattern.route(tag, 0)).path
 			for _, victim := range []string{"a", "a.jsonl", "x.l"} {
-				_, err := (&keeper{rotation: rotation}).look(filepath.Join(filepath.Dir(path), victim))
+				_, err := (&keeper{rotation: rotation}).look(alone(filepath.Join(filepath.Dir(path), victim)))
 				must(t, err)
 			}
 			if got := string(read(t, path)); got != "precious\n" {

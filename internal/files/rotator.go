@@ -19,8 +19,8 @@ type rotator struct {
 	recorder *recorder
 	handles  *handles
 
-	keeper    *keeper   // of rotated files; nil if there is nothing to do
-	left      []string  // paths that the state named, until the first Write has them looked after
+	keeper    *keeper   // of files that nobody writes; nil if there is nothing to do
+	left      []*family // that the state named, until the first Write has them looked after
 	tended    bool      // by that
 	dismissed []*file   // that were retired and are settled, but perhaps not committed
 	unable    time.Time // nothing is rotated before
@@ -28,14 +28,14 @@ type rotator struct {
 
 // begin takes up what a state names.
 func (r *rotator) begin(entries []entry) {
-	if r.o.Rotation.tends() {
-		r.keeper = newKeeper(r.o.Rotation, r.o.Report)
+	if r.o.tends(r.index.pattern) {
+		r.keeper = newKeeper(r.o)
 		for _, e := range entries {
-			r.left = append(r.left, e.path)
+			r.left = append(r.left, r.familyOf(e.path, e.writer))
 		}
 	}
 	for _, f := range r.index.order {
-		if f.of != "" {
+		if f.of != "" || r.handles.gathers {
 			r.keeper.hold(f.path)
 		}
 	}
@@ -55,10 +55,23 @@ func (r *rotator) claim() {
 // open opens a file, and has its keeper look after what was rotated of it.
 func (r *rotator) open(f *file) error {
 	err := r.handles.open(f)
-	if err == nil && r.o.Rotation.on() && f.of == "" {
-		r.keeper.tend(f.path)
+	if err == nil && r.keeper != nil && f.of == "" {
+		if r.handles.gathers {
+			r.keeper.hold(f.path)
+		}
+		r.keeper.tend(r.familyOf(f.path, f.writer))
 	}
 	return err
+}
+
+// familyOf returns the family of a path of a writer. What was written under another path is alone.
+func (r *rotator) familyOf(path string, writer int) *family {
+	x := r.index
+	p := x.paths[writer]
+	if p.text != x.pattern.text {
+		p = &pattern{}
+	}
+	return p.familyOf(path, x.writers[writer], r.o.Shared)
 }
 
 // due reports whether f, of the given size, is to be rotated before what waits is written: its time
@@ -190,7 +203,9 @@ func (r *rotator) rotate(f *file) error {
 		f.renew()
 		r.keeper.free(to)
 	}
-	r.keeper.tend(f.path)
+	if r.keeper != nil {
+		r.keeper.tend(r.familyOf(f.path, f.writer))
+	}
 	return nil
 }
 
@@ -238,12 +253,12 @@ func (r *rotator) tendLeft() {
 		return
 	}
 	r.tended = true
-	for _, path := range r.left {
-		r.keeper.tend(path)
+	for _, m := range r.left {
+		r.keeper.tend(m)
 	}
 	r.left = nil
-	if p := r.index.pattern; !p.uses[tagPart] {
-		r.keeper.tend(p.path(p.route("", r.handles.now.Unix()), r.index.writers[r.index.self]))
+	if p, self := r.index.pattern, r.index.self; r.keeper != nil && !p.uses[tagPart] {
+		r.keeper.tend(r.familyOf(p.path(p.route("", r.handles.now.Unix()), r.index.writers[self]), self))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/files"
 )
 
 // Trip says when an output is taken for dead, and who is told. The zero value works.
@@ -31,7 +32,13 @@ type Trip struct {
 	// nothing works, and when something works again. Of several changes in between it hears the
 	// last.
 	Health func(Health)
+	// Awaited returns the processes whose files are left alone, though they may have ended; see
+	// package files. nil: there are none.
+	Awaited func() ([]Process, error)
 }
+
+// Process is that of package files.
+type Process = files.Process
 
 // Health says how an output does.
 type Health struct {

@@ -178,8 +178,9 @@ func (s *fileSink) openAt(state []byte) (*files.Set, error) {
 	return files.Open(s.config.Path, state, &files.Options{
 		MaxOpen: s.config.maxOpen(), Buffer: fileBuffer, FileMode: s.config.FileMode, DirMode: s.config.DirMode,
 		NoSync: !s.config.Sync, Shared: s.config.Shared, Distinct: s.config.distinct(), Rotation: s.config.Rotate, NewFiles: s.config.NewFiles,
-		Record: s.store,
-		Report: func(err error) { s.tell(err) },
+		Awaited: s.config.Awaited,
+		Record:  s.store,
+		Report:  func(err error) { s.tell(err) },
 	})
 }
 

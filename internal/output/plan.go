@@ -206,6 +206,7 @@ func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 	c.Rotate.Every = q.Duration("every", 0)
 	c.Rotate.Keep = int(q.Int("keep", 0, 0, math.MaxInt32))
 	c.Rotate.MaxAge = q.Duration("max_age", 0)
+	c.Rotate.MaxTotal = q.Size("max_total", 0)
 	c.Rotate.Compress = q.Choice("compress", "none", "gzip") == "gzip"
 	c.NewFiles = int(q.Int("new_files", newFiles, 0, math.MaxInt32))
 	how := "none"
@@ -226,8 +227,8 @@ func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if r := c.Rotate; r.Size == 0 && r.Every == 0 && (r.Keep > 0 || r.MaxAge > 0 || r.Compress) {
-		return u.Errorf("keep, max_age and compress are about rotated files, and without max_size or every there are none")
+	if c.Rotate.Idle() && !files.Gathers(c.Path, c.Shared) {
+		return u.Errorf("keep, max_age, max_total and compress are about rotated files, and without max_size or every there are none")
 	}
 	switch {
 	case c.Shared != files.Unshared && files.Personal(c.Path):

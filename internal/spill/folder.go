@@ -148,7 +148,7 @@ func (f *Folder) make(ring string, made time.Time, within bool) (*Spill, error) 
 	if err := os.MkdirAll(f.opt.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("spill: %w", err)
 	}
-	who, paired := owner{Identity: f.opt.Identity, PID: os.Getpid(), Made: made}, ""
+	who, paired := Owner{Identity: f.opt.Identity, PID: os.Getpid(), Made: made}, ""
 	if ring != "" {
 		who.Ring = filepath.Base(ring)
 	}

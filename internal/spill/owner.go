@@ -4,8 +4,10 @@ package spill
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -24,8 +26,8 @@ const (
 	mostOwner = 1 << 20 // bytes of an owner's file
 )
 
-// owner is what the owner's file in a spill says.
-type owner struct {
+// An Owner says whose a spill is.
+type Owner struct {
 	Identity []byte    `json:"identity"`
 	PID      int       `json:"pid"`
 	Made     time.Time `json:"made"`
@@ -33,7 +35,7 @@ type owner struct {
 }
 
 // writeOwner writes it whole or not at all.
-func writeOwner(dir string, o owner) error {
+func writeOwner(dir string, o Owner) error {
 	text, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -45,8 +47,8 @@ func writeOwner(dir string, o owner) error {
 	return os.Rename(path+".new", path)
 }
 
-func (r reach) readOwner(dir string) (owner, error) {
-	var o owner
+func (r reach) readOwner(dir string) (Owner, error) {
+	var o Owner
 	path := filepath.Join(dir, ownerFile)
 	f, err := r.open(path)
 	if err != nil {
@@ -61,4 +63,33 @@ func (r reach) readOwner(dir string) (owner, error) {
 		return o, fmt.Errorf("spill: %s is too long", path)
 	}
 	return o, json.Unmarshal(text, &o)
+}
+
+// Owners returns those of the spills in a folder whose identity is wanted, whatever their names.
+// What is just being made or removed has none.
+func Owners(dir string, wanted func(identity []byte) bool) (all []Owner, err error) {
+	if dir == "" {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if _, ok := spillOf(e.Name()); !ok || !e.IsDir() {
+			continue
+		}
+		o, err := reach{}.readOwner(filepath.Join(dir, e.Name()))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, err
+		case wanted(o.Identity):
+			all = append(all, o)
+		}
+	}
+	return all, nil
 }
