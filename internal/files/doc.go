@@ -76,14 +76,39 @@
 // it, and the others see that it has moved at their next Write. A writer holds a shared lock on the
 // file itself, and keeps it until its lines are committed. A keeper, a goroutine beside the Set,
 // compresses or deletes a rotated file when it gets the exclusive one, that is, when nobody appends
-// to it any more or may look for lines in it. It deletes by number and age, and only regular files
-// whose whole name is that of a rotated file of the path.
+// to it any more or may look for lines in it. It deletes by number, age and total size, and only
+// regular files whose whole name is that of a rotated file of the path.
 //
 // What earlier processes left has its turn at the first Write: rotated files not compressed, or too
 // many, or half a compression. That holds for the paths that the state names and for the present
 // path of a pattern without {tag}; files of other tags follow when they are opened. Close lets the
 // keeper do what is due, for three seconds at most, or until the context of CloseContext is done:
 // deleting comes first, and a compression that is cut short leaves the plain file alone.
+//
+// # Ended
+//
+// Where {pid} is in the path a file is left by each process that ends, and where {date} or {hour}
+// is one by each day or hour. Keep, MaxAge, MaxTotal and Compress are about these too, rotated or
+// not, though nothing be ever rotated; all that the path makes for one tag on this host counts
+// together, a family:
+//
+//	/var/log/app.{pid}.jsonl     app.17.jsonl                          17 lives: it is written, and only MaxTotal counts it
+//	                             app.17-20261121T020304.123.jsonl      its own business: 17 deletes it, if it is too many
+//	                             app.204.jsonl                         204 has ended: the keeper of any process deletes it,
+//	                             app.204-20261121T010203.456.jsonl.gz  if it is free and too many
+//
+// A keeper looks at them at the first Write, at each rotation, each hour and at Close. When a file
+// is free stands in ended.go: the process has ended, its id is no other's, it left neither a ring
+// nor a spill (Options.Awaited), nor did one that its lines may be of, and nobody has a lock on it.
+// A file of a day past is the keeper's of the process that wrote it, if its id is in the path, or
+// of any; the Set has to have forgotten it, so a state that is committed names it no more. What
+// shares a file (Shared) may come back to one of yesterday, so there only {pid} counts, which it
+// cannot have. A name is a member's only as a whole, with an id as a process has it; files of other
+// users are none. Compress gives a file that was not rotated the name of a rotated one first. A
+// folder whose name has {pid}, {date} or {hour} goes with its last file.
+//
+// Who gets the id of an ended process goes on in its file and keeps the others off it, and so does
+// a process that has nothing to do with any of this, as long as it has that id.
 //
 // # Promises
 //
@@ -114,10 +139,17 @@
 // Once where processes share a file that is rotated, and one of them is killed between a write and
 // its commit, if another rotates the file and compresses or deletes it before the heir comes: the
 // lines come again. The size of a file that processes share: it is exceeded by what the others
-// write at the same moment; so it is where a file cannot be renamed. Files of processes that have
-// ended ({pid} in the path) are not rotated or deleted by others; nor are those of days past
-// ({date}). Locks on file systems that have none: there two processes may rotate a file twice, and
-// compress one that the other still writes a line to.
+// write at the same moment; so it is where a file cannot be renamed. Locks on file systems that
+// have none: there two processes may rotate a file twice, and compress one that the other still
+// writes a line to; files of ended processes and days past stay, as they do on Windows, and so do
+// those of other hosts ({host}), and of a tag next to {pid} with no more than digits between.
+// MaxTotal while files are written: it holds when a keeper looks.
+//
+// Once where a killed process left its ring or spill in other folders than those that Awaited looks
+// into, or is a collector, whose state lies in its journal: if another that writes the same path
+// with {pid} deletes its file before the heir comes, lines that were not committed come again, in a
+// file of the heir's. So it is where processes that do not see each other (containers) share a
+// folder, but no ring's, and one has no line for its file within Idle.
 //
 // Whole lines on network file systems, which do not append atomically. Different files for tags
 // that differ in case only, or in the normal form of Unicode, where the file system makes no

@@ -268,7 +268,7 @@ const batchNames = 1 << 10
 // vanishes meanwhile is none. The error is errStopped, or why a directory cannot be read.
 func (m *family) members(now time.Time, sizes bool, stop <-chan struct{}) ([]member, error) {
 	now = now.UTC()
-	w := walk{family: m, sizes: sizes, day: now.Format(dayLayout), hour: now.Format(hourLayout), stop: stop, index: map[string]int{}}
+	w := walk{family: m, sizes: sizes, day: now.Format(dayLayout), hour: now.Format(hourLayout), stop: stop, rotated: map[string]int{}}
 	err := w.look(m.base, 0, variable{})
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -279,16 +279,16 @@ func (m *family) members(now time.Time, sizes bool, stop <-chan struct{}) ([]mem
 // A walk goes through the directories of a family.
 type walk struct {
 	*family
-	sizes bool   // are wanted, whether it varies or not
-	day   string // of now
-	hour  string
-	stop  <-chan struct{}
-	found []member
-	index map[string]int // of found, by path
+	sizes   bool   // are wanted, whether it varies or not
+	day     string // of now
+	hour    string
+	stop    <-chan struct{}
+	found   []member
+	rotated map[string]int // index of those in found, by path
 }
 
-// look looks into a directory, and into those below. What cannot be read of these is another user's,
-// or goes with the next look. The error is that of the first.
+// look looks into a directory, and into those below. What cannot be read of these is another
+// user's, or goes with the next look. The error is that of the first.
 func (w *walk) look(dir string, depth int, so variable) error {
 	parts := w.elements[depth]
 	last := depth == len(w.elements)-1
@@ -369,7 +369,11 @@ func (w *walk) add(dir string, e fs.DirEntry, so variable) {
 	it.pid = parsePID(v.pid)
 	it.past = v.day != "" && v.day != w.day || v.hour != "" && v.hour != w.hour
 	it.forms[form] = true
-	if i, ok := w.index[it.path]; ok {
+	if it.current {
+		w.found = append(w.found, it)
+		return
+	}
+	if i, ok := w.rotated[it.path]; ok {
 		before := &w.found[i]
 		before.forms[form] = true
 		before.size += it.size
@@ -378,7 +382,7 @@ func (w *walk) add(dir string, e fs.DirEntry, so variable) {
 		}
 		return
 	}
-	w.index[it.path] = len(w.found)
+	w.rotated[it.path] = len(w.found)
 	w.found = append(w.found, it)
 }
 

@@ -173,7 +173,7 @@ func (k *keeper) round() (pause time.Duration, err error) {
 		if err != nil {
 			pause, told = busyPause, err.Error()
 			if before := k.families[name]; before == nil || before.told != told {
-				k.report(fmt.Errorf("files: rotated files: %w", err))
+				k.report(fmt.Errorf("files: %s: files that nobody writes: %w", name, err))
 			}
 		}
 		if left {

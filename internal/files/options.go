@@ -38,8 +38,9 @@ type Options struct {
 	Shared   Sharing
 	Distinct string
 
-	// Rotation is never, if zero. What Sync returns must be committed before the next Write, which
-	// lets the rotated files that it settled be compressed and deleted.
+	// Rotation is never, if zero, and nothing is deleted. What Sync returns must be committed
+	// before the next Write, which lets the rotated files that it settled be compressed and
+	// deleted.
 	Rotation Rotation
 
 	// Awaited returns the processes that have a ring or a spill, living or dead, and so have lines

@@ -82,11 +82,12 @@ func Owners(dir string, wanted func(identity []byte) bool) (all []Owner, err err
 		if _, ok := spillOf(e.Name()); !ok || !e.IsDir() {
 			continue
 		}
-		o, err := reach{}.readOwner(filepath.Join(dir, e.Name()))
+		path := filepath.Join(dir, e.Name())
+		o, err := reach{}.readOwner(path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // the second is another user's
 		case err != nil:
-			return nil, err
+			return nil, fmt.Errorf("%s: whose it is cannot be read: %w", path, err)
 		case wanted(o.Identity):
 			all = append(all, o)
 		}

@@ -88,7 +88,8 @@ func (k *keeper) written(m *family, it *member, p *present) bool {
 	return !m.varies || !it.past || k.holds(it.path)
 }
 
-// isFree reports whether a file that is not written is free, as far as that is seen without its lock.
+// isFree reports whether a file that is not written is free, as far as that is seen without its
+// lock.
 func (k *keeper) isFree(it *member, p *present) bool {
 	if !k.foreign(it) && !it.current {
 		return true

@@ -220,6 +220,45 @@ func TestLookPast(t *testing.T) {
 	}
 }
 
+// TestHeldUntilCommitted: a file of a day past is the keeper's when no state names it any more, and
+// not before that is committed.
+func TestHeldUntilCommitted(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "app.1970-01-01.jsonl")
+	var state []byte
+	o := &Options{Idle: time.Nanosecond, Rotation: Rotation{MaxAge: time.Nanosecond}, Record: func(b []byte) error { state = b; return nil }}
+	s := openSet(t, filepath.Join(dir, "app.{date}.jsonl"), nil, o)
+	is := func(when string, held bool) {
+		t.Helper()
+		if s.rotator.keeper.holds(path) != held {
+			t.Errorf("%s it is held: %v", when, !held)
+		}
+	}
+	add(t, s, "", "1\n")
+	must(t, s.Write())
+	is("written", true)
+	must(t, s.Write()) // which closes it
+	if s.Open() > 0 {
+		t.Error("it is open")
+	}
+	is("closed", true)
+	o.Record = func([]byte) error { return nil }
+	heir := openSet(t, filepath.Join(dir, "app.{date}.jsonl"), state, o) // of one that was killed here
+	if !heir.rotator.keeper.holds(path) {
+		t.Error("the heir does not hold it")
+	}
+	must(t, heir.Close())
+	_, err := s.Sync()
+	must(t, err)
+	is("settled", true)
+	must(t, s.Write())
+	is("committed", false)
+	must(t, s.Close())
+	if got := names(t, dir); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestLookTogether: many processes that collect at the same time keep what one would keep, and none
 // has an error.
 func TestLookTogether(t *testing.T) {
