@@ -87,10 +87,10 @@
 //
 // # Ended
 //
-// Where {pid} is in the path a file is left by each process that ends, and where {date} or {hour}
-// is one by each day or hour. Keep, MaxAge, MaxTotal and Compress are about these too, rotated or
-// not, though nothing be ever rotated; all that the path makes for one tag on this host counts
-// together, a family:
+// With {pid} in the path each process that ends leaves a file, with {date} or {hour} each day or
+// hour does. Keep, MaxAge, MaxTotal and Compress are about these too, rotated or not, also where
+// nothing is ever rotated. All that the path makes for one tag on this host counts together, as a
+// family:
 //
 //	/var/log/app.{pid}.jsonl     app.17.jsonl                          17 lives: it is written, and only MaxTotal counts it
 //	                             app.17-20261121T020304.123.jsonl      its own business: 17 deletes it, if it is too many

@@ -23,7 +23,8 @@ import (
 //   - No process has that id. One that has it may write the file, though it has nothing to do with
 //     the one that made it: it waits for that one's end, too.
 //   - There is no ring and no spill of a process of that id: see Options.Awaited.
-//   - It was not changed since the oldest process began that has died and left a ring or a spill.
+//   - It was not changed since the oldest process began that has died and left a ring or a spill
+//     for this path.
 //     For an heir writes what that process left into files of its own, and may die as well: then
 //     lines of the first are looked for in files of the second.
 //   - The exclusive lock can be had. A writer has the shared one, as long as its file is open, and
@@ -35,7 +36,7 @@ import (
 // A Process has files that others leave alone: it may write them, or its heir may look for lines.
 type Process struct {
 	PID  int
-	Made time.Time // before its first line that may be looked for
+	Made time.Time // before its first line that may be looked for; zero: none is where the path leads
 	Dead bool      // surely, though another process may have its id
 }
 
@@ -67,7 +68,7 @@ func (k *keeper) processes() *present {
 	p.err = err
 	for _, o := range all {
 		p.awaited[o.PID] = true
-		if (o.Dead || !p.lives(o.PID)) && (p.since.IsZero() || o.Made.Before(p.since)) {
+		if !o.Made.IsZero() && (o.Dead || !p.lives(o.PID)) && (p.since.IsZero() || o.Made.Before(p.since)) {
 			p.since = o.Made
 		}
 	}
@@ -105,7 +106,7 @@ func (k *keeper) isFree(it *member, p *present) bool {
 func (k *keeper) look(m *family) (again bool, err error) {
 	start := time.Now()
 	all, err := m.members(start, k.rotation.MaxTotal > 0, k.stop)
-	k.listing += time.Since(start)
+	k.listing = time.Since(start)
 	if err != nil {
 		return m.varies, err
 	}

@@ -112,6 +112,7 @@ func TestLookEnded(t *testing.T) {
 		{"both are awaited", Rotation{Keep: 1}, []Process{{PID: dead1, Made: now}, {PID: dead2, Made: now}}, 5},
 		{"another is awaited, and may have lines in what is younger", Rotation{Keep: 1}, []Process{{PID: dead3, Made: ago(35)}}, 3},
 		{"the same, and its id is used again", Rotation{Keep: 1}, []Process{{PID: os.Getpid(), Made: ago(35), Dead: true}}, 3},
+		{"another is awaited, whose lines are elsewhere", Rotation{Keep: 1}, []Process{{PID: dead3, Dead: true}}, 1},
 		{"another lives", Rotation{Keep: 1}, []Process{{PID: os.Getpid(), Made: ago(95)}}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

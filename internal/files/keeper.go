@@ -19,7 +19,7 @@ type keeper struct {
 	awaited  func() ([]Process, error) // see Options; nil: there are none
 	report   func(error)
 	families map[string]*kept // that are looked at again, by name
-	listing  time.Duration    // what the round has taken to list them
+	listing  time.Duration    // what the last look has taken to list it
 
 	mu   sync.Mutex
 	due  map[string]*family  // to be looked at, by name
@@ -138,15 +138,12 @@ func (k *keeper) run() {
 			return
 		}
 		timer.Reset(pause)
-		if !last {
-			k.rest(k.listing * (listShare - 1))
-		}
 	}
 }
 
 // rest waits for so long, unless it is to end.
 func (k *keeper) rest(d time.Duration) {
-	if d < time.Millisecond {
+	if d < 10*time.Millisecond {
 		return
 	}
 	timer := time.NewTimer(d)
@@ -160,8 +157,9 @@ func (k *keeper) rest(d time.Duration) {
 
 // round looks at the families that are due, and says when to come again. The error is errStopped.
 func (k *keeper) round() (pause time.Duration, err error) {
-	pause, k.listing = agePause, 0
+	pause = agePause
 	for name, m := range k.take() {
+		k.rest(k.listing * (listShare - 1))
 		left, err := k.look(m)
 		if errors.Is(err, errStopped) {
 			return 0, err

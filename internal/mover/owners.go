@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/internal/spill"
@@ -14,29 +15,35 @@ import (
 )
 
 // Owners returns the processes, living or dead and whatever their name, that have a ring in the
-// folder shm or a spill in the folder dir, for the destination of an identity. Either folder may be
-// empty. What can never be adopted is left out.
+// folder shm or a spill in the folder dir. Those that have one for another destination than that of
+// an identity have no time. Either folder may be empty. What can never be adopted is left out.
 func Owners(shm, dir, identity string) ([]output.Process, error) {
-	mine := func(id []byte) bool {
-		destination, _, ok := strings.Cut(string(id), "\x00")
-		return ok && destination == identity
+	process := func(pid int, made time.Time, its []byte, dead bool) output.Process {
+		if destination, _, _ := strings.Cut(string(its), "\x00"); destination != identity {
+			made = time.Time{}
+		}
+		return output.Process{PID: pid, Made: made, Dead: dead}
 	}
-	all, names, err := ringOwners(shm, mine)
+	rings, names, err := ringOwners(shm)
 	if err != nil {
 		return nil, fmt.Errorf("looking for rings: %w", err)
 	}
-	spills, err := spill.Owners(dir, mine)
+	spills, err := spill.Owners(dir)
 	if err != nil {
 		return nil, fmt.Errorf("looking for spills: %w", err)
 	}
+	var all []output.Process
+	for _, o := range rings {
+		all = append(all, process(o.PID, o.Made, o.Identity, false))
+	}
 	for _, o := range spills {
-		all = append(all, output.Process{PID: o.PID, Made: o.Made, Dead: o.Ring != "" && !names[o.Ring]})
+		all = append(all, process(o.PID, o.Made, o.Identity, o.Ring != "" && !names[o.Ring]))
 	}
 	return all, nil
 }
 
 // ringOwners are those of the rings in a folder, which names has all of.
-func ringOwners(shm string, mine func(identity []byte) bool) (all []output.Process, names map[string]bool, err error) {
+func ringOwners(shm string) (all []ring.Owner, names map[string]bool, err error) {
 	names = map[string]bool{}
 	if shm == "" {
 		return nil, names, nil
@@ -61,8 +68,8 @@ func ringOwners(shm string, mine func(identity []byte) bool) (all []output.Proce
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, ring.ErrCorrupt), errors.Is(err, ring.ErrUnsafe):
 		case err != nil:
 			return nil, nil, err
-		case mine(o.Identity):
-			all = append(all, output.Process{PID: o.PID, Made: o.Made})
+		default:
+			all = append(all, o)
 		}
 	}
 	return all, names, nil

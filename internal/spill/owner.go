@@ -65,9 +65,9 @@ func (r reach) readOwner(dir string) (Owner, error) {
 	return o, json.Unmarshal(text, &o)
 }
 
-// Owners returns those of the spills in a folder whose identity is wanted, whatever their names.
-// What is just being made or removed has none.
-func Owners(dir string, wanted func(identity []byte) bool) (all []Owner, err error) {
+// Owners returns those of the spills in a folder, whatever their names. What is just being made or
+// removed has none.
+func Owners(dir string) (all []Owner, err error) {
 	if dir == "" {
 		return nil, nil
 	}
@@ -88,7 +88,7 @@ func Owners(dir string, wanted func(identity []byte) bool) (all []Owner, err err
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission): // the second is another user's
 		case err != nil:
 			return nil, fmt.Errorf("%s: whose it is cannot be read: %w", path, err)
-		case wanted(o.Identity):
+		default:
 			all = append(all, o)
 		}
 	}
