@@ -5,11 +5,12 @@ package files
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // A keeper compresses and deletes rotated files, on a goroutine of its own. A nil one leaves them
@@ -142,7 +143,7 @@ func (k *keeper) round() (pause time.Duration, err error) {
 		if err != nil {
 			pause = busyPause
 			if before := k.paths[path]; before == nil || before.Error() != err.Error() {
-				k.report(fmt.Errorf("files: rotated files: %w", err))
+				k.report(codes.FileRotation.Errorf("files: rotated files: %w", err))
 			}
 		}
 		if left {

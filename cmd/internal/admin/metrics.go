@@ -3,10 +3,13 @@
 package admin
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // figures are a collector's, read anew for each scrape: one picture, so that the laws of
@@ -14,6 +17,17 @@ import (
 type figures struct {
 	stats   func() collector.Stats
 	version string
+}
+
+// newSyncs is how long the journal's syncs take: a native histogram, and classic buckets for those
+// that know no other.
+func newSyncs() prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "spillway_journal_sync_seconds", Help: "How long syncs of the journal took.",
+		Buckets:                      []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10},
+		NativeHistogramBucketFactor:  1.1,
+		NativeHistogramZeroThreshold: 1e-6, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
+	})
 }
 
 // A figure is one number of a T. Several may be of one family, told apart by a label.
@@ -52,7 +66,7 @@ var (
 	inputFates      = describe("input_event_fates_total", "Events that arrived, by what became of them; their sum is spillway_input_events_total.", "input", "fate")
 	inputChunkFates = describe("input_chunk_fates_total", "Chunks that arrived, by what became of them; their sum is spillway_input_chunks_total.", "input", "fate")
 	outputDropped   = describe("output_dropped_events_total", "Events that were given up, by reason.", "output", "reason")
-	troubles        = describe("input_troubles_total", "What peers of Forward inputs did wrong, by kind.", "kind")
+	troubles        = describe("input_troubles_total", "What peers of Forward inputs did wrong, by the code of the message.", "code")
 	information     = describe("build_info", "What runs.", "version")
 )
 
@@ -117,6 +131,9 @@ var outputFigures = []figure[outputStats]{
 	one("output_behind_bytes", "Bytes of the journal that hold these.", shows, func(s *outputStats) float64 { return float64(s.BehindBytes) }, "output"),
 	one("output_behind_seconds", "How long ago the oldest of these arrived, at least.", shows, func(s *outputStats) float64 { return s.BehindFor.Seconds() }, "output"),
 	one("output_failing", "1 while the output does not take what it is given.", shows, func(s *outputStats) float64 { return truth(s.Failure != nil) }, "output"),
+	one("output_retries_total", "Tries that failed, so that another one came or will.", counts, func(s *outputStats) float64 { return float64(s.Retries) }, "output"),
+	one("output_breaker_open", "1 while the output is taken for dead after failures in a row, and only probed.", shows,
+		func(s *outputStats) float64 { return truth(s.BreakerOpen) }, "output"),
 	one("output_failed_tries", "How often it was tried since it fails; 0 while it does not.", shows, func(s *outputStats) float64 {
 		if s.Failure == nil {
 			return 0
@@ -186,7 +203,7 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 	}
 	collect(to, wholeFigures, &s)
 	for _, kind := range forward.TroubleKinds() {
-		send(troubles, counts, float64(s.Server.Troubles[kind]), kind.String())
+		send(troubles, counts, float64(s.Server.Troubles[kind]), string(codes.Peer(kind)))
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/credentials"
 )
 
@@ -44,6 +45,7 @@ type Server struct {
 	log      *slog.Logger
 	server   http.Server
 	served   chan struct{} // closed when it serves no more
+	syncs    prometheus.Histogram
 }
 
 // Bounds of what clients cost.
@@ -64,9 +66,9 @@ func (p *Plan) Listen(log *slog.Logger) (*Server, error) {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	err := p.security.Open(&credentials.Reports{
-		Trouble: func(err error) { log.Warn("credentials", "url", p.shown, "error", err) },
+		Trouble: func(err error) { codes.Credentials.Warn(log, "credentials", "url", p.shown, "error", err) },
 		Renewed: func(files []string) {
-			log.Info("credentials renewed", "url", p.shown, "files", strings.Join(files, ", "))
+			codes.Renewed.Info(log, "credentials renewed", "url", p.shown, "files", strings.Join(files, ", "))
 		},
 	})
 	if err != nil {
@@ -76,7 +78,7 @@ func (p *Plan) Listen(log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("admin %s: %w", p.shown, err)
 	}
-	s := &Server{plan: p, log: log, served: make(chan struct{}), listener: &limited{Listener: l, open: map[*placed]struct{}{}}}
+	s := &Server{plan: p, log: log, served: make(chan struct{}), syncs: newSyncs(), listener: &limited{Listener: l, open: map[*placed]struct{}{}}}
 	if c := p.security.TLS(); c != nil {
 		c.NextProtos = []string{"http/1.1"}
 		s.listener = tls.NewListener(s.listener, c)
@@ -92,6 +94,13 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
+// Synced is told of each sync of the journal, also before Serve.
+func (s *Server) Synced(took time.Duration) {
+	if s != nil {
+		s.syncs.Observe(took.Seconds())
+	}
+}
+
 // Serve answers requests until Close.
 func (s *Server) Serve(from *Sources) {
 	if s == nil {
@@ -103,11 +112,11 @@ func (s *Server) Serve(from *Sources) {
 		MaxHeaderBytes: mostHeader,
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	s.log.Info("telling", "admin", s.plan.shown, "address", s.Addr().String())
+	codes.AdminListening.Info(s.log, "telling", "admin", s.plan.shown, "address", s.Addr().String())
 	go func() {
 		defer close(s.served)
 		if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error("admin", "url", s.plan.shown, "error", err)
+			codes.AdminBroken.Error(s.log, "admin", "url", s.plan.shown, "error", err)
 		}
 	}()
 }
@@ -144,7 +153,7 @@ func (s *Server) Reload() error {
 // handler has all paths.
 func (s *Server) handler(from *Sources) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&figures{from.Stats, from.Version}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(&figures{from.Stats, from.Version}, s.syncs, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	guarded := http.NewServeMux()
 	guarded.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes}))
 	guarded.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {

@@ -289,7 +289,7 @@ func BenchmarkMetrics(b *testing.B) {
 	}
 	from := sources(0)
 	from.Stats = col.Stats
-	h := (&Server{plan: p}).handler(from)
+	h := (&Server{plan: p, syncs: newSyncs()}).handler(from)
 	b.ReportAllocs()
 	for b.Loop() {
 		r := httptest.NewRequest("GET", "http://127.0.0.1/metrics", nil)
