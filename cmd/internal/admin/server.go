@@ -155,7 +155,7 @@ func (s *Server) handler(from *Sources) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&figures{from.Stats, from.Version}, s.syncs, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	guarded := http.NewServeMux()
-	guarded.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes}))
+	guarded.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes, DisableCompression: true}))
 	guarded.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		stats := from.Stats()
 		w.Header().Set("Content-Type", "application/json")
