@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/internal/codes"
@@ -153,9 +154,11 @@ func (s *Server) Reload() error {
 // handler has all paths.
 func (s *Server) handler(from *Sources) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&figures{from.Stats, from.Version}, s.syncs, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(s.syncs, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	own := &figures{from.Stats, from.Version}
+	all := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return own.picture().beside(registry) })
 	guarded := http.NewServeMux()
-	guarded.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes, DisableCompression: true}))
+	guarded.Handle("GET /metrics", promhttp.HandlerFor(all, promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes, DisableCompression: true}))
 	guarded.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		stats := from.Stats()
 		w.Header().Set("Content-Type", "application/json")
@@ -176,11 +179,11 @@ func (s *Server) handler(from *Sources) http.Handler {
 		}
 		_, _ = io.WriteString(w, "reloaded\n")
 	})
-	all := http.NewServeMux()
-	all.Handle("/", s.guard(guarded))
-	all.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	open := http.NewServeMux()
+	open.Handle("/", s.guard(guarded))
+	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	watch := &watchdog{stall: s.plan.stall}
-	all.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+	open.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		stats := from.Stats()
 		if wrong := watch.look(&stats, time.Now()); len(wrong) > 0 {
 			http.Error(w, strings.Join(wrong, "\n"), http.StatusServiceUnavailable)
@@ -188,7 +191,7 @@ func (s *Server) handler(from *Sources) http.Handler {
 		}
 		_, _ = io.WriteString(w, "ok\n")
 	})
-	return http.NewCrossOriginProtection().Handler(all)
+	return http.NewCrossOriginProtection().Handler(open)
 }
 
 // guard lets those pass that may ask.
