@@ -115,6 +115,8 @@ type OutputStats struct {
 	BehindBytes int64         // of the journal that hold these
 	BehindFor   time.Duration // how long ago the oldest of these arrived, at least: to a second while this process has known it, else to the last write of its segment's file
 	Bytes       int64         // that Taken became: lines; 0 for discard:
+	Retries     int64         // tries that failed: of what they were for another one came, or will
+	BreakerOpen bool          // its circuit breaker is open, after failures in a row: it is only probed
 	Failure     *Failure      // nil while the output takes what it is given
 
 	Chunks int64 // handed to the output
@@ -195,7 +197,9 @@ func (c *Collector) outputStatsLocked(p *pump) OutputStats {
 		Out:     p.out.Load(),
 		Broken:  p.broken.Load(),
 
-		Filtered: p.filtered.Load(),
+		Filtered:    p.filtered.Load(),
+		Retries:     p.retries.Load(),
+		BreakerOpen: p.follower != nil && p.dead.Load(),
 
 		Failure: p.failure(),
 	}

@@ -224,7 +224,11 @@ func (y *syncer) flush() error {
 		s.dirty, s.flying = false, s.wrote
 	}
 	y.mu.Unlock()
+	began := time.Now()
 	err := y.syncFiles(s, tail)
+	if err == nil {
+		y.opt.Synced(time.Since(began))
+	}
 	y.mu.Lock()
 	y.syncs++
 	if err != nil {

@@ -17,6 +17,8 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // asking returns what delivers the signal that asks for the account (SIGUSR1,
@@ -72,6 +74,8 @@ type (
 		BehindSeconds float64          `json:"behind_seconds"`
 		Bytes         int64            `json:"bytes"`
 		Broken        int64            `json:"broken"`
+		Retries       int64            `json:"retries,omitempty"`
+		BreakerOpen   bool             `json:"breaker_open,omitempty"`
 		Failure       *failureAccount  `json:"failure,omitempty"`
 	}
 	failureAccount struct {
@@ -98,14 +102,15 @@ type (
 		AgeSeconds float64 `json:"age_seconds"`
 	}
 	account struct {
-		Inputs     []inputAccount  `json:"inputs"`
-		Outputs    []outputAccount `json:"outputs"`
-		Counting   bool            `json:"counting"`
-		Journal    journalAccount  `json:"journal"`
-		Letters    lettersAccount  `json:"letters"`
-		Repeats    repeatsAccount  `json:"repeats"`
-		Memory     int64           `json:"memory"`
-		Goroutines int             `json:"goroutines"`
+		Inputs     []inputAccount   `json:"inputs"`
+		Outputs    []outputAccount  `json:"outputs"`
+		Troubles   map[string]int64 `json:"troubles,omitempty"`
+		Counting   bool             `json:"counting"`
+		Journal    journalAccount   `json:"journal"`
+		Letters    lettersAccount   `json:"letters"`
+		Repeats    repeatsAccount   `json:"repeats"`
+		Memory     int64            `json:"memory"`
+		Goroutines int              `json:"goroutines"`
 	}
 )
 
@@ -135,11 +140,20 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 			Name: show(o.Name), URL: show(o.URL), Removed: o.Removed, Outside: o.Outside, Found: o.Found, Out: o.Out,
 			Filtered: o.Filtered, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Diverted: o.Diverted, Restamped: o.Restamped, MaybeTwice: o.MaybeTwice,
 			Behind: o.Behind, BehindBytes: o.BehindBytes,
-			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Failure: accountOfFailure(o.Failure, show),
+			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Retries: o.Retries, BreakerOpen: o.BreakerOpen, Failure: accountOfFailure(o.Failure, show),
+		}
+	}
+	var troubles map[string]int64
+	for _, kind := range forward.TroubleKinds() {
+		if n := s.Server.Troubles[kind]; n > 0 {
+			if troubles == nil {
+				troubles = map[string]int64{}
+			}
+			troubles[string(codes.Peer(kind))] = int64(n)
 		}
 	}
 	return &account{
-		Inputs: inputs, Outputs: outputs, Counting: s.Counting,
+		Inputs: inputs, Outputs: outputs, Troubles: troubles, Counting: s.Counting,
 		Journal: journalAccount{s.Journal.Used, s.Journal.MaxBytes, s.Journal.Bytes, s.Journal.Damaged, accountOfFailure(s.Failure, show)},
 		Letters: lettersAccount{s.Letters.Letters, s.Letters.Events, s.Letters.Dropped},
 		Repeats: repeatsAccount{s.Repeats.Chunks, s.Repeats.Most, s.Repeats.Bytes, s.Repeats.Age.Seconds()},
@@ -150,8 +164,8 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 // logAccount writes the account as one line of JSON.
 func logAccount(w io.Writer, s *collector.Stats, show func(string) string) {
 	a := accountOf(s, show)
-	slog.New(slog.NewJSONHandler(w, nil)).Info("account",
-		"inputs", a.Inputs, "outputs", a.Outputs, "counting", a.Counting, "journal", a.Journal, "letters", a.Letters, "repeats", a.Repeats,
+	codes.Account.Info(slog.New(slog.NewJSONHandler(w, nil)), "account",
+		"inputs", a.Inputs, "outputs", a.Outputs, "troubles", a.Troubles, "counting", a.Counting, "journal", a.Journal, "letters", a.Letters, "repeats", a.Repeats,
 		"memory", a.Memory, "goroutines", a.Goroutines)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/spillwaylog/spillway/cmd/internal/admin"
 	"github.com/spillwaylog/spillway/cmd/internal/config"
 	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // hangups returns what delivers SIGHUP, which from now on does not end the process.
@@ -100,11 +101,11 @@ func (r *reloader) reload() error {
 		}
 	}
 	if err != nil {
-		r.log.Error(what+" not reloaded; what was in force before stays so", "error", err)
+		codes.ReloadFailed.Error(r.log, what+" not reloaded; what was in force before stays so", "error", err)
 		return err
 	}
 	r.set.Store(next)
-	r.log.Info("configuration and credentials reloaded")
+	codes.Reloaded.Info(r.log, "configuration and credentials reloaded")
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/spillwaylog/spillway/cmd/internal/admin"
 	"github.com/spillwaylog/spillway/cmd/internal/config"
 	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
@@ -80,14 +81,14 @@ func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {
 	defer surviveBrokenPipes()() // until the last message is written
 	screen := openTerminal(s.err)
 	out, stderr := screen.through(s.out), newOutbox(screen.through(s.err), screen, func(w io.Writer, leftOut int) {
-		c.logger(w).Warn("nobody read standard error", "left_out", leftOut)
+		codes.MessagesUnread.Warn(c.logger(w), "nobody read standard error", "left_out", leftOut)
 	})
 	defer stderr.close()
 	reload := &reloader{}
 	reload.set.Store(set)
 	log := c.hiding(stderr, reload.hideFiles)
 	if c.JournalSize != 0 && c.JournalSize < c.MaxChunk {
-		log.Warn("the journal is smaller than the largest message: what does not fit can never be stored, and its sender gets no ack",
+		codes.JournalSmall.Warn(log, "the journal is smaller than the largest message: what does not fit can never be stored, and its sender gets no ack",
 			"journal_size", int64(c.JournalSize), "max_chunk", int64(c.MaxChunk))
 	}
 	// Before the collector is opened, which takes its time after a crash: whatever comes meanwhile
@@ -105,6 +106,7 @@ func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {
 		return err
 	}
 	defer tells.Close()
+	o.Synced = tells.Synced
 	col, err := collector.Open(o)
 	if err != nil {
 		return err
@@ -135,17 +137,17 @@ var acks = map[string]string{
 // introduce says what is being served. The collector itself says where it listens.
 func (c *serveCmd) introduce(col *collector.Collector, log *slog.Logger) {
 	stats := col.Stats()
-	log.Info("spillway", "version", version(), "go", runtime.Version(), "platform", runtime.GOOS+"/"+runtime.GOARCH, "pid", os.Getpid())
-	log.Info("keeping", "data", c.Data, "journal_used", stats.Journal.Used, "journal_limit", stats.Journal.MaxBytes)
+	codes.Starting.Info(log, "spillway", "version", version(), "go", runtime.Version(), "platform", runtime.GOOS+"/"+runtime.GOARCH, "pid", os.Getpid())
+	codes.Keeping.Info(log, "keeping", "data", c.Data, "journal_used", stats.Journal.Used, "journal_limit", stats.Journal.MaxBytes)
 	for i := range stats.Outputs {
 		if o := &stats.Outputs[i]; o.Name != o.URL {
-			log.Info("writing", "output", o.Name, "url", o.URL)
+			codes.Writing.Info(log, "writing", "output", o.Name, "url", o.URL)
 		} else {
-			log.Info("writing", "url", o.URL)
+			codes.Writing.Info(log, "writing", "url", o.URL)
 		}
 	}
-	log.Info("acking", "ack", c.Ack, "means", acks[c.Ack])
-	log.Info("to see more", "connections", "--log-level debug", "account", askFor(), "journal", "spillway journal ls "+c.Data)
+	codes.Acking.Info(log, "acking", "ack", c.Ack, "means", acks[c.Ack])
+	codes.Hints.Info(log, "to see more", "connections", "--log-level debug", "account", askFor(), "journal", "spillway journal ls "+c.Data)
 }
 
 // Validate is called with the flags set.

@@ -150,7 +150,7 @@ func TestServeOnATerminal(t *testing.T) {
 		t.Errorf("exit code %d", c)
 	}
 	end := shows(string(got))
-	for _, want := range []string{"msg=listening url=forward://127.0.0.1:", "\nINPUT ", "\nOUTPUT ", "\njournal: 0 B used of 4.0 GiB"} {
+	for _, want := range []string{"msg=listening code=input-listening url=forward://127.0.0.1:", "\nINPUT ", "\nOUTPUT ", "\njournal: 0 B used of 4.0 GiB"} {
 		if !strings.Contains(end, want) {
 			t.Errorf("the terminal does not show %q at the end: %s", want, end)
 		}

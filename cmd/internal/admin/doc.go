@@ -9,7 +9,8 @@
 //	GET  /config    what is in force, as YAML, without secrets
 //	POST /reload    reads the configuration again; 409 and the reasons if nothing was changed
 //
-// All figures come from collector.Stats, taken once a request.
+// All figures come from collector.Stats, taken once a request, but for the histogram of the
+// journal's syncs.
 //
 // # Who may ask
 //
