@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Trouble is what the collector said last of something that went wrong: a warning or an error of
+// its log.
+type Trouble struct {
+	Time  time.Time // when it was said last
+	Level slog.Level
+	Code  string // attribute code; empty: it has none
+	Text  string
+	Attrs string // all others, key=value, as a line of text has them
+	Times int64  // how often it was said
+}
+
+// troubles remember what was said, each kind once: what hostile peers make be said again and again
+// pushes nothing else out.
+type troubles struct {
+	mu   sync.Mutex
+	last []said // the one that was said last is the last one
+}
+
+type said struct {
+	Trouble
+	about string // the output, or the input
+}
+
+const (
+	mostTroubles     = 32
+	mostTroubleAttrs = 1 << 10 // bytes
+)
+
+// all returns a copy.
+func (t *troubles) all() []Trouble {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []Trouble
+	for i := range t.last {
+		list = append(list, t.last[i].Trouble)
+	}
+	return list
+}
+
+func (t *troubles) note(s said) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.last, func(o said) bool { return o.Text == s.Text && o.Code == s.Code && o.about == s.about })
+	switch {
+	case i >= 0:
+		s.Times = t.last[i].Times
+	case len(t.last) >= mostTroubles:
+		i = 0
+	}
+	if i >= 0 {
+		t.last = slices.Delete(t.last, i, i+1)
+	}
+	s.Times++
+	t.last = append(t.last, s)
+}
+
+// over returns a handler that notes what goes by it to another one.
+func (t *troubles) over(to slog.Handler) slog.Handler { return &noting{to: to, troubles: t} }
+
+type noting struct {
+	to       slog.Handler
+	troubles *troubles
+	attrs    []slog.Attr // of With
+}
+
+// Enabled implements slog.Handler.
+func (n *noting) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn || n.to.Enabled(ctx, l)
+}
+
+// Handle implements slog.Handler.
+func (n *noting) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		n.troubles.note(n.said(r))
+	}
+	if !n.to.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return n.to.Handle(ctx, r)
+}
+
+// said is what a record says.
+func (n *noting) said(r slog.Record) said {
+	s := said{Trouble: Trouble{Time: r.Time, Level: r.Level, Text: r.Message}}
+	var line bytes.Buffer
+	h := slog.NewTextHandler(&line, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch a.Key {
+		case slog.TimeKey, slog.LevelKey, slog.MessageKey:
+			return slog.Attr{}
+		case "code":
+			s.Code = a.Value.String()
+			return slog.Attr{}
+		case "output", "input":
+			s.about = a.Key + a.Value.String()
+		}
+		return a
+	}})
+	_ = h.WithAttrs(n.attrs).Handle(context.Background(), r) // a buffer takes all
+	text := bytes.TrimSpace(line.Bytes())
+	s.Attrs = string(bytes.ToValidUTF8(text[:min(len(text), mostTroubleAttrs)], nil))
+	return s
+}
+
+// WithAttrs implements slog.Handler.
+func (n *noting) WithAttrs(attrs []slog.Attr) slog.Handler {
+	m := *n
+	m.to, m.attrs = n.to.WithAttrs(attrs), slices.Concat(n.attrs, attrs)
+	return &m
+}
+
+// WithGroup implements slog.Handler. What is noted has no groups.
+func (n *noting) WithGroup(name string) slog.Handler {
+	m := *n
+	m.to = n.to.WithGroup(name)
+	return &m
+}
