@@ -91,18 +91,27 @@ type TailError = step.FilterError
 // ErrTails says that as many look as there may be.
 var ErrTails = fmt.Errorf("collector: %d tails are open already", mostTails)
 
-// errTailRate says that nothing is shown at such a rate.
-var errTailRate = fmt.Errorf("the rate is 1 to %d events a second", MostTailRate)
+// CheckTail says what is wrong with options, without a collector. The error is a *TailError.
+func CheckTail(o *TailOptions) error {
+	_, _, err := o.read()
+	return err
+}
+
+func (o *TailOptions) read() (f *step.Filter, rate int, err error) {
+	if f, err = step.ReadFilter(o.Tag, o.Where); err != nil {
+		return nil, 0, err
+	}
+	if rate = cmp.Or(o.Rate, TailRate); rate < 1 || rate > MostTailRate {
+		return nil, 0, &TailError{Of: "rate", At: -1, Text: fmt.Sprintf("it is 1 to %d events a second", MostTailRate)}
+	}
+	return f, rate, nil
+}
 
 // Tail begins to look. Close the tail. The error is a *TailError, or ErrTails.
 func (c *Collector) Tail(o *TailOptions) (*Tail, error) {
-	filter, err := step.ReadFilter(o.Tag, o.Where)
+	filter, rate, err := o.read()
 	if err != nil {
 		return nil, err
-	}
-	rate := cmp.Or(o.Rate, TailRate)
-	if rate < 1 || rate > MostTailRate {
-		return nil, &TailError{Of: "rate", At: -1, Text: errTailRate.Error()}
 	}
 	now := time.Now()
 	t := &Tail{

@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -18,6 +19,8 @@ type Trouble struct {
 	Level slog.Level
 	Code  string // attribute code; empty: it has none
 	Text  string
+	About string // attribute output, or input
+	Error string // attribute error
 	Attrs string // all others, key=value, as a line of text has them
 	Times int64  // how often it was said
 }
@@ -26,34 +29,25 @@ type Trouble struct {
 // pushes nothing else out.
 type troubles struct {
 	mu   sync.Mutex
-	last []said // the one that was said last is the last one
-}
-
-type said struct {
-	Trouble
-	about string // the output, or the input
+	last []Trouble // the one that was said last is the last one
 }
 
 const (
-	mostTroubles     = 32
-	mostTroubleAttrs = 1 << 10 // bytes
+	mostTroubles    = 32
+	mostTroubleText = 1 << 10 // bytes of its error, and of all others
 )
 
 // all returns a copy.
 func (t *troubles) all() []Trouble {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var list []Trouble
-	for i := range t.last {
-		list = append(list, t.last[i].Trouble)
-	}
-	return list
+	return slices.Clone(t.last)
 }
 
-func (t *troubles) note(s said) {
+func (t *troubles) note(s Trouble) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := slices.IndexFunc(t.last, func(o said) bool { return o.Text == s.Text && o.Code == s.Code && o.about == s.about })
+	i := slices.IndexFunc(t.last, func(o Trouble) bool { return o.Text == s.Text && o.Code == s.Code && o.About == s.About })
 	switch {
 	case i >= 0:
 		s.Times = t.last[i].Times
@@ -84,7 +78,7 @@ func (n *noting) Enabled(ctx context.Context, l slog.Level) bool {
 // Handle implements slog.Handler.
 func (n *noting) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelWarn {
-		n.troubles.note(n.said(r))
+		n.troubles.note(n.trouble(r))
 	}
 	if !n.to.Enabled(ctx, r.Level) {
 		return nil
@@ -92,26 +86,31 @@ func (n *noting) Handle(ctx context.Context, r slog.Record) error {
 	return n.to.Handle(ctx, r)
 }
 
-// said is what a record says.
-func (n *noting) said(r slog.Record) said {
-	s := said{Trouble: Trouble{Time: r.Time, Level: r.Level, Text: r.Message}}
+// trouble is what a record says.
+func (n *noting) trouble(r slog.Record) Trouble {
+	t := Trouble{Time: r.Time, Level: r.Level, Text: r.Message}
 	var line bytes.Buffer
 	h := slog.NewTextHandler(&line, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Key {
 		case slog.TimeKey, slog.LevelKey, slog.MessageKey:
-			return slog.Attr{}
 		case "code":
-			s.Code = a.Value.String()
-			return slog.Attr{}
+			t.Code = a.Value.String()
 		case "output", "input":
-			s.about = a.Key + a.Value.String()
+			t.About = a.Value.String()
+		case "error":
+			t.Error = shortened(a.Value.String())
+		default:
+			return a
 		}
-		return a
+		return slog.Attr{}
 	}})
 	_ = h.WithAttrs(n.attrs).Handle(context.Background(), r) // a buffer takes all
-	text := bytes.TrimSpace(line.Bytes())
-	s.Attrs = string(bytes.ToValidUTF8(text[:min(len(text), mostTroubleAttrs)], nil))
-	return s
+	t.Attrs = shortened(strings.TrimSpace(line.String()))
+	return t
+}
+
+func shortened(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), mostTroubleText)], "")
 }
 
 // WithAttrs implements slog.Handler.

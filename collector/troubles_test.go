@@ -20,22 +20,22 @@ func TestTroubles(t *testing.T) {
 	log := slog.New(ts.over(slog.NewTextHandler(&had, &slog.HandlerOptions{Level: slog.LevelError})))
 	log.Info("not noted")
 	log.With("input", "apps").Warn("bad input", "code", "peer-garbage", "kind", "garbage\x1b[2J")
-	log.Error("output broken", "output", "bus", "error", errors.New("refused"))
+	log.Error("output broken", "output", "bus", "behind", 2, "error", errors.New("refused"))
 	log.Error("output broken", "output", "archive")
 	for range 1000 {
 		log.With("input", "apps").Warn("bad input", "code", "peer-garbage", "kind", "another")
 	}
-	log.WithGroup("g").Warn("long", "text", strings.Repeat("ä", mostTroubleAttrs))
+	log.WithGroup("g").Warn("long", "text", strings.Repeat("ä", mostTroubleText))
 	var got []string
 	for _, x := range ts.all() {
-		got = append(got, fmt.Sprintf("%s %s %s %.40s %d", x.Level, x.Code, x.Text, x.Attrs, x.Times))
-		if x.Time.IsZero() || len(x.Attrs) > mostTroubleAttrs {
+		got = append(got, fmt.Sprintf("%s %s %s|%s|%s|%.40s|%d", x.Level, x.Code, x.Text, x.About, x.Error, x.Attrs, x.Times))
+		if x.Time.IsZero() || len(x.Attrs) > mostTroubleText {
 			t.Errorf("%+v", x)
 		}
 	}
 	want := []string{
-		"ERROR  output broken output=bus error=refused 1", "ERROR  output broken output=archive 1",
-		"WARN peer-garbage bad input input=apps kind=another 1001", "WARN  long text=" + strings.Repeat("ä", 35) + " 1",
+		"ERROR  output broken|bus|refused|behind=2|1", "ERROR  output broken|archive|||1",
+		"WARN peer-garbage bad input|apps||kind=another|1001", "WARN  long|||text=" + strings.Repeat("ä", 35) + "|1",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -46,7 +46,7 @@ func TestTroubles(t *testing.T) {
 	for i := range 3 * mostTroubles {
 		log.Error("output broken", "output", fmt.Sprint(i))
 	}
-	if all := ts.all(); len(all) != mostTroubles || !strings.HasSuffix(all[len(all)-1].Attrs, fmt.Sprint(3*mostTroubles-1)) {
+	if all := ts.all(); len(all) != mostTroubles || all[len(all)-1].About != fmt.Sprint(3*mostTroubles-1) {
 		t.Errorf("%+v", all)
 	}
 }
