@@ -20,7 +20,7 @@ const asCommand = "SPILLWAY_TEST_COMMAND"
 
 func TestComplete(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
-		{"", "words serve check config send replay merge journal bench completion help version"},
+		{"", "words serve check config top tail send replay merge journal bench completion help version"},
 		{"se", "words serve send"},
 		{"se rve", "words"},
 		{"--v", "words --version"},
@@ -51,6 +51,10 @@ func TestComplete(t *testing.T) {
 		{"replay some/dir --", "words --help --version --to --output --keep --dry-run --timeout"},
 		{"journal cat -h x", "dirs"},
 		{"journal cat some/dir --he", "words --help"},
+		{"t", "words top tail"},
+		{"top --", "words --help --version --admin --every --once"},
+		{"tail --", "words --help --version --admin --tag --where --rate --format"},
+		{"tail --format ", "words text json"},
 		{"completion ", "words bash zsh fish"},
 		{"version ", "words --help --version"},
 	} {

@@ -108,7 +108,7 @@ func (c *tailCmd) show(from io.Reader, s *streams) error {
 			long = nil
 		}
 		if err := t.line(w, bytes.TrimSuffix(line, []byte{'\n'})); err != nil {
-			return err
+			return errors.Join(err, w.Flush())
 		}
 		if r.Buffered() == 0 {
 			if err := w.Flush(); err != nil {

@@ -204,14 +204,17 @@ func TestTailStalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := io.WriteString(conn, "GET /tail?rate=10000 HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadFull(conn, make([]byte, 12)); err != nil { // its first line; no more is read
 		t.Fatal(err)
 	}
-	for limit := time.Now().Add(4 * time.Minute); roomForTails(col) < 4; {
-		sendAll(t, sender, told("app", 100, 100_000))
+	for limit := time.Now().Add(4 * time.Minute); roomForTails(col) < 4; <-time.After(10 * time.Millisecond) {
+		sendAll(t, sender, told("app", 10, 100_000))
 		if time.Now().After(limit) {
 			t.Fatal("a client that does not read is not cut off")
 		}
