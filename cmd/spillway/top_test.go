@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// serveTelling is a collector with an address that tells, an output that works and one that is
-// down, and that address and the one of its input.
+// serveTelling is a collector with an address that tells and an output that works, and that address
+// and the one of its input.
 func serveTelling(t *testing.T, more ...string) (admin, input string) {
 	t.Helper()
 	s := startServe(t, append([]string{
 		"--listen", "apps=forward://127.0.0.1:0", "--admin", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"),
-		"--to", "all=discard:", "--to", "bus=forward://127.0.0.1:1", "--ack", "journaled", "--log-level", "info",
+		"--to", "all=discard:", "--ack", "journaled", "--log-level", "info",
 	}, more...)...)
 	admin, _ = s.next("telling")["address"].(string)
 	input, _ = s.next("listening")["url"].(string)
@@ -33,7 +33,7 @@ func serveTelling(t *testing.T, more ...string) (admin, input string) {
 // TestTopOnce: its table says what is so, of events that flow.
 func TestTopOnce(t *testing.T) {
 	t.Parallel()
-	admin, input := serveTelling(t)
+	admin, input := serveTelling(t, "--to", "bus=forward://127.0.0.1:1")
 	if got := command(t, "one\ntwo\nthree\n", "send", "--to", input); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}

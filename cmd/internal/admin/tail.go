@@ -20,7 +20,7 @@ import (
 const (
 	unreadMost = 10 * time.Second // a client that reads nothing for so long is cut off
 	beatEvery  = 5 * time.Second  // a line comes at least as often, so that both ends know of each other
-	keptLines  = 1 << 20          // bytes of lines that are kept for the next ones
+	mostLines  = 256 << 10        // bytes that are gathered, and one line
 )
 
 // tailOptions are those that a query asks for.
@@ -81,29 +81,34 @@ func (from *Sources) tail(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	encoder := &lines.Encoder{}
 	var text []byte
-	send := func() error {
+	var failed error
+	send := func() {
 		_ = c.SetWriteDeadline(time.Now().Add(cmp.Or(from.unread, unreadMost)))
 		_, err := w.Write(text)
-		if text = text[:0]; cap(text) > keptLines {
+		if text = text[:0]; cap(text) > 2*mostLines {
 			text = nil
 		}
-		return errors.Join(err, c.Flush())
+		failed = errors.Join(failed, err, c.Flush())
 	}
 	var sent time.Time // so that the first line comes at once
 	for {
-		skipped, err := tail.Next(r.Context(), func(_, tag string, e *forward.Entry) { text = encoder.AppendLine(text, tag, *e) })
-		if err != nil {
+		skipped, err := tail.Next(r.Context(), func(_, tag string, e *forward.Entry) {
+			if failed != nil {
+				return
+			}
+			if text = encoder.AppendLine(text, tag, *e); len(text) > mostLines {
+				send()
+			}
+		})
+		if err != nil || failed != nil {
 			return
 		}
 		if skipped > 0 || len(text) == 0 && time.Since(sent) >= beatEvery {
 			text = fmt.Appendf(text, "{\"skipped\":%d}\n", skipped)
 		}
-		if len(text) == 0 {
-			continue
+		if len(text) > 0 {
+			send()
+			sent = time.Now()
 		}
-		if send() != nil {
-			return
-		}
-		sent = time.Now()
 	}
 }
