@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
@@ -166,14 +167,17 @@ func (t *tailText) line(w *bufio.Writer, line []byte) error {
 }
 
 // appendVisible appends a line of JSON with what does something to a terminal as JSON writes it in
-// ASCII. JSON has such bytes in texts alone, and there it stays the same.
+// ASCII. JSON has that in texts alone, and there it stays the same; but for blanks between these.
 func appendVisible(dst, line []byte) []byte {
 	for _, r := range strings.ToValidUTF8(string(line), "\ufffd") {
-		if lines.IsHidden(r) {
+		switch {
+		case r == '\t' || r == '\r':
+			dst = append(dst, ' ')
+		case lines.IsHidden(r):
 			dst = fmt.Appendf(dst, `\u%04x`, r)
-			continue
+		default:
+			dst = utf8.AppendRune(dst, r)
 		}
-		dst = append(dst, string(r)...)
 	}
 	return dst
 }
