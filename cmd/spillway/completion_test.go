@@ -142,7 +142,7 @@ func TestShells(t *testing.T) {
 				{line: "spillway journal cat da", want: "data.d"},
 				{line: "spillway bench forward --mode packed,f", want: "packed,forward"},
 				{line: "spillway bench forward --connections ", want: ""},
-				{line: "spillway bad nothing ", want: "bench check completion config help journal merge replay send serve version"},
+				{line: "spillway bad nothing ", want: "bench check completion config help journal merge replay send serve tail top version"},
 			} {
 				got, told := candidates(t, path, home, c.line)
 				if shell == "fish" {
