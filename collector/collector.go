@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,7 @@ import (
 type Collector struct {
 	config     Config
 	reporter   *reporter
+	messages   *messages
 	journal    *journal.Journal
 	repeats    *repeatsFile
 	store      *store
@@ -52,7 +54,9 @@ func Open(config *Config) (*Collector, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Collector{config: conf, reporter: newReporter(conf.Log)}
+	c := &Collector{messages: &messages{}}
+	conf.Log = slog.New(c.messages.over(conf.Log.Handler()))
+	c.config, c.reporter = conf, newReporter(conf.Log)
 	c.crew.begin()
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())

@@ -50,6 +50,7 @@ type store struct {
 	letters  *letters.Store
 	maxEvent int64 // bytes; a larger one is set aside
 
+	tails   tails
 	singles singles
 	groups  sync.Pool // *group
 }
@@ -271,6 +272,7 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 		if which != nil {
 			which.pos = pos
 		}
+		s.tails.offer(g.account.name, c)
 		if c.Entries != nil && (c.Compressed != nil || len(c.Entries) >= recentLeast) {
 			g.stored = append(g.stored, stored{prev: prev, pos: pos, chunk: c})
 		}

@@ -52,6 +52,7 @@ type syncer struct {
 	waiting  int           // readers at the end
 	more     chan struct{} // closed when more is durable; nil when no reader waits
 	syncs    uint64
+	syncTime time.Duration // all of them together
 }
 
 // Synced is the end of what is durable.
@@ -231,6 +232,7 @@ func (y *syncer) flush() error {
 	}
 	y.mu.Lock()
 	y.syncs++
+	y.syncTime += time.Since(began)
 	if err != nil {
 		for _, s := range y.syncing {
 			y.soil(s)

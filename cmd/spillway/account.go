@@ -81,14 +81,27 @@ type (
 	failureAccount struct {
 		Since time.Time `json:"since"`
 		Tries int       `json:"tries"`
+		Pause float64   `json:"next_try_seconds"`
 		Error string    `json:"error"`
 	}
 	journalAccount struct {
-		Used    int64           `json:"used"`
-		Limit   int64           `json:"limit"`
-		Files   int64           `json:"files"`
-		Damaged uint64          `json:"damaged"`
-		Failure *failureAccount `json:"failure,omitempty"`
+		Used        int64           `json:"used"`
+		Limit       int64           `json:"limit"`
+		Files       int64           `json:"files"`
+		Damaged     uint64          `json:"damaged"`
+		Syncs       uint64          `json:"syncs"`
+		SyncSeconds float64         `json:"sync_seconds"`
+		Failure     *failureAccount `json:"failure,omitempty"`
+	}
+	messageAccount struct {
+		Time  time.Time `json:"time"`
+		Level string    `json:"level"`
+		Code  string    `json:"code,omitempty"`
+		Text  string    `json:"text"`
+		About string    `json:"about,omitempty"`
+		Error string    `json:"error,omitempty"`
+		Attrs string    `json:"attrs,omitempty"`
+		Times int64     `json:"times"`
 	}
 	lettersAccount struct {
 		Letters int64 `json:"letters"`
@@ -114,11 +127,21 @@ type (
 	}
 )
 
+// messagesOf are those of a collector, for /status: the log has had them.
+func messagesOf(s *collector.Stats, show func(string) string) []messageAccount {
+	list := make([]messageAccount, len(s.Messages))
+	for i := range s.Messages {
+		x := &s.Messages[i]
+		list[i] = messageAccount{x.Time.UTC(), x.Level.String(), x.Code, show(x.Text), show(x.About), show(x.Error), show(x.Attrs), x.Times}
+	}
+	return list
+}
+
 func accountOfFailure(f *collector.Failure, show func(string) string) *failureAccount {
 	if f == nil {
 		return nil
 	}
-	return &failureAccount{f.Since.UTC(), f.Tries, show(f.Err.Error())}
+	return &failureAccount{f.Since.UTC(), f.Tries, f.Pause.Seconds(), show(f.Err.Error())}
 }
 
 // accountOf is the account of a collector. show makes of a text what of it may be shown.
@@ -154,7 +177,10 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 	}
 	return &account{
 		Inputs: inputs, Outputs: outputs, Troubles: troubles, Counting: s.Counting,
-		Journal: journalAccount{s.Journal.Used, s.Journal.MaxBytes, s.Journal.Bytes, s.Journal.Damaged, accountOfFailure(s.Failure, show)},
+		Journal: journalAccount{
+			s.Journal.Used, s.Journal.MaxBytes, s.Journal.Bytes, s.Journal.Damaged,
+			s.Journal.Syncs, s.Journal.SyncTime.Seconds(), accountOfFailure(s.Failure, show),
+		},
 		Letters: lettersAccount{s.Letters.Letters, s.Letters.Events, s.Letters.Dropped},
 		Repeats: repeatsAccount{s.Repeats.Chunks, s.Repeats.Most, s.Repeats.Bytes, s.Repeats.Age.Seconds()},
 		Memory:  s.Server.Memory, Goroutines: runtime.NumGoroutine(),

@@ -131,18 +131,25 @@ func (s *setup) differs(next *setup) error {
 	return errors.Join(errs...)
 }
 
-// status makes what /status tells: the account, and since when it has been counted.
+// A told is what /status tells: the account, and since when it has been counted.
+type told struct {
+	Version       string    `json:"version"`
+	Pid           int       `json:"pid"`
+	Time          time.Time `json:"time"`
+	Since         time.Time `json:"since"`
+	UptimeSeconds float64   `json:"uptime_seconds"`
+	Ack           string    `json:"ack"`
+	account
+	Messages []messageAccount `json:"messages"`
+}
+
+// status makes it.
 func (r *reloader) status(since time.Time) func(*collector.Stats) any {
 	return func(stats *collector.Stats) any {
 		s := r.newest()
-		return &struct {
-			Version       string    `json:"version"`
-			Pid           int       `json:"pid"`
-			Time          time.Time `json:"time"`
-			Since         time.Time `json:"since"`
-			UptimeSeconds float64   `json:"uptime_seconds"`
-			Ack           string    `json:"ack"`
-			*account
-		}{version(), os.Getpid(), time.Now().UTC(), since.UTC(), time.Since(since).Seconds(), s.serve.Ack, accountOf(stats, s.file.Hide)}
+		return &told{
+			version(), os.Getpid(), time.Now().UTC(), since.UTC(), time.Since(since).Seconds(), s.serve.Ack,
+			*accountOf(stats, s.file.Hide), messagesOf(stats, s.file.Hide),
+		}
 	}
 }

@@ -28,7 +28,7 @@ type serveCmd struct {
 	Config        string        `short:"c" config:"-" help:"File of YAML that says all of this, and more; flags override it (docs/config.md)." placeholder:"FILE" type:"existingfile"`
 	Listen        []string      `config:"-" help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM; or of lines: lines://0.0.0.0:5170, lines+unix:///run/lines.sock, stdin:; or rings of dead processes: ring:///dev/shm; or of syslog: syslog+udp://0.0.0.0:514, syslog+tcp://, syslog+tls://, syslog+unix:///path; NAME= may stand before it. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
 	To            []string      `config:"-" help:"Output to write to: stdout:, discard:, forward://host:port, kafka://broker/topic, or file:///var/log/{tag}.{date}.jsonl with {tag}, {date}, {hour}, {host}, {pid}; NAME= may stand before it. May be repeated. Default: stdout:" placeholder:"URL" sep:"none"`
-	Admin         string        `config:"end" help:"Address that tells of all this over HTTP, such as 127.0.0.1:24220: /metrics, /healthz, /readyz, /status, /config, and POST /reload. Or a URL with cert=, key=, client_ca=, token_file= and others; see docs/operate.md." placeholder:"ADDRESS"`
+	Admin         string        `config:"end" help:"Address that tells of all this over HTTP, such as 127.0.0.1:24220: /metrics, /healthz, /readyz, /status, /config, /tail, and POST /reload; top and tail ask there. Or a URL with cert=, key=, client_ca=, token_file= and others; see docs/operate.md." placeholder:"ADDRESS"`
 	Data          string        `help:"Data directory, used by one process at a time." default:"spillway-data" type:"path"`
 	Ack           string        `help:"What an ack promises: synced (on the disk), journaled (survives this process), delivered (all outputs have it)." enum:"synced,journaled,delivered" default:"synced"`
 	JournalSize   size          `help:"Disk space for the journal; when it is full, senders wait." default:"4GiB"`
@@ -116,7 +116,7 @@ func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {
 	defer reload.on(signals)()
 	c.introduce(col, log)
 	tells.Serve(&admin.Sources{
-		Version: version(), Stats: col.Stats, Status: reload.status(time.Now()), Config: reload.inForce, Reload: reload.reload,
+		Version: version(), Stats: col.Stats, Status: reload.status(time.Now()), Config: reload.inForce, Reload: reload.reload, Tail: col.Tail,
 	})
 	text := screen != nil && c.LogFormat == "text"
 	w := &watch{collector: col, log: log, show: reload.hideFiles, stderr: stderr, table: text, live: text && c.StatusEvery > 0 && screen.draws(), every: c.StatusEvery}

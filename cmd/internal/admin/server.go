@@ -37,6 +37,9 @@ type Sources struct {
 	Status  func(*collector.Stats) any // as JSON
 	Config  func() string              // as YAML, without secrets
 	Reload  func() error
+	Tail    func(*collector.TailOptions) (*collector.Tail, error)
+
+	unread time.Duration // for tests: instead of unreadMost
 }
 
 // A Server listens, and serves once it has its sources.
@@ -45,8 +48,9 @@ type Server struct {
 	listener net.Listener
 	log      *slog.Logger
 	server   http.Server
-	served   chan struct{} // closed when it serves no more
 	syncs    prometheus.Histogram
+	served   chan struct{}      // closed when it serves no more
+	end      context.CancelFunc // of answers that have no end of their own
 }
 
 // Bounds of what clients cost.
@@ -107,8 +111,11 @@ func (s *Server) Serve(from *Sources) {
 	if s == nil {
 		return
 	}
+	var ctx context.Context
+	ctx, s.end = context.WithCancel(context.Background())
 	s.server = http.Server{
 		Handler:           s.handler(from),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: requestMost, ReadTimeout: requestMost, WriteTimeout: answerMost, IdleTimeout: idleMost,
 		MaxHeaderBytes: mostHeader,
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
@@ -132,6 +139,7 @@ func (s *Server) Close() {
 		_ = s.listener.Close()
 		return
 	}
+	s.end()
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownMost)
 	defer cancel()
 	if s.server.Shutdown(ctx) != nil {
@@ -170,6 +178,7 @@ func (s *Server) handler(from *Sources) http.Handler {
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = io.WriteString(w, from.Config())
 	})
+	guarded.HandleFunc("GET /tail", from.tail)
 	guarded.HandleFunc("POST /reload", func(w http.ResponseWriter, _ *http.Request) {
 		// It waits for ends that it changes, for as long as the configuration says.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
@@ -260,6 +269,14 @@ type placed struct {
 
 func (c *placed) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.silent.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+func (c *placed) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
 	if n > 0 {
 		c.silent.Store(time.Now().UnixNano())
 	}
