@@ -24,7 +24,7 @@ import (
 type Collector struct {
 	config     Config
 	reporter   *reporter
-	messages   *messages
+	messages   *lastMessages
 	journal    *journal.Journal
 	repeats    *repeatsFile
 	store      *store
@@ -54,7 +54,7 @@ func Open(config *Config) (*Collector, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Collector{messages: &messages{}}
+	c := &Collector{messages: &lastMessages{}}
 	conf.Log = slog.New(c.messages.over(conf.Log.Handler()))
 	c.config, c.reporter = conf, newReporter(conf.Log)
 	c.crew.begin()

@@ -25,9 +25,9 @@ type Message struct {
 	Times int64  // how often it was said
 }
 
-// messages remember what was said, each kind once: what hostile peers make be said again and again
+// lastMessages remember what was said, each kind once: what hostile peers make be said again and again
 // pushes nothing else out.
-type messages struct {
+type lastMessages struct {
 	mu   sync.Mutex
 	last []Message // the one that was said last is the last one
 }
@@ -38,35 +38,35 @@ const (
 )
 
 // all returns a copy.
-func (t *messages) all() []Message {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Clone(t.last)
+func (m *lastMessages) all() []Message {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.last)
 }
 
-func (t *messages) note(s Message) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	i := slices.IndexFunc(t.last, func(o Message) bool { return o.Text == s.Text && o.Code == s.Code && o.About == s.About })
+func (m *lastMessages) note(s Message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.IndexFunc(m.last, func(o Message) bool { return o.Text == s.Text && o.Code == s.Code && o.About == s.About })
 	switch {
 	case i >= 0:
-		s.Times = t.last[i].Times
-	case len(t.last) >= mostMessages:
+		s.Times = m.last[i].Times
+	case len(m.last) >= mostMessages:
 		i = 0
 	}
 	if i >= 0 {
-		t.last = slices.Delete(t.last, i, i+1)
+		m.last = slices.Delete(m.last, i, i+1)
 	}
 	s.Times++
-	t.last = append(t.last, s)
+	m.last = append(m.last, s)
 }
 
 // over returns a handler that notes what goes by it to another one.
-func (t *messages) over(to slog.Handler) slog.Handler { return &noting{to: to, messages: t} }
+func (m *lastMessages) over(to slog.Handler) slog.Handler { return &noting{to: to, messages: m} }
 
 type noting struct {
 	to       slog.Handler
-	messages *messages
+	messages *lastMessages
 	attrs    []slog.Attr // of With
 }
 

@@ -16,7 +16,7 @@ import (
 // the newest at the end; and the log has what it had.
 func TestMessages(t *testing.T) {
 	var had bytes.Buffer
-	var ts messages
+	var ts lastMessages
 	log := slog.New(ts.over(slog.NewTextHandler(&had, &slog.HandlerOptions{Level: slog.LevelError})))
 	log.Info("not noted")
 	log.With("input", "apps").Warn("bad input", "code", "peer-garbage", "kind", "garbage\x1b[2J")
