@@ -23,6 +23,12 @@ type Names = step.Names
 // Values are fields and constants, of a [Step].
 type Values = step.Values
 
+// An Expression is a part of a condition that is more than comparisons with constants, compiled.
+type Expression = step.Expression
+
+// An ExpressionError is a mistake in the text of one, and where.
+type ExpressionError = step.Fault
+
 // A RouteError is what is wrong with a route, and where.
 type RouteError = step.Error
 
@@ -40,7 +46,7 @@ func planRoutes(c *Config, plans []plan) error {
 			errs = append(errs, &RouteError{At: -1, Text: fmt.Sprintf("routes lead to outputs by their names, and %s has none", url)})
 		}
 	}
-	routes, err := step.Read(c.Routes, names, 2*c.MaxEvent) // some room for what steps add
+	routes, err := step.Read(c.Routes, names, 2*c.MaxEvent, c.Expressions) // some room for what steps add
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (c *checkCmd) Run(s *streams) error {
 	}
 	set, err := serve.setUp(nil)
 	if err == nil {
-		err = set.file.RunTests()
+		err = set.file.RunTests(set.collector.Expressions)
 	}
 	return err
 }
