@@ -5,6 +5,7 @@ package collector
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spillwaylog/spillway/internal/step"
@@ -52,10 +53,30 @@ func planRoutes(c *Config, plans []plan) error {
 	}
 	for i := range plans {
 		p := &plans[i]
-		if p.sifter = routes.For(p.name); p.sifter != nil && p.sifter.Steps() {
+		p.sifter = routes.For(p.name)
+		if p.whole && p.sifter != nil && p.sifter.Retags() {
+			errs = append(errs, c.retagged(p.name)...)
+		}
+		if p.sifter != nil && p.sifter.Steps() {
 			p.opaque = false
 			p.wants |= wantEntries
 		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// retagged are the steps that give events to an output a new tag, which it cannot take.
+func (c *Config) retagged(output string) (errs []error) {
+	for i := range c.Routes {
+		r := &c.Routes[i]
+		for j := range r.Do {
+			if r.Do[j].Tag != "" && slices.Contains(r.To, output) {
+				errs = append(errs, &RouteError{
+					Path: []any{i, "do", j, "tag"}, At: -1,
+					Text: fmt.Sprintf("the output %s keeps its position itself (exactly once), and takes records of the journal whole: there are no new tags for it", output),
+				})
+			}
+		}
+	}
+	return errs
 }
