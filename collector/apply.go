@@ -45,7 +45,7 @@ var (
 // same port, is opened again. RemovedDrain
 // counts from now on; any other setting that differs from the Config that the collector was opened
 // with is refused with ErrRestart. Zero values mean defaults in both. Log, Stdin, Stdout,
-// InputKinds and OutputKinds are the program's, no settings: those given to Open stay.
+// Expressions, InputKinds and OutputKinds are the program's, no settings: those given to Open stay.
 //
 // Apply may be called at any time, and by several at once. It returns when the new ends work; those
 // that were removed end meanwhile. It waits for outputs that have changed, or give up a file to
@@ -59,6 +59,7 @@ func (c *Collector) Apply(config *Config) error {
 	}
 	now := &c.config
 	asked.Log, asked.Synced, asked.Stdin, asked.Stdout, asked.InputKinds, asked.OutputKinds = now.Log, now.Synced, now.Stdin, now.Stdout, now.InputKinds, now.OutputKinds
+	asked.Expressions = now.Expressions
 	next, err := asked.withDefaults()
 	if err != nil {
 		return err

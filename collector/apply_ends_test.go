@@ -325,8 +325,8 @@ func TestApplyUndone(t *testing.T) {
 	port := needs.Address()
 	a.conf = Config{
 		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}, {Name: "more", URL: "forward://" + port}},
-		Drain: time.Minute, OutputKinds: map[string]OutputKind{"none": func(*URL, *Params) (func(*OutputEnv) (Output, error), error) {
-			return func(*OutputEnv) (Output, error) { return nil, errors.New("it cannot be opened") }, nil
+		Drain: time.Minute, OutputKinds: map[string]OutputKind{"none": func(*URL, *Params) (*OutputPlan, error) {
+			return &OutputPlan{Open: func(*OutputEnv) (Output, error) { return nil, errors.New("it cannot be opened") }}, nil
 		}},
 		InputKinds: map[string]InputKind{"none": func(*URL, *Params) (func(*InputEnv) (Input, error), error) {
 			return func(*InputEnv) (Input, error) { return nil, errors.New("it cannot be opened") }, nil

@@ -113,12 +113,12 @@ func TestApplyHangsAtEnd(t *testing.T) {
 	begun, free := make(chan struct{}), make(chan struct{})
 	a.conf = Config{
 		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}}, Drain: time.Minute,
-		OutputKinds: map[string]OutputKind{"slow": func(*URL, *Params) (func(*OutputEnv) (Output, error), error) {
-			return func(*OutputEnv) (Output, error) {
+		OutputKinds: map[string]OutputKind{"slow": func(*URL, *Params) (*OutputPlan, error) {
+			return &OutputPlan{Open: func(*OutputEnv) (Output, error) {
 				close(begun)
 				<-free
 				return &keeper{does: true}, nil
-			}, nil
+			}}, nil
 		}},
 	}
 	a.conf.Outputs = []End{a.out("one", "")}

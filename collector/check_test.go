@@ -43,7 +43,7 @@ func TestCheck(t *testing.T) {
 
 // TestParameters: what URLs take is told as what it is.
 func TestParameters(t *testing.T) {
-	c := &Config{OutputKinds: map[string]OutputKind{"x": func(_ *URL, p *Params) (func(*OutputEnv) (Output, error), error) {
+	c := &Config{OutputKinds: map[string]OutputKind{"x": func(_ *URL, p *Params) (*OutputPlan, error) {
 		if p.Choice("mode", "plain", "deep") == "deep" {
 			p.Int("depth", 1, 0, 9)
 		}

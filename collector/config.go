@@ -28,6 +28,10 @@ type Config struct {
 	InputKinds  map[string]InputKind
 	OutputKinds map[string]OutputKind
 
+	// Expressions compiles what a condition of a step says beyond comparisons with constants; nil:
+	// that is a mistake there.
+	Expressions func(text string) (*Expression, error)
+
 	Ack Ack // what an ack promises; AckSynced
 
 	JournalBytes  int64 // of disk for the journal; beyond, senders wait; 4 GiB

@@ -46,7 +46,7 @@
 // # Ends of other packages
 //
 // Config.InputKinds and Config.OutputKinds name them by the schemes of their URLs. A kind
-// understands a URL and touches nothing; the function that it returns opens the end. The rules are
+// understands a URL and touches nothing; what it returns opens the end. The rules are
 // at [Input], [Sink] and [Output]; [Serial] makes an Output of a function that delivers one chunk.
 // In the repository, examples/ends has an input that follows a file and an output that posts to a
 // server.

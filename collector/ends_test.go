@@ -47,9 +47,9 @@ func (k *keeper) Close(context.Context) error {
 
 // keepers is an OutputKind that opens one output, or nothing.
 func keepers(k Output) map[string]OutputKind {
-	return map[string]OutputKind{"keep": func(_ *URL, p *Params) (func(*OutputEnv) (Output, error), error) {
+	return map[string]OutputKind{"keep": func(_ *URL, p *Params) (*OutputPlan, error) {
 		p.String("x", "")
-		return func(*OutputEnv) (Output, error) { return k, nil }, nil
+		return &OutputPlan{Open: func(*OutputEnv) (Output, error) { return k, nil }}, nil
 	}}
 }
 
@@ -96,8 +96,8 @@ func TestKindOpensNothing(t *testing.T) {
 func TestFailsAtStart(t *testing.T) {
 	k := &keeper{got: make(chan string, 1), does: true}
 	tries := 0
-	kinds := map[string]OutputKind{"keep": func(*URL, *Params) (func(*OutputEnv) (Output, error), error) {
-		return func(env *OutputEnv) (Output, error) {
+	kinds := map[string]OutputKind{"keep": func(*URL, *Params) (*OutputPlan, error) {
+		return &OutputPlan{Open: func(env *OutputEnv) (Output, error) {
 			if env.Identity == "" || env.Chunks == 0 || env.Bytes == 0 {
 				t.Errorf("%+v", env)
 			}
@@ -106,7 +106,7 @@ func TestFailsAtStart(t *testing.T) {
 			}
 			env.Failed(errors.New("nobody is there"), 0)
 			return nil, fmt.Errorf("not yet; %w", ErrReopen)
-		}, nil
+		}}, nil
 	}}
 	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("keep:a"), OutputKinds: kinds})
 	send(t, r.client(t), numbered("t", 0, 1))

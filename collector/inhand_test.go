@@ -37,14 +37,14 @@ func (d deadly) Submit(c *forward.Chunk, done func(Result)) {
 }
 
 // deadlyKind are outputs such as deadly:///path.
-func deadlyKind(u *URL, _ *Params) (func(*OutputEnv) (Output, error), error) {
-	return func(*OutputEnv) (Output, error) {
+func deadlyKind(u *URL, _ *Params) (*OutputPlan, error) {
+	return &OutputPlan{Open: func(*OutputEnv) (Output, error) {
 		o, err := output.NewFile(&output.FileConfig{Path: u.Path, Sync: true})
 		if err != nil {
 			return nil, err
 		}
 		return deadly{o.(output.Resumer)}, nil
-	}, nil
+	}}, nil
 }
 
 const deadlyChunks = 50

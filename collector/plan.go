@@ -4,6 +4,7 @@ package collector
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -64,10 +65,20 @@ var (
 )
 
 // OutputKind understands the URL of an output. It touches nothing yet, so that a mistake in one
-// URL is told before anything is opened. What it returns opens the output, each time that it has
-// to be opened. That fails for now, and the collector starts all the same, where the error wraps
-// ErrReopen.
-type OutputKind func(u *URL, p *Params) (open func(*OutputEnv) (Output, error), err error)
+// URL is told before anything is opened.
+type OutputKind func(u *URL, p *Params) (*OutputPlan, error)
+
+// An OutputPlan is the URL of an output of another package that was understood.
+type OutputPlan struct {
+	// Open opens the output, each time that it has to be opened. That fails for now, and the
+	// collector starts all the same, where the error wraps ErrReopen.
+	Open func(*OutputEnv) (Output, error)
+	// Reach looks whether the other side is there and would take events, without sending any, or
+	// leaving anything behind. Its error is all that is wrong. Nil: there is nothing to look at.
+	Reach func(ctx context.Context) error
+	// Transactional says that what Open returns is a [Transactional].
+	Transactional bool
+}
 
 // OutputEnv is what an output gets from the collector.
 type OutputEnv struct {
@@ -100,8 +111,10 @@ type plan struct {
 	file    bool
 	guard   bool // the output's code is not known
 	limit   limit
-	sifter  *step.Sifter // what it gets; nil: everything
-	check   func() error // whether it can ever work; nil: that is not known
+	sifter  *step.Sifter                    // what it gets; nil: everything
+	check   func() error                    // whether it can ever work; nil: that is not known
+	reach   func(ctx context.Context) error // whether it works now; nil: there is nothing to look at
+	whole   bool                            // it takes records of the journal whole: it keeps its position itself
 	open    func(p *pump) (Output, error)
 }
 
@@ -195,7 +208,7 @@ func (p *plan) own(u *urls.URL, params *urls.Params, c *Config) (path string, er
 	if err != nil {
 		return "", err
 	}
-	p.check = o.Check
+	p.check, p.reach = o.Check, o.Reach
 	p.place, p.opaque, p.file = o.Place, o.Opaque, u.Scheme == "file"
 	if !p.opaque {
 		p.wants = wantEntries
@@ -215,16 +228,20 @@ func (p *plan) own(u *urls.URL, params *urls.Params, c *Config) (path string, er
 
 // foreign plans an output of another package.
 func (p *plan) foreign(u *urls.URL, params *urls.Params, kind OutputKind) error {
-	open, err := kind(u, params)
+	plan, err := kind(u, params)
 	if err == nil {
 		err = params.Err()
 	}
-	if err == nil && open == nil {
+	if err == nil && (plan == nil || plan.Open == nil) {
 		err = fmt.Errorf("%s: its kind opens nothing", u)
 	}
+	if err != nil {
+		return err
+	}
+	p.reach, p.whole = plan.Reach, plan.Transactional
 	p.ids, p.wants, p.guard = true, wantEntries, true
 	p.open = func(pump *pump) (Output, error) {
-		out, err := open(&OutputEnv{
+		out, err := plan.Open(&OutputEnv{
 			Name: pump.name, Log: pump.reporter.log.With("output", pump.name),
 			Identity: pump.identity, Chunks: windowChunks, Bytes: pump.window,
 			Failed: func(err error, next time.Duration) { pump.fail(err, next) }, Works: pump.works,
@@ -234,7 +251,7 @@ func (p *plan) foreign(u *urls.URL, params *urls.Params, kind OutputKind) error 
 		}
 		return out, err
 	}
-	return err
+	return nil
 }
 
 // try looks whether an output can ever work, before anything is opened.

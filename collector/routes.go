@@ -5,6 +5,7 @@ package collector
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spillwaylog/spillway/internal/step"
@@ -23,6 +24,12 @@ type Names = step.Names
 // Values are fields and constants, of a [Step].
 type Values = step.Values
 
+// An Expression is a part of a condition that is more than comparisons with constants, compiled.
+type Expression = step.Expression
+
+// An ExpressionError is a mistake in the text of one, and where.
+type ExpressionError = step.Fault
+
 // A RouteError is what is wrong with a route, and where.
 type RouteError = step.Error
 
@@ -40,16 +47,36 @@ func planRoutes(c *Config, plans []plan) error {
 			errs = append(errs, &RouteError{At: -1, Text: fmt.Sprintf("routes lead to outputs by their names, and %s has none", url)})
 		}
 	}
-	routes, err := step.Read(c.Routes, names, 2*c.MaxEvent) // some room for what steps add
+	routes, err := step.Read(c.Routes, names, 2*c.MaxEvent, c.Expressions) // some room for what steps add
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return err
 	}
 	for i := range plans {
 		p := &plans[i]
-		if p.sifter = routes.For(p.name); p.sifter != nil && p.sifter.Steps() {
+		p.sifter = routes.For(p.name)
+		if p.whole && p.sifter != nil && p.sifter.Retags() {
+			errs = append(errs, c.retagged(p.name)...)
+		}
+		if p.sifter != nil && p.sifter.Steps() {
 			p.opaque = false
 			p.wants |= wantEntries
 		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// retagged are the steps that give events to an output a new tag, which it cannot take.
+func (c *Config) retagged(output string) (errs []error) {
+	for i := range c.Routes {
+		r := &c.Routes[i]
+		for j := range r.Do {
+			if r.Do[j].Tag != "" && slices.Contains(r.To, output) {
+				errs = append(errs, &RouteError{
+					Path: []any{i, "do", j, "tag"}, At: -1,
+					Text: fmt.Sprintf("the output %s keeps its position itself (exactly once), and takes records of the journal whole: there are no new tags for it", output),
+				})
+			}
+		}
+	}
+	return errs
 }

@@ -243,8 +243,8 @@ func TestInputDrains(t *testing.T) {
 func TestForeignInputNotRun(t *testing.T) {
 	f, _ := handed()
 	kinds := fakes(map[string]*fake{"a": f})
-	outputs := map[string]OutputKind{"away": func(*URL, *Params) (func(*OutputEnv) (Output, error), error) {
-		return func(*OutputEnv) (Output, error) { return nil, errors.New("missing") }, nil
+	outputs := map[string]OutputKind{"away": func(*URL, *Params) (*OutputPlan, error) {
+		return &OutputPlan{Open: func(*OutputEnv) (Output, error) { return nil, errors.New("missing") }}, nil
 	}}
 	for want, o := range map[string]*Config{
 		"missing":            {Inputs: Ends("fake:a"), Outputs: Ends("away:")},

@@ -91,14 +91,14 @@ type TailError = step.FilterError
 // ErrTails says that as many look as there may be.
 var ErrTails = fmt.Errorf("collector: %d tails are open already", mostTails)
 
-// CheckTail says what is wrong with options, without a collector. The error is a *TailError.
-func CheckTail(o *TailOptions) error {
-	_, _, err := o.read()
+// CheckTail says what is wrong with options, without a collector; expressions are as in Config. The error is a *TailError.
+func CheckTail(o *TailOptions, expressions func(text string) (*Expression, error)) error {
+	_, _, err := o.read(expressions)
 	return err
 }
 
-func (o *TailOptions) read() (f *step.Filter, rate int, err error) {
-	if f, err = step.ReadFilter(o.Tag, o.Where); err != nil {
+func (o *TailOptions) read(expressions func(text string) (*Expression, error)) (f *step.Filter, rate int, err error) {
+	if f, err = step.ReadFilter(o.Tag, o.Where, expressions); err != nil {
 		return nil, 0, err
 	}
 	if rate = cmp.Or(o.Rate, TailRate); rate < 1 || rate > MostTailRate {
@@ -109,7 +109,7 @@ func (o *TailOptions) read() (f *step.Filter, rate int, err error) {
 
 // Tail begins to look. Close the tail. The error is a *TailError, or ErrTails.
 func (c *Collector) Tail(o *TailOptions) (*Tail, error) {
-	filter, rate, err := o.read()
+	filter, rate, err := o.read(c.config.Expressions)
 	if err != nil {
 		return nil, err
 	}

@@ -56,8 +56,8 @@ func TestRefusedEvent(t *testing.T) {
 	c, err := library.Open(&library.Config{
 		Dir: data, Inputs: library.Ends("forward://127.0.0.1:0"), Outputs: []library.End{{Name: "shop", URL: "picky:here"}},
 		OutputKinds: map[string]library.OutputKind{
-			"picky": func(*library.URL, *library.Params) (func(*library.OutputEnv) (library.Output, error), error) {
-				return func(*library.OutputEnv) (library.Output, error) { return p, nil }, nil
+			"picky": func(*library.URL, *library.Params) (*library.OutputPlan, error) {
+				return &library.OutputPlan{Open: func(*library.OutputEnv) (library.Output, error) { return p, nil }}, nil
 			},
 		},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),

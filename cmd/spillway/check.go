@@ -3,9 +3,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -15,8 +18,9 @@ import (
 
 // checkCmd says whether serve would take a file.
 type checkCmd struct {
-	Config string `short:"c" help:"File of YAML, as serve -c takes it." placeholder:"FILE" type:"existingfile"`
-	Schema bool   `help:"Print a JSON Schema of such files instead, for editors that complete and check."`
+	Config  string `short:"c" help:"File of YAML, as serve -c takes it." placeholder:"FILE" type:"existingfile"`
+	Connect bool   `help:"Also look whether each output works now: connect to servers, try to write files. No event is sent." xor:"what"`
+	Schema  bool   `xor:"what" help:"Print a JSON Schema of such files instead, for editors that complete and check."`
 }
 
 // Run prints nothing when all is well.
@@ -37,9 +41,40 @@ func (c *checkCmd) Run(s *streams) error {
 	}
 	set, err := serve.setUp(nil)
 	if err == nil {
-		err = set.file.RunTests()
+		err = set.file.RunTests(set.collector.Expressions)
+	}
+	if err == nil && c.Connect {
+		err = set.reach(s.out)
 	}
 	return err
+}
+
+// reachFor is how long an output may take to answer.
+const reachFor = 15 * time.Second
+
+// reach looks whether the outputs work now, and says so, a line each.
+func (s *setup) reach(w io.Writer) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), reachFor, fmt.Errorf("in %v", reachFor))
+	defer cancel()
+	all, err := s.collector.Reach(ctx)
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for _, r := range all {
+		said := "ok"
+		if r.Err != nil {
+			said = strings.ReplaceAll(s.file.Hide(r.Err.Error()), "\n", "; ")
+			failed++
+		}
+		if _, err := fmt.Fprintf(w, "%s: %s\n", r.Output, said); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d outputs do not work now", failed, len(all))
+	}
+	return nil
 }
 
 // configCmd prints what serve would do with a file.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spillwaylog/spillway/cmd/internal/admin"
 	"github.com/spillwaylog/spillway/cmd/internal/config"
+	"github.com/spillwaylog/spillway/cmd/internal/expression"
 	"github.com/spillwaylog/spillway/cmd/internal/kafka"
 	"github.com/spillwaylog/spillway/cmd/internal/syslog"
 	"github.com/spillwaylog/spillway/collector"
@@ -65,6 +66,7 @@ func (s *setup) plan() (err error) {
 	s.collector = collector.Config{
 		InputKinds:    syslog.Kinds,
 		OutputKinds:   map[string]collector.OutputKind{"kafka": kafka.Kind},
+		Expressions:   expression.Compile,
 		Dir:           c.Data,
 		Ack:           collector.Ack(c.Ack),
 		JournalBytes:  int64(c.JournalSize),

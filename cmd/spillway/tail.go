@@ -18,6 +18,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/spillwaylog/spillway/cmd/internal/config"
+	"github.com/spillwaylog/spillway/cmd/internal/expression"
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/lines"
@@ -68,7 +69,7 @@ func (c *tailCmd) Run(ctx context.Context, s *streams) error {
 
 // check finds mistakes before anything is asked.
 func (c *tailCmd) check() error {
-	err := collector.CheckTail(&collector.TailOptions{Tag: c.Tag, Where: c.Where, Rate: c.Rate})
+	err := collector.CheckTail(&collector.TailOptions{Tag: c.Tag, Where: c.Where, Rate: c.Rate}, expression.Compile)
 	var wrong *collector.TailError
 	if !errors.As(err, &wrong) || wrong.At < 0 {
 		if err != nil {

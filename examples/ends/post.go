@@ -17,10 +17,10 @@ import (
 // postKind is an output that posts the events of a chunk as JSON lines:
 // http://host/path?timeout=5s. An answer of 4xx refuses them for good, but for 408 and 429; after
 // any other error they come again, in order, under the same key.
-func postKind(u *collector.URL, p *collector.Params) (func(*collector.OutputEnv) (collector.Output, error), error) {
+func postKind(u *collector.URL, p *collector.Params) (*collector.OutputPlan, error) {
 	client := &http.Client{Timeout: p.Duration("timeout", 10*time.Second)}
 	url := u.Scheme + ":" + u.Path
-	return func(env *collector.OutputEnv) (collector.Output, error) {
+	return &collector.OutputPlan{Open: func(env *collector.OutputEnv) (collector.Output, error) {
 		return collector.Serial(env, func(ctx context.Context, c *forward.Chunk) ([]collector.Rejected, error) {
 			body, err := jsonLines(c)
 			if err != nil {
@@ -46,7 +46,7 @@ func postKind(u *collector.URL, p *collector.Params) (func(*collector.OutputEnv)
 				return nil, err
 			}
 		}), nil
-	}, nil
+	}}, nil
 }
 
 func jsonLines(c *forward.Chunk) (lines []byte, err error) {

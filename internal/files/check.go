@@ -11,34 +11,53 @@ import (
 	"syscall"
 )
 
-// Check looks whether files can be made under a path with placeholders, as far as the path is known
-// before the first line: its directories up to the first placeholder, and the file itself where
-// there is none. It returns what waiting does not mend: a path that is wrong, a right that is
+// Check is Try, but returns only what waiting does not mend: a path that is wrong, a right that is
 // missing, a file system that is read-only, something that is no regular file. A disk that is full
-// or fails is no error here, for it may get well. It leaves nothing behind.
+// or fails is no error here, for it may get well.
 func Check(path string, o *Options) error {
-	options, err := o.resolved()
+	try, err := trial(path, o)
 	if err != nil {
 		return err
 	}
-	p, err := parsePattern(path)
-	if err != nil {
-		return err
-	}
-	err = tryDir(p.base, options.DirMode, func() error {
-		if len(p.elements) == 1 && len(p.elements[0]) == 1 && p.elements[0][0].what == literal {
-			path := p.path(route{}, identity{})
-			if err := tryFile(path); err != nil || options.Shared != SharedLock {
-				return err
-			}
-			return tryFile(path + latchEnding)
-		}
-		return nil
-	})
-	if lasting(err) {
+	if err = try(); lasting(err) {
 		return err
 	}
 	return nil
+}
+
+// Try looks whether files can be made under a path with placeholders, as far as the path is known
+// before the first line: its directories up to the first placeholder, and the file itself where
+// there is none. It leaves nothing behind.
+func Try(path string, o *Options) error {
+	try, err := trial(path, o)
+	if err != nil {
+		return err
+	}
+	return try()
+}
+
+// trial returns what tries a path that can be one.
+func trial(path string, o *Options) (try func() error, err error) {
+	options, err := o.resolved()
+	if err != nil {
+		return nil, err
+	}
+	p, err := parsePattern(path)
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		return tryDir(p.base, options.DirMode, func() error {
+			if len(p.elements) == 1 && len(p.elements[0]) == 1 && p.elements[0][0].what == literal {
+				path := p.path(route{}, identity{})
+				if err := tryFile(path); err != nil || options.Shared != SharedLock {
+					return err
+				}
+				return tryFile(path + latchEnding)
+			}
+			return nil
+		})
+	}, nil
 }
 
 // lasting reports whether an error stays until somebody changes a path, a right or a mount.

@@ -148,7 +148,7 @@ func BenchmarkSieve(b *testing.B) {
 				return c
 			})
 			defer j.Close()
-			routes, err := step.Read(test.routes, []string{"o"}, 8<<20)
+			routes, err := step.Read(test.routes, []string{"o"}, 8<<20, nil)
 			must(b, err)
 			drain, ended := context.WithCancel(b.Context())
 			ended()

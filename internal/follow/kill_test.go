@@ -110,7 +110,7 @@ func childSifter(size int64) *step.Sifter {
 		{Match: "tag0"},
 		{Match: "tag1", To: []string{"o"}},
 		{Match: "**", To: []string{"o"}, Do: []step.Step{{Drop: "k == 6"}, {Tag: "kind{k|5}"}, {Remove: []string{"k"}}}},
-	}, []string{"o"}, 1<<20)
+	}, []string{"o"}, 1<<20, nil)
 	if err != nil {
 		panic(err)
 	}

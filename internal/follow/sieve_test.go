@@ -153,7 +153,7 @@ func sieved(t *testing.T, r *rand.Rand, kind string, open func(o *placedOffice) 
 	}
 	routes, err := step.Read([]step.Route{
 		{Match: "none.**"}, {Match: "all", To: []string{"o"}}, {Match: "**", To: []string{"o"}, Do: do, OnError: "letter"},
-	}, []string{"o"}, 1<<20)
+	}, []string{"o"}, 1<<20, nil)
 	must(t, err)
 	d := &disk{}
 	j := openJournal(t, t.TempDir(), d)
@@ -263,7 +263,7 @@ func sieved(t *testing.T, r *rand.Rand, kind string, open func(o *placedOffice) 
 // TestSieveBroken: where steps find that a long record in memory is none, what came before it is
 // kept, the rest is counted, the memory is let go of, and the next record comes.
 func TestSieveBroken(t *testing.T) {
-	routes, err := step.Read([]step.Route{{Match: "**", To: []string{"o"}, Do: []step.Step{{Drop: "k == 6"}}}}, []string{"o"}, 1<<20)
+	routes, err := step.Read([]step.Route{{Match: "**", To: []string{"o"}, Do: []step.Step{{Drop: "k == 6"}}}}, []string{"o"}, 1<<20, nil)
 	must(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		j := openJournal(t, t.TempDir(), &disk{})
@@ -297,7 +297,7 @@ func TestSieveBroken(t *testing.T) {
 
 // TestSieveRetags: an output that keeps its position itself takes no chunk in parts.
 func TestSieveRetags(t *testing.T) {
-	routes, err := step.Read([]step.Route{{Match: "**", To: []string{"o"}, Do: []step.Step{{Tag: "x"}}}}, []string{"o"}, 1<<20)
+	routes, err := step.Read([]step.Route{{Match: "**", To: []string{"o"}, Do: []step.Step{{Tag: "x"}}}}, []string{"o"}, 1<<20, nil)
 	must(t, err)
 	j := openJournal(t, t.TempDir(), &disk{})
 	defer j.Close()
@@ -316,7 +316,7 @@ func TestSieveRetags(t *testing.T) {
 func TestSieveGivenUp(t *testing.T) {
 	routes, err := step.Read([]step.Route{
 		{Match: "none"}, {Match: "all", To: []string{"o"}}, {Match: "**", To: []string{"o"}, Do: []step.Step{{Drop: "k == 6"}, {Tag: "x.{k}"}}, OnError: "letter"},
-	}, []string{"o"}, 1<<20)
+	}, []string{"o"}, 1<<20, nil)
 	must(t, err)
 	for _, reason := range []string{"", "behind"} {
 		synctest.Test(t, func(t *testing.T) {

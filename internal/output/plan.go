@@ -53,7 +53,8 @@ type Plan struct {
 	failures int         // that open the breaker; 0: the URL does not say
 	backoff  struct{ least, most time.Duration }
 	open     func(t *Trip) (Output, error)
-	check    func() error // nil: there is nothing to check
+	check    func() error                    // nil: there is nothing to check
+	reach    func(ctx context.Context) error // nil: there is nothing to reach
 }
 
 // Check looks whether the output can ever work, as far as that can be seen on this machine without
@@ -157,6 +158,7 @@ func (p *Plan) forward(u *urls.URL, q *urls.Params, o *Owner) error {
 		}
 		return NewForward(&c), nil
 	}
+	p.reach = func(ctx context.Context) error { return c.reachHosts(ctx, secrets) }
 	if err != nil {
 		return err
 	}
@@ -220,9 +222,11 @@ func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 		c.Trip = *t
 		return NewFile(&c)
 	}
-	p.check = func() error {
-		return files.Check(c.Path, &files.Options{FileMode: c.FileMode, DirMode: c.DirMode, Rotation: c.Rotate, Shared: c.Shared})
+	options := func() *files.Options {
+		return &files.Options{FileMode: c.FileMode, DirMode: c.DirMode, Rotation: c.Rotate, Shared: c.Shared}
 	}
+	p.check = func() error { return files.Check(c.Path, options()) }
+	p.reach = func(context.Context) error { return files.Try(c.Path, options()) }
 	if err := q.Err(); err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func BenchmarkSift(b *testing.B) {
 		b.Run(test.name, func(b *testing.B) {
 			const events = 1000
 			entries := tenFields(events)
-			r, err := Read([]Route{{Match: "app.**", Do: test.do, To: []string{"x"}}}, []string{"x"}, 8<<20)
+			r, err := Read([]Route{{Match: "app.**", Do: test.do, To: []string{"x"}}}, []string{"x"}, 8<<20, nil)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 // A condition is a tree whose leaves compare a field with constants. It is evaluated on the bytes
-// of the field, and allocates nothing.
+// of the field, and allocates nothing, but for what an expression does.
 type condition struct {
 	op       op
 	a, b     *condition // of and, or, not
@@ -19,6 +19,8 @@ type condition struct {
 	list     []constant
 	words    map[string]bool // of a long list of texts
 	pattern  *regexp.Regexp
+
+	expression *compiled
 }
 
 type op uint8
@@ -36,6 +38,7 @@ const (
 	opIn
 	opContains
 	opMatches
+	opExpression
 )
 
 // A constant is what a field is compared with.
@@ -64,6 +67,8 @@ func (c *condition) holds(e *event) bool {
 		return c.a.holds(e) || c.b.holds(e)
 	case opNot:
 		return !c.a.holds(e)
+	case opExpression:
+		return c.expression.holds(e)
 	}
 	if c.subject == nil {
 		return c.text(e, e.tag)

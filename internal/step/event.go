@@ -27,7 +27,8 @@ type event struct {
 	at    uint64 // where its record of the journal ends
 	index int    // in that record
 
-	most    int // bytes that it may have
+	most    int   // bytes that it may have
+	failed  error // of the condition that runs
 	scratch []byte
 	tags    map[string]string // made by steps, so that each is allocated once
 }

@@ -37,7 +37,7 @@ const mostFilter = 8 << 10
 
 // ReadFilter understands a pattern as that of Route.Match, and a condition as that of Step.Keep. An
 // empty text is everything. The error is a *FilterError.
-func ReadFilter(tag, where string) (*Filter, error) {
+func ReadFilter(tag, where string, compile Compiler) (*Filter, error) {
 	f := &Filter{takes: map[string]bool{}}
 	var err error
 	of, text := "tag", tag
@@ -47,7 +47,7 @@ func ReadFilter(tag, where string) (*Filter, error) {
 	if err == nil && len(tag) <= mostFilter {
 		of, text = "where", where
 		if len(where) <= mostFilter && where != "" {
-			f.where, err = parseCondition(where)
+			f.where, err = parseCondition(where, compile)
 		}
 	}
 	if len(text) > mostFilter {
@@ -57,8 +57,8 @@ func ReadFilter(tag, where string) (*Filter, error) {
 		return f, nil
 	}
 	wrong := &FilterError{Of: of, At: -1, Text: err.Error()}
-	if at := (*fault)(nil); errors.As(err, &at) {
-		wrong.At = at.at
+	if at := (*Fault)(nil); errors.As(err, &at) {
+		wrong.At = at.At
 	}
 	return nil, wrong
 }

@@ -33,7 +33,7 @@ func TestFilter(t *testing.T) {
 		{"", `level == "INFO" and tag == "x"`, "x", true, true},
 		{"", `level == "INFO" and tag == "x"`, "y", true, false},
 	} {
-		f, err := ReadFilter(tt.tag, tt.where)
+		f, err := ReadFilter(tt.tag, tt.where, nil)
 		if err != nil {
 			t.Fatalf("%q %q: %v", tt.tag, tt.where, err)
 		}
@@ -62,13 +62,13 @@ func TestFilter(t *testing.T) {
 		{"a", strings.Repeat("(", 1000), "where", -2, "nests too deep"},
 		{"a", strings.Repeat("a", mostFilter+1), "where", -1, "it may have 8192"},
 	} {
-		_, err := ReadFilter(tt.tag, tt.where)
+		_, err := ReadFilter(tt.tag, tt.where, nil)
 		var wrong *FilterError
 		if !errors.As(err, &wrong) || wrong.Of != tt.of || tt.at != -2 && wrong.At != tt.at || !strings.Contains(wrong.Error(), tt.text) {
 			t.Errorf("%.20q %.20q: %v", tt.tag, tt.where, err)
 		}
 	}
-	f, err := ReadFilter("app.**", "")
+	f, err := ReadFilter("app.**", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestFilter(t *testing.T) {
 }
 
 func BenchmarkFilter(b *testing.B) {
-	f, err := ReadFilter("app.*", `level == "ERROR"`)
+	f, err := ReadFilter("app.*", `level == "ERROR"`, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func FuzzFilter(f *testing.F) {
 	f.Add("{a,b}.**", `not (x in [1, "y"] or z matches "^a+$")`, "a", filtered("x", "y"))
 	f.Add("**a", `x = 1`, "", []byte{0x92, 0xff, 0xdf, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, tag, where, of string, entry []byte) {
-		f, err := ReadFilter(tag, where)
+		f, err := ReadFilter(tag, where, nil)
 		if err != nil {
 			var wrong *FilterError
 			text := map[string]string{"tag": tag, "where": where}

@@ -550,7 +550,7 @@ func (o *oracle) apply(t testing.TB, s *Step) (keep bool, err error) {
 	}
 	switch {
 	case s.Keep != "" || s.Drop != "":
-		c, err := parseCondition(s.Keep + s.Drop)
+		c, err := parseCondition(s.Keep+s.Drop, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -753,7 +753,7 @@ func FuzzSteps(f *testing.F) {
 		if do == nil {
 			return
 		}
-		r, err := Read([]Route{{Match: "**", Do: do, To: []string{"x"}}}, []string{"x"}, 1<<28)
+		r, err := Read([]Route{{Match: "**", Do: do, To: []string{"x"}}}, []string{"x"}, 1<<28, nil)
 		if err != nil {
 			t.Fatalf("%+v: %v", do, err)
 		}
@@ -825,13 +825,26 @@ func FuzzCondition(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		c, err := parseCondition(s)
+		compile := func(text string) (*Expression, error) {
+			if !strings.Contains(s, text) || text == "" {
+				t.Errorf("%q: %q is compiled", s, text)
+			}
+			if n := len(text); n%4 == 0 {
+				return nil, &Fault{At: n, Text: "no", Syntax: n%8 == 0}
+			}
+			return &Expression{Fields: [][]string{{"n"}, nil}, Holds: func(values []any) (bool, error) { return values[1] == "t", nil }}, nil
+		}
+		_, plain := parseCondition(s, nil)
+		c, err := parseCondition(s, compile)
+		if plain == nil && err != nil {
+			t.Errorf("%q: with expressions %v", s, err)
+		}
 		if err == nil {
 			_ = c.holds(&e)
 			return
 		}
-		var at *fault
-		if !errors.As(err, &at) || at.at < 0 || at.at > len(s) || at.text == "" {
+		var at *Fault
+		if !errors.As(err, &at) || at.At < 0 || at.At > len(s) || at.Text == "" {
 			t.Errorf("%q: %#v", s, err)
 		}
 	})

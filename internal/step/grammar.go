@@ -14,7 +14,8 @@ import (
 //
 //	or       = and { ("or" | "||") and }
 //	and      = not { ("and" | "&&") not }
-//	not      = ("not" | "!") not | "(" or ")" | leaf
+//	not      = ("not" | "!") not | "(" or ")" | operand
+//	operand  = leaf, or an expression, which is compiled elsewhere
 //	leaf     = field [ compare constant | ["not"] "in" "[" constant { "," constant } "]" |
 //	           ["not"] "contains" text | ["not"] "matches" text ]
 //	compare  = "==" | "!=" | "<" | "<=" | ">" | ">="
@@ -28,33 +29,35 @@ type parser struct {
 	from  int // of the token
 	token string
 	depth int
+
+	compile Compiler // nil: there are no expressions
 }
 
-// A fault is a mistake at a byte of a text.
-type fault struct {
-	at   int
-	text string
-}
-
-func (f *fault) Error() string { return f.text }
-
-func parseCondition(text string) (c *condition, err error) {
-	p := &parser{text: text}
-	defer func() {
-		if f, ok := recover().(*fault); ok { // the only panics are its own
-			c, err = nil, f
+// parseCondition reads a condition. What it does not understand is an expression, if there is a
+// compiler.
+func parseCondition(text string, compile Compiler) (*condition, error) {
+	p := &parser{text: text, compile: compile}
+	c, wrong := p.try(func(p *parser) *condition {
+		p.next()
+		c := p.or()
+		if p.token != "" {
+			p.fail("%s is not understood here", p.token)
 		}
-	}()
-	p.next()
-	c = p.or()
-	if p.token != "" {
-		p.fail("%s is not understood here", p.token)
+		return c
+	})
+	if wrong != nil {
+		return nil, wrong
 	}
 	return c, nil
 }
 
 func (p *parser) fail(format string, args ...any) {
-	panic(&fault{p.from, fmt.Sprintf(format, args...)})
+	panic(&Fault{At: p.from, Text: fmt.Sprintf(format, args...)})
+}
+
+// refuse fails where no expression could be meant either.
+func (p *parser) refuse(format string, args ...any) {
+	panic(&Fault{At: p.from, Text: fmt.Sprintf(format, args...), final: true})
 }
 
 // next goes to the next token; it is empty at the end.
@@ -86,7 +89,7 @@ func (p *parser) next() {
 		}
 		if n == 1 && strings.IndexByte("()[],<>!", c) < 0 {
 			if c == '=' {
-				p.fail("= is no comparison; == is")
+				p.refuse("= is no comparison; == is")
 			}
 			p.fail("%q is not understood here", c)
 		}
@@ -105,7 +108,7 @@ func (p *parser) quoted(rest string, quote byte) int {
 			return i + 1
 		}
 	}
-	p.fail("the text has no end: a %c is missing", quote)
+	p.refuse("the text has no end: a %c is missing", quote)
 	return 0
 }
 
@@ -116,7 +119,7 @@ func (p *parser) word(rest string) int {
 		case c == '`':
 			end := strings.IndexByte(rest[i+1:], '`')
 			if end < 0 {
-				p.fail("the name has no end: a ` is missing")
+				p.refuse("the name has no end: a ` is missing")
 			}
 			i += end + 1
 		case !isName(c) && c != '.' && c != '-' && (c < '0' || c > '9'):
@@ -134,9 +137,14 @@ func isName(c byte) bool {
 
 func (p *parser) or() *condition {
 	if p.depth++; p.depth > mostDepth {
-		p.fail("this nests too deep")
+		p.refuse("this nests too deep")
 	}
 	defer func() { p.depth-- }()
+	if p.compile != nil {
+		if end, weak := p.extent(false); weak {
+			return p.expression(end, nil)
+		}
+	}
 	c := p.and()
 	for p.token == "or" || p.token == "||" {
 		p.next()
@@ -156,7 +164,7 @@ func (p *parser) and() *condition {
 
 func (p *parser) not() *condition {
 	if p.depth++; p.depth > mostDepth {
-		p.fail("this nests too deep")
+		p.refuse("this nests too deep")
 	}
 	defer func() { p.depth-- }()
 	switch p.token {
@@ -164,6 +172,9 @@ func (p *parser) not() *condition {
 		p.next()
 		return &condition{op: opNot, a: p.not()}
 	case "(":
+		if p.compile != nil && !p.grouped() {
+			break
+		}
 		p.next()
 		c := p.or()
 		if p.token != ")" {
@@ -172,7 +183,7 @@ func (p *parser) not() *condition {
 		p.next()
 		return c
 	}
-	return p.leaf()
+	return p.operand()
 }
 
 // missing fails where something else is expected.
@@ -207,7 +218,7 @@ func (p *parser) leaf() *condition {
 	case p.token != "tag":
 		var err error
 		if c.subject, err = parsePath(p.token); err != nil {
-			p.fail("%v", err)
+			p.refuse("%v", err)
 		}
 	}
 	p.next()
@@ -223,7 +234,7 @@ func (p *parser) leaf() *condition {
 		p.next()
 		c.op, not = how.op, how.not
 		if c.constant = p.constant(); c.op != opEqual && c.constant.kind != isText && c.constant.kind != isNumber {
-			p.fail("only texts and numbers have an order")
+			p.refuse("only texts and numbers have an order")
 		}
 	case p.token == "in":
 		p.next()
@@ -238,7 +249,7 @@ func (p *parser) leaf() *condition {
 		var err error
 		if c.pattern, err = regexp.Compile(c.constant.text); err != nil {
 			p.from = at
-			p.fail("%v", err)
+			p.refuse("%v", err)
 		}
 	case c.subject == nil:
 		p.missing("a comparison of the tag")
@@ -263,7 +274,7 @@ func (p *parser) list(c *condition) {
 	texts := true
 	for {
 		if p.next(); p.token == "]" && len(c.list) == 0 {
-			p.fail("the list is empty")
+			p.refuse("the list is empty")
 		}
 		k := p.constant()
 		texts = texts && k.kind == isText
@@ -285,7 +296,10 @@ func (p *parser) list(c *condition) {
 }
 
 func (p *parser) wantsText() constant {
-	if p.token == "" || p.token[0] != '"' && p.token[0] != '\'' {
+	switch {
+	case p.token != "" && p.token[0] >= '0' && p.token[0] <= '9':
+		p.refuse("a text in quotes is missing before %s", p.token)
+	case p.token == "" || p.token[0] != '"' && p.token[0] != '\'':
 		p.missing("a text in quotes")
 	}
 	return p.constant()
@@ -302,15 +316,17 @@ func (p *parser) constant() (k constant) {
 	case token[0] == '"' || token[0] == '\'':
 		text, err := unquote(token)
 		if err != nil {
-			p.fail("%s: a backslash begins an escape that is none; \\\\ is a backslash", token)
+			p.refuse("%s: a backslash begins an escape that is none; \\\\ is a backslash", token)
 		}
 		k = constant{kind: isText, text: text}
 	case token[0] >= '0' && token[0] <= '9' || token[0] == '-' || token[0] == '+':
 		var ok bool
 		if k.figure, ok = parseFigure(token); !ok {
-			p.fail("%s is no number", token)
+			p.refuse("%s is no number", token)
 		}
 		k.kind = isNumber
+	case strings.ToUpper(token) == token && isName(token[0]):
+		p.refuse("%s is a field; a constant stands in quotes, \"%s\", and such a field in backquotes", token, token)
 	case isName(token[0]) || token[0] == '`':
 		p.fail("%s is a field; a field is compared with a constant, such as \"%s\"", token, token)
 	default:

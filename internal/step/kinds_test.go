@@ -205,7 +205,7 @@ func TestKindMistakes(t *testing.T) {
 		"routes[0].do[0].keep: the tag is a text":                              {Keep: "tag > 5"},
 		"routes[0].do[0].drop: the tag is a text":                              {Drop: `tag in ["a", 1]`},
 	} {
-		_, err := Read([]Route{{Match: "**", Do: []Step{s}, To: []string{"x"}}}, []string{"x"}, 1<<20)
+		_, err := Read([]Route{{Match: "**", Do: []Step{s}, To: []string{"x"}}}, []string{"x"}, 1<<20, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}

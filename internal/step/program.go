@@ -61,7 +61,12 @@ func (p *program) attempt(e *event) (keep bool, failed error) {
 		switch {
 		case p.skip[i]:
 		case a.holds != nil:
-			if a.holds(e) != a.keep {
+			holds := a.holds(e)
+			if err := e.failed; err != nil {
+				e.failed = nil
+				return true, fmt.Errorf("%s: %w", a.kind, err)
+			}
+			if holds != a.keep {
 				return false, nil
 			}
 		default:

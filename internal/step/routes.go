@@ -58,12 +58,15 @@ type Routes struct {
 	routes []Route
 	globs  []glob
 	most   int
+
+	compile Compiler
 }
 
 // Read understands routes. outputs are the names of those that there are, most is how large steps
-// may make an event. The error is all that is wrong, joined, each an *Error.
-func Read(routes []Route, outputs []string, most int64) (*Routes, error) {
-	r := &Routes{routes: routes, most: int(min(most, 1<<30))}
+// may make an event, compile is what compiles expressions; without it there are none. The error is
+// all that is wrong, joined, each an *Error.
+func Read(routes []Route, outputs []string, most int64, compile Compiler) (*Routes, error) {
+	r := &Routes{routes: routes, most: int(min(most, 1<<30)), compile: compile}
 	var errs []error
 	last := len(routes)
 	for i := range routes {
@@ -95,7 +98,7 @@ func (r *Routes) read(i int, outputs []string) (errs []error) {
 	}
 	r.globs = append(r.globs, g)
 	for j := range route.Do {
-		newAction(&route.Do[j], func(key []any, at int, text string) { fail(at, text, append([]any{"do", j}, key...)...) })
+		newAction(&route.Do[j], r.compile, func(key []any, at int, text string) { fail(at, text, append([]any{"do", j}, key...)...) })
 	}
 	for j, name := range route.To {
 		switch {
@@ -163,7 +166,7 @@ func spelled(do []Step) []byte {
 func (r *Routes) program(route *Route) *program {
 	p := &program{letters: route.OnError == OnErrorLetter, most: r.most, skip: make([]bool, len(route.Do))}
 	for j := range route.Do {
-		p.actions = append(p.actions, newAction(&route.Do[j], func([]any, int, string) {})) // Read has told of mistakes
+		p.actions = append(p.actions, newAction(&route.Do[j], r.compile, func([]any, int, string) {})) // Read has told of mistakes
 	}
 	return p
 }

@@ -57,7 +57,7 @@ type action struct {
 var strictKinds = []string{"keep", "drop", "sample", "mask", "remove", "hash", "redact"}
 
 // newAction understands a step. Mistakes go to fail, each with its key in the step.
-func newAction(s *Step, fail func(key []any, at int, text string)) (a action) {
+func newAction(s *Step, compile Compiler, fail func(key []any, at int, text string)) (a action) {
 	v := reflect.ValueOf(s).Elem()
 	var given []string
 	empty := false
@@ -79,8 +79,8 @@ func newAction(s *Step, fail func(key []any, at int, text string)) (a action) {
 	a.strict = slices.Contains(strictKinds, a.kind)
 	wrong := func(err error, key ...any) {
 		at := -1
-		if f := (*fault)(nil); errors.As(err, &f) {
-			at = f.at
+		if f := (*Fault)(nil); errors.As(err, &f) {
+			at = f.At
 		}
 		fail(append([]any{a.kind}, key...), at, err.Error())
 	}
@@ -89,7 +89,7 @@ func newAction(s *Step, fail func(key []any, at int, text string)) (a action) {
 	}
 	switch a.kind {
 	case "keep", "drop":
-		c, err := parseCondition(s.Keep + s.Drop)
+		c, err := parseCondition(s.Keep+s.Drop, compile)
 		if err != nil {
 			wrong(err)
 		}

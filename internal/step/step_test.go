@@ -33,7 +33,7 @@ func entryOf(t testing.TB, head []byte, text string) []byte {
 // sifterOf is that of one route with steps.
 func sifterOf(t testing.TB, onError string, do ...Step) *Sifter {
 	t.Helper()
-	r, err := Read([]Route{{Match: "**", Do: do, To: []string{"x"}, OnError: onError}}, []string{"x"}, 1<<20)
+	r, err := Read([]Route{{Match: "**", Do: do, To: []string{"x"}, OnError: onError}}, []string{"x"}, 1<<20, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +410,7 @@ func TestMark(t *testing.T) {
 	whole[1].Do[2].Set = Values{{"a", Values{{"b", []any{1.5, nil}}, {"c", 1}}}}
 	most := int64(1 << 20)
 	read := func(list []Route) *Sifter {
-		r, err := Read(list, []string{"x", "y"}, most)
+		r, err := Read(list, []string{"x", "y"}, most, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -462,7 +462,7 @@ func TestShares(t *testing.T) {
 		{Match: "a.b", To: []string{"y"}, Do: []Step{{Remove: []string{"x"}}}},
 		{Match: "drop.**"},
 		{Match: "**", To: []string{"x", "y", "z"}},
-	}, []string{"x", "y", "z"}, 1<<20)
+	}, []string{"x", "y", "z"}, 1<<20, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -471,7 +471,7 @@ func TestShares(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tag, got, want)
 		}
 	}
-	one, err := Read([]Route{{Match: "**", To: []string{"x"}}}, []string{"x"}, 1<<20)
+	one, err := Read([]Route{{Match: "**", To: []string{"x"}}}, []string{"x"}, 1<<20, nil)
 	if err != nil || one.For("x") != nil {
 		t.Errorf("one route without steps costs something: %v", err)
 	}

@@ -225,7 +225,7 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		if err := file.RunTests(); err != nil && strings.Contains(err.Error(), "HIDDEN-7") && !strings.Contains(text, "HIDDEN-7") {
+		if err := file.RunTests(nil); err != nil && strings.Contains(err.Error(), "HIDDEN-7") && !strings.Contains(text, "HIDDEN-7") {
 			t.Fatal(err)
 		}
 		printed := file.Print(&settings, file.Inputs, file.Outputs)

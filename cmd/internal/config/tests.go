@@ -33,13 +33,13 @@ type TestEvent struct {
 // testTime is the time of an event that says none.
 const testTime = "2026-01-01T00:00:00Z"
 
-// RunTests runs the tests of a file without mistakes.
-func (f *File) RunTests() error {
+// RunTests runs the tests of a file without mistakes. expressions is that of the collector.
+func (f *File) RunTests(expressions step.Compiler) error {
 	var names []string
 	for i := range f.Outputs {
 		names = append(names, f.Outputs[i].Name)
 	}
-	routes, err := step.Read(f.Routes, names, 64<<20)
+	routes, err := step.Read(f.Routes, names, 64<<20, expressions)
 	if err != nil {
 		return err
 	}

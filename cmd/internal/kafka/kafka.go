@@ -46,16 +46,19 @@ import (
 )
 
 // Kind is the collector.OutputKind of kafka:// URLs.
-func Kind(u *collector.URL, p *collector.Params) (func(*collector.OutputEnv) (collector.Output, error), error) {
+func Kind(u *collector.URL, p *collector.Params) (*collector.OutputPlan, error) {
 	s, err := read(u, p)
 	if err != nil {
 		return nil, err
 	}
+	plan := &collector.OutputPlan{Reach: s.reach, Transactional: s.once}
 	if s.once {
 		me := newProcess()
-		return func(env *collector.OutputEnv) (collector.Output, error) { return openOnce(s, env, me) }, nil
+		plan.Open = func(env *collector.OutputEnv) (collector.Output, error) { return openOnce(s, env, me) }
+	} else {
+		plan.Open = func(env *collector.OutputEnv) (collector.Output, error) { return open(s, env) }
 	}
-	return func(env *collector.OutputEnv) (collector.Output, error) { return open(s, env) }, nil
+	return plan, nil
 }
 
 // A producer is what both kinds of output have: a client, and records made of chunks.

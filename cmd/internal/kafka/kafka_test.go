@@ -73,8 +73,11 @@ func plan(text string) (func(*collector.OutputEnv) (collector.Output, error), er
 		return nil, err
 	}
 	p := u.Params()
-	open, err := Kind(u, p)
-	return open, errors.Join(err, p.Err())
+	plan, err := Kind(u, p)
+	if err = errors.Join(err, p.Err()); err != nil {
+		return nil, err
+	}
+	return plan.Open, nil
 }
 
 // health is what an output says of itself.

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package expression
+
+import (
+	"reflect"
+	"regexp"
+
+	"github.com/expr-lang/expr/ast"
+)
+
+// What a tree calls that nobody writes: operators as conditions have them, and what a turn of a
+// loop costs. No name that is written begins with a blank.
+const (
+	callTruth = " truth"
+	callValue = " value"
+)
+
+// A guard puts these calls into a tree whose types are known.
+type guard struct{ *names }
+
+// call replaces a node.
+func (g *guard) call(node *ast.Node, name string, arguments ...ast.Node) {
+	ast.Patch(node, &ast.CallNode{Callee: g.callee(name, *node), Arguments: arguments})
+}
+
+// callee is a function itself, which then need not be looked up.
+func (g *guard) callee(name string, at ast.Node) ast.Node {
+	do := &ast.ConstantNode{Value: g.typed[name]}
+	do.SetLocation(at.Location())
+	do.SetType(reflect.TypeOf(do.Value))
+	return do
+}
+
+// truth is walk for what is true or not: a value of another type is not true.
+func (g *guard) truth(node *ast.Node) {
+	kind := (*node).Type().Kind()
+	g.walk(node)
+	if kind == reflect.Interface {
+		g.call(node, callTruth, *node, &ast.IntegerNode{})
+	}
+}
+
+func (g *guard) walk(node *ast.Node) {
+	switch x := (*node).(type) {
+	case *ast.UnaryNode:
+		if x.Operator == "not" || x.Operator == "!" {
+			g.truth(&x.Node)
+		} else {
+			g.walk(&x.Node)
+		}
+	case *ast.BinaryNode:
+		g.binary(node, x)
+	case *ast.ChainNode:
+		g.walk(&x.Node)
+	case *ast.MemberNode:
+		g.walk(&x.Node)
+		g.walk(&x.Property)
+	case *ast.SliceNode:
+		g.all(&x.Node, &x.From, &x.To)
+	case *ast.CallNode:
+		if name := x.Callee.(*ast.IdentifierNode); g.typed[name.Value] != nil {
+			x.Callee = g.callee(name.Value, name)
+		}
+		for i := range x.Arguments {
+			g.walk(&x.Arguments[i])
+		}
+	case *ast.BuiltinNode:
+		g.walk(&x.Arguments[0])
+		body := &x.Arguments[1].(*ast.PredicateNode).Node
+		turn := callTruth
+		if x.Name == "map" {
+			turn = callValue
+		}
+		var n counter
+		ast.Walk(body, &n)
+		g.walk(body)
+		g.call(body, turn, *body, &ast.IntegerNode{Value: int(n)})
+	case *ast.VariableDeclaratorNode:
+		g.all(&x.Value, &x.Expr)
+	case *ast.ConditionalNode:
+		g.truth(&x.Cond)
+		g.all(&x.Exp1, &x.Exp2)
+	case *ast.ArrayNode:
+		for i := range x.Nodes {
+			g.walk(&x.Nodes[i])
+		}
+	}
+}
+
+func (g *guard) all(nodes ...*ast.Node) {
+	for _, node := range nodes {
+		if *node != nil {
+			g.walk(node)
+		}
+	}
+}
+
+func (g *guard) binary(node *ast.Node, x *ast.BinaryNode) {
+	switch x.Operator {
+	case "and", "&&", "or", "||":
+		g.truth(&x.Left)
+		g.truth(&x.Right)
+		return
+	case "matches":
+		pattern := regexp.MustCompile(x.Right.(*ast.StringNode).Value) // names has seen it
+		g.walk(&x.Left)
+		g.call(node, " matches", x.Left, &ast.ConstantNode{Value: pattern})
+		return
+	}
+	g.all(&x.Left, &x.Right)
+	switch x.Operator {
+	case "==", "<", "<=", ">", ">=", "in", "contains", "startsWith", "endsWith", "+":
+		g.call(node, " "+x.Operator, x.Left, x.Right)
+	case "!=":
+		g.call(node, " ==", x.Left, x.Right)
+		not := &ast.UnaryNode{Operator: "not", Node: *node}
+		not.SetLocation((*node).Location())
+		*node = not
+	}
+}
+
+// A counter counts nodes.
+type counter int
+
+// Visit counts one.
+func (c *counter) Visit(*ast.Node) { *c++ }
