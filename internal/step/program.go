@@ -60,11 +60,9 @@ func (p *program) attempt(e *event) (keep bool, failed error) {
 		p.now = i
 		switch {
 		case p.skip[i]:
-		case a.holds != nil:
-			if a.holds(e) != a.keep {
-				return false, nil
-			}
-		default:
+		case a.holds != nil && a.holds(e) != a.keep:
+			return false, nil
+		case a.do != nil:
 			err := a.do(e)
 			if err == nil {
 				err = e.settle()
