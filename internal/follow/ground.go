@@ -52,6 +52,8 @@ type ground struct {
 	inbox inbox
 	place
 	due
+
+	toldState bool // that the state of the cursor is not readable
 }
 
 // A limit is how far a follower may come.

@@ -109,6 +109,10 @@ func childSifter(size int64) *step.Sifter {
 	r, err := step.Read([]step.Route{
 		{Match: "tag0"},
 		{Match: "tag1", To: []string{"o"}},
+		{Match: "tag4", To: []string{"o"}, Do: []step.Step{
+			{Throttle: &step.Throttle{Events: 3, Per: time.Hour, By: []string{"k"}, Keys: 3}}, {Dedup: &step.Dedup{Window: time.Second, By: []string{"k"}, Keys: 2}},
+			{Remove: []string{"k"}},
+		}},
 		{Match: "**", To: []string{"o"}, Do: []step.Step{{Drop: "k == 6"}, {Tag: "kind{k|5}"}, {Remove: []string{"k"}}}},
 	}, []string{"o"}, 1<<20)
 	if err != nil {
@@ -120,12 +124,17 @@ func childSifter(size int64) *step.Sifter {
 // sifted is what belongs into which files.
 func sifted() map[string][]int {
 	want := map[string][]int{"tag0": nil}
+	throttled, alike := &lately{most: 3, limit: 3}, &lately{most: 2, limit: 1}
 	for i := range childChunks {
 		first, n := childChunk(i)
 		for k := first; k < first+n; k++ {
 			switch tag := i % childTags; {
 			case tag == 1:
 				want["tag1"] = append(want["tag1"], k)
+			case tag == 4:
+				if throttled.passes(kindOf(k)) && alike.passes(kindOf(k)) {
+					want["tag4"] = append(want["tag4"], k)
+				}
 			case tag > 1:
 				name := fmt.Sprint("kind", kindOf(k))
 				want[name] = append(want[name], k)
@@ -134,6 +143,25 @@ func sifted() map[string][]int {
 	}
 	want["kind6"] = nil
 	return want
+}
+
+// lately lets so many of a kind pass, until so many other kinds have come since the last one.
+type lately struct {
+	most, limit int
+	kinds       []int // the last one first
+	passed      map[int]int
+}
+
+func (l *lately) passes(kind int) bool {
+	before := map[int]int{}
+	l.kinds = append([]int{kind}, slices.DeleteFunc(l.kinds, func(k int) bool { return k == kind })...)
+	l.kinds = l.kinds[:min(len(l.kinds), l.most)]
+	for _, k := range l.kinds {
+		before[k] = l.passed[k]
+	}
+	l.passed = before
+	l.passed[kind]++
+	return l.passed[kind] <= l.limit
 }
 
 // appended is the number of the first chunk that is not in the journal: a cursor of its own holds

@@ -56,7 +56,8 @@ func (g *ground) pack(own []byte) []byte {
 func (g *ground) ownState() []byte {
 	_, state := g.cfg.Reader.Committed()
 	_, own, err := unpackState(state)
-	if err != nil {
+	if err != nil && !g.toldState {
+		g.toldState = true
 		g.cfg.Report(err)
 	}
 	return own
@@ -69,7 +70,8 @@ func (g *ground) recall() {
 	}
 	p, state := g.cfg.Reader.Committed()
 	steps, _, _ := unpackState(state) // ownState tells of an error
-	if err := g.cfg.Sift.Recall(steps, uint64(p)); err != nil {
+	if err := g.cfg.Sift.Recall(steps, uint64(p)); err != nil && !g.toldState {
+		g.toldState = true // it is the same until the next commit
 		g.cfg.Report(err)
 	}
 }
