@@ -5,6 +5,7 @@ package follow
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -309,6 +310,13 @@ func TestSieveStates(t *testing.T) {
 			})
 			drain, end := context.WithCancel(t.Context())
 			end()
+			must(t, f.Open(t.Context()))
+			must(t, o.save([]byte("new")))
+			_, state := f.cfg.Reader.Committed()
+			before, _, _ := unpackState([]byte(tt.state))
+			if steps, own, err := unpackState(state); err != nil || string(steps) != string(before) || string(own) != "new" {
+				t.Errorf("%s: a state that is saved leaves %q and %q, %v", name, steps, own, err)
+			}
 			must(t, f.Run(t.Context(), drain))
 			if !reflect.DeepEqual(told, tt.told) || o.resumed != tt.own || len(o.got) != 6 {
 				t.Errorf("%s: told %v, resumed with %q, got %v", name, told, o.resumed, o.got)
@@ -321,9 +329,11 @@ func TestSieveStates(t *testing.T) {
 type keeps struct {
 	office
 	resumed string
+	save    func([]byte) error
 }
 
-func (o *keeps) Resume(_ func([]byte) error, states ...[]byte) error {
+func (o *keeps) Resume(save func([]byte) error, states ...[]byte) error {
+	o.save = save
 	for _, s := range states {
 		o.resumed += string(s)
 	}
@@ -342,6 +352,64 @@ func FuzzUnpackState(f *testing.F) {
 		a, b, err := unpackState(packState(nil, steps, own))
 		if err != nil || string(a) != string(steps) || string(b) != string(own) {
 			t.Errorf("%q, %q: %q, %q, %v", steps, own, a, b, err)
+		}
+	})
+}
+
+// TestSieveRemembersGivenUp: what an output is too far behind for has been seen, once, also if it
+// is a dead letter only at the second try.
+func TestSieveRemembersGivenUp(t *testing.T) {
+	routes, err := step.Read([]step.Route{{Match: "**", To: []string{"o"}, Do: []step.Step{
+		{Throttle: &step.Throttle{Events: 2, Per: time.Hour, By: []string{"k"}}},
+	}}}, []string{"o"}, 1<<20)
+	must(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		j := openJournal(t, t.TempDir(), &disk{})
+		defer j.Close()
+		reader := openReader(t, j)
+		first := appendChunk(t, j, kinded("t", 0, 5)) // kinds 0 0 1 3 5
+		second := appendChunk(t, j, kinded("t", 0, 5))
+		last := appendChunk(t, j, kinded("t", 0, 12)) // and 1 5 2 0 6 5 5
+		syncAll(t, j)
+		o := &office{}
+		tries, opens := 0, 0
+		var told Counts
+		drain, end := context.WithCancel(t.Context())
+		f := New(&Config{
+			Reader: reader, Sift: routes.For("o"),
+			Open: func() (output.Output, error) {
+				if opens++; reader.Pos() < second {
+					return nil, fmt.Errorf("it is away: %w", output.ErrReopen)
+				}
+				return plainOffice{o}, nil
+			},
+			Behind: &Behind{Reason: "behind", Over: func(at journal.Position) func(journal.Position) bool {
+				if at >= second {
+					return nil
+				}
+				return func(at journal.Position) bool { return at >= second }
+			}},
+			Refuse: func(_ context.Context, all []Refused) error {
+				if tries++; tries < 3 {
+					return errors.New("the box is full")
+				}
+				if len(all) != 2 || all[0].Position != first || len(all[0].Entries) != 5 || len(all[1].Entries) != 3 {
+					t.Errorf("dead letters: %+v", all)
+				}
+				return nil
+			},
+			Passed: func(p journal.Position, n Counts) {
+				if told.add(&n); p >= last {
+					end()
+				}
+			},
+		})
+		must(t, f.Run(t.Context(), drain))
+		if want := []string{"t 7", "t 9"}; !slices.Equal(o.got, want) { // the first two of the kinds 2 and 6
+			t.Errorf("it got %v, want %v", o.got, want)
+		}
+		if told.Out != int64(len(o.got)) || told.Aside != 8 || told.Out+told.Aside+told.Filtered != 22 || tries != 3 || opens == 0 {
+			t.Errorf("%+v, %d tries", told, tries)
 		}
 	})
 }
