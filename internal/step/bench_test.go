@@ -12,6 +12,24 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
+// BenchmarkState is what a commit of the cursor costs more where a step knows as many keys as it does
+// without being told otherwise.
+func BenchmarkState(b *testing.B) {
+	s := sifterOf(b, "", Step{Dedup: &Dedup{Window: time.Hour, By: []string{"bytes"}}})
+	var out Sifted
+	if err := s.Sift(&out, "t", tenFields(usualKeys), 1, 0); err != nil {
+		b.Fatal(err)
+	}
+	record, _ := s.Learnt()
+	s.Settle(record)
+	var state []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		state = s.AppendState(state[:0])
+	}
+	b.ReportMetric(float64(len(state))/usualKeys, "bytes/key")
+}
+
 // tenFields is entries of records with ten fields, 450 bytes each. Every fourth is to be dropped.
 func tenFields(n int) []byte {
 	var b []byte
