@@ -38,14 +38,15 @@ var (
 //
 // The files of all inputs' credentials are read now. They are also read when they change. Of those
 // that are not good the old version stays in force, and the error says why. Connections whose key,
-// user or certificate is good no more are ended. The files of lookups are read before all else, also
-// for outputs that do not change; one that is not good is an error.
+// user or certificate is good no more are ended. The files of lookups are read before all else,
+// also for outputs that do not change; one that is not good is an error.
 //
 // An error says all that is wrong, and nothing was changed then but credentials and the tables of
 // lookups, which are a matter of their own: what was opened is closed, and what had to be ended
-// first, such as an input on the same port, is opened again. RemovedDrain counts from now on; any other setting that differs from the Config that the collector was opened
-// with is refused with ErrRestart. Zero values mean defaults in both. Log, Stdin, Stdout,
-// InputKinds and OutputKinds are the program's, no settings: those given to Open stay.
+// first, such as an input on the same port, is opened again. RemovedDrain counts from now on; any
+// other setting that differs from the Config that the collector was opened with is refused with
+// ErrRestart. Zero values mean defaults in both. Log, Stdin, Stdout, InputKinds and OutputKinds are
+// the program's, no settings: those given to Open stay.
 //
 // Apply may be called at any time, and by several at once. It returns when the new ends work; those
 // that were removed end meanwhile. It waits for outputs that have changed, or give up a file to

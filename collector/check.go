@@ -15,8 +15,8 @@ import (
 )
 
 // Check says what is wrong with a configuration, as far as that shows without a look at this
-// machine: nothing is opened, made or started, but the files of lookups are read. What is wrong with an end is an *EndError, and with
-// a route a *RouteError; all of these are there, joined.
+// machine: nothing is opened, made or started, but the files of lookups are read. What is wrong
+// with an end is an *EndError, and with a route a *RouteError; all of these are there, joined.
 func (c *Config) Check() error {
 	next, err := c.withDefaults()
 	if err != nil {

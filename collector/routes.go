@@ -28,7 +28,8 @@ type Values = step.Values
 // A RouteError is what is wrong with a route, and where.
 type RouteError = step.Error
 
-// planRoutes says of each plan what the output gets. The routes take the place of others, or of nil.
+// planRoutes says of each plan what the output gets. The routes take the place of others, or of
+// nil.
 func planRoutes(c *Config, plans []plan, before *step.Routes) (*step.Routes, error) {
 	if len(c.Routes) == 0 {
 		return nil, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// BenchmarkState is what a commit of the cursor costs more where a step knows as many keys as it does
-// without being told otherwise.
+// BenchmarkState is what a commit of the cursor costs more where a step knows as many keys as it
+// does without being told otherwise.
 func BenchmarkState(b *testing.B) {
 	s := sifterOf(b, "", Step{Dedup: &Dedup{Window: time.Hour, By: []string{"bytes"}}})
 	var out Sifted

@@ -30,8 +30,8 @@
 //     or is a dead letter. It is never made again without a step that takes something out.
 //   - An entry that no step changes comes out as the bytes that it was.
 //
-//   - Events with wrong times, or of more keys than a memory has room for, let more events pass, and
-//     never fewer.
+//   - An event that is let pass holds back only events of its key whose times are near its own. Where
+//     times are mixed, or keys are more than a memory has room for, more events pass.
 //
 // Not promised: that numbers and headers of what a step writes have the length that they had.
 package step

@@ -11,8 +11,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// A keyOf makes the key of an event: half of a SHA-256, so that nobody finds events of two keys that
-// are one.
+// A keyOf makes the key of an event: half of a SHA-256, so that nobody finds events of two keys
+// that are one.
 type keyOf struct {
 	by    []string
 	whole bool // all of the event but its time
@@ -66,8 +66,8 @@ func (k *keyOf) text(s string) {
 	k.room = append(binary.AppendUvarint(k.room, uint64(len(s))), s...)
 }
 
-// writeFields writes all fields, in their order. It is the same for an event that steps have written
-// anew.
+// writeFields writes all fields, in their order. It is the same for an event that steps have
+// written anew.
 func (e *event) writeFields(w hash.Hash) {
 	if !e.dirty {
 		_, fields, _ := isMap(e.raw[len(e.head):])

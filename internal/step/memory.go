@@ -13,10 +13,11 @@ import (
 //	key ─► cells ─► known ┬ two spans: begun by an event, so many let pass
 //	                      └ how many were left out that nobody was told
 //
-// An event belongs to a span if it is less than its length away from the event that began it, before
-// or behind. A key has two of them, the one used last first: of two senders with different clocks
-// each has its own, and late events have that which is over. A third one takes the place of the
-// one used before the last: so a time that is wrong lets more events pass, and never fewer.
+// An event belongs to a span if it is less than its length away from the event that began it,
+// before or behind. A key has two of them, the one used last first: of two senders with different
+// clocks each has its own, and late events have that which is over. A third one takes the place of
+// the one used before the last: then more events pass than should. A time that is wrong holds back
+// no events but those near it.
 //
 // The keys used last are known, up to a number; the one that was not used for longest makes room.
 //

@@ -204,8 +204,8 @@ func FuzzMemory(f *testing.F) {
 	})
 }
 
-// FuzzRecall: no state makes steps do more than refuse it. One that they take is the same when it is
-// written again and read.
+// FuzzRecall: no state makes steps do more than refuse it. One that they take is the same when it
+// is written again and read.
 func FuzzRecall(f *testing.F) {
 	open := func() *Sifter {
 		r, err := Read([]Route{{Match: "**", Do: []Step{

@@ -27,8 +27,8 @@ type Dedup struct {
 	Keys   int64         `help:"How many events are known; 4096 without it."`
 }
 
-// Bounds of the keys that a step knows, and that all steps of an output know: each takes some 200
-// bytes of memory, and 30 of the state that is written with the cursor.
+// Bounds of the keys that a step knows, and that all steps of an output know: each takes some 150
+// bytes of memory, and 29 of the state that is written with the cursor.
 const (
 	usualKeys     = 1 << 12
 	mostKeys      = 1 << 16

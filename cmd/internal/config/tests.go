@@ -127,8 +127,8 @@ type outcome struct {
 	record map[string]any
 }
 
-// sifted runs an event, which is a record of the journal, through what leads to an output: nil if it
-// gets nothing. failed is why it is a dead letter.
+// sifted runs an event, which is a record of the journal, through what leads to an output: nil if
+// it gets nothing. failed is why it is a dead letter.
 func sifted(s *step.Sifter, tag string, entry []byte, at uint64) (got *outcome, failed string, err error) {
 	if s != nil {
 		var out step.Sifted
