@@ -41,7 +41,6 @@ type core struct {
 	pairs  int                // of prefix
 	unique record.Keys        // of prefix: fields of these names from elsewhere take their place
 	looks  bool               // leveled events may have such fields that are no attributes of the call
-	last   bool               // Options.LastWins
 
 	level        *slog.LevelVar
 	keep         *slog.LevelVar
@@ -82,7 +81,6 @@ func newCore(o *Options, place string) *Logger {
 		sampler:      newSampler(o.Sample),
 		exit:         o.Exit,
 		lastWords:    lastWords,
-		last:         o.LastWins,
 		lineMax:      max(min(maxLine, o.MaxEvent/2), 1),
 		troubles:     newTroubles(o.Diagnostics, place),
 	}
@@ -90,7 +88,7 @@ func newCore(o *Options, place string) *Logger {
 		c.heads[i] = c.appendHead(nil, LevelTrace+slog.Level(i*apart))
 	}
 	c.encoders.New = func() any { return &encoder{buf: make([]byte, 0, 1024)} }
-	l := (&Logger{c: c, level: c.level}).With(o.fields()...)
+	l := (&Logger{c: c, level: c.level, scope: scope{lastWins: o.LastWins}}).With(o.fields()...)
 	c.prefix, c.pairs, c.unique = l.prefix, l.pairs, record.KeysOf(l.prefix)
 	c.looks = c.replace != nil || c.contextAttrs != nil ||
 		c.unique.HasAny([]slog.Attr{{Key: slog.LevelKey}, {Key: slog.MessageKey}, {Key: slog.SourceKey}})

@@ -21,7 +21,7 @@ func planDestination(text string, o *Options) (*output.Plan, error) {
 	}
 	p, err := output.Read(u, &output.Owner{
 		Stdout: os.Stdout, Stderr: os.Stderr, Dial: o.Dial,
-		Values:   credentials.Values{TLS: o.TLS, SharedKey: o.SharedKey, Username: o.Username, Password: o.Password},
+		Values:   credentials.Values{TLS: o.TLS, Login: o.Login},
 		OmitZero: true, Prompt: true,
 	})
 	if err != nil {

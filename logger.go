@@ -6,11 +6,9 @@ import (
 	"context"
 	"log/slog"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/record"
-	"github.com/spillwaylog/spillway/msgpack"
 	"github.com/spillwaylog/spillway/ring"
 )
 
@@ -24,19 +22,7 @@ import (
 type Logger struct {
 	c     *core          // shared by all that With made of one logger; nil: does nothing
 	level *slog.LevelVar // that of c; nil with it
-
-	prefix   []byte   // the default fields and those of With, encoded, with the groups that are open
-	defaults int      // bytes of prefix that are default fields
-	pairs    int      // of the record itself in prefix
-	opened   []group  // the groups in prefix that are open, from outside in
-	pending  []string // the names of groups that are open and have no attribute yet, from outside in
-	groups   []string // the names of all open groups
-}
-
-// A group is an open group that has attributes.
-type group struct {
-	at    int // where its header is in prefix
-	pairs int // how many it has so far
+	scope
 }
 
 // Discard returns a logger that does nothing.
@@ -173,58 +159,9 @@ func (l *Logger) With(attrs ...slog.Attr) *Logger {
 		return l
 	}
 	m := *l
-	m.prefix = slices.Clone(l.prefix)
-	m.opened = slices.Clone(l.opened)
-	m.pending = nil
-	for _, name := range l.pending {
-		m.add(1)
-		m.prefix = msgpack.AppendString(m.prefix, name)
-		var g group
-		m.prefix, g.at = record.BeginMap(m.prefix, wide)
-		m.opened = append(m.opened, g)
-	}
-	m.add(n)
-	m.prefix = append(m.prefix, b...)
-	for i, g := range slices.Backward(m.opened) { // from inside out: a header that grows moves what is behind it
-		before := len(m.prefix)
-		m.prefix = record.EndMap(m.prefix, g.at, g.pairs)
-		for inner := i + 1; inner < len(m.opened); inner++ {
-			m.opened[inner].at += len(m.prefix) - before
-		}
-	}
-	m.giveWay()
-	m.prefix = slices.Clip(m.prefix)
+	m.scope = l.with(b, n)
 	return &m
 }
-
-// giveWay takes default fields out of the prefix that have the name of a later one.
-func (l *Logger) giveWay() {
-	var dropped int
-	before := len(l.prefix)
-	l.prefix, dropped = record.DropShadowed(l.prefix, 0, l.defaults)
-	if dropped == 0 {
-		return
-	}
-	gone := before - len(l.prefix)
-	l.defaults -= gone
-	l.pairs -= dropped
-	for i := range l.opened {
-		l.opened[i].at -= gone
-	}
-}
-
-// add counts pairs that are about to be appended to the prefix.
-func (l *Logger) add(n int) {
-	if k := len(l.opened); k > 0 {
-		l.opened[k-1].pairs += n
-	} else {
-		l.pairs += n
-	}
-}
-
-// maxGroups is the most groups that are open at once: they count against the depth of a record that
-// a receiver reads, beside the 100 levels of a value.
-const maxGroups = 20
 
 // WithGroup returns a logger whose later attributes, those of calls and of With, lie in a group: a
 // map under this name. A group without attributes is left out; the empty name is no group, nor is
@@ -234,8 +171,7 @@ func (l *Logger) WithGroup(name string) *Logger {
 		return l
 	}
 	m := *l
-	m.pending = append(slices.Clip(l.pending), name)
-	m.groups = append(slices.Clip(l.groups), name)
+	m.scope = l.within(name)
 	return &m
 }
 

@@ -106,14 +106,11 @@ type Options struct {
 	// URL says (ca, cert, key, server_name), or with the authorities of the system. It is cloned;
 	// the name of the server is the host's, unless ServerName says another one.
 	TLS *tls.Config
-	// SharedKey is what Forward servers and their clients know, who log in with it; Username and
-	// Password are for servers that want these too. The URL can name files and variables instead
-	// (shared_key_file, shared_key_env, username, password_file, password_env), which are read
-	// again when they change; it is an error to give both. None of them is part of what a ring or
-	// spill is found again by.
-	SharedKey string
-	Username  string
-	Password  string
+	// Login is how connections log in at Forward servers that ask for it. nil: as the URL says, by
+	// files and variables (shared_key_file, shared_key_env, username, password_file, password_env)
+	// that are read again when they change; it is an error to give both. It is copied, and no part
+	// of what a ring or spill is found again by.
+	Login *forward.Login
 
 	// Dial makes the connections to Forward servers, on which TLS and login then take place. nil: a
 	// net.Dialer, which asks the DNS each time.
@@ -126,20 +123,6 @@ type Options struct {
 	// Exit is what Fatal ends the process with. Default os.Exit.
 	Exit func(code int)
 }
-
-// Format writes the options without their secrets, whatever the verb.
-func (o Options) Format(f fmt.State, verb rune) {
-	type options Options
-	for _, secret := range []*string{&o.SharedKey, &o.Password} {
-		if *secret != "" {
-			*secret = "***"
-		}
-	}
-	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), options(o)) // f keeps its error
-}
-
-// LogValue returns what Format writes.
-func (o Options) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", o)) }
 
 // Overflow is what happens to events when ring and spill are full.
 type Overflow = mover.Overflow

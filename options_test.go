@@ -20,20 +20,20 @@ import (
 )
 
 func TestOptionsHideSecrets(t *testing.T) {
-	o := Options{Tag: "seen", SharedKey: "topsecret1", Username: "web", Password: "topsecret2", TLS: &tls.Config{ServerName: "x"}}
+	o := Options{Tag: "seen", Login: &forward.Login{SharedKey: "topsecret1", Username: "web", Password: "topsecret2"}, TLS: &tls.Config{ServerName: "x"}}
 	var logged bytes.Buffer
 	slog.New(slog.NewTextHandler(&logged, nil)).Info("m", "o", o, "p", &o)
 	for _, text := range []string{
-		fmt.Sprint(o), fmt.Sprint(&o), fmt.Sprintf("%v %+v %#v %s %q %x", o, o, o, o, o, o), fmt.Sprintf("%+v", struct{ O *Options }{&o}), logged.String(),
+		fmt.Sprint(o), fmt.Sprint(&o), fmt.Sprintf("%v %+v %#v", o, o, o), fmt.Sprintf("%+v", struct{ O *Options }{&o}), logged.String(),
 	} {
 		if strings.Contains(text, "topsecret") || strings.Contains(text, fmt.Sprintf("%x", "topsecret")) {
 			t.Errorf("a secret is shown: %s", text)
 		}
 	}
-	if text := fmt.Sprintf("%+v", o); !strings.Contains(text, "Tag:seen") || !strings.Contains(text, "Username:web") {
+	if text := fmt.Sprintf("%+v", o); !strings.Contains(text, "Tag:seen") || !strings.Contains(text, `Username: "web"`) {
 		t.Error(text)
 	}
-	if o.SharedKey != "topsecret1" || o.Password != "topsecret2" {
+	if o.Login.SharedKey != "topsecret1" || o.Login.Password != "topsecret2" {
 		t.Error("the options have changed")
 	}
 }
@@ -46,15 +46,15 @@ func TestSecureOptions(t *testing.T) {
 		o    Options
 		want string // what the error has in it, or the place
 	}{
-		{"forward://h", Options{SharedKey: "topsecret"}, "forward://h:24224"},
+		{"forward://h", Options{Login: &forward.Login{SharedKey: "topsecret"}}, "forward://h:24224"},
 		{"forward://h?shared_key_file=a", Options{}, "forward://h:24224"},
-		{"forward+tls://h?ca=ca&shared_key_env=A", Options{Username: "u", Password: "topsecret"}, "forward+tls://h:24224"},
+		{"forward+tls://h?ca=ca&shared_key_env=A", Options{Login: &forward.Login{Username: "u", Password: "topsecret"}}, "forward+tls://h:24224"},
 		{"forward+tls://h", Options{TLS: &tls.Config{}}, "forward+tls://h:24224"},
 		{"forward+tls://h?ca=ca", Options{TLS: &tls.Config{}}, "Options.TLS says all of TLS"},
 		{"forward://h", Options{TLS: &tls.Config{}}, "Options.TLS belongs to forward+tls://"},
-		{"forward://h?shared_key_file=a", Options{SharedKey: "topsecret"}, "Options.SharedKey and shared_key_file="},
-		{"forward://h", Options{SharedKey: "topsecret", Password: "topsecret"}, "a user has a name and a password"},
-		{"stdout:", Options{SharedKey: "topsecret"}, "belong to Forward servers"},
+		{"forward://h?shared_key_file=a", Options{Login: &forward.Login{SharedKey: "topsecret"}}, "Options.Login.SharedKey and shared_key_file="},
+		{"forward://h", Options{Login: &forward.Login{SharedKey: "topsecret", Password: "topsecret"}}, "a user has a name and a password"},
+		{"stdout:", Options{Login: &forward.Login{SharedKey: "topsecret"}}, "belong to Forward servers"},
 		{"file:///x", Options{TLS: &tls.Config{}}, "belong to Forward servers"},
 	} {
 		p, err := planDestination(tt.url, &tt.o)
@@ -95,8 +95,8 @@ func TestSecureDelivery(t *testing.T) {
 	}{
 		"files": {"?ca=" + ca.File + "&cert=" + ca.Client.Cert + "&key=" + ca.Client.Key + "&username=web&shared_key_file=" + file("key", "topsecret1\n") + "&password_file=" + file("pw", "topsecret2\n"), Options{}},
 		"values": {"?compress=gzip", Options{
-			TLS:       &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{ca.Client.TLS}, MinVersion: tls.VersionTLS12},
-			SharedKey: "topsecret1", Username: "web", Password: "topsecret2", Dial: dialTold(dialed),
+			TLS:   &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{ca.Client.TLS}, MinVersion: tls.VersionTLS12},
+			Login: &forward.Login{SharedKey: "topsecret1", Username: "web", Password: "topsecret2"}, Dial: dialTold(dialed),
 		}},
 	} {
 		o := tt.o
@@ -124,7 +124,7 @@ func TestSecureDelivery(t *testing.T) {
 	// Who is denied says so, with the server's name and without the key, and keeps what it has.
 	said := make(chan string, 100)
 	l, err := Open(url+"?ca="+ca.File+"&cert="+ca.Client.Cert+"&key="+ca.Client.Key, &Options{
-		Shm: noShm, SharedKey: "topsecret-wrong", Username: "web", Password: "topsecret2",
+		Shm: noShm, Login: &forward.Login{SharedKey: "topsecret-wrong", Username: "web", Password: "topsecret2"},
 		Diagnostics: func(err error) {
 			select {
 			case said <- err.Error():

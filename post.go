@@ -56,7 +56,7 @@ func (l *Logger) post(ctx context.Context, tag string, t int64, v any) error {
 	b := window.AppendPayload(e.buf[:0], tag)
 	at := len(b)
 	var err error
-	if len(l.prefix) == 0 && len(l.groups) == 0 && !c.last {
+	if len(l.prefix) == 0 && len(l.groups) == 0 && !l.lastWins {
 		b, err = record.AppendMap(b, v)
 	} else {
 		b, err = l.postInto(b, at, func(b []byte) ([]byte, error) { return record.AppendMap(b, v) })

@@ -135,6 +135,35 @@ func TestLineStreamMemory(t *testing.T) {
 	}
 }
 
+// TestLineStreamGivesBack: what a long line took is not held while the connection is silent.
+func TestLineStreamGivesBack(t *testing.T) {
+	l := lineInputOf(t, "stdin:?max_line=4MiB", 100<<20)
+	var got collected
+	silent := false
+	text := strings.Repeat("y", 3<<20) + "\nbehind\n" + "begun"
+	read := strings.NewReader(text)
+	err := newLineStream(l, "").run(t.Context(), readerFunc(func(p []byte) (int, error) {
+		n, err := read.Read(p)
+		if err != nil {
+			silent = true
+			if held := l.memory.held.Load(); held > streamLarge {
+				t.Errorf("%d bytes are held", held)
+			}
+		}
+		return n, err
+	}), &got)
+	if err != nil || !silent {
+		t.Fatal(err, silent)
+	}
+	if len(got.lines) != 3 || len(got.lines[0]) < 3<<20 || got.lines[2] != `lines {"message":"begun"}` {
+		t.Errorf("%d lines, %.100q", len(got.lines), got.lines)
+	}
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 // TestLinesBad: what is wrong with a line is told with its peer, and counted, and the lines around
 // it are whole.
 func TestLinesBad(t *testing.T) {

@@ -108,8 +108,11 @@ func (s *lineStream) store(ctx context.Context, sink Sink, now time.Time, end bo
 	filled := s.w == len(s.buf)
 	s.w = copy(s.buf, s.buf[s.r:s.w])
 	s.r = 0
-	if filled && len(s.buf) < streamLarge {
+	switch {
+	case filled && len(s.buf) < streamLarge:
 		s.grow()
+	case len(s.buf) > streamLarge && s.w <= streamLarge/2:
+		s.shrink()
 	}
 	return err
 }
@@ -130,6 +133,14 @@ func (s *lineStream) grow() bool {
 	s.held += n
 	s.buf = append(make([]byte, 0, 2*n), s.buf...)[:2*n]
 	return true
+}
+
+// shrink gives back the memory of a long line: a connection may be silent from now on.
+func (s *lineStream) shrink() {
+	n := len(s.buf) - streamLarge
+	s.buf = append(make([]byte, 0, streamLarge), s.buf[:s.w]...)[:streamLarge]
+	s.held -= n
+	s.in.memory.held.Add(-int64(n))
 }
 
 // take appends the entry of a line, unless it is blank, or the end of one that was cut.

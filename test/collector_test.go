@@ -23,6 +23,7 @@ import (
 // A setup is how a collector is started. Restarted with the same setup it goes on where it was.
 type setup struct {
 	bin    *program // nil: checked
+	config string   // a file that says all; empty: listen, to, data and args do
 	listen []string // URLs; nil: a free port of 127.0.0.1
 	to     []string // URLs
 	data   string
@@ -66,12 +67,17 @@ func launch(t testing.TB, s *setup) *collector {
 	if listen == nil {
 		listen = []string{"forward://127.0.0.1:0"}
 	}
-	args := []string{"serve", "--data", s.data}
-	for _, u := range listen {
-		args = append(args, "--listen", u)
-	}
-	for _, u := range s.to {
-		args = append(args, "--to", u)
+	args := []string{"serve"}
+	if s.config != "" {
+		args = append(args, "-c", s.config)
+	} else {
+		args = append(args, "--data", s.data)
+		for _, u := range listen {
+			args = append(args, "--listen", u)
+		}
+		for _, u := range s.to {
+			args = append(args, "--to", u)
+		}
 	}
 	args = append([]string{bin.build(t)}, append(args, s.args...)...)
 	if s.files > 0 {

@@ -430,7 +430,7 @@ func TestSecureLogger(t *testing.T) {
 	root := &tls.Config{RootCAs: v.ca.Pool, MinVersion: tls.VersionTLS12}
 	byFiles := h.open(v.url("forward+tls://"+addr+"?ca=@ca.pem&shared_key_file=@shared.key&username=web&password_file=@password&max_backoff=100ms"), spillway.Options{Tag: "files"})
 	byValues := h.open("forward+tls://"+addr+"?max_backoff=100ms&compress=zstd", spillway.Options{
-		Tag: "values", TLS: root, SharedKey: sharedKey, Username: "web", Password: password,
+		Tag: "values", TLS: root, Login: &forward.Login{SharedKey: sharedKey, Username: "web", Password: password},
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -463,7 +463,7 @@ func TestSecureLogger(t *testing.T) {
 
 	// Who has the old key is refused, keeps what it has, and its heir with the new one ships it:
 	// secrets are no part of what a ring is found by.
-	late := h.open("forward+tls://"+addr, spillway.Options{Tag: "late", TLS: root, SharedKey: sharedKey, Username: "web", Password: password})
+	late := h.open("forward+tls://"+addr, spillway.Options{Tag: "late", TLS: root, Login: &forward.Login{SharedKey: sharedKey, Username: "web", Password: password}})
 	burst(late)
 	eventually(t, "the logger says that it is denied", func() bool { return h.said(addr, "shared key") })
 	short, cancelShort := context.WithTimeout(ctx, 100*time.Millisecond)
@@ -473,7 +473,7 @@ func TestSecureLogger(t *testing.T) {
 		t.Errorf("closing a logger that is denied: %v", err)
 	}
 	keepsQuiet(t, fmt.Sprintf("%v %+v", left, late.Stats()))
-	heir := h.open("forward+tls://"+addr, spillway.Options{Tag: "late", TLS: root, SharedKey: newKey, Username: "web", Password: password})
+	heir := h.open("forward+tls://"+addr, spillway.Options{Tag: "late", TLS: root, Login: &forward.Login{SharedKey: newKey, Username: "web", Password: password}})
 	must(t, heir.Flush(ctx))
 	closing(t, heir)
 	closing(t, byFiles)

@@ -112,7 +112,7 @@ func TestSoak(t *testing.T) {
 	l.loiter(ctx, "tcp", closed)
 	l.loiter(ctx, "unix", socket)
 	l.logger(ctx, "logger0", "forward://"+weathers[0].addr, &spillway.Options{}, seeds())
-	l.logger(ctx, "logger1", "forward+tls://"+weathers[3].addr, &spillway.Options{TLS: config, SharedKey: "secret"}, seeds())
+	l.logger(ctx, "logger1", "forward+tls://"+weathers[3].addr, &spillway.Options{TLS: config, Login: &forward.Login{SharedKey: "secret"}}, seeds())
 
 	// The first two thirds of the time the collector dies now and then; in the last one it lives.
 	begin := time.Now()

@@ -23,7 +23,8 @@ type Client struct {
 	emptyKey            bool
 	hostname, username  string
 	noKeepalive         bool
-	values              Values
+	given               Values
+	values              forward.Login // of given, or none
 
 	tls   *kept[*tls.Config]    // nil: no TLS
 	login *kept[*forward.Login] // nil: no handshake
@@ -32,8 +33,8 @@ type Client struct {
 // Values are what a program gives in code, where a URL names files. What is given here the URL must
 // not give, too.
 type Values struct {
-	TLS                           *tls.Config
-	SharedKey, Username, Password string
+	TLS   *tls.Config
+	Login *forward.Login // nil: none
 }
 
 // TLSNames are the parameters that make a TLS configuration.
@@ -43,15 +44,18 @@ var TLSNames = []string{"ca", "cert", "key", "server_name", "insecure"}
 func ReadClient(u *urls.URL, p *urls.Params, v *Values) (*Client, error) {
 	c := &Client{secure: u.Scheme == "forward+tls"}
 	if v != nil {
-		c.values = *v
+		c.given = *v
+		if v.Login != nil {
+			c.values = *v.Login
+		}
 	}
 	tlsErr := c.readTLS(u, p)
 	var keyErr, passwordErr error
 	c.sharedKey, keyErr = readSecret(u, p, "shared_key")
 	c.password, passwordErr = readSecret(u, p, "password")
-	c.emptyKey = p.Bool("empty_key", false)
+	c.emptyKey = p.Bool("empty_key", c.values.AllowEmptyKey && c.values.SharedKey == "")
 	c.username = p.String("username", "")
-	c.hostname = p.String("hostname", "")
+	c.hostname = p.String("hostname", c.values.Hostname)
 	c.noKeepalive = !p.Bool("keepalive", true)
 	if err := first(tlsErr, keyErr, passwordErr); err != nil {
 		return nil, err
@@ -60,11 +64,11 @@ func ReadClient(u *urls.URL, p *urls.Params, v *Values) (*Client, error) {
 	var e error
 	switch {
 	case c.values.SharedKey != "" && c.sharedKey.given():
-		e = u.Errorf("Options.SharedKey and shared_key_file= or shared_key_env= say the same thing: give one")
+		e = u.Errorf("Options.Login.SharedKey and shared_key_file= or shared_key_env= say the same thing: give one")
 	case c.values.Password != "" && c.password.given():
-		e = u.Errorf("Options.Password and password_file= or password_env= say the same thing: give one")
+		e = u.Errorf("Options.Login.Password and password_file= or password_env= say the same thing: give one")
 	case c.values.Username != "" && c.username != "":
-		e = u.Errorf("Options.Username and username= say the same thing: give one")
+		e = u.Errorf("Options.Login.Username and username= say the same thing: give one")
 	case c.emptyKey && hasKey:
 		e = u.Errorf("empty_key=true says that the shared key is empty, and another setting that it is not")
 	}
@@ -82,6 +86,8 @@ func ReadClient(u *urls.URL, p *urls.Params, v *Values) (*Client, error) {
 		e = u.Errorf("a user logs in in the handshake, which has a shared key, and there is none (empty_key=true makes a handshake with an empty one)")
 	case c.hostname != "" && !c.handshake():
 		e = u.Errorf("hostname= is sent in the handshake, which has a shared key, and there is none (empty_key=true makes a handshake with an empty one)")
+	case c.given.Login != nil && !c.handshake():
+		e = u.Errorf("Options.Login has no shared key, and the URL names none (AllowEmptyKey makes a handshake with an empty one)")
 	}
 	if e != nil {
 		return nil, e
@@ -91,7 +97,7 @@ func ReadClient(u *urls.URL, p *urls.Params, v *Values) (*Client, error) {
 
 func (c *Client) readTLS(u *urls.URL, p *urls.Params) error {
 	if !c.secure {
-		if c.values.TLS != nil {
+		if c.given.TLS != nil {
 			return u.Errorf("Options.TLS belongs to forward+tls://")
 		}
 		return refuse(u, TLSNames...)
@@ -100,7 +106,7 @@ func (c *Client) readTLS(u *urls.URL, p *urls.Params) error {
 	c.cert, c.key = filePath(p, "cert"), filePath(p, "key")
 	c.serverName = p.String("server_name", "")
 	c.insecure = p.Bool("insecure", false)
-	if c.values.TLS != nil {
+	if c.given.TLS != nil {
 		for _, name := range TLSNames {
 			if u.Has(name) {
 				return u.Errorf("Options.TLS says all of TLS, so %s= cannot: give one", name)
@@ -172,8 +178,8 @@ func (c *Client) NoKeepalive() bool { return c.noKeepalive }
 var errInsecure = errors.New("insecure=true: any server's certificate passes, so anybody on the way can read what is sent")
 
 func (c *Client) loadTLS(f *files) (*tls.Config, error) {
-	if c.values.TLS != nil {
-		return guarded(c.values.TLS), nil
+	if c.given.TLS != nil {
+		return guarded(c.given.TLS), nil
 	}
 	if c.insecure {
 		f.warn(errInsecure)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/testcert"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -37,22 +38,26 @@ func TestReadClient(t *testing.T) {
 		want   string
 	}{
 		{"forward://h", Values{}, ""},
-		{"forward://h", Values{SharedKey: "topsecret", Username: "u", Password: "topsecret"}, ""},
-		{"forward://h?username=u&shared_key_file=k", Values{Password: "topsecret"}, ""},
-		{"forward+tls://h", Values{TLS: secure, SharedKey: "topsecret"}, ""},
+		{"forward://h", Values{Login: &forward.Login{SharedKey: "topsecret", Username: "u", Password: "topsecret"}}, ""},
+		{"forward://h?username=u&shared_key_file=k", Values{Login: &forward.Login{Password: "topsecret"}}, ""},
+		{"forward+tls://h", Values{TLS: secure, Login: &forward.Login{SharedKey: "topsecret"}}, ""},
 		{"forward+tls://h?ca=ca&cert=c&key=k&server_name=n", Values{}, ""},
 		{"forward://h?empty_key=true&username=u&password_env=P", Values{}, ""},
 		{"forward://h", Values{TLS: secure}, "Options.TLS belongs to forward+tls://"},
 		{"forward+unix:///s?insecure=true", Values{}, `"insecure" belongs to TLS`},
 		{"forward+tls://h?server_name=n", Values{TLS: secure}, "Options.TLS says all of TLS, so server_name= cannot"},
 		{"forward+tls://h?key=k", Values{}, "one is missing"},
-		{"forward://h?shared_key_env=K", Values{SharedKey: "topsecret"}, "Options.SharedKey and shared_key_file="},
-		{"forward://h?shared_key_file=k&username=u&password_file=p", Values{Password: "topsecret"}, "Options.Password and password_file="},
-		{"forward://h?shared_key_file=k&username=u&password_file=p", Values{Username: "u"}, "Options.Username and username="},
-		{"forward://h?empty_key=true", Values{SharedKey: "topsecret"}, "says that the shared key is empty"},
-		{"forward://h", Values{Username: "u", SharedKey: "topsecret"}, "a user has a name and a password"},
-		{"forward://h", Values{Password: "topsecret", SharedKey: "topsecret"}, "a user has a name and a password"},
-		{"forward://h", Values{Username: "u", Password: "topsecret"}, "there is none"},
+		{"forward://h?shared_key_env=K", Values{Login: &forward.Login{SharedKey: "topsecret"}}, "Options.Login.SharedKey and shared_key_file="},
+		{"forward://h?shared_key_file=k&username=u&password_file=p", Values{Login: &forward.Login{Password: "topsecret"}}, "Options.Login.Password and password_file="},
+		{"forward://h?shared_key_file=k&username=u&password_file=p", Values{Login: &forward.Login{Username: "u"}}, "Options.Login.Username and username="},
+		{"forward://h?empty_key=true", Values{Login: &forward.Login{SharedKey: "topsecret"}}, "says that the shared key is empty"},
+		{"forward://h", Values{Login: &forward.Login{Username: "u", SharedKey: "topsecret"}}, "a user has a name and a password"},
+		{"forward://h", Values{Login: &forward.Login{Password: "topsecret", SharedKey: "topsecret"}}, "a user has a name and a password"},
+		{"forward://h", Values{Login: &forward.Login{Username: "u", Password: "topsecret"}}, "there is none"},
+		{"forward://h", Values{Login: &forward.Login{Hostname: "me"}}, "and there is none"},
+		{"forward://h", Values{Login: &forward.Login{}}, "Options.Login has no shared key"},
+		{"forward://h", Values{Login: &forward.Login{AllowEmptyKey: true}}, ""},
+		{"forward://h?shared_key_env=K", Values{Login: &forward.Login{AllowEmptyKey: true}}, "says that the shared key is empty"},
 	} {
 		if _, err := readClient(t, tt.url, &tt.values); !fits(err, tt.want) {
 			t.Errorf("%s: %v, want %s", tt.url, err, tt.want)
@@ -108,7 +113,7 @@ func TestClient(t *testing.T) {
 
 func TestClientValues(t *testing.T) {
 	given := &tls.Config{ServerName: "given"}
-	c, err := readClient(t, "forward+tls://h", &Values{TLS: given, SharedKey: "k", Username: "u", Password: "p"})
+	c, err := readClient(t, "forward+tls://h", &Values{TLS: given, Login: &forward.Login{SharedKey: "k", Username: "u", Password: "p"}})
 	if err != nil {
 		t.Fatal(err)
 	}

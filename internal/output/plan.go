@@ -39,8 +39,7 @@ type Owner struct {
 
 // given says whether the owner gives what only Forward servers can use.
 func (o *Owner) given() bool {
-	v := &o.Values
-	return v.TLS != nil || v.SharedKey != "" || v.Username != "" || v.Password != ""
+	return o.Values.TLS != nil || o.Values.Login != nil
 }
 
 // A Plan is the URL of an output that was understood. It has touched nothing yet.
@@ -96,7 +95,7 @@ func Read(u *urls.URL, o *Owner) (*Plan, error) {
 		return nil, u.Errorf("no output of this kind")
 	}
 	if o.given() && !strings.HasPrefix(u.Scheme, "forward") {
-		return nil, u.Errorf("Options.TLS, SharedKey, Username and Password belong to Forward servers")
+		return nil, u.Errorf("Options.TLS and Login belong to Forward servers")
 	}
 	p := &Plan{Place: u.Scheme + ":"}
 	q := o.Params

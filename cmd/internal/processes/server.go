@@ -24,7 +24,9 @@ const lastWords = "end"
 const patience = time.Minute
 
 // drain is the article's server: a thread for each connection, which reads and does no more. What
-// was read is kept in memory, and looked at after the time was taken.
+// was read is kept in memory, and looked at after the time was taken. Connections beyond the most
+// at once wait where they are not accepted yet: clients that connect for each line are faster than
+// this server, and would take all its descriptors.
 func drain(_ context.Context, s *session) error {
 	l, err := net.Listen("unix", filepath.Join(s.dir, socketName))
 	if err != nil {
@@ -35,13 +37,22 @@ func drain(_ context.Context, s *session) error {
 	var bad error
 	s.received = new(bytes.Buffer)
 	s.received.Grow(s.options.Processes * s.options.Lines * len(lineMark+lineWith+"123456\n"))
+	places := make(chan struct{}, s.options.Processes+256)
 	all.Go(func() {
 		for {
+			places <- struct{}{}
 			c, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
 			if err != nil {
-				return // closed
+				mu.Lock()
+				bad = errors.Join(bad, err, l.Close())
+				mu.Unlock()
+				return
 			}
 			all.Go(func() {
+				defer func() { <-places }()
 				b, err := io.ReadAll(c)
 				mu.Lock()
 				defer mu.Unlock()
