@@ -124,6 +124,7 @@ type (
 )
 
 func (d plainDesk) Submit(c *forward.Chunk, done func(output.Result)) { d.submit(nil, c, false, done) }
+
 func (d stateDesk) Submit(c *forward.Chunk, done func(output.Result)) { d.submit(nil, c, true, done) }
 func (d tokenDesk) Submit(*forward.Chunk, func(output.Result))        { panic("it has a place") }
 
@@ -318,7 +319,7 @@ func TestSieveStates(t *testing.T) {
 				t.Errorf("%s: a state that is saved leaves %q and %q, %v", name, steps, own, err)
 			}
 			must(t, f.Run(t.Context(), drain))
-			if !reflect.DeepEqual(told, tt.told) || o.resumed != tt.own || len(o.got) != 6 {
+			if !slices.EqualFunc(told, tt.told, errors.Is) || o.resumed != tt.own || len(o.got) != 6 {
 				t.Errorf("%s: told %v, resumed with %q, got %v", name, told, o.resumed, o.got)
 			}
 		})

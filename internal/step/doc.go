@@ -29,7 +29,6 @@
 //   - A step that fails, or panics, loses nothing: the event is made again without it, and says so,
 //     or is a dead letter. It is never made again without a step that takes something out.
 //   - An entry that no step changes comes out as the bytes that it was.
-//
 //   - An event that is let pass holds back only events of its key whose times are near its own. Where
 //     times are mixed, or keys are more than a memory has room for, more events pass.
 //

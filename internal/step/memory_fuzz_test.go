@@ -130,19 +130,19 @@ func FuzzMemory(f *testing.F) {
 		for len(plan) >= 3 {
 			op, x, y := plan[0], plan[1], plan[2]
 			plan = plan[3:]
-			switch {
-			case op%16 == 0:
+			switch op % 16 {
+			case 0:
 				end, _ := s.Learnt()
 				ends[end] = d.clone()
 				index = 0
-			case op%16 == 1: // one of the records that are on their way is passed
+			case 1: // one of the records that are on their way is passed
 				if all := slices.Sorted(maps.Keys(ends)); len(all) > 0 {
 					end := all[int(x)%len(all)]
 					s.Settle(end)
 					kept = ends[end]
 					maps.DeleteFunc(ends, func(e uint64, _ *diary) bool { return e <= end })
 				}
-			case op%16 == 2:
+			case 2:
 				state := s.AppendState(nil)
 				if x%2 == 0 {
 					s = open()

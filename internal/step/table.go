@@ -120,7 +120,7 @@ func (o *tableOf) read(data []byte) (*rows, error) {
 	c := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
 	c.ReuseRecord = true
 	head, err := c.Read()
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = errors.New("it has no line with the names of its columns")
 	}
 	if err != nil {
@@ -134,7 +134,7 @@ func (o *tableOf) read(data []byte) (*rows, error) {
 	r := &rows{known: map[string]row{}}
 	for {
 		line, err := c.Read()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return r, nil
 		}
 		if err != nil {
