@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/spillwaylog/spillway/internal/codes"
+	"github.com/spillwaylog/spillway/internal/step"
 )
 
 // What an error of Apply may wrap.
@@ -38,14 +39,15 @@ var (
 //
 // The files of all inputs' credentials are read now. They are also read when they change. Of those
 // that are not good the old version stays in force, and the error says why. Connections whose key,
-// user or certificate is good no more are ended.
+// user or certificate is good no more are ended. The files of lookups are read before all else,
+// also for outputs that do not change; one that is not good is an error.
 //
-// An error says all that is wrong, and nothing was changed then but credentials, which are a matter
-// of their own: what was opened is closed, and what had to be ended first, such as an input on the
-// same port, is opened again. RemovedDrain
-// counts from now on; any other setting that differs from the Config that the collector was opened
-// with is refused with ErrRestart. Zero values mean defaults in both. Log, Stdin, Stdout,
-// Expressions, InputKinds and OutputKinds are the program's, no settings: those given to Open stay.
+// An error says all that is wrong, and nothing was changed then but credentials and the tables of
+// lookups, which are a matter of their own: what was opened is closed, and what had to be ended
+// first, such as an input on the same port, is opened again. RemovedDrain counts from now on; any
+// other setting that differs from the Config that the collector was opened with is refused with
+// ErrRestart. Zero values mean defaults in both. Log, Synced, Stdin, Stdout, Expressions, InputKinds
+// and OutputKinds are the program's, no settings: those given to Open stay.
 //
 // Apply may be called at any time, and by several at once. It returns when the new ends work; those
 // that were removed end meanwhile. It waits for outputs that have changed, or give up a file to
@@ -64,7 +66,7 @@ func (c *Collector) Apply(config *Config) error {
 	if err != nil {
 		return err
 	}
-	inputs, outputs, err := next.plan()
+	p, err := next.plan(c.routes.Load())
 	if err := errors.Join(now.differs(&next), err); err != nil {
 		return err
 	}
@@ -75,8 +77,8 @@ func (c *Collector) Apply(config *Config) error {
 	if over {
 		return errOver
 	}
-	ch := &change{c: c, next: &next}
-	ch.compare(inputs, outputs)
+	ch := &change{c: c, next: &next, routes: p.routes}
+	ch.compare(p.inputs, p.outputs)
 	if err := ch.check(); err != nil {
 		return err
 	}
@@ -146,9 +148,10 @@ func (c *Config) differs(next *Config) error {
 
 // A change is what an Apply is about to do. Each step adds what takes it back.
 type change struct {
-	c    *Collector
-	next *Config
-	undo []func()
+	c      *Collector
+	next   *Config
+	routes *step.Routes
+	undo   []func()
 
 	inputs     []inputPlan // that are new or have changed
 	goneInputs []*intake   // that are removed or have changed
@@ -272,5 +275,6 @@ func (g *change) swap() bool {
 	}
 	c.config.Inputs, c.config.Outputs, c.config.Routes = g.next.Inputs, g.next.Outputs, g.next.Routes
 	c.config.RemovedDrain = g.next.RemovedDrain
+	c.routes.Store(g.routes)
 	return true
 }

@@ -10,26 +10,37 @@ import (
 	"strings"
 
 	"github.com/spillwaylog/spillway/internal/output"
+	"github.com/spillwaylog/spillway/internal/step"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
 // Check says what is wrong with a configuration, as far as that shows without a look at this
-// machine: nothing is opened, made or started. What is wrong with an end is an *EndError, and with
-// a route a *RouteError; all of these are there, joined.
+// machine: nothing is opened, made or started, but the files of lookups are read. What is wrong
+// with an end is an *EndError, and with a route a *RouteError; all of these are there, joined.
 func (c *Config) Check() error {
 	next, err := c.withDefaults()
 	if err != nil {
 		return err
 	}
-	_, _, err = next.plan()
+	_, err = next.plan(nil)
 	return err
 }
 
-// plan understands all ends of a configuration with its defaults filled in.
-func (c *Config) plan() ([]inputPlan, []plan, error) {
-	inputs, inputErr := planInputs(c)
-	outputs, outputErr := planOutputs(c)
-	return inputs, outputs, errors.Join(inputErr, outputErr, planRoutes(c, outputs))
+// plans are all ends and routes of a configuration.
+type plans struct {
+	inputs  []inputPlan
+	outputs []plan
+	routes  *step.Routes // nil: there are none
+}
+
+// plan understands a configuration with its defaults filled in, which takes the place of one with
+// these routes, or of none.
+func (c *Config) plan(before *step.Routes) (p plans, err error) {
+	var inputErr, outputErr, routeErr error
+	p.inputs, inputErr = planInputs(c)
+	p.outputs, outputErr = planOutputs(c)
+	p.routes, routeErr = planRoutes(c, p.outputs, before)
+	return p, errors.Join(inputErr, outputErr, routeErr)
 }
 
 // An EndError is what is wrong with one end.

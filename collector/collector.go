@@ -11,12 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/follow"
 	"github.com/spillwaylog/spillway/internal/letters"
+	"github.com/spillwaylog/spillway/internal/step"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -40,6 +42,7 @@ type Collector struct {
 	stopTaking context.CancelFunc // see store
 	turn       follow.Turn        // of large events, of inputs and outputs
 	lineMemory *lineMemory        // of inputs of lines
+	routes     atomic.Pointer[step.Routes]
 
 	crew crew
 
@@ -69,10 +72,12 @@ func Open(config *Config) (*Collector, error) {
 const reserveBytes = 8 << 20
 
 func (c *Collector) open() error {
-	inputs, plans, err := c.config.plan()
+	p, err := c.config.plan(nil)
 	if err != nil {
 		return err
 	}
+	inputs, plans := p.inputs, p.outputs
+	c.routes.Store(p.routes)
 	for i := range plans {
 		if err := plans[i].try(c.config.Ack, c.config.Log); err != nil {
 			return err

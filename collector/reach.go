@@ -23,10 +23,11 @@ func (c *Config) Reach(ctx context.Context) ([]Reached, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, plans, err := next.plan()
+	planned, err := next.plan(nil)
 	if err != nil {
 		return nil, err
 	}
+	plans := planned.outputs
 	all := make([]Reached, len(plans))
 	answers := make([]chan error, len(plans))
 	for i := range plans {

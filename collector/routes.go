@@ -3,11 +3,14 @@
 package collector
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/step"
 )
 
@@ -33,10 +36,11 @@ type ExpressionError = step.Fault
 // A RouteError is what is wrong with a route, and where.
 type RouteError = step.Error
 
-// planRoutes says of each plan what the output gets.
-func planRoutes(c *Config, plans []plan) error {
+// planRoutes says of each plan what the output gets. The routes take the place of others, or of
+// nil.
+func planRoutes(c *Config, plans []plan, before *step.Routes) (*step.Routes, error) {
 	if len(c.Routes) == 0 {
-		return nil
+		return nil, nil
 	}
 	var names []string
 	var errs []error
@@ -47,9 +51,9 @@ func planRoutes(c *Config, plans []plan) error {
 			errs = append(errs, &RouteError{At: -1, Text: fmt.Sprintf("routes lead to outputs by their names, and %s has none", url)})
 		}
 	}
-	routes, err := step.Read(c.Routes, names, 2*c.MaxEvent, c.Expressions) // some room for what steps add
+	routes, err := step.ReadAfter(before, c.Routes, names, 2*c.MaxEvent, c.Expressions) // some room for what steps add
 	if err = errors.Join(append(errs, err)...); err != nil {
-		return err
+		return nil, err
 	}
 	for i := range plans {
 		p := &plans[i]
@@ -62,7 +66,10 @@ func planRoutes(c *Config, plans []plan) error {
 			p.wants |= wantEntries
 		}
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return routes, nil
 }
 
 // retagged are the steps that give events to an output a new tag, which it cannot take.
@@ -79,4 +86,23 @@ func (c *Config) retagged(output string) (errs []error) {
 		}
 	}
 	return errs
+}
+
+// tablesEvery is how often the files of lookups are looked at.
+const tablesEvery = 5 * time.Second
+
+// watchTables has lookups go by what is in their files until ctx is done.
+func (c *Collector) watchTables(ctx context.Context) {
+	tick := time.NewTicker(tablesEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := c.routes.Load().Refresh(); err != nil {
+				c.reporter.trouble(codes.TableTrouble, "lookup table", err)
+			}
+		}
+	}
 }

@@ -34,7 +34,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	defer stopHard()
 	defer beginDrain()
 
-	var others, counting sync.WaitGroup
+	var others, counting, tables sync.WaitGroup
 	others.Go(func() { c.reporter.run(background) })
 	others.Go(func() {
 		c.repeats.run(background, c.journal, func(err error) { c.reporter.trouble(codes.RepeatsTrouble, "repeats", err) })
@@ -45,6 +45,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		c.found.run(background, c.journal, func(err error) { c.reporter.trouble(codes.JournalTrouble, "journal", err) })
 	})
 	others.Go(func() { c.positions.run(background) })
+	tables.Go(func() { c.watchTables(background) })
 
 	c.start(ctx, &runs{inputs: inputs, hard: hard, drain: drain})
 	var serving sync.WaitGroup
@@ -103,6 +104,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	soon, cancelSoon := context.WithTimeout(context.Background(), time.Second)
 	defer cancelSoon()
 	finished(soon, &c.crew.leaving)
+	finished(soon, &tables) // their file system may hang
 	return errors.Join(err, c.Close())
 }
 

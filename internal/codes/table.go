@@ -121,6 +121,7 @@ const (
 	FileTwice         Code = "file-twice"
 	FileCrowd         Code = "file-crowd"
 	FileRotation      Code = "file-rotation"
+	TableTrouble      Code = "lookup-table"
 	KafkaThrottled    Code = "kafka-throttled"
 	KafkaUnsure       Code = "kafka-cursors-unsure"
 )

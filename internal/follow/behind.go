@@ -73,7 +73,7 @@ func (v *giver) giveUpOldest(ctx context.Context) {
 	if enough == nil {
 		return
 	}
-	err := v.cfg.Reader.SkipTo(v.committed)
+	err := v.back()
 	for more := true; more && err == nil && ctx.Err() == nil; {
 		more, err = v.giveSome(ctx, enough)
 	}
@@ -89,7 +89,7 @@ func (v *giver) giveUpOldest(ctx context.Context) {
 	v.failed++
 	v.not = time.Now().Add(wait)
 	v.care.fail(err, wait)
-	if err := v.cfg.Reader.SkipTo(v.committed); err != nil && v.opened.broken == nil {
+	if err := v.back(); err != nil && v.opened.broken == nil {
 		v.opened.broken = err
 	}
 }
@@ -146,6 +146,7 @@ func (v *giver) giveSome(ctx context.Context, enough func(journal.Position) bool
 		err = c.Parse(rec.Data)
 		if err == nil {
 			chunks, filtered, _, err = v.sieve.whole(rec.Pos, &c)
+			v.settle()
 		}
 		events := int64(c.Events) - filtered
 		switch {

@@ -61,11 +61,11 @@ func (m *committer) commit(ctx context.Context) error {
 func (m *committer) move(ctx context.Context) error {
 	// The output counts on this state from now on, so nothing may come between.
 	for {
-		state := m.state
+		own := m.state
 		if m.keep {
-			_, state = m.cfg.Reader.Committed()
+			own = m.ownState()
 		}
-		err := m.cfg.Reader.Commit(m.stop, state)
+		err := m.cfg.Reader.Commit(m.stop, m.pack(own))
 		if err == nil {
 			break
 		}

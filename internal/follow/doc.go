@@ -25,6 +25,10 @@
 // What the output saves by itself between two commits takes the place of the state; the cursor
 // stays.
 //
+// What steps remember (step.Sifter.Remembers) is a part of the state: as of the cursor, though
+// records behind it have been through the steps. Wherever the follower goes back to the cursor, the
+// steps do.
+//
 // An output that keeps the position itself (output.Transactional) is asked for it at the start. Its
 // token is the position. The cursor is then only what frees the journal, and where counts begin.
 // Such an output passes what it refuses by itself, so it has that made dead letters before.

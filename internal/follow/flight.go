@@ -27,6 +27,7 @@ type flight struct {
 	filtered  int64               // events that it would have without them
 	refused   int64               // events that steps made dead letters
 	failed    []Refused           // these, until they are
+	learnt    uint64              // what steps call its record, if it is the end of it
 	condemned bool                // it was not submitted: the process died on it
 	part      bool                // more of the record follows
 	first     int                 // which entry of the record is the first

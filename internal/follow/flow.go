@@ -36,6 +36,11 @@ func (w *flow) next() (more bool, err error) {
 		s.recycle(x)
 		return false, err
 	}
+	if !x.part && w.cfg.Sift.Remembers() {
+		var news int64
+		x.learnt, news = w.cfg.Sift.Learnt()
+		x.bytes += news
+	}
 	if w.opened.whole {
 		if err := w.outcomes.refuseNow(w.splitter.ctx, x); err != nil {
 			s.recycle(x)
@@ -154,7 +159,7 @@ func (w *flow) advance() {
 			continue
 		}
 		atStop, parted := w.finished == w.stop && !w.parted, w.parted
-		w.finished, w.parted = x.end, false
+		w.finished, w.learnt, w.parted = x.end, x.learnt, false
 		w.outcomes.count(x)
 		switch {
 		case x.result.State != nil || !w.opened.resumer:
@@ -174,6 +179,9 @@ func (w *flow) advance() {
 // with the one that it has.
 func (w *flow) stopHere(state []byte, keep bool) {
 	w.stop, w.state, w.keep = w.finished, state, keep
+	if w.cfg.Sift.Remembers() {
+		w.cfg.Sift.Settle(w.learnt)
+	}
 	w.passing.add(&w.counts)
 	w.counts = Counts{}
 }

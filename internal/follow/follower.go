@@ -246,7 +246,7 @@ func (f *Follower) reopen(ctx, drain context.Context) {
 			return
 		}
 	}
-	if f.opened.broken = f.cfg.Reader.SkipTo(f.committed); f.opened.broken == nil {
+	if f.opened.broken = f.back(); f.opened.broken == nil {
 		f.opened.broken = f.opened.open(ctx)
 	}
 }

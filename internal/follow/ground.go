@@ -52,6 +52,8 @@ type ground struct {
 	inbox inbox
 	place
 	due
+
+	toldState bool // that the state of the cursor is not readable
 }
 
 // A limit is how far a follower may come.
@@ -100,6 +102,7 @@ func newGround(c *Config) *ground {
 	g.start, _ = g.cfg.Reader.Committed()
 	g.committed = g.start
 	g.rewind(g.start)
+	g.recall()
 	return g
 }
 
@@ -111,6 +114,7 @@ type place struct {
 	taken     journal.Position // end of the last record read
 	state     []byte           // of stop
 	keep      bool             // the state of stop is the one that the cursor has
+	learnt    uint64           // what steps call the last record of the finished prefix
 }
 
 // rewind says that all is done up to a position, and nothing is known of what comes after it.

@@ -61,7 +61,7 @@ func child(dir string, size int64) error {
 	if err != nil {
 		return err
 	}
-	eager := size > 0 // files are rotated between commits
+	eager := size != 0 // files are rotated between commits, and steps remember more with each
 	f := New(&Config{Reader: reader, Eager: eager, Sift: childSifter(size), Report: func(err error) { fmt.Fprintln(os.Stderr, err) }, Open: func() (output.Output, error) {
 		return output.NewFile(&output.FileConfig{
 			Path: filepath.Join(dir, "{tag}.jsonl"), Sync: true,
@@ -98,9 +98,12 @@ func child(dir string, size int64) error {
 	return errors.Join(<-over, j.Close())
 }
 
-// sifts has the child follow by routes: tag0 is for nobody, tag1 is not changed, and of the others
-// steps make what belongs into a file a kind.
-const sifts = -1
+// sifts has the child follow by routes: tag0 is for nobody, tag1 is not changed, of tag3 the first
+// event of a kind passes, of tag4 so many, and of tag2 steps make what belongs into a file a kind.
+const (
+	sifts     = -1
+	throttled = 1000
+)
 
 func childSifter(size int64) *step.Sifter {
 	if size != sifts {
@@ -109,6 +112,8 @@ func childSifter(size int64) *step.Sifter {
 	r, err := step.Read([]step.Route{
 		{Match: "tag0"},
 		{Match: "tag1", To: []string{"o"}},
+		{Match: "tag3", To: []string{"o"}, Do: []step.Step{{Dedup: &step.Dedup{Window: time.Hour, By: []string{"k"}}}, {Remove: []string{"k"}}}},
+		{Match: "tag4", To: []string{"o"}, Do: []step.Step{{Throttle: &step.Throttle{Events: throttled, Per: time.Hour, By: []string{"k"}}}, {Remove: []string{"k"}}}},
 		{Match: "**", To: []string{"o"}, Do: []step.Step{{Drop: "k == 6"}, {Tag: "kind{k|5}"}, {Remove: []string{"k"}}}},
 	}, []string{"o"}, 1<<20, nil)
 	if err != nil {
@@ -120,12 +125,18 @@ func childSifter(size int64) *step.Sifter {
 // sifted is what belongs into which files.
 func sifted() map[string][]int {
 	want := map[string][]int{"tag0": nil}
+	seen := [5]map[int]int{3: {}, 4: {}} // by tag and kind
 	for i := range childChunks {
 		first, n := childChunk(i)
 		for k := first; k < first+n; k++ {
 			switch tag := i % childTags; {
 			case tag == 1:
 				want["tag1"] = append(want["tag1"], k)
+			case tag == 3 || tag == 4:
+				if seen[tag][kindOf(k)]++; seen[tag][kindOf(k)] <= []int{3: 1, 4: throttled}[tag] {
+					name := fmt.Sprint("tag", tag)
+					want[name] = append(want[name], k)
+				}
 			case tag > 1:
 				name := fmt.Sprint("kind", kindOf(k))
 				want[name] = append(want[name], k)

@@ -72,8 +72,8 @@ func (o *opened) resume(ctx context.Context, out output.Output) error {
 	switch out := out.(type) {
 	case output.Resumer:
 		var states [][]byte
-		if _, state := o.cfg.Reader.Committed(); len(state) > 0 {
-			states = append(states, state)
+		if own := o.ownState(); len(own) > 0 {
+			states = append(states, own)
 		}
 		gen := o.gen
 		return out.Resume(func(state []byte) error { return o.save(gen, state) }, states...)
@@ -89,8 +89,9 @@ func (o *opened) save(gen int, state []byte) error {
 	if !o.inbox.counts(gen) {
 		return output.ErrClosed
 	}
-	p, _ := o.cfg.Reader.Committed()
-	return o.cfg.Reader.Commit(p, state)
+	p, before := o.cfg.Reader.Committed()
+	steps, _, _ := unpackState(before)
+	return o.cfg.Reader.Commit(p, packState(nil, steps, state))
 }
 
 // restore goes to where a Transactional output stands. What lies between the cursor and its token
@@ -141,6 +142,7 @@ func (o *opened) restore(ctx context.Context, out output.Transactional) error {
 			n.Filtered += filtered
 			n.Refused += refused
 		}
+		o.settle()
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

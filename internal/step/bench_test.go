@@ -3,11 +3,32 @@
 package step
 
 import (
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spillwaylog/spillway/msgpack"
 )
+
+// BenchmarkState is what a commit of the cursor costs more where a step knows as many keys as it
+// does without being told otherwise.
+func BenchmarkState(b *testing.B) {
+	s := sifterOf(b, "", Step{Dedup: &Dedup{Window: time.Hour, By: []string{"bytes"}}})
+	var out Sifted
+	if err := s.Sift(&out, "t", tenFields(usualKeys), 1, 0); err != nil {
+		b.Fatal(err)
+	}
+	record, _ := s.Learnt()
+	s.Settle(record)
+	var state []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		state = s.AppendState(state[:0])
+	}
+	b.ReportMetric(float64(len(state))/usualKeys, "bytes/key")
+}
 
 // tenFields is entries of records with ten fields, 450 bytes each. Every fourth is to be dropped.
 func tenFields(n int) []byte {
@@ -23,7 +44,7 @@ func tenFields(n int) []byte {
 		text("trace", "4bf92f3577b34da6a3ce929d0e0e4736")
 		text("agent", "Mozilla/5.0 (X11; Linux x86_64)")
 		b = msgpack.AppendInt(msgpack.AppendString(b, "status"), 200)
-		b = msgpack.AppendInt(msgpack.AppendString(b, "bytes"), 123456)
+		b = msgpack.AppendInt(msgpack.AppendString(b, "bytes"), int64(100_000+i))
 		b = msgpack.AppendFloat64(msgpack.AppendString(b, "seconds"), 0.125)
 		b = msgpack.AppendString(b, "user")
 		b = msgpack.AppendMapHeader(b, 2)
@@ -36,13 +57,25 @@ func tenFields(n int) []byte {
 // BenchmarkSift is what steps cost an event: the chain of the issue of all loggers, a mask inside
 // of a map, and the copy that is made in any case.
 func BenchmarkSift(b *testing.B) {
+	table := filepath.Join(b.TempDir(), "hosts.csv")
+	rows := "host,team\n"
+	for i := range 1000 {
+		rows += fmt.Sprintf("web-%d.example.org,team %d\n", i, i%10)
+	}
+	tableFile(b, table, rows)
 	for _, test := range []struct {
 		name string
 		do   []Step
 	}{
+		{"nothing", []Step{{Drop: "missing"}}},
 		{"drop+rename+set", []Step{{Drop: `level == "DEBUG"`}, {Rename: Names{{"msg", "message"}}}, {Set: Values{{"env", "production"}}}}},
 		{"drop", []Step{{Drop: `level == "DEBUG"`}}},
 		{"mask within", []Step{{Mask: []string{"user.email"}}}},
+		{"throttle", []Step{{Throttle: &Throttle{Events: 1 << 20, Per: time.Minute, By: []string{"host"}}}}},
+		{"dedup by a field, all are known", []Step{{Dedup: &Dedup{Window: time.Hour, By: []string{"bytes"}}}}},
+		{"dedup by a field, all are new", []Step{{Dedup: &Dedup{Window: time.Hour, By: []string{"bytes"}, Keys: 500}}}},
+		{"dedup", []Step{{Dedup: &Dedup{Window: time.Hour}}}},
+		{"lookup", []Step{{Lookup: &Lookup{File: table, Field: "host", Columns: []string{"team"}}}}},
 	} {
 		b.Run(test.name, func(b *testing.B) {
 			const events = 1000
@@ -59,6 +92,8 @@ func BenchmarkSift(b *testing.B) {
 				if err := s.Sift(&into, "app.web", entries, 1, 0); err != nil {
 					b.Fatal(err)
 				}
+				record, _ := s.Learnt()
+				s.Settle(record)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/events, "ns/event")
 		})

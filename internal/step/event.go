@@ -24,8 +24,9 @@ type event struct {
 	room   []byte
 	dirty  bool // it is not raw any more
 
-	at    uint64 // where its record of the journal ends
-	index int    // in that record
+	at     uint64 // where its record of the journal ends
+	index  int    // in that record
+	serial uint64 // other events have others
 
 	most    int   // bytes that it may have
 	failed  error // of the condition that runs

@@ -82,7 +82,7 @@ func (f *Filter) Takes(tag string) bool {
 func (f *Filter) Everything() bool { return f.where == nil }
 
 // Holds says whether an entry is as the condition says. What is no entry is not, and neither is one
-// on which the condition panics: a look at events ends no process.
+// on which the condition fails or panics: a look at events ends no process.
 func (f *Filter) Holds(tag string, entry []byte) (holds bool) {
 	if f.where == nil {
 		return true
@@ -95,7 +95,8 @@ func (f *Filter) Holds(tag string, entry []byte) (holds bool) {
 	if _, err := f.event.read(tag, entry); err != nil {
 		return false
 	}
-	holds = f.where.holds(&f.event)
+	holds = f.where.holds(&f.event) && f.event.failed == nil
+	f.event.failed = nil
 	f.event.shrink()
 	return holds
 }

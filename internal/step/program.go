@@ -58,9 +58,10 @@ func (p *program) attempt(e *event) (keep bool, failed error) {
 	for i := range p.actions {
 		a := &p.actions[i]
 		p.now = i
-		switch {
-		case p.skip[i]:
-		case a.holds != nil:
+		if p.skip[i] {
+			continue
+		}
+		if a.holds != nil {
 			holds := a.holds(e)
 			if err := e.failed; err != nil {
 				e.failed = nil
@@ -69,17 +70,19 @@ func (p *program) attempt(e *event) (keep bool, failed error) {
 			if holds != a.keep {
 				return false, nil
 			}
-		default:
-			err := a.do(e)
-			if err == nil {
-				err = e.settle()
-			}
-			if err == nil && e.size() > e.most {
-				err = errTooLarge
-			}
-			if err != nil {
-				return true, fmt.Errorf("%s: %w", a.kind, err)
-			}
+		}
+		if a.do == nil {
+			continue
+		}
+		err := a.do(e)
+		if err == nil {
+			err = e.settle()
+		}
+		if err == nil && e.size() > e.most {
+			err = errTooLarge
+		}
+		if err != nil {
+			return true, fmt.Errorf("%s: %w", a.kind, err)
 		}
 	}
 	return true, nil

@@ -3,11 +3,13 @@
 package step
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -24,8 +26,8 @@ type Route struct {
 	OnError  string   `help:"What becomes of an event of which a step fails." enum:"field,letter"`
 }
 
-// What Route.OnError may be. Of an event of which mask, remove, hash, redact, keep, drop or sample
-// fails it is OnErrorLetter, whatever the route says.
+// What Route.OnError may be. Of an event of which mask, remove, hash, redact, keep, drop,
+// sample, throttle or dedup fails it is OnErrorLetter, whatever the route says.
 const (
 	OnErrorField  = "field"  // it goes on, without that step, and has the field ErrorField
 	OnErrorLetter = "letter" // it is a dead letter, as it was before all steps
@@ -60,13 +62,26 @@ type Routes struct {
 	most   int
 
 	compile Compiler
+
+	tables map[tableOf]*table // of lookups
+	before *Routes            // while they are read: those that they follow
 }
 
 // Read understands routes. outputs are the names of those that there are, most is how large steps
 // may make an event, compile is what compiles expressions; without it there are none. The error is
 // all that is wrong, joined, each an *Error.
 func Read(routes []Route, outputs []string, most int64, compile Compiler) (*Routes, error) {
-	r := &Routes{routes: routes, most: int(min(most, 1<<30)), compile: compile}
+	return ReadAfter(nil, routes, outputs, most, compile)
+}
+
+// ReadAfter is Read of routes that take the place of others. A table that both have is one, and has
+// what its file has now.
+func ReadAfter(before *Routes, routes []Route, outputs []string, most int64, compile Compiler) (*Routes, error) {
+	r := &Routes{
+		routes: routes, most: int(min(most, 1<<30)), compile: compile,
+		tables: map[tableOf]*table{}, before: before,
+	}
+	defer func() { r.before = nil }()
 	var errs []error
 	last := len(routes)
 	for i := range routes {
@@ -83,6 +98,9 @@ func Read(routes []Route, outputs []string, most int64, compile Compiler) (*Rout
 		if name != "" && len(routes) > 0 && !slices.ContainsFunc(routes, func(o Route) bool { return slices.Contains(o.To, name) }) {
 			errs = append(errs, &Error{At: -1, Output: name, Text: fmt.Sprintf("no route leads to the output %s", name)})
 		}
+		if keys := keysFor(routes, name); keys > mostKeysOfAll {
+			errs = append(errs, &Error{At: -1, Output: name, Text: fmt.Sprintf("the steps for the output %s know %d keys; all together may know %d", name, keys, mostKeysOfAll)})
+		}
 	}
 	return r, errors.Join(errs...)
 }
@@ -98,7 +116,7 @@ func (r *Routes) read(i int, outputs []string) (errs []error) {
 	}
 	r.globs = append(r.globs, g)
 	for j := range route.Do {
-		newAction(&route.Do[j], r.compile, func(key []any, at int, text string) { fail(at, text, append([]any{"do", j}, key...)...) })
+		newAction(&route.Do[j], r, func(key []any, at int, text string) { fail(at, text, append([]any{"do", j}, key...)...) })
 	}
 	for j, name := range route.To {
 		switch {
@@ -142,22 +160,75 @@ func (r *Routes) For(output string) *Sifter {
 		fmt.Fprintf(whole, "%q here\n", route.Match)
 		if len(route.Do) > 0 {
 			here.program = r.program(route)
+			s.remember(route, here.program)
 			fmt.Fprintf(io.MultiWriter(mark, whole), "%q %t %d %x\n", route.Match, here.program.letters, r.most, spelled(route.Do))
 			s.steps = true
 			s.retags = s.retags || slices.ContainsFunc(route.Do, func(s Step) bool { return s.Tag != "" })
 		}
 		s.rules = append(s.rules, here)
 	}
-	mark.Sum(s.mark[:0])
+	mark.Sum(s.steady[:0])
 	whole.Sum(s.whole[:0])
+	s.remark()
 	return s
+}
+
+// remember takes note of the steps of a route that go by more than the event. What a step remembers
+// is known by the step, its place among such ones, and the route's pattern: whatever else changes,
+// it is the same.
+func (s *Sifter) remember(route *Route, p *program) {
+	for i := range p.actions {
+		if l := p.actions[i].lookup; l != nil {
+			s.lookups = append(s.lookups, l)
+		}
+		m := p.actions[i].memory
+		if m == nil {
+			continue
+		}
+		for n := 0; ; n++ {
+			sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %x", route.Match, n, spelled(route.Do[i:i+1])))
+			copy(m.id[:], sum[:])
+			if !slices.ContainsFunc(s.memories, func(other *memory) bool { return other.id == m.id }) {
+				break
+			}
+		}
+		s.memories = append(s.memories, m)
+	}
+}
+
+// keysFor is how many keys the steps for an output know at most.
+func keysFor(routes []Route, output string) (keys int64) {
+	for i := range routes {
+		if !slices.Contains(routes[i].To, output) {
+			continue
+		}
+		for j := range routes[i].Do {
+			switch s := &routes[i].Do[j]; {
+			case s.Throttle != nil:
+				keys += cmp.Or(s.Throttle.Keys, usualKeys)
+			case s.Dedup != nil:
+				keys += cmp.Or(s.Dedup.Keys, usualKeys)
+			}
+		}
+	}
+	return keys
 }
 
 // spelled is a text of steps that others have not.
 func spelled(do []Step) []byte {
-	b, _ := json.Marshal(do) // numbers that JSON has not, Read has refused
+	var b []byte
 	for i := range do {
+		v := reflect.ValueOf(&do[i]).Elem()
+		for k := range v.NumField() { // those that are not set are left out: a version may have more of them
+			if f := v.Field(k); !f.IsZero() {
+				text, _ := json.Marshal(f.Interface()) // numbers that JSON has not, Read has refused
+				b = fmt.Appendf(b, "%s %s\n", v.Type().Field(k).Name, text)
+			}
+		}
 		b, _ = appendAny(b, do[i].Set, 0) // in JSON 1 is 1.0
+		if l := do[i].Lookup; l != nil {
+			b, _ = appendAny(b, l.Default, 0)
+		}
 	}
 	return b
 }
@@ -166,7 +237,7 @@ func spelled(do []Step) []byte {
 func (r *Routes) program(route *Route) *program {
 	p := &program{letters: route.OnError == OnErrorLetter, most: r.most, skip: make([]bool, len(route.Do))}
 	for j := range route.Do {
-		p.actions = append(p.actions, newAction(&route.Do[j], r.compile, func([]any, int, string) {})) // Read has told of mistakes
+		p.actions = append(p.actions, newAction(&route.Do[j], r, func([]any, int, string) {})) // Read has told of mistakes
 	}
 	return p
 }

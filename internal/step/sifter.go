@@ -2,7 +2,11 @@
 
 package step
 
-import "errors"
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+)
 
 // A Sifter is what one output gets: which tags, and what of their events. One goroutine uses it at
 // a time.
@@ -11,9 +15,14 @@ type Sifter struct {
 	shares map[string]*program // by tag; nil: nothing
 	steps  bool
 	retags bool
-	mark   [32]byte // of the steps
+	steady [32]byte // the mark of the steps alone
+	mark   [32]byte // of the steps, and of what else they go by
 	whole  [32]byte // of all that decides
 	event  event
+
+	memories []*memory  // of throttle and dedup
+	lookups  []*looking // of lookup
+	records  uint64     // learnt
 }
 
 // A rule is a route as an output sees it: the first one that matches decides.
@@ -61,8 +70,36 @@ func (s *Sifter) Same(other *Sifter) bool {
 }
 
 // Mark is what the steps are known by: others, and those that fail on other events, or elsewhere,
-// have another one.
+// have another one. So have the same ones with another table, or that began to remember elsewhere.
 func (s *Sifter) Mark() []byte { return s.mark[:] }
+
+// remark makes the mark anew.
+func (s *Sifter) remark() {
+	s.mark = s.steady
+	if len(s.memories)+len(s.lookups) == 0 {
+		return
+	}
+	sum := sha256.New()
+	sum.Write(s.steady[:])
+	for _, m := range s.memories {
+		sum.Write(binary.BigEndian.AppendUint64(nil, m.born))
+	}
+	for _, l := range s.lookups {
+		sum.Write(l.rows.sum[:])
+	}
+	sum.Sum(s.mark[:0])
+}
+
+// takeTables has lookups take up the tables that there are now.
+func (s *Sifter) takeTables() {
+	changed := false
+	for _, l := range s.lookups {
+		changed = l.take() || changed
+	}
+	if changed {
+		s.remark()
+	}
+}
 
 // of returns the program for a tag.
 func (s *Sifter) of(tag string) *program {
@@ -111,18 +148,23 @@ type Failure struct {
 }
 
 // Sift runs the steps for a tag over entries of the record that ends at a position, and replaces
-// what into has but for Most. first is the index of the first of them. Its answer depends on
-// nothing else. The error says that what follows the entries so far is no entry.
+// what into has but for Most. first is the index of the first of them: with 0 a record begins. Its
+// answer depends on nothing else, but for steps that remember what came before, and tables. The
+// error says that what follows the entries so far is no entry.
 func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first int) error {
 	into.Entries, into.Runs, into.Failed, into.Rest = into.Entries[:0], into.Runs[:0], into.Failed[:0], nil
 	p := s.of(tag)
 	e := &s.event
 	e.at, e.index, e.most = at, first, p.most
+	if first == 0 {
+		s.takeTables()
+	}
 	for len(entries) > 0 {
 		n, err := e.read(tag, entries)
 		if err != nil && !errors.Is(err, errFields) {
 			return err
 		}
+		e.serial++
 		keep, letter, why := false, true, err // no step has seen it, so it goes nowhere
 		if err == nil {
 			keep, letter, why = p.run(e)

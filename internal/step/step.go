@@ -29,6 +29,10 @@ type Step struct {
 	Flatten *Flatten `help:"Maps whose fields move to the top."`
 	Nest    *Nest    `help:"Fields that move into a map."`
 	Sample  *Sample  `help:"A share of the events is kept, others end here."`
+
+	Throttle *Throttle `help:"So many events of a key pass in each span of time, others end here."`
+	Dedup    *Dedup    `help:"Of events that are alike one passes, others end here for some time."`
+	Lookup   *Lookup   `help:"Fields from the row of a file that a field's value finds."`
 }
 
 // Names are fields and other fields, in their order.
@@ -47,17 +51,20 @@ type Value struct {
 // An action is a step that was understood.
 type action struct {
 	kind   string
-	holds  func(e *event) bool  // of keep, drop and sample: whether the event stays, if that is
+	holds  func(e *event) bool  // of keep, drop, sample, throttle and dedup: whether the event stays, if that is
 	keep   bool                 // this
 	do     func(e *event) error // of the others; after an error the event is made anew without it
 	strict bool                 // no event goes on without it
+	memory *memory              // of throttle and dedup
+	lookup *looking
 }
 
 // strictKinds are what takes something out: without it events would have what nobody is to see.
-var strictKinds = []string{"keep", "drop", "sample", "mask", "remove", "hash", "redact"}
+var strictKinds = []string{"keep", "drop", "sample", "throttle", "dedup", "mask", "remove", "hash", "redact"}
 
-// newAction understands a step. Mistakes go to fail, each with its key in the step.
-func newAction(s *Step, compile Compiler, fail func(key []any, at int, text string)) (a action) {
+// newAction understands a step. Mistakes go to fail, each with its key in the step. Tables, and what
+// compiles expressions, are those of routes.
+func newAction(s *Step, of *Routes, fail func(key []any, at int, text string)) (a action) {
 	v := reflect.ValueOf(s).Elem()
 	var given []string
 	empty := false
@@ -89,13 +96,13 @@ func newAction(s *Step, compile Compiler, fail func(key []any, at int, text stri
 	}
 	switch a.kind {
 	case "keep", "drop":
-		c, err := parseCondition(s.Keep+s.Drop, compile)
+		c, err := parseCondition(s.Keep+s.Drop, of.compile)
 		if err != nil {
 			wrong(err)
 		}
 		a.holds, a.keep = c.holds, a.kind == "keep"
 	case "set":
-		a.do = setAll(s.Set, wrong)
+		a.do = setAll(assignments(s.Set, wrong))
 	case "remove":
 		a.do = all(s.Remove, wrong, func(*event, []byte) ([]byte, change) { return nil, removed })
 	case "mask":
@@ -116,6 +123,12 @@ func newAction(s *Step, compile Compiler, fail func(key []any, at int, text stri
 		a.do = newNest(s.Nest, wrong)
 	case "sample":
 		a.holds, a.keep = newSample(s.Sample, wrong), true
+	case "throttle":
+		newThrottle(&a, s.Throttle, wrong)
+	case "dedup":
+		newDedup(&a, s.Dedup, wrong)
+	case "lookup":
+		newLookup(&a, s.Lookup, of, wrong)
 	case "tag":
 		t, err := parseTemplate(s.Tag)
 		if err != nil {
@@ -158,38 +171,46 @@ func all(fields []string, wrong func(error, ...any), do doer) func(*event) error
 	}
 }
 
-// setAll gives fields constants.
-func setAll(values Values, wrong func(error, ...any)) func(*event) error {
-	type constant struct {
-		path  path
-		value []byte
-	}
-	var list []constant
+// An assignment is a field and the value that it gets.
+type assignment struct {
+	path  path
+	value []byte
+}
+
+// assignments understands fields and constants.
+func assignments(values Values, wrong func(error, ...any)) (list []assignment) {
 	for i := range values {
 		v := &values[i]
 		p, err := parsePath(v.Field)
 		if err == nil {
 			var b []byte
 			if b, err = appendAny(nil, v.Value, 0); err == nil {
-				list = append(list, constant{p, b})
+				list = append(list, assignment{p, b})
 			}
 		}
 		if err != nil {
 			wrong(err, v.Field)
 		}
 	}
-	return func(e *event) error {
-		for i := range list {
-			err := e.set(list[i].path, list[i].value)
-			if err == nil {
-				err = e.settle()
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", list[i].path, err)
-			}
+	return list
+}
+
+// setAll gives fields constants.
+func setAll(list []assignment) func(*event) error {
+	return func(e *event) error { return e.setAll(list) }
+}
+
+func (e *event) setAll(list []assignment) error {
+	for i := range list {
+		err := e.set(list[i].path, list[i].value)
+		if err == nil {
+			err = e.settle()
 		}
-		return nil
+		if err != nil {
+			return fmt.Errorf("%s: %w", list[i].path, err)
+		}
 	}
+	return nil
 }
 
 // AppendValue appends a constant, as a Value has it.

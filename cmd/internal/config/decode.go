@@ -14,12 +14,14 @@ import (
 // How this file is organised. What is a list or a map in a file is a Go type, with a key for each
 // exported field (keyOf). One walk stores a node in a value of such a type (into), another one
 // makes its part of the schema (shape), a third prints it (print.go). The tag help says what a
-// field is, enum which texts it takes, secret that it is not shown.
+// field is, enum which texts it takes, secret that it is not shown, path that it is one of a file,
+// from the folder of the file that says it.
 
 var (
 	namesType  = reflect.TypeFor[collector.Names]()
 	valuesType = reflect.TypeFor[collector.Values]()
 	anyType    = reflect.TypeFor[any]()
+	eventsType = reflect.TypeFor[[]TestEvent]()
 )
 
 // into stores a node in what v is.
@@ -80,12 +82,14 @@ func (r *reader) leaf(n *node, key string, v reflect.Value, choices []string) bo
 	return ok
 }
 
-// list stores a list; one text is a list of it.
+// list stores a list; one text is a list of it, and so is one event of a test.
 func (r *reader) list(n *node, key string, v reflect.Value) bool {
 	texts := v.Type().Elem().Kind() == reflect.String
 	items := n.items
 	switch {
 	case n.kind == list:
+	case v.Type() == eventsType:
+		items = []*node{n}
 	case texts && n.kind != null && n.kind <= boolean:
 		items = []*node{n}
 	case texts:
@@ -130,7 +134,11 @@ func (r *reader) structure(n *node, key string, v reflect.Value) bool {
 			ok = false
 			continue
 		}
-		ok = r.into(p.value, p.key.value, v.FieldByIndex(part.Index), choicesOf(part.Tag)) && ok
+		to := v.FieldByIndex(part.Index)
+		ok = r.into(p.value, p.key.value, to, choicesOf(part.Tag)) && ok
+		if part.Tag.Get("path") != "" && to.String() != "" {
+			to.SetString(p.value.file.path(to.String()))
+		}
 	}
 	return ok
 }
@@ -249,7 +257,7 @@ func shape(t reflect.Type, tag reflect.StructTag) object {
 	case t.Kind() == reflect.Slice:
 		item := shape(t.Elem(), "")
 		s = object{"type": "array", "items": item}
-		if t.Elem().Kind() == reflect.String {
+		if t.Elem().Kind() == reflect.String || t == eventsType {
 			s = object{"anyOf": []any{s, item}}
 		}
 	case t.Kind() == reflect.Struct:

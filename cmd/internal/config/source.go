@@ -44,6 +44,17 @@ func (r *reader) read(path string, pipe bool) *source {
 	return s
 }
 
+// path is that of a file which the file names.
+func (s *source) path(name string) string {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(s.dir, name)
+	}
+	if abs, err := filepath.Abs(name); err == nil {
+		return abs
+	}
+	return name
+}
+
 // badByte finds what is in no file of text.
 func badByte(lines []string) (line, column int, bad bool) {
 	for i, text := range lines {

@@ -16,11 +16,11 @@ import (
 	"github.com/spillwaylog/spillway/internal/step"
 )
 
-// A Test is an event, and what outputs get of it by the routes.
+// A Test is some events, and what outputs get of them by the routes.
 type Test struct {
 	Name   string           `help:"What is tested." required:"true"`
-	Input  TestEvent        `help:"An event that comes in." required:"true"`
-	Expect collector.Values `help:"By output: 0, 1, or what the event has become, as far as it is said. Other outputs are not looked at." required:"true"`
+	Input  []TestEvent      `help:"An event that comes in, or a list of them, in their order." required:"true"`
+	Expect collector.Values `help:"By output: how many events it gets, what the one that it gets has become, as far as it is said, or a list of these. Other outputs are not looked at." required:"true"`
 }
 
 // A TestEvent is an event as it is written in a test.
@@ -54,11 +54,11 @@ func (f *File) RunTests(expressions step.Compiler) error {
 		case t.Name == "" || len(t.Expect) == 0:
 			fail(at, "a test has name, input and expect")
 			continue
-		case len(t.Input.Record) == 0:
+		case slices.ContainsFunc(t.Input, func(e TestEvent) bool { return len(e.Record) == 0 }) || len(t.Input) == 0:
 			fail(at, "its input has no record")
 			continue
 		}
-		entry, err := t.Input.entry()
+		entries, err := t.entries()
 		if err != nil {
 			fail(at, "%v", err)
 			continue
@@ -69,12 +69,19 @@ func (f *File) RunTests(expressions step.Compiler) error {
 				fail(n, "there is no output %s%s", quote(want.Field), meant(want.Field, names))
 				continue
 			}
-			got, failed, err := sifted(routes.For(want.Field), t.Input.Tag, entry)
-			switch {
-			case err != nil:
-				fail(n, "%v", err)
-			case failed != "":
-				got = nil
+			s := routes.For(want.Field) // which remembers nothing yet
+			var got []*outcome
+			var failed []string
+			for i := range entries {
+				one, why, err := sifted(s, t.Input[i].Tag, entries[i], uint64(i+1))
+				switch {
+				case err != nil:
+					fail(n, "%v", err)
+				case why != "":
+					failed = append(failed, why)
+				case one != nil:
+					got = append(got, one)
+				}
 			}
 			for _, difference := range differences(want.Value, got, failed) {
 				fail(n, "output %s: %s", want.Field, difference)
@@ -85,6 +92,18 @@ func (f *File) RunTests(expressions step.Compiler) error {
 		return all
 	}
 	return nil
+}
+
+// entries are the events as they lie in the journal.
+func (t *Test) entries() (all [][]byte, err error) {
+	for i := range t.Input {
+		entry, err := t.Input[i].entry()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entry)
+	}
+	return all, nil
 }
 
 // entry is the event as it lies in the journal.
@@ -108,16 +127,16 @@ type outcome struct {
 	record map[string]any
 }
 
-// sifted runs an event through what leads to an output: nil if it gets nothing. failed is why it is
-// a dead letter.
-func sifted(s *step.Sifter, tag string, entry []byte) (got *outcome, failed string, err error) {
+// sifted runs an event, which is a record of the journal, through what leads to an output: nil if
+// it gets nothing. failed is why it is a dead letter.
+func sifted(s *step.Sifter, tag string, entry []byte, at uint64) (got *outcome, failed string, err error) {
 	if s != nil {
 		var out step.Sifted
 		switch s.Takes(tag) {
 		case step.None:
 			return nil, "", nil
 		case step.Some:
-			if err := s.Sift(&out, tag, entry, 1, 0); err != nil {
+			if err := s.Sift(&out, tag, entry, at, 0); err != nil {
 				return nil, "", err
 			}
 			if len(out.Failed) > 0 {
@@ -151,26 +170,56 @@ func read(text []byte) (v any) {
 	return v
 }
 
-// differences says how an outcome is another one than expected: a number of events, or an event.
-func differences(want any, got *outcome, failed string) []string {
-	values, event := want.(collector.Values)
-	count := int64(0)
-	if got != nil {
-		count = 1
+// differences says how what an output gets is something else than expected: a number of events, the
+// one event that it gets, or a list of events.
+func differences(want any, got []*outcome, failed []string) []string {
+	events, list := want.([]any)
+	if values, one := want.(collector.Values); one {
+		events, list = []any{values}, true
 	}
-	switch {
-	case !event && want != int64(0) && want != int64(1):
-		return []string{"what is expected is 0, 1, or a map with tag, time or record"}
-	case !event && want == count:
-		return nil
-	case got == nil && failed != "":
-		return []string{"the event is a dead letter: " + failed}
-	case got == nil:
-		return []string{"it gets nothing"}
-	case !event:
-		text, _ := json.Marshal(got.record)
-		return []string{fmt.Sprintf("it gets %s with the tag %q", text, got.tag)}
+	count, number := want.(int64)
+	if list {
+		count = int64(len(events))
 	}
+	if !list && (!number || count < 0) || slices.ContainsFunc(events, func(e any) bool { _, ok := e.(collector.Values); return !ok }) {
+		return []string{"what is expected is a number of events, or a map with tag, time or record, or a list of such"}
+	}
+	if int64(len(got)) == count {
+		var all []string
+		for i, e := range events {
+			for _, difference := range unlikeEvent(e.(collector.Values), got[i]) {
+				if len(events) > 1 {
+					difference = fmt.Sprintf("event %d: %s", i, difference)
+				}
+				all = append(all, difference)
+			}
+		}
+		return all
+	}
+	what := "it gets nothing"
+	if len(got) > 0 {
+		var texts []string
+		for _, g := range got {
+			text, _ := json.Marshal(g.record)
+			texts = append(texts, fmt.Sprintf("%s with the tag %q", text, g.tag))
+		}
+		what = "it gets " + strings.Join(texts, ", ")
+		if count > 1 || len(got) > 1 {
+			what = fmt.Sprintf("it gets %d events, not %d: %s", len(got), count, strings.Join(texts, ", "))
+		}
+	}
+	if len(failed) > 0 {
+		dead := "the event is a dead letter: " + failed[0]
+		if len(got) == 0 {
+			return []string{dead}
+		}
+		what += "; " + dead
+	}
+	return []string{what}
+}
+
+// unlikeEvent says how an event is another one than expected.
+func unlikeEvent(values collector.Values, got *outcome) []string {
 	var all []string
 	for _, v := range values {
 		switch text, _ := v.Value.(string); v.Field {

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spillwaylog/spillway/msgpack"
+)
+
+// A table is a file of comma-separated values that steps look things up in. All steps that look up
+// the same in it share it.
+//
+//	file ─► rows: text of the key column ─► its columns as fields, MessagePack
+//
+// The steps of an output take up new rows between two records of the journal.
+type table struct {
+	of   tableOf
+	rows atomic.Pointer[rows]
+
+	mu   sync.Mutex
+	seen fs.FileInfo // what the file was when it was read last
+	at   time.Time   // when that was
+	err  error       // what came of it
+	told string      // the error that refresh has told
+}
+
+// tableOf says what a table has of its file.
+type tableOf struct {
+	path, key string
+	columns   string // their names, each with a line end behind it
+}
+
+// rows are the rows of a table as they were read; nothing changes them.
+type rows struct {
+	sum   [sha256.Size]byte // of the file
+	known map[string]row
+	all   []byte
+}
+
+// A row is a place in rows.all: key and value of a pair of a record, one after another.
+type row struct{ from, end uint32 }
+
+// Bounds of a table: it is in memory, and read at once.
+const (
+	mostTable = 32 << 20
+	mostRows  = 1 << 20
+)
+
+// young is how long ago a file may have been written when it is read so that another write may have
+// left it with the same time.
+const young = 2 * time.Second
+
+// load reads the file, if it is another one than it was. Rows that are there stay after an error.
+func (t *table) load() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	info, err := os.Stat(t.of.path) // before it is opened: to open a pipe waits for its other end
+	if err != nil {
+		t.seen, t.err = nil, reason(err)
+		return t.err
+	}
+	if s := t.seen; s == nil || !os.SameFile(s, info) || s.Size() != info.Size() || !s.ModTime().Equal(info.ModTime()) || t.at.Sub(info.ModTime()) < young {
+		t.seen, t.at = info, time.Now()
+		t.err = reason(t.read(info))
+	}
+	return t.err
+}
+
+func (t *table) read(info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return errors.New("it is no regular file")
+	}
+	f, err := os.Open(t.of.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, mostTable+1))
+	if err != nil {
+		return err
+	}
+	if len(data) > mostTable {
+		return fmt.Errorf("it is larger than %d MiB", mostTable>>20)
+	}
+	sum := sha256.Sum256(data)
+	if old := t.rows.Load(); old != nil && old.sum == sum {
+		return nil
+	}
+	r, err := t.of.read(data)
+	if err != nil {
+		return err
+	}
+	r.sum = sum
+	t.rows.Store(r)
+	return nil
+}
+
+// reason is an error without the path, which its reader knows.
+func reason(err error) error {
+	if in := (*fs.PathError)(nil); errors.As(err, &in) {
+		return in.Err
+	}
+	return err
+}
+
+// read understands a file. Its first line has the names of the columns.
+func (o *tableOf) read(data []byte) (*rows, error) {
+	c := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
+	c.ReuseRecord = true
+	head, err := c.Read()
+	if errors.Is(err, io.EOF) {
+		err = errors.New("it has no line with the names of its columns")
+	}
+	if err != nil {
+		return nil, csvError(err)
+	}
+	head = slices.Clone(head)
+	key, columns, err := o.columnsOf(head)
+	if err != nil {
+		return nil, err
+	}
+	r := &rows{known: map[string]row{}}
+	for {
+		line, err := c.Read()
+		if errors.Is(err, io.EOF) {
+			return r, nil
+		}
+		if err != nil {
+			return nil, csvError(err)
+		}
+		number, _ := c.FieldPos(key)
+		if _, is := r.known[line[key]]; is {
+			return nil, fmt.Errorf("line %d: %q stands in column %s twice", number, short(line[key]), head[key])
+		}
+		if len(r.known) == mostRows {
+			return nil, fmt.Errorf("it has more than %d rows", mostRows)
+		}
+		from := uint32(len(r.all))
+		for _, i := range columns {
+			r.all = msgpack.AppendString(msgpack.AppendString(r.all, head[i]), line[i])
+		}
+		if len(r.all) > 4*mostTable {
+			return nil, errors.New("it takes too much memory: its columns have long names")
+		}
+		r.known[string([]byte(line[key]))] = row{from, uint32(len(r.all))}
+	}
+}
+
+// columnsOf finds columns by their names: that of the key, and those whose values become fields.
+func (o *tableOf) columnsOf(head []string) (key int, columns []int, err error) {
+	for i, name := range head {
+		if name == "" {
+			return 0, nil, fmt.Errorf("column %d has no name", i+1)
+		}
+		if slices.Contains(head[:i], name) {
+			return 0, nil, fmt.Errorf("two columns are called %s", short(name))
+		}
+	}
+	find := func(name string) (i int) {
+		if i = slices.Index(head, name); i < 0 {
+			err = fmt.Errorf("it has no column %s", name)
+		}
+		return i
+	}
+	if o.key != "" {
+		key = find(o.key)
+	}
+	for name := range bytes.Lines([]byte(o.columns)) {
+		columns = append(columns, find(string(name[:len(name)-1])))
+	}
+	if columns == nil {
+		for i := range head {
+			if i != key {
+				columns = append(columns, i)
+			}
+		}
+	}
+	return key, columns, err
+}
+
+func csvError(err error) error {
+	if e := (*csv.ParseError)(nil); errors.As(err, &e) {
+		return fmt.Errorf("line %d: %w", e.Line, e.Err)
+	}
+	return err
+}
+
+// short is a text of a file, as long as a message may have it.
+func short(text string) string { return text[:min(len(text), 100)] }
+
+// find returns the fields that a text has: key and value, one after another.
+func (r *rows) find(text []byte) (fields []byte, ok bool) {
+	at, ok := r.known[string(text)]
+	return r.all[at.from:at.end], ok
+}
+
+// table returns the one that a step looks up in. Read has its file read, once.
+func (r *Routes) table(of tableOf) (*table, error) {
+	if t := r.tables[of]; t != nil {
+		return t, nil
+	}
+	t := r.before.tableOf(of)
+	if t == nil {
+		t = &table{of: of}
+	}
+	if err := t.load(); err != nil {
+		return nil, err
+	}
+	r.tables[of] = t
+	return t, nil
+}
+
+func (r *Routes) tableOf(of tableOf) *table {
+	if r == nil {
+		return nil
+	}
+	return r.tables[of]
+}
+
+// Refresh reads the tables of lookups whose files have changed. Of one that cannot be read the old
+// rows stay, and the error says why, once. It may be called while Sifters work.
+func (r *Routes) Refresh() error {
+	if r == nil {
+		return nil
+	}
+	var errs []error
+	for _, t := range r.tables {
+		errs = append(errs, t.refresh())
+	}
+	return errors.Join(errs...)
+}
+
+func (t *table) refresh() error {
+	err := t.load()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text == t.told {
+		return nil
+	}
+	if t.told = text; err != nil {
+		return fmt.Errorf("lookup: %s: %w; what was read before stays in force", t.of.path, err)
+	}
+	return nil
+}
