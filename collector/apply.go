@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // What an error of Apply may wrap.
@@ -56,7 +58,7 @@ func (c *Collector) Apply(config *Config) error {
 		asked = *config
 	}
 	now := &c.config
-	asked.Log, asked.Stdin, asked.Stdout, asked.InputKinds, asked.OutputKinds = now.Log, now.Stdin, now.Stdout, now.InputKinds, now.OutputKinds
+	asked.Log, asked.Synced, asked.Stdin, asked.Stdout, asked.InputKinds, asked.OutputKinds = now.Log, now.Synced, now.Stdin, now.Stdout, now.InputKinds, now.OutputKinds
 	next, err := asked.withDefaults()
 	if err != nil {
 		return err
@@ -211,7 +213,7 @@ func (g *change) commit() {
 	}
 	patience := g.next.RemovedDrain
 	for _, p := range g.leaves {
-		c.config.Log.Info("output to be removed: it delivers what it has", "output", p.name, "within", patience)
+		codes.OutputLeaves.Info(c.config.Log, "output to be removed: it delivers what it has", "output", p.name, "within", patience)
 		c.crew.leave(func() { c.leaveOutput(p, patience) })
 	}
 	for _, in := range g.goneInputs {
@@ -220,7 +222,7 @@ func (g *change) commit() {
 	for _, o := range g.openings {
 		if o.adopts != "" { // its place has another name now
 			if err := c.journal.RemoveCursor(o.adopts); err != nil {
-				c.reporter.trouble("journal", err)
+				c.reporter.trouble(codes.JournalTrouble, "journal", err)
 			}
 		}
 	}

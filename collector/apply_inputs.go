@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // compareInputs says which inputs are new, gone or changed. One that leaves is there no more: it
@@ -58,7 +60,7 @@ func (g *change) openInput(i int) error {
 	g.taken[i] = in
 	g.undo = append(g.undo, func() {
 		if err := in.close(); err != nil {
-			g.c.reporter.trouble("input", err)
+			g.c.reporter.trouble(codes.InputTrouble, "input", err)
 		}
 	})
 	return nil
@@ -103,7 +105,7 @@ func (c *Collector) openAgain(in *intake, patience time.Duration) {
 		again, err = c.openInput(&p)
 	}
 	if err != nil {
-		c.reporter.trouble("input", fmt.Errorf("%s: it was ended for a change that came to nothing, and cannot be opened again: %w", in.account.name, err))
+		c.reporter.trouble(codes.InputNotReopened, "input", fmt.Errorf("%s: it was ended for a change that came to nothing, and cannot be opened again: %w", in.account.name, err))
 		return
 	}
 	c.mu.Lock()

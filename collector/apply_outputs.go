@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -31,11 +32,11 @@ func (o *opening) tell(c *Collector) {
 	}
 	switch {
 	case o.isNew:
-		c.config.Log.Info("output added; it gets what comes from now on", args...)
+		codes.OutputAdded.Info(c.config.Log, "output added; it gets what comes from now on", args...)
 	case len(o.after) > 0:
-		c.config.Log.Info("output changed; it goes on where it stood", args...)
+		codes.OutputChanged.Info(c.config.Log, "output changed; it goes on where it stood", args...)
 	default:
-		c.config.Log.Info("output added; it goes on where it was removed", args...)
+		codes.OutputBack.Info(c.config.Log, "output added; it goes on where it was removed", args...)
 	}
 }
 
@@ -155,7 +156,7 @@ func (g *change) unplace(o *opening) {
 		return
 	}
 	if err := g.c.journal.RemoveCursor(o.plan.cursor); err != nil {
-		g.c.reporter.trouble("journal", fmt.Errorf("the place of an output that was not added stays until the next start: %w", err))
+		g.c.reporter.trouble(codes.JournalTrouble, "journal", fmt.Errorf("the place of an output that was not added stays until the next start: %w", err))
 	}
 }
 
@@ -259,7 +260,7 @@ func (c *Collector) reopenPump(old *pump) {
 	}
 	p, err := c.openPump(c.crew.hurry, old.plan, old.index, old.ledger, false)
 	if p == nil {
-		c.reporter.trouble("output", fmt.Errorf("%s: it was ended for a change that came to nothing, and cannot be opened again: %w", old.name, err))
+		c.reporter.trouble(codes.OutputNotReopened, "output", fmt.Errorf("%s: it was ended for a change that came to nothing, and cannot be opened again: %w", old.name, err))
 		return
 	}
 	if err != nil { // it is tried again

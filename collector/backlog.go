@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -45,7 +46,7 @@ func (b *backlogs) run(ctx context.Context) {
 		b.arrivals.note(time.Now(), b.journal.Stats().Last, b.store.delivered.kept())
 		b.recent.trim()
 		if f := b.store.failing.settled(); f != nil {
-			b.store.reporter.recovered("journal works again", *f)
+			b.store.reporter.recovered(codes.JournalWorks, "journal works again", *f)
 		}
 		b.tell(b.active(), false)
 		select {

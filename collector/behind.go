@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/follow"
 	"github.com/spillwaylog/spillway/internal/urls"
 	"github.com/spillwaylog/spillway/journal"
@@ -168,7 +169,7 @@ func (b *backlogs) tell(pumps []*pump, last bool) {
 			p.told.hung, p.told.hungAt = Failure{Since: since}, now
 		case !hangs && !p.told.hungAt.IsZero():
 			if f == nil {
-				p.reporter.recovered("output works again", p.told.hung, "output", p.name)
+				p.reporter.recovered(codes.OutputWorks, "output works again", p.told.hung, "output", p.name)
 			}
 			p.told.hungAt = time.Time{}
 		}

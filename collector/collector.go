@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/follow"
 	"github.com/spillwaylog/spillway/internal/letters"
 	"github.com/spillwaylog/spillway/journal"
@@ -22,6 +24,7 @@ import (
 type Collector struct {
 	config     Config
 	reporter   *reporter
+	messages   *lastMessages
 	journal    *journal.Journal
 	repeats    *repeatsFile
 	store      *store
@@ -51,7 +54,9 @@ func Open(config *Config) (*Collector, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Collector{config: conf, reporter: newReporter(conf.Log)}
+	c := &Collector{messages: &lastMessages{}}
+	conf.Log = slog.New(c.messages.over(conf.Log.Handler()))
+	c.config, c.reporter = conf, newReporter(conf.Log)
 	c.crew.begin()
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -73,12 +78,13 @@ func (c *Collector) open() error {
 			return err
 		}
 	}
-	report := func(err error) { c.reporter.trouble("journal", err) }
+	report := func(err error) { c.reporter.trouble(codes.JournalTrouble, "journal", err) }
 	// It makes the directories too, and their names durable.
 	c.journal, err = journal.Open(filepath.Join(c.config.Dir, "journal"), &journal.Options{
 		MaxBytes: c.config.JournalBytes,
 		Reserve:  min(reserveBytes, c.config.JournalBytes/8),
 		Report:   report,
+		Synced:   c.config.Synced,
 	})
 	if err != nil {
 		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
@@ -89,7 +95,7 @@ func (c *Collector) open() error {
 	c.recent = newRecent(recentOptions{bytes: min(max(c.config.Memory/4, 1<<20), recentBytes)})
 	if c.letters, err = letters.Open(filepath.Join(c.config.Dir, lettersDir), &letters.Options{
 		MaxBytes: c.config.LetterBytes, DropOldest: c.config.DropLetters,
-		Report: func(err error) { c.reporter.trouble("dead letters", err) },
+		Report: func(err error) { c.reporter.trouble(codes.LettersTrouble, "dead letters", err) },
 	}); err != nil {
 		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
 	}
@@ -119,7 +125,7 @@ func (c *Collector) open() error {
 		return err
 	}
 	if c.inHand, err = openInHand(c.config.Dir); err != nil { // no reason not to start: it only helps after deaths
-		c.reporter.trouble("data directory", err)
+		c.reporter.trouble(codes.DirectoryTrouble, "data directory", err)
 	}
 	var cursors []string
 	for i := range plans {
@@ -146,20 +152,20 @@ func (c *Collector) open() error {
 	}
 	ends, err := OutputEnds(c.config.Dir)
 	if err != nil {
-		c.reporter.trouble("data directory", err)
+		c.reporter.trouble(codes.DirectoryTrouble, "data directory", err)
 	}
 	for name := range unused { // now that nothing can fail any more: a start that comes to nothing costs no output its place, nor what it knows of its files
 		said := []any{"output", ends[name].String(), "cursor", name}
 		if at, err := c.furthestBehind(map[string]bool{name: true}); err == nil {
 			said = append(said, "behind_bytes", c.journal.Behind(at))
 		}
-		c.config.Log.Warn("an output of an earlier run is not configured any more; its place in the journal is given up", said...)
+		codes.OutputForgotten.Warn(c.config.Log, "an output of an earlier run is not configured any more; its place in the journal is given up", said...)
 		if err := c.journal.RemoveCursor(name); err != nil {
 			return err
 		}
 	}
 	for _, key := range givenUp {
-		c.config.Log.Warn("an input of an earlier run is not configured any more; where it stood is given up", "input", strings.TrimPrefix(key, "in."))
+		codes.InputForgotten.Warn(c.config.Log, "an input of an earlier run is not configured any more; where it stood is given up", "input", strings.TrimPrefix(key, "in."))
 	}
 	if err := c.positions.settle(); err != nil {
 		return err

@@ -44,9 +44,11 @@ type Config struct {
 	// finishes what has come; Drain.
 	RemovedDrain time.Duration
 
-	Log    *slog.Logger // the collector's own messages; slog.Default()
-	Stdin  io.Reader    // of the input stdin:; os.Stdin
-	Stdout io.Writer    // of the output stdout:; os.Stdout
+	Log    *slog.Logger             // the collector's own messages; slog.Default()
+	Synced func(took time.Duration) // told of each sync of the journal; it must not block
+
+	Stdin  io.Reader // of the input stdin:; os.Stdin
+	Stdout io.Writer // of the output stdout:; os.Stdout
 }
 
 // What a Config without inputs, or without outputs, has.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/journal"
 )
@@ -134,7 +135,7 @@ func (c *Collector) startInput(in *intake) {
 		defer close(in.ended)
 		in.run(ctx, func(err error) {
 			if in.leaves.Load() {
-				c.reporter.trouble("input", err)
+				c.reporter.trouble(codes.InputTrouble, "input", err)
 				return
 			}
 			c.crew.fail(err)
@@ -195,7 +196,7 @@ func (c *Collector) endInput(in *intake, patience time.Duration) bool {
 		}
 	}
 	if err := in.close(); err != nil {
-		c.reporter.trouble("input", err)
+		c.reporter.trouble(codes.InputTrouble, "input", err)
 	}
 	return true
 }
@@ -207,7 +208,7 @@ func (c *Collector) leaveInput(in *intake, patience time.Duration) {
 	defer cancel()
 	if !c.endInput(in, patience) {
 		if c.crew.hurry.Err() == nil {
-			c.reporter.trouble("input", fmt.Errorf("%s: %w", in.account.name, errInputHangs))
+			c.reporter.trouble(codes.InputHangs, "input", fmt.Errorf("%s: %w", in.account.name, errInputHangs))
 		}
 		if !in.hasEnded(c.crew.hurry) {
 			return
@@ -215,10 +216,10 @@ func (c *Collector) leaveInput(in *intake, patience time.Duration) {
 		_ = in.close()
 	}
 	if in.endpoint != nil && c.server.ShutdownEndpoint(until, in.endpoint) != nil && c.crew.hurry.Err() == nil {
-		c.config.Log.Warn("some connections of a removed input were cut before their chunks were stored; their senders have no ack", "input", in.account.name)
+		codes.ConnectionsCut.Warn(c.config.Log, "some connections of a removed input were cut before their chunks were stored; their senders have no ack", "input", in.account.name)
 	}
 	if c.retire(in) {
-		c.config.Log.Info("input removed", "input", in.account.name)
+		codes.InputRemoved.Info(c.config.Log, "input removed", "input", in.account.name)
 	}
 }
 
@@ -344,7 +345,7 @@ func (c *Collector) park(p *pump) {
 	c.store.delivered.leave(p.index, false)
 	c.mu.Unlock()
 	b := c.backlogs.of(p)
-	c.config.Log.Info("output removed; its place in the journal is kept while there is room", "output", p.name,
+	codes.OutputRemoved.Info(c.config.Log, "output removed; its place in the journal is kept while there is room", "output", p.name,
 		"behind", b.events, "behind_bytes", b.bytes, "behind_for", b.age.Round(time.Second))
 }
 
@@ -413,7 +414,7 @@ func (c *Collector) furthestParked() (furthest *pump) {
 func (c *Collector) giveUpPlace(p *pump) bool {
 	waiting := c.backlogs.of(p)
 	if err := c.journal.RemoveCursor(p.plan.cursor); err != nil {
-		c.reporter.trouble("journal", err)
+		c.reporter.trouble(codes.JournalTrouble, "journal", err)
 		return false
 	}
 	c.mu.Lock()
@@ -426,7 +427,7 @@ func (c *Collector) giveUpPlace(p *pump) bool {
 	p.loseLocked(waiting.events, stored)
 	c.store.delivered.leave(p.index, true)
 	c.mu.Unlock()
-	c.config.Log.Warn("the journal is full: the place of a removed output is given up", "output", p.name,
+	codes.OutputPlaceLost.Warn(c.config.Log, "the journal is full: the place of a removed output is given up", "output", p.name,
 		"events", waiting.events, "bytes", waiting.bytes, "waited", waiting.age.Round(time.Second))
 	return true
 }
@@ -440,6 +441,6 @@ func (c *Collector) noteNames() {
 		}
 	}
 	if err := writeNames(c.config.Dir, plans); err != nil {
-		c.reporter.trouble("data directory", err)
+		c.reporter.trouble(codes.DirectoryTrouble, "data directory", err)
 	}
 }

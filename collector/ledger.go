@@ -12,6 +12,8 @@ type ledger struct {
 
 	aside atomic.Int64 // of refused: given up because too much waited
 
+	retries atomic.Int64 // tries that failed
+
 	// What follows changes with Collector.mu held.
 	sent    struct{ events, chunks, bytes atomic.Int64 } // by followers that have ended
 	outside atomic.Int64                                 // stored while the output had no place in the journal, before it got one

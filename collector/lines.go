@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/lines"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -135,14 +136,14 @@ func (l *lineInput) Addr() net.Addr {
 // announce says where the input listens.
 func (l *lineInput) announce() {
 	if l.listener == nil {
-		l.reporter.log.Info("reading", "input", l.name)
+		codes.Reading.Info(l.reporter.log, "reading", "input", l.name)
 		return
 	}
 	url := l.shown
 	if l.network == "tcp" {
 		url = "lines://" + l.listener.Addr().String()
 	}
-	l.reporter.log.Info("listening", "input", l.name, "url", url)
+	codes.Listening.Info(l.reporter.log, "listening", "input", l.name, "url", url)
 }
 
 // Close closes the socket. Connections end with Run.
@@ -181,7 +182,7 @@ func (l *lineInput) Run(ctx context.Context, sink Sink) error {
 			if !retryAccept(ctx, err) {
 				return err
 			}
-			l.reporter.trouble("not accepted", err)
+			l.reporter.trouble(codes.PeerNotAccepted, "not accepted", err)
 			continue
 		}
 		s := newLineStream(l, peerName(conn))
@@ -256,7 +257,7 @@ func (l *lineInput) trouble(s *lineStream, err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, errTakesNothing) {
 		return
 	}
-	if leftOut, ok := l.reporter.take("lines"); ok {
-		l.reporter.log.Warn("bad input", withLeftOut(leftOut, "peer", s.peer, "input", l.name, "error", err)...)
+	if leftOut, ok := l.reporter.take(codes.PeerBroken); ok {
+		codes.PeerBroken.Warn(l.reporter.log, "bad input", withLeftOut(leftOut, "peer", s.peer, "input", l.name, "error", err)...)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/lines"
 	"github.com/spillwaylog/spillway/msgpack"
 )
@@ -233,19 +234,19 @@ func addMember(b []byte, at int, key string, value []byte) []byte {
 // tellCut counts a line that was cut, and tells of it.
 func (s *lineStream) tellCut() {
 	s.in.cut.Add(1)
-	if leftOut, ok := s.in.reporter.take("line cut"); ok {
-		s.tell(leftOut, "cut, and marked", fmt.Errorf("a line of more than %d bytes, or more than there is memory for", min(s.in.most, len(s.buf))))
+	if leftOut, ok := s.in.reporter.take(codes.LineCut); ok {
+		s.tell(codes.LineCut, leftOut, "cut, and marked", fmt.Errorf("a line of more than %d bytes, or more than there is memory for", min(s.in.most, len(s.buf))))
 	}
 }
 
 // tellBroken counts a line that should have been JSON, and tells of it.
 func (s *lineStream) tellBroken(err error) {
 	s.in.broken.Add(1)
-	if leftOut, ok := s.in.reporter.take("line broken"); ok {
-		s.tell(leftOut, "kept as text", fmt.Errorf("a line that begins as a JSON object, and is none: %w", err))
+	if leftOut, ok := s.in.reporter.take(codes.LineUnparsed); ok {
+		s.tell(codes.LineUnparsed, leftOut, "kept as text", fmt.Errorf("a line that begins as a JSON object, and is none: %w", err))
 	}
 }
 
-func (s *lineStream) tell(leftOut int, fate string, err error) {
-	s.in.reporter.log.Warn("bad input", withLeftOut(leftOut, "peer", s.peer, "input", s.in.name, "fate", fate, "error", err)...)
+func (s *lineStream) tell(code codes.Code, leftOut int, fate string, err error) {
+	code.Warn(s.in.reporter.log, "bad input", withLeftOut(leftOut, "peer", s.peer, "input", s.in.name, "fate", fate, "error", err)...)
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/credentials"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -112,9 +113,9 @@ func (l *listeners) listen(log *slog.Logger) error {
 	where := l.where()
 	l.url = where
 	err := l.unlock(&credentials.Reports{
-		Trouble: func(err error) { log.Warn("credentials", "url", where, "error", err) },
+		Trouble: func(err error) { codes.Credentials.Warn(log, "credentials", "url", where, "error", err) },
 		Renewed: func(files []string) {
-			log.Info("credentials renewed", "url", where, "files", strings.Join(files, ", "))
+			codes.Renewed.Info(log, "credentials renewed", "url", where, "files", strings.Join(files, ", "))
 			l.server.Recheck(l.endpoint)
 		},
 	})
@@ -138,7 +139,7 @@ func (l *listeners) listen(log *slog.Logger) error {
 
 // announce says where the input listens.
 func (l *listeners) announce() {
-	l.log.Info("listening", append(l.told, "ack", string(l.ack))...)
+	codes.Listening.Info(l.log, "listening", append(l.told, "ack", string(l.ack))...)
 }
 
 // Run accepts connections until ctx ends. Those that it has accepted end with the server.

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/follow"
 	"github.com/spillwaylog/spillway/internal/letters"
 	"github.com/spillwaylog/spillway/internal/output"
@@ -40,6 +41,7 @@ type pump struct {
 	confirm  func(output int, p journal.Position)
 
 	hangs   atomic.Bool // it has not ended, or left something behind
+	dead    atomic.Bool // its breaker is not closed
 	failing failing
 	holding func() holding // what waits for this output; not before ready
 	ready   atomic.Bool    // the collector is open
@@ -85,9 +87,12 @@ func (p *pump) health(h output.Health) {
 	p.fail(h.Err, h.Pause)
 }
 
+// turned is told of each change of the output's breaker.
+func (p *pump) turned(e output.BreakerEvent) { p.dead.Store(e.State != output.Closed) }
+
 // report tells what goes wrong beside.
 func (p *pump) report(err error) {
-	p.reporter.trouble("output", fmt.Errorf("%s: %w", p.name, err))
+	p.reporter.trouble(codes.OutputTrouble, "output", fmt.Errorf("%s: %w", p.name, err))
 }
 
 // failure is what does not work: a try that failed, or one that does not return.
@@ -115,6 +120,7 @@ func (p *pump) fail(err error, pause time.Duration) {
 	if p.follower != nil { // else it is being opened
 		p.follower.Stumble()
 	}
+	p.retries.Add(1)
 	f, tell := p.failing.fail(err, pause)
 	if tell {
 		p.tellBroken(f)
@@ -127,14 +133,14 @@ func (p *pump) tellBroken(f Failure) {
 	if p.ready.Load() {
 		h = p.holding()
 	}
-	p.reporter.failure("output broken", f, "output", p.name,
+	p.reporter.failure(codes.OutputBroken, "output broken", f, "output", p.name,
 		"behind", h.events, "behind_bytes", h.bytes, "behind_for", h.age.Round(time.Second), "holds_up", h.waits)
 }
 
 // works notes that the output does what it is asked to.
 func (p *pump) works() {
 	if f := p.failing.over(); f != nil {
-		p.reporter.recovered("output works again", *f, "output", p.name)
+		p.reporter.recovered(codes.OutputWorks, "output works again", *f, "output", p.name)
 	}
 }
 
@@ -246,7 +252,7 @@ func (c *Collector) openPump(ctx context.Context, plan *plan, index int, l *ledg
 	defer cancel()
 	err = p.follower.Open(ctx)
 	if err != nil && (errors.Is(err, ErrReopen) || ctx.Err() != nil) { // the other side may come back; Run opens it then
-		p.reporter.log.Warn("the output cannot be opened yet", "output", p.name, "error", err)
+		codes.OutputNotOpen.Warn(p.reporter.log, "the output cannot be opened yet", "output", p.name, "error", err)
 		err = nil
 	}
 	return p, err

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/output"
 	"github.com/spillwaylog/spillway/internal/step"
 	"github.com/spillwaylog/spillway/internal/urls"
@@ -203,7 +204,8 @@ func (p *plan) own(u *urls.URL, params *urls.Params, c *Config) (path string, er
 		p.wants |= wantBody // it may travel as it came
 	}
 	p.open = func(pump *pump) (Output, error) {
-		return o.Open(&output.Trip{Health: pump.health, Report: pump.report})
+		pump.dead.Store(false)
+		return o.Open(&output.Trip{Health: pump.health, Report: pump.report, Breaker: pump.turned})
 	}
 	if u.Path != "" || !p.ids {
 		return u.Path, nil
@@ -238,7 +240,7 @@ func (p *plan) foreign(u *urls.URL, params *urls.Params, kind OutputKind) error 
 // try looks whether an output can ever work, before anything is opened.
 func (p *plan) try(ack Ack, log *slog.Logger) error {
 	if ack == AckDelivered && p.limit.gives() {
-		log.Warn("an ack will also go out for what this output gives up", "output", p.name, "when_behind", p.limit.when)
+		codes.OutputAcksDrops.Warn(log, "an ack will also go out for what this output gives up", "output", p.name, "when_behind", p.limit.when)
 	}
 	if p.check == nil {
 		return nil

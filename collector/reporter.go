@@ -5,22 +5,25 @@ package collector
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
+	"github.com/spillwaylog/spillway/journal"
 )
 
 // reporter writes the collector's own messages. What hostile or broken peers
-// can cause at will is bounded a kind: a burst, then one line a second, which
+// can cause at will is bounded a code: a burst, then one line a second, which
 // says how many were left out. What goes wrong on this side again and again in
 // the same way is told once a minute.
 type reporter struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
-	kinds map[string]*allowance
+	codes map[codes.Code]*allowance
 	now   func() time.Time
 }
 
@@ -29,7 +32,7 @@ const (
 	reportEvery = time.Second
 )
 
-// allowance is how many lines of one kind may be written, and how many were
+// allowance is how many lines of one code may be written, and how many were
 // not.
 type allowance struct {
 	left    int
@@ -42,17 +45,16 @@ type allowance struct {
 }
 
 func newReporter(log *slog.Logger) *reporter {
-	return &reporter{log: log, kinds: make(map[string]*allowance), now: time.Now}
+	return &reporter{log: log, codes: make(map[codes.Code]*allowance), now: time.Now}
 }
 
-// take says whether a line of this kind may be written now, and how many were
-// left out before it. Kinds are few: they come from this program, not from
-// peers.
-func (r *reporter) take(kind string) (leftOut int, ok bool) {
+// take says whether a line of this code may be written now, and how many were
+// left out before it.
+func (r *reporter) take(code codes.Code) (leftOut int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
-	a := r.allowanceLocked(kind, now)
+	a := r.allowanceLocked(code, now)
 	if more := int(now.Sub(a.since) / reportEvery); more > 0 {
 		a.left = min(reportBurst, a.left+more)
 		a.since = now
@@ -66,24 +68,29 @@ func (r *reporter) take(kind string) (leftOut int, ok bool) {
 	return leftOut, true
 }
 
-// trouble reports something wrong on this side.
-func (r *reporter) trouble(kind string, err error) {
-	same, again := r.again(kind, err.Error())
+// trouble reports something wrong on this side, under the code of the error if it has one.
+func (r *reporter) trouble(code codes.Code, text string, err error) {
+	var damage *journal.CorruptError
+	if errors.As(err, &damage) {
+		code = codes.JournalDamaged
+	}
+	code = codes.Of(err, code)
+	same, again := r.again(code, err.Error())
 	if again {
 		return
 	}
-	if leftOut, ok := r.take(kind); ok {
-		r.log.Error(kind, withLeftOut(leftOut+same, "error", err)...)
+	if leftOut, ok := r.take(code); ok {
+		code.Error(r.log, text, withLeftOut(leftOut+same, "error", err)...)
 	}
 }
 
 // again says whether a trouble was told within the last minute, and if not, how often it came since
 // it was told last.
-func (r *reporter) again(kind, text string) (same int, again bool) {
+func (r *reporter) again(code codes.Code, text string) (same int, again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
-	a := r.allowanceLocked(kind, now)
+	a := r.allowanceLocked(code, now)
 	if a.text == text && now.Sub(a.told) < remindEvery {
 		a.same++
 		return 0, true
@@ -95,20 +102,20 @@ func (r *reporter) again(kind, text string) (same int, again bool) {
 	return same, false
 }
 
-func (r *reporter) allowanceLocked(kind string, now time.Time) *allowance {
-	a := r.kinds[kind]
+func (r *reporter) allowanceLocked(code codes.Code, now time.Time) *allowance {
+	a := r.codes[code]
 	if a == nil {
 		a = &allowance{left: reportBurst, since: now}
-		r.kinds[kind] = a
+		r.codes[code] = a
 	}
 	return a
 }
 
 // failure reports what does not work and is tried again; args say what it is.
-func (r *reporter) failure(kind string, f Failure, args ...any) {
-	if leftOut, ok := r.take(kind); ok {
+func (r *reporter) failure(code codes.Code, text string, f Failure, args ...any) {
+	if leftOut, ok := r.take(code); ok {
 		args = append(args, "error", f.Err, "since", f.Since.UTC().Format(time.RFC3339), "tries", f.Tries, "next_try_in", f.Pause)
-		r.log.Error(kind, withLeftOut(leftOut, args...)...)
+		code.Error(r.log, text, withLeftOut(leftOut, args...)...)
 	}
 }
 
@@ -121,40 +128,41 @@ type given struct {
 
 // gaveUp reports what an output gave up.
 func (r *reporter) gaveUp(g *given) {
-	kind := "output drops events"
+	code, text := codes.OutputDrops, "output drops events"
 	if g.when == whenLetter {
-		kind = "output makes events dead letters"
+		code, text = codes.OutputLetters, "output makes events dead letters"
 	}
 	args := []any{"output", g.output, "events", g.events, "since_start", g.all, "max_behind", cmp.Or(g.most, "the journal")}
 	args = append(args, "behind", g.backlog.events, "behind_bytes", g.backlog.bytes, "behind_for", g.backlog.age.Round(time.Second))
-	if leftOut, ok := r.take(kind); ok {
-		r.log.Error(kind, withLeftOut(leftOut, args...)...)
+	if leftOut, ok := r.take(code); ok {
+		code.Error(r.log, text, withLeftOut(leftOut, args...)...)
 	}
 }
 
 // recovered reports that a failure is over.
-func (r *reporter) recovered(kind string, f Failure, args ...any) {
-	if leftOut, ok := r.take(kind); ok {
-		r.log.Info(kind, withLeftOut(leftOut, append(args, "after", time.Since(f.Since).Round(time.Millisecond), "tries", f.Tries)...)...)
+func (r *reporter) recovered(code codes.Code, text string, f Failure, args ...any) {
+	if leftOut, ok := r.take(code); ok {
+		code.Info(r.log, text, withLeftOut(leftOut, append(args, "after", time.Since(f.Since).Round(time.Millisecond), "tries", f.Tries)...)...)
 	}
 }
 
 // peer reports bad input, and the input that it came by.
 func (r *reporter) peer(t forward.Trouble, input string) {
-	if leftOut, ok := r.take("peer " + t.Kind.String()); ok {
-		r.log.Warn("bad input", withLeftOut(leftOut,
+	code := codes.Peer(t.Kind)
+	if leftOut, ok := r.take(code); ok {
+		code.Warn(r.log, "bad input", withLeftOut(leftOut,
 			"peer", t.Sender.Address(), "input", input, "kind", t.Kind.String(), "fate", t.Fate.String(), "error", t.Err)...)
 	}
 }
 
 // connection reports a connection that begins or has ended.
 func (r *reporter) connection(s *forward.Sender, input string, open bool) {
-	text := "connection closed"
+	code, text := codes.ConnectionClosed, "connection closed"
 	if open {
-		text = "connection opened"
+		code, text = codes.ConnectionOpened, "connection opened"
 	}
-	if leftOut, ok := r.take(text); ok {
-		r.log.Debug(text, withLeftOut(leftOut, "peer", s.Address(), "input", input)...)
+	if leftOut, ok := r.take(code); ok {
+		code.Debug(r.log, text, withLeftOut(leftOut, "peer", s.Address(), "input", input)...)
 	}
 }
 
@@ -183,9 +191,9 @@ func (r *reporter) run(ctx context.Context) {
 func (r *reporter) tellLeftOut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for kind, a := range r.kinds {
+	for code, a := range r.codes {
 		if a.leftOut > 0 {
-			r.log.Warn("lines left out", "kind", kind, "left_out", a.leftOut)
+			codes.MessagesLeftOut.Warn(r.log, "lines left out", "of", string(code), "left_out", a.leftOut)
 			a.leftOut = 0
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/heir"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -63,7 +64,7 @@ func planRings(u *urls.URL) (*ringInput, error) {
 // openFor opens the input for a collector: there is nothing to hold yet.
 func (r *ringInput) openFor(c *Collector, a *account) error {
 	r.name, r.account, r.reporter = a.name, a, c.reporter
-	r.options.Report = func(err error) { r.reporter.trouble("rings", fmt.Errorf("%s: %w", r.name, err)) }
+	r.options.Report = func(err error) { r.reporter.trouble(codes.RingTrouble, "rings", fmt.Errorf("%s: %w", r.name, err)) }
 	if err := heir.Supported(); err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (r *ringInput) Stats() Received {
 
 // Run takes over rings until ctx ends.
 func (r *ringInput) Run(ctx context.Context, sink Sink) error {
-	r.reporter.log.Info("looking for rings", "input", r.name, "path", r.options.Path, "after", r.options.After)
+	codes.RingsWatched.Info(r.reporter.log, "looking for rings", "input", r.name, "path", r.options.Path, "after", r.options.After)
 	r.ids = parseIDs(sink.Position())
 	r.options.GaveUp = ctx.Done()
 	r.heir = heir.New(&r.options)
@@ -164,7 +165,7 @@ func wrap(path string, err error) error {
 
 // announce says that a ring is taken over.
 func (r *ringInput) announce(l *heir.Legacy, before Counts) {
-	leftOut, ok := r.reporter.take("rings taken over")
+	leftOut, ok := r.reporter.take(codes.RingTaken)
 	if !ok {
 		return
 	}
@@ -176,7 +177,7 @@ func (r *ringInput) announce(l *heir.Legacy, before Counts) {
 	if l.Bad+l.Lost > 0 {
 		args = append(args, "invalid", l.Bad, "lost", l.Lost)
 	}
-	r.reporter.log.Info("a dead process's ring is taken over", withLeftOut(leftOut, args...)...)
+	codes.RingTaken.Info(r.reporter.log, "a dead process's ring is taken over", withLeftOut(leftOut, args...)...)
 }
 
 // put stores chunks, and returns when they are what an ack promises, and synced at least.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // Run serves until ctx is done, then drains: it stops accepting, finishes what
@@ -35,12 +37,12 @@ func (c *Collector) Run(ctx context.Context) error {
 	var others, counting sync.WaitGroup
 	others.Go(func() { c.reporter.run(background) })
 	others.Go(func() {
-		c.repeats.run(background, c.journal, func(err error) { c.reporter.trouble("repeats", err) })
+		c.repeats.run(background, c.journal, func(err error) { c.reporter.trouble(codes.RepeatsTrouble, "repeats", err) })
 	})
 	others.Go(func() { c.backlogs.run(background) })
 	others.Go(func() { c.backlogs.hold(background, c.makeRoom) })
 	counting.Go(func() {
-		c.found.run(background, c.journal, func(err error) { c.reporter.trouble("journal", err) })
+		c.found.run(background, c.journal, func(err error) { c.reporter.trouble(codes.JournalTrouble, "journal", err) })
 	})
 	others.Go(func() { c.positions.run(background) })
 
@@ -63,7 +65,7 @@ func (c *Collector) Run(ctx context.Context) error {
 
 	// What asked for no ack may not be durable yet, and outputs do not see it before.
 	if syncErr := c.journal.Sync(deadline, c.journal.Stats().Last); syncErr != nil {
-		c.config.Log.Warn("the last events are not known to be stored", "error", syncErr)
+		codes.SyncUnknown.Warn(c.config.Log, "the last events are not known to be stored", "error", syncErr)
 	}
 	beginDrain()
 	pumps := c.backlogs.active()
@@ -74,7 +76,7 @@ func (c *Collector) Run(ctx context.Context) error {
 				behind = append(behind, p.name)
 			}
 		}
-		c.config.Log.Warn("not everything was handed on in time; the journal keeps it", "after", c.config.Drain, "behind", strings.Join(behind, " "))
+		codes.DrainUnfinished.Warn(c.config.Log, "not everything was handed on in time; the journal keeps it", "after", c.config.Drain, "behind", strings.Join(behind, " "))
 		stopHard()
 		// An output that hangs in the kernel cannot be interrupted. It has its
 		// own goroutine, and nothing below touches what it holds.
@@ -112,7 +114,7 @@ func (c *Collector) start(ctx context.Context, r *runs) {
 	c.inHand.runs()
 	for _, p := range c.backlogs.active() {
 		if p.follower.Suspects() {
-			c.config.Log.Warn("the process has ended while one record was in hand: it is tried before anything else", "output", p.name)
+			codes.RecordSuspect.Warn(c.config.Log, "the process has ended while one record was in hand: it is tried before anything else", "output", p.name)
 			p.follower.Try(ctx)
 		}
 	}
@@ -141,10 +143,10 @@ func (c *Collector) allOver() bool {
 }
 
 // errInputHangs says that an input is left behind.
-var errInputHangs = errors.New("the input does not return; it is left behind, and what it had not stored is not stored")
+var errInputHangs = codes.InputHangs.Errorf("the input does not return; it is left behind, and what it had not stored is not stored")
 
 // errHangs says that an output is left behind.
-var errHangs = errors.New("the output does not return from a write; the journal keeps what it had not confirmed")
+var errHangs = codes.OutputHangs.Errorf("the output does not return from a write; the journal keeps what it had not confirmed")
 
 // hanging names the outputs that have not ended.
 func hanging(pumps []*pump) (err error) {
@@ -160,7 +162,7 @@ func hanging(pumps []*pump) (err error) {
 func (c *Collector) serve(ctx context.Context) {
 	<-ctx.Done()
 	if err := c.server.Shutdown(c.store.taking); err != nil {
-		c.config.Log.Warn("some connections were cut before their chunks were stored; their senders have no ack", "error", err)
+		codes.ConnectionsCut.Warn(c.config.Log, "some connections were cut before their chunks were stored; their senders have no ack", "error", err)
 		c.server.Close()
 	}
 }

@@ -5,6 +5,7 @@ package collector
 import (
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/output"
 )
 
@@ -34,7 +35,7 @@ func Serial(env *OutputEnv, deliver Deliverer) Output {
 	}
 	return output.NewSerial(env.Name, deliver, &output.Trip{
 		Health: health,
-		Report: func(err error) { env.Log.Error("output", "error", err) },
+		Report: func(err error) { codes.Of(err, codes.OutputTrouble).Error(env.Log, "output", "error", err) },
 	}, retryPause, serialMost)
 }
 

@@ -49,6 +49,8 @@ type Stats struct {
 	Journal journal.Stats
 	Letters letters.Stats // dead letters: what is there, and what was dropped of them
 	Failure *Failure      // of the journal: it takes nothing, and senders wait; nil while it does
+
+	Messages []Message // what was said last, each kind once, the newest at the end
 }
 
 // Counts say what became of what arrived: in events, where the name says
@@ -115,6 +117,8 @@ type OutputStats struct {
 	BehindBytes int64         // of the journal that hold these
 	BehindFor   time.Duration // how long ago the oldest of these arrived, at least: to a second while this process has known it, else to the last write of its segment's file
 	Bytes       int64         // that Taken became: lines; 0 for discard:
+	Retries     int64         // tries that failed: of what they were for another one came, or will
+	BreakerOpen bool          // its circuit breaker is open, after failures in a row: it is only probed
 	Failure     *Failure      // nil while the output takes what it is given
 
 	Chunks int64 // handed to the output
@@ -166,7 +170,7 @@ func (c *Collector) Stats() Stats {
 func (c *Collector) stats() Stats {
 	// What is counted last comes first: so a picture that is taken while events
 	// pass never shows more coming out than went in.
-	s := Stats{Counting: c.found.counting(), Repeats: c.repeats.stats(), Journal: c.journal.Stats(), Letters: c.letters.Stats(), Failure: c.store.failing.current()}
+	s := Stats{Counting: c.found.counting(), Repeats: c.repeats.stats(), Journal: c.journal.Stats(), Letters: c.letters.Stats(), Failure: c.store.failing.current(), Messages: c.messages.all()}
 	for _, p := range c.pumps {
 		s.Outputs = append(s.Outputs, c.outputStatsLocked(p))
 	}
@@ -195,7 +199,9 @@ func (c *Collector) outputStatsLocked(p *pump) OutputStats {
 		Out:     p.out.Load(),
 		Broken:  p.broken.Load(),
 
-		Filtered: p.filtered.Load(),
+		Filtered:    p.filtered.Load(),
+		Retries:     p.retries.Load(),
+		BreakerOpen: p.follower != nil && p.dead.Load(),
 
 		Failure: p.failure(),
 	}
@@ -218,7 +224,7 @@ func (c *Collector) outputStatsLocked(p *pump) OutputStats {
 
 func (s *Stats) clone() Stats {
 	t := *s
-	t.Inputs, t.Outputs = slices.Clone(s.Inputs), slices.Clone(s.Outputs)
+	t.Inputs, t.Outputs, t.Messages = slices.Clone(s.Inputs), slices.Clone(s.Outputs), slices.Clone(s.Messages)
 	for i := range t.Outputs {
 		t.Outputs[i].Dropped = maps.Clone(t.Outputs[i].Dropped)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/letters"
 	"github.com/spillwaylog/spillway/journal"
 )
@@ -49,6 +50,7 @@ type store struct {
 	letters  *letters.Store
 	maxEvent int64 // bytes; a larger one is set aside
 
+	tails   tails
 	singles singles
 	groups  sync.Pool // *group
 }
@@ -270,6 +272,7 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 		if which != nil {
 			which.pos = pos
 		}
+		s.tails.offer(g.account.name, c)
 		if c.Entries != nil && (c.Compressed != nil || len(c.Entries) >= recentLeast) {
 			g.stored = append(g.stored, stored{prev: prev, pos: pos, chunk: c})
 		}
@@ -361,16 +364,16 @@ func (s *store) fail(err error, full bool) {
 		default:
 		}
 		if f, tell := s.failing.fail(err, spacePause); tell {
-			kind, held := "journal full", (*heldError)(nil)
+			code, text, held := codes.JournalFull, "journal full", (*heldError)(nil)
 			if errors.As(err, &held) {
-				kind = "output too far behind"
+				code, text = codes.OutputTooFar, "output too far behind"
 			}
-			s.reporter.failure(kind, f, append([]any{"holds_up", "all senders"}, s.holder()...)...)
+			s.reporter.failure(code, text, f, append([]any{"holds_up", "all senders"}, s.holder()...)...)
 		}
 		return
 	}
 	if f, tell := s.failing.fail(err, retryPause); tell {
-		s.reporter.failure("journal broken", f, "holds_up", "all senders")
+		s.reporter.failure(codes.JournalBroken, "journal broken", f, "holds_up", "all senders")
 	}
 }
 
@@ -434,6 +437,6 @@ func (s *singles) observe(chunks []*forward.Chunk, peer, input string, r *report
 	}
 	s.peers[peer] = n + 1
 	if n+1 == singlesMany {
-		r.log.Warn("a sender waits for an ack after every event; each costs a disk sync: send several in one chunk, keep several in flight, or serve with --ack journaled", "peer", peer, "input", input)
+		codes.SinglesSynced.Warn(r.log, "a sender waits for an ack after every event; each costs a disk sync: send several in one chunk, keep several in flight, or serve with --ack journaled", "peer", peer, "input", input)
 	}
 }

@@ -52,6 +52,7 @@ type syncer struct {
 	waiting  int           // readers at the end
 	more     chan struct{} // closed when more is durable; nil when no reader waits
 	syncs    uint64
+	syncTime time.Duration // all of them together
 }
 
 // Synced is the end of what is durable.
@@ -224,9 +225,14 @@ func (y *syncer) flush() error {
 		s.dirty, s.flying = false, s.wrote
 	}
 	y.mu.Unlock()
+	began := time.Now()
 	err := y.syncFiles(s, tail)
+	if err == nil {
+		y.opt.Synced(time.Since(began))
+	}
 	y.mu.Lock()
 	y.syncs++
+	y.syncTime += time.Since(began)
 	if err != nil {
 		for _, s := range y.syncing {
 			y.soil(s)

@@ -2,7 +2,10 @@
 
 package journal
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 const (
 	defaultMaxBytes     = 4 << 30
@@ -33,6 +36,9 @@ type Options struct {
 	// them. It is called from the journal's goroutines and from Open and readers, must not block
 	// for long and must not call the journal. nil drops.
 	Report func(error)
+	// Synced is told how long each sync took that did not fail, by the goroutine that syncs: it
+	// must not block, and must not call the journal. nil drops.
+	Synced func(took time.Duration)
 }
 
 func (o *Options) withDefaults() (Options, error) {
@@ -65,6 +71,9 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	if r.Report == nil {
 		r.Report = func(error) {}
+	}
+	if r.Synced == nil {
+		r.Synced = func(time.Duration) {}
 	}
 	return r, nil
 }

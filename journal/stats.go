@@ -23,6 +23,7 @@ type Stats struct {
 	WrittenBytes uint64 // with headers and padding
 	Batches      uint64 // writes
 	Syncs        uint64
+	SyncTime     time.Duration // that these took, together
 
 	Created  uint64 // segment files made anew
 	Recycled uint64 // and used again
@@ -43,7 +44,7 @@ func (j *Journal) Stats() Stats {
 	s := Stats{
 		Bytes: j.bytes, MaxBytes: j.opt.MaxBytes, Used: j.behindLocked(j.lowestLocked()), Segments: len(j.segs), Prepared: len(j.ready), Spare: len(j.free),
 		First: j.oldest(), Last: j.end(), Written: j.written, Synced: j.Synced(), Unsynced: j.unsynced,
-		Records: j.appends, WrittenBytes: j.bytesIn, Batches: j.writes, Syncs: j.syncs,
+		Records: j.appends, WrittenBytes: j.bytesIn, Batches: j.writes, Syncs: j.syncs, SyncTime: j.syncTime,
 		Created: j.created, Recycled: j.recycled, Dropped: j.dropped,
 		Full: j.full, Err: j.err,
 	}

@@ -48,12 +48,13 @@ func newSetup(t testing.TB) (s *setup, out string) {
 
 // A collector is a running "spillway serve".
 type collector struct {
-	t    testing.TB
-	cmd  *exec.Cmd
-	log  *logBook
-	addr string // of the first TCP listener
-	done chan struct{}
-	err  error // how it ended; read after done
+	t     testing.TB
+	cmd   *exec.Cmd
+	log   *logBook
+	addr  string // of the first TCP listener
+	admin string // where it tells of itself
+	done  chan struct{}
+	err   error // how it ended; read after done
 }
 
 // launch starts the process and returns at once.
@@ -79,6 +80,7 @@ func launch(t testing.TB, s *setup) *collector {
 			args = append(args, "--to", u)
 		}
 	}
+	args = append(args, "--admin", "127.0.0.1:0")
 	args = append([]string{bin.build(t)}, append(args, s.args...)...)
 	if s.files > 0 {
 		args = append([]string{"sh", "-c", `ulimit -n "$0" && exec "$@"`, strconv.Itoa(s.files)}, args...)
@@ -99,6 +101,9 @@ func launch(t testing.TB, s *setup) *collector {
 		close(c.done)
 	}()
 	t.Cleanup(func() {
+		if !c.over() && !t.Failed() {
+			c.settles()
+		}
 		c.kill()
 		if text := c.log.String(); t.Failed() && text != "" {
 			t.Logf("process %d (%v) said:\n%s", c.cmd.Process.Pid, c.err, tail(text, 4000))
@@ -125,8 +130,11 @@ func startCollector(t testing.TB, s *setup) *collector {
 		if m := listening.FindStringSubmatch(text); m != nil {
 			c.addr = m[1]
 		}
-		return strings.Count(text, "listening") >= sockets
+		return strings.Count(text, "msg=listening") >= sockets
 	})
+	if m := tells.FindStringSubmatch(c.log.String()); m != nil {
+		c.admin = m[1]
+	}
 	return c
 }
 
@@ -154,9 +162,10 @@ func (c *collector) terminate() {
 	}
 }
 
-// stop asks the process to end and wants exit code 0.
+// stop asks the process to end and wants exit code 0. The account adds up, before and after.
 func (c *collector) stop() {
 	c.t.Helper()
+	c.settles()
 	c.terminate()
 	if code := c.wait(); code != 0 {
 		c.t.Errorf("exit code %d after SIGTERM, want 0:\n%s", code, tail(c.log.String(), 4000))

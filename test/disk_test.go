@@ -198,7 +198,7 @@ func TestFullDataDiskCrash(t *testing.T) {
 	c.kill()
 	c = launch(t, s)
 	eventually(t, "the collector starts, or says why not", func() bool {
-		return c.over() || c.log.find("listening") != ""
+		return c.over() || c.log.find("msg=listening") != ""
 	})
 	if c.over() { // not to start on a full disk is allowed, if it says so
 		if text := c.log.String(); !strings.Contains(text, "no space") || !strings.Contains(text, d.dir) {

@@ -11,7 +11,7 @@ import (
 	"github.com/spillwaylog/spillway/internal/testcert"
 )
 
-var listeningURL = regexp.MustCompile(`msg=listening url="?forward(?:\+tls)?://([^ "?]+)`)
+var listeningURL = regexp.MustCompile(`msg=listening code=input-listening url="?forward(?:\+tls)?://([^ "?]+)`)
 
 // addrs is where the TCP listeners listen, in order.
 func (c *collector) addrs() (addrs []string) {

@@ -17,6 +17,8 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // asking returns what delivers the signal that asks for the account (SIGUSR1,
@@ -72,19 +74,34 @@ type (
 		BehindSeconds float64          `json:"behind_seconds"`
 		Bytes         int64            `json:"bytes"`
 		Broken        int64            `json:"broken"`
+		Retries       int64            `json:"retries,omitempty"`
+		BreakerOpen   bool             `json:"breaker_open,omitempty"`
 		Failure       *failureAccount  `json:"failure,omitempty"`
 	}
 	failureAccount struct {
 		Since time.Time `json:"since"`
 		Tries int       `json:"tries"`
+		Pause float64   `json:"next_try_seconds"`
 		Error string    `json:"error"`
 	}
 	journalAccount struct {
-		Used    int64           `json:"used"`
-		Limit   int64           `json:"limit"`
-		Files   int64           `json:"files"`
-		Damaged uint64          `json:"damaged"`
-		Failure *failureAccount `json:"failure,omitempty"`
+		Used        int64           `json:"used"`
+		Limit       int64           `json:"limit"`
+		Files       int64           `json:"files"`
+		Damaged     uint64          `json:"damaged"`
+		Syncs       uint64          `json:"syncs"`
+		SyncSeconds float64         `json:"sync_seconds"`
+		Failure     *failureAccount `json:"failure,omitempty"`
+	}
+	messageAccount struct {
+		Time  time.Time `json:"time"`
+		Level string    `json:"level"`
+		Code  string    `json:"code,omitempty"`
+		Text  string    `json:"text"`
+		About string    `json:"about,omitempty"`
+		Error string    `json:"error,omitempty"`
+		Attrs string    `json:"attrs,omitempty"`
+		Times int64     `json:"times"`
 	}
 	lettersAccount struct {
 		Letters int64 `json:"letters"`
@@ -98,22 +115,33 @@ type (
 		AgeSeconds float64 `json:"age_seconds"`
 	}
 	account struct {
-		Inputs     []inputAccount  `json:"inputs"`
-		Outputs    []outputAccount `json:"outputs"`
-		Counting   bool            `json:"counting"`
-		Journal    journalAccount  `json:"journal"`
-		Letters    lettersAccount  `json:"letters"`
-		Repeats    repeatsAccount  `json:"repeats"`
-		Memory     int64           `json:"memory"`
-		Goroutines int             `json:"goroutines"`
+		Inputs     []inputAccount   `json:"inputs"`
+		Outputs    []outputAccount  `json:"outputs"`
+		Troubles   map[string]int64 `json:"troubles,omitempty"`
+		Counting   bool             `json:"counting"`
+		Journal    journalAccount   `json:"journal"`
+		Letters    lettersAccount   `json:"letters"`
+		Repeats    repeatsAccount   `json:"repeats"`
+		Memory     int64            `json:"memory"`
+		Goroutines int              `json:"goroutines"`
 	}
 )
+
+// messagesOf are those of a collector, for /status: the log has had them.
+func messagesOf(s *collector.Stats, show func(string) string) []messageAccount {
+	list := make([]messageAccount, len(s.Messages))
+	for i := range s.Messages {
+		x := &s.Messages[i]
+		list[i] = messageAccount{x.Time.UTC(), x.Level.String(), x.Code, show(x.Text), show(x.About), show(x.Error), show(x.Attrs), x.Times}
+	}
+	return list
+}
 
 func accountOfFailure(f *collector.Failure, show func(string) string) *failureAccount {
 	if f == nil {
 		return nil
 	}
-	return &failureAccount{f.Since.UTC(), f.Tries, show(f.Err.Error())}
+	return &failureAccount{f.Since.UTC(), f.Tries, f.Pause.Seconds(), show(f.Err.Error())}
 }
 
 // accountOf is the account of a collector. show makes of a text what of it may be shown.
@@ -135,12 +163,24 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 			Name: show(o.Name), URL: show(o.URL), Removed: o.Removed, Outside: o.Outside, Found: o.Found, Out: o.Out,
 			Filtered: o.Filtered, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Diverted: o.Diverted, Restamped: o.Restamped, MaybeTwice: o.MaybeTwice,
 			Behind: o.Behind, BehindBytes: o.BehindBytes,
-			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Failure: accountOfFailure(o.Failure, show),
+			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Retries: o.Retries, BreakerOpen: o.BreakerOpen, Failure: accountOfFailure(o.Failure, show),
+		}
+	}
+	var troubles map[string]int64
+	for _, kind := range forward.TroubleKinds() {
+		if n := s.Server.Troubles[kind]; n > 0 {
+			if troubles == nil {
+				troubles = map[string]int64{}
+			}
+			troubles[string(codes.Peer(kind))] = int64(n)
 		}
 	}
 	return &account{
-		Inputs: inputs, Outputs: outputs, Counting: s.Counting,
-		Journal: journalAccount{s.Journal.Used, s.Journal.MaxBytes, s.Journal.Bytes, s.Journal.Damaged, accountOfFailure(s.Failure, show)},
+		Inputs: inputs, Outputs: outputs, Troubles: troubles, Counting: s.Counting,
+		Journal: journalAccount{
+			s.Journal.Used, s.Journal.MaxBytes, s.Journal.Bytes, s.Journal.Damaged,
+			s.Journal.Syncs, s.Journal.SyncTime.Seconds(), accountOfFailure(s.Failure, show),
+		},
 		Letters: lettersAccount{s.Letters.Letters, s.Letters.Events, s.Letters.Dropped},
 		Repeats: repeatsAccount{s.Repeats.Chunks, s.Repeats.Most, s.Repeats.Bytes, s.Repeats.Age.Seconds()},
 		Memory:  s.Server.Memory, Goroutines: runtime.NumGoroutine(),
@@ -150,8 +190,8 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 // logAccount writes the account as one line of JSON.
 func logAccount(w io.Writer, s *collector.Stats, show func(string) string) {
 	a := accountOf(s, show)
-	slog.New(slog.NewJSONHandler(w, nil)).Info("account",
-		"inputs", a.Inputs, "outputs", a.Outputs, "counting", a.Counting, "journal", a.Journal, "letters", a.Letters, "repeats", a.Repeats,
+	codes.Account.Info(slog.New(slog.NewJSONHandler(w, nil)), "account",
+		"inputs", a.Inputs, "outputs", a.Outputs, "troubles", a.Troubles, "counting", a.Counting, "journal", a.Journal, "letters", a.Letters, "repeats", a.Repeats,
 		"memory", a.Memory, "goroutines", a.Goroutines)
 }
 

@@ -20,7 +20,7 @@ const asCommand = "SPILLWAY_TEST_COMMAND"
 
 func TestComplete(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
-		{"", "words serve check config send replay merge journal bench completion help version"},
+		{"", "words serve check config top tail send replay merge journal bench completion help version"},
 		{"se", "words serve send"},
 		{"se rve", "words"},
 		{"--v", "words --version"},
@@ -51,6 +51,10 @@ func TestComplete(t *testing.T) {
 		{"replay some/dir --", "words --help --version --to --output --keep --dry-run --timeout"},
 		{"journal cat -h x", "dirs"},
 		{"journal cat some/dir --he", "words --help"},
+		{"t", "words top tail"},
+		{"top --", "words --help --version --admin --every --once"},
+		{"tail --", "words --help --version --admin --tag --where --rate --format"},
+		{"tail --format ", "words text json"},
 		{"completion ", "words bash zsh fish"},
 		{"version ", "words --help --version"},
 	} {
@@ -138,7 +142,7 @@ func TestShells(t *testing.T) {
 				{line: "spillway journal cat da", want: "data.d"},
 				{line: "spillway bench forward --mode packed,f", want: "packed,forward"},
 				{line: "spillway bench forward --connections ", want: ""},
-				{line: "spillway bad nothing ", want: "bench check completion config help journal merge replay send serve version"},
+				{line: "spillway bad nothing ", want: "bench check completion config help journal merge replay send serve tail top version"},
 			} {
 				got, told := candidates(t, path, home, c.line)
 				if shell == "fish" {

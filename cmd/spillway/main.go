@@ -5,6 +5,8 @@
 //	serve    inputs ──► journal ──► outputs          package collector
 //	check    a configuration file ──► its mistakes   package cmd/internal/config
 //	config   a configuration file ──► what is in force
+//	top      a collector's address ──► a terminal    package cmd/internal/admin
+//	tail     the same, of events
 //	send     standard input ──► a Forward server     package forward; with --follow through a ring
 //	replay   dead letters ──► a Forward server       package internal/letters
 //	merge    files of lines ──► one, by time          package cmd/internal/merge
@@ -23,12 +25,15 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/spillwaylog/spillway/cmd/internal/admin"
 	"github.com/spillwaylog/spillway/cmd/internal/config"
+	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/internal/files"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -42,6 +47,8 @@ type cli struct {
 	Serve      serveCmd      `cmd:"" help:"Run the collector: take events in, keep them in a journal, hand them on."`
 	Check      checkCmd      `cmd:"" help:"Say what is wrong with a configuration file; start nothing."`
 	Config     configCmd     `cmd:"" help:"Print a configuration as it would be in force, without its secrets."`
+	Top        topCmd        `cmd:"" help:"Show what a running collector does: flows, what waits, troubles."`
+	Tail       tailCmd       `cmd:"" help:"Show events as a running collector stores them."`
 	Send       sendCmd       `cmd:"" help:"Send the lines of standard input to a Forward server, with acks."`
 	Replay     replayCmd     `cmd:"" help:"Send the events that an output refused to a Forward server, with acks, each once."`
 	Merge      mergeCmd      `cmd:"" help:"Merge files of lines by time."`
@@ -76,7 +83,7 @@ func run(ctx context.Context, args []string, s *streams) int {
 		kong.UsageOnError(),
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exited = code }),
-		kong.Vars{"version": strings.TrimSuffix(versionText(buildInfo()), "\n")},
+		kong.Vars{"version": strings.TrimSuffix(versionText(buildInfo()), "\n"), "admin": admin.DefaultAddress, "tail": strconv.Itoa(collector.TailRate), "mostTail": strconv.Itoa(collector.MostTailRate)},
 	)
 	if err != nil {
 		fmt.Fprintln(s.err, "spillway:", err)

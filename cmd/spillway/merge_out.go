@@ -87,12 +87,16 @@ type mergeText struct {
 }
 
 func newMergeText(reader *mergeReader, w io.Writer) *mergeText {
-	color := openTerminal(w) != nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-	text := func(f lines.Flags) *lines.Text { return lines.NewText(&lines.TextOptions{Flags: f, Color: color}) }
 	return &mergeText{
 		reader: reader, w: bufio.NewWriterSize(w, 64<<10),
-		tagged: text(lines.StdFlags | lines.Tag), bare: text(lines.StdFlags),
+		tagged: newText(w, lines.StdFlags|lines.Tag), bare: newText(w, lines.StdFlags),
 	}
+}
+
+// newText makes text of events, coloured if w is a terminal that wants it.
+func newText(w io.Writer, f lines.Flags) *lines.Text {
+	color := openTerminal(w) != nil && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return lines.NewText(&lines.TextOptions{Flags: f, Color: color})
 }
 
 // Line implements merge.Lines.

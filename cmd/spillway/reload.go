@@ -17,6 +17,7 @@ import (
 	"github.com/spillwaylog/spillway/cmd/internal/admin"
 	"github.com/spillwaylog/spillway/cmd/internal/config"
 	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // hangups returns what delivers SIGHUP, which from now on does not end the process.
@@ -100,11 +101,11 @@ func (r *reloader) reload() error {
 		}
 	}
 	if err != nil {
-		r.log.Error(what+" not reloaded; what was in force before stays so", "error", err)
+		codes.ReloadFailed.Error(r.log, what+" not reloaded; what was in force before stays so", "error", err)
 		return err
 	}
 	r.set.Store(next)
-	r.log.Info("configuration and credentials reloaded")
+	codes.Reloaded.Info(r.log, "configuration and credentials reloaded")
 	return nil
 }
 
@@ -130,18 +131,25 @@ func (s *setup) differs(next *setup) error {
 	return errors.Join(errs...)
 }
 
-// status makes what /status tells: the account, and since when it has been counted.
+// A told is what /status tells: the account, and since when it has been counted.
+type told struct {
+	Version       string    `json:"version"`
+	Pid           int       `json:"pid"`
+	Time          time.Time `json:"time"`
+	Since         time.Time `json:"since"`
+	UptimeSeconds float64   `json:"uptime_seconds"`
+	Ack           string    `json:"ack"`
+	account
+	Messages []messageAccount `json:"messages"`
+}
+
+// status makes it.
 func (r *reloader) status(since time.Time) func(*collector.Stats) any {
 	return func(stats *collector.Stats) any {
 		s := r.newest()
-		return &struct {
-			Version       string    `json:"version"`
-			Pid           int       `json:"pid"`
-			Time          time.Time `json:"time"`
-			Since         time.Time `json:"since"`
-			UptimeSeconds float64   `json:"uptime_seconds"`
-			Ack           string    `json:"ack"`
-			*account
-		}{version(), os.Getpid(), time.Now().UTC(), since.UTC(), time.Since(since).Seconds(), s.serve.Ack, accountOf(stats, s.file.Hide)}
+		return &told{
+			version(), os.Getpid(), time.Now().UTC(), since.UTC(), time.Since(since).Seconds(), s.serve.Ack,
+			*accountOf(stats, s.file.Hide), messagesOf(stats, s.file.Hide),
+		}
 	}
 }

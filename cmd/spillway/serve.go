@@ -17,6 +17,7 @@ import (
 	"github.com/spillwaylog/spillway/cmd/internal/admin"
 	"github.com/spillwaylog/spillway/cmd/internal/config"
 	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
@@ -27,7 +28,7 @@ type serveCmd struct {
 	Config        string        `short:"c" config:"-" help:"File of YAML that says all of this, and more; flags override it (docs/config.md)." placeholder:"FILE" type:"existingfile"`
 	Listen        []string      `config:"-" help:"Input to listen on, such as forward://0.0.0.0:24224, forward+unix:///run/spillway.sock, or forward+tls://0.0.0.0:24224?cert=PEM&key=PEM; or of lines: lines://0.0.0.0:5170, lines+unix:///run/lines.sock, stdin:; or rings of dead processes: ring:///dev/shm; or of syslog: syslog+udp://0.0.0.0:514, syslog+tcp://, syslog+tls://, syslog+unix:///path; NAME= may stand before it. May be repeated. Default: forward://127.0.0.1:24224" placeholder:"URL" sep:"none"`
 	To            []string      `config:"-" help:"Output to write to: stdout:, discard:, forward://host:port, kafka://broker/topic, or file:///var/log/{tag}.{date}.jsonl with {tag}, {date}, {hour}, {host}, {pid}; NAME= may stand before it. May be repeated. Default: stdout:" placeholder:"URL" sep:"none"`
-	Admin         string        `config:"end" help:"Address that tells of all this over HTTP, such as 127.0.0.1:24220: /metrics, /healthz, /readyz, /status, /config, and POST /reload. Or a URL with cert=, key=, client_ca=, token_file= and others; see docs/operate.md." placeholder:"ADDRESS"`
+	Admin         string        `config:"end" help:"Address that tells of all this over HTTP, such as 127.0.0.1:24220: /metrics, /healthz, /readyz, /status, /config, /tail, and POST /reload; top and tail ask there. Or a URL with cert=, key=, client_ca=, token_file= and others; see docs/operate.md." placeholder:"ADDRESS"`
 	Data          string        `help:"Data directory, used by one process at a time." default:"spillway-data" type:"path"`
 	Ack           string        `help:"What an ack promises: synced (on the disk), journaled (survives this process), delivered (all outputs have it)." enum:"synced,journaled,delivered" default:"synced"`
 	JournalSize   size          `help:"Disk space for the journal; when it is full, senders wait." default:"4GiB"`
@@ -80,14 +81,14 @@ func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {
 	defer surviveBrokenPipes()() // until the last message is written
 	screen := openTerminal(s.err)
 	out, stderr := screen.through(s.out), newOutbox(screen.through(s.err), screen, func(w io.Writer, leftOut int) {
-		c.logger(w).Warn("nobody read standard error", "left_out", leftOut)
+		codes.MessagesUnread.Warn(c.logger(w), "nobody read standard error", "left_out", leftOut)
 	})
 	defer stderr.close()
 	reload := &reloader{}
 	reload.set.Store(set)
 	log := c.hiding(stderr, reload.hideFiles)
 	if c.JournalSize != 0 && c.JournalSize < c.MaxChunk {
-		log.Warn("the journal is smaller than the largest message: what does not fit can never be stored, and its sender gets no ack",
+		codes.JournalSmall.Warn(log, "the journal is smaller than the largest message: what does not fit can never be stored, and its sender gets no ack",
 			"journal_size", int64(c.JournalSize), "max_chunk", int64(c.MaxChunk))
 	}
 	// Before the collector is opened, which takes its time after a crash: whatever comes meanwhile
@@ -105,6 +106,7 @@ func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {
 		return err
 	}
 	defer tells.Close()
+	o.Synced = tells.Synced
 	col, err := collector.Open(o)
 	if err != nil {
 		return err
@@ -114,7 +116,7 @@ func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {
 	defer reload.on(signals)()
 	c.introduce(col, log)
 	tells.Serve(&admin.Sources{
-		Version: version(), Stats: col.Stats, Status: reload.status(time.Now()), Config: reload.inForce, Reload: reload.reload,
+		Version: version(), Stats: col.Stats, Status: reload.status(time.Now()), Config: reload.inForce, Reload: reload.reload, Tail: col.Tail,
 	})
 	text := screen != nil && c.LogFormat == "text"
 	w := &watch{collector: col, log: log, show: reload.hideFiles, stderr: stderr, table: text, live: text && c.StatusEvery > 0 && screen.draws(), every: c.StatusEvery}
@@ -135,17 +137,17 @@ var acks = map[string]string{
 // introduce says what is being served. The collector itself says where it listens.
 func (c *serveCmd) introduce(col *collector.Collector, log *slog.Logger) {
 	stats := col.Stats()
-	log.Info("spillway", "version", version(), "go", runtime.Version(), "platform", runtime.GOOS+"/"+runtime.GOARCH, "pid", os.Getpid())
-	log.Info("keeping", "data", c.Data, "journal_used", stats.Journal.Used, "journal_limit", stats.Journal.MaxBytes)
+	codes.Starting.Info(log, "spillway", "version", version(), "go", runtime.Version(), "platform", runtime.GOOS+"/"+runtime.GOARCH, "pid", os.Getpid())
+	codes.Keeping.Info(log, "keeping", "data", c.Data, "journal_used", stats.Journal.Used, "journal_limit", stats.Journal.MaxBytes)
 	for i := range stats.Outputs {
 		if o := &stats.Outputs[i]; o.Name != o.URL {
-			log.Info("writing", "output", o.Name, "url", o.URL)
+			codes.Writing.Info(log, "writing", "output", o.Name, "url", o.URL)
 		} else {
-			log.Info("writing", "url", o.URL)
+			codes.Writing.Info(log, "writing", "url", o.URL)
 		}
 	}
-	log.Info("acking", "ack", c.Ack, "means", acks[c.Ack])
-	log.Info("to see more", "connections", "--log-level debug", "account", askFor(), "journal", "spillway journal ls "+c.Data)
+	codes.Acking.Info(log, "acking", "ack", c.Ack, "means", acks[c.Ack])
+	codes.Hints.Info(log, "to see more", "connections", "--log-level debug", "account", askFor(), "journal", "spillway journal ls "+c.Data)
 }
 
 // Validate is called with the flags set.

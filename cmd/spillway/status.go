@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // A status is what a collector did between two looks, and how it stands at the second.
@@ -74,15 +74,16 @@ func (s *status) wrong() []string {
 
 // log writes the status as one line.
 func (s *status) log(log *slog.Logger) {
-	level, wrong := slog.LevelInfo, s.wrong()
+	wrong := s.wrong()
 	if len(wrong) > 0 {
-		level = slog.LevelWarn
+		codes.Status.Warn(log, "status", s.attrs(wrong)...)
+		return
 	}
-	log.LogAttrs(context.Background(), level, "status", s.attrs(wrong)...)
+	codes.Status.Info(log, "status", s.attrs(nil)...)
 }
 
-func (s *status) attrs(wrong []string) []slog.Attr {
-	attrs := []slog.Attr{
+func (s *status) attrs(wrong []string) []any {
+	attrs := []any{
 		slog.Duration("period", s.period.Round(time.Millisecond)),
 		slog.Int64("in", s.now.In-s.before.In),
 		slog.Int64("in_bytes", bytesIn(&s.now)-bytesIn(&s.before)),

@@ -57,7 +57,7 @@ func TestStatusLine(t *testing.T) {
 		}
 		return a
 	}})))
-	const want = `level=WARN msg=status period=1m0s in=2000 in_bytes=260014 refused_messages=2` +
+	const want = `level=WARN msg=status code=status period=1m0s in=2000 in_bytes=260014 refused_messages=2` +
 		` output0.url=stdout: output0.out=2000 output0.bytes=200000 output0.behind=0 output0.behind_bytes=0 output0.behind_for=0s` +
 		` output1.url=file:///var/log/x.jsonl output1.out=0 output1.bytes=0 output1.behind=2599 output1.behind_bytes=270000 output1.behind_for=1m2s` +
 		` journal.used=270000 journal.limit=4294967296 connections=2` +

@@ -150,7 +150,7 @@ func TestServeOnATerminal(t *testing.T) {
 		t.Errorf("exit code %d", c)
 	}
 	end := shows(string(got))
-	for _, want := range []string{"msg=listening url=forward://127.0.0.1:", "\nINPUT ", "\nOUTPUT ", "\njournal: 0 B used of 4.0 GiB"} {
+	for _, want := range []string{"msg=listening code=input-listening url=forward://127.0.0.1:", "\nINPUT ", "\nOUTPUT ", "\njournal: 0 B used of 4.0 GiB"} {
 		if !strings.Contains(end, want) {
 			t.Errorf("the terminal does not show %q at the end: %s", want, end)
 		}
@@ -195,5 +195,63 @@ func TestReplayOnATerminal(t *testing.T) {
 		"spillway: 3 letters, 6 events not acked: context canceled\n\x00"
 	if c := <-code; c != 1 || end != want {
 		t.Errorf("exit code %d; the terminal shows %q, want %q", c, end, want)
+	}
+}
+
+// TestTopOnATerminal: it takes the whole of it, is as wide as it, ends with q, and leaves the
+// terminal as it was.
+func TestTopOnATerminal(t *testing.T) {
+	t.Setenv("TERM", "xterm")
+	t.Setenv("NO_COLOR", "")
+	admin, _ := serveTelling(t)
+	for _, end := range []string{"q", "\x03", ""} { // the last one: a signal, which ends the context
+		outside, inside := openPTY(t, 80)
+		before, err := unix.IoctlGetTermios(int(inside.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		code := make(chan int, 1)
+		go func() {
+			code <- run(ctx, []string{"top", "--admin", admin, "--every", "100ms"}, &streams{inside, inside, inside})
+			_, _ = inside.WriteString("\x00")
+		}()
+		var got []byte
+		wide := false
+		for b := make([]byte, 4096); !bytes.HasSuffix(got, []byte{0}); {
+			n, err := outside.Read(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, b[:n]...)
+			page := got[max(0, bytes.LastIndex(got, []byte(topLeft))):]
+			switch {
+			case !bytes.HasSuffix(page, []byte(clearBelow)):
+			case !wide && bytes.Contains(page, []byte("\x1b[1mOUTPUT")) && bytes.Contains(page, []byte(" works")):
+				for line := range strings.SplitSeq(string(page), "\r\n") {
+					if len(strings.ReplaceAll(line, "\x1b", "")) > 79+len("[H[1m[0m[K[J") {
+						t.Errorf("too wide: %q", line)
+					}
+				}
+				wide = true
+				if err := unix.IoctlSetWinsize(int(inside.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 6, Col: 132}); err != nil {
+					t.Fatal(err)
+				}
+			case wide && bytes.Count(page, []byte("\n")) == 5: // and the page has six lines
+				if end == "" {
+					cancel()
+				} else if _, err := outside.WriteString(end); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		after, err := unix.IoctlGetTermios(int(inside.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := <-code; c != 0 || *after != *before || !strings.HasPrefix(string(got), enterPage) || !strings.HasSuffix(string(got), leavePage+"\x00") {
+			t.Errorf("end %q: exit code %d; it began with %q and ended with %q; %+v became %+v", end, c, got[:20], got[len(got)-20:], before, after)
+		}
 	}
 }

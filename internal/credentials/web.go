@@ -76,3 +76,44 @@ func (w *Web) Allows(token string) bool {
 	sum := sha256.Sum256([]byte(token))
 	return subtle.ConstantTimeCompare(sum[:], w.kept.get()[:]) == 1
 }
+
+// A WebClient is what the URL of a server of HTTP says to its clients.
+type WebClient struct {
+	client Client // of which only TLS is used
+	token  secret
+	kept   *kept[string] // the token; nil: there is none
+}
+
+// ReadWebClient asks p for what it says of security. It touches no file; Open does.
+func ReadWebClient(u *urls.URL, p *urls.Params) (*WebClient, error) {
+	w := &WebClient{client: Client{secure: u.Scheme == "https"}}
+	tlsErr := w.client.readTLS(u, p)
+	var err error
+	w.token, err = readSecret(u, p, "token")
+	return w, first(tlsErr, err)
+}
+
+// Open reads the files. From then on they are watched, when requests are made.
+func (w *WebClient) Open(r *Reports) (err error) {
+	if err := w.client.Open(r); err != nil || !w.token.given() {
+		return err
+	}
+	w.kept, err = keep(w.token.get, r)
+	return err
+}
+
+// TLS is what connections are to be, as it is now; nil: plain.
+func (w *WebClient) TLS() *tls.Config {
+	if w.client.tls == nil {
+		return nil
+	}
+	return *w.client.tls.get()
+}
+
+// Token is the token as it is now; empty: there is none.
+func (w *WebClient) Token() string {
+	if w.kept == nil {
+		return ""
+	}
+	return *w.kept.get()
+}

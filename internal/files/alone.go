@@ -11,6 +11,8 @@ import (
 	"math"
 	"os"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // alone runs fn with the latch of f locked.
@@ -129,7 +131,7 @@ func (s *sharer) mend(f *file, l *latch) error {
 		return err
 	}
 	if b == nil {
-		s.o.Report(fmt.Errorf("files: %s is damaged; what a process was killed at may be torn in %s", l.file.Name(), f.path))
+		s.o.Report(codes.FileTorn.Errorf("files: %s is damaged; what a process was killed at may be torn in %s", l.file.Name(), f.path))
 		return l.unmake()
 	}
 	h := &l.head

@@ -5,10 +5,11 @@ package files
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // A finder looks for lines that come again after a crash in what an earlier process wrote.
@@ -72,7 +73,7 @@ func (s *finder) find(f *file, size int64) error {
 		f.expected, f.end = false, -1
 		s.recorder.hasty = true // what goes to the end now is not behind length in one piece: after another crash it would not be found
 		if !equal {
-			s.o.Report(fmt.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path, f.found))
+			s.o.Report(codes.FileForeign.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path, f.found))
 		}
 		if f.found == f.length {
 			f.touched = false // nothing of ours is behind length, so that the end can be recorded as the new one

@@ -5,12 +5,13 @@ package files
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // An index holds the files that are remembered, and finds the one that a line goes to.
@@ -291,6 +292,6 @@ func (x *index) admit(r route) error {
 func (x *index) crowded() error {
 	rest, _ := x.pattern.rest()
 	path := x.pattern.path(rest, x.writers[x.self])
-	return fmt.Errorf("files: %s: %d new files within a minute; until it is over, lines of further tags and times go to %s",
+	return codes.FileCrowd.Errorf("files: %s: %d new files within a minute; until it is over, lines of further tags and times go to %s",
 		x.pattern.text, x.crowd.made, path)
 }

@@ -5,10 +5,11 @@ package files
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // A keeper compresses and deletes files that nobody writes any more, on a goroutine of its own:
@@ -171,7 +172,7 @@ func (k *keeper) round() (pause time.Duration, err error) {
 		if err != nil {
 			pause, told = busyPause, err.Error()
 			if before := k.families[name]; before == nil || before.told != told {
-				k.report(fmt.Errorf("files: %s: files that nobody writes: %w", name, err))
+				k.report(codes.FileRotation.Errorf("files: %s: files that nobody writes: %w", name, err))
 			}
 		}
 		if left {

@@ -6,9 +6,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // A rotator gives files whose time is over, or that are full, another name, and keeps those that
@@ -193,7 +194,7 @@ func (r *rotator) rotate(f *file) error {
 	if err != nil {
 		r.keeper.free(to)
 		r.unable = r.handles.now.Add(time.Minute)
-		r.o.Report(fmt.Errorf("files: rotation, tried again in a minute: %w", err))
+		r.o.Report(codes.FileRotation.Errorf("files: rotation, tried again in a minute: %w", err))
 		return nil
 	}
 	r.handles.dirs.named(to)

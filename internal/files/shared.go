@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // Sharing says how a Set writes files that other processes write, too. All of them have to do it in
@@ -141,7 +143,7 @@ func (s *sharer) meet(f *file, all bool) (waits bool, err error) {
 			return true, nil
 		}
 		if len(f.lines) < x.size || stretchOf(f.lines[:x.size]) != x {
-			s.o.Report(fmt.Errorf("files: %s: other lines come again than were written; they may be in it twice", f.path))
+			s.o.Report(codes.FileTwice.Errorf("files: %s: other lines come again than were written; they may be in it twice", f.path))
 			l.forget()
 			return false, nil
 		}
@@ -193,7 +195,7 @@ func (s *sharer) reach(f *file) (size int64, err error) {
 	if f.handle != nil {
 		if id, now, err := idAt(f.path); err != nil || id != f.id {
 			if !s.o.Rotation.on() {
-				s.o.Report(fmt.Errorf("files: %s was moved away or replaced; going on in a new file", f.path))
+				s.o.Report(codes.FileMoved.Errorf("files: %s was moved away or replaced; going on in a new file", f.path))
 			}
 			if err := s.handles.close(f); err != nil {
 				return 0, err

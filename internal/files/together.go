@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // append writes a batch at the end of the file, which others may do at the same time.
@@ -135,5 +137,5 @@ func (s *sharer) unglue(f *file, b []byte) error {
 // tear counts a fragment.
 func (s *sharer) tear(f *file) {
 	s.torn++
-	s.o.Report(fmt.Errorf("files: %s ends in a part of a line that a process was killed at; it comes again, whole", f.path))
+	s.o.Report(codes.FileTorn.Errorf("files: %s ends in a part of a line that a process was killed at; it comes again, whole", f.path))
 }

@@ -5,10 +5,11 @@ package files
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // Write hands all that waits to the kernel. An error is the first of those that there were; the
@@ -150,7 +151,7 @@ func (s *Set) prepare(f *file) error {
 				return s.prepare(f)
 			}
 			if f.handle != nil && !s.o.Rotation.on() { // else it is what other processes may do
-				s.o.Report(fmt.Errorf("files: %s was moved away or replaced; going on in a new file", f.path))
+				s.o.Report(codes.FileMoved.Errorf("files: %s was moved away or replaced; going on in a new file", f.path))
 			}
 			if err := s.rotator.moved(f); err != nil {
 				return err
@@ -189,7 +190,7 @@ func (s *Set) prepare(f *file) error {
 		return nil
 	}
 	if f.expected && size < f.found {
-		s.o.Report(fmt.Errorf("files: %s was cut from at least %d to %d bytes; lines may be in it twice", f.path, f.found, size))
+		s.o.Report(codes.FileCut.Errorf("files: %s was cut from at least %d to %d bytes; lines may be in it twice", f.path, f.found, size))
 		f.expected = false
 	}
 	if f.expected {

@@ -27,12 +27,16 @@ const (
 // withinPath is what ring and journal reach another user's files by.
 const withinPath = "internal/within"
 
+// codesPath has the codes of the collector's messages, and of errors that become messages.
+const codesPath = "internal/codes"
+
 // table lists every package of the root module.
 var table = map[string]place{
 	"msgpack":  {floor: 0},
 	"ring":     {floor: 0, down: []string{withinPath}},
 	"journal":  {floor: 0, down: []string{withinPath}},
-	withinPath: {floor: -1}, // beside the standard library, as it were: files, safely
+	withinPath: {floor: -1},                             // beside the standard library, as it were: files, safely
+	codesPath:  {floor: -1, tests: []string{"forward"}}, // words
 	needsPath:  {floor: 0},
 	testcert:   {floor: 0},
 
@@ -45,21 +49,21 @@ var table = map[string]place{
 	"forward/internal/vectors": {floor: 0},
 
 	"internal/lines":       {floor: 1, down: []string{"forward", "msgpack"}},
-	"internal/files":       {floor: 1},
+	"internal/files":       {floor: 1, down: []string{codesPath}},
 	"internal/urls":        {floor: 1},
 	"internal/credentials": {floor: 1, down: []string{"forward", "internal/urls"}},
 	"internal/record":      {floor: 1, down: []string{"msgpack"}},
 	"internal/step":        {floor: 1, down: []string{"internal/lines", "msgpack"}},
-	"internal/letters":     {floor: 1, down: []string{"forward", "journal", "msgpack"}},
+	"internal/letters":     {floor: 1, down: []string{codesPath, "forward", "journal", "msgpack"}},
 	"internal/output": {floor: 1, down: []string{
 		"forward", "internal/credentials", "internal/files", "internal/lines", "internal/urls", "msgpack",
 	}},
-	"internal/follow": {floor: 2, down: []string{"forward", "internal/output", "internal/step", "journal"}, tests: []string{"internal/files", "msgpack"}},
+	"internal/follow": {floor: 2, down: []string{codesPath, "forward", "internal/output", "internal/step", "journal"}, tests: []string{"internal/files", "msgpack"}},
 
 	"internal/spill":  {floor: 2, down: []string{"forward", withinPath, "journal", "ring"}},
 	"internal/window": {floor: 2, down: []string{"forward", "msgpack", "ring"}},
 	"internal/heir": {floor: 2, down: []string{
-		"forward", "internal/spill", "internal/window", withinPath, "journal", "ring",
+		codesPath, "forward", "internal/spill", "internal/window", withinPath, "journal", "ring",
 	}, tests: []string{"internal/mover", "internal/output", "msgpack"}},
 	"internal/mover": {floor: 2, down: []string{
 		"forward", "internal/letters", "internal/output", "internal/spill", "internal/window", "journal", "ring",
@@ -68,7 +72,7 @@ var table = map[string]place{
 		"forward", "internal/credentials", "internal/output", "internal/lines", "internal/mover", "internal/record", "internal/urls", "internal/window", "msgpack", "ring",
 	}},
 	"collector": {floor: 2, down: []string{
-		"forward", "internal/credentials", "internal/follow", "internal/heir", "internal/letters", "internal/lines", "internal/output", "internal/step", "internal/urls", "journal", "msgpack",
+		codesPath, "forward", "internal/credentials", "internal/follow", "internal/heir", "internal/letters", "internal/lines", "internal/output", "internal/step", "internal/urls", "journal", "msgpack",
 	}, tests: []string{"internal/window", "ring"}},
 
 	"internal/floors": {floor: 3},
@@ -80,7 +84,7 @@ var table = map[string]place{
 // top lists the folders of floor 3: modules of their own, each with what its packages may import. A
 // package of such a module may import any other of the same module.
 var top = map[string][]string{
-	"cmd":     {root, "collector", "forward", "internal/credentials", "internal/files", "internal/letters", "internal/lines", "internal/mover", "internal/output", "internal/step", "internal/urls", "internal/window", "journal", "msgpack", "ring"},
+	"cmd":     {root, codesPath, "collector", "forward", "internal/credentials", "internal/files", "internal/letters", "internal/lines", "internal/mover", "internal/output", "internal/step", "internal/urls", "internal/window", "journal", "msgpack", "ring"},
 	"test":    {root, "collector", "forward", "internal/files", "internal/letters", "internal/lines", needsPath, "internal/urls", "journal", "msgpack", "ring"},
 	"bench":   {root, "collector", "forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
 	"compat":  {root, "forward", "msgpack"},

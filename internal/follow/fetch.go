@@ -4,9 +4,9 @@ package follow
 
 import (
 	"bytes"
-	"fmt"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/step"
 	"github.com/spillwaylog/spillway/journal"
 )
@@ -166,7 +166,7 @@ func (h *fetcher) condemn(x *flight) (ok bool, err error) {
 	}
 	*body = bytes.Clone(*body)
 	x.own.ID = nil
-	h.cfg.Report(fmt.Errorf("the process ended three times while nothing but the record that ends at %v was in hand: it is a dead letter", rec.Pos))
+	h.cfg.Report(codes.RecordDeadly.Errorf("the process ended three times while nothing but the record that ends at %v was in hand: it is a dead letter", rec.Pos))
 	return true, nil
 }
 
@@ -179,7 +179,7 @@ func (h *fetcher) readable(x *flight) *forward.Chunk {
 	}
 	c, err := x.long.Packed()
 	if err != nil {
-		h.cfg.Report(fmt.Errorf("a refused entry cannot be read: %w", err))
+		h.cfg.Report(codes.RecordBroken.Errorf("a refused entry cannot be read: %w", err))
 		c = &forward.Chunk{Tag: x.chunk.Tag}
 	}
 	return c
@@ -192,7 +192,7 @@ func (h *fetcher) inflated(c *forward.Chunk) *forward.Chunk {
 	}
 	inflated := *c
 	if err := h.splitter.inflater.Inflate(&inflated); err != nil {
-		h.cfg.Report(fmt.Errorf("refused entries cannot be read: %w", err))
+		h.cfg.Report(codes.RecordBroken.Errorf("refused entries cannot be read: %w", err))
 	}
 	return &inflated
 }

@@ -5,11 +5,11 @@ package follow
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -129,7 +129,7 @@ type due struct {
 }
 
 func (g *ground) reportBroken(end journal.Position, err error) {
-	g.cfg.Report(fmt.Errorf("the record that ends at %v is no chunk: %w; left out", end, err))
+	g.cfg.Report(codes.RecordBroken.Errorf("the record that ends at %v is no chunk: %w; left out", end, err))
 }
 
 // pause waits for d; an error only if ctx ends first.

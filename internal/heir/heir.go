@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/internal/within"
 	"github.com/spillwaylog/spillway/journal"
@@ -195,7 +196,7 @@ func (h *Heir) leave(s *sighting, err error) {
 func (h *Heir) tell(s *sighting, err error) {
 	if text := err.Error(); text != s.told {
 		s.told = text
-		h.opt.Report(fmt.Errorf("%s is left alone: %w", filepath.Join(s.folder, s.name), err))
+		h.opt.Report(codes.RingLeft.Errorf("%s is left alone: %w", filepath.Join(s.folder, s.name), err))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/journal"
 )
 
@@ -247,7 +248,7 @@ func (s *Store) append(ctx context.Context, letters []Letter) (last journal.Posi
 			s.mu.Lock()
 			s.stats.Dropped += n
 			s.mu.Unlock()
-			s.opt.Report(fmt.Errorf("letters: dropped a letter of %d events, which is larger than the whole store: %s refused it: %s", n, l.Output, l.Reason))
+			s.opt.Report(codes.LettersDropped.Errorf("letters: dropped a letter of %d events, which is larger than the whole store: %s refused it: %s", n, l.Output, l.Reason))
 			continue
 		}
 		if err != nil {
@@ -332,7 +333,7 @@ func (s *Store) dropOldest(ctx context.Context) (bool, error) {
 	s.stats.Dropped += gone.Events
 	s.mu.Unlock()
 	if gone.Letters > 0 {
-		s.opt.Report(&DroppedError{gone.Letters, gone.Events})
+		s.opt.Report(codes.LettersDropped.Errorf("%w", &DroppedError{gone.Letters, gone.Events}))
 	}
 	return true, nil
 }

@@ -125,6 +125,10 @@ func appendRune(dst []byte, s []byte) (_ []byte, size int) {
 	return dst, size
 }
 
+// IsHidden reports whether a character ends a line, turns the direction of writing, or does
+// something else to a terminal.
+func IsHidden(r rune) bool { return r < ' ' || r >= 0x7f && isHidden(r) }
+
 // isHidden reports whether r beyond ASCII is a control, ends a line, or turns the direction of
 // writing.
 func isHidden(r rune) bool {

@@ -3,10 +3,14 @@
 package admin
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // figures are a collector's, read anew for each scrape: one picture, so that the laws of
@@ -16,30 +20,31 @@ type figures struct {
 	version string
 }
 
+// newSyncs is how long the journal's syncs take: a native histogram, and classic buckets for those
+// that know no other.
+func newSyncs() prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "spillway_journal_sync_seconds", Help: "How long syncs of the journal took.",
+		Buckets:                      []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10},
+		NativeHistogramBucketFactor:  1.1,
+		NativeHistogramZeroThreshold: 1e-6, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
+	})
+}
+
 // A figure is one number of a T. Several may be of one family, told apart by a label.
 type figure[T any] struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	label string // "": it has no label of its own
-	value func(*T) float64
+	family *family
+	label  string // "": it has no label of its own
+	value  func(*T) float64
 }
 
-const (
-	counts = prometheus.CounterValue
-	shows  = prometheus.GaugeValue
-)
-
-func one[T any](name, help string, kind prometheus.ValueType, value func(*T) float64, labels ...string) figure[T] {
-	return figure[T]{desc: describe(name, help, labels...), kind: kind, value: value}
-}
-
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("spillway_"+name, help, labels, nil)
+func one[T any](name, help string, kind dto.MetricType, value func(*T) float64, labels ...string) figure[T] {
+	return figure[T]{family: describe(name, help, kind, labels...), value: value}
 }
 
 // share is one figure of a family.
-func share[T any](family *prometheus.Desc, label string, value func(*T) float64) figure[T] {
-	return figure[T]{family, counts, label, value}
+func share[T any](family *family, label string, value func(*T) float64) figure[T] {
+	return figure[T]{family, label, value}
 }
 
 type (
@@ -49,11 +54,11 @@ type (
 )
 
 var (
-	inputFates      = describe("input_event_fates_total", "Events that arrived, by what became of them; their sum is spillway_input_events_total.", "input", "fate")
-	inputChunkFates = describe("input_chunk_fates_total", "Chunks that arrived, by what became of them; their sum is spillway_input_chunks_total.", "input", "fate")
-	outputDropped   = describe("output_dropped_events_total", "Events that were given up, by reason.", "output", "reason")
-	troubles        = describe("input_troubles_total", "What peers of Forward inputs did wrong, by kind.", "kind")
-	information     = describe("build_info", "What runs.", "version")
+	inputFates      = describe("input_event_fates_total", "Events that arrived, by what became of them; their sum is spillway_input_events_total.", counts, "fate", "input")
+	inputChunkFates = describe("input_chunk_fates_total", "Chunks that arrived, by what became of them; their sum is spillway_input_chunks_total.", counts, "fate", "input")
+	outputDropped   = describe("output_dropped_events_total", "Events that were given up, by reason.", counts, "output", "reason")
+	troubles        = describe("input_troubles_total", "What peers of Forward inputs did wrong, by the code of the message.", counts, "code")
+	information     = describe("build_info", "What runs.", shows, "version")
 )
 
 // reasons are those for which an output drops events: each is there from the start, at 0.
@@ -117,6 +122,9 @@ var outputFigures = []figure[outputStats]{
 	one("output_behind_bytes", "Bytes of the journal that hold these.", shows, func(s *outputStats) float64 { return float64(s.BehindBytes) }, "output"),
 	one("output_behind_seconds", "How long ago the oldest of these arrived, at least.", shows, func(s *outputStats) float64 { return s.BehindFor.Seconds() }, "output"),
 	one("output_failing", "1 while the output does not take what it is given.", shows, func(s *outputStats) float64 { return truth(s.Failure != nil) }, "output"),
+	one("output_retries_total", "Tries that failed, so that another one came or will.", counts, func(s *outputStats) float64 { return float64(s.Retries) }, "output"),
+	one("output_breaker_open", "1 while the output is taken for dead after failures in a row, and only probed.", shows,
+		func(s *outputStats) float64 { return truth(s.BreakerOpen) }, "output"),
 	one("output_failed_tries", "How often it was tried since it fails; 0 while it does not.", shows, func(s *outputStats) float64 {
 		if s.Failure == nil {
 			return 0
@@ -149,55 +157,37 @@ var wholeFigures = []figure[stats]{
 	one("connections_accepted_total", "Connections of Forward inputs that were accepted.", counts, func(s *stats) float64 { return float64(s.Server.Accepted) }),
 }
 
-// Describe implements prometheus.Collector.
-func (f *figures) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{inputFates, inputChunkFates, outputDropped, troubles, information} {
-		to <- d
-	}
-	describeAll(to, inputFigures)
-	describeAll(to, outputFigures)
-	describeAll(to, wholeFigures)
-}
-
-func describeAll[T any](to chan<- *prometheus.Desc, list []figure[T]) {
-	for i := range list {
-		if list[i].label == "" {
-			to <- list[i].desc
-		}
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (f *figures) Collect(to chan<- prometheus.Metric) {
+// picture takes one.
+func (f *figures) picture() picture {
+	p := picture{}
 	s := f.stats()
-	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, kind, value, labels...)
-	}
-	send(information, shows, 1, f.version)
+	p.add(information, 1, information.with(f.version))
 	for i := range s.Inputs {
-		collect(to, inputFigures, &s.Inputs[i], s.Inputs[i].Name)
+		collect(p, inputFigures, &s.Inputs[i], s.Inputs[i].Name)
 	}
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
-		collect(to, outputFigures, o, o.Name)
+		collect(p, outputFigures, o, o.Name)
 		for _, reason := range reasons {
-			send(outputDropped, counts, float64(o.Dropped[reason]), o.Name, reason)
+			p.add(outputDropped, float64(o.Dropped[reason]), outputDropped.with(o.Name, reason))
 		}
 	}
-	collect(to, wholeFigures, &s)
+	collect(p, wholeFigures, &s)
 	for _, kind := range forward.TroubleKinds() {
-		send(troubles, counts, float64(s.Server.Troubles[kind]), kind.String())
+		p.add(troubles, float64(s.Server.Troubles[kind]), troubles.with(string(codes.Peer(kind))))
 	}
+	return p
 }
 
-// collect sends the figures of one thing, under its labels.
-func collect[T any](to chan<- prometheus.Metric, list []figure[T], of *T, labels ...string) {
+// collect adds the figures of one thing, under its name if it has one.
+func collect[T any](p picture, list []figure[T], of *T, name ...string) {
+	labels := list[0].family.with(name...) // those without a label of their own have it in common
 	for i := range list {
 		f := &list[i]
-		with := labels
-		if f.label != "" {
-			with = append(labels[:len(labels):len(labels)], f.label)
+		if f.label == "" {
+			p.add(f.family, f.value(of), labels)
+		} else {
+			p.add(f.family, f.value(of), f.family.with(append([]string{f.label}, name...)...))
 		}
-		to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(of), with...)
 	}
 }

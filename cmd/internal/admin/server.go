@@ -23,8 +23,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/credentials"
 )
 
@@ -35,6 +37,9 @@ type Sources struct {
 	Status  func(*collector.Stats) any // as JSON
 	Config  func() string              // as YAML, without secrets
 	Reload  func() error
+	Tail    func(*collector.TailOptions) (*collector.Tail, error)
+
+	unread time.Duration // for tests: instead of unreadMost
 }
 
 // A Server listens, and serves once it has its sources.
@@ -43,7 +48,9 @@ type Server struct {
 	listener net.Listener
 	log      *slog.Logger
 	server   http.Server
-	served   chan struct{} // closed when it serves no more
+	syncs    prometheus.Histogram
+	served   chan struct{}      // closed when it serves no more
+	end      context.CancelFunc // of answers that have no end of their own
 }
 
 // Bounds of what clients cost.
@@ -64,9 +71,9 @@ func (p *Plan) Listen(log *slog.Logger) (*Server, error) {
 		return nil, nil //nolint:nilnil // there is none
 	}
 	err := p.security.Open(&credentials.Reports{
-		Trouble: func(err error) { log.Warn("credentials", "url", p.shown, "error", err) },
+		Trouble: func(err error) { codes.Credentials.Warn(log, "credentials", "url", p.shown, "error", err) },
 		Renewed: func(files []string) {
-			log.Info("credentials renewed", "url", p.shown, "files", strings.Join(files, ", "))
+			codes.Renewed.Info(log, "credentials renewed", "url", p.shown, "files", strings.Join(files, ", "))
 		},
 	})
 	if err != nil {
@@ -76,7 +83,7 @@ func (p *Plan) Listen(log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("admin %s: %w", p.shown, err)
 	}
-	s := &Server{plan: p, log: log, served: make(chan struct{}), listener: &limited{Listener: l, open: map[*placed]struct{}{}}}
+	s := &Server{plan: p, log: log, served: make(chan struct{}), syncs: newSyncs(), listener: &limited{Listener: l, open: map[*placed]struct{}{}}}
 	if c := p.security.TLS(); c != nil {
 		c.NextProtos = []string{"http/1.1"}
 		s.listener = tls.NewListener(s.listener, c)
@@ -92,22 +99,32 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
+// Synced is told of each sync of the journal, also before Serve.
+func (s *Server) Synced(took time.Duration) {
+	if s != nil {
+		s.syncs.Observe(took.Seconds())
+	}
+}
+
 // Serve answers requests until Close.
 func (s *Server) Serve(from *Sources) {
 	if s == nil {
 		return
 	}
+	var ctx context.Context
+	ctx, s.end = context.WithCancel(context.Background())
 	s.server = http.Server{
 		Handler:           s.handler(from),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: requestMost, ReadTimeout: requestMost, WriteTimeout: answerMost, IdleTimeout: idleMost,
 		MaxHeaderBytes: mostHeader,
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	s.log.Info("telling", "admin", s.plan.shown, "address", s.Addr().String())
+	codes.AdminListening.Info(s.log, "telling", "admin", s.plan.shown, "address", s.Addr().String())
 	go func() {
 		defer close(s.served)
 		if err := s.server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error("admin", "url", s.plan.shown, "error", err)
+			codes.AdminBroken.Error(s.log, "admin", "url", s.plan.shown, "error", err)
 		}
 	}()
 }
@@ -122,6 +139,7 @@ func (s *Server) Close() {
 		_ = s.listener.Close()
 		return
 	}
+	s.end()
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownMost)
 	defer cancel()
 	if s.server.Shutdown(ctx) != nil {
@@ -144,9 +162,11 @@ func (s *Server) Reload() error {
 // handler has all paths.
 func (s *Server) handler(from *Sources) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&figures{from.Stats, from.Version}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(s.syncs, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	own := &figures{from.Stats, from.Version}
+	all := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return own.picture().beside(registry) })
 	guarded := http.NewServeMux()
-	guarded.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes}))
+	guarded.Handle("GET /metrics", promhttp.HandlerFor(all, promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes, DisableCompression: true}))
 	guarded.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		stats := from.Stats()
 		w.Header().Set("Content-Type", "application/json")
@@ -158,6 +178,7 @@ func (s *Server) handler(from *Sources) http.Handler {
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = io.WriteString(w, from.Config())
 	})
+	guarded.HandleFunc("GET /tail", from.tail)
 	guarded.HandleFunc("POST /reload", func(w http.ResponseWriter, _ *http.Request) {
 		// It waits for ends that it changes, for as long as the configuration says.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
@@ -167,11 +188,11 @@ func (s *Server) handler(from *Sources) http.Handler {
 		}
 		_, _ = io.WriteString(w, "reloaded\n")
 	})
-	all := http.NewServeMux()
-	all.Handle("/", s.guard(guarded))
-	all.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	open := http.NewServeMux()
+	open.Handle("/", s.guard(guarded))
+	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	watch := &watchdog{stall: s.plan.stall}
-	all.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+	open.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		stats := from.Stats()
 		if wrong := watch.look(&stats, time.Now()); len(wrong) > 0 {
 			http.Error(w, strings.Join(wrong, "\n"), http.StatusServiceUnavailable)
@@ -179,7 +200,7 @@ func (s *Server) handler(from *Sources) http.Handler {
 		}
 		_, _ = io.WriteString(w, "ok\n")
 	})
-	return http.NewCrossOriginProtection().Handler(all)
+	return http.NewCrossOriginProtection().Handler(open)
 }
 
 // guard lets those pass that may ask.
@@ -248,6 +269,14 @@ type placed struct {
 
 func (c *placed) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.silent.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+func (c *placed) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
 	if n > 0 {
 		c.silent.Store(time.Now().UnixNano())
 	}

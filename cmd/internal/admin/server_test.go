@@ -289,10 +289,11 @@ func BenchmarkMetrics(b *testing.B) {
 	}
 	from := sources(0)
 	from.Stats = col.Stats
-	h := (&Server{plan: p}).handler(from)
+	h := (&Server{plan: p, syncs: newSyncs()}).handler(from)
 	b.ReportAllocs()
 	for b.Loop() {
 		r := httptest.NewRequest("GET", "http://127.0.0.1/metrics", nil)
+		r.Header.Set("Accept-Encoding", "gzip") // as Prometheus does
 		w := httptest.NewRecorder()
 		if h.ServeHTTP(w, r); w.Code != 200 {
 			b.Fatal(w.Code, w.Body)

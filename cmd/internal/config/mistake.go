@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/spillwaylog/spillway/internal/urls"
 )
@@ -21,6 +22,14 @@ type Mistake struct {
 	Source       string // the line, without secrets
 
 	caret int // column in Source
+}
+
+// MistakeIn is what is wrong at a byte of a text that stands in no file.
+func MistakeIn(name, text string, at int, what string) Mistake {
+	before := text[:min(max(at, 0), len(text))]
+	line := strings.Count(before, "\n") + 1
+	s := &source{name: name, lines: strings.Split(text, "\n")}
+	return s.mistake(line, 1+utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]), "%s", what)
 }
 
 // Mistakes are all that is wrong, in the order of the files and lines.

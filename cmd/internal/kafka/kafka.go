@@ -40,6 +40,7 @@ import (
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/internal/credentials"
 	"github.com/spillwaylog/spillway/internal/lines"
 )
@@ -81,8 +82,10 @@ type producer struct {
 // start makes the client.
 func (p *producer) start(s *settings, env *collector.OutputEnv, more ...kgo.Opt) error {
 	err := s.broker.Open(&credentials.Reports{
-		Trouble: func(err error) { env.Log.Warn("credentials", "error", err) },
-		Renewed: func(files []string) { env.Log.Info("credentials renewed", "files", strings.Join(files, ", ")) },
+		Trouble: func(err error) { codes.Credentials.Warn(env.Log, "credentials", "error", err) },
+		Renewed: func(files []string) {
+			codes.Renewed.Info(env.Log, "credentials renewed", "files", strings.Join(files, ", "))
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // Restore implements collector.Transactional. It ends what another client of this output has open,
@@ -77,7 +78,7 @@ func (o *once) last(ctx context.Context) (*cursor, error) {
 	}
 	switch policy, err := o.shelf.policy(ctx); {
 	case err != nil:
-		o.env.Log.Warn("nobody says whether the topic of cursors keeps them", "topic", o.shelf.topic, "error", err)
+		codes.KafkaUnsure.Warn(o.env.Log, "nobody says whether the topic of cursors keeps them", "topic", o.shelf.topic, "error", err)
 	case policy != compact:
 		return nil, fmt.Errorf("its cleanup.policy is %s: cursors would expire; set it to %s", policy, compact)
 	}

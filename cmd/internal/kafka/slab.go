@@ -17,6 +17,7 @@ import (
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // A slab is the records of a chunk and their bytes.
@@ -104,7 +105,7 @@ func (p *producer) fill(c *forward.Chunk) *slab {
 	s.unmade = len(s.rejected)
 	p.slice(s)
 	if n, tell := p.restamped.more(s.late); tell {
-		p.env.Log.Warn("events are too old or too new for their time to be the record's; it is the time of sending",
+		codes.OutputRestamps.Warn(p.env.Log, "events are too old or too new for their time to be the record's; it is the time of sending",
 			"topic", p.settings.topic, "events", n)
 	}
 	return s
@@ -172,7 +173,7 @@ func (p *producer) slice(s *slab) {
 // is told.
 func (p *producer) result(s *slab) collector.Result {
 	if n, tell := p.refused.more(len(s.rejected)); tell {
-		p.env.Log.Warn("events are refused for good and become dead letters", "topic", p.settings.topic, "events", n, "error", s.rejected[0].Err)
+		codes.OutputRefuses.Warn(p.env.Log, "events are refused for good and become dead letters", "topic", p.settings.topic, "events", n, "error", s.rejected[0].Err)
 	}
 	return collector.Result{Rejected: s.rejected, Bytes: int64(len(s.bytes)), Restamped: int64(s.late)}
 }

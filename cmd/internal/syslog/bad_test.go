@@ -132,7 +132,7 @@ func TestBadUnix(t *testing.T) {
 		must(t, c.Close())
 		eventually(t, "it is stored", func() bool { return len(to.events()) == 1 })
 		_ = stop() // the end of its context
-		if !strings.Contains(log.String(), `msg="bad input" peer=unix `) {
+		if !strings.Contains(log.String(), `msg="bad input" code=line-unparsed peer=unix `) {
 			t.Errorf("%s: told: %s", network, log)
 		}
 	}

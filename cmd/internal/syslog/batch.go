@@ -10,6 +10,7 @@ import (
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // An origin is where a message came from: an address, or the name of one.
@@ -58,11 +59,11 @@ func (b *batch) add(text []byte, cut bool, now time.Time, from origin) {
 	m := parse(text, now, b.in.zone)
 	if cut {
 		b.in.cut.Add(1)
-		b.in.bad("cut, and marked", errCut, from)
+		b.in.bad(codes.LineCut, "cut, and marked", errCut, from)
 	}
 	if !m.known && m.when.IsZero() {
 		b.in.unparsed.Add(1)
-		b.in.bad("kept as text", errNoSyslog, from)
+		b.in.bad(codes.LineUnparsed, "kept as text", errNoSyslog, from)
 	}
 	b.tag = b.in.tag.append(b.tag[:0], &m)
 	if len(b.tag) == 0 || len(b.tag) > forward.MaxTag {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // A packetSocket is a socket of datagrams.
@@ -96,14 +97,14 @@ func (r *receiver) readAll() error {
 			}
 			return nil
 		case err != nil:
-			in.warn("a datagram cannot be read", "err", err)
+			in.warn(codes.DatagramBroken, "a datagram cannot be read", "err", err)
 			<-time.After(time.Millisecond) // or a lasting error would take a processor
 			continue
 		}
 		for i := range burst {
 			if d := &burst[i]; d.known && d.dropped != before {
 				in.dropped.Add(int64(d.dropped - before))
-				in.warn("the kernel had no room for datagrams: they are lost; see receive_buffer", "datagrams", d.dropped-before)
+				in.warn(codes.DatagramsLost, "the kernel had no room for datagrams: they are lost; see receive_buffer", "datagrams", d.dropped-before)
 				before = d.dropped
 			}
 		}

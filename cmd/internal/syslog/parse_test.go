@@ -13,6 +13,7 @@ import (
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
+	"github.com/spillwaylog/spillway/internal/codes"
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
@@ -140,7 +141,7 @@ func FuzzStream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream, cuts []byte) {
 		events := func(cuts []byte) map[string][]byte {
 			in := &input{settings: &settings{zone: zurich, most: 64, peerKey: "peer"}, env: &collector.InputEnv{Log: slog.New(slog.DiscardHandler)}}
-			in.warned.kinds = map[string]*allowance{}
+			in.warned.kinds = map[codes.Code]*allowance{}
 			in.tag = tagTemplate{{field: "host"}, {text: "."}, {field: "app"}}
 			b := in.batch()
 			one := func(m []byte, cut bool) { b.add(m, cut, now, origin{name: "h"}) }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // serve takes connections until ctx ends.
@@ -50,7 +51,7 @@ func (in *input) serve(ctx, storing context.Context, sink collector.Sink) error 
 			if errors.Is(err, net.ErrClosed) {
 				return err
 			}
-			in.warn("a connection cannot be taken", "err", err) // of files there are too many, say
+			in.warn(codes.PeerNotAccepted, "a connection cannot be taken", "err", err) // of files there are too many, say
 			select {
 			case <-ctx.Done():
 			case <-time.After(100 * time.Millisecond):
@@ -91,7 +92,7 @@ func (in *input) enter(c net.Conn) (silent *atomic.Int64, ok bool) {
 		})
 		_ = oldest.SetDeadline(time.Unix(1, 0)) // as in end
 		in.conns[oldest].Store(math.MaxInt64)   // the next one ends another
-		in.warn("a silent connection is closed for a new one", "peer", oldest.RemoteAddr().String(), "max_connections", in.places)
+		in.warn(codes.PeerTooMany, "a silent connection is closed for a new one", "peer", oldest.RemoteAddr().String(), "max_connections", in.places)
 	}
 	silent = new(atomic.Int64)
 	silent.Store(time.Now().UnixNano())
@@ -136,7 +137,7 @@ func (in *input) connection(ctx context.Context, sink collector.Sink, c net.Conn
 			continue
 		}
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) {
-			in.warn("a connection ended", "peer", from.String(), "err", err)
+			in.warn(codes.PeerBroken, "a connection ended", "peer", from.String(), "err", err)
 		}
 		return serr
 	}

@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/collector"
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // Kinds are the inputs of this package, by the schemes of their URLs.
@@ -134,7 +135,7 @@ type input struct {
 const mostHeld = 64 << 20
 
 func open(s *settings, env *collector.InputEnv) (collector.Input, error) {
-	in := &input{settings: s, env: env, conns: map[net.Conn]*atomic.Int64{}, warned: limiter{kinds: map[string]*allowance{}}}
+	in := &input{settings: s, env: env, conns: map[net.Conn]*atomic.Int64{}, warned: limiter{kinds: map[codes.Code]*allowance{}}}
 	in.memory.most = max(mostHeld, 4*int64(s.most))
 	var err error
 	if strings.HasPrefix(s.network, "unix") {
@@ -225,7 +226,7 @@ func (in *input) Stats() collector.Received {
 
 // Run implements collector.Input.
 func (in *input) Run(ctx context.Context, sink collector.Sink) error {
-	in.env.Log.Info("listening", "address", in.Addr().String())
+	codes.Listening.Info(in.env.Log, "listening", "address", in.Addr().String())
 	// What was read is stored also when ctx has ended; the sink says when it takes no more.
 	storing := context.WithoutCancel(ctx)
 	stop := context.AfterFunc(ctx, in.end)

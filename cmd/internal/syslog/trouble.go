@@ -5,12 +5,14 @@ package syslog
 import (
 	"sync"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // A limiter lets one message of a kind through in each interval.
 type limiter struct {
 	mu    sync.Mutex
-	kinds map[string]*allowance
+	kinds map[codes.Code]*allowance
 }
 
 type allowance struct {
@@ -22,13 +24,13 @@ type allowance struct {
 const warnEvery = 10 * time.Second
 
 // take says whether a message may be written, and how many were left out before it.
-func (l *limiter) take(kind string) (out int, ok bool) {
+func (l *limiter) take(code codes.Code) (out int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := l.kinds[kind]
+	a := l.kinds[code]
 	if a == nil {
 		a = &allowance{}
-		l.kinds[kind] = a
+		l.kinds[code] = a
 	}
 	now := time.Now()
 	if now.Before(a.next) {
@@ -40,16 +42,16 @@ func (l *limiter) take(kind string) (out int, ok bool) {
 }
 
 // warn logs, now and then.
-func (in *input) warn(text string, args ...any) {
-	if out, ok := in.warned.take(text); ok {
-		in.env.Log.Warn(text, withLeftOut(out, args...)...)
+func (in *input) warn(code codes.Code, text string, args ...any) {
+	if out, ok := in.warned.take(code); ok {
+		code.Warn(in.env.Log, text, withLeftOut(out, args...)...)
 	}
 }
 
 // bad tells what is wrong with a message.
-func (in *input) bad(fate string, err error, from origin) {
-	if out, ok := in.warned.take(fate); ok {
-		in.env.Log.Warn("bad input", withLeftOut(out, "peer", from.shown(), "fate", fate, "error", err)...)
+func (in *input) bad(code codes.Code, fate string, err error, from origin) {
+	if out, ok := in.warned.take(code); ok {
+		code.Warn(in.env.Log, "bad input", withLeftOut(out, "peer", from.shown(), "fate", fate, "error", err)...)
 	}
 }
 

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codes
+
+// The command: its start, what it tells of itself, its end.
+const (
+	Starting         Code = "starting"
+	Keeping          Code = "keeping"
+	Writing          Code = "writing"
+	Acking           Code = "acking"
+	Hints            Code = "hints"
+	Status           Code = "status"
+	Account          Code = "account"
+	JournalSmall     Code = "journal-small"
+	MessagesUnread   Code = "messages-unread"
+	MessagesLeftOut  Code = "messages-left-out"
+	AdminListening   Code = "admin-telling"
+	AdminBroken      Code = "admin-broken"
+	Reloaded         Code = "reloaded"
+	ReloadFailed     Code = "reload-failed"
+	Credentials      Code = "credentials-bad"
+	Renewed          Code = "credentials-renewed"
+	DrainUnfinished  Code = "drain-unfinished"
+	SyncUnknown      Code = "sync-unknown"
+	DirectoryTrouble Code = "directory-trouble"
+)
+
+// Inputs, and what comes by them.
+const (
+	Listening        Code = "input-listening"
+	Reading          Code = "input-reading"
+	InputRemoved     Code = "input-removed"
+	InputForgotten   Code = "input-forgotten"
+	InputTrouble     Code = "input-trouble"
+	InputHangs       Code = "input-hangs"
+	InputNotReopened Code = "input-not-reopened"
+	ConnectionOpened Code = "connection-opened"
+	ConnectionClosed Code = "connection-closed"
+	ConnectionsCut   Code = "connections-cut"
+	SinglesSynced    Code = "sender-single-acks"
+	LineCut          Code = "line-cut"
+	LineUnparsed     Code = "line-unparsed"
+	DatagramBroken   Code = "datagram-broken"
+	DatagramsLost    Code = "datagrams-lost"
+	RingsWatched     Code = "ring-watching"
+	RingTaken        Code = "ring-taken-over"
+	RingLeft         Code = "ring-left-alone"
+	RingTrouble      Code = "ring-trouble"
+)
+
+// What peers do wrong: the kinds of forward.TroubleKind. Inputs of lines and syslog use those that
+// fit.
+const (
+	PeerGarbage            Code = "peer-garbage"
+	PeerPartialMessage     Code = "peer-partial-message"
+	PeerTooDeep            Code = "peer-too-deep"
+	PeerTooLong            Code = "peer-too-long"
+	PeerTooLarge           Code = "peer-too-large"
+	PeerInvalidMessage     Code = "peer-invalid-message"
+	PeerInvalidEntries     Code = "peer-invalid-entries"
+	PeerInvalidChunk       Code = "peer-invalid-chunk"
+	PeerBadTag             Code = "peer-bad-tag"
+	PeerBadID              Code = "peer-bad-id"
+	PeerUnknownCompression Code = "peer-unknown-compression"
+	PeerCorrupt            Code = "peer-corrupt"
+	PeerBomb               Code = "peer-bomb"
+	PeerTooLargeEvent      Code = "peer-too-large-event"
+	PeerSignal             Code = "peer-signal"
+	PeerSlowReader         Code = "peer-slow-reader"
+	PeerSlowSender         Code = "peer-slow-sender"
+	PeerUnstored           Code = "peer-unstored"
+	PeerBroken             Code = "peer-broken"
+	PeerHandshakeFailed    Code = "peer-handshake-failed"
+	PeerDenied             Code = "peer-denied"
+	PeerNotAccepted        Code = "peer-not-accepted"
+	PeerTooMany            Code = "peer-too-many-connections"
+	PeerOtherProtocol      Code = "peer-other-protocol"
+	PeerWithdrawn          Code = "peer-login-withdrawn"
+)
+
+// The journal, and what is kept beside it.
+const (
+	JournalFull    Code = "journal-full"
+	JournalBroken  Code = "journal-broken"
+	JournalWorks   Code = "journal-works"
+	JournalTrouble Code = "journal-trouble"
+	JournalDamaged Code = "journal-damaged"
+	RepeatsTrouble Code = "repeats-trouble"
+	LettersTrouble Code = "letters-trouble"
+	LettersDropped Code = "letters-dropped"
+)
+
+// Outputs, and what is on its way to them.
+const (
+	OutputBroken      Code = "output-broken"
+	OutputWorks       Code = "output-works"
+	OutputNotOpen     Code = "output-not-open"
+	OutputTrouble     Code = "output-trouble"
+	OutputHangs       Code = "output-hangs"
+	OutputTooFar      Code = "output-too-far-behind"
+	OutputDrops       Code = "output-drops"
+	OutputLetters     Code = "output-dead-letters"
+	OutputAdded       Code = "output-added"
+	OutputChanged     Code = "output-changed"
+	OutputBack        Code = "output-back"
+	OutputLeaves      Code = "output-leaves"
+	OutputRemoved     Code = "output-removed"
+	OutputPlaceLost   Code = "output-place-lost"
+	OutputForgotten   Code = "output-forgotten"
+	OutputNotReopened Code = "output-not-reopened"
+	OutputAcksDrops   Code = "output-acks-drops"
+	OutputRefuses     Code = "output-refuses"
+	OutputRestamps    Code = "output-restamps"
+	RecordSuspect     Code = "record-suspect"
+	RecordDeadly      Code = "record-deadly"
+	RecordBroken      Code = "record-broken"
+	FileMoved         Code = "file-moved"
+	FileCut           Code = "file-cut"
+	FileForeign       Code = "file-others-wrote"
+	FileTorn          Code = "file-torn"
+	FileTwice         Code = "file-twice"
+	FileCrowd         Code = "file-crowd"
+	FileRotation      Code = "file-rotation"
+	KafkaThrottled    Code = "kafka-throttled"
+	KafkaUnsure       Code = "kafka-cursors-unsure"
+)
