@@ -76,7 +76,8 @@ func (h *handles) openOnce(f *file) error {
 		return err
 	}
 	if h.o.Rotation.on() || h.o.Shared != Unshared || h.gathers || h.index.passedOn(f) {
-		if now, _, err := idAt(f.path); !lockFile(handle, false) || err != nil || now != id {
+		free := lockFile(handle, false) // before the look: until then others may delete the file
+		if now, _, err := idAt(f.path); !free || err != nil || now != id {
 			handle.Close()
 			return errMoved
 		}
