@@ -46,8 +46,8 @@ var (
 // lookups, which are a matter of their own: what was opened is closed, and what had to be ended
 // first, such as an input on the same port, is opened again. RemovedDrain counts from now on; any
 // other setting that differs from the Config that the collector was opened with is refused with
-// ErrRestart. Zero values mean defaults in both. Log, Synced, Stdin, Stdout, Expressions, InputKinds
-// and OutputKinds are the program's, no settings: those given to Open stay.
+// ErrRestart. Zero values mean defaults in both. Log, Synced, Stdin, Stdout, Expressions,
+// InputKinds and OutputKinds are the program's, no settings: those given to Open stay.
 //
 // Apply may be called at any time, and by several at once. It returns when the new ends work; those
 // that were removed end meanwhile. It waits for outputs that have changed, or give up a file to

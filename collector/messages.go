@@ -25,8 +25,8 @@ type Message struct {
 	Times int64  // how often it was said
 }
 
-// lastMessages remember what was said, each kind once: what hostile peers make be said again and again
-// pushes nothing else out.
+// lastMessages remember what was said, each kind once: what hostile peers make be said again and
+// again pushes nothing else out.
 type lastMessages struct {
 	mu   sync.Mutex
 	last []Message // the one that was said last is the last one

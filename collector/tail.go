@@ -91,7 +91,8 @@ type TailError = step.FilterError
 // ErrTails says that as many look as there may be.
 var ErrTails = fmt.Errorf("collector: %d tails are open already", mostTails)
 
-// CheckTail says what is wrong with options, without a collector; expressions are as in Config. The error is a *TailError.
+// CheckTail says what is wrong with options, without a collector; expressions are as in Config. The
+// error is a *TailError.
 func CheckTail(o *TailOptions, expressions func(text string) (*Expression, error)) error {
 	_, _, err := o.read(expressions)
 	return err

@@ -18,6 +18,9 @@ import (
 //	of a day or hour past    the same, and nothing waits that may be in it (see below)
 //	any other                never
 //
+// Where a dead process had the id of this one, as in containers, and left a ring or a spill for
+// this path, both are free only as what heirs may have written is (see below).
+//
 // Of another process, whose id is in the name, rotated or not, all of this:
 //
 //   - No process has that id. One that has it may write the file, though it has nothing to do with
@@ -44,6 +47,7 @@ type Process struct {
 type present struct {
 	alive   map[int]bool // those that were asked for
 	awaited map[int]bool
+	reused  map[int]bool // a dead process with something left for this path had that id
 	since   time.Time // the oldest dead one with something left began then; zero: there is none
 	err     error     // why that is not known
 }
@@ -60,7 +64,7 @@ func (p *present) lives(pid int) bool {
 
 // processes looks at them.
 func (k *keeper) processes() *present {
-	p := &present{alive: map[int]bool{}, awaited: map[int]bool{}}
+	p := &present{alive: map[int]bool{}, awaited: map[int]bool{}, reused: map[int]bool{}}
 	if k.awaited == nil {
 		return p
 	}
@@ -68,11 +72,23 @@ func (k *keeper) processes() *present {
 	p.err = err
 	for _, o := range all {
 		p.awaited[o.PID] = true
-		if !o.Made.IsZero() && (o.Dead || !p.lives(o.PID)) && (p.since.IsZero() || o.Made.Before(p.since)) {
+		if o.Made.IsZero() || !o.Dead && p.lives(o.PID) && !beganAfter(o.PID, o.Made) {
+			continue
+		}
+		p.reused[o.PID] = true
+		if p.since.IsZero() || o.Made.Before(p.since) {
 			p.since = o.Made
 		}
 	}
 	return p
+}
+
+// beganAfter reports whether the process that has an id now began when the one that had it already
+// had what it left.
+func beganAfter(pid int, made time.Time) bool {
+	const unsure = 100 * time.Millisecond // of when a process began; an id comes again only later
+	began, known := processBegan(pid)
+	return known && began.After(made.Add(unsure))
 }
 
 // foreign reports whether a file is another process's.
@@ -92,7 +108,7 @@ func (k *keeper) written(m *family, it *member, p *present) bool {
 // isFree reports whether a file that is not written is free, as far as that is seen without its
 // lock.
 func (k *keeper) isFree(it *member, p *present) bool {
-	if !k.foreign(it) && !it.current {
+	if !k.foreign(it) && !it.current && !p.reused[k.pid] {
 		return true
 	}
 	if p.err != nil || k.foreign(it) && (p.lives(it.pid) || p.awaited[it.pid]) {

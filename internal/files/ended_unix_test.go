@@ -97,6 +97,10 @@ func TestLookEnded(t *testing.T) {
 	ago := func(minutes int) time.Time { return now.Add(-time.Duration(minutes) * time.Minute) }
 	written := []string{"90 app.7.jsonl", "90 app.ME.jsonl"}
 	ended := []string{"10 app.7@10.jsonl", "20 app.D1.jsonl", "30 app.D1@30.jsonl", "40 app.D2.jsonl", "50 app.D2@50.jsonl.gz"}
+	usedAgain := 3
+	if _, known := processBegan(os.Getpid()); !known {
+		usedAgain = 1
+	}
 	for _, tt := range []struct {
 		name    string
 		rule    Rotation
@@ -113,7 +117,9 @@ func TestLookEnded(t *testing.T) {
 		{"another is awaited, and may have lines in what is younger", Rotation{Keep: 1}, []Process{{PID: dead3, Made: ago(35)}}, 3},
 		{"the same, and its id is used again", Rotation{Keep: 1}, []Process{{PID: os.Getpid(), Made: ago(35), Dead: true}}, 3},
 		{"another is awaited, whose lines are elsewhere", Rotation{Keep: 1}, []Process{{PID: dead3, Dead: true}}, 1},
-		{"another lives", Rotation{Keep: 1}, []Process{{PID: os.Getpid(), Made: ago(95)}}, 1},
+		{"another lives", Rotation{Keep: 1}, []Process{{PID: os.Getpid(), Made: time.Now()}}, 1},
+		{"it had the id that a process has now which began later", Rotation{Keep: 1}, []Process{{PID: os.Getpid(), Made: ago(35)}}, usedAgain},
+		{"it had the id of this process", Rotation{MaxAge: time.Minute}, []Process{{PID: 7, Made: ago(35), Dead: true}}, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -364,7 +364,9 @@ func (w *walk) add(dir string, e fs.DirEntry, so variable) {
 		it.size, it.changed = info.Size(), info.ModTime()
 	}
 	if it.current {
-		it.at = it.changed
+		if it.at = it.changed; it.at.After(time.Now()) { // a clock was wrong, or is now
+			it.at = time.Now()
+		}
 	}
 	it.pid = parsePID(v.pid)
 	it.past = v.day != "" && v.day != w.day || v.hour != "" && v.hour != w.hour

@@ -62,8 +62,8 @@ type action struct {
 // strictKinds are what takes something out: without it events would have what nobody is to see.
 var strictKinds = []string{"keep", "drop", "sample", "throttle", "dedup", "mask", "remove", "hash", "redact"}
 
-// newAction understands a step. Mistakes go to fail, each with its key in the step. Tables, and what
-// compiles expressions, are those of routes.
+// newAction understands a step. Mistakes go to fail, each with its key in the step. Tables, and
+// what compiles expressions, are those of routes.
 func newAction(s *Step, of *Routes, fail func(key []any, at int, text string)) (a action) {
 	v := reflect.ValueOf(s).Elem()
 	var given []string
