@@ -48,8 +48,8 @@ type present struct {
 	alive   map[int]bool // those that were asked for
 	awaited map[int]bool
 	reused  map[int]bool // a dead process with something left for this path had that id
-	since   time.Time // the oldest dead one with something left began then; zero: there is none
-	err     error     // why that is not known
+	since   time.Time    // the oldest dead one with something left began then; zero: there is none
+	err     error        // why that is not known
 }
 
 // lives reports whether a process has an id.
