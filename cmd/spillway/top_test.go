@@ -22,7 +22,7 @@ import (
 func serveTelling(t *testing.T, more ...string) (admin, input string) {
 	t.Helper()
 	s := startServe(t, append([]string{
-		"--listen", "apps=forward://127.0.0.1:0", "--admin", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"),
+		"--listen", "apps=forward://127.0.0.1:0", "--admin", "http://127.0.0.1:0?tail=true", "--data", filepath.Join(t.TempDir(), "data"),
 		"--to", "all=discard:", "--ack", "journaled", "--log-level", "info",
 	}, more...)...)
 	admin, _ = s.next("telling")["address"].(string)

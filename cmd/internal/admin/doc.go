@@ -7,7 +7,8 @@
 //	GET  /readyz    200 while everything moves; else 503, and a line for each thing that does not
 //	GET  /status    the account, as JSON
 //	GET  /config    what is in force, as YAML, without secrets
-//	GET  /tail      events as they are stored, as JSON lines, until the client hangs up
+//	GET  /tail      events as they are stored, as JSON lines, until the client hangs up; where there
+//	                is a token or a client's certificate, or the word tail=true
 //	POST /reload    reads the configuration again; 409 and the reasons if nothing was changed
 //
 // All figures come from collector.Stats, taken once a request, but for the histogram of the

@@ -19,6 +19,7 @@ type Plan struct {
 	shown    string // the URL, without secrets
 	loopback bool
 	stall    time.Duration // after which an output that does not move is not ready
+	tail     bool          // events are shown
 	security *credentials.Web
 }
 
@@ -52,6 +53,7 @@ func read(u *urls.URL) (*Plan, error) {
 	p.security, err = credentials.ReadWeb(u, q)
 	p.stall = q.Duration("stalled_after", stallAfter)
 	anonymous := q.Bool("anonymous", false)
+	p.tail = q.Bool("tail", err == nil && p.security.Guarded())
 	if err == nil {
 		err = q.Err()
 	}

@@ -178,7 +178,13 @@ func (s *Server) handler(from *Sources) http.Handler {
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = io.WriteString(w, from.Config())
 	})
-	guarded.HandleFunc("GET /tail", from.tail)
+	guarded.HandleFunc("GET /tail", func(w http.ResponseWriter, r *http.Request) {
+		if !s.plan.tail {
+			http.Error(w, "events are not shown here: the address needs a token or asks for certificates, or says tail=true", http.StatusForbidden)
+			return
+		}
+		from.tail(w, r)
+	})
 	guarded.HandleFunc("POST /reload", func(w http.ResponseWriter, _ *http.Request) {
 		// It waits for ends that it changes, for as long as the configuration says.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -103,7 +104,7 @@ func TestTail(t *testing.T) {
 	col, sender := collecting(t)
 	from := sources(1)
 	from.Tail = col.Tail
-	s := start(t, "127.0.0.1:0", from)
+	s := start(t, "127.0.0.1:0?tail=true", from)
 	c := dial(t, s.Addr().String())
 	some := tailing(t, c, url.Values{"tag": {"app.*"}, "where": {"n == 1"}})
 	all := tailing(t, c, nil)
@@ -154,7 +155,7 @@ func TestTailRefused(t *testing.T) {
 	col, _ := collecting(t)
 	from := sources(1)
 	from.Tail = col.Tail
-	s := start(t, "127.0.0.1:0", from)
+	s := start(t, "127.0.0.1:0?tail=true", from)
 	base := "http://" + s.Addr().String()
 	for _, tt := range []struct {
 		query string
@@ -182,6 +183,18 @@ func TestTailRefused(t *testing.T) {
 			t.Errorf("%.40s: %d %q, want %d %q", tt.query, code, body, tt.code, tt.want)
 		}
 	}
+	open := start(t, "127.0.0.1:0", from)
+	if code, body := ask(t, http.DefaultClient, "GET", "http://"+open.Addr().String()+"/tail"); code != 403 || !strings.Contains(body, "says tail=true") {
+		t.Errorf("an address that everybody may ask: %d %q", code, body)
+	}
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("a token that is long enough\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	guarded := start(t, "127.0.0.1:0?token_file="+filepath.ToSlash(token), from)
+	if code, body := ask(t, http.DefaultClient, "GET", "http://"+guarded.Addr().String()+"/tail?rate=0", "Authorization", "Bearer a token that is long enough"); code != 400 {
+		t.Errorf("with a token: %d %q", code, body)
+	}
 	if code, body := ask(t, http.DefaultClient, "GET", base+"/tail", "Sec-Fetch-Site", "cross-site"); code != 403 {
 		t.Errorf("another site: %d %s", code, body)
 	}
@@ -200,7 +213,7 @@ func TestTailStalled(t *testing.T) {
 	col, sender := collecting(t)
 	from := sources(1)
 	from.Tail, from.unread = col.Tail, time.Second
-	s := start(t, "127.0.0.1:0", from)
+	s := start(t, "127.0.0.1:0?tail=true", from)
 	conn, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
