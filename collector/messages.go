@@ -34,7 +34,7 @@ type lastMessages struct {
 
 const (
 	mostMessages    = 32
-	mostMessageText = 1 << 10 // bytes of its error, and of all others
+	mostMessageText = 8 << 10 // bytes of its error, and of all others; of /status: less, once secrets are hidden
 )
 
 // all returns a copy.

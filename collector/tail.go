@@ -44,15 +44,17 @@ type Tail struct {
 	next   int // of its list
 	from   int // of its bytes
 	tokens float64
-	seen   time.Time // the tick before
-	told   time.Time // when Next returned last what was skipped
-	lost   int64     // since then
+	seen   time.Time     // the tick before
+	told   time.Time     // when Next returned last what was skipped
+	lost   int64         // since then
+	owed   time.Duration // by which looks have taken longer than they may
 }
 
 // pieces are beginnings of chunks.
 type pieces struct {
 	bytes []byte
 	list  []piece
+	tags  int // bytes of them
 }
 
 type piece struct {
@@ -63,11 +65,12 @@ type piece struct {
 
 // Bounds of what a Tail costs.
 const (
-	mostTails = 4
-	tailTick  = 100 * time.Millisecond
-	tailBytes = 1 << 20 // of events in hand, twice: so many are copied a tick
-	tailWork  = time.Millisecond
-	tailTell  = time.Second // between two counts of what is skipped
+	mostTails  = 4
+	tailTick   = 100 * time.Millisecond
+	tailBytes  = 1 << 20 // of events in hand, twice: so many are copied a tick
+	tailWork   = time.Millisecond
+	tailGlance = 4 << 10     // bytes of events between two looks at the clock, and 16 events
+	tailTell   = time.Second // between two counts of what is skipped
 
 	pieceBytes = 64 // what a piece takes besides its bytes, roughly
 )
@@ -182,10 +185,10 @@ func (ts *tails) offer(input string, c *forward.Chunk) {
 func (t *Tail) offer(input string, c *forward.Chunk) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.filter.Takes(c.Tag) {
+	if c.Events == 0 || !t.filter.Takes(c.Tag) {
 		return
 	}
-	n := min(len(c.Entries), tailBytes-len(t.coming.bytes)-pieceBytes*len(t.coming.list))
+	n := min(len(c.Entries), tailBytes-len(t.coming.bytes)-t.coming.tags-pieceBytes*len(t.coming.list)-len(c.Tag))
 	if t.filter.Everything() && int64(c.Events) > t.room { // so much of it as holds these, and one that may be cut
 		n = min(n, int(int64(len(c.Entries))*(t.room+1)/int64(c.Events)))
 	}
@@ -197,6 +200,7 @@ func (t *Tail) offer(input string, c *forward.Chunk) {
 	t.room -= int64(c.Events)
 	t.coming.bytes = append(t.coming.bytes, c.Entries[:n]...)
 	t.coming.list = append(t.coming.list, piece{input, c.Tag, len(t.coming.bytes), c.Events})
+	t.coming.tags += len(c.Tag)
 }
 
 // Next waits for a tick and calls see for the events that have come and are of interest, those of
@@ -212,10 +216,14 @@ func (t *Tail) Next(ctx context.Context, see func(input, tag string, e *forward.
 	now := time.Now()
 	t.tokens = min(t.rate, t.tokens+t.rate*now.Sub(t.seen).Seconds())
 	t.seen = now
-	if t.next == len(t.going.list) {
-		t.exchange()
+	if t.owed -= tailWork; t.owed < 0 { // else the last look has taken the time of this one
+		t.owed = 0
+		if t.next == len(t.going.list) {
+			t.exchange()
+		}
+		t.look(now, see)
+		t.owed = time.Since(now)
 	}
-	t.look(now, see)
 	if t.lost > 0 && now.Sub(t.told) >= tailTell {
 		skipped, t.lost, t.told = t.lost, 0, now
 	}
@@ -225,7 +233,8 @@ func (t *Tail) Next(ctx context.Context, see func(input, tag string, e *forward.
 // exchange takes what has come, and gives room for as much.
 func (t *Tail) exchange() {
 	clear(t.going.list) // tags
-	t.going.bytes, t.going.list, t.next, t.from = t.going.bytes[:0], t.going.list[:0], 0, 0
+	t.going = pieces{bytes: t.going.bytes[:0], list: t.going.list[:0]}
+	t.next, t.from = 0, 0
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.coming, t.going = t.going, t.coming
@@ -239,7 +248,7 @@ func (t *Tail) look(began time.Time, see func(input, tag string, e *forward.Entr
 	for ; t.next < len(t.going.list); t.next++ {
 		p := &t.going.list[t.next]
 		entries := forward.ReadEntries(t.going.bytes[t.from:p.end])
-		for looked := 1; ; looked++ {
+		for unseen := 0; ; {
 			e, ok := entries.Next()
 			if !ok { // the end, or one that is cut
 				break
@@ -256,7 +265,10 @@ func (t *Tail) look(began time.Time, see func(input, tag string, e *forward.Entr
 				t.tokens--
 				see(p.input, p.tag, &e)
 			}
-			if looked%16 == 0 && time.Since(began) > tailWork {
+			if unseen += max(len(e.Raw), tailGlance/16); unseen < tailGlance {
+				continue
+			}
+			if unseen = 0; time.Since(began) > tailWork {
 				return
 			}
 		}

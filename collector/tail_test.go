@@ -157,9 +157,31 @@ func TestTailWork(t *testing.T) {
 				shown++
 				<-time.After(tailWork / 8)
 			})
-			if err != nil || skipped > 0 || shown-before > 20 || ticks > 20 {
+			if err != nil || skipped > 0 || shown-before > 20 || ticks > 40 {
 				t.Fatalf("%d shown, %d skipped, %v", shown-before, skipped, err)
 			}
+		}
+	})
+}
+
+// TestTailOwes: what an event takes beyond what a tick may cost, the next ticks do not have.
+func TestTailOwes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tail, offer := openTail(t, &TailOptions{})
+		defer tail.Close()
+		offer(bigOf(tailGlance))
+		offer(bigOf(tailGlance))
+		var at []time.Time
+		for len(at) < 2 {
+			if _, err := tail.Next(t.Context(), func(_, _ string, e *forward.Entry) {
+				at = append(at, time.Now())
+				<-time.After(10 * tailWork)
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := at[1].Sub(at[0]); d < 9*tailTick {
+			t.Errorf("the second event was looked at %v after the first", d)
 		}
 	})
 }

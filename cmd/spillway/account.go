@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -132,9 +133,15 @@ func messagesOf(s *collector.Stats, show func(string) string) []messageAccount {
 	list := make([]messageAccount, len(s.Messages))
 	for i := range s.Messages {
 		x := &s.Messages[i]
-		list[i] = messageAccount{x.Time.UTC(), x.Level.String(), x.Code, show(x.Text), show(x.About), show(x.Error), show(x.Attrs), x.Times}
+		list[i] = messageAccount{x.Time.UTC(), x.Level.String(), x.Code, show(x.Text), show(x.About), shortened(show(x.Error)), shortened(show(x.Attrs)), x.Times}
 	}
 	return list
+}
+
+// shortened is what people read of a text.
+func shortened(text string) string {
+	const most = 1 << 10
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
 func accountOfFailure(f *collector.Failure, show func(string) string) *failureAccount {

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
@@ -53,18 +54,41 @@ func (c *tailCmd) Run(ctx context.Context, s *streams) error {
 	if c.Where != "" {
 		query.Set("where", c.Where)
 	}
-	body, err := client.Get(ctx, "/tail", query)
+	asked, silent := context.WithCancel(ctx)
+	defer silent()
+	body, err := client.Get(asked, "/tail", query)
 	if err == nil {
 		defer body.Close()
-		err = c.show(body, s)
+		watch := time.AfterFunc(silentMost, silent)
+		defer watch.Stop()
+		err = c.show(&heard{body, watch}, s)
 	}
 	switch {
 	case ctx.Err() != nil: // that is how it ends
 		return nil
-	case errors.Is(err, io.EOF):
+	case asked.Err() != nil:
+		return fmt.Errorf("%s: it has said nothing for %v", client.Address(), silentMost)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%s: the collector shows no more: it has ended, or this was not read for too long", client.Address())
 	}
 	return err
+}
+
+// silentMost is how long a collector may say nothing: it says each 5 s that it is there.
+const silentMost = 20 * time.Second
+
+// heard is a reader whose timer begins anew with each read that has something.
+type heard struct {
+	from  io.Reader
+	timer *time.Timer
+}
+
+func (h *heard) Read(p []byte) (int, error) {
+	n, err := h.from.Read(p)
+	if n > 0 {
+		h.timer.Reset(silentMost)
+	}
+	return n, err
 }
 
 // check finds mistakes before anything is asked.

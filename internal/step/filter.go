@@ -32,6 +32,9 @@ func (e *FilterError) Error() string {
 	return fmt.Sprintf("%s, at byte %d: %s", e.Of, e.At+1, e.Text)
 }
 
+// mostKeptTag is the longest tag for which it is kept whether it is of interest.
+const mostKeptTag = 256
+
 // mostFilter is the longest text of a filter: patterns and conditions are written by people.
 const mostFilter = 8 << 10
 
@@ -67,6 +70,9 @@ func ReadFilter(tag, where string, compile Compiler) (*Filter, error) {
 func (f *Filter) Takes(tag string) bool {
 	if f.glob == nil {
 		return true
+	}
+	if len(tag) > mostKeptTag { // the memory of many would be too much
+		return f.glob.match(tag)
 	}
 	takes, known := f.takes[tag]
 	if !known {
