@@ -170,7 +170,7 @@ func (g *change) open(ctx context.Context, o *opening) (err error) {
 	}
 	if o.adopts != "" {
 		g.undo = append(g.undo, func() { g.unplace(o) })
-		if err := g.c.adopt(o.plan); err != nil {
+		if err := adopt(g.c.journal, o.plan); err != nil {
 			return fmt.Errorf("%s: %w", o.plan.name, err)
 		}
 	}

@@ -35,7 +35,7 @@ func (c *Collector) openPumps(plans []plan) (unused map[string]bool, err error) 
 	for i := range plans {
 		p := &plans[i]
 		if !old[p.cursor] && old[p.unnamed] && !slices.ContainsFunc(plans, func(q plan) bool { return q.cursor == p.unnamed }) {
-			if err := c.adopt(p); err != nil {
+			if err := adopt(c.journal, p); err != nil {
 				return nil, fmt.Errorf("%s: %w", p.name, err)
 			}
 			old[p.cursor] = true
@@ -64,8 +64,8 @@ func (c *Collector) openPumps(plans []plan) (unused map[string]bool, err error) 
 
 // adopt gives an output that got a name the place that it had without one. The old cursor goes with
 // those that no output has.
-func (c *Collector) adopt(plan *plan) error {
-	from, err := c.journal.Reader(plan.unnamed)
+func adopt(j *journal.Journal, plan *plan) error {
+	from, err := j.Reader(plan.unnamed)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *Collector) adopt(plan *plan) error {
 	if err := from.Close(); err != nil {
 		return err
 	}
-	return c.journal.PlaceCursor(plan.cursor, at, state) // at once: killed on the way, it would begin at the oldest record
+	return j.PlaceCursor(plan.cursor, at, state) // at once: killed on the way, it would begin at the oldest record
 }
 
 // furthestBehind returns the lowest position of the named cursors.

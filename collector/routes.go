@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/codes"
@@ -92,7 +93,7 @@ func (c *Config) retagged(output string) (errs []error) {
 const tablesEvery = 5 * time.Second
 
 // watchTables has lookups go by what is in their files until ctx is done.
-func (c *Collector) watchTables(ctx context.Context) {
+func watchTables(ctx context.Context, routes *atomic.Pointer[step.Routes], r *reporter) {
 	tick := time.NewTicker(tablesEvery)
 	defer tick.Stop()
 	for {
@@ -100,8 +101,8 @@ func (c *Collector) watchTables(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := c.routes.Load().Refresh(); err != nil {
-				c.reporter.trouble(codes.TableTrouble, "lookup table", err)
+			if err := routes.Load().Refresh(); err != nil {
+				r.trouble(codes.TableTrouble, "lookup table", err)
 			}
 		}
 	}

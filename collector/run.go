@@ -45,7 +45,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		c.found.run(background, c.journal, func(err error) { c.reporter.trouble(codes.JournalTrouble, "journal", err) })
 	})
 	others.Go(func() { c.positions.run(background) })
-	tables.Go(func() { c.watchTables(background) })
+	tables.Go(func() { watchTables(background, &c.routes, c.reporter) })
 
 	c.start(ctx, &runs{inputs: inputs, hard: hard, drain: drain})
 	var serving sync.WaitGroup
