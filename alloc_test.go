@@ -47,7 +47,10 @@ func TestAllocations(t *testing.T) {
 		wantAllocs(t, name+": Log", 0, func() { l.Log(ctx, slog.LevelInfo+1, "m", slog.Any("err", err)) })
 		wantAllocs(t, name+": below the level", 0, func() { l.Debug("m", slog.Int("n", 1)) })
 		wantAllocs(t, name+": groups", 0, func() { g.Info("m", slog.Int("n", 1)) })
-		wantAllocs(t, name+": slog", 0, func() { s.LogAttrs(ctx, slog.LevelInfo, "m", slog.Int("n", 1), slog.String("s", "x")) })
+		wantAllocs(t, name+": slog", 0, func() {
+			s.LogAttrs(ctx, slog.LevelInfo, "m", slog.Int("n", 1),
+				slog.String("s", "x"))
+		})
 		v := &order26
 		wantAllocs(t, name+": struct", 0, func() { _ = l.Post("t", v) })
 		m := map26

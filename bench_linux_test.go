@@ -38,7 +38,8 @@ func cost(s *slog.Logger, calls int) float64 {
 	began := threadTime()
 	for range calls {
 		s.LogAttrs(context.Background(), slog.LevelInfo, "request served", slog.String("method", "GET"),
-			slog.String("path", "/api/v1/orders"), slog.Int("status", 200), slog.Int64("bytes", 51234), slog.Bool("cached", true))
+			slog.String("path", "/api/v1/orders"), slog.Int("status", 200), slog.Int64("bytes", 51234),
+			slog.Bool("cached", true))
 	}
 	return float64(threadTime()-began) / float64(calls)
 }

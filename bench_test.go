@@ -37,9 +37,11 @@ var started = time.Now()
 
 // ten is a message with ten fields, a record of about 320 bytes.
 func ten(l *Logger, _ time.Time) {
-	l.Info("request served", slog.String("method", "GET"), slog.String("path", "/api/v1/orders/12345/items"), slog.Int("status", 200),
+	l.Info("request served", slog.String("method", "GET"), slog.String("path", "/api/v1/orders/12345/items"),
+		slog.Int("status", 200),
 		slog.Int64("bytes", 51234), slog.Duration("took", 12_345_678), slog.String("remote", "192.168.12.17:51234"),
-		slog.String("agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0)"), slog.String("id", "3f2b1c9e-7a64-4e0b-9d5a-1c2d3e4f5a6b"),
+		slog.String("agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0)"),
+		slog.String("id", "3f2b1c9e-7a64-4e0b-9d5a-1c2d3e4f5a6b"),
 		slog.Int64("user", 9876543210), slog.Bool("cached", true))
 }
 
@@ -116,7 +118,8 @@ func BenchmarkSlog(b *testing.B) {
 			ctx := context.Background()
 			b.ReportAllocs()
 			for b.Loop() {
-				s.LogAttrs(ctx, slog.LevelInfo, "request served", slog.String("method", "GET"), slog.String("path", "/api/v1/orders"),
+				s.LogAttrs(ctx, slog.LevelInfo, "request served", slog.String("method", "GET"),
+					slog.String("path", "/api/v1/orders"),
 					slog.Int("status", 200), slog.Int64("bytes", 51234), slog.Bool("cached", true))
 			}
 		})
@@ -144,8 +147,10 @@ var map26 = newMap26()
 
 func newMap26() map[string]any {
 	return map[string]any{
-		"a": "test", "b": "test", "c": "test", "d": "test", "e": "test", "f": "test", "g": "test", "h": "test", "i": "test",
-		"j": "test", "k": "test", "l": "test", "m": "test", "n": "test", "o": "test", "p": "test", "q": "test", "r": "test",
+		"a": "test", "b": "test", "c": "test", "d": "test", "e": "test", "f": "test", "g": "test", "h": "test",
+		"i": "test",
+		"j": "test", "k": "test", "l": "test", "m": "test", "n": "test", "o": "test", "p": "test", "q": "test",
+		"r": "test",
 		"s": "test", "t": "test", "u": "test", "v": "test", "w": "test", "x": "test", "y": "test", "z": "test",
 	}
 }

@@ -47,7 +47,10 @@ func TestSubscribe(t *testing.T) {
 	if want != 2*backlog {
 		t.Errorf("the last event is %d", want)
 	}
-	for s, want := range map[BreakerState]string{BreakerClosed: "closed", BreakerOpen: "open", BreakerHalfOpen: "half-open", 9: "unknown"} {
+	for s, want := range map[BreakerState]string{
+		BreakerClosed: "closed", BreakerOpen: "open",
+		BreakerHalfOpen: "half-open", 9: "unknown",
+	} {
 		if s.String() != want {
 			t.Error(s)
 		}

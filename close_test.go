@@ -125,7 +125,8 @@ func TestRecover(t *testing.T) {
 		} else if got != want[i] {
 			t.Errorf("%v, want %v", got, want[i])
 		}
-		if e.Level != LevelFatal || e.Message != "panic" || !strings.Contains(e.Record["stack"].(string), "TestRecover") {
+		if e.Level != LevelFatal || e.Message != "panic" ||
+			!strings.Contains(e.Record["stack"].(string), "TestRecover") {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -245,9 +246,11 @@ func TestLastWords(t *testing.T) {
 // TestErrorsOfClose keeps all that the mover has to say.
 func TestErrorsOfClose(t *testing.T) {
 	hangs := errors.New("it hangs")
-	err := plainly(errors.Join(hangs, errors.Join(nil, &mover.LeftError{Events: 3, Bytes: 4, Where: []string{"w"}, Lost: 5, Err: mover.ErrClosed})))
+	err := plainly(errors.Join(hangs, errors.Join(nil,
+		&mover.LeftError{Events: 3, Bytes: 4, Where: []string{"w"}, Lost: 5, Err: mover.ErrClosed})))
 	var left *LeftError
-	if !errors.As(err, &left) || left.Events != 3 || left.Bytes != 4 || left.Where[0] != "w" || left.Lost != 5 || !errors.Is(err, hangs) {
+	if !errors.As(err, &left) || left.Events != 3 || left.Bytes != 4 || left.Where[0] != "w" || left.Lost != 5 ||
+		!errors.Is(err, hangs) {
 		t.Errorf("%v", err)
 	}
 	if !strings.Contains(err.Error(), "5 more are lost") {
@@ -283,7 +286,8 @@ func TestWaitDeliveredBounded(t *testing.T) {
 	patient := nobodyThere(t, Options{MaxWait: time.Hour, Level: LevelTrace})
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
-	if err := patient.PostContext(ctx, "t", map[string]int{"n": 1}); !errors.Is(err, ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) {
+	if err := patient.PostContext(ctx, "t", map[string]int{"n": 1}); !errors.Is(err, ErrTimeout) ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("after the context's end: %v", err)
 	}
 	for _, call := range []func(context.Context, string, ...slog.Attr){

@@ -45,11 +45,13 @@ type TestEvents struct {
 // A TestEvent is one event.
 type TestEvent struct {
 	Tag     string
-	Time    time.Time      // in UTC; the zero Time when the event has none
-	Level   slog.Level     // by the record's key level; slog.LevelInfo without one
-	Message string         // the record's key msg, or message
-	Record  map[string]any // as forward.Record.Decode makes it: integers as int64 (uint64 if beyond that), bin as []byte, maps as map[string]any
-	Raw     []byte         // the record as MessagePack
+	Time    time.Time  // in UTC; the zero Time when the event has none
+	Level   slog.Level // by the record's key level; slog.LevelInfo without one
+	Message string     // the record's key msg, or message
+	// As forward.Record.Decode makes it: integers as int64 (uint64 if beyond that), bin as []byte,
+	// maps as map[string]any.
+	Record map[string]any
+	Raw    []byte // the record as MessagePack
 }
 
 // All returns the events so far, in order.

@@ -28,7 +28,8 @@ func planDestination(text string, o *Options) (*output.Plan, error) {
 		return nil, err
 	}
 	if p.Window > mover.MostWindow {
-		return nil, fmt.Errorf("%s: parameter \"window\": %d is not a number from 1 to %d, a logger's most", p.Place, p.Window, mover.MostWindow)
+		return nil, fmt.Errorf("%s: parameter \"window\": %d is not a number from 1 to %d, a logger's most", p.Place,
+			p.Window, mover.MostWindow)
 	}
 	if o.Source == NoSource { // lines that name the source ask the logger for it, too
 		switch {

@@ -92,7 +92,8 @@ func TestDestinations(t *testing.T) {
 // TestEnvelope: a file's lines look as its URL says.
 func TestEnvelope(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.jsonl")
-	l, err := Open("file://"+filepath.ToSlash(path)+"?time_key=ts&time_format=unix_ns&tag_key=logger", &Options{Tag: "shop", Shm: noShm})
+	l, err := Open("file://"+filepath.ToSlash(path)+"?time_key=ts&time_format=unix_ns&tag_key=logger",
+		&Options{Tag: "shop", Shm: noShm})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,13 +107,17 @@ func TestEnvelope(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(path)
-	if want := `{"ts":1795226584000000005,"logger":"t","time":2,"ts_":1}`; err != nil || strings.TrimSpace(string(b)) != want {
+	if want := `{"ts":1795226584000000005,"logger":"t","time":2,"ts_":1}`; err != nil ||
+		strings.TrimSpace(string(b)) != want {
 		t.Errorf("%s, %v, want %s", b, err, want)
 	}
 }
 
 func TestSourceByFlags(t *testing.T) {
-	for flags, want := range map[string]Source{"level": NoSource, "source": LongSource, "shortsource,level": ShortSource} {
+	for flags, want := range map[string]Source{
+		"level": NoSource, "source": LongSource,
+		"shortsource,level": ShortSource,
+	} {
 		o := Options{}
 		if _, err := planDestination("stdout:?format=text&flags="+flags, &o); err != nil || o.Source != want {
 			t.Error(flags, o.Source, err)
@@ -146,14 +151,21 @@ func TestOptions(t *testing.T) {
 		"overflow": {Options{Overflow: 9}, "Options.Overflow is 9, not 0 to 2"},
 		"source":   {Options{Source: 9}, "Options.Source is 9, not 0 to 2"},
 		"keep":     {Options{Keep: slog.LevelError, Overflow: DropOldest}, "Keep cannot be kept"},
-		"sample":   {Options{Sample: map[slog.Level]Sampling{slog.LevelInfo: {First: -1}}}, "Options.Sample[INFO].First is -1, less than 0"},
-		"every":    {Options{Sample: map[slog.Level]Sampling{slog.LevelWarn: {Every: -1}}}, "Options.Sample[WARN].Every is -1ns, less than 0s"},
+		"sample": {
+			Options{Sample: map[slog.Level]Sampling{slog.LevelInfo: {First: -1}}},
+			"Options.Sample[INFO].First is -1, less than 0",
+		},
+		"every": {
+			Options{Sample: map[slog.Level]Sampling{slog.LevelWarn: {Every: -1}}},
+			"Options.Sample[WARN].Every is -1ns, less than 0s",
+		},
 	} {
 		if _, err := Open("discard:", &tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Open("forward://h?window=41", nil); err == nil || !strings.Contains(err.Error(), `"window": 41 is not a number from 1 to 40`) {
+	if _, err := Open("forward://h?window=41", nil); err == nil ||
+		!strings.Contains(err.Error(), `"window": 41 is not a number from 1 to 40`) {
 		t.Error("window:", err)
 	}
 	least := Options{Shm: noShm, RingSize: minRing, MaxDisk: mover.MinMaxDisk, MaxEvent: minRing / 4}
@@ -193,7 +205,8 @@ func TestDefaults(t *testing.T) {
 	if r, err := (&Options{Name: "app"}).resolved(); err != nil || r.Tag != "app" {
 		t.Errorf("%+v %v", r, err)
 	}
-	if r, err := (&Options{Dir: "log", Shm: "ring"}).resolved(); err != nil || !filepath.IsAbs(r.Dir) || !filepath.IsAbs(r.Shm) {
+	if r, err := (&Options{Dir: "log", Shm: "ring"}).resolved(); err != nil || !filepath.IsAbs(r.Dir) ||
+		!filepath.IsAbs(r.Shm) {
 		t.Errorf("%+v %v", r, err)
 	}
 	var o Options

@@ -71,7 +71,9 @@ func (c *core) appendHead(b []byte, level slog.Level) []byte {
 }
 
 // emit logs one leveled event. pc is the place of the call, or 0; more are further attributes.
-func (l *Logger) emit(ctx context.Context, level slog.Level, t int64, pc uintptr, msg string, attrs, more []slog.Attr) error {
+func (l *Logger) emit(ctx context.Context, level slog.Level, t int64, pc uintptr, msg string, attrs,
+	more []slog.Attr,
+) error {
 	c := l.c
 	if c.sampler != nil && !c.sampler.pass(level, msg) {
 		c.to.Drop(mover.Sampled, 1)

@@ -83,7 +83,10 @@ func TestLogEventOptions(t *testing.T) {
 		},
 	})
 	text := []byte("m")
-	_ = l.LogEvent(context.Background(), &Event{Text: text, File: "/x/y.go", Line: 7, Attrs: []slog.Attr{slog.Int("a", 1)}})
+	_ = l.LogEvent(context.Background(), &Event{
+		Text: text, File: "/x/y.go", Line: 7,
+		Attrs: []slog.Attr{slog.Int("a", 1)},
+	})
 	for range 3 {
 		_ = l.LogEvent(context.Background(), &Event{Level: slog.LevelError})
 	}

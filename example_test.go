@@ -115,7 +115,8 @@ func ExampleOpen_adoption() {
 		panic(err)
 	}
 	l.Info("order placed")
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // half of which is for writing to Dir what the server does not take
+	// Half of which is for writing to Dir what the server does not take.
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	var left *spillway.LeftError
 	if errors.As(l.Close(ctx), &left) {
 		fmt.Println("left:", left.Events)
@@ -406,7 +407,8 @@ func ExampleFallbackTo() {
 	file := "file:" + filepath.ToSlash(filepath.Join(dir, "fallback.jsonl"))
 	fallback, closeFallback := open(file, &spillway.Options{Shm: "none"})
 	defer closeFallback() // after the logger that falls back on it
-	_, done := open("forward://logs.example?breaker=5", &spillway.Options{Shm: "none", ErrorHandler: spillway.FallbackTo(fallback)})
+	_, done := open("forward://logs.example?breaker=5",
+		&spillway.Options{Shm: "none", ErrorHandler: spillway.FallbackTo(fallback)})
 	defer done()
 	_, err = spillway.Open(file, &spillway.Options{Shm: "none", ErrorHandler: spillway.FallbackTo(fallback)})
 	fmt.Println(errors.Is(err, spillway.ErrCycle))
@@ -415,7 +417,8 @@ func ExampleFallbackTo() {
 }
 
 func ExampleFallbackJSON() {
-	_, done := open("forward://logs.example", &spillway.Options{Shm: "none", ErrorHandler: spillway.FallbackJSON(os.Stderr)})
+	_, done := open("forward://logs.example",
+		&spillway.Options{Shm: "none", ErrorHandler: spillway.FallbackJSON(os.Stderr)})
 	done()
 }
 

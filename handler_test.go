@@ -65,9 +65,13 @@ func TestHandlerTime(t *testing.T) {
 // TestHandlerMany has attributes beyond those that a record keeps in itself: all are there, and a
 // default field gives way to one of them.
 func TestHandlerMany(t *testing.T) {
-	for _, replace := range []func([]string, slog.Attr) slog.Attr{nil, func(_ []string, a slog.Attr) slog.Attr { return a }} {
+	for _, replace := range []func([]string, slog.Attr) slog.Attr{
+		nil,
+		func(_ []string, a slog.Attr) slog.Attr { return a },
+	} {
 		l, events := NewTest(&Options{Attrs: []slog.Attr{slog.Int("h", 0), slog.Int("x", 0)}, ReplaceAttr: replace})
-		slog.New(l.Handler()).LogAttrs(t.Context(), slog.LevelInfo, "m", slog.Int("a", 1), slog.Int("b", 2), slog.Int("c", 3),
+		slog.New(l.Handler()).LogAttrs(t.Context(), slog.LevelInfo, "m", slog.Int("a", 1), slog.Int("b", 2),
+			slog.Int("c", 3),
 			slog.Int("d", 4), slog.Int("e", 5), slog.Int("f", 6), slog.Int("g", 7), slog.Int("h", 8))
 		expect(t, events, `{"level":"INFO","msg":"m","x":0,"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8}`)
 	}
@@ -79,7 +83,8 @@ func TestHandlerAfterClose(t *testing.T) {
 	if err := l.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Handle(context.Background(), slog.NewRecord(time.Now(), slog.LevelInfo, "m", 0)); !errors.Is(err, ErrClosed) {
+	if err := h.Handle(context.Background(), slog.NewRecord(time.Now(), slog.LevelInfo, "m", 0)); !errors.Is(err,
+		ErrClosed) {
 		t.Error(err)
 	}
 	slog.New(h).Info("m")

@@ -96,10 +96,18 @@ func TestWithAndGroups(t *testing.T) {
 		{l.With(a).WithGroup("g").With(b).WithGroup("h"), []slog.Attr{c}, `,"a":1,"g":{"b":2,"h":{"c":3}}}`},
 		{l.WithGroup("g").WithGroup("h").WithGroup("i"), nil, `}`},
 		{l.WithGroup("g").WithGroup("h").WithGroup("i"), []slog.Attr{c, a}, `,"g":{"h":{"i":{"c":3,"a":1}}}}`},
-		{l.WithGroup("g").WithGroup("h").With(a).WithGroup("i").With(b), []slog.Attr{c}, `,"g":{"h":{"a":1,"i":{"b":2,"c":3}}}}`},
+		{
+			l.WithGroup("g").WithGroup("h").With(a).WithGroup("i").With(b),
+			[]slog.Attr{c},
+			`,"g":{"h":{"a":1,"i":{"b":2,"c":3}}}}`,
+		},
 		{l.WithGroup("g").With(a).With(b), []slog.Attr{c}, `,"g":{"a":1,"b":2,"c":3}}`},
 		{l.WithGroup("g").With(slog.Group("", a, b)), nil, `,"g":{"a":1,"b":2}}`},
-		{l.With(slog.Group("k", a)).With(), []slog.Attr{slog.Group("m", b, slog.Group("n", c))}, `,"k":{"a":1},"m":{"b":2,"n":{"c":3}}}`},
+		{
+			l.With(slog.Group("k", a)).With(),
+			[]slog.Attr{slog.Group("m", b, slog.Group("n", c))},
+			`,"k":{"a":1},"m":{"b":2,"n":{"c":3}}}`,
+		},
 		{l.WithGroup(""), []slog.Attr{a}, `,"a":1}`},
 	} {
 		tt.l.Info("m", tt.attrs...)
@@ -125,7 +133,10 @@ func TestSiblings(t *testing.T) {
 
 // TestManyAttributes counts across the forms of map headers.
 func TestManyAttributes(t *testing.T) {
-	for _, n := range []int{0, 12, 13, 14, 16, 255, 256, math.MaxUint16 - 2, math.MaxUint16 - 1, math.MaxUint16, math.MaxUint16 + 1} {
+	for _, n := range []int{
+		0, 12, 13, 14, 16, 255, 256, math.MaxUint16 - 2, math.MaxUint16 - 1, math.MaxUint16,
+		math.MaxUint16 + 1,
+	} {
 		attrs := make([]slog.Attr, n)
 		for i := range attrs {
 			attrs[i] = slog.Int(fmt.Sprint(i), i)
@@ -222,7 +233,8 @@ func TestLevels(t *testing.T) {
 func TestLevelText(t *testing.T) {
 	for l, want := range map[slog.Level]string{
 		-8: "TRACE", -4: "DEBUG", 0: "INFO", 4: "WARN", 8: "ERROR", 12: "FATAL",
-		-9: "TRACE-1", -7: "TRACE+1", -5: "TRACE+3", -3: "DEBUG+1", 2: "INFO+2", 11: "ERROR+3", 13: "FATAL+1", 100: "FATAL+88", -100: "TRACE-92",
+		-9: "TRACE-1", -7: "TRACE+1", -5: "TRACE+3", -3: "DEBUG+1", 2: "INFO+2", 11: "ERROR+3", 13: "FATAL+1",
+		100: "FATAL+88", -100: "TRACE-92",
 	} {
 		if got := levelText(l); got != want {
 			t.Errorf("%d is %s, want %s", l, got, want)
@@ -337,13 +349,17 @@ func TestReplaceAttr(t *testing.T) {
 		}
 		return a
 	}
-	l, events := NewTest(&Options{ReplaceAttr: replace, Service: "s", Attrs: []slog.Attr{slog.String("password", "1")}, Source: ShortSource})
+	l, events := NewTest(&Options{
+		ReplaceAttr: replace, Service: "s", Attrs: []slog.Attr{slog.String("password", "1")},
+		Source: ShortSource,
+	})
 	if got := strings.Join(seen, " "); got != "service password" {
 		t.Errorf("saw %s of the default fields", got)
 	}
 	w := l.With(slog.String("password", "2"), slog.Int("a", 1)).WithGroup("g").With(slog.String("password", "3"))
 	seen = nil
-	w.Warn("m", slog.String("password", "4"), slog.Int("gone", 1), slog.Group("h", slog.String("password", "5"), slog.Int("panic", 42)))
+	w.Warn("m", slog.String("password", "4"), slog.Int("gone", 1),
+		slog.Group("h", slog.String("password", "5"), slog.Int("panic", 42)))
 	if got := strings.Join(seen, " "); got != "level msg source g.password g.gone g.h.password g.h.panic" {
 		t.Errorf("saw %s", got)
 	}
@@ -356,7 +372,10 @@ func TestReplaceAttr(t *testing.T) {
 
 func TestSource(t *testing.T) {
 	for _, source := range []Source{ShortSource, LongSource} {
-		for _, replace := range []func([]string, slog.Attr) slog.Attr{nil, func(_ []string, a slog.Attr) slog.Attr { return a }} {
+		for _, replace := range []func([]string, slog.Attr) slog.Attr{
+			nil,
+			func(_ []string, a slog.Attr) slog.Attr { return a },
+		} {
 			l, events := NewTest(&Options{Source: source, ReplaceAttr: replace, Exit: func(int) {}})
 			l.Info("m") // the line of this call is the first of the next ones
 			first := events.All()[0].Record["source"].(string)
@@ -499,7 +518,10 @@ func TestNestedPanics(t *testing.T) {
 // TestDefaultFieldsGiveWay: a field of With, of the context or of a call takes the place of a
 // default field of its name; level, message and fields of groups do not.
 func TestDefaultFieldsGiveWay(t *testing.T) {
-	o := &Options{Service: "s", Attrs: []slog.Attr{slog.String("zone", "a"), slog.Int("msg", 0), slog.Group("g", slog.Int("x", 1))}}
+	o := &Options{Service: "s", Attrs: []slog.Attr{
+		slog.String("zone", "a"), slog.Int("msg", 0),
+		slog.Group("g", slog.Int("x", 1)),
+	}}
 	l, events := NewTest(o)
 	l.Info("m", slog.Int("n", 1))
 	l.Info("m", slog.Int("n", 1), slog.String("zone", "b"))
@@ -521,7 +543,10 @@ func TestDefaultFieldsGiveWay(t *testing.T) {
 		`{"level":"INFO","msg":"m","service":"s","g":{"x":1},"zone":"h"}`,
 		`{"service":"s","msg":0,"g":{"x":1},"zone":"p"}`,
 	)
-	o.ContextAttrs = func(_ context.Context, attrs []slog.Attr) []slog.Attr { return append(attrs, slog.String("zone", "c")) }
+	o.ContextAttrs = func(_ context.Context, attrs []slog.Attr) []slog.Attr {
+		return append(attrs,
+			slog.String("zone", "c"))
+	}
 	l, events = NewTest(o)
 	l.Info("m")
 	expect(t, events, `{"level":"INFO","msg":"m","zone":"c","service":"s","g":{"x":1}}`)

@@ -63,8 +63,9 @@ func nbOpen(tb testing.TB, path string, wait bool) *Logger {
 	tb.Helper()
 	u := url.URL{Scheme: "file", Path: path, RawQuery: "format=text&flags=date,time,micros,shortsource"}
 	log, err := Open(u.String(), &Options{
-		Name: "nb" + filepath.Base(path), Shm: nbShm(tb), Overflow: Block, MaxWait: time.Hour, Source: ShortSource, WaitDelivered: wait,
-		Diagnostics: func(err error) { tb.Error(err) },
+		Name: "nb" + filepath.Base(path), Shm: nbShm(tb), Overflow: Block, MaxWait: time.Hour, Source: ShortSource,
+		WaitDelivered: wait,
+		Diagnostics:   func(err error) { tb.Error(err) },
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -95,7 +96,9 @@ func nbClose(tb testing.TB, log *Logger, path string, lines, perGoroutine int) {
 		var who string
 		var i int
 		head, text, ok := bytes.Cut(line, []byte("nblogger_test.go:"))
-		if _, err := fmt.Sscanf(string(text[bytes.LastIndexByte(text, '#')+1:]), " who=%s i=%d\n", &who, &i); !ok || err != nil || i != next[who] || len(head) != len("2009/01/23 01:23:23.123123 ") || !bytes.Contains(text, []byte(": "+nbText+" ")) {
+		if _, err := fmt.Sscanf(string(text[bytes.LastIndexByte(text, '#')+1:]), " who=%s i=%d\n", &who, &i); !ok ||
+			err != nil || i != next[who] || len(head) != len("2009/01/23 01:23:23.123123 ") ||
+			!bytes.Contains(text, []byte(": "+nbText+" ")) {
 			tb.Fatalf("%s: %q: not line %d of %s: %v", path, line, next[who], who, err)
 		}
 		next[who]++
@@ -151,7 +154,8 @@ func TestNBLogger(t *testing.T) {
 			for i, log := range logs {
 				nbClose(t, log, paths[i], lines*tt.threads/tt.loggers, lines)
 			}
-			t.Logf("%d lines logged in %v, in the files and checked after %v", lines*tt.threads, logged.Round(time.Millisecond), time.Since(start).Round(time.Millisecond))
+			t.Logf("%d lines logged in %v, in the files and checked after %v", lines*tt.threads,
+				logged.Round(time.Millisecond), time.Since(start).Round(time.Millisecond))
 		})
 	}
 }
@@ -194,7 +198,8 @@ func BenchmarkNBLogger(b *testing.B) {
 				}
 				size := int64(n) * int64(bb.threads) * nbSize
 				room := nbFree(dir)
-				needs.Have(b, room > size+size/4+int64(bb.loggers)*(20<<20), "room for %d MB in %s, where %d MB are free", size>>20, dir, room>>20)
+				needs.Have(b, room > size+size/4+int64(bb.loggers)*(20<<20),
+					"room for %d MB in %s, where %d MB are free", size>>20, dir, room>>20)
 				b.SetBytes(size)
 				for b.Loop() {
 					if bb.loggers == 0 {

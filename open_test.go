@@ -194,11 +194,12 @@ func TestFallbackLogger(t *testing.T) {
 // Close returns, and says what is left.
 func TestNobody(t *testing.T) {
 	var full atomic.Int32
-	l := opened(t, "forward://"+needs.Address(), &Options{Shm: noShm, RingSize: 256 << 10, Diagnostics: func(err error) {
-		if errors.Is(err, ErrFull) {
-			full.Add(1)
-		}
-	}})
+	l := opened(t, "forward://"+needs.Address(),
+		&Options{Shm: noShm, RingSize: 256 << 10, Diagnostics: func(err error) {
+			if errors.Is(err, ErrFull) {
+				full.Add(1)
+			}
+		}})
 	var err error
 	for range 10_000 {
 		if err = l.Post("t", map[string]any{"padding": strings.Repeat("x", 500)}); err != nil {

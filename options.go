@@ -240,7 +240,8 @@ func (o *Options) inBounds() error {
 	for level, s := range o.Sample {
 		name := "Sample[" + levelText(level) + "]."
 		err = cmp.Or(err, within(name+"First", int64(s.First), 0, math.MaxInt64),
-			within(name+"Thereafter", int64(s.Thereafter), 0, math.MaxInt64), within(name+"Every", s.Every, 0, math.MaxInt64))
+			within(name+"Thereafter", int64(s.Thereafter), 0, math.MaxInt64),
+			within(name+"Every", s.Every, 0, math.MaxInt64))
 	}
 	return err
 }

@@ -20,17 +20,22 @@ import (
 )
 
 func TestOptionsHideSecrets(t *testing.T) {
-	o := Options{Tag: "seen", Login: &forward.Login{SharedKey: "topsecret1", Username: "web", Password: "topsecret2"}, TLS: &tls.Config{ServerName: "x"}}
+	o := Options{
+		Tag: "seen", Login: &forward.Login{SharedKey: "topsecret1", Username: "web", Password: "topsecret2"},
+		TLS: &tls.Config{ServerName: "x"},
+	}
 	var logged bytes.Buffer
 	slog.New(slog.NewTextHandler(&logged, nil)).Info("m", "o", o, "p", &o)
 	for _, text := range []string{
-		fmt.Sprint(o), fmt.Sprint(&o), fmt.Sprintf("%v %+v %#v", o, o, o), fmt.Sprintf("%+v", struct{ O *Options }{&o}), logged.String(),
+		fmt.Sprint(o), fmt.Sprint(&o), fmt.Sprintf("%v %+v %#v", o, o, o), fmt.Sprintf("%+v", struct{ O *Options }{&o}),
+		logged.String(),
 	} {
 		if strings.Contains(text, "topsecret") || strings.Contains(text, fmt.Sprintf("%x", "topsecret")) {
 			t.Errorf("a secret is shown: %s", text)
 		}
 	}
-	if text := fmt.Sprintf("%+v", o); !strings.Contains(text, "Tag:seen") || !strings.Contains(text, `Username: "web"`) {
+	if text := fmt.Sprintf("%+v", o); !strings.Contains(text, "Tag:seen") ||
+		!strings.Contains(text, `Username: "web"`) {
 		t.Error(text)
 	}
 	if o.Login.SharedKey != "topsecret1" || o.Login.Password != "topsecret2" {
@@ -48,12 +53,24 @@ func TestSecureOptions(t *testing.T) {
 	}{
 		{"forward://h", Options{Login: &forward.Login{SharedKey: "topsecret"}}, "forward://h:24224"},
 		{"forward://h?shared_key_file=a", Options{}, "forward://h:24224"},
-		{"forward+tls://h?ca=ca&shared_key_env=A", Options{Login: &forward.Login{Username: "u", Password: "topsecret"}}, "forward+tls://h:24224"},
+		{
+			"forward+tls://h?ca=ca&shared_key_env=A",
+			Options{Login: &forward.Login{Username: "u", Password: "topsecret"}},
+			"forward+tls://h:24224",
+		},
 		{"forward+tls://h", Options{TLS: &tls.Config{}}, "forward+tls://h:24224"},
 		{"forward+tls://h?ca=ca", Options{TLS: &tls.Config{}}, "Options.TLS says all of TLS"},
 		{"forward://h", Options{TLS: &tls.Config{}}, "Options.TLS belongs to forward+tls://"},
-		{"forward://h?shared_key_file=a", Options{Login: &forward.Login{SharedKey: "topsecret"}}, "Options.Login.SharedKey and shared_key_file="},
-		{"forward://h", Options{Login: &forward.Login{SharedKey: "topsecret", Password: "topsecret"}}, "a user has a name and a password"},
+		{
+			"forward://h?shared_key_file=a",
+			Options{Login: &forward.Login{SharedKey: "topsecret"}},
+			"Options.Login.SharedKey and shared_key_file=",
+		},
+		{
+			"forward://h",
+			Options{Login: &forward.Login{SharedKey: "topsecret", Password: "topsecret"}},
+			"a user has a name and a password",
+		},
 		{"stdout:", Options{Login: &forward.Login{SharedKey: "topsecret"}}, "belong to Forward servers"},
 		{"file:///x", Options{TLS: &tls.Config{}}, "belong to Forward servers"},
 	} {
@@ -66,7 +83,8 @@ func TestSecureOptions(t *testing.T) {
 		}
 	}
 	missing := filepath.Join(t.TempDir(), "key")
-	if l, err := Open("forward://127.0.0.1:1?shared_key_file="+missing, &Options{Shm: noShm}); err == nil || !strings.Contains(err.Error(), missing) {
+	if l, err := Open("forward://127.0.0.1:1?shared_key_file="+missing, &Options{Shm: noShm}); err == nil ||
+		!strings.Contains(err.Error(), missing) {
 		t.Error(l, err)
 	}
 }
@@ -76,8 +94,14 @@ func TestSecureOptions(t *testing.T) {
 func TestSecureDelivery(t *testing.T) {
 	ca := testcert.New(t)
 	s := serveChunks(t, &forward.Endpoint{
-		TLS:      &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}, ClientCAs: ca.Pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12},
-		Security: &forward.Security{Hostname: "server", SharedKey: "topsecret1", Users: map[string]string{"web": "topsecret2"}},
+		TLS: &tls.Config{
+			Certificates: []tls.Certificate{ca.Server.TLS}, ClientCAs: ca.Pool,
+			ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
+		},
+		Security: &forward.Security{
+			Hostname: "server", SharedKey: "topsecret1",
+			Users: map[string]string{"web": "topsecret2"},
+		},
 	})
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -93,10 +117,16 @@ func TestSecureDelivery(t *testing.T) {
 		query string
 		o     Options
 	}{
-		"files": {"?ca=" + ca.File + "&cert=" + ca.Client.Cert + "&key=" + ca.Client.Key + "&username=web&shared_key_file=" + file("key", "topsecret1\n") + "&password_file=" + file("pw", "topsecret2\n"), Options{}},
+		"files": {"?ca=" + ca.File + "&cert=" + ca.Client.Cert + "&key=" + ca.Client.Key +
+			"&username=web&shared_key_file=" + file("key", "topsecret1\n") + "&password_file=" +
+			file("pw", "topsecret2\n"), Options{}},
 		"values": {"?compress=gzip", Options{
-			TLS:   &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{ca.Client.TLS}, MinVersion: tls.VersionTLS12},
-			Login: &forward.Login{SharedKey: "topsecret1", Username: "web", Password: "topsecret2"}, Dial: dialTold(dialed),
+			TLS: &tls.Config{
+				RootCAs: ca.Pool, Certificates: []tls.Certificate{ca.Client.TLS},
+				MinVersion: tls.VersionTLS12,
+			},
+			Login: &forward.Login{SharedKey: "topsecret1", Username: "web", Password: "topsecret2"},
+			Dial:  dialTold(dialed),
 		}},
 	} {
 		o := tt.o
@@ -136,7 +166,8 @@ func TestSecureDelivery(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Info("m")
-	if text := <-said; !strings.Contains(text, s.addr) || !strings.Contains(text, "shared key") || strings.Contains(text, "topsecret") {
+	if text := <-said; !strings.Contains(text, s.addr) || !strings.Contains(text, "shared key") ||
+		strings.Contains(text, "topsecret") {
 		t.Error(text)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -36,7 +36,10 @@ func TestPost(t *testing.T) {
 		{l, []slog.Attr{slog.Int("a", 1)}, `{"a":1}`},
 		{l.With(slog.Int("w", 1)), v, `{"w":1,"id":7,"name":"x"}`},
 		{l.WithGroup("g"), v, `{"g":{"id":7,"name":"x"}}`},
-		{l.With(slog.Int("w", 1)).WithGroup("g").With(slog.Int("x", 2)).WithGroup("h"), v, `{"w":1,"g":{"x":2,"h":{"id":7,"name":"x"}}}`},
+		{
+			l.With(slog.Int("w", 1)).WithGroup("g").With(slog.Int("x", 2)).WithGroup("h"), v,
+			`{"w":1,"g":{"x":2,"h":{"id":7,"name":"x"}}}`,
+		},
 		{l.With(slog.Int("w", 1)).WithGroup("g"), struct{}{}, `{"w":1}`},
 	} {
 		if err := tt.l.PostWithTime("app.order", at, tt.v); err != nil {

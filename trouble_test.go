@@ -62,7 +62,8 @@ func TestPlain(t *testing.T) {
 		if slices.Contains(forTests, name) {
 			continue
 		}
-		err := plainly(errors.Join(fmt.Errorf("%[1]s: one: %[1]s: %[1]s: two %[1]s: %[2]w", name, boom), fmt.Errorf("%s: three", name)))
+		err := plainly(errors.Join(fmt.Errorf("%[1]s: one: %[1]s: %[1]s: two %[1]s: %[2]w", name, boom),
+			fmt.Errorf("%s: three", name)))
 		if want := "spillway: one: two " + name + ": boom\nthree"; err.Error() != want || !errors.Is(err, boom) {
 			t.Errorf("%q, want %q", err, want)
 		}
@@ -107,10 +108,16 @@ func TestTroubleOfRoom(t *testing.T) {
 	}{
 		{"", ErrFull, "no room, and counted (the ring is full, and there is no Dir); 0 events are held"},
 		{t.TempDir(), ErrFull, "no room, and counted (ring and Dir are full); 0 events are held"},
-		{t.TempDir(), fmt.Errorf("%w, for 1s", ErrSlow), "no room, since the disk takes less than comes, for 1s, and counted (the ring is full, Dir is not); 0 events are held"},
+		{
+			t.TempDir(), fmt.Errorf("%w, for 1s", ErrSlow),
+			"no room, since the disk takes less than comes, for 1s, and counted (the ring is full, Dir is not); 0 events are held",
+		},
 	} {
 		var told []string
-		l := opened(t, "discard:", &Options{Shm: noShm, Dir: c.dir, Diagnostics: func(err error) { told = append(told, err.Error()) }})
+		l := opened(t, "discard:", &Options{
+			Shm: noShm, Dir: c.dir,
+			Diagnostics: func(err error) { told = append(told, err.Error()) },
+		})
 		l.c.full(c.err)
 		l.c.full(c.err) // once a minute
 		if err := closed(t, l); err != nil {
@@ -158,7 +165,8 @@ func TestStandardError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(b), strings.Repeat("spillway: line\n", burst)+"spillway: line (20 lines left out before)\n"; got != want {
+	if got, want := string(b), strings.Repeat("spillway: line\n", burst)+
+		"spillway: line (20 lines left out before)\n"; got != want {
 		t.Errorf("%q", got)
 	}
 }

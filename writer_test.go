@@ -29,7 +29,10 @@ func TestWriter(t *testing.T) {
 		{"hel|lo\nwor|ld|\n", []string{`{"message":"hello"}`, `{"message":"world"}`}},
 		{"a\r\nb\r\n\n\r\n  \n", []string{`{"message":"a"}`, `{"message":"b"}`}},
 		{"  indented \n", []string{`{"message":"  indented "}`}},
-		{`{"b":1,"a":{"x":[1,2.5,null]},"n":18446744073709551615}` + "\n", []string{`{"b":1,"a":{"x":[1,2.5,null]},"n":18446744073709551615}`}},
+		{
+			`{"b":1,"a":{"x":[1,2.5,null]},"n":18446744073709551615}` + "\n",
+			[]string{`{"b":1,"a":{"x":[1,2.5,null]},"n":18446744073709551615}`},
+		},
 		{" {\"a\"|:1} \r\n", []string{`{"a":1}`}},
 		{`{"a":1}{"b":2}` + "\n", []string{`{"message":"{\"a\":1}{\"b\":2}"}`}},
 		{"{broken}\n", []string{`{"message":"{broken}"}`}},
@@ -68,7 +71,10 @@ func TestLineWriter(t *testing.T) {
 		line, tag, record string
 		at                time.Time // zero: that of the Write
 	}{
-		{`{"level":"info","ts":1795226584.1234567,"logger":"shop.web","msg":"x"}`, "shop.web", `{"a":1,"level":"info","msg":"x"}`, at},
+		{
+			`{"level":"info","ts":1795226584.1234567,"logger":"shop.web","msg":"x"}`, "shop.web",
+			`{"a":1,"level":"info","msg":"x"}`, at,
+		},
 		{`{"ts":"1795226584.1234567"}`, "shop", `{"a":1}`, at},
 		{`{"logger":""}`, "", `{"a":1}`, time.Time{}},
 		{`text`, "shop", `{"a":1,"message":"text"}`, time.Time{}},
@@ -82,7 +88,8 @@ func TestLineWriter(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := events.All()[0]
-		if e.Tag != tt.tag || (tt.at.IsZero() && e.Time.Before(before.Round(0)) || !tt.at.IsZero() && !e.Time.Equal(tt.at)) {
+		if e.Tag != tt.tag || (tt.at.IsZero() && e.Time.Before(before.Round(0)) || !tt.at.IsZero() &&
+			!e.Time.Equal(tt.at)) {
 			t.Errorf("%s: tag %q, time %v", tt.line, e.Tag, e.Time)
 		}
 		expect(t, events, tt.record)
@@ -97,7 +104,8 @@ func TestLineWriter(t *testing.T) {
 		t.Errorf("told again: %v", <-told)
 	}
 	for _, l := range []*Logger{l, Discard(), nil} {
-		if _, err := l.LineWriter(&LineOptions{TimeFormat: "iso"}); err == nil || !strings.Contains(err.Error(), `"iso" is none of`) {
+		if _, err := l.LineWriter(&LineOptions{TimeFormat: "iso"}); err == nil ||
+			!strings.Contains(err.Error(), `"iso" is none of`) {
 			t.Error(err)
 		}
 		if w, err := l.LineWriter(nil); err != nil || w == nil {
@@ -112,9 +120,15 @@ func BenchmarkWriter(b *testing.B) {
 		name, line string
 		o          *LineOptions
 	}{
-		{"object", `{"level":"info","msg":"order placed","id":184467,"path":"/api/v1/orders/184467/items","took":0.25}`, nil},
+		{
+			"object", `{"level":"info","msg":"order placed","id":184467,"path":"/api/v1/orders/184467/items","took":0.25}`,
+			nil,
+		},
 		{"text", "192.0.2.1 - - GET /api/v1/orders/184467/items HTTP/1.1 200 5316", nil},
-		{"time and tag", `{"time":"2026-11-21T02:03:04Z","tag":"shop","msg":"order placed","id":184467}`, &LineOptions{TimeKey: "time", TagKey: "tag"}},
+		{
+			"time and tag", `{"time":"2026-11-21T02:03:04Z","tag":"shop","msg":"order placed","id":184467}`,
+			&LineOptions{TimeKey: "time", TagKey: "tag"},
+		},
 	} {
 		b.Run(strings.ReplaceAll(bb.name, " ", "-"), func(b *testing.B) {
 			l, err := Open("discard:", &Options{Shm: noShm, Overflow: Block})
@@ -149,7 +163,8 @@ func TestWriterClose(t *testing.T) {
 	if got := text(t, events); !strings.Contains(got, `{"message":"two"}`) || !strings.Contains(got, `{"three":3}`) {
 		t.Error(got)
 	}
-	for _, late := range []string{"four\n", "five", "six", " seven\n"} { // the rest of a line would never be posted either
+	// The rest of a line would never be posted either.
+	for _, late := range []string{"four\n", "five", "six", " seven\n"} {
 		if n, err := io.WriteString(a, late); n != len(late) || !errors.Is(err, ErrClosed) {
 			t.Error(late, n, err)
 		}
@@ -174,7 +189,8 @@ func TestWriterDeepLines(t *testing.T) {
 			}
 		}
 		first, second := text(t, events), `{"message":`
-		if len(all) != 2 || !strings.Contains(first, line(msgpack.DefaultDepth-groups)) || !strings.Contains(first, second) {
+		if len(all) != 2 || !strings.Contains(first, line(msgpack.DefaultDepth-groups)) ||
+			!strings.Contains(first, second) {
 			t.Errorf("%d groups: %s", groups, first)
 		}
 		events.Reset()

@@ -18,7 +18,10 @@ func BenchmarkSlog(b *testing.B) {
 	b.Run("no-op", func(b *testing.B) { five(b, noHandler{}, nothing) })
 	b.Run("json", func(b *testing.B) { five(b, slog.NewJSONHandler(noWriter{}, nil), nothing) })
 	b.Run("spillway", func(b *testing.B) {
-		l, err := spillway.Open("discard:", &spillway.Options{Name: "bench", Overflow: spillway.Block, MaxWait: time.Minute})
+		l, err := spillway.Open("discard:", &spillway.Options{
+			Name: "bench", Overflow: spillway.Block,
+			MaxWait: time.Minute,
+		})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -44,7 +47,8 @@ func five(b *testing.B, h slog.Handler, flush func() error) {
 			}
 			b.StartTimer()
 		}
-		log.LogAttrs(ctx, slog.LevelInfo, "request served", slog.String("method", "GET"), slog.String("path", "/api/v1/orders/12345/items"),
+		log.LogAttrs(ctx, slog.LevelInfo, "request served", slog.String("method", "GET"),
+			slog.String("path", "/api/v1/orders/12345/items"),
 			slog.Int("status", 200), slog.Duration("took", 12345678), slog.Int("n", n))
 		n++
 	}

@@ -18,11 +18,13 @@ import (
 
 // The steps in which daichirata made a Forward client fast, each with those before it.
 const (
-	synchronous  = iota // Post encodes, and writes to the socket itself
-	asynchronous        // a goroutine writes; Post wakes it, with a goroutine for each wake-up, and its buffer is locked while it writes
-	apart               // the buffer is taken away before it is written
-	pooled              // messages are used again
-	oneWakeUp           // only the first message in an empty buffer wakes
+	synchronous = iota // Post encodes, and writes to the socket itself
+	// A goroutine writes; Post wakes it, with a goroutine for each wake-up, and its buffer is
+	// locked while it writes.
+	asynchronous
+	apart     // the buffer is taken away before it is written
+	pooled    // messages are used again
+	oneWakeUp // only the first message in an empty buffer wakes
 	steps
 )
 
@@ -55,7 +57,10 @@ func newStepClient(step int, addr string) (*stepClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &stepClient{step: step, conn: conn, dirty: make(chan struct{}, 1), wakers: make(chan struct{}, mostWakeUps), ended: make(chan struct{})}
+	c := &stepClient{
+		step: step, conn: conn, dirty: make(chan struct{}, 1), wakers: make(chan struct{}, mostWakeUps),
+		ended: make(chan struct{}),
+	}
 	c.pool.New = func() any { return &message{} }
 	if step == synchronous {
 		close(c.ended)

@@ -60,7 +60,8 @@ func (c *Collector) Apply(config *Config) error {
 		asked = *config
 	}
 	now := &c.config
-	asked.Log, asked.Synced, asked.Stdin, asked.Stdout, asked.InputKinds, asked.OutputKinds = now.Log, now.Synced, now.Stdin, now.Stdout, now.InputKinds, now.OutputKinds
+	asked.Log, asked.Synced, asked.Stdin, asked.Stdout, asked.InputKinds, asked.OutputKinds =
+		now.Log, now.Synced, now.Stdin, now.Stdout, now.InputKinds, now.OutputKinds
 	asked.Expressions = now.Expressions
 	next, err := asked.withDefaults()
 	if err != nil {
@@ -140,7 +141,8 @@ func (c *Config) differs(next *Config) error {
 		{"drain", c.Drain, next.Drain},
 	} {
 		if f.old != f.new {
-			errs = append(errs, fmt.Errorf("%s: it changed from %v to %v; %w to change it", f.name, f.old, f.new, ErrRestart))
+			errs = append(errs, fmt.Errorf("%s: it changed from %v to %v; %w to change it", f.name, f.old, f.new,
+				ErrRestart))
 		}
 	}
 	return errors.Join(errs...)
@@ -174,7 +176,10 @@ func (g *change) make() error {
 	ctx, cancel := context.WithCancel(c.crew.hurry)
 	defer cancel()
 	var err error
-	for _, step := range []func(context.Context) error{g.openOutputs, g.openInputs, g.exchangeOutputs, g.exchangeInputs} {
+	for _, step := range []func(context.Context) error{
+		g.openOutputs, g.openInputs, g.exchangeOutputs,
+		g.exchangeInputs,
+	} {
 		if err == nil {
 			err = step(ctx)
 		}
@@ -217,7 +222,8 @@ func (g *change) commit() {
 	}
 	patience := g.next.RemovedDrain
 	for _, p := range g.leaves {
-		codes.OutputLeaves.Info(c.config.Log, "output to be removed: it delivers what it has", "output", p.name, "within", patience)
+		codes.OutputLeaves.Info(c.config.Log, "output to be removed: it delivers what it has", "output", p.name,
+			"within", patience)
 		c.crew.leave(func() { c.leaveOutput(p, patience) })
 	}
 	for _, in := range g.goneInputs {

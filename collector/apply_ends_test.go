@@ -216,13 +216,15 @@ func TestApplyEnds(t *testing.T) {
 				a.t.Error("it still listens")
 			}
 			s := a.Stats()
-			if n := s.Inputs[1]; !n.Removed || n.In != 5 || n.Stored != 5 || n.Connections != 0 || n.Server.Accepted != 1 {
+			if n := s.Inputs[1]; !n.Removed || n.In != 5 || n.Stored != 5 || n.Connections != 0 ||
+				n.Server.Accepted != 1 {
 				a.t.Errorf("%+v", n)
 			}
 			a.apply(func(c *Config) { c.Inputs = append(c.Inputs, more) })
 			a.send("more")
 			s = a.Stats()
-			if n := s.Inputs[1]; n.Removed || n.In != 10 || n.Stored != 10 || n.Server.Accepted != 2 || len(s.Inputs) != 2 {
+			if n := s.Inputs[1]; n.Removed || n.In != 10 || n.Stored != 10 || n.Server.Accepted != 2 ||
+				len(s.Inputs) != 2 {
 				a.t.Errorf("%+v", n)
 			}
 		},
@@ -255,7 +257,8 @@ func TestApplyEnds(t *testing.T) {
 			say("y\n")
 			a.settled("one")
 			text, err := os.ReadFile(filepath.Join(a.dir, "one.jsonl"))
-			if err != nil || !strings.Contains(string(text), `"tag":"lines","message":"x"`) || !strings.Contains(string(text), `"tag":"u","message":"y"`) {
+			if err != nil || !strings.Contains(string(text), `"tag":"lines","message":"x"`) ||
+				!strings.Contains(string(text), `"tag":"u","message":"y"`) {
 				a.t.Errorf("%s, %v", text, err)
 			}
 		},
@@ -324,9 +327,15 @@ func TestApplyUndone(t *testing.T) {
 	a := &applied{t: t, dir: t.TempDir()}
 	port := needs.Address()
 	a.conf = Config{
-		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}, {Name: "more", URL: "forward://" + port}},
+		Dir: filepath.Join(a.dir, "data"), Inputs: []End{
+			{Name: "in", URL: "forward://127.0.0.1:0"},
+			{Name: "more", URL: "forward://" + port},
+		},
 		Drain: time.Minute, OutputKinds: map[string]OutputKind{"none": func(*URL, *Params) (*OutputPlan, error) {
-			return &OutputPlan{Open: func(*OutputEnv) (Output, error) { return nil, errors.New("it cannot be opened") }}, nil
+			return &OutputPlan{Open: func(*OutputEnv) (Output, error) {
+				return nil,
+					errors.New("it cannot be opened")
+			}}, nil
 		}},
 		InputKinds: map[string]InputKind{"none": func(*URL, *Params) (func(*InputEnv) (Input, error), error) {
 			return func(*InputEnv) (Input, error) { return nil, errors.New("it cannot be opened") }, nil
@@ -356,13 +365,26 @@ func TestApplyUndone(t *testing.T) {
 		"address already in use": func(c *Config) {
 			c.Inputs = append(c.Inputs, End{Name: "x", URL: "forward://" + taken.Addr().String()})
 		},
-		"x: it cannot be opened":    func(c *Config) { c.Outputs = append(c.Outputs[1:], End{Name: "x", URL: "none:"}) },
+		"x: it cannot be opened": func(c *Config) {
+			c.Outputs = append(c.Outputs[1:],
+				End{Name: "x", URL: "none:"})
+		},
 		"two: it cannot be opened":  func(c *Config) { c.Outputs[1].URL = "none:" },
 		"more: it cannot be opened": func(c *Config) { c.Inputs[1].URL = "none://" + port; c.Outputs = c.Outputs[:1] },
-		"no such file":              func(c *Config) { c.Inputs[1].URL += "?shared_key_file=" + filepath.Join(a.dir, "none") },
-		"ack: it changed":           func(c *Config) { c.Ack = AckDelivered; c.Outputs = c.Outputs[:1] },
-		"x: open ":                  func(c *Config) { c.Outputs = append(c.Outputs, a.out("plain/x", "")); c.Outputs[2].Name = "x" },
-		"given twice":               func(c *Config) { c.Outputs = append(c.Outputs, End{Name: "x", URL: a.conf.Outputs[0].URL}) },
+		"no such file": func(c *Config) {
+			c.Inputs[1].URL += "?shared_key_file=" +
+				filepath.Join(a.dir, "none")
+		},
+		"ack: it changed": func(c *Config) { c.Ack = AckDelivered; c.Outputs = c.Outputs[:1] },
+		"x: open ": func(c *Config) {
+			c.Outputs = append(c.Outputs,
+				a.out("plain/x", ""))
+			c.Outputs[2].Name = "x"
+		},
+		"given twice": func(c *Config) {
+			c.Outputs = append(c.Outputs,
+				End{Name: "x", URL: a.conf.Outputs[0].URL})
+		},
 	} {
 		a.fails(want, edit)
 		a.send("more")
@@ -400,7 +422,10 @@ func ack(t *testing.T, conn net.Conn, id string) {
 // comes and goes beside it.
 func TestApplyKeepsConnections(t *testing.T) {
 	a := &applied{t: t, dir: t.TempDir()}
-	a.conf = Config{Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}}, Drain: time.Minute}
+	a.conf = Config{
+		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}},
+		Drain: time.Minute,
+	}
 	a.conf.Outputs = []End{a.out("one", "")}
 	conf := a.conf
 	a.running = run(t, &conf)
@@ -431,7 +456,13 @@ func TestApplyKeepsConnections(t *testing.T) {
 func TestApplyAcksInFlight(t *testing.T) {
 	a := &applied{t: t, dir: t.TempDir()}
 	g := &gate{open: make(chan struct{})}
-	a.conf = Config{Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}, {Name: "more", URL: "forward://127.0.0.1:0"}}, Drain: time.Minute, Stdout: g, Ack: AckDelivered}
+	a.conf = Config{
+		Dir: filepath.Join(a.dir, "data"),
+		Inputs: []End{
+			{Name: "in", URL: "forward://127.0.0.1:0"},
+			{Name: "more", URL: "forward://127.0.0.1:0"},
+		}, Drain: time.Minute, Stdout: g, Ack: AckDelivered,
+	}
 	a.conf.Outputs = Ends("stdout:")
 	conf := a.conf
 	a.running = run(t, &conf)
@@ -493,7 +524,8 @@ func TestApplyFreesAcks(t *testing.T) {
 	a := &applied{t: t, dir: t.TempDir()}
 	g := &gate{open: make(chan struct{})}
 	a.conf = Config{
-		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}}, Drain: time.Minute, Stdout: g, Ack: AckDelivered,
+		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}},
+		Drain: time.Minute, Stdout: g, Ack: AckDelivered,
 		Outputs: []End{{Name: "one", URL: "discard:"}, {Name: "two", URL: "stdout:"}},
 	}
 	conf := a.conf
@@ -523,7 +555,8 @@ func TestApplyFreesAcks(t *testing.T) {
 func TestApplyGivesPlaceUp(t *testing.T) {
 	a := &applied{t: t, dir: t.TempDir()}
 	a.conf = Config{
-		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}}, Drain: time.Minute,
+		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}},
+		Drain:   time.Minute,
 		Outputs: []End{{Name: "one", URL: "discard:"}, {Name: "two", URL: "discard:"}}, JournalBytes: 48 << 20,
 	}
 	conf := a.conf

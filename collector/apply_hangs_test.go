@@ -40,7 +40,8 @@ func TestApplyOutputHangs(t *testing.T) {
 	a := &applied{t: t, dir: t.TempDir()}
 	s := newStuck()
 	a.conf = Config{
-		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}}, Drain: time.Minute,
+		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}},
+		Drain:   time.Minute,
 		Outputs: []End{{Name: "one", URL: "keep:a"}}, OutputKinds: keepers(s), RemovedDrain: time.Millisecond,
 	}
 	conf := a.conf
@@ -79,7 +80,8 @@ func TestApplyInputLost(t *testing.T) {
 	var broken atomic.Bool
 	var opened atomic.Int64
 	a.conf = Config{
-		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "wait:a"}}, Drain: time.Minute, Outputs: Ends("discard:"),
+		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "wait:a"}}, Drain: time.Minute,
+		Outputs: Ends("discard:"),
 		InputKinds: map[string]InputKind{"wait": func(_ *URL, p *Params) (func(*InputEnv) (Input, error), error) {
 			p.String("x", "")
 			return func(*InputEnv) (Input, error) {
@@ -112,7 +114,8 @@ func TestApplyHangsAtEnd(t *testing.T) {
 	a := &applied{t: t, dir: t.TempDir()}
 	begun, free := make(chan struct{}), make(chan struct{})
 	a.conf = Config{
-		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}}, Drain: time.Minute,
+		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}},
+		Drain: time.Minute,
 		OutputKinds: map[string]OutputKind{"slow": func(*URL, *Params) (*OutputPlan, error) {
 			return &OutputPlan{Open: func(*OutputEnv) (Output, error) {
 				close(begun)
@@ -208,7 +211,8 @@ func TestApplyKeepsPlaceForNothing(t *testing.T) {
 	t.Parallel()
 	a := &applied{t: t, dir: t.TempDir()}
 	a.conf = Config{
-		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}}, Drain: time.Minute,
+		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}},
+		Drain:   time.Minute,
 		Outputs: []End{{Name: "one", URL: "discard:"}, {Name: "two", URL: "discard:"}}, JournalBytes: 2 << 20,
 	}
 	conf := a.conf
@@ -262,7 +266,8 @@ func TestApplyEndsTogether(t *testing.T) {
 	a := &applied{t: t, dir: t.TempDir()}
 	m := &meeting{both: make(chan struct{})}
 	a.conf = Config{
-		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}}, Drain: 10 * time.Minute, RemovedDrain: time.Minute,
+		Dir: filepath.Join(a.dir, "data"), Inputs: []End{{Name: "in", URL: "forward://127.0.0.1:0"}},
+		Drain: 10 * time.Minute, RemovedDrain: time.Minute,
 		Outputs: []End{{Name: "one", URL: "keep:a"}, {Name: "two", URL: "keep:b"}}, OutputKinds: keepers(m),
 	}
 	conf := a.conf

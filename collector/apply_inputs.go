@@ -35,7 +35,8 @@ func (g *change) inTheWay(p *inputPlan) []*intake {
 	g.c.mu.Unlock()
 	return slices.DeleteFunc(slices.Concat(g.goneInputs, leavers), func(in *intake) bool {
 		q := in.plan
-		return (p.key == "" || p.key != q.key) && (p.source == "" || p.source != q.source) && (p.spot == "" || p.spot != in.spot())
+		return (p.key == "" || p.key != q.key) && (p.source == "" || p.source != q.source) &&
+			(p.spot == "" || p.spot != in.spot())
 	})
 }
 
@@ -105,7 +106,9 @@ func (c *Collector) openAgain(in *intake, patience time.Duration) {
 		again, err = c.openInput(&p)
 	}
 	if err != nil {
-		c.reporter.trouble(codes.InputNotReopened, "input", fmt.Errorf("%s: it was ended for a change that came to nothing, and cannot be opened again: %w", in.account.name, err))
+		c.reporter.trouble(codes.InputNotReopened, "input",
+			fmt.Errorf("%s: it was ended for a change that came to nothing, and cannot be opened again: %w",
+				in.account.name, err))
 		return
 	}
 	c.mu.Lock()

@@ -47,7 +47,10 @@ func (r *reloads) apply(edit func(c *Config)) {
 		c.Routes = nil
 		for _, o := range c.Outputs {
 			if r.routed {
-				c.Routes = append(c.Routes, Route{Match: "**", To: []string{o.Name}, Continue: true, Do: []Step{{Drop: "n < 0"}}})
+				c.Routes = append(c.Routes, Route{
+					Match: "**", To: []string{o.Name}, Continue: true,
+					Do: []Step{{Drop: "n < 0"}},
+				})
 			}
 		}
 	})
@@ -188,7 +191,8 @@ func TestApplyUnderLoad(t *testing.T) {
 	}
 	come := numbersIn(t, filepath.Join(r.dir, "come.jsonl"))
 	if o := of(t, &s, "come"); len(come) != int(acked.Load()-o.Outside) || o.Lost() != 0 {
-		t.Errorf("come has %d; of %d it was not there for %d, %d are lost", len(come), acked.Load(), o.Outside, o.Lost())
+		t.Errorf("come has %d; of %d it was not there for %d, %d are lost", len(come), acked.Load(), o.Outside,
+			o.Lost())
 	}
 	var files []string
 	for i := range r.turn + 1 {

@@ -60,7 +60,8 @@ func (g *change) compare(inputs []inputPlan, outputs []plan) {
 			o.was, o.adopts = q, o.plan.unnamed
 			wanted[o.adopts] = true // by one
 		}
-		if p := o.was; p != nil && p.follower != nil && !p.leaves.Load() && !p.hasEnded() && o.adopts == "" && p.plan.end.URL == o.plan.end.URL &&
+		if p := o.was; p != nil && p.follower != nil && !p.leaves.Load() && !p.hasEnded() && o.adopts == "" &&
+			p.plan.end.URL == o.plan.end.URL &&
 			p.plan.sifter.Same(o.plan.sifter) {
 			continue
 		}
@@ -79,14 +80,16 @@ func (g *change) compare(inputs []inputPlan, outputs []plan) {
 		}
 	}
 	ends := func(p *pump) bool {
-		return slices.Contains(g.leaves, p) || p.leaves.Load() || slices.ContainsFunc(g.openings, func(o *opening) bool { return o.was == p })
+		return slices.Contains(g.leaves, p) || p.leaves.Load() ||
+			slices.ContainsFunc(g.openings, func(o *opening) bool { return o.was == p })
 	}
 	for _, o := range g.openings {
 		if o.was != nil && o.was.follower != nil {
 			o.after = append(o.after, o.was)
 		}
 		for _, p := range pumps { // two never write one file
-			if p.follower != nil && ends(p) && p != o.was && o.plan.file && o.plan.conflict(&o.plan.end, p.plan) != nil {
+			if p.follower != nil && ends(p) && p != o.was && o.plan.file &&
+				o.plan.conflict(&o.plan.end, p.plan) != nil {
 				o.after = append(o.after, p)
 			}
 		}
@@ -156,7 +159,8 @@ func (g *change) unplace(o *opening) {
 		return
 	}
 	if err := g.c.journal.RemoveCursor(o.plan.cursor); err != nil {
-		g.c.reporter.trouble(codes.JournalTrouble, "journal", fmt.Errorf("the place of an output that was not added stays until the next start: %w", err))
+		g.c.reporter.trouble(codes.JournalTrouble, "journal",
+			fmt.Errorf("the place of an output that was not added stays until the next start: %w", err))
 	}
 }
 
@@ -260,7 +264,9 @@ func (c *Collector) reopenPump(old *pump) {
 	}
 	p, err := c.openPump(c.crew.hurry, old.plan, old.index, old.ledger, false)
 	if p == nil {
-		c.reporter.trouble(codes.OutputNotReopened, "output", fmt.Errorf("%s: it was ended for a change that came to nothing, and cannot be opened again: %w", old.name, err))
+		c.reporter.trouble(codes.OutputNotReopened, "output",
+			fmt.Errorf("%s: it was ended for a change that came to nothing, and cannot be opened again: %w", old.name,
+				err))
 		return
 	}
 	if err != nil { // it is tried again

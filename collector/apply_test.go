@@ -20,7 +20,11 @@ func TestApplySettings(t *testing.T) {
 	base := func() *Config {
 		return &Config{
 			Dir: dir, Inputs: Ends("forward://127.0.0.1:0"), Log: logTo(testWriter{t}),
-			Outputs: []End{{Name: "a", URL: "discard:"}, {Name: "b", URL: "stdout:"}, {URL: "file:" + filepath.ToSlash(filepath.Join(dir, "x")) + "?tag_key=t"}},
+			Outputs: []End{
+				{Name: "a", URL: "discard:"},
+				{Name: "b", URL: "stdout:"},
+				{URL: "file:" + filepath.ToSlash(filepath.Join(dir, "x")) + "?tag_key=t"},
+			},
 		}
 	}
 	c, err := Open(base())
@@ -29,9 +33,17 @@ func TestApplySettings(t *testing.T) {
 	}
 	defer c.Close()
 	for want, change := range map[string]func(*Config){
-		"":                          func(*Config) {},
-		"\x00order and kinds":       func(o *Config) { slices.Reverse(o.Outputs); o.OutputKinds = map[string]OutputKind{"x": nil} },
-		"\x00defaults":              func(o *Config) { o.Ack, o.Memory, o.Drain, o.Log = AckSynced, 64<<20, 10*time.Second, nil },
+		"": func(*Config) {},
+		"\x00order and kinds": func(
+			o *Config,
+		) {
+			slices.Reverse(o.Outputs)
+			o.OutputKinds = map[string]OutputKind{"x": nil}
+		},
+		"\x00defaults": func(o *Config) {
+			o.Ack, o.Memory, o.Drain, o.Log = AckSynced, 64<<20,
+				10*time.Second, nil
+		},
 		"memory: it changed from 6": func(o *Config) { o.Memory = 1 << 20 },
 		"ack: it changed from sync": func(o *Config) { o.Ack = AckDelivered },
 		"drain: it changed from 10": func(o *Config) { o.Drain = time.Second },
@@ -58,7 +70,10 @@ func TestApplySettings(t *testing.T) {
 // TestApplyLooksAtAll: each setting is compared, or known to be none, or one that can change.
 func TestApplyLooksAtAll(t *testing.T) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
-		if slices.Contains([]string{"Expressions", "InputKinds", "OutputKinds", "Log", "Stdin", "Stdout", "Inputs", "Outputs", "Routes", "RemovedDrain"}, f.Name) {
+		if slices.Contains([]string{
+			"Expressions", "InputKinds", "OutputKinds", "Log", "Stdin", "Stdout", "Inputs",
+			"Outputs", "Routes", "RemovedDrain",
+		}, f.Name) {
 			continue
 		}
 		var a, b Config
@@ -100,10 +115,14 @@ func TestOutputEnds(t *testing.T) {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
-	if err := writeNames(dir, []plan{{cursor: "out.a", name: "a", url: "stdout:"}, {cursor: "b", name: "stdout:?x", url: "stdout:?x"}}); err != nil {
+	if err := writeNames(dir, []plan{
+		{cursor: "out.a", name: "a", url: "stdout:"},
+		{cursor: "b", name: "stdout:?x", url: "stdout:?x"},
+	}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := OutputEnds(dir); err != nil || got["out.a"].String() != "a=stdout:" || got["b"].String() != "stdout:?x" {
+	if got, err := OutputEnds(dir); err != nil || got["out.a"].String() != "a=stdout:" ||
+		got["b"].String() != "stdout:?x" {
 		t.Errorf("%v, %v", got, err)
 	}
 }

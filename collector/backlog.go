@@ -96,7 +96,10 @@ func (b *backlogs) holder() (said []any) {
 		behind, fails := b.of(p), p.failure() != nil
 		if behind.events > 0 && (fails && !failing || fails == failing && behind.bytes > most) {
 			most, failing = behind.bytes, fails
-			said = []any{"held_by", p.name, "behind", behind.events, "behind_bytes", behind.bytes, "behind_for", behind.age.Round(time.Second)}
+			said = []any{
+				"held_by", p.name, "behind", behind.events, "behind_bytes", behind.bytes, "behind_for",
+				behind.age.Round(time.Second),
+			}
 		}
 	}
 	return said

@@ -81,14 +81,16 @@ func TestBrokenOutput(t *testing.T) {
 		sent := make(chan error, 1)
 		go func() { sent <- client.Send(context.Background(), numbered("t", 0, 10)) }()
 		broken := log.next(t, "output broken")
-		if broken["output"] != "stdout:" || broken["holds_up"] != c.want || broken["error"] != "the line is cut" || broken["next_try_in"] != float64(retryPause) {
+		if broken["output"] != "stdout:" || broken["holds_up"] != c.want || broken["error"] != "the line is cut" ||
+			broken["next_try_in"] != float64(retryPause) {
 			t.Errorf("%s: %v", c.ack, broken)
 		}
 		if n, ok := broken["behind"].(float64); !ok || n != 10 {
 			t.Errorf("%s: behind %v", c.ack, broken["behind"])
 		}
 		o := r.Stats().Outputs[0]
-		if o.Behind != 10 || o.BehindBytes < int64(len(numbered("t", 0, 10).Entries)) || o.Failure == nil || o.Failure.Err.Error() != "the line is cut" {
+		if o.Behind != 10 || o.BehindBytes < int64(len(numbered("t", 0, 10).Entries)) || o.Failure == nil ||
+			o.Failure.Err.Error() != "the line is cut" {
 			t.Errorf("%s: %+v, %+v", c.ack, o, o.Failure)
 		}
 		tries := o.Failure.Tries
@@ -127,7 +129,8 @@ func TestBrokenOutput(t *testing.T) {
 			t.Error(err)
 		}
 		o = r.Stats().Outputs[0]
-		if o.Behind != 0 || o.BehindBytes != 0 || o.BehindFor != 0 || o.Failure != nil || o.Bytes != int64(out.got.Len()) {
+		if o.Behind != 0 || o.BehindBytes != 0 || o.BehindFor != 0 || o.Failure != nil ||
+			o.Bytes != int64(out.got.Len()) {
 			t.Errorf("%s: at the end %+v; %d bytes written", c.ack, o, out.got.Len())
 		}
 	}
@@ -252,7 +255,10 @@ func TestGivenName(t *testing.T) {
 	dir := t.TempDir()
 	one := filepath.Join(dir, "one")
 	out := &cutLine{err: errors.New("the line is cut")}
-	o := &Config{Dir: filepath.Join(dir, "data"), Stdout: out, Drain: time.Millisecond, Log: logTo(io.Discard), Outputs: Ends(fileURL(one), "stdout:")}
+	o := &Config{
+		Dir: filepath.Join(dir, "data"), Stdout: out, Drain: time.Millisecond, Log: logTo(io.Discard),
+		Outputs: Ends(fileURL(one), "stdout:"),
+	}
 	r := run(t, o)
 	send(t, r.client(t), numbered("t", 0, 5))
 	for limit := time.After(4 * time.Minute); r.Stats().Outputs[0].Behind > 0; {

@@ -52,7 +52,8 @@ func readLimit(u *URL, q *Params) (l limit, err error) {
 	if age, bad := time.ParseDuration(l.text); bad == nil && l.text != "0" {
 		l.age = age
 	} else if l.bytes, bad = urls.ParseSize(l.text); bad != nil {
-		return l, u.Errorf("parameter \"max_behind\": %q is neither a size such as 10GiB nor a duration such as 1h", l.text)
+		return l, u.Errorf("parameter \"max_behind\": %q is neither a size such as 10GiB nor a duration such as 1h",
+			l.text)
 	}
 	if l.age < leastBehindAge && l.bytes < leastBehindBytes {
 		return l, u.Errorf("parameter \"max_behind\": %q is too little for an output that keeps up; at least %d MiB or %v",
@@ -123,7 +124,8 @@ func (b *backlogs) hold(ctx context.Context, makeRoom func()) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
-		limited := slices.DeleteFunc(b.active(), func(p *pump) bool { return p.limit.text == "" || p.limit.gives() || p.leaves.Load() })
+		limited := slices.DeleteFunc(b.active(),
+			func(p *pump) bool { return p.limit.text == "" || p.limit.gives() || p.leaves.Load() })
 		var held *heldError
 		for _, p := range limited {
 			if held == nil && b.over(p, b.store.delivered.passed(p.index)) != nil {
@@ -152,10 +154,12 @@ func (b *backlogs) hold(ctx context.Context, makeRoom func()) {
 func (b *backlogs) tell(pumps []*pump, last bool) {
 	now := time.Now()
 	for _, p := range pumps {
-		if n := p.dropped.Load() + p.aside.Load(); n > p.told.given && (last || now.Sub(p.told.givenAt) >= remindEvery) {
+		if n := p.dropped.Load() + p.aside.Load(); n > p.told.given &&
+			(last || now.Sub(p.told.givenAt) >= remindEvery) {
 			h := b.holding(p)
 			p.reporter.gaveUp(&given{
-				output: p.name, when: p.limit.when, most: p.limit.text, events: n - p.told.given, all: n, backlog: h.backlog,
+				output: p.name, when: p.limit.when, most: p.limit.text, events: n - p.told.given, all: n,
+				backlog: h.backlog,
 			})
 			p.told.given, p.told.givenAt = n, now
 		}

@@ -88,12 +88,17 @@ func TestWhenBehind(t *testing.T) {
 			}
 			s := waitStats(t, r, "given up", func(s *Stats) bool {
 				o := &s.Outputs[1]
-				return s.Outputs[0].Out == 10*chunks && o.Dropped[tooFarBehind]+o.DeadLettered > 0 && (c.full || o.BehindBytes <= 1<<20)
+				return s.Outputs[0].Out == 10*chunks && o.Dropped[tooFarBehind]+o.DeadLettered > 0 &&
+					(c.full || o.BehindBytes <= 1<<20)
 			})
-			if strings.Contains(c.url, "=drop") == (s.Outputs[1].DeadLettered > 0) || s.Outputs[1].DeadLettered != s.Letters.Events {
+			if strings.Contains(c.url, "=drop") == (s.Outputs[1].DeadLettered > 0) ||
+				s.Outputs[1].DeadLettered != s.Letters.Events {
 				t.Errorf("%+v, %+v", s.Outputs[1], s.Letters)
 			}
-			said := log.next(t, map[bool]string{true: "output drops events", false: "output makes events dead letters"}[strings.Contains(c.url, "=drop")])
+			said := log.next(t, map[bool]string{
+				true:  "output drops events",
+				false: "output makes events dead letters",
+			}[strings.Contains(c.url, "=drop")])
 			if said["output"] != c.url || said["events"].(float64) == 0 || said["behind_bytes"] == nil {
 				t.Error(said)
 			}
@@ -174,7 +179,11 @@ func TestWaited(t *testing.T) {
 	b := &backlogs{journal: j, store: &store{delivered: newDeliveries(1)}}
 	p := &pump{limit: limit{age: time.Hour, text: "1h", when: whenDrop}}
 	now := time.Now()
-	b.arrivals.marks = []journal.Age{{End: 10, Time: now.Add(-3 * time.Hour)}, {End: 20, Time: now.Add(-50 * time.Minute)}, {End: 30, Time: now.Add(-30 * time.Minute)}}
+	b.arrivals.marks = []journal.Age{
+		{End: 10, Time: now.Add(-3 * time.Hour)},
+		{End: 20, Time: now.Add(-50 * time.Minute)},
+		{End: 30, Time: now.Add(-30 * time.Minute)},
+	}
 	b.opened = now.Add(-55 * time.Minute)
 	if b.over(p, 0) != nil {
 		t.Error("the time before the start counts")
@@ -225,7 +234,10 @@ func TestBehindBlocks(t *testing.T) {
 	log := make(messages, 100_000)
 	out := &cutLine{err: errors.New("the line is cut")}
 	url := "stdout:?max_behind=1MiB"
-	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:", url), Stdout: out, Log: slog.New(slog.NewJSONHandler(log, nil))})
+	r := run(t, &Config{
+		Dir: t.TempDir(), Outputs: Ends("discard:", url), Stdout: out,
+		Log: slog.New(slog.NewJSONHandler(log, nil)),
+	})
 	client := r.client(t)
 	var enough atomic.Bool // the limit is looked at ten times a second: chunks come in between
 	var chunks int64       // that were acked; to be read when sent was

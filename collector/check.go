@@ -108,7 +108,8 @@ func parameters(read func(*URL), others []string, examples ...string) []Paramete
 			}
 			read(u)
 			for _, p := range u.Known() {
-				if old, ok := known[p.Name]; !ok || old.Takes == urls.Text { // what is asked for twice is once asked for as what it is
+				// What is asked for twice is once asked for as what it is.
+				if old, ok := known[p.Name]; !ok || old.Takes == urls.Text {
 					known[p.Name] = p
 				}
 			}

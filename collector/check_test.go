@@ -21,7 +21,10 @@ func TestCheck(t *testing.T) {
 	}
 	err := c.Check()
 	text := err.Error()
-	for _, want := range []string{`unknown parameter "tagg"`, "no scheme \"kafka\"", `"1M" is not a size`, "given twice"} {
+	for _, want := range []string{
+		`unknown parameter "tagg"`, "no scheme \"kafka\"", `"1M" is not a size`,
+		"given twice",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %v", want, err)
 		}
@@ -55,15 +58,22 @@ func TestParameters(t *testing.T) {
 		}
 		return names
 	}
-	if got := names(c.OutputParameters()["x"]); !slices.Equal(got, []string{"depth", "max_behind", "mode", "when_behind"}) {
+	if got := names(c.OutputParameters()["x"]); !slices.Equal(got,
+		[]string{"depth", "max_behind", "mode", "when_behind"}) {
 		t.Errorf("got %q", got)
 	}
-	for scheme, some := range map[string]string{"forward": "users_file", "forward+tls": "client_ca", "lines": "parse", "stdin": "max_line"} {
+	for scheme, some := range map[string]string{
+		"forward": "users_file", "forward+tls": "client_ca", "lines": "parse",
+		"stdin": "max_line",
+	} {
 		if list := c.InputParameters()[scheme]; !slices.Contains(names(list), some) {
 			t.Errorf("%s: %v", scheme, list)
 		}
 	}
-	for scheme, some := range map[string]string{"file": "max_size", "stdout": "color", "forward+tls": "insecure", "discard": "max_behind"} {
+	for scheme, some := range map[string]string{
+		"file": "max_size", "stdout": "color", "forward+tls": "insecure",
+		"discard": "max_behind",
+	} {
 		if list := c.OutputParameters()[scheme]; !slices.Contains(names(list), some) {
 			t.Errorf("%s: %v", scheme, list)
 		}

@@ -46,8 +46,10 @@ type Collector struct {
 
 	crew crew
 
-	mu   sync.Mutex // guards what Apply exchanges and Close takes away; after it come the locks of journal, repeats, deliveries and server
-	last *Stats     // once nothing is open any more
+	// Guards what Apply exchanges and Close takes away; after it come the locks of journal,
+	// repeats, deliveries and server.
+	mu   sync.Mutex
+	last *Stats // once nothing is open any more
 }
 
 // Open opens the data directory, the outputs and the sockets. Nothing is
@@ -145,7 +147,8 @@ func (c *Collector) open() error {
 		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
 	}
 	b := &backlogs{
-		journal: c.journal, found: c.found, store: c.store, recent: c.recent, most: c.config.JournalBytes, opened: time.Now(),
+		journal: c.journal, found: c.found, store: c.store, recent: c.recent, most: c.config.JournalBytes,
+		opened:  time.Now(),
 		changed: make(chan struct{}, 1),
 	}
 	b.arrivals.marks = c.journal.Found()
@@ -159,18 +162,23 @@ func (c *Collector) open() error {
 	if err != nil {
 		c.reporter.trouble(codes.DirectoryTrouble, "data directory", err)
 	}
-	for name := range unused { // now that nothing can fail any more: a start that comes to nothing costs no output its place, nor what it knows of its files
+	// Now that nothing can fail any more: a start that comes to nothing costs no output its place,
+	// nor what it knows of its files.
+	for name := range unused {
 		said := []any{"output", ends[name].String(), "cursor", name}
 		if at, err := c.furthestBehind(map[string]bool{name: true}); err == nil {
 			said = append(said, "behind_bytes", c.journal.Behind(at))
 		}
-		codes.OutputForgotten.Warn(c.config.Log, "an output of an earlier run is not configured any more; its place in the journal is given up", said...)
+		codes.OutputForgotten.Warn(c.config.Log,
+			"an output of an earlier run is not configured any more; its place in the journal is given up", said...)
 		if err := c.journal.RemoveCursor(name); err != nil {
 			return err
 		}
 	}
 	for _, key := range givenUp {
-		codes.InputForgotten.Warn(c.config.Log, "an input of an earlier run is not configured any more; where it stood is given up", "input", strings.TrimPrefix(key, "in."))
+		codes.InputForgotten.Warn(c.config.Log,
+			"an input of an earlier run is not configured any more; where it stood is given up", "input",
+			strings.TrimPrefix(key, "in."))
 	}
 	if err := c.positions.settle(); err != nil {
 		return err
@@ -206,8 +214,10 @@ func (c *Collector) Close() error {
 	}
 	c.mu.Lock() // not for longer: a disk may hang
 	c.rememberLocked()
-	inputs, pumps, counting, known, dead, places, j, notes := c.inputs, c.pumps, c.found, c.repeats, c.letters, c.positions, c.journal, c.inHand
-	c.inputs, c.pumps, c.found, c.repeats, c.letters, c.positions, c.journal, c.inHand = nil, nil, nil, nil, nil, nil, nil, nil
+	inputs, pumps, counting, known, dead, places, j, notes :=
+		c.inputs, c.pumps, c.found, c.repeats, c.letters, c.positions, c.journal, c.inHand
+	c.inputs, c.pumps, c.found, c.repeats, c.letters, c.positions, c.journal, c.inHand =
+		nil, nil, nil, nil, nil, nil, nil, nil
 	c.mu.Unlock()
 	var errs []error
 	if c.stopTaking != nil {

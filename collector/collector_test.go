@@ -390,7 +390,10 @@ func TestFullJournalHoldsAcksBack(t *testing.T) {
 // TestHangingOutput: Run returns although an output does not, and says which.
 func TestHangingOutput(t *testing.T) {
 	g := &gate{open: make(chan struct{})}
-	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:", "stdout:"), Stdout: g, Drain: 50 * time.Millisecond})
+	r := run(t, &Config{
+		Dir: t.TempDir(), Outputs: Ends("discard:", "stdout:"), Stdout: g,
+		Drain: 50 * time.Millisecond,
+	})
 	send(t, r.client(t), numbered("t", 0, 1))
 	defer close(g.open)
 	if err := r.stop(); err == nil || !strings.HasPrefix(err.Error(), "stdout:: the output does not return") {
@@ -413,7 +416,8 @@ func TestMistakesAreToldBeforeAnythingIsOpened(t *testing.T) {
 		{Outputs: Ends("file:out.jsonl", "discard:", "file:./out.jsonl")},
 		{Outputs: Ends("file:///tmp//{tag}.jsonl", "file:///tmp/{tag}.jsonl")},
 		{Outputs: Ends("kafka://h/t")},
-		{Outputs: []End{{Name: "a", URL: "discard:"}, {Name: "A", URL: "stdout:"}}}, // one file of a cursor on some systems
+		// One file of a cursor on some systems.
+		{Outputs: []End{{Name: "a", URL: "discard:"}, {Name: "A", URL: "stdout:"}}},
 		{Outputs: Ends("stdout:?colour=red")},
 		{Ack: "maybe"},
 	} {

@@ -216,7 +216,9 @@ func (c *Collector) leaveInput(in *intake, patience time.Duration) {
 		_ = in.close()
 	}
 	if in.endpoint != nil && c.server.ShutdownEndpoint(until, in.endpoint) != nil && c.crew.hurry.Err() == nil {
-		codes.ConnectionsCut.Warn(c.config.Log, "some connections of a removed input were cut before their chunks were stored; their senders have no ack", "input", in.account.name)
+		codes.ConnectionsCut.Warn(c.config.Log,
+			"some connections of a removed input were cut before their chunks were stored; their senders have no ack",
+			"input", in.account.name)
 	}
 	if c.retire(in) {
 		codes.InputRemoved.Info(c.config.Log, "input removed", "input", in.account.name)
@@ -341,11 +343,15 @@ func (c *Collector) park(p *pump) {
 		c.mu.Unlock()
 		return
 	}
-	c.exchangeLocked(&pump{ledger: p.ledger, plan: p.plan, name: p.name, url: p.url, index: p.index, limit: p.limit, reporter: p.reporter})
+	c.exchangeLocked(&pump{
+		ledger: p.ledger, plan: p.plan, name: p.name, url: p.url, index: p.index, limit: p.limit,
+		reporter: p.reporter,
+	})
 	c.store.delivered.leave(p.index, false)
 	c.mu.Unlock()
 	b := c.backlogs.of(p)
-	codes.OutputRemoved.Info(c.config.Log, "output removed; its place in the journal is kept while there is room", "output", p.name,
+	codes.OutputRemoved.Info(c.config.Log, "output removed; its place in the journal is kept while there is room",
+		"output", p.name,
 		"behind", b.events, "behind_bytes", b.bytes, "behind_for", b.age.Round(time.Second))
 }
 
@@ -427,7 +433,8 @@ func (c *Collector) giveUpPlace(p *pump) bool {
 	p.loseLocked(waiting.events, stored)
 	c.store.delivered.leave(p.index, true)
 	c.mu.Unlock()
-	codes.OutputPlaceLost.Warn(c.config.Log, "the journal is full: the place of a removed output is given up", "output", p.name,
+	codes.OutputPlaceLost.Warn(c.config.Log, "the journal is full: the place of a removed output is given up", "output",
+		p.name,
 		"events", waiting.events, "bytes", waiting.bytes, "waited", waiting.age.Round(time.Second))
 	return true
 }

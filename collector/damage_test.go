@@ -115,7 +115,10 @@ func TestReplayGoesOnBehindWhatTheDiskDoesNotGive(t *testing.T) {
 	if v := put(t, f, j, chunk("b", "t", "p", "e", 2)); v != repeat {
 		t.Errorf("got %v, want repeat", v)
 	}
-	if err := f.replay(func() (journal.Record, bool, error) { return journal.Record{}, false, syscall.EIO }); !errors.Is(err, syscall.EIO) {
+	if err := f.replay(func() (journal.Record, bool, error) {
+		return journal.Record{}, false,
+			syscall.EIO
+	}); !errors.Is(err, syscall.EIO) {
 		t.Errorf("a disk that gives nothing: %v", err)
 	}
 }

@@ -82,7 +82,10 @@ func TestIDsStay(t *testing.T) {
 
 // TestKindOpensNothing: an output that is none is a mistake that is told.
 func TestKindOpensNothing(t *testing.T) {
-	c, err := Open(&Config{Dir: t.TempDir(), Inputs: Ends("forward://127.0.0.1:0"), Outputs: Ends("keep:a"), OutputKinds: keepers(nil)})
+	c, err := Open(&Config{
+		Dir: t.TempDir(), Inputs: Ends("forward://127.0.0.1:0"), Outputs: Ends("keep:a"),
+		OutputKinds: keepers(nil),
+	})
 	if err == nil || !strings.Contains(err.Error(), "keep:a: its kind opens nothing") {
 		t.Error(err)
 	}

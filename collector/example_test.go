@@ -46,7 +46,10 @@ func Example() {
 	entry = msgpack.AppendString(entry, "hello")
 	client := &forward.Client{Address: c.Addrs()[0].String()}
 	defer client.Close()
-	if err := client.Send(ctx, &forward.Chunk{Tag: "app", ID: forward.NewID(), Own: true, Entries: entry, Events: 1}); err != nil {
+	if err := client.Send(ctx, &forward.Chunk{
+		Tag: "app", ID: forward.NewID(), Own: true, Entries: entry,
+		Events: 1,
+	}); err != nil {
 		fmt.Println(err)
 	}
 

@@ -29,7 +29,8 @@ func TestFailing(t *testing.T) {
 			}
 			<-time.After(retryPause)
 		}
-		if want := []time.Duration{0, time.Minute, 2 * time.Minute, 3 * time.Minute}; len(told) != len(want) || told[1] != want[1] || told[3] != want[3] {
+		if want := []time.Duration{0, time.Minute, 2 * time.Minute, 3 * time.Minute}; len(told) != len(want) ||
+			told[1] != want[1] || told[3] != want[3] {
 			t.Errorf("told after %v, want %v", told, want)
 		}
 		if f := s.current(); f == nil || f.Tries != 1000 {

@@ -68,7 +68,10 @@ func readSlot(b []byte) (n follow.Note, key [16]byte, ok bool) {
 		return n, key, false
 	}
 	flags := binary.BigEndian.Uint32(b[24:])
-	n = follow.Note{Finished: journal.Position(binary.BigEndian.Uint64(b[16:])), Alone: flags&flagAlone != 0, Trials: int(flags / trialUnit)}
+	n = follow.Note{
+		Finished: journal.Position(binary.BigEndian.Uint64(b[16:])), Alone: flags&flagAlone != 0,
+		Trials: int(flags / trialUnit),
+	}
 	return n, [16]byte(b), true
 }
 

@@ -92,7 +92,8 @@ func TestDeadlyChild(t *testing.T) {
 	}}
 	c, err := Open(&Config{
 		Dir: filepath.Join(dir, "data"), Inputs: Ends("fake:a"), InputKinds: fakes(map[string]*fake{"a": in}),
-		Outputs:     Ends("deadly://"+filepath.ToSlash(filepath.Join(dir, "deadly")), fileURL(filepath.Join(dir, "out"))),
+		Outputs: Ends("deadly://"+filepath.ToSlash(filepath.Join(dir, "deadly")),
+			fileURL(filepath.Join(dir, "out"))),
 		OutputKinds: map[string]OutputKind{"deadly": deadlyKind}, Drain: time.Minute, Log: logTo(os.Stderr),
 	})
 	if err != nil {

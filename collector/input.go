@@ -51,7 +51,8 @@ type Sink interface {
 	// An error says that a chunk is none, and then nothing of the group is stored; or that ctx has
 	// ended, or the collector takes nothing any more, or a chunk is too large for the journal:
 	// then what stands before it may be stored.
-	Store(ctx context.Context, chunks []*forward.Chunk, position []byte) (durable func(context.Context) error, err error)
+	Store(ctx context.Context, chunks []*forward.Chunk, position []byte) (durable func(context.Context) error,
+		err error)
 	// Position is what was stored last before the collector was opened; nil if nothing was. It
 	// belongs to the name of the input, or, if it has none, to scheme and path of its URL.
 	Position() []byte

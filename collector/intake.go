@@ -90,7 +90,10 @@ func (c *Config) planInputURL(u *URL, e *End) (p inputPlan, err error) {
 		err = p.rings(u, e)
 	default:
 		err = u.Errorf("no input of this kind; there are %s", strings.Join(slices.Concat(
-			[]string{"forward://host:port", "forward+tls://host:port", "forward+unix:///path", "lines://host:port", "lines+unix:///path", "stdin:", "ring:///dev/shm"}, slices.Sorted(maps.Keys(c.InputKinds))), ", "))
+			[]string{
+				"forward://host:port", "forward+tls://host:port", "forward+unix:///path", "lines://host:port",
+				"lines+unix:///path", "stdin:", "ring:///dev/shm",
+			}, slices.Sorted(maps.Keys(c.InputKinds))), ", "))
 	}
 	return p, err
 }
@@ -214,7 +217,11 @@ func (c *Collector) openInputs(plans []inputPlan) error {
 		Trouble:         func(t forward.Trouble) { c.reporter.peer(t, store.accountOf(t.Sender).name) },
 	}
 	if c.config.Log.Enabled(context.Background(), slog.LevelDebug) {
-		c.server.Connection = func(s *forward.Sender, open bool) { c.reporter.connection(s, store.accountOf(s).name, open) }
+		c.server.Connection = func(s *forward.Sender,
+			open bool,
+		) {
+			c.reporter.connection(s, store.accountOf(s).name, open)
+		}
 	}
 	c.lineMemory = &lineMemory{most: c.config.Memory / 8}
 	for i := range plans {

@@ -103,7 +103,11 @@ func (s *sink) large(ctx context.Context, from origin, c *forward.Chunk) (*forwa
 			continue
 		}
 		left.Events--
-		err := s.store.setAsideFrom(ctx, s.account, from, &forward.LargeEvent{Chunk: c, Index: found, Entry: e.Raw, Size: int64(len(e.Raw)), Sec: e.Sec, Nsec: e.Nsec})
+		err := s.store.setAsideFrom(ctx, s.account, from,
+			&forward.LargeEvent{
+				Chunk: c, Index: found, Entry: e.Raw, Size: int64(len(e.Raw)), Sec: e.Sec,
+				Nsec: e.Nsec,
+			})
 		if err != nil {
 			return nil, err
 		}

@@ -15,16 +15,18 @@ type ledger struct {
 	retries atomic.Int64 // tries that failed
 
 	// What follows changes with Collector.mu held.
-	sent    struct{ events, chunks, bytes atomic.Int64 } // by followers that have ended
-	outside atomic.Int64                                 // stored while the output had no place in the journal, before it got one
-	givenUp atomic.Int64                                 // with its place, when the journal was full
-	gone    atomic.Bool                                  // it has no place
-	goneAt  atomic.Int64                                 // what was stored then
+	sent struct{ events, chunks, bytes atomic.Int64 } // by followers that have ended
+	// Stored while the output had no place in the journal, before it got one.
+	outside atomic.Int64
+	givenUp atomic.Int64 // with its place, when the journal was full
+	gone    atomic.Bool  // it has no place
+	goneAt  atomic.Int64 // what was stored then
 }
 
 // done is how many events are done with.
 func (l *ledger) done() int64 {
-	return l.out.Load() + l.filtered.Load() + l.unreadable.Load() + l.refused.Load() + l.dropped.Load() + l.givenUp.Load()
+	return l.out.Load() + l.filtered.Load() + l.unreadable.Load() + l.refused.Load() + l.dropped.Load() +
+		l.givenUp.Load()
 }
 
 // missed is how many of the events that were stored did not concern the output.

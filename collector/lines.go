@@ -85,7 +85,10 @@ func planLines(u *urls.URL) (*lineInput, error) {
 	}
 	p := u.Params()
 	l.tag = p.String("tag", "lines")
-	l.format = map[string]lines.Format{"text": lines.Verbatim, "json": lines.JSON, "logfmt": lines.Logfmt}[p.Choice("parse", "text", "json", "logfmt")]
+	l.format = map[string]lines.Format{
+		"text": lines.Verbatim, "json": lines.JSON,
+		"logfmt": lines.Logfmt,
+	}[p.Choice("parse", "text", "json", "logfmt")]
 	l.options.Time = p.String("time_key", "time")
 	l.options.TimeFormat = p.String("time_format", "")
 	l.options.Tag = p.String("tag_key", "")
@@ -159,7 +162,10 @@ func (l *lineInput) Close() error {
 
 // Stats implements Input.
 func (l *lineInput) Stats() Received {
-	return Received{Bytes: l.bytes.Load(), Connections: l.open.Load(), Skipped: l.blank.Load(), Cut: l.cut.Load(), Unparsed: l.broken.Load()}
+	return Received{
+		Bytes: l.bytes.Load(), Connections: l.open.Load(), Skipped: l.blank.Load(), Cut: l.cut.Load(),
+		Unparsed: l.broken.Load(),
+	}
 }
 
 // Run takes lines until ctx ends, or until standard input does.
@@ -258,6 +264,7 @@ func (l *lineInput) trouble(s *lineStream, err error) {
 		return
 	}
 	if leftOut, ok := l.reporter.take(codes.PeerBroken); ok {
-		codes.PeerBroken.Warn(l.reporter.log, "bad input", withLeftOut(leftOut, "peer", s.peer, "input", l.name, "error", err)...)
+		codes.PeerBroken.Warn(l.reporter.log, "bad input",
+			withLeftOut(leftOut, "peer", s.peer, "input", l.name, "error", err)...)
 	}
 }

@@ -71,27 +71,41 @@ func TestLineStream(t *testing.T) {
 		url, text string
 		want      []string
 	}{
-		"text": {"stdin:?tag=app", "one\r\n\n two \x00\nthree", []string{`app {"message":"one"}`, `app {"message":" two \u0000"}`, `app {"message":"three"}`}},
+		"text": {
+			"stdin:?tag=app", "one\r\n\n two \x00\nthree",
+			[]string{`app {"message":"one"}`, `app {"message":" two \u0000"}`, `app {"message":"three"}`},
+		},
 		"json": {
-			"stdin:?parse=json&tag_key=t", `{"a":1,"t":"x.y"}` + "\n" + `{"a":2,"t":"x.y"}` + "\nno json\n" + `{"a":3,"t":""}` + "\n",
+			"stdin:?parse=json&tag_key=t", `{"a":1,"t":"x.y"}` + "\n" + `{"a":2,"t":"x.y"}` + "\nno json\n" +
+				`{"a":3,"t":""}` + "\n",
 			[]string{`x.y {"a":1}`, `x.y {"a":2}`, `lines {"message":"no json"}`, `lines {"a":3}`},
 		},
 		"logfmt": {"stdin:?parse=logfmt", "a=1 b=\"c d\"\n", []string{`lines {"a":"1","b":"c d"}`}},
 		"cut": {
 			"stdin:?max_line=16&parse=json", long + "\nshort\n" + long + long,
-			[]string{`lines {"message":"` + long[:16] + `","truncated":true}`, `lines {"message":"short"}`, `lines {"message":"` + long[:16] + `","truncated":true}`},
+			[]string{
+				`lines {"message":"` + long[:16] + `","truncated":true}`, `lines {"message":"short"}`,
+				`lines {"message":"` + long[:16] + `","truncated":true}`,
+			},
 		},
 		"exact": {"stdin:?max_line=16", long[:16] + "\n" + long[:17] + "\n", []string{
 			`lines {"message":"` + long[:16] + `"}`, `lines {"message":"` + long[:16] + `","truncated":true}`,
 		}},
-		"peer": {"lines://h:1?parse=json&address_key=from", `{"a":1}` + "\n" + `{` + manyMembers(15) + `}` + "\n", []string{
-			`lines {"a":1,"from":"192.0.2.1"}`, `lines {` + manyMembers(15) + `,"from":"192.0.2.1"}`,
-		}},
+		"peer": {
+			"lines://h:1?parse=json&address_key=from", `{"a":1}` + "\n" + `{` + manyMembers(15) + `}` + "\n",
+			[]string{
+				`lines {"a":1,"from":"192.0.2.1"}`, `lines {` + manyMembers(15) + `,"from":"192.0.2.1"}`,
+			},
+		},
 	} {
-		for _, r := range []io.Reader{strings.NewReader(tt.text), iotest.OneByteReader(strings.NewReader(tt.text)), iotest.DataErrReader(strings.NewReader(tt.text))} {
+		for _, r := range []io.Reader{
+			strings.NewReader(tt.text), iotest.OneByteReader(strings.NewReader(tt.text)),
+			iotest.DataErrReader(strings.NewReader(tt.text)),
+		} {
 			l := lineInputOf(t, tt.url, 1<<20)
 			var got collected
-			if err := newLineStream(l, "192.0.2.1").run(t.Context(), r, &got); err != nil || !slices.Equal(got.lines, tt.want) {
+			if err := newLineStream(l, "192.0.2.1").run(t.Context(), r, &got); err != nil ||
+				!slices.Equal(got.lines, tt.want) {
 				t.Errorf("%s: %q, %v, want %q", name, got.lines, err, tt.want)
 			}
 			if l.memory.held.Load() != 0 {
@@ -130,7 +144,8 @@ func TestLineStreamMemory(t *testing.T) {
 	if err := newLineStream(l, "").run(t.Context(), strings.NewReader(text), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.lines) != 2 || !strings.HasSuffix(got.lines[0], `y","truncated":true}`) || len(got.lines[0]) > 110_000 || got.lines[1] != `lines {"message":"behind"}` {
+	if len(got.lines) != 2 || !strings.HasSuffix(got.lines[0], `y","truncated":true}`) || len(got.lines[0]) > 110_000 ||
+		got.lines[1] != `lines {"message":"behind"}` {
 		t.Errorf("%d lines, %.100q", len(got.lines), got.lines)
 	}
 }
@@ -174,19 +189,29 @@ func TestLinesBad(t *testing.T) {
 		cut, broken       int64
 		fate              string
 	}{
-		"broken":               {"json", `{"a":1,}`, `{"message":"{\"a\":1,}"}`, 0, 1, text},
-		"without its end":      {"json", `{"a":1`, `{"message":"{\"a\":1"}`, 0, 1, text},
-		"two":                  {"json", `{"a":1}{"a":2}`, `{"message":"{\"a\":1}{\"a\":2}"}`, 0, 1, text},
-		"text":                 {"json", `Exception in thread "main"`, `{"message":"Exception in thread \"main\""}`, 0, 0, ""},
-		"10,000 deep":          {"json", deep, `{"message":"` + strings.ReplaceAll(deep, `"`, `\"`) + `"}`, 0, 1, text},
-		"10 MB long":           {"json", `{"a":"` + strings.Repeat("x", 10<<20) + `"}`, `{"message":"{\"a\":\"` + strings.Repeat("x", 64<<10-6) + `","truncated":true}`, 1, 0, cut},
-		"100 MB long, as text": {"text", strings.Repeat("x", 100_000_000), `{"message":"` + strings.Repeat("x", 64<<10) + `","truncated":true}`, 1, 0, cut},
+		"broken":          {"json", `{"a":1,}`, `{"message":"{\"a\":1,}"}`, 0, 1, text},
+		"without its end": {"json", `{"a":1`, `{"message":"{\"a\":1"}`, 0, 1, text},
+		"two":             {"json", `{"a":1}{"a":2}`, `{"message":"{\"a\":1}{\"a\":2}"}`, 0, 1, text},
+		"text": {
+			"json", `Exception in thread "main"`, `{"message":"Exception in thread \"main\""}`, 0,
+			0, "",
+		},
+		"10,000 deep": {"json", deep, `{"message":"` + strings.ReplaceAll(deep, `"`, `\"`) + `"}`, 0, 1, text},
+		"10 MB long": {
+			"json", `{"a":"` + strings.Repeat("x", 10<<20) + `"}`,
+			`{"message":"{\"a\":\"` + strings.Repeat("x", 64<<10-6) + `","truncated":true}`, 1, 0, cut,
+		},
+		"100 MB long, as text": {
+			"text", strings.Repeat("x", 100_000_000),
+			`{"message":"` + strings.Repeat("x", 64<<10) + `","truncated":true}`, 1, 0, cut,
+		},
 	} {
 		var log bytes.Buffer
 		l := lineInputOf(t, "lines://h:1?parse="+tt.parse, 1<<20)
 		l.reporter, l.name = newReporter(logTo(&log)), "in"
 		var got collected
-		if err := newLineStream(l, "192.0.2.1").run(t.Context(), strings.NewReader("before\n"+tt.line+"\nbehind\n"), &got); err != nil {
+		if err := newLineStream(l, "192.0.2.1").run(t.Context(), strings.NewReader("before\n"+tt.line+"\nbehind\n"),
+			&got); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{`lines {"message":"before"}`, "lines " + tt.want, `lines {"message":"behind"}`}
@@ -225,7 +250,10 @@ func TestLinesURL(t *testing.T) {
 			_ = c.Close()
 		}
 	}
-	if _, err := Open(&Config{Dir: t.TempDir(), Inputs: Ends("stdin:", "stdin:?parse=json"), Outputs: Ends("discard:")}); err == nil || !strings.Contains(err.Error(), "given twice") {
+	if _, err := Open(&Config{
+		Dir: t.TempDir(), Inputs: Ends("stdin:", "stdin:?parse=json"),
+		Outputs: Ends("discard:"),
+	}); err == nil || !strings.Contains(err.Error(), "given twice") {
 		t.Error(err)
 	}
 }
@@ -240,8 +268,9 @@ func TestStdin(t *testing.T) {
 	}
 	defer r.Close()
 	c, err := Open(&Config{
-		Dir: filepath.Join(dir, "data"), Inputs: Ends("stdin:?tag=app"), Outputs: Ends(fileURL(out) + "?time_key=-&tag_key=-"),
-		Stdin: r, Log: logTo(testWriter{t}), Drain: time.Nanosecond,
+		Dir: filepath.Join(dir, "data"), Inputs: Ends("stdin:?tag=app"),
+		Outputs: Ends(fileURL(out) + "?time_key=-&tag_key=-"),
+		Stdin:   r, Log: logTo(testWriter{t}), Drain: time.Nanosecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -277,7 +306,10 @@ func TestStdinStops(t *testing.T) {
 	defer r.Close()
 	defer w.Close()
 	out := &syncBuffer{}
-	rn := run(t, &Config{Dir: t.TempDir(), Inputs: Ends("stdin:"), Outputs: Ends("stdout:?time_key=-"), Stdin: r, Stdout: out})
+	rn := run(t, &Config{
+		Dir: t.TempDir(), Inputs: Ends("stdin:"), Outputs: Ends("stdout:?time_key=-"), Stdin: r,
+		Stdout: out,
+	})
 	fmt.Fprint(w, "whole\nbegun")
 	until(t, "the line is out", func() bool { return strings.Contains(out.String(), "whole") })
 	if err := rn.stop(); err != nil {
@@ -294,7 +326,8 @@ func TestLinesListen(t *testing.T) {
 	out := filepath.Join(dir, "out.jsonl")
 	sock := filepath.Join(dir, "s")
 	r := run(t, &Config{
-		Dir: filepath.Join(dir, "data"), Inputs: Ends("lines://127.0.0.1:0?parse=json", "lines+unix://"+filepath.ToSlash(sock)+"?parse=json"),
+		Dir: filepath.Join(dir, "data"), Inputs: Ends("lines://127.0.0.1:0?parse=json",
+			"lines+unix://"+filepath.ToSlash(sock)+"?parse=json"),
 		Outputs: Ends(fileURL(out) + "?time_key=-&tag_key=-"),
 	})
 	var conns []net.Conn
@@ -410,7 +443,10 @@ func FuzzLineStream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, cuts []byte, parse byte) {
 		url := "lines://h:1?max_line=32&address_key=from&parse=" + parses[int(parse)%len(parses)]
 		var whole, pieces collected
-		for got, r := range map[*collected]io.Reader{&whole: bytes.NewReader(text), &pieces: &cutReader{text, cuts, 0}} {
+		for got, r := range map[*collected]io.Reader{
+			&whole:  bytes.NewReader(text),
+			&pieces: &cutReader{text, cuts, 0},
+		} {
 			l := lineInputOf(t, url, 1<<20)
 			if err := newLineStream(l, "peer").run(t.Context(), r, got); err != nil {
 				t.Fatal(err)
@@ -457,7 +493,10 @@ func BenchmarkLines(b *testing.B) {
 	}
 	for _, parse := range []string{"text", "json"} {
 		b.Run(parse, func(b *testing.B) {
-			c, err := Open(&Config{Dir: b.TempDir(), Inputs: Ends("stdin:?parse=" + parse), Outputs: Ends("discard:"), Stdin: strings.NewReader(""), Log: logTo(io.Discard)})
+			c, err := Open(&Config{
+				Dir: b.TempDir(), Inputs: Ends("stdin:?parse=" + parse), Outputs: Ends("discard:"),
+				Stdin: strings.NewReader(""), Log: logTo(io.Discard),
+			})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -235,7 +235,8 @@ func addMember(b []byte, at int, key string, value []byte) []byte {
 func (s *lineStream) tellCut() {
 	s.in.cut.Add(1)
 	if leftOut, ok := s.in.reporter.take(codes.LineCut); ok {
-		s.tell(codes.LineCut, leftOut, "cut, and marked", fmt.Errorf("a line of more than %d bytes, or more than there is memory for", min(s.in.most, len(s.buf))))
+		s.tell(codes.LineCut, leftOut, "cut, and marked",
+			fmt.Errorf("a line of more than %d bytes, or more than there is memory for", min(s.in.most, len(s.buf))))
 	}
 }
 
@@ -243,10 +244,12 @@ func (s *lineStream) tellCut() {
 func (s *lineStream) tellBroken(err error) {
 	s.in.broken.Add(1)
 	if leftOut, ok := s.in.reporter.take(codes.LineUnparsed); ok {
-		s.tell(codes.LineUnparsed, leftOut, "kept as text", fmt.Errorf("a line that begins as a JSON object, and is none: %w", err))
+		s.tell(codes.LineUnparsed, leftOut, "kept as text",
+			fmt.Errorf("a line that begins as a JSON object, and is none: %w", err))
 	}
 }
 
 func (s *lineStream) tell(code codes.Code, leftOut int, fate string, err error) {
-	code.Warn(s.in.reporter.log, "bad input", withLeftOut(leftOut, "peer", s.peer, "input", s.in.name, "fate", fate, "error", err)...)
+	code.Warn(s.in.reporter.log, "bad input",
+		withLeftOut(leftOut, "peer", s.peer, "input", s.in.name, "fate", fate, "error", err)...)
 }

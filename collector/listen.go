@@ -81,7 +81,8 @@ func (l *listeners) check(u *urls.URL) error {
 
 // where is the URL without its settings, as one may write it.
 func (l *listeners) where() string {
-	if l.scheme == "forward+unix" && !strings.HasPrefix(l.address, "/") { // behind two slashes stands a host, and a path in the working directory has none
+	// Behind two slashes stands a host, and a path in the working directory has none.
+	if l.scheme == "forward+unix" && !strings.HasPrefix(l.address, "/") {
 		return l.scheme + ":" + l.address
 	}
 	return l.scheme + "://" + l.address

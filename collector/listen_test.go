@@ -29,7 +29,9 @@ func TestPlanInput(t *testing.T) {
 	} {
 		_, err := planInput(&Config{}, &End{URL: tt.url})
 		var bad *urls.Error
-		if err == nil && tt.want != "" || err != nil && (tt.want == "" || !errors.As(err, &bad) || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "topsecret")) {
+		if err == nil && tt.want != "" || err != nil &&
+			(tt.want == "" || !errors.As(err, &bad) || !strings.Contains(err.Error(), tt.want) ||
+				strings.Contains(err.Error(), "topsecret")) {
 			t.Errorf("%s: %v, want %s", tt.url, err, tt.want)
 		}
 	}
@@ -38,7 +40,8 @@ func TestPlanInput(t *testing.T) {
 // TestNothingIsTouched: a mistake in one URL is told before anything is opened.
 func TestNothingIsTouched(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	if _, err := Open(&Config{Dir: dir, Inputs: Ends("forward://127.0.0.1:0", "forward+tls://127.0.0.1:0")}); err == nil {
+	if _, err := Open(&Config{Dir: dir, Inputs: Ends("forward://127.0.0.1:0",
+		"forward+tls://127.0.0.1:0")}); err == nil {
 		t.Error("no error")
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
@@ -70,7 +73,8 @@ func TestApplyCredentials(t *testing.T) {
 		t.Error(err)
 	}
 	write("topsecret\ntopsecret\n")
-	if err := c.Apply(o); err == nil || !strings.HasPrefix(err.Error(), c.inputs[1].account.url+": shared_key_file="+key+": it has more than one line") {
+	if err := c.Apply(o); err == nil || !strings.HasPrefix(err.Error(),
+		c.inputs[1].account.url+": shared_key_file="+key+": it has more than one line") {
 		t.Error(err)
 	}
 	e := c.inputs[1].endpoint

@@ -47,7 +47,10 @@ func (m *lastMessages) all() []Message {
 func (m *lastMessages) note(s Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i := slices.IndexFunc(m.last, func(o Message) bool { return o.Text == s.Text && o.Code == s.Code && o.About == s.About })
+	i := slices.IndexFunc(m.last, func(o Message) bool {
+		return o.Text == s.Text && o.Code == s.Code &&
+			o.About == s.About
+	})
 	switch {
 	case i >= 0:
 		s.Times = m.last[i].Times

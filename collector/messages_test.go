@@ -28,7 +28,8 @@ func TestMessages(t *testing.T) {
 	log.WithGroup("g").Warn("long", "text", strings.Repeat("ä", mostMessageText))
 	var got []string
 	for _, x := range ts.all() {
-		got = append(got, fmt.Sprintf("%s %s %s|%s|%s|%.40s|%d", x.Level, x.Code, x.Text, x.About, x.Error, x.Attrs, x.Times))
+		got = append(got, fmt.Sprintf("%s %s %s|%s|%s|%.40s|%d", x.Level, x.Code, x.Text, x.About, x.Error, x.Attrs,
+			x.Times))
 		if x.Time.IsZero() || len(x.Attrs) > mostMessageText {
 			t.Errorf("%+v", x)
 		}

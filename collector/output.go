@@ -193,7 +193,8 @@ func (c *Collector) openPump(ctx context.Context, plan *plan, index int, l *ledg
 		return nil, err
 	}
 	p := &pump{
-		ledger: l, plan: plan, name: plan.name, url: plan.url, limit: plan.limit, index: index, eager: c.config.Ack == AckDelivered, reporter: c.reporter,
+		ledger: l, plan: plan, name: plan.name, url: plan.url, limit: plan.limit, index: index,
+		eager: c.config.Ack == AckDelivered, reporter: c.reporter,
 		identity: identityOf(c.journal.Identity(), plan.cursor), window: windowBytes(c.config.Memory, plan.among),
 	}
 	p.told.given = l.dropped.Load() + l.aside.Load()
@@ -243,7 +244,10 @@ func (c *Collector) openPump(ctx context.Context, plan *plan, index int, l *ledg
 		for i := range refused {
 			r := &refused[i]
 			headOnly(r)
-			all[i] = letters.Letter{Output: p.name, Reason: r.Reason, Time: r.Time, Position: uint64(r.Position), Entries: r.Entries, Chunk: r.Chunk}
+			all[i] = letters.Letter{
+				Output: p.name, Reason: r.Reason, Time: r.Time, Position: uint64(r.Position),
+				Entries: r.Entries, Chunk: r.Chunk,
+			}
 		}
 		return dead.Put(ctx, all...)
 	}
@@ -251,7 +255,8 @@ func (c *Collector) openPump(ctx context.Context, plan *plan, index int, l *ledg
 	ctx, cancel := context.WithTimeout(ctx, openFor)
 	defer cancel()
 	err = p.follower.Open(ctx)
-	if err != nil && (errors.Is(err, ErrReopen) || ctx.Err() != nil) { // the other side may come back; Run opens it then
+	// The other side may come back; Run opens it then.
+	if err != nil && (errors.Is(err, ErrReopen) || ctx.Err() != nil) {
 		codes.OutputNotOpen.Warn(p.reporter.log, "the output cannot be opened yet", "output", p.name, "error", err)
 		err = nil
 	}

@@ -194,7 +194,10 @@ func (e *End) identity(side, scheme, path string) string {
 
 // schemes are the outputs that there are.
 func schemes(c *Config) []string {
-	return slices.Concat([]string{"file:///path", "forward://host:port", "forward+tls://host:port", "forward+unix:///path", "stdout:", "discard:"},
+	return slices.Concat([]string{
+		"file:///path", "forward://host:port", "forward+tls://host:port",
+		"forward+unix:///path", "stdout:", "discard:",
+	},
 		slices.Sorted(maps.Keys(c.OutputKinds)))
 }
 
@@ -204,7 +207,10 @@ const relayWindow = 64
 
 // own plans an output of package output. path is what its place is known by.
 func (p *plan) own(u *urls.URL, params *urls.Params, c *Config) (path string, err error) {
-	o, err := output.Read(u, &output.Owner{Stdout: c.Stdout, Params: params, Sync: true, Window: relayWindow, Backoff: retryPause})
+	o, err := output.Read(u, &output.Owner{
+		Stdout: c.Stdout, Params: params, Sync: true, Window: relayWindow,
+		Backoff: retryPause,
+	})
 	if err != nil {
 		return "", err
 	}
@@ -257,7 +263,8 @@ func (p *plan) foreign(u *urls.URL, params *urls.Params, kind OutputKind) error 
 // try looks whether an output can ever work, before anything is opened.
 func (p *plan) try(ack Ack, log *slog.Logger) error {
 	if ack == AckDelivered && p.limit.gives() {
-		codes.OutputAcksDrops.Warn(log, "an ack will also go out for what this output gives up", "output", p.name, "when_behind", p.limit.when)
+		codes.OutputAcksDrops.Warn(log, "an ack will also go out for what this output gives up", "output", p.name,
+			"when_behind", p.limit.when)
 	}
 	if p.check == nil {
 		return nil

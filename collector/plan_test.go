@@ -25,7 +25,10 @@ func TestEnvelope(t *testing.T) {
 		{"", `"time":"2023-11-14T22:13:20.000000005Z","tag":"t",`},
 	} {
 		var stdout bytes.Buffer
-		c := run(t, &Config{Outputs: Ends(fileURL(out)+tt.query, "stdout:"+tt.query), Dir: filepath.Join(dir, "data"), Stdout: &stdout})
+		c := run(t, &Config{
+			Outputs: Ends(fileURL(out)+tt.query, "stdout:"+tt.query), Dir: filepath.Join(dir, "data"),
+			Stdout: &stdout,
+		})
 		send(t, c.client(t), numbered("t", i, 1))
 		if err := c.stop(); err != nil {
 			t.Fatal(err)
@@ -58,7 +61,8 @@ func TestPlanOutputErrors(t *testing.T) {
 		"forward://h?max_behind=1GiB&max_behind=2GiB": `"max_behind" is given twice`,
 		"stdout:?time_format=RFC3339MST":              "does not say how far from UTC",
 	} {
-		if _, err := planOutput(&Config{Stdout: io.Discard}, &End{URL: url}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := planOutput(&Config{Stdout: io.Discard}, &End{URL: url}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", url, err, want)
 		}
 	}
@@ -68,7 +72,8 @@ func TestPlanOutputErrors(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	for _, c := range []*Config{nil, {}} {
 		f, err := c.withDefaults()
-		if err != nil || len(f.Inputs) != 1 || f.Inputs[0].URL != "forward://127.0.0.1:24224" || f.Dir != "spillway-data" ||
+		if err != nil || len(f.Inputs) != 1 || f.Inputs[0].URL != "forward://127.0.0.1:24224" ||
+			f.Dir != "spillway-data" ||
 			len(f.Outputs) != 1 || f.Outputs[0].URL != "stdout:" || f.Ack != AckSynced || f.JournalBytes != 4<<30 {
 			t.Errorf("%+v, %v", f, err)
 		}

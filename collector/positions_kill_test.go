@@ -91,8 +91,10 @@ func TestPositionsKillChild(t *testing.T) {
 	}
 	ctx, end := context.WithCancel(t.Context())
 	c, err := Open(&Config{
-		Dir: filepath.Join(dir, "data"), Ack: Ack(ack), Outputs: Ends(fileURL(filepath.Join(dir, "out"))), Inputs: Ends("fake:a"),
-		InputKinds:   fakes(map[string]*fake{"a": {run: readLines(source, rand.New(rand.NewPCG(rand.Uint64(), 0)), end)}}),
+		Dir: filepath.Join(dir, "data"), Ack: Ack(ack), Outputs: Ends(fileURL(filepath.Join(dir, "out"))),
+		Inputs: Ends("fake:a"),
+		InputKinds: fakes(map[string]*fake{"a": {run: readLines(source, rand.New(rand.NewPCG(rand.Uint64(), 0)),
+			end)}}),
 		JournalBytes: 1 << 20, Drain: time.Minute, Log: logTo(os.Stderr),
 	})
 	if err != nil {
@@ -118,7 +120,8 @@ func TestPositionsKill(t *testing.T) {
 			var source, want bytes.Buffer
 			for i := range lines {
 				fmt.Fprintf(&source, "%0*d\n", lineSize-1, i)
-				fmt.Fprintf(&want, `{"time":"2023-11-14T22:13:20.000000005Z","tag":"t","line":"%0*d"}`+"\n", lineSize-1, i)
+				fmt.Fprintf(&want, `{"time":"2023-11-14T22:13:20.000000005Z","tag":"t","line":"%0*d"}`+"\n", lineSize-1,
+					i)
 			}
 			if err := os.WriteFile(filepath.Join(dir, "source"), source.Bytes(), 0o600); err != nil {
 				t.Fatal(err)

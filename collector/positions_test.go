@@ -71,7 +71,8 @@ func TestPositions(t *testing.T) {
 	want(s["a"], "") // of the start
 	stop(r)
 
-	r, s = positioned(t, dir, End{Name: "a", URL: "fake:elsewhere"}, End{URL: "fake:b?x=1"}, End{Name: "new", URL: "fake:c"})
+	r, s = positioned(t, dir, End{Name: "a", URL: "fake:elsewhere"}, End{URL: "fake:b?x=1"},
+		End{Name: "new", URL: "fake:c"})
 	want(s["elsewhere"], "a2")
 	want(s["b"], "b2")
 	want(s["c"], "")
@@ -271,7 +272,8 @@ func FuzzPositions(f *testing.F) {
 		for key, position := range stored {
 			marks[key] = &bookmark{position: position}
 		}
-		if again, err := parsePositions(appendPositions(nil, marks)); err != nil || fmt.Sprint(again) != fmt.Sprint(stored) {
+		if again, err := parsePositions(appendPositions(nil, marks)); err != nil ||
+			fmt.Sprint(again) != fmt.Sprint(stored) {
 			t.Errorf("%v became %v, %v", stored, again, err)
 		}
 		if mark := printIn(b); !bytes.Contains(b, mark) {

@@ -34,7 +34,8 @@ func (c *Collector) openPumps(plans []plan) (unused map[string]bool, err error) 
 	}
 	for i := range plans {
 		p := &plans[i]
-		if !old[p.cursor] && old[p.unnamed] && !slices.ContainsFunc(plans, func(q plan) bool { return q.cursor == p.unnamed }) {
+		if !old[p.cursor] && old[p.unnamed] &&
+			!slices.ContainsFunc(plans, func(q plan) bool { return q.cursor == p.unnamed }) {
 			if err := adopt(c.journal, p); err != nil {
 				return nil, fmt.Errorf("%s: %w", p.name, err)
 			}

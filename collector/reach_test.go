@@ -39,7 +39,8 @@ func TestReach(t *testing.T) {
 		{"forward://" + plain + "?shared_key_file=" + dir + "/none", "none"},
 		{tls + "&cert=" + ca.Client.Cert + "&key=" + ca.Client.Key, ""},
 		{tls + "&cert=" + other.Client.Cert + "&key=" + other.Client.Key, secure},
-		{"forward+tls://" + secure + "?server_name=localhost&ca=" + other.File + "&cert=" + ca.Client.Cert + "&key=" + ca.Client.Key, "the handshake of TLS"},
+		{"forward+tls://" + secure + "?server_name=localhost&ca=" + other.File + "&cert=" + ca.Client.Cert + "&key=" +
+			ca.Client.Key, "the handshake of TLS"},
 		{"forward+unix://" + dir + "/none.sock", "none.sock"},
 		{"file:" + dir + "/a/b/{tag}.jsonl", ""},
 		{"file:" + dir + "/taken/x.jsonl", "taken"},
@@ -79,7 +80,8 @@ func TestReach(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	for i, w := range wants {
-		for all[i].Err == nil && strings.HasPrefix(w.want, secure) && ctx.Err() == nil { // a server that is slow to refuse
+		// A server that is slow to refuse.
+		for all[i].Err == nil && strings.HasPrefix(w.want, secure) && ctx.Err() == nil {
 			one, err := (&Config{Outputs: Ends(w.url)}).Reach(ctx)
 			if err != nil {
 				t.Fatal(err)
@@ -107,7 +109,8 @@ func TestReach(t *testing.T) {
 	enough, stop := context.WithCancelCause(context.Background())
 	stop(errors.New("enough"))
 	o.Outputs = Ends("there://hangs", "there://x")
-	if all, err := o.Reach(enough); err != nil || all[0].Err == nil || all[0].Err.Error() != "no answer: enough" || all[1].Err != nil {
+	if all, err := o.Reach(enough); err != nil || all[0].Err == nil || all[0].Err.Error() != "no answer: enough" ||
+		all[1].Err != nil {
 		t.Errorf("%+v, %v", all, err)
 	}
 	o.Outputs = Ends("nothing://x")

@@ -57,7 +57,10 @@ func recentChunk(seed uint64, size int) *forward.Chunk {
 	for i := 8; i < len(b); i++ {
 		b[i] = byte(seed) + byte(i)
 	}
-	return &forward.Chunk{Tag: fmt.Sprint("tag.", seed%3), ID: binary.BigEndian.AppendUint64(nil, seed), Entries: b, Events: 1 + size/100, Own: seed%2 == 0}
+	return &forward.Chunk{
+		Tag: fmt.Sprint("tag.", seed%3), ID: binary.BigEndian.AppendUint64(nil, seed), Entries: b,
+		Events: 1 + size/100, Own: seed%2 == 0,
+	}
 }
 
 func wantChunk(t testing.TB, c *forward.Chunk, seed uint64) {
@@ -308,7 +311,8 @@ func TestRecentMemory(t *testing.T) {
 				sum += s.class.cost()
 			}
 			if sum != r.slabs.memory || idle != r.slabs.idle || sum > limit {
-				t.Fatalf("round %d: slabs take %d, idle ones %d, of %d; counted were %d and %d", round, sum, idle, limit, r.slabs.memory, r.slabs.idle)
+				t.Fatalf("round %d: slabs take %d, idle ones %d, of %d; counted were %d and %d", round, sum, idle,
+					limit, r.slabs.memory, r.slabs.idle)
 			}
 		}
 		n := uint64(0)
@@ -513,7 +517,10 @@ func BenchmarkRecent(b *testing.B) {
 	event := msgpack.AppendBin(nil, make([]byte, 200))
 	for _, bb := range []struct{ events, group int }{{1, 1}, {1, 16}, {1, 500}, {100, 16}, {1000, 1}, {1000, 4}} {
 		b.Run(fmt.Sprintf("events=%d/group=%d", bb.events, bb.group), func(b *testing.B) {
-			c := &forward.Chunk{Tag: "tag", ID: make([]byte, 24), Entries: bytes.Repeat(event, bb.events), Events: bb.events}
+			c := &forward.Chunk{
+				Tag: "tag", ID: make([]byte, 24), Entries: bytes.Repeat(event, bb.events),
+				Events: bb.events,
+			}
 			step := recentPace(c, bb.group, wantEntries)
 			b.SetBytes(int64(len(c.Entries) * bb.group))
 			b.ReportAllocs()

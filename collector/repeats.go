@@ -384,14 +384,16 @@ func (r *repeats) stats() RepeatsStats {
 	defer r.mu.Unlock()
 	st := RepeatsStats{Chunks: r.slots.n, Most: repeatCount, Bytes: r.bytes(), Age: repeatAge}
 	if r.slots.n == repeatCount {
-		st.Age = min(repeatAge, max(0, r.now().Sub(time.Unix(int64(r.slots.at(r.oldest).at), 0)))) // clocks are set back
+		// Clocks are set back.
+		st.Age = min(repeatAge, max(0, r.now().Sub(time.Unix(int64(r.slots.at(r.oldest).at), 0))))
 	}
 	return st
 }
 
 // bytes is the memory of the window. With mu held.
 func (r *repeats) bytes() int64 {
-	return int64(len(r.slots.blocks))*blockSlots*slotSize + int64(len(r.index.cells))*8 + int64(cap(r.unsaved)+cap(r.spare))
+	return int64(len(r.slots.blocks))*blockSlots*slotSize + int64(len(r.index.cells))*8 +
+		int64(cap(r.unsaved)+cap(r.spare))
 }
 
 // settled is the position up to which every print is in unsaved or the file,

@@ -77,9 +77,18 @@ func TestRepeatRule(t *testing.T) {
 		{"with other entries", first, chunk("id", "tag", "10.0.0.1", "sertien", 2), fresh},
 		{"with a boundary moved", first, chunk("idt", "ag", "10.0.0.1", "entries", 2), fresh},
 		{"own id from another address", own, came{own.Clone(), origin{"10.0.0.2", 2}}, repeat},
-		{"under another tag that the input made one", sent("gat", first), sent("tag", chunk("id", "tag", "10.0.0.1", "entries", 2)), fresh},
-		{"under the same tag, of which the input makes another", first, sent("tag", chunk("id", "site.tag", "10.0.0.1", "entries", 2)), fresh},
-		{"under the same two tags", sent("gat", first), sent("gat", chunk("id", "tag", "10.0.0.1", "entries", 2)), repeat},
+		{
+			"under another tag that the input made one", sent("gat", first),
+			sent("tag", chunk("id", "tag", "10.0.0.1", "entries", 2)), fresh,
+		},
+		{
+			"under the same tag, of which the input makes another", first,
+			sent("tag", chunk("id", "site.tag", "10.0.0.1", "entries", 2)), fresh,
+		},
+		{
+			"under the same two tags", sent("gat", first), sent("gat", chunk("id", "tag", "10.0.0.1", "entries", 2)),
+			repeat,
+		},
 		{"own id and then a foreign one", own, chunk("id", "tag", "10.0.0.1", "entries", 2), fresh},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -214,7 +223,8 @@ func TestRepeatsMemory(t *testing.T) {
 		most = max(most, heap()-before)
 	}
 	s := f.stats()
-	t.Logf("%d of %d prints, %d bytes by its own count, %d by the runtime's, back to %v", s.Chunks, s.Most, s.Bytes, most, s.Age)
+	t.Logf("%d of %d prints, %d bytes by its own count, %d by the runtime's, back to %v", s.Chunks, s.Most, s.Bytes,
+		most, s.Age)
 	if s.Bytes > repeatBytes || most > repeatBytes {
 		t.Errorf("more than %d bytes", repeatBytes)
 	}

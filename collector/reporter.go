@@ -114,7 +114,8 @@ func (r *reporter) allowanceLocked(code codes.Code, now time.Time) *allowance {
 // failure reports what does not work and is tried again; args say what it is.
 func (r *reporter) failure(code codes.Code, text string, f Failure, args ...any) {
 	if leftOut, ok := r.take(code); ok {
-		args = append(args, "error", f.Err, "since", f.Since.UTC().Format(time.RFC3339), "tries", f.Tries, "next_try_in", f.Pause)
+		args = append(args, "error", f.Err, "since", f.Since.UTC().Format(time.RFC3339), "tries", f.Tries,
+			"next_try_in", f.Pause)
 		code.Error(r.log, text, withLeftOut(leftOut, args...)...)
 	}
 }
@@ -132,8 +133,12 @@ func (r *reporter) gaveUp(g *given) {
 	if g.when == whenLetter {
 		code, text = codes.OutputLetters, "output makes events dead letters"
 	}
-	args := []any{"output", g.output, "events", g.events, "since_start", g.all, "max_behind", cmp.Or(g.most, "the journal")}
-	args = append(args, "behind", g.backlog.events, "behind_bytes", g.backlog.bytes, "behind_for", g.backlog.age.Round(time.Second))
+	args := []any{
+		"output", g.output, "events", g.events, "since_start", g.all, "max_behind",
+		cmp.Or(g.most, "the journal"),
+	}
+	args = append(args, "behind", g.backlog.events, "behind_bytes", g.backlog.bytes, "behind_for",
+		g.backlog.age.Round(time.Second))
 	if leftOut, ok := r.take(code); ok {
 		code.Error(r.log, text, withLeftOut(leftOut, args...)...)
 	}
@@ -142,7 +147,8 @@ func (r *reporter) gaveUp(g *given) {
 // recovered reports that a failure is over.
 func (r *reporter) recovered(code codes.Code, text string, f Failure, args ...any) {
 	if leftOut, ok := r.take(code); ok {
-		code.Info(r.log, text, withLeftOut(leftOut, append(args, "after", time.Since(f.Since).Round(time.Millisecond), "tries", f.Tries)...)...)
+		code.Info(r.log, text, withLeftOut(leftOut,
+			append(args, "after", time.Since(f.Since).Round(time.Millisecond), "tries", f.Tries)...)...)
 	}
 }
 
@@ -151,7 +157,8 @@ func (r *reporter) peer(t forward.Trouble, input string) {
 	code := codes.Peer(t.Kind)
 	if leftOut, ok := r.take(code); ok {
 		code.Warn(r.log, "bad input", withLeftOut(leftOut,
-			"peer", t.Sender.Address(), "input", input, "kind", t.Kind.String(), "fate", t.Fate.String(), "error", t.Err)...)
+			"peer", t.Sender.Address(), "input", input, "kind", t.Kind.String(), "fate", t.Fate.String(), "error",
+			t.Err)...)
 	}
 }
 

@@ -69,8 +69,10 @@ func TestSameTroubleIsToldOnceAMinute(t *testing.T) {
 	}
 	r.trouble(codes.JournalTrouble, "journal", errors.New("something else"))
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-	if len(lines) != 4 || !strings.HasSuffix(lines[0], `error="no space"`) || !strings.HasSuffix(lines[1], `error="no space" left_out=59`) ||
-		!strings.HasSuffix(lines[2], `error="no space" left_out=59`) || !strings.HasSuffix(lines[3], `error="something else"`) {
+	if len(lines) != 4 || !strings.HasSuffix(lines[0], `error="no space"`) ||
+		!strings.HasSuffix(lines[1], `error="no space" left_out=59`) ||
+		!strings.HasSuffix(lines[2], `error="no space" left_out=59`) ||
+		!strings.HasSuffix(lines[3], `error="something else"`) {
 		t.Errorf("%s", &log)
 	}
 }

@@ -64,7 +64,10 @@ func planRings(u *urls.URL) (*ringInput, error) {
 // openFor opens the input for a collector: there is nothing to hold yet.
 func (r *ringInput) openFor(c *Collector, a *account) error {
 	r.name, r.account, r.reporter = a.name, a, c.reporter
-	r.options.Report = func(err error) { r.reporter.trouble(codes.RingTrouble, "rings", fmt.Errorf("%s: %w", r.name, err)) }
+	r.options.Report = func(err error) {
+		r.reporter.trouble(codes.RingTrouble, "rings",
+			fmt.Errorf("%s: %w", r.name, err))
+	}
 	if err := heir.Supported(); err != nil {
 		return err
 	}
@@ -83,7 +86,8 @@ func (r *ringInput) Stats() Received {
 
 // Run takes over rings until ctx ends.
 func (r *ringInput) Run(ctx context.Context, sink Sink) error {
-	codes.RingsWatched.Info(r.reporter.log, "looking for rings", "input", r.name, "path", r.options.Path, "after", r.options.After)
+	codes.RingsWatched.Info(r.reporter.log, "looking for rings", "input", r.name, "path", r.options.Path, "after",
+		r.options.After)
 	r.ids = parseIDs(sink.Position())
 	r.options.GaveUp = ctx.Done()
 	r.heir = heir.New(&r.options)

@@ -38,7 +38,9 @@ func (s *ringSink) Position() []byte { return s.position }
 
 func (s *ringSink) synced(context.Context) error { return s.notSynced }
 
-func (s *ringSink) Store(_ context.Context, chunks []*forward.Chunk, position []byte) (func(context.Context) error, error) {
+func (s *ringSink) Store(_ context.Context, chunks []*forward.Chunk, position []byte) (func(context.Context) error,
+	error,
+) {
 	if s.stores >= s.most {
 		s.full()
 		return nil, errTakesNothing
@@ -68,7 +70,10 @@ func (s *ringSink) Store(_ context.Context, chunks []*forward.Chunk, position []
 // leaveRing leaves a ring with events under so many tags, 300 each.
 func leaveRing(t *testing.T, path string, tags int) (want []uint32) {
 	t.Helper()
-	r, err := ring.Open(&ring.Options{Dir: filepath.Join(path, "spillway-0"), Name: "app", Identity: []byte("forward://x:1\x00"), Size: 8 << 20})
+	r, err := ring.Open(&ring.Options{
+		Dir: filepath.Join(path, "spillway-0"), Name: "app",
+		Identity: []byte("forward://x:1\x00"), Size: 8 << 20,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,10 @@ func planRoutes(c *Config, plans []plan, before *step.Routes) (*step.Routes, err
 		e := &c.Outputs[i]
 		if names = append(names, e.Name); e.Name == "" {
 			url, _, _ := strings.Cut(e.URL, "?") // settings may be secret
-			errs = append(errs, &RouteError{At: -1, Text: fmt.Sprintf("routes lead to outputs by their names, and %s has none", url)})
+			errs = append(errs, &RouteError{
+				At:   -1,
+				Text: fmt.Sprintf("routes lead to outputs by their names, and %s has none", url),
+			})
 		}
 	}
 	routes, err := step.ReadAfter(before, c.Routes, names, 2*c.MaxEvent, c.Expressions) // some room for what steps add

@@ -23,7 +23,10 @@ func TestRoutesRemember(t *testing.T) {
 			Inputs: Ends("forward://127.0.0.1:0"), Dir: path("data"), Drain: time.Minute, Log: logTo(testWriter{t}),
 			Ack:     AckDelivered, // so that an output has begun with what was sent, and ended
 			Outputs: []End{{Name: "one", URL: fileURL(path("one"))}, {Name: "two", URL: fileURL(path("two"))}},
-			Routes:  []Route{{Match: "**", To: []string{"one"}, Do: one, Continue: true}, {Match: "**", To: []string{"two"}, Do: two}},
+			Routes: []Route{
+				{Match: "**", To: []string{"one"}, Do: one, Continue: true},
+				{Match: "**", To: []string{"two"}, Do: two},
+			},
 		}
 	}
 	before := []Step{{Drop: "n == 2"}, dedup}
@@ -35,7 +38,8 @@ func TestRoutesRemember(t *testing.T) {
 	r = run(t, conf([]Step{dedup}, before))
 	c := r.client(t)
 	send(t, c, numbered("t", 0, 6))
-	if err := r.Apply(conf([]Step{{Dedup: &step.Dedup{Window: 2 * time.Hour, By: []string{"n"}}}}, []Step{dedup})); err != nil {
+	if err := r.Apply(conf([]Step{{Dedup: &step.Dedup{Window: 2 * time.Hour, By: []string{"n"}}}},
+		[]Step{dedup})); err != nil {
 		t.Fatal(err)
 	}
 	send(t, c, numbered("t", 0, 7), numbered("t", 0, 7))
@@ -43,7 +47,8 @@ func TestRoutesRemember(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFile(t, path("one"), numberedLines("t", 0, 6)+numberedLines("t", 0, 7))
-	wantFile(t, path("two"), numberedLines("t", 0, 2)+numberedLines("t", 3, 3)+numberedLines("t", 2, 1)+numberedLines("t", 6, 1))
+	wantFile(t, path("two"), numberedLines("t", 0, 2)+numberedLines("t", 3, 3)+numberedLines("t", 2,
+		1)+numberedLines("t", 6, 1))
 	if s := r.Stats(); s.Outputs[0].Filtered != 12 || s.Outputs[1].Filtered != 17 {
 		t.Errorf("%+v", s.Outputs)
 	}
@@ -62,9 +67,13 @@ func TestRouteTables(t *testing.T) {
 	}
 	conf := func() *Config {
 		return &Config{
-			Inputs: Ends("forward://127.0.0.1:0"), Dir: path("data"), Drain: time.Minute, Log: logTo(testWriter{t}), Ack: AckDelivered,
+			Inputs: Ends("forward://127.0.0.1:0"), Dir: path("data"), Drain: time.Minute, Log: logTo(testWriter{t}),
+			Ack:     AckDelivered,
 			Outputs: []End{{Name: "out", URL: fileURL(path("out"))}},
-			Routes:  []Route{{Match: "**", To: []string{"out"}, Do: []Step{{Lookup: &step.Lookup{Field: "n", File: path("x.csv")}}}}},
+			Routes: []Route{{
+				Match: "**", To: []string{"out"},
+				Do: []Step{{Lookup: &step.Lookup{Field: "n", File: path("x.csv")}}},
+			}},
 		}
 	}
 	missing := "routes[0].do[0].lookup.file: " + path("x.csv") + ": "
@@ -91,7 +100,8 @@ func TestRouteTables(t *testing.T) {
 	}
 	say()
 	write("n,is\n0\n")
-	if err := r.routes.Load().Refresh(); err == nil || !strings.Contains(err.Error(), "line 2: wrong number of fields; what was read before stays in force") {
+	if err := r.routes.Load().Refresh(); err == nil ||
+		!strings.Contains(err.Error(), "line 2: wrong number of fields; what was read before stays in force") {
 		t.Error(err)
 	}
 	if err := r.Apply(conf()); err == nil || !strings.Contains(err.Error(), missing+"line 2: wrong number of fields") {

@@ -36,8 +36,14 @@ func TestRoutes(t *testing.T) {
 			{Name: "out", URL: "stdout:"},
 		},
 		Routes: []Route{
-			{Match: "app.**", To: []string{"some", "none"}, Continue: true, Do: []Step{{Drop: "n >= 3"}, {Set: Values{{Field: "x", Value: "y"}}}}},
-			{Match: "app.*", To: []string{"tags", "out"}, Continue: true, Do: []Step{{Keep: "n < 4 or n > 100"}, {Tag: "t.{n}"}}},
+			{
+				Match: "app.**", To: []string{"some", "none"}, Continue: true,
+				Do: []Step{{Drop: "n >= 3"}, {Set: Values{{Field: "x", Value: "y"}}}},
+			},
+			{
+				Match: "app.*", To: []string{"tags", "out"}, Continue: true,
+				Do: []Step{{Keep: "n < 4 or n > 100"}, {Tag: "t.{n}"}},
+			},
 			{Match: "none.*", To: []string{"none"}},
 			{Match: "**", To: []string{"all"}},
 		},
@@ -46,7 +52,8 @@ func TestRoutes(t *testing.T) {
 	for round := range 3 {
 		r := run(t, conf)
 		c := r.client(t)
-		send(t, c, numbered("app.a", 0, 6), numbered("other", 10*round, 2), numbered("app.b", 3, 3), numbered("app.c", 101, 2))
+		send(t, c, numbered("app.a", 0, 6), numbered("other", 10*round, 2), numbered("app.b", 3, 3),
+			numbered("app.c", 101, 2))
 		if err := r.stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -56,11 +63,19 @@ func TestRoutes(t *testing.T) {
 		for _, n := range []int{0, 1, 2, 3, 3, 101, 102} {
 			tags += lineOf(fmt.Sprint("t.", n), n, "")
 		}
-		all += numberedLines("app.a", 0, 6) + numberedLines("other", 10*round, 2) + numberedLines("app.b", 3, 3) + numberedLines("app.c", 101, 2)
+		all += numberedLines("app.a", 0, 6) + numberedLines("other", 10*round, 2) + numberedLines("app.b", 3,
+			3) + numberedLines("app.c", 101, 2)
 		s := r.Stats()
 		wantLaws(t, s)
-		for i, want := range []struct{ out, filtered, chunks int64 }{{3, 10, 1}, {13, 0, 4}, {7, 6, 7}, {3, 10, 1}, {7, 6, 7}} {
-			if o := s.Outputs[i]; o.Out != want.out || o.Filtered != want.filtered || o.Chunks != want.chunks || o.Behind != 0 || o.Found != 0 {
+		for i, want := range []struct{ out, filtered, chunks int64 }{
+			{3, 10, 1},
+			{13, 0, 4},
+			{7, 6, 7},
+			{3, 10, 1},
+			{7, 6, 7},
+		} {
+			if o := s.Outputs[i]; o.Out != want.out || o.Filtered != want.filtered || o.Chunks != want.chunks ||
+				o.Behind != 0 || o.Found != 0 {
 				t.Errorf("round %d: %+v, want %+v", round, o, want)
 			}
 		}
@@ -111,12 +126,17 @@ func TestRouteMistakes(t *testing.T) {
 		Outputs: []End{{Name: "a", URL: "discard:"}, {Name: "b", URL: "discard:"}, {URL: "stdout:?format=text"}},
 		Routes: []Route{
 			{Match: "", To: []string{"a", "c"}},
-			{Match: "x", To: []string{"a", "a"}, OnError: "no", Do: []Step{{}, {Drop: "a", Keep: "b"}, {Drop: "a ="}, {Rename: Names{{"x", "x"}}}}},
+			{
+				Match: "x", To: []string{"a", "a"}, OnError: "no",
+				Do: []Step{{}, {Drop: "a", Keep: "b"}, {Drop: "a ="}, {Rename: Names{{"x", "x"}}}},
+			},
 		},
 	}).Check()
 	for _, want := range []string{
-		"routes[0].match: match is missing", `routes[0].to[1]: there is no output "c"`, "routes[1].to[1]: a is named twice",
-		"routes[1].on_error: on_error is field or letter", "routes[1].do[0]: a step is one of keep, drop,", "routes[1].do[1]: these are 2 steps",
+		"routes[0].match: match is missing", `routes[0].to[1]: there is no output "c"`,
+		"routes[1].to[1]: a is named twice",
+		"routes[1].on_error: on_error is field or letter", "routes[1].do[0]: a step is one of keep, drop,",
+		"routes[1].do[1]: these are 2 steps",
 		"routes[1].do[2].drop: = is no comparison; == is", "routes[1].do[3].rename.x: both names are the same",
 		"routes: no route leads to the output b", "and stdout: has none",
 	} {
@@ -126,9 +146,14 @@ func TestRouteMistakes(t *testing.T) {
 	}
 	err = (&Config{
 		Outputs: []End{{Name: "a", URL: "discard:"}, {Name: "b", URL: "discard:"}},
-		Routes:  []Route{{Match: "x.**", To: []string{"b"}}, {Match: "**", To: []string{"a"}}, {Match: "app.**", To: []string{"b"}}},
+		Routes: []Route{
+			{Match: "x.**", To: []string{"b"}},
+			{Match: "**", To: []string{"a"}},
+			{Match: "app.**", To: []string{"b"}},
+		},
 	}).Check()
-	if want := "routes[2].match: no event comes here: routes[1] matches all, and does not say continue"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "routes[2].match: no event comes here: routes[1] matches all, and does not say continue"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%q is not in\n%v", want, err)
 	}
 	var one *RouteError
@@ -150,7 +175,14 @@ func TestRoutesLarge(t *testing.T) {
 	c.Events = 5
 	r := run(t, &Config{
 		Dir: filepath.Join(dir, "data"), Outputs: []End{{Name: "out", URL: fileURL(path) + "?time_key=-&tag_key=-"}},
-		Routes: []Route{{Match: "**", To: []string{"out"}, Do: []Step{{Drop: "n == 1 or n == 4"}, {Rename: Names{{"x", "y"}}}, {Set: Values{{Field: "z", Value: true}}}}}},
+		Routes: []Route{{
+			Match: "**", To: []string{"out"},
+			Do: []Step{
+				{Drop: "n == 1 or n == 4"},
+				{Rename: Names{{"x", "y"}}},
+				{Set: Values{{Field: "z", Value: true}}},
+			},
+		}},
 	})
 	send(t, r.client(t), c)
 	if err := r.stop(); err != nil {
@@ -174,9 +206,13 @@ func TestApplyRoutes(t *testing.T) {
 		}
 		return &Config{
 			Inputs: Ends("forward://127.0.0.1:0"), Dir: path("data"), Drain: time.Minute, Log: logTo(testWriter{t}),
-			Ack:     AckDelivered, // so that an output has begun with what was sent, and ended
-			Outputs: append([]End{{Name: "some", URL: fileURL(path("some"))}, {Name: "all", URL: fileURL(path("all"))}}, more...),
-			Routes:  []Route{{Match: "**", To: []string{"some"}, Continue: true, Do: []Step{{Drop: fmt.Sprintf("n >= %d", limit)}}}, all},
+			Ack: AckDelivered, // so that an output has begun with what was sent, and ended
+			Outputs: append([]End{{Name: "some", URL: fileURL(path("some"))}, {Name: "all", URL: fileURL(path("all"))}},
+				more...),
+			Routes: []Route{{
+				Match: "**", To: []string{"some"}, Continue: true,
+				Do: []Step{{Drop: fmt.Sprintf("n >= %d", limit)}},
+			}, all},
 		}
 	}
 	r := run(t, conf(3))

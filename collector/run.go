@@ -37,7 +37,10 @@ func (c *Collector) Run(ctx context.Context) error {
 	var others, counting, tables sync.WaitGroup
 	others.Go(func() { c.reporter.run(background) })
 	others.Go(func() {
-		c.repeats.run(background, c.journal, func(err error) { c.reporter.trouble(codes.RepeatsTrouble, "repeats", err) })
+		c.repeats.run(background, c.journal, func(err error) {
+			c.reporter.trouble(codes.RepeatsTrouble, "repeats",
+				err)
+		})
 	})
 	others.Go(func() { c.backlogs.run(background) })
 	others.Go(func() { c.backlogs.hold(background, c.makeRoom) })
@@ -77,7 +80,8 @@ func (c *Collector) Run(ctx context.Context) error {
 				behind = append(behind, p.name)
 			}
 		}
-		codes.DrainUnfinished.Warn(c.config.Log, "not everything was handed on in time; the journal keeps it", "after", c.config.Drain, "behind", strings.Join(behind, " "))
+		codes.DrainUnfinished.Warn(c.config.Log, "not everything was handed on in time; the journal keeps it", "after",
+			c.config.Drain, "behind", strings.Join(behind, " "))
 		stopHard()
 		// An output that hangs in the kernel cannot be interrupted. It has its
 		// own goroutine, and nothing below touches what it holds.
@@ -116,7 +120,9 @@ func (c *Collector) start(ctx context.Context, r *runs) {
 	c.inHand.runs()
 	for _, p := range c.backlogs.active() {
 		if p.follower.Suspects() {
-			codes.RecordSuspect.Warn(c.config.Log, "the process has ended while one record was in hand: it is tried before anything else", "output", p.name)
+			codes.RecordSuspect.Warn(c.config.Log,
+				"the process has ended while one record was in hand: it is tried before anything else", "output",
+				p.name)
 			p.follower.Try(ctx)
 		}
 	}
@@ -164,7 +170,8 @@ func hanging(pumps []*pump) (err error) {
 func (c *Collector) serve(ctx context.Context) {
 	<-ctx.Done()
 	if err := c.server.Shutdown(c.store.taking); err != nil {
-		codes.ConnectionsCut.Warn(c.config.Log, "some connections were cut before their chunks were stored; their senders have no ack", "error", err)
+		codes.ConnectionsCut.Warn(c.config.Log,
+			"some connections were cut before their chunks were stored; their senders have no ack", "error", err)
 		c.server.Close()
 	}
 }

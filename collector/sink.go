@@ -32,7 +32,9 @@ var errTakesNothing = errors.New("collector: it ends, and takes nothing any more
 func (s *sink) Position() []byte { return s.found }
 
 // Store implements Sink.
-func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []byte) (func(context.Context) error, error) {
+func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []byte) (func(context.Context) error,
+	error,
+) {
 	from := originOf(forward.SenderOf(ctx))
 	from.conn = s.conn(from.conn)
 	own := make([]forward.Chunk, len(chunks))
@@ -46,7 +48,8 @@ func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []by
 			continue
 		}
 		if position != nil && len(group) > 0 && (c.ID == nil) != (group[0].ID == nil) {
-			return nil, fmt.Errorf("chunk %d of %d: in a group with a position all chunks have an id or none", i, len(chunks))
+			return nil, fmt.Errorf("chunk %d of %d: in a group with a position all chunks have an id or none", i,
+				len(chunks))
 		}
 		// Only what is checked: of what else it may say nothing is known.
 		own[i] = forward.Chunk{
@@ -155,7 +158,8 @@ func (s *sink) check(c *forward.Chunk) error {
 	case c == nil:
 		return fmt.Errorf("%w: there is none", forward.ErrMalformed)
 	case len(c.Tag) > forward.MaxTag || len(sentTag(c)) > forward.MaxTag:
-		return fmt.Errorf("%w: the tag has %d bytes; it may have %d", forward.ErrMalformed, max(len(c.Tag), len(sentTag(c))), forward.MaxTag)
+		return fmt.Errorf("%w: the tag has %d bytes; it may have %d", forward.ErrMalformed,
+			max(len(c.Tag), len(sentTag(c))), forward.MaxTag)
 	case int64(len(c.Entries)) > s.most:
 		return fmt.Errorf("%w: %d bytes of entries; there may be %d", forward.ErrMalformed, len(c.Entries), s.most)
 	}

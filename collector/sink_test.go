@@ -111,7 +111,10 @@ func TestForeignInput(t *testing.T) {
 			n := r.Stats().Inputs[1]
 			want := InputStats{
 				Name: "in", URL: "fake:a?x=1", Bytes: 100, Connections: 2,
-				Counts: Counts{In: 18, Stored: 5, Repeated: 1, Skipped: 3, Invalid: 4, Refused: 5, Chunks: 4, StoredChunks: 3, RepeatedChunks: 1},
+				Counts: Counts{
+					In: 18, Stored: 5, Repeated: 1, Skipped: 3, Invalid: 4, Refused: 5, Chunks: 4,
+					StoredChunks: 3, RepeatedChunks: 1,
+				},
 			}
 			if fmt.Sprint(n) != fmt.Sprint(want) {
 				t.Errorf("got  %+v\nwant %+v", n, want)
@@ -142,7 +145,10 @@ func (r *running) journalCursors(t *testing.T) []string {
 // TestSinkChecks: a chunk that is none is refused, and nothing of its group is stored.
 func TestSinkChecks(t *testing.T) {
 	f, sinks := handed()
-	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:"), Inputs: Ends("fake:a"), InputKinds: fakes(map[string]*fake{"a": f})})
+	r := run(t, &Config{
+		Dir: t.TempDir(), Outputs: Ends("discard:"), Inputs: Ends("fake:a"),
+		InputKinds: fakes(map[string]*fake{"a": f}),
+	})
 	s := <-sinks
 	for name, c := range map[string]*forward.Chunk{
 		"there is none":       nil,
@@ -153,7 +159,8 @@ func TestSinkChecks(t *testing.T) {
 		"the tag has 1025":    {Tag: strings.Repeat("t", 1025), Entries: numbered("t", 0, 1).Entries, Events: 1},
 	} {
 		_, err := s.Store(t.Context(), []*forward.Chunk{numbered("t", 0, 1), c}, nil)
-		if !errors.Is(err, forward.ErrMalformed) || !strings.Contains(err.Error(), "chunk 1 of 2: ") || !strings.Contains(err.Error(), name) {
+		if !errors.Is(err, forward.ErrMalformed) || !strings.Contains(err.Error(), "chunk 1 of 2: ") ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -184,7 +191,8 @@ func TestInputFails(t *testing.T) {
 			return errors.Join(err, tt.err)
 		}}
 		c, err := Open(&Config{
-			Dir: filepath.Join(dir, "data"), Outputs: Ends(fileURL(out)), Inputs: Ends("forward://127.0.0.1:0", "fake:a"),
+			Dir: filepath.Join(dir, "data"), Outputs: Ends(fileURL(out)),
+			Inputs:     Ends("forward://127.0.0.1:0", "fake:a"),
 			InputKinds: fakes(map[string]*fake{"a": f}), Log: logTo(testWriter{t}), Drain: time.Minute,
 		})
 		if err != nil {
@@ -207,7 +215,10 @@ func TestInputHangs(t *testing.T) {
 		ended <- err
 		return nil
 	}}
-	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:"), Inputs: Ends("fake:a"), InputKinds: fakes(map[string]*fake{"a": f}), Drain: 50 * time.Millisecond})
+	r := run(t, &Config{
+		Dir: t.TempDir(), Outputs: Ends("discard:"), Inputs: Ends("fake:a"),
+		InputKinds: fakes(map[string]*fake{"a": f}), Drain: 50 * time.Millisecond,
+	})
 	if err := r.stop(); !errors.Is(err, errInputHangs) || !strings.HasPrefix(err.Error(), "fake:a: ") {
 		t.Errorf("got %v", err)
 	}
@@ -232,7 +243,10 @@ func TestInputDrains(t *testing.T) {
 		}
 		return durable(context.Background())
 	}}
-	r := run(t, &Config{Dir: filepath.Join(dir, "data"), Outputs: Ends(fileURL(out)), Inputs: Ends("fake:a"), InputKinds: fakes(map[string]*fake{"a": f}), Ack: AckDelivered})
+	r := run(t, &Config{
+		Dir: filepath.Join(dir, "data"), Outputs: Ends(fileURL(out)), Inputs: Ends("fake:a"),
+		InputKinds: fakes(map[string]*fake{"a": f}), Ack: AckDelivered,
+	})
 	if err := r.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +267,8 @@ func TestForeignInputNotRun(t *testing.T) {
 		"unknown parameter":  {Inputs: Ends("fake:a?y=1")},
 		"forward://host:por": {Inputs: Ends("stdout:")},
 	} {
-		o.Dir, o.InputKinds, o.OutputKinds, o.Log = filepath.Join(t.TempDir(), "data"), kinds, outputs, logTo(testWriter{t})
+		o.Dir, o.InputKinds, o.OutputKinds, o.Log = filepath.Join(t.TempDir(),
+			"data"), kinds, outputs, logTo(testWriter{t})
 		before := f.closed.Load()
 		c, err := Open(o)
 		if err == nil {
@@ -317,7 +332,10 @@ func TestSinkJoins(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out.jsonl")
 	f, sinks := handed()
-	r := run(t, &Config{Dir: filepath.Join(dir, "data"), Outputs: Ends(fileURL(out)), Inputs: Ends("fake:a"), InputKinds: fakes(map[string]*fake{"a": f})})
+	r := run(t, &Config{
+		Dir: filepath.Join(dir, "data"), Outputs: Ends(fileURL(out)), Inputs: Ends("fake:a"),
+		InputKinds: fakes(map[string]*fake{"a": f}),
+	})
 	s := <-sinks
 	var chunks []*forward.Chunk
 	for i, tag := range []string{"a", "a", "a", "b", "a"} {

@@ -114,12 +114,14 @@ type OutputStats struct {
 	MaybeTwice   int64            // of Out: written to two hosts, of which one did not ack in time
 	Behind       int64            // in the journal, not confirmed yet
 
-	BehindBytes int64         // of the journal that hold these
-	BehindFor   time.Duration // how long ago the oldest of these arrived, at least: to a second while this process has known it, else to the last write of its segment's file
-	Bytes       int64         // that Taken became: lines; 0 for discard:
-	Retries     int64         // tries that failed: of what they were for another one came, or will
-	BreakerOpen bool          // its circuit breaker is open, after failures in a row: it is only probed
-	Failure     *Failure      // nil while the output takes what it is given
+	BehindBytes int64 // of the journal that hold these
+	// How long ago the oldest of these arrived, at least: to a second while this process has known
+	// it, else to the last write of its segment's file.
+	BehindFor   time.Duration
+	Bytes       int64    // that Taken became: lines; 0 for discard:
+	Retries     int64    // tries that failed: of what they were for another one came, or will
+	BreakerOpen bool     // its circuit breaker is open, after failures in a row: it is only probed
+	Failure     *Failure // nil while the output takes what it is given
 
 	Chunks int64 // handed to the output
 	Broken int64 // records of the journal that were no chunks; what events they held is not known
@@ -170,7 +172,10 @@ func (c *Collector) Stats() Stats {
 func (c *Collector) stats() Stats {
 	// What is counted last comes first: so a picture that is taken while events
 	// pass never shows more coming out than went in.
-	s := Stats{Counting: c.found.counting(), Repeats: c.repeats.stats(), Journal: c.journal.Stats(), Letters: c.letters.Stats(), Failure: c.store.failing.current(), Messages: c.messages.all()}
+	s := Stats{
+		Counting: c.found.counting(), Repeats: c.repeats.stats(), Journal: c.journal.Stats(),
+		Letters: c.letters.Stats(), Failure: c.store.failing.current(), Messages: c.messages.all(),
+	}
 	for _, p := range c.pumps {
 		s.Outputs = append(s.Outputs, c.outputStatsLocked(p))
 	}
@@ -210,8 +215,12 @@ func (c *Collector) outputStatsLocked(p *pump) OutputStats {
 		events, chunks, bytes := p.follower.Sent()
 		o.Taken, o.Chunks, o.Bytes = o.Taken+events, o.Chunks+chunks, o.Bytes+bytes
 	}
-	o.DeadLettered, o.MaybeTwice, o.Diverted, o.Restamped = p.refused.Load(), p.twice.Load(), p.diverted.Load(), p.restamped.Load()
-	for reason, n := range map[string]int64{unreadable: p.unreadable.Load(), tooFarBehind: p.dropped.Load(), placeGivenUp: p.givenUp.Load()} {
+	o.DeadLettered, o.MaybeTwice, o.Diverted, o.Restamped =
+		p.refused.Load(), p.twice.Load(), p.diverted.Load(), p.restamped.Load()
+	for reason, n := range map[string]int64{
+		unreadable: p.unreadable.Load(), tooFarBehind: p.dropped.Load(),
+		placeGivenUp: p.givenUp.Load(),
+	} {
 		if n > 0 && o.Dropped == nil {
 			o.Dropped = map[string]int64{}
 		}

@@ -11,7 +11,10 @@ import (
 // TestStatsWhileEventsPass: a picture taken at any moment shows at most as much
 // stored as came in, and at most as much out as was stored.
 func TestStatsWhileEventsPass(t *testing.T) {
-	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:"), Ack: AckDelivered, Inputs: Ends("forward://127.0.0.1:0", "forward://127.0.0.1:0")})
+	r := run(t, &Config{
+		Dir: t.TempDir(), Outputs: Ends("discard:"), Ack: AckDelivered,
+		Inputs: Ends("forward://127.0.0.1:0", "forward://127.0.0.1:0"),
+	})
 	var senders sync.WaitGroup
 	for i := range 4 {
 		c := r.client(t)
@@ -46,7 +49,8 @@ func TestStatsWhileEventsPass(t *testing.T) {
 	s := r.Stats()
 	wantLaws(t, s)
 	if s.Stored != 2000 || s.Inputs[0].Stored != 1000 || s.Inputs[1].Stored != 1000 || s.Outputs[0].Out != 2000 {
-		t.Errorf("stored %d, of these %d and %d; out %d", s.Stored, s.Inputs[0].Stored, s.Inputs[1].Stored, s.Outputs[0].Out)
+		t.Errorf("stored %d, of these %d and %d; out %d", s.Stored, s.Inputs[0].Stored, s.Inputs[1].Stored,
+			s.Outputs[0].Out)
 	}
 }
 
@@ -77,7 +81,10 @@ func TestStatsAtTheEnd(t *testing.T) {
 
 // TestStatsCheck: a law that does not hold is named.
 func TestStatsCheck(t *testing.T) {
-	s := Stats{Counts: Counts{In: 3, Stored: 3}, Inputs: []InputStats{{Name: "in:"}}, Outputs: []OutputStats{{Name: "out:", Out: 1, Behind: 1, Dropped: map[string]int64{unreadable: 1}}}}
+	s := Stats{
+		Counts: Counts{In: 3, Stored: 3}, Inputs: []InputStats{{Name: "in:"}},
+		Outputs: []OutputStats{{Name: "out:", Out: 1, Behind: 1, Dropped: map[string]int64{unreadable: 1}}},
+	}
 	if err := s.Check(); err != nil {
 		t.Error(err)
 	}

@@ -38,10 +38,11 @@ type store struct {
 	reporter  *reporter
 	books     atomic.Pointer[books]
 	failing   failing
-	holder    func() []any              // the output for which the journal keeps most, and how much, for the log; nil if for none
-	held      atomic.Pointer[heldError] // an output is so far behind that senders wait for it; nil: none is
-	taking    context.Context           // ends when the time to drain is over: inputs may put nothing in any more
-	short     chan struct{}             // gets something when the journal is full; holds one; may be nil
+	// The output for which the journal keeps most, and how much, for the log; nil if for none.
+	holder func() []any
+	held   atomic.Pointer[heldError] // an output is so far behind that senders wait for it; nil: none is
+	taking context.Context           // ends when the time to drain is over: inputs may put nothing in any more
+	short  chan struct{}             // gets something when the journal is full; holds one; may be nil
 
 	// gate is held for reading while a record is appended and counted. Under it for writing the
 	// journal's end and what was stored are of one moment: ends come and go there.
@@ -126,7 +127,9 @@ func (s *store) waiting(last journal.Position) func(context.Context) error {
 
 // take stores chunks of an input, and with the last of them a position, if there is one. Acks wait
 // for last; asked says whether some chunk wants one.
-func (s *store) take(ctx context.Context, a *account, from origin, chunks []*forward.Chunk, mark *bookmark, position []byte) (last journal.Position, asked bool, err error) {
+func (s *store) take(ctx context.Context, a *account, from origin, chunks []*forward.Chunk, mark *bookmark,
+	position []byte,
+) (last journal.Position, asked bool, err error) {
 	g, _ := s.groups.Get().(*group)
 	if g == nil {
 		g = &group{flight: new(flight)}
@@ -166,7 +169,8 @@ func (s *store) storeOnce(ctx context.Context, g *group) error {
 	f.candidates = f.candidates[:0]
 	for _, c := range g.todo {
 		if c.ID != nil {
-			f.candidates = append(f.candidates, candidate{mark: s.repeats.fingerprint(c, g.from.peer), conn: g.from.conn, own: c.Own})
+			f.candidates = append(f.candidates,
+				candidate{mark: s.repeats.fingerprint(c, g.from.peer), conn: g.from.conn, own: c.Own})
 		}
 	}
 	asked := len(f.candidates) > 0

@@ -88,7 +88,10 @@ func TestTooLargeForTheJournal(t *testing.T) {
 	}
 	defer j.Close()
 	window := testRepeats(t)
-	s := &store{recent: newRecent(recentOptions{}), journal: j, repeats: window, ack: AckSynced, reporter: newReporter(logTo(testWriter{t}))}
+	s := &store{
+		recent: newRecent(recentOptions{}), journal: j, repeats: window, ack: AckSynced,
+		reporter: newReporter(logTo(testWriter{t})),
+	}
 	s.books.Store(&books{accounts: []*account{{}}})
 	large := numbered("t", 1, 1)
 	large.Entries = []byte(strings.Repeat("x", 4<<20))
@@ -124,7 +127,10 @@ func TestServeGroupGivesUpWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log syncBuffer
-	s := &store{recent: newRecent(recentOptions{}), journal: j, repeats: testRepeats(t), ack: AckSynced, reporter: newReporter(logTo(&log)), holder: func() []any { return []any{"held_by", "file:x"} }}
+	s := &store{
+		recent: newRecent(recentOptions{}), journal: j, repeats: testRepeats(t), ack: AckSynced,
+		reporter: newReporter(logTo(&log)), holder: func() []any { return []any{"held_by", "file:x"} },
+	}
 	s.books.Store(&books{accounts: []*account{{}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	full := make(chan error)
@@ -161,9 +167,15 @@ func TestNothingOvertakesABusyChunk(t *testing.T) {
 	}
 	defer j.Close()
 	window := testRepeats(t)
-	s := &store{recent: newRecent(recentOptions{}), journal: j, repeats: window, ack: AckSynced, reporter: newReporter(logTo(testWriter{t}))}
+	s := &store{
+		recent: newRecent(recentOptions{}), journal: j, repeats: window, ack: AckSynced,
+		reporter: newReporter(logTo(testWriter{t})),
+	}
 	s.books.Store(&books{accounts: []*account{{}}})
-	chunks := []*forward.Chunk{numbered("zero", 0, 1), numbered("one", 1, 1), numbered("two", 2, 1), numbered("three", 3, 1)}
+	chunks := []*forward.Chunk{
+		numbered("zero", 0, 1), numbered("one", 1, 1), numbered("two", 2, 1),
+		numbered("three", 3, 1),
+	}
 	chunks[3].ID = nil
 	other := &flight{candidates: []candidate{{mark: window.fingerprint(chunks[1], ""), conn: 1}}}
 	window.begin(other, 0)
@@ -212,7 +224,8 @@ func TestRefusedIsAccounted(t *testing.T) {
 	exchange(t, r, forwardMode+messageMode+damaged+good, "\x81\xa3ack\xa1d")
 	s := r.Stats()
 	if s.In != 5 || s.Stored != 1 || s.Refused != 4 || s.RefusedMessages != 3 {
-		t.Errorf("in %d, stored %d, refused %d and %d messages; want 5, 1, 4 and 3", s.In, s.Stored, s.Refused, s.RefusedMessages)
+		t.Errorf("in %d, stored %d, refused %d and %d messages; want 5, 1, 4 and 3", s.In, s.Stored, s.Refused,
+			s.RefusedMessages)
 	}
 	wantLaws(t, s)
 }
@@ -243,7 +256,8 @@ func TestFoundIsWhatWasBehind(t *testing.T) {
 	wantLaws(t, after)
 	for i, found := range []int64{100, 0} {
 		if out := after.Outputs[i]; out.Found != found || out.Out != found+5 || out.Behind != 0 {
-			t.Errorf("output %d: found %d, out %d, behind %d; want %d, %d and none", i, out.Found, out.Out, out.Behind, found, found+5)
+			t.Errorf("output %d: found %d, out %d, behind %d; want %d, %d and none", i, out.Found, out.Out, out.Behind,
+				found, found+5)
 		}
 	}
 }
@@ -353,7 +367,8 @@ func TestCopiesUnderTwoTags(t *testing.T) {
 // also of what came with it.
 func TestNearlyAsLargeAsTheJournal(t *testing.T) {
 	c, err := Open(&Config{
-		Dir: t.TempDir(), Inputs: Ends("forward://127.0.0.1:0"), Outputs: Ends("discard:"), JournalBytes: 4 << 20, Log: logTo(testWriter{t}),
+		Dir: t.TempDir(), Inputs: Ends("forward://127.0.0.1:0"), Outputs: Ends("discard:"), JournalBytes: 4 << 20,
+		Log: logTo(testWriter{t}),
 	})
 	if err != nil {
 		t.Fatal(err)

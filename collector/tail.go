@@ -239,7 +239,8 @@ func (t *Tail) exchange() {
 	defer t.mu.Unlock()
 	t.coming, t.going = t.going, t.coming
 	t.lost += t.skipped
-	t.room = int64(min(t.rate, t.tokens-float64(t.taken)+t.rate*tailTick.Seconds())) // what can be shown at the next tick
+	// What can be shown at the next tick.
+	t.room = int64(min(t.rate, t.tokens-float64(t.taken)+t.rate*tailTick.Seconds()))
 	t.skipped, t.taken = 0, 0
 }
 

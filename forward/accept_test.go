@@ -32,7 +32,10 @@ func (b *broke) Accept() (net.Conn, error) {
 func TestAcceptErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &broke{pipes: newPipes()}
-		for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EPERM, syscall.EPROTO, syscall.EHOSTUNREACH} {
+		for _, e := range []syscall.Errno{
+			syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,
+			syscall.EPERM, syscall.EPROTO, syscall.EHOSTUNREACH,
+		} {
 			l.errs = append(l.errs, os.NewSyscallError("accept4", e))
 		}
 		want := len(l.errs)
@@ -51,7 +54,8 @@ func TestAcceptErrors(t *testing.T) {
 		if n := s.EndpointStats(&s.Endpoint).Troubles[NotAccepted]; len(told) != want || n != uint64(want) {
 			t.Fatalf("%d told, %d counted", len(told), n)
 		}
-		if got := told[0].String(); got != "not accepted from pipe: accept tcp pipe: accept4: "+syscall.EMFILE.Error()+" (kept)" {
+		if got := told[0].String(); got != "not accepted from pipe: accept tcp pipe: accept4: "+syscall.EMFILE.Error()+
+			" (kept)" {
 			t.Error(got)
 		}
 		c := l.dial()

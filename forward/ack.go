@@ -47,10 +47,12 @@ type acks struct {
 	line    []pending
 	bytes   int
 	running bool
-	err     error         // the acker gave up
-	room    chan struct{} // closed when there is room, or nothing in line any more; nil: nobody waits. Only the reader waits.
-	want    int           // how short the line must be for that
-	expires int64         // write deadline of the connection, by the clock
+	err     error // the acker gave up
+	// Closed when there is room, or nothing in line any more; nil: nobody waits. Only the reader
+	// waits.
+	room    chan struct{}
+	want    int   // how short the line must be for that
+	expires int64 // write deadline of the connection, by the clock
 }
 
 // asked is a ctx that is done: with it, wait is a question.

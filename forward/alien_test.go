@@ -51,7 +51,10 @@ func TestOtherProtocols(t *testing.T) {
 			}
 		}
 	}
-	for _, in := range []string{hexPacked, "41" + hexPacked, "16" + hexPacked, "c0 47 45" + hexPacked, "0d 0a" + hexPacked, "a3 616263" + hexPacked} {
+	for _, in := range []string{
+		hexPacked, "41" + hexPacked, "16" + hexPacked, "c0 47 45" + hexPacked,
+		"0d 0a" + hexPacked, "a3 616263" + hexPacked,
+	} {
 		for _, pieces := range [][][]byte{{unhex(in)}, bytewise(unhex(in))} {
 			if o := play(nil, pieces...); o.kinds() != "" || len(o.events) != 2 {
 				t.Errorf("%s: %s, events %q", in, o.kinds(), o.events)
@@ -63,7 +66,10 @@ func TestOtherProtocols(t *testing.T) {
 // TestAnswers: heartbeats of one address are answered a few times a second, those of others too.
 func TestAnswers(t *testing.T) {
 	var a answers
-	one, other := &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 24225}, &net.UDPAddr{IP: net.IPv4(192, 0, 2, 2), Port: 24225}
+	one, other := &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 24225}, &net.UDPAddr{
+		IP:   net.IPv4(192, 0, 2, 2),
+		Port: 24225,
+	}
 	given := 0
 	for range 1000 {
 		if a.may(one, 1) {

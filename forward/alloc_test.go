@@ -48,10 +48,11 @@ func TestAllocations(t *testing.T) {
 		needs.Skip(t, "the race detector makes pools forget")
 	}
 	for name, data := range map[string][]byte{
-		"packed":        packedMessage("app.web", 1000, ""),
-		"packed small":  packedMessage("app.web", 10, ""),
-		"forward":       unhex(hexForward),
-		"message":       unhex("93 a1 74 " + hexTime + " 81 a1 6d a1 62" + "93 a1 75 " + hexTime + " 81 a1 6d a1 62" + "93 a1 74 " + hexTime + " 81 a1 6d a1 62"),
+		"packed":       packedMessage("app.web", 1000, ""),
+		"packed small": packedMessage("app.web", 10, ""),
+		"forward":      unhex(hexForward),
+		"message": unhex("93 a1 74 " + hexTime + " 81 a1 6d a1 62" + "93 a1 75 " + hexTime + " 81 a1 6d a1 62" +
+			"93 a1 74 " + hexTime + " 81 a1 6d a1 62"),
 		"message ack":   unhex("94 a1 74 " + hexTime + " 81 a1 6d a1 62 81" + hexChunk),
 		"message times": unhex("93 a1 74 00 81 a1 6d a1 62" + "93 a1 74 00 81 a1 6d a1 62"),
 		"gzip":          packedMessage("app.web", 1000, "gzip"),

@@ -31,7 +31,8 @@ func (c *taker) aside(e *LargeEvent) error {
 		what += fmt.Sprintf(", its first %d bytes", len(e.Entry))
 	}
 	c.count.large.Add(1)
-	c.trouble(TooLargeEvent, Kept, e.Chunk.Tag, 1, fmt.Errorf("an event of %d bytes, the limit is %d: %s", e.Size, c.s.maxEvent, what))
+	c.trouble(TooLargeEvent, Kept, e.Chunk.Tag, 1,
+		fmt.Errorf("an event of %d bytes, the limit is %d: %s", e.Size, c.s.maxEvent, what))
 	return nil
 }
 

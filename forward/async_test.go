@@ -30,7 +30,8 @@ type started struct {
 // intact fails if the chunk is not what it was.
 func (s *started) intact(t *testing.T) {
 	t.Helper()
-	if s.c.Tag != s.sum.Tag || !bytes.Equal(s.c.ID, s.sum.ID) || !bytes.Equal(s.c.Entries, s.sum.Entries) || !bytes.Equal(s.c.Compressed, s.sum.Compressed) ||
+	if s.c.Tag != s.sum.Tag || !bytes.Equal(s.c.ID, s.sum.ID) || !bytes.Equal(s.c.Entries, s.sum.Entries) ||
+		!bytes.Equal(s.c.Compressed, s.sum.Compressed) ||
 		!bytes.Equal(sentOf(s.c).Entries, sentOf(s.sum).Entries) {
 		t.Errorf("chunk %q changed while it was lent", s.sum.ID)
 	}
@@ -338,7 +339,10 @@ func TestAsyncSockets(t *testing.T) {
 				var want []byte
 				for k := range 60 {
 					id := fmt.Appendf(nil, "%d-%d", i, k)
-					if _, err := c.Write(wireOf(&Chunk{Tag: "t", ID: id, Entries: entries(1 + rng.IntN(1<<rng.IntN(12)))}, "")); err != nil {
+					if _, err := c.Write(wireOf(&Chunk{
+						Tag: "t", ID: id,
+						Entries: entries(1 + rng.IntN(1<<rng.IntN(12))),
+					}, "")); err != nil {
 						t.Error(err)
 						return
 					}
@@ -364,24 +368,25 @@ func (f asyncFunc) StartForward(ctx context.Context, c *Chunk, done func(error))
 // TestAsyncLater: a chunk that is too long to be kept decompressed stays what it was, too.
 func TestAsyncLater(t *testing.T) {
 	h := new(shelf)
-	bubble(t, &Server{Handler: h, Memory: 256 << 20, MaxEvent: 1 << 20}, func(t *testing.T, p *pipes, troubles func() string) {
-		q := p.peer()
-		one := entries(1000)
-		long := Chunk{Tag: "t", ID: []byte("a"), Entries: bytes.Repeat(one, laterMost/len(one)+1)}
-		write(t, q, wireOf(&long, "zstd"))
-		synctest.Wait()
-		write(t, q, wireOf(&Chunk{Tag: "u", ID: []byte("b"), Entries: one}, ""))
-		synctest.Wait()
-		if h.have() != 2 {
-			t.Errorf("%d chunks were started, %s", h.have(), troubles())
-		}
-		for i := range h.have() {
-			s := h.at(i)
-			if i == 0 && (s.c.Entries != nil || len(s.c.Compressed) == 0) {
-				t.Errorf("%d bytes of entries, %d compressed", len(s.c.Entries), len(s.c.Compressed))
+	bubble(t, &Server{Handler: h, Memory: 256 << 20, MaxEvent: 1 << 20},
+		func(t *testing.T, p *pipes, troubles func() string) {
+			q := p.peer()
+			one := entries(1000)
+			long := Chunk{Tag: "t", ID: []byte("a"), Entries: bytes.Repeat(one, laterMost/len(one)+1)}
+			write(t, q, wireOf(&long, "zstd"))
+			synctest.Wait()
+			write(t, q, wireOf(&Chunk{Tag: "u", ID: []byte("b"), Entries: one}, ""))
+			synctest.Wait()
+			if h.have() != 2 {
+				t.Errorf("%d chunks were started, %s", h.have(), troubles())
 			}
-			s.intact(t)
-			s.done(nil)
-		}
-	})
+			for i := range h.have() {
+				s := h.at(i)
+				if i == 0 && (s.c.Entries != nil || len(s.c.Compressed) == 0) {
+					t.Errorf("%d bytes of entries, %d compressed", len(s.c.Entries), len(s.c.Compressed))
+				}
+				s.intact(t)
+				s.done(nil)
+			}
+		})
 }

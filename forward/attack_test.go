@@ -103,12 +103,19 @@ func acked(t *testing.T, address string, message, ack []byte) (took time.Duratio
 func TestHalfSent(t *testing.T) {
 	figures := needs.Rounds(t, "SPILLWAY_ATTACKS", 0, 0) > 0 // the whole of it takes minutes
 	part, rounds := 8, 3                                     // of the memory and the attackers
-	stall := time.Second                                     // so that it is short: whether a good sender is cut too matters to nobody here
+	// So that it is short: whether a good sender is cut too matters to nobody here.
+	stall := time.Second
 	if figures {
 		part, rounds, stall = 1, 10, DefaultStallTimeout
 	}
 	for _, memory := range []int64{DefaultMemory, 16 << 20} {
-		for _, a := range []attack{{500, 150 << 10, false}, {500, 150 << 10, true}, {60, 3 << 20, false}, {2000, 64 << 10, false}, {2000, 60 << 10, true}} {
+		for _, a := range []attack{
+			{500, 150 << 10, false},
+			{500, 150 << 10, true},
+			{60, 3 << 20, false},
+			{2000, 64 << 10, false},
+			{2000, 60 << 10, true},
+		} {
 			if memory < DefaultMemory && !figures {
 				continue
 			}
@@ -148,10 +155,12 @@ func TestHalfSent(t *testing.T) {
 						tries += n
 					}
 					slices.SortFunc(took, cmp.Compare)
-					t.Logf("%s: median %v, worst %v, %d tries of %d", good.name, took[len(took)/2], took[len(took)-1], tries, rounds)
+					t.Logf("%s: median %v, worst %v, %d tries of %d", good.name, took[len(took)/2], took[len(took)-1],
+						tries, rounds)
 				}
 				st := s.Stats()
-				t.Logf("%d connections were cut, %d bytes held; patience %v, looked %v of %v", st.Troubles[SlowSender], st.Memory, s.watch.Patience(), time.Duration(s.watch.Now()), time.Duration(s.clock()))
+				t.Logf("%d connections were cut, %d bytes held; patience %v, looked %v of %v", st.Troubles[SlowSender],
+					st.Memory, s.watch.Patience(), time.Duration(s.watch.Now()), time.Duration(s.clock()))
 			})
 		}
 	}

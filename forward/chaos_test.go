@@ -176,7 +176,10 @@ func chaosMessage(rng *rand.Rand) []byte {
 }
 
 func chaosJSON(rng *rand.Rand) []byte {
-	b, _ := json.Marshal([]any{"j", rng.IntN(2), map[string]any{"k": string(bytes.Repeat([]byte("x"), rng.IntN(1<<rng.IntN(20))))}})
+	b, _ := json.Marshal([]any{
+		"j", rng.IntN(2),
+		map[string]any{"k": string(bytes.Repeat([]byte("x"), rng.IntN(1<<rng.IntN(20))))},
+	})
 	if rng.IntN(2) == 0 {
 		b = fmt.Appendf(b[:len(b)-1], `,{"chunk":"1-%d"}]`, rng.IntN(1e9))
 	}
@@ -190,7 +193,10 @@ func TestChaos(t *testing.T) {
 		for seed := range uint64(4) {
 			t.Run(fmt.Sprint(kind, seed), func(t *testing.T) {
 				h := &chaos{rng: rand.New(rand.NewPCG(seed, 1))}
-				s := &Server{Memory: [...]int64{256 << 10, 1 << 20, 4 << 20, 64 << 20}[seed], MaxChunk: 4 << 20, MaxInFlight: 8, StallTimeout: 200 * time.Millisecond}
+				s := &Server{
+					Memory: [...]int64{256 << 10, 1 << 20, 4 << 20, 64 << 20}[seed], MaxChunk: 4 << 20,
+					MaxInFlight: 8, StallTimeout: 200 * time.Millisecond,
+				}
 				switch kind {
 				case "each":
 					s.Handler = chaosEach{h}

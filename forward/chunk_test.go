@@ -22,7 +22,8 @@ func TestChunkRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Tag != c.Tag || !bytes.Equal(got.ID, c.ID) || (got.ID == nil) != (c.ID == nil) || got.IDBin != c.IDBin || !bytes.Equal(got.Entries, c.Entries) ||
+		if got.Tag != c.Tag || !bytes.Equal(got.ID, c.ID) || (got.ID == nil) != (c.ID == nil) || got.IDBin != c.IDBin ||
+			!bytes.Equal(got.Entries, c.Entries) ||
 			got.Events != c.Events || got.Own != c.Own || got.Signal != c.Signal || got.Sent != nil {
 			t.Errorf("%+v, want %+v", got, c)
 		}
@@ -138,7 +139,10 @@ func TestEntryReader(t *testing.T) {
 			t.Error(r.Err())
 		}
 	}
-	for _, in := range []string{"92", "92 05", "93 05 80 80", "92 a1 78 80", "92 05 05", "92 05 c0", "92 cf ffffffffffffffff 80", "92 cb 7ff8000000000000 80", "92 05 81 a1", "c1", "92 92 05 05 80"} {
+	for _, in := range []string{
+		"92", "92 05", "93 05 80 80", "92 a1 78 80", "92 05 05", "92 05 c0",
+		"92 cf ffffffffffffffff 80", "92 cb 7ff8000000000000 80", "92 05 81 a1", "c1", "92 92 05 05 80",
+	} {
 		r := ReadEntries(unhex(hexEntry1 + in))
 		_, first := r.Next()
 		_, second := r.Next()

@@ -82,7 +82,8 @@ func TestAckBehindFailure(t *testing.T) {
 				if got := f.logged(); got != "1: a, 2: b" {
 					t.Error(got)
 				}
-				if st := c.Stats(); st.Acked != 2 || st.Resent != 1 || st.Failures != 1 { // b was written twice, once in vain
+				// B was written twice, once in vain.
+				if st := c.Stats(); st.Acked != 2 || st.Resent != 1 || st.Failures != 1 {
 					t.Errorf("%+v", st)
 				}
 				if len(told) != 1 || !errors.Is(told[0], syscall.EPIPE) {

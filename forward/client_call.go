@@ -93,7 +93,8 @@ func (k *Call) prepare() error {
 		return nil
 	}
 	how := k.deflater.How
-	if ch := &k.chunk; ch.Compressed != nil && (ch.Compression == how || ch.Entries == nil) { // somebody took that time already
+	// Somebody took that time already.
+	if ch := &k.chunk; ch.Compressed != nil && (ch.Compression == how || ch.Entries == nil) {
 		k.entries, how = ch.Compressed, ch.Compression
 	} else {
 		var err error

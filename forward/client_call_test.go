@@ -119,7 +119,12 @@ func TestClientCancel(t *testing.T) {
 		calls := o.start(t, c, "abcd")
 		synctest.Wait()
 		// a is read, b is being written, c and d wait for room in the window.
-		for i, want := range []struct{ written, taken bool }{{true, false}, {true, false}, {false, true}, {false, false}} {
+		for i, want := range []struct{ written, taken bool }{
+			{true, false},
+			{true, false},
+			{false, true},
+			{false, false},
+		} {
 			if got := calls[i].Written(); got != want.written {
 				t.Errorf("%d: written %v", i, got)
 			}
@@ -347,7 +352,8 @@ func TestClientDialHangs(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := c.CloseContext(ctx)
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "192.0.2.1:24224: left behind: an attempt to connect") {
+		if !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.Contains(err.Error(), "192.0.2.1:24224: left behind: an attempt to connect") {
 			t.Error(err)
 		}
 		if got := o.logged(); got != "a closed" {

@@ -178,7 +178,8 @@ func TestClientPipelines(t *testing.T) {
 		if got := f.logged(); got != "1: a, 1: b, 1: c, 1: d, 1: e, 1: f, 1: g, 1: h" {
 			t.Error(got)
 		}
-		if st := c.Stats(); st.Acked != 8 || st.Sent != 8 || st.Resent != 0 || st.Connects != 1 || st.Queued != 0 || st.InFlight != 0 {
+		if st := c.Stats(); st.Acked != 8 || st.Sent != 8 || st.Resent != 0 || st.Connects != 1 || st.Queued != 0 ||
+			st.InFlight != 0 {
 			t.Errorf("%+v", st)
 		}
 	})
@@ -348,7 +349,8 @@ func TestClientContext(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		err := c.Send(ctx, oneChunk("a"))
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "192.0.2.1:24224") || time.Since(start) != 5*time.Second {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "192.0.2.1:24224") ||
+			time.Since(start) != 5*time.Second {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		// The chunk that was left behind is not acked: the connection is given up, and only the
@@ -463,12 +465,15 @@ func TestClientRefused(t *testing.T) {
 // TestClientNoConnection has a Dial that returns nothing at all.
 func TestClientNoConnection(t *testing.T) {
 	told := make(chan error, 1)
-	c := &Client{Address: "h:1", Dial: func(context.Context) (net.Conn, error) { return nil, nil }, Report: func(err error) {
-		select {
-		case told <- err:
-		default:
-		}
-	}}
+	c := &Client{
+		Address: "h:1", Dial: func(context.Context) (net.Conn, error) { return nil, nil },
+		Report: func(err error) {
+			select {
+			case told <- err:
+			default:
+			}
+		},
+	}
 	defer c.Close()
 	c.Connect(true)
 	if err := <-told; !strings.Contains(err.Error(), "neither a connection nor an error") {
@@ -551,7 +556,10 @@ func TestClientServer(t *testing.T) {
 			})}
 			served := make(chan error)
 			go func() { served <- s.Serve(l) }()
-			c := &Client{Network: network, Address: l.Addr().String(), Compress: "gzip", MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond}
+			c := &Client{
+				Network: network, Address: l.Addr().String(), Compress: "gzip", MinBackoff: time.Millisecond,
+				MaxBackoff: 5 * time.Millisecond,
+			}
 			var wg sync.WaitGroup
 			for g := range 8 {
 				wg.Go(func() {

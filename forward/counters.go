@@ -13,7 +13,8 @@ type counters struct {
 	accepted, bytes, messages, chunks, events, invalid, skipped, ignored, acks atomic.Uint64
 	refused, refusedEvents, large                                              atomic.Uint64
 	troubles                                                                   [troubleKinds]atomic.Uint64
-	_                                                                          [64]byte // what other cores write stands on other cache lines
+	// What other cores write stands on other cache lines.
+	_ [64]byte
 }
 
 // countSets is how many sets an endpoint has.

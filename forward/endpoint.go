@@ -41,8 +41,12 @@ type Endpoint struct {
 	// server has nothing to put there. Chunk.Sent has the records as they came. A chunk that would
 	// become larger than MaxDecompressed is refused.
 	AddressKey string // the peer's address without its port, "unix" for a unix socket
-	HostKey    string // the host name that the client gave in the handshake; without one, that of its address by reverse lookup, or the address. It is proved by neither.
-	SubjectKey string // the subject of the client's certificate, as RFC 2253 writes it; TLS.ClientAuth says whether it was verified
+	// The host name that the client gave in the handshake; without one, that of its address by
+	// reverse lookup, or the address. It is proved by neither.
+	HostKey string
+	// The subject of the client's certificate, as RFC 2253 writes it; TLS.ClientAuth says whether
+	// it was verified.
+	SubjectKey string
 	UserKey    string // the user that the client has authenticated as
 }
 

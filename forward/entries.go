@@ -9,7 +9,9 @@ import (
 
 // takePacked makes a chunk of packed entries, if they are what they should be. err is what was
 // found so far; see takeEntries.
-func (c *taker) takePacked(tag string, packed []byte, ck *wire.Check, own *budget.Buffer, compressed []byte, err error) error {
+func (c *taker) takePacked(tag string, packed []byte, ck *wire.Check, own *budget.Buffer, compressed []byte,
+	err error,
+) error {
 	if err == nil && ck.Pos != int64(len(packed)) {
 		err = &fault{InvalidChunk, errBrokenOff}
 	}
@@ -31,8 +33,9 @@ func (c *taker) takePacked(tag string, packed []byte, ck *wire.Check, own *budge
 func (c *taker) takeEntries(tag string, entries []byte, ck *wire.Check, own *budget.Buffer, compressed []byte) error {
 	defer ck.Drop()
 	g := c.g
-	anew := !ck.Clean() || c.src != nil                                      // entries are to be written anew
-	size := int64(len(entries)) + 9*ck.Zeros + ck.Events*int64(c.src.Most()) // an EventTime takes 10 bytes, a time of 0 at least 1
+	anew := !ck.Clean() || c.src != nil // entries are to be written anew
+	// An EventTime takes 10 bytes, a time of 0 at least 1.
+	size := int64(len(entries)) + 9*ck.Zeros + ck.Events*int64(c.src.Most())
 	if most := max(c.s.maxDecompressed, keptBuffer, int64(len(entries))); anew && size > most {
 		if own != nil {
 			c.hold.Drop(own)

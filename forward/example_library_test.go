@@ -61,7 +61,8 @@ func ExampleServer() {
 	}
 	go s.Serve(l)
 
-	if err := send(&forward.Client{Address: l.Addr().String()}, "shop.orders", order{1, 9.5}, order{2, 12}); err != nil {
+	if err := send(&forward.Client{Address: l.Addr().String()}, "shop.orders", order{1, 9.5},
+		order{2, 12}); err != nil {
 		fmt.Println(err)
 	}
 	_ = s.Shutdown(context.Background())

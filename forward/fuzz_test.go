@@ -18,9 +18,12 @@ import (
 // gives the same events, acks and troubles.
 func FuzzServerDecode(f *testing.F) {
 	for _, s := range []string{
-		hexForward, hexPacked, hexForward + hexPacked, "c0 05", "94 a1 74 05 81 a1 6d a1 62 81" + hexChunk, "93 a1 74 92 " + hexTime + "80 81 a1 6d a1 62",
-		"92 a1 74 dd ffffffff", "dc ffff dc ffff dc ffff", compressed("gzip", gzipOf(unhex(hexEntry1))), compressed("zstd", zstdOf(unhex(hexEntry1))),
-		"92 a1 74 93 92 05 80 c0 " + hexEntry1, "93 a1 74 05 c0", "93 05 05 80", "93 d9 ff", "91 c1", "93 a1 74 c4 02 92 c1 81" + hexChunk,
+		hexForward, hexPacked, hexForward + hexPacked, "c0 05", "94 a1 74 05 81 a1 6d a1 62 81" + hexChunk,
+		"93 a1 74 92 " + hexTime + "80 81 a1 6d a1 62",
+		"92 a1 74 dd ffffffff", "dc ffff dc ffff dc ffff", compressed("gzip", gzipOf(unhex(hexEntry1))),
+		compressed("zstd", zstdOf(unhex(hexEntry1))),
+		"92 a1 74 93 92 05 80 c0 " + hexEntry1, "93 a1 74 05 c0", "93 05 05 80", "93 d9 ff", "91 c1",
+		"93 a1 74 c4 02 92 c1 81" + hexChunk,
 	} {
 		f.Add(unhex(s), []byte{0})
 		f.Add(unhex(s), []byte{2, 30, 0})
@@ -52,7 +55,8 @@ func FuzzServerDecode(f *testing.F) {
 		}, vectors.Cut(b, how)...)
 		for name, o := range map[string]*outcome{"source": told, "later": later} {
 			if len(o.events) != len(whole.events) || !bytes.Equal(o.acks, whole.acks) || o.kinds() != whole.kinds() {
-				t.Errorf("%s: %d events, acks %x, %s; want %d, %x, %s", name, len(o.events), o.acks, o.kinds(), len(whole.events), whole.acks, whole.kinds())
+				t.Errorf("%s: %d events, acks %x, %s; want %d, %x, %s", name, len(o.events), o.acks, o.kinds(),
+					len(whole.events), whole.acks, whole.kinds())
 			}
 			if o.stats.Memory != 0 {
 				t.Errorf("%s: memory left: %d", name, o.stats.Memory)
@@ -72,7 +76,10 @@ func FuzzServerDecode(f *testing.F) {
 // FuzzEntries: what the check lets through, rewritten if need be, reads back as so many entries
 // that are good as they are.
 func FuzzEntries(f *testing.F) {
-	for _, s := range []string{hexEntry1 + hexEntry2, "92 00 80", "92 92 00 80 80", "92 05 c0 c0", "92 05 05 91 92 05 80", "92 ca 00000000 80", "92 d7 01 0000000000000000 80"} {
+	for _, s := range []string{
+		hexEntry1 + hexEntry2, "92 00 80", "92 92 00 80 80", "92 05 c0 c0",
+		"92 05 05 91 92 05 80", "92 ca 00000000 80", "92 d7 01 0000000000000000 80",
+	} {
 		f.Add(unhex(s))
 	}
 	now := time.Unix(946684800, 5)
@@ -97,7 +104,8 @@ func FuzzEntries(f *testing.F) {
 		}
 		var again wire.Check
 		scan = msgpack.Scanner{}
-		if err := again.Run(out, wire.NoMost, &scan, int64(len(out))); err != nil || !again.Clean() || again.Events != ck.Events {
+		if err := again.Run(out, wire.NoMost, &scan, int64(len(out))); err != nil || !again.Clean() ||
+			again.Events != ck.Events {
 			t.Fatalf("rewritten: %+v %v, was %+v", again, err, ck)
 		}
 		n := int64(0)
@@ -119,7 +127,8 @@ func FuzzEntries(f *testing.F) {
 		for e, ok := r.Next(); ok; e, ok = r.Next() {
 			n--
 			v, ok := Record(e.Record).Get("m")
-			if text, is := v.Text(); !ok || !is || string(text) != "our" || bytes.Count(e.Record, unhex("a1 6d a3 6f7572")) < 1 {
+			if text, is := v.Text(); !ok || !is || string(text) != "our" ||
+				bytes.Count(e.Record, unhex("a1 6d a3 6f7572")) < 1 {
 				t.Fatalf("%x: key m is %x", e.Record, v)
 			}
 			if _, ok := Record(e.Record).Get("lost"); ok {
@@ -146,8 +155,10 @@ func FuzzParseChunk(f *testing.F) {
 			return
 		}
 		again, err := ParseChunk(c.AppendTail(append(c.AppendHead(nil), c.Body()...)))
-		if err != nil || again.Tag != c.Tag || !bytes.Equal(again.ID, c.ID) || !bytes.Equal(again.Entries, c.Entries) || again.Own != c.Own ||
-			!bytes.Equal(again.Compressed, c.Compressed) || again.Compression != c.Compression || (again.ID == nil) != (c.ID == nil) || again.IDBin != c.IDBin || again.Events != c.Events {
+		if err != nil || again.Tag != c.Tag || !bytes.Equal(again.ID, c.ID) || !bytes.Equal(again.Entries, c.Entries) ||
+			again.Own != c.Own ||
+			!bytes.Equal(again.Compressed, c.Compressed) || again.Compression != c.Compression ||
+			(again.ID == nil) != (c.ID == nil) || again.IDBin != c.IDBin || again.Events != c.Events {
 			t.Errorf("%+v, then %+v: %v", c, again, err)
 		}
 	})

@@ -85,7 +85,8 @@ func (g *group) reset() {
 	}
 	g.timeless = false
 	g.used, g.gathered, g.extraLen, g.ackCount = 0, 0, 0, 0
-	g.refs, g.shapes, g.gathers, g.extra, g.acks, g.starts = g.refs[:0], g.shapes[:0], g.gathers[:0], g.extra[:0], g.acks[:0], g.starts[:0]
+	g.refs, g.shapes, g.gathers, g.extra, g.acks, g.starts =
+		g.refs[:0], g.shapes[:0], g.gathers[:0], g.extra[:0], g.acks[:0], g.starts[:0]
 }
 
 // chunk returns the next chunk, blank.

@@ -43,7 +43,10 @@ func (c *caller) SetDeadline(time.Time) error { return nil }
 // playSecure is play for a server with a handshake.
 func playSecure(login bool, sec *Security, pieces ...[]byte) (o *outcome, sender *Sender) {
 	o = new(outcome)
-	s := &Server{Handler: grouped{o}, Trouble: func(t Trouble) { o.troubles = append(o.troubles, t) }, MaxChunk: 1 << 16, MaxDecompressed: 1 << 18, Memory: 1 << 18}
+	s := &Server{
+		Handler: grouped{o}, Trouble: func(t Trouble) { o.troubles = append(o.troubles, t) },
+		MaxChunk: 1 << 16, MaxDecompressed: 1 << 18, Memory: 1 << 18,
+	}
 	s.Endpoint.Security = sec
 	s.now = func() time.Time { return time.Unix(946684800, 0) }
 	peer := &caller{login: login}
@@ -61,7 +64,10 @@ func playSecure(login bool, sec *Security, pieces ...[]byte) (o *outcome, sender
 // FuzzHandshakeServer: whatever comes before a login, nothing is accepted; whatever comes behind
 // one is as it would be without; and it is the same however it is cut.
 func FuzzHandshakeServer(f *testing.F) {
-	for _, s := range []string{"", hexEvents, hexForward + hexPacked, "c0", "c1", "96 a4 50494e47 a0 a0 a0 a0 a0", "96 a4 50494e47 db ffffffff", "dd ffffffff", "7b 7d", "95 a4 50494e47 a0"} {
+	for _, s := range []string{
+		"", hexEvents, hexForward + hexPacked, "c0", "c1", "96 a4 50494e47 a0 a0 a0 a0 a0",
+		"96 a4 50494e47 db ffffffff", "dd ffffffff", "7b 7d", "95 a4 50494e47 a0",
+	} {
 		for _, login := range []bool{false, true} {
 			f.Add(unhex(s), []byte{0}, login, false)
 			f.Add(unhex(s), []byte{7, 1}, login, true)
@@ -83,7 +89,9 @@ func FuzzHandshakeServer(f *testing.F) {
 			if o.acks = o.acks[hello:]; o.stats.Memory != 0 {
 				t.Errorf("memory left: %d", o.stats.Memory)
 			}
-			o.troubles = slices.DeleteFunc(o.troubles, func(tr Trouble) bool { return once && login && tr.Kind == Denied }) // of what came too much: seen if it came early
+			// Of what came too much: seen if it came early.
+			o.troubles = slices.DeleteFunc(o.troubles,
+				func(tr Trouble) bool { return once && login && tr.Kind == Denied })
 			for _, tr := range o.troubles {
 				if s := tr.String(); strings.ContainsAny(s, "\n\r") || strings.Contains(s, "secret") || len(s) > 1000 {
 					t.Errorf("%q", s)
@@ -93,7 +101,8 @@ func FuzzHandshakeServer(f *testing.F) {
 		same(t, pieces, whole)
 		other, _ := wire.Alien(b) // of a plain connection; behind a login nothing but Forward is expected
 		switch {
-		case !login && (len(whole.events) > 0 || whole.stats.Messages > 0 || len(whole.acks) > 0 && !bytes.HasPrefix(whole.acks, []byte("\x95\xa4PONG\xc2")) || from.Host != ""):
+		case !login && (len(whole.events) > 0 || whole.stats.Messages > 0 || len(whole.acks) > 0 &&
+			!bytes.HasPrefix(whole.acks, []byte("\x95\xa4PONG\xc2")) || from.Host != ""):
 			t.Errorf("accepted: %q, %q", whole.events, whole.acks)
 		case login && from.Host != "h":
 			t.Errorf("not accepted: %+v", from)
@@ -110,7 +119,8 @@ func FuzzHandshakeServer(f *testing.F) {
 // with it is the same however it is cut, fits into a line, and has no secret.
 func FuzzHandshakeClient(f *testing.F) {
 	for _, s := range []string{
-		"", hexHelo, hexHelo + "c0", hexHelo + "95 a4 504f4e47 c3 a0 a1 73 a0", hexHelo + "95 a4 504f4e47 c2 a3 0a0a0a a0 a0", hexHelo + "92 a4 504f4e47 c2",
+		"", hexHelo, hexHelo + "c0", hexHelo + "95 a4 504f4e47 c3 a0 a1 73 a0",
+		hexHelo + "95 a4 504f4e47 c2 a3 0a0a0a a0 a0", hexHelo + "92 a4 504f4e47 c2",
 		"92 a4 48454c4f df ffffffff", "15 0303", "92 a4 48454c4f 81 a5 6e6f6e6365 a0", hexHelo + hexAck,
 	} {
 		f.Add(unhex(s), []byte{0})
@@ -129,7 +139,8 @@ func FuzzHandshakeClient(f *testing.F) {
 				t.Error("logged in")
 			}
 			err = cleanError{err}
-			if s := err.Error(); len(s) > 1000 || strings.ContainsAny(s, "\n\r") || strings.Contains(s, l.SharedKey) || strings.Contains(s, l.Password) {
+			if s := err.Error(); len(s) > 1000 || strings.ContainsAny(s, "\n\r") || strings.Contains(s, l.SharedKey) ||
+				strings.Contains(s, l.Password) {
 				t.Errorf("%q", s)
 			}
 			return fmt.Sprint(err, errors.Is(err, ErrDenied), sc.out.Len())

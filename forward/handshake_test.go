@@ -28,9 +28,10 @@ import (
 // not by the code that is tested.
 
 const (
-	hexNonce  = "000102030405060708090a0b0c0d0e0f"
-	hexAuth   = "101112131415161718191a1b1c1d1e1f"
-	hexHelo   = "92 a4 48454c4f 83 a5 6e6f6e6365 c4 10 " + hexNonce + " a4 61757468 c4 10 " + hexAuth + " a9 6b656570616c697665 c3"
+	hexNonce = "000102030405060708090a0b0c0d0e0f"
+	hexAuth  = "101112131415161718191a1b1c1d1e1f"
+	hexHelo  = "92 a4 48454c4f 83 a5 6e6f6e6365 c4 10 " + hexNonce + " a4 61757468 c4 10 " + hexAuth +
+		" a9 6b656570616c697665 c3"
 	vectPing  = "c6a0ef3d907f13d0b1205b157ab0f84ba459f7e27b5c6a97e65320db57211a1e3ca86484e305eb301adddbe6bbfa7331fdc9280e70d7c9e0956848f9e14e4fa2"
 	vectUser  = "7577e2a37adadb46203f0a11b49e2d6a05d7daed04a8f0e6723484cfb1c28f61236bfc9836a0cac7fac743cc518dc7021df1c885d81ed213894e43326e34fbfb"
 	vectPong  = "bbf9e85a5be1bf77fc7c4b879e901d387137d2f2c94a0755740ee4741d3f0402f8559e7face2c886a695971ba357b2676cf0af4897f1efeae521360479e35aab"
@@ -131,20 +132,41 @@ func TestRule31Helo(t *testing.T) {
 		want wire.Helo
 		fail string
 	}{
-		"vector":        {hexHelo, vector, ""},
-		"str":           {"92 a4 48454c4f 82 a4 61757468 a0 a5 6e6f6e6365 b0" + hexNonce, wire.Helo{Nonce: nonce, Keepalive: true}, ""},
-		"Fluent Bit's":  {"92 a4 48454c4f 82 a5 6e6f6e6365 c4 10" + hexNonce + "a4 61757468 c4 00", wire.Helo{Nonce: nonce, Keepalive: true}, ""},
-		"keys as bin":   {"92 c4 04 48454c4f 81 c4 05 6e6f6e6365 c4 10" + hexNonce, wire.Helo{Nonce: nonce, Keepalive: true}, ""},
-		"unknown keys":  {"92 a4 48454c4f 84 05 90 a1 78 81 a1 79 c0 a9 6b656570616c697665 c2 a5 6e6f6e6365 c4 10" + hexNonce, wire.Helo{Nonce: nonce}, ""},
-		"odd keepalive": {"92 a4 48454c4f 82 a9 6b656570616c697665 c0 a5 6e6f6e6365 c4 10" + hexNonce, wire.Helo{Nonce: nonce, Keepalive: true}, ""},
-		"longer":        {"dd 00000003 a4 48454c4f df 00000001 a5 6e6f6e6365 c6 00000010" + hexNonce + "c0", wire.Helo{Nonce: nonce, Keepalive: true}, ""},
-		"no nonce":      {"92 a4 48454c4f 81 a4 61757468 a0", wire.Helo{}, "without a nonce"},
-		"nonce int":     {"92 a4 48454c4f 81 a5 6e6f6e6365 05", wire.Helo{}, "nonce is wrong"},
-		"auth int":      {"92 a4 48454c4f 82 a5 6e6f6e6365 a1 61 a4 61757468 05", wire.Helo{}, "auth is wrong"},
-		"no map":        {"92 a4 48454c4f 90", wire.Helo{}, "without its map"},
-		"alone":         {"91 a4 48454c4f", wire.Helo{}, "without its map"},
-		"other":         {"92 a4 50494e47 80", wire.Helo{}, "no HELO"},
-		"empty":         {"90", wire.Helo{}, "no HELO"},
+		"vector": {hexHelo, vector, ""},
+		"str": {
+			"92 a4 48454c4f 82 a4 61757468 a0 a5 6e6f6e6365 b0" + hexNonce,
+			wire.Helo{Nonce: nonce, Keepalive: true},
+			"",
+		},
+		"Fluent Bit's": {
+			"92 a4 48454c4f 82 a5 6e6f6e6365 c4 10" + hexNonce + "a4 61757468 c4 00",
+			wire.Helo{Nonce: nonce, Keepalive: true},
+			"",
+		},
+		"keys as bin": {
+			"92 c4 04 48454c4f 81 c4 05 6e6f6e6365 c4 10" + hexNonce,
+			wire.Helo{Nonce: nonce, Keepalive: true},
+			"",
+		},
+		"unknown keys": {"92 a4 48454c4f 84 05 90 a1 78 81 a1 79 c0 a9 6b656570616c697665 c2 a5 6e6f6e6365 c4 10" +
+			hexNonce, wire.Helo{Nonce: nonce}, ""},
+		"odd keepalive": {
+			"92 a4 48454c4f 82 a9 6b656570616c697665 c0 a5 6e6f6e6365 c4 10" + hexNonce,
+			wire.Helo{Nonce: nonce, Keepalive: true},
+			"",
+		},
+		"longer": {
+			"dd 00000003 a4 48454c4f df 00000001 a5 6e6f6e6365 c6 00000010" + hexNonce + "c0",
+			wire.Helo{Nonce: nonce, Keepalive: true},
+			"",
+		},
+		"no nonce":  {"92 a4 48454c4f 81 a4 61757468 a0", wire.Helo{}, "without a nonce"},
+		"nonce int": {"92 a4 48454c4f 81 a5 6e6f6e6365 05", wire.Helo{}, "nonce is wrong"},
+		"auth int":  {"92 a4 48454c4f 82 a5 6e6f6e6365 a1 61 a4 61757468 05", wire.Helo{}, "auth is wrong"},
+		"no map":    {"92 a4 48454c4f 90", wire.Helo{}, "without its map"},
+		"alone":     {"91 a4 48454c4f", wire.Helo{}, "without its map"},
+		"other":     {"92 a4 50494e47 80", wire.Helo{}, "no HELO"},
+		"empty":     {"90", wire.Helo{}, "no HELO"},
 	} {
 		var h wire.Helo
 		err := h.Parse(unhex(tc.in))
@@ -154,7 +176,8 @@ func TestRule31Helo(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || !bytes.Equal(h.Nonce, tc.want.Nonce) || !bytes.Equal(h.Auth, tc.want.Auth) || h.Keepalive != tc.want.Keepalive {
+		if err != nil || !bytes.Equal(h.Nonce, tc.want.Nonce) || !bytes.Equal(h.Auth, tc.want.Auth) ||
+			h.Keepalive != tc.want.Keepalive {
 			t.Errorf("%s: %+v %v", name, h, err)
 		}
 	}
@@ -176,7 +199,8 @@ func TestRule31Helo(t *testing.T) {
 
 func TestRule32Ping(t *testing.T) {
 	want := wire.Ping{
-		Host: []byte("client.example"), Salt: []byte("salt"), Digest: []byte(vectPing), User: []byte("sender"), Password: []byte(vectUser),
+		Host: []byte("client.example"), Salt: []byte("salt"), Digest: []byte(vectPing), User: []byte("sender"),
+		Password: []byte(vectUser),
 	}
 	b := letterOf("PING", "client.example", "salt", vectPing, "sender", vectUser)
 	if got := want.Append(nil); !bytes.Equal(got, b) {
@@ -188,22 +212,27 @@ func TestRule32Ping(t *testing.T) {
 		in   []byte
 		want string // of the reason, or of the mistake
 	}{
-		"vector":       {b, ""},
-		"bin":          {letterOf("PING", []byte("client.example"), []byte("salt"), []byte(vectPing), []byte("sender"), []byte(vectUser)), ""},
-		"wrong digest": {letterOf("PING", "client.example", "salt", strings.Replace(vectPing, "c", "d", 1), "sender", vectUser), reasonKey},
-		"cut digest":   {letterOf("PING", "client.example", "salt", vectPing[:127], "sender", vectUser), reasonKey},
-		"no digest":    {letterOf("PING", "client.example", "salt", "", "sender", vectUser), reasonKey},
-		"other host":   {letterOf("PING", "other.example", "salt", vectPing, "sender", vectUser), reasonKey},
-		"password":     {letterOf("PING", "client.example", "salt", vectPing, "sender", vectPing), reasonUser},
-		"no password":  {letterOf("PING", "client.example", "salt", vectPing, "sender", nil), reasonUser},
-		"user":         {letterOf("PING", "client.example", "salt", vectPing, "Sender", vectUser), reasonUser},
-		"no user":      {letterOf("PING", "client.example", "salt", vectPing, "", ""), reasonUser},
-		"both":         {letterOf("PING", "client.example", "salt", "x", "y", "z"), reasonKey},
-		"five":         {letterOf("PING", "client.example", "salt", vectPing, "sender"), "a PING of 5 elements"},
-		"seven":        {letterOf("PING", "client.example", "salt", vectPing, "sender", vectUser, ""), "a PING of 7 elements"},
-		"int":          {letterOf("PING", 5, "salt", vectPing, "sender", vectUser), "element 1"},
-		"nil digest":   {letterOf("PING", "client.example", "salt", nil, "sender", vectUser), "element 3"},
-		"PONG":         {letterOf("PONG", "client.example", "salt", vectPing, "sender", vectUser), "no PING"},
+		"vector": {b, ""},
+		"bin": {letterOf("PING", []byte("client.example"), []byte("salt"), []byte(vectPing), []byte("sender"),
+			[]byte(vectUser)), ""},
+		"wrong digest": {letterOf("PING", "client.example", "salt", strings.Replace(vectPing, "c", "d", 1), "sender",
+			vectUser), reasonKey},
+		"cut digest":  {letterOf("PING", "client.example", "salt", vectPing[:127], "sender", vectUser), reasonKey},
+		"no digest":   {letterOf("PING", "client.example", "salt", "", "sender", vectUser), reasonKey},
+		"other host":  {letterOf("PING", "other.example", "salt", vectPing, "sender", vectUser), reasonKey},
+		"password":    {letterOf("PING", "client.example", "salt", vectPing, "sender", vectPing), reasonUser},
+		"no password": {letterOf("PING", "client.example", "salt", vectPing, "sender", nil), reasonUser},
+		"user":        {letterOf("PING", "client.example", "salt", vectPing, "Sender", vectUser), reasonUser},
+		"no user":     {letterOf("PING", "client.example", "salt", vectPing, "", ""), reasonUser},
+		"both":        {letterOf("PING", "client.example", "salt", "x", "y", "z"), reasonKey},
+		"five":        {letterOf("PING", "client.example", "salt", vectPing, "sender"), "a PING of 5 elements"},
+		"seven": {
+			letterOf("PING", "client.example", "salt", vectPing, "sender", vectUser, ""),
+			"a PING of 7 elements",
+		},
+		"int":        {letterOf("PING", 5, "salt", vectPing, "sender", vectUser), "element 1"},
+		"nil digest": {letterOf("PING", "client.example", "salt", nil, "sender", vectUser), "element 3"},
+		"PONG":       {letterOf("PONG", "client.example", "salt", vectPing, "sender", vectUser), "no PING"},
 	} {
 		var p wire.Ping
 		if err := p.Parse(tc.in); err != nil {
@@ -233,7 +262,8 @@ func TestRule33Pong(t *testing.T) {
 		write(t, q, who{host: "a", key: "secret", nonce: nonce, auth: auth}.ping())
 		synctest.Wait()
 		got, writes := q.received()
-		if want := letterOf("PONG", true, "", "server.example", sha("0123456789abcdef", "server.example", nonce, "secret")); !bytes.Equal(got, want) || writes != 1 {
+		if want := letterOf("PONG", true, "", "server.example",
+			sha("0123456789abcdef", "server.example", nonce, "secret")); !bytes.Equal(got, want) || writes != 1 {
 			t.Errorf("%q in %d writes, want %q", got, writes, want)
 		}
 		if _ = q.Close(); troubles() != "" {
@@ -272,34 +302,76 @@ func TestRule34ClientVerifies(t *testing.T) {
 		pong func(salt string) []byte
 		want string
 	}{
-		"good":           {func(s string) []byte { return letterOf("PONG", true, "", "server", proof(s)) }, ""},
-		"good, bin":      {func(s string) []byte { return letterOf("PONG", true, nil, []byte("server"), []byte(proof(s))) }, ""},
-		"own digest":     {func(s string) []byte { return letterOf("PONG", true, "", "server", sha(s, "server", nonce, "other")) }, "does not know the shared key"},
-		"no digest":      {func(string) []byte { return letterOf("PONG", true, "", "server", "") }, "does not know the shared key"},
-		"nil digest":     {func(string) []byte { return letterOf("PONG", true, "", "server", nil) }, "does not know the shared key"},
+		"good": {func(s string) []byte { return letterOf("PONG", true, "", "server", proof(s)) }, ""},
+		"good, bin": {func(s string) []byte {
+			return letterOf("PONG", true, nil, []byte("server"),
+				[]byte(proof(s)))
+		}, ""},
+		"own digest": {func(s string) []byte {
+			return letterOf("PONG", true, "", "server",
+				sha(s, "server", nonce, "other"))
+		}, "does not know the shared key"},
+		"no digest": {
+			func(string) []byte { return letterOf("PONG", true, "", "server", "") },
+			"does not know the shared key",
+		},
+		"nil digest": {
+			func(string) []byte { return letterOf("PONG", true, "", "server", nil) },
+			"does not know the shared key",
+		},
 		"int digest":     {func(string) []byte { return letterOf("PONG", true, "", "server", 5) }, "element 4"},
 		"missing digest": {func(string) []byte { return letterOf("PONG", true, "", "server") }, "a PONG of 4 elements"},
-		"cut digest":     {func(s string) []byte { return letterOf("PONG", true, "", "server", proof(s)[:64]) }, "does not know the shared key"},
-		"other host":     {func(s string) []byte { return letterOf("PONG", true, "", "Server", proof(s)) }, "does not know the shared key"},
-		"neither":        {func(s string) []byte { return letterOf("PONG", nil, "", "server", proof(s)) }, "neither yes nor no"},
-		"a word":         {func(s string) []byte { return letterOf("PONG", "true", "", "server", proof(s)) }, "neither yes nor no"},
-		"key":            {func(string) []byte { return letterOf("PONG", false, "shared_key mismatch", "", "") }, `wrong shared key: "shared_key mismatch"`},
-		"user":           {func(string) []byte { return letterOf("PONG", false, "username/password mismatch", "", "") }, "wrong user name or password: "},
+		"cut digest": {
+			func(s string) []byte { return letterOf("PONG", true, "", "server", proof(s)[:64]) },
+			"does not know the shared key",
+		},
+		"other host": {
+			func(s string) []byte { return letterOf("PONG", true, "", "Server", proof(s)) },
+			"does not know the shared key",
+		},
+		"neither": {
+			func(s string) []byte { return letterOf("PONG", nil, "", "server", proof(s)) },
+			"neither yes nor no",
+		},
+		"a word": {
+			func(s string) []byte { return letterOf("PONG", "true", "", "server", proof(s)) },
+			"neither yes nor no",
+		},
+		"key": {
+			func(string) []byte { return letterOf("PONG", false, "shared_key mismatch", "", "") },
+			`wrong shared key: "shared_key mismatch"`,
+		},
+		"user": {
+			func(string) []byte { return letterOf("PONG", false, "username/password mismatch", "", "") },
+			"wrong user name or password: ",
+		},
 		"anonymous": {func(string) []byte {
 			return letterOf("PONG", false, "anonymous source host '192.0.2.1' denied", "", "")
 		}, "not a client that the server knows: "},
-		"short no":        {func(string) []byte { return letterOf("PONG", false) }, "login denied: "},
-		"odd no":          {func(string) []byte { return letterOf("PONG", false, 5, 6, 7) }, "login denied: "},
-		"lines":           {func(string) []byte { return letterOf("PONG", false, "a\nb\x1b[2J") }, `"a\nb\x1b[2J"`},
-		"over-long":       {func(string) []byte { return letterOf("PONG", false, strings.Repeat("x", 60000)) }, strings.Repeat("x", 200) + `"…`},
-		"longer than any": {func(string) []byte { return letterOf("PONG", false, strings.Repeat("x", 70000)) }, "no PONG"},
-		"an ack":          {func(string) []byte { return unhex("81 a3 61636b a1 61") }, "no PONG"},
-		"HELO":            {func(string) []byte { return unhex(hexHelo) }, "no PONG"},
-		"two":             {func(s string) []byte { return append(letterOf("PONG", true, "", "server", proof(s)), 0xc0) }, "went on behind its PONG"},
+		"short no": {func(string) []byte { return letterOf("PONG", false) }, "login denied: "},
+		"odd no":   {func(string) []byte { return letterOf("PONG", false, 5, 6, 7) }, "login denied: "},
+		"lines":    {func(string) []byte { return letterOf("PONG", false, "a\nb\x1b[2J") }, `"a\nb\x1b[2J"`},
+		"over-long": {
+			func(string) []byte { return letterOf("PONG", false, strings.Repeat("x", 60000)) },
+			strings.Repeat("x", 200) + `"…`,
+		},
+		"longer than any": {
+			func(string) []byte { return letterOf("PONG", false, strings.Repeat("x", 70000)) },
+			"no PONG",
+		},
+		"an ack": {func(string) []byte { return unhex("81 a3 61636b a1 61") }, "no PONG"},
+		"HELO":   {func(string) []byte { return unhex(hexHelo) }, "no PONG"},
+		"two": {func(s string) []byte {
+			return append(letterOf("PONG", true, "", "server", proof(s)),
+				0xc0)
+		}, "went on behind its PONG"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var reports []error
-			c := &Client{Login: &Login{SharedKey: "secret", Hostname: "client.example", Username: "sender", Password: "hunter2"}, Report: func(err error) { reports = append(reports, err) }}
+			c := &Client{Login: &Login{
+				SharedKey: "secret", Hostname: "client.example", Username: "sender",
+				Password: "hunter2",
+			}, Report: func(err error) { reports = append(reports, err) }}
 			withClient(t, c, fakeServer(unhex(hexHelo), tc.pong), func(t *testing.T, f *fake) {
 				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 				defer cancel()
@@ -311,7 +383,8 @@ func TestRule34ClientVerifies(t *testing.T) {
 					}
 					return
 				}
-				if err == nil || !strings.Contains(err.Error(), tc.want) || len(err.Error()) > 700 || strings.ContainsAny(err.Error(), "\n\x1b") {
+				if err == nil || !strings.Contains(err.Error(), tc.want) || len(err.Error()) > 700 ||
+					strings.ContainsAny(err.Error(), "\n\x1b") {
 					t.Errorf("%q, want %q", err, tc.want)
 				}
 				if len(reports) == 0 || !strings.Contains(reports[0].Error(), "192.0.2.1:24224: the login: ") {
@@ -325,7 +398,8 @@ func TestRule34ClientVerifies(t *testing.T) {
 				if f.logged() != "" {
 					t.Errorf("sent all the same: %s", f.logged())
 				}
-				if strings.Contains(tc.want, "mismatch") != errors.Is(err, ErrDenied) && strings.Contains(tc.want, "mismatch") {
+				if strings.Contains(tc.want, "mismatch") != errors.Is(err, ErrDenied) &&
+					strings.Contains(tc.want, "mismatch") {
 					t.Errorf("%v", err)
 				}
 			})
@@ -349,7 +423,8 @@ func TestRule34Echo(t *testing.T) {
 	}, func(t *testing.T, f *fake) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if err := c.Send(ctx, oneChunk("a")); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "the server has the name of this client") || f.logged() != "" {
+		if err := c.Send(ctx, oneChunk("a")); !errors.Is(err, ErrDenied) ||
+			!strings.Contains(err.Error(), "the server has the name of this client") || f.logged() != "" {
 			t.Errorf("%v, sent %q", err, f.logged())
 		}
 	})
@@ -359,7 +434,10 @@ func TestRule34Echo(t *testing.T) {
 func TestRule34SameName(t *testing.T) {
 	s := &Server{Handler: new(outcome), Endpoint: Endpoint{Security: &Security{SharedKey: "secret"}}}
 	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
-		c := &Client{Dial: func(context.Context) (net.Conn, error) { return p.dial(), nil }, Login: &Login{SharedKey: "secret"}}
+		c := &Client{
+			Dial:  func(context.Context) (net.Conn, error) { return p.dial(), nil },
+			Login: &Login{SharedKey: "secret"},
+		}
 		if err := c.Send(t.Context(), oneChunk("a")); err != nil || troubles() != "" {
 			t.Error(err, troubles())
 		}
@@ -370,14 +448,18 @@ func TestRule34SameName(t *testing.T) {
 	sec := &Security{SharedKey: "secret", Hostname: "client.example"}
 	h := wire.Helo{Nonce: unhex(hexNonce)}
 	p := wire.Ping{Host: []byte("client.example"), Salt: []byte("salt"), Digest: []byte(vectPing)}
-	if a := sec.answer(&h, &p, netip.Addr{}); !a.OK || string(a.Host) != "client.example-server" || string(a.Digest) == vectPing || sec.Hostname != "client.example" {
+	if a := sec.answer(&h, &p, netip.Addr{}); !a.OK || string(a.Host) != "client.example-server" ||
+		string(a.Digest) == vectPing || sec.Hostname != "client.example" {
 		t.Errorf("%+v", a)
 	}
 }
 
 func TestRule35Salt(t *testing.T) {
 	var salts []string
-	c := &Client{Login: &Login{SharedKey: "secret", Hostname: "client.example", Username: "sender", Password: "pw"}, NoKeepalive: true}
+	c := &Client{
+		Login:       &Login{SharedKey: "secret", Hostname: "client.example", Username: "sender", Password: "pw"},
+		NoKeepalive: true,
+	}
 	withClient(t, c, func(_ int, s *fakeConn) {
 		_, _ = s.Write(unhex(hexHelo))
 		var in wire.LetterReader
@@ -428,7 +510,8 @@ func TestRule36PingInPieces(t *testing.T) {
 				synctest.Wait()
 			}
 			got, _ := q.received()
-			if !strings.HasPrefix(string(got), yes) || !bytes.HasSuffix(got, unhex("81 a3 61636b a1 61")) || len(o.events) != 1 {
+			if !strings.HasPrefix(string(got), yes) || !bytes.HasSuffix(got, unhex("81 a3 61636b a1 61")) ||
+				len(o.events) != 1 {
 				t.Errorf("%s: %q, events %q", name, got, o.events)
 			}
 			_ = q.Close()
@@ -483,7 +566,10 @@ func TestRule36EventBeforePing(t *testing.T) {
 
 func TestHandshakeEnds(t *testing.T) {
 	var told []Trouble
-	s := &Server{Handler: new(outcome), HandshakeTimeout: 3 * time.Second, Endpoint: Endpoint{Security: &Security{SharedKey: "secret"}}}
+	s := &Server{
+		Handler: new(outcome), HandshakeTimeout: 3 * time.Second,
+		Endpoint: Endpoint{Security: &Security{SharedKey: "secret"}},
+	}
 	s.Trouble = func(tr Trouble) { told = append(told, tr) }
 	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
 		q := p.peer()
@@ -492,7 +578,8 @@ func TestHandshakeEnds(t *testing.T) {
 		write(t, q, []byte{0x96}) // that does not buy time
 		<-time.After(time.Second)
 		synctest.Wait()
-		if !q.closed() || len(told) != 1 || told[0].Kind != HandshakeFailed || !strings.Contains(told[0].String(), "not done in 3s: no PING") {
+		if !q.closed() || len(told) != 1 || told[0].Kind != HandshakeFailed ||
+			!strings.Contains(told[0].String(), "not done in 3s: no PING") {
 			t.Errorf("%t %v", q.closed(), told)
 		}
 		q = p.peer()
@@ -560,7 +647,8 @@ func TestRule37NoOracle(t *testing.T) {
 		}
 		// After a login the first byte says nothing about JSON: it is an integer, and ignored.
 		q := p.peer()
-		if got := q.logIn(t, who{key: "secret", user: "here", password: "pw"}, []byte("{}")...); !strings.HasPrefix(got, yes) {
+		if got := q.logIn(t, who{key: "secret", user: "here", password: "pw"}, []byte("{}")...); !strings.HasPrefix(got,
+			yes) {
 			t.Errorf("%q", got)
 		}
 		_ = q.Close()
@@ -577,10 +665,15 @@ func TestRule37NoOracle(t *testing.T) {
 }
 
 func TestRule38EmptyKey(t *testing.T) {
-	if err := (&Server{Handler: new(outcome)}).ServeEndpoint(newPipes(), &Endpoint{Security: &Security{}}); !errors.Is(err, ErrNoKey) {
+	if err := (&Server{Handler: new(outcome)}).ServeEndpoint(newPipes(),
+		&Endpoint{Security: &Security{}}); !errors.Is(err, ErrNoKey) {
 		t.Error(err)
 	}
-	if err := (&Server{Handler: new(outcome)}).ServeEndpoint(newPipes(), &Endpoint{Security: &Security{DenyAnonymous: true, Clients: []ClientRule{{Host: "a"}}}}); !errors.Is(err, ErrNoKey) {
+	if err := (&Server{Handler: new(outcome)}).ServeEndpoint(newPipes(),
+		&Endpoint{Security: &Security{
+			DenyAnonymous: true,
+			Clients:       []ClientRule{{Host: "a"}},
+		}}); !errors.Is(err, ErrNoKey) {
 		t.Error(err)
 	}
 	if err := (&Security{DenyAnonymous: true, Clients: []ClientRule{{SharedKey: "x"}}}).Check(); err != nil {
@@ -592,7 +685,8 @@ func TestRule38EmptyKey(t *testing.T) {
 			q := p.peer()
 			if sec == nil || !sec.AllowEmptyKey {
 				synctest.Wait()
-				if got, _ := q.received(); len(got) > 0 || !q.closed() || troubles() != "handshake failed: connection closed" {
+				if got, _ := q.received(); len(got) > 0 || !q.closed() ||
+					troubles() != "handshake failed: connection closed" {
 					t.Errorf("%x %t %s", got, q.closed(), troubles())
 				}
 				return
@@ -610,7 +704,8 @@ func TestRule38EmptyKey(t *testing.T) {
 	withClient(t, c, fakeServer(unhex(hexHelo), nil), func(t *testing.T, _ *fake) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if err := c.Send(ctx, oneChunk("a")); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "wants a user name") {
+		if err := c.Send(ctx, oneChunk("a")); !errors.Is(err, ErrDenied) ||
+			!strings.Contains(err.Error(), "wants a user name") {
 			t.Error(err)
 		}
 	})
@@ -665,13 +760,17 @@ func TestRule39FirstMatch(t *testing.T) {
 		{mapped, "db", "common", "u", reasonKey, reasonKey},
 		{six, "db", "six", "u", "", ""},
 		{six, "db", "common", "u", reasonKey, reasonKey},
-		{outside, "db", "common", "u", "", reasonKey}, // anonymous; there is a rule for any network: nothing tells which names it has
+		// Anonymous; there is a rule for any network: nothing tells which names it has.
+		{outside, "db", "common", "u", "", reasonKey},
 		{"", "db", "common", "u", "", reasonKey},
 	} {
 		for i, s := range []*Security{sec, &strict} {
 			addr, _ := netip.ParseAddr(tc.from)
 			h := wire.Helo{Nonce: []byte("n"), Auth: []byte("a")}
-			p := wire.Ping{Host: []byte(tc.host), Salt: []byte("x"), Digest: []byte(sha("x", tc.host, "n", tc.key)), User: []byte(tc.user)}
+			p := wire.Ping{
+				Host: []byte(tc.host), Salt: []byte("x"), Digest: []byte(sha("x", tc.host, "n", tc.key)),
+				User: []byte(tc.user),
+			}
 			p.Password = []byte(sha("a", tc.user, s.Users[tc.user]))
 			want := []string{tc.want, tc.strict}[i]
 			if a := s.answer(&h, &p, addr); string(a.Reason) != want || a.OK != (want == "") {
@@ -700,10 +799,14 @@ func TestRule39FirstMatch(t *testing.T) {
 			t.Errorf("%q", told)
 		}
 	})
-	if err := (&Security{SharedKey: "k", Clients: []ClientRule{{Network: netip.PrefixFrom(netip.Addr{}, 99)}, {Network: netip.PrefixFrom(net4.Addr(), 99)}}}).Check(); err == nil {
+	if err := (&Security{SharedKey: "k", Clients: []ClientRule{
+		{Network: netip.PrefixFrom(netip.Addr{}, 99)},
+		{Network: netip.PrefixFrom(net4.Addr(), 99)},
+	}}).Check(); err == nil {
 		t.Error("a network that is none")
 	}
-	if err := (&Security{SharedKey: "k", Clients: []ClientRule{{Users: []string{"u"}}}}).Check(); err == nil || !strings.Contains(err.Error(), "client rule 1: it names users") {
+	if err := (&Security{SharedKey: "k", Clients: []ClientRule{{Users: []string{"u"}}}}).Check(); err == nil ||
+		!strings.Contains(err.Error(), "client rule 1: it names users") {
 		t.Errorf("users that nobody logs in as: %v", err)
 	}
 }
@@ -718,14 +821,16 @@ func TestSenderOfChunk(t *testing.T) {
 	s.Endpoint = ep
 	bubble(t, s, func(t *testing.T, p *pipes, _ func() string) {
 		q := p.peer()
-		q.logIn(t, who{host: "web.example", key: "secret", user: "u", password: "pw"}, append(unhex(hexEvents), unhex(oneEvent+hexForward)...)...)
+		q.logIn(t, who{host: "web.example", key: "secret", user: "u", password: "pw"},
+			append(unhex(hexEvents), unhex(oneEvent+hexForward)...)...)
 		_ = q.Close()
 		synctest.Wait()
 		if len(got) != 3 {
 			t.Fatalf("%+v", got)
 		}
 		for _, g := range got {
-			if g.Host != "web.example" || g.User != "u" || g.TLS != nil || g.Addr == nil || g.Peer != peerOf(g.Addr) || g.Conn == 0 || g.Endpoint != &s.Endpoint {
+			if g.Host != "web.example" || g.User != "u" || g.TLS != nil || g.Addr == nil || g.Peer != peerOf(g.Addr) ||
+				g.Conn == 0 || g.Endpoint != &s.Endpoint {
 				t.Errorf("%+v", g)
 			}
 		}
@@ -760,12 +865,14 @@ func TestRule40ServerDeniesKeepalive(t *testing.T) {
 			write(t, q, append(w.ping(), unhex(tc.in)...))
 			synctest.Wait()
 			got, _ := q.received()
-			if !bytes.HasSuffix(got, unhex(tc.acks)) || len(got) > 200 || len(o.events) != tc.events || q.closed() != (name != "nothing") {
+			if !bytes.HasSuffix(got, unhex(tc.acks)) || len(got) > 200 || len(o.events) != tc.events ||
+				q.closed() != (name != "nothing") {
 				t.Errorf("%s: %q, events %q, closed %t", name, got, o.events, q.closed())
 			}
 			_ = q.Close()
 			synctest.Wait()
-			if after := troubles(); len(after) != len(before)+len(tc.told)+2*min(1, len(before)*len(tc.told)) || !strings.Contains(after, tc.told) {
+			if after := troubles(); len(after) != len(before)+len(tc.told)+2*min(1, len(before)*len(tc.told)) ||
+				!strings.Contains(after, tc.told) {
 				t.Errorf("%s: %s", name, after)
 			}
 		}
@@ -783,7 +890,10 @@ func (lateHandler) StartForward(_ context.Context, _ *Chunk, done func(error)) {
 
 // TestRule40AfterTheAck: however late it is.
 func TestRule40AfterTheAck(t *testing.T) {
-	s := &Server{Handler: lateHandler{}, Endpoint: Endpoint{Security: &Security{SharedKey: "secret", DenyKeepalive: true}}}
+	s := &Server{Handler: lateHandler{}, Endpoint: Endpoint{Security: &Security{
+		SharedKey:     "secret",
+		DenyKeepalive: true,
+	}}}
 	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
 		q := p.peer()
 		q.logIn(t, who{host: "a", key: "secret"}, unhex(hexEvents)...)
@@ -792,7 +902,8 @@ func TestRule40AfterTheAck(t *testing.T) {
 		}
 		began := time.Now()
 		<-q.done
-		if got, _ := q.received(); !bytes.HasSuffix(got, unhex("81 a3 61636b a1 61")) || time.Since(began) != time.Minute || troubles() != "" {
+		if got, _ := q.received(); !bytes.HasSuffix(got, unhex("81 a3 61636b a1 61")) ||
+			time.Since(began) != time.Minute || troubles() != "" {
 			t.Errorf("%q after %v: %s", got, time.Since(began), troubles())
 		}
 	})
@@ -806,10 +917,19 @@ func TestRule40ClientConnectsAnew(t *testing.T) {
 		serve func(int, *fakeConn)
 		log   string
 	}{
-		"asked for":        {&Client{NoKeepalive: true}, func(_ int, c *fakeConn) { c.ackAll() }, "1: a, 2: b, 3: c"},
-		"HELO says no":     {&Client{Login: &Login{SharedKey: "k"}}, fakeServer(hello.Append(nil), pong), "1: a, 2: b, 3: c"},
-		"HELO says yes":    {&Client{Login: &Login{SharedKey: "k"}}, fakeServer((&wire.Helo{Nonce: []byte("n"), Keepalive: true}).Append(nil), pong), "1: a, 1: b, 1: c"},
-		"and with a login": {&Client{NoKeepalive: true, Login: &Login{SharedKey: "k"}}, fakeServer((&wire.Helo{Nonce: []byte("n"), Keepalive: true}).Append(nil), pong), "1: a, 2: b, 3: c"},
+		"asked for": {&Client{NoKeepalive: true}, func(_ int, c *fakeConn) { c.ackAll() }, "1: a, 2: b, 3: c"},
+		"HELO says no": {
+			&Client{Login: &Login{SharedKey: "k"}}, fakeServer(hello.Append(nil), pong),
+			"1: a, 2: b, 3: c",
+		},
+		"HELO says yes": {
+			&Client{Login: &Login{SharedKey: "k"}},
+			fakeServer((&wire.Helo{Nonce: []byte("n"), Keepalive: true}).Append(nil), pong), "1: a, 1: b, 1: c",
+		},
+		"and with a login": {
+			&Client{NoKeepalive: true, Login: &Login{SharedKey: "k"}},
+			fakeServer((&wire.Helo{Nonce: []byte("n"), Keepalive: true}).Append(nil), pong), "1: a, 2: b, 3: c",
+		},
 		"server closes": {&Client{NoKeepalive: true}, func(_ int, c *fakeConn) {
 			if ch, err := c.next(); err == nil {
 				c.ack(ch.ID)
@@ -856,20 +976,58 @@ func TestClientHandshakeFails(t *testing.T) {
 		want  string
 		after time.Duration
 	}{
-		"nothing comes": {&Client{Login: &Login{SharedKey: "k"}}, silent, "the login: context deadline exceeded: no HELO: the server sends nothing", 10 * time.Second},
+		"nothing comes": {
+			&Client{Login: &Login{SharedKey: "k"}}, silent,
+			"the login: context deadline exceeded: no HELO: the server sends nothing", 10 * time.Second,
+		},
 		"half a HELO": {&Client{Login: &Login{SharedKey: "k"}}, func(_ int, c *fakeConn) {
 			_, _ = c.Write(unhex(hexHelo)[:9])
 			silent(0, c)
 		}, "the login: context deadline exceeded: no HELO", 10 * time.Second},
-		"no PONG":   {&Client{Login: &Login{SharedKey: "k", Username: "u"}}, fakeServer(unhex(hexHelo), func(string) []byte { return nil }), "the login: context deadline exceeded: no PONG", 10 * time.Second},
-		"closed":    {&Client{Login: &Login{SharedKey: "k"}}, func(int, *fakeConn) {}, "no HELO: the server closed the connection", 0},
-		"an alert":  {&Client{Login: &Login{SharedKey: "k"}}, func(_ int, c *fakeConn) { _, _ = c.Write(unhex("15 0303 0002 0246")) }, "the server seems to speak TLS", 0},
-		"HTTP":      {&Client{Login: &Login{SharedKey: "k"}}, func(_ int, c *fakeConn) { _, _ = c.Write([]byte("HTTP/1.1 400 Bad Request")) }, "the server seems to speak HTTP", 0},
-		"no HELO":   {&Client{Login: &Login{SharedKey: "k"}}, func(_ int, c *fakeConn) { _, _ = c.Write(letterOf("PONG", true)) }, "no HELO", 0},
-		"and more":  {&Client{Login: &Login{SharedKey: "k", Username: "u"}}, func(_ int, c *fakeConn) { _, _ = c.Write(append(unhex(hexHelo), 0xc0)); _, _ = io.Copy(io.Discard, c) }, "no PONG: it begins with 0xc0", 0},
-		"endless":   {&Client{Login: &Login{SharedKey: "k"}}, func(_ int, c *fakeConn) { _, _ = c.Write(letterOf("HELO", strings.Repeat("x", 100000))) }, "no HELO", 0},
-		"unwanted":  {&Client{}, func(_ int, c *fakeConn) { _, _ = c.Write(unhex(hexHelo)); _, _ = c.next() }, "the server wants a shared key, and there is no Login", 0},
-		"no secret": {&Client{GetLogin: func() (*Login, error) { return nil, errors.New("the file is gone") }}, silent, "192.0.2.1:24224: login: the file is gone", 0},
+		"no PONG": {
+			&Client{Login: &Login{SharedKey: "k", Username: "u"}},
+			fakeServer(unhex(hexHelo),
+				func(string) []byte { return nil }), "the login: context deadline exceeded: no PONG", 10 * time.Second,
+		},
+		"closed": {
+			&Client{Login: &Login{SharedKey: "k"}}, func(int, *fakeConn) {},
+			"no HELO: the server closed the connection", 0,
+		},
+		"an alert": {
+			&Client{Login: &Login{SharedKey: "k"}},
+			func(_ int, c *fakeConn) { _, _ = c.Write(unhex("15 0303 0002 0246")) }, "the server seems to speak TLS", 0,
+		},
+		"HTTP": {
+			&Client{Login: &Login{SharedKey: "k"}},
+			func(_ int, c *fakeConn) {
+				_,
+					_ = c.Write([]byte("HTTP/1.1 400 Bad Request"))
+			}, "the server seems to speak HTTP", 0,
+		},
+		"no HELO": {
+			&Client{Login: &Login{SharedKey: "k"}},
+			func(_ int, c *fakeConn) { _, _ = c.Write(letterOf("PONG", true)) }, "no HELO", 0,
+		},
+		"and more": {
+			&Client{Login: &Login{SharedKey: "k", Username: "u"}},
+			func(_ int, c *fakeConn) {
+				_, _ = c.Write(append(unhex(hexHelo), 0xc0))
+				_,
+					_ = io.Copy(io.Discard, c)
+			}, "no PONG: it begins with 0xc0", 0,
+		},
+		"endless": {
+			&Client{Login: &Login{SharedKey: "k"}},
+			func(_ int, c *fakeConn) { _, _ = c.Write(letterOf("HELO", strings.Repeat("x", 100000))) }, "no HELO", 0,
+		},
+		"unwanted": {
+			&Client{}, func(_ int, c *fakeConn) { _, _ = c.Write(unhex(hexHelo)); _, _ = c.next() },
+			"the server wants a shared key, and there is no Login", 0,
+		},
+		"no secret": {
+			&Client{GetLogin: func() (*Login, error) { return nil, errors.New("the file is gone") }}, silent,
+			"192.0.2.1:24224: login: the file is gone", 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var first error
@@ -921,9 +1079,16 @@ func TestSecretsDoNotPrint(t *testing.T) {
 	var log bytes.Buffer
 	text := slog.New(slog.NewTextHandler(&log, nil))
 	js := slog.New(slog.NewJSONHandler(&log, nil))
-	for _, v := range []any{l, &l, r, &r, s, &s, []Login{l}, struct{ A any }{s}, Endpoint{Security: &s}, &Client{Login: &l}} {
+	for _, v := range []any{
+		l, &l, r, &r, s, &s,
+		[]Login{l},
+		struct{ A any }{s},
+		Endpoint{Security: &s},
+		&Client{Login: &l},
+	} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
-			if got := fmt.Sprintf(verb, v); strings.Contains(got, secret) || strings.Contains(got, hex.EncodeToString([]byte(secret))) {
+			if got := fmt.Sprintf(verb, v); strings.Contains(got, secret) ||
+				strings.Contains(got, hex.EncodeToString([]byte(secret))) {
 				t.Errorf("%T %s: %s", v, verb, got)
 			}
 		}
@@ -938,7 +1103,8 @@ func TestSecretsDoNotPrint(t *testing.T) {
 	if strings.Contains(log.String(), secret) {
 		t.Error(log.String())
 	}
-	if got := fmt.Sprint(l, r, s); !strings.Contains(got, `Username: "u"`) || !strings.Contains(got, "1 users, 1 rules") {
+	if got := fmt.Sprint(l, r, s); !strings.Contains(got, `Username: "u"`) ||
+		!strings.Contains(got, "1 users, 1 rules") {
 		t.Error(got)
 	}
 }

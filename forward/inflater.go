@@ -62,7 +62,8 @@ func (z *Inflater) inflate(c *Chunk, most int) error {
 		}
 		k, err := r.Read(z.buf[n:])
 		if n += k; n > most {
-			return fmt.Errorf("%w: more than %d bytes from %d of %s", ErrMalformed, most, len(c.Compressed), c.Compression)
+			return fmt.Errorf("%w: more than %d bytes from %d of %s", ErrMalformed, most, len(c.Compressed),
+				c.Compression)
 		}
 		if errors.Is(err, io.EOF) {
 			c.Entries = z.buf[:n:n]

@@ -32,7 +32,8 @@ func TestCompressedAsItCame(t *testing.T) {
 				g := s.Handler.(grouped)
 				g.fail = func(c *Chunk) error {
 					n++
-					if !bytes.Equal(c.Compressed, tc.packed) || c.Compression != tc.how || !bytes.Equal(c.Body(), tc.packed) || !bytes.Equal(c.Entries, two) {
+					if !bytes.Equal(c.Compressed, tc.packed) || c.Compression != tc.how ||
+						!bytes.Equal(c.Body(), tc.packed) || !bytes.Equal(c.Entries, two) {
 						t.Errorf("%q %x of %x", c.Compression, c.Compressed, c.Entries)
 					}
 					got, err := ParseChunk(c.AppendTail(append(c.AppendHead(nil), c.Body()...)))
@@ -54,7 +55,10 @@ func TestCompressedAsItCame(t *testing.T) {
 
 // Where entries were left out or changed, what came compressed is not what is to be stored.
 func TestCompressedAndChanged(t *testing.T) {
-	for name, e := range map[string]string{"time 0": "92 00 80", "nil record": hexEntry1 + "92 05 c0", "invalid": hexEntry1 + "92 05 05"} {
+	for name, e := range map[string]string{
+		"time 0": "92 00 80", "nil record": hexEntry1 + "92 05 c0",
+		"invalid": hexEntry1 + "92 05 05",
+	} {
 		t.Run(name, func(t *testing.T) {
 			play(func(s *Server) {
 				g := s.Handler.(grouped)
@@ -185,15 +189,18 @@ func FuzzCompressed(f *testing.F) {
 	gz, z := gzipOf(e), zstdOf(e)
 	skippable := unhex("50 2a 4d 18 02 00 00 00 01 02")
 	for _, b := range [][]byte{
-		gz, append(bytes.Clone(gz), gz...), append(bytes.Clone(gz), 0), append(bytes.Clone(gz), make([]byte, 600)...), append(bytes.Clone(gz), 'x'), append(gzipOf(nil), gz...),
+		gz, append(bytes.Clone(gz), gz...), append(bytes.Clone(gz), 0), append(bytes.Clone(gz), make([]byte, 600)...),
+		append(bytes.Clone(gz), 'x'), append(gzipOf(nil), gz...),
 		append(bytes.Clone(gz), gzipOf(nil)...), gz[:len(gz)-1], gz[:len(gz)-8],
 	} {
 		f.Add(b, true)
 	}
 	for _, b := range [][]byte{
-		z, append(bytes.Clone(z), z...), append(bytes.Clone(skippable), z...), append(bytes.Clone(z), skippable...), append(bytes.Clone(z), skippable[:9]...),
+		z, append(bytes.Clone(z), z...), append(bytes.Clone(skippable), z...), append(bytes.Clone(z), skippable...),
+		append(bytes.Clone(z), skippable[:9]...),
 		append(bytes.Clone(z), 0), append(zstdOf(nil), z...), z[:len(z)-1],
-		append(unhex("28 b5 2f fd 20 0f 79 00 00"), e...), append(unhex("28 b5 2f fd 21 01 0f 79 00 00"), e...), // a raw block; the same with a dictionary
+		// A raw block; the same with a dictionary.
+		append(unhex("28 b5 2f fd 20 0f 79 00 00"), e...), append(unhex("28 b5 2f fd 21 01 0f 79 00 00"), e...),
 		append(unhex("28 b5 2f fd 00 88 79 00 00"), e...), append(unhex("28 b5 2f fd 00 68 79 00 00"), e...), // windows
 	} {
 		f.Add(b, false)
@@ -212,7 +219,8 @@ func FuzzCompressed(f *testing.F) {
 			s.Handler.(grouped).fail = func(c *Chunk) error {
 				for _, z := range []*Inflater{&reused, new(Inflater)} {
 					got := Chunk{Compressed: bytes.Clone(c.Compressed), Compression: c.Compression}
-					if err := z.Inflate(&got); c.Compressed != nil && (err != nil || !bytes.Equal(got.Entries, c.Entries)) {
+					if err := z.Inflate(&got); c.Compressed != nil &&
+						(err != nil || !bytes.Equal(got.Entries, c.Entries)) {
 						t.Errorf("%x, from %x: %v", got.Entries, c.Compressed, err)
 					}
 				}

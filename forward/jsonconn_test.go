@@ -24,23 +24,41 @@ func TestRule43JSON(t *testing.T) {
 		troubles string
 	}{
 		{"one", `["t", 1441588984, {"m":"b"}]`, want, "", ""},
-		{"several", `["t",1441588984,{"m":"b"}]["t",1441588984,{"m":"b"}]` + "\n\n" + `["t",1441588984,{"m":"b"}]` + "\n", slices.Repeat(want, 3), "", ""},
+		{"several", `["t",1441588984,{"m":"b"}]["t",1441588984,{"m":"b"}]` + "\n\n" + `["t",1441588984,{"m":"b"}]` +
+			"\n", slices.Repeat(want, 3), "", ""},
 		{"float", `["t", 1.5, {"m":"b"}]`, []string{`t 1.500000000 {"m":"b"}`}, "", ""},
 		{"newline within", "[\"t\"\n, 5 ,\r\n {\"m\":\n\"b\\n\"}]", []string{`t 5.000000000 {"m":"b\n"}`}, "", ""},
 		{"repeated keys", `["t", 5, {"m":1,"a":2,"m":3}]`, []string{`t 5.000000000 {"m":1,"a":2,"m":3}`}, "", ""},
 		{"ack", `["t", 1441588984, {"m":"b"}, ` + id + `]`, want, ack, ""},
-		{"forward", `["t", [[1441588984, {"m":"b"}],[5, {"n":null}]], ` + id + `]`, []string{want[0], `t 5.000000000 {"n":null}`}, ack, ""},
+		{
+			"forward", `["t", [[1441588984, {"m":"b"}],[5, {"n":null}]], ` + id + `]`,
+			[]string{want[0], `t 5.000000000 {"n":null}`},
+			ack, "",
+		},
 		{"forward empty", `["t", [], ` + id + `]`, nil, ack, ""},
 		{"object", `{"tag":"t"}["t", 1441588984, {"m":"b"}]`, want, "", ""},
 		{"scalars", `[] 5 null "x" ["t", 1441588984, {"m":"b"}]`, want, "", "invalid message: message refused"},
 		{"text as entries", `["t", "abc", ` + id + `]`, nil, "", "invalid chunk: message refused"},
-		{"invalid", `["t", "x", {"m":"b"}]["t", 5, 6]["t", 1441588984, {"m":"b"}]`, want, "", "invalid chunk: message refused; invalid entries: kept"},
+		{
+			"invalid", `["t", "x", {"m":"b"}]["t", 5, 6]["t", 1441588984, {"m":"b"}]`, want, "",
+			"invalid chunk: message refused; invalid entries: kept",
+		},
 		{"syntax", `["t", 1441588984, {"m":"b"}, ` + id + `]["t", }`, want, ack, "garbage: connection closed"},
 		{"partial", `["t", 1441588984, {"m":"b"}]["t", 5, {"m":`, want, "", "partial message: connection closed"},
-		{"partial text", `["t", 1441588984, {"m":"b"}]["t", 5, {"m":"b`, want, "", "partial message: connection closed"},
+		{
+			"partial text", `["t", 1441588984, {"m":"b"}]["t", 5, {"m":"b`, want, "",
+			"partial message: connection closed",
+		},
 		{"deep", strings.Repeat("[", 100000), nil, "", "too deep: connection closed"},
-		{"long", `["t", 5, {"m":"` + long + `"}]["t", 1441588984, {"m":"b"}]`, []string{`t 5.000000000 {"m":"` + long + `"}`, want[0]}, "", ""},
-		{"longer", `["t", 1441588984, {"m":"b"}]["t", 5, {"m":"` + strings.Repeat("x", 2<<20) + `"}]`, want, "", "too large: connection closed"},
+		{
+			"long", `["t", 5, {"m":"` + long + `"}]["t", 1441588984, {"m":"b"}]`,
+			[]string{`t 5.000000000 {"m":"` + long + `"}`, want[0]},
+			"", "",
+		},
+		{
+			"longer", `["t", 1441588984, {"m":"b"}]["t", 5, {"m":"` + strings.Repeat("x", 2<<20) + `"}]`, want, "",
+			"too large: connection closed",
+		},
 	} {
 		t.Run(w.name, func(t *testing.T) {
 			in := []byte(w.in)
@@ -108,7 +126,11 @@ func TestJSONReadAhead(t *testing.T) {
 	message := func(n int) string { return `["t", 5, {"m":"` + strings.Repeat("x", n) + `"}, {"chunk":"a"}]` }
 	s := &Server{Handler: nothing{}}
 	sockets(t, s, func(t *testing.T, dial func() net.Conn) {
-		for _, w := range []struct{ large, small, n int }{{1 << 20, 20 << 10, 30}, {100 << 10, 17 << 10, 50}, {500 << 10, 5000, 100}} {
+		for _, w := range []struct{ large, small, n int }{
+			{1 << 20, 20 << 10, 30},
+			{100 << 10, 17 << 10, 50},
+			{500 << 10, 5000, 100},
+		} {
 			in := strings.Repeat(message(w.large)+strings.Repeat(message(w.small), w.n), 3)
 			c := dial()
 			var sent sync.WaitGroup

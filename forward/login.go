@@ -66,7 +66,8 @@ func (l *Login) Handshake(nc net.Conn) (keepalive bool, err error) {
 	if len(name) == 0 {
 		name = []byte(ownName())
 	}
-	salt := hex.AppendEncode(nil, wire.RandomBytes(wire.NonceSize)) // as text: there are servers that take no bin (docs/forward.md rule 35)
+	// As text: there are servers that take no bin (docs/forward.md rule 35).
+	salt := hex.AppendEncode(nil, wire.RandomBytes(wire.NonceSize))
 	p := wire.Ping{Host: name, Salt: salt, Digest: wire.Digest(salt, name, h.Nonce, key)}
 	if len(h.Auth) > 0 {
 		if l.Username == "" {
@@ -101,7 +102,8 @@ func (l *Login) Handshake(nc net.Conn) (keepalive bool, err error) {
 // noLetter says why a letter of the server did not come.
 func noLetter(name string, in *wire.LetterReader, err error) error {
 	switch {
-	case len(in.Seen()) == 0 && (errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.ErrClosedPipe)):
+	case len(in.Seen()) == 0 && (errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.Is(err, io.ErrClosedPipe)):
 		err = errors.New("the server sends nothing, as one does that asks for no login")
 	case errors.Is(err, io.EOF):
 		err = errors.New("the server closed the connection")

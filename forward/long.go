@@ -98,5 +98,8 @@ func (l *Long) Packed() (*Chunk, error) {
 		return nil, fmt.Errorf("a long entry: %w", err)
 	}
 	c := l.chunk
-	return &Chunk{Tag: c.Tag, Signal: c.Signal, Events: 1, Compressed: out.Bytes(), Compression: wire.Gzip.String()}, nil
+	return &Chunk{
+		Tag: c.Tag, Signal: c.Signal, Events: 1, Compressed: out.Bytes(),
+		Compression: wire.Gzip.String(),
+	}, nil
 }

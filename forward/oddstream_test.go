@@ -22,7 +22,8 @@ type oddStream struct{ *rand.Rand }
 func (r oddStream) one(n int) bool { return r.IntN(n) == 0 }
 
 var oddTimes = []string{
-	"00", "05", "ce 55ece6f8", "cf 0000000055ece6f8", "cb 41d57b39be07e6b7", "c7 08 00 55ece6f8 075bcd15", "d7 00 00000000 00000000",
+	"00", "05", "ce 55ece6f8", "cf 0000000055ece6f8", "cb 41d57b39be07e6b7", "c7 08 00 55ece6f8 075bcd15",
+	"d7 00 00000000 00000000",
 	"d7 00 55ece6f8 ffffffff", "d7 01 55ece6f8 075bcd15", "c0", "d3 8000000000000000", "ca 00000000",
 }
 
@@ -159,7 +160,8 @@ func (r oddStream) message() []byte {
 		body, n = msgpack.AppendBin(nil, e), 2
 	case 2:
 		e, _ := r.entries()
-		return slices.Concat(unhex("93 a1 7a"), msgpack.AppendBin(nil, gzipOf(e)), unhex("82 aa 636f6d70726573736564 a4 677a6970"+hexChunk))
+		return slices.Concat(unhex("93 a1 7a"), msgpack.AppendBin(nil, gzipOf(e)),
+			unhex("82 aa 636f6d70726573736564 a4 677a6970"+hexChunk))
 	default:
 		body = append(r.when(), r.record()...)
 	}

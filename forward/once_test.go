@@ -57,7 +57,8 @@ func TestTakeWalksNothing(t *testing.T) {
 				c.r += int(d.Pos)
 				d.Reset()
 			}
-			if err := c.flush(); err != nil || events != 2 || bytes.Count(got, []byte{vectors.Poison}) < 2*(len(unhex(vectors.Record))-1) {
+			if err := c.flush(); err != nil || events != 2 ||
+				bytes.Count(got, []byte{vectors.Poison}) < 2*(len(unhex(vectors.Record))-1) {
 				t.Errorf("%s, option %q: %v, %d events: %x", name, option, err, events, got)
 			}
 		}

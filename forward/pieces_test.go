@@ -113,7 +113,8 @@ func TestLong(t *testing.T) {
 				t.Fatal(err)
 			}
 			var again Inflater
-			if err := again.Inflate(packed); err != nil || int64(len(packed.Entries)) != l.Size() || packed.Events != 1 || packed.Tag != "t" {
+			if err := again.Inflate(packed); err != nil || int64(len(packed.Entries)) != l.Size() ||
+				packed.Events != 1 || packed.Tag != "t" {
 				t.Errorf("%s: packed %+v, %v", how, packed.Tag, err)
 			}
 			all = append(all, packed.Entries...)

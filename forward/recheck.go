@@ -56,8 +56,10 @@ func (c *remote) recheck() error {
 		return nil
 	}
 	password, known := sec.Users[p.user]
-	if !known || r.Users != nil && !slices.Contains(r.Users, p.user) || !wire.Equal([]byte(password), []byte(p.password)) {
-		return fmt.Errorf("its user or password is good no more: host %s user %s", quote([]byte(p.host)), quote([]byte(p.user)))
+	if !known || r.Users != nil && !slices.Contains(r.Users, p.user) ||
+		!wire.Equal([]byte(password), []byte(p.password)) {
+		return fmt.Errorf("its user or password is good no more: host %s user %s", quote([]byte(p.host)),
+			quote([]byte(p.user)))
 	}
 	return nil
 }

@@ -23,15 +23,24 @@ func TestRecheck(t *testing.T) {
 		"key":      {SharedKey: "new", Users: before.Users, Clients: []ClientRule{{Host: "stays", SharedKey: "key"}}},
 		"password": {SharedKey: "key", Users: map[string]string{"u": "new", "other": "password"}},
 		"user":     {SharedKey: "key", Users: map[string]string{"other": "password"}},
-		"rule":     {SharedKey: "key", Users: before.Users, Clients: []ClientRule{{Host: "stays"}}, DenyAnonymous: true},
-		"rule's":   {SharedKey: "key", Users: before.Users, Clients: []ClientRule{{Host: "goes", Users: []string{"other"}}}},
-		"no key":   {Users: before.Users, Clients: []ClientRule{{Host: "stays", SharedKey: "key"}}},
+		"rule": {
+			SharedKey: "key", Users: before.Users, Clients: []ClientRule{{Host: "stays"}},
+			DenyAnonymous: true,
+		},
+		"rule's": {
+			SharedKey: "key", Users: before.Users,
+			Clients: []ClientRule{{Host: "goes", Users: []string{"other"}}},
+		},
+		"no key": {Users: before.Users, Clients: []ClientRule{{Host: "stays", SharedKey: "key"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var current atomic.Pointer[Security]
 			current.Store(before)
 			g := &gate{}
-			s := &Server{Handler: g, Endpoint: Endpoint{GetSecurity: func(net.Addr) *Security { return current.Load() }}}
+			s := &Server{
+				Handler:  g,
+				Endpoint: Endpoint{GetSecurity: func(net.Addr) *Security { return current.Load() }},
+			}
 			if name == "no key" { // one that cannot be used lets nobody in
 				now.Clients = nil
 			}
@@ -78,7 +87,8 @@ func TestRecheck(t *testing.T) {
 					write(t, stays, withID('c'))
 					g.store(1)
 					synctest.Wait()
-					if got, _ := stays.received(); !strings.HasSuffix(string(got), string(ackOf("c"))) || stays.closed() {
+					if got, _ := stays.received(); !strings.HasSuffix(string(got), string(ackOf("c"))) ||
+						stays.closed() {
 						t.Errorf("closed %t, received %q", stays.closed(), got)
 					}
 				}
@@ -113,7 +123,10 @@ func TestRecheckCertificates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var exchanged atomic.Bool
 			ep := &Endpoint{TLS: &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-				c := &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}, ClientCAs: ca.Pool, ClientAuth: tls.VerifyClientCertIfGiven}
+				c := &tls.Config{
+					Certificates: []tls.Certificate{ca.Server.TLS}, ClientCAs: ca.Pool,
+					ClientAuth: tls.VerifyClientCertIfGiven,
+				}
 				if hello.Conn == nil || hello.ServerName != "localhost" {
 					t.Errorf("hello %+v", hello)
 				}
@@ -125,7 +138,10 @@ func TestRecheckCertificates(t *testing.T) {
 			s := &Server{Handler: new(outcome)}
 			address, troubles := secured(t, s, ep, "tcp")
 			client := func(certs ...tls.Certificate) *Client {
-				c := &Client{Address: address, TLS: &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", Certificates: certs}}
+				c := &Client{
+					Address: address,
+					TLS:     &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", Certificates: certs},
+				}
 				t.Cleanup(func() { _ = c.Close() }) // it may have been cut
 				if err := c.Send(withTimeout(t), oneChunk("a")); err != nil {
 					t.Fatal(err)
@@ -138,7 +154,8 @@ func TestRecheckCertificates(t *testing.T) {
 			exchanged.Store(true)
 			s.Recheck(ep)
 			tr := <-troubles
-			if tr.Kind != Withdrawn || tr.Fate != Closed || !strings.Contains(tr.String(), "login withdrawn from 127.0.0.1:") {
+			if tr.Kind != Withdrawn || tr.Fate != Closed ||
+				!strings.Contains(tr.String(), "login withdrawn from 127.0.0.1:") {
 				t.Errorf("%v", tr)
 			}
 			if name == "authority" || name == "time" { // the others ask for more than certificates

@@ -58,7 +58,10 @@ func (w *roster) giveWay(n int) {
 			idlers = append(idlers, idler{c, 1, c.pace.Idle()})
 		}
 	}
-	slices.SortFunc(idlers, func(a, b idler) int { return cmp.Or(cmp.Compare(a.busy, b.busy), cmp.Compare(a.since, b.since)) })
+	slices.SortFunc(idlers, func(a, b idler) int {
+		return cmp.Or(cmp.Compare(a.busy, b.busy),
+			cmp.Compare(a.since, b.since))
+	})
 	idlers = idlers[:max(0, min(n, len(idlers)))]
 	for _, i := range idlers {
 		i.c.giveWay()

@@ -32,8 +32,10 @@ var both = []string{"t " + m1, "t " + m2}
 func TestRule01AnySplit(t *testing.T) {
 	var stream []byte
 	for _, part := range []string{
-		hexForward, hexPacked, "c0", "93 a1 74 ce 55ece6f8 81 a1 6d a1 62", "93 a1 75 " + hexTime + " 80", "93 a1 74 " + hexTime + " c0",
-		"94 a1 74 " + hexTime + " 81 a1 6d a1 62 81" + hexChunk, "92 a1 74 90", "92 a1 74 05", "93 a1 74 92 " + hexEntry1 + "92 a1 05 80 c0",
+		hexForward, hexPacked, "c0", "93 a1 74 ce 55ece6f8 81 a1 6d a1 62", "93 a1 75 " + hexTime + " 80",
+		"93 a1 74 " + hexTime + " c0",
+		"94 a1 74 " + hexTime + " 81 a1 6d a1 62 81" + hexChunk, "92 a1 74 90", "92 a1 74 05",
+		"93 a1 74 92 " + hexEntry1 + "92 a1 05 80 c0",
 	} {
 		stream = append(stream, unhex(part)...)
 	}
@@ -72,7 +74,8 @@ func same(t *testing.T, got, want *outcome) {
 		t.Errorf("troubles %v, want %v", got.troubles, want.troubles)
 	}
 	g, w := got.stats, want.stats
-	if g.Messages != w.Messages || g.Ignored != w.Ignored || g.Refused != w.Refused || g.Invalid != w.Invalid || g.Skipped != w.Skipped {
+	if g.Messages != w.Messages || g.Ignored != w.Ignored || g.Refused != w.Refused || g.Invalid != w.Invalid ||
+		g.Skipped != w.Skipped {
 		t.Errorf("stats %+v, want %+v", g, w)
 	}
 }
@@ -117,7 +120,8 @@ func TestRule02Partial(t *testing.T) {
 	whole := unhex(hexPacked)
 	for n := 1; n < len(whole); n++ {
 		o := play(nil, whole[:n])
-		if len(o.events) > 0 || len(o.acks) > 0 || o.kinds() != "partial message: connection closed" || o.stats.Troubles[Partial] != 1 {
+		if len(o.events) > 0 || len(o.acks) > 0 || o.kinds() != "partial message: connection closed" ||
+			o.stats.Troubles[Partial] != 1 {
 			t.Errorf("%d bytes: %q, acks %x, %s", n, o.events, o.acks, o.kinds())
 		}
 	}
@@ -134,7 +138,10 @@ func TestRule03Mode(t *testing.T) {
 		{name: "float", in: "93 a1 74 cb 3ff8000000000000 " + rec, events: []string{`t 1.500000000 {"m":"b"}`}},
 		{name: "float32", in: "93 a1 74 ca 3fc00000 " + rec, events: []string{`t 1.500000000 {"m":"b"}`}},
 		{name: "ext", in: "93 a1 74 " + hexTime + rec, events: []string{"t " + event + `{"m":"b"}`}},
-		{name: "metadata", in: "93 a1 74 92 " + hexTime + "81 a1 6b 01" + rec, events: []string{"t " + event + `{"k":1} {"m":"b"}`}},
+		{
+			name: "metadata", in: "93 a1 74 92 " + hexTime + "81 a1 6b 01" + rec,
+			events: []string{"t " + event + `{"k":1} {"m":"b"}`},
+		},
 		{name: "forward", in: hexForward, events: both, acks: hexAck},
 		{name: "forward empty", in: "92 a1 74 90"},
 		{name: "packed bin", in: hexPacked, events: both, acks: hexAck},
@@ -147,7 +154,10 @@ func TestRule03Mode(t *testing.T) {
 		{name: "one element", in: "91 a1 74" + "93 a1 74 01 " + rec, events: after, troubles: refusedOne},
 		{name: "no elements", in: "90" + "93 a1 74 01 " + rec, events: after, troubles: refusedOne},
 		{name: "five elements", in: "95 a1 74 01 80 80 80" + "93 a1 74 01 " + rec, events: after, troubles: refusedOne},
-		{name: "tag is a number", in: "93 05 01 80" + "93 a1 74 01 " + rec, events: after, troubles: "bad tag: message refused"},
+		{
+			name: "tag is a number", in: "93 05 01 80" + "93 a1 74 01 " + rec, events: after,
+			troubles: "bad tag: message refused",
+		},
 		{name: "tag is bin", in: "93 c4 01 74 01 " + rec, events: after},
 	})
 }
@@ -209,7 +219,10 @@ func TestRule05NonMinimal(t *testing.T) {
 	run(t, []vector{
 		{name: "entry array32", in: "92 a1 74 91 dd 00000002 " + hexTime + rec, events: []string{"t " + event + b}},
 		{name: "entry array16", in: "92 a1 74 91 dc 0002 " + hexTime + rec, events: []string{"t " + event + b}},
-		{name: "packed entry array32", in: "92 a1 74 c4 14 dd 00000002 " + hexTime + rec, events: []string{"t " + event + b}},
+		{
+			name: "packed entry array32", in: "92 a1 74 c4 14 dd 00000002 " + hexTime + rec,
+			events: []string{"t " + event + b},
+		},
 		{name: "tag str8", in: "93 d9 01 74 05 " + rec, events: at5},
 		{name: "tag str16", in: "93 da 0001 74 05 " + rec, events: at5},
 		{name: "tag str32", in: "93 db 00000001 74 05 " + rec, events: at5},
@@ -270,18 +283,28 @@ func TestRule08Message(t *testing.T) {
 }
 
 func TestRule09FixExt8(t *testing.T) {
-	run(t, []vector{{name: "", in: "93 a1 74 d7 00 55ece6f8 075bcd15 81 a1 6d a1 62", events: []string{"t " + event + `{"m":"b"}`}}})
+	run(t, []vector{{
+		name: "", in: "93 a1 74 d7 00 55ece6f8 075bcd15 81 a1 6d a1 62",
+		events: []string{"t " + event + `{"m":"b"}`},
+	}})
 }
 
 func TestRule10Ext8(t *testing.T) {
 	rec := "81 a1 6d a1 62"
 	run(t, []vector{
 		{name: "ext8", in: "93 a1 74 c7 08 00 55ece6f8 075bcd15 " + rec, events: []string{"t " + event + `{"m":"b"}`}},
-		{name: "in an entry", in: "92 a1 74 91 92 c7 08 00 55ece6f8 075bcd15 " + rec, events: []string{"t " + event + `{"m":"b"}`}},
-		{name: "2106", in: "93 a1 74 d7 00 ffffffff 3b9ac9ff " + rec, events: []string{`t 4294967295.999999999 {"m":"b"}`}},
+		{
+			name: "in an entry", in: "92 a1 74 91 92 c7 08 00 55ece6f8 075bcd15 " + rec,
+			events: []string{"t " + event + `{"m":"b"}`},
+		},
+		{
+			name: "2106", in: "93 a1 74 d7 00 ffffffff 3b9ac9ff " + rec,
+			events: []string{`t 4294967295.999999999 {"m":"b"}`},
+		},
 		{name: "nanoseconds", in: "93 a1 74 d7 00 55ece6f8 3b9aca00 " + rec, troubles: "invalid entries: kept"},
 		{
-			name: "nanoseconds packed", in: "92 a1 74 c4 22 92 d7 00 55ece6f8 3b9aca00 81 a1 6d a1 31" + hexEntry2 + "c0c0", events: both[1:],
+			name: "nanoseconds packed", in: "92 a1 74 c4 22 92 d7 00 55ece6f8 3b9aca00 81 a1 6d a1 31" + hexEntry2 +
+				"c0c0", events: both[1:],
 			troubles: "invalid entries: kept",
 		},
 		{name: "another ext", in: "93 a1 74 d7 01 55ece6f8 075bcd15 " + rec, troubles: "invalid entries: kept"},
@@ -308,9 +331,11 @@ func TestRule11TimeZero(t *testing.T) {
 	run("EventTime", "93 a1 74 d7 00 00000000 00000000 "+rec, now, "")
 	run("float", "93 a1 74 cb 0000000000000000 "+rec, now, "")
 	run("metadata", "93 a1 74 92 00 81 a1 6b 01"+rec, []string{`t 946684800.000000000 {"k":1} ` + b}, "")
-	run("several", "93 a1 74 00 "+rec+"93 a1 74 05 "+rec+"93 a1 74 00"+rec, []string{now[0], "t 5.000000000 " + b, now[0]}, "")
+	run("several", "93 a1 74 00 "+rec+"93 a1 74 05 "+rec+"93 a1 74 00"+rec,
+		[]string{now[0], "t 5.000000000 " + b, now[0]}, "")
 	run("forward", "92 a1 74 92 92 00 "+rec+hexEntry1, []string{now[0], both[0]}, "")
-	run("packed", "92 a1 74 c4 30 "+hexEntry1+" 92 d7 00 00000000 00000000 "+rec+hexEntry2, []string{both[0], now[0], both[1]}, "")
+	run("packed", "92 a1 74 c4 30 "+hexEntry1+" 92 d7 00 00000000 00000000 "+rec+hexEntry2,
+		[]string{both[0], now[0], both[1]}, "")
 	run("packed metadata", "92 a1 74 c4 09 92 92 00 80 "+rec, []string{`t 946684800.000000000 {} ` + b}, "")
 }
 
@@ -323,7 +348,8 @@ func TestRule12NilRecord(t *testing.T) {
 		{name: "a nil entry", in: "92 a1 74 92 c0 " + hexEntry1, events: both[:1]},
 		{name: "only nil", in: "93 a1 74 91 92 05 c0 81" + hexChunk, acks: hexAck},
 	})
-	if o := play(nil, unhex("93 a1 74 05 c0 92 a1 74 92 92 05 c0 c0")); o.stats.Skipped != 3 || o.stats.Invalid != 0 || o.stats.Chunks != 0 {
+	if o := play(nil, unhex("93 a1 74 05 c0 92 a1 74 92 92 05 c0 c0")); o.stats.Skipped != 3 || o.stats.Invalid != 0 ||
+		o.stats.Chunks != 0 {
 		t.Errorf("%+v", o.stats)
 	}
 }
@@ -336,11 +362,21 @@ func TestRule13Metadata(t *testing.T) {
 	run(t, []vector{
 		{name: "forward", in: "92 a1 74 91 " + entry, events: want},
 		{name: "packed", in: "92 a1 74 c4 12 " + entry, events: want},
-		{name: "packed, both shapes", in: "92 a1 74 c4 38 " + entry + full + hexEntry1, events: []string{want[0], wantFull[0], both[0]}},
+		{
+			name: "packed, both shapes", in: "92 a1 74 c4 38 " + entry + full + hexEntry1,
+			events: []string{want[0], wantFull[0], both[0]},
+		},
 		{name: "message", in: "93 a1 74 92 d7 00 55ece6f8 075bcd15 80 81 a1 6d a1 31", events: want},
-		{name: "message with ack", in: "94 a1 74 92 d7 00 55ece6f8 075bcd15 81 a1 6b a1 76 81 a1 6d a1 31 81" + hexChunk, events: wantFull, acks: hexAck},
-		{name: "metadata is no map", in: "92 a1 74 92 92 92 05 06 80 " + hexEntry1, events: both[:1], troubles: "invalid entries: kept"},
-		{name: "three of them", in: "92 a1 74 92 92 93 05 80 80 80 " + hexEntry1, events: both[:1], troubles: "invalid entries: kept"},
+		{name: "message with ack", in: "94 a1 74 92 d7 00 55ece6f8 075bcd15 81 a1 6b a1 76 81 a1 6d a1 31 81" +
+			hexChunk, events: wantFull, acks: hexAck},
+		{
+			name: "metadata is no map", in: "92 a1 74 92 92 92 05 06 80 " + hexEntry1, events: both[:1],
+			troubles: "invalid entries: kept",
+		},
+		{
+			name: "three of them", in: "92 a1 74 92 92 93 05 80 80 80 " + hexEntry1, events: both[:1],
+			troubles: "invalid entries: kept",
+		},
 	})
 }
 
@@ -351,7 +387,10 @@ func TestRule14Signal(t *testing.T) {
 	run(t, []vector{
 		{name: "logs", in: packed("00"), events: both[:1], acks: hexAck},
 		{name: "nil", in: packed("c0"), events: both[:1], acks: hexAck},
-		{name: "metrics", in: packed("01") + hexPacked, events: both, acks: hexAck, troubles: "signal: message refused"},
+		{
+			name: "metrics", in: packed("01") + hexPacked, events: both, acks: hexAck,
+			troubles: "signal: message refused",
+		},
 		{name: "traces", in: packed("02"), troubles: "signal: message refused"},
 		{name: "text", in: packed("a1 31"), troubles: "signal: message refused"},
 	})
@@ -367,7 +406,8 @@ func TestRule15Empty(t *testing.T) {
 
 func TestRule16Size(t *testing.T) {
 	for _, size := range []string{"00", "cf ffffffffffffffff", "d0 80", "a1 78", "c0"} {
-		run(t, []vector{{name: size, in: "93 a1 74 c4 20 " + hexEntry1 + hexEntry2 + "82 a4 73697a65 " + size + hexChunk, events: both, acks: hexAck}})
+		run(t, []vector{{name: size, in: "93 a1 74 c4 20 " + hexEntry1 + hexEntry2 + "82 a4 73697a65 " +
+			size + hexChunk, events: both, acks: hexAck}})
 	}
 }
 
@@ -388,13 +428,29 @@ func TestRule17Compressed(t *testing.T) {
 		{name: "text", in: compressed("text", two), events: both, acks: hexAck},
 		{name: "gzip", in: compressed("gzip", gzipOf(two)), events: both, acks: hexAck},
 		{name: "gzip, a member each", in: compressed("gzip", gzipOf(e1, e2)), events: both, acks: hexAck},
-		{name: "gzip, members cut within an entry", in: compressed("gzip", gzipOf(two[:5], two[5:20], two[20:])), events: both, acks: hexAck},
+		{
+			name: "gzip, members cut within an entry", in: compressed("gzip", gzipOf(two[:5], two[5:20], two[20:])),
+			events: both, acks: hexAck,
+		},
 		{name: "zstd", in: compressed("zstd", zstdOf(two)), events: both, acks: hexAck},
 		{name: "zstd, a frame each", in: compressed("zstd", zstdOf(e1, e2)), events: both, acks: hexAck},
-		{name: "unknown", in: compressed("lzma", two) + hexPacked, events: both, acks: hexAck, troubles: "unknown compression: message refused"},
-		{name: "no string", in: "93 a1 74 c4 10" + hexEntry1 + "82 aa 636f6d70726573736564 05" + hexChunk, troubles: "unknown compression: message refused"},
-		{name: "nil", in: "93 a1 74 c4 10" + hexEntry1 + "82 aa 636f6d70726573736564 c0" + hexChunk, events: both[:1], acks: hexAck},
-		{name: "twice in a row", in: compressed("gzip", gzipOf(two)) + compressed("zstd", zstdOf(two)), events: slices.Concat(both, both), acks: hexAck + hexAck},
+		{
+			name: "unknown", in: compressed("lzma", two) + hexPacked, events: both, acks: hexAck,
+			troubles: "unknown compression: message refused",
+		},
+		{
+			name: "no string", in: "93 a1 74 c4 10" + hexEntry1 + "82 aa 636f6d70726573736564 05" + hexChunk,
+			troubles: "unknown compression: message refused",
+		},
+		{
+			name: "nil", in: "93 a1 74 c4 10" + hexEntry1 + "82 aa 636f6d70726573736564 c0" + hexChunk,
+			events: both[:1],
+			acks:   hexAck,
+		},
+		{
+			name: "twice in a row", in: compressed("gzip", gzipOf(two)) + compressed("zstd", zstdOf(two)),
+			events: slices.Concat(both, both), acks: hexAck + hexAck,
+		},
 	})
 }
 
@@ -417,7 +473,8 @@ func TestRule18Corrupt(t *testing.T) {
 		bad("second member truncated", compressed("gzip", append(slices.Clone(z), z[:12]...)), corrupt),
 		bad("zstd truncated", compressed("zstd", f[:len(f)-3]), corrupt),
 		bad("no zstd", compressed("zstd", two), corrupt),
-		bad("breaks off", "93 a1 74 c4 1f "+hexEntry1+hexEntry2[:len(hexEntry2)-3]+"81"+hexChunk, "invalid chunk: message refused"),
+		bad("breaks off", "93 a1 74 c4 1f "+hexEntry1+hexEntry2[:len(hexEntry2)-3]+"81"+hexChunk,
+			"invalid chunk: message refused"),
 		bad("breaks off, compressed", compressed("gzip", gzipOf(two[:20])), "invalid chunk: message refused"),
 		bad("no MessagePack", "93 a1 74 c4 02 92 c1 81"+hexChunk, "invalid chunk: message refused"),
 		bad("nested", "93 a1 74 c5 0100 "+strings.Repeat("91", 256)+"81"+hexChunk, "too deep: message refused"),
@@ -426,8 +483,10 @@ func TestRule18Corrupt(t *testing.T) {
 	// Text is thirteen small integers, compressed data most often a mixture: not a single array is
 	// no stream of entries with some invalid ones, but something else.
 	run(t, []vector{
-		bad("broken string", "93 a1 74 ad "+fmt.Sprintf("%x", "broken string")+"81"+hexChunk, "invalid chunk: message refused"),
-		bad("gzip without saying so", fmt.Sprintf("93 a1 74 c4 %02x %x 81", len(z), z)+hexChunk, "invalid chunk: message refused"),
+		bad("broken string", "93 a1 74 ad "+fmt.Sprintf("%x", "broken string")+"81"+hexChunk,
+			"invalid chunk: message refused"),
+		bad("gzip without saying so", fmt.Sprintf("93 a1 74 c4 %02x %x 81", len(z), z)+hexChunk,
+			"invalid chunk: message refused"),
 	})
 }
 
@@ -439,7 +498,10 @@ func TestRule19Bomb(t *testing.T) {
 	const bomb = "bomb: message refused"
 	run(t, []vector{
 		{name: "gzip fits", in: compressed("gzip", gzipOf(fits)), events: many, acks: hexAck, set: small},
-		{name: "gzip bomb", in: compressed("gzip", gzipOf(over)) + hexPacked, events: both, acks: hexAck, troubles: bomb, set: small},
+		{
+			name: "gzip bomb", in: compressed("gzip", gzipOf(over)) + hexPacked, events: both, acks: hexAck,
+			troubles: bomb, set: small,
+		},
 		{name: "members bomb", in: compressed("gzip", gzipOf(fits, fits)), troubles: bomb, set: small},
 		{name: "zstd fits", in: compressed("zstd", zstdOf(fits)), events: many, acks: hexAck, set: small},
 		{name: "zstd bomb", in: compressed("zstd", zstdOf(over)), troubles: bomb, set: small},
@@ -463,20 +525,32 @@ func TestRule20Claims(t *testing.T) {
 		{name: "tag", in: "92 db ffffffff", troubles: "too long: connection closed"},
 		{name: "record", in: "93 a1 74 05 df ffffffff", troubles: "too long: connection closed"},
 		{name: "value", in: "93 a1 74 05 81 a1 6d db ffffffff", troubles: "too long: connection closed"},
-		{name: "value of an entry", in: "92 a1 74 91 92 05 81 a1 6d c6 ffffffff", troubles: "too long: connection closed"},
+		{
+			name: "value of an entry", in: "92 a1 74 91 92 05 81 a1 6d c6 ffffffff",
+			troubles: "too long: connection closed",
+		},
 		{name: "outer array", in: "dd ffffffff", troubles: "too long: connection closed"},
 		{name: "nobody's map", in: "df ffffffff", troubles: "too long: connection closed"},
 		{name: "nested claims", in: strings.Repeat("dc ffff ", 24000), troubles: "too deep: connection closed"},
 		{name: "nested", in: strings.Repeat("91", 100000), troubles: "too deep: connection closed"},
-		{name: "nested record", in: "93 a1 74 05 " + strings.Repeat("81 a1 78 ", 50000), troubles: "too deep: connection closed"},
-		{name: "nested entries", in: "92 a1 74 " + strings.Repeat("91", 100000), troubles: "too deep: connection closed"},
+		{
+			name: "nested record", in: "93 a1 74 05 " + strings.Repeat("81 a1 78 ", 50000),
+			troubles: "too deep: connection closed",
+		},
+		{
+			name: "nested entries", in: "92 a1 74 " + strings.Repeat("91", 100000),
+			troubles: "too deep: connection closed",
+		},
 	}
 	for i := range claims {
 		claims[i].set = func(s *Server) { s.Memory = 1 << 20 }
 	}
 	run(t, claims)
 	// After a good chunk, that one is acked all the same.
-	run(t, []vector{{name: "after a chunk", in: hexPacked + "92 a1 74 dd ffffffff", events: both, acks: hexAck, troubles: "too long: connection closed"}})
+	run(t, []vector{{
+		name: "after a chunk", in: hexPacked + "92 a1 74 dd ffffffff", events: both, acks: hexAck,
+		troubles: "too long: connection closed",
+	}})
 }
 
 func TestRule20Garbage(t *testing.T) {
@@ -490,7 +564,10 @@ func TestRule20Garbage(t *testing.T) {
 		if n := len(o.troubles); n == 0 || o.troubles[n-1].Fate != Closed {
 			t.Errorf("noise: %s", o.kinds())
 		}
-		for _, w := range []string{"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n", "<34>Oct 11 22:14:15 host su: failed\n"} {
+		for _, w := range []string{
+			"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
+			"<34>Oct 11 22:14:15 host su: failed\n",
+		} {
 			o := play(nil, []byte(strings.Repeat(w, 100)))
 			if o.kinds() != "other protocol: connection closed" {
 				t.Errorf("%q: %s", w, o.kinds())
@@ -503,7 +580,10 @@ func TestRule21Keys(t *testing.T) {
 	run(t, []vector{
 		{name: "key as bin", in: "93 a1 74 05 81 c4 01 6d a1 62", events: []string{`t 5.000000000 {"m":"b"}`}},
 		{name: "no UTF-8", in: "93 a1 74 05 81 a1 ff a1 fe", events: []string{"t 5.000000000 {\"\ufffd\":\"\ufffd\"}"}},
-		{name: "order and repeats", in: "93 a1 74 05 83 a1 7a 01 a1 61 02 a1 7a 03", events: []string{`t 5.000000000 {"z":1,"a":2,"z":3}`}},
+		{
+			name: "order and repeats", in: "93 a1 74 05 83 a1 7a 01 a1 61 02 a1 7a 03",
+			events: []string{`t 5.000000000 {"z":1,"a":2,"z":3}`},
+		},
 	})
 }
 
@@ -513,9 +593,15 @@ func TestRule22Values(t *testing.T) {
 			name: "numbers", in: "93 a1 74 05 84 a1 61 cf ffffffffffffffff a1 62 cb 7ff8000000000001 a1 63 cb fff0000000000000 a1 64 cb 8000000000000000",
 			events: []string{`t 5.000000000 {"a":18446744073709551615,"b":null,"c":null,"d":-0}`},
 		},
-		{name: "keys", in: "93 a1 74 05 82 05 81 c3 01 92 01 02 c0", events: []string{`t 5.000000000 {"5":{"true":1},"[1,2]":null}`}},
+		{
+			name: "keys", in: "93 a1 74 05 82 05 81 c3 01 92 01 02 c0",
+			events: []string{`t 5.000000000 {"5":{"true":1},"[1,2]":null}`},
+		},
 		{name: "bin", in: "93 a1 74 05 81 a1 61 c4 02 6869", events: []string{`t 5.000000000 {"a":"hi"}`}},
-		{name: "ext", in: "93 a1 74 05 81 a1 61 c7 03 80 010203", events: []string{`t 5.000000000 {"a":"ext:-128:AQID"}`}},
+		{
+			name: "ext", in: "93 a1 74 05 81 a1 61 c7 03 80 010203",
+			events: []string{`t 5.000000000 {"a":"ext:-128:AQID"}`},
+		},
 	})
 }
 
@@ -526,14 +612,30 @@ func TestRule23Invalid(t *testing.T) {
 	run(t, []vector{
 		{name: "forward", in: in, events: both, acks: hexAck, troubles: "invalid entries: kept"},
 		{name: "packed", in: packed, events: both, acks: hexAck, troubles: "invalid entries: kept"},
-		{name: "gzip", in: compressed("gzip", gzipOf(unhex(packed)[5:5+43])), events: both, acks: hexAck, troubles: "invalid entries: kept"},
-		{name: "message", in: "93 a1 74 05 91 01" + hexPacked, events: both, acks: hexAck, troubles: "invalid entries: kept"},
-		{name: "forward refused", in: in + hexPacked, events: both, acks: hexAck, troubles: "invalid entries: message refused", set: refuse},
-		{name: "packed refused", in: packed + hexPacked, events: both, acks: hexAck, troubles: "invalid entries: message refused", set: refuse},
-		{name: "message refused", in: "94 a1 74 05 91 01 81" + hexChunk + hexPacked, events: both, acks: hexAck, troubles: "invalid entries: message refused", set: refuse},
+		{
+			name: "gzip", in: compressed("gzip", gzipOf(unhex(packed)[5:5+43])), events: both, acks: hexAck,
+			troubles: "invalid entries: kept",
+		},
+		{
+			name: "message", in: "93 a1 74 05 91 01" + hexPacked, events: both, acks: hexAck,
+			troubles: "invalid entries: kept",
+		},
+		{
+			name: "forward refused", in: in + hexPacked, events: both, acks: hexAck,
+			troubles: "invalid entries: message refused", set: refuse,
+		},
+		{
+			name: "packed refused", in: packed + hexPacked, events: both, acks: hexAck,
+			troubles: "invalid entries: message refused", set: refuse,
+		},
+		{
+			name: "message refused", in: "94 a1 74 05 91 01 81" + hexChunk + hexPacked, events: both, acks: hexAck,
+			troubles: "invalid entries: message refused", set: refuse,
+		},
 	})
 	o := play(nil, unhex(in))
-	if o.stats.Invalid != 4 || len(o.troubles) != 1 || o.troubles[0].Entries != 4 || o.chunks[0] != `t "p8n9gmxTQVC8/nh2wlKKeQ==" events 2 invalid 4 skipped 0` {
+	if o.stats.Invalid != 4 || len(o.troubles) != 1 || o.troubles[0].Entries != 4 ||
+		o.chunks[0] != `t "p8n9gmxTQVC8/nh2wlKKeQ==" events 2 invalid 4 skipped 0` {
 		t.Errorf("%+v %v %q", o.stats, o.troubles, o.chunks)
 	}
 }
@@ -542,7 +644,10 @@ func TestRule24NoAck(t *testing.T) {
 	run(t, []vector{
 		{name: "no option", in: "92 a1 74 91 " + hexEntry1, events: both[:1]},
 		{name: "other options", in: "93 a1 74 91 " + hexEntry1 + "81 a4 73697a65 01", events: both[:1]},
-		{name: "chunk", in: hexForward, events: both, acks: "81 a3 61 63 6b b8 70 38 6e 39 67 6d 78 54 51 56 43 38 2f 6e 68 32 77 6c 4b 4b 65 51 3d 3d"},
+		{
+			name: "chunk", in: hexForward, events: both,
+			acks: "81 a3 61 63 6b b8 70 38 6e 39 67 6d 78 54 51 56 43 38 2f 6e 68 32 77 6c 4b 4b 65 51 3d 3d",
+		},
 	})
 }
 
@@ -551,14 +656,26 @@ func TestRule25Echo(t *testing.T) {
 	want := []string{`t 5.000000000 {"m":"b"}`}
 	ack := "81 a3 61636b "
 	run(t, []vector{
-		{name: "newline", in: msg + "b9 70386e39676d7854515643382f6e6832776c4b4b65513d3d0a", events: want, acks: ack + "b9 70386e39676d7854515643382f6e6832776c4b4b65513d3d0a"},
+		{
+			name: "newline", in: msg + "b9 70386e39676d7854515643382f6e6832776c4b4b65513d3d0a", events: want,
+			acks: ack + "b9 70386e39676d7854515643382f6e6832776c4b4b65513d3d0a",
+		},
 		{name: "bin", in: msg + "c4 03 00ff0a", events: want, acks: ack + "c4 03 00ff0a"},
 		{name: "empty", in: msg + "a0", events: want, acks: ack + "a0"},
 		{name: "empty bin", in: msg + "c4 00", events: want, acks: ack + "c4 00"},
 		{name: "long form", in: msg + "da 0001 61", events: want, acks: ack + "a1 61"},
-		{name: "long", in: msg + "da 0400 " + strings.Repeat("61", 1024), events: want, acks: ack + "da 0400 " + strings.Repeat("61", 1024)},
-		{name: "64 KiB", in: msg + "db 00010000 " + strings.Repeat("61", 1<<16), events: want, acks: ack + "db 00010000 " + strings.Repeat("61", 1<<16)},
-		{name: "more", in: msg + "db 00010001 " + strings.Repeat("61", 1<<16+1) + "93 a1 74 05 81 a1 6d a1 62", events: want, troubles: "bad id: message refused"},
+		{
+			name: "long", in: msg + "da 0400 " + strings.Repeat("61", 1024), events: want,
+			acks: ack + "da 0400 " + strings.Repeat("61", 1024),
+		},
+		{
+			name: "64 KiB", in: msg + "db 00010000 " + strings.Repeat("61", 1<<16), events: want,
+			acks: ack + "db 00010000 " + strings.Repeat("61", 1<<16),
+		},
+		{
+			name: "more", in: msg + "db 00010001 " + strings.Repeat("61", 1<<16+1) + "93 a1 74 05 81 a1 6d a1 62",
+			events: want, troubles: "bad id: message refused",
+		},
 	})
 }
 
@@ -603,7 +720,8 @@ func TestRule27Unstored(t *testing.T) {
 		if single {
 			want = "81 a3 61636b a1 61"
 		}
-		if o.kinds() != "unstored: connection closed" || !errors.Is(o.troubles[0].Err, errFull) || !bytes.Equal(o.acks, unhex(want)) {
+		if o.kinds() != "unstored: connection closed" || !errors.Is(o.troubles[0].Err, errFull) ||
+			!bytes.Equal(o.acks, unhex(want)) {
 			t.Errorf("single %v: acks %x, %v", single, o.acks, o.troubles)
 		}
 	}
@@ -650,6 +768,9 @@ func TestTags(t *testing.T) {
 		{name: "NUL", in: tag("a\x00b"), events: []string{"a\x00b" + b}, troubles: "bad tag: kept"},
 		{name: "longest", in: tag(long), events: []string{long + b}},
 		{name: "longer", in: tag(long+"x") + tag("t"), events: []string{"t" + b}, troubles: "bad tag: message refused"},
-		{name: "64 KiB", in: tag(strings.Repeat("x", 64<<10)) + tag("t"), events: []string{"t" + b}, troubles: "bad tag: message refused"},
+		{
+			name: "64 KiB", in: tag(strings.Repeat("x", 64<<10)) + tag("t"), events: []string{"t" + b},
+			troubles: "bad tag: message refused",
+		},
 	})
 }

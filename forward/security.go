@@ -170,7 +170,8 @@ func (s *Security) proofOf(who *Sender, addr netip.Addr) *proof {
 
 // String returns what is no secret.
 func (s Security) String() string {
-	return fmt.Sprintf("Security{Hostname: %q, DenyAnonymous: %t, DenyKeepalive: %t, %d users, %d rules}", s.Hostname, s.DenyAnonymous, s.DenyKeepalive, len(s.Users), len(s.Clients))
+	return fmt.Sprintf("Security{Hostname: %q, DenyAnonymous: %t, DenyKeepalive: %t, %d users, %d rules}", s.Hostname,
+		s.DenyAnonymous, s.DenyKeepalive, len(s.Users), len(s.Clients))
 }
 
 // Format writes String, whatever the verb: secrets are in no message.

@@ -119,7 +119,8 @@ func (c *conn) close(err error) {
 		defer time.AfterFunc(linger, func() { _ = c.sock.Close() }).Stop()
 		_ = c.tls.CloseWrite()
 	}
-	if cw, ok := c.sock.(interface{ CloseWrite() error }); ok && !errors.Is(err, io.EOF) && c.acked.Load() && c.s.ctx.Err() == nil && cw.CloseWrite() == nil {
+	if cw, ok := c.sock.(interface{ CloseWrite() error }); ok && !errors.Is(err, io.EOF) && c.acked.Load() &&
+		c.s.ctx.Err() == nil && cw.CloseWrite() == nil {
 		if c.sock.SetReadDeadline(time.Now().Add(linger)) == nil {
 			for scrap := make([]byte, budget.Parked); ; { // in large pieces: what is not read in time costs the acks
 				if _, err := c.sock.Read(scrap); err != nil || c.s.ctx.Err() != nil {

@@ -156,7 +156,10 @@ func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 			if !passing(err) {
 				return err
 			}
-			s.tell(s.counts.of(ep, 0), Trouble{Kind: NotAccepted, Fate: Kept, Sender: &Sender{Endpoint: ep, Addr: l.Addr(), Peer: peerOf(l.Addr())}, Err: err})
+			s.tell(s.counts.of(ep, 0), Trouble{
+				Kind: NotAccepted, Fate: Kept,
+				Sender: &Sender{Endpoint: ep, Addr: l.Addr(), Peer: peerOf(l.Addr())}, Err: err,
+			})
 			s.giveWay(1) // perhaps it is for them that the system is short of something
 			delay = min(max(2*delay, 5*time.Millisecond), time.Second)
 			select {

@@ -266,7 +266,8 @@ func TestHandlerErrorCloses(t *testing.T) {
 		c := p.peer()
 		write(t, c, slices.Concat(withID('a'), withID('b'), withID('c')))
 		synctest.Wait()
-		if got, _ := c.received(); !bytes.Equal(got, ackOf("a")) || !c.closed() || troubles() != "unstored: connection closed" {
+		if got, _ := c.received(); !bytes.Equal(got, ackOf("a")) || !c.closed() ||
+			troubles() != "unstored: connection closed" {
 			t.Errorf("%x, closed %v, %s", got, c.closed(), troubles())
 		}
 	})
@@ -283,7 +284,8 @@ func TestSlowReader(t *testing.T) {
 					break
 				}
 			}
-			if d := time.Since(start); d < DefaultWriteTimeout/2 || d > DefaultWriteTimeout+time.Second || troubles() != "slow reader: connection closed" {
+			if d := time.Since(start); d < DefaultWriteTimeout/2 || d > DefaultWriteTimeout+time.Second ||
+				troubles() != "slow reader: connection closed" {
 				t.Errorf("after %v: %s", d, troubles())
 			}
 			write(t, other, withID('b'))
@@ -338,7 +340,8 @@ func TestRule46Shutdown(t *testing.T) {
 		synctest.Wait()
 		got, _ := busy.received()
 		half, _ := partial.received()
-		if !bytes.Equal(got, ackOf("ab")) || !bytes.Equal(half, ackOf("c")) || !busy.closed() || !partial.closed() || troubles() != "" {
+		if !bytes.Equal(got, ackOf("ab")) || !bytes.Equal(half, ackOf("c")) || !busy.closed() || !partial.closed() ||
+			troubles() != "" {
 			t.Errorf("%x %x %s", got, half, troubles())
 		}
 	})
@@ -441,11 +444,13 @@ func TestMemoryKeepsOption(t *testing.T) {
 			q := p.peer()
 			n := map[string]int{"gzip": 40000, "": 500}[how]
 			big := wireOf(&Chunk{Tag: "t", ID: []byte("B"), Entries: bytes.Repeat(entries(1), n), Events: n}, how)
-			small := wireOf(&Chunk{Tag: "t", ID: []byte("a"), Entries: entries(1), Events: 1}, "") // longer than the bytes that are read before there is a buffer
+			// Longer than the bytes that are read before there is a buffer.
+			small := wireOf(&Chunk{Tag: "t", ID: []byte("a"), Entries: entries(1), Events: 1}, "")
 			write(t, q, slices.Concat(small, small, small, big))
 			synctest.Wait()
 			want := ackOf("aaaB")
-			if acks, _ := q.received(); !bytes.Equal(acks, want) || fmt.Sprint(got) != fmt.Sprintf("[a  1 a  1 a  1 B %s %d]", how, n) || troubles() != "" {
+			if acks, _ := q.received(); !bytes.Equal(acks, want) ||
+				fmt.Sprint(got) != fmt.Sprintf("[a  1 a  1 a  1 B %s %d]", how, n) || troubles() != "" {
 				t.Errorf("acks %x, chunks %q, %s", acks, got, troubles())
 			}
 			_ = q.Close()
@@ -643,7 +648,10 @@ func TestParking(t *testing.T) {
 	for _, step := range []struct {
 		send []byte
 		hold int64
-	}{{nil, 0}, {unhex(hexPacked), 0}, {big[:100], budget.Parked}, {big[100:1000], budget.Parked}, {big[1000:10000], budget.Base}, {big[10000:], 0}, {big[:1], budget.Parked}} {
+	}{{nil, 0}, {unhex(hexPacked), 0}, {big[:100], budget.Parked}, {big[100:1000], budget.Parked}, {
+		big[1000:10000],
+		budget.Base,
+	}, {big[10000:], 0}, {big[:1], budget.Parked}} {
 		want := s.Stats().Bytes + uint64(len(step.send))
 		write(t, c, step.send)
 		if runtime.GOOS != "windows" {
@@ -714,13 +722,17 @@ func TestWaitInMessage(t *testing.T) {
 			// The heartbeats fill what a connection reads before it has a buffer: what follows
 			// comes in one read.
 			write(t, q, slices.Concat(bytes.Repeat([]byte{0xc0}, 60), withID('a'), withID('b'),
-				wireOf(&Chunk{Tag: "t", ID: []byte("c"), Entries: tt.entries, Events: tt.events}, tt.compress), withID('d')))
+				wireOf(&Chunk{Tag: "t", ID: []byte("c"), Entries: tt.entries, Events: tt.events},
+					tt.compress), withID('d')))
 			synctest.Wait()
 			how := tt.compress
 			if tt.entries[1] == 0 {
 				how = ""
 			}
-			if want := []string{`a 1 ""`, `b 1 ""`, fmt.Sprintf("c %d %q", tt.events, how), `d 1 ""`}; !slices.Equal(took, want) {
+			if want := []string{
+				`a 1 ""`, `b 1 ""`, fmt.Sprintf("c %d %q", tt.events, how),
+				`d 1 ""`,
+			}; !slices.Equal(took, want) {
 				t.Errorf("took %q, not %q", took, want)
 			}
 			if got, _ := q.received(); !bytes.Equal(got, ackOf("abcd")) {

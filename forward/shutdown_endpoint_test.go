@@ -56,7 +56,8 @@ func TestShutdownEndpoint(t *testing.T) {
 		got, _ := busy.received()
 		half, _ := partial.received()
 		other, _ := stays.received()
-		if !bytes.Equal(got, ackOf("ab")) || !bytes.Equal(half, ackOf("c")) || !bytes.Equal(other, ackOf("e")) || !busy.closed() || !partial.closed() || stays.closed() || troubles() != "" {
+		if !bytes.Equal(got, ackOf("ab")) || !bytes.Equal(half, ackOf("c")) || !bytes.Equal(other, ackOf("e")) ||
+			!busy.closed() || !partial.closed() || stays.closed() || troubles() != "" {
 			t.Errorf("%x %x %x %s", got, half, other, troubles())
 		}
 		before := s.Stats()

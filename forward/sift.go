@@ -70,7 +70,8 @@ func (s *sifting) sift() error {
 		looked := s.n
 		for err = nil; err == nil && s.n-looked < lookStep; {
 			if s.n == len(s.buf.B) {
-				if s.buf, err = s.c.growExtra(s.buf, s.n, budget.SizeOf(int64(s.n)+max(lookStep, int64(s.n)/4))); err != nil {
+				if s.buf, err = s.c.growExtra(s.buf, s.n,
+					budget.SizeOf(int64(s.n)+max(lookStep, int64(s.n)/4))); err != nil {
 					return err
 				}
 			}

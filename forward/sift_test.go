@@ -131,10 +131,28 @@ func TestLargeEvents(t *testing.T) {
 		}{
 			{"small", [][]byte{small("a"), small("b")}, "a b", nil, false},
 			{"one", [][]byte{large}, "", []string{said(0, large, true, "large")}, false},
-			{"between", [][]byte{small("a"), large, small("b"), timeless}, "a b timeless", []string{said(0, large, true, "large")}, false},
-			{"two", [][]byte{large, small("a"), large}, "a", []string{said(0, large, true, "large"), said(1, large, true, "large")}, false},
+			{
+				"between",
+				[][]byte{small("a"), large, small("b"), timeless},
+				"a b timeless",
+				[]string{said(0, large, true, "large")},
+				false,
+			},
+			{
+				"two",
+				[][]byte{large, small("a"), large},
+				"a",
+				[]string{said(0, large, true, "large"), said(1, large, true, "large")},
+				false,
+			},
 			{"later", [][]byte{small("a"), filler, small("b")}, "a" + fillers + " b", nil, true},
-			{"later, one", [][]byte{small("a"), large, filler, small("b"), timeless, large, small("c")}, "a" + fillers + " b timeless c", []string{said(0, large, true, "large"), said(1, large, true, "large")}, true},
+			{
+				"later, one",
+				[][]byte{small("a"), large, filler, small("b"), timeless, large, small("c")},
+				"a" + fillers + " b timeless c",
+				[]string{said(0, large, true, "large"), said(1, large, true, "large")},
+				true,
+			},
 			{"huge", [][]byte{small("a"), huge, small("b")}, "a b", []string{said(0, huge, false, "")}, true},
 		} {
 			t.Run(how+" "+v.name, func(t *testing.T) {

@@ -25,7 +25,8 @@ import (
 // nothing.
 
 const (
-	cutShare = 32                   // of the budget: what relieve gets back at least, so that it need not look for each connection
+	// Of the budget: what relieve gets back at least, so that it need not look for each connection.
+	cutShare = 32
 	restMost = 8 * time.Millisecond // between two looks, however long one takes where cores are scarce
 )
 
@@ -82,13 +83,16 @@ func (w *watcher) run() {
 		for c := range w.roster.conns {
 			conns = append(conns, c)
 		}
-		w.roster.mu.Unlock() // it is wanted for each connection that comes or goes, and these are looked at for milliseconds
+		// It is wanted for each connection that comes or goes, and these are looked at for
+		// milliseconds.
+		w.roster.mu.Unlock()
 		cut := s.relieve(conns)
 		clear(conns)
 		conns = conns[:0]
 		s.watch.Learn(len(cut), began)
 		for _, h := range cut {
-			h.c.trouble(SlowSender, Closed, "", 0, fmt.Errorf("holds %d bytes that others wait for, and sends next to nothing", h.held))
+			h.c.trouble(SlowSender, Closed, "", 0,
+				fmt.Errorf("holds %d bytes that others wait for, and sends next to nothing", h.held))
 		}
 		took := time.Duration(s.clock() - began)
 		tick.Reset(s.watch.Every())

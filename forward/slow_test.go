@@ -48,7 +48,8 @@ func TestPatience(t *testing.T) {
 				t.Error(err)
 			}
 			synctest.Wait()
-			if got, _ := waits.received(); !bytes.Equal(got, ackOf("x")) || troubles() != "slow sender: connection closed" {
+			if got, _ := waits.received(); !bytes.Equal(got, ackOf("x")) ||
+				troubles() != "slow sender: connection closed" {
 				t.Errorf("%d bytes now and then: acks %x, closed %v, %s", little, got, steady.closed(), troubles())
 			}
 			_, _ = steady.Close(), waits.Close()
@@ -59,7 +60,10 @@ func TestPatience(t *testing.T) {
 // TestBytesBeforeLogin: what strangers send before a login counts, and holds up those with a login
 // for no longer than half-sent messages do.
 func TestBytesBeforeLogin(t *testing.T) {
-	s := &Server{Handler: nothing{}, Memory: 128 << 10, HandshakeTimeout: 24 * time.Hour, Endpoint: Endpoint{Security: &Security{SharedKey: "key"}}}
+	s := &Server{
+		Handler: nothing{}, Memory: 128 << 10, HandshakeTimeout: 24 * time.Hour,
+		Endpoint: Endpoint{Security: &Security{SharedKey: "key"}},
+	}
 	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
 		half := letterOf("PING", "host", make([]byte, 7<<10))[:6<<10]
 		var strangers []*peer
@@ -114,7 +118,8 @@ func TestTroubleDuringLogin(t *testing.T) {
 		}
 		w := who{host: "a", key: "key"}
 		w.nonce, w.auth, _ = q.helo(t)
-		if known, own := tell(); known == own || known.Conn != own.Conn || known.Peer != own.Peer || known.Addr != own.Addr || known.Endpoint != own.Endpoint {
+		if known, own := tell(); known == own || known.Conn != own.Conn || known.Peer != own.Peer ||
+			known.Addr != own.Addr || known.Endpoint != own.Endpoint {
 			t.Errorf("%+v of %+v", known, own)
 		}
 		write(t, q, w.ping())

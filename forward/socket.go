@@ -39,15 +39,19 @@ type socket struct {
 	ahead *[aheadSize]byte // nil: nothing was read ahead
 	r, w  int
 
-	limit   time.Duration // how long the peer may take for what is written; 0: the handshake is not over, and has a limit of its own
-	expires int64         // write deadline, by the clock
-	late    atomic.Bool   // it took longer: nothing more is written, and the reader ends
+	// How long the peer may take for what is written; 0: the handshake is not over, and has a limit
+	// of its own.
+	limit   time.Duration
+	expires int64       // write deadline, by the clock
+	late    atomic.Bool // it took longer: nothing more is written, and the reader ends
 }
 
 const (
 	recordHead = 5 // type, version, length
 	aheadSize  = 64 << 10
-	shakeMost  = 32 << 10 // of a TLS handshake; with a chain of certificates it is a third of that. Package tls alone would keep 256 KiB of a stranger's
+	// Of a TLS handshake; with a chain of certificates it is a third of that. Package tls alone
+	// would keep 256 KiB of a stranger's.
+	shakeMost = 32 << 10
 )
 
 var errQuota = errors.New("longer than any handshake of TLS")

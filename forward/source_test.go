@@ -33,7 +33,10 @@ func TestSource(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := func(s *Server) {
-				s.Endpoint = Endpoint{TagPrefix: "from", AddressKey: "ip", HostKey: "host", SubjectKey: "subject", UserKey: "user"}
+				s.Endpoint = Endpoint{
+					TagPrefix: "from", AddressKey: "ip", HostKey: "host", SubjectKey: "subject",
+					UserKey: "user",
+				}
 				s.hosts.look = func(_ context.Context, addr string) ([]string, error) {
 					if addr != "192.0.2.7" {
 						t.Errorf("lookup of %s", addr)
@@ -51,7 +54,8 @@ func TestSource(t *testing.T) {
 				}
 			}
 			if plain := play(nil, in); len(plain.events) != len(o.events) || string(plain.acks) != string(o.acks) {
-				t.Errorf("%d events and acks %x, without a source %d and %x", len(o.events), o.acks, len(plain.events), plain.acks)
+				t.Errorf("%d events and acks %x, without a source %d and %x", len(o.events), o.acks, len(plain.events),
+					plain.acks)
 			}
 			same(t, play(set, bytewise(in)...), o)
 		})
@@ -77,7 +81,11 @@ func TestSourceRaw(t *testing.T) {
 
 func TestSourceHost(t *testing.T) {
 	looked := 0
-	h := hosts{look: func(context.Context, string) ([]string, error) { looked++; return nil, errors.New("no such host") }}
+	h := hosts{look: func(context.Context, string) ([]string, error) {
+		looked++
+		return nil,
+			errors.New("no such host")
+	}}
 	addr := (&script{}).RemoteAddr()
 	for range 3 {
 		if name := h.of(context.Background(), addr, "192.0.2.7"); name != "192.0.2.7" || looked != 1 {
@@ -91,7 +99,11 @@ func TestSourceHost(t *testing.T) {
 
 func TestForcedTag(t *testing.T) {
 	in := append(unhex(hexForward), unhex("93 a1 75 "+hexTime+" 80")...)
-	for _, tc := range []struct{ tag, prefix, want string }{{"all", "", "all all all"}, {"", "p", "p.t p.t p.u"}, {"all", "p.q", "p.q.all p.q.all p.q.all"}} {
+	for _, tc := range []struct{ tag, prefix, want string }{
+		{"all", "", "all all all"},
+		{"", "p", "p.t p.t p.u"},
+		{"all", "p.q", "p.q.all p.q.all p.q.all"},
+	} {
 		o := play(func(s *Server) { s.Endpoint.Tag, s.Endpoint.TagPrefix = tc.tag, tc.prefix }, in)
 		var got []string
 		for _, e := range o.events {
@@ -110,7 +122,10 @@ func TestForcedTag(t *testing.T) {
 
 // A chunk knows the tag that its sender gave, where the endpoint made another one of it.
 func TestSentTag(t *testing.T) {
-	for name, in := range map[string]string{"packed": hexPacked, "forward": hexForward, "message": "94 a1 74 05 80 81" + hexChunk, "timeless": "94 a1 74 00 80 81" + hexChunk} {
+	for name, in := range map[string]string{
+		"packed": hexPacked, "forward": hexForward,
+		"message": "94 a1 74 05 80 81" + hexChunk, "timeless": "94 a1 74 00 80 81" + hexChunk,
+	} {
 		for _, tc := range []struct {
 			ep        Endpoint
 			tag, sent string
@@ -154,7 +169,10 @@ func TestSourceBounded(t *testing.T) {
 func TestTimelessBounded(t *testing.T) {
 	for _, how := range []string{"", "gzip"} {
 		n := 1 << 20 // of 3 bytes, to become 12
-		in := wireOf(&Chunk{Tag: "t", ID: []byte("c"), Entries: append(bytes.Repeat(unhex("92 00 80"), n), unhex("92 00 c0")...)}, how)
+		in := wireOf(&Chunk{
+			Tag: "t", ID: []byte("c"),
+			Entries: append(bytes.Repeat(unhex("92 00 80"), n), unhex("92 00 c0")...),
+		}, how)
 		for _, most := range []int64{12 << 20, 12<<20 + 64} {
 			o := play(func(s *Server) { s.MaxDecompressed = most }, in)
 			refused := uint64(0)

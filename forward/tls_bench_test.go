@@ -79,7 +79,8 @@ func BenchmarkTLS(b *testing.B) {
 		for _, secure := range []bool{false, true} {
 			name, file, ep := how+"/plain", "-", &Endpoint{}
 			if secure {
-				name, file, ep = how+"/tls", ca.File, &Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}}
+				name, file, ep = how+
+					"/tls", ca.File, &Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}}
 			}
 			b.Run(name, func(b *testing.B) {
 				got := make(chan int, 64)

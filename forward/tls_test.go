@@ -73,13 +73,20 @@ func TestRule42TLS(t *testing.T) {
 					return nil
 				})}
 				ep := &Endpoint{
-					TLS:      &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}, ClientCAs: ca.Pool, ClientAuth: tls.RequireAndVerifyClientCert},
+					TLS: &tls.Config{
+						Certificates: []tls.Certificate{ca.Server.TLS}, ClientCAs: ca.Pool,
+						ClientAuth: tls.RequireAndVerifyClientCert,
+					},
 					Security: &Security{SharedKey: "secret"},
 				}
 				address, troubles := secured(t, s, ep, network)
 				c := &Client{
-					Network: network, Address: address, Login: &Login{SharedKey: "secret", Hostname: "here"}, Report: func(err error) { t.Error(err) },
-					TLS: &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{ca.Client.TLS}, MaxVersion: version},
+					Network: network, Address: address, Login: &Login{SharedKey: "secret", Hostname: "here"},
+					Report: func(err error) { t.Error(err) },
+					TLS: &tls.Config{
+						RootCAs: ca.Pool, Certificates: []tls.Certificate{ca.Client.TLS},
+						MaxVersion: version,
+					},
 				}
 				if network == "unix" {
 					c.TLS.ServerName = "localhost"
@@ -94,7 +101,8 @@ func TestRule42TLS(t *testing.T) {
 					t.Error(err)
 				}
 				from := seen.Load()
-				if from.TLS == nil || from.TLS.Version != version || from.TLS.PeerCertificates[0].Subject.CommonName != "client" || from.Host != "here" {
+				if from.TLS == nil || from.TLS.Version != version ||
+					from.TLS.PeerCertificates[0].Subject.CommonName != "client" || from.Host != "here" {
 					t.Errorf("%+v", from)
 				}
 				if events.Load() != 20002 || len(troubles) > 0 || c.Stats().Connects != 1 {
@@ -109,8 +117,15 @@ func TestRule42TLS(t *testing.T) {
 // peer, and the client learns what it was.
 func TestRule42Refused(t *testing.T) {
 	ca, other := testcert.New(t), testcert.New(t)
-	server := &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}, ClientCAs: ca.Pool, ClientAuth: tls.RequireAndVerifyClientCert}
-	old := &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}, MinVersion: tls.VersionTLS10, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}} // to be refused
+	server := &tls.Config{
+		Certificates: []tls.Certificate{ca.Server.TLS}, ClientCAs: ca.Pool,
+		ClientAuth: tls.RequireAndVerifyClientCert,
+	}
+	// To be refused.
+	old := &tls.Config{
+		Certificates: []tls.Certificate{ca.Server.TLS}, MinVersion: tls.VersionTLS10,
+		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA},
+	}
 	sly := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return old, nil }}
 	fake := other.Issue(t, &testcert.Options{Name: "a\nforged line"})
 	late := ca.Issue(t, &testcert.Options{Name: "late", NotAfter: time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)})
@@ -121,16 +136,42 @@ func TestRule42Refused(t *testing.T) {
 		told   string // by the server
 		want   string // of the client's error
 	}{
-		"plain text":     {server: server, plain: hexEvents, told: "does not look like a TLS handshake"},
-		"HTTP":           {server: server, plain: fmt.Sprintf("%x", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"), told: "does not look like a TLS handshake"},
-		"SSL 2":          {server: server, plain: "80 2e 01 00 02 0015 0000 0010", told: "SSLv2"},
-		"no certificate": {server, &tls.Config{RootCAs: ca.Pool}, "", "didn't provide a certificate", "certificate required"},
-		"unknown":        {server, &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{fake.TLS}}, "", "", "certificate"},
-		"late":           {server, &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{late.TLS}}, "", "expired", "certificate"},
-		"other server":   {server, &tls.Config{RootCAs: other.Pool}, "", "bad certificate", "unknown authority"},
-		"other name":     {server, &tls.Config{RootCAs: ca.Pool, ServerName: "example.org"}, "", "bad certificate", "not example.org"},
-		"TLS 1.1":        {old, &tls.Config{RootCAs: ca.Pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, "", "unsupported versions", "protocol version"},                                                                     // to be refused
-		"TLS 1.1, sly":   {sly, &tls.Config{RootCAs: ca.Pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}}, "", "TLS 1.1 is too old", "the connection ended"}, // to be refused
+		"plain text": {server: server, plain: hexEvents, told: "does not look like a TLS handshake"},
+		"HTTP": {
+			server: server, plain: fmt.Sprintf("%x", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+			told: "does not look like a TLS handshake",
+		},
+		"SSL 2": {server: server, plain: "80 2e 01 00 02 0015 0000 0010", told: "SSLv2"},
+		"no certificate": {
+			server, &tls.Config{RootCAs: ca.Pool}, "", "didn't provide a certificate",
+			"certificate required",
+		},
+		"unknown": {
+			server, &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{fake.TLS}}, "", "",
+			"certificate",
+		},
+		"late": {
+			server, &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{late.TLS}}, "",
+			"expired", "certificate",
+		},
+		"other server": {server, &tls.Config{RootCAs: other.Pool}, "", "bad certificate", "unknown authority"},
+		"other name": {
+			server, &tls.Config{RootCAs: ca.Pool, ServerName: "example.org"}, "", "bad certificate",
+			"not example.org",
+		},
+		// To be refused.
+		"TLS 1.1": {
+			old, &tls.Config{RootCAs: ca.Pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, "",
+			"unsupported versions", "protocol version",
+		},
+		// To be refused.
+		"TLS 1.1, sly": {
+			sly, &tls.Config{
+				RootCAs: ca.Pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11,
+				CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA},
+			}, "", "TLS 1.1 is too old",
+			"the connection ended",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := new(outcome)
@@ -156,22 +197,26 @@ func TestRule42Refused(t *testing.T) {
 				if err == nil { // of TLS 1.3 the client has finished before the server looks
 					_, err = c.Read(make([]byte, 1))
 				}
-				if err == nil || errors.Is(err, os.ErrDeadlineExceeded) || tc.want != "the connection ended" && !strings.Contains(err.Error(), tc.want) {
+				if err == nil || errors.Is(err, os.ErrDeadlineExceeded) || tc.want != "the connection ended" &&
+					!strings.Contains(err.Error(), tc.want) {
 					t.Errorf("%v, want %q", err, tc.want)
 				}
 				_ = nc.Close()
 			}
 			tr := <-troubles
-			if tr.Kind != HandshakeFailed || tr.Fate != Closed || tr.Sender.Peer != "127.0.0.1" || !strings.Contains(tr.String(), tc.told) || strings.Contains(tr.String(), "\n") {
+			if tr.Kind != HandshakeFailed || tr.Fate != Closed || tr.Sender.Peer != "127.0.0.1" ||
+				!strings.Contains(tr.String(), tc.told) || strings.Contains(tr.String(), "\n") {
 				t.Error(tr)
 			}
-			if err := s.Close(); err != nil || len(troubles) > 0 || len(o.events) > 0 || s.Stats().Troubles[HandshakeFailed] != 1 {
+			if err := s.Close(); err != nil || len(troubles) > 0 || len(o.events) > 0 ||
+				s.Stats().Troubles[HandshakeFailed] != 1 {
 				t.Errorf("%v, %d more troubles, events %q", err, len(troubles), o.events)
 			}
 		})
 	}
 	c := &Client{Address: "x:1", TLS: &tls.Config{MinVersion: tls.VersionTLS10}} // to be refused
-	if config, _, err := c.secrets(); err != nil || config.MinVersion != tls.VersionTLS12 || c.TLS.MinVersion != tls.VersionTLS10 || config.ServerName != "x" {
+	if config, _, err := c.secrets(); err != nil || config.MinVersion != tls.VersionTLS12 ||
+		c.TLS.MinVersion != tls.VersionTLS10 || config.ServerName != "x" {
 		t.Errorf("%v %v", config, err)
 	}
 }
@@ -180,7 +225,13 @@ func TestRule42Refused(t *testing.T) {
 // far it is.
 func TestRule42Timeout(t *testing.T) {
 	ca := testcert.New(t)
-	s := &Server{Handler: new(outcome), Endpoint: Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}, Security: &Security{SharedKey: "secret"}}}
+	s := &Server{
+		Handler: new(outcome),
+		Endpoint: Endpoint{
+			TLS:      &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}},
+			Security: &Security{SharedKey: "secret"},
+		},
+	}
 	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
 		mute := p.peer()
 		half := p.peer()
@@ -221,7 +272,8 @@ func TestRule42Timeout(t *testing.T) {
 
 // TestTLSWithoutCertificate is told at the start, and not by every connection.
 func TestTLSWithoutCertificate(t *testing.T) {
-	if err := (&Server{Handler: new(outcome)}).ServeEndpoint(newPipes(), &Endpoint{TLS: &tls.Config{}}); err == nil || !strings.Contains(err.Error(), "without a certificate") {
+	if err := (&Server{Handler: new(outcome)}).ServeEndpoint(newPipes(), &Endpoint{TLS: &tls.Config{}}); err == nil ||
+		!strings.Contains(err.Error(), "without a certificate") {
 		t.Error(err)
 	}
 }
@@ -236,7 +288,10 @@ func TestRule42LongHandshake(t *testing.T) {
 	address, troubles := secured(t, &Server{Handler: new(outcome)}, &Endpoint{TLS: &tls.Config{
 		Certificates: []tls.Certificate{ca.Server.TLS}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool,
 	}}, "tcp")
-	if nc, err := tls.Dial("tcp", address, &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{chain}}); err == nil {
+	if nc, err := tls.Dial("tcp", address, &tls.Config{
+		RootCAs:      ca.Pool,
+		Certificates: []tls.Certificate{chain},
+	}); err == nil {
 		_, err = nc.Read(make([]byte, 1))
 		if _ = nc.Close(); err == nil {
 			t.Error("taken")
@@ -249,7 +304,8 @@ func TestRule42LongHandshake(t *testing.T) {
 	defer func() { _ = nc.Close() }()
 	hello := append(unhex("01 00ffff 0303"), make([]byte, 60000)...)
 	for piece := range slices.Chunk(hello, 16000) {
-		_, _ = nc.Write(append([]byte{22, 3, 1, byte(len(piece) >> 8), byte(len(piece))}, piece...)) // it may be closed before the end
+		// It may be closed before the end.
+		_, _ = nc.Write(append([]byte{22, 3, 1, byte(len(piece) >> 8), byte(len(piece))}, piece...))
 	}
 	for range 2 {
 		if tr := <-troubles; tr.Kind != HandshakeFailed || !strings.Contains(tr.String(), errQuota.Error()) {
@@ -265,7 +321,10 @@ func TestRule42Reload(t *testing.T) {
 	current.Store(ca)
 	ep := &Endpoint{TLS: &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		now := current.Load()
-		return &tls.Config{Certificates: []tls.Certificate{now.Server.TLS}, ClientCAs: now.Pool, ClientAuth: tls.RequireAndVerifyClientCert}, nil
+		return &tls.Config{
+			Certificates: []tls.Certificate{now.Server.TLS}, ClientCAs: now.Pool,
+			ClientAuth: tls.RequireAndVerifyClientCert,
+		}, nil
 	}}}
 	address, _ := secured(t, &Server{Handler: new(outcome)}, ep, "tcp")
 	// given returns a ctx that ends when a client has told of what is wanted.
@@ -280,7 +339,10 @@ func TestRule42Reload(t *testing.T) {
 	}
 	strange := address + ": the handshake of TLS: "
 	refused, report := given(strange)
-	before := &Client{Address: address, TLS: &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{ca.Client.TLS}}, Report: report}
+	before := &Client{Address: address, TLS: &tls.Config{
+		RootCAs:      ca.Pool,
+		Certificates: []tls.Certificate{ca.Client.TLS},
+	}, Report: report}
 	after := &Client{Address: address, MinBackoff: time.Millisecond, GetTLS: func() (*tls.Config, error) {
 		now := current.Load()
 		return &tls.Config{RootCAs: now.Pool, Certificates: []tls.Certificate{now.Client.TLS}}, nil
@@ -312,7 +374,10 @@ func TestRule42Reload(t *testing.T) {
 	}
 	gone := address + ": TLS: the file is gone"
 	refused, report = given(gone)
-	broken := &Client{Address: address, GetTLS: func() (*tls.Config, error) { return nil, errors.New("the file is gone") }, Report: report}
+	broken := &Client{Address: address, GetTLS: func() (*tls.Config, error) {
+		return nil,
+			errors.New("the file is gone")
+	}, Report: report}
 	if err := broken.Send(refused, oneChunk("c")); err == nil || !strings.Contains(err.Error(), gone) {
 		t.Error(err)
 	}
@@ -335,7 +400,8 @@ func TestTLSInPieces(t *testing.T) {
 	for _, step := range []int{1, 100, 5000, 1 << 20} {
 		o := new(outcome)
 		s := &Server{Handler: grouped{o}}
-		address, troubles := secured(t, s, &Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}}, "tcp")
+		address, troubles := secured(t, s, &Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}},
+			"tcp")
 		raw, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
@@ -368,7 +434,10 @@ func TestTLSUnderAnything(t *testing.T) {
 	stream := append(packedMessage("t", 3000, ""), unhex(hexEvents+"c0"+oneEvent)...)
 	want := play(nil, stream)
 	o := new(outcome)
-	s := &Server{Handler: grouped{o}, Endpoint: Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}}}
+	s := &Server{
+		Handler:  grouped{o},
+		Endpoint: Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}},
+	}
 	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
 		q := reading(tls.Client(p.dial(), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}))
 		for piece := range slices.Chunk(stream, 50000) {
@@ -455,7 +524,8 @@ func littleMemory(t *testing.T, clients, chunks int) {
 		events.Add(int64(c.Events))
 		return nil
 	})}
-	address, troubles := secured(t, s, &Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}}, "tcp")
+	address, troubles := secured(t, s, &Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}},
+		"tcp")
 	var wg sync.WaitGroup
 	for range clients {
 		wg.Go(func() {
@@ -490,7 +560,10 @@ func TestTLSGoodbye(t *testing.T) {
 			_ = tls.Server(far, &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}).Handshake()
 			close(shaken)
 		}()
-		c := &Client{Dial: func(context.Context) (net.Conn, error) { return near, nil }, TLS: &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}}
+		c := &Client{
+			Dial: func(context.Context) (net.Conn, error) { return near, nil },
+			TLS:  &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"},
+		}
 		c.Connect(true)
 		<-shaken
 		synctest.Wait()
@@ -500,7 +573,10 @@ func TestTLSGoodbye(t *testing.T) {
 		}
 		_ = far.Close()
 	})
-	s := &Server{Handler: new(outcome), Endpoint: Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}}}
+	s := &Server{
+		Handler:  new(outcome),
+		Endpoint: Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}},
+	}
 	bubble(t, s, func(t *testing.T, p *pipes, _ func() string) {
 		nc := p.dial()
 		c := tls.Client(nc, &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", MaxVersion: tls.VersionTLS12})
@@ -528,10 +604,13 @@ func TestTLSWaitingHoldsLittle(t *testing.T) {
 	ca := testcert.New(t)
 	const most = 24
 	release := make(chan struct{})
-	s := &Server{Memory: 1 << 20, MaxChunk: 1 << 20, StallTimeout: time.Hour, Handler: HandlerFunc(func(context.Context, *Chunk) error {
-		<-release
-		return nil
-	})}
+	s := &Server{
+		Memory: 1 << 20, MaxChunk: 1 << 20, StallTimeout: time.Hour,
+		Handler: HandlerFunc(func(context.Context, *Chunk) error {
+			<-release
+			return nil
+		}),
+	}
 	address, _ := secured(t, s, &Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}}, "tcp")
 	defer close(release)
 	whole := packedMessage("t", 6000, "")

@@ -49,8 +49,10 @@ type keyLog struct{ bytes.Buffer }
 func (k *keyLog) sealer(t *testing.T, label string, state tls.ConnectionState) *sealer {
 	t.Helper()
 	if state.CipherSuite != tls.TLS_AES_128_GCM_SHA256 {
-		slow := runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" // package tls has AES in assembly for these, and chooses it there
-		needs.Have(t, slow, "needs a processor with instructions for AES: %s was chosen", tls.CipherSuiteName(state.CipherSuite))
+		// Package tls has AES in assembly for these, and chooses it there.
+		slow := runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64"
+		needs.Have(t, slow, "needs a processor with instructions for AES: %s was chosen",
+			tls.CipherSuiteName(state.CipherSuite))
 		needs.Skip(t, "%s was chosen, as it is where AES is slow", tls.CipherSuiteName(state.CipherSuite))
 	}
 	for line := range strings.Lines(k.String()) {
@@ -112,11 +114,17 @@ func (s *sealer) update() []byte {
 // TestKeyUpdate: a deadline that was for acks does not end, later, what TLS answers by itself.
 func TestKeyUpdate(t *testing.T) {
 	ca := testcert.New(t)
-	s := &Server{Handler: new(outcome), Endpoint: Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}}}
+	s := &Server{
+		Handler:  new(outcome),
+		Endpoint: Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}},
+	}
 	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
 		var log keyLog
 		nc := p.dial()
-		c := tls.Client(nc, &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", KeyLogWriter: &log, MinVersion: tls.VersionTLS13})
+		c := tls.Client(nc, &tls.Config{
+			RootCAs: ca.Pool, ServerName: "localhost", KeyLogWriter: &log,
+			MinVersion: tls.VersionTLS13,
+		})
 		if err := c.Handshake(); err != nil {
 			t.Fatal(err)
 		}
@@ -138,11 +146,20 @@ func TestKeyUpdate(t *testing.T) {
 // TestKeyUpdateNotRead: who asks for answers and does not read them is cut.
 func TestKeyUpdateNotRead(t *testing.T) {
 	ca := testcert.New(t)
-	s := &Server{Handler: new(outcome), Endpoint: Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}, SessionTicketsDisabled: true}}}
+	s := &Server{
+		Handler: new(outcome),
+		Endpoint: Endpoint{TLS: &tls.Config{
+			Certificates:           []tls.Certificate{ca.Server.TLS},
+			SessionTicketsDisabled: true,
+		}},
+	}
 	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
 		var log keyLog
 		nc := p.dial()
-		c := tls.Client(nc, &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", KeyLogWriter: &log, MinVersion: tls.VersionTLS13})
+		c := tls.Client(nc, &tls.Config{
+			RootCAs: ca.Pool, ServerName: "localhost", KeyLogWriter: &log,
+			MinVersion: tls.VersionTLS13,
+		})
 		if err := c.Handshake(); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +182,8 @@ func TestClientKeyUpdate(t *testing.T) {
 		near, far := net.Pipe()
 		var log keyLog
 		srv := tls.Server(far, &tls.Config{
-			Certificates: []tls.Certificate{ca.Server.TLS}, KeyLogWriter: &log, MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true,
+			Certificates: []tls.Certificate{ca.Server.TLS}, KeyLogWriter: &log, MinVersion: tls.VersionTLS13,
+			SessionTicketsDisabled: true,
 		})
 		shaken := make(chan error)
 		go func() { shaken <- srv.Handshake() }()
@@ -234,7 +252,10 @@ func TestKeyUpdateNotReadFromSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log keyLog
-	c := tls.Client(nc, &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", KeyLogWriter: &log, MinVersion: tls.VersionTLS13})
+	c := tls.Client(nc, &tls.Config{
+		RootCAs: ca.Pool, ServerName: "localhost", KeyLogWriter: &log,
+		MinVersion: tls.VersionTLS13,
+	})
 	if err := c.Handshake(); err != nil {
 		t.Fatal(err)
 	}

@@ -15,38 +15,42 @@ type TroubleKind uint8
 
 // The kinds of trouble, and what becomes of the connection; doc.go has the table.
 const (
-	_                  TroubleKind = iota
-	Garbage                        // bytes that are no Forward messages: closed
-	Partial                        // the stream ended within a message: it was discarded
-	TooDeep                        // arrays and maps nested too deep: closed, or the chunk refused where it has a frame of its own
-	TooLong                        // a claimed length or count that no message could hold: the same
-	TooLarge                       // a message or chunk over MaxChunk: closed
-	InvalidMessage                 // a complete array that is no message: refused
-	InvalidEntries                 // entries whose time or record is of the wrong type: left out, or the chunk refused
-	InvalidChunk                   // packed entries that break off or are no MessagePack: refused
-	BadTag                         // no tag, or one over MaxTag: refused; odd characters in it: kept
-	BadID                          // a chunk id over MaxID: refused
-	UnknownCompression             // refused
-	Corrupt                        // compressed bytes that are damaged or cut off: refused
-	Bomb                           // decompresses to more than MaxDecompressed: refused
-	TooLargeEvent                  // an event over MaxEvent: set aside, or the chunk refused
-	Signal                         // metrics or traces: refused
-	SlowReader                     // does not read its acks: closed
-	SlowSender                     // holds memory that others wait for, and does not go on: closed
-	Unstored                       // the handler could not store the chunk: closed without an ack
-	Broken                         // the connection broke
-	HandshakeFailed                // TLS or the Forward handshake: not spoken, malformed, too late: closed
-	Denied                         // a wrong key or password, an unknown user, an address that is not welcome: closed
-	NotAccepted                    // too many open files, or no memory for a connection: it waits
-	TooMany                        // over MaxConnections, or out of open files, and idle for longest: closed
-	OtherProtocol                  // it speaks something else, which Err names: closed
-	Withdrawn                      // what it has logged in with is good no more, see Recheck: closed
+	_       TroubleKind = iota
+	Garbage             // bytes that are no Forward messages: closed
+	Partial             // the stream ended within a message: it was discarded
+	// Arrays and maps nested too deep: closed, or the chunk refused where it has a frame of its
+	// own.
+	TooDeep
+	TooLong            // a claimed length or count that no message could hold: the same
+	TooLarge           // a message or chunk over MaxChunk: closed
+	InvalidMessage     // a complete array that is no message: refused
+	InvalidEntries     // entries whose time or record is of the wrong type: left out, or the chunk refused
+	InvalidChunk       // packed entries that break off or are no MessagePack: refused
+	BadTag             // no tag, or one over MaxTag: refused; odd characters in it: kept
+	BadID              // a chunk id over MaxID: refused
+	UnknownCompression // refused
+	Corrupt            // compressed bytes that are damaged or cut off: refused
+	Bomb               // decompresses to more than MaxDecompressed: refused
+	TooLargeEvent      // an event over MaxEvent: set aside, or the chunk refused
+	Signal             // metrics or traces: refused
+	SlowReader         // does not read its acks: closed
+	SlowSender         // holds memory that others wait for, and does not go on: closed
+	Unstored           // the handler could not store the chunk: closed without an ack
+	Broken             // the connection broke
+	HandshakeFailed    // TLS or the Forward handshake: not spoken, malformed, too late: closed
+	Denied             // a wrong key or password, an unknown user, an address that is not welcome: closed
+	NotAccepted        // too many open files, or no memory for a connection: it waits
+	TooMany            // over MaxConnections, or out of open files, and idle for longest: closed
+	OtherProtocol      // it speaks something else, which Err names: closed
+	Withdrawn          // what it has logged in with is good no more, see Recheck: closed
 	troubleKinds
 )
 
 var troubleNames = [troubleKinds]string{
-	"", "garbage", "partial message", "too deep", "too long", "too large", "invalid message", "invalid entries", "invalid chunk", "bad tag", "bad id",
-	"unknown compression", "corrupt", "bomb", "too large event", "signal", "slow reader", "slow sender", "unstored", "broken", "handshake failed", "denied", "not accepted",
+	"", "garbage", "partial message", "too deep", "too long", "too large", "invalid message", "invalid entries",
+	"invalid chunk", "bad tag", "bad id",
+	"unknown compression", "corrupt", "bomb", "too large event", "signal", "slow reader", "slow sender", "unstored",
+	"broken", "handshake failed", "denied", "not accepted",
 	"too many connections", "other protocol", "login withdrawn",
 }
 
@@ -136,7 +140,8 @@ func faultf(kind TroubleKind, format string, args ...any) error {
 
 // troubleOf is what is wrong with bytes, as a kind of trouble.
 var troubleOf = [...]TroubleKind{
-	wire.Garbage: Garbage, wire.TooDeep: TooDeep, wire.TooLong: TooLong, wire.TooLarge: TooLarge, wire.InvalidMessage: InvalidMessage, wire.InvalidChunk: InvalidChunk, wire.BadTag: BadTag,
+	wire.Garbage: Garbage, wire.TooDeep: TooDeep, wire.TooLong: TooLong, wire.TooLarge: TooLarge,
+	wire.InvalidMessage: InvalidMessage, wire.InvalidChunk: InvalidChunk, wire.BadTag: BadTag,
 }
 
 // faultOf finds the trouble in an error: nil if there is none.

@@ -203,7 +203,8 @@ func (c *taker) siftAgain(tag string, in *sifting, src []byte) (*budget.Buffer, 
 	if sink.buf, err = c.extra(budget.SizeOf(int64(len(src)) + readSize)); err != nil {
 		return nil, err
 	}
-	z, err := zstd.NewWriter(sink, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	z, err := zstd.NewWriter(sink, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20),
+		zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
 		return nil, err
 	}

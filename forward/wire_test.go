@@ -76,7 +76,8 @@ func (o *outcome) note(c *Chunk) error {
 	if c.ID != nil {
 		id = fmt.Sprintf("%q", c.ID)
 	}
-	o.chunks = append(o.chunks, fmt.Sprintf("%s %s events %d invalid %d skipped %d", c.Tag, id, c.Events, sentOf(c).Invalid, sentOf(c).Skipped))
+	o.chunks = append(o.chunks, fmt.Sprintf("%s %s events %d invalid %d skipped %d", c.Tag, id, c.Events,
+		sentOf(c).Invalid, sentOf(c).Skipped))
 	r := ReadEntries(c.Entries)
 	n := 0
 	for e, ok := r.Next(); ok; e, ok = r.Next() {
@@ -232,7 +233,8 @@ func (w *vector) check(t *testing.T, o *outcome) {
 	if o.stats.Memory != 0 || o.stats.Connections != 0 {
 		t.Errorf("left behind: %+v", o.stats)
 	}
-	if closed := strings.Contains(w.troubles, "closed") && !strings.Contains(w.troubles, "partial"); !closed && o.left > 0 {
+	if closed := strings.Contains(w.troubles, "closed") && !strings.Contains(w.troubles, "partial"); !closed &&
+		o.left > 0 {
 		t.Errorf("%d bytes not read", o.left)
 	}
 }

@@ -29,11 +29,14 @@ func appendAfter(t *testing.T, r *rand.Rand) {
 	before := map[Position]Position{}
 	keep := r.IntN(2) == 0 // all segments, or none that was read
 	for range 12 {
-		j, err := Open("d", &Options{FS: fs, SegmentBytes: minSegmentBytes, MaxBytes: 64 << 20, Report: func(err error) {
-			if !errors.Is(err, errPower) {
-				t.Error(err)
-			}
-		}})
+		j, err := Open("d", &Options{
+			FS: fs, SegmentBytes: minSegmentBytes, MaxBytes: 64 << 20,
+			Report: func(err error) {
+				if !errors.Is(err, errPower) {
+					t.Error(err)
+				}
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,8 @@ func TestConcurrent(t *testing.T) {
 	dir := t.TempDir()
 	const appenders, each, limit = 6, 1500, 3 << 20
 	j := mustOpen(t, dir, &Options{SegmentBytes: 128 << 10, MaxBytes: limit})
-	readers := []*Reader{mustReader(t, j, "a"), mustReader(t, j, "b")} // before the first record: what is freed early is not theirs
+	// Before the first record: what is freed early is not theirs.
+	readers := []*Reader{mustReader(t, j, "a"), mustReader(t, j, "b")}
 	var wg sync.WaitGroup
 	for w := range uint64(appenders) {
 		wg.Go(func() {
@@ -214,7 +215,8 @@ type heldNames struct {
 }
 
 func (h *heldNames) hold(path string) {
-	if cursor := strings.HasPrefix(filepath.Base(path), cursorPrefix) && !strings.HasSuffix(path, ".tmp"); cursor && h.armed.CompareAndSwap(true, false) {
+	if cursor := strings.HasPrefix(filepath.Base(path), cursorPrefix) && !strings.HasSuffix(path, ".tmp"); cursor &&
+		h.armed.CompareAndSwap(true, false) {
 		close(h.held)
 		<-h.free
 	}

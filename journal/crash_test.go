@@ -50,7 +50,10 @@ func TestPowerCut(t *testing.T) {
 	n := 0
 	for round := uint64(0); n < states && !t.Failed(); round++ {
 		synctest.Test(t, func(t *testing.T) {
-			c := &crashRun{t: t, rnd: rand.New(rand.NewPCG(seed, round)), all: map[Position]crashRec{}, gone: map[Position]bool{}}
+			c := &crashRun{
+				t: t, rnd: rand.New(rand.NewPCG(seed, round)), all: map[Position]crashRec{},
+				gone: map[Position]bool{},
+			}
 			c.name = fmt.Sprintf("seed %d round %d", seed, round)
 			c.fs = newCrashFS(rand.New(rand.NewPCG(seed, round+1<<32)))
 			c.run(&n, 12)
@@ -177,7 +180,8 @@ func (c *crashRun) life() {
 		j.mu.Unlock()
 	}
 	if err == nil {
-		if id := j.Identity(); id == noIdentity && c.fs.limit == 0 || id != noIdentity && c.id != noIdentity && c.id != id {
+		if id := j.Identity(); id == noIdentity && c.fs.limit == 0 || id != noIdentity && c.id != noIdentity &&
+			c.id != id {
 			c.fatalf("identity is %x, was %x", id, c.id)
 		}
 		if j.Identity() != noIdentity {
@@ -222,7 +226,8 @@ func (c *crashRun) use(j *Journal, faulty *atomic.Bool) {
 		num = int(binary.LittleEndian.Uint32(state))
 	}
 	if num < c.sure || num >= len(c.commits) || num > 0 && c.commits[num] != p {
-		c.fatalf("cursor is commit %d at %v, committed at %v; last that returned was %d of %d", num, p, c.commits[min(num, len(c.commits)-1)], c.sure, len(c.commits))
+		c.fatalf("cursor is commit %d at %v, committed at %v; last that returned was %d of %d", num, p,
+			c.commits[min(num, len(c.commits)-1)], c.sure, len(c.commits))
 	}
 	c.sure = num
 	// What was synced and lies behind the cursor must be there.
@@ -380,7 +385,8 @@ func (c *crashRun) read(j *Journal, rd *Reader, from, synced Position) map[Posit
 			c.fatalf("position %v was lost and came back", rec.Pos)
 		}
 		if !ok || !bytes.Equal(rec.Data, testRecord(was.n, was.size)) {
-			c.fatalf("position %v: %d bytes were read that were not appended there (known %v)", rec.Pos, len(rec.Data), ok)
+			c.fatalf("position %v: %d bytes were read that were not appended there (known %v)", rec.Pos, len(rec.Data),
+				ok)
 		}
 		if rec.Pos <= last {
 			c.fatalf("position %v was read after %v", rec.Pos, last)
@@ -396,7 +402,8 @@ func (c *crashRun) read(j *Journal, rd *Reader, from, synced Position) map[Posit
 	}
 	for _, p := range c.order {
 		if p > from && p <= synced && !got[p] {
-			c.fatalf("position %v (record %d, %d bytes) was synced and is lost; read from %v to %v, synced %v", p, c.all[p].n, c.all[p].size, from, last, synced)
+			c.fatalf("position %v (record %d, %d bytes) was synced and is lost; read from %v to %v, synced %v", p,
+				c.all[p].n, c.all[p].size, from, last, synced)
 		}
 	}
 	return got

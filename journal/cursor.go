@@ -74,7 +74,8 @@ func parseSlot(b []byte) (slot int64, gen uint64, p Position, state []byte, ok b
 
 // slotVersion is the format version of what lies at the start of b, 0 if that is no slot.
 func slotVersion(b []byte) uint32 {
-	if len(b) < cursorHeader || string(b[:8]) != cursorMagic || crc32.Checksum(b[:44], castagnoli) != binary.LittleEndian.Uint32(b[44:]) {
+	if len(b) < cursorHeader || string(b[:8]) != cursorMagic ||
+		crc32.Checksum(b[:44], castagnoli) != binary.LittleEndian.Uint32(b[44:]) {
 		return 0
 	}
 	return binary.LittleEndian.Uint32(b[8:])
@@ -206,7 +207,8 @@ func (c *cursor) remove(r *reserve) error {
 	if r.over() { // as in write
 		return ErrClosed
 	}
-	if err := r.fs.Remove(c.path); err != nil && !errors.Is(err, fs.ErrNotExist) { // an attempt before this one may have come so far
+	// An attempt before this one may have come so far.
+	if err := r.fs.Remove(c.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return r.fs.SyncDir(r.dir)

@@ -316,7 +316,8 @@ func TestDamage(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 			in, err := Inspect(dir)
-			if err != nil || len(in.Segments) == 0 || len(in.Segments[0].Damage) != 1 || in.Segments[0].Records != 29 || len(in.Quarantine) != 1 {
+			if err != nil || len(in.Segments) == 0 || len(in.Segments[0].Damage) != 1 || in.Segments[0].Records != 29 ||
+				len(in.Quarantine) != 1 {
 				t.Errorf("%+v, %v", in, err)
 			}
 		})
@@ -457,7 +458,8 @@ func TestStrangers(t *testing.T) {
 	}
 	// The cursor starts again at the oldest record, and all but the broken segment is read.
 	got, _ := readAll(t, mustReader(t, j, "c"))
-	if len(got) < 200 || !bytes.Equal(got[0], testRecord(0, 1000)) || !bytes.Equal(got[len(got)-1], testRecord(299, 1000)) {
+	if len(got) < 200 || !bytes.Equal(got[0], testRecord(0, 1000)) ||
+		!bytes.Equal(got[len(got)-1], testRecord(299, 1000)) {
 		t.Errorf("read %d records", len(got))
 	}
 	// Numbers that were seen are not used again.
@@ -467,7 +469,10 @@ func TestStrangers(t *testing.T) {
 }
 
 func TestCursorNames(t *testing.T) {
-	for _, name := range []string{"a", "file:///var/log/{tag}.jsonl", "ünï", "a b", "%41", strings.Repeat("x", 150), ".", ".."} {
+	for _, name := range []string{
+		"a", "file:///var/log/{tag}.jsonl", "ünï", "a b", "%41", strings.Repeat("x", 150),
+		".", "..",
+	} {
 		file, err := cursorFile(name)
 		if err != nil {
 			t.Errorf("%q: %v", name, err)

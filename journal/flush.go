@@ -346,7 +346,8 @@ func (y *syncer) keep() {
 		// that may have more in it since.
 		n := copy(b, s.kept[:max(0, len(s.kept)-pageSize)])
 		_, err := s.file.ReadAt(b[n:], from+int64(n))
-		for tries := 1; err != nil && tries < keepTries; tries++ { // what fails to sync may fail to read for a moment, too
+		// What fails to sync may fail to read for a moment, too.
+		for tries := 1; err != nil && tries < keepTries; tries++ {
 			_, err = s.file.ReadAt(b[n:], from+int64(n))
 		}
 		y.mu.Lock()

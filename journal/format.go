@@ -14,17 +14,20 @@ import (
 // The boxes are drawn in doc.go; this file is the only one that knows offsets within them.
 
 const (
-	pageSize = 4096 // what a disk writes at once; no page that holds synced bytes is ever the only copy while it is rewritten
+	// What a disk writes at once; no page that holds synced bytes is ever the only copy while it is
+	// rewritten.
+	pageSize = 4096
 
-	segmentMagic   = "SPILLSEG"
-	formatVersion  = 1
-	segmentLive    = 1
-	segmentSpare   = 2
-	headerLen      = 68 // bytes of the segment header that mean something; the rest of its page is zero
-	slotPage       = pageSize
-	dataStart      = 3 * pageSize // header page, two tail slots, then records
-	recordHeader   = 16
-	kindRecord     = 0x5245_4331 // "1CER" in the file: a word that log text rarely has, so scanning rejects most places at once
+	segmentMagic  = "SPILLSEG"
+	formatVersion = 1
+	segmentLive   = 1
+	segmentSpare  = 2
+	headerLen     = 68 // bytes of the segment header that mean something; the rest of its page is zero
+	slotPage      = pageSize
+	dataStart     = 3 * pageSize // header page, two tail slots, then records
+	recordHeader  = 16
+	// "1CER" in the file: a word that log text rarely has, so scanning rejects most places at once.
+	kindRecord     = 0x5245_4331
 	kindPad        = 0x5041_4431 // fills the rest of a page after a sync
 	maxRecordBytes = 1 << 30
 )
@@ -38,11 +41,13 @@ type nonce [16]byte
 
 // segmentHeader is the first page of a segment file.
 type segmentHeader struct {
-	kind   uint16
-	seq    uint32
-	nonce  nonce
-	size   int64    // bytes of the file
-	prev   Position // the records before this segment's first end here; what earlier segments hold beyond it does not count
+	kind  uint16
+	seq   uint32
+	nonce nonce
+	size  int64 // bytes of the file
+	// The records before this segment's first end here; what earlier segments hold beyond it does
+	// not count.
+	prev   Position
 	synced Position // was durable when this segment was opened: recovery need not look before it
 	pad    uint32   // one more than the bytes of padding that prev counts; 0 where that is not known
 }
@@ -73,7 +78,8 @@ func (h *segmentHeader) parse(page []byte) error {
 	if len(bytes.TrimLeft(page[:headerLen], "\x00")) == 0 {
 		return errBlank
 	}
-	if string(page[:8]) != segmentMagic || crc32.Checksum(page[:64], castagnoli) != binary.LittleEndian.Uint32(page[64:]) {
+	if string(page[:8]) != segmentMagic || crc32.Checksum(page[:64],
+		castagnoli) != binary.LittleEndian.Uint32(page[64:]) {
 		return errHeader
 	}
 	if v := binary.LittleEndian.Uint16(page[8:]); v != formatVersion {

@@ -14,7 +14,8 @@ const lockOffset = 1 << 30
 
 func lockFile(f *os.File) error {
 	return control(f, func(fd uintptr) error {
-		return windows.LockFileEx(windows.Handle(fd), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0,
+		return windows.LockFileEx(windows.Handle(fd), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
+			0, 1, 0,
 			&windows.Overlapped{Offset: lockOffset})
 	})
 }

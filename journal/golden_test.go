@@ -46,7 +46,8 @@ func TestGolden(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	if n != len(want) || len(in.Cursors) != 1 || in.Cursors[0].Name != "file:x" || in.Cursors[0].Records != int64(len(want)-3) {
+	if n != len(want) || len(in.Cursors) != 1 || in.Cursors[0].Name != "file:x" ||
+		in.Cursors[0].Records != int64(len(want)-3) {
 		t.Errorf("%d records; cursors %+v", n, in.Cursors)
 	}
 	j := mustOpen(t, dir, nil)

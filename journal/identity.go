@@ -113,7 +113,8 @@ func appendIdentity(b []byte, id [16]byte) []byte {
 
 // parseIdentity reads the whole of an identity file.
 func parseIdentity(b []byte) (id [16]byte, err error) {
-	if len(b) < identityLen || string(b[:8]) != identityMagic || crc32.Checksum(b[:28], castagnoli) != binary.LittleEndian.Uint32(b[28:]) {
+	if len(b) < identityLen || string(b[:8]) != identityMagic ||
+		crc32.Checksum(b[:28], castagnoli) != binary.LittleEndian.Uint32(b[28:]) {
 		return id, errIdentity
 	}
 	if v := binary.LittleEndian.Uint32(b[8:]); v != formatVersion {

@@ -130,7 +130,10 @@ func TestIdentityPowerCut(t *testing.T) {
 			}
 			// load, not Open: goroutines that prepare segments would make calls in an order of
 			// their own.
-			j, err := load("d", &Options{FS: fs, Report: func(err error) { t.Errorf("seed %d round %d: %v", seed, round, err) }})
+			j, err := load("d", &Options{
+				FS:     fs,
+				Report: func(err error) { t.Errorf("seed %d round %d: %v", seed, round, err) },
+			})
 			if err == nil {
 				if j.Identity() == noIdentity || id != noIdentity && j.Identity() != id {
 					t.Fatalf("seed %d round %d life %d: it is %x, was %x", seed, round, life, j.Identity(), id)

@@ -17,7 +17,8 @@ type statBuffer struct {
 // links is how many names a file has. The number alone is asked for: who has asked a recent kernel
 // for the times of a file makes the next write change them, which costs as much as the write.
 func (b *statBuffer) links(fd uintptr) (uint64, error) {
-	_, _, errno := unix.Syscall6(unix.SYS_STATX, fd, uintptr(unsafe.Pointer(&b.path)), unix.AT_EMPTY_PATH, unix.STATX_NLINK,
+	_, _, errno := unix.Syscall6(unix.SYS_STATX, fd, uintptr(unsafe.Pointer(&b.path)), unix.AT_EMPTY_PATH,
+		unix.STATX_NLINK,
 		uintptr(unsafe.Pointer(&b.short)), 0)
 	if errno == 0 && b.short.Mask&unix.STATX_NLINK != 0 {
 		return uint64(b.short.Nlink), nil

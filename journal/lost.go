@@ -98,7 +98,8 @@ func (v *recovery) lostBehind(name string, p Position, files map[uint32]bool) {
 func (v *recovery) tellLost(cursor string, p, from, to Position) {
 	e := &CorruptError{
 		Path: v.path(segmentName(to.seq())), Offset: dataStart,
-		Err: fmt.Errorf("%w; cursor %s, at %v, had yet to read what was stored between %v and %v", errGone, cursor, p, from, to),
+		Err: fmt.Errorf("%w; cursor %s, at %v, had yet to read what was stored between %v and %v", errGone, cursor, p,
+			from, to),
 	}
 	if to.seq() == from.seq() {
 		e.Offset = max(e.Offset, from.off())
@@ -106,7 +107,8 @@ func (v *recovery) tellLost(cursor string, p, from, to Position) {
 	e.Length = max(0, to.off()-e.Offset)
 	if from == to {
 		e.Length = 0
-		e.Err = fmt.Errorf("%w; cursor %s stands in it, at %v, and what was stored behind that is not known", errGone, cursor, p)
+		e.Err = fmt.Errorf("%w; cursor %s stands in it, at %v, and what was stored behind that is not known", errGone,
+			cursor, p)
 	}
 	v.tellHole(e)
 }

@@ -151,7 +151,8 @@ func (l *losable) test(t *testing.T, damage func(*testing.T, string), kind strin
 	must(t, j.Close())
 	losses := slices.DeleteFunc(slices.Clone(told.all()), func(err error) bool { return !errors.Is(err, ErrCorrupt) })
 	if missing > 0 && (len(losses) == 0 || st.Damaged+st.QuarantinedFiles == 0) {
-		t.Errorf("%d records are missing, cursors at %v of %d; told %v, counted %d and %d", missing, where, len(all), told.all(), st.Damaged, st.QuarantinedFiles)
+		t.Errorf("%d records are missing, cursors at %v of %d; told %v, counted %d and %d", missing, where, len(all),
+			told.all(), st.Damaged, st.QuarantinedFiles)
 	}
 	if missing == 0 && kind == "none" && len(losses) > 0 {
 		t.Errorf("nothing is missing, and told is %v", losses)

@@ -56,7 +56,8 @@ func (o *Options) withDefaults() (Options, error) {
 		return r, fmt.Errorf("journal: MaxBytes %d is below %d", r.MaxBytes, 4*minSegmentBytes)
 	}
 	if r.SegmentBytes < minSegmentBytes || r.SegmentBytes > maxSegmentBytes {
-		return r, fmt.Errorf("journal: SegmentBytes %d is not in %d..%d", r.SegmentBytes, minSegmentBytes, maxSegmentBytes)
+		return r, fmt.Errorf("journal: SegmentBytes %d is not in %d..%d", r.SegmentBytes, minSegmentBytes,
+			maxSegmentBytes)
 	}
 	if r.MaxRecord == 0 {
 		r.MaxRecord = maxRecordBytes

@@ -187,7 +187,8 @@ func (r *Reader) limit() (int64, bool, error) {
 		if r.seg != nil {
 			end := r.seg.end.Load()
 			switch {
-			case end != 0 && r.off >= min(end, r.seg.last): // a pad is left at most, and the file may be used anew at any time
+			// A pad is left at most, and the file may be used anew at any time.
+			case end != 0 && r.off >= min(end, r.seg.last):
 			case synced.seq() == r.seg.seq:
 				return synced.off(), r.off < synced.off(), nil
 			case r.off < end:
@@ -323,7 +324,8 @@ func (r *Reader) SkipTo(p Position) error {
 		return ErrClosed
 	}
 	if p > r.j.Synced() || p < Position(r.c.at.Load()) {
-		return fmt.Errorf("journal: position %v is not between the cursor's %v and the last synced %v", p, Position(r.c.at.Load()), r.j.Synced())
+		return fmt.Errorf("journal: position %v is not between the cursor's %v and the last synced %v", p,
+			Position(r.c.at.Load()), r.j.Synced())
 	}
 	if r.seg != nil && p.seq() == r.seg.seq && p.off() >= r.off {
 		r.pos, r.off = p, p.off() // the file stays open

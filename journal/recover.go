@@ -116,7 +116,8 @@ func (v *recovery) run() (err error) {
 		p := Position(c.at.Load())
 		for _, s := range v.segs {
 			// Padding of less than a header is not read as such.
-			if end := s.end.Load(); s.seq == p.seq() && p.off() > end && (p.off() > pageUp(end) || pageUp(end)-end >= recordHeader) {
+			if end := s.end.Load(); s.seq == p.seq() && p.off() > end &&
+				(p.off() > pageUp(end) || pageUp(end)-end >= recordHeader) {
 				v.tellHole(&CorruptError{
 					Path: s.path, Offset: end, Length: p.off() - end,
 					Err: fmt.Errorf("cursor %s has read up to %v, but these records are gone", c.name, p),

@@ -36,7 +36,8 @@ func (s *segment) lastRecord() int64 {
 	var scan scanner
 	scan.reset(s.file, s.seq, s.nonce)
 	for off := int64(0); off <= pageSize-recordHeader; off += 8 {
-		if n, kind, _, ok := scan.header(page[off:], from+off); ok && kind == kindPad && off+recordHeader+n == pageSize {
+		if n, kind, _, ok := scan.header(page[off:], from+off); ok && kind == kindPad &&
+			off+recordHeader+n == pageSize {
 			return from + off
 		}
 	}

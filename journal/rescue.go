@@ -131,7 +131,8 @@ func (s *segment) putBack(f File) error {
 		return nil // half written
 	}
 	p, n := Position(binary.LittleEndian.Uint64(page[8:])), int64(binary.LittleEndian.Uint64(page[32:]))
-	if string(page[:8]) != rescueMagic || crc32.Checksum(page[:44], castagnoli) != binary.LittleEndian.Uint32(page[44:]) ||
+	if string(page[:8]) != rescueMagic || crc32.Checksum(page[:44],
+		castagnoli) != binary.LittleEndian.Uint32(page[44:]) ||
 		p.seq() != s.seq || nonce(page[16:32]) != s.nonce || p.off() < dataStart || n <= 0 || n > s.size-p.off() {
 		return nil
 	}

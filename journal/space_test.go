@@ -19,10 +19,16 @@ import (
 func TestLargeRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 1 << 20
-		j := mustOpen(t, "d", &Options{FS: newCrashFS(rand.New(rand.NewPCG(1, 1))), SegmentBytes: minSegmentBytes, MaxBytes: limit})
+		j := mustOpen(t, "d", &Options{
+			FS: newCrashFS(rand.New(rand.NewPCG(1, 1))), SegmentBytes: minSegmentBytes,
+			MaxBytes: limit,
+		})
 		defer j.Close()
 		r := mustReader(t, j, "r")
-		for i, size := range []int{100, limit - dataStart - recordHeader, 1000, 900 << 10, limit - dataStart - recordHeader, 300 << 10, 300 << 10, 300 << 10, 300 << 10, 10} {
+		for i, size := range []int{
+			100, limit - dataStart - recordHeader, 1000, 900 << 10,
+			limit - dataStart - recordHeader, 300 << 10, 300 << 10, 300 << 10, 300 << 10, 10,
+		} {
 			rec := testRecord(uint64(i), size)
 			for {
 				_, err := j.Append(rec)
@@ -189,7 +195,10 @@ func TestFullDiskThatFails(t *testing.T) {
 			}
 			return syscall.ENOSPC
 		}
-		j = mustOpen(t, "d", &Options{FS: c, SegmentBytes: 256 << 10, MaxBytes: 4 << 20, Reserve: 64 << 10, Report: told.add})
+		j = mustOpen(t, "d", &Options{
+			FS: c, SegmentBytes: 256 << 10, MaxBytes: 4 << 20, Reserve: 64 << 10,
+			Report: told.add,
+		})
 		defer j.Close()
 		<-time.After(10 * retrySpace) // of the bubble
 		c.mu.Lock()

@@ -8,10 +8,12 @@ import "time"
 type Stats struct {
 	Bytes    int64 // of all segment files, those among them that hold nothing yet or nothing any more
 	MaxBytes int64 // of the same
-	Used     int64 // what some cursor has yet to pass, headers and padding included; what remains of MaxBytes is free, but for whole segments
-	Segments int   // that hold records
-	Prepared int   // waiting for use
-	Spare    int   // passed by all cursors, waiting to be recycled
+	// What some cursor has yet to pass, headers and padding included; what remains of MaxBytes is
+	// free, but for whole segments.
+	Used     int64
+	Segments int // that hold records
+	Prepared int // waiting for use
+	Spare    int // passed by all cursors, waiting to be recycled
 
 	First    Position // before the oldest record
 	Last     Position // end of what was appended
@@ -42,7 +44,8 @@ func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := Stats{
-		Bytes: j.bytes, MaxBytes: j.opt.MaxBytes, Used: j.behindLocked(j.lowestLocked()), Segments: len(j.segs), Prepared: len(j.ready), Spare: len(j.free),
+		Bytes: j.bytes, MaxBytes: j.opt.MaxBytes, Used: j.behindLocked(j.lowestLocked()), Segments: len(j.segs),
+		Prepared: len(j.ready), Spare: len(j.free),
 		First: j.oldest(), Last: j.end(), Written: j.written, Synced: j.Synced(), Unsynced: j.unsynced,
 		Records: j.appends, WrittenBytes: j.bytesIn, Batches: j.writes, Syncs: j.syncs, SyncTime: j.syncTime,
 		Created: j.created, Recycled: j.recycled, Dropped: j.dropped,

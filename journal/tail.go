@@ -22,7 +22,9 @@ const (
 	tailMost   = pageSize - tailHeader
 	padFrom    = 4 << 10 // bytes synced at once from which padding the page costs little room
 
-	tailClean = 1 // everything before its position was durable before it was written, and nothing came after: a clean Close
+	// Everything before its position was durable before it was written, and nothing came after: a
+	// clean Close.
+	tailClean = 1
 )
 
 // putTail fills a slot's page. b is the segment's content from the start of the page to p.
@@ -34,12 +36,14 @@ func putTail(page []byte, n nonce, p Position, flags uint32, b []byte) {
 	binary.LittleEndian.PutUint32(page[32:], uint32(len(b)))
 	binary.LittleEndian.PutUint32(page[36:], flags)
 	copy(page[tailHeader:], b)
-	binary.LittleEndian.PutUint32(page[44:], crc32.Update(crc32.Checksum(page[:44], castagnoli), castagnoli, page[tailHeader:]))
+	binary.LittleEndian.PutUint32(page[44:], crc32.Update(crc32.Checksum(page[:44], castagnoli), castagnoli,
+		page[tailHeader:]))
 }
 
 func parseTail(page []byte, seq uint32, n nonce) (p Position, flags uint32, b []byte, ok bool) {
 	if len(page) < pageSize || string(page[:8]) != tailMagic || !bytes.Equal(page[8:24], n[:]) ||
-		crc32.Update(crc32.Checksum(page[:44], castagnoli), castagnoli, page[tailHeader:pageSize]) != binary.LittleEndian.Uint32(page[44:]) {
+		crc32.Update(crc32.Checksum(page[:44], castagnoli), castagnoli,
+			page[tailHeader:pageSize]) != binary.LittleEndian.Uint32(page[44:]) {
 		return 0, 0, nil, false
 	}
 	p = Position(binary.LittleEndian.Uint64(page[24:]))

@@ -85,7 +85,10 @@ func (w *writer) begin(s *segment, synced Position) {
 	w.bind.seq, w.bind.nonce = s.seq, s.nonce
 	w.segs = append(w.segs, s)
 	b := w.newBatch(s, 0)
-	h := segmentHeader{kind: segmentLive, seq: s.seq, nonce: s.nonce, size: s.size, prev: prev, pad: padBetween(last, prev), synced: synced}
+	h := segmentHeader{
+		kind: segmentLive, seq: s.seq, nonce: s.nonce, size: s.size, prev: prev,
+		pad: padBetween(last, prev), synced: synced,
+	}
 	page := b.extend(dataStart)
 	h.put(page)
 	clear(page[pageSize:])

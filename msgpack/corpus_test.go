@@ -25,7 +25,8 @@ func smallEvents(n int) []byte {
 		b = AppendString(b, "level")
 		b = AppendString(b, levels[r.IntN(len(levels))])
 		b = AppendString(b, "message")
-		b = AppendString(b, fmt.Sprintf("GET %s answered by upstream %d after %d attempts", paths[r.IntN(len(paths))], r.IntN(300), 1+r.IntN(3)))
+		b = AppendString(b, fmt.Sprintf("GET %s answered by upstream %d after %d attempts", paths[r.IntN(len(paths))],
+			r.IntN(300), 1+r.IntN(3)))
 		b = AppendString(b, "host")
 		b = AppendString(b, fmt.Sprintf("web-%02d.eu-west.example", r.IntN(12)))
 		b = AppendString(b, "latency_us")
@@ -58,9 +59,11 @@ func accessRecord() []byte {
 // foreignRecord returns a record whose text is mostly not ASCII, or has to be escaped.
 func foreignRecord() []byte {
 	b := AppendMapHeader(nil, 3)
-	b = AppendString(AppendString(b, "message"), "Bestellung 4711 für Jürgen Müßiggänger aus Köln: „Süßes Gebäck“, 12,50 €, Größe übergroß")
+	b = AppendString(AppendString(b, "message"),
+		"Bestellung 4711 für Jürgen Müßiggänger aus Köln: „Süßes Gebäck“, 12,50 €, Größe übergroß")
 	b = AppendString(AppendString(b, "説明"), "注文は正常に処理されました。次の営業日に発送いたします。ご利用ありがとうございます。")
-	b = AppendString(AppendString(b, "stack"), "panic: \"no such order\"\n\tgoroutine 1 [running]:\n\tmain.main()\n\t\tC:\\src\\main.go:17 +0x1d\n")
+	b = AppendString(AppendString(b, "stack"),
+		"panic: \"no such order\"\n\tgoroutine 1 [running]:\n\tmain.main()\n\t\tC:\\src\\main.go:17 +0x1d\n")
 	return b
 }
 

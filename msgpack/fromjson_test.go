@@ -51,8 +51,15 @@ func TestAppendFromJSON(t *testing.T) {
 		{elements(16), array(16)},
 		{elements(65535), array(65535)},
 		{elements(65536), array(65536)},
-		{`{"b":1,"a":[{"c":null}],"b":2}`, AppendInt(AppendString(append(append(AppendString(AppendInt(AppendString(AppendMapHeader(nil, 3), "b"), 1), "a"), 0x91, 0x81, 0xa1, 'c'), 0xc0), "b"), 2)},
-		{`[` + elements(20) + `,{"k":` + elements(17) + `}]`, append(append(append([]byte{0x92}, array(20)...), 0x81, 0xa1, 'k'), array(17)...)},
+		{
+			`{"b":1,"a":[{"c":null}],"b":2}`,
+			AppendInt(AppendString(append(append(AppendString(AppendInt(AppendString(AppendMapHeader(nil, 3), "b"), 1),
+				"a"), 0x91, 0x81, 0xa1, 'c'), 0xc0), "b"), 2),
+		},
+		{
+			`[` + elements(20) + `,{"k":` + elements(17) + `}]`,
+			append(append(append([]byte{0x92}, array(20)...), 0x81, 0xa1, 'k'), array(17)...),
+		},
 		{strings.Repeat("[", 128) + strings.Repeat("]", 128), append(bytes.Repeat([]byte{0x91}, 127), 0x90)},
 	} {
 		d := decoder(tt.json + " 7")
@@ -67,7 +74,8 @@ func TestAppendFromJSON(t *testing.T) {
 			t.Errorf("%.100s: at the end %x, %v", tt.json, got, err)
 		}
 	}
-	if got, err := AppendFromJSON(nil, json.NewDecoder(strings.NewReader("1.5"))); err != nil || !bytes.Equal(got, AppendFloat64(nil, 1.5)) {
+	if got, err := AppendFromJSON(nil, json.NewDecoder(strings.NewReader("1.5"))); err != nil ||
+		!bytes.Equal(got, AppendFloat64(nil, 1.5)) {
 		t.Errorf("without UseNumber: %x, %v", got, err)
 	}
 }
@@ -154,7 +162,10 @@ func FuzzAppendFromJSON(f *testing.F) {
 			f.Add(v.json)
 		}
 	}
-	for _, s := range []string{`[1e999,-0,1E2,0.10,123456789012345678901234567890]`, ` { "a" : [ ] , "a" : { } } `, `["\ud800\u0000"]`, `[1,2`, "\"\xff\""} {
+	for _, s := range []string{
+		`[1e999,-0,1E2,0.10,123456789012345678901234567890]`, ` { "a" : [ ] , "a" : { } } `,
+		`["\ud800\u0000"]`, `[1,2`, "\"\xff\"",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

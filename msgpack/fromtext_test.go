@@ -49,14 +49,19 @@ func sameAsDecoder(t *testing.T, src []byte) {
 }
 
 var jsonTexts = []string{
-	``, ` `, `null`, `true`, `false`, `nul`, `nulL`, `tru`, `0`, `-0`, `-1`, `01`, `-`, `1.`, `1.5`, `1e`, `1e5`, `1E-5`, `1e+`, `-0.0`, `.5`, `+1`,
+	``, ` `, `null`, `true`, `false`, `nul`, `nulL`, `tru`, `0`, `-0`, `-1`, `01`, `-`, `1.`, `1.5`, `1e`, `1e5`,
+	`1E-5`, `1e+`, `-0.0`, `.5`, `+1`,
 	`123456789012345678`, `1234567890123456789`, `-1234567890123456789`, `-9223372036854775808`, `-9223372036854775809`,
 	`18446744073709551615`, `18446744073709551616`, `1e999`, `0.1`, `5e-324`,
-	`""`, `"a"`, `"ü日本"`, `"\u00fc"`, `"\ud83d\ude00"`, `"\ud83d"`, `"\ud83dx"`, `"\ud83d\u0041"`, `"\ude00\ud83d"`, `"\u12"`, `"\u12g4"`, `"\x"`, `"\`, `"`, `"a`,
-	"\"\xff\"", "\"a\xffb\xe2\x82\"", "\"a\nb\"", "\"\x7f\"", "\"\xc0\xa2\"", "\"1234567\xa2\xdc90\"", `"\b\f\n\r\t\/\\\""`, `"0123456\"89012345\"7890"`,
-	`{}`, `[]`, `[1,2]`, `[1,]`, `[,1]`, `[1 2]`, `{"a":1}`, `{"a":1,"a":2}`, `{"a" : [ 1 , {"b":null} ] }`, `{"a"}`, `{a:1}`, `{"a":}`, `{"a":1,}`, `{,}`, `{1:2}`, `[}`, `{]`, `[1}`,
+	`""`, `"a"`, `"ü日本"`, `"\u00fc"`, `"\ud83d\ude00"`, `"\ud83d"`, `"\ud83dx"`, `"\ud83d\u0041"`, `"\ude00\ud83d"`,
+	`"\u12"`, `"\u12g4"`, `"\x"`, `"\`, `"`, `"a`,
+	"\"\xff\"", "\"a\xffb\xe2\x82\"", "\"a\nb\"", "\"\x7f\"", "\"\xc0\xa2\"", "\"1234567\xa2\xdc90\"",
+	`"\b\f\n\r\t\/\\\""`, `"0123456\"89012345\"7890"`,
+	`{}`, `[]`, `[1,2]`, `[1,]`, `[,1]`, `[1 2]`, `{"a":1}`, `{"a":1,"a":2}`, `{"a" : [ 1 , {"b":null} ] }`, `{"a"}`,
+	`{a:1}`, `{"a":}`, `{"a":1,}`, `{,}`, `{1:2}`, `[}`, `{]`, `[1}`,
 	` {"a":1} trailing`, `[1]]`, `12 13`,
-	`[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]`, `{"level":"info","time":"2026-01-02T03:04:05Z","n":-5,"f":1.25,"message":"order placed"}`,
+	`[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]`,
+	`{"level":"info","time":"2026-01-02T03:04:05Z","n":-5,"f":1.25,"message":"order placed"}`,
 }
 
 func TestAppendFromJSONText(t *testing.T) {
@@ -75,7 +80,10 @@ func TestAppendFromJSONText(t *testing.T) {
 			t.Errorf("depth %d: %v", n, err)
 		}
 	}
-	for text, want := range map[string]error{``: ErrShort, `{"a":`: ErrShort, `"a`: ErrShort, `"\u12`: ErrShort, `-`: ErrShort, `tr`: ErrShort, `x`: ErrJSON, `[1 2]`: ErrJSON, "\"\n\"": ErrJSON} {
+	for text, want := range map[string]error{
+		``: ErrShort, `{"a":`: ErrShort, `"a`: ErrShort, `"\u12`: ErrShort,
+		`-`: ErrShort, `tr`: ErrShort, `x`: ErrJSON, `[1 2]`: ErrJSON, "\"\n\"": ErrJSON,
+	} {
 		if _, _, err := AppendFromJSONText(nil, []byte(text)); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", text, err, want)
 		}
@@ -127,7 +135,8 @@ func TestAppendFromJSONMember(t *testing.T) {
 		t.Errorf("%x, %d, %q, %v", out, value, src[from:n], err)
 	}
 	for _, bad := range []string{``, `1:2`, `"a"`, `"a":`, `"a" 1`, `"a":]`} {
-		if out, _, _, _, err := AppendFromJSONMember([]byte("before"), []byte(bad)); err == nil || string(out) != "before" {
+		if out, _, _, _, err := AppendFromJSONMember([]byte("before"), []byte(bad)); err == nil ||
+			string(out) != "before" {
 			t.Errorf("%q: %q, %v", bad, out, err)
 		}
 	}

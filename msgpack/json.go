@@ -19,7 +19,9 @@ import (
 // not a byte out of place.
 
 const (
-	room = 48 // what is made when there is less; also what text keeps behind a string, which it may overwrite by up to 8 bytes
+	// What is made when there is less; also what text keeps behind a string, which it may overwrite
+	// by up to 8 bytes.
+	room = 48
 	left = 8
 )
 

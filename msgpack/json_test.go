@@ -119,7 +119,10 @@ func TestAppendJSONString(t *testing.T) {
 			t.Fatalf("%q: %s, want %s", s, got, want.String())
 		}
 	}
-	specials := []string{"\"", "\\", "\x00", "\x1f", "\n", "\x7f", "\x80", "\xff", "ü", "€", "🙂", "\u2028", "\u2029", "\u202a", "\xed\xa0\x80", "\xe2\x80", "\xf0\x9f\x99", "\xc1\xbf", "\xe0\x9f\xbf", "\xf4\x90\x80\x80", "\xc3"}
+	specials := []string{
+		"\"", "\\", "\x00", "\x1f", "\n", "\x7f", "\x80", "\xff", "ü", "€", "🙂", "\u2028", "\u2029",
+		"\u202a", "\xed\xa0\x80", "\xe2\x80", "\xf0\x9f\x99", "\xc1\xbf", "\xe0\x9f\xbf", "\xf4\x90\x80\x80", "\xc3",
+	}
 	for at := range 18 {
 		for rest := range 10 {
 			a, b := strings.Repeat(" !#[]~", 4)[:at], strings.Repeat("azAZ", 5)[:rest]
@@ -284,7 +287,8 @@ func FuzzAppendJSON(f *testing.F) {
 		size, want := Skip(b)
 		out, n, err := AppendJSON(make([]byte, 0, spare), b, nil)
 		if want != nil {
-			if n != 0 || len(out) != 0 || err == nil || errors.Unwrap(err) != nil && !errors.Is(want, errors.Unwrap(err)) {
+			if n != 0 || len(out) != 0 || err == nil || errors.Unwrap(err) != nil &&
+				!errors.Is(want, errors.Unwrap(err)) {
 				t.Fatalf("%q, %d, %v, want %v", out, n, err, want)
 			}
 			return
@@ -301,7 +305,8 @@ func FuzzAppendJSON(f *testing.F) {
 				t.Fatalf("pairs %q, %d, %v, want %s", pairs, n, err, out)
 			}
 			if tok.Len > 0 {
-				if key, _, _, err := ReadBytes(b[i:]); err == nil && len(key) < 60 && utf8.Valid(key) && bytes.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '}' || r == '"' || r == '\\' }) < 0 {
+				if key, _, _, err := ReadBytes(b[i:]); err == nil && len(key) < 60 && utf8.Valid(key) &&
+					bytes.IndexFunc(key, func(r rune) bool { return r < ' ' || r > '}' || r == '"' || r == '\\' }) < 0 {
 					checkRenamed(t, b, string(key))
 				}
 			}

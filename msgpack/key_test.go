@@ -46,10 +46,17 @@ func TestAppendJSONPairs(t *testing.T) {
 		{"repeated", pairs("time", "time", "time"), envelope, `"time_":0,"time_":1,"time_":2`},
 		{"64 names", pairs(many...), envelope, manyJSON},
 		{"bin key", AppendInt(AppendBin(AppendMapHeader(nil, 1), []byte("time")), 0), envelope, `"time_":0`},
-		{"nested map", append(AppendString(AppendMapHeader(nil, 1), "m"), pairs("time")...), envelope, `"m":{"time":0}`},
+		{
+			"nested map", append(AppendString(AppendMapHeader(nil, 1), "m"), pairs("time")...), envelope,
+			`"m":{"time":0}`,
+		},
 		{"nil key", append(AppendNil(AppendMapHeader(nil, 1)), 0), []string{"null"}, `"null_":0`},
 		{"many reserved", pairs("j", "j_", "a"), strings.Split("a b c d e f g h i j", " "), `"j__":0,"j_":1,"a_":2`},
-		{"long name", pairs(strings.Repeat("x", 70), strings.Repeat("y", 70)), []string{strings.Repeat("x", 70)}, `"` + strings.Repeat("x", 70) + `_":0,"` + strings.Repeat("y", 70) + `":1`},
+		{
+			"long name", pairs(strings.Repeat("x", 70), strings.Repeat("y", 70)),
+			[]string{strings.Repeat("x", 70)},
+			`"` + strings.Repeat("x", 70) + `_":0,"` + strings.Repeat("y", 70) + `":1`,
+		},
 	} {
 		for spare := range 60 {
 			dst := append(make([]byte, 0, 1+spare), '{')

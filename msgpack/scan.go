@@ -29,9 +29,10 @@ type Scanner struct {
 	err  error    // what Scan answers until Reset
 	more []uint32 // frames, once inline is too small
 
-	skip   uint64               // bytes of payload still to step over
-	inline [inlineFrames]uint32 // frames: values still to come in each open container but the innermost, outermost first
-	rem    uint32               // values still to come in the innermost one, after the one that skip or need belong to
+	skip uint64 // bytes of payload still to step over
+	// Frames: values still to come in each open container but the innermost, outermost first.
+	inline [inlineFrames]uint32
+	rem    uint32 // values still to come in the innermost one, after the one that skip or need belong to
 
 	length, count uint32 // limits, resolved
 	depth         uint16 // 0: not yet resolved

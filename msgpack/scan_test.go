@@ -90,7 +90,8 @@ func TestScanBad(t *testing.T) {
 			if err.Error() != text {
 				t.Errorf("%s in pieces of %d: %q, want %q", v.name, size, err, text)
 			}
-			if n, done, again := s.Scan([]byte{0xc0}); n != 0 || done || !errors.Is(again, v.err) || again.Error() != text {
+			if n, done, again := s.Scan([]byte{0xc0}); n != 0 || done || !errors.Is(again, v.err) ||
+				again.Error() != text {
 				t.Errorf("%s: after the error: %d, %v, %v", v.name, n, done, again)
 			}
 			s.Reset(Limits{})
@@ -168,7 +169,12 @@ func TestLimits(t *testing.T) {
 		{"length", Limits{Length: 70_000}, AppendBin(nil, make([]byte, 70_000)), nil},
 		{"length", Limits{Length: 70_000}, AppendBin(nil, make([]byte, 70_001)), ErrLength},
 		{"length", Limits{Length: 1}, []byte{0xcf, 1, 2, 3, 4, 5, 6, 7, 8}, nil},
-		{"all", Limits{Depth: 2, Length: 3, Count: 2}, []byte{0x92, 0x82, 0xa3, 'a', 'b', 'c', 1, 0xa1, 'd', 2, 0xc3}, nil},
+		{
+			"all",
+			Limits{Depth: 2, Length: 3, Count: 2},
+			[]byte{0x92, 0x82, 0xa3, 'a', 'b', 'c', 1, 0xa1, 'd', 2, 0xc3},
+			nil,
+		},
 	} {
 		n, err := tt.limits.Skip(tt.b)
 		if !errors.Is(err, tt.err) || err == nil && n != len(tt.b) {
@@ -176,7 +182,8 @@ func TestLimits(t *testing.T) {
 		}
 		var s Scanner
 		s.Reset(tt.limits)
-		if m, done, again := scanAll(&s, tt.b, sizes(1)); m != n || done != (err == nil) || fmt.Sprint(again) != fmt.Sprint(err) {
+		if m, done, again := scanAll(&s, tt.b, sizes(1)); m != n || done != (err == nil) ||
+			fmt.Sprint(again) != fmt.Sprint(err) {
 			t.Errorf("%s: %+v: byte by byte: %d, %v, %v, want %d, %v", tt.name, tt.limits, m, done, again, n, err)
 		}
 	}

@@ -143,7 +143,8 @@ func TestWriteJSONPairsLongKey(t *testing.T) {
 	key := AppendString(AppendArrayHeader(nil, 1), strings.Repeat("k", 200))
 	got, err := streamed(append(append([]byte{0x81}, key...), 1), 100, nil)
 	var m map[string]int
-	if err != nil || json.Unmarshal([]byte("{"+string(got)+"}"), &m) != nil || !strings.HasPrefix(string(got), `"msgpack:kdnI`) {
+	if err != nil || json.Unmarshal([]byte("{"+string(got)+"}"), &m) != nil ||
+		!strings.HasPrefix(string(got), `"msgpack:kdnI`) {
 		t.Errorf("%s, %v", got, err)
 	}
 	if _, err := streamed([]byte{0x93}, 100, nil); !errors.Is(err, ErrKind) {

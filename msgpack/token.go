@@ -27,7 +27,10 @@ const (
 	Map
 )
 
-var kindNames = [...]string{"no value", "nil", "bool", "int", "uint", "float32", "float64", "str", "bin", "ext", "array", "map"}
+var kindNames = [...]string{
+	"no value", "nil", "bool", "int", "uint", "float32", "float64", "str", "bin", "ext",
+	"array", "map",
+}
 
 // String returns the kind's name in small letters.
 func (k Kind) String() string {

@@ -134,7 +134,10 @@ func TestTokenOtherKind(t *testing.T) {
 }
 
 func TestKindString(t *testing.T) {
-	for k, want := range map[Kind]string{0: "no value", Nil: "nil", Uint: "uint", Float64: "float64", Map: "map", 77: "Kind(77)"} {
+	for k, want := range map[Kind]string{
+		0: "no value", Nil: "nil", Uint: "uint", Float64: "float64", Map: "map",
+		77: "Kind(77)",
+	} {
 		if k.String() != want {
 			t.Errorf("%d: %s, want %s", uint8(k), k, want)
 		}

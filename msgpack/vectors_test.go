@@ -124,11 +124,27 @@ var vectors = []vector{
 
 	{"empty str", "a0", writeString(""), `""`, Str},
 	{"str", "a1 6d", writeString("m"), `"m"`, Str},
-	{"str of 31", "bf" + repeatHex("61", 31), writeString(strings.Repeat("a", 31)), `"` + strings.Repeat("a", 31) + `"`, Str},
-	{"str8 of 32", "d9 20" + repeatHex("61", 32), writeString(strings.Repeat("a", 32)), `"` + strings.Repeat("a", 32) + `"`, Str},
-	{"str8 of 255", "d9 ff" + repeatHex("61", 255), writeString(strings.Repeat("a", 255)), `"` + strings.Repeat("a", 255) + `"`, Str},
-	{"str16 of 256", "da 01 00" + repeatHex("61", 256), writeString(strings.Repeat("a", 256)), `"` + strings.Repeat("a", 256) + `"`, Str},
-	{"str32 of 65536", "db 00 01 00 00" + repeatHex("61", 65536), writeString(strings.Repeat("a", 65536)), `"` + strings.Repeat("a", 65536) + `"`, Str},
+	{
+		"str of 31", "bf" + repeatHex("61", 31), writeString(strings.Repeat("a", 31)),
+		`"` + strings.Repeat("a", 31) + `"`,
+		Str,
+	},
+	{
+		"str8 of 32", "d9 20" + repeatHex("61", 32), writeString(strings.Repeat("a", 32)),
+		`"` + strings.Repeat("a", 32) + `"`, Str,
+	},
+	{
+		"str8 of 255", "d9 ff" + repeatHex("61", 255), writeString(strings.Repeat("a", 255)),
+		`"` + strings.Repeat("a", 255) + `"`, Str,
+	},
+	{
+		"str16 of 256", "da 01 00" + repeatHex("61", 256), writeString(strings.Repeat("a", 256)),
+		`"` + strings.Repeat("a", 256) + `"`, Str,
+	},
+	{
+		"str32 of 65536", "db 00 01 00 00" + repeatHex("61", 65536), writeString(strings.Repeat("a", 65536)),
+		`"` + strings.Repeat("a", 65536) + `"`, Str,
+	},
 	{"str8 short", "d9 01 61", nil, `"a"`, Str},
 	{"str16 short", "da 00 01 61", nil, `"a"`, Str},
 	{"str32 short", "db 00 00 00 01 61", nil, `"a"`, Str},
@@ -143,52 +159,102 @@ var vectors = []vector{
 	{"empty bin", "c4 00", writeBin(0), `""`, Bin},
 	{"bin8 of 255", "c4 ff" + repeatHex("62", 255), writeBin(255), `"` + strings.Repeat("b", 255) + `"`, Bin},
 	{"bin16 of 256", "c5 01 00" + repeatHex("62", 256), writeBin(256), `"` + strings.Repeat("b", 256) + `"`, Bin},
-	{"bin32 of 65536", "c6 00 01 00 00" + repeatHex("62", 65536), writeBin(65536), `"` + strings.Repeat("b", 65536) + `"`, Bin},
+	{
+		"bin32 of 65536", "c6 00 01 00 00" + repeatHex("62", 65536), writeBin(65536),
+		`"` + strings.Repeat("b", 65536) + `"`, Bin,
+	},
 	{"bin16 short", "c5 00 01 62", nil, `"b"`, Bin},
 	{"bin32 short", "c6 00 00 00 01 62", nil, `"b"`, Bin},
-	{"bin not UTF-8", "c4 02 fe 22", func(b []byte) []byte { return AppendBin(b, []byte{0xfe, '"'}) }, "\"\ufffd\\\"\"", Bin},
+	{
+		"bin not UTF-8", "c4 02 fe 22", func(b []byte) []byte {
+			return AppendBin(b,
+				[]byte{0xfe, '"'})
+		}, "\"\ufffd\\\"\"",
+		Bin,
+	},
 
 	{"fixext1", "d4 05 00", writeExt(5, 1), `"ext:5:AA=="`, Ext},
 	{"fixext2", "d5 ff 00 00", writeExt(-1, 2), `"ext:-1:AAA="`, Ext},
 	{"fixext4", "d6 80 00 00 00 00", writeExt(-128, 4), `"ext:-128:AAAAAA=="`, Ext},
-	{"fixext8", "d7 00 55 ec e6 f8 07 5b cd 15", func(b []byte) []byte { return appendTestTime(b, 1441588984, 123456789) }, `"ext:0:Vezm+AdbzRU="`, Ext},
+	{
+		"fixext8", "d7 00 55 ec e6 f8 07 5b cd 15",
+		func(b []byte) []byte { return appendTestTime(b, 1441588984, 123456789) }, `"ext:0:Vezm+AdbzRU="`, Ext,
+	},
 	{"fixext16", "d8 7f" + repeatHex("00", 16), writeExt(127, 16), `"ext:127:AAAAAAAAAAAAAAAAAAAAAA=="`, Ext},
 	{"ext8 empty", "c7 00 01", writeExt(1, 0), `"ext:1:"`, Ext},
 	{"ext8 of 8", "c7 08 00 55 ec e6 f8 07 5b cd 15", nil, `"ext:0:Vezm+AdbzRU="`, Ext},
-	{"ext8 of 255", "c7 ff 01" + repeatHex("00", 255), writeExt(1, 255), `"ext:1:` + strings.Repeat("A", 340) + `"`, Ext},
-	{"ext16 of 258", "c8 01 02 01" + repeatHex("00", 258), writeExt(1, 258), `"ext:1:` + strings.Repeat("A", 344) + `"`, Ext},
-	{"ext32 of 65538", "c9 00 01 00 02 01" + repeatHex("00", 65538), writeExt(1, 65538), `"ext:1:` + strings.Repeat("A", 87384) + `"`, Ext},
+	{
+		"ext8 of 255", "c7 ff 01" + repeatHex("00", 255), writeExt(1, 255), `"ext:1:` + strings.Repeat("A", 340) + `"`,
+		Ext,
+	},
+	{
+		"ext16 of 258", "c8 01 02 01" + repeatHex("00", 258), writeExt(1, 258),
+		`"ext:1:` + strings.Repeat("A", 344) + `"`,
+		Ext,
+	},
+	{
+		"ext32 of 65538", "c9 00 01 00 02 01" + repeatHex("00", 65538), writeExt(1, 65538),
+		`"ext:1:` + strings.Repeat("A", 87384) + `"`, Ext,
+	},
 
 	{"empty array", "90", writeArray(0), `[]`, Array},
 	{"array of 15", "9f" + repeatHex("01", 15), writeArray(15), `[1` + strings.Repeat(",1", 14) + `]`, Array},
 	{"array16 of 16", "dc 00 10" + repeatHex("01", 16), writeArray(16), `[1` + strings.Repeat(",1", 15) + `]`, Array},
-	{"array32 of 65536", "dd 00 01 00 00" + repeatHex("01", 65536), writeArray(65536), `[1` + strings.Repeat(",1", 65535) + `]`, Array},
+	{
+		"array32 of 65536", "dd 00 01 00 00" + repeatHex("01", 65536), writeArray(65536),
+		`[1` + strings.Repeat(",1", 65535) + `]`, Array,
+	},
 	{"array16 empty", "dc 00 00", nil, `[]`, Array},
 	{"array32 short", "dd 00 00 00 02 01 90", nil, `[1,[]]`, Array},
 	{"nested arrays", "93 90 91 90 92 c0 91 c2", nil, `[[],[[]],[null,[false]]]`, Array},
 	{"10 deep", repeatHex("91", 10) + "00", nil, strings.Repeat("[", 10) + "0" + strings.Repeat("]", 10), Array},
 	{"128 deep", repeatHex("91", 127) + "90", nil, strings.Repeat("[", 128) + strings.Repeat("]", 128), Array},
-	{"128 deep, maps", repeatHex("81a16b", 127) + "80", nil, strings.Repeat(`{"k":`, 127) + "{}" + strings.Repeat("}", 127), Map},
+	{"128 deep, maps", repeatHex("81a16b", 127) + "80", nil, strings.Repeat(`{"k":`, 127) + "{}" +
+		strings.Repeat("}", 127), Map},
 
 	{"empty map", "80", writeMap(0), `{}`, Map},
-	{"map of 15", "8f" + repeatHex("a16bc3", 15), writeMap(15), `{"k":true` + strings.Repeat(`,"k":true`, 14) + `}`, Map},
-	{"map16 of 16", "de 00 10" + repeatHex("a16bc3", 16), writeMap(16), `{"k":true` + strings.Repeat(`,"k":true`, 15) + `}`, Map},
-	{"map32 of 65536", "df 00 01 00 00" + repeatHex("a16bc3", 65536), writeMap(65536), `{"k":true` + strings.Repeat(`,"k":true`, 65535) + `}`, Map},
+	{
+		"map of 15", "8f" + repeatHex("a16bc3", 15), writeMap(15), `{"k":true` + strings.Repeat(`,"k":true`, 14) + `}`,
+		Map,
+	},
+	{
+		"map16 of 16", "de 00 10" + repeatHex("a16bc3", 16), writeMap(16),
+		`{"k":true` + strings.Repeat(`,"k":true`, 15) + `}`, Map,
+	},
+	{
+		"map32 of 65536", "df 00 01 00 00" + repeatHex("a16bc3", 65536), writeMap(65536),
+		`{"k":true` + strings.Repeat(`,"k":true`, 65535) + `}`, Map,
+	},
 	{"map16 empty", "de 00 00", nil, `{}`, Map},
 	{"map32 short", "df 00 00 00 01 a1 6b 80", nil, `{"k":{}}`, Map},
 	{"repeated key", "82 a1 6b 01 a1 6b 02", nil, `{"k":1,"k":2}`, Map},
-	{"str and bin as keys", "84 a1 61 01 d9 01 62 02 c4 01 63 03 c5 00 01 64 04", nil, `{"a":1,"b":2,"c":3,"d":4}`, Map},
+	{
+		"str and bin as keys", "84 a1 61 01 d9 01 62 02 c4 01 63 03 c5 00 01 64 04", nil, `{"a":1,"b":2,"c":3,"d":4}`,
+		Map,
+	},
 	{"key not UTF-8", "81 a2 ff 22 01", nil, "{\"\ufffd\\\"\":1}", Map},
 	{"scalars as keys", "87 c0 01 c3 02 2a 03 ff 04 cb 3f f8 00 00 00 00 00 00 05 cb 7f f8 00 00 00 00 00 01 06 cf ff ff ff ff ff ff ff ff 07", nil, `{"null":1,"true":2,"42":3,"-1":4,"1.5":5,"null":6,"18446744073709551615":7}`, Map},
 	{"ext as key", "81 d4 05 00 01", nil, `{"ext:5:AA==":1}`, Map},
 	{"array as key", "81 92 01 a1 61 02", nil, `{"[1,\"a\"]":2}`, Map},
 	{"map as key", "81 81 a1 61 a1 0a 02", nil, `{"{\"a\":\"\\n\"}":2}`, Map},
 	{"map as key, twice", "81 81 81 a1 61 01 02 03", nil, `{"{\"{\\\"a\\\":1}\":2}":3}`, Map},
-	{"array as key, three times", "81 81 81 91 a1 61 01 02 03", nil, `{"{\"{\\\"[\\\\\\\"a\\\\\\\"]\\\":1}\":2}":3}`, Map},
-	{"array as key, four times", "81 81 81 81 91 a1 61 01 02 03 04", nil, `{"{\"{\\\"{\\\\\\\"msgpack:kaFh\\\\\\\":1}\\\":2}\":3}":4}`, Map},
+	{
+		"array as key, three times", "81 81 81 91 a1 61 01 02 03", nil, `{"{\"{\\\"[\\\\\\\"a\\\\\\\"]\\\":1}\":2}":3}`,
+		Map,
+	},
+	{
+		"array as key, four times", "81 81 81 81 91 a1 61 01 02 03 04", nil,
+		`{"{\"{\\\"{\\\\\\\"msgpack:kaFh\\\\\\\":1}\\\":2}\":3}":4}`, Map,
+	},
 
-	{"Forward entry", "92 d7 00 55 ec e6 f8 07 5b cd 15 81 a1 6d a1 31", nil, `["ext:0:Vezm+AdbzRU=",{"m":"1"}]`, Array},
-	{"Forward entry with metadata", "92 92 d7 00 55 ec e6 f8 07 5b cd 15 80 81 a1 6d a1 31", nil, `[["ext:0:Vezm+AdbzRU=",{}],{"m":"1"}]`, Array},
+	{
+		"Forward entry", "92 d7 00 55 ec e6 f8 07 5b cd 15 81 a1 6d a1 31", nil, `["ext:0:Vezm+AdbzRU=",{"m":"1"}]`,
+		Array,
+	},
+	{
+		"Forward entry with metadata", "92 92 d7 00 55 ec e6 f8 07 5b cd 15 80 81 a1 6d a1 31", nil,
+		`[["ext:0:Vezm+AdbzRU=",{}],{"m":"1"}]`, Array,
+	},
 }
 
 // A badVector is what is no value.

@@ -42,14 +42,15 @@ var ( // variables for tests
 
 // backing is what is known of the memory of a ring's file.
 type backing struct {
-	allocate   func(from, to int64) error // has the file system provide it
-	populate   func(from, to int64)       // has the kernel map it; nil: it is when it is touched
-	punch      func(from, to int64) error // gives it back; nil: it cannot be
-	overwrites bool                       // allocate writes zeros, over what is there: it is asked only for what nobody else writes to
-	hole       func(off int64) int64      // where the first one begins from there on; nil: nobody knows
-	free       func() int64               // how much more the file system says it has; nil: nobody knows
-	short      atomic.Bool                // there is no more for now
-	room       atomic.Int64               // what free said last
+	allocate func(from, to int64) error // has the file system provide it
+	populate func(from, to int64)       // has the kernel map it; nil: it is when it is touched
+	punch    func(from, to int64) error // gives it back; nil: it cannot be
+	// Allocate writes zeros, over what is there: it is asked only for what nobody else writes to.
+	overwrites bool
+	hole       func(off int64) int64 // where the first one begins from there on; nil: nobody knows
+	free       func() int64          // how much more the file system says it has; nil: nobody knows
+	short      atomic.Bool           // there is no more for now
+	room       atomic.Int64          // what free said last
 	told       atomic.Bool
 	moves      atomic.Uint32 // odd while the tender has segments that nobody else can take
 	missed     atomic.Bool   // an append was refused because of these
@@ -65,7 +66,10 @@ type backing struct {
 }
 
 func newBacking(allocate func(from, to int64) error) *backing {
-	b := &backing{allocate: allocate, nudge: make(chan struct{}, 1), stop: make(chan struct{}), every: keepFor, again: retryAfter}
+	b := &backing{
+		allocate: allocate, nudge: make(chan struct{}, 1), stop: make(chan struct{}), every: keepFor,
+		again: retryAfter,
+	}
 	b.ahead.Store(fewAhead)
 	b.room.Store(math.MaxInt64)
 	return b

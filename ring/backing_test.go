@@ -157,7 +157,8 @@ func poll(t *testing.T, what string, f func() bool) {
 func TestLent(t *testing.T) {
 	for _, size := range []int64{256 << 10, 1 << 20, 16 << 20} {
 		for _, room := range []int64{blockLen + reserveLen, 200 << 10, 2 << 20} {
-			r, l := openLent(t, &Options{Size: size}, max(room, 2*segmentSize(size)*int64(min(1, blockLen/segmentSize(size)))), false)
+			r, l := openLent(t, &Options{Size: size},
+				max(room, 2*segmentSize(size)*int64(min(1, blockLen/segmentSize(size)))), false)
 			hints := make([]Hint, 3)
 			n := uint32(0)
 			fill := func() (full bool) {

@@ -69,7 +69,8 @@ func TestDir(t *testing.T) {
 	path := orphan(t, dir)
 	d := openDir(t, dir)
 	names, err := d.Names(0)
-	if err != nil || len(names) != 1 || names[0] != filepath.Base(path) || NameOf(names[0]) != "own" || !d.Has(names[0]) {
+	if err != nil || len(names) != 1 || names[0] != filepath.Base(path) || NameOf(names[0]) != "own" ||
+		!d.Has(names[0]) {
 		t.Fatalf("%q, %v", names, err)
 	}
 	if o, live, err := d.Look(names[0], nil); err != nil || live || string(o.Identity) != "who" || o.Path != path {
@@ -181,8 +182,14 @@ func TestDirHostile(t *testing.T) {
 		}, false},
 		{"the ring is empty", func(p string) error { return os.Truncate(p+"/ring", 0) }, false},
 		{"the ring is missing", func(p string) error { return os.Remove(p + "/ring") }, false},
-		{"the head is garbage", func(p string) error { return os.WriteFile(p+"/ring", make([]byte, 1<<20), 0o600) }, false},
-		{"the owner file is garbage", func(p string) error { return os.WriteFile(p+"/owner", []byte("spillway ring 1\nx"), 0o600) }, false},
+		{
+			"the head is garbage", func(p string) error { return os.WriteFile(p+"/ring", make([]byte, 1<<20), 0o600) },
+			false,
+		},
+		{"the owner file is garbage", func(p string) error {
+			return os.WriteFile(p+"/owner",
+				[]byte("spillway ring 1\nx"), 0o600)
+		}, false},
 		{"the owner file is another user's", func(p string) error { return os.Chown(p+"/owner", 12346, 12346) }, true},
 		{"the ring is another user's", func(p string) error { return os.Chown(p+"/ring", 12346, 12346) }, true},
 		{"the folder is another user's", func(p string) error { return os.Chown(p, 12346, 12346) }, true},

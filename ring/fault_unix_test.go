@@ -186,7 +186,8 @@ func TestTruncatedAdopted(t *testing.T) {
 		}
 		var told []error
 		rings, err := Adopt(dir, "own", nil, func(err error) { told = append(told, err) })
-		if err != nil || len(rings) != 1 || early != (len(told) == 1) || early && !strings.Contains(told[0].Error(), file) {
+		if err != nil || len(rings) != 1 || early != (len(told) == 1) || early &&
+			!strings.Contains(told[0].Error(), file) {
 			t.Fatal(len(rings), err, told)
 		}
 		r = rings[0]
@@ -211,7 +212,8 @@ func TestTruncatedAdopted(t *testing.T) {
 		}
 		lost := r.Lost()
 		t.Logf("%d of %d read, %+v lost", count, total, lost)
-		if count < 300 || count == total || lost.Regions == 0 || count+lost.Records > total || count+lost.Records < total-60 {
+		if count < 300 || count == total || lost.Regions == 0 || count+lost.Records > total ||
+			count+lost.Records < total-60 {
 			t.Errorf("%d of %d read, %+v lost", count, total, lost)
 		}
 		r.Put(Mark{First: 1, Last: 2})

@@ -97,7 +97,8 @@ func (h *head) parse(b []byte, length int64) error {
 	h.unit = int64(order.Uint64(b[40:]))
 	h.maxRec = int64(order.Uint64(b[48:]))
 	h.born = int64(order.Uint64(b[56:]))
-	if h.unit < minSegment || h.unit&(h.unit-1) != 0 || h.size/h.unit > maxSegments || h.size < h.unit || h.size > maxSize || h.size%h.unit != 0 ||
+	if h.unit < minSegment || h.unit&(h.unit-1) != 0 || h.size/h.unit > maxSegments || h.size < h.unit ||
+		h.size > maxSize || h.size%h.unit != 0 ||
 		h.maxRec < 0 || h.maxRec > h.size || int64(order.Uint32(b[12:])) != h.segments {
 		return fmt.Errorf("%w: the head of the file makes no sense", ErrCorrupt)
 	}
@@ -168,7 +169,8 @@ func (s *segmentFacts) parse(h *head, off, room int64, b []byte) (is, free bool)
 	default:
 		return false, false
 	}
-	if s.units = order.Uint32(b[4:]); s.units == 0 || int64(s.units) > room/h.unit || order.Uint32(b[32:]) != h.check(uint64(off), b[4:32]) {
+	if s.units = order.Uint32(b[4:]); s.units == 0 || int64(s.units) > room/h.unit ||
+		order.Uint32(b[32:]) != h.check(uint64(off), b[4:32]) {
 		return false, false
 	}
 	s.nonce = order.Uint64(b[8:])

@@ -115,7 +115,8 @@ func TestRoomInLanes(t *testing.T) {
 	woken := 0
 	r.SetWake(func() { woken++ })
 	for lane := uint8(reserved + 1); ; lane++ { // a segment each
-		if _, err := r.Append(&Hint{lane: lane}, Now, payload(nil, 0, uint32(lane)-reserved-1, 100)); errors.Is(err, ErrFull) {
+		if _, err := r.Append(&Hint{lane: lane}, Now, payload(nil, 0, uint32(lane)-reserved-1, 100)); errors.Is(err,
+			ErrFull) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
@@ -197,7 +198,10 @@ func TestState(t *testing.T) {
 		r.Cut(77)
 		r.Cut(66)
 		for i := range MaxMarks {
-			if slot, ok := r.Put(Mark{First: uint64(1000 - i), Last: 2000, Lane: 3, Label: [24]byte{byte(i)}, Slot: 99}); !ok || slot != i {
+			if slot, ok := r.Put(Mark{
+				First: uint64(1000 - i), Last: 2000, Lane: 3, Label: [24]byte{byte(i)},
+				Slot: 99,
+			}); !ok || slot != i {
 				t.Error(slot, ok)
 			}
 		}
@@ -211,7 +215,10 @@ func TestState(t *testing.T) {
 				t.Error(r.Counter(3), r.Counter(15), r.CutKey(), r.State())
 			}
 			marks := r.Marks()
-			if len(marks) != MaxMarks-1 || marks[0] != (Mark{First: 1000 - 63, Last: 2000, Lane: 3, Label: [24]byte{63}, Slot: 63}) {
+			if len(marks) != MaxMarks-1 || marks[0] != (Mark{
+				First: 1000 - 63, Last: 2000, Lane: 3, Label: [24]byte{63},
+				Slot: 63,
+			}) {
 				t.Error(len(marks), marks[0])
 			}
 		}
@@ -325,7 +332,13 @@ func TestSeal(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	for _, o := range []Options{{Size: 1000}, {Size: maxSize + 1}, {Size: -1}, {MaxRecord: -1}, {Identity: make([]byte, maxIdentity+1)}} {
+	for _, o := range []Options{
+		{Size: 1000},
+		{Size: maxSize + 1},
+		{Size: -1},
+		{MaxRecord: -1},
+		{Identity: make([]byte, maxIdentity+1)},
+	} {
 		if _, err := Open(&o); err == nil {
 			t.Errorf("%+v is fine", o)
 		}

@@ -54,10 +54,12 @@ func readGolden(t *testing.T, name, kept string) {
 		t.Fatal(len(all), err)
 	}
 	i := all[0]
-	if i.Err != nil || i.Live || i.Owner.Name != "golden" || i.Owner.PID != 4711 || string(i.Owner.Identity) != "who \"it\" is" || i.Owner.BootID == "" {
+	if i.Err != nil || i.Live || i.Owner.Name != "golden" || i.Owner.PID != 4711 ||
+		string(i.Owner.Identity) != "who \"it\" is" || i.Owner.BootID == "" {
 		t.Errorf("%+v", i)
 	}
-	if i.Cut == 0 || len(i.Marks) != 1 || string(i.Marks[0].Label[:]) != "a label of 24 characters" || string(i.State) != "the state" || i.Counters[3] != 33 || i.Counters[15] != 1 {
+	if i.Cut == 0 || len(i.Marks) != 1 || string(i.Marks[0].Label[:]) != "a label of 24 characters" ||
+		string(i.State) != "the state" || i.Counters[3] != 33 || i.Counters[15] != 1 {
 		t.Errorf("%+v", i)
 	}
 	if i.Lost != (Loss{}) || len(i.Segments) < 4 || i.Used == 0 || i.Size != 256<<10 {
@@ -75,7 +77,8 @@ func readGolden(t *testing.T, name, kept string) {
 		return true
 	})
 	// 0..29 were read; a mark covers 10..19; the rest up to 99 was not read.
-	if len(numbers) != 80 || numbers[0] != 10 || numbers[9] != 19 || numbers[10] != 30 || numbers[79] != 99 || uint64(len(numbers)) != i.Records || len(lanes) != 3 {
+	if len(numbers) != 80 || numbers[0] != 10 || numbers[9] != 19 || numbers[10] != 30 || numbers[79] != 99 ||
+		uint64(len(numbers)) != i.Records || len(lanes) != 3 {
 		t.Errorf("%v, lanes %v", numbers, lanes)
 	}
 }
@@ -126,14 +129,16 @@ func writeGolden(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	o := Owner{
-		Name: "golden", PID: 4711, BootID: "4e8ab6ae-6c3b-4d4e-9a4c-0a3b5e1f2d3c", MachineID: "0123456789abcdef0123456789abcdef",
-		RingID: "01020304050607080900000000000000", Identity: []byte("who \"it\" is"), Made: r.clock.base,
+		Name: "golden", PID: 4711, BootID: "4e8ab6ae-6c3b-4d4e-9a4c-0a3b5e1f2d3c",
+		MachineID: "0123456789abcdef0123456789abcdef",
+		RingID:    "01020304050607080900000000000000", Identity: []byte("who \"it\" is"), Made: r.clock.base,
 	}
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	_, err := w.Write(r.mem)
 	if err := errors.Join(
-		err, w.Close(), os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, ownerFile), o.text(), 0o600), os.WriteFile(filepath.Join(dir, "ring.gz"), packed.Bytes(), 0o600),
+		err, w.Close(), os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, ownerFile), o.text(), 0o600),
+		os.WriteFile(filepath.Join(dir, "ring.gz"), packed.Bytes(), 0o600),
 	); err != nil {
 		t.Fatal(err)
 	}

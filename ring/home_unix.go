@@ -129,7 +129,8 @@ func moveIn(o *Options, dir string, born time.Time, m *memory, furnish func() er
 	if err := h.ring.Truncate(size); err != nil {
 		return undo(err)
 	}
-	if m.mem, err = unix.Mmap(int(h.ring.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+	if m.mem, err = unix.Mmap(int(h.ring.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED); err != nil {
 		m.mem = nil
 		return undo(fmt.Errorf("ring: map %s: %w", h.ring.Name(), err))
 	}
@@ -228,7 +229,8 @@ func checkDir(dir string) error {
 		return fmt.Errorf("%w: %s is no folder", ErrUnsafe, dir)
 	case !mine:
 		return fmt.Errorf("%w: %s belongs to another user", ErrUnsafe, dir)
-	case fi.Mode()&fs.ModeSticky != 0 && fi.Mode().Perm()&0o022 != 0: // root's own, but to shut it would be to shut out everybody else
+	// Root's own, but to shut it would be to shut out everybody else.
+	case fi.Mode()&fs.ModeSticky != 0 && fi.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("%w: %s is meant for everybody, as /tmp is: name a folder in it", ErrUnsafe, dir)
 	case fi.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("%w: %s", errOpen, dir)

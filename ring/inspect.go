@@ -109,7 +109,8 @@ func inspect(path string) *Inspection {
 	i.Cut, i.Marks, i.BadMarks, i.State, i.Counters = r.cut, r.Marks(), r.badMarks, r.State(), r.counters
 	for _, s := range r.rescue.found {
 		i.Segments = append(i.Segments, SegmentInfo{
-			Offset: s.off, Size: int64(s.units) * r.head.unit, Lane: s.lane, Seq: s.seq, Filled: s.filled, Count: s.count, First: s.first,
+			Offset: s.off, Size: int64(s.units) * r.head.unit, Lane: s.lane, Seq: s.seq, Filled: s.filled,
+			Count: s.count, First: s.first,
 		})
 	}
 	for {

@@ -56,7 +56,8 @@ const canPunch = true
 // punch gives the memory of a part of a file back.
 func punch(f *os.File, from, to int64) error {
 	for {
-		if err := fallocate(f, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, to-from); !errors.Is(err, unix.EINTR) {
+		if err := fallocate(f, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, to-from); !errors.Is(err,
+			unix.EINTR) {
 			return err
 		}
 	}

@@ -187,7 +187,8 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), childRole+"=killed", "DIR="+dir, "SIZE="+strconv.Itoa(killedSizes[round%len(killedSizes)]))
+		cmd.Env = append(os.Environ(), childRole+"=killed", "DIR="+dir,
+			"SIZE="+strconv.Itoa(killedSizes[round%len(killedSizes)]))
 		cmd.Stderr = os.Stderr
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -274,7 +275,8 @@ func checkKilled(t *testing.T, dir string, led *ledger) int {
 	skip := func(w uint32, to uint64) {
 		for ; next[w] < to; next[w]++ {
 			if want(w, next[w]) {
-				t.Errorf("writer %d: record %d is lost (accepted %d, not done from %d)", w, next[w], led.accepted[w].Load(), from[w])
+				t.Errorf("writer %d: record %d is lost (accepted %d, not done from %d)", w, next[w],
+					led.accepted[w].Load(), from[w])
 				return
 			}
 		}
@@ -329,7 +331,8 @@ func checkKilled(t *testing.T, dir string, led *ledger) int {
 	if left, _ := os.ReadDir(filepath.Join(dir, "rings")); len(left) != 0 {
 		t.Errorf("left over: %v", left)
 	}
-	if again, err := Adopt(filepath.Join(dir, "rings"), "killed", nil, func(err error) { t.Error(err) }); err != nil || len(again) != 0 {
+	if again, err := Adopt(filepath.Join(dir, "rings"), "killed", nil, func(err error) { t.Error(err) }); err != nil ||
+		len(again) != 0 {
 		t.Errorf("adopted again: %v, %v", again, err)
 	}
 	return count

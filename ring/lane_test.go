@@ -157,7 +157,8 @@ func TestWallTime(t *testing.T) {
 		if !ok || err != nil {
 			t.Fatal(ok, err)
 		}
-		if at := time.Unix(0, rec.Time); at.Before(from.Add(-time.Millisecond)) || at.After(time.Now().Add(time.Millisecond)) {
+		if at := time.Unix(0, rec.Time); at.Before(from.Add(-time.Millisecond)) ||
+			at.After(time.Now().Add(time.Millisecond)) {
 			t.Errorf("%v is not between %v and now", at, from)
 		}
 	}

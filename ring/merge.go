@@ -76,7 +76,10 @@ func (m *merge) read(i int) (Record, error) {
 	if n > f.end-f.pos-recordHeader {
 		return Record{}, overwritten(f.pos)
 	}
-	rec := Record{Key: f.key, Lane: uint16(i), Time: int64(order.Uint64(b[24:])), Data: b[recordHeader : recordHeader+n : recordHeader+n]}
+	rec := Record{
+		Key: f.key, Lane: uint16(i), Time: int64(order.Uint64(b[24:])),
+		Data: b[recordHeader : recordHeader+n : recordHeader+n],
+	}
 	f.pos += recordHeader + align8(n)
 	f.least = f.key + 1
 	if err := m.advance(i); err != nil {
@@ -229,7 +232,8 @@ func (m *merge) sweep(now uint64) {
 	short := m.segments.used() > m.segments.Size()/4
 	for i, n := uint32(reserved), m.lanes.active.Load(); i < n; i++ {
 		f := &m.follow[i]
-		if f.seg == nil || f.seg.closed.Load() || f.pos != f.end || f.pos == f.seg.off || !m.retired.doneLocked(f.seg.first, f.least-1) {
+		if f.seg == nil || f.seg.closed.Load() || f.pos != f.end || f.pos == f.seg.off ||
+			!m.retired.doneLocked(f.seg.first, f.least-1) {
 			continue
 		}
 		if !short && now < f.least+idleAfter {

@@ -158,7 +158,10 @@ func (n *notes) Marks() (all []Mark) {
 			all = append(all, n.marks[i])
 		}
 	}
-	slices.SortFunc(all, func(a, b Mark) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Slot, b.Slot)) })
+	slices.SortFunc(all, func(a, b Mark) int {
+		return cmp.Or(cmp.Compare(a.First, b.First),
+			cmp.Compare(a.Slot, b.Slot))
+	})
 	return all
 }
 

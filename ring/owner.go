@@ -42,7 +42,8 @@ func (o *Owner) text() []byte {
 func (o *Owner) parse(b []byte) error {
 	text, check, _ := strings.Cut(string(b), "\ncheck ")
 	text += "\n"
-	if !strings.HasPrefix(text, ownerTitle) || check != fmt.Sprintf("%08x\n", crc32.Checksum([]byte(text), castagnoli)) {
+	if !strings.HasPrefix(text, ownerTitle) ||
+		check != fmt.Sprintf("%08x\n", crc32.Checksum([]byte(text), castagnoli)) {
 		return fmt.Errorf("%w: the owner file cannot be read", ErrCorrupt)
 	}
 	for line := range strings.Lines(text[len(ownerTitle):]) {
@@ -89,7 +90,8 @@ func parseFolderName(s string) (name string, temporary, ok bool) {
 	s, temporary = strings.CutSuffix(s, temporarySuffix)
 	rest, id, ok1 := cutLast(s)
 	name, pid, ok2 := cutLast(rest)
-	if !ok1 || !ok2 || name == "" || len(id) != 16 || pid == "" || strings.Trim(pid, "0123456789") != "" || strings.Trim(id, "0123456789abcdef") != "" {
+	if !ok1 || !ok2 || name == "" || len(id) != 16 || pid == "" || strings.Trim(pid, "0123456789") != "" ||
+		strings.Trim(id, "0123456789abcdef") != "" {
 		return "", false, false
 	}
 	return name, temporary, true

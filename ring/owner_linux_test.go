@@ -177,7 +177,8 @@ func TestOwnerKilled(t *testing.T) {
 	wantNone(t, dir, "whose owner lives")
 	c.kill()
 	r := wantOne(t, dir)
-	if o := r.Owner(); o.PID != c.cmd.Process.Pid || string(o.Identity) != "who\n\"I\" am" || o.Name != "own" || o.Path != c.path || time.Since(o.Made) > time.Hour {
+	if o := r.Owner(); o.PID != c.cmd.Process.Pid || string(o.Identity) != "who\n\"I\" am" || o.Name != "own" ||
+		o.Path != c.path || time.Since(o.Made) > time.Hour {
 		t.Errorf("%+v", o)
 	}
 	if _, err := r.Append(new(Hint), Now, nil); !errors.Is(err, ErrClosed) {
@@ -363,16 +364,35 @@ func TestNotAdopted(t *testing.T) {
 		change func(t *testing.T, path string)
 		report string
 	}{
-		{"other boot", func(t *testing.T, path string) { forgeOwner(t, path, func(o *Owner) { o.BootID = "of another start" }) }, "before the machine was last started"},
-		{"owner garbled", func(t *testing.T, path string) { overwrite(t, filepath.Join(path, ownerFile), 20, "X") }, "owner file cannot be read"},
-		{"owner empty", func(t *testing.T, path string) { truncate(t, filepath.Join(path, ownerFile), 0) }, "owner file cannot be read"},
-		{"other ring", func(t *testing.T, path string) { forgeOwner(t, path, func(o *Owner) { o.RingID = "00" }) }, "do not belong together"},
-		{"head garbled", func(t *testing.T, path string) { overwrite(t, filepath.Join(path, ringFile), 33, "X") }, "head of the file"},
-		{"no head", func(t *testing.T, path string) { truncate(t, filepath.Join(path, ringFile), 100) }, "cannot be read"},
+		{"other boot", func(t *testing.T, path string) {
+			forgeOwner(t, path,
+				func(o *Owner) { o.BootID = "of another start" })
+		}, "before the machine was last started"},
+		{
+			"owner garbled", func(t *testing.T, path string) { overwrite(t, filepath.Join(path, ownerFile), 20, "X") },
+			"owner file cannot be read",
+		},
+		{
+			"owner empty", func(t *testing.T, path string) { truncate(t, filepath.Join(path, ownerFile), 0) },
+			"owner file cannot be read",
+		},
+		{
+			"other ring", func(t *testing.T, path string) { forgeOwner(t, path, func(o *Owner) { o.RingID = "00" }) },
+			"do not belong together",
+		},
+		{
+			"head garbled", func(t *testing.T, path string) { overwrite(t, filepath.Join(path, ringFile), 33, "X") },
+			"head of the file",
+		},
+		{
+			"no head", func(t *testing.T, path string) { truncate(t, filepath.Join(path, ringFile), 100) },
+			"cannot be read",
+		},
 		{"no ring", func(t *testing.T, path string) { remove(t, filepath.Join(path, ringFile)) }, "no such file"},
 		{"ring is a link", func(t *testing.T, path string) {
 			other := filepath.Join(t.TempDir(), "ring")
-			if err := errors.Join(os.Rename(filepath.Join(path, ringFile), other), os.Symlink(other, filepath.Join(path, ringFile))); err != nil {
+			if err := errors.Join(os.Rename(filepath.Join(path, ringFile), other),
+				os.Symlink(other, filepath.Join(path, ringFile))); err != nil {
 				t.Fatal(err)
 			}
 		}, "symbolic links"},
@@ -384,7 +404,8 @@ func TestNotAdopted(t *testing.T) {
 		}, "is no file"},
 		{"no owner", func(t *testing.T, path string) { remove(t, filepath.Join(path, ownerFile)) }, "no owner file"},
 		{"other name", func(t *testing.T, path string) {
-			if err := os.Rename(path, filepath.Join(filepath.Dir(path), strings.Replace(filepath.Base(path), "own", "other", 1))); err != nil {
+			if err := os.Rename(path, filepath.Join(filepath.Dir(path),
+				strings.Replace(filepath.Base(path), "own", "other", 1))); err != nil {
 				t.Fatal(err)
 			}
 		}, ""},
@@ -407,7 +428,8 @@ func TestNotAdopted(t *testing.T) {
 			if err != nil || len(rings) != 0 {
 				t.Fatalf("%d rings, %v", len(rings), err)
 			}
-			if tt.report == "" && told != nil || tt.report != "" && (len(told) != 1 || !strings.Contains(told[0].Error(), tt.report)) {
+			if tt.report == "" && told != nil || tt.report != "" &&
+				(len(told) != 1 || !strings.Contains(told[0].Error(), tt.report)) {
 				t.Errorf("told: %v", told)
 			}
 			if after := listing(t, dir); after != before {
@@ -453,7 +475,8 @@ func TestNotAdopted(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, id := range []string{"b", "a"} {
-			rings, err := Adopt(dir, "own", func(o Owner) bool { return string(o.Identity) == id }, func(err error) { t.Error(err) })
+			rings, err := Adopt(dir, "own", func(o Owner) bool { return string(o.Identity) == id },
+				func(err error) { t.Error(err) })
 			if err != nil || (len(rings) == 1) != (id == "a") {
 				t.Fatalf("%s: %d rings, %v", id, len(rings), err)
 			}
@@ -595,7 +618,10 @@ func TestLeftovers(t *testing.T) {
 	if err := lock(f); err != nil {
 		t.Fatal(err)
 	}
-	kept := []string{young, locked, made("own.4.0123456789abcdef", true), made("strange.tmp", false), made("own.0123456789abcdef.tmp", true)}
+	kept := []string{
+		young, locked, made("own.4.0123456789abcdef", true), made("strange.tmp", false),
+		made("own.0123456789abcdef.tmp", true),
+	}
 	mustOpen(t, &Options{Dir: dir, Size: 256 << 10})
 	for _, path := range gone {
 		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {

@@ -28,7 +28,10 @@ type pool struct {
 // newPool has no memory in any segment.
 func newPool(n int) *pool {
 	words := (n + 63) / 64
-	p := &pool{segments: make([]segment, n), free: make([]atomic.Uint64, words), absent: make([]atomic.Uint64, words), n: n}
+	p := &pool{
+		segments: make([]segment, n), free: make([]atomic.Uint64, words), absent: make([]atomic.Uint64, words),
+		n: n,
+	}
 	for at := range n {
 		p.absent[at/64].Or(1 << (at % 64))
 	}
@@ -161,9 +164,11 @@ func (p *pool) put(at, k int) {
 // this process needs to know.
 type segment struct {
 	segmentFacts
-	off    int64        // of the segment in the ring's memory
-	limit  int64        // where its room ends
-	backed atomic.Int64 // bytes of this one, not of those of its run, that have memory; written by who has its bit, and by the tender
+	off   int64 // of the segment in the ring's memory
+	limit int64 // where its room ends
+	// Bytes of this one, not of those of its run, that have memory; written by who has its bit, and
+	// by the tender.
+	backed atomic.Int64
 	next   *segment
 	// closed says that the lane has gone on to next: whoever sees that sees next, last, filled and
 	// count, too, and the appender has nothing more to do with the segment.

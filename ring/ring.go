@@ -36,7 +36,8 @@ func newRing() *Ring {
 	r.segments.memory, r.segments.life = &r.memory, &r.life
 	r.retired.memory, r.retired.life, r.retired.segments = &r.memory, &r.life, &r.segments
 	m := &r.merge
-	m.memory, m.life, m.clock, m.lanes, m.segments, m.retired = &r.memory, &r.life, &r.clock, &r.lanes, &r.segments, &r.retired
+	m.memory, m.life, m.clock, m.lanes, m.segments, m.retired =
+		&r.memory, &r.life, &r.clock, &r.lanes, &r.segments, &r.retired
 	return r
 }
 
@@ -49,7 +50,10 @@ func Open(o *Options) (*Ring, error) {
 	}
 	r := newRing()
 	r.clock.start()
-	r.head = head{layout: layouts[formatVersion], version: formatVersion, size: opts.Size, unit: segmentSize(opts.Size), maxRec: int64(opts.MaxRecord), born: r.clock.base.UnixNano()}
+	r.head = head{
+		layout: layouts[formatVersion], version: formatVersion, size: opts.Size, unit: segmentSize(opts.Size),
+		maxRec: int64(opts.MaxRecord), born: r.clock.base.UnixNano(),
+	}
 	_, _ = rand.Read(r.head.id[:])
 	if opts.Dir == "" {
 		r.mem = plainMemory(int(segmentsAt + opts.Size))

@@ -105,7 +105,10 @@ func (s *source) find(mem []byte, torn *bool) bool {
 		}
 		s.vain -= n // else, and where the check meets a fault, it was in vain
 		s.number = index
-		s.rec = Record{Key: key, Lane: s.lane, Time: int64(order.Uint64(b[24:])), Data: b[recordHeader : recordHeader+n : recordHeader+n]}
+		s.rec = Record{
+			Key: key, Lane: s.lane, Time: int64(order.Uint64(b[24:])),
+			Data: b[recordHeader : recordHeader+n : recordHeader+n],
+		}
 		return true
 	}
 	return false

@@ -269,7 +269,8 @@ func (g *segments) Short() error {
 	if !b.isShort() || b.told.Swap(true) {
 		return nil
 	}
-	return fmt.Errorf("ring: there is room for only %d of %d bytes of %s: %w", g.pool.present()*g.head.unit, g.head.size, g.path, *b.why.Load())
+	return fmt.Errorf("ring: there is room for only %d of %d bytes of %s: %w", g.pool.present()*g.head.unit,
+		g.head.size, g.path, *b.why.Load())
 }
 
 // few says that the ring has so little memory that lanes have to share segments.
@@ -302,7 +303,8 @@ func (g *segments) back(s *segment, to int64) bool {
 	}
 	for off := s.off; off < to; off += g.head.unit {
 		want := min(to-off, g.head.unit)
-		if s := &g.pool.segments[g.head.place(off)]; s.backed.Load() < want && (g.backing.short.Load() || !g.provide(s, off, want)) {
+		if s := &g.pool.segments[g.head.place(off)]; s.backed.Load() < want &&
+			(g.backing.short.Load() || !g.provide(s, off, want)) {
 			return false
 		}
 	}

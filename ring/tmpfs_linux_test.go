@@ -132,7 +132,8 @@ func TestFullTmpfs(t *testing.T) {
 	if err := adopted[0].SetState([]byte("a state")); err != nil {
 		t.Error(err)
 	}
-	if err := adopted[0].SetState(make([]byte, MaxState)); !errors.Is(err, ErrFull) || string(adopted[0].State()) != "a state" {
+	if err := adopted[0].SetState(make([]byte, MaxState)); !errors.Is(err, ErrFull) ||
+		string(adopted[0].State()) != "a state" {
 		t.Error(err)
 	}
 	if err := adopted[0].Close(); err != nil {

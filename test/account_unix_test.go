@@ -16,6 +16,7 @@ func (c *collector) account() account {
 	if err := c.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
 		c.t.Fatal(err)
 	}
-	eventually(c.t, "the collector gives account", func() bool { return strings.Count(c.log.String(), accountMark) > before || c.over() })
+	eventually(c.t, "the collector gives account",
+		func() bool { return strings.Count(c.log.String(), accountMark) > before || c.over() })
 	return c.lastAccount()
 }

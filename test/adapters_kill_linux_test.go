@@ -19,7 +19,8 @@ import (
 func TestAdaptersKill(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "adapters")
-	if out, err := exec.Command("go", "build", "-o", program, "testdata/adapters/main.go").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", program,
+		"testdata/adapters/main.go").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	r := random(t)

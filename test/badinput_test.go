@@ -64,33 +64,98 @@ func TestBadInput(t *testing.T) {
 		hang  bool // the peer hangs up after its bytes
 	}{
 		{name: "garbage", bytes: repeated(1000, 0xc1), fate: closed, says: []string{"garbage"}},
-		{name: "an HTTP request", bytes: []byte("GET / HTTP/1.1\r\nHost: example\r\n\r\n"), fate: closed, says: []string{"HTTP"}},
-		{name: "partial message", bytes: packed("bad", newID(), one)[:60], fate: closed, says: []string{"partial message"}, hang: true},
-		{name: "nesting 100,000 deep", bytes: append([]byte{0x93, 0xa1, 't', 0xce, 0, 0, 0, 1}, repeated(100_000, 0x91)...), fate: closed, says: []string{"too deep"}},
-		{name: "dc ff ff over and over", bytes: repeated(24_000, 0xdc, 0xff, 0xff), fate: closed, says: []string{"kind="}},
-		{name: "array32 of ffffffff", bytes: []byte{0x92, 0xa1, 't', 0xdd, 0xff, 0xff, 0xff, 0xff}, fate: closed, says: []string{"kind="}},
-		{name: "map32 of ffffffff", bytes: []byte{0x93, 0xa1, 't', 1, 0xdf, 0xff, 0xff, 0xff, 0xff}, fate: closed, says: []string{"kind="}},
-		{name: "str32 of ffffffff", bytes: []byte{0x92, 0xa1, 't', 0xdb, 0xff, 0xff, 0xff, 0xff}, fate: closed, says: []string{"kind="}},
-		{name: "bin32 of ffffffff", bytes: []byte{0x92, 0xa1, 't', 0xc6, 0xff, 0xff, 0xff, 0xff}, fate: closed, says: []string{"kind="}},
-		{name: "a tag of ffffffff", bytes: []byte{0x92, 0xdb, 0xff, 0xff, 0xff, 0xff}, fate: closed, says: []string{"kind="}},
-		{name: "corrupt gzip", bytes: packedOptions("bad", broken, "compressed", "gzip", "chunk", newID()), fate: stays, says: []string{"corrupt"}},
-		{name: "cut gzip", bytes: packedOptions("bad", gzipped(one)[:20], "compressed", "gzip", "chunk", newID()), fate: stays, says: []string{"corrupt"}},
-		{name: "corrupt zstd", bytes: packedOptions("bad", broken, "compressed", "zstd", "chunk", newID()), fate: stays, says: []string{"corrupt"}},
-		{name: "a bomb", bytes: packedOptions("bad", bomb, "compressed", "gzip", "chunk", newID()), fate: stays, says: []string{"bomb"}},
-		{name: "a chunk over the limit", bytes: packed("bad", newID(), bytes.Repeat(one, 2<<20/len(one))), fate: closed, says: []string{"too large"}},
-		{name: "unknown compression", bytes: packedOptions("bad", one, "compressed", "lzma", "chunk", newID()), fate: stays, says: []string{"unknown compression", "lzma"}},
+		{
+			name: "an HTTP request", bytes: []byte("GET / HTTP/1.1\r\nHost: example\r\n\r\n"), fate: closed,
+			says: []string{"HTTP"},
+		},
+		{
+			name: "partial message", bytes: packed("bad", newID(), one)[:60], fate: closed,
+			says: []string{"partial message"}, hang: true,
+		},
+		{name: "nesting 100,000 deep", bytes: append([]byte{0x93, 0xa1, 't', 0xce, 0, 0, 0, 1},
+			repeated(100_000, 0x91)...), fate: closed, says: []string{"too deep"}},
+		{
+			name: "dc ff ff over and over", bytes: repeated(24_000, 0xdc, 0xff, 0xff), fate: closed,
+			says: []string{"kind="},
+		},
+		{
+			name: "array32 of ffffffff", bytes: []byte{0x92, 0xa1, 't', 0xdd, 0xff, 0xff, 0xff, 0xff}, fate: closed,
+			says: []string{"kind="},
+		},
+		{
+			name: "map32 of ffffffff", bytes: []byte{0x93, 0xa1, 't', 1, 0xdf, 0xff, 0xff, 0xff, 0xff}, fate: closed,
+			says: []string{"kind="},
+		},
+		{
+			name: "str32 of ffffffff", bytes: []byte{0x92, 0xa1, 't', 0xdb, 0xff, 0xff, 0xff, 0xff}, fate: closed,
+			says: []string{"kind="},
+		},
+		{
+			name: "bin32 of ffffffff", bytes: []byte{0x92, 0xa1, 't', 0xc6, 0xff, 0xff, 0xff, 0xff}, fate: closed,
+			says: []string{"kind="},
+		},
+		{
+			name: "a tag of ffffffff", bytes: []byte{0x92, 0xdb, 0xff, 0xff, 0xff, 0xff}, fate: closed,
+			says: []string{"kind="},
+		},
+		{
+			name: "corrupt gzip", bytes: packedOptions("bad", broken, "compressed", "gzip", "chunk", newID()),
+			fate: stays,
+			says: []string{"corrupt"},
+		},
+		{
+			name: "cut gzip", bytes: packedOptions("bad", gzipped(one)[:20], "compressed", "gzip", "chunk", newID()),
+			fate: stays, says: []string{"corrupt"},
+		},
+		{
+			name: "corrupt zstd", bytes: packedOptions("bad", broken, "compressed", "zstd", "chunk", newID()),
+			fate: stays,
+			says: []string{"corrupt"},
+		},
+		{
+			name: "a bomb", bytes: packedOptions("bad", bomb, "compressed", "gzip", "chunk", newID()), fate: stays,
+			says: []string{"bomb"},
+		},
+		{
+			name: "a chunk over the limit", bytes: packed("bad", newID(), bytes.Repeat(one, 2<<20/len(one))),
+			fate: closed,
+			says: []string{"too large"},
+		},
+		{
+			name: "unknown compression", bytes: packedOptions("bad", one, "compressed", "lzma", "chunk", newID()),
+			fate: stays, says: []string{"unknown compression", "lzma"},
+		},
 		{
 			name: "invalid entries among good ones", fate: stays, says: []string{"invalid entries"}, acked: true,
-			bytes: packed("bad", newID(), append(append(named("good 1").append(nil), 0x92, 0xa1, 'x', 0x80, 0x91, 0x01, 0x92, 0x01, 0x02), named("good 2").append(nil)...)),
-			kept:  []string{"good 1", "good 2"},
+			bytes: packed("bad", newID(), append(append(named("good 1").append(nil), 0x92, 0xa1, 'x', 0x80, 0x91, 0x01,
+				0x92, 0x01, 0x02), named("good 2").append(nil)...)),
+			kept: []string{"good 1", "good 2"},
 		},
-		{name: "nanoseconds of 1e9", bytes: packed("bad", newID(), event{sec: 1, nsec: 1e9, name: "no"}.append(nil)), fate: stays, says: []string{"invalid entries"}, acked: true},
-		{name: "packed entries that break off", bytes: packed("bad", newID(), one[:len(one)-1]), fate: stays, says: []string{"invalid chunk"}},
-		{name: "a broken string as a chunk", bytes: packed("bad", newID(), []byte("broken string")), fate: stays, says: []string{"kind="}},
-		{name: "an array that is no message", bytes: []byte{0x93, 0xa1, 't', 0xc3, 0xc0}, fate: stays, says: []string{"invalid message"}},
+		{
+			name: "nanoseconds of 1e9", bytes: packed("bad", newID(), event{sec: 1, nsec: 1e9, name: "no"}.append(nil)),
+			fate: stays, says: []string{"invalid entries"}, acked: true,
+		},
+		{
+			name: "packed entries that break off", bytes: packed("bad", newID(), one[:len(one)-1]), fate: stays,
+			says: []string{"invalid chunk"},
+		},
+		{
+			name: "a broken string as a chunk", bytes: packed("bad", newID(), []byte("broken string")), fate: stays,
+			says: []string{"kind="},
+		},
+		{
+			name: "an array that is no message", bytes: []byte{0x93, 0xa1, 't', 0xc3, 0xc0}, fate: stays,
+			says: []string{"invalid message"},
+		},
 		{name: "a tag that is no string", bytes: []byte{0x93, 0x01, 0x01, 0x80}, fate: stays, says: []string{"kind="}},
-		{name: "a tag of 64 KiB", bytes: packed(strings.Repeat("t", 64<<10), newID(), one), fate: stays, says: []string{"bad tag"}},
-		{name: "an id of 128 KiB", bytes: packed("bad", strings.Repeat("i", 128<<10), one), fate: stays, says: []string{"kind="}},
+		{
+			name: "a tag of 64 KiB", bytes: packed(strings.Repeat("t", 64<<10), newID(), one), fate: stays,
+			says: []string{"bad tag"},
+		},
+		{
+			name: "an id of 128 KiB", bytes: packed("bad", strings.Repeat("i", 128<<10), one), fate: stays,
+			says: []string{"kind="},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			source := fmt.Sprintf("127.0.1.%d", i+1)
@@ -138,7 +203,8 @@ func TestHostileTags(t *testing.T) {
 	c := startCollector(t, s)
 	l := c.lane()
 	tags := []string{
-		"../escape", "../../escape", "..", ".", "", "/etc/escape", "a/../../escape", "a\x00b", "\x00", "con\nlevel=ERROR msg=forged", "a\\..\\..\\escape",
+		"../escape", "../../escape", "..", ".", "", "/etc/escape", "a/../../escape", "a\x00b", "\x00",
+		"con\nlevel=ERROR msg=forged", "a\\..\\..\\escape",
 		strings.Repeat("n", 300), strings.Repeat("d/", 200), "%2e%2e/escape", "{tag}", "\xff\xfe", "-rf", " ",
 	}
 	acked := 0
@@ -163,7 +229,8 @@ func TestHostileTags(t *testing.T) {
 	for _, line := range readLines(t, out) {
 		have[line.name()]++
 		var i int
-		if n, _ := fmt.Sscanf(line.name(), "tag-%d", &i); n == 1 && line.tag != strings.ToValidUTF8(tags[i], "\ufffd") && tags[i] != "\xff\xfe" {
+		if n, _ := fmt.Sscanf(line.name(), "tag-%d", &i); n == 1 &&
+			line.tag != strings.ToValidUTF8(tags[i], "\ufffd") && tags[i] != "\xff\xfe" {
 			t.Errorf("tag %q became %q", tags[i], line.tag)
 		}
 	}

@@ -111,7 +111,8 @@ func (w *lagging) run(phases int) {
 	if w.when != "block" && missing == 0 {
 		t.Error("nothing was given up")
 	}
-	figure(t, "%d kills, %d events, %d of them not in the output that was blocked, %d there and a dead letter too", w.kills, len(want), missing, both)
+	figure(t, "%d kills, %d events, %d of them not in the output that was blocked, %d there and a dead letter too",
+		w.kills, len(want), missing, both)
 }
 
 // phase blocks the output, kills the collector while it is behind, and lets it go on.
@@ -135,7 +136,8 @@ func (w *lagging) phase(phase int) {
 				}
 			}
 			c.says(map[string]string{
-				"drop": "output drops events", "dead_letter": "output makes events dead letters", "block": "output too far behind",
+				"drop": "output drops events", "dead_letter": "output makes events dead letters",
+				"block": "output too far behind",
 			}[w.when])
 			pause(c, w.r, 500*time.Millisecond)
 			c.kill()
@@ -184,7 +186,8 @@ func (w *lagging) load(tag, name string, kill func(), last func() *collector) (s
 	addr := strings.TrimPrefix(w.s.listen[0], "forward://")
 	for i := range senders {
 		senders[i] = &sender{
-			name: fmt.Sprintf("%s.%d", name, i), addr: addr, tag: tag, pad: 4000, rand: rand.New(rand.NewPCG(seed, uint64(i))),
+			name: fmt.Sprintf("%s.%d", name, i), addr: addr, tag: tag, pad: 4000,
+			rand: rand.New(rand.NewPCG(seed, uint64(i))),
 		}
 		wg.Go(func() {
 			if err := senders[i].run(ctx, stop); err != nil {

@@ -55,19 +55,31 @@ func startBrokers(t testing.TB, n int, settings ...string) brokers {
 	}
 	for i := range n {
 		dir := t.TempDir()
-		b := &broker{t: t, home: home, addr: fmt.Sprintf("127.0.0.1:%d", needs.Port("127.0.0.1")), config: filepath.Join(dir, "server.properties")}
+		b := &broker{
+			t: t, home: home, addr: fmt.Sprintf("127.0.0.1:%d", needs.Port("127.0.0.1")),
+			config: filepath.Join(dir, "server.properties"),
+		}
 		logs := filepath.Join(dir, "logs")
 		must(t, os.Mkdir(logs, 0o700))
 		must(t, os.WriteFile(filepath.Join(logs, "bootstrap.checkpoint"), bootstrap, 0o600))
-		must(t, os.WriteFile(filepath.Join(logs, "meta.properties"), fmt.Appendf(nil, "version=1\ncluster.id=%s\nnode.id=%d\ndirectory.id=AAAAAAAAAAAAAAAAAAAA%dg\n", clients.KafkaCluster, i+1, i+1), 0o600))
+		must(t, os.WriteFile(filepath.Join(logs, "meta.properties"),
+			fmt.Appendf(nil, "version=1\ncluster.id=%s\nnode.id=%d\ndirectory.id=AAAAAAAAAAAAAAAAAAAA%dg\n",
+				clients.KafkaCluster, i+1, i+1), 0o600))
 		lines := append([]string{
-			"process.roles=broker,controller", fmt.Sprintf("node.id=%d", i+1), "controller.quorum.voters=" + strings.Join(voters, ","),
-			"controller.listener.names=CONTROLLER", "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-			fmt.Sprintf("listeners=PLAINTEXT://%s,CONTROLLER://%s", b.addr, controllers[i]), "advertised.listeners=PLAINTEXT://" + b.addr,
-			"log.dirs=" + logs, "num.partitions=4", fmt.Sprintf("default.replication.factor=%d", n), fmt.Sprintf("min.insync.replicas=%d", max(1, n-1)),
-			fmt.Sprintf("transaction.state.log.replication.factor=%d", n), fmt.Sprintf("transaction.state.log.min.isr=%d", max(1, n-1)),
-			"transaction.state.log.num.partitions=2", "offsets.topic.num.partitions=1", fmt.Sprintf("offsets.topic.replication.factor=%d", n),
-			"group.initial.rebalance.delay.ms=0", "broker.session.timeout.ms=4000", "broker.heartbeat.interval.ms=1000", "num.network.threads=2",
+			"process.roles=broker,controller", fmt.Sprintf("node.id=%d", i+1),
+			"controller.quorum.voters=" + strings.Join(voters, ","),
+			"controller.listener.names=CONTROLLER",
+			"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+			fmt.Sprintf("listeners=PLAINTEXT://%s,CONTROLLER://%s", b.addr, controllers[i]),
+			"advertised.listeners=PLAINTEXT://" + b.addr,
+			"log.dirs=" + logs, "num.partitions=4", fmt.Sprintf("default.replication.factor=%d", n),
+			fmt.Sprintf("min.insync.replicas=%d", max(1, n-1)),
+			fmt.Sprintf("transaction.state.log.replication.factor=%d", n),
+			fmt.Sprintf("transaction.state.log.min.isr=%d", max(1, n-1)),
+			"transaction.state.log.num.partitions=2", "offsets.topic.num.partitions=1",
+			fmt.Sprintf("offsets.topic.replication.factor=%d", n),
+			"group.initial.rebalance.delay.ms=0", "broker.session.timeout.ms=4000", "broker.heartbeat.interval.ms=1000",
+			"num.network.threads=2",
 			"num.io.threads=4", "log.cleaner.dedupe.buffer.size=4194304", "controlled.shutdown.enable=false",
 		}, settings...)
 		must(t, os.WriteFile(b.config, []byte(strings.Join(lines, "\n")), 0o600))
@@ -148,7 +160,8 @@ func (c brokers) addrs() string {
 func (c brokers) consume(t testing.TB, topic, format string) []string {
 	t.Helper()
 	cmd := exec.Command("kcat", "-b", c.addrs(), "-C", "-t", topic, "-e", "-q", "-o", "beginning", "-f", format+`\n`,
-		"-X", "isolation.level=read_committed", "-X", "fetch.wait.max.ms=100", "-X", "topic.metadata.refresh.interval.ms=500")
+		"-X", "isolation.level=read_committed", "-X", "fetch.wait.max.ms=100", "-X",
+		"topic.metadata.refresh.interval.ms=500")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Logf("kcat: %v", err)

@@ -40,51 +40,171 @@ func TestClients(t *testing.T) {
 		share  int // which one of the number of events; a tenth where 0
 	}{
 		{name: "python", client: clients.Python, order: clients.Order{Times: clients.Seconds, Huge: true}},
-		{name: "python nanoseconds", client: clients.Python, order: clients.Order{Times: clients.Nanoseconds}, share: 1},
+		{
+			name: "python nanoseconds", client: clients.Python, order: clients.Order{Times: clients.Nanoseconds},
+			share: 1,
+		},
 		{name: "python floats", client: clients.Python, order: clients.Order{Times: clients.Eighths}},
 		{name: "python async", client: clients.Python, order: clients.Order{Times: clients.Nanoseconds, Async: true}},
 		{name: "python unix", client: clients.Python, order: clients.Order{Times: clients.Nanoseconds}, unix: true},
 
-		{name: "node message", client: clients.Node, order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Batch: 1000}},
-		{name: "node message ack", client: clients.Node, order: clients.Order{Mode: "message", Times: clients.Seconds, Ack: true, Batch: 10}, share: 50},
-		{name: "node packed", client: clients.Node, order: clients.Order{Mode: "packed", Times: clients.Seconds, Batch: 1000}},
-		{name: "node packed ack", client: clients.Node, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, share: 1},
-		{name: "node compressed ack", client: clients.Node, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}},
-		{name: "node unix", client: clients.Node, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 100}, unix: true},
+		{
+			name: "node message", client: clients.Node,
+			order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Batch: 1000},
+		},
+		{
+			name: "node message ack", client: clients.Node,
+			order: clients.Order{Mode: "message", Times: clients.Seconds, Ack: true, Batch: 10}, share: 50,
+		},
+		{
+			name: "node packed", client: clients.Node,
+			order: clients.Order{Mode: "packed", Times: clients.Seconds, Batch: 1000},
+		},
+		{
+			name: "node packed ack", client: clients.Node,
+			order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, share: 1,
+		},
+		{
+			name: "node compressed ack", client: clients.Node,
+			order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000},
+		},
+		{
+			name: "node unix", client: clients.Node,
+			order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 100}, unix: true,
+		},
 
-		{name: "node tls", client: clients.Node, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Batch: 1000}, guard: guard{tls: true, certificate: true}},
-		{name: "node shared key", client: clients.Node, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{key: true}},
-		{name: "node tls shared key user", client: clients.Node, order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Batch: 1000}, guard: guard{tls: true, key: true, user: true}},
+		{
+			name: "node tls", client: clients.Node,
+			order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Batch: 1000},
+			guard: guard{tls: true, certificate: true},
+		},
+		{
+			name: "node shared key", client: clients.Node,
+			order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000},
+			guard: guard{key: true},
+		},
+		{
+			name: "node tls shared key user", client: clients.Node,
+			order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Batch: 1000},
+			guard: guard{tls: true, key: true, user: true},
+		},
 
-		{name: "node org message", client: clients.NodeOrg, order: clients.Order{Mode: "message", Times: clients.Seconds, Batch: 1000}},
-		{name: "node org message ack", client: clients.NodeOrg, order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Ack: true, Batch: 100}},
-		{name: "node org forward ack", client: clients.NodeOrg, order: clients.Order{Mode: "forward", Times: clients.Milliseconds, Ack: true, Batch: 1000}},
-		{name: "node org packed", client: clients.NodeOrg, order: clients.Order{Mode: "packed", Times: clients.Milliseconds, Batch: 1000}},
-		{name: "node org packed ack", client: clients.NodeOrg, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}},
-		{name: "node org compressed ack", client: clients.NodeOrg, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, share: 1},
-		{name: "node org unix", client: clients.NodeOrg, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 100}, unix: true},
-		{name: "node org tls", client: clients.NodeOrg, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{tls: true, certificate: true}},
-		{name: "node org shared key", client: clients.NodeOrg, order: clients.Order{Mode: "forward", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{key: true}},
-		{name: "node org shared key user", client: clients.NodeOrg, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{key: true, user: true}},
-		{name: "node org tls shared key user", client: clients.NodeOrg, order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Ack: true, Batch: 100}, guard: guard{tls: true, key: true, user: true}},
+		{
+			name: "node org message", client: clients.NodeOrg,
+			order: clients.Order{Mode: "message", Times: clients.Seconds, Batch: 1000},
+		},
+		{
+			name: "node org message ack", client: clients.NodeOrg,
+			order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Ack: true, Batch: 100},
+		},
+		{
+			name: "node org forward ack", client: clients.NodeOrg,
+			order: clients.Order{Mode: "forward", Times: clients.Milliseconds, Ack: true, Batch: 1000},
+		},
+		{
+			name: "node org packed", client: clients.NodeOrg,
+			order: clients.Order{Mode: "packed", Times: clients.Milliseconds, Batch: 1000},
+		},
+		{
+			name: "node org packed ack", client: clients.NodeOrg,
+			order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000},
+		},
+		{
+			name: "node org compressed ack", client: clients.NodeOrg,
+			order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, share: 1,
+		},
+		{
+			name: "node org unix", client: clients.NodeOrg,
+			order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 100}, unix: true,
+		},
+		{
+			name: "node org tls", client: clients.NodeOrg,
+			order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000},
+			guard: guard{tls: true, certificate: true},
+		},
+		{
+			name: "node org shared key", client: clients.NodeOrg,
+			order: clients.Order{Mode: "forward", Times: clients.Nanoseconds, Ack: true, Batch: 1000},
+			guard: guard{key: true},
+		},
+		{
+			name: "node org shared key user", client: clients.NodeOrg,
+			order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000},
+			guard: guard{key: true, user: true},
+		},
+		{
+			name: "node org tls shared key user", client: clients.NodeOrg,
+			order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Ack: true, Batch: 100},
+			guard: guard{tls: true, key: true, user: true},
+		},
 
-		{name: "fluency", client: clients.Fluency, order: clients.Order{Mode: "packed", Times: clients.Seconds, Huge: true}},
-		{name: "fluency ack", client: clients.Fluency, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Huge: true, Ack: true}, share: 1},
-		{name: "java", client: clients.Java, order: clients.Order{Mode: "message", Times: clients.Seconds, Huge: true}, share: 1},
+		{
+			name: "fluency", client: clients.Fluency,
+			order: clients.Order{Mode: "packed", Times: clients.Seconds, Huge: true},
+		},
+		{
+			name: "fluency ack", client: clients.Fluency,
+			order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Huge: true, Ack: true}, share: 1,
+		},
+		{
+			name: "java", client: clients.Java,
+			order: clients.Order{Mode: "message", Times: clients.Seconds, Huge: true},
+			share: 1,
+		},
 
-		{name: "fluency tls ack", client: clients.Fluency, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true}, guard: guard{tls: true}},
-		{name: "fluency client certificate", client: clients.Fluency, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true}, guard: guard{tls: true, certificate: true}},
+		{
+			name: "fluency tls ack", client: clients.Fluency,
+			order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true}, guard: guard{tls: true},
+		},
+		{
+			name: "fluency client certificate", client: clients.Fluency,
+			order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true},
+			guard: guard{tls: true, certificate: true},
+		},
 
-		{name: "ibm message", client: ibm, order: clients.Order{Mode: "message", Times: clients.Seconds, Huge: true, Batch: 100}},
-		{name: "ibm message ack", client: ibm, order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Ack: true, Batch: 100}, share: 50},
-		{name: "ibm forward", client: ibm, order: clients.Order{Mode: "forward", Times: clients.Nanoseconds, Huge: true, Batch: 100}},
-		{name: "ibm forward ack", client: ibm, order: clients.Order{Mode: "forward", Times: clients.Nanoseconds, Huge: true, Ack: true, Batch: 1000}},
-		{name: "ibm packed ack", client: ibm, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Huge: true, Ack: true, Batch: 1000}, share: 1},
-		{name: "ibm compressed ack", client: ibm, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Huge: true, Ack: true, Batch: 1000}},
-		{name: "ibm unix", client: ibm, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 100}, unix: true},
-		{name: "ibm tls", client: ibm, order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{tls: true, certificate: true}},
-		{name: "ibm shared key", client: ibm, order: clients.Order{Mode: "forward", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{key: true}},
-		{name: "ibm tls shared key", client: ibm, order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000}, guard: guard{tls: true, key: true}},
+		{name: "ibm message", client: ibm, order: clients.Order{
+			Mode: "message", Times: clients.Seconds, Huge: true,
+			Batch: 100,
+		}},
+		{
+			name: "ibm message ack", client: ibm,
+			order: clients.Order{Mode: "message", Times: clients.Nanoseconds, Ack: true, Batch: 100}, share: 50,
+		},
+		{name: "ibm forward", client: ibm, order: clients.Order{
+			Mode: "forward", Times: clients.Nanoseconds, Huge: true,
+			Batch: 100,
+		}},
+		{
+			name: "ibm forward ack", client: ibm,
+			order: clients.Order{Mode: "forward", Times: clients.Nanoseconds, Huge: true, Ack: true, Batch: 1000},
+		},
+		{
+			name: "ibm packed ack", client: ibm,
+			order: clients.Order{Mode: "packed", Times: clients.Nanoseconds, Huge: true, Ack: true, Batch: 1000},
+			share: 1,
+		},
+		{
+			name: "ibm compressed ack", client: ibm,
+			order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Huge: true, Ack: true, Batch: 1000},
+		},
+		{name: "ibm unix", client: ibm, order: clients.Order{
+			Mode: "compressed", Times: clients.Nanoseconds, Ack: true,
+			Batch: 100,
+		}, unix: true},
+		{name: "ibm tls", client: ibm, order: clients.Order{
+			Mode: "packed", Times: clients.Nanoseconds, Ack: true,
+			Batch: 1000,
+		}, guard: guard{tls: true, certificate: true}},
+		{
+			name: "ibm shared key", client: ibm,
+			order: clients.Order{Mode: "forward", Times: clients.Nanoseconds, Ack: true, Batch: 1000},
+			guard: guard{key: true},
+		},
+		{
+			name: "ibm tls shared key", client: ibm,
+			order: clients.Order{Mode: "compressed", Times: clients.Nanoseconds, Ack: true, Batch: 1000},
+			guard: guard{tls: true, key: true},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			start(t, tt.client)
@@ -139,18 +259,34 @@ func TestClientsRestart(t *testing.T) {
 		again  bool // new ids
 	}{
 		{name: "node", client: clients.Node, order: clients.Order{Mode: "message", Batch: 10}, count: 500, again: true},
-		{name: "node tls", client: clients.Node, order: clients.Order{Mode: "compressed", Batch: 10}, guard: guard{tls: true, key: true, user: true}, count: 500, again: true},
-		{name: "node org", client: clients.NodeOrg, order: clients.Order{Mode: "forward", Batch: 20}, guard: guard{key: true}, count: 2000, again: true},
-		{name: "node org tls", client: clients.NodeOrg, order: clients.Order{Mode: "compressed", Batch: 20}, guard: guard{tls: true, key: true, user: true}, count: 2000, again: true},
-		{name: "fluency tls", client: clients.Fluency, order: clients.Order{Mode: "packed"}, guard: guard{tls: true}, count: 50_000},
+		{
+			name: "node tls", client: clients.Node, order: clients.Order{Mode: "compressed", Batch: 10},
+			guard: guard{tls: true, key: true, user: true}, count: 500, again: true,
+		},
+		{
+			name: "node org", client: clients.NodeOrg, order: clients.Order{Mode: "forward", Batch: 20},
+			guard: guard{key: true}, count: 2000, again: true,
+		},
+		{
+			name: "node org tls", client: clients.NodeOrg, order: clients.Order{Mode: "compressed", Batch: 20},
+			guard: guard{tls: true, key: true, user: true}, count: 2000, again: true,
+		},
+		{
+			name: "fluency tls", client: clients.Fluency, order: clients.Order{Mode: "packed"}, guard: guard{tls: true},
+			count: 50_000,
+		},
 		{name: "ibm", client: ibm, order: clients.Order{Mode: "message", Batch: 100}, count: 500},
-		{name: "ibm tls", client: ibm, order: clients.Order{Mode: "compressed", Batch: 10}, guard: guard{tls: true, key: true}, count: 5000},
+		{
+			name: "ibm tls", client: ibm, order: clients.Order{Mode: "compressed", Batch: 10},
+			guard: guard{tls: true, key: true}, count: 5000,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			start(t, tt.client)
 			s, out := newSetup(t)
 			o := tt.order
-			o.Tag, o.Count, o.Times, o.Ack, o.Retry = "client", min(tt.count, events(t)), clients.Nanoseconds, true, true
+			o.Tag, o.Count, o.Times, o.Ack, o.Retry = "client", min(tt.count,
+				events(t)), clients.Nanoseconds, true, true
 			o.Host, o.Port = "127.0.0.1", needs.Port("127.0.0.1")
 			u := url.URL{Scheme: "forward", Host: fmt.Sprintf("%s:%d", o.Host, o.Port)}
 			tt.guard.put(t, &u, &o)
@@ -225,9 +361,26 @@ func TestClientsDenied(t *testing.T) {
 		says   string
 	}{
 		{"node key", clients.Node, clients.Order{Mode: "packed"}, guard{key: true}, wrongKey, "shared_key mismatch"},
-		{"node password", clients.Node, clients.Order{Mode: "message"}, guard{key: true, user: true}, wrongPassword, "username/password mismatch"},
-		{"node org key", clients.NodeOrg, clients.Order{Mode: "packed"}, guard{key: true}, wrongKey, "shared_key mismatch"},
-		{"node org password", clients.NodeOrg, clients.Order{Mode: "packed"}, guard{tls: true, key: true, user: true}, wrongPassword, "username/password mismatch"},
+		{
+			"node password", clients.Node,
+			clients.Order{Mode: "message"},
+			guard{key: true, user: true},
+			wrongPassword,
+			"username/password mismatch",
+		},
+		{
+			"node org key", clients.NodeOrg,
+			clients.Order{Mode: "packed"},
+			guard{key: true},
+			wrongKey,
+			"shared_key mismatch",
+		},
+		{
+			"node org password", clients.NodeOrg,
+			clients.Order{Mode: "packed"},
+			guard{tls: true, key: true, user: true},
+			wrongPassword, "username/password mismatch",
+		},
 		{"ibm key", ibm, clients.Order{Mode: "packed"}, guard{tls: true, key: true}, wrongKey, "no match"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -246,7 +399,8 @@ func TestClientsDenied(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("the client says %.500v, want %s", err, tt.says)
 			}
-			if said := c.log.String(); strings.Contains(said, right.SharedKey) || right.Password != "" && strings.Contains(said, right.Password) {
+			if said := c.log.String(); strings.Contains(said, right.SharedKey) || right.Password != "" &&
+				strings.Contains(said, right.Password) {
 				t.Errorf("a secret in the log: %s", said)
 			}
 			c.stop()

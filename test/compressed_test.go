@@ -37,7 +37,8 @@ func TestCompressed(t *testing.T) {
 		want = append(want, name+" 1", name+" 2", name+" 3", name+" 1", name+" 2", name+" 3")
 
 		id := newID()
-		c.lane().send(packedOptions("a", compress(bytes.Join([][]byte{one, two, three}, nil)), "compressed", name, "chunk", id), id)
+		c.lane().send(packedOptions("a", compress(bytes.Join([][]byte{one, two, three}, nil)), "compressed", name,
+			"chunk", id), id)
 		c.lane().send(packed("a", id, bytes.Join([][]byte{one, two, three}, nil)), id)
 
 		id = newID()

@@ -81,7 +81,10 @@ type stream struct {
 
 // startStream sends chunks of about size bytes each.
 func startStream(t *testing.T, c *collector, name string, size int) *stream {
-	s := &stream{t: t, lane: c.lane(), pad: strings.Repeat("x", size), stop: make(chan struct{}), done: make(chan struct{})}
+	s := &stream{
+		t: t, lane: c.lane(), pad: strings.Repeat("x", size), stop: make(chan struct{}),
+		done: make(chan struct{}),
+	}
 	go func() {
 		defer close(s.done)
 		for i := 0; ; i++ {
@@ -301,7 +304,8 @@ func TestDataInUse(t *testing.T) {
 	if code := second.wait(); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	if text := second.log.String(); !strings.Contains(text, s.data) || !strings.Contains(text, fmt.Sprint(c.cmd.Process.Pid)) {
+	if text := second.log.String(); !strings.Contains(text, s.data) ||
+		!strings.Contains(text, fmt.Sprint(c.cmd.Process.Pid)) {
 		t.Errorf("the error names not both directory and process %d: %s", c.cmd.Process.Pid, text)
 	}
 	id := newID()

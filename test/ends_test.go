@@ -93,7 +93,8 @@ func TestEnds(t *testing.T) {
 	}
 	must(t, os.WriteFile(source, []byte("{\"bad\":1}\nnot JSON\n"), 0o600))
 	for round := range 5 {
-		cmd := exec.Command(binary, "tail:"+filepath.ToSlash(source)+"?tag=t", h.URL+"/logs?timeout=5s", filepath.Join(dir, "data"))
+		cmd := exec.Command(binary, "tail:"+filepath.ToSlash(source)+"?tag=t", h.URL+"/logs?timeout=5s",
+			filepath.Join(dir, "data"))
 		var log logBuffer
 		cmd.Stdout, cmd.Stderr = &log, &log
 		must(t, cmd.Start())

@@ -72,7 +72,8 @@ func testFilledDisk(t *testing.T, size, kib int, killed bool) {
 	c.stop()
 	lines := readLines(t, out)
 	if killed { // what was on its way may have been stored
-		last := fmt.Sprintf("fill-%d", slices.IndexFunc(names, func(n string) bool { return strings.HasPrefix(n, "after") }))
+		last := fmt.Sprintf("fill-%d", slices.IndexFunc(names,
+			func(n string) bool { return strings.HasPrefix(n, "after") }))
 		if have := len(lines); have == len(names)+1 {
 			names = append(names, last)
 		}

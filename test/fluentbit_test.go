@@ -120,7 +120,8 @@ func TestFluentBitRepeats(t *testing.T) {
 			waitLines(t, out, len(want))
 			c.stop()
 			if a := c.lastAccount(); a["refused_messages"] != 1 || a["refused"] != 0 {
-				t.Errorf("%d messages refused with %d events that were seen; want 1 with none", a["refused_messages"], a["refused"])
+				t.Errorf("%d messages refused with %d events that were seen; want 1 with none", a["refused_messages"],
+					a["refused"])
 			}
 			wantNames(t, readLines(t, out), want...)
 		})

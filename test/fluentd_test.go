@@ -123,7 +123,8 @@ func TestFluentdHeartbeats(t *testing.T) {
 	}
 	waitLines(t, out, len(want))
 	c.stop()
-	if a := c.lastAccount(); a["in"] != int64(len(want)) || a["chunks"] != int64(len(want)) || a["refused_messages"] != 0 {
+	if a := c.lastAccount(); a["in"] != int64(len(want)) || a["chunks"] != int64(len(want)) ||
+		a["refused_messages"] != 0 {
 		t.Errorf("account: %v", a)
 	}
 	wantNames(t, readLines(t, out), want...)

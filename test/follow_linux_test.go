@@ -41,7 +41,10 @@ func TestFollowKill(t *testing.T) {
 	var all sync.WaitGroup
 	wrote := make([]int, pipelines)
 	for i := range pipelines {
-		p := &pipeline{t: t, name: fmt.Sprint("p", i), to: s.listen[i/2%2], home: h, r: rand.New(rand.NewPCG(r.Uint64(), 0))}
+		p := &pipeline{
+			t: t, name: fmt.Sprint("p", i), to: s.listen[i/2%2], home: h,
+			r: rand.New(rand.NewPCG(r.Uint64(), 0)),
+		}
 		if i%2 == 1 {
 			p.dir = filepath.Join(filepath.Dir(h.dir), p.name) // newHome removes that
 		}
@@ -103,11 +106,15 @@ type pipeline struct {
 }
 
 func (p *pipeline) start(stdin *os.File) *exec.Cmd {
-	args := []string{"send", "--follow", "--to", p.to, "--name", p.name, "--shm", p.home.shm, "--tag", p.name, "--timeout", "5m"}
+	args := []string{
+		"send", "--follow", "--to", p.to, "--name", p.name, "--shm", p.home.shm, "--tag", p.name,
+		"--timeout", "5m",
+	}
 	if p.dir != "" {
 		args = append(args, "--dir", p.dir)
 	}
-	cmd := exec.Command(lean.build(p.t), args...) // twenty at once that start with the race detector are killed before they read
+	// Twenty at once that start with the race detector are killed before they read.
+	cmd := exec.Command(lean.build(p.t), args...)
 	p.stdout.Reset()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &p.stdout, &p.stderr
 	if err := cmd.Start(); err != nil {

@@ -48,14 +48,30 @@ func TestGoClient(t *testing.T) {
 	}{
 		{name: "sync", divisor: 10},
 		{name: "nanoseconds", config: fluent.Config{SubSecondPrecision: true}},
-		{name: "async", config: fluent.Config{SubSecondPrecision: true, Async: true, BufferLimit: 1 << 20}, divisor: 10},
+		{
+			name: "async", config: fluent.Config{SubSecondPrecision: true, Async: true, BufferLimit: 1 << 20},
+			divisor: 10,
+		},
 		{name: "ack", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, clients: 32, divisor: 10},
-		{name: "ack journaled", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, ack: "journaled", clients: 8, divisor: 10},
+		{
+			name: "ack journaled", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, ack: "journaled",
+			clients: 8, divisor: 10,
+		},
 		{name: "unix", config: fluent.Config{SubSecondPrecision: true}, unix: true, divisor: 10},
-		{name: "unix ack", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, unix: true, clients: 32, divisor: 10},
+		{
+			name: "unix ack", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, unix: true,
+			clients: 32,
+			divisor: 10,
+		},
 		{name: "tls", config: fluent.Config{SubSecondPrecision: true}, tls: true, divisor: 10},
-		{name: "tls ack", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, tls: true, clients: 8, divisor: 10},
-		{name: "async ack", config: fluent.Config{RequestAck: true, Async: true, BufferLimit: 1 << 20}, clients: 32, divisor: 10},
+		{
+			name: "tls ack", config: fluent.Config{SubSecondPrecision: true, RequestAck: true}, tls: true, clients: 8,
+			divisor: 10,
+		},
+		{
+			name: "async ack", config: fluent.Config{RequestAck: true, Async: true, BufferLimit: 1 << 20}, clients: 32,
+			divisor: 10,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -107,9 +123,11 @@ func TestGoClient(t *testing.T) {
 						return
 					}
 					for n := i; n < count; n += loggers {
-						err := logger.PostWithTime(fmt.Sprint("tag", n%3), time.Unix(1700000000+int64(n), int64(n)*1009+1), map[string]any{
-							"n": n, "text": fmt.Sprintf("zwölf \"%d\"\n", n), "half": float64(n) + 0.5, "list": []any{nil, true, map[string]int{"deep": -n}},
-						})
+						err := logger.PostWithTime(fmt.Sprint("tag", n%3),
+							time.Unix(1700000000+int64(n), int64(n)*1009+1), map[string]any{
+								"n": n, "text": fmt.Sprintf("zwölf \"%d\"\n", n), "half": float64(n) + 0.5,
+								"list": []any{nil, true, map[string]int{"deep": -n}},
+							})
 						if err != nil {
 							t.Errorf("event %d: %v", n, err)
 							return

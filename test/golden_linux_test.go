@@ -29,7 +29,8 @@ func goldenStream(g int) string { return fmt.Sprintf("golden.%d", g) }
 func writeGoldenLogger(t *testing.T, archive string) {
 	h := newHome(t)
 	c := startChild(t, order{
-		Destination: "forward://" + goldenServer, Prefix: "golden", Goroutines: goldenStreams, Count: goldenPosts, Pad: 60,
+		Destination: "forward://" + goldenServer, Prefix: "golden", Goroutines: goldenStreams, Count: goldenPosts,
+		Pad:     60,
 		Options: childOptions{Shm: h.shm, Dir: h.dir, RingSize: 256 << 10},
 	})
 	eventually(t, "all is posted", func() bool {
@@ -45,7 +46,8 @@ func writeGoldenLogger(t *testing.T, archive string) {
 	must(t, os.CopyFS(filepath.Join(all, "ring"), os.DirFS(filepath.Dir(rings[0]))))
 	must(t, os.CopyFS(filepath.Join(all, "spill"), os.DirFS(h.dir)))
 	// Where this was is nobody's business.
-	own(t, filepath.Join(all, "ring"), filepath.Join(all, "spill"), map[string]string{"machine": strings.Repeat("0", 32), "boot": "none"}, goldenServer, "/golden")
+	own(t, filepath.Join(all, "ring"), filepath.Join(all, "spill"),
+		map[string]string{"machine": strings.Repeat("0", 32), "boot": "none"}, goldenServer, "/golden")
 	pack(t, archive, all)
 }
 
@@ -110,12 +112,16 @@ func TestGoldenLogger(t *testing.T) {
 			h := newHome(t)
 			s := newFake(t)
 			url := s.url("")
-			folders := map[string]string{"ring": filepath.Join(h.shm, fmt.Sprintf("spillway-%d", os.Getuid())), "spill": h.dir}
+			folders := map[string]string{
+				"ring":  filepath.Join(h.shm, fmt.Sprintf("spillway-%d", os.Getuid())),
+				"spill": h.dir,
+			}
 			unpack(t, archive, func(top string) string { return folders[top] })
 			boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 			must(t, err)
 			// As if it had run here since the machine was started, for this server.
-			own(t, folders["ring"], folders["spill"], map[string]string{"boot": strings.TrimSpace(string(boot))}, s.addr, h.dir)
+			own(t, folders["ring"], folders["spill"], map[string]string{"boot": strings.TrimSpace(string(boot))},
+				s.addr, h.dir)
 			l := h.open(url, spillway.Options{Dir: h.dir})
 			stats := closing(t, l)
 			wantLaw(t, stats)

@@ -170,7 +170,10 @@ func (l *lane) wantAckOf(id []byte) {
 // goldenSetup is how the golden collector is started, in its folder: the names of its cursors
 // follow from the URLs.
 func goldenSetup() *setup {
-	return &setup{to: []string{"file:out/{tag}.jsonl", "stdout:"}, data: "data", args: []string{"--journal-size", "2MiB"}}
+	return &setup{
+		to: []string{"file:out/{tag}.jsonl", "stdout:"}, data: "data",
+		args: []string{"--journal-size", "2MiB"},
+	}
 }
 
 // behindOf is how many records each cursor of the golden collector has yet to pass.
@@ -325,7 +328,8 @@ func TestGoldenCollector(t *testing.T) {
 			if names, want := namesOf(t, now.Bytes()), goldenNames(at, goldenChunks+1); !slices.Equal(names, want) {
 				t.Errorf("standard output has %d events, want %d from chunk %d on", len(names), len(want), at)
 			}
-			if names := namesOf(t, before); len(names) < at*goldenEvents || !slices.Equal(names, goldenNames(0, goldenChunks)[:len(names)]) {
+			if names := namesOf(t, before); len(names) < at*goldenEvents ||
+				!slices.Equal(names, goldenNames(0, goldenChunks)[:len(names)]) {
 				t.Errorf("standard output had %d events, and its cursor is behind %d", len(names), at*goldenEvents)
 			}
 			wantNothingAside(t, "data")

@@ -19,7 +19,8 @@ func TestIdleConnections(t *testing.T) {
 	const connections, bar = 10_000, 100 << 20
 	var limit syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
-	needs.Have(t, limit.Max >= connections+200, "10,000 connections need as many open files; the limit is %d", limit.Max)
+	needs.Have(t, limit.Max >= connections+200, "10,000 connections need as many open files; the limit is %d",
+		limit.Max)
 
 	s, out := newSetup(t)
 	s.bin = lean

@@ -47,8 +47,9 @@ func kafkaKill(t *testing.T, cluster brokers, topic, how string, rounds int) {
 	for u := range users {
 		posting.Go(func() {
 			logger, err := spillway.Open(s.listen[0], &spillway.Options{
-				Name: "kafka-kill", Tag: "app", Shm: "none", WaitDelivered: true, MaxWait: 10 * time.Minute, FlushInterval: time.Millisecond,
-				Diagnostics: func(error) {}, // that the collector dies
+				Name: "kafka-kill", Tag: "app", Shm: "none", WaitDelivered: true, MaxWait: 10 * time.Minute,
+				FlushInterval: time.Millisecond,
+				Diagnostics:   func(error) {}, // that the collector dies
 			})
 			if err != nil {
 				t.Error(err)

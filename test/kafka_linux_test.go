@@ -40,7 +40,8 @@ const tasks = 2000 // of each service
 func work(t *testing.T, args ...string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "pipeline")
-	if out, err := exec.Command("go", "build", "-o", program, "testdata/pipeline/main.go").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", program,
+		"testdata/pipeline/main.go").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	var running sync.WaitGroup
@@ -192,7 +193,9 @@ func kafkaLarge(t *testing.T, cluster brokers) {
 	}
 	c.stop()
 
-	out, err := exec.Command("java", cluster.tool("kafka.admin.ConfigCommand", "--bootstrap-server", cluster.addrs(), "--alter", "--entity-type", "topics", "--entity-name", "large", "--add-config", "max.message.bytes=4000000")...).CombinedOutput()
+	out, err := exec.Command("java", cluster.tool("kafka.admin.ConfigCommand", "--bootstrap-server", cluster.addrs(),
+		"--alter", "--entity-type", "topics", "--entity-name", "large", "--add-config",
+		"max.message.bytes=4000000")...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

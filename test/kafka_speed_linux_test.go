@@ -52,7 +52,10 @@ func kafkaSpeed(t *testing.T, cluster brokers) {
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Fatalf("%v: %s", err, out)
 				}
-				all[way] = append(all[way], spent{cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), time.Since(began)})
+				all[way] = append(all[way], spent{
+					cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(),
+					time.Since(began),
+				})
 			case "exactly once":
 				all[way] = append(all[way], drained(t, cluster, topic+"?exactly_once=true&", events))
 			default:
@@ -84,11 +87,13 @@ func kafkaSpeed(t *testing.T, cluster brokers) {
 	for _, way := range ways {
 		cpu := median(way, func(s spent) time.Duration { return s.cpu })
 		elapsed := median(way, func(s spent) time.Duration { return s.elapsed })
-		figure(t, "%s: %d events, %.2f CPU s per million, %.0f events/s, median of %d", way, events, cpu/float64(events)*1e6, float64(events)/elapsed, rounds)
+		figure(t, "%s: %d events, %.2f CPU s per million, %.0f events/s, median of %d", way, events,
+			cpu/float64(events)*1e6, float64(events)/elapsed, rounds)
 	}
 	for i, how := range []string{"", "&exactly_once=true"} {
 		took := kafkaLatency(t, cluster, fmt.Sprint("latency-", i), how, max(20, events/5000))
-		figure(t, "%s: from a client to a consumer %v in the median, %v at p99", ways[i], took[len(took)/2], took[len(took)*99/100])
+		figure(t, "%s: from a client to a consumer %v in the median, %v at p99", ways[i], took[len(took)/2],
+			took[len(took)*99/100])
 	}
 }
 
@@ -108,7 +113,8 @@ func kafkaLatency(t *testing.T, cluster brokers, topic, how string, samples int)
 	eventually(t, "the topic is there", func() bool { return len(cluster.consume(t, topic, "%s")) > 0 })
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	reader := exec.CommandContext(ctx, "kcat", "-b", cluster.addrs(), "-C", "-t", topic, "-u", "-q", "-o", "beginning", "-f", "%s\\n", "-X", "isolation.level=read_committed")
+	reader := exec.CommandContext(ctx, "kcat", "-b", cluster.addrs(), "-C", "-t", topic, "-u", "-q", "-o", "beginning",
+		"-f", "%s\\n", "-X", "isolation.level=read_committed")
 	out, err := reader.StdoutPipe()
 	must(t, err)
 	must(t, reader.Start())
@@ -171,7 +177,8 @@ func packed140(b []byte, n int) []byte {
 	b = msgpack.AppendString(msgpack.AppendString(b, "user"), fmt.Sprintf("u%03d", n%997))
 	b = msgpack.AppendUint(msgpack.AppendString(b, "n"), 1<<32+uint64(n))
 	b = msgpack.AppendString(msgpack.AppendString(b, "level"), "info")
-	text := fmt.Sprintf("GET /orders/%d/items from 10.0.%d.%d took %d us, cached", n*7919%100_000, n%256, n*31%256, n*104_729%90_000)
+	text := fmt.Sprintf("GET /orders/%d/items from 10.0.%d.%d took %d us, cached", n*7919%100_000, n%256, n*31%256,
+		n*104_729%90_000)
 	room := 140 - (len(b) - start) - len("\xa3msg") - 2
 	text += strings.Repeat(".", max(0, room-len(text)))
 	return msgpack.AppendString(msgpack.AppendString(b, "msg"), text[:room])

@@ -23,7 +23,8 @@ func kafkaStdin(t *testing.T, cluster brokers) {
 		t.Fatalf("the README has no such command: %q", command)
 	}
 	const count = 20_000
-	command = fmt.Sprintf(`seq 0 %d | sed 's/.*/{"n":&,"msg":"order placed"}/' | "$0" `, count-1) + strings.ReplaceAll(command, "b1:9092,b2:9092", cluster.addrs())
+	command = fmt.Sprintf(`seq 0 %d | sed 's/.*/{"n":&,"msg":"order placed"}/' | "$0" `,
+		count-1) + strings.ReplaceAll(command, "b1:9092,b2:9092", cluster.addrs())
 	cmd := exec.Command("sh", "-c", command, checked.build(t))
 	cmd.Dir = t.TempDir()
 	if said, err := cmd.CombinedOutput(); err != nil {
@@ -36,7 +37,8 @@ func kafkaStdin(t *testing.T, cluster brokers) {
 			Tag, Msg string
 			N        int
 		}
-		if err := json.Unmarshal([]byte(line), &r); err != nil || r.N >= count || seen[r.N] || r.Tag != "lines" || r.Msg != "order placed" {
+		if err := json.Unmarshal([]byte(line), &r); err != nil || r.N >= count || seen[r.N] || r.Tag != "lines" ||
+			r.Msg != "order placed" {
 			t.Fatalf("%s: %v", line, err)
 		}
 		seen[r.N] = true

@@ -48,9 +48,10 @@ func TestKill(t *testing.T) {
 			s.args = []string{"--ack", tt.ack}
 			r := random(t)
 			seeds := r.Uint64() // r itself goes to killUnder
-			killUnder(t, s, out, r, max(1, kills(t)/tt.divisor), func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {
-				return fourSenders(ctx, t, seeds, addr, stop)
-			})
+			killUnder(t, s, out, r, max(1, kills(t)/tt.divisor),
+				func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {
+					return fourSenders(ctx, t, seeds, addr, stop)
+				})
 		})
 	}
 }
@@ -89,7 +90,10 @@ func fourSenders(ctx context.Context, t *testing.T, seeds uint64, addr string, s
 	senders := make([]*sender, 4)
 	var wg sync.WaitGroup
 	for i := range senders {
-		senders[i] = &sender{name: fmt.Sprint("s", i), addr: addr, tag: fmt.Sprint("kill.", i%2), rand: rand.New(rand.NewPCG(seeds, uint64(i)))}
+		senders[i] = &sender{
+			name: fmt.Sprint("s", i), addr: addr, tag: fmt.Sprint("kill.", i%2),
+			rand: rand.New(rand.NewPCG(seeds, uint64(i))),
+		}
 		wg.Go(func() {
 			if err := senders[i].run(ctx, stop); err != nil {
 				t.Error(err)
@@ -111,53 +115,60 @@ func TestKillClient(t *testing.T) {
 	t.Parallel()
 	s, out := newSetup(t)
 	r := random(t)
-	killUnder(t, s, out, r, max(1, kills(t)/2), func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {
-		const clients, together = 2, 4
-		var mu sync.Mutex
-		var sent [][]string
-		var wg sync.WaitGroup
-		for i := range clients {
-			client := &forward.Client{Network: "tcp", Address: addr}
-			defer client.Close()
-			for j := range together {
-				wg.Go(func() {
-					var names []string
-					for running := true; running; {
-						select {
-						case <-stop:
-							running = false
-							continue
-						default:
+	killUnder(t, s, out, r, max(1, kills(t)/2),
+		func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {
+			const clients, together = 2, 4
+			var mu sync.Mutex
+			var sent [][]string
+			var wg sync.WaitGroup
+			for i := range clients {
+				client := &forward.Client{Network: "tcp", Address: addr}
+				defer client.Close()
+				for j := range together {
+					wg.Go(func() {
+						var names []string
+						for running := true; running; {
+							select {
+							case <-stop:
+								running = false
+								continue
+							default:
+							}
+							var entries []byte
+							for k := range 10 {
+								e := named(fmt.Sprintf("c%d.%d-%d", i, j, len(names)+k))
+								entries = e.append(entries)
+							}
+							for range 10 {
+								names = append(names, fmt.Sprintf("c%d.%d-%d", i, j, len(names)))
+							}
+							chunk := &forward.Chunk{
+								Tag: "kill.client", ID: forward.NewID(), Own: true,
+								Entries: entries,
+								Events:  10,
+							}
+							if err := client.Send(ctx, chunk); err != nil {
+								t.Errorf("Send: %v", err)
+								return
+							}
 						}
-						var entries []byte
-						for k := range 10 {
-							e := named(fmt.Sprintf("c%d.%d-%d", i, j, len(names)+k))
-							entries = e.append(entries)
-						}
-						for range 10 {
-							names = append(names, fmt.Sprintf("c%d.%d-%d", i, j, len(names)))
-						}
-						chunk := &forward.Chunk{Tag: "kill.client", ID: forward.NewID(), Own: true, Entries: entries, Events: 10}
-						if err := client.Send(ctx, chunk); err != nil {
-							t.Errorf("Send: %v", err)
-							return
-						}
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					sent = append(sent, names)
-				})
+						mu.Lock()
+						defer mu.Unlock()
+						sent = append(sent, names)
+					})
+				}
 			}
-		}
-		wg.Wait()
-		return sent
-	})
+			wg.Wait()
+			return sent
+		})
 }
 
 // killUnder kills and restarts the collector while load runs, and checks what it wrote. load
 // returns the names that each of its senders sent, all of them acked. also are folders of other
 // outputs.
-func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int, load func(ctx context.Context, addr string, stop <-chan struct{}) [][]string, also ...string) {
+func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int,
+	load func(ctx context.Context, addr string, stop <-chan struct{}) [][]string, also ...string,
+) {
 	addr := needs.Address()
 	s.listen = []string{"forward://" + addr}
 	checked.build(t)
@@ -224,7 +235,8 @@ func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int, load
 	}
 	outs := append([]string{out}, also...)
 	for _, out := range outs {
-		eventually(t, "the last events are in the output", func() bool { return newCounter(out).count(t) >= len(want) || c.over() })
+		eventually(t, "the last events are in the output",
+			func() bool { return newCounter(out).count(t) >= len(want) || c.over() })
 	}
 	c.stop()
 	for _, out := range outs {
@@ -232,7 +244,8 @@ func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int, load
 		wantNames(t, lines, want...)
 		wantOrder(t, lines)
 	}
-	figure(t, "%d kills (%d at the start, %d after SIGTERM), %d events, %.1f s", kills, early.Load(), polite.Load(), len(want), time.Since(begin).Seconds())
+	figure(t, "%d kills (%d at the start, %d after SIGTERM), %d events, %.1f s", kills, early.Load(), polite.Load(),
+		len(want), time.Since(begin).Seconds())
 }
 
 // pause waits a random time, at most d, or until the collector ends.

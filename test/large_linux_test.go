@@ -52,11 +52,12 @@ func hostileChunks(r *rand.Rand, size int) map[string][]byte {
 		random[i] = byte(r.Uint32())
 	}
 	chunks := map[string][]byte{
-		"one huge value":           control(size),
-		"huge among ordinary ones": bytes.Join([][]byte{ordinary, control(size / 2), ordinary, control(most), ordinary}, nil),
-		"controls, largest":        bytes.Join([][]byte{control(most), control(most), ordinary}, nil),
-		"many ordinary events":     many(named("ordinary").append(nil)),
-		"without a time":           append(many(append([]byte{0x92, 0, 0x81}, "\xa4name\xa8timeless"...)), ordinary...),
+		"one huge value": control(size),
+		"huge among ordinary ones": bytes.Join([][]byte{ordinary, control(size / 2), ordinary, control(most), ordinary},
+			nil),
+		"controls, largest":    bytes.Join([][]byte{control(most), control(most), ordinary}, nil),
+		"many ordinary events": many(named("ordinary").append(nil)),
+		"without a time":       append(many(append([]byte{0x92, 0, 0x81}, "\xa4name\xa8timeless"...)), ordinary...),
 		"nested": many(recordOf(1, func(b []byte) []byte {
 			b = msgpack.AppendString(b, "deep")
 			b = append(b, bytes.Repeat([]byte{0x91}, msgpack.DefaultDepth-2)...)
@@ -80,7 +81,10 @@ func hostileChunks(r *rand.Rand, size int) map[string][]byte {
 			return b
 		}),
 		"bin": recordOf(1, func(b []byte) []byte { return msgpack.AppendBin(msgpack.AppendString(b, "bin"), random) }),
-		"ext": recordOf(1, func(b []byte) []byte { return msgpack.AppendExt(msgpack.AppendString(b, "ext"), 7, random) }),
+		"ext": recordOf(1, func(b []byte) []byte {
+			return msgpack.AppendExt(msgpack.AppendString(b, "ext"), 7,
+				random)
+		}),
 	}
 	return chunks
 }
@@ -98,7 +102,10 @@ func TestLargeEvent(t *testing.T) {
 	s.listen = []string{"forward://127.0.0.1:0", "forward://127.0.0.1:0?oversize=refuse"}
 	s.to = append(s.to, "file://"+t.TempDir()+"/text?format=text", "stdout:")
 	c := startCollector(t, s)
-	packed := gzipped(bytes.Join([][]byte{named("before").append(nil), control(250_000_000), named("behind").append(nil)}, nil))
+	packed := gzipped(bytes.Join([][]byte{
+		named("before").append(nil), control(250_000_000),
+		named("behind").append(nil),
+	}, nil))
 	id := newID()
 	l := c.lane()
 	message := packedOptions("large", packed, "compressed", "gzip", "chunk", id)
@@ -131,7 +138,8 @@ func TestLargeEvent(t *testing.T) {
 	n := 0
 	must(t, box.Letters(func(e *letters.Entry) bool {
 		n++
-		if e.Err != nil || e.Events() != 1 || len(e.Chunk.Entries) < 64<<10 || len(e.Chunk.Entries) > 65<<10 || !strings.Contains(e.Reason, "larger than 8388608 bytes: 250000") {
+		if e.Err != nil || e.Events() != 1 || len(e.Chunk.Entries) < 64<<10 || len(e.Chunk.Entries) > 65<<10 ||
+			!strings.Contains(e.Reason, "larger than 8388608 bytes: 250000") {
 			t.Errorf("%d bytes, %s, %v", len(e.Chunk.Entries), e.Reason, e.Err)
 		}
 		return true
@@ -193,7 +201,8 @@ func TestHostileChunks(t *testing.T) {
 			}
 			l.send(packedOptions("hostile", packed, "compressed", how, "chunk", id), id)
 			sent++
-			figure(t, "%s, %s: %.1f MB from %.1f MB, at most %.1f MB resident so far", name, how, float64(len(entries))/1e6, float64(len(packed))/1e6, float64(peak(t, c))/1e6)
+			figure(t, "%s, %s: %.1f MB from %.1f MB, at most %.1f MB resident so far", name, how,
+				float64(len(entries))/1e6, float64(len(packed))/1e6, float64(peak(t, c))/1e6)
 		}
 	}
 	most := peak(t, c)
@@ -201,7 +210,8 @@ func TestHostileChunks(t *testing.T) {
 	c = startCollector(t, s)
 	eventually(t, "all is delivered", func() bool { return c.delivered() })
 	again := peak(t, c)
-	figure(t, "%d chunks; resident %.1f MB before, at most %.1f MB, and %.1f MB with all of it in the journal", sent, float64(before)/1e6, float64(most)/1e6, float64(again)/1e6)
+	figure(t, "%d chunks; resident %.1f MB before, at most %.1f MB, and %.1f MB with all of it in the journal", sent,
+		float64(before)/1e6, float64(most)/1e6, float64(again)/1e6)
 	if max(most, again) > hostileBar {
 		t.Errorf("%d and %d bytes resident, want at most %d", most, again, hostileBar)
 	}
@@ -234,7 +244,10 @@ func TestLongJournal(t *testing.T) {
 	j, err := journal.Open(filepath.Join(s.data, "journal"), nil)
 	must(t, err)
 	entries := bytes.Join([][]byte{named("before").append(nil), control(size), named("behind").append(nil)}, nil)
-	chunk := &forward.Chunk{Tag: "long", Compressed: gzipped(entries), Compression: "gzip", Events: 3, ID: forward.NewID()}
+	chunk := &forward.Chunk{
+		Tag: "long", Compressed: gzipped(entries), Compression: "gzip", Events: 3,
+		ID: forward.NewID(),
+	}
 	record := chunk.AppendTail(append(chunk.AppendHead(nil), chunk.Body()...))
 	at, err := j.Append(record)
 	must(t, err)
@@ -291,7 +304,8 @@ func wantLong(t *testing.T, path, escape string, n int) {
 	tail := make([]byte, info.Size()-at)
 	_, err = f.ReadAt(tail, at)
 	must(t, err)
-	if lines := strings.Split(string(tail), "\n"); len(lines) != 3 || !strings.Contains(lines[1], "behind") || lines[2] != "" {
+	if lines := strings.Split(string(tail), "\n"); len(lines) != 3 || !strings.Contains(lines[1], "behind") ||
+		lines[2] != "" {
 		t.Errorf("%s ends in %.500q", path, tail)
 	}
 }

@@ -91,13 +91,15 @@ func (s scrape) check() error {
 	for _, out := range s.of("spillway_output_events_total") {
 		of := func(name string) float64 { return s["spillway_output_"+name+" "+out] }
 		had := of("found_events") + stored
-		became := of("events_total") + of("filtered_events_total") + s.sum("spillway_output_dropped_events_total", out) +
+		became := of("events_total") + of("filtered_events_total") + s.sum("spillway_output_dropped_events_total",
+			out) +
 			of("dead_lettered_events_total") + of("behind_events") + of("outside_events_total")
 		if had != became {
 			return fmt.Errorf("output %s: there were %v events for it, and something became of %v", out, had, became)
 		}
 		if of("behind_events") > 0 && of("behind_bytes") == 0 {
-			return fmt.Errorf("output %s: %v events are behind, and no bytes of the journal hold them", out, of("behind_events"))
+			return fmt.Errorf("output %s: %v events are behind, and no bytes of the journal hold them", out,
+				of("behind_events"))
 		}
 	}
 	return nil
@@ -158,7 +160,10 @@ spillway_output_behind_bytes{output="o"} 300
 `
 	for _, tt := range []struct{ old, new, want string }{
 		{"", "", ""},
-		{`fate="repeated",input="a"} 2`, `fate="repeated",input="a"} 3`, "input a: 10 events came, and something became of 11"},
+		{
+			`fate="repeated",input="a"} 2`, `fate="repeated",input="a"} 3`,
+			"input a: 10 events came, and something became of 11",
+		},
 		{`chunks_total{input="a"} 2`, `chunks_total{input="a"} 3`, "3 chunks came"},
 		{`reason="behind"} 2`, `reason="behind"} 1`, "output o: there were 9 events for it, and something became of 8"},
 		{`"} 300`, `"} 0`, "output o: 3 events are behind, and no bytes"},

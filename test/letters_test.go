@@ -29,7 +29,10 @@ func putLetters(t *testing.T, data string, count int) (names []string) {
 	}
 	var all []letters.Letter
 	for i := range count {
-		l := letters.Letter{Output: fmt.Sprint("output", i%2), Reason: "400 Bad Request", Position: uint64(i), Chunk: &forward.Chunk{Tag: "dead"}}
+		l := letters.Letter{
+			Output: fmt.Sprint("output", i%2), Reason: "400 Bad Request", Position: uint64(i),
+			Chunk: &forward.Chunk{Tag: "dead"},
+		}
 		for n := range 1 + i%3 {
 			name := fmt.Sprintf("%s-%d", l.Output, 3*i+n) // as wantOrder reads it
 			b := append(l.Chunk.Entries, 0x92)

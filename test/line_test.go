@@ -161,6 +161,7 @@ func wantNames(t testing.TB, lines []line, want ...string) {
 		}
 	}
 	if len(wrong) > 0 {
-		t.Errorf("%d lines, want %d; wrong: %d: %s", len(lines), len(want), len(wrong), strings.Join(wrong[:min(20, len(wrong))], ", "))
+		t.Errorf("%d lines, want %d; wrong: %d: %s", len(lines), len(want), len(wrong),
+			strings.Join(wrong[:min(20, len(wrong))], ", "))
 	}
 }

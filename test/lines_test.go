@@ -27,7 +27,8 @@ func TestStdinPipe(t *testing.T) {
 		fmt.Fprintf(&in, "{\"n\":%d,\"pad\":%q}\n", i, strings.Repeat("p", i%200))
 	}
 	want.Write(in.Bytes())
-	cmd := exec.Command(checked.build(t), "serve", "--listen", "stdin:?parse=json&tag=app", "--to", s.to[0]+"?time_key=-&tag_key=-", "--data", s.data)
+	cmd := exec.Command(checked.build(t), "serve", "--listen", "stdin:?parse=json&tag=app", "--to",
+		s.to[0]+"?time_key=-&tag_key=-", "--data", s.data)
 	cmd.Stdin = &in
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, tail(string(text), 4000))
@@ -46,7 +47,10 @@ func TestLinesKill(t *testing.T) {
 	kills := needs.Rounds(t, "SPILLWAY_KILLS", 4, 10)
 	dir := t.TempDir()
 	sock, out := filepath.Join(dir, "s"), filepath.Join(dir, "out.jsonl")
-	s := &setup{listen: []string{"lines+unix://" + sock}, to: []string{"file://" + out + "?time_key=-&tag_key=-"}, data: filepath.Join(dir, "data")}
+	s := &setup{
+		listen: []string{"lines+unix://" + sock}, to: []string{"file://" + out + "?time_key=-&tag_key=-"},
+		data: filepath.Join(dir, "data"),
+	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -37,7 +37,10 @@ func TestRepeatsAcrossListeners(t *testing.T) {
 		conn, err := tls.Dial("tcp", c.addrs()[1], &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"})
 		must(t, err)
 		t.Cleanup(func() { conn.Close() })
-		return map[string]*lane{"tcp": c.lane(), "unix": unixLane(t, socket), "tls": {t: t, conn: conn, acks: bufio.NewReader(conn)}}
+		return map[string]*lane{
+			"tcp": c.lane(), "unix": unixLane(t, socket),
+			"tls": {t: t, conn: conn, acks: bufio.NewReader(conn)},
+		}
 	}
 	var want []string
 

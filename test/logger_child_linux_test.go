@@ -101,7 +101,8 @@ func runChild(text string) int {
 		return 2
 	}
 	l, err := spillway.Open(o.Destination, &spillway.Options{
-		Name: "trial", Shm: o.Options.Shm, Dir: o.Options.Dir, RingSize: o.Options.RingSize, FlushInterval: o.Options.FlushInterval, Overflow: o.Options.Overflow,
+		Name: "trial", Shm: o.Options.Shm, Dir: o.Options.Dir, RingSize: o.Options.RingSize,
+		FlushInterval: o.Options.FlushInterval, Overflow: o.Options.Overflow,
 		Diagnostics: func(err error) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -211,7 +212,10 @@ func startChild(t testing.TB, o order, before ...string) *childProcess {
 	self, err := os.Executable()
 	must(t, err)
 	command := append(before, self)
-	p := &childProcess{t: t, cmd: exec.Command(command[0], command[1:]...), order: o, log: newLogBook(), done: make(chan struct{})}
+	p := &childProcess{
+		t: t, cmd: exec.Command(command[0], command[1:]...), order: o, log: newLogBook(),
+		done: make(chan struct{}),
+	}
 	p.cmd.Env = append(os.Environ(), childEnv+"="+string(text), "GORACE=halt_on_error=1 atexit_sleep_ms=0")
 	p.stdin, err = p.cmd.StdinPipe()
 	must(t, err)
@@ -242,7 +246,9 @@ func startChild(t testing.TB, o order, before ...string) *childProcess {
 	}()
 	t.Cleanup(func() {
 		p.kill()
-		if text := p.log.String(); text != "" && (t.Failed() || strings.Contains(text, "DATA RACE") || strings.Contains(text, "panic:") || strings.Contains(text, "fatal error:")) {
+		if text := p.log.String(); text != "" &&
+			(t.Failed() || strings.Contains(text, "DATA RACE") || strings.Contains(text, "panic:") ||
+				strings.Contains(text, "fatal error:")) {
 			t.Errorf("child %d (%v) said:\n%s", p.cmd.Process.Pid, p.cmd.ProcessState, tail(text, 6000))
 		}
 	})
@@ -288,7 +294,8 @@ func (p *childProcess) wait(said string) (r report) {
 		over := p.over()
 		var ok bool
 		if r, ok = p.find(said); !ok && over {
-			p.t.Fatalf("child %d ended (%v) without a word of %q:\n%s", p.cmd.Process.Pid, p.cmd.ProcessState, said, tail(p.log.String(), 4000))
+			p.t.Fatalf("child %d ended (%v) without a word of %q:\n%s", p.cmd.Process.Pid, p.cmd.ProcessState, said,
+				tail(p.log.String(), 4000))
 		}
 		return ok
 	})

@@ -41,7 +41,10 @@ func killCollected(t *testing.T, query, rule string) {
 	h := newHome(t)
 	out := t.TempDir()
 	pattern := "file://" + filepath.Join(out, "out.{pid}.jsonl")
-	o := order{Destination: pattern + rule, Goroutines: 1, Prefix: mixed + "collector", Options: childOptions{Shm: h.shm, RingSize: 1 << 20, Dir: h.dir}}
+	o := order{
+		Destination: pattern + rule, Goroutines: 1, Prefix: mixed + "collector",
+		Options: childOptions{Shm: h.shm, RingSize: 1 << 20, Dir: h.dir},
+	}
 	collector := startChild(t, o)
 	o.Destination = pattern + query
 	var children []*childProcess
@@ -93,7 +96,8 @@ func killCollected(t *testing.T, query, rule string) {
 	closing(t, last)
 	all := filesOf(t, out, nil)
 	own := func(path string) bool {
-		return strings.Contains(path, fmt.Sprintf("out.%d.", os.Getpid())) || strings.Contains(path, fmt.Sprintf("out.%d-", os.Getpid()))
+		return strings.Contains(path, fmt.Sprintf("out.%d.", os.Getpid())) ||
+			strings.Contains(path, fmt.Sprintf("out.%d-", os.Getpid()))
 	}
 	if others := slices.DeleteFunc(slices.Clone(all), own); len(others) > 1 {
 		t.Errorf("in the end there is %q", all)

@@ -30,7 +30,10 @@ func newSpiller(t *testing.T, dir string) *spiller {
 	}
 	s := newFake(t)
 	s.down()
-	return &spiller{t: t, h: h, s: s, l: h.open(s.url(""), spillway.Options{Dir: h.dir, RingSize: 1 << 20}), p: poster{stream: "s.0"}}
+	return &spiller{
+		t: t, h: h, s: s, l: h.open(s.url(""), spillway.Options{Dir: h.dir, RingSize: 1 << 20}),
+		p: poster{stream: "s.0"},
+	}
 }
 
 // until posts, refused or not, until it is so.
@@ -94,7 +97,8 @@ func TestLoggerSpillFull(t *testing.T) {
 			s.until("it spills", func(error) bool { return s.l.Stats().Spilled > 500 })
 		}
 		d.fill()
-		s.until("who finds no room learns why", func(err error) bool { return err != nil && strings.Contains(err.Error(), "no space") })
+		s.until("who finds no room learns why",
+			func(err error) bool { return err != nil && strings.Contains(err.Error(), "no space") })
 		before := s.l.Stats().Spilled
 		d.free()
 		s.until("it spills", func(error) bool { return s.l.Stats().Spilled > before+500 })

@@ -85,7 +85,8 @@ func (s *fakeServer) up() {
 	l, err := net.Listen("tcp", s.addr)
 	// A process that another test starts holds a copy of the listener that was closed, from its
 	// fork to its exec.
-	for deadline := time.Now().Add(patience); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(deadline); l, err = net.Listen("tcp", s.addr) {
+	for deadline := time.Now().Add(patience); errors.Is(err, syscall.EADDRINUSE) &&
+		time.Now().Before(deadline); l, err = net.Listen("tcp", s.addr) {
 		<-time.After(time.Millisecond)
 	}
 	if err != nil {

@@ -172,7 +172,10 @@ func TestLoggerFallbackTo(t *testing.T) {
 	dead, well := newFake(t), newFake(t)
 	dead.down()
 	second := newHome(t).open(well.url(""), spillway.Options{FlushInterval: time.Millisecond})
-	first := h.open(dead.url(""), spillway.Options{FlushInterval: time.Millisecond, ErrorHandler: spillway.FallbackTo(second)})
+	first := h.open(dead.url(""), spillway.Options{
+		FlushInterval: time.Millisecond,
+		ErrorHandler:  spillway.FallbackTo(second),
+	})
 	const n = 1000
 	posters := postAll(t, first, "f", n, r)
 	stats := closing(t, first)
@@ -199,7 +202,10 @@ func TestLoggerFallbackJSON(t *testing.T) {
 	dead := newFake(t)
 	dead.down()
 	var out syncBuffer
-	l := h.open(dead.url(""), spillway.Options{FlushInterval: time.Millisecond, ErrorHandler: spillway.FallbackJSON(&out)})
+	l := h.open(dead.url(""), spillway.Options{
+		FlushInterval: time.Millisecond,
+		ErrorHandler:  spillway.FallbackJSON(&out),
+	})
 	const n = 500
 	posters := postAll(t, l, "j", n, r)
 	stats := closing(t, l)

@@ -64,7 +64,10 @@ func TestLoggerKill(t *testing.T) {
 			if tt.manners != nil {
 				tt.manners(s, rand.New(rand.NewPCG(r.Uint64(), 0)))
 			}
-			o := order{Destination: s.url(tt.query), Goroutines: 4, Options: childOptions{Shm: h.shm, RingSize: 1 << 20}}
+			o := order{
+				Destination: s.url(tt.query), Goroutines: 4,
+				Options: childOptions{Shm: h.shm, RingSize: 1 << 20},
+			}
 			if tt.spill {
 				o.Options.Dir = h.dir
 			}
@@ -75,7 +78,8 @@ func TestLoggerKill(t *testing.T) {
 			s.ledger.check(t)
 			events := wantAll(t, s.ledger, children...)
 			h.wantEmpty()
-			figure(t, "%d kills, %d events, %d chunks of which %d repeats", len(children), events, s.chunks, s.ledger.repeated)
+			figure(t, "%d kills, %d events, %d chunks of which %d repeats", len(children), events, s.chunks,
+				s.ledger.repeated)
 			if t.Failed() {
 				t.Logf("at the end: %+v", stats)
 				h.tell()
@@ -118,7 +122,10 @@ func TestLoggerKillCollector(t *testing.T) {
 	h := newHome(t)
 	s, out := newSetup(t)
 	s.listen = []string{"forward://" + needs.Address()}
-	o := order{Destination: s.listen[0] + "?min_backoff=1ms&max_backoff=20ms", Goroutines: 4, Options: childOptions{Shm: h.shm, Dir: h.dir, RingSize: 1 << 20}}
+	o := order{
+		Destination: s.listen[0] + "?min_backoff=1ms&max_backoff=20ms", Goroutines: 4,
+		Options: childOptions{Shm: h.shm, Dir: h.dir, RingSize: 1 << 20},
+	}
 	c := startCollector(t, s)
 	children := killChildren(t, r, o, max(1, kills(t)/2), func() {
 		if r.IntN(2) == 0 {
@@ -165,7 +172,10 @@ func TestLoggerKillFile(t *testing.T) {
 			h := newHome(t)
 			out := t.TempDir()
 			path := filepath.Join(out, "out.jsonl")
-			o := order{Destination: "file://" + path, Prefix: mixed, Goroutines: 4, Options: childOptions{Shm: h.shm, RingSize: 1 << 20}}
+			o := order{
+				Destination: "file://" + path, Prefix: mixed, Goroutines: 4,
+				Options: childOptions{Shm: h.shm, RingSize: 1 << 20},
+			}
 			if spill {
 				o.Options.Dir = h.dir
 			}

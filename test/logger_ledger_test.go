@@ -154,7 +154,8 @@ func wantNumbers(t testing.TB, stream string, have []uint64, least, most uint64)
 	t.Helper()
 	for i, n := range have {
 		if n != uint64(i) {
-			t.Errorf("%s: event %d comes as number %d of %d (at least %d are wanted); around it: %v", stream, n, i, len(have), least, have[max(0, i-3):min(len(have), i+4)])
+			t.Errorf("%s: event %d comes as number %d of %d (at least %d are wanted); around it: %v", stream, n, i,
+				len(have), least, have[max(0, i-3):min(len(have), i+4)])
 			return
 		}
 	}

@@ -23,7 +23,10 @@ import (
 // orphan is an order for a child that posts some events to a server that is down: what it holds is
 // left when it is killed.
 func orphan(h *home, s *fakeServer, prefix string) order {
-	return order{Destination: s.url(""), Prefix: prefix, Goroutines: 4, Count: 3000, Pad: 100, Options: childOptions{Shm: h.shm, RingSize: 4 << 20}}
+	return order{
+		Destination: s.url(""), Prefix: prefix, Goroutines: 4, Count: 3000, Pad: 100,
+		Options: childOptions{Shm: h.shm, RingSize: 4 << 20},
+	}
 }
 
 // adopter is an order for a child that only takes over.
@@ -157,7 +160,8 @@ func TestLoggerRecycledPID(t *testing.T) {
 	if !strings.Contains(name, before) {
 		t.Fatalf("ring %s has no process id %d", name, c.cmd.Process.Pid)
 	}
-	must(t, os.Rename(rings[0], filepath.Join(filepath.Dir(rings[0]), strings.Replace(name, before, fmt.Sprintf(".%d.", os.Getpid()), 1))))
+	must(t, os.Rename(rings[0], filepath.Join(filepath.Dir(rings[0]),
+		strings.Replace(name, before, fmt.Sprintf(".%d.", os.Getpid()), 1))))
 	s.up()
 	l := h.open(o.Destination, spillway.Options{})
 	wantLaw(t, closing(t, l))
@@ -171,7 +175,8 @@ func TestLoggerContainers(t *testing.T) {
 	t.Parallel()
 	unshare := []string{"unshare", "--pid", "--fork", "--kill-child", "--mount-proc"}
 	out, err := exec.Command(unshare[0], append(unshare[1:], "sh", "-c", "echo $$")...).CombinedOutput()
-	needs.Have(t, err == nil && strings.TrimSpace(string(out)) == "1", "a process namespace of its own needs root: %v: %s", err, out)
+	needs.Have(t, err == nil && strings.TrimSpace(string(out)) == "1",
+		"a process namespace of its own needs root: %v: %s", err, out)
 	h := newHome(t)
 	s := newFake(t)
 	s.down()

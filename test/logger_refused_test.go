@@ -47,7 +47,8 @@ func TestLoggerRefusedEvent(t *testing.T) {
 	}()
 
 	h := newHome(t)
-	l := h.open(fmt.Sprintf("forward://%v?ack_timeout=1s&min_backoff=50ms&max_backoff=1s", listener.Addr()), spillway.Options{Dir: h.dir})
+	l := h.open(fmt.Sprintf("forward://%v?ack_timeout=1s&min_backoff=50ms&max_backoff=1s", listener.Addr()),
+		spillway.Options{Dir: h.dir})
 	const tags, each = 10, 100
 	for i := range tags * each {
 		if i == tags*each/2 {
@@ -84,7 +85,8 @@ func TestLoggerRefusedEvent(t *testing.T) {
 	end := startCollector(t, last)
 	bin := lean.build(t)
 	list, err := exec.Command(bin, "journal", "ls", h.dir).CombinedOutput()
-	if err != nil || !strings.Contains(string(list), listener.Addr().String()) || !strings.Contains(string(list), "not acked") {
+	if err != nil || !strings.Contains(string(list), listener.Addr().String()) ||
+		!strings.Contains(string(list), "not acked") {
 		t.Errorf("%v: %s", err, list)
 	}
 	text, err := exec.Command(bin, "journal", "cat", "--letters", h.dir).CombinedOutput()

@@ -426,7 +426,8 @@ func TestLoggerServer(t *testing.T) {
 					s.ledger.wantStream(t, p.stream, n, n)
 				}
 				h.wantEmpty()
-				t.Logf("%d chunks on %d connections, %d of them repeated; %d refused", s.chunks, s.accepted, s.ledger.repeated, stats.Refused)
+				t.Logf("%d chunks on %d connections, %d of them repeated; %d refused", s.chunks, s.accepted,
+					s.ledger.repeated, stats.Refused)
 				if t.Failed() {
 					h.tell()
 				}
@@ -465,7 +466,8 @@ func TestLoggerIdle(t *testing.T) {
 				}
 			}
 			wantLaw(t, closing(t, l))
-			eventually(t, "the last event comes, which without acks nobody awaits", func() bool { return s.ledger.events() == 10 })
+			eventually(t, "the last event comes, which without acks nobody awaits",
+				func() bool { return s.ledger.events() == 10 })
 			s.ledger.check(t)
 			s.ledger.wantStream(t, p.stream, 10, 10)
 		})
@@ -541,7 +543,8 @@ func TestLoggerOverflow(t *testing.T) {
 				if len(s.ledger.others) == 0 {
 					t.Error("no event tells of the loss")
 				}
-				t.Logf("%d accepted, %d refused, %d dropped, %d spilled; while full: ring %d, disk %d; told: %v", accepted, refused, stats.Dropped, stats.Spilled,
+				t.Logf("%d accepted, %d refused, %d dropped, %d spilled; while full: ring %d, disk %d; told: %v",
+					accepted, refused, stats.Dropped, stats.Spilled,
 					full.RingUsed, full.DiskUsed, s.ledger.others)
 				if t.Failed() {
 					h.tell()

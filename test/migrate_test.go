@@ -58,7 +58,8 @@ func buildPieces(t *testing.T, body string) (path string) {
 			program.WriteString("\t" + i.name + " \"" + i.path + "\"\n")
 		}
 	}
-	program.WriteString(")\n\nfunc run(ctx context.Context) error {\n" + body + "}\n\nfunc main() {\n\tif err := run(context.Background()); err != nil {\n\t\tprintln(err.Error())\n\t\tos.Exit(1)\n\t}\n}\n")
+	program.WriteString(")\n\nfunc run(ctx context.Context) error {\n" + body +
+		"}\n\nfunc main() {\n\tif err := run(context.Background()); err != nil {\n\t\tprintln(err.Error())\n\t\tos.Exit(1)\n\t}\n}\n")
 	dir := t.TempDir()
 	file := filepath.Join(dir, "main.go")
 	must(t, os.WriteFile(file, []byte(program.String()), 0o600))

@@ -46,24 +46,28 @@ func TestPowerCut(t *testing.T) {
 			}
 			r := random(t)
 			seed := r.Uint64()
-			killUnder(t, s, out, r, needs.Rounds(t, "SPILLWAY_KILLS", 4, 10), func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {
-				senders := make([]*sender, 2)
-				var wg sync.WaitGroup
-				for i := range senders {
-					senders[i] = &sender{name: fmt.Sprint("s", i), addr: addr, tag: fmt.Sprint("cut.", i%2), rand: rand.New(rand.NewPCG(seed, uint64(i)))}
-					wg.Go(func() {
-						if err := senders[i].run(ctx, stop); err != nil {
-							t.Error(err)
+			killUnder(t, s, out, r, needs.Rounds(t, "SPILLWAY_KILLS", 4, 10),
+				func(ctx context.Context, addr string, stop <-chan struct{}) [][]string {
+					senders := make([]*sender, 2)
+					var wg sync.WaitGroup
+					for i := range senders {
+						senders[i] = &sender{
+							name: fmt.Sprint("s", i), addr: addr, tag: fmt.Sprint("cut.", i%2),
+							rand: rand.New(rand.NewPCG(seed, uint64(i))),
 						}
-					})
-				}
-				wg.Wait()
-				var sent [][]string
-				for _, s := range senders {
-					sent = append(sent, s.sent)
-				}
-				return sent
-			})
+						wg.Go(func() {
+							if err := senders[i].run(ctx, stop); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+					wg.Wait()
+					var sent [][]string
+					for _, s := range senders {
+						sent = append(sent, s.sent)
+					}
+					return sent
+				})
 			figure(t, "%d NUL bytes stood behind what was committed after the cuts", nuls)
 		})
 	}
@@ -89,7 +93,8 @@ type powered struct {
 func newPowered(t testing.TB) *powered {
 	t.Helper()
 	_, err := exec.LookPath("mkfs.ext4")
-	needs.Have(t, os.Getuid() == 0 && err == nil, "a file system whose power is cut needs root and mkfs.ext4 (apt-get install e2fsprogs)")
+	needs.Have(t, os.Getuid() == 0 && err == nil,
+		"a file system whose power is cut needs root and mkfs.ext4 (apt-get install e2fsprogs)")
 	dir := t.TempDir()
 	d := &powered{t: t, dir: filepath.Join(dir, "mount"), image: filepath.Join(dir, "image")}
 	must(t, os.Mkdir(d.dir, 0o700))
@@ -97,7 +102,8 @@ func newPowered(t testing.TB) *powered {
 	must(t, err)
 	must(t, f.Truncate(512<<20))
 	must(t, f.Close())
-	if out, err := exec.Command("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1", d.image).CombinedOutput(); err != nil {
+	if out, err := exec.Command("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1",
+		d.image).CombinedOutput(); err != nil {
 		t.Fatalf("mkfs.ext4: %v: %s", err, out)
 	}
 	guard := exec.Command("sh", "-c", `cat; umount --lazy "$1" 2>/dev/null; rm -f "$2"`, "guard", d.dir, d.image)

@@ -27,8 +27,11 @@ type program struct {
 }
 
 var (
-	checked = &program{dir: filepath.Join("..", "cmd"), name: "spillway", race: raceDetector || os.Getenv("SPILLWAY_RACE") == "true"} // as the tests are built, or beside tests without
-	lean    = &program{dir: filepath.Join("..", "cmd"), name: "spillway"}                                                             // never with the race detector, which takes several times the memory
+	// As the tests are built, or beside tests without.
+	checked = &program{dir: filepath.Join("..", "cmd"), name: "spillway", race: raceDetector ||
+		os.Getenv("SPILLWAY_RACE") == "true"}
+	// Never with the race detector, which takes several times the memory.
+	lean = &program{dir: filepath.Join("..", "cmd"), name: "spillway"}
 )
 
 // binaries is the folder that the binaries are built into.

@@ -41,7 +41,8 @@ func TestPromtool(t *testing.T) {
 	rules, err := os.ReadFile(rulesFile)
 	must(t, err)
 	alerts := regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(string(rules), -1)
-	runbooks := regexp.MustCompile(`(?m)^ +runbook: (docs/[a-z-]+\.md)#([a-z-]+)$`).FindAllStringSubmatch(string(rules), -1)
+	runbooks := regexp.MustCompile(`(?m)^ +runbook: (docs/[a-z-]+\.md)#([a-z-]+)$`).FindAllStringSubmatch(string(rules),
+		-1)
 	tests, err := os.ReadFile(filepath.Join(filepath.Dir(rulesFile), "rules_test.yaml"))
 	must(t, err)
 	if len(alerts) == 0 || len(alerts) != len(runbooks) {
@@ -86,7 +87,8 @@ func readDashboard(t *testing.T) (d dashboard, exprs []string) {
 		}
 		ids[p.ID] = true
 		for _, target := range p.Targets {
-			exprs = append(exprs, strings.NewReplacer("$__rate_interval", "10s", "$instance", ".*").Replace(target.Expr))
+			exprs = append(exprs, strings.NewReplacer("$__rate_interval", "10s", "$instance",
+				".*").Replace(target.Expr))
 		}
 	}
 	if len(exprs) < 10 {
@@ -116,7 +118,8 @@ scrape_configs:
   - job_name: spillway
     static_configs: [{targets: [%q]}]
 `, rules, target), 0o600))
-	cmd := exec.Command(path, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0", "--log.format=logfmt")
+	cmd := exec.Command(path, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address=127.0.0.1:0", "--log.format=logfmt")
 	log := newLogBook()
 	stderr, err := cmd.StderrPipe()
 	must(t, err)
@@ -204,7 +207,8 @@ func TestPrometheus(t *testing.T) {
 	rules, err := os.ReadFile(rulesFile)
 	must(t, err)
 	there := c.metricNames()
-	for _, name := range regexp.MustCompile(`\b(?:spillway|process|go)_[a-z_]+\b`).FindAllString(strings.Join(exprs, "\n")+string(rules), -1) {
+	for _, name := range regexp.MustCompile(`\b(?:spillway|process|go)_[a-z_]+\b`).FindAllString(strings.Join(exprs,
+		"\n")+string(rules), -1) {
 		if !there[name] {
 			t.Errorf("alerts or dashboard name %s, which is not in /metrics", name)
 		}

@@ -20,7 +20,10 @@ var (
 func TestEachPromiseIsHeld(t *testing.T) {
 	docs := filepath.Join("..", "docs")
 	named := 0
-	for _, page := range []string{filepath.Join(docs, "promises.md"), filepath.Join(docs, "losses.md"), filepath.Join(docs, "serve.md"), filepath.Join("..", "README.md")} {
+	for _, page := range []string{
+		filepath.Join(docs, "promises.md"), filepath.Join(docs, "losses.md"),
+		filepath.Join(docs, "serve.md"), filepath.Join("..", "README.md"),
+	} {
 		text, err := os.ReadFile(page)
 		must(t, err)
 		for _, m := range promiseLink.FindAllStringSubmatch(string(text), -1) {
@@ -44,7 +47,8 @@ func TestEachPromiseIsHeld(t *testing.T) {
 		}
 		for line := range strings.Lines(string(text)) {
 			cells := strings.Split(line, "|")
-			if len(cells) == 4 && !strings.HasPrefix(cells[1], "---") && !strings.Contains(line, "held by") && !promiseLink.MatchString(cells[2]) {
+			if len(cells) == 4 && !strings.HasPrefix(cells[1], "---") && !strings.Contains(line, "held by") &&
+				!promiseLink.MatchString(cells[2]) {
 				t.Errorf("no test holds this: %s", line)
 			}
 		}

@@ -18,7 +18,8 @@ func story(t *testing.T, language, part string) string {
 	t.Helper()
 	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
 	must(t, err)
-	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
+	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(readme),
+		-1) {
 		if strings.Contains(block[1], part) {
 			if n := strings.Count(block[1], "\n"); n != 6 {
 				t.Errorf("%d lines, where the README says six:\n%s", n, block[1])
@@ -71,7 +72,8 @@ func TestProcessesStory(t *testing.T) {
 		last = at
 		seen[rest]++
 	}
-	if len(seen) != 3 || seen["stdin worker 1\n"] != 50 || seen["stdin worker 2\n"] != 50 || seen["worker 3\n"] != 50 || strings.Count(string(out), "50 acked\n") != 2 {
+	if len(seen) != 3 || seen["stdin worker 1\n"] != 50 || seen["stdin worker 2\n"] != 50 || seen["worker 3\n"] != 50 ||
+		strings.Count(string(out), "50 acked\n") != 2 {
 		t.Errorf("%v\n%s\n%s", seen, out, tail(told.String(), 4000))
 	}
 }

@@ -24,7 +24,8 @@ func figure(t testing.TB, format string, args ...any) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := fmt.Fprintf(f, "%s (%d bits): %s\n", t.Name(), strconv.IntSize, fmt.Sprintf(format, args...)); err != nil {
+	if _, err := fmt.Fprintf(f, "%s (%d bits): %s\n", t.Name(), strconv.IntSize,
+		fmt.Sprintf(format, args...)); err != nil {
 		t.Fatal(err)
 	}
 }

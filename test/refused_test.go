@@ -54,10 +54,14 @@ func TestRefusedEvent(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := &picky{}
 	c, err := library.Open(&library.Config{
-		Dir: data, Inputs: library.Ends("forward://127.0.0.1:0"), Outputs: []library.End{{Name: "shop", URL: "picky:here"}},
+		Dir: data, Inputs: library.Ends("forward://127.0.0.1:0"),
+		Outputs: []library.End{{Name: "shop", URL: "picky:here"}},
 		OutputKinds: map[string]library.OutputKind{
 			"picky": func(*library.URL, *library.Params) (*library.OutputPlan, error) {
-				return &library.OutputPlan{Open: func(*library.OutputEnv) (library.Output, error) { return p, nil }}, nil
+				return &library.OutputPlan{Open: func(*library.OutputEnv) (library.Output, error) {
+					return p,
+						nil
+				}}, nil
 			},
 		},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -77,11 +81,16 @@ func TestRefusedEvent(t *testing.T) {
 			e := named("m-" + strconv.Itoa(i*each+j))
 			entries = e.append(entries)
 		}
-		must(t, client.Send(ctx, &forward.Chunk{Tag: "t", ID: forward.NewID(), Own: true, Entries: entries, Events: each}))
+		must(t, client.Send(ctx, &forward.Chunk{
+			Tag: "t", ID: forward.NewID(), Own: true, Entries: entries,
+			Events: each,
+		}))
 	}
-	eventually(t, "the output has all it takes, and the cursor has passed them", func() bool { return c.Stats().Outputs[0].Behind == 0 })
+	eventually(t, "the output has all it takes, and the cursor has passed them",
+		func() bool { return c.Stats().Outputs[0].Behind == 0 })
 	s := c.Stats()
-	if o := s.Outputs[0]; o.Out != chunks*each-1 || o.DeadLettered != 1 || s.Letters.Letters != 1 || s.Letters.Events != 1 {
+	if o := s.Outputs[0]; o.Out != chunks*each-1 || o.DeadLettered != 1 || s.Letters.Letters != 1 ||
+		s.Letters.Events != 1 {
 		t.Errorf("%+v, letters %+v", o, s.Letters)
 	}
 	must(t, s.Check())

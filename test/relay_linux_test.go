@@ -14,7 +14,10 @@ func TestRelayKillLogger(t *testing.T) {
 	r := random(t)
 	h := newHome(t)
 	y := newRelay(t, r, 1, "")
-	o := order{Destination: "forward://" + y.addr(0) + "?" + quickly, Goroutines: 4, Options: childOptions{Shm: h.shm, Dir: h.dir, RingSize: 1 << 20}}
+	o := order{
+		Destination: "forward://" + y.addr(0) + "?" + quickly, Goroutines: 4,
+		Options: childOptions{Shm: h.shm, Dir: h.dir, RingSize: 1 << 20},
+	}
 	children := killChildren(t, r, o, kills(t), func() {
 		if r.IntN(2) == 0 {
 			y.kill()

@@ -92,7 +92,10 @@ func TestRelayKill(t *testing.T) {
 			senders := make([]*sender, 4)
 			var wg sync.WaitGroup
 			for i := range senders {
-				senders[i] = &sender{name: fmt.Sprint("s", i), addr: y.addr(0), tag: fmt.Sprint("kill.", i%2), rand: rand.New(rand.NewPCG(r.Uint64(), uint64(i)))}
+				senders[i] = &sender{
+					name: fmt.Sprint("s", i), addr: y.addr(0), tag: fmt.Sprint("kill.", i%2),
+					rand: rand.New(rand.NewPCG(r.Uint64(), uint64(i))),
+				}
 				wg.Go(func() {
 					if err := senders[i].run(ctx, stop); err != nil {
 						t.Error(err)
@@ -161,7 +164,10 @@ func TestRelayKillTwo(t *testing.T) {
 		wg.Go(func() {
 			var both [2]*forward.Client
 			for j := range both {
-				both[j] = &forward.Client{Network: "tcp", Address: y.addr(j), MinBackoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond}
+				both[j] = &forward.Client{
+					Network: "tcp", Address: y.addr(j), MinBackoff: time.Millisecond,
+					MaxBackoff: 20 * time.Millisecond,
+				}
 				defer both[j].Close()
 			}
 			turn := i
@@ -173,7 +179,10 @@ func TestRelayKillTwo(t *testing.T) {
 				}
 				name := fmt.Sprintf("c%d-%d", i, k)
 				e := named(name)
-				chunk := &forward.Chunk{Tag: fmt.Sprint("two.", i), ID: forward.NewID(), Own: true, Entries: e.append(nil), Events: 1}
+				chunk := &forward.Chunk{
+					Tag: fmt.Sprint("two.", i), ID: forward.NewID(), Own: true,
+					Entries: e.append(nil), Events: 1,
+				}
 				for { // the other one, if this one does not ack at once: it may have taken the chunk all the same
 					try, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 					err := both[turn%2].Send(try, chunk)

@@ -106,7 +106,8 @@ func (w *reloaded) write() {
 	if w.flipped {
 		outputs[0], outputs[len(outputs)-1] = outputs[len(outputs)-1], outputs[0]
 	}
-	text := fmt.Sprintf("data: %s\nremoved_drain: 300ms\ninputs:\n  main: %s\noutputs:\n%s", w.s.data, input, strings.Join(outputs, ""))
+	text := fmt.Sprintf("data: %s\nremoved_drain: 300ms\ninputs:\n  main: %s\noutputs:\n%s", w.s.data, input,
+		strings.Join(outputs, ""))
 	if w.routed {
 		text += "routes:\n"
 		for _, name := range names {

@@ -32,21 +32,27 @@ func oddEntries() [][]byte {
 	add := func(when, record []byte) { entries = append(entries, bytes.Join([][]byte{{0x92}, when, record}, nil)) }
 	for _, record := range [][]byte{
 		object(),
-		object(str("time"), str("x"), str("tag"), str("y"), str("tag_"), msgpack.AppendNil(nil), str("metadata"), object(), str("ts"), f64(1), str("logger"), str("z")),
+		object(str("time"), str("x"), str("tag"), str("y"), str("tag_"), msgpack.AppendNil(nil), str("metadata"),
+			object(), str("ts"), f64(1), str("logger"), str("z")),
 		object(str("k"), f64(1), str("k"), f64(2)), // twice
-		object(msgpack.AppendInt(nil, 5), str("a"), msgpack.AppendNil(nil), str("b"), []byte{0x91, 0x01}, object(msgpack.AppendBool(nil, true), str("c"))),
+		object(msgpack.AppendInt(nil, 5), str("a"), msgpack.AppendNil(nil), str("b"), []byte{0x91, 0x01},
+			object(msgpack.AppendBool(nil, true), str("c"))),
 		object(str("a\xff"), str("\xed\xa0\x80"), str("\ufffd"), str("\u2028\x00\"\\\n\x7f日本 🙂")),
 		object(str("undecodable"), str("gaE=")),
 		bytes.Join([][]byte{bytes.Repeat([]byte{0x81, 0xa1, 'k'}, msgpack.DefaultDepth-1), {0x80}}, nil),
 	} {
 		add(at, record)
 	}
-	for _, f := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), 1, 1e20, 1e21, 1e-6, 1e-7, 1 << 53, 1 << 64, 0.1, 5e-324, math.MaxFloat64} {
+	for _, f := range []float64{
+		math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), 1, 1e20, 1e21, 1e-6,
+		1e-7, 1 << 53, 1 << 64, 0.1, 5e-324, math.MaxFloat64,
+	} {
 		add(at, one(f64(f)))
 		add(at, one(msgpack.AppendFloat32(nil, float32(f))))
 	}
 	for _, v := range [][]byte{
-		msgpack.AppendUint(nil, math.MaxUint64), msgpack.AppendInt(nil, math.MinInt64), msgpack.AppendBin(nil, []byte("a\xffb")),
+		msgpack.AppendUint(nil, math.MaxUint64), msgpack.AppendInt(nil, math.MinInt64),
+		msgpack.AppendBin(nil, []byte("a\xffb")),
 		msgpack.AppendExt(nil, 7, []byte("ab")), msgpack.AppendExt(nil, -1, nil), forward.AppendEventTime(nil, 5, 6),
 	} {
 		add(at, one(v))
@@ -71,9 +77,15 @@ func TestReplay(t *testing.T) {
 		flags []string
 	}{
 		{"", []string{"--time-key", "time", "--tag-key", "tag"}},
-		{"?time_key=ts&time_format=unix&tag_key=logger", []string{"--time-key", "ts", "--time-format", "unix", "--tag-key", "logger"}},
+		{
+			"?time_key=ts&time_format=unix&tag_key=logger",
+			[]string{"--time-key", "ts", "--time-format", "unix", "--tag-key", "logger"},
+		},
 		{"?time_format=unix_ms", []string{"--time-key", "time", "--time-format", "unix_ms", "--tag-key", "tag"}},
-		{"?time_format=02/Jan/2006:15:04:05.000%20-0700", []string{"--time-key", "time", "--time-format", "02/Jan/2006:15:04:05.000 -0700", "--tag-key", "tag"}},
+		{
+			"?time_format=02/Jan/2006:15:04:05.000%20-0700",
+			[]string{"--time-key", "time", "--time-format", "02/Jan/2006:15:04:05.000 -0700", "--tag-key", "tag"},
+		},
 	}
 	dir := t.TempDir()
 	file := func(name string, i int) string { return filepath.Join(dir, fmt.Sprint(name, i, ".jsonl")) }
@@ -106,8 +118,12 @@ func TestReplay(t *testing.T) {
 			if n := bytes.Count(want, []byte{'\n'}); n != lines {
 				t.Fatalf("%d lines were written, want %d", n, lines)
 			}
-			c := startCollector(t, &setup{to: []string{"file://" + file("second", i) + way.query}, data: filepath.Join(dir, fmt.Sprint("data", i))})
-			cmd := exec.Command(checked.build(t), append([]string{"send", "--to", "forward://" + c.addr}, way.flags...)...)
+			c := startCollector(t, &setup{
+				to:   []string{"file://" + file("second", i) + way.query},
+				data: filepath.Join(dir, fmt.Sprint("data", i)),
+			})
+			cmd := exec.Command(checked.build(t),
+				append([]string{"send", "--to", "forward://" + c.addr}, way.flags...)...)
 			cmd.Stdin = bytes.NewReader(want)
 			text, err := cmd.CombinedOutput()
 			if err != nil || string(text) != fmt.Sprintf("%d acked\n", lines) {
@@ -120,7 +136,8 @@ func TestReplay(t *testing.T) {
 				a, b := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")
 				for k := range min(len(a), len(b)) {
 					if a[k] != b[k] {
-						t.Fatalf("line %d of %d and %d\n%s\ncame back as\n%s", k+1, len(a), len(b), tail(a[k], 500), tail(b[k], 500))
+						t.Fatalf("line %d of %d and %d\n%s\ncame back as\n%s", k+1, len(a), len(b), tail(a[k], 500),
+							tail(b[k], 500))
 					}
 				}
 				t.Fatalf("%d lines came back as %d", len(a), len(b))

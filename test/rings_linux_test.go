@@ -173,7 +173,10 @@ func ringsKill(t *testing.T, spill bool) {
 	addr := needs.Address()
 	s.listen = []string{"forward://" + addr}
 	c := startCollector(t, s)
-	o := order{Destination: "forward://" + addr + "?" + quickly, Goroutines: 2, Count: 10000, Options: childOptions{Shm: h.shm, RingSize: 1 << 20}}
+	o := order{
+		Destination: "forward://" + addr + "?" + quickly, Goroutines: 2, Count: 10000,
+		Options: childOptions{Shm: h.shm, RingSize: 1 << 20},
+	}
 	if spill {
 		o.Options.Dir, o.Options.RingSize = h.dir, 256<<10
 	}
@@ -192,7 +195,8 @@ func ringsKill(t *testing.T, spill bool) {
 		all = append(all, living...)
 		for _, p := range living {
 			if r.IntN(5) > 0 { // else it may be killed while it starts
-				eventually(t, "the child logs", func() bool { return p.over() || slices.Max(p.accepted()) > 0 }) // one may have filled the ring
+				// One may have filled the ring.
+				eventually(t, "the child logs", func() bool { return p.over() || slices.Max(p.accepted()) > 0 })
 			}
 		}
 		r.Shuffle(len(living), func(i, k int) { living[i], living[k] = living[k], living[i] })

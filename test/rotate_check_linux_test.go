@@ -166,7 +166,8 @@ func (w *rotated) behindGaps(stands []standing, twice func(*standing) bool) (beh
 	behind = map[place]bool{}
 	for _, chain := range chains {
 		slices.SortStableFunc(chain, func(a, b *standing) int {
-			return cmp.Or(changed[a.file].Compare(changed[b.file]), cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line))
+			return cmp.Or(changed[a.file].Compare(changed[b.file]), cmp.Compare(a.file, b.file),
+				cmp.Compare(a.line, b.line))
 		})
 		gap := false // the line before came again, for an admitted reason
 		var run *standing

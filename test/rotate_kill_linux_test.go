@@ -28,7 +28,10 @@ func TestKillRotated(t *testing.T) {
 		t.Run(map[bool]string{true: "lines of their own", false: "equal lines"}[own], func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			w := &rotated{t: t, r: random(t), own: own, dir: filepath.Join(dir, "out"), away: filepath.Join(dir, "away")}
+			w := &rotated{
+				t: t, r: random(t), own: own, dir: filepath.Join(dir, "out"),
+				away: filepath.Join(dir, "away"),
+			}
 			w.s = &setup{data: filepath.Join(dir, "data")}
 			must(t, os.Mkdir(w.dir, 0o700))
 			must(t, os.Mkdir(w.away, 0o700))

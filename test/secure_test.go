@@ -108,7 +108,8 @@ func TestSecureSend(t *testing.T) { // alone: it sets the environment
 	v.put("clients", "# rules\nhost=web.test key_env=HUSH_WEB_KEY\nnetwork=127.0.0.0/8\n")
 	t.Setenv("HUSH_WEB_KEY", webKey)
 	s.listen = []string{
-		v.url("forward+tls://127.0.0.1:0" + secureInput + "&tag_prefix=tls&address_key=address&host_key=host&subject_key=subject&user_key=user"),
+		v.url("forward+tls://127.0.0.1:0" + secureInput +
+			"&tag_prefix=tls&address_key=address&host_key=host&subject_key=subject&user_key=user"),
 		v.url("forward+unix://" + socket + "?clients_file=@clients&anonymous=false&shared_key_file=@shared.key&tag=unix&host_key=host"),
 	}
 	c := startCollector(t, s)
@@ -116,8 +117,10 @@ func TestSecureSend(t *testing.T) { // alone: it sets the environment
 	login := "&shared_key_file=@shared.key&username=web&password_file=@password"
 	said := ""
 	for _, to := range []string{
-		"forward+tls://" + c.addr + "?ca=@ca.pem&cert=" + v.ca.Client.Cert + "&key=" + v.ca.Client.Key + "&hostname=sender.test" + login,
-		"forward+tls://localhost:" + c.addr[strings.LastIndex(c.addr, ":")+1:] + "?ca=@ca.pem&hostname=sender.test" + login,
+		"forward+tls://" + c.addr + "?ca=@ca.pem&cert=" + v.ca.Client.Cert + "&key=" + v.ca.Client.Key +
+			"&hostname=sender.test" + login,
+		"forward+tls://localhost:" + c.addr[strings.LastIndex(c.addr, ":")+1:] + "?ca=@ca.pem&hostname=sender.test" +
+			login,
 		"forward+tls://" + c.addr + "?insecure=true&keepalive=false&hostname=sender.test&shared_key_env=HUSH_KEY&username=web&password_env=HUSH_PASSWORD",
 		"forward+unix://" + socket + "?hostname=web.test&shared_key_env=HUSH_WEB_KEY",
 	} {
@@ -125,7 +128,8 @@ func TestSecureSend(t *testing.T) { // alone: it sets the environment
 		if err != nil || stdout != "1 acked\n" {
 			t.Errorf("%s: %v, %q, %q", to, err, stdout, stderr)
 		}
-		if warned := strings.Contains(stderr, "any server's certificate passes"); warned != strings.Contains(to, "insecure") {
+		if warned := strings.Contains(stderr, "any server's certificate passes"); warned != strings.Contains(to,
+			"insecure") {
 			t.Errorf("%s: %q", to, stderr)
 		}
 		said += stdout + stderr
@@ -167,15 +171,28 @@ func TestSecureRefused(t *testing.T) {
 	c := startCollector(t, s)
 	login := "&shared_key_file=@shared.key&username=web&password_file=@password"
 	for _, tt := range []struct{ name, to, client, server string }{
-		{"wrong key", "forward+tls://ADDR?ca=@ca.pem&shared_key_file=@wrong.key&username=web&password_file=@password", "shared key", "denied"},
+		{
+			"wrong key", "forward+tls://ADDR?ca=@ca.pem&shared_key_file=@wrong.key&username=web&password_file=@password",
+			"shared key", "denied",
+		},
 		{"wrong password", "forward+tls://ADDR?ca=@ca.pem&shared_key_file=@shared.key&username=web&password_file=@wrong.key", "password", "denied"},
-		{"wrong user", "forward+tls://ADDR?ca=@ca.pem&shared_key_file=@shared.key&username=wab&password_file=@password", "user", "denied"},
+		{
+			"wrong user", "forward+tls://ADDR?ca=@ca.pem&shared_key_file=@shared.key&username=wab&password_file=@password",
+			"user", "denied",
+		},
 		{"no user", "forward+tls://ADDR?ca=@ca.pem&shared_key_file=@shared.key", "user", ""},
 		{"no login", "forward+tls://ADDR?ca=@ca.pem", "", "handshake failed"},
 		{"no TLS", "forward://ADDR", "", "handshake failed"},
-		{"unknown authority", "forward+tls://ADDR?ca=" + stranger.File + login, "unknown authority", "handshake failed"},
-		{"other name", "forward+tls://ADDR?ca=@ca.pem&server_name=other.test" + login, "other.test", "handshake failed"},
-		{"strange certificate", "forward+tls://ADDR?ca=@ca.pem&cert=" + stranger.Client.Cert + "&key=" + stranger.Client.Key + login, "certificate", "handshake failed"},
+		{
+			"unknown authority", "forward+tls://ADDR?ca=" + stranger.File + login, "unknown authority",
+			"handshake failed",
+		},
+		{
+			"other name", "forward+tls://ADDR?ca=@ca.pem&server_name=other.test" + login, "other.test",
+			"handshake failed",
+		},
+		{"strange certificate", "forward+tls://ADDR?ca=@ca.pem&cert=" + stranger.Client.Cert + "&key=" +
+			stranger.Client.Key + login, "certificate", "handshake failed"},
 	} {
 		before := len(c.log.String())
 		for while := time.Second; ; while *= 5 { // a busy machine may take longer than that to be refused even once
@@ -224,10 +241,13 @@ type courier struct {
 func (v *vault) courier(addr, key string, seen func(*tls.ConnectionState)) *courier {
 	return &courier{client: &forward.Client{
 		Address: addr,
-		TLS: &tls.Config{RootCAs: v.ca.Pool, MinVersion: tls.VersionTLS12, VerifyConnection: func(s tls.ConnectionState) error {
-			seen(&s)
-			return nil
-		}},
+		TLS: &tls.Config{
+			RootCAs: v.ca.Pool, MinVersion: tls.VersionTLS12,
+			VerifyConnection: func(s tls.ConnectionState) error {
+				seen(&s)
+				return nil
+			},
+		},
 		Login: &forward.Login{SharedKey: key, Username: "web", Password: password},
 	}}
 }
@@ -279,7 +299,8 @@ func TestSecureReload(t *testing.T) {
 	// was not waited for would come as one too many.
 	visits := 0
 	visit := func(key string, most time.Duration) (serial string, err error) {
-		d := v.courier(c.addr, key, func(s *tls.ConnectionState) { serial = s.PeerCertificates[0].SerialNumber.String() })
+		d := v.courier(c.addr, key,
+			func(s *tls.ConnectionState) { serial = s.PeerCertificates[0].SerialNumber.String() })
 		d.client.MinBackoff, d.client.MaxBackoff = time.Millisecond, time.Millisecond
 		defer d.client.Close()
 		short, cancel := context.WithTimeout(ctx, most)
@@ -333,7 +354,8 @@ func TestSecureReload(t *testing.T) {
 	}
 	withdrawn := func(peer, why string) bool {
 		for l := range strings.Lines(c.log.String()) {
-			if strings.Contains(l, `kind="login withdrawn"`) && strings.Contains(l, "peer="+peer) && strings.Contains(l, why) {
+			if strings.Contains(l, `kind="login withdrawn"`) && strings.Contains(l, "peer="+peer) &&
+				strings.Contains(l, why) {
 				return true
 			}
 		}
@@ -349,7 +371,8 @@ func TestSecureReload(t *testing.T) {
 	renewed := v.ca.Issue(t, &testcert.Options{Hosts: []string{"127.0.0.1"}})
 	v.copy("server.pem", renewed.Cert) // without its key
 	for range 3 {
-		if serial, err := visit(sharedKey, patience); err != nil || serial != v.ca.Server.TLS.Leaf.SerialNumber.String() {
+		if serial, err := visit(sharedKey, patience); err != nil ||
+			serial != v.ca.Server.TLS.Leaf.SerialNumber.String() {
 			t.Errorf("with half of a new pair: certificate %s, %v", serial, err)
 		}
 	}
@@ -428,7 +451,9 @@ func TestSecureLogger(t *testing.T) {
 	c := startCollector(t, s)
 	h := newHome(t)
 	root := &tls.Config{RootCAs: v.ca.Pool, MinVersion: tls.VersionTLS12}
-	byFiles := h.open(v.url("forward+tls://"+addr+"?ca=@ca.pem&shared_key_file=@shared.key&username=web&password_file=@password&max_backoff=100ms"), spillway.Options{Tag: "files"})
+	byFiles := h.open(v.url("forward+tls://"+addr+
+		"?ca=@ca.pem&shared_key_file=@shared.key&username=web&password_file=@password&max_backoff=100ms"),
+		spillway.Options{Tag: "files"})
 	byValues := h.open("forward+tls://"+addr+"?max_backoff=100ms&compress=zstd", spillway.Options{
 		Tag: "values", TLS: root, Login: &forward.Login{SharedKey: sharedKey, Username: "web", Password: password},
 	})
@@ -463,7 +488,10 @@ func TestSecureLogger(t *testing.T) {
 
 	// Who has the old key is refused, keeps what it has, and its heir with the new one ships it:
 	// secrets are no part of what a ring is found by.
-	late := h.open("forward+tls://"+addr, spillway.Options{Tag: "late", TLS: root, Login: &forward.Login{SharedKey: sharedKey, Username: "web", Password: password}})
+	late := h.open("forward+tls://"+addr, spillway.Options{
+		Tag: "late", TLS: root,
+		Login: &forward.Login{SharedKey: sharedKey, Username: "web", Password: password},
+	})
 	burst(late)
 	eventually(t, "the logger says that it is denied", func() bool { return h.said(addr, "shared key") })
 	short, cancelShort := context.WithTimeout(ctx, 100*time.Millisecond)
@@ -473,7 +501,10 @@ func TestSecureLogger(t *testing.T) {
 		t.Errorf("closing a logger that is denied: %v", err)
 	}
 	keepsQuiet(t, fmt.Sprintf("%v %+v", left, late.Stats()))
-	heir := h.open("forward+tls://"+addr, spillway.Options{Tag: "late", TLS: root, Login: &forward.Login{SharedKey: newKey, Username: "web", Password: password}})
+	heir := h.open("forward+tls://"+addr, spillway.Options{
+		Tag: "late", TLS: root,
+		Login: &forward.Login{SharedKey: newKey, Username: "web", Password: password},
+	})
 	must(t, heir.Flush(ctx))
 	closing(t, heir)
 	closing(t, byFiles)
@@ -527,7 +558,10 @@ func TestSecureStart(t *testing.T) {
 	}{
 		{"forward+tls://127.0.0.1:0", 2, "cert= and key="},
 		{"forward://127.0.0.1:0?shared_key=" + hush, 2, "unknown parameter"},
-		{"forward://127.0.0.1:0?shared_key_env=" + hush, 1, "the environment variable that shared_key_env= names is not set"},
+		{
+			"forward://127.0.0.1:0?shared_key_env=" + hush, 1,
+			"the environment variable that shared_key_env= names is not set",
+		},
 		{"forward://127.0.0.1:0?shared_key_file=@none", 1, v.path("none")},
 		{"forward://127.0.0.1:0?shared_key_file=@empty", 1, "the shared key is empty"},
 		{"forward://127.0.0.1:0?shared_key_file=@shared.key&users_file=@nouser", 1, v.path("nouser") + ": line 1"},

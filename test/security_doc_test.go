@@ -63,12 +63,14 @@ wait $!
 	runErr := cmd.Run()
 	text, err := os.ReadFile(said.Name())
 	must(t, err)
-	if runErr != nil || !strings.Contains(string(text), "1 acked\n") || !strings.Contains(string(text), "credentials reloaded") || strings.Contains(string(text), "WARN") {
+	if runErr != nil || !strings.Contains(string(text), "1 acked\n") ||
+		!strings.Contains(string(text), "credentials reloaded") || strings.Contains(string(text), "WARN") {
 		t.Errorf("%v:\n%s", runErr, text)
 	}
 	events, err := os.ReadFile(filepath.Join(dir, "events.jsonl"))
 	must(t, err)
-	if got := string(events); !strings.HasSuffix(got, `"tag":"shop","item":"tea","user":"web"}`+"\n") || strings.Count(got, "\n") != 1 {
+	if got := string(events); !strings.HasSuffix(got, `"tag":"shop","item":"tea","user":"web"}`+"\n") ||
+		strings.Count(got, "\n") != 1 {
 		t.Errorf("events.jsonl has %q", got)
 	}
 	for _, secret := range []string{"shared.key", "web.password"} {

@@ -86,7 +86,8 @@ func TestSend(t *testing.T) {
 	cmd.Stdin = strings.NewReader("one\ntwo\nthree\n")
 	text, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(text), "0 acked") || !strings.Contains(string(text), "3 lines not acked") {
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(text), "0 acked") ||
+		!strings.Contains(string(text), "3 lines not acked") {
 		t.Errorf("send without a server: %v\n%s", err, text)
 	}
 }
@@ -118,7 +119,8 @@ func TestSendWaits(t *testing.T) {
 	if err := <-ended; err != nil || stdout.String() != "2 acked\n" {
 		t.Errorf("%v, %q\n%s", err, &stdout, said)
 	}
-	if lines := strings.Split(strings.TrimSpace(said.String()), "\n"); !strings.Contains(lines[len(lines)-1], ": connected after ") {
+	if lines := strings.Split(strings.TrimSpace(said.String()), "\n"); !strings.Contains(lines[len(lines)-1],
+		": connected after ") {
 		t.Errorf("send said\n%s", said)
 	}
 	c.stop()

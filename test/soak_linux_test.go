@@ -99,7 +99,8 @@ func TestSoak(t *testing.T) {
 	}
 	for i, w := range weathers[:3] {
 		l.wild(ctx, fmt.Sprint("wild", i), w.addr, seeds())
-		l.client(ctx, fmt.Sprint("client", i), &forward.Client{Address: w.addr, Compress: []string{"", "gzip", "zstd"}[i]})
+		l.client(ctx, fmt.Sprint("client", i),
+			&forward.Client{Address: w.addr, Compress: []string{"", "gzip", "zstd"}[i]})
 		l.official(fmt.Sprint("official", i), w, seeds())
 	}
 	config := &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}
@@ -112,7 +113,8 @@ func TestSoak(t *testing.T) {
 	l.loiter(ctx, "tcp", closed)
 	l.loiter(ctx, "unix", socket)
 	l.logger(ctx, "logger0", "forward://"+weathers[0].addr, &spillway.Options{}, seeds())
-	l.logger(ctx, "logger1", "forward+tls://"+weathers[3].addr, &spillway.Options{TLS: config, Login: &forward.Login{SharedKey: "secret"}}, seeds())
+	l.logger(ctx, "logger1", "forward+tls://"+weathers[3].addr,
+		&spillway.Options{TLS: config, Login: &forward.Login{SharedKey: "secret"}}, seeds())
 
 	// The first two thirds of the time the collector dies now and then; in the last one it lives.
 	begin := time.Now()
@@ -176,7 +178,9 @@ func TestSoak(t *testing.T) {
 	}
 	events := l.check(out)
 	figure(t, "%v: %d events, %d kills, %d polite ends, %d changes of weather, %d connections broke at our senders; resident %.1f MB at first, at most %.1f MB, %.1f MB at last, %.1f MB of it for repeats; open files %d and %d, goroutines %d and %d",
-		time.Since(begin).Round(time.Second), events, kills, polite, changes, l.broken, float64(idle.memory)/1e6, float64(most)/1e6, float64(last.memory)/1e6, float64(last.repeats)/1e6, idle.files, last.files, idle.goroutines, last.goroutines)
+		time.Since(begin).Round(time.Second), events, kills, polite, changes, l.broken, float64(idle.memory)/1e6,
+		float64(most)/1e6, float64(last.memory)/1e6, float64(last.repeats)/1e6, idle.files, last.files, idle.goroutines,
+		last.goroutines)
 }
 
 // rest is what a collector holds that nobody is connected to.
@@ -297,7 +301,10 @@ func (l *load) client(ctx context.Context, name string, c *forward.Client) {
 					entries = e.append(entries)
 					n++
 				}
-				if err := c.Send(ctx, &forward.Chunk{Tag: "soak.client", ID: forward.NewID(), Own: true, Entries: entries, Events: 20}); err != nil {
+				if err := c.Send(ctx, &forward.Chunk{
+					Tag: "soak.client", ID: forward.NewID(), Own: true,
+					Entries: entries, Events: 20,
+				}); err != nil {
 					l.t.Errorf("%s: %v", stream, err)
 					return
 				}
@@ -355,7 +362,8 @@ func (l *load) official(name string, w *weather, r *rand.Rand) {
 		for c == nil { // it connects at once, or gives up
 			var err error
 			if c, err = fluent.New(fluent.Config{
-				FluentHost: host, FluentPort: port, RequestAck: true, SubSecondPrecision: true, MaxRetry: 5, RetryWait: 10, MaxRetryWait: 200,
+				FluentHost: host, FluentPort: port, RequestAck: true, SubSecondPrecision: true, MaxRetry: 5,
+				RetryWait: 10, MaxRetryWait: 200,
 				Timeout: wildPatience, WriteTimeout: wildPatience, ReadTimeout: wildPatience, Async: false,
 			}); err != nil {
 				c = nil
@@ -380,7 +388,8 @@ func (l *load) official(name string, w *weather, r *rand.Rand) {
 // logger is this project's logger, several goroutines.
 func (l *load) logger(ctx context.Context, name, to string, o *spillway.Options, r *rand.Rand) {
 	const together = 4
-	o.Tag, o.Name, o.Dir, o.Shm, o.Diagnostics = "soak.logger", "soak", filepath.Join(l.t.TempDir(), "spill"), l.t.TempDir(), func(error) {}
+	o.Tag, o.Name, o.Dir, o.Shm, o.Diagnostics = "soak.logger", "soak", filepath.Join(l.t.TempDir(),
+		"spill"), l.t.TempDir(), func(error) {}
 	log, err := spillway.Open(to+"?ack_timeout=3s", o)
 	must(l.t, err)
 	var users sync.WaitGroup
@@ -394,7 +403,8 @@ func (l *load) logger(ctx context.Context, name, to string, o *spillway.Options,
 			l.t.Errorf("%s: close: %v", name, err)
 		}
 		st := log.Stats()
-		if st.Accepted != st.Delivered+st.HandedOver+st.DeadLettered+st.Dropped+st.Lost+st.Held || st.Held > 0 || st.Dropped > 0 || st.Lost > 0 || st.DeadLettered > 0 {
+		if st.Accepted != st.Delivered+st.HandedOver+st.DeadLettered+st.Dropped+st.Lost+st.Held || st.Held > 0 ||
+			st.Dropped > 0 || st.Lost > 0 || st.DeadLettered > 0 {
 			l.t.Errorf("%s: %+v", name, st)
 		}
 	})

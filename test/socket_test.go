@@ -72,7 +72,8 @@ func TestJSONInput(t *testing.T) {
 	s, out := newSetup(t)
 	c := startCollector(t, s)
 	l := c.lane()
-	l.write([]byte(`["json", 1441588984, {"name": "one"}, {"chunk": "first"}]` + "\n" + `["json", [[1441588985, {"name": "two"}], [1441588986, {"name": "three"}]], {"chunk": "second"}]`))
+	l.write([]byte(`["json", 1441588984, {"name": "one"}, {"chunk": "first"}]` + "\n" +
+		`["json", [[1441588985, {"name": "two"}], [1441588986, {"name": "three"}]], {"chunk": "second"}]`))
 	for _, id := range []string{"first", "second"} {
 		l.deadline(patience)
 		text, err := l.acks.ReadString('}')

@@ -43,7 +43,10 @@ routes:
 // that go on, some of them late, and some of a clock that is wrong.
 func rememberedChunk(seed uint64, i int) *forward.Chunk {
 	r := rand.New(rand.NewPCG(seed, uint64(i)))
-	c := &forward.Chunk{Tag: []string{"throttled", "alike", "again"}[i%3], ID: fmt.Appendf(nil, "remembered-%d-%d", seed, i), Own: true}
+	c := &forward.Chunk{
+		Tag: []string{"throttled", "alike", "again"}[i%3],
+		ID:  fmt.Appendf(nil, "remembered-%d-%d", seed, i), Own: true,
+	}
 	for range 1 + r.IntN(60) {
 		sec := 1_700_000_000 + int64(i)/4 - int64(r.IntN(3))
 		if r.IntN(50) == 0 {
@@ -146,7 +149,8 @@ func TestKillRemembers(t *testing.T) {
 			r := random(t)
 			seed := r.Uint64()
 			checked.build(t)
-			ctx, cancel := context.WithTimeoutCause(t.Context(), 15*time.Minute, errors.New("the kill test takes too long"))
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 15*time.Minute,
+				errors.New("the kill test takes too long"))
 			defer cancel()
 			killed := newRememberer(t, ack)
 			stop, sent := make(chan struct{}), make(chan int)
@@ -215,7 +219,8 @@ func TestKillRemembers(t *testing.T) {
 					must(t, err)
 					lines += bytes.Count(want, []byte("\n"))
 					if at := unlikeAt(got, want); at >= 0 {
-						t.Errorf("%s has %d bytes, want %d; line %d is %s, want %s", path, len(got), len(want), 1+bytes.Count(want[:at], []byte("\n")), lineAt(got, at), lineAt(want, at))
+						t.Errorf("%s has %d bytes, want %d; line %d is %s, want %s", path, len(got), len(want),
+							1+bytes.Count(want[:at], []byte("\n")), lineAt(got, at), lineAt(want, at))
 					}
 				}
 			}

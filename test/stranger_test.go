@@ -36,7 +36,10 @@ func TestStrangerBetween(t *testing.T) {
 	}{
 		{"appends", appendTo(foreign), false, foreign},
 		{"appends half a line", appendTo("half"), false, "half"},
-		{"appends half a line that looks like ours", appendTo(`{"time":"2026-11-21T02:03:04.123456789Z","tag":"a","name":"fo`), false, `"name":"fo`},
+		{
+			"appends half a line that looks like ours",
+			appendTo(`{"time":"2026-11-21T02:03:04.123456789Z","tag":"a","name":"fo`), false, `"name":"fo`,
+		},
 		{"rotates", rename, false, ""},
 		{"rotates and writes a new file", func(t *testing.T, file string) {
 			rename(t, file)

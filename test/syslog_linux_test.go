@@ -89,12 +89,16 @@ func TestClientsSyslog(t *testing.T) {
 	remote := map[string]string{"facility": "local3", "severity": "warning", "app": "shop", "pid": "77", "host": "*"}
 	loggen := func(args ...string) func(*testing.T, string, int) {
 		return func(t *testing.T, to string, count int) {
-			command := append([]string{"loggen", "--quiet", "--rate", "1000000", "--number", strconv.Itoa(count)}, args...)
+			command := append([]string{"loggen", "--quiet", "--rate", "1000000", "--number", strconv.Itoa(count)},
+				args...)
 			command = append(command, strings.Split(to, ":")...)
 			sendSyslog(t, "syslog-ng-core", "", command...)
 		}
 	}
-	prg := map[string]string{"facility": "auth", "severity": "info", "app": "prg00000", "pid": "1234", "host": "localhost"}
+	prg := map[string]string{
+		"facility": "auth", "severity": "info", "app": "prg00000", "pid": "1234",
+		"host": "localhost",
+	}
 	python := func(address, kind string) func(*testing.T, string, int) {
 		return func(t *testing.T, to string, count int) {
 			host, port, _ := strings.Cut(to, ":")
@@ -127,9 +131,13 @@ for line in sys.stdin: log.warning(line.rstrip())
 		{"logger stream 3164", "stream", many, logger("--tcp", "--rfc3164"), remote},
 		{"logger stream 5424", "stream", many, logger("--tcp", "--rfc5424", "--octet-count"), remote},
 		{"loggen udp", "udp", packet, loggen("--inet", "--dgram"), prg},
-		{"loggen udp 5424 counted", "udp", packet, loggen("--inet", "--dgram", "--syslog-proto"), map[string]string{"app": "prg00000", "severity": "info"}},
+		{
+			"loggen udp 5424 counted", "udp", packet, loggen("--inet", "--dgram", "--syslog-proto"),
+			map[string]string{"app": "prg00000", "severity": "info"},
+		},
 		{"loggen tcp", "tcp", many, loggen("--inet", "--stream"), prg},
-		{"loggen tcp 5424", "tcp", many, loggen("--inet", "--stream", "--syslog-proto", "--no-framing", `--sdata=[test@1 name="a \"value\""]`), map[string]string{
+		{"loggen tcp 5424", "tcp", many, loggen("--inet", "--stream", "--syslog-proto", "--no-framing",
+			`--sdata=[test@1 name="a \"value\""]`), map[string]string{
 			"app": "prg00000", "pid": "1234", "host": "localhost", "data": `map[test@1:map[name:a "value"]]`,
 		}},
 		{"loggen tcp 5424 counted", "tcp", many, loggen("--inet", "--stream", "--syslog-proto"), prg},
@@ -189,7 +197,10 @@ func rsyslogForwards(t *testing.T, count int) {
 		fmt.Sprintf(`global(DefaultNetstreamDriverCAFile=%q DefaultNetstreamDriverCertFile=%q DefaultNetstreamDriverKeyFile=%q)`, ca.File, ca.Client.Cert, ca.Client.Key),
 	}
 	var tags []string
-	for _, template := range []string{"RSYSLOG_TraditionalForwardFormat", "RSYSLOG_ForwardFormat", "RSYSLOG_SyslogProtocol23Format"} {
+	for _, template := range []string{
+		"RSYSLOG_TraditionalForwardFormat", "RSYSLOG_ForwardFormat",
+		"RSYSLOG_SyslogProtocol23Format",
+	} {
 		for _, framing := range []string{"traditional", "octet-counted"} {
 			for _, scheme := range []string{"tcp", "tls"} {
 				port, tag := needs.Port("127.0.0.1"), fmt.Sprintf("way%d", len(tags))
@@ -197,7 +208,8 @@ func rsyslogForwards(t *testing.T, count int) {
 				rule := forwardTo(port, framing, template)
 				if scheme == "tls" {
 					url += "&cert=" + ca.Server.Cert + "&key=" + ca.Server.Key + "&client_ca=" + ca.File
-					rule = strings.TrimSuffix(rule, ")") + ` StreamDriver="gtls" StreamDriverMode="1" StreamDriverAuthMode="x509/name" StreamDriverPermittedPeers="localhost")`
+					rule = strings.TrimSuffix(rule, ")") +
+						` StreamDriver="gtls" StreamDriverMode="1" StreamDriverAuthMode="x509/name" StreamDriverPermittedPeers="localhost")`
 				}
 				s.listen, tags, rules = append(s.listen, url), append(tags, tag), append(rules, rule)
 			}
@@ -212,7 +224,8 @@ func rsyslogForwards(t *testing.T, count int) {
 	must(t, err)
 	defer conn.Close()
 	for text := range strings.Lines(syslogTexts(count)) {
-		_, err := io.WriteString(conn, "<156>"+time.Now().Format(time.Stamp)+" shop[77]: "+strings.TrimSuffix(text, "\n"))
+		_, err := io.WriteString(conn, "<156>"+time.Now().Format(time.Stamp)+" shop[77]: "+
+			strings.TrimSuffix(text, "\n"))
 		must(t, err)
 	}
 	waitLines(t, out, count*len(tags))
@@ -228,7 +241,8 @@ func rsyslogForwards(t *testing.T, count int) {
 		byTag[l.tag] = append(byTag[l.tag], l)
 	}
 	for _, tag := range tags {
-		wantSyslog(t, byTag[tag], count, began, map[string]string{"facility": "local3", "severity": "warning", "app": "shop", "pid": "77"})
+		wantSyslog(t, byTag[tag], count, began,
+			map[string]string{"facility": "local3", "severity": "warning", "app": "shop", "pid": "77"})
 	}
 }
 
@@ -245,7 +259,8 @@ func loggenFlood(t *testing.T) {
 	defer conn.Close()
 	const count = 100_000
 	host, port, _ := strings.Cut(to, ":")
-	sendSyslog(t, "syslog-ng-core", "", "loggen", "--quiet", "--rate", "100000000", "--number", strconv.Itoa(count), "--inet", "--dgram", host, port)
+	sendSyslog(t, "syslog-ng-core", "", "loggen", "--quiet", "--rate", "100000000", "--number", strconv.Itoa(count),
+		"--inet", "--dgram", host, port)
 	last := 0
 	eventually(t, "what comes behind the flood is there", func() bool { // by it the kernel tells of the drops
 		_, err := fmt.Fprintf(conn, "<13>Nov 24 14:05:06 last: %d", last)
@@ -260,5 +275,6 @@ func loggenFlood(t *testing.T) {
 	if stored == 0 || stored+refused > count+last {
 		t.Errorf("%d stored and %d dropped of %d", stored, refused, count+last)
 	}
-	figure(t, "%d datagrams without a pause: %d stored, %d dropped and counted, %d untold", count+last, stored, refused, count+last-stored-refused)
+	figure(t, "%d datagrams without a pause: %d stored, %d dropped and counted, %d untold", count+last, stored, refused,
+		count+last-stored-refused)
 }

@@ -27,7 +27,8 @@ func BenchmarkCall(b *testing.B) {
 				b.Fatal(err)
 			}
 			b.Cleanup(func() { _ = f.Close() })
-			return funcr.NewJSON(func(obj string) { _, _ = f.WriteString(obj + "\n") }, funcr.Options{LogTimestamp: true})
+			return funcr.NewJSON(func(obj string) { _, _ = f.WriteString(obj + "\n") },
+				funcr.Options{LogTimestamp: true})
 		}},
 		{"spillway", func(b *testing.B) logr.Logger {
 			log := alike.Open(b, "discard:", &spillway.Options{Overflow: spillway.Block})

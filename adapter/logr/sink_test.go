@@ -158,7 +158,8 @@ func TestSink(t *testing.T) {
 	slog.New(logr.ToSlogHandler(l)).Info("through slog", "k", 1)
 	var got []string
 	for _, e := range events.All() {
-		got = append(got, fmt.Sprint(e.Record["level"], e.Record["msg"], e.Record["source"], e.Record["logger"], e.Record["error"], e.Record["k"]))
+		got = append(got, fmt.Sprint(e.Record["level"], e.Record["msg"], e.Record["source"], e.Record["logger"],
+			e.Record["error"], e.Record["k"]))
 	}
 	want := []string{
 		fmt.Sprint("INFO", "m", fmt.Sprint("sink_test.go:", here+1), "a/b", nil, "!PANIC: no"),

@@ -20,7 +20,10 @@ import (
 func TestAllocations(t *testing.T) {
 	log := alike.Open(t, "discard:", &spillway.Options{Shm: "none"})
 	hook := NewHook(log)
-	entry := &logrus.Entry{Level: logrus.InfoLevel, Message: "m", Time: time.Now(), Data: logrus.Fields{"a": 1, "b": "text", "c": time.Second, "task_id": "t"}}
+	entry := &logrus.Entry{
+		Level: logrus.InfoLevel, Message: "m", Time: time.Now(),
+		Data: logrus.Fields{"a": 1, "b": "text", "c": time.Second, "task_id": "t"},
+	}
 	for _, c := range []struct {
 		name   string
 		want   float64

@@ -17,8 +17,9 @@ import (
 )
 
 var fields = logrus.Fields{
-	"method": "GET", "path": "/orders/42", "status": 200, "bytes": int64(1 << 20), "took": 12 * time.Millisecond, "user": "ada",
-	"ok": true, "ratio": 0.25, "error": io.ErrUnexpectedEOF, "task_id": "5a1f0e3c",
+	"method": "GET", "path": "/orders/42", "status": 200, "bytes": int64(1 << 20), "took": 12 * time.Millisecond,
+	"user": "ada",
+	"ok":   true, "ratio": 0.25, "error": io.ErrUnexpectedEOF, "task_id": "5a1f0e3c",
 }
 
 // BenchmarkFormat is the formatting alone, with logrus's buffer.
@@ -35,7 +36,10 @@ func BenchmarkFormat(b *testing.B) {
 		{"article/spillway", article, NewServiceFormatter("shop")},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			e := &logrus.Entry{Time: time.Now(), Level: logrus.InfoLevel, Message: "order placed", Data: c.data, Buffer: new(bytes.Buffer)}
+			e := &logrus.Entry{
+				Time: time.Now(), Level: logrus.InfoLevel, Message: "order placed", Data: c.data,
+				Buffer: new(bytes.Buffer),
+			}
 			b.ReportAllocs()
 			for b.Loop() {
 				e.Buffer.Reset()

@@ -96,7 +96,10 @@ const offsetFormat = "2006-01-02T15:04:05-07:00"
 // that name, "" without) and log_date, which has the real offset from UTC. Other data is dropped.
 func NewServiceFormatter(service string) *Formatter {
 	return &Formatter{
-		Schema:          []Field{Const("service", service), Message("msg"), Data("task_id", "task_id", ""), Time("log_date")},
+		Schema: []Field{
+			Const("service", service), Message("msg"), Data("task_id", "task_id", ""),
+			Time("log_date"),
+		},
 		DropRest:        true,
 		TimestampFormat: offsetFormat,
 	}
@@ -129,7 +132,10 @@ func (f *Formatter) plan() {
 		take(f.key(logrus.FieldKeyTime)) // as logrus has it
 	}
 	for _, field := range schema {
-		standard := [...]string{fromTime: logrus.FieldKeyTime, fromLevel: logrus.FieldKeyLevel, fromMessage: logrus.FieldKeyMsg, fromData: field.name}
+		standard := [...]string{
+			fromTime: logrus.FieldKeyTime, fromLevel: logrus.FieldKeyLevel,
+			fromMessage: logrus.FieldKeyMsg, fromData: field.name,
+		}
 		if field.key == "" && field.from != fromConst {
 			field.key = f.key(standard[field.from])
 		}

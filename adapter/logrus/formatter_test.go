@@ -29,12 +29,27 @@ func TestFormatterAsLogrus(t *testing.T) {
 		ours   *Formatter
 	}{
 		{&logrus.JSONFormatter{}, &Formatter{}},
-		{&logrus.JSONFormatter{DisableHTMLEscape: true, TimestampFormat: time.RFC3339Nano}, &Formatter{DisableHTMLEscape: true, TimestampFormat: time.RFC3339Nano}},
-		{&logrus.JSONFormatter{DisableTimestamp: true, CallerPrettyfier: short}, &Formatter{DisableTimestamp: true, CallerPrettyfier: short}},
-		{&logrus.JSONFormatter{DataKey: "data", TimestampFormat: time.StampMicro}, &Formatter{DataKey: "data", TimestampFormat: time.StampMicro}},
 		{
-			&logrus.JSONFormatter{FieldMap: logrus.FieldMap{logrus.FieldKeyTime: "@t", logrus.FieldKeyMsg: "user", logrus.FieldKeyFile: "k1", logrus.FieldKeyLogrusError: "k2"}},
-			&Formatter{FieldMap: logrus.FieldMap{logrus.FieldKeyTime: "@t", logrus.FieldKeyMsg: "user", logrus.FieldKeyFile: "k1", logrus.FieldKeyLogrusError: "k2"}},
+			&logrus.JSONFormatter{DisableHTMLEscape: true, TimestampFormat: time.RFC3339Nano},
+			&Formatter{DisableHTMLEscape: true, TimestampFormat: time.RFC3339Nano},
+		},
+		{
+			&logrus.JSONFormatter{DisableTimestamp: true, CallerPrettyfier: short},
+			&Formatter{DisableTimestamp: true, CallerPrettyfier: short},
+		},
+		{
+			&logrus.JSONFormatter{DataKey: "data", TimestampFormat: time.StampMicro},
+			&Formatter{DataKey: "data", TimestampFormat: time.StampMicro},
+		},
+		{
+			&logrus.JSONFormatter{FieldMap: logrus.FieldMap{
+				logrus.FieldKeyTime: "@t", logrus.FieldKeyMsg: "user",
+				logrus.FieldKeyFile: "k1", logrus.FieldKeyLogrusError: "k2",
+			}},
+			&Formatter{FieldMap: logrus.FieldMap{
+				logrus.FieldKeyTime: "@t", logrus.FieldKeyMsg: "user",
+				logrus.FieldKeyFile: "k1", logrus.FieldKeyLogrusError: "k2",
+			}},
 		},
 	} {
 		var line []byte
@@ -64,7 +79,8 @@ func TestFormatterAsLogrus(t *testing.T) {
 		}))
 		for range needs.Rounds(t, "SPILLWAY_CALLS", 400, 2000) {
 			data := randomData(r)
-			l.WithFields(data).WithTime(time.Unix(r.Int64N(1<<33), r.Int64N(1e9))).Log(logrus.Level(r.IntN(7)), alike.Text(r))
+			l.WithFields(data).WithTime(time.Unix(r.Int64N(1<<33), r.Int64N(1e9))).Log(logrus.Level(r.IntN(7)),
+				alike.Text(r))
 			alike.Check(t, alike.Line(t, line), alike.Line(t, both.Bytes()), data)
 		}
 	}
@@ -89,7 +105,10 @@ func TestFormatterSchema(t *testing.T) {
 	entry := func(data logrus.Fields) *logrus.Entry {
 		return &logrus.Entry{Time: when, Level: logrus.InfoLevel, Message: "m", Data: data}
 	}
-	everything := []Field{Level("severity"), Data("id", "task_id"), Const("v", map[string]int{"major": 1}), Time(""), Message("")}
+	everything := []Field{
+		Level("severity"), Data("id", "task_id"), Const("v", map[string]int{"major": 1}), Time(""),
+		Message(""),
+	}
 	for _, c := range []struct {
 		name  string
 		f     *Formatter
@@ -117,23 +136,29 @@ func TestFormatterSchema(t *testing.T) {
 			`{"severity":"info","v":{"major":1},"time":"2018-03-27T18:35:00+08:00","msg":"m","fields.severity":`,
 		},
 		{
-			"no time, data key", &Formatter{Schema: everything, DisableTimestamp: true, DataKey: "d"}, entry(logrus.Fields{"msg": 1, "x": 2}),
+			"no time, data key", &Formatter{Schema: everything, DisableTimestamp: true, DataKey: "d"},
+			entry(logrus.Fields{"msg": 1, "x": 2}),
 			`{"severity":"info","v":{"major":1},"msg":"m","d":{"msg":1,"x":2}}`,
 		},
 		{"dropped", &Formatter{Schema: []Field{}, DropRest: true}, entry(logrus.Fields{"x": 1}), `{}`},
 		{"nothing but the rest", &Formatter{Schema: []Field{}}, entry(logrus.Fields{"x": 1}), `{"x":1}`},
 		{
 			"what cannot be written", &Formatter{Schema: []Field{Message("")}},
-			entry(logrus.Fields{"chan": make(chan int), "nan": math.NaN(), "panic": (*panics)(nil), "z": []any{errors.New("e")}}),
+			entry(logrus.Fields{
+				"chan": make(chan int), "nan": math.NaN(), "panic": (*panics)(nil),
+				"z": []any{errors.New("e")},
+			}),
 			`{"msg":"m","chan":"!ERROR: json: unsupported type: chan int","nan":"!ERROR: json: unsupported value: NaN","panic":"!PANIC: no","z":[{}]}`,
 		},
 		{
-			"caller", &Formatter{Schema: []Field{Message("")}, DropRest: true}, &logrus.Entry{Caller: &runtime.Frame{Function: "f", File: "x.go", Line: 3}},
+			"caller", &Formatter{Schema: []Field{Message("")}, DropRest: true},
+			&logrus.Entry{Caller: &runtime.Frame{Function: "f", File: "x.go", Line: 3}},
 			`{"msg":"","func":"f","file":"x.go:3"}`,
 		},
 	} {
 		line, err := c.f.Format(c.entry)
-		if err != nil || !bytes.HasPrefix(line, []byte(c.want)) || !json.Valid(line) || bytes.Count(line, []byte("\n")) != 1 {
+		if err != nil || !bytes.HasPrefix(line, []byte(c.want)) || !json.Valid(line) ||
+			bytes.Count(line, []byte("\n")) != 1 {
 			t.Errorf("%s: %v\n%swant\n%s", c.name, err, line, c.want)
 		}
 	}

@@ -85,7 +85,8 @@ func TestHook(t *testing.T) {
 	}})
 	l.SetReportCaller(true)
 	_, _, here, _ := runtime.Caller(0)
-	l.WithContext(context.WithValue(context.Background(), key{}, "t7")).WithError(io.EOF).WithField("level", 3).Warn("m")
+	l.WithContext(context.WithValue(context.Background(), key{}, "t7")).WithError(io.EOF).WithField("level",
+		3).Warn("m")
 	l.Debug("below the level of the logger that it goes to")
 	func() {
 		defer func() { _ = recover() }()
@@ -96,7 +97,8 @@ func TestHook(t *testing.T) {
 		t.Fatalf("%d events", len(all))
 	}
 	for key, want := range map[string]any{
-		"level": "WARN", "msg": "m", "trace": "t7", "error": "EOF", "fields.level": int64(3), "source": fmt.Sprint("hook_test.go:", here+1),
+		"level": "WARN", "msg": "m", "trace": "t7", "error": "EOF", "fields.level": int64(3),
+		"source": fmt.Sprint("hook_test.go:", here+1),
 	} {
 		if got := all[0].Record[key]; got != want {
 			t.Errorf("%s: %v, want %v", key, got, want)

@@ -72,7 +72,10 @@ func randomValue(r *rand.Rand) any {
 }
 
 // keys may clash with what formatters write.
-var keys = []string{"msg", "level", "time", "func", "file", "logrus_error", "error", "task_id", "user", "ü", "a\"b", "<", "k1", "k2", "k3"}
+var keys = []string{
+	"msg", "level", "time", "func", "file", "logrus_error", "error", "task_id", "user", "ü", "a\"b",
+	"<", "k1", "k2", "k3",
+}
 
 // randomData has fields of logrus.
 func randomData(r *rand.Rand) logrus.Fields {

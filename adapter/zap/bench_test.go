@@ -43,8 +43,10 @@ func BenchmarkCall(b *testing.B) {
 			l := zap.New(c.core(b))
 			b.ReportAllocs()
 			for b.Loop() {
-				l.Info("order placed", zap.String("method", "GET"), zap.String("path", "/orders/42"), zap.Int("status", 200),
-					zap.Int64("bytes", 1<<20), zap.Duration("took", 12*time.Millisecond), zap.String("user", "ada"), zap.Bool("ok", true),
+				l.Info("order placed", zap.String("method", "GET"), zap.String("path", "/orders/42"),
+					zap.Int("status", 200),
+					zap.Int64("bytes", 1<<20), zap.Duration("took", 12*time.Millisecond), zap.String("user", "ada"),
+					zap.Bool("ok", true),
 					zap.Float64("ratio", 0.25), zap.Error(io.ErrUnexpectedEOF), zap.String("task_id", "5a1f0e3c"))
 			}
 		})

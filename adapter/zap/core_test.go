@@ -26,9 +26,13 @@ import (
 
 // theirs is zap's JSON with the names that a record has here.
 var theirs = zapcore.EncoderConfig{
-	MessageKey: "msg", LevelKey: "level", TimeKey: "time", NameKey: "logger", CallerKey: "source", StacktraceKey: "stacktrace",
+	MessageKey: "msg", LevelKey: "level", TimeKey: "time", NameKey: "logger", CallerKey: "source",
+	StacktraceKey: "stacktrace",
 	EncodeLevel: func(l zapcore.Level, e zapcore.PrimitiveArrayEncoder) {
-		e.AppendString(map[zapcore.Level]string{-2: "TRACE", -1: "DEBUG", 0: "INFO", 1: "WARN", 2: "ERROR", 3: "ERROR+1", 4: "ERROR+2", 5: "FATAL"}[l])
+		e.AppendString(map[zapcore.Level]string{
+			-2: "TRACE", -1: "DEBUG", 0: "INFO", 1: "WARN", 2: "ERROR",
+			3: "ERROR+1", 4: "ERROR+2", 5: "FATAL",
+		}[l])
 	},
 	EncodeTime:     zapcore.RFC3339NanoTimeEncoder,
 	EncodeDuration: zapcore.NanosDurationEncoder,
@@ -42,8 +46,14 @@ func TestCoreAsJSON(t *testing.T) {
 	log, events := spillway.NewTest(&spillway.Options{Level: spillway.LevelTrace, Source: spillway.LongSource})
 	var lines zaptest.Buffer
 	for range needs.Rounds(t, "SPILLWAY_CALLS", 2000, 10_000) {
-		cores := []zapcore.Core{NewCore(log), zapcore.NewCore(zapcore.NewJSONEncoder(theirs), &lines, zapcore.DebugLevel-1)}
-		entry := zapcore.Entry{Level: zapcore.Level(r.IntN(8) - 2), Time: time.Unix(1+r.Int64N(1<<32-1), r.Int64N(1e9)), Message: alike.Text(r)}
+		cores := []zapcore.Core{
+			NewCore(log),
+			zapcore.NewCore(zapcore.NewJSONEncoder(theirs), &lines, zapcore.DebugLevel-1),
+		}
+		entry := zapcore.Entry{
+			Level: zapcore.Level(r.IntN(8) - 2), Time: time.Unix(1+r.Int64N(1<<32-1), r.Int64N(1e9)),
+			Message: alike.Text(r),
+		}
 		if r.IntN(3) == 0 {
 			entry.LoggerName = "a." + alike.Text(r)
 		}
@@ -82,7 +92,8 @@ func TestCoreAsJSON(t *testing.T) {
 func TestCore(t *testing.T) {
 	t.Parallel()
 	log, events := spillway.NewTest(nil)
-	l := zap.New(NewCore(log), zap.AddCaller(), zap.AddStacktrace(zap.ErrorLevel)).Named("shop").With(zap.Int("a", 1), zap.Namespace("in"))
+	l := zap.New(NewCore(log), zap.AddCaller(), zap.AddStacktrace(zap.ErrorLevel)).Named("shop").With(zap.Int("a", 1),
+		zap.Namespace("in"))
 	_, _, here, _ := runtime.Caller(0)
 	l.Info("m", zap.Binary("bin", []byte{0xff}), zap.Float64("nan", math.NaN()), zap.Error(io.EOF))
 	l.Debug("below")

@@ -92,9 +92,21 @@ func randomElement(r *rand.Rand, depth int) func(zapcore.ArrayEncoder) error {
 	case 7:
 		return none(func(e zapcore.ArrayEncoder) { e.AppendInt(int(n)); e.AppendInt64(int64(n)) })
 	case 8:
-		return none(func(e zapcore.ArrayEncoder) { e.AppendInt32(int32(n)); e.AppendInt16(int16(n)); e.AppendInt8(int8(n)) })
+		return none(func(
+			e zapcore.ArrayEncoder,
+		) {
+			e.AppendInt32(int32(n))
+			e.AppendInt16(int16(n))
+			e.AppendInt8(int8(n))
+		})
 	case 9:
-		return none(func(e zapcore.ArrayEncoder) { e.AppendUint(uint(n)); e.AppendUint64(n); e.AppendUintptr(uintptr(n)) })
+		return none(func(
+			e zapcore.ArrayEncoder,
+		) {
+			e.AppendUint(uint(n))
+			e.AppendUint64(n)
+			e.AppendUintptr(uintptr(n))
+		})
 	case 10:
 		return none(func(e zapcore.ArrayEncoder) {
 			e.AppendUint32(uint32(n))

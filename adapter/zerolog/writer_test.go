@@ -87,7 +87,8 @@ func randomFields(r *rand.Rand, e *zerolog.Event, depth int) *zerolog.Event {
 }
 
 var levels = map[zerolog.Level]string{
-	zerolog.TraceLevel: "TRACE", zerolog.DebugLevel: "DEBUG", zerolog.InfoLevel: "INFO", zerolog.WarnLevel: "WARN", zerolog.ErrorLevel: "ERROR",
+	zerolog.TraceLevel: "TRACE", zerolog.DebugLevel: "DEBUG", zerolog.InfoLevel: "INFO", zerolog.WarnLevel: "WARN",
+	zerolog.ErrorLevel: "ERROR",
 	zerolog.FatalLevel: "FATAL", zerolog.PanicLevel: "ERROR+2", zerolog.NoLevel: "INFO",
 }
 
@@ -157,7 +158,8 @@ func TestWriter(t *testing.T) {
 		if time.Since(e.Time).Abs() > time.Hour {
 			t.Errorf("time %v", e.Time)
 		}
-		got = append(got, fmt.Sprint(e.Record["level"], " ", e.Record["msg"], " ", e.Record["source"], " ", e.Record["error"], " ", e.Record["d"]))
+		got = append(got, fmt.Sprint(e.Record["level"], " ", e.Record["msg"], " ", e.Record["source"], " ",
+			e.Record["error"], " ", e.Record["d"]))
 	}
 	want := []string{
 		fmt.Sprintf("WARN m writer_test.go:%d EOF map[a:b]", here+1),
@@ -205,8 +207,9 @@ func TestTimeFormats(t *testing.T) {
 	t.Parallel()
 	when := time.Unix(1_700_000_000, 123_456_789)
 	for format, precision := range map[string]time.Duration{
-		zerolog.TimeFormatUnix: time.Second, zerolog.TimeFormatUnixMs: time.Millisecond, zerolog.TimeFormatUnixMicro: time.Microsecond,
-		zerolog.TimeFormatUnixNano: 1, time.RFC3339: time.Second, time.RFC3339Nano: 1,
+		zerolog.TimeFormatUnix: time.Second, zerolog.TimeFormatUnixMs: time.Millisecond,
+		zerolog.TimeFormatUnixMicro: time.Microsecond,
+		zerolog.TimeFormatUnixNano:  1, time.RFC3339: time.Second, time.RFC3339Nano: 1,
 	} {
 		log, events := spillway.NewTest(nil)
 		w := NewWriter(log)

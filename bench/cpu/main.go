@@ -65,8 +65,16 @@ type task struct {
 
 var kinds = []clients.Kind{
 	{Name: "spillway", Open: func(addr string) (clients.Client, error) { return clients.OpenPoster(addr, "") }},
-	{Name: "spillway ack=false", Open: func(addr string) (clients.Client, error) { return clients.OpenPoster(addr, "?ack=false") }},
-	{Name: "official", Open: func(addr string) (clients.Client, error) { return clients.OpenOfficial(addr, fluent.Config{}) }},
+	{Name: "spillway ack=false", Open: func(addr string) (clients.Client,
+		error,
+	) {
+		return clients.OpenPoster(addr, "?ack=false")
+	}},
+	{Name: "official", Open: func(addr string) (clients.Client,
+		error,
+	) {
+		return clients.OpenOfficial(addr, fluent.Config{})
+	}},
 	{Name: "official async", Open: func(addr string) (clients.Client, error) {
 		return clients.OpenOfficial(addr, fluent.Config{Async: true, BufferLimit: 1 << 20})
 	}},

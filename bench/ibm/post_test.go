@@ -31,7 +31,10 @@ func BenchmarkPost(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer d.Close()
-			c := &batching{client: client.New(client.ConnectionOptions{Factory: &client.ConnFactory{Network: "tcp", Address: d.Addr()}})}
+			c := &batching{client: client.New(client.ConnectionOptions{Factory: &client.ConnFactory{
+				Network: "tcp",
+				Address: d.Addr(),
+			}})}
 			if err := c.client.Connect(); err != nil {
 				b.Fatal(err)
 			}

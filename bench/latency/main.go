@@ -81,12 +81,14 @@ func (b *bench) all(only string, plain bool, limit int64) error {
 	var names []string
 	for _, c := range contenders {
 		kind, _, _ := strings.Cut(c.name, " ")
-		if only == "" || slices.Contains(strings.Split(only, ","), kind) || slices.Contains(strings.Split(only, ","), c.name) {
+		if only == "" || slices.Contains(strings.Split(only, ","), kind) ||
+			slices.Contains(strings.Split(only, ","), c.name) {
 			names = append(names, c.name)
 		}
 	}
 	b.collector = filepath.Join(b.dir, "spillway")
-	out, err := exec.Command("go", "build", "-o", b.collector, "github.com/spillwaylog/spillway/cmd/spillway").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", b.collector,
+		"github.com/spillwaylog/spillway/cmd/spillway").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("building the collector: %w\n%s", err, out)
 	}
@@ -122,7 +124,8 @@ func (b *bench) table(title string, names []string, group *cgroup) error {
 			results[c.name] = append(results[c.name], r)
 		}
 	}
-	t := table.New(fmt.Sprintf("%s: %d calls a second for %v, median of %d rounds, µs", title, b.task.Rate, b.task.For, b.rounds),
+	t := table.New(fmt.Sprintf("%s: %d calls a second for %v, median of %d rounds, µs", title, b.task.Rate, b.task.For,
+		b.rounds),
 		"", "p50", "p99", "p99.9", "p99.99", "max", "p99.9 from-to", "refused %", "late %")
 	for _, name := range names {
 		of := func(f func(result) float64) []float64 {
@@ -138,11 +141,15 @@ func (b *bench) table(title string, names []string, group *cgroup) error {
 			continue
 		}
 		for i := range quantiles {
-			row = append(row, table.Number(table.Median(of(func(r result) float64 { return float64(r.Quantiles[i]) / 1000 })), 2))
+			row = append(row,
+				table.Number(table.Median(of(func(r result) float64 { return float64(r.Quantiles[i]) / 1000 })), 2))
 		}
 		p999 := of(func(r result) float64 { return float64(r.Quantiles[2]) / 1000 })
 		row = append(row, fmt.Sprintf("%.1f-%.1f", slices.Min(p999), slices.Max(p999)),
-			table.Number(table.Median(of(func(r result) float64 { return 100 * float64(r.Refused) / float64(max(1, r.Calls)) })), 1),
+			table.Number(table.Median(of(func(r result) float64 {
+				return 100 * float64(r.Refused) / float64(max(1,
+					r.Calls))
+			})), 1),
 			table.Number(table.Median(of(func(r result) float64 { return 100 * r.Late })), 1))
 		t.Row(row...)
 	}

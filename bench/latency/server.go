@@ -58,7 +58,8 @@ func (b *bench) server(s server, dir string) (stop func(), addr string, err erro
 
 // startCollector has its journal on the measured disk, and forgets what it is sent.
 func startCollector(path, dir string) (stop func(), addr string, err error) {
-	cmd := exec.Command(path, "serve", "--listen", "forward://127.0.0.1:0", "--to", "discard:", "--data", filepath.Join(dir, "data"))
+	cmd := exec.Command(path, "serve", "--listen", "forward://127.0.0.1:0", "--to", "discard:", "--data",
+		filepath.Join(dir, "data"))
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, "", err

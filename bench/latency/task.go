@@ -164,7 +164,8 @@ func officialTo(c fluent.Config) func(t *task) (func(int) func(), func() uint64,
 		r := peers.TheRequest
 		call := func(g int) func() {
 			record := map[string]any{
-				"msg": peers.TheMessage, "method": r.Method, "path": r.Path, "status": r.Status, "bytes": r.Bytes, "took": int64(r.Took),
+				"msg": peers.TheMessage, "method": r.Method, "path": r.Path, "status": r.Status, "bytes": r.Bytes,
+				"took":   int64(r.Took),
 				"remote": r.Remote, "agent": r.Agent, "id": r.ID, "user": r.User, "cached": r.Cached,
 			}
 			return func() {

@@ -56,7 +56,8 @@ func kinds() []peers.LocalKind {
 	own := []peers.LocalKind{
 		{Name: "spillway-wait", Open: block(spillway.Options{WaitDelivered: true, MaxWait: time.Hour})},
 		{Name: "spillway-text", Async: true, Open: func(path string) (peers.Local, error) {
-			return peers.OpenSpillway("file://"+path+"?format=text&flags=date,time,micros", &spillway.Options{Overflow: spillway.Block, MaxWait: time.Minute})
+			return peers.OpenSpillway("file://"+path+"?format=text&flags=date,time,micros",
+				&spillway.Options{Overflow: spillway.Block, MaxWait: time.Minute})
 		}},
 	}
 	return slices.Insert(slices.Clone(peers.Locals), 1, own...)
@@ -116,12 +117,14 @@ func run(rounds, count int, only, shapes, dir string) error {
 				r.lost += m.lost
 			}
 		}
-		t := table.New(fmt.Sprintf("%s, %d lines of 1,000 bytes each", s.title, count), "logger", "calls s", "closed s", "spread s",
+		t := table.New(fmt.Sprintf("%s, %d lines of 1,000 bytes each", s.title, count), "logger", "calls s", "closed s",
+			"spread s",
 			"goroutine min s", "max s", "avg s", "lost")
 		for _, r := range rows {
 			t.Row(r.kind.Name, table.Number(table.Median(r.calls), 3), table.Number(table.Median(r.closed), 3),
 				table.Number(slices.Min(r.closed), 3)+"-"+table.Number(slices.Max(r.closed), 3),
-				table.Number(table.Median(r.least), 3), table.Number(table.Median(r.most), 3), table.Number(table.Median(r.average), 3),
+				table.Number(table.Median(r.least), 3), table.Number(table.Median(r.most), 3),
+				table.Number(table.Median(r.average), 3),
 				fmt.Sprint(r.lost))
 		}
 		t.Print(os.Stdout)

@@ -133,7 +133,10 @@ func messagesOf(s *collector.Stats, show func(string) string) []messageAccount {
 	list := make([]messageAccount, len(s.Messages))
 	for i := range s.Messages {
 		x := &s.Messages[i]
-		list[i] = messageAccount{x.Time.UTC(), x.Level.String(), x.Code, show(x.Text), show(x.About), shortened(show(x.Error)), shortened(show(x.Attrs)), x.Times}
+		list[i] = messageAccount{
+			x.Time.UTC(), x.Level.String(), x.Code, show(x.Text), show(x.About),
+			shortened(show(x.Error)), shortened(show(x.Attrs)), x.Times,
+		}
 	}
 	return list
 }
@@ -157,10 +160,13 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 	for i := range s.Inputs {
 		n := &s.Inputs[i]
 		inputs[i] = inputAccount{
-			Name: show(n.Name), URL: show(n.URL), Removed: n.Removed, In: n.In, Stored: n.Stored, Repeated: n.Repeated, Skipped: n.Skipped, Invalid: n.Invalid, Oversize: n.Oversize, Refused: n.Refused,
-			Chunks: n.Chunks, StoredChunks: n.StoredChunks, RepeatedChunks: n.RepeatedChunks, RefusedChunks: n.RefusedChunks,
-			RefusedMessages: n.RefusedMessages, Bytes: n.Bytes, Connections: n.Connections, Cut: n.Cut, Unparsed: n.Unparsed,
-			Rings: n.Rings, Spills: n.Spills, Lost: n.Lost,
+			Name: show(n.Name), URL: show(n.URL), Removed: n.Removed, In: n.In, Stored: n.Stored, Repeated: n.Repeated,
+			Skipped: n.Skipped, Invalid: n.Invalid, Oversize: n.Oversize, Refused: n.Refused,
+			Chunks: n.Chunks, StoredChunks: n.StoredChunks, RepeatedChunks: n.RepeatedChunks,
+			RefusedChunks:   n.RefusedChunks,
+			RefusedMessages: n.RefusedMessages, Bytes: n.Bytes, Connections: n.Connections, Cut: n.Cut,
+			Unparsed: n.Unparsed,
+			Rings:    n.Rings, Spills: n.Spills, Lost: n.Lost,
 		}
 	}
 	outputs := make([]outputAccount, len(s.Outputs))
@@ -168,9 +174,11 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 		o := &s.Outputs[i]
 		outputs[i] = outputAccount{
 			Name: show(o.Name), URL: show(o.URL), Removed: o.Removed, Outside: o.Outside, Found: o.Found, Out: o.Out,
-			Filtered: o.Filtered, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Diverted: o.Diverted, Restamped: o.Restamped, MaybeTwice: o.MaybeTwice,
+			Filtered: o.Filtered, Dropped: o.Dropped, DeadLettered: o.DeadLettered, Diverted: o.Diverted,
+			Restamped: o.Restamped, MaybeTwice: o.MaybeTwice,
 			Behind: o.Behind, BehindBytes: o.BehindBytes,
-			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Retries: o.Retries, BreakerOpen: o.BreakerOpen, Failure: accountOfFailure(o.Failure, show),
+			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Retries: o.Retries,
+			BreakerOpen: o.BreakerOpen, Failure: accountOfFailure(o.Failure, show),
 		}
 	}
 	var troubles map[string]int64
@@ -198,7 +206,8 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 func logAccount(w io.Writer, s *collector.Stats, show func(string) string) {
 	a := accountOf(s, show)
 	codes.Account.Info(slog.New(slog.NewJSONHandler(w, nil)), "account",
-		"inputs", a.Inputs, "outputs", a.Outputs, "troubles", a.Troubles, "counting", a.Counting, "journal", a.Journal, "letters", a.Letters, "repeats", a.Repeats,
+		"inputs", a.Inputs, "outputs", a.Outputs, "troubles", a.Troubles, "counting", a.Counting, "journal", a.Journal,
+		"letters", a.Letters, "repeats", a.Repeats,
 		"memory", a.Memory, "goroutines", a.Goroutines)
 }
 
@@ -238,7 +247,8 @@ func printAccount(w io.Writer, s *collector.Stats, at time.Time) error {
 	row("OUTPUT", "FOUND", "OUT", "FILTERED", "DROPPED", "DEAD LETTERS", "BEHIND", "BEHIND FOR", "WRITTEN")
 	for i := range s.Outputs {
 		o := &s.Outputs[i]
-		row(o.Name, o.Found, o.Out, o.Filtered, o.Lost(), o.DeadLettered, o.Behind, o.BehindFor.Round(time.Second), humanize.IBytes(uint64(o.Bytes)))
+		row(o.Name, o.Found, o.Out, o.Filtered, o.Lost(), o.DeadLettered, o.Behind, o.BehindFor.Round(time.Second),
+			humanize.IBytes(uint64(o.Bytes)))
 		if o.Outside > 0 {
 			row(fmt.Sprintf("  was not there for %s events", humanize.Comma(o.Outside)))
 		}
@@ -254,7 +264,8 @@ func printAccount(w io.Writer, s *collector.Stats, at time.Time) error {
 	if s.Counting {
 		fmt.Fprintln(&text, "what it held at the start is still being counted: FOUND and BEHIND are too small")
 	}
-	fmt.Fprintf(&text, "repeats: the last %s chunks are recognised, %v back\n", humanize.Comma(int64(s.Repeats.Chunks)), s.Repeats.Age.Round(time.Second))
+	fmt.Fprintf(&text, "repeats: the last %s chunks are recognised, %v back\n", humanize.Comma(int64(s.Repeats.Chunks)),
+		s.Repeats.Age.Round(time.Second))
 	_, err := w.Write(trailing.ReplaceAll(text.Bytes(), nil))
 	return err
 }

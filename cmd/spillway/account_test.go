@@ -74,11 +74,14 @@ func TestAccountJSON(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil || strings.Count(b.String(), "\n") != 1 {
 		t.Fatalf("%v: %s", err, &b)
 	}
-	if got.Msg != "account" || len(got.Inputs) != 2 || got.Inputs[0]["stored"] != 3000.0 || got.Inputs[1]["refused_messages"] != 2.0 || got.Inputs[0]["bytes"] != 390000.0 {
+	if got.Msg != "account" || len(got.Inputs) != 2 || got.Inputs[0]["stored"] != 3000.0 ||
+		got.Inputs[1]["refused_messages"] != 2.0 || got.Inputs[0]["bytes"] != 390000.0 {
 		t.Errorf("%s", &b)
 	}
-	if o := got.Outputs[1]; o.URL != "file:///var/log/x.jsonl" || o.Out != 400 || o.Behind != 2599 || o.BehindBytes != 270000 || o.BehindSeconds != 62 ||
-		o.Dropped["unreadable"] != 1 || o.Failure == nil || o.Failure.Error != "no space left on device" || o.Failure.Tries != 450 {
+	if o := got.Outputs[1]; o.URL != "file:///var/log/x.jsonl" || o.Out != 400 || o.Behind != 2599 ||
+		o.BehindBytes != 270000 || o.BehindSeconds != 62 ||
+		o.Dropped["unreadable"] != 1 || o.Failure == nil || o.Failure.Error != "no space left on device" ||
+		o.Failure.Tries != 450 {
 		t.Errorf("%+v in %s", o, &b)
 	}
 	if got.Outputs[0].Failure != nil || got.Journal.Used != 270000 || got.Journal.Limit != 4<<30 {

@@ -145,7 +145,8 @@ func (c *benchForwardCmd) runs(s *streams) (runs []load.Options, to string, err 
 	}
 	o := load.Options{
 		Dial: dial, Connections: c.Connections, Fresh: c.Fresh, Batch: c.Batch, Size: int(c.Size), Tag: c.Tag,
-		Ack: c.Ack, Depth: c.Depth, Warmup: c.Warmup, Duration: c.Duration, Drain: c.Drain, Processes: slices.Clone(c.Pid),
+		Ack: c.Ack, Depth: c.Depth, Warmup: c.Warmup, Duration: c.Duration, Drain: c.Drain,
+		Processes: slices.Clone(c.Pid),
 	}
 	if c.PidFile != "" {
 		text, err := os.ReadFile(c.PidFile)

@@ -37,7 +37,8 @@ func (c *benchProcessesCmd) Run(ctx context.Context, s *streams) error {
 	o := &processes.Options{
 		Processes: c.Processes, Lines: c.Lines, Rounds: c.Rounds, Ways: c.Way, Dir: c.Dir,
 		Writer: func(ctx context.Context, way string, number, lines int, dir string) *exec.Cmd {
-			return exec.CommandContext(ctx, self, "bench", "process", way, strconv.Itoa(number), strconv.Itoa(lines), dir)
+			return exec.CommandContext(ctx, self, "bench", "process", way, strconv.Itoa(number), strconv.Itoa(lines),
+				dir)
 		},
 		Collector: func(ctx context.Context, arguments ...string) *exec.Cmd {
 			return exec.CommandContext(ctx, self, append([]string{"serve"}, arguments...)...)

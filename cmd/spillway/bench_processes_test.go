@@ -15,7 +15,8 @@ import (
 // Every way, the collector's too, as a user runs them: all lines arrive.
 func TestBenchProcesses(t *testing.T) {
 	t.Setenv(asCommand, "1") // for the processes that it starts
-	got := command(t, "", "bench", "processes", "--processes", "2", "--lines", "50", "--progress", "always", "--format", "json", "--dir", t.TempDir())
+	got := command(t, "", "bench", "processes", "--processes", "2", "--lines", "50", "--progress", "always", "--format",
+		"json", "--dir", t.TempDir())
 	if got.code != 0 || !strings.Contains(got.err, "10 of 10: collector, round 1 of 1, 0 of 2 processes have ended") {
 		t.Fatalf("%+v", got)
 	}
@@ -31,7 +32,8 @@ func TestBenchProcesses(t *testing.T) {
 			t.Errorf("%s: %+v", x.Way, x.Found)
 		}
 	}
-	if got := command(t, "", "bench", "processes", "--way", "socket,pigeon"); got.code != exitUsage || !strings.Contains(got.err, "pigeon") {
+	if got := command(t, "", "bench", "processes", "--way", "socket,pigeon"); got.code != exitUsage ||
+		!strings.Contains(got.err, "pigeon") {
 		t.Errorf("%+v", got)
 	}
 }

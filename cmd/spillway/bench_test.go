@@ -19,8 +19,10 @@ func TestBenchForward(t *testing.T) {
 	url, _, stop := serve(t)
 	out := filepath.Join(t.TempDir(), "out.json")
 	args := []string{
-		"bench", "forward", "--to", url, "--mode", "message,forward,packed", "--compress", "none,zstd", "--fresh", "--ack", "--rate", "3000,0", "--batch", "7",
-		"--depth", "9", "--connections", "2", "--duration", "200ms", "--warmup", "20ms", "--drain", "1m", "--format", "json", "--out", out,
+		"bench", "forward", "--to", url, "--mode", "message,forward,packed", "--compress", "none,zstd", "--fresh",
+		"--ack", "--rate", "3000,0", "--batch", "7",
+		"--depth", "9", "--connections", "2", "--duration", "200ms", "--warmup", "20ms", "--drain", "1m", "--format",
+		"json", "--out", out,
 		"--pid", fmt.Sprint(os.Getpid()), "--progress", "always",
 	}
 	want := map[int64]int{} // how many runs have sent a number
@@ -92,8 +94,10 @@ func TestBenchForwardKeeps(t *testing.T) {
 	}
 	url, _, stop := serve(t)
 	defer stop()
-	got = command(t, "", "bench", "forward", "--to", url, "--mode", "message", "--rate", "1000", "--duration", "50ms", "--warmup", "0s", "--out", out)
-	if text, err := os.ReadFile(out); got.code != 0 || err != nil || strings.Contains(string(text), "earlier") || !strings.Contains(string(text), "KEPT UP") {
+	got = command(t, "", "bench", "forward", "--to", url, "--mode", "message", "--rate", "1000", "--duration", "50ms",
+		"--warmup", "0s", "--out", out)
+	if text, err := os.ReadFile(out); got.code != 0 || err != nil || strings.Contains(string(text), "earlier") ||
+		!strings.Contains(string(text), "KEPT UP") {
 		t.Fatalf("%+v: %v, %q", got, err, text)
 	}
 }
@@ -106,13 +110,15 @@ func TestBenchForwardFormats(t *testing.T) {
 	}
 	for format, want := range map[string]string{"table": "KEPT UP", "svg": "</svg>"} {
 		for range 5 { // in one of them the machine may be busy elsewhere all the time
-			got := command(t, "", "bench", "forward", "--to", url, "--rate", "1000", "--batch", "2", "--duration", "100ms", "--warmup", "0s", "--ack", "--events", records, "--format", format, "--tag", format)
+			got := command(t, "", "bench", "forward", "--to", url, "--rate", "1000", "--batch", "2", "--duration",
+				"100ms", "--warmup", "0s", "--ack", "--events", records, "--format", format, "--tag", format)
 			if got.code != 0 || got.err != "" || !strings.Contains(got.out, want) {
 				t.Errorf("%s: %+v", format, got)
 			}
 		}
 	}
-	if out := stop(); !strings.Contains(out, `"tag":"svg","seq":0,"user":"ada"}`) || !strings.Contains(out, `"tag":"table","seq":1,"user":"bob"}`) {
+	if out := stop(); !strings.Contains(out, `"tag":"svg","seq":0,"user":"ada"}`) ||
+		!strings.Contains(out, `"tag":"table","seq":1,"user":"bob"}`) {
 		t.Error(out)
 	}
 }
@@ -147,7 +153,10 @@ func TestBenchForwardRefuses(t *testing.T) {
 }
 
 func TestBenchSweep(t *testing.T) {
-	runs, to, err := (&benchForwardCmd{To: "forward://localhost", Rate: []float64{0}, Sweep: true, Batch: 500, Ack: true}).runs(&streams{})
+	runs, to, err := (&benchForwardCmd{
+		To: "forward://localhost", Rate: []float64{0}, Sweep: true, Batch: 500,
+		Ack: true,
+	}).runs(&streams{})
 	if err != nil || to != "forward://localhost" {
 		t.Fatal(to, err)
 	}
@@ -155,7 +164,10 @@ func TestBenchSweep(t *testing.T) {
 	for _, o := range runs {
 		seen[fmt.Sprintf("%s %s ×%d ack=%t", o.Mode, o.Compress, o.Batch, o.Ack)]++
 	}
-	for _, shape := range []string{"message none ×0 ack=true", "forward none ×500 ack=true", "packed none ×500 ack=true", "packed gzip ×500 ack=true"} {
+	for _, shape := range []string{
+		"message none ×0 ack=true", "forward none ×500 ack=true",
+		"packed none ×500 ack=true", "packed gzip ×500 ack=true",
+	} {
 		if seen[shape] != len(articleRates) {
 			t.Errorf("%d runs of %s: %v", seen[shape], shape, seen)
 		}
@@ -163,7 +175,10 @@ func TestBenchSweep(t *testing.T) {
 	if len(runs) != 4*len(articleRates) || runs[0].Rate != 400_000 || runs[11].Rate != 2_600_000 || runs[12].Rate != 0 {
 		t.Errorf("%d runs", len(runs))
 	}
-	runs, _, err = (&benchForwardCmd{To: "forward://localhost", Rate: []float64{5}, Sweep: true, Mode: []string{"forward"}}).runs(&streams{})
+	runs, _, err = (&benchForwardCmd{
+		To: "forward://localhost", Rate: []float64{5}, Sweep: true,
+		Mode: []string{"forward"},
+	}).runs(&streams{})
 	if err != nil || len(runs) != 1 {
 		t.Errorf("%d runs, %v", len(runs), err)
 	}

@@ -23,14 +23,19 @@ func TestCheckConnect(t *testing.T) {
 		code            int
 	}{
 		{"", "archive: ok\nscreen: ok\n", "", 0},
-		{"  next: forward://${SPILLWAY_TEST_NOBODY}\n", "archive: ok\nscreen: ok\nnext: ", "1 of 3 outputs do not work now", exitFailed},
+		{
+			"  next: forward://${SPILLWAY_TEST_NOBODY}\n", "archive: ok\nscreen: ok\nnext: ",
+			"1 of 3 outputs do not work now", exitFailed,
+		},
 		{"  next: forwards://x\n", "", "forwards", exitFailed},
 	} {
-		if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "DIR", filepath.ToSlash(dir))+tt.more), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "DIR", filepath.ToSlash(dir))+tt.more),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		got := command(t, "", "check", "-c", file, "--connect")
-		if got.code != tt.code || !strings.HasPrefix(got.out, tt.want) || tt.want == "" && got.out != "" || !strings.Contains(got.err, tt.err) {
+		if got.code != tt.code || !strings.HasPrefix(got.out, tt.want) || tt.want == "" && got.out != "" ||
+			!strings.Contains(got.err, tt.err) {
 			t.Errorf("%+v, want %+v", got, tt)
 		}
 		if strings.Contains(got.out+got.err, os.Getenv("SPILLWAY_TEST_NOBODY")) {

@@ -37,7 +37,10 @@ func (c *completionCmd) Help() string {
 
 // Run prints a script.
 func (c *completionCmd) Run(s *streams) error {
-	_, err := io.WriteString(s.out, map[string]string{"bash": bashScript, "zsh": zshScript, "fish": fishScript}[c.Shell])
+	_, err := io.WriteString(s.out, map[string]string{
+		"bash": bashScript, "zsh": zshScript,
+		"fish": fishScript,
+	}[c.Shell])
 	return err
 }
 

@@ -70,7 +70,8 @@ func TestComplete(t *testing.T) {
 	if got := command(t, "", completeName); got.out != "words\n" || got.code != 0 {
 		t.Errorf("no word: %+v", got)
 	}
-	if got := command(t, "", completeName, "journal", "ve"); got.out != "words\nverify\tRead everything, and exit with 1 if something cannot be read\n" {
+	if got := command(t, "", completeName, "journal",
+		"ve"); got.out != "words\nverify\tRead everything, and exit with 1 if something cannot be read\n" {
 		t.Errorf("what stands beside a word: %q", got.out)
 	}
 }
@@ -142,7 +143,10 @@ func TestShells(t *testing.T) {
 				{line: "spillway journal cat da", want: "data.d"},
 				{line: "spillway bench forward --mode packed,f", want: "packed,forward"},
 				{line: "spillway bench forward --connections ", want: ""},
-				{line: "spillway bad nothing ", want: "bench check completion config help journal merge replay send serve tail top version"},
+				{
+					line: "spillway bad nothing ",
+					want: "bench check completion config help journal merge replay send serve tail top version",
+				},
 			} {
 				got, told := candidates(t, path, home, c.line)
 				if shell == "fish" {
@@ -191,7 +195,8 @@ func candidates(t *testing.T, path, home, line string) (words []string, told str
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, filepath.Join(home, "harness"), line)
 	cmd.Dir = filepath.Join(home, "data")
-	cmd.Env = append(os.Environ(), "PATH="+home+string(filepath.ListSeparator)+os.Getenv("PATH"), "HOME="+home, "ZDOTDIR="+home, "TMPDIR="+home,
+	cmd.Env = append(os.Environ(), "PATH="+home+string(filepath.ListSeparator)+os.Getenv("PATH"), "HOME="+home,
+		"ZDOTDIR="+home, "TMPDIR="+home,
 		"XDG_CONFIG_HOME="+home, "XDG_DATA_HOME="+home, "TERM=xterm")
 	cmd.WaitDelay = time.Minute
 	var beside strings.Builder

@@ -184,7 +184,8 @@ func exampleFiles(t *testing.T) []string {
 func schemaKeys(t *testing.T) map[string]any {
 	t.Helper()
 	var s struct{ Properties map[string]any }
-	if err := json.Unmarshal([]byte(command(t, "", "check", "--schema").out), &s); err != nil || len(s.Properties) < 10 {
+	if err := json.Unmarshal([]byte(command(t, "", "check", "--schema").out), &s); err != nil ||
+		len(s.Properties) < 10 {
 		t.Fatal(err, s)
 	}
 	return s.Properties
@@ -230,7 +231,8 @@ func TestConfigDocuments(t *testing.T) {
 func TestConfigFlags(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "spillway.yaml")
-	if err := os.WriteFile(file, []byte("data: "+filepath.ToSlash(dir)+"/file\nack: journaled\nmax_event: 1MiB\nstatus_every: 0\nlog_level: debug\n"+
+	if err := os.WriteFile(file, []byte("data: "+filepath.ToSlash(dir)+
+		"/file\nack: journaled\nmax_event: 1MiB\nstatus_every: 0\nlog_level: debug\n"+
 		"inputs: {in: 'forward://127.0.0.1:0'}\noutputs: {a: 'discard:', b: 'discard:'}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +272,10 @@ func TestConfigShown(t *testing.T) {
 		}
 	}
 	got := command(t, "", "config", "-c", file)
-	for _, want := range []string{"\ndata: \"/tmp/***\"\n", "\nack: delivered\n", "\n# inputs, without a name: \"forward://127.0.0.1:24224\"\n", "  a: \"file:///x/${y?time_key=***\"\n"} {
+	for _, want := range []string{
+		"\ndata: \"/tmp/***\"\n", "\nack: delivered\n",
+		"\n# inputs, without a name: \"forward://127.0.0.1:24224\"\n", "  a: \"file:///x/${y?time_key=***\"\n",
+	} {
 		if !strings.Contains("\n"+got.out, want) {
 			t.Errorf("no %q in\n%s", want, got.out)
 		}

@@ -105,7 +105,8 @@ func (f figures) check(t *testing.T, inputs, outputs []string) {
 	}
 	for _, out := range outputs {
 		had := f["spillway_output_found_events "+out] + stored
-		became := f["spillway_output_events_total "+out] + f["spillway_output_filtered_events_total "+out] + f.sum("spillway_output_dropped_events_total "+out+" ") +
+		became := f["spillway_output_events_total "+out] + f["spillway_output_filtered_events_total "+
+			out] + f.sum("spillway_output_dropped_events_total "+out+" ") +
 			f["spillway_output_dead_lettered_events_total "+out] + f["spillway_output_behind_events "+out]
 		if had != became {
 			t.Errorf("output %s: it had %v events, and something became of %v: %v", out, had, became, f)
@@ -150,7 +151,8 @@ routes:
 		sent := 0
 		for bytes := 0; bytes < enough; {
 			entries, events := mixedEntries(200)
-			if err := client.Send(t.Context(), &forward.Chunk{Tag: "t", ID: forward.NewID(), Entries: entries, Events: events}); err != nil {
+			if err := client.Send(t.Context(),
+				&forward.Chunk{Tag: "t", ID: forward.NewID(), Entries: entries, Events: events}); err != nil {
 				t.Fatal(err)
 			}
 			sent += events
@@ -161,7 +163,8 @@ routes:
 		id := forward.NewID()
 		entries, events := mixedEntries(1)
 		for range 2 { // on another connection, the same id: a repeat
-			if err := again.Send(t.Context(), &forward.Chunk{Tag: "t", ID: id, Own: true, Entries: entries, Events: events}); err != nil {
+			if err := again.Send(t.Context(),
+				&forward.Chunk{Tag: "t", ID: id, Own: true, Entries: entries, Events: events}); err != nil {
 				t.Fatal(err)
 			}
 			sent += events
@@ -171,7 +174,8 @@ routes:
 		var f figures
 		for {
 			f = readFigures(t, address)
-			settled := f["spillway_counting"] == 0 && f["spillway_output_behind_events works"] == 0 && f.sum("spillway_output_dropped_events_total gives behind") > 0
+			settled := f["spillway_counting"] == 0 && f["spillway_output_behind_events works"] == 0 &&
+				f.sum("spillway_output_dropped_events_total gives behind") > 0
 			if settled || time.Now().After(deadline) {
 				break
 			}
@@ -180,9 +184,11 @@ routes:
 		f.check(t, []string{"apps"}, []string{"works", "down", "gives"})
 		for key, want := range map[string]bool{
 			"spillway_input_event_fates_total stored apps": true, "spillway_input_event_fates_total invalid apps": true,
-			"spillway_input_event_fates_total oversize apps": true, "spillway_input_event_fates_total skipped apps": true,
+			"spillway_input_event_fates_total oversize apps": true,
+			"spillway_input_event_fates_total skipped apps":  true,
 			"spillway_input_event_fates_total repeated apps": true, "spillway_output_behind_events down": true,
-			"spillway_output_found_events down": round > 0, "spillway_output_failing works": false, "spillway_dead_letters": true,
+			"spillway_output_found_events down": round > 0, "spillway_output_failing works": false,
+			"spillway_dead_letters":                       true,
 			"spillway_output_filtered_events_total works": true, "spillway_output_filtered_events_total down": false,
 		} {
 			if (f[key] > 0) != want {
@@ -209,7 +215,8 @@ func mixedEntries(n int) (entries []byte, events int) {
 		events++
 	}
 	for range n {
-		add(msgpack.AppendString(msgpack.AppendString(msgpack.AppendMapHeader(nil, 1), "msg"), strings.Repeat("x", 200)))
+		add(msgpack.AppendString(msgpack.AppendString(msgpack.AppendMapHeader(nil, 1), "msg"),
+			strings.Repeat("x", 200)))
 	}
 	add(msgpack.AppendString(nil, "no record"))
 	add(msgpack.AppendNil(nil))
@@ -258,10 +265,12 @@ func TestStatusHides(t *testing.T) {
 		}
 		<-time.After(20 * time.Millisecond)
 	}
-	if told.Version != version() || told.Outputs[0].Name != "out" || told.Inputs[0].Name != "in" || told.Outputs[0].Behind != 1 {
+	if told.Version != version() || told.Outputs[0].Name != "out" || told.Inputs[0].Name != "in" ||
+		told.Outputs[0].Behind != 1 {
 		t.Errorf("%+v", told)
 	}
-	if _, body := fetch(t, "http://"+address+"/config"); strings.Contains(body, "HIDDEN") || !strings.Contains(body, "\n  out: \"forward+unix:") || !strings.Contains(body, "***.sock") {
+	if _, body := fetch(t, "http://"+address+"/config"); strings.Contains(body, "HIDDEN") ||
+		!strings.Contains(body, "\n  out: \"forward+unix:") || !strings.Contains(body, "***.sock") {
 		t.Error(body)
 	}
 	s.end()

@@ -81,7 +81,11 @@ type follower struct {
 
 // follow is Run with --follow.
 func (c *sendCmd) follow(ctx context.Context, s *streams) (err error) {
-	said := newOutbox(s.err, nil, func(w io.Writer, n int) { fmt.Fprintf(w, "spillway: %d messages are left out\n", n) })
+	said := newOutbox(s.err, nil, func(w io.Writer,
+		n int,
+	) {
+		fmt.Fprintf(w, "spillway: %d messages are left out\n", n)
+	})
 	defer said.close()
 	report := func(err error) {
 		if err != nil {
@@ -152,7 +156,8 @@ func (c *sendCmd) openMover(plan *output.Plan, report func(error)) (*mover.Mover
 			if m := opened.Load(); m != nil { // an attempt may fail before mover.Open returns
 				held = m.Stats().Held
 			}
-			report(fmt.Errorf("%s: attempt %d failed: %w; %d events are held; the next one is in %v", url, h.Tries, h.Err, held, h.Pause.Round(time.Millisecond)))
+			report(fmt.Errorf("%s: attempt %d failed: %w; %d events are held; the next one is in %v", url, h.Tries,
+				h.Err, held, h.Pause.Round(time.Millisecond)))
 		}
 	}})
 	if err != nil {
@@ -354,7 +359,8 @@ func (f *follower) close() error {
 	defer cancel()
 	err := f.mover.Close(ctx)
 	if left := (*mover.LeftError)(nil); errors.As(err, &left) {
-		err = fmt.Errorf("%d events not acked within %v; the next send --follow --name %s sends them: %w", left.Events, f.Timeout, f.Name, left.Err)
+		err = fmt.Errorf("%d events not acked within %v; the next send --follow --name %s sends them: %w", left.Events,
+			f.Timeout, f.Name, left.Err)
 	}
 	return err
 }

@@ -50,8 +50,10 @@ func TestFollow(t *testing.T) {
 		`{"n":2,"time":3,"tag":"b"}` + "\n" +
 		`{"time":"2426-11-21T02:03:04.5Z","tag":"a","n":3}` + "\n" +
 		"no newline at the end"
-	got := command(t, in, "send", "--follow", "--timeout", "5m", "--to", url, "--shm", dir, "--tag", "other", "--field", "line", "--time-key", "time", "--tag-key", "tag")
-	if got.code != 0 || got.out != "5 acked\n" || strings.Count(got.err, "\n") != 7 || !strings.Contains(got.err, "line 4: the time under") {
+	got := command(t, in, "send", "--follow", "--timeout", "5m", "--to", url, "--shm", dir, "--tag", "other", "--field",
+		"line", "--time-key", "time", "--tag-key", "tag")
+	if got.code != 0 || got.out != "5 acked\n" || strings.Count(got.err, "\n") != 7 ||
+		!strings.Contains(got.err, "line 4: the time under") {
 		t.Errorf("%+v", got)
 	}
 	leaves(t, dir, 0)
@@ -83,12 +85,14 @@ func TestFollowLeaves(t *testing.T) {
 	down := "forward+unix://" + filepath.Join(t.TempDir(), "none")
 	args := []string{"send", "--follow", "--shm", dir, "--timeout", "50ms", "--to"}
 	got := command(t, "one\ntwo\n", append(args, down)...)
-	if got.code != 1 || got.out != "0 acked\n" || !strings.Contains(got.err, "2 events not acked within 50ms; the next send --follow --name send sends them") {
+	if got.code != 1 || got.out != "0 acked\n" ||
+		!strings.Contains(got.err, "2 events not acked within 50ms; the next send --follow --name send sends them") {
 		t.Errorf("%+v", got)
 	}
 	leaves(t, dir, 1)
 	// For another server it is not meant.
-	if got := command(t, "three\n", "send", "--follow", "--timeout", "5m", "--shm", dir, "--to", url); got.code != 0 || got.out != "1 acked\n" {
+	if got := command(t, "three\n", "send", "--follow", "--timeout", "5m", "--shm", dir, "--to", url); got.code != 0 ||
+		got.out != "1 acked\n" {
 		t.Errorf("%+v", got)
 	}
 	leaves(t, dir, 1)
@@ -160,7 +164,10 @@ func TestFollowFull(t *testing.T) {
 	var out bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(t.Context(), []string{"send", "--follow", "--shm", dir, "--to", "forward+unix://" + sock, "--timeout", "5m"}, &streams{strings.NewReader(in.String()), &out, w})
+		ended <- run(t.Context(), []string{
+			"send", "--follow", "--shm", dir, "--to", "forward+unix://" + sock,
+			"--timeout", "5m",
+		}, &streams{strings.NewReader(in.String()), &out, w})
 		w.Close()
 	}()
 	lines := bufio.NewScanner(said)
@@ -215,7 +222,8 @@ func TestFollowFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	if got := command(t, "", "send", "--follow", "--shm", dir); got.code != 1 || !strings.Contains(got.err, "another process has it: give each pipe a --name of its own") {
+	if got := command(t, "", "send", "--follow", "--shm", dir); got.code != 1 ||
+		!strings.Contains(got.err, "another process has it: give each pipe a --name of its own") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -259,11 +267,13 @@ func TestFollowInterrupted(t *testing.T) {
 			}()
 		}
 		var out, errs bytes.Buffer
-		code := run(ctx, []string{"send", "--follow", "--to", url, "--shm", dir, "--timeout", timeout}, &streams{r, &out, &errs})
+		code := run(ctx, []string{"send", "--follow", "--to", url, "--shm", dir, "--timeout", timeout},
+			&streams{r, &out, &errs})
 		switch {
 		case ends && (code != 0 || out.String() != "1 acked\n"):
 			t.Errorf("%d, %s, %s", code, &out, &errs)
-		case !ends && (code != 1 || !strings.Contains(errs.String(), "standard input has not ended: terminated by the test")):
+		case !ends && (code != 1 || !strings.Contains(errs.String(),
+			"standard input has not ended: terminated by the test")):
 			t.Errorf("%d, %s, %s", code, &out, &errs)
 		}
 		r.Close()
@@ -321,7 +331,10 @@ func TestFollowResolve(t *testing.T) {
 			if tc.shipped {
 				url, _, _ = serve(t)
 			}
-			c := &sendCmd{To: url, Tag: "t", Timeout: 50 * time.Millisecond, followFlags: followFlags{Follow: true, Name: "send", Shm: shm(t)}}
+			c := &sendCmd{
+				To: url, Tag: "t", Timeout: 50 * time.Millisecond,
+				followFlags: followFlags{Follow: true, Name: "send", Shm: shm(t)},
+			}
 			f := newFollower(t, c, tc.text)
 			line, _, _ := f.inlet.Next()
 			if err := f.take(t.Context(), line, false); err != nil {

@@ -65,7 +65,8 @@ func kafkaKill(t *testing.T, how string, reads kgo.IsolationLevel) {
 	var log bytes.Buffer
 	start := func() *exec.Cmd {
 		cmd := exec.Command(self, "serve", "--listen", "forward://"+addr, "--data", filepath.Join(dir, "data"),
-			"--to", "bus=kafka://"+strings.Join(cluster.ListenAddrs(), ",")+"/logs?key={user}"+how, "--status-every", "0")
+			"--to", "bus=kafka://"+strings.Join(cluster.ListenAddrs(), ",")+"/logs?key={user}"+how, "--status-every",
+			"0")
 		cmd.Env = append(os.Environ(), asCommand+"=1")
 		cmd.Stderr = &log
 		if err := cmd.Start(); err != nil {
@@ -80,8 +81,9 @@ func kafkaKill(t *testing.T, how string, reads kgo.IsolationLevel) {
 	for u := range users {
 		posting.Go(func() {
 			logger, err := spillway.Open("forward://"+addr, &spillway.Options{
-				Name: "kafka-kill", Tag: "app", Shm: "none", WaitDelivered: true, MaxWait: 5 * time.Minute, FlushInterval: time.Millisecond,
-				Diagnostics: func(error) {}, // that the collector dies
+				Name: "kafka-kill", Tag: "app", Shm: "none", WaitDelivered: true, MaxWait: 5 * time.Minute,
+				FlushInterval: time.Millisecond,
+				Diagnostics:   func(error) {}, // that the collector dies
 			})
 			if err != nil {
 				t.Error(err)
@@ -118,7 +120,8 @@ func kafkaKill(t *testing.T, how string, reads kgo.IsolationLevel) {
 	stop()
 	posting.Wait()
 
-	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.ConsumeTopics("logs"), kgo.FetchMaxWait(100*time.Millisecond),
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.ConsumeTopics("logs"),
+		kgo.FetchMaxWait(100*time.Millisecond),
 		kgo.FetchIsolationLevel(reads))
 	if err != nil {
 		t.Fatal(err)

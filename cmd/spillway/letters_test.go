@@ -59,7 +59,10 @@ func mustCloseStore(t *testing.T, s *letters.Store) {
 func threeLetters() []letters.Letter {
 	part := deadLetter("kafka", "a \x1b[2Jvalue\nthat is <too> \"large\"", 0x100005000, 4, 5)
 	part.Entries = []int{2, 7}
-	return []letters.Letter{deadLetter("web", "400 Bad Request", 0x100004000, 1, 2, 3), part, deadLetter("web", "400 Bad Request", 0x100006000, 6)}
+	return []letters.Letter{
+		deadLetter("web", "400 Bad Request", 0x100004000, 1, 2, 3), part,
+		deadLetter("web", "400 Bad Request", 0x100006000, 6),
+	}
 }
 
 // TestJournalLetters looks at letters in a data directory with a journal, and at their own, while a
@@ -79,7 +82,8 @@ func TestJournalLetters(t *testing.T) {
 web              2        4       \d+ +2026-11-21T02:03:20Z  2026-11-21T02:03:20Z  400 Bad Request
 kafka            1        2       \d+ +2026-11-21T02:03:20Z  2026-11-21T02:03:20Z  a \?\[2Jvalue that is <too> "large"
 `
-	if got := command(t, "", "journal", "ls", data); got.code != 0 || !strings.Contains(got.out, "SEGMENT") || !regexp.MustCompile(`(?s)CURSOR OF.*\n\n`+kinds+`$`).MatchString(got.out) {
+	if got := command(t, "", "journal", "ls", data); got.code != 0 || !strings.Contains(got.out, "SEGMENT") ||
+		!regexp.MustCompile(`(?s)CURSOR OF.*\n\n`+kinds+`$`).MatchString(got.out) {
 		t.Errorf("ls of the data directory: %+v\n%s", got, got.out)
 	}
 	each := `
@@ -88,19 +92,25 @@ LETTER             TIME                  POSITION           ENTRIES        EVENT
 [0-9a-f]{8}/[0-9a-f]{8}  2026-11-21T02:03:20Z  00000001/00005000  2,7                 2  app.web               kafka                 a \?\[2Jvalue.*
 [0-9a-f]{8}/[0-9a-f]{8}  2026-11-21T02:03:20Z  00000001/00006000  all                 1  app.web               web                   400 Bad Request
 `
-	if got := command(t, "", "journal", "ls", own); got.code != 0 || !regexp.MustCompile(`^`+kinds+each+`$`).MatchString(got.out) {
+	if got := command(t, "", "journal", "ls", own); got.code != 0 ||
+		!regexp.MustCompile(`^`+kinds+each+`$`).MatchString(got.out) {
 		t.Errorf("ls of the letters: %+v\n%s", got, got.out)
 	}
 
-	if got := command(t, "", "journal", "cat", data); got.code != 0 || strings.Count(got.out, "\n") != 1 || got.err != "and 3 letters, 6 events that an output refused: --letters prints them\n" {
+	if got := command(t, "", "journal", "cat", data); got.code != 0 || strings.Count(got.out, "\n") != 1 ||
+		got.err != "and 3 letters, 6 events that an output refused: --letters prints them\n" {
 		t.Errorf("cat: %+v", got)
 	}
 	events := []string{
-		`{"time":"2026-11-21T02:03:04.000000001Z","tag":"app.web","n":1}`, `{"time":"2026-11-21T02:03:04.000000002Z","tag":"app.web","n":2}`,
-		`{"time":"2026-11-21T02:03:04.000000003Z","tag":"app.web","n":3}`, `{"time":"2026-11-21T02:03:04.000000004Z","tag":"app.web","n":4}`,
-		`{"time":"2026-11-21T02:03:04.000000005Z","tag":"app.web","n":5}`, `{"time":"2026-11-21T02:03:04.000000006Z","tag":"app.web","n":6}`,
+		`{"time":"2026-11-21T02:03:04.000000001Z","tag":"app.web","n":1}`,
+		`{"time":"2026-11-21T02:03:04.000000002Z","tag":"app.web","n":2}`,
+		`{"time":"2026-11-21T02:03:04.000000003Z","tag":"app.web","n":3}`,
+		`{"time":"2026-11-21T02:03:04.000000004Z","tag":"app.web","n":4}`,
+		`{"time":"2026-11-21T02:03:04.000000005Z","tag":"app.web","n":5}`,
+		`{"time":"2026-11-21T02:03:04.000000006Z","tag":"app.web","n":6}`,
 	}
-	if got := command(t, "", "journal", "cat", own); got.code != 0 || got.err != "" || got.out != strings.Join(events, "\n")+"\n" {
+	if got := command(t, "", "journal", "cat", own); got.code != 0 || got.err != "" ||
+		got.out != strings.Join(events, "\n")+"\n" {
 		t.Errorf("cat of the letters: %+v", got)
 	}
 	for _, dir := range []string{data, own} {
@@ -119,13 +129,16 @@ LETTER             TIME                  POSITION           ENTRIES        EVENT
 				t.Fatalf("%s: %v", lines[i], err)
 			}
 			want := threeLetters()[[]int{0, 0, 0, 1, 1, 2}[i]]
-			if string(line.Event) != event || line.Output != want.Output || line.Refused != "2026-11-21T02:03:20.000000005Z" || line.Entry != []int{0, 1, 2, 2, 7, 0}[i] ||
-				!strings.HasPrefix(line.Position, "00000001/0000") || line.Reason != strings.ReplaceAll(want.Reason, "\n", " ") {
+			if string(line.Event) != event || line.Output != want.Output ||
+				line.Refused != "2026-11-21T02:03:20.000000005Z" || line.Entry != []int{0, 1, 2, 2, 7, 0}[i] ||
+				!strings.HasPrefix(line.Position, "00000001/0000") ||
+				line.Reason != strings.ReplaceAll(want.Reason, "\n", " ") {
 				t.Errorf("%s", lines[i])
 			}
 		}
 	}
-	if got := command(t, "", "journal", "verify", data); got.code != 0 || !strings.Contains(got.out, "dead letters:\n3 records, ") || strings.Count(got.out, "records, ") != 2 {
+	if got := command(t, "", "journal", "verify", data); got.code != 0 ||
+		!strings.Contains(got.out, "dead letters:\n3 records, ") || strings.Count(got.out, "records, ") != 2 {
 		t.Errorf("verify: %+v", got)
 	}
 }
@@ -139,7 +152,8 @@ func TestJournalLettersDamage(t *testing.T) {
 	mustCloseStore(t, s)
 	for _, flag := range []string{"", "--letters"} {
 		args := slices.DeleteFunc([]string{"journal", "cat", flag, data}, func(s string) bool { return s == "" })
-		if got := command(t, "", args...); got.code != 1 || strings.Count(got.out, "\n") != 3 || !strings.Contains(got.err, "1 letter cannot be read") {
+		if got := command(t, "", args...); got.code != 1 || strings.Count(got.out, "\n") != 3 ||
+			!strings.Contains(got.err, "1 letter cannot be read") {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -157,8 +171,10 @@ func TestLetterTable(t *testing.T) {
 	var out strings.Builder
 	table.print(&out)
 	rows := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(rows) != kindsShown+2 || !strings.Contains(rows[1], "web\t50\t75\t500\t") || !strings.HasSuffix(rows[1], "other reasons") ||
-		!strings.HasSuffix(rows[len(rows)-1], fmt.Sprintf("%d more reasons", kindsMost+1-kindsShown)) || len(table.kinds) != kindsMost+1 {
+	if len(rows) != kindsShown+2 || !strings.Contains(rows[1], "web\t50\t75\t500\t") ||
+		!strings.HasSuffix(rows[1], "other reasons") ||
+		!strings.HasSuffix(rows[len(rows)-1], fmt.Sprintf("%d more reasons", kindsMost+1-kindsShown)) ||
+		len(table.kinds) != kindsMost+1 {
 		t.Errorf("%d rows, %s\n%s", len(rows), rows[1], rows[len(rows)-1])
 	}
 	for _, tc := range []struct {
@@ -190,9 +206,18 @@ func TestReplay(t *testing.T) {
 		want string
 	}{
 		{[]string{"--dry-run"}, `(?s)^DEAD LETTERS OF.*\nweb  .*\nkafka  .*\nwould be sent to the server that --to names: 3 letters, 6 events`},
-		{[]string{"--dry-run", "--to", url, "--output", "kafka"}, `(?s)^[^\n]*\nkafka[^\n]*\n\nwould be sent to forward://127.0.0.1:\d+: 1 letter, 2 events`},
-		{[]string{"--to", url, "--output", "none"}, `^sent 0 letters, 0 events; acked 0 letters, 0 events; left 0 letters, 0 events\n$`},
-		{[]string{"--to", url, "--keep", "--output", "kafka"}, `^sent 1 letter, 2 events; acked 1 letter, 2 events; left 0 letters, 0 events\n$`},
+		{
+			[]string{"--dry-run", "--to", url, "--output", "kafka"},
+			`(?s)^[^\n]*\nkafka[^\n]*\n\nwould be sent to forward://127.0.0.1:\d+: 1 letter, 2 events`,
+		},
+		{
+			[]string{"--to", url, "--output", "none"},
+			`^sent 0 letters, 0 events; acked 0 letters, 0 events; left 0 letters, 0 events\n$`,
+		},
+		{
+			[]string{"--to", url, "--keep", "--output", "kafka"},
+			`^sent 1 letter, 2 events; acked 1 letter, 2 events; left 0 letters, 0 events\n$`,
+		},
 	} {
 		got := command(t, "", append([]string{"replay", data}, tc.args...)...)
 		if got.code != 0 || got.err != "" || !regexp.MustCompile(tc.want).MatchString(got.out) {
@@ -206,11 +231,21 @@ func TestReplay(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{data, "--output", "kafka"}, "sent 1 letter, 2 events; acked 1 letter, 2 events; left 0 letters, 0 events\n"}, // again: its id is known
-		{[]string{filepath.Join(data, letters.Dir)}, "sent 2 letters, 4 events; acked 2 letters, 4 events; left 0 letters, 0 events\n"},
+		// Again: its id is known.
+		{
+			[]string{data, "--output", "kafka"},
+			"sent 1 letter, 2 events; acked 1 letter, 2 events; left 0 letters, 0 events\n",
+		},
+		{
+			[]string{filepath.Join(data, letters.Dir)},
+			"sent 2 letters, 4 events; acked 2 letters, 4 events; left 0 letters, 0 events\n",
+		},
 		{[]string{data}, "sent 0 letters, 0 events; acked 0 letters, 0 events; left 0 letters, 0 events\n"},
 	} {
-		if got := command(t, "", append([]string{"replay", "--to", url}, tc.args...)...); got != (result{0, tc.want, ""}) {
+		if got := command(t, "", append([]string{"replay", "--to", url}, tc.args...)...); got != (result{
+			0, tc.want,
+			"",
+		}) {
 			t.Errorf("%q: %+v", tc.args, got)
 		}
 	}
@@ -234,7 +269,10 @@ func TestReplayFails(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(empty, "journal"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	locked := []string{fmt.Sprintf("process %d holds %s", os.Getpid(), filepath.Join(data, letters.Dir, "lock")), "run this again when", "--keep"}
+	locked := []string{
+		fmt.Sprintf("process %d holds %s", os.Getpid(), filepath.Join(data, letters.Dir, "lock")),
+		"run this again when", "--keep",
+	}
 	for _, tc := range []struct {
 		args []string
 		code int
@@ -246,7 +284,11 @@ func TestReplayFails(t *testing.T) {
 		{[]string{data, "--to", none}, 1, locked},
 		{[]string{dir, "--to", none}, 1, []string{"neither a data directory nor"}},
 		{[]string{empty, "--to", none}, 0, nil},
-		{[]string{data, "--to", none, "--keep", "--timeout", "50ms"}, 1, []string{"3 letters, 6 events not acked: gave up: nothing was acked for 50ms"}},
+		{
+			[]string{data, "--to", none, "--keep", "--timeout", "50ms"},
+			1,
+			[]string{"3 letters, 6 events not acked: gave up: nothing was acked for 50ms"},
+		},
 	} {
 		got := command(t, "", append([]string{"replay"}, tc.args...)...)
 		if got.code != tc.code {
@@ -265,9 +307,13 @@ func TestReplayFails(t *testing.T) {
 	broken.Chunk.Entries = []byte{0xc1}
 	mustCloseStore(t, putLetters(t, data, broken, deadLetter("web", "x", 3, 3)))
 	url, _, stop := serve(t)
-	for _, want := range []string{"sent 4 letters, 7 events; acked 4 letters, 7 events; left 1 letter, 1 event\n", "sent 0 letters, 0 events; acked 0 letters, 0 events; left 1 letter, 1 event\n"} {
+	for _, want := range []string{
+		"sent 4 letters, 7 events; acked 4 letters, 7 events; left 1 letter, 1 event\n",
+		"sent 0 letters, 0 events; acked 0 letters, 0 events; left 1 letter, 1 event\n",
+	} {
 		got := command(t, "", "replay", data, "--to", url)
-		if got.code != 1 || got.out != want || !strings.Contains(got.err, "stays: letters: no letter: ") || !strings.HasSuffix(got.err, "spillway: 1 letter, 1 event not acked: 1 letter cannot be read\n") {
+		if got.code != 1 || got.out != want || !strings.Contains(got.err, "stays: letters: no letter: ") ||
+			!strings.HasSuffix(got.err, "spillway: 1 letter, 1 event not acked: 1 letter cannot be read\n") {
 			t.Errorf("%+v", got)
 		}
 	}

@@ -83,7 +83,10 @@ func run(ctx context.Context, args []string, s *streams) int {
 		kong.UsageOnError(),
 		kong.Writers(s.out, s.err),
 		kong.Exit(func(code int) { exited = code }),
-		kong.Vars{"version": strings.TrimSuffix(versionText(buildInfo()), "\n"), "admin": admin.DefaultAddress, "tail": strconv.Itoa(collector.TailRate), "mostTail": strconv.Itoa(collector.MostTailRate)},
+		kong.Vars{
+			"version": strings.TrimSuffix(versionText(buildInfo()), "\n"), "admin": admin.DefaultAddress,
+			"tail": strconv.Itoa(collector.TailRate), "mostTail": strconv.Itoa(collector.MostTailRate),
+		},
 	)
 	if err != nil {
 		fmt.Fprintln(s.err, "spillway:", err)

@@ -122,13 +122,16 @@ var journalLs = regexp.MustCompile(`(?m)^file://\S+/out\.jsonl +[0-9a-f/]+ +[70]
 
 // testJournal looks into a data directory that is in use.
 func testJournal(t *testing.T, data string) {
-	if got := command(t, "", "journal", "ls", data); got.code != 0 || !strings.Contains(got.out, "seg-") || !journalLs.MatchString(got.out) {
+	if got := command(t, "", "journal", "ls", data); got.code != 0 || !strings.Contains(got.out, "seg-") ||
+		!journalLs.MatchString(got.out) {
 		t.Errorf("ls: %+v", got)
 	}
-	if got := command(t, "", "journal", "cat", data); got.code != 0 || strings.Count(got.out, "\n") != 7 || !strings.Contains(got.out, `"user":"ada"`) {
+	if got := command(t, "", "journal", "cat", data); got.code != 0 || strings.Count(got.out, "\n") != 7 ||
+		!strings.Contains(got.out, `"user":"ada"`) {
 		t.Errorf("cat: %+v", got)
 	}
-	if got := command(t, "", "journal", "verify", filepath.Join(data, "journal")); got.code != 0 || !strings.Contains(got.out, " records, ") {
+	if got := command(t, "", "journal", "verify", filepath.Join(data, "journal")); got.code != 0 ||
+		!strings.Contains(got.out, " records, ") {
 		t.Errorf("verify: %+v", got)
 	}
 	for _, what := range []string{"ls", "cat", "verify"} {
@@ -177,7 +180,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 }
 
 func TestSendSaysWhatIsNotAcked(t *testing.T) {
-	got := command(t, "one\ntwo\n", "send", "--to", "forward+unix://"+filepath.Join(t.TempDir(), "none"), "--timeout", "50ms")
+	got := command(t, "one\ntwo\n", "send", "--to", "forward+unix://"+filepath.Join(t.TempDir(), "none"), "--timeout",
+		"50ms")
 	if got.code != 1 || !strings.HasPrefix(got.out, "0 acked") || !strings.Contains(got.err, "not acked") {
 		t.Errorf("%+v", got)
 	}
@@ -195,7 +199,8 @@ func TestInterrupted(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("terminated by the test"))
 		var out, errs bytes.Buffer
-		if code := run(ctx, args, &streams{never, &out, &errs}); code != 1 || !strings.HasSuffix(errs.String(), "canceled: terminated by the test\n") {
+		if code := run(ctx, args, &streams{never, &out, &errs}); code != 1 ||
+			!strings.HasSuffix(errs.String(), "canceled: terminated by the test\n") {
 			t.Errorf("%q: %d, %s", args, code, &errs)
 		}
 	}
@@ -214,9 +219,17 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"serve", "--ack", "maybe"}, 2, "synced"},
 		{[]string{"serve", "--memory", "much"}, 2, "much"},
 		{[]string{"serve", "--journal-size", "255KiB", "--data", "/proc/none"}, 2, "--journal-size"},
-		{[]string{"serve", "--journal-size", "256KiB", "--data", "/proc/none", "--listen", "forward://127.0.0.1:0"}, 1, "/proc/none"},
+		{
+			[]string{"serve", "--journal-size", "256KiB", "--data", "/proc/none", "--listen", "forward://127.0.0.1:0"},
+			1,
+			"/proc/none",
+		},
 		{[]string{"send", "--timeout", "0"}, 2, "--timeout"},
-		{[]string{"bench", "forward", "--rate", "100", "--to", "forward://127.0.0.1:1"}, 1, "take more time, smaller messages or fewer connections"},
+		{
+			[]string{"bench", "forward", "--rate", "100", "--to", "forward://127.0.0.1:1"},
+			1,
+			"take more time, smaller messages or fewer connections",
+		},
 		{[]string{"journal", "ls", "/does/not/exist"}, 2, "/does/not/exist"},
 		{[]string{"journal", "ls", "."}, 1, "no journal"},
 		{[]string{"send", "--to", "kafka://h"}, 2, "kafka"},
@@ -224,8 +237,16 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"serve", "--to", "file://x/y", "--data", "/proc/none"}, 2, "file:"},
 		{[]string{"serve", "--to", "kafka://h", "--data", "/proc/none"}, 2, "kafka"},
 		{[]string{"serve", "--to", "stderr:", "--data", "/proc/none"}, 2, "no output of this kind"},
-		{[]string{"serve", "--to", "file:a", "--to", "file:./a", "--data", "/proc/none"}, 2, "file:./a: this output is given twice"},
-		{[]string{"serve", "--listen", "forward://127.0.0.1:0", "--to", "discard:", "--data", "/proc/none"}, 1, "/proc/none"},
+		{
+			[]string{"serve", "--to", "file:a", "--to", "file:./a", "--data", "/proc/none"},
+			2,
+			"file:./a: this output is given twice",
+		},
+		{
+			[]string{"serve", "--listen", "forward://127.0.0.1:0", "--to", "discard:", "--data", "/proc/none"},
+			1,
+			"/proc/none",
+		},
 	} {
 		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
 			got := command(t, "", tc.args...)

@@ -56,7 +56,9 @@ type usage struct {
 
 func readUsage() usage {
 	s := []metrics.Sample{
-		{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
 	}
 	metrics.Read(s)
 	return usage{s[0].Value.Uint64(), s[1].Value.Uint64() - s[2].Value.Uint64()}

@@ -124,7 +124,8 @@ func (c *mergeCmd) Run(ctx context.Context, s *streams) error {
 		}
 	}
 	if r.Late > 0 {
-		fmt.Fprintf(told, "spillway: %d lines are earlier than a line before them, by more than --slack %v\n", r.Late, c.Slack)
+		fmt.Fprintf(told, "spillway: %d lines are earlier than a line before them, by more than --slack %v\n", r.Late,
+			c.Slack)
 	}
 	if err == nil && r.Broken > 0 {
 		err = fmt.Errorf("%d lines or files could not be read; the others are all there", r.Broken)

@@ -82,11 +82,13 @@ func TestMergeDirs(t *testing.T) {
 	all = append(all, `{"time":"2026-11-21T02:03:04Z","tag":"file"}`)
 	for i := range 2 {
 		for n := range 3 {
-			all = append(all, fmt.Sprintf(`{"time":"%s.000000000Z","tag":"ring","message":"%d %d"}`, at(10*i+3*n).Format("2006-01-02T15:04:05"), i, n))
+			all = append(all, fmt.Sprintf(`{"time":"%s.000000000Z","tag":"ring","message":"%d %d"}`,
+				at(10*i+3*n).Format("2006-01-02T15:04:05"), i, n))
 		}
 	}
 	for _, n := range []int{14, 2, 5, 11} {
-		all = append(all, fmt.Sprintf(`{"time":"%s.000000000Z","tag":"journal","n":%d}`, at(n).Format("2006-01-02T15:04:05"), n))
+		all = append(all, fmt.Sprintf(`{"time":"%s.000000000Z","tag":"journal","n":%d}`,
+			at(n).Format("2006-01-02T15:04:05"), n))
 	}
 	slices.SortFunc(all, func(a, b string) int { return strings.Compare(a[:28], b[:28]) })
 	for _, c := range []struct {
@@ -94,8 +96,14 @@ func TestMergeDirs(t *testing.T) {
 		want func(line string) bool
 	}{
 		{[]string{file, rings, data}, func(string) bool { return true }},
-		{[]string{file, rings, filepath.Join(data, "journal"), "--tag", "journal"}, func(l string) bool { return strings.Contains(l, `"journal"`) }},
-		{[]string{path, "--since", at(12).Format(time.RFC3339)}, func(l string) bool { return strings.Contains(l, `"message":"1 `) && !strings.Contains(l, `"1 0"`) }},
+		{
+			[]string{file, rings, filepath.Join(data, "journal"), "--tag", "journal"},
+			func(l string) bool { return strings.Contains(l, `"journal"`) },
+		},
+		{
+			[]string{path, "--since", at(12).Format(time.RFC3339)},
+			func(l string) bool { return strings.Contains(l, `"message":"1 `) && !strings.Contains(l, `"1 0"`) },
+		},
 	} {
 		want := ""
 		for _, l := range all {
@@ -103,11 +111,15 @@ func TestMergeDirs(t *testing.T) {
 				want += l + "\n"
 			}
 		}
-		if got := command(t, "", append([]string{"merge"}, c.args...)...); got.code != 0 || got.out != want || got.err != "" {
+		if got := command(t, "", append([]string{"merge"}, c.args...)...); got.code != 0 || got.out != want ||
+			got.err != "" {
 			t.Errorf("%q: %+v; want %s", c.args, got, want)
 		}
 	}
-	for what, is := range map[string][2]map[string]string{"rings": {before, under(t, top)}, "the journal": {journal, under(t, data)}} {
+	for what, is := range map[string][2]map[string]string{
+		"rings":       {before, under(t, top)},
+		"the journal": {journal, under(t, data)},
+	} {
 		if fmt.Sprint(is[0]) != fmt.Sprint(is[1]) {
 			t.Errorf("%s changed", what)
 		}
@@ -126,7 +138,8 @@ func TestMergeDirs(t *testing.T) {
 		t.Errorf("with one that is broken: %+v", got)
 	}
 	none := t.TempDir()
-	if got := command(t, "", "merge", none); got.code != 1 || got.out != "" || !strings.Contains(got.err, fmt.Sprintf("spillway: %q: ", none)) {
+	if got := command(t, "", "merge", none); got.code != 1 || got.out != "" ||
+		!strings.Contains(got.err, fmt.Sprintf("spillway: %q: ", none)) {
 		t.Errorf("a directory of nothing: %+v", got)
 	}
 }

@@ -203,7 +203,8 @@ func TestMergeOnATerminal(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	end := readPTY(t, outside, inside)
-	if !strings.Contains(end, "[======") || !strings.Contains(end, " MiB of 12 MiB") || shows(end) != "" || out.String() != text {
+	if !strings.Contains(end, "[======") || !strings.Contains(end, " MiB of 12 MiB") || shows(end) != "" ||
+		out.String() != text {
 		t.Errorf("the terminal got %q; %d bytes", end, out.Len())
 	}
 }
@@ -219,11 +220,13 @@ func TestMergeTextOnATerminal(t *testing.T) {
 			t.Setenv("NO_COLOR", "1")
 		}
 		var errs bytes.Buffer
-		if code := run(t.Context(), []string{"merge", "--output", "text", pattern}, &streams{strings.NewReader(""), inside, &errs}); code != 0 {
+		if code := run(t.Context(), []string{"merge", "--output", "text", pattern},
+			&streams{strings.NewReader(""), inside, &errs}); code != 0 {
 			t.Fatalf("%d, %s", code, &errs)
 		}
 		got := readPTY(t, outside, inside)
-		if strings.Contains(got, "\x1b[32mINFO\x1b[0m") == plain || strings.Contains(got, "\x1b[33mwarn\x1b[0m") == plain || strings.Contains(got, "\x1b[31mx") {
+		if strings.Contains(got, "\x1b[32mINFO\x1b[0m") == plain ||
+			strings.Contains(got, "\x1b[33mwarn\x1b[0m") == plain || strings.Contains(got, "\x1b[31mx") {
 			t.Errorf("%q", got)
 		}
 	}

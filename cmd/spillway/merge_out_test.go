@@ -91,7 +91,8 @@ func TestMergeToLarge(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := command(t, "", "merge", "--to", url, filepath.Join(dir, "*")); got.code != 0 || got.out != fmt.Sprintf("%d acked\n", count) || got.err != "" {
+	if got := command(t, "", "merge", "--to", url, filepath.Join(dir, "*")); got.code != 0 ||
+		got.out != fmt.Sprintf("%d acked\n", count) || got.err != "" {
 		t.Errorf("%+v", got)
 	}
 	if got := stop(); got != want.String() {
@@ -105,7 +106,12 @@ func TestMergeToNobody(t *testing.T) {
 	if got.code != 1 || got.out != "0 acked\n" || !strings.Contains(got.err, "5 lines not acked") {
 		t.Errorf("%+v", got)
 	}
-	for _, tc := range [][]string{{"--to", down, "--output", "text"}, {"--timeout", "0"}, {"--to", "stdout:"}, {"--output", "xml"}} {
+	for _, tc := range [][]string{
+		{"--to", down, "--output", "text"},
+		{"--timeout", "0"},
+		{"--to", "stdout:"},
+		{"--output", "xml"},
+	} {
 		if got := command(t, "", append([]string{"merge", "x"}, tc...)...); got.code != 2 {
 			t.Errorf("%q: %+v", tc, got)
 		}

@@ -20,8 +20,10 @@ func TestMerge(t *testing.T) {
 	a := filepath.Join(dir, "app.1.jsonl")
 	b := filepath.Join(dir, "app.2.jsonl")
 	for path, text := range map[string]string{
-		a: `{"time":"2026-11-21T02:03:04Z","tag":"a",  "n":1}` + "\n" + `{"time":"2026-11-21T02:03:06Z","tag":"b","n":3}` + "\n",
-		b: `{"time":"2026-11-21T11:03:05+09:00","tag":"a","n":2}` + "\nbroken\n" + `{"time":"2026-11-21T02:03:07Z","tag":"a","n":4}`,
+		a: `{"time":"2026-11-21T02:03:04Z","tag":"a",  "n":1}` + "\n" +
+			`{"time":"2026-11-21T02:03:06Z","tag":"b","n":3}` + "\n",
+		b: `{"time":"2026-11-21T11:03:05+09:00","tag":"a","n":2}` + "\nbroken\n" +
+			`{"time":"2026-11-21T02:03:07Z","tag":"a","n":4}`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -41,13 +43,21 @@ func TestMerge(t *testing.T) {
 		out  string
 		err  string // what standard error contains
 	}{
-		{[]string{filepath.Join(dir, "app.*.jsonl")}, 1, first + second + third + fourth, `app.2.jsonl", line 2: the line is torn`},
+		{
+			[]string{filepath.Join(dir, "app.*.jsonl")},
+			1, first + second + third + fourth,
+			`app.2.jsonl", line 2: the line is torn`,
+		},
 		{[]string{a}, 0, first + third, ""},
 		{[]string{a, "--tag", "b"}, 0, third, ""},
 		{[]string{a, "--since", "2026-11-21T02:03:05Z"}, 0, third, ""},
 		{[]string{a, "--until", "2026-11-21T02:03:06Z"}, 0, first, ""},
 		{[]string{a, "--since", "soon"}, 1, "", `--since: "soon" is neither`},
-		{[]string{filepath.Join(dir, "none*")}, 1, "", fmt.Sprintf("spillway: %q: no such file", filepath.Join(dir, "none*"))},
+		{
+			[]string{filepath.Join(dir, "none*")},
+			1, "",
+			fmt.Sprintf("spillway: %q: no such file", filepath.Join(dir, "none*")),
+		},
 		{[]string{filepath.Join(dir, "app.1*"), a, dir + "/./app.1.jsonl"}, 0, first + third, ""},
 		{[]string{a, "--slack=-1s"}, 2, "", "--slack: -1s is"},
 		{[]string{binary}, 1, "", fmt.Sprintf("%q: 20 more lines like these\nspillway: 30 lines", binary)},
@@ -72,7 +82,8 @@ func TestMergeTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told bytes.Buffer
-	if code := run(t.Context(), []string{"merge", path}, &streams{strings.NewReader(""), failing{}, &told}); code != 1 ||
+	if code := run(t.Context(), []string{"merge", path},
+		&streams{strings.NewReader(""), failing{}, &told}); code != 1 ||
 		!strings.HasSuffix(told.String(), "spillway: disk full\n") {
 		t.Errorf("exit code %d, it says %q", code, told.String())
 	}
@@ -123,14 +134,18 @@ ts=2026-11-21T02:03:07Z msg="a b" tag=web
 {"time":"2026-11-21T02:03:08.5Z","n":2}
 `, 0},
 		{[]string{js, text, logfmt, "--tag", "web"}, `ts=2026-11-21T02:03:07Z msg="a b" tag=web` + "\n", 0},
-		{[]string{text, syslog, "--since", "2026-11-21T02:03:05Z", "--until", "2026-11-21T02:03:07Z"}, "rotated\n2026-11-21T02:03:06Z panic: x\n\n\tat main.go:3\n", 0},
+		{
+			[]string{text, syslog, "--since", "2026-11-21T02:03:05Z", "--until", "2026-11-21T02:03:07Z"},
+			"rotated\n2026-11-21T02:03:06Z panic: x\n\n\tat main.go:3\n", 0,
+		},
 		{[]string{logfmt, "--format", "logfmt"}, `ts=2026-11-21T02:03:07Z msg="a b" tag=web` + "\n", 0},
 		{[]string{logfmt, "--format", "json"}, "", 1},
 		{[]string{logfmt, "--time-key", "at"}, "", 1},
 		{[]string{logfmt, "--format", "xml"}, "", 2},
 		{[]string{logfmt, "--memory", "1KiB"}, "", 2},
 	} {
-		if got := command(t, "", append([]string{"merge"}, c.args...)...); got.code != c.code || c.code < 2 && got.out != c.want {
+		if got := command(t, "", append([]string{"merge"}, c.args...)...); got.code != c.code || c.code < 2 &&
+			got.out != c.want {
 			t.Errorf("%q: %+v", c.args, got)
 		}
 	}

@@ -82,7 +82,8 @@ func TestReach(t *testing.T) {
 				var got bytes.Buffer
 				tt.do(&reach{w: &got, url: "forward://h:1", address: "h:1"})
 				synctest.Wait()
-				if got := string(bytes.ReplaceAll(got.Bytes(), []byte("spillway: forward://h:1: "), nil)); got != tt.want {
+				if got := string(bytes.ReplaceAll(got.Bytes(), []byte("spillway: forward://h:1: "),
+					nil)); got != tt.want {
 					t.Errorf("got\n%swant\n%s", got, tt.want)
 				}
 			})

@@ -20,7 +20,8 @@ func TestReloadPipe(t *testing.T) {
 	}
 	written := make(chan error, 1)
 	go func() {
-		written <- os.WriteFile(pipe, []byte("data: "+dir+"/data\ninputs: {in: 'forward://127.0.0.1:0'}\noutputs: {out: 'discard:'}\n"), 0o600)
+		written <- os.WriteFile(pipe, []byte("data: "+dir+
+			"/data\ninputs: {in: 'forward://127.0.0.1:0'}\noutputs: {out: 'discard:'}\n"), 0o600)
 	}()
 	set, err := (&serveCmd{Config: pipe}).setUp(nil)
 	if err := <-written; err != nil {

@@ -22,7 +22,8 @@ func TestReload(t *testing.T) {
 		"inputs: {in: 'forward://127.0.0.1:0'}\noutputs: {out: 'discard:'}\n"
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "DIR", filepath.ToSlash(dir))), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "DIR", filepath.ToSlash(dir))),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,15 +45,31 @@ func TestReload(t *testing.T) {
 		want       []string
 	}{
 		{"as it was", good, nil},
-		{"the same, written otherwise", strings.Replace(good, "{in: 'forward://127.0.0.1:0'}", "\n  in:\n    url: forward://127.0.0.1:0", 1), nil},
-		{"mistakes", good + "dta: x\nack: maybe\n", []string{"spillway.yaml:6:1: unknown key \"dta\"", ":7:6: ack is one of"}},
+		{"the same, written otherwise", strings.Replace(good, "{in: 'forward://127.0.0.1:0'}",
+			"\n  in:\n    url: forward://127.0.0.1:0", 1), nil},
+		{
+			"mistakes", good + "dta: x\nack: maybe\n",
+			[]string{"spillway.yaml:6:1: unknown key \"dta\"", ":7:6: ack is one of"},
+		},
 		{"an output more", good[:len(good)-2] + ", more: 'discard:'}\n", nil},
 		{"an input with another name", strings.Replace(good, "in: 'forward", "on: 'forward", 1), nil},
 		{"another URL", strings.Replace(good, "discard:", "discard:?max_behind=1GiB", 1) + "removed_drain: 5s\n", nil},
-		{"an address in use", strings.Replace(good, "127.0.0.1:0'", taken.Addr().String()+"'", 1), []string{"address already in use"}},
-		{"settings", good + "ack: journaled\nmax_event: 1MiB\n", []string{"ack: it changed from synced to journaled", "max event: it changed"}},
-		{"the command's own", good + "status_every: 5s\nlog_format: text\n", []string{"status every: it changed; restart to change it"}},
-		{"a secret", strings.Replace(good, "DIR/data", "DIR/${SPILLWAY_TEST_SECRET}", 1), []string{"dir: it changed from", "***"}},
+		{
+			"an address in use", strings.Replace(good, "127.0.0.1:0'", taken.Addr().String()+"'", 1),
+			[]string{"address already in use"},
+		},
+		{
+			"settings", good + "ack: journaled\nmax_event: 1MiB\n",
+			[]string{"ack: it changed from synced to journaled", "max event: it changed"},
+		},
+		{
+			"the command's own", good + "status_every: 5s\nlog_format: text\n",
+			[]string{"status every: it changed; restart to change it"},
+		},
+		{
+			"a secret", strings.Replace(good, "DIR/data", "DIR/${SPILLWAY_TEST_SECRET}", 1),
+			[]string{"dir: it changed from", "***"},
+		},
 		{"no file", "", nil}, // an empty one says that all is as without: that is not what runs
 		{"as it was, again", good, nil},
 	} {
@@ -80,14 +97,16 @@ func TestReload(t *testing.T) {
 				t.Errorf("%s: no %q in %q and %q", tt.name, want, body, said)
 			}
 		}
-		if _, said := fetch(t, "http://"+address+"/config"); strings.Contains(said, "max_behind") != strings.Contains(inForce, "max_behind") {
+		if _, said := fetch(t, "http://"+address+"/config"); strings.Contains(said,
+			"max_behind") != strings.Contains(inForce, "max_behind") {
 			t.Errorf("%s: in force is %s", tt.name, said)
 		}
 		if code != http.StatusConflict || strings.Contains(body+said, "HIDDEN") {
 			t.Errorf("%s: %d %s", tt.name, code, body)
 		}
 	}
-	if code, body := fetch(t, "http://"+address+"/config"); code != http.StatusOK || !strings.Contains(body, "in: \"forward://127.0.0.1:0\"") {
+	if code, body := fetch(t, "http://"+address+"/config"); code != http.StatusOK ||
+		!strings.Contains(body, "in: \"forward://127.0.0.1:0\"") {
 		t.Errorf("%d %s", code, body)
 	}
 	_, figures := fetch(t, "http://"+address+"/metrics")

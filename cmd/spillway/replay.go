@@ -262,7 +262,10 @@ func (r *replay) drain() error {
 // left is what was there and is not acked. A letter that came meanwhile does not count.
 func (r *replay) left() tally {
 	left := func(all, acked int64) int64 { return max(0, all-acked) }
-	return tally{left(r.all.letters, r.acked.letters), left(r.all.events, r.acked.events), left(r.all.bytes, r.acked.bytes)}
+	return tally{
+		left(r.all.letters, r.acked.letters), left(r.all.events, r.acked.events),
+		left(r.all.bytes, r.acked.bytes),
+	}
 }
 
 // unreadable says why something is left though nothing failed.

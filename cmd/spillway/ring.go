@@ -32,7 +32,8 @@ func lsRings(out io.Writer, all []*ring.Inspection) error {
 	fmt.Fprintln(w, "RING\tSIZE\tUSED\tRECORDS\tBYTES\tMADE\tNOTE")
 	marks := 0
 	for _, i := range all {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", i.Path, i.Size, i.Used, i.Records, i.Bytes, i.Owner.Made.UTC().Format(time.RFC3339), ringNote(i))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", i.Path, i.Size, i.Used, i.Records, i.Bytes,
+			i.Owner.Made.UTC().Format(time.RFC3339), ringNote(i))
 		marks += len(i.Marks)
 	}
 	if marks > 0 {
@@ -130,7 +131,8 @@ func verifyRings(out io.Writer, all []*ring.Inspection) error {
 		}
 		if i.Lost.Regions > 0 && !i.Live { // what is in use changes while it is read
 			bad++
-			fmt.Fprintf(out, "%s: %d places cannot be read: at least %d records, at most %d bytes\n", i.Path, i.Lost.Regions, i.Lost.Records, i.Lost.Bytes)
+			fmt.Fprintf(out, "%s: %d places cannot be read: at least %d records, at most %d bytes\n", i.Path,
+				i.Lost.Regions, i.Lost.Records, i.Lost.Bytes)
 		}
 		if i.BadMarks > 0 {
 			bad++

@@ -37,7 +37,8 @@ func TestRings(t *testing.T) {
 		defer r.Close()
 		var h ring.Hint
 		for n := range 3 {
-			if _, err := r.Append(&h, int64(1_500_000_000+n), ringPayload("app.web", strings.Repeat("event ", n+1))); err != nil {
+			if _, err := r.Append(&h, int64(1_500_000_000+n),
+				ringPayload("app.web", strings.Repeat("event ", n+1))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -52,7 +53,8 @@ func TestRings(t *testing.T) {
 	}
 
 	got := command(t, "", "journal", "ls", dir)
-	if got.code != 0 || !strings.Contains(got.out, "in use by process") || !strings.Contains(got.out, "left by process") || !strings.Contains(got.out, "abcdefghijklmnopqrstuvwx") {
+	if got.code != 0 || !strings.Contains(got.out, "in use by process") ||
+		!strings.Contains(got.out, "left by process") || !strings.Contains(got.out, "abcdefghijklmnopqrstuvwx") {
 		t.Errorf("ls: %+v", got)
 	}
 	got = command(t, "", "journal", "cat", dir)
@@ -77,7 +79,8 @@ func TestRings(t *testing.T) {
 	if err := os.WriteFile(file, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got = command(t, "", "journal", "verify", path); got.code != 1 || !strings.Contains(got.out, "1 places cannot be read") {
+	if got = command(t, "", "journal", "verify", path); got.code != 1 ||
+		!strings.Contains(got.out, "1 places cannot be read") {
 		t.Errorf("verify: %+v", got)
 	}
 }
@@ -96,7 +99,8 @@ func TestRingOfAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := command(t, "", "journal", "cat", dir); got.code != 1 || got.out != "" || strings.Count(got.err, "is no event") != 4 {
+	if got := command(t, "", "journal", "cat", dir); got.code != 1 || got.out != "" ||
+		strings.Count(got.err, "is no event") != 4 {
 		t.Errorf("cat: %+v", got)
 	}
 	if got := command(t, "", "journal", "verify", dir); got.code != 1 || !strings.Contains(got.out, "4 records") {

@@ -42,7 +42,10 @@ var looks = [...]string{markNone: "", markHead: "\x1b[1m", markWarn: "\x1b[33m",
 
 // openScreen takes a terminal, and the keys of another file if that is a terminal, too.
 func openScreen(out, in *os.File) (*screen, error) {
-	s := &screen{out: out, color: os.Getenv("NO_COLOR") == "", resized: make(chan os.Signal, 1), ended: make(chan struct{})}
+	s := &screen{
+		out: out, color: os.Getenv("NO_COLOR") == "", resized: make(chan os.Signal, 1),
+		ended: make(chan struct{}),
+	}
 	if in != nil && term.IsTerminal(int(in.Fd())) {
 		before, err := term.MakeRaw(int(in.Fd()))
 		if err != nil {
@@ -143,7 +146,8 @@ func (s *screen) draw(lines []topLine) error {
 			look = ""
 		}
 		b.WriteString(look)
-		b.WriteString(l.text[:min(len(l.text), width-1)]) // what stands in the last column, clearing what follows it may clear
+		// What stands in the last column, clearing what follows it may clear.
+		b.WriteString(l.text[:min(len(l.text), width-1)])
 		if look != "" {
 			b.WriteString(plainText)
 		}

@@ -57,7 +57,10 @@ func (c *sendCmd) Validate() error {
 
 // lineReader is what reads lines; with eventTime only times that an EventTime can say.
 func (c *sendCmd) lineReader(eventTime bool) (*lines.Reader, error) {
-	r, err := lines.NewReader(&lines.ReadOptions{Text: c.Field, Time: c.TimeKey, TimeFormat: c.TimeFormat, Tag: c.TagKey, EventTime: eventTime})
+	r, err := lines.NewReader(&lines.ReadOptions{
+		Text: c.Field, Time: c.TimeKey, TimeFormat: c.TimeFormat,
+		Tag: c.TagKey, EventTime: eventTime,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("--time-key, --time-format, --tag-key: %w", err)
 	}
@@ -114,7 +117,9 @@ func (c *sendCmd) Run(ctx context.Context, s *streams) error {
 }
 
 // sendBatch sends a batch, and returns how many of its events are acked.
-func sendBatch(ctx context.Context, client *forward.Client, server *reach, timeout time.Duration, b *batch) (acked int, err error) {
+func sendBatch(ctx context.Context, client *forward.Client, server *reach, timeout time.Duration, b *batch) (acked int,
+	err error,
+) {
 	for runs := range slices.Chunk(b.runs, sendWindow) {
 		end := server.begin(timeout)
 		n, err := sendRuns(ctx, client, timeout, b.entries, runs)
@@ -128,13 +133,18 @@ func sendBatch(ctx context.Context, client *forward.Client, server *reach, timeo
 
 // sendRuns sends runs, a chunk each, and returns how many of their events are acked. Chunks are
 // acked in their order: it waits for the last.
-func sendRuns(ctx context.Context, client *forward.Client, timeout time.Duration, entries []byte, runs []tagRun) (int, error) {
+func sendRuns(ctx context.Context, client *forward.Client, timeout time.Duration, entries []byte, runs []tagRun) (int,
+	error,
+) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var acked atomic.Int64
 	var done sync.WaitGroup
 	for i, r := range runs {
-		chunk := &forward.Chunk{Tag: r.tag, ID: forward.NewID(), Own: true, Entries: entries[r.from:r.end], Events: r.events}
+		chunk := &forward.Chunk{
+			Tag: r.tag, ID: forward.NewID(), Own: true, Entries: entries[r.from:r.end],
+			Events: r.events,
+		}
 		if i == len(runs)-1 {
 			err := client.Send(ctx, chunk)
 			if errors.Is(err, context.DeadlineExceeded) {

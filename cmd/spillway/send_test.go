@@ -20,7 +20,8 @@ func TestSendTimeAndTag(t *testing.T) {
 		"text\n" +
 		`{"n":4,"ts":1,"logger":[]}` + "\n" +
 		"more text\n"
-	got := command(t, in, "send", "--to", url, "--tag", "other", "--time-key", "ts", "--time-format", "unix", "--tag-key", "logger")
+	got := command(t, in, "send", "--to", url, "--tag", "other", "--time-key", "ts", "--time-format", "unix",
+		"--tag-key", "logger")
 	want := `spillway: line 3: the time under "ts" cannot be read and stays in the record; it is sent with the time of its reading
 spillway: line 4: no time under "ts"; it is sent with the time of its reading
 spillway: line 4: no tag under "logger"; it is sent under the tag "other"
@@ -53,7 +54,8 @@ spillway: of 6 lines, 2 without a tag under "logger" and 1 with one that cannot 
 func TestSendTellsAFew(t *testing.T) {
 	url, _, _ := serve(t)
 	got := command(t, strings.Repeat("text\n", 1000), "send", "--to", url, "--time-key", "ts")
-	if got.code != 0 || strings.Count(got.err, "\n") != findsTold+1 || !strings.Contains(got.err, "of 1000 lines, 1000 without a time") {
+	if got.code != 0 || strings.Count(got.err, "\n") != findsTold+1 ||
+		!strings.Contains(got.err, "of 1000 lines, 1000 without a time") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -64,7 +66,8 @@ func TestSendFlags(t *testing.T) {
 		{"--time-key", "ts", "--time-format", "iso"},
 		{"--time-format", "unix"},
 	} {
-		if got := command(t, "", append([]string{"send"}, tc...)...); got.code != 2 || !strings.Contains(got.err, "--time-") {
+		if got := command(t, "", append([]string{"send"}, tc...)...); got.code != 2 ||
+			!strings.Contains(got.err, "--time-") {
 			t.Errorf("%q: %+v", tc, got)
 		}
 	}
@@ -79,7 +82,8 @@ func TestSendInterleaved(t *testing.T) {
 		fmt.Fprintf(&in, `{"tag":"t%d","n":%d,"time":"2026-11-21T02:03:04Z"}`+"\n", i%7/2, i)
 		fmt.Fprintf(&want, `{"time":"2026-11-21T02:03:04.000000000Z","tag":"t%d","n":%d}`+"\n", i%7/2, i)
 	}
-	if got := command(t, in.String(), "send", "--to", url, "--tag-key", "tag", "--time-key", "time"); got.code != 0 || got.out != fmt.Sprintf("%d acked\n", count) || got.err != "" {
+	if got := command(t, in.String(), "send", "--to", url, "--tag-key", "tag", "--time-key", "time"); got.code != 0 ||
+		got.out != fmt.Sprintf("%d acked\n", count) || got.err != "" {
 		t.Fatalf("%+v", got)
 	}
 	if got := stop(); got != want.String() {
@@ -95,7 +99,10 @@ func BenchmarkLineBatches(b *testing.B) {
 	}{
 		{"plain", `{"level":"info","msg":"order placed","id":%d}` + "\n", lines.ReadOptions{}},
 		{"text", "order %d placed\n", lines.ReadOptions{}},
-		{"interleaved", `{"time":"2026-11-21T02:03:04Z","tag":"t%d","msg":"order placed"}` + "\n", lines.ReadOptions{Time: "time", Tag: "tag"}},
+		{
+			"interleaved", `{"time":"2026-11-21T02:03:04Z","tag":"t%d","msg":"order placed"}` + "\n",
+			lines.ReadOptions{Time: "time", Tag: "tag"},
+		},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			var in strings.Builder
@@ -124,8 +131,10 @@ func BenchmarkLineBatches(b *testing.B) {
 // TestSendNamesLines: lines are numbered as an editor does it, blank ones counted.
 func TestSendNamesLines(t *testing.T) {
 	url, _, _ := serve(t)
-	got := command(t, "\n\n{\"time\":\"2026-11-21T02:03:04Z\"}\n\n{\"a\":1}\n"+strings.Repeat("x", maxLine+1), "send", "--to", url, "--time-key", "time")
-	if got.code != exitFailed || !strings.Contains(got.err, "line 5: no time") || !strings.Contains(got.err, "line 6 is longer") {
+	got := command(t, "\n\n{\"time\":\"2026-11-21T02:03:04Z\"}\n\n{\"a\":1}\n"+strings.Repeat("x", maxLine+1), "send",
+		"--to", url, "--time-key", "time")
+	if got.code != exitFailed || !strings.Contains(got.err, "line 5: no time") ||
+		!strings.Contains(got.err, "line 6 is longer") {
 		t.Errorf("%+v", got)
 	}
 }

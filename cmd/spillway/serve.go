@@ -116,10 +116,12 @@ func (c *serveCmd) Run(ctx context.Context, s *streams, k *kong.Context) error {
 	defer reload.on(signals)()
 	c.introduce(col, log)
 	tells.Serve(&admin.Sources{
-		Version: version(), Stats: col.Stats, Status: reload.status(time.Now()), Config: reload.inForce, Reload: reload.reload, Tail: col.Tail,
+		Version: version(), Stats: col.Stats, Status: reload.status(time.Now()), Config: reload.inForce,
+		Reload: reload.reload, Tail: col.Tail,
 	})
 	text := screen != nil && c.LogFormat == "text"
-	w := &watch{collector: col, log: log, show: reload.hideFiles, stderr: stderr, table: text, live: text && c.StatusEvery > 0 && screen.draws(), every: c.StatusEvery}
+	w := &watch{collector: col, log: log, show: reload.hideFiles, stderr: stderr, table: text, live: text &&
+		c.StatusEvery > 0 && screen.draws(), every: c.StatusEvery}
 	err = w.run(ctx, asked)
 	if cause := context.Cause(ctx); errors.Is(cause, errNobodyReads) {
 		err = errors.Join(cause, err)
@@ -137,8 +139,10 @@ var acks = map[string]string{
 // introduce says what is being served. The collector itself says where it listens.
 func (c *serveCmd) introduce(col *collector.Collector, log *slog.Logger) {
 	stats := col.Stats()
-	codes.Starting.Info(log, "spillway", "version", version(), "go", runtime.Version(), "platform", runtime.GOOS+"/"+runtime.GOARCH, "pid", os.Getpid())
-	codes.Keeping.Info(log, "keeping", "data", c.Data, "journal_used", stats.Journal.Used, "journal_limit", stats.Journal.MaxBytes)
+	codes.Starting.Info(log, "spillway", "version", version(), "go", runtime.Version(), "platform",
+		runtime.GOOS+"/"+runtime.GOARCH, "pid", os.Getpid())
+	codes.Keeping.Info(log, "keeping", "data", c.Data, "journal_used", stats.Journal.Used, "journal_limit",
+		stats.Journal.MaxBytes)
 	for i := range stats.Outputs {
 		if o := &stats.Outputs[i]; o.Name != o.URL {
 			codes.Writing.Info(log, "writing", "output", o.Name, "url", o.URL)
@@ -147,7 +151,8 @@ func (c *serveCmd) introduce(col *collector.Collector, log *slog.Logger) {
 		}
 	}
 	codes.Acking.Info(log, "acking", "ack", c.Ack, "means", acks[c.Ack])
-	codes.Hints.Info(log, "to see more", "connections", "--log-level debug", "account", askFor(), "journal", "spillway journal ls "+c.Data)
+	codes.Hints.Info(log, "to see more", "connections", "--log-level debug", "account", askFor(), "journal",
+		"spillway journal ls "+c.Data)
 }
 
 // Validate is called with the flags set.
@@ -168,9 +173,12 @@ func (c *serveCmd) limits() (wrong []*config.KeyError) {
 	least("removed_drain", c.RemovedDrain < 0, "%v lies in the past", c.RemovedDrain)
 	least("status_every", c.StatusEvery < 0, "%v lies in the past", c.StatusEvery)
 	least("memory", c.Memory != 0 && c.Memory < minMemory,
-		"%d bytes are too few, half-sent messages of some clients would hold up others; at least %d MiB", c.Memory, minMemory>>20)
-	least("letters_size", c.LettersSize != 0 && c.LettersSize < minJournal, "%d bytes are too few; at least %d KiB", c.LettersSize, minJournal>>10)
-	least("journal_size", c.JournalSize != 0 && c.JournalSize < minJournal, "%d bytes are too few; at least %d KiB", c.JournalSize, minJournal>>10)
+		"%d bytes are too few, half-sent messages of some clients would hold up others; at least %d MiB", c.Memory,
+		minMemory>>20)
+	least("letters_size", c.LettersSize != 0 && c.LettersSize < minJournal, "%d bytes are too few; at least %d KiB",
+		c.LettersSize, minJournal>>10)
+	least("journal_size", c.JournalSize != 0 && c.JournalSize < minJournal, "%d bytes are too few; at least %d KiB",
+		c.JournalSize, minJournal>>10)
 	return wrong
 }
 

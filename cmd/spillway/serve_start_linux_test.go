@@ -78,7 +78,10 @@ func TestServeRefusesAtOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		said := &untilListening{cancel: cancel}
 		data := filepath.Join(t.TempDir(), "data")
-		code := run(ctx, []string{"serve", "--listen", "forward://127.0.0.1:0", "--data", data, "--to", "discard:", "--to", c.to}, &streams{strings.NewReader(""), io.Discard, said})
+		code := run(ctx, []string{
+			"serve", "--listen", "forward://127.0.0.1:0", "--data", data, "--to", "discard:",
+			"--to", c.to,
+		}, &streams{strings.NewReader(""), io.Discard, said})
 		cancel()
 		text := said.String()
 		switch {
@@ -86,7 +89,8 @@ func TestServeRefusesAtOnce(t *testing.T) {
 			t.Errorf("%s: it serves: %s", c.to, text)
 		case code != exitFailed && code != exitUsage:
 			t.Errorf("%s: exit code %d", c.to, code)
-		case !strings.Contains(text, c.says) || !strings.Contains(text, strings.SplitN(c.to, "?", 2)[0]) || strings.Count(text, "\n") > 2:
+		case !strings.Contains(text, c.says) || !strings.Contains(text, strings.SplitN(c.to, "?", 2)[0]) ||
+			strings.Count(text, "\n") > 2:
 			t.Errorf("%s: %q, want one line with %q", c.to, text, c.says)
 		}
 	}

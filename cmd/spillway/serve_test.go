@@ -46,7 +46,8 @@ func startServe(t *testing.T, args ...string) *serving {
 		}
 	}()
 	go func() {
-		s.code <- run(ctx, append([]string{"serve", "--log-format", "json"}, args...), &streams{strings.NewReader(""), &s.out, w})
+		s.code <- run(ctx, append([]string{"serve", "--log-format", "json"}, args...),
+			&streams{strings.NewReader(""), &s.out, w})
 		_ = w.Close()
 	}()
 	t.Cleanup(func() {
@@ -97,11 +98,13 @@ func number(t *testing.T, line map[string]any, keys ...string) int64 {
 func TestServeSpeaks(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
-	s := startServe(t, "--listen", "forward://127.0.0.1:0", "--data", data, "--to", "stdout:", "--to", "discard:", "--status-every", "20ms", "--log-level", "debug")
+	s := startServe(t, "--listen", "forward://127.0.0.1:0", "--data", data, "--to", "stdout:", "--to", "discard:",
+		"--status-every", "20ms", "--log-level", "debug")
 	if line := s.next("spillway"); line["version"] != version() {
 		t.Error(line)
 	}
-	if line := s.next("keeping"); line["data"] != data || number(t, line, "journal_used") != 0 || number(t, line, "journal_limit") != 4<<30 {
+	if line := s.next("keeping"); line["data"] != data || number(t, line, "journal_used") != 0 ||
+		number(t, line, "journal_limit") != 4<<30 {
 		t.Error(line)
 	}
 	for _, url := range []string{"stdout:", "discard:"} {
@@ -134,7 +137,10 @@ func TestServeSpeaks(t *testing.T) {
 		return line
 	}
 	for range chunks {
-		if err := client.Send(t.Context(), &forward.Chunk{Tag: "t", ID: forward.NewID(), Own: true, Entries: entries, Events: events}); err != nil {
+		if err := client.Send(t.Context(), &forward.Chunk{
+			Tag: "t", ID: forward.NewID(), Own: true, Entries: entries,
+			Events: events,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		status()
@@ -143,7 +149,8 @@ func TestServeSpeaks(t *testing.T) {
 		status()
 	}
 	last := status()
-	if in != chunks*events || out != in || number(t, last, "output0", "behind") != 0 || number(t, last, "output1", "behind") != 0 {
+	if in != chunks*events || out != in || number(t, last, "output0", "behind") != 0 ||
+		number(t, last, "output1", "behind") != 0 {
 		t.Errorf("the lines say in %d, out %d of %d; the last one: %v", in, out, chunks*events, last)
 	}
 	if s.end(); <-s.code != 0 {
@@ -157,20 +164,23 @@ func TestServeSpeaks(t *testing.T) {
 	}
 	input, _ := inputs[0].(map[string]any)
 	output, _ := outputs[0].(map[string]any)
-	if number(t, input, "in") != in || number(t, input, "stored") != in || number(t, input, "bytes") != inBytes || number(t, input, "stored_chunks") != chunks {
+	if number(t, input, "in") != in || number(t, input, "stored") != in || number(t, input, "bytes") != inBytes ||
+		number(t, input, "stored_chunks") != chunks {
 		t.Errorf("the lines say %d events of %d bytes, the account %v", in, inBytes, input)
 	}
 	if number(t, output, "out") != out || number(t, output, "bytes") != outBytes || number(t, output, "behind") != 0 {
 		t.Errorf("the lines say %d events as %d bytes, the account %v", out, outBytes, output)
 	}
 	if got := s.out.String(); int64(len(got)) != outBytes || strings.Count(got, "\n") != chunks*events {
-		t.Errorf("%d bytes in %d lines on standard output, told %d in %d", len(got), strings.Count(got, "\n"), outBytes, out)
+		t.Errorf("%d bytes in %d lines on standard output, told %d in %d", len(got), strings.Count(got, "\n"), outBytes,
+			out)
 	}
 }
 
 // TestServeLevel: what is below the level is not said, and no status where none is wanted.
 func TestServeLevel(t *testing.T) {
-	s := startServe(t, "--listen", "forward://127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"), "--to", "discard:", "--log-level", "warn", "--status-every", "0")
+	s := startServe(t, "--listen", "forward://127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"), "--to",
+		"discard:", "--log-level", "warn", "--status-every", "0")
 	s.end()
 	if code := <-s.code; code != 0 {
 		t.Errorf("exit code %d", code)
@@ -180,7 +190,8 @@ func TestServeLevel(t *testing.T) {
 			t.Errorf("said at level warn: %v", line)
 		}
 	}
-	if got := command(t, "", "serve", "--status-every", "-1s"); got.code != exitUsage || !strings.Contains(got.err, "--status-every") {
+	if got := command(t, "", "serve", "--status-every", "-1s"); got.code != exitUsage ||
+		!strings.Contains(got.err, "--status-every") {
 		t.Errorf("%+v", got)
 	}
 }

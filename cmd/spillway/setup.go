@@ -44,19 +44,22 @@ func (c *serveCmd) setUp(flags []string) (*setup, error) {
 	if c.Config == "" {
 		return s, s.plan()
 	}
-	_, err := config.Load(c.Config, &config.Options{Settings: &s.serve, Ends: endTables(), Check: func(f *config.File) error {
-		s.file = f
-		config.Override(&s.serve, c, flags)
-		if f.Says("data") && !slices.Contains(flags, "data") {
-			s.serve.Data = kong.ExpandPath(s.serve.Data) // as the flag's
-		}
-		var errs []error
-		for _, wrong := range s.serve.limits() {
-			errs = append(errs, wrong)
-		}
-		errs = append(errs, s.plan())
-		return errors.Join(append(errs, s.collector.Check())...)
-	}})
+	_, err := config.Load(c.Config, &config.Options{
+		Settings: &s.serve, Ends: endTables(),
+		Check: func(f *config.File) error {
+			s.file = f
+			config.Override(&s.serve, c, flags)
+			if f.Says("data") && !slices.Contains(flags, "data") {
+				s.serve.Data = kong.ExpandPath(s.serve.Data) // as the flag's
+			}
+			var errs []error
+			for _, wrong := range s.serve.limits() {
+				errs = append(errs, wrong)
+			}
+			errs = append(errs, s.plan())
+			return errors.Join(append(errs, s.collector.Check())...)
+		},
+	})
 	return s, err
 }
 

@@ -111,14 +111,16 @@ func (s *status) attrs(wrong []string) []any {
 		}
 		group := []any{
 			slog.String("url", o.URL), slog.Int64("out", events), slog.Int64("bytes", bytes),
-			slog.Int64("behind", o.Behind), slog.Int64("behind_bytes", o.BehindBytes), slog.Duration("behind_for", o.BehindFor.Round(time.Second)),
+			slog.Int64("behind", o.Behind), slog.Int64("behind_bytes", o.BehindBytes),
+			slog.Duration("behind_for", o.BehindFor.Round(time.Second)),
 		}
 		if o.Name != o.URL {
 			group = slices.Insert(group, 0, any(slog.String("name", o.Name)))
 		}
 		attrs = append(attrs, slog.Group(fmt.Sprint("output", i), group...))
 	}
-	attrs = append(attrs, slog.Group("journal", slog.Int64("used", s.now.Journal.Used), slog.Int64("limit", s.now.Journal.MaxBytes)),
+	attrs = append(attrs, slog.Group("journal", slog.Int64("used", s.now.Journal.Used),
+		slog.Int64("limit", s.now.Journal.MaxBytes)),
 		slog.Int64("connections", connections(&s.now)))
 	if len(wrong) > 0 {
 		attrs = append(attrs, slog.String("wrong", strings.Join(wrong, "; ")))
@@ -150,7 +152,8 @@ func (s *status) line() string {
 		fmt.Fprintf(&b, " | %s out %s, %s, ", outputName(o.Name), humanize.Comma(o.Out), rate(events))
 		switch {
 		case o.Behind > 0:
-			fmt.Fprintf(&b, "behind %s (%s, %v)", humanize.Comma(o.Behind), humanize.IBytes(uint64(o.BehindBytes)), o.BehindFor.Round(time.Second))
+			fmt.Fprintf(&b, "behind %s (%s, %v)", humanize.Comma(o.Behind), humanize.IBytes(uint64(o.BehindBytes)),
+				o.BehindFor.Round(time.Second))
 		case s.now.Counting:
 			b.WriteString("counting what is behind")
 		default:
@@ -158,7 +161,8 @@ func (s *status) line() string {
 		}
 	}
 	fmt.Fprintf(&b, " | journal %s of %s | %s connections",
-		humanize.IBytes(uint64(s.now.Journal.Used)), humanize.IBytes(uint64(s.now.Journal.MaxBytes)), humanize.Comma(connections(&s.now)))
+		humanize.IBytes(uint64(s.now.Journal.Used)), humanize.IBytes(uint64(s.now.Journal.MaxBytes)),
+		humanize.Comma(connections(&s.now)))
 	return printableASCII(b.String())
 }
 

@@ -21,22 +21,33 @@ var at = time.Date(2026, 11, 21, 10, 1, 0, 0, time.UTC)
 // minute apart.
 func pictures() (before, now collector.Stats) {
 	picture := func(n int64) collector.Stats {
-		in := collector.Counts{In: 1000*n + 3, Stored: 1000 * n, Repeated: 1, Invalid: 2, Chunks: 10*n + 1, StoredChunks: 10 * n, RepeatedChunks: 1}
+		in := collector.Counts{
+			In: 1000*n + 3, Stored: 1000 * n, Repeated: 1, Invalid: 2, Chunks: 10*n + 1,
+			StoredChunks: 10 * n, RepeatedChunks: 1,
+		}
 		other := collector.Counts{RefusedMessages: n - 1}
 		all := in
 		all.RefusedMessages = n - 1
 		return collector.Stats{
 			Counts: all,
 			Inputs: []collector.InputStats{
-				{Name: "forward://127.0.0.1:24224", URL: "forward://127.0.0.1:24224", Counts: in, Bytes: 130_000 * n, Connections: 2},
+				{
+					Name: "forward://127.0.0.1:24224", URL: "forward://127.0.0.1:24224", Counts: in, Bytes: 130_000 * n,
+					Connections: 2,
+				},
 				{Name: "forward+unix:///run/s.sock", URL: "forward+unix:///run/s.sock", Counts: other, Bytes: 7 * n},
 			},
 			Outputs: []collector.OutputStats{
 				{Name: "stdout:", URL: "stdout:", Found: 50, Out: 1000*n + 50, Bytes: 100_000 * n},
 				{
-					Name: "file:///var/log/x.jsonl", URL: "file:///var/log/x.jsonl", Out: 400, Bytes: 40_000, Dropped: map[string]int64{"unreadable": 1},
-					Behind: 1000*n - 401, BehindBytes: 90_000 * n, BehindFor: 59*time.Second + time.Duration(n)*time.Second,
-					Failure: &collector.Failure{Since: at.Add(-90 * time.Second), Tries: 450, Pause: 200 * time.Millisecond, Err: errors.New("no space left on device")},
+					Name: "file:///var/log/x.jsonl", URL: "file:///var/log/x.jsonl", Out: 400, Bytes: 40_000,
+					Dropped: map[string]int64{"unreadable": 1},
+					Behind:  1000*n - 401, BehindBytes: 90_000 * n,
+					BehindFor: 59*time.Second + time.Duration(n)*time.Second,
+					Failure: &collector.Failure{
+						Since: at.Add(-90 * time.Second), Tries: 450,
+						Pause: 200 * time.Millisecond, Err: errors.New("no space left on device"),
+					},
 				},
 			},
 			Journal: journal.Stats{Used: 90_000 * n, MaxBytes: 4 << 30, Bytes: 32 << 20},
@@ -51,7 +62,9 @@ func TestStatusLine(t *testing.T) {
 	before, now := pictures()
 	s := &status{before: before, now: now, at: at, period: time.Minute}
 	var b bytes.Buffer
-	s.log(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+	s.log(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{ReplaceAttr: func(groups []string,
+		a slog.Attr,
+	) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {
 			return slog.Attr{}
 		}

@@ -23,7 +23,8 @@ func TestStepExamples(t *testing.T) {
 	}
 	for _, kind := range step.Kinds() {
 		text := files["step_"+kind+".yaml"]
-		if !strings.Contains(text, "- "+kind+": ") && !strings.Contains(text, "- "+kind+":\n") || !strings.Contains(text, "\ntests:\n") {
+		if !strings.Contains(text, "- "+kind+": ") && !strings.Contains(text, "- "+kind+":\n") ||
+			!strings.Contains(text, "\ntests:\n") {
 			t.Errorf("there is no example of %s with tests", kind)
 		}
 	}
@@ -44,21 +45,39 @@ routes:
     on_error: letter
 `
 	for _, tt := range []struct{ test, want string }{
-		{`{name: t, input: {tag: app, record: {a: 1}}, expect: {a: {record: {b: 1.0}}, b: 1, c: 0}}`, "output b: the event is a dead letter: tag: x is missing, or no text and no number"},
+		{
+			`{name: t, input: {tag: app, record: {a: 1}}, expect: {a: {record: {b: 1.0}}, b: 1, c: 0}}`,
+			"output b: the event is a dead letter: tag: x is missing, or no text and no number",
+		},
 		{`{name: t, input: {tag: app, record: {a: 6, x: y}}, expect: {a: 0, b: 1, c: {tag: y}}}`, ""},
 		{`{name: t, input: {tag: app, record: {a: 6}}, expect: {a: 1}}`, "output a: it gets nothing"},
-		{`{name: t, input: {tag: other, record: {x: z}}, expect: {a: 1, b: 0}}`, "output a: it gets nothing|output b: it gets {\"x\":\"z\"} with the tag \"z\""},
+		{
+			`{name: t, input: {tag: other, record: {x: z}}, expect: {a: 1, b: 0}}`,
+			"output a: it gets nothing|output b: it gets {\"x\":\"z\"} with the tag \"z\"",
+		},
 		{
 			`{name: t, input: {tag: app, time: "2026-11-25T12:00:00.5+01:00", record: {user: {mail: x, id: 7}, l: [1, 2.5]}}, expect: {a: {tag: aqp, time: "2026-11-25T11:00:01Z", record: {user: {mail: x}, l: [1, 2], q: 1}}}}`,
 			`the tag is "app", not "aqp"|the time is 2026-11-25T11:00:00.5Z, not 2026-11-25T11:00:01Z|l is [1,2.5], not [1,2]|q is missing|user.id is there: 7|user.mail is "***", not "x"`,
 		},
 		{`{name: t, input: {tag: app, time: "2026-11-25T11:00:00.5Z", record: {l: [1, 2.5, null, {x: true}]}}, expect: {a: {time: "2026-11-25T12:00:00.5+01:00", record: {l: [1.0, 2.50, null, {x: true}]}}}}`, ""},
-		{`{name: t, input: {tag: app, record: {a: 1}}, expect: {aa: 1, a: {tags: x}}}`, `there is no output "aa"|unknown key "tags"; did you mean "tag"?`},
-		{`{name: t, input: {tag: app, record: {a: 1}}, expect: {a: 2}}`, "output a: it gets 1 events, not 2: {\"b\":1} with the tag \"app\""},
+		{
+			`{name: t, input: {tag: app, record: {a: 1}}, expect: {aa: 1, a: {tags: x}}}`,
+			`there is no output "aa"|unknown key "tags"; did you mean "tag"?`,
+		},
+		{
+			`{name: t, input: {tag: app, record: {a: 1}}, expect: {a: 2}}`,
+			"output a: it gets 1 events, not 2: {\"b\":1} with the tag \"app\"",
+		},
 		{`{name: t, input: [{tag: app, record: {a: 1}}, {tag: app, record: {a: 6}}, {tag: app, record: {a: 2}}], expect: {a: [{record: {b: 1}}, {record: {b: 3}}], b: [], c: 0}}`, "output a: event 1: b is 2, not 3"},
-		{`{name: t, input: [{tag: app, record: {a: 1}}, {tag: app, record: {a: 2}}], expect: {a: [{}]}}`, `it gets 2 events, not 1: {"b":1} with the tag "app", {"b":2} with the tag "app"`},
+		{
+			`{name: t, input: [{tag: app, record: {a: 1}}, {tag: app, record: {a: 2}}], expect: {a: [{}]}}`,
+			`it gets 2 events, not 1: {"b":1} with the tag "app", {"b":2} with the tag "app"`,
+		},
 		{`{name: t, input: [{tag: other, record: {a: 1}}, {tag: other, record: {x: z}}], expect: {b: 2, c: [{tag: z}]}}`, `it gets 1 events, not 2: {"x":"z"} with the tag "z"; the event is a dead letter: tag: x is missing`},
-		{`{name: t, input: {tag: app, record: {a: 1}}, expect: {a: -1, b: x, c: [1]}}`, strings.Repeat("what is expected is a number of events, or a map with tag, time or record, or a list of such|", 2) + "or a list of such"},
+		{
+			`{name: t, input: {tag: app, record: {a: 1}}, expect: {a: -1, b: x, c: [1]}}`,
+			strings.Repeat("what is expected is a number of events, or a map with tag, time or record, or a list of such|", 2) + "or a list of such",
+		},
 		{`{name: t, input: [], expect: {a: 1}}`, "its input has no record"},
 		{`{name: t, input: [{tag: app, record: {a: 1}}, {tag: app}], expect: {a: 1}}`, "its input has no record"},
 		{`{name: t, input: {tag: app}, expect: {a: 1}}`, "its input has no record"},

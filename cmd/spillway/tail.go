@@ -69,7 +69,8 @@ func (c *tailCmd) Run(ctx context.Context, s *streams) error {
 	case asked.Err() != nil:
 		return fmt.Errorf("%s: it has said nothing for %v", client.Address(), silentMost)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%s: the collector shows no more: it has ended, or this was not read for too long", client.Address())
+		return fmt.Errorf("%s: the collector shows no more: it has ended, or this was not read for too long",
+			client.Address())
 	}
 	return err
 }

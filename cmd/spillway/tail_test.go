@@ -31,14 +31,16 @@ func TestTailCommand(t *testing.T) {
 		r, w := io.Pipe()
 		code := make(chan int, 1)
 		go func() {
-			code <- run(ctx, append([]string{"tail", "--admin", admin, "--tag", "app.*"}, args...), &streams{strings.NewReader(""), w, w})
+			code <- run(ctx, append([]string{"tail", "--admin", admin, "--tag", "app.*"}, args...),
+				&streams{strings.NewReader(""), w, w})
 			_ = w.Close()
 		}()
 		return tailing{bufio.NewScanner(r), code}
 	}
 	text, jsons := begin("--where", "n == 2"), begin("--format", "json")
 	// They are attached when they show something: so the same is sent until they do.
-	const events = `{"level":"INFO","msg":"no","n":1}` + "\n" + `{"level":"ERROR","msg":"yes \u001b[2J\u009b\u202e","n":2}` + "\n"
+	const events = `{"level":"INFO","msg":"no","n":1}` + "\n" +
+		`{"level":"ERROR","msg":"yes \u001b[2J\u009b\u202e","n":2}` + "\n"
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
@@ -55,8 +57,10 @@ func TestTailCommand(t *testing.T) {
 			Tag, Msg string
 			N        int
 		}
-		if !jsons.lines.Scan() || json.Unmarshal(jsons.lines.Bytes(), &got) != nil || got.Tag != "app.web" || got.N != n%2+1 ||
-			strings.ContainsAny(jsons.lines.Text(), "\x1b\u009b\u202e") || got.N == 2 && got.Msg != "yes \x1b[2J\u009b\u202e" {
+		if !jsons.lines.Scan() || json.Unmarshal(jsons.lines.Bytes(), &got) != nil || got.Tag != "app.web" ||
+			got.N != n%2+1 ||
+			strings.ContainsAny(jsons.lines.Text(), "\x1b\u009b\u202e") || got.N == 2 &&
+			got.Msg != "yes \x1b[2J\u009b\u202e" {
 			t.Errorf("as JSON: %q", jsons.lines.Text())
 		}
 	}
@@ -77,11 +81,20 @@ func TestTailEnds(t *testing.T) {
 	t.Parallel()
 	const event = `{"time":"2026-11-21T02:03:04.000000000Z","tag":"a","msg":"x"}` + "\n"
 	answer := ""
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_,
+			_ = io.WriteString(w, answer)
+	}))
 	defer other.Close()
 	for _, tt := range []struct{ format, answer, out, err string }{
-		{"text", `{"skipped":0}` + "\n" + event + `{"skipped":48211}` + "\n", " a x\n", "spillway: 48,211 events skipped\nspillway: " + other.URL + ": the collector shows no more"},
-		{"json", event + `{"skipped":5}` + "\n", event + `{"skipped":5}` + "\n", "spillway: " + other.URL + ": the collector shows no more"},
+		{
+			"text", `{"skipped":0}` + "\n" + event + `{"skipped":48211}` + "\n", " a x\n",
+			"spillway: 48,211 events skipped\nspillway: " + other.URL + ": the collector shows no more",
+		},
+		{
+			"json", event + `{"skipped":5}` + "\n", event + `{"skipped":5}` + "\n",
+			"spillway: " + other.URL + ": the collector shows no more",
+		},
 		{"json", event + `{"skipped":` + "\n", event, "a line is not understood"},
 		{"text", event[:20], "", "the collector shows no more"},
 		{"text", strings.Repeat("a", 100_000) + "\n" + event, "aaa\n", "the collector shows no more"},
@@ -89,7 +102,8 @@ func TestTailEnds(t *testing.T) {
 	} {
 		answer = tt.answer
 		got := command(t, "", "tail", "--admin", other.URL, "--format", tt.format)
-		if got.code != 1 || !strings.Contains(got.out, tt.out) || tt.out == "" && got.out != "" || !strings.Contains(got.err, tt.err) {
+		if got.code != 1 || !strings.Contains(got.out, tt.out) || tt.out == "" && got.out != "" ||
+			!strings.Contains(got.err, tt.err) {
 			t.Errorf("%.60q: %d %.200q %q", tt.answer, got.code, got.out, got.err)
 		}
 	}

@@ -132,7 +132,10 @@ func TestServeOnATerminal(t *testing.T) {
 	defer cancel()
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, []string{"serve", "--listen", "forward://127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data")}, &streams{strings.NewReader(""), inside, inside})
+		code <- run(ctx, []string{
+			"serve", "--listen", "forward://127.0.0.1:0", "--data",
+			filepath.Join(t.TempDir(), "data"),
+		}, &streams{strings.NewReader(""), inside, inside})
 		_, _ = inside.WriteString("\x00")
 	}()
 	var got []byte
@@ -142,7 +145,8 @@ func TestServeOnATerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		got = append(got, b[:n]...)
-		if strings.Contains(shows(string(got)), "\nevents in 0, 0/s | stdout: out 0, 0/s, nothing behind | journal 0 B of 4.0 GiB | 0 connections") {
+		if strings.Contains(shows(string(got)),
+			"\nevents in 0, 0/s | stdout: out 0, 0/s, nothing behind | journal 0 B of 4.0 GiB | 0 connections") {
 			cancel()
 		}
 	}
@@ -150,7 +154,10 @@ func TestServeOnATerminal(t *testing.T) {
 		t.Errorf("exit code %d", c)
 	}
 	end := shows(string(got))
-	for _, want := range []string{"msg=listening code=input-listening url=forward://127.0.0.1:", "\nINPUT ", "\nOUTPUT ", "\njournal: 0 B used of 4.0 GiB"} {
+	for _, want := range []string{
+		"msg=listening code=input-listening url=forward://127.0.0.1:", "\nINPUT ",
+		"\nOUTPUT ", "\njournal: 0 B used of 4.0 GiB",
+	} {
 		if !strings.Contains(end, want) {
 			t.Errorf("the terminal does not show %q at the end: %s", want, end)
 		}
@@ -235,7 +242,8 @@ func TestTopOnATerminal(t *testing.T) {
 					}
 				}
 				wide = true
-				if err := unix.IoctlSetWinsize(int(inside.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 6, Col: 132}); err != nil {
+				if err := unix.IoctlSetWinsize(int(inside.Fd()), unix.TIOCSWINSZ,
+					&unix.Winsize{Row: 6, Col: 132}); err != nil {
 					t.Fatal(err)
 				}
 			case wide && bytes.Count(page, []byte("\n")) == 5: // and the page has six lines
@@ -250,8 +258,10 @@ func TestTopOnATerminal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := <-code; c != 0 || *after != *before || !strings.HasPrefix(string(got), enterPage) || !strings.HasSuffix(string(got), leavePage+"\x00") {
-			t.Errorf("end %q: exit code %d; it began with %q and ended with %q; %+v became %+v", end, c, got[:20], got[len(got)-20:], before, after)
+		if c := <-code; c != 0 || *after != *before || !strings.HasPrefix(string(got), enterPage) ||
+			!strings.HasSuffix(string(got), leavePage+"\x00") {
+			t.Errorf("end %q: exit code %d; it began with %q and ended with %q; %+v became %+v", end, c, got[:20],
+				got[len(got)-20:], before, after)
 		}
 	}
 }

@@ -16,7 +16,8 @@ import (
 // the background.
 func inForeground(f *os.File) bool {
 	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
-	return err != nil || group == unix.Getpgrp() // an error: it is not the terminal of this session, and has no such thing
+	// An error: it is not the terminal of this session, and has no such thing.
+	return err != nil || group == unix.Getpgrp()
 }
 
 // endSignals end what has a terminal for itself. Interrupt and SIGTERM end the command.

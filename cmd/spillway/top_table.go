@@ -103,10 +103,12 @@ func (t *topTable) lines(width, height int) []topLine {
 		room = max(height-len(lines)-4-min(len(n.Messages), 1)*3, 2) // heads and empty lines, and a trouble with its
 	}
 	add(markNone, "")
-	add(markHead, "%-*s %9s %9s %6s %8s %8s %13s", name, "INPUT", "EVENTS/s", "BYTES/s", "CONNS", "REFUSED", "INVALID", "EVENTS")
+	add(markHead, "%-*s %9s %9s %6s %8s %8s %13s", name, "INPUT", "EVENTS/s", "BYTES/s", "CONNS", "REFUSED", "INVALID",
+		"EVENTS")
 	room -= t.list(add, inputs, max(room-len(outputs), room/2), "inputs")
 	add(markNone, "")
-	add(markHead, "%-*s %9s %11s %8s %7s %8s  %s", name, "OUTPUT", "EVENTS/s", "WAITING", "BYTES", "AGE", "LETTERS", "STATE")
+	add(markHead, "%-*s %9s %11s %8s %7s %8s  %s", name, "OUTPUT", "EVENTS/s", "WAITING", "BYTES", "AGE", "LETTERS",
+		"STATE")
 	t.list(add, outputs, room, "outputs")
 	t.troubles(add, height-len(lines)-2, height > 0)
 	if height > 0 {
@@ -198,7 +200,8 @@ func (t *topTable) inputs(name int) (rows []row) {
 		if t.before != nil {
 			bytes = size64(t.perSecond(n.Bytes - b.Bytes))
 		}
-		r.text = fmt.Sprintf("%-*s %9s %9s %6d %8s %8s %13s", name, nameIn(n.Name, name), t.rate(came), bytes, n.Connections,
+		r.text = fmt.Sprintf("%-*s %9s %9s %6d %8s %8s %13s", name, nameIn(n.Name, name), t.rate(came), bytes,
+			n.Connections,
 			humanize.Comma(refused), humanize.Comma(n.Invalid), humanize.Comma(n.In))
 		rows = append(rows, r)
 	}
@@ -226,7 +229,8 @@ func (t *topTable) outputs(name int) (rows []row) {
 		if d := lost(n); d > 0 {
 			state += fmt.Sprintf(", dropped %s", humanize.Comma(d))
 		}
-		r.text = fmt.Sprintf("%-*s %9s %11s %8s %7v %8s  %s", name, nameIn(n.Name, name), t.rate(n.Out-b.Out), humanize.Comma(n.Behind),
+		r.text = fmt.Sprintf("%-*s %9s %11s %8s %7v %8s  %s", name, nameIn(n.Name, name), t.rate(n.Out-b.Out),
+			humanize.Comma(n.Behind),
 			size64(n.BehindBytes), age(n.BehindSeconds), humanize.Comma(n.DeadLettered), state)
 		rows = append(rows, r)
 	}

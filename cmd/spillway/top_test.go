@@ -22,7 +22,8 @@ import (
 func serveTelling(t *testing.T, more ...string) (admin, input string) {
 	t.Helper()
 	s := startServe(t, append([]string{
-		"--listen", "apps=forward://127.0.0.1:0", "--admin", "http://127.0.0.1:0?tail=true", "--data", filepath.Join(t.TempDir(), "data"),
+		"--listen", "apps=forward://127.0.0.1:0", "--admin", "http://127.0.0.1:0?tail=true", "--data",
+		filepath.Join(t.TempDir(), "data"),
 		"--to", "all=discard:", "--ack", "journaled", "--log-level", "info",
 	}, more...)...)
 	admin, _ = s.next("telling")["address"].(string)
@@ -89,7 +90,10 @@ func TestTopOnce(t *testing.T) {
 func TestTopMistakes(t *testing.T) {
 	t.Parallel()
 	const nobody = "127.0.0.1:1"
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }))
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_,
+			_ = io.WriteString(w, "<html>")
+	}))
 	defer other.Close()
 	for _, tt := range []struct {
 		args []string
@@ -98,15 +102,25 @@ func TestTopMistakes(t *testing.T) {
 	}{
 		{[]string{"top", "--admin", nobody}, 1, "spillway: http://" + nobody + ": dial tcp"},
 		{[]string{"tail", "--admin", nobody}, 1, "spillway: http://" + nobody + ": dial tcp"},
-		{[]string{"top", "--admin", other.URL}, 1, "spillway: " + other.URL + ": what it tells of its status is not understood"},
+		{[]string{"top", "--admin", other.URL}, 1, "spillway: " + other.URL +
+			": what it tells of its status is not understood"},
 		{[]string{"top", "--admin", "nonsense"}, 2, "write host:port, such as 127.0.0.1:24220"},
 		{[]string{"top", "--every", "1ms"}, 2, "--every: 1ms is too often; at least 100ms"},
-		{[]string{"tail", "--where", `a == 1 and level = "x"`}, 1, "--where:1:18: = is no comparison; == is\n    a == 1 and level = \"x\"\n                     ^\n"},
-		{[]string{"tail", "--where", "a == 1 and\nlevel = \"x\x1b\""}, 1, "--where:2:7: = is no comparison; == is\n    level = \"x?\"\n          ^\n"},
+		{
+			[]string{"tail", "--where", `a == 1 and level = "x"`},
+			1,
+			"--where:1:18: = is no comparison; == is\n    a == 1 and level = \"x\"\n                     ^\n",
+		},
+		{
+			[]string{"tail", "--where", "a == 1 and\nlevel = \"x\x1b\""},
+			1,
+			"--where:2:7: = is no comparison; == is\n    level = \"x?\"\n          ^\n",
+		},
 		{[]string{"tail", "--tag", "a**"}, 1, "spillway: --tag: ** stands for whole parts of a tag"},
 		{[]string{"tail", "--rate=-1"}, 1, "spillway: --rate: it is 1 to 10000 events a second"},
 	} {
-		if got := command(t, "", tt.args...); got.code != tt.code || !strings.Contains(got.err, tt.want) || got.out != "" {
+		if got := command(t, "", tt.args...); got.code != tt.code || !strings.Contains(got.err, tt.want) ||
+			got.out != "" {
 			t.Errorf("%q: %+v, want %q", tt.args, got, tt.want)
 		}
 	}
@@ -154,7 +168,8 @@ func (t *topTable) shown(width, height int) string {
 func TestTopTable(t *testing.T) {
 	now := time.Now()
 	table := &topTable{address: "http://127.0.0.1:24220", now: lookOf(t, toldBefore, now)}
-	if got := table.shown(80, 24); !strings.Contains(got, "\napps                 -         -      2        1        2         1,000\n") {
+	if got := table.shown(80, 24); !strings.Contains(got,
+		"\napps                 -         -      2        1        2         1,000\n") {
 		t.Errorf("before there is a rate:\n%s", got)
 	}
 	table.take(lookOf(t, toldThen, now))
@@ -200,7 +215,8 @@ DAY output broken bus: refused?]0;x?
 // TestTopTableFits: on whatever terminal, no line is wider and there are no more of them; what
 // fails is seen where there is not room for all.
 func TestTopTableFits(t *testing.T) {
-	text := strings.Replace(toldThen, `"outputs":[`, `"outputs":[`+strings.Repeat(`{"name":"filler","out":1,"behind":3},`, 40), 1)
+	text := strings.Replace(toldThen, `"outputs":[`, `"outputs":[`+
+		strings.Repeat(`{"name":"filler","out":1,"behind":3},`, 40), 1)
 	text = strings.Replace(text, `"inputs":[`, `"inputs":[`+strings.Repeat(`{"name":"many","in":1},`, 40), 1)
 	table := &topTable{address: "http://x", now: lookOf(t, text, time.Now())}
 	for _, width := range []int{1, 40, 79, 80, 132} {
@@ -214,12 +230,14 @@ func TestTopTableFits(t *testing.T) {
 					t.Fatalf("%d columns on %d: %s", len(l.text), width, l.text)
 				}
 			}
-			if got := table.shown(width, height); height >= 16 && (!strings.Contains(got, "\nbus ") || !strings.Contains(got, "output broken bus")) {
+			if got := table.shown(width, height); height >= 16 &&
+				(!strings.Contains(got, "\nbus ") || !strings.Contains(got, "output broken bus")) {
 				t.Fatalf("what fails is not seen on %d lines:\n%s", height, got)
 			}
 		}
 	}
-	if got := table.shown(80, 24); !strings.Contains(got, " more inputs\n") || !strings.Contains(got, " more outputs\n") {
+	if got := table.shown(80, 24); !strings.Contains(got, " more inputs\n") ||
+		!strings.Contains(got, " more outputs\n") {
 		t.Errorf("%s", got)
 	}
 }
@@ -228,7 +246,8 @@ func TestTopTableFits(t *testing.T) {
 // and rows than there are.
 func FuzzTop(f *testing.F) {
 	f.Add([]byte(toldBefore), []byte(toldThen), 80, 24)
-	f.Add([]byte(`{"inputs":null,"outputs":[{"name":"\u009b","behind":-5,"behind_seconds":-1e300,"failure":{}}]}`), []byte(`{}`), 1, 1)
+	f.Add([]byte(`{"inputs":null,"outputs":[{"name":"\u009b","behind":-5,"behind_seconds":-1e300,"failure":{}}]}`),
+		[]byte(`{}`), 1, 1)
 	f.Fuzz(func(t *testing.T, before, then []byte, width, height int) {
 		table := &topTable{address: "http://x"}
 		for _, text := range [][]byte{before, then} {
@@ -247,7 +266,8 @@ func FuzzTop(f *testing.F) {
 				t.Fatalf("%d lines on %d", len(lines), height)
 			}
 			for _, l := range lines {
-				if len(l.text) > max(width, 40) || strings.IndexFunc(l.text, func(r rune) bool { return r < ' ' || r > '~' }) >= 0 {
+				if len(l.text) > max(width, 40) ||
+					strings.IndexFunc(l.text, func(r rune) bool { return r < ' ' || r > '~' }) >= 0 {
 					t.Fatalf("%q", l.text)
 				}
 			}

@@ -11,7 +11,10 @@ import (
 func TestVersionText(t *testing.T) {
 	const commit = "742528f1b2c3d4e5f60718293a4b5c6d7e8f9012"
 	platform := []debug.BuildSetting{{Key: "GOOS", Value: "linux"}, {Key: "GOARCH", Value: "arm64"}}
-	vcs := append([]debug.BuildSetting{{Key: "vcs.revision", Value: commit}, {Key: "vcs.time", Value: "2026-11-22T03:03:01Z"}}, platform...)
+	vcs := append([]debug.BuildSetting{
+		{Key: "vcs.revision", Value: commit},
+		{Key: "vcs.time", Value: "2026-11-22T03:03:01Z"},
+	}, platform...)
 	for _, c := range []struct {
 		name, version string
 		settings      []debug.BuildSetting
@@ -19,24 +22,36 @@ func TestVersionText(t *testing.T) {
 	}{
 		{"installed", "v0.1.0", platform, "v0.1.0", "spillway v0.1.0\ngo1.26.8 linux/arm64\n"},
 		{
-			"checkout", "v0.0.0-20261122030301-742528f1b2c3", append(vcs, debug.BuildSetting{Key: "vcs.modified", Value: "false"}),
+			"checkout", "v0.0.0-20261122030301-742528f1b2c3",
+			append(vcs, debug.BuildSetting{Key: "vcs.modified", Value: "false"}),
 			"v0.0.0-20261122030301-742528f1b2c3",
-			"spillway v0.0.0-20261122030301-742528f1b2c3\ncommit " + commit + " 2026-11-22T03:03:01Z\ngo1.26.8 linux/arm64\n",
+			"spillway v0.0.0-20261122030301-742528f1b2c3\ncommit " + commit +
+				" 2026-11-22T03:03:01Z\ngo1.26.8 linux/arm64\n",
 		},
 		{
-			"changed checkout", "v0.0.0-20261122030301-742528f1b2c3+dirty", append(vcs, debug.BuildSetting{Key: "vcs.modified", Value: "true"}),
+			"changed checkout", "v0.0.0-20261122030301-742528f1b2c3+dirty",
+			append(vcs, debug.BuildSetting{Key: "vcs.modified", Value: "true"}),
 			"v0.0.0-20261122030301-742528f1b2c3+dirty",
-			"spillway v0.0.0-20261122030301-742528f1b2c3+dirty\ncommit " + commit + "+dirty 2026-11-22T03:03:01Z\ngo1.26.8 linux/arm64\n",
+			"spillway v0.0.0-20261122030301-742528f1b2c3+dirty\ncommit " + commit +
+				"+dirty 2026-11-22T03:03:01Z\ngo1.26.8 linux/arm64\n",
 		},
 		{
 			"no module version", "(devel)", append(vcs, debug.BuildSetting{Key: "vcs.modified", Value: "true"}),
-			"devel-742528f1b2c3+dirty", "spillway devel-742528f1b2c3+dirty\ncommit " + commit + "+dirty 2026-11-22T03:03:01Z\ngo1.26.8 linux/arm64\n",
+			"devel-742528f1b2c3+dirty", "spillway devel-742528f1b2c3+dirty\ncommit " + commit +
+				"+dirty 2026-11-22T03:03:01Z\ngo1.26.8 linux/arm64\n",
 		},
-		{"short commit", "", append([]debug.BuildSetting{{Key: "vcs.revision", Value: "74"}}, platform...), "devel-74", "spillway devel-74\ncommit 74\ngo1.26.8 linux/arm64\n"},
+		{
+			"short commit", "", append([]debug.BuildSetting{{Key: "vcs.revision", Value: "74"}}, platform...),
+			"devel-74",
+			"spillway devel-74\ncommit 74\ngo1.26.8 linux/arm64\n",
+		},
 		{"nothing recorded", "(devel)", platform, "devel", "spillway devel\ngo1.26.8 linux/arm64\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			info := &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: c.version}, Settings: c.settings}
+			info := &debug.BuildInfo{
+				GoVersion: "go1.26.8", Main: debug.Module{Version: c.version},
+				Settings: c.settings,
+			}
 			if got := moduleVersion(info); got != c.short {
 				t.Errorf("%q, want %q", got, c.short)
 			}
@@ -59,7 +74,8 @@ func TestHelp(t *testing.T) {
 			t.Errorf("help %s: %+v; with --help: %+v", args, word, flag)
 		}
 	}
-	if got := command(t, "", "help", "nothing"); got.code != 2 || got.out != "" || !strings.Contains(got.err, "unexpected argument nothing") {
+	if got := command(t, "", "help", "nothing"); got.code != 2 || got.out != "" ||
+		!strings.Contains(got.err, "unexpected argument nothing") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -72,7 +72,8 @@ func (t *tail) read(r io.Reader) (c *forward.Chunk, n uint64, err error) {
 		n += uint64(len(line))
 		t.bytes.Add(int64(len(line)))
 		entry := forward.AppendEventTime(msgpack.AppendArrayHeader(c.Entries, 2), time.Now().Unix(), 0)
-		if entry, err = msgpack.AppendFromJSON(entry, json.NewDecoder(bytes.NewReader(line))); err != nil || line[0] != '{' {
+		if entry, err = msgpack.AppendFromJSON(entry, json.NewDecoder(bytes.NewReader(line))); err != nil ||
+			line[0] != '{' {
 			t.invalid.Add(1)
 			continue
 		}

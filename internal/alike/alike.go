@@ -49,7 +49,10 @@ func Open(t testing.TB, to string, o *spillway.Options) *spillway.Logger {
 }
 
 // pieces are what texts are made of.
-var pieces = []string{"a", "ü", "日本", "\n", "\"", "\\", "<b>", "&", "\u2028", "\x00", "\x7f", "\xff", "\b\f\r\t", " ", "fields.", "€\xe2\x82"}
+var pieces = []string{
+	"a", "ü", "日本", "\n", "\"", "\\", "<b>", "&", "\u2028", "\x00", "\x7f", "\xff", "\b\f\r\t", " ",
+	"fields.", "€\xe2\x82",
+}
 
 // Text returns a random text, with all that JSON escapes, and with what is no UTF-8.
 func Text(r *rand.Rand) string {

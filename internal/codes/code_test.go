@@ -19,7 +19,8 @@ func TestCode(t *testing.T) {
 	OutputBroken.Error(log, "output broken", "error", io.EOF)
 	got := out.String()
 	if !strings.Contains(got, "level=ERROR source=") || !strings.Contains(got, "code_test.go:19 msg=") ||
-		!strings.HasSuffix(got, " msg=\"output broken\" output=bus code=output-broken error=EOF\n") || strings.Count(got, "\n") != 1 {
+		!strings.HasSuffix(got, " msg=\"output broken\" output=bus code=output-broken error=EOF\n") ||
+		strings.Count(got, "\n") != 1 {
 		t.Error(got)
 	}
 }

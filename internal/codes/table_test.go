@@ -99,7 +99,10 @@ func TestDocument(t *testing.T) {
 }
 
 // collectors are the folders whose messages are those of a collector.
-var collectors = []string{"collector", "cmd/spillway", "cmd/internal/admin", "cmd/internal/kafka", "cmd/internal/syslog"}
+var collectors = []string{
+	"collector", "cmd/spillway", "cmd/internal/admin", "cmd/internal/kafka",
+	"cmd/internal/syslog",
+}
 
 // TestEachMessage: whatever a collector logs has a code, and each code is used.
 func TestEachMessage(t *testing.T) {
@@ -109,7 +112,10 @@ func TestEachMessage(t *testing.T) {
 		used[string(Peer(kind))] = true
 	}
 	codes := table(t)
-	folders := append([]string{"internal/files", "internal/follow", "internal/heir", "internal/letters", "internal/output"}, collectors...)
+	folders := append([]string{
+		"internal/files", "internal/follow", "internal/heir", "internal/letters",
+		"internal/output",
+	}, collectors...)
 	for _, folder := range folders {
 		files, err := filepath.Glob(filepath.Join(top, folder, "*.go"))
 		if err != nil || len(files) == 0 {
@@ -143,7 +149,10 @@ func TestEachMessage(t *testing.T) {
 }
 
 // loggers are the methods of slog.Logger that log.
-var loggers = []string{"Debug", "Info", "Warn", "Error", "DebugContext", "InfoContext", "WarnContext", "ErrorContext", "Log", "LogAttrs"}
+var loggers = []string{
+	"Debug", "Info", "Warn", "Error", "DebugContext", "InfoContext", "WarnContext", "ErrorContext",
+	"Log", "LogAttrs",
+}
 
 // plain says whether a call logs by a logger itself, not by a code: one of the table, or what a
 // variable "code" has. What http.Error writes is an answer.

@@ -27,11 +27,12 @@ func readBroker(t testing.TB, query string) (*Broker, error) {
 func TestReadBroker(t *testing.T) {
 	for query, want := range map[string]string{
 		"": "", "tls=true": "", "tls=true&ca=c&cert=c&key_file=k&server_name=n": "",
-		"sasl=plain&username=u&password_file=f": "", "sasl=scram-sha-512&username=u&password_env=E": "", "sasl=oauthbearer&token_env=E": "",
-		"cert=c&key_file=k":         "belong to tls=true",
-		"tls=true&key_file=k":       "belong together",
-		"sasl=gssapi":               "sasl",
-		"sasl=plain&password_env=E": "needs username",
+		"sasl=plain&username=u&password_file=f": "", "sasl=scram-sha-512&username=u&password_env=E": "",
+		"sasl=oauthbearer&token_env=E": "",
+		"cert=c&key_file=k":            "belong to tls=true",
+		"tls=true&key_file=k":          "belong together",
+		"sasl=gssapi":                  "sasl",
+		"sasl=plain&password_env=E":    "needs username",
 		"sasl=plain&username=u&password_env=E&password_file=f": "give one",
 		"username=u": "belong to sasl=",
 		"sasl=oauthbearer&username=u&token_env=E":                  "no user",

@@ -38,7 +38,11 @@ func TestReadClient(t *testing.T) {
 		want   string
 	}{
 		{"forward://h", Values{}, ""},
-		{"forward://h", Values{Login: &forward.Login{SharedKey: "topsecret", Username: "u", Password: "topsecret"}}, ""},
+		{
+			"forward://h",
+			Values{Login: &forward.Login{SharedKey: "topsecret", Username: "u", Password: "topsecret"}},
+			"",
+		},
 		{"forward://h?username=u&shared_key_file=k", Values{Login: &forward.Login{Password: "topsecret"}}, ""},
 		{"forward+tls://h", Values{TLS: secure, Login: &forward.Login{SharedKey: "topsecret"}}, ""},
 		{"forward+tls://h?ca=ca&cert=c&key=k&server_name=n", Values{}, ""},
@@ -47,17 +51,45 @@ func TestReadClient(t *testing.T) {
 		{"forward+unix:///s?insecure=true", Values{}, `"insecure" belongs to TLS`},
 		{"forward+tls://h?server_name=n", Values{TLS: secure}, "Options.TLS says all of TLS, so server_name= cannot"},
 		{"forward+tls://h?key=k", Values{}, "one is missing"},
-		{"forward://h?shared_key_env=K", Values{Login: &forward.Login{SharedKey: "topsecret"}}, "Options.Login.SharedKey and shared_key_file="},
-		{"forward://h?shared_key_file=k&username=u&password_file=p", Values{Login: &forward.Login{Password: "topsecret"}}, "Options.Login.Password and password_file="},
-		{"forward://h?shared_key_file=k&username=u&password_file=p", Values{Login: &forward.Login{Username: "u"}}, "Options.Login.Username and username="},
-		{"forward://h?empty_key=true", Values{Login: &forward.Login{SharedKey: "topsecret"}}, "says that the shared key is empty"},
-		{"forward://h", Values{Login: &forward.Login{Username: "u", SharedKey: "topsecret"}}, "a user has a name and a password"},
-		{"forward://h", Values{Login: &forward.Login{Password: "topsecret", SharedKey: "topsecret"}}, "a user has a name and a password"},
+		{
+			"forward://h?shared_key_env=K",
+			Values{Login: &forward.Login{SharedKey: "topsecret"}},
+			"Options.Login.SharedKey and shared_key_file=",
+		},
+		{
+			"forward://h?shared_key_file=k&username=u&password_file=p",
+			Values{Login: &forward.Login{Password: "topsecret"}},
+			"Options.Login.Password and password_file=",
+		},
+		{
+			"forward://h?shared_key_file=k&username=u&password_file=p",
+			Values{Login: &forward.Login{Username: "u"}},
+			"Options.Login.Username and username=",
+		},
+		{
+			"forward://h?empty_key=true",
+			Values{Login: &forward.Login{SharedKey: "topsecret"}},
+			"says that the shared key is empty",
+		},
+		{
+			"forward://h",
+			Values{Login: &forward.Login{Username: "u", SharedKey: "topsecret"}},
+			"a user has a name and a password",
+		},
+		{
+			"forward://h",
+			Values{Login: &forward.Login{Password: "topsecret", SharedKey: "topsecret"}},
+			"a user has a name and a password",
+		},
 		{"forward://h", Values{Login: &forward.Login{Username: "u", Password: "topsecret"}}, "there is none"},
 		{"forward://h", Values{Login: &forward.Login{Hostname: "me"}}, "and there is none"},
 		{"forward://h", Values{Login: &forward.Login{}}, "Options.Login has no shared key"},
 		{"forward://h", Values{Login: &forward.Login{AllowEmptyKey: true}}, ""},
-		{"forward://h?shared_key_env=K", Values{Login: &forward.Login{AllowEmptyKey: true}}, "says that the shared key is empty"},
+		{
+			"forward://h?shared_key_env=K",
+			Values{Login: &forward.Login{AllowEmptyKey: true}},
+			"says that the shared key is empty",
+		},
 	} {
 		if _, err := readClient(t, tt.url, &tt.values); !fits(err, tt.want) {
 			t.Errorf("%s: %v, want %s", tt.url, err, tt.want)
@@ -84,11 +116,13 @@ func TestClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		config, err := c.GetTLS()()
-		if err != nil || config.ServerName != "n" || !config.RootCAs.Equal(ca.Pool) || len(config.Certificates) != 1 || config.InsecureSkipVerify || config.MinVersion != tls.VersionTLS12 {
+		if err != nil || config.ServerName != "n" || !config.RootCAs.Equal(ca.Pool) || len(config.Certificates) != 1 ||
+			config.InsecureSkipVerify || config.MinVersion != tls.VersionTLS12 {
 			t.Errorf("%+v, %v", config, err)
 		}
 		l, err := c.GetLogin()()
-		if err != nil || l.Hostname != "me" || l.SharedKey != "topsecret1" || l.Username != "u" || l.Password != "topsecret2" || l.AllowEmptyKey || !c.NoKeepalive() {
+		if err != nil || l.Hostname != "me" || l.SharedKey != "topsecret1" || l.Username != "u" ||
+			l.Password != "topsecret2" || l.AllowEmptyKey || !c.NoKeepalive() {
 			t.Errorf("%v, %v", l, err)
 		}
 		at.copy(t, "ca", other.File)
@@ -113,7 +147,8 @@ func TestClient(t *testing.T) {
 
 func TestClientValues(t *testing.T) {
 	given := &tls.Config{ServerName: "given"}
-	c, err := readClient(t, "forward+tls://h", &Values{TLS: given, Login: &forward.Login{SharedKey: "k", Username: "u", Password: "p"}})
+	c, err := readClient(t, "forward+tls://h",
+		&Values{TLS: given, Login: &forward.Login{SharedKey: "k", Username: "u", Password: "p"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +166,8 @@ func TestClientValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := plain.Open(&Reports{}); err != nil || plain.GetTLS() != nil || plain.GetLogin() != nil || plain.Reload() != nil {
+	if err := plain.Open(&Reports{}); err != nil || plain.GetTLS() != nil || plain.GetLogin() != nil ||
+		plain.Reload() != nil {
 		t.Error("a plain client has something to tell", err)
 	}
 }
@@ -160,13 +196,15 @@ func TestGuarded(t *testing.T) {
 	c := guarded(given)
 	_, certErr := c.GetClientCertificate(nil)
 	for name, err := range map[string]error{
-		"VerifyPeerCertificate": c.VerifyPeerCertificate(nil, nil), "VerifyConnection": c.VerifyConnection(tls.ConnectionState{}), "GetClientCertificate": certErr,
+		"VerifyPeerCertificate": c.VerifyPeerCertificate(nil, nil),
+		"VerifyConnection":      c.VerifyConnection(tls.ConnectionState{}), "GetClientCertificate": certErr,
 	} {
 		if !fits(err, name+" panicked (string)") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if c := guarded(&tls.Config{}); c.VerifyConnection != nil || c.VerifyPeerCertificate != nil || c.GetClientCertificate != nil {
+	if c := guarded(&tls.Config{}); c.VerifyConnection != nil || c.VerifyPeerCertificate != nil ||
+		c.GetClientCertificate != nil {
 		t.Error("there are functions where there were none")
 	}
 }

@@ -19,7 +19,10 @@ func TestRules(t *testing.T) {
 	}{
 		{"host=web1", "host=web1"},
 		{"# c\n\n \thost=web1 # c=d\nhost=#1", "host=web1|host=#1"},
-		{"network=10.0.0.0/8  key_file=a.key\tusers=a,b\r\nnetwork=::1 key_env=K", "network=10.0.0.0/8 file=a.key users=a,b|network=::1/128 env=K"},
+		{
+			"network=10.0.0.0/8  key_file=a.key\tusers=a,b\r\nnetwork=::1 key_env=K",
+			"network=10.0.0.0/8 file=a.key users=a,b|network=::1/128 env=K",
+		},
 		{`host="a b" network=192.168.1.7 key_file="my key"`, "host=a b network=192.168.1.7/32 file=my key"},
 		{"network=::ffff:10.0.0.1", "network=10.0.0.1/32"},
 		{"host=\xef\xbb\xbf", "host=\ufeff"},
@@ -113,7 +116,8 @@ func TestClientRules(t *testing.T) {
 		"host=a key_env=CREDENTIALS_TEST_EMPTY":  "the environment variable that key_env= names: the key is empty",
 		"host=a key_env=CREDENTIALS_topsecret_X": "the environment variable that key_env= names is not set",
 	} {
-		if _, err := load(text, users); !fits(err, want) || !strings.HasPrefix(err.Error(), "clients_file="+path+": line ") {
+		if _, err := load(text, users); !fits(err, want) ||
+			!strings.HasPrefix(err.Error(), "clients_file="+path+": line ") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -124,18 +128,23 @@ func TestClientRules(t *testing.T) {
 
 func FuzzClients(f *testing.F) {
 	for _, s := range []string{
-		"host=web1 key_file=a users=a,b # c\n", "network=10.0.0.0/8 key_env=K\r\n", `host="a b"`, "network=::1/128", "host=a host=b", "x", "host=\"", "users=,",
+		"host=web1 key_file=a users=a,b # c\n", "network=10.0.0.0/8 key_env=K\r\n", `host="a b"`, "network=::1/128",
+		"host=a host=b", "x", "host=\"", "users=,",
 		"network=::ffff:1.2.3.4/100\n",
 	} {
 		f.Add([]byte(s))
 	}
 	known := texts("there is no rule in it")
 	for _, s := range []string{
-		"a rule is made of words such as host=NAME, network=CIDR, key_file=PATH, key_env=NAME and users=A,B", "host= or network= is missing: it says whom the rule fits",
-		"key_file= and key_env= say the same thing: give one", "a quote is not closed", "a space is missing behind a closing quote",
-		"a quote stands around a whole value", "key_env= is no name of an environment variable: those are letters, digits and underscores",
+		"a rule is made of words such as host=NAME, network=CIDR, key_file=PATH, key_env=NAME and users=A,B",
+		"host= or network= is missing: it says whom the rule fits",
+		"key_file= and key_env= say the same thing: give one", "a quote is not closed",
+		"a space is missing behind a closing quote",
+		"a quote stands around a whole value",
+		"key_env= is no name of an environment variable: those are letters, digits and underscores",
 		"there is an empty place in users=", "users= names somebody twice", "network= has a zone; a network has none",
-		"network= is neither a network such as .../ nor an address", "network= is an IPv network in IPv's clothes; write it as IPv", "it is not UTF- text",
+		"network= is neither a network such as .../ nor an address",
+		"network= is an IPv network in IPv's clothes; write it as IPv", "it is not UTF- text",
 		"network= has bits behind its length that are not zero: .../ is written .../",
 	} {
 		known["line : "+s] = true
@@ -154,7 +163,8 @@ func FuzzClients(f *testing.F) {
 		}
 		last := 0
 		for _, r := range rules {
-			if r.line <= last || r.host == "" && !r.network.IsValid() || r.network.IsValid() && r.network != r.network.Masked() {
+			if r.line <= last || r.host == "" && !r.network.IsValid() || r.network.IsValid() &&
+				r.network != r.network.Masked() {
 				t.Fatalf("%s", show(rules))
 			}
 			last = r.line

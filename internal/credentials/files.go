@@ -59,7 +59,8 @@ func (f *files) read(of file, limit int64, secret bool) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", of, err)
 	}
 	if secret && runtime.GOOS != "windows" && s.info.Mode().Perm()&0o066 != 0 {
-		f.warn(fmt.Errorf("%s: others than its owner can read or write it (mode %04o): run chmod 600 on it", of, s.info.Mode().Perm()))
+		f.warn(fmt.Errorf("%s: others than its owner can read or write it (mode %04o): run chmod 600 on it", of,
+			s.info.Mode().Perm()))
 	}
 	return data, nil
 }
@@ -112,7 +113,8 @@ func (s *seen) look() ([]byte, error) {
 func (s *seen) changed() bool {
 	if s.info != nil && !near(s.at, s.info.ModTime()) {
 		info, err := os.Stat(s.path)
-		if err == nil && os.SameFile(info, s.info) && info.Size() == s.info.Size() && info.ModTime().Equal(s.info.ModTime()) {
+		if err == nil && os.SameFile(info, s.info) && info.Size() == s.info.Size() &&
+			info.ModTime().Equal(s.info.ModTime()) {
 			return false
 		}
 	}
@@ -144,7 +146,8 @@ func (f *files) settled(now time.Time) bool {
 func (f *files) differ(old *files) []string {
 	var names []string
 	for _, s := range f.seen {
-		same := slices.ContainsFunc(old.seen, func(o *seen) bool { return o.path == s.path && o.sum == s.sum && o.err == s.err })
+		same := slices.ContainsFunc(old.seen,
+			func(o *seen) bool { return o.path == s.path && o.sum == s.sum && o.err == s.err })
 		if !same && !slices.Contains(names, s.path) {
 			names = append(names, s.path)
 		}

@@ -154,7 +154,8 @@ func (k *kept[T]) renew() error {
 	}
 	names := now.differ(good)
 	if len(names) == 0 && missed { // they are what they were before they were broken
-		names = slices.DeleteFunc(now.differ(before), func(name string) bool { return !before.has(name) }) // what stood behind the broken one was not read
+		// What stood behind the broken one was not read.
+		names = slices.DeleteFunc(now.differ(before), func(name string) bool { return !before.has(name) })
 	}
 	if len(names) > 0 {
 		k.reports.renewed(names)

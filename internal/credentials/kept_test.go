@@ -48,7 +48,8 @@ func wantValue(t *testing.T, k *kept[string], want string) {
 func (l *teller) want(t *testing.T, troubles, renewed int) {
 	t.Helper()
 	if len(l.troubles) != troubles || len(l.renewed) != renewed {
-		t.Errorf("told of %d troubles and %d renewals, want %d and %d: %q %q", len(l.troubles), len(l.renewed), troubles, renewed, l.troubles, l.renewed)
+		t.Errorf("told of %d troubles and %d renewals, want %d and %d: %q %q", len(l.troubles), len(l.renewed),
+			troubles, renewed, l.troubles, l.renewed)
 	}
 }
 
@@ -323,7 +324,8 @@ func TestPermissions(t *testing.T) {
 				}
 			}
 			told.want(t, 1, 0)
-			if !slices.ContainsFunc(told.troubles, func(s string) bool { return strings.Contains(s, fmt.Sprintf("mode %04o", mode)) }) {
+			if !slices.ContainsFunc(told.troubles,
+				func(s string) bool { return strings.Contains(s, fmt.Sprintf("mode %04o", mode)) }) {
 				t.Error(told.troubles)
 			}
 		}

@@ -27,7 +27,8 @@ func readSecret(u *urls.URL, p *urls.Params, name string) (s secret, err error) 
 		return s, u.Errorf("%s_file and %s_env say the same thing: give one", name, name)
 	}
 	if s.env != "" && !isVariable(s.env) {
-		return s, u.Errorf("%s_env is no name of an environment variable: those are letters, digits and underscores", name)
+		return s, u.Errorf("%s_env is no name of an environment variable: those are letters, digits and underscores",
+			name)
 	}
 	return s, nil
 }

@@ -110,9 +110,11 @@ func TestOpenServer(t *testing.T) {
 		if err == nil {
 			var e forward.Endpoint
 			s.Apply(&e)
-			if sec := e.GetSecurity(&net.TCPAddr{}); sec == nil || sec.Check() != nil || e.TLS != nil || e.Security != nil {
+			if sec := e.GetSecurity(&net.TCPAddr{}); sec == nil || sec.Check() != nil || e.TLS != nil ||
+				e.Security != nil {
 				t.Errorf("%s: %v", tt.query, sec)
-			} else if text := fmt.Sprintf("%v %+v %#v %v", sec, sec, sec, s.Reload()); strings.Contains(text, "topsecret") {
+			} else if text := fmt.Sprintf("%v %+v %#v %v", sec, sec, sec, s.Reload()); strings.Contains(text,
+				"topsecret") {
 				t.Errorf("%s: a secret is printed: %s", tt.query, text)
 			}
 		}
@@ -127,7 +129,8 @@ type station struct {
 
 func newStation(t testing.TB, ca *testcert.CA) *station {
 	dir := t.TempDir()
-	s := &station{dir: dir, url: "forward+tls://h?cert=" + filepath.Join(dir, "cert") + "&key=" + filepath.Join(dir, "key")}
+	s := &station{dir: dir, url: "forward+tls://h?cert=" + filepath.Join(dir, "cert") + "&key=" +
+		filepath.Join(dir, "key")}
 	s.copy(t, "cert", ca.Server.Cert)
 	s.copy(t, "key", ca.Server.Key)
 	return s

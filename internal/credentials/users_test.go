@@ -16,7 +16,11 @@ func TestUsers(t *testing.T) {
 		err        string
 	}{
 		{"two", "web:pw\napp:p:w # x\n", map[string]string{"web": "pw", "app": "p:w # x"}, ""},
-		{"comments, ends of Windows, no end", "\n# c:x\r\n  # d:y\nweb: pw \r\napp:pw", map[string]string{"web": " pw ", "app": "pw"}, ""},
+		{
+			"comments, ends of Windows, no end", "\n# c:x\r\n  # d:y\nweb: pw \r\napp:pw",
+			map[string]string{"web": " pw ", "app": "pw"},
+			"",
+		},
 		{"a mark", "\xef\xbb\xbfweb:pw\n", map[string]string{"web": "pw"}, ""},
 		{"bytes", "web:\xff\x00\n", map[string]string{"web": "\xff\x00"}, ""},
 		{"nothing", "", nil, "no user"},
@@ -65,12 +69,17 @@ func withoutNumbers(s string) string {
 }
 
 func FuzzUsers(f *testing.F) {
-	for _, s := range []string{"web:pw\n", "# c\r\nweb:p:w\napp:pw", "web:a\nweb:b\n", "no colon", ":", "a :b", "\xef\xbb\xbfa:b", "\xff:x\n"} {
+	for _, s := range []string{
+		"web:pw\n", "# c\r\nweb:p:w\napp:pw", "web:a\nweb:b\n", "no colon", ":", "a :b",
+		"\xef\xbb\xbfa:b", "\xff:x\n",
+	} {
 		f.Add([]byte(s))
 	}
 	known := texts(
-		"there is no user in it", "line : there is no colon between name and password", "line : there is no name before the colon",
-		"line : there is a space at an end of the name", "line : the name is not UTF- text", "line : there is no password behind the colon",
+		"there is no user in it", "line : there is no colon between name and password",
+		"line : there is no name before the colon",
+		"line : there is a space at an end of the name", "line : the name is not UTF- text",
+		"line : there is no password behind the colon",
 		"line : this user is in line  already",
 	)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -64,7 +64,8 @@ func TestWeb(t *testing.T) {
 		"http://h:1?token=x":                        `unknown parameter "token"`,
 		"http://h:1?token_file=a&token_env=B":       "say the same thing",
 	} {
-		if _, err := readWeb(t, text); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if _, err := readWeb(t, text); (err == nil) != (want == "") || err != nil &&
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

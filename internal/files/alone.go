@@ -131,7 +131,8 @@ func (s *sharer) mend(f *file, l *latch) error {
 		return err
 	}
 	if b == nil {
-		s.o.Report(codes.FileTorn.Errorf("files: %s is damaged; what a process was killed at may be torn in %s", l.file.Name(), f.path))
+		s.o.Report(codes.FileTorn.Errorf("files: %s is damaged; what a process was killed at may be torn in %s",
+			l.file.Name(), f.path))
 		return l.unmake()
 	}
 	h := &l.head

@@ -122,7 +122,10 @@ func tryFile(path string) error {
 		}
 	}
 	if isLink(err) {
-		return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w: a symbolic link, which is not followed", ErrKind)}
+		return &fs.PathError{
+			Op: "open", Path: path,
+			Err: fmt.Errorf("%w: a symbolic link, which is not followed", ErrKind),
+		}
 	}
 	if err != nil {
 		return err

@@ -19,7 +19,8 @@ func tryCreate(dir string) error {
 		return f.Close()
 	case errors.Is(err, unix.ENOTDIR):
 		return err
-	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EISDIR), errors.Is(err, unix.ENOENT), errors.Is(err, unix.EINVAL):
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EISDIR), errors.Is(err, unix.ENOENT), errors.Is(err,
+		unix.EINVAL):
 		return tryNamed(dir)
 	}
 	return fmt.Errorf("%s takes no new file: %w", dir, err)

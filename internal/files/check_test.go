@@ -63,7 +63,8 @@ func TestLasting(t *testing.T) {
 	for err, want := range map[error]bool{
 		syscall.ENOENT: true, syscall.EACCES: true, syscall.EPERM: true, syscall.ENOTDIR: true, syscall.EROFS: true,
 		syscall.EISDIR: true, syscall.ELOOP: true, syscall.ENAMETOOLONG: true, ErrKind: true,
-		syscall.ENOSPC: false, syscall.EIO: false, syscall.EMFILE: false, syscall.ETIMEDOUT: false, errors.New("x"): false,
+		syscall.ENOSPC: false, syscall.EIO: false, syscall.EMFILE: false, syscall.ETIMEDOUT: false,
+		errors.New("x"): false,
 	} {
 		if got := lasting(&fs.PathError{Op: "open", Path: "x", Err: err}); got != want {
 			t.Errorf("%v: %t", err, got)

@@ -315,7 +315,10 @@ var worlds = []struct {
 	{"rotated often, not synced", "all.jsonl", 1, 20, Options{NoSync: true, Buffer: 40, Rotation: Rotation{Size: 25}}},
 	{"rotated each line", "{tag}.jsonl", 2, 14, Options{MaxOpen: 1, Rotation: Rotation{Size: 1}}},
 	{"compressed", "{tag}.jsonl", 2, 20, Options{MaxOpen: 2, Rotation: Rotation{Size: 20, Compress: true}}},
-	{"compressed, pids", "{tag}#{pid}.jsonl", 2, 20, Options{NoSync: true, Rotation: Rotation{Size: 20, Compress: true}}},
+	{
+		"compressed, pids", "{tag}#{pid}.jsonl", 2, 20,
+		Options{NoSync: true, Rotation: Rotation{Size: 20, Compress: true}},
+	},
 	{"rotated, pids", "{tag}#{pid}.jsonl", 2, 30, Options{NoSync: true, Rotation: Rotation{Size: 30}}},
 	{"more files than a state should name", "{tag}.jsonl", 24, 36, Options{MaxOpen: 1}},
 	{"new tags", "{tag}.jsonl", 8, 30, Options{NewFiles: 3}},

@@ -144,7 +144,8 @@ func (k *keeper) look(m *family) (again bool, err error) {
 	for i := range all {
 		it := &all[i]
 		total += it.size
-		over := r.Keep > 0 && i >= r.Keep || r.MaxTotal > 0 && total > r.MaxTotal || r.MaxAge > 0 && time.Since(it.at) > r.MaxAge
+		over := r.Keep > 0 && i >= r.Keep || r.MaxTotal > 0 && total > r.MaxTotal || r.MaxAge > 0 &&
+			time.Since(it.at) > r.MaxAge
 		switch {
 		case k.holds(it.path): // it comes up again when it is free
 		case !k.isFree(it, p):

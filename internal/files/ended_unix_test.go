@@ -31,7 +31,8 @@ const (
 // called returns the name of a test's file: D1 and so on are ids of ended processes, ME is one that
 // lives, and @20 is the stamp of 20 minutes ago.
 func called(name string, now time.Time) string {
-	name = strings.NewReplacer("D1", strconv.Itoa(dead1), "D2", strconv.Itoa(dead2), "D3", strconv.Itoa(dead3), "ME", strconv.Itoa(os.Getpid())).Replace(name)
+	name = strings.NewReplacer("D1", strconv.Itoa(dead1), "D2", strconv.Itoa(dead2), "D3", strconv.Itoa(dead3), "ME",
+		strconv.Itoa(os.Getpid())).Replace(name)
 	before, after, ok := strings.Cut(name, "@")
 	if !ok {
 		return name
@@ -96,7 +97,10 @@ func TestLookEnded(t *testing.T) {
 	now := time.Now()
 	ago := func(minutes int) time.Time { return now.Add(-time.Duration(minutes) * time.Minute) }
 	written := []string{"90 app.7.jsonl", "90 app.ME.jsonl"}
-	ended := []string{"10 app.7@10.jsonl", "20 app.D1.jsonl", "30 app.D1@30.jsonl", "40 app.D2.jsonl", "50 app.D2@50.jsonl.gz"}
+	ended := []string{
+		"10 app.7@10.jsonl", "20 app.D1.jsonl", "30 app.D1@30.jsonl", "40 app.D2.jsonl",
+		"50 app.D2@50.jsonl.gz",
+	}
 	usedAgain := 3
 	if _, known := processBegan(os.Getpid()); !known {
 		usedAgain = 1
@@ -114,17 +118,38 @@ func TestLookEnded(t *testing.T) {
 		{"size, with what is written alone", Rotation{MaxTotal: 19}, nil, 0},
 		{"all three", Rotation{Keep: 4, MaxAge: 45 * time.Minute, MaxTotal: 55}, nil, 3},
 		{"both are awaited", Rotation{Keep: 1}, []Process{{PID: dead1, Made: now}, {PID: dead2, Made: now}}, 5},
-		{"another is awaited, and may have lines in what is younger", Rotation{Keep: 1}, []Process{{PID: dead3, Made: ago(35)}}, 3},
-		{"the same, and its id is used again", Rotation{Keep: 1}, []Process{{PID: os.Getpid(), Made: ago(35), Dead: true}}, 3},
+		{
+			"another is awaited, and may have lines in what is younger",
+			Rotation{Keep: 1},
+			[]Process{{PID: dead3, Made: ago(35)}},
+			3,
+		},
+		{
+			"the same, and its id is used again",
+			Rotation{Keep: 1},
+			[]Process{{PID: os.Getpid(), Made: ago(35), Dead: true}},
+			3,
+		},
 		{"another is awaited, whose lines are elsewhere", Rotation{Keep: 1}, []Process{{PID: dead3, Dead: true}}, 1},
 		{"another lives", Rotation{Keep: 1}, []Process{{PID: os.Getpid(), Made: time.Now()}}, 1},
-		{"it had the id that a process has now which began later", Rotation{Keep: 1}, []Process{{PID: os.Getpid(), Made: ago(35)}}, usedAgain},
-		{"it had the id of this process", Rotation{MaxAge: time.Minute}, []Process{{PID: 7, Made: ago(35), Dead: true}}, 3},
+		{
+			"it had the id that a process has now which began later",
+			Rotation{Keep: 1},
+			[]Process{{PID: os.Getpid(), Made: ago(35)}},
+			usedAgain,
+		},
+		{
+			"it had the id of this process",
+			Rotation{MaxAge: time.Minute},
+			[]Process{{PID: 7, Made: ago(35), Dead: true}},
+			3,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			put(t, dir, now, slices.Concat(written, ended)...)
-			k, m := keeperOf(t, filepath.Join(dir, "app.{pid}.jsonl"), Options{Rotation: tt.rule, Awaited: func() ([]Process, error) { return tt.awaited, nil }})
+			k, m := keeperOf(t, filepath.Join(dir, "app.{pid}.jsonl"),
+				Options{Rotation: tt.rule, Awaited: func() ([]Process, error) { return tt.awaited, nil }})
 			for range 2 {
 				if again, err := k.look(m); !again || err != nil {
 					t.Errorf("%v, %v", again, err)
@@ -145,7 +170,8 @@ func TestLookUnknown(t *testing.T) {
 	put(t, dir, now, "20 app.D1.jsonl", "30 app.D1@30.jsonl", "40 app.7@40.jsonl")
 	broken := errors.New("broken")
 	k, m := keeperOf(t, filepath.Join(dir, "app.{pid}.jsonl"), Options{
-		Rotation: Rotation{MaxAge: time.Minute, Compress: true}, Awaited: func() ([]Process, error) { return nil, broken },
+		Rotation: Rotation{MaxAge: time.Minute, Compress: true},
+		Awaited:  func() ([]Process, error) { return nil, broken },
 	})
 	if again, err := k.look(m); !again || !errors.Is(err, broken) {
 		t.Errorf("%v, %v", again, err)
@@ -157,7 +183,8 @@ func TestLookUnknown(t *testing.T) {
 // gets its id begins a new one.
 func TestLookCompress(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
-	put(t, dir, now, "20 app.D1.jsonl", "30 app.D1@30.jsonl", "40 app.D2.jsonl", "40 app.D2@40.jsonl.gz", "50 app.D3@50.jsonl.gz.tmp", "60 app.ME.jsonl")
+	put(t, dir, now, "20 app.D1.jsonl", "30 app.D1@30.jsonl", "40 app.D2.jsonl", "40 app.D2@40.jsonl.gz",
+		"50 app.D3@50.jsonl.gz.tmp", "60 app.ME.jsonl")
 	k, m := keeperOf(t, filepath.Join(dir, "app.{pid}.jsonl"), Options{Rotation: Rotation{Compress: true}})
 	for range 2 {
 		if _, err := k.look(m); err != nil {
@@ -175,7 +202,10 @@ func TestLookCompress(t *testing.T) {
 // TestLookOthers: nothing is touched that is not a regular file of a name that the path makes.
 func TestLookOthers(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
-	others := []string{"90 app-D1.jsonl.bak", "90 app-2147483648.jsonl", "90 app-0D1.jsonl", "90 app-D1.jsonl.gz", "90 app.D1.jsonl", "90 app-x@90.jsonl"}
+	others := []string{
+		"90 app-D1.jsonl.bak", "90 app-2147483648.jsonl", "90 app-0D1.jsonl", "90 app-D1.jsonl.gz",
+		"90 app.D1.jsonl", "90 app-x@90.jsonl",
+	}
 	put(t, dir, now, others...)
 	must(t, os.Mkdir(filepath.Join(dir, called("app-D1.jsonl", now)), 0o700))
 	must(t, syscall.Mkfifo(filepath.Join(dir, called("app-D2.jsonl", now)), 0o600))
@@ -184,7 +214,8 @@ func TestLookOthers(t *testing.T) {
 	must(t, os.Symlink(secret, filepath.Join(dir, called("app-D3.jsonl", now))))
 	must(t, os.Symlink(secret, filepath.Join(dir, called("app-D3@90.jsonl", now))))
 	before := names(t, dir)
-	k, m := keeperOf(t, filepath.Join(dir, "app-{pid}.jsonl"), Options{Rotation: Rotation{Keep: 1, MaxAge: time.Minute, MaxTotal: 1, Compress: true}})
+	k, m := keeperOf(t, filepath.Join(dir, "app-{pid}.jsonl"),
+		Options{Rotation: Rotation{Keep: 1, MaxAge: time.Minute, MaxTotal: 1, Compress: true}})
 	if _, err := k.look(m); err != nil {
 		t.Error(err)
 	}
@@ -201,7 +232,8 @@ func TestLookOthers(t *testing.T) {
 func TestLookPast(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	files := []string{
-		"90 2020-01-01/web.05.jsonl", "80 2020-01-01/web.06.jsonl", "90 2020-01-02/web.05@90.jsonl.gz", "90 2020-01-03/web.05.jsonl",
+		"90 2020-01-01/web.05.jsonl", "80 2020-01-01/web.06.jsonl", "90 2020-01-02/web.05@90.jsonl.gz",
+		"90 2020-01-03/web.05.jsonl",
 		"90 2020-01-03/api.05.jsonl", "90 2020-01-04/web.05.jsonl", "90 other/web.other.jsonl",
 	}
 	put(t, dir, now, files...)
@@ -217,7 +249,10 @@ func TestLookPast(t *testing.T) {
 	if _, err := k.look(m); err != nil {
 		t.Error(err)
 	}
-	want := []string{"2020-01-01/web.06.jsonl", "2020-01-03/api.05.jsonl", "2020-01-04/web.05.jsonl", "other/web.other.jsonl"}
+	want := []string{
+		"2020-01-01/web.06.jsonl", "2020-01-03/api.05.jsonl", "2020-01-04/web.05.jsonl",
+		"other/web.other.jsonl",
+	}
 	if time.Now().UTC().Hour() == now.UTC().Hour() { // else it is past
 		want = append(want, present)
 		has(t, dir, now, want...)
@@ -233,7 +268,10 @@ func TestHeldUntilCommitted(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "app.1970-01-01.jsonl")
 	var state []byte
-	o := &Options{Idle: time.Nanosecond, Rotation: Rotation{MaxAge: time.Nanosecond}, Record: func(b []byte) error { state = b; return nil }}
+	o := &Options{
+		Idle: time.Nanosecond, Rotation: Rotation{MaxAge: time.Nanosecond},
+		Record: func(b []byte) error { state = b; return nil },
+	}
 	s := openSet(t, filepath.Join(dir, "app.{date}.jsonl"), nil, o)
 	is := func(when string, held bool) {
 		t.Helper()
@@ -281,7 +319,8 @@ func TestLookTogether(t *testing.T) {
 	put(t, dir, now, all...)
 	var wg sync.WaitGroup
 	for range 20 {
-		k, m := keeperOf(t, filepath.Join(dir, "app.{pid}.jsonl"), Options{Rotation: Rotation{Keep: 10, Compress: true}})
+		k, m := keeperOf(t, filepath.Join(dir, "app.{pid}.jsonl"),
+			Options{Rotation: Rotation{Keep: 10, Compress: true}})
 		wg.Go(func() {
 			for range 5 {
 				if _, err := k.look(m); err != nil && !errors.Is(err, errBusy) {
@@ -315,7 +354,8 @@ func TestLookInherited(t *testing.T) {
 	must(t, err)
 	must(t, child.Start())
 	must(t, s.Close())
-	k, m := keeperOf(t, filepath.Join(dir, "app.{pid}.jsonl"), Options{Rotation: Rotation{MaxAge: time.Nanosecond, Compress: true}})
+	k, m := keeperOf(t, filepath.Join(dir, "app.{pid}.jsonl"),
+		Options{Rotation: Rotation{MaxAge: time.Nanosecond, Compress: true}})
 	if again, err := k.look(m); !again || !errors.Is(err, errBusy) {
 		t.Errorf("%v, %v", again, err)
 	}
@@ -336,13 +376,19 @@ func TestReusedID(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	put(t, dir, now, "90 app.D1.jsonl", "90 app.D1@90.jsonl")
 	path := filepath.Join(dir, "app.{pid}.jsonl")
-	s := openSet(t, path, nil, &Options{self: &identity{pid: strconv.Itoa(dead1)}, Rotation: Rotation{Size: 20, Keep: 1}})
+	s := openSet(t, path, nil, &Options{
+		self:     &identity{pid: strconv.Itoa(dead1)},
+		Rotation: Rotation{Size: 20, Keep: 1},
+	})
 	add(t, s, "", "1234567\n")
 	settle(t, s)
 	if got := string(read(t, filepath.Join(dir, called("app.D1.jsonl", now)))); got != "123456789\n1234567\n" {
 		t.Errorf("%q", got)
 	}
-	k, m := keeperOf(t, path, Options{Rotation: Rotation{MaxTotal: 1}, Awaited: func() ([]Process, error) { return []Process{{PID: dead1, Made: now}}, nil }})
+	k, m := keeperOf(t, path, Options{
+		Rotation: Rotation{MaxTotal: 1},
+		Awaited:  func() ([]Process, error) { return []Process{{PID: dead1, Made: now}}, nil },
+	})
 	_, err := k.look(m)
 	must(t, err)
 	k, m = keeperOf(t, path, Options{Rotation: Rotation{MaxTotal: 1}}) // the lock alone

@@ -130,7 +130,8 @@ func TestKillExchanged(t *testing.T) {
 				}
 				wg.Wait()
 			}
-			a.o.Rotation = Rotation{} // two that share a directory may hinder each other for a moment: files may be larger
+			// Two that share a directory may hinder each other for a moment: files may be larger.
+			a.o.Rotation = Rotation{}
 			a.checkOnce(fmt.Sprintf("%v, killed at %d", patterns, ticks), 2)
 			os.RemoveAll(a.dir)
 			if done {
@@ -190,7 +191,8 @@ func TestLimitLasts(t *testing.T) {
 	process(false, "y.jsonl", "2", "3") // it has found all
 	others("4")
 	process(false, "y.jsonl", "2", "3", "4")
-	if x, y := string(read(t, path)), string(read(t, filepath.Join(dir, "y.jsonl"))); x != "1\n2\n3\n4\n" || y != "3\n4\n" {
+	if x, y := string(read(t, path)), string(read(t, filepath.Join(dir, "y.jsonl"))); x != "1\n2\n3\n4\n" ||
+		y != "3\n4\n" {
 		t.Errorf("%q and %q", x, y)
 	}
 }

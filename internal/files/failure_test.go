@@ -222,7 +222,8 @@ func TestFull(t *testing.T) {
 		}
 		k.err = nil
 		must(t, s.Write())
-		if full, err := s.Extend("0", 0, func(dst []byte) []byte { return dst }); full || err != nil || s.waiting.bytes != 0 {
+		if full, err := s.Extend("0", 0, func(dst []byte) []byte { return dst }); full || err != nil ||
+			s.waiting.bytes != 0 {
 			t.Errorf("%s: full %v, %v, %d bytes wait after a Write", tt.name, full, err, s.waiting.bytes)
 		}
 	}
@@ -259,7 +260,8 @@ func TestRecordFails(t *testing.T) {
 // TestRecordOnce wants one Record for all that is new, and none for what is known.
 func TestRecordOnce(t *testing.T) {
 	records := 0
-	s := openSet(t, filepath.Join(t.TempDir(), "{tag}"), nil, &Options{Record: func([]byte) error { records++; return nil }})
+	s := openSet(t, filepath.Join(t.TempDir(), "{tag}"), nil,
+		&Options{Record: func([]byte) error { records++; return nil }})
 	for round := range 3 {
 		for i := range 10 {
 			add(t, s, fmt.Sprint(i), "1\n")

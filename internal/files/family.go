@@ -268,7 +268,10 @@ const batchNames = 1 << 10
 // vanishes meanwhile is none. The error is errStopped, or why a directory cannot be read.
 func (m *family) members(now time.Time, sizes bool, stop <-chan struct{}) ([]member, error) {
 	now = now.UTC()
-	w := walk{family: m, sizes: sizes, day: now.Format(dayLayout), hour: now.Format(hourLayout), stop: stop, rotated: map[string]int{}}
+	w := walk{
+		family: m, sizes: sizes, day: now.Format(dayLayout), hour: now.Format(hourLayout), stop: stop,
+		rotated: map[string]int{},
+	}
 	err := w.look(m.base, 0, variable{})
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil

@@ -20,7 +20,8 @@ func BenchmarkMembers(b *testing.B) {
 				end = ".log"
 			}
 			for i := range 100_000 {
-				if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("app.%d%s", 2_000_000_000+i, end)), nil, 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("app.%d%s", 2_000_000_000+i, end)), nil,
+					0o600); err != nil {
 					b.Fatal(err)
 				}
 			}

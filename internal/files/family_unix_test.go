@@ -101,44 +101,84 @@ func TestMembers(t *testing.T) {
 	}{
 		{
 			"app.{pid}.jsonl",
-			[]string{"app.17.jsonl", "app.4194304.jsonl", "app.17" + stamp + ".jsonl", "app.17" + stamp + ".jsonl.gz", "app.18" + stamp + ".jsonl.gz.tmp"},
-			[]string{"app.17" + stamp + ".jsonl rotated 17 4", "app.17.jsonl 17 2", "app.18" + stamp + ".jsonl rotated 18 2", "app.4194304.jsonl 4194304 2"},
+			[]string{
+				"app.17.jsonl", "app.4194304.jsonl", "app.17" + stamp + ".jsonl", "app.17" + stamp + ".jsonl.gz",
+				"app.18" + stamp + ".jsonl.gz.tmp",
+			},
+			[]string{
+				"app.17" + stamp + ".jsonl rotated 17 4", "app.17.jsonl 17 2",
+				"app.18" + stamp + ".jsonl rotated 18 2", "app.4194304.jsonl 4194304 2",
+			},
 		},
 		{
 			"app-{pid}.jsonl", // what others may have put there
 			[]string{
-				"app-123.jsonl.bak", "app-123.jsonl.gz", "app-123.jsonl.1", "app-123.jsonl~lock", "app-.jsonl", "app-0.jsonl", "app-007.jsonl",
-				"app--1.jsonl", "app-+1.jsonl", "app-1.5.jsonl", "app-1e3.jsonl", "app-x.jsonl", "app-2147483648.jsonl", "app-99999999999999999999999.jsonl",
-				"app-٣.jsonl", "xapp-3.jsonl", "app-3.jsonlx", "App-3.jsonl", "app-3/", "app-4.jsonl/", "app-5" + stamp + ".jsonl/", "app-6/app-6.jsonl",
-				"app-7-20261121T020304.12.jsonl", "app-7-20261321T020304.123.jsonl", "app-7" + stamp + stamp + ".jsonl", "app-7" + stamp + ".jsonl.gz.gz",
+				"app-123.jsonl.bak", "app-123.jsonl.gz", "app-123.jsonl.1", "app-123.jsonl~lock", "app-.jsonl",
+				"app-0.jsonl", "app-007.jsonl",
+				"app--1.jsonl", "app-+1.jsonl", "app-1.5.jsonl", "app-1e3.jsonl", "app-x.jsonl", "app-2147483648.jsonl",
+				"app-99999999999999999999999.jsonl",
+				"app-٣.jsonl", "xapp-3.jsonl", "app-3.jsonlx", "App-3.jsonl", "app-3/", "app-4.jsonl/",
+				"app-5" + stamp + ".jsonl/", "app-6/app-6.jsonl",
+				"app-7-20261121T020304.12.jsonl", "app-7-20261321T020304.123.jsonl", "app-7" + stamp + stamp + ".jsonl",
+				"app-7" + stamp + ".jsonl.gz.gz",
 				"app-7" + stamp + ".jsonl.tmp", "app-7" + stamp, "app-7" + stamp + ".gz", "app" + stamp + ".jsonl",
 			},
 			nil,
 		},
-		{"app-{pid}", []string{"app-17", "app-17" + stamp, "app-17" + stamp + ".gz", "app-17.gz"}, []string{"app-17 17 2", "app-17" + stamp + " rotated 17 4"}},
-		{"app.{pid}", []string{"app.17", "app" + stamp + ".17", "app" + stamp + ".17.gz", "app.17" + stamp}, []string{"app" + stamp + ".17 rotated 17 4", "app.17 17 2"}},
+		{
+			"app-{pid}",
+			[]string{"app-17", "app-17" + stamp, "app-17" + stamp + ".gz", "app-17.gz"},
+			[]string{"app-17 17 2", "app-17" + stamp + " rotated 17 4"},
+		},
+		{
+			"app.{pid}",
+			[]string{"app.17", "app" + stamp + ".17", "app" + stamp + ".17.gz", "app.17" + stamp},
+			[]string{"app" + stamp + ".17 rotated 17 4", "app.17 17 2"},
+		},
 		{"{pid}", []string{"17", "17" + stamp, "x"}, []string{"17 17 2", "17" + stamp + " rotated 17 2"}},
-		{"{pid}.gz", []string{"17.gz", "17" + stamp + ".gz", "17" + stamp + ".gz.gz"}, []string{"17" + stamp + ".gz rotated 17 4", "17.gz 17 2"}},
-		{"{pid}{pid}.log", []string{"1717.log", "1718.log", "171.log", "11.log"}, []string{"11.log 1 2", "1717.log 17 2"}},
+		{
+			"{pid}.gz",
+			[]string{"17.gz", "17" + stamp + ".gz", "17" + stamp + ".gz.gz"},
+			[]string{"17" + stamp + ".gz rotated 17 4", "17.gz 17 2"},
+		},
+		{
+			"{pid}{pid}.log",
+			[]string{"1717.log", "1718.log", "171.log", "11.log"},
+			[]string{"11.log 1 2", "1717.log 17 2"},
+		},
 		{
 			"{pid}.d/{tag}/x.{pid}.log",
-			[]string{"17.d/web/x.17.log", "17.d/web/x.18.log", "17.d/api/x.17.log", "18.d/web/x.18" + stamp + ".log", "y.d/web/x.19.log", "20.d", "21.d/web"},
+			[]string{
+				"17.d/web/x.17.log", "17.d/web/x.18.log", "17.d/api/x.17.log", "18.d/web/x.18" + stamp + ".log",
+				"y.d/web/x.19.log", "20.d", "21.d/web",
+			},
 			[]string{"17.d/web/x.17.log 17 2", "18.d/web/x.18" + stamp + ".log rotated 18 2"},
 		},
 		{
 			"{date}/{tag}.{hour}.jsonl",
 			[]string{
-				"2026-11-21/web.05.jsonl", "2026-11-21/web.04.jsonl", "2026-11-20/web.05" + stamp + ".jsonl", "2026-11-20/web.24.jsonl", "2026-11-20/api.05.jsonl",
+				"2026-11-21/web.05.jsonl", "2026-11-21/web.04.jsonl", "2026-11-20/web.05" + stamp + ".jsonl",
+				"2026-11-20/web.24.jsonl", "2026-11-20/api.05.jsonl",
 				"2026-02-30/web.05.jsonl", "other/web.other.jsonl", "2026-1-20/web.05.jsonl",
 			},
-			[]string{"2026-11-20/web.05" + stamp + ".jsonl rotated past 0 2", "2026-11-21/web.04.jsonl past 0 2", "2026-11-21/web.05.jsonl 0 2"},
+			[]string{
+				"2026-11-20/web.05" + stamp + ".jsonl rotated past 0 2", "2026-11-21/web.04.jsonl past 0 2",
+				"2026-11-21/web.05.jsonl 0 2",
+			},
 		},
 		{
 			"{tag}.{date}.{pid}.jsonl",
-			[]string{"web.2026-11-20.17.jsonl", "web.2026-11-21.17.jsonl", "web.x.2026-11-21.17.jsonl", "web.17.2026-11-21.jsonl"},
+			[]string{
+				"web.2026-11-20.17.jsonl", "web.2026-11-21.17.jsonl", "web.x.2026-11-21.17.jsonl",
+				"web.17.2026-11-21.jsonl",
+			},
 			[]string{"web.2026-11-20.17.jsonl past 17 2", "web.2026-11-21.17.jsonl 17 2"},
 		},
-		{"app.jsonl", []string{"app.jsonl", "app" + stamp + ".jsonl", "app.17.jsonl", "app" + stamp + ".jsonl.gz"}, []string{"app" + stamp + ".jsonl rotated 0 4", "app.jsonl 0 2"}},
+		{
+			"app.jsonl",
+			[]string{"app.jsonl", "app" + stamp + ".jsonl", "app.17.jsonl", "app" + stamp + ".jsonl.gz"},
+			[]string{"app" + stamp + ".jsonl rotated 0 4", "app.jsonl 0 2"},
+		},
 	} {
 		if got := membersOf(t, tt.pattern, tt.names...); !slices.Equal(got, tt.want) {
 			t.Errorf("%s:\ngot  %q\nwant %q", tt.pattern, got, tt.want)

@@ -71,9 +71,12 @@ func (s *finder) find(f *file, size int64) error {
 	switch {
 	case !equal, more && f.found+int64(rest) == size:
 		f.expected, f.end = false, -1
-		s.recorder.hasty = true // what goes to the end now is not behind length in one piece: after another crash it would not be found
+		// What goes to the end now is not behind length in one piece: after another crash it would
+		// not be found.
+		s.recorder.hasty = true
 		if !equal {
-			s.o.Report(codes.FileForeign.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path, f.found))
+			s.o.Report(codes.FileForeign.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path,
+				f.found))
 		}
 		if f.found == f.length {
 			f.touched = false // nothing of ours is behind length, so that the end can be recorded as the new one

@@ -18,8 +18,10 @@ func FuzzFound(f *testing.F) {
 	const old = "{old}\n"
 	lines := []string{"{a}\n", "{bb}\n", "{a}\n", "{ccc}\n"}
 	for _, tail := range []string{
-		"", "{", "{a}", "{a}\n", "{a}\n{bb}\n{a}\n{ccc}\n", "{a}\n{bb}\n{x", "\n", "{a}\n{a}\n", "{a}\n{bb}\n{a}\n{ccc}\n{a}\n", "{a}\r\n",
-		"\x00", "\x00\x00\x00\x00\x00\x00", "{a\x00\x00{bb}", "{\x00x", "{a}\n\x00\x00\x00\x00\x00{a}\n", strings.Repeat("\x00", 19),
+		"", "{", "{a}", "{a}\n", "{a}\n{bb}\n{a}\n{ccc}\n", "{a}\n{bb}\n{x", "\n", "{a}\n{a}\n",
+		"{a}\n{bb}\n{a}\n{ccc}\n{a}\n", "{a}\r\n",
+		"\x00", "\x00\x00\x00\x00\x00\x00", "{a\x00\x00{bb}", "{\x00x", "{a}\n\x00\x00\x00\x00\x00{a}\n",
+		strings.Repeat("\x00", 19),
 	} {
 		f.Add([]byte(tail), uint8(0b101))
 	}
@@ -29,7 +31,10 @@ func FuzzFound(f *testing.F) {
 		must(t, os.WriteFile(path, before, 0o644))
 		id, _, err := idAt(path)
 		must(t, err)
-		state := appendState(nil, &state{writers: []identity{{}}, entries: []entry{{path: path, inode: id.inode, length: int64(len(old))}}})
+		state := appendState(nil, &state{
+			writers: []identity{{}},
+			entries: []entry{{path: path, inode: id.inode, length: int64(len(old))}},
+		})
 		k := (&faulty{}).kernel()
 		s, err := Open(path, state, &Options{kernel: k})
 		must(t, err)
@@ -51,7 +56,8 @@ func FuzzFound(f *testing.F) {
 				t.Fatalf("harmed: %q became %q", before, after)
 			}
 		}
-		if len(bytes.Trim(tail, "\x00")) == 0 && len(tail) <= len(strings.Join(lines, "")) && string(after) != old+strings.Join(lines, "") {
+		if len(bytes.Trim(tail, "\x00")) == 0 && len(tail) <= len(strings.Join(lines, "")) &&
+			string(after) != old+strings.Join(lines, "") {
 			t.Fatalf("NULs are left, or lines behind them: %q became %q", before, after)
 		}
 		next := 0
@@ -66,7 +72,8 @@ func FuzzFound(f *testing.F) {
 		if all := strings.Join(lines, ""); strings.HasPrefix(all, string(tail)) && string(after) != old+all {
 			t.Fatalf("%q: written again: %q", before, after)
 		}
-		if got, err := parseState(state); err != nil || len(got.entries) != 1 || got.entries[0].length > int64(len(after)) {
+		if got, err := parseState(state); err != nil || len(got.entries) != 1 ||
+			got.entries[0].length > int64(len(after)) {
 			t.Fatalf("%v, %v", got.entries, err)
 		}
 	})

@@ -59,7 +59,10 @@ func (h *handles) openOnce(f *file) error {
 	}
 	if err != nil {
 		if isLink(err) {
-			return &fs.PathError{Op: "open", Path: f.path, Err: fmt.Errorf("%w: a symbolic link, which is not followed", ErrKind)}
+			return &fs.PathError{
+				Op: "open", Path: f.path,
+				Err: fmt.Errorf("%w: a symbolic link, which is not followed", ErrKind),
+			}
 		}
 		return err
 	}

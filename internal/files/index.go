@@ -105,7 +105,8 @@ func (x *index) recallRetired(e entry) *file {
 	}
 	limit, whole := e.limited(path, size)
 	return x.addRetired(&file{
-		path: path, of: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt, tail: e.tail,
+		path: path, of: e.path, writer: e.writer, known: true, inode: e.inode, length: e.length, doubt: e.doubt,
+		tail:     e.tail,
 		expected: true, found: e.length, limit: limit, whole: whole,
 	})
 }

@@ -53,7 +53,8 @@ func newKeeper(o *Options) *keeper {
 	return &keeper{
 		rotation: o.Rotation, pid: pid, awaited: o.Awaited, report: o.Report,
 		families: map[string]*kept{}, due: map[string]*family{}, held: map[string]struct{}{},
-		wake: make(chan struct{}, 1), finish: make(chan struct{}), stop: make(chan struct{}), exited: make(chan struct{}),
+		wake: make(chan struct{}, 1), finish: make(chan struct{}), stop: make(chan struct{}),
+		exited: make(chan struct{}),
 	}
 }
 

@@ -27,7 +27,8 @@ func TestCloseFinishes(t *testing.T) {
 		must(t, err)
 		must(t, s.Close())
 		got := names(t, dir)
-		if len(got) != 4 || len(slices.DeleteFunc(slices.Clone(got), func(n string) bool { return !strings.HasSuffix(n, compressedEnd) })) != 3 {
+		if len(got) != 4 || len(slices.DeleteFunc(slices.Clone(got),
+			func(n string) bool { return !strings.HasSuffix(n, compressedEnd) })) != 3 {
 			t.Errorf("%q", got)
 		}
 	}
@@ -37,7 +38,10 @@ func TestCloseFinishes(t *testing.T) {
 func TestFinishWhileBusy(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "app-20200101T000000.001.jsonl"), nil, 0o600))
-	k := newKeeper(&Options{Rotation: Rotation{MaxAge: time.Hour}, Report: func(err error) { t.Error(err) }, self: &identity{}})
+	k := newKeeper(&Options{
+		Rotation: Rotation{MaxAge: time.Hour}, Report: func(err error) { t.Error(err) },
+		self: &identity{},
+	})
 	k.due["app"] = alone(filepath.Join(dir, "app.jsonl"))
 	close(k.finish)
 	k.run()
@@ -51,7 +55,10 @@ func TestFinishWhileBusy(t *testing.T) {
 func TestCloseUncommitted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.jsonl")
 	var state []byte
-	o := &Options{Rotation: Rotation{Size: 20, Keep: 1, Compress: true}, Record: func(b []byte) error { state = b; return nil }}
+	o := &Options{
+		Rotation: Rotation{Size: 20, Keep: 1, Compress: true},
+		Record:   func(b []byte) error { state = b; return nil },
+	}
 	var want strings.Builder
 	for range 2 {
 		s := openSet(t, path, state, o)
@@ -90,7 +97,8 @@ func TestCloseInTime(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "app.jsonl")
 	big := rotatedName(path, time.Now())
-	must(t, os.WriteFile(big, bytes.Repeat([]byte("some line or other\n"), 4<<20), 0o600)) // takes longer than what follows
+	// Takes longer than what follows.
+	must(t, os.WriteFile(big, bytes.Repeat([]byte("some line or other\n"), 4<<20), 0o600))
 	s := openSet(t, path, nil, &Options{NoSync: true, Rotation: Rotation{Size: 1 << 20, Compress: true}})
 	add(t, s, "", "1\n")
 	settle(t, s)
@@ -198,7 +206,10 @@ func TestRotatedByOthers(t *testing.T) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "{tag}")
 		var state []byte
-		o := &Options{MaxOpen: 1, Rotation: Rotation{Size: 1000}, Record: func(b []byte) error { state = b; return nil }}
+		o := &Options{
+			MaxOpen: 1, Rotation: Rotation{Size: 1000},
+			Record: func(b []byte) error { state = b; return nil },
+		}
 		s := openSet(t, path, nil, o)
 		lines := []string{"1\n", "2\n", "3\n", "4\n"}
 		for i, line := range lines {

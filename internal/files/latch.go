@@ -78,7 +78,10 @@ const latchEnding = "~lock"
 
 func (h *latchHead) append(b []byte) []byte {
 	b = append(b, latchMagic...)
-	for _, n := range [...]uint64{h.id, h.number, h.phase, h.inode, h.offset, h.length, uint64(h.sum) | uint64(h.boot)<<32} {
+	for _, n := range [...]uint64{
+		h.id, h.number, h.phase, h.inode, h.offset, h.length,
+		uint64(h.sum) | uint64(h.boot)<<32,
+	} {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
 	for i := range voids {
@@ -94,7 +97,8 @@ func (h *latchHead) append(b []byte) []byte {
 // parseLatch reads a head; ok is false if it is none.
 func parseLatch(b []byte) (h latchHead, ok bool) {
 	number := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
-	if len(b) < latchLen || string(b[:8]) != latchMagic || number(latchCheck) != uint64(crc32.Checksum(b[:latchCheck], tailTable)) {
+	if len(b) < latchLen || string(b[:8]) != latchMagic ||
+		number(latchCheck) != uint64(crc32.Checksum(b[:latchCheck], tailTable)) {
 		return h, false
 	}
 	h = latchHead{
@@ -195,7 +199,8 @@ func (l *latch) load(b []byte) error {
 // make says that what was loaded goes to a place of a file.
 func (l *latch) make(b []byte, inode uint64, offset int64) error {
 	h := &l.head
-	h.phase, h.inode, h.offset, h.length, h.sum = made, inode, uint64(offset), uint64(len(b)), crc32.Checksum(b, tailTable)
+	h.phase, h.inode, h.offset, h.length, h.sum = made, inode, uint64(offset), uint64(len(b)), crc32.Checksum(b,
+		tailTable)
 	return l.put()
 }
 

@@ -43,7 +43,8 @@ func TestSharedLatch(t *testing.T) {
 // TestLatchVoid: of a batch that a latch no longer knows it does not say that it is there.
 func TestLatchVoid(t *testing.T) {
 	haveSharing(t, SharedLock)
-	l, err := openLatch(filepath.Join(t.TempDir(), "x"), &Options{FileMode: 0o600, kernel: &kernel{writeAt: (*os.File).WriteAt}})
+	l, err := openLatch(filepath.Join(t.TempDir(), "x"),
+		&Options{FileMode: 0o600, kernel: &kernel{writeAt: (*os.File).WriteAt}})
 	must(t, err)
 	defer l.file.Close()
 	lock := func() {
@@ -177,8 +178,11 @@ func TestSharedMend(t *testing.T) {
 		"cut":     {func(t *testing.T, path string) { must(t, os.Truncate(path, 0)) }, "{b}\n{c}\n"},
 		"renamed": {func(t *testing.T, path string) { must(t, os.Rename(path, path+".1")) }, "{c}\n"},
 		"removed": {func(t *testing.T, path string) { must(t, os.Remove(path)) }, "{b}\n{c}\n"},
-		"another": {func(t *testing.T, path string) { must(t, os.Rename(path, path[:len(path)-6]+"-errors.jsonl")) }, "{b}\n{c}\n"},
-		"packed":  {func(t *testing.T, path string) { must(t, os.Rename(path, path+".1.gz")) }, "{b}\n{c}\n"},
+		"another": {
+			func(t *testing.T, path string) { must(t, os.Rename(path, path[:len(path)-6]+"-errors.jsonl")) },
+			"{b}\n{c}\n",
+		},
+		"packed": {func(t *testing.T, path string) { must(t, os.Rename(path, path+".1.gz")) }, "{b}\n{c}\n"},
 
 		"renamed for another": {func(t *testing.T, path string) {
 			must(t, os.Chmod(path, 0))
@@ -223,8 +227,12 @@ func TestSharedMend(t *testing.T) {
 func TestSharedDamaged(t *testing.T) {
 	haveSharing(t, SharedLock)
 	for name, harm := range map[string]func(t *testing.T, latch string){
-		"cut":         func(t *testing.T, latch string) { must(t, os.Truncate(latch, latchBatch)) },
-		"overwritten": func(t *testing.T, latch string) { must(t, os.Truncate(latch, latchBatch)); appendTo(t, latch, "none") },
+		"cut": func(t *testing.T, latch string) { must(t, os.Truncate(latch, latchBatch)) },
+		"overwritten": func(t *testing.T, latch string) {
+			must(t, os.Truncate(latch, latchBatch))
+			appendTo(t, latch,
+				"none")
+		},
 		"huge": func(t *testing.T, latch string) {
 			h, ok := parseLatch(read(t, latch))
 			if !ok {
@@ -275,7 +283,8 @@ func FuzzLatch(f *testing.F) {
 	head := func(h latchHead) []byte { return append(h.append(nil), make([]byte, latchBatch-latchLen)...) }
 	f.Add([]byte{})
 	f.Add(head(latchHead{id: 1, number: 2, phase: written, void: []uint64{1}}))
-	f.Add(append(head(latchHead{id: 1, number: 2, phase: made, length: 4, sum: stretchOf([]byte("{x}\n")).sum}), "{x}\n"...))
+	f.Add(append(head(latchHead{id: 1, number: 2, phase: made, length: 4, sum: stretchOf([]byte("{x}\n")).sum}),
+		"{x}\n"...))
 	f.Add(head(latchHead{id: 1, phase: made, length: 1 << 60, offset: 1 << 63}))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, b []byte) {

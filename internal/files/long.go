@@ -106,7 +106,8 @@ func (s *Set) tryLong(r route, render func(w io.Writer) error) (n int64, err err
 	w := longWriter{kernel: s.o.kernel, f: f, skip: f.long}
 	if err := render(&w); err != nil {
 		if errors.Is(err, errOthers) {
-			s.o.Report(codes.FileTorn.Errorf("files: %s: %w: a line of which %d bytes are there begins anew", f.path, err, f.long))
+			s.o.Report(codes.FileTorn.Errorf("files: %s: %w: a line of which %d bytes are there begins anew", f.path,
+				err, f.long))
 			f.long, f.end = 0, -1
 			s.recorder.hasty = true
 		}
@@ -172,7 +173,8 @@ func (s *finder) findLong(f *file, render func(w io.Writer) error) (done bool, n
 		f.expected, f.end, f.long = false, -1, 0
 		s.recorder.hasty = true
 		if m.differ {
-			s.o.Report(codes.FileForeign.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path, f.found))
+			s.o.Report(codes.FileForeign.Errorf("files: %s: others wrote behind byte %d; going on at its end", f.path,
+				f.found))
 		}
 		if f.found == f.length {
 			f.touched = false

@@ -116,7 +116,8 @@ func TestLongStranger(t *testing.T) {
 	}
 	_, err = s.Long("", 0, between)
 	must(t, err)
-	if got, want := string(read(t, path)), "1\n"+stranger+long[:20_000]+"between\n"+long[20_000:25_000]+"\n"+long; got != want {
+	if got, want := string(read(t, path)), "1\n"+stranger+long[:20_000]+"between\n"+long[20_000:25_000]+"\n"+
+		long; got != want {
 		t.Errorf("%d bytes, want %d: %.200q", len(got), len(want), got[len(stranger)+20_000:])
 	}
 	if !s.Crowded() {
@@ -197,7 +198,10 @@ func TestLongRotated(t *testing.T) {
 	b, err := s.Sync()
 	must(t, err)
 	state = b
-	lines := []string{strings.Repeat("a", 60_000) + "\n", strings.Repeat("b", 60_000) + "\n", strings.Repeat("c", 200_000) + "\n", "2\n"}
+	lines := []string{
+		strings.Repeat("a", 60_000) + "\n", strings.Repeat("b", 60_000) + "\n",
+		strings.Repeat("c", 200_000) + "\n", "2\n",
+	}
 	for _, crash := range []bool{true, false} {
 		for _, line := range lines {
 			_, err := s.Long("x", 0, piecewise(line, 9000))

@@ -43,7 +43,8 @@ func TestMeet(t *testing.T) {
 	}
 	dir := t.TempDir()
 	if err := os.Symlink(dir, filepath.Join(dir, "link")); err == nil {
-		if got, err := Meet(filepath.Join(dir, "new", "x"), filepath.Join(dir, "link", "new", "{tag}")); err != nil || !got {
+		if got, err := Meet(filepath.Join(dir, "new", "x"), filepath.Join(dir, "link", "new", "{tag}")); err != nil ||
+			!got {
 			t.Errorf("behind a link: %v, %v", got, err)
 		}
 	}

@@ -9,7 +9,10 @@ import (
 )
 
 func TestMerge(t *testing.T) {
-	one := appendState(nil, &state{writers: []identity{{"", "1", ""}}, entries: []entry{{path: "/a", inode: 1, length: 10}, {path: "/b", inode: 2, length: 5}}})
+	one := appendState(nil, &state{
+		writers: []identity{{"", "1", ""}},
+		entries: []entry{{path: "/a", inode: 1, length: 10}, {path: "/b", inode: 2, length: 5}},
+	})
 	two := appendState(nil, &state{writers: []identity{{"", "2", ""}, {"", "1", ""}}, entries: []entry{
 		{path: "/c", inode: 3, length: 1},
 		{writer: 1, path: "/a", inode: 1, length: 7, doubt: true}, // an older position of the same file

@@ -45,7 +45,8 @@ func appendName(dst []byte, text string, limit int, stamps bool) []byte {
 		size := 1
 		c := text[i]
 		switch {
-		case i == 0 && escapeFirst, !stamps && isDigit(c) && len(dst) > 0 && dst[len(dst)-1] == '-' && isStamp(text[i:]):
+		case i == 0 && escapeFirst, !stamps && isDigit(c) && len(dst) > 0 && dst[len(dst)-1] == '-' &&
+			isStamp(text[i:]):
 			dst = append(dst, '%', upperHex[c>>4], upperHex[c&15])
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-_=+@,", c) >= 0,
 			c == '.' && 0 < i && i < len(text)-1 && text[i-1] != '.':
@@ -95,7 +96,8 @@ const hashName = 33
 // release could rename files.
 func isControl(r rune) bool {
 	switch {
-	case r < 0xa0, r == 0x061c, r == 0x200e, r == 0x200f, 0x2028 <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069, r == 0xfeff:
+	case r < 0xa0, r == 0x061c, r == 0x200e, r == 0x200f, 0x2028 <= r && r <= 0x202e, 0x2066 <= r &&
+		r <= 0x2069, r == 0xfeff:
 		return true
 	}
 	return false

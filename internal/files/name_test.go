@@ -53,7 +53,8 @@ func TestAppendNameLong(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for _, tag := range []string{
-		exact + "a", exact + "b", exact[:59] + "/", strings.Repeat("/", 1<<16), strings.Repeat("/", 1<<16+1), strings.Repeat("é", 31), strings.Repeat("日本", 20),
+		exact + "a", exact + "b", exact[:59] + "/", strings.Repeat("/", 1<<16), strings.Repeat("/", 1<<16+1),
+		strings.Repeat("é", 31), strings.Repeat("日本", 20),
 	} {
 		got := string(appendName([]byte("x"), tag, 60, true))[1:]
 		if len(got) > 60 || !utf8.ValidString(got) || got[len(got)-33] != '~' {
@@ -89,7 +90,10 @@ func unescape(name string) (string, bool) {
 // FuzzAppendName wants names that are names, and from which the tag can be read back: so no two
 // tags share one.
 func FuzzAppendName(f *testing.F) {
-	for _, s := range []string{"app.web", "../../x", "a\x00", "%2F", strings.Repeat("é/", 100), "con.x", "..", "\xff\xfe", "-", "~", "a\u202eb", "a-20200101T000000.000"} {
+	for _, s := range []string{
+		"app.web", "../../x", "a\x00", "%2F", strings.Repeat("é/", 100), "con.x", "..",
+		"\xff\xfe", "-", "~", "a\u202eb", "a-20200101T000000.000",
+	} {
 		f.Add(s, 255)
 	}
 	f.Fuzz(func(t *testing.T, tag string, limit int) {
@@ -104,7 +108,8 @@ func checkName(t *testing.T, tag, name string, limit int) {
 	if name == "" || len(name) > limit || !utf8.ValidString(name) {
 		t.Fatalf("%q: %q", tag, name)
 	}
-	if name[0] == '.' || name[0] == '-' || name[len(name)-1] == '.' || strings.Contains(name, "..") || strings.ContainsAny(name, "/\\:*?\"<>| {}$&;'`") {
+	if name[0] == '.' || name[0] == '-' || name[len(name)-1] == '.' || strings.Contains(name, "..") ||
+		strings.ContainsAny(name, "/\\:*?\"<>| {}$&;'`") {
 		t.Fatalf("%q: %q", tag, name)
 	}
 	for i := range len(name) {

@@ -101,7 +101,12 @@ func (o *Options) resolved() (Options, error) {
 		name      string
 		value     *int
 		otherwise int
-	}{{"MaxOpen", &r.MaxOpen, 256}, {"Buffer", &r.Buffer, 128 << 10}, {"Memory", &r.Memory, 8 << 20}, {"NewFiles", &r.NewFiles, 0}} {
+	}{
+		{"MaxOpen", &r.MaxOpen, 256},
+		{"Buffer", &r.Buffer, 128 << 10},
+		{"Memory", &r.Memory, 8 << 20},
+		{"NewFiles", &r.NewFiles, 0},
+	} {
 		if *n.value < 0 {
 			return r, fmt.Errorf("files: %s is negative", n.name)
 		}

@@ -41,7 +41,10 @@ const (
 	pidPart
 )
 
-var placeholders = map[string]placeholder{"tag": tagPart, "date": datePart, "hour": hourPart, "host": hostPart, "pid": pidPart}
+var placeholders = map[string]placeholder{
+	"tag": tagPart, "date": datePart, "hour": hourPart, "host": hostPart,
+	"pid": pidPart,
+}
 
 type part struct {
 	what placeholder
@@ -148,7 +151,8 @@ func (p *pattern) check(id identity) error {
 			}
 		}
 		if tags > 0 && room < minName || tags == 0 && room < 0 {
-			return fmt.Errorf("%w: a name in it is too long: at most %d bytes, %d of them for a tag", ErrPattern, maxName, minName)
+			return fmt.Errorf("%w: a name in it is too long: at most %d bytes, %d of them for a tag", ErrPattern,
+				maxName, minName)
 		}
 	}
 	return nil

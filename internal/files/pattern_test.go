@@ -83,7 +83,10 @@ func TestPatternErrors(t *testing.T) {
 
 // TestRoutes wants one route for one path, and another for another.
 func TestRoutes(t *testing.T) {
-	for _, pattern := range []string{"/x", "/{tag}", "/{date}", "/{hour}", "/{tag}{date}", "/{date}{hour}{tag}", "/{tag}/{hour}"} {
+	for _, pattern := range []string{
+		"/x", "/{tag}", "/{date}", "/{hour}", "/{tag}{date}", "/{date}{hour}{tag}",
+		"/{tag}/{hour}",
+	} {
 		p, err := parsePattern(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +94,10 @@ func TestRoutes(t *testing.T) {
 		paths := map[route]string{}
 		routes := map[string]route{}
 		for _, tag := range []string{"a", "b", "", "a2026-11-21"} {
-			for _, sec := range []int64{math.MinInt64, -86401, -86400, -1, 0, 1, 3599, 3600, 86399, 86400, 1e9, 1795226584, maxSec, math.MaxInt64} {
+			for _, sec := range []int64{
+				math.MinInt64, -86401, -86400, -1, 0, 1, 3599, 3600, 86399, 86400, 1e9,
+				1795226584, maxSec, math.MaxInt64,
+			} {
 				r := p.route(tag, sec)
 				path := p.path(r, identity{})
 				if before, ok := paths[r]; ok && before != path {

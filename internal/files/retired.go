@@ -31,7 +31,8 @@ import (
 func (r *rotator) retire(f *file, to string) {
 	old := &file{
 		path: to, of: f.path, writer: f.writer,
-		known: f.known, inode: f.inode, length: f.length, doubt: f.doubt, found: f.found, end: f.end, tail: f.tail, last: f.last,
+		known: f.known, inode: f.inode, length: f.length, doubt: f.doubt, found: f.found, end: f.end, tail: f.tail,
+		last:   f.last,
 		handle: f.handle, id: f.id, touched: true, dirty: f.dirty, used: f.used,
 	}
 	switch {

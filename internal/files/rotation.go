@@ -17,12 +17,14 @@ import (
 // app-20261121T020304.123.jsonl, and app-20261121T020304.123.jsonl.gz when it is compressed. Such
 // names sort by time. Only regular files with such a name are ever compressed or deleted.
 type Rotation struct {
-	Size     int64         // no file gets larger, but for one line that is larger alone; 0: however large
-	Every    time.Duration // and at each multiple of that since 1970, in UTC; 0: however old
-	Keep     int           // rotated files kept of one path; 0: all
-	MaxAge   time.Duration // those rotated, or not written, for longer are deleted; 0: none
-	MaxTotal int64         // bytes of all files of one path, those that are written too, until which the oldest of the others are deleted; 0: however many
-	Compress bool          // with gzip, in the background
+	Size   int64         // no file gets larger, but for one line that is larger alone; 0: however large
+	Every  time.Duration // and at each multiple of that since 1970, in UTC; 0: however old
+	Keep   int           // rotated files kept of one path; 0: all
+	MaxAge time.Duration // those rotated, or not written, for longer are deleted; 0: none
+	// Bytes of all files of one path, those that are written too, until which the oldest of the
+	// others are deleted; 0: however many.
+	MaxTotal int64
+	Compress bool // with gzip, in the background
 }
 
 // on reports whether files are rotated.

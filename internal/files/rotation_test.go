@@ -128,13 +128,16 @@ func TestKeep(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	must(t, os.WriteFile(outside, []byte("x"), 0o600))
 	strangers := []string{
-		"app-20200101T000000.000.jsonl.bak", "app-20200101T000000.000.json", "app-20200101T000000.jsonl", "app-x20200101T000000.000.jsonl",
-		"app-20201301T000000.000.jsonl", "app-web-20200101T000000.000.jsonl", "xapp-20200101T000000.000.jsonl", "app-20200101T000000.000.jsonl.gz.gz",
+		"app-20200101T000000.000.jsonl.bak", "app-20200101T000000.000.json", "app-20200101T000000.jsonl",
+		"app-x20200101T000000.000.jsonl",
+		"app-20201301T000000.000.jsonl", "app-web-20200101T000000.000.jsonl", "xapp-20200101T000000.000.jsonl",
+		"app-20200101T000000.000.jsonl.gz.gz",
 	}
 	for _, name := range strangers {
 		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
-	link, folder := filepath.Join(dir, "app-20200101T000000.001.jsonl"), filepath.Join(dir, "app-20200101T000000.002.jsonl")
+	link, folder := filepath.Join(dir, "app-20200101T000000.001.jsonl"), filepath.Join(dir,
+		"app-20200101T000000.002.jsonl")
 	must(t, os.Symlink(outside, link))
 	must(t, os.Mkdir(folder, 0o700))
 	old := filepath.Join(dir, "app-20200101T000000.003.jsonl.gz")
@@ -252,7 +255,8 @@ func TestRotateTwo(t *testing.T) {
 		go func() {
 			s, err := Open(path, nil, &o)
 			for i := 0; i < lines && err == nil; i++ {
-				if err = extend(s, "", 0, fmt.Sprintf("%d %d %s\n", who, i, strings.Repeat("x", i%50))); err == nil && i%5 == 0 {
+				if err = extend(s, "", 0, fmt.Sprintf("%d %d %s\n", who, i, strings.Repeat("x", i%50))); err == nil &&
+					i%5 == 0 {
 					_, err = s.Sync()
 				}
 			}
@@ -319,7 +323,8 @@ func TestRotatedName(t *testing.T) {
 		}
 		_, base, ending := splitName(tt[0])
 		for form, e := range endings {
-			if back, f, ok := parseRotated(filepath.Base(got+e), base, ending); !ok || f != form || !back.Equal(at.Truncate(time.Millisecond)) {
+			if back, f, ok := parseRotated(filepath.Base(got+e), base, ending); !ok || f != form ||
+				!back.Equal(at.Truncate(time.Millisecond)) {
 				t.Errorf("%s: %v %d %v", got+e, back, f, ok)
 			}
 		}

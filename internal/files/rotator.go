@@ -80,7 +80,8 @@ func (r *rotator) familyOf(path string, writer int) *family {
 // part of one.
 func (r *rotator) due(f *file, size int64) bool {
 	rule := &r.o.Rotation
-	if !rule.on() || size == 0 || f.handle == nil || r.index.foreign(f) || f.expected || f.torn > 0 || f.long > 0 || r.handles.now.Before(r.unable) {
+	if !rule.on() || size == 0 || f.handle == nil || r.index.foreign(f) || f.expected || f.torn > 0 || f.long > 0 ||
+		r.handles.now.Before(r.unable) {
 		return false
 	}
 	if rule.Every > 0 && rule.period(r.handles.now) != f.period {

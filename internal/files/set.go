@@ -72,7 +72,10 @@ func Open(path string, before []byte, o *Options) (*Set, error) {
 	x.crowd = crowd{most: options.NewFiles, closed: last.closed, since: now}
 	s.waiting = waiting{buffer: options.Buffer, memory: options.Memory, most: 4 * options.MaxOpen}
 	s.recorder = recorder{o: &s.o, index: x, opened: now, mark: last.mark, resumed: last.mark}
-	s.handles = handles{o: &s.o, index: x, recorder: &s.recorder, gathers: p.gathers(options.Shared) != [pidPart + 1]bool{}, dirs: dirs{}, now: now}
+	s.handles = handles{
+		o: &s.o, index: x, recorder: &s.recorder,
+		gathers: p.gathers(options.Shared) != [pidPart + 1]bool{}, dirs: dirs{}, now: now,
+	}
 	s.rotator = rotator{o: &s.o, index: x, recorder: &s.recorder, handles: &s.handles}
 	s.finder = finder{o: &s.o, index: x, recorder: &s.recorder, waiting: &s.waiting}
 	if options.Shared != Unshared {

@@ -262,7 +262,8 @@ func TestShared(t *testing.T) {
 	var next [sets]int
 	for line := range strings.Lines(string(read(t, path))) {
 		var i, n int
-		if _, err := fmt.Sscanf(line, "{%d %d", &i, &n); err != nil || n != next[i] || line != fmt.Sprintf("{%d %d %s}\n", i, n, strings.Repeat("x", n%50)) {
+		if _, err := fmt.Sscanf(line, "{%d %d", &i, &n); err != nil || n != next[i] ||
+			line != fmt.Sprintf("{%d %d %s}\n", i, n, strings.Repeat("x", n%50)) {
 			t.Fatalf("%q: %v", line, err)
 		}
 		next[i]++
@@ -313,7 +314,10 @@ func BenchmarkExtend(b *testing.B) {
 	line := []byte(strings.Repeat("x", 179) + "\n")
 	for _, tags := range []int{1, 10, 1000} {
 		b.Run(fmt.Sprintf("tags=%d", tags), func(b *testing.B) {
-			k := &kernel{write: func(_ *os.File, p []byte) (int, error) { return len(p), nil }, sync: func(*os.File) error { return nil }, syncDir: func(string) error { return nil }}
+			k := &kernel{
+				write: func(_ *os.File, p []byte) (int, error) { return len(p), nil },
+				sync:  func(*os.File) error { return nil }, syncDir: func(string) error { return nil },
+			}
 			s, err := Open(filepath.Join(b.TempDir(), "{tag}.{date}"), nil, &Options{kernel: k})
 			if err != nil {
 				b.Fatal(err)

@@ -195,7 +195,8 @@ func (s *sharer) reach(f *file) (size int64, err error) {
 	if f.handle != nil {
 		if id, now, err := idAt(f.path); err != nil || id != f.id {
 			if !s.o.Rotation.on() {
-				s.o.Report(codes.FileMoved.Errorf("files: %s was moved away or replaced; going on in a new file", f.path))
+				s.o.Report(codes.FileMoved.Errorf("files: %s was moved away or replaced; going on in a new file",
+					f.path))
 			}
 			if err := s.handles.close(f); err != nil {
 				return 0, err

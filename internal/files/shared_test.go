@@ -192,7 +192,8 @@ func TestSharedKills(t *testing.T) {
 				must(t, other.set.Close())
 				must(t, victim.set.Close())
 
-				if all, err := filepath.Glob(path[:len(path)-6] + "*.jsonl"); tt.o.Shared == SharedLock && tt.o.Rotation.on() {
+				if all, err := filepath.Glob(path[:len(path)-6] + "*.jsonl"); tt.o.Shared == SharedLock &&
+					tt.o.Rotation.on() {
 					must(t, err)
 					for _, path := range all {
 						if n := len(read(t, path)); int64(n) > tt.o.Rotation.Size {
@@ -214,7 +215,8 @@ func TestSharedKills(t *testing.T) {
 				}
 				for line, n := range want {
 					if seen[line] < n || seen[line] > n && tt.o.Shared == SharedLock {
-						t.Fatalf("killed at %d: %q is there %d times, want %d:\n%q", ticks, line, seen[line], n, sharedLines(t, path))
+						t.Fatalf("killed at %d: %q is there %d times, want %d:\n%q", ticks, line, seen[line], n,
+							sharedLines(t, path))
 					}
 					twice += seen[line] - n
 				}

@@ -72,7 +72,8 @@ func startsLine(r io.ReaderAt, at int64) bool {
 func sumsIn(r io.ReaderAt, at int64, batch []stretch) bool {
 	for _, x := range batch {
 		sum := crc32.New(tailTable)
-		if n, err := io.Copy(sum, io.NewSectionReader(r, at, int64(x.size))); err != nil || n != int64(x.size) || sum.Sum32() != x.sum {
+		if n, err := io.Copy(sum, io.NewSectionReader(r, at, int64(x.size))); err != nil || n != int64(x.size) ||
+			sum.Sum32() != x.sum {
 			return false
 		}
 		at += int64(x.size)

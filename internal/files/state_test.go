@@ -136,7 +136,10 @@ func BenchmarkState(b *testing.B) {
 func FuzzState(f *testing.F) {
 	f.Add(appendState(nil, &state{
 		writers: []identity{{"h", "1", "/a/{tag}"}}, closed: true, mark: Mark{"here", 5},
-		entries: []entry{{path: "/a/b", inode: 5, length: 6}, {path: "/a/c", inode: 7, length: 8, doubt: true, tail: tail{at: 8, size: 2, sum: 9}, limit: 9}},
+		entries: []entry{
+			{path: "/a/b", inode: 5, length: 6},
+			{path: "/a/c", inode: 7, length: 8, doubt: true, tail: tail{at: 8, size: 2, sum: 9}, limit: 9},
+		},
 	}))
 	f.Add([]byte("\x01\x01\x01h\x011\x01\x00\x00\x04/a/b\x05\x06\x00"))
 	f.Add([]byte{1, 0, 0xff, 0xff, 0xff, 0xff, 7})

@@ -22,8 +22,15 @@ var strangers = []struct {
 	{name: "a line", do: func(t *testing.T, path string) { appendTo(t, path, "a stranger's line\n") }, once: true},
 	{name: "a part of a line", do: func(t *testing.T, path string) { appendTo(t, path, "a stranger's") }, once: true},
 	{name: "a newline", do: func(t *testing.T, path string) { appendTo(t, path, "\n") }, once: true},
-	{name: "many lines", do: func(t *testing.T, path string) { appendTo(t, path, strings.Repeat("{stranger}\n", 10000)) }, once: true},
-	{name: "the start of a line of ours", do: func(t *testing.T, path string) { appendTo(t, path, "{t0 ") }, once: true},
+	{name: "many lines", do: func(t *testing.T,
+		path string,
+	) {
+		appendTo(t, path, strings.Repeat("{stranger}\n", 10000))
+	}, once: true},
+	{
+		name: "the start of a line of ours", do: func(t *testing.T, path string) { appendTo(t, path, "{t0 ") },
+		once: true,
+	},
 	{name: "something in between", do: func(t *testing.T, path string) {
 		b := read(t, path)
 		i := len(b) / 2
@@ -42,7 +49,11 @@ var strangers = []struct {
 	}},
 	{name: "removed", do: func(t *testing.T, path string) { must(t, os.Remove(path)) }, cuts: true},
 	{name: "cut to nothing", do: func(t *testing.T, path string) { must(t, os.Truncate(path, 0)) }, cuts: true},
-	{name: "cut within a line", do: func(t *testing.T, path string) { must(t, os.Truncate(path, int64(len(read(t, path))*2/3))) }, cuts: true},
+	{name: "cut within a line", do: func(t *testing.T,
+		path string,
+	) {
+		must(t, os.Truncate(path, int64(len(read(t, path))*2/3)))
+	}, cuts: true},
 	{name: "cut and grown", do: func(t *testing.T, path string) {
 		n := len(read(t, path))
 		must(t, os.Truncate(path, 0))
@@ -123,7 +134,8 @@ func TestStrangers(t *testing.T) {
 						case n == 0:
 							t.Fatalf("killed at %d, committed %d: line %d is lost\n%q", ticks, committed, i, all)
 						case n > 1 && stranger.once && !done:
-							t.Fatalf("killed at %d, committed %d: line %d is there %d times\n%q", ticks, committed, i, n, all)
+							t.Fatalf("killed at %d, committed %d: line %d is there %d times\n%q", ticks, committed, i,
+								n, all)
 						}
 					}
 					must(t, os.RemoveAll(w.dir))

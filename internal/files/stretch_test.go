@@ -23,7 +23,10 @@ func TestSharedGolden(t *testing.T) {
 	if got, err := parseShared(b); err != nil || !reflect.DeepEqual(got, state) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	head := latchHead{id: 9, number: 12, phase: made, inode: 5, offset: 1000, length: 40, sum: 0xfffefdfc, void: []uint64{3, 11}}
+	head := latchHead{
+		id: 9, number: 12, phase: made, inode: 5, offset: 1000, length: 40, sum: 0xfffefdfc,
+		void: []uint64{3, 11},
+	}
 	b = head.append(nil)
 	const sum = "5350574c4154434809000000000000000c0000000000000001000000000000000500000000000000" +
 		"e8030000000000002800000000000000fcfdfeff0000000003000000000000000c30e03400000000"

@@ -151,7 +151,8 @@ func (s *Set) prepare(f *file) error {
 				return s.prepare(f)
 			}
 			if f.handle != nil && !s.o.Rotation.on() { // else it is what other processes may do
-				s.o.Report(codes.FileMoved.Errorf("files: %s was moved away or replaced; going on in a new file", f.path))
+				s.o.Report(codes.FileMoved.Errorf("files: %s was moved away or replaced; going on in a new file",
+					f.path))
 			}
 			if err := s.rotator.moved(f); err != nil {
 				return err
@@ -190,7 +191,8 @@ func (s *Set) prepare(f *file) error {
 		return nil
 	}
 	if f.expected && size < f.found {
-		s.o.Report(codes.FileCut.Errorf("files: %s was cut from at least %d to %d bytes; lines may be in it twice", f.path, f.found, size))
+		s.o.Report(codes.FileCut.Errorf("files: %s was cut from at least %d to %d bytes; lines may be in it twice",
+			f.path, f.found, size))
 		f.expected = false
 	}
 	if f.expected {
@@ -198,7 +200,8 @@ func (s *Set) prepare(f *file) error {
 			return err
 		}
 	}
-	if f.touched && size < max(f.end, f.length) { // cut: what was written since the last Sync could not be found there any more
+	// Cut: what was written since the last Sync could not be found there any more.
+	if f.touched && size < max(f.end, f.length) {
 		s.recorder.hasty = true
 	}
 	if size != f.end { // others wrote

@@ -40,7 +40,8 @@ func verdict(a arrow) string {
 	if a.to != module {
 		to = strings.TrimPrefix(a.to, module+"/")
 	}
-	if to == a.from || (to == needsPath || to == testcert || to == alikePath) && a.test { // an external test imports its own package
+	// An external test imports its own package.
+	if to == a.from || (to == needsPath || to == testcert || to == alikePath) && a.test {
 		return ""
 	}
 	if toFolder, _, _ := strings.Cut(to, "/"); onTop && toFolder == folder {
@@ -63,9 +64,11 @@ func verdict(a arrow) string {
 		return fmt.Sprintf("%s imports %s: the table of internal/floors does not let %s do that", a.from, to, folder)
 	}
 	if there.floor > here.floor {
-		return fmt.Sprintf("%s (floor %d) imports %s (floor %d): arrows point down only", a.from, here.floor, to, there.floor)
+		return fmt.Sprintf("%s (floor %d) imports %s (floor %d): arrows point down only", a.from, here.floor, to,
+			there.floor)
 	}
-	return fmt.Sprintf("%s (floor %d) imports %s (floor %d): that arrow is not in the table of internal/floors", a.from, here.floor, to, there.floor)
+	return fmt.Sprintf("%s (floor %d) imports %s (floor %d): that arrow is not in the table of internal/floors", a.from,
+		here.floor, to, there.floor)
 }
 
 // foreign judges an import from outside the repository.
@@ -76,7 +79,8 @@ func foreign(a arrow, onTop bool) string {
 	if slices.ContainsFunc(thirdParties, func(m string) bool { return within(a.to, m) }) {
 		return ""
 	}
-	return fmt.Sprintf("%s imports %s: the root module imports only the standard library and %s", a.from, a.to, strings.Join(thirdParties, ", "))
+	return fmt.Sprintf("%s imports %s: the root module imports only the standard library and %s", a.from, a.to,
+		strings.Join(thirdParties, ", "))
 }
 
 func TestVerdict(t *testing.T) {

@@ -58,7 +58,10 @@ var table = map[string]place{
 	"internal/output": {floor: 1, down: []string{
 		"forward", "internal/credentials", "internal/files", "internal/lines", "internal/urls", "msgpack",
 	}},
-	"internal/follow": {floor: 2, down: []string{codesPath, "forward", "internal/output", "internal/step", "journal"}, tests: []string{"internal/files", "msgpack"}},
+	"internal/follow": {
+		floor: 2, down: []string{codesPath, "forward", "internal/output", "internal/step", "journal"},
+		tests: []string{"internal/files", "msgpack"},
+	},
 
 	"internal/spill":  {floor: 2, down: []string{"forward", withinPath, "journal", "ring"}},
 	"internal/window": {floor: 2, down: []string{"forward", "msgpack", "ring"}},
@@ -69,10 +72,12 @@ var table = map[string]place{
 		"forward", "internal/letters", "internal/output", "internal/spill", "internal/window", "journal", "ring",
 	}, tests: []string{"msgpack"}},
 	root: {floor: 2, down: []string{
-		"forward", "internal/credentials", "internal/output", "internal/lines", "internal/mover", "internal/record", "internal/urls", "internal/window", "msgpack", "ring",
+		"forward", "internal/credentials", "internal/output", "internal/lines", "internal/mover", "internal/record",
+		"internal/urls", "internal/window", "msgpack", "ring",
 	}},
 	"collector": {floor: 2, down: []string{
-		codesPath, "forward", "internal/credentials", "internal/follow", "internal/heir", "internal/letters", "internal/lines", "internal/output", "internal/step", "internal/urls", "journal", "msgpack",
+		codesPath, "forward", "internal/credentials", "internal/follow", "internal/heir", "internal/letters",
+		"internal/lines", "internal/output", "internal/step", "internal/urls", "journal", "msgpack",
 	}, tests: []string{"internal/window", "ring"}},
 
 	"internal/floors": {floor: 3},
@@ -84,9 +89,19 @@ var table = map[string]place{
 // top lists the folders of floor 3: modules of their own, each with what its packages may import. A
 // package of such a module may import any other of the same module.
 var top = map[string][]string{
-	"cmd":     {root, codesPath, "collector", "forward", "internal/credentials", "internal/files", "internal/letters", "internal/lines", "internal/mover", "internal/output", "internal/step", "internal/urls", "internal/window", "journal", "msgpack", "ring"},
-	"test":    {root, "collector", "forward", "internal/files", "internal/letters", "internal/lines", needsPath, "internal/urls", "journal", "msgpack", "ring"},
-	"bench":   {root, "collector", "forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack", "ring"},
+	"cmd": {
+		root, codesPath, "collector", "forward", "internal/credentials", "internal/files", "internal/letters",
+		"internal/lines", "internal/mover", "internal/output", "internal/step", "internal/urls", "internal/window",
+		"journal", "msgpack", "ring",
+	},
+	"test": {
+		root, "collector", "forward", "internal/files", "internal/letters", "internal/lines", needsPath,
+		"internal/urls", "journal", "msgpack", "ring",
+	},
+	"bench": {
+		root, "collector", "forward", "internal/files", "internal/lines", "internal/urls", "journal", "msgpack",
+		"ring",
+	},
 	"compat":  {root, "forward", "msgpack"},
 	"adapter": {root, "msgpack"},
 }

@@ -3,6 +3,8 @@
 package floors
 
 import (
+	"go/scanner"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -75,5 +77,71 @@ func TestWidth(t *testing.T) {
 	}
 	if looked < 1000 {
 		t.Errorf("looked at %d lines: the test tests nothing", looked)
+	}
+}
+
+// mostCode is how wide code may be, and longText the columns of a text by which a line may be
+// wider: it cannot be broken.
+const (
+	mostCode = 120
+	longText = 50
+)
+
+// TestCodeWidth: no line of code is wider than mostCode, unless a long text is in it, such as a
+// message, a tag of a field or what a linter is told.
+func TestCodeWidth(t *testing.T) {
+	looked := 0
+	err := filepath.WalkDir(repository(t), func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata") {
+			return skipDir(err)
+		}
+		if filepath.Ext(name) != ".go" {
+			return nil
+		}
+		src, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		looked++
+		excused := linesWithTexts(src)
+		for n, line := range strings.Split(string(src), "\n") {
+			columns := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    "))
+			if columns > mostCode && !excused[n+1] {
+				t.Errorf("%s:%d has %d columns", name, n+1, columns)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if looked < 500 {
+		t.Errorf("looked at %d files: the test tests nothing", looked)
+	}
+}
+
+// linesWithTexts are the lines, from 1, that have a long text or a part of one, or a comment that
+// is alone or for a linter.
+func linesWithTexts(src []byte) map[int]bool {
+	files := token.NewFileSet()
+	file := files.AddFile("", -1, len(src))
+	var s scanner.Scanner
+	s.Init(file, src, nil, scanner.ScanComments)
+	lines := map[int]bool{}
+	last := 0
+	for {
+		pos, kind, text := s.Scan()
+		if kind == token.EOF {
+			return lines
+		}
+		line := file.Line(pos)
+		comment := kind == token.COMMENT && (line != last || strings.HasPrefix(text, "//nolint"))
+		long := utf8.RuneCountInString(text) >= longText || strings.Contains(text, "\n")
+		if comment || long && kind == token.STRING {
+			for i := range 1 + strings.Count(text, "\n") {
+				lines[line+i] = true
+			}
+		}
+		last = line + strings.Count(text, "\n")
 	}
 }

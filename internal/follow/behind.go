@@ -191,5 +191,8 @@ func (v *giver) setAside(end journal.Position, before int, c *forward.Chunk) Ref
 	for i := range all {
 		all[i] = before + i
 	}
-	return Refused{Position: end, Time: time.Now(), Reason: v.cfg.Behind.Reason, Entries: all, Chunk: output.Only(v.fetcher.inflated(c), all)}
+	return Refused{
+		Position: end, Time: time.Now(), Reason: v.cfg.Behind.Reason, Entries: all,
+		Chunk: output.Only(v.fetcher.inflated(c), all),
+	}
 }

@@ -161,7 +161,8 @@ func (g *gate) passed(p journal.Position, n Counts) {
 	}
 	given := n.Dropped + n.Aside
 	if n.Out+given != events || n.Broken != unreadable || n.Refused != n.Aside || n.Out > 0 && given > 0 {
-		g.t.Errorf("records %d to %d have %d events and %d are no chunks; told: %+v", from, g.cursor, events, unreadable, n)
+		g.t.Errorf("records %d to %d have %d events and %d are no chunks; told: %+v", from, g.cursor, events,
+			unreadable, n)
 	}
 	for i := from; i < g.cursor; i++ {
 		x := &g.records[i]
@@ -271,7 +272,8 @@ func (g *gate) live(dir, reason string, last bool) {
 		g.turn(true)
 		for limit := time.Now().Add(time.Hour); g.behind(committed(reader)) > g.most; {
 			if time.Now().After(limit) {
-				g.t.Errorf("after an hour %d records are behind, of %d that may be", g.behind(committed(reader)), g.most)
+				g.t.Errorf("after an hour %d records are behind, of %d that may be", g.behind(committed(reader)),
+					g.most)
 				break
 			}
 			rest(100 * time.Millisecond)
@@ -305,7 +307,10 @@ func TestBehind(t *testing.T) {
 			t.Parallel()
 			seeds(t, 2, 50, func(t *testing.T, r *rand.Rand) {
 				synctest.Test(t, func(t *testing.T) {
-					g := &gate{t: t, dice: dice{r: r}, most: 8 + r.IntN(60), byFirst: map[int]int{}, letters: map[int]int{}}
+					g := &gate{
+						t: t, dice: dice{r: r}, most: 8 + r.IntN(60), byFirst: map[int]int{},
+						letters: map[int]int{},
+					}
 					dir := t.TempDir()
 					for range 5 {
 						g.live(dir, reason, false)

@@ -53,7 +53,10 @@ func BenchmarkFollow(b *testing.B) {
 			turn := func(n int) {
 				reader, err := j.Reader(fmt.Sprint("out", n))
 				must(b, err)
-				f := New(&Config{Reader: reader, Open: func() (output.Output, error) { return test.open(filepath.Join(dir, fmt.Sprint(n))) }})
+				f := New(&Config{
+					Reader: reader,
+					Open:   func() (output.Output, error) { return test.open(filepath.Join(dir, fmt.Sprint(n))) },
+				})
 				must(b, f.Run(b.Context(), drain))
 			}
 			left, n := 0, 0
@@ -124,7 +127,11 @@ func TestAllocs(t *testing.T) {
 // with the steps drop, rename and set, and with one that leads one tag of a hundred to the output;
 // and what all tags and one of a hundred cost a file.
 func BenchmarkSieve(b *testing.B) {
-	chain := []step.Step{{Drop: `k == 1`}, {Rename: step.Names{{From: "msg", To: "message"}}}, {Set: step.Values{{Field: "env", Value: "production"}}}}
+	chain := []step.Step{
+		{Drop: `k == 1`},
+		{Rename: step.Names{{From: "msg", To: "message"}}},
+		{Set: step.Values{{Field: "env", Value: "production"}}},
+	}
 	for _, test := range []struct {
 		name   string
 		routes []step.Route

@@ -52,13 +52,15 @@ type care struct {
 // guilty says whether the record that comes next has ended the process often enough.
 func (c *care) guilty() bool {
 	k := c.cfg.Caution
-	return k != nil && k.Died && k.Last.Alone && k.Last.Trials >= maxTrials && c.taken == k.Last.Finished && c.taken < k.End
+	return k != nil && k.Died && k.Last.Alone && k.Last.Trials >= maxTrials && c.taken == k.Last.Finished &&
+		c.taken < k.End
 }
 
 // suspects says whether a record is to be tried before anything else runs.
 func (c *care) suspects() bool {
 	k := c.cfg.Caution
-	return k != nil && k.Died && k.Last.Alone && k.Last.Trials < maxTrials && k.Last.Finished >= c.start && k.Last.Finished < k.End
+	return k != nil && k.Died && k.Last.Alone && k.Last.Trials < maxTrials && k.Last.Finished >= c.start &&
+		k.Last.Finished < k.End
 }
 
 // careful says whether the next record is to be taken up alone: it is one of those that the process

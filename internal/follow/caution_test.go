@@ -38,7 +38,12 @@ func TestTrials(t *testing.T) {
 				Refuse: func(context.Context, []follow.Refused) error { refused++; return nil },
 				Report: func(error) {},
 				Open: func() (output.Output, error) {
-					return outputOf(func(_ *forward.Chunk, done func(output.Result)) { got++; done(output.Result{}) }), nil
+					return outputOf(func(_ *forward.Chunk,
+						done func(output.Result),
+					) {
+						got++
+						done(output.Result{})
+					}), nil
 				},
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -73,8 +78,11 @@ func TestTrialOfWhatWaits(t *testing.T) {
 		end := l.add(t, record(1, 10, false))
 		var last follow.Note
 		f := follow.New(&follow.Config{
-			Reader:  l.reader,
-			Caution: &follow.Caution{Died: true, Last: follow.Note{Alone: true}, End: end, Note: func(n follow.Note) { last = n }},
+			Reader: l.reader,
+			Caution: &follow.Caution{
+				Died: true, Last: follow.Note{Alone: true}, End: end,
+				Note: func(n follow.Note) { last = n },
+			},
 			Open: func() (output.Output, error) {
 				return waiter{outputOf(func(*forward.Chunk, func(output.Result)) {})}, nil
 			},

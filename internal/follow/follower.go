@@ -54,7 +54,8 @@ func New(c *Config) *Follower {
 	fetcher := &fetcher{g, opened, flights, splitter, sieve}
 	outcomes := &outcomes{ground: g, care: care, opened: opened, fetcher: fetcher}
 	flow := &flow{
-		ground: g, care: care, opened: opened, flights: flights, splitter: splitter, sieve: sieve, fetcher: fetcher, outcomes: outcomes,
+		ground: g, care: care, opened: opened, flights: flights, splitter: splitter, sieve: sieve, fetcher: fetcher,
+		outcomes: outcomes,
 	}
 	committer := &committer{ground: g, care: care, opened: opened, outcomes: outcomes}
 	closer := &closer{g, opened, flights, flow, committer}

@@ -164,7 +164,10 @@ func TestHangs(t *testing.T) {
 						out = stuckResumer{o}
 					}
 					var asked atomic.Int64
-					f := New(&Config{Reader: openReader(t, j), Open: opens(out), Chunks: test.chunks, Eager: test.eager, Recent: looks(&asked)})
+					f := New(&Config{
+						Reader: openReader(t, j), Open: opens(out), Chunks: test.chunks, Eager: test.eager,
+						Recent: looks(&asked),
+					})
 					ctx, stop := context.WithCancel(t.Context())
 					drain, ended := context.WithCancel(t.Context())
 					defer ended()
@@ -315,7 +318,10 @@ func TestStuckBesideOther(t *testing.T) {
 				other, err := j.Reader("other")
 				must(t, err)
 				var got atomic.Int64
-				b := New(&Config{Reader: other, Open: opens(taker(func(c *forward.Chunk) { got.Add(int64(c.Events)) })), Chunks: most})
+				b := New(&Config{
+					Reader: other, Open: opens(taker(func(c *forward.Chunk) { got.Add(int64(c.Events)) })),
+					Chunks: most,
+				})
 				ctx, stop := context.WithCancel(t.Context())
 				var running sync.WaitGroup
 				running.Go(func() { _ = a.Run(ctx, t.Context()) })

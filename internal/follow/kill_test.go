@@ -45,11 +45,12 @@ func childChunk(i int) (first, n int) { return i*20 + i%7, 20 + (i+1)%7 - i%7 }
 // child appends what an earlier child has not, follows all of it into files, and ends when it has
 // caught up.
 func child(dir string, size int64) error {
-	j, err := journal.Open(filepath.Join(dir, "journal"), &journal.Options{SegmentBytes: 256 << 10, Report: func(err error) {
-		if !errors.Is(err, journal.ErrCorrupt) { // a record cut short where the last child died
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}})
+	j, err := journal.Open(filepath.Join(dir, "journal"),
+		&journal.Options{SegmentBytes: 256 << 10, Report: func(err error) {
+			if !errors.Is(err, journal.ErrCorrupt) { // a record cut short where the last child died
+				fmt.Fprintln(os.Stderr, err)
+			}
+		}})
 	if err != nil {
 		return err
 	}
@@ -62,13 +63,16 @@ func child(dir string, size int64) error {
 		return err
 	}
 	eager := size != 0 // files are rotated between commits, and steps remember more with each
-	f := New(&Config{Reader: reader, Eager: eager, Sift: childSifter(size), Report: func(err error) { fmt.Fprintln(os.Stderr, err) }, Open: func() (output.Output, error) {
-		return output.NewFile(&output.FileConfig{
-			Path: filepath.Join(dir, "{tag}.jsonl"), Sync: true,
-			Rotate: files.Rotation{Size: max(size, 0), Compress: size > 0},
-			Trip:   output.Trip{Report: func(err error) { fmt.Fprintln(os.Stderr, err) }},
-		})
-	}})
+	f := New(&Config{
+		Reader: reader, Eager: eager, Sift: childSifter(size),
+		Report: func(err error) { fmt.Fprintln(os.Stderr, err) }, Open: func() (output.Output, error) {
+			return output.NewFile(&output.FileConfig{
+				Path: filepath.Join(dir, "{tag}.jsonl"), Sync: true,
+				Rotate: files.Rotation{Size: max(size, 0), Compress: size > 0},
+				Trip:   output.Trip{Report: func(err error) { fmt.Fprintln(os.Stderr, err) }},
+			})
+		},
+	})
 	fmt.Println("begins at", next)
 	drain, ended := context.WithCancel(context.Background())
 	defer ended()
@@ -112,9 +116,19 @@ func childSifter(size int64) *step.Sifter {
 	r, err := step.Read([]step.Route{
 		{Match: "tag0"},
 		{Match: "tag1", To: []string{"o"}},
-		{Match: "tag3", To: []string{"o"}, Do: []step.Step{{Dedup: &step.Dedup{Window: time.Hour, By: []string{"k"}}}, {Remove: []string{"k"}}}},
-		{Match: "tag4", To: []string{"o"}, Do: []step.Step{{Throttle: &step.Throttle{Events: throttled, Per: time.Hour, By: []string{"k"}}}, {Remove: []string{"k"}}}},
-		{Match: "**", To: []string{"o"}, Do: []step.Step{{Drop: "k == 6"}, {Tag: "kind{k|5}"}, {Remove: []string{"k"}}}},
+		{Match: "tag3", To: []string{"o"}, Do: []step.Step{
+			{Dedup: &step.Dedup{Window: time.Hour, By: []string{"k"}}},
+			{Remove: []string{"k"}},
+		}},
+		{Match: "tag4", To: []string{"o"}, Do: []step.Step{{Throttle: &step.Throttle{
+			Events: throttled, Per: time.Hour,
+			By: []string{"k"},
+		}}, {Remove: []string{"k"}}}},
+		{Match: "**", To: []string{"o"}, Do: []step.Step{
+			{Drop: "k == 6"},
+			{Tag: "kind{k|5}"},
+			{Remove: []string{"k"}},
+		}},
 	}, []string{"o"}, 1<<20, nil)
 	if err != nil {
 		panic(err)
@@ -302,5 +316,6 @@ func difference(got, want []int) string {
 		i++
 	}
 	return fmt.Sprintf("%d events, want %d; %d are missing, %d repeated; they differ at %d: %v, want %v",
-		len(got), len(want), missing, repeated, i, got[min(i, len(got)):min(i+3, len(got))], want[min(i, len(want)):min(i+3, len(want))])
+		len(got), len(want), missing, repeated, i,
+		got[min(i, len(got)):min(i+3, len(got))], want[min(i, len(want)):min(i+3, len(want))])
 }

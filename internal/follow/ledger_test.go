@@ -255,7 +255,8 @@ func books(t *testing.T, r *rand.Rand) {
 	want = slices.DeleteFunc(want, isBad)
 	for i, n := range want {
 		if i >= len(l.events) || l.events[i] != n {
-			t.Fatalf("the ledger has %d events, want %d; event %d is not there, but %v", len(l.events), len(want), n, l.events[i:min(i+1, len(l.events))])
+			t.Fatalf("the ledger has %d events, want %d; event %d is not there, but %v", len(l.events), len(want), n,
+				l.events[i:min(i+1, len(l.events))])
 		}
 	}
 	if len(l.events) != len(want) || upTo[at] != all {
@@ -320,7 +321,8 @@ func TestRestore(t *testing.T) {
 			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Fatalf("%v, want %q", err, test.err)
 			}
-			if got := strings.Join(reports, "; "); (got == "") != (test.report == "") || !strings.Contains(got, test.report) {
+			if got := strings.Join(reports, "; "); (got == "") != (test.report == "") ||
+				!strings.Contains(got, test.report) {
 				t.Errorf("reported %q, want %q", got, test.report)
 			}
 			if err == nil {

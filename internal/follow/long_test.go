@@ -30,7 +30,8 @@ func TestLong(t *testing.T) {
 			b := forward.AppendEventTime(append(c.Entries, 0x92), 1, uint32(k))
 			c.Entries = msgpack.AppendString(msgpack.AppendString(append(b, 0x81), "t"), text)
 			c.Events++
-			want.WriteString(`{"time":"1970-01-01T00:00:01.00000000` + string(rune('0'+k)) + `Z","tag":"app","t":"` + strings.ReplaceAll(text, "\x01", `\u0001`) + "\"}\n")
+			want.WriteString(`{"time":"1970-01-01T00:00:01.00000000` + string(rune('0'+k)) + `Z","tag":"app","t":"` +
+				strings.ReplaceAll(text, "\x01", `\u0001`) + "\"}\n")
 		}
 		if i%2 == 0 {
 			return zipped(c)

@@ -101,7 +101,9 @@ func (o *opened) restore(ctx context.Context, out output.Transactional) error {
 		return errRetags
 	}
 	gen := o.gen
-	token, ok, err := out.Restore(ctx, func(ctx context.Context, token []byte, c *forward.Chunk, rejected []output.Rejected) error {
+	token, ok, err := out.Restore(ctx, func(ctx context.Context, token []byte, c *forward.Chunk,
+		rejected []output.Rejected,
+	) error {
 		return o.refuseAt(ctx, gen, token, c, rejected)
 	})
 	if err != nil || !ok {
@@ -115,7 +117,8 @@ func (o *opened) restore(ctx context.Context, out output.Transactional) error {
 		return nil
 	}
 	if p < o.committed {
-		o.cfg.Report(fmt.Errorf("the output stands at %v, before the cursor's %v: what lies between is not repeated", p, o.committed))
+		o.cfg.Report(fmt.Errorf("the output stands at %v, before the cursor's %v: what lies between is not repeated", p,
+			o.committed))
 		return nil
 	}
 	var c forward.Chunk
@@ -154,7 +157,9 @@ func (o *opened) restore(ctx context.Context, out output.Transactional) error {
 
 // refuseAt makes entries of a chunk dead letters at once, for an output that commits the position
 // behind them itself. The output calls it from a goroutine of its own.
-func (o *opened) refuseAt(ctx context.Context, gen int, token []byte, c *forward.Chunk, rejected []output.Rejected) error {
+func (o *opened) refuseAt(ctx context.Context, gen int, token []byte, c *forward.Chunk,
+	rejected []output.Rejected,
+) error {
 	p, err := positionOf(token)
 	switch {
 	case err != nil:
@@ -166,7 +171,10 @@ func (o *opened) refuseAt(ctx context.Context, gen int, token []byte, c *forward
 	}
 	var all []Refused
 	for _, r := range output.Refusals(rejected, c.Events) {
-		all = append(all, Refused{Position: p, Time: time.Now(), Reason: r.Reason, Entries: r.Entries, Chunk: output.Only(c, r.Entries)})
+		all = append(all, Refused{
+			Position: p, Time: time.Now(), Reason: r.Reason, Entries: r.Entries,
+			Chunk: output.Only(c, r.Entries),
+		})
 	}
 	return o.cfg.Refuse(ctx, all)
 }

@@ -172,7 +172,10 @@ func TestSieveRemembers(t *testing.T) {
 func remembered(t *testing.T, r *rand.Rand, kind string, open func(*desk) output.Output) {
 	some := []step.Step{
 		{Drop: "k == 6"},
-		{Throttle: &step.Throttle{Events: int64(1 + r.IntN(4)), Per: time.Hour, By: []string{"k"}, Keys: int64(1 + r.IntN(4)), Count: "more"}},
+		{Throttle: &step.Throttle{
+			Events: int64(1 + r.IntN(4)), Per: time.Hour, By: []string{"k"},
+			Keys: int64(1 + r.IntN(4)), Count: "more",
+		}},
 	}
 	if kind != "transactional" && r.IntN(2) == 0 {
 		some = append(some, step.Step{Tag: "x.{k|5}"})
@@ -180,7 +183,10 @@ func remembered(t *testing.T, r *rand.Rand, kind string, open func(*desk) output
 	list := []step.Route{
 		{Match: "none.**"},
 		{Match: "all", To: []string{"o"}},
-		{Match: "few.*", To: []string{"o"}, Do: []step.Step{{Dedup: &step.Dedup{Window: time.Second, By: []string{"k", "tag"}, Keys: 3}}}},
+		{Match: "few.*", To: []string{"o"}, Do: []step.Step{{Dedup: &step.Dedup{
+			Window: time.Second,
+			By:     []string{"k", "tag"}, Keys: 3,
+		}}}},
 		{Match: "**", To: []string{"o"}, Do: some},
 	}
 	routes, err := step.Read(list, []string{"o"}, 1<<20, nil)
@@ -194,7 +200,10 @@ func remembered(t *testing.T, r *rand.Rand, kind string, open func(*desk) output
 		must(t, err)
 		must(t, hold.Close())
 	}
-	far := &registry{t: t, dice: dice{r: rand.New(rand.NewPCG(r.Uint64(), 0))}, ids: map[string]string{}, tired: 5 + r.IntN(100)}
+	far := &registry{
+		t: t, dice: dice{r: rand.New(rand.NewPCG(r.Uint64(), 0))}, ids: map[string]string{},
+		tired: 5 + r.IntN(100),
+	}
 	var want []string
 	next, rounds, piece := 0, 2+r.IntN(5), int64(60+r.IntN(400))
 	for round := range rounds {
@@ -285,16 +294,23 @@ func TestSieveStates(t *testing.T) {
 			}
 		}
 	}
-	routes, err := step.Read([]step.Route{{Match: "**", To: []string{"o"}, Do: []step.Step{{Dedup: &step.Dedup{Window: time.Hour, By: []string{"k"}}}}}}, []string{"o"}, 1<<20, nil)
+	routes, err := step.Read([]step.Route{{
+		Match: "**", To: []string{"o"},
+		Do: []step.Step{{Dedup: &step.Dedup{Window: time.Hour, By: []string{"k"}}}},
+	}}, []string{"o"}, 1<<20, nil)
 	must(t, err)
 	for name, tt := range map[string]struct {
 		state string
 		told  []error
 		own   string
 	}{
-		"of another version":  {"own", nil, "own"},
-		"length":              {stateMagic + "\x7fx", []error{errState}, ""},
-		"steps":               {string(packState(nil, []byte("\x01\x01x"), []byte("own"))), []error{step.ErrState}, "own"},
+		"of another version": {"own", nil, "own"},
+		"length":             {stateMagic + "\x7fx", []error{errState}, ""},
+		"steps": {
+			string(packState(nil, []byte("\x01\x01x"), []byte("own"))),
+			[]error{step.ErrState},
+			"own",
+		},
 		"nothing of the step": {string(packState(nil, []byte{1, 0}, []byte("own"))), nil, "own"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -315,7 +331,8 @@ func TestSieveStates(t *testing.T) {
 			must(t, o.save([]byte("new")))
 			_, state := f.cfg.Reader.Committed()
 			before, _, _ := unpackState([]byte(tt.state))
-			if steps, own, err := unpackState(state); err != nil || string(steps) != string(before) || string(own) != "new" {
+			if steps, own, err := unpackState(state); err != nil || string(steps) != string(before) ||
+				string(own) != "new" {
 				t.Errorf("%s: a state that is saved leaves %q and %q, %v", name, steps, own, err)
 			}
 			must(t, f.Run(t.Context(), drain))
@@ -409,7 +426,8 @@ func TestSieveRemembersGivenUp(t *testing.T) {
 		if want := []string{"t 7", "t 9"}; !slices.Equal(o.got, want) { // the first two of the kinds 2 and 6
 			t.Errorf("it got %v, want %v", o.got, want)
 		}
-		if told.Out != int64(len(o.got)) || told.Aside != 8 || told.Out+told.Aside+told.Filtered != 22 || tries != 3 || opens == 0 {
+		if told.Out != int64(len(o.got)) || told.Aside != 8 || told.Out+told.Aside+told.Filtered != 22 || tries != 3 ||
+			opens == 0 {
 			t.Errorf("%+v, %d tries", told, tries)
 		}
 	})

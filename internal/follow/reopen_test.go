@@ -82,8 +82,10 @@ func TestGoesOnAfterErrors(t *testing.T) {
 			return &keeper{
 				resume: func(_ func([]byte) error, states [][]byte) error {
 					_, want := reader.Committed()
-					if got := slices.Concat(states...); len(states) > 1 || string(got) != string(want) || len(durable) > 0 && string(got) != fmt.Sprint(len(durable)) {
-						t.Errorf("resumed with %q; the last commit has %q, and there are %d", states, want, len(durable))
+					if got := slices.Concat(states...); len(states) > 1 || string(got) != string(want) ||
+						len(durable) > 0 && string(got) != fmt.Sprint(len(durable)) {
+						t.Errorf("resumed with %q; the last commit has %q, and there are %d", states, want,
+							len(durable))
 					}
 					return nil
 				},
@@ -146,7 +148,7 @@ func TestReopensLessAndLess(t *testing.T) {
 				var waits []time.Duration
 				worked, sound := 0, 0
 				open := func() (output.Output, error) {
-					o := &keeper{submit: func(*forward.Chunk) output.Result { return output.Result{State: []byte("x")} }}
+					o := &keeper{submit: stateX}
 					if (len(waits)+1)%most == 0 && sound == len(waits)/most {
 						sound++ // good for one chunk
 						submit := o.submit
@@ -199,13 +201,16 @@ func TestCommitsEachSecond(t *testing.T) {
 				defer j.Close()
 				var out output.Output = taker(func(*forward.Chunk) {})
 				if resumer {
-					out = &keeper{submit: func(*forward.Chunk) output.Result { return output.Result{State: []byte("x")} }}
+					out = &keeper{submit: stateX}
 				}
 				var at []time.Duration
 				began := time.Now()
-				stop := runs(t, New(&Config{Reader: openReader(t, j), Open: opens(out), Passed: func(journal.Position, Counts) {
-					at = append(at, time.Since(began))
-				}}))
+				stop := runs(t, New(&Config{
+					Reader: openReader(t, j), Open: opens(out),
+					Passed: func(journal.Position, Counts) {
+						at = append(at, time.Since(began))
+					},
+				}))
 				for i := range 10_000 {
 					appendChunk(t, j, numbered("t", i, 1))
 					rest(time.Millisecond)
@@ -228,7 +233,8 @@ func TestEagerCommits(t *testing.T) {
 		passed := make(chan Counts, 10)
 		stop := runs(t, New(&Config{
 			Reader: openReader(t, j), Eager: true,
-			Open:   opens(&keeper{submit: func(*forward.Chunk) output.Result { return output.Result{State: []byte("x")} }}),
+			Open: opens(
+				&keeper{submit: stateX}),
 			Passed: func(_ journal.Position, n Counts) { passed <- n },
 		}))
 		for i := range 10 {
@@ -349,3 +355,5 @@ func TestCommitsBeforeReopening(t *testing.T) {
 		stop()
 	})
 }
+
+func stateX(*forward.Chunk) output.Result { return output.Result{State: []byte("x")} }

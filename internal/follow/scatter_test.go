@@ -161,7 +161,8 @@ func (s *scatter) record(first, n int) (data []byte, x *fate) {
 		x.result.HandedOver = true
 	case 3, 4, 5, 6:
 		for range r.IntN(6) {
-			x.result.Rejected = append(x.result.Rejected, output.Rejected{Entry: r.IntN(n+3) - 1, Err: fmt.Errorf("bad %d", r.IntN(2))})
+			x.result.Rejected = append(x.result.Rejected,
+				output.Rejected{Entry: r.IntN(n+3) - 1, Err: fmt.Errorf("bad %d", r.IntN(2))})
 		}
 	case 7:
 		x.result.Rejected = []output.Rejected{{Entry: output.All}}
@@ -264,7 +265,8 @@ func scatters(t *testing.T, r *rand.Rand, fails bool) {
 					for k, entry := range x.Entries {
 						letters[letter{x.Position, entry}]++
 						if i < 0 || got[k] != s.fates[i].first+entry || !s.fates[i].refused[entry] {
-							t.Errorf("entry %d of the record that ends at %v was refused, as %v", entry, x.Position, got)
+							t.Errorf("entry %d of the record that ends at %v was refused, as %v", entry, x.Position,
+								got)
 						}
 					}
 					if len(got) != len(x.Entries) || x.Chunk.Events != len(got) {

@@ -229,7 +229,9 @@ func (v *sieve) failures(end journal.Position, tag string, signal int) (all []Re
 
 // whole says what the output would get of a whole record: chunks that share no bytes, the last of
 // them of events that steps refuse, and how many events these are, and how many it would not get.
-func (v *sieve) whole(end journal.Position, c *forward.Chunk) (chunks []*forward.Chunk, filtered, refused int64, err error) {
+func (v *sieve) whole(end journal.Position, c *forward.Chunk) (chunks []*forward.Chunk, filtered, refused int64,
+	err error,
+) {
 	switch v.takes(c.Tag) {
 	case step.None:
 		return nil, int64(c.Events), 0, nil
@@ -250,7 +252,10 @@ func (v *sieve) whole(end journal.Position, c *forward.Chunk) (chunks []*forward
 	}
 	at := 0
 	for _, r := range v.out.Runs {
-		chunks = append(chunks, &forward.Chunk{Tag: r.Tag, Signal: c.Signal, Entries: slices.Clone(v.out.Entries[at:r.End]), Events: r.Events})
+		chunks = append(chunks, &forward.Chunk{
+			Tag: r.Tag, Signal: c.Signal,
+			Entries: slices.Clone(v.out.Entries[at:r.End]), Events: r.Events,
+		})
 		at = r.End
 	}
 	failed := v.failures(end, c.Tag, c.Signal)

@@ -152,7 +152,9 @@ func sieved(t *testing.T, r *rand.Rand, kind string, open func(o *placedOffice) 
 		do = append(do, step.Step{Set: step.Values{{Field: "pad", Value: strings.Repeat("x", 200)}}})
 	}
 	routes, err := step.Read([]step.Route{
-		{Match: "none.**"}, {Match: "all", To: []string{"o"}}, {Match: "**", To: []string{"o"}, Do: do, OnError: "letter"},
+		{Match: "none.**"},
+		{Match: "all", To: []string{"o"}},
+		{Match: "**", To: []string{"o"}, Do: do, OnError: "letter"},
 	}, []string{"o"}, 1<<20, nil)
 	must(t, err)
 	d := &disk{}
@@ -236,7 +238,8 @@ func sieved(t *testing.T, r *rand.Rand, kind string, open func(o *placedOffice) 
 	if !slices.Equal(letters, wantLetters) {
 		t.Errorf("dead letters\n%v\nwant\n%v", letters, wantLetters)
 	}
-	if told.Out != int64(len(want)) || told.Refused != int64(len(wantLetters)) || told.Filtered != int64(events-len(want)-len(wantLetters)) {
+	if told.Out != int64(len(want)) || told.Refused != int64(len(wantLetters)) ||
+		told.Filtered != int64(events-len(want)-len(wantLetters)) {
 		t.Errorf("%d events, %d for it, %d dead letters; told: %+v", events, len(want), len(wantLetters), told)
 	}
 	if kind == "transactional" { // its cursor is lost: the token says where it stands, and all is counted
@@ -250,7 +253,8 @@ func sieved(t *testing.T, r *rand.Rand, kind string, open func(o *placedOffice) 
 		drain, end := context.WithCancel(t.Context())
 		end()
 		must(t, f.Run(t.Context(), drain))
-		if again.Out != told.Out || again.Refused != told.Refused || again.Filtered != told.Filtered || len(far.got) != len(want) {
+		if again.Out != told.Out || again.Refused != told.Refused || again.Filtered != told.Filtered ||
+			len(far.got) != len(want) {
 			t.Errorf("told again: %+v, not %+v; it has %d events, not %d", again, told, len(far.got), len(want))
 		}
 	}
@@ -263,7 +267,8 @@ func sieved(t *testing.T, r *rand.Rand, kind string, open func(o *placedOffice) 
 // TestSieveBroken: where steps find that a long record in memory is none, what came before it is
 // kept, the rest is counted, the memory is let go of, and the next record comes.
 func TestSieveBroken(t *testing.T) {
-	routes, err := step.Read([]step.Route{{Match: "**", To: []string{"o"}, Do: []step.Step{{Drop: "k == 6"}}}}, []string{"o"}, 1<<20, nil)
+	routes, err := step.Read([]step.Route{{Match: "**", To: []string{"o"}, Do: []step.Step{{Drop: "k == 6"}}}},
+		[]string{"o"}, 1<<20, nil)
 	must(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		j := openJournal(t, t.TempDir(), &disk{})
@@ -286,7 +291,8 @@ func TestSieveBroken(t *testing.T) {
 		drain, end := context.WithCancel(t.Context())
 		end()
 		must(t, f.Run(t.Context(), drain))
-		if told.Out+told.Filtered+told.Unreadable != 151 || told.Broken != 1 || told.Unreadable > 70 || o.got[len(o.got)-1] != "t 149" {
+		if told.Out+told.Filtered+told.Unreadable != 151 || told.Broken != 1 || told.Unreadable > 70 ||
+			o.got[len(o.got)-1] != "t 149" {
 			t.Errorf("%+v, and the last is %s", told, o.got[len(o.got)-1])
 		}
 		if n := memory.returned(); n != memory.lent {
@@ -297,7 +303,8 @@ func TestSieveBroken(t *testing.T) {
 
 // TestSieveRetags: an output that keeps its position itself takes no chunk in parts.
 func TestSieveRetags(t *testing.T) {
-	routes, err := step.Read([]step.Route{{Match: "**", To: []string{"o"}, Do: []step.Step{{Tag: "x"}}}}, []string{"o"}, 1<<20, nil)
+	routes, err := step.Read([]step.Route{{Match: "**", To: []string{"o"}, Do: []step.Step{{Tag: "x"}}}}, []string{"o"},
+		1<<20, nil)
 	must(t, err)
 	j := openJournal(t, t.TempDir(), &disk{})
 	defer j.Close()
@@ -315,7 +322,9 @@ func TestSieveRetags(t *testing.T) {
 // as steps made it.
 func TestSieveGivenUp(t *testing.T) {
 	routes, err := step.Read([]step.Route{
-		{Match: "none"}, {Match: "all", To: []string{"o"}}, {Match: "**", To: []string{"o"}, Do: []step.Step{{Drop: "k == 6"}, {Tag: "x.{k}"}}, OnError: "letter"},
+		{Match: "none"},
+		{Match: "all", To: []string{"o"}},
+		{Match: "**", To: []string{"o"}, Do: []step.Step{{Drop: "k == 6"}, {Tag: "x.{k}"}}, OnError: "letter"},
 	}, []string{"o"}, 1<<20, nil)
 	must(t, err)
 	for _, reason := range []string{"", "behind"} {
@@ -383,7 +392,8 @@ func TestSieveGivenUp(t *testing.T) {
 			if !slices.Equal(letters, want) {
 				t.Errorf("dead letters\n%v\nwant\n%v", letters, want)
 			}
-			if told.Filtered != filtered || told.Dropped+told.Aside != given || (told.Aside > 0) != (reason != "") || told.Out != 0 {
+			if told.Filtered != filtered || told.Dropped+told.Aside != given || (told.Aside > 0) != (reason != "") ||
+				told.Out != 0 {
 				t.Errorf("filtered %d, given up %d; told: %+v", filtered, given, told)
 			}
 		})

@@ -23,7 +23,9 @@ import (
 // Pieces are flights of their own, in order. The cursor passes the record, and a state counts, only
 // with the last. How a record is cut does not change from start to start, so neither do the ids.
 type split struct {
-	chunk  forward.Chunk // the record; its bytes are the reader's, which reads no further meanwhile, or a recent chunk's
+	// The record; its bytes are the reader's, which reads no further meanwhile, or a recent
+	// chunk's.
+	chunk  forward.Chunk
 	pieces *forward.Pieces
 	from   journal.Position // where the record before it ends
 	end    journal.Position
@@ -89,7 +91,10 @@ func (s *splitter) cutRecent(x *flight, r Recent) error {
 
 // newSplit begins a split.
 func (s *splitter) newSplit() *split {
-	s.split = split{chunk: forward.Chunk{Tag: s.split.chunk.Tag}, from: s.taken, pieces: &s.pieces, large: s.split.large}
+	s.split = split{
+		chunk: forward.Chunk{Tag: s.split.chunk.Tag}, from: s.taken, pieces: &s.pieces,
+		large: s.split.large,
+	}
 	return &s.split
 }
 

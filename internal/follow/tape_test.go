@@ -87,12 +87,14 @@ func (w *tapes) covers(what string, p journal.Position, state []byte, synced boo
 	}
 	for tag, n := range want {
 		if lengths[tag] != n {
-			w.t.Errorf("%s: the cursor is at %v, where %s has %d events, and its state says %d", what, p, tag, n, lengths[tag])
+			w.t.Errorf("%s: the cursor is at %v, where %s has %d events, and its state says %d", what, p, tag, n,
+				lengths[tag])
 		}
 	}
 	for tag, n := range lengths {
 		if n > want[tag] || synced && n > w.synced[tag] {
-			w.t.Errorf("%s: the state says %d of %s; %d belong there, %d are synced", what, n, tag, want[tag], w.synced[tag])
+			w.t.Errorf("%s: the state says %d of %s; %d belong there, %d are synced", what, n, tag, want[tag],
+				w.synced[tag])
 		}
 	}
 }

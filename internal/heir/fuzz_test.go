@@ -80,7 +80,8 @@ func FuzzLegacy(f *testing.F) {
 					for _, ok := entries.Next(); ok; _, ok = entries.Next() {
 						n++
 					}
-					if entries.Err() != nil || n != c.Events || len(c.ID) != window.IDLen || len(c.Tag) > forward.MaxTag {
+					if entries.Err() != nil || n != c.Events || len(c.ID) != window.IDLen ||
+						len(c.Tag) > forward.MaxTag {
 						t.Fatalf("%d entries, it says %d, %v", n, c.Events, entries.Err())
 					}
 					events += n

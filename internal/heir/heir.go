@@ -104,7 +104,10 @@ func (h *Heir) Look() ([]string, error) {
 			due = append(due, s)
 		}
 	}
-	slices.SortFunc(due, func(a, b *sighting) int { return cmp.Or(a.made.Compare(b.made), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(due, func(a, b *sighting) int {
+		return cmp.Or(a.made.Compare(b.made),
+			cmp.Compare(a.name, b.name))
+	})
 	round, rounds := map[string]int{}, map[*sighting]int{} // a user may have many, and give them any age
 	for _, s := range due {
 		rounds[s] = round[s.folder]

@@ -47,7 +47,10 @@ func newScene(t testing.TB, change func(*Options)) *scene {
 	t.Helper()
 	path, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
-	s := &scene{t: t, path: path, mem: filepath.Join(path, "spillway-0"), dir: filepath.Join(path, "spills"), now: time.Unix(1e9, 0)}
+	s := &scene{
+		t: t, path: path, mem: filepath.Join(path, "spillway-0"), dir: filepath.Join(path, "spills"),
+		now: time.Unix(1e9, 0),
+	}
 	o := Options{Path: path, MaxRing: 1 << 20, Report: func(err error) { s.told = append(s.told, err.Error()) }}
 	if change != nil {
 		change(&o)
@@ -59,7 +62,10 @@ func newScene(t testing.TB, change func(*Options)) *scene {
 
 func (s *scene) open(destination string) *ring.Ring {
 	s.t.Helper()
-	r, err := ring.Open(&ring.Options{Dir: s.mem, Name: "app", Identity: []byte(destination + "\x00" + s.dir), Size: 256 << 10})
+	r, err := ring.Open(&ring.Options{
+		Dir: s.mem, Name: "app", Identity: []byte(destination + "\x00" + s.dir),
+		Size: 256 << 10,
+	})
 	if errors.Is(err, ring.ErrUnsupported) {
 		needs.Skip(s.t, "no shared memory that outlives a process here")
 	}
@@ -474,7 +480,11 @@ func TestSpillElsewhere(t *testing.T) {
 		"the folder's a link": func(s *scene, _ string) {
 			must(t, errors.Join(os.Rename(s.dir, s.dir+"2"), os.Symlink(s.dir+"2", s.dir)))
 		},
-		"the spill is a link": func(_ *scene, sp string) { must(t, errors.Join(os.Rename(sp, sp+"2"), os.Symlink(sp+"2", sp))) },
+		"the spill is a link": func(_ *scene,
+			sp string,
+		) {
+			must(t, errors.Join(os.Rename(sp, sp+"2"), os.Symlink(sp+"2", sp)))
+		},
 		"the spill is too long": func(_ *scene, sp string) {
 			must(t, os.Truncate(filepath.Join(sp, "seg-0000000000000001.log"), 1<<32))
 		},

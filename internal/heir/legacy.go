@@ -48,7 +48,10 @@ type stage interface {
 }
 
 func newLegacy(h *Heir, s *sighting, r *ring.Ring) *Legacy {
-	return &Legacy{Path: r.Path(), Owner: r.Owner(), heir: h, sighting: s, known: map[ID]bool{}, source: window.Source{Ring: r}}
+	return &Legacy{
+		Path: r.Path(), Owner: r.Owner(), heir: h, sighting: s, known: map[ID]bool{},
+		source: window.Source{Ring: r},
+	}
 }
 
 // inherit opens the spills, and makes the chunks again that the owner had cut.
@@ -99,7 +102,8 @@ func (l *Legacy) inherit(d *ring.Dir, name string) error {
 	if own != nil {
 		l.stages = append(l.stages, own)
 	}
-	l.stages = append(l.stages, &marked{l: l, chunks: found.Younger}, &uncut{l: l, cutter: window.NewCutter(false, &l.mem)})
+	l.stages = append(l.stages, &marked{l: l, chunks: found.Younger},
+		&uncut{l: l, cutter: window.NewCutter(false, &l.mem)})
 	l.stages = append(l.stages, later...)
 	return nil
 }
@@ -130,7 +134,8 @@ func (l *Legacy) openSpills(d *ring.Dir, name, dir string) error {
 		return err
 	}
 	folder := spill.New(&spill.Options{
-		Name: ring.NameOf(name), Identity: l.Owner.Identity, Dir: dir, MaxDisk: mostSpill, Report: o.Report, GaveUp: o.GaveUp,
+		Name: ring.NameOf(name), Identity: l.Owner.Identity, Dir: dir, MaxDisk: mostSpill, Report: o.Report,
+		GaveUp: o.GaveUp,
 		Within: l.dir, Rings: d.Has,
 	})
 	l.spills, err = folder.ScoutWhole(name)

@@ -125,7 +125,8 @@ func TestStoreDropFails(t *testing.T) {
 	put--
 	before := s.Stats()
 	for range 3 {
-		if err := s.Put(t.Context(), letter("a", uint64(put), 100)); !errors.Is(err, errFault) || !errors.Is(err, ErrFull) {
+		if err := s.Put(t.Context(), letter("a", uint64(put), 100)); !errors.Is(err, errFault) ||
+			!errors.Is(err, ErrFull) {
 			t.Error(err)
 		}
 	}
@@ -135,7 +136,8 @@ func TestStoreDropFails(t *testing.T) {
 	fs.cursors.Store(false)
 	mustPut(t, s, letter("a", uint64(put), 100))
 	put++
-	if st := s.Stats(); st.Events+st.Dropped != int64(100*put) || st.Dropped <= before.Dropped || len(list(t, dir)) != int(st.Letters) {
+	if st := s.Stats(); st.Events+st.Dropped != int64(100*put) || st.Dropped <= before.Dropped ||
+		len(list(t, dir)) != int(st.Letters) {
 		t.Errorf("%d put, %+v, %d letters", put, st, len(list(t, dir)))
 	}
 }

@@ -50,7 +50,13 @@ func TestEncode(t *testing.T) {
 		name   string
 		letter Letter
 		gzip   bool
-	}{{"whole", whole, false}, {"part", part, false}, {"none", none, false}, {"packed", packed, true}, {"cut of what was packed", cut, false}} {
+	}{
+		{"whole", whole, false},
+		{"part", part, false},
+		{"none", none, false},
+		{"packed", packed, true},
+		{"cut of what was packed", cut, false},
+	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := record(&tc.letter, key{1})
 			got, k, err := decode(b)
@@ -62,7 +68,8 @@ func TestEncode(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := tc.letter.Chunk
-			if !reflect.DeepEqual(c, got.Chunk) || c.Tag != want.Tag || len(c.ID) != len(forward.NewID()) || !c.Own || c.Signal != want.Signal ||
+			if !reflect.DeepEqual(c, got.Chunk) || c.Tag != want.Tag || len(c.ID) != len(forward.NewID()) || !c.Own ||
+				c.Signal != want.Signal ||
 				c.Events != got.Events() || tc.gzip != (c.Compression == "gzip") {
 				t.Errorf("as a chunk it is %+v", c)
 			}
@@ -166,8 +173,10 @@ func TestGolden(t *testing.T) {
 	i := 0
 	err = l.each(func(e *Entry) bool {
 		want := all[i]
-		if e.Err != nil || e.gone != (i == 0) || e.Output != want.Output || e.Reason != want.Reason || !e.Time.Equal(want.Time) || e.Position != want.Position ||
-			!reflect.DeepEqual(e.Entries, want.Entries) || e.Chunk.Tag != want.Chunk.Tag || !bytes.Equal(e.Chunk.Body(), want.Chunk.Body()) {
+		if e.Err != nil || e.gone != (i == 0) || e.Output != want.Output || e.Reason != want.Reason ||
+			!e.Time.Equal(want.Time) || e.Position != want.Position ||
+			!reflect.DeepEqual(e.Entries, want.Entries) || e.Chunk.Tag != want.Chunk.Tag ||
+			!bytes.Equal(e.Chunk.Body(), want.Chunk.Body()) {
 			t.Errorf("letter %d: %+v", i, e)
 		}
 		if got := record(&want, l.state.store); !bytes.Equal(got, recordOf(t, dir, i)) {
@@ -230,7 +239,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add(record(&l, key{1}))
 	}
 	odd := append(msgpack.AppendArrayHeader(nil, 3), 0xa0, 0xc4, 0)
-	f.Add(append(odd, 0x81, 0xa6, 'l', 'e', 't', 't', 'e', 'r', 0x81, 0xa7, 'e', 'n', 't', 'r', 'i', 'e', 's', 0x92, 0xcf, 0x80, 0, 0, 0, 0, 0, 0, 0, 1))
+	f.Add(append(odd, 0x81, 0xa6, 'l', 'e', 't', 't', 'e', 'r', 0x81, 0xa7, 'e', 'n', 't', 'r', 'i', 'e', 's', 0x92,
+		0xcf, 0x80, 0, 0, 0, 0, 0, 0, 0, 1))
 	f.Add(append(odd, 0x80))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l, k, err := decode(b)

@@ -36,8 +36,12 @@ func letter(output string, position uint64, events int) Letter {
 		numbers[i] = position + uint64(i)
 	}
 	return Letter{
-		Output: output, Reason: "400 Bad Request: no such index", Time: time.Unix(1795226600, 5).UTC(), Position: position,
-		Chunk: &forward.Chunk{Tag: "app.web", ID: []byte("the sender's"), Entries: entries(numbers...), Events: events},
+		Output: output, Reason: "400 Bad Request: no such index", Time: time.Unix(1795226600, 5).UTC(),
+		Position: position,
+		Chunk: &forward.Chunk{
+			Tag: "app.web", ID: []byte("the sender's"), Entries: entries(numbers...),
+			Events: events,
+		},
 	}
 }
 

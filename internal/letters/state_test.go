@@ -24,7 +24,17 @@ func TestStateGone(t *testing.T) {
 		output string
 		pos    journal.Position
 		want   bool
-	}{{"a", 10, true}, {"b", 10, true}, {"a", 11, true}, {"a", 20, false}, {"a", 25, true}, {"a", 30, true}, {"a", 31, false}, {"b", 11, false}, {"", 11, false}} {
+	}{
+		{"a", 10, true},
+		{"b", 10, true},
+		{"a", 11, true},
+		{"a", 20, false},
+		{"a", 25, true},
+		{"a", 30, true},
+		{"a", 31, false},
+		{"b", 11, false},
+		{"", 11, false},
+	} {
 		if got := s.gone(tc.output, tc.pos); got != tc.want {
 			t.Errorf("%s at %d gone: %v", tc.output, tc.pos, got)
 		}
@@ -73,7 +83,8 @@ func FuzzState(f *testing.F) {
 		}
 		s.gone("a", 1)
 		again, err := parseState(s.append(nil), journal.Position(at))
-		if err != nil || len(s.kept)+len(again.kept) > 0 && !reflect.DeepEqual(s.kept, again.kept) || !reflect.DeepEqual(s.marks, again.marks) ||
+		if err != nil || len(s.kept)+len(again.kept) > 0 && !reflect.DeepEqual(s.kept, again.kept) ||
+			!reflect.DeepEqual(s.marks, again.marks) ||
 			!reflect.DeepEqual(s.recent, again.recent) || s.store != again.store {
 			t.Errorf("%+v, then %+v, %v", s, again, err)
 		}

@@ -55,7 +55,8 @@ func TestStorePutTwice(t *testing.T) {
 	want := Stats{Letters: 2, Events: 5}
 	check := func(s *Store, want Stats) {
 		t.Helper()
-		if got := s.Stats(); got.Letters != want.Letters || got.Events != want.Events || (got.Bytes > 0) != (want.Letters > 0) || got.Dropped != 0 {
+		if got := s.Stats(); got.Letters != want.Letters || got.Events != want.Events ||
+			(got.Bytes > 0) != (want.Letters > 0) || got.Dropped != 0 {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
@@ -120,7 +121,8 @@ func TestStoreFull(t *testing.T) {
 		t.Fatalf("after %d: %v", n, err)
 	}
 	n--
-	if st := s.Stats(); st.Letters != int64(n) || st.Events != int64(100*n) || st.Bytes > 256<<10 || st.Bytes < 100<<10 || st.Dropped != 0 {
+	if st := s.Stats(); st.Letters != int64(n) || st.Events != int64(100*n) || st.Bytes > 256<<10 ||
+		st.Bytes < 100<<10 || st.Dropped != 0 {
 		t.Errorf("%d letters: %+v", n, st)
 	}
 	huge := letter("a", 1, 1)
@@ -174,7 +176,8 @@ func TestStoreDropOldest(t *testing.T) {
 			t.Errorf("%d letters are there, %+v", len(list(t, dir)), st)
 		}
 	}
-	if got, want := list(t, dir), fmt.Sprintf("a@%d", next-1); got[len(got)-1] != want || got[0] != fmt.Sprintf("a@%d", next-len(got)) {
+	if got, want := list(t, dir), fmt.Sprintf("a@%d", next-1); got[len(got)-1] != want ||
+		got[0] != fmt.Sprintf("a@%d", next-len(got)) {
 		t.Errorf("%s to %s are there, want the last %d up to %s", got[0], got[len(got)-1], len(got), want)
 	}
 	if told.Events != dropped || told.Letters*100 != dropped {
@@ -202,7 +205,8 @@ func TestStoreLocked(t *testing.T) {
 	if err := second.Put(t.Context(), letter("a", 2, 1)); !errors.Is(err, ErrLocked) {
 		t.Error(err)
 	}
-	if _, err := Take(dir, "", nil); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
+	if _, err := Take(dir, "", nil); !errors.Is(err, ErrLocked) ||
+		!strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
 		t.Error(err)
 	}
 	mustClose(t, first)
@@ -248,7 +252,8 @@ func TestOptions(t *testing.T) {
 	if _, err := Open(t.TempDir(), &Options{MaxBytes: 1000}); err == nil {
 		t.Error("MaxBytes of 1000 is taken")
 	}
-	if got := oneLine(" a\n\tb\xff " + strings.Repeat("x", 2*reasonMost)); !strings.HasPrefix(got, "a b\ufffd x") || len(got) > reasonMost+5 || strings.Contains(got, "\n") {
+	if got := oneLine(" a\n\tb\xff " + strings.Repeat("x", 2*reasonMost)); !strings.HasPrefix(got, "a b\ufffd x") ||
+		len(got) > reasonMost+5 || strings.Contains(got, "\n") {
 		t.Errorf("%q", got[:40])
 	}
 }

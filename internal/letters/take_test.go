@@ -155,7 +155,8 @@ func TestTakeUnreadable(t *testing.T) {
 		}
 		want = []string{"unreadable", "unreadable", "unreadable", "unreadable"}
 	}
-	if got := list(t, dir); !slices.Equal(got, []string{"unreadable", "unreadable", "a@7", "b@8"}) { // a listing does not look at entries
+	// A listing does not look at entries.
+	if got := list(t, dir); !slices.Equal(got, []string{"unreadable", "unreadable", "a@7", "b@8"}) {
 		t.Error(got)
 	}
 }

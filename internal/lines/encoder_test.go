@@ -132,12 +132,21 @@ func TestAppendLine(t *testing.T) {
 			`{"time":1}`,
 		},
 		{"no zero time", &Options{OmitZero: true}, "t", forward.Entry{Record: record("a", 1)}, `{"tag":"t","a":1}`},
-		{"no zero second", &Options{OmitZero: true}, "t", forward.Entry{Nsec: 1, Record: record("a", 1)}, `{"time":"1970-01-01T00:00:00.000000001Z","tag":"t","a":1}`},
+		{
+			"no zero second", &Options{OmitZero: true}, "t",
+			forward.Entry{Nsec: 1, Record: record("a", 1)},
+			`{"time":"1970-01-01T00:00:00.000000001Z","tag":"t","a":1}`,
+		},
 		{"nothing at all", &Options{Time: Omit, Tag: Omit}, "t", forward.Entry{Record: record()}, `{}`},
-		{"metadata only", &Options{Time: Omit, Tag: Omit}, "t", forward.Entry{Meta: record("a", 1), Record: record()}, `{"metadata":{"a":1}}`},
+		{
+			"metadata only", &Options{Time: Omit, Tag: Omit}, "t",
+			forward.Entry{Meta: record("a", 1), Record: record()},
+			`{"metadata":{"a":1}}`,
+		},
 		{
 			"event time, float and ext inside", nil, "t",
-			forward.Entry{Record: record("t", forward.AppendEventTime(nil, testSec, 5), "f", msgpack.AppendFloat64(nil, math.NaN()), "x", msgpack.AppendExt(nil, 7, []byte("ab")))},
+			forward.Entry{Record: record("t", forward.AppendEventTime(nil, testSec, 5), "f",
+				msgpack.AppendFloat64(nil, math.NaN()), "x", msgpack.AppendExt(nil, 7, []byte("ab")))},
 			`{"time":"1970-01-01T00:00:00.000000000Z","tag":"t","t":"2026-11-21T02:03:04.000000005Z","f":null,"x":"ext:7:YWI="}`,
 		},
 		{
@@ -150,7 +159,11 @@ func TestAppendLine(t *testing.T) {
 			forward.Entry{Meta: []byte{0x81, 0xa1}, Record: record()},
 			`{"time":"1970-01-01T00:00:00.000000000Z","tag":"t","metadata":"gaE="}`,
 		},
-		{"no record", nil, "t", forward.Entry{}, `{"time":"1970-01-01T00:00:00.000000000Z","tag":"t","undecodable":""}`},
+		{
+			"no record", nil, "t",
+			forward.Entry{},
+			`{"time":"1970-01-01T00:00:00.000000000Z","tag":"t","undecodable":""}`,
+		},
 		{
 			"last second of RFC 3339", nil, "t",
 			forward.Entry{Sec: year10000 - 1, Nsec: 999999999, Record: record()},
@@ -208,7 +221,14 @@ func TestZeroEncoder(t *testing.T) {
 }
 
 func TestOptionsErrors(t *testing.T) {
-	for _, o := range []Options{{Time: "tag"}, {Time: "a", Metadata: "a"}, {Tag: "a\"b"}, {Tag: "ä"}, {Metadata: "a\\"}, {Time: "a\n"}} {
+	for _, o := range []Options{
+		{Time: "tag"},
+		{Time: "a", Metadata: "a"},
+		{Tag: "a\"b"},
+		{Tag: "ä"},
+		{Metadata: "a\\"},
+		{Time: "a\n"},
+	} {
 		if _, err := NewEncoder(&o); !errors.Is(err, ErrKey) {
 			t.Errorf("%+v: %v", o, err)
 		}
@@ -287,7 +307,8 @@ func FuzzAppendLine(f *testing.F) {
 	f.Add("app.web", int64(testSec), uint32(5), []byte(nil), record("a", 1, "time", "x", "tag", "\n"))
 	f.Add("\n\xff", int64(-1), uint32(math.MaxUint32), record("a", record("b", "c")), record("metadata", "x"))
 	f.Add("t", int64(math.MaxInt64), uint32(0), []byte{0x80}, []byte{0x81, 0xa1})
-	f.Add("t", int64(0), uint32(0), []byte{0xdf, 0, 0, 0, 0}, []byte{0x82, 0x91, 0x01, 0xc0, 0xc4, 1, 0xff, 0xcb, 0x7f, 0xf0, 0, 0, 0, 0, 0, 0})
+	f.Add("t", int64(0), uint32(0), []byte{0xdf, 0, 0, 0, 0},
+		[]byte{0x82, 0x91, 0x01, 0xc0, 0xc4, 1, 0xff, 0xcb, 0x7f, 0xf0, 0, 0, 0, 0, 0, 0})
 	var used Encoder
 	f.Fuzz(func(t *testing.T, tag string, sec int64, nsec uint32, meta, rec []byte) {
 		entry := forward.Entry{Sec: sec, Nsec: nsec, Meta: meta, Record: rec}

@@ -133,7 +133,8 @@ func IsHidden(r rune) bool { return r < ' ' || r >= 0x7f && isHidden(r) }
 // writing.
 func isHidden(r rune) bool {
 	switch {
-	case r < 0xa0, r == 0x061c, r == 0x200e, r == 0x200f, 0x2028 <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069, r == 0xfeff:
+	case r < 0xa0, r == 0x061c, r == 0x200e, r == 0x200f, 0x2028 <= r && r <= 0x202e, 0x2066 <= r &&
+		r <= 0x2069, r == 0xfeff:
 		return true
 	}
 	return false

@@ -34,7 +34,8 @@ func TestLogfmt(t *testing.T) {
 	entry, e := r.AppendEntryAs(Logfmt, nil, []byte(`ts=2026-11-21T02:03:04.5Z app=web a=1`), time.Unix(testSec, 0))
 	entries := forward.ReadEntries(entry)
 	got, ok := entries.Next()
-	if want := time.Date(2026, 11, 21, 2, 3, 4, 5e8, time.UTC); !ok || got.Sec != want.Unix() || got.Nsec != 5e8 || string(e.Tag) != "web" {
+	if want := time.Date(2026, 11, 21, 2, 3, 4, 5e8, time.UTC); !ok || got.Sec != want.Unix() || got.Nsec != 5e8 ||
+		string(e.Tag) != "web" {
 		t.Errorf("%+v, %+v", got, e)
 	}
 }

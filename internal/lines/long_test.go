@@ -76,7 +76,8 @@ func TestWriteLong(t *testing.T) {
 			}
 			want, _, _ := x.AppendRun(nil, "a.b", entry, 0)
 			if !bytes.Equal(out.Bytes(), want) {
-				t.Errorf("%s, %+v: %d bytes, want %d:\n%.300q, want\n%.300q", name, o, out.Len(), len(want), out.Bytes(), want)
+				t.Errorf("%s, %+v: %d bytes, want %d:\n%.300q, want\n%.300q", name, o, out.Len(), len(want),
+					out.Bytes(), want)
 			}
 		}
 	}

@@ -20,8 +20,10 @@ type ReadOptions struct {
 	TimeFormat string // as in Options
 	Tag        string // key of the tag; empty or Omit: there is none
 
-	Text  string // key of a line that is text; default "message"
-	Depth int    // how many objects and arrays may stand in each other, the record counted; default msgpack.DefaultDepth
+	Text string // key of a line that is text; default "message"
+	// How many objects and arrays may stand in each other, the record counted; default
+	// msgpack.DefaultDepth.
+	Depth int
 
 	// EventTime is for receivers that know no times but those of EventTime, 1970 to 2106: others
 	// cannot be read.

@@ -33,18 +33,45 @@ func TestOtherLoggers(t *testing.T) {
 		wantTag, rest          string
 	}{
 		{"zap", "ts", "unix", "logger", `{"level":"info","ts":1795226584.1234567,"logger":"shop.web","caller":"web/main.go:12","msg":"order placed","id":42}`, 123456700, "shop.web", `{"level":"info","caller":"web/main.go:12","msg":"order placed","id":42}`},
-		{"zerolog", "time", "", "", `{"level":"info","id":42,"time":"2026-11-21T02:03:04Z","message":"order placed"}`, 0, "", `{"level":"info","id":42,"message":"order placed"}`},
-		{"zerolog unix", "time", "unix", "", `{"level":"info","time":1795226584,"message":"order placed"}`, 0, "", `{"level":"info","message":"order placed"}`},
-		{"zerolog unix ms", "time", "unix_ms", "", `{"level":"info","time":1795226584123,"message":"order placed"}`, 123000000, "", `{"level":"info","message":"order placed"}`},
-		{"logrus", "time", "", "", `{"id":42,"level":"info","msg":"order placed","time":"2026-11-21T03:03:04+01:00"}`, 0, "", `{"id":42,"level":"info","msg":"order placed"}`},
+		{
+			"zerolog", "time", "", "", `{"level":"info","id":42,"time":"2026-11-21T02:03:04Z","message":"order placed"}`,
+			0, "", `{"level":"info","id":42,"message":"order placed"}`,
+		},
+		{
+			"zerolog unix", "time", "unix", "", `{"level":"info","time":1795226584,"message":"order placed"}`, 0, "",
+			`{"level":"info","message":"order placed"}`,
+		},
+		{
+			"zerolog unix ms", "time", "unix_ms", "", `{"level":"info","time":1795226584123,"message":"order placed"}`,
+			123000000, "", `{"level":"info","message":"order placed"}`,
+		},
+		{
+			"logrus", "time", "", "", `{"id":42,"level":"info","msg":"order placed","time":"2026-11-21T03:03:04+01:00"}`,
+			0, "", `{"id":42,"level":"info","msg":"order placed"}`,
+		},
 		{"slog", "time", "", "", `{"time":"2026-11-21T03:03:04.123456789+01:00","level":"INFO","msg":"order placed","id":42}`, 123456789, "", `{"level":"INFO","msg":"order placed","id":42}`},
 		{"pino", "time", "unix_ms", "name", `{"level":30,"time":1795226584123,"pid":7,"hostname":"h","name":"shop","msg":"order placed"}`, 123000000, "shop", `{"level":30,"pid":7,"hostname":"h","msg":"order placed"}`},
 		{"bunyan", "time", "", "name", `{"name":"shop","hostname":"h","pid":7,"level":30,"msg":"order placed","time":"2026-11-21T02:03:04.123Z","v":0}`, 123000000, "shop", `{"hostname":"h","pid":7,"level":30,"msg":"order placed","v":0}`},
 		{"winston", "timestamp", "", "", `{"level":"info","message":"order placed","timestamp":"2026-11-21T02:03:04.123Z"}`, 123000000, "", `{"level":"info","message":"order placed"}`},
-		{"structlog", "timestamp", "", "logger", `{"event": "order placed", "logger": "shop", "timestamp": "2026-11-21T02:03:04.123456Z"}`, 123456000, "shop", `{"event":"order placed"}`},
-		{"a Java double", "timestamp", "unix", "", `{"timestamp":1.795226584123E9,"msg":"order placed"}`, 123000000, "", `{"msg":"order placed"}`},
-		{"nginx $msec", "msec", "unix", "", `{"msec":"1795226584.123","status":"200"}`, 123000000, "", `{"status":"200"}`},
-		{"a container's file", "time", "", "", `{"log":"order placed\n","stream":"stdout","time":"2026-11-21T02:03:04.123456789Z"}`, 123456789, "", `{"log":"order placed\n","stream":"stdout"}`},
+		{
+			"structlog", "timestamp", "", "logger",
+			`{"event": "order placed", "logger": "shop", "timestamp": "2026-11-21T02:03:04.123456Z"}`, 123456000,
+			"shop", `{"event":"order placed"}`,
+		},
+		{
+			"a Java double", "timestamp", "unix", "", `{"timestamp":1.795226584123E9,"msg":"order placed"}`, 123000000,
+			"",
+			`{"msg":"order placed"}`,
+		},
+		{
+			"nginx $msec", "msec", "unix", "", `{"msec":"1795226584.123","status":"200"}`, 123000000, "",
+			`{"status":"200"}`,
+		},
+		{
+			"a container's file", "time", "", "",
+			`{"log":"order placed\n","stream":"stdout","time":"2026-11-21T02:03:04.123456789Z"}`, 123456789, "",
+			`{"log":"order placed\n","stream":"stdout"}`,
+		},
 		{"Spillway", "time", "", "tag", `{"time":"2026-11-21T02:03:04.123456789Z","tag":"app.web","level":"INFO","time_":1}`, 123456789, "app.web", `{"level":"INFO","time_":1}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -110,17 +137,35 @@ func TestReader(t *testing.T) {
 		{o: ReadOptions{Depth: 1}, line: `{"a":1}`, want: `{"a":1}`},
 		{o: ReadOptions{Depth: 1}, line: `{"a":{}}`},
 		{o: ReadOptions{Time: "t"}, line: `{"time":"2026-11-21T02:03:04Z"}`, want: `{"time":"2026-11-21T02:03:04Z"}`},
-		{o: ReadOptions{Time: "t"}, line: `{"a":{"t":"2026-11-21T02:03:04Z"}}`, want: `{"a":{"t":"2026-11-21T02:03:04Z"}}`},
-		{o: ReadOptions{Time: "t"}, line: `{"t":1,"t":"2026-11-21T02:03:04Z","t":"2026-11-21T02:03:05Z"}`, want: `{"t":1,"t":"2026-11-21T02:03:05Z"}`, time: Said},
+		{
+			o: ReadOptions{Time: "t"}, line: `{"a":{"t":"2026-11-21T02:03:04Z"}}`,
+			want: `{"a":{"t":"2026-11-21T02:03:04Z"}}`,
+		},
+		{
+			o: ReadOptions{Time: "t"}, line: `{"t":1,"t":"2026-11-21T02:03:04Z","t":"2026-11-21T02:03:05Z"}`,
+			want: `{"t":1,"t":"2026-11-21T02:03:05Z"}`, time: Said,
+		},
 		{o: ReadOptions{Time: "t"}, line: `{"t":"2026-11-21T02:03:04Z"}}`},
 		{o: ReadOptions{Time: Omit, Tag: Omit}, line: `{"-":1}`, want: `{"-":1}`},
-		{o: ReadOptions{Time: "t", TimeFormat: "unix", EventTime: true}, line: `{"t":-1}`, want: `{"t":-1}`, time: Unreadable},
-		{o: ReadOptions{Time: "t", TimeFormat: "unix", EventTime: true}, line: `{"t":4294967296}`, want: `{"t":4294967296}`, time: Unreadable},
-		{o: ReadOptions{Time: "t", TimeFormat: "unix", EventTime: true}, line: `{"t":4294967295.5}`, want: `{}`, time: Said},
+		{
+			o: ReadOptions{Time: "t", TimeFormat: "unix", EventTime: true}, line: `{"t":-1}`, want: `{"t":-1}`,
+			time: Unreadable,
+		},
+		{
+			o: ReadOptions{Time: "t", TimeFormat: "unix", EventTime: true}, line: `{"t":4294967296}`,
+			want: `{"t":4294967296}`, time: Unreadable,
+		},
+		{
+			o: ReadOptions{Time: "t", TimeFormat: "unix", EventTime: true}, line: `{"t":4294967295.5}`, want: `{}`,
+			time: Said,
+		},
 		{o: ReadOptions{Tag: "g"}, line: `{"g":""}`, want: `{}`, tag: Said},
 		{o: ReadOptions{Tag: "g"}, line: `{"g":5}`, want: `{"g":5}`, tag: Unreadable},
 		{o: ReadOptions{Tag: "g"}, line: `{"g":"` + strings.Repeat("x", forward.MaxTag) + `"}`, want: `{}`, tag: Said},
-		{o: ReadOptions{Tag: "g"}, line: `{"g":"` + strings.Repeat("x", forward.MaxTag+1) + `"}`, want: `{"g":"` + strings.Repeat("x", forward.MaxTag+1) + `"}`, tag: Unreadable},
+		{
+			o: ReadOptions{Tag: "g"}, line: `{"g":"` + strings.Repeat("x", forward.MaxTag+1) + `"}`,
+			want: `{"g":"` + strings.Repeat("x", forward.MaxTag+1) + `"}`, tag: Unreadable,
+		},
 	} {
 		r := mustReader(t, &tt.o)
 		for range 2 { // whatever came before, the next line is read
@@ -142,7 +187,8 @@ func TestReader(t *testing.T) {
 			}
 		}
 	}
-	if got, _ := mustReader(t, &ReadOptions{Text: "line"}).AppendRecord(nil, []byte("a\xff")); string(got) != string(record("line", "a\xff")) {
+	if got, _ := mustReader(t, &ReadOptions{Text: "line"}).AppendRecord(nil,
+		[]byte("a\xff")); string(got) != string(record("line", "a\xff")) {
 		t.Errorf("%q", got)
 	}
 	for _, o := range []ReadOptions{{Time: "a", Tag: "a"}, {TimeFormat: "never"}} {
@@ -191,7 +237,8 @@ func FuzzReader(f *testing.F) {
 		if kept.Len+taken != all.Len {
 			t.Fatalf("%d members, %d taken, %d kept", all.Len, taken, kept.Len)
 		}
-		if exact := isEventTime(e.Sec) || e.Nsec == 0; e.Time == Said && exact && (got.Sec != e.Sec || got.Nsec != e.Nsec) {
+		if exact := isEventTime(e.Sec) || e.Nsec == 0; e.Time == Said && exact &&
+			(got.Sec != e.Sec || got.Nsec != e.Nsec) {
 			t.Fatalf("said %d.%09d, got %d.%09d", e.Sec, e.Nsec, got.Sec, got.Nsec)
 		}
 	})
@@ -202,11 +249,20 @@ func BenchmarkReader(b *testing.B) {
 		name, line string
 		o          ReadOptions
 	}{
-		{"object", `{"level":"info","msg":"order placed","id":184467,"path":"/api/v1/orders/184467/items","took":0.25}`, ReadOptions{}},
+		{
+			"object", `{"level":"info","msg":"order placed","id":184467,"path":"/api/v1/orders/184467/items","took":0.25}`,
+			ReadOptions{},
+		},
 		{"nested", `{"level":"info","user":{"name":"ada","roles":["a","b","c"]},"id":184467}`, ReadOptions{}},
 		{"text", "192.0.2.1 - - GET /api/v1/orders/184467/items HTTP/1.1 200 5316", ReadOptions{}},
-		{"rfc3339", `{"time":"2026-11-21T02:03:04.123456789Z","tag":"app.web","msg":"order placed","id":184467}`, ReadOptions{Time: "time", Tag: "tag"}},
-		{"unix", `{"ts":1795226584.1234567,"msg":"order placed","id":184467}`, ReadOptions{Time: "ts", TimeFormat: "unix"}},
+		{
+			"rfc3339", `{"time":"2026-11-21T02:03:04.123456789Z","tag":"app.web","msg":"order placed","id":184467}`,
+			ReadOptions{Time: "time", Tag: "tag"},
+		},
+		{
+			"unix", `{"ts":1795226584.1234567,"msg":"order placed","id":184467}`,
+			ReadOptions{Time: "ts", TimeFormat: "unix"},
+		},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			r := mustReader(b, &bb.o)

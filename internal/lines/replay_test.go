@@ -22,11 +22,17 @@ var replays = []struct {
 	read  ReadOptions
 }{
 	{Options{}, ReadOptions{Time: "time", Tag: "tag"}},
-	{Options{Time: "ts", TimeFormat: "unix", Tag: "logger"}, ReadOptions{Time: "ts", TimeFormat: "unix", Tag: "logger"}},
+	{
+		Options{Time: "ts", TimeFormat: "unix", Tag: "logger"},
+		ReadOptions{Time: "ts", TimeFormat: "unix", Tag: "logger"},
+	},
 	{Options{TimeFormat: "unix_ms"}, ReadOptions{Time: "time", TimeFormat: "unix_ms", Tag: "tag"}},
 	{Options{TimeFormat: "unix_us", Metadata: "tags"}, ReadOptions{Time: "time", TimeFormat: "unix_us", Tag: "tag"}},
 	{Options{TimeFormat: "unix_ns", OmitZero: true}, ReadOptions{Time: "time", TimeFormat: "unix_ns", Tag: "tag"}},
-	{Options{TimeFormat: "02/Jan/2006:15:04:05.000 -0700"}, ReadOptions{Time: "time", TimeFormat: "02/Jan/2006:15:04:05.000 -0700", Tag: "tag"}},
+	{
+		Options{TimeFormat: "02/Jan/2006:15:04:05.000 -0700"},
+		ReadOptions{Time: "time", TimeFormat: "02/Jan/2006:15:04:05.000 -0700", Tag: "tag"},
+	},
 }
 
 // replay wants the line of an entry to become an entry that has the same line. It knows what cannot
@@ -47,8 +53,10 @@ func replay(t *testing.T, w *Encoder, r *Reader, tag string, entry forward.Entry
 	}
 	if e.Time != Said {
 		// Forward cannot say the time 0, nor what the format makes 0 of.
-		if sec, nsec, ok := r.format.read(appendTime(w, &entry), nil, false); w.format.kind == number && (!ok || sec != 0 || nsec != 0) ||
-			w.format.kind != number && (entry.Sec != 0 || entry.Nsec >= 1e6 || w.format.kind == rfc3339 && entry.Nsec > 0) {
+		if sec, nsec, ok := r.format.read(appendTime(w, &entry), nil, false); w.format.kind == number &&
+			(!ok || sec != 0 || nsec != 0) ||
+			w.format.kind != number && (entry.Sec != 0 || entry.Nsec >= 1e6 || w.format.kind == rfc3339 &&
+				entry.Nsec > 0) {
 			t.Fatalf("the time of %q cannot be read: %+v", line, e)
 		}
 		return false
@@ -82,7 +90,10 @@ func depth(t *testing.T, b []byte) int {
 // anyValues makes values of all kinds.
 type anyValues struct{ *rand.Rand }
 
-var odd = []string{"", "time", "time_", "time__", "tag", "tag_", "metadata", "metadata_", "ts", "undecodable", "a\xff", "\xed\xa0\x80", "\ufffd", "\u2028", "\"\\\n\x00\x7f", "日本 🙂", "-", `\ufffd`}
+var odd = []string{
+	"", "time", "time_", "time__", "tag", "tag_", "metadata", "metadata_", "ts", "undecodable", "a\xff",
+	"\xed\xa0\x80", "\ufffd", "\u2028", "\"\\\n\x00\x7f", "日本 🙂", "-", `\ufffd`,
+}
 
 func (r anyValues) text() string {
 	s := odd[r.IntN(len(odd))]
@@ -109,7 +120,10 @@ func (r anyValues) value(b []byte, levels int) []byte {
 	case 4:
 		return msgpack.AppendFloat64(b, math.Float64frombits(r.Uint64()))
 	case 5:
-		special := []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), 1, -1, 1e15, 1e20, 1e21, 1e-6, 1e-7, 1 << 53, 1 << 63, 1 << 64, -1 << 63, 0.1, 5e-324, math.MaxFloat64}
+		special := []float64{
+			0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), 1, -1, 1e15, 1e20, 1e21,
+			1e-6, 1e-7, 1 << 53, 1 << 63, 1 << 64, -1 << 63, 0.1, 5e-324, math.MaxFloat64,
+		}
 		return msgpack.AppendFloat64(b, special[r.IntN(len(special))])
 	case 6:
 		return msgpack.AppendFloat32(b, math.Float32frombits(r.Uint32()))
@@ -157,7 +171,10 @@ func (r anyValues) time(b []byte) []byte {
 	case 1:
 		return msgpack.AppendFloat64(b, (r.Float64()-0.5)*math.Pow(2, float64(r.IntN(55))))
 	case 2:
-		at := []int64{0, yearZero, yearZero - 1, year10000, year10000 - 1, math.MaxInt64, math.MinInt64, -1, math.MaxUint32 + 1}
+		at := []int64{
+			0, yearZero, yearZero - 1, year10000, year10000 - 1, math.MaxInt64, math.MinInt64, -1,
+			math.MaxUint32 + 1,
+		}
 		return msgpack.AppendInt(b, at[r.IntN(len(at))])
 	}
 	return forward.AppendEventTime(b, int64(r.Uint32())>>r.IntN(32), uint32(r.IntN(nanos))/uint32(1+r.IntN(nanos)))
@@ -211,9 +228,22 @@ func TestReplayNot(t *testing.T) {
 		entry forward.Entry
 		want  string // of the line
 	}{
-		{"time 0", "t", forward.Entry{Record: record()}, `{"time":"1970-01-01T00:00:01.000000000Z","tag":"t","time_":"1970-01-01T00:00:00.000000000Z"}`},
-		{"a tag that grows", strings.Repeat("\xff", forward.MaxTag), forward.Entry{Sec: testSec, Record: record()}, `{"time":"2026-11-21T02:03:04.000000000Z","tag":"","tag_":"` + strings.Repeat("\ufffd", forward.MaxTag) + `"}`},
-		{"metadata as deep as can be", "t", forward.Entry{Sec: testSec, Meta: deepest, Record: record()}, `{"time":"1970-01-01T00:00:01.000000000Z","tag":"","message":"{\"time\":`},
+		{
+			"time 0", "t",
+			forward.Entry{Record: record()},
+			`{"time":"1970-01-01T00:00:01.000000000Z","tag":"t","time_":"1970-01-01T00:00:00.000000000Z"}`,
+		},
+		{
+			"a tag that grows", strings.Repeat("\xff", forward.MaxTag),
+			forward.Entry{Sec: testSec, Record: record()},
+			`{"time":"2026-11-21T02:03:04.000000000Z","tag":"","tag_":"` + strings.Repeat("\ufffd", forward.MaxTag) +
+				`"}`,
+		},
+		{
+			"metadata as deep as can be", "t",
+			forward.Entry{Sec: testSec, Meta: deepest, Record: record()},
+			`{"time":"1970-01-01T00:00:01.000000000Z","tag":"","message":"{\"time\":`,
+		},
 	} {
 		line := new(Encoder).AppendLine(nil, tt.tag, tt.entry)
 		entry, e := r.AppendEntry(nil, line, time.Unix(1, 0))

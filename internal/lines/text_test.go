@@ -33,40 +33,84 @@ func TestText(t *testing.T) {
 		record []byte
 		want   string
 	}{
-		{"all", TextOptions{Flags: utc}, leveled("source", "main.go:12", "id", 42), "2026/11/21 02:03:04.123456 INFO main.go:12: order placed id=42"},
-		{"short source", TextOptions{Flags: Bare | ShortSource}, leveled("source", "/home/a/web/main.go:12"), "main.go:12: order placed"},
-		{"long source", TextOptions{Flags: Bare | Source}, leveled("source", "/home/a/web/main.go:12"), "/home/a/web/main.go:12: order placed"},
+		{
+			"all",
+			TextOptions{Flags: utc},
+			leveled("source", "main.go:12", "id", 42),
+			"2026/11/21 02:03:04.123456 INFO main.go:12: order placed id=42",
+		},
+		{
+			"short source",
+			TextOptions{Flags: Bare | ShortSource},
+			leveled("source", "/home/a/web/main.go:12"),
+			"main.go:12: order placed",
+		},
+		{
+			"long source",
+			TextOptions{Flags: Bare | Source},
+			leveled("source", "/home/a/web/main.go:12"),
+			"/home/a/web/main.go:12: order placed",
+		},
 		{"bare", TextOptions{Flags: Bare}, leveled("id", 1), "order placed id=1"},
 		{"date", TextOptions{Flags: UTC | Date}, leveled(), "2026/11/21 order placed"},
 		{"time", TextOptions{Flags: UTC | Time | Level}, leveled(), "02:03:04 INFO order placed"},
 		{"micros", TextOptions{Flags: UTC | Micros}, leveled(), "02:03:04.123456 order placed"},
 		{"tag", TextOptions{Flags: Level | Tag}, leveled(), "INFO app.web order placed"},
 		{"nothing", TextOptions{Flags: Bare}, record(), ""},
-		{"posted", TextOptions{Flags: Bare | Level}, record("id", 42, "level", "high", "msg", "x y", "source", "sensor"), "x y id=42 level=high source=sensor"},
+		{
+			"posted",
+			TextOptions{Flags: Bare | Level},
+			record("id", 42, "level", "high", "msg", "x y", "source", "sensor"), "x y id=42 level=high source=sensor",
+		},
 		{"message", TextOptions{Flags: Bare}, record("a", 1, "message", "x y"), "x y a=1"},
 		{"no message", TextOptions{Flags: Bare}, record("a", 1, "msg", 5), "a=1 msg=5"},
-		{"named like parts", TextOptions{Flags: Bare | Level}, leveled("level", "x", "msg", "y", "source", "z"), "INFO order placed level=x msg=y source=z"},
-		{"quotes", TextOptions{Flags: Bare}, record("a", "x y", "b", `x"\`, "c", "", "d", "a=b", "e", "[", "f", "{x}", "g", "x,]", "h", "é"), `a="x y" b="x\"\\" c="" d="a=b" e="[" f="{x}" g=x,] h=é`},
+		{
+			"named like parts",
+			TextOptions{Flags: Bare | Level},
+			leveled("level", "x", "msg", "y", "source", "z"),
+			"INFO order placed level=x msg=y source=z",
+		},
+		{"quotes", TextOptions{Flags: Bare}, record("a", "x y", "b", `x"\`, "c", "", "d", "a=b", "e", "[", "f", "{x}",
+			"g", "x,]", "h", "é"), `a="x y" b="x\"\\" c="" d="a=b" e="[" f="{x}" g=x,] h=é`},
 		{"keys", TextOptions{Flags: Bare}, record("a b", 1, "", 2, "a=b", 3, "\n", 4), `"a b"=1 ""=2 "a=b"=3 "\n"=4`},
-		{"groups", TextOptions{Flags: Bare}, record("g", record("a", 1, "h", record("b c", 2), "e", record()), "x", 3), `g.a=1 g.h."b c"=2 g.e={} x=3`},
-		{"lists", TextOptions{Flags: Bare}, record("l", array(str("a"), str("b c"), str("d,e"), str("]"), array(), record("k", 1, "m", "n"))), `l=[a,"b c","d,e","]",[],{k=1,m=n}]`},
+		{
+			"groups",
+			TextOptions{Flags: Bare},
+			record("g", record("a", 1, "h", record("b c", 2), "e", record()), "x", 3),
+			`g.a=1 g.h."b c"=2 g.e={} x=3`,
+		},
+		{
+			"lists",
+			TextOptions{Flags: Bare},
+			record("l",
+				array(str("a"), str("b c"), str("d,e"), str("]"), array(), record("k", 1, "m", "n"))),
+			`l=[a,"b c","d,e","]",[],{k=1,m=n}]`,
+		},
 		{
 			"scalars",
 			TextOptions{Flags: Bare},
-			record("n", msgpack.AppendNil(nil), "t", msgpack.AppendBool(nil, true), "f", msgpack.AppendFloat64(nil, 1.5), "g", msgpack.AppendFloat32(nil, 0.1),
-				"i", -5, "u", msgpack.AppendUint(nil, math.MaxUint64), "nan", msgpack.AppendFloat64(nil, math.NaN()), "b", msgpack.AppendBin(nil, []byte("a\xff")),
+			record("n", msgpack.AppendNil(nil), "t", msgpack.AppendBool(nil, true), "f",
+				msgpack.AppendFloat64(nil, 1.5), "g", msgpack.AppendFloat32(nil, 0.1),
+				"i", -5, "u", msgpack.AppendUint(nil, math.MaxUint64), "nan", msgpack.AppendFloat64(nil, math.NaN()),
+				"b", msgpack.AppendBin(nil, []byte("a\xff")),
 				"t", forward.AppendEventTime(nil, testSec, 5), "x", msgpack.AppendExt(nil, 7, []byte("ab"))),
 			`n=nil t=true f=1.5 g=0.1 i=-5 u=18446744073709551615 nan=NaN b="a\xff" t=2026-11-21T02:03:04.000000005Z x=ext:7:YWI=`,
 		},
 		{
 			"hostile",
 			TextOptions{Flags: Bare | Level | Source},
-			record("level", "INFO\nFATAL", "msg", "a\n2026/11/21 FATAL b\r\t\x1b[31m\x00\x7f\u009b\u2028\u202e\xff C:\\x \"q\" 日本", "source", "a\nb", "k", "\x1b]0;x\a"),
+			record("level", "INFO\nFATAL", "msg",
+				"a\n2026/11/21 FATAL b\r\t\x1b[31m\x00\x7f\u009b\u2028\u202e\xff C:\\x \"q\" 日本", "source", "a\nb", "k",
+				"\x1b]0;x\a"),
 			`"INFO\nFATAL" a\nb: a\n2026/11/21 FATAL b\r\t\x1b[31m\x00\x7f\u009b\u2028\u202e\xff C:\x "q" 日本 k="\x1b]0;x\x07"`,
 		},
 		{"no map", TextOptions{Flags: Bare}, []byte{1}, "undecodable=AQ=="},
 		{"cut off", TextOptions{Flags: Bare}, []byte{0x82, 0xa1, 'a', 1, 0xa5}, "undecodable=gqFhAaU="},
-		{"cut off behind a message", TextOptions{Flags: Bare}, append([]byte{0x83}, append(record("msg", "m", "a", 1)[1:], 0xa5)...), "m a=1 undecodable=pQ=="},
+		{
+			"cut off behind a message",
+			TextOptions{Flags: Bare},
+			append([]byte{0x83}, append(record("msg", "m", "a", 1)[1:], 0xa5)...), "m a=1 undecodable=pQ==",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := at
@@ -94,7 +138,8 @@ func TestTextTimes(t *testing.T) {
 		{0, 1, "1970/01/01 00:00:00.000000 m"},
 		{-1, 0, "1969/12/31 23:59:59.000000 m"},
 	} {
-		if got := string(tx.AppendLine(nil, "", forward.Entry{Sec: tt.sec, Nsec: tt.nsec, Record: record("msg", "m")})); got != tt.want+"\n" {
+		if got := string(tx.AppendLine(nil, "",
+			forward.Entry{Sec: tt.sec, Nsec: tt.nsec, Record: record("msg", "m")})); got != tt.want+"\n" {
 			t.Errorf("%d.%d: got %q", tt.sec, tt.nsec, got)
 		}
 	}
@@ -119,11 +164,13 @@ func TestTextColor(t *testing.T) {
 }
 
 // uncolour takes away what a Text writes to colour a line.
-var uncolour = strings.NewReplacer(plain, "", dim, "", cyan, "", "\x1b[32m", "", "\x1b[33m", "", "\x1b[31m", "", "\x1b[1;31m", "")
+var uncolour = strings.NewReplacer(plain, "", dim, "", cyan, "", "\x1b[32m", "", "\x1b[33m", "", "\x1b[31m", "",
+	"\x1b[1;31m", "")
 
 // FuzzText wants one line that a terminal can take, whatever comes.
 func FuzzText(f *testing.F) {
-	f.Add(int64(testSec), uint32(5), "app", record("level", "INFO", "msg", "m\n", "source", "a.go:1", "k", record("a", array(str("b")))))
+	f.Add(int64(testSec), uint32(5), "app", record("level", "INFO", "msg", "m\n", "source", "a.go:1", "k",
+		record("a", array(str("b")))))
 	f.Add(int64(0), uint32(0), "", []byte{0x83, 0xa1, 'a', 1, 0xa5})
 	f.Add(int64(math.MaxInt64), uint32(math.MaxUint32), "\x1b", bytes.Repeat([]byte{0x91}, 200))
 	f.Add(int64(math.MinInt64), uint32(1), "t", bytes.Repeat([]byte{0x81, 0xa1, 'a'}, 100))
@@ -143,7 +190,8 @@ func FuzzText(f *testing.F) {
 				t.Fatalf("%U in %q", r, line)
 			}
 		}
-		if again := NewText(&TextOptions{Flags: StdFlags | UTC | Tag}).AppendLine(nil, tag, e); !bytes.Equal(again, line) {
+		if again := NewText(&TextOptions{Flags: StdFlags | UTC | Tag}).AppendLine(nil, tag, e); !bytes.Equal(again,
+			line) {
 			t.Fatalf("%q, then %q", line, again)
 		}
 		checkNext(t, tx, tag, rec)
@@ -233,7 +281,8 @@ func TestAppendRuns(t *testing.T) {
 	}
 	for name, a := range map[string]runAppender{
 		"text": NewText(nil), "json": mustEncoder(t, nil), "omit zero": mustEncoder(t, &Options{OmitZero: true}),
-		"ms": mustEncoder(t, &Options{TimeFormat: "unix_ms"}), "layout": mustEncoder(t, &Options{TimeFormat: "02/Jan/2006:15:04:05.000 -0700"}),
+		"ms":     mustEncoder(t, &Options{TimeFormat: "unix_ms"}),
+		"layout": mustEncoder(t, &Options{TimeFormat: "02/Jan/2006:15:04:05.000 -0700"}),
 	} {
 		for _, most := range []int{0, 150, math.MaxInt} {
 			var got, want []byte
@@ -260,8 +309,12 @@ func TestAppendRuns(t *testing.T) {
 }
 
 func textEntry() forward.Entry {
-	return forward.Entry{Sec: testSec, Nsec: 5, Record: record("level", "INFO", "msg", "order placed", "source", "main.go:12",
-		"id", 42, "user", record("name", "A. Smith", "id", 7), "state", "paid", "ok", msgpack.AppendBool(nil, true), "took", msgpack.AppendFloat64(nil, 0.25), "list", array(str("a"), str("日本 x")))}
+	return forward.Entry{
+		Sec: testSec, Nsec: 5,
+		Record: record("level", "INFO", "msg", "order placed", "source", "main.go:12",
+			"id", 42, "user", record("name", "A. Smith", "id", 7), "state", "paid", "ok", msgpack.AppendBool(nil, true),
+			"took", msgpack.AppendFloat64(nil, 0.25), "list", array(str("a"), str("日本 x"))),
+	}
 }
 
 func TestTextAllocations(t *testing.T) {

@@ -23,7 +23,8 @@ func TestTimeFormats(t *testing.T) {
 	}{
 		{"", testSec, 123456789, `"2026-11-21T02:03:04.123456789Z"`},
 		{"rfc3339", -1, 999999999, `"1969-12-31T23:59:59.999999999Z"`},
-		{"rfc3339", yearZero - 1, 500000000, `"-62167219200.500000000"`}, // half a second before the year 0, not one and a half
+		// Half a second before the year 0, not one and a half.
+		{"rfc3339", yearZero - 1, 500000000, `"-62167219200.500000000"`},
 		{"unix", testSec, 123456789, `1795226584.123456789`},
 		{"unix", testSec, 0, `1795226584.000000000`},
 		{"unix", 0, 7, `0.000000007`},
@@ -53,8 +54,12 @@ func TestTimeFormats(t *testing.T) {
 			}
 		}
 	}
-	for _, bad := range []string{"RFC3339", "unixms", "2006-01-02", "15:04:05", "Jan _2 15:04:05", "Mon, 02 Jan 2006 15:04:05 MST", "03:04:05 2006-01-02", "x"} {
-		if _, err := NewEncoder(&Options{TimeFormat: bad}); !errors.Is(err, ErrTimeFormat) || !strings.Contains(err.Error(), bad) {
+	for _, bad := range []string{
+		"RFC3339", "unixms", "2006-01-02", "15:04:05", "Jan _2 15:04:05",
+		"Mon, 02 Jan 2006 15:04:05 MST", "03:04:05 2006-01-02", "x",
+	} {
+		if _, err := NewEncoder(&Options{TimeFormat: bad}); !errors.Is(err, ErrTimeFormat) ||
+			!strings.Contains(err.Error(), bad) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -124,12 +129,14 @@ func TestReadTime(t *testing.T) {
 		line := `{"a":1,"t" : ` + tt.value + ` ,"b":2}`
 		got, e := r.AppendRecord([]byte("before"), []byte(line))
 		if tt.nsec == nanos {
-			if want, _ := new(Reader).AppendRecord([]byte("before"), []byte(line)); e.Time != Unreadable || !bytes.Equal(got, want) {
+			if want, _ := new(Reader).AppendRecord([]byte("before"), []byte(line)); e.Time != Unreadable ||
+				!bytes.Equal(got, want) {
 				t.Errorf("%q %s: %+v, %q", tt.format, tt.value, e, got)
 			}
 			continue
 		}
-		if e.Time != Said || e.Sec != tt.sec || e.Nsec != tt.nsec || string(got) != "before"+string(record("a", 1, "b", 2)) {
+		if e.Time != Said || e.Sec != tt.sec || e.Nsec != tt.nsec ||
+			string(got) != "before"+string(record("a", 1, "b", 2)) {
 			t.Errorf("%q %s: %+v, %q", tt.format, tt.value, e, got)
 		}
 	}
@@ -137,7 +144,10 @@ func TestReadTime(t *testing.T) {
 
 // FuzzReadTime: what is read from any text is written so that the same is read from it.
 func FuzzReadTime(f *testing.F) {
-	for _, s := range []string{"2026-11-21T02:03:04.5+01:30", "253402300800.000000007", "-0.75", "1.5e9", "1795226584123", "2016-12-31 23:59:60z", "21/Nov/2026:04:03:04 +0200"} {
+	for _, s := range []string{
+		"2026-11-21T02:03:04.5+01:30", "253402300800.000000007", "-0.75", "1.5e9",
+		"1795226584123", "2016-12-31 23:59:60z", "21/Nov/2026:04:03:04 +0200",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -111,12 +111,15 @@ func (a *accounts) stats() Stats {
 		MaybeRepeated: a.repeated.Load(),
 		Torn:          a.torn.Load(),
 		Spilled:       a.spilled.Load(),
-		Adopted:       Adopted{Rings: a.ringsFound.Load(), Spills: a.spillsFound.Load(), Events: a.adopted.events.Load()},
-		InFlight:      int(a.inFlight.Load()),
-		DiskUsed:      a.disk.Load(),
-		Spilling:      a.spilling.Load(),
-		DeadLettered:  a.letters.Load(),
-		LettersLost:   a.lettersLost.Load(),
+		Adopted: Adopted{
+			Rings: a.ringsFound.Load(), Spills: a.spillsFound.Load(),
+			Events: a.adopted.events.Load(),
+		},
+		InFlight:     int(a.inFlight.Load()),
+		DiskUsed:     a.disk.Load(),
+		Spilling:     a.spilling.Load(),
+		DeadLettered: a.letters.Load(),
+		LettersLost:  a.lettersLost.Load(),
 	}}
 	for i := range reasons {
 		s.Drops[i], s.Told[i] = a.drops[i].Load(), a.told[i].Load()

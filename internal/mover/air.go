@@ -173,7 +173,8 @@ func (a *air) rejected(f *flight) uint64 {
 	} else {
 		fate = "which are dead letters in " + a.dead.dir()
 	}
-	a.report(fmt.Errorf("the destination refuses %d events of %s for good, %s: %w", n, f.Chunk.Tag, fate, f.res.Rejected[0].Err))
+	a.report(fmt.Errorf("the destination refuses %d events of %s for good, %s: %w", n, f.Chunk.Tag, fate,
+		f.res.Rejected[0].Err))
 	return n
 }
 

@@ -48,7 +48,9 @@ func (m *Mover) Append(ctx context.Context, h *ring.Hint, t int64, keep bool, pa
 
 // AppendKeyed is Append that tells which ring has the event, and under which key, and does not wait
 // for the delivery.
-func (m *Mover) AppendKeyed(ctx context.Context, h *ring.Hint, t int64, keep bool, payload []byte) (r *ring.Ring, key uint64, err error) {
+func (m *Mover) AppendKeyed(ctx context.Context, h *ring.Hint, t int64, keep bool, payload []byte) (r *ring.Ring,
+	key uint64, err error,
+) {
 	if m.closed.Load() {
 		return nil, 0, m.refuseClosed()
 	}
@@ -68,7 +70,9 @@ func (m *Mover) refuseClosed() error {
 	return ErrClosed
 }
 
-func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int64, keep bool, payload []byte, err error) (*source, uint64, error) {
+func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int64, keep bool, payload []byte,
+	err error,
+) (*source, uint64, error) {
 	var key uint64
 	var timer *time.Timer
 	yielded := false
@@ -78,7 +82,8 @@ func (m *Mover) appendSlowly(ctx context.Context, s *source, h *ring.Hint, t int
 			return s, key, nil
 		case errors.Is(err, ring.ErrTooLarge):
 			m.Drop(TooLarge, 1)
-			return s, 0, fmt.Errorf("%w: %d bytes, the most is %d", ErrTooLarge, len(payload), min(int64(m.cfg.MaxEvent), m.cfg.RingSize/4))
+			return s, 0, fmt.Errorf("%w: %d bytes, the most is %d", ErrTooLarge, len(payload),
+				min(int64(m.cfg.MaxEvent), m.cfg.RingSize/4))
 		case errors.Is(err, ring.ErrClosed):
 			return s, 0, m.refuseClosed()
 		case errors.Is(err, ring.ErrFailed):

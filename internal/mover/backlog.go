@@ -34,9 +34,11 @@ type backlog struct {
 	origin  *origin
 	entries queue[entry] // all that is not known to be done, in the order of positions
 	first   uint64       // number of the first of entries
-	next    int          // of entries: before it they are with the destination, done, in ahead, or a flight of their own
-	live    int          // of entries: neither done nor a flight of their own
-	ahead   []*flight    // read, to be submitted
+	// Of entries: before it they are with the destination, done, in ahead, or a flight of their
+	// own.
+	next    int
+	live    int       // of entries: neither done nor a flight of their own
+	ahead   []*flight // read, to be submitted
 	reading bool
 	commits bool // a commit is under way
 	doneTo  journal.Position
@@ -86,7 +88,10 @@ func (sp *backlog) push(e entry) {
 // note adds what a handover appended. f is nil if its flight has ended meanwhile.
 func (sp *backlog) note(f *flight, h *handover, i int, stored bool) {
 	c := &h.chunks[i]
-	e := entry{Entry: spill.Entry{Pos: h.at[i], Bytes: uint64(len(c.Entries)), Events: uint32(c.Events)}, done: f == nil, loose: !stored, f: f}
+	e := entry{
+		Entry: spill.Entry{Pos: h.at[i], Bytes: uint64(len(c.Entries)), Events: uint32(c.Events)},
+		done:  f == nil, loose: !stored, f: f,
+	}
 	if f != nil {
 		e.Bytes, e.span = f.Bytes, f.span
 		f.twin, f.pos, f.seq = sp, h.at[i], sp.first+uint64(sp.entries.len())
@@ -168,7 +173,8 @@ func (sp *backlog) empty() bool {
 
 // again reads what could not be read before, and goes over what need not be.
 func (sp *backlog) again(now time.Time) {
-	if sp.broken && now.Before(sp.againAt) || !sp.broken && (sp.live > 0 || sp.entries.len() == 0) || sp.phase >= stopped {
+	if sp.broken && now.Before(sp.againAt) || !sp.broken && (sp.live > 0 || sp.entries.len() == 0) ||
+		sp.phase >= stopped {
 		return
 	}
 	sp.againAt = now.Add(againAfter)
@@ -180,7 +186,8 @@ func (sp *backlog) again(now time.Time) {
 func (sp *backlog) read() {
 	var want []journal.Position
 	size := uint64(0)
-	for i := sp.next; i < sp.entries.len() && (len(want) < leastAhead || len(want) < mostAhead && size < aheadBytes); i++ {
+	for i := sp.next; i < sp.entries.len() &&
+		(len(want) < leastAhead || len(want) < mostAhead && size < aheadBytes); i++ {
 		e := sp.entries.at(i)
 		if e.loose {
 			break

@@ -104,7 +104,8 @@ func TestBadDisk(t *testing.T) {
 			if !needs.Long() && (i+bits+bits>>1+bits>>2+bits>>3)&1 == 1 {
 				continue // for each state the one order or the other
 			}
-			t.Run(fmt.Sprintf("%s/holding=%t/healthy=%t/cured=%t/ordered=%t", ill.name, c.holding, c.healthy, c.cured, c.ordered), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/holding=%t/healthy=%t/cured=%t/ordered=%t", ill.name, c.holding, c.healthy, c.cured,
+				c.ordered), func(t *testing.T) {
 				t.Parallel()
 				c.run(t)
 			})
@@ -305,7 +306,8 @@ func (c *badDisk) wantAll(t *testing.T, took []sent, twice uint64, drops Drops) 
 	}
 	lost := drops[Lost]
 	if missing != lost+drops[Oldest] || again != twice {
-		t.Errorf("%d are missing; %d counted as lost, %d as dropped; %d came twice, want %d", missing, lost, drops[Oldest], again, twice)
+		t.Errorf("%d are missing; %d counted as lost, %d as dropped; %d came twice, want %d", missing, lost,
+			drops[Oldest], again, twice)
 	}
 	c.f.mu.Lock()
 	told := fmt.Sprint(c.f.told)
@@ -360,7 +362,8 @@ func TestBadDiskGetsWorse(t *testing.T) {
 		hangs.Store(true)
 		eventually(t, "the disk hangs", func() (hangs bool) {
 			if err := c.f.m.mail.ask(t.Context(), func() {
-				hangs = c.f.m.loop.spiller.handed != nil && c.f.m.loop.spiller.handed.late && len(c.f.m.loop.spiller.handed.flights) > 0
+				hangs = c.f.m.loop.spiller.handed != nil && c.f.m.loop.spiller.handed.late &&
+					len(c.f.m.loop.spiller.handed.flights) > 0
 			}); err != nil {
 				t.Fatal(err)
 			}

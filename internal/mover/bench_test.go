@@ -86,7 +86,8 @@ func BenchmarkFile(b *testing.B) {
 				wg.Go(func() {
 					var h ring.Hint
 					for i := g; i < b.N; i += bb.goroutines {
-						if err := m.Append(context.Background(), &h, ring.Now, false, payloads[(g+i/bb.goroutines%bb.tags)%len(payloads)]); err != nil {
+						if err := m.Append(context.Background(), &h, ring.Now, false,
+							payloads[(g+i/bb.goroutines%bb.tags)%len(payloads)]); err != nil {
 							b.Error(err)
 							return
 						}

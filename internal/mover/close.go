@@ -275,7 +275,10 @@ func (c *closer) end() {
 		c.disk.do("closing a spill", c.loop.spiller.shelf.close)
 	}
 	if st := c.count.stats(); st.Held > 0 || st.Drops[Given] > 0 {
-		left := &LeftError{Events: st.Held, Bytes: st.HeldBytes, Where: where, Lost: st.Drops[Given], Err: cmp.Or(c.leave, errUnread)}
+		left := &LeftError{
+			Events: st.Held, Bytes: st.HeldBytes, Where: where, Lost: st.Drops[Given],
+			Err: cmp.Or(c.leave, errUnread),
+		}
 		if left.Events == 0 {
 			left.Events, left.Bytes, left.Where, left.Lost = left.Lost, c.givenUp, nil, 0
 		}
@@ -291,7 +294,8 @@ func (c *closer) end() {
 // ownsState says that the ring has a state that counts for what is left in a spill: its cursor has
 // an older one, or none.
 func (c *closer) ownsState() bool {
-	return c.states.some() && slices.ContainsFunc(c.loop.spills(), func(sp *backlog) bool { return sp.entries.len() > 0 })
+	return c.states.some() && slices.ContainsFunc(c.loop.spills(),
+		func(sp *backlog) bool { return sp.entries.len() > 0 })
 }
 
 // giveUp counts what is left in a ring of plain memory, and what was cut from it and is in no

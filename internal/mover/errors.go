@@ -50,7 +50,8 @@ func (e *LeftError) Error() string {
 	if e.Lost > 0 {
 		where += fmt.Sprintf("; %d more are lost", e.Lost)
 	}
-	return fmt.Sprintf("spillway: closed with %d events of %d bytes not delivered (%v); %s", e.Events, e.Bytes, e.Err, where)
+	return fmt.Sprintf("spillway: closed with %d events of %d bytes not delivered (%v); %s", e.Events, e.Bytes, e.Err,
+		where)
 }
 
 // Unwrap returns why.

@@ -238,7 +238,8 @@ func (f *fixture) law() {
 	var s Stats
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		s = f.m.Stats()
-		if sum := s.Delivered + s.HandedOver + s.DeadLettered + s.Drops[Oldest] + s.Drops[Lost] + s.Drops[Given] + s.Held; s.Accepted == sum {
+		if sum := s.Delivered + s.HandedOver + s.DeadLettered + s.Drops[Oldest] + s.Drops[Lost] + s.Drops[Given] +
+			s.Held; s.Accepted == sum {
 			if s.Held == 0 && s.HeldBytes != 0 {
 				f.t.Errorf("nothing is held, in %d bytes", s.HeldBytes)
 			}

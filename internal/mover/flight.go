@@ -36,7 +36,8 @@ type flight struct {
 // asCut sorts flights as they were cut from rings, the oldest of which is the first.
 func asCut(flights []*flight, rings []*source) {
 	slices.SortStableFunc(flights, func(a, b *flight) int {
-		return cmp.Or(cmp.Compare(slices.Index(rings, a.src), slices.Index(rings, b.src)), cmp.Compare(a.First, b.First), cmp.Compare(a.Lane, b.Lane))
+		return cmp.Or(cmp.Compare(slices.Index(rings, a.src), slices.Index(rings, b.src)),
+			cmp.Compare(a.First, b.First), cmp.Compare(a.Lane, b.Lane))
 	})
 }
 

@@ -81,7 +81,10 @@ func TestHalfRemovedSpill(t *testing.T) {
 		if err != nil || len(segments) < 3 {
 			t.Fatal(segments, err)
 		}
-		for i, gone := range []string{filepath.Join(path, "cursor-mover"), filepath.Join(path, "identity"), segments[0], segments[2]} {
+		for i, gone := range []string{
+			filepath.Join(path, "cursor-mover"), filepath.Join(path, "identity"), segments[0],
+			segments[2],
+		} {
 			if mask>>i&1 == 1 {
 				if err := os.Remove(gone); err != nil {
 					t.Fatal(err)

@@ -176,7 +176,10 @@ func TestKillOrdered(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	points := []string{"", "", "", "marked", "cut", "stored", "delivered", "cleared", "appended", "flushed", "divided", "unmarked"}
+	points := []string{
+		"", "", "", "marked", "cut", "stored", "delivered", "cleared", "appended", "flushed", "divided",
+		"unmarked",
+	}
 	for done := 0; done < lives; {
 		dir := t.TempDir()
 		mem := shmDir(t)

@@ -208,7 +208,8 @@ func TestKillChild(t *testing.T) {
 
 func killConf(dir string, d output.Output) *Config {
 	return &Config{
-		Name: "kill", Destination: d, RingSize: 1 << 20, Shm: os.Getenv("SPILLWAY_MOVER_SHM"), Dir: filepath.Join(dir, "spills"),
+		Name: "kill", Destination: d, RingSize: 1 << 20, Shm: os.Getenv("SPILLWAY_MOVER_SHM"),
+		Dir:           filepath.Join(dir, "spills"),
 		FlushInterval: time.Millisecond, Diagnostics: func(err error) { fmt.Fprintln(os.Stderr, err) },
 	}
 }
@@ -242,7 +243,8 @@ func readLedger(t *testing.T, path string) (took []sent, repeats int) {
 		if before, ok := seen[string(c.ID)]; ok {
 			repeats++
 			if !bytes.Equal(before, c.Entries) {
-				t.Fatalf("chunk %s came again with other entries: %d bytes, before %d", c.ID, len(c.Entries), len(before))
+				t.Fatalf("chunk %s came again with other entries: %d bytes, before %d", c.ID, len(c.Entries),
+					len(before))
 			}
 			continue
 		}
@@ -370,10 +372,12 @@ func (k *killRun) run(t *testing.T) {
 							}
 						}
 						if n > 0 {
-							t.Logf("%d %s %s: %d events, of %d %d: %d…%d", i, s.id, s.events[0].tag, len(s.events), e.g, n, a, b)
+							t.Logf("%d %s %s: %d events, of %d %d: %d…%d", i, s.id, s.events[0].tag, len(s.events), e.g,
+								n, a, b)
 						}
 					}
-					t.Fatalf("%q: of goroutine %d came %d, not %d", history, e.g, e.n, e.n/1000*1000+next[e.g<<16|e.n/1000])
+					t.Fatalf("%q: of goroutine %d came %d, not %d", history, e.g, e.n,
+						e.n/1000*1000+next[e.g<<16|e.n/1000])
 				}
 				next[e.g<<16|e.n/1000]++
 				total[e.g]++

@@ -93,7 +93,8 @@ func (l *legacy) adopt() []*source {
 		return nil
 	}
 	mine := l.cfg.identity()
-	rings, err := ring.Adopt(l.cfg.Shm, l.cfg.Name, func(o ring.Owner) bool { return bytes.Equal(o.Identity, mine) }, l.cfg.Diagnostics)
+	rings, err := ring.Adopt(l.cfg.Shm, l.cfg.Name, func(o ring.Owner) bool { return bytes.Equal(o.Identity, mine) },
+		l.cfg.Diagnostics)
 	if err != nil {
 		l.report(fmt.Errorf("looking for rings: %w", err))
 	}
@@ -270,7 +271,8 @@ func (l *legacy) overRing(s *source) bool {
 	// from the beginning, as far as that can be counted.
 	if loss := s.Ring.Lost(); loss.Regions > 0 {
 		n := max(loss.Regions, loss.Records)
-		l.report(fmt.Errorf("of the adopted ring %s %d bytes in %d places cannot be read: at least %d events are lost", s.name, loss.Bytes, loss.Regions, n))
+		l.report(fmt.Errorf("of the adopted ring %s %d bytes in %d places cannot be read: at least %d events are lost",
+			s.name, loss.Bytes, loss.Regions, n))
 		l.count.adopted.add(n, 0)
 		l.count.drop(Lost, n)
 	}
@@ -388,5 +390,6 @@ func (l *legacy) spills() []*backlog {
 
 // holds says that events are in a spill.
 func (l *legacy) holds() bool {
-	return len(l.stranded) > 0 || slices.ContainsFunc(l.spills(), func(sp *backlog) bool { return sp.entries.len() > 0 })
+	return len(l.stranded) > 0 || slices.ContainsFunc(l.spills(),
+		func(sp *backlog) bool { return sp.entries.len() > 0 })
 }

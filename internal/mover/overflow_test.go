@@ -203,7 +203,8 @@ func TestMaxDisk(t *testing.T) {
 			}
 		}
 		want[1] = kept
-		eventually(t, "spilled", func() bool { return f.m.Stats().Spilled > 0 }) // a slow disk may not have got to it yet
+		// A slow disk may not have got to it yet.
+		eventually(t, "spilled", func() bool { return f.m.Stats().Spilled > 0 })
 		if s := f.m.Stats(); s.DiskUsed > 4<<20 {
 			t.Errorf("policy %d: %+v", o, s)
 		}

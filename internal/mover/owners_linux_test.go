@@ -23,7 +23,12 @@ func TestOwners(t *testing.T) {
 	}
 	before := time.Now()
 	var rings []*ring.Ring
-	for _, o := range [][2]string{{"a", "file:/x\x00" + dir}, {"b", "file:/x\x00"}, {"b", "file:/xy\x00"}, {"b", "file:/x"}} {
+	for _, o := range [][2]string{
+		{"a", "file:/x\x00" + dir},
+		{"b", "file:/x\x00"},
+		{"b", "file:/xy\x00"},
+		{"b", "file:/x"},
+	} {
 		r, err := ring.Open(&ring.Options{Dir: shm, Name: o[0], Identity: []byte(o[1]), Size: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
@@ -35,9 +40,15 @@ func TestOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := func(identity string) *spill.Folder {
-		return spill.New(&spill.Options{Name: "a", Identity: []byte(identity), Dir: dir, MaxDisk: 64 << 20, Report: func(err error) { t.Error(err) }})
+		return spill.New(&spill.Options{
+			Name: "a", Identity: []byte(identity), Dir: dir, MaxDisk: 64 << 20,
+			Report: func(err error) { t.Error(err) },
+		})
 	}
-	for identity, path := range map[string]string{"file:/x\x00" + dir: rings[0].Path(), "file:/x\x00other": filepath.Join(shm, "gone.17.0123456789abcdef"), "file:/y\x00" + dir: ""} {
+	for identity, path := range map[string]string{
+		"file:/x\x00" + dir: rings[0].Path(),
+		"file:/x\x00other":  filepath.Join(shm, "gone.17.0123456789abcdef"), "file:/y\x00" + dir: "",
+	} {
 		sp, err := folder(identity).Make(path, time.Now())
 		if err != nil {
 			t.Fatal(err)

@@ -21,7 +21,10 @@ import (
 func aloft(t *testing.T, n int) (*loop, []*job1) {
 	t.Helper()
 	d := &fake{answer: later}
-	c, err := (&Config{Name: "test", Destination: d, Dir: t.TempDir(), Diagnostics: func(err error) { t.Error(err) }}).withDefaults()
+	c, err := (&Config{
+		Name: "test", Destination: d, Dir: t.TempDir(),
+		Diagnostics: func(err error) { t.Error(err) },
+	}).withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,11 +81,13 @@ func TestAsideCounts(t *testing.T) {
 		f.Chunk.Entries = make([]byte, 200<<10)
 	}
 	l.spiller.shelf.folder = spill.New(&spill.Options{
-		Name: a.cfg.Name, Identity: a.cfg.identity(), Dir: a.cfg.Dir, MaxDisk: 1 << 20, BootID: func() string { return "" },
+		Name: a.cfg.Name, Identity: a.cfg.identity(), Dir: a.cfg.Dir, MaxDisk: 1 << 20,
+		BootID: func() string { return "" },
 		Report: a.report,
 	})
 	other := filepath.Join(a.cfg.Dir, "other.1.0123456789abcdef")
-	if err := errors.Join(os.Mkdir(other, 0o700), os.WriteFile(filepath.Join(other, "seg-0"), make([]byte, 512<<10), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(other, 0o700),
+		os.WriteFile(filepath.Join(other, "seg-0"), make([]byte, 512<<10), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	r.begin(a.pinning())
@@ -94,7 +99,8 @@ func TestAsideCounts(t *testing.T) {
 	if used := a.count.stats().DiskUsed; used <= 200<<10 || used > 512<<10 {
 		t.Errorf("%d bytes are used of the 512 KiB that were left", used)
 	}
-	if why := a.why.Load(); why == nil || !errors.Is(*why, journal.ErrFull) || a.out[0].twin == nil || a.out[2].twin != nil {
+	if why := a.why.Load(); why == nil || !errors.Is(*why, journal.ErrFull) || a.out[0].twin == nil ||
+		a.out[2].twin != nil {
 		t.Errorf("not the first chunks alone are put aside: %v", why)
 	}
 	r.leave()

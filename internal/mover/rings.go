@@ -91,7 +91,8 @@ func (r *rings) replace(s *source) {
 		r.cur.Store(n)
 	}
 	r.mu.Unlock()
-	r.cfg.report(fmt.Errorf("the ring failed; what follows is in plain memory, which does not outlive the process: %w", s.Ring.Failed()))
+	r.cfg.report(fmt.Errorf("the ring failed; what follows is in plain memory, which does not outlive the process: %w",
+		s.Ring.Failed()))
 	r.cfg.report(err)
 	r.wake()
 }

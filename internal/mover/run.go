@@ -28,7 +28,10 @@ func newLoop(g *ground, states *states, dead *dead) *loop {
 	pack := newPacker(g, pool)
 	shelf := newShelf(g)
 	spiller := &spiller{ground: g, pack: pack, states: states, shelf: shelf}
-	spiller.relief = &relief{ground: g, pool: pool, shelf: shelf, failed: func(err error) { spiller.refuse(nil, err, false) }}
+	spiller.relief = &relief{
+		ground: g, pool: pool, shelf: shelf,
+		failed: func(err error) { spiller.refuse(nil, err, false) },
+	}
 	legacy := &legacy{ground: g, air: air, spiller: spiller, states: states, shelf: shelf}
 	spiller.retired = legacy.retired
 	l := &loop{ground: g, air: air, pack: pack, spiller: spiller, legacy: legacy}

@@ -144,7 +144,8 @@ func (s *states) sources(rings []*source, spills []*spill.Spill) []output.Source
 	s.ofSpill = map[*spill.Spill]*origin{}
 	for _, src := range rings {
 		o := src.origin
-		if i := slices.IndexFunc(spills, func(sp *spill.Spill) bool { return filepath.Base(sp.Dir) == src.name }); i >= 0 {
+		i := slices.IndexFunc(spills, func(sp *spill.Spill) bool { return filepath.Base(sp.Dir) == src.name })
+		if i >= 0 {
 			o.spill, s.ofSpill[spills[i]] = spills[i], o
 		}
 		add(o)

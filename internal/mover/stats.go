@@ -12,10 +12,12 @@ const (
 	TooLarge               // refused: over MaxEvent
 	Sampled                // not offered: the caller's sampling left it out
 	Oldest                 // accepted, and dropped for newer ones
-	Lost                   // accepted, and the memory or disk that held it can no longer be read, or the destination refuses it for good
-	Given                  // accepted, and given up by Close with nowhere to keep it
-	Slow                   // refused: the ring was full, since the disk takes less than comes
-	Closed                 // refused: after Close, so that no summary tells of it and no ring counts it
+	// Accepted, and the memory or disk that held it can no longer be read, or the destination
+	// refuses it for good.
+	Lost
+	Given  // accepted, and given up by Close with nowhere to keep it
+	Slow   // refused: the ring was full, since the disk takes less than comes
+	Closed // refused: after Close, so that no summary tells of it and no ring counts it
 	reasons
 )
 

@@ -104,7 +104,8 @@ func TestOneRecordOverwritten(t *testing.T) {
 					mem := shmDir(t)
 					d := &fake{}
 					f := open(t, d, func(c *Config) {
-						c.Shm, c.Ordered, c.FlushInterval, c.BatchBytes, c.RingSize = mem, ordered, time.Hour, 16<<20, 4<<20
+						c.Shm, c.Ordered, c.FlushInterval, c.BatchBytes, c.RingSize =
+							mem, ordered, time.Hour, 16<<20, 4<<20
 					})
 					const pad = 1100
 					for n := range uint32(100) {

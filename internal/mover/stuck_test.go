@@ -92,7 +92,8 @@ func TestStuckRuns(t *testing.T) {
 			raw, number, _ := window.ParseRun(first.ID)
 			for _, k := range f.m.rings.cur.Load().Ring.Marks() {
 				if kRaw, n, _ := window.ParseRun(k.Label); kRaw == raw && (n != number || k.First != first.First) {
-					t.Errorf("a mark is from run %d, key %d, on; stuck are those from %d, key %d", n, k.First, number, first.First)
+					t.Errorf("a mark is from run %d, key %d, on; stuck are those from %d, key %d", n, k.First, number,
+						first.First)
 				}
 			}
 			partly = number > 0

@@ -64,7 +64,8 @@ func tell(out io.Writer, name string, end <-chan struct{}) {
 		case <-tick.C:
 		}
 		if n > 1 {
-			say(out, fmt.Sprintf("%s: %.0f s: %s\n", name, time.Since(begin).Seconds(), strings.Join(running(stacks()), ", ")))
+			say(out, fmt.Sprintf("%s: %.0f s: %s\n", name, time.Since(begin).Seconds(),
+				strings.Join(running(stacks()), ", ")))
 		}
 	}
 }

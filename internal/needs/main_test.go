@@ -12,7 +12,8 @@ import (
 func TestRunning(t *testing.T) {
 	within(t, "TestRunning")
 	together, want := []string{"one", "two"}, "TestRunning (2 at once)"
-	if flag.Lookup("test.parallel").Value.String() == "1" { // a machine of one core: the second would begin when the first has ended
+	// A machine of one core: the second would begin when the first has ended.
+	if flag.Lookup("test.parallel").Value.String() == "1" {
 		together, want = together[:1], "TestRunning"
 	}
 	inside, leave := make(chan struct{}), make(chan struct{})

@@ -53,7 +53,8 @@ func way() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		race = slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 	}
-	return fmt.Sprintf("%s race=%t short=%t long=%t CI=%s PATH=%s", runtime.GOARCH, race, testing.Short(), Long(), os.Getenv("CI"), os.Getenv("PATH"))
+	return fmt.Sprintf("%s race=%t short=%t long=%t CI=%s PATH=%s", runtime.GOARCH, race, testing.Short(), Long(),
+		os.Getenv("CI"), os.Getenv("PATH"))
 }
 
 // whole tells whether all tests of a package are run.

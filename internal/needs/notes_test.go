@@ -14,10 +14,17 @@ func TestGroup(t *testing.T) {
 		t.Errorf("%q of nothing", text)
 	}
 	got := group([]notes{
-		{Package: "b", Skips: []skip{{"TestD", "no\nroot"}, {"TestA/x", "no\nroot"}, {"TestC", "no\nroot"}, {"TestB", "no\nroot"}, {"TestB", "no\nroot"}}},
+		{Package: "b", Skips: []skip{
+			{"TestD", "no\nroot"},
+			{"TestA/x", "no\nroot"},
+			{"TestC", "no\nroot"},
+			{"TestB", "no\nroot"},
+			{"TestB", "no\nroot"},
+		}},
 		{Package: "a", Skips: []skip{{"TestE", strings.Repeat("ü", 400)}}},
 	})
-	want := "6 tests were skipped:\n  a: TestE: " + strings.Repeat("ü", 300) + "…\n  b: TestA/x, TestB, TestC and 1 more: no root\n"
+	want := "6 tests were skipped:\n  a: TestE: " + strings.Repeat("ü", 300) +
+		"…\n  b: TestA/x, TestB, TestC and 1 more: no root\n"
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

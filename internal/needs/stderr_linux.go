@@ -59,7 +59,8 @@ func appends(fdinfo string) bool {
 // summarised tells whether the go command tests the whole workspace, at whose end [Summary] is.
 func summarised() bool {
 	line, err := os.ReadFile(proc(os.Getppid(), "cmdline"))
-	return err == nil && slices.ContainsFunc(bytes.Split(line, []byte{0}), func(arg []byte) bool { return string(arg) == "work" })
+	return err == nil && slices.ContainsFunc(bytes.Split(line, []byte{0}),
+		func(arg []byte) bool { return string(arg) == "work" })
 }
 
 // siblings counts the other processes that the go command has started and that have not ended:
@@ -80,7 +81,8 @@ func siblings() (n int) {
 			continue // it has ended
 		}
 		// The name, in parentheses, may contain anything. Behind it stand the state and the parent.
-		if f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]); len(f) > 1 && string(f[1]) == parent && string(f[0]) != "Z" {
+		if f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]); len(f) > 1 && string(f[1]) == parent &&
+			string(f[0]) != "Z" {
 			n++
 		}
 	}

@@ -330,7 +330,8 @@ func (b *breaker) close(ctx context.Context) error {
 			b.mu.Lock()
 			if !b.began.IsZero() {
 				b.left = true
-				err = fmt.Errorf("output: the error handler has not returned for %v, and is left behind", time.Since(b.began).Round(time.Millisecond))
+				err = fmt.Errorf("output: the error handler has not returned for %v, and is left behind",
+					time.Since(b.began).Round(time.Millisecond))
 			}
 			b.mu.Unlock()
 			if err == nil { // between two calls, which takes no time

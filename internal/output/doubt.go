@@ -57,7 +57,8 @@ func (f *forwarder) suspectLocked(h *host, err error) {
 		if f.take(p) {
 			f.waiting = slices.DeleteFunc(f.waiting, func(q *pending) bool { return p == q })
 			f.finish(p, Result{MaybeRepeated: true, Rejected: []Rejected{{Entry: All, Err: fmt.Errorf(
-				"not acked on %d connections, while other chunks were acked; it may have been stored: %w", p.ends, err)}}})
+				"not acked on %d connections, while other chunks were acked; it may have been stored: %w", p.ends,
+				err)}}})
 			f.settleLocked()
 		}
 	case sure, f.doubted && f.asideLocked() > 0 && !p.aside:

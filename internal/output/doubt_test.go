@@ -53,7 +53,8 @@ func TestForwardRefusedChunk(t *testing.T) {
 						c := fmt.Sprint(n + 1)
 						r := b.results[c][0]
 						refused := len(r.Rejected) == 1 && r.Rejected[0].Entry == All && r.MaybeRepeated
-						if r.Err != nil || r.HandedOver || refused != slices.Contains(bad, c) || !refused && !w["a"].stored[c] {
+						if r.Err != nil || r.HandedOver || refused != slices.Contains(bad, c) || !refused &&
+							!w["a"].stored[c] {
 							t.Errorf("chunk %s: %+v", c, r)
 						}
 					}

@@ -177,10 +177,11 @@ func (s *fileSink) open(state []byte) (*files.Set, error) {
 func (s *fileSink) openAt(state []byte) (*files.Set, error) {
 	return files.Open(s.config.Path, state, &files.Options{
 		MaxOpen: s.config.maxOpen(), Buffer: fileBuffer, FileMode: s.config.FileMode, DirMode: s.config.DirMode,
-		NoSync: !s.config.Sync, Shared: s.config.Shared, Distinct: s.config.distinct(), Rotation: s.config.Rotate, NewFiles: s.config.NewFiles,
-		Awaited: s.config.Awaited,
-		Record:  s.store,
-		Report:  func(err error) { s.tell(err) },
+		NoSync: !s.config.Sync, Shared: s.config.Shared, Distinct: s.config.distinct(), Rotation: s.config.Rotate,
+		NewFiles: s.config.NewFiles,
+		Awaited:  s.config.Awaited,
+		Record:   s.store,
+		Report:   func(err error) { s.tell(err) },
 	})
 }
 

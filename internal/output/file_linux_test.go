@@ -39,14 +39,17 @@ func TestFileFull(t *testing.T) {
 	must(t, os.WriteFile(ballast, make([]byte, 100<<10), 0o600))
 	var told atomic.Int32
 	full := make(chan bool, 1)
-	d, err := NewFile(&FileConfig{Path: path, MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond, Trip: Trip{Report: func(err error) {
-		if told.Add(1) == 1 {
-			if !errors.Is(err, syscall.ENOSPC) {
-				t.Errorf("told %v", err)
+	d, err := NewFile(&FileConfig{
+		Path: path, MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond,
+		Trip: Trip{Report: func(err error) {
+			if told.Add(1) == 1 {
+				if !errors.Is(err, syscall.ENOSPC) {
+					t.Errorf("told %v", err)
+				}
+				full <- true
 			}
-			full <- true
-		}
-	}}})
+		}},
+	})
 	must(t, err)
 	l := newLandings()
 	for i := range 20 {
@@ -73,7 +76,10 @@ func TestFileCloseCompresses(t *testing.T) {
 	left := filepath.Join(dir, "app-20200101T000000.001.jsonl")
 	must(t, os.WriteFile(left, nil, 0o600))
 	must(t, os.Truncate(left, 1<<40)) // a hole, which takes minutes to read
-	d, err := NewFile(&FileConfig{Path: filepath.Join(dir, "app.jsonl"), Rotate: files.Rotation{Size: 1 << 20, Compress: true}})
+	d, err := NewFile(&FileConfig{
+		Path:   filepath.Join(dir, "app.jsonl"),
+		Rotate: files.Rotation{Size: 1 << 20, Compress: true},
+	})
 	must(t, err)
 	l := newLandings()
 	d.Submit(chunkOf("app", 0, 10), l.done(t, 0))

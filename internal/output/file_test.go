@@ -66,7 +66,8 @@ func TestFile(t *testing.T) {
 	must(t, err)
 	i := 0
 	for line := range strings.Lines(string(b)) {
-		if want := fmt.Sprintf(`{"time":"1970-01-01T00:00:01.%09dZ","tag":"app","n":%d,"pad":""}`+"\n", i, i); line != want {
+		if want := fmt.Sprintf(`{"time":"1970-01-01T00:00:01.%09dZ","tag":"app","n":%d,"pad":""}`+"\n", i,
+			i); line != want {
 			t.Fatalf("got %s want %s", line, want)
 		}
 		i++

@@ -64,7 +64,8 @@ func entriesOf(n int) []byte { return bytes.Repeat([]byte("\x92\x01\x81\xa1k\xa1
 func deliverOne(t testing.TB, d Output, tag string) Result {
 	t.Helper()
 	done := make(chan Result, 1)
-	d.Submit(&forward.Chunk{Tag: tag, ID: forward.NewID(), Own: true, Entries: entriesOf(1), Events: 1}, func(r Result) { done <- r })
+	d.Submit(&forward.Chunk{Tag: tag, ID: forward.NewID(), Own: true, Entries: entriesOf(1), Events: 1},
+		func(r Result) { done <- r })
 	select {
 	case r := <-done:
 		return r
@@ -105,11 +106,17 @@ func TestForwardNetworks(t *testing.T) {
 			for _, noAck := range []bool{false, true} {
 				t.Run(fmt.Sprint(tc, how, noAck), func(t *testing.T) {
 					s, at := listen(t, tc.network, tc.address)
-					d := NewForward(&ForwardConfig{Network: tc.network, Hosts: []string{at}, Compress: how, NoAck: noAck})
+					d := NewForward(&ForwardConfig{
+						Network: tc.network, Hosts: []string{at}, Compress: how,
+						NoAck: noAck,
+					})
 					var wg sync.WaitGroup
 					for i := range 100 {
 						wg.Add(1)
-						d.Submit(&forward.Chunk{Tag: fmt.Sprint(i % 3), ID: forward.NewID(), Own: true, Entries: entriesOf(i + 1), Events: i + 1}, func(r Result) {
+						d.Submit(&forward.Chunk{
+							Tag: fmt.Sprint(i % 3), ID: forward.NewID(), Own: true,
+							Entries: entriesOf(i + 1), Events: i + 1,
+						}, func(r Result) {
 							defer wg.Done()
 							if r.Err != nil || r.HandedOver || r.MaybeRepeated {
 								t.Errorf("%+v", r)
@@ -174,7 +181,10 @@ func TestForwardRestarts(t *testing.T) {
 	}
 	a, atA, servedA := begin(needs.Address(), "a")
 	b, atB, servedB := begin(needs.Address(), "b")
-	d := NewForward(&ForwardConfig{Hosts: []string{atA, atB}, MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond, FailoverAfter: 100 * time.Millisecond})
+	d := NewForward(&ForwardConfig{
+		Hosts: []string{atA, atB}, MinBackoff: time.Millisecond,
+		MaxBackoff: 10 * time.Millisecond, FailoverAfter: 100 * time.Millisecond,
+	})
 	const chunks = 800
 	results := make(map[string][]Result)
 	room := make(chan struct{}, 12)
@@ -267,7 +277,10 @@ func BenchmarkForward(b *testing.B) {
 				}
 				d := NewForward(&ForwardConfig{Hosts: names})
 				defer closeNow(b, d)
-				c := &forward.Chunk{Tag: "app.web", ID: forward.NewID(), Own: true, Entries: entriesOf(size), Events: size}
+				c := &forward.Chunk{
+					Tag: "app.web", ID: forward.NewID(), Own: true, Entries: entriesOf(size),
+					Events: size,
+				}
 				room := make(chan struct{}, 16)
 				b.ReportAllocs()
 				for b.Loop() {

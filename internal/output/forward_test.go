@@ -40,8 +40,19 @@ var ills = map[string]func(p *peer){
 		}
 		p.hold()
 	},
-	"acks half":                  func(p *peer) { c, _ := p.next(); storeIf(p, c); _, _ = p.Write([]byte("\x81\xa3ac")) },
-	"acks half, and waits":       func(p *peer) { c, _ := p.next(); storeIf(p, c); _, _ = p.Write([]byte("\x81\xa3ac")); p.hold() },
+	"acks half": func(p *peer) {
+		c, _ := p.next()
+		storeIf(p, c)
+		_,
+			_ = p.Write([]byte("\x81\xa3ac"))
+	},
+	"acks half, and waits": func(p *peer) {
+		c, _ := p.next()
+		storeIf(p, c)
+		_,
+			_ = p.Write([]byte("\x81\xa3ac"))
+		p.hold()
+	},
 	"garbage":                    func(p *peer) { _, _ = p.next(); _, _ = p.Write([]byte{0xc1}); p.hold() },
 	"answers without being sent": func(p *peer) { p.ack([]byte("unasked")); p.hold() },
 	"half closed":                func(p *peer) { p.CloseWrite(); p.hold() },
@@ -309,7 +320,8 @@ func TestForwardAllDown(t *testing.T) {
 		w["b"].kill()
 		b.submit(20)
 		pass(time.Minute)
-		if got := b.told(); !strings.HasPrefix(got, "open half-open open half-open") || strings.Contains(got, "closed") {
+		if got := b.told(); !strings.HasPrefix(got, "open half-open open half-open") ||
+			strings.Contains(got, "closed") {
 			t.Error(got)
 		}
 		if n := w["a"].attempts(); n < 5 || n > 20 {
@@ -532,7 +544,8 @@ func TestForwardDialHangs(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := b.d.Close(ctx); err == nil || !strings.Contains(err.Error(), "does not heed its context") || !errors.Is(err, context.DeadlineExceeded) {
+		if err := b.d.Close(ctx); err == nil || !strings.Contains(err.Error(), "does not heed its context") ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		if b.done() != 3 {

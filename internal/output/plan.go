@@ -77,7 +77,8 @@ func (p *Plan) Open(t *Trip) (Output, error) {
 // kinds are the outputs of this package by the schemes of their URLs, each with what reads the
 // parameters.
 var kinds = map[string]func(*Plan, *urls.URL, *urls.Params, *Owner) error{
-	"forward":      (*Plan).forward, // each a place of its own: what was to be encrypted is not adopted by a logger that does not
+	// Each a place of its own: what was to be encrypted is not adopted by a logger that does not.
+	"forward":      (*Plan).forward,
 	"forward+tls":  (*Plan).forward,
 	"forward+unix": (*Plan).forward,
 	"file":         (*Plan).file,
@@ -287,7 +288,9 @@ var textFlags = map[string]lines.Flags{
 }
 
 // format reads how lines look: format, flags, and how lines of JSON name and write time and tag.
-func (p *Plan) format(u *urls.URL, q *urls.Params) (format Format, text lines.TextOptions, envelope lines.Options, err error) {
+func (p *Plan) format(u *urls.URL, q *urls.Params) (format Format, text lines.TextOptions, envelope lines.Options,
+	err error,
+) {
 	if q.Choice("format", "json", "text") == "text" {
 		format = Text
 	}

@@ -312,7 +312,8 @@ func (q *queue) fill(group []*job) (_ []*job, ready bool) {
 		size += j.size()
 	}
 	for _, j := range q.jobs[min(len(group), len(q.jobs)):] {
-		if j.offered || len(group) >= q.together || len(group) > 0 && (size+j.size() > groupBytes || j.source != group[0].source) {
+		if j.offered || len(group) >= q.together || len(group) > 0 &&
+			(size+j.size() > groupBytes || j.source != group[0].source) {
 			break
 		}
 		group = append(group, j)
@@ -336,7 +337,10 @@ func (q *queue) finish(group []*job, state []byte) bool {
 	q.jobs = q.jobs[:len(q.jobs)-len(group)]
 	q.mu.Unlock()
 	for i, j := range group {
-		r := Result{MaybeRepeated: j.repeated, Bytes: j.bytes, Soon: j.soon, Rejected: j.rejected, Diverted: j.diverted, Torn: j.torn}
+		r := Result{
+			MaybeRepeated: j.repeated, Bytes: j.bytes, Soon: j.soon, Rejected: j.rejected, Diverted: j.diverted,
+			Torn: j.torn,
+		}
 		if i == len(group)-1 {
 			r.State = state
 		}

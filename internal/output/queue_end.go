@@ -54,7 +54,8 @@ func (q *queue) Close(ctx context.Context) error {
 			q.give()
 		case <-time.After(grace):
 		}
-		errs = append(errs, fmt.Errorf("output: %s: %w: a write is still under way: %w", q.name, ErrLeft, context.Cause(ctx)))
+		errs = append(errs, fmt.Errorf("output: %s: %w: a write is still under way: %w", q.name, ErrLeft,
+			context.Cause(ctx)))
 	}
 	q.mu.Lock()
 	left, flushes := q.jobs, q.flushes

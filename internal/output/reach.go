@@ -30,7 +30,8 @@ func (c *ForwardConfig) reachHosts(ctx context.Context, secrets *credentials.Cli
 	results := make(chan error)
 	for _, name := range c.Hosts {
 		client := &forward.Client{
-			Network: c.Network, Address: name, GetTLS: c.GetTLS, GetLogin: secrets.GetLogin(), DialTimeout: c.DialTimeout,
+			Network: c.Network, Address: name, GetTLS: c.GetTLS, GetLogin: secrets.GetLogin(),
+			DialTimeout: c.DialTimeout,
 		}
 		if client.GetTLS == nil {
 			client.GetTLS = secrets.GetTLS()

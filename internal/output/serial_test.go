@@ -52,10 +52,12 @@ func TestSerial(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if !slices.Equal(got, []string{"a", "b", "c"}) || !slices.Equal(fates, []string{"a", "b maybe repeated", "c rejected"}) {
+		if !slices.Equal(got, []string{"a", "b", "c"}) ||
+			!slices.Equal(fates, []string{"a", "b maybe repeated", "c rejected"}) {
 			t.Errorf("%q, %q", got, fates)
 		}
-		if n := len(health); n != 4 || !errors.Is(health[0].Err, down) || health[1].Pause != 2*time.Second || health[3].Err != nil {
+		if n := len(health); n != 4 || !errors.Is(health[0].Err, down) || health[1].Pause != 2*time.Second ||
+			health[3].Err != nil {
 			t.Errorf("%v", health)
 		}
 		if err := s.Close(t.Context()); err != nil {

@@ -140,7 +140,10 @@ func TestGroupOfSource(t *testing.T) {
 // BenchmarkShared is a chunk of 1,000 lines to a file, as one process writes it that shares the
 // file or does not.
 func BenchmarkShared(b *testing.B) {
-	for name, how := range map[string]files.Sharing{"own": files.Unshared, "append": files.SharedAppend, "lock": files.SharedLock} {
+	for name, how := range map[string]files.Sharing{
+		"own": files.Unshared, "append": files.SharedAppend,
+		"lock": files.SharedLock,
+	} {
 		b.Run(name, func(b *testing.B) {
 			needs.Have(b, how != files.SharedLock || files.CanLock, "locks of files")
 			path := filepath.Join(b.TempDir(), "x")

@@ -55,7 +55,8 @@ func checkLines(t *testing.T, got string, n, pad int) {
 }
 
 func lineOf(tag string, i, pad int) string {
-	return fmt.Sprintf(`{"time":"1970-01-01T00:00:01.%09dZ","tag":%q,"n":%d,"pad":%q}`+"\n", i, tag, i, strings.Repeat("x", pad))
+	return fmt.Sprintf(`{"time":"1970-01-01T00:00:01.%09dZ","tag":%q,"n":%d,"pad":%q}`+"\n", i, tag, i,
+		strings.Repeat("x", pad))
 }
 
 func TestStream(t *testing.T) {

@@ -51,7 +51,8 @@ func TestStreamPieces(t *testing.T) {
 	go func() {
 		n := 0
 		for s := bufio.NewScanner(r); s.Scan(); n++ {
-			if line := s.Text(); !strings.HasPrefix(line, `{"time":`) || !strings.HasSuffix(line, `"}`) || strings.Count(line, "time") != 1 {
+			if line := s.Text(); !strings.HasPrefix(line, `{"time":`) || !strings.HasSuffix(line, `"}`) ||
+				strings.Count(line, "time") != 1 {
 				t.Errorf("mixed: %q", line)
 			}
 		}

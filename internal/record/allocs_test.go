@@ -37,7 +37,10 @@ func TestAllocs(t *testing.T) {
 	record := func(v any) func() {
 		return func() { _, _ = AppendMap(buf, v) }
 	}
-	nested := map[string]any{"a": map[string]any{"b": []any{1, "x", map[string]string{"c": "d"}}, "e": []string{"f"}, "g": at}, "d": time.Second, "err": err}
+	nested := map[string]any{"a": map[string]any{
+		"b": []any{1, "x", map[string]string{"c": "d"}}, "e": []string{"f"},
+		"g": at,
+	}, "d": time.Second, "err": err}
 	type inner struct {
 		At   time.Time
 		Tags []string
@@ -70,7 +73,8 @@ func TestAllocs(t *testing.T) {
 		"nested":      record(nested),
 		"ints":        record(map[string]int{"a": 1, "b": 300}),
 		"attrs": func() {
-			info(buf, slog.String("a", text), slog.Int("b", 1), slog.Time("t", at), slog.Duration("d", 5), slog.Bool("x", true))
+			info(buf, slog.String("a", text), slog.Int("b", 1), slog.Time("t", at), slog.Duration("d", 5),
+				slog.Bool("x", true))
 		},
 		"one attr":   func() { AppendAttr(buf, slog.Float64("f", 1.5)) },
 		"error":      func() { info(buf, slog.Any("err", err)) },

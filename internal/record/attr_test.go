@@ -64,16 +64,17 @@ func (h *handler) Handle(_ context.Context, r slog.Record) error {
 func TestSlog(t *testing.T) {
 	for _, replace := range []Replace{nil, func(_ []string, a slog.Attr) slog.Attr { return a }} {
 		var out [][]byte
-		err := slogtest.TestHandler(&handler{out: &out, levels: [][]slog.Attr{nil}, replace: replace}, func() (results []map[string]any) {
-			for _, b := range out {
-				m := map[string]any{}
-				if err := json.Unmarshal([]byte(asJSON(t, b)), &m); err != nil {
-					t.Fatal(err)
+		err := slogtest.TestHandler(&handler{out: &out, levels: [][]slog.Attr{nil}, replace: replace},
+			func() (results []map[string]any) {
+				for _, b := range out {
+					m := map[string]any{}
+					if err := json.Unmarshal([]byte(asJSON(t, b)), &m); err != nil {
+						t.Fatal(err)
+					}
+					results = append(results, m)
 				}
-				results = append(results, m)
-			}
-			return results
-		})
+				return results
+			})
 		if err != nil {
 			t.Error(err)
 		}
@@ -246,7 +247,10 @@ func TestReplace(t *testing.T) {
 	if got := asJSON(t, EndMap(b, at, n)); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
-	if want := []string{"open.a", "open.password", "open.g.gone", "open.g.b", "open.g.h.gone", "open.empty.gone"}; !slices.Equal(seen, want) {
+	if want := []string{
+		"open.a", "open.password", "open.g.gone", "open.g.b", "open.g.h.gone",
+		"open.empty.gone",
+	}; !slices.Equal(seen, want) {
 		t.Errorf("saw %v, want %v", seen, want)
 	}
 	b, at = BeginMap(nil, 1)

@@ -41,19 +41,27 @@ type access struct {
 }
 
 var anAccess = access{
-	Host: "192.0.2.17", Ident: "-", User: "frank", Method: "GET", Path: "/api/v1/orders/1842", Query: "page=2&limit=50", Proto: "HTTP/1.1",
-	Status: 200, Size: 18234, Referer: "https://example.org/shop", Agent: "Mozilla/5.0 (X11; Linux x86_64) Firefox/124.0",
-	Forwarded: "203.0.113.5", RequestID: "7f9c2ba4e88f827d", Upstream: "10.0.3.12:8080", Took: 0.01834, UpTook: 0.0171, TLS: true,
-	Cipher: "TLS_AES_128_GCM_SHA256", Cached: false, Retries: 0, Shard: 1731, Region: "eu-west-1", Pod: "shop-7d9f8b6c4-x2x9q", Bot: false,
+	Host: "192.0.2.17", Ident: "-", User: "frank", Method: "GET", Path: "/api/v1/orders/1842", Query: "page=2&limit=50",
+	Proto:  "HTTP/1.1",
+	Status: 200, Size: 18234, Referer: "https://example.org/shop",
+	Agent:     "Mozilla/5.0 (X11; Linux x86_64) Firefox/124.0",
+	Forwarded: "203.0.113.5", RequestID: "7f9c2ba4e88f827d", Upstream: "10.0.3.12:8080", Took: 0.01834, UpTook: 0.0171,
+	TLS:    true,
+	Cipher: "TLS_AES_128_GCM_SHA256", Cached: false, Retries: 0, Shard: 1731, Region: "eu-west-1",
+	Pod: "shop-7d9f8b6c4-x2x9q", Bot: false,
 	Score: 0.93, Time: 1795243384123,
 }
 
 func (a *access) asMap() map[string]any {
 	return map[string]any{
-		"host": a.Host, "ident": a.Ident, "user": a.User, "method": a.Method, "path": a.Path, "query": a.Query, "proto": a.Proto,
-		"status": a.Status, "size": a.Size, "referer": a.Referer, "user_agent": a.Agent, "forwarded_for": a.Forwarded, "request_id": a.RequestID,
-		"upstream": a.Upstream, "took": a.Took, "upstream_took": a.UpTook, "tls": a.TLS, "cipher": a.Cipher, "cached": a.Cached,
-		"retries": a.Retries, "shard": a.Shard, "region": a.Region, "pod": a.Pod, "bot": a.Bot, "score": a.Score, "time": a.Time,
+		"host": a.Host, "ident": a.Ident, "user": a.User, "method": a.Method, "path": a.Path, "query": a.Query,
+		"proto":  a.Proto,
+		"status": a.Status, "size": a.Size, "referer": a.Referer, "user_agent": a.Agent, "forwarded_for": a.Forwarded,
+		"request_id": a.RequestID,
+		"upstream":   a.Upstream, "took": a.Took, "upstream_took": a.UpTook, "tls": a.TLS, "cipher": a.Cipher,
+		"cached":  a.Cached,
+		"retries": a.Retries, "shard": a.Shard, "region": a.Region, "pod": a.Pod, "bot": a.Bot, "score": a.Score,
+		"time": a.Time,
 	}
 }
 
@@ -91,8 +99,10 @@ func (a *access) appendByHand(b []byte) []byte {
 // tenAttrs are ten fields: with level and message a record of about 320 bytes.
 func tenAttrs() []slog.Attr {
 	return []slog.Attr{
-		slog.String("method", "GET"), slog.String("path", "/api/v1/orders/1842"), slog.Int("status", 200), slog.Int64("size", 18234),
-		slog.String("user_agent", "Mozilla/5.0 (X11; Linux x86_64) Firefox/124.0"), slog.String("request_id", "7f9c2ba4e88f827d7f9c2ba4e88f827d"),
+		slog.String("method", "GET"), slog.String("path", "/api/v1/orders/1842"), slog.Int("status", 200),
+		slog.Int64("size", 18234),
+		slog.String("user_agent", "Mozilla/5.0 (X11; Linux x86_64) Firefox/124.0"),
+		slog.String("request_id", "7f9c2ba4e88f827d7f9c2ba4e88f827d"),
 		slog.Float64("took", 0.01834), slog.Bool("cached", false), slog.String("upstream", "10.0.3.12:8080"),
 		slog.String("referer", "https://example.org/shop/category/17"),
 	}

@@ -54,9 +54,12 @@ func TestDecodeRoundTrip(t *testing.T) {
 	p := &seven
 	city := "Kraków"
 	want := order{
-		ID: 1, Note: "n", Price: 1.5, Quoted: math.MinInt64, When: time.Unix(1441588984, 123456789).UTC(), Took: time.Second, From: netip.MustParseAddr("::1"),
-		Tags: []string{"a", ""}, Blob: []byte{0, 255}, Pair: [2]int{1, 2}, Extra: map[string]any{"x": int64(1), "y": []any{"z", nil, true, 2.5}},
-		Counts: map[int]uint8{-5: 6}, Number: "12345678901234567890", Any: map[string]any{"u": uint64(math.MaxUint64)}, Pointer: &p,
+		ID: 1, Note: "n", Price: 1.5, Quoted: math.MinInt64, When: time.Unix(1441588984, 123456789).UTC(),
+		Took: time.Second, From: netip.MustParseAddr("::1"),
+		Tags: []string{"a", ""}, Blob: []byte{0, 255}, Pair: [2]int{1, 2},
+		Extra:  map[string]any{"x": int64(1), "y": []any{"z", nil, true, 2.5}},
+		Counts: map[int]uint8{-5: 6}, Number: "12345678901234567890", Any: map[string]any{"u": uint64(math.MaxUint64)},
+		Pointer:  &p,
 		Customer: &customer{Name: "Ada", City: &city},
 	}
 	var got order
@@ -100,8 +103,9 @@ func TestDecodeAny(t *testing.T) {
 	b = append(msgpack.AppendInt(b, 5), 0xc3)        // a key that is no string
 	pair("ext", []byte{0x92, 0xa1, 'x', 0x81, 1, 2}) // repeated: the last counts
 	want := map[string]any{
-		"nil": nil, "big": uint64(math.MaxUint64), "f32": 0.5, "bin": []byte{1}, "time": time.Unix(1441588984, 123456789).UTC(),
-		"5": true, "ext": []any{"x", map[string]any{"1": int64(2)}},
+		"nil": nil, "big": uint64(math.MaxUint64), "f32": 0.5, "bin": []byte{1},
+		"time": time.Unix(1441588984, 123456789).UTC(),
+		"5":    true, "ext": []any{"x", map[string]any{"1": int64(2)}},
 	}
 	var v any
 	m := map[string]any{"there": 1}
@@ -148,7 +152,12 @@ func TestDecodeErrors(t *testing.T) {
 		{"T", 5, ErrKind, ""},
 		{"E", "text", ErrKind, ""},
 		{"Inner", 1, ErrKind, ""},
-		{"Inner", map[string]any{"List": []any{map[string]any{"X": 1}, map[string]any{"X": 128}}}, ErrRange, `"Inner.List[1].X"`},
+		{
+			"Inner",
+			map[string]any{"List": []any{map[string]any{"X": 1}, map[string]any{"X": 128}}},
+			ErrRange,
+			`"Inner.List[1].X"`,
+		},
 	} {
 		b := msgpack.AppendMapHeader(nil, 2)
 		b = AppendValue(msgpack.AppendString(b, tc.key), tc.value)
@@ -192,7 +201,8 @@ func TestDecodePartOfElement(t *testing.T) {
 	}
 	var got map[string]pair
 	err := Decode(AppendValue(nil, map[string]any{"x": map[string]any{"A": 1000, "B": "s"}, "y": 1}), &got, nil)
-	if want := map[string]pair{"x": {B: "s"}}; !errors.Is(err, ErrRange) && !errors.Is(err, ErrKind) || !reflect.DeepEqual(got, want) {
+	if want := map[string]pair{"x": {B: "s"}}; !errors.Is(err, ErrRange) && !errors.Is(err, ErrKind) ||
+		!reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -205,7 +215,8 @@ func TestDecodeIntoHeldPointer(t *testing.T) {
 		B fmt.Stringer
 	}
 	held.A, held.B = c, new(netip.Addr)
-	if err := Decode(AppendValue(nil, map[string]any{"A": map[string]any{"name": "x"}, "B": "::1"}), &held, nil); err != nil {
+	if err := Decode(AppendValue(nil, map[string]any{"A": map[string]any{"name": "x"}, "B": "::1"}), &held,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	if held.A != any(c) || c.Name != "x" || c.City == nil || held.B.String() != "::1" {
@@ -261,7 +272,8 @@ type selfish *selfish
 
 func TestDecodeHostileTypes(t *testing.T) {
 	var p struct{ P panics }
-	if err := Decode(AppendValue(nil, map[string]any{"P": 1}), &p, nil); err == nil || !strings.Contains(err.Error(), "panic") {
+	if err := Decode(AppendValue(nil, map[string]any{"P": 1}), &p, nil); err == nil ||
+		!strings.Contains(err.Error(), "panic") {
 		t.Error(err)
 	}
 	var s selfish
@@ -374,7 +386,8 @@ func FuzzDecodeMadeUp(f *testing.F) {
 			return // some types have a method to be written by and none to be read by
 		}
 		zeros := !strings.Contains(v.Type().String(), ",omitzero")
-		want, got := something(t, asJSON(t, b), zeros), something(t, asJSON(t, AppendValue(nil, back.Elem().Interface())), zeros)
+		want, got := something(t, asJSON(t, b), zeros), something(t,
+			asJSON(t, AppendValue(nil, back.Elem().Interface())), zeros)
 		if got != want {
 			t.Fatalf("%v:\n got %s\nwant %s", v.Type(), got, want)
 		}

@@ -102,7 +102,8 @@ func fieldsOf(t reflect.Type) []field {
 					continue
 				}
 				index := append(slices.Clone(e.index), i)
-				if sf.Anonymous && name == "" && inner.Kind() == reflect.Struct && inner != reflect.TypeFor[time.Time]() {
+				if sf.Anonymous && name == "" && inner.Kind() == reflect.Struct &&
+					inner != reflect.TypeFor[time.Time]() {
 					if nextTimes[inner]++; nextTimes[inner] == 1 {
 						next = append(next, embedded{inner, index})
 					}

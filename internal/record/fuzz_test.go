@@ -29,7 +29,10 @@ func FuzzMarshaler(f *testing.F) {
 		b := AppendValue(nil, []any{jsonText(s), json.Number(s), json.RawMessage(s), s, map[string]any{s: []byte(s)}})
 		asJSON(t, b)
 		b, at := BeginMap(nil, 1)
-		b, n := AppendAttrs(b, []slog.Attr{slog.String(s, s), slog.Any(s, jsonText(s)), slog.Group(s, slog.String("", ""))})
+		b, n := AppendAttrs(b, []slog.Attr{
+			slog.String(s, s), slog.Any(s, jsonText(s)),
+			slog.Group(s, slog.String("", "")),
+		})
 		asJSON(t, EndMap(b, at, n))
 	})
 }

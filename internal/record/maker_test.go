@@ -20,15 +20,21 @@ type maker struct {
 func newMaker(seed uint64) *maker { return &maker{Rand: rand.New(rand.NewPCG(seed, 1))} }
 
 var plainTypes = []reflect.Type{
-	reflect.TypeFor[bool](), reflect.TypeFor[int](), reflect.TypeFor[int8](), reflect.TypeFor[int16](), reflect.TypeFor[int32](), reflect.TypeFor[int64](),
-	reflect.TypeFor[uint](), reflect.TypeFor[uint8](), reflect.TypeFor[uint16](), reflect.TypeFor[uint32](), reflect.TypeFor[uint64](),
-	reflect.TypeFor[float32](), reflect.TypeFor[float64](), reflect.TypeFor[string](), reflect.TypeFor[string](), reflect.TypeFor[string](),
-	reflect.TypeFor[anInt](), reflect.TypeFor[aString](), reflect.TypeFor[celsius](), reflect.TypeFor[point](), reflect.TypeFor[lazyPoint](),
-	reflect.TypeFor[time.Time](), reflect.TypeFor[time.Duration](), reflect.TypeFor[json.Number](), reflect.TypeFor[any](), reflect.TypeFor[lazyText](),
+	reflect.TypeFor[bool](), reflect.TypeFor[int](), reflect.TypeFor[int8](), reflect.TypeFor[int16](),
+	reflect.TypeFor[int32](), reflect.TypeFor[int64](),
+	reflect.TypeFor[uint](), reflect.TypeFor[uint8](), reflect.TypeFor[uint16](), reflect.TypeFor[uint32](),
+	reflect.TypeFor[uint64](),
+	reflect.TypeFor[float32](), reflect.TypeFor[float64](), reflect.TypeFor[string](), reflect.TypeFor[string](),
+	reflect.TypeFor[string](),
+	reflect.TypeFor[anInt](), reflect.TypeFor[aString](), reflect.TypeFor[celsius](), reflect.TypeFor[point](),
+	reflect.TypeFor[lazyPoint](),
+	reflect.TypeFor[time.Time](), reflect.TypeFor[time.Duration](), reflect.TypeFor[json.Number](),
+	reflect.TypeFor[any](), reflect.TypeFor[lazyText](),
 }
 
 var keyTypes = []reflect.Type{
-	reflect.TypeFor[string](), reflect.TypeFor[string](), reflect.TypeFor[aKey](), reflect.TypeFor[int](), reflect.TypeFor[uint16](), reflect.TypeFor[celsius](),
+	reflect.TypeFor[string](), reflect.TypeFor[string](), reflect.TypeFor[aKey](), reflect.TypeFor[int](),
+	reflect.TypeFor[uint16](), reflect.TypeFor[celsius](),
 }
 
 func (m *maker) typ(depth int) reflect.Type {

@@ -185,7 +185,10 @@ func TestMethods(t *testing.T) {
 		{"json two", jsonText(`1 2`), `"!ERROR: more than one JSON value"`},
 		{"json deep", jsonText(strings.Repeat("[", 101) + strings.Repeat("]", 101)), `"!DEPTH"`},
 		{"json deeper", jsonText(strings.Repeat("[", 1000) + strings.Repeat("]", 1000)), `"!DEPTH"`},
-		{"json deep enough", jsonText(strings.Repeat("[", 100) + strings.Repeat("]", 100)), strings.Repeat("[", 100) + strings.Repeat("]", 100)},
+		{
+			"json deep enough", jsonText(strings.Repeat("[", 100) + strings.Repeat("]", 100)),
+			strings.Repeat("[", 100) + strings.Repeat("]", 100),
+		},
 		{"secret", struct{ S, T secret }{"a", "b"}, `{"S":"***","T":"***"}`},
 		{"secrets", map[string]secret{"a": "b"}, `{"a":"***"}`},
 		{"user", &user{"a", &user{"b", nil}}, `{"name":"a","boss":{"name":"b","boss":null}}`},
@@ -196,7 +199,11 @@ func TestMethods(t *testing.T) {
 		{"nil map value", mapValue(nil), `0`},
 		{"map value in struct", struct{ M mapValue }{mapValue{"a": 1}}, `{"M":1}`},
 		{"slog value", slog.GroupValue(slog.Int("a", 1)), `{"a":1}`},
-		{"slog values", []slog.Value{slog.IntValue(1), slog.BoolValue(true), slog.DurationValue(5), slog.Uint64Value(6), slog.Float64Value(0.5), {}}, `[1,true,5,6,0.5,null]`},
+		{"slog values", []slog.Value{
+			slog.IntValue(1), slog.BoolValue(true), slog.DurationValue(5), slog.Uint64Value(6),
+			slog.Float64Value(0.5),
+			{},
+		}, `[1,true,5,6,0.5,null]`},
 		{"attrs", []slog.Attr{slog.Int("a", 1), {}, slog.Group("g")}, `{"a":1}`},
 		{"attr", slog.Int("a", 1), `{"a":1}`},
 		{"attr in struct", struct{ A slog.Attr }{slog.Int("a", 1)}, `{"A":{"a":1}}`},
@@ -226,7 +233,11 @@ func TestMethods(t *testing.T) {
 			`[{"null":1},{"3":1},{"!ERROR: bad key":1},{"true":1},{"1.5":1},{"[1 2]":3},{"3":1},{"k":1},{"p":1}]`,
 		},
 		{"year 10000", time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), `"10000-01-01T00:00:00Z"`},
-		{"no number", []any{1.5, json.Number("abc"), json.Number("1 "), json.Number("true"), json.Number("1e999")}, `[1.5,"abc","1 ","true","1e999"]`},
+		{
+			"no number",
+			[]any{1.5, json.Number("abc"), json.Number("1 "), json.Number("true"), json.Number("1e999")},
+			`[1.5,"abc","1 ","true","1e999"]`,
+		},
 		{"log tags", struct {
 			A int `json:"j" log:"l"`
 			B int `json:"-" log:"b"`
@@ -346,16 +357,23 @@ func TestDeep(t *testing.T) {
 		t.Errorf("slices: %s", got)
 	}
 	for name, wrap := range map[string]func(v any) any{
-		"map":      func(v any) any { return map[string]any{"m": v} },
-		"int map":  func(v any) any { return map[int]any{1: v} },
-		"struct":   func(v any) any { return struct{ A any }{v} },
-		"array":    func(v any) any { return [1]any{v} },
-		"pointer":  func(v any) any { return &v },
-		"node":     func(v any) any { return &node{Any: v} },
-		"group":    func(v any) any { return slog.GroupValue(slog.Any("g", v)) },
-		"unkeyed":  func(v any) any { return slog.GroupValue(slog.Any("", v)) },
-		"attrs":    func(v any) any { return []slog.Attr{slog.Any("g", v)} },
-		"[]string": func(v any) any { return []any{v, []string{"x"}, map[string]string{"a": "b"}, map[string]int{"a": 1}} },
+		"map":     func(v any) any { return map[string]any{"m": v} },
+		"int map": func(v any) any { return map[int]any{1: v} },
+		"struct":  func(v any) any { return struct{ A any }{v} },
+		"array":   func(v any) any { return [1]any{v} },
+		"pointer": func(v any) any { return &v },
+		"node":    func(v any) any { return &node{Any: v} },
+		"group":   func(v any) any { return slog.GroupValue(slog.Any("g", v)) },
+		"unkeyed": func(v any) any { return slog.GroupValue(slog.Any("", v)) },
+		"attrs":   func(v any) any { return []slog.Attr{slog.Any("g", v)} },
+		"[]string": func(v any) any {
+			return []any{
+				v,
+				[]string{"x"},
+				map[string]string{"a": "b"},
+				map[string]int{"a": 1},
+			}
+		},
 	} {
 		v := any(1)
 		for range 10 * Depth {
@@ -494,7 +512,15 @@ func stack(n int) byte {
 // Values that are kept inside an interface are found after the stack has moved.
 func TestStackMoves(t *testing.T) {
 	g := growing{"a": 1, "b": 2}
-	for _, v := range []any{g, []any{g, g}, struct{ A, B any }{g, g}, map[string]any{"a": g}, [1]growing{g}, struct{ G growing }{g}, map[growingKey]any{"k": g}} {
+	for _, v := range []any{
+		g,
+		[]any{g, g},
+		struct{ A, B any }{g, g},
+		map[string]any{"a": g},
+		[1]growing{g},
+		struct{ G growing }{g},
+		map[growingKey]any{"k": g},
+	} {
 		done := make(chan string)
 		go func() { done <- valueJSON(t, v) }()
 		if got := <-done; !strings.Contains(got, `"2 0"`) {
@@ -527,12 +553,14 @@ func TestInside(t *testing.T) {
 		struct{ A, B int32 }{},
 	} {
 		pl := planOf(&v)
-		if p := reflect.New(pl.rtype).Interface(); pl.typ != (*word)(unsafe.Pointer(&v)).typ || pl.pointer != (*word)(unsafe.Pointer(&p)).typ {
+		if p := reflect.New(pl.rtype).Interface(); pl.typ != (*word)(unsafe.Pointer(&v)).typ ||
+			pl.pointer != (*word)(unsafe.Pointer(&p)).typ {
 			t.Errorf("%T: another type word", v)
 		}
 		x := reflect.New(reflect.TypeOf(v)).Elem()
 		x.Set(reflect.ValueOf(v))
-		if got := *(*any)(unsafe.Pointer(&word{pl.typ, wordOf(x, pl.inside)})); !reflect.DeepEqual(got, v) && x.Kind() != reflect.Func {
+		if got := *(*any)(unsafe.Pointer(&word{pl.typ, wordOf(x, pl.inside)})); !reflect.DeepEqual(got, v) &&
+			x.Kind() != reflect.Func {
 			t.Errorf("%T: %v", v, got)
 		}
 	}
@@ -561,7 +589,8 @@ func TestNestedPanics(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	same := func(_ []string, a slog.Attr) slog.Attr { return a }
-	if got, n := AppendAttrsReplaced(nil, nil, []slog.Attr{slog.Any("k", matryoshka{})}, same); string(got) != key+want || n != 1 {
+	if got, n := AppendAttrsReplaced(nil, nil, []slog.Attr{slog.Any("k", matryoshka{})},
+		same); string(got) != key+want || n != 1 {
 		t.Errorf("%q", got)
 	}
 }

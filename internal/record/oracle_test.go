@@ -184,20 +184,35 @@ func TestSameAsJSON(t *testing.T) {
 	var nilSlice []string
 	var nilPointer *node
 	for name, v := range map[string]any{
-		"nil": nil, "true": true, "int": 42, "negative": -42, "int8": int8(-128), "int16": int16(-3000), "int32": int32(1 << 30), "int64": int64(-1 << 63),
-		"uint": uint(1), "uint8": uint8(255), "uint16": uint16(65535), "uint32": uint32(1 << 31), "uint64": uint64(1<<64 - 1), "uintptr": uintptr(5),
-		"float32": float32(1.5), "float64": 1e300, "string": "héllo \"x\" \n", "long": strings.Repeat("x", 70000), "empty": "",
-		"named int": anInt(-7), "named string": aString("s"), "named bool": aBool(true), "named float": aFloat(0.25), "named duration": aDuration(5),
-		"duration": 3 * time.Second, "time": at, "time utc": at.UTC(), "pointer to time": &at, "named time": aTime(at),
-		"number": json.Number("12"), "number float": json.Number("-1.5e3"), "number empty": json.Number(""),
-		"raw": json.RawMessage(`{"a":[1,2,{"b":null}],"c":"d"}`), "raw nil": json.RawMessage(nil), "raw pointer": ptr(json.RawMessage(`[1]`)),
-		"map":     map[string]any{"a": 1, "b": "two", "c": nil, "d": []any{1, "x", nil, 2.5}, "e": map[string]any{"f": map[string]any{}}},
-		"nil map": nilMap, "nil slice": nilSlice, "nil pointer": nilPointer, "nil in any": map[string]any{"x": nilPointer, "y": nilMap, "z": nilSlice},
-		"named map": fields{"a": 1, "b": fields{"c": "d"}}, "strings": map[string]string{"a": "b"}, "map of ints": map[string]int{"a": 1, "b": -2},
-		"map of bools": map[string]bool{"a": true}, "map of int64": map[string]int64{"a": 1 << 40}, "map of floats": map[string]float64{"a": 0.5},
-		"map of structs": map[string]struct{ A int }{"a": {1}}, "named keys": map[aKey]int{"k": 1}, "int keys": map[int]string{-1: "a", 2: "b"},
-		"uint keys": map[uint8]string{200: "x"}, "text keys": map[celsius]int{1.25: 1}, "addr keys": map[netip.Addr]bool{netip.MustParseAddr("::1"): true},
-		"map of slices": map[string][]int{"a": {1, 2}, "b": nil, "c": {}}, "map of maps": map[string]map[int]any{"a": {1: "x"}},
+		"nil": nil, "true": true, "int": 42, "negative": -42, "int8": int8(-128), "int16": int16(-3000),
+		"int32": int32(1 << 30), "int64": int64(-1 << 63),
+		"uint": uint(1), "uint8": uint8(255), "uint16": uint16(65535), "uint32": uint32(1 << 31),
+		"uint64": uint64(1<<64 - 1), "uintptr": uintptr(5),
+		"float32": float32(1.5), "float64": 1e300, "string": "héllo \"x\" \n", "long": strings.Repeat("x", 70000),
+		"empty":     "",
+		"named int": anInt(-7), "named string": aString("s"), "named bool": aBool(true), "named float": aFloat(0.25),
+		"named duration": aDuration(5),
+		"duration":       3 * time.Second, "time": at, "time utc": at.UTC(), "pointer to time": &at,
+		"named time": aTime(at),
+		"number":     json.Number("12"), "number float": json.Number("-1.5e3"), "number empty": json.Number(""),
+		"raw": json.RawMessage(`{"a":[1,2,{"b":null}],"c":"d"}`), "raw nil": json.RawMessage(nil),
+		"raw pointer": ptr(json.RawMessage(`[1]`)),
+		"map": map[string]any{
+			"a": 1, "b": "two", "c": nil, "d": []any{1, "x", nil, 2.5},
+			"e": map[string]any{"f": map[string]any{}},
+		},
+		"nil map": nilMap, "nil slice": nilSlice, "nil pointer": nilPointer,
+		"nil in any": map[string]any{"x": nilPointer, "y": nilMap, "z": nilSlice},
+		"named map":  fields{"a": 1, "b": fields{"c": "d"}}, "strings": map[string]string{"a": "b"},
+		"map of ints":  map[string]int{"a": 1, "b": -2},
+		"map of bools": map[string]bool{"a": true}, "map of int64": map[string]int64{"a": 1 << 40},
+		"map of floats":  map[string]float64{"a": 0.5},
+		"map of structs": map[string]struct{ A int }{"a": {1}}, "named keys": map[aKey]int{"k": 1},
+		"int keys":  map[int]string{-1: "a", 2: "b"},
+		"uint keys": map[uint8]string{200: "x"}, "text keys": map[celsius]int{1.25: 1},
+		"addr keys":     map[netip.Addr]bool{netip.MustParseAddr("::1"): true},
+		"map of slices": map[string][]int{"a": {1, 2}, "b": nil, "c": {}},
+		"map of maps":   map[string]map[int]any{"a": {1: "x"}},
 		"large map": func() any {
 			m := map[int]int{}
 			for i := range 100 {
@@ -205,35 +220,48 @@ func TestSameAsJSON(t *testing.T) {
 			}
 			return m
 		}(),
-		"slice": []int{1, 2, 3}, "any slice": []any{}, "string slice": []string{"a", ""}, "pointers": []*int{ptr(1), nil}, "array": [3]uint8{1, 2, 3},
-		"long slice": make([]int, 70000), "slices": [][]string{{"a"}, nil}, "array of one pointer": [1]*int{ptr(4)}, "empty array": [0]int{},
-		"pointer": ptr(ptr(ptr(5))), "pointer to nil": ptr((*int)(nil)), "pointer to any": ptr(any(map[string]any{"a": 1})),
-		"struct": struct{ A, B int }{1, 2}, "empty struct": struct{}{}, "struct of one pointer": single{ptr(3)}, "struct of nil pointer": single{},
-		"struct of one map": singleMap{map[string]int{"a": 1}}, "node": node{Name: "a", Next: &node{Name: "b"}, Kids: []node{{Name: "c"}}, Any: node{}},
-		"node pointer": &node{Name: "a", More: map[string]*node{"x": {Name: "y"}}},
+		"slice": []int{1, 2, 3}, "any slice": []any{}, "string slice": []string{"a", ""},
+		"pointers": []*int{ptr(1), nil}, "array": [3]uint8{1, 2, 3},
+		"long slice": make([]int, 70000), "slices": [][]string{{"a"}, nil}, "array of one pointer": [1]*int{ptr(4)},
+		"empty array": [0]int{},
+		"pointer":     ptr(ptr(ptr(5))), "pointer to nil": ptr((*int)(nil)),
+		"pointer to any": ptr(any(map[string]any{"a": 1})),
+		"struct":         struct{ A, B int }{1, 2}, "empty struct": struct{}{}, "struct of one pointer": single{ptr(3)},
+		"struct of nil pointer": single{},
+		"struct of one map":     singleMap{map[string]int{"a": 1}},
+		"node":                  node{Name: "a", Next: &node{Name: "b"}, Kids: []node{{Name: "c"}}, Any: node{}},
+		"node pointer":          &node{Name: "a", More: map[string]*node{"x": {Name: "y"}}},
 		"unexported": struct {
 			A int
 			b int
 		}{1, 2},
 		"options zero": options{}, "options zero pointer": &options{},
 		"options": options{
-			A: 1, B: "b", C: []int{0}, D: map[string]int{"": 0}, E: ptr(0), F: 0, G: true, H: 0.5, L: at, M: ptr(time.Time{}), R: 1, S: 3,
-			W: -5, X: "say \"é\"", Y: ptr(true), Z: 1.5, T: ptr(zeroByPointer{1}), Q: [2]string{"", "x"}, U: 2, V: 3, a: 4,
+			A: 1, B: "b", C: []int{0}, D: map[string]int{"": 0}, E: ptr(0), F: 0, G: true, H: 0.5, L: at,
+			M: ptr(time.Time{}), R: 1, S: 3,
+			W: -5, X: "say \"é\"", Y: ptr(true), Z: 1.5, T: ptr(zeroByPointer{1}), Q: [2]string{"", "x"}, U: 2, V: 3,
+			a: 4,
 		},
 		"options with methods": &options{N: zeroByPointer{7}, O: zeroByValue{8}, T: ptr(zeroByPointer{7})},
-		"options of a value":   options{N: zeroByPointer{7}, O: zeroByValue{8}, T: (*zeroByPointer)(nil), D: map[string]int{}, C: []int{}},
-		"marshaler":            point{1, 2}, "marshaler pointer": &point{1, 2}, "marshaler nil": (*point)(nil),
+		"options of a value": options{
+			N: zeroByPointer{7}, O: zeroByValue{8}, T: (*zeroByPointer)(nil),
+			D: map[string]int{}, C: []int{},
+		},
+		"marshaler": point{1, 2}, "marshaler pointer": &point{1, 2}, "marshaler nil": (*point)(nil),
 		"lazy marshaler": lazyPoint{1, 2}, "lazy marshaler pointer": &lazyPoint{1, 2},
 		"lazy inside value":   struct{ P lazyPoint }{lazyPoint{1, 2}},
 		"lazy inside pointer": &struct{ P lazyPoint }{lazyPoint{1, 2}},
-		"lazy in slice":       []lazyPoint{{1, 2}}, "lazy in array": [1]lazyPoint{{1, 2}}, "lazy in map": map[string]lazyPoint{"a": {1, 2}},
-		"lazy text": struct{ T lazyText }{lazyText{"x"}}, "lazy text pointer": &struct{ T lazyText }{lazyText{"x"}}, "text": celsius(36.6),
+		"lazy in slice":       []lazyPoint{{1, 2}}, "lazy in array": [1]lazyPoint{{1, 2}},
+		"lazy in map": map[string]lazyPoint{"a": {1, 2}},
+		"lazy text":   struct{ T lazyText }{lazyText{"x"}}, "lazy text pointer": &struct{ T lazyText }{lazyText{"x"}},
+		"text": celsius(36.6),
 		"text in struct": struct {
 			C celsius
 			P *celsius
 			N *celsius
 		}{1, ptr(celsius(2)), nil},
-		"ip": net.IPv4(1, 2, 3, 4), "ip in struct": struct{ IP net.IP }{net.IPv6loopback}, "big": big.NewInt(12345), "addr": netip.MustParseAddr("10.0.0.1"),
+		"ip": net.IPv4(1, 2, 3, 4), "ip in struct": struct{ IP net.IP }{net.IPv6loopback}, "big": big.NewInt(12345),
+		"addr": netip.MustParseAddr("10.0.0.1"),
 		"interfaces": struct {
 			A any
 			B interface{ MarshalJSON() ([]byte, error) }

@@ -59,7 +59,9 @@ func replaced(groups []string, a slog.Attr, replace Replace) (out slog.Attr) {
 	return replace(groups, a)
 }
 
-func appendReplacedGroup(b []byte, groups []string, key string, attrs []slog.Attr, replace Replace, w where) (out []byte, n int) {
+func appendReplacedGroup(b []byte, groups []string, key string, attrs []slog.Attr, replace Replace,
+	w where,
+) (out []byte, n int) {
 	if len(attrs) == 0 {
 		return b, 0
 	}

@@ -70,7 +70,9 @@ func encodeInt[T int | int8 | int16 | int32 | int64](b []byte, p unsafe.Pointer,
 	return msgpack.AppendInt(b, int64(*(*T)(p)))
 }
 
-func encodeUint[T uint | uint8 | uint16 | uint32 | uint64 | uintptr](b []byte, p unsafe.Pointer, _ *plan, _ where) []byte {
+func encodeUint[T uint | uint8 | uint16 | uint32 | uint64 | uintptr](b []byte, p unsafe.Pointer, _ *plan,
+	_ where,
+) []byte {
 	return msgpack.AppendUint(b, uint64(*(*T)(p)))
 }
 

@@ -26,7 +26,8 @@ var kindWord, stringWord = func() (kind, text unsafe.Pointer) {
 	t := reflect.TypeFor[slog.Value]()
 	num, ok1 := t.FieldByName("num")
 	inner, ok2 := t.FieldByName("any")
-	if !ok1 || !ok2 || t.Size() != unsafe.Sizeof(valueWord{}) || num.Offset != 0 || inner.Offset != unsafe.Offsetof(valueWord{}.any) ||
+	if !ok1 || !ok2 || t.Size() != unsafe.Sizeof(valueWord{}) || num.Offset != 0 ||
+		inner.Offset != unsafe.Offsetof(valueWord{}.any) ||
 		num.Type.Kind() != reflect.Uint64 || inner.Type != reflect.TypeFor[any]() {
 		return nothing, nothing
 	}
@@ -50,7 +51,8 @@ var kindWord, stringWord = func() (kind, text unsafe.Pointer) {
 		if w.num != sample.num || w.any.typ != sample.typ {
 			return nothing, nothing
 		}
-		if sample.typ == kind && (reflect.TypeFor[slog.Kind]().Kind() != reflect.Int || *(*slog.Kind)(w.any.data) != sample.v.Kind()) ||
+		if sample.typ == kind && (reflect.TypeFor[slog.Kind]().Kind() != reflect.Int ||
+			*(*slog.Kind)(w.any.data) != sample.v.Kind()) ||
 			sample.typ == text && w.any.data != sample.data {
 			return nothing, nothing
 		}
@@ -90,7 +92,8 @@ var recordKnown = func() bool {
 			r.AddAttrs(slog.Int("i", i))
 		}
 		w := (*recordWord)(unsafe.Pointer(&r))
-		if min(n, 5) != w.count || !slices.EqualFunc(collected(&r), slices.Concat(w.first[:w.count], w.rest), slog.Attr.Equal) {
+		if min(n, 5) != w.count || !slices.EqualFunc(collected(&r), slices.Concat(w.first[:w.count], w.rest),
+			slog.Attr.Equal) {
 			return false
 		}
 	}

@@ -5,7 +5,8 @@ package record
 import "time"
 
 const (
-	longTime = len("2006-01-02T15:04:05.999999999-07:00") + 1 // with the header of a short string before it, if it has at most 31 bytes
+	// With the header of a short string before it, if it has at most 31 bytes.
+	longTime = len("2006-01-02T15:04:05.999999999-07:00") + 1
 	day      = 24 * 60 * 60
 	year0    = -62167219200 // 0000-01-01 in Unix time
 	year9999 = 253402300799 // the last second of 9999

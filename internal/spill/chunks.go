@@ -58,7 +58,8 @@ func (sp *Spill) Fetch(want []journal.Position) ([]*forward.Chunk, error) {
 			break
 		}
 		if rec.Pos < want[len(chunks)] {
-			f.report(fmt.Errorf("%s at %v: it could not be read when the spill was opened, and is left out", sp.Dir, rec.Pos))
+			f.report(fmt.Errorf("%s at %v: it could not be read when the spill was opened, and is left out", sp.Dir,
+				rec.Pos))
 			continue
 		}
 		c := new(forward.Chunk)

@@ -26,7 +26,8 @@ func TestFetchAtOnce(t *testing.T) {
 		defer sp.Close()
 		for i := range 5 {
 			at := make([]journal.Position, 1)
-			if err := sp.Append([]forward.Chunk{{Tag: "t", Entries: []byte{0x92, 0x00, 0x80}, Events: 1}}, at); err != nil {
+			if err := sp.Append([]forward.Chunk{{Tag: "t", Entries: []byte{0x92, 0x00, 0x80}, Events: 1}},
+				at); err != nil {
 				t.Fatal(err)
 			}
 			if err := sp.Flush(at[0]); err != nil {

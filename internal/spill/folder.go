@@ -122,7 +122,8 @@ func (f *Folder) freshName() string {
 func spillOf(folder string) (name string, ok bool) {
 	rest, id := cutLast(folder)
 	name, pid := cutLast(rest)
-	return name, name != "" && pid != "" && strings.Trim(pid, "0123456789") == "" && len(id) == 16 && strings.Trim(id, "0123456789abcdef") == ""
+	return name, name != "" && pid != "" && strings.Trim(pid, "0123456789") == "" && len(id) == 16 &&
+		strings.Trim(id, "0123456789abcdef") == ""
 }
 
 func cutLast(s string) (before, after string) {
@@ -193,7 +194,9 @@ func (f *Folder) make(ring string, made time.Time, within bool) (*Spill, error) 
 			if err = f.open(sp); !errors.Is(err, journal.ErrLocked) {
 				break
 			}
-			<-time.After(time.Millisecond) // somebody takes it for an abandoned one, and removes it, or has just seen that it is not
+			// Somebody takes it for an abandoned one, and removes it, or has just seen that it is
+			// not.
+			<-time.After(time.Millisecond)
 		}
 		if err == nil {
 			if _, err = os.Lstat(filepath.Join(dir, ownerFile)); errors.Is(err, fs.ErrNotExist) {
@@ -231,7 +234,8 @@ func (f *Folder) open(sp *Spill) error {
 		longest = mostFile
 	}
 	sp.j, err = journal.Open(sp.Dir, &journal.Options{
-		MaxRecord: longest, MaxBytes: cmp.Or(sp.most, f.opt.MaxDisk), SegmentBytes: f.segment(), FS: files, Report: func(err error) {
+		MaxRecord: longest, MaxBytes: cmp.Or(sp.most,
+			f.opt.MaxDisk), SegmentBytes: f.segment(), FS: files, Report: func(err error) {
 			if !sp.gone.Load() {
 				f.report(err)
 			}

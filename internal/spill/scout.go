@@ -234,7 +234,8 @@ func (f *Folder) ours(dir string) bool {
 		case "lock", "identity", "identity.tmp", ownerFile, ownerFile + ".new", emptyFile, quarantine:
 			return false
 		default:
-			return !strings.HasPrefix(name, "seg-") && !strings.HasPrefix(name, "cursor-") && !strings.HasPrefix(name, "rescue-")
+			return !strings.HasPrefix(name, "seg-") && !strings.HasPrefix(name, "cursor-") &&
+				!strings.HasPrefix(name, "rescue-")
 		}
 	})
 }

@@ -32,7 +32,8 @@ func TestWithinMaxDisk(t *testing.T) {
 	}
 	other := func(n int64) {
 		path := filepath.Join(dir, "other.1.0123456789abcdef")
-		if err := errors.Join(os.MkdirAll(path, 0o700), os.WriteFile(filepath.Join(path, "seg-0"), make([]byte, n), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(path, 0o700),
+			os.WriteFile(filepath.Join(path, "seg-0"), make([]byte, n), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

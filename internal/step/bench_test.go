@@ -68,7 +68,11 @@ func BenchmarkSift(b *testing.B) {
 		do   []Step
 	}{
 		{"nothing", []Step{{Drop: "missing"}}},
-		{"drop+rename+set", []Step{{Drop: `level == "DEBUG"`}, {Rename: Names{{"msg", "message"}}}, {Set: Values{{"env", "production"}}}}},
+		{"drop+rename+set", []Step{
+			{Drop: `level == "DEBUG"`},
+			{Rename: Names{{"msg", "message"}}},
+			{Set: Values{{"env", "production"}}},
+		}},
 		{"drop", []Step{{Drop: `level == "DEBUG"`}}},
 		{"mask within", []Step{{Mask: []string{"user.email"}}}},
 		{"throttle", []Step{{Throttle: &Throttle{Events: 1 << 20, Per: time.Minute, By: []string{"host"}}}}},

@@ -57,9 +57,12 @@ func TestOperands(t *testing.T) {
 // expression could be meant, or the compiler knows no more than that it is none.
 func TestOperandMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		`a == 1 and len(b) > 2`: "14 found", `a = 5`: "2 = is no comparison; == is", `a == "x`: "5 the text has no end: a \" is missing",
-		`(a == 2`: "7 a ) is missing at the end", `a == 1)`: "6 ) is not understood here", `level == INFO`: `9 INFO is a field; a constant stands in quotes, "INFO", and such a field in backquotes`,
-		`a ?`: "2 found", `syntax`: "", `a == 1 or syntax x`: "17 x is not understood here", `n < true`: "8 only texts and numbers have an order",
+		`a == 1 and len(b) > 2`: "14 found", `a = 5`: "2 = is no comparison; == is",
+		`a == "x`: "5 the text has no end: a \" is missing",
+		`(a == 2`: "7 a ) is missing at the end", `a == 1)`: "6 ) is not understood here",
+		`level == INFO`: `9 INFO is a field; a constant stands in quotes, "INFO", and such a field in backquotes`,
+		`a ?`:           "2 found", `syntax`: "", `a == 1 or syntax x`: "17 x is not understood here",
+		`n < true`:                "8 only texts and numbers have an order",
 		`a == 1 and syntax(b, c)`: "17 found",
 	} {
 		_, err := parseCondition(text, func(text string) (*Expression, error) {
@@ -82,8 +85,10 @@ func TestOperandMistakes(t *testing.T) {
 func TestExpressionValues(t *testing.T) {
 	b := msgpack.AppendMapHeader(slices.Clone(plainHead), 9)
 	for name, value := range map[string][]byte{
-		"text": msgpack.AppendString(nil, "x"), "bin": {0xc4, 1, 'y'}, "int": msgpack.AppendInt(nil, -5), "huge": msgpack.AppendUint(nil, math.MaxUint64),
-		"float": msgpack.AppendFloat32(nil, 2.5), "true": msgpack.AppendBool(nil, true), "nil": msgpack.AppendNil(nil), "ext": msgpack.AppendExt(nil, 5, []byte("z")),
+		"text": msgpack.AppendString(nil, "x"), "bin": {0xc4, 1, 'y'}, "int": msgpack.AppendInt(nil, -5),
+		"huge":  msgpack.AppendUint(nil, math.MaxUint64),
+		"float": msgpack.AppendFloat32(nil, 2.5), "true": msgpack.AppendBool(nil, true), "nil": msgpack.AppendNil(nil),
+		"ext": msgpack.AppendExt(nil, 5, []byte("z")),
 		"map": {0x83, 0xa1, 'a', 0x92, 1, 0xc0, 5, 5, 0xa1, 'a', 0x91, 0x90},
 	} {
 		b = append(msgpack.AppendString(b, name), value...)
@@ -95,7 +100,10 @@ func TestExpressionValues(t *testing.T) {
 			got = slices.Clone(values)
 			return true, fails
 		}}
-		for _, name := range []string{"text", "bin", "int", "huge", "float", "true", "nil", "ext", "map", "missing", "map.a", "text.a"} {
+		for _, name := range []string{
+			"text", "bin", "int", "huge", "float", "true", "nil", "ext", "map", "missing",
+			"map.a", "text.a",
+		} {
 			e.Fields = append(e.Fields, strings.Split(name, "."))
 		}
 		e.Fields = append(e.Fields, nil)
@@ -110,12 +118,19 @@ func TestExpressionValues(t *testing.T) {
 		t.Fatal(err, out)
 	}
 	list := []any{[]any{}}
-	want := []any{"x", "y", -5, uint64(math.MaxUint64), 2.5, true, nil, Opaque{}, map[string]any{"a": list}, nil, list, nil, "app"}
+	want := []any{
+		"x", "y", -5, uint64(math.MaxUint64), 2.5, true, nil,
+		Opaque{},
+		map[string]any{"a": list},
+		nil, list,
+		nil, "app",
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%#v\nwant\n%#v", got, want)
 	}
 	fails = errors.New("no")
-	if err := r.For("x").Sift(&out, "app", b, 1, 0); err != nil || len(out.Failed) != 1 || out.Failed[0].Reason != "keep: no" {
+	if err := r.For("x").Sift(&out, "app", b, 1, 0); err != nil || len(out.Failed) != 1 ||
+		out.Failed[0].Reason != "keep: no" {
 		t.Errorf("%v %+v", err, out)
 	}
 }

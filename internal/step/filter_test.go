@@ -38,7 +38,8 @@ func TestFilter(t *testing.T) {
 			t.Fatalf("%q %q: %v", tt.tag, tt.where, err)
 		}
 		for range 2 { // the second time from memory
-			if takes, holds := f.Takes(tt.of), f.Holds(tt.of, filtered("level", "INFO")); takes != tt.takes || holds != tt.holds {
+			if takes, holds := f.Takes(tt.of), f.Holds(tt.of, filtered("level", "INFO")); takes != tt.takes ||
+				holds != tt.holds {
 				t.Errorf("%+v: takes %t, holds %t", tt, takes, holds)
 			}
 		}
@@ -64,7 +65,8 @@ func TestFilter(t *testing.T) {
 	} {
 		_, err := ReadFilter(tt.tag, tt.where, nil)
 		var wrong *FilterError
-		if !errors.As(err, &wrong) || wrong.Of != tt.of || tt.at != -2 && wrong.At != tt.at || !strings.Contains(wrong.Error(), tt.text) {
+		if !errors.As(err, &wrong) || wrong.Of != tt.of || tt.at != -2 && wrong.At != tt.at ||
+			!strings.Contains(wrong.Error(), tt.text) {
 			t.Errorf("%.20q %.20q: %v", tt.tag, tt.where, err)
 		}
 	}

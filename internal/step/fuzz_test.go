@@ -169,7 +169,9 @@ func (o *oracle) flatten(s *Flatten) {
 		name, isText := key.(text)
 		inner, isTree := o.record.values[i].(*tree)
 		to := rest
-		if isText && isTree && len(inner.keys) > 0 && (len(s.Fields) == 0 || slices.Contains(s.Fields, string(name)) || slices.Contains(s.Fields, "`"+string(name)+"`")) {
+		if isText && isTree && len(inner.keys) > 0 &&
+			(len(s.Fields) == 0 || slices.Contains(s.Fields, string(name)) ||
+				slices.Contains(s.Fields, "`"+string(name)+"`")) {
 			to = maps
 		}
 		to.keys, to.values = append(to.keys, key), append(to.values, o.record.values[i])
@@ -180,7 +182,8 @@ func (o *oracle) flatten(s *Flatten) {
 		if separator == "" {
 			separator = "."
 		}
-		inner.(*tree).leaves(string(maps.keys[i].(text)), separator, func(name string, v any) { rest.merge(old, text(name), v) })
+		inner.(*tree).leaves(string(maps.keys[i].(text)), separator,
+			func(name string, v any) { rest.merge(old, text(name), v) })
 	}
 	o.record = rest
 }
@@ -194,7 +197,8 @@ func (o *oracle) nest(s *Nest) error {
 		case !ok || string(name) == s.Under:
 		case s.Prefix != "" && strings.HasPrefix(string(name), s.Prefix):
 			to, key = moved, text(strings.TrimPrefix(string(name), s.Prefix))
-		case s.Prefix == "" && (slices.Contains(s.Fields, string(name)) || slices.Contains(s.Fields, "`"+string(name)+"`")):
+		case s.Prefix == "" && (slices.Contains(s.Fields, string(name)) ||
+			slices.Contains(s.Fields, "`"+string(name)+"`")):
 			to = moved
 		}
 		to.keys, to.values = append(to.keys, key), append(to.values, o.record.values[i])
@@ -249,7 +253,8 @@ func (o *oracle) parse(t testing.TB, s *Parse) error {
 		}
 		for i, name := range expr.SubexpNames() {
 			if name != "" && groups[2*i] >= 0 {
-				made.keys, made.values = append(made.keys, text(name)), append(made.values, in[groups[2*i]:groups[2*i+1]])
+				made.keys, made.values = append(made.keys, text(name)), append(made.values,
+					in[groups[2*i]:groups[2*i+1]])
 			}
 		}
 	}
@@ -435,7 +440,8 @@ func (o *oracle) holds(c *condition) bool {
 		return isText && regexp.MustCompile(c.constant.text).MatchString(string(s))
 	}
 	order, ok := against(v, c.constant)
-	return ok && (c.op == opLess && order < 0 || c.op == opLessEqual && order <= 0 || c.op == opGreater && order > 0 || c.op == opGreaterEqual && order >= 0)
+	return ok && (c.op == opLess && order < 0 || c.op == opLessEqual && order <= 0 || c.op == opGreater && order > 0 ||
+		c.op == opGreaterEqual && order >= 0)
 }
 
 // against compares a value with a constant of its type.
@@ -640,7 +646,10 @@ func stepsOf(plan []byte) (do []Step) {
 		}
 		return p
 	}
-	constants := []string{`"a"`, `""`, `"INFO"`, "0", "-1", "1.5", "9007199254740993", "18446744073709551615", "-9223372036854775808", "1e300", "true", "nil"}
+	constants := []string{
+		`"a"`, `""`, `"INFO"`, "0", "-1", "1.5", "9007199254740993", "18446744073709551615",
+		"-9223372036854775808", "1e300", "true", "nil",
+	}
 	leaf := func() string {
 		what, some := field(), constants
 		if next(8) == 0 {
@@ -648,7 +657,8 @@ func stepsOf(plan []byte) (do []Step) {
 		}
 		switch next(8) {
 		case 0:
-			return fmt.Sprintf("%s in [%s, %s, %s]", what, some[next(len(some))], some[next(len(some))], some[next(len(some))])
+			return fmt.Sprintf("%s in [%s, %s, %s]", what, some[next(len(some))], some[next(len(some))],
+				some[next(len(some))])
 		case 1:
 			return what + ` contains "a"`
 		case 2:
@@ -671,7 +681,10 @@ func stepsOf(plan []byte) (do []Step) {
 	condition := func() string {
 		c := leaf()
 		for i := 0; i < 6 && next(2) == 0 && len(plan) > 0; i++ {
-			c = []string{"not (" + c + ")", c + " and " + leaf(), c + " or " + leaf(), "(" + c + " or " + leaf() + ") and " + leaf()}[next(4)]
+			c = []string{
+				"not (" + c + ")", c + " and " + leaf(), c + " or " + leaf(),
+				"(" + c + " or " + leaf() + ") and " + leaf(),
+			}[next(4)]
 		}
 		return c
 	}
@@ -709,7 +722,11 @@ func stepsOf(plan []byte) (do []Step) {
 			case 1:
 				s.Drop = condition()
 			case 2, 3:
-				s.Set = Values{{field(), []any{nil, "x", int64(7), 1.5, true, []any{"l"}, Values{{"a", "in"}}}[next(7)]}, {field(), "second"}}
+				s.Set = Values{{field(), []any{
+					nil, "x", int64(7), 1.5, true,
+					[]any{"l"},
+					Values{{"a", "in"}},
+				}[next(7)]}, {field(), "second"}}
 			case 4:
 				s.Remove = []string{field(), field()}
 			case 5:
@@ -717,7 +734,10 @@ func stepsOf(plan []byte) (do []Step) {
 			case 6:
 				s.Copy = moves()
 			case 7:
-				s.Tag = []string{"{tag}.x", "{tag[0]}", "{" + field() + "}", "a{" + field() + "|b}", "{tag[1]|z}"}[next(5)]
+				s.Tag = []string{
+					"{tag}.x", "{tag[0]}", "{" + field() + "}", "a{" + field() + "|b}",
+					"{tag[1]|z}",
+				}[next(5)]
 			default:
 				s.Mask = []string{field(), field()}
 			}
@@ -730,8 +750,10 @@ func stepsOf(plan []byte) (do []Step) {
 // FuzzSteps has chains of steps run on any record, beside the oracle.
 func FuzzSteps(f *testing.F) {
 	for i, record := range []string{
-		full, `{}`, `{"a":{"a":{"b":1},"b":[{"a":1}]},"b":"abc","c":{"x.y":2}}`, `{"level":"INFO","n":9007199254740993,"":{"":1}}`,
-		`{"a":1,"a":{"b":2},"a":{"b":3,"b":4},"user":{"a":"t"},"user":null}`, `{"n":-1.5,"b":18446744073709551615,"c":1e300}`,
+		full, `{}`, `{"a":{"a":{"b":1},"b":[{"a":1}]},"b":"abc","c":{"x.y":2}}`,
+		`{"level":"INFO","n":9007199254740993,"":{"":1}}`,
+		`{"a":1,"a":{"b":2},"a":{"b":3,"b":4},"user":{"a":"t"},"user":null}`,
+		`{"n":-1.5,"b":18446744073709551615,"c":1e300}`,
 		`{"a":"{\"a\":{\"b\":1},\"n\":2}","b":{"c":"[]","a":"{} "},"user":"abc","x.y":{"1":"2"}}`,
 	} {
 		b, _, err := msgpack.AppendFromJSONText(nil, []byte(record))
@@ -766,7 +788,8 @@ func FuzzSteps(f *testing.F) {
 			t.Fatal("it wrote into the entries")
 		}
 		n, bad := msgpack.Skip(record)
-		if bad != nil || n != len(record) || len(record) == 0 || record[0]&0xf0 != 0x80 && record[0] != 0xde && record[0] != 0xdf {
+		if bad != nil || n != len(record) || len(record) == 0 || record[0]&0xf0 != 0x80 && record[0] != 0xde &&
+			record[0] != 0xdf {
 			if err == nil && bad != nil {
 				t.Errorf("% x is taken", record)
 			}
@@ -784,7 +807,8 @@ func FuzzSteps(f *testing.F) {
 			}
 			return
 		}
-		if len(got.Runs) != 1 || got.Runs[0].Events != 1 || got.Runs[0].Tag != o.tag || !bytes.HasPrefix(got.Entries, head) {
+		if len(got.Runs) != 1 || got.Runs[0].Events != 1 || got.Runs[0].Tag != o.tag ||
+			!bytes.HasPrefix(got.Entries, head) {
 			t.Fatalf("%+v of %s: %+v, want the tag %q", do, show(v), got.Runs, o.tag)
 		}
 		made, n := treeOf(t, got.Entries[len(head):])
@@ -814,7 +838,8 @@ func FuzzSteps(f *testing.F) {
 // in the text; what it takes can be evaluated.
 func FuzzCondition(f *testing.F) {
 	for _, s := range []string{
-		`level == "DEBUG"`, `a.b in [1, 'x', nil] and not (c contains "d" or tag matches "^x")`, "`a b` != -1.5e3 || !d && e <= 18446744073709551615",
+		`level == "DEBUG"`, `a.b in [1, 'x', nil] and not (c contains "d" or tag matches "^x")`,
+		"`a b` != -1.5e3 || !d && e <= 18446744073709551615",
 		`a not in ["\x00", "\u00e9"]`, `((`, `a == `, `x == '\"'`, `a matches "("`,
 	} {
 		f.Add(s)
@@ -832,7 +857,10 @@ func FuzzCondition(f *testing.F) {
 			if n := len(text); n%4 == 0 {
 				return nil, &Fault{At: n, Text: "no", Syntax: n%8 == 0}
 			}
-			return &Expression{Fields: [][]string{{"n"}, nil}, Holds: func(values []any) (bool, error) { return values[1] == "t", nil }}, nil
+			return &Expression{
+				Fields: [][]string{{"n"}, nil},
+				Holds:  func(values []any) (bool, error) { return values[1] == "t", nil },
+			}, nil
 		}
 		_, plain := parseCondition(s, nil)
 		c, err := parseCondition(s, compile)
@@ -896,8 +924,10 @@ func regexpOf(form []string) string {
 // TestFigures compares numbers as big ones.
 func TestFigures(t *testing.T) {
 	numbers := []any{
-		int64(0), int64(1), int64(-1), int64(math.MaxInt64), int64(math.MinInt64), uint64(math.MaxUint64), uint64(1) << 63, int64(1)<<53 + 1,
-		0.0, 0.5, -0.5, float64(1 << 53), float64(1<<63 - 1024), float64(-1 << 63), 1.8446744073709552e19, 1.8446744073709550e19, 1e300, -1e300, 5e-324,
+		int64(0), int64(1), int64(-1), int64(math.MaxInt64), int64(math.MinInt64), uint64(math.MaxUint64),
+		uint64(1) << 63, int64(1)<<53 + 1,
+		0.0, 0.5, -0.5, float64(1 << 53), float64(1<<63 - 1024), float64(-1 << 63), 1.8446744073709552e19,
+		1.8446744073709550e19, 1e300, -1e300, 5e-324,
 	}
 	figures := make([]figure, len(numbers))
 	exact := make([]*big.Rat, len(numbers))
@@ -945,7 +975,8 @@ func isCard(digits string) bool {
 // netip say; whatever is found lies in the text.
 func FuzzRedactions(f *testing.F) {
 	for _, s := range []string{
-		"4111 1111-1111 1111", "41111111111111112", "192.0.2.1:80, ::1 1.2.3.4.5 2001:db8::.", "a@b.c Bearer abcdefghij password=x", "1.2.3.4x ::ffff:1.2.3.4 [::1]:80",
+		"4111 1111-1111 1111", "41111111111111112", "192.0.2.1:80, ::1 1.2.3.4.5 2001:db8::.",
+		"a@b.c Bearer abcdefghij password=x", "1.2.3.4x ::ffff:1.2.3.4 [::1]:80",
 	} {
 		f.Add(s)
 	}
@@ -986,7 +1017,8 @@ func FuzzRedactions(f *testing.F) {
 			}
 		}
 		for _, part := range strings.Fields(s) {
-			if _, err := netip.ParseAddr(part); err == nil && !strings.Contains(part, "%") && len(part) > 2 && len(addresses([]byte(part))) != 1 {
+			if _, err := netip.ParseAddr(part); err == nil && !strings.Contains(part, "%") && len(part) > 2 &&
+				len(addresses([]byte(part))) != 1 {
 				t.Errorf("%q is an address", part)
 			}
 		}

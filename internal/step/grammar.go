@@ -199,12 +199,14 @@ var comparisons = map[string]struct {
 	op  op
 	not bool
 }{
-	"==": {op: opEqual}, "!=": {opEqual, true}, "<": {op: opLess}, "<=": {op: opLessEqual}, ">": {op: opGreater}, ">=": {op: opGreaterEqual},
+	"==": {op: opEqual}, "!=": {opEqual, true}, "<": {op: opLess}, "<=": {op: opLessEqual}, ">": {op: opGreater},
+	">=": {op: opGreaterEqual},
 }
 
 // words of the language, which are no fields.
 var reserved = map[string]bool{
-	"and": true, "or": true, "not": true, "in": true, "contains": true, "matches": true, "true": true, "false": true, "nil": true, "null": true,
+	"and": true, "or": true, "not": true, "in": true, "contains": true, "matches": true, "true": true, "false": true,
+	"nil": true, "null": true,
 }
 
 func (p *parser) leaf() *condition {
@@ -254,7 +256,8 @@ func (p *parser) leaf() *condition {
 	case c.subject == nil:
 		p.missing("a comparison of the tag")
 	}
-	if c.subject == nil && (c.op != opIn && c.constant.kind != isText || slices.ContainsFunc(c.list, func(k constant) bool { return k.kind != isText })) {
+	if c.subject == nil && (c.op != opIn && c.constant.kind != isText ||
+		slices.ContainsFunc(c.list, func(k constant) bool { return k.kind != isText })) {
 		p.fail("the tag is a text")
 	}
 	if not {

@@ -34,34 +34,82 @@ func TestKinds(t *testing.T) {
 		{
 			`{"a":"x","b":{"c":7,"d":"7"},"n":null,"l":[1]}`,
 			[]Step{{Hash: &Hash{Fields: []string{"a", "b.c", "b.d", "n", "l", "no"}, Key: hashKey}}},
-			fmt.Sprintf(`{"a":%q,"b":{"c":%q,"d":%q},"n":null,"l":%q}`, hashed("x"), hashed("7"), hashed("7"), hashed("[1]")),
+			fmt.Sprintf(`{"a":%q,"b":{"c":%q,"d":%q},"n":null,"l":%q}`, hashed("x"), hashed("7"), hashed("7"),
+				hashed("[1]")),
 		},
 
-		{`{"a":{"b":1,"c":{"d":2,"e":{}}},"x":{"y":3},"z":4}`, []Step{{Flatten: &Flatten{}}}, `{"z":4,"a.b":1,"a.c.d":2,"a.c.e":{},"x.y":3}`},
-		{`{"a":{"b":1,"c":{"d":2}},"x":{"y":3},"a_b":0}`, []Step{{Flatten: &Flatten{Fields: []string{"a", "no"}, Separator: "_"}}}, `{"x":{"y":3},"a_b":1,"a_c_d":2}`},
+		{
+			`{"a":{"b":1,"c":{"d":2,"e":{}}},"x":{"y":3},"z":4}`,
+			[]Step{{Flatten: &Flatten{}}},
+			`{"z":4,"a.b":1,"a.c.d":2,"a.c.e":{},"x.y":3}`,
+		},
+		{
+			`{"a":{"b":1,"c":{"d":2}},"x":{"y":3},"a_b":0}`,
+			[]Step{{Flatten: &Flatten{Fields: []string{"a", "no"}, Separator: "_"}}},
+			`{"x":{"y":3},"a_b":1,"a_c_d":2}`,
+		},
 		{`{"a":[{"b":1}],"e":{}}`, []Step{{Flatten: &Flatten{}}}, `{"a":[{"b":1}],"e":{}}`},
 
-		{`{"a":1,"b":2,"c":3}`, []Step{{Nest: &Nest{Fields: []string{"c", "a", "no"}, Under: "m"}}}, `{"b":2,"m":{"a":1,"c":3}}`},
-		{`{"http_a":1,"m":{"x":0},"http_b":2,"http":3}`, []Step{{Nest: &Nest{Prefix: "http_", Under: "m"}}}, `{"m":{"x":0,"a":1,"b":2},"http":3}`},
+		{
+			`{"a":1,"b":2,"c":3}`,
+			[]Step{{Nest: &Nest{Fields: []string{"c", "a", "no"}, Under: "m"}}},
+			`{"b":2,"m":{"a":1,"c":3}}`,
+		},
+		{
+			`{"http_a":1,"m":{"x":0},"http_b":2,"http":3}`,
+			[]Step{{Nest: &Nest{Prefix: "http_", Under: "m"}}},
+			`{"m":{"x":0,"a":1,"b":2},"http":3}`,
+		},
 		{`{"a":1}`, []Step{{Nest: &Nest{Fields: []string{"b"}, Under: "m"}}}, `{"a":1}`},
-		{`{"a":1,"m":2}`, []Step{{Nest: &Nest{Fields: []string{"a"}, Under: "m"}}}, `{"a":1,"m":2,"spillway_error":"nest: m: what it leads through is no map"}`},
+		{
+			`{"a":1,"m":2}`,
+			[]Step{{Nest: &Nest{Fields: []string{"a"}, Under: "m"}}},
+			`{"a":1,"m":2,"spillway_error":"nest: m: what it leads through is no map"}`,
+		},
 
-		{`{"m":"{\"a\":1,\"level\":{\"x\":[2.5]}} ","level":"I","z":0}`, parse(Parse{Field: "m", As: "json"}), `{"level":{"x":[2.5]},"z":0,"a":1}`},
+		{
+			`{"m":"{\"a\":1,\"level\":{\"x\":[2.5]}} ","level":"I","z":0}`, parse(Parse{Field: "m", As: "json"}),
+			`{"level":{"x":[2.5]},"z":0,"a":1}`,
+		},
 		{`{"m":"{\"a\":1}"}`, parse(Parse{Field: "m", As: "json", Keep: true}), `{"m":"{\"a\":1}","a":1}`},
 		{`{"m":"{\"m\":1}"}`, parse(Parse{Field: "m", As: "json", Keep: true}), `{"m":1}`},
 		{`{"m":"{\"m\":1}"}`, parse(Parse{Field: "m", As: "json"}), `{"m":1}`},
 		{`{"o":{"m":"{\"a\":1}"}}`, parse(Parse{Field: "o.m", As: "json", Into: "p.q"}), `{"o":{},"p":{"q":{"a":1}}}`},
-		{`{"m":"{\"a\":1,\"b\":2}","p":{"a":0,"x":3}}`, parse(Parse{Field: "m", As: "json", Into: "p"}), `{"p":{"a":1,"x":3,"b":2}}`},
-		{`{"m":"[1]"}`, parse(Parse{Field: "m", As: "json"}), `{"m":"[1]","spillway_error":"parse: m: it is no JSON object"}`},
-		{`{"m":"{} x"}`, parse(Parse{Field: "m", As: "json"}), `{"m":"{} x","spillway_error":"parse: m: it is no JSON object"}`},
+		{
+			`{"m":"{\"a\":1,\"b\":2}","p":{"a":0,"x":3}}`, parse(Parse{Field: "m", As: "json", Into: "p"}),
+			`{"p":{"a":1,"x":3,"b":2}}`,
+		},
+		{
+			`{"m":"[1]"}`, parse(Parse{Field: "m", As: "json"}),
+			`{"m":"[1]","spillway_error":"parse: m: it is no JSON object"}`,
+		},
+		{
+			`{"m":"{} x"}`, parse(Parse{Field: "m", As: "json"}),
+			`{"m":"{} x","spillway_error":"parse: m: it is no JSON object"}`,
+		},
 		{`{"m":5}`, parse(Parse{Field: "m", As: "json"}), `{"m":5,"spillway_error":"parse: m: it is no text"}`},
 		{`{"n":5}`, parse(Parse{Field: "m", As: "json"}), `{"n":5}`},
 
-		{`{"m":"level=warn took=12ms msg=\"order \\\"7\\\" placed\" debug"}`, parse(Parse{Field: "m", As: "logfmt"}), `{"level":"warn","took":"12ms","msg":"order \"7\" placed","debug":true}`},
-		{`{"m":"no pairs"}`, parse(Parse{Field: "m", As: "logfmt", Into: "x"}), `{"m":"no pairs","spillway_error":"parse: m: it is no logfmt"}`},
+		{
+			`{"m":"level=warn took=12ms msg=\"order \\\"7\\\" placed\" debug"}`, parse(Parse{Field: "m", As: "logfmt"}),
+			`{"level":"warn","took":"12ms","msg":"order \"7\" placed","debug":true}`,
+		},
+		{
+			`{"m":"no pairs"}`, parse(Parse{Field: "m", As: "logfmt", Into: "x"}),
+			`{"m":"no pairs","spillway_error":"parse: m: it is no logfmt"}`,
+		},
 
-		{`{"m":"GET /x 200"}`, parse(Parse{Field: "m", As: "regexp", Pattern: `^(?P<method>[A-Z]+) (?P<path>\S+) (?P<status>\d+)( (?P<bytes>\d+))?$`}), `{"method":"GET","path":"/x","status":"200"}`},
-		{`{"m":"?"}`, parse(Parse{Field: "m", As: "regexp", Pattern: `(?P<a>x)`}), `{"m":"?","spillway_error":"parse: m: the expression does not match"}`},
+		{
+			`{"m":"GET /x 200"}`, parse(Parse{
+				Field: "m", As: "regexp",
+				Pattern: `^(?P<method>[A-Z]+) (?P<path>\S+) (?P<status>\d+)( (?P<bytes>\d+))?$`,
+			}),
+			`{"method":"GET","path":"/x","status":"200"}`,
+		},
+		{
+			`{"m":"?"}`, parse(Parse{Field: "m", As: "regexp", Pattern: `(?P<a>x)`}),
+			`{"m":"?","spillway_error":"parse: m: the expression does not match"}`,
+		},
 
 		{
 			`{"m":"my card 4111 1111 1111 1111, not 4111 1111 1111 1112; from 192.0.2.7:80 and 2001:db8::1. a@example.org","t":"12:30:45","l":["x@y.z",{"k":"Bearer abcdefgh12"}],"n":4111111111111111}`,
@@ -83,9 +131,21 @@ func TestKinds(t *testing.T) {
 			[]Step{{Redact: &Redact{Patterns: []string{"ip"}}}},
 			`{"m":"1.2.3.4.5 v1.2.3.4 1.2.3.4x std::dead abc::def::x 12:30:45 00:1a:2b:3c:4d:5e 0a:1b:2c:3d:4e:5f:60:71:82:93"}`,
 		},
-		{`{"m":"a@example.org 192.0.2.7","x":"a@example.org","d":{"e":"a@b.c"}}`, []Step{{Redact: &Redact{Fields: []string{"m", "d.e"}, Patterns: []string{"email"}}}}, `{"m":"*** 192.0.2.7","x":"a@example.org","d":{"e":"***"}}`},
-		{`{"m":"order 17 of ab-123 a@b.c"}`, []Step{{Redact: &Redact{Also: []string{`order (\d+)`, `[a-z]{2}-\d+`}}}}, `{"m":"order *** of *** a@b.c"}`},
-		{`{"m":"password=hunter2&x=1 token: \"abc\" eyJhbGciOiJIUzI1.eyJzdWIi.sig AKIAIOSFODNN7EXAMPLE"}`, []Step{{Redact: &Redact{Patterns: []string{"token"}}}}, `{"m":"password=***&x=1 token: \"***\" *** ***"}`},
+		{
+			`{"m":"a@example.org 192.0.2.7","x":"a@example.org","d":{"e":"a@b.c"}}`,
+			[]Step{{Redact: &Redact{Fields: []string{"m", "d.e"}, Patterns: []string{"email"}}}},
+			`{"m":"*** 192.0.2.7","x":"a@example.org","d":{"e":"***"}}`,
+		},
+		{
+			`{"m":"order 17 of ab-123 a@b.c"}`,
+			[]Step{{Redact: &Redact{Also: []string{`order (\d+)`, `[a-z]{2}-\d+`}}}},
+			`{"m":"order *** of *** a@b.c"}`,
+		},
+		{
+			`{"m":"password=hunter2&x=1 token: \"abc\" eyJhbGciOiJIUzI1.eyJzdWIi.sig AKIAIOSFODNN7EXAMPLE"}`,
+			[]Step{{Redact: &Redact{Patterns: []string{"token"}}}},
+			`{"m":"password=***&x=1 token: \"***\" *** ***"}`,
+		},
 		{
 			`{"m":"access_token=abc DB_PASSWORD: def x-api-key='g h' password=\"a \\\" b\", client_secret = \"p;q\" tokens=5 token_count=7 secret=\"no end","j":"{\"refresh_token\":\"i j\",\"pwd\":\"\"}","b":"x BEARER abcdefgh Basic\nabcdefgh basically"}`,
 			[]Step{{Redact: &Redact{Patterns: []string{"token"}}}},
@@ -183,21 +243,42 @@ func TestSample(t *testing.T) {
 // TestKindMistakes: what is wrong with a step is told with its place in it.
 func TestKindMistakes(t *testing.T) {
 	for want, s := range map[string]Step{
-		"routes[0].do[0].hash: hash has no fields":                             {Hash: &Hash{Key: hashKey}},
-		"routes[0].do[0].hash.key: the key of hash has at least 16":            {Hash: &Hash{Fields: []string{"a"}, Key: "short"}},
-		"routes[0].do[0].hash.fields[0]: a..b: a name is empty":                {Hash: &Hash{Fields: []string{"a..b"}, Key: hashKey}},
-		`routes[0].do[0].redact.patterns[0]: "cards" is none of card, email`:   {Redact: &Redact{Patterns: []string{"cards"}}},
-		"routes[0].do[0].redact.also[0]: error parsing regexp":                 {Redact: &Redact{Also: []string{"("}}},
-		"routes[0].do[0].flatten.fields[0]: a.b: it is a field at the top":     {Flatten: &Flatten{Fields: []string{"a.b"}}},
-		"routes[0].do[0].nest: nest has fields, or a prefix":                   {Nest: &Nest{Under: "m"}},
-		"routes[0].do[0].nest.under: the name of a field is empty":             {Nest: &Nest{Fields: []string{"a"}}},
-		"routes[0].do[0].parse.as: as is one of json, logfmt, regexp, time":    {Parse: &Parse{Field: "a", As: "xml"}},
-		"routes[0].do[0].parse.field: the name of a field is empty":            {Parse: &Parse{As: "json"}},
-		"routes[0].do[0].parse.pattern: no group of it has a name":             {Parse: &Parse{Field: "a", As: "regexp", Pattern: "x"}},
-		"routes[0].do[0].parse.pattern: only regexp has a pattern":             {Parse: &Parse{Field: "a", As: "json", Pattern: "x"}},
-		"routes[0].do[0].parse.format: only time has a format":                 {Parse: &Parse{Field: "a", As: "json", Format: "x"}},
-		"routes[0].do[0].parse.format: unusable time format":                   {Parse: &Parse{Field: "a", As: "time", Format: "x"}},
-		"routes[0].do[0].parse.into: a time goes into no field":                {Parse: &Parse{Field: "a", As: "time", Into: "x"}},
+		"routes[0].do[0].hash: hash has no fields": {Hash: &Hash{Key: hashKey}},
+		"routes[0].do[0].hash.key: the key of hash has at least 16": {Hash: &Hash{
+			Fields: []string{"a"},
+			Key:    "short",
+		}},
+		"routes[0].do[0].hash.fields[0]: a..b: a name is empty": {Hash: &Hash{
+			Fields: []string{"a..b"},
+			Key:    hashKey,
+		}},
+		`routes[0].do[0].redact.patterns[0]: "cards" is none of card, email`: {Redact: &Redact{Patterns: []string{"cards"}}},
+		"routes[0].do[0].redact.also[0]: error parsing regexp":               {Redact: &Redact{Also: []string{"("}}},
+		"routes[0].do[0].flatten.fields[0]: a.b: it is a field at the top":   {Flatten: &Flatten{Fields: []string{"a.b"}}},
+		"routes[0].do[0].nest: nest has fields, or a prefix":                 {Nest: &Nest{Under: "m"}},
+		"routes[0].do[0].nest.under: the name of a field is empty":           {Nest: &Nest{Fields: []string{"a"}}},
+		"routes[0].do[0].parse.as: as is one of json, logfmt, regexp, time":  {Parse: &Parse{Field: "a", As: "xml"}},
+		"routes[0].do[0].parse.field: the name of a field is empty":          {Parse: &Parse{As: "json"}},
+		"routes[0].do[0].parse.pattern: no group of it has a name": {Parse: &Parse{
+			Field: "a", As: "regexp",
+			Pattern: "x",
+		}},
+		"routes[0].do[0].parse.pattern: only regexp has a pattern": {Parse: &Parse{
+			Field: "a", As: "json",
+			Pattern: "x",
+		}},
+		"routes[0].do[0].parse.format: only time has a format": {Parse: &Parse{
+			Field: "a", As: "json",
+			Format: "x",
+		}},
+		"routes[0].do[0].parse.format: unusable time format": {Parse: &Parse{
+			Field: "a", As: "time",
+			Format: "x",
+		}},
+		"routes[0].do[0].parse.into: a time goes into no field": {Parse: &Parse{
+			Field: "a", As: "time",
+			Into: "x",
+		}},
 		"routes[0].do[0].sample.share: the share is more than 0 and at most 1": {Sample: &Sample{By: "x"}},
 		"routes[0].do[0].mask: it names no field":                              {Mask: []string{}},
 		"routes[0].do[0].remove: it names no field":                            {Remove: []string{}},
@@ -227,7 +308,8 @@ func BenchmarkParse(b *testing.B) {
 	b.SetBytes(int64(len(inner) * events))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.Sift(&into, "t", entries, 1, 0); err != nil || into.Runs[0].Events != events || bytes.Contains(into.Entries, []byte(ErrorField)) {
+		if err := s.Sift(&into, "t", entries, 1, 0); err != nil || into.Runs[0].Events != events ||
+			bytes.Contains(into.Entries, []byte(ErrorField)) {
 			b.Fatal(err)
 		}
 	}

@@ -40,7 +40,10 @@ func TestLookup(t *testing.T) {
 		{Lookup{Field: "user.mail", Columns: []string{"team", "id"}}, `,"team":"é","id":"a@b.c"`},
 		{Lookup{Field: "ok", Into: "who.host", Columns: []string{"name"}}, `,"who":{"host":{"name":"yes"}}`},
 		{Lookup{Field: "level", Column: "name"}, ""},
-		{Lookup{Field: "level", Default: Values{{"team", "none"}, {"n2", int64(0)}}, Into: "of"}, `,"of":{"team":"none","n2":0}`},
+		{
+			Lookup{Field: "level", Default: Values{{"team", "none"}, {"n2", int64(0)}}, Into: "of"},
+			`,"of":{"team":"none","n2":0}`,
+		},
 		{Lookup{Field: "none", Default: Values{{"team", "none"}}}, `,"team":"none"`},
 		{Lookup{Field: "user", Default: Values{{"team", "none"}}}, `,"team":"none"`},
 		{Lookup{Field: "missing", Default: Values{{"team", "none"}}}, ""},
@@ -82,13 +85,18 @@ func TestTableMistakes(t *testing.T) {
 	} {
 		tableFile(t, path, tt.text)
 		tt.do.File, tt.do.Field = path, "f"
-		_, err := Read([]Route{{Match: "**", Do: []Step{{Lookup: &tt.do}}, To: []string{"x"}}}, []string{"x"}, 1<<20, nil)
+		_, err := Read([]Route{{Match: "**", Do: []Step{{Lookup: &tt.do}}, To: []string{"x"}}}, []string{"x"}, 1<<20,
+			nil)
 		if err == nil || !strings.Contains(err.Error(), "routes[0].do[0].lookup.file: "+path+": "+tt.want) {
 			t.Errorf("%v, want %s", err, tt.want)
 		}
 	}
-	for file, want := range map[string]string{filepath.Join(dir, "missing"): "no such file", dir: "it is no regular file"} {
-		_, err := Read([]Route{{Match: "**", Do: []Step{{Lookup: &Lookup{File: file, Field: "f"}}}, To: []string{"x"}}}, []string{"x"}, 1<<20, nil)
+	for file, want := range map[string]string{
+		filepath.Join(dir, "missing"): "no such file",
+		dir:                           "it is no regular file",
+	} {
+		_, err := Read([]Route{{Match: "**", Do: []Step{{Lookup: &Lookup{File: file, Field: "f"}}}, To: []string{"x"}}},
+			[]string{"x"}, 1<<20, nil)
 		if err == nil || !strings.Contains(err.Error(), want) && want != "no such file" {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -161,7 +169,10 @@ func TestTableChanges(t *testing.T) {
 		t.Error("the same table makes another mark")
 	}
 	refresh("<nil>")
-	other := []Route{{Match: "**", Do: []Step{{Lookup: &Lookup{File: path, Field: "f", Default: Values{{"a", 1}}}}}, To: []string{"x"}}}
+	other := []Route{{
+		Match: "**", Do: []Step{{Lookup: &Lookup{File: path, Field: "f", Default: Values{{"a", 1}}}}},
+		To: []string{"x"},
+	}}
 	if o, err := Read(other, []string{"x"}, 1<<20, nil); err != nil || o.For("x").Same(s) {
 		t.Error(err)
 	}

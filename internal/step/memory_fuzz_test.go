@@ -99,7 +99,11 @@ func FuzzMemory(f *testing.F) {
 		f.Add(byte(i), byte(i*5), plan)
 	}
 	values := []any{
-		nil, "1", int64(1), 1.0, uint64(math.MaxUint64), math.MaxFloat64, 1.5, -1.0, int64(-1), 0.0, math.Copysign(0, -1), true, []any{int64(1)}, Values{{"a", int64(1)}}, "", "x",
+		nil, "1", int64(1), 1.0, uint64(math.MaxUint64), math.MaxFloat64, 1.5, -1.0, int64(-1), 0.0,
+		math.Copysign(0, -1), true,
+		[]any{int64(1)},
+		Values{{"a", int64(1)}},
+		"", "x",
 	}
 	times := []float64{0, 1, 4, 5, 9, 10, 11, 100, 101, 95, 4e9, 4e9 + 4, -7, 0.5, 10.25, 20}
 	f.Fuzz(func(t *testing.T, kind, size byte, plan []byte) {
@@ -110,7 +114,10 @@ func FuzzMemory(f *testing.F) {
 			do.Dedup = &Dedup{Window: time.Duration(d.length) * time.Second, Keys: int64(d.most), By: by, Count: "left"}
 		} else {
 			d.limit = 1 + int(kind/8)%4
-			do.Throttle = &Throttle{Events: int64(d.limit), Per: time.Duration(d.length) * time.Second, Keys: int64(d.most), By: by, Count: "left"}
+			do.Throttle = &Throttle{
+				Events: int64(d.limit), Per: time.Duration(d.length) * time.Second,
+				Keys: int64(d.most), By: by, Count: "left",
+			}
 		}
 		open := func() *Sifter {
 			r, err := Read([]Route{{Match: "**", Do: []Step{do}, To: []string{"x"}}}, []string{"x"}, 1<<20, nil)
@@ -187,7 +194,8 @@ func FuzzMemory(f *testing.F) {
 				}
 				passes, left := d.let(key, sec)
 				if passes != (len(out.Runs) == 1) {
-					t.Fatalf("%+v: an event of %v with %v at %v passes: %v, not %v", do, tag, record, sec, !passes, passes)
+					t.Fatalf("%+v: an event of %v with %v at %v passes: %v, not %v", do, tag, record, sec, !passes,
+						passes)
 				}
 				if !passes {
 					continue
@@ -209,7 +217,8 @@ func FuzzMemory(f *testing.F) {
 func FuzzRecall(f *testing.F) {
 	open := func() *Sifter {
 		r, err := Read([]Route{{Match: "**", Do: []Step{
-			{Throttle: &Throttle{Events: 3, Per: time.Minute, By: []string{"k"}, Keys: 100}}, {Dedup: &Dedup{Window: time.Hour, Keys: 10}},
+			{Throttle: &Throttle{Events: 3, Per: time.Minute, By: []string{"k"}, Keys: 100}},
+			{Dedup: &Dedup{Window: time.Hour, Keys: 10}},
 		}, To: []string{"x"}}}, []string{"x"}, 1<<20, nil)
 		if err != nil {
 			f.Fatal(err)
@@ -234,7 +243,8 @@ func FuzzRecall(f *testing.F) {
 	f.Fuzz(func(t *testing.T, state []byte) {
 		s := open()
 		if err := s.Recall(state, 5); err != nil {
-			if !errors.Is(err, ErrState) || len(s.memories[0].known)+len(s.memories[1].known) > 0 || s.memories[0].born != 5 {
+			if !errors.Is(err, ErrState) || len(s.memories[0].known)+len(s.memories[1].known) > 0 ||
+				s.memories[0].born != 5 {
 				t.Fatal(err)
 			}
 		}

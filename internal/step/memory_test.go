@@ -28,16 +28,24 @@ func TestThrottle(t *testing.T) {
 	}{
 		"one key": {
 			Step{Throttle: &Throttle{Events: 2, Per: 10 * time.Second, Count: "more"}},
-			[]string{`0 a {"i":0}`, `1 b {"i":1}`, `2 a {"i":2}`, `9.9 a {"i":3}`, `10 a {"i":4}`, `11 a {"i":5}`, `12 a {"i":6}`, `25 a {"i":7}`},
+			[]string{
+				`0 a {"i":0}`, `1 b {"i":1}`, `2 a {"i":2}`, `9.9 a {"i":3}`, `10 a {"i":4}`, `11 a {"i":5}`,
+				`12 a {"i":6}`, `25 a {"i":7}`,
+			},
 			[]string{`{"i":0}`, `{"i":1}`, `{"i":4,"more":2}`, `{"i":5}`, `{"i":7,"more":1}`},
 		},
 		"keys, numbers are what they are, and missing is nil": {
 			Step{Throttle: &Throttle{Events: 1, Per: time.Minute, By: []string{"a.b", "tag"}}},
 			[]string{
-				`0 x {"a":{"b":1}}`, `1 y {"a":{"b":1}}`, `2 x {"a":{"b":1.0}}`, `3 x {"a":{"b":"1"}}`, `4 x {"a":null}`, `5 x {"c":1}`, `6 x {"a":{"b":null}}`,
-				`7 x {"a":{"b":1.5}}`, `8 x {"a":{"b":-1}}`, `9 x {"a":{"b":-1.0}}`, `10 x {"a":{"b":[1]}}`, `11 x {"a":{"b":[1]}}`,
+				`0 x {"a":{"b":1}}`, `1 y {"a":{"b":1}}`, `2 x {"a":{"b":1.0}}`, `3 x {"a":{"b":"1"}}`,
+				`4 x {"a":null}`, `5 x {"c":1}`, `6 x {"a":{"b":null}}`,
+				`7 x {"a":{"b":1.5}}`, `8 x {"a":{"b":-1}}`, `9 x {"a":{"b":-1.0}}`, `10 x {"a":{"b":[1]}}`,
+				`11 x {"a":{"b":[1]}}`,
 			},
-			[]string{`{"a":{"b":1}}`, `{"a":{"b":1}}`, `{"a":{"b":"1"}}`, `{"a":null}`, `{"a":{"b":1.5}}`, `{"a":{"b":-1}}`, `{"a":{"b":[1]}}`},
+			[]string{
+				`{"a":{"b":1}}`, `{"a":{"b":1}}`, `{"a":{"b":"1"}}`, `{"a":null}`, `{"a":{"b":1.5}}`,
+				`{"a":{"b":-1}}`, `{"a":{"b":[1]}}`,
+			},
 		},
 		"two fields are not one": {
 			Step{Throttle: &Throttle{Events: 1, Per: time.Minute, By: []string{"a", "b"}}},
@@ -53,20 +61,25 @@ func TestThrottle(t *testing.T) {
 			Step{Throttle: &Throttle{Events: 1, Per: 10 * time.Second}},
 			[]string{
 				`100 x {"i":0}`, `95 x {"i":1}`, `91 x {"i":2}`, // less than a span away
-				`4000000000 x {"i":3}`, `101 x {"i":4}`, `4000000001 x {"i":5}`, // a clock that is wrong has its own span
+				// A clock that is wrong has its own span.
+				`4000000000 x {"i":3}`, `101 x {"i":4}`, `4000000001 x {"i":5}`,
 				`-1e300 x {"i":6}`, `4000000002 x {"i":7}`, `101 x {"i":8}`, // three of them: more pass, not fewer
 			},
 			[]string{`{"i":0}`, `{"i":3}`, `{"i":6}`, `{"i":8}`},
 		},
 		"the key that was not used for longest is forgotten": {
 			Step{Throttle: &Throttle{Events: 1, Per: time.Minute, By: []string{"k"}, Keys: 2, Count: "more"}},
-			[]string{`0 x {"k":1}`, `0 x {"k":2}`, `0 x {"k":1}`, `0 x {"k":3}`, `0 x {"k":1}`, `0 x {"k":2}`, `60 x {"k":1}`},
+			[]string{
+				`0 x {"k":1}`, `0 x {"k":2}`, `0 x {"k":1}`, `0 x {"k":3}`, `0 x {"k":1}`, `0 x {"k":2}`,
+				`60 x {"k":1}`,
+			},
 			[]string{`{"k":1}`, `{"k":2}`, `{"k":3}`, `{"k":2}`, `{"k":1,"more":2}`},
 		},
 		"dedup": {
 			Step{Dedup: &Dedup{Window: 10 * time.Second, Count: "again"}},
 			[]string{
-				`0 x {"a":1,"b":2}`, `5 x {"a":1,"b":2}`, `5 y {"a":1,"b":2}`, `5 x {"b":2,"a":1}`, `9 x {"a":1,"b":2}`, `10 x {"a":1,"b":2}`, `19 x {"a":1,"b":2}`, `3 x {"a":1,"b":2}`,
+				`0 x {"a":1,"b":2}`, `5 x {"a":1,"b":2}`, `5 y {"a":1,"b":2}`, `5 x {"b":2,"a":1}`, `9 x {"a":1,"b":2}`,
+				`10 x {"a":1,"b":2}`, `19 x {"a":1,"b":2}`, `3 x {"a":1,"b":2}`,
 			},
 			[]string{`{"a":1,"b":2}`, `{"a":1,"b":2}`, `{"b":2,"a":1}`, `{"a":1,"b":2,"again":2}`},
 		},
@@ -129,7 +142,8 @@ func TestThrottleOnce(t *testing.T) {
 		t.Error(err, linesOf(t, &out, plainHead))
 	}
 	s = sifterOf(t, "", Step{Remove: []string{"z"}}, Step{Dedup: &Dedup{Window: time.Second}})
-	entries = append(entryOf(t, plainHead, `{"a":1,"b":{"c":[]}}`), entryOf(t, metaHead, `{"a":1,"z":5,"b":{"c":[]}}`)...)
+	entries = append(entryOf(t, plainHead, `{"a":1,"b":{"c":[]}}`),
+		entryOf(t, metaHead, `{"a":1,"z":5,"b":{"c":[]}}`)...)
 	if err := s.Sift(&out, "x", entries, 1, 0); err != nil || len(out.Runs) != 1 || out.Runs[0].Events != 1 {
 		t.Errorf("%v, %+v", err, out.Runs)
 	}
@@ -255,7 +269,8 @@ func TestKeysOfAll(t *testing.T) {
 	}
 	_, err := Read([]Route{{Match: "**", Do: do, To: []string{"x"}}}, []string{"x"}, 1<<20, nil)
 	var e *Error
-	if !errors.As(err, &e) || e.Output != "x" || !strings.Contains(err.Error(), "the steps for the output x know 327680 keys; all together may know 262144") {
+	if !errors.As(err, &e) || e.Output != "x" ||
+		!strings.Contains(err.Error(), "the steps for the output x know 327680 keys; all together may know 262144") {
 		t.Error(err)
 	}
 }

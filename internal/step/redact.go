@@ -22,9 +22,12 @@ type Redact struct {
 
 // redactions are patterns that are known.
 var redactions = map[string]func(text []byte) [][2]int{
-	"card":  cards,
-	"email": expression{expr: regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+`), needs: []byte{'@'}}.find,
-	"ip":    addresses,
+	"card": cards,
+	"email": expression{
+		expr:  regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+`),
+		needs: []byte{'@'},
+	}.find,
+	"ip": addresses,
 	"token": func(text []byte) (found [][2]int) {
 		for i := range tokens {
 			found = append(found, tokens[i].find(text)...)
@@ -36,7 +39,10 @@ var redactions = map[string]func(text []byte) [][2]int{
 // tokens are what gives access: headers, signed tokens, keys of well-known services, and what
 // stands behind a word that says so.
 var tokens = []expression{
-	{expr: regexp.MustCompile(`\b(?:[Bb][Ee][Aa][Rr][Ee][Rr]|[Bb][Aa][Ss][Ii][Cc])\s+([A-Za-z0-9._~+/=-]{8,})`), may: namesScheme},
+	{
+		expr: regexp.MustCompile(`\b(?:[Bb][Ee][Aa][Rr][Ee][Rr]|[Bb][Aa][Ss][Ii][Cc])\s+([A-Za-z0-9._~+/=-]{8,})`),
+		may:  namesScheme,
+	},
 	{expr: regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?`), needs: []byte("eyJ")},
 	{expr: regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`), needs: []byte("IA")},
 	{expr: regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{20,}`), needs: []byte("gh")},

@@ -88,18 +88,27 @@ func ReadAfter(before *Routes, routes []Route, outputs []string, most int64, com
 		errs = append(errs, r.read(i, outputs)...)
 		if i > last {
 			errs = append(errs, &Error{
-				Path: []any{i, "match"}, At: -1, Text: fmt.Sprintf("no event comes here: routes[%d] matches all, and does not say continue", last),
+				Path: []any{i, "match"}, At: -1,
+				Text: fmt.Sprintf("no event comes here: routes[%d] matches all, and does not say continue", last),
 			})
 		} else if routes[i].Match == "**" && !routes[i].Continue {
 			last = i
 		}
 	}
 	for _, name := range outputs {
-		if name != "" && len(routes) > 0 && !slices.ContainsFunc(routes, func(o Route) bool { return slices.Contains(o.To, name) }) {
-			errs = append(errs, &Error{At: -1, Output: name, Text: fmt.Sprintf("no route leads to the output %s", name)})
+		if name != "" && len(routes) > 0 && !slices.ContainsFunc(routes,
+			func(o Route) bool { return slices.Contains(o.To, name) }) {
+			errs = append(errs, &Error{
+				At: -1, Output: name,
+				Text: fmt.Sprintf("no route leads to the output %s", name),
+			})
 		}
 		if keys := keysFor(routes, name); keys > mostKeysOfAll {
-			errs = append(errs, &Error{At: -1, Output: name, Text: fmt.Sprintf("the steps for the output %s know %d keys; all together may know %d", name, keys, mostKeysOfAll)})
+			errs = append(errs, &Error{
+				At: -1, Output: name,
+				Text: fmt.Sprintf("the steps for the output %s know %d keys; all together may know %d", name, keys,
+					mostKeysOfAll),
+			})
 		}
 	}
 	return r, errors.Join(errs...)
@@ -116,7 +125,11 @@ func (r *Routes) read(i int, outputs []string) (errs []error) {
 	}
 	r.globs = append(r.globs, g)
 	for j := range route.Do {
-		newAction(&route.Do[j], r, func(key []any, at int, text string) { fail(at, text, append([]any{"do", j}, key...)...) })
+		newAction(&route.Do[j], r, func(key []any, at int,
+			text string,
+		) {
+			fail(at, text, append([]any{"do", j}, key...)...)
+		})
 	}
 	for j, name := range route.To {
 		switch {
@@ -161,7 +174,8 @@ func (r *Routes) For(output string) *Sifter {
 		if len(route.Do) > 0 {
 			here.program = r.program(route)
 			s.remember(route, here.program)
-			fmt.Fprintf(io.MultiWriter(mark, whole), "%q %t %d %x\n", route.Match, here.program.letters, r.most, spelled(route.Do))
+			fmt.Fprintf(io.MultiWriter(mark, whole), "%q %t %d %x\n", route.Match, here.program.letters, r.most,
+				spelled(route.Do))
 			s.steps = true
 			s.retags = s.retags || slices.ContainsFunc(route.Do, func(s Step) bool { return s.Tag != "" })
 		}
@@ -237,7 +251,8 @@ func spelled(do []Step) []byte {
 func (r *Routes) program(route *Route) *program {
 	p := &program{letters: route.OnError == OnErrorLetter, most: r.most, skip: make([]bool, len(route.Do))}
 	for j := range route.Do {
-		p.actions = append(p.actions, newAction(&route.Do[j], r, func([]any, int, string) {})) // Read has told of mistakes
+		// Read has told of mistakes.
+		p.actions = append(p.actions, newAction(&route.Do[j], r, func([]any, int, string) {}))
 	}
 	return p
 }

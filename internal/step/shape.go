@@ -27,7 +27,8 @@ type Nest struct {
 func oneName(text string) (name, error) {
 	p, err := parsePath(text)
 	if err == nil && len(p) > 1 {
-		err = fmt.Errorf("%s: it is a field at the top of the record; a name with a dot in it stands in backquotes", text)
+		err = fmt.Errorf("%s: it is a field at the top of the record; a name with a dot in it stands in backquotes",
+			text)
 	}
 	if err != nil {
 		return name{}, err

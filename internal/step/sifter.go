@@ -186,7 +186,8 @@ func (s *Sifter) Sift(into *Sifted, tag string, entries []byte, at uint64, first
 		}
 		entries = entries[n:]
 		e.index++
-		if into.Most > 0 && (len(into.Entries) >= into.Most || len(into.Runs) >= mostMade || len(into.Failed) >= mostMade) {
+		if into.Most > 0 && (len(into.Entries) >= into.Most || len(into.Runs) >= mostMade ||
+			len(into.Failed) >= mostMade) {
 			into.Rest = entries
 			break
 		}

@@ -86,20 +86,50 @@ func TestSteps(t *testing.T) {
 		{[]Step{{Keep: `tag == "app.web" and user.id == 7`}}, "app.web " + full},
 		{[]Step{{Keep: `tag == "app"`}}, gone},
 		{[]Step{{Remove: []string{"user", "ok", "missing", "none", "`a.b`"}}}, `app.web {"level":"INFO","n":5}`},
-		{[]Step{{Remove: []string{"user.mail", "user.deep.x", "user.id.y", "n.m"}}}, `app.web ` + strings.NewReplacer(`,"mail":"a@b.c"`, "", `{"x":1}`, `{}`).Replace(full)},
-		{[]Step{{Set: Values{{"n", int64(6)}, {"new", "é"}, {"user.id", Values{{"a", 1.5}, {"b", []any{nil, true, uint64(1 << 63)}}}}}}}, `app.web ` +
-			strings.NewReplacer(`"n":5`, `"n":6`, `"id":7`, `"id":{"a":1.5,"b":[null,true,9223372036854775808]}`, `"a.b":1}`, `"a.b":1,"new":"é"}`).Replace(full)},
-		{[]Step{{Set: Values{{"user.deep.y", 2}, {"p.q.r", 3}}}}, `app.web ` + strings.NewReplacer(`"x":1}`, `"x":1,"y":2}`, `"a.b":1}`, `"a.b":1,"p":{"q":{"r":3}}}`).Replace(full)},
-		{[]Step{{Rename: Names{{"level", "severity"}, {"missing", "x"}}}}, `app.web ` + strings.Replace(full, "level", "severity", 1)},
-		{[]Step{{Rename: Names{{"n", "ok"}}}}, `app.web ` + strings.NewReplacer(`"n":5`, `"ok":5`, `"ok":true,`, ``).Replace(full)},
-		{[]Step{{Rename: Names{{"user.mail", "mail"}, {"n", "user.n"}}}}, `app.web ` + strings.NewReplacer(`,"mail":"a@b.c"`, ``, `"n":5,`, ``, `"x":1}`, `"x":1},"n":5`, `"a.b":1}`, `"a.b":1,"mail":"a@b.c"}`).Replace(full)},
-		{[]Step{{Copy: Names{{"user.id", "id"}, {"missing", "y"}, {"n", "level"}}}}, `app.web ` + strings.NewReplacer(`"INFO"`, `5`, `"a.b":1}`, `"a.b":1,"id":7}`).Replace(full)},
-		{[]Step{{Mask: []string{"user.mail", "n", "user.deep"}}}, `app.web ` + strings.NewReplacer(`"a@b.c"`, `"***"`, `5`, `"***"`, `{"x":1}`, `"***"`).Replace(full)},
+		{
+			[]Step{{Remove: []string{"user.mail", "user.deep.x", "user.id.y", "n.m"}}},
+			`app.web ` + strings.NewReplacer(`,"mail":"a@b.c"`, "", `{"x":1}`, `{}`).Replace(full),
+		},
+		{[]Step{{Set: Values{
+			{"n", int64(6)},
+			{"new", "é"},
+			{"user.id", Values{{"a", 1.5}, {"b", []any{nil, true, uint64(1 << 63)}}}},
+		}}}, `app.web ` +
+			strings.NewReplacer(`"n":5`, `"n":6`, `"id":7`, `"id":{"a":1.5,"b":[null,true,9223372036854775808]}`,
+				`"a.b":1}`, `"a.b":1,"new":"é"}`).Replace(full)},
+		{[]Step{{Set: Values{{"user.deep.y", 2}, {"p.q.r", 3}}}}, `app.web ` +
+			strings.NewReplacer(`"x":1}`, `"x":1,"y":2}`, `"a.b":1}`, `"a.b":1,"p":{"q":{"r":3}}}`).Replace(full)},
+		{
+			[]Step{{Rename: Names{{"level", "severity"}, {"missing", "x"}}}},
+			`app.web ` + strings.Replace(full, "level", "severity", 1),
+		},
+		{
+			[]Step{{Rename: Names{{"n", "ok"}}}},
+			`app.web ` + strings.NewReplacer(`"n":5`, `"ok":5`, `"ok":true,`, ``).Replace(full),
+		},
+		{
+			[]Step{{Rename: Names{{"user.mail", "mail"}, {"n", "user.n"}}}},
+			`app.web ` + strings.NewReplacer(`,"mail":"a@b.c"`, ``, `"n":5,`, ``, `"x":1}`, `"x":1},"n":5`, `"a.b":1}`,
+				`"a.b":1,"mail":"a@b.c"}`).Replace(full),
+		},
+		{
+			[]Step{{Copy: Names{{"user.id", "id"}, {"missing", "y"}, {"n", "level"}}}},
+			`app.web ` + strings.NewReplacer(`"INFO"`, `5`, `"a.b":1}`, `"a.b":1,"id":7}`).Replace(full),
+		},
+		{[]Step{{Mask: []string{"user.mail", "n", "user.deep"}}}, `app.web ` +
+			strings.NewReplacer(`"a@b.c"`, `"***"`, `5`, `"***"`, `{"x":1}`, `"***"`).Replace(full)},
 		{[]Step{{Tag: "{tag[1]}.{user.id}.{missing|x}.{ok}"}}, `web.7.x.true ` + full},
 		{[]Step{{Tag: "sys"}, {Keep: `tag == "sys"`}}, `sys ` + full},
-		{[]Step{{Drop: `n > 5`}, {Rename: Names{{"n", "m"}}}, {Drop: `n != nil`}, {Drop: "m != 5"}}, `app.web ` + strings.Replace(full, `"n"`, `"m"`, 1)},
-		{[]Step{{Tag: "{none}"}}, `app.web ` + strings.Replace(full, `"a.b":1}`, `"a.b":1,"spillway_error":"tag: none is missing, or no text and no number"}`, 1)},
-		{[]Step{{Set: Values{{"x", 1}, {"n.m", 1}}}, {Remove: []string{"user"}}}, `app.web {"level":"INFO","n":5,"ok":true,"none":null,"a.b":1,"spillway_error":"set: n.m: what it leads through is no map"}`},
+		{
+			[]Step{{Drop: `n > 5`}, {Rename: Names{{"n", "m"}}}, {Drop: `n != nil`}, {Drop: "m != 5"}},
+			`app.web ` + strings.Replace(full, `"n"`, `"m"`, 1),
+		},
+		{[]Step{{Tag: "{none}"}}, `app.web ` + strings.Replace(full, `"a.b":1}`,
+			`"a.b":1,"spillway_error":"tag: none is missing, or no text and no number"}`, 1)},
+		{
+			[]Step{{Set: Values{{"x", 1}, {"n.m", 1}}}, {Remove: []string{"user"}}},
+			`app.web {"level":"INFO","n":5,"ok":true,"none":null,"a.b":1,"spillway_error":"set: n.m: what it leads through is no map"}`,
+		},
 	} {
 		for _, head := range [][]byte{plainHead, metaHead, longHead} {
 			var got Sifted
@@ -168,7 +198,8 @@ func TestMost(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(part.Entries) > tt.most+200 || len(part.Runs) > mostMade || len(part.Failed) > mostMade {
-				t.Fatalf("%s: %d bytes, %d runs, %d failures", name, len(part.Entries), len(part.Runs), len(part.Failed))
+				t.Fatalf("%s: %d bytes, %d runs, %d failures", name, len(part.Entries), len(part.Runs),
+					len(part.Failed))
 			}
 			got = append(got, linesOf(t, &part, plainHead)...)
 			for i := range part.Failed {
@@ -181,7 +212,8 @@ func TestMost(t *testing.T) {
 			at += part.Events
 		}
 		if !slices.Equal(got, want) || failed != len(whole.Failed) || at != events {
-			t.Errorf("%s: %d lines and %d failed of %d, want %d and %d", name, len(got), failed, at, len(want), len(whole.Failed))
+			t.Errorf("%s: %d lines and %d failed of %d, want %d and %d", name, len(got), failed, at, len(want),
+				len(whole.Failed))
 		}
 	}
 }
@@ -209,7 +241,8 @@ func TestPanic(t *testing.T) {
 		want := `[t.x {"n":1,"user":2,"a":1,"spillway_error":"copy: panic: slip"} t.x {"n":1,"user":2,"a":1,"spillway_error":"copy: no"}]`
 		if letters != "" {
 			want = "[]"
-			if len(got.Failed) != 2 || got.Failed[1].Reason != "copy: no" || got.Failed[1].Index != 1 || !bytes.Equal(got.Failed[1].Entry, entry) {
+			if len(got.Failed) != 2 || got.Failed[1].Reason != "copy: no" || got.Failed[1].Index != 1 ||
+				!bytes.Equal(got.Failed[1].Entry, entry) {
 				t.Errorf("%+v", got.Failed)
 			}
 		}
@@ -259,10 +292,27 @@ func TestLargeMasked(t *testing.T) {
 		do     []Step
 		record string
 	}{
-		"a step":        {[]Step{{Mask: []string{"user.a", "user.b", "user.c", "user.d"}}}, `{"user":` + inner + `}`},
-		"several":       {[]Step{{Mask: []string{"user.a"}}, {Mask: []string{"user.b"}}, {Mask: []string{"user.c"}}, {Mask: []string{"user.d"}}}, `{"user":` + inner + `}`},
-		"behind a copy": {[]Step{{Parse: &Parse{Field: "m", As: "json", Into: "user"}}, {Mask: []string{"user.a", "user.b"}}, {Mask: []string{"user.c", "user.d"}}}, fmt.Sprintf(`{"m":%q}`, inner)},
-		"and set":       {[]Step{{Set: Values{{"user.a", "***"}, {"user.b", "***"}, {"user.c", "***"}, {"user.d", "***"}}}}, `{"user":` + inner + `}`},
+		"a step": {[]Step{{Mask: []string{"user.a", "user.b", "user.c", "user.d"}}}, `{"user":` + inner + `}`},
+		"several": {[]Step{
+			{Mask: []string{"user.a"}},
+			{Mask: []string{"user.b"}},
+			{Mask: []string{"user.c"}},
+			{Mask: []string{"user.d"}},
+		}, `{"user":` + inner + `}`},
+		"behind a copy": {
+			[]Step{
+				{Parse: &Parse{Field: "m", As: "json", Into: "user"}},
+				{Mask: []string{"user.a", "user.b"}},
+				{Mask: []string{"user.c", "user.d"}},
+			},
+			fmt.Sprintf(`{"m":%q}`, inner),
+		},
+		"and set": {[]Step{{Set: Values{
+			{"user.a", "***"},
+			{"user.b", "***"},
+			{"user.c", "***"},
+			{"user.d", "***"},
+		}}}, `{"user":` + inner + `}`},
 	} {
 		s := sifterOf(t, "", append(tt.do, Step{Remove: []string{"user.x"}})...)
 		var got Sifted
@@ -289,7 +339,8 @@ func TestParseInto(t *testing.T) {
 	text := fmt.Sprintf("{%s%q:1}", pairs.String(), "x")
 	s := sifterOf(t, "", Step{Parse: &Parse{Field: "m", As: "json", Into: "p.q"}})
 	var got Sifted
-	if err := s.Sift(&got, "t", entryOf(t, plainHead, fmt.Sprintf(`{"m":%q,"p":{"q":{"x":0,"y":2,"x":3},"r":1}}`, text)), 1, 0); err != nil {
+	if err := s.Sift(&got, "t", entryOf(t, plainHead,
+		fmt.Sprintf(`{"m":%q,"p":{"q":{"x":0,"y":2,"x":3},"r":1}}`, text)), 1, 0); err != nil {
 		t.Fatal(err)
 	}
 	want := `[t {"p":{"q":{"x":0,"y":2,"x":1,` + strings.TrimSuffix(pairs.String(), ",") + `},"r":1}}]`
@@ -305,7 +356,8 @@ func TestTooLarge(t *testing.T) {
 		do = append(do, Step{Copy: Names{{"a", fmt.Sprintf("b.x%d", i)}}}, Step{Copy: Names{{"b", "a.y"}}})
 	}
 	var got Sifted
-	if err := sifterOf(t, "", do...).Sift(&got, "t", entryOf(t, plainHead, fmt.Sprintf(`{"a":{"z":%q}}`, strings.Repeat("x", 1000))), 1, 0); err != nil {
+	if err := sifterOf(t, "", do...).Sift(&got, "t",
+		entryOf(t, plainHead, fmt.Sprintf(`{"a":{"z":%q}}`, strings.Repeat("x", 1000))), 1, 0); err != nil {
 		t.Fatal(err)
 	}
 	if len(got.Entries) > 2<<20 || !bytes.Contains(got.Entries, []byte(": the event would be too large")) {
@@ -349,9 +401,14 @@ func TestManyFields(t *testing.T) {
 func TestAllocs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.csv")
 	tableFile(t, path, "agent,kind\n"+"Mozilla/5.0 (X11; Linux x86_64),browser\n")
-	s := sifterOf(t, "", Step{Drop: `level == "DEBUG"`}, Step{Rename: Names{{"msg", "message"}}}, Step{Set: Values{{"env", "production"}}}, Step{Mask: []string{"user.email"}}, Step{Tag: "x.{host}"},
-		Step{Lookup: &Lookup{File: path, Field: "agent", Into: "client"}}, Step{Throttle: &Throttle{Events: 1e6, Per: time.Hour, By: []string{"host", "bytes", "tag"}, Count: "more"}},
-		Step{Dedup: &Dedup{Window: time.Second, Keys: 100}}, Step{Dedup: &Dedup{Window: 1, By: []string{"trace"}, Keys: 100}})
+	s := sifterOf(t, "", Step{Drop: `level == "DEBUG"`}, Step{Rename: Names{{"msg", "message"}}},
+		Step{Set: Values{{"env", "production"}}}, Step{Mask: []string{"user.email"}}, Step{Tag: "x.{host}"},
+		Step{Lookup: &Lookup{File: path, Field: "agent", Into: "client"}},
+		Step{Throttle: &Throttle{Events: 1e6, Per: time.Hour, By: []string{"host", "bytes", "tag"}, Count: "more"}},
+		Step{Dedup: &Dedup{Window: time.Second, Keys: 100}}, Step{Dedup: &Dedup{
+			Window: 1, By: []string{"trace"},
+			Keys: 100,
+		}})
 	entries := tenFields(1000)
 	var into Sifted
 	if n := testing.AllocsPerRun(100, func() {
@@ -408,7 +465,14 @@ func TestMark(t *testing.T) {
 	routes := func(pattern, key string, share float64) []Route {
 		return []Route{
 			{Match: "a", To: []string{"y"}},
-			{Match: pattern, To: []string{"x"}, Do: []Step{{Hash: &Hash{Fields: []string{"a"}, Key: key}}, {Sample: &Sample{Share: share}}, {Set: Values{{"a", Values{{"b", []any{1.5, nil}}}}}}}},
+			{
+				Match: pattern, To: []string{"x"},
+				Do: []Step{
+					{Hash: &Hash{Fields: []string{"a"}, Key: key}},
+					{Sample: &Sample{Share: share}},
+					{Set: Values{{"a", Values{{"b", []any{1.5, nil}}}}}},
+				},
+			},
 		}
 	}
 	letters, float := routes("**", hashKey, 0.5), routes("**", hashKey, 0.5)
@@ -433,8 +497,11 @@ func TestMark(t *testing.T) {
 		"key":     {routes("**", hashKey+"x", 0.5), false},
 		"share":   {routes("**", hashKey, 0.25), false},
 		"pattern": {routes("*", hashKey, 0.5), false},
-		"beside":  {append([]Route{{Match: "b", To: []string{"y"}, Continue: true}}, routes("**", hashKey, 0.5)...), true},
-		"more":    {append([]Route{{Match: "b", To: []string{"y"}}}, routes("**", hashKey, 0.5)...), true},
+		"beside": {
+			append([]Route{{Match: "b", To: []string{"y"}, Continue: true}}, routes("**", hashKey, 0.5)...),
+			true,
+		},
+		"more": {append([]Route{{Match: "b", To: []string{"y"}}}, routes("**", hashKey, 0.5)...), true},
 	} {
 		s := read(other.routes)
 		if bytes.Equal(s.Mark(), first.Mark()) != other.mark || s.Same(first) != (name == "again" || name == "beside") {
@@ -454,7 +521,8 @@ func TestMark(t *testing.T) {
 	most /= 2
 	other := routes("**", hashKey, 0.5) // routes for another output, before and behind
 	other[1].Continue = true
-	other = slices.Concat([]Route{{Match: "b", To: []string{"y"}, Continue: true}}, other, []Route{{Match: "c", To: []string{"y"}}})
+	other = slices.Concat([]Route{{Match: "b", To: []string{"y"}, Continue: true}}, other,
+		[]Route{{Match: "c", To: []string{"y"}}})
 	if s := read(other); !s.Same(first) || len(s.rules) != len(first.rules) {
 		t.Error("routes that do not concern the output make a difference")
 	}
@@ -475,7 +543,10 @@ func TestShares(t *testing.T) {
 		t.Fatal(err)
 	}
 	for tag, want := range map[string]string{"a.c": "[1 1 1]", "a.b": "[1 2 0]", "drop": "[0 0 0]", "q": "[1 1 1]"} {
-		if got := fmt.Sprintf("%d", []Share{r.For("x").Takes(tag), r.For("y").Takes(tag), r.For("z").Takes(tag)}); got != want {
+		if got := fmt.Sprintf("%d", []Share{
+			r.For("x").Takes(tag), r.For("y").Takes(tag),
+			r.For("z").Takes(tag),
+		}); got != want {
 			t.Errorf("%s: %s, want %s", tag, got, want)
 		}
 	}

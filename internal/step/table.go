@@ -71,7 +71,8 @@ func (t *table) load() error {
 		t.seen, t.err = nil, reason(err)
 		return t.err
 	}
-	if s := t.seen; s == nil || !os.SameFile(s, info) || s.Size() != info.Size() || !s.ModTime().Equal(info.ModTime()) || t.at.Sub(info.ModTime()) < young {
+	if s := t.seen; s == nil || !os.SameFile(s, info) || s.Size() != info.Size() ||
+		!s.ModTime().Equal(info.ModTime()) || t.at.Sub(info.ModTime()) < young {
 		t.seen, t.at = info, time.Now()
 		t.err = reason(t.read(info))
 	}

@@ -43,14 +43,16 @@ func newThrottle(a *action, s *Throttle, wrong func(error, ...any)) {
 	if s.Per <= 0 {
 		wrong(errors.New("throttle has per, the length of a span, such as 1m"), "per")
 	}
-	a.remember(&memory{limit: uint32(min(s.Events, mostEvents)), length: int64(s.Per)}, keyOf{by: s.By}, s.Count, s.Keys, wrong)
+	a.remember(&memory{limit: uint32(min(s.Events, mostEvents)), length: int64(s.Per)}, keyOf{by: s.By}, s.Count,
+		s.Keys, wrong)
 }
 
 func newDedup(a *action, s *Dedup, wrong func(error, ...any)) {
 	if s.Window <= 0 {
 		wrong(errors.New("dedup has a window, such as 1m"), "window")
 	}
-	a.remember(&memory{limit: 1, length: int64(s.Window)}, keyOf{by: s.By, whole: len(s.By) == 0}, s.Count, s.Keys, wrong)
+	a.remember(&memory{limit: 1, length: int64(s.Window)}, keyOf{by: s.By, whole: len(s.By) == 0}, s.Count, s.Keys,
+		wrong)
 }
 
 // remember has an action let events pass as a memory says.

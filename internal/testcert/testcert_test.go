@@ -27,10 +27,12 @@ func TestCertificates(t *testing.T) {
 	} {
 		a, b := net.Pipe()
 		server := tls.Server(a, &tls.Config{
-			Certificates: []tls.Certificate{tt.server.TLS}, ClientCAs: ca.Pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
+			Certificates: []tls.Certificate{tt.server.TLS}, ClientCAs: ca.Pool,
+			ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
 		})
 		client := tls.Client(b, &tls.Config{
-			Certificates: []tls.Certificate{tt.client.TLS}, RootCAs: tt.roots.Pool, ServerName: "localhost", MinVersion: tls.VersionTLS12,
+			Certificates: []tls.Certificate{tt.client.TLS}, RootCAs: tt.roots.Pool, ServerName: "localhost",
+			MinVersion: tls.VersionTLS12,
 		})
 		result := make(chan error, 1)
 		go func() {

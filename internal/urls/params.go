@@ -25,7 +25,9 @@ func parseQuery(query string) (list []parameter, reason string) {
 		if reason == "" && name == "" {
 			reason = "a parameter has no name"
 		}
-		if reason == "" && value == "" { // as where a variable of the shell is not set: what was asked for must not quietly be left out
+		// As where a variable of the shell is not set: what was asked for must not quietly be left
+		// out.
+		if reason == "" && value == "" {
 			reason = "parameter " + quote(name) + " has no value; it is written " + name + "=…"
 		}
 		if reason != "" {

@@ -24,7 +24,10 @@ func secretName(name string) bool {
 			return true
 		}
 	}
-	for _, end := range []string{"shared_key", "shared-key", "sharedkey", "api_key", "apikey", "access_key", "private_key"} {
+	for _, end := range []string{
+		"shared_key", "shared-key", "sharedkey", "api_key", "apikey", "access_key",
+		"private_key",
+	} {
 		if strings.HasSuffix(name, end) {
 			return true
 		}

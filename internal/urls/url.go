@@ -11,9 +11,11 @@ import (
 
 // URL names an input or a destination.
 type URL struct {
-	Scheme string   // in small letters: "forward", "forward+tls", "forward+unix", "file", "stdout", "stderr", "discard"
-	Hosts  []string // host:port each, as net.Dial takes them; the host may be empty (":24224"); nil for schemes without hosts
-	Path   string   // decoded; empty for schemes without a path
+	Scheme string // in small letters: "forward", "forward+tls", "forward+unix", "file", "stdout", "stderr", "discard"
+	// Host:port each, as net.Dial takes them; the host may be empty (":24224"); nil for schemes
+	// without hosts.
+	Hosts []string
+	Path  string // decoded; empty for schemes without a path
 
 	query []parameter
 	known []Parameter // that were asked for
@@ -95,8 +97,10 @@ func (u *URL) parsePath(rest string, s shape) (reason string) {
 	if after, ok := strings.CutPrefix(rest, "//"); ok {
 		host, p, slash := strings.Cut(after, "/")
 		if host != "" && host != "localhost" {
-			return "behind two slashes stands a host, and " + quote(host) + " is none: a path from the root has three slashes (" +
-				s.scheme + ":///" + after + "), one from the working directory has none (" + s.scheme + ":" + after + ")"
+			return "behind two slashes stands a host, and " + quote(host) +
+				" is none: a path from the root has three slashes (" +
+				s.scheme + ":///" + after + "), one from the working directory has none (" + s.scheme + ":" + after +
+				")"
 		}
 		if !slash {
 			return "the path is missing"

@@ -195,7 +195,8 @@ func TestMisnamedSecrets(t *testing.T) {
 	}
 	p := u.Params()
 	p.Int("window", 0, 0, 9)
-	if err := p.Err(); err == nil || !strings.HasPrefix(err.Error(), `forward://h?psk=***&window=5&sharedkye=***: unknown parameter "psk"`) {
+	if err := p.Err(); err == nil || !strings.HasPrefix(err.Error(),
+		`forward://h?psk=***&window=5&sharedkye=***: unknown parameter "psk"`) {
 		t.Error(err)
 	}
 	if err := u.ErrorAbout("psk", "no %s", "psk"); err.Error() != "forward://h?psk=***&window=5&sharedkye=HIDE: no psk" {
@@ -205,7 +206,8 @@ func TestMisnamedSecrets(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
-		"forward://h1:1,[::1]?host=a&x=1", "file:///var/log/{tag}.%25.jsonl?a=64MiB", "forward+unix:/x", "stdout:", "a@b", "file://h/x",
+		"forward://h1:1,[::1]?host=a&x=1", "file:///var/log/{tag}.%25.jsonl?a=64MiB", "forward+unix:/x", "stdout:",
+		"a@b", "file://h/x",
 		"forward://[fe80::1%25eth0]", "file:%", "forward://h?a=%41&b=2#",
 	} {
 		f.Add(s)

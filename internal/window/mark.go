@@ -140,7 +140,8 @@ func Readdress(stuck []*Marked, to byte, divided func()) {
 		k, n := stuck[0], together(stuck)
 		switch {
 		case n > 0:
-			if q := k.Runs; q.slot >= 0 && (q.To != toRuns(to) || n < q.Left) && cover(stuck[:n], q, toRuns(to), q.mem) {
+			if q := k.Runs; q.slot >= 0 && (q.To != toRuns(to) || n < q.Left) &&
+				cover(stuck[:n], q, toRuns(to), q.mem) {
 				divided()
 			}
 		case k.slot >= 0 && k.to != to:

@@ -72,7 +72,8 @@ func adopted(t *testing.T, dir string) *Source {
 func TestRebuildTwice(t *testing.T) {
 	dir, chunks := abandoned(t, true, ToSpill)
 	first := adopted(t, dir)
-	if found := Rebuild(first, [IDLen]byte{}, map[[IDLen]byte]bool{chunks[0].ID: true, chunks[1].ID: true}); len(found.Younger) != 2 || first.Marks() != 1 {
+	if found := Rebuild(first, [IDLen]byte{},
+		map[[IDLen]byte]bool{chunks[0].ID: true, chunks[1].ID: true}); len(found.Younger) != 2 || first.Marks() != 1 {
 		t.Fatalf("%+v under %d marks", found, first.Marks())
 	}
 	if err := first.Ring.Leave(); err != nil {
@@ -115,7 +116,8 @@ func TestRebuild(t *testing.T) {
 			}
 			want := append(chunks[:1:1], chunks[2:]...)
 			for i, k := range again {
-				if i >= len(want) || k.ID != want[i].ID || k.Chunk.Tag != want[i].Chunk.Tag || !bytes.Equal(k.Chunk.Entries, want[i].Chunk.Entries) || k.Younger() != (to == ToSpill) {
+				if i >= len(want) || k.ID != want[i].ID || k.Chunk.Tag != want[i].Chunk.Tag ||
+					!bytes.Equal(k.Chunk.Entries, want[i].Chunk.Entries) || k.Younger() != (to == ToSpill) {
 					t.Errorf("runs %t, to %q: chunk %d is not what it was", runs, to, i)
 				}
 				k.Unmark()

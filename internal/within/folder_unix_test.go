@@ -34,7 +34,10 @@ func scene(t *testing.T) (d *Folder, dir, outside string) {
 	for _, p := range []string{dir, outside, filepath.Join(dir, "sub"), filepath.Join(dir, "sub", "deep")} {
 		must(t, os.Mkdir(p, 0o700))
 	}
-	for _, p := range []string{filepath.Join(dir, "file"), filepath.Join(dir, "sub", "file"), filepath.Join(outside, "kept")} {
+	for _, p := range []string{
+		filepath.Join(dir, "file"), filepath.Join(dir, "sub", "file"),
+		filepath.Join(outside, "kept"),
+	} {
 		must(t, os.WriteFile(p, []byte("text"), 0o600))
 	}
 	must(t, os.Symlink(outside, filepath.Join(dir, "to-folder")))
@@ -54,8 +57,14 @@ func scene(t *testing.T) (d *Folder, dir, outside string) {
 
 func TestNothingIsFollowed(t *testing.T) {
 	d, dir, outside := scene(t)
-	for _, name := range []string{"to-file", "to-folder", "pipe", "sub", "..", ".", "", "sub/file", "/etc/passwd", "../outside/kept"} {
-		for _, flag := range []int{os.O_RDONLY, os.O_RDWR, os.O_RDWR | os.O_CREATE, os.O_RDWR | os.O_CREATE | os.O_EXCL} {
+	for _, name := range []string{
+		"to-file", "to-folder", "pipe", "sub", "..", ".", "", "sub/file", "/etc/passwd",
+		"../outside/kept",
+	} {
+		for _, flag := range []int{
+			os.O_RDONLY, os.O_RDWR, os.O_RDWR | os.O_CREATE,
+			os.O_RDWR | os.O_CREATE | os.O_EXCL,
+		} {
 			if f, err := d.OpenFile(name, flag); err == nil {
 				t.Errorf("%q was opened with flags %x: %s", name, flag, f.Name())
 				f.Close()
@@ -123,7 +132,8 @@ func TestRemoveAll(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"..", ".", "../outside", ""} {
-		if err := errors.Join(d.RemoveAll(name), d.Remove(name), d.RemoveDir(name), d.Rename(name, "x"), d.Rename("file", name)); err == nil {
+		if err := errors.Join(d.RemoveAll(name), d.Remove(name), d.RemoveDir(name), d.Rename(name, "x"),
+			d.Rename("file", name)); err == nil {
 			t.Errorf("%q was removed or renamed", name)
 		}
 	}
@@ -185,7 +195,10 @@ func TestGive(t *testing.T) {
 			t.Errorf("%s was given away", name)
 		}
 	}
-	for _, path := range []string{dir, outside, filepath.Join(dir, "file"), filepath.Join(dir, "sub"), filepath.Join(outside, "kept")} {
+	for _, path := range []string{
+		dir, outside, filepath.Join(dir, "file"), filepath.Join(dir, "sub"),
+		filepath.Join(outside, "kept"),
+	} {
 		var st unix.Stat_t
 		if err := unix.Lstat(path, &st); err != nil || st.Uid != 0 {
 			t.Errorf("%s: %v, of user %d", path, err, st.Uid)

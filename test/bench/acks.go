@@ -27,7 +27,10 @@ func (b *bench) acks() error {
 	contenders := []contender{
 		{"read, write, acks together, not looking", func() (*server, error) { return b.rawAcks(rawTogether) }, true},
 		{"read, write, acks one by one, not looking", func() (*server, error) { return b.rawAcks(rawOneByOne) }, true},
-		{"spillway, journaled", func() (*server, error) { return b.startSpillway("discard:", "--ack", "journaled") }, true},
+		{
+			"spillway, journaled", func() (*server, error) { return b.startSpillway("discard:", "--ack", "journaled") },
+			true,
+		},
 		{"spillway, synced", func() (*server, error) { return b.startSpillway("discard:") }, true},
 	}
 	cpu := make([][]float64, len(contenders))
@@ -77,7 +80,10 @@ func (b *bench) ackRun(events int, start func() (*server, error)) (time.Duration
 		return 0, 0, err
 	}
 	began := time.Now()
-	if err := (load{shape: single, messages: events, connections: ackConnections, window: ackWindow}).send(srv.addr); err != nil {
+	if err := (load{
+		shape: single, messages: events, connections: ackConnections,
+		window: ackWindow,
+	}).send(srv.addr); err != nil {
 		return 0, 0, err
 	}
 	took := time.Since(began)

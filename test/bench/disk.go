@@ -49,7 +49,8 @@ func (b *bench) writes() error {
 	for _, v := range perEvent {
 		least = min(least, v)
 	}
-	fmt.Printf("\none event, synced, at a time: bytes written to the disk: median %.0f, least %.0f\n", median(perEvent), least)
+	fmt.Printf("\none event, synced, at a time: bytes written to the disk: median %.0f, least %.0f\n", median(perEvent),
+		least)
 	return nil
 }
 
@@ -96,7 +97,8 @@ func (b *bench) idle() error {
 	if _, err := srv.stop(); err != nil {
 		return err
 	}
-	fmt.Printf("\n%d idle connections, one message each before: %.1f MB resident, %.1f MB without them\n", connections, after/1e6, before/1e6)
+	fmt.Printf("\n%d idle connections, one message each before: %.1f MB resident, %.1f MB without them\n", connections,
+		after/1e6, before/1e6)
 	return nil
 }
 

@@ -25,8 +25,12 @@ type shape struct {
 const tag = "app.web"
 
 var (
-	packed       = shape{"packed x1000", 1000, func(n int) ([]byte, int) { return packedMessage(entries(n), n, "") }}
-	gzipped      = shape{"gzip x1000", 1000, func(n int) ([]byte, int) { return packedMessage(gzipBytes(entries(n)), n, "gzip") }}
+	packed  = shape{"packed x1000", 1000, func(n int) ([]byte, int) { return packedMessage(entries(n), n, "") }}
+	gzipped = shape{"gzip x1000", 1000, func(n int) ([]byte,
+		int,
+	) {
+		return packedMessage(gzipBytes(entries(n)), n, "gzip")
+	}}
 	forwardArray = shape{"forward x100", 100, forwardMessage}
 	message      = shape{"message", 1, messages}
 )
@@ -41,7 +45,8 @@ func appendRecord(b []byte, i int) []byte {
 	r := uint32(i) * 2654435761 % 1_000_000 // what differs from line to line
 	b = str(str(b, "path"), fmt.Sprintf("/api/v1/orders/%04d/items/", r%10000))
 	b = append(str(b, "status"), 0xcd, 0, 200)
-	return str(str(b, "message"), fmt.Sprintf("user %05d fetched the items of order %04d in %02d ms, cached", r%99991, r%10000, r%97))
+	return str(str(b, "message"), fmt.Sprintf("user %05d fetched the items of order %04d in %02d ms, cached", r%99991,
+		r%10000, r%97))
 }
 
 func str(b []byte, s string) []byte {

@@ -93,7 +93,8 @@ func (b *bench) collectorOf(network, address, listen string) (*inputServer, erro
 	if err != nil {
 		return nil, err
 	}
-	return startInput(network, address, b.spillway, "serve", "--listen", listen, "--to", "discard:", "--data", filepath.Join(dir, "data"))
+	return startInput(network, address, b.spillway, "serve", "--listen", listen, "--to", "discard:", "--data",
+		filepath.Join(dir, "data"))
 }
 
 // rsyslogd starts Debian's rsyslogd with imtcp and omfile, as shipped but for those.
@@ -206,7 +207,8 @@ func (b *bench) syslog() error {
 			rate[i] = append(rate[i], float64(events)/took.Seconds()/1e6)
 		}
 	}
-	fmt.Printf("\nsyslog over TCP, %d bytes a message, 2 connections\n%-40s %12s %10s %10s\n", len(syslogMessage), "", "CPU s/M", "ratio", "M events/s")
+	fmt.Printf("\nsyslog over TCP, %d bytes a message, 2 connections\n%-40s %12s %10s %10s\n", len(syslogMessage), "",
+		"CPU s/M", "ratio", "M events/s")
 	for i, name := range names {
 		fmt.Printf("%-40s %12.3f %10.2f %10.2f\n", name, median(cpu[i]), ratio(cpu[i], cpu[0]), median(rate[i]))
 	}
@@ -262,7 +264,8 @@ func (b *bench) udp() error {
 		lost = append(lost, float64(events-s.counted("stored")))
 		pace = append(pace, float64(events)/took.Seconds())
 	}
-	fmt.Printf("\nsyslog over UDP, %d bytes a message, %d of them\n%-40s %12s %10s %10s\n", len(syslogMessage), events, "", "CPU s/M", "lost", "a second")
+	fmt.Printf("\nsyslog over UDP, %d bytes a message, %d of them\n%-40s %12s %10s %10s\n", len(syslogMessage), events,
+		"", "CPU s/M", "lost", "a second")
 	fmt.Printf("%-40s %12.3f %10.0f %10.0f\n", "spillway, synced journal", median(cpu), median(lost), median(pace))
 	return nil
 }
@@ -293,7 +296,8 @@ func (b *bench) lines() error {
 		"text": "GET /api/v1/orders/184467 200 " + strings.Repeat("x", 109) + "\n",
 		"json": `{"time":"2026-11-21T02:03:04.123456Z","level":"info","msg":"order placed","id":184467,"path":"/api/v1/orders/184467","took":0.25,"ok":1}` + "\n",
 	}
-	fmt.Printf("\nlines of some 140 bytes on a unix socket, 2 connections\n%-40s %12s %12s %10s\n", "", "CPU s/M", "MB/CPU s", "MB/s")
+	fmt.Printf("\nlines of some 140 bytes on a unix socket, 2 connections\n%-40s %12s %12s %10s\n", "", "CPU s/M",
+		"MB/CPU s", "MB/s")
 	for _, parse := range []string{"text", "json"} {
 		var cpu, core, rate []float64
 		block := strings.Repeat(line[parse], linesAtOnce)
@@ -321,7 +325,8 @@ func (b *bench) lines() error {
 			core = append(core, bytes/used.Seconds())
 			rate = append(rate, bytes/took.Seconds())
 		}
-		fmt.Printf("%-40s %12.3f %12.0f %10.0f\n", "spillway, synced journal, "+parse, median(cpu), median(core), median(rate))
+		fmt.Printf("%-40s %12.3f %12.0f %10.0f\n", "spillway, synced journal, "+parse, median(cpu), median(core),
+			median(rate))
 	}
 	return nil
 }

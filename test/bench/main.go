@@ -100,7 +100,8 @@ type bench struct {
 // build makes the collector as its users would have it.
 func (b *bench) build() error {
 	b.spillway = filepath.Join(b.dir, "spillway")
-	out, err := exec.Command("go", "build", "-o", b.spillway, "github.com/spillwaylog/spillway/cmd/spillway").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", b.spillway,
+		"github.com/spillwaylog/spillway/cmd/spillway").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}

@@ -90,7 +90,10 @@ func (b *bench) startSpillway(to string, flags ...string) (*server, error) {
 		}
 		to = (&url.URL{Scheme: "file", Path: filepath.Join(abs, "out.jsonl")}).String()
 	}
-	args := append([]string{"serve", "--listen", "forward://127.0.0.1:0", "--to", to, "--data", filepath.Join(dir, "data")}, flags...)
+	args := append([]string{
+		"serve", "--listen", "forward://127.0.0.1:0", "--to", to, "--data",
+		filepath.Join(dir, "data"),
+	}, flags...)
 	return start(exec.Command(b.spillway, args...))
 }
 

@@ -28,7 +28,10 @@ func (b *bench) throughput(s shape) error {
 		{"read, write raw bytes to a file", b.startRaw, false},
 		{"read, discard", b.startDiscard, false},
 		{"spillway, synced journal", func() (*server, error) { return b.startSpillway("discard:") }, s.events > 1},
-		{"spillway, synced journal, JSON lines", func() (*server, error) { return b.startSpillway("file") }, s.events > 1},
+		{
+			"spillway, synced journal, JSON lines", func() (*server, error) { return b.startSpillway("file") },
+			s.events > 1,
+		},
 	}
 	cpu := make([][]float64, len(contenders))
 	rate := make([][]float64, len(contenders))

@@ -103,7 +103,8 @@ var Python = &Client{Name: "Python fluent-logger", install: sync.OnceValues(func
 		if err := run(dir, base, "-m", "venv", "venv"); err != nil {
 			return err
 		}
-		return run(dir, filepath.Join(dir, "venv", "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--cache-dir", downloads(dir, "pip"), "-r", "requirements.txt")
+		return run(dir, filepath.Join(dir, "venv", "bin", "python"), "-m", "pip", "install", "--quiet",
+			"--disable-pip-version-check", "--cache-dir", downloads(dir, "pip"), "-r", "requirements.txt")
 	})
 	return []string{filepath.Join(dir, "venv", "bin", "python"), filepath.Join(Dir, "python", "send.py")}, err
 })}
@@ -116,7 +117,8 @@ func node(script string) func() ([]string, error) {
 			return nil, err
 		}
 		dir, err := install("node", files("node/package.json", "node/package-lock.json"), func(dir string) error {
-			return run(dir, "npm", "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--cache", downloads(dir, "npm"))
+			return run(dir, "npm", "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--cache",
+				downloads(dir, "npm"))
 		})
 		return []string{node, filepath.Join(Dir, "node", script), dir + string(os.PathSeparator)}, err
 	})
@@ -140,13 +142,19 @@ func java(client string) func() ([]string, error) {
 		}
 		dir, err := javaFolder()
 		lib := filepath.Join(dir, "lib", "*")
-		return []string{machine, quiet, "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", dir + string(os.PathListSeparator) + lib, "Send", client}, err
+		return []string{
+			machine, quiet, "-Xshare:auto", "-XX:TieredStopAtLevel=1",
+			"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", dir + string(os.PathListSeparator) + lib, "Send",
+			client,
+		}, err
 	}
 }
 
 var javaFolder = sync.OnceValues(func() (string, error) {
 	return install("java", files("java/pom.xml", "java/Send.java"), func(dir string) error {
-		if err := run(dir, "mvn", "--quiet", "--batch-mode", "--strict-checksums", "-Dmaven.repo.local="+downloads(dir, "maven"), "dependency:copy-dependencies", "-DoutputDirectory=lib"); err != nil {
+		if err := run(dir, "mvn", "--quiet", "--batch-mode", "--strict-checksums",
+			"-Dmaven.repo.local="+downloads(dir, "maven"), "dependency:copy-dependencies",
+			"-DoutputDirectory=lib"); err != nil {
 			return err
 		}
 		return run(dir, "javac", "-J"+quiet, "-encoding", "UTF-8", "-cp", filepath.Join("lib", "*"), "Send.java")

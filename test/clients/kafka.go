@@ -23,18 +23,24 @@ var Kafka = sync.OnceValues(func() (*KafkaHome, error) {
 	}
 	dir, err := install("kafka", files("kafka/pom.xml"), func(dir string) error {
 		lib := filepath.Join(dir, "lib")
-		if err := run(dir, "mvn", "--quiet", "--batch-mode", "--strict-checksums", "-Dmaven.repo.local="+downloads(dir, "maven"), "dependency:copy-dependencies", "-DoutputDirectory="+lib); err != nil {
+		if err := run(dir, "mvn", "--quiet", "--batch-mode", "--strict-checksums",
+			"-Dmaven.repo.local="+downloads(dir, "maven"), "dependency:copy-dependencies",
+			"-DoutputDirectory="+lib); err != nil {
 			return err
 		}
 		config := filepath.Join(dir, "format.properties")
 		lines := []string{
-			"process.roles=broker,controller", "node.id=1", "controller.quorum.voters=1@127.0.0.1:1", "controller.listener.names=CONTROLLER",
-			"listeners=PLAINTEXT://127.0.0.1:2,CONTROLLER://127.0.0.1:1", "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT", "log.dirs=" + filepath.Join(dir, "formatted"),
+			"process.roles=broker,controller", "node.id=1", "controller.quorum.voters=1@127.0.0.1:1",
+			"controller.listener.names=CONTROLLER",
+			"listeners=PLAINTEXT://127.0.0.1:2,CONTROLLER://127.0.0.1:1",
+			"listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+			"log.dirs=" + filepath.Join(dir, "formatted"),
 		}
 		if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 			return err
 		}
-		return run(dir, machine, quiet, "-cp", filepath.Join(lib, "*"), "kafka.tools.StorageTool", "format", "-t", KafkaCluster, "-c", config)
+		return run(dir, machine, quiet, "-cp", filepath.Join(lib, "*"), "kafka.tools.StorageTool", "format", "-t",
+			KafkaCluster, "-c", config)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: Kafka: %w", ErrMissing, err)

@@ -49,7 +49,10 @@ func rule25(tr *trial) {
 		id("bin of 300 bytes", bin(strings.Repeat("\x9a", 300))),
 	}
 	// Encoded in a longer form than needed it comes back as the same string, in whatever form.
-	tr.wires(append(list, wire{name: "a str16 of one byte", in: "94 $t 05 $rec 81 " + keyChunk + "da 0001 79", acks: ackOf + "a1 79", acksOnly: true})...)
+	tr.wires(append(list, wire{
+		name: "a str16 of one byte", in: "94 $t 05 $rec 81 " + keyChunk + "da 0001 79",
+		acks: ackOf + "a1 79", acksOnly: true,
+	})...)
 }
 
 func rule26(tr *trial) {
@@ -78,7 +81,8 @@ func rule26(tr *trial) {
 	tr.run("a large one before small ones", func(p *probe) {
 		body := strings.Repeat(vector1, 20000)
 		ids := []string{str(newID()), str(newID()), str(newID())}
-		in := fmt.Sprintf("93 $t c6 %08x %s 81", 16*20000, body) + keyChunk + ids[0] + "94 $t 05 $rec 81" + keyChunk + ids[1] + "93 $t 90 81" + keyChunk + ids[2]
+		in := fmt.Sprintf("93 $t c6 %08x %s 81", 16*20000, body) + keyChunk + ids[0] + "94 $t 05 $rec 81" +
+			keyChunk + ids[1] + "93 $t 90 81" + keyChunk + ids[2]
 		w := wire{in: in, acks: ackOf + ids[0] + ackOf + ids[1] + ackOf + ids[2], acksOnly: true}
 		w.play(p, tr.server(p, "plain"), false)
 	})

@@ -327,11 +327,20 @@ func rule42client(tr *trial) {
 	good("TLS 1.2", func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 })
 	good("TLS 1.3", func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 })
 	bad("TLS 1.1", func(_ *probe, c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 })
-	bad("somebody else's authority", func(p *probe, c *tls.Config) { c.Certificates = []tls.Certificate{testcert.New(p.T).Server.TLS} })
+	bad("somebody else's authority", func(p *probe,
+		c *tls.Config,
+	) {
+		c.Certificates = []tls.Certificate{testcert.New(p.T).Server.TLS}
+	})
 	bad("another name", func(p *probe, c *tls.Config) {
-		c.Certificates = []tls.Certificate{p.ca.Issue(p.T, &testcert.Options{Name: "other", Hosts: []string{"other.example"}}).TLS}
+		c.Certificates = []tls.Certificate{p.ca.Issue(p.T,
+			&testcert.Options{Name: "other", Hosts: []string{"other.example"}}).TLS}
 	})
 	bad("a certificate that is over", func(p *probe, c *tls.Config) {
-		c.Certificates = []tls.Certificate{p.ca.Issue(p.T, &testcert.Options{Name: "localhost", Hosts: []string{"127.0.0.1"}, NotAfter: time.Now().Add(-time.Hour)}).TLS}
+		c.Certificates = []tls.Certificate{p.ca.Issue(p.T,
+			&testcert.Options{
+				Name: "localhost", Hosts: []string{"127.0.0.1"},
+				NotAfter: time.Now().Add(-time.Hour),
+			}).TLS}
 	})
 }

@@ -54,7 +54,10 @@ func rule17(tr *trial) {
 		wire{name: "text", in: compressed("text", two), events: both, acks: "$ack"},
 		wire{name: "gzip", in: compressed("gzip", gzipped(two)), events: both, acks: "$ack"},
 		wire{name: "gzip, a member per event", in: compressed("gzip", gzipped(e1, e2)), events: both, acks: "$ack"},
-		wire{name: "gzip, members cut within an entry", in: compressed("gzip", gzipped(two[:5], two[5:20], two[20:])), events: both, acks: "$ack"},
+		wire{
+			name: "gzip, members cut within an entry", in: compressed("gzip", gzipped(two[:5], two[5:20], two[20:])),
+			events: both, acks: "$ack",
+		},
 		wire{name: "zstd", in: compressed("zstd", zstdOf(two)), events: both, acks: "$ack"},
 		wire{name: "zstd, a frame per event", in: compressed("zstd", zstdOf(e1, e2)), events: both, acks: "$ack"},
 		wire{name: "unknown, then a good one", in: compressed("lzma", two) + "$good", events: both, acks: "$ack2"},
@@ -92,7 +95,10 @@ func rule19(tr *trial) {
 	size := func(p *probe) int { return int(tr.server(p, in).maxUnpacked) }
 	tr.run("as much as is allowed", func(p *probe) {
 		n := size(p) / 16
-		w := wire{in: compressed("gzip", gzipped(bytes.Repeat(unhex(vector1), n))), events: slices.Repeat(one, n), acks: "$ack"}
+		w := wire{
+			in: compressed("gzip", gzipped(bytes.Repeat(unhex(vector1), n))), events: slices.Repeat(one, n),
+			acks: "$ack",
+		}
 		w.play(p, tr.server(p, in), false)
 	})
 	bomb := func(name string, pack func([]byte) string) {
@@ -104,17 +110,27 @@ func rule19(tr *trial) {
 	}
 	bomb("more in gzip", func(b []byte) string { return compressed("gzip", gzipped(b)) })
 	bomb("more in zstd", func(b []byte) string { return compressed("zstd", zstdOf(b)) })
-	bomb("more in two members", func(b []byte) string { return compressed("gzip", gzipped(b[:len(b)/2], b[len(b)/2:])) })
-	bomb("300 times as much in gzip", func(b []byte) string { return compressed("gzip", gzipped(bytes.Repeat(b, 300))) })
+	bomb("more in two members", func(b []byte) string {
+		return compressed("gzip",
+			gzipped(b[:len(b)/2], b[len(b)/2:]))
+	})
+	bomb("300 times as much in gzip", func(b []byte) string {
+		return compressed("gzip",
+			gzipped(bytes.Repeat(b, 300)))
+	})
 	// Zeros are one-byte integers, so not a single entry is in them.
 	zeros := make([]byte, 4<<20)
 	for how, z := range map[string][]byte{"gzip": gzipped(zeros), "zstd": zstdOf(zeros)} {
-		tr.wires(wire{name: "300 MiB of zeros in " + how, in: compressed(how, bytes.Repeat(z, 75)) + "$good", events: both, acks: "$ack2"})
+		tr.wires(wire{
+			name: "300 MiB of zeros in " + how, in: compressed(how, bytes.Repeat(z, 75)) + "$good",
+			events: both, acks: "$ack2",
+		})
 	}
 	tr.run("too much before decompression", func(p *probe) {
 		s := tr.server(p, in)
 		junk := strings.Repeat("00", int(s.maxChunk)+1<<20)
-		w := wire{in: fmt.Sprintf("93 $t c6 %08x %s 82 %s %s $chunk", len(junk)/2, junk, str("compressed"), str("gzip")), closes: true}
+		w := wire{in: fmt.Sprintf("93 $t c6 %08x %s 82 %s %s $chunk", len(junk)/2, junk, str("compressed"),
+			str("gzip")), closes: true}
 		w.play(p, s, false)
 	})
 }

@@ -189,7 +189,8 @@ func readMessage(x value) *message {
 	m.tag = x.list[0].text
 	second, option := x.list[1], 2
 	switch {
-	case second.kind == "int" || second.kind == "ext" || second.kind == "float" || second.kind == "array" && len(second.list) == 2 && second.list[0].kind != "array":
+	case second.kind == "int" || second.kind == "ext" || second.kind == "float" || second.kind == "array" &&
+		len(second.list) == 2 && second.list[0].kind != "array":
 		if len(x.list) < 3 {
 			return bad("a time without a record")
 		}

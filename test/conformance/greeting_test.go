@@ -93,16 +93,23 @@ func rule31client(tr *trial) {
 			}
 		})
 	}
-	nonce, auth, keep := func(s string) string { return str("nonce") + s }, func(s string) string { return str("auth") + s }, str("keepalive")
+	nonce, auth, keep :=
+		func(s string) string { return str("nonce") + s }, func(s string) string {
+			return str("auth") +
+				s
+		}, str("keepalive")
 	greeting("the vector", vectorHELO, true)
 	greeting("values as str", "92"+str("HELO")+"83"+nonce(str(theNonce))+auth(str(theAuth))+keep+"c3", true)
-	greeting("values as bin, keys too", "92"+bin("HELO")+"83"+bin("nonce")+bin(theNonce)+bin("auth")+bin(theAuth)+bin("keepalive")+"c3", true)
+	greeting("values as bin, keys too", "92"+bin("HELO")+"83"+
+		bin("nonce")+bin(theNonce)+bin("auth")+bin(theAuth)+bin("keepalive")+"c3", true)
 	greeting("keys in another order", "92"+str("HELO")+"83"+keep+"c3"+auth(bin(theAuth))+nonce(bin(theNonce)), true)
-	greeting("unknown keys", "92"+str("HELO")+"85"+str("x")+"92 01 02"+nonce(bin(theNonce))+auth(bin(theAuth))+keep+"c3"+str("y")+"81 a1 7a c0", true)
+	greeting("unknown keys", "92"+str("HELO")+"85"+str("x")+"92 01 02"+nonce(bin(theNonce))+auth(bin(theAuth))+keep+
+		"c3"+str("y")+"81 a1 7a c0", true)
 	greeting("nonce and auth alone, as Fluent Bit", "92"+str("HELO")+"82"+nonce(bin(theNonce))+auth(bin(theAuth)), true)
 	greeting("no users, auth as str", "92"+str("HELO")+"83"+nonce(bin(theNonce))+auth("a0")+keep+"c3", false)
 	greeting("no users, auth as bin", "92"+str("HELO")+"83"+nonce(bin(theNonce))+auth("c400")+keep+"c3", false)
-	greeting("long forms", "dc 0002"+str("HELO")+"df 00000003"+nonce("db 00000010"+fmt.Sprintf("%x", theNonce))+auth("c6 00000010"+fmt.Sprintf("%x", theAuth))+keep+"c3", true)
+	greeting("long forms", "dc 0002"+str("HELO")+"df 00000003"+
+		nonce("db 00000010"+fmt.Sprintf("%x", theNonce))+auth("c6 00000010"+fmt.Sprintf("%x", theAuth))+keep+"c3", true)
 	for _, bad := range []struct{ name, helo string }{
 		{"no array", "81 a1 61 01"},
 		{"another word", "92" + str("HALO") + "82" + nonce(bin(theNonce)) + auth(bin(theAuth))},
@@ -197,10 +204,12 @@ func rule33client(tr *trial) {
 		return pieces
 	})
 	taken("PONG with all as bin", func(ping *value) []string {
-		return []string{"95" + bin("PONG") + "c3" + bin("") + bin(theHost) + bin(digest(ping.list[2].text, theHost, theNonce, theKey))}
+		return []string{"95" + bin("PONG") + "c3" +
+			bin("") + bin(theHost) + bin(digest(ping.list[2].text, theHost, theNonce, theKey))}
 	})
 	taken("PONG with a reason", func(ping *value) []string {
-		return []string{"95" + str("PONG") + "c3" + str("welcome") + str(theHost) + str(digest(ping.list[2].text, theHost, theNonce, theKey))}
+		return []string{"95" + str("PONG") + "c3" +
+			str("welcome") + str(theHost) + str(digest(ping.list[2].text, theHost, theNonce, theKey))}
 	})
 	refused := func(name, pong string) {
 		tr.refusesServer(name, func(v *visit) {
@@ -224,7 +233,10 @@ func rule34(tr *trial) {
 	}
 	right := func(ping *value) string { return digest(ping.list[2].text, theHost, theNonce, theKey) }
 	head := "95" + str("PONG") + "c3 a0" + str(theHost)
-	wrong("a digest by another key", func(ping *value) string { return head + str(digest(ping.list[2].text, theHost, theNonce, "guessed")) })
+	wrong("a digest by another key", func(ping *value) string {
+		return head + str(digest(ping.list[2].text, theHost,
+			theNonce, "guessed"))
+	})
 	wrong("a digest for another host", func(ping *value) string {
 		return head + str(digest(ping.list[2].text, "other.example", theNonce, theKey))
 	})
@@ -235,8 +247,14 @@ func rule34(tr *trial) {
 	wrong("a digest that is a number", func(*value) string { return head + "05" })
 	wrong("a digest that is nil", func(*value) string { return head + "c0" })
 	wrong("a digest in an array", func(ping *value) string { return head + "91" + str(right(ping)) })
-	wrong("another word than PONG", func(ping *value) string { return "95" + str("PANG") + "c3 a0" + str(theHost) + str(right(ping)) })
-	wrong("true that is no bool", func(ping *value) string { return "95" + str("PONG") + "01 a0" + str(theHost) + str(right(ping)) })
+	wrong("another word than PONG", func(ping *value) string {
+		return "95" + str("PANG") + "c3 a0" +
+			str(theHost) + str(right(ping))
+	})
+	wrong("true that is no bool", func(ping *value) string {
+		return "95" + str("PONG") + "01 a0" +
+			str(theHost) + str(right(ping))
+	})
 	wrong("no PONG", func(*value) string { return "" })
 	tr.refusesServer("the end in place of PONG", func(v *visit) {
 		if _, ok := v.greet(vectorHELO); ok {

@@ -81,7 +81,8 @@ func TestDigest(t *testing.T) {
 	const client = "c6a0ef3d907f13d0b1205b157ab0f84ba459f7e27b5c6a97e65320db57211a1e3ca86484e305eb301adddbe6bbfa7331fdc9280e70d7c9e0956848f9e14e4fa2"
 	const pass = "7577e2a37adadb46203f0a11b49e2d6a05d7daed04a8f0e6723484cfb1c28f61236bfc9836a0cac7fac743cc518dc7021df1c885d81ed213894e43326e34fbfb"
 	const server = "bbf9e85a5be1bf77fc7c4b879e901d387137d2f2c94a0755740ee4741d3f0402f8559e7face2c886a695971ba357b2676cf0af4897f1efeae521360479e35aab"
-	if digest("salt", "client.example", nonce, theKey) != client || digest(auth, theUser, thePassword) != pass || digest("salt", theHost, nonce, theKey) != server {
+	if digest("salt", "client.example", nonce, theKey) != client || digest(auth, theUser, thePassword) != pass ||
+		digest("salt", theHost, nonce, theKey) != server {
 		t.Error("the suite's own digests are not those of docs/forward.md")
 	}
 	h, err := readHELO(newValueReader(bytes.NewReader(unhex("92 a4 48454c4f 83 a5 6e6f6e6365 c4 10 000102030405060708090a0b0c0d0e0f a4 61757468 c4 10 101112131415161718191a1b1c1d1e1f a9 6b656570616c697665 c3"))))
@@ -152,13 +153,15 @@ func rule32(tr *trial) {
 			if m.auth != "" {
 				user, secret = l.user, digest(m.auth, l.user, l.password)
 			}
-			return head + text("PING") + text(l.host) + text(salt) + text(digest(salt, l.host, m.nonce, l.key)) + text(user) + text(secret)
+			return head + text("PING") + text(l.host) + text(salt) + text(digest(salt, l.host, m.nonce,
+				l.key)) + text(user) + text(secret)
 		}
 	}
 	raw := string(unhex("00 ff 80 7f 0a 0d 22 27 5c c3 28 f0 9f 98 80 fe"))
 	greet("a salt of any bytes", "key", true, forms(str, raw, "96"))
 	greet("all as bin", "key", true, forms(bin, raw, "96"))
-	greet("all as str32", "key", true, forms(func(s string) string { return fmt.Sprintf("db %08x %x", len(s), s) }, theSalt, "dd 00000006"))
+	greet("all as str32", "key", true, forms(func(s string) string { return fmt.Sprintf("db %08x %x", len(s), s) },
+		theSalt, "dd 00000006"))
 	wrong := func(name string, ping func(s *server, m *meeting) string) {
 		tr.run(name, func(p *probe) {
 			s := tr.server(p, "key")
@@ -185,7 +188,8 @@ func rule32(tr *trial) {
 	})
 	wrong("half a digest", func(s *server, m *meeting) string {
 		l := s.login
-		return "96" + str("PING") + str(l.host) + str(theSalt) + str(digest(theSalt, l.host, m.nonce, l.key)[:64]) + str("") + str("")
+		return "96" + str("PING") + str(l.host) + str(theSalt) + str(digest(theSalt, l.host, m.nonce,
+			l.key)[:64]) + str("") + str("")
 	})
 	wrong("the greeting's words sent back", func(_ *server, m *meeting) string { return fmt.Sprintf("%x", m.raw.raw) })
 	wrong("a host name of ffffffff", func(*server, *meeting) string { return "96" + str("PING") + "db ffffffff" })
@@ -196,10 +200,22 @@ func rule32(tr *trial) {
 		two.wantPONG(false)
 	})
 	for _, w := range []wire{
-		{name: "Message mode behind it", in: "94 $t $time $rec 81 $chunk", events: []string{mb}, acks: "$ack", setting: "login"},
-		{name: "Forward mode behind it", in: "93 $t 92 $e1 $e2 81 $chunk", events: both, acks: "$ack", setting: "login"},
-		{name: "PackedForward mode behind it", in: "93 $t c4 20 $e1 $e2 81 $chunk", events: both, acks: "$ack", setting: "login"},
-		{name: "gzip behind it", in: compressed("gzip", gzipped(unhex(vector1+vector2))), events: both, acks: "$ack", setting: "login"},
+		{
+			name: "Message mode behind it", in: "94 $t $time $rec 81 $chunk", events: []string{mb}, acks: "$ack",
+			setting: "login",
+		},
+		{
+			name: "Forward mode behind it", in: "93 $t 92 $e1 $e2 81 $chunk", events: both, acks: "$ack",
+			setting: "login",
+		},
+		{
+			name: "PackedForward mode behind it", in: "93 $t c4 20 $e1 $e2 81 $chunk", events: both, acks: "$ack",
+			setting: "login",
+		},
+		{
+			name: "gzip behind it", in: compressed("gzip", gzipped(unhex(vector1+vector2))), events: both, acks: "$ack",
+			setting: "login",
+		},
 		{name: "no id behind it", in: "92 $t 92 $e1 $e2", events: both, setting: "login"},
 	} {
 		tr.wires(w)
@@ -258,7 +274,8 @@ func rule36(tr *trial) {
 	}
 	after("PING byte by byte", func(m *meeting, ping, event []byte) { m.send(bytewise(ping)...); m.send(event) })
 	after("PING and event in one segment", func(m *meeting, ping, event []byte) { m.send(append(ping, event...)) })
-	after("PING and half an event in one segment", func(m *meeting, ping, event []byte) { m.send(append(ping, event[:9]...), event[9:]) })
+	after("PING and half an event in one segment",
+		func(m *meeting, ping, event []byte) { m.send(append(ping, event[:9]...), event[9:]) })
 	before := func(name, in string) {
 		tr.run(name, func(p *probe) {
 			s := tr.server(p, "key")
@@ -304,7 +321,8 @@ func rule38(tr *trial) {
 		p.must(os.WriteFile(file, []byte("\n"), 0o600))
 		path, err := program()
 		p.must(err)
-		cmd := exec.Command(path, "serve", "--data", filepath.Join(p.TempDir(), "data"), "--to", "discard:", "--listen", "forward://127.0.0.1:0?shared_key_file="+filepath.ToSlash(file))
+		cmd := exec.Command(path, "serve", "--data", filepath.Join(p.TempDir(), "data"), "--to", "discard:", "--listen",
+			"forward://127.0.0.1:0?shared_key_file="+filepath.ToSlash(file))
 		text, err := runFor(cmd)
 		if err == nil || !strings.Contains(text, "empty") {
 			p.Errorf("it starts: %v\n%s", err, text)
@@ -336,7 +354,8 @@ func rule39(tr *trial) {
 		})
 	}
 	who("a key of its own", "clients", true, login{"special.example", "special", theUser, thePassword})
-	who("everybody's key where there is an own one", "clients", false, login{"special.example", theKey, theUser, thePassword})
+	who("everybody's key where there is an own one", "clients", false,
+		login{"special.example", theKey, theUser, thePassword})
 	who("another one's key", "clients", false, login{"client.example", "special", theUser, thePassword})
 	who("whom no rule fits", "clients", true, login{"client.example", theKey, theUser, thePassword})
 	who("the first rule that fits decides", "clients", true, login{"local.example", "special", theUser, thePassword})

@@ -28,16 +28,28 @@ func rule20(tr *trial) {
 	for i := range claims {
 		claims[i].closes = true
 	}
-	claims = append(claims, wire{name: "behind a good chunk", in: "93 $t 92 $e1 $e2 81 $chunk 92 $t dd ffffffff", events: both, acks: "$ack", closes: true})
+	claims = append(claims, wire{
+		name: "behind a good chunk", in: "93 $t 92 $e1 $e2 81 $chunk 92 $t dd ffffffff",
+		events: both, acks: "$ack", closes: true,
+	})
 	tr.wires(claims...)
 }
 
 func rule21(tr *trial) {
 	tr.wires(
 		wire{name: "a key as bin", in: "93 $t 05 81 c4 01 6d a1 62", events: []string{`5.000000000 {"m":"b"}`}},
-		wire{name: "no UTF-8", in: "93 $t 05 81 a1 ff a1 fe", events: []string{`5.000000000 {"` + "\ufffd" + `":"` + "\ufffd" + `"}`}},
-		wire{name: "order", in: "93 $t 05 83 a1 7a 01 a1 61 02 a1 6d 03", events: []string{`5.000000000 {"z":1,"a":2,"m":3}`}, ordered: true},
-		wire{name: "a repeated key", in: "93 $t 05 83 a1 7a 01 a1 61 02 a1 7a 03", events: []string{`5.000000000 {"z":1,"a":2,"z":3}`}, ordered: true},
+		wire{
+			name: "no UTF-8", in: "93 $t 05 81 a1 ff a1 fe",
+			events: []string{`5.000000000 {"` + "\ufffd" + `":"` + "\ufffd" + `"}`},
+		},
+		wire{
+			name: "order", in: "93 $t 05 83 a1 7a 01 a1 61 02 a1 6d 03",
+			events: []string{`5.000000000 {"z":1,"a":2,"m":3}`}, ordered: true,
+		},
+		wire{
+			name: "a repeated key", in: "93 $t 05 83 a1 7a 01 a1 61 02 a1 7a 03",
+			events: []string{`5.000000000 {"z":1,"a":2,"z":3}`}, ordered: true,
+		},
 	)
 }
 
@@ -72,11 +84,23 @@ func rule23(tr *trial) {
 		wire{name: "an entry of one element", in: "93 $t 93 $e1 91 05 $e2 81 $chunk", events: both, acks: "$ack"},
 		wire{name: "several", in: forward, events: both, acks: "$ack"},
 		wire{name: "several, packed", in: packed23, events: both, acks: "$ack"},
-		wire{name: "several, in gzip", in: compressed("gzip", gzipped(unhex(vector1+bad+vector2))), events: both, acks: "$ack"},
+		wire{
+			name: "several, in gzip", in: compressed("gzip", gzipped(unhex(vector1+bad+vector2))), events: both,
+			acks: "$ack",
+		},
 		wire{name: "a message, then a good one", in: "93 $t 05 91 01 $good", events: both, acks: "$ack2"},
-		wire{name: "refused by setting, Forward mode", in: forward + "$good", events: both, acks: "$ack2", setting: "refuse invalid"},
-		wire{name: "refused by setting, PackedForward mode", in: packed23 + "$good", events: both, acks: "$ack2", setting: "refuse invalid"},
-		wire{name: "refused by setting, Message mode", in: "94 $t 05 91 01 81 $chunk $good", events: both, acks: "$ack2", setting: "refuse invalid"},
+		wire{
+			name: "refused by setting, Forward mode", in: forward + "$good", events: both, acks: "$ack2",
+			setting: "refuse invalid",
+		},
+		wire{
+			name: "refused by setting, PackedForward mode", in: packed23 + "$good", events: both, acks: "$ack2",
+			setting: "refuse invalid",
+		},
+		wire{
+			name: "refused by setting, Message mode", in: "94 $t 05 91 01 81 $chunk $good", events: both,
+			acks: "$ack2", setting: "refuse invalid",
+		},
 	)
 }
 
@@ -103,7 +127,8 @@ func rule30(tr *trial) {
 	})
 	large("Message mode", func(n int) string {
 		n = n/0x7fff + 8
-		return fmt.Sprintf("94 $t 05 de %04x %s 81 $chunk", n, strings.Repeat("a1 78 da 7fff"+strings.Repeat("61", 0x7fff), n))
+		return fmt.Sprintf("94 $t 05 de %04x %s 81 $chunk", n,
+			strings.Repeat("a1 78 da 7fff"+strings.Repeat("61", 0x7fff), n))
 	})
 	tr.run("as much as is allowed", func(p *probe) {
 		s := tr.server(p, "limits")

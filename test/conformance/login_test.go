@@ -59,7 +59,8 @@ func (l *login) ping(h *helo, salt string) string {
 	if h.auth != "" {
 		name, secret = l.user, digest(h.auth, l.user, l.password)
 	}
-	return "96 " + str("PING") + str(l.host) + str(salt) + str(digest(salt, l.host, h.nonce, l.key)) + str(name) + str(secret)
+	return "96 " + str("PING") + str(l.host) + str(salt) + str(digest(salt, l.host, h.nonce,
+		l.key)) + str(name) + str(secret)
 }
 
 // A pong is a server's answer.

@@ -25,16 +25,22 @@ func rule01(tr *trial) {
 		if i == few {
 			short = entries.Len()
 		}
-		entries.Write(unhex(fmt.Sprintf("92 d7 00 55ece6f8 %08x 82 a1 6e cd %04x a1 70 %s", i, i, str(strings.Repeat("p", 100)))))
+		entries.Write(unhex(fmt.Sprintf("92 d7 00 55ece6f8 %08x 82 a1 6e cd %04x a1 70 %s", i, i,
+			str(strings.Repeat("p", 100)))))
 	}
-	in := "93 $t 92 $e1 $e2 81 $chunk c0 93 $t ce 55ece6f8 $rec 93 $t $time c0 94 $t $time $rec 81 " + keyChunk + "$2 92 $t 90 92 $t c0" +
-		packed(entries.Bytes(), keyChunk, "$3") + "92 $t 93 $e1 92 a1 05 80 c0" + packed(gzipped(entries.Bytes()[:short]), str("compressed"), str("gzip"), keyChunk, "$4")
+	in := "93 $t 92 $e1 $e2 81 $chunk c0 93 $t ce 55ece6f8 $rec 93 $t $time c0 94 $t $time $rec 81 " + keyChunk +
+		"$2 92 $t 90 92 $t c0" +
+		packed(entries.Bytes(), keyChunk, "$3") + "92 $t 93 $e1 92 a1 05 80 c0" +
+		packed(gzipped(entries.Bytes()[:short]), str("compressed"), str("gzip"), keyChunk, "$4")
 	events := slices.Concat(both, []string{"1441588984.000000000 " + `{"m":"b"}`, mb})
 	big := make([]string, 2000)
 	for i := range big {
 		big[i] = fmt.Sprintf(`1441588984.%09d {"n":%d,"p":"%s"}`, i, i, strings.Repeat("p", 100))
 	}
-	w := wire{in: in, acks: "$ack $ack2 " + ackOf + "$3" + ackOf + "$4", events: slices.Concat(events, big, one, big[:few])}
+	w := wire{
+		in: in, acks: "$ack $ack2 " + ackOf + "$3" + ackOf + "$4",
+		events: slices.Concat(events, big, one, big[:few]),
+	}
 	cut := func(name string, pieces func([]byte) [][]byte) {
 		tr.run(name, func(p *probe) {
 			s := tr.server(p, "plain")
@@ -72,7 +78,10 @@ func rule02(tr *trial) {
 			w.check(p, s, c, nil, names)
 		})
 	}
-	tr.wires(wire{name: "after a whole one", in: "93 $t 91 $e1 81 $chunk 93 $t 92 $e2", acks: "$ack", events: one, hang: true})
+	tr.wires(wire{
+		name: "after a whole one", in: "93 $t 91 $e1 81 $chunk 93 $t 92 $e2", acks: "$ack", events: one,
+		hang: true,
+	})
 }
 
 func rule03(tr *trial) {
@@ -122,7 +131,8 @@ func rule04(tr *trial) {
 	tr.wires(append(list,
 		wire{name: "2,000 entries in a str32", in: "92 $t db 00007d00 " + long, events: many},
 		wire{name: "2,000 entries in a bin32", in: "92 $t c6 00007d00 " + long, events: many},
-		wire{name: "gzip in a str32", in: fmt.Sprintf("93 $t db %08x %x 82 %s %s $chunk", len(z), z, str("compressed"), str("gzip")), events: both, acks: "$ack"},
+		wire{name: "gzip in a str32", in: fmt.Sprintf("93 $t db %08x %x 82 %s %s $chunk", len(z), z, str("compressed"),
+			str("gzip")), events: both, acks: "$ack"},
 	)...)
 }
 
@@ -198,7 +208,8 @@ func rule09(tr *trial) {
 		81 a5 63 68 75 6e 6b b8 70 38 6e 39 67 6d 78 54 51 56 43 38 2f 6e 68 32 77 6c 4b 4b 65 51 3d 3d
 		93 a1 74 c4 20 92 d7 00 55 ec e6 f8 07 5b cd 15 81 a1 6d a1 31 92 d7 00 55 ec e6 f8 07 5b cd 15 81 a1 6d a1 32
 		82 a4 73 69 7a 65 02 a5 63 68 75 6e 6b b8 70 38 6e 39 67 6d 78 54 51 56 43 38 2f 6e 68 32 77 6c 4b 4b 65 51 3d 3d`,
-		strings.Repeat("81 a3 61 63 6b b8 70 38 6e 39 67 6d 78 54 51 56 43 38 2f 6e 68 32 77 6c 4b 4b 65 51 3d 3d", 2), slices.Concat(both, both))
+		strings.Repeat("81 a3 61 63 6b b8 70 38 6e 39 67 6d 78 54 51 56 43 38 2f 6e 68 32 77 6c 4b 4b 65 51 3d 3d", 2),
+		slices.Concat(both, both))
 }
 
 // vector sends bytes as they stand in docs/forward.md, with the tag t.
@@ -227,12 +238,21 @@ func rule10(tr *trial) {
 		wire{name: "Message mode", in: "93 $t c7 08 00 55ece6f8 075bcd15 $rec", events: []string{mb}},
 		wire{name: "Forward mode", in: "92 $t 91 92 c7 08 00 55ece6f8 075bcd15 $rec", events: []string{mb}},
 		wire{name: "PackedForward mode", in: "92 $t c4 11 92 c7 08 00 55ece6f8 075bcd15 $rec", events: []string{mb}},
-		wire{name: "the end of 2106", in: "93 $t d7 00 ffffffff 3b9ac9ff $rec", events: []string{`4294967295.999999999 {"m":"b"}`}},
+		wire{
+			name: "the end of 2106", in: "93 $t d7 00 ffffffff 3b9ac9ff $rec",
+			events: []string{`4294967295.999999999 {"m":"b"}`},
+		},
 		wire{name: "nanoseconds of 1e9", in: "93 $t d7 00 55ece6f8 3b9aca00 $rec"},
-		wire{name: "nanoseconds of 1e9 among good ones", in: "93 $t c4 20 92 d7 00 55ece6f8 3b9aca00 81 a1 6d a1 31 $e2 81 $chunk", events: both[1:], acks: "$ack"},
+		wire{
+			name: "nanoseconds of 1e9 among good ones",
+			in:   "93 $t c4 20 92 d7 00 55ece6f8 3b9aca00 81 a1 6d a1 31 $e2 81 $chunk", events: both[1:], acks: "$ack",
+		},
 		wire{name: "another ext type for a time", in: "93 $t d7 01 55ece6f8 075bcd15 $rec"},
 		wire{name: "another length for a time", in: "93 $t d6 00 55ece6f8 $rec"},
-		wire{name: "ext in a record", in: "93 $t 05 81 a1 61 d4 05 ff", events: []string{`5.000000000 {"a":"ext:5:/w=="}`}},
+		wire{
+			name: "ext in a record", in: "93 $t 05 81 a1 61 d4 05 ff",
+			events: []string{`5.000000000 {"a":"ext:5:/w=="}`},
+		},
 	)
 }
 
@@ -245,7 +265,10 @@ func rule11(tr *trial) {
 		wire{name: "float", in: "93 $t cb 0000000000000000 $rec", events: b},
 		wire{name: "with metadata", in: "93 $t 92 00 80 $rec", events: b},
 		wire{name: "Forward mode", in: "92 $t 92 92 00 $rec $e1", events: []string{b[0], m1}},
-		wire{name: "PackedForward mode", in: "92 $t c4 30 $e1 92 d7 00 00000000 00000000 $rec $e2", events: []string{m1, b[0], m2}},
+		wire{
+			name: "PackedForward mode", in: "92 $t c4 30 $e1 92 d7 00 00000000 00000000 $rec $e2",
+			events: []string{m1, b[0], m2},
+		},
 	)
 }
 
@@ -262,12 +285,22 @@ func rule12(tr *trial) {
 func rule13(tr *trial) {
 	const entry, full = "92 92 $time 80 81 a1 6d a1 31", "92 92 $time 81 a1 6b a1 76 81 a1 6d a1 31"
 	want, wantFull := at+`{} {"m":"1"}`, at+`{"k":"v"} {"m":"1"}`
-	tr.vector("the vector in Forward mode", "92 a1 74 91 92 92 d7 00 55ece6f8 075bcd15 80 81 a1 6d a1 31", "", []string{want})
+	tr.vector("the vector in Forward mode", "92 a1 74 91 92 92 d7 00 55ece6f8 075bcd15 80 81 a1 6d a1 31", "",
+		[]string{want})
 	tr.wires(
 		wire{name: "Message mode", in: "93 $t 92 $time 80 81 a1 6d a1 31", events: []string{want}},
-		wire{name: "Message mode with an id", in: "94 $t 92 $time 81 a1 6b a1 76 81 a1 6d a1 31 81 $chunk", events: []string{wantFull}, acks: "$ack"},
-		wire{name: "Forward mode", in: "93 $t 92" + entry + full + "81 $chunk", events: []string{want, wantFull}, acks: "$ack"},
-		wire{name: "PackedForward mode", in: "93 $t c4 38" + entry + full + "$e1 81 $chunk", events: []string{want, wantFull, m1}, acks: "$ack"},
+		wire{
+			name: "Message mode with an id", in: "94 $t 92 $time 81 a1 6b a1 76 81 a1 6d a1 31 81 $chunk",
+			events: []string{wantFull}, acks: "$ack",
+		},
+		wire{
+			name: "Forward mode", in: "93 $t 92" + entry + full + "81 $chunk", events: []string{want, wantFull},
+			acks: "$ack",
+		},
+		wire{
+			name: "PackedForward mode", in: "93 $t c4 38" + entry + full + "$e1 81 $chunk",
+			events: []string{want, wantFull, m1}, acks: "$ack",
+		},
 	)
 }
 
@@ -291,10 +324,23 @@ func rule15(tr *trial) {
 func rule16(tr *trial) {
 	var list []wire
 	for _, size := range []struct{ name, hex string }{
-		{"right", "02"}, {"0", "00"}, {"1", "01"}, {"1,000", "cd 03e8"}, {"2 to the 64th", "cf ffffffffffffffff"}, {"negative", "d0 80"}, {"a str", "a1 78"}, {"nil", "c0"},
+		{"right", "02"},
+		{"0", "00"},
+		{"1", "01"},
+		{"1,000", "cd 03e8"},
+		{"2 to the 64th", "cf ffffffffffffffff"},
+		{"negative", "d0 80"},
+		{"a str", "a1 78"},
+		{"nil", "c0"},
 	} {
-		for _, mode := range []struct{ name, in string }{{"PackedForward", "93 $t c4 20 $e1 $e2"}, {"Forward", "93 $t 92 $e1 $e2"}} {
-			list = append(list, wire{name: mode.name + " mode, size " + size.name, in: mode.in + "82 a4 73697a65 " + size.hex + "$chunk", events: both, acks: "$ack"})
+		for _, mode := range []struct{ name, in string }{
+			{"PackedForward", "93 $t c4 20 $e1 $e2"},
+			{"Forward", "93 $t 92 $e1 $e2"},
+		} {
+			list = append(list, wire{
+				name: mode.name + " mode, size " + size.name,
+				in:   mode.in + "82 a4 73697a65 " + size.hex + "$chunk", events: both, acks: "$ack",
+			})
 		}
 	}
 	tr.wires(list...)

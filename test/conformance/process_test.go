@@ -166,7 +166,10 @@ func serve(p *probe, t testing.TB, set *setting) *server {
 	}
 	s := set.server
 	file := filepath.Join(set.dir, "out.jsonl")
-	args := append([]string{"serve", "--listen", url, "--to", "file://" + filepath.ToSlash(file), "--data", filepath.Join(set.dir, "data")}, set.args...)
+	args := append([]string{
+		"serve", "--listen", url, "--to", "file://" + filepath.ToSlash(file), "--data",
+		filepath.Join(set.dir, "data"),
+	}, set.args...)
 	s.own = startProcess(t, path, args...)
 	if s.lines == nil {
 		s.lines = follow(file)

@@ -26,7 +26,10 @@ type rule struct {
 type holding struct{ What, Test string }
 
 var rules = []rule{
-	{1, "any split of the stream", rule01, nil, []holding{{"decoding never starts again, so that the cost stays linear", "TestRule01AnySplit"}}},
+	{
+		1, "any split of the stream", rule01, nil,
+		[]holding{{"decoding never starts again, so that the cost stays linear", "TestRule01AnySplit"}},
+	},
 	{2, "a partial message is discarded", rule02, nil, nil},
 	{3, "the second element tells the mode", rule03, rule03client, nil},
 	{4, "packed entries as bin and as str", rule04, nil, nil},
@@ -53,8 +56,14 @@ var rules = []rule{
 	{25, "the id comes back as it came", rule25, nil, nil},
 	{26, "acks in order", rule26, nil, nil},
 	{27, "acked means stored", rule27, nil, []holding{{"no ack when the journal refuses", "TestRule27Unstored"}}},
-	{28, "resending what was not acked", nil, rule28, []holding{{"`send`, which waits a minute for an ack: no ack", "TestRule28Resend"}}},
-	{29, "acks in pieces, together, empty", nil, rule29, []holding{{"`send`, which has one chunk in flight: two acks in one read", "TestRule29Acks"}}},
+	{
+		28, "resending what was not acked", nil, rule28,
+		[]holding{{"`send`, which waits a minute for an ack: no ack", "TestRule28Resend"}},
+	},
+	{
+		29, "acks in pieces, together, empty", nil, rule29,
+		[]holding{{"`send`, which has one chunk in flight: two acks in one read", "TestRule29Acks"}},
+	},
 	{30, "chunks that are too large", rule30, nil, nil},
 	{31, "HELO", rule31, rule31client, nil},
 	{32, "PING", rule32, rule32client, nil},
@@ -62,15 +71,24 @@ var rules = []rule{
 	{34, "verifying PONG", nil, rule34, nil},
 	{35, "the client's salt", nil, rule35, nil},
 	{36, "when PING comes", rule36, nil, nil},
-	{37, "no JSON with a handshake", rule37, nil, []holding{{"digests are compared in constant time", "TestRule37NoOracle"}}},
+	{
+		37, "no JSON with a handshake", rule37, nil,
+		[]holding{{"digests are compared in constant time", "TestRule37NoOracle"}},
+	},
 	{38, "empty keys", rule38, rule38client, nil},
-	{39, "clients, networks, users", rule39, nil, []holding{{"networks other than the loopback", "TestRule39FirstMatch"}}},
+	{
+		39, "clients, networks, users", rule39, nil,
+		[]holding{{"networks other than the loopback", "TestRule39FirstMatch"}},
+	},
 	{40, "keepalive", rule40, rule40client, nil},
 	{41, "UDP heartbeats", rule41, nil, nil},
 	{42, "TLS", rule42, rule42client, nil},
 	{43, "JSON", rule43, nil, nil},
 	{44, "packed entries travel as bin", nil, rule44, nil},
-	{45, "ids that name the same entries for ever", nil, rule45, []holding{{"after a crash, and with other batch settings", "TestRule45SameBytesAgain"}}},
+	{
+		45, "ids that name the same entries for ever", nil, rule45,
+		[]holding{{"after a crash, and with other batch settings", "TestRule45SameBytesAgain"}},
+	},
 	{46, "shutdown", rule46, nil, []holding{{"what was asked to hurry ends in time", "TestRule46ShutdownRunsOut"}}},
 }
 
@@ -136,7 +154,8 @@ func try(t *testing.T, r *rule, sub subject, cases func(*trial)) (res result, ok
 			tr.res.State, tr.res.Note = unobserved, tr.res.Findings[0].Note
 			needs.Skip(t, "%s", tr.res.Note)
 		case unseen > 0:
-			tr.res.State, tr.res.Note = unobserved, fmt.Sprintf("%d of %d cases pass; of the others, the first: %s", n-unseen, n, tr.res.Findings[0].Note)
+			tr.res.State, tr.res.Note = unobserved, fmt.Sprintf("%d of %d cases pass; of the others, the first: %s",
+				n-unseen, n, tr.res.Findings[0].Note)
 			needs.Skip(t, "%s", tr.res.Note)
 		}
 	})

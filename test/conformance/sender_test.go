@@ -48,7 +48,10 @@ func (tr *trial) client(p *probe, kind string, f *fake) *session {
 	sub := tr.sub.(*sender)
 	cmd := sub.start(p, kind, f)
 	if cmd == nil {
-		p.unseen("needs -client%s", map[string]string{"plain": "", "login": "-login", "key": "-login", "tls": "-tls"}[kind])
+		p.unseen("needs -client%s", map[string]string{
+			"plain": "", "login": "-login", "key": "-login",
+			"tls": "-tls",
+		}[kind])
 	}
 	s := &session{p: p, cmd: cmd, done: make(chan struct{})}
 	if cmd.Env == nil {
@@ -185,7 +188,10 @@ var logger = &sender{title: "logger", pipelines: true, start: func(p *probe, kin
 
 // runLogger logs the lines of standard input.
 func runLogger(destination string) error {
-	l, err := spillway.Open(destination, &spillway.Options{Name: "conformance", Shm: "none", FlushInterval: time.Millisecond})
+	l, err := spillway.Open(destination, &spillway.Options{
+		Name: "conformance", Shm: "none",
+		FlushInterval: time.Millisecond,
+	})
 	if err != nil {
 		return err
 	}

@@ -37,12 +37,15 @@ var settings = map[string]func(*probe, testing.TB) *setting{
 			server: server{maxChunk: smallChunk, maxUnpacked: smallUnpacked},
 		}
 	},
-	"refuse invalid": func(*probe, testing.TB) *setting { return &setting{args: append(journaled, "--refuse-invalid")} },
-	"tls":            func(p *probe, t testing.TB) *setting { return overTLS(p, t, "none") },
-	"tls request":    func(p *probe, t testing.TB) *setting { return overTLS(p, t, "request") },
-	"tls require":    func(p *probe, t testing.TB) *setting { return overTLS(p, t, "require") },
-	"tls reload":     func(p *probe, t testing.TB) *setting { return overTLS(p, t, "none") },
-	"key":            func(p *probe, t testing.TB) *setting { return withKey(p, t, nil, "", "") },
+	"refuse invalid": func(*probe, testing.TB) *setting {
+		return &setting{args: append(journaled,
+			"--refuse-invalid")}
+	},
+	"tls":         func(p *probe, t testing.TB) *setting { return overTLS(p, t, "none") },
+	"tls request": func(p *probe, t testing.TB) *setting { return overTLS(p, t, "request") },
+	"tls require": func(p *probe, t testing.TB) *setting { return overTLS(p, t, "require") },
+	"tls reload":  func(p *probe, t testing.TB) *setting { return overTLS(p, t, "none") },
+	"key":         func(p *probe, t testing.TB) *setting { return withKey(p, t, nil, "", "") },
 	"login": func(p *probe, t testing.TB) *setting {
 		return withKey(p, t, nil, "", theUser+":"+thePassword+"\nother:pw:2\n")
 	},
@@ -60,12 +63,16 @@ var settings = map[string]func(*probe, testing.TB) *setting{
 		return withKey(p, t, url.Values{"anonymous": {"false"}}, "host=client.example\n", "")
 	},
 	"empty key": func(*probe, testing.TB) *setting {
-		return &setting{args: journaled, query: "empty_key=true&hostname=" + theHost, server: server{login: &login{host: "client.example"}}}
+		return &setting{
+			args: journaled, query: "empty_key=true&hostname=" + theHost,
+			server: server{login: &login{host: "client.example"}},
+		}
 	},
 	"forced tag": func(*probe, testing.TB) *setting { return &setting{args: journaled, query: "tag=forced"} },
 	"tag prefix": func(*probe, testing.TB) *setting { return &setting{args: journaled, query: "tag_prefix=before"} },
 	"source": func(p *probe, t testing.TB) *setting {
-		set := withKey(p, t, url.Values{"address_key": {"addr"}, "host_key": {"host"}, "user_key": {"user"}}, "", theUser+":"+thePassword+"\n")
+		set := withKey(p, t, url.Values{"address_key": {"addr"}, "host_key": {"host"}, "user_key": {"user"}}, "",
+			theUser+":"+thePassword+"\n")
 		set.server.login.user, set.server.login.password = theUser, thePassword
 		return set
 	},
@@ -90,7 +97,10 @@ func overTLS(p *probe, t testing.TB, clients string) *setting {
 		scheme: "forward+tls", query: query.Encode(), args: journaled, dir: dir,
 		server: server{
 			dir: dir, ca: ca, pairs: pairs,
-			tls: &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{ca.Client.TLS}},
+			tls: &tls.Config{
+				RootCAs: ca.Pool, ServerName: "localhost", MinVersion: tls.VersionTLS12,
+				Certificates: []tls.Certificate{ca.Client.TLS},
+			},
 		},
 	}
 }

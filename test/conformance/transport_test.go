@@ -38,7 +38,8 @@ func rule41(tr *trial) {
 		}
 	}
 	for _, size := range []int{1, 2, 128} {
-		tr.run(fmt.Sprintf("%d bytes of 00", size), func(p *probe) { answer(p, ask(p, tr.server(p, "plain"), 0, size)) })
+		tr.run(fmt.Sprintf("%d bytes of 00", size),
+			func(p *probe) { answer(p, ask(p, tr.server(p, "plain"), 0, size)) })
 	}
 	tr.run("another byte than 00", func(p *probe) { answer(p, ask(p, tr.server(p, "plain"), 'A', 1)) })
 	tr.run("129 bytes of 00", func(p *probe) {
@@ -105,7 +106,12 @@ func rule42(tr *trial) {
 		name string
 		v    uint16
 		good bool
-	}{{"TLS 1.0", tls.VersionTLS10, false}, {"TLS 1.1", tls.VersionTLS11, false}, {"TLS 1.2", tls.VersionTLS12, true}, {"TLS 1.3", tls.VersionTLS13, true}} {
+	}{
+		{"TLS 1.0", tls.VersionTLS10, false},
+		{"TLS 1.1", tls.VersionTLS11, false},
+		{"TLS 1.2", tls.VersionTLS12, true},
+		{"TLS 1.3", tls.VersionTLS13, true},
+	} {
 		tr.run(v.name, func(p *probe) {
 			s := tr.server(p, "tls")
 			err := talk(p, s, with(s, func(c *tls.Config) { c.MinVersion, c.MaxVersion = v.v, v.v }))
@@ -130,9 +136,15 @@ func rule42(tr *trial) {
 		wantLines(p, s.settle(p, nil, "", names.tag), nil, false)
 	})
 	list := []wire{
-		{name: "Message mode over TLS", in: "94 $t $time $rec 81 $chunk", events: []string{mb}, acks: "$ack", setting: "tls"},
+		{
+			name: "Message mode over TLS", in: "94 $t $time $rec 81 $chunk", events: []string{mb}, acks: "$ack",
+			setting: "tls",
+		},
 		{name: "Forward mode over TLS", in: "93 $t 92 $e1 $e2 81 $chunk", events: both, acks: "$ack", setting: "tls"},
-		{name: "PackedForward mode over TLS", in: "93 $t c4 20 $e1 $e2 81 $chunk", events: both, acks: "$ack", setting: "tls"},
+		{
+			name: "PackedForward mode over TLS", in: "93 $t c4 20 $e1 $e2 81 $chunk", events: both, acks: "$ack",
+			setting: "tls",
+		},
 		{name: "a partial message over TLS", in: "93 $t c4 20 $e1", hang: true, setting: "tls"},
 	}
 	tr.wires(list...)
@@ -151,7 +163,11 @@ func rule42(tr *trial) {
 				if pair, ok := s.pairs[v.cert]; ok {
 					// As a client that takes no hint: Go's own would not send what the server's
 					// list of authorities does not name.
-					c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair.TLS, nil }
+					c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate,
+						error,
+					) {
+						return &pair.TLS, nil
+					}
 				}
 			}))
 			if (v.want == "") != (err == nil) {
@@ -233,7 +249,8 @@ func rule43(tr *trial) {
 	b := []string{`1441588984.000000000 {"m":"b"}`}
 	run("one event", `["$t", 1441588984, {"m":"b"}]`, b)
 	run("with an id", `["$t", 1441588984, {"m":"b"}, {"chunk":"$1"}]`, b, "$1")
-	run("several", `["$t",1441588984,{"m":"b"}]["$t",1441588984,{"m":"b"}]`+"\n\n"+`["$t",1441588984,{"m":"b"}]`+"\n", []string{b[0], b[0], b[0]})
+	run("several", `["$t",1441588984,{"m":"b"}]["$t",1441588984,{"m":"b"}]`+"\n\n"+`["$t",1441588984,{"m":"b"}]`+"\n",
+		[]string{b[0], b[0], b[0]})
 	run("newlines within", "[\"$t\"\n, 5 ,\r\n {\"m\":\n\"b\\n\"}]", []string{`5.000000000 {"m":"b\n"}`})
 	run("repeated keys", `["$t", 5, {"m":1,"a":2,"m":3}]`, []string{`5.000000000 {"m":1,"a":2,"m":3}`})
 	run("Forward mode", `["$t", [[1441588984, {"m":"b"}],[5, {"n":null}]], {"chunk":"$1"}]["$t", 5, {"m":1}, {"chunk":"$2"}]`,

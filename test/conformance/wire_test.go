@@ -69,7 +69,10 @@ func (n *naming) hex(text string) string {
 	var pairs []string
 	pairs = append(pairs, "$good", good, "$chunk", keyChunk+"$1", "$ack2", ackOf+"$2", "$ack", ackOf+"$1")
 	text = strings.NewReplacer(pairs...).Replace(text)
-	pairs = []string{"$time", vectorTime, "$tag", fmt.Sprintf("%x", n.tag), "$t", fmt.Sprintf("a6 %x", n.tag), "$e1", vector1, "$e2", vector2, "$rec", "81 a1 6d a1 62"}
+	pairs = []string{
+		"$time", vectorTime, "$tag", fmt.Sprintf("%x", n.tag), "$t", fmt.Sprintf("a6 %x", n.tag), "$e1",
+		vector1, "$e2", vector2, "$rec", "81 a1 6d a1 62",
+	}
 	for i := range n.ids {
 		pairs = append(pairs, fmt.Sprint("$", i), fmt.Sprintf("b8 %x", n.ids[i]))
 	}

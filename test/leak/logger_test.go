@@ -41,11 +41,22 @@ func TestNoGoroutineLeftOfLogger(t *testing.T) {
 		{file, spillway.Options{}, false},
 		{file + "?max_size=1KiB&keep=2&compress=gzip", spillway.Options{}, false},
 		{"forward://" + l.Addr().String(), spillway.Options{}, false},
-		{"forward://" + l.Addr().String(), spillway.Options{Dir: t.TempDir(), WaitDelivered: true, MaxWait: time.Minute}, false},
+		{"forward://" + l.Addr().String(), spillway.Options{
+			Dir: t.TempDir(), WaitDelivered: true,
+			MaxWait: time.Minute,
+		}, false},
 		{"forward://" + l.Addr().String() + "?ack=false", spillway.Options{Shm: "none"}, false},
 		{"forward://" + silent.Addr().String(), spillway.Options{Dir: t.TempDir()}, true},
 		{"forward://" + down.Addr().String(), spillway.Options{}, true},
-		{"forward://" + down.Addr().String() + "?min_backoff=1ms", spillway.Options{ErrorHandler: spillway.ErrorHandlerFunc(func(error, *forward.Chunk) error { return nil })}, false},
+		{
+			"forward://" + down.Addr().String() + "?min_backoff=1ms",
+			spillway.Options{ErrorHandler: spillway.ErrorHandlerFunc(func(error,
+				*forward.Chunk,
+			) error {
+				return nil
+			})},
+			false,
+		},
 	} {
 		t.Run(tt.destination, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -67,7 +78,8 @@ func TestNoGoroutineLeftOfLogger(t *testing.T) {
 				ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
 			}
 			defer cancel()
-			if err := log.Close(ctx); (err != nil) != tt.left || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			if err := log.Close(ctx); (err != nil) != tt.left || err != nil &&
+				!errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Close: %v", err)
 			}
 			for range events { // closed when the logger is
@@ -79,9 +91,15 @@ func TestNoGoroutineLeftOfLogger(t *testing.T) {
 // TestNoGoroutineLeftOfOpen opens loggers that cannot be opened.
 func TestNoGoroutineLeftOfOpen(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	for _, destination := range []string{"", "nonsense://", "file:///dev/null/no/such", "forward://", "forward://127.0.0.1:1?compress=rar"} {
+	for _, destination := range []string{
+		"", "nonsense://", "file:///dev/null/no/such", "forward://",
+		"forward://127.0.0.1:1?compress=rar",
+	} {
 		t.Setenv("SPILLWAY_URL", "")
-		l, err := spillway.Open(destination, &spillway.Options{Name: "leak", Shm: t.TempDir(), Diagnostics: func(error) {}})
+		l, err := spillway.Open(destination, &spillway.Options{
+			Name: "leak", Shm: t.TempDir(),
+			Diagnostics: func(error) {},
+		})
 		if err == nil {
 			t.Logf("%q opens", destination)
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

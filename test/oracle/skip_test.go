@@ -50,7 +50,10 @@ func scan(t *rapid.T, b []byte) (int, error) {
 
 // sentinel is the one of the package's errors that err is.
 func sentinel(err error) error {
-	for _, e := range []error{msgpack.ErrShort, msgpack.ErrInvalid, msgpack.ErrDepth, msgpack.ErrLength, msgpack.ErrCount} {
+	for _, e := range []error{
+		msgpack.ErrShort, msgpack.ErrInvalid, msgpack.ErrDepth, msgpack.ErrLength,
+		msgpack.ErrCount,
+	} {
 		if errors.Is(err, e) {
 			return e
 		}

@@ -36,7 +36,10 @@ func scalars() *rapid.Generator[any] {
 		rapid.Int64Range(-40, 300).AsAny(),
 		rapid.Float32().AsAny(),
 		rapid.Float64().AsAny(),
-		rapid.SampledFrom([]any{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), int64(math.MinInt64), uint64(math.MaxUint64)}),
+		rapid.SampledFrom([]any{
+			math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), int64(math.MinInt64),
+			uint64(math.MaxUint64),
+		}),
 		str.AsAny(),
 		rapid.SliceOfN(rapid.Byte(), 0, 300).AsAny(),
 	)

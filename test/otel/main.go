@@ -63,7 +63,8 @@ func run(listen, out string) error {
 	settings := receiver.Settings{
 		ID: component.NewID(factory.Type()),
 		TelemetrySettings: component.TelemetrySettings{
-			Logger: log, TracerProvider: trace.NewTracerProvider(), MeterProvider: metric.NewMeterProvider(), Resource: pcommon.NewResource(),
+			Logger: log, TracerProvider: trace.NewTracerProvider(), MeterProvider: metric.NewMeterProvider(),
+			Resource: pcommon.NewResource(),
 		},
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

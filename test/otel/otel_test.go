@@ -66,7 +66,8 @@ func TestSuite(t *testing.T) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the suite found something else than what is recorded in %s; -update records it. It found\n%s\n%s", page, found, text)
+		t.Errorf("the suite found something else than what is recorded in %s; -update records it. It found\n%s\n%s",
+			page, found, text)
 	}
 }
 

@@ -19,14 +19,16 @@ const rootPath = "github.com/example/log"
 
 // files are a small repository of the same shape as this one.
 var files = map[string]string{
-	"go.mod":                   "module " + rootPath + "\n\ngo 1.25.0\n",
-	"log.go":                   "package log\n\nconst Text = \"released\"\n",
-	"LICENSE":                  "a licence\n",
-	"CHANGELOG.md":             "# Changelog\n\n## v0.1.0-rc.1\n\n## v0.1.0 (today)\n\n## v2.0.0\n",
-	"cmd/go.mod":               "module " + rootPath + "/cmd\n\ngo 1.25.0\n\nrequire " + rootPath + " v0.0.0\n\nreplace " + rootPath + " => ../\n",
-	"cmd/go.sum":               "",
-	"cmd/tool/main.go":         "package main\n\nimport \"" + rootPath + "\"\n\nfunc main() { print(log.Text) }\n",
-	"compat/fluent/go.mod":     "module " + rootPath + "/compat/fluent\n\ngo 1.25.0\n\nrequire " + rootPath + " v0.0.0\n\nreplace " + rootPath + " => ../../\n",
+	"go.mod":       "module " + rootPath + "\n\ngo 1.25.0\n",
+	"log.go":       "package log\n\nconst Text = \"released\"\n",
+	"LICENSE":      "a licence\n",
+	"CHANGELOG.md": "# Changelog\n\n## v0.1.0-rc.1\n\n## v0.1.0 (today)\n\n## v2.0.0\n",
+	"cmd/go.mod": "module " + rootPath + "/cmd\n\ngo 1.25.0\n\nrequire " + rootPath +
+		" v0.0.0\n\nreplace " + rootPath + " => ../\n",
+	"cmd/go.sum":       "",
+	"cmd/tool/main.go": "package main\n\nimport \"" + rootPath + "\"\n\nfunc main() { print(log.Text) }\n",
+	"compat/fluent/go.mod": "module " + rootPath + "/compat/fluent\n\ngo 1.25.0\n\nrequire " + rootPath +
+		" v0.0.0\n\nreplace " + rootPath + " => ../../\n",
 	"compat/fluent/go.sum":     "example.com/z v1.10.0/go.mod h1:x=\n",
 	"compat/fluent/fluent.go":  "package fluent\n\nimport _ \"" + rootPath + "\"\n",
 	"compat/fluent/new/go.mod": "module " + rootPath + "/compat/fluent/new\n",
@@ -37,7 +39,8 @@ var files = map[string]string{
 func init() { // adapters are all alike
 	for _, dir := range nested {
 		if _, ok := files[dir+"/go.mod"]; !ok {
-			files[dir+"/go.mod"] = "module " + rootPath + "/" + dir + "\n\ngo 1.25.0\n\nrequire " + rootPath + " v0.0.0\n\nreplace " + rootPath + " => ../../\n"
+			files[dir+"/go.mod"] = "module " + rootPath + "/" + dir + "\n\ngo 1.25.0\n\nrequire " + rootPath +
+				" v0.0.0\n\nreplace " + rootPath + " => ../../\n"
 			files[dir+"/go.sum"] = ""
 			files[dir+"/adapter.go"] = "package adapter\n\nimport _ \"" + rootPath + "\"\n"
 		}
@@ -67,7 +70,11 @@ func repository(t *testing.T, changed map[string]string) *git {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"init", "--quiet", "--initial-branch", "main"}, {"add", "--all"}, {"commit", "--quiet", "-m", "begin"}} {
+	for _, args := range [][]string{
+		{"init", "--quiet", "--initial-branch", "main"},
+		{"add", "--all"},
+		{"commit", "--quiet", "-m", "begin"},
+	} {
 		g.must(t, args...)
 	}
 	return g
@@ -93,7 +100,8 @@ func TestRelease(t *testing.T) {
 	before := repo.must(t, "status", "--porcelain=2", "--branch")
 	proxy := filepath.Join(t.TempDir(), "proxy")
 	var out bytes.Buffer
-	if err := release(&options{repository: filepath.Join(repo.dir, "cmd"), version: "v0.1.0", proxy: proxy}, &out); err != nil {
+	if err := release(&options{repository: filepath.Join(repo.dir, "cmd"), version: "v0.1.0", proxy: proxy},
+		&out); err != nil {
 		t.Fatal(err)
 	}
 	if after := repo.must(t, "status", "--porcelain=2", "--branch"); after != before {
@@ -109,13 +117,16 @@ func TestRelease(t *testing.T) {
 	for _, dir := range nested {
 		changes = append(changes, dir+"/go.mod", dir+"/go.sum")
 	}
-	if got, want := repo.must(t, "diff", "--name-only", "v0.1.0", "cmd/v0.1.0"), strings.Join(changes, "\n"); got != want {
+	if got, want := repo.must(t, "diff", "--name-only", "v0.1.0", "cmd/v0.1.0"), strings.Join(changes,
+		"\n"); got != want {
 		t.Errorf("the commit beside the branch changes %q, want %q", got, want)
 	}
-	if mod := repo.must(t, "show", "cmd/v0.1.0:cmd/go.mod"); strings.Contains(mod, "replace") || !strings.Contains(mod, rootPath+" v0.1.0") {
+	if mod := repo.must(t, "show", "cmd/v0.1.0:cmd/go.mod"); strings.Contains(mod, "replace") ||
+		!strings.Contains(mod, rootPath+" v0.1.0") {
 		t.Errorf("the command's go.mod: %s", mod)
 	}
-	if !strings.Contains(out.String(), "git push --atomic origin v0.1.0 "+strings.Join(nested, "/v0.1.0 ")+"/v0.1.0\n") {
+	if !strings.Contains(out.String(), "git push --atomic origin v0.1.0 "+strings.Join(nested, "/v0.1.0 ")+
+		"/v0.1.0\n") {
 		t.Errorf("it said %s", &out)
 	}
 
@@ -123,13 +134,15 @@ func TestRelease(t *testing.T) {
 	fromProxy := goCommand{"GOPROXY=file://" + proxy, "GOMODCACHE=" + t.TempDir()}
 	fromTags := goCommand{
 		"GOPROXY=direct", "GOVCS=*:git", "GOMODCACHE=" + t.TempDir(),
-		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url.file://" + repo.dir + ".insteadOf", "GIT_CONFIG_VALUE_0=https://" + rootPath,
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url.file://" + repo.dir + ".insteadOf",
+		"GIT_CONFIG_VALUE_0=https://" + rootPath,
 	}
 	for _, dir := range []string{"", "/cmd", "/compat/fluent", "/adapter/zap"} {
 		type download struct{ Version, Sum, GoModSum string }
 		var served, tagged download
 		for from, to := range map[*goCommand]*download{&fromProxy: &served, &fromTags: &tagged} {
-			if err := json.Unmarshal([]byte(from.run(t, "mod", "download", "-json", rootPath+dir+"@v0.1.0")), to); err != nil {
+			if err := json.Unmarshal([]byte(from.run(t, "mod", "download", "-json", rootPath+dir+"@v0.1.0")),
+				to); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -140,7 +153,8 @@ func TestRelease(t *testing.T) {
 	bin := t.TempDir()
 	install := append(goCommand{"GOBIN=" + bin}, fromProxy...)
 	install.run(t, "install", rootPath+"/cmd/tool@latest")
-	if text, err := exec.Command(filepath.Join(bin, "tool")).CombinedOutput(); err != nil || string(text) != "released" {
+	if text, err := exec.Command(filepath.Join(bin, "tool")).CombinedOutput(); err != nil ||
+		string(text) != "released" {
 		t.Errorf("the installed command: %s, %v", text, err)
 	}
 }
@@ -152,7 +166,8 @@ func (g goCommand) run(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("go", args...)
 	cmd.Dir = t.TempDir()
-	cmd.Env = append(append(os.Environ(), "GOARCH=", "GOWORK=off", "GOSUMDB=off", "GONOPROXY=", "GOPRIVATE=", "GOFLAGS=-modcacherw"), g...)
+	cmd.Env = append(append(os.Environ(), "GOARCH=", "GOWORK=off", "GOSUMDB=off", "GONOPROXY=", "GOPRIVATE=",
+		"GOFLAGS=-modcacherw"), g...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -169,7 +184,8 @@ func TestDryRun(t *testing.T) {
 	state := func() string { return repo.state(t) + repo.must(t, "count-objects", "-v") }
 	before := state()
 	proxy := filepath.Join(t.TempDir(), "proxy")
-	if err := release(&options{repository: repo.dir, version: "v0.1.0-rc.1", proxy: proxy, dryRun: true}, t.Output()); err != nil {
+	if err := release(&options{repository: repo.dir, version: "v0.1.0-rc.1", proxy: proxy, dryRun: true},
+		t.Output()); err != nil {
 		t.Fatal(err)
 	}
 	if after := state(); after != before {
@@ -196,32 +212,62 @@ func TestRefused(t *testing.T) {
 		{name: "another major version", version: "v2.0.0", want: "should be v0 or v1"},
 		{name: "changelog", version: "v0.2.0", want: `no heading "## v0.2.0"`},
 		{name: "half of a heading", version: "v0.1.0-rc", want: `no heading "## v0.1.0-rc"`},
-		{name: "root replaces", version: "v0.1.0", changed: map[string]string{"go.mod": replaced}, want: "go.mod replaces example.com/a"},
-		{name: "root excludes", version: "v0.1.0", changed: map[string]string{"go.mod": files["go.mod"] + "exclude example.com/a v1.0.0\n"}, want: "go.mod excludes example.com/a"},
-		{name: "command replaces", version: "v0.1.0", changed: map[string]string{"cmd/go.mod": files["cmd/go.mod"] + "\nreplace example.com/a => ../a\n"}, want: "cmd/go.mod replaces example.com/a"},
-		{name: "command without root", version: "v0.1.0", changed: map[string]string{"cmd/go.mod": "module " + rootPath + "/cmd\n"}, want: "cmd/go.mod does not require"},
-		{name: "broken go.sum", version: "v0.1.0", changed: map[string]string{"cmd/go.sum": "a line\n"}, want: "cmd/go.sum"},
-		{name: "untracked file", version: "v0.1.0", want: "?? new.txt", prepare: func(t *testing.T, repo *git, _ string) {
-			if err := os.WriteFile(filepath.Join(repo.dir, "new.txt"), nil, 0o666); err != nil {
-				t.Fatal(err)
-			}
-		}},
+		{
+			name: "root replaces", version: "v0.1.0", changed: map[string]string{"go.mod": replaced},
+			want: "go.mod replaces example.com/a",
+		},
+		{
+			name: "root excludes", version: "v0.1.0",
+			changed: map[string]string{"go.mod": files["go.mod"] + "exclude example.com/a v1.0.0\n"},
+			want:    "go.mod excludes example.com/a",
+		},
+		{
+			name: "command replaces", version: "v0.1.0",
+			changed: map[string]string{"cmd/go.mod": files["cmd/go.mod"] + "\nreplace example.com/a => ../a\n"},
+			want:    "cmd/go.mod replaces example.com/a",
+		},
+		{
+			name: "command without root", version: "v0.1.0",
+			changed: map[string]string{"cmd/go.mod": "module " + rootPath + "/cmd\n"},
+			want:    "cmd/go.mod does not require",
+		},
+		{
+			name: "broken go.sum", version: "v0.1.0", changed: map[string]string{"cmd/go.sum": "a line\n"},
+			want: "cmd/go.sum",
+		},
+		{
+			name: "untracked file", version: "v0.1.0", want: "?? new.txt",
+			prepare: func(t *testing.T, repo *git, _ string) {
+				if err := os.WriteFile(filepath.Join(repo.dir, "new.txt"), nil, 0o666); err != nil {
+					t.Fatal(err)
+				}
+			},
+		},
 		{name: "changed file", version: "v0.1.0", want: "M log.go", prepare: func(t *testing.T, repo *git, _ string) {
 			if err := os.WriteFile(filepath.Join(repo.dir, "log.go"), nil, 0o666); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{name: "tag", version: "v0.1.0", want: "tag compat/fluent/v0.1.0 exists", prepare: func(t *testing.T, repo *git, _ string) {
-			repo.must(t, "tag", "compat/fluent/v0.1.0")
-		}},
-		{name: "a ref in the way of a tag", version: "v0.1.0", want: "cmd/v0.1.0", prepare: func(t *testing.T, repo *git, _ string) {
-			repo.must(t, "tag", "cmd/v0.1.0/x") // seen only when all else is made
-		}},
-		{name: "proxy", version: "v0.1.0", want: "a new folder is needed", prepare: func(t *testing.T, _ *git, proxy string) {
-			if err := os.Mkdir(proxy, 0o777); err != nil {
-				t.Fatal(err)
-			}
-		}},
+		{
+			name: "tag", version: "v0.1.0", want: "tag compat/fluent/v0.1.0 exists",
+			prepare: func(t *testing.T, repo *git, _ string) {
+				repo.must(t, "tag", "compat/fluent/v0.1.0")
+			},
+		},
+		{
+			name: "a ref in the way of a tag", version: "v0.1.0", want: "cmd/v0.1.0",
+			prepare: func(t *testing.T, repo *git, _ string) {
+				repo.must(t, "tag", "cmd/v0.1.0/x") // seen only when all else is made
+			},
+		},
+		{
+			name: "proxy", version: "v0.1.0", want: "a new folder is needed",
+			prepare: func(t *testing.T, _ *git, proxy string) {
+				if err := os.Mkdir(proxy, 0o777); err != nil {
+					t.Fatal(err)
+				}
+			},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			repo := repository(t, c.changed)

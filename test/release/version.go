@@ -112,7 +112,8 @@ func (v *version) requireRoot() error {
 		}
 	}
 	_, err := v.clone.run("commit", "--quiet", "--all", "-m",
-		strings.Join(nested, ", ")+": require "+v.number+"\n\nOn no branch: this commit has the tags of the modules that are released beside the root's.")
+		strings.Join(nested, ", ")+": require "+v.number+
+			"\n\nOn no branch: this commit has the tags of the modules that are released beside the root's.")
 	return err
 }
 

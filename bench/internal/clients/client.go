@@ -43,7 +43,8 @@ type poster struct{ *spillway.Logger }
 // OpenPoster is Spillway's Post with the defaults, but it waits when the ring is full, so that
 // nothing is dropped. The query is added to the destination's URL.
 func OpenPoster(addr, query string) (Client, error) {
-	l, err := spillway.Open("forward://"+addr+query, &spillway.Options{Name: "bench", Overflow: spillway.Block, MaxWait: time.Minute})
+	l, err := spillway.Open("forward://"+addr+query,
+		&spillway.Options{Name: "bench", Overflow: spillway.Block, MaxWait: time.Minute})
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,8 @@ func OpenPoster(addr, query string) (Client, error) {
 }
 
 func (p poster) Close() error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Minute, errors.New("closing takes more than a minute"))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Minute,
+		errors.New("closing takes more than a minute"))
 	defer cancel()
 	return p.Logger.Close(ctx)
 }

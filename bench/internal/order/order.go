@@ -39,7 +39,8 @@ var texts = [...]string{"test", "text"}
 // New has a text in every field.
 func New(i int) Order {
 	return Order{
-		texts[i%len(texts)], "test", "test", "test", "test", "test", "test", "test", "test", "test", "test", "test", "test",
+		texts[i%len(texts)], "test", "test", "test", "test", "test", "test", "test", "test", "test", "test", "test",
+		"test",
 		"test", "test", "test", "test", "test", "test", "test", "test", "test", "test", "test", "test", "test",
 	}
 }
@@ -47,8 +48,10 @@ func New(i int) Order {
 // NewMap is the same as a map, made anew as a caller's literal is.
 func NewMap() map[string]any {
 	return map[string]any{
-		"a": "test", "b": "test", "c": "test", "d": "test", "e": "test", "f": "test", "g": "test", "h": "test", "i": "test",
-		"j": "test", "k": "test", "l": "test", "m": "test", "n": "test", "o": "test", "p": "test", "q": "test", "r": "test",
+		"a": "test", "b": "test", "c": "test", "d": "test", "e": "test", "f": "test", "g": "test", "h": "test",
+		"i": "test",
+		"j": "test", "k": "test", "l": "test", "m": "test", "n": "test", "o": "test", "p": "test", "q": "test",
+		"r": "test",
 		"s": "test", "t": "test", "u": "test", "v": "test", "w": "test", "x": "test", "y": "test", "z": "test",
 	}
 }

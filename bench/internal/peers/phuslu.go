@@ -19,7 +19,10 @@ func openPhuslu(path string) (Local, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &phuslu{closers: closers{w.Close}, log: log.Logger{Level: log.InfoLevel, Writer: log.IOWriter{Writer: w}}}, nil
+	return &phuslu{
+		closers: closers{w.Close},
+		log:     log.Logger{Level: log.InfoLevel, Writer: log.IOWriter{Writer: w}},
+	}, nil
 }
 
 // openPhusluAsync is the author's fastest setting for a file: writev of what the channel holds.
@@ -54,8 +57,10 @@ func openPhusluFile(path string) (*log.FileWriter, error) {
 }
 
 func (p *phuslu) Ten(r *Request) {
-	p.log.Info().Str("method", r.Method).Str("path", r.Path).Int("status", r.Status).Int64("bytes", r.Bytes).Dur("took", r.Took).
-		Str("remote", r.Remote).Str("agent", r.Agent).Str("id", r.ID).Int64("user", r.User).Bool("cached", r.Cached).Msg(TheMessage)
+	p.log.Info().Str("method", r.Method).Str("path", r.Path).Int("status", r.Status).Int64("bytes", r.Bytes).Dur("took",
+		r.Took).
+		Str("remote", r.Remote).Str("agent", r.Agent).Str("id", r.ID).Int64("user", r.User).Bool("cached",
+		r.Cached).Msg(TheMessage)
 }
 
 func (p *phuslu) One(n int) { p.log.Info().Int("id", n).Msg(OneMessage) }

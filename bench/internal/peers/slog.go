@@ -22,8 +22,10 @@ func openSlog(path string) (Local, error) {
 }
 
 func (s *slogged) Ten(r *Request) {
-	s.log.LogAttrs(context.Background(), slog.LevelInfo, TheMessage, slog.String("method", r.Method), slog.String("path", r.Path), slog.Int("status", r.Status),
-		slog.Int64("bytes", r.Bytes), slog.Duration("took", r.Took), slog.String("remote", r.Remote), slog.String("agent", r.Agent), slog.String("id", r.ID),
+	s.log.LogAttrs(context.Background(), slog.LevelInfo, TheMessage, slog.String("method", r.Method),
+		slog.String("path", r.Path), slog.Int("status", r.Status),
+		slog.Int64("bytes", r.Bytes), slog.Duration("took", r.Took), slog.String("remote", r.Remote),
+		slog.String("agent", r.Agent), slog.String("id", r.ID),
 		slog.Int64("user", r.User), slog.Bool("cached", r.Cached))
 }
 

@@ -62,7 +62,8 @@ func fileURL(path string) string {
 
 func (s *spill) Ten(r *Request) {
 	s.log.Info(TheMessage, slog.String("method", r.Method), slog.String("path", r.Path), slog.Int("status", r.Status),
-		slog.Int64("bytes", r.Bytes), slog.Duration("took", r.Took), slog.String("remote", r.Remote), slog.String("agent", r.Agent), slog.String("id", r.ID),
+		slog.Int64("bytes", r.Bytes), slog.Duration("took", r.Took), slog.String("remote", r.Remote),
+		slog.String("agent", r.Agent), slog.String("id", r.ID),
 		slog.Int64("user", r.User), slog.Bool("cached", r.Cached))
 }
 

@@ -37,8 +37,10 @@ func newZap(w zapcore.WriteSyncer, c closers) *zapped {
 }
 
 func (z *zapped) Ten(r *Request) {
-	z.log.Info(TheMessage, zap.String("method", r.Method), zap.String("path", r.Path), zap.Int("status", r.Status), zap.Int64("bytes", r.Bytes),
-		zap.Duration("took", r.Took), zap.String("remote", r.Remote), zap.String("agent", r.Agent), zap.String("id", r.ID), zap.Int64("user", r.User),
+	z.log.Info(TheMessage, zap.String("method", r.Method), zap.String("path", r.Path), zap.Int("status", r.Status),
+		zap.Int64("bytes", r.Bytes),
+		zap.Duration("took", r.Took), zap.String("remote", r.Remote), zap.String("agent", r.Agent),
+		zap.String("id", r.ID), zap.Int64("user", r.User),
 		zap.Bool("cached", r.Cached))
 }
 

@@ -45,8 +45,10 @@ func newZero(w io.Writer, c closers) *zero {
 func (z *zero) Dropped() uint64 { return z.missed.Load() }
 
 func (z *zero) Ten(r *Request) {
-	z.log.Info().Str("method", r.Method).Str("path", r.Path).Int("status", r.Status).Int64("bytes", r.Bytes).Dur("took", r.Took).
-		Str("remote", r.Remote).Str("agent", r.Agent).Str("id", r.ID).Int64("user", r.User).Bool("cached", r.Cached).Msg(TheMessage)
+	z.log.Info().Str("method", r.Method).Str("path", r.Path).Int("status", r.Status).Int64("bytes", r.Bytes).Dur("took",
+		r.Took).
+		Str("remote", r.Remote).Str("agent", r.Agent).Str("id", r.ID).Int64("user", r.User).Bool("cached",
+		r.Cached).Msg(TheMessage)
 }
 
 func (z *zero) One(n int) { z.log.Info().Int("id", n).Msg(OneMessage) }

@@ -74,7 +74,8 @@ func Dial(text string, warn func(error)) (*Client, error) {
 			},
 			ResponseHeaderTimeout: beginMost, MaxResponseHeaderBytes: mostHeader, DisableCompression: true,
 		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would get the token
+		// It would get the token.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c, nil
 }
@@ -113,5 +114,6 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values) (io.Rea
 	if text = bytes.TrimSpace(text); answer.StatusCode == http.StatusNotFound {
 		text = []byte("it knows no " + path + ": it is no collector, or an older one")
 	}
-	return nil, fmt.Errorf("%s: %d %s: %s", c.base, answer.StatusCode, http.StatusText(answer.StatusCode), lines.AppendEscaped(nil, text))
+	return nil, fmt.Errorf("%s: %d %s: %s", c.base, answer.StatusCode, http.StatusText(answer.StatusCode),
+		lines.AppendEscaped(nil, text))
 }

@@ -24,7 +24,8 @@ func TestClient(t *testing.T) {
 	}
 	slash := filepath.ToSlash
 	ca := testcert.New(t)
-	s := start(t, "https://127.0.0.1:0?cert="+slash(ca.Server.Cert)+"&key="+slash(ca.Server.Key)+"&client_ca="+slash(ca.File)+"&token_file="+slash(token), sources(1))
+	s := start(t, "https://127.0.0.1:0?cert="+slash(ca.Server.Cert)+"&key="+slash(ca.Server.Key)+"&client_ca="+
+		slash(ca.File)+"&token_file="+slash(token), sources(1))
 	plain := start(t, "127.0.0.1:0", sources(1))
 	guarded := start(t, "127.0.0.1:0?token_file="+slash(token), sources(1))
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +41,8 @@ func TestClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = closed.Close()
-	https := "https://" + s.Addr().String() + "?ca=" + slash(ca.File) + "&cert=" + slash(ca.Client.Cert) + "&key=" + slash(ca.Client.Key)
+	https := "https://" + s.Addr().String() + "?ca=" + slash(ca.File) + "&cert=" + slash(ca.Client.Cert) + "&key=" +
+		slash(ca.Client.Key)
 	for _, tt := range []struct{ address, path, want string }{
 		{plain.Addr().String(), "/status", ""},
 		{"http://" + plain.Addr().String() + "/", "/config", ""},

@@ -45,7 +45,10 @@ func families(t *testing.T, s *Server, accept string) map[string]*dto.MetricFami
 // buckets for all.
 func TestSyncs(t *testing.T) {
 	s := start(t, "127.0.0.1:0", sources(1))
-	for _, took := range []time.Duration{800 * time.Microsecond, 3 * time.Millisecond, 3 * time.Millisecond, 2 * time.Second} {
+	for _, took := range []time.Duration{
+		800 * time.Microsecond, 3 * time.Millisecond, 3 * time.Millisecond,
+		2 * time.Second,
+	} {
 		s.Synced(took)
 	}
 	(*Server)(nil).Synced(time.Second)
@@ -80,8 +83,10 @@ func TestFamilies(t *testing.T) {
 	}
 	all := families(t, start(t, "127.0.0.1:0", from), "text/plain;version=0.0.4")
 	for name, want := range map[string]int{
-		"spillway_output_events_total": 3, "spillway_output_dropped_events_total": 9, "spillway_input_event_fates_total": 60,
-		"spillway_input_events_total": 10, "spillway_counting": 1, "spillway_build_info": 1, "spillway_input_troubles_total": 25, "go_goroutines": 1,
+		"spillway_output_events_total": 3, "spillway_output_dropped_events_total": 9,
+		"spillway_input_event_fates_total": 60,
+		"spillway_input_events_total":      10, "spillway_counting": 1, "spillway_build_info": 1,
+		"spillway_input_troubles_total": 25, "go_goroutines": 1,
 	} {
 		if got := len(all[name].GetMetric()); got != want {
 			t.Errorf("%s: %d series, want %d", name, got, want)
@@ -89,7 +94,8 @@ func TestFamilies(t *testing.T) {
 	}
 	for name, f := range all {
 		counts := strings.HasSuffix(name, "_total")
-		if strings.HasPrefix(name, "spillway_") && (f.GetHelp() == "" || counts != (f.GetType() == dto.MetricType_COUNTER)) {
+		if strings.HasPrefix(name, "spillway_") &&
+			(f.GetHelp() == "" || counts != (f.GetType() == dto.MetricType_COUNTER)) {
 			t.Errorf("%s: %v, %q", name, f.GetType(), f.GetHelp())
 		}
 	}

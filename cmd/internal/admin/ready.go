@@ -42,7 +42,8 @@ func (w *watchdog) look(s *collector.Stats, now time.Time) (wrong []string) {
 		}
 		seen[o.Name] = p
 		if still := min(now.Sub(p.since), o.BehindFor); still >= w.stall {
-			wrong = append(wrong, fmt.Sprintf("output %s: nothing has moved for %v, %d events wait", o.Name, still.Round(time.Second), o.Behind))
+			wrong = append(wrong, fmt.Sprintf("output %s: nothing has moved for %v, %d events wait", o.Name,
+				still.Round(time.Second), o.Behind))
 		}
 	}
 	w.seen = seen

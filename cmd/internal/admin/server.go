@@ -83,7 +83,10 @@ func (p *Plan) Listen(log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("admin %s: %w", p.shown, err)
 	}
-	s := &Server{plan: p, log: log, served: make(chan struct{}), syncs: newSyncs(), listener: &limited{Listener: l, open: map[*placed]struct{}{}}}
+	s := &Server{
+		plan: p, log: log, served: make(chan struct{}), syncs: newSyncs(),
+		listener: &limited{Listener: l, open: map[*placed]struct{}{}},
+	}
 	if c := p.security.TLS(); c != nil {
 		c.NextProtos = []string{"http/1.1"}
 		s.listener = tls.NewListener(s.listener, c)
@@ -162,11 +165,13 @@ func (s *Server) Reload() error {
 // handler has all paths.
 func (s *Server) handler(from *Sources) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(s.syncs, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(s.syncs, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	own := &figures{from.Stats, from.Version}
 	all := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return own.picture().beside(registry) })
 	guarded := http.NewServeMux()
-	guarded.Handle("GET /metrics", promhttp.HandlerFor(all, promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes, DisableCompression: true}))
+	guarded.Handle("GET /metrics", promhttp.HandlerFor(all,
+		promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes, DisableCompression: true}))
 	guarded.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		stats := from.Stats()
 		w.Header().Set("Content-Type", "application/json")

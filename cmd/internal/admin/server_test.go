@@ -64,13 +64,20 @@ func TestRead(t *testing.T) {
 func sources(outputs int) *Sources {
 	s := collector.Stats{}
 	for i := range outputs {
-		s.Outputs = append(s.Outputs, collector.OutputStats{Name: fmt.Sprintf("output-%d", i), Out: int64(i), Dropped: map[string]int64{"behind": 3}})
+		s.Outputs = append(s.Outputs, collector.OutputStats{
+			Name: fmt.Sprintf("output-%d", i), Out: int64(i),
+			Dropped: map[string]int64{"behind": 3},
+		})
 	}
 	for i := range 10 {
 		s.Inputs = append(s.Inputs, collector.InputStats{Name: fmt.Sprintf("input-%d", i)})
 	}
 	return &Sources{
-		Version: "v1", Stats: func() collector.Stats { return s }, Status: func(s *collector.Stats) any { return s.Outputs },
+		Version: "v1", Stats: func() collector.Stats { return s }, Status: func(
+			s *collector.Stats,
+		) any {
+			return s.Outputs
+		},
 		Config: func() string { return "data: x\n" }, Reload: func() error { return errors.New("line 3 is wrong") },
 	}
 }
@@ -142,7 +149,8 @@ func TestServer(t *testing.T) {
 		{"GET", "/status", []string{"Host", "localhost"}, 200, ""},
 		{"GET", "/status", []string{"Host", "[::1]:24220"}, 200, ""},
 	} {
-		if code, body := ask(t, http.DefaultClient, tt.method, base+tt.path, tt.header...); code != tt.code || !strings.Contains(body, tt.want) {
+		if code, body := ask(t, http.DefaultClient, tt.method, base+tt.path, tt.header...); code != tt.code ||
+			!strings.Contains(body, tt.want) {
 			t.Errorf("%s %s %v: %d %.200s", tt.method, tt.path, tt.header, code, body)
 		}
 	}
@@ -159,7 +167,8 @@ func TestServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Listen(slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), "admin http://127.0.0.1:") {
+	if _, err := p.Listen(slog.New(slog.DiscardHandler)); err == nil ||
+		!strings.HasPrefix(err.Error(), "admin http://127.0.0.1:") {
 		t.Errorf("an address that is taken: %v", err)
 	}
 }
@@ -196,7 +205,8 @@ func TestServerGuarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	ca := testcert.New(t)
-	s := start(t, "https://127.0.0.1:0?cert="+filepath.ToSlash(ca.Server.Cert)+"&key="+filepath.ToSlash(ca.Server.Key)+"&token_file="+filepath.ToSlash(token), sources(1))
+	s := start(t, "https://127.0.0.1:0?cert="+filepath.ToSlash(ca.Server.Cert)+"&key="+filepath.ToSlash(ca.Server.Key)+
+		"&token_file="+filepath.ToSlash(token), sources(1))
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool}}}
 	defer client.CloseIdleConnections()
 	base := "https://" + s.Addr().String()
@@ -246,7 +256,8 @@ func TestReadyz(t *testing.T) {
 	limit := time.Now().Add(time.Minute)
 	for {
 		code, body := ask(t, http.DefaultClient, "GET", "http://"+s.Addr().String()+"/readyz")
-		if code == 503 && strings.HasPrefix(body, "output output-1: nothing has moved for ") && !strings.Contains(body, "output-0") {
+		if code == 503 && strings.HasPrefix(body, "output output-1: nothing has moved for ") &&
+			!strings.Contains(body, "output-0") {
 			return
 		}
 		if code != 200 || time.Now().After(limit) {
@@ -271,7 +282,10 @@ func TestPromtool(t *testing.T) {
 
 // BenchmarkMetrics is a scrape of a collector with 100 outputs.
 func BenchmarkMetrics(b *testing.B) {
-	c := &collector.Config{Inputs: collector.Ends("forward://127.0.0.1:0"), Dir: filepath.Join(b.TempDir(), "data"), Log: slog.New(slog.DiscardHandler)}
+	c := &collector.Config{
+		Inputs: collector.Ends("forward://127.0.0.1:0"), Dir: filepath.Join(b.TempDir(), "data"),
+		Log: slog.New(slog.DiscardHandler),
+	}
 	for i := range 100 {
 		c.Outputs = append(c.Outputs, collector.End{Name: fmt.Sprintf("output-%d", i), URL: "discard:"})
 	}

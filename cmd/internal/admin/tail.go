@@ -57,7 +57,8 @@ func tailOptions(query string) (*collector.TailOptions, error) {
 //	{"skipped":48211}
 func (from *Sources) tail(w http.ResponseWriter, r *http.Request) {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		http.Error(w, "pages of other sites cannot look", http.StatusForbidden) // they could not read it, but hold the place of one that can
+		// They could not read it, but hold the place of one that can.
+		http.Error(w, "pages of other sites cannot look", http.StatusForbidden)
 		return
 	}
 	o, err := tailOptions(r.URL.RawQuery)

@@ -26,7 +26,8 @@ import (
 func collecting(t *testing.T) (*collector.Collector, *forward.Client) {
 	t.Helper()
 	c, err := collector.Open(&collector.Config{
-		Inputs: collector.Ends("forward://127.0.0.1:0"), Outputs: collector.Ends("discard:"), Ack: collector.AckJournaled,
+		Inputs: collector.Ends("forward://127.0.0.1:0"), Outputs: collector.Ends("discard:"),
+		Ack: collector.AckJournaled,
 		Dir: filepath.Join(t.TempDir(), "data"), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -114,7 +115,8 @@ func TestTail(t *testing.T) {
 		for more && some.Text() == `{"skipped":0}` {
 			more = some.Scan()
 		}
-		if want := fmt.Sprintf(`{"time":"2023-11-14T22:13:20.000000000Z","tag":%q,"n":1,"text":"x"}`, want); some.Text() != want {
+		if want := fmt.Sprintf(`{"time":"2023-11-14T22:13:20.000000000Z","tag":%q,"n":1,"text":"x"}`,
+			want); some.Text() != want {
 			t.Errorf("%s, want %s", some.Text(), want)
 		}
 	}
@@ -184,7 +186,8 @@ func TestTailRefused(t *testing.T) {
 		}
 	}
 	open := start(t, "127.0.0.1:0", from)
-	if code, body := ask(t, http.DefaultClient, "GET", "http://"+open.Addr().String()+"/tail"); code != 403 || !strings.Contains(body, "says tail=true") {
+	if code, body := ask(t, http.DefaultClient, "GET", "http://"+open.Addr().String()+"/tail"); code != 403 ||
+		!strings.Contains(body, "says tail=true") {
 		t.Errorf("an address that everybody may ask: %d %q", code, body)
 	}
 	token := filepath.Join(t.TempDir(), "token")
@@ -192,7 +195,8 @@ func TestTailRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	guarded := start(t, "127.0.0.1:0?token_file="+filepath.ToSlash(token), from)
-	if code, body := ask(t, http.DefaultClient, "GET", "http://"+guarded.Addr().String()+"/tail?rate=0", "Authorization", "Bearer a token that is long enough"); code != 400 {
+	if code, body := ask(t, http.DefaultClient, "GET", "http://"+guarded.Addr().String()+"/tail?rate=0",
+		"Authorization", "Bearer a token that is long enough"); code != 400 {
 		t.Errorf("with a token: %d %q", code, body)
 	}
 	if code, body := ask(t, http.DefaultClient, "GET", base+"/tail", "Sec-Fetch-Site", "cross-site"); code != 403 {
@@ -202,7 +206,8 @@ func TestTailRefused(t *testing.T) {
 	for range 4 {
 		tailing(t, c, nil)
 	}
-	if code, body := ask(t, http.DefaultClient, "GET", base+"/tail"); code != 503 || !strings.Contains(body, "4 tails are open already") {
+	if code, body := ask(t, http.DefaultClient, "GET", base+"/tail"); code != 503 ||
+		!strings.Contains(body, "4 tails are open already") {
 		t.Errorf("one more: %d %s", code, body)
 	}
 }

@@ -338,7 +338,8 @@ func (n *node) last() int {
 // told says whether there is a mistake within a node: what is not understood there is not missing.
 func (r *reader) told(n *node) bool {
 	last := n.last()
-	return slices.ContainsFunc(r.mistakes[:r.misread], func(m Mistake) bool { return m.File == n.file.name && n.line <= m.Line && m.Line <= last })
+	return slices.ContainsFunc(r.mistakes[:r.misread],
+		func(m Mistake) bool { return m.File == n.file.name && n.line <= m.Line && m.Line <= last })
 }
 
 // explainRoute puts what is wrong with a route to its place, which may be within a text.
@@ -347,7 +348,8 @@ func (r *reader) explainRoute(e *collector.RouteError) {
 	if e.Output != "" && r.file.said[outputsKey+"."+e.Output] != nil {
 		n = r.file.said[outputsKey+"."+e.Output]
 	}
-	if r.told(n) || len(e.Path) > 1 && e.Path[1] == "to" && r.file.said[outputsKey+"."+n.value] != nil { // that output has a mistake
+	// That output has a mistake.
+	if r.told(n) || len(e.Path) > 1 && e.Path[1] == "to" && r.file.said[outputsKey+"."+n.value] != nil {
 		return
 	}
 	column := n.column

@@ -19,7 +19,8 @@ const urlKey = "url"
 // ends reads a map of names to ends.
 func (r *reader) ends(p pair, side string, to *[]collector.End) {
 	if p.value.kind != mapping {
-		r.wrong(p.value, "%s are a map of names to URLs, such as %s: {apps: …}, not %v", p.key.value, p.key.value, p.value.kind)
+		r.wrong(p.value, "%s are a map of names to URLs, such as %s: {apps: …}, not %v", p.key.value, p.key.value,
+			p.value.kind)
 		return
 	}
 	for _, one := range p.value.pairs {
@@ -29,8 +30,12 @@ func (r *reader) ends(p pair, side string, to *[]collector.End) {
 			r.wrong(one.key, "the name of an %s has 1 to 64 letters, digits, dots, dashes and underscores", side)
 			continue
 		}
-		if i := slices.IndexFunc(*to, func(e collector.End) bool { return strings.EqualFold(e.Name, name) && e.Name != name }); i >= 0 {
-			r.wrong(one.key, "%s differs from %s in capital letters alone, and would be the same file", name, (*to)[i].Name)
+		if i := slices.IndexFunc(*to, func(e collector.End) bool {
+			return strings.EqualFold(e.Name, name) &&
+				e.Name != name
+		}); i >= 0 {
+			r.wrong(one.key, "%s differs from %s in capital letters alone, and would be the same file", name,
+				(*to)[i].Name)
 			continue
 		}
 		if !r.say(p.key.value+"."+name, one) {

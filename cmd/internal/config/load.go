@@ -219,7 +219,8 @@ func (r *reader) maskEnds(n *node, table Ends) {
 		}
 		known := p.value.kind == text && strings.Contains(p.value.value, ":") // the URL of a name
 		for _, list := range table {
-			known = known || slices.ContainsFunc(list, func(q collector.Parameter) bool { return q.Name == p.key.value })
+			known = known || slices.ContainsFunc(list,
+				func(q collector.Parameter) bool { return q.Name == p.key.value })
 		}
 		if !known || urls.Secret(p.key.value) {
 			maskAll(p.value)

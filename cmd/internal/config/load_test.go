@@ -70,18 +70,23 @@ func TestLoad(t *testing.T) {
 	path := write(t, "a.yaml", "\xef\xbb\xbf# windows\r\ndata: a-${file:name}-$${x}-$y\r\nack: journaled\r\nmost: 64MiB\r\nevery: ${SPILLWAY_TEST_EVERY}\r\n"+
 		"sure: ${SPILLWAY_TEST_NONE:-true}\r\nlog_level: warn\r\ninclude: [\"b*.yaml\", none-*.yaml]\r\n"+
 		"inputs:\r\n  one: lines://127.0.0.1:1?tag=x\r\n  two: {url: \"lines://127.0.0.1:2?tag=x\", address_key: \"${SPILLWAY_TEST_KEY}\", max_line: 4096}\r\n",
-		"name", "x\n", "b1.yaml", "outputs: {out: {url: 'forward://a', host: [b, c], window: 5, ack: false}}", "b2.yaml", "", "b3.yaml", "# nothing\n")
+		"name", "x\n", "b1.yaml", "outputs: {out: {url: 'forward://a', host: [b, c], window: 5, ack: false}}",
+		"b2.yaml", "", "b3.yaml", "# nothing\n")
 	got := flags{Other: []string{"x"}}
 	f, err := Load(path, options(&got))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := flags{Data: "a-x-${x}-$y", Ack: "journaled", Most: 64 << 20, Every: 90 * time.Second, Sure: true, Other: []string{"x"}, more: more{"warn"}}
+	want := flags{
+		Data: "a-x-${x}-$y", Ack: "journaled", Most: 64 << 20, Every: 90 * time.Second, Sure: true,
+		Other: []string{"x"}, more: more{"warn"},
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	inputs := []collector.End{
-		{Name: "one", URL: "lines://127.0.0.1:1?tag=x"}, {Name: "two", URL: "lines://127.0.0.1:2?tag=x&address_key=a%20b%26c%40d%25e%3Ff%23g&max_line=4096"},
+		{Name: "one", URL: "lines://127.0.0.1:1?tag=x"},
+		{Name: "two", URL: "lines://127.0.0.1:2?tag=x&address_key=a%20b%26c%40d%25e%3Ff%23g&max_line=4096"},
 	}
 	if !reflect.DeepEqual(f.Inputs, inputs) {
 		t.Errorf("inputs %+v", f.Inputs)
@@ -90,7 +95,8 @@ func TestLoad(t *testing.T) {
 	if err != nil || u.Params().String("address_key", "") != "a b&c@d%e?f#g" {
 		t.Error(u, err)
 	}
-	if want := (collector.End{Name: "out", URL: "forward://a?host=b&host=c&window=5&ack=false"}); len(f.Outputs) != 1 || f.Outputs[0] != want {
+	if want := (collector.End{Name: "out", URL: "forward://a?host=b&host=c&window=5&ack=false"}); len(f.Outputs) != 1 ||
+		f.Outputs[0] != want {
 		t.Errorf("outputs %+v", f.Outputs)
 	}
 	if !f.Says("data") || f.Says("other") || (*File)(nil).Says("data") {
@@ -113,7 +119,8 @@ func TestLoad(t *testing.T) {
 func TestLoadBounds(t *testing.T) {
 	laughs := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'j'; c++ {
-		laughs += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", c-1), 9), ","))
+		laughs += fmt.Sprintf("%c: &%c [%s]\n", c, c,
+			strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", c-1), 9), ","))
 	}
 	for _, tt := range []struct{ name, text, want string }{
 		{"laughs", laughs, "anchors"},
@@ -158,14 +165,17 @@ func TestLoadBounds(t *testing.T) {
 	if err := os.Truncate(huge, 100<<20); err != nil {
 		t.Fatal(err)
 	}
-	many := write(t, "a.yaml", "include: [b.yaml, c.yaml, d.yaml, e.yaml, f.yaml]\n", "b.yaml", "#", "c.yaml", "#", "d.yaml", "#", "e.yaml", "#", "f.yaml", "#")
+	many := write(t, "a.yaml", "include: [b.yaml, c.yaml, d.yaml, e.yaml, f.yaml]\n", "b.yaml", "#", "c.yaml", "#",
+		"d.yaml", "#", "e.yaml", "#", "f.yaml", "#")
 	for _, name := range "bcdef" {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(many), string(name)+".yaml"), []byte("#"+strings.Repeat("x", 250_000)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(many), string(name)+".yaml"),
+			[]byte("#"+strings.Repeat("x", 250_000)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for path, want := range map[string]string{
-		huge: "larger than 256 KiB", many: "larger than 1024 KiB", filepath.Dir(many): "no regular file", filepath.Join(filepath.Dir(many), "none"): "no such file",
+		huge: "larger than 256 KiB", many: "larger than 1024 KiB", filepath.Dir(many): "no regular file",
+		filepath.Join(filepath.Dir(many), "none"):                               "no such file",
 		write(t, "a.yaml", "data: ${file:b}", "b", strings.Repeat("x", 70_000)): "larger than 64 KiB",
 	} {
 		var before, after runtime.MemStats
@@ -225,7 +235,8 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		if err := file.RunTests(nil); err != nil && strings.Contains(err.Error(), "HIDDEN-7") && !strings.Contains(text, "HIDDEN-7") {
+		if err := file.RunTests(nil); err != nil && strings.Contains(err.Error(), "HIDDEN-7") &&
+			!strings.Contains(text, "HIDDEN-7") {
 			t.Fatal(err)
 		}
 		printed := file.Print(&settings, file.Inputs, file.Outputs)
@@ -243,7 +254,8 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, printed)
 		}
-		if !reflect.DeepEqual(settings, again) || !reflect.DeepEqual(file.Inputs, second.Inputs) || !reflect.DeepEqual(file.Outputs, second.Outputs) ||
+		if !reflect.DeepEqual(settings, again) || !reflect.DeepEqual(file.Inputs, second.Inputs) ||
+			!reflect.DeepEqual(file.Outputs, second.Outputs) ||
 			!reflect.DeepEqual(file.Routes, second.Routes) {
 			t.Fatalf("%s\nreads as %+v, was %+v; %+v, was %+v", printed, again, settings, second, file)
 		}

@@ -102,7 +102,8 @@ func (m Mistakes) sorted(files []*source) Mistakes {
 		order[s.name] = i
 	}
 	slices.SortStableFunc(m, func(a, b Mistake) int {
-		return cmp.Or(cmp.Compare(order[a.File], order[b.File]), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		return cmp.Or(cmp.Compare(order[a.File], order[b.File]), cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Column, b.Column))
 	})
 	return slices.Compact(m)
 }
@@ -124,7 +125,10 @@ type mask struct {
 
 // mistake is one at a place in the file.
 func (s *source) mistake(line, column int, format string, args ...any) Mistake {
-	m := Mistake{File: s.name, Line: line, Column: column, Text: strings.ReplaceAll(printable(fmt.Sprintf(format, args...)), "\t", "?")}
+	m := Mistake{
+		File: s.name, Line: line, Column: column,
+		Text: strings.ReplaceAll(printable(fmt.Sprintf(format, args...)), "\t", "?"),
+	}
 	if line >= 1 && line <= len(s.lines) {
 		text := []rune(s.lines[line-1])
 		m.Source = s.shown(line, string(text))
@@ -142,7 +146,8 @@ var (
 // shown is a line, or its beginning, without secrets.
 func (s *source) shown(line int, text string) string {
 	masks := s.masks[line]
-	slices.SortFunc(masks, func(a, b mask) int { return cmp.Compare(b.column, a.column) }) // from the end, so that columns stay
+	// From the end, so that columns stay.
+	slices.SortFunc(masks, func(a, b mask) int { return cmp.Compare(b.column, a.column) })
 	for _, m := range masks {
 		text = m.apply(text)
 	}

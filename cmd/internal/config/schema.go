@@ -37,7 +37,8 @@ func Schema(o *Options) ([]byte, error) {
 		outputsKey: endsSchema("Where events go, by name.", o.Ends[outputsKey]),
 		routesKey: shape(reflect.TypeFor[[]collector.Route](),
 			`help:"Which events go to which outputs, and what becomes of them on the way; the first that matches, unless it says continue."`),
-		testsKey: shape(reflect.TypeFor[[]Test](), `help:"Events, and what outputs get of them: run by spillway check."`),
+		testsKey: shape(reflect.TypeFor[[]Test](),
+			`help:"Events, and what outputs get of them: run by spillway check."`),
 	}
 	fields := fieldsOf(o.Settings)
 	for i := range fields {
@@ -73,7 +74,10 @@ func (f *field) schema(ends Ends) object {
 }
 
 func size() object {
-	return object{"anyOf": []any{object{"type": "string", "pattern": sizeText}, object{"type": "integer", "minimum": 0}}}
+	return object{"anyOf": []any{
+		object{"type": "string", "pattern": sizeText},
+		object{"type": "integer", "minimum": 0},
+	}}
 }
 
 func span() object {
@@ -118,7 +122,10 @@ func endSchema(ends Ends) object {
 		for i := range ends[scheme] {
 			properties[ends[scheme][i].Name] = parameterSchema(&ends[scheme][i])
 		}
-		forms = append(forms, object{"type": "object", "title": scheme, "required": []string{urlKey}, "additionalProperties": false, "properties": properties})
+		forms = append(forms, object{
+			"type": "object", "title": scheme, "required": []string{urlKey},
+			"additionalProperties": false, "properties": properties,
+		})
 	}
 	forms = append(forms, object{
 		"type": "object", "title": "a URL from a variable", "required": []string{urlKey},
@@ -135,7 +142,10 @@ func parameterSchema(p *collector.Parameter) object {
 	case urls.Bool:
 		s = truth()
 	case urls.Int:
-		s = object{"anyOf": []any{object{"type": "integer", "minimum": p.Low, "maximum": p.High}, object{"type": "string", "pattern": `^[0-9]+$|\$\{`}}}
+		s = object{"anyOf": []any{
+			object{"type": "integer", "minimum": p.Low, "maximum": p.High},
+			object{"type": "string", "pattern": `^[0-9]+$|\$\{`},
+		}}
 	case urls.Size:
 		s = size()
 	case urls.Duration:

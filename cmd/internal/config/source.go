@@ -38,7 +38,8 @@ func (r *reader) read(path string, pipe bool) *source {
 	data = bytes.ReplaceAll(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), []byte("\r\n"), []byte("\n"))
 	s.lines = strings.Split(string(data), "\n")
 	if line, column, bad := badByte(s.lines); bad {
-		r.mistakes = append(r.mistakes, s.mistake(line, column, "this is no text: a byte that is not UTF-8, or a control character"))
+		r.mistakes = append(r.mistakes, s.mistake(line, column,
+			"this is no text: a byte that is not UTF-8, or a control character"))
 		return nil
 	}
 	return s
@@ -61,7 +62,8 @@ func badByte(lines []string) (line, column int, bad bool) {
 		column := 0
 		for _, c := range text {
 			column++
-			if c < ' ' && c != '\t' || c == 0x7f || c == utf8.RuneError || 0x80 <= c && c < 0xa0 || c == '\u2028' || c == '\u2029' {
+			if c < ' ' && c != '\t' || c == 0x7f || c == utf8.RuneError || 0x80 <= c && c < 0xa0 || c == '\u2028' ||
+				c == '\u2029' {
 				return i + 1, column, true
 			}
 		}

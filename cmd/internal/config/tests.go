@@ -181,7 +181,8 @@ func differences(want any, got []*outcome, failed []string) []string {
 	if list {
 		count = int64(len(events))
 	}
-	if !list && (!number || count < 0) || slices.ContainsFunc(events, func(e any) bool { _, ok := e.(collector.Values); return !ok }) {
+	if !list && (!number || count < 0) || slices.ContainsFunc(events,
+		func(e any) bool { _, ok := e.(collector.Values); return !ok }) {
 		return []string{"what is expected is a number of events, or a map with tag, time or record, or a list of such"}
 	}
 	if int64(len(got)) == count {
@@ -241,7 +242,8 @@ func unlikeEvent(values collector.Values, got *outcome) []string {
 			}
 			all = append(all, unlike("", read(b), any(got.record))...)
 		default:
-			all = append(all, fmt.Sprintf("unknown key %s%s", quote(v.Field), meant(v.Field, []string{"tag", "time", "record"})))
+			all = append(all, fmt.Sprintf("unknown key %s%s", quote(v.Field),
+				meant(v.Field, []string{"tag", "time", "record"})))
 		}
 	}
 	return all

@@ -196,7 +196,8 @@ func (b *builder) pairs(out *node, values []*ast.MappingValueNode, depth int) {
 			out.line, out.column = key.line, key.column
 		}
 		if first := seen[key.value]; first != nil {
-			b.mistakes = append(b.mistakes, key.mistake("the key %s stands here twice; first in line %d", quote(key.value), first.line))
+			b.mistakes = append(b.mistakes, key.mistake("the key %s stands here twice; first in line %d",
+				quote(key.value), first.line))
 			continue
 		}
 		seen[key.value] = key

@@ -178,6 +178,7 @@ func said(message string) string {
 var unexpected = regexp.MustCompile(`^unexpected token \w+\("(.*)"\)$`)
 
 var inWords = strings.NewReplacer(
-	"(mismatched types ", "(between ", "unknown", "a field", "[]interface {}", "a list", "[]string", "a list", "[]int", "a list",
+	"(mismatched types ", "(between ", "unknown", "a field", "[]interface {}", "a list", "[]string", "a list", "[]int",
+	"a list",
 	"float64", "a number", "int", "a number", "string", "a text", "bool", "true or false",
 )

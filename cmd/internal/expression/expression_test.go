@@ -27,7 +27,8 @@ func entry(t testing.TB, record string) []byte {
 
 // sifter keeps what a condition holds for.
 func sifter(condition string) (*step.Sifter, error) {
-	r, err := step.Read([]step.Route{{Match: "**", Do: []step.Step{{Keep: condition}}, To: []string{"x"}}}, []string{"x"}, 64<<20, Compile)
+	r, err := step.Read([]step.Route{{Match: "**", Do: []step.Step{{Keep: condition}}, To: []string{"x"}}},
+		[]string{"x"}, 64<<20, Compile)
 	if err != nil {
 		return nil, err
 	}
@@ -57,18 +58,30 @@ var record = `{"level":"INFO","msg":"été","n":5,"m":2.5,"big":1844674407370955
 func TestMeaning(t *testing.T) {
 	e := entry(t, record)
 	for _, yes := range []string{
-		`n > limit`, `n == 5 and n > limit`, `not n < limit`, `user.id == same.id`, `(n + limit) * 2 == 18`, `n - limit == 1`, `n / 2 == m`, `n % 2 == 1`,
-		`len(msg) == 3`, `len(items) == 2 and len(user) == 2`, `lower(level) == "info"`, `upper(user.name) == "ADA"`, `trim(" x ") == "x"`,
-		`any(items, #.price > 5)`, `any(items, .price > 5)`, `all(items, #.price > 2) && none(items, #.price > 9)`, `count(items, #.price > 5) == 1`, `one(items, #.name == "x")`,
-		`find(items, #.price > 5).price == 8`, `filter(items, #.price > 5)[0].price == 8`, `map(tags, # + "!") == ["a!", "b!"]`,
-		`split(path, "/")[1] == "api"`, `split(path, "/")[-1] == "x"`, `path startsWith "/api" and path endsWith "x"`, `indexOf(path, "v1") == 5`,
-		`(missing ?? "x") == "x" ? true : false`, `(missing ?? n) == 5`, `ok ? n > limit : false`, `missing ? false : true`, `let x = n + limit; x == 9`,
-		`"a" in tags`, `level in ["INFO", user.name]`, `"id" in user`, `"INFO" == level`, `5 in [n, 1]`, `n in 1..9`, `tags == ["a", "b"]`, `user != same`,
-		`int(bytes) == 1024`, `float("2.5") == m`, `string(n) == "5"`, `abs(-n) == n`, `ceil(m) == 3`, `floor(m) == 2`, `round(2.4) == 2`, `min(n, limit) == 4`, `max(n, m) == 5`,
-		"`a.b` + \"\" == \"dotted\"", "`tag` == \"field\" and tag + \"\" == \"app.web\"", `user["na" + "me"] == "Ada"`, `user?.id + 0 == 7`, `path[0:4] == "/api"`,
-		`big > n`, `big != 18446744073709551616.0 and len(msg) > 0`, `not (big == n)`, `n != missing`, `missing == none`, `user.x == none`, `n == 5.0 or len(msg) > 100`,
-		`len(msg) > 100 or level == "INFO"`, `msg matches "^é" and len(msg) < 4`, `lower(level) matches "^in"`, `lower(level) contains "nf"`, `lower(level) not in ["x"]`,
-		`!(n > 9) and not (len(tags) > 2)`, `(n > limit) and (len(msg) > 1)`, `((n)) > limit`, `n ** 2 == 25`, `- n < limit`, `ok and n > limit`, `not (level == limit)`,
+		`n > limit`, `n == 5 and n > limit`, `not n < limit`, `user.id == same.id`, `(n + limit) * 2 == 18`,
+		`n - limit == 1`, `n / 2 == m`, `n % 2 == 1`,
+		`len(msg) == 3`, `len(items) == 2 and len(user) == 2`, `lower(level) == "info"`, `upper(user.name) == "ADA"`,
+		`trim(" x ") == "x"`,
+		`any(items, #.price > 5)`, `any(items, .price > 5)`, `all(items, #.price > 2) && none(items, #.price > 9)`,
+		`count(items, #.price > 5) == 1`, `one(items, #.name == "x")`,
+		`find(items, #.price > 5).price == 8`, `filter(items, #.price > 5)[0].price == 8`,
+		`map(tags, # + "!") == ["a!", "b!"]`,
+		`split(path, "/")[1] == "api"`, `split(path, "/")[-1] == "x"`, `path startsWith "/api" and path endsWith "x"`,
+		`indexOf(path, "v1") == 5`,
+		`(missing ?? "x") == "x" ? true : false`, `(missing ?? n) == 5`, `ok ? n > limit : false`,
+		`missing ? false : true`, `let x = n + limit; x == 9`,
+		`"a" in tags`, `level in ["INFO", user.name]`, `"id" in user`, `"INFO" == level`, `5 in [n, 1]`, `n in 1..9`,
+		`tags == ["a", "b"]`, `user != same`,
+		`int(bytes) == 1024`, `float("2.5") == m`, `string(n) == "5"`, `abs(-n) == n`, `ceil(m) == 3`, `floor(m) == 2`,
+		`round(2.4) == 2`, `min(n, limit) == 4`, `max(n, m) == 5`,
+		"`a.b` + \"\" == \"dotted\"", "`tag` == \"field\" and tag + \"\" == \"app.web\"", `user["na" + "me"] == "Ada"`,
+		`user?.id + 0 == 7`, `path[0:4] == "/api"`,
+		`big > n`, `big != 18446744073709551616.0 and len(msg) > 0`, `not (big == n)`, `n != missing`,
+		`missing == none`, `user.x == none`, `n == 5.0 or len(msg) > 100`,
+		`len(msg) > 100 or level == "INFO"`, `msg matches "^é" and len(msg) < 4`, `lower(level) matches "^in"`,
+		`lower(level) contains "nf"`, `lower(level) not in ["x"]`,
+		`!(n > 9) and not (len(tags) > 2)`, `(n > limit) and (len(msg) > 1)`, `((n)) > limit`, `n ** 2 == 25`,
+		`- n < limit`, `ok and n > limit`, `not (level == limit)`,
 	} {
 		s, err := sifter(yes)
 		if err != nil {
@@ -80,7 +93,8 @@ func TestMeaning(t *testing.T) {
 		}
 	}
 	for _, no := range []string{
-		`n > missing`, `missing > n`, `n < level`, `level > n`, `n < tags`, `user.name in [1, n]`, `n in none`, `tags contains "a" or len(msg) > 9`, `items == tags`,
+		`n > missing`, `missing > n`, `n < level`, `level > n`, `n < tags`, `user.name in [1, n]`, `n in none`,
+		`tags contains "a" or len(msg) > 9`, `items == tags`,
 		`missing in [n]`, `n ? true : false`, `level ? true : false`, `any(tags, #)`, `n matches "5" and len(msg) > 0`,
 	} {
 		s, err := sifter(no)
@@ -97,7 +111,8 @@ func TestMeaning(t *testing.T) {
 // TestFails: an expression that has nothing to work on fails, and so does one that would take too
 // long or too much: the event is a dead letter, with a reason that shows nothing of it.
 func TestFails(t *testing.T) {
-	long := fmt.Sprintf(`{"secret":%q,"n":1,"list":[%s0],"much":[%s0]}`, strings.Repeat("HIDDEN ", 100_000), strings.Repeat("1,", 9000), strings.Repeat("1,", 10_000))
+	long := fmt.Sprintf(`{"secret":%q,"n":1,"list":[%s0],"much":[%s0]}`, strings.Repeat("HIDDEN ", 100_000),
+		strings.Repeat("1,", 9000), strings.Repeat("1,", 10_000))
 	e := entry(t, long)
 	for condition, want := range map[string]string{
 		`len(missing) > 3`:                       "len has no use for nil",
@@ -126,7 +141,8 @@ func TestFails(t *testing.T) {
 			continue
 		}
 		ok, why := holds(t, s, e)
-		if ok || !strings.HasPrefix(why, "keep: ") || !strings.Contains(why, want) || strings.Contains(why, "HIDDEN") || strings.Contains(why, "\n") {
+		if ok || !strings.HasPrefix(why, "keep: ") || !strings.Contains(why, want) || strings.Contains(why, "HIDDEN") ||
+			strings.Contains(why, "\n") {
 			t.Errorf("%s: %.200s, want %s", condition, why, want)
 		}
 		if ok, why := holds(t, s, e); ok || why == "" {
@@ -155,10 +171,14 @@ func TestLazy(t *testing.T) {
 // TestRefused: what is no expression is told when it is read, at its place.
 func TestRefused(t *testing.T) {
 	for text, at := range map[string]int{
-		`len(é) + now() > 3`: 10, `sum(x) > 3`: 0, `env("x") == y`: 0, `reduce(x, #acc + #) > 3`: 0, `x matches y`: 10, `len(x) > "a"`: 7, `lower(5) == x`: 6,
-		`a-b > c`: 1, `a/b > c`: 1, `$env == x`: 0, `not a == b`: 0, `x.y() > 3`: 2, `len(x)`: 0, `len(x) > 3; x`: -1, `repeat("x", n) == y`: 0, `len(x) > 3 // or so`: 11,
-		`{"a": x}.a == y`: 0, `b"x" == y + ""`: 0, `count(x) > 3`: 0, `x matches "(" and y`: 10, "len(x)\u00a0> 3": 6, `timezone(x) == y`: 0, strings.Repeat("a+", 3000) + "1>2": mostText,
-		"(" + strings.Repeat("a + ", 900) + "1) > 2": -1, `toJSON(x) == y`: 0, `keys(x)[0] == y`: 0, `x |  lower() == y + now()`: 20, `any(x, {# > 1; # > 2})`: -1, `lower(x) == 5`: 9,
+		`len(é) + now() > 3`: 10, `sum(x) > 3`: 0, `env("x") == y`: 0, `reduce(x, #acc + #) > 3`: 0, `x matches y`: 10,
+		`len(x) > "a"`: 7, `lower(5) == x`: 6,
+		`a-b > c`: 1, `a/b > c`: 1, `$env == x`: 0, `not a == b`: 0, `x.y() > 3`: 2, `len(x)`: 0, `len(x) > 3; x`: -1,
+		`repeat("x", n) == y`: 0, `len(x) > 3 // or so`: 11,
+		`{"a": x}.a == y`: 0, `b"x" == y + ""`: 0, `count(x) > 3`: 0, `x matches "(" and y`: 10, "len(x)\u00a0> 3": 6,
+		`timezone(x) == y`: 0, strings.Repeat("a+", 3000) + "1>2": mostText,
+		"(" + strings.Repeat("a + ", 900) + "1) > 2": -1, `toJSON(x) == y`: 0, `keys(x)[0] == y`: 0,
+		`x |  lower() == y + now()`: 20, `any(x, {# > 1; # > 2})`: -1, `lower(x) == 5`: 9,
 	} {
 		_, err := Compile(text)
 		f := (*step.Fault)(nil)
@@ -172,7 +192,8 @@ func TestRefused(t *testing.T) {
 func TestAllocs(t *testing.T) {
 	e := entry(t, record)
 	for condition, fields := range map[string]float64{
-		`n > limit`: 2, `user.id == same.id`: 2, `len(msg) > 100`: 1, `level == "INFO" and len(long) > 100`: 1, `any(tags, # == level)`: 4, `path startsWith tag`: 2, `n + limit * 2 > m`: 3,
+		`n > limit`: 2, `user.id == same.id`: 2, `len(msg) > 100`: 1, `level == "INFO" and len(long) > 100`: 1,
+		`any(tags, # == level)`: 4, `path startsWith tag`: 2, `n + limit * 2 > m`: 3,
 		`level == msg or level == path`: 3, `n == 5 and n > limit`: 2, `ok ? n > limit : m > limit`: 4,
 	} {
 		s, err := sifter(condition)
@@ -180,7 +201,8 @@ func TestAllocs(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out step.Sifted
-		if n := testing.AllocsPerRun(100, func() { _ = s.Sift(&out, "app.web", e, 1, 0) }); n > 2*fields && !raceEnabled {
+		if n := testing.AllocsPerRun(100, func() { _ = s.Sift(&out, "app.web", e, 1, 0) }); n > 2*fields &&
+			!raceEnabled {
 			t.Errorf("%s: %v allocations for %v fields", condition, n, fields)
 		}
 	}

@@ -14,16 +14,21 @@ import (
 // record, unless that refuses it or fails.
 func FuzzSame(f *testing.F) {
 	for _, s := range []string{
-		`level == "DEBUG"`, `a.b in [1, 'x', nil] and not (c contains "d" or tag matches "^x")`, `n != -1.5e3 || !d && e <= 18446744073709551615`,
-		`a not in ["\x00", "\u00e9", "\101", '\"', "\a"]`, "`a b` == 1 and `a` == nil", `a-b == 1`, `a/b == 1`, `not a == nil`, `len == 5 or max == 2`, `tag.x == 1`,
-		`null == nil`, `a == null`, `big == 18446744073709551615`, `big > 9223372036854775807.5`, `n == 5.0`, `n in [5.0, true]`, `debug`, `let == 1`, `$env == nil`, `a.0 == 1`,
-		`n >= 010`, `n == +5`, `n == 1_000`, `n == 0x10`, `"x" == a`, `user == nil or user.id not in [7]`, `not (n > 4) and not ok == true`, `tags == nil`, `é == "é"`, `_ == .5`,
+		`level == "DEBUG"`, `a.b in [1, 'x', nil] and not (c contains "d" or tag matches "^x")`,
+		`n != -1.5e3 || !d && e <= 18446744073709551615`,
+		`a not in ["\x00", "\u00e9", "\101", '\"', "\a"]`, "`a b` == 1 and `a` == nil", `a-b == 1`, `a/b == 1`,
+		`not a == nil`, `len == 5 or max == 2`, `tag.x == 1`,
+		`null == nil`, `a == null`, `big == 18446744073709551615`, `big > 9223372036854775807.5`, `n == 5.0`,
+		`n in [5.0, true]`, `debug`, `let == 1`, `$env == nil`, `a.0 == 1`,
+		`n >= 010`, `n == +5`, `n == 1_000`, `n == 0x10`, `"x" == a`, `user == nil or user.id not in [7]`,
+		`not (n > 4) and not ok == true`, `tags == nil`, `é == "é"`, `_ == .5`,
 	} {
 		f.Add(s, []byte(entry(f, record)[len(head):]))
 	}
 	f.Add(`big < 18446744073709551616.0`, []byte("\x83\xa3big\xcf\xff\xff\xff\xff\xff\xff\xff\xff\xa1a\xca\x7f\xc0\x00\x00\xa1n\xd3\x80\x00\x00\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, text string, record []byte) {
-		own, err := step.Read([]step.Route{{Match: "**", Do: []step.Step{{Keep: text}}, To: []string{"x"}}}, []string{"x"}, 1<<20, nil)
+		own, err := step.Read([]step.Route{{Match: "**", Do: []step.Step{{Keep: text}}, To: []string{"x"}}},
+			[]string{"x"}, 1<<20, nil)
 		if err != nil {
 			return
 		}
@@ -52,8 +57,10 @@ func FuzzSame(f *testing.F) {
 // what it takes can be evaluated.
 func FuzzCompile(f *testing.F) {
 	for _, s := range []string{
-		`len(msg) > 100`, `any(items, {#.price > 3})`, `let x = a + 1; x ?? b > 3`, `a ? b : c`, `split(a, ",")[-1] in 1..5`, "`a b`?.c[0:1] == 'x'", `not x == y`, `a matches "("`,
-		`(((`, `#`, `"`, `a | len() > 1`, `1e999 == a`, `9223372036854775808 > a`, `-(-9223372036854775807 - 1) > a`, `map(1..9, # ** 9)[0] % 0 == a`,
+		`len(msg) > 100`, `any(items, {#.price > 3})`, `let x = a + 1; x ?? b > 3`, `a ? b : c`,
+		`split(a, ",")[-1] in 1..5`, "`a b`?.c[0:1] == 'x'", `not x == y`, `a matches "("`,
+		`(((`, `#`, `"`, `a | len() > 1`, `1e999 == a`, `9223372036854775808 > a`, `-(-9223372036854775807 - 1) > a`,
+		`map(1..9, # ** 9)[0] % 0 == a`,
 	} {
 		f.Add(s)
 	}

@@ -147,16 +147,19 @@ func (n *names) quoted(text *ast.StringNode) bool {
 func (n *names) binary(x *ast.BinaryNode) {
 	switch x.Operator {
 	case "and", "&&", "or", "||":
-	case "==", "!=", "<", "<=", ">", ">=", "in", "contains", "startsWith", "endsWith", "matches", "+", "-", "*", "/", "%", "**", "^", "..", "??":
+	case "==", "!=", "<", "<=", ">", ">=", "in", "contains", "startsWith", "endsWith", "matches",
+		"+", "-", "*", "/", "%", "**", "^", "..", "??":
 		if left, ok := x.Left.(*ast.UnaryNode); ok && (left.Operator == "not" || left.Operator == "!") {
-			n.refuse(left, "%s belongs to what stands before %s alone; not (…) turns round the whole", left.Operator, x.Operator)
+			n.refuse(left, "%s belongs to what stands before %s alone; not (…) turns round the whole", left.Operator,
+				x.Operator)
 		}
 	default:
 		n.refuse(x, "%s is not taken here", x.Operator)
 	}
 	switch x.Operator {
 	case "-", "/":
-		if at := x.Location().From; at > 0 && (unicode.IsLetter(n.text[at-1]) || unicode.IsDigit(n.text[at-1]) || n.text[at-1] == '_') {
+		if at := x.Location().From; at > 0 &&
+			(unicode.IsLetter(n.text[at-1]) || unicode.IsDigit(n.text[at-1]) || n.text[at-1] == '_') {
 			n.refuse(x, "a name that has a %s stands in backquotes; an operator has a blank before it", x.Operator)
 		}
 	case "matches":

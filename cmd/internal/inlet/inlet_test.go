@@ -110,7 +110,8 @@ func TestLongLines(t *testing.T) {
 	pipe := Source{1, 2}
 	in.From(pipe)
 	long := strings.Repeat("é", MaxLine/2+10)
-	r := strings.NewReader("\n" + long + "\nshort\n" + strings.Repeat("x", MaxLine) + "\n" + strings.Repeat("y", MaxLine+1) + "\n")
+	r := strings.NewReader("\n" + long + "\nshort\n" + strings.Repeat("x", MaxLine) + "\n" +
+		strings.Repeat("y", MaxLine+1) + "\n")
 	var got []string
 	for {
 		err := in.Read(r)
@@ -159,7 +160,9 @@ func TestKillAnywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			for line, _, ok := in.Next(); ok; line, _, ok = in.Next() {
-				if r.IntN(100) == 0 { // killed in the middle of the note: another one stands half in the place that does not count
+				// Killed in the middle of the note: another one stands half in the place that does
+				// not count.
+				if r.IntN(100) == 0 {
 					half := in.mem[notesAt+(1-order.Uint64(in.mem[whichAt:]))*noteSize:]
 					for i := range r.IntN(noteSize) {
 						half[i] = byte(r.Uint32())
@@ -246,7 +249,8 @@ func FuzzInlet(f *testing.F) {
 }
 
 func BenchmarkInlet(b *testing.B) {
-	text := bytes.Repeat([]byte("2026-11-21T02:03:04Z INFO order placed id=42 customer=ada took=12ms from=10.0.0.7\n"), 64<<10/82)
+	text := bytes.Repeat([]byte("2026-11-21T02:03:04Z INFO order placed id=42 customer=ada took=12ms from=10.0.0.7\n"),
+		64<<10/82)
 	in := plain(b)
 	in.From(Source{1, 2})
 	b.SetBytes(int64(len(text)))

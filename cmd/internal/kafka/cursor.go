@@ -138,7 +138,8 @@ func (s *shelf) make(ctx context.Context) error {
 	req := kmsg.NewPtrCreateTopicsRequest()
 	t := kmsg.NewCreateTopicsRequestTopic()
 	t.Topic, t.NumPartitions, t.ReplicationFactor = s.topic, 1, -1
-	for _, kv := range [][2]string{{"cleanup.policy", compact}, {"segment.bytes", "16777216"}} { // small: all of it is read at a start
+	// Small: all of it is read at a start.
+	for _, kv := range [][2]string{{"cleanup.policy", compact}, {"segment.bytes", "16777216"}} {
 		c := kmsg.NewCreateTopicsRequestTopicConfig()
 		c.Name, c.Value = kv[0], &kv[1]
 		t.Configs = append(t.Configs, c)

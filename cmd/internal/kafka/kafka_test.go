@@ -183,7 +183,10 @@ func submitAll(t *testing.T, o collector.Output, chunks ...*forward.Chunk) []col
 // consume reads n records of a topic.
 func consume(t *testing.T, c *kfake.Cluster, topic string, n int, more ...kgo.Opt) []*kgo.Record {
 	t.Helper()
-	opts := []kgo.Opt{kgo.SeedBrokers(c.ListenAddrs()...), kgo.ConsumeTopics(topic), kgo.FetchMaxWait(100 * time.Millisecond)}
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(c.ListenAddrs()...), kgo.ConsumeTopics(topic),
+		kgo.FetchMaxWait(100 * time.Millisecond),
+	}
 	client, err := kgo.NewClient(append(opts, more...)...)
 	must(t, err)
 	defer client.Close()
@@ -313,7 +316,8 @@ func TestTooLarge(t *testing.T) {
 	chunk.Entries = append(chunk.Entries, chunkOf("", 500, 500).Entries...)
 	chunk.Events = 1001
 	r := submitAll(t, o, chunk)[0]
-	if r.Err != nil || len(r.Rejected) != 1 || r.Rejected[0].Entry != 500 || !errors.Is(r.Rejected[0].Err, kerr.MessageTooLarge) {
+	if r.Err != nil || len(r.Rejected) != 1 || r.Rejected[0].Entry != 500 ||
+		!errors.Is(r.Rejected[0].Err, kerr.MessageTooLarge) {
 		t.Fatalf("%+v", r)
 	}
 	if h.logged("refused for good") != 1 || h.logged("topic logs") != 1 {

@@ -43,10 +43,14 @@ func write(t *testing.T, path, text string) {
 // until the right one is there.
 func TestLogin(t *testing.T) {
 	ca := testcert.New(t)
-	for name, method := range map[string]string{"plain": "PLAIN", "scram-sha-256": "SCRAM-SHA-256", "scram-sha-512": "SCRAM-SHA-512"} {
+	for name, method := range map[string]string{
+		"plain": "PLAIN", "scram-sha-256": "SCRAM-SHA-256",
+		"scram-sha-512": "SCRAM-SHA-512",
+	} {
 		t.Run(name, func(t *testing.T) {
 			password := filepath.Join(t.TempDir(), "password")
-			c := cluster(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}), kfake.EnableSASL(), kfake.Superuser(method, "ann", "correct"))
+			c := cluster(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}), kfake.EnableSASL(),
+				kfake.Superuser(method, "ann", "correct"))
 			base := "kafka://" + brokers(c) + "/logs?tls=true&ca=" + ca.File + "&username=ann&sasl=" + name
 			write(t, password, "wrong\n")
 			delivers(t, base+"&password_file="+password, "", func() { write(t, password, "correct\n") })
@@ -82,7 +86,8 @@ func TestCertificate(t *testing.T) {
 		}
 	}
 	put(other.Client)
-	delivers(t, "kafka://"+brokers(c)+"/logs?tls=true&ca="+ca.File+"&cert="+cert+"&key_file="+key, "", func() { put(ca.Client) })
+	delivers(t, "kafka://"+brokers(c)+"/logs?tls=true&ca="+ca.File+"&cert="+cert+"&key_file="+key, "",
+		func() { put(ca.Client) })
 }
 
 // TestToken has brokers that want a token, and an output with an old one in a file, until a new one
@@ -112,5 +117,6 @@ func TestToken(t *testing.T) {
 	})
 	token := filepath.Join(t.TempDir(), "token")
 	write(t, token, "old\n")
-	delivers(t, "kafka://"+brokers(c)+"/logs?sasl=oauthbearer&token_file="+token, "SASL_AUTHENTICATION_FAILED", func() { write(t, token, "correct\n") })
+	delivers(t, "kafka://"+brokers(c)+"/logs?sasl=oauthbearer&token_file="+token, "SASL_AUTHENTICATION_FAILED",
+		func() { write(t, token, "correct\n") })
 }

@@ -60,7 +60,10 @@ func openOnce(s *settings, env *collector.OutputEnv, me *claim) (*once, error) {
 	if me.lost != nil {
 		return nil, me.lost
 	}
-	o := &once{me: me, key: []byte("spillway-" + env.Identity), closed: make(chan struct{}), wake: make(chan struct{}, 1)}
+	o := &once{
+		me: me, key: []byte("spillway-" + env.Identity), closed: make(chan struct{}),
+		wake: make(chan struct{}, 1),
+	}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	if err := o.start(s, env, kgo.TransactionalID(string(o.key)), kgo.TransactionTimeout(s.txn.timeout),
 		kgo.RecordPartitioner(cursorFirst{s.partitioner(), s.txn.cursors})); err != nil {
@@ -251,10 +254,12 @@ func (o *once) end(begin time.Time) error {
 		ctx, cancel := context.WithDeadline(o.ctx, begin.Add(o.settings.txn.timeout*3/4))
 		defer cancel()
 		var place error // of the cursor
-		o.client.Produce(context.Background(), o.record(o.batch[len(o.batch)-1].token), func(_ *kgo.Record, err error) { place = err })
+		o.client.Produce(context.Background(), o.record(o.batch[len(o.batch)-1].token),
+			func(_ *kgo.Record, err error) { place = err })
 		if err := o.client.Flush(ctx); err != nil {
 			if o.ctx.Err() == nil {
-				err = fmt.Errorf("the brokers have not taken a transaction in %v, which is given up: %w", time.Since(begin).Round(time.Second), err)
+				err = fmt.Errorf("the brokers have not taken a transaction in %v, which is given up: %w",
+					time.Since(begin).Round(time.Second), err)
 			}
 			return err
 		}

@@ -68,7 +68,9 @@ func (l *life) begin(ctx context.Context) (next int, err error) {
 		return 0, err
 	}
 	l.out = o.(collector.Transactional)
-	token, ok, err := l.out.Restore(ctx, func(_ context.Context, token []byte, c *forward.Chunk, rejected []collector.Rejected) error {
+	token, ok, err := l.out.Restore(ctx, func(_ context.Context, token []byte, c *forward.Chunk,
+		rejected []collector.Rejected,
+	) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		n := binary.BigEndian.Uint64(token)
@@ -138,7 +140,8 @@ func (l *life) deliver() (reopened int, err error) {
 // committed reads n records of a topic that are committed.
 func committed(t *testing.T, c *kfake.Cluster, topic string, n int) []*kgo.Record {
 	t.Helper()
-	return consume(t, c, topic, n, kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	return consume(t, c, topic, n, kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 }
 
 const exactly = "&exactly_once=true&commit_every=20ms"
@@ -169,12 +172,13 @@ func TestOnce(t *testing.T) {
 				var all sync.WaitGroup
 				for i := range count {
 					all.Add(1)
-					l.out.SubmitAt(binary.BigEndian.AppendUint64(nil, uint64(at+i)), j.chunks[at+i], func(r collector.Result) {
-						if r.Err == nil {
-							done.Add(1)
-						}
-						all.Done()
-					})
+					l.out.SubmitAt(binary.BigEndian.AppendUint64(nil, uint64(at+i)), j.chunks[at+i],
+						func(r collector.Result) {
+							if r.Err == nil {
+								done.Add(1)
+							}
+							all.Done()
+						})
 				}
 				if rand.IntN(2) == 0 {
 					must(t, l.out.Flush(within(t)))
@@ -214,7 +218,10 @@ func TestOnceFails(t *testing.T) {
 			return nil, nil, false
 		}
 		resp := req.ResponseKind().(*kmsg.EndTxnResponse)
-		resp.ErrorCode = []int16{kerr.ProducerFenced.Code, kerr.UnknownServerError.Code, kerr.InvalidProducerEpoch.Code}[n/4%3]
+		resp.ErrorCode = []int16{
+			kerr.ProducerFenced.Code, kerr.UnknownServerError.Code,
+			kerr.InvalidProducerEpoch.Code,
+		}[n/4%3]
 		return resp, nil, true
 	})
 	const n, each = 400, 10
@@ -261,7 +268,8 @@ func TestOnceLost(t *testing.T) {
 	older.end()
 	// It takes the producer away from the younger one, but not the output.
 	_, err = older.deliver()
-	if err == nil || errors.Is(err, collector.ErrReopen) || !strings.Contains(err.Error(), "has taken this output over") {
+	if err == nil || errors.Is(err, collector.ErrReopen) ||
+		!strings.Contains(err.Error(), "has taken this output over") {
 		t.Fatalf("%v", err)
 	}
 	older.end()
@@ -292,7 +300,8 @@ func TestOnceRefused(t *testing.T) {
 		isEvent := func(p kmsg.ProduceRequestTopicPartition) bool {
 			return bytes.Contains(p.Records, []byte(`"tag":"app"`))
 		}
-		if !slices.ContainsFunc(r.Topics, func(t kmsg.ProduceRequestTopic) bool { return slices.ContainsFunc(t.Partitions, isEvent) }) ||
+		if !slices.ContainsFunc(r.Topics,
+			func(t kmsg.ProduceRequestTopic) bool { return slices.ContainsFunc(t.Partitions, isEvent) }) ||
 			!refuse.CompareAndSwap(true, false) {
 			return nil, nil, false
 		}
@@ -333,7 +342,8 @@ func TestOnceRefused(t *testing.T) {
 		}
 		rejected += len(r.Rejected)
 	}
-	if rejected != 3 || len(l.letters) != 3 || l.letters["3/0"] != 1 || l.letters["4/0"] != 1 || l.letters["17/0"] != 1 {
+	if rejected != 3 || len(l.letters) != 3 || l.letters["3/0"] != 1 || l.letters["4/0"] != 1 ||
+		l.letters["17/0"] != 1 {
 		t.Errorf("%d rejected, letters %v", rejected, l.letters)
 	}
 	wantOrder(t, committed(t, c, "logs", n*each), n*each)
@@ -350,7 +360,8 @@ func TestOnceRefused(t *testing.T) {
 		t.Fatalf("it begins with chunk %d", from)
 	}
 	r := m.submit(from)[0]
-	if r.Err != nil || len(r.Rejected) != int(entries.Load()) || len(m.letters) != len(r.Rejected) || len(r.Rejected) == 0 {
+	if r.Err != nil || len(r.Rejected) != int(entries.Load()) || len(m.letters) != len(r.Rejected) ||
+		len(r.Rejected) == 0 {
 		t.Errorf("%+v, %d letters; the broker refused %d", r, len(m.letters), entries.Load())
 	}
 	m.end()
@@ -364,19 +375,22 @@ func TestOnceMissing(t *testing.T) {
 	l := j.live("kafka://127.0.0.1:1/logs?exactly_once=true")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := l.begin(ctx); !errors.Is(err, collector.ErrReopen) || !strings.Contains(err.Error(), "connection refused") {
+	if _, err := l.begin(ctx); !errors.Is(err, collector.ErrReopen) ||
+		!strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("%v", err)
 	}
 	l.end()
 
 	c := cluster(t, kfake.SeedTopics(3, "expiring"))
 	l = j.live("kafka://" + brokers(c) + "/logs?cursor_topic=expiring" + exactly)
-	if _, err := l.begin(within(t)); !errors.Is(err, collector.ErrReopen) || !strings.Contains(err.Error(), "cursors would expire") {
+	if _, err := l.begin(within(t)); !errors.Is(err, collector.ErrReopen) ||
+		!strings.Contains(err.Error(), "cursors would expire") {
 		t.Errorf("%v", err)
 	}
 	l.end()
 	l = j.live("kafka://" + brokers(c) + "/logs?cursor_topic=elsewhere&create=false" + exactly)
-	if _, err := l.begin(within(t)); !errors.Is(err, collector.ErrReopen) || !strings.Contains(err.Error(), "UNKNOWN_TOPIC_OR_PARTITION") {
+	if _, err := l.begin(within(t)); !errors.Is(err, collector.ErrReopen) ||
+		!strings.Contains(err.Error(), "UNKNOWN_TOPIC_OR_PARTITION") {
 		t.Errorf("%v", err)
 	}
 	l.end()
@@ -396,7 +410,8 @@ func TestOnceTimeout(t *testing.T) {
 		return resp, nil, true
 	})
 	l := journalOf(t, 1, 1).live("kafka://" + brokers(c) + "/logs?transaction_timeout=1h" + exactly)
-	if _, err := l.begin(within(t)); errors.Is(err, collector.ErrReopen) || !strings.Contains(fmt.Sprint(err), "transaction.max.timeout.ms") {
+	if _, err := l.begin(within(t)); errors.Is(err, collector.ErrReopen) ||
+		!strings.Contains(fmt.Sprint(err), "transaction.max.timeout.ms") {
 		t.Errorf("%v", err)
 	}
 	l.end()
@@ -411,11 +426,15 @@ func TestOnceOthers(t *testing.T) {
 	l := j.live(url)
 	from, err := l.begin(within(t))
 	must(t, err)
-	other, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.TransactionalID("other"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	other, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.TransactionalID("other"),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	must(t, err)
 	defer other.Close()
 	must(t, other.BeginTransaction())
-	must(t, other.ProduceSync(t.Context(), &kgo.Record{Topic: "spillway-cursors", Key: []byte("other"), Value: []byte("{}")}).FirstErr())
+	must(t, other.ProduceSync(t.Context(), &kgo.Record{
+		Topic: "spillway-cursors", Key: []byte("other"),
+		Value: []byte("{}"),
+	}).FirstErr())
 	for _, r := range l.submit(from) {
 		must(t, r.Err)
 	}

@@ -55,7 +55,8 @@ func (s *settings) reach(ctx context.Context) error {
 	for i := range resp.Brokers[:min(len(resp.Brokers), mostReached)] {
 		b := &resp.Brokers[i]
 		if _, err := client.Broker(int(b.NodeID)).RetriableRequest(ctx, kmsg.NewPtrApiVersionsRequest()); err != nil {
-			errs = append(errs, fmt.Errorf("kafka: broker %d, which says that it is at %s:%d: %w", b.NodeID, b.Host, b.Port, dials.explain(err)))
+			errs = append(errs, fmt.Errorf("kafka: broker %d, which says that it is at %s:%d: %w", b.NodeID, b.Host,
+				b.Port, dials.explain(err)))
 		}
 		if ctx.Err() != nil {
 			break

@@ -38,7 +38,8 @@ func reached(t *testing.T, url string, within time.Duration) string {
 // Nothing is made, and nothing is written.
 func TestReach(t *testing.T) {
 	ca := testcert.New(t)
-	c := cluster(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}), kfake.EnableSASL(), kfake.Superuser("PLAIN", "ann", "correct"))
+	c := cluster(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}), kfake.EnableSASL(),
+		kfake.Superuser("PLAIN", "ann", "correct"))
 	open := cluster(t)
 	wrote := make(chan kmsg.Key, 100)
 	for _, key := range []kmsg.Key{kmsg.Produce, kmsg.InitProducerID} {
@@ -57,14 +58,18 @@ func TestReach(t *testing.T) {
 		{"kafka://" + brokers(open) + "/logs?exactly_once=true", ""},
 		{"kafka://" + brokers(open) + "/missing", ""},
 		{"kafka://" + brokers(open) + "/missing?create=false", "topic missing: UNKNOWN_TOPIC_OR_PARTITION"},
-		{"kafka://" + brokers(open) + "/logs?exactly_once=true&create=false", "topic spillway-cursors: UNKNOWN_TOPIC_OR_PARTITION"},
+		{
+			"kafka://" + brokers(open) + "/logs?exactly_once=true&create=false",
+			"topic spillway-cursors: UNKNOWN_TOPIC_OR_PARTITION",
+		},
 		{"kafka://" + brokers(open) + "/logs.{app}?topics=logs.*", ""},
 		{secure + "&sasl=plain&password_env=KAFKA_TEST_PASSWORD", ""},
 		{secure + "&sasl=plain&password_file=" + wrong, "kafka: "},
 		{secure + "&sasl=plain&password_file=" + wrong + ".none", "none"},
 	} {
 		said := reached(t, tt.url, time.Minute)
-		if (said == "") != (tt.want == "") || !strings.Contains(said, tt.want) || strings.Contains(said, "correct") || strings.Contains(said, "another") {
+		if (said == "") != (tt.want == "") || !strings.Contains(said, tt.want) || strings.Contains(said, "correct") ||
+			strings.Contains(said, "another") {
 			t.Errorf("%s: %q, want %q", tt.url, said, tt.want)
 		}
 	}
@@ -82,10 +87,12 @@ func TestReach(t *testing.T) {
 		resp.Topics = append(resp.Topics, one)
 		return resp, nil, true
 	})
-	if said := reached(t, "kafka://"+brokers(open)+"/missing", time.Minute); !strings.Contains(said, "cannot be made: TOPIC_AUTHORIZATION_FAILED") {
+	if said := reached(t, "kafka://"+brokers(open)+"/missing", time.Minute); !strings.Contains(said,
+		"cannot be made: TOPIC_AUTHORIZATION_FAILED") {
 		t.Error(said)
 	}
-	if said := reached(t, "kafka://"+brokers(open)+"/missing?create=false", time.Minute); !strings.Contains(said, "UNKNOWN_TOPIC") {
+	if said := reached(t, "kafka://"+brokers(open)+"/missing?create=false", time.Minute); !strings.Contains(said,
+		"UNKNOWN_TOPIC") {
 		t.Errorf("it was made: %q", said)
 	}
 	select {

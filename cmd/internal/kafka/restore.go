@@ -78,7 +78,8 @@ func (o *once) last(ctx context.Context) (*cursor, error) {
 	}
 	switch policy, err := o.shelf.policy(ctx); {
 	case err != nil:
-		codes.KafkaUnsure.Warn(o.env.Log, "nobody says whether the topic of cursors keeps them", "topic", o.shelf.topic, "error", err)
+		codes.KafkaUnsure.Warn(o.env.Log, "nobody says whether the topic of cursors keeps them", "topic", o.shelf.topic,
+			"error", err)
 	case policy != compact:
 		return nil, fmt.Errorf("its cleanup.policy is %s: cursors would expire; set it to %s", policy, compact)
 	}
@@ -98,6 +99,7 @@ func (o *once) take(ctx context.Context, token []byte) error {
 
 // record is the cursor's record.
 func (o *once) record(token []byte) *kgo.Record {
-	b, _ := json.Marshal(&cursor{Position: hex.EncodeToString(token), Output: o.env.Identity, process: o.me.process}) // never fails
+	// Never fails.
+	b, _ := json.Marshal(&cursor{Position: hex.EncodeToString(token), Output: o.env.Identity, process: o.me.process})
 	return &kgo.Record{Topic: o.shelf.topic, Key: o.key, Value: b}
 }

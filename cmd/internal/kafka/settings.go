@@ -119,7 +119,8 @@ func read(u *collector.URL, p *collector.Params) (*settings, error) {
 	s.codec = codecs[p.Choice("compress", "none", "gzip", "snappy", "lz4", "zstd")]
 	s.create = p.Bool("create", true)
 	s.once = p.Bool("exactly_once", false)
-	every, timeout, cursors := p.String("commit_every", ""), p.String("transaction_timeout", ""), p.String("cursor_topic", "")
+	every, timeout, cursors := p.String("commit_every", ""), p.String("transaction_timeout",
+		""), p.String("cursor_topic", "")
 	s.txn.every = p.Duration("commit_every", 100*time.Millisecond)
 	s.txn.timeout = p.Duration("transaction_timeout", time.Minute)
 	s.txn.cursors = p.String("cursor_topic", "spillway-cursors")

@@ -13,7 +13,10 @@ func TestURLs(t *testing.T) {
 		{"kafka://b1:9093,[::1]:9092,10.0.0.1/app.logs-1?key={user.id}&value=msgpack&compress=lz4&linger=0s&batch_bytes=512KiB", ""},
 		{"kafka://b1/logs?timestamp=event&id_header=-&create=false&time_format=unix_ms&tag_key=-", ""},
 		{"kafka://b1/logs?sasl=plain&username=u&password_env=P&tls=true&ca=ca.pem&server_name=b", ""},
-		{"kafka://b1/logs?value={message}&exactly_once=true&commit_every=1s&transaction_timeout=30s&cursor_topic=c", ""},
+		{
+			"kafka://b1/logs?value={message}&exactly_once=true&commit_every=1s&transaction_timeout=30s&cursor_topic=c",
+			"",
+		},
 		{"kafka://b1/logs.{tag[0]}?topics=logs.*,audit&max_topics=5&header=app:{app|none}&header=env:prod", ""},
 		{"kafka://b1/{app}?topics=logs.[ab]&partitioner=manual&partition={shard|0}&acks=leader", ""},
 		{"kafka://b1/logs?partitioner=sticky&acks=none", ""},

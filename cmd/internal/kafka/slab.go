@@ -78,7 +78,8 @@ func (p *producer) fill(c *forward.Chunk) *slab {
 			n, ok := number(s.bytes[from:])
 			if !ok {
 				if misplaced == nil {
-					misplaced = fmt.Errorf("partition= makes %.64q of the event, which is no partition's number", s.bytes[from:])
+					misplaced = fmt.Errorf("partition= makes %.64q of the event, which is no partition's number",
+						s.bytes[from:])
 				}
 				s.bytes = s.bytes[:from]
 				refuse(index, misplaced)
@@ -173,7 +174,8 @@ func (p *producer) slice(s *slab) {
 // is told.
 func (p *producer) result(s *slab) collector.Result {
 	if n, tell := p.refused.more(len(s.rejected)); tell {
-		codes.OutputRefuses.Warn(p.env.Log, "events are refused for good and become dead letters", "topic", p.settings.topic, "events", n, "error", s.rejected[0].Err)
+		codes.OutputRefuses.Warn(p.env.Log, "events are refused for good and become dead letters", "topic",
+			p.settings.topic, "events", n, "error", s.rejected[0].Err)
 	}
 	return collector.Result{Rejected: s.rejected, Bytes: int64(len(s.bytes)), Restamped: int64(s.late)}
 }

@@ -21,7 +21,10 @@ func BenchmarkFill(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			open, err := plan(url)
 			must(b, err)
-			made, err := open(&collector.OutputEnv{Log: slog.New(slog.DiscardHandler), Failed: func(error, time.Duration) {}, Works: func() {}})
+			made, err := open(&collector.OutputEnv{
+				Log:    slog.New(slog.DiscardHandler),
+				Failed: func(error, time.Duration) {}, Works: func() {},
+			})
 			must(b, err)
 			defer func() { must(b, made.Close(within(b))) }()
 			o := made.(*output)

@@ -13,7 +13,8 @@ import (
 )
 
 func TestTemplates(t *testing.T) {
-	record, _, err := msgpack.AppendFromJSONText(nil, []byte(`{"user":{"id":"ann"},"n":7,"none":null,"empty":"","list":[1,"x"],"tag":"field"}`))
+	record, _, err := msgpack.AppendFromJSONText(nil,
+		[]byte(`{"user":{"id":"ann"},"n":7,"none":null,"empty":"","list":[1,"x"],"tag":"field"}`))
 	must(t, err)
 	for _, tt := range []struct{ text, tag, want string }{
 		{"", "app", ""},

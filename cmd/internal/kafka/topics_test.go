@@ -43,7 +43,10 @@ var misled = map[int]string{
 
 func misledChunk(t *testing.T) *forward.Chunk {
 	var records []string
-	for i, topic := range []string{"logs.a", "", strings.Repeat("x", 300), "secret", "logs.b", "spillway-cursors", "logs.c", "logs.a", "logs.d"} {
+	for i, topic := range []string{
+		"logs.a", "", strings.Repeat("x", 300), "secret", "logs.b", "spillway-cursors",
+		"logs.c", "logs.a", "logs.d",
+	} {
 		records = append(records, fmt.Sprintf(`{"topic":%q,"n":%d}`, topic, i))
 	}
 	return entriesOf(t, "id", "app.web", records...)
@@ -58,7 +61,8 @@ func wantTopics(t *testing.T, c *kfake.Cluster, level kgo.IsolationLevel) {
 		var got []string
 		for _, r := range consume(t, c, topic, len(strings.Fields(want)), kgo.FetchIsolationLevel(level)) {
 			got = append(got, string(r.Value))
-			if len(r.Headers) != 2 || r.Headers[0].Key != "spillway-id" || r.Headers[1].Key != "service" || string(r.Headers[1].Value) != "web" {
+			if len(r.Headers) != 2 || r.Headers[0].Key != "spillway-id" || r.Headers[1].Key != "service" ||
+				string(r.Headers[1].Value) != "web" {
 				t.Errorf("headers %v", r.Headers)
 			}
 			if string(r.Key) != "nobody" {
@@ -138,7 +142,10 @@ func TestMillionTopics(t *testing.T) {
 func TestMurmur2(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(7, "seven"))
 	o, _ := opened(t, "kafka://"+brokers(c)+"/seven?key={k}")
-	hashes := map[string]int32{"21": -973932308, "foobar": -790332482, "a-little-bit-long-string": -985981536, "abc": 479470107}
+	hashes := map[string]int32{
+		"21": -973932308, "foobar": -790332482, "a-little-bit-long-string": -985981536,
+		"abc": 479470107,
+	}
 	var records []string
 	for key := range hashes {
 		records = append(records, fmt.Sprintf(`{"k":%q}`, key))
@@ -159,7 +166,8 @@ func TestManual(t *testing.T) {
 	c := cluster(t)
 	o, _ := opened(t, "kafka://"+brokers(c)+"/logs?partitioner=manual&partition={shard}&value={n}")
 	r := submitAll(t, o, entriesOf(t, "id", "app",
-		`{"shard":3,"n":0}`, `{"shard":4,"n":1}`, `{"shard":"x","n":2}`, `{"n":3}`, `{"shard":-1,"n":4}`, `{"shard":"0","n":5}`))[0]
+		`{"shard":3,"n":0}`, `{"shard":4,"n":1}`, `{"shard":"x","n":2}`, `{"n":3}`, `{"shard":-1,"n":4}`,
+		`{"shard":"0","n":5}`))[0]
 	if r.Err != nil || len(r.Rejected) != 4 {
 		t.Fatalf("%+v", r)
 	}

@@ -177,7 +177,8 @@ func deletedLeast(t *testing.T, c *kfake.Cluster, j *journal, url string) {
 	for _, chunk := range j.chunks[n/3:] {
 		o.Submit(chunk, func(r collector.Result) { results <- r })
 	}
-	eventually(t, "it says that there is no topic", func() bool { return h.said("topic logs: UNKNOWN_TOPIC_OR_PARTITION") })
+	eventually(t, "it says that there is no topic",
+		func() bool { return h.said("topic logs: UNKNOWN_TOPIC_OR_PARTITION") })
 	if len(results) > 0 {
 		t.Fatal("something is done without a topic")
 	}

@@ -51,7 +51,10 @@ func TestAcks(t *testing.T) {
 		{"too long in small pieces", "\xdc\x03\xff" + string(make([]byte, 2000)), nil, errNoAck},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, r := range []io.Reader{bytes.NewReader([]byte(tt.in)), iotest.OneByteReader(bytes.NewReader([]byte(tt.in)))} {
+			for _, r := range []io.Reader{
+				bytes.NewReader([]byte(tt.in)),
+				iotest.OneByteReader(bytes.NewReader([]byte(tt.in))),
+			} {
 				ids, err := collect(r)
 				if !slices.Equal(ids, tt.want) || !errors.Is(err, tt.err) {
 					t.Errorf("%q, %v; want %q, %v", ids, err, tt.want, tt.err)
@@ -65,7 +68,10 @@ func TestAcks(t *testing.T) {
 // out, and the fast way reads nothing else than the slow one.
 func FuzzAcks(f *testing.F) {
 	plain := "\x81\xa3ack\xb8" + anID
-	for _, s := range []string{"", plain, plain + plain[:7], "\x80", "\xc1", "\x81\xa3ack\xb9" + anID + "\n", "\x82\xa1x\xc0\xa3ack\xa0", "\x81\xa3ack\xdb\xff\xff\xff\xff"} {
+	for _, s := range []string{
+		"", plain, plain + plain[:7], "\x80", "\xc1", "\x81\xa3ack\xb9" + anID + "\n",
+		"\x82\xa1x\xc0\xa3ack\xa0", "\x81\xa3ack\xdb\xff\xff\xff\xff",
+	} {
 		f.Add([]byte(s), uint8(3))
 	}
 	f.Fuzz(func(t *testing.T, in []byte, cut uint8) {

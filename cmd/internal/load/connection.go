@@ -67,7 +67,8 @@ func (c *connection) run(outer context.Context) error {
 	switch {
 	case outer.Err() != nil:
 		return outer.Err()
-	case err != nil && !errors.Is(err, context.Canceled) && !errors.Is(answer, errNoAck) && !errors.Is(answer, errStrange):
+	case err != nil && !errors.Is(err, context.Canceled) && !errors.Is(answer, errNoAck) &&
+		!errors.Is(answer, errStrange):
 		return err
 	}
 	return answer

@@ -61,7 +61,8 @@ func newTemplate(o *Options) (*template, error) {
 		}
 		size := len(t.bytes) - before
 		if size > maxMessage || len(t.bytes) > 2*maxMessage {
-			return nil, fmt.Errorf("a message of %d bytes, and %d in all, are more than %d", size, len(t.bytes), maxMessage)
+			return nil, fmt.Errorf("a message of %d bytes, and %d in all, are more than %d", size, len(t.bytes),
+				maxMessage)
 		}
 		full := len(t.bytes)+size > enough
 		if c != nil {

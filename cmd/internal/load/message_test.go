@@ -232,7 +232,8 @@ func TestSizes(t *testing.T) {
 		if err != nil || len(b) != size {
 			t.Fatalf("%d bytes, want %d: %v", len(b), size, err)
 		}
-		if !bytes.HasPrefix(b, []byte("\xd7\x00\x00\x00\x00\x01\x00\x00\x00\x02")) { // what is compressed beforehand keeps it
+		// What is compressed beforehand keeps it.
+		if !bytes.HasPrefix(b, []byte("\xd7\x00\x00\x00\x00\x01\x00\x00\x00\x02")) {
 			t.Fatalf("the time is % x", b[:10])
 		}
 		at.put(b, eventTime(time.Unix(1441588984, 123456789)), 7)

@@ -24,7 +24,8 @@ func TestReadRecords(t *testing.T) {
 		}
 	}
 	long := "{\"a\":\"" + strings.Repeat("x", 1<<20) + "\"}"
-	if _, err := ReadRecords(strings.NewReader(strings.Repeat(long, 17))); err == nil || !strings.Contains(err.Error(), "more than") {
+	if _, err := ReadRecords(strings.NewReader(strings.Repeat(long, 17))); err == nil ||
+		!strings.Contains(err.Error(), "more than") {
 		t.Error(err)
 	}
 }

@@ -70,14 +70,18 @@ func (r *Report) WriteSVG(w io.Writer) error {
 	var c chart
 	c.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img" aria-labelledby="title">`+"\n",
 		chartWidth, chartHeight, chartWidth, chartHeight)
-	c.printf("<title id=\"title\">%s</title>\n<style>%s</style>\n", escaped("Events per second offered to "+r.To+", its CPU, and what it took"), chartStyle)
+	c.printf("<title id=\"title\">%s</title>\n<style>%s</style>\n",
+		escaped("Events per second offered to "+r.To+", its CPU, and what it took"), chartStyle)
 	c.printf(`<rect class="ground" width="100%%" height="100%%"/>` + "\n")
 	c.text(panelLeft, 32, "text title", "start", "CPU and throughput of "+shortened(r.To, 70))
 	c.text(panelLeft, 54, "quiet", "start", r.subtitle())
 	c.legend(lines)
 
 	x := axisFor(most)
-	first := panel{top: headHeight, x: x, y: axisFor(max(cpu, 1)), title: "CPU of the server, per cent of one processor"}
+	first := panel{
+		top: headHeight, x: x, y: axisFor(max(cpu, 1)),
+		title: "CPU of the server, per cent of one processor",
+	}
 	if cpu == 0 {
 		first.title = "CPU of the server: not measured"
 	}
@@ -95,7 +99,8 @@ func (r *Report) WriteSVG(w io.Writer) error {
 		})
 	}
 	c.panel(&second, 1e6)
-	c.printf(`<path class="ideal" d="M%.1f %.1fL%.1f %.1f"/>`+"\n", second.at(0), second.up(0), second.at(x.end), second.up(x.end))
+	c.printf(`<path class="ideal" d="M%.1f %.1fL%.1f %.1f"/>`+"\n", second.at(0), second.up(0), second.at(x.end),
+		second.up(x.end))
 	for _, s := range lines {
 		c.series(&second, &s, func(run *Result) (float64, bool) { return run.Taken, true })
 	}
@@ -138,7 +143,8 @@ func (r *Report) subtitle() string {
 	if run.Ack {
 		how = fmt.Sprintf("acks, %d in flight on each", run.Depth)
 	}
-	return s + fmt.Sprintf(" · events of %d bytes · %d connections · %s · %.3g s each", run.Size, run.Connections, how, run.Seconds)
+	return s + fmt.Sprintf(" · events of %d bytes · %d connections · %s · %.3g s each", run.Size, run.Connections, how,
+		run.Seconds)
 }
 
 // A chart is one being written.
@@ -241,11 +247,13 @@ func (c *chart) mark(class int, x, y float64, full, crossed bool) {
 	case 0:
 		c.printf(`<circle class="%s" cx="%.1f" cy="%.1f" r="%.1f"/>`, fill, x, y, size)
 	case 1:
-		c.printf(`<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, fill, x-size+.5, y-size+.5, 2*size-1, 2*size-1)
+		c.printf(`<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, fill, x-size+.5, y-size+.5,
+			2*size-1, 2*size-1)
 	case 2:
 		c.printf(`<path class="%s" d="M%.1f %.1fl%.1f %.1fh%.1fz"/>`, fill, x, y-size-1, size+.5, 2*size, -2*size-1)
 	case 3:
-		c.printf(`<path class="%s" d="M%.1f %.1fl%.1f %.1fl%.1f %.1fl%.1f %.1fz"/>`, fill, x, y-size-1, size+1, size+1, -size-1, size+1, -size-1, -size-1)
+		c.printf(`<path class="%s" d="M%.1f %.1fl%.1f %.1fl%.1f %.1fl%.1f %.1fz"/>`, fill, x, y-size-1, size+1, size+1,
+			-size-1, size+1, -size-1, -size-1)
 	case 4:
 		c.printf(`<path class="%s" d="M%.1f %.1fl%.1f %.1fh%.1fz"/>`, fill, x, y+size+1, size+.5, -2*size, -2*size-1)
 	default:

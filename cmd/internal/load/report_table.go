@@ -52,7 +52,8 @@ func (r *Report) WriteTable(w io.Writer) error {
 	}
 	for i := range r.Runs {
 		for _, note := range r.Runs[i].notes() {
-			if _, err := fmt.Fprintf(w, "%s, %s/s: %s\n", r.Runs[i].shape(), grouped(r.Runs[i].Offered), note); err != nil {
+			if _, err := fmt.Fprintf(w, "%s, %s/s: %s\n", r.Runs[i].shape(), grouped(r.Runs[i].Offered),
+				note); err != nil {
 				return err
 			}
 		}
@@ -137,6 +138,7 @@ func (u *Usage) cells() []string {
 		return []string{"-", "-", "-"}
 	}
 	return []string{
-		fmt.Sprintf("%.0f %%", u.CPUPercent), fmt.Sprintf("%.3f", u.CPUPerMillion), fmt.Sprintf("%.0f MB", float64(u.ResidentMost)/1e6),
+		fmt.Sprintf("%.0f %%", u.CPUPercent), fmt.Sprintf("%.3f", u.CPUPerMillion),
+		fmt.Sprintf("%.0f MB", float64(u.ResidentMost)/1e6),
 	}
 }

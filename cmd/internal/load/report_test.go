@@ -21,18 +21,32 @@ func aReport() *Report {
 		return &Usage{CPUSeconds: v, CPUPercent: 10 * v, CPUPerMillion: .155, Resident: 30e6, ResidentMost: 31e6}
 	}
 	return &Report{
-		Schema: Schema, Started: time.Unix(1441588984, 0).UTC(), To: `forward://logs.example:24224?x=<&">`, Version: "v1", Go: "go1.26", OS: "linux", Arch: "amd64", CPUs: 1,
+		Schema: Schema, Started: time.Unix(1441588984, 0).UTC(), To: `forward://logs.example:24224?x=<&">`,
+		Version: "v1", Go: "go1.26", OS: "linux", Arch: "amd64", CPUs: 1,
 		Runs: []Result{
 			{
-				Mode: Packed, Compress: "none", Batch: 1000, Size: 140, Connections: 4, Ack: true, Depth: 16, Rate: 4e5, Seconds: 10, Drained: true, Offered: 400_010, Sent: 400_000,
-				Acked: 400_000, Taken: 400_000, KeptUp: true, Latency: &Latency{Count: 4000, P50: 310, P90: 900, P99: 1500, P999: 25_000, Max: 1.5e6}, Server: server(3),
+				Mode: Packed, Compress: "none", Batch: 1000, Size: 140, Connections: 4, Ack: true, Depth: 16, Rate: 4e5,
+				Seconds: 10, Drained: true, Offered: 400_010, Sent: 400_000,
+				Acked: 400_000, Taken: 400_000, KeptUp: true,
+				Latency: &Latency{Count: 4000, P50: 310, P90: 900, P99: 1500, P999: 25_000, Max: 1.5e6},
+				Server:  server(3),
 			},
 			{
-				Mode: Packed, Compress: "none", Batch: 1000, Size: 140, Connections: 4, Ack: true, Depth: 16, Rate: 2.6e6, Seconds: 10, Offered: 2_600_000, Sent: 2_000_000,
-				Acked: 2_000_000, Taken: 2_000_000, Backlog: 6_000_000, Latency: &Latency{Count: 4000, P50: 310, P90: 900, P99: 1500, P999: 25_000, Max: 15e6}, Server: server(8),
+				Mode: Packed, Compress: "none", Batch: 1000, Size: 140, Connections: 4, Ack: true, Depth: 16,
+				Rate: 2.6e6, Seconds: 10, Offered: 2_600_000, Sent: 2_000_000,
+				Acked: 2_000_000, Taken: 2_000_000, Backlog: 6_000_000,
+				Latency: &Latency{Count: 4000, P50: 310, P90: 900, P99: 1500, P999: 25_000, Max: 15e6},
+				Server:  server(8),
 			},
-			{Mode: Packed, Compress: "gzip", Batch: 1000, Size: 140, Connections: 4, Rate: 0, Seconds: 10, Offered: 3e6, Sent: 3e6, Taken: 2.9e6, KeptUp: true},
-			{Mode: Message, Compress: "none", Batch: 1, Size: 140, Connections: 4, Rate: 1e6, Seconds: 1.5, Offered: 1e6, Sent: 9e5, Taken: 9e5, Unacked: 3, Error: "connection 1: <reset>"},
+			{
+				Mode: Packed, Compress: "gzip", Batch: 1000, Size: 140, Connections: 4, Rate: 0, Seconds: 10,
+				Offered: 3e6,
+				Sent:    3e6, Taken: 2.9e6, KeptUp: true,
+			},
+			{
+				Mode: Message, Compress: "none", Batch: 1, Size: 140, Connections: 4, Rate: 1e6, Seconds: 1.5,
+				Offered: 1e6, Sent: 9e5, Taken: 9e5, Unacked: 3, Error: "connection 1: <reset>",
+			},
 		},
 	}
 }
@@ -119,7 +133,8 @@ func TestSchema(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &back); err != nil {
 		t.Fatal(err)
 	}
-	if back.Schema != "spillway-bench-forward/1" || back.To != aReport().To || len(back.Runs) != 4 || back.Runs[0].Latency.P999 != 25_000 {
+	if back.Schema != "spillway-bench-forward/1" || back.To != aReport().To || len(back.Runs) != 4 ||
+		back.Runs[0].Latency.P999 != 25_000 {
 		t.Errorf("%+v", back)
 	}
 }
@@ -152,7 +167,8 @@ func wellFormed(t *testing.T, doc string) string {
 			text.WriteByte('\n')
 		case xml.StartElement:
 			for _, a := range tok.Attr {
-				if strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf") || strings.Contains(a.Value, "e+") {
+				if strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf") ||
+					strings.Contains(a.Value, "e+") {
 					t.Errorf("%s=%q", a.Name.Local, a.Value)
 				}
 			}
@@ -166,7 +182,10 @@ func TestSVG(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := wellFormed(t, b.String())
-	for _, want := range []string{`?x=<&">`, "packed ×1000", "packed gzip ×1000", "message", "CPU of the server", "2,600,000/s offered", "prefers-color-scheme: dark"} {
+	for _, want := range []string{
+		`?x=<&">`, "packed ×1000", "packed gzip ×1000", "message", "CPU of the server",
+		"2,600,000/s offered", "prefers-color-scheme: dark",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in it", want)
 		}
@@ -177,7 +196,12 @@ func TestSVG(t *testing.T) {
 		r.Batch += i
 		many.Runs = append(many.Runs, r)
 	}
-	for _, r := range []*Report{many, {}, {Runs: []Result{{}}}, {To: "\x00\xff", Runs: []Result{{Rate: 1, Server: &Usage{}}}}} {
+	for _, r := range []*Report{
+		many,
+		{},
+		{Runs: []Result{{}}},
+		{To: "\x00\xff", Runs: []Result{{Rate: 1, Server: &Usage{}}}},
+	} {
 		b.Reset()
 		if err := r.WriteSVG(&b); err != nil {
 			t.Fatal(err)

@@ -28,8 +28,9 @@ type Result struct {
 	Sent         float64 `json:"sent_per_s"`    // written: taken by the kernel
 	SentBytes    float64 `json:"sent_bytes_per_s"`
 	Acked        float64 `json:"acked_per_s"` // 0 without acks
-	Taken        float64 `json:"taken_per_s"` // acked; without acks: sent, by the time until the connections were drained
-	KeptUp       bool    `json:"kept_up"`     // Taken is at least 99 % of Offered, and nothing went wrong
+	// Acked; without acks: sent, by the time until the connections were drained.
+	Taken  float64 `json:"taken_per_s"`
+	KeptUp bool    `json:"kept_up"` // Taken is at least 99 % of Offered, and nothing went wrong
 
 	Backlog int64  `json:"backlog_events"`   // due at the end, and not sent
 	Unacked int64  `json:"unacked_messages"` // sent, and without an ack at the end

@@ -132,7 +132,8 @@ func (r *run) begin(ctx context.Context) (ended <-chan struct{}) {
 	for i, c := range r.conns {
 		c.pace = pace{start: r.start, perTick: perSecond * tick.Seconds()}
 		if perSecond > 0 { // not all at the same moment
-			c.pace.start = r.start.Add(time.Duration(float64(i) / float64(len(r.conns)) / perSecond * float64(time.Second)))
+			share := float64(i) / float64(len(r.conns))
+			c.pace.start = r.start.Add(time.Duration(share / perSecond * float64(time.Second)))
 		}
 		c.measure, c.end, c.limit = r.measure, r.end, r.end.Add(r.o.Drain)
 		all.Go(func() {
@@ -229,8 +230,9 @@ func (r *run) tell(before, now count) {
 func (r *run) result(warm, last, drained count) Result {
 	o := r.o
 	res := Result{
-		Mode: o.Mode, Compress: "none", Batch: o.Batch, Size: r.template.eventSize, MessageBytes: r.template.messageSize(),
-		Connections: o.Connections, Ack: o.Ack, Rate: o.Rate,
+		Mode: o.Mode, Compress: "none", Batch: o.Batch, Size: r.template.eventSize,
+		MessageBytes: r.template.messageSize(),
+		Connections:  o.Connections, Ack: o.Ack, Rate: o.Rate,
 		Backlog: max(0, last.offered-drained.events),
 		Drained: true,
 		Total:   Totals{Messages: drained.messages, Events: drained.events, Bytes: drained.bytes, Acked: drained.acked},
@@ -266,7 +268,8 @@ func (r *run) result(warm, last, drained count) Result {
 	}
 	res.KeptUp = res.Taken >= keptUp*res.Offered && len(r.errs) == 0 && res.Unacked == 0
 	res.Server = r.server.usage(drained.serverCPU-warm.serverCPU, last.serverCPU-warm.serverCPU, seconds, handled)
-	res.Generator = r.generator.usage(drained.generateCPU-warm.generateCPU, last.generateCPU-warm.generateCPU, seconds, handled)
+	res.Generator = r.generator.usage(drained.generateCPU-warm.generateCPU, last.generateCPU-warm.generateCPU, seconds,
+		handled)
 	return res
 }
 
@@ -275,7 +278,10 @@ func (g *gauge) usage(all, measured time.Duration, seconds, events float64) *Usa
 	if g.err != nil || len(g.pids) == 0 {
 		return nil
 	}
-	u := &Usage{CPUSeconds: all.Seconds(), CPUPercent: 100 * measured.Seconds() / seconds, Resident: g.last.resident, ResidentMost: g.most}
+	u := &Usage{
+		CPUSeconds: all.Seconds(), CPUPercent: 100 * measured.Seconds() / seconds, Resident: g.last.resident,
+		ResidentMost: g.most,
+	}
 	if events > 0 {
 		u.CPUPerMillion = all.Seconds() / events * 1e6
 	}

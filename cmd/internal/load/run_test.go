@@ -126,15 +126,23 @@ func TestLatencyHasTheWait(t *testing.T) {
 				return err
 			})
 		})
-		r, err := Run(t.Context(), Options{Dial: dial, Mode: Packed, Batch: 1, Rate: 100, Ack: true, Depth: 1, Duration: 10 * time.Second})
+		r, err := Run(t.Context(), Options{
+			Dial: dial, Mode: Packed, Batch: 1, Rate: 100, Ack: true, Depth: 1,
+			Duration: 10 * time.Second,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Total.Messages != 200 || r.Backlog < 795 || r.Backlog > 800 || r.KeptUp || math.Abs(r.Offered-100) > 1 || math.Abs(r.Acked-20) > 1 {
+		if r.Total.Messages != 200 || r.Backlog < 795 || r.Backlog > 800 || r.KeptUp || math.Abs(r.Offered-100) > 1 ||
+			math.Abs(r.Acked-20) > 1 {
 			t.Errorf("%+v", r)
 		}
 		// Message n is due at 10·(n+1) ms and acked at 10+50·(n+1) ms.
-		for _, q := range []struct{ got, want float64 }{{r.Latency.P50, 4.0e6}, {r.Latency.P90, 7.2e6}, {r.Latency.Max, 8.0e6}} {
+		for _, q := range []struct{ got, want float64 }{
+			{r.Latency.P50, 4.0e6},
+			{r.Latency.P90, 7.2e6},
+			{r.Latency.Max, 8.0e6},
+		} {
 			if q.got < q.want*.98 || q.got > q.want*1.05 {
 				t.Errorf("latencies %+v, want about %v where it is %v", r.Latency, q.want, q.got)
 			}
@@ -156,7 +164,8 @@ func TestPacedEvenly(t *testing.T) {
 		})
 		var told []Progress
 		r, err := Run(t.Context(), Options{
-			Dial: dial, Mode: Packed, Batch: 10, Rate: 12_340, Ack: true, Depth: 50, Warmup: 2 * time.Second, Duration: 5 * time.Second,
+			Dial: dial, Mode: Packed, Batch: 10, Rate: 12_340, Ack: true, Depth: 50, Warmup: 2 * time.Second,
+			Duration: 5 * time.Second,
 			Progress: func(p Progress) { told = append(told, p) },
 		})
 		if err != nil {
@@ -167,10 +176,12 @@ func TestPacedEvenly(t *testing.T) {
 				t.Errorf("%d messages in second %d", n, second)
 			}
 		}
-		if !r.KeptUp || r.Backlog != 0 || r.Latency.Max > 1 || r.Latency.Count < 6160 || r.Latency.Count > 6180 || r.Seconds != 5 {
+		if !r.KeptUp || r.Backlog != 0 || r.Latency.Max > 1 || r.Latency.Count < 6160 || r.Latency.Count > 6180 ||
+			r.Seconds != 5 {
 			t.Errorf("%+v, %+v", r, r.Latency)
 		}
-		if len(told) < 6 || told[0].Warm || !told[5].Warm || math.Abs(told[3].Sent-12_340) > 300 || !strings.Contains(told[3].String(), "12,340/s offered") {
+		if len(told) < 6 || told[0].Warm || !told[5].Warm || math.Abs(told[3].Sent-12_340) > 300 ||
+			!strings.Contains(told[3].String(), "12,340/s offered") {
 			t.Errorf("%v", told)
 		}
 	})
@@ -184,7 +195,10 @@ func TestSlowHandler(t *testing.T) {
 			return ctx.Err()
 		})
 	})
-	o := Options{Dial: srv.dial, Mode: Packed, Batch: 10, Rate: 10_000, Ack: true, Depth: 2, Duration: 100 * time.Millisecond, Drain: 100 * time.Millisecond}
+	o := Options{
+		Dial: srv.dial, Mode: Packed, Batch: 10, Rate: 10_000, Ack: true, Depth: 2,
+		Duration: 100 * time.Millisecond, Drain: 100 * time.Millisecond,
+	}
 	r, err := Run(t.Context(), o)
 	if !errors.Is(err, ErrFailed) || !errors.Is(err, errUnacked) || !strings.Contains(err.Error(), srv.addr.String()) {
 		t.Errorf("with acks: %v", err)
@@ -216,7 +230,8 @@ func TestServerDies(t *testing.T) {
 			})
 		})
 		r, err := Run(t.Context(), Options{
-			Dial: srv.dial, Connections: 2, Mode: Packed, Batch: 10, Rate: 100_000, Ack: ack, Duration: time.Hour, Drain: time.Minute,
+			Dial: srv.dial, Connections: 2, Mode: Packed, Batch: 10, Rate: 100_000, Ack: ack, Duration: time.Hour,
+			Drain: time.Minute,
 		})
 		if !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), srv.addr.String()) {
 			t.Errorf("ack=%t: %v", ack, err)
@@ -250,7 +265,8 @@ func TestHostileAcks(t *testing.T) {
 					_, _ = io.WriteString(nc, tt.answer)
 				})
 				r, err := Run(t.Context(), Options{Dial: dial, Ack: true, Rate: 1000, Duration: time.Minute})
-				if !errors.Is(err, tt.want) || !errors.Is(err, ErrFailed) || r.KeptUp || r.Unacked != r.Total.Messages || r.Depth != DefaultDepth {
+				if !errors.Is(err, tt.want) || !errors.Is(err, ErrFailed) || r.KeptUp ||
+					r.Unacked != r.Total.Messages || r.Depth != DefaultDepth {
 					t.Errorf("%v, want %v; %+v", err, tt.want, r)
 				}
 			})
@@ -299,7 +315,10 @@ func TestHandshakes(t *testing.T) {
 			return &forward.Login{SharedKey: key, Username: "sender", Password: password}, nil
 		}}
 	}
-	o := Options{Dial: dialer("right", "pw").Dial, Rate: 10_000, Batch: 10, Ack: true, Duration: 100 * time.Millisecond, Connections: 2}
+	o := Options{
+		Dial: dialer("right", "pw").Dial, Rate: 10_000, Batch: 10, Ack: true, Duration: 100 * time.Millisecond,
+		Connections: 2,
+	}
 	r, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +334,10 @@ func TestHandshakes(t *testing.T) {
 			t.Errorf("%v: %+v", err, r)
 		}
 	}
-	plain := &Dialer{Network: "tcp", Address: srv.addr.String(), TLS: func() (*tls.Config, error) { return &tls.Config{MinVersion: tls.VersionTLS12}, nil }}
+	plain := &Dialer{
+		Network: "tcp", Address: srv.addr.String(),
+		TLS: func() (*tls.Config, error) { return &tls.Config{MinVersion: tls.VersionTLS12}, nil },
+	}
 	o.Dial = plain.Dial
 	if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "TLS") {
 		t.Errorf("TLS to a server that has none: %v", err)
@@ -326,7 +348,10 @@ func TestNoKeepalive(t *testing.T) {
 	srv := newOracle(t, func(srv *oracle) {
 		srv.Endpoint.Security = &forward.Security{SharedKey: "right", DenyKeepalive: true}
 	})
-	d := &Dialer{Network: "tcp", Address: srv.addr.String(), Login: func() (*forward.Login, error) { return &forward.Login{SharedKey: "right"}, nil }}
+	d := &Dialer{
+		Network: "tcp", Address: srv.addr.String(),
+		Login: func() (*forward.Login, error) { return &forward.Login{SharedKey: "right"}, nil },
+	}
 	if _, err := Run(t.Context(), Options{Dial: d.Dial}); !errors.Is(err, ErrNoKeepalive) {
 		t.Error(err)
 	}
@@ -335,23 +360,26 @@ func TestNoKeepalive(t *testing.T) {
 func TestOptions(t *testing.T) {
 	dial := (&Dialer{}).Dial
 	for want, o := range map[string]Options{
-		"dial with":         {},
-		"mode message has":  {Dial: dial, Mode: Message, Batch: 2},
-		"no mode":           {Dial: dial, Mode: "json"},
-		"no compression":    {Dial: dial, Compress: "lz4"},
-		"cannot be":         {Dial: dial, Mode: Forward, Compress: "gzip"},
-		"a rate":            {Dial: dial, Rate: math.NaN()},
-		"a rate of -1":      {Dial: dial, Rate: -1},
-		"connections":       {Dial: dial, Connections: -1},
-		"a depth":           {Dial: dial, Depth: 1 << 20},
-		"-3 events":         {Dial: dial, Batch: -3},
-		"at least 40":       {Dial: dial, Size: 39},
-		"bytes is larger":   {Dial: dial, Batch: 1_000_000, Size: 1000},
-		"positive":          {Dial: dial, Warmup: -1},
-		"no process":        {Dial: dial, Processes: []int{0x7fffffff}},
-		"not a map":         {Dial: dial, Records: [][]byte{{0x90}}},
-		"a record of 2":     {Dial: dial, Records: [][]byte{{0x80, 0x80}}},
-		"larger than 67108": {Dial: dial, Batch: 5_000, Records: [][]byte{append([]byte{0x81, 0xa1, 'a', 0xda, 0xff, 0xff}, make([]byte, 0xffff)...), {0x80}}},
+		"dial with":        {},
+		"mode message has": {Dial: dial, Mode: Message, Batch: 2},
+		"no mode":          {Dial: dial, Mode: "json"},
+		"no compression":   {Dial: dial, Compress: "lz4"},
+		"cannot be":        {Dial: dial, Mode: Forward, Compress: "gzip"},
+		"a rate":           {Dial: dial, Rate: math.NaN()},
+		"a rate of -1":     {Dial: dial, Rate: -1},
+		"connections":      {Dial: dial, Connections: -1},
+		"a depth":          {Dial: dial, Depth: 1 << 20},
+		"-3 events":        {Dial: dial, Batch: -3},
+		"at least 40":      {Dial: dial, Size: 39},
+		"bytes is larger":  {Dial: dial, Batch: 1_000_000, Size: 1000},
+		"positive":         {Dial: dial, Warmup: -1},
+		"no process":       {Dial: dial, Processes: []int{0x7fffffff}},
+		"not a map":        {Dial: dial, Records: [][]byte{{0x90}}},
+		"a record of 2":    {Dial: dial, Records: [][]byte{{0x80, 0x80}}},
+		"larger than 67108": {
+			Dial: dial, Batch: 5_000,
+			Records: [][]byte{append([]byte{0x81, 0xa1, 'a', 0xda, 0xff, 0xff}, make([]byte, 0xffff)...), {0x80}},
+		},
 	} {
 		if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", o, err, want)

@@ -158,7 +158,10 @@ func TestFollow(t *testing.T) {
 	if got := f.out.take(); got != at(17, "17") {
 		t.Errorf("left is %q", got)
 	}
-	want := []string{"app.1:4: " + ErrTorn.Error(), fmt.Sprintf("app.4:2: %v", errLong), "app.1:9: " + ErrUnfinish.Error()}
+	want := []string{
+		"app.1:4: " + ErrTorn.Error(), fmt.Sprintf("app.4:2: %v", errLong),
+		"app.1:9: " + ErrUnfinish.Error(),
+	}
 	if fmt.Sprint(f.told) != fmt.Sprint(want) || f.res.Broken != 3 {
 		t.Errorf("told are %q, want %q", f.told, want)
 	}
@@ -278,7 +281,10 @@ func TestFollowMemory(t *testing.T) {
 	if f.res.Written != 5 {
 		t.Errorf("%+v", f.res)
 	}
-	_, err := Run(t.Context(), &f.out, []string{filepath.Join(f.dir, "app.1"), filepath.Join(f.dir, "app.2"), filepath.Join(f.dir, "app.3.gz")},
+	_, err := Run(t.Context(), &f.out, []string{
+		filepath.Join(f.dir, "app.1"), filepath.Join(f.dir, "app.2"),
+		filepath.Join(f.dir, "app.3.gz"),
+	},
 		&Options{Memory: 1, Follow: func() []string { return nil }})
 	if err == nil || !strings.Contains(err.Error(), "3 files are too many to follow") {
 		t.Error(err)

@@ -45,7 +45,8 @@ func TestHeld(t *testing.T) {
 		for i := range all {
 			err := h.release(func(l *heldLine) error {
 				if w := all[i]; l.time != w.time || l.n != w.n || l.number != w.number || !bytes.Equal(l.text, w.text) {
-					t.Fatalf("seed %d, room for %d: line %d is of %d, file %d, number %d", seed, most, i, l.time, l.n, l.number)
+					t.Fatalf("seed %d, room for %d: line %d is of %d, file %d, number %d", seed, most, i, l.time, l.n,
+						l.number)
 				}
 				return nil
 			})
@@ -79,7 +80,8 @@ func TestDir(t *testing.T) {
 	}
 	var got strings.Builder
 	res, err := Run(t.Context(), &got, []string{dir}, o)
-	if want := "{3}\n{2}\n{4}\n{0}\n"; err != nil || got.String() != want || res != (Result{Written: 4, Left: 1, Broken: 2}) {
+	if want := "{3}\n{2}\n{4}\n{0}\n"; err != nil || got.String() != want ||
+		res != (Result{Written: 4, Left: 1, Broken: 2}) {
 		t.Errorf("%q, %+v, %v", got.String(), res, err)
 	}
 	if want := []string{"true 6 longer than 1048576 bytes", "true 0 broken"}; !slices.Equal(told, want) {

@@ -76,12 +76,16 @@ func TestSort(t *testing.T) {
 			now := time.Unix(1795226584, 0).UTC()
 			for i := range r.IntN(60) {
 				now = now.Add(time.Duration(r.IntN(40)*r.IntN(2)) * time.Millisecond)
-				l := madeLine{time: now.Add(-time.Duration(r.Int64N(int64(slack) + 1))), tag: fmt.Sprint("t", r.IntN(3))}
+				l := madeLine{
+					time: now.Add(-time.Duration(r.Int64N(int64(slack) + 1))),
+					tag:  fmt.Sprint("t", r.IntN(3)),
+				}
 				text := l.time.Format(time.RFC3339Nano)
 				if r.IntN(3) == 0 {
 					text = l.time.In(time.FixedZone("", 9*3600)).Format(time.RFC3339Nano)
 				}
-				l.text = fmt.Sprintf(`{"time":%q,"tag":%q,"n":%d,"i":%d,"x":%q}`, text, l.tag, n, i, strings.Repeat("ab", r.IntN(20)))
+				l.text = fmt.Sprintf(`{"time":%q,"tag":%q,"n":%d,"i":%d,"x":%q}`, text, l.tag, n, i,
+					strings.Repeat("ab", r.IntN(20)))
 				if r.IntN(50) == 0 {
 					l.text = fmt.Sprintf(`{"long":%q,`, strings.Repeat("}", r.IntN(40<<10))) + l.text[1:]
 				}
@@ -93,7 +97,10 @@ func TestSort(t *testing.T) {
 			}
 			paths = append(paths, put(t, dir, n, packed(t, r.IntN(3), content.Bytes())))
 		}
-		o := &Options{Slack: slack, Memory: []int{1 << 24, 1 << 16, 1 << 12}[r.IntN(3)], Trouble: func(path string, line int, err error) { t.Error(path, line, err) }}
+		o := &Options{
+			Slack: slack, Memory: []int{1 << 24, 1 << 16, 1 << 12}[r.IntN(3)],
+			Trouble: func(path string, line int, err error) { t.Error(path, line, err) },
+		}
 		if r.IntN(2) == 0 {
 			o.Tag = "t1"
 		}
@@ -103,13 +110,15 @@ func TestSort(t *testing.T) {
 		slices.SortStableFunc(all, func(a, b madeLine) int { return a.time.Compare(b.time) })
 		var want strings.Builder
 		for _, l := range all {
-			if (o.Tag == "" || o.Tag == l.tag) && (o.Since.IsZero() || !l.time.Before(o.Since) && l.time.Before(o.Until)) {
+			if (o.Tag == "" || o.Tag == l.tag) &&
+				(o.Since.IsZero() || !l.time.Before(o.Since) && l.time.Before(o.Until)) {
 				want.WriteString(l.text + "\n")
 			}
 		}
 		var got strings.Builder
 		res, err := Run(t.Context(), &got, paths, o)
-		if err != nil || got.String() != want.String() || res.Late+res.Broken != 0 || res.Written+res.Left != int64(len(all)) {
+		if err != nil || got.String() != want.String() || res.Late+res.Broken != 0 ||
+			res.Written+res.Left != int64(len(all)) {
 			t.Fatalf("seed %d, round %d: %+v, %v; %d bytes, want %d", seed, round, res, err, got.Len(), want.Len())
 		}
 	}
@@ -128,13 +137,17 @@ func TestContinued(t *testing.T) {
 		for n := range 1 + r.IntN(9) {
 			var content strings.Builder
 			now := time.Unix(1763690584, 0).UTC()
-			form := []string{"2006-01-02T15:04:05Z07:00 ", "time=2006-01-02T15:04:05Z07:00 ", "[02/Jan/2006:15:04:05 -0700] "}[r.IntN(3)]
+			form := []string{
+				"2006-01-02T15:04:05Z07:00 ", "time=2006-01-02T15:04:05Z07:00 ",
+				"[02/Jan/2006:15:04:05 -0700] ",
+			}[r.IntN(3)]
 			for i := range r.IntN(40) {
 				now = now.Add(time.Duration(r.IntN(3)) * time.Second)
 				l := madeLine{time: now.Add(-time.Duration(r.Int64N(int64(slack/time.Second)+1)) * time.Second)}
 				l.text = l.time.Format(form) + fmt.Sprintf("n=%d i=%d\n", n, i)
 				for c := range r.IntN(4) {
-					l.text += []string{"\tat line ", "", "Caused by: "}[r.IntN(3)] + strings.Repeat(fmt.Sprint(c), r.IntN(100)) + "\n"
+					l.text += []string{"\tat line ", "", "Caused by: "}[r.IntN(3)] + strings.Repeat(fmt.Sprint(c),
+						r.IntN(100)) + "\n"
 				}
 				all = append(all, l)
 				content.WriteString(l.text)
@@ -158,7 +171,8 @@ func TestPzstd(t *testing.T) {
 	content := append([]byte{0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4}, packed(t, 2, []byte("{\"time\":1}\n"))...)
 	var got strings.Builder
 	path := put(t, t.TempDir(), 0, content)
-	if res, err := Run(t.Context(), &got, []string{path}, &Options{}); err != nil || res.Broken > 0 || got.String() != "{\"time\":1}\n" {
+	if res, err := Run(t.Context(), &got, []string{path}, &Options{}); err != nil || res.Broken > 0 ||
+		got.String() != "{\"time\":1}\n" {
 		t.Errorf("%q, %+v, %v", got.String(), res, err)
 	}
 }
@@ -200,7 +214,8 @@ func TestBroken(t *testing.T) {
 	}
 	whole := len(told)
 	told = slices.DeleteFunc(told, func(s string) bool { return strings.HasPrefix(s, "app.0002") })
-	if cuts := whole - len(told); cuts < 1 || cuts > 2 || res.Broken != int64(whole) { // its end, and a torn line before
+	// Its end, and a torn line before.
+	if cuts := whole - len(told); cuts < 1 || cuts > 2 || res.Broken != int64(whole) {
 		t.Errorf("%d, of which %d are those of the file that is cut", res.Broken, cuts)
 	}
 	slices.Sort(told)
@@ -288,7 +303,8 @@ func BenchmarkRun(b *testing.B) {
 	b.SetBytes(size)
 	b.ReportAllocs()
 	for b.Loop() {
-		if res, err := Run(b.Context(), io.Discard, paths, &Options{}); err != nil || res.Written != 400000 || res.Late > 0 {
+		if res, err := Run(b.Context(), io.Discard, paths, &Options{}); err != nil || res.Written != 400000 ||
+			res.Late > 0 {
 			b.Fatal(res, err)
 		}
 	}
@@ -304,7 +320,8 @@ func BenchmarkSlack(b *testing.B) {
 		for i := range 20000 {
 			at := time.Unix(1795226584, int64(i*1e7+n)).Add(-time.Duration(i%100/99) * time.Second)
 			fmt.Fprintf(&content, `{"time":%q,"tag":"app.web","level":"INFO","msg":"request served","method":"GET",`+
-				`"path":"/v1/things/%d","status":200,"took":0.00123,"n":%d}`+"\n", at.UTC().Format(time.RFC3339Nano), i, n)
+				`"path":"/v1/things/%d","status":200,"took":0.00123,"n":%d}`+"\n", at.UTC().Format(time.RFC3339Nano), i,
+				n)
 		}
 		size += int64(content.Len())
 		paths = append(paths, put(b, dir, n, content.Bytes()))
@@ -312,7 +329,8 @@ func BenchmarkSlack(b *testing.B) {
 	b.SetBytes(size)
 	b.ReportAllocs()
 	for b.Loop() {
-		if res, err := Run(b.Context(), io.Discard, paths, &Options{Slack: time.Second}); err != nil || res.Written != 400000 || res.Late > 0 {
+		if res, err := Run(b.Context(), io.Discard, paths, &Options{Slack: time.Second}); err != nil ||
+			res.Written != 400000 || res.Late > 0 {
 			b.Fatal(res, err)
 		}
 	}

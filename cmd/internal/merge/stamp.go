@@ -137,7 +137,8 @@ func digit(c byte) bool { return c >= '0' && c <= '9' }
 
 // unix is the time that was read; ok says that it is one.
 func (s *stamp) unix(w *finder) (ns int64, ok bool) {
-	if s.failed || !s.ended() || s.hour > 23 || s.minute > 59 || s.sec > 60 || s.month < 1 || s.month > 12 || s.day < 1 {
+	if s.failed || !s.ended() || s.hour > 23 || s.minute > 59 || s.sec > 60 || s.month < 1 || s.month > 12 ||
+		s.day < 1 {
 		return 0, false
 	}
 	if s.year == 0 {

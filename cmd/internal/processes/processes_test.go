@@ -73,7 +73,10 @@ func TestRun(t *testing.T) {
 	if err != nil || len(left) != 0 {
 		t.Error("left in the folder:", left, err)
 	}
-	for name, write := range map[string]func(io.Writer) error{"table": r.WriteTable, "json": r.WriteJSON, "svg": r.WriteSVG} {
+	for name, write := range map[string]func(io.Writer) error{
+		"table": r.WriteTable, "json": r.WriteJSON,
+		"svg": r.WriteSVG,
+	} {
 		var b bytes.Buffer
 		if err := write(&b); err != nil {
 			t.Error(name, err)
@@ -85,7 +88,8 @@ func TestRun(t *testing.T) {
 			}
 		case "json":
 			var again Report
-			if err := json.Unmarshal(b.Bytes(), &again); err != nil || len(again.Results) != 9 || again.Results[3].Walls[1] != r.Results[3].Walls[1] {
+			if err := json.Unmarshal(b.Bytes(), &again); err != nil || len(again.Results) != 9 ||
+				again.Results[3].Walls[1] != r.Results[3].Walls[1] {
 				t.Error(err, again)
 			}
 		case "svg":
@@ -154,7 +158,8 @@ func TestCheck(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	bad := errors.New("bad disk")
-	if _, err := check([]io.Reader{io.MultiReader(strings.NewReader("LOGGED #0 with 0\nLOG"), failing{bad})}, 1, 1); !errors.Is(err, bad) {
+	if _, err := check([]io.Reader{io.MultiReader(strings.NewReader("LOGGED #0 with 0\nLOG"), failing{bad})}, 1,
+		1); !errors.Is(err, bad) {
 		t.Error(err)
 	}
 }

@@ -45,7 +45,12 @@ func (r *Result) verdict() string {
 	for _, w := range []struct {
 		n    int
 		what string
-	}{{r.Found.Missing, "missing"}, {r.Found.Torn, "torn"}, {r.Found.Repeated, "repeated"}, {r.Found.Late, "out of order"}} {
+	}{
+		{r.Found.Missing, "missing"},
+		{r.Found.Torn, "torn"},
+		{r.Found.Repeated, "repeated"},
+		{r.Found.Late, "out of order"},
+	} {
 		if w.n > 0 {
 			wrong = append(wrong, fmt.Sprint(w.n, " ", w.what))
 		}
@@ -143,8 +148,10 @@ func (r *Report) WriteSVG(w io.Writer) error {
 		fmt.Fprintf(&b, `<text x="%g" y="%g" class="text" text-anchor="end">`, left-12, y+16)
 		_ = xml.EscapeText(&b, []byte(x.Says))
 		long := max(2, axis.at(x.Seconds)*(width-left-right))
-		fmt.Fprintf(&b, "</text>\n"+`<rect class="%s" x="%g" y="%g" width="%.1f" height="20" rx="2"/>`+"\n", class(x.Way), left, y, long)
-		fmt.Fprintf(&b, `<text x="%.1f" y="%g" class="text">%.2f s<tspan class="quiet" dx="8">%s</tspan></text>`+"\n", left+long+8, y+16, x.Seconds, x.verdict())
+		fmt.Fprintf(&b, "</text>\n"+`<rect class="%s" x="%g" y="%g" width="%.1f" height="20" rx="2"/>`+"\n",
+			class(x.Way), left, y, long)
+		fmt.Fprintf(&b, `<text x="%.1f" y="%g" class="text">%.2f s<tspan class="quiet" dx="8">%s</tspan></text>`+"\n",
+			left+long+8, y+16, x.Seconds, x.verdict())
 	}
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(w, b.String())

@@ -43,7 +43,8 @@ type Progress struct {
 // String is one line.
 func (p Progress) String() string {
 	return fmt.Sprintf("%d of %d: %s, round %d of %d, %d of %d processes have ended, %v",
-		p.Finished+1, p.AllRounds, p.Way, p.Round, p.Rounds, p.Ended, p.Processes, p.Elapsed.Round(100*time.Millisecond))
+		p.Finished+1, p.AllRounds, p.Way, p.Round, p.Rounds, p.Ended, p.Processes,
+		p.Elapsed.Round(100*time.Millisecond))
 }
 
 // Run takes each way in turn, round by round. What it has measured so far comes with an error.

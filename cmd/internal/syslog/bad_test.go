@@ -32,15 +32,35 @@ func TestBadInput(t *testing.T) {
 		cut, unparsed    int64
 		fates            []string
 	}{
-		{"a line of more than 64 KiB", "<13>" + long + "\n<13>behind it\n", marked(long[:64<<10-4]) + whole("behind it"), 1, 0, []string{cut}},
-		{"a counted message of more than 64 KiB", "70004 <13>" + long + "<13>behind it\n", marked(long[:64<<10-4]) + whole("behind it"), 1, 0, []string{cut}},
-		{"a count of 10^12", "1000000000000 <13>not a count\n<13>behind it\n", whole("1000000000000 <13>not a count") + whole("behind it"), 0, 1, []string{no}},
-		{"a count of 10^9 less 1", "999999999 <13>" + long + "\n<13>not a message", marked(long[:64<<10-4]), 1, 0, []string{cut}},
+		{
+			"a line of more than 64 KiB", "<13>" + long + "\n<13>behind it\n",
+			marked(long[:64<<10-4]) + whole("behind it"), 1, 0,
+			[]string{cut},
+		},
+		{
+			"a counted message of more than 64 KiB", "70004 <13>" + long + "<13>behind it\n",
+			marked(long[:64<<10-4]) + whole("behind it"), 1, 0,
+			[]string{cut},
+		},
+		{
+			"a count of 10^12", "1000000000000 <13>not a count\n<13>behind it\n",
+			whole("1000000000000 <13>not a count") + whole("behind it"), 0, 1,
+			[]string{no},
+		},
+		{
+			"a count of 10^9 less 1", "999999999 <13>" + long + "\n<13>not a message", marked(long[:64<<10-4]), 1, 0,
+			[]string{cut},
+		},
 		{"a count of nothing", "0 <13>no count\n", whole("0 <13>no count"), 0, 1, []string{no}},
 		{"half a frame", "100 <13>half a frame", marked("half a frame"), 1, 0, []string{cut}},
 		{"half a count", "100", whole("100"), 0, 1, []string{no}},
 		{"half a line", "<13>half a line", whole("half a line"), 0, 0, nil},
-		{"bytes that are no syslog", "\x01\x7f no syslog\n<13>behind it\n", `{"facility":"user","severity":"notice","message":"\u0001` + "\x7f no syslog\"}\n" + whole("behind it"), 0, 1, []string{no}},
+		{
+			"bytes that are no syslog", "\x01\x7f no syslog\n<13>behind it\n",
+			`{"facility":"user","severity":"notice","message":"\u0001` + "\x7f no syslog\"}\n" + whole("behind it"), 0,
+			1,
+			[]string{no},
+		},
 		{"bytes that are no text", "<13>\xff\xfe\n", whole("\ufffd\ufffd"), 0, 0, nil},
 		{"a number", "2026 began with a number\n", whole("2026 began with a number"), 0, 1, []string{no}},
 		{"blank lines", "\n\n\r\n\x00<13>behind them\r\n\x00", whole("behind them"), 0, 0, nil},
@@ -64,7 +84,8 @@ func TestBadInput(t *testing.T) {
 			eventually(t, "it is stored", func() bool { return len(to.events()) == 1+strings.Count(tt.want, "\n") })
 			_, err = io.WriteString(other, "<13>other\n")
 			must(t, err)
-			eventually(t, "the other message is stored", func() bool { return len(to.events()) == 2+strings.Count(tt.want, "\n") })
+			eventually(t, "the other message is stored",
+				func() bool { return len(to.events()) == 2+strings.Count(tt.want, "\n") })
 			_ = stop() // the end of its context
 			var got strings.Builder
 			for _, e := range to.events() {
@@ -188,7 +209,8 @@ func TestFramersMemory(t *testing.T) {
 			f.took(n)
 			rest = rest[n:]
 		}
-		if len(cuts) != 2 || cuts[0] != true || cuts[1] != false || lengths[0].(int) > 100_000 || lengths[0].(int) < 30_000 || lengths[1] != 13 {
+		if len(cuts) != 2 || cuts[0] != true || cuts[1] != false || lengths[0].(int) > 100_000 ||
+			lengths[0].(int) < 30_000 || lengths[1] != 13 {
 			t.Errorf("cut %v, lengths %v", cuts, lengths)
 		}
 		f.free()

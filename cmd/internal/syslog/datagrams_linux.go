@@ -29,7 +29,10 @@ func forceBuffer(c net.PacketConn, bytes int) bool {
 		return false
 	}
 	var inner error
-	err = raw.Control(func(fd uintptr) { inner = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bytes) })
+	err = raw.Control(func(fd uintptr) {
+		inner = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE,
+			bytes)
+	})
 	return err == nil && inner == nil
 }
 
@@ -45,7 +48,8 @@ func newPacketSocket(c net.PacketConn, most int) (packetSocket, error) {
 		return nil, err
 	}
 	b := &burstSocket{
-		addr: c.LocalAddr(), fd: -1, bell: -1, zones: map[uint32]string{}, slots: make([]burstSlot, burstMost), headers: make([]mmsghdr, burstMost), all: make([]datagram, burstMost),
+		addr: c.LocalAddr(), fd: -1, bell: -1, zones: map[uint32]string{}, slots: make([]burstSlot, burstMost),
+		headers: make([]mmsghdr, burstMost), all: make([]datagram, burstMost),
 	}
 	for i := range b.slots {
 		s := &b.slots[i]
@@ -211,11 +215,15 @@ func (b *burstSocket) wait(d time.Duration) error {
 func (b *burstSocket) receive() (n int, err error) {
 	for i := range b.headers {
 		s, h := &b.slots[i], &b.headers[i].header
-		*h = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&s.name)), Namelen: uint32(unsafe.Sizeof(s.name)), Iov: &s.vector, Control: &s.control[0]}
+		*h = unix.Msghdr{
+			Name: (*byte)(unsafe.Pointer(&s.name)), Namelen: uint32(unsafe.Sizeof(s.name)), Iov: &s.vector,
+			Control: &s.control[0],
+		}
 		h.SetIovlen(1)
 		h.SetControllen(len(s.control))
 	}
-	r, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(b.fd), uintptr(unsafe.Pointer(&b.headers[0])), burstMost, unix.MSG_DONTWAIT, 0, 0)
+	r, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(b.fd), uintptr(unsafe.Pointer(&b.headers[0])), burstMost,
+		unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}

@@ -15,7 +15,10 @@ func TestZone(t *testing.T) {
 	links, err := net.Interfaces()
 	must(t, err)
 	b := &burstSocket{zones: map[uint32]string{}}
-	name := &unix.RawSockaddrInet6{Family: unix.AF_INET6, Addr: netip.MustParseAddr("fe80::1").As16(), Scope_id: 1<<31 - 1}
+	name := &unix.RawSockaddrInet6{
+		Family: unix.AF_INET6, Addr: netip.MustParseAddr("fe80::1").As16(),
+		Scope_id: 1<<31 - 1,
+	}
 	if got := b.addrOf(name).String(); got != "[fe80::1%2147483647]:0" {
 		t.Errorf("of no link: %s", got)
 	}

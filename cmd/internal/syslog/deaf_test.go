@@ -73,7 +73,8 @@ func TestDeaf(t *testing.T) {
 			near, far := net.Pipe()
 			p.conns <- far
 			go func() {
-				_ = tls.Client(deaf{near, ctx}, &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}).Handshake() // it fails
+				// It fails.
+				_ = tls.Client(deaf{near, ctx}, &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}).Handshake()
 				_ = near.Close()
 			}()
 			synctest.Wait()

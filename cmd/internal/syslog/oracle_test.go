@@ -35,12 +35,18 @@ func wantBase(t *testing.T, b []byte, m *message, want *oracle.Base) {
 		name string
 		got  []byte
 		want *string
-	}{{"host", m.host, want.Hostname}, {"app", m.app, want.Appname}, {"pid", m.pid, want.ProcID}, {"msgid", m.id, want.MsgID}} {
+	}{
+		{"host", m.host, want.Hostname},
+		{"app", m.app, want.Appname},
+		{"pid", m.pid, want.ProcID},
+		{"msgid", m.id, want.MsgID},
+	} {
 		if string(f.got) != textOf(f.want) {
 			t.Errorf("%q: %s is %q, want %q", b, f.name, f.got, textOf(f.want))
 		}
 	}
-	if text := strings.TrimRight(strings.TrimPrefix(textOf(want.Message), "\xef\xbb\xbf"), "\r\n\x00"); string(m.text) != text {
+	if text := strings.TrimRight(strings.TrimPrefix(textOf(want.Message), "\xef\xbb\xbf"),
+		"\r\n\x00"); string(m.text) != text {
 		t.Errorf("%q: text %q, want %q", b, m.text, text)
 	}
 }
@@ -50,7 +56,8 @@ func FuzzOracle5424(f *testing.F) {
 	for _, s := range []string{
 		`<34>1 2003-10-11T22:14:15.003Z mymachine.example.com su - ID47 - 'su root' failed`,
 		"<165>1 2003-08-24T05:14:15.000003-07:00 192.0.2.1 myproc 8710 - - \xef\xbb\xbf%% time",
-		`<0>1 - - - - - [a x="1" y="q\"b\\\]"][b@32473] text`, `<1>1 - - - - - -`, `<191>1 2003-10-11T22:14:15Z - - - - [a] `,
+		`<0>1 - - - - - [a x="1" y="q\"b\\\]"][b@32473] text`, `<1>1 - - - - - -`,
+		`<191>1 2003-10-11T22:14:15Z - - - - [a] `,
 	} {
 		f.Add([]byte(s))
 	}
@@ -77,7 +84,8 @@ func FuzzOracle5424(f *testing.F) {
 			})
 			rest = rest[n:]
 		}
-		if want.StructuredData == nil && len(got) > 0 || want.StructuredData != nil && !maps.EqualFunc(got, *want.StructuredData, maps.Equal[map[string]string]) {
+		if want.StructuredData == nil && len(got) > 0 || want.StructuredData != nil &&
+			!maps.EqualFunc(got, *want.StructuredData, maps.Equal[map[string]string]) {
 			t.Errorf("%q: data %v, want %v", b, got, want.StructuredData)
 		}
 	})

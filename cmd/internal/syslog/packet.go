@@ -104,7 +104,8 @@ func (r *receiver) readAll() error {
 		for i := range burst {
 			if d := &burst[i]; d.known && d.dropped != before {
 				in.dropped.Add(int64(d.dropped - before))
-				in.warn(codes.DatagramsLost, "the kernel had no room for datagrams: they are lost; see receive_buffer", "datagrams", d.dropped-before)
+				in.warn(codes.DatagramsLost, "the kernel had no room for datagrams: they are lost; see receive_buffer",
+					"datagrams", d.dropped-before)
 				before = d.dropped
 			}
 		}

@@ -24,50 +24,124 @@ func TestParse(t *testing.T) {
 	for _, tt := range []struct{ in, when, want string }{
 		// RFC 5424, its own examples in other words.
 		{
-			`<34>1 2003-10-11T22:14:15.003Z mymachine.example.com su - ID47 - 'su root' failed`, "2003-10-11T22:14:15.003Z",
+			`<34>1 2003-10-11T22:14:15.003Z mymachine.example.com su - ID47 - 'su root' failed`,
+			"2003-10-11T22:14:15.003Z",
 			`{"facility":"auth","severity":"crit","host":"mymachine.example.com","app":"su","msgid":"ID47","message":"'su root' failed"}`,
 		},
 		{
-			"<165>1 2003-08-24T05:14:15.000003-07:00 192.0.2.1 myproc 8710 - - \xef\xbb\xbf%% time", "2003-08-24T12:14:15.000003Z",
+			"<165>1 2003-08-24T05:14:15.000003-07:00 192.0.2.1 myproc 8710 - - \xef\xbb\xbf%% time",
+			"2003-08-24T12:14:15.000003Z",
 			`{"facility":"local4","severity":"notice","host":"192.0.2.1","app":"myproc","pid":"8710","message":"%% time"}`,
 		},
 		{
 			`<0>1 - - - - - [a x="1" y="q\"b\\\]\n"][b@32473]`, "",
 			`{"facility":"kern","severity":"emerg","data":{"a":{"x":"1","y":"q\"b\\]\\n"},"b@32473":{}},"message":""}`,
 		},
-		{`<13>1 2026-11-24T10:00:00Z h app 1 - [broken x="1] text`, "", `{"facility":"user","severity":"notice","message":"1 2026-11-24T10:00:00Z h app 1 - [broken x=\"1] text"}`},
-		{`<13>1 yesterday h app 1 - - text`, "", `{"facility":"user","severity":"notice","message":"1 yesterday h app 1 - - text"}`},
+		{
+			`<13>1 2026-11-24T10:00:00Z h app 1 - [broken x="1] text`, "",
+			`{"facility":"user","severity":"notice","message":"1 2026-11-24T10:00:00Z h app 1 - [broken x=\"1] text"}`,
+		},
+		{
+			`<13>1 yesterday h app 1 - - text`, "",
+			`{"facility":"user","severity":"notice","message":"1 yesterday h app 1 - - text"}`,
+		},
 		// RFC 3164 and what is sent in its name.
 		{
 			"<34>Oct 11 22:14:15 mymachine su: 'su root' failed", "2026-10-11T21:14:15Z",
 			`{"facility":"auth","severity":"crit","host":"mymachine","app":"su","message":"'su root' failed"}`,
 		},
-		{"<13>Nov  4 22:14:15 root: no host\n", "2026-11-04T21:14:15Z", `{"facility":"user","severity":"notice","app":"root","message":"no host"}`},
-		{"<13>Nov 24 22:14:15.123456 h cron[12]: x", "2026-11-24T21:14:15.123456Z", `{"facility":"user","severity":"notice","host":"h","app":"cron","pid":"12","message":"x"}`},
-		{"<13>2026-11-24T22:14:15.5+02:00 h app[1]: x", "2026-11-24T20:14:15.5Z", `{"facility":"user","severity":"notice","host":"h","app":"app","pid":"1","message":"x"}`},
-		{"<13>2026-11-24T22:14:15 h app: x", "2026-11-24T21:14:15Z", `{"facility":"user","severity":"notice","host":"h","app":"app","message":"x"}`},
-		{"<189>Nov 24 2026 22:14:15: %SYS-5-CONFIG: x", "2026-11-24T21:14:15Z", `{"facility":"local7","severity":"notice","app":"%SYS-5-CONFIG","message":"x"}`},
-		{"<13>Nov 24 22:14:15 h just words here", "2026-11-24T21:14:15Z", `{"facility":"user","severity":"notice","host":"h","message":"just words here"}`},
-		{"<30>Nov 24 22:14:15 systemd[1]: Started x.", "2026-11-24T21:14:15Z", `{"facility":"daemon","severity":"info","app":"systemd","pid":"1","message":"Started x."}`},
-		{"<38>2026-11-24T22:14:15 localhost prg00000[1234]: seq", "2026-11-24T21:14:15Z", `{"facility":"auth","severity":"info","host":"localhost","app":"prg00000","pid":"1234","message":"seq"}`},
+		{
+			"<13>Nov  4 22:14:15 root: no host\n", "2026-11-04T21:14:15Z",
+			`{"facility":"user","severity":"notice","app":"root","message":"no host"}`,
+		},
+		{
+			"<13>Nov 24 22:14:15.123456 h cron[12]: x", "2026-11-24T21:14:15.123456Z",
+			`{"facility":"user","severity":"notice","host":"h","app":"cron","pid":"12","message":"x"}`,
+		},
+		{
+			"<13>2026-11-24T22:14:15.5+02:00 h app[1]: x", "2026-11-24T20:14:15.5Z",
+			`{"facility":"user","severity":"notice","host":"h","app":"app","pid":"1","message":"x"}`,
+		},
+		{
+			"<13>2026-11-24T22:14:15 h app: x", "2026-11-24T21:14:15Z",
+			`{"facility":"user","severity":"notice","host":"h","app":"app","message":"x"}`,
+		},
+		{
+			"<189>Nov 24 2026 22:14:15: %SYS-5-CONFIG: x", "2026-11-24T21:14:15Z",
+			`{"facility":"local7","severity":"notice","app":"%SYS-5-CONFIG","message":"x"}`,
+		},
+		{
+			"<13>Nov 24 22:14:15 h just words here", "2026-11-24T21:14:15Z",
+			`{"facility":"user","severity":"notice","host":"h","message":"just words here"}`,
+		},
+		{
+			"<30>Nov 24 22:14:15 systemd[1]: Started x.", "2026-11-24T21:14:15Z",
+			`{"facility":"daemon","severity":"info","app":"systemd","pid":"1","message":"Started x."}`,
+		},
+		{
+			"<38>2026-11-24T22:14:15 localhost prg00000[1234]: seq", "2026-11-24T21:14:15Z",
+			`{"facility":"auth","severity":"info","host":"localhost","app":"prg00000","pid":"1234","message":"seq"}`,
+		},
 		// Network gear.
-		{"<189>45: *Nov 24 22:14:15.123 UTC: %SYS-5-CONFIG_I: x", "2026-11-24T22:14:15.123Z", `{"facility":"local7","severity":"notice","app":"%SYS-5-CONFIG_I","message":"x"}`},
-		{"<189>45: router1: 000123: Nov 24 22:14:15.123 CET: %SYS-5-CONFIG_I: x", "2026-11-24T21:14:15.123Z", `{"facility":"local7","severity":"notice","host":"router1","app":"%SYS-5-CONFIG_I","message":"x"}`},
-		{"<189>45: .Nov 24 22:14:15: words", "2026-11-24T21:14:15Z", `{"facility":"local7","severity":"notice","message":"words"}`},
-		{"<189>45: 00:00:46: %LINK-3-UPDOWN: up", "", `{"facility":"local7","severity":"notice","message":"45: 00:00:46: %LINK-3-UPDOWN: up"}`},
-		{"<189>: 2026 Nov 24 22:14:15 UTC: %ETHPORT-5-IF_UP: x", "2026-11-24T22:14:15Z", `{"facility":"local7","severity":"notice","app":"%ETHPORT-5-IF_UP","message":"x"}`},
-		{"<166>Nov 24 2026 22:14:15 fw1 : %ASA-6-302013: x", "2026-11-24T21:14:15Z", `{"facility":"local4","severity":"info","host":"fw1","app":"%ASA-6-302013","message":"x"}`},
-		{"<141>Nov 24 22:14:15 2026 ap1 sapd[12]: x", "2026-11-24T21:14:15Z", `{"facility":"local1","severity":"notice","host":"ap1","app":"sapd","pid":"12","message":"x"}`},
-		{"<30>Nov 24 22:14:15 CRON: %d", "2026-11-24T21:14:15Z", `{"facility":"daemon","severity":"info","app":"CRON","message":"%d"}`},
-		{`<189>date=2026-11-24 time=22:14:15 devname="f"`, "", `{"facility":"local7","severity":"notice","message":"date=2026-11-24 time=22:14:15 devname=\"f\""}`},
-		{"<30>Error: Nov 24 22:14:15 is a time", "", `{"facility":"daemon","severity":"info","message":"Error: Nov 24 22:14:15 is a time"}`},
-		{"<40>1 2026-11-24T22:14:15+00:00 h app web.3 - State changed", "2026-11-24T22:14:15Z", `{"facility":"syslog","severity":"emerg","host":"h","app":"app","pid":"web.3","message":"State changed"}`},
+		{
+			"<189>45: *Nov 24 22:14:15.123 UTC: %SYS-5-CONFIG_I: x", "2026-11-24T22:14:15.123Z",
+			`{"facility":"local7","severity":"notice","app":"%SYS-5-CONFIG_I","message":"x"}`,
+		},
+		{
+			"<189>45: router1: 000123: Nov 24 22:14:15.123 CET: %SYS-5-CONFIG_I: x", "2026-11-24T21:14:15.123Z",
+			`{"facility":"local7","severity":"notice","host":"router1","app":"%SYS-5-CONFIG_I","message":"x"}`,
+		},
+		{
+			"<189>45: .Nov 24 22:14:15: words", "2026-11-24T21:14:15Z",
+			`{"facility":"local7","severity":"notice","message":"words"}`,
+		},
+		{
+			"<189>45: 00:00:46: %LINK-3-UPDOWN: up", "",
+			`{"facility":"local7","severity":"notice","message":"45: 00:00:46: %LINK-3-UPDOWN: up"}`,
+		},
+		{
+			"<189>: 2026 Nov 24 22:14:15 UTC: %ETHPORT-5-IF_UP: x", "2026-11-24T22:14:15Z",
+			`{"facility":"local7","severity":"notice","app":"%ETHPORT-5-IF_UP","message":"x"}`,
+		},
+		{
+			"<166>Nov 24 2026 22:14:15 fw1 : %ASA-6-302013: x", "2026-11-24T21:14:15Z",
+			`{"facility":"local4","severity":"info","host":"fw1","app":"%ASA-6-302013","message":"x"}`,
+		},
+		{
+			"<141>Nov 24 22:14:15 2026 ap1 sapd[12]: x", "2026-11-24T21:14:15Z",
+			`{"facility":"local1","severity":"notice","host":"ap1","app":"sapd","pid":"12","message":"x"}`,
+		},
+		{
+			"<30>Nov 24 22:14:15 CRON: %d", "2026-11-24T21:14:15Z",
+			`{"facility":"daemon","severity":"info","app":"CRON","message":"%d"}`,
+		},
+		{
+			`<189>date=2026-11-24 time=22:14:15 devname="f"`, "",
+			`{"facility":"local7","severity":"notice","message":"date=2026-11-24 time=22:14:15 devname=\"f\""}`,
+		},
+		{
+			"<30>Error: Nov 24 22:14:15 is a time", "",
+			`{"facility":"daemon","severity":"info","message":"Error: Nov 24 22:14:15 is a time"}`,
+		},
+		{
+			"<40>1 2026-11-24T22:14:15+00:00 h app web.3 - State changed", "2026-11-24T22:14:15Z",
+			`{"facility":"syslog","severity":"emerg","host":"h","app":"app","pid":"web.3","message":"State changed"}`,
+		},
 		// Years are those that are nearest.
-		{"<13>Jan  1 00:00:01 h a: x", "2026-12-31T23:00:01Z", `{"facility":"user","severity":"notice","host":"h","app":"a","message":"x"}`},
-		{"<13>Jun  1 00:00:01 h a: x", "2026-05-31T23:00:01Z", `{"facility":"user","severity":"notice","host":"h","app":"a","message":"x"}`},
+		{
+			"<13>Jan  1 00:00:01 h a: x", "2026-12-31T23:00:01Z",
+			`{"facility":"user","severity":"notice","host":"h","app":"a","message":"x"}`,
+		},
+		{
+			"<13>Jun  1 00:00:01 h a: x", "2026-05-31T23:00:01Z",
+			`{"facility":"user","severity":"notice","host":"h","app":"a","message":"x"}`,
+		},
 		// No syslog at all.
 		{"no priority", "", `{"facility":"user","severity":"notice","message":"no priority"}`},
-		{"Nov 24 22:14:15 h a: no priority, but a time", "2026-11-24T21:14:15Z", `{"facility":"user","severity":"notice","host":"h","app":"a","message":"no priority, but a time"}`},
+		{
+			"Nov 24 22:14:15 h a: no priority, but a time", "2026-11-24T21:14:15Z",
+			`{"facility":"user","severity":"notice","host":"h","app":"a","message":"no priority, but a time"}`,
+		},
 		{"<192>too much", "", `{"facility":"user","severity":"notice","message":"<192>too much"}`},
 		{"<>x", "", `{"facility":"user","severity":"notice","message":"<>x"}`},
 		{"<1234>x", "", `{"facility":"user","severity":"notice","message":"<1234>x"}`},
@@ -76,7 +150,10 @@ func TestParse(t *testing.T) {
 		{"<13>Error: not a program", "", `{"facility":"user","severity":"notice","message":"Error: not a program"}`},
 		{"<13>app[12]: no time", "", `{"facility":"user","severity":"notice","app":"app","pid":"12","message":"no time"}`},
 		{"<13>list[a]: no program", "", `{"facility":"user","severity":"notice","message":"list[a]: no program"}`},
-		{"<13>Nov 31 25:14:15 h a: no time", "", `{"facility":"user","severity":"notice","message":"Nov 31 25:14:15 h a: no time"}`},
+		{
+			"<13>Nov 31 25:14:15 h a: no time", "",
+			`{"facility":"user","severity":"notice","message":"Nov 31 25:14:15 h a: no time"}`,
+		},
 	} {
 		m := parse([]byte(tt.in), now, zurich)
 		b := appendEntry(nil, &m, now, false, "", "")
@@ -136,11 +213,15 @@ func FuzzFrame(f *testing.F) {
 // FuzzStream cuts a stream into pieces in any way: the events are the same.
 func FuzzStream(f *testing.F) {
 	f.Add([]byte("<13>Nov 24 14:05:06 h app[1]: a\n62 <13>1 2026-11-24T14:05:06Z h app 1 ID [a x=\"1\"][b y=\"\\\"\"] text"), []byte{7, 1, 30})
-	f.Add([]byte("45: r1: 7: *Nov 24 14:05:06.1 UTC: %SYS-5-X: a\x00<13>app[1]: b\n9 <13>\xff\xfe\xef\xbb\xbf"), []byte{1})
+	f.Add([]byte("45: r1: 7: *Nov 24 14:05:06.1 UTC: %SYS-5-X: a\x00<13>app[1]: b\n9 <13>\xff\xfe\xef\xbb\xbf"),
+		[]byte{1})
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, stream, cuts []byte) {
 		events := func(cuts []byte) map[string][]byte {
-			in := &input{settings: &settings{zone: zurich, most: 64, peerKey: "peer"}, env: &collector.InputEnv{Log: slog.New(slog.DiscardHandler)}}
+			in := &input{
+				settings: &settings{zone: zurich, most: 64, peerKey: "peer"},
+				env:      &collector.InputEnv{Log: slog.New(slog.DiscardHandler)},
+			}
 			in.warned.kinds = map[codes.Code]*allowance{}
 			in.tag = tagTemplate{{field: "host"}, {text: "."}, {field: "app"}}
 			b := in.batch()
@@ -201,7 +282,8 @@ func FuzzParse(f *testing.F) {
 		if text := bytes.TrimRight(b, "\r\n\x00"); !bytes.HasSuffix(text, m.text) {
 			t.Fatalf("%q has the text %q", b, m.text)
 		}
-		if tag := (tagTemplate{{text: "a."}, {field: "host"}, {field: "app"}}).append(nil, &m); len(tag) > 2+2*mostField {
+		if tag := (tagTemplate{{text: "a."}, {field: "host"}, {field: "app"}}).append(nil,
+			&m); len(tag) > 2+2*mostField {
 			t.Fatalf("tag %q", tag)
 		}
 	})

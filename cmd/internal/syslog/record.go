@@ -15,7 +15,8 @@ import (
 
 var facilities = [24]string{
 	"kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp",
-	"ntp", "security", "console", "clock", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7",
+	"ntp", "security", "console", "clock", "local0", "local1", "local2", "local3", "local4", "local5", "local6",
+	"local7",
 }
 
 var severities = [8]string{"emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"}
@@ -101,7 +102,8 @@ func appendValue(b, value []byte) []byte {
 	}
 	plain := make([]byte, 0, len(value))
 	for i := 0; i < len(value); i++ {
-		if c := value[i]; c == '\\' && i+1 < len(value) && (value[i+1] == '"' || value[i+1] == '\\' || value[i+1] == ']') {
+		if c := value[i]; c == '\\' && i+1 < len(value) &&
+			(value[i+1] == '"' || value[i+1] == '\\' || value[i+1] == ']') {
 			i++
 		}
 		plain = append(plain, value[i])

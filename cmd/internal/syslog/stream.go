@@ -51,7 +51,8 @@ func (in *input) serve(ctx, storing context.Context, sink collector.Sink) error 
 			if errors.Is(err, net.ErrClosed) {
 				return err
 			}
-			in.warn(codes.PeerNotAccepted, "a connection cannot be taken", "err", err) // of files there are too many, say
+			// Of files there are too many, say.
+			in.warn(codes.PeerNotAccepted, "a connection cannot be taken", "err", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(100 * time.Millisecond):
@@ -92,7 +93,8 @@ func (in *input) enter(c net.Conn) (silent *atomic.Int64, ok bool) {
 		})
 		_ = oldest.SetDeadline(time.Unix(1, 0)) // as in end
 		in.conns[oldest].Store(math.MaxInt64)   // the next one ends another
-		in.warn(codes.PeerTooMany, "a silent connection is closed for a new one", "peer", oldest.RemoteAddr().String(), "max_connections", in.places)
+		in.warn(codes.PeerTooMany, "a silent connection is closed for a new one", "peer", oldest.RemoteAddr().String(),
+			"max_connections", in.places)
 	}
 	silent = new(atomic.Int64)
 	silent.Store(time.Now().UnixNano())

@@ -65,7 +65,8 @@ func TestCrowdStoresNothing(t *testing.T) {
 		_, err = fmt.Fprintf(c, "<13>message %d\n", i)
 		must(t, err)
 		if i < 2*places {
-			eventually(t, "it is read", func() bool { return in.bytes.Load() >= int64(i+1)*int64(len("<13>message 0\n")) })
+			eventually(t, "it is read",
+				func() bool { return in.bytes.Load() >= int64(i+1)*int64(len("<13>message 0\n")) })
 		}
 	}
 	if n := in.open.Load(); n > 2*places {

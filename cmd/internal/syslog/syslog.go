@@ -135,7 +135,10 @@ type input struct {
 const mostHeld = 64 << 20
 
 func open(s *settings, env *collector.InputEnv) (collector.Input, error) {
-	in := &input{settings: s, env: env, conns: map[net.Conn]*atomic.Int64{}, warned: limiter{kinds: map[codes.Code]*allowance{}}}
+	in := &input{
+		settings: s, env: env, conns: map[net.Conn]*atomic.Int64{},
+		warned: limiter{kinds: map[codes.Code]*allowance{}},
+	}
 	in.memory.most = max(mostHeld, 4*int64(s.most))
 	var err error
 	if strings.HasPrefix(s.network, "unix") {

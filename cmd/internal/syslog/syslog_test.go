@@ -175,13 +175,30 @@ func TestSockets(t *testing.T) {
 		dial      func(in *input) (net.Conn, error)
 		packets   bool
 	}{
-		{"udp", "syslog+udp://127.0.0.1:0", func(in *input) (net.Conn, error) { return net.Dial("udp", in.Addr().String()) }, true},
-		{"tcp", "syslog+tcp://127.0.0.1:0", func(in *input) (net.Conn, error) { return net.Dial("tcp", in.Addr().String()) }, false},
-		{"tls", "syslog+tls://127.0.0.1:0?cert=" + ca.Server.Cert + "&key=" + ca.Server.Key, func(in *input) (net.Conn, error) {
-			return tls.Dial("tcp", in.Addr().String(), &tls.Config{RootCAs: ca.Pool})
+		{"udp", "syslog+udp://127.0.0.1:0", func(in *input) (net.Conn,
+			error,
+		) {
+			return net.Dial("udp", in.Addr().String())
+		}, true},
+		{"tcp", "syslog+tcp://127.0.0.1:0", func(in *input) (net.Conn,
+			error,
+		) {
+			return net.Dial("tcp", in.Addr().String())
 		}, false},
-		{"unix", "syslog+unix://" + dir + "/s?type=stream", func(*input) (net.Conn, error) { return net.Dial("unix", dir+"/s") }, false},
-		{"unixgram", "syslog+unix://" + dir + "/d", func(*input) (net.Conn, error) { return net.Dial("unixgram", dir+"/d") }, true},
+		{
+			"tls", "syslog+tls://127.0.0.1:0?cert=" + ca.Server.Cert + "&key=" + ca.Server.Key,
+			func(in *input) (net.Conn, error) {
+				return tls.Dial("tcp", in.Addr().String(), &tls.Config{RootCAs: ca.Pool})
+			}, false,
+		},
+		{
+			"unix", "syslog+unix://" + dir + "/s?type=stream",
+			func(*input) (net.Conn, error) { return net.Dial("unix", dir+"/s") }, false,
+		},
+		{
+			"unixgram", "syslog+unix://" + dir + "/d",
+			func(*input) (net.Conn, error) { return net.Dial("unixgram", dir+"/d") }, true,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			to := &sink{}
@@ -215,7 +232,10 @@ func TestSockets(t *testing.T) {
 				i := byApp[r.PID]
 				byApp[r.PID]++
 				_, _ = fmt.Sscan(r.PID, &i)
-				want := [...]string{facilities[i%24], severities[i%8], "web1", "app", fmt.Sprintf("number %d", i), "syslog." + facilities[i%24] + ".app"}
+				want := [...]string{
+					facilities[i%24], severities[i%8], "web1", "app", fmt.Sprintf("number %d", i),
+					"syslog." + facilities[i%24] + ".app",
+				}
 				if got := [...]string{r.Facility, r.Severity, r.Host, r.App, r.Message, e.tag}; got != want {
 					t.Fatalf("got %q, want %q", got, want)
 				}
@@ -289,13 +309,25 @@ func TestLogger(t *testing.T) {
 		name, url string
 		args      func(in *input) []string
 	}{
-		{"udp 3164", "syslog+udp://127.0.0.1:0", func(in *input) []string { return append(server(in), "--udp", "--rfc3164") }},
-		{"udp 5424", "syslog+udp://127.0.0.1:0", func(in *input) []string { return append(server(in), "--udp", "--rfc5424") }},
-		{"tcp 3164", "syslog+tcp://127.0.0.1:0", func(in *input) []string { return append(server(in), "--tcp", "--rfc3164") }},
+		{
+			"udp 3164", "syslog+udp://127.0.0.1:0",
+			func(in *input) []string { return append(server(in), "--udp", "--rfc3164") },
+		},
+		{
+			"udp 5424", "syslog+udp://127.0.0.1:0",
+			func(in *input) []string { return append(server(in), "--udp", "--rfc5424") },
+		},
+		{
+			"tcp 3164", "syslog+tcp://127.0.0.1:0",
+			func(in *input) []string { return append(server(in), "--tcp", "--rfc3164") },
+		},
 		{"tcp 5424, counted", "syslog+tcp://127.0.0.1:0", func(in *input) []string {
 			return append(server(in), "--tcp", "--rfc5424", "--octet-count")
 		}},
-		{"dgram", "syslog+unix://" + filepath.Join(dir, "d"), func(*input) []string { return []string{"--socket", filepath.Join(dir, "d")} }},
+		{
+			"dgram", "syslog+unix://" + filepath.Join(dir, "d"),
+			func(*input) []string { return []string{"--socket", filepath.Join(dir, "d")} },
+		},
 		{"stream", "syslog+unix://" + filepath.Join(dir, "s") + "?type=stream", func(*input) []string {
 			return []string{"--socket", filepath.Join(dir, "s"), "--tcp"}
 		}},
@@ -311,7 +343,10 @@ func TestLogger(t *testing.T) {
 			}
 			eventually(t, "it is stored", func() bool { return len(to.events()) == 1 })
 			e := to.events()[0]
-			for _, want := range []string{`"facility":"local3"`, `"severity":"warning"`, `"app":"shop"`, `"pid":"77"`, `"message":"order placed: 42"`} {
+			for _, want := range []string{
+				`"facility":"local3"`, `"severity":"warning"`, `"app":"shop"`, `"pid":"77"`,
+				`"message":"order placed: 42"`,
+			} {
 				if !strings.Contains(e.line, want) {
 					t.Errorf("%s lacks %s", e.line, want)
 				}

@@ -43,7 +43,9 @@ type async struct {
 	ask   sync.Mutex   // one asks
 }
 
-func newAsync(config Config, limit int, dial func(context.Context) (net.Conn, error), o *spillway.Options) (*async, error) {
+func newAsync(config Config, limit int, dial func(context.Context) (net.Conn, error), o *spillway.Options) (*async,
+	error,
+) {
 	a := &async{config: config, limit: uint64(max(limit, 0))}
 	var options spillway.Options
 	if o != nil {

@@ -15,9 +15,12 @@ import (
 // TestLimitAndLeftovers: what an earlier logger left does not count, also when it is found only
 // after New.
 func TestLimitAndLeftovers(t *testing.T) {
-	o := &spillway.Options{Dir: t.TempDir(), Shm: t.TempDir(), RingSize: 1 << 20, Dial: func(context.Context, string, string) (net.Conn, error) {
-		return nil, errors.New("no server")
-	}, Diagnostics: func(error) {}}
+	o := &spillway.Options{
+		Dir: t.TempDir(), Shm: t.TempDir(), RingSize: 1 << 20,
+		Dial: func(context.Context, string, string) (net.Conn, error) {
+			return nil, errors.New("no server")
+		}, Diagnostics: func(error) {},
+	}
 	config := Config{Async: true, ForceStopAsyncSend: true, RetryWait: 1, MaxRetryWait: 20}
 	f, err := NewWith(config, o)
 	if err != nil {

@@ -17,7 +17,12 @@ func TestPauses(t *testing.T) {
 			t.Errorf("pause %d is %v", n, got)
 		}
 	}
-	for _, c := range []Config{{RetryWait: math.MaxInt, MaxRetryWait: 1}, {RetryWait: 1, MaxRetryWait: 1}, {RetryWait: -1, MaxRetryWait: 1}, {RetryWait: 1, MaxRetryWait: -1}} {
+	for _, c := range []Config{
+		{RetryWait: math.MaxInt, MaxRetryWait: 1},
+		{RetryWait: 1, MaxRetryWait: 1},
+		{RetryWait: -1, MaxRetryWait: 1},
+		{RetryWait: 1, MaxRetryWait: -1},
+	} {
 		if got := c.pause(math.MaxInt); got < 0 || got > time.Millisecond {
 			t.Errorf("%+v: a pause of %v", c, got)
 		}
@@ -54,7 +59,8 @@ func TestEventTime(t *testing.T) {
 		}
 	}
 	var e EventTime
-	if e.UnmarshalBinary(make([]byte, 7)) == nil || e.UnmarshalBinary([]byte{0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}) == nil {
+	if e.UnmarshalBinary(make([]byte, 7)) == nil ||
+		e.UnmarshalBinary([]byte{0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}) == nil {
 		t.Error("read what is no EventTime")
 	}
 	if sec, nsec := seconds(time.Unix(-5, 5)); sec != 0 || nsec != 0 {

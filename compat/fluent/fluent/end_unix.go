@@ -32,7 +32,8 @@ func endOf(nc net.Conn) func(quiet bool) bool {
 	look := func(fd uintptr) {
 		var b [1]byte
 		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		ended = n == 0 && err == nil || err != nil && err != syscall.EAGAIN && err != syscall.EWOULDBLOCK && err != syscall.EINTR
+		ended = n == 0 && err == nil || err != nil && err != syscall.EAGAIN && err != syscall.EWOULDBLOCK &&
+			err != syscall.EINTR
 		unread = n > 0
 	}
 	return func(quiet bool) bool {

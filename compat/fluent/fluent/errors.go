@@ -38,9 +38,10 @@ var (
 	errNoMap  = &stateError{"fluent#PostWithTime: message must be a map", spillway.ErrNotRecord}
 	errNoKeys = &stateError{"fluent#PostWithTime: map keys must be strings", spillway.ErrNotRecord}
 
-	errNoRecord = fmt.Errorf("fluent#postRawData: no map of keys and values, which is what servers take: %w", spillway.ErrNotRecord)
-	errNotMade  = errors.New("fluent#postRawData: a Fluent that New did not make")
-	errNothing  = fmt.Errorf("fluent#postRawData: nothing to send: %w", spillway.ErrNotRecord)
+	errNoRecord = fmt.Errorf("fluent#postRawData: no map of keys and values, which is what servers take: %w",
+		spillway.ErrNotRecord)
+	errNotMade = errors.New("fluent#postRawData: a Fluent that New did not make")
+	errNothing = fmt.Errorf("fluent#postRawData: nothing to send: %w", spillway.ErrNotRecord)
 )
 
 // full is the error of a full buffer.

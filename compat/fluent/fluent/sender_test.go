@@ -44,7 +44,11 @@ func TestRetriesPause(t *testing.T) {
 		want   []time.Duration
 		err    string
 	}{
-		{false, []time.Duration{0, s, s * 5 / 2, s * 9 / 2, s * 13 / 2}, "fluent#write: could not connect to fluentd after 5 retries: no server"},
+		{
+			false,
+			[]time.Duration{0, s, s * 5 / 2, s * 9 / 2, s * 13 / 2},
+			"fluent#write: could not connect to fluentd after 5 retries: no server",
+		},
 		{true, []time.Duration{0, 0, s, s * 5 / 2, s * 9 / 2}, "fluent#write: failed to write after 5 attempts: "},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -89,17 +93,18 @@ func TestCloseWhileDialing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dialing, release := make(chan struct{}, 1), make(chan struct{})
 		down := true
-		f, err := NewWith(Config{RequestAck: true}, &spillway.Options{Dial: func(context.Context, string, string) (net.Conn, error) {
-			if down {
-				down = false
-				return nil, errors.New("down")
-			}
-			dialing <- struct{}{}
-			<-release // whatever the context says
-			here, there := net.Pipe()
-			go func() { _, _ = io.Copy(io.Discard, there) }()
-			return here, nil
-		}})
+		f, err := NewWith(Config{RequestAck: true},
+			&spillway.Options{Dial: func(context.Context, string, string) (net.Conn, error) {
+				if down {
+					down = false
+					return nil, errors.New("down")
+				}
+				dialing <- struct{}{}
+				<-release // whatever the context says
+				here, there := net.Pipe()
+				go func() { _, _ = io.Copy(io.Discard, there) }()
+				return here, nil
+			}})
 		if err == nil {
 			t.Fatal("connected")
 		}

@@ -86,7 +86,8 @@ func appendAny(b []byte, v any, depth int) ([]byte, error) {
 
 // append appends a value of the plan's type.
 func (p *plan) append(b []byte, v reflect.Value, depth int) ([]byte, error) {
-	if k := v.Kind(); (k == reflect.Pointer || k == reflect.Interface) && v.IsNil() { // before any of its methods is called
+	// Before any of its methods is called.
+	if k := v.Kind(); (k == reflect.Pointer || k == reflect.Interface) && v.IsNil() {
 		return msgpack.AppendNil(b), nil
 	}
 	if depth > depthMost {

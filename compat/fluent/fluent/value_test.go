@@ -30,7 +30,10 @@ func TestAllocs(t *testing.T) {
 		"struct":            request{"GET", "/a", 200, time.Second, []string{"x", "y"}, true},
 		"pointer":           &request{"GET", "/a", 200, time.Second, []string{"x", "y"}, false},
 		"map[string]string": map[string]string{"foo": "bar", "hoge": "hoge"},
-		"map[string]any":    map[string]any{"n": 1000, "s": "text", "b": true, "f": 1.5, "t": time.Unix(1, 0), "l": []any{1, "a"}},
+		"map[string]any": map[string]any{
+			"n": 1000, "s": "text", "b": true, "f": 1.5, "t": time.Unix(1, 0),
+			"l": []any{1, "a"},
+		},
 	} {
 		encode := func() {
 			if err := c.encode(m, "tag", time.Unix(1, 0), v); err != nil {
@@ -55,7 +58,8 @@ func (jsonPanics) MarshalJSON() ([]byte, error) { panic("in MarshalJSON") }
 func TestPanicInJSON(t *testing.T) {
 	c := &Config{MarshalAsJSON: true}
 	for _, encode := range []func(*msgToSend, string, time.Time, any) error{c.encode, c.encodeRecord} {
-		if err := encode(new(msgToSend), "tag", time.Unix(1, 0), map[string]any{"x": jsonPanics{}}); err == nil || !strings.Contains(err.Error(), "in MarshalJSON") {
+		if err := encode(new(msgToSend), "tag", time.Unix(1, 0), map[string]any{"x": jsonPanics{}}); err == nil ||
+			!strings.Contains(err.Error(), "in MarshalJSON") {
 			t.Error(err)
 		}
 	}
@@ -79,7 +83,10 @@ func TestNumbers(t *testing.T) {
 // read again.
 func FuzzMessages(f *testing.F) {
 	for _, m := range []interface{ MarshalMsg([]byte) ([]byte, error) }{
-		&Message{Tag: "t", Time: 1, Record: map[string]any{"a": []any{1.5, nil}}, Option: map[string]string{"chunk": "x"}},
+		&Message{
+			Tag: "t", Time: 1, Record: map[string]any{"a": []any{1.5, nil}},
+			Option: map[string]string{"chunk": "x"},
+		},
 		&MessageExt{Tag: "t", Time: EventTime(time.Unix(1, 5))}, &Forward{Tag: "t", Entries: []Entry{{Time: 1}}},
 		Entry{Time: 1, Record: "x"},
 		AckResp{"x"},

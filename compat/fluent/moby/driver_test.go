@@ -100,11 +100,14 @@ func TestDriver(t *testing.T) {
 	t.Setenv("SPILLWAY_SHM", t.TempDir())
 	for _, network := range []string{"tcp", "unix"} {
 		for name, opts := range map[string]map[string]string{
-			"sync":             {},
-			"sync, acks":       {"fluentd-request-ack": "true", "fluentd-read-timeout": "30s"},
-			"async":            {"fluentd-async": "true"},
-			"async, acks":      {"fluentd-async": "true", "fluentd-request-ack": "true"},
-			"async, reconnect": {"fluentd-async": "true", "fluentd-request-ack": "true", "fluentd-async-reconnect-interval": "100ms", "fluentd-write-timeout": "30s"},
+			"sync":        {},
+			"sync, acks":  {"fluentd-request-ack": "true", "fluentd-read-timeout": "30s"},
+			"async":       {"fluentd-async": "true"},
+			"async, acks": {"fluentd-async": "true", "fluentd-request-ack": "true"},
+			"async, reconnect": {
+				"fluentd-async": "true", "fluentd-request-ack": "true",
+				"fluentd-async-reconnect-interval": "100ms", "fluentd-write-timeout": "30s",
+			},
 		} {
 			t.Run(network+", "+name, func(t *testing.T) {
 				address := "127.0.0.1:0"
@@ -122,14 +125,20 @@ func TestDriver(t *testing.T) {
 				defer wg.Wait()
 				defer func() { _ = server.Close() }()
 
-				config := map[string]string{"fluentd-address": network + "://" + l.Addr().String(), "fluentd-sub-second-precision": "true", "tag": "docker.{{.Name}}"}
+				config := map[string]string{
+					"fluentd-address":              network + "://" + l.Addr().String(),
+					"fluentd-sub-second-precision": "true", "tag": "docker.{{.Name}}",
+				}
 				for k, v := range opts {
 					config[k] = v
 				}
 				if err := fluentd.ValidateLogOpt(config); err != nil {
 					t.Fatal(err)
 				}
-				driver, err := fluentd.New(logger.Info{ContainerID: "0123456789ab", ContainerName: "/web", Config: config})
+				driver, err := fluentd.New(logger.Info{
+					ContainerID: "0123456789ab", ContainerName: "/web",
+					Config: config,
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -148,7 +157,8 @@ func TestDriver(t *testing.T) {
 				}
 				for n, got := range lines {
 					want := line{"docker.web", when, map[string]string{
-						"container_id": "0123456789ab", "container_name": "/web", "source": "stdout", "log": fmt.Sprint("line ", n),
+						"container_id": "0123456789ab", "container_name": "/web", "source": "stdout",
+						"log": fmt.Sprint("line ", n),
 					}}
 					if !reflect.DeepEqual(got, want) {
 						t.Fatalf("event %d: %v, want %v", n, got, want)

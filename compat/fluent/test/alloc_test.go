@@ -32,7 +32,8 @@ func TestPostAllocates(t *testing.T) {
 	defer func() { must(t, async.Close()) }()
 	for name, f := range map[string]*fluent.Fluent{"sync": direct, "async": async} {
 		for kind, v := range map[string]any{
-			"struct": access{"GET", 200, 1234567}, "pointer": &access{"GET", 200, 1}, "strings": map[string]string{"foo": "bar", "hoge": "hoge"}, "map": map[string]any{"n": 1, "s": "x"},
+			"struct": access{"GET", 200, 1234567}, "pointer": &access{"GET", 200, 1},
+			"strings": map[string]string{"foo": "bar", "hoge": "hoge"}, "map": map[string]any{"n": 1, "s": "x"},
 		} {
 			if n := testing.AllocsPerRun(200, func() {
 				if err := f.PostWithTime("tag", clock, v); err != nil {

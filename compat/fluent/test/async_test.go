@@ -25,7 +25,8 @@ func TestAsync(t *testing.T) {
 					s := listenOn(t, network)
 					config := s.config()
 					config.Async, config.TagPrefix, config.WriteTimeout = true, "pre", patience
-					config.MarshalAsJSON, config.RequestAck, config.SubSecondPrecision = base.MarshalAsJSON, base.RequestAck, base.SubSecondPrecision
+					config.MarshalAsJSON, config.RequestAck, config.SubSecondPrecision =
+						base.MarshalAsJSON, base.RequestAck, base.SubSecondPrecision
 					if network == "tls" {
 						config.FluentNetwork, config.TlsInsecureSkipVerify = "tls", true
 					}
@@ -46,7 +47,8 @@ func TestAsync(t *testing.T) {
 						t.Errorf("ids %q", s.ids)
 					}
 					err := f.Post("tag", text("late"))
-					if err == nil || err.Error() != "fluent#appendBuffer: Logger already closed" || !errors.Is(err, spillway.ErrClosed) {
+					if err == nil || err.Error() != "fluent#appendBuffer: Logger already closed" ||
+						!errors.Is(err, spillway.ErrClosed) {
 						t.Errorf("after Close: %v", err)
 					}
 					must(t, f.Close())
@@ -143,10 +145,12 @@ func TestRingIsTheLimit(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, spillway.ErrFull) || !strings.HasPrefix(err.Error(), "fluent#appendBuffer: Buffer full, limit ") {
+	if !errors.Is(err, spillway.ErrFull) || !strings.HasPrefix(err.Error(),
+		"fluent#appendBuffer: Buffer full, limit ") {
 		t.Fatalf("after %d events: %v", posted, err)
 	}
-	if err := f.Post("tag", map[string]string{"log": strings.Repeat("x", 100000)}); !errors.Is(err, spillway.ErrTooLarge) {
+	if err := f.Post("tag", map[string]string{"log": strings.Repeat("x", 100000)}); !errors.Is(err,
+		spillway.ErrTooLarge) {
 		t.Errorf("a large event: %v", err)
 	}
 	s := listen(t, "tcp", address.String())
@@ -227,7 +231,8 @@ func TestCallback(t *testing.T) {
 			var told results
 			address := nowhere(t)
 			config := patient(address)
-			config.MarshalAsJSON, config.RequestAck, config.SubSecondPrecision = base.MarshalAsJSON, base.RequestAck, base.SubSecondPrecision
+			config.MarshalAsJSON, config.RequestAck, config.SubSecondPrecision =
+				base.MarshalAsJSON, base.RequestAck, base.SubSecondPrecision
 			config.MaxRetry, config.AsyncResultCallback = 1, told.callback
 			f := open(t, config)
 			check := func(from int, failed bool) {
@@ -277,8 +282,9 @@ func TestCallback(t *testing.T) {
 // What is left is not lost: it comes to the next logger.
 func TestCloseOfAsyncReturns(t *testing.T) {
 	for name, base := range map[string]fluent.Config{
-		"forced, no acks": {ForceStopAsyncSend: true, RequestAck: true}, "forced, no server": {ForceStopAsyncSend: true},
-		"no acks": {RequestAck: true}, "no server": {RequestAck: true},
+		"forced, no acks":   {ForceStopAsyncSend: true, RequestAck: true},
+		"forced, no server": {ForceStopAsyncSend: true},
+		"no acks":           {RequestAck: true}, "no server": {RequestAck: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -308,7 +314,8 @@ func TestCloseOfAsyncReturns(t *testing.T) {
 			}
 			in(t, "Close again", func() { _ = f.Close() })
 			must(t, closed(s.l))
-			needs.Have(t, len(left.Where) > 0, "a ring in shared memory (Linux): in plain memory it ends with its logger")
+			needs.Have(t, len(left.Where) > 0,
+				"a ring in shared memory (Linux): in plain memory it ends with its logger")
 
 			again := listen(t, "tcp", s.l.Addr().String())
 			f, err = fluent.NewWith(config, o)

@@ -74,7 +74,8 @@ func build(t *testing.T, code, way string) string {
 	if release := os.Getenv(releaseEnv); release == "" {
 		compat, err := filepath.Abs("..")
 		must(t, err)
-		mod += fmt.Sprintf("\nreplace (\n\t%s => %s\n\tgithub.com/spillwaylog/spillway => %s\n)\n", path, compat, filepath.Join(compat, "..", ".."))
+		mod += fmt.Sprintf("\nreplace (\n\t%s => %s\n\tgithub.com/spillwaylog/spillway => %s\n)\n", path, compat,
+			filepath.Join(compat, "..", ".."))
 		sums, err := os.ReadFile(filepath.Join(compat, "go.sum"))
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o600))
@@ -85,7 +86,8 @@ func build(t *testing.T, code, way string) string {
 	must(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(code), 0o600))
 	run(t, dir, "mod", "tidy") // what a user would do
 	if way == "replace" {
-		if tidy, err := os.ReadFile(filepath.Join(dir, "go.mod")); err != nil || !bytes.Contains(tidy, []byte("require "+theirPath)) {
+		if tidy, err := os.ReadFile(filepath.Join(dir, "go.mod")); err != nil ||
+			!bytes.Contains(tidy, []byte("require "+theirPath)) {
 			t.Fatalf("%s: %v", tidy, err)
 		}
 	}

@@ -89,9 +89,11 @@ func (broken) MarshalMsg([]byte) ([]byte, error) { return nil, errors.New("no") 
 func both() []any {
 	n, s := 7, "pointed"
 	return []any{
-		nil, true, false, 0, 1, -1, 127, 128, -32, -33, 255, 256, 65535, 65536, math.MaxInt32, math.MinInt32, int64(math.MaxInt64), int64(math.MinInt64),
+		nil, true, false, 0, 1, -1, 127, 128, -32, -33, 255, 256, 65535, 65536, math.MaxInt32, math.MinInt32,
+		int64(math.MaxInt64), int64(math.MinInt64),
 		int8(-8), int16(-1600), int32(-320000), uint(1), uint8(200), uint16(60000), uint32(4e9), uint64(math.MaxUint64),
-		float32(1.5), 2.25, math.Inf(1), "", "text", strings.Repeat("x", 31), strings.Repeat("x", 32), strings.Repeat("x", 300), strings.Repeat("x", 70000), "\xff\xfe", "日本",
+		float32(1.5), 2.25, math.Inf(1), "", "text", strings.Repeat("x", 31), strings.Repeat("x", 32),
+		strings.Repeat("x", 300), strings.Repeat("x", 70000), "\xff\xfe", "日本",
 		[]byte(nil),
 		[]byte{1, 2},
 		bytes.Repeat([]byte{7}, 300), time.Second, json.Number("12"), json.Number("-1.5"), json.Number(""),
@@ -172,7 +174,8 @@ func TestEncodeData(t *testing.T) {
 
 // TestEncodeJSONText compares the very bytes: there is one way to write them.
 func TestEncodeJSONText(t *testing.T) {
-	ours, theirs := &fluent.Fluent{Config: fluent.Config{MarshalAsJSON: true}}, &original.Fluent{Config: original.Config{MarshalAsJSON: true}}
+	ours := &fluent.Fluent{Config: fluent.Config{MarshalAsJSON: true}}
+	theirs := &original.Fluent{Config: original.Config{MarshalAsJSON: true}}
 	for _, v := range both() {
 		a, err1 := ours.EncodeData("tag", clock, v)
 		b, err2 := theirs.EncodeData("tag", clock, v)
@@ -249,7 +252,12 @@ func TestErrorsOfTheOriginal(t *testing.T) {
 			t.Errorf("%#v: error %q, the original's is %q", v, a, b)
 		}
 	}
-	for _, v := range []any{map[string]any{"c": make(chan int)}, map[string]any{"f": func() {}}, map[string]any{"m": map[int]int{}}, broken{}} {
+	for _, v := range []any{
+		map[string]any{"c": make(chan int)},
+		map[string]any{"f": func() {}},
+		map[string]any{"m": map[int]int{}},
+		broken{},
+	} {
 		a, b := ours.Post("tag", v), theirs.Post("tag", v)
 		_, x, _ := strings.Cut(a.Error(), "to msgpack:")
 		_, y, _ := strings.Cut(b.Error(), "to msgpack:")
@@ -268,7 +276,8 @@ func TestErrorsOfTheOriginal(t *testing.T) {
 		t.Errorf("network: error %q, the original's is %q", a, b)
 	}
 	var unknown *fluent.ErrUnknownNetwork
-	if !errors.As(a, &unknown) || fluent.NewErrUnknownNetwork("x").Error() != original.NewErrUnknownNetwork("x").Error() {
+	if !errors.As(a, &unknown) || fluent.NewErrUnknownNetwork("x").Error() !=
+		original.NewErrUnknownNetwork("x").Error() {
 		t.Errorf("network: %T", a)
 	}
 }
@@ -351,9 +360,15 @@ func TestMessages(t *testing.T) {
 	}{
 		{&fluent.Message{Tag: "t", Time: -5, Record: record, Option: option}, &fluent.Message{}, &original.Message{}},
 		{&fluent.Message{}, &fluent.Message{}, &original.Message{}},
-		{&fluent.MessageExt{Tag: "t", Time: fluent.EventTime(clock), Record: record, Option: option}, &fluent.MessageExt{}, &original.MessageExt{}},
+		{
+			&fluent.MessageExt{Tag: "t", Time: fluent.EventTime(clock), Record: record, Option: option},
+			&fluent.MessageExt{}, &original.MessageExt{},
+		},
 		{&fluent.Entry{Time: 5, Record: record}, &fluent.Entry{}, &original.Entry{}},
-		{&fluent.Forward{Tag: "t", Entries: []fluent.Entry{{Time: 1, Record: record}, {Time: 2}}, Option: option}, &fluent.Forward{}, &original.Forward{}},
+		{
+			&fluent.Forward{Tag: "t", Entries: []fluent.Entry{{Time: 1, Record: record}, {Time: 2}}, Option: option},
+			&fluent.Forward{}, &original.Forward{},
+		},
 		{&fluent.AckResp{Ack: "id"}, &fluent.AckResp{}, &original.AckResp{}},
 		{&fluent.TestMessage{Foo: "f", Hoge: "h"}, &fluent.TestMessage{}, &original.TestMessage{}},
 	} {

@@ -36,7 +36,8 @@ func TestSync(t *testing.T) {
 				t.Run(network, func(t *testing.T) {
 					s := listenOn(t, network)
 					config := s.config()
-					config.MarshalAsJSON, config.RequestAck, config.SubSecondPrecision = base.MarshalAsJSON, base.RequestAck, base.SubSecondPrecision
+					config.MarshalAsJSON, config.RequestAck, config.SubSecondPrecision =
+						base.MarshalAsJSON, base.RequestAck, base.SubSecondPrecision
 					if network == "tls" {
 						config.FluentNetwork, config.TlsInsecureSkipVerify = "tls", true
 					}
@@ -93,7 +94,10 @@ func certificate(t *testing.T) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"elsewhere.example"}}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{"elsewhere.example"},
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	must(t, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
@@ -222,11 +226,16 @@ func TestRecordsOfTheOriginalsRefusal(t *testing.T) {
 		{&inner{1}, map[string]any{"depth": int64(1)}},
 		{&p, map[string]any{"depth": int64(4)}},
 		{&map[string]string{"a": "b"}, map[string]any{"a": "b"}},
-		{map[string]any{"s": inner{2}, "p": &inner{3}, "e": errors.New("text"), "t": clock, "l": level(5), "n": nil}, map[string]any{
-			"s": map[string]any{"depth": int64(2)}, "p": map[string]any{"depth": int64(3)}, "e": "text", "t": "2026-11-21T02:03:04.123456789Z", "l": int64(5), "n": nil,
-		}},
+		{
+			map[string]any{"s": inner{2}, "p": &inner{3}, "e": errors.New("text"), "t": clock, "l": level(5), "n": nil},
+			map[string]any{
+				"s": map[string]any{"depth": int64(2)}, "p": map[string]any{"depth": int64(3)}, "e": "text",
+				"t": "2026-11-21T02:03:04.123456789Z", "l": int64(5), "n": nil,
+			},
+		},
 		{outer{inner: inner{9}, When: clock, Nested: inner{8}, Raw: json.RawMessage(`{"x":[1]}`)}, map[string]any{
-			"depth": int64(9), "when": "2026-11-21T02:03:04.123456789Z", "err": nil, "level": int64(0), "nested": map[string]any{"depth": int64(8)}, "Raw": map[string]any{"x": []any{int64(1)}},
+			"depth": int64(9), "when": "2026-11-21T02:03:04.123456789Z", "err": nil, "level": int64(0),
+			"nested": map[string]any{"depth": int64(8)}, "Raw": map[string]any{"x": []any{int64(1)}},
 		}},
 		{failure{3}, map[string]any{"Code": int64(3)}},
 		{struct {
@@ -418,7 +427,8 @@ func TestTimeouts(t *testing.T) {
 // not there.
 func TestCloseReturns(t *testing.T) {
 	for name, config := range map[string]fluent.Config{
-		"no acks": {RequestAck: true}, "no acks, JSON": {RequestAck: true, MarshalAsJSON: true}, "no reads": {}, "no server": {RetryWait: 3_600_000, MaxRetryWait: 3_600_000},
+		"no acks": {RequestAck: true}, "no acks, JSON": {RequestAck: true, MarshalAsJSON: true}, "no reads": {},
+		"no server": {RetryWait: 3_600_000, MaxRetryWait: 3_600_000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -455,7 +465,8 @@ func TestCloseReturns(t *testing.T) {
 			in(t, "Close", func() { must(t, f.Close()) })
 			in(t, "Post", wg.Wait)
 			in(t, "Close again", func() { must(t, f.Close()) })
-			if err := f.Post("tag", text("x")); err == nil || err.Error() != "fluent#postRawData: Logger already closed" {
+			if err := f.Post("tag", text("x")); err == nil ||
+				err.Error() != "fluent#postRawData: Logger already closed" {
 				t.Errorf("after Close: %v", err)
 			}
 		})

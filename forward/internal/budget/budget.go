@@ -107,8 +107,10 @@ func (b *Budget) AtRest() error {
 	for _, line := range b.lines {
 		waiting += len(line)
 	}
-	if used, large := b.used.Load(), b.large.Load(); used != 0 || large != 0 || waiting > 0 || b.waiting.Load() != 0 || b.over.Load() != nil {
-		return fmt.Errorf("%d bytes are held, %d holders are large, %d of %d wait, one overdraws: %v", used, large, waiting, b.waiting.Load(), b.over.Load() != nil)
+	if used, large := b.used.Load(), b.large.Load(); used != 0 || large != 0 || waiting > 0 || b.waiting.Load() != 0 ||
+		b.over.Load() != nil {
+		return fmt.Errorf("%d bytes are held, %d holders are large, %d of %d wait, one overdraws: %v", used, large,
+			waiting, b.waiting.Load(), b.over.Load() != nil)
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ func TestClasses(t *testing.T) {
 			t.Fatalf("%d bytes: a buffer of %d", n, size)
 		}
 		if class < last || class >= poolClasses || (class == last) != (size == lastSize) {
-			t.Fatalf("%d bytes: class %d of %d, size %d; before: class %d, size %d", n, class, poolClasses, size, last, lastSize)
+			t.Fatalf("%d bytes: class %d of %d, size %d; before: class %d, size %d", n, class, poolClasses, size, last,
+				lastSize)
 		}
 		if again, same := classOf(size); again != class || same != size {
 			t.Fatalf("%d bytes: class %d and size %d, of that class %d and size %d", n, class, size, again, same)

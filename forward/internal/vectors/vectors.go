@@ -26,7 +26,8 @@ const Record = "84 a1 6d a1 62 a1 6e 93 01 02 d9 03 616263 a1 6f 82 05 c4 02 010
 
 // Times are the times that an entry may have, by what is usual or not about each.
 var Times = map[string]string{
-	"usual": Time, "uint32": "ce 55ece6f8", "ext8": "c7 08 00 55ece6f8 075bcd15", "float": "cb 41d57b39be07e6b7", "zero": "00",
+	"usual": Time, "uint32": "ce 55ece6f8", "ext8": "c7 08 00 55ece6f8 075bcd15", "float": "cb 41d57b39be07e6b7",
+	"zero":           "00",
 	"empty metadata": "92 " + Time + " 80", "metadata": "92 " + Time + " 82 a1 6d 92 a1 78 05 a1 6e d9 02 6161",
 	"zero and metadata": "92 00 81 a1 6d 91 05",
 }

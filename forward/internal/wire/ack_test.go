@@ -11,7 +11,10 @@ import (
 
 // FuzzClientAcks: acks are the same however they are cut.
 func FuzzClientAcks(f *testing.F) {
-	for _, s := range []string{vectors.Ack, vectors.Ack + vectors.Ack, "80", "c0", "82 a1 78 05 a3 61636b c4 01 61", "81 a3 61636b c0", "c1", "81 a3 61636b db ffffffff"} {
+	for _, s := range []string{
+		vectors.Ack, vectors.Ack + vectors.Ack, "80", "c0", "82 a1 78 05 a3 61636b c4 01 61",
+		"81 a3 61636b c0", "c1", "81 a3 61636b db ffffffff",
+	} {
 		f.Add(vectors.Unhex(s), []byte{0})
 	}
 	f.Fuzz(func(t *testing.T, b, how []byte) {

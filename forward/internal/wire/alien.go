@@ -85,7 +85,8 @@ func Text(b []byte) (name string, more bool) {
 	if digits := bytes.TrimLeft(head, "0123456789"); len(digits) < len(head) && bytes.HasPrefix(digits, []byte(" <")) {
 		return "syslog, with lengths", false
 	}
-	if rest := bytes.TrimLeft(head[1:], "0123456789"); head[0] == '<' && len(rest) < len(head)-1 && bytes.HasPrefix(rest, []byte(">")) {
+	if rest := bytes.TrimLeft(head[1:], "0123456789"); head[0] == '<' && len(rest) < len(head)-1 &&
+		bytes.HasPrefix(rest, []byte(">")) {
 		return "syslog", false
 	}
 	return "text", false

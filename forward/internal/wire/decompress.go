@@ -40,7 +40,8 @@ func (f *Inflaters) Open(kind Compression, src []byte) (io.Reader, error) {
 		return f.gzip, f.gzip.Reset(&f.src)
 	}
 	if f.zstd == nil {
-		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(MaxWindow),
+		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(MaxWindow),
 			zstd.WithDecodeBuffersBelow(0))
 		if err != nil {
 			return nil, err
@@ -48,7 +49,8 @@ func (f *Inflaters) Open(kind Compression, src []byte) (io.Reader, error) {
 		f.zstd = z
 	}
 	var h zstd.Header
-	f.wide = h.Decode(src[:min(len(src), zstd.HeaderMaxSize)]) != nil || h.WindowSize > keptWindow || len(src) > keptWindow
+	f.wide = h.Decode(src[:min(len(src), zstd.HeaderMaxSize)]) != nil || h.WindowSize > keptWindow ||
+		len(src) > keptWindow
 	return f.zstd, f.zstd.Reset(&f.src)
 }
 

@@ -14,7 +14,10 @@ import (
 // FuzzRewrite: entries that are written anew by the list that Check made of them are those that a
 // second walk makes.
 func FuzzRewrite(f *testing.F) {
-	for _, s := range []string{vectors.Entry1 + vectors.Entry2, "92 00 80", "92 92 00 80 80", "92 05 c0 c0", "92 05 05 91 92 05 80", "92 ca 00000000 80", "92 d7 01 0000000000000000 80"} {
+	for _, s := range []string{
+		vectors.Entry1 + vectors.Entry2, "92 00 80", "92 92 00 80 80", "92 05 c0 c0",
+		"92 05 05 91 92 05 80", "92 ca 00000000 80", "92 d7 01 0000000000000000 80",
+	} {
 		f.Add(vectors.Unhex(s))
 	}
 	now := time.Unix(946684800, 5)

@@ -41,7 +41,8 @@ func TestEntriesWalkedOnce(t *testing.T) {
 		whole := vectors.Unhex("92" + when + vectors.Record + "92" + when + "c0" + "92" + when + vectors.Record)
 		var want Check
 		var scan msgpack.Scanner
-		if err := want.Run(bytes.Clone(whole), NoMost, &scan, int64(len(whole))); err != nil || want.Events != 2 || want.Skipped != 1 {
+		if err := want.Run(bytes.Clone(whole), NoMost, &scan, int64(len(whole))); err != nil || want.Events != 2 ||
+			want.Skipped != 1 {
 			t.Fatalf("%s: %+v, %v", name, want, err)
 		}
 		for k := 1; k < len(whole); k++ {
@@ -57,7 +58,8 @@ func TestEntriesWalkedOnce(t *testing.T) {
 			} else if k-int(ck.Pos) > usualMost {
 				t.Errorf("%s cut at %d: it got to %d only", name, k, ck.Pos)
 			}
-			if err := ck.Run(b, NoMost, &scan, int64(len(b))); err != nil || ck.Pos != int64(len(b)) || ck.Events != want.Events ||
+			if err := ck.Run(b, NoMost, &scan, int64(len(b))); err != nil || ck.Pos != int64(len(b)) ||
+				ck.Events != want.Events ||
 				ck.Zeros != want.Zeros || ck.Skipped != 1 || ck.Invalid != 0 {
 				t.Errorf("%s cut at %d: %+v, %v", name, k, ck, err)
 			}
@@ -66,7 +68,8 @@ func TestEntriesWalkedOnce(t *testing.T) {
 			if want.Zeros > 0 {
 				n += want.Zeros * (eventTimeSize - 1)
 			}
-			if out := ck.Rewrite(nil, b, now, nil); int64(len(out)) != n || bytes.Count(out, []byte{vectors.Poison}) < len(vectors.Unhex(vectors.Record)) {
+			if out := ck.Rewrite(nil, b, now, nil); int64(len(out)) != n ||
+				bytes.Count(out, []byte{vectors.Poison}) < len(vectors.Unhex(vectors.Record)) {
 				t.Errorf("%s cut at %d: rewritten to %d bytes, want %d: %x", name, k, len(out), n, out)
 			}
 			ck.Drop()

@@ -138,7 +138,10 @@ func message(o *clients.Order, numbers []int) (protocol.ChunkEncoder, error) {
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, protocol.EntryExt{Timestamp: protocol.EventTime{Time: when}, Record: msgp.Raw(record)})
+		entries = append(entries, protocol.EntryExt{
+			Timestamp: protocol.EventTime{Time: when},
+			Record:    msgp.Raw(record),
+		})
 	}
 	switch o.Mode {
 	case "message":

@@ -30,8 +30,10 @@ func main() {
 	}
 	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
 	client, err := kgo.NewClient(
-		kgo.SeedBrokers(strings.Split(os.Args[1], ",")...), kgo.DefaultProduceTopic(os.Args[2]), kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(-1),
-		kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.ProducerLinger(5*time.Millisecond), kgo.ProducerBatchMaxBytes(1_000_000),
+		kgo.SeedBrokers(strings.Split(os.Args[1], ",")...), kgo.DefaultProduceTopic(os.Args[2]),
+		kgo.AllowAutoTopicCreation(), kgo.UnknownTopicRetries(-1),
+		kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.ProducerLinger(5*time.Millisecond),
+		kgo.ProducerBatchMaxBytes(1_000_000),
 	)
 	if err != nil {
 		log.Fatal(err)
