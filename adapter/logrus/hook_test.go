@@ -84,9 +84,9 @@ func TestHook(t *testing.T) {
 		return attrs
 	}})
 	l.SetReportCaller(true)
+	traced := context.WithValue(context.Background(), key{}, "t7")
 	_, _, here, _ := runtime.Caller(0)
-	l.WithContext(context.WithValue(context.Background(), key{}, "t7")).WithError(io.EOF).WithField("level",
-		3).Warn("m")
+	l.WithContext(traced).WithError(io.EOF).WithField("level", 3).Warn("m")
 	l.Debug("below the level of the logger that it goes to")
 	func() {
 		defer func() { _ = recover() }()
