@@ -58,7 +58,7 @@ func TestApplySettings(t *testing.T) {
 // TestApplyLooksAtAll: each setting is compared, or known to be none, or one that can change.
 func TestApplyLooksAtAll(t *testing.T) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
-		if slices.Contains([]string{"Expressions", "InputKinds", "OutputKinds", "Log", "Stdin", "Stdout", "Inputs", "Outputs", "Routes", "RemovedDrain"}, f.Name) {
+		if slices.Contains([]string{"Expressions", "InputKinds", "OutputKinds", "Log", "Synced", "Stdin", "Stdout", "Inputs", "Outputs", "Routes", "RemovedDrain"}, f.Name) {
 			continue
 		}
 		var a, b Config
