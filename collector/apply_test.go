@@ -71,7 +71,7 @@ func TestApplySettings(t *testing.T) {
 func TestApplyLooksAtAll(t *testing.T) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
 		if slices.Contains([]string{
-			"Expressions", "InputKinds", "OutputKinds", "Log", "Stdin", "Stdout", "Inputs",
+			"Expressions", "InputKinds", "OutputKinds", "Log", "Synced", "Stdin", "Stdout", "Inputs",
 			"Outputs", "Routes", "RemovedDrain",
 		}, f.Name) {
 			continue

@@ -37,7 +37,7 @@ func TestComplete(t *testing.T) {
 		{"serve --data --ack", "files"},
 		{"serve -c ", "files"},
 		{"serve -c x --da", "words --data"},
-		{"check --", "words --help --version --config --schema"},
+		{"check --", "words --help --version --config --connect --schema"},
 		{"config -c x --", "words --help --version --config"},
 		{"serve --data=x", "files"},
 		{"bench forward --events ", "files"},
