@@ -23,8 +23,7 @@ import (
 // A setup is how a collector is started. Restarted with the same setup it goes on where it was.
 type setup struct {
 	bin    *program // nil: checked
-	config string   // a file that says all; empty: listen, to, data and args do
-	listen []string // URLs; nil: a free port of 127.0.0.1
+	listen []string // URLs; nil: a free port of 127.0.0.1; empty: what a file in args says
 	to     []string // URLs
 	data   string
 	args   []string
@@ -68,19 +67,13 @@ func launch(t testing.TB, s *setup) *collector {
 	if listen == nil {
 		listen = []string{"forward://127.0.0.1:0"}
 	}
-	args := []string{"serve"}
-	if s.config != "" {
-		args = append(args, "-c", s.config)
-	} else {
-		args = append(args, "--data", s.data)
-		for _, u := range listen {
-			args = append(args, "--listen", u)
-		}
-		for _, u := range s.to {
-			args = append(args, "--to", u)
-		}
+	args := []string{"serve", "--data", s.data, "--admin", "127.0.0.1:0"}
+	for _, u := range listen {
+		args = append(args, "--listen", u)
 	}
-	args = append(args, "--admin", "127.0.0.1:0")
+	for _, u := range s.to {
+		args = append(args, "--to", u)
+	}
 	args = append([]string{bin.build(t)}, append(args, s.args...)...)
 	if s.files > 0 {
 		args = append([]string{"sh", "-c", `ulimit -n "$0" && exec "$@"`, strconv.Itoa(s.files)}, args...)

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -163,6 +164,39 @@ func TestKillClient(t *testing.T) {
 		})
 }
 
+// underLoad begins a load, which returns the names that each of its senders sent. The function that
+// it returns ends it, and waits until all is acked. After limit it is over.
+func underLoad(t *testing.T, limit time.Duration, load func(ctx context.Context, stop <-chan struct{}) [][]string) (
+	acked func() [][]string,
+) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, errors.New("the kill test takes too long"))
+	stop, finished := make(chan struct{}), make(chan struct{})
+	stopped := sync.OnceFunc(func() { close(stop) })
+	var sent [][]string
+	go func() {
+		defer close(finished)
+		sent = load(ctx, stop)
+	}()
+	t.Cleanup(func() {
+		stopped()
+		cancel()
+		<-finished
+	})
+	return func() [][]string {
+		stopped()
+		eventually(t, "all is acked", func() bool {
+			select {
+			case <-finished:
+				return true
+			default:
+				return false
+			}
+		})
+		return sent
+	}
+}
+
 // killUnder kills and restarts the collector while load runs, and checks what it wrote. load
 // returns the names that each of its senders sent, all of them acked. also are folders of other
 // outputs.
@@ -174,22 +208,9 @@ func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int,
 	checked.build(t)
 	begin := time.Now()
 
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 15*time.Minute, errors.New("the kill test takes too long"))
-	defer cancel()
-	stop := make(chan struct{})
-	var sent [][]string
-	finished := make(chan struct{})
-	go func() {
-		defer close(finished)
-		sent = load(ctx, addr, stop)
-	}()
-	stopped := sync.OnceFunc(func() { close(stop) })
-	defer func() {
-		stopped()
-		cancel()
-		<-finished
-	}()
-
+	acked := underLoad(t, 15*time.Minute, func(ctx context.Context, stop <-chan struct{}) [][]string {
+		return load(ctx, addr, stop)
+	})
 	var early, polite atomic.Int64
 	for range kills {
 		var c *collector
@@ -220,32 +241,27 @@ func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int,
 	}
 
 	c := startCollector(t, s)
-	stopped()
-	eventually(t, "all is acked", func() bool {
-		select {
-		case <-finished:
-			return true
-		default:
-			return false
-		}
-	})
-	var want []string
-	for _, names := range sent {
-		want = append(want, names...)
-	}
-	outs := append([]string{out}, also...)
+	want := slices.Concat(acked()...)
+	c.endsWith(want, append([]string{out}, also...)...)
+	figure(t, "%d kills (%d at the start, %d after SIGTERM), %d events, %.1f s", kills, early.Load(), polite.Load(),
+		len(want), time.Since(begin).Seconds())
+}
+
+// endsWith stops the collector when the last events are in each of the folders that its outputs
+// write to, and wants these names there, once, each sender's in their order.
+func (c *collector) endsWith(names []string, outs ...string) {
+	c.t.Helper()
 	for _, out := range outs {
-		eventually(t, "the last events are in the output",
-			func() bool { return newCounter(out).count(t) >= len(want) || c.over() })
+		eventually(c.t, "the last events are in "+out, func() bool {
+			return newCounter(out).count(c.t) >= len(names) || c.over()
+		})
 	}
 	c.stop()
 	for _, out := range outs {
-		lines := readLines(t, out)
-		wantNames(t, lines, want...)
-		wantOrder(t, lines)
+		lines := readLines(c.t, out)
+		wantNames(c.t, lines, names...)
+		wantOrder(c.t, lines)
 	}
-	figure(t, "%d kills (%d at the start, %d after SIGTERM), %d events, %.1f s", kills, early.Load(), polite.Load(),
-		len(want), time.Since(begin).Seconds())
 }
 
 // pause waits a random time, at most d, or until the collector ends.

@@ -4,11 +4,11 @@ package test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,54 +23,24 @@ func TestKillReload(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := &reloaded{t: t, r: random(t), dir: dir, addr: needs.Address(), done: map[string]int{}}
-	w.s = &setup{config: filepath.Join(dir, "spillway.yaml"), data: filepath.Join(dir, "data")}
+	w.file = filepath.Join(dir, "spillway.yaml")
+	w.s = &setup{listen: []string{}, data: filepath.Join(dir, "data"), args: []string{"-c", w.file}} // its file says where it listens
 	rounds := needs.Rounds(t, "SPILLWAY_KILLS", 3, 8)
 	checked.build(t)
 
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 15*time.Minute+time.Duration(rounds)*10*time.Second,
-		errors.New("the kill test takes too long"))
-	defer cancel()
-	stop, finished := make(chan struct{}), make(chan struct{})
-	var sent [][]string
 	seeds := w.r.Uint64()
-	go func() {
-		defer close(finished)
-		sent = fourSenders(ctx, t, seeds, w.addr, stop)
-	}()
-	defer func() {
-		cancel()
-		<-finished
-	}()
+	acked := underLoad(t, 15*time.Minute+time.Duration(rounds)*10*time.Second,
+		func(ctx context.Context, stop <-chan struct{}) [][]string {
+			return fourSenders(ctx, t, seeds, w.addr, stop)
+		})
 	for range rounds {
 		w.round()
 	}
 	w.comes = true
 	w.write()
 	c := startCollector(t, w.s)
-	close(stop)
-	eventually(t, "all is acked", func() bool {
-		select {
-		case <-finished:
-			return true
-		default:
-			return false
-		}
-	})
-	var want []string
-	for _, names := range sent {
-		want = append(want, names...)
-	}
-	for _, out := range []string{"stay", "come"} {
-		eventually(t, "the last events are in "+out, func() bool {
-			return newCounter(filepath.Join(dir, out)).count(t) >= len(want) || c.over()
-		})
-	}
-	c.stop()
-	for _, out := range []string{"stay", "come"} {
-		lines := readLines(t, filepath.Join(dir, out))
-		wantNames(t, lines, want...)
-		wantOrder(t, lines)
-	}
+	want := slices.Concat(acked()...)
+	c.endsWith(want, filepath.Join(dir, "stay"), filepath.Join(dir, "come"))
 	figure(t, "%d kills, %d events; reloads: %v", rounds, len(want), w.done)
 }
 
@@ -80,6 +50,7 @@ type reloaded struct {
 	r    *rand.Rand
 	s    *setup
 	dir  string
+	file string // of its configuration
 	addr string
 	done map[string]int
 
@@ -106,15 +77,14 @@ func (w *reloaded) write() {
 	if w.flipped {
 		outputs[0], outputs[len(outputs)-1] = outputs[len(outputs)-1], outputs[0]
 	}
-	text := fmt.Sprintf("data: %s\nremoved_drain: 300ms\ninputs:\n  main: %s\noutputs:\n%s", w.s.data, input,
-		strings.Join(outputs, ""))
+	text := fmt.Sprintf("removed_drain: 300ms\ninputs:\n  main: %s\noutputs:\n%s", input, strings.Join(outputs, ""))
 	if w.routed {
 		text += "routes:\n"
 		for _, name := range names {
 			text += fmt.Sprintf("  - {match: \"**\", continue: true, do: [{drop: \"n == -1\"}], to: [%s]}\n", name)
 		}
 	}
-	must(w.t, os.WriteFile(w.s.config, []byte(text), 0o600))
+	must(w.t, os.WriteFile(w.file, []byte(text), 0o600))
 }
 
 // round is one life of the collector, with reloads in it.
@@ -154,7 +124,7 @@ func (w *reloaded) change() {
 	}
 	if w.r.IntN(8) == 0 {
 		w.done["broken"]++
-		must(w.t, os.WriteFile(w.s.config, []byte("outputs: [\n"), 0o600))
+		must(w.t, os.WriteFile(w.file, []byte("outputs: [\n"), 0o600))
 		return
 	}
 	kind := kinds[w.r.IntN(len(kinds))]

@@ -76,33 +76,16 @@ func (w *rotated) run(rounds int) {
 	w.s.listen = []string{"forward://" + addr}
 	checked.build(t)
 
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 15*time.Minute+time.Duration(rounds)*10*time.Second,
-		errors.New("the kill test takes too long"))
-	defer cancel()
-	stop, finished := make(chan struct{}), make(chan struct{})
-	var sent [][]string
 	seeds := w.r.Uint64()
-	go func() {
-		defer close(finished)
-		sent = fourSenders(ctx, t, seeds, addr, stop)
-	}()
-	defer func() {
-		cancel()
-		<-finished
-	}()
+	acked := underLoad(t, 15*time.Minute+time.Duration(rounds)*10*time.Second,
+		func(ctx context.Context, stop <-chan struct{}) [][]string {
+			return fourSenders(ctx, t, seeds, addr, stop)
+		})
 	for range rounds {
 		w.round()
 	}
 	c := startCollector(t, w.s)
-	close(stop)
-	eventually(t, "all is acked", func() bool {
-		select {
-		case <-finished:
-			return true
-		default:
-			return false
-		}
-	})
+	sent := acked()
 	eventually(t, "all is in the output", func() bool { return c.behind(w.s) == 0 || c.over() })
 	c.stop()
 	w.heard(c)
