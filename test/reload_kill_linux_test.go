@@ -24,7 +24,7 @@ func TestKillReload(t *testing.T) {
 	dir := t.TempDir()
 	w := &reloaded{t: t, r: random(t), dir: dir, addr: needs.Address(), done: map[string]int{}}
 	w.file = filepath.Join(dir, "spillway.yaml")
-	w.s = &setup{listen: []string{}, data: filepath.Join(dir, "data"), args: []string{"-c", w.file}} // its file says where it listens
+	w.s = &setup{listen: []string{}, data: filepath.Join(dir, "data"), args: []string{"-c", w.file}}
 	rounds := needs.Rounds(t, "SPILLWAY_KILLS", 3, 8)
 	checked.build(t)
 

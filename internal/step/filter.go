@@ -11,8 +11,7 @@ import (
 //
 // One goroutine at a time calls Takes, and one, which may be another, calls Holds.
 type Filter struct {
-	glob  glob // nil: every tag
-	takes map[string]bool
+	tags  *Sifter    // of one route; nil: every tag
 	where *condition // nil: every event
 	event event
 }
@@ -32,20 +31,19 @@ func (e *FilterError) Error() string {
 	return fmt.Sprintf("%s, at byte %d: %s", e.Of, e.At+1, e.Text)
 }
 
-// mostKeptTag is the longest tag for which it is kept whether it is of interest.
-const mostKeptTag = 256
-
 // mostFilter is the longest text of a filter: patterns and conditions are written by people.
 const mostFilter = 8 << 10
 
 // ReadFilter understands a pattern as that of Route.Match, and a condition as that of Step.Keep. An
 // empty text is everything. The error is a *FilterError.
 func ReadFilter(tag, where string, compile Compiler) (*Filter, error) {
-	f := &Filter{takes: map[string]bool{}}
+	f := &Filter{}
 	var err error
 	of, text := "tag", tag
 	if len(tag) <= mostFilter && tag != "" && tag != "**" {
-		f.glob, err = parseGlob(tag)
+		var g glob
+		g, err = parseGlob(tag)
+		f.tags = &Sifter{rules: []rule{{g, everything}}, shares: map[string]*program{}}
 	}
 	if err == nil && len(tag) <= mostFilter {
 		of, text = "where", where
@@ -66,23 +64,8 @@ func ReadFilter(tag, where string, compile Compiler) (*Filter, error) {
 	return nil, wrong
 }
 
-// Takes says whether events with a tag are of interest. It is decided once a tag.
-func (f *Filter) Takes(tag string) bool {
-	if f.glob == nil {
-		return true
-	}
-	if len(tag) > mostKeptTag { // the memory of many would be too much
-		return f.glob.match(tag)
-	}
-	takes, known := f.takes[tag]
-	if !known {
-		if takes = f.glob.match(tag); len(f.takes) >= mostTags {
-			clear(f.takes)
-		}
-		f.takes[tag] = takes
-	}
-	return takes
-}
+// Takes says whether events with a tag are of interest.
+func (f *Filter) Takes(tag string) bool { return f.tags == nil || f.tags.Takes(tag) != None }
 
 // Everything says whether all events with a tag that it takes are of interest.
 func (f *Filter) Everything() bool { return f.where == nil }

@@ -77,8 +77,8 @@ func TestFilter(t *testing.T) {
 	for i := range 3 * mostTags {
 		f.Takes(strings.Repeat("a", i%100) + string(rune('a'+i/100%26)) + "." + strings.Repeat("b", i/2600))
 	}
-	if len(f.takes) > mostTags {
-		t.Errorf("%d tags are remembered", len(f.takes))
+	if len(f.tags.shares) > mostTags {
+		t.Errorf("%d tags are remembered", len(f.tags.shares))
 	}
 }
 

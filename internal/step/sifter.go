@@ -44,7 +44,7 @@ const (
 	Some              // what Sift leaves
 )
 
-// Takes says what the output gets of a tag. It is decided once a tag.
+// Takes says what the output gets of a tag. It is decided once a tag, unless that is a long one.
 func (s *Sifter) Takes(tag string) Share {
 	switch s.of(tag) {
 	case nil:
@@ -101,6 +101,10 @@ func (s *Sifter) takeTables() {
 	}
 }
 
+// mostKeptTag is the longest tag of which the program is remembered: longer ones would take too
+// much memory.
+const mostKeptTag = 256
+
 // of returns the program for a tag.
 func (s *Sifter) of(tag string) *program {
 	p, known := s.shares[tag]
@@ -112,6 +116,9 @@ func (s *Sifter) of(tag string) *program {
 			p = r.program
 			break
 		}
+	}
+	if len(tag) > mostKeptTag {
+		return p
 	}
 	if len(s.shares) >= mostTags {
 		clear(s.shares)
