@@ -227,12 +227,13 @@ func (y *syncer) flush() error {
 	y.mu.Unlock()
 	began := time.Now()
 	err := y.syncFiles(s, tail)
+	took := time.Since(began)
 	if err == nil {
-		y.opt.Synced(time.Since(began))
+		y.opt.Synced(took)
 	}
 	y.mu.Lock()
 	y.syncs++
-	y.syncTime += time.Since(began)
+	y.syncTime += took
 	if err != nil {
 		for _, s := range y.syncing {
 			y.soil(s)

@@ -161,16 +161,19 @@ func (o *tableOf) read(data []byte) (*rows, error) {
 
 // columnsOf finds columns by their names: that of the key, and those whose values become fields.
 func (o *tableOf) columnsOf(head []string) (key int, columns []int, err error) {
+	at := make(map[string]int, len(head))
 	for i, name := range head {
 		if name == "" {
 			return 0, nil, fmt.Errorf("column %d has no name", i+1)
 		}
-		if slices.Contains(head[:i], name) {
+		if _, is := at[name]; is {
 			return 0, nil, fmt.Errorf("two columns are called %s", short(name))
 		}
+		at[name] = i
 	}
-	find := func(name string) (i int) {
-		if i = slices.Index(head, name); i < 0 {
+	find := func(name string) int {
+		i, is := at[name]
+		if !is {
 			err = fmt.Errorf("it has no column %s", name)
 		}
 		return i
