@@ -12,12 +12,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/spillwaylog/spillway/internal/credentials"
 	"github.com/spillwaylog/spillway/internal/lines"
-	"github.com/spillwaylog/spillway/internal/urls"
 )
 
 // A Client asks a collector at its address. Its errors name that.
@@ -40,19 +38,13 @@ const (
 // Dial understands host:port, or a URL with parameters, and opens the files that it names. Nothing
 // is connected yet. What there is to say of the files goes to warn.
 func Dial(text string, warn func(error)) (*Client, error) {
-	if !strings.Contains(text, "://") {
-		text = "http://" + text
-	}
-	u, err := urls.Parse(text, schemes...)
+	u, err := parseURL(text)
 	if err != nil {
 		return nil, err
 	}
-	if u.Scheme != "http" && u.Scheme != "https" {
-		return nil, u.Errorf("it is host:port, http://host:port or https://host:port")
-	}
-	address := strings.TrimSuffix(strings.TrimPrefix(u.Path, "//"), "/")
-	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
-		return nil, u.Errorf("write host:port, such as %s", DefaultAddress)
+	address, _, err := hostOf(u)
+	if err != nil {
+		return nil, err
 	}
 	q := u.Params()
 	c := &Client{base: u.Scheme + "://" + address}

@@ -33,23 +33,41 @@ func Read(text string) (*Plan, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	if !strings.Contains(text, "://") {
-		text = "http://" + text
-	}
-	u, err := urls.Parse(text, schemes...)
+	u, err := parseURL(text)
 	if err != nil {
 		return nil, err
 	}
 	return read(u)
 }
 
-func read(u *urls.URL) (*Plan, error) {
-	if u.Scheme != "http" && u.Scheme != "https" {
-		return nil, u.Errorf("it is host:port, http://host:port or https://host:port")
+// parseURL is urls.Parse for a URL that may be host:port alone.
+func parseURL(text string) (*urls.URL, error) {
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
 	}
-	p := &Plan{shown: u.String(), address: strings.TrimSuffix(strings.TrimPrefix(u.Path, "//"), "/")}
+	return urls.Parse(text, schemes...)
+}
+
+// hostOf returns what a URL has of the address: all of it, and the host.
+func hostOf(u *urls.URL) (address, host string, err error) {
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return "", "", u.Errorf("it is host:port, http://host:port or https://host:port")
+	}
+	address = strings.TrimSuffix(strings.TrimPrefix(u.Path, "//"), "/")
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
+		return "", "", u.Errorf("write host:port, such as %s", DefaultAddress)
+	}
+	return address, host, nil
+}
+
+func read(u *urls.URL) (*Plan, error) {
+	address, host, err := hostOf(u)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{shown: u.String(), address: address, loopback: loopback(host)}
 	q := u.Params()
-	var err error
 	p.security, err = credentials.ReadWeb(u, q)
 	p.stall = q.Duration("stalled_after", stallAfter)
 	anonymous := q.Bool("anonymous", false)
@@ -60,11 +78,7 @@ func read(u *urls.URL) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, port, splitErr := net.SplitHostPort(p.address)
-	p.loopback = loopback(host)
 	switch {
-	case splitErr != nil || port == "":
-		return nil, u.Errorf("write host:port, such as 127.0.0.1:24220")
 	case !p.loopback && !p.security.Guarded() && !anonymous:
 		return nil, u.Errorf("from %s others than this machine could ask: give token_file=, or https:// with client_ca=, or say anonymous=true", p.address)
 	case p.stall < time.Second:
@@ -83,7 +97,7 @@ func loopback(host string) bool {
 func Parameters() map[string][]collector.Parameter {
 	table := map[string][]collector.Parameter{"": {}}
 	for _, scheme := range schemes {
-		u, err := urls.Parse(scheme+"://127.0.0.1:24220", schemes...)
+		u, err := urls.Parse(scheme+"://"+DefaultAddress, schemes...)
 		if err != nil {
 			panic(err) // it is right
 		}
