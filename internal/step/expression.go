@@ -232,11 +232,16 @@ func (p *parser) grouped() bool {
 	if behind == "" || behind[0] == ')' || strings.HasPrefix(behind, "&&") || strings.HasPrefix(behind, "||") {
 		return true
 	}
-	n := 0
-	for n < len(behind) && (isName(behind[n]) || behind[n] >= '0' && behind[n] <= '9') {
+	word := behind[:nameLen(behind)]
+	return word == "and" || word == "or"
+}
+
+// nameLen is the length of the letters and digits at the start of rest.
+func nameLen(rest string) (n int) {
+	for n < len(rest) && (isName(rest[n]) || rest[n] >= '0' && rest[n] <= '9') {
 		n++
 	}
-	return behind[:n] == "and" || behind[:n] == "or"
+	return n
 }
 
 // extent returns where what begins at the token ends: before the parenthesis that closes it, or
@@ -249,9 +254,7 @@ func (p *parser) extent(operand bool) (end int, weak bool) {
 		case c == '"' || c == '\'' || c == '`':
 			n = quotedLen(rest)
 		case isName(c):
-			for n < len(rest) && (isName(rest[n]) || rest[n] >= '0' && rest[n] <= '9') {
-				n++
-			}
+			n = nameLen(rest)
 			if word := rest[:n]; depth == 0 {
 				if operand && (word == "and" || word == "or") {
 					return i, weak

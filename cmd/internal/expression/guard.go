@@ -88,13 +88,7 @@ func (g *guard) walk(node *ast.Node) {
 	}
 }
 
-func (g *guard) all(nodes ...*ast.Node) {
-	for _, node := range nodes {
-		if *node != nil {
-			g.walk(node)
-		}
-	}
-}
+func (g *guard) all(nodes ...*ast.Node) { each(g.walk, nodes) }
 
 func (g *guard) binary(node *ast.Node, x *ast.BinaryNode) {
 	switch x.Operator {

@@ -107,10 +107,13 @@ func (n *names) functions() []string {
 	return list
 }
 
-func (n *names) all(nodes ...*ast.Node) {
+func (n *names) all(nodes ...*ast.Node) { each(n.walk, nodes) }
+
+// each walks those nodes that are there.
+func each(walk func(*ast.Node), nodes []*ast.Node) {
 	for _, node := range nodes {
 		if *node != nil {
-			n.walk(node)
+			walk(node)
 		}
 	}
 }
