@@ -38,7 +38,7 @@ type member struct {
 }
 
 // gathers says which placeholders leave files behind that no process goes on with.
-func (p *pattern) gathers(shared Sharing) (some [pidPart + 1]bool) {
+func (p *pattern) gathers(shared Sharing) (some places) {
 	if !canWait {
 		return some // without locks nobody knows what is written
 	}
@@ -53,7 +53,7 @@ func (p *pattern) gathers(shared Sharing) (some [pidPart + 1]bool) {
 // Rotation's Keep, MaxAge, MaxTotal and Compress are about although nothing is rotated.
 func Gathers(path string, shared Sharing) bool {
 	p, err := parsePattern(path)
-	return err == nil && p.gathers(shared) != [pidPart + 1]bool{}
+	return err == nil && p.gathers(shared) != places{}
 }
 
 // partsPIDs reports whether something other than digits stands between each tag and each process
@@ -79,7 +79,7 @@ func (p *pattern) partsPIDs() bool {
 // cannot be said is alone.
 func (p *pattern) familyOf(path string, id identity, shared Sharing) *family {
 	some := p.gathers(shared)
-	if some == [pidPart + 1]bool{} {
+	if some == (places{}) {
 		return alone(path)
 	}
 	base := p.base
@@ -108,26 +108,11 @@ func alone(path string) *family {
 }
 
 // take parts a name that parts have made, and keeps those as they are that vary.
-func take(parts []part, name string, id identity, some [pidPart + 1]bool) (element []part, ok bool) {
+func take(parts []part, name string, id identity, some places) (element []part, ok bool) {
 	fixed, tags := 0, 0
-	length := func(x part) int {
-		switch x.what {
-		case literal:
-			return len(x.text)
-		case datePart:
-			return len(dayLayout)
-		case hourPart:
-			return len(hourLayout)
-		case hostPart:
-			return len(appendName(nil, id.host, maxName, true))
-		case pidPart:
-			return len(id.pid)
-		}
-		return 0
-	}
-	for _, x := range parts {
-		fixed += length(x)
-		if x.what == tagPart {
+	for i := range parts {
+		fixed += parts[i].length(id)
+		if parts[i].what == tagPart {
 			tags++
 		}
 	}
@@ -137,7 +122,7 @@ func take(parts []part, name string, id identity, some [pidPart + 1]bool) (eleme
 	}
 	var text []byte
 	for _, x := range parts {
-		n := length(x)
+		n := x.length(id)
 		if x.what == tagPart {
 			n = room / tags
 		}
@@ -160,11 +145,6 @@ func take(parts []part, name string, id identity, some [pidPart + 1]bool) (eleme
 	}
 	return element, true
 }
-
-const (
-	dayLayout  = "2006-01-02"
-	hourLayout = "15"
-)
 
 // isTime reports whether a text is the day or hour of some time.
 func isTime(text string, what placeholder) bool {
@@ -206,15 +186,9 @@ type variable struct{ pid, day, hour string }
 // to be the same again.
 func (v *variable) match(parts []part, name string) bool {
 	fixed, pids := 0, 0
-	for _, x := range parts {
-		switch x.what {
-		case literal:
-			fixed += len(x.text)
-		case datePart:
-			fixed += len(dayLayout)
-		case hourPart:
-			fixed += len(hourLayout)
-		case pidPart:
+	for i := range parts {
+		fixed += parts[i].length(identity{}) // without those of ids
+		if parts[i].what == pidPart {
 			pids++
 		}
 	}

@@ -36,14 +36,15 @@ var errMoved = errors.New("the file is being rotated or deleted by another proce
 // open opens the file, or makes it and the directories it is in. Nobody has the lock for long of a
 // file that is at its path and not written.
 func (h *handles) open(f *file) error {
-	const tries = 100
-	for range tries {
-		if err := h.openOnce(f); !errors.Is(err, errMoved) {
+	for tries := 100; ; <-time.After(time.Millisecond) {
+		err := h.openOnce(f)
+		if !errors.Is(err, errMoved) {
 			return err
 		}
-		<-time.After(time.Millisecond)
+		if tries--; tries == 0 {
+			return &fs.PathError{Op: "open", Path: f.path, Err: errMoved}
+		}
 	}
-	return &fs.PathError{Op: "open", Path: f.path, Err: errMoved}
 }
 
 func (h *handles) openOnce(f *file) error {

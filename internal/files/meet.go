@@ -53,9 +53,9 @@ func (p *pattern) letters() (all [][]letter) {
 			case literal:
 				all = each(all, word(x.text))
 			case datePart:
-				all = append(each(all, digits("2006-01-02")), each(all, word(restName))...)
+				all = append(each(all, digits(dayLayout)), each(all, word(restName))...)
 			case hourPart:
-				all = append(each(all, digits("15")), each(all, word(restName))...)
+				all = append(each(all, digits(hourLayout)), each(all, word(restName))...)
 			default:
 				all = each(all, []letter{{what: someName}})
 			}

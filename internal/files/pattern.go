@@ -46,17 +46,44 @@ var placeholders = map[string]placeholder{
 	"pid": pidPart,
 }
 
+// The forms of times.
+const (
+	dayLayout  = "2006-01-02"
+	hourLayout = "15"
+)
+
 type part struct {
 	what placeholder
 	text string // of a literal
 }
+
+// length is how many bytes of a name a part has that is not a tag.
+func (x *part) length(id identity) int {
+	switch x.what {
+	case literal:
+		return len(x.text)
+	case datePart:
+		return len(dayLayout)
+	case hourPart:
+		return len(hourLayout)
+	case hostPart:
+		var buf [maxName]byte
+		return len(appendName(buf[:0], id.host, maxName, true))
+	case pidPart:
+		return len(id.pid)
+	}
+	return 0
+}
+
+// places says something of each placeholder.
+type places [pidPart + 1]bool
 
 // A pattern is a path with placeholders.
 type pattern struct {
 	text     string   // the whole, absolute
 	base     string   // the path before the first element with a placeholder, absolute
 	elements [][]part // names of directories, and of the file at last
-	uses     [pidPart + 1]bool
+	uses     places
 	reserve  int // bytes of a name that are for the stamp of a rotated file
 }
 
@@ -146,7 +173,7 @@ func (p *pattern) check(id identity) error {
 		if tags == 0 {
 			for _, x := range parts {
 				if x.what == hourPart {
-					room -= len(restName) - len("15")
+					room -= len(restName) - len(hourLayout)
 				}
 			}
 		}
@@ -161,22 +188,11 @@ func (p *pattern) check(id identity) error {
 // tagRoom returns how many bytes each of the tags in a name may have.
 func (p *pattern) tagRoom(parts []part, id identity) (room, tags int) {
 	room = maxName - p.reserve
-	var buf [maxName]byte
-	for _, x := range parts {
-		switch x.what {
-		case literal:
-			room -= len(x.text)
-		case tagPart:
+	for i := range parts {
+		if parts[i].what == tagPart {
 			tags++
-		case datePart:
-			room -= len("2006-01-02")
-		case hourPart:
-			room -= len("15") // "other" has room in what a tag gets at least
-		case hostPart:
-			room -= len(appendName(buf[:0], id.host, maxName, true))
-		case pidPart:
-			room -= len(id.pid)
 		}
+		room -= parts[i].length(id) // "other" in place of an hour has room in what a tag gets at least
 	}
 	return room / max(tags, 1), tags
 }
@@ -258,9 +274,9 @@ func (p *pattern) path(r route, id identity) string {
 			case tagPart:
 				b = appendName(b, r.tag, max(room, minName), p.reserve == 0)
 			case datePart:
-				b = r.appendTime(b, t, "2006-01-02")
+				b = r.appendTime(b, t, dayLayout)
 			case hourPart:
-				b = r.appendTime(b, t, "15")
+				b = r.appendTime(b, t, hourLayout)
 			case hostPart:
 				b = appendName(b, id.host, maxName, true)
 			case pidPart:

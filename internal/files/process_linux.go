@@ -21,10 +21,9 @@ func processBegan(pid int) (began time.Time, known bool) {
 	if err != nil {
 		return time.Time{}, false
 	}
-	_, rest, found := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte{' '}) // a name may have anything in it
-	fields := bytes.Fields(rest)
-	const start = 22 - 3 // proc(5) counts from 1, and the state is the third
-	if !found || len(fields) <= start {
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // a name may have anything in it
+	const start = 22 - 3                                            // proc(5) counts from 1, and the state is the third
+	if len(fields) <= start {
 		return time.Time{}, false
 	}
 	ticks, err := strconv.ParseInt(string(fields[start]), 10, 64)

@@ -109,11 +109,7 @@ func (s *shelf) find(ctx context.Context) error {
 
 // look asks for the topic's id and the partition's leader.
 func (s *shelf) look(ctx context.Context) error {
-	req := kmsg.NewPtrMetadataRequest()
-	one := kmsg.NewMetadataRequestTopic()
-	one.Topic = &s.topic
-	req.Topics = append(req.Topics, one)
-	resp, err := req.RequestWith(ctx, s.client)
+	resp, err := metadataOf([]string{s.topic}).RequestWith(ctx, s.client)
 	if err != nil {
 		return err
 	}

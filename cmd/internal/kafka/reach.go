@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,22 +34,14 @@ func (s *settings) reach(ctx context.Context) error {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	defer client.Close()
-	topics := []kmsg.MetadataRequestTopic{} // none asks for all
-	want := map[string]bool{}               // whether it may be made
+	want := map[string]bool{} // whether it may be made
 	if s.choice.template == nil {
 		want[s.topic] = s.create
 	}
 	if s.once {
 		want[s.txn.cursors] = s.create
 	}
-	for name := range want {
-		one := kmsg.NewMetadataRequestTopic()
-		one.Topic = kmsg.StringPtr(name)
-		topics = append(topics, one)
-	}
-	req := kmsg.NewPtrMetadataRequest()
-	req.Topics = topics
-	resp, err := req.RequestWith(ctx, client)
+	resp, err := metadataOf(slices.Collect(maps.Keys(want))).RequestWith(ctx, client)
 	if err != nil {
 		return fmt.Errorf("kafka: %w", dials.explain(err))
 	}

@@ -83,14 +83,7 @@ func (p *producer) ask(ctx context.Context, names []string, ids map[string][16]b
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
 	was := p.topics.template == nil && p.acked.Load() > 0 // the topic was there before it is asked for
-	req := kmsg.NewPtrMetadataRequest()
-	req.Topics = []kmsg.MetadataRequestTopic{} // none asks for all
-	for i := range names {
-		one := kmsg.NewMetadataRequestTopic()
-		one.Topic = &names[i]
-		req.Topics = append(req.Topics, one)
-	}
-	resp, err := req.RequestWith(ctx, p.client)
+	resp, err := metadataOf(names).RequestWith(ctx, p.client)
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
@@ -104,6 +97,18 @@ func (p *producer) ask(ctx context.Context, names []string, ids map[string][16]b
 		}
 	}
 	return err
+}
+
+// metadataOf asks about topics.
+func metadataOf(names []string) *kmsg.MetadataRequest {
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = []kmsg.MetadataRequestTopic{} // nil asks for all
+	for i := range names {
+		one := kmsg.NewMetadataRequestTopic()
+		one.Topic = &names[i]
+		req.Topics = append(req.Topics, one)
+	}
+	return req
 }
 
 // gone is in place of the id of a topic that was deleted before its id was known.
