@@ -6,6 +6,8 @@ import (
 	"context"
 	"io"
 	"os"
+
+	"github.com/spillwaylog/spillway/internal/await"
 )
 
 // A stdinReader reads a file that somebody else writes, until ctx ends: nothing is read then that
@@ -21,7 +23,7 @@ func (s *stdinReader) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	if f, ok := s.r.(*os.File); ok {
-		if err := waitReadable(s.ctx, f); err != nil {
+		if err := await.Readable(s.ctx, f); err != nil {
 			return 0, err
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/cmd/internal/inlet"
+	"github.com/spillwaylog/spillway/internal/await"
 	"github.com/spillwaylog/spillway/internal/lines"
 	"github.com/spillwaylog/spillway/internal/mover"
 	"github.com/spillwaylog/spillway/internal/output"
@@ -280,7 +281,7 @@ func (f *follower) run(ctx context.Context) error {
 			break
 		}
 		if isFile {
-			if err := inlet.Wait(late, file); err != nil {
+			if err := await.Readable(late, file); err != nil {
 				return fmt.Errorf("standard input has not ended: %w", context.Cause(ctx))
 			}
 		}

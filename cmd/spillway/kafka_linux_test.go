@@ -109,14 +109,14 @@ func kafkaKill(t *testing.T, how string, reads kgo.IsolationLevel) {
 	}
 	for range kills {
 		cmd := start()
-		await(t, "events are acked", func() bool { return sum() > 0 })
+		eventually(t, "events are acked", func() bool { return sum() > 0 })
 		<-time.After(time.Duration(50+rand.IntN(250)) * time.Millisecond)
 		_ = cmd.Process.Kill() // it runs
 		_ = cmd.Wait()         // killed
 	}
 	cmd := start()
 	before := sum()
-	await(t, "events are acked again", func() bool { return sum() > before })
+	eventually(t, "events are acked again", func() bool { return sum() > before })
 	stop()
 	posting.Wait()
 
@@ -130,7 +130,7 @@ func kafkaKill(t *testing.T, how string, reads kgo.IsolationLevel) {
 	next := map[string]int64{}
 	ids := map[string]string{}
 	records, repeats := 0, 0
-	await(t, "all that was acked is in the topic", func() bool {
+	eventually(t, "all that was acked is in the topic", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		client.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
@@ -191,7 +191,7 @@ func abortOpen(c *kfake.Cluster) {
 	})
 }
 
-func await(t *testing.T, what string, ok func() bool) {
+func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(4 * time.Minute); !ok(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {

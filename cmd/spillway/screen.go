@@ -3,12 +3,17 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/term"
+
+	"github.com/spillwaylog/spillway/internal/await"
 )
 
 // A screen is a whole terminal for as long as it is open. What stood there before comes back when
@@ -56,19 +61,19 @@ func openScreen(out, in *os.File) (*screen, error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, endSignals...)
 	notifyResized(s.resized)
-	done := make(chan struct{})
+	ctx, done := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
 		select {
 		case <-signals:
 			s.end()
-		case <-done:
+		case <-ctx.Done():
 		}
 	})
 	if s.in != nil {
 		keys := func() {
 			defer s.guard()
-			readKeys(s.in, done, s.key)
+			readKeys(ctx, s.in, s.key)
 		}
 		if keysEnd {
 			running.Go(keys)
@@ -77,7 +82,7 @@ func openScreen(out, in *os.File) (*screen, error) {
 		}
 	}
 	s.stop = func() {
-		close(done)
+		done()
 		running.Wait()
 		signal.Stop(signals)
 		signal.Stop(s.resized)
@@ -87,6 +92,19 @@ func openScreen(out, in *os.File) (*screen, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// readKeys calls key for each byte that comes, until ctx ends or nothing more can come.
+func readKeys(ctx context.Context, f *os.File, key func(byte)) {
+	for b := make([]byte, 64); await.Readable(ctx, f) == nil; {
+		n, err := f.Read(b)
+		for _, c := range b[:n] {
+			key(c)
+		}
+		if err != nil && !errors.Is(err, syscall.EAGAIN) { // the terminal is gone
+			return
+		}
+	}
 }
 
 // key is a byte of what is typed.

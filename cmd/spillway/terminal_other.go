@@ -12,21 +12,8 @@ var endSignals = []os.Signal{os.Interrupt}
 // notifyResized tells of nothing here: the size is looked at each time that something is drawn.
 func notifyResized(chan os.Signal) {}
 
-// keysEnd says that readKeys ends with done.
+// keysEnd says that readKeys ends with its context.
 const keysEnd = false
-
-// readKeys calls key for each byte that comes, until nothing more can come.
-func readKeys(f *os.File, _ <-chan struct{}, key func(byte)) {
-	for b := make([]byte, 64); ; {
-		n, err := f.Read(b)
-		for _, c := range b[:n] {
-			key(c)
-		}
-		if err != nil {
-			return
-		}
-	}
-}
 
 // inForeground reports whether this process may draw on a terminal.
 func inForeground(*os.File) bool { return true }

@@ -26,34 +26,5 @@ var endSignals = []os.Signal{syscall.SIGHUP, syscall.SIGQUIT}
 // notifyResized tells of each change of the terminal's size.
 func notifyResized(to chan os.Signal) { signal.Notify(to, syscall.SIGWINCH) }
 
-// keysEnd says that readKeys ends with done.
+// keysEnd says that readKeys ends with its context.
 const keysEnd = true
-
-// keysEvery is how often it looks for done, in milliseconds.
-const keysEvery = 100
-
-// readKeys calls key for each byte that comes, until done is closed or nothing more can come.
-func readKeys(f *os.File, done <-chan struct{}, key func(byte)) {
-	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}
-	for b := make([]byte, 64); ; {
-		select {
-		case <-done:
-			return
-		default:
-		}
-		n, err := unix.Poll(fds, keysEvery)
-		if n == 0 || err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return
-		}
-		n, err = unix.Read(int(f.Fd()), b)
-		if n <= 0 && err != unix.EINTR && err != unix.EAGAIN { // the terminal is gone
-			return
-		}
-		for _, c := range b[:max(n, 0)] {
-			key(c)
-		}
-	}
-}

@@ -30,6 +30,9 @@ const withinPath = "internal/within"
 // codesPath has the codes of the collector's messages, and of errors that become messages.
 const codesPath = "internal/codes"
 
+// awaitPath waits for what a process was started with.
+const awaitPath = "internal/await"
+
 // table lists every package of the root module.
 var table = map[string]place{
 	"msgpack":  {floor: 0},
@@ -37,6 +40,7 @@ var table = map[string]place{
 	"journal":  {floor: 0, down: []string{withinPath}},
 	withinPath: {floor: -1},                             // beside the standard library, as it were: files, safely
 	codesPath:  {floor: -1, tests: []string{"forward"}}, // words
+	awaitPath:  {floor: -1},
 	needsPath:  {floor: 0},
 	testcert:   {floor: 0},
 
@@ -76,7 +80,7 @@ var table = map[string]place{
 		"internal/urls", "internal/window", "msgpack", "ring",
 	}},
 	"collector": {floor: 2, down: []string{
-		codesPath, "forward", "internal/credentials", "internal/follow", "internal/heir", "internal/letters",
+		awaitPath, codesPath, "forward", "internal/credentials", "internal/follow", "internal/heir", "internal/letters",
 		"internal/lines", "internal/output", "internal/step", "internal/urls", "journal", "msgpack",
 	}, tests: []string{"internal/window", "ring"}},
 
@@ -90,7 +94,8 @@ var table = map[string]place{
 // package of such a module may import any other of the same module.
 var top = map[string][]string{
 	"cmd": {
-		root, codesPath, "collector", "forward", "internal/credentials", "internal/files", "internal/letters",
+		root, awaitPath, codesPath, "collector", "forward", "internal/credentials", "internal/files",
+		"internal/letters",
 		"internal/lines", "internal/mover", "internal/output", "internal/step", "internal/urls", "internal/window",
 		"journal", "msgpack", "ring",
 	},

@@ -5,7 +5,6 @@
 package inlet
 
 import (
-	"context"
 	"errors"
 	"os"
 )
@@ -20,6 +19,3 @@ func (*Inlet) Close() error { return nil }
 
 // SourceOf knows none.
 func SourceOf(*os.File) Source { return Source{} }
-
-// Wait does not.
-func Wait(ctx context.Context, _ *os.File) error { return ctx.Err() }

@@ -5,7 +5,6 @@
 package inlet
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -135,19 +134,4 @@ func SourceOf(f *os.File) (s Source) {
 		return Source{}
 	}
 	return Source{uint64(st.Dev), uint64(st.Ino)} //nolint:unconvert // not so on every system
-}
-
-// Wait returns when there is something to read, or with the error of ctx.
-func Wait(ctx context.Context, f *os.File) error {
-	const look = 100 // milliseconds between two looks at ctx
-	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}, look)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, unix.EINTR), err == nil && n == 0:
-		default:
-			return nil // the read says what is wrong
-		}
-	}
 }

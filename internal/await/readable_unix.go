@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package collector
+package await
 
 import (
 	"context"
@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waitReadable waits until a read of f would not wait, or ctx ends.
-func waitReadable(ctx context.Context, f *os.File) error {
+// Readable returns when a read of f would not wait, also to say that f has ended or what is wrong
+// with it, or with the error of ctx. On systems that are no Unix it does not wait.
+func Readable(ctx context.Context, f *os.File) error {
 	const look = 100 // milliseconds between two looks at ctx
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}, look)
@@ -22,7 +23,7 @@ func waitReadable(ctx context.Context, f *os.File) error {
 			return ctx.Err()
 		case errors.Is(err, unix.EINTR), err == nil && n == 0:
 		default:
-			return nil // the read says what is wrong
+			return nil
 		}
 	}
 }
