@@ -438,16 +438,3 @@ func (c *Collector) giveUpPlace(p *pump) bool {
 		"events", waiting.events, "bytes", waiting.bytes, "waited", waiting.age.Round(time.Second))
 	return true
 }
-
-// noteNames writes down which outputs have a place in the journal.
-func (c *Collector) noteNames() {
-	var plans []plan
-	for _, p := range *c.backlogs.pumps.Load() {
-		if !p.gone.Load() {
-			plans = append(plans, *p.plan)
-		}
-	}
-	if err := writeNames(c.config.Dir, plans); err != nil {
-		c.reporter.trouble(codes.DirectoryTrouble, "data directory", err)
-	}
-}

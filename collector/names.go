@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/spillwaylog/spillway/internal/codes"
 )
 
 // namesFile says in a data directory which output each cursor of the journal belongs to. It is for
@@ -68,6 +70,19 @@ func readNames(path string) ([]byte, error) {
 		return nil, fmt.Errorf("it is no regular file of at most %d bytes", mostNames)
 	}
 	return os.ReadFile(path)
+}
+
+// noteNames writes down which outputs have a place in the journal.
+func (c *Collector) noteNames() {
+	var plans []plan
+	for _, p := range *c.backlogs.pumps.Load() {
+		if !p.gone.Load() {
+			plans = append(plans, *p.plan)
+		}
+	}
+	if err := writeNames(c.config.Dir, plans); err != nil {
+		c.reporter.trouble(codes.DirectoryTrouble, "data directory", err)
+	}
 }
 
 // writeNames replaces the file, which a crash leaves as it was or as it shall be.
