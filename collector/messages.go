@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/lines"
 )
 
 // A Message is what the collector said last of something that went wrong: a warning or an error of
@@ -101,19 +103,15 @@ func (n *noting) message(r slog.Record) Message {
 		case "output", "input":
 			t.About = a.Value.String()
 		case "error":
-			t.Error = shortened(a.Value.String())
+			t.Error = lines.Shortened(a.Value.String(), mostMessageText)
 		default:
 			return a
 		}
 		return slog.Attr{}
 	}})
 	_ = h.WithAttrs(n.attrs).Handle(context.Background(), r) // a buffer takes all
-	t.Attrs = shortened(strings.TrimSpace(line.String()))
+	t.Attrs = lines.Shortened(strings.TrimSpace(line.String()), mostMessageText)
 	return t
-}
-
-func shortened(text string) string {
-	return strings.ToValidUTF8(text[:min(len(text), mostMessageText)], "")
 }
 
 // WithAttrs implements slog.Handler.

@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/codes"
+	"github.com/spillwaylog/spillway/internal/lines"
 )
 
 // asking returns what delivers the signal that asks for the account (SIGUSR1,
@@ -135,17 +135,14 @@ func messagesOf(s *collector.Stats, show func(string) string) []messageAccount {
 		x := &s.Messages[i]
 		list[i] = messageAccount{
 			x.Time.UTC(), x.Level.String(), x.Code, show(x.Text), show(x.About),
-			shortened(show(x.Error)), shortened(show(x.Attrs)), x.Times,
+			lines.Shortened(show(x.Error), mostMessageText), lines.Shortened(show(x.Attrs), mostMessageText), x.Times,
 		}
 	}
 	return list
 }
 
-// shortened is what people read of a text.
-func shortened(text string) string {
-	const most = 1 << 10
-	return strings.ToValidUTF8(text[:min(len(text), most)], "")
-}
+// mostMessageText is how many bytes /status has of an error, and of all other attributes.
+const mostMessageText = 1 << 10
 
 func accountOfFailure(f *collector.Failure, show func(string) string) *failureAccount {
 	if f == nil {

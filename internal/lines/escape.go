@@ -5,6 +5,7 @@ package lines
 import (
 	"encoding/binary"
 	"math/bits"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -200,3 +201,8 @@ var words = func() (t [utf8.RuneSelf]byte) {
 	t[','], t[']'], t['}'] = 1, 1, 1
 	return t
 }()
+
+// Shortened is a text of at most so many bytes, without what is no UTF-8.
+func Shortened(text string, most int) string {
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+}
