@@ -24,15 +24,6 @@ import (
 // The kill tests end the collector at random moments under senders that wait for acks. At the end
 // each event must be in the output exactly once, each sender's events in their order.
 
-// kills is how many times.
-func kills(t testing.TB) int {
-	t.Helper()
-	if testing.Short() {
-		return needs.Rounds(t, "SPILLWAY_KILLS", 5, 5)
-	}
-	return needs.Rounds(t, "SPILLWAY_KILLS", 10, 50)
-}
-
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -242,14 +233,14 @@ func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int,
 
 	c := startCollector(t, s)
 	want := slices.Concat(acked()...)
-	c.endsWith(want, append([]string{out}, also...)...)
+	endsWith(c, want, append([]string{out}, also...)...)
 	figure(t, "%d kills (%d at the start, %d after SIGTERM), %d events, %.1f s", kills, early.Load(), polite.Load(),
 		len(want), time.Since(begin).Seconds())
 }
 
 // endsWith stops the collector when the last events are in each of the folders that its outputs
 // write to, and wants these names there, once, each sender's in their order.
-func (c *collector) endsWith(names []string, outs ...string) {
+func endsWith(c *collector, names []string, outs ...string) {
 	c.t.Helper()
 	for _, out := range outs {
 		eventually(c.t, "the last events are in "+out, func() bool {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -164,4 +165,14 @@ func wantNames(t testing.TB, lines []line, want ...string) {
 		t.Errorf("%d lines, want %d; wrong: %d: %s", len(lines), len(want), len(wrong),
 			strings.Join(wrong[:min(20, len(wrong))], ", "))
 	}
+}
+
+// number is the number of a client's event, -1 of any other.
+func (l line) number() int {
+	text, _ := l.record["n"].(json.Number)
+	n, err := strconv.Atoi(string(text))
+	if err != nil {
+		return -1
+	}
+	return n
 }
