@@ -10,8 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -252,32 +250,5 @@ func endsWith(c *collector, names []string, outs ...string) {
 		lines := readLines(c.t, out)
 		wantNames(c.t, lines, names...)
 		wantOrder(c.t, lines)
-	}
-}
-
-// pause waits a random time, at most d, or until the collector ends.
-func pause(c *collector, r *rand.Rand, d time.Duration) {
-	select {
-	case <-c.done:
-	case <-time.After(time.Duration(r.Int64N(int64(d)))):
-	}
-}
-
-// wantOrder checks that the events of each sender, named sender-number, are in each file in the
-// order of their numbers.
-func wantOrder(t testing.TB, lines []line) {
-	t.Helper()
-	last := map[string]int{}
-	for _, l := range lines {
-		sender, text, _ := strings.Cut(l.name(), "-")
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatalf("event %q: %v", l.name(), err)
-		}
-		key := filepath.Base(l.file) + " " + sender
-		if before, ok := last[key]; ok && n <= before {
-			t.Fatalf("%s: event %d stands after %d", key, n, before)
-		}
-		last[key] = n
 	}
 }

@@ -176,3 +176,22 @@ func (l line) number() int {
 	}
 	return n
 }
+
+// wantOrder checks that the events of each sender, named sender-number, are in each file in the
+// order of their numbers.
+func wantOrder(t testing.TB, lines []line) {
+	t.Helper()
+	last := map[string]int{}
+	for _, l := range lines {
+		sender, text, _ := strings.Cut(l.name(), "-")
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("event %q: %v", l.name(), err)
+		}
+		key := filepath.Base(l.file) + " " + sender
+		if before, ok := last[key]; ok && n <= before {
+			t.Fatalf("%s: event %d stands after %d", key, n, before)
+		}
+		last[key] = n
+	}
+}

@@ -88,3 +88,11 @@ func must(t testing.TB, err error) {
 }
 
 const quickly = "min_backoff=1ms&max_backoff=20ms"
+
+// pause waits a random time, at most d, or until the collector ends.
+func pause(c *collector, r *rand.Rand, d time.Duration) {
+	select {
+	case <-c.done:
+	case <-time.After(time.Duration(r.Int64N(int64(d)))):
+	}
+}
