@@ -516,7 +516,7 @@ func TestSecureLogger(t *testing.T) {
 	rig.WantNames(t, rig.ReadLines(t, out), want...)
 	keepsQuiet(t, c.Log.String(), strings.Join(h.Diagnoses, "\n"))
 	for _, dir := range []string{h.Shm, s.Data} { // nor do they lie about
-		for _, file := range rig.JsonlFiles(t, dir) {
+		for _, file := range rig.LineFiles(t, dir) {
 			b, err := os.ReadFile(file)
 			rig.Must(t, err)
 			if bytes.Contains(b, []byte(hush)) {

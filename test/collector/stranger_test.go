@@ -175,7 +175,7 @@ func TestStrangerMeanwhile(t *testing.T) {
 func readTogether(t testing.TB, dir string) (all string, own map[string]int) {
 	t.Helper()
 	own = map[string]int{}
-	for _, name := range rig.JsonlFiles(t, dir) {
+	for _, name := range rig.LineFiles(t, dir) {
 		b, err := os.ReadFile(name)
 		rig.Must(t, err)
 		all += string(b)

@@ -112,7 +112,7 @@ func TestGoldenLogger(t *testing.T) {
 		t.Run(filepath.Base(filepath.Dir(archive)), func(t *testing.T) {
 			h := rig.NewHome(t)
 			s := rig.NewFake(t)
-			url := s.Url("")
+			url := s.URL("")
 			folders := map[string]string{
 				"ring":  filepath.Join(h.Shm, fmt.Sprintf("spillway-%d", os.Getuid())),
 				"spill": h.Dir,

@@ -3,10 +3,14 @@
 package golden
 
 import (
+	"os"
 	"testing"
 
 	"github.com/spillwaylog/spillway/internal/needs"
 	"github.com/spillwaylog/spillway/test/internal/rig"
 )
 
-func TestMain(m *testing.M) { rig.Main(func() int { return needs.Main(m) }) }
+func TestMain(m *testing.M) {
+	rig.Begin()
+	os.Exit(rig.End(needs.Main(m)))
+}

@@ -75,7 +75,7 @@ func TestPowerCut(t *testing.T) {
 }
 
 func countNULs(t *testing.T, dir string) (n int) {
-	for _, name := range rig.JsonlFiles(t, dir) {
+	for _, name := range rig.LineFiles(t, dir) {
 		b, err := os.ReadFile(name)
 		rig.Must(t, err)
 		n += bytes.Count(b, []byte{0})

@@ -46,7 +46,7 @@ func (w *rotated) check(sent [][]string) {
 	}
 	var stands []standing
 	torn := 0
-	files := append(rig.JsonlFiles(t, w.dir), rig.JsonlFiles(t, w.away)...)
+	files := append(rig.LineFiles(t, w.dir), rig.LineFiles(t, w.away)...)
 	for _, file := range files {
 		if slices.Contains(files, file+".gz") || strings.HasSuffix(file, ".gz.tmp") {
 			continue // killed before one of the two was removed

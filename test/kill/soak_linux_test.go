@@ -476,7 +476,7 @@ func (l *load) check(out string) (events int) {
 			l.t.Errorf(format, args...)
 		}
 	}
-	for _, path := range rig.JsonlFiles(l.t, out) {
+	for _, path := range rig.LineFiles(l.t, out) {
 		f, err := os.Open(path)
 		rig.Must(l.t, err)
 		lines := bufio.NewScanner(f)

@@ -78,7 +78,7 @@ func TestLoggerCloseBounded(t *testing.T) {
 					if spill {
 						o.Dir = h.Dir
 					}
-					l := h.Open(s.Url(query), o)
+					l := h.Open(s.URL(query), o)
 					p := &rig.Poster{Stream: "left.0"}
 					pad := string(make([]byte, 10_000))
 					for range 2000 { // more than sockets hold
@@ -118,7 +118,7 @@ func TestLoggerCloseBounded(t *testing.T) {
 					s.Greet, s.Manners = nil, nil
 					s.Mu.Unlock()
 					s.Up()
-					rig.WantLaw(t, rig.Closing(t, h.Open(s.Url(query), o)))
+					rig.WantLaw(t, rig.Closing(t, h.Open(s.URL(query), o)))
 					s.Ledger.Check(t)
 					s.Ledger.WantStream(t, p.Stream, p.Next, p.Next)
 					h.WantEmpty()
@@ -173,7 +173,7 @@ func TestLoggerCloseTogether(t *testing.T) {
 			h := rig.NewHome(t)
 			s := rig.NewFake(t)
 			out := filepath.Join(t.TempDir(), "out.jsonl")
-			url := map[string]string{"forward": s.Url(""), "file": "file://" + out, "discard": "discard:"}[destination]
+			url := map[string]string{"forward": s.URL(""), "file": "file://" + out, "discard": "discard:"}[destination]
 			l := h.Open(url, spillway.Options{FlushInterval: time.Millisecond})
 			var all sync.WaitGroup
 			posters := make([]*rig.Poster, 4)

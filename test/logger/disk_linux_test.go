@@ -32,7 +32,7 @@ func newSpiller(t *testing.T, dir string) *spiller {
 	s := rig.NewFake(t)
 	s.Down()
 	return &spiller{
-		t: t, h: h, s: s, l: h.Open(s.Url(""), spillway.Options{Dir: h.Dir, RingSize: 1 << 20}),
+		t: t, h: h, s: s, l: h.Open(s.URL(""), spillway.Options{Dir: h.Dir, RingSize: 1 << 20}),
 		p: rig.Poster{Stream: "s.0"},
 	}
 }

@@ -95,7 +95,7 @@ func TestLoggerFallback(t *testing.T) {
 			if tt.spill {
 				o.Dir = h.Dir
 			}
-			l := h.Open(s.Url(tt.query), o)
+			l := h.Open(s.URL(tt.query), o)
 			const n = 1000
 			posters := rig.PostAll(t, l, "f", n, rand.New(rand.NewPCG(r.Uint64(), 0)))
 			stats := rig.Closing(t, l)
@@ -142,7 +142,7 @@ func TestLoggerFallbackComesAndGoes(t *testing.T) {
 		}
 	})
 	into := rig.NewLedger()
-	l := h.Open(s.Url(""), spillway.Options{FlushInterval: time.Millisecond, Dir: h.Dir, ErrorHandler: taker(into, 0)})
+	l := h.Open(s.URL(""), spillway.Options{FlushInterval: time.Millisecond, Dir: h.Dir, ErrorHandler: taker(into, 0)})
 	const n = 20_000
 	posters := rig.PostAll(t, l, "c", n, r)
 	close(stop)
@@ -172,8 +172,8 @@ func TestLoggerFallbackTo(t *testing.T) {
 	h := rig.NewHome(t)
 	dead, well := rig.NewFake(t), rig.NewFake(t)
 	dead.Down()
-	second := rig.NewHome(t).Open(well.Url(""), spillway.Options{FlushInterval: time.Millisecond})
-	first := h.Open(dead.Url(""), spillway.Options{
+	second := rig.NewHome(t).Open(well.URL(""), spillway.Options{FlushInterval: time.Millisecond})
+	first := h.Open(dead.URL(""), spillway.Options{
 		FlushInterval: time.Millisecond,
 		ErrorHandler:  spillway.FallbackTo(second),
 	})
@@ -203,7 +203,7 @@ func TestLoggerFallbackJSON(t *testing.T) {
 	dead := rig.NewFake(t)
 	dead.Down()
 	var out rig.SyncBuffer
-	l := h.Open(dead.Url(""), spillway.Options{
+	l := h.Open(dead.URL(""), spillway.Options{
 		FlushInterval: time.Millisecond,
 		ErrorHandler:  spillway.FallbackJSON(&out),
 	})

@@ -66,7 +66,7 @@ func TestLoggerKill(t *testing.T) {
 				tt.manners(s, rand.New(rand.NewPCG(r.Uint64(), 0)))
 			}
 			o := rig.Order{
-				Destination: s.Url(tt.query), Goroutines: 4,
+				Destination: s.URL(tt.query), Goroutines: 4,
 				Options: rig.ChildOptions{Shm: h.Shm, RingSize: 1 << 20},
 			}
 			if tt.spill {

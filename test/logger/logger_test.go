@@ -193,7 +193,7 @@ func TestLoggerServer(t *testing.T) {
 				if spill {
 					o.Dir = h.Dir
 				}
-				l := h.Open(s.Url(tt.query), o)
+				l := h.Open(s.URL(tt.query), o)
 				const n = 2000
 				posters := rig.PostAll(t, l, "s", n, rand.New(rand.NewPCG(r.Uint64(), 0)))
 				stats := rig.Closing(t, l)
@@ -224,7 +224,7 @@ func TestLoggerIdle(t *testing.T) {
 		t.Run(query, func(t *testing.T) {
 			h := rig.NewHome(t)
 			s := rig.NewFake(t)
-			l := h.Open(s.Url(query), spillway.Options{FlushInterval: time.Millisecond})
+			l := h.Open(s.URL(query), spillway.Options{FlushInterval: time.Millisecond})
 			p := &rig.Poster{Stream: "idle.0"}
 			for i := range 10 {
 				rig.Must(t, p.Post(l, ""))
@@ -279,7 +279,7 @@ func TestLoggerOverflow(t *testing.T) {
 				if spill {
 					o.Dir, o.MaxDisk = h.Dir, 4<<20
 				}
-				l := h.Open(s.Url(""), o)
+				l := h.Open(s.URL(""), o)
 				var accepted, refused uint64
 				pad := strings.Repeat("p", 1000)
 				for n := range uint64(20_000) {
@@ -339,7 +339,7 @@ func TestLoggerWaitDelivered(t *testing.T) {
 	t.Parallel()
 	h := rig.NewHome(t)
 	s := rig.NewFake(t)
-	l := h.Open(s.Url(""), spillway.Options{WaitDelivered: true, MaxWait: 5 * time.Minute, Tag: "t.0"})
+	l := h.Open(s.URL(""), spillway.Options{WaitDelivered: true, MaxWait: 5 * time.Minute, Tag: "t.0"})
 	var all sync.WaitGroup
 	for g := range 4 {
 		all.Go(func() {

@@ -41,7 +41,7 @@ func TestLoggerKillMerged(t *testing.T) {
 			rig.Eventually(t, "all is in the output", func() bool { return c.Behind(s) == 0 || c.Over() })
 			c.Stop()
 
-			paths := rig.JsonlFiles(t, out)
+			paths := rig.LineFiles(t, out)
 			merged := filepath.Join(t.TempDir(), "merged.jsonl")
 			to, err := os.Create(merged)
 			rig.Must(t, err)

@@ -25,7 +25,7 @@ import (
 // left when it is killed.
 func orphan(h *rig.Home, s *rig.FakeServer, prefix string) rig.Order {
 	return rig.Order{
-		Destination: s.Url(""), Prefix: prefix, Goroutines: 4, Count: 3000, Pad: 100,
+		Destination: s.URL(""), Prefix: prefix, Goroutines: 4, Count: 3000, Pad: 100,
 		Options: rig.ChildOptions{Shm: h.Shm, RingSize: 4 << 20},
 	}
 }
@@ -278,7 +278,7 @@ func TestLoggerOtherSettings(t *testing.T) {
 	s.Manners = nil
 	before := s.Chunks
 	s.Mu.Unlock()
-	l := h.Open(s.Url("window=2"), spillway.Options{FlushInterval: time.Second, RingSize: 16 << 20})
+	l := h.Open(s.URL("window=2"), spillway.Options{FlushInterval: time.Second, RingSize: 16 << 20})
 	stats := rig.Closing(t, l)
 	rig.WantLaw(t, stats)
 	s.Ledger.Check(t)
@@ -299,7 +299,7 @@ func TestLoggerOfAnother(t *testing.T) {
 	c := rig.StartChild(t, o)
 	c.Wait("posted")
 	c.Kill()
-	stats := rig.Closing(t, h.Open(other.Url(""), spillway.Options{}))
+	stats := rig.Closing(t, h.Open(other.URL(""), spillway.Options{}))
 	rig.WantLaw(t, stats)
 	if stats.Adopted != (spillway.Adopted{}) || other.Ledger.Events() > 0 {
 		t.Errorf("taken by a logger of another destination: %+v, %d events", stats.Adopted, other.Ledger.Events())
@@ -325,7 +325,7 @@ func TestLoggerExit(t *testing.T) {
 		rig.Must(t, c.Stdin.Close())
 		<-c.Done
 	}
-	rig.WantLaw(t, rig.Closing(t, h.Open(s.Url(""), spillway.Options{})))
+	rig.WantLaw(t, rig.Closing(t, h.Open(s.URL(""), spillway.Options{})))
 	s.Ledger.Check(t)
 	rig.WantAll(t, s.Ledger, dead...)
 	h.WantEmpty()

@@ -29,7 +29,7 @@ func ringSetup(t testing.TB, h *rig.Home, params string) (*rig.Setup, string) {
 func fromLines(t testing.TB, out string) *rig.Ledger {
 	t.Helper()
 	l := rig.NewLedger()
-	for _, path := range rig.JsonlFiles(t, out) {
+	for _, path := range rig.LineFiles(t, out) {
 		l.File(t, path)
 	}
 	l.Check(t)

@@ -58,12 +58,12 @@ func TestLoggerTruncated(t *testing.T) {
 				if down {
 					o.FlushInterval = time.Minute // what the mover has read before the cut is not lost
 				}
-				l := h.Open(s.Url(""), o)
+				l := h.Open(s.URL(""), o)
 				files := ringFiles(t, h)
 				if len(files) == 0 {
 					t.Fatal("the ring has no files")
 				}
-				beside := h.Open(s.Url(""), o)
+				beside := h.Open(s.URL(""), o)
 				pad := string(make([]byte, 300))
 				p, q := &rig.Poster{Stream: "cut.0"}, &rig.Poster{Stream: "beside.0"}
 				for p.Next < n {
@@ -185,7 +185,7 @@ func TestLoggerFullShm(t *testing.T) {
 			h := rig.NewHome(t)
 			h.Shm = d.Dir
 			s := rig.NewFake(t)
-			l := h.Open(s.Url(""), spillway.Options{})
+			l := h.Open(s.URL(""), spillway.Options{})
 			posters := rig.PostAll(t, l, "s", 1000, rig.Random(t))
 			if tt.fill && !h.Said(d.Dir) {
 				t.Error("no diagnosis names the folder")
@@ -222,7 +222,7 @@ func TestLoggerShmFillsUp(t *testing.T) {
 			if spills {
 				o.Dir, o.Overflow, o.MaxWait = h.Dir, spillway.Block, rig.Patience
 			}
-			l := h.Open(s.Url(""), o)
+			l := h.Open(s.URL(""), o)
 			d.Fill()
 			p := &rig.Poster{Stream: "s.0"}
 			pad := string(make([]byte, 1000))
@@ -275,7 +275,7 @@ func TestLoggerStranger(t *testing.T) {
 			path := filepath.Join(h.Shm, fmt.Sprintf("spillway-%d", os.Getuid()))
 			tt.make(t, path, elsewhere)
 			s := rig.NewFake(t)
-			l := h.Open(s.Url(""), spillway.Options{})
+			l := h.Open(s.URL(""), spillway.Options{})
 			posters := rig.PostAll(t, l, "s", 500, rig.Random(t))
 			for _, dir := range []string{path, elsewhere} {
 				if found, _ := os.ReadDir(dir); len(found) > 0 && (dir == elsewhere || !tt.used) { //nolint:errcheck // a file is no folder

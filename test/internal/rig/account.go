@@ -78,6 +78,7 @@ func (a Account) Check() error {
 	return nil
 }
 
+// Has tells whether the account has a number of that name.
 func (a Account) Has(name string) bool {
 	_, ok := a[name]
 	return ok

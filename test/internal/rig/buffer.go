@@ -13,12 +13,14 @@ type SyncBuffer struct {
 	b  bytes.Buffer
 }
 
+// Write appends p.
 func (b *SyncBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.Write(p)
 }
 
+// Bytes are a copy of what was written.
 func (b *SyncBuffer) Bytes() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()

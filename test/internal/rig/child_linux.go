@@ -44,6 +44,7 @@ type Order struct {
 	Stdout      string // pipe that is its standard output for the logger; "": what it has
 }
 
+// ChildOptions are those of its logger.
 type ChildOptions struct {
 	Shm, Dir      string
 	RingSize      int64
@@ -51,8 +52,8 @@ type ChildOptions struct {
 	Overflow      spillway.Overflow
 }
 
-// A report is what a child says on its standard output, a line each time.
-type report struct {
+// A Report is what a child says on its standard output, a line each time.
+type Report struct {
 	Said  string // "posted", "closed"
 	Error string
 	Stats spillway.Stats
@@ -74,7 +75,7 @@ func runChild(text string) int {
 	var mu sync.Mutex
 	var told []string
 	say := func(said string, l *spillway.Logger, pid int, err error) {
-		r := report{Said: said, Pid: pid}
+		r := Report{Said: said, Pid: pid}
 		if l != nil {
 			r.Stats = l.Stats()
 		}
@@ -199,7 +200,7 @@ type ChildProcess struct {
 	Done  chan struct{}
 
 	mu      sync.Mutex
-	reports []report
+	reports []Report
 }
 
 // StartChild starts one. The command before it, if any, is what runs it, as "unshare" does.
@@ -231,7 +232,7 @@ func StartChild(t testing.TB, o Order, before ...string) *ChildProcess {
 		lines := bufio.NewScanner(stdout)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
-			var r report
+			var r Report
 			if json.Unmarshal(lines.Bytes(), &r) != nil {
 				continue
 			}
@@ -262,6 +263,7 @@ func (p *ChildProcess) Kill() {
 	<-p.Done
 }
 
+// Over tells whether the process has ended.
 func (p *ChildProcess) Over() bool {
 	select {
 	case <-p.Done:
@@ -272,7 +274,7 @@ func (p *ChildProcess) Over() bool {
 }
 
 // Find returns the last report of a kind.
-func (p *ChildProcess) Find(said string) (r report, ok bool) {
+func (p *ChildProcess) Find(said string) (r Report, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, r := range p.reports {
@@ -289,7 +291,7 @@ func (p *ChildProcess) Find(said string) (r report, ok bool) {
 }
 
 // Wait waits for a report.
-func (p *ChildProcess) Wait(said string) (r report) {
+func (p *ChildProcess) Wait(said string) (r Report) {
 	p.t.Helper()
 	Eventually(p.t, fmt.Sprintf("child %d says %q", p.Cmd.Process.Pid, said), func() bool {
 		over := p.Over()
@@ -304,7 +306,7 @@ func (p *ChildProcess) Wait(said string) (r report) {
 }
 
 // End tells the process to close its logger, and waits for its end.
-func (p *ChildProcess) End() report {
+func (p *ChildProcess) End() Report {
 	p.t.Helper()
 	Must(p.t, p.Stdin.Close())
 	r := p.Wait("closed")

@@ -237,8 +237,10 @@ type LogBook struct {
 	text strings.Builder
 }
 
+// NewLogBook is an empty one.
 func NewLogBook() *LogBook { return &LogBook{} }
 
+// Follow reads until the end of what a process says.
 func (b *LogBook) Follow(r io.Reader) {
 	in := bufio.NewReader(r)
 	for {
@@ -252,6 +254,7 @@ func (b *LogBook) Follow(r io.Reader) {
 	}
 }
 
+// String is all that it said.
 func (b *LogBook) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -272,6 +275,7 @@ lines:
 	return ""
 }
 
+// Tail is the end of a text, n bytes of it.
 func Tail(text string, n int) string {
 	if len(text) > n {
 		return "…" + text[len(text)-n:]

@@ -38,14 +38,15 @@ type FakeServer struct {
 	all      sync.WaitGroup
 }
 
+// A FakeConn is a connection of one.
 type FakeConn struct {
 	*net.TCPConn
 	server *FakeServer
 	serial int // from 1
 }
 
-// NewFake makes a server. It begins to listen when it is asked for its url, unless it was told to
-// be down: manners and greet are set before.
+// NewFake makes a server. It begins to listen when it is asked for its URL, unless it was told to
+// be down: Manners and Greet are set before.
 func NewFake(t testing.TB) *FakeServer {
 	t.Helper()
 	s := &FakeServer{t: t, Addr: needs.Address(), Ledger: NewLedger(), Conns: map[*FakeConn]struct{}{}}
@@ -59,8 +60,8 @@ func NewFake(t testing.TB) *FakeServer {
 	return s
 }
 
-// Url is a destination with patience as short as a test wants it.
-func (s *FakeServer) Url(query string) string {
+// URL is a destination with patience as short as a test wants it.
+func (s *FakeServer) URL(query string) string {
 	s.Mu.Lock()
 	begun := s.begun
 	s.Mu.Unlock()
@@ -214,6 +215,7 @@ func (c *FakeConn) Ack(id string) {
 	}
 }
 
+// Say writes bytes, to a client that may have gone.
 func (c *FakeConn) Say(b []byte) {
 	_, _ = c.Write(b) //nolint:errcheck // the client may be gone
 }

@@ -78,6 +78,7 @@ lines:
 	return false
 }
 
+// Tell logs the first diagnoses, for a test that failed.
 func (h *Home) Tell() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

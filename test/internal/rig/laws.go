@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// A scrape is what /metrics said at one moment: each series, by its name and the values of its
+// A Scrape is what /metrics said at one moment: each series, by its name and the values of its
 // labels, which come in the order of their names: "spillway_input_event_fates_total stored apps".
-type scrape map[string]float64
+type Scrape map[string]float64
 
 var (
 	series = regexp.MustCompile(`^(\w+)(?:\{(.*)\})? (\S+)$`)
@@ -24,8 +24,8 @@ var (
 )
 
 // ParseScrape reads the text format.
-func ParseScrape(text io.Reader) (scrape, error) {
-	s := scrape{}
+func ParseScrape(text io.Reader) (Scrape, error) {
+	s := Scrape{}
 	lines := bufio.NewScanner(text)
 	for lines.Scan() {
 		line := lines.Text()
@@ -50,7 +50,7 @@ func ParseScrape(text io.Reader) (scrape, error) {
 }
 
 // of are the values of the one label that the series of a name have.
-func (s scrape) of(name string) (values []string) {
+func (s Scrape) of(name string) (values []string) {
 	for key := range s {
 		if value, ok := strings.CutPrefix(key, name+" "); ok {
 			values = append(values, value)
@@ -60,7 +60,7 @@ func (s scrape) of(name string) (values []string) {
 }
 
 // sum is of all series of a name that have a label with this value.
-func (s scrape) sum(name, label string) (n float64) {
+func (s Scrape) sum(name, label string) (n float64) {
 	for key, value := range s {
 		if strings.HasPrefix(key, name+" ") && strings.Contains(key+" ", " "+label+" ") {
 			n += value
@@ -72,7 +72,7 @@ func (s scrape) sum(name, label string) (n float64) {
 // check returns an error for the first law that does not hold: those of the account, and that an
 // output whose cursor stands at the journal's end has every event accounted for. They are of one
 // process's life. While the journal takes nothing, senders wait with what has come in already.
-func (s scrape) check() error {
+func (s Scrape) check() error {
 	stored := 0.0
 	waits := s["spillway_journal_failing"] == 1
 	for _, in := range s.of("spillway_input_events_total") {
@@ -104,10 +104,11 @@ func (s scrape) check() error {
 	return nil
 }
 
+// Scraper asks each time on a connection of its own.
 var Scraper = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // scrape asks for /metrics.
-func (c *Collector) scrape() (scrape, error) {
+func (c *Collector) scrape() (Scrape, error) {
 	answer, err := Scraper.Get("http://" + c.Admin + "/metrics")
 	if err != nil {
 		return nil, err
@@ -127,7 +128,7 @@ func (c *Collector) Settles() {
 	}
 	var err error
 	for deadline := time.Now().Add(time.Minute); ; {
-		var s scrape
+		var s Scrape
 		if s, err = c.scrape(); err == nil {
 			err = s.check()
 		}

@@ -26,10 +26,12 @@ type Ledger struct {
 	wrong    []string
 }
 
+// NewLedger is an empty one.
 func NewLedger() *Ledger {
 	return &Ledger{chunks: map[string][32]byte{}, Streams: map[string][]uint64{}}
 }
 
+// Complain notes what is wrong; Check fails the test for it.
 func (l *Ledger) Complain(format string, args ...any) {
 	if len(l.wrong) < 20 {
 		l.wrong = append(l.wrong, fmt.Sprintf(format, args...))
@@ -97,6 +99,7 @@ func (l *Ledger) record(tag string, record map[string]any) {
 	l.Streams[k] = append(l.Streams[k], n)
 }
 
+// Whole is a number that has no fraction, of any type that a reader may make of it.
 func Whole(v any) (uint64, bool) {
 	switch v := v.(type) {
 	case int64:

@@ -29,8 +29,8 @@ func (l Line) Name() string {
 	return s
 }
 
-// JsonlFiles returns the files below dir, in the order of their names.
-func JsonlFiles(t testing.TB, dir string) []string {
+// LineFiles returns the files below dir, in the order of their names.
+func LineFiles(t testing.TB, dir string) []string {
 	t.Helper()
 	var files []string
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -49,7 +49,7 @@ func JsonlFiles(t testing.TB, dir string) []string {
 func ReadLines(t testing.TB, dir string) []Line {
 	t.Helper()
 	var lines []Line
-	for _, name := range JsonlFiles(t, dir) {
+	for _, name := range LineFiles(t, dir) {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -69,6 +69,7 @@ func ReadLines(t testing.TB, dir string) []Line {
 	return lines
 }
 
+// ParseLine reads one line of a JSON Lines file.
 func ParseLine(text []byte) (Line, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -89,19 +90,21 @@ func ParseLine(text []byte) (Line, error) {
 	return l, err
 }
 
-// A counter counts the lines of the files below a folder while they grow; it reads each byte once.
-type counter struct {
+// A Counter counts the lines of the files below a folder while they grow; it reads each byte once.
+type Counter struct {
 	dir   string
 	seen  map[string]int64 // bytes read so far
 	lines int
 }
 
-func NewCounter(dir string) *counter { return &counter{dir: dir, seen: map[string]int64{}} }
+// NewCounter is one of the files below dir.
+func NewCounter(dir string) *Counter { return &Counter{dir: dir, seen: map[string]int64{}} }
 
-func (c *counter) Count(t testing.TB) int {
+// Count is how many lines there are by now.
+func (c *Counter) Count(t testing.TB) int {
 	t.Helper()
 	buf := make([]byte, 64<<10)
-	for _, name := range JsonlFiles(t, c.dir) {
+	for _, name := range LineFiles(t, c.dir) {
 		f, err := os.Open(name)
 		if err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 // The messages of the Forward protocol, written by hand: nothing here comes from the packages under
 // test.
 
+// AppendStr appends a str.
 func AppendStr(b []byte, s string) []byte {
 	switch n := len(s); {
 	case n < 32:
@@ -30,6 +31,7 @@ func AppendStr(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
+// AppendBin appends a bin.
 func AppendBin(b, p []byte) []byte {
 	b = binary.BigEndian.AppendUint32(append(b, 0xc6), uint32(len(p)))
 	return append(b, p...)
@@ -52,6 +54,7 @@ func (e Event) Append(b []byte) []byte {
 	return AppendStr(AppendStr(b, "pad"), e.Pad)
 }
 
+// AppendEntries appends each event as an entry.
 func AppendEntries(b []byte, events ...Event) []byte {
 	for _, e := range events {
 		b = e.Append(b)
@@ -132,6 +135,7 @@ func ReadAck(r *bufio.Reader) (string, error) {
 	return string(id), err
 }
 
+// Gzipped is b, compressed.
 func Gzipped(b []byte) []byte {
 	var buf bytes.Buffer
 	w := gzip.NewWriter(&buf)

@@ -28,6 +28,7 @@ type Poster struct {
 	Next   uint64
 }
 
+// Post posts the next event, padded.
 func (p *Poster) Post(l *spillway.Logger, pad string) error {
 	err := l.Post(tagOf(p.Stream, p.Next), Item{p.Stream, p.Next, pad})
 	if err == nil {

@@ -31,10 +31,10 @@ type Program struct {
 var top = filepath.Join("..", "..")
 
 var (
-	// As the tests are built, or beside tests without.
+	// Checked has the race detector if the tests have it, or the environment wants it.
 	Checked = &Program{Dir: filepath.Join(top, "cmd"), Name: "spillway", race: RaceDetector ||
 		os.Getenv("SPILLWAY_RACE") == "true"}
-	// Never with the race detector, which takes several times the memory.
+	// Lean never has the race detector, which takes several times the memory.
 	Lean = &Program{Dir: filepath.Join(top, "cmd"), Name: "spillway"}
 )
 
@@ -47,39 +47,47 @@ var child func(order string) int
 
 const childEnv = "SPILLWAY_TEST_CHILD"
 
-// Main runs the tests of a package with what they need around them, and ends the process. Each
-// package that uses this one has it in its TestMain:
+// Begin makes ready what the tests of a package need, and [End] takes it away. Each package that
+// uses this one has them in its TestMain:
 //
-//	func TestMain(m *testing.M) { rig.Main(func() int { return needs.Main(m) }) }
+//	rig.Begin()
+//	os.Exit(rig.End(needs.Main(m)))
 //
-// There it may be a process of a test's own instead, see [StartChild].
-func Main(tests func() int) {
+// In a process that a test has started, see [StartChild], Begin does not return.
+func Begin() {
 	if order := os.Getenv(childEnv); order != "" && child != nil {
-		os.Exit(child(order))
+		os.Exit(child(order)) //nolint:forbidigo // TestMain's first call
 	}
-	var err error
-	binaries, err = os.MkdirTemp("", "spillway-test-")
-	if err != nil {
+	if err := begin(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // TestMain's first call
+	}
+}
+
+func begin() (err error) {
+	if binaries, err = os.MkdirTemp("", "spillway-test-"); err != nil {
+		return err
 	}
 	if err := widen(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return err
 	}
 	// The Go client complains there each time that a connection breaks: megabytes in a log of CI,
 	// before what matters. What ends this process is told by the runtime, which does not look here.
-	said := os.Stderr
-	if os.Stderr, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0); err != nil {
-		fmt.Fprintln(said, err)
-		os.Exit(1)
-	}
-	code := tests()
+	said = os.Stderr
+	os.Stderr, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	return err
+}
+
+// said is the standard error that the process was started with.
+var said *os.File
+
+// End returns the exit code.
+func End(code int) int {
 	os.Stderr = said
 	if err := os.RemoveAll(binaries); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	os.Exit(code)
+	return code
 }
 
 // widen has more tests run at once than there are cores, unless the command line says how many:

@@ -163,8 +163,10 @@ type Lane struct {
 	Acks *bufio.Reader
 }
 
+// Lane is a connection to the collector.
 func (c *Collector) Lane() *Lane { return c.LaneFrom("127.0.0.1") }
 
+// LaneFrom is a connection from an address of the loopback range.
 func (c *Collector) LaneFrom(source string) *Lane {
 	conn := c.DialFrom(source)
 	return &Lane{T: c.T, Conn: conn, Acks: bufio.NewReader(conn)}
@@ -188,6 +190,7 @@ func (l *Lane) Send(message []byte, id string) {
 // Patience bounds a wait for a peer: far longer than anything takes.
 const Patience = 4 * time.Minute
 
+// WantAck waits for the ack of an id.
 func (l *Lane) WantAck(id string) {
 	l.T.Helper()
 	l.Deadline(Patience)
@@ -197,6 +200,7 @@ func (l *Lane) WantAck(id string) {
 	}
 }
 
+// Deadline bounds the next reads.
 func (l *Lane) Deadline(d time.Duration) {
 	l.T.Helper()
 	if err := l.Conn.SetReadDeadline(time.Now().Add(d)); err != nil {

@@ -80,6 +80,7 @@ func Kills(t testing.TB) int {
 	return needs.Rounds(t, "SPILLWAY_KILLS", 10, 50)
 }
 
+// Must ends the test for an error.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -87,6 +88,7 @@ func Must(t testing.TB, err error) {
 	}
 }
 
+// Quickly are parameters of an output that tries again at once.
 const Quickly = "min_backoff=1ms&max_backoff=20ms"
 
 // Pause waits a random time, at most d, or until the collector ends.

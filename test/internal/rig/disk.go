@@ -12,17 +12,17 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// A disk is a small file system of its own.
-type disk struct {
+// A Disk is a small file system of its own.
+type Disk struct {
 	t   testing.TB
 	Dir string
 }
 
 // NewDisk mounts a tmpfs.
-func NewDisk(t testing.TB, size string) *disk {
+func NewDisk(t testing.TB, size string) *Disk {
 	t.Helper()
 	needs.Have(t, runtime.GOOS == "linux" && os.Getuid() == 0, "mounting a tmpfs needs Linux and root")
-	d := &disk{t: t, Dir: t.TempDir()}
+	d := &Disk{t: t, Dir: t.TempDir()}
 	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", d.Dir).CombinedOutput()
 	needs.Have(t, err == nil, "mounting a tmpfs needs the right to: %v: %s", err, out)
 	t.Cleanup(func() {
@@ -34,7 +34,7 @@ func NewDisk(t testing.TB, size string) *disk {
 }
 
 // Remount changes an option of the mount, such as size or ro.
-func (d *disk) Remount(option string) {
+func (d *Disk) Remount(option string) {
 	d.t.Helper()
 	if out, err := exec.Command("mount", "-o", "remount,"+option, d.Dir).CombinedOutput(); err != nil {
 		d.t.Fatalf("remount: %v: %s", err, out)
@@ -42,7 +42,7 @@ func (d *disk) Remount(option string) {
 }
 
 // Fill takes all free space, down to the last page.
-func (d *disk) Fill() {
+func (d *Disk) Fill() {
 	d.t.Helper()
 	f, err := os.Create(filepath.Join(d.Dir, "filler"))
 	Must(d.t, err)
@@ -57,7 +57,7 @@ func (d *disk) Fill() {
 }
 
 // Free gives back what fill took.
-func (d *disk) Free() {
+func (d *Disk) Free() {
 	d.t.Helper()
 	Must(d.t, os.Remove(filepath.Join(d.Dir, "filler")))
 }
