@@ -30,7 +30,7 @@ type Chunk struct {
 	// IDBin says that the id came as bin, and its ack goes back as bin.
 	IDBin bool
 	// Own says that the id is random and names these entries for ever: the sender marked it with
-	// the option key OwnKey.
+	// the option key "spillway".
 	Own bool
 	// Events is the number of entries.
 	Events int
@@ -81,10 +81,6 @@ func (c *Chunk) Clone() *Chunk {
 	return &d
 }
 
-// OwnKey is the option key, "spillway", that marks ids which are random and never used again for
-// other entries. Its value is the version of that promise, 1.
-const OwnKey = wire.OwnKey
-
 // idChars is the length of an id that NewID makes.
 const idChars = 24
 
@@ -116,7 +112,7 @@ func (c *Chunk) Body() []byte {
 }
 
 // AppendTail appends what stands behind the entries: the option map with chunk, size, compressed,
-// fluent_signal and OwnKey, each only where it says something. Whoever stores chunks may add keys
+// fluent_signal and spillway, each only where it says something. Whoever stores chunks may add keys
 // of its own: the map has less than 14 pairs, so its first byte is 0x80 and their number, and Parse
 // steps over what it does not know.
 func (c *Chunk) AppendTail(dst []byte) []byte {
