@@ -119,7 +119,8 @@ func pack(to io.Writer, from io.Reader, how string, info fs.FileInfo, stop <-cha
 // packer returns what compresses a file. It has no goroutine: one that is given up needs no Close.
 func packer(to io.Writer, how string, info fs.FileInfo) (io.WriteCloser, error) {
 	if how == "zstd" {
-		return zstd.NewWriter(to, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstdWindow), zstd.WithZeroFrames(true))
+		return zstd.NewWriter(to, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstdWindow),
+			zstd.WithZeroFrames(true)) // an empty file becomes one that can be unpacked
 	}
 	z := gzip.NewWriter(to)
 	z.Name, z.ModTime = info.Name(), info.ModTime()

@@ -107,7 +107,8 @@ func TestMembers(t *testing.T) {
 			},
 			[]string{
 				"app.17" + stamp + ".jsonl rotated 17 4", "app.17.jsonl 17 2",
-				"app.18" + stamp + ".jsonl rotated 18 4", "app.19" + stamp + ".jsonl rotated 19 2", "app.4194304.jsonl 4194304 2",
+				"app.18" + stamp + ".jsonl rotated 18 4",
+				"app.19" + stamp + ".jsonl rotated 19 2", "app.4194304.jsonl 4194304 2",
 			},
 		},
 		{
@@ -120,7 +121,8 @@ func TestMembers(t *testing.T) {
 				"app-٣.jsonl", "xapp-3.jsonl", "app-3.jsonlx", "App-3.jsonl", "app-3/", "app-4.jsonl/",
 				"app-5" + stamp + ".jsonl/", "app-6/app-6.jsonl",
 				"app-7-20261121T020304.12.jsonl", "app-7-20261321T020304.123.jsonl", "app-7" + stamp + stamp + ".jsonl",
-				"app-7" + stamp + ".jsonl.gz.gz", "app-7" + stamp + ".jsonl.zst.tmp", "app-7" + stamp + ".jsonl.gz.zst",
+				"app-7" + stamp + ".jsonl.gz.gz",
+				"app-7" + stamp + ".jsonl.zst.tmp", "app-7" + stamp + ".jsonl.gz.zst",
 				"app-7" + stamp + ".jsonl.tmp", "app-7" + stamp, "app-7" + stamp + ".gz", "app" + stamp + ".jsonl",
 			},
 			nil,

@@ -14,8 +14,8 @@ import (
 // the path that nobody writes: those of all processes and times, of one tag, together. See Gathers.
 //
 // A rotated file has the time of its rotation, in UTC, in its name: app.jsonl becomes
-// app-20261121T020304.123.jsonl, and app-20261121T020304.123.jsonl.gz or .zst when it is compressed.
-// Such names sort by time. Only regular files with such a name are ever compressed or deleted.
+// app-20261121T020304.123.jsonl, and .gz or .zst stands behind that when it is compressed. Such
+// names sort by time. Only regular files with such a name are ever compressed or deleted.
 type Rotation struct {
 	Size   int64         // no file gets larger, but for one line that is larger alone; 0: however large
 	Every  time.Duration // and at each multiple of that since 1970, in UTC; 0: however old

@@ -312,7 +312,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestStateSize holds what docs/steps.md says a key takes of what is written, after a billion events.
+// TestStateSize holds what docs/steps.md says a key takes of what is written, after a billion
+// events.
 func TestStateSize(t *testing.T) {
 	for spans, most := range []int{1: 32, 2: 40} {
 		const keys = 1000
