@@ -35,7 +35,7 @@ const urlVariable = "SPILLWAY_URL"
 //	          hostname=NAME   empty_key=true|false
 //	TLS       ca=PEM   cert=PEM   key=PEM   server_name=NAME   insecure=true|false
 //	          tls=dial: Options.Dial makes connections that are TLS already
-//	file      format=json|text   flags=…   max_size=100MiB   every=24h   keep=7   max_age=720h   max_total=5GiB   compress=none|gzip   shared=none|append|lock
+//	file      format=json|text   flags=…   max_size=100MiB   every=24h   keep=7   max_age=720h   max_total=5GiB   compress=none|gzip|zstd   shared=none|append|lock
 //	streams   format=json|text   flags=…   color=auto|always|never   async=true|false
 //	JSON      time_key=time   time_format=rfc3339|unix|unix_ms|unix_us|unix_ns|a layout of package time   tag_key=tag
 //	all these min_backoff=100ms   max_backoff=10s   breaker=3

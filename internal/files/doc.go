@@ -64,11 +64,11 @@
 // # Rotation
 //
 // A file that would get too large, or whose time is over, is renamed and a new one begun: app.jsonl
-// becomes app-20261121T020304.123.jsonl, and app-20261121T020304.123.jsonl.gz once it is
-// compressed. What is written together is parted between two lines where the file is full, so no
-// file of one process gets larger than Rotation.Size, but for one line that is larger alone. No
-// commit is needed in between: a state names a file by its path and inode, and what is not at its
-// path is looked for among the rotated files of the path.
+// becomes app-20261121T020304.123.jsonl, and app-20261121T020304.123.jsonl.gz or .zst once it is
+// compressed; the unfinished one ends in .gz.tmp. What is written together is parted between two
+// lines where the file is full, so no file of one process gets larger than Rotation.Size, but for
+// one line that is larger alone. No commit is needed in between: a state names a file by its path
+// and inode, and what is not at its path is looked for among the rotated files of the path.
 //
 //	written ─→ renamed ─→ new file made ─→ Record ─→ written ─→ committed ─→ compressed, deleted
 //

@@ -149,7 +149,7 @@ func (k *keeper) look(m *family) (again bool, err error) {
 		switch {
 		case k.holds(it.path): // it comes up again when it is free
 		case !k.isFree(it, p):
-		case over || !it.forms[0] && !it.forms[1]:
+		case over || !it.whole():
 			gone = append(gone, it)
 		default:
 			kept = append(kept, it)
@@ -212,15 +212,15 @@ func (t *trouble) err() error {
 // compression that nobody goes on with.
 func (k *keeper) compress(it *member) error {
 	switch {
-	case k.rotation.Compress && it.forms[0]:
+	case k.rotation.Compress != "" && it.forms[plainForm]:
 		if it.current {
 			if err := it.setAside(); err != nil {
 				return err
 			}
 		}
-		return compress(it.path, k.stop)
-	case it.forms[2]:
-		rest := rotated{path: it.path, forms: [3]bool{2: true}}
+		return compress(it.path, k.rotation.Compress, k.stop)
+	case it.forms[unfinishedForm]:
+		rest := rotated{path: it.path, forms: [formCount]bool{unfinishedForm: true}}
 		return rest.removeForms()
 	}
 	return nil
@@ -282,7 +282,7 @@ func (r *rotated) lock() (f *os.File, err error) {
 
 // removeLocked deletes a file that another process wrote, or that nobody has rotated.
 func (it *member) removeLocked() error {
-	if it.forms[0] {
+	if it.forms[plainForm] {
 		f, err := it.lock()
 		if err != nil {
 			return err
@@ -294,7 +294,7 @@ func (it *member) removeLocked() error {
 
 // remove deletes all forms of a rotated file that nobody writes.
 func (r *rotated) remove() error {
-	if r.forms[0] {
+	if r.forms[plainForm] {
 		f, err := os.OpenFile(r.path, readFlags, 0)
 		if err == nil { // if it may not be read, nobody knows whether it is locked
 			free := lockFile(f, true)

@@ -53,7 +53,7 @@ type ground struct {
 	place
 	due
 
-	toldState bool // that the state of the cursor is not readable
+	toldState bool // that the state of the cursor is not readable; it is the same until a commit
 }
 
 // A limit is how far a follower may come.

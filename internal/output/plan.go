@@ -209,7 +209,9 @@ func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 	c.Rotate.Keep = int(q.Int("keep", 0, 0, math.MaxInt32))
 	c.Rotate.MaxAge = q.Duration("max_age", 0)
 	c.Rotate.MaxTotal = q.Size("max_total", 0)
-	c.Rotate.Compress = q.Choice("compress", "none", "gzip") == "gzip"
+	if c.Rotate.Compress = q.Choice("compress", "none", "gzip", "zstd"); c.Rotate.Compress == "none" {
+		c.Rotate.Compress = ""
+	}
 	c.NewFiles = int(q.Int("new_files", newFiles, 0, math.MaxInt32))
 	how := "none"
 	if !o.Sync { // a follower's positions are too far apart
