@@ -139,10 +139,10 @@ func (c *conn) each() error {
 			return errOnce
 		}
 		if c.odd > oddFirst && !c.spoke {
-			return faultf(OtherProtocol, "%d values at its beginning, and none is a message", c.odd)
+			return faultf(PeerOtherProtocol, "%d values at its beginning, and none is a message", c.odd)
 		}
 		if c.odd > oddMost {
-			return faultf(Garbage, "%d values in a row that are no messages", c.odd)
+			return faultf(PeerGarbage, "%d values in a row that are no messages", c.odd)
 		}
 	}
 	return nil

@@ -37,42 +37,42 @@
 //
 // # What becomes of what is wrong
 //
-// Each case is told to Server.Trouble, once a message, and has a counter in [ServerStats]. What was
-// complete before it is stored and acked.
+// Server.PeerError is called for each case, once a message, and [ServerStats] has a counter for
+// each. What was complete before it is stored and acked.
 //
-//	kind                  is                                                            fate
-//	Garbage               byte c1; more than 256 values in a row that are no message;   closed
-//	                      broken JSON
-//	Partial               the stream ends within a message                              discarded, not acked
-//	TooDeep               a record nested deeper than 128                               closed; in a packed chunk: refused
-//	TooLong               a length or count that no message could hold                  closed; in a packed chunk: refused
-//	TooLarge              over MaxChunk                                                 closed, not acked (rule 30)
-//	InvalidMessage        an array that is no message                                   refused
-//	InvalidEntries        time or record of a wrong type                                left out, the rest is kept (rule 23)
-//	InvalidChunk          packed entries that break off, or not a single array in them  refused
-//	BadTag                no string, or over MaxTag                                     refused
-//	                      control characters or ".." in it                              kept
-//	BadID                 an id over MaxID                                              refused
-//	UnknownCompression                                                                  refused
-//	Corrupt               damaged or truncated gzip or zstd; a zstd window over 8 MiB   refused
-//	Bomb                  over MaxDecompressed                                          refused
-//	TooLargeEvent         an event over MaxEvent                                        set aside, or refused
-//	Signal                metrics or traces                                             refused
-//	SlowReader            leaves acks unread for WriteTimeout                           closed
-//	SlowSender            holds memory that others wait for, and sends next to nothing  closed
-//	                      of its message for a tenth of StallTimeout
-//	Unstored              the handler returned an error                                 closed, not acked
-//	Broken                the connection broke                                          closed
-//	HandshakeFailed       TLS that fails, something else in place of a PING, or         closed
-//	                      neither in HandshakeTimeout
-//	Denied                wrong key or password, unknown user or network; more than     closed
-//	                      one message where keepalive is denied
-//	NotAccepted           too many open files, or no memory for a connection            it waits
-//	TooMany               idle for longest when there are more than MaxConnections, or  closed
-//	                      too many open files
-//	OtherProtocol         begins as TLS, HTTP, SSH, syslog or other text does; more     closed
-//	                      than 16 values before any message
-//	Withdrawn             its key, user or certificate is good no more, see Recheck      closed, what has come is acked
+//	kind                      is                                                            action
+//	PeerGarbage               byte c1; more than 256 values in a row that are no message;   closed
+//	                          broken JSON
+//	PeerPartial               the stream ends within a message                              discarded, not acked
+//	PeerTooDeep               a record nested deeper than 128                               closed; in a packed chunk: refused
+//	PeerTooLong               a length or count that no message could hold                  closed; in a packed chunk: refused
+//	PeerTooLarge              over MaxChunk                                                 closed, not acked (rule 30)
+//	PeerInvalidMessage        an array that is no message                                   refused
+//	PeerInvalidEntries        time or record of a wrong type                                left out, the rest is kept (rule 23)
+//	PeerInvalidChunk          packed entries that break off, or not a single array in them  refused
+//	PeerBadTag                no string, or over MaxTag                                     refused
+//	                          control characters or ".." in it                              kept
+//	PeerBadID                 an id over MaxID                                              refused
+//	PeerUnknownCompression                                                                  refused
+//	PeerCorrupt               damaged or truncated gzip or zstd; a zstd window over 8 MiB   refused
+//	PeerBomb                  over MaxDecompressed                                          refused
+//	PeerTooLargeEvent         an event over MaxEvent                                        set aside, or refused
+//	PeerSignal                metrics or traces                                             refused
+//	PeerSlowReader            leaves acks unread for WriteTimeout                           closed
+//	PeerSlowSender            holds memory that others wait for, and sends next to nothing  closed
+//	                          of its message for a tenth of StallTimeout
+//	PeerUnstored              the handler returned an error                                 closed, not acked
+//	PeerBroken                the connection broke                                          closed
+//	PeerHandshakeFailed       TLS that fails, something else in place of a PING, or         closed
+//	                          neither in HandshakeTimeout
+//	PeerDenied                wrong key or password, unknown user or network; more than     closed
+//	                          one message where keepalive is denied
+//	PeerNotAccepted           too many open files, or no memory for a connection            it waits
+//	PeerTooMany               idle for longest when there are more than MaxConnections, or  closed
+//	                          too many open files
+//	PeerOtherProtocol         begins as TLS, HTTP, SSH, syslog or other text does; more     closed
+//	                          than 16 values before any message
+//	PeerWithdrawn             its key, user or certificate is good no more, see Recheck      closed, what has come is acked
 //
 // Refused means: not handed on, not acked, the connection stays. A value that is no array is
 // ignored (rule 6); nil, the heartbeat, in any number.
@@ -94,9 +94,9 @@
 // Nothing is accepted before the PONG says yes. One that says no names the class, in Fluentd's
 // words, and nothing else: a wrong key, an unknown user and a wrong password take the same work,
 // digests are compared in constant time, and a user that there is not is answered as a wrong
-// password is. JSON, an event, or anything else before the PING is answered with no. Trouble has
-// what the client called itself; secrets are in no error, and in none of what Login, Security and
-// ClientRule print.
+// password is. JSON, an event, or anything else before the PING is answered with no. A PeerError
+// has what the client called itself; secrets are in no error, and in none of what Login, Security
+// and ClientRule print.
 //
 // The first [ClientRule] that fits decides (rule 39). Its Host is what the PING says, proved by the
 // rule's key alone; nothing is looked up. Where a rule's network fits and no rule's host does, a
@@ -113,7 +113,7 @@
 // Both handshakes together have HandshakeTimeout, at the client DialTimeout. A connection that is
 // in them holds a few kilobytes (a hostile one up to 8 KiB of a PING, or 32 KiB of what package tls
 // reads, which takes 64 KiB at most), and Shutdown does not wait for it. One that comes and goes
-// without a byte, or after its handshake, is no trouble: that is how others look whether a server
+// without a byte, or after its handshake, is no error: that is how others look whether a server
 // is there.
 //
 // # Memory

@@ -12,10 +12,10 @@ import (
 )
 
 // errIDLength refuses a message.
-var errIDLength = &fault{BadID, fmt.Errorf("a chunk id of more than %d bytes", MaxID)}
+var errIDLength = &fault{PeerBadID, fmt.Errorf("a chunk id of more than %d bytes", MaxID)}
 
-// take makes a chunk of a complete message, b, or notes its event for one. Only trouble that ends
-// the connection is returned.
+// take makes a chunk of a complete message, b, or notes its event for one. Only an error that
+// ends the connection is returned.
 func (c *taker) take(b []byte) error {
 	d, g := &c.in.dec, c.g
 	c.complete++
@@ -37,7 +37,7 @@ func (c *taker) take(b []byte) error {
 	c.find()
 	tag, fresh := c.tags.get(name)
 	if fresh && oddTag(tag) {
-		c.trouble(BadTag, Kept, tag, 0, errors.New("a tag with control characters or .. in it"))
+		c.report(PeerBadTag, ActionKeep, tag, 0, errors.New("a tag with control characters or .. in it"))
 	}
 	o := &c.opt
 	if d.HasOption() {
@@ -53,7 +53,7 @@ func (c *taker) take(b []byte) error {
 		c.refuse(tag, errIDLength)
 		return nil
 	case o.Signal != 0:
-		c.refuse(tag, faultf(Signal, "fluent_signal %d: only logs are taken", o.Signal))
+		c.refuse(tag, faultf(PeerSignal, "fluent_signal %d: only logs are taken", o.Signal))
 		return nil
 	}
 	switch d.Mode {
@@ -77,7 +77,7 @@ func (c *taker) take(b []byte) error {
 	case wire.Gzip, wire.Zstd:
 		return c.takeCompressed(tag, k, packed)
 	case wire.UnknownCompression:
-		err = faultf(UnknownCompression, "compressed as %q", wire.Shorten(o.Compressed))
+		err = faultf(PeerUnknownCompression, "compressed as %q", wire.Shorten(o.Compressed))
 	}
 	return c.takePacked(tag, packed, ck, nil, nil, err)
 }

@@ -94,11 +94,11 @@ func (c *taker) invalid(tag string, n int, all int64, why uint8) bool {
 	err := wire.Reasons[why]
 	if c.s.refuseInvalid {
 		c.count.refusedEvents.Add(uint64(all))
-		c.refuse(tag, &fault{InvalidEntries, err})
+		c.refuse(tag, &fault{PeerInvalidEntries, err})
 		return false
 	}
 	c.count.invalid.Add(uint64(n))
-	c.trouble(InvalidEntries, Kept, tag, n, err)
+	c.report(PeerInvalidEntries, ActionKeep, tag, n, err)
 	return true
 }
 

@@ -37,10 +37,10 @@ func newOracle(t testing.TB, setup func(*oracle)) *oracle {
 	t.Helper()
 	o := &oracle{numbers: map[uint64]int{}, ids: map[string]int{}, sizes: map[int]int{}, tags: map[string]int{}}
 	o.Handler = forward.HandlerFunc(func(_ context.Context, c *forward.Chunk) error { return o.keep(c) })
-	o.Trouble = func(trouble forward.Trouble) {
+	o.PeerError = func(trouble forward.PeerError) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.troubles = append(o.troubles, trouble.String())
+		o.troubles = append(o.troubles, trouble.Error())
 	}
 	if setup != nil {
 		setup(o)
