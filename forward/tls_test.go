@@ -401,8 +401,7 @@ func TestTLSInPieces(t *testing.T) {
 		o := new(outcome)
 		s := &Server{Handler: grouped{o}}
 		config := &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}
-		address, peerErrors := secured(t, s, &Endpoint{TLS: config},
-			"tcp")
+		address, peerErrors := secured(t, s, &Endpoint{TLS: config}, "tcp")
 		raw, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
