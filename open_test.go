@@ -215,7 +215,7 @@ func TestNobody(t *testing.T) {
 		t.Errorf("Flush: %v", err)
 	}
 	err = l.Close(ctx)
-	var left *LeftError
+	var left *UndeliveredError
 	if !errors.As(err, &left) || left.Events == 0 || len(left.Where) != 0 || !strings.Contains(err.Error(), "lost") {
 		t.Errorf("Close: %v", err)
 	}

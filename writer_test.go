@@ -262,7 +262,7 @@ func TestWriterCloseBounded(t *testing.T) {
 			}
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		var left *LeftError
+		var left *UndeliveredError
 		if err := l.Close(ctx); !errors.As(err, &left) || left.Events != 1 {
 			t.Errorf("busy %v: %v", busy, err)
 		}

@@ -359,7 +359,7 @@ func (f *follower) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), f.Timeout)
 	defer cancel()
 	err := f.mover.Close(ctx)
-	if left := (*mover.LeftError)(nil); errors.As(err, &left) {
+	if left := (*mover.UndeliveredError)(nil); errors.As(err, &left) {
 		err = fmt.Errorf("%d events not acked within %v; the next send --follow --name %s sends them: %w", left.Events,
 			f.Timeout, f.Name, left.Err)
 	}
