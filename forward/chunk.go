@@ -29,9 +29,9 @@ type Chunk struct {
 	ID []byte
 	// IDBin says that the id came as bin, and its ack goes back as bin.
 	IDBin bool
-	// Own says that the id is random and names these entries for ever: the sender marked it with
-	// the option key OwnKey.
-	Own bool
+	// UniqueID says that the id is random and names these entries for ever: the sender marked it
+	// with the option key UniqueIDKey.
+	UniqueID bool
 	// Events is the number of entries.
 	Events int
 	// Entries are packed entries one after another, uncompressed: every one is [time, map] or
@@ -81,9 +81,9 @@ func (c *Chunk) Clone() *Chunk {
 	return &d
 }
 
-// OwnKey is the option key, "spillway", that marks ids which are random and never used again for
-// other entries. Its value is the version of that promise, 1.
-const OwnKey = wire.OwnKey
+// UniqueIDKey is the option key, "spillway", that marks ids which are random and never used again
+// for other entries. Its value is the version of that promise, 1.
+const UniqueIDKey = wire.UniqueIDKey
 
 // idChars is the length of an id that NewID makes.
 const idChars = 24
@@ -116,9 +116,9 @@ func (c *Chunk) Body() []byte {
 }
 
 // AppendTail appends what stands behind the entries: the option map with chunk, size, compressed,
-// fluent_signal and OwnKey, each only where it says something. Whoever stores chunks may add keys
-// of its own: the map has less than 14 pairs, so its first byte is 0x80 and their number, and Parse
-// steps over what it does not know.
+// fluent_signal and UniqueIDKey, each only where it says something. Whoever stores chunks may add
+// keys of its own: the map has less than 14 pairs, so its first byte is 0x80 and their number, and
+// Parse steps over what it does not know.
 func (c *Chunk) AppendTail(dst []byte) []byte {
 	how := ""
 	if c.Compressed != nil {
@@ -128,7 +128,7 @@ func (c *Chunk) AppendTail(dst []byte) []byte {
 }
 
 func (c *Chunk) appendTail(dst []byte, compressed string) []byte {
-	o := wire.Option{ID: c.ID, IDBin: c.IDBin, Size: c.Events, Signal: c.Signal, Own: c.Own}
+	o := wire.Option{ID: c.ID, IDBin: c.IDBin, Size: c.Events, Signal: c.Signal, UniqueID: c.UniqueID}
 	return o.Append(dst, compressed)
 }
 
@@ -180,7 +180,7 @@ func (c *Chunk) Parse(b []byte) error {
 		return fmt.Errorf("%w: compressed as %q", ErrMalformed, wire.Shorten(o.Compressed))
 	}
 	c.Tag = keep(tag, name)
-	c.ID, c.IDBin, c.Own, c.Signal = o.ID, o.IDBin, o.Own, o.Signal
+	c.ID, c.IDBin, c.UniqueID, c.Signal = o.ID, o.IDBin, o.UniqueID, o.Signal
 	c.Events = o.Size
 	if how == wire.Plain || len(entries) == 0 {
 		c.Entries = entries

@@ -156,7 +156,7 @@ func FuzzParseChunk(f *testing.F) {
 		}
 		again, err := ParseChunk(c.AppendTail(append(c.AppendHead(nil), c.Body()...)))
 		if err != nil || again.Tag != c.Tag || !bytes.Equal(again.ID, c.ID) || !bytes.Equal(again.Entries, c.Entries) ||
-			again.Own != c.Own ||
+			again.UniqueID != c.UniqueID ||
 			!bytes.Equal(again.Compressed, c.Compressed) || again.Compression != c.Compression ||
 			(again.ID == nil) != (c.ID == nil) || again.IDBin != c.IDBin || again.Events != c.Events {
 			t.Errorf("%+v, then %+v: %v", c, again, err)

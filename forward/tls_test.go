@@ -357,7 +357,7 @@ func TestRule42Reload(t *testing.T) {
 	send(after)
 	current.Store(next)
 	send(before)
-	after.Hangup(errors.New("for a fresh one"))
+	after.Disconnect(errors.New("for a fresh one"))
 	send(after)
 	if st := before.Stats(); st.Connects != 1 {
 		t.Errorf("%+v", st)
@@ -365,7 +365,7 @@ func TestRule42Reload(t *testing.T) {
 	if st := after.Stats(); st.Connects != 2 {
 		t.Errorf("%+v", st)
 	}
-	before.Hangup(errors.New("for a fresh one"))
+	before.Disconnect(errors.New("for a fresh one"))
 	if err := before.Send(refused, oneChunk("b")); err == nil || !strings.Contains(err.Error(), strange) {
 		t.Error(err)
 	}

@@ -103,7 +103,7 @@ func TestLoggerCloseBounded(t *testing.T) {
 						err := l.Close(ctx)
 						var left *spillway.UndeliveredError
 						if !errors.As(err, &left) || left.Events == 0 || len(left.Where) == 0 {
-							t.Errorf("Close: %v, want a UndeliveredError that says how much is left and where", err)
+							t.Errorf("Close: %v, want an UndeliveredError that says how much is left and where", err)
 						}
 						return err
 					})

@@ -163,7 +163,7 @@ func (h *host) forget(p *pending) {
 // mean nothing.
 func (h *host) leave() {
 	if h.stalled && h.up && len(h.calls) == 0 {
-		h.client.Hangup(errStalled)
+		h.client.Disconnect(errStalled)
 	}
 }
 

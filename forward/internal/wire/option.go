@@ -16,14 +16,14 @@ type Option struct {
 	Compressed []byte // nil: none
 	Size       int
 	Signal     int // -1: something that is no number
-	Own        bool
+	UniqueID   bool
 }
 
-// OwnKey marks an id that is random and names its entries for ever. Its value is the version of
-// that promise.
+// UniqueIDKey marks an id that is random and names its entries for ever. Its value is the version
+// of that promise.
 const (
-	OwnKey     = "spillway"
-	ownVersion = 1
+	UniqueIDKey     = "spillway"
+	uniqueIDVersion = 1
 )
 
 // signalUnknown is the signal of an option whose fluent_signal is no small number: surely not logs.
@@ -59,7 +59,7 @@ func (o *Option) Parse(b []byte) {
 // entries of the message are compressed.
 func (o *Option) Append(dst []byte, compressed string) []byte {
 	n := 1
-	for _, has := range [...]bool{o.ID != nil, o.Signal != 0, o.Own, compressed != ""} {
+	for _, has := range [...]bool{o.ID != nil, o.Signal != 0, o.UniqueID, compressed != ""} {
 		if has {
 			n++
 		}
@@ -79,9 +79,9 @@ func (o *Option) Append(dst []byte, compressed string) []byte {
 		dst = msgpack.AppendString(dst, "fluent_signal")
 		dst = msgpack.AppendInt(dst, int64(o.Signal))
 	}
-	if o.Own {
-		dst = msgpack.AppendString(dst, OwnKey)
-		dst = msgpack.AppendInt(dst, ownVersion)
+	if o.UniqueID {
+		dst = msgpack.AppendString(dst, UniqueIDKey)
+		dst = msgpack.AppendInt(dst, uniqueIDVersion)
 	}
 	return dst
 }
@@ -116,9 +116,9 @@ func (o *Option) set(key, value []byte) {
 		default:
 			o.Signal = signalUnknown
 		}
-	case OwnKey:
+	case UniqueIDKey:
 		n, ok := Number(value)
-		o.Own = ok && n >= ownVersion
+		o.UniqueID = ok && n >= uniqueIDVersion
 	}
 }
 
