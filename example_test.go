@@ -368,7 +368,7 @@ func ExampleOptions_overflow() {
 		Dir:      dir,
 		RingSize: 8 << 20,
 		MaxDisk:  256 << 20,
-		Overflow: spillway.DropNewest,
+		Overflow: spillway.OverflowDropNewest,
 		Keep:     slog.LevelError,
 		MaxWait:  200 * time.Millisecond,
 	})

@@ -62,7 +62,7 @@ func law(t *testing.T, s Stats) {
 // their tags.
 func TestOrderAcrossTags(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.jsonl")
-	l := opened(t, fileURL(path), &Options{Shm: noShm, Overflow: Block})
+	l := opened(t, fileURL(path), &Options{Shm: noShm, Overflow: OverflowBlock})
 	const n = 5000
 	for i := range n {
 		if err := l.Post(fmt.Sprint("t", i*i%23), struct{ I int }{i}); err != nil {

@@ -131,7 +131,7 @@ func BenchmarkWriter(b *testing.B) {
 		},
 	} {
 		b.Run(strings.ReplaceAll(bb.name, " ", "-"), func(b *testing.B) {
-			l, err := Open("discard:", &Options{Shm: noShm, Overflow: Block})
+			l, err := Open("discard:", &Options{Shm: noShm, Overflow: OverflowBlock})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -149,7 +149,7 @@ func (c *Chunk) Parse(b []byte) error {
 	tag := c.Tag
 	*c = Chunk{}
 	t, n, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Array || t.Len < 2 || t.Len > 3 {
+	if err != nil || t.Kind != msgpack.KindArray || t.Len < 2 || t.Len > 3 {
 		return fmt.Errorf("%w: no array of two or three", ErrMalformed)
 	}
 	elements := t.Len
@@ -182,7 +182,7 @@ func (c *Chunk) Parse(b []byte) error {
 	c.Tag = keep(tag, name)
 	c.ID, c.IDBin, c.UniqueID, c.Signal = o.ID, o.IDBin, o.UniqueID, o.Signal
 	c.Events = o.Size
-	if how == wire.Plain || len(entries) == 0 {
+	if how == wire.CompressionPlain || len(entries) == 0 {
 		c.Entries = entries
 	} else {
 		c.Compressed, c.Compression = entries, how.String()

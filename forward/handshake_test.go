@@ -85,7 +85,7 @@ func (q *peer) helo(t *testing.T) (nonce, auth string, keepalive bool) {
 	synctest.Wait()
 	got, writes := q.received()
 	t0, n, err := msgpack.ReadToken(got)
-	if err != nil || t0.Kind != msgpack.Array || t0.Len != 2 || writes != 1 {
+	if err != nil || t0.Kind != msgpack.KindArray || t0.Len != 2 || writes != 1 {
 		t.Fatalf("HELO %x in %d writes", got, writes)
 	}
 	if !bytes.Equal(got[n:n+5], []byte("\xa4HELO")) {

@@ -144,8 +144,10 @@ func faultf(kind PeerErrorKind, format string, args ...any) error {
 
 // peerErrorOf has the kind for what is wrong with bytes.
 var peerErrorOf = [...]PeerErrorKind{
-	wire.Garbage: PeerGarbage, wire.TooDeep: PeerTooDeep, wire.TooLong: PeerTooLong, wire.TooLarge: PeerTooLarge,
-	wire.InvalidMessage: PeerInvalidMessage, wire.InvalidChunk: PeerInvalidChunk, wire.BadTag: PeerBadTag,
+	wire.FaultGarbage: PeerGarbage, wire.FaultTooDeep: PeerTooDeep, wire.FaultTooLong: PeerTooLong,
+	wire.FaultTooLarge:       PeerTooLarge,
+	wire.FaultInvalidMessage: PeerInvalidMessage, wire.FaultInvalidChunk: PeerInvalidChunk,
+	wire.FaultBadTag: PeerBadTag,
 }
 
 // faultOf finds the fault in an error: nil if there is none.

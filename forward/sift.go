@@ -88,7 +88,7 @@ func (s *sifting) sift() error {
 			runtime.Gosched()
 		}
 		if bad := s.ck.Run(s.buf.B[:s.n], wire.NoMost, s.scan, most); bad != nil {
-			return wire.ScanFault(bad, wire.InvalidChunk)
+			return wire.ScanFault(bad, wire.FaultInvalidChunk)
 		}
 		if s.ck.Odd > alienMost && s.ck.Alien() {
 			return &fault{PeerInvalidChunk, errAlien}

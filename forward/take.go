@@ -70,11 +70,11 @@ func (c *taker) take(b []byte) error {
 	)
 	*ck = wire.Check{Most: d.MaxEvent, Spans: ck.Spans[:0]}
 	switch k := o.Compression(); k {
-	case wire.Plain:
+	case wire.CompressionPlain:
 		if err = ck.Run(packed, wire.NoMost, d.Scanner(), int64(len(packed))); err != nil {
-			err = wire.ScanFault(err, wire.InvalidChunk)
+			err = wire.ScanFault(err, wire.FaultInvalidChunk)
 		}
-	case wire.Gzip, wire.Zstd:
+	case wire.CompressionGzip, wire.CompressionZstd:
 		return c.takeCompressed(tag, k, packed)
 	case wire.UnknownCompression:
 		err = faultf(PeerUnknownCompression, "compressed as %q", wire.Shorten(o.Compressed))
@@ -88,16 +88,16 @@ func (c *taker) takeEvent(tag string, b []byte) error {
 	var s wire.Shape
 	d.Shape(b, &s)
 	switch s.Verdict {
-	case wire.Skipped:
+	case wire.VerdictSkipped:
 		c.count.skipped.Add(1)
 		c.addAck()
 		return nil
-	case wire.Invalid:
+	case wire.VerdictInvalid:
 		if c.invalid(tag, 1, 1, s.Why) {
 			c.addAck()
 		}
 		return nil
-	case wire.Good, wire.Timeless:
+	case wire.VerdictGood, wire.VerdictTimeless:
 	}
 	at, end := d.Event()
 	size := end - at
@@ -119,18 +119,19 @@ func (c *taker) takeEvent(tag string, b []byte) error {
 			}
 		}
 		anew := int32(-1)
-		if s.Verdict == wire.Timeless || c.src != nil {
+		if s.Verdict == wire.VerdictTimeless || c.src != nil {
 			anew = int32(len(g.shapes))
 			g.shapes = append(g.shapes, s)
 		}
-		g.add(g.gather(tag), ref{int32(c.in.r + at), int32(size), -1, anew}, c.src.Most(), s.Verdict == wire.Timeless)
+		g.add(g.gather(tag), ref{int32(c.in.r + at), int32(size), -1, anew}, c.src.Most(),
+			s.Verdict == wire.VerdictTimeless)
 		return nil
 	}
 	inPlace(b, at)
 	event := b[at-1 : end : end]
 	var raw []byte
 	var own *budget.Buffer
-	if s.Verdict == wire.Timeless || c.src != nil {
+	if s.Verdict == wire.VerdictTimeless || c.src != nil {
 		var err error
 		if own, err = c.extra(budget.SizeOf(int64(size + 11 + c.src.Most()))); err != nil {
 			return err

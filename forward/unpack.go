@@ -118,7 +118,7 @@ func (c *taker) inflate(in *sifting, src []byte) (err error) {
 		}
 		looked = in.n
 		if bad := in.ck.Run(in.buf.B[:in.n], wire.NoMost, in.scan, most); bad != nil {
-			return wire.ScanFault(bad, wire.InvalidChunk)
+			return wire.ScanFault(bad, wire.FaultInvalidChunk)
 		}
 		if in.ck.Odd > alienMost && in.ck.Alien() {
 			return &fault{PeerInvalidChunk, errAlien}
@@ -180,7 +180,7 @@ func (c *taker) siftLater(tag string, in *sifting, src []byte) error {
 	}
 	g.close(tag)
 	ch := c.chunk(tag)
-	ch.Compressed, ch.Compression = out.B[:in.n:in.n], wire.Zstd.String()
+	ch.Compressed, ch.Compression = out.B[:in.n:in.n], wire.CompressionZstd.String()
 	ch.Events = int(ck.Events)
 	sent := g.sent()
 	sent.Compressed, sent.Compression = src[:len(src):len(src)], in.kind.String()

@@ -328,10 +328,10 @@ func (f *follower) take(ctx context.Context, line []byte, text bool) error {
 		f.tags.note(f.line, e.Tagged)
 	}
 	tag, t := f.Tag, f.inlet.When().UnixNano()
-	if e.Tagged == lines.Said {
+	if e.Tagged == lines.FindingSaid {
 		tag = string(e.Tag)
 	}
-	if e.Time == lines.Said {
+	if e.Time == lines.FindingSaid {
 		t = e.Sec*int64(time.Second) + int64(e.Nsec)
 	}
 	if f.ring != f.mover.Ring() {

@@ -227,7 +227,7 @@ func newBench(t *testing.T, w network, set func(c *ForwardConfig)) *bench {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.events = append(b.events, e.State.String())
-		if (e.Err != nil) != (e.State == Open) {
+		if (e.Err != nil) != (e.State == BreakerOpen) {
 			b.Errorf("%v: %v", e.State, e.Err)
 		}
 	}

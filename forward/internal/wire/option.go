@@ -34,7 +34,7 @@ const signalUnknown = -1
 func (o *Option) Parse(b []byte) {
 	*o = Option{}
 	t, at, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		return
 	}
 	for range t.Len {
@@ -94,7 +94,7 @@ func (o *Option) set(key, value []byte) {
 		if err != nil {
 			p = nil
 		}
-		o.ID, o.IDBin = p, kind == msgpack.Bin
+		o.ID, o.IDBin = p, kind == msgpack.KindBin
 	case "compressed":
 		o.Compressed = nil
 		if p, _, _, err := msgpack.ReadBytes(value); err == nil {
@@ -125,7 +125,7 @@ func (o *Option) set(key, value []byte) {
 // Number reads an integer.
 func Number(b []byte) (int64, bool) {
 	t, _, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Int && t.Kind != msgpack.Uint {
+	if err != nil || t.Kind != msgpack.KindInt && t.Kind != msgpack.KindUint {
 		return 0, false
 	}
 	return t.Int()
@@ -136,9 +136,9 @@ type Compression uint8
 
 // The ways.
 const (
-	Plain Compression = iota
-	Gzip
-	Zstd
+	CompressionPlain Compression = iota
+	CompressionGzip
+	CompressionZstd
 	UnknownCompression
 )
 
@@ -152,11 +152,11 @@ func (o *Option) Compression() Compression { return CompressionOf(string(o.Compr
 func CompressionOf(name string) Compression {
 	switch name {
 	case "", "text":
-		return Plain
+		return CompressionPlain
 	case "gzip":
-		return Gzip
+		return CompressionGzip
 	case "zstd":
-		return Zstd
+		return CompressionZstd
 	}
 	return UnknownCompression
 }
