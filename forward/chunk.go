@@ -29,9 +29,9 @@ type Chunk struct {
 	ID []byte
 	// IDBin says that the id came as bin, and its ack goes back as bin.
 	IDBin bool
-	// Own says that the id is random and names these entries for ever: the sender marked it with
-	// the option key "spillway".
-	Own bool
+	// UniqueID says that the id is random and names these entries for ever: the sender marked it
+	// with the option key "spillway".
+	UniqueID bool
 	// Events is the number of entries.
 	Events int
 	// Entries are packed entries one after another, uncompressed: every one is [time, map] or
@@ -124,7 +124,7 @@ func (c *Chunk) AppendTail(dst []byte) []byte {
 }
 
 func (c *Chunk) appendTail(dst []byte, compressed string) []byte {
-	o := wire.Option{ID: c.ID, IDBin: c.IDBin, Size: c.Events, Signal: c.Signal, Own: c.Own}
+	o := wire.Option{ID: c.ID, IDBin: c.IDBin, Size: c.Events, Signal: c.Signal, UniqueID: c.UniqueID}
 	return o.Append(dst, compressed)
 }
 
@@ -145,7 +145,7 @@ func (c *Chunk) Parse(b []byte) error {
 	tag := c.Tag
 	*c = Chunk{}
 	t, n, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Array || t.Len < 2 || t.Len > 3 {
+	if err != nil || t.Kind != msgpack.KindArray || t.Len < 2 || t.Len > 3 {
 		return fmt.Errorf("%w: no array of two or three", ErrMalformed)
 	}
 	elements := t.Len
@@ -176,9 +176,9 @@ func (c *Chunk) Parse(b []byte) error {
 		return fmt.Errorf("%w: compressed as %q", ErrMalformed, wire.Shorten(o.Compressed))
 	}
 	c.Tag = keep(tag, name)
-	c.ID, c.IDBin, c.Own, c.Signal = o.ID, o.IDBin, o.Own, o.Signal
+	c.ID, c.IDBin, c.UniqueID, c.Signal = o.ID, o.IDBin, o.UniqueID, o.Signal
 	c.Events = o.Size
-	if how == wire.Plain || len(entries) == 0 {
+	if how == wire.CompressionPlain || len(entries) == 0 {
 		c.Entries = entries
 	} else {
 		c.Compressed, c.Compression = entries, how.String()
