@@ -27,8 +27,8 @@
 // Entries are handed on as they came, byte for byte, out of the read buffer, with four exceptions:
 // compression is undone, a time of 0 becomes the time of arrival, entries without a record (nil) or
 // of a wrong type are left out, and what the [Endpoint] is to add is added. Chunk.Sent has them as
-// they came. The option key "spillway" ([Chunk].UniqueID) marks ids that are random and name the same
-// entries for ever. A program that stores chunks may add keys of its own to the map. Entries that
+// they came. The option key "spillway" ([Chunk].UniqueID) marks ids that are random and name the
+// same entries for ever. A program that stores chunks may add keys of its own to the map. Entries that
 // came compressed and are complete are lent in both forms: a handler that stores or relays a chunk
 // writes its Body, and reads it back with an [Inflater].
 //
