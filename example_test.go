@@ -84,8 +84,7 @@ func ExampleOpen() {
 	}
 	// Output:
 	// spillway: discard:?colour=***: unknown parameter "colour"; discard takes none
-	// spillway: forward+tls://logs.example?ca=ca.pem&insecure=true: insecure=true lets every
-	// certificate pass, and ca= says which are good: give one
+	// spillway: forward+tls://logs.example?ca=ca.pem&insecure=true: insecure=true lets every certificate pass, and ca= says which are good: give one
 }
 
 // With an empty destination the environment decides: where a program logs to is for who runs it to

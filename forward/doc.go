@@ -28,9 +28,9 @@
 // compression is undone, a time of 0 becomes the time of arrival, entries without a record (nil) or
 // of a wrong type are left out, and what the [Endpoint] is to add is added. Chunk.Sent has them as
 // they came. The option key "spillway" ([Chunk].UniqueID) marks ids that are random and name the
-// same entries for ever. A program that stores chunks may add keys of its own to the map. Entries that
-// came compressed and are complete are lent in both forms: a handler that stores or relays a chunk
-// writes its Body, and reads it back with an [Inflater].
+// same entries for ever. A program that stores chunks may add keys of its own to the map. Entries
+// that came compressed and are complete are lent in both forms: a handler that stores or relays a
+// chunk writes its Body, and reads it back with an [Inflater].
 //
 // Messages of Message mode that ask for no ack and arrive in one read are gathered into one chunk
 // for each tag. Events of one tag keep their order; those of different tags may pass each other.
