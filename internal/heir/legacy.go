@@ -138,7 +138,7 @@ func (l *Legacy) openSpills(d *ring.Dir, name, dir string) error {
 		GaveUp: o.GaveUp,
 		Within: l.dir, Rings: d.Has,
 	})
-	l.spills, err = folder.ScoutWhole(name)
+	l.spills, err = folder.DiscoverWhole(name)
 	return err
 }
 

@@ -12,7 +12,7 @@
 //	flight     a chunk from the cut to what becomes of it
 //	spill      a journal of chunks in Config.Dir (package spill); a backlog is one as the loop ships it
 //	phase      how far the life of a Mover has come (phase.go)
-//	fate       what becomes of the next records of the ring: they are shipped, spilled, dropped, or wait (fate.go)
+//	action       what becomes of the next records of the ring: they are shipped, spilled, dropped, or wait (action.go)
 //	source     a ring that is read: one of this process, or an adopted one
 //
 // # The way of an event
@@ -42,7 +42,7 @@
 //
 // One source is shipped at a time, wholly before the next: what dead processes left, oldest first,
 // each in the order marked chunks, spill, chunks on their way to the spill, rest of the ring; then
-// the own spill; then the own ring. What is poured of an adopted ring into the own spill, because
+// the own spill; then the own ring. What is spilled of an adopted ring into the own spill, because
 // nothing is delivered, is shipped before the rest of that ring. While the spill holds something
 // new windows go behind it. So events of one goroutine arrive in order under one tag, and at an
 // ordered destination whatever their tags; at others those of different tags may pass each other

@@ -127,7 +127,7 @@ func TestAsideInPart(t *testing.T) {
 	do()
 	r.leave()
 	do()
-	left := newShelf(a.ground).scout(nil)
+	left := newShelf(a.ground).discover(nil)
 	defer closeAll(left)
 	if len(left) != 1 || len(left[0].Found) != 1 || !left[0].IDs[[idLen]byte([]byte(jobs[2].id))] {
 		t.Errorf("left %d spills, %+v", len(left), left)

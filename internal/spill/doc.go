@@ -17,7 +17,7 @@
 //
 // # The life of a spill
 //
-//	        Make                              Scout, of another process
+//	        Make                              Discover, of another process
 //	none ─────────► owned ──────── dies ───────► adopted
 //	  ▲               │                             │
 //	  └─── Discard ───┴──────────────── Discard ────┘

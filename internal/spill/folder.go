@@ -56,12 +56,12 @@ type Options struct {
 // but Commit, belong to one goroutine: any of them may take as long as a disk likes.
 type Folder struct {
 	reach
-	opt     Options
-	listed  int       // chunks, by the last Scout
-	scouted int64     // bytes of the spills that it looked at
-	paired  bool      // a spill of this process has the ring's name
-	counted time.Time // when taken was
-	taken   int64     // bytes of the spills that are not the one that was asked for
+	opt        Options
+	listed     int       // chunks, by the last Discover
+	discovered int64     // bytes of the spills that it looked at
+	paired     bool      // a spill of this process has the ring's name
+	counted    time.Time // when taken was
+	taken      int64     // bytes of the spills that are not the one that was asked for
 }
 
 // New does nothing yet with the folder.

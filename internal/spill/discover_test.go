@@ -45,7 +45,7 @@ func TestHeirAwaitsLocks(t *testing.T) {
 				_ = sp.Close() // flushed already
 			}
 		})
-		found := f.Scout([]string{ring})
+		found := f.Discover([]string{ring})
 		if len(found) != len(held) {
 			t.Errorf("found %d spills of %d", len(found), len(held))
 		}
@@ -84,7 +84,7 @@ func TestOthersRing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, live := range []bool{true, false} {
-		found := f.Scout(nil)
+		found := f.Discover(nil)
 		if (len(found) == 0) != live {
 			t.Errorf("found %d spills of a ring that lives: %t", len(found), live)
 		}
