@@ -99,8 +99,8 @@ func TestTooLargeForTheJournal(t *testing.T) {
 	if _, err := s.ServeGroup(onConn(t.Context(), 1), chunks); !errors.Is(err, journal.ErrTooLarge) {
 		t.Fatalf("got %v", err)
 	}
-	if len(window.flights) != 0 {
-		t.Error("the flight is still open")
+	if len(window.inFlight) != 0 {
+		t.Error("the group is still in flight")
 	}
 	// All of them come again, as they do when no ack came.
 	wait, err := s.ServeGroup(onConn(t.Context(), 2), []*forward.Chunk{chunks[0], chunks[2]})
@@ -177,7 +177,7 @@ func TestNothingOvertakesABusyChunk(t *testing.T) {
 		numbered("three", 3, 1),
 	}
 	chunks[3].ID = nil
-	other := &flight{candidates: []candidate{{mark: window.fingerprint(chunks[1], ""), conn: 1}}}
+	other := &inFlightGroup{candidates: []candidate{{fingerprint: window.fingerprint(chunks[1], ""), conn: 1}}}
 	window.begin(other, 0)
 
 	done := make(chan error)
@@ -391,7 +391,7 @@ func TestNearlyAsLargeAsTheJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := c.Stats(); n.StoredChunks != 3 || n.RepeatedChunks != 3 || len(c.store.repeats.flights) != 0 {
+	if n := c.Stats(); n.StoredChunks != 3 || n.RepeatedChunks != 3 || len(c.store.repeats.inFlight) != 0 {
 		t.Errorf("%d chunks stored, %d repeated; want 3 and 3", n.StoredChunks, n.RepeatedChunks)
 	}
 	stop()

@@ -118,7 +118,7 @@ func (c *outlet) handAsync(chunks []*Chunk) error {
 			p.abandon(len(chunks) - i)
 			return errGone
 		}
-		f := &flight{chunk: *ch, parcel: p, ended: make(chan struct{})}
+		f := &asyncChunk{chunk: *ch, parcel: p, ended: make(chan struct{})}
 		if ch.Sent != nil {
 			f.sent = *ch.Sent
 			f.chunk.Sent = &f.sent
