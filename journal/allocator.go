@@ -35,7 +35,7 @@ func (a *allocator) noRoom(size int64) error {
 	if a.blocked != nil && size >= a.blockAt {
 		a.full = true
 		a.release()
-		wake(a.prod)
+		wake(a.allocatorWake)
 		switch {
 		case a.blocked == nil:
 		case errors.Is(a.blocked, errLimit) || isNoSpace(a.blocked):
@@ -47,7 +47,7 @@ func (a *allocator) noRoom(size int64) error {
 	a.blocked = nil
 	a.want = max(a.want, size)
 	a.release()
-	wake(a.prod)
+	wake(a.allocatorWake)
 	return nil
 }
 
@@ -73,7 +73,7 @@ func (a *allocator) runAllocator() {
 			timer.Reset(wait)
 			a.mu.Unlock()
 			select {
-			case <-a.prod:
+			case <-a.allocatorWake:
 			case <-timer.C:
 				a.mu.Lock()
 				a.blocked, a.reserve.scarce = nil, nil // try again
@@ -223,7 +223,7 @@ func (a *allocator) release() {
 		}
 		a.segs = append(a.segs[:0], a.segs[n:]...)
 		a.blocked = nil
-		wake(a.prod)
+		wake(a.allocatorWake)
 		if a.full && a.err == nil {
 			a.openSpace()
 		}

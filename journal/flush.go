@@ -18,16 +18,16 @@ const (
 	mostUnsynced = 32 << 20              // Append waits: a disk slower than the appenders must not be hidden by memory
 )
 
-// group is those who wait for the same sync.
-type group struct {
+// syncGroup is those who wait for the same sync.
+type syncGroup struct {
 	waiters int
 	done    chan struct{}
 	err     error // set before done is closed
 }
 
-func newGroup() *group { return &group{done: make(chan struct{})} }
+func newSyncGroup() *syncGroup { return &syncGroup{done: make(chan struct{})} }
 
-func (g *group) finish(err error) {
+func (g *syncGroup) finish(err error) {
 	g.err = err
 	close(g.done)
 }
@@ -40,8 +40,8 @@ type syncer struct {
 	*life
 	*writer
 	synced   atomic.Uint64 // Position; written by the syncer with mu held
-	next     *group        // gathers those who wait for a sync that has not begun
-	flying   *group        // wait for the sync that runs
+	next     *syncGroup    // gathers those who wait for a sync that has not begun
+	flying   *syncGroup    // wait for the sync that runs
 	flyingTo Position
 	lazyAt   time.Time // sync then even if nobody waits; zero when everything is synced
 	unsynced int64
@@ -80,7 +80,7 @@ func (y *syncer) Sync(ctx context.Context, p Position) error {
 }
 
 // join returns the group whose sync covers p, or nil and the answer. With mu held.
-func (y *syncer) join(p Position) (*group, error) {
+func (y *syncer) join(p Position) (*syncGroup, error) {
 	if y.Synced() >= p {
 		return nil, nil
 	}
@@ -95,7 +95,7 @@ func (y *syncer) join(p Position) (*group, error) {
 	}
 	y.next.waiters++
 	if y.next.waiters == 1 {
-		wake(y.kick)
+		wake(y.syncerWake)
 	}
 	return y.next, nil
 }
@@ -117,7 +117,7 @@ func (y *syncer) syncBy(d time.Duration) {
 	t := time.Now().Add(d)
 	if y.lazyAt.IsZero() || t.Before(y.lazyAt) {
 		y.lazyAt = t
-		wake(y.kick)
+		wake(y.syncerWake)
 	}
 }
 
@@ -176,7 +176,7 @@ func (y *syncer) writePending() error {
 		y.writes++
 		s.wrote = b.end
 		y.written = at(s.seq, b.end)
-		y.soil(s)
+		y.markDirtyLocked(s)
 		y.freeBatch(b)
 	}
 	if err != nil {
@@ -194,8 +194,8 @@ func (y *syncer) writePending() error {
 	return err
 }
 
-// soil notes that s needs a Datasync. With mu held.
-func (y *syncer) soil(s *segment) {
+// markDirtyLocked notes that s needs a Datasync. With mu held.
+func (y *syncer) markDirtyLocked(s *segment) {
 	if !s.dirty {
 		s.dirty = true
 		y.dirty = append(y.dirty, s)
@@ -236,7 +236,7 @@ func (y *syncer) flush() error {
 	y.syncTime += took
 	if err != nil {
 		for _, s := range y.syncing {
-			y.soil(s)
+			y.markDirtyLocked(s)
 		}
 		y.fail(fmt.Errorf("journal: sync: %w", err))
 		y.keep()
@@ -323,9 +323,9 @@ func (y *syncer) fail(err error) {
 	y.retryAt = time.Now().Add(y.retryIn)
 	if y.next.waiters > 0 {
 		y.next.finish(err)
-		y.next = newGroup()
+		y.next = newSyncGroup()
 	}
-	wake(y.kick)
+	wake(y.syncerWake)
 	y.broadcast()
 }
 

@@ -36,7 +36,7 @@ func newJournal(dir string, o Options) *Journal {
 	j.writer.life = &j.life
 	y := &j.syncer
 	y.folder, y.life, y.writer = &j.folder, &j.life, &j.writer
-	y.tail, y.next = make([]byte, pageSize), newGroup()
+	y.tail, y.next = make([]byte, pageSize), newSyncGroup()
 	j.reserve.folder, j.reserve.life = &j.folder, &j.life
 	j.cursors.begin()
 	g := &j.segments

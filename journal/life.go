@@ -14,23 +14,23 @@ const (
 
 // life is what is wrong with the journal, who waits for a change, and the lock of it all.
 type life struct {
-	mu       sync.Mutex
-	closed   bool
-	closeErr error
-	done     chan struct{} // closed by Close
-	kick     chan struct{} // wakes the syncer
-	prod     chan struct{} // wakes the allocator
-	err      error         // sticky, of a write or sync; nil when all is well
-	retryAt  time.Time     // when the syncer tries to go on
-	retryIn  time.Duration // backoff
-	told     []error       // to be reported by the syncer
-	changed  chan struct{} // closed when anything changed that someone waits for; nil when nobody does
-	full     bool          // an Append was answered ErrFull, and space will be closed when that may have changed
-	space    chan struct{}
+	mu            sync.Mutex
+	closed        bool
+	closeErr      error
+	done          chan struct{} // closed by Close
+	syncerWake    chan struct{} // wakes the syncer
+	allocatorWake chan struct{} // wakes the allocator
+	err           error         // sticky, of a write or sync; nil when all is well
+	retryAt       time.Time     // when the syncer tries to go on
+	retryIn       time.Duration // backoff
+	told          []error       // to be reported by the syncer
+	changed       chan struct{} // closed when anything changed that someone waits for; nil when nobody does
+	full          bool          // an Append was answered ErrFull, and space will be closed when that may have changed
+	space         chan struct{}
 }
 
 func (l *life) begin() {
-	l.done, l.kick, l.prod = make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)
+	l.done, l.syncerWake, l.allocatorWake = make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)
 	l.retryIn = minRetry
 }
 
@@ -81,7 +81,7 @@ func (l *life) tell(err error) {
 	if len(l.told) < 64 {
 		l.told = append(l.told, err)
 	}
-	wake(l.kick)
+	wake(l.syncerWake)
 }
 
 func wake(c chan struct{}) {

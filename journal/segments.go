@@ -33,7 +33,7 @@ func (g *segments) takeReady(size int64) *segment {
 	}
 	s := g.ready[0]
 	g.ready = append(g.ready[:0], g.ready[1:]...)
-	wake(g.prod)
+	wake(g.allocatorWake)
 	return s
 }
 

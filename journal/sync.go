@@ -25,7 +25,7 @@ func (y *syncer) runSyncer() {
 		case y.err != nil && now.Before(y.retryAt):
 			wait = y.retryAt.Sub(now)
 		case y.err != nil:
-			y.goOn()
+			y.retryAfterError()
 			continue
 		case y.lazyAt.IsZero() && y.next.waiters == 0 && len(y.batches) > fewBatches:
 			clear(y.batches[fewBatches:])
@@ -42,7 +42,7 @@ func (y *syncer) runSyncer() {
 		timer.Reset(wait)
 		y.mu.Unlock()
 		select {
-		case <-y.kick:
+		case <-y.syncerWake:
 		case <-timer.C:
 		case <-y.done:
 		}
@@ -60,7 +60,7 @@ func (y *syncer) syncOnce() {
 	if y.err != nil {
 		return // the writer failed, and answered all who wait
 	}
-	y.flying, y.next = y.next, newGroup()
+	y.flying, y.next = y.next, newSyncGroup()
 	g := y.flying
 	err := y.flush()
 	y.flying = nil
@@ -78,18 +78,18 @@ func (y *syncer) closing() {
 		y.syncOnce()
 	}
 	if y.err == nil && y.seg != nil {
-		y.signOff()
+		y.writeCleanTail()
 	}
 	if y.next.waiters > 0 {
 		y.next.finish(ErrClosed)
-		y.next = newGroup()
+		y.next = newSyncGroup()
 	}
 	y.report()
 }
 
-// signOff notes that everything is durable, so that the next Open need not wonder. With mu held, by
-// the syncer.
-func (y *syncer) signOff() {
+// writeCleanTail notes that everything is durable, so that the next Open need not wonder. With mu
+// held, by the syncer.
+func (y *syncer) writeCleanTail() {
 	s, page := y.seg, make([]byte, pageSize)
 	putTail(page, s.nonce, y.end(), tailClean, nil)
 	y.mu.Unlock()

@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// goOn tries to go on after a failed write or sync. Only the syncer calls it, with mu held, which
-// it lets go meanwhile.
+// retryAfterError tries to go on after a failed write or sync. Only the syncer calls it, with mu
+// held, which it lets go meanwhile.
 //
 // A kernel that fails to write pages back may mark them clean, so syncing again would prove
 // nothing. What was written since the last good sync is therefore written again to its place; then
 // what could not be written, from the batches that still hold it.
-func (y *syncer) goOn() {
+func (y *syncer) retryAfterError() {
 	y.awaitWriter()
 	was := y.err
 	for _, s := range slices.Clone(y.segs) {
@@ -24,7 +24,7 @@ func (y *syncer) goOn() {
 		y.mu.Unlock()
 		err := s.again(from, to)
 		y.mu.Lock()
-		y.soil(s)
+		y.markDirtyLocked(s)
 		if err != nil {
 			y.fail(fmt.Errorf("journal: write again: %w", err))
 			return
