@@ -326,7 +326,7 @@ func TestTenderWritesOver(t *testing.T) {
 	appended <- true
 	r.backing.tend()
 	poll(t, "segments ahead", func() bool { return r.pool.count.Load() > fewAhead })
-	heir := &source{segmentFacts: r.pool.segments[0].segmentFacts, pos: segmentsAt, end: r.head.offset(1)}
+	heir := &segmentReader{segmentFacts: r.pool.segments[0].segmentFacts, pos: segmentsAt, end: r.head.offset(1)}
 	found := uint32(0)
 	for heir.next(&r.notes) {
 		found++

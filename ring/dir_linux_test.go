@@ -311,7 +311,7 @@ func TestVainFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := &notes{memory: &memory{mem: mem, shared: true}}
-	s := &source{segmentFacts: segmentFacts{nonce: 7, last: 1}, end: size, pos: 64}
+	s := &segmentReader{segmentFacts: segmentFacts{nonce: 7, last: 1}, end: size, pos: 64}
 	if s.next(n) || s.loss.Regions != 1 {
 		t.Errorf("a record was found, or no loss: %+v", s.loss)
 	}
@@ -323,7 +323,7 @@ func TestVainFault(t *testing.T) {
 // TestVain: a segment of which each eight bytes claim to be a long record is given up soon. To
 // check them all would be 64 GB for this one.
 func TestVain(t *testing.T) {
-	s := &source{segmentFacts: segmentFacts{nonce: 7}, end: 1 << 20, pos: 64}
+	s := &segmentReader{segmentFacts: segmentFacts{nonce: 7}, end: 1 << 20, pos: 64}
 	mem := make([]byte, 1<<20)
 	claimAll(mem)
 	torn := false
