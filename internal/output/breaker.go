@@ -95,7 +95,7 @@ type breaker struct {
 	trip Trip
 	next func(round uint64) *forward.Chunk
 	back func(c *forward.Chunk, err error)
-	told teller
+	told notifier
 
 	mu       sync.Mutex
 	st       BreakerState
@@ -142,7 +142,7 @@ func (b *breaker) failed(err error, dead bool, pause time.Duration) {
 	b.err = err
 	b.round++
 	b.turn(BreakerOpen)
-	b.kick()
+	b.wakeOffererLocked()
 }
 
 // probe notes that an attempt begins: an open breaker is half-open then, and offers pause.
@@ -195,7 +195,7 @@ func (b *breaker) more() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.st == BreakerOpen {
-		b.kick()
+		b.wakeOffererLocked()
 	}
 }
 
@@ -226,8 +226,8 @@ func (b *breaker) turn(to BreakerState) {
 	b.told.tell(func() { b.trip.Breaker(e) })
 }
 
-// kick has the handler's goroutine look for chunks to offer. With mu held.
-func (b *breaker) kick() {
+// wakeOffererLocked has the handler's goroutine look for chunks to offer. With mu held.
+func (b *breaker) wakeOffererLocked() {
 	if b.trip.HandleError == nil || b.closed {
 		return
 	}

@@ -55,7 +55,7 @@ func (f *forwarder) suspectLocked(h *host, err error) {
 	switch {
 	case sure && p.acks >= doubtAcks:
 		if f.take(p) {
-			f.waiting = slices.DeleteFunc(f.waiting, func(q *pending) bool { return p == q })
+			f.waiting = slices.DeleteFunc(f.waiting, func(q *pendingChunk) bool { return p == q })
 			f.finish(p, Result{MaybeRepeated: true, Rejected: []Rejected{{Entry: All, Err: fmt.Errorf(
 				"not acked on %d connections, while other chunks were acked; it may have been stored: %w", p.ends,
 				err)}}})
@@ -117,7 +117,7 @@ func (f *forwarder) ackedLocked() {
 
 // settleLocked ends the doubt when no chunk is left that gave reason for it.
 func (f *forwarder) settleLocked() {
-	suspect := func(p *pending) bool { return p.aside || p.acks > 0 }
+	suspect := func(p *pendingChunk) bool { return p.aside || p.acks > 0 }
 	f.doubted = slices.ContainsFunc(f.waiting, suspect) ||
 		slices.ContainsFunc(f.hosts, func(h *host) bool { return slices.ContainsFunc(h.calls, suspect) })
 }
