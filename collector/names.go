@@ -74,7 +74,7 @@ func readNames(path string) ([]byte, error) {
 
 // noteNames writes down which outputs have a place in the journal.
 func (c *Collector) noteNames() {
-	var plans []plan
+	var plans []plannedOutput
 	for _, p := range *c.backlogs.pumps.Load() {
 		if !p.gone.Load() {
 			plans = append(plans, *p.plan)
@@ -86,7 +86,7 @@ func (c *Collector) noteNames() {
 }
 
 // writeNames replaces the file, which a crash leaves as it was or as it shall be.
-func writeNames(dir string, plans []plan) error {
+func writeNames(dir string, plans []plannedOutput) error {
 	outputs := make(map[string]named, len(plans))
 	for _, p := range plans {
 		n := named{URL: p.url}

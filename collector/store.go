@@ -56,8 +56,8 @@ type store struct {
 	groups  sync.Pool // *group
 }
 
-// group is what one call of ServeGroup works on, kept for its memory.
-type group struct {
+// storeCall is what one call of ServeGroup works on, kept for its memory.
+type storeCall struct {
 	todo       []*forward.Chunk // what is left of the group
 	inFlight   *inFlightGroup   // the chunks in todo that have an id, in order, up to one that is busy
 	account    *account
@@ -130,9 +130,9 @@ func (s *store) waiting(last journal.Position) func(context.Context) error {
 func (s *store) take(ctx context.Context, a *account, from origin, chunks []*forward.Chunk, mark *bookmark,
 	position []byte,
 ) (last journal.Position, asked bool, err error) {
-	g, _ := s.groups.Get().(*group)
+	g, _ := s.groups.Get().(*storeCall)
 	if g == nil {
-		g = &group{inFlight: new(inFlightGroup)}
+		g = &storeCall{inFlight: new(inFlightGroup)}
 	}
 	g.last, g.asked, g.account, g.from, g.bookmark, g.position = 0, false, a, from, mark, position
 	g.todo = append(g.todo[:0], chunks...)
@@ -164,7 +164,7 @@ func (s *store) take(ctx context.Context, a *account, from origin, chunks []*for
 // On an error, fingerprints that were begun stay in flight: the process is about to
 // end, what was appended may or may not be written, and an open fingerprint holds the
 // repeats cursor back, so that the next start learns from the journal itself.
-func (s *store) storeOnce(ctx context.Context, g *group) error {
+func (s *store) storeOnce(ctx context.Context, g *storeCall) error {
 	f := g.inFlight
 	f.candidates = f.candidates[:0]
 	for _, c := range g.todo {
@@ -219,7 +219,7 @@ const recentLeast = 1 << 10
 // append appends the chunks of g.todo but those that are repeats, up to one
 // that another connection is storing just now, and returns the end of the last
 // one. It leaves in g.todo what it has not done with.
-func (s *store) append(ctx context.Context, g *group) (last journal.Position, err error) {
+func (s *store) append(ctx context.Context, g *storeCall) (last journal.Position, err error) {
 	next := 0 // candidate
 	defer func() {
 		s.recent.put(g.stored)
@@ -286,7 +286,7 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 }
 
 // appendAndCount appends a chunk with the head and tail that it has in g.
-func (s *store) appendAndCount(g *group, c *forward.Chunk) (prev, pos journal.Position, err error) {
+func (s *store) appendAndCount(g *storeCall, c *forward.Chunk) (prev, pos journal.Position, err error) {
 	s.gate.RLock()
 	defer s.gate.RUnlock()
 	if prev, pos, err = s.journal.AppendAfter(g.head, c.Body(), g.tail); err == nil {
@@ -297,7 +297,7 @@ func (s *store) appendAndCount(g *group, c *forward.Chunk) (prev, pos journal.Po
 
 // carrier is the chunk in g.todo whose record is to have the position: the last one that is fresh.
 // Behind one that is busy another may be fresh. nil if there is none, or no position.
-func (g *group) carrier() *forward.Chunk {
+func (g *storeCall) carrier() *forward.Chunk {
 	if g.position == nil {
 		return nil
 	}

@@ -22,8 +22,8 @@ const (
 	ackWriteMost  = 32 << 10 // of what is ready, in one write
 )
 
-// pending is one group's acks in line.
-type pending struct {
+// ackGroup is one group's acks in line.
+type ackGroup struct {
 	acks  *ackBytes
 	count int
 	wait  func(context.Context) error
@@ -44,7 +44,7 @@ type acks struct {
 	*remote
 
 	mu      sync.Mutex
-	line    []pending
+	line    []ackGroup
 	bytes   int
 	running bool
 	err     error // the acker gave up
@@ -76,7 +76,7 @@ func (a *acks) ack(b []byte, count int, wait func(context.Context) error) error 
 		a.mu.Unlock()
 		return a.writeAcks(b, count)
 	}
-	p := pending{acks: ackPool.Get().(*ackBytes), count: count, wait: wait}
+	p := ackGroup{acks: ackPool.Get().(*ackBytes), count: count, wait: wait}
 	p.acks.b = append(p.acks.b[:0], b...)
 	a.line = append(a.line, p)
 	a.bytes += len(b)
@@ -172,11 +172,11 @@ func (a *acks) acker() {
 }
 
 // at returns what is at place i of the line.
-func (a *acks) at(i int) (pending, bool) {
+func (a *acks) at(i int) (ackGroup, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if i >= len(a.line) {
-		return pending{}, false
+		return ackGroup{}, false
 	}
 	return a.line[i], true
 }

@@ -373,7 +373,7 @@ func (c *Client) take(l *link, id []byte) error {
 	} else {
 		k.finishLocked(nil)
 	}
-	c.poke()
+	c.wakeRunner()
 	return nil
 }
 
@@ -390,5 +390,5 @@ func (c *Client) read(l *link) {
 		l.err = err
 	}
 	c.mu.Unlock()
-	c.poke()
+	c.wakeRunner()
 }

@@ -62,7 +62,7 @@ type reader struct {
 	*Options
 	file     *File
 	fields   []field
-	files    []*source
+	files    []*configFile
 	bytes    int
 	mistakes Mistakes
 	misread  int // how many of them were there before Check
@@ -180,7 +180,7 @@ func (r *reader) include(n *node) {
 			r.wrong(n, "include: these are more than %d files", mostFiles)
 		default:
 			for _, path := range paths {
-				if slices.ContainsFunc(r.files, func(s *source) bool { return s.name == path }) {
+				if slices.ContainsFunc(r.files, func(s *configFile) bool { return s.name == path }) {
 					r.wrong(n, "include: %s is read twice", path)
 					continue
 				}

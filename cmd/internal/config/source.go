@@ -23,8 +23,8 @@ const (
 )
 
 // read reads a file of the configuration. The first one may be a pipe, the others are regular ones.
-func (r *reader) read(path string, pipe bool) *source {
-	s := &source{name: path, dir: filepath.Dir(path), masks: map[int][]mask{}, plain: true}
+func (r *reader) read(path string, pipe bool) *configFile {
+	s := &configFile{name: path, dir: filepath.Dir(path), masks: map[int][]mask{}, plain: true}
 	r.files = append(r.files, s)
 	data, err := readFile(path, mostFile, pipe)
 	if err == nil && r.bytes+len(data) > mostAll {
@@ -46,7 +46,7 @@ func (r *reader) read(path string, pipe bool) *source {
 }
 
 // path is that of a file which the file names.
-func (s *source) path(name string) string {
+func (s *configFile) path(name string) string {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(s.dir, name)
 	}

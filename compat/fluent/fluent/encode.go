@@ -198,7 +198,7 @@ func (r bare) MarshalJSON() ([]byte, error) {
 }
 
 // asMap returns the fields of a struct under their names.
-func (p *plan) asMap(v reflect.Value) map[string]any {
+func (p *typePlan) asMap(v reflect.Value) map[string]any {
 	pairs := make(map[string]any, len(p.fields))
 	for i := range p.fields {
 		if fv, ok := p.fields[i].of(v); ok {
