@@ -20,7 +20,7 @@ func (c *Collector) openPumps(plans []plannedOutput) (unused map[string]bool, er
 	for _, name := range c.journal.Cursors() {
 		switch name {
 		case repeatsCursor, positionsCursor:
-		case foundCursor: // a crash left it
+		case startBacklogCursor: // a crash left it
 			if err := c.journal.RemoveCursor(name); err != nil {
 				return nil, err
 			}

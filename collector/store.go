@@ -51,9 +51,9 @@ type store struct {
 	letters  *letters.Store
 	maxEvent int64 // bytes; a larger one is set aside
 
-	tails   tails
-	singles singles
-	groups  sync.Pool // *group
+	tails        tails
+	singleEvents singleEventSenders
+	groups       sync.Pool // *group
 }
 
 // storeCall is what one call of ServeGroup works on, kept for its memory.
@@ -105,7 +105,7 @@ func (s *store) ServeGroup(ctx context.Context, chunks []*forward.Chunk) (func(c
 		return nil, err
 	}
 	if s.ack != AckJournaled {
-		s.singles.observe(chunks, from.peer, account.name, s.reporter)
+		s.singleEvents.observe(chunks, from.peer, account.name, s.reporter)
 	}
 	if !asked {
 		return nil, nil
@@ -411,36 +411,36 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// singles finds the senders that wait for an ack after every event, which is
+// singleEventSenders finds the senders that wait for an ack after every event, which is
 // slow when each ack is a sync, and names each of them once.
-type singles struct {
+type singleEventSenders struct {
 	mu    sync.Mutex
 	peers map[string]int // groups of one acked event so far
 }
 
 const (
-	singlesPeers = 1024
-	singlesMany  = 1000
+	maxSingleEventSenders = 1024
+	manySingleEvents      = 1000
 )
 
-func (s *singles) observe(chunks []*forward.Chunk, peer, input string, r *reporter) {
+func (s *singleEventSenders) observe(chunks []*forward.Chunk, peer, input string, r *reporter) {
 	if len(chunks) != 1 || chunks[0].ID == nil || chunks[0].Events != 1 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, known := s.peers[peer]
-	if !known && len(s.peers) >= singlesPeers {
+	if !known && len(s.peers) >= maxSingleEventSenders {
 		return
 	}
 	if s.peers == nil {
 		s.peers = make(map[string]int)
 	}
-	if n > singlesMany {
+	if n > manySingleEvents {
 		return
 	}
 	s.peers[peer] = n + 1
-	if n+1 == singlesMany {
+	if n+1 == manySingleEvents {
 		codes.SinglesSynced.Warn(r.log, "a sender waits for an ack after every event; each costs a disk sync: send several in one chunk, keep several in flight, or serve with --ack journaled", "peer", peer, "input", input)
 	}
 }

@@ -293,14 +293,14 @@ func TestFoundAfterTrouble(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, calls := c.found.next, 0
-	c.found.next = func() (journal.Record, bool, error) {
+	next, calls := c.startBacklog.next, 0
+	c.startBacklog.next = func() (journal.Record, bool, error) {
 		if calls++; calls == 2 {
 			return journal.Record{}, false, errBrokenWriter
 		}
 		return next()
 	}
-	c.found.run(t.Context(), c.journal, func(error) {})
+	c.startBacklog.run(t.Context(), c.journal, func(error) {})
 	if s := c.Stats(); s.Counting || s.Outputs[0].Found != 30 || calls < 4 {
 		t.Errorf("found %d in %d calls, still counting: %t", s.Outputs[0].Found, calls, s.Counting)
 	}
@@ -318,8 +318,8 @@ func TestRunShorterThanTheCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := c.found.next
-	c.found.next = func() (journal.Record, bool, error) {
+	next := c.startBacklog.next
+	c.startBacklog.next = func() (journal.Record, bool, error) {
 		for c.pumps[0].hangs.Load() || c.Stats().Outputs[0].Out < 30 {
 			<-time.After(time.Millisecond)
 		}
