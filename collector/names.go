@@ -57,8 +57,8 @@ func (n *named) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(n))
 }
 
-// mostNames is far more than the URLs of all outputs have.
-const mostNames = 1 << 20
+// maxNames is far more than the URLs of all outputs have.
+const maxNames = 1 << 20
 
 // readNames reads a regular file: to open another one might wait for ever.
 func readNames(path string) ([]byte, error) {
@@ -66,8 +66,8 @@ func readNames(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > mostNames {
-		return nil, fmt.Errorf("it is no regular file of at most %d bytes", mostNames)
+	if !info.Mode().IsRegular() || info.Size() > maxNames {
+		return nil, fmt.Errorf("it is no regular file of at most %d bytes", maxNames)
 	}
 	return os.ReadFile(path)
 }

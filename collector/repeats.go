@@ -44,10 +44,10 @@ const (
 	// million cells of 8 bytes takes in. A fingerprint costs 48 bytes besides, which
 	// makes 44 MiB; the rest of repeatBytes is for what goes to the file.
 	repeatCount = 3 << 20 / 4
-	// unsavedMost bounds what waits for the file, of which there are two: one
+	// maxUnsaved bounds what waits for the file, of which there are two: one
 	// fills while the other is written. What does not fit is taken from the
 	// window when the disk is well again.
-	unsavedMost = 8 << 20
+	maxUnsaved = 8 << 20
 )
 
 // A fingerprint names one chunk's content and where it came from.
@@ -98,8 +98,8 @@ type repeats struct {
 
 type fingerprinter struct{ text, sum []byte }
 
-// copyMost is up to what length copying entries is cheaper than hashing twice.
-const copyMost = 4 << 10
+// maxCopy is up to what length copying entries is cheaper than hashing twice.
+const maxCopy = 4 << 10
 
 func newRepeats(key []byte) (*repeats, error) {
 	block, err := aes.NewCipher(key)
@@ -145,10 +145,10 @@ func (r *repeats) fingerprint(c *forward.Chunk, peer string) fingerprint {
 	return fingerprint(p.sum)
 }
 
-// blockMost is the length from which on entries are hashed in blocks of hashBlock, each with the
+// maxBlock is the length from which on entries are hashed in blocks of hashBlock, each with the
 // sum before it: what is so long may not be in memory as a whole.
 const (
-	blockMost = 8 << 20
+	maxBlock  = 8 << 20
 	hashBlock = 1 << 20
 )
 
@@ -159,8 +159,8 @@ func (r *repeats) content(p *fingerprinter, t []byte, c *forward.Chunk) []byte {
 		raw = c.Sent.Entries
 	}
 	switch n := len(raw); {
-	case raw == nil && c.Compressed != nil, n > blockMost:
-	case n <= copyMost:
+	case raw == nil && c.Compressed != nil, n > maxBlock:
+	case n <= maxCopy:
 		return append(binary.AppendUvarint(t, uint64(n)), raw...)
 	default:
 		p.sum = r.hash.Seal(p.sum[:0], fixedNonce, nil, raw)
@@ -310,7 +310,7 @@ func (r *repeats) finishOne(c *candidate, at uint32) {
 
 // noteUnsaved has the file get a record. With mu held.
 func (r *repeats) noteUnsaved(p fingerprint, pos journal.Position, at uint32) {
-	if len(r.unsaved) < unsavedMost-seenRecordSize {
+	if len(r.unsaved) < maxUnsaved-seenRecordSize {
 		r.unsaved = appendSeen(r.unsaved, p, pos, at)
 	} else {
 		r.overrun = true

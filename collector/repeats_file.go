@@ -43,7 +43,7 @@ const (
 	keySize        = 16
 	seenRecordSize = 16 + 8 + 4 + 4
 	repeatsCursor  = "repeats"
-	saveBytes      = unsavedMost / 4 // so much is saved soon
+	saveBytes      = maxUnsaved / 4 // so much is saved soon
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -377,7 +377,7 @@ func (f *repeatsFile) durable(unsaved []byte, synced journal.Position) []byte {
 	if len(wait) > 0 {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.overrun = f.overrun || len(f.unsaved)+len(wait) > unsavedMost; !f.overrun {
+		if f.overrun = f.overrun || len(f.unsaved)+len(wait) > maxUnsaved; !f.overrun {
 			f.unsaved = append(f.unsaved, wait...)
 		}
 	}

@@ -27,8 +27,8 @@ import (
 
 const (
 	ringAfter = 5 * time.Second
-	ringMost  = 64 << 20
-	idsMost   = 64 // that a position has: as many as heir hands out at once, and some of what was left
+	maxRing   = 64 << 20
+	maxIDs    = 64 // that a position has: as many as heir hands out at once, and some of what was left
 )
 
 // A ringInput is an input ring://.
@@ -56,7 +56,7 @@ func planRings(u *urls.URL) (*ringInput, error) {
 		Path:    u.Path,
 		After:   p.Duration("after", ringAfter),
 		Any:     p.Bool("any", false),
-		MaxRing: p.Size("max_ring", ringMost),
+		MaxRing: p.Size("max_ring", maxRing),
 	}}
 	return r, p.Err()
 }
@@ -191,7 +191,7 @@ func (r *ringInput) put(ctx context.Context, sink syncedSink, chunks []*forward.
 		// One by one: what a position covers is in its record. An id is kept once its chunk is
 		// stored: what is not must come again.
 		with := append(slices.Clone(r.ids), heir.ID(c.ID))
-		if n := len(with) - idsMost; n > 0 {
+		if n := len(with) - maxIDs; n > 0 {
 			with = with[n:]
 		}
 		wait, err := sink.Store(ctx, []*forward.Chunk{c}, appendIDs(nil, with))

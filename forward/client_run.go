@@ -222,9 +222,9 @@ func (c *Client) window(l *link) int {
 	return c.Window
 }
 
-// writeMost is what is written in one piece, if that is more than one chunk: none of them is done
+// maxWrite is what is written in one piece, if that is more than one chunk: none of them is done
 // before it has left, whatever was acked meanwhile.
-const writeMost = 256 << 10
+const maxWrite = 256 << 10
 
 // smallEntries are copied, so that many small chunks leave in one piece.
 const smallEntries = 8 << 10
@@ -245,7 +245,7 @@ func (c *Client) write(l *link) {
 	}
 	size := int64(0)
 	for i, k := range batch {
-		if size += k.size(); size > writeMost && i > 0 {
+		if size += k.size(); size > maxWrite && i > 0 {
 			batch = batch[:i]
 			break
 		}

@@ -11,7 +11,7 @@ import (
 const (
 	aheadSegments = 2           // prepared and waiting for use, if freed ones can be had; otherwise one
 	keepSpare     = 2           // freed ones kept besides; more are given back to the disk, but slowly:
-	mostSpare     = 16          // up to so many at once are likely needed again at the next burst
+	maxSpare      = 16          // up to so many at once are likely needed again at the next burst
 	trimSpare     = time.Second // and go one at a time
 	retrySpace    = time.Second // how often a full or failing disk is tried again
 )
@@ -137,7 +137,7 @@ func (a *allocator) job() func() error {
 		a.free = append(a.free, a.ready[:n]...)
 		a.ready = append(a.ready[:0], a.ready[n])
 		return a.drop
-	case a.droppable() >= 0 && (a.trim || len(a.free) > mostSpare || a.want > size && a.room(a.want) < 0):
+	case a.droppable() >= 0 && (a.trim || len(a.free) > maxSpare || a.want > size && a.room(a.want) < 0):
 		return a.drop
 	case len(a.ready) > 0 && a.want > a.ready[0].size:
 		if a.reserve.short {

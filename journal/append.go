@@ -59,7 +59,7 @@ func (j *Journal) makeRoom(n int64) error {
 			j.waitUnlocked()
 			continue
 		}
-		if j.unsynced >= mostUnsynced {
+		if j.unsynced >= syncThreshold {
 			j.syncBy(0)
 			j.waitUnlocked()
 			continue

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	lazySync     = 20 * time.Millisecond // a waiting reader sees after this what nobody synced
-	idleSync     = time.Second           // and without a reader, what nobody synced is synced after this
-	maxUnsynced  = 8 << 20               // or when it is this much
-	mostUnsynced = 32 << 20              // Append waits: a disk slower than the appenders must not be hidden by memory
+	lazySync      = 20 * time.Millisecond // a waiting reader sees after this what nobody synced
+	idleSync      = time.Second           // and without a reader, what nobody synced is synced after this
+	syncThreshold = 8 << 20               // or when it is this much
+	syncThreshold = 32 << 20              // Append waits: a disk slower than the appenders must not be hidden by memory
 )
 
 // syncGroup is those who wait for the same sync.
@@ -186,7 +186,7 @@ func (y *syncer) writePending() error {
 		}
 		y.queue = append(append([]*batch(nil), list[n:]...), y.queue...)
 		y.fail(fmt.Errorf("journal: write: %w", err))
-	} else if y.unsynced >= maxUnsynced {
+	} else if y.unsynced >= syncThreshold {
 		y.syncBy(0)
 	}
 	clear(list)

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	mostBatches = 16 // free ones kept while there is much to do
-	fewBatches  = 4  // and when there is not
+	maxBatches = 16 // free ones kept while there is much to do
+	fewBatches = 4  // and when there is not
 )
 
 // writer is what was appended, on its way into the last segment. All of it is guarded by the lock
@@ -57,12 +57,12 @@ func (w *writer) add(parts [][]byte, n int64, crc uint32) (prev, pos Position) {
 func (w *writer) put(p []byte) {
 	for len(p) > 0 {
 		b := w.queue[len(w.queue)-1]
-		if len(b.buf) == batchMost {
-			b.end = b.at + batchMost
+		if len(b.buf) == maxBatch {
+			b.end = b.at + maxBatch
 			b = w.newBatch(b.seg, b.end)
 			w.queue = append(w.queue, b)
 		}
-		n := min(len(p), batchMost-len(b.buf))
+		n := min(len(p), maxBatch-len(b.buf))
 		copy(b.extend(b.at+int64(len(b.buf)+n)), p)
 		p = p[n:]
 	}
@@ -135,7 +135,7 @@ func (w *writer) newBatch(s *segment, off int64) *batch {
 // freeBatch gives a batch back. With mu held.
 func (w *writer) freeBatch(b *batch) {
 	b.seg = nil
-	if len(w.batches) < mostBatches {
+	if len(w.batches) < maxBatches {
 		w.batches = append(w.batches, b)
 	}
 }
@@ -186,7 +186,7 @@ func (w *writer) seal(page []byte, unsynced int64) (tail bool) {
 		return false
 	}
 	b := w.queue[len(w.queue)-1]
-	if n := w.off - (to - pageSize); unsynced+int64(w.pending) < padFrom && n <= tailMost {
+	if n := w.off - (to - pageSize); unsynced+int64(w.pending) < padFrom && n <= maxTail {
 		putTail(page, w.seg.nonce, at(w.seg.seq, w.off), 0, b.buf[to-pageSize-b.at:])
 		return true
 	}

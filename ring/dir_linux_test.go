@@ -315,7 +315,7 @@ func TestVainFault(t *testing.T) {
 	if s.next(n) || s.loss.Regions != 1 {
 		t.Errorf("a record was found, or no loss: %+v", s.loss)
 	}
-	if s.vain > (mostVain+1)*size || s.vain < mostVain*size {
+	if s.vain > (maxVain+1)*size || s.vain < maxVain*size {
 		t.Errorf("%d bytes were checked", s.vain)
 	}
 }
@@ -330,7 +330,7 @@ func TestVain(t *testing.T) {
 	if s.find(mem, &torn) || !torn {
 		t.Error("a record was found")
 	}
-	if s.vain > (mostVain+1)<<20 || s.vain < mostVain<<20 {
+	if s.vain > (maxVain+1)<<20 || s.vain < maxVain<<20 {
 		t.Errorf("%d bytes were checked", s.vain)
 	}
 }

@@ -21,10 +21,10 @@ type segmentReader struct {
 	loss     Loss
 }
 
-// mostVain is how often the length of a segment is checked in vain before the rest of it is given
+// maxVain is how often the length of a segment is checked in vain before the rest of it is given
 // up. A crash leaves a torn record, and a stranger may leave more; but where each eight bytes claim
 // to be a long one, to look at all of them would take hours.
-const mostVain = 16
+const maxVain = 16
 
 // next finds the next whole record. It must be called outside touch, for it survives faults itself.
 func (s *segmentReader) next(n *notes) bool {
@@ -95,7 +95,7 @@ func (s *segmentReader) find(mem []byte, torn *bool) bool {
 			*torn = true
 			continue
 		}
-		if s.vain += n; s.vain > mostVain*(s.end-s.off) {
+		if s.vain += n; s.vain > maxVain*(s.end-s.off) {
 			*torn = true
 			return false
 		}

@@ -69,7 +69,7 @@ const (
 	latchBatch = 4096 // where the batch begins
 	voids      = 64
 
-	mostBatch = 64 << 20 // read of a latch, which is anybody's bytes; none is that large
+	maxBatch = 64 << 20 // read of a latch, which is anybody's bytes; none is that large
 )
 
 // latchEnding is what the name of a latch has behind that of its file. No tag becomes a name with
@@ -236,7 +236,7 @@ func (l *latch) batch() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	room := uint64(min(max(info.Size()-latchBatch, 0), mostBatch)) // the head's length alone sizes nothing
+	room := uint64(min(max(info.Size()-latchBatch, 0), maxBatch)) // the head's length alone sizes nothing
 	if l.head.length > room {
 		return nil, nil
 	}

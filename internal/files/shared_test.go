@@ -387,12 +387,12 @@ func TestSharedMidnight(t *testing.T) {
 func TestBatchInBound(t *testing.T) {
 	first := []byte("{a}\n")
 	read := readerAt(func(b []byte, at int64) (int, error) {
-		if at > mostSought+3<<20 {
+		if at > maxSought+3<<20 {
 			t.Fatalf("it reads at %d", at)
 		}
 		clear(b)
 		for i, c := range []byte("\n{a}\n") {
-			if place := mostSought + 1<<20 + int64(i) - at; 0 <= place && place < int64(len(b)) {
+			if place := maxSought + 1<<20 + int64(i) - at; 0 <= place && place < int64(len(b)) {
 				b[place] = c
 			}
 		}

@@ -23,9 +23,9 @@ import (
 const prefix = "spillway-"
 
 const (
-	mostNames = 1 << 14  // of rings in one folder that are looked at
-	mostDue   = 256      // that a Look returns: what has died meanwhile is not to wait for all
-	mostSpill = 16 << 30 // what a spill may take: its owner's bound is not known, and nothing is added
+	maxNames = 1 << 14  // of rings in one folder that are looked at
+	maxDue   = 256      // that a Look returns: what has died meanwhile is not to wait for all
+	maxSpill = 16 << 30 // what a spill may take: its owner's bound is not known, and nothing is added
 	// leaveFor: what could not be taken over is not tried again before that.
 	leaveFor = time.Minute
 	// lockedFor: the kernel need not have let go of all locks of a dead process at once. What is
@@ -114,7 +114,7 @@ func (h *Heir) Look() ([]string, error) {
 		round[s.folder]++
 	}
 	slices.SortStableFunc(due, func(a, b *sighting) int { return cmp.Compare(rounds[a], rounds[b]) })
-	due = due[:min(len(due), mostDue)]
+	due = due[:min(len(due), maxDue)]
 	paths := make([]string, len(due))
 	for i, s := range due {
 		paths[i] = filepath.Join(s.folder, s.name)
@@ -153,8 +153,8 @@ func (h *Heir) lookInto(folder string) {
 		return
 	}
 	defer d.Close()
-	d.Clean(mostNames)
-	names, err := d.Names(mostNames)
+	d.Clean(maxNames)
+	names, err := d.Names(maxNames)
 	if err != nil {
 		h.tell(h.sight(folder, ""), err)
 	}

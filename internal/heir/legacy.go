@@ -134,7 +134,7 @@ func (l *Legacy) openSpills(d *ring.Dir, name, dir string) error {
 		return err
 	}
 	folder := spill.New(&spill.Options{
-		Name: ring.NameOf(name), Identity: l.Owner.Identity, Dir: dir, MaxDisk: mostSpill, Report: o.Report,
+		Name: ring.NameOf(name), Identity: l.Owner.Identity, Dir: dir, MaxDisk: maxSpill, Report: o.Report,
 		GaveUp: o.GaveUp,
 		Within: l.dir, Rings: d.Has,
 	})

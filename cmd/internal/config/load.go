@@ -176,8 +176,8 @@ func (r *reader) include(n *node) {
 			r.wrong(n, "include: this is no pattern of files")
 		case len(paths) == 0 && !strings.ContainsAny(pattern, "*?["):
 			r.wrong(n, "include: there is no such file")
-		case len(r.files)+len(paths) > mostFiles:
-			r.wrong(n, "include: these are more than %d files", mostFiles)
+		case len(r.files)+len(paths) > maxFiles:
+			r.wrong(n, "include: these are more than %d files", maxFiles)
 		default:
 			for _, path := range paths {
 				if slices.ContainsFunc(r.files, func(s *configFile) bool { return s.name == path }) {

@@ -17,8 +17,8 @@ import (
 
 // Bounds of a file's tree. The parser's time grows with the square of the keys of one map.
 const (
-	mostTokens = 20_000
-	mostDepth  = 8 // of brackets, and of the tree
+	maxTokens = 20_000
+	maxDepth  = 8 // of brackets, and of the tree
 )
 
 type kind uint8
@@ -115,8 +115,8 @@ func refused(s *configFile, tokens token.Tokens) *Mistake {
 	}
 	depth, dashes, documents := 0, 0, 0
 	for i, t := range tokens {
-		if i == mostTokens {
-			return at(t, "the file has more than %d tokens", mostTokens)
+		if i == maxTokens {
+			return at(t, "the file has more than %d tokens", maxTokens)
 		}
 		if t.Type != token.SequenceEntryType {
 			dashes = 0
@@ -139,7 +139,7 @@ func refused(s *configFile, tokens token.Tokens) *Mistake {
 		case token.SequenceEntryType:
 			dashes++
 		}
-		if depth > mostDepth || dashes > mostDepth {
+		if depth > maxDepth || dashes > maxDepth {
 			return at(t, "this nests too deep")
 		}
 	}
@@ -155,7 +155,7 @@ type builder struct {
 func (b *builder) build(n ast.Node, depth int) *node {
 	at := n.GetToken().Position
 	out := &node{file: b.file, line: at.Line, column: at.Column}
-	if depth > mostDepth {
+	if depth > maxDepth {
 		b.mistakes = append(b.mistakes, out.mistake("this nests too deep"))
 		return out
 	}

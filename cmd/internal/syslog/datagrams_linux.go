@@ -48,8 +48,8 @@ func newPacketSocket(c net.PacketConn, most int) (packetSocket, error) {
 		return nil, err
 	}
 	b := &burstSocket{
-		addr: c.LocalAddr(), fd: -1, wakeFD: -1, zones: map[uint32]string{}, slots: make([]burstSlot, burstMost),
-		headers: make([]mmsghdr, burstMost), all: make([]datagram, burstMost),
+		addr: c.LocalAddr(), fd: -1, wakeFD: -1, zones: map[uint32]string{}, slots: make([]burstSlot, maxBurst),
+		headers: make([]mmsghdr, maxBurst), all: make([]datagram, maxBurst),
 	}
 	for i := range b.slots {
 		s := &b.slots[i]
@@ -66,7 +66,7 @@ func newPacketSocket(c net.PacketConn, most int) (packetSocket, error) {
 }
 
 const (
-	burstMost = 64 // datagrams of one system call
+	maxBurst  = 64 // datagrams of one system call
 	burstRest = time.Millisecond
 	roomyFrom = 2 << 20 // a receive buffer that holds what comes meanwhile, and much more
 )
@@ -171,7 +171,7 @@ func (b *burstSocket) read() ([]datagram, error) {
 		case err != nil:
 			return nil, os.NewSyscallError("recvmmsg", err)
 		default:
-			b.drained = n < burstMost
+			b.drained = n < maxBurst
 			return b.all[:n], nil
 		}
 	}
@@ -222,7 +222,7 @@ func (b *burstSocket) receive() (n int, err error) {
 		h.SetIovlen(1)
 		h.SetControllen(len(s.control))
 	}
-	r, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(b.fd), uintptr(unsafe.Pointer(&b.headers[0])), burstMost,
+	r, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(b.fd), uintptr(unsafe.Pointer(&b.headers[0])), maxBurst,
 		unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
 		return 0, errno

@@ -23,8 +23,8 @@ var (
 	errDepth = fmt.Errorf("fluent: %w, or it contains itself", msgpack.ErrDepth)
 )
 
-// depthMost leaves room for what stands around a record.
-const depthMost = msgpack.DefaultDepth - 8
+// maxDepth leaves room for what stands around a record.
+const maxDepth = msgpack.DefaultDepth - 8
 
 // appendAny appends any value. The commonest types go first, without reflection.
 func appendAny(b []byte, v any, depth int) ([]byte, error) {
@@ -55,7 +55,7 @@ func appendAny(b []byte, v any, depth int) ([]byte, error) {
 		}
 		return b, nil
 	case map[string]any:
-		if depth >= depthMost {
+		if depth >= maxDepth {
 			return b, errDepth
 		}
 		b = msgpack.AppendMapHeader(b, len(v))
@@ -68,7 +68,7 @@ func appendAny(b []byte, v any, depth int) ([]byte, error) {
 		}
 		return b, nil
 	case []any:
-		if depth >= depthMost {
+		if depth >= maxDepth {
 			return b, errDepth
 		}
 		b = msgpack.AppendArrayHeader(b, len(v))
@@ -90,7 +90,7 @@ func (p *typePlan) append(b []byte, v reflect.Value, depth int) ([]byte, error) 
 	if k := v.Kind(); (k == reflect.Pointer || k == reflect.Interface) && v.IsNil() {
 		return msgpack.AppendNil(b), nil
 	}
-	if depth > depthMost {
+	if depth > maxDepth {
 		return b, errDepth
 	}
 	switch p.how {
