@@ -26,8 +26,9 @@ import (
 //
 // Each batch has a number. It is taken once the batch is in the latch and before the writer notes
 // it in its own state, and made after that: from then on it will be in the file. Numbers that were
-// taken and never made are void. So of each batch that a dead process noted, its heir knows whether
-// it stands in the file, however much others have written since, and whatever became of the file.
+// taken and never made are void. So of each batch that a dead process noted, its successor knows
+// whether it stands in the file, however much others have written since, and whatever became of the
+// file.
 //
 //	taken ─→ noted by its writer ─→ made ─→ in the file ─→ written
 //	  └────── killed: void, says the next ─┘     └─ killed: the next completes it, or, where the
