@@ -390,7 +390,7 @@ func TestLinesCrowd(t *testing.T) {
 	stored := make(chan string, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
-	go func() { ran <- l.Run(ctx, inFlightGroup(func(line string) { stored <- line })) }()
+	go func() { ran <- l.Run(ctx, storing(func(line string) { stored <- line })) }()
 	var conns []net.Conn
 	for i := range 3 {
 		conn, err := net.Dial("tcp", l.Addr().String())
@@ -421,10 +421,10 @@ func TestLinesCrowd(t *testing.T) {
 	}
 }
 
-// inFlightGroup is a Sink that hands on each line.
-type inFlightGroup func(line string)
+// storing is a Sink that hands on each line.
+type storing func(line string)
 
-func (f inFlightGroup) Store(ctx context.Context, chunks []*forward.Chunk, p []byte) (func(context.Context) error,
+func (f storing) Store(ctx context.Context, chunks []*forward.Chunk, p []byte) (func(context.Context) error,
 	error,
 ) {
 	var c collected
@@ -435,7 +435,7 @@ func (f inFlightGroup) Store(ctx context.Context, chunks []*forward.Chunk, p []b
 	return nil, err
 }
 
-func (inFlightGroup) Position() []byte { return nil }
+func (storing) Position() []byte { return nil }
 
 // FuzzLineStream: the same text gives the same events, however it is cut into reads.
 func FuzzLineStream(f *testing.F) {
