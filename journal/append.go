@@ -59,7 +59,7 @@ func (j *Journal) makeRoom(n int64) error {
 			j.waitUnlocked()
 			continue
 		}
-		if j.unsynced >= syncThreshold {
+		if j.unsynced >= maxUnsynced {
 			j.syncBy(0)
 			j.waitUnlocked()
 			continue

@@ -15,7 +15,7 @@ const (
 	lazySync      = 20 * time.Millisecond // a waiting reader sees after this what nobody synced
 	idleSync      = time.Second           // and without a reader, what nobody synced is synced after this
 	syncThreshold = 8 << 20               // or when it is this much
-	syncThreshold = 32 << 20              // Append waits: a disk slower than the appenders must not be hidden by memory
+	maxUnsynced   = 32 << 20              // Append waits: a disk slower than the appenders must not be hidden by memory
 )
 
 // syncGroup is those who wait for the same sync.
