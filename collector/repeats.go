@@ -227,7 +227,7 @@ func (r *repeats) beginOne(c *candidate, now time.Time) {
 	c.verdict, c.pos = fresh, 0
 	slot := r.index.find(c.fingerprint, &r.slots)
 	if slot < 0 {
-		slot = r.take(c.fingerprint)
+		slot = r.takeLocked(c.fingerprint)
 	}
 	s := r.slots.at(slot)
 	switch {
@@ -293,12 +293,12 @@ func (r *repeats) yield(f *inFlightGroup, floor journal.Position) {
 func (r *repeats) finishOne(c *candidate, at uint32) {
 	s := r.slots.at(c.slot)
 	if s.fingerprint != c.fingerprint { // it was pushed out of the window meanwhile
-		s = r.slots.at(r.take(c.fingerprint))
+		s = r.slots.at(r.takeLocked(c.fingerprint))
 		s.storing = 1
 	}
 	if c.pos > 0 {
 		s.add(c.pos, at, uint32(c.conn))
-		r.noteUnsaved(c.fingerprint, c.pos, at)
+		r.noteUnsavedLocked(c.fingerprint, c.pos, at)
 	}
 	if s.storing--; s.storing == 0 && len(r.waiters) > 0 {
 		if done := r.waiters[c.fingerprint]; done != nil {
@@ -308,8 +308,8 @@ func (r *repeats) finishOne(c *candidate, at uint32) {
 	}
 }
 
-// noteUnsaved has the file get a record. With mu held.
-func (r *repeats) noteUnsaved(p fingerprint, pos journal.Position, at uint32) {
+// noteUnsavedLocked has the file get a record. With mu held.
+func (r *repeats) noteUnsavedLocked(p fingerprint, pos journal.Position, at uint32) {
 	if len(r.unsaved) < maxUnsaved-seenRecordSize {
 		r.unsaved = appendSeen(r.unsaved, p, pos, at)
 	} else {
@@ -317,9 +317,9 @@ func (r *repeats) noteUnsaved(p fingerprint, pos journal.Position, at uint32) {
 	}
 }
 
-// take finds a slot for a fingerprint that has none, at the expense of the oldest one
+// takeLocked finds a slot for a fingerprint that has none, at the expense of the oldest one
 // if need be. The caller holds mu, or is alone.
-func (r *repeats) take(p fingerprint) int {
+func (r *repeats) takeLocked(p fingerprint) int {
 	i := r.slots.n
 	if i < repeatCount {
 		r.slots.grow()
@@ -338,7 +338,7 @@ func (r *repeats) take(p fingerprint) int {
 func (r *repeats) learn(p fingerprint, pos journal.Position, at uint32) {
 	i := r.index.find(p, &r.slots)
 	if i < 0 {
-		i = r.take(p)
+		i = r.takeLocked(p)
 	}
 	if s := r.slots.at(i); s.stored == 0 || pos > s.pos {
 		s.add(pos, at, 0)
@@ -382,7 +382,7 @@ func (s *seen) repeatedBy(conn uint32) bool {
 func (r *repeats) stats() RepeatsStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	st := RepeatsStats{Chunks: r.slots.n, Most: repeatCount, Bytes: r.bytes(), Age: repeatAge}
+	st := RepeatsStats{Chunks: r.slots.n, Most: repeatCount, Bytes: r.bytesLocked(), Age: repeatAge}
 	if r.slots.n == repeatCount {
 		// Clocks are set back.
 		st.Age = min(repeatAge, max(0, r.now().Sub(time.Unix(int64(r.slots.at(r.oldest).at), 0))))
@@ -390,8 +390,8 @@ func (r *repeats) stats() RepeatsStats {
 	return st
 }
 
-// bytes is the memory of the window. With mu held.
-func (r *repeats) bytes() int64 {
+// bytesLocked is the memory of the window. With mu held.
+func (r *repeats) bytesLocked() int64 {
 	return int64(len(r.slots.blocks))*blockSlots*slotSize + int64(len(r.index.cells))*8 +
 		int64(cap(r.unsaved)+cap(r.spare))
 }

@@ -323,7 +323,7 @@ func (f *repeatsFile) writeWindow(w io.Writer, b []byte, after, durable journal.
 			switch s := f.slots.at((oldest + i) % n); {
 			case s.stored == 0 || s.pos <= after:
 			case s.pos > durable:
-				f.noteUnsaved(s.fingerprint, s.pos, s.at)
+				f.noteUnsavedLocked(s.fingerprint, s.pos, s.at)
 			default:
 				b = appendSeen(b, s.fingerprint, s.pos, s.at)
 			}

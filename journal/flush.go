@@ -66,7 +66,7 @@ func (y *syncer) Sync(ctx context.Context, p Position) error {
 		return nil
 	}
 	y.mu.Lock()
-	g, err := y.join(p)
+	g, err := y.joinLocked(p)
 	y.mu.Unlock()
 	if g == nil {
 		return err
@@ -79,15 +79,15 @@ func (y *syncer) Sync(ctx context.Context, p Position) error {
 	}
 }
 
-// join returns the group whose sync covers p, or nil and the answer. With mu held.
-func (y *syncer) join(p Position) (*syncGroup, error) {
+// joinLocked returns the group whose sync covers p, or nil and the answer. With mu held.
+func (y *syncer) joinLocked(p Position) (*syncGroup, error) {
 	if y.Synced() >= p {
 		return nil, nil
 	}
-	if err := y.usable(); err != nil {
+	if err := y.usableLocked(); err != nil {
 		return nil, err
 	}
-	if p > y.end() {
+	if p > y.endLocked() {
 		return nil, fmt.Errorf("journal: sync: position %v was not appended", p)
 	}
 	if y.flying != nil && p <= y.flyingTo {
@@ -100,20 +100,20 @@ func (y *syncer) join(p Position) (*syncGroup, error) {
 	return y.next, nil
 }
 
-// syncSometime makes sure that what is appended now gets synced though nobody may ask for it. With
-// mu held.
-func (y *syncer) syncSometime() {
+// syncSometimeLocked makes sure that what is appended now gets synced though nobody may ask for it.
+// With mu held.
+func (y *syncer) syncSometimeLocked() {
 	switch {
 	case !y.lazyAt.IsZero():
 	case y.waiting > 0:
-		y.syncBy(lazySync)
+		y.syncByLocked(lazySync)
 	default:
-		y.syncBy(idleSync)
+		y.syncByLocked(idleSync)
 	}
 }
 
-// syncBy has everything appended so far synced in at most d. With mu held.
-func (y *syncer) syncBy(d time.Duration) {
+// syncByLocked has everything appended so far synced in at most d. With mu held.
+func (y *syncer) syncByLocked(d time.Duration) {
 	t := time.Now().Add(d)
 	if y.lazyAt.IsZero() || t.Before(y.lazyAt) {
 		y.lazyAt = t
@@ -128,17 +128,17 @@ func (y *syncer) Flush(ctx context.Context, p Position) error {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	for y.written < p {
-		if err := y.usable(); err != nil {
+		if err := y.usableLocked(); err != nil {
 			return err
 		}
-		if p > y.end() {
+		if p > y.endLocked() {
 			return fmt.Errorf("journal: flush: position %v was not appended", p)
 		}
 		if !y.writing && !y.claimed {
-			_ = y.writePending() // the error is sticky
+			_ = y.writePendingLocked() // the error is sticky
 			continue
 		}
-		c := y.waitChange()
+		c := y.waitChangeLocked()
 		y.mu.Unlock()
 		select {
 		case <-c:
@@ -151,10 +151,10 @@ func (y *syncer) Flush(ctx context.Context, p Position) error {
 	return nil
 }
 
-// writePending hands everything appended so far to the kernel. It is called with mu held and nobody
-// writing, and lets mu go meanwhile.
-func (y *syncer) writePending() error {
-	list := y.take()
+// writePendingLocked hands everything appended so far to the kernel. It is called with mu held and
+// nobody writing, and lets mu go meanwhile.
+func (y *syncer) writePendingLocked() error {
+	list := y.takeLocked()
 	if len(list) == 0 {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (y *syncer) writePending() error {
 		s.wrote = b.end
 		y.written = at(s.seq, b.end)
 		y.markDirtyLocked(s)
-		y.freeBatch(b)
+		y.freeBatchLocked(b)
 	}
 	if err != nil {
 		// What could not be written stays first in the queue, for the attempt to go on.
@@ -185,12 +185,12 @@ func (y *syncer) writePending() error {
 			y.pending += int(b.end - b.from)
 		}
 		y.queue = append(append([]*batch(nil), list[n:]...), y.queue...)
-		y.fail(fmt.Errorf("journal: write: %w", err))
+		y.failLocked(fmt.Errorf("journal: write: %w", err))
 	} else if y.unsynced >= syncThreshold {
-		y.syncBy(0)
+		y.syncByLocked(0)
 	}
 	clear(list)
-	y.broadcast()
+	y.broadcastLocked()
 	return err
 }
 
@@ -202,18 +202,18 @@ func (y *syncer) markDirtyLocked(s *segment) {
 	}
 }
 
-// flush makes everything appended before it durable, on errors too (then err is sticky already).
-// With mu held and nobody writing.
-func (y *syncer) flush() error {
-	tail, s := y.seal(y.tail, y.unsynced), y.seg
-	y.flyingTo = y.end()
-	if err := y.writePending(); err != nil {
+// flushLocked makes everything appended before it durable, on errors too (then err is sticky
+// already). With mu held and nobody writing.
+func (y *syncer) flushLocked() error {
+	tail, s := y.sealLocked(y.tail, y.unsynced), y.seg
+	y.flyingTo = y.endLocked()
+	if err := y.writePendingLocked(); err != nil {
 		return err
 	}
 	to := y.flyingTo
 	y.lazyAt = time.Time{}
-	if y.end() > to {
-		y.syncSometime()
+	if y.endLocked() > to {
+		y.syncSometimeLocked()
 	}
 	if to == y.Synced() {
 		return nil
@@ -238,8 +238,8 @@ func (y *syncer) flush() error {
 		for _, s := range y.syncing {
 			y.markDirtyLocked(s)
 		}
-		y.fail(fmt.Errorf("journal: sync: %w", err))
-		y.keep()
+		y.failLocked(fmt.Errorf("journal: sync: %w", err))
+		y.keepLocked()
 		return err
 	}
 	for _, s := range y.syncing {
@@ -258,7 +258,7 @@ func (y *syncer) flush() error {
 		close(y.more)
 		y.more = nil
 	}
-	y.broadcast()
+	y.broadcastLocked()
 	if len(y.filled) > 0 {
 		y.mu.Unlock()
 		for _, f := range y.filled {
@@ -307,14 +307,14 @@ func linked(file File, path string) error {
 	return nil
 }
 
-// fail makes err sticky and answers everyone who waits. With mu held.
-func (y *syncer) fail(err error) {
+// failLocked makes err sticky and answers everyone who waits. With mu held.
+func (y *syncer) failLocked(err error) {
 	if isNoSpace(err) {
 		err = fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	if y.err == nil {
 		y.retryIn = minRetry
-		y.tell(err)
+		y.tellLocked(err)
 	} else {
 		y.retryIn = min(2*y.retryIn, maxRetry)
 	}
@@ -326,16 +326,16 @@ func (y *syncer) fail(err error) {
 		y.next = newSyncGroup()
 	}
 	wake(y.syncerWake)
-	y.broadcast()
+	y.broadcastLocked()
 }
 
 const keepTries = 20
 
-// keep reads what was written since the last good sync into memory, as soon as a sync failed: the
-// kernel may take these pages for clean and drop them. With mu held, by the syncer; after fail, so
-// that nothing more is written.
-func (y *syncer) keep() {
-	y.awaitWriter()
+// keepLocked reads what was written since the last good sync into memory, as soon as a sync failed:
+// the kernel may take these pages for clean and drop them. With mu held, by the syncer; after fail,
+// so that nothing more is written.
+func (y *syncer) keepLocked() {
+	y.awaitWriterLocked()
 	for _, s := range slices.Clone(y.segs) {
 		from, to := pageDown(s.clean), pageUp(s.wrote)
 		if s.wrote <= s.clean {

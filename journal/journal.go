@@ -90,7 +90,7 @@ func (j *Journal) Close() error {
 	if !j.closed {
 		j.closed = true
 		close(j.done)
-		j.broadcast()
+		j.broadcastLocked()
 	}
 	j.mu.Unlock()
 	j.ended.Do(func() {
@@ -99,7 +99,7 @@ func (j *Journal) Close() error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.closeErr = errors.Join(j.err, j.closeErr, err)
-		j.openSpace()
+		j.openSpaceLocked()
 	})
 	return j.closeErr
 }
@@ -123,7 +123,7 @@ func (j *Journal) closeFiles() error {
 		}
 	}
 	for r := range j.reading {
-		errs = append(errs, r.drop())
+		errs = append(errs, r.dropLocked())
 	}
 	return errors.Join(append(errs, j.lock.Close())...)
 }

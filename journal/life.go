@@ -34,16 +34,16 @@ func (l *life) begin() {
 	l.retryIn = minRetry
 }
 
-// broadcast wakes everyone in wait. With mu held.
-func (l *life) broadcast() {
+// broadcastLocked wakes everyone in wait. With mu held.
+func (l *life) broadcastLocked() {
 	if l.changed != nil {
 		close(l.changed)
 		l.changed = nil
 	}
 }
 
-// waitChange returns the channel that the next broadcast closes. With mu held.
-func (l *life) waitChange() <-chan struct{} {
+// waitChangeLocked returns the channel that the next broadcast closes. With mu held.
+func (l *life) waitChangeLocked() <-chan struct{} {
 	if l.changed == nil {
 		l.changed = make(chan struct{})
 	}
@@ -52,14 +52,14 @@ func (l *life) waitChange() <-chan struct{} {
 
 // waitUnlocked waits for a broadcast.
 func (l *life) waitUnlocked() {
-	c := l.waitChange()
+	c := l.waitChangeLocked()
 	l.mu.Unlock()
 	<-c
 	l.mu.Lock()
 }
 
-// usable says why nothing can be appended or written now. With mu held.
-func (l *life) usable() error {
+// usableLocked says why nothing can be appended or written now. With mu held.
+func (l *life) usableLocked() error {
 	if l.closed {
 		return ErrClosed
 	}
@@ -76,8 +76,8 @@ func (l *life) over() bool {
 	}
 }
 
-// tell has the syncer report err. With mu held.
-func (l *life) tell(err error) {
+// tellLocked has the syncer report err. With mu held.
+func (l *life) tellLocked(err error) {
 	if len(l.told) < 64 {
 		l.told = append(l.told, err)
 	}
@@ -108,8 +108,8 @@ func (l *life) Space() <-chan struct{} {
 	return l.space
 }
 
-// openSpace tells those who wait for room. With mu held.
-func (l *life) openSpace() {
+// openSpaceLocked tells those who wait for room. With mu held.
+func (l *life) openSpaceLocked() {
 	l.full = false
 	if l.space != nil {
 		close(l.space)

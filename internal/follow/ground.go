@@ -63,8 +63,8 @@ type limit struct {
 	reached bool             // the next one does
 }
 
-// passes says whether a record that ends there may not be taken. With mu held.
-func (l *limit) passes(end journal.Position) bool {
+// passesLocked says whether a record that ends there may not be taken. With mu held.
+func (l *limit) passesLocked(end journal.Position) bool {
 	l.reached = l.at != 0 && end > l.at
 	return l.reached
 }

@@ -141,7 +141,7 @@ func (b *breaker) failed(err error, dead bool, pause time.Duration) {
 	}
 	b.err = err
 	b.round++
-	b.turn(BreakerOpen)
+	b.turnLocked(BreakerOpen)
 	b.wakeOffererLocked()
 }
 
@@ -150,7 +150,7 @@ func (b *breaker) probe() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.st == BreakerOpen {
-		b.turn(BreakerHalfOpen)
+		b.turnLocked(BreakerHalfOpen)
 	}
 }
 
@@ -163,7 +163,7 @@ func (b *breaker) worked() {
 		b.tellHealthLocked(Health{})
 	}
 	if b.st != BreakerClosed {
-		b.turn(BreakerClosed)
+		b.turnLocked(BreakerClosed)
 	}
 }
 
@@ -213,8 +213,8 @@ func (b *breaker) report(err error) {
 	}
 }
 
-// turn changes the state. With mu held.
-func (b *breaker) turn(to BreakerState) {
+// turnLocked changes the state. With mu held.
+func (b *breaker) turnLocked(to BreakerState) {
 	b.st = to
 	if b.closed || b.trip.Breaker == nil {
 		return

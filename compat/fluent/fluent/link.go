@@ -47,9 +47,9 @@ func newLink(nc net.Conn, acks, asJSON bool) *link {
 	return &link{nc: nc, acks: acks, json: asJSON, ended: endOf(nc)}
 }
 
-// usable reports whether the connection has not ended, as far as can be known here and now. It is
-// called with the sender's lock held.
-func (l *link) usable(quiet bool) bool {
+// usableLocked reports whether the connection has not ended, as far as can be known here and now.
+// It is called with the sender's lock held.
+func (l *link) usableLocked(quiet bool) bool {
 	if l.ended(quiet) {
 		l.fail(errEnded)
 	}
