@@ -77,9 +77,9 @@
 // soon as there is room; who adopts the ring tells what its owner could not.
 //
 // Where the file system of the ring has no more memory all that it holds may be with a destination
-// that does not answer. These chunks go to a spill as well, one that heirs read before all else of
-// this process, and the ring is free; not so where the destination has states (relief.go). Such a
-// spill takes what MaxDisk leaves.
+// that does not answer. These chunks go to a spill as well, one that successors read before all
+// else of this process, and the ring is free; not so where the destination has states (relief.go).
+// Such a spill takes what MaxDisk leaves.
 //
 // # When the disk is bad
 //
@@ -105,6 +105,6 @@
 // the process is killed then; that a spill outlives a power cut (the journal syncs within a second,
 // but nobody waits for that); order between tags, unless Config.Ordered; MaxDisk to the byte where
 // several spills share one Dir (package spill says how far); that nothing comes twice, under its
-// id, where an heir was killed while it moved what it had adopted to its own spill, and two heirs
-// then share what it left.
+// id, where a successor was killed while it moved what it had adopted to its own spill, and two
+// successors then share what it left.
 package mover

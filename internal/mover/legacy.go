@@ -298,7 +298,7 @@ func (l *legacy) spillAdopted() {
 		switch q := q.(type) {
 		case *remnant:
 			if l.sourced != nil {
-				continue // where its lines may be written already, by an earlier heir, only its own states know
+				continue // where its lines may be written already, by an earlier successor, only its own states know
 			}
 			if len(q.chunks) > 0 && (q.before == nil || q.before.entries.len() == 0) {
 				chunks := q.chunks

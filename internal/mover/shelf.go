@@ -58,7 +58,7 @@ func (s *shelf) put(h *handover) (sp *spill.Spill, stored bool, err error) {
 	return sp, true, err
 }
 
-// makeBefore makes a spill that heirs read before the own one, before what is in the ring, and
+// makeBefore makes a spill that successors read before the own one, before what is in the ring, and
 // behind those that were made like this before it: they go by age, and a ring is as old as its
 // process.
 func (s *shelf) makeBefore() (*spill.Spill, error) {

@@ -132,8 +132,8 @@ func cutLast(s string) (before, after string) {
 }
 
 // Make makes a spill for this process. Where it has a ring in shared memory, at the path ring, the
-// folders of both have one name: the heir of one looks for the other. made is the age by which
-// heirs ship spills.
+// folders of both have one name: the successor of one looks for the other. made is the age by which
+// successors ship spills.
 func (f *Folder) Make(ring string, made time.Time) (*Spill, error) {
 	return f.make(ring, made, false)
 }

@@ -27,8 +27,8 @@
 //
 // What is cut is copied and then checked: each record is one MessagePack map. The ring is memory
 // that others can write to, and one bad record must not make a chunk that a server refuses, and
-// that blocks what is behind it, the heir's too. It is lost, alone. (A record that a stranger made
-// into another valid one is not found.)
+// that blocks what is behind it, the successor's too. It is lost, alone. (A record that a stranger
+// made into another valid one is not found.)
 //
 // # Runs
 //
@@ -44,9 +44,9 @@
 //	                 │ random, the window's │ number │
 //	                 └──────────────────────┴────────┘
 //
-// From a mark and the tags of the records under it the heir makes the same runs again. Those are
-// done up to the one whose id stands with the destination's state, and where a spill has their id,
-// they are in its care. The number is why that needs no state for each run: a file destination
+// From a mark and the tags of the records under it the successor makes the same runs again. Those
+// are done up to the one whose id stands with the destination's state, and where a spill has their
+// id, they are in its care. The number is why that needs no state for each run: a file destination
 // writes the runs of several windows together, and gives one state, with the last of them (the
 // others have none, and their marks wait for it). That one may be in the middle of a window. To
 // keep only the state of a window's last run would be wrong: a destination records its state by
