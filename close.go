@@ -70,7 +70,7 @@ func (l *Logger) Close(ctx context.Context) error {
 	c.postRests(ctx)
 	err := plainly(c.to.Close(ctx))
 	c.breakers.close()
-	c.troubles.close(ctx)
+	c.diagnostics.close(ctx)
 	return err
 }
 

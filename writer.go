@@ -235,5 +235,5 @@ func (w *lineWriter) tell(said *lines.Event) {
 	if said.Time != lines.FindingUnreadable {
 		what = "tag"
 	}
-	w.l.c.troubles.report(fmt.Errorf("spillway: the %s of a line cannot be read and stays in the record; others of this writer are not told", what))
+	w.l.c.diagnostics.report(fmt.Errorf("spillway: the %s of a line cannot be read and stays in the record; others of this writer are not told", what))
 }

@@ -29,7 +29,7 @@ func (c *Config) Check() error {
 // plans are all ends and routes of a configuration.
 type plans struct {
 	inputs  []inputPlan
-	outputs []plan
+	outputs []plannedOutput
 	routes  *step.Routes // nil: there are none
 }
 

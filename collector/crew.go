@@ -388,7 +388,7 @@ func (c *Collector) makeRoom() {
 		return
 	}
 	defer c.crew.applying.Unlock()
-	for c.journal.Stats().Full && !c.found.counting() {
+	for c.journal.Stats().Full && !c.startBacklog.counting() {
 		p := c.furthestParked()
 		if p == nil || !c.giveUpPlace(p) {
 			return
@@ -429,7 +429,7 @@ func (c *Collector) giveUpPlace(p *pump) bool {
 		return false
 	}
 	stored := c.store.storedOfAll()
-	waiting.events = c.found.of(p.index) + stored - p.missed(stored) - p.done()
+	waiting.events = c.startBacklog.of(p.index) + stored - p.missed(stored) - p.done()
 	p.loseLocked(waiting.events, stored)
 	c.store.delivered.leave(p.index, true)
 	c.mu.Unlock()

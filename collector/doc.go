@@ -37,7 +37,7 @@
 // inputs have ended, Run hands on all that was read and returns.
 //
 // An input ring: takes over what dead processes of the logger left in shared memory, and in their
-// spills (package internal/heir). What was synced is removed there.
+// spills (package internal/successor). What was synced is removed there.
 //
 // Parameters of an output say how its lines name and write time and tag, see docs/lines.md. When
 // they change, the output goes on where it was.

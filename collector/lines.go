@@ -25,7 +25,7 @@ import (
 // reads, makes chunks of whole lines and stores them before it reads on.
 
 const (
-	lineMost    = 64 << 10 // of max_line=, unless it says another one
+	maxLine     = 64 << 10 // of max_line=, unless it says another one
 	lineHighest = 64 << 20 // what it may say
 	lineLinger  = 200 * time.Millisecond
 )
@@ -93,7 +93,7 @@ func planLines(u *urls.URL) (*lineInput, error) {
 	l.options.TimeFormat = p.String("time_format", "")
 	l.options.Tag = p.String("tag_key", "")
 	l.peerKey = p.String("address_key", "")
-	most := p.Size("max_line", lineMost)
+	most := p.Size("max_line", maxLine)
 	l.most = int(min(most, lineHighest))
 	if err := p.Err(); err != nil {
 		return nil, err

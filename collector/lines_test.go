@@ -424,7 +424,9 @@ func TestLinesCrowd(t *testing.T) {
 // storing is a Sink that hands on each line.
 type storing func(line string)
 
-func (f storing) Store(ctx context.Context, chunks []*forward.Chunk, p []byte) (func(context.Context) error, error) {
+func (f storing) Store(ctx context.Context, chunks []*forward.Chunk, p []byte) (func(context.Context) error,
+	error,
+) {
 	var c collected
 	_, err := c.Store(ctx, chunks, p)
 	for _, line := range c.lines {

@@ -61,8 +61,8 @@ type milestone struct {
 }
 
 const (
-	recentBytes    = 16 << 20
-	milestonesMost = 64 // within the limit
+	recentBytes   = 16 << 20
+	maxMilestones = 64 // within the limit
 )
 
 // recentOptions says how much is kept. The zero value works.
@@ -236,7 +236,7 @@ func (r *recent) nearLocked() (passed journal.Position, near bool) {
 func (r *recent) countLocked(pos journal.Position, n int) {
 	r.total += int64(n) + itemBytes
 	r.head = milestone{max(r.head.at, pos), r.total}
-	if r.total-r.milestones[len(r.milestones)-1].total < r.limit/milestonesMost {
+	if r.total-r.milestones[len(r.milestones)-1].total < r.limit/maxMilestones {
 		return
 	}
 	old := 0

@@ -92,7 +92,7 @@ func TestRecentIsTheRecord(t *testing.T) {
 	} {
 		for _, w := range []wants{wantEntries, wantBody, wantEntries | wantBody} {
 			t.Run(fmt.Sprint(name, w), func(t *testing.T) {
-				tail := appendPrint(c.AppendTail(nil), []byte("0123456789abcdef"))
+				tail := appendFingerprint(c.AppendTail(nil), []byte("0123456789abcdef"))
 				want, err := forward.ParseChunk(slices.Concat(c.AppendHead(nil), c.Body(), tail))
 				if err != nil {
 					t.Fatal(err)

@@ -65,7 +65,7 @@ type piece struct {
 
 // Bounds of what a Tail costs.
 const (
-	mostTails  = 4
+	maxTails   = 4
 	tailTick   = 100 * time.Millisecond
 	tailBytes  = 1 << 20 // of events in hand, twice: so many are copied a tick
 	tailWork   = time.Millisecond
@@ -92,7 +92,7 @@ type TailOptions struct {
 type TailError = step.FilterError
 
 // ErrTails says that as many look as there may be.
-var ErrTails = fmt.Errorf("collector: %d tails are open already", mostTails)
+var ErrTails = fmt.Errorf("collector: %d tails are open already", maxTails)
 
 // CheckTail says what is wrong with options, without a collector; expressions are as in Config. The
 // error is a *TailError.
@@ -148,7 +148,7 @@ func (ts *tails) add(t *Tail) bool {
 	if open := ts.open.Load(); open != nil {
 		all = *open
 	}
-	if len(all) >= mostTails {
+	if len(all) >= maxTails {
 		return false
 	}
 	all = append(slices.Clone(all), t)

@@ -208,7 +208,7 @@ func TestTailMistakes(t *testing.T) {
 	}
 	var open []*Tail
 	for range 2 {
-		for range mostTails {
+		for range maxTails {
 			tail, err := c.Tail(&TailOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -248,8 +248,8 @@ func TestTailBesideInputs(t *testing.T) {
 	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:"), Ack: AckJournaled})
 	ended := make(chan struct{})
 	var lookers, senders sync.WaitGroup
-	shown := make([]int, mostTails)
-	for i := range mostTails {
+	shown := make([]int, maxTails)
+	for i := range maxTails {
 		lookers.Go(func() {
 			for again := true; again; {
 				tail, err := r.Tail(&TailOptions{Tag: fmt.Sprint("t", i)})
@@ -279,7 +279,7 @@ func TestTailBesideInputs(t *testing.T) {
 		c := r.client(t)
 		senders.Go(func() {
 			for n := range 100 {
-				send(t, c, numbered(fmt.Sprint("t", n%mostTails), n, 20))
+				send(t, c, numbered(fmt.Sprint("t", n%maxTails), n, 20))
 			}
 		})
 	}

@@ -94,7 +94,7 @@ func (c *admission) loginRead(r io.Reader, p []byte) (int, error) {
 
 // shake is the handshake of TLS.
 func (c *admission) shake() error {
-	c.under.quota = shakeMost
+	c.under.quota = maxHandshake
 	err := c.tls.Handshake()
 	c.under.quota = 0
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *admission) greet() (rest []byte, err error) {
 		return nil, fmt.Errorf("HELO: %w", err)
 	}
 	var in wire.LetterReader
-	letter, err := in.Read(loginReader{c}, wire.PingMost)
+	letter, err := in.Read(loginReader{c}, wire.MaxPing)
 	switch {
 	case errors.Is(err, io.EOF) || err != nil && len(in.Seen()) == 0 && !errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, io.EOF // came and went

@@ -76,7 +76,7 @@ func TestAnswers(t *testing.T) {
 			given++
 		}
 	}
-	if given != answersMost {
+	if given != maxAnswers {
 		t.Errorf("%d answers", given)
 	}
 	if !a.may(one, 2e9) {

@@ -372,7 +372,7 @@ func TestAsyncLater(t *testing.T) {
 		func(t *testing.T, p *pipes, peerErrors func() string) {
 			q := p.peer()
 			one := entries(1000)
-			long := Chunk{Tag: "t", ID: []byte("a"), Entries: bytes.Repeat(one, laterMost/len(one)+1)}
+			long := Chunk{Tag: "t", ID: []byte("a"), Entries: bytes.Repeat(one, maxLater/len(one)+1)}
 			write(t, q, wireOf(&long, "zstd"))
 			synctest.Wait()
 			write(t, q, wireOf(&Chunk{Tag: "u", ID: []byte("b"), Entries: one}, ""))

@@ -195,7 +195,7 @@ func (c *Client) Connect(want bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.wanted = want; want {
-		c.poke()
+		c.wakeRunner()
 	}
 }
 
@@ -207,7 +207,7 @@ func (c *Client) Disconnect(err error) {
 	if l := c.link; l != nil && l.err == nil {
 		l.err = err
 		l.interruptLocked()
-		c.poke()
+		c.wakeRunner()
 	}
 }
 

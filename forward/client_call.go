@@ -43,12 +43,12 @@ func (q *queue) enqueue(k *Call) error {
 		return ErrClientClosed
 	}
 	q.calls = append(q.calls, k)
-	q.poke()
+	q.wakeRunner()
 	return nil
 }
 
-// poke lets run look again.
-func (q *queue) poke() {
+// wakeRunner lets run look again.
+func (q *queue) wakeRunner() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -126,7 +126,7 @@ func (k *Call) Cancel() bool {
 		return false
 	}
 	k.left = true
-	q.poke()
+	q.wakeRunner()
 	i := slices.Index(q.calls, k)
 	if k.busy {
 		if i < q.sent && q.link != nil { // else it is being compressed

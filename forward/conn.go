@@ -68,9 +68,9 @@ func newConn(s *shared, nc net.Conn, ep *Endpoint, config *tls.Config, serial ui
 	return c
 }
 
-// oddMost is how many values in a row may be no message before the stream is called garbage. A nil,
-// the heartbeat, does not count.
-const oddMost = 256
+// maxOddValues is how many values in a row may be no message before the stream is called garbage. A
+// nil, the heartbeat, does not count.
+const maxOddValues = 256
 
 // oddFirst is how many values at the beginning of a connection may be no messages.
 const oddFirst = 16
@@ -85,7 +85,7 @@ func (c *conn) decode() error {
 	if c.r == c.w && c.buf != nil && !c.buf.Shared() {
 		c.r, c.w = 0, 0
 	}
-	if big := c.dec.Claim() > budget.SmallMost; big != c.hold.Big() && (big || c.w-c.r <= budget.SmallMost) {
+	if big := c.dec.Claim() > budget.MaxSmall; big != c.hold.Big() && (big || c.w-c.r <= budget.MaxSmall) {
 		c.hold.SetBig(big)
 	}
 	if c.s.mem.Pressed() || c.hold.Over() {
@@ -141,7 +141,7 @@ func (c *conn) each() error {
 		if c.odd > oddFirst && !c.spoke {
 			return faultf(PeerOtherProtocol, "%d values at its beginning, and none is a message", c.odd)
 		}
-		if c.odd > oddMost {
+		if c.odd > maxOddValues {
 			return faultf(PeerGarbage, "%d values in a row that are no messages", c.odd)
 		}
 	}

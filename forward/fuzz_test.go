@@ -92,7 +92,7 @@ func FuzzEntries(f *testing.F) {
 		}
 		var ck wire.Check
 		var scan msgpack.Scanner
-		if err := ck.Run(b, wire.NoMost, &scan, int64(len(b))); err != nil || ck.Pos != int64(len(b)) {
+		if err := ck.Run(b, wire.NoLimit, &scan, int64(len(b))); err != nil || ck.Pos != int64(len(b)) {
 			return
 		}
 		out := b
@@ -104,7 +104,7 @@ func FuzzEntries(f *testing.F) {
 		}
 		var again wire.Check
 		scan = msgpack.Scanner{}
-		if err := again.Run(out, wire.NoMost, &scan, int64(len(out))); err != nil || !again.Clean() ||
+		if err := again.Run(out, wire.NoLimit, &scan, int64(len(out))); err != nil || !again.Clean() ||
 			again.Events != ck.Events {
 			t.Fatalf("rewritten: %+v %v, was %+v", again, err, ck)
 		}

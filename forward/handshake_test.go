@@ -534,7 +534,7 @@ func TestRule36EventBeforePing(t *testing.T) {
 		"deep":      bytes.Repeat([]byte{0x91}, 20),
 		"claims":    unhex("96 a4 50494e47 db ffffffff"),
 		"count":     unhex("dd ffffffff"),
-		"long ping": letterOf("PING", strings.Repeat("x", wire.PingMost)),
+		"long ping": letterOf("PING", strings.Repeat("x", wire.MaxPing)),
 		"malformed": letterOf("PING", "a", "b"),
 		"JSON":      []byte(`["t", 5, {"m":"b"}]`), // docs/forward.md rule 37
 		"object":    []byte(`{"a":1}`),

@@ -54,7 +54,7 @@ func (l *Login) Handshake(nc net.Conn) (keepalive bool, err error) {
 		return false, ErrNoKey
 	}
 	var in wire.LetterReader
-	letter, err := in.Read(nc, wire.AnswerMost)
+	letter, err := in.Read(nc, wire.MaxAnswer)
 	if err != nil {
 		return false, noLetter("HELO", &in, err)
 	}
@@ -80,7 +80,7 @@ func (l *Login) Handshake(nc net.Conn) (keepalive bool, err error) {
 		return false, fmt.Errorf("PING: %w", err)
 	}
 	back := wire.NewLetterReader(in.Rest()) // too early to be right, but as wrong as if it had come later
-	if letter, err = back.Read(nc, wire.AnswerMost); err != nil {
+	if letter, err = back.Read(nc, wire.MaxAnswer); err != nil {
 		return false, noLetter("PONG", back, err)
 	}
 	var a wire.Pong
@@ -117,8 +117,8 @@ func noLetter(name string, in *wire.LetterReader, err error) error {
 
 // denial says what a server's reason means, and quotes it.
 func denial(reason []byte) string {
-	text := fmt.Sprintf("%q", reason[:min(len(reason), reasonMost)])
-	if len(reason) > reasonMost {
+	text := fmt.Sprintf("%q", reason[:min(len(reason), maxReason)])
+	if len(reason) > maxReason {
 		text += "…"
 	}
 	switch r := string(reason); {

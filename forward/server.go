@@ -105,7 +105,7 @@ func (s *Server) init() {
 		s.later = s.maxDecompressed
 		if s.MaxEvent > 0 {
 			s.maxEvent = max(s.MaxEvent, leastMaxEvent)
-			s.later = min(max(laterMost, 2*s.maxEvent), s.maxDecompressed)
+			s.later = min(max(maxLater, 2*s.maxEvent), s.maxDecompressed)
 		}
 		s.handler, s.aside, s.largeTurn, s.peerError = s.Handler, s.SetAside, s.LargeTurn, s.PeerError
 		s.group, _ = s.Handler.(GroupHandler)

@@ -311,7 +311,7 @@ func TestSlowReaderInFlight(t *testing.T) {
 			}
 			n++
 		}
-		if n < ackGroupsMost/2 || n > 2*ackGroupsMost {
+		if n < maxAckGroups/2 || n > 2*maxAckGroups {
 			t.Errorf("%d messages were read with nothing stored", n)
 		}
 		_ = c.Close()

@@ -71,7 +71,7 @@ func (c *taker) take(b []byte) error {
 	*ck = wire.Check{Most: d.MaxEvent, Spans: ck.Spans[:0]}
 	switch k := o.Compression(); k {
 	case wire.CompressionPlain:
-		if err = ck.Run(packed, wire.NoMost, d.Scanner(), int64(len(packed))); err != nil {
+		if err = ck.Run(packed, wire.NoLimit, d.Scanner(), int64(len(packed))); err != nil {
 			err = wire.ScanFault(err, wire.FaultInvalidChunk)
 		}
 	case wire.CompressionGzip, wire.CompressionZstd:
@@ -112,8 +112,8 @@ func (c *taker) takeEvent(tag string, b []byte) error {
 		c.addAck()
 		return nil
 	}
-	if c.opt.ID == nil && size <= gatherMost {
-		if g.gathered+size+11+c.src.Most() > scratchMost {
+	if c.opt.ID == nil && size <= maxGather {
+		if g.gathered+size+11+c.src.Most() > maxScratch {
 			if err := c.flush(); err != nil {
 				return err
 			}

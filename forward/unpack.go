@@ -117,10 +117,10 @@ func (c *taker) inflate(in *sifting, src []byte) (err error) {
 			continue
 		}
 		looked = in.n
-		if bad := in.ck.Run(in.buf.B[:in.n], wire.NoMost, in.scan, most); bad != nil {
+		if bad := in.ck.Run(in.buf.B[:in.n], wire.NoLimit, in.scan, most); bad != nil {
 			return wire.ScanFault(bad, wire.FaultInvalidChunk)
 		}
-		if in.ck.Odd > alienMost && in.ck.Alien() {
+		if in.ck.Odd > maxAlien && in.ck.Alien() {
 			return &fault{PeerInvalidChunk, errAlien}
 		}
 		if errors.Is(err, io.EOF) {
@@ -137,7 +137,7 @@ func (c *taker) inflate(in *sifting, src []byte) (err error) {
 	return err
 }
 
-// siftLater takes a compressed chunk of which laterMost was decompressed: in is its first time so
+// siftLater takes a compressed chunk of which maxLater was decompressed: in is its first time so
 // far.
 func (c *taker) siftLater(tag string, in *sifting, src []byte) error {
 	in.ck.Drop() // of what stands where: the second time will tell

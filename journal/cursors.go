@@ -29,8 +29,8 @@ type readFile struct {
 	shut bool // the reader is closed
 }
 
-// drop closes the file; who reads it now gets an error. With life.mu held.
-func (r *readFile) drop() error {
+// dropLocked closes the file; who reads it now gets an error. With life.mu held.
+func (r *readFile) dropLocked() error {
 	f := r.file
 	r.file = nil
 	if f == nil {

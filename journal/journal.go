@@ -36,7 +36,7 @@ func newJournal(dir string, o Options) *Journal {
 	j.writer.life = &j.life
 	y := &j.syncer
 	y.folder, y.life, y.writer = &j.folder, &j.life, &j.writer
-	y.tail, y.next = make([]byte, pageSize), newGroup()
+	y.tail, y.next = make([]byte, pageSize), newSyncGroup()
 	j.reserve.folder, j.reserve.life = &j.folder, &j.life
 	j.cursors.begin()
 	g := &j.segments
@@ -90,7 +90,7 @@ func (j *Journal) Close() error {
 	if !j.closed {
 		j.closed = true
 		close(j.done)
-		j.broadcast()
+		j.broadcastLocked()
 	}
 	j.mu.Unlock()
 	j.ended.Do(func() {
@@ -99,7 +99,7 @@ func (j *Journal) Close() error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.closeErr = errors.Join(j.err, j.closeErr, err)
-		j.openSpace()
+		j.openSpaceLocked()
 	})
 	return j.closeErr
 }
@@ -123,7 +123,7 @@ func (j *Journal) closeFiles() error {
 		}
 	}
 	for r := range j.reading {
-		errs = append(errs, r.drop())
+		errs = append(errs, r.dropLocked())
 	}
 	return errors.Join(append(errs, j.lock.Close())...)
 }

@@ -99,7 +99,7 @@ func segmentSeq(name string) (uint32, bool) {
 
 const (
 	batchBytes = 1 << 20             // a batch this full is written before more is appended
-	batchMost  = batchBytes + 64<<10 // and none is larger: a record that does not fit goes on in the next
+	maxBatch   = batchBytes + 64<<10 // and none is larger: a record that does not fit goes on in the next
 )
 
 // batch is bytes on their way into one segment: whole pages, of which the first may begin with what
@@ -120,7 +120,7 @@ func (b *batch) extend(end int64) []byte {
 	old := len(b.buf)
 	n := int(end - b.at)
 	if n > cap(b.buf) {
-		grown := make([]byte, n, min(max(int(pageUp(int64(n))), 2*cap(b.buf)), batchMost))
+		grown := make([]byte, n, min(max(int(pageUp(int64(n))), 2*cap(b.buf)), maxBatch))
 		copy(grown, b.buf)
 		b.buf = grown
 	}

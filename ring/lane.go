@@ -97,7 +97,7 @@ func (ls *lanes) release(l *lane, tail int64) {
 	// The reader turns asleep on and looks at the lanes then; this looks in the other order. One of
 	// the two sees the other.
 	if ls.life.asleep.Load() != 0 {
-		ls.life.rouse()
+		ls.life.wakeReader()
 	}
 }
 
@@ -105,7 +105,7 @@ func (ls *lanes) release(l *lane, tail int64) {
 func (ls *lanes) putBack(l *lane, old uint64) {
 	l.state.Store(old)
 	if ls.life.sawBusy.Load() != 0 { // that may have been here; else nothing has changed for the reader
-		ls.life.rouse()
+		ls.life.wakeReader()
 	}
 }
 

@@ -77,8 +77,8 @@ func (l *life) callWake() {
 	}
 }
 
-// rouse wakes the reader if it sleeps.
-func (l *life) rouse() {
+// wakeReader wakes the reader if it sleeps.
+func (l *life) wakeReader() {
 	if l.asleep.Load() != 0 && l.asleep.CompareAndSwap(1, 0) {
 		l.callWake()
 	}

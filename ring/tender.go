@@ -40,7 +40,7 @@ func (t *tender) run() {
 		select {
 		case <-t.b.stop:
 			return
-		case <-t.b.nudge:
+		case <-t.b.wake:
 			if !t.b.short.Load() {
 				t.grow()
 			}

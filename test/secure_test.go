@@ -486,8 +486,8 @@ func TestSecureLogger(t *testing.T) {
 	c = startCollector(t, s)
 	must(t, byFiles.Flush(ctx))
 
-	// Who has the old key is refused, keeps what it has, and its heir with the new one ships it:
-	// secrets are no part of what a ring is found by.
+	// Who has the old key is refused, keeps what it has, and its successor with the new one ships
+	// it: secrets are no part of what a ring is found by.
 	late := h.open("forward+tls://"+addr, spillway.Options{
 		Tag: "late", TLS: root,
 		Login: &forward.Login{SharedKey: sharedKey, Username: "web", Password: password},
@@ -501,12 +501,12 @@ func TestSecureLogger(t *testing.T) {
 		t.Errorf("closing a logger that is denied: %v", err)
 	}
 	keepsQuiet(t, fmt.Sprintf("%v %+v", left, late.Stats()))
-	heir := h.open("forward+tls://"+addr, spillway.Options{
+	successor := h.open("forward+tls://"+addr, spillway.Options{
 		Tag: "late", TLS: root,
 		Login: &forward.Login{SharedKey: newKey, Username: "web", Password: password},
 	})
-	must(t, heir.Flush(ctx))
-	closing(t, heir)
+	must(t, successor.Flush(ctx))
+	closing(t, successor)
 	closing(t, byFiles)
 
 	waitLines(t, out, len(want))

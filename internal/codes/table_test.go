@@ -113,7 +113,7 @@ func TestEachMessage(t *testing.T) {
 	}
 	codes := table(t)
 	folders := append([]string{
-		"internal/files", "internal/follow", "internal/heir", "internal/letters",
+		"internal/files", "internal/follow", "internal/successor", "internal/letters",
 		"internal/output",
 	}, collectors...)
 	for _, folder := range folders {

@@ -288,7 +288,7 @@ func TestNobodyWaits(t *testing.T) {
 		if d := time.Since(began); d != 0 {
 			t.Errorf("the second one waited for %v", d)
 		}
-		if d := <-first; d != lookMost {
+		if d := <-first; d != maxLookTime {
 			t.Errorf("the first one waited for %v", d)
 		}
 		if err := k.reload(); !errors.Is(err, errSlow) {

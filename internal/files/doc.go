@@ -137,8 +137,8 @@
 // # Not promised
 //
 // Once where processes share a file that is rotated, and one of them is killed between a write and
-// its commit, if another rotates the file and compresses or deletes it before the heir comes: the
-// lines come again. The size of a file that processes share: it is exceeded by what the others
+// its commit, if another rotates the file and compresses or deletes it before the successor comes:
+// the lines come again. The size of a file that processes share: it is exceeded by what the others
 // write at the same moment; so it is where a file cannot be renamed. Locks on file systems that
 // have none: there two processes may rotate a file twice, and compress one that the other still
 // writes a line to; files of ended processes and days past stay, as they do on Windows, and so do
@@ -147,9 +147,9 @@
 //
 // Once where a killed process left its ring or spill in other folders than those that Awaited looks
 // into, or is a collector, whose state lies in its journal: if another that writes the same path
-// with {pid} deletes its file before the heir comes, lines that were not committed come again, in a
-// file of the heir's. So it is where processes that do not see each other (containers) share a
-// folder, but no ring's, and one has no line for its file within Idle.
+// with {pid} deletes its file before the successor comes, lines that were not committed come again,
+// in a file of the successor's. So it is where processes that do not see each other (containers)
+// share a folder, but no ring's, and one has no line for its file within Idle.
 //
 // Whole lines on network file systems, which do not append atomically. Different files for tags
 // that differ in case only, or in the normal form of Unicode, where the file system makes no

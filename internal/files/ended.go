@@ -19,7 +19,7 @@ import (
 //	any other                never
 //
 // Where a dead process had the id of this one, as in containers, and left a ring or a spill for
-// this path, both are free only as what heirs may have written is (see below).
+// this path, both are free only as what successors may have written is (see below).
 //
 // Of another process, whose id is in the name, rotated or not, all of this:
 //
@@ -28,7 +28,7 @@ import (
 //   - There is no ring and no spill of a process of that id: see Options.Awaited.
 //   - It was not changed since the oldest process began that has died and left a ring or a spill
 //     for this path.
-//     For an heir writes what that process left into files of its own, and may die as well: then
+//     For a successor writes what that process left into files of its own, and may die as well: then
 //     lines of the first are looked for in files of the second.
 //   - The exclusive lock can be had. A writer has the shared one, as long as its file is open, and
 //     so has a child that got the open file from it.
@@ -36,7 +36,8 @@ import (
 // The names are listed before the processes are looked at: who begins later has a lock before it
 // writes, and looks then whether the file is still at its path.
 
-// A Process has files that others leave alone: it may write them, or its heir may look for lines.
+// A Process has files that others leave alone: it may write them, or its successor may look for
+// lines.
 type Process struct {
 	PID  int
 	Made time.Time // before its first line that may be looked for; zero: none is where the path leads

@@ -288,11 +288,11 @@ func TestHeldUntilCommitted(t *testing.T) {
 	}
 	is("closed", true)
 	o.Record = func([]byte) error { return nil }
-	heir := openSet(t, filepath.Join(dir, "app.{date}.jsonl"), state, o) // of one that was killed here
-	if !heir.rotator.keeper.holds(path) {
-		t.Error("the heir does not hold it")
+	successor := openSet(t, filepath.Join(dir, "app.{date}.jsonl"), state, o) // of one that was killed here
+	if !successor.rotator.keeper.holds(path) {
+		t.Error("the successor does not hold it")
 	}
-	must(t, heir.Close())
+	must(t, successor.Close())
 	_, err := s.Sync()
 	must(t, err)
 	is("settled", true)

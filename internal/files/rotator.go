@@ -138,8 +138,8 @@ func (r *rotator) fitting(f *file) int {
 	return n
 }
 
-// goOn rotates f in the middle of what waits, and makes the new file ready.
-func (r *rotator) goOn(f *file) error {
+// rotateMidWrite rotates f in the middle of what waits, and makes the new file ready.
+func (r *rotator) rotateMidWrite(f *file) error {
 	if err := r.change(f); err != nil || f.known {
 		return err
 	}

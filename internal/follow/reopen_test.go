@@ -183,7 +183,7 @@ func TestReopensLessAndLess(t *testing.T) {
 				}
 				first, second := waits[:most-1], waits[most-1:2*most-2]
 				for _, w := range [][]time.Duration{first, second} {
-					if !slices.IsSorted(w) || w[0] != retryPause || w[len(w)-1] != reopenMost {
+					if !slices.IsSorted(w) || w[0] != retryPause || w[len(w)-1] != maxReopenPause {
 						t.Errorf("waits %v", w)
 					}
 				}

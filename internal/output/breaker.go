@@ -95,7 +95,7 @@ type breaker struct {
 	trip Trip
 	next func(round uint64) *forward.Chunk
 	back func(c *forward.Chunk, err error)
-	told teller
+	told notifier
 
 	mu       sync.Mutex
 	st       BreakerState
@@ -141,8 +141,8 @@ func (b *breaker) failed(err error, dead bool, pause time.Duration) {
 	}
 	b.err = err
 	b.round++
-	b.turn(BreakerOpen)
-	b.kick()
+	b.turnLocked(BreakerOpen)
+	b.wakeOffererLocked()
 }
 
 // probe notes that an attempt begins: an open breaker is half-open then, and offers pause.
@@ -150,7 +150,7 @@ func (b *breaker) probe() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.st == BreakerOpen {
-		b.turn(BreakerHalfOpen)
+		b.turnLocked(BreakerHalfOpen)
 	}
 }
 
@@ -163,7 +163,7 @@ func (b *breaker) worked() {
 		b.tellHealthLocked(Health{})
 	}
 	if b.st != BreakerClosed {
-		b.turn(BreakerClosed)
+		b.turnLocked(BreakerClosed)
 	}
 }
 
@@ -195,7 +195,7 @@ func (b *breaker) more() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.st == BreakerOpen {
-		b.kick()
+		b.wakeOffererLocked()
 	}
 }
 
@@ -213,8 +213,8 @@ func (b *breaker) report(err error) {
 	}
 }
 
-// turn changes the state. With mu held.
-func (b *breaker) turn(to BreakerState) {
+// turnLocked changes the state. With mu held.
+func (b *breaker) turnLocked(to BreakerState) {
 	b.st = to
 	if b.closed || b.trip.Breaker == nil {
 		return
@@ -226,8 +226,8 @@ func (b *breaker) turn(to BreakerState) {
 	b.told.tell(func() { b.trip.Breaker(e) })
 }
 
-// kick has the handler's goroutine look for chunks to offer. With mu held.
-func (b *breaker) kick() {
+// wakeOffererLocked has the handler's goroutine look for chunks to offer. With mu held.
+func (b *breaker) wakeOffererLocked() {
 	if b.trip.HandleError == nil || b.closed {
 		return
 	}

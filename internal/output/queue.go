@@ -114,13 +114,13 @@ func (q *queue) submit(t ticket, done func(Result)) {
 		go q.run()
 	}
 	q.mu.Unlock()
-	q.nudge()
+	q.wakeWriter()
 	if q.brk.state() != BreakerClosed {
 		q.brk.more()
 	}
 }
 
-func (q *queue) nudge() {
+func (q *queue) wakeWriter() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -198,7 +198,7 @@ func (q *queue) Flush(ctx context.Context) error {
 	w := newFlushing(q.seq, 1)
 	q.flushes = append(q.flushes, w)
 	q.mu.Unlock()
-	q.nudge()
+	q.wakeWriter()
 	return w.wait(ctx)
 }
 
@@ -405,5 +405,5 @@ func (q *queue) back(c *forward.Chunk, err error) {
 	if err == nil {
 		j.done(Result{HandedOver: true, MaybeRepeated: j.begun || j.repeated})
 	}
-	q.nudge()
+	q.wakeWriter()
 }

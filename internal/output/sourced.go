@@ -11,7 +11,7 @@ import (
 )
 
 // personalOutput is a fileOutput for files of which each process has its own, and for those that
-// processes share: in both it is what one process wrote that its heir has to find.
+// processes share: in both it is what one process wrote that its successor has to find.
 type personalOutput struct{ *fileOutput }
 
 // ResumeFrom implements Sourced.

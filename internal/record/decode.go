@@ -111,9 +111,9 @@ func (d *decoder) mismatch(k msgpack.Kind, t reflect.Type) {
 	d.fail(fmt.Errorf("%w: %v into %v", ErrKind, k, t))
 }
 
-// pointersMost bounds the pointers to pointers that lead to one value: a type may be a pointer to
+// maxPointers bounds the pointers to pointers that lead to one value: a type may be a pointer to
 // itself.
-const pointersMost = 16
+const maxPointers = 16
 
 // value decodes the value at the start of b, which is whole, and returns its length.
 func (d *decoder) value(b []byte, v reflect.Value) int {
@@ -135,7 +135,7 @@ func (d *decoder) value(b []byte, v reflect.Value) int {
 		if v.Kind() != reflect.Pointer {
 			break
 		}
-		if hops == pointersMost {
+		if hops == maxPointers {
 			d.fail(fmt.Errorf("%w: too many pointers: %v", ErrKind, v.Type()))
 			return length(b)
 		}

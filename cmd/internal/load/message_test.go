@@ -263,7 +263,7 @@ func TestTakeAllocatesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := newFlights(1 << 12)
+		f := newUnacked(1 << 12)
 		now := time.Now()
 		push := func(id []byte) { f.push(id, now) }
 		if n := testing.AllocsPerRun(100, func() { _, _, _ = b.take(5, now, push) }); n > 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// NoMost says to check that all entries are to be seen.
-const NoMost = math.MaxInt64
+// NoLimit says to check that all entries are to be seen.
+const NoLimit = math.MaxInt64
 
 // Check goes over entries that stand one after another in bytes that keep arriving, and looks at
 // every one of them: that it ends, and that it is a time and a record. It walks over no byte twice,
@@ -159,7 +159,7 @@ func (c *Check) quick(b []byte, most int64, scan *msgpack.Scanner) error {
 	}
 	events := int64(0)
 	var failed error
-	for events < left && len(b)-pos > usualMost && b[pos] == CodeArray2 {
+	for events < left && len(b)-pos > maxUsual && b[pos] == CodeArray2 {
 		e := b[pos:]
 		record := 1 + eventTimeSize
 		if !usualEventTime(e[1:]) {

@@ -25,8 +25,8 @@ const (
 	NonceSize    = 16
 	digestSize   = 2 * sha512.Size // of the text, which is hexadecimal
 	letterBuffer = 512             // a usual one is shorter
-	PingMost     = 8 << 10         // of a stranger
-	AnswerMost   = 64 << 10        // of a server that was asked for
+	MaxPing      = 8 << 10         // of a stranger
+	MaxAnswer    = 64 << 10        // of a server that was asked for
 )
 
 // LetterReader reads one letter, however it is cut.

@@ -207,7 +207,7 @@ func (d *Decoder) quick(b []byte) error {
 		return nil
 	}
 	body := tag + n
-	if len(b)-body < usualMost {
+	if len(b)-body < maxUsual {
 		return nil
 	}
 	record := body + eventTimeSize

@@ -10,9 +10,9 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// usualMost is how many bytes a time that usualTime knows takes at most, with the first byte of the
+// maxUsual is how many bytes a time that usualTime knows takes at most, with the first byte of the
 // record behind it.
-const usualMost = 13
+const maxUsual = 13
 
 const eventTimeSize = 10
 
@@ -26,9 +26,9 @@ func usualEventTime(b []byte) bool {
 
 // usualTime returns the length of a time that is written as nearly all of them are, EventTime or
 // uint32, or of an EventTime with empty metadata: 92 time 80. It is 0 for any other, for a time of
-// 0 and for one that is wrong. b is usualMost bytes or more.
+// 0 and for one that is wrong. b is maxUsual bytes or more.
 func usualTime(b []byte) int {
-	b = b[:usualMost]
+	b = b[:maxUsual]
 	switch {
 	case usualEventTime(b):
 		return eventTimeSize
