@@ -40,7 +40,7 @@ type lineInput struct {
 	format  lines.Format
 	options lines.ReadOptions
 	most    int    // bytes of a line
-	peerKey string // empty: records do not say who sent them
+	peerKey string // empty: records do not name their sender
 
 	listener net.Listener
 	stdin    io.Reader
@@ -214,7 +214,7 @@ func retryAccept(ctx context.Context, err error) bool {
 	return pause(ctx, 100*time.Millisecond) == nil || ctx.Err() != nil
 }
 
-// peerName says who is at the other end.
+// peerName names the other end.
 func peerName(c net.Conn) string {
 	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
 	if err != nil {

@@ -55,7 +55,7 @@ func (q *queue) wakeRunner() {
 	}
 }
 
-// unlock gives up mu, and calls those who are to be told of what happened under it.
+// unlock gives up mu, and calls the functions that report what happened under it.
 func (q *queue) unlock() {
 	notes := q.notes
 	q.notes = nil

@@ -148,7 +148,7 @@
 // check is over bytes 0..27. A directory of an earlier version has none, and gets one when it is
 // opened; that version leaves the file alone.
 //
-// # Who does what
+// # Goroutines and callers
 //
 //	Append          copies into the batch that fills; writes only a full one
 //	Flush           one of the waiting callers writes the batch, without the lock
@@ -174,7 +174,7 @@
 //
 // Locks are taken in this order: that of a Reader, of its cursor, of the reserve, life.mu, that of
 // holes. life.mu, which comments call mu, is never held over a call to the kernel but those that
-// close a file, nor over Report. Who writes to a cursor holds that one's lock and looks first
+// close a file, nor over Report. A commit to a cursor holds that one's lock and looks first
 // whether the journal is closed. Close takes each of these locks before it lets the directory go.
 //
 // Not obvious:
