@@ -18,7 +18,7 @@ import (
 // A Behaviour is how a daemon treats its clients.
 type Behaviour int
 
-// The moods.
+// How it treats them.
 const (
 	BehaviourHealthy    Behaviour = iota // reads and acks
 	BehaviourNeverAcks                   // reads only
