@@ -156,17 +156,6 @@ func sendGolden(l *lane, from, to int, wanted func(n int) bool) {
 	}
 }
 
-// wantAckOf wants the ack of an id that was bin.
-func (l *lane) wantAckOf(id []byte) {
-	l.t.Helper()
-	l.deadline(patience)
-	want := append(append(appendStr([]byte{0x81}, "ack"), 0xc4, byte(len(id))), id...)
-	got := make([]byte, len(want))
-	if _, err := io.ReadFull(l.acks, got); err != nil || !bytes.Equal(got, want) {
-		l.t.Fatalf("ack %q, %v; want %q", got, err, want)
-	}
-}
-
 // goldenSetup is how the golden collector is started, in its folder: the names of its cursors
 // follow from the URLs.
 func goldenSetup() *setup {

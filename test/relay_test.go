@@ -31,8 +31,6 @@ type relay struct {
 	out    string
 }
 
-const quickly = "min_backoff=1ms&max_backoff=20ms"
-
 // newRelay starts collectors: fronts of them, which send on to the last.
 func newRelay(t testing.TB, r *rand.Rand, fronts int, query string) *relay {
 	t.Helper()
