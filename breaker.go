@@ -36,7 +36,7 @@ func (l *Logger) Subscribe() <-chan BreakerEvent {
 	return l.c.breakers.subscribe()
 }
 
-// breakers are those who have subscribed.
+// breakers are the subscribers.
 type breakers struct {
 	mu     sync.Mutex
 	list   []chan BreakerEvent

@@ -130,7 +130,7 @@ func (t *diagnostics) run(ended chan struct{}) {
 	}
 }
 
-// one survives a panic of who is told.
+// one survives a panic of the function that is told.
 func (t *diagnostics) one(err error) {
 	defer func() { _ = recover() }()
 	t.tell(err)

@@ -20,7 +20,7 @@ type scope struct {
 	lastWins bool        // Options.LastWins
 }
 
-// A openGroup is an open group that has attributes.
+// An openGroup is an open group that has attributes.
 type openGroup struct {
 	at    int // where its header is in prefix
 	pairs int // how many it has so far

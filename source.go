@@ -29,7 +29,7 @@ func caller(skip int) uintptr {
 // each new one.
 type sourceCache struct {
 	of atomic.Pointer[map[uintptr][]byte]
-	mu sync.Mutex // of who adds one
+	mu sync.Mutex // held to add one
 }
 
 // maxCachedSources bounds the map. Sources beyond are found anew each time.

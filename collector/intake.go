@@ -212,7 +212,7 @@ func (c *Collector) openInputs(plans []inputPlan) error {
 		MaxEvent:        c.config.MaxEvent,
 		SetAside:        store.setAside,
 		LargeTurn:       c.turn.Take,
-		MaxConnections:  connectionsMost(),
+		MaxConnections:  maxConnections(),
 		RefuseInvalid:   c.config.RefuseInvalid,
 		PeerError:       func(t forward.PeerError) { c.reporter.peer(t, store.accountOf(t.Sender).name) },
 	}

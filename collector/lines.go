@@ -40,13 +40,13 @@ type lineInput struct {
 	format  lines.Format
 	options lines.ReadOptions
 	most    int    // bytes of a line
-	peerKey string // empty: records do not say who sent them
+	peerKey string // empty: records do not name their sender
 
-	listener net.Listener
-	stdin    io.Reader
-	reporter *reporter
-	memory   *lineMemory
-	places   int // connections at the same time; 0: any number
+	listener       net.Listener
+	stdin          io.Reader
+	reporter       *reporter
+	memory         *lineMemory
+	maxConnections int // connections at the same time; 0: any number
 
 	mu    sync.Mutex
 	conns map[*lineStream]net.Conn
@@ -116,7 +116,7 @@ func planLines(u *urls.URL) (*lineInput, error) {
 
 // openFor opens the input for a collector.
 func (l *lineInput) openFor(c *Collector, name string) (err error) {
-	l.name, l.reporter, l.memory, l.places = name, c.reporter, c.lineMemory, connectionsMost()
+	l.name, l.reporter, l.memory, l.maxConnections = name, c.reporter, c.lineMemory, maxConnections()
 	switch l.network {
 	case "":
 		l.stdin = c.config.Stdin
@@ -214,7 +214,7 @@ func retryAccept(ctx context.Context, err error) bool {
 	return pause(ctx, 100*time.Millisecond) == nil || ctx.Err() != nil
 }
 
-// peerName says who is at the other end.
+// peerName names the other end.
 func peerName(c net.Conn) string {
 	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
 	if err != nil {
@@ -228,7 +228,7 @@ func peerName(c net.Conn) string {
 func (l *lineInput) enter(s *lineStream, conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.places > 0 && len(l.conns) >= l.places {
+	if l.maxConnections > 0 && len(l.conns) >= l.maxConnections {
 		oldest := slices.MinFunc(slices.Collect(maps.Keys(l.conns)), func(a, b *lineStream) int {
 			return int(a.last.Load() - b.last.Load())
 		})

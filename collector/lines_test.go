@@ -386,7 +386,7 @@ func TestLinesCrowd(t *testing.T) {
 	if l.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	l.places = 2
+	l.maxConnections = 2
 	stored := make(chan string, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)

@@ -112,7 +112,7 @@ func (p *pump) failure() *Failure {
 // holding is what an output holds up while it fails.
 type holding struct {
 	backlog
-	waits string // who waits for it
+	waits string // what waits for it
 }
 
 // fail notes that a try failed, and tells it if it is time.

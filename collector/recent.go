@@ -12,7 +12,7 @@ import (
 )
 
 // recent is the chunks that came in last, as they were checked and decompressed at the input.
-// Whoever follows the journal and keeps up takes them from here, and reads the disk only when it
+// A follower that keeps up takes them from here, and reads the disk only when it
 // has fallen behind.
 //
 //	journal   ──┬────────┬────────┬────────┬────────┬──► positions
@@ -98,7 +98,7 @@ const (
 	wantBody
 )
 
-// follow adds a place. Whoever has it calls get for each record, also for those that it then reads
+// follow adds a place. Its owner calls get for each record, also for those that it then reads
 // from the disk, or nothing is kept for it.
 func (r *recent) follow(at journal.Position, w wants) *place {
 	r.mu.Lock()

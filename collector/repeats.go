@@ -119,8 +119,8 @@ func newRepeats(key []byte) (*repeats, error) {
 }
 
 // fixedNonce may be used for every fingerprint because the tags never leave this
-// machine: GMAC is a keyed universal hash then, at memory speed, and whoever
-// does not know the key cannot make two chunks collide.
+// machine: GMAC is a keyed universal hash then, at memory speed, and nobody
+// without the key can make two chunks collide.
 var fixedNonce = make([]byte, 12)
 
 // fingerprint hashes the uncompressed entries as they came: before times of 0 became

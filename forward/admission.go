@@ -71,7 +71,8 @@ func (c *admission) run() (rest []byte, err error) {
 	return rest, c.sock.SetDeadline(time.Time{})
 }
 
-// loginRead reads bytes of a login, and takes what they take of the budget: they are a stranger's.
+// loginRead reads bytes of a login, and takes what they take of the budget: they come from an
+// unknown peer.
 func (c *admission) loginRead(r io.Reader, p []byte) (int, error) {
 	if c.letters > 0 { // any byte will do, for a login has a limit of its own
 		c.pace.Goes()

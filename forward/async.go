@@ -11,7 +11,7 @@ import (
 )
 
 // How this file is organised. Chunks that a handler has longer than a call lie in buffers that the
-// connection is done with, or goes on filling behind them. So buffers count who holds them: their
+// connection is done with, or goes on filling behind them. So buffers count their holders: their
 // owner, the connection, and the parcels. A parcel is what was handed on together; an asyncChunk is
 // one chunk of it. Where one ends its acker is waiting for it (ack.go), in order; when the last one
 // of a parcel ends, its buffers go back.

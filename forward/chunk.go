@@ -45,7 +45,7 @@ type Chunk struct {
 	// Signal is option fluent_signal: 0 logs, 1 metrics, 2 traces. A Server hands on logs only.
 	Signal int
 	// Sent is how the chunk was sent, where a Server has changed it; nil where it is as it came,
-	// and for a chunk that Parse read. Whoever compares a chunk with one that came before compares
+	// and for a chunk that Parse read. To compare a chunk with one that came before, compare
 	// what was sent: the same chunk comes with another time of arrival, and two tags may become
 	// one.
 	Sent *Sent
@@ -68,8 +68,8 @@ type Sent struct {
 	Invalid, Skipped int
 }
 
-// Clone returns a copy of the chunk that shares no bytes with it, for whoever keeps it longer than
-// it is lent.
+// Clone returns a copy of the chunk that shares no bytes with it, for a caller that keeps it longer
+// than it is lent.
 func (c *Chunk) Clone() *Chunk {
 	d := *c
 	d.ID, d.Entries, d.Compressed = bytes.Clone(c.ID), bytes.Clone(c.Entries), bytes.Clone(c.Compressed)
@@ -112,9 +112,9 @@ func (c *Chunk) Body() []byte {
 }
 
 // AppendTail appends what stands behind the entries: the option map with chunk, size, compressed,
-// fluent_signal and spillway, each only where it says something. Whoever stores chunks may add keys
-// of its own: the map has less than 14 pairs, so its first byte is 0x80 and their number, and Parse
-// steps over what it does not know.
+// fluent_signal and spillway, each only where it says something. A program that stores chunks may
+// add keys of its own: the map has less than 14 pairs, so its first byte is 0x80 and their number,
+// and Parse steps over what it does not know.
 func (c *Chunk) AppendTail(dst []byte) []byte {
 	how := ""
 	if c.Compressed != nil {

@@ -26,7 +26,7 @@ type queue struct {
 	wanted    bool      // a connection is wanted with nothing to send
 	notBefore time.Time // of the next attempt to connect
 	pause     time.Duration
-	doing     string   // what run is at that a stranger might not end
+	doing     string   // what run waits for that an unknown server might not end
 	notes     []func() // to be called as soon as mu is free
 	closed    bool
 	last      error // why the last connection was given up
@@ -55,7 +55,7 @@ func (q *queue) wakeRunner() {
 	}
 }
 
-// unlock gives up mu, and calls those who are to be told of what happened under it.
+// unlock gives up mu, and calls the functions that report what happened under it.
 func (q *queue) unlock() {
 	notes := q.notes
 	q.notes = nil

@@ -8,7 +8,7 @@
 // goes out. A [GroupHandler] takes together what arrived together and says later when it is stored,
 // so that one commit serves many chunks, and their acks leave in one write. An [AsyncHandler]
 // finishes chunks later and in any order, while acks stay in order. [Chunk.All] iterates over a
-// chunk's events, [Record.Decode] turns one into Go values, and [SenderOf] says who sent it. A
+// chunk's events, [Record.Decode] turns one into Go values, and [SenderOf] says what sent it. A
 // [Client] sends chunks and waits for their acks, with several in flight, and sends again what was
 // not acked, in order, on a fresh connection; [Client.Start] does the same without a waiting
 // goroutine.

@@ -82,7 +82,7 @@ func (a *answers) may(from net.Addr, now int64) bool {
 }
 
 // ofClient tells whether a datagram may be a client's. A server would answer the answer, and so on
-// for ever: a stranger who writes the one's address on a datagram to the other would have begun
+// for ever: an attacker that writes the one's address on a datagram to the other would have begun
 // that.
 func ofClient(from, own net.Addr) bool {
 	f, ok := from.(*net.UDPAddr)
@@ -99,8 +99,8 @@ const (
 	wsaConnReset = syscall.Errno(10054)
 )
 
-// bounced tells whether an error is about an answer that could not be delivered. Whoever wants may
-// cause any number of them.
+// bounced tells whether an error is about an answer that could not be delivered. Anybody may cause
+// any number of them.
 func bounced(err error) bool {
 	for _, e := range [...]syscall.Errno{wsaNetReset, wsaConnReset, syscall.ECONNREFUSED, syscall.ECONNRESET} {
 		if errors.Is(err, e) {

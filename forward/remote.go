@@ -58,7 +58,7 @@ func (c *remote) giveWay() {
 // abort cuts the connection.
 func (c *remote) abort() {
 	c.cut.Store(true)
-	_ = c.sock.Close() // whoever uses it sees that
+	_ = c.sock.Close() // its users see that
 }
 
 // memoryNow takes n bytes of the budget, after waiting for them if need be.

@@ -115,7 +115,7 @@ func (c *conn) close(err error) {
 		_ = c.sock.Close() // others wait for what it takes
 		return
 	}
-	if c.tls != nil { // says goodbye, but does not wait for who does not listen
+	if c.tls != nil { // says goodbye, but does not wait for a peer that does not listen
 		defer time.AfterFunc(linger, func() { _ = c.sock.Close() }).Stop()
 		_ = c.tls.CloseWrite()
 	}

@@ -50,7 +50,7 @@ const (
 	recordHead = 5 // type, version, length
 	aheadSize  = 64 << 10
 	// Of a TLS handshake; with a chain of certificates it is a third of that. Package tls alone
-	// would keep 256 KiB of a stranger's.
+	// would keep 256 KiB of an unknown peer.
 	maxHandshake = 32 << 10
 )
 

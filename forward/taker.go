@@ -103,7 +103,7 @@ func (c *taker) invalid(tag string, n int, all int64, why uint8) bool {
 }
 
 // find makes the source of a connection, if its endpoint adds one, once: at its first message, for
-// those that come and go without one are not worth asking who they are.
+// those that come and go without one are not worth a look at their address.
 func (c *taker) find() {
 	if c.found {
 		return

@@ -38,8 +38,8 @@ func (c *taker) takeCompressed(tag string, kind wire.Compression, packed []byte)
 	return c.takePacked(tag, in.buf.B[:in.n], ck, in.buf, packed[:len(packed):len(packed)], err)
 }
 
-// takeInflaters waits for decompressors. Whoever has them waits for no peer, but perhaps for
-// memory: who overdraws that waits for nobody.
+// takeInflaters waits for decompressors. Their holder waits for no peer, but perhaps for
+// memory; the connection that overdraws does not wait.
 func (c *taker) takeInflaters() (give func(), err error) {
 	if c.hold.Over() {
 		c.inflaters = new(wire.Inflaters)

@@ -105,7 +105,7 @@ func (c *cursor) load(b []byte) error {
 }
 
 // writeLocked makes a commit durable, on a full disk with the reserve's help. With mu held, for
-// which Close waits: who gets it after that must not write any more.
+// which Close waits: a caller that gets it after that must not write any more.
 func (c *cursor) writeLocked(r *reserve, p Position, state []byte) error {
 	if r.over() {
 		return ErrClosed

@@ -148,11 +148,11 @@
 // check is over bytes 0..27. A directory of an earlier version has none, and gets one when it is
 // opened; that version leaves the file alone.
 //
-// # Who does what
+// # Goroutines and callers
 //
 //	Append          copies into the batch that fills; writes only a full one
-//	Flush           one of those who wait writes the batch, without the lock
-//	syncer          a goroutine: writes and syncs for all who wait for Sync, later for nobody, and goes on after errors
+//	Flush           one of the waiting callers writes the batch, without the lock
+//	syncer          a goroutine: writes and syncs for all callers of Sync, later without one, and goes on after errors
 //	allocator       a goroutine: prepares segments, recycles freed ones, meets a full disk before a write can
 //	Reader          reads with pread, in blocks, on its caller's goroutine
 //
@@ -161,11 +161,11 @@
 // A [Journal] is put together of parts, each of which knows only those above it here:
 //
 //	part        is                                                    touched by
-//	folder      the directory and the files set aside                 whoever meets damage
-//	life        the lock of all below, what is wrong, who waits       everybody
+//	folder      the directory and the files set aside                 any part that meets damage
+//	life        the lock of all below, what is wrong, what waits      all parts
 //	writer      what was appended: segment in use, batches, the queue appenders; one of them, or the syncer, writes
-//	syncer      groups that wait for a sync, what is written and not synced    the syncer; those who wait join
-//	reserve     room for cursors on a full disk                       the allocator; who commits, under a lock of its own
+//	syncer      groups that wait for a sync, what is written and not synced    the syncer; waiting callers join
+//	reserve     room for cursors on a full disk                       the allocator; a commit, under a lock of its own
 //	cursors     durable places by name, open files of readers         readers
 //	segments    files prepared for use, or freed                      the allocator; an appender takes one that is ready
 //	allocator   what is prepared, freed, used again, given back       the allocator; an appender asks for room
@@ -174,7 +174,7 @@
 //
 // Locks are taken in this order: that of a Reader, of its cursor, of the reserve, life.mu, that of
 // holes. life.mu, which comments call mu, is never held over a call to the kernel but those that
-// close a file, nor over Report. Who writes to a cursor holds that one's lock and looks first
+// close a file, nor over Report. A commit to a cursor holds that one's lock and looks first
 // whether the journal is closed. Close takes each of these locks before it lets the directory go.
 //
 // Not obvious:

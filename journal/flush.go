@@ -18,7 +18,7 @@ const (
 	maxUnsynced   = 32 << 20              // Append waits: a disk slower than the appenders must not be hidden by memory
 )
 
-// syncGroup is those who wait for the same sync.
+// syncGroup is the callers that wait for the same sync.
 type syncGroup struct {
 	waiters int
 	done    chan struct{}
@@ -32,15 +32,15 @@ func (g *syncGroup) finish(err error) {
 	close(g.done)
 }
 
-// syncer is what was handed to the kernel, on its way to the disk, and those who wait for that. All
-// but synced is guarded by the lock of life; what is said to be the syncer's belongs to its
-// goroutine.
+// syncer is what was handed to the kernel, on its way to the disk, and the callers that wait for
+// that. All but synced is guarded by the lock of life; what is said to be the syncer's belongs to
+// its goroutine.
 type syncer struct {
 	*folder
 	*life
 	*writer
 	synced   atomic.Uint64 // Position; written by the syncer with mu held
-	next     *syncGroup    // gathers those who wait for a sync that has not begun
+	next     *syncGroup    // gathers callers that wait for a sync that has not begun
 	flying   *syncGroup    // wait for the sync that runs
 	flyingTo Position
 	lazyAt   time.Time // sync then even if nobody waits; zero when everything is synced
@@ -307,7 +307,7 @@ func linked(file File, path string) error {
 	return nil
 }
 
-// failLocked makes err sticky and answers everyone who waits. With mu held.
+// failLocked makes err sticky and returns it to every waiting caller. With mu held.
 func (y *syncer) failLocked(err error) {
 	if isNoSpace(err) {
 		err = fmt.Errorf("%w: %w", ErrFull, err)

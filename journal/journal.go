@@ -15,7 +15,7 @@ import (
 // Lock order: Reader.mu, cursor.mu, reserve.own, life.mu, holes.mu. life.mu, which is called mu
 // everywhere, guards what appenders, the syncer, the allocator and readers share. It is never held
 // over a call to the kernel but those that close a file, nor over Report. writer.writing is a
-// lock too, for the right to write to segments: who has it holds no other.
+// lock too, for the right to write to segments: its holder has no other.
 type Journal struct {
 	folder
 	life
@@ -104,7 +104,7 @@ func (j *Journal) Close() error {
 	return j.closeErr
 }
 
-// closeFiles ends Open or Close. It waits for those who write to a cursor: as soon as the lock is
+// closeFiles ends Open or Close. It waits for commits to cursors: as soon as the lock is
 // let go, the directory may be another's.
 func (j *Journal) closeFiles() error {
 	j.mu.Lock()

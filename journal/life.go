@@ -12,7 +12,7 @@ const (
 	maxRetry = time.Second
 )
 
-// life is what is wrong with the journal, who waits for a change, and the lock of it all.
+// life is what is wrong with the journal, what waits for a change, and the lock of it all.
 type life struct {
 	mu            sync.Mutex
 	closed        bool
@@ -108,7 +108,7 @@ func (l *life) Space() <-chan struct{} {
 	return l.space
 }
 
-// openSpaceLocked tells those who wait for room. With mu held.
+// openSpaceLocked wakes appenders that wait for room. With mu held.
 func (l *life) openSpaceLocked() {
 	l.full = false
 	if l.space != nil {

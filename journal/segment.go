@@ -34,7 +34,7 @@ type segment struct {
 	bad    bool   // a reader met bytes that the device does not give
 	dirty  bool   // wrote since the last Datasync began
 
-	// Belongs to whoever writes (writer.writing).
+	// Belongs to the goroutine that writes (writer.writing).
 	filled int64 // up to here every block was written at some time, so that writing it again changes no metadata
 }
 

@@ -58,7 +58,7 @@ func (y *syncer) syncOnceLocked() {
 	y.mu.Lock()
 	y.awaitWriterLocked()
 	if y.err != nil {
-		return // the writer failed, and answered all who wait
+		return // the writer failed, and answered all that wait
 	}
 	y.flying, y.next = y.next, newSyncGroup()
 	g := y.flying

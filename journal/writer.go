@@ -26,7 +26,7 @@ type writer struct {
 	batches []*batch // free
 	lists   [2][]*batch
 	writing bool     // someone is in pwrite; only they touch segment.filled
-	claimed bool     // by the syncer, who writes next
+	claimed bool     // by the syncer, which writes next
 	written Position // end of what was handed to the kernel
 	appends uint64   // records
 	bytesIn uint64   // written, with headers and padding
@@ -230,8 +230,8 @@ func (w *writer) writeBatch(b *batch) error {
 	return err
 }
 
-// awaitWriterLocked returns when nobody writes. Others who could write wait meanwhile: those who
-// flush all the time must not keep those who sync from it. With mu held, which it may let go.
+// awaitWriterLocked returns when nobody writes. Others who could write wait meanwhile: callers
+// that flush all the time must not keep the syncer from it. With mu held, which it may let go.
 func (w *writer) awaitWriterLocked() {
 	if !w.writing {
 		return

@@ -79,7 +79,7 @@ func (t Token) Bool() bool { return t.Kind == KindBool && t.num != 0 }
 
 // ReadToken reads the token at the start of b: n bytes, the whole value if it is a scalar,
 // otherwise the header. The payload of a str, bin or ext follows as b[n:n+t.Len], of which b may
-// hold only a part, or none: whoever reads it compares t.Len with len(b)-n first.
+// hold only a part, or none: a reader compares t.Len with len(b)-n first.
 //
 // The error is ErrShort if b ends within those n bytes, ErrInvalid, or, beyond the default limits,
 // wraps ErrLength or ErrCount. Then n is 0.

@@ -17,9 +17,9 @@ const (
 	busy     = 1
 )
 
-// lane is a place where one appender at a time adds records. Whoever turns the busy bit of its
-// state on owns the rest until he stores the state again. It fills two cache lines of its own, the
-// pair that processors fetch together.
+// lane is a place where one appender at a time adds records. The appender that sets the busy bit of
+// its state on owns the rest until he stores the state again. It fills two cache lines of its own,
+// the pair that processors fetch together.
 type lane struct {
 	state   atomic.Uint64 // offset of the tail << 1 | busy
 	last    uint64        // key of the last record
@@ -183,7 +183,7 @@ func (ls *lanes) Seal() {
 	ls.adding.Unlock()
 	ls.life.space.allow()
 	for i := uint32(reserved + 1); i < n; i++ {
-		if old, ok := ls.hold(&ls.all[i]); ok { // whoever has it may have looked before
+		if old, ok := ls.hold(&ls.all[i]); ok { // its holder may have looked before
 			ls.release(&ls.all[i], int64(old>>1))
 		}
 	}

@@ -22,7 +22,7 @@ type life struct {
 	sawBusy atomic.Uint32 // the reader went to sleep while a lane was busy
 	wake    atomic.Pointer[func()]
 	failure atomic.Pointer[error]
-	space   *space // those who wait there are told of the end, too
+	space   *space // appenders that wait there are woken at the end, too
 }
 
 func (l *life) raise(why uint32) {

@@ -21,11 +21,11 @@ type Mark struct {
 
 // notes is what lies in the head of the ring's memory beside what never changes: the last cut,
 // marks, the caller's state and counters. Any goroutine writes there. This process works with
-// copies of its own; the memory is for whoever adopts the ring.
+// copies of its own; the memory is for the process that adopts the ring.
 type notes struct {
 	*memory
 	life      *life
-	mu        sync.Mutex // guards all below; who has it may take that of space
+	mu        sync.Mutex // guards all below; its holder may take that of space
 	cut       uint64
 	cutCell   int
 	marks     [MaxMarks]Mark
@@ -185,7 +185,7 @@ func (n *notes) doneLocked(first, last uint64) bool {
 	return true
 }
 
-// isDone is doneLocked for those who do not have mu.
+// isDone is doneLocked for callers without mu.
 func (n *notes) isDone(first, last uint64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

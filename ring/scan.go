@@ -22,8 +22,8 @@ type segmentReader struct {
 }
 
 // maxVain is how often the length of a segment is checked in vain before the rest of it is given
-// up. A crash leaves a torn record, and a stranger may leave more; but where each eight bytes claim
-// to be a long one, to look at all of them would take hours.
+// up. A crash leaves a torn record, and a foreign writer may leave more; but where each eight bytes
+// claim to be a long one, to look at all of them would take hours.
 const maxVain = 16
 
 // next finds the next whole record. It must be called outside touch, for it survives faults itself.

@@ -33,8 +33,8 @@ import (
 //   - The exclusive lock can be had. A writer has the shared one, as long as its file is open, and
 //     so has a child that got the open file from it.
 //
-// The names are listed before the processes are looked at: who begins later has a lock before it
-// writes, and looks then whether the file is still at its path.
+// The names are listed before the processes are looked at: a process that begins later has a lock
+// before it writes, and looks then whether the file is still at its path.
 
 // A Process has files that others leave alone: it may write them, or its successor may look for
 // lines.

@@ -35,8 +35,8 @@ import (
 //	                                                latch was damaged, makes it one that was taken
 //
 // It is not the file itself that is locked, because that is renamed under the lock, and its own
-// locks say who writes it; nor its directory, which cannot be locked on every file system. The head
-// is written in one piece within one page, which a kill does not part.
+// locks say which processes write it; nor its directory, which cannot be locked on every file
+// system. The head is written in one piece within one page, which a kill does not part.
 type latch struct {
 	kernel *kernel
 	file   *os.File

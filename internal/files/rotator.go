@@ -170,8 +170,8 @@ func (r *rotator) change(f *file) error {
 	return f.continueAt(r.o.kernel, size)
 }
 
-// rotate renames f's file and leaves it. Another process may do so at the same time: who has the
-// directory's lock does it, and only if the path is still that of the file.
+// rotate renames f's file and leaves it. Another process may do so at the same time: the holder of
+// the directory's lock does it, and only if the path is still that of the file.
 func (r *rotator) rotate(f *file) error {
 	unlock, ok := awaitDir(f.path)
 	if !ok {

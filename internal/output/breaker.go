@@ -14,7 +14,7 @@ import (
 	"github.com/spillwaylog/spillway/internal/files"
 )
 
-// Trip says when an output is taken for dead, and who is told. The zero value works.
+// Trip says when an output is taken for dead, and what is called then. The zero value works.
 type Trip struct {
 	// Failures in a row, with nothing delivered in between, open the breaker: 3 if 0.
 	Failures int

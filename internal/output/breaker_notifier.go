@@ -12,7 +12,7 @@ import (
 const maxTold = 64
 
 // A notifier calls functions one at a time, in order, on a goroutine that lives while there is
-// something to tell: those who tell wait for nobody.
+// something to tell. Its callers do not wait.
 type notifier struct {
 	mu    sync.Mutex
 	queue []func()

@@ -142,7 +142,7 @@ func NewForward(c *ForwardConfig) Output {
 	return f
 }
 
-// unlock gives up mu, and calls those who are to be told of what happened under it.
+// unlock gives up mu, and calls the functions that report what happened under it.
 func (f *forwarder) unlock() {
 	notes := f.notes
 	f.notes = nil

@@ -172,7 +172,7 @@ func (q *queue) run() {
 	}
 }
 
-// named puts the queue's name before an error, for those to whom it is not plain.
+// named puts the queue's name before an error, where that is not plain.
 func (q *queue) named(err error) error {
 	if q.brk.trip.Health != nil {
 		return err
@@ -214,7 +214,7 @@ func (q *queue) dueLocked() (due []*flushing) {
 	return due
 }
 
-// flushSink flushes the sink for those who wait for that. It reports false if the sink is of no
+// flushSink flushes the sink for callers that wait for that. It reports false if the sink is of no
 // more use.
 func (q *queue) flushSink(due []*flushing) bool {
 	err := q.sink.flush()

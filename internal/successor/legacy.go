@@ -119,7 +119,7 @@ func (l *Legacy) openSpills(d *ring.Dir, name, dir string) error {
 		return fmt.Errorf("%q is no plain absolute path", dir)
 	}
 	var err error
-	if os.Geteuid() == 0 { // whoever wrote the path
+	if os.Geteuid() == 0 { // whatever user wrote the path
 		l.dir, err = within.Walk(dir)
 		if err == nil && l.dir.UID() != d.UID() {
 			err = fmt.Errorf("%s: %w", dir, within.ErrOwner)

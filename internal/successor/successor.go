@@ -46,7 +46,7 @@ type Options struct {
 	GaveUp  <-chan struct{}
 }
 
-// An Successor belongs to one goroutine.
+// A Successor belongs to one goroutine.
 type Successor struct {
 	opt  Options
 	seen map[string]*sighting // by the path of the ring

@@ -43,22 +43,22 @@ var Kinds = map[string]collector.InputKind{
 
 // settings are what a URL says.
 type settings struct {
-	network string // udp, tcp, unix, unixgram
-	address string
-	tag     tagTemplate
-	zone    *time.Location
-	most    int    // bytes of a message
-	peerKey string // empty: records do not say who sent them
-	places  int    // connections at the same time
-	receive int64  // bytes that the kernel may keep of datagrams
-	cert    string
-	key     string
-	ca      string // of clients; empty: they need no certificate
+	network        string // udp, tcp, unix, unixgram
+	address        string
+	tag            tagTemplate
+	zone           *time.Location
+	most           int    // bytes of a message
+	peerKey        string // empty: records do not say who sent them
+	maxConnections int    // connections at the same time
+	receive        int64  // bytes that the kernel may keep of datagrams
+	cert           string
+	key            string
+	ca             string // of clients; empty: they need no certificate
 }
 
 const (
-	maxMessage = 64 << 20
-	maxPlaces  = 100_000
+	maxMessage       = 64 << 20
+	connectionsLimit = 100_000
 )
 
 func kind(u *collector.URL, p *collector.Params) (func(*collector.InputEnv) (collector.Input, error), error) {
@@ -91,7 +91,7 @@ func kind(u *collector.URL, p *collector.Params) (func(*collector.InputEnv) (col
 	if dgram {
 		s.receive = p.Size("receive_buffer", 32<<20)
 	} else {
-		s.places = int(p.Int("max_connections", 1000, 1, maxPlaces))
+		s.maxConnections = int(p.Int("max_connections", 1000, 1, connectionsLimit))
 	}
 	if u.Scheme == "syslog+tls" {
 		s.cert, s.key, s.ca = p.String("cert", ""), p.String("key", ""), p.String("client_ca", "")

@@ -26,7 +26,7 @@ type Budget struct {
 	stop    <-chan struct{} // closed: no more waiting
 	lack    func()          // somebody begins to wait
 	_       [64]byte        // what is read by all stands on other cache lines
-	used    atomic.Int64    // by whoever takes and releases
+	used    atomic.Int64    // by all that take and release
 	_       [64]byte
 	waiting atomic.Int32 // holders in line; written with mu held
 
@@ -238,7 +238,7 @@ func (b *Budget) acquire(h *Holder, n int64) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if h.grant != nil { // else granted meanwhile: whoever gives up releases all that it holds
+	if h.grant != nil { // else granted meanwhile: a holder that gives up releases all that it holds
 		b.leaveLocked(h)
 		b.dispatchLocked()
 	}

@@ -25,7 +25,7 @@ const (
 	NonceSize    = 16
 	digestSize   = 2 * sha512.Size // of the text, which is hexadecimal
 	letterBuffer = 512             // a usual one is shorter
-	MaxPing      = 8 << 10         // of a stranger
+	MaxPing      = 8 << 10         // of an unknown peer
 	MaxAnswer    = 64 << 10        // of a server that was asked for
 )
 
