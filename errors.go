@@ -46,10 +46,15 @@ var (
 	ErrCycle = errors.New("spillway: fallbacks lead back")
 )
 
-// LeftError says what a Close that ran out of time left undelivered: Events, of Bytes, and Where
-// the next process finds them (empty: they are lost); how many more are Lost, since Where had no
-// room for them; and why, in Err.
-type LeftError = mover.LeftError
+// An UndeliveredError says what a Close that ran out of time left undelivered: Events, of Bytes,
+// and Where the next process finds them (empty: they are lost); how many more are Lost, since Where
+// had no room for them; and why, in Err.
+type UndeliveredError = mover.UndeliveredError
+
+// LeftError is the former name of UndeliveredError.
+//
+// Deprecated: use UndeliveredError.
+type LeftError = UndeliveredError
 
 func tagError(tag string) error {
 	return fmt.Errorf("%w: %d bytes, the limit is %d", ErrTag, len(tag), forward.MaxTag)

@@ -214,7 +214,7 @@ func (c *Collector) openInputs(plans []inputPlan) error {
 		LargeTurn:       c.turn.Take,
 		MaxConnections:  connectionsMost(),
 		RefuseInvalid:   c.config.RefuseInvalid,
-		Trouble:         func(t forward.Trouble) { c.reporter.peer(t, store.accountOf(t.Sender).name) },
+		PeerError:       func(t forward.PeerError) { c.reporter.peer(t, store.accountOf(t.Sender).name) },
 	}
 	if c.config.Log.Enabled(context.Background(), slog.LevelDebug) {
 		c.server.Connection = func(s *forward.Sender,

@@ -86,8 +86,8 @@ func planLines(u *urls.URL) (*lineInput, error) {
 	p := u.Params()
 	l.tag = p.String("tag", "lines")
 	l.format = map[string]lines.Format{
-		"text": lines.Verbatim, "json": lines.JSON,
-		"logfmt": lines.Logfmt,
+		"text": lines.FormatVerbatim, "json": lines.FormatJSON,
+		"logfmt": lines.FormatLogfmt,
 	}[p.Choice("parse", "text", "json", "logfmt")]
 	l.options.Time = p.String("time_key", "time")
 	l.options.TimeFormat = p.String("time_format", "")
@@ -106,7 +106,7 @@ func planLines(u *urls.URL) (*lineInput, error) {
 		return nil, u.Errorf("a tag has at most %d bytes", forward.MaxTag)
 	case most < 16 || most > lineHighest:
 		return nil, u.Errorf("max_line= is from 16 bytes to %d MiB", lineHighest>>20)
-	case l.format == lines.Verbatim && (u.Has("time_key") || u.Has("time_format") || u.Has("tag_key")):
+	case l.format == lines.FormatVerbatim && (u.Has("time_key") || u.Has("time_format") || u.Has("tag_key")):
 		return nil, u.Errorf("text has no keys; time_key=, time_format= and tag_key= go with parse=json or parse=logfmt")
 	case l.network == "" && l.peerKey != "":
 		return nil, u.Errorf("standard input has no address, and address_key= names where one would stand")

@@ -88,7 +88,7 @@ func (p *pump) health(h output.Health) {
 }
 
 // turned is told of each change of the output's breaker.
-func (p *pump) turned(e output.BreakerEvent) { p.dead.Store(e.State != output.Closed) }
+func (p *pump) turned(e output.BreakerEvent) { p.dead.Store(e.State != output.BreakerClosed) }
 
 // report tells what goes wrong beside.
 func (p *pump) report(err error) {

@@ -39,7 +39,7 @@ func positioned(t *testing.T, dir string, ends ...End) (*running, map[string]Sin
 
 func noID(tag string, from, n int) *forward.Chunk {
 	c := numbered(tag, from, n)
-	c.ID, c.Own = nil, false
+	c.ID, c.UniqueID = nil, false
 	return c
 }
 

@@ -128,7 +128,7 @@ var fixedNonce = make([]byte, 12)
 func (r *repeats) fingerprint(c *forward.Chunk, peer string) fingerprint {
 	p := r.printers.Get().(*printer)
 	defer r.printers.Put(p)
-	if c.Own {
+	if c.UniqueID {
 		peer = ""
 	}
 	t := p.text[:0]
@@ -194,9 +194,9 @@ const (
 // A candidate is a chunk that asked for an ack: what to ask of begin, and its
 // answers.
 type candidate struct {
-	mark fingerprint
-	conn uint64
-	own  bool // the id is one of Spillway's: whatever has it is the same chunk
+	mark     fingerprint
+	conn     uint64
+	uniqueID bool // the id is one of Spillway's: whatever has it is the same chunk
 
 	verdict verdict
 	pos     journal.Position // of a repeat, or as set for finish
@@ -234,10 +234,10 @@ func (r *repeats) beginOne(c *candidate, now time.Time) {
 	case s.storing > 0 && s.by != conn:
 		c.verdict, c.done = busy, r.waiter(c.mark)
 		return
-	case s.storing > 0 && c.own: // it stands before it in the same group
+	case s.storing > 0 && c.uniqueID: // it stands before it in the same group
 		c.verdict = repeat
 		return
-	case s.storing == 0 && s.young(now) && (c.own && s.stored > 0 || s.repeatedBy(conn)):
+	case s.storing == 0 && s.young(now) && (c.uniqueID && s.stored > 0 || s.repeatedBy(conn)):
 		c.verdict, c.pos = repeat, s.pos
 		return
 	}

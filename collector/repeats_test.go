@@ -62,7 +62,7 @@ func arrive(r *repeats, c came, pos journal.Position) verdict {
 func TestRepeatRule(t *testing.T) {
 	first := chunk("id", "tag", "10.0.0.1", "entries", 1)
 	own := came{first.Clone(), first.from}
-	own.Own = true
+	own.UniqueID = true
 	for _, tc := range []struct {
 		name   string
 		first  came

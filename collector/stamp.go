@@ -40,7 +40,7 @@ func printIn(record []byte) []byte {
 // positionIn returns the position in a record, which it aliases.
 func positionIn(record []byte) (key string, position []byte, ok bool) {
 	value := optionIn(record, positionKey)
-	n, ok := header(value, msgpack.Array, 2)
+	n, ok := header(value, msgpack.KindArray, 2)
 	if !ok {
 		return "", nil, false
 	}
@@ -51,7 +51,7 @@ func positionIn(record []byte) (key string, position []byte, ok bool) {
 // optionIn returns what a record has under a key of its option, and what stands behind that; nil if
 // it has nothing there.
 func optionIn(record []byte, key string) []byte {
-	n, ok := header(record, msgpack.Array, 3)
+	n, ok := header(record, msgpack.KindArray, 3)
 	if !ok {
 		return nil
 	}
@@ -61,7 +61,7 @@ func optionIn(record []byte, key string) []byte {
 	}
 	n += k
 	t, k, err := msgpack.ReadToken(record[n:])
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		return nil
 	}
 	n += k

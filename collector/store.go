@@ -170,7 +170,7 @@ func (s *store) storeOnce(ctx context.Context, g *group) error {
 	for _, c := range g.todo {
 		if c.ID != nil {
 			f.candidates = append(f.candidates,
-				candidate{mark: s.repeats.fingerprint(c, g.from.peer), conn: g.from.conn, own: c.Own})
+				candidate{mark: s.repeats.fingerprint(c, g.from.peer), conn: g.from.conn, uniqueID: c.UniqueID})
 		}
 	}
 	asked := len(f.candidates) > 0

@@ -78,8 +78,8 @@ const (
 // TailRate is the rate of TailOptions without one.
 const TailRate = 1000
 
-// MostTailRate is the highest.
-const MostTailRate = 10_000
+// MaxTailRate is the highest.
+const MaxTailRate = 10_000
 
 // TailOptions says which events a Tail shows. The zero value shows all.
 type TailOptions struct {
@@ -105,8 +105,8 @@ func (o *TailOptions) read(expressions func(text string) (*Expression, error)) (
 	if f, err = step.ReadFilter(o.Tag, o.Where, expressions); err != nil {
 		return nil, 0, err
 	}
-	if rate = cmp.Or(o.Rate, TailRate); rate < 1 || rate > MostTailRate {
-		return nil, 0, &TailError{Of: "rate", At: -1, Text: fmt.Sprintf("it is 1 to %d events a second", MostTailRate)}
+	if rate = cmp.Or(o.Rate, TailRate); rate < 1 || rate > MaxTailRate {
+		return nil, 0, &TailError{Of: "rate", At: -1, Text: fmt.Sprintf("it is 1 to %d events a second", MaxTailRate)}
 	}
 	return f, rate, nil
 }

@@ -199,7 +199,7 @@ func bigOf(n int) *forward.Chunk {
 // TestTailMistakes names what is wrong, and there are no more tails than there may be.
 func TestTailMistakes(t *testing.T) {
 	c := &Collector{store: &store{}}
-	for _, o := range []TailOptions{{Tag: "a**"}, {Where: "level = 1"}, {Rate: -1}, {Rate: MostTailRate + 1}} {
+	for _, o := range []TailOptions{{Tag: "a**"}, {Where: "level = 1"}, {Rate: -1}, {Rate: MaxTailRate + 1}} {
 		_, err := c.Tail(&o)
 		var wrong *TailError
 		if !errors.As(err, &wrong) {
@@ -339,7 +339,7 @@ func FuzzTail(f *testing.F) {
 	f.Add([]byte{}, uint16(9), uint16(1))
 	f.Fuzz(func(t *testing.T, entries []byte, events, rate uint16) {
 		synctest.Test(t, func(t *testing.T) {
-			tail, offer := openTail(t, &TailOptions{Rate: 1 + int(rate)%MostTailRate})
+			tail, offer := openTail(t, &TailOptions{Rate: 1 + int(rate)%MaxTailRate})
 			defer tail.Close()
 			all := int64(0)
 			for range 3 {

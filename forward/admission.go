@@ -53,7 +53,7 @@ func (c *admission) run() (rest []byte, err error) {
 	case c.cut.Load() || c.s.down.Load():
 		return nil, errGone
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, faultf(HandshakeFailed, "not done in %v: %w", limit, err)
+		return nil, faultf(PeerHandshakeFailed, "not done in %v: %w", limit, err)
 	case err != nil:
 		return nil, err
 	}
@@ -103,13 +103,13 @@ func (c *admission) shake() error {
 		}
 		c.acked.Store(true) // the alert is to arrive
 		if other := notTLS(err); other != nil {
-			return &fault{HandshakeFailed, fmt.Errorf("%w (%w)", other, cleanError{err})}
+			return &fault{PeerHandshakeFailed, fmt.Errorf("%w (%w)", other, cleanError{err})}
 		}
-		return &fault{HandshakeFailed, cleanError{err}}
+		return &fault{PeerHandshakeFailed, cleanError{err}}
 	}
 	state := c.tls.ConnectionState()
 	if state.Version < tls.VersionTLS12 { // GetConfigForClient may allow more than we do
-		return faultf(HandshakeFailed, "%s is too old", tls.VersionName(state.Version))
+		return faultf(PeerHandshakeFailed, "%s is too old", tls.VersionName(state.Version))
 	}
 	c.sender.TLS = &state
 	return nil
@@ -120,7 +120,7 @@ func (c *admission) shake() error {
 func (c *admission) greet() (rest []byte, err error) {
 	sec, err := c.security()
 	if err != nil {
-		return nil, &fault{HandshakeFailed, err}
+		return nil, &fault{PeerHandshakeFailed, err}
 	}
 	h := sec.hello()
 	if _, err := c.nc.Write(h.Append(nil)); err != nil {
@@ -134,7 +134,7 @@ func (c *admission) greet() (rest []byte, err error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, fmt.Errorf("no PING: %w", err)
 	case err != nil && errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, faultf(HandshakeFailed, "the stream ended within the PING")
+		return nil, faultf(PeerHandshakeFailed, "the stream ended within the PING")
 	}
 	var p wire.Ping
 	if err == nil {
@@ -147,7 +147,7 @@ func (c *admission) greet() (rest []byte, err error) {
 		if other := notPing(in.Seen()); other != nil {
 			err = other
 		}
-		return nil, c.deny(HandshakeFailed, reasonPing, fmt.Errorf("no PING: %w", err))
+		return nil, c.deny(PeerHandshakeFailed, reasonPing, fmt.Errorf("no PING: %w", err))
 	}
 	answer := sec.answer(&h, &p, addrOf(c.sock.RemoteAddr()))
 	if !answer.OK {
@@ -155,10 +155,10 @@ func (c *admission) greet() (rest []byte, err error) {
 		if sec.Users != nil {
 			who += " user " + quote(p.User)
 		}
-		return nil, c.deny(Denied, string(answer.Reason), errors.New(who))
+		return nil, c.deny(PeerDenied, string(answer.Reason), errors.New(who))
 	}
 	if _, err := c.nc.Write(answer.Append(nil)); err != nil {
-		return nil, &fault{HandshakeFailed, fmt.Errorf("PONG: %w", err)}
+		return nil, &fault{PeerHandshakeFailed, fmt.Errorf("PONG: %w", err)}
 	}
 	c.sender.Host = string(p.Host)
 	if sec.Users != nil {
@@ -170,7 +170,7 @@ func (c *admission) greet() (rest []byte, err error) {
 }
 
 // deny says no, and returns why.
-func (c *admission) deny(kind TroubleKind, reason string, why error) error {
+func (c *admission) deny(kind PeerErrorKind, reason string, why error) error {
 	no := wire.Pong{Reason: []byte(reason)}
 	if _, err := c.nc.Write(no.Append(nil)); err == nil {
 		c.acked.Store(true) // the PONG is to arrive, before a reset for what was not read

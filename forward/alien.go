@@ -21,7 +21,7 @@ func alienError(name string, b []byte, instead string) error {
 	if len(b) > 0 {
 		name = fmt.Sprintf("%s, it begins with %q", name, b[:min(len(b), 16)])
 	}
-	return faultf(OtherProtocol, "this looks like %s%s", name, instead)
+	return faultf(PeerOtherProtocol, "this looks like %s%s", name, instead)
 }
 
 // notTLS says what a peer speaks that should speak TLS; nil: something like TLS.

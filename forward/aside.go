@@ -31,7 +31,7 @@ func (c *taker) aside(e *LargeEvent) error {
 		what += fmt.Sprintf(", its first %d bytes", len(e.Entry))
 	}
 	c.count.large.Add(1)
-	c.trouble(TooLargeEvent, Kept, e.Chunk.Tag, 1,
+	c.report(PeerTooLargeEvent, ActionKeep, e.Chunk.Tag, 1,
 		fmt.Errorf("an event of %d bytes, the limit is %d: %s", e.Size, c.s.maxEvent, what))
 	return nil
 }
@@ -64,7 +64,7 @@ func (c *taker) refuseLarge(tag string, ck *wire.Check, size int64) bool {
 		return false
 	}
 	c.count.refusedEvents.Add(uint64(ck.Values()))
-	c.refuse(tag, faultf(TooLargeEvent, "an event of %d bytes, the limit is %d", size, c.s.maxEvent))
+	c.refuse(tag, faultf(PeerTooLargeEvent, "an event of %d bytes, the limit is %d", size, c.s.maxEvent))
 	return true
 }
 

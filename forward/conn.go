@@ -114,35 +114,35 @@ func (c *conn) each() error {
 			return err
 		}
 		switch f {
-		case wire.More:
+		case wire.FoundMore:
 			c.r += used
 			return nil
-		case wire.Message:
+		case wire.FoundMessage:
 			c.odd, c.spoke = 0, true
 			c.largest = max(c.largest, int(d.Pos))
 			if err := c.take(b[:d.Pos]); err != nil {
 				return err
 			}
-		case wire.Ignored:
+		case wire.FoundIgnored:
 			c.count.ignored.Add(1)
 			if !d.Heart {
 				c.odd++
 			}
-		case wire.Refused:
+		case wire.FoundRefused:
 			c.odd++
 			c.complete++
 			c.refuse("", d.Why)
 		}
 		c.r += int(d.Pos)
 		d.Reset()
-		if c.once && f != wire.Ignored {
+		if c.once && f != wire.FoundIgnored {
 			return errOnce
 		}
 		if c.odd > oddFirst && !c.spoke {
-			return faultf(OtherProtocol, "%d values at its beginning, and none is a message", c.odd)
+			return faultf(PeerOtherProtocol, "%d values at its beginning, and none is a message", c.odd)
 		}
 		if c.odd > oddMost {
-			return faultf(Garbage, "%d values in a row that are no messages", c.odd)
+			return faultf(PeerGarbage, "%d values in a row that are no messages", c.odd)
 		}
 	}
 	return nil

@@ -88,25 +88,25 @@ func (s *sifting) sift() error {
 			runtime.Gosched()
 		}
 		if bad := s.ck.Run(s.buf.B[:s.n], wire.NoMost, s.scan, most); bad != nil {
-			return wire.ScanFault(bad, wire.InvalidChunk)
+			return wire.ScanFault(bad, wire.FaultInvalidChunk)
 		}
 		if s.ck.Odd > alienMost && s.ck.Alien() {
-			return &fault{InvalidChunk, errAlien}
+			return &fault{PeerInvalidChunk, errAlien}
 		}
 		if errors.Is(err, io.EOF) {
 			if s.ck.BrokenOff(s.n) {
-				return &fault{InvalidChunk, errBrokenOff}
+				return &fault{PeerInvalidChunk, errBrokenOff}
 			}
 			return s.pass()
 		}
 		if err != nil {
-			return &fault{Corrupt, err}
+			return &fault{PeerCorrupt, err}
 		}
 	}
 }
 
 func (s *sifting) bomb() error {
-	return faultf(Bomb, "more than %d bytes from %d compressed ones", s.c.s.maxDecompressed, s.from)
+	return faultf(PeerBomb, "more than %d bytes from %d compressed ones", s.c.s.maxDecompressed, s.from)
 }
 
 // pass lets go of the entries that are complete, and of one in progress that is too large already.

@@ -189,7 +189,7 @@ func TestLargeEvents(t *testing.T) {
 				_ = conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 				ack := make([]byte, 8)
 				if _, err := io.ReadFull(conn, ack); err != nil {
-					t.Fatalf("no ack: %v; troubles %v", err, s.Stats().Troubles)
+					t.Fatalf("no ack: %v; peerErrors %v", err, s.Stats().PeerErrors)
 				}
 				st.mu.Lock()
 				defer st.mu.Unlock()

@@ -91,7 +91,7 @@ func (w *watcher) run() {
 		conns = conns[:0]
 		s.watch.Learn(len(cut), began)
 		for _, h := range cut {
-			h.c.trouble(SlowSender, Closed, "", 0,
+			h.c.report(PeerSlowSender, ActionClose, "", 0,
 				fmt.Errorf("holds %d bytes that others wait for, and sends next to nothing", h.held))
 		}
 		took := time.Duration(s.clock() - began)

@@ -110,7 +110,7 @@ func goldenChunk(n int) *forward.Chunk {
 	if n >= goldenLate {
 		when = "late"
 	}
-	c := &forward.Chunk{Tag: fmt.Sprintf("%s.%d", when, n%2), Events: goldenEvents, IDBin: n%4 == 1, Own: n%7 == 1}
+	c := &forward.Chunk{Tag: fmt.Sprintf("%s.%d", when, n%2), Events: goldenEvents, IDBin: n%4 == 1, UniqueID: n%7 == 1}
 	var events []event
 	for k := range goldenEvents {
 		e := named(goldenName(n*goldenEvents + k))

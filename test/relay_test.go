@@ -180,7 +180,7 @@ func TestRelayKillTwo(t *testing.T) {
 				name := fmt.Sprintf("c%d-%d", i, k)
 				e := named(name)
 				chunk := &forward.Chunk{
-					Tag: fmt.Sprint("two.", i), ID: forward.NewID(), Own: true,
+					Tag: fmt.Sprint("two.", i), ID: forward.NewID(), UniqueID: true,
 					Entries: e.append(nil), Events: 1,
 				}
 				for { // the other one, if this one does not ack at once: it may have taken the chunk all the same

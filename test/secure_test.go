@@ -496,7 +496,7 @@ func TestSecureLogger(t *testing.T) {
 	eventually(t, "the logger says that it is denied", func() bool { return h.said(addr, "shared key") })
 	short, cancelShort := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancelShort()
-	var left *spillway.LeftError
+	var left *spillway.UndeliveredError
 	if err := late.Close(short); !errors.As(err, &left) {
 		t.Errorf("closing a logger that is denied: %v", err)
 	}

@@ -179,8 +179,8 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 		}
 	}
 	var troubles map[string]int64
-	for _, kind := range forward.TroubleKinds() {
-		if n := s.Server.Troubles[kind]; n > 0 {
+	for _, kind := range forward.PeerErrorKinds() {
+		if n := s.Server.PeerErrors[kind]; n > 0 {
 			if troubles == nil {
 				troubles = map[string]int64{}
 			}

@@ -126,8 +126,8 @@ func (s *scene) take(path string, known ...ID) *Legacy {
 func numbers(t testing.TB, chunks []*forward.Chunk) (all []uint32) {
 	t.Helper()
 	for _, c := range chunks {
-		if !c.Own || len(c.ID) != window.IDLen {
-			t.Errorf("chunk %q, own: %t", c.ID, c.Own)
+		if !c.UniqueID || len(c.ID) != window.IDLen {
+			t.Errorf("chunk %q, own: %t", c.ID, c.UniqueID)
 		}
 		entries := forward.ReadEntries(c.Entries)
 		n := 0
@@ -368,7 +368,7 @@ func (s *scene) spill(r *ring.Ring, n int) string {
 		at := make([]journal.Position, 1)
 		entry := append([]byte{0x92, 0xd7, 0, 0, 0, 0, 1, 0, 0, 0, 0}, record(s.put)...)
 		s.put++
-		c := forward.Chunk{Tag: "a", ID: forward.NewID(), Own: true, Entries: entry, Events: 1}
+		c := forward.Chunk{Tag: "a", ID: forward.NewID(), UniqueID: true, Entries: entry, Events: 1}
 		must(s.t, errors.Join(sp.Append([]forward.Chunk{c}, at), sp.Flush(at[0])))
 	}
 	must(s.t, sp.Close())

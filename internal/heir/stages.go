@@ -132,7 +132,7 @@ func (s *spilled) next() ([]*forward.Chunk, error) {
 			case s.l.known[ID(c.ID)]:
 				s.l.Known = append(s.l.Known, ID(c.ID))
 			default:
-				c.Own = true
+				c.UniqueID = true
 				chunks = append(chunks, c)
 			}
 		}

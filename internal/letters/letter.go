@@ -90,7 +90,7 @@ const letterKey = "letter"
 // encode returns a letter as a record, in parts.
 func encode(l *Letter, k key, id []byte) (head, body, tail []byte) {
 	c := *l.Chunk
-	c.ID, c.IDBin, c.Own = id, false, true
+	c.ID, c.IDBin, c.UniqueID = id, false, true
 	if l.Entries != nil {
 		c.Events = len(l.Entries)
 		if c.Entries != nil { // what is compressed may be all of them

@@ -23,7 +23,7 @@ func TestCrashLoop(t *testing.T) {
 		f.must("a", i, 0, 300, 1000)
 		want[i] = 300
 		eventually(t, "at most two rings", func() bool { return len(entriesOf(t, mem)) <= 2 })
-		var left *LeftError
+		var left *UndeliveredError
 		if err := f.abandon(10 * time.Millisecond); errors.As(err, &left) {
 			if n := len(left.Where); n != len(slices.Compact(slices.Sorted(slices.Values(left.Where)))) {
 				t.Errorf("a folder is named twice in %q", left.Where)

@@ -253,7 +253,7 @@ func (c *badDisk) run(t *testing.T) {
 	}
 	err := c.f.m.Close(within(t, 100*time.Millisecond))
 	stats := c.f.m.Stats()
-	if left := (*LeftError)(nil); errors.As(err, &left) && left.Events != stats.Held {
+	if left := (*UndeliveredError)(nil); errors.As(err, &left) && left.Events != stats.Held {
 		t.Errorf("left %d, held %d", left.Events, stats.Held)
 	}
 	c.f.law()

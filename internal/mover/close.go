@@ -136,7 +136,7 @@ func (c *closer) endLater(err error) {
 // hung is what Close returns when the mover's goroutine does not come back.
 func (c *closer) hung(err error) error {
 	s := c.count.stats()
-	return errors.Join(&LeftError{Events: s.Held, Bytes: s.HeldBytes, Where: c.left(), Err: err},
+	return errors.Join(&UndeliveredError{Events: s.Held, Bytes: s.HeldBytes, Where: c.left(), Err: err},
 		errors.New("mover: its goroutine did not answer, for the machine is busy or it hangs in a call of the destination, of Delivered or of Diagnostics, and was left behind"))
 }
 
@@ -275,7 +275,7 @@ func (c *closer) end() {
 		c.disk.do("closing a spill", c.loop.spiller.shelf.close)
 	}
 	if st := c.count.stats(); st.Held > 0 || st.Drops[Given] > 0 {
-		left := &LeftError{
+		left := &UndeliveredError{
 			Events: st.Held, Bytes: st.HeldBytes, Where: where, Lost: st.Drops[Given],
 			Err: cmp.Or(c.leave, errUnread),
 		}

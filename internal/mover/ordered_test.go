@@ -61,7 +61,7 @@ func TestOrdered(t *testing.T) {
 					}
 				}
 			}
-			var left *LeftError
+			var left *UndeliveredError
 			if err := f.abandon(10 * time.Millisecond); err != nil && !errors.As(err, &left) {
 				t.Errorf("seed %d: %v", seed, err)
 			}

@@ -51,22 +51,22 @@ type Health struct {
 type BreakerState uint8
 
 const (
-	// Closed means that deliveries go on.
-	Closed BreakerState = iota
-	// Open means that the output is taken for dead.
-	Open
-	// HalfOpen means that one attempt is being made to see whether it still is.
-	HalfOpen
+	// BreakerClosed means that deliveries go on.
+	BreakerClosed BreakerState = iota
+	// BreakerOpen means that the output is taken for dead.
+	BreakerOpen
+	// BreakerHalfOpen means that one attempt is being made to see whether it still is.
+	BreakerHalfOpen
 )
 
 // String returns closed, open or half-open.
 func (s BreakerState) String() string {
 	switch s {
-	case Closed:
+	case BreakerClosed:
 		return "closed"
-	case Open:
+	case BreakerOpen:
 		return "open"
-	case HalfOpen:
+	case BreakerHalfOpen:
 		return "half-open"
 	}
 	return "unknown"
@@ -136,12 +136,12 @@ func (b *breaker) failed(err error, dead bool, pause time.Duration) {
 	if dead {
 		b.tellHealthLocked(Health{Err: err, Tries: b.health.Tries + 1, Pause: pause})
 	}
-	if !dead || b.st == Open || b.st == Closed && b.failures < b.trip.Failures {
+	if !dead || b.st == BreakerOpen || b.st == BreakerClosed && b.failures < b.trip.Failures {
 		return
 	}
 	b.err = err
 	b.round++
-	b.turn(Open)
+	b.turn(BreakerOpen)
 	b.kick()
 }
 
@@ -149,8 +149,8 @@ func (b *breaker) failed(err error, dead bool, pause time.Duration) {
 func (b *breaker) probe() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.st == Open {
-		b.turn(HalfOpen)
+	if b.st == BreakerOpen {
+		b.turn(BreakerHalfOpen)
 	}
 }
 
@@ -162,8 +162,8 @@ func (b *breaker) worked() {
 	if b.health.Err != nil {
 		b.tellHealthLocked(Health{})
 	}
-	if b.st != Closed {
-		b.turn(Closed)
+	if b.st != BreakerClosed {
+		b.turn(BreakerClosed)
 	}
 }
 
@@ -194,7 +194,7 @@ func (b *breaker) trouble(err error, dead bool) {
 func (b *breaker) more() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.st == Open {
+	if b.st == BreakerOpen {
 		b.kick()
 	}
 }
@@ -220,7 +220,7 @@ func (b *breaker) turn(to BreakerState) {
 		return
 	}
 	e := BreakerEvent{State: to, At: time.Now()}
-	if to == Open {
+	if to == BreakerOpen {
 		e.Err = b.err
 	}
 	b.told.tell(func() { b.trip.Breaker(e) })
@@ -243,7 +243,7 @@ func (b *breaker) kick() {
 func (b *breaker) offer() {
 	for {
 		b.mu.Lock()
-		if b.closed || b.st != Open || !b.asked {
+		if b.closed || b.st != BreakerOpen || !b.asked {
 			b.running = false
 			close(b.ended)
 			b.mu.Unlock()

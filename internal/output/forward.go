@@ -256,9 +256,9 @@ func (f *forwarder) dispatch() {
 // admits says whether the breaker lets another chunk through: when half-open, one.
 func (f *forwarder) admits() bool {
 	switch f.b.state() {
-	case Closed:
+	case BreakerClosed:
 		return true
-	case HalfOpen:
+	case BreakerHalfOpen:
 		return !slices.ContainsFunc(f.hosts, func(h *host) bool { return h.up && len(h.calls) > 0 })
 	}
 	return false
@@ -368,7 +368,7 @@ func (f *forwarder) move(now time.Time) {
 func (f *forwarder) next(round uint64) *forward.Chunk {
 	f.mu.Lock()
 	defer f.unlock()
-	if f.closed || f.b.state() != Open {
+	if f.closed || f.b.state() != BreakerOpen {
 		return nil
 	}
 	f.move(time.Now())

@@ -97,7 +97,7 @@ func (h *host) changed(up bool, err error) {
 			f.take(p)
 		}
 	}
-	if err == nil && f.b.state() == HalfOpen {
+	if err == nil && f.b.state() == BreakerHalfOpen {
 		err = errNoMessage
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func (h *host) changed(up bool, err error) {
 		f.b.trouble(err, dead)
 		f.b.failed(err, dead, h.client.Stats().Pause)
 	}
-	h.want(f.count > 0 || f.b.state() != Closed)
+	h.want(f.count > 0 || f.b.state() != BreakerClosed)
 	f.dispatch()
 }
 
@@ -163,7 +163,7 @@ func (h *host) forget(p *pending) {
 // mean nothing.
 func (h *host) leave() {
 	if h.stalled && h.up && len(h.calls) == 0 {
-		h.client.Hangup(errStalled)
+		h.client.Disconnect(errStalled)
 	}
 }
 

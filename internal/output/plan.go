@@ -294,10 +294,10 @@ func (p *Plan) format(u *urls.URL, q *urls.Params) (format Format, text lines.Te
 	err error,
 ) {
 	if q.Choice("format", "json", "text") == "text" {
-		format = Text
+		format = FormatText
 	}
 	if list := q.String("flags", ""); list != "" {
-		if format != Text {
+		if format != FormatText {
 			return format, text, envelope, u.ErrorAbout("flags", "flags belong to format=text")
 		}
 		for name := range strings.SplitSeq(list, ",") {
@@ -314,7 +314,7 @@ func (p *Plan) format(u *urls.URL, q *urls.Params) (format Format, text lines.Te
 	p.Flags = text.Flags
 	envelope, err = lines.FromParams(q.String)
 	switch {
-	case format == Text && envelope != (lines.Options{}):
+	case format == FormatText && envelope != (lines.Options{}):
 		err = u.Errorf("time_key, time_format and tag_key belong to format=json")
 	case err != nil:
 		err = u.Errorf("%v", err)

@@ -115,7 +115,7 @@ func (q *queue) submit(t ticket, done func(Result)) {
 	}
 	q.mu.Unlock()
 	q.nudge()
-	if q.brk.state() != Closed {
+	if q.brk.state() != BreakerClosed {
 		q.brk.more()
 	}
 }
@@ -375,7 +375,7 @@ func (q *queue) pause(d time.Duration) bool {
 func (q *queue) next(round uint64) *forward.Chunk {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || q.brk.state() != Open {
+	if q.closed || q.brk.state() != BreakerOpen {
 		return nil
 	}
 	for _, j := range q.jobs {

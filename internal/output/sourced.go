@@ -33,7 +33,7 @@ const exactClock = runtime.GOOS != "windows" && runtime.GOOS != "darwin"
 // nanoseconds. "" is none.
 func (c *FileConfig) distinct() string {
 	t, key := c.Envelope.TimeFormat, cmp.Or(c.Envelope.Time, "time")
-	if !exactClock || c.Format != JSON || key == lines.Omit || t != "" && t != "rfc3339" {
+	if !exactClock || c.Format != FormatJSON || key == lines.Omit || t != "" && t != "rfc3339" {
 		return ""
 	}
 	return `{"` + key + `":`

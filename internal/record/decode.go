@@ -146,11 +146,11 @@ func (d *decoder) value(b []byte, v reflect.Value) int {
 	}
 	t, n, _ := msgpack.ReadToken(b)
 	switch t.Kind {
-	case msgpack.Array:
+	case msgpack.KindArray:
 		return d.array(b, t.Len, n, v)
-	case msgpack.Map:
+	case msgpack.KindMap:
 		return d.mapping(b, t.Len, n, v)
-	case msgpack.Str, msgpack.Bin, msgpack.Ext:
+	case msgpack.KindStr, msgpack.KindBin, msgpack.KindExt:
 		d.bytes(t, b[n:n+t.Len], v)
 		return n + t.Len
 	}
@@ -194,7 +194,7 @@ func (d *decoder) byMethod(b []byte, v reflect.Value) (n int, ok bool) {
 	case *time.Time:
 		t, n, _ := msgpack.ReadToken(b)
 		switch t.Kind {
-		case msgpack.Str, msgpack.Bin, msgpack.Ext:
+		case msgpack.KindStr, msgpack.KindBin, msgpack.KindExt:
 			d.time(t, b[n:n+t.Len], u)
 			return n + t.Len, true
 		}
@@ -274,7 +274,7 @@ func (d *decoder) array(b []byte, n, at int, v reflect.Value) int {
 		}
 		return at
 	}
-	d.mismatch(msgpack.Array, v.Type())
+	d.mismatch(msgpack.KindArray, v.Type())
 	return at + lengths(b[at:], n)
 }
 
@@ -322,7 +322,7 @@ func (d *decoder) mapping(b []byte, n, at int, v reflect.Value) int {
 		}
 		return at
 	}
-	d.mismatch(msgpack.Map, v.Type())
+	d.mismatch(msgpack.KindMap, v.Type())
 	return at + lengths(b[at:], 2*n)
 }
 

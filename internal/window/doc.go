@@ -8,7 +8,7 @@
 //	payload    a record of the ring: the tag's length as a uvarint, the tag, one MessagePack map
 //	window     what is cut from a ring at once: up to a limit of bytes, at most 16 tags or 1024 runs, never ending between two equal keys
 //	run        what a window has of one tag in a row
-//	chunk      a run, or what a window has of one tag, under a random id (forward.Chunk, Own)
+//	chunk      a run, or what a window has of one tag, under a random id (forward.Chunk, UniqueID)
 //	mark       a chunk's entry in the ring's header: first and last key, the first record's lane, the id; or one for all runs of a window
 //	source     a ring that windows are cut from (Source)
 //

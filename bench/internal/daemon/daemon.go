@@ -131,7 +131,7 @@ func packed(in *bufio.Reader) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if t.Kind != msgpack.Array || t.Len != 3 {
+	if t.Kind != msgpack.KindArray || t.Len != 3 {
 		return "", errOther
 	}
 	if err := skip(in); err != nil { // the tag
@@ -141,14 +141,14 @@ func packed(in *bufio.Reader) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if t.Kind != msgpack.Bin && t.Kind != msgpack.Str {
+	if t.Kind != msgpack.KindBin && t.Kind != msgpack.KindStr {
 		return "", errOther
 	}
 	if _, err := in.Discard(t.Len); err != nil {
 		return "", err
 	}
 	t, err = token(in)
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		return "", errors.Join(err, errOther)
 	}
 	id := ""
@@ -194,7 +194,7 @@ func text(in *bufio.Reader) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if t.Kind != msgpack.Str {
+	if t.Kind != msgpack.KindStr {
 		return "", errOther
 	}
 	b := make([]byte, t.Len)
@@ -209,9 +209,9 @@ func skip(in *bufio.Reader) error {
 		return err
 	}
 	switch t.Kind {
-	case msgpack.Str, msgpack.Bin, msgpack.Ext:
+	case msgpack.KindStr, msgpack.KindBin, msgpack.KindExt:
 		_, err = in.Discard(t.Len)
-	case msgpack.Array, msgpack.Map:
+	case msgpack.KindArray, msgpack.KindMap:
 		err = errOther
 	}
 	return err

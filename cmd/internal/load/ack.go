@@ -82,7 +82,7 @@ func nextAck(b []byte) (id []byte, n int, err error) {
 // ackID returns the id in a complete value.
 func ackID(b []byte) ([]byte, error) {
 	t, at, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		return nil, fmt.Errorf("%w: no map", errNoAck)
 	}
 	for range t.Len {

@@ -70,7 +70,7 @@ func ReadAcks(r io.Reader, take func(id []byte) error) error {
 // parseAck returns the id that a complete value acks.
 func parseAck(b []byte) ([]byte, error) {
 	t, at, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		if _, _, err := Opens(b, "HELO"); err == nil {
 			return nil, errHelo
 		}

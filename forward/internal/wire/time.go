@@ -55,11 +55,11 @@ func readTime(b []byte) (sec int64, nsec uint32, n int, err error) {
 		return 0, 0, 0, err
 	}
 	switch t.Kind {
-	case msgpack.Int, msgpack.Uint:
+	case msgpack.KindInt, msgpack.KindUint:
 		if sec, ok := t.Int(); ok {
 			return sec, 0, n, nil
 		}
-	case msgpack.Float32, msgpack.Float64:
+	case msgpack.KindFloat32, msgpack.KindFloat64:
 		f := t.Float()
 		if !(math.Abs(f) <= maxFloatSec) { // NaN too
 			return 0, 0, 0, errTime
@@ -70,7 +70,7 @@ func readTime(b []byte) (sec int64, nsec uint32, n int, err error) {
 			whole, frac = whole+1, 0
 		}
 		return int64(whole), uint32(frac), n, nil
-	case msgpack.Ext:
+	case msgpack.KindExt:
 		if t.Ext != 0 || t.Len != 8 {
 			return 0, 0, 0, errTime
 		}

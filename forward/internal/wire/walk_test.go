@@ -18,7 +18,7 @@ func TestMessageWalkedOnce(t *testing.T) {
 		for k := 1; k < len(whole); k++ {
 			d := Decoder{Max: 1 << 20}
 			b := bytes.Clone(whole)
-			if f, _, err := d.Next(b[:k]); f != More || err != nil {
+			if f, _, err := d.Next(b[:k]); f != FoundMore || err != nil {
 				t.Fatalf("%s cut at %d: %v, %v", name, k, f, err)
 			}
 			switch {
@@ -27,7 +27,8 @@ func TestMessageWalkedOnce(t *testing.T) {
 			case d.stage == stageElement && int(d.Pos) < k, k > len(vectors.Unhex("94 a1 74 92"))+usualMost:
 				t.Errorf("%s cut at %d: it got to %d only", name, k, d.Pos)
 			}
-			if f, _, err := d.Next(b); f != Message || err != nil || d.Pos != int64(len(b)) || d.optionEnd != d.Pos {
+			if f, _, err := d.Next(b); f != FoundMessage || err != nil || d.Pos != int64(len(b)) ||
+				d.optionEnd != d.Pos {
 				t.Errorf("%s cut at %d: %v, %v, at %d of %d", name, k, f, err, d.Pos, len(b))
 			}
 		}
