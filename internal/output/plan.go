@@ -298,18 +298,18 @@ func (p *Plan) format(u *urls.URL, q *urls.Params) (format Format, text lines.Te
 	}
 	if list := q.String("flags", ""); list != "" {
 		if format != FormatText {
-			return format, text, envelope, u.Errorf("flags belong to format=text")
+			return format, text, envelope, u.ErrorAbout("flags", "flags belong to format=text")
 		}
 		for name := range strings.SplitSeq(list, ",") {
 			f, ok := textFlags[name]
 			if !ok {
-				return format, text, envelope, u.Errorf("flags: %q is none of date, time, micros, utc, level, tag, source, shortsource and none", name)
+				return format, text, envelope, u.ErrorAbout("flags", "flags: %q is none of date, time, micros, utc, level, tag, source, shortsource and none", name)
 			}
 			text.Flags |= f
 		}
 	}
 	if text.Flags&lines.Bare != 0 && text.Flags != lines.Bare {
-		return format, text, envelope, u.Errorf("flags: none stands alone")
+		return format, text, envelope, u.ErrorAbout("flags", "flags: none stands alone")
 	}
 	p.Flags = text.Flags
 	envelope, err = lines.FromParams(q.String)
