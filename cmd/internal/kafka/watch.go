@@ -156,6 +156,7 @@ func address(b kgo.BrokerMetadata) string { return net.JoinHostPort(b.Host, strc
 
 // OnBrokerThrottle implements kgo.HookBrokerThrottle.
 func (h hooks) OnBrokerThrottle(b kgo.BrokerMetadata, pause time.Duration, _ bool) {
+	h.p.env.Throttled()
 	if n, tell := h.p.throttled.more(1); tell {
 		codes.KafkaThrottled.Warn(h.p.env.Log, "a broker throttles this output: a quota of it is used up", "topic",
 			h.p.settings.topic, "broker", address(b), "pause", pause, "times", n)
