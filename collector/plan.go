@@ -94,6 +94,9 @@ type OutputEnv struct {
 	// not. They show in Stats and in the log. Neither blocks.
 	Failed func(err error, next time.Duration)
 	Works  func()
+	// Throttled counts in Stats that the other side holds the output up, for a quota is used up. It
+	// does not block.
+	Throttled func()
 }
 
 // A plannedOutput is an output that was understood but touches nothing yet.
@@ -254,6 +257,7 @@ func (p *plannedOutput) foreign(u *urls.URL, params *urls.Params, kind OutputKin
 			Name: pump.name, Log: pump.reporter.log.With("output", pump.name),
 			Identity: pump.identity, Chunks: windowChunks, Bytes: pump.window,
 			Failed: func(err error, next time.Duration) { pump.fail(err, next) }, Works: pump.works,
+			Throttled: func() { pump.throttled.Add(1) },
 		})
 		if err == nil && out == nil {
 			err = errors.New("its kind opens nothing")

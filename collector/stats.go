@@ -120,6 +120,7 @@ type OutputStats struct {
 	BehindFor   time.Duration
 	Bytes       int64    // that Taken became: lines; 0 for discard:
 	Retries     int64    // tries that failed: of what they were for another one came, or will
+	Throttled   int64    // times that its other side held it up, for a quota was used up
 	BreakerOpen bool     // its circuit breaker is open, after failures in a row: it is only probed
 	Failure     *Failure // nil while the output takes what it is given
 
@@ -206,6 +207,7 @@ func (c *Collector) outputStatsLocked(p *pump) OutputStats {
 
 		Filtered:    p.filtered.Load(),
 		Retries:     p.retries.Load(),
+		Throttled:   p.throttled.Load(),
 		BreakerOpen: p.follower != nil && p.dead.Load(),
 
 		Failure: p.failure(),

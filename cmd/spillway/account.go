@@ -76,6 +76,7 @@ type (
 		Bytes         int64            `json:"bytes"`
 		Broken        int64            `json:"broken"`
 		Retries       int64            `json:"retries,omitempty"`
+		Throttled     int64            `json:"throttled,omitempty"`
 		BreakerOpen   bool             `json:"breaker_open,omitempty"`
 		Failure       *failureAccount  `json:"failure,omitempty"`
 	}
@@ -175,7 +176,7 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 			Restamped: o.Restamped, MaybeTwice: o.MaybeTwice,
 			Behind: o.Behind, BehindBytes: o.BehindBytes,
 			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Retries: o.Retries,
-			BreakerOpen: o.BreakerOpen, Failure: accountOfFailure(o.Failure, show),
+			Throttled: o.Throttled, BreakerOpen: o.BreakerOpen, Failure: accountOfFailure(o.Failure, show),
 		}
 	}
 	var troubles map[string]int64

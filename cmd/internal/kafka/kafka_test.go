@@ -85,6 +85,7 @@ type health struct {
 	mu     sync.Mutex
 	failed []string
 	works  int
+	held   int // times that brokers throttled it
 	log    bytes.Buffer
 }
 
@@ -123,6 +124,11 @@ func opened(t *testing.T, text string) (collector.Output, *health) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.works++
+		},
+		Throttled: func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.held++
 		},
 	})
 	must(t, err)
