@@ -101,7 +101,7 @@ func (r *reader) Sleep() (ready bool) {
 			}
 			// There are records, none of which was appended before the clock's present reading.
 		case r.life.sawBusy.Load() != 0:
-			return false // whoever has the lane calls wake
+			return false // the holder of the lane calls wake
 		default:
 			r.life.sawBusy.Store(1) // and look again, for he may have let go before this
 		}

@@ -488,8 +488,8 @@ func TestSecureLogger(t *testing.T) {
 	c = rig.StartCollector(t, s)
 	rig.Must(t, byFiles.Flush(ctx))
 
-	// Who has the old key is refused, keeps what it has, and its heir with the new one ships it:
-	// secrets are no part of what a ring is found by.
+	// Who has the old key is refused, keeps what it has, and its successor with the new one ships
+	// it: secrets are no part of what a ring is found by.
 	late := h.Open("forward+tls://"+addr, spillway.Options{
 		Tag: "late", TLS: root,
 		Login: &forward.Login{SharedKey: sharedKey, Username: "web", Password: password},
@@ -498,17 +498,17 @@ func TestSecureLogger(t *testing.T) {
 	rig.Eventually(t, "the logger says that it is denied", func() bool { return h.Said(addr, "shared key") })
 	short, cancelShort := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancelShort()
-	var left *spillway.LeftError
+	var left *spillway.UndeliveredError
 	if err := late.Close(short); !errors.As(err, &left) {
 		t.Errorf("closing a logger that is denied: %v", err)
 	}
 	keepsQuiet(t, fmt.Sprintf("%v %+v", left, late.Stats()))
-	heir := h.Open("forward+tls://"+addr, spillway.Options{
+	successor := h.Open("forward+tls://"+addr, spillway.Options{
 		Tag: "late", TLS: root,
 		Login: &forward.Login{SharedKey: newKey, Username: "web", Password: password},
 	})
-	rig.Must(t, heir.Flush(ctx))
-	rig.Closing(t, heir)
+	rig.Must(t, successor.Flush(ctx))
+	rig.Closing(t, successor)
 	rig.Closing(t, byFiles)
 
 	rig.WaitLines(t, out, len(want))

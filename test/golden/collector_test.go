@@ -111,7 +111,7 @@ func goldenChunk(n int) *forward.Chunk {
 	if n >= goldenLate {
 		when = "late"
 	}
-	c := &forward.Chunk{Tag: fmt.Sprintf("%s.%d", when, n%2), Events: goldenEvents, IDBin: n%4 == 1, Own: n%7 == 1}
+	c := &forward.Chunk{Tag: fmt.Sprintf("%s.%d", when, n%2), Events: goldenEvents, IDBin: n%4 == 1, UniqueID: n%7 == 1}
 	var events []rig.Event
 	for k := range goldenEvents {
 		e := rig.Named(goldenName(n*goldenEvents + k))

@@ -134,7 +134,7 @@ func TestKillClient(t *testing.T) {
 								names = append(names, fmt.Sprintf("c%d.%d-%d", i, j, len(names)))
 							}
 							chunk := &forward.Chunk{
-								Tag: "kill.client", ID: forward.NewID(), Own: true,
+								Tag: "kill.client", ID: forward.NewID(), UniqueID: true,
 								Entries: entries,
 								Events:  10,
 							}

@@ -179,7 +179,7 @@ func TestRelayKillTwo(t *testing.T) {
 				name := fmt.Sprintf("c%d-%d", i, k)
 				e := rig.Named(name)
 				chunk := &forward.Chunk{
-					Tag: fmt.Sprint("two.", i), ID: forward.NewID(), Own: true,
+					Tag: fmt.Sprint("two.", i), ID: forward.NewID(), UniqueID: true,
 					Entries: e.Append(nil), Events: 1,
 				}
 				for { // the other one, if this one does not ack at once: it may have taken the chunk all the same

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/spillwaylog/spillway/test/internal/rig"
 )
 
@@ -48,7 +49,8 @@ func (w *rotated) check(sent [][]string) {
 	torn := 0
 	files := append(rig.LineFiles(t, w.dir), rig.LineFiles(t, w.away)...)
 	for _, file := range files {
-		if slices.Contains(files, file+".gz") || strings.HasSuffix(file, ".gz.tmp") {
+		packed := slices.Contains(files, file+".gz") || slices.Contains(files, file+".zst")
+		if packed || strings.HasSuffix(file, ".gz.tmp") {
 			continue // killed before one of the two was removed
 		}
 		for i, text := range bytes.SplitAfter(w.read(file), []byte("\n")) {
@@ -213,10 +215,15 @@ func (w *rotated) isAway(file string) bool { return w.copies[file] || filepath.D
 func (w *rotated) read(file string) []byte {
 	b, err := os.ReadFile(file)
 	rig.Must(w.t, err)
-	if !strings.HasSuffix(file, ".gz") {
+	var z io.Reader
+	switch filepath.Ext(file) {
+	case ".gz":
+		z, err = gzip.NewReader(bytes.NewReader(b))
+	case ".zst":
+		z, err = zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1))
+	default:
 		return b
 	}
-	z, err := gzip.NewReader(bytes.NewReader(b))
 	rig.Must(w.t, err)
 	b, err = io.ReadAll(z)
 	rig.Must(w.t, err)

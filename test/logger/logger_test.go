@@ -262,9 +262,9 @@ func TestLoggerOverflow(t *testing.T) {
 		name     string
 		overflow spillway.Overflow
 	}{
-		{"newest", spillway.DropNewest},
-		{"oldest", spillway.DropOldest},
-		{"block", spillway.Block}, // each refused call waits its millisecond
+		{"newest", spillway.OverflowDropNewest},
+		{"oldest", spillway.OverflowDropOldest},
+		{"block", spillway.OverflowBlock}, // each refused call waits its millisecond
 	} {
 		for _, spill := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/spill=%t", tt.name, spill), func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestLoggerOverflow(t *testing.T) {
 				s := rig.NewFake(t)
 				s.Down()
 				o := spillway.Options{Overflow: tt.overflow, RingSize: 1 << 20, FlushInterval: time.Millisecond}
-				if tt.overflow == spillway.Block {
+				if tt.overflow == spillway.OverflowBlock {
 					o.MaxWait = time.Millisecond
 				}
 				if spill {
@@ -283,7 +283,7 @@ func TestLoggerOverflow(t *testing.T) {
 				var accepted, refused uint64
 				pad := strings.Repeat("p", 1000)
 				for n := range uint64(20_000) {
-					if refused >= 1000 && tt.overflow == spillway.Block {
+					if refused >= 1000 && tt.overflow == spillway.OverflowBlock {
 						break
 					}
 					switch err := l.Post("t.0", rig.Item{K: "over.0", N: n, Pad: pad}); {
@@ -308,7 +308,7 @@ func TestLoggerOverflow(t *testing.T) {
 				}
 				// A call waits a tenth of a second for the oldest to be dropped; on a busy machine
 				// now and then one waits in vain.
-				if tt.overflow == spillway.DropOldest && (refused > 200 || stats.Dropped == 0) {
+				if tt.overflow == spillway.OverflowDropOldest && (refused > 200 || stats.Dropped == 0) {
 					t.Errorf("%d refused and %d dropped although the oldest are to be dropped", refused, stats.Dropped)
 				}
 				numbers := s.Ledger.Streams["over.0"]

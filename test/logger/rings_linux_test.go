@@ -138,16 +138,16 @@ func TestRingsBoth(t *testing.T) {
 		}
 		all = append(all, dead...)
 		c := rig.Launch(t, s)
-		heirs := []*rig.ChildProcess{rig.StartChild(t, adopter(o)), rig.StartChild(t, adopter(o))}
-		for _, heir := range heirs {
-			heir.Wait("posted")
+		successors := []*rig.ChildProcess{rig.StartChild(t, adopter(o)), rig.StartChild(t, adopter(o))}
+		for _, successor := range successors {
+			successor.Wait("posted")
 		}
 		if r.IntN(2) == 0 { // in the middle, perhaps
 			c.Kill()
 			c = rig.Launch(t, s)
 		}
-		for _, heir := range heirs {
-			heir.End()
+		for _, successor := range successors {
+			successor.End()
 		}
 		rig.Eventually(t, "nothing is left", func() bool { return len(h.Left()) == 0 })
 		c.Says("listening")

@@ -109,7 +109,7 @@ func TestLoggerSharedHeld(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second/4)
 	defer cancel()
-	var left *spillway.LeftError
+	var left *spillway.UndeliveredError
 	if err := l.Close(ctx); !errors.As(err, &left) {
 		t.Fatalf("Close: %v", err)
 	}

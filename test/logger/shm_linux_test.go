@@ -220,7 +220,7 @@ func TestLoggerShmFillsUp(t *testing.T) {
 			s.Down()
 			o := spillway.Options{RingSize: 8 << 20}
 			if spills {
-				o.Dir, o.Overflow, o.MaxWait = h.Dir, spillway.Block, rig.Patience
+				o.Dir, o.Overflow, o.MaxWait = h.Dir, spillway.OverflowBlock, rig.Patience
 			}
 			l := h.Open(s.URL(""), o)
 			d.Fill()

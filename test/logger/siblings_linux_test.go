@@ -15,8 +15,8 @@ import (
 )
 
 // TestLoggerKillSiblings runs several processes of one name side by side, each with a file of its
-// own, and kills all of them. One heir takes over what they left and is killed as well. An event of
-// one of them may stand in its file or in that of an heir, and stands there once.
+// own, and kills all of them. One successor takes over what they left and is killed as well. An
+// event of one of them may stand in its file or in that of a successor, and stands there once.
 func TestLoggerKillSiblings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -65,7 +65,7 @@ func TestLoggerKillSiblings(t *testing.T) {
 }
 
 // killGroups runs rounds of several children of one name side by side, and kills all of them. Each
-// third round is one heir of all. Now and then they are eight.
+// third round is one successor of all. Now and then they are eight.
 func killGroups(t testing.TB, r *rand.Rand, o rig.Order, rounds int) (children []*rig.ChildProcess) {
 	t.Helper()
 	prefix := o.Prefix

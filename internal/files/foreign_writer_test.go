@@ -12,7 +12,7 @@ import (
 )
 
 // What somebody else may do to the file while no process of ours runs.
-var strangers = []struct {
+var foreignWriters = []struct {
 	name string
 	do   func(t *testing.T, path string)
 	once bool // no line is in the file twice after it
@@ -89,11 +89,11 @@ func appendTo(t *testing.T, path, text string) {
 	must(t, f.Close())
 }
 
-// TestStrangers kills a process at any tick, lets a stranger at its file, and lets the next process
-// finish: all bytes that the stranger left are there as he left them, and every line that he did
+// TestForeignWriters kills a process at any tick, lets a foreign writer at its file, and lets the
+// next process finish: all bytes that it left are there as it left them, and every line that he did
 // not take away.
-func TestStrangers(t *testing.T) {
-	for _, stranger := range strangers {
+func TestForeignWriters(t *testing.T) {
+	for _, stranger := range foreignWriters {
 		for kind, pattern := range map[string]string{"a file": "all.jsonl", "a file each": "all.{pid}.jsonl"} {
 			t.Run(kind+"/"+stranger.name, func(t *testing.T) {
 				t.Parallel()

@@ -2,19 +2,19 @@
 
 package mover
 
-// A fate is what becomes of the next records of the own ring.
-type fate uint8
+// An action is what becomes of the next records of the own ring.
+type action uint8
 
 const (
-	waits  fate = iota // they stay in the ring
-	ships              // to the destination
-	spills             // to the disk
-	drops              // nowhere: they are counted
+	waits  action = iota // they stay in the ring
+	ships                // to the destination
+	spills               // to the disk
+	drops                // nowhere: they are counted
 )
 
-func (f fate) String() string { return [...]string{"waits", "ships", "spills", "drops"}[f] }
+func (f action) String() string { return [...]string{"waits", "ships", "spills", "drops"}[f] }
 
-// circumstances are what the fate depends on, and nothing else.
+// circumstances are what the action depends on, and nothing else.
 type circumstances struct {
 	phase    phase
 	overflow Overflow
@@ -27,12 +27,12 @@ type circumstances struct {
 	over     bool // so much more that a window is worth its while
 }
 
-// fate says what becomes of them. In the order of the cases: what is in plain memory is saved while
-// Close still has time; what can be shipped is; there is no hurry while the ring has room; and then
-// the disk comes before dropping.
-func (c circumstances) fate() fate {
+// action says what becomes of them. In the order of the cases: what is in plain memory is saved
+// while Close still has time; what can be shipped is; there is no hurry while the ring has room;
+// and then the disk comes before dropping.
+func (c circumstances) action() action {
 	switch {
-	case c.phase == pouring && c.spillable():
+	case c.phase == saving && c.spillable():
 		return spills
 	case c.phase >= stopped: // and the ring outlives the process, or nothing more can be done
 		return waits

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package heir
+package successor
 
 import (
 	"errors"
@@ -14,9 +14,9 @@ import (
 
 // How much is handed out at once, at least one chunk.
 const (
-	mostChunks = 16
-	mostBytes  = 4 << 20
-	cutBytes   = 1 << 20 // as loggers cut
+	maxChunks = 16
+	maxBytes  = 4 << 20
+	cutBytes  = 1 << 20 // as loggers cut
 )
 
 // errUnread says that a spill has something that is not there to be read just now.
@@ -36,7 +36,7 @@ func (m *marked) next() (chunks []*forward.Chunk, err error) {
 	size := 0
 	m.given = 0
 	for _, k := range m.chunks {
-		if m.given > 0 && (m.given >= mostChunks || size+len(k.Chunk.Entries) > mostBytes) {
+		if m.given > 0 && (m.given >= maxChunks || size+len(k.Chunk.Entries) > maxBytes) {
 			break
 		}
 		size += len(k.Chunk.Entries)
@@ -109,7 +109,7 @@ func (s *spilled) next() ([]*forward.Chunk, error) {
 		var want []journal.Position
 		size := uint64(0)
 		for _, e := range s.sp.Found {
-			if len(want) > 0 && (len(want) >= mostChunks || size+e.Bytes > mostBytes) {
+			if len(want) > 0 && (len(want) >= maxChunks || size+e.Bytes > maxBytes) {
 				break
 			}
 			size += e.Bytes
@@ -132,7 +132,7 @@ func (s *spilled) next() ([]*forward.Chunk, error) {
 			case s.l.known[ID(c.ID)]:
 				s.l.Known = append(s.l.Known, ID(c.ID))
 			default:
-				c.Own = true
+				c.UniqueID = true
 				chunks = append(chunks, c)
 			}
 		}

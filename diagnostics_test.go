@@ -22,8 +22,8 @@ import (
 func TestTroubles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		var s *troubles
-		s = newTroubles(func(err error) {
+		var s *diagnostics
+		s = newDiagnostics(func(err error) {
 			told = append(told, err.Error())
 			if err.Error() == "one" {
 				s.report(errors.New("two")) // from within
@@ -70,9 +70,9 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestTroubleSays has a server that is down: what Diagnostics gets names it, the attempt, what is
-// held, and when the next attempt is.
-func TestTroubleSays(t *testing.T) {
+// TestDiagnosticsSay has a server that is down: what Diagnostics gets names it, the attempt, what
+// is held, and when the next attempt is.
+func TestDiagnosticsSay(t *testing.T) {
 	boom := errors.New("boom")
 	told := make(chan error, 100)
 	l := opened(t, "forward://h:1?min_backoff=1h&max_backoff=1h", &Options{
@@ -99,8 +99,8 @@ func TestTroubleSays(t *testing.T) {
 	_ = l.Close(ctx)
 }
 
-// TestTroubleOfRoom says what is full.
-func TestTroubleOfRoom(t *testing.T) {
+// TestDiagnosticsOfRoom says what is full.
+func TestDiagnosticsOfRoom(t *testing.T) {
 	for _, c := range []struct {
 		dir  string
 		err  error
@@ -132,7 +132,7 @@ func TestTroubleOfRoom(t *testing.T) {
 func TestTroublesHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		s := newTroubles(func(error) { <-release }, "")
+		s := newDiagnostics(func(error) { <-release }, "")
 		s.report(errors.New("x"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -17,9 +17,9 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// TestHeirAwaitsLocks: the kernel may let go of a dead process's ring before it does of its spills.
-// Whoever adopted the ring waits for all of these, not only for the one of the ring's name.
-func TestHeirAwaitsLocks(t *testing.T) {
+// TestSuccessorAwaitsLocks: the kernel may let go of a dead process's ring before it does of its
+// spills. Whoever adopted the ring waits for all of these, not only for the one of the ring's name.
+func TestSuccessorAwaitsLocks(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		f := New(&Options{
@@ -45,7 +45,7 @@ func TestHeirAwaitsLocks(t *testing.T) {
 				_ = sp.Close() // flushed already
 			}
 		})
-		found := f.Scout([]string{ring})
+		found := f.Discover([]string{ring})
 		if len(found) != len(held) {
 			t.Errorf("found %d spills of %d", len(found), len(held))
 		}
@@ -60,7 +60,7 @@ func TestHeirAwaitsLocks(t *testing.T) {
 	})
 }
 
-// TestOthersRing: a spill is its ring's heir's, also one that has not the ring's name.
+// TestOthersRing: a spill is its ring's successor's, also one that has not the ring's name.
 func TestOthersRing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		needs.Skip(t, "no shared memory that outlives a process here")
@@ -84,7 +84,7 @@ func TestOthersRing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, live := range []bool{true, false} {
-		found := f.Scout(nil)
+		found := f.Discover(nil)
 		if (len(found) == 0) != live {
 			t.Errorf("found %d spills of a ring that lives: %t", len(found), live)
 		}

@@ -17,17 +17,17 @@ import (
 	"github.com/spillwaylog/spillway/ring"
 )
 
-// Scout opens the spills that dead processes of this name left, oldest first. rings are the names
-// of the rings that were adopted; a spill whose ring is another process's is left to that.
-func (f *Folder) Scout(rings []string) []*Spill {
-	found, _ := f.scout(rings, time.Now().Add(lockPatience)) // what is left alone was told
+// Discover opens the spills that dead processes of this name left, oldest first. rings are the
+// names of the rings that were adopted; a spill whose ring is another process's is left to that.
+func (f *Folder) Discover(rings []string) []*Spill {
+	found, _ := f.discover(rings, time.Now().Add(lockPatience)) // what is left alone was told
 	return found
 }
 
-// ScoutWhole is Scout for one ring. It waits for no lock, and finds nothing where a spill of that
-// ring cannot be had. The error says why; it was told, unless somebody has the spill just now.
-func (f *Folder) ScoutWhole(ring string) ([]*Spill, error) {
-	found, missed := f.scout([]string{ring}, time.Time{})
+// DiscoverWhole is Discover for one ring. It waits for no lock, and finds nothing where a spill of
+// that ring cannot be had. The error says why; it was told, unless somebody has the spill just now.
+func (f *Folder) DiscoverWhole(ring string) ([]*Spill, error) {
+	found, missed := f.discover([]string{ring}, time.Time{})
 	if missed != nil {
 		for _, sp := range found {
 			_ = sp.Close() // it was only read
@@ -37,10 +37,10 @@ func (f *Folder) ScoutWhole(ring string) ([]*Spill, error) {
 	return found, nil
 }
 
-// scout says in missed why a spill of one of the rings is left alone. It waits for locks until
+// discover says in missed why a spill of one of the rings is left alone. It waits for locks until
 // then.
-func (f *Folder) scout(rings []string, until time.Time) (found []*Spill, missed error) {
-	f.listed, f.scouted = 0, 0
+func (f *Folder) discover(rings []string, until time.Time) (found []*Spill, missed error) {
+	f.listed, f.discovered = 0, 0
 	dirs, err := f.list(f.opt.Dir)
 	if f.opt.Dir == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -108,7 +108,7 @@ func (f *Folder) scout(rings []string, until time.Time) (found []*Spill, missed 
 	return found, missed
 }
 
-// lockPatience is how long one Scout waits for locks.
+// lockPatience is how long one Discover waits for locks.
 const lockPatience = 20 * retryAfter
 
 // openOrphan opens a spill that may belong to an adopted ring: then its owner is dead, but the
@@ -204,7 +204,7 @@ func (f *Folder) clear(dir string) {
 		_ = lock.Close() // there a folder with an open file in it cannot be renamed
 	}
 	if f.rename(dir, dir+goneSuffix) == nil {
-		_ = os.RemoveAll(dir + goneSuffix) // else the next Scout does
+		_ = os.RemoveAll(dir + goneSuffix) // else the next Discover does
 	}
 }
 

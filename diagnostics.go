@@ -15,11 +15,11 @@ import (
 	"github.com/spillwaylog/spillway/internal/output"
 )
 
-// Troubles are the logger's own errors on their way to Options.Diagnostics. They get there on a
-// goroutine that runs only while there are some, never on the one that meets them: that may be in
-// the middle of a log call of package log, whose lock it holds, or of the mover; and who is told
-// may log, which must not lead back here without end.
-type troubles struct {
+// diagnostics are the logger's own errors on their way to Options.Diagnostics. They get there on a
+// goroutine that runs only while there are some, never on the one that meets them. That goroutine
+// may be in the middle of a log call of package log, whose lock it holds, or be the mover's; and
+// the function that gets the error may log, which must not lead back here without end.
+type diagnostics struct {
 	tell  func(error)
 	place string // the destination; empty in tests
 
@@ -34,20 +34,20 @@ type troubles struct {
 
 const maxWaiting = 64
 
-func newTroubles(tell func(error), place string) *troubles {
+func newDiagnostics(tell func(error), place string) *diagnostics {
 	if tell == nil {
 		tell = (&stderr{}).tell
 	}
-	return &troubles{tell: tell, place: place}
+	return &diagnostics{tell: tell, place: place}
 }
 
-// A trouble says which logger has it.
-type trouble struct {
+// A diagnostic says which logger has it.
+type diagnostic struct {
 	place string
 	plain
 }
 
-func (t trouble) Error() string {
+func (t diagnostic) Error() string {
 	return prefix + t.place + ": " + strings.TrimPrefix(t.plain.Error(), prefix)
 }
 
@@ -55,7 +55,7 @@ func (t trouble) Error() string {
 // through for as long.
 func (c *core) full(err error) {
 	const pause = 60
-	t := c.troubles
+	t := c.diagnostics
 	now := time.Now().Unix()
 	if last := t.fullAt.Load(); last != 0 && now-last < pause || !t.fullAt.CompareAndSwap(last, now) {
 		return
@@ -82,16 +82,16 @@ func (c *core) failed(h output.Health) {
 	if h.Pause > 0 {
 		next = fmt.Sprintf("; the next attempt is in %v", h.Pause.Round(time.Millisecond))
 	}
-	c.troubles.report(fmt.Errorf("attempt %d to deliver failed: %w%s%s", h.Tries, h.Err, held, next))
+	c.diagnostics.report(fmt.Errorf("attempt %d to deliver failed: %w%s%s", h.Tries, h.Err, held, next))
 }
 
 // report returns at once.
-func (t *troubles) report(err error) {
+func (t *diagnostics) report(err error) {
 	if err == nil {
 		return
 	}
 	if t.place != "" {
-		err = trouble{t.place, plain{err}}
+		err = diagnostic{t.place, plain{err}}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,7 +109,7 @@ func (t *troubles) report(err error) {
 	}
 }
 
-func (t *troubles) run(ended chan struct{}) {
+func (t *diagnostics) run(ended chan struct{}) {
 	defer close(ended)
 	for {
 		t.mu.Lock()
@@ -125,19 +125,19 @@ func (t *troubles) run(ended chan struct{}) {
 			t.one(err)
 		}
 		if lost > 0 {
-			t.one(trouble{t.place, plain{fmt.Errorf("%d more diagnostics came too fast to be told", lost)}})
+			t.one(diagnostic{t.place, plain{fmt.Errorf("%d more diagnostics came too fast to be told", lost)}})
 		}
 	}
 }
 
-// one survives a panic of who is told.
-func (t *troubles) one(err error) {
+// one survives a panic of the function that is told.
+func (t *diagnostics) one(err error) {
 	defer func() { _ = recover() }()
 	t.tell(err)
 }
 
 // close returns when all is told, or when ctx ends.
-func (t *troubles) close(ctx context.Context) {
+func (t *diagnostics) close(ctx context.Context) {
 	t.mu.Lock()
 	t.closed = true
 	running := t.running
@@ -152,7 +152,7 @@ func (t *troubles) close(ctx context.Context) {
 }
 
 // stderr writes errors as lines, at most burst at once and one a second. It does not go through
-// package log, which may lead to the logger that is in trouble.
+// package log, which may lead to the logger that failed.
 type stderr struct {
 	allowed float64
 	last    time.Time

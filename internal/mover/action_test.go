@@ -8,10 +8,10 @@ import (
 )
 
 // fates has each combination of circumstances in exactly one row: - is yes and no. Phases are
-// running and sealed (r), stopped (s), pouring (p) and leaving (l); overflow is DropOldest (o) or
+// running and sealed (r), stopped (s), saving (p) and leaving (l); overflow is DropOldest (o) or
 // not (n).
 const fates = `
-phase overflow dir refused busy able short over beyond  fate
+phase overflow dir refused busy able short over beyond  action
 s     -        -   -       -    -    -     -    -       waits
 l     -        -   -       -    -    -     -    -       waits
 
@@ -52,7 +52,7 @@ func TestFate(t *testing.T) {
 	}
 	fits := func(row []string, c circumstances) bool {
 		is := []string{
-			map[phase]string{running: "r", sealed: "r", stopped: "s", pouring: "p", leaving: "l"}[c.phase],
+			map[phase]string{running: "r", sealed: "r", stopped: "s", saving: "p", leaving: "l"}[c.phase],
 			map[Overflow]string{DropNewest: "n", Block: "n", DropOldest: "o"}[c.overflow],
 		}
 		for _, b := range []bool{c.dir, c.refused, c.busy, c.able, c.short, c.over, c.beyond} {
@@ -65,7 +65,7 @@ func TestFate(t *testing.T) {
 		}
 		return true
 	}
-	for _, p := range []phase{running, sealed, stopped, pouring, leaving} {
+	for _, p := range []phase{running, sealed, stopped, saving, leaving} {
 		for _, o := range []Overflow{DropNewest, DropOldest, Block} {
 			for bits := range 1 << 7 {
 				bit := func(i int) bool { return bits>>i&1 == 1 }
@@ -76,8 +76,8 @@ func TestFate(t *testing.T) {
 						found = append(found, row[9])
 					}
 				}
-				if len(found) != 1 || found[0] != c.fate().String() {
-					t.Errorf("%+v: %v, the table says %q", c, c.fate(), found)
+				if len(found) != 1 || found[0] != c.action().String() {
+					t.Errorf("%+v: %v, the table says %q", c, c.action(), found)
 				}
 			}
 		}

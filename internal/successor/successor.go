@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package heir
+package successor
 
 import (
 	"cmp"
@@ -23,9 +23,9 @@ import (
 const prefix = "spillway-"
 
 const (
-	mostNames = 1 << 14  // of rings in one folder that are looked at
-	mostDue   = 256      // that a Look returns: what has died meanwhile is not to wait for all
-	mostSpill = 16 << 30 // what a spill may take: its owner's bound is not known, and nothing is added
+	maxNames = 1 << 14  // of rings in one folder that are looked at
+	maxDue   = 256      // that a Look returns: what has died meanwhile is not to wait for all
+	maxSpill = 16 << 30 // what a spill may take: its owner's bound is not known, and nothing is added
 	// leaveFor: what could not be taken over is not tried again before that.
 	leaveFor = time.Minute
 	// lockedFor: the kernel need not have let go of all locks of a dead process at once. What is
@@ -36,7 +36,7 @@ const (
 // An ID is a chunk's.
 type ID = [window.IDLen]byte
 
-// Options of an Heir. Path, MaxRing and Report are needed.
+// Options of a Successor. Path, MaxRing and Report are needed.
 type Options struct {
 	Path    string        // the folder in which the folders of rings lie
 	After   time.Duration // for so long the owner must have been dead
@@ -46,8 +46,8 @@ type Options struct {
 	GaveUp  <-chan struct{}
 }
 
-// An Heir belongs to one goroutine.
-type Heir struct {
+// A Successor belongs to one goroutine.
+type Successor struct {
 	opt  Options
 	seen map[string]*sighting // by the path of the ring
 	turn int                  // of Look
@@ -78,18 +78,18 @@ func Supported() error {
 }
 
 // New looks at nothing yet.
-func New(o *Options) *Heir {
-	return &Heir{opt: *o, seen: map[string]*sighting{}, now: time.Now}
+func New(o *Options) *Successor {
+	return &Successor{opt: *o, seen: map[string]*sighting{}, now: time.Now}
 }
 
 // Every is how often Look is to be called.
-func (h *Heir) Every() time.Duration {
+func (h *Successor) Every() time.Duration {
 	return min(max(h.opt.After/4, 200*time.Millisecond), 5*time.Second)
 }
 
 // Look returns the rings whose owners have been dead for long enough, the oldest first, of each
 // folder one before a second of any: Take takes them. Of many it returns some.
-func (h *Heir) Look() ([]string, error) {
+func (h *Successor) Look() ([]string, error) {
 	h.turn++
 	folders, err := h.folders()
 	for _, f := range folders {
@@ -114,7 +114,7 @@ func (h *Heir) Look() ([]string, error) {
 		round[s.folder]++
 	}
 	slices.SortStableFunc(due, func(a, b *sighting) int { return cmp.Compare(rounds[a], rounds[b]) })
-	due = due[:min(len(due), mostDue)]
+	due = due[:min(len(due), maxDue)]
 	paths := make([]string, len(due))
 	for i, s := range due {
 		paths[i] = filepath.Join(s.folder, s.name)
@@ -123,7 +123,7 @@ func (h *Heir) Look() ([]string, error) {
 }
 
 // folders lists those of rings.
-func (h *Heir) folders() ([]string, error) {
+func (h *Successor) folders() ([]string, error) {
 	top, err := within.OpenAny(h.opt.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -143,7 +143,7 @@ func (h *Heir) folders() ([]string, error) {
 }
 
 // lookInto looks at the rings of a folder.
-func (h *Heir) lookInto(folder string) {
+func (h *Successor) lookInto(folder string) {
 	d, err := ring.OpenDir(folder)
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
@@ -153,8 +153,8 @@ func (h *Heir) lookInto(folder string) {
 		return
 	}
 	defer d.Close()
-	d.Clean(mostNames)
-	names, err := d.Names(mostNames)
+	d.Clean(maxNames)
+	names, err := d.Names(maxNames)
 	if err != nil {
 		h.tell(h.sight(folder, ""), err)
 	}
@@ -178,7 +178,7 @@ func (h *Heir) lookInto(folder string) {
 	}
 }
 
-func (h *Heir) sight(folder, name string) *sighting {
+func (h *Successor) sight(folder, name string) *sighting {
 	path := filepath.Join(folder, name)
 	s := h.seen[path]
 	if s == nil {
@@ -190,13 +190,13 @@ func (h *Heir) sight(folder, name string) *sighting {
 }
 
 // leave leaves a ring alone for a while.
-func (h *Heir) leave(s *sighting, err error) {
+func (h *Successor) leave(s *sighting, err error) {
 	s.not = h.now().Add(leaveFor)
 	h.tell(s, err)
 }
 
 // tell tells once what is wrong with a ring, or with the folder of rings.
-func (h *Heir) tell(s *sighting, err error) {
+func (h *Successor) tell(s *sighting, err error) {
 	if text := err.Error(); text != s.told {
 		s.told = text
 		h.opt.Report(codes.RingLeft.Errorf("%s is left alone: %w", filepath.Join(s.folder, s.name), err))
@@ -211,7 +211,7 @@ func identity(o ring.Owner) (destination, dir string) {
 }
 
 // wants says whether a ring is for a destination whose rings are taken over.
-func (h *Heir) wants(o ring.Owner) bool {
+func (h *Successor) wants(o ring.Owner) bool {
 	destination, _ := identity(o)
 	scheme, _, _ := strings.Cut(destination, ":")
 	return h.opt.Any || strings.HasPrefix(scheme, "forward")
@@ -219,7 +219,7 @@ func (h *Heir) wants(o ring.Owner) bool {
 
 // Take takes over a ring that Look returned. Chunks with ids in known are not handed out: they are
 // stored. nil: somebody else has it, or it is left alone, which was told.
-func (h *Heir) Take(path string, known []ID) *Legacy {
+func (h *Successor) Take(path string, known []ID) *Legacy {
 	s := h.seen[path]
 	if s == nil {
 		return nil
@@ -238,7 +238,7 @@ func (h *Heir) Take(path string, known []ID) *Legacy {
 	return l
 }
 
-func (h *Heir) take(s *sighting, known []ID) (l *Legacy, err error) {
+func (h *Successor) take(s *sighting, known []ID) (l *Legacy, err error) {
 	d, err := ring.OpenDir(s.folder)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 )
 
 func TestFlights(t *testing.T) {
-	f := newFlights(4)
+	f := newUnacked(4)
 	id := func(i int) []byte { return fmt.Appendf(nil, "%024d", i) }
 	start := time.Unix(0, 0)
 	for i := range 4 {

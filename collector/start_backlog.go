@@ -12,7 +12,7 @@ import (
 	"github.com/spillwaylog/spillway/journal"
 )
 
-// found counts, in the background, the events that the journal held for each
+// startBacklog counts, in the background, the events that the journal held for each
 // output when the collector was opened. It reads them with a cursor of its own,
 // so that what an output has passed is not freed under it.
 //
@@ -21,7 +21,7 @@ import (
 //	          output 0         output 1      it was opened
 //	              ├──── found by 0 ───────────┤
 //	                             ├─ found by 1 ┤
-type found struct {
+type startBacklog struct {
 	reader *journal.Reader // nil: there is nothing to count
 	next   func() (journal.Record, bool, error)
 	end    journal.Position
@@ -30,12 +30,12 @@ type found struct {
 	busy   atomic.Bool
 }
 
-// foundCursor holds the journal while found reads it; a crash may leave it.
-const foundCursor = "found"
+// startBacklogCursor holds the journal while startBacklog reads it; a crash may leave it.
+const startBacklogCursor = "found"
 
-// openFound begins where the output furthest behind stands.
-func openFound(j *journal.Journal, pumps []*pump) (*found, error) {
-	f := &found{end: j.Synced(), events: make([]atomic.Int64, len(pumps))}
+// openStartBacklog begins where the output furthest behind stands.
+func openStartBacklog(j *journal.Journal, pumps []*pump) (*startBacklog, error) {
+	f := &startBacklog{end: j.Synced(), events: make([]atomic.Int64, len(pumps))}
 	lowest := f.end
 	for _, p := range pumps {
 		f.from = append(f.from, p.follower.Start())
@@ -45,12 +45,12 @@ func openFound(j *journal.Journal, pumps []*pump) (*found, error) {
 		return f, nil
 	}
 	// An output that has committed nothing stands before the oldest record.
-	if err := j.PlaceCursor(foundCursor, lowest, nil); err != nil {
+	if err := j.PlaceCursor(startBacklogCursor, lowest, nil); err != nil {
 		return nil, err
 	}
 	var err error
-	if f.reader, err = j.Reader(foundCursor); err != nil {
-		return nil, errors.Join(err, j.RemoveCursor(foundCursor))
+	if f.reader, err = j.Reader(startBacklogCursor); err != nil {
+		return nil, errors.Join(err, j.RemoveCursor(startBacklogCursor))
 	}
 	f.next = f.reader.TryNext
 	f.busy.Store(true)
@@ -59,7 +59,7 @@ func openFound(j *journal.Journal, pumps []*pump) (*found, error) {
 
 // run counts until it is done or ctx is. What cannot be read or committed is
 // told and tried again, as outputs do: the journal skips what stays unreadable.
-func (f *found) run(ctx context.Context, j *journal.Journal, report func(error)) {
+func (f *startBacklog) run(ctx context.Context, j *journal.Journal, report func(error)) {
 	if f.reader == nil {
 		return
 	}
@@ -85,7 +85,7 @@ func (f *found) run(ctx context.Context, j *journal.Journal, report func(error))
 	}
 }
 
-func (f *found) read(ctx context.Context) error {
+func (f *startBacklog) read(ctx context.Context) error {
 	var c forward.Chunk
 	passed := f.reader.Pos()
 	for ctx.Err() == nil {
@@ -111,21 +111,21 @@ func (f *found) read(ctx context.Context) error {
 }
 
 // counting says whether there may be more than of tells.
-func (f *found) counting() bool { return f.busy.Load() }
+func (f *startBacklog) counting() bool { return f.busy.Load() }
 
 // of is how much was found for an output so far: nothing for one that came later.
-func (f *found) of(output int) int64 {
+func (f *startBacklog) of(output int) int64 {
 	if output >= len(f.events) {
 		return 0
 	}
 	return f.events[output].Load()
 }
 
-func (f *found) close(j *journal.Journal) error {
+func (f *startBacklog) close(j *journal.Journal) error {
 	if f.reader == nil {
 		return nil
 	}
-	err := errors.Join(f.reader.Close(), j.RemoveCursor(foundCursor))
+	err := errors.Join(f.reader.Close(), j.RemoveCursor(startBacklogCursor))
 	if err == nil {
 		f.reader = nil
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package heir
+package successor
 
 import (
 	"errors"
@@ -24,19 +24,19 @@ type Legacy struct {
 	Path   string
 	Owner  ring.Owner
 	Spills int    // that were removed
-	Bad    uint64 // events that are none; each is told once by an heir
+	Bad    uint64 // events that are none; each is told once by a successor
 	Lost   uint64 // events that cannot be read, at least, as far as it is done
 	Known  []ID   // of chunks that the caller knows, and does not get again
 
-	heir     *Heir
-	sighting *sighting
-	source   window.Source
-	spills   []*spill.Spill // that are open
-	dir      *within.Folder // of the spills; nil: none, or reached by its path
-	stages   []stage
-	known    map[ID]bool
-	rest     uint64 // records of the ring behind all that was cut
-	mem      window.Buffers
+	successor *Successor
+	sighting  *sighting
+	source    window.Source
+	spills    []*spill.Spill // that are open
+	dir       *within.Folder // of the spills; nil: none, or reached by its path
+	stages    []stage
+	known     map[ID]bool
+	rest      uint64 // records of the ring behind all that was cut
+	mem       window.Buffers
 }
 
 // A stage is a part of a legacy.
@@ -47,9 +47,9 @@ type stage interface {
 	done() error
 }
 
-func newLegacy(h *Heir, s *sighting, r *ring.Ring) *Legacy {
+func newLegacy(h *Successor, s *sighting, r *ring.Ring) *Legacy {
 	return &Legacy{
-		Path: r.Path(), Owner: r.Owner(), heir: h, sighting: s, known: map[ID]bool{},
+		Path: r.Path(), Owner: r.Owner(), successor: h, sighting: s, known: map[ID]bool{},
 		source: window.Source{Ring: r},
 	}
 }
@@ -111,7 +111,7 @@ func (l *Legacy) inherit(d *ring.Dir, name string) error {
 // openSpills opens what lies in the folder that the ring's identity names. Where it cannot tell
 // what lies there, the ring stays: nothing else leads to its spill.
 func (l *Legacy) openSpills(d *ring.Dir, name, dir string) error {
-	o := l.heir.opt
+	o := l.successor.opt
 	if dir == "" {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (l *Legacy) openSpills(d *ring.Dir, name, dir string) error {
 		return fmt.Errorf("%q is no plain absolute path", dir)
 	}
 	var err error
-	if os.Geteuid() == 0 { // whoever wrote the path
+	if os.Geteuid() == 0 { // whatever user wrote the path
 		l.dir, err = within.Walk(dir)
 		if err == nil && l.dir.UID() != d.UID() {
 			err = fmt.Errorf("%s: %w", dir, within.ErrOwner)
@@ -134,11 +134,11 @@ func (l *Legacy) openSpills(d *ring.Dir, name, dir string) error {
 		return err
 	}
 	folder := spill.New(&spill.Options{
-		Name: ring.NameOf(name), Identity: l.Owner.Identity, Dir: dir, MaxDisk: mostSpill, Report: o.Report,
+		Name: ring.NameOf(name), Identity: l.Owner.Identity, Dir: dir, MaxDisk: maxSpill, Report: o.Report,
 		GaveUp: o.GaveUp,
 		Within: l.dir, Rings: d.Has,
 	})
-	l.spills, err = folder.ScoutWhole(name)
+	l.spills, err = folder.DiscoverWhole(name)
 	return err
 }
 
@@ -179,17 +179,17 @@ func (l *Legacy) Finish() error {
 	}
 	err := errors.Join(l.source.Ring.Close(), l.close())
 	if err != nil {
-		l.sighting.not = l.heir.now().Add(leaveFor)
+		l.sighting.not = l.successor.now().Add(leaveFor)
 		return err
 	}
 	l.Lost += lost
 	return nil
 }
 
-// Leave lets go of it. What is not done is there for the next that comes: this heir does not come
-// at once.
+// Leave lets go of it. What is not done is there for the next that comes: this successor does not
+// come at once.
 func (l *Legacy) Leave() error {
-	l.sighting.not = l.heir.now().Add(leaveFor)
+	l.sighting.not = l.successor.now().Add(leaveFor)
 	return errors.Join(l.source.Ring.Leave(), l.close())
 }
 

@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// maxTold is the most that a teller keeps for a listener that does not keep up.
+// maxTold is the most that a notifier keeps for a listener that does not keep up.
 const maxTold = 64
 
-// A teller calls functions one at a time, in order, on a goroutine that lives while there is
-// something to tell: those who tell wait for nobody.
-type teller struct {
+// A notifier calls functions one at a time, in order, on a goroutine that lives while there is
+// something to tell. Its callers do not wait.
+type notifier struct {
 	mu    sync.Mutex
 	queue []func()
 	ended chan struct{} // closed when the goroutine has ended; nil: there is none
@@ -22,7 +22,7 @@ type teller struct {
 var errListener = errors.New("output: a function that is told of troubles or of the breaker has not returned, and is left behind")
 
 // tell has f called; when a listener hangs, what comes later is forgotten.
-func (t *teller) tell(f func()) {
+func (t *notifier) tell(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.queue) < maxTold {
@@ -31,13 +31,13 @@ func (t *teller) tell(f func()) {
 }
 
 // must has f called in any case. Its caller sees to it that these are few.
-func (t *teller) must(f func()) {
+func (t *notifier) must(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.addLocked(f)
 }
 
-func (t *teller) addLocked(f func()) {
+func (t *notifier) addLocked(f func()) {
 	t.queue = append(t.queue, f)
 	if t.ended == nil {
 		t.ended = make(chan struct{})
@@ -45,7 +45,7 @@ func (t *teller) addLocked(f func()) {
 	}
 }
 
-func (t *teller) run() {
+func (t *notifier) run() {
 	for {
 		t.mu.Lock()
 		if len(t.queue) == 0 {
@@ -68,7 +68,7 @@ func call(f func()) {
 }
 
 // wait waits until everything is told.
-func (t *teller) wait(ctx context.Context) error {
+func (t *notifier) wait(ctx context.Context) error {
 	for {
 		t.mu.Lock()
 		ended := t.ended

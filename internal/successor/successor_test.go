@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package heir
+package successor
 
 import (
 	"encoding/binary"
@@ -33,14 +33,14 @@ func must(t testing.TB, err error) {
 
 // A scene has a folder of folders of rings, and one for spills.
 type scene struct {
-	t    testing.TB
-	path string // of the heir
-	mem  string // a folder of rings in it
-	dir  string // of spills
-	told []string
-	now  time.Time
-	heir *Heir
-	put  uint32
+	t         testing.TB
+	path      string // of the successor
+	mem       string // a folder of rings in it
+	dir       string // of spills
+	told      []string
+	now       time.Time
+	successor *Successor
+	put       uint32
 }
 
 func newScene(t testing.TB, change func(*Options)) *scene {
@@ -55,8 +55,8 @@ func newScene(t testing.TB, change func(*Options)) *scene {
 	if change != nil {
 		change(&o)
 	}
-	s.heir = New(&o)
-	s.heir.now = func() time.Time { return s.now }
+	s.successor = New(&o)
+	s.successor.now = func() time.Time { return s.now }
 	return s
 }
 
@@ -98,7 +98,7 @@ func (s *scene) orphan(destination string) string {
 	return r.Path()
 }
 
-// dueOrphan is an orphan that the heir has looked at.
+// dueOrphan is an orphan that the successor has looked at.
 func (s *scene) dueOrphan(destination string) string {
 	s.t.Helper()
 	path := s.orphan(destination)
@@ -108,14 +108,14 @@ func (s *scene) dueOrphan(destination string) string {
 
 func (s *scene) look() []string {
 	s.t.Helper()
-	due, err := s.heir.Look()
+	due, err := s.successor.Look()
 	must(s.t, err)
 	return due
 }
 
 func (s *scene) take(path string, known ...ID) *Legacy {
 	s.t.Helper()
-	l := s.heir.Take(path, known)
+	l := s.successor.Take(path, known)
 	if l == nil {
 		s.t.Fatalf("%s is not taken over: %q", path, s.told)
 	}
@@ -126,8 +126,8 @@ func (s *scene) take(path string, known ...ID) *Legacy {
 func numbers(t testing.TB, chunks []*forward.Chunk) (all []uint32) {
 	t.Helper()
 	for _, c := range chunks {
-		if !c.Own || len(c.ID) != window.IDLen {
-			t.Errorf("chunk %q, own: %t", c.ID, c.Own)
+		if !c.UniqueID || len(c.ID) != window.IDLen {
+			t.Errorf("chunk %q, own: %t", c.ID, c.UniqueID)
 		}
 		entries := forward.ReadEntries(c.Entries)
 		n := 0
@@ -179,7 +179,7 @@ func (s *scene) wantNothing(dirs ...string) {
 	}
 }
 
-// TestAfter: a ring is due when nobody has had it for so long, as far as this heir has looked.
+// TestAfter: a ring is due when nobody has had it for so long, as far as this successor has looked.
 func TestAfter(t *testing.T) {
 	s := newScene(t, func(o *Options) { o.After = 5 * time.Second })
 	r := s.open("forward://x:1")
@@ -196,10 +196,10 @@ func TestAfter(t *testing.T) {
 	must(t, r.Leave())
 	pass(time.Second, 0, "it has died")
 	pass(5*time.Second-1, 0, "it is dead for less than 5 s")
-	heirs, err := ring.Adopt(s.mem, "app", nil, nil)
+	successors, err := ring.Adopt(s.mem, "app", nil, nil)
 	must(t, err)
 	pass(time.Second, 0, "a logger has taken it over")
-	must(t, heirs[0].Leave())
+	must(t, successors[0].Leave())
 	pass(time.Second, 0, "that one has died")
 	pass(5*time.Second, 1, "and for 5 s")
 	if got := all(t, s.take(r.Path())); !slices.Equal(got, upTo(10)) {
@@ -210,8 +210,8 @@ func TestAfter(t *testing.T) {
 	if len(s.told) > 0 {
 		t.Errorf("told: %q", s.told)
 	}
-	if len(s.heir.seen) > 0 {
-		t.Errorf("what is gone is remembered: %v", s.heir.seen)
+	if len(s.successor.seen) > 0 {
+		t.Errorf("what is gone is remembered: %v", s.successor.seen)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestFair(t *testing.T) {
 	}
 }
 
-// TestWants: rings for files know what is written already, which this heir does not.
+// TestWants: rings for files know what is written already, which this successor does not.
 func TestWants(t *testing.T) {
 	for destination, forward := range map[string]bool{
 		"forward://x:1": true, "forward+tls://x:1": true, "forward+unix:///run/x": true,
@@ -261,7 +261,7 @@ func TestLiving(t *testing.T) {
 	}
 	first, err := ring.Adopt(s.mem, "app", nil, nil)
 	must(t, err)
-	if l := s.heir.Take(path, nil); l != nil {
+	if l := s.successor.Take(path, nil); l != nil {
 		t.Fatal("a ring that a logger has was taken over")
 	}
 	if due := s.look(); len(due) > 0 || len(s.told) > 0 {
@@ -273,7 +273,7 @@ func TestLiving(t *testing.T) {
 	}
 	l := s.take(path)
 	if others, err := ring.Adopt(s.mem, "app", nil, nil); err != nil || len(others) > 0 {
-		t.Errorf("a logger has taken over what this heir has: %v", err)
+		t.Errorf("a logger has taken over what this successor has: %v", err)
 	}
 	all(t, l)
 }
@@ -368,7 +368,7 @@ func (s *scene) spill(r *ring.Ring, n int) string {
 		at := make([]journal.Position, 1)
 		entry := append([]byte{0x92, 0xd7, 0, 0, 0, 0, 1, 0, 0, 0, 0}, record(s.put)...)
 		s.put++
-		c := forward.Chunk{Tag: "a", ID: forward.NewID(), Own: true, Entries: entry, Events: 1}
+		c := forward.Chunk{Tag: "a", ID: forward.NewID(), UniqueID: true, Entries: entry, Events: 1}
 		must(s.t, errors.Join(sp.Append([]forward.Chunk{c}, at), sp.Flush(at[0])))
 	}
 	must(s.t, sp.Close())
@@ -448,7 +448,7 @@ func TestSpillInUse(t *testing.T) {
 		if due := s.look(); len(due) != 1 {
 			t.Fatalf("due: %q", due)
 		}
-		if l := s.heir.Take(r.Path(), nil); l != nil {
+		if l := s.successor.Take(r.Path(), nil); l != nil {
 			t.Fatal("the ring was taken over without its spill")
 		}
 		s.now = s.now.Add(lockedFor)
@@ -509,7 +509,7 @@ func TestSpillElsewhere(t *testing.T) {
 			do(s, sp)
 			before := list(t, s.path)
 			s.look()
-			if l := s.heir.Take(r.Path(), nil); l != nil {
+			if l := s.successor.Take(r.Path(), nil); l != nil {
 				t.Fatal("the ring was taken over without its spill")
 			}
 			if after := list(t, s.path); !slices.Equal(before, after) {
@@ -543,7 +543,7 @@ func TestSpillNotThere(t *testing.T) {
 	w.Done()
 	must(t, r.Leave())
 	s.look()
-	if l := s.heir.Take(r.Path(), nil); l != nil {
+	if l := s.successor.Take(r.Path(), nil); l != nil {
 		t.Fatal("the ring was taken over without its spill")
 	}
 	if len(s.told) != 1 || !strings.Contains(s.told[0], s.dir) {
@@ -581,11 +581,11 @@ func TestLeftAlone(t *testing.T) {
 	path := s.orphan("forward://x:1")
 	must(t, os.Truncate(filepath.Join(path, "ring"), 10))
 	large := s.open("forward://x:1")
-	s.heir.opt.MaxRing = 128 << 10
+	s.successor.opt.MaxRing = 128 << 10
 	must(t, large.Leave())
 	for range 3 {
 		for _, p := range s.look() {
-			if l := s.heir.Take(p, nil); l != nil {
+			if l := s.successor.Take(p, nil); l != nil {
 				t.Fatalf("%s was taken over", p)
 			}
 		}

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package heir takes over what dead processes of other programs left: their rings, and the spills
-// in the folder that a ring's identity names. It hands out their events as chunks, under the ids
-// that the dead process had given them or would have, and removes what is done. It does not know
-// where chunks go.
+// Package successor takes over what dead processes of other programs left: their rings, and the
+// spills in the folder that a ring's identity names. It hands out their events as chunks, under the
+// ids that the dead process had given them or would have, and removes what is done. It does not
+// know where chunks go.
 //
 // # Nouns
 //
-//	heir     looks for rings, and takes those over whose owners have been dead for a while (Heir)
+//	successor     looks for rings, and takes those over whose owners have been dead for a while (Successor)
 //	legacy   a ring and its spills, with their locks held (Legacy)
 //	stage    a part of a legacy: chunks that were cut, a spill, the rest of the ring
 //
@@ -23,7 +23,7 @@
 // destination, then what the process spilled, then what it was spilling, then the rest of the ring:
 // as a logger takes over what one of its name left (package mover), with the same steps. The rest
 // is cut under marks before it is handed out. So a death between Next and Done leaves a ring from
-// which the next heir, a logger or this one again, makes the same chunks under the same ids.
+// which the next successor, a logger or this one again, makes the same chunks under the same ids.
 //
 // # What is not believed
 //
@@ -33,4 +33,4 @@
 // in a spill becomes that owner's. What a ring says is checked when it is cut, what a spill says by
 // the caller. A ring of more than MaxRing is left alone: what is under its marks is in memory at
 // once.
-package heir
+package successor
