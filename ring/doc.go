@@ -100,11 +100,12 @@
 //	         │ RSEG │ units │ nonce │ lane │ number │ check │ check │ filled │ count │ first │ last │  a line for each segment
 //	         └──────┴───────┴───────┴──────┴────────┴───────┴───────┴────────┴───────┴───────┴──────┘
 //
-// The nonce is 8 bytes, new with each use, of a sequence that begins at random. Units is more than 1
-// for a run of segments that holds a record larger than one; its line is that of its first. Filled
-// (bytes), count (records), first and last key are written, with the second check, when the lane
-// goes on to another segment. FREE is in place of RSEG when the segment is in use no more; the line
-// of one that never was is zero, and so is its memory. Format version 1 is drawn in format1.go.
+// The nonce is 8 bytes, new with each use, from a sequence that begins at random. Units is more
+// than 1 for a run of segments that holds a record larger than one; its line is that of its first.
+// Filled (bytes), count (records), first and last key are written, with the second check, when the
+// lane goes on to another segment. FREE is in place of RSEG when the segment is in use no more; the
+// line of one that never was is zero, and so is its memory. Format version 1 is drawn in
+// format1.go.
 //
 //	record   0        4       8       12      16    24     32        32+length
 //	         ┌────────┬───────┬───────┬───────┬─────┬──────┬─────────┬─────────┐

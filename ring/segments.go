@@ -322,8 +322,8 @@ func (g *segments) nextStop(s *segment, tail int64) int64 {
 	return min(room, s.limit-min((s.limit-tail)/stepBytes, foresight)*stepBytes)
 }
 
-// foresee touches what grow will need when the lane's segment is full. Which segment comes next is a
-// guess.
+// foresee touches what grow will need when the lane's segment is full. Which segment comes next is
+// a guess.
 func (g *segments) foresee(l *lane, prev *segment) {
 	switch (prev.limit - l.limit) / stepBytes {
 	case 1:
