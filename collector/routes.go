@@ -28,6 +28,20 @@ type Names = step.Names
 // Values are fields and constants, of a [Step].
 type Values = step.Values
 
+// What a [Step] has that is more than a list of fields; docs/steps.md says what each does.
+type (
+	Value    = step.Value
+	Hash     = step.Hash
+	Redact   = step.Redact
+	Parse    = step.Parse
+	Flatten  = step.Flatten
+	Nest     = step.Nest
+	Sample   = step.Sample
+	Throttle = step.Throttle
+	Dedup    = step.Dedup
+	Lookup   = step.Lookup
+)
+
 // An Expression is a part of a condition that is more than comparisons with constants, compiled.
 type Expression = step.Expression
 
