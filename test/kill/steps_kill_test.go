@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/needs"
-	"github.com/spillwaylog/spillway/msgpack"
 	"github.com/spillwaylog/spillway/test/internal/rig"
 )
 
@@ -39,34 +37,6 @@ routes:
       - remove: [n, pad]
       - dedup: {window: 20s, count: times}
 `
-
-// rememberedChunk is one of those that a run is sent, the same each time. Its events have times
-// that go on, some of them late, and some of a clock that is wrong.
-func rememberedChunk(seed uint64, i int) *forward.Chunk {
-	r := rand.New(rand.NewPCG(seed, uint64(i)))
-	c := &forward.Chunk{
-		Tag: []string{"throttled", "alike", "again"}[i%3],
-		ID:  fmt.Appendf(nil, "remembered-%d-%d", seed, i), UniqueID: true,
-	}
-	for range 1 + r.IntN(60) {
-		sec := 1_700_000_000 + int64(i)/4 - int64(r.IntN(3))
-		if r.IntN(50) == 0 {
-			sec += int64(r.IntN(1000)) - 500
-		}
-		k := r.IntN(30)
-		if r.IntN(4) == 0 {
-			k = r.IntN(3000)
-		}
-		c.Entries = forward.AppendEventTime(append(c.Entries, 0x92), sec, uint32(r.IntN(1e9)))
-		c.Entries = msgpack.AppendMapHeader(c.Entries, 4)
-		c.Entries = msgpack.AppendInt(msgpack.AppendString(c.Entries, "k"), int64(k))
-		c.Entries = msgpack.AppendInt(msgpack.AppendString(c.Entries, "n"), int64(c.Events))
-		c.Entries = msgpack.AppendInt(msgpack.AppendString(c.Entries, "part"), int64(k%3))
-		c.Entries = msgpack.AppendString(msgpack.AppendString(c.Entries, "pad"), strings.Repeat("x", r.IntN(200)))
-		c.Events++
-	}
-	return c
-}
 
 // rememberedLast are the last chunks, one a tag, of an event that passes.
 func rememberedLast(seed uint64) (last []*forward.Chunk) {
@@ -103,26 +73,6 @@ func newRememberer(t *testing.T, ack string) *rememberer {
 	}
 	t.Cleanup(func() { m.client.Close() })
 	return m
-}
-
-// send sends chunks, and is done when all are acked.
-func (m *rememberer) send(ctx context.Context, chunks ...*forward.Chunk) error {
-	errs := make(chan error, len(chunks))
-	for _, c := range chunks {
-		if _, err := m.client.Start(c, func(err error) { errs <- err }); err != nil {
-			return err
-		}
-	}
-	var all []error
-	for range chunks {
-		select {
-		case err := <-errs:
-			all = append(all, err)
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return errors.Join(all...)
 }
 
 // ends waits until the last events are in all files.
@@ -164,10 +114,10 @@ func TestKillRemembers(t *testing.T) {
 					default:
 						var chunks []*forward.Chunk
 						for range 8 {
-							chunks = append(chunks, rememberedChunk(seed, n))
+							chunks = append(chunks, rig.StepsChunk(seed, n))
 							n++
 						}
-						if err := killed.send(ctx, chunks...); err != nil {
+						if err := rig.SendAll(ctx, killed.client, chunks...); err != nil {
 							t.Error(err)
 							running = false
 						}
@@ -190,7 +140,7 @@ func TestKillRemembers(t *testing.T) {
 			c := rig.StartCollector(t, killed.s)
 			close(stop)
 			n := <-sent
-			rig.Must(t, killed.send(ctx, rememberedLast(seed)...))
+			rig.Must(t, rig.SendAll(ctx, killed.client, rememberedLast(seed)...))
 			killed.ends(t, c)
 
 			whole := newRememberer(t, ack)
@@ -198,11 +148,11 @@ func TestKillRemembers(t *testing.T) {
 			for i := 0; i < n; i += 8 {
 				var chunks []*forward.Chunk
 				for k := i; k < i+8; k++ {
-					chunks = append(chunks, rememberedChunk(seed, k))
+					chunks = append(chunks, rig.StepsChunk(seed, k))
 				}
-				rig.Must(t, whole.send(ctx, chunks...))
+				rig.Must(t, rig.SendAll(ctx, whole.client, chunks...))
 			}
-			rig.Must(t, whole.send(ctx, rememberedLast(seed)...))
+			rig.Must(t, rig.SendAll(ctx, whole.client, rememberedLast(seed)...))
 			whole.ends(t, c)
 
 			lines := 0

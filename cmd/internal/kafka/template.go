@@ -155,9 +155,11 @@ func member(b []byte, want string) (value []byte, ok bool) {
 		if err != nil {
 			return nil, false
 		}
-		is := key.Kind == msgpack.KindStr && key.Len == len(want) && len(b) >= n+key.Len &&
-			string(b[n:n+key.Len]) == want
-		if n, err = msgpack.Skip(b); err != nil {
+		is := false
+		if key.Kind == msgpack.KindStr && len(b)-n >= key.Len {
+			is = string(b[n:n+key.Len]) == want
+			n += key.Len
+		} else if n, err = msgpack.Skip(b); err != nil {
 			return nil, false
 		}
 		b = b[n:]
