@@ -47,7 +47,7 @@ func Example() {
 	client := &forward.Client{Address: c.Addrs()[0].String()}
 	defer client.Close()
 	if err := client.Send(ctx, &forward.Chunk{
-		Tag: "app", ID: forward.NewID(), Own: true, Entries: entry,
+		Tag: "app", ID: forward.NewID(), UniqueID: true, Entries: entry,
 		Events: 1,
 	}); err != nil {
 		fmt.Println(err)

@@ -12,7 +12,8 @@ type ledger struct {
 
 	aside atomic.Int64 // of refused: given up because too much waited
 
-	retries atomic.Int64 // tries that failed
+	retries   atomic.Int64 // tries that failed
+	throttled atomic.Int64 // times that the other side held the output up
 
 	// What follows changes with Collector.mu held.
 	sent struct{ events, chunks, bytes atomic.Int64 } // by followers that have ended

@@ -39,7 +39,7 @@ type RouteError = step.Error
 
 // planRoutes says of each plan what the output gets. The routes take the place of others, or of
 // nil.
-func planRoutes(c *Config, plans []plan, before *step.Routes) (*step.Routes, error) {
+func planRoutes(c *Config, plans []plannedOutput, before *step.Routes) (*step.Routes, error) {
 	if len(c.Routes) == 0 {
 		return nil, nil
 	}

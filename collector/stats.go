@@ -120,6 +120,7 @@ type OutputStats struct {
 	BehindFor   time.Duration
 	Bytes       int64    // that Taken became: lines; 0 for discard:
 	Retries     int64    // tries that failed: of what they were for another one came, or will
+	Throttled   int64    // times that its other side held it up, for a quota was used up
 	BreakerOpen bool     // its circuit breaker is open, after failures in a row: it is only probed
 	Failure     *Failure // nil while the output takes what it is given
 
@@ -173,7 +174,7 @@ func (c *Collector) stats() Stats {
 	// What is counted last comes first: so a picture that is taken while events
 	// pass never shows more coming out than went in.
 	s := Stats{
-		Counting: c.found.counting(), Repeats: c.repeats.stats(), Journal: c.journal.Stats(),
+		Counting: c.startBacklog.counting(), Repeats: c.repeats.stats(), Journal: c.journal.Stats(),
 		Letters: c.letters.Stats(), Failure: c.store.failing.current(), Messages: c.messages.all(),
 	}
 	for _, p := range c.pumps {
@@ -200,12 +201,13 @@ func (c *Collector) outputStatsLocked(p *pump) OutputStats {
 		Name:    p.name,
 		URL:     p.url,
 		Removed: p.follower == nil || p.leaves.Load(),
-		Found:   c.found.of(p.index),
+		Found:   c.startBacklog.of(p.index),
 		Out:     p.out.Load(),
 		Broken:  p.broken.Load(),
 
 		Filtered:    p.filtered.Load(),
 		Retries:     p.retries.Load(),
+		Throttled:   p.throttled.Load(),
 		BreakerOpen: p.follower != nil && p.dead.Load(),
 
 		Failure: p.failure(),

@@ -230,7 +230,7 @@ func (g *segments) used() int64 {
 
 // giveBack frees a segment, to which nobody points any more.
 func (g *segments) giveBack(s *segment) {
-	_ = g.touch(func() { noSegment(g.line(s.off)) }) // a fault is met again by whoever writes there
+	_ = g.touch(func() { noSegment(g.line(s.off)) }) // a later write there meets the fault again
 	g.pool.put(g.head.place(s.off), int(s.units))
 	if g.used() < g.pressure.Load() {
 		g.pressed.Store(false)
@@ -248,8 +248,8 @@ func (g *segments) Used() int64 { return g.used() }
 func (g *segments) SetPressure(bytes int64) {
 	g.pressed.Store(false)
 	g.pressure.Store(bytes)
-	// Whoever takes a segment looks at the pressure after that; this looks in the other order. One
-	// of the two sees the other.
+	// An appender that takes a segment looks at the pressure after that; this looks in the other
+	// order. One of the two sees the other.
 	if bytes > 0 && g.used() >= bytes && g.pressed.CompareAndSwap(false, true) {
 		g.life.callWake()
 	}
@@ -322,8 +322,8 @@ func (g *segments) nextStop(s *segment, tail int64) int64 {
 	return min(room, s.limit-min((s.limit-tail)/stepBytes, foresight)*stepBytes)
 }
 
-// foresee touches what grow will need when the lane's segment is full. Which segment comes next is a
-// guess.
+// foresee touches what grow will need when the lane's segment is full. Which segment comes next is
+// a guess.
 func (g *segments) foresee(l *lane, prev *segment) {
 	switch (prev.limit - l.limit) / stepBytes {
 	case 1:

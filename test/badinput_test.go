@@ -4,7 +4,6 @@ package test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"net"
@@ -25,14 +24,6 @@ const (
 
 // repeated is a message that is bytes over and over.
 func repeated(n int, b ...byte) []byte { return bytes.Repeat(b, n) }
-
-func gzipped(b []byte) []byte {
-	var buf bytes.Buffer
-	w := gzip.NewWriter(&buf)
-	w.Write(b) //nolint:errcheck // a bytes.Buffer takes everything
-	w.Close()
-	return buf.Bytes()
-}
 
 // TestBadInput sends each kind of bad input from an address of its own. There must be one clear
 // line with that address, the documented fate, no ack, and no disturbance of a good client.

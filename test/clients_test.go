@@ -5,7 +5,6 @@ package test
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/url"
@@ -473,16 +472,6 @@ func wantSent(t testing.TB, lines []line, o *clients.Order) {
 		when, tag, record := o.Event(n)
 		return line{time: when, tag: tag, record: record}
 	})
-}
-
-// number is the number of a client's event, -1 of any other.
-func (l line) number() int {
-	text, _ := l.record["n"].(json.Number)
-	n, err := strconv.Atoi(string(text))
-	if err != nil {
-		return -1
-	}
-	return n
 }
 
 // A guard says what a listener asks of its clients.

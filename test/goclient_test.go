@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
 	"reflect"
 	"sync"
 	"testing"
@@ -23,15 +21,6 @@ import (
 func events(t testing.TB) int {
 	t.Helper()
 	return needs.Rounds(t, "SPILLWAY_EVENTS", 20_000, 100_000)
-}
-
-// socketPath is a path for a unix socket; they must be short.
-func socketPath(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "sw")
-	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return filepath.Join(dir, "s")
 }
 
 // TestGoClient sends events with the official Go client.

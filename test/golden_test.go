@@ -110,7 +110,7 @@ func goldenChunk(n int) *forward.Chunk {
 	if n >= goldenLate {
 		when = "late"
 	}
-	c := &forward.Chunk{Tag: fmt.Sprintf("%s.%d", when, n%2), Events: goldenEvents, IDBin: n%4 == 1, Own: n%7 == 1}
+	c := &forward.Chunk{Tag: fmt.Sprintf("%s.%d", when, n%2), Events: goldenEvents, IDBin: n%4 == 1, UniqueID: n%7 == 1}
 	var events []event
 	for k := range goldenEvents {
 		e := named(goldenName(n*goldenEvents + k))
@@ -153,17 +153,6 @@ func sendGolden(l *lane, from, to int, wanted func(n int) bool) {
 		default:
 			l.send(message, string(c.ID))
 		}
-	}
-}
-
-// wantAckOf wants the ack of an id that was bin.
-func (l *lane) wantAckOf(id []byte) {
-	l.t.Helper()
-	l.deadline(patience)
-	want := append(append(appendStr([]byte{0x81}, "ack"), 0xc4, byte(len(id))), id...)
-	got := make([]byte, len(want))
-	if _, err := io.ReadFull(l.acks, got); err != nil || !bytes.Equal(got, want) {
-		l.t.Fatalf("ack %q, %v; want %q", got, err, want)
 	}
 }
 

@@ -5,13 +5,11 @@ package test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/spillwaylog/spillway/forward"
@@ -83,55 +81,6 @@ func wantTasks(t *testing.T, cluster brokers, topic string) {
 	if len(lines) != len(services)*tasks {
 		t.Errorf("%d lines, want %d", len(lines), len(services)*tasks)
 	}
-}
-
-// startRsyslog starts Debian's rsyslogd with a socket that programs log to, and rules.
-func startRsyslog(t *testing.T, rules ...string) (socket string) {
-	t.Helper()
-	path, err := exec.LookPath("rsyslogd")
-	if err != nil {
-		path = "/usr/sbin/rsyslogd"
-		_, err = os.Stat(path)
-	}
-	needs.Have(t, err == nil, "rsyslogd is missing: apt-get install rsyslog")
-	dir := t.TempDir()
-	socket = socketPath(t)
-	config := filepath.Join(dir, "rsyslog.conf")
-	lines := append([]string{
-		fmt.Sprintf(`global(workDirectory=%q maxMessageSize="64k")`, dir),
-		`module(load="imuxsock" SysSock.Use="off")`,
-		fmt.Sprintf(`input(type="imuxsock" Socket=%q)`, socket),
-	}, rules...)
-	must(t, os.WriteFile(config, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
-	cmd := exec.Command(path, "-n", "-f", config, "-i", filepath.Join(dir, "pid"))
-	log := newLogBook()
-	stderr, err := cmd.StderrPipe()
-	must(t, err)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	must(t, cmd.Start())
-	ended := make(chan struct{})
-	go func() {
-		log.follow(stderr)
-		_ = cmd.Wait() // killed
-		close(ended)
-	}()
-	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		<-ended
-		if t.Failed() {
-			t.Logf("rsyslogd said:\n%s", tail(log.String(), 2000))
-		}
-	})
-	eventually(t, "rsyslogd listens", func() bool {
-		_, err := os.Stat(socket)
-		return err == nil
-	})
-	return socket
-}
-
-// forwardTo is a rule of rsyslog.
-func forwardTo(port int, framing, template string) string {
-	return fmt.Sprintf(`action(type="omfwd" target="127.0.0.1" port="%d" protocol="tcp" TCP_Framing=%q template=%q queue.type="LinkedList" action.resumeRetryCount="-1" action.resumeInterval="1")`, port, framing, template)
 }
 
 // kafkaSyslog has the services log to rsyslog, and that forward to a collector.

@@ -10,8 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,15 +21,6 @@ import (
 
 // The kill tests end the collector at random moments under senders that wait for acks. At the end
 // each event must be in the output exactly once, each sender's events in their order.
-
-// kills is how many times.
-func kills(t testing.TB) int {
-	t.Helper()
-	if testing.Short() {
-		return needs.Rounds(t, "SPILLWAY_KILLS", 5, 5)
-	}
-	return needs.Rounds(t, "SPILLWAY_KILLS", 10, 50)
-}
 
 func TestKill(t *testing.T) {
 	t.Parallel()
@@ -144,7 +133,7 @@ func TestKillClient(t *testing.T) {
 								names = append(names, fmt.Sprintf("c%d.%d-%d", i, j, len(names)))
 							}
 							chunk := &forward.Chunk{
-								Tag: "kill.client", ID: forward.NewID(), Own: true,
+								Tag: "kill.client", ID: forward.NewID(), UniqueID: true,
 								Entries: entries,
 								Events:  10,
 							}
@@ -242,14 +231,14 @@ func killUnder(t *testing.T, s *setup, out string, r *rand.Rand, kills int,
 
 	c := startCollector(t, s)
 	want := slices.Concat(acked()...)
-	c.endsWith(want, append([]string{out}, also...)...)
+	endsWith(c, want, append([]string{out}, also...)...)
 	figure(t, "%d kills (%d at the start, %d after SIGTERM), %d events, %.1f s", kills, early.Load(), polite.Load(),
 		len(want), time.Since(begin).Seconds())
 }
 
 // endsWith stops the collector when the last events are in each of the folders that its outputs
 // write to, and wants these names there, once, each sender's in their order.
-func (c *collector) endsWith(names []string, outs ...string) {
+func endsWith(c *collector, names []string, outs ...string) {
 	c.t.Helper()
 	for _, out := range outs {
 		eventually(c.t, "the last events are in "+out, func() bool {
@@ -261,32 +250,5 @@ func (c *collector) endsWith(names []string, outs ...string) {
 		lines := readLines(c.t, out)
 		wantNames(c.t, lines, names...)
 		wantOrder(c.t, lines)
-	}
-}
-
-// pause waits a random time, at most d, or until the collector ends.
-func pause(c *collector, r *rand.Rand, d time.Duration) {
-	select {
-	case <-c.done:
-	case <-time.After(time.Duration(r.Int64N(int64(d)))):
-	}
-}
-
-// wantOrder checks that the events of each sender, named sender-number, are in each file in the
-// order of their numbers.
-func wantOrder(t testing.TB, lines []line) {
-	t.Helper()
-	last := map[string]int{}
-	for _, l := range lines {
-		sender, text, _ := strings.Cut(l.name(), "-")
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatalf("event %q: %v", l.name(), err)
-		}
-		key := filepath.Base(l.file) + " " + sender
-		if before, ok := last[key]; ok && n <= before {
-			t.Fatalf("%s: event %d stands after %d", key, n, before)
-		}
-		last[key] = n
 	}
 }

@@ -118,7 +118,7 @@ func TestLargeEvent(t *testing.T) {
 		t.Errorf("%d bytes resident, want at most %d", most, largeBar)
 	}
 	c.says("too large event", "set aside")
-	conn, err := net.Dial("tcp", c.addrs()[1])
+	conn, err := net.Dial("tcp", addrs(c)[1])
 	must(t, err)
 	defer conn.Close()
 	_, err = conn.Write(message)
@@ -126,7 +126,7 @@ func TestLargeEvent(t *testing.T) {
 	c.says("too large event", "message refused")
 	c.kill()
 	c = startCollector(t, s)
-	eventually(t, "all is delivered", c.delivered)
+	eventually(t, "all is delivered", func() bool { return delivered(c) })
 	if again := peak(t, c); again > largeBar {
 		t.Errorf("%d bytes resident at the next start, want at most %d", again, largeBar)
 	}
@@ -208,7 +208,7 @@ func TestHostileChunks(t *testing.T) {
 	most := peak(t, c)
 	c.kill()
 	c = startCollector(t, s)
-	eventually(t, "all is delivered", func() bool { return c.delivered() })
+	eventually(t, "all is delivered", func() bool { return delivered(c) })
 	again := peak(t, c)
 	figure(t, "%d chunks; resident %.1f MB before, at most %.1f MB, and %.1f MB with all of it in the journal", sent,
 		float64(before)/1e6, float64(most)/1e6, float64(again)/1e6)
@@ -262,7 +262,7 @@ func TestLongJournal(t *testing.T) {
 	most := peak(t, c)
 	c.kill()
 	c = startCollector(t, s)
-	eventually(t, "all is delivered", func() bool { return c.delivered() })
+	eventually(t, "all is delivered", func() bool { return delivered(c) })
 	most = max(most, peak(t, c))
 	figure(t, "an event of %d bytes in the journal: at most %.1f MB resident", size, float64(most)/1e6)
 	if most > largeBar {
@@ -311,7 +311,7 @@ func wantLong(t *testing.T, path, escape string, n int) {
 }
 
 // delivered says whether nothing is behind.
-func (c *collector) delivered() bool {
+func delivered(c *collector) bool {
 	c.t.Helper()
 	a := c.account()
 	for i := 0; a.has(fmt.Sprintf("output%d.out", i)); i++ {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -163,5 +164,34 @@ func wantNames(t testing.TB, lines []line, want ...string) {
 	if len(wrong) > 0 {
 		t.Errorf("%d lines, want %d; wrong: %d: %s", len(lines), len(want), len(wrong),
 			strings.Join(wrong[:min(20, len(wrong))], ", "))
+	}
+}
+
+// number is the number of a client's event, -1 of any other.
+func (l line) number() int {
+	text, _ := l.record["n"].(json.Number)
+	n, err := strconv.Atoi(string(text))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// wantOrder checks that the events of each sender, named sender-number, are in each file in the
+// order of their numbers.
+func wantOrder(t testing.TB, lines []line) {
+	t.Helper()
+	last := map[string]int{}
+	for _, l := range lines {
+		sender, text, _ := strings.Cut(l.name(), "-")
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("event %q: %v", l.name(), err)
+		}
+		key := filepath.Base(l.file) + " " + sender
+		if before, ok := last[key]; ok && n <= before {
+			t.Fatalf("%s: event %d stands after %d", key, n, before)
+		}
+		last[key] = n
 	}
 }

@@ -14,7 +14,7 @@ import (
 var listeningURL = regexp.MustCompile(`msg=listening code=input-listening url="?forward(?:\+tls)?://([^ "?]+)`)
 
 // addrs is where the TCP listeners listen, in order.
-func (c *collector) addrs() (addrs []string) {
+func addrs(c *collector) (addrs []string) {
 	for _, m := range listeningURL.FindAllStringSubmatch(c.log.String(), -1) {
 		addrs = append(addrs, m[1])
 	}
@@ -34,7 +34,7 @@ func TestRepeatsAcrossListeners(t *testing.T) {
 	}
 	c := startCollector(t, s)
 	over := func() (lanes map[string]*lane) {
-		conn, err := tls.Dial("tcp", c.addrs()[1], &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"})
+		conn, err := tls.Dial("tcp", addrs(c)[1], &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"})
 		must(t, err)
 		t.Cleanup(func() { conn.Close() })
 		return map[string]*lane{

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -344,4 +345,31 @@ func wantAll(t testing.TB, l *ledger, children ...*childProcess) (events uint64)
 		}
 	}
 	return events
+}
+
+// killChildren starts children one after another and kills each. between is called after each kill.
+func killChildren(t testing.TB, r *rand.Rand, o order, n int, between func()) []*childProcess {
+	t.Helper()
+	var children []*childProcess
+	prefix := o.Prefix
+	for i := range n {
+		o.Prefix = fmt.Sprint(prefix, "r", i)
+		o.Pad = r.IntN(400)
+		o.Page = filepath.Join(t.TempDir(), "page")
+		c := startChild(t, o)
+		children = append(children, c)
+		if r.IntN(5) > 0 { // otherwise it may be killed while it starts and adopts
+			eventually(t, "the child logs", func() bool { return c.over() || c.accepted()[0] > 0 })
+		}
+		select {
+		case <-c.done:
+			t.Fatalf("the child ended by itself: %v\n%s", c.cmd.ProcessState, tail(c.log.String(), 6000))
+		case <-time.After(time.Duration(r.Int64N(int64(150 * time.Millisecond)))):
+		}
+		c.kill()
+		if between != nil {
+			between()
+		}
+	}
+	return children
 }

@@ -101,9 +101,9 @@ func TestLoggerCloseBounded(t *testing.T) {
 					wantLaw(t, l.Stats())
 					bounded(t, "Close", func(ctx context.Context) error {
 						err := l.Close(ctx)
-						var left *spillway.LeftError
+						var left *spillway.UndeliveredError
 						if !errors.As(err, &left) || left.Events == 0 || len(left.Where) == 0 {
-							t.Errorf("Close: %v, want a LeftError that says how much is left and where", err)
+							t.Errorf("Close: %v, want an UndeliveredError that says how much is left and where", err)
 						}
 						return err
 					})
@@ -155,7 +155,7 @@ func wantClosed(t testing.TB, l *spillway.Logger) {
 		t.Errorf("Flush after Close: %v", err)
 	}
 	if err := l.Close(t.Context()); err != nil && !errors.Is(err, spillway.ErrClosed) {
-		var left *spillway.LeftError
+		var left *spillway.UndeliveredError
 		if !errors.As(err, &left) {
 			t.Errorf("Close after Close: %v", err)
 		}

@@ -18,8 +18,8 @@ import (
 )
 
 // TestLoggerKillCollected kills processes that write a file each, while another of their name keeps
-// one file of all that have ended and deletes the rest. Nothing that their heir may look for is
-// touched, so each line is there once; when it is done all goes but one.
+// one file of all that have ended and deletes the rest. Nothing that their successor may look for
+// is touched, so each line is there once; when it is done all goes but one.
 func TestLoggerKillCollected(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, query, rule string }{

@@ -226,34 +226,3 @@ func TestLoggerFallbackJSON(t *testing.T) {
 		into.wantStream(t, p.stream, n, n)
 	}
 }
-
-// line notes a line of JSON.
-func (l *ledger) line(text line) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	record := text.record
-	if number, ok := record["n"].(interface{ Int64() (int64, error) }); ok {
-		if n, err := number.Int64(); err == nil {
-			record["n"] = n
-		}
-	}
-	l.record(text.tag, record)
-}
-
-// A syncBuffer is written by others.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) bytes() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return bytes.Clone(b.b.Bytes())
-}

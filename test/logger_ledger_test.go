@@ -163,3 +163,16 @@ func wantNumbers(t testing.TB, stream string, have []uint64, least, most uint64)
 		t.Errorf("%s: %d events came, want %d to %d", stream, n, least, most)
 	}
 }
+
+// line notes a line of JSON.
+func (l *ledger) line(text line) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	record := text.record
+	if number, ok := record["n"].(interface{ Int64() (int64, error) }); ok {
+		if n, err := number.Int64(); err == nil {
+			record["n"] = n
+		}
+	}
+	l.record(text.tag, record)
+}

@@ -71,9 +71,9 @@ func TestLoggerTwoAdopters(t *testing.T) {
 	}
 }
 
-// TestLoggerHeir kills a process whose own child, started after Open, lives on: the ring is free
-// all the same.
-func TestLoggerHeir(t *testing.T) {
+// TestLoggerSuccessor kills a process whose own child, started after Open, lives on: the ring is
+// free all the same.
+func TestLoggerSuccessor(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	s := newFake(t)
@@ -91,7 +91,7 @@ func TestLoggerHeir(t *testing.T) {
 			_ = p.Kill() //nolint:errcheck // it may have ended
 		}
 	}()
-	c.cmd.Process.Kill() //nolint:errcheck // the heir holds its output open: there is no end to wait for
+	c.cmd.Process.Kill() //nolint:errcheck // the successor holds its output open: there is no end to wait for
 	s.up()
 	eventually(t, "the process is dead", func() bool { // all of its threads: the last one lets go of the locks
 		proc := fmt.Sprintf("/proc/%d", c.cmd.Process.Pid)
@@ -102,7 +102,7 @@ func TestLoggerHeir(t *testing.T) {
 	l := h.open(o.Destination, spillway.Options{})
 	wantLaw(t, closing(t, l))
 	if !alive() {
-		t.Error("the heir has ended: the test tests nothing")
+		t.Error("the successor has ended: the test tests nothing")
 	}
 	_ = syscall.Kill(r.Pid, syscall.SIGKILL) //nolint:errcheck // so that the child's output ends
 	s.ledger.check(t)

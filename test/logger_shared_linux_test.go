@@ -4,18 +4,13 @@ package test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -95,51 +90,6 @@ func killTwenty(t testing.TB, r *rand.Rand, o order, round int) (children []*chi
 	return children
 }
 
-// shared notes all lines of a shared file, and of those that it was rotated to. Unless each is
-// there once, fragments are passed over and counted, and so are lines that come again.
-func (l *ledger) shared(t testing.TB, path string, once bool) (lines, torn int) {
-	t.Helper()
-	base := path[:len(path)-len(filepath.Ext(path))]
-	paths, err := filepath.Glob(base + "-*")
-	must(t, err)
-	for _, path := range append(paths, path) { // which are in the order of their times
-		text, err := os.ReadFile(path)
-		must(t, err)
-		switch plain, packed := strings.CutSuffix(path, ".gz"); {
-		case strings.HasSuffix(path, ".tmp"), packed && slices.Contains(paths, plain):
-			continue // killed while it was packed, or before the other was removed
-		case packed:
-			z, err := gzip.NewReader(bytes.NewReader(text))
-			must(t, err)
-			text, err = io.ReadAll(z)
-			must(t, err)
-		}
-		for b := range bytes.Lines(text) {
-			line, err := parseLine(b)
-			if err == nil && !json.Valid(b) {
-				err = errors.New("more than an object")
-			}
-			switch {
-			case err == nil:
-				l.line(line)
-				lines++
-			case once:
-				t.Fatalf("%s: line %d: %q: %v", path, lines, tail(string(b), 300), err)
-			default:
-				torn++
-			}
-		}
-	}
-	if once {
-		return lines, 0
-	}
-	l.sort() // a line right behind a fragment comes again behind its batch
-	for k, numbers := range l.streams {
-		l.streams[k] = slices.Compact(numbers)
-	}
-	return lines, torn
-}
-
 // TestLoggerSharedHeld has another process hold the lock of a shared file for as long as it likes:
 // calls do not wait, Close returns by its context, and what it left is written by the next logger,
 // once, though the writer that Close left behind gets the lock first or last.
@@ -158,7 +108,7 @@ func TestLoggerSharedHeld(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second/4)
 	defer cancel()
-	var left *spillway.LeftError
+	var left *spillway.UndeliveredError
 	if err := l.Close(ctx); !errors.As(err, &left) {
 		t.Fatalf("Close: %v", err)
 	}

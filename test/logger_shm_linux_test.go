@@ -219,7 +219,7 @@ func TestLoggerShmFillsUp(t *testing.T) {
 			s.down()
 			o := spillway.Options{RingSize: 8 << 20}
 			if spills {
-				o.Dir, o.Overflow, o.MaxWait = h.dir, spillway.Block, patience
+				o.Dir, o.Overflow, o.MaxWait = h.dir, spillway.OverflowBlock, patience
 			}
 			l := h.open(s.url(""), o)
 			d.fill()

@@ -3,27 +3,19 @@
 package test
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/spillwaylog/spillway"
 )
 
 // TestLoggerKillSiblings runs several processes of one name side by side, each with a file of its
-// own, and kills all of them. One heir takes over what they left and is killed as well. An event of
-// one of them may stand in its file or in that of an heir, and stands there once.
+// own, and kills all of them. One successor takes over what they left and is killed as well. An
+// event of one of them may stand in its file or in that of a successor, and stands there once.
 func TestLoggerKillSiblings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -71,7 +63,7 @@ func TestLoggerKillSiblings(t *testing.T) {
 }
 
 // killGroups runs rounds of several children of one name side by side, and kills all of them. Each
-// third round is one heir of all. Now and then they are eight.
+// third round is one successor of all. Now and then they are eight.
 func killGroups(t testing.TB, r *rand.Rand, o order, rounds int) (children []*childProcess) {
 	t.Helper()
 	prefix := o.Prefix
@@ -168,81 +160,4 @@ func servers(t testing.TB, r *rand.Rand, into *ledger, n int) (destination strin
 		hosts = append(hosts, s.addr)
 	}
 	return "forward://" + strings.Join(hosts, ",") + "?min_backoff=1ms&max_backoff=20ms"
-}
-
-// pipe notes the lines that come through a pipe, which it makes, until end has been called. Lines
-// come at least once: of those of a stream that came before only the first count.
-func (l *ledger) pipe(t testing.TB, path string) (end func()) {
-	t.Helper()
-	must(t, unix.Mkfifo(path, 0o600))
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	must(t, err)
-	const last = "the end\n"
-	var read sync.WaitGroup
-	read.Go(func() {
-		for in := bufio.NewReader(f); ; {
-			text, err := in.ReadBytes('\n')
-			if err != nil || string(text) == last {
-				return
-			}
-			line, err := parseLine(text)
-			if err != nil {
-				l.mu.Lock()
-				l.complain("%q: %v", tail(string(text), 300), err)
-				l.mu.Unlock()
-				continue
-			}
-			l.line(line)
-		}
-	})
-	return func() {
-		_, err := f.WriteString(last)
-		must(t, err)
-		read.Wait()
-		must(t, f.Close())
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for k, numbers := range l.streams {
-			next := uint64(0)
-			l.streams[k] = slices.DeleteFunc(numbers, func(n uint64) bool {
-				if n < next {
-					return true
-				}
-				next = n + 1
-				return false
-			})
-		}
-	}
-}
-
-// sort forgets in what order events came.
-func (l *ledger) sort() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, numbers := range l.streams {
-		slices.Sort(numbers)
-	}
-}
-
-// file notes all lines of a file, each stream in its order, and returns how many there are.
-func (l *ledger) file(t testing.TB, path string) (lines int) {
-	t.Helper()
-	f, err := os.Open(path)
-	must(t, err)
-	defer f.Close()
-	for r := bufio.NewReader(f); ; lines++ { // all lines of a long run are too much for memory
-		b, err := r.ReadBytes('\n')
-		if errors.Is(err, io.EOF) && len(b) == 0 {
-			return lines
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			t.Fatal(err)
-		}
-		line, err := parseLine(b)
-		if err != nil {
-			t.Errorf("%s: line %d: %q: %v", path, lines, tail(string(b), 300), err)
-			return lines
-		}
-		l.line(line)
-	}
 }

@@ -104,7 +104,7 @@ func TestMillionTags(t *testing.T) {
 	}
 	waitLines(t, out, len(want))
 	look()
-	eventually(t, "all is delivered", func() bool { return c.delivered() })
+	eventually(t, "all is delivered", func() bool { return delivered(c) })
 	took := time.Since(began)
 	c.stop()
 	wantNames(t, readLines(t, out), want...)

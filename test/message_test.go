@@ -4,6 +4,8 @@ package test
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	crand "crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
@@ -128,4 +130,12 @@ func readAck(r *bufio.Reader) (string, error) {
 	id := make([]byte, n)
 	_, err := io.ReadFull(r, id)
 	return string(id), err
+}
+
+func gzipped(b []byte) []byte {
+	var buf bytes.Buffer
+	w := gzip.NewWriter(&buf)
+	w.Write(b) //nolint:errcheck // a bytes.Buffer takes everything
+	w.Close()
+	return buf.Bytes()
 }

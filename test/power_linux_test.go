@@ -37,7 +37,7 @@ func TestPowerCut(t *testing.T) {
 			}
 			nuls := 0
 			s.cut = func(c *collector) {
-				c.freeze()
+				freeze(c)
 				d.cut()
 			}
 			s.mend = func() {
@@ -129,7 +129,7 @@ func (d *powered) mount() ([]byte, error) {
 // freeze stops the process where it is, with what it has asked of the kernel under way. The kernel
 // outlives the power cut of a file system, and may say then that it has synced what it has not;
 // nobody may be told that.
-func (c *collector) freeze() {
+func freeze(c *collector) {
 	c.t.Helper()
 	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return // it has ended

@@ -206,7 +206,7 @@ func TestPrometheus(t *testing.T) {
 	_, exprs := readDashboard(t)
 	rules, err := os.ReadFile(rulesFile)
 	must(t, err)
-	there := c.metricNames()
+	there := metricNames(c)
 	for _, name := range regexp.MustCompile(`\b(?:spillway|process|go)_[a-z_]+\b`).FindAllString(strings.Join(exprs,
 		"\n")+string(rules), -1) {
 		if !there[name] {
@@ -269,7 +269,7 @@ func TestPrometheus(t *testing.T) {
 }
 
 // metricNames are those that /metrics has, of series and of their families.
-func (c *collector) metricNames() map[string]bool {
+func metricNames(c *collector) map[string]bool {
 	c.t.Helper()
 	answer, err := scraper.Get("http://" + c.admin + "/metrics")
 	must(c.t, err)

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/spillwaylog/spillway/internal/needs"
 )
 
 // figure logs a measured figure, and appends it to the file that CI prints at its end.
@@ -56,5 +59,40 @@ func eventually(t testing.TB, what string, ok func() bool) {
 		case <-deadline:
 			t.Fatalf("not within %v: %s", patience, what)
 		}
+	}
+}
+
+// socketPath is a path for a unix socket; they must be short.
+func socketPath(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sw")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "s")
+}
+
+// kills is how many times.
+func kills(t testing.TB) int {
+	t.Helper()
+	if testing.Short() {
+		return needs.Rounds(t, "SPILLWAY_KILLS", 5, 5)
+	}
+	return needs.Rounds(t, "SPILLWAY_KILLS", 10, 50)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const quickly = "min_backoff=1ms&max_backoff=20ms"
+
+// pause waits a random time, at most d, or until the collector ends.
+func pause(c *collector, r *rand.Rand, d time.Duration) {
+	select {
+	case <-c.done:
+	case <-time.After(time.Duration(r.Int64N(int64(d)))):
 	}
 }

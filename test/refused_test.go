@@ -82,7 +82,7 @@ func TestRefusedEvent(t *testing.T) {
 			entries = e.append(entries)
 		}
 		must(t, client.Send(ctx, &forward.Chunk{
-			Tag: "t", ID: forward.NewID(), Own: true, Entries: entries,
+			Tag: "t", ID: forward.NewID(), UniqueID: true, Entries: entries,
 			Events: each,
 		}))
 	}

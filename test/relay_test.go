@@ -31,8 +31,6 @@ type relay struct {
 	out    string
 }
 
-const quickly = "min_backoff=1ms&max_backoff=20ms"
-
 // newRelay starts collectors: fronts of them, which send on to the last.
 func newRelay(t testing.TB, r *rand.Rand, fronts int, query string) *relay {
 	t.Helper()
@@ -180,7 +178,7 @@ func TestRelayKillTwo(t *testing.T) {
 				name := fmt.Sprintf("c%d-%d", i, k)
 				e := named(name)
 				chunk := &forward.Chunk{
-					Tag: fmt.Sprint("two.", i), ID: forward.NewID(), Own: true,
+					Tag: fmt.Sprint("two.", i), ID: forward.NewID(), UniqueID: true,
 					Entries: e.append(nil), Events: 1,
 				}
 				for { // the other one, if this one does not ack at once: it may have taken the chunk all the same

@@ -40,7 +40,7 @@ func TestKillReload(t *testing.T) {
 	w.write()
 	c := startCollector(t, w.s)
 	want := slices.Concat(acked()...)
-	c.endsWith(want, filepath.Join(dir, "stay"), filepath.Join(dir, "come"))
+	endsWith(c, want, filepath.Join(dir, "stay"), filepath.Join(dir, "come"))
 	figure(t, "%d kills, %d events; reloads: %v", rounds, len(want), w.done)
 }
 

@@ -137,16 +137,16 @@ func TestRingsBoth(t *testing.T) {
 		}
 		all = append(all, dead...)
 		c := launch(t, s)
-		heirs := []*childProcess{startChild(t, adopter(o)), startChild(t, adopter(o))}
-		for _, heir := range heirs {
-			heir.wait("posted")
+		successors := []*childProcess{startChild(t, adopter(o)), startChild(t, adopter(o))}
+		for _, successor := range successors {
+			successor.wait("posted")
 		}
 		if r.IntN(2) == 0 { // in the middle, perhaps
 			c.kill()
 			c = launch(t, s)
 		}
-		for _, heir := range heirs {
-			heir.end()
+		for _, successor := range successors {
+			successor.end()
 		}
 		eventually(t, "nothing is left", func() bool { return len(h.left()) == 0 })
 		c.says("listening")

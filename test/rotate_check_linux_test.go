@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // A place is where an event stands: in which file, in which line.
@@ -46,7 +48,8 @@ func (w *rotated) check(sent [][]string) {
 	torn := 0
 	files := append(jsonlFiles(t, w.dir), jsonlFiles(t, w.away)...)
 	for _, file := range files {
-		if slices.Contains(files, file+".gz") || strings.HasSuffix(file, ".gz.tmp") {
+		packed := slices.Contains(files, file+".gz") || slices.Contains(files, file+".zst")
+		if packed || strings.HasSuffix(file, ".gz.tmp") {
 			continue // killed before one of the two was removed
 		}
 		for i, text := range bytes.SplitAfter(w.read(file), []byte("\n")) {
@@ -211,10 +214,15 @@ func (w *rotated) isAway(file string) bool { return w.copies[file] || filepath.D
 func (w *rotated) read(file string) []byte {
 	b, err := os.ReadFile(file)
 	must(w.t, err)
-	if !strings.HasSuffix(file, ".gz") {
+	var z io.Reader
+	switch filepath.Ext(file) {
+	case ".gz":
+		z, err = gzip.NewReader(bytes.NewReader(b))
+	case ".zst":
+		z, err = zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1))
+	default:
 		return b
 	}
-	z, err := gzip.NewReader(bytes.NewReader(b))
 	must(w.t, err)
 	b, err = io.ReadAll(z)
 	must(w.t, err)

@@ -201,7 +201,7 @@ func (w *rotated) configure() {
 		case 1:
 			query = append(query, "max_size=200KiB")
 			if os.Getenv("SPILLWAY_KILLS") != "" { // not in CI: one such round had repeats that are not explained yet
-				query = append(query, "compress=gzip")
+				query = append(query, "compress="+[]string{"gzip", "zstd"}[w.r.IntN(2)])
 			}
 		case 2:
 			query = append(query, "every=1s")

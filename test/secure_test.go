@@ -486,8 +486,8 @@ func TestSecureLogger(t *testing.T) {
 	c = startCollector(t, s)
 	must(t, byFiles.Flush(ctx))
 
-	// Who has the old key is refused, keeps what it has, and its heir with the new one ships it:
-	// secrets are no part of what a ring is found by.
+	// Who has the old key is refused, keeps what it has, and its successor with the new one ships
+	// it: secrets are no part of what a ring is found by.
 	late := h.open("forward+tls://"+addr, spillway.Options{
 		Tag: "late", TLS: root,
 		Login: &forward.Login{SharedKey: sharedKey, Username: "web", Password: password},
@@ -496,17 +496,17 @@ func TestSecureLogger(t *testing.T) {
 	eventually(t, "the logger says that it is denied", func() bool { return h.said(addr, "shared key") })
 	short, cancelShort := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancelShort()
-	var left *spillway.LeftError
+	var left *spillway.UndeliveredError
 	if err := late.Close(short); !errors.As(err, &left) {
 		t.Errorf("closing a logger that is denied: %v", err)
 	}
 	keepsQuiet(t, fmt.Sprintf("%v %+v", left, late.Stats()))
-	heir := h.open("forward+tls://"+addr, spillway.Options{
+	successor := h.open("forward+tls://"+addr, spillway.Options{
 		Tag: "late", TLS: root,
 		Login: &forward.Login{SharedKey: newKey, Username: "web", Password: password},
 	})
-	must(t, heir.Flush(ctx))
-	closing(t, heir)
+	must(t, successor.Flush(ctx))
+	closing(t, successor)
 	closing(t, byFiles)
 
 	waitLines(t, out, len(want))

@@ -4,10 +4,12 @@ package test
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -210,5 +212,16 @@ func (l *lane) wantClosed() {
 	var timeout net.Error
 	if err == nil || errors.As(err, &timeout) && timeout.Timeout() {
 		l.t.Errorf("the connection is not closed: read %#x, %v", b, err)
+	}
+}
+
+// wantAckOf wants the ack of an id that was bin.
+func (l *lane) wantAckOf(id []byte) {
+	l.t.Helper()
+	l.deadline(patience)
+	want := append(append(appendStr([]byte{0x81}, "ack"), 0xc4, byte(len(id))), id...)
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(l.acks, got); err != nil || !bytes.Equal(got, want) {
+		l.t.Fatalf("ack %q, %v; want %q", got, err, want)
 	}
 }

@@ -302,7 +302,7 @@ func (l *load) client(ctx context.Context, name string, c *forward.Client) {
 					n++
 				}
 				if err := c.Send(ctx, &forward.Chunk{
-					Tag: "soak.client", ID: forward.NewID(), Own: true,
+					Tag: "soak.client", ID: forward.NewID(), UniqueID: true,
 					Entries: entries, Events: 20,
 				}); err != nil {
 					l.t.Errorf("%s: %v", stream, err)

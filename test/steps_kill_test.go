@@ -45,7 +45,7 @@ func rememberedChunk(seed uint64, i int) *forward.Chunk {
 	r := rand.New(rand.NewPCG(seed, uint64(i)))
 	c := &forward.Chunk{
 		Tag: []string{"throttled", "alike", "again"}[i%3],
-		ID:  fmt.Appendf(nil, "remembered-%d-%d", seed, i), Own: true,
+		ID:  fmt.Appendf(nil, "remembered-%d-%d", seed, i), UniqueID: true,
 	}
 	for range 1 + r.IntN(60) {
 		sec := 1_700_000_000 + int64(i)/4 - int64(r.IntN(3))
@@ -70,7 +70,7 @@ func rememberedChunk(seed uint64, i int) *forward.Chunk {
 // rememberedLast are the last chunks, one a tag, of an event that passes.
 func rememberedLast(seed uint64) (last []*forward.Chunk) {
 	for _, tag := range []string{"throttled", "alike", "again"} {
-		c := &forward.Chunk{Tag: tag, ID: fmt.Appendf(nil, "remembered-%d-%s", seed, tag), Own: true, Events: 1}
+		c := &forward.Chunk{Tag: tag, ID: fmt.Appendf(nil, "remembered-%d-%s", seed, tag), UniqueID: true, Events: 1}
 		c.Entries = forward.AppendEventTime([]byte{0x92}, 1_800_000_000, 0)
 		c.Entries = append(c.Entries, "\x82\xa1k\xa3end\xa4part\xa3end"...)
 		last = append(last, c)

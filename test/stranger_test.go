@@ -186,13 +186,6 @@ func readTogether(t testing.TB, dir string) (all string, own map[string]int) {
 	return all, own
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // sendNamed sends n more events under the tag "a", each acked, and notes their names.
 func sendNamed(l *lane, names *[]string, n int) {
 	for range n {

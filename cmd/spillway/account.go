@@ -76,6 +76,7 @@ type (
 		Bytes         int64            `json:"bytes"`
 		Broken        int64            `json:"broken"`
 		Retries       int64            `json:"retries,omitempty"`
+		Throttled     int64            `json:"throttled,omitempty"`
 		BreakerOpen   bool             `json:"breaker_open,omitempty"`
 		Failure       *failureAccount  `json:"failure,omitempty"`
 	}
@@ -135,14 +136,14 @@ func messagesOf(s *collector.Stats, show func(string) string) []messageAccount {
 		x := &s.Messages[i]
 		list[i] = messageAccount{
 			x.Time.UTC(), x.Level.String(), x.Code, show(x.Text), show(x.About),
-			lines.Shortened(show(x.Error), mostMessageText), lines.Shortened(show(x.Attrs), mostMessageText), x.Times,
+			lines.Shortened(show(x.Error), maxMessageText), lines.Shortened(show(x.Attrs), maxMessageText), x.Times,
 		}
 	}
 	return list
 }
 
-// mostMessageText is how many bytes /status has of an error, and of all other attributes.
-const mostMessageText = 1 << 10
+// maxMessageText is how many bytes /status has of an error, and of all other attributes.
+const maxMessageText = 1 << 10
 
 func accountOfFailure(f *collector.Failure, show func(string) string) *failureAccount {
 	if f == nil {
@@ -175,12 +176,12 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 			Restamped: o.Restamped, MaybeTwice: o.MaybeTwice,
 			Behind: o.Behind, BehindBytes: o.BehindBytes,
 			BehindSeconds: o.BehindFor.Seconds(), Bytes: o.Bytes, Broken: o.Broken, Retries: o.Retries,
-			BreakerOpen: o.BreakerOpen, Failure: accountOfFailure(o.Failure, show),
+			Throttled: o.Throttled, BreakerOpen: o.BreakerOpen, Failure: accountOfFailure(o.Failure, show),
 		}
 	}
 	var troubles map[string]int64
-	for _, kind := range forward.TroubleKinds() {
-		if n := s.Server.Troubles[kind]; n > 0 {
+	for _, kind := range forward.PeerErrorKinds() {
+		if n := s.Server.PeerErrors[kind]; n > 0 {
 			if troubles == nil {
 				troubles = map[string]int64{}
 			}

@@ -58,6 +58,9 @@ func TestConfigMistakes(t *testing.T) {
 			if strings.Contains(said, "HIDDEN") {
 				t.Errorf("a secret is in it:\n%s", said)
 			}
+			if strings.HasPrefix(filepath.Base(path), "tests_") {
+				return // which serve does not run
+			}
 			if serve := command(t, "", "serve", "-c", path); serve.err != got.err || serve.code != got.code {
 				t.Errorf("serve says otherwise: %+v", serve)
 			}

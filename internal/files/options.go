@@ -67,7 +67,7 @@ type Options struct {
 
 // tends reports whether something is done with files of a pattern that nobody writes.
 func (o *Options) tends(p *pattern) bool {
-	return o.Rotation.tends() && (o.Rotation.on() || p.gathers(o.Shared) != places{})
+	return o.Rotation.tends() && (o.Rotation.on() || p.gathers(o.Shared) != placeholderSet{})
 }
 
 // What can be wrong.

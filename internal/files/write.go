@@ -240,7 +240,7 @@ func (s *Set) write(f *file) error {
 		}
 		n := s.rotator.fitting(f)
 		if n == 0 {
-			if err := s.rotator.goOn(f); err != nil {
+			if err := s.rotator.rotateMidWrite(f); err != nil {
 				return err
 			}
 			continue

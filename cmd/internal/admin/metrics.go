@@ -157,6 +157,8 @@ var outputFigures = []figure[outputStats]{
 		func(s *outputStats) float64 { return truth(s.Failure != nil) }, "output"),
 	one("output_retries_total", "Tries that failed, so that another one came or will.", counts,
 		func(s *outputStats) float64 { return float64(s.Retries) }, "output"),
+	one("output_throttled_total", "Times that the other side held the output up, for a quota was used up.", counts,
+		func(s *outputStats) float64 { return float64(s.Throttled) }, "output"),
 	one("output_breaker_open", "1 while the output is taken for dead after failures in a row, and only probed.", shows,
 		func(s *outputStats) float64 { return truth(s.BreakerOpen) }, "output"),
 	one("output_failed_tries", "How often it was tried since it fails; 0 while it does not.", shows,
@@ -224,8 +226,8 @@ func (f *figures) picture() picture {
 		}
 	}
 	collect(p, wholeFigures, &s)
-	for _, kind := range forward.TroubleKinds() {
-		p.add(troubles, float64(s.Server.Troubles[kind]), troubles.with(string(codes.Peer(kind))))
+	for _, kind := range forward.PeerErrorKinds() {
+		p.add(troubles, float64(s.Server.PeerErrors[kind]), troubles.with(string(codes.Peer(kind))))
 	}
 	return p
 }

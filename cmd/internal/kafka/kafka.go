@@ -77,7 +77,7 @@ type producer struct {
 
 	waiting atomic.Int64  // chunks
 	acked   atomic.Int64  // records
-	first   chan struct{} // something was acked for the first time
+	news    chan struct{} // a topic is new, or had its first record
 	written atomic.Bool   // records of the last chunk, to a connection that stands
 	shut    atomic.Bool
 }
@@ -97,7 +97,7 @@ func (p *producer) start(s *settings, env *collector.OutputEnv, more ...kgo.Opt)
 	if p.encoder, err = lines.NewEncoder(&s.line); err != nil {
 		return err
 	}
-	p.first = make(chan struct{}, 1)
+	p.news = make(chan struct{}, 1)
 	p.slabs.New = func() any { return new(slab) }
 	options := append(append(s.options(), kgo.WithHooks(hooks{p})), more...)
 	if p.client, err = kgo.NewClient(options...); err != nil {
@@ -171,7 +171,7 @@ func (o *output) one(s *slab) {
 	default: // the client goes on with later records: only another one keeps their order
 		result = collector.Result{Err: fmt.Errorf("kafka: %w; %w", err, collector.ErrReopen)}
 	}
-	o.ack(len(s.records))
+	o.ack(s)
 	if result.Err == nil { // a client that was closed may read it yet
 		o.recycle(s)
 	}

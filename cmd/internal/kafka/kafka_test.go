@@ -85,6 +85,7 @@ type health struct {
 	mu     sync.Mutex
 	failed []string
 	works  int
+	held   int // times that brokers throttled it
 	log    bytes.Buffer
 }
 
@@ -124,6 +125,11 @@ func opened(t *testing.T, text string) (collector.Output, *health) {
 			defer h.mu.Unlock()
 			h.works++
 		},
+		Throttled: func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.held++
+		},
 	})
 	must(t, err)
 	t.Cleanup(func() { must(t, o.Close(within(t))) })
@@ -151,7 +157,7 @@ const users = 7
 
 // chunkOf has the events from … from+n-1, of several users in turn.
 func chunkOf(id string, from, n int) *forward.Chunk {
-	c := &forward.Chunk{Tag: "app", ID: []byte(id), Own: true, Events: n}
+	c := &forward.Chunk{Tag: "app", ID: []byte(id), UniqueID: true, Events: n}
 	for i := range n {
 		c.Entries = event(c.Entries, fmt.Sprint("u", (from+i)%users), from+i, 20)
 	}

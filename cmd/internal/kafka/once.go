@@ -238,7 +238,7 @@ func (o *once) transact() error {
 	o.mu.Unlock()
 	for _, s := range batch {
 		o.waiting.Add(-1)
-		o.ack(len(s.records))
+		o.ack(s)
 		done, result := s.done, o.result(s)
 		o.recycle(s)
 		done(result)

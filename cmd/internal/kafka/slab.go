@@ -62,7 +62,11 @@ func (p *producer) fill(c *forward.Chunk) *slab {
 			s.bytes = p.topics.template.append(s.bytes, c.Tag, e.Record)
 			name := s.bytes[from:]
 			s.bytes = s.bytes[:from]
+			before := len(p.topics.names)
 			topic, why, ok := p.topics.of(name)
+			if len(p.topics.names) > before {
+				p.lookSoon()
+			}
 			if !ok {
 				if refusals[why] == nil {
 					refusals[why] = p.topics.error(why, name)

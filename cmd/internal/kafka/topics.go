@@ -5,10 +5,13 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // Bounds of how many topics a template may make.
@@ -55,6 +58,7 @@ type topics struct {
 	*choice
 	mu    sync.Mutex        // for all writes, and reads by others than fill
 	names map[string]string // written by fill alone
+	acked map[string]bool   // of names: brokers have acked records of it
 }
 
 // Why an event has no topic.
@@ -100,16 +104,30 @@ func (t *topics) of(name []byte) (topic string, why noTopic, ok bool) {
 	return topic, 0, true
 }
 
-// list are the topics so far, in order.
-func (t *topics) list() []string {
+// had notes where records went that are acked, and says whether a topic had none before.
+func (t *topics) had(records []kgo.Record) (first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	list := make([]string, 0, len(t.names))
-	for name := range t.names {
-		list = append(list, name)
+	last := ""
+	for i := range records {
+		name := records[i].Topic
+		if name == last || t.acked[name] {
+			last = name
+			continue
+		}
+		if t.acked == nil {
+			t.acked = map[string]bool{}
+		}
+		t.acked[name], first, last = true, true, name
 	}
-	slices.Sort(list)
-	return list
+	return first
+}
+
+// list are the topics so far, in order, and which of them had records.
+func (t *topics) list() (names []string, acked map[string]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Sorted(maps.Keys(t.names)), maps.Clone(t.acked)
 }
 
 // error is why events have no topic, of which the first one would have had that name. All of a

@@ -140,6 +140,11 @@ func TestThrottle(t *testing.T) {
 	if n := h.logged("a broker throttles"); n < 1 || n > 10 || h.logged("broker=127.0.0.1:") != n {
 		t.Errorf("it says %s", h.log.String())
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.held < 20 { // metadata may be answered so, too
+		t.Errorf("it counts %d, want 20", h.held)
+	}
 }
 
 // TestDeleted has the topic deleted under load, and made again: what was in it is gone with it, all

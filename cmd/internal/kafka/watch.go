@@ -29,13 +29,13 @@ func (p *producer) watch(ctx context.Context) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	ids := map[string][16]byte{}
+	known := func(name string) bool { return ids[name] != [16]byte{} }
 	for before := int64(-1); ; {
 		acked := p.acked.Load()
 		stuck := p.waiting.Load() > 0 && acked == before
-		names := p.names()
-		unknown := slices.ContainsFunc(names, func(name string) bool { return ids[name] == [16]byte{} })
-		if stuck || unknown {
-			err := p.ask(ctx, names, ids)
+		names, was := p.names()
+		if stuck || slices.ContainsFunc(names, func(name string) bool { return !known(name) }) {
+			err := p.ask(ctx, names, was, ids)
 			if stuck && ctx.Err() == nil {
 				p.env.Failed(err, watchEvery)
 			}
@@ -49,8 +49,11 @@ func (p *producer) watch(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-p.first: // a topic that was made for it is there now
-				_ = p.ask(ctx, p.names(), ids) // of use are the ids
+			case <-p.news:
+				names, was := p.names()
+				if names = slices.DeleteFunc(names, known); len(names) > 0 {
+					_ = p.ask(ctx, names, was, ids) // of use are the ids
+				}
 			case <-ticker.C:
 				looks = true
 			}
@@ -58,38 +61,49 @@ func (p *producer) watch(ctx context.Context) {
 	}
 }
 
-// ack counts records.
-func (p *producer) ack(records int) {
-	if n := int64(records); p.acked.Add(n) == n {
-		select {
-		case p.first <- struct{}{}:
-		default:
-		}
+// ack counts records. A topic that was made for the first of them is there now.
+func (p *producer) ack(s *slab) {
+	n := int64(len(s.records))
+	first := p.acked.Add(n) == n
+	if p.topics.template != nil {
+		first = p.topics.had(s.records)
+	}
+	if first {
+		p.lookSoon()
+	}
+}
+
+// lookSoon has watch ask for the ids of topics that are new. The sooner it has them, the less may
+// be deleted before.
+func (p *producer) lookSoon() {
+	select {
+	case p.news <- struct{}{}:
+	default:
 	}
 }
 
 var errMadeAgain = errors.New("it was deleted and made again")
 
-// names are the topics that events went to.
-func (p *producer) names() []string {
+// names are the topics that events went to, and which of them have been there.
+func (p *producer) names() (names []string, was map[string]bool) {
 	if p.topics.template != nil {
 		return p.topics.list()
 	}
-	return []string{p.settings.topic}
+	return []string{p.settings.topic}, map[string]bool{p.settings.topic: p.acked.Load() > 0}
 }
 
 // ask asks the brokers about topics, and returns why nothing may be acked.
-func (p *producer) ask(ctx context.Context, names []string, ids map[string][16]byte) error {
+func (p *producer) ask(ctx context.Context, names []string, was map[string]bool, ids map[string][16]byte) error {
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
-	was := p.topics.template == nil && p.acked.Load() > 0 // the topic was there before it is asked for
 	resp, err := metadataOf(names).RequestWith(ctx, p.client)
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	err = fmt.Errorf("kafka: topic %s: the brokers ack nothing", p.settings.topic)
 	for i := range resp.Topics {
-		if wrong := state(&resp.Topics[i], ids, was); wrong != nil {
+		t := &resp.Topics[i]
+		if wrong := state(t, ids, t.Topic != nil && was[*t.Topic]); wrong != nil {
 			err = fmt.Errorf("kafka: topic %w", wrong)
 		}
 		if errors.Is(err, errMadeAgain) {
@@ -156,6 +170,7 @@ func address(b kgo.BrokerMetadata) string { return net.JoinHostPort(b.Host, strc
 
 // OnBrokerThrottle implements kgo.HookBrokerThrottle.
 func (h hooks) OnBrokerThrottle(b kgo.BrokerMetadata, pause time.Duration, _ bool) {
+	h.p.env.Throttled()
 	if n, tell := h.p.throttled.more(1); tell {
 		codes.KafkaThrottled.Warn(h.p.env.Log, "a broker throttles this output: a quota of it is used up", "topic",
 			h.p.settings.topic, "broker", address(b), "pause", pause, "times", n)

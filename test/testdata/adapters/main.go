@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command adapters logs the numbers 1, 2, 3 … through an adapter until it is killed, and prints each after its call: then it was accepted.
+// Command adapters logs the numbers 1, 2, 3 … through an adapter until it is killed, and prints
+// each after its call: then it was accepted.
 //
 //	adapters ADAPTER DESTINATION SHM
 package main
@@ -25,7 +26,7 @@ import (
 
 func main() {
 	l, err := spillway.Open(os.Args[2], &spillway.Options{
-		Name: "trial", Shm: os.Args[3], RingSize: 1 << 20, Overflow: spillway.Block, MaxWait: time.Hour,
+		Name: "trial", Shm: os.Args[3], RingSize: 1 << 20, Overflow: spillway.OverflowBlock, MaxWait: time.Hour,
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -37,8 +37,10 @@ func main() {
 		to.SetOutput(w)
 		end = w.Close
 	} else {
-		l, err := spillway.Open(os.Args[4], &spillway.Options{Name: service, Tag: service, Shm: os.Args[5],
-			Overflow: spillway.Block, MaxWait: time.Hour})
+		l, err := spillway.Open(os.Args[4], &spillway.Options{
+			Name: service, Tag: service, Shm: os.Args[5],
+			Overflow: spillway.OverflowBlock, MaxWait: time.Hour,
+		})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command producer sends lines of a file to a topic by franz-go's producer, over and over, and does
-// nothing else: what an output to Kafka is measured beside. A line is a key, a space and a value.
+// nothing else: what an output to Kafka is measured beside. A line is a key, a space and a value. It
+// prints how many it sent in a second, from the first ack to the last.
 //
 //	producer BROKERS TOPIC FILE COUNT
 package main
@@ -9,6 +10,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log"
 	"os"
 	"strconv"
@@ -40,11 +42,15 @@ func main() {
 	}
 	defer client.Close()
 	var failed atomic.Pointer[error]
+	var first time.Time // with the promises, of which one runs at a time
 	for i := range count {
 		key, value, _ := bytes.Cut(lines[i%len(lines)], []byte(" "))
 		client.Produce(context.Background(), &kgo.Record{Key: key, Value: value}, func(_ *kgo.Record, err error) {
 			if err != nil {
 				failed.Store(&err)
+			}
+			if first.IsZero() {
+				first = time.Now()
 			}
 		})
 	}
@@ -54,4 +60,5 @@ func main() {
 	if err := failed.Load(); err != nil {
 		log.Fatal(*err)
 	}
+	fmt.Printf("%.0f\n", float64(count)/time.Since(first).Seconds())
 }
