@@ -11,8 +11,8 @@ import (
 const pushBytes = 8 << 20
 
 // A pusher sets the disk to work on what files got while more comes. With NoSync nothing else does
-// before Close, which would then wait for all of it. A goroutine asks, one at a time, for the kernel
-// lets whoever asks wait when the disk has enough to do.
+// before Close, which would then wait for all of it. A goroutine asks, one at a time, since the
+// kernel lets the one that asks wait when the disk has enough to do.
 type pusher struct {
 	busy    atomic.Bool
 	running sync.WaitGroup
