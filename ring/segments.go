@@ -204,8 +204,8 @@ func (g *segments) tryObtain(units, stay int, need int64) (at int) {
 }
 
 // newNonce is never 0: fresh memory is. It is the next number of a sequence of the lane's own
-// (splitmix64) that begins at random: whoever does not see the ring's memory cannot tell it, and to
-// ask for a random one, which is seldom done, would be a third of the cost of a segment.
+// (splitmix64) that begins at random: whoever does not see the ring's memory cannot tell it, and
+// what a random one takes has left the caches.
 func (l *lane) newNonce() uint64 {
 	for l.nonces == 0 {
 		l.nonces = rand.Uint64()

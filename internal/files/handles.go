@@ -22,7 +22,6 @@ type handles struct {
 	recorder *recorder
 	gathers  bool // other processes may collect files of the pattern
 	dirs     dirs
-	pusher   pusher
 	now      time.Time // when the call of the Set that runs began, or had the lock of a shared file
 	failed   error     // a sync failed
 }
@@ -155,7 +154,6 @@ func (h *handles) end() error {
 		f.handle = nil
 	}
 	h.lru = lru{}
-	h.pusher.end()
 	return errors.Join(errs...)
 }
 

@@ -87,7 +87,6 @@ type kernel struct {
 	write   func(*os.File, []byte) (int, error)
 	writeAt func(*os.File, []byte, int64) (int, error)
 	sync    func(*os.File) error // data and size
-	push    func(*os.File)       // sets the disk to work on the data
 	rename  func(from, to string) error
 	syncDir func(path string) error // names
 	atOnce  int                     // syncs that may run at the same time
@@ -135,9 +134,6 @@ func (o *Options) resolved() (Options, error) {
 	}
 	if r.kernel == nil {
 		r.kernel = &kernel{sync: syncData, syncDir: syncDir, atOnce: 8}
-	}
-	if r.kernel.push == nil {
-		r.kernel.push = pushData
 	}
 	if r.kernel.write == nil {
 		r.kernel.write = (*os.File).Write

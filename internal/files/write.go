@@ -255,9 +255,6 @@ func (s *Set) write(f *file) error {
 // writeLines writes the first n bytes of what waits, whole lines.
 func (s *Set) writeLines(f *file, n int) error {
 	n, err := f.put(s.o.kernel, f.lines[:n])
-	if s.o.NoSync {
-		s.handles.pusher.wrote(s.o.kernel, f, n)
-	}
 	if err == nil {
 		s.waiting.taken(f, n)
 		return nil
