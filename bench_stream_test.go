@@ -31,9 +31,9 @@ func BenchmarkStream(b *testing.B) {
 			defer r.Close()
 			saved := os.Stdout
 			os.Stdout = w
-			o := &Options{Shm: noShm, Overflow: Block, MaxWait: time.Minute}
+			o := &Options{Shm: noShm, Overflow: OverflowBlock, MaxWait: time.Minute}
 			if bb.stalled { // what the ring does not take is refused
-				o.Overflow = DropNewest
+				o.Overflow = OverflowDropNewest
 			}
 			l, err := Open(bb.url, o)
 			os.Stdout = saved

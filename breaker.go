@@ -14,12 +14,12 @@ type BreakerState = output.BreakerState
 
 const (
 	// BreakerClosed says that deliveries go on.
-	BreakerClosed = output.Closed
+	BreakerClosed = output.BreakerClosed
 	// BreakerOpen says that deliveries failed several times in a row; the destination is left alone
 	// for a while.
-	BreakerOpen = output.Open
+	BreakerOpen = output.BreakerOpen
 	// BreakerHalfOpen says that one attempt is being made.
-	BreakerHalfOpen = output.HalfOpen
+	BreakerHalfOpen = output.BreakerHalfOpen
 )
 
 // BreakerEvent is a change of state: State, At which time, and if it opened why, in Err.
@@ -36,7 +36,7 @@ func (l *Logger) Subscribe() <-chan BreakerEvent {
 	return l.c.breakers.subscribe()
 }
 
-// breakers are those who have subscribed.
+// breakers are the subscribers.
 type breakers struct {
 	mu     sync.Mutex
 	list   []chan BreakerEvent

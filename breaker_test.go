@@ -15,9 +15,9 @@ func TestSubscribe(t *testing.T) {
 	a, b := l.Subscribe(), l.Subscribe()
 	boom := errors.New("boom")
 	tell := &l.c.breakers
-	tell.tell(output.BreakerEvent{State: output.Open, Err: boom, At: time.Unix(1, 0)})
-	tell.tell(output.BreakerEvent{State: output.HalfOpen})
-	tell.tell(output.BreakerEvent{State: output.Closed})
+	tell.tell(output.BreakerEvent{State: output.BreakerOpen, Err: boom, At: time.Unix(1, 0)})
+	tell.tell(output.BreakerEvent{State: output.BreakerHalfOpen})
+	tell.tell(output.BreakerEvent{State: output.BreakerClosed})
 	for _, ch := range []<-chan BreakerEvent{a, b} {
 		first := <-ch
 		if first.State != BreakerOpen || first.Err != boom || first.At.Unix() != 1 { //nolint:errorlint // the very one

@@ -46,9 +46,9 @@ func (e *ending) finished() (done chan struct{}, first bool) {
 
 // Close delivers what is held, until ctx ends, and lets go of everything; no goroutine of the
 // logger is left. Give ctx a deadline: without one Close waits for as long as the destination is
-// down. When something could not be delivered the error wraps a *LeftError, which says how much,
-// and where the next process finds it. It closes all loggers that With made of the same one: they
-// answer ErrClosed then. Another Close waits for the first one and returns nil.
+// down. When something could not be delivered the error wraps an *UndeliveredError, which says how
+// much, and where the next process finds it. It closes all loggers that With made of the same one:
+// they answer ErrClosed then. Another Close waits for the first one and returns nil.
 func (l *Logger) Close(ctx context.Context) error {
 	if l.off() {
 		return nil
@@ -70,7 +70,7 @@ func (l *Logger) Close(ctx context.Context) error {
 	c.postRests(ctx)
 	err := plainly(c.to.Close(ctx))
 	c.breakers.close()
-	c.troubles.close(ctx)
+	c.diagnostics.close(ctx)
 	return err
 }
 

@@ -247,8 +247,8 @@ func TestLastWords(t *testing.T) {
 func TestErrorsOfClose(t *testing.T) {
 	hangs := errors.New("it hangs")
 	err := plainly(errors.Join(hangs, errors.Join(nil,
-		&mover.LeftError{Events: 3, Bytes: 4, Where: []string{"w"}, Lost: 5, Err: mover.ErrClosed})))
-	var left *LeftError
+		&mover.UndeliveredError{Events: 3, Bytes: 4, Where: []string{"w"}, Lost: 5, Err: mover.ErrClosed})))
+	var left *UndeliveredError
 	if !errors.As(err, &left) || left.Events != 3 || left.Bytes != 4 || left.Where[0] != "w" || left.Lost != 5 ||
 		!errors.Is(err, hangs) {
 		t.Errorf("%v", err)

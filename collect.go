@@ -135,6 +135,6 @@ func (e gathering) Stats() mover.Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := mover.Stats{Counts: Stats{Accepted: e.n, Delivered: e.n, InMemory: true}, Drops: e.drops}
-	s.Sort(e.drops)
+	e.drops.Count(&s.Counts)
 	return s
 }

@@ -52,17 +52,17 @@ type core struct {
 	exit         func(int)
 	lastWords    time.Duration // the constant, but in tests
 
-	opened   atomic.Pointer[appender] // to, once Open has it: for those that may ask earlier
-	place    string                   // the destination without its settings
-	dir      string                   // Options.Dir
-	fallback *core                    // where ErrorHandler leads, if it is one of FallbackTo
-	lineMax  int                      // longest line of a Writer
-	encoders sync.Pool                // of *encoder
-	places   places
-	troubles *troubles
-	breakers breakers
-	rests    rests
-	ending   ending
+	opened      atomic.Pointer[appender] // to, once Open has it: for those that may ask earlier
+	place       string                   // the destination without its settings
+	dir         string                   // Options.Dir
+	fallback    *core                    // where ErrorHandler leads, if it is one of FallbackTo
+	lineMax     int                      // longest line of a Writer
+	encoders    sync.Pool                // of *encoder
+	sources     sourceCache
+	diagnostics *diagnostics
+	breakers    breakers
+	rests       rests
+	ending      ending
 }
 
 // newCore makes a core that has everything but a place to put events, and the first logger of it.
@@ -82,7 +82,7 @@ func newCore(o *Options, place string) *Logger {
 		exit:         o.Exit,
 		lastWords:    lastWords,
 		lineMax:      max(min(maxLine, o.MaxEvent/2), 1),
-		troubles:     newTroubles(o.Diagnostics, place),
+		diagnostics:  newDiagnostics(o.Diagnostics, place),
 	}
 	for i := range c.heads {
 		c.heads[i] = c.appendHead(nil, LevelTrace+slog.Level(i*apart))

@@ -150,7 +150,7 @@ func TestOptions(t *testing.T) {
 		"flush":    {Options{FlushInterval: -1}, "Options.FlushInterval is -1ns, less than 0s"},
 		"overflow": {Options{Overflow: 9}, "Options.Overflow is 9, not 0 to 2"},
 		"source":   {Options{Source: 9}, "Options.Source is 9, not 0 to 2"},
-		"keep":     {Options{Keep: slog.LevelError, Overflow: DropOldest}, "Keep cannot be kept"},
+		"keep":     {Options{Keep: slog.LevelError, Overflow: OverflowDropOldest}, "Keep cannot be kept"},
 		"sample": {
 			Options{Sample: map[slog.Level]Sampling{slog.LevelInfo: {First: -1}}},
 			"Options.Sample[INFO].First is -1, less than 0",

@@ -46,10 +46,15 @@ var (
 	ErrCycle = errors.New("spillway: fallbacks lead back")
 )
 
-// LeftError says what a Close that ran out of time left undelivered: Events, of Bytes, and Where
-// the next process finds them (empty: they are lost); how many more are Lost, since Where had no
-// room for them; and why, in Err.
-type LeftError = mover.LeftError
+// An UndeliveredError says what a Close that ran out of time left undelivered: Events, of Bytes,
+// and Where the next process finds them (empty: they are lost); how many more are Lost, since Where
+// had no room for them; and why, in Err.
+type UndeliveredError = mover.UndeliveredError
+
+// LeftError is the former name of UndeliveredError.
+//
+// Deprecated: use UndeliveredError.
+type LeftError = UndeliveredError
 
 func tagError(tag string) error {
 	return fmt.Errorf("%w: %d bytes, the limit is %d", ErrTag, len(tag), forward.MaxTag)
@@ -84,8 +89,8 @@ func (p plain) Unwrap() error { return p.err }
 var inside = func() *strings.Replacer {
 	var pairs []string
 	for _, name := range []string{
-		"await", "codes", "credentials", "files", "follow", "heir", "letters", "lines", "mover", "output", "record",
-		"spill", "step", "urls", "window", "within",
+		"await", "codes", "credentials", "files", "follow", "letters", "lines", "mover", "output", "record",
+		"spill", "step", "successor", "urls", "window", "within",
 	} {
 		pairs = append(pairs, "\n"+name+": ", "\n", ": "+name+": ", ": ")
 	}

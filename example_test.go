@@ -117,7 +117,7 @@ func ExampleOpen_adoption() {
 	l.Info("order placed")
 	// Half of which is for writing to Dir what the server does not take.
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	var left *spillway.LeftError
+	var left *spillway.UndeliveredError
 	if errors.As(l.Close(ctx), &left) {
 		fmt.Println("left:", left.Events)
 	}
@@ -367,7 +367,7 @@ func ExampleOptions_overflow() {
 		Dir:      dir,
 		RingSize: 8 << 20,
 		MaxDisk:  256 << 20,
-		Overflow: spillway.DropNewest,
+		Overflow: spillway.OverflowDropNewest,
 		Keep:     slog.LevelError,
 		MaxWait:  200 * time.Millisecond,
 	})
@@ -453,7 +453,7 @@ func ExampleLogger_Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	err = l.Close(ctx)
-	var left *spillway.LeftError
+	var left *spillway.UndeliveredError
 	if errors.As(err, &left) {
 		fmt.Println(left.Events, "events are left in", left.Where)
 	}

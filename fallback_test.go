@@ -17,7 +17,7 @@ import (
 
 // chunk makes a chunk of events {"n":1}, {"n":2} …
 func chunk(events int) *forward.Chunk {
-	c := &forward.Chunk{Tag: "app", ID: forward.NewID(), Own: true, Events: events}
+	c := &forward.Chunk{Tag: "app", ID: forward.NewID(), UniqueID: true, Events: events}
 	for i := range events {
 		c.Entries = append(c.Entries, 0x92)
 		c.Entries = forward.AppendEventTime(c.Entries, 1000+int64(i), 5)

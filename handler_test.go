@@ -116,7 +116,7 @@ func TestDefault(t *testing.T) {
 	left.Store(3)
 	events.before = func() error { // within each call, with the lock of package log held
 		if left.Add(-1) >= 0 {
-			l.c.troubles.report(errors.New("again"))
+			l.c.diagnostics.report(errors.New("again"))
 		}
 		return nil
 	}

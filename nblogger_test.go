@@ -63,7 +63,8 @@ func nbOpen(tb testing.TB, path string, wait bool) *Logger {
 	tb.Helper()
 	u := url.URL{Scheme: "file", Path: path, RawQuery: "format=text&flags=date,time,micros,shortsource"}
 	log, err := Open(u.String(), &Options{
-		Name: "nb" + filepath.Base(path), Shm: nbShm(tb), Overflow: Block, MaxWait: time.Hour, Source: ShortSource,
+		Name: "nb" + filepath.Base(path), Shm: nbShm(tb), Overflow: OverflowBlock, MaxWait: time.Hour,
+		Source:        ShortSource,
 		WaitDelivered: wait,
 		Diagnostics:   func(err error) { tb.Error(err) },
 	})

@@ -35,7 +35,7 @@ const urlVariable = "SPILLWAY_URL"
 //	          hostname=NAME   empty_key=true|false
 //	TLS       ca=PEM   cert=PEM   key=PEM   server_name=NAME   insecure=true|false
 //	          tls=dial: Options.Dial makes connections that are TLS already
-//	file      format=json|text   flags=…   max_size=100MiB   every=24h   keep=7   max_age=720h   max_total=5GiB   compress=none|gzip   shared=none|append|lock
+//	file      format=json|text   flags=…   max_size=100MiB   every=24h   keep=7   max_age=720h   max_total=5GiB   compress=none|gzip|zstd   shared=none|append|lock
 //	streams   format=json|text   flags=…   color=auto|always|never   async=true|false
 //	JSON      time_key=time   time_format=rfc3339|unix|unix_ms|unix_us|unix_ns|a layout of package time   tag_key=tag
 //	all these min_backoff=100ms   max_backoff=10s   breaker=3
@@ -71,7 +71,7 @@ func Open(destination string, o *Options) (*Logger, error) {
 	l := newCore(&r, p.Place)
 	c := l.c
 	c.fallback = fallback
-	trip := output.Trip{Breaker: c.breakers.tell, Report: c.troubles.report, Health: c.failed}
+	trip := output.Trip{Breaker: c.breakers.tell, Report: c.diagnostics.report, Health: c.failed}
 	trip.Awaited = func() ([]output.Process, error) { return mover.Owners(r.rings(), r.Dir, p.Place) }
 	if r.ErrorHandler != nil {
 		trip.HandleError = r.ErrorHandler.HandleError
@@ -85,7 +85,7 @@ func Open(destination string, o *Options) (*Logger, error) {
 		delivered = func(ch *forward.Chunk) {
 			defer func() {
 				if v := recover(); v != nil { // a logger does not end the program
-					c.troubles.report(errors.New("spillway: Options.Delivered: " + record.PanicText(v)))
+					c.diagnostics.report(errors.New("spillway: Options.Delivered: " + record.PanicText(v)))
 				}
 			}()
 			r.Delivered(ch)
@@ -96,7 +96,7 @@ func Open(destination string, o *Options) (*Logger, error) {
 		RingSize: r.RingSize, MaxDisk: r.MaxDisk, MaxEvent: r.MaxEvent,
 		Overflow: r.Overflow, MaxWait: r.MaxWait, FlushInterval: r.FlushInterval,
 		Window: p.Window, Ordered: p.Ordered, WaitDelivered: r.WaitDelivered, Prompt: p.Prompt,
-		Destination: d, Summary: c.summary, Delivered: delivered, Diagnostics: c.troubles.report,
+		Destination: d, Summary: c.summary, Delivered: delivered, Diagnostics: c.diagnostics.report,
 	})
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

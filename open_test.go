@@ -62,7 +62,7 @@ func law(t *testing.T, s Stats) {
 // their tags.
 func TestOrderAcrossTags(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.jsonl")
-	l := opened(t, fileURL(path), &Options{Shm: noShm, Overflow: Block})
+	l := opened(t, fileURL(path), &Options{Shm: noShm, Overflow: OverflowBlock})
 	const n = 5000
 	for i := range n {
 		if err := l.Post(fmt.Sprint("t", i*i%23), struct{ I int }{i}); err != nil {
@@ -215,7 +215,7 @@ func TestNobody(t *testing.T) {
 		t.Errorf("Flush: %v", err)
 	}
 	err = l.Close(ctx)
-	var left *LeftError
+	var left *UndeliveredError
 	if !errors.As(err, &left) || left.Events == 0 || len(left.Where) != 0 || !strings.Contains(err.Error(), "lost") {
 		t.Errorf("Close: %v", err)
 	}

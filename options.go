@@ -52,13 +52,14 @@ type Options struct {
 	// FlushInterval is how long an event waits for others to travel with. Default 100 ms.
 	FlushInterval time.Duration
 
-	// Overflow is what happens to a new event when ring and spill are full. Default DropNewest.
+	// Overflow is what happens to a new event when ring and spill are full. Default
+	// OverflowDropNewest.
 	Overflow Overflow
 	// MaxWait is the longest that a call waits: for room with Block and Keep, and for its delivery
 	// with WaitDelivered. Default 1 s.
 	MaxWait time.Duration
 	// Keep lets events at or above a level wait for room, whatever Overflow says. nil: none. Not
-	// with DropOldest.
+	// with OverflowDropOldest.
 	Keep slog.Leveler
 	// WaitDelivered makes each call return only when its event is written or acked, or handed over,
 	// or when MaxWait is over: ErrTimeout. A destination that takes its time for an ack wants more.
@@ -128,13 +129,14 @@ type Options struct {
 type Overflow = mover.Overflow
 
 const (
-	// DropNewest refuses the new event.
-	DropNewest = mover.DropNewest
-	// DropOldest makes room by dropping the oldest events that are not on their way. Calls wait for
-	// that, for at most 100 ms.
-	DropOldest = mover.DropOldest
-	// Block lets the call wait for room, at most Options.MaxWait; then the event is refused.
-	Block = mover.Block
+	// OverflowDropNewest refuses the new event.
+	OverflowDropNewest = mover.DropNewest
+	// OverflowDropOldest makes room by dropping the oldest events that are not on their way. Calls
+	// wait for that, for at most 100 ms.
+	OverflowDropOldest = mover.DropOldest
+	// OverflowBlock lets the call wait for room, at most Options.MaxWait; then the event is
+	// refused.
+	OverflowBlock = mover.Block
 )
 
 // Source is how the place of a call stands in its event.
@@ -204,8 +206,8 @@ func (o *Options) resolved() (Options, error) {
 			r.MaxEvent = int(min(mover.DefaultMaxEvent, r.RingSize/4))
 		}
 	}
-	if r.Overflow == DropOldest && r.Keep != nil {
-		return r, errors.New("spillway: Options.Keep cannot be kept with DropOldest, which drops events that were accepted, whatever their level")
+	if r.Overflow == OverflowDropOldest && r.Keep != nil {
+		return r, errors.New("spillway: Options.Keep cannot be kept with OverflowDropOldest, which drops events that were accepted, whatever their level")
 	}
 	if r.Exit == nil {
 		r.Exit = os.Exit //nolint:forbidigo // what Fatal is for
@@ -234,7 +236,7 @@ func (o *Options) inBounds() error {
 		within("MaxEvent, for which a quarter of the ring is the most,", int64(o.MaxEvent), 0, ring/4),
 		within("FlushInterval", o.FlushInterval, 0, math.MaxInt64),
 		within("MaxWait", o.MaxWait, 0, math.MaxInt64),
-		within("Overflow", int64(o.Overflow), 0, int64(Block)),
+		within("Overflow", int64(o.Overflow), 0, int64(OverflowBlock)),
 		within("Source", int64(o.Source), 0, int64(LongSource)),
 	)
 	for level, s := range o.Sample {

@@ -117,7 +117,7 @@ func (l *Logger) postRaw(tag string, t int64, rec []byte) error {
 // are.
 func mapPairs(rec []byte) (pairs []byte, n int, err error) {
 	k, header, err := msgpack.ReadToken(rec)
-	if err != nil || k.Kind != msgpack.Map {
+	if err != nil || k.Kind != msgpack.KindMap {
 		return nil, 0, fmt.Errorf("%w: no MessagePack map", ErrNotRecord)
 	}
 	if end, err := msgpack.Skip(rec); err != nil || end != len(rec) {

@@ -11,17 +11,17 @@ import (
 
 // A scope is what default fields, With and WithGroup have put before the attributes of a call.
 type scope struct {
-	prefix   []byte   // the default fields and those of With, encoded, with the groups that are open
-	defaults int      // bytes of prefix that are default fields
-	pairs    int      // of the record itself in prefix
-	opened   []group  // the groups in prefix that are open, from outside in
-	pending  []string // the names of groups that are open and have no attribute yet, from outside in
-	groups   []string // the names of all open groups
-	lastWins bool     // Options.LastWins
+	prefix   []byte      // the default fields and those of With, encoded, with the groups that are open
+	defaults int         // bytes of prefix that are default fields
+	pairs    int         // of the record itself in prefix
+	opened   []openGroup // the groups in prefix that are open, from outside in
+	pending  []string    // the names of groups that are open and have no attribute yet, from outside in
+	groups   []string    // the names of all open groups
+	lastWins bool        // Options.LastWins
 }
 
-// A group is an open group that has attributes.
-type group struct {
+// An openGroup is an open group that has attributes.
+type openGroup struct {
 	at    int // where its header is in prefix
 	pairs int // how many it has so far
 }
@@ -47,7 +47,7 @@ func (sc *scope) with(b []byte, n int) scope {
 	for _, name := range sc.pending {
 		m.add(1)
 		m.prefix = msgpack.AppendString(m.prefix, name)
-		var g group
+		var g openGroup
 		m.prefix, g.at = record.BeginMap(m.prefix, wide)
 		m.opened = append(m.opened, g)
 	}

@@ -24,30 +24,30 @@ func caller(skip int) uintptr {
 	return pcs[0]
 }
 
-// places are the sources that were asked for before, encoded: finding a file and a line takes
+// sourceCache are the sources that were asked for before, encoded: finding a file and a line takes
 // longer than all else in a call. A program has few calls that log, so that the map is copied for
 // each new one.
-type places struct {
+type sourceCache struct {
 	of atomic.Pointer[map[uintptr][]byte]
-	mu sync.Mutex // of who adds one
+	mu sync.Mutex // held to add one
 }
 
-// maxPlaces bounds the map. Sources beyond are found anew each time.
-const maxPlaces = 1 << 12
+// maxCachedSources bounds the map. Sources beyond are found anew each time.
+const maxCachedSources = 1 << 12
 
-func (p *places) get(pc uintptr) []byte {
+func (p *sourceCache) get(pc uintptr) []byte {
 	if m := p.of.Load(); m != nil {
 		return (*m)[pc]
 	}
 	return nil
 }
 
-func (p *places) put(pc uintptr, pair []byte) {
+func (p *sourceCache) put(pc uintptr, pair []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m := map[uintptr][]byte{}
 	if old := p.of.Load(); old != nil {
-		if len(*old) >= maxPlaces {
+		if len(*old) >= maxCachedSources {
 			return
 		}
 		m = maps.Clone(*old)
@@ -59,7 +59,7 @@ func (p *places) put(pc uintptr, pair []byte) {
 // appendSource appends the pair of the source at pc.
 func (c *core) appendSource(b []byte, pc uintptr) ([]byte, int) {
 	if c.replace == nil {
-		if pair := c.places.get(pc); pair != nil {
+		if pair := c.sources.get(pc); pair != nil {
 			return append(b, pair...), 1
 		}
 	}
@@ -71,7 +71,7 @@ func (c *core) appendSource(b []byte, pc uintptr) ([]byte, int) {
 	start := len(b)
 	b, n := c.appendFrame(b, &slog.Source{Function: f.Function, File: f.File, Line: f.Line})
 	if c.replace == nil {
-		c.places.put(pc, b[start:])
+		c.sources.put(pc, b[start:])
 	}
 	return b, n
 }

@@ -205,12 +205,12 @@ func (w *lineWriter) post(ctx context.Context, line []byte, text bool) error {
 	c := w.l.c
 	e := c.encoder()
 	b, t := e.buf[:0], int64(ring.Now)
-	if said.Tagged == lines.Said {
+	if said.Tagged == lines.FindingSaid {
 		b = window.AppendPayload(b, string(said.Tag))
 	} else {
 		b = append(b, c.tagged...)
 	}
-	if said.Time == lines.Said {
+	if said.Time == lines.FindingSaid {
 		t = said.Sec*int64(time.Second) + int64(said.Nsec)
 	}
 	at := len(b)
@@ -227,13 +227,13 @@ func (w *lineWriter) post(ctx context.Context, line []byte, text bool) error {
 
 // tell tells, once, that something in a line cannot be read.
 func (w *lineWriter) tell(said *lines.Event) {
-	if w.told || said.Time != lines.Unreadable && said.Tagged != lines.Unreadable {
+	if w.told || said.Time != lines.FindingUnreadable && said.Tagged != lines.FindingUnreadable {
 		return
 	}
 	w.told = true
 	what := "time"
-	if said.Time != lines.Unreadable {
+	if said.Time != lines.FindingUnreadable {
 		what = "tag"
 	}
-	w.l.c.troubles.report(fmt.Errorf("spillway: the %s of a line cannot be read and stays in the record; others of this writer are not told", what))
+	w.l.c.diagnostics.report(fmt.Errorf("spillway: the %s of a line cannot be read and stays in the record; others of this writer are not told", what))
 }

@@ -131,7 +131,7 @@ func BenchmarkWriter(b *testing.B) {
 		},
 	} {
 		b.Run(strings.ReplaceAll(bb.name, " ", "-"), func(b *testing.B) {
-			l, err := Open("discard:", &Options{Shm: noShm, Overflow: Block})
+			l, err := Open("discard:", &Options{Shm: noShm, Overflow: OverflowBlock})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -262,7 +262,7 @@ func TestWriterCloseBounded(t *testing.T) {
 			}
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		var left *LeftError
+		var left *UndeliveredError
 		if err := l.Close(ctx); !errors.As(err, &left) || left.Events != 1 {
 			t.Errorf("busy %v: %v", busy, err)
 		}

@@ -19,7 +19,7 @@ func BenchmarkSlog(b *testing.B) {
 	b.Run("json", func(b *testing.B) { five(b, slog.NewJSONHandler(noWriter{}, nil), nothing) })
 	b.Run("spillway", func(b *testing.B) {
 		l, err := spillway.Open("discard:", &spillway.Options{
-			Name: "bench", Overflow: spillway.Block,
+			Name: "bench", Overflow: spillway.OverflowBlock,
 			MaxWait: time.Minute,
 		})
 		if err != nil {

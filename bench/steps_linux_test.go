@@ -30,8 +30,8 @@ const (
 
 var stepNames = [steps]string{"synchronous", "asynchronous", "buffer apart", "pooled", "one wake-up"}
 
-// mostWakeUps is how many goroutines may be about to wake the writer; his were without bound.
-const mostWakeUps = 10_000
+// maxWakeUps is how many goroutines may be about to wake the writer; his were without bound.
+const maxWakeUps = 10_000
 
 // A stepClient is such a client at one step: Message mode, no acks, nothing after an error.
 type stepClient struct {
@@ -58,7 +58,7 @@ func newStepClient(step int, addr string) (*stepClient, error) {
 		return nil, err
 	}
 	c := &stepClient{
-		step: step, conn: conn, dirty: make(chan struct{}, 1), wakers: make(chan struct{}, mostWakeUps),
+		step: step, conn: conn, dirty: make(chan struct{}, 1), wakers: make(chan struct{}, maxWakeUps),
 		ended: make(chan struct{}),
 	}
 	c.pool.New = func() any { return &message{} }
@@ -142,7 +142,7 @@ func (c *stepClient) write() {
 // Close writes what is left.
 func (c *stepClient) Close() error {
 	if c.step != synchronous {
-		for range mostWakeUps { // all that are about to wake have done so
+		for range maxWakeUps { // all that are about to wake have done so
 			c.wakers <- struct{}{}
 		}
 		c.dirty <- struct{}{}

@@ -259,7 +259,7 @@ func (g *change) swap() bool {
 	next := g.taken
 	for i, in := range g.order {
 		if in == nil {
-			c.book(next[0])
+			c.bookLocked(next[0])
 			g.order[i], next = next[0], next[1:]
 		}
 	}

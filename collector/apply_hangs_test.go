@@ -222,7 +222,7 @@ func TestApplyKeepsPlaceForNothing(t *testing.T) {
 	a.parked("two")
 	open := numbered("t", 100, 1)
 	open.ID = []byte("x")
-	f := &flight{candidates: []candidate{{mark: a.store.repeats.fingerprint(open, "")}}}
+	f := &inFlightGroup{candidates: []candidate{{fingerprint: a.store.repeats.fingerprint(open, "")}}}
 	a.store.repeats.begin(f, a.journal.Synced()) // which keeps the cursor of repeats where it is
 	sent := make(chan struct{})
 	go func() {

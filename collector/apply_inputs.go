@@ -117,7 +117,7 @@ func (c *Collector) openAgain(in *intake, patience time.Duration) {
 		_ = again.close()
 		return
 	}
-	c.book(again)
+	c.bookLocked(again)
 	c.inputs = slices.Clone(c.inputs)
 	c.inputs[slices.Index(c.inputs, in)] = again
 	c.crew.leavers = append(c.crew.leavers[:len(c.crew.leavers):len(c.crew.leavers)], in)

@@ -16,7 +16,7 @@ import (
 
 // An opening is an output that is to be opened.
 type opening struct {
-	plan   *plan
+	plan   *plannedOutput
 	was    *pump   // whose place it takes, be that one removed already; nil: it has none
 	adopts string  // the cursor of was, if that is not its own
 	after  []*pump // those that have to end before, was among them
@@ -41,7 +41,7 @@ func (o *opening) tell(c *Collector) {
 }
 
 // compare says what is new, gone or changed.
-func (g *change) compare(inputs []inputPlan, outputs []plan) {
+func (g *change) compare(inputs []inputPlan, outputs []plannedOutput) {
 	g.compareInputs(inputs)
 	pumps := *g.c.backlogs.pumps.Load() // one that leaves may end meanwhile
 	byCursor := map[string]*pump{}

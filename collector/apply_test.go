@@ -115,7 +115,7 @@ func TestOutputEnds(t *testing.T) {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
-	if err := writeNames(dir, []plan{
+	if err := writeNames(dir, []plannedOutput{
 		{cursor: "out.a", name: "a", url: "stdout:"},
 		{cursor: "b", name: "stdout:?x", url: "stdout:?x"},
 	}); err != nil {

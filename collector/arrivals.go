@@ -23,8 +23,8 @@ type arrivals struct {
 	marks []journal.Age // in order; none that all outputs have passed
 }
 
-// mostArrivals bounds the marks; thinned, they last for years.
-const mostArrivals = 4096
+// maxArrivals bounds the marks; thinned, they last for years.
+const maxArrivals = 4096
 
 // note says that the journal ends here now, and that all outputs have passed lowest.
 func (a *arrivals) note(now time.Time, end, lowest journal.Position) {
@@ -34,10 +34,10 @@ func (a *arrivals) note(now time.Time, end, lowest journal.Position) {
 	if n := len(a.marks); end <= lowest || n > 0 && a.marks[n-1].End >= end {
 		return
 	}
-	if len(a.marks) >= mostArrivals {
+	if len(a.marks) >= maxArrivals {
 		a.thinLocked(now)
 	}
-	if len(a.marks) < mostArrivals { // unless clocks jump
+	if len(a.marks) < maxArrivals { // unless clocks jump
 		a.marks = append(a.marks, journal.Age{End: end, Time: now})
 	}
 }

@@ -51,7 +51,7 @@ func TestArrivalsBounded(t *testing.T) {
 	const days = 10 * 24 * 3600
 	for i := range days {
 		a.note(start.Add(time.Duration(i)*time.Second), journal.Position(i+1), 0)
-		if len(a.marks) > mostArrivals {
+		if len(a.marks) > maxArrivals {
 			t.Fatalf("%d marks", len(a.marks))
 		}
 	}

@@ -22,7 +22,7 @@ type backlog struct {
 // backlogs measures them.
 type backlogs struct {
 	journal  *journal.Journal
-	found    *found
+	start    *startBacklog
 	store    *store
 	recent   *recent
 	arrivals arrivals
@@ -63,12 +63,12 @@ func (b *backlogs) run(ctx context.Context) {
 func (b *backlogs) of(p *pump) backlog {
 	done := p.done() // first: what is stored meanwhile counts as not confirmed
 	stored := b.store.storedOfAll()
-	return b.measure(p, b.found.of(p.index)+stored-p.missed(stored)-done)
+	return b.measure(p, b.start.of(p.index)+stored-p.missed(stored)-done)
 }
 
 // measure adds to a number of events how many bytes they are, and how old.
 func (b *backlogs) measure(p *pump, events int64) backlog {
-	if events <= 0 && !b.found.counting() {
+	if events <= 0 && !b.start.counting() {
 		return backlog{}
 	}
 	at := b.store.delivered.passed(p.index)

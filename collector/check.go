@@ -29,7 +29,7 @@ func (c *Config) Check() error {
 // plans are all ends and routes of a configuration.
 type plans struct {
 	inputs  []inputPlan
-	outputs []plan
+	outputs []plannedOutput
 	routes  *step.Routes // nil: there are none
 }
 
@@ -109,7 +109,7 @@ func parameters(read func(*URL), others []string, examples ...string) []Paramete
 			read(u)
 			for _, p := range u.Known() {
 				// What is asked for twice is once asked for as what it is.
-				if old, ok := known[p.Name]; !ok || old.Takes == urls.Text {
+				if old, ok := known[p.Name]; !ok || old.Takes == urls.TakesText {
 					known[p.Name] = p
 				}
 			}

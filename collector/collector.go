@@ -24,25 +24,25 @@ import (
 
 // A Collector takes chunks in, keeps them in a journal, and hands them on.
 type Collector struct {
-	config     Config
-	reporter   *reporter
-	messages   *lastMessages
-	journal    *journal.Journal
-	repeats    *repeatsFile
-	store      *store
-	pumps      []*pump // of all outputs since it was opened, at their index
-	found      *found
-	backlogs   *backlogs
-	recent     *recent
-	letters    *letters.Store
-	inHand     *inHand
-	positions  *positions
-	inputs     []*intake          // in the order of Config.Inputs
-	server     *forward.Server    // of Forward inputs
-	stopTaking context.CancelFunc // see store
-	turn       follow.Turn        // of large events, of inputs and outputs
-	lineMemory *lineMemory        // of inputs of lines
-	routes     atomic.Pointer[step.Routes]
+	config       Config
+	reporter     *reporter
+	messages     *lastMessages
+	journal      *journal.Journal
+	repeats      *repeatsFile
+	store        *store
+	pumps        []*pump // of all outputs since it was opened, at their index
+	startBacklog *startBacklog
+	backlogs     *backlogs
+	recent       *recent
+	letters      *letters.Store
+	inHand       *inHand
+	positions    *positions
+	inputs       []*intake          // in the order of Config.Inputs
+	server       *forward.Server    // of Forward inputs
+	stopTaking   context.CancelFunc // see store
+	turn         follow.Turn        // of large events, of inputs and outputs
+	lineMemory   *lineMemory        // of inputs of lines
+	routes       atomic.Pointer[step.Routes]
 
 	crew crew
 
@@ -143,11 +143,11 @@ func (c *Collector) open() error {
 	if err != nil {
 		return err
 	}
-	if c.found, err = openFound(c.journal, c.pumps); err != nil {
+	if c.startBacklog, err = openStartBacklog(c.journal, c.pumps); err != nil {
 		return fmt.Errorf("data directory %s: %w", c.config.Dir, err)
 	}
 	b := &backlogs{
-		journal: c.journal, found: c.found, store: c.store, recent: c.recent, most: c.config.JournalBytes,
+		journal: c.journal, start: c.startBacklog, store: c.store, recent: c.recent, most: c.config.JournalBytes,
 		opened:  time.Now(),
 		changed: make(chan struct{}, 1),
 	}
@@ -215,8 +215,8 @@ func (c *Collector) Close() error {
 	c.mu.Lock() // not for longer: a disk may hang
 	c.rememberLocked()
 	inputs, pumps, counting, known, dead, places, j, notes :=
-		c.inputs, c.pumps, c.found, c.repeats, c.letters, c.positions, c.journal, c.inHand
-	c.inputs, c.pumps, c.found, c.repeats, c.letters, c.positions, c.journal, c.inHand =
+		c.inputs, c.pumps, c.startBacklog, c.repeats, c.letters, c.positions, c.journal, c.inHand
+	c.inputs, c.pumps, c.startBacklog, c.repeats, c.letters, c.positions, c.journal, c.inHand =
 		nil, nil, nil, nil, nil, nil, nil, nil
 	c.mu.Unlock()
 	var errs []error

@@ -95,7 +95,7 @@ func (w testWriter) Write(p []byte) (int, error) {
 
 // numbered returns a chunk of entries {"n": from}, {"n": from+1}, …
 func numbered(tag string, from, n int) *forward.Chunk {
-	c := &forward.Chunk{Tag: tag, ID: forward.NewID(), Own: true, Events: n}
+	c := &forward.Chunk{Tag: tag, ID: forward.NewID(), UniqueID: true, Events: n}
 	for i := range n {
 		c.Entries = msgpack.AppendArrayHeader(c.Entries, 2)
 		c.Entries = forward.AppendEventTime(c.Entries, 1_700_000_000, 5)
@@ -108,7 +108,7 @@ func numbered(tag string, from, n int) *forward.Chunk {
 
 // big returns a chunk of one event of a mebibyte.
 func big() *forward.Chunk {
-	c := &forward.Chunk{Tag: "big", ID: forward.NewID(), Own: true, Events: 1}
+	c := &forward.Chunk{Tag: "big", ID: forward.NewID(), UniqueID: true, Events: 1}
 	c.Entries = msgpack.AppendArrayHeader(nil, 2)
 	c.Entries = forward.AppendEventTime(c.Entries, 1_700_000_000, 5)
 	c.Entries = msgpack.AppendMapHeader(c.Entries, 1)

@@ -104,8 +104,8 @@ func ParseEnd(text string) (End, error) {
 	return e, e.check()
 }
 
-// mostName is the longest name of an end.
-const mostName = 64
+// maxName is the longest name of an end.
+const maxName = 64
 
 func (e *End) check() error {
 	if e.Name == "" && e.URL != "" {
@@ -121,8 +121,8 @@ func (e *End) check() error {
 	switch {
 	case e.Name == "":
 		return fmt.Errorf("an end without a name and a URL")
-	case len(e.Name) > mostName:
-		return fmt.Errorf("the name %q: it may have %d characters", e.Name, mostName)
+	case len(e.Name) > maxName:
+		return fmt.Errorf("the name %q: it may have %d characters", e.Name, maxName)
 	case e.URL == "":
 		return fmt.Errorf("%s= has no URL", e.Name)
 	}

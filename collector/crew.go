@@ -24,7 +24,8 @@ import (
 //
 // Which ends there are stands in Collector.inputs and Collector.pumps, which are guarded by
 // Collector.mu. The holder of applying changes them; it alone adds something, and nobody else but a
-// removed end that has ended takes something out. Who only looks at pumps has the copy of backlogs.
+// removed end that has ended takes something out. Code that only looks at pumps has the copy of
+// backlogs.
 type crew struct {
 	applying sync.Mutex // an Apply, the start or the end of Run: one at a time; before Collector.mu
 
@@ -384,11 +385,11 @@ func (c *Collector) publish() {
 // makeRoom gives up the places of removed outputs while they hold a journal that is full, those
 // furthest behind first.
 func (c *Collector) makeRoom() {
-	if !c.crew.applying.TryLock() { // who is short comes again
+	if !c.crew.applying.TryLock() { // the next call tries again
 		return
 	}
 	defer c.crew.applying.Unlock()
-	for c.journal.Stats().Full && !c.found.counting() {
+	for c.journal.Stats().Full && !c.startBacklog.counting() {
 		p := c.furthestParked()
 		if p == nil || !c.giveUpPlace(p) {
 			return
@@ -429,7 +430,7 @@ func (c *Collector) giveUpPlace(p *pump) bool {
 		return false
 	}
 	stored := c.store.storedOfAll()
-	waiting.events = c.found.of(p.index) + stored - p.missed(stored) - p.done()
+	waiting.events = c.startBacklog.of(p.index) + stored - p.missed(stored) - p.done()
 	p.loseLocked(waiting.events, stored)
 	c.store.delivered.leave(p.index, true)
 	c.mu.Unlock()

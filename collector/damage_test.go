@@ -66,7 +66,7 @@ func TestFoundLetsGo(t *testing.T) {
 	}
 	defer c.Close()
 	// Something in the way, which cannot be removed.
-	path := filepath.Join(dir, "journal", "cursor-"+foundCursor)
+	path := filepath.Join(dir, "journal", "cursor-"+startBacklogCursor)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +81,8 @@ func TestFoundLetsGo(t *testing.T) {
 			_ = os.RemoveAll(path)
 		}
 	}()
-	c.found.run(ctx, c.journal, func(err error) { told <- err })
-	if names := c.journal.Cursors(); slices.Contains(names, foundCursor) {
+	c.startBacklog.run(ctx, c.journal, func(err error) { told <- err })
+	if names := c.journal.Cursors(); slices.Contains(names, startBacklogCursor) {
 		t.Errorf("the journal still has %q", names)
 	}
 }

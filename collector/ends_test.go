@@ -60,7 +60,7 @@ func TestIDsStay(t *testing.T) {
 	first, second := &keeper{got: make(chan string, 3)}, &keeper{got: make(chan string, 3), does: true}
 	r := run(t, &Config{Dir: dir, Outputs: Ends("keep:a?x=1"), OutputKinds: keepers(first), Drain: 1})
 	c := numbered("t", 0, 1)
-	c.Own = false
+	c.UniqueID = false
 	send(t, r.client(t), c, numbered("t", 1, 1), numbered("t", 2, 1))
 	ids := []string{<-first.got, <-first.got, <-first.got}
 	if err := r.stop(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spillwaylog/spillway/collector"
 	"github.com/spillwaylog/spillway/forward"
@@ -47,7 +48,7 @@ func Example() {
 	client := &forward.Client{Address: c.Addrs()[0].String()}
 	defer client.Close()
 	if err := client.Send(ctx, &forward.Chunk{
-		Tag: "app", ID: forward.NewID(), Own: true, Entries: entry,
+		Tag: "app", ID: forward.NewID(), UniqueID: true, Entries: entry,
 		Events: 1,
 	}); err != nil {
 		fmt.Println(err)
@@ -63,4 +64,31 @@ func Example() {
 		fmt.Println(err)
 	}
 	// Output: {"time":"2023-11-14T22:13:20.123456789Z","tag":"app","msg":"hello"}
+}
+
+// Routes with steps, written in Go. Check says what is wrong with a configuration, and where.
+func ExampleRoute() {
+	config := collector.Config{
+		Inputs:  collector.Ends("forward://127.0.0.1:0"),
+		Outputs: []collector.End{{Name: "bus", URL: "discard:"}, {Name: "archive", URL: "discard:"}},
+		Dir:     "data",
+		Routes: []collector.Route{
+			{
+				Match: "app.**", To: []string{"bus"}, Continue: true,
+				Do: []collector.Step{
+					{Drop: `level == "DEBUG"`},
+					{Parse: &collector.Parse{Field: "msg", As: "json", Into: "fields"}},
+					{Set: collector.Values{{Field: "env", Value: "production"}}},
+					{Throttle: &collector.Throttle{Events: 100, Per: time.Minute, By: []string{"tag"}}},
+				},
+			},
+			{Match: "**", To: []string{"archive"}},
+		},
+	}
+	fmt.Println(config.Check())
+	config.Routes[0].Do[3].Throttle.Events = 0
+	fmt.Println(config.Check())
+	// Output:
+	// <nil>
+	// routes[0].do[3].throttle.events: throttle lets 1 to 1000000000 events pass
 }

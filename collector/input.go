@@ -32,8 +32,8 @@ type Sink interface {
 	// fields may be left out. A chunk without entries is left out.
 	//
 	// A chunk with an ID is left out if it was stored before: the same ID, tag and entries, of the
-	// same peer (unless the chunk is Own), on another connection, as forward.WithSender says with
-	// Peer and Conn in ctx. Without an ID it is always stored.
+	// same peer (unless the chunk has UniqueID), on another connection, as forward.WithSender says
+	// with Peer and Conn in ctx. Without an ID it is always stored.
 	//
 	// durable waits until the chunks are what an ack promises (Config.Ack): call it before the
 	// source is told that they are taken, perhaps once for many. It is not nil where err is.

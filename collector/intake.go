@@ -212,9 +212,9 @@ func (c *Collector) openInputs(plans []inputPlan) error {
 		MaxEvent:        c.config.MaxEvent,
 		SetAside:        store.setAside,
 		LargeTurn:       c.turn.Take,
-		MaxConnections:  connectionsMost(),
+		MaxConnections:  maxConnections(),
 		RefuseInvalid:   c.config.RefuseInvalid,
-		Trouble:         func(t forward.Trouble) { c.reporter.peer(t, store.accountOf(t.Sender).name) },
+		PeerError:       func(t forward.PeerError) { c.reporter.peer(t, store.accountOf(t.Sender).name) },
 	}
 	if c.config.Log.Enabled(context.Background(), slog.LevelDebug) {
 		c.server.Connection = func(s *forward.Sender,
@@ -230,7 +230,7 @@ func (c *Collector) openInputs(plans []inputPlan) error {
 			return err
 		}
 		c.inputs = append(c.inputs, in)
-		c.book(in)
+		c.bookLocked(in)
 	}
 	return nil
 }
@@ -255,9 +255,9 @@ func (c *Collector) openInput(p *inputPlan) (*intake, error) {
 	return in, nil
 }
 
-// book gives an input the account of its name, before it takes anything. With mu held, unless
+// bookLocked gives an input the account of its name, before it takes anything. With mu held, unless
 // nothing runs yet.
-func (c *Collector) book(in *intake) {
+func (c *Collector) bookLocked(in *intake) {
 	old, next := c.store.books.Load(), &books{doors: map[*forward.Endpoint]*account{}}
 	if old != nil {
 		next.accounts, next.doors = slices.Clone(old.accounts), maps.Clone(old.doors)

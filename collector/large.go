@@ -56,7 +56,7 @@ func placeOf(c *forward.Chunk, peer string, index int) uint64 {
 	if c.ID == nil {
 		b = append(b, rand.Text()...)
 	}
-	if c.Own {
+	if c.UniqueID {
 		peer = ""
 	}
 	b = append(b, peer...)

@@ -25,7 +25,7 @@ import (
 // reads, makes chunks of whole lines and stores them before it reads on.
 
 const (
-	lineMost    = 64 << 10 // of max_line=, unless it says another one
+	maxLine     = 64 << 10 // of max_line=, unless it says another one
 	lineHighest = 64 << 20 // what it may say
 	lineLinger  = 200 * time.Millisecond
 )
@@ -40,13 +40,13 @@ type lineInput struct {
 	format  lines.Format
 	options lines.ReadOptions
 	most    int    // bytes of a line
-	peerKey string // empty: records do not say who sent them
+	peerKey string // empty: records do not name their sender
 
-	listener net.Listener
-	stdin    io.Reader
-	reporter *reporter
-	memory   *lineMemory
-	places   int // connections at the same time; 0: any number
+	listener       net.Listener
+	stdin          io.Reader
+	reporter       *reporter
+	memory         *lineMemory
+	maxConnections int // connections at the same time; 0: any number
 
 	mu    sync.Mutex
 	conns map[*lineStream]net.Conn
@@ -86,14 +86,14 @@ func planLines(u *urls.URL) (*lineInput, error) {
 	p := u.Params()
 	l.tag = p.String("tag", "lines")
 	l.format = map[string]lines.Format{
-		"text": lines.Verbatim, "json": lines.JSON,
-		"logfmt": lines.Logfmt,
+		"text": lines.FormatVerbatim, "json": lines.FormatJSON,
+		"logfmt": lines.FormatLogfmt,
 	}[p.Choice("parse", "text", "json", "logfmt")]
 	l.options.Time = p.String("time_key", "time")
 	l.options.TimeFormat = p.String("time_format", "")
 	l.options.Tag = p.String("tag_key", "")
 	l.peerKey = p.String("address_key", "")
-	most := p.Size("max_line", lineMost)
+	most := p.Size("max_line", maxLine)
 	l.most = int(min(most, lineHighest))
 	if err := p.Err(); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func planLines(u *urls.URL) (*lineInput, error) {
 		return nil, u.Errorf("a tag has at most %d bytes", forward.MaxTag)
 	case most < 16 || most > lineHighest:
 		return nil, u.Errorf("max_line= is from 16 bytes to %d MiB", lineHighest>>20)
-	case l.format == lines.Verbatim && (u.Has("time_key") || u.Has("time_format") || u.Has("tag_key")):
+	case l.format == lines.FormatVerbatim && (u.Has("time_key") || u.Has("time_format") || u.Has("tag_key")):
 		return nil, u.Errorf("text has no keys; time_key=, time_format= and tag_key= go with parse=json or parse=logfmt")
 	case l.network == "" && l.peerKey != "":
 		return nil, u.Errorf("standard input has no address, and address_key= names where one would stand")
@@ -116,7 +116,7 @@ func planLines(u *urls.URL) (*lineInput, error) {
 
 // openFor opens the input for a collector.
 func (l *lineInput) openFor(c *Collector, name string) (err error) {
-	l.name, l.reporter, l.memory, l.places = name, c.reporter, c.lineMemory, connectionsMost()
+	l.name, l.reporter, l.memory, l.maxConnections = name, c.reporter, c.lineMemory, maxConnections()
 	switch l.network {
 	case "":
 		l.stdin = c.config.Stdin
@@ -214,7 +214,7 @@ func retryAccept(ctx context.Context, err error) bool {
 	return pause(ctx, 100*time.Millisecond) == nil || ctx.Err() != nil
 }
 
-// peerName says who is at the other end.
+// peerName names the other end.
 func peerName(c net.Conn) string {
 	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
 	if err != nil {
@@ -228,7 +228,7 @@ func peerName(c net.Conn) string {
 func (l *lineInput) enter(s *lineStream, conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.places > 0 && len(l.conns) >= l.places {
+	if l.maxConnections > 0 && len(l.conns) >= l.maxConnections {
 		oldest := slices.MinFunc(slices.Collect(maps.Keys(l.conns)), func(a, b *lineStream) int {
 			return int(a.last.Load() - b.last.Load())
 		})

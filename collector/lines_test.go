@@ -386,7 +386,7 @@ func TestLinesCrowd(t *testing.T) {
 	if l.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
-	l.places = 2
+	l.maxConnections = 2
 	stored := make(chan string, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
@@ -424,7 +424,9 @@ func TestLinesCrowd(t *testing.T) {
 // storing is a Sink that hands on each line.
 type storing func(line string)
 
-func (f storing) Store(ctx context.Context, chunks []*forward.Chunk, p []byte) (func(context.Context) error, error) {
+func (f storing) Store(ctx context.Context, chunks []*forward.Chunk, p []byte) (func(context.Context) error,
+	error,
+) {
 	var c collected
 	_, err := c.Store(ctx, chunks, p)
 	for _, line := range c.lines {

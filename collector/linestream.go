@@ -166,7 +166,7 @@ func (s *lineStream) take(b, line []byte, now time.Time) []byte {
 func (s *lineStream) entry(b, line []byte, now time.Time, cut bool) []byte {
 	tag, at := s.in.tag, len(b)
 	if cut {
-		b, _ = s.reader.AppendEntryAs(lines.Verbatim, b, line, now)
+		b, _ = s.reader.AppendEntryAs(lines.FormatVerbatim, b, line, now)
 		b = addMember(b, at, "truncated", msgpack.AppendBool(nil, true))
 		s.tellCut()
 	} else {
@@ -175,7 +175,7 @@ func (s *lineStream) entry(b, line []byte, now time.Time, cut bool) []byte {
 		if e.Broken != nil {
 			s.tellBroken(e.Broken)
 		}
-		if e.Tagged == lines.Said && len(e.Tag) > 0 {
+		if e.Tagged == lines.FindingSaid && len(e.Tag) > 0 {
 			if n := len(s.chunks); n > 0 && s.chunks[n-1].Tag == string(e.Tag) {
 				tag = s.chunks[n-1].Tag // no copy
 			} else {

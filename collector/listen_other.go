@@ -12,5 +12,5 @@ func listenUnix(path string) (net.Listener, error) {
 	return net.Listen("unix", path)
 }
 
-// connectionsMost is how many connections there may be; 0: any number.
-func connectionsMost() int { return 0 }
+// maxConnections is how many connections there may be; 0: any number.
+func maxConnections() int { return 0 }

@@ -77,10 +77,10 @@ func removeStale(path string) error {
 // besides is how many files outputs and journal may have open besides connections.
 const besides = 1024
 
-// connectionsMost is how many connections there may be, so that outputs and journal can always open
+// maxConnections is how many connections there may be, so that outputs and journal can always open
 // theirs: what the limit of the process leaves beyond these, and half of it at least. 0: any
 // number.
-func connectionsMost() int {
+func maxConnections() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > 1<<30 {
 		return 0

@@ -35,8 +35,8 @@ type lastMessages struct {
 }
 
 const (
-	mostMessages    = 32
-	mostMessageText = 8 << 10 // bytes of its error, and of all others; of /status: less, once secrets are hidden
+	maxMessages    = 32
+	maxMessageText = 8 << 10 // bytes of its error, and of all others; of /status: less, once secrets are hidden
 )
 
 // all returns a copy.
@@ -56,7 +56,7 @@ func (m *lastMessages) note(s Message) {
 	switch {
 	case i >= 0:
 		s.Times = m.last[i].Times
-	case len(m.last) >= mostMessages:
+	case len(m.last) >= maxMessages:
 		i = 0
 	}
 	if i >= 0 {
@@ -103,14 +103,14 @@ func (n *noting) message(r slog.Record) Message {
 		case "output", "input":
 			t.About = a.Value.String()
 		case "error":
-			t.Error = lines.Shortened(a.Value.String(), mostMessageText)
+			t.Error = lines.Shortened(a.Value.String(), maxMessageText)
 		default:
 			return a
 		}
 		return slog.Attr{}
 	}})
 	_ = h.WithAttrs(n.attrs).Handle(context.Background(), r) // a buffer takes all
-	t.Attrs = lines.Shortened(strings.TrimSpace(line.String()), mostMessageText)
+	t.Attrs = lines.Shortened(strings.TrimSpace(line.String()), maxMessageText)
 	return t
 }
 

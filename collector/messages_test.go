@@ -25,12 +25,12 @@ func TestMessages(t *testing.T) {
 	for range 1000 {
 		log.With("input", "apps").Warn("bad input", "code", "peer-garbage", "kind", "another")
 	}
-	log.WithGroup("g").Warn("long", "text", strings.Repeat("ä", mostMessageText))
+	log.WithGroup("g").Warn("long", "text", strings.Repeat("ä", maxMessageText))
 	var got []string
 	for _, x := range ts.all() {
 		got = append(got, fmt.Sprintf("%s %s %s|%s|%s|%.40s|%d", x.Level, x.Code, x.Text, x.About, x.Error, x.Attrs,
 			x.Times))
-		if x.Time.IsZero() || len(x.Attrs) > mostMessageText {
+		if x.Time.IsZero() || len(x.Attrs) > maxMessageText {
 			t.Errorf("%+v", x)
 		}
 	}
@@ -44,10 +44,10 @@ func TestMessages(t *testing.T) {
 	if n := strings.Count(had.String(), "\n"); n != 2 || strings.Contains(had.String(), "code=") {
 		t.Errorf("the log has %s", had.String())
 	}
-	for i := range 3 * mostMessages {
+	for i := range 3 * maxMessages {
 		log.Error("output broken", "output", fmt.Sprint(i))
 	}
-	if all := ts.all(); len(all) != mostMessages || all[len(all)-1].About != fmt.Sprint(3*mostMessages-1) {
+	if all := ts.all(); len(all) != maxMessages || all[len(all)-1].About != fmt.Sprint(3*maxMessages-1) {
 		t.Errorf("%+v", all)
 	}
 }

@@ -57,8 +57,8 @@ func (n *named) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(n))
 }
 
-// mostNames is far more than the URLs of all outputs have.
-const mostNames = 1 << 20
+// maxNames is far more than the URLs of all outputs have.
+const maxNames = 1 << 20
 
 // readNames reads a regular file: to open another one might wait for ever.
 func readNames(path string) ([]byte, error) {
@@ -66,15 +66,15 @@ func readNames(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > mostNames {
-		return nil, fmt.Errorf("it is no regular file of at most %d bytes", mostNames)
+	if !info.Mode().IsRegular() || info.Size() > maxNames {
+		return nil, fmt.Errorf("it is no regular file of at most %d bytes", maxNames)
 	}
 	return os.ReadFile(path)
 }
 
 // noteNames writes down which outputs have a place in the journal.
 func (c *Collector) noteNames() {
-	var plans []plan
+	var plans []plannedOutput
 	for _, p := range *c.backlogs.pumps.Load() {
 		if !p.gone.Load() {
 			plans = append(plans, *p.plan)
@@ -86,7 +86,7 @@ func (c *Collector) noteNames() {
 }
 
 // writeNames replaces the file, which a crash leaves as it was or as it shall be.
-func writeNames(dir string, plans []plan) error {
+func writeNames(dir string, plans []plannedOutput) error {
 	outputs := make(map[string]named, len(plans))
 	for _, p := range plans {
 		n := named{URL: p.url}

@@ -28,7 +28,7 @@ import (
 //	         deliveries, Stats   failing, the log
 type pump struct {
 	*ledger
-	plan     *plan
+	plan     *plannedOutput
 	name     string // of the output, or its URL
 	url      string
 	index    int  // in deliveries, found and inHand, and in Collector.pumps: it stays
@@ -88,7 +88,7 @@ func (p *pump) health(h output.Health) {
 }
 
 // turned is told of each change of the output's breaker.
-func (p *pump) turned(e output.BreakerEvent) { p.dead.Store(e.State != output.Closed) }
+func (p *pump) turned(e output.BreakerEvent) { p.dead.Store(e.State != output.BreakerClosed) }
 
 // report tells what goes wrong beside.
 func (p *pump) report(err error) {
@@ -112,7 +112,7 @@ func (p *pump) failure() *Failure {
 // holding is what an output holds up while it fails.
 type holding struct {
 	backlog
-	waits string // who waits for it
+	waits string // what waits for it
 }
 
 // fail notes that a try failed, and tells it if it is time.
@@ -187,7 +187,9 @@ const openFor = 5 * time.Second
 
 // openPump opens an output where its cursor stands. l is what is known of its events. first is set
 // at the start, where the process before may have left something to be careful with.
-func (c *Collector) openPump(ctx context.Context, plan *plan, index int, l *ledger, first bool) (*pump, error) {
+func (c *Collector) openPump(ctx context.Context, plan *plannedOutput, index int, l *ledger, first bool) (*pump,
+	error,
+) {
 	reader, err := c.journal.Reader(plan.cursor)
 	if err != nil {
 		return nil, err

@@ -99,8 +99,8 @@ type OutputEnv struct {
 	Throttled func()
 }
 
-// A plan is an output that was understood but touches nothing yet.
-type plan struct {
+// A plannedOutput is an output that was understood but touches nothing yet.
+type plannedOutput struct {
 	end     End
 	among   int    // outputs that there are
 	name    string // as given, or the URL
@@ -122,8 +122,8 @@ type plan struct {
 }
 
 // planOutputs understands all outputs. Its errors are all there are, each an *EndError.
-func planOutputs(c *Config) ([]plan, error) {
-	plans := make([]plan, 0, len(c.Outputs))
+func planOutputs(c *Config) ([]plannedOutput, error) {
+	plans := make([]plannedOutput, 0, len(c.Outputs))
 	var errs []error
 	for i := range c.Outputs {
 		e := &c.Outputs[i]
@@ -144,7 +144,7 @@ func planOutputs(c *Config) ([]plan, error) {
 
 // conflict says why two outputs cannot be together. Two files that are one get every event twice;
 // elsewhere names say that it is meant.
-func (p *plan) conflict(e *End, q *plan) error {
+func (p *plannedOutput) conflict(e *End, q *plannedOutput) error {
 	if p.place == q.place && (p.file || e.Name == "" || q.name == q.url) {
 		return &urls.Error{URL: p.url, Reason: "this output is given twice"}
 	}
@@ -154,20 +154,23 @@ func (p *plan) conflict(e *End, q *plan) error {
 	return nil
 }
 
-func planOutput(c *Config, e *End) (plan, error) {
+func planOutput(c *Config, e *End) (plannedOutput, error) {
 	u, err := urls.Parse(e.URL, slices.Sorted(maps.Keys(c.OutputKinds))...)
 	if err != nil {
-		return plan{}, err
+		return plannedOutput{}, err
 	}
 	return c.planOutputURL(u, e)
 }
 
-func (c *Config) planOutputURL(u *URL, e *End) (p plan, err error) {
-	p = plan{end: *e, among: len(c.Outputs), url: u.String(), place: u.Scheme + ":" + u.Path} // which has no secrets
+func (c *Config) planOutputURL(u *URL, e *End) (p plannedOutput, err error) {
+	p = plannedOutput{
+		end: *e, among: len(c.Outputs), url: u.String(),
+		place: u.Scheme + ":" + u.Path,
+	} // which has no secrets
 	p.name = cmp.Or(e.Name, p.url)
 	path, params := u.Path, u.Params()
 	if p.limit, err = readLimit(u, params); err != nil {
-		return plan{}, err
+		return plannedOutput{}, err
 	}
 	switch kind := c.OutputKinds[u.Scheme]; {
 	case kind != nil:
@@ -178,7 +181,7 @@ func (c *Config) planOutputURL(u *URL, e *End) (p plan, err error) {
 		err = u.Errorf("no output of this kind; there are %s", strings.Join(schemes(c), ", "))
 	}
 	if err != nil {
-		return plan{}, err
+		return plannedOutput{}, err
 	}
 	p.cursor = e.identity("out.", u.Scheme, path)
 	p.unnamed = (&End{}).identity("", u.Scheme, path)
@@ -209,7 +212,7 @@ func schemes(c *Config) []string {
 const relayWindow = 64
 
 // own plans an output of package output. path is what its place is known by.
-func (p *plan) own(u *urls.URL, params *urls.Params, c *Config) (path string, err error) {
+func (p *plannedOutput) own(u *urls.URL, params *urls.Params, c *Config) (path string, err error) {
 	o, err := output.Read(u, &output.Owner{
 		Stdout: c.Stdout, Params: params, Sync: true, Window: relayWindow,
 		Backoff: retryPause,
@@ -236,7 +239,7 @@ func (p *plan) own(u *urls.URL, params *urls.Params, c *Config) (path string, er
 }
 
 // foreign plans an output of another package.
-func (p *plan) foreign(u *urls.URL, params *urls.Params, kind OutputKind) error {
+func (p *plannedOutput) foreign(u *urls.URL, params *urls.Params, kind OutputKind) error {
 	plan, err := kind(u, params)
 	if err == nil {
 		err = params.Err()
@@ -265,7 +268,7 @@ func (p *plan) foreign(u *urls.URL, params *urls.Params, kind OutputKind) error 
 }
 
 // try looks whether an output can ever work, before anything is opened.
-func (p *plan) try(ack Ack, log *slog.Logger) error {
+func (p *plannedOutput) try(ack Ack, log *slog.Logger) error {
 	if ack == AckDelivered && p.limit.gives() {
 		codes.OutputAcksDrops.Warn(log, "an ack will also go out for what this output gives up", "output", p.name,
 			"when_behind", p.limit.when)

@@ -307,7 +307,7 @@ func parsePositions(state []byte) (map[string][]byte, error) {
 		return stored, nil
 	}
 	none := func() (map[string][]byte, error) { return map[string][]byte{}, errPositions }
-	n, ok := header(state, msgpack.Array, 2)
+	n, ok := header(state, msgpack.KindArray, 2)
 	if !ok {
 		return none()
 	}
@@ -317,7 +317,7 @@ func parsePositions(state []byte) (map[string][]byte, error) {
 	}
 	n += k
 	t, k, err := msgpack.ReadToken(state[n:])
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		return none()
 	}
 	n += k

@@ -39,7 +39,7 @@ func positioned(t *testing.T, dir string, ends ...End) (*running, map[string]Sin
 
 func noID(tag string, from, n int) *forward.Chunk {
 	c := numbered(tag, from, n)
-	c.ID, c.Own = nil, false
+	c.ID, c.UniqueID = nil, false
 	return c
 }
 
@@ -276,18 +276,18 @@ func FuzzPositions(f *testing.F) {
 			fmt.Sprint(again) != fmt.Sprint(stored) {
 			t.Errorf("%v became %v, %v", stored, again, err)
 		}
-		if mark := printIn(b); !bytes.Contains(b, mark) {
+		if mark := fingerprintIn(b); !bytes.Contains(b, mark) {
 			t.Errorf("%q", mark)
 		}
 		if key, position, ok := positionIn(b); ok && !bytes.Contains(b, append([]byte(nil), position...)) {
 			t.Errorf("%q, %q", key, position)
 		}
-		// Whatever the record is, a print and a position that are added are found.
+		// Whatever the record is, a fingerprint and a position that are added are found.
 		var c forward.Chunk
 		if c.Parse(b) == nil {
 			record := append(c.AppendHead(nil), c.Body()...)
-			record = append(record, appendPosition(appendPrint(c.AppendTail(nil), []byte("print")), "k", b)...)
-			if mark := printIn(record); string(mark) != "print" {
+			record = append(record, appendPosition(appendFingerprint(c.AppendTail(nil), []byte("print")), "k", b)...)
+			if mark := fingerprintIn(record); string(mark) != "print" {
 				t.Errorf("%q", mark)
 			}
 			if key, position, ok := positionIn(record); !ok || key != "k" || !bytes.Equal(position, b) {

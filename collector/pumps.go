@@ -15,12 +15,12 @@ import (
 // begins where the one furthest behind stands, which may be one that is not
 // configured any more: so exchanging an output loses nothing and repeats
 // nothing. It returns the cursors that no output has.
-func (c *Collector) openPumps(plans []plan) (unused map[string]bool, err error) {
+func (c *Collector) openPumps(plans []plannedOutput) (unused map[string]bool, err error) {
 	old := map[string]bool{}
 	for _, name := range c.journal.Cursors() {
 		switch name {
 		case repeatsCursor, positionsCursor:
-		case foundCursor: // a crash left it
+		case startBacklogCursor: // a crash left it
 			if err := c.journal.RemoveCursor(name); err != nil {
 				return nil, err
 			}
@@ -35,7 +35,7 @@ func (c *Collector) openPumps(plans []plan) (unused map[string]bool, err error) 
 	for i := range plans {
 		p := &plans[i]
 		if !old[p.cursor] && old[p.unnamed] &&
-			!slices.ContainsFunc(plans, func(q plan) bool { return q.cursor == p.unnamed }) {
+			!slices.ContainsFunc(plans, func(q plannedOutput) bool { return q.cursor == p.unnamed }) {
 			if err := adopt(c.journal, p); err != nil {
 				return nil, fmt.Errorf("%s: %w", p.name, err)
 			}
@@ -65,7 +65,7 @@ func (c *Collector) openPumps(plans []plan) (unused map[string]bool, err error) 
 
 // adopt gives an output that got a name the place that it had without one. The old cursor goes with
 // those that no output has.
-func adopt(j *journal.Journal, plan *plan) error {
+func adopt(j *journal.Journal, plan *plannedOutput) error {
 	from, err := j.Reader(plan.unnamed)
 	if err != nil {
 		return err

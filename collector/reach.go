@@ -57,7 +57,7 @@ func (c *Config) Reach(ctx context.Context) ([]Reached, error) {
 const reachGrace = time.Second
 
 // reachNow tries one output.
-func (p *plan) reachNow(ctx context.Context) (err error) {
+func (p *plannedOutput) reachNow(ctx context.Context) (err error) {
 	if p.reach == nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // recent is the chunks that came in last, as they were checked and decompressed at the input.
-// Whoever follows the journal and keeps up takes them from here, and reads the disk only when it
+// A follower that keeps up takes them from here, and reads the disk only when it
 // has fallen behind.
 //
 //	journal   ──┬────────┬────────┬────────┬────────┬──► positions
@@ -61,8 +61,8 @@ type milestone struct {
 }
 
 const (
-	recentBytes    = 16 << 20
-	milestonesMost = 64 // within the limit
+	recentBytes   = 16 << 20
+	maxMilestones = 64 // within the limit
 )
 
 // recentOptions says how much is kept. The zero value works.
@@ -98,7 +98,7 @@ const (
 	wantBody
 )
 
-// follow adds a place. Whoever has it calls get for each record, also for those that it then reads
+// follow adds a place. Its owner calls get for each record, also for those that it then reads
 // from the disk, or nothing is kept for it.
 func (r *recent) follow(at journal.Position, w wants) *place {
 	r.mu.Lock()
@@ -236,7 +236,7 @@ func (r *recent) nearLocked() (passed journal.Position, near bool) {
 func (r *recent) countLocked(pos journal.Position, n int) {
 	r.total += int64(n) + itemBytes
 	r.head = milestone{max(r.head.at, pos), r.total}
-	if r.total-r.milestones[len(r.milestones)-1].total < r.limit/milestonesMost {
+	if r.total-r.milestones[len(r.milestones)-1].total < r.limit/maxMilestones {
 		return
 	}
 	old := 0

@@ -49,7 +49,7 @@ func (i *item) fill(a *stored, w wants, room []byte) {
 		return b
 	}
 	i.prev, i.pos, i.has = a.prev, a.pos, w
-	i.chunk.Tag, i.chunk.Events, i.chunk.Signal, i.chunk.Own = c.Tag, c.Events, c.Signal, c.Own
+	i.chunk.Tag, i.chunk.Events, i.chunk.Signal, i.chunk.UniqueID = c.Tag, c.Events, c.Signal, c.UniqueID
 	i.chunk.ID, i.chunk.IDBin = copyOf(c.ID), c.IDBin
 	if c.Compressed != nil {
 		i.chunk.Compression = c.Compression

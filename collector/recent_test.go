@@ -59,7 +59,7 @@ func recentChunk(seed uint64, size int) *forward.Chunk {
 	}
 	return &forward.Chunk{
 		Tag: fmt.Sprint("tag.", seed%3), ID: binary.BigEndian.AppendUint64(nil, seed), Entries: b,
-		Events: 1 + size/100, Own: seed%2 == 0,
+		Events: 1 + size/100, UniqueID: seed%2 == 0,
 	}
 }
 
@@ -84,7 +84,7 @@ func TestRecentIsTheRecord(t *testing.T) {
 	zipped := zip.Bytes()
 	for name, c := range map[string]*forward.Chunk{
 		"plain":    {Tag: "a", Entries: entries, Events: 2},
-		"id":       {Tag: "a", ID: []byte("id"), Entries: entries, Events: 2, Own: true},
+		"id":       {Tag: "a", ID: []byte("id"), Entries: entries, Events: 2, UniqueID: true},
 		"empty id": {Tag: "", ID: []byte{}, IDBin: true, Entries: entries, Events: 2},
 		"signal":   {Tag: "a", Signal: 2, Entries: entries, Events: 2},
 		"gzip":     {Tag: "a", ID: []byte("id"), Entries: entries, Compressed: zipped, Compression: "gzip", Events: 2},
@@ -92,7 +92,7 @@ func TestRecentIsTheRecord(t *testing.T) {
 	} {
 		for _, w := range []wants{wantEntries, wantBody, wantEntries | wantBody} {
 			t.Run(fmt.Sprint(name, w), func(t *testing.T) {
-				tail := appendPrint(c.AppendTail(nil), []byte("0123456789abcdef"))
+				tail := appendFingerprint(c.AppendTail(nil), []byte("0123456789abcdef"))
 				want, err := forward.ParseChunk(slices.Concat(c.AppendHead(nil), c.Body(), tail))
 				if err != nil {
 					t.Fatal(err)

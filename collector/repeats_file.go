@@ -27,13 +27,13 @@ import (
 //	        │ "SPWREPT1"   8 B │ key 16 B │ crc 4 B │
 //	        └──────────────────┴──────────┴─────────┘
 //	record  ┌────────────┬─────────┬────────────┬─────────┐
-//	        │ print 16 B │ pos 8 B │ time   4 B │ crc 4 B │
+//	        │ hash  16 B │ pos 8 B │ time   4 B │ crc 4 B │
 //	        └────────────┴─────────┴────────────┴─────────┘
 //
 // The file is written seldom and always after the journal: its cursor in the
 // journal says up to where it is complete, and what lies behind is read from
 // the journal at the next start. It is appended to until it is twice as long as
-// the window (48 MiB), then written anew beside and renamed. A print gets into
+// the window (48 MiB), then written anew beside and renamed. A fingerprint gets into
 // it only when its chunk is durable: after a power cut a sender would be told
 // that the journal has what it has lost.
 
@@ -43,7 +43,7 @@ const (
 	keySize        = 16
 	seenRecordSize = 16 + 8 + 4 + 4
 	repeatsCursor  = "repeats"
-	saveBytes      = unsavedMost / 4 // so much is saved soon
+	saveBytes      = maxUnsaved / 4 // so much is saved soon
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -74,7 +74,7 @@ type repeatsFile struct {
 	key     []byte
 	file    *os.File // nil: there was no room for one yet
 	size    int64
-	stale   bool // a write failed: the file lacks prints that unsaved no longer has
+	stale   bool // a write failed: the file lacks fingerprints that unsaved no longer has
 	cursor  *journal.Reader
 	saved   journal.Position
 }
@@ -138,7 +138,7 @@ func (f *repeatsFile) later(err error) error {
 	return fmt.Errorf("%s: %w; chunks acked since the last save are recognised from the journal", f.path, err)
 }
 
-// keep has the cursor keep the key, for the prints in the journal mean nothing
+// keep has the cursor keep the key, for the fingerprints in the journal mean nothing
 // without it. Where the file is gone, the key is had from there, and the cursor
 // begins again at the oldest record.
 func (f *repeatsFile) keep(j *journal.Journal) (err error) {
@@ -238,11 +238,11 @@ func (f *repeatsFile) load(records io.Reader, synced journal.Position) error {
 	}
 }
 
-// replay adds the prints of the records that the file may lack.
+// replay adds the fingerprints of the records that the file may lack.
 func (f *repeatsFile) replay(next func() (journal.Record, bool, error)) error {
 	at := uint32(f.now().Unix())
 	return replay(next, func(rec journal.Record) {
-		if p := printIn(rec.Data); len(p) == len(fingerprint{}) {
+		if p := fingerprintIn(rec.Data); len(p) == len(fingerprint{}) {
 			f.learn(fingerprint(p), rec.Pos, at)
 		}
 	})
@@ -323,9 +323,9 @@ func (f *repeatsFile) writeWindow(w io.Writer, b []byte, after, durable journal.
 			switch s := f.slots.at((oldest + i) % n); {
 			case s.stored == 0 || s.pos <= after:
 			case s.pos > durable:
-				f.noteUnsaved(s.mark, s.pos, s.at)
+				f.noteUnsavedLocked(s.fingerprint, s.pos, s.at)
 			default:
-				b = appendSeen(b, s.mark, s.pos, s.at)
+				b = appendSeen(b, s.fingerprint, s.pos, s.at)
 			}
 		}
 		f.mu.Unlock()
@@ -362,7 +362,7 @@ func (f *repeatsFile) save(synced journal.Position) error {
 	return nil
 }
 
-// durable returns those of the records of prints whose chunks lie up to synced,
+// durable returns those of the records of fingerprints whose chunks lie up to synced,
 // in place, and has the others wait on.
 func (f *repeatsFile) durable(unsaved []byte, synced journal.Position) []byte {
 	n, wait := 0, []byte(nil)
@@ -377,7 +377,7 @@ func (f *repeatsFile) durable(unsaved []byte, synced journal.Position) []byte {
 	if len(wait) > 0 {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.overrun = f.overrun || len(f.unsaved)+len(wait) > unsavedMost; !f.overrun {
+		if f.overrun = f.overrun || len(f.unsaved)+len(wait) > maxUnsaved; !f.overrun {
 			f.unsaved = append(f.unsaved, wait...)
 		}
 	}

@@ -44,8 +44,11 @@ func sent(tag string, c came) came {
 	return came{changed, c.from}
 }
 
-func fly(r *repeats, c came) *flight {
-	return &flight{candidates: []candidate{{mark: r.fingerprint(c.Chunk, c.from.peer), conn: c.from.conn}}}
+func fly(r *repeats, c came) *inFlightGroup {
+	return &inFlightGroup{candidates: []candidate{{
+		fingerprint: r.fingerprint(c.Chunk, c.from.peer),
+		conn:        c.from.conn,
+	}}}
 }
 
 // arrive takes one chunk through the window as store does.
@@ -62,7 +65,7 @@ func arrive(r *repeats, c came, pos journal.Position) verdict {
 func TestRepeatRule(t *testing.T) {
 	first := chunk("id", "tag", "10.0.0.1", "entries", 1)
 	own := came{first.Clone(), first.from}
-	own.Own = true
+	own.UniqueID = true
 	for _, tc := range []struct {
 		name   string
 		first  came
@@ -149,8 +152,8 @@ func TestRepeatWhileStoring(t *testing.T) {
 	if r.begin(second, 0); again.verdict != fresh {
 		t.Errorf("after the first one failed, got %v, want fresh", again.verdict)
 	}
-	if len(r.flights) != 1 || len(r.waiters) != 0 {
-		t.Errorf("%d flights and %d waiters, want 1 and 0", len(r.flights), len(r.waiters))
+	if len(r.inFlight) != 1 || len(r.waiters) != 0 {
+		t.Errorf("%d groups and %d waiters, want 1 and 0", len(r.inFlight), len(r.waiters))
 	}
 }
 
@@ -197,7 +200,7 @@ func TestRepeatsMemory(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	f.now = func() time.Time { return now }
 	before, most := heap(), int64(0)
-	fl := &flight{candidates: make([]candidate, together)}
+	fl := &inFlightGroup{candidates: make([]candidate, together)}
 	f.saved = math.MaxUint64 // the cursor stays: the journal has none of this
 	n := uint64(0)
 	for second := range seconds {
@@ -205,7 +208,7 @@ func TestRepeatsMemory(t *testing.T) {
 			for i := range fl.candidates {
 				n++
 				c := candidate{conn: 1}
-				binary.LittleEndian.PutUint64(c.mark[:], n*0x9e3779b97f4a7c15)
+				binary.LittleEndian.PutUint64(c.fingerprint[:], n*0x9e3779b97f4a7c15)
 				fl.candidates[i] = c
 			}
 			f.begin(fl, 0)
@@ -223,7 +226,7 @@ func TestRepeatsMemory(t *testing.T) {
 		most = max(most, heap()-before)
 	}
 	s := f.stats()
-	t.Logf("%d of %d prints, %d bytes by its own count, %d by the runtime's, back to %v", s.Chunks, s.Most, s.Bytes,
+	t.Logf("%d of %d fingerprints, %d bytes by its own count, %d by the runtime's, back to %v", s.Chunks, s.Most, s.Bytes,
 		most, s.Age)
 	if s.Bytes > repeatBytes || most > repeatBytes {
 		t.Errorf("more than %d bytes", repeatBytes)
@@ -259,7 +262,7 @@ func TestRepeatsMemory(t *testing.T) {
 		var p fingerprint
 		binary.LittleEndian.PutUint64(p[:], i*0x9e3779b97f4a7c15)
 		if loaded.index.find(p, &loaded.slots) < 0 {
-			t.Fatalf("print %d of %d is not in the file", i, n)
+			t.Fatalf("fingerprint %d of %d is not in the file", i, n)
 		}
 	}
 }
@@ -271,11 +274,11 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestPrintIndex compares the index with a map, under inserts and removals that
+// TestFingerprintIndex compares the index with a map, under inserts and removals that
 // collide all the time.
-func TestPrintIndex(t *testing.T) {
+func TestFingerprintIndex(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	var x printIndex
+	var x fingerprintIndex
 	var known slots
 	for range 400 {
 		known.grow()
@@ -283,11 +286,11 @@ func TestPrintIndex(t *testing.T) {
 	where := map[fingerprint]int{}
 	for range 200_000 {
 		slot := rnd.IntN(known.n)
-		old := known.at(slot).mark
+		old := known.at(slot).fingerprint
 		if i, ok := where[old]; ok && i == slot {
 			x.remove(old, slot)
 			delete(where, old)
-			known.at(slot).mark = fingerprint{}
+			known.at(slot).fingerprint = fingerprint{}
 			continue
 		}
 		var p fingerprint
@@ -296,7 +299,7 @@ func TestPrintIndex(t *testing.T) {
 		if _, ok := where[p]; ok {
 			continue
 		}
-		known.at(slot).mark = p
+		known.at(slot).fingerprint = p
 		where[p] = slot
 		x.insert(p, slot)
 	}
@@ -330,7 +333,7 @@ func put(t *testing.T, f *repeatsFile, j *journal.Journal, c came) verdict {
 	f.begin(fl, j.Synced())
 	which := &fl.candidates[0]
 	if which.verdict == fresh {
-		pos, err := j.Append(c.AppendHead(nil), c.Entries, appendPrint(c.AppendTail(nil), which.mark[:]))
+		pos, err := j.Append(c.AppendHead(nil), c.Entries, appendFingerprint(c.AppendTail(nil), which.fingerprint[:]))
 		if err := errors.Join(err, j.Sync(t.Context(), pos)); err != nil {
 			t.Fatal(err)
 		}
@@ -431,7 +434,7 @@ func TestFailedRewriteLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestSavedIsSettled: the cursor must not pass a chunk whose print is neither
+// TestSavedIsSettled: the cursor must not pass a chunk whose fingerprint is neither
 // saved nor about to be.
 func TestSavedIsSettled(t *testing.T) {
 	dir := t.TempDir()
@@ -451,7 +454,7 @@ func TestSavedIsSettled(t *testing.T) {
 	}
 }
 
-func BenchmarkPrint(b *testing.B) {
+func BenchmarkFingerprint(b *testing.B) {
 	r, err := newRepeats(make([]byte, 16))
 	if err != nil {
 		b.Fatal(err)
@@ -473,13 +476,13 @@ func BenchmarkRepeats(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f := &flight{candidates: []candidate{{conn: 1}}}
+	f := &inFlightGroup{candidates: []candidate{{conn: 1}}}
 	c := &f.candidates[0]
 	var n uint64
 	b.ReportAllocs()
 	for b.Loop() {
 		n++
-		binary.LittleEndian.PutUint64(c.mark[:], n*0x9e3779b97f4a7c15)
+		binary.LittleEndian.PutUint64(c.fingerprint[:], n*0x9e3779b97f4a7c15)
 		r.begin(f, 0)
 		c.pos = journal.Position(n)
 		r.finish(f)
@@ -505,22 +508,22 @@ func TestSavedIsDurable(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := inFile(t, f, math.MaxUint64); n != 1 {
-				t.Errorf("%d prints were saved, want that of the one chunk that is durable", n)
+				t.Errorf("%d fingerprints were saved, want that of the one chunk that is durable", n)
 			}
 			if err := f.save(j.Synced()); err != nil {
 				t.Fatal(err)
 			}
 			if n := inFile(t, f, math.MaxUint64); n != 2 {
-				t.Errorf("%d prints were saved in the end, want 2", n)
+				t.Errorf("%d fingerprints were saved in the end, want 2", n)
 			}
 			if n := inFile(t, f, synced); n != 1 { // as an earlier version may have left it
-				t.Errorf("%d prints were loaded, want that of the one chunk that the journal has", n)
+				t.Errorf("%d fingerprints were loaded, want that of the one chunk that the journal has", n)
 			}
 		})
 	}
 }
 
-// inFile is how many prints are loaded from a file when the journal is durable up to synced.
+// inFile is how many fingerprints are loaded from a file when the journal is durable up to synced.
 func inFile(t *testing.T, f *repeatsFile, synced journal.Position) int {
 	t.Helper()
 	b, err := os.ReadFile(f.path)
@@ -563,7 +566,7 @@ func FuzzRepeatsFile(f *testing.F) {
 			t.Fatal(err)
 		}
 		if window.slots.n > most {
-			t.Errorf("%d prints out of %d records", window.slots.n, most)
+			t.Errorf("%d fingerprints out of %d records", window.slots.n, most)
 		}
 	})
 }

@@ -153,11 +153,11 @@ func (r *reporter) recovered(code codes.Code, text string, f Failure, args ...an
 }
 
 // peer reports bad input, and the input that it came by.
-func (r *reporter) peer(t forward.Trouble, input string) {
+func (r *reporter) peer(t forward.PeerError, input string) {
 	code := codes.Peer(t.Kind)
 	if leftOut, ok := r.take(code); ok {
 		code.Warn(r.log, "bad input", withLeftOut(leftOut,
-			"peer", t.Sender.Address(), "input", input, "kind", t.Kind.String(), "fate", t.Fate.String(), "error",
+			"peer", t.Sender.Address(), "input", input, "kind", t.Kind.String(), "fate", t.Action.String(), "error",
 			t.Err)...)
 	}
 }

@@ -14,31 +14,31 @@ import (
 
 	"github.com/spillwaylog/spillway/forward"
 	"github.com/spillwaylog/spillway/internal/codes"
-	"github.com/spillwaylog/spillway/internal/heir"
+	"github.com/spillwaylog/spillway/internal/successor"
 	"github.com/spillwaylog/spillway/internal/urls"
 )
 
-// How this file is organised. An input ring:// takes over what dead processes left (package heir),
-// one legacy at a time. Its chunks have ids of their own, by which the store knows those that the
-// dead process had sent, and those that were stored before a crash of the collector. The ring is
-// told that a chunk is done once it is synced. A crash in between may be long ago when the next
-// start comes, and the store's memory is short; so the ids of what is stored and not done are the
-// input's position.
+// How this file is organised. An input ring:// takes over what dead processes left (package
+// successor), one legacy at a time. Its chunks have ids of their own, by which the store knows
+// those that the dead process had sent, and those that were stored before a crash of the collector.
+// The ring is told that a chunk is done once it is synced. A crash in between may be long ago when
+// the next start comes, and the store's memory is short; so the ids of what is stored and not done
+// are the input's position.
 
 const (
 	ringAfter = 5 * time.Second
-	ringMost  = 64 << 20
-	idsMost   = 64 // that a position has: as many as heir hands out at once, and some of what was left
+	maxRing   = 64 << 20
+	maxIDs    = 64 // that a position has: as many as successor hands out at once, and some of what was left
 )
 
 // A ringInput is an input ring://.
 type ringInput struct {
-	name     string
-	options  heir.Options
-	heir     *heir.Heir
-	account  *account
-	reporter *reporter
-	ids      []heir.ID // of chunks that are stored, and perhaps not done
+	name      string
+	options   successor.Options
+	successor *successor.Successor
+	account   *account
+	reporter  *reporter
+	ids       []successor.ID // of chunks that are stored, and perhaps not done
 
 	bytes, open, bad, rings, spills, lost atomic.Int64
 }
@@ -52,11 +52,11 @@ type syncedSink interface {
 // planRings understands the URL of an input of rings.
 func planRings(u *urls.URL) (*ringInput, error) {
 	p := u.Params()
-	r := &ringInput{options: heir.Options{
+	r := &ringInput{options: successor.Options{
 		Path:    u.Path,
 		After:   p.Duration("after", ringAfter),
 		Any:     p.Bool("any", false),
-		MaxRing: p.Size("max_ring", ringMost),
+		MaxRing: p.Size("max_ring", maxRing),
 	}}
 	return r, p.Err()
 }
@@ -68,7 +68,7 @@ func (r *ringInput) openFor(c *Collector, a *account) error {
 		r.reporter.trouble(codes.RingTrouble, "rings",
 			fmt.Errorf("%s: %w", r.name, err))
 	}
-	if err := heir.Supported(); err != nil {
+	if err := successor.Supported(); err != nil {
 		return err
 	}
 	path, err := filepath.Abs(r.options.Path)
@@ -90,9 +90,9 @@ func (r *ringInput) Run(ctx context.Context, sink Sink) error {
 		r.options.After)
 	r.ids = parseIDs(sink.Position())
 	r.options.GaveUp = ctx.Done()
-	r.heir = heir.New(&r.options)
+	r.successor = successor.New(&r.options)
 	for {
-		due, err := r.heir.Look()
+		due, err := r.successor.Look()
 		if err != nil {
 			r.options.Report(err)
 		}
@@ -104,7 +104,7 @@ func (r *ringInput) Run(ctx context.Context, sink Sink) error {
 				r.options.Report(err)
 			}
 		}
-		if pause(ctx, r.heir.Every()) != nil {
+		if pause(ctx, r.successor.Every()) != nil {
 			return nil
 		}
 	}
@@ -112,7 +112,7 @@ func (r *ringInput) Run(ctx context.Context, sink Sink) error {
 
 // take takes over one ring. What it cannot do with it stays for the next try.
 func (r *ringInput) take(ctx context.Context, sink syncedSink, path string) error {
-	l := r.heir.Take(path, r.ids)
+	l := r.successor.Take(path, r.ids)
 	if l == nil {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (r *ringInput) take(ctx context.Context, sink syncedSink, path string) erro
 		}
 		r.forget(chunks)
 	}
-	r.ids = slices.DeleteFunc(r.ids, func(id heir.ID) bool { return slices.Contains(l.Known, id) })
+	r.ids = slices.DeleteFunc(r.ids, func(id successor.ID) bool { return slices.Contains(l.Known, id) })
 	if err := l.Finish(); err != nil {
 		return wrap(path, err)
 	}
@@ -168,7 +168,7 @@ func wrap(path string, err error) error {
 }
 
 // announce says that a ring is taken over.
-func (r *ringInput) announce(l *heir.Legacy, before Counts) {
+func (r *ringInput) announce(l *successor.Legacy, before Counts) {
 	leftOut, ok := r.reporter.take(codes.RingTaken)
 	if !ok {
 		return
@@ -190,8 +190,8 @@ func (r *ringInput) put(ctx context.Context, sink syncedSink, chunks []*forward.
 	for _, c := range chunks {
 		// One by one: what a position covers is in its record. An id is kept once its chunk is
 		// stored: what is not must come again.
-		with := append(slices.Clone(r.ids), heir.ID(c.ID))
-		if n := len(with) - idsMost; n > 0 {
+		with := append(slices.Clone(r.ids), successor.ID(c.ID))
+		if n := len(with) - maxIDs; n > 0 {
 			with = with[n:]
 		}
 		wait, err := sink.Store(ctx, []*forward.Chunk{c}, appendIDs(nil, with))
@@ -221,23 +221,23 @@ func (r *ringInput) put(ctx context.Context, sink syncedSink, chunks []*forward.
 // forget has no more to do with the ids of chunks that are done.
 func (r *ringInput) forget(chunks []*forward.Chunk) {
 	for _, c := range chunks {
-		if i := slices.Index(r.ids, heir.ID(c.ID)); i >= 0 {
+		if i := slices.Index(r.ids, successor.ID(c.ID)); i >= 0 {
 			r.ids = slices.Delete(r.ids, i, i+1)
 		}
 	}
 }
 
-func appendIDs(b []byte, ids []heir.ID) []byte {
+func appendIDs(b []byte, ids []successor.ID) []byte {
 	for i := range ids {
 		b = append(b, ids[i][:]...)
 	}
 	return b
 }
 
-func parseIDs(b []byte) (ids []heir.ID) {
-	for chunk := range slices.Chunk(bytes.Clone(b), len(heir.ID{})) {
-		if len(chunk) == len(heir.ID{}) {
-			ids = append(ids, heir.ID(chunk))
+func parseIDs(b []byte) (ids []successor.ID) {
+	for chunk := range slices.Chunk(bytes.Clone(b), len(successor.ID{})) {
+		if len(chunk) == len(successor.ID{}) {
+			ids = append(ids, successor.ID(chunk))
 		}
 	}
 	return ids

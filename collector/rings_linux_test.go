@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/spillwaylog/spillway/forward"
-	"github.com/spillwaylog/spillway/internal/heir"
+	"github.com/spillwaylog/spillway/internal/successor"
 	"github.com/spillwaylog/spillway/internal/window"
 	"github.com/spillwaylog/spillway/journal"
 	"github.com/spillwaylog/spillway/ring"
@@ -191,8 +191,8 @@ func TestRingsNotStored(t *testing.T) {
 // takeRing takes one of the rings that are left, which may fail.
 func takeRing(t *testing.T, r *ringInput, sink *ringSink, i int, fails bool) {
 	t.Helper()
-	r.heir = heir.New(&r.options) // for the one before waits a while
-	due, err := r.heir.Look()
+	r.successor = successor.New(&r.options) // for the one before waits a while
+	due, err := r.successor.Look()
 	if err != nil || len(due) <= i {
 		t.Fatalf("due: %q, %v", due, err)
 	}

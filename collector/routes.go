@@ -28,6 +28,20 @@ type Names = step.Names
 // Values are fields and constants, of a [Step].
 type Values = step.Values
 
+// What a [Step] has that is more than a list of fields; docs/steps.md says what each does.
+type (
+	Value    = step.Value
+	Hash     = step.Hash
+	Redact   = step.Redact
+	Parse    = step.Parse
+	Flatten  = step.Flatten
+	Nest     = step.Nest
+	Sample   = step.Sample
+	Throttle = step.Throttle
+	Dedup    = step.Dedup
+	Lookup   = step.Lookup
+)
+
 // An Expression is a part of a condition that is more than comparisons with constants, compiled.
 type Expression = step.Expression
 
@@ -39,7 +53,7 @@ type RouteError = step.Error
 
 // planRoutes says of each plan what the output gets. The routes take the place of others, or of
 // nil.
-func planRoutes(c *Config, plans []plan, before *step.Routes) (*step.Routes, error) {
+func planRoutes(c *Config, plans []plannedOutput, before *step.Routes) (*step.Routes, error) {
 	if len(c.Routes) == 0 {
 		return nil, nil
 	}

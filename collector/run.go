@@ -45,7 +45,8 @@ func (c *Collector) Run(ctx context.Context) error {
 	others.Go(func() { c.backlogs.run(background) })
 	others.Go(func() { c.backlogs.hold(background, c.makeRoom) })
 	counting.Go(func() {
-		c.found.run(background, c.journal, func(err error) { c.reporter.trouble(codes.JournalTrouble, "journal", err) })
+		c.startBacklog.run(background, c.journal,
+			func(err error) { c.reporter.trouble(codes.JournalTrouble, "journal", err) })
 	})
 	others.Go(func() { c.positions.run(background) })
 	tables.Go(func() { watchTables(background, &c.routes, c.reporter) })

@@ -36,7 +36,7 @@ func Serial(env *OutputEnv, deliver Deliverer) Output {
 	return output.NewSerial(env.Name, deliver, &output.Trip{
 		Health: health,
 		Report: func(err error) { codes.Of(err, codes.OutputTrouble).Error(env.Log, "output", "error", err) },
-	}, retryPause, serialMost)
+	}, retryPause, maxSerialTime)
 }
 
-const serialMost = 10 * time.Second
+const maxSerialTime = 10 * time.Second

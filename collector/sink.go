@@ -53,7 +53,7 @@ func (s *sink) Store(ctx context.Context, chunks []*forward.Chunk, position []by
 		}
 		// Only what is checked: of what else it may say nothing is known.
 		own[i] = forward.Chunk{
-			Tag: c.Tag, ID: c.ID, IDBin: c.IDBin, Own: c.Own, Entries: c.Entries, Events: c.Events,
+			Tag: c.Tag, ID: c.ID, IDBin: c.IDBin, UniqueID: c.UniqueID, Entries: c.Entries, Events: c.Events,
 		}
 		if c.Sent != nil {
 			own[i].Sent = &forward.Sent{Tag: c.Sent.Tag, Entries: c.Sent.Entries}

@@ -340,7 +340,7 @@ func TestSinkJoins(t *testing.T) {
 	var chunks []*forward.Chunk
 	for i, tag := range []string{"a", "a", "a", "b", "a"} {
 		c := numbered(tag, i, 1)
-		c.ID, c.Own = nil, false
+		c.ID, c.UniqueID = nil, false
 		c.Entries = append(c.Entries, "lent"...)[:len(c.Entries)]
 		chunks = append(chunks, c)
 	}

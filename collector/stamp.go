@@ -5,18 +5,18 @@ package collector
 import "github.com/spillwaylog/spillway/msgpack"
 
 // The store has keys of its own in the option map of a record, behind what AppendTail wrote: the
-// chunk's print, and the position of its input. forward.Chunk.Parse steps over them, so no peer is
-// ever asked for one, and none is sent it.
+// chunk's fingerprint, and the position of its input. forward.Chunk.Parse steps over them, so no
+// peer is ever asked for one, and none is sent it.
 const (
-	printKey    = "print"
-	positionKey = "position"
+	fingerprintKey = "print"
+	positionKey    = "position"
 )
 
-// appendPrint adds a print to the option map of a chunk, which is as AppendTail wrote it: one of
-// less than 14 pairs, whose first byte is 0x80 and their number.
-func appendPrint(tail, mark []byte) []byte {
+// appendFingerprint adds a fingerprint to the option map of a chunk, which is as AppendTail wrote
+// it: one of less than 14 pairs, whose first byte is 0x80 and their number.
+func appendFingerprint(tail, mark []byte) []byte {
 	tail[0]++
-	return msgpack.AppendBin(msgpack.AppendString(tail, printKey), mark)
+	return msgpack.AppendBin(msgpack.AppendString(tail, fingerprintKey), mark)
 }
 
 // appendPosition adds a position in the same way.
@@ -28,9 +28,9 @@ func appendPosition(tail []byte, key string, position []byte) []byte {
 	return msgpack.AppendBin(tail, position)
 }
 
-// printIn returns the print in a record, which it aliases; nil if there is none.
-func printIn(record []byte) []byte {
-	mark, _, _, err := msgpack.ReadBytes(optionIn(record, printKey))
+// fingerprintIn returns the fingerprint in a record, which it aliases; nil if there is none.
+func fingerprintIn(record []byte) []byte {
+	mark, _, _, err := msgpack.ReadBytes(optionIn(record, fingerprintKey))
 	if err != nil {
 		return nil
 	}
@@ -40,7 +40,7 @@ func printIn(record []byte) []byte {
 // positionIn returns the position in a record, which it aliases.
 func positionIn(record []byte) (key string, position []byte, ok bool) {
 	value := optionIn(record, positionKey)
-	n, ok := header(value, msgpack.Array, 2)
+	n, ok := header(value, msgpack.KindArray, 2)
 	if !ok {
 		return "", nil, false
 	}
@@ -51,7 +51,7 @@ func positionIn(record []byte) (key string, position []byte, ok bool) {
 // optionIn returns what a record has under a key of its option, and what stands behind that; nil if
 // it has nothing there.
 func optionIn(record []byte, key string) []byte {
-	n, ok := header(record, msgpack.Array, 3)
+	n, ok := header(record, msgpack.KindArray, 3)
 	if !ok {
 		return nil
 	}
@@ -61,7 +61,7 @@ func optionIn(record []byte, key string) []byte {
 	}
 	n += k
 	t, k, err := msgpack.ReadToken(record[n:])
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		return nil
 	}
 	n += k

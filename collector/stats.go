@@ -174,7 +174,7 @@ func (c *Collector) stats() Stats {
 	// What is counted last comes first: so a picture that is taken while events
 	// pass never shows more coming out than went in.
 	s := Stats{
-		Counting: c.found.counting(), Repeats: c.repeats.stats(), Journal: c.journal.Stats(),
+		Counting: c.startBacklog.counting(), Repeats: c.repeats.stats(), Journal: c.journal.Stats(),
 		Letters: c.letters.Stats(), Failure: c.store.failing.current(), Messages: c.messages.all(),
 	}
 	for _, p := range c.pumps {
@@ -201,7 +201,7 @@ func (c *Collector) outputStatsLocked(p *pump) OutputStats {
 		Name:    p.name,
 		URL:     p.url,
 		Removed: p.follower == nil || p.leaves.Load(),
-		Found:   c.found.of(p.index),
+		Found:   c.startBacklog.of(p.index),
 		Out:     p.out.Load(),
 		Broken:  p.broken.Load(),
 

@@ -51,15 +51,15 @@ type store struct {
 	letters  *letters.Store
 	maxEvent int64 // bytes; a larger one is set aside
 
-	tails   tails
-	singles singles
-	groups  sync.Pool // *group
+	tails        tails
+	singleEvents singleEventSenders
+	groups       sync.Pool // *group
 }
 
-// group is what one call of ServeGroup works on, kept for its memory.
-type group struct {
+// storeCall is what one call of ServeGroup works on, kept for its memory.
+type storeCall struct {
 	todo       []*forward.Chunk // what is left of the group
-	flight     *flight          // the chunks in todo that have an id, in order, up to one that is busy
+	inFlight   *inFlightGroup   // the chunks in todo that have an id, in order, up to one that is busy
 	account    *account
 	from       origin
 	head, tail []byte
@@ -67,7 +67,7 @@ type group struct {
 	last       journal.Position // the acks wait for this
 	asked      bool             // some chunk wants an ack
 
-	mark     *bookmark // of position
+	bookmark *bookmark // of position
 	position []byte    // for the record of the last chunk; nil: none, or it is stored
 }
 
@@ -105,7 +105,7 @@ func (s *store) ServeGroup(ctx context.Context, chunks []*forward.Chunk) (func(c
 		return nil, err
 	}
 	if s.ack != AckJournaled {
-		s.singles.observe(chunks, from.peer, account.name, s.reporter)
+		s.singleEvents.observe(chunks, from.peer, account.name, s.reporter)
 	}
 	if !asked {
 		return nil, nil
@@ -130,18 +130,18 @@ func (s *store) waiting(last journal.Position) func(context.Context) error {
 func (s *store) take(ctx context.Context, a *account, from origin, chunks []*forward.Chunk, mark *bookmark,
 	position []byte,
 ) (last journal.Position, asked bool, err error) {
-	g, _ := s.groups.Get().(*group)
+	g, _ := s.groups.Get().(*storeCall)
 	if g == nil {
-		g = &group{flight: new(flight)}
+		g = &storeCall{inFlight: new(inFlightGroup)}
 	}
-	g.last, g.asked, g.account, g.from, g.mark, g.position = 0, false, a, from, mark, position
+	g.last, g.asked, g.account, g.from, g.bookmark, g.position = 0, false, a, from, mark, position
 	g.todo = append(g.todo[:0], chunks...)
 	for all := g.todo; len(g.todo) > 0; {
 		if err := s.storeOnce(ctx, g); err != nil {
 			for _, c := range g.todo {
 				g.account.refused.add(c)
 			}
-			return 0, false, err // the flight may still be open: g is not used again
+			return 0, false, err // the group may still be in flight: g is not used again
 		}
 		if len(g.todo) == 0 {
 			g.todo = all // for its memory
@@ -152,7 +152,7 @@ func (s *store) take(ctx context.Context, a *account, from origin, chunks []*for
 		mark.note(position, g.last)
 	}
 	last, asked = g.last, g.asked
-	g.mark, g.position = nil, nil
+	g.bookmark, g.position = nil, nil
 	s.groups.Put(g)
 	return last, asked, nil
 }
@@ -161,16 +161,16 @@ func (s *store) take(ctx context.Context, a *account, from origin, chunks []*for
 // connection is storing just then: it waits for that one, and leaves it and
 // what stands behind it in g.todo. What overtook it would be out of order.
 //
-// On an error, prints that were begun stay in flight: the process is about to
-// end, what was appended may or may not be written, and an open print holds the
+// On an error, fingerprints that were begun stay in flight: the process is about to
+// end, what was appended may or may not be written, and an open fingerprint holds the
 // repeats cursor back, so that the next start learns from the journal itself.
-func (s *store) storeOnce(ctx context.Context, g *group) error {
-	f := g.flight
+func (s *store) storeOnce(ctx context.Context, g *storeCall) error {
+	f := g.inFlight
 	f.candidates = f.candidates[:0]
 	for _, c := range g.todo {
 		if c.ID != nil {
 			f.candidates = append(f.candidates,
-				candidate{mark: s.repeats.fingerprint(c, g.from.peer), conn: g.from.conn, own: c.Own})
+				candidate{fingerprint: s.repeats.fingerprint(c, g.from.peer), conn: g.from.conn, uniqueID: c.UniqueID})
 		}
 	}
 	asked := len(f.candidates) > 0
@@ -219,7 +219,7 @@ const recentLeast = 1 << 10
 // append appends the chunks of g.todo but those that are repeats, up to one
 // that another connection is storing just now, and returns the end of the last
 // one. It leaves in g.todo what it has not done with.
-func (s *store) append(ctx context.Context, g *group) (last journal.Position, err error) {
+func (s *store) append(ctx context.Context, g *storeCall) (last journal.Position, err error) {
 	next := 0 // candidate
 	defer func() {
 		s.recent.put(g.stored)
@@ -231,7 +231,7 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 		c := g.todo[0]
 		var which *candidate
 		if c.ID != nil {
-			which = &g.flight.candidates[next]
+			which = &g.inFlight.candidates[next]
 			next++
 			if which.verdict == repeat {
 				g.account.repeated.add(c)
@@ -245,30 +245,30 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 		g.head = c.AppendHead(g.head[:0])
 		g.tail = c.AppendTail(g.tail[:0])
 		if which != nil {
-			g.tail = appendPrint(g.tail, which.mark[:])
+			g.tail = appendFingerprint(g.tail, which.fingerprint[:])
 		}
 		carries := carrier == c
 		if carries {
-			g.tail = appendPosition(g.tail, g.mark.key, g.position)
+			g.tail = appendPosition(g.tail, g.bookmark.key, g.position)
 		}
 		var prev, pos journal.Position
 		err = s.persist(ctx, func() (err error) {
 			if carries {
-				g.mark.begin()
+				g.bookmark.begin()
 			}
 			if held := s.held.Load(); held != nil {
 				return held
 			}
 			if prev, pos, err = s.appendAndCount(g, c); errors.Is(err, journal.ErrFull) {
-				s.yield(ctx, g.flight, last)
+				s.yield(ctx, g.inFlight, last)
 			}
 			return err
 		})
 		if carries && err == nil {
-			g.mark.note(g.position, pos)
+			g.bookmark.note(g.position, pos)
 			g.position = nil
 		} else if carries {
-			g.mark.giveUp()
+			g.bookmark.giveUp()
 		}
 		if err != nil {
 			return last, err
@@ -286,7 +286,7 @@ func (s *store) append(ctx context.Context, g *group) (last journal.Position, er
 }
 
 // appendAndCount appends a chunk with the head and tail that it has in g.
-func (s *store) appendAndCount(g *group, c *forward.Chunk) (prev, pos journal.Position, err error) {
+func (s *store) appendAndCount(g *storeCall, c *forward.Chunk) (prev, pos journal.Position, err error) {
 	s.gate.RLock()
 	defer s.gate.RUnlock()
 	if prev, pos, err = s.journal.AppendAfter(g.head, c.Body(), g.tail); err == nil {
@@ -297,11 +297,11 @@ func (s *store) appendAndCount(g *group, c *forward.Chunk) (prev, pos journal.Po
 
 // carrier is the chunk in g.todo whose record is to have the position: the last one that is fresh.
 // Behind one that is busy another may be fresh. nil if there is none, or no position.
-func (g *group) carrier() *forward.Chunk {
+func (g *storeCall) carrier() *forward.Chunk {
 	if g.position == nil {
 		return nil
 	}
-	candidates := g.flight.candidates
+	candidates := g.inFlight.candidates
 	i := len(g.todo) - 1
 	if n := len(candidates); n > 0 { // then all have an id
 		if candidates[n-1].verdict == busy {
@@ -319,7 +319,7 @@ func (g *group) carrier() *forward.Chunk {
 
 // yield lets the journal forget what lies before a chunk that waits for room:
 // that may be the room of what was appended just before it, up to last.
-func (s *store) yield(ctx context.Context, f *flight, last journal.Position) {
+func (s *store) yield(ctx context.Context, f *inFlightGroup, last journal.Position) {
 	if len(f.candidates) > 0 && s.journal.Flush(ctx, last) == nil {
 		s.repeats.yield(f, s.journal.Synced())
 	}
@@ -411,36 +411,36 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// singles finds the senders that wait for an ack after every event, which is
+// singleEventSenders finds the senders that wait for an ack after every event, which is
 // slow when each ack is a sync, and names each of them once.
-type singles struct {
+type singleEventSenders struct {
 	mu    sync.Mutex
 	peers map[string]int // groups of one acked event so far
 }
 
 const (
-	singlesPeers = 1024
-	singlesMany  = 1000
+	maxSingleEventSenders = 1024
+	manySingleEvents      = 1000
 )
 
-func (s *singles) observe(chunks []*forward.Chunk, peer, input string, r *reporter) {
+func (s *singleEventSenders) observe(chunks []*forward.Chunk, peer, input string, r *reporter) {
 	if len(chunks) != 1 || chunks[0].ID == nil || chunks[0].Events != 1 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, known := s.peers[peer]
-	if !known && len(s.peers) >= singlesPeers {
+	if !known && len(s.peers) >= maxSingleEventSenders {
 		return
 	}
 	if s.peers == nil {
 		s.peers = make(map[string]int)
 	}
-	if n > singlesMany {
+	if n > manySingleEvents {
 		return
 	}
 	s.peers[peer] = n + 1
-	if n+1 == singlesMany {
+	if n+1 == manySingleEvents {
 		codes.SinglesSynced.Warn(r.log, "a sender waits for an ack after every event; each costs a disk sync: send several in one chunk, keep several in flight, or serve with --ack journaled", "peer", peer, "input", input)
 	}
 }

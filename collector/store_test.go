@@ -99,8 +99,8 @@ func TestTooLargeForTheJournal(t *testing.T) {
 	if _, err := s.ServeGroup(onConn(t.Context(), 1), chunks); !errors.Is(err, journal.ErrTooLarge) {
 		t.Fatalf("got %v", err)
 	}
-	if len(window.flights) != 0 {
-		t.Error("the flight is still open")
+	if len(window.inFlight) != 0 {
+		t.Error("the group is still in flight")
 	}
 	// All of them come again, as they do when no ack came.
 	wait, err := s.ServeGroup(onConn(t.Context(), 2), []*forward.Chunk{chunks[0], chunks[2]})
@@ -177,7 +177,7 @@ func TestNothingOvertakesABusyChunk(t *testing.T) {
 		numbered("three", 3, 1),
 	}
 	chunks[3].ID = nil
-	other := &flight{candidates: []candidate{{mark: window.fingerprint(chunks[1], ""), conn: 1}}}
+	other := &inFlightGroup{candidates: []candidate{{fingerprint: window.fingerprint(chunks[1], ""), conn: 1}}}
 	window.begin(other, 0)
 
 	done := make(chan error)
@@ -293,14 +293,14 @@ func TestFoundAfterTrouble(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, calls := c.found.next, 0
-	c.found.next = func() (journal.Record, bool, error) {
+	next, calls := c.startBacklog.next, 0
+	c.startBacklog.next = func() (journal.Record, bool, error) {
 		if calls++; calls == 2 {
 			return journal.Record{}, false, errBrokenWriter
 		}
 		return next()
 	}
-	c.found.run(t.Context(), c.journal, func(error) {})
+	c.startBacklog.run(t.Context(), c.journal, func(error) {})
 	if s := c.Stats(); s.Counting || s.Outputs[0].Found != 30 || calls < 4 {
 		t.Errorf("found %d in %d calls, still counting: %t", s.Outputs[0].Found, calls, s.Counting)
 	}
@@ -318,8 +318,8 @@ func TestRunShorterThanTheCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := c.found.next
-	c.found.next = func() (journal.Record, bool, error) {
+	next := c.startBacklog.next
+	c.startBacklog.next = func() (journal.Record, bool, error) {
 		for c.pumps[0].hangs.Load() || c.Stats().Outputs[0].Out < 30 {
 			<-time.After(time.Millisecond)
 		}
@@ -391,7 +391,7 @@ func TestNearlyAsLargeAsTheJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := c.Stats(); n.StoredChunks != 3 || n.RepeatedChunks != 3 || len(c.store.repeats.flights) != 0 {
+	if n := c.Stats(); n.StoredChunks != 3 || n.RepeatedChunks != 3 || len(c.store.repeats.inFlight) != 0 {
 		t.Errorf("%d chunks stored, %d repeated; want 3 and 3", n.StoredChunks, n.RepeatedChunks)
 	}
 	stop()

@@ -65,7 +65,7 @@ type piece struct {
 
 // Bounds of what a Tail costs.
 const (
-	mostTails  = 4
+	maxTails   = 4
 	tailTick   = 100 * time.Millisecond
 	tailBytes  = 1 << 20 // of events in hand, twice: so many are copied a tick
 	tailWork   = time.Millisecond
@@ -78,8 +78,8 @@ const (
 // TailRate is the rate of TailOptions without one.
 const TailRate = 1000
 
-// MostTailRate is the highest.
-const MostTailRate = 10_000
+// MaxTailRate is the highest.
+const MaxTailRate = 10_000
 
 // TailOptions says which events a Tail shows. The zero value shows all.
 type TailOptions struct {
@@ -92,7 +92,7 @@ type TailOptions struct {
 type TailError = step.FilterError
 
 // ErrTails says that as many look as there may be.
-var ErrTails = fmt.Errorf("collector: %d tails are open already", mostTails)
+var ErrTails = fmt.Errorf("collector: %d tails are open already", maxTails)
 
 // CheckTail says what is wrong with options, without a collector; expressions are as in Config. The
 // error is a *TailError.
@@ -105,8 +105,8 @@ func (o *TailOptions) read(expressions func(text string) (*Expression, error)) (
 	if f, err = step.ReadFilter(o.Tag, o.Where, expressions); err != nil {
 		return nil, 0, err
 	}
-	if rate = cmp.Or(o.Rate, TailRate); rate < 1 || rate > MostTailRate {
-		return nil, 0, &TailError{Of: "rate", At: -1, Text: fmt.Sprintf("it is 1 to %d events a second", MostTailRate)}
+	if rate = cmp.Or(o.Rate, TailRate); rate < 1 || rate > MaxTailRate {
+		return nil, 0, &TailError{Of: "rate", At: -1, Text: fmt.Sprintf("it is 1 to %d events a second", MaxTailRate)}
 	}
 	return f, rate, nil
 }
@@ -148,7 +148,7 @@ func (ts *tails) add(t *Tail) bool {
 	if open := ts.open.Load(); open != nil {
 		all = *open
 	}
-	if len(all) >= mostTails {
+	if len(all) >= maxTails {
 		return false
 	}
 	all = append(slices.Clone(all), t)

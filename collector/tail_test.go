@@ -199,7 +199,7 @@ func bigOf(n int) *forward.Chunk {
 // TestTailMistakes names what is wrong, and there are no more tails than there may be.
 func TestTailMistakes(t *testing.T) {
 	c := &Collector{store: &store{}}
-	for _, o := range []TailOptions{{Tag: "a**"}, {Where: "level = 1"}, {Rate: -1}, {Rate: MostTailRate + 1}} {
+	for _, o := range []TailOptions{{Tag: "a**"}, {Where: "level = 1"}, {Rate: -1}, {Rate: MaxTailRate + 1}} {
 		_, err := c.Tail(&o)
 		var wrong *TailError
 		if !errors.As(err, &wrong) {
@@ -208,7 +208,7 @@ func TestTailMistakes(t *testing.T) {
 	}
 	var open []*Tail
 	for range 2 {
-		for range mostTails {
+		for range maxTails {
 			tail, err := c.Tail(&TailOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -248,8 +248,8 @@ func TestTailBesideInputs(t *testing.T) {
 	r := run(t, &Config{Dir: t.TempDir(), Outputs: Ends("discard:"), Ack: AckJournaled})
 	ended := make(chan struct{})
 	var lookers, senders sync.WaitGroup
-	shown := make([]int, mostTails)
-	for i := range mostTails {
+	shown := make([]int, maxTails)
+	for i := range maxTails {
 		lookers.Go(func() {
 			for again := true; again; {
 				tail, err := r.Tail(&TailOptions{Tag: fmt.Sprint("t", i)})
@@ -279,7 +279,7 @@ func TestTailBesideInputs(t *testing.T) {
 		c := r.client(t)
 		senders.Go(func() {
 			for n := range 100 {
-				send(t, c, numbered(fmt.Sprint("t", n%mostTails), n, 20))
+				send(t, c, numbered(fmt.Sprint("t", n%maxTails), n, 20))
 			}
 		})
 	}
@@ -339,7 +339,7 @@ func FuzzTail(f *testing.F) {
 	f.Add([]byte{}, uint16(9), uint16(1))
 	f.Fuzz(func(t *testing.T, entries []byte, events, rate uint16) {
 		synctest.Test(t, func(t *testing.T) {
-			tail, offer := openTail(t, &TailOptions{Rate: 1 + int(rate)%MostTailRate})
+			tail, offer := openTail(t, &TailOptions{Rate: 1 + int(rate)%MaxTailRate})
 			defer tail.Close()
 			all := int64(0)
 			for range 3 {

@@ -40,8 +40,8 @@ func TestAcceptErrors(t *testing.T) {
 		}
 		want := len(l.errs)
 		s := &Server{Handler: nothing{}}
-		var told []Trouble
-		s.Trouble = func(tr Trouble) { told = append(told, tr) }
+		var told []PeerError
+		s.PeerError = func(tr PeerError) { told = append(told, tr) }
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(l) }()
 		<-time.After(time.Minute)
@@ -51,10 +51,10 @@ func TestAcceptErrors(t *testing.T) {
 			t.Fatal(err)
 		default:
 		}
-		if n := s.EndpointStats(&s.Endpoint).Troubles[NotAccepted]; len(told) != want || n != uint64(want) {
+		if n := s.EndpointStats(&s.Endpoint).PeerErrors[PeerNotAccepted]; len(told) != want || n != uint64(want) {
 			t.Fatalf("%d told, %d counted", len(told), n)
 		}
-		if got := told[0].String(); got != "not accepted from pipe: accept tcp pipe: accept4: "+syscall.EMFILE.Error()+
+		if got := told[0].Error(); got != "not accepted from pipe: accept tcp pipe: accept4: "+syscall.EMFILE.Error()+
 			" (kept)" {
 			t.Error(got)
 		}

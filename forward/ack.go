@@ -17,13 +17,13 @@ import (
 // What may be in line for one connection. Beyond it nothing more is read: a client that does not
 // read its acks is pushed back on, and cut when WriteTimeout is over.
 const (
-	ackBytesMost  = 128 << 10
-	ackGroupsMost = 1024
-	ackWriteMost  = 32 << 10 // of what is ready, in one write
+	maxAckBytes  = 128 << 10
+	maxAckGroups = 1024
+	maxAckWrite  = 32 << 10 // of what is ready, in one write
 )
 
-// pending is one group's acks in line.
-type pending struct {
+// ackGroup is one group's acks in line.
+type ackGroup struct {
 	acks  *ackBytes
 	count int
 	wait  func(context.Context) error
@@ -44,7 +44,7 @@ type acks struct {
 	*remote
 
 	mu      sync.Mutex
-	line    []pending
+	line    []ackGroup
 	bytes   int
 	running bool
 	err     error // the acker gave up
@@ -76,7 +76,7 @@ func (a *acks) ack(b []byte, count int, wait func(context.Context) error) error 
 		a.mu.Unlock()
 		return a.writeAcks(b, count)
 	}
-	p := pending{acks: ackPool.Get().(*ackBytes), count: count, wait: wait}
+	p := ackGroup{acks: ackPool.Get().(*ackBytes), count: count, wait: wait}
 	p.acks.b = append(p.acks.b[:0], b...)
 	a.line = append(a.line, p)
 	a.bytes += len(b)
@@ -85,10 +85,10 @@ func (a *acks) ack(b []byte, count int, wait func(context.Context) error) error 
 		a.s.running.Add(1) // the connection, which is running, waits for the line before it ends
 		go a.acker()
 	}
-	full := a.bytes > ackBytesMost || len(a.line) > ackGroupsMost
+	full := a.bytes > maxAckBytes || len(a.line) > maxAckGroups
 	a.mu.Unlock()
 	if full {
-		return a.await(ackGroupsMost / 2)
+		return a.await(maxAckGroups / 2)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (a *acks) await(n int) error {
 	return a.err
 }
 
-func (a *acks) short(n int) bool { return len(a.line) < n && a.bytes <= ackBytesMost/2 }
+func (a *acks) short(n int) bool { return len(a.line) < n && a.bytes <= maxAckBytes/2 }
 
 // acker waits for groups and writes their acks, until there are none in line.
 func (a *acks) acker() {
@@ -144,7 +144,7 @@ func (a *acks) acker() {
 		taken, count := 1, p.count
 		if err == nil {
 			out = append(out[:0], p.acks.b...)
-			for len(out) < ackWriteMost {
+			for len(out) < maxAckWrite {
 				p, ok := a.at(taken)
 				if !ok || p.wait != nil && p.wait(asked) != nil {
 					break
@@ -172,11 +172,11 @@ func (a *acks) acker() {
 }
 
 // at returns what is at place i of the line.
-func (a *acks) at(i int) (pending, bool) {
+func (a *acks) at(i int) (ackGroup, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if i >= len(a.line) {
-		return pending{}, false
+		return ackGroup{}, false
 	}
 	return a.line[i], true
 }

@@ -53,7 +53,7 @@ func (c *admission) run() (rest []byte, err error) {
 	case c.cut.Load() || c.s.down.Load():
 		return nil, errGone
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, faultf(HandshakeFailed, "not done in %v: %w", limit, err)
+		return nil, faultf(PeerHandshakeFailed, "not done in %v: %w", limit, err)
 	case err != nil:
 		return nil, err
 	}
@@ -71,7 +71,8 @@ func (c *admission) run() (rest []byte, err error) {
 	return rest, c.sock.SetDeadline(time.Time{})
 }
 
-// loginRead reads bytes of a login, and takes what they take of the budget: they are a stranger's.
+// loginRead reads bytes of a login, and takes what they take of the budget: they come from an
+// unknown peer.
 func (c *admission) loginRead(r io.Reader, p []byte) (int, error) {
 	if c.letters > 0 { // any byte will do, for a login has a limit of its own
 		c.pace.Goes()
@@ -94,7 +95,7 @@ func (c *admission) loginRead(r io.Reader, p []byte) (int, error) {
 
 // shake is the handshake of TLS.
 func (c *admission) shake() error {
-	c.under.quota = shakeMost
+	c.under.quota = maxHandshake
 	err := c.tls.Handshake()
 	c.under.quota = 0
 	if err != nil {
@@ -103,13 +104,13 @@ func (c *admission) shake() error {
 		}
 		c.acked.Store(true) // the alert is to arrive
 		if other := notTLS(err); other != nil {
-			return &fault{HandshakeFailed, fmt.Errorf("%w (%w)", other, cleanError{err})}
+			return &fault{PeerHandshakeFailed, fmt.Errorf("%w (%w)", other, cleanError{err})}
 		}
-		return &fault{HandshakeFailed, cleanError{err}}
+		return &fault{PeerHandshakeFailed, cleanError{err}}
 	}
 	state := c.tls.ConnectionState()
 	if state.Version < tls.VersionTLS12 { // GetConfigForClient may allow more than we do
-		return faultf(HandshakeFailed, "%s is too old", tls.VersionName(state.Version))
+		return faultf(PeerHandshakeFailed, "%s is too old", tls.VersionName(state.Version))
 	}
 	c.sender.TLS = &state
 	return nil
@@ -120,21 +121,21 @@ func (c *admission) shake() error {
 func (c *admission) greet() (rest []byte, err error) {
 	sec, err := c.security()
 	if err != nil {
-		return nil, &fault{HandshakeFailed, err}
+		return nil, &fault{PeerHandshakeFailed, err}
 	}
 	h := sec.hello()
 	if _, err := c.nc.Write(h.Append(nil)); err != nil {
 		return nil, fmt.Errorf("HELO: %w", err)
 	}
 	var in wire.LetterReader
-	letter, err := in.Read(loginReader{c}, wire.PingMost)
+	letter, err := in.Read(loginReader{c}, wire.MaxPing)
 	switch {
 	case errors.Is(err, io.EOF) || err != nil && len(in.Seen()) == 0 && !errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, io.EOF // came and went
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, fmt.Errorf("no PING: %w", err)
 	case err != nil && errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, faultf(HandshakeFailed, "the stream ended within the PING")
+		return nil, faultf(PeerHandshakeFailed, "the stream ended within the PING")
 	}
 	var p wire.Ping
 	if err == nil {
@@ -147,7 +148,7 @@ func (c *admission) greet() (rest []byte, err error) {
 		if other := notPing(in.Seen()); other != nil {
 			err = other
 		}
-		return nil, c.deny(HandshakeFailed, reasonPing, fmt.Errorf("no PING: %w", err))
+		return nil, c.deny(PeerHandshakeFailed, reasonPing, fmt.Errorf("no PING: %w", err))
 	}
 	answer := sec.answer(&h, &p, addrOf(c.sock.RemoteAddr()))
 	if !answer.OK {
@@ -155,10 +156,10 @@ func (c *admission) greet() (rest []byte, err error) {
 		if sec.Users != nil {
 			who += " user " + quote(p.User)
 		}
-		return nil, c.deny(Denied, string(answer.Reason), errors.New(who))
+		return nil, c.deny(PeerDenied, string(answer.Reason), errors.New(who))
 	}
 	if _, err := c.nc.Write(answer.Append(nil)); err != nil {
-		return nil, &fault{HandshakeFailed, fmt.Errorf("PONG: %w", err)}
+		return nil, &fault{PeerHandshakeFailed, fmt.Errorf("PONG: %w", err)}
 	}
 	c.sender.Host = string(p.Host)
 	if sec.Users != nil {
@@ -170,7 +171,7 @@ func (c *admission) greet() (rest []byte, err error) {
 }
 
 // deny says no, and returns why.
-func (c *admission) deny(kind TroubleKind, reason string, why error) error {
+func (c *admission) deny(kind PeerErrorKind, reason string, why error) error {
 	no := wire.Pong{Reason: []byte(reason)}
 	if _, err := c.nc.Write(no.Append(nil)); err == nil {
 		c.acked.Store(true) // the PONG is to arrive, before a reset for what was not read

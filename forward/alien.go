@@ -10,18 +10,18 @@ import (
 	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
-// How this file is organised. Who speaks another protocol by mistake sends what looks like values
-// that are no messages, and these are ignored (docs/forward.md rule 6): both ends would wait for
-// ever. So alien looks at the first bytes of a connection. It says what they are, or that more are
-// needed to know; what comes first of a message, a heartbeat, or any value that is no small number
-// in the range of text, is known to be Forward by its first byte.
+// How this file is organised. A peer that speaks another protocol by mistake sends what looks like
+// values that are no messages, and these are ignored (docs/forward.md rule 6): both ends would wait
+// for ever. So alien looks at the first bytes of a connection. It says what they are, or that more
+// are needed to know; what comes first of a message, a heartbeat, or any value that is no small
+// number in the range of text, is known to be Forward by its first byte.
 
 // alienError says what a peer seems to speak, and with what it began.
 func alienError(name string, b []byte, instead string) error {
 	if len(b) > 0 {
 		name = fmt.Sprintf("%s, it begins with %q", name, b[:min(len(b), 16)])
 	}
-	return faultf(OtherProtocol, "this looks like %s%s", name, instead)
+	return faultf(PeerOtherProtocol, "this looks like %s%s", name, instead)
 }
 
 // notTLS says what a peer speaks that should speak TLS; nil: something like TLS.

@@ -43,7 +43,7 @@ func TestOtherProtocols(t *testing.T) {
 				t.Errorf("%q: %s", in, o.kinds())
 				continue
 			}
-			got := o.troubles[0].String()
+			got := o.peerErrors[0].Error()
 			for _, part := range strings.SplitN(want, ": ", 2) {
 				if !strings.Contains(got, part) || !strings.Contains(got, "192.0.2.7:4711") {
 					t.Errorf("%q: %s", in, got)
@@ -76,7 +76,7 @@ func TestAnswers(t *testing.T) {
 			given++
 		}
 	}
-	if given != answersMost {
+	if given != maxAnswers {
 		t.Errorf("%d answers", given)
 	}
 	if !a.may(one, 2e9) {
@@ -88,7 +88,7 @@ func TestAnswers(t *testing.T) {
 // TestMostConnections: a new connection takes the place of the one that is idle longest.
 func TestMostConnections(t *testing.T) {
 	s := &Server{Handler: nothing{}, MaxConnections: 4}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		var peers []*peer
 		for range 12 {
 			peers = append(peers, p.peer())
@@ -101,8 +101,8 @@ func TestMostConnections(t *testing.T) {
 			}
 			_ = q.Close()
 		}
-		if n := strings.Count(troubles(), "too many connections"); n != 8 {
-			t.Errorf("%d: %s", n, troubles())
+		if n := strings.Count(peerErrors(), "too many connections"); n != 8 {
+			t.Errorf("%d: %s", n, peerErrors())
 		}
 	})
 }

@@ -10,9 +10,9 @@ import (
 
 // What is set aside of a large event.
 const (
-	// asideMost is the largest event that is set aside as a whole. Of a larger one asideHead bytes
+	// maxAside is the largest event that is set aside as a whole. Of a larger one asideHead bytes
 	// are.
-	asideMost = 64 << 20
+	maxAside  = 64 << 20
 	asideHead = 64 << 10
 )
 
@@ -31,7 +31,7 @@ func (c *taker) aside(e *LargeEvent) error {
 		what += fmt.Sprintf(", its first %d bytes", len(e.Entry))
 	}
 	c.count.large.Add(1)
-	c.trouble(TooLargeEvent, Kept, e.Chunk.Tag, 1,
+	c.report(PeerTooLargeEvent, ActionKeep, e.Chunk.Tag, 1,
 		fmt.Errorf("an event of %d bytes, the limit is %d: %s", e.Size, c.s.maxEvent, what))
 	return nil
 }
@@ -52,7 +52,7 @@ func (c *taker) asideOne(tag string, entry []byte, i int) error {
 		defer c.s.largeTurn(c.ctx)()
 	}
 	e := &LargeEvent{Index: i, Entry: entry, Size: int64(len(entry)), Chunk: c.bare(tag)}
-	if e.Size > asideMost {
+	if e.Size > maxAside {
 		e.Entry = entry[:asideHead]
 	}
 	return c.aside(e)
@@ -64,7 +64,7 @@ func (c *taker) refuseLarge(tag string, ck *wire.Check, size int64) bool {
 		return false
 	}
 	c.count.refusedEvents.Add(uint64(ck.Values()))
-	c.refuse(tag, faultf(TooLargeEvent, "an event of %d bytes, the limit is %d", size, c.s.maxEvent))
+	c.refuse(tag, faultf(PeerTooLargeEvent, "an event of %d bytes, the limit is %d", size, c.s.maxEvent))
 	return true
 }
 
@@ -90,7 +90,7 @@ func (s *setting) add(b []byte, i int) error {
 
 // begin waits for its turn: one large event is in memory at a time.
 func (s *setting) begin(size int64) error {
-	if size > asideMost {
+	if size > maxAside {
 		size = asideHead
 	}
 	c := s.c

@@ -11,21 +11,21 @@ import (
 )
 
 // How this file is organised. Chunks that a handler has longer than a call lie in buffers that the
-// connection is done with, or goes on filling behind them. So buffers count who holds them: their
-// owner, the connection, and the parcels. A parcel is what was handed on together; a flight is one
-// chunk of it. Where a flight ends its acker is waiting for it (ack.go), in order; when the last
-// one of a parcel ends, its buffers go back.
+// connection is done with, or goes on filling behind them. So buffers count their holders: their
+// owner, the connection, and the parcels. A parcel is what was handed on together; an asyncChunk is
+// one chunk of it. Where one ends its acker is waiting for it (ack.go), in order; when the last one
+// of a parcel ends, its buffers go back.
 
 // parcel is described above.
 type parcel struct {
 	c    *remote
 	away *away
-	left atomic.Int32 // flights
+	left atomic.Int32 // chunks that are not done
 	bufs []*budget.Buffer
 }
 
-// flight is one chunk that the handler has.
-type flight struct {
+// asyncChunk is one chunk that the handler has.
+type asyncChunk struct {
 	chunk  Chunk
 	sent   Sent // of the chunk, where it has one
 	parcel *parcel
@@ -35,7 +35,7 @@ type flight struct {
 }
 
 // done is what the handler calls.
-func (f *flight) done(err error) {
+func (f *asyncChunk) done(err error) {
 	if f.called.Swap(true) {
 		return
 	}
@@ -50,7 +50,7 @@ func (f *flight) done(err error) {
 }
 
 // wait is for the acker.
-func (f *flight) wait(ctx context.Context) error {
+func (f *asyncChunk) wait(ctx context.Context) error {
 	select {
 	case <-f.ended:
 		return f.err
@@ -64,7 +64,7 @@ func (f *flight) wait(ctx context.Context) error {
 	}
 }
 
-// end is called at the end of each flight.
+// end is called at the end of each asyncChunk.
 func (p *parcel) end() {
 	a := p.away
 	a.mu.Lock()
@@ -87,15 +87,16 @@ func (p *parcel) share(b *budget.Buffer) {
 	p.bufs = append(p.bufs, b)
 }
 
-// away counts a connection's flights. Lock order: away.mu, then those of budget and pool.
+// away counts a connection's chunks that the handler has. Lock order: away.mu, then those of budget
+// and pool.
 type away struct {
 	failed atomic.Bool // one ended with an error
 	mu     sync.Mutex
 	n      int
-	woken  chan struct{} // closed when a flight ends; nil: nobody waits. Only the reader waits.
+	woken  chan struct{} // closed when a chunk is done; nil: nobody waits. Only the reader waits.
 }
 
-// until waits until enough says so of the number of flights, or the server is closing.
+// until waits until enough says so of the number of chunks, or the server is closing.
 func (a *away) until(enough func(n int) bool, stop <-chan struct{}) bool {
 	for {
 		a.mu.Lock()
@@ -118,7 +119,7 @@ func (a *away) until(enough func(n int) bool, stop <-chan struct{}) bool {
 
 func none(n int) bool { return n == 0 }
 
-// abandon ends n flights that never began.
+// abandon ends n chunks that never began.
 func (p *parcel) abandon(n int) {
 	for range n {
 		p.away.mu.Lock()

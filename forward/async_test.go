@@ -67,7 +67,7 @@ func (s *shelf) at(i int) *started {
 
 func TestAsyncOrder(t *testing.T) {
 	h := new(shelf)
-	bubble(t, &Server{Handler: h}, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, &Server{Handler: h}, func(t *testing.T, p *pipes, peerErrors func() string) {
 		q := p.peer()
 		for _, id := range []byte("abcd") {
 			write(t, q, withID(id))
@@ -88,8 +88,8 @@ func TestAsyncOrder(t *testing.T) {
 				t.Fatalf("acks %x after %d, want those of %q", got, step.finish, step.acked)
 			}
 		}
-		if troubles() != "" {
-			t.Error(troubles())
+		if peerErrors() != "" {
+			t.Error(peerErrors())
 		}
 	})
 }
@@ -103,7 +103,7 @@ func TestAsyncRandom(t *testing.T) {
 		if seed%2 == 1 {
 			s.Endpoint.AddressKey = "ip"
 		}
-		bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+		bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			q := p.peer()
 			var want []byte
@@ -153,8 +153,8 @@ func TestAsyncRandom(t *testing.T) {
 			if got, _ := q.received(); !bytes.Equal(got, want) {
 				t.Errorf("%d bytes of acks, want %d, or in another order", len(got), len(want))
 			}
-			if troubles() != "" {
-				t.Error(troubles())
+			if peerErrors() != "" {
+				t.Error(peerErrors())
 			}
 		})
 	}
@@ -163,7 +163,7 @@ func TestAsyncRandom(t *testing.T) {
 // An error: that chunk is not acked, nor is any later one, stored or not; the earlier ones are.
 func TestAsyncError(t *testing.T) {
 	h := new(shelf)
-	bubble(t, &Server{Handler: h}, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, &Server{Handler: h}, func(t *testing.T, p *pipes, peerErrors func() string) {
 		q := p.peer()
 		for _, id := range []byte("abcd") {
 			write(t, q, withID(id))
@@ -182,8 +182,8 @@ func TestAsyncError(t *testing.T) {
 		}
 		h.at(3).intact(t) // it is still lent
 		h.at(3).done(nil)
-		if troubles() != "unstored: connection closed" {
-			t.Error(troubles())
+		if peerErrors() != "unstored: connection closed" {
+			t.Error(peerErrors())
 		}
 	})
 }
@@ -251,7 +251,7 @@ func TestAsyncClose(t *testing.T) {
 func TestAsyncPushesBack(t *testing.T) {
 	h := new(shelf)
 	s := &Server{Handler: h, Memory: 16 << 20, MaxInFlight: 5}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		slow, good := p.peer(), p.peer()
 		var sent atomic.Int64
 		go func() {
@@ -276,8 +276,8 @@ func TestAsyncPushesBack(t *testing.T) {
 			h.at(had + i).done(nil)
 		}
 		<-time.After(time.Minute) // the watch does not take it for a slow sender
-		if slow.closed() || troubles() != "" {
-			t.Errorf("closed %t: %s", slow.closed(), troubles())
+		if slow.closed() || peerErrors() != "" {
+			t.Errorf("closed %t: %s", slow.closed(), peerErrors())
 		}
 		if used := s.Stats().Memory; used > 16<<20 || used == 0 {
 			t.Errorf("%d bytes", used)
@@ -369,16 +369,16 @@ func (f asyncFunc) StartForward(ctx context.Context, c *Chunk, done func(error))
 func TestAsyncLater(t *testing.T) {
 	h := new(shelf)
 	bubble(t, &Server{Handler: h, Memory: 256 << 20, MaxEvent: 1 << 20},
-		func(t *testing.T, p *pipes, troubles func() string) {
+		func(t *testing.T, p *pipes, peerErrors func() string) {
 			q := p.peer()
 			one := entries(1000)
-			long := Chunk{Tag: "t", ID: []byte("a"), Entries: bytes.Repeat(one, laterMost/len(one)+1)}
+			long := Chunk{Tag: "t", ID: []byte("a"), Entries: bytes.Repeat(one, maxLater/len(one)+1)}
 			write(t, q, wireOf(&long, "zstd"))
 			synctest.Wait()
 			write(t, q, wireOf(&Chunk{Tag: "u", ID: []byte("b"), Entries: one}, ""))
 			synctest.Wait()
 			if h.have() != 2 {
-				t.Errorf("%d chunks were started, %s", h.have(), troubles())
+				t.Errorf("%d chunks were started, %s", h.have(), peerErrors())
 			}
 			for i := range h.have() {
 				s := h.at(i)

@@ -141,7 +141,7 @@ func TestHalfSent(t *testing.T) {
 					<-served
 				}()
 				a.run(ctx, &attackers, address)
-				until(t, func() bool { return s.Stats().Troubles[SlowSender] > 0 }) // memory is scarce
+				until(t, func() bool { return s.Stats().PeerErrors[PeerSlowSender] > 0 }) // memory is scarce
 				for _, good := range []struct {
 					name string
 					size int
@@ -159,7 +159,7 @@ func TestHalfSent(t *testing.T) {
 						tries, rounds)
 				}
 				st := s.Stats()
-				t.Logf("%d connections were cut, %d bytes held; patience %v, looked %v of %v", st.Troubles[SlowSender],
+				t.Logf("%d connections were cut, %d bytes held; patience %v, looked %v of %v", st.PeerErrors[PeerSlowSender],
 					st.Memory, s.watch.Patience(), time.Duration(s.watch.Now()), time.Duration(s.clock()))
 			})
 		}

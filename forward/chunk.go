@@ -29,9 +29,9 @@ type Chunk struct {
 	ID []byte
 	// IDBin says that the id came as bin, and its ack goes back as bin.
 	IDBin bool
-	// Own says that the id is random and names these entries for ever: the sender marked it with
-	// the option key OwnKey.
-	Own bool
+	// UniqueID says that the id is random and names these entries for ever: the sender marked it
+	// with the option key "spillway".
+	UniqueID bool
 	// Events is the number of entries.
 	Events int
 	// Entries are packed entries one after another, uncompressed: every one is [time, map] or
@@ -45,7 +45,7 @@ type Chunk struct {
 	// Signal is option fluent_signal: 0 logs, 1 metrics, 2 traces. A Server hands on logs only.
 	Signal int
 	// Sent is how the chunk was sent, where a Server has changed it; nil where it is as it came,
-	// and for a chunk that Parse read. Whoever compares a chunk with one that came before compares
+	// and for a chunk that Parse read. To compare a chunk with one that came before, compare
 	// what was sent: the same chunk comes with another time of arrival, and two tags may become
 	// one.
 	Sent *Sent
@@ -68,8 +68,8 @@ type Sent struct {
 	Invalid, Skipped int
 }
 
-// Clone returns a copy of the chunk that shares no bytes with it, for whoever keeps it longer than
-// it is lent.
+// Clone returns a copy of the chunk that shares no bytes with it, for a caller that keeps it longer
+// than it is lent.
 func (c *Chunk) Clone() *Chunk {
 	d := *c
 	d.ID, d.Entries, d.Compressed = bytes.Clone(c.ID), bytes.Clone(c.Entries), bytes.Clone(c.Compressed)
@@ -80,10 +80,6 @@ func (c *Chunk) Clone() *Chunk {
 	}
 	return &d
 }
-
-// OwnKey is the option key, "spillway", that marks ids which are random and never used again for
-// other entries. Its value is the version of that promise, 1.
-const OwnKey = wire.OwnKey
 
 // idChars is the length of an id that NewID makes.
 const idChars = 24
@@ -116,9 +112,9 @@ func (c *Chunk) Body() []byte {
 }
 
 // AppendTail appends what stands behind the entries: the option map with chunk, size, compressed,
-// fluent_signal and OwnKey, each only where it says something. Whoever stores chunks may add keys
-// of its own: the map has less than 14 pairs, so its first byte is 0x80 and their number, and Parse
-// steps over what it does not know.
+// fluent_signal and spillway, each only where it says something. A program that stores chunks may
+// add keys of its own: the map has less than 14 pairs, so its first byte is 0x80 and their number,
+// and Parse steps over what it does not know.
 func (c *Chunk) AppendTail(dst []byte) []byte {
 	how := ""
 	if c.Compressed != nil {
@@ -128,7 +124,7 @@ func (c *Chunk) AppendTail(dst []byte) []byte {
 }
 
 func (c *Chunk) appendTail(dst []byte, compressed string) []byte {
-	o := wire.Option{ID: c.ID, IDBin: c.IDBin, Size: c.Events, Signal: c.Signal, Own: c.Own}
+	o := wire.Option{ID: c.ID, IDBin: c.IDBin, Size: c.Events, Signal: c.Signal, UniqueID: c.UniqueID}
 	return o.Append(dst, compressed)
 }
 
@@ -149,7 +145,7 @@ func (c *Chunk) Parse(b []byte) error {
 	tag := c.Tag
 	*c = Chunk{}
 	t, n, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Array || t.Len < 2 || t.Len > 3 {
+	if err != nil || t.Kind != msgpack.KindArray || t.Len < 2 || t.Len > 3 {
 		return fmt.Errorf("%w: no array of two or three", ErrMalformed)
 	}
 	elements := t.Len
@@ -180,9 +176,9 @@ func (c *Chunk) Parse(b []byte) error {
 		return fmt.Errorf("%w: compressed as %q", ErrMalformed, wire.Shorten(o.Compressed))
 	}
 	c.Tag = keep(tag, name)
-	c.ID, c.IDBin, c.Own, c.Signal = o.ID, o.IDBin, o.Own, o.Signal
+	c.ID, c.IDBin, c.UniqueID, c.Signal = o.ID, o.IDBin, o.UniqueID, o.Signal
 	c.Events = o.Size
-	if how == wire.Plain || len(entries) == 0 {
+	if how == wire.CompressionPlain || len(entries) == 0 {
 		c.Entries = entries
 	} else {
 		c.Compressed, c.Compression = entries, how.String()

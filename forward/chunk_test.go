@@ -15,7 +15,7 @@ func TestChunkRoundTrip(t *testing.T) {
 	for _, c := range []Chunk{
 		{Tag: "t", Entries: unhex(hexEntry1), Events: 1},
 		{Tag: "", ID: []byte{}, Entries: nil},
-		{Tag: "a.b", ID: []byte("id\n"), Entries: entries(1000), Events: 1000, Own: true, Signal: 2},
+		{Tag: "a.b", ID: []byte("id\n"), Entries: entries(1000), Events: 1000, UniqueID: true, Signal: 2},
 		{Tag: "\xff\x00", ID: []byte{0, 255}, IDBin: true},
 	} {
 		got, err := ParseChunk(c.AppendTail(append(c.AppendHead(nil), c.Entries...)))
@@ -24,7 +24,7 @@ func TestChunkRoundTrip(t *testing.T) {
 		}
 		if got.Tag != c.Tag || !bytes.Equal(got.ID, c.ID) || (got.ID == nil) != (c.ID == nil) || got.IDBin != c.IDBin ||
 			!bytes.Equal(got.Entries, c.Entries) ||
-			got.Events != c.Events || got.Own != c.Own || got.Signal != c.Signal || got.Sent != nil {
+			got.Events != c.Events || got.UniqueID != c.UniqueID || got.Signal != c.Signal || got.Sent != nil {
 			t.Errorf("%+v, want %+v", got, c)
 		}
 	}
@@ -103,13 +103,13 @@ func TestChunkRaw(t *testing.T) {
 
 // What stands in an option under a key that is the storing side's own is passed over.
 func TestForeignKey(t *testing.T) {
-	c := Chunk{Tag: "t", ID: []byte("x"), Entries: unhex(hexEntry1), Events: 1, Own: true}
+	c := Chunk{Tag: "t", ID: []byte("x"), Entries: unhex(hexEntry1), Events: 1, UniqueID: true}
 	tail := msgpack.AppendBin(msgpack.AppendString(c.AppendTail(nil), "print"), []byte("forged"))
 	tail[0]++
 	play(func(s *Server) {
 		g := s.Handler.(grouped)
 		g.fail = func(got *Chunk) error {
-			if !got.Own || string(got.ID) != "x" || got.Events != 1 {
+			if !got.UniqueID || string(got.ID) != "x" || got.Events != 1 {
 				t.Errorf("%+v", got)
 			}
 			return nil

@@ -74,9 +74,9 @@ type Client struct {
 	Report func(error)
 	// Changed is told that there is a connection (true, nil), that an attempt or a connection
 	// failed (false, why), or that the server closed one on which nothing was to be acked (false,
-	// nil). It must not block, but may call Start, Connect, Hangup, Stats and Call.Cancel; not Send
-	// and Close, which wait for the goroutine that it is called on: that is the one that writes, so
-	// what it starts leaves together.
+	// nil). It must not block, but may call Start, Connect, Disconnect, Stats and Call.Cancel; not
+	// Send and Close, which wait for the goroutine that it is called on: that is the one that
+	// writes, so what it starts leaves together.
 	Changed func(up bool, err error)
 
 	deflater wire.Deflater
@@ -195,19 +195,19 @@ func (c *Client) Connect(want bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.wanted = want; want {
-		c.poke()
+		c.wakeRunner()
 	}
 }
 
-// Hangup gives up the connection, if there is one, as if it had failed with err.
-func (c *Client) Hangup(err error) {
+// Disconnect gives up the connection, if there is one, as if it had failed with err.
+func (c *Client) Disconnect(err error) {
 	c.init()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l := c.link; l != nil && l.err == nil {
 		l.err = err
 		l.interruptLocked()
-		c.poke()
+		c.wakeRunner()
 	}
 }
 
@@ -263,9 +263,9 @@ func (c *Client) newCall(ch *Chunk, done func(error)) (*Call, error) {
 	k := &Call{q: &c.queue, deflater: &c.deflater, chunk: *ch, done: done}
 	switch {
 	case c.NoAck:
-		k.chunk.ID, k.chunk.Own = nil, false
+		k.chunk.ID, k.chunk.UniqueID = nil, false
 	case ch.ID == nil:
-		k.chunk.ID, k.chunk.Own = NewID(), true
+		k.chunk.ID, k.chunk.UniqueID = NewID(), true
 		k.id = k.chunk.ID
 	default:
 		k.id = slices.Clone(ch.ID)

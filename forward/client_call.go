@@ -26,7 +26,7 @@ type queue struct {
 	wanted    bool      // a connection is wanted with nothing to send
 	notBefore time.Time // of the next attempt to connect
 	pause     time.Duration
-	doing     string   // what run is at that a stranger might not end
+	doing     string   // what run waits for that an unknown server might not end
 	notes     []func() // to be called as soon as mu is free
 	closed    bool
 	last      error // why the last connection was given up
@@ -43,19 +43,19 @@ func (q *queue) enqueue(k *Call) error {
 		return ErrClientClosed
 	}
 	q.calls = append(q.calls, k)
-	q.poke()
+	q.wakeRunner()
 	return nil
 }
 
-// poke lets run look again.
-func (q *queue) poke() {
+// wakeRunner lets run look again.
+func (q *queue) wakeRunner() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
 	}
 }
 
-// unlock gives up mu, and calls those who are to be told of what happened under it.
+// unlock gives up mu, and calls the functions that report what happened under it.
 func (q *queue) unlock() {
 	notes := q.notes
 	q.notes = nil
@@ -126,7 +126,7 @@ func (k *Call) Cancel() bool {
 		return false
 	}
 	k.left = true
-	q.poke()
+	q.wakeRunner()
 	i := slices.Index(q.calls, k)
 	if k.busy {
 		if i < q.sent && q.link != nil { // else it is being compressed

@@ -316,7 +316,7 @@ func TestClientConnect(t *testing.T) {
 		}
 		mu.Unlock()
 		c.Connect(false)
-		c.Hangup(errors.New("enough"))
+		c.Disconnect(errors.New("enough"))
 		<-time.After(time.Hour)
 		if f.conns != 2 {
 			t.Errorf("%d connections", f.conns)

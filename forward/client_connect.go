@@ -74,7 +74,7 @@ func (c *Client) secrets() (config *tls.Config, login *Login, err error) {
 			config.ServerName = host
 		}
 	}
-	// Small records are for those who show what they read before they have all of it.
+	// Small records are for servers that show what they read before they have all of it.
 	config.DynamicRecordSizingDisabled = true
 	return config, login, nil
 }

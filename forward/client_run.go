@@ -34,20 +34,20 @@ func (c *Client) run() {
 			}
 			switch {
 			case l.err != nil:
-				c.giveUp(l)
+				c.giveUpLocked(l)
 				continue
 			case l.once && l.acked && c.sent == 0:
-				c.retire(l)
+				c.retireLocked(l)
 				continue
 			case c.sent < min(len(c.calls), c.window(l)):
-				c.write(l)
+				c.writeLocked(l)
 				continue
 			case c.sent > 0:
 				limit = time.Until(l.progress.Add(c.AckTimeout)) + time.Millisecond
 			}
 		} else if c.wanted || len(c.calls) > 0 {
 			if limit = time.Until(c.notBefore); limit <= 0 {
-				attempt = c.dial(attempt)
+				attempt = c.dialLocked(attempt)
 				continue
 			}
 		}
@@ -125,9 +125,9 @@ type attempt struct {
 // grace is what a Dial gets beyond its time to notice that.
 const grace = 100 * time.Millisecond
 
-// dial makes a fresh connection. It takes up an attempt that was left, and returns one that it
-// left. With mu held, which it gives up.
-func (c *Client) dial(a *attempt) *attempt {
+// dialLocked makes a fresh connection. It takes up an attempt that was left, and returns one that
+// it left. With mu held, which it gives up.
+func (c *Client) dialLocked(a *attempt) *attempt {
 	c.doing = "an attempt to connect"
 	c.unlock()
 	limit := c.DialTimeout
@@ -168,10 +168,10 @@ func (c *Client) dial(a *attempt) *attempt {
 	return a
 }
 
-// giveUp closes a connection, for ever; what was not acked on it is to be sent again. What the
-// server had sent before that is read first: an ack may stand behind the failure of a write, and
-// its chunk would arrive twice. With mu held, which it gives up.
-func (c *Client) giveUp(l *link) {
+// giveUpLocked closes a connection, for ever; what was not acked on it is to be sent again. What
+// the server had sent before that is read first: an ack may stand behind the failure of a write,
+// and its chunk would arrive twice. With mu held, which it gives up.
+func (c *Client) giveUpLocked(l *link) {
 	if c.sent > 0 && !c.NoAck {
 		c.doing = "reading the last acks"
 		c.unlock()
@@ -205,8 +205,9 @@ func (c *Client) giveUp(l *link) {
 	l.close()
 }
 
-// retire closes a connection that has done what it is good for. With mu held, which it gives up.
-func (c *Client) retire(l *link) {
+// retireLocked closes a connection that has done what it is good for. With mu held, which it gives
+// up.
+func (c *Client) retireLocked(l *link) {
 	c.pause, c.notBefore = 0, time.Time{}
 	c.link = nil
 	c.doing = "closing the connection"
@@ -222,21 +223,21 @@ func (c *Client) window(l *link) int {
 	return c.Window
 }
 
-// writeMost is what is written in one piece, if that is more than one chunk: none of them is done
+// maxWrite is what is written in one piece, if that is more than one chunk: none of them is done
 // before it has left, whatever was acked meanwhile.
-const writeMost = 256 << 10
+const maxWrite = 256 << 10
 
 // smallEntries are copied, so that many small chunks leave in one piece.
 const smallEntries = 8 << 10
 
-// write writes what fits into the window and into one piece, and is ready. With mu held, which it
-// gives up.
-func (c *Client) write(l *link) {
+// writeLocked writes what fits into the window and into one piece, and is ready. With mu held,
+// which it gives up.
+func (c *Client) writeLocked(l *link) {
 	batch := c.calls[c.sent:min(len(c.calls), c.window(l))]
 	for i, k := range batch {
 		if !k.ready {
 			if i == 0 {
-				c.ready(k)
+				c.readyLocked(k)
 				return
 			}
 			batch = batch[:i]
@@ -245,7 +246,7 @@ func (c *Client) write(l *link) {
 	}
 	size := int64(0)
 	for i, k := range batch {
-		if size += k.size(); size > writeMost && i > 0 {
+		if size += k.size(); size > maxWrite && i > 0 {
 			batch = batch[:i]
 			break
 		}
@@ -325,8 +326,8 @@ func gather(batch []*Call) (out net.Buffers) {
 	return out
 }
 
-// ready prepares a call for being written. With mu held, which it gives up.
-func (c *Client) ready(k *Call) {
+// readyLocked prepares a call for being written. With mu held, which it gives up.
+func (c *Client) readyLocked(k *Call) {
 	k.busy = true
 	c.unlock()
 	err := k.prepare()
@@ -350,7 +351,7 @@ func (c *Client) ready(k *Call) {
 func (c *Client) take(l *link, id []byte) error {
 	c.mu.Lock()
 	defer c.unlock()
-	if c.link != l { // one that is only given up still counts what it reads, see giveUp
+	if c.link != l { // one that is only given up still counts what it reads, see giveUpLocked
 		return errLate
 	}
 	if c.sent == 0 || c.NoAck {
@@ -373,7 +374,7 @@ func (c *Client) take(l *link, id []byte) error {
 	} else {
 		k.finishLocked(nil)
 	}
-	c.poke()
+	c.wakeRunner()
 	return nil
 }
 
@@ -390,5 +391,5 @@ func (c *Client) read(l *link) {
 		l.err = err
 	}
 	c.mu.Unlock()
-	c.poke()
+	c.wakeRunner()
 }

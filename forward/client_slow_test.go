@@ -102,7 +102,7 @@ func TestClientWriteStops(t *testing.T) {
 			if hang {
 				<-time.After(5 * time.Second)
 				synctest.Wait()
-				c.Hangup(errors.New("enough"))
+				c.Disconnect(errors.New("enough"))
 			}
 			for range 2 {
 				if err := <-result; err != nil {

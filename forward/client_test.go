@@ -312,7 +312,7 @@ func TestRule45SameBytesAgain(t *testing.T) {
 		var got [][]byte
 		withClient(t, c, func(n int, fc *fakeConn) {
 			ch, err := fc.next()
-			if err != nil || !ch.Own || len(ch.ID) != 24 {
+			if err != nil || !ch.UniqueID || len(ch.ID) != 24 {
 				t.Errorf("%+v %v", ch, err)
 				return
 			}

@@ -68,9 +68,9 @@ func newConn(s *shared, nc net.Conn, ep *Endpoint, config *tls.Config, serial ui
 	return c
 }
 
-// oddMost is how many values in a row may be no message before the stream is called garbage. A nil,
-// the heartbeat, does not count.
-const oddMost = 256
+// maxOddValues is how many values in a row may be no message before the stream is called garbage. A
+// nil, the heartbeat, does not count.
+const maxOddValues = 256
 
 // oddFirst is how many values at the beginning of a connection may be no messages.
 const oddFirst = 16
@@ -85,7 +85,7 @@ func (c *conn) decode() error {
 	if c.r == c.w && c.buf != nil && !c.buf.Shared() {
 		c.r, c.w = 0, 0
 	}
-	if big := c.dec.Claim() > budget.SmallMost; big != c.hold.Big() && (big || c.w-c.r <= budget.SmallMost) {
+	if big := c.dec.Claim() > budget.MaxSmall; big != c.hold.Big() && (big || c.w-c.r <= budget.MaxSmall) {
 		c.hold.SetBig(big)
 	}
 	if c.s.mem.Pressed() || c.hold.Over() {
@@ -114,35 +114,35 @@ func (c *conn) each() error {
 			return err
 		}
 		switch f {
-		case wire.More:
+		case wire.FoundMore:
 			c.r += used
 			return nil
-		case wire.Message:
+		case wire.FoundMessage:
 			c.odd, c.spoke = 0, true
 			c.largest = max(c.largest, int(d.Pos))
 			if err := c.take(b[:d.Pos]); err != nil {
 				return err
 			}
-		case wire.Ignored:
+		case wire.FoundIgnored:
 			c.count.ignored.Add(1)
 			if !d.Heart {
 				c.odd++
 			}
-		case wire.Refused:
+		case wire.FoundRefused:
 			c.odd++
 			c.complete++
 			c.refuse("", d.Why)
 		}
 		c.r += int(d.Pos)
 		d.Reset()
-		if c.once && f != wire.Ignored {
+		if c.once && f != wire.FoundIgnored {
 			return errOnce
 		}
 		if c.odd > oddFirst && !c.spoke {
-			return faultf(OtherProtocol, "%d values at its beginning, and none is a message", c.odd)
+			return faultf(PeerOtherProtocol, "%d values at its beginning, and none is a message", c.odd)
 		}
-		if c.odd > oddMost {
-			return faultf(Garbage, "%d values in a row that are no messages", c.odd)
+		if c.odd > maxOddValues {
+			return faultf(PeerGarbage, "%d values in a row that are no messages", c.odd)
 		}
 	}
 	return nil

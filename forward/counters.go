@@ -12,7 +12,7 @@ import (
 type counters struct {
 	accepted, bytes, messages, chunks, events, invalid, skipped, ignored, acks atomic.Uint64
 	refused, refusedEvents, large                                              atomic.Uint64
-	troubles                                                                   [troubleKinds]atomic.Uint64
+	peerErrors                                                                 [peerErrorKinds]atomic.Uint64
 	// What other cores write stands on other cache lines.
 	_ [64]byte
 }
@@ -90,10 +90,10 @@ type ServerStats struct {
 	// in those refused for an invalid entry, or for what the server would have had to add to them.
 	// What is damaged, too large or no log is refused before it can be counted.
 	RefusedEvents uint64
-	Acks          uint64               // written
-	Memory        int64                // bytes of buffers held now, by all endpoints together
-	Troubles      [troubleKinds]uint64 // by TroubleKind
-	_             [0]func()            // not comparable: fields will come
+	Acks          uint64                 // written
+	Memory        int64                  // bytes of buffers held now, by all endpoints together
+	PeerErrors    [peerErrorKinds]uint64 // by PeerErrorKind
+	_             [0]func()              // not comparable: fields will come
 }
 
 func (c *counters) addTo(st *ServerStats) {
@@ -109,7 +109,7 @@ func (c *counters) addTo(st *ServerStats) {
 	st.Refused += c.refused.Load()
 	st.RefusedEvents += c.refusedEvents.Load()
 	st.Acks += c.acks.Load()
-	for k := range st.Troubles {
-		st.Troubles[k] += c.troubles[k].Load()
+	for k := range st.PeerErrors {
+		st.PeerErrors[k] += c.peerErrors[k].Load()
 	}
 }

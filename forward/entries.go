@@ -13,10 +13,10 @@ func (c *taker) takePacked(tag string, packed []byte, ck *wire.Check, own *budge
 	err error,
 ) error {
 	if err == nil && ck.Pos != int64(len(packed)) {
-		err = &fault{InvalidChunk, errBrokenOff}
+		err = &fault{PeerInvalidChunk, errBrokenOff}
 	}
 	if err == nil && ck.Alien() {
-		err = &fault{InvalidChunk, errAlien}
+		err = &fault{PeerInvalidChunk, errAlien}
 	}
 	if err != nil {
 		ck.Drop()
@@ -41,7 +41,7 @@ func (c *taker) takeEntries(tag string, entries []byte, ck *wire.Check, own *bud
 			c.hold.Drop(own)
 		}
 		c.count.refusedEvents.Add(uint64(ck.Values()))
-		c.refuse(tag, faultf(Bomb, "more than %d bytes with what is added to every entry", most))
+		c.refuse(tag, faultf(PeerBomb, "more than %d bytes with what is added to every entry", most))
 		return nil
 	}
 	if ck.Invalid > 0 && !c.invalid(tag, int(ck.Invalid), ck.Values(), ck.Why) {

@@ -48,7 +48,7 @@ func (r *EntryReader) Next() (e Entry, ok bool) {
 		return Entry{}, false
 	}
 	s := wire.ShapeOf(r.rest)
-	if s.Verdict != wire.Good && s.Verdict != wire.Timeless {
+	if s.Verdict != wire.VerdictGood && s.Verdict != wire.VerdictTimeless {
 		r.err = fmt.Errorf("%w: entry at byte %d: %w", ErrMalformed, r.at, s.Reason())
 		return Entry{}, false
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // FuzzServerDecode: whatever comes, and however it is cut, the server ends, holds nothing, and
-// gives the same events, acks and troubles.
+// gives the same events, acks and peerErrors.
 func FuzzServerDecode(f *testing.F) {
 	for _, s := range []string{
 		hexForward, hexPacked, hexForward + hexPacked, "c0 05", "94 a1 74 05 81 a1 6d a1 62 81" + hexChunk,
@@ -62,11 +62,11 @@ func FuzzServerDecode(f *testing.F) {
 				t.Errorf("%s: memory left: %d", name, o.stats.Memory)
 			}
 		}
-		for _, tr := range whole.troubles {
-			if tr.Kind == Unstored {
+		for _, tr := range whole.peerErrors {
+			if tr.Kind == PeerUnstored {
 				t.Errorf("a chunk that cannot be read: %v", tr)
 			}
-			if s := tr.String(); s == "" || bytes.ContainsAny([]byte(s), "\n\r") {
+			if s := tr.Error(); s == "" || bytes.ContainsAny([]byte(s), "\n\r") {
 				t.Errorf("%q", s)
 			}
 		}
@@ -92,7 +92,7 @@ func FuzzEntries(f *testing.F) {
 		}
 		var ck wire.Check
 		var scan msgpack.Scanner
-		if err := ck.Run(b, wire.NoMost, &scan, int64(len(b))); err != nil || ck.Pos != int64(len(b)) {
+		if err := ck.Run(b, wire.NoLimit, &scan, int64(len(b))); err != nil || ck.Pos != int64(len(b)) {
 			return
 		}
 		out := b
@@ -104,7 +104,7 @@ func FuzzEntries(f *testing.F) {
 		}
 		var again wire.Check
 		scan = msgpack.Scanner{}
-		if err := again.Run(out, wire.NoMost, &scan, int64(len(out))); err != nil || !again.Clean() ||
+		if err := again.Run(out, wire.NoLimit, &scan, int64(len(out))); err != nil || !again.Clean() ||
 			again.Events != ck.Events {
 			t.Fatalf("rewritten: %+v %v, was %+v", again, err, ck)
 		}
@@ -156,7 +156,7 @@ func FuzzParseChunk(f *testing.F) {
 		}
 		again, err := ParseChunk(c.AppendTail(append(c.AppendHead(nil), c.Body()...)))
 		if err != nil || again.Tag != c.Tag || !bytes.Equal(again.ID, c.ID) || !bytes.Equal(again.Entries, c.Entries) ||
-			again.Own != c.Own ||
+			again.UniqueID != c.UniqueID ||
 			!bytes.Equal(again.Compressed, c.Compressed) || again.Compression != c.Compression ||
 			(again.ID == nil) != (c.ID == nil) || again.IDBin != c.IDBin || again.Events != c.Events {
 			t.Errorf("%+v, then %+v: %v", c, again, err)

@@ -18,11 +18,11 @@ import (
 // lies (a ref), seal copies the events of each tag together. Events of one tag keep their order: a
 // chunk that stands by itself ends what is being gathered under its tag.
 
-// gatherMost is the largest event that is worth copying, scratchMost the bytes that one group
+// maxGather is the largest event that is worth copying, maxScratch the bytes that one group
 // gathers.
 const (
-	gatherMost  = 16 << 10
-	scratchMost = budget.Base
+	maxGather  = 16 << 10
+	maxScratch = budget.Base
 )
 
 // ref is one event of Message mode: time (or time and metadata) and record lie at off of the read
@@ -143,7 +143,7 @@ func (g *group) gather(tag string) *gathering {
 // next adds an event to what was begun last, if that has the same tag and there is room.
 func (g *group) next(tag []byte, r ref) bool {
 	n := len(g.gathers)
-	if n == 0 || r.size > gatherMost || g.gathered+int(r.size)+11 > scratchMost {
+	if n == 0 || r.size > maxGather || g.gathered+int(r.size)+11 > maxScratch {
 		return false
 	}
 	a := &g.gathers[n-1]

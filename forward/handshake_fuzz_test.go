@@ -44,7 +44,7 @@ func (c *caller) SetDeadline(time.Time) error { return nil }
 func playSecure(login bool, sec *Security, pieces ...[]byte) (o *outcome, sender *Sender) {
 	o = new(outcome)
 	s := &Server{
-		Handler: grouped{o}, Trouble: func(t Trouble) { o.troubles = append(o.troubles, t) },
+		Handler: grouped{o}, PeerError: func(t PeerError) { o.peerErrors = append(o.peerErrors, t) },
 		MaxChunk: 1 << 16, MaxDecompressed: 1 << 18, Memory: 1 << 18,
 	}
 	s.Endpoint.Security = sec
@@ -90,10 +90,10 @@ func FuzzHandshakeServer(f *testing.F) {
 				t.Errorf("memory left: %d", o.stats.Memory)
 			}
 			// Of what came too much: seen if it came early.
-			o.troubles = slices.DeleteFunc(o.troubles,
-				func(tr Trouble) bool { return once && login && tr.Kind == Denied })
-			for _, tr := range o.troubles {
-				if s := tr.String(); strings.ContainsAny(s, "\n\r") || strings.Contains(s, "secret") || len(s) > 1000 {
+			o.peerErrors = slices.DeleteFunc(o.peerErrors,
+				func(tr PeerError) bool { return once && login && tr.Kind == PeerDenied })
+			for _, tr := range o.peerErrors {
+				if s := tr.Error(); strings.ContainsAny(s, "\n\r") || strings.Contains(s, "secret") || len(s) > 1000 {
 					t.Errorf("%q", s)
 				}
 			}

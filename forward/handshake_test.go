@@ -85,7 +85,7 @@ func (q *peer) helo(t *testing.T) (nonce, auth string, keepalive bool) {
 	synctest.Wait()
 	got, writes := q.received()
 	t0, n, err := msgpack.ReadToken(got)
-	if err != nil || t0.Kind != msgpack.Array || t0.Len != 2 || writes != 1 {
+	if err != nil || t0.Kind != msgpack.KindArray || t0.Len != 2 || writes != 1 {
 		t.Fatalf("HELO %x in %d writes", got, writes)
 	}
 	if !bytes.Equal(got[n:n+5], []byte("\xa4HELO")) {
@@ -182,7 +182,7 @@ func TestRule31Helo(t *testing.T) {
 		}
 	}
 	s := &Server{Handler: new(outcome), Endpoint: Endpoint{Security: &Security{SharedKey: "secret"}}}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		one, two := p.peer(), p.peer()
 		n1, a1, k1 := one.helo(t)
 		n2, _, _ := two.helo(t)
@@ -191,8 +191,8 @@ func TestRule31Helo(t *testing.T) {
 		}
 		_, _ = one.Close(), two.Close()
 		synctest.Wait()
-		if troubles() != "" { // as those do that look whether somebody listens
-			t.Error(troubles())
+		if peerErrors() != "" { // as those do that look whether somebody listens
+			t.Error(peerErrors())
 		}
 	})
 }
@@ -256,7 +256,7 @@ func TestRule33Pong(t *testing.T) {
 	}
 	o := new(outcome)
 	s := &Server{Handler: o, Endpoint: Endpoint{Security: &Security{SharedKey: "secret", Hostname: "server.example"}}}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		q := p.peer()
 		nonce, auth, _ := q.helo(t)
 		write(t, q, who{host: "a", key: "secret", nonce: nonce, auth: auth}.ping())
@@ -266,15 +266,15 @@ func TestRule33Pong(t *testing.T) {
 			sha("0123456789abcdef", "server.example", nonce, "secret")); !bytes.Equal(got, want) || writes != 1 {
 			t.Errorf("%q in %d writes, want %q", got, writes, want)
 		}
-		if _ = q.Close(); troubles() != "" {
-			t.Error(troubles())
+		if _ = q.Close(); peerErrors() != "" {
+			t.Error(peerErrors())
 		}
 		q = p.peer()
 		if got := q.logIn(t, who{host: "a\nb", key: "Secret"}, unhex(oneEvent)...); got != noKey || !q.closed() {
 			t.Errorf("%q, closed %t", got, q.closed())
 		}
-		if troubles() != "denied: connection closed" || len(o.events) > 0 {
-			t.Error(troubles(), o.events)
+		if peerErrors() != "denied: connection closed" || len(o.events) > 0 {
+			t.Error(peerErrors(), o.events)
 		}
 	})
 }
@@ -433,13 +433,13 @@ func TestRule34Echo(t *testing.T) {
 // TestRule34SameName: both ends on one machine, with the names that they have of it.
 func TestRule34SameName(t *testing.T) {
 	s := &Server{Handler: new(outcome), Endpoint: Endpoint{Security: &Security{SharedKey: "secret"}}}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		c := &Client{
 			Dial:  func(context.Context) (net.Conn, error) { return p.dial(), nil },
 			Login: &Login{SharedKey: "secret"},
 		}
-		if err := c.Send(t.Context(), oneChunk("a")); err != nil || troubles() != "" {
-			t.Error(err, troubles())
+		if err := c.Send(t.Context(), oneChunk("a")); err != nil || peerErrors() != "" {
+			t.Error(err, peerErrors())
 		}
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -499,7 +499,7 @@ func TestRule35Salt(t *testing.T) {
 func TestRule36PingInPieces(t *testing.T) {
 	o := new(outcome)
 	s := &Server{Handler: grouped{o}, Endpoint: Endpoint{Security: &Security{SharedKey: "secret", Hostname: "s"}}}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		for name, cut := range map[string]int{"byte by byte": 1, "two": 2, "seven": 7, "one segment": 1 << 20} {
 			o.events = nil
 			q := p.peer()
@@ -517,8 +517,8 @@ func TestRule36PingInPieces(t *testing.T) {
 			_ = q.Close()
 			synctest.Wait()
 		}
-		if troubles() != "" {
-			t.Error(troubles())
+		if peerErrors() != "" {
+			t.Error(peerErrors())
 		}
 	})
 }
@@ -534,7 +534,7 @@ func TestRule36EventBeforePing(t *testing.T) {
 		"deep":      bytes.Repeat([]byte{0x91}, 20),
 		"claims":    unhex("96 a4 50494e47 db ffffffff"),
 		"count":     unhex("dd ffffffff"),
-		"long ping": letterOf("PING", strings.Repeat("x", wire.PingMost)),
+		"long ping": letterOf("PING", strings.Repeat("x", wire.MaxPing)),
 		"malformed": letterOf("PING", "a", "b"),
 		"JSON":      []byte(`["t", 5, {"m":"b"}]`), // docs/forward.md rule 37
 		"object":    []byte(`{"a":1}`),
@@ -544,7 +544,7 @@ func TestRule36EventBeforePing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := new(outcome)
 			s := &Server{Handler: grouped{o}, Endpoint: Endpoint{Security: &Security{SharedKey: "secret"}}}
-			bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+			bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 				q := p.peer()
 				w := who{host: "a", key: "secret"}
 				w.nonce, w.auth, _ = q.helo(t)
@@ -553,8 +553,8 @@ func TestRule36EventBeforePing(t *testing.T) {
 				if got, _ := q.received(); string(got) != noPing || !q.closed() || len(o.events) > 0 {
 					t.Errorf("%q, closed %t, events %q", got, q.closed(), o.events)
 				}
-				if troubles() != "handshake failed: connection closed" {
-					t.Error(troubles())
+				if peerErrors() != "handshake failed: connection closed" {
+					t.Error(peerErrors())
 				}
 				if st := s.Stats(); st.Messages != 0 || st.Chunks != 0 {
 					t.Errorf("%+v", st)
@@ -565,21 +565,21 @@ func TestRule36EventBeforePing(t *testing.T) {
 }
 
 func TestHandshakeEnds(t *testing.T) {
-	var told []Trouble
+	var told []PeerError
 	s := &Server{
 		Handler: new(outcome), HandshakeTimeout: 3 * time.Second,
 		Endpoint: Endpoint{Security: &Security{SharedKey: "secret"}},
 	}
-	s.Trouble = func(tr Trouble) { told = append(told, tr) }
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	s.PeerError = func(tr PeerError) { told = append(told, tr) }
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		q := p.peer()
 		q.helo(t)
 		<-time.After(2 * time.Second)
 		write(t, q, []byte{0x96}) // that does not buy time
 		<-time.After(time.Second)
 		synctest.Wait()
-		if !q.closed() || len(told) != 1 || told[0].Kind != HandshakeFailed ||
-			!strings.Contains(told[0].String(), "not done in 3s: no PING") {
+		if !q.closed() || len(told) != 1 || told[0].Kind != PeerHandshakeFailed ||
+			!strings.Contains(told[0].Error(), "not done in 3s: no PING") {
 			t.Errorf("%t %v", q.closed(), told)
 		}
 		q = p.peer()
@@ -587,7 +587,7 @@ func TestHandshakeEnds(t *testing.T) {
 		write(t, q, []byte{0x96})
 		_ = q.Close()
 		synctest.Wait()
-		if len(told) != 2 || !strings.Contains(told[1].String(), "the stream ended within the PING") {
+		if len(told) != 2 || !strings.Contains(told[1].Error(), "the stream ended within the PING") {
 			t.Errorf("%v", told)
 		}
 		idle := p.peer() // through the handshake, and then as quiet as it likes: a heartbeat
@@ -628,7 +628,7 @@ func TestShutdownBeforeHelo(t *testing.T) {
 func TestRule37NoOracle(t *testing.T) {
 	sec := &Security{SharedKey: "secret", Hostname: "s", Users: map[string]string{"here": "pw", "": ""}}
 	s := &Server{Handler: new(outcome), Endpoint: Endpoint{Security: sec}}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		for _, tc := range []struct {
 			w    who
 			want string
@@ -681,13 +681,13 @@ func TestRule38EmptyKey(t *testing.T) {
 	}
 	for _, sec := range []*Security{{AllowEmptyKey: true}, {Hostname: "no key"}, nil} {
 		s := &Server{Handler: new(outcome), Endpoint: Endpoint{GetSecurity: func(net.Addr) *Security { return sec }}}
-		bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+		bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 			q := p.peer()
 			if sec == nil || !sec.AllowEmptyKey {
 				synctest.Wait()
 				if got, _ := q.received(); len(got) > 0 || !q.closed() ||
-					troubles() != "handshake failed: connection closed" {
-					t.Errorf("%x %t %s", got, q.closed(), troubles())
+					peerErrors() != "handshake failed: connection closed" {
+					t.Errorf("%x %t %s", got, q.closed(), peerErrors())
 				}
 				return
 			}
@@ -783,7 +783,7 @@ func TestRule39FirstMatch(t *testing.T) {
 	nets := &Security{DenyAnonymous: true, Clients: []ClientRule{{Network: net4, SharedKey: "k"}}}
 	s := &Server{Handler: new(outcome), Endpoint: Endpoint{Security: nets}}
 	var told []string
-	s.Trouble = func(tr Trouble) { told = append(told, tr.String()) }
+	s.PeerError = func(tr PeerError) { told = append(told, tr.Error()) }
 	bubble(t, s, func(t *testing.T, p *pipes, _ func() string) {
 		for from, want := range map[string]string{inside: yes, outside: noName} {
 			near, far := net.Pipe()
@@ -840,7 +840,7 @@ func TestSenderOfChunk(t *testing.T) {
 func TestRule40ServerDeniesKeepalive(t *testing.T) {
 	o := new(outcome)
 	s := &Server{Handler: grouped{o}, Endpoint: Endpoint{Security: &Security{SharedKey: "secret", DenyKeepalive: true}}}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		for name, tc := range map[string]struct {
 			in     string
 			events int
@@ -855,7 +855,7 @@ func TestRule40ServerDeniesKeepalive(t *testing.T) {
 			"nothing":    {"c0", 0, "", ""},
 		} {
 			o.events = nil
-			before := troubles()
+			before := peerErrors()
 			q := p.peer()
 			w := who{host: "a", key: "secret"}
 			var keep bool
@@ -871,7 +871,7 @@ func TestRule40ServerDeniesKeepalive(t *testing.T) {
 			}
 			_ = q.Close()
 			synctest.Wait()
-			if after := troubles(); len(after) != len(before)+len(tc.told)+2*min(1, len(before)*len(tc.told)) ||
+			if after := peerErrors(); len(after) != len(before)+len(tc.told)+2*min(1, len(before)*len(tc.told)) ||
 				!strings.Contains(after, tc.told) {
 				t.Errorf("%s: %s", name, after)
 			}
@@ -894,7 +894,7 @@ func TestRule40AfterTheAck(t *testing.T) {
 		SharedKey:     "secret",
 		DenyKeepalive: true,
 	}}}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		q := p.peer()
 		q.logIn(t, who{host: "a", key: "secret"}, unhex(hexEvents)...)
 		if q.closed() {
@@ -903,8 +903,8 @@ func TestRule40AfterTheAck(t *testing.T) {
 		began := time.Now()
 		<-q.done
 		if got, _ := q.received(); !bytes.HasSuffix(got, unhex("81 a3 61636b a1 61")) ||
-			time.Since(began) != time.Minute || troubles() != "" {
-			t.Errorf("%q after %v: %s", got, time.Since(began), troubles())
+			time.Since(began) != time.Minute || peerErrors() != "" {
+			t.Errorf("%q after %v: %s", got, time.Since(began), peerErrors())
 		}
 	})
 }

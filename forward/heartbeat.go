@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// heartbeatMost is the largest datagram that is answered.
-const heartbeatMost = 128
+// maxHeartbeat is the largest datagram that is answered.
+const maxHeartbeat = 128
 
 // lowPorts are those of the system's services.
 const lowPorts = 1024
@@ -34,7 +34,7 @@ func (s *Server) ServeHeartbeat(pc net.PacketConn) error {
 		switch {
 		case err == nil:
 			failures = 0
-			if n <= heartbeatMost && ofClient(from, pc.LocalAddr()) && answered.may(from, s.clock()) {
+			if n <= maxHeartbeat && ofClient(from, pc.LocalAddr()) && answered.may(from, s.clock()) {
 				_, _ = pc.WriteTo(answer, from) // a heartbeat that is lost is what heartbeats are for
 			}
 		case s.down.Load():
@@ -52,9 +52,9 @@ func (s *Server) ServeHeartbeat(pc net.PacketConn) error {
 	}
 }
 
-// answersMost is how many heartbeats of one address are answered in a second. A client sends one a
+// maxAnswers is how many heartbeats of one address are answered in a second. A client sends one a
 // second; two servers that were made to answer each other stop when one of them does not.
-const answersMost = 8
+const maxAnswers = 8
 
 // answers counts answers of this second by sender. Senders may share a counter, so that strangers
 // cannot make it grow.
@@ -74,7 +74,7 @@ func (a *answers) may(from net.Addr, now int64) bool {
 		clear(a.counts)
 	}
 	n := &a.counts[maphash.String(a.seed, from.String())%uint64(len(a.counts))]
-	if *n >= answersMost {
+	if *n >= maxAnswers {
 		return false
 	}
 	*n++
@@ -82,7 +82,7 @@ func (a *answers) may(from net.Addr, now int64) bool {
 }
 
 // ofClient tells whether a datagram may be a client's. A server would answer the answer, and so on
-// for ever: a stranger who writes the one's address on a datagram to the other would have begun
+// for ever: an attacker that writes the one's address on a datagram to the other would have begun
 // that.
 func ofClient(from, own net.Addr) bool {
 	f, ok := from.(*net.UDPAddr)
@@ -99,8 +99,8 @@ const (
 	wsaConnReset = syscall.Errno(10054)
 )
 
-// bounced tells whether an error is about an answer that could not be delivered. Whoever wants may
-// cause any number of them.
+// bounced tells whether an error is about an answer that could not be delivered. Anybody may cause
+// any number of them.
 func bounced(err error) bool {
 	for _, e := range [...]syscall.Errno{wsaNetReset, wsaConnReset, syscall.ECONNREFUSED, syscall.ECONNRESET} {
 		if errors.Is(err, e) {

@@ -26,7 +26,7 @@ type knownHost struct {
 const (
 	hostPatience = 2 * time.Second
 	hostMemory   = 5 * time.Minute
-	hostsMost    = 4096
+	maxHosts     = 4096
 )
 
 // of returns the name that belongs to the address of a peer by reverse lookup, the address itself
@@ -56,7 +56,7 @@ func (h *hosts) of(ctx context.Context, addr net.Addr, peer string) string {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.known == nil || len(h.known) >= hostsMost {
+	if h.known == nil || len(h.known) >= maxHosts {
 		h.known = make(map[string]knownHost)
 	}
 	h.known[peer] = knownHost{name, time.Now().Add(hostMemory)}

@@ -41,7 +41,7 @@ func (j *jsonSource) Read(p []byte) (int, error) {
 	}
 	n := copy(p, c.buf.B[c.r:c.w])
 	if j.taken += int64(n); j.taken > c.s.maxMessage {
-		j.err = faultf(TooLarge, "a message of more than %d bytes", c.s.maxMessage)
+		j.err = faultf(PeerTooLarge, "a message of more than %d bytes", c.s.maxMessage)
 		return 0, j.err
 	}
 	if need := j.need(); need > j.held {
@@ -143,12 +143,12 @@ func (c *conn) endJSON(src *jsonSource, err error) error {
 	case src.err != nil && !errors.Is(src.err, io.EOF):
 		return src.err
 	case errors.Is(err, msgpack.ErrDepth):
-		return &fault{TooDeep, err}
+		return &fault{PeerTooDeep, err}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		c.odd = 0
-		return faultf(Partial, "the stream ended within a message")
+		return faultf(PeerPartial, "the stream ended within a message")
 	case errors.Is(err, io.EOF):
 		return io.EOF
 	}
-	return &fault{Garbage, err}
+	return &fault{PeerGarbage, err}
 }

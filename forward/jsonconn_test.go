@@ -18,10 +18,10 @@ func TestRule43JSON(t *testing.T) {
 	ack := `{"ack":"p8n9gmxTQVC8/nh2wlKKeQ=="}` + "\n"
 	long := strings.Repeat("x", 300<<10)
 	for _, w := range []struct {
-		name, in string
-		events   []string
-		acks     string
-		troubles string
+		name, in   string
+		events     []string
+		acks       string
+		peerErrors string
 	}{
 		{"one", `["t", 1441588984, {"m":"b"}]`, want, "", ""},
 		{"several", `["t",1441588984,{"m":"b"}]["t",1441588984,{"m":"b"}]` + "\n\n" + `["t",1441588984,{"m":"b"}]` +
@@ -68,8 +68,8 @@ func TestRule43JSON(t *testing.T) {
 			}
 			for _, pieces := range splits {
 				o := play(func(s *Server) { s.MaxChunk = 1 << 20 }, pieces...)
-				if !slices.Equal(o.events, w.events) || string(o.acks) != w.acks || o.kinds() != w.troubles {
-					t.Errorf("%.1000q, acks %q, %s\n%v", o.events, o.acks, o.kinds(), o.troubles)
+				if !slices.Equal(o.events, w.events) || string(o.acks) != w.acks || o.kinds() != w.peerErrors {
+					t.Errorf("%.1000q, acks %q, %s\n%v", o.events, o.acks, o.kinds(), o.peerErrors)
 				}
 				if o.stats.Memory != 0 {
 					t.Errorf("%d bytes left", o.stats.Memory)

@@ -21,9 +21,9 @@ const (
 	MaxID                  = wire.MaxID       // 64 KiB: bytes of a chunk id
 
 	leastMaxEvent = 64 << 10
-	// laterMost is what a chunk may become before it is no longer kept decompressed; twice the
+	// maxLater is what a chunk may become before it is no longer kept decompressed; twice the
 	// largest event if that is more.
-	laterMost = 16 << 20
+	maxLater  = 16 << 20
 	frameSize = MaxTag + MaxID + 64<<10
 )
 

@@ -48,13 +48,14 @@ func (l Login) LogValue() slog.Value { return slog.StringValue(l.String()) }
 // Handshake logs in on a connection that is made already, TLS included: it reads HELO, writes PING
 // and reads PONG, and nothing beyond. It waits as long as nc's deadline allows. keepalive is what
 // the server says: false if the connection is good for one message only. An error that wraps
-// ErrDenied is about who we are; after any error the connection is of no use.
+// ErrDenied says that the other end does not accept our login; after any error the connection is of
+// no use.
 func (l *Login) Handshake(nc net.Conn) (keepalive bool, err error) {
 	if l.SharedKey == "" && !l.AllowEmptyKey {
 		return false, ErrNoKey
 	}
 	var in wire.LetterReader
-	letter, err := in.Read(nc, wire.AnswerMost)
+	letter, err := in.Read(nc, wire.MaxAnswer)
 	if err != nil {
 		return false, noLetter("HELO", &in, err)
 	}
@@ -80,7 +81,7 @@ func (l *Login) Handshake(nc net.Conn) (keepalive bool, err error) {
 		return false, fmt.Errorf("PING: %w", err)
 	}
 	back := wire.NewLetterReader(in.Rest()) // too early to be right, but as wrong as if it had come later
-	if letter, err = back.Read(nc, wire.AnswerMost); err != nil {
+	if letter, err = back.Read(nc, wire.MaxAnswer); err != nil {
 		return false, noLetter("PONG", back, err)
 	}
 	var a wire.Pong
@@ -91,7 +92,7 @@ func (l *Login) Handshake(nc net.Conn) (keepalive bool, err error) {
 		return false, fmt.Errorf("%w: %s", ErrDenied, denial(a.Reason))
 	case !wire.Equal(a.Digest, wire.Digest(salt, a.Host, h.Nonce, key)): // docs/forward.md rule 34
 		return false, fmt.Errorf("%w: the server does not know the shared key", ErrDenied)
-	case bytes.Equal(a.Host, name): // whoever sends our own digest back knows nothing
+	case bytes.Equal(a.Host, name): // a server that sends our own digest back knows nothing
 		return false, fmt.Errorf("%w: the server has the name of this client, so what it knows may be an echo: give one of them another hostname", ErrDenied)
 	case len(back.Rest()) > 0:
 		return false, errors.New("the server went on behind its PONG")
@@ -117,8 +118,8 @@ func noLetter(name string, in *wire.LetterReader, err error) error {
 
 // denial says what a server's reason means, and quotes it.
 func denial(reason []byte) string {
-	text := fmt.Sprintf("%q", reason[:min(len(reason), reasonMost)])
-	if len(reason) > reasonMost {
+	text := fmt.Sprintf("%q", reason[:min(len(reason), maxReason)])
+	if len(reason) > maxReason {
 		text += "…"
 	}
 	switch r := string(reason); {

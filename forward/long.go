@@ -31,7 +31,8 @@ const longHead = 64 << 10
 func longIn(b []byte) (l *Long, ok bool) {
 	b = b[:min(len(b), longHead)]
 	s := wire.ShapeOf(b)
-	if s.Verdict != wire.Good && s.Verdict != wire.Timeless || s.Record >= len(b) || !wire.IsMap(b[s.Record]) {
+	if s.Verdict != wire.VerdictGood && s.Verdict != wire.VerdictTimeless || s.Record >= len(b) ||
+		!wire.IsMap(b[s.Record]) {
 		return nil, false
 	}
 	l = &Long{Sec: s.Sec, Nsec: s.Nsec, record: int64(s.Record)}
@@ -100,6 +101,6 @@ func (l *Long) Packed() (*Chunk, error) {
 	c := l.chunk
 	return &Chunk{
 		Tag: c.Tag, Signal: c.Signal, Events: 1, Compressed: out.Bytes(),
-		Compression: wire.Gzip.String(),
+		Compression: wire.CompressionGzip.String(),
 	}, nil
 }

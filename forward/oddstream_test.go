@@ -201,8 +201,8 @@ func (r oddStream) stream() []byte {
 	return b
 }
 
-// Odd messages, whole, in pieces of random lengths and byte by byte: the events, acks and troubles
-// are the same, to the text of the errors.
+// Odd messages, whole, in pieces of random lengths and byte by byte: the events, acks and
+// peerErrors are the same, to the text of the errors.
 func TestRule01OddStreams(t *testing.T) {
 	for seed := range needs.Rounds(t, "FORWARD_ODD_ROUNDS", 200, 2_000) {
 		r := oddStream{rand.New(rand.NewPCG(uint64(seed), 7))}
@@ -226,8 +226,8 @@ func TestRule01OddStreams(t *testing.T) {
 		for _, pieces := range [][][]byte{vectors.Cut(b, how), bytewise(b)} {
 			o := play(set, pieces...)
 			same(t, o, whole)
-			if got, want := fmt.Sprint(o.troubles), fmt.Sprint(whole.troubles); got != want {
-				t.Errorf("troubles %s, want %s", got, want)
+			if got, want := fmt.Sprint(o.peerErrors), fmt.Sprint(whole.peerErrors); got != want {
+				t.Errorf("peerErrors %s, want %s", got, want)
 			}
 		}
 		if t.Failed() {

@@ -39,7 +39,7 @@ func TestTakeWalksNothing(t *testing.T) {
 			for c.r < c.w {
 				rest := b[c.r:]
 				f, _, err := c.dec.Next(rest)
-				if f != wire.Message || err != nil {
+				if f != wire.FoundMessage || err != nil {
 					t.Fatalf("%s: %v, %v", name, f, err)
 				}
 				d := &c.dec

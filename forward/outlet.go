@@ -118,7 +118,7 @@ func (c *outlet) handAsync(chunks []*Chunk) error {
 			p.abandon(len(chunks) - i)
 			return errGone
 		}
-		f := &flight{chunk: *ch, parcel: p, ended: make(chan struct{})}
+		f := &asyncChunk{chunk: *ch, parcel: p, ended: make(chan struct{})}
 		if ch.Sent != nil {
 			f.sent = *ch.Sent
 			f.chunk.Sent = &f.sent
@@ -240,10 +240,10 @@ func (c *outlet) keepExtra(b *budget.Buffer) {
 // needScratch gets the group its scratch.
 func (c *outlet) needScratch() error {
 	if c.g.scratch == nil {
-		if err := c.memoryNow(scratchMost); err != nil {
+		if err := c.memoryNow(maxScratch); err != nil {
 			return err
 		}
-		c.g.scratch = c.hold.Take(scratchMost)
+		c.g.scratch = c.hold.Take(maxScratch)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 			return dst, 0, true, nil
 		}
 		p.whole = false
-		if err := ck.Run(p.buf, wire.NoMost, &p.scan, math.MaxInt32); err != nil {
+		if err := ck.Run(p.buf, wire.NoLimit, &p.scan, math.MaxInt32); err != nil {
 			return dst, 0, true, fmt.Errorf("%w: %w", ErrMalformed, err)
 		}
 		if ck.Pos > 0 || p.eof {

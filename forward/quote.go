@@ -26,11 +26,11 @@ func (e cleanError) Error() string {
 		}
 		return r
 	}, e.err.Error())
-	if len(text) > 2*reasonMost {
-		text = strings.ToValidUTF8(text[:2*reasonMost], "") + "…"
+	if len(text) > 2*maxReason {
+		text = strings.ToValidUTF8(text[:2*maxReason], "") + "…"
 	}
 	return text
 }
 
-// reasonMost is how much of a server's reason goes into an error.
-const reasonMost = 200
+// maxReason is how much of a server's reason goes into an error.
+const maxReason = 200

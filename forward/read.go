@@ -206,7 +206,7 @@ func (c *reader) first() int {
 
 // grow takes a buffer of a size and moves what has arrived into it.
 func (c *reader) grow(size int, wait bool) bool {
-	if size > budget.Base && c.w-c.r > budget.SmallMost {
+	if size > budget.Base && c.w-c.r > budget.MaxSmall {
 		c.hold.SetBig(true)
 	}
 	if !c.hold.Try(int64(size)) {

@@ -15,10 +15,10 @@ import (
 
 // Recheck ends the connections of an endpoint that would not be let in now, by what its functions
 // say: those whose shared key, user, password, rule or certificate is good no more. What has come
-// of them as a whole is stored and acked, and each is told as Withdrawn. Call it when secrets or
-// authorities have been exchanged. GetSecurity is asked again for each connection, and so is
-// GetConfigForClient, with what is left of its ClientHello: connection, server name, version and
-// cipher.
+// of them as a whole is stored and acked, and each is reported as PeerWithdrawn. Call it when
+// secrets or authorities have been exchanged. GetSecurity is asked again for each connection, and
+// so is GetConfigForClient, with what is left of its ClientHello: connection, server name, version
+// and cipher.
 func (s *Server) Recheck(ep *Endpoint) {
 	s.init()
 	s.rechecks.Add(1) // before the connections are looked at: see admission.run
@@ -119,7 +119,7 @@ func (c *remote) recertify(state *tls.ConnectionState) error {
 // withdraw ends a connection that would not be let in now, once it has handed on what is in hand.
 func (c *remote) withdraw(why error) {
 	if !c.cut.Swap(true) {
-		c.trouble(Withdrawn, Closed, "", 0, why)
+		c.report(PeerWithdrawn, ActionClose, "", 0, why)
 		c.interrupt()
 	}
 }

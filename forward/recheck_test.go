@@ -44,7 +44,7 @@ func TestRecheck(t *testing.T) {
 			if name == "no key" { // one that cannot be used lets nobody in
 				now.Clients = nil
 			}
-			bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+			bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 				g.change = make(chan struct{})
 				goes, stays, early := p.peer(), p.peer(), p.peer()
 				goes.logIn(t, who{host: "goes", key: "key", user: "u", password: "password"}, withID('a')...)
@@ -54,8 +54,8 @@ func TestRecheck(t *testing.T) {
 				s.Recheck(&s.Endpoint)
 				s.Recheck(new(Endpoint))
 				synctest.Wait()
-				if goes.closed() || stays.closed() || early.closed() || troubles() != "" {
-					t.Fatalf("with nothing withdrawn: %s", troubles())
+				if goes.closed() || stays.closed() || early.closed() || peerErrors() != "" {
+					t.Fatalf("with nothing withdrawn: %s", peerErrors())
 				}
 				current.Store(now)
 				s.Recheck(&s.Endpoint)
@@ -65,10 +65,10 @@ func TestRecheck(t *testing.T) {
 				if name == "no key" {
 					want += "; " + want
 				}
-				if troubles() != want || goes.closed() || g.groups() != 1 {
-					t.Fatalf("before the ack: closed %t, %d groups: %s", goes.closed(), g.groups(), troubles())
+				if peerErrors() != want || goes.closed() || g.groups() != 1 {
+					t.Fatalf("before the ack: closed %t, %d groups: %s", goes.closed(), g.groups(), peerErrors())
 				}
-				if st := s.Stats(); st.Troubles[Withdrawn] != uint64(strings.Count(want, "login")) {
+				if st := s.Stats(); st.PeerErrors[PeerWithdrawn] != uint64(strings.Count(want, "login")) {
 					t.Errorf("%+v", st)
 				}
 				if err := goes.SetWriteDeadline(time.Now().Add(time.Millisecond)); err != nil {
@@ -96,8 +96,8 @@ func TestRecheck(t *testing.T) {
 				write(t, early, late.ping())
 				synctest.Wait()
 				<-time.After(2 * linger)
-				if !early.closed() || troubles() != want+"; login withdrawn: connection closed" {
-					t.Errorf("closed %t: %s", early.closed(), troubles())
+				if !early.closed() || peerErrors() != want+"; login withdrawn: connection closed" {
+					t.Errorf("closed %t: %s", early.closed(), peerErrors())
 				}
 			})
 		})
@@ -136,7 +136,7 @@ func TestRecheckCertificates(t *testing.T) {
 				return c, nil
 			}}}
 			s := &Server{Handler: new(outcome)}
-			address, troubles := secured(t, s, ep, "tcp")
+			address, peerErrors := secured(t, s, ep, "tcp")
 			client := func(certs ...tls.Certificate) *Client {
 				c := &Client{
 					Address: address,
@@ -153,9 +153,9 @@ func TestRecheckCertificates(t *testing.T) {
 			s.Recheck(ep)
 			exchanged.Store(true)
 			s.Recheck(ep)
-			tr := <-troubles
-			if tr.Kind != Withdrawn || tr.Fate != Closed ||
-				!strings.Contains(tr.String(), "login withdrawn from 127.0.0.1:") {
+			tr := <-peerErrors
+			if tr.Kind != PeerWithdrawn || tr.Action != ActionClose ||
+				!strings.Contains(tr.Error(), "login withdrawn from 127.0.0.1:") {
 				t.Errorf("%v", tr)
 			}
 			if name == "authority" || name == "time" { // the others ask for more than certificates

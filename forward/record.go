@@ -50,7 +50,7 @@ func (r Record) Decode(v any) error {
 // looks at no more than keys, and allocates nothing.
 func (r Record) Get(key string) (v Value, ok bool) {
 	t, at, err := msgpack.ReadToken(r)
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		return nil, false
 	}
 	for range t.Len {

@@ -58,7 +58,7 @@ func (c *remote) giveWay() {
 // abort cuts the connection.
 func (c *remote) abort() {
 	c.cut.Store(true)
-	_ = c.sock.Close() // whoever uses it sees that
+	_ = c.sock.Close() // its users see that
 }
 
 // memoryNow takes n bytes of the budget, after waiting for them if need be.
@@ -69,13 +69,13 @@ func (c *remote) memoryNow(n int64) error {
 	return nil
 }
 
-// errGone ends a connection whose trouble was told already.
+// errGone ends a connection whose PeerError was reported already.
 var errGone = errors.New("forward: connection given up")
 
 // unstored tells that the handler could not store, and makes the reader stop.
 func (c *remote) unstored(err error) {
 	if c.s.ctx.Err() == nil {
-		c.trouble(Unstored, Closed, "", 0, err)
+		c.report(PeerUnstored, ActionClose, "", 0, err)
 	}
 	c.interrupt()
 }
@@ -94,25 +94,25 @@ func (c *remote) known() *Sender {
 	return c.sender
 }
 
-// trouble tells a trouble of this connection.
-func (c *remote) trouble(k TroubleKind, f Fate, tag string, entries int, err error) {
-	c.s.tell(c.count, Trouble{Kind: k, Fate: f, Sender: c.known(), Tag: tag, Entries: entries, Err: err})
+// report reports a PeerError of this connection.
+func (c *remote) report(k PeerErrorKind, f Action, tag string, entries int, err error) {
+	c.s.tell(c.count, PeerError{Kind: k, Action: f, Sender: c.known(), Tag: tag, Entries: entries, Err: err})
 }
 
 // refuse tells that a message was refused.
 func (c *remote) refuse(tag string, err error) {
 	c.count.refused.Add(1)
-	kind := InvalidMessage
+	kind := PeerInvalidMessage
 	if f := faultOf(err); f != nil {
 		kind = f.kind
 	}
-	c.trouble(kind, Refused, tag, 0, err)
+	c.report(kind, ActionRefuse, tag, 0, err)
 }
 
 // slowReader tells, once, that the peer does not take what is written.
 func (c *remote) slowReader() {
 	if !c.toldSlow.Swap(true) {
-		c.trouble(SlowReader, Closed, "", 0, errors.New("acks are not read"))
+		c.report(PeerSlowReader, ActionClose, "", 0, errors.New("acks are not read"))
 	}
 }
 

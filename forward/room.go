@@ -68,6 +68,6 @@ func (w *roster) giveWay(n int) {
 	}
 	w.mu.Unlock()
 	for _, i := range idlers {
-		i.c.trouble(TooMany, Closed, "", 0, errTooMany)
+		i.c.report(PeerTooMany, ActionClose, "", 0, errTooMany)
 	}
 }

@@ -43,8 +43,8 @@ func TestRule01AnySplit(t *testing.T) {
 	stream = append(stream, packedMessage("t", 1000, "")...)
 	stream = append(stream, unhex("93 a1 74 "+hexTime)...)
 	want := play(nil, stream)
-	if len(want.events) < 1700 || len(want.acks) == 0 || len(want.troubles) < 3 {
-		t.Fatalf("%d events, %d troubles", len(want.events), len(want.troubles))
+	if len(want.events) < 1700 || len(want.acks) == 0 || len(want.peerErrors) < 3 {
+		t.Fatalf("%d events, %d peerErrors", len(want.events), len(want.peerErrors))
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range 40 {
@@ -71,7 +71,7 @@ func same(t *testing.T, got, want *outcome) {
 		t.Errorf("acks %x, want %x", got.acks, want.acks)
 	}
 	if got.kinds() != want.kinds() {
-		t.Errorf("troubles %v, want %v", got.troubles, want.troubles)
+		t.Errorf("peerErrors %v, want %v", got.peerErrors, want.peerErrors)
 	}
 	g, w := got.stats, want.stats
 	if g.Messages != w.Messages || g.Ignored != w.Ignored || g.Refused != w.Refused || g.Invalid != w.Invalid ||
@@ -121,7 +121,7 @@ func TestRule02Partial(t *testing.T) {
 	for n := 1; n < len(whole); n++ {
 		o := play(nil, whole[:n])
 		if len(o.events) > 0 || len(o.acks) > 0 || o.kinds() != "partial message: connection closed" ||
-			o.stats.Troubles[Partial] != 1 {
+			o.stats.PeerErrors[PeerPartial] != 1 {
 			t.Errorf("%d bytes: %q, acks %x, %s", n, o.events, o.acks, o.kinds())
 		}
 	}
@@ -147,16 +147,19 @@ func TestRule03Mode(t *testing.T) {
 		{name: "packed bin", in: hexPacked, events: both, acks: hexAck},
 		{name: "packed str", in: "92 a1 74 b0 " + hexEntry1, events: both[:1]},
 		{name: "packed empty", in: "92 a1 74 a0"},
-		{name: "nil", in: bad("c0"), events: after, troubles: refusedOne},
-		{name: "bool", in: bad("c3"), events: after, troubles: refusedOne},
-		{name: "map", in: bad("81 a1 78 01"), events: after, troubles: refusedOne},
-		{name: "no record", in: "92 a1 74 05" + "93 a1 74 01 " + rec, events: after, troubles: refusedOne},
-		{name: "one element", in: "91 a1 74" + "93 a1 74 01 " + rec, events: after, troubles: refusedOne},
-		{name: "no elements", in: "90" + "93 a1 74 01 " + rec, events: after, troubles: refusedOne},
-		{name: "five elements", in: "95 a1 74 01 80 80 80" + "93 a1 74 01 " + rec, events: after, troubles: refusedOne},
+		{name: "nil", in: bad("c0"), events: after, peerErrors: refusedOne},
+		{name: "bool", in: bad("c3"), events: after, peerErrors: refusedOne},
+		{name: "map", in: bad("81 a1 78 01"), events: after, peerErrors: refusedOne},
+		{name: "no record", in: "92 a1 74 05" + "93 a1 74 01 " + rec, events: after, peerErrors: refusedOne},
+		{name: "one element", in: "91 a1 74" + "93 a1 74 01 " + rec, events: after, peerErrors: refusedOne},
+		{name: "no elements", in: "90" + "93 a1 74 01 " + rec, events: after, peerErrors: refusedOne},
+		{
+			name: "five elements", in: "95 a1 74 01 80 80 80" + "93 a1 74 01 " + rec, events: after,
+			peerErrors: refusedOne,
+		},
 		{
 			name: "tag is a number", in: "93 05 01 80" + "93 a1 74 01 " + rec, events: after,
-			troubles: "bad tag: message refused",
+			peerErrors: "bad tag: message refused",
 		},
 		{name: "tag is bin", in: "93 c4 01 74 01 " + rec, events: after},
 	})
@@ -182,7 +185,7 @@ func TestRule04PackedAsStr(t *testing.T) {
 	in := append(unhex(fmt.Sprintf("93 a1 74 db %08x", len(z))), z...)
 	in = append(in, unhex("81 aa 636f6d70726573736564 a4 677a6970")...)
 	if o := play(nil, in); !slices.Equal(o.events, both) {
-		t.Errorf("compressed as str32: %q, %v", o.events, o.troubles)
+		t.Errorf("compressed as str32: %q, %v", o.events, o.peerErrors)
 	}
 }
 
@@ -301,14 +304,14 @@ func TestRule10Ext8(t *testing.T) {
 			name: "2106", in: "93 a1 74 d7 00 ffffffff 3b9ac9ff " + rec,
 			events: []string{`t 4294967295.999999999 {"m":"b"}`},
 		},
-		{name: "nanoseconds", in: "93 a1 74 d7 00 55ece6f8 3b9aca00 " + rec, troubles: "invalid entries: kept"},
+		{name: "nanoseconds", in: "93 a1 74 d7 00 55ece6f8 3b9aca00 " + rec, peerErrors: "invalid entries: kept"},
 		{
 			name: "nanoseconds packed", in: "92 a1 74 c4 22 92 d7 00 55ece6f8 3b9aca00 81 a1 6d a1 31" + hexEntry2 +
 				"c0c0", events: both[1:],
-			troubles: "invalid entries: kept",
+			peerErrors: "invalid entries: kept",
 		},
-		{name: "another ext", in: "93 a1 74 d7 01 55ece6f8 075bcd15 " + rec, troubles: "invalid entries: kept"},
-		{name: "another length", in: "93 a1 74 d6 00 55ece6f8 " + rec, troubles: "invalid entries: kept"},
+		{name: "another ext", in: "93 a1 74 d7 01 55ece6f8 075bcd15 " + rec, peerErrors: "invalid entries: kept"},
+		{name: "another length", in: "93 a1 74 d6 00 55ece6f8 " + rec, peerErrors: "invalid entries: kept"},
 		{
 			name: "ext in the record", in: "93 a1 74 05 82 a1 61 d4 05 ff a1 62 " + hexTime,
 			events: []string{`t 5.000000000 {"a":"ext:5:/w==","b":"2015-09-07T01:23:04.123456789Z"}`},
@@ -371,11 +374,11 @@ func TestRule13Metadata(t *testing.T) {
 			hexChunk, events: wantFull, acks: hexAck},
 		{
 			name: "metadata is no map", in: "92 a1 74 92 92 92 05 06 80 " + hexEntry1, events: both[:1],
-			troubles: "invalid entries: kept",
+			peerErrors: "invalid entries: kept",
 		},
 		{
 			name: "three of them", in: "92 a1 74 92 92 93 05 80 80 80 " + hexEntry1, events: both[:1],
-			troubles: "invalid entries: kept",
+			peerErrors: "invalid entries: kept",
 		},
 	})
 }
@@ -389,10 +392,10 @@ func TestRule14Signal(t *testing.T) {
 		{name: "nil", in: packed("c0"), events: both[:1], acks: hexAck},
 		{
 			name: "metrics", in: packed("01") + hexPacked, events: both, acks: hexAck,
-			troubles: "signal: message refused",
+			peerErrors: "signal: message refused",
 		},
-		{name: "traces", in: packed("02"), troubles: "signal: message refused"},
-		{name: "text", in: packed("a1 31"), troubles: "signal: message refused"},
+		{name: "traces", in: packed("02"), peerErrors: "signal: message refused"},
+		{name: "text", in: packed("a1 31"), peerErrors: "signal: message refused"},
 	})
 }
 
@@ -436,11 +439,11 @@ func TestRule17Compressed(t *testing.T) {
 		{name: "zstd, a frame each", in: compressed("zstd", zstdOf(e1, e2)), events: both, acks: hexAck},
 		{
 			name: "unknown", in: compressed("lzma", two) + hexPacked, events: both, acks: hexAck,
-			troubles: "unknown compression: message refused",
+			peerErrors: "unknown compression: message refused",
 		},
 		{
 			name: "no string", in: "93 a1 74 c4 10" + hexEntry1 + "82 aa 636f6d70726573736564 05" + hexChunk,
-			troubles: "unknown compression: message refused",
+			peerErrors: "unknown compression: message refused",
 		},
 		{
 			name: "nil", in: "93 a1 74 c4 10" + hexEntry1 + "82 aa 636f6d70726573736564 c0" + hexChunk,
@@ -460,8 +463,8 @@ func TestRule18Corrupt(t *testing.T) {
 	flipped := slices.Clone(z)
 	flipped[len(flipped)-6] ^= 1 // checksum
 	const corrupt = "corrupt: message refused"
-	bad := func(name, in, troubles string) vector {
-		return vector{name: name, in: in + hexPacked, events: both, acks: hexAck, troubles: troubles}
+	bad := func(name, in, peerErrors string) vector {
+		return vector{name: name, in: in + hexPacked, events: both, acks: hexAck, peerErrors: peerErrors}
 	}
 	run(t, []vector{
 		bad("checksum", compressed("gzip", flipped), corrupt),
@@ -500,11 +503,11 @@ func TestRule19Bomb(t *testing.T) {
 		{name: "gzip fits", in: compressed("gzip", gzipOf(fits)), events: many, acks: hexAck, set: small},
 		{
 			name: "gzip bomb", in: compressed("gzip", gzipOf(over)) + hexPacked, events: both, acks: hexAck,
-			troubles: bomb, set: small,
+			peerErrors: bomb, set: small,
 		},
-		{name: "members bomb", in: compressed("gzip", gzipOf(fits, fits)), troubles: bomb, set: small},
+		{name: "members bomb", in: compressed("gzip", gzipOf(fits, fits)), peerErrors: bomb, set: small},
 		{name: "zstd fits", in: compressed("zstd", zstdOf(fits)), events: many, acks: hexAck, set: small},
-		{name: "zstd bomb", in: compressed("zstd", zstdOf(over)), troubles: bomb, set: small},
+		{name: "zstd bomb", in: compressed("zstd", zstdOf(over)), peerErrors: bomb, set: small},
 	})
 	// Three hundred megabytes of zeros are seen to be no entries long before they are all there.
 	zeros := make([]byte, 4<<20)
@@ -518,28 +521,28 @@ func TestRule19Bomb(t *testing.T) {
 
 func TestRule20Claims(t *testing.T) {
 	claims := []vector{
-		{name: "array32 of entries", in: "92 a1 74 dd ffffffff", troubles: "too long: connection closed"},
-		{name: "str32 of entries", in: "92 a1 74 db ffffffff", troubles: "too long: connection closed"},
-		{name: "bin32 of entries", in: "92 a1 74 c6 ffffffff", troubles: "too long: connection closed"},
-		{name: "bin32 of entries, 2 GiB", in: "92 a1 74 c6 7fffffff", troubles: "too large: connection closed"},
-		{name: "tag", in: "92 db ffffffff", troubles: "too long: connection closed"},
-		{name: "record", in: "93 a1 74 05 df ffffffff", troubles: "too long: connection closed"},
-		{name: "value", in: "93 a1 74 05 81 a1 6d db ffffffff", troubles: "too long: connection closed"},
+		{name: "array32 of entries", in: "92 a1 74 dd ffffffff", peerErrors: "too long: connection closed"},
+		{name: "str32 of entries", in: "92 a1 74 db ffffffff", peerErrors: "too long: connection closed"},
+		{name: "bin32 of entries", in: "92 a1 74 c6 ffffffff", peerErrors: "too long: connection closed"},
+		{name: "bin32 of entries, 2 GiB", in: "92 a1 74 c6 7fffffff", peerErrors: "too large: connection closed"},
+		{name: "tag", in: "92 db ffffffff", peerErrors: "too long: connection closed"},
+		{name: "record", in: "93 a1 74 05 df ffffffff", peerErrors: "too long: connection closed"},
+		{name: "value", in: "93 a1 74 05 81 a1 6d db ffffffff", peerErrors: "too long: connection closed"},
 		{
 			name: "value of an entry", in: "92 a1 74 91 92 05 81 a1 6d c6 ffffffff",
-			troubles: "too long: connection closed",
+			peerErrors: "too long: connection closed",
 		},
-		{name: "outer array", in: "dd ffffffff", troubles: "too long: connection closed"},
-		{name: "nobody's map", in: "df ffffffff", troubles: "too long: connection closed"},
-		{name: "nested claims", in: strings.Repeat("dc ffff ", 24000), troubles: "too deep: connection closed"},
-		{name: "nested", in: strings.Repeat("91", 100000), troubles: "too deep: connection closed"},
+		{name: "outer array", in: "dd ffffffff", peerErrors: "too long: connection closed"},
+		{name: "nobody's map", in: "df ffffffff", peerErrors: "too long: connection closed"},
+		{name: "nested claims", in: strings.Repeat("dc ffff ", 24000), peerErrors: "too deep: connection closed"},
+		{name: "nested", in: strings.Repeat("91", 100000), peerErrors: "too deep: connection closed"},
 		{
 			name: "nested record", in: "93 a1 74 05 " + strings.Repeat("81 a1 78 ", 50000),
-			troubles: "too deep: connection closed",
+			peerErrors: "too deep: connection closed",
 		},
 		{
 			name: "nested entries", in: "92 a1 74 " + strings.Repeat("91", 100000),
-			troubles: "too deep: connection closed",
+			peerErrors: "too deep: connection closed",
 		},
 	}
 	for i := range claims {
@@ -549,7 +552,7 @@ func TestRule20Claims(t *testing.T) {
 	// After a good chunk, that one is acked all the same.
 	run(t, []vector{{
 		name: "after a chunk", in: hexPacked + "92 a1 74 dd ffffffff", events: both, acks: hexAck,
-		troubles: "too long: connection closed",
+		peerErrors: "too long: connection closed",
 	}})
 }
 
@@ -561,7 +564,7 @@ func TestRule20Garbage(t *testing.T) {
 			noise[i] = byte(rng.Uint32())
 		}
 		o := play(func(s *Server) { s.Memory = 1 << 20 }, noise)
-		if n := len(o.troubles); n == 0 || o.troubles[n-1].Fate != Closed {
+		if n := len(o.peerErrors); n == 0 || o.peerErrors[n-1].Action != ActionClose {
 			t.Errorf("noise: %s", o.kinds())
 		}
 		for _, w := range []string{
@@ -610,33 +613,33 @@ func TestRule23Invalid(t *testing.T) {
 	packed := "93 a1 74 c4 2b " + hexEntry1 + "92 a1 31 80 92 05 a1 78 05 91 05" + hexEntry2 + "81" + hexChunk
 	refuse := func(s *Server) { s.RefuseInvalid = true }
 	run(t, []vector{
-		{name: "forward", in: in, events: both, acks: hexAck, troubles: "invalid entries: kept"},
-		{name: "packed", in: packed, events: both, acks: hexAck, troubles: "invalid entries: kept"},
+		{name: "forward", in: in, events: both, acks: hexAck, peerErrors: "invalid entries: kept"},
+		{name: "packed", in: packed, events: both, acks: hexAck, peerErrors: "invalid entries: kept"},
 		{
 			name: "gzip", in: compressed("gzip", gzipOf(unhex(packed)[5:5+43])), events: both, acks: hexAck,
-			troubles: "invalid entries: kept",
+			peerErrors: "invalid entries: kept",
 		},
 		{
 			name: "message", in: "93 a1 74 05 91 01" + hexPacked, events: both, acks: hexAck,
-			troubles: "invalid entries: kept",
+			peerErrors: "invalid entries: kept",
 		},
 		{
 			name: "forward refused", in: in + hexPacked, events: both, acks: hexAck,
-			troubles: "invalid entries: message refused", set: refuse,
+			peerErrors: "invalid entries: message refused", set: refuse,
 		},
 		{
 			name: "packed refused", in: packed + hexPacked, events: both, acks: hexAck,
-			troubles: "invalid entries: message refused", set: refuse,
+			peerErrors: "invalid entries: message refused", set: refuse,
 		},
 		{
 			name: "message refused", in: "94 a1 74 05 91 01 81" + hexChunk + hexPacked, events: both, acks: hexAck,
-			troubles: "invalid entries: message refused", set: refuse,
+			peerErrors: "invalid entries: message refused", set: refuse,
 		},
 	})
 	o := play(nil, unhex(in))
-	if o.stats.Invalid != 4 || len(o.troubles) != 1 || o.troubles[0].Entries != 4 ||
+	if o.stats.Invalid != 4 || len(o.peerErrors) != 1 || o.peerErrors[0].Entries != 4 ||
 		o.chunks[0] != `t "p8n9gmxTQVC8/nh2wlKKeQ==" events 2 invalid 4 skipped 0` {
-		t.Errorf("%+v %v %q", o.stats, o.troubles, o.chunks)
+		t.Errorf("%+v %v %q", o.stats, o.peerErrors, o.chunks)
 	}
 }
 
@@ -674,7 +677,7 @@ func TestRule25Echo(t *testing.T) {
 		},
 		{
 			name: "more", in: msg + "db 00010001 " + strings.Repeat("61", 1<<16+1) + "93 a1 74 05 81 a1 6d a1 62",
-			events: want, troubles: "bad id: message refused",
+			events: want, peerErrors: "bad id: message refused",
 		},
 	})
 }
@@ -720,9 +723,9 @@ func TestRule27Unstored(t *testing.T) {
 		if single {
 			want = "81 a3 61636b a1 61"
 		}
-		if o.kinds() != "unstored: connection closed" || !errors.Is(o.troubles[0].Err, errFull) ||
+		if o.kinds() != "unstored: connection closed" || !errors.Is(o.peerErrors[0].Err, errFull) ||
 			!bytes.Equal(o.acks, unhex(want)) {
-			t.Errorf("single %v: acks %x, %v", single, o.acks, o.troubles)
+			t.Errorf("single %v: acks %x, %v", single, o.acks, o.peerErrors)
 		}
 	}
 }
@@ -736,7 +739,7 @@ func TestRule30TooLarge(t *testing.T) {
 		{name: "forward", in: hexPacked + "93 a1 74 dd 00020000 " + body + "81" + hexChunk},
 		{name: "message", in: hexPacked + "93 a1 74 05 81 a1 61 da 0001 61" + strings.Repeat("00", 10)},
 	} {
-		w.events, w.acks, w.troubles = both, hexAck, large
+		w.events, w.acks, w.peerErrors = both, hexAck, large
 		if w.name == "message" { // the record has 2 MiB
 			v := strings.Repeat("a1 78 da 7fff"+strings.Repeat("61", 0x7fff), 64)
 			w.in = hexPacked + "94 a1 74 05 de 0040 " + v + "81" + hexChunk
@@ -764,13 +767,19 @@ func TestTags(t *testing.T) {
 	long := strings.Repeat("x", MaxTag)
 	run(t, []vector{
 		{name: "empty", in: tag(""), events: []string{b}},
-		{name: "up", in: tag("../../etc/passwd"), events: []string{"../../etc/passwd" + b}, troubles: "bad tag: kept"},
-		{name: "NUL", in: tag("a\x00b"), events: []string{"a\x00b" + b}, troubles: "bad tag: kept"},
+		{
+			name: "up", in: tag("../../etc/passwd"), events: []string{"../../etc/passwd" + b},
+			peerErrors: "bad tag: kept",
+		},
+		{name: "NUL", in: tag("a\x00b"), events: []string{"a\x00b" + b}, peerErrors: "bad tag: kept"},
 		{name: "longest", in: tag(long), events: []string{long + b}},
-		{name: "longer", in: tag(long+"x") + tag("t"), events: []string{"t" + b}, troubles: "bad tag: message refused"},
+		{
+			name: "longer", in: tag(long+"x") + tag("t"), events: []string{"t" + b},
+			peerErrors: "bad tag: message refused",
+		},
 		{
 			name: "64 KiB", in: tag(strings.Repeat("x", 64<<10)) + tag("t"), events: []string{"t" + b},
-			troubles: "bad tag: message refused",
+			peerErrors: "bad tag: message refused",
 		},
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/spillwaylog/spillway/forward/internal/wire"
 )
 
-// Security is the server's side of the Forward handshake: who may send, and by which secrets that
-// is known. It prints without them.
+// Security is the server's side of the Forward handshake: which clients may send, and by which
+// secrets that is known. It prints without them.
 type Security struct {
 	// Hostname is the name of this server that clients are told: os.Hostname if empty. A client of
 	// the same name is told another one: clients refuse a server that has their own, for it may

@@ -89,18 +89,18 @@ func (c *conn) end(err error) {
 	case c.under != nil && c.under.late.Load():
 		c.slowReader()
 	case f != nil:
-		c.trouble(f.kind, Closed, "", 0, f.err)
+		c.report(f.kind, ActionClose, "", 0, f.err)
 	case errors.Is(err, errOnce):
 		if c.w > c.r {
-			c.trouble(Denied, Closed, "", 0, errors.New("more than one message, and keepalive is denied"))
+			c.report(PeerDenied, ActionClose, "", 0, errors.New("more than one message, and keepalive is denied"))
 		}
 	case partial:
 		if errors.Is(err, io.EOF) {
 			err = errors.New("the stream ended within a message")
 		}
-		c.trouble(Partial, Closed, "", c.w-c.r, err)
+		c.report(PeerPartial, ActionClose, "", c.w-c.r, err)
 	case !errors.Is(err, io.EOF) && c.pace.Bytes() > 0 && !errors.Is(err, errGone):
-		c.trouble(Broken, Closed, "", 0, err)
+		c.report(PeerBroken, ActionClose, "", 0, err)
 	}
 	c.release()
 	_ = c.acks.await(0) // whatever it ran into was told
@@ -115,7 +115,7 @@ func (c *conn) close(err error) {
 		_ = c.sock.Close() // others wait for what it takes
 		return
 	}
-	if c.tls != nil { // says goodbye, but does not wait for who does not listen
+	if c.tls != nil { // says goodbye, but does not wait for a peer that does not listen
 		defer time.AfterFunc(linger, func() { _ = c.sock.Close() }).Stop()
 		_ = c.tls.CloseWrite()
 	}

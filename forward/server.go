@@ -54,9 +54,9 @@ type Server struct {
 	// RefuseInvalid refuses a chunk with invalid entries. Otherwise they are left out and counted,
 	// and the rest is stored (rule 23).
 	RefuseInvalid bool
-	// Trouble is told of whatever is wrong with what peers send. It is called by many goroutines
-	// and must not block. Nil: the counters of Stats tell.
-	Trouble func(Trouble)
+	// PeerError is called with what is wrong with peers and what they send. Many goroutines call
+	// it, and it must not block. Nil: the counters of Stats tell.
+	PeerError func(PeerError)
 	// Connection is told of each connection, when it was accepted (open) and when it has ended. It
 	// is called by many goroutines, must not block, and may be nil. Host, User and TLS are known
 	// only when it has ended, and are not to be read before.
@@ -105,9 +105,9 @@ func (s *Server) init() {
 		s.later = s.maxDecompressed
 		if s.MaxEvent > 0 {
 			s.maxEvent = max(s.MaxEvent, leastMaxEvent)
-			s.later = min(max(laterMost, 2*s.maxEvent), s.maxDecompressed)
+			s.later = min(max(maxLater, 2*s.maxEvent), s.maxDecompressed)
 		}
-		s.handler, s.aside, s.largeTurn, s.toldTrouble = s.Handler, s.SetAside, s.LargeTurn, s.Trouble
+		s.handler, s.aside, s.largeTurn, s.peerError = s.Handler, s.SetAside, s.LargeTurn, s.PeerError
 		s.group, _ = s.Handler.(GroupHandler)
 		if s.group == nil {
 			s.async, _ = s.Handler.(AsyncHandler)
@@ -156,8 +156,8 @@ func (s *Server) ServeEndpoint(l net.Listener, ep *Endpoint) error {
 			if !passing(err) {
 				return err
 			}
-			s.tell(s.counts.of(ep, 0), Trouble{
-				Kind: NotAccepted, Fate: Kept,
+			s.tell(s.counts.of(ep, 0), PeerError{
+				Kind: PeerNotAccepted, Action: ActionKeep,
 				Sender: &Sender{Endpoint: ep, Addr: l.Addr(), Peer: peerOf(l.Addr())}, Err: err,
 			})
 			s.giveWay(1) // perhaps it is for them that the system is short of something

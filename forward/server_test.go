@@ -102,18 +102,18 @@ func (q *peer) closed() bool {
 
 // bubble runs a test with a server in a bubble, where time is not real and every goroutine has to
 // end.
-func bubble(t *testing.T, s *Server, test func(t *testing.T, p *pipes, troubles func() string)) {
+func bubble(t *testing.T, s *Server, test func(t *testing.T, p *pipes, peerErrors func() string)) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var told []string
-		also := s.Trouble
-		s.Trouble = func(tr Trouble) {
+		also := s.PeerError
+		s.PeerError = func(tr PeerError) {
 			mu.Lock()
 			defer mu.Unlock()
 			if also != nil {
 				also(tr)
 			}
-			told = append(told, fmt.Sprintf("%v: %v", tr.Kind, tr.Fate))
+			told = append(told, fmt.Sprintf("%v: %v", tr.Kind, tr.Action))
 		}
 		p := newPipes()
 		served := make(chan error)
@@ -240,7 +240,7 @@ func TestRule26AcksTogether(t *testing.T) {
 
 func TestRule27WaitFails(t *testing.T) {
 	g := new(gate)
-	bubble(t, &Server{Handler: g}, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, &Server{Handler: g}, func(t *testing.T, p *pipes, peerErrors func() string) {
 		g.change = make(chan struct{})
 		c := p.peer()
 		write(t, c, withID('a'))
@@ -250,8 +250,8 @@ func TestRule27WaitFails(t *testing.T) {
 		g.err = errors.New("disk gone")
 		g.store(2)
 		synctest.Wait()
-		if got, _ := c.received(); len(got) > 0 || !c.closed() || troubles() != "unstored: connection closed" {
-			t.Errorf("%x, closed %v, %s", got, c.closed(), troubles())
+		if got, _ := c.received(); len(got) > 0 || !c.closed() || peerErrors() != "unstored: connection closed" {
+			t.Errorf("%x, closed %v, %s", got, c.closed(), peerErrors())
 		}
 	})
 }
@@ -262,20 +262,20 @@ func TestHandlerErrorCloses(t *testing.T) {
 			return errors.New("no")
 		}
 		return nil
-	})}, func(t *testing.T, p *pipes, troubles func() string) {
+	})}, func(t *testing.T, p *pipes, peerErrors func() string) {
 		c := p.peer()
 		write(t, c, slices.Concat(withID('a'), withID('b'), withID('c')))
 		synctest.Wait()
 		if got, _ := c.received(); !bytes.Equal(got, ackOf("a")) || !c.closed() ||
-			troubles() != "unstored: connection closed" {
-			t.Errorf("%x, closed %v, %s", got, c.closed(), troubles())
+			peerErrors() != "unstored: connection closed" {
+			t.Errorf("%x, closed %v, %s", got, c.closed(), peerErrors())
 		}
 	})
 }
 
 func TestSlowReader(t *testing.T) {
 	for _, h := range []Handler{nothing{}, HandlerFunc(nothing{}.ServeForward)} {
-		bubble(t, &Server{Handler: h}, func(t *testing.T, p *pipes, troubles func() string) {
+		bubble(t, &Server{Handler: h}, func(t *testing.T, p *pipes, peerErrors func() string) {
 			c := p.dial() // nobody reads
 			other := p.peer()
 			start := time.Now()
@@ -285,8 +285,8 @@ func TestSlowReader(t *testing.T) {
 				}
 			}
 			if d := time.Since(start); d < DefaultWriteTimeout/2 || d > DefaultWriteTimeout+time.Second ||
-				troubles() != "slow reader: connection closed" {
-				t.Errorf("after %v: %s", d, troubles())
+				peerErrors() != "slow reader: connection closed" {
+				t.Errorf("after %v: %s", d, peerErrors())
 			}
 			write(t, other, withID('b'))
 			synctest.Wait()
@@ -311,7 +311,7 @@ func TestSlowReaderInFlight(t *testing.T) {
 			}
 			n++
 		}
-		if n < ackGroupsMost/2 || n > 2*ackGroupsMost {
+		if n < maxAckGroups/2 || n > 2*maxAckGroups {
 			t.Errorf("%d messages were read with nothing stored", n)
 		}
 		_ = c.Close()
@@ -321,7 +321,7 @@ func TestSlowReaderInFlight(t *testing.T) {
 func TestRule46Shutdown(t *testing.T) {
 	g := new(gate)
 	s := &Server{Handler: g}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		g.change = make(chan struct{})
 		idle, busy, partial := p.peer(), p.peer(), p.peer()
 		write(t, busy, slices.Concat(withID('a'), withID('b')))
@@ -341,8 +341,8 @@ func TestRule46Shutdown(t *testing.T) {
 		got, _ := busy.received()
 		half, _ := partial.received()
 		if !bytes.Equal(got, ackOf("ab")) || !bytes.Equal(half, ackOf("c")) || !busy.closed() || !partial.closed() ||
-			troubles() != "" {
-			t.Errorf("%x %x %s", got, half, troubles())
+			peerErrors() != "" {
+			t.Errorf("%x %x %s", got, half, peerErrors())
 		}
 	})
 }
@@ -350,7 +350,7 @@ func TestRule46Shutdown(t *testing.T) {
 func TestRule46ShutdownRunsOut(t *testing.T) {
 	g := new(gate)
 	s := &Server{Handler: g}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		g.change = make(chan struct{})
 		c := p.peer()
 		write(t, c, withID('a'))
@@ -361,8 +361,8 @@ func TestRule46ShutdownRunsOut(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if got, _ := c.received(); len(got) > 0 || !c.closed() || troubles() != "" {
-			t.Errorf("%x %s", got, troubles())
+		if got, _ := c.received(); len(got) > 0 || !c.closed() || peerErrors() != "" {
+			t.Errorf("%x %s", got, peerErrors())
 		}
 	})
 }
@@ -403,7 +403,7 @@ func messageOf(n int, id string) []byte {
 // be.
 func TestMemoryNoDeadlock(t *testing.T) {
 	s := &Server{Handler: nothing{}, Memory: 300 << 10}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		msg := messageOf(400<<10, "x")
 		var peers []*peer
 		var wg sync.WaitGroup
@@ -423,7 +423,7 @@ func TestMemoryNoDeadlock(t *testing.T) {
 		synctest.Wait()
 		for i, q := range peers {
 			if got, _ := q.received(); !bytes.Equal(got, ackOf("x")) {
-				t.Errorf("%d: %x, %s", i, got, troubles())
+				t.Errorf("%d: %x, %s", i, got, peerErrors())
 			}
 			_ = q.Close()
 		}
@@ -440,7 +440,7 @@ func TestMemoryKeepsOption(t *testing.T) {
 			return nil
 		})}
 		s.Endpoint.AddressKey = map[string]string{"": "ip"}[how] // rewriting wants memory too
-		bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+		bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 			q := p.peer()
 			n := map[string]int{"gzip": 40000, "": 500}[how]
 			big := wireOf(&Chunk{Tag: "t", ID: []byte("B"), Entries: bytes.Repeat(entries(1), n), Events: n}, how)
@@ -450,8 +450,8 @@ func TestMemoryKeepsOption(t *testing.T) {
 			synctest.Wait()
 			want := ackOf("aaaB")
 			if acks, _ := q.received(); !bytes.Equal(acks, want) ||
-				fmt.Sprint(got) != fmt.Sprintf("[a  1 a  1 a  1 B %s %d]", how, n) || troubles() != "" {
-				t.Errorf("acks %x, chunks %q, %s", acks, got, troubles())
+				fmt.Sprint(got) != fmt.Sprintf("[a  1 a  1 a  1 B %s %d]", how, n) || peerErrors() != "" {
+				t.Errorf("acks %x, chunks %q, %s", acks, got, peerErrors())
 			}
 			_ = q.Close()
 		})
@@ -461,7 +461,7 @@ func TestMemoryKeepsOption(t *testing.T) {
 // A sender of one byte a second disturbs nobody, and is cut only if it holds what others wait for.
 func TestSlowSender(t *testing.T) {
 	s := &Server{Handler: nothing{}, Memory: 300 << 10}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		big := messageOf(200<<10, "x")
 		slow := p.peer()
 		write(t, slow, big[:len(big)-200])
@@ -469,14 +469,14 @@ func TestSlowSender(t *testing.T) {
 			write(t, slow, big[len(big)-200+i:][:1])
 			<-time.After(time.Second)
 		}
-		if troubles() != "" || slow.closed() {
-			t.Fatalf("without pressure: %s", troubles())
+		if peerErrors() != "" || slow.closed() {
+			t.Fatalf("without pressure: %s", peerErrors())
 		}
 		fast := p.peer()
 		write(t, fast, big) // needs more than there is: overdraws
 		synctest.Wait()
 		if got, _ := fast.received(); !bytes.Equal(got, ackOf("x")) || slow.closed() {
-			t.Fatalf("%x, %s", got, troubles())
+			t.Fatalf("%x, %s", got, peerErrors())
 		}
 		// Now one that overdraws and stops, and one that waits for it.
 		stuck := p.peer()
@@ -491,10 +491,10 @@ func TestSlowSender(t *testing.T) {
 		}
 		synctest.Wait()
 		if got, _ := fast.received(); !bytes.Equal(got, ackOf("xx")) || !stuck.closed() {
-			t.Errorf("%x, stuck closed %v, %s", got, stuck.closed(), troubles())
+			t.Errorf("%x, stuck closed %v, %s", got, stuck.closed(), peerErrors())
 		}
-		if !strings.Contains(troubles(), "slow sender: connection closed") {
-			t.Errorf("%s", troubles())
+		if !strings.Contains(peerErrors(), "slow sender: connection closed") {
+			t.Errorf("%s", peerErrors())
 		}
 		_, _, _ = slow.Close(), fast.Close(), stuck.Close()
 	})
@@ -503,7 +503,7 @@ func TestSlowSender(t *testing.T) {
 func TestCloseIsAbrupt(t *testing.T) {
 	g := new(gate)
 	s := &Server{Handler: g, Memory: 100 << 10}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		g.change = make(chan struct{})
 		var peers []*peer
 		for range 5 { // one of them overdraws, the others wait
@@ -531,7 +531,7 @@ func TestCloseIsAbrupt(t *testing.T) {
 func sockets(t *testing.T, s *Server, test func(t *testing.T, dial func() net.Conn)) {
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
-			s := &Server{Handler: s.Handler, Memory: s.Memory, Trouble: s.Trouble}
+			s := &Server{Handler: s.Handler, Memory: s.Memory, PeerError: s.PeerError}
 			before := runtime.NumGoroutine()
 			address := "127.0.0.1:0"
 			if network == "unix" {

@@ -16,14 +16,14 @@ import (
 // another. Nothing in it knows which connections there are.
 type shared struct {
 	limits
-	handler     Handler
-	group       GroupHandler // nil: handler is no more than that
-	async       AsyncHandler // nil: nor that
-	aside       func(ctx context.Context, e *LargeEvent) error
-	largeTurn   func(ctx context.Context) (done func())
-	toldTrouble func(Trouble)
-	now         func() time.Time
-	began       time.Time // of the clock
+	handler   Handler
+	group     GroupHandler // nil: handler is no more than that
+	async     AsyncHandler // nil: nor that
+	aside     func(ctx context.Context, e *LargeEvent) error
+	largeTurn func(ctx context.Context) (done func())
+	peerError func(PeerError)
+	now       func() time.Time
+	began     time.Time // of the clock
 
 	mem       *budget.Budget
 	watch     budget.Watch
@@ -43,10 +43,10 @@ type shared struct {
 // clock is a time that only grows, in nanoseconds, and is never 0.
 func (s *shared) clock() int64 { return int64(time.Since(s.began)) + 1 }
 
-// tell counts a trouble and hands it on.
-func (s *shared) tell(n *counters, t Trouble) {
-	n.troubles[t.Kind].Add(1)
-	if s.toldTrouble != nil {
-		s.toldTrouble(t)
+// tell counts a PeerError and hands it on.
+func (s *shared) tell(n *counters, t PeerError) {
+	n.peerErrors[t.Kind].Add(1)
+	if s.peerError != nil {
+		s.peerError(t)
 	}
 }

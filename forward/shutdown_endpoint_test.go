@@ -30,7 +30,7 @@ func second(s *Server, ep *Endpoint) (p *pipes, end func() error) {
 func TestShutdownEndpoint(t *testing.T) {
 	g := new(gate)
 	s := &Server{Handler: g}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		g.change = make(chan struct{})
 		ep := &Endpoint{}
 		q, end := second(s, ep)
@@ -57,8 +57,8 @@ func TestShutdownEndpoint(t *testing.T) {
 		half, _ := partial.received()
 		other, _ := stays.received()
 		if !bytes.Equal(got, ackOf("ab")) || !bytes.Equal(half, ackOf("c")) || !bytes.Equal(other, ackOf("e")) ||
-			!busy.closed() || !partial.closed() || stays.closed() || troubles() != "" {
-			t.Errorf("%x %x %x %s", got, half, other, troubles())
+			!busy.closed() || !partial.closed() || stays.closed() || peerErrors() != "" {
+			t.Errorf("%x %x %x %s", got, half, other, peerErrors())
 		}
 		before := s.Stats()
 		if last := s.Retire(ep); last.Accepted != 3 || last.Acks != 3 || last.Connections != 0 {
@@ -76,7 +76,7 @@ func TestShutdownEndpoint(t *testing.T) {
 func TestShutdownEndpointRunsOut(t *testing.T) {
 	g := new(gate)
 	s := &Server{Handler: g}
-	bubble(t, s, func(t *testing.T, _ *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, _ *pipes, peerErrors func() string) {
 		g.change = make(chan struct{})
 		ep := &Endpoint{}
 		q, end := second(s, ep)
@@ -96,8 +96,8 @@ func TestShutdownEndpointRunsOut(t *testing.T) {
 		if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		if got, _ := c.received(); len(got) > 0 || troubles() != "" {
-			t.Errorf("%x %s", got, troubles())
+		if got, _ := c.received(); len(got) > 0 || peerErrors() != "" {
+			t.Errorf("%x %s", got, peerErrors())
 		}
 		if n := s.EndpointStats(ep); n.Connections != 0 {
 			t.Errorf("%+v", n)

@@ -13,7 +13,7 @@ import (
 )
 
 // How this file is organised. What is compressed may become a thousand times as long. Beyond
-// laterMost it is never in memory as a whole: sift goes over it in a window that holds little more
+// maxLater it is never in memory as a whole: sift goes over it in a window that holds little more
 // than the entry in progress, and the chunk is handed on as it came, compressed. Only where some of
 // its entries cannot stay it is gone over a second time, and what stays is compressed anew.
 //
@@ -28,8 +28,8 @@ var (
 	errAlien     = errors.New("there is not one entry in it")
 )
 
-// alienMost is how much of what is no entry is looked at before the rest is not even decompressed.
-const alienMost = 4096
+// maxAlien is how much of what is no entry is looked at before the rest is not even decompressed.
+const maxAlien = 4096
 
 // inflateTurn is how much is decompressed before others get their turn: about a millisecond.
 const inflateTurn = 1 << 20
@@ -87,26 +87,26 @@ func (s *sifting) sift() error {
 			turn = s.total
 			runtime.Gosched()
 		}
-		if bad := s.ck.Run(s.buf.B[:s.n], wire.NoMost, s.scan, most); bad != nil {
-			return wire.ScanFault(bad, wire.InvalidChunk)
+		if bad := s.ck.Run(s.buf.B[:s.n], wire.NoLimit, s.scan, most); bad != nil {
+			return wire.ScanFault(bad, wire.FaultInvalidChunk)
 		}
-		if s.ck.Odd > alienMost && s.ck.Alien() {
-			return &fault{InvalidChunk, errAlien}
+		if s.ck.Odd > maxAlien && s.ck.Alien() {
+			return &fault{PeerInvalidChunk, errAlien}
 		}
 		if errors.Is(err, io.EOF) {
 			if s.ck.BrokenOff(s.n) {
-				return &fault{InvalidChunk, errBrokenOff}
+				return &fault{PeerInvalidChunk, errBrokenOff}
 			}
 			return s.pass()
 		}
 		if err != nil {
-			return &fault{Corrupt, err}
+			return &fault{PeerCorrupt, err}
 		}
 	}
 }
 
 func (s *sifting) bomb() error {
-	return faultf(Bomb, "more than %d bytes from %d compressed ones", s.c.s.maxDecompressed, s.from)
+	return faultf(PeerBomb, "more than %d bytes from %d compressed ones", s.c.s.maxDecompressed, s.from)
 }
 
 // pass lets go of the entries that are complete, and of one in progress that is too large already.

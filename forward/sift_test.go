@@ -114,7 +114,7 @@ func (s *siftStore) setAside(_ context.Context, e *LargeEvent) error {
 func TestLargeEvents(t *testing.T) {
 	small := func(name string) []byte { return sized(name, 100) }
 	large := sized("large", 5<<20)
-	huge := sized("huge", asideMost)
+	huge := sized("huge", maxAside)
 	timeless := append([]byte{wire.CodeArray2, 0, wire.CodeMap0 | 1}, "\xa4name\xa8timeless"...)
 	filler := bytes.Repeat(sized("f", 100_000), 200)
 	fillers := strings.Repeat(" f", 200)
@@ -189,7 +189,7 @@ func TestLargeEvents(t *testing.T) {
 				_ = conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
 				ack := make([]byte, 8)
 				if _, err := io.ReadFull(conn, ack); err != nil {
-					t.Fatalf("no ack: %v; troubles %v", err, s.Stats().Troubles)
+					t.Fatalf("no ack: %v; peerErrors %v", err, s.Stats().PeerErrors)
 				}
 				st.mu.Lock()
 				defer st.mu.Unlock()

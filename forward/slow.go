@@ -27,7 +27,7 @@ import (
 const (
 	// Of the budget: what relieve gets back at least, so that it need not look for each connection.
 	cutShare = 32
-	restMost = 8 * time.Millisecond // between two looks, however long one takes where cores are scarce
+	maxPause = 8 * time.Millisecond // between two looks, however long one takes where cores are scarce
 )
 
 // watcher is a goroutine while connections wait for memory.
@@ -91,7 +91,7 @@ func (w *watcher) run() {
 		conns = conns[:0]
 		s.watch.Learn(len(cut), began)
 		for _, h := range cut {
-			h.c.trouble(SlowSender, Closed, "", 0,
+			h.c.report(PeerSlowSender, ActionClose, "", 0,
 				fmt.Errorf("holds %d bytes that others wait for, and sends next to nothing", h.held))
 		}
 		took := time.Duration(s.clock() - began)
@@ -102,7 +102,7 @@ func (w *watcher) run() {
 		case <-s.stop:
 			return
 		}
-		rest.Reset(min(max(budget.LookLeast, 4*took), restMost))
+		rest.Reset(min(max(budget.LookLeast, 4*took), maxPause))
 	}
 }
 

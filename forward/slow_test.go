@@ -16,7 +16,7 @@ import (
 func TestPatience(t *testing.T) {
 	for _, little := range []int{0, 1} {
 		s := &Server{Handler: nothing{}, Memory: 200 << 10}
-		bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+		bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 			big := messageOf(200<<10, "x")
 			steady, waits := p.peer(), p.peer()
 			write(t, steady, big[:140<<10]) // it overdraws, for its buffer is larger than all
@@ -33,8 +33,8 @@ func TestPatience(t *testing.T) {
 				rest = rest[1000:]
 				synctest.Wait()
 			}
-			if troubles() != "" || steady.closed() || s.mem.Waiting() == 0 {
-				t.Fatalf("closed %v, %d wait: %s", steady.closed(), s.mem.Waiting(), troubles())
+			if peerErrors() != "" || steady.closed() || s.mem.Waiting() == 0 {
+				t.Fatalf("closed %v, %d wait: %s", steady.closed(), s.mem.Waiting(), peerErrors())
 			}
 			for i := 0; i < 100 && !steady.closed(); i++ {
 				<-time.After(DefaultStallTimeout / 100)
@@ -49,8 +49,8 @@ func TestPatience(t *testing.T) {
 			}
 			synctest.Wait()
 			if got, _ := waits.received(); !bytes.Equal(got, ackOf("x")) ||
-				troubles() != "slow sender: connection closed" {
-				t.Errorf("%d bytes now and then: acks %x, closed %v, %s", little, got, steady.closed(), troubles())
+				peerErrors() != "slow sender: connection closed" {
+				t.Errorf("%d bytes now and then: acks %x, closed %v, %s", little, got, steady.closed(), peerErrors())
 			}
 			_, _ = steady.Close(), waits.Close()
 		})
@@ -64,7 +64,7 @@ func TestBytesBeforeLogin(t *testing.T) {
 		Handler: nothing{}, Memory: 128 << 10, HandshakeTimeout: 24 * time.Hour,
 		Endpoint: Endpoint{Security: &Security{SharedKey: "key"}},
 	}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		half := letterOf("PING", "host", make([]byte, 7<<10))[:6<<10]
 		var strangers []*peer
 		for range 64 {
@@ -87,7 +87,7 @@ func TestBytesBeforeLogin(t *testing.T) {
 			synctest.Wait()
 		}
 		if got, _ := good.received(); !bytes.HasSuffix(got, ackOf("a")) || good.closed() {
-			t.Errorf("received %q, closed %t: %s", got, good.closed(), troubles())
+			t.Errorf("received %q, closed %t: %s", got, good.closed(), peerErrors())
 		}
 		for _, q := range strangers {
 			_ = q.Close()
@@ -96,13 +96,13 @@ func TestBytesBeforeLogin(t *testing.T) {
 	})
 }
 
-// TestTroubleDuringLogin: whatever tells a trouble of a connection that logs in, as the watcher
-// does, does not touch what its reader is writing.
-func TestTroubleDuringLogin(t *testing.T) {
-	var told []Trouble
+// TestPeerErrorDuringLogin: whatever reports a PeerError of a connection that logs in, as the
+// watcher does, does not touch what its reader is writing.
+func TestPeerErrorDuringLogin(t *testing.T) {
+	var told []PeerError
 	s := &Server{
 		Handler: nothing{}, HandshakeTimeout: time.Hour, Endpoint: Endpoint{Security: &Security{SharedKey: "key"}},
-		Trouble: func(tr Trouble) { told = append(told, tr) },
+		PeerError: func(tr PeerError) { told = append(told, tr) },
 	}
 	bubble(t, s, func(t *testing.T, p *pipes, _ func() string) {
 		q := p.peer()
@@ -110,7 +110,7 @@ func TestTroubleDuringLogin(t *testing.T) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for c := range s.conns {
-				c.trouble(SlowSender, Closed, "", 0, io.EOF)
+				c.report(PeerSlowSender, ActionClose, "", 0, io.EOF)
 				return told[len(told)-1].Sender, c.sender
 			}
 			t.Fatal("there is no connection")

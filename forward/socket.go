@@ -50,8 +50,8 @@ const (
 	recordHead = 5 // type, version, length
 	aheadSize  = 64 << 10
 	// Of a TLS handshake; with a chain of certificates it is a third of that. Package tls alone
-	// would keep 256 KiB of a stranger's.
-	shakeMost = 32 << 10
+	// would keep 256 KiB of an unknown peer.
+	maxHandshake = 32 << 10
 )
 
 var errQuota = errors.New("longer than any handshake of TLS")

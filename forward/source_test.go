@@ -115,7 +115,7 @@ func TestForcedTag(t *testing.T) {
 		}
 	}
 	o := play(func(s *Server) { s.Endpoint.TagPrefix = strings.Repeat("p", MaxTag-1) }, in)
-	if len(o.events) != 0 || len(o.acks) != 0 || o.stats.Refused != 2 || o.stats.Troubles[BadTag] != 2 {
+	if len(o.events) != 0 || len(o.acks) != 0 || o.stats.Refused != 2 || o.stats.PeerErrors[PeerBadTag] != 2 {
 		t.Errorf("%d events, %d refused, %s", len(o.events), o.stats.Refused, o.kinds())
 	}
 }

@@ -43,7 +43,7 @@ func (st *ServerStats) Add(o *ServerStats) {
 	st.Refused += o.Refused
 	st.RefusedEvents += o.RefusedEvents
 	st.Acks += o.Acks
-	for k := range o.Troubles {
-		st.Troubles[k] += o.Troubles[k]
+	for k := range o.PeerErrors {
+		st.PeerErrors[k] += o.PeerErrors[k]
 	}
 }

@@ -11,8 +11,8 @@ type tags struct {
 
 // What tags remembers at most, before it begins anew.
 const (
-	tagsMost     = 1024
-	tagBytesMost = 64 << 10
+	maxTags     = 1024
+	maxTagBytes = 64 << 10
 )
 
 // get returns b as a string, and whether it is new here.
@@ -24,7 +24,7 @@ func (t *tags) get(b []byte) (string, bool) {
 		t.last = s
 		return s, false
 	}
-	if t.known == nil || len(t.known) == tagsMost || t.bytes > tagBytesMost {
+	if t.known == nil || len(t.known) == maxTags || t.bytes > maxTagBytes {
 		t.known, t.bytes = make(map[string]string), 0
 	}
 	s := string(b)

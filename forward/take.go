@@ -12,10 +12,10 @@ import (
 )
 
 // errIDLength refuses a message.
-var errIDLength = &fault{BadID, fmt.Errorf("a chunk id of more than %d bytes", MaxID)}
+var errIDLength = &fault{PeerBadID, fmt.Errorf("a chunk id of more than %d bytes", MaxID)}
 
-// take makes a chunk of a complete message, b, or notes its event for one. Only trouble that ends
-// the connection is returned.
+// take makes a chunk of a complete message, b, or notes its event for one. Only an error that
+// ends the connection is returned.
 func (c *taker) take(b []byte) error {
 	d, g := &c.in.dec, c.g
 	c.complete++
@@ -37,7 +37,7 @@ func (c *taker) take(b []byte) error {
 	c.find()
 	tag, fresh := c.tags.get(name)
 	if fresh && oddTag(tag) {
-		c.trouble(BadTag, Kept, tag, 0, errors.New("a tag with control characters or .. in it"))
+		c.report(PeerBadTag, ActionKeep, tag, 0, errors.New("a tag with control characters or .. in it"))
 	}
 	o := &c.opt
 	if d.HasOption() {
@@ -53,7 +53,7 @@ func (c *taker) take(b []byte) error {
 		c.refuse(tag, errIDLength)
 		return nil
 	case o.Signal != 0:
-		c.refuse(tag, faultf(Signal, "fluent_signal %d: only logs are taken", o.Signal))
+		c.refuse(tag, faultf(PeerSignal, "fluent_signal %d: only logs are taken", o.Signal))
 		return nil
 	}
 	switch d.Mode {
@@ -70,14 +70,14 @@ func (c *taker) take(b []byte) error {
 	)
 	*ck = wire.Check{Most: d.MaxEvent, Spans: ck.Spans[:0]}
 	switch k := o.Compression(); k {
-	case wire.Plain:
-		if err = ck.Run(packed, wire.NoMost, d.Scanner(), int64(len(packed))); err != nil {
-			err = wire.ScanFault(err, wire.InvalidChunk)
+	case wire.CompressionPlain:
+		if err = ck.Run(packed, wire.NoLimit, d.Scanner(), int64(len(packed))); err != nil {
+			err = wire.ScanFault(err, wire.FaultInvalidChunk)
 		}
-	case wire.Gzip, wire.Zstd:
+	case wire.CompressionGzip, wire.CompressionZstd:
 		return c.takeCompressed(tag, k, packed)
 	case wire.UnknownCompression:
-		err = faultf(UnknownCompression, "compressed as %q", wire.Shorten(o.Compressed))
+		err = faultf(PeerUnknownCompression, "compressed as %q", wire.Shorten(o.Compressed))
 	}
 	return c.takePacked(tag, packed, ck, nil, nil, err)
 }
@@ -88,16 +88,16 @@ func (c *taker) takeEvent(tag string, b []byte) error {
 	var s wire.Shape
 	d.Shape(b, &s)
 	switch s.Verdict {
-	case wire.Skipped:
+	case wire.VerdictSkipped:
 		c.count.skipped.Add(1)
 		c.addAck()
 		return nil
-	case wire.Invalid:
+	case wire.VerdictInvalid:
 		if c.invalid(tag, 1, 1, s.Why) {
 			c.addAck()
 		}
 		return nil
-	case wire.Good, wire.Timeless:
+	case wire.VerdictGood, wire.VerdictTimeless:
 	}
 	at, end := d.Event()
 	size := end - at
@@ -112,25 +112,26 @@ func (c *taker) takeEvent(tag string, b []byte) error {
 		c.addAck()
 		return nil
 	}
-	if c.opt.ID == nil && size <= gatherMost {
-		if g.gathered+size+11+c.src.Most() > scratchMost {
+	if c.opt.ID == nil && size <= maxGather {
+		if g.gathered+size+11+c.src.Most() > maxScratch {
 			if err := c.flush(); err != nil {
 				return err
 			}
 		}
 		anew := int32(-1)
-		if s.Verdict == wire.Timeless || c.src != nil {
+		if s.Verdict == wire.VerdictTimeless || c.src != nil {
 			anew = int32(len(g.shapes))
 			g.shapes = append(g.shapes, s)
 		}
-		g.add(g.gather(tag), ref{int32(c.in.r + at), int32(size), -1, anew}, c.src.Most(), s.Verdict == wire.Timeless)
+		g.add(g.gather(tag), ref{int32(c.in.r + at), int32(size), -1, anew}, c.src.Most(),
+			s.Verdict == wire.VerdictTimeless)
 		return nil
 	}
 	inPlace(b, at)
 	event := b[at-1 : end : end]
 	var raw []byte
 	var own *budget.Buffer
-	if s.Verdict == wire.Timeless || c.src != nil {
+	if s.Verdict == wire.VerdictTimeless || c.src != nil {
 		var err error
 		if own, err = c.extra(budget.SizeOf(int64(size + 11 + c.src.Most()))); err != nil {
 			return err

@@ -63,7 +63,7 @@ func (c *taker) chunk(tag string) *Chunk {
 	if c.sentTag != "" {
 		g.sent().Tag = c.sentTag
 	}
-	ch.ID, ch.IDBin, ch.Own = o.ID, o.IDBin, o.Own
+	ch.ID, ch.IDBin, ch.UniqueID = o.ID, o.IDBin, o.UniqueID
 	c.addAck()
 	return ch
 }
@@ -71,7 +71,7 @@ func (c *taker) chunk(tag string) *Chunk {
 // bare is the chunk of the message in progress without its entries.
 func (c *taker) bare(tag string) *Chunk {
 	o := &c.opt
-	ch := &Chunk{Tag: tag, ID: o.ID, IDBin: o.IDBin, Own: o.Own}
+	ch := &Chunk{Tag: tag, ID: o.ID, IDBin: o.IDBin, UniqueID: o.UniqueID}
 	if c.sentTag != "" {
 		ch.Sent = &Sent{Tag: c.sentTag}
 	}
@@ -94,16 +94,16 @@ func (c *taker) invalid(tag string, n int, all int64, why uint8) bool {
 	err := wire.Reasons[why]
 	if c.s.refuseInvalid {
 		c.count.refusedEvents.Add(uint64(all))
-		c.refuse(tag, &fault{InvalidEntries, err})
+		c.refuse(tag, &fault{PeerInvalidEntries, err})
 		return false
 	}
 	c.count.invalid.Add(uint64(n))
-	c.trouble(InvalidEntries, Kept, tag, n, err)
+	c.report(PeerInvalidEntries, ActionKeep, tag, n, err)
 	return true
 }
 
 // find makes the source of a connection, if its endpoint adds one, once: at its first message, for
-// those that come and go without one are not worth asking who they are.
+// those that come and go without one are not worth a look at their address.
 func (c *taker) find() {
 	if c.found {
 		return

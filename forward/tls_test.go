@@ -25,11 +25,11 @@ import (
 )
 
 // secured serves an endpoint on a loopback address, or a unix socket, until the test ends, and
-// tells troubles.
-func secured(t *testing.T, s *Server, ep *Endpoint, network string) (address string, troubles chan Trouble) {
+// tells peerErrors.
+func secured(t *testing.T, s *Server, ep *Endpoint, network string) (address string, peerErrors chan PeerError) {
 	t.Helper()
-	troubles = make(chan Trouble, 100)
-	s.Trouble = func(tr Trouble) { troubles <- tr }
+	peerErrors = make(chan PeerError, 100)
+	s.PeerError = func(tr PeerError) { peerErrors <- tr }
 	address = "127.0.0.1:0"
 	if network == "unix" {
 		address = filepath.Join(t.TempDir(), "s")
@@ -51,7 +51,7 @@ func secured(t *testing.T, s *Server, ep *Endpoint, network string) (address str
 			t.Errorf("left behind: %+v", st)
 		}
 	})
-	return l.Addr().String(), troubles
+	return l.Addr().String(), peerErrors
 }
 
 func withTimeout(t *testing.T) context.Context {
@@ -79,7 +79,7 @@ func TestRule42TLS(t *testing.T) {
 					},
 					Security: &Security{SharedKey: "secret"},
 				}
-				address, troubles := secured(t, s, ep, network)
+				address, peerErrors := secured(t, s, ep, network)
 				c := &Client{
 					Network: network, Address: address, Login: &Login{SharedKey: "secret", Hostname: "here"},
 					Report: func(err error) { t.Error(err) },
@@ -105,15 +105,15 @@ func TestRule42TLS(t *testing.T) {
 					from.TLS.PeerCertificates[0].Subject.CommonName != "client" || from.Host != "here" {
 					t.Errorf("%+v", from)
 				}
-				if events.Load() != 20002 || len(troubles) > 0 || c.Stats().Connects != 1 {
-					t.Errorf("%d events, %d troubles, %+v", events.Load(), len(troubles), c.Stats())
+				if events.Load() != 20002 || len(peerErrors) > 0 || c.Stats().Connects != 1 {
+					t.Errorf("%d events, %d peerErrors, %+v", events.Load(), len(peerErrors), c.Stats())
 				}
 			})
 		}
 	}
 }
 
-// TestRule42Refused: what does not get through the handshake makes one trouble, which names the
+// TestRule42Refused: what does not get through the handshake makes one PeerError, which names the
 // peer, and the client learns what it was.
 func TestRule42Refused(t *testing.T) {
 	ca, other := testcert.New(t), testcert.New(t)
@@ -176,7 +176,7 @@ func TestRule42Refused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := new(outcome)
 			s := &Server{Handler: o}
-			address, troubles := secured(t, s, &Endpoint{TLS: tc.server}, "tcp")
+			address, peerErrors := secured(t, s, &Endpoint{TLS: tc.server}, "tcp")
 			nc, err := net.Dial("tcp", address)
 			if err != nil {
 				t.Fatal(err)
@@ -203,14 +203,14 @@ func TestRule42Refused(t *testing.T) {
 				}
 				_ = nc.Close()
 			}
-			tr := <-troubles
-			if tr.Kind != HandshakeFailed || tr.Fate != Closed || tr.Sender.Peer != "127.0.0.1" ||
-				!strings.Contains(tr.String(), tc.told) || strings.Contains(tr.String(), "\n") {
+			tr := <-peerErrors
+			if tr.Kind != PeerHandshakeFailed || tr.Action != ActionClose || tr.Sender.Peer != "127.0.0.1" ||
+				!strings.Contains(tr.Error(), tc.told) || strings.Contains(tr.Error(), "\n") {
 				t.Error(tr)
 			}
-			if err := s.Close(); err != nil || len(troubles) > 0 || len(o.events) > 0 ||
-				s.Stats().Troubles[HandshakeFailed] != 1 {
-				t.Errorf("%v, %d more troubles, events %q", err, len(troubles), o.events)
+			if err := s.Close(); err != nil || len(peerErrors) > 0 || len(o.events) > 0 ||
+				s.Stats().PeerErrors[PeerHandshakeFailed] != 1 {
+				t.Errorf("%v, %d more peerErrors, events %q", err, len(peerErrors), o.events)
 			}
 		})
 	}
@@ -232,7 +232,7 @@ func TestRule42Timeout(t *testing.T) {
 			Security: &Security{SharedKey: "secret"},
 		},
 	}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		mute := p.peer()
 		half := p.peer()
 		write(t, half, unhex("16 0301"))
@@ -247,8 +247,8 @@ func TestRule42Timeout(t *testing.T) {
 		gone := p.peer() // one that looks whether somebody listens
 		_ = gone.Close()
 		synctest.Wait()
-		if mute.closed() || half.closed() || troubles() != "" {
-			t.Errorf("%t %t %s", mute.closed(), half.closed(), troubles())
+		if mute.closed() || half.closed() || peerErrors() != "" {
+			t.Errorf("%t %t %s", mute.closed(), half.closed(), peerErrors())
 		}
 		began := time.Now()
 		if _, err := shaken.Read(hello); !errors.Is(err, io.EOF) || time.Since(began) > DefaultHandshake+linger {
@@ -258,8 +258,8 @@ func TestRule42Timeout(t *testing.T) {
 		<-half.done
 		synctest.Wait()
 		const one = "handshake failed: connection closed"
-		if troubles() != one+"; "+one+"; "+one {
-			t.Error(troubles())
+		if peerErrors() != one+"; "+one+"; "+one {
+			t.Error(peerErrors())
 		}
 		p.peer() // and Shutdown waits for none
 		synctest.Wait()
@@ -285,7 +285,7 @@ func TestRule42LongHandshake(t *testing.T) {
 	for range 300 {
 		chain.Certificate = append(chain.Certificate, chain.Certificate[0])
 	}
-	address, troubles := secured(t, &Server{Handler: new(outcome)}, &Endpoint{TLS: &tls.Config{
+	address, peerErrors := secured(t, &Server{Handler: new(outcome)}, &Endpoint{TLS: &tls.Config{
 		Certificates: []tls.Certificate{ca.Server.TLS}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ca.Pool,
 	}}, "tcp")
 	if nc, err := tls.Dial("tcp", address, &tls.Config{
@@ -308,7 +308,7 @@ func TestRule42LongHandshake(t *testing.T) {
 		_, _ = nc.Write(append([]byte{22, 3, 1, byte(len(piece) >> 8), byte(len(piece))}, piece...))
 	}
 	for range 2 {
-		if tr := <-troubles; tr.Kind != HandshakeFailed || !strings.Contains(tr.String(), errQuota.Error()) {
+		if tr := <-peerErrors; tr.Kind != PeerHandshakeFailed || !strings.Contains(tr.Error(), errQuota.Error()) {
 			t.Error(tr)
 		}
 	}
@@ -357,7 +357,7 @@ func TestRule42Reload(t *testing.T) {
 	send(after)
 	current.Store(next)
 	send(before)
-	after.Hangup(errors.New("for a fresh one"))
+	after.Disconnect(errors.New("for a fresh one"))
 	send(after)
 	if st := before.Stats(); st.Connects != 1 {
 		t.Errorf("%+v", st)
@@ -365,7 +365,7 @@ func TestRule42Reload(t *testing.T) {
 	if st := after.Stats(); st.Connects != 2 {
 		t.Errorf("%+v", st)
 	}
-	before.Hangup(errors.New("for a fresh one"))
+	before.Disconnect(errors.New("for a fresh one"))
 	if err := before.Send(refused, oneChunk("b")); err == nil || !strings.Contains(err.Error(), strange) {
 		t.Error(err)
 	}
@@ -400,8 +400,8 @@ func TestTLSInPieces(t *testing.T) {
 	for _, step := range []int{1, 100, 5000, 1 << 20} {
 		o := new(outcome)
 		s := &Server{Handler: grouped{o}}
-		address, troubles := secured(t, s, &Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}},
-			"tcp")
+		config := &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}
+		address, peerErrors := secured(t, s, &Endpoint{TLS: config}, "tcp")
 		raw, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
@@ -420,8 +420,8 @@ func TestTLSInPieces(t *testing.T) {
 			t.Error(err)
 		}
 		o.acks, o.stats = acks, s.Stats()
-		for len(troubles) > 0 {
-			o.troubles = append(o.troubles, <-troubles)
+		for len(peerErrors) > 0 {
+			o.peerErrors = append(o.peerErrors, <-peerErrors)
 		}
 		same(t, o, want)
 	}
@@ -438,7 +438,7 @@ func TestTLSUnderAnything(t *testing.T) {
 		Handler:  grouped{o},
 		Endpoint: Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}},
 	}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		q := reading(tls.Client(p.dial(), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost"}))
 		for piece := range slices.Chunk(stream, 50000) {
 			write(t, q, piece)
@@ -446,8 +446,8 @@ func TestTLSUnderAnything(t *testing.T) {
 		synctest.Wait()
 		o.acks, _ = q.received()
 		o.stats = s.Stats()
-		if same(t, o, want); troubles() != "" || s.Stats().Memory != 0 {
-			t.Errorf("%s, %d bytes held", troubles(), s.Stats().Memory)
+		if same(t, o, want); peerErrors() != "" || s.Stats().Memory != 0 {
+			t.Errorf("%s, %d bytes held", peerErrors(), s.Stats().Memory)
 		}
 		_ = q.Close()
 	})
@@ -524,7 +524,7 @@ func littleMemory(t *testing.T, clients, chunks int) {
 		events.Add(int64(c.Events))
 		return nil
 	})}
-	address, troubles := secured(t, s, &Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}},
+	address, peerErrors := secured(t, s, &Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}},
 		"tcp")
 	var wg sync.WaitGroup
 	for range clients {
@@ -544,8 +544,8 @@ func littleMemory(t *testing.T, clients, chunks int) {
 		})
 	}
 	wg.Wait()
-	if events.Load() != int64(clients*chunks*5001) || len(troubles) > 0 {
-		t.Errorf("%d events, %d troubles", events.Load(), len(troubles))
+	if events.Load() != int64(clients*chunks*5001) || len(peerErrors) > 0 {
+		t.Errorf("%d events, %d peerErrors", events.Load(), len(peerErrors))
 	}
 }
 

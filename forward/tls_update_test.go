@@ -118,7 +118,7 @@ func TestKeyUpdate(t *testing.T) {
 		Handler:  new(outcome),
 		Endpoint: Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}},
 	}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		var log keyLog
 		nc := p.dial()
 		c := tls.Client(nc, &tls.Config{
@@ -134,7 +134,7 @@ func TestKeyUpdate(t *testing.T) {
 			write(t, nc, out.record(typeData, withID(byte(id))))
 			synctest.Wait()
 			if got, _ := q.received(); !bytes.HasSuffix(got, ackOf(string(id))) {
-				t.Errorf("%c: %q, %s", id, got, troubles())
+				t.Errorf("%c: %q, %s", id, got, peerErrors())
 			}
 			<-time.After(time.Hour)
 			_, _ = nc.Write(out.update()) // if it was closed, there will be no ack
@@ -153,7 +153,7 @@ func TestKeyUpdateNotRead(t *testing.T) {
 			SessionTicketsDisabled: true,
 		}},
 	}
-	bubble(t, s, func(t *testing.T, p *pipes, troubles func() string) {
+	bubble(t, s, func(t *testing.T, p *pipes, peerErrors func() string) {
 		var log keyLog
 		nc := p.dial()
 		c := tls.Client(nc, &tls.Config{
@@ -168,8 +168,8 @@ func TestKeyUpdateNotRead(t *testing.T) {
 		write(t, nc, out.update())
 		<-time.After(DefaultWriteTimeout + time.Second)
 		synctest.Wait()
-		if st := s.Stats(); st.Connections != 0 || troubles() != "slow reader: connection closed" {
-			t.Errorf("%d connections, %q", st.Connections, troubles())
+		if st := s.Stats(); st.Connections != 0 || peerErrors() != "slow reader: connection closed" {
+			t.Errorf("%d connections, %q", st.Connections, peerErrors())
 		}
 		_ = nc.Close()
 	})
@@ -236,9 +236,9 @@ func (l narrow) Accept() (net.Conn, error) {
 // poller's callback.
 func TestKeyUpdateNotReadFromSocket(t *testing.T) {
 	ca := testcert.New(t)
-	troubles := make(chan Trouble, 9)
+	peerErrors := make(chan PeerError, 9)
 	s := &Server{
-		Handler: new(outcome), WriteTimeout: 50 * time.Millisecond, Trouble: func(tr Trouble) { troubles <- tr },
+		Handler: new(outcome), WriteTimeout: 50 * time.Millisecond, PeerError: func(tr PeerError) { peerErrors <- tr },
 		Endpoint: Endpoint{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Server.TLS}}},
 	}
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
@@ -268,7 +268,7 @@ func TestKeyUpdateNotReadFromSocket(t *testing.T) {
 	if err == nil {
 		t.Error("all was taken, and nothing was read")
 	}
-	if tr := <-troubles; tr.Kind != SlowReader {
+	if tr := <-peerErrors; tr.Kind != PeerSlowReader {
 		t.Error(tr)
 	}
 	if err := s.Close(); err != nil {

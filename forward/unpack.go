@@ -38,8 +38,8 @@ func (c *taker) takeCompressed(tag string, kind wire.Compression, packed []byte)
 	return c.takePacked(tag, in.buf.B[:in.n], ck, in.buf, packed[:len(packed):len(packed)], err)
 }
 
-// takeInflaters waits for decompressors. Whoever has them waits for no peer, but perhaps for
-// memory: who overdraws that waits for nobody.
+// takeInflaters waits for decompressors. Their holder waits for no peer, but perhaps for
+// memory; the connection that overdraws does not wait.
 func (c *taker) takeInflaters() (give func(), err error) {
 	if c.hold.Over() {
 		c.inflaters = new(wire.Inflaters)
@@ -66,7 +66,7 @@ func (c *taker) inflate(in *sifting, src []byte) (err error) {
 	most, later := c.s.maxDecompressed, min(c.s.later, c.s.maxDecompressed)
 	r, err := c.inflaters.Open(in.kind, src)
 	if err != nil {
-		return &fault{Corrupt, err}
+		return &fault{PeerCorrupt, err}
 	}
 	in.r = r
 	defer func() {
@@ -117,18 +117,18 @@ func (c *taker) inflate(in *sifting, src []byte) (err error) {
 			continue
 		}
 		looked = in.n
-		if bad := in.ck.Run(in.buf.B[:in.n], wire.NoMost, in.scan, most); bad != nil {
-			return wire.ScanFault(bad, wire.InvalidChunk)
+		if bad := in.ck.Run(in.buf.B[:in.n], wire.NoLimit, in.scan, most); bad != nil {
+			return wire.ScanFault(bad, wire.FaultInvalidChunk)
 		}
-		if in.ck.Odd > alienMost && in.ck.Alien() {
-			return &fault{InvalidChunk, errAlien}
+		if in.ck.Odd > maxAlien && in.ck.Alien() {
+			return &fault{PeerInvalidChunk, errAlien}
 		}
 		if errors.Is(err, io.EOF) {
 			c.inflated = min(in.n+in.n/8, startBuffer)
 			return nil
 		}
 		if err != nil {
-			return &fault{Corrupt, err}
+			return &fault{PeerCorrupt, err}
 		}
 		if in.total > later {
 			return errLater
@@ -137,13 +137,13 @@ func (c *taker) inflate(in *sifting, src []byte) (err error) {
 	return err
 }
 
-// siftLater takes a compressed chunk of which laterMost was decompressed: in is its first time so
+// siftLater takes a compressed chunk of which maxLater was decompressed: in is its first time so
 // far.
 func (c *taker) siftLater(tag string, in *sifting, src []byte) error {
 	in.ck.Drop() // of what stands where: the second time will tell
 	err := in.sift()
 	if err == nil && in.ck.Alien() {
-		err = &fault{InvalidChunk, errAlien}
+		err = &fault{PeerInvalidChunk, errAlien}
 	}
 	ck := in.ck
 	if err == nil && ck.Large > 0 && c.refuseLarge(tag, ck, in.sizes[0]) {
@@ -180,7 +180,7 @@ func (c *taker) siftLater(tag string, in *sifting, src []byte) error {
 	}
 	g.close(tag)
 	ch := c.chunk(tag)
-	ch.Compressed, ch.Compression = out.B[:in.n:in.n], wire.Zstd.String()
+	ch.Compressed, ch.Compression = out.B[:in.n:in.n], wire.CompressionZstd.String()
 	ch.Events = int(ck.Events)
 	sent := g.sent()
 	sent.Compressed, sent.Compression = src[:len(src):len(src)], in.kind.String()

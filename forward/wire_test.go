@@ -50,14 +50,14 @@ func (s *script) RemoteAddr() net.Addr             { return &net.TCPAddr{IP: net
 
 // outcome is what became of a script.
 type outcome struct {
-	mu       sync.Mutex
-	events   []string // tag, time, metadata, record
-	chunks   []string // id, events, invalid, skipped
-	troubles []Trouble
-	acks     []byte
-	left     int // bytes that the server did not read
-	stats    ServerStats
-	fail     func(*Chunk) error
+	mu         sync.Mutex
+	events     []string // tag, time, metadata, record
+	chunks     []string // id, events, invalid, skipped
+	peerErrors []PeerError
+	acks       []byte
+	left       int // bytes that the server did not read
+	stats      ServerStats
+	fail       func(*Chunk) error
 }
 
 func (o *outcome) ServeForward(_ context.Context, c *Chunk) error {
@@ -132,7 +132,7 @@ func (g grouped) ServeGroup(_ context.Context, chunks []*Chunk) (func(context.Co
 // play lets a server read pieces of one connection, on the calling goroutine.
 func play(set func(*Server), pieces ...[]byte) *outcome {
 	o := new(outcome)
-	s := &Server{Handler: grouped{o}, Trouble: func(t Trouble) { o.troubles = append(o.troubles, t) }}
+	s := &Server{Handler: grouped{o}, PeerError: func(t PeerError) { o.peerErrors = append(o.peerErrors, t) }}
 	if set != nil {
 		set(s)
 	}
@@ -161,11 +161,11 @@ func bytewise(b []byte) [][]byte {
 	return pieces
 }
 
-// kinds lists kind and fate of the troubles.
+// kinds lists kind and fate of the peerErrors.
 func (o *outcome) kinds() string {
 	var out []string
-	for _, t := range o.troubles {
-		out = append(out, fmt.Sprintf("%v: %v", t.Kind, t.Fate))
+	for _, t := range o.peerErrors {
+		out = append(out, fmt.Sprintf("%v: %v", t.Kind, t.Action))
 	}
 	return strings.Join(out, "; ")
 }
@@ -184,12 +184,12 @@ func (o *outcome) byTag() []string {
 
 // vector is one case: bytes in, and what is to come of them.
 type vector struct {
-	name     string
-	in       string // hexadecimal
-	events   []string
-	acks     string // hexadecimal
-	troubles string
-	set      func(*Server)
+	name       string
+	in         string // hexadecimal
+	events     []string
+	acks       string // hexadecimal
+	peerErrors string
+	set        func(*Server)
 }
 
 // run runs cases: in one piece, byte by byte, and with a handler that takes no groups.
@@ -227,13 +227,13 @@ func (w *vector) check(t *testing.T, o *outcome) {
 	if !bytes.Equal(o.acks, unhex(w.acks)) {
 		t.Errorf("acks % x, want %s", o.acks, w.acks)
 	}
-	if o.kinds() != w.troubles {
-		t.Errorf("troubles %q, want %q: %v", o.kinds(), w.troubles, o.troubles)
+	if o.kinds() != w.peerErrors {
+		t.Errorf("peerErrors %q, want %q: %v", o.kinds(), w.peerErrors, o.peerErrors)
 	}
 	if o.stats.Memory != 0 || o.stats.Connections != 0 {
 		t.Errorf("left behind: %+v", o.stats)
 	}
-	if closed := strings.Contains(w.troubles, "closed") && !strings.Contains(w.troubles, "partial"); !closed &&
+	if closed := strings.Contains(w.peerErrors, "closed") && !strings.Contains(w.peerErrors, "partial"); !closed &&
 		o.left > 0 {
 		t.Errorf("%d bytes not read", o.left)
 	}

@@ -11,7 +11,7 @@ import (
 const (
 	aheadSegments = 2           // prepared and waiting for use, if freed ones can be had; otherwise one
 	keepSpare     = 2           // freed ones kept besides; more are given back to the disk, but slowly:
-	mostSpare     = 16          // up to so many at once are likely needed again at the next burst
+	maxSpare      = 16          // up to so many at once are likely needed again at the next burst
 	trimSpare     = time.Second // and go one at a time
 	retrySpace    = time.Second // how often a full or failing disk is tried again
 )
@@ -28,14 +28,14 @@ type allocator struct {
 	blockAt int64 // the size it could not
 }
 
-// noRoom says why no segment of size bytes is coming, or nil when one may be: then the caller
+// noRoomLocked says why no segment of size bytes is coming, or nil when one may be: then the caller
 // waits. With mu held.
-func (a *allocator) noRoom(size int64) error {
+func (a *allocator) noRoomLocked(size int64) error {
 	size = max(size, a.opt.SegmentBytes)
 	if a.blocked != nil && size >= a.blockAt {
 		a.full = true
-		a.release()
-		wake(a.prod)
+		a.releaseLocked()
+		wake(a.allocatorWake)
 		switch {
 		case a.blocked == nil:
 		case errors.Is(a.blocked, errLimit) || isNoSpace(a.blocked):
@@ -46,8 +46,8 @@ func (a *allocator) noRoom(size int64) error {
 	}
 	a.blocked = nil
 	a.want = max(a.want, size)
-	a.release()
-	wake(a.prod)
+	a.releaseLocked()
+	wake(a.allocatorWake)
 	return nil
 }
 
@@ -61,7 +61,7 @@ func (a *allocator) runAllocator() {
 	defer a.mu.Unlock()
 	said, failed := "", false
 	for !a.closed {
-		job := a.job()
+		job := a.jobLocked()
 		if job == nil || failed { // what failed is not tried again at once
 			failed = false
 			wait := time.Hour
@@ -73,11 +73,11 @@ func (a *allocator) runAllocator() {
 			timer.Reset(wait)
 			a.mu.Unlock()
 			select {
-			case <-a.prod:
+			case <-a.allocatorWake:
 			case <-timer.C:
 				a.mu.Lock()
 				a.blocked, a.reserve.scarce = nil, nil // try again
-				a.trim = len(a.free) > keepSpare && a.droppable() >= 0
+				a.trim = len(a.free) > keepSpare && a.droppableLocked() >= 0
 				a.mu.Unlock()
 			case <-a.done:
 			}
@@ -86,33 +86,33 @@ func (a *allocator) runAllocator() {
 		}
 		if err := job(); err != nil {
 			failed = true
-			a.block(err)
+			a.blockLocked(err)
 			if said != err.Error() { // once, not at every try
 				said = err.Error()
-				a.tell(fmt.Errorf("journal: prepare segment: %w", err))
+				a.tellLocked(fmt.Errorf("journal: prepare segment: %w", err))
 			}
 		} else if !a.reserve.short { // else it is the same full disk
 			said = ""
 		}
-		a.broadcast()
+		a.broadcastLocked()
 	}
 	for len(a.aside) > 0 {
-		if err := a.putAside(); err != nil {
+		if err := a.putAsideLocked(); err != nil {
 			a.closeErr = err
 		}
 	}
 }
 
-// block notes that nothing can be prepared, and why. With mu held.
-func (a *allocator) block(err error) {
+// blockLocked notes that nothing can be prepared, and why. With mu held.
+func (a *allocator) blockLocked(err error) {
 	a.blocked = err
 	a.blockAt = max(a.want, a.opt.SegmentBytes)
 	a.want = 0
 }
 
-// job returns what the allocator is to do next, or nil. It notes when there is something to do but
-// no room. With mu held; a job is called with mu held too and lets it go.
-func (a *allocator) job() func() error {
+// jobLocked returns what the allocator is to do next, or nil. It notes when there is something to
+// do but no room. With mu held; a job is called with mu held too and lets it go.
+func (a *allocator) jobLocked() func() error {
 	if a.want > 0 && len(a.ready) > 0 && a.ready[0].size >= a.want {
 		a.want = 0
 	}
@@ -121,38 +121,38 @@ func (a *allocator) job() func() error {
 	case a.reserve.short && a.reserve.scarce == nil:
 		return a.fillReserve
 	case a.reserve.emptied > 0 && a.blocked == nil:
-		return a.reserve.vouchEmptied
+		return a.reserve.vouchEmptiedLocked
 	case len(a.aside) > 0:
-		return a.putAside
-	case a.reserve.short && a.reserve.emptied == 0 && a.droppable() >= 0:
+		return a.putAsideLocked
+	case a.reserve.short && a.reserve.emptied == 0 && a.droppableLocked() >= 0:
 		a.reserve.scarce = nil
-		return a.drop
-	case a.reserve.short && a.reserve.emptied == 0 && a.shrinkable() >= 0:
-		return a.shrink
+		return a.dropLocked
+	case a.reserve.short && a.reserve.emptied == 0 && a.shrinkableLocked() >= 0:
+		return a.shrinkLocked
 	case a.blocked != nil:
 		return nil
-	case len(a.ready) > 1 && a.want > size && a.room(a.want) < 0:
+	case len(a.ready) > 1 && a.want > size && a.roomLocked(a.want) < 0:
 		// A large record needs the room of all that is only prepared.
 		n := len(a.ready) - 1
 		a.free = append(a.free, a.ready[:n]...)
 		a.ready = append(a.ready[:0], a.ready[n])
-		return a.drop
-	case a.droppable() >= 0 && (a.trim || len(a.free) > mostSpare || a.want > size && a.room(a.want) < 0):
-		return a.drop
+		return a.dropLocked
+	case a.droppableLocked() >= 0 && (a.trim || len(a.free) > maxSpare || a.want > size && a.roomLocked(a.want) < 0):
+		return a.dropLocked
 	case len(a.ready) > 0 && a.want > a.ready[0].size:
 		if a.reserve.short {
-			return a.refuse()
+			return a.refuseLocked()
 		}
 		if a.bytes+a.want-a.ready[0].size > a.opt.MaxBytes {
-			a.block(errLimit)
-			a.broadcast()
+			a.blockLocked(errLimit)
+			a.broadcastLocked()
 			return nil
 		}
-		return func() error { return a.grow(a.want) }
+		return func() error { return a.growLocked(a.want) }
 	case len(a.ready) >= aheadSegments:
 		return nil
-	case a.recyclable() >= 0:
-		return a.recycle
+	case a.recyclableLocked() >= 0:
+		return a.recycleLocked
 	case len(a.ready) > 0:
 		// One is enough until the next is freed. A reader that keeps up frees one for each that is
 		// filled, and writing into it again costs a fiftieth of writing new blocks through new
@@ -160,12 +160,12 @@ func (a *allocator) job() func() error {
 		return nil
 	case a.bytes+max(size, a.want) <= a.opt.MaxBytes:
 		if a.reserve.short {
-			return a.refuse()
+			return a.refuseLocked()
 		}
-		return func() error { return a.create(max(size, a.want)) }
+		return func() error { return a.createLocked(max(size, a.want)) }
 	default:
-		a.block(errLimit)
-		a.broadcast()
+		a.blockLocked(errLimit)
+		a.broadcastLocked()
 	}
 	return nil
 }
@@ -176,32 +176,32 @@ func (a *allocator) fillReserve() error {
 	if len(a.segs) == 0 {
 		passed = max(passed, a.written)
 	}
-	return a.reserve.fill(passed)
+	return a.reserve.fillLocked(passed)
 }
 
-// refuse notes that the disk has no room beside the reserve. With mu held.
-func (a *allocator) refuse() func() error {
-	a.block(fmt.Errorf("what cursors need comes first: %w", a.reserve.scarce))
-	a.broadcast()
+// refuseLocked notes that the disk has no room beside the reserve. With mu held.
+func (a *allocator) refuseLocked() func() error {
+	a.blockLocked(fmt.Errorf("what cursors need comes first: %w", a.reserve.scarce))
+	a.broadcastLocked()
 	return nil
 }
 
-// release frees the segments that all cursors have passed, but for the last one: while that is
-// there, a cursor that stands where no segment is has lost something. Where its room is needed, the
-// reserve notes that it was passed. With mu held.
-func (a *allocator) release() {
+// releaseLocked frees the segments that all cursors have passed, but for the last one: while that
+// is there, a cursor that stands where no segment is has lost something. Where its room is needed,
+// the reserve notes that it was passed. With mu held.
+func (a *allocator) releaseLocked() {
 	if len(a.cursors.named) == 0 {
 		return
 	}
 	low := a.cursors.lowestLocked()
-	wanted := max(a.want, a.refused()) > 0
-	if wanted && a.seg != nil && low >= at(a.seg.seq, a.seg.last) && a.syncer.Synced() == a.end() && !a.writing {
+	wanted := max(a.want, a.refusedLocked()) > 0
+	if wanted && a.seg != nil && low >= at(a.seg.seq, a.seg.last) && a.syncer.Synced() == a.endLocked() && !a.writing {
 		// A record waits that may need the room of the segment in use too, and nothing in that is
 		// needed any more: then it is at its end.
 		a.seg.end.Store(a.off)
 		a.seg = nil
 		for _, b := range a.queue {
-			a.freeBatch(b)
+			a.freeBatchLocked(b)
 		}
 		a.queue = a.queue[:0]
 	}
@@ -223,16 +223,16 @@ func (a *allocator) release() {
 		}
 		a.segs = append(a.segs[:0], a.segs[n:]...)
 		a.blocked = nil
-		wake(a.prod)
+		wake(a.allocatorWake)
 		if a.full && a.err == nil {
-			a.openSpace()
+			a.openSpaceLocked()
 		}
 	}
 }
 
-// refused is the size of the segment for which an Append was answered ErrFull last, or 0. With mu
-// held.
-func (a *allocator) refused() int64 {
+// refusedLocked is the size of the segment for which an Append was answered ErrFull last, or 0.
+// With mu held.
+func (a *allocator) refusedLocked() int64 {
 	if a.full && a.blocked != nil {
 		return a.blockAt
 	}

@@ -36,42 +36,42 @@ func (j *Journal) AppendAfter(parts ...[]byte) (prev, pos Position, err error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.makeRoom(n); err != nil {
+	if err := j.makeRoomLocked(n); err != nil {
 		return 0, 0, err
 	}
-	prev, pos = j.add(parts, n, crc)
-	j.syncSometime()
+	prev, pos = j.addLocked(parts, n, crc)
+	j.syncSometimeLocked()
 	return prev, pos, nil
 }
 
-// makeRoom returns when a record of n bytes fits in the batch that is filling. With mu held, which
-// it may let go.
-func (j *Journal) makeRoom(n int64) error {
+// makeRoomLocked returns when a record of n bytes fits in the batch that is filling. With mu held,
+// which it may let go.
+func (j *Journal) makeRoomLocked(n int64) error {
 	for {
-		if err := j.usable(); err != nil {
+		if err := j.usableLocked(); err != nil {
 			return err
 		}
 		if j.pending >= batchBytes {
 			if !j.writing && !j.claimed {
-				_ = j.writePending() // the error is sticky
+				_ = j.writePendingLocked() // the error is sticky
 				continue
 			}
 			j.waitUnlocked()
 			continue
 		}
-		if j.unsynced >= mostUnsynced {
-			j.syncBy(0)
+		if j.unsynced >= maxUnsynced {
+			j.syncByLocked(0)
 			j.waitUnlocked()
 			continue
 		}
 		if j.seg != nil && place(j.off)+recordHeader+n <= j.seg.size {
 			return nil
 		}
-		if s := j.takeReady(pageUp(dataStart + recordHeader + n)); s != nil {
-			j.writer.begin(s, j.Synced())
+		if s := j.takeReadyLocked(pageUp(dataStart + recordHeader + n)); s != nil {
+			j.writer.beginLocked(s, j.Synced())
 			return nil
 		}
-		if err := j.noRoom(pageUp(dataStart + recordHeader + n)); err != nil {
+		if err := j.noRoomLocked(pageUp(dataStart + recordHeader + n)); err != nil {
 			return err
 		}
 		j.waitUnlocked()

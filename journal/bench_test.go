@@ -217,7 +217,7 @@ func BenchmarkBulk(b *testing.B) {
 				b.Fatal(err)
 			}
 			off += int64(len(buf))
-			if unsynced += len(buf); unsynced > maxUnsynced {
+			if unsynced += len(buf); unsynced > syncThreshold {
 				sync <- true
 				unsynced = 0
 			}

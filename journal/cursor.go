@@ -104,9 +104,9 @@ func (c *cursor) load(b []byte) error {
 	return nil
 }
 
-// write makes a commit durable, on a full disk with the reserve's help. With mu held, for which
-// Close waits: who gets it after that must not write any more.
-func (c *cursor) write(r *reserve, p Position, state []byte) error {
+// writeLocked makes a commit durable, on a full disk with the reserve's help. With mu held, for
+// which Close waits: a caller that gets it after that must not write any more.
+func (c *cursor) writeLocked(r *reserve, p Position, state []byte) error {
 	if r.over() {
 		return ErrClosed
 	}
@@ -132,7 +132,7 @@ func (c *cursor) tryWrite(r *reserve, p Position, state []byte) error {
 		if _, err := c.file.WriteAt(b, int64(gen&1)*c.slot); err != nil {
 			return fmt.Errorf("journal: write cursor %s: %w", c.name, err)
 		}
-		if err := c.sync(r); err != nil {
+		if err := c.syncLocked(r); err != nil {
 			return err
 		}
 	}
@@ -172,11 +172,12 @@ func (c *cursor) replace(r *reserve, need int64, gen uint64, p Position, state [
 		_ = c.file.Close() // nothing in it matters
 	}
 	c.file, c.slot, c.gen, c.unnamed = f, slot, gen, true
-	return c.sync(r)
+	return c.syncLocked(r)
 }
 
-// sync makes what was written durable, and the file's name if that is not certain. With mu held.
-func (c *cursor) sync(r *reserve) error {
+// syncLocked makes what was written durable, and the file's name if that is not certain. With mu
+// held.
+func (c *cursor) syncLocked(r *reserve) error {
 	if err := c.file.Datasync(); err != nil {
 		return fmt.Errorf("journal: sync cursor %s: %w", c.name, err)
 	}

@@ -2,7 +2,7 @@
 
 package journal
 
-// cursors are all durable cursors, and the files of those who read from them. Guarded by the lock
+// cursors are all durable cursors, and the files of their readers. Guarded by the lock
 // of life.
 type cursors struct {
 	named   map[string]*cursor
@@ -29,8 +29,8 @@ type readFile struct {
 	shut bool // the reader is closed
 }
 
-// drop closes the file; who reads it now gets an error. With life.mu held.
-func (r *readFile) drop() error {
+// dropLocked closes the file; a read from it now gets an error. With life.mu held.
+func (r *readFile) dropLocked() error {
 	f := r.file
 	r.file = nil
 	if f == nil {

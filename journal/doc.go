@@ -6,8 +6,8 @@
 // A record is bytes, appended whole and read whole. A [Position] is the end of a record; positions
 // grow and are never used twice. Records live in segments, files of one size that are prepared
 // ahead and used again once every cursor has passed them. A cursor is a name, a position and some
-// bytes of its reader's, made durable together. What was appended is written in batches, many
-// records in one write, and synced in groups, one sync for all who wait.
+// bytes of its reader's, made durable together. Records are written in batches, many in one write,
+// and synced in groups, one sync for all waiting callers.
 //
 // # Promises
 //
@@ -26,29 +26,29 @@
 //   - Synced bytes are never overwritten in their only copy. A disk that garbles every page that is
 //     being written when the power goes still takes nothing that was synced.
 //
-//   - Where a cursor has yet to read and no file holds it any more, that is told and counted; so is
-//     a file that is removed while it is written to, and neither [Journal.Sync] nor [Journal.Check]
-//     returns nil then.
+//   - A record that a cursor has yet to read and that no file holds any more is reported and
+//     counted. So is a file that is removed while it is written to, and neither [Journal.Sync] nor
+//     [Journal.Check] returns nil then.
 //
-//   - What cannot be read is copied or moved into the directory quarantine, told to Options.Report
-//     once, and never deleted. Everything else is read. A device that fails is tried for a minute
-//     first.
+//   - What cannot be read is copied or moved into the directory quarantine, reported to
+//     Options.Report once, and never deleted. Everything else is read. A device that fails is tried
+//     for a minute first.
 //
-//   - A failed write or sync is told to all who wait and stays until the journal has written
-//     everything again that may have been lost by it, which it tries by itself. Nothing that was
-//     appended is given up, and the same positions become durable then. So an error of Flush or
-//     Sync means "not known to be stored", not "not stored".
+//   - A failed write or sync is returned to all waiting callers, and stays until the journal has
+//     written everything again that may have been lost by it. The journal tries that by itself.
+//     Nothing that was appended is given up, and the same positions become durable then. So an
+//     error of Flush or Sync means "not known to be stored", not "not stored".
 //
 //   - The directory's identity stays the same for as long as its file can be read.
 //
 // Not promised: anything about records that were only appended (though they are synced within a
 // second, within 20 ms when a reader waits); that a record whose Append returned but not its Flush
-// survives the process; that each name in the directory is kept if someone else writes there.
+// survives the process; that each name in the directory is kept if another program writes there.
 //
 // Assumed of kernel and disk: what Datasync returned nil for is on the disk (a disk that lies about
 // flushes breaks every promise); a page that is not being written keeps its bytes; rename is
-// atomic; flock is seen by all who share the directory (it is not across NFS clients); the clock
-// need not be right.
+// atomic; flock is seen by all processes that share the directory (it is not across NFS clients);
+// the clock need not be right.
 //
 // # The directory
 //
@@ -81,7 +81,7 @@
 // count. synced is a position that was durable when the segment was taken into use; recovery need
 // not doubt anything before it. pad is one more than the bytes of padding that prev counts, 0 where
 // that is not known, as in files of earlier versions. check is over bytes 0..63. A header that was
-// destroyed is made again from a tail, which has the nonce too.
+// destroyed is made again from a tail slot, which has the nonce too.
 //
 //	record   0        4      8         12     16              16+length
 //	         ┌────────┬──────┬─────────┬──────┬───────────────┬─────────┐
@@ -92,9 +92,9 @@
 //	payload check = CRC(payload, nonce[8:16], place)      place = number<<32 | offset of the record, 8 bytes
 //	header check  = CRC(nonce[0:8], place, the first 12 bytes of the header)
 //
-// kind is 0x52454331 for a record and 0x50414431 for a pad, whose payload is zeros that nobody
-// checks. A header never lies across two pages: where fewer than 16 bytes are left, the next one is
-// at the start of the next page. Because the header check depends on the nonce and the place,
+// kind is 0x52454331 for a record and 0x50414431 for a pad, whose payload is zeros and is not
+// checked. A header never lies across two pages: where fewer than 16 bytes are left, the next one
+// is at the start of the next page. Because the header check depends on the nonce and the place,
 // neither the file's former content, nor log text, nor a copy of a segment inside a record is ever
 // taken for a record, and a scan past damage rejects each place by looking at 16 bytes.
 //
@@ -136,8 +136,8 @@
 //
 // # The identity
 //
-// A file that is written once, beside its name and renamed; what it says is never given to anyone
-// before it is durable.
+// A file that is written once, beside its name and renamed. No caller gets what it says before it
+// is durable.
 //
 //	identity 0        8      12           28      32
 //	         ┌────────┬──────┬────────────┬───────┐
@@ -148,11 +148,11 @@
 // check is over bytes 0..27. A directory of an earlier version has none, and gets one when it is
 // opened; that version leaves the file alone.
 //
-// # Who does what
+// # Goroutines and callers
 //
 //	Append          copies into the batch that fills; writes only a full one
-//	Flush           one of those who wait writes the batch, without the lock
-//	syncer          a goroutine: writes and syncs for all who wait for Sync, later for nobody, and goes on after errors
+//	Flush           one of the waiting callers writes the batch, without the lock
+//	syncer          a goroutine: writes and syncs for all callers of Sync, later without one, and goes on after errors
 //	allocator       a goroutine: prepares segments, recycles freed ones, meets a full disk before a write can
 //	Reader          reads with pread, in blocks, on its caller's goroutine
 //
@@ -161,11 +161,11 @@
 // A [Journal] is put together of parts, each of which knows only those above it here:
 //
 //	part        is                                                    touched by
-//	folder      the directory and the files set aside                 whoever meets damage
-//	life        the lock of all below, what is wrong, who waits       everybody
+//	folder      the directory and the files set aside                 any part that meets damage
+//	life        the lock of all below, what is wrong, what waits      all parts
 //	writer      what was appended: segment in use, batches, the queue appenders; one of them, or the syncer, writes
-//	syncer      groups that wait for a sync, what is written and not synced    the syncer; those who wait join
-//	reserve     room for cursors on a full disk                       the allocator; who commits, under a lock of its own
+//	syncer      groups that wait for a sync, what is written and not synced    the syncer; waiting callers join
+//	reserve     room for cursors on a full disk                       the allocator; a commit, under a lock of its own
 //	cursors     durable places by name, open files of readers         readers
 //	segments    files prepared for use, or freed                      the allocator; an appender takes one that is ready
 //	allocator   what is prepared, freed, used again, given back       the allocator; an appender asks for room
@@ -174,7 +174,7 @@
 //
 // Locks are taken in this order: that of a Reader, of its cursor, of the reserve, life.mu, that of
 // holes. life.mu, which comments call mu, is never held over a call to the kernel but those that
-// close a file, nor over Report. Who writes to a cursor holds that one's lock and looks first
+// close a file, nor over Report. A commit to a cursor holds that one's lock and looks first
 // whether the journal is closed. Close takes each of these locks before it lets the directory go.
 //
 // Not obvious:
@@ -187,13 +187,13 @@
 //     kind.
 //   - The segment freed last is used first: its pages are still in memory, and writing into these
 //     costs a fraction of writing new ones.
-//   - The syncer gives way once before it takes a batch: those that the last sync woke append
+//   - The syncer yields once before it takes a batch: goroutines that the last sync woke append
 //     first, and groups are nearly twice as large.
-//   - What Open finds in memory need not be on the disk. It is made so before anyone sees it,
-//     through a copy: the only one on the disk may be what is written over. So are cursors, by a
-//     new file.
-//   - The file with the highest number is never removed, though nobody needs it: it keeps numbers,
-//     and positions, from being given twice.
-//   - A sync that failed is not repeated but the pages are written again first: the kernel may have
+//   - What Open finds in memory need not be on the disk. It is synced before any reader sees it,
+//     through a copy: what is written over may be the only copy on the disk. Cursors are synced by
+//     a new file.
+//   - The file with the highest number is never removed, also when it is not needed: it keeps
+//     numbers, and positions, from being given twice.
+//   - After a failed sync the pages are written again before the next sync: the kernel may have
 //     marked them clean.
 package journal

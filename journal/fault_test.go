@@ -400,9 +400,9 @@ func TestSetAsideWhole(t *testing.T) {
 	})
 }
 
-// TestStrangers: files that the journal cannot read are set aside, those that are not its own are
-// left alone.
-func TestStrangers(t *testing.T) {
+// TestForeignFiles: files that the journal cannot read are set aside, those that are not its own
+// are left alone.
+func TestForeignFiles(t *testing.T) {
 	dir := t.TempDir()
 	o := &Options{SegmentBytes: minSegmentBytes}
 	j := mustOpen(t, dir, o)

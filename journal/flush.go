@@ -12,36 +12,36 @@ import (
 )
 
 const (
-	lazySync     = 20 * time.Millisecond // a waiting reader sees after this what nobody synced
-	idleSync     = time.Second           // and without a reader, what nobody synced is synced after this
-	maxUnsynced  = 8 << 20               // or when it is this much
-	mostUnsynced = 32 << 20              // Append waits: a disk slower than the appenders must not be hidden by memory
+	lazySync      = 20 * time.Millisecond // a waiting reader sees after this what nobody synced
+	idleSync      = time.Second           // and without a reader, what nobody synced is synced after this
+	syncThreshold = 8 << 20               // or when it is this much
+	maxUnsynced   = 32 << 20              // Append waits: a disk slower than the appenders must not be hidden by memory
 )
 
-// group is those who wait for the same sync.
-type group struct {
+// syncGroup is the callers that wait for the same sync.
+type syncGroup struct {
 	waiters int
 	done    chan struct{}
 	err     error // set before done is closed
 }
 
-func newGroup() *group { return &group{done: make(chan struct{})} }
+func newSyncGroup() *syncGroup { return &syncGroup{done: make(chan struct{})} }
 
-func (g *group) finish(err error) {
+func (g *syncGroup) finish(err error) {
 	g.err = err
 	close(g.done)
 }
 
-// syncer is what was handed to the kernel, on its way to the disk, and those who wait for that. All
-// but synced is guarded by the lock of life; what is said to be the syncer's belongs to its
-// goroutine.
+// syncer is what was handed to the kernel, on its way to the disk, and the callers that wait for
+// that. All but synced is guarded by the lock of life; what is said to be the syncer's belongs to
+// its goroutine.
 type syncer struct {
 	*folder
 	*life
 	*writer
 	synced   atomic.Uint64 // Position; written by the syncer with mu held
-	next     *group        // gathers those who wait for a sync that has not begun
-	flying   *group        // wait for the sync that runs
+	next     *syncGroup    // gathers callers that wait for a sync that has not begun
+	flying   *syncGroup    // wait for the sync that runs
 	flyingTo Position
 	lazyAt   time.Time // sync then even if nobody waits; zero when everything is synced
 	unsynced int64
@@ -66,7 +66,7 @@ func (y *syncer) Sync(ctx context.Context, p Position) error {
 		return nil
 	}
 	y.mu.Lock()
-	g, err := y.join(p)
+	g, err := y.joinLocked(p)
 	y.mu.Unlock()
 	if g == nil {
 		return err
@@ -79,15 +79,15 @@ func (y *syncer) Sync(ctx context.Context, p Position) error {
 	}
 }
 
-// join returns the group whose sync covers p, or nil and the answer. With mu held.
-func (y *syncer) join(p Position) (*group, error) {
+// joinLocked returns the group whose sync covers p, or nil and the answer. With mu held.
+func (y *syncer) joinLocked(p Position) (*syncGroup, error) {
 	if y.Synced() >= p {
 		return nil, nil
 	}
-	if err := y.usable(); err != nil {
+	if err := y.usableLocked(); err != nil {
 		return nil, err
 	}
-	if p > y.end() {
+	if p > y.endLocked() {
 		return nil, fmt.Errorf("journal: sync: position %v was not appended", p)
 	}
 	if y.flying != nil && p <= y.flyingTo {
@@ -95,29 +95,29 @@ func (y *syncer) join(p Position) (*group, error) {
 	}
 	y.next.waiters++
 	if y.next.waiters == 1 {
-		wake(y.kick)
+		wake(y.syncerWake)
 	}
 	return y.next, nil
 }
 
-// syncSometime makes sure that what is appended now gets synced though nobody may ask for it. With
-// mu held.
-func (y *syncer) syncSometime() {
+// syncSometimeLocked makes sure that what is appended now gets synced though nobody may ask for it.
+// With mu held.
+func (y *syncer) syncSometimeLocked() {
 	switch {
 	case !y.lazyAt.IsZero():
 	case y.waiting > 0:
-		y.syncBy(lazySync)
+		y.syncByLocked(lazySync)
 	default:
-		y.syncBy(idleSync)
+		y.syncByLocked(idleSync)
 	}
 }
 
-// syncBy has everything appended so far synced in at most d. With mu held.
-func (y *syncer) syncBy(d time.Duration) {
+// syncByLocked has everything appended so far synced in at most d. With mu held.
+func (y *syncer) syncByLocked(d time.Duration) {
 	t := time.Now().Add(d)
 	if y.lazyAt.IsZero() || t.Before(y.lazyAt) {
 		y.lazyAt = t
-		wake(y.kick)
+		wake(y.syncerWake)
 	}
 }
 
@@ -128,17 +128,17 @@ func (y *syncer) Flush(ctx context.Context, p Position) error {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	for y.written < p {
-		if err := y.usable(); err != nil {
+		if err := y.usableLocked(); err != nil {
 			return err
 		}
-		if p > y.end() {
+		if p > y.endLocked() {
 			return fmt.Errorf("journal: flush: position %v was not appended", p)
 		}
 		if !y.writing && !y.claimed {
-			_ = y.writePending() // the error is sticky
+			_ = y.writePendingLocked() // the error is sticky
 			continue
 		}
-		c := y.waitChange()
+		c := y.waitChangeLocked()
 		y.mu.Unlock()
 		select {
 		case <-c:
@@ -151,10 +151,10 @@ func (y *syncer) Flush(ctx context.Context, p Position) error {
 	return nil
 }
 
-// writePending hands everything appended so far to the kernel. It is called with mu held and nobody
-// writing, and lets mu go meanwhile.
-func (y *syncer) writePending() error {
-	list := y.take()
+// writePendingLocked hands everything appended so far to the kernel. It is called with mu held and
+// nobody writing, and lets mu go meanwhile.
+func (y *syncer) writePendingLocked() error {
+	list := y.takeLocked()
 	if len(list) == 0 {
 		return nil
 	}
@@ -176,8 +176,8 @@ func (y *syncer) writePending() error {
 		y.writes++
 		s.wrote = b.end
 		y.written = at(s.seq, b.end)
-		y.soil(s)
-		y.freeBatch(b)
+		y.markDirtyLocked(s)
+		y.freeBatchLocked(b)
 	}
 	if err != nil {
 		// What could not be written stays first in the queue, for the attempt to go on.
@@ -185,35 +185,35 @@ func (y *syncer) writePending() error {
 			y.pending += int(b.end - b.from)
 		}
 		y.queue = append(append([]*batch(nil), list[n:]...), y.queue...)
-		y.fail(fmt.Errorf("journal: write: %w", err))
-	} else if y.unsynced >= maxUnsynced {
-		y.syncBy(0)
+		y.failLocked(fmt.Errorf("journal: write: %w", err))
+	} else if y.unsynced >= syncThreshold {
+		y.syncByLocked(0)
 	}
 	clear(list)
-	y.broadcast()
+	y.broadcastLocked()
 	return err
 }
 
-// soil notes that s needs a Datasync. With mu held.
-func (y *syncer) soil(s *segment) {
+// markDirtyLocked notes that s needs a Datasync. With mu held.
+func (y *syncer) markDirtyLocked(s *segment) {
 	if !s.dirty {
 		s.dirty = true
 		y.dirty = append(y.dirty, s)
 	}
 }
 
-// flush makes everything appended before it durable, on errors too (then err is sticky already).
-// With mu held and nobody writing.
-func (y *syncer) flush() error {
-	tail, s := y.seal(y.tail, y.unsynced), y.seg
-	y.flyingTo = y.end()
-	if err := y.writePending(); err != nil {
+// flushLocked makes everything appended before it durable, on errors too (then err is sticky
+// already). With mu held and nobody writing.
+func (y *syncer) flushLocked() error {
+	tail, s := y.sealLocked(y.tail, y.unsynced), y.seg
+	y.flyingTo = y.endLocked()
+	if err := y.writePendingLocked(); err != nil {
 		return err
 	}
 	to := y.flyingTo
 	y.lazyAt = time.Time{}
-	if y.end() > to {
-		y.syncSometime()
+	if y.endLocked() > to {
+		y.syncSometimeLocked()
 	}
 	if to == y.Synced() {
 		return nil
@@ -236,10 +236,10 @@ func (y *syncer) flush() error {
 	y.syncTime += took
 	if err != nil {
 		for _, s := range y.syncing {
-			y.soil(s)
+			y.markDirtyLocked(s)
 		}
-		y.fail(fmt.Errorf("journal: sync: %w", err))
-		y.keep()
+		y.failLocked(fmt.Errorf("journal: sync: %w", err))
+		y.keepLocked()
 		return err
 	}
 	for _, s := range y.syncing {
@@ -258,7 +258,7 @@ func (y *syncer) flush() error {
 		close(y.more)
 		y.more = nil
 	}
-	y.broadcast()
+	y.broadcastLocked()
 	if len(y.filled) > 0 {
 		y.mu.Unlock()
 		for _, f := range y.filled {
@@ -307,14 +307,14 @@ func linked(file File, path string) error {
 	return nil
 }
 
-// fail makes err sticky and answers everyone who waits. With mu held.
-func (y *syncer) fail(err error) {
+// failLocked makes err sticky and returns it to every waiting caller. With mu held.
+func (y *syncer) failLocked(err error) {
 	if isNoSpace(err) {
 		err = fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	if y.err == nil {
 		y.retryIn = minRetry
-		y.tell(err)
+		y.tellLocked(err)
 	} else {
 		y.retryIn = min(2*y.retryIn, maxRetry)
 	}
@@ -323,19 +323,19 @@ func (y *syncer) fail(err error) {
 	y.retryAt = time.Now().Add(y.retryIn)
 	if y.next.waiters > 0 {
 		y.next.finish(err)
-		y.next = newGroup()
+		y.next = newSyncGroup()
 	}
-	wake(y.kick)
-	y.broadcast()
+	wake(y.syncerWake)
+	y.broadcastLocked()
 }
 
 const keepTries = 20
 
-// keep reads what was written since the last good sync into memory, as soon as a sync failed: the
-// kernel may take these pages for clean and drop them. With mu held, by the syncer; after fail, so
-// that nothing more is written.
-func (y *syncer) keep() {
-	y.awaitWriter()
+// keepLocked reads what was written since the last good sync into memory, as soon as a sync failed:
+// the kernel may take these pages for clean and drop them. With mu held, by the syncer; after fail,
+// so that nothing more is written.
+func (y *syncer) keepLocked() {
+	y.awaitWriterLocked()
 	for _, s := range slices.Clone(y.segs) {
 		from, to := pageDown(s.clean), pageUp(s.wrote)
 		if s.wrote <= s.clean {

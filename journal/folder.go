@@ -45,7 +45,8 @@ func (d *folder) makeDir() error {
 		}
 	}
 	for _, dir := range parents {
-		// Who may write there need not be allowed to read, without which it cannot be synced.
+		// A user with the right to write there may lack that to read, without which it cannot be
+		// synced.
 		if err := d.fs.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return err
 		}

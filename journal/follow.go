@@ -28,11 +28,11 @@ func (j *Journal) Reader(name string) (*Reader, error) {
 	if c == nil {
 		c = &cursor{name: name, path: j.path(file), open: true}
 		// Held before it exists, so that nothing is freed that it is to read.
-		c.at.Store(uint64(j.oldest()))
+		c.at.Store(uint64(j.oldestLocked()))
 		j.named[name] = c
 		j.mu.Unlock()
 		c.mu.Lock()
-		err := c.write(&j.reserve, Position(c.at.Load()), nil)
+		err := c.writeLocked(&j.reserve, Position(c.at.Load()), nil)
 		made := c.file != nil
 		c.mu.Unlock()
 		if err != nil {
@@ -73,12 +73,12 @@ func (r *Reader) Commit(p Position, state []byte) error {
 		return fmt.Errorf("journal: commit of position %v, which is not between the last commit %v and what was read %v", p, Position(c.at.Load()), pos)
 	}
 	before := Position(c.at.Load())
-	if err := c.write(&r.j.reserve, p, state); err != nil {
+	if err := c.writeLocked(&r.j.reserve, p, state); err != nil {
 		return err
 	}
 	if p != before {
 		r.j.mu.Lock()
-		r.j.release()
+		r.j.releaseLocked()
 		r.j.mu.Unlock()
 	}
 	return nil
@@ -130,14 +130,14 @@ func (j *Journal) PlaceCursor(name string, p Position, state []byte) error {
 		c = &cursor{name: name, path: j.path(file)}
 		j.named[name] = c
 	}
-	p, was := max(p, j.oldest()), c.at.Load()
+	p, was := max(p, j.oldestLocked()), c.at.Load()
 	if !is || uint64(p) < was {
 		c.at.Store(uint64(p)) // held before it is written
 	}
 	c.open = true
 	j.mu.Unlock()
 	c.mu.Lock()
-	err = c.write(&j.reserve, p, state)
+	err = c.writeLocked(&j.reserve, p, state)
 	made := c.file != nil
 	c.mu.Unlock()
 	j.mu.Lock()
@@ -150,7 +150,7 @@ func (j *Journal) PlaceCursor(name string, p Position, state []byte) error {
 	case !made: // else it has its name, and holds what it is to read
 		delete(j.named, name)
 	}
-	j.release()
+	j.releaseLocked()
 	return err
 }
 
@@ -177,7 +177,7 @@ func (j *Journal) RemoveCursor(name string) error {
 	c.open = false
 	if err == nil {
 		delete(j.named, name)
-		j.release()
+		j.releaseLocked()
 	}
 	j.mu.Unlock()
 	if err != nil {

@@ -17,9 +17,9 @@ var errUnreadable = errors.New("the device did not give all of it; the rest was 
 // serves says whether a segment can be used as it is, on a disk that has no room for it to grow.
 func (g *segments) serves(s *segment) bool { return s.size >= g.opt.SegmentBytes/2 }
 
-// recyclable is the index of the freed segment that was used last, whose pages are likely still in
-// memory, or -1. One that has to grow is only taken where there is no other. With mu held.
-func (g *segments) recyclable() int {
+// recyclableLocked is the index of the freed segment that was used last, whose pages are likely
+// still in memory, or -1. One that has to grow is only taken where there is no other. With mu held.
+func (g *segments) recyclableLocked() int {
 	for i, s := range slices.Backward(g.free) {
 		if g.serves(s) {
 			return i
@@ -31,9 +31,9 @@ func (g *segments) recyclable() int {
 	return len(g.free) - 1
 }
 
-// recycle gives a freed segment the next number, which is taken with the file's name.
-func (g *segments) recycle() error {
-	i := g.recyclable()
+// recycleLocked gives a freed segment the next number, which is taken with the file's name.
+func (g *segments) recycleLocked() error {
+	i := g.recyclableLocked()
 	old := g.free[i]
 	g.free = slices.Delete(g.free, i, i+1)
 	s := &segment{seq: g.nextSeq, path: old.path, file: old.file, size: old.size, filled: max(old.filled, pageSize)}
@@ -73,15 +73,15 @@ func (g *segments) recycle() error {
 		return err
 	}
 	g.recycled++
-	g.prepared(s)
+	g.preparedLocked(s)
 	return nil
 }
 
-// droppable is the index of a freed segment that may be removed, or -1: the smallest that is left
-// when two stay. The file with the highest number is what keeps the next Open from using a number,
-// and so positions, twice. And one that is large enough to be used again is kept, so that a journal
-// that is drained takes records in turns when others have filled the disk. With mu held.
-func (g *segments) droppable() int {
+// droppableLocked is the index of a freed segment that may be removed, or -1: the smallest that is
+// left when two stay. The file with the highest number is what keeps the next Open from using a
+// number, and so positions, twice. And one that is large enough to be used again is kept, so that a
+// journal that is drained takes records in turns when others have filled the disk. With mu held.
+func (g *segments) droppableLocked() int {
 	top, serve := uint32(0), 0
 	for _, list := range [...][]*segment{g.segs, g.ready, g.free} {
 		for _, s := range list {
@@ -100,16 +100,17 @@ func (g *segments) droppable() int {
 	return least
 }
 
-// shrinkable is the index of a freed segment of which the reserve can have a part, or -1. With mu
-// held.
-func (g *segments) shrinkable() int {
+// shrinkableLocked is the index of a freed segment of which the reserve can have a part, or -1.
+// With mu held.
+func (g *segments) shrinkableLocked() int {
 	return slices.IndexFunc(g.free, func(s *segment) bool { return s.size > pageUp(g.opt.SegmentBytes/2) })
 }
 
-// shrink gives as much of a freed segment back to the disk as the reserve lacks, and leaves half.
-func (g *segments) shrink() (err error) {
+// shrinkLocked gives as much of a freed segment back to the disk as the reserve lacks, and leaves
+// half.
+func (g *segments) shrinkLocked() (err error) {
 	g.reserve.scarce = nil
-	i := g.shrinkable()
+	i := g.shrinkableLocked()
 	s := g.free[i]
 	g.free = slices.Delete(g.free, i, i+1)
 	g.mu.Unlock()
@@ -136,11 +137,11 @@ func (g *segments) shrink() (err error) {
 	return err
 }
 
-// drop gives a freed segment's room back to the disk.
-func (g *segments) drop() error {
+// dropLocked gives a freed segment's room back to the disk.
+func (g *segments) dropLocked() error {
 	g.trim = false
 	g.dropped++
-	i := g.droppable()
+	i := g.droppableLocked()
 	s := g.free[i]
 	g.free = slices.Delete(g.free, i, i+1)
 	g.mu.Unlock()
@@ -153,8 +154,8 @@ func (g *segments) drop() error {
 	return err
 }
 
-// putAside moves a segment with unreadable bytes into quarantine instead of using it again.
-func (g *segments) putAside() error {
+// putAsideLocked moves a segment with unreadable bytes into quarantine instead of using it again.
+func (g *segments) putAsideLocked() error {
 	s := g.aside[0]
 	g.aside = g.aside[1:]
 	g.bytes -= s.size

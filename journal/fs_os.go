@@ -40,7 +40,7 @@ func lockOpen(f *os.File, path string) (io.Closer, error) {
 		}
 		return nil, fmt.Errorf("%w: %s holds %s", ErrLocked, who, path)
 	}
-	// Who holds the lock is only a hint for the message above: the lock itself is the kernel's.
+	// The process number is only a hint for the message above: the lock itself is the kernel's.
 	if err := f.Truncate(0); err == nil {
 		fmt.Fprintln(f, os.Getpid())
 	}

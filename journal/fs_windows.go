@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// The locked byte lies far behind the text, so that others can still read who holds the lock.
+// The locked byte lies far behind the text, so that others can still read which process holds the
+// lock.
 const lockOffset = 1 << 30
 
 func lockFile(f *os.File) error {

@@ -15,7 +15,7 @@ import (
 // Lock order: Reader.mu, cursor.mu, reserve.own, life.mu, holes.mu. life.mu, which is called mu
 // everywhere, guards what appenders, the syncer, the allocator and readers share. It is never held
 // over a call to the kernel but those that close a file, nor over Report. writer.writing is a
-// lock too, for the right to write to segments: who has it holds no other.
+// lock too, for the right to write to segments: its holder has no other.
 type Journal struct {
 	folder
 	life
@@ -36,7 +36,7 @@ func newJournal(dir string, o Options) *Journal {
 	j.writer.life = &j.life
 	y := &j.syncer
 	y.folder, y.life, y.writer = &j.folder, &j.life, &j.writer
-	y.tail, y.next = make([]byte, pageSize), newGroup()
+	y.tail, y.next = make([]byte, pageSize), newSyncGroup()
 	j.reserve.folder, j.reserve.life = &j.folder, &j.life
 	j.cursors.begin()
 	g := &j.segments
@@ -90,7 +90,7 @@ func (j *Journal) Close() error {
 	if !j.closed {
 		j.closed = true
 		close(j.done)
-		j.broadcast()
+		j.broadcastLocked()
 	}
 	j.mu.Unlock()
 	j.ended.Do(func() {
@@ -99,12 +99,12 @@ func (j *Journal) Close() error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.closeErr = errors.Join(j.err, j.closeErr, err)
-		j.openSpace()
+		j.openSpaceLocked()
 	})
 	return j.closeErr
 }
 
-// closeFiles ends Open or Close. It waits for those who write to a cursor: as soon as the lock is
+// closeFiles ends Open or Close. It waits for commits to cursors: as soon as the lock is
 // let go, the directory may be another's.
 func (j *Journal) closeFiles() error {
 	j.mu.Lock()
@@ -123,7 +123,7 @@ func (j *Journal) closeFiles() error {
 		}
 	}
 	for r := range j.reading {
-		errs = append(errs, r.drop())
+		errs = append(errs, r.dropLocked())
 	}
 	return errors.Join(append(errs, j.lock.Close())...)
 }

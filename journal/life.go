@@ -12,38 +12,38 @@ const (
 	maxRetry = time.Second
 )
 
-// life is what is wrong with the journal, who waits for a change, and the lock of it all.
+// life is what is wrong with the journal, what waits for a change, and the lock of it all.
 type life struct {
-	mu       sync.Mutex
-	closed   bool
-	closeErr error
-	done     chan struct{} // closed by Close
-	kick     chan struct{} // wakes the syncer
-	prod     chan struct{} // wakes the allocator
-	err      error         // sticky, of a write or sync; nil when all is well
-	retryAt  time.Time     // when the syncer tries to go on
-	retryIn  time.Duration // backoff
-	told     []error       // to be reported by the syncer
-	changed  chan struct{} // closed when anything changed that someone waits for; nil when nobody does
-	full     bool          // an Append was answered ErrFull, and space will be closed when that may have changed
-	space    chan struct{}
+	mu            sync.Mutex
+	closed        bool
+	closeErr      error
+	done          chan struct{} // closed by Close
+	syncerWake    chan struct{} // wakes the syncer
+	allocatorWake chan struct{} // wakes the allocator
+	err           error         // sticky, of a write or sync; nil when all is well
+	retryAt       time.Time     // when the syncer tries to go on
+	retryIn       time.Duration // backoff
+	told          []error       // to be reported by the syncer
+	changed       chan struct{} // closed when anything changed that someone waits for; nil when nobody does
+	full          bool          // an Append was answered ErrFull, and space will be closed when that may have changed
+	space         chan struct{}
 }
 
 func (l *life) begin() {
-	l.done, l.kick, l.prod = make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)
+	l.done, l.syncerWake, l.allocatorWake = make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)
 	l.retryIn = minRetry
 }
 
-// broadcast wakes everyone in wait. With mu held.
-func (l *life) broadcast() {
+// broadcastLocked wakes everyone in wait. With mu held.
+func (l *life) broadcastLocked() {
 	if l.changed != nil {
 		close(l.changed)
 		l.changed = nil
 	}
 }
 
-// waitChange returns the channel that the next broadcast closes. With mu held.
-func (l *life) waitChange() <-chan struct{} {
+// waitChangeLocked returns the channel that the next broadcast closes. With mu held.
+func (l *life) waitChangeLocked() <-chan struct{} {
 	if l.changed == nil {
 		l.changed = make(chan struct{})
 	}
@@ -52,14 +52,14 @@ func (l *life) waitChange() <-chan struct{} {
 
 // waitUnlocked waits for a broadcast.
 func (l *life) waitUnlocked() {
-	c := l.waitChange()
+	c := l.waitChangeLocked()
 	l.mu.Unlock()
 	<-c
 	l.mu.Lock()
 }
 
-// usable says why nothing can be appended or written now. With mu held.
-func (l *life) usable() error {
+// usableLocked says why nothing can be appended or written now. With mu held.
+func (l *life) usableLocked() error {
 	if l.closed {
 		return ErrClosed
 	}
@@ -76,12 +76,12 @@ func (l *life) over() bool {
 	}
 }
 
-// tell has the syncer report err. With mu held.
-func (l *life) tell(err error) {
+// tellLocked has the syncer report err. With mu held.
+func (l *life) tellLocked(err error) {
 	if len(l.told) < 64 {
 		l.told = append(l.told, err)
 	}
-	wake(l.kick)
+	wake(l.syncerWake)
 }
 
 func wake(c chan struct{}) {
@@ -108,8 +108,8 @@ func (l *life) Space() <-chan struct{} {
 	return l.space
 }
 
-// openSpace tells those who wait for room. With mu held.
-func (l *life) openSpace() {
+// openSpaceLocked wakes appenders that wait for room. With mu held.
+func (l *life) openSpaceLocked() {
 	l.full = false
 	if l.space != nil {
 		close(l.space)

@@ -294,7 +294,7 @@ func (r *Reader) Wait(ctx context.Context) error {
 		j.mu.Lock()
 		j.waiting++
 		if j.err == nil && !j.lazyAt.IsZero() {
-			j.syncBy(lazySync)
+			j.syncByLocked(lazySync)
 		}
 		j.mu.Unlock()
 		select {
@@ -354,5 +354,5 @@ func (r *Reader) Close() error {
 	close(r.closed)
 	r.c.open = false
 	delete(r.j.reading, &r.own)
-	return r.own.drop()
+	return r.own.dropLocked()
 }

@@ -133,7 +133,7 @@ func (v *recovery) run() (err error) {
 	v.nextSeq = top.seq() + 1
 	v.written = end
 	v.syncer.synced.Store(uint64(end))
-	v.release()
+	v.releaseLocked()
 	return nil
 }
 

@@ -85,9 +85,9 @@ func parseReserve(b []byte) (passed Position, ok bool) {
 	return Position(binary.LittleEndian.Uint64(b[16:])), true
 }
 
-// fill makes the reserve whole, or as large as the disk lets it be; all cursors had passed what is
-// passed. Only the allocator calls it, with mu held, which it lets go.
-func (r *reserve) fill(passed Position) error {
+// fillLocked makes the reserve whole, or as large as the disk lets it be; all cursors had passed
+// what is passed. Only the allocator calls it, with mu held, which it lets go.
+func (r *reserve) fillLocked(passed Position) error {
 	r.mu.Unlock()
 	err := r.grow(passed)
 	r.mu.Lock()
@@ -98,7 +98,7 @@ func (r *reserve) fill(passed Position) error {
 		r.scarce = err
 	default:
 		r.short = false // of no use now; the next Open tries again
-		r.tell(fmt.Errorf("journal: no room is kept for cursors on a full disk: %w", err))
+		r.tellLocked(fmt.Errorf("journal: no room is kept for cursors on a full disk: %w", err))
 	}
 	return nil
 }
@@ -147,9 +147,9 @@ func (r *reserve) vouch(passed Position) error {
 	return err
 }
 
-// vouchEmptied notes durably that all cursors had passed what the freed segments held, before one
-// of these is written over. Only the allocator calls it, with mu held, which it lets go.
-func (r *reserve) vouchEmptied() error {
+// vouchEmptiedLocked notes durably that all cursors had passed what the freed segments held, before
+// one of these is written over. Only the allocator calls it, with mu held, which it lets go.
+func (r *reserve) vouchEmptiedLocked() error {
 	passed := r.emptied
 	r.mu.Unlock()
 	r.own.Lock()

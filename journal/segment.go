@@ -34,7 +34,7 @@ type segment struct {
 	bad    bool   // a reader met bytes that the device does not give
 	dirty  bool   // wrote since the last Datasync began
 
-	// Belongs to whoever writes (writer.writing).
+	// Belongs to the goroutine that writes (writer.writing).
 	filled int64 // up to here every block was written at some time, so that writing it again changes no metadata
 }
 
@@ -99,7 +99,7 @@ func segmentSeq(name string) (uint32, bool) {
 
 const (
 	batchBytes = 1 << 20             // a batch this full is written before more is appended
-	batchMost  = batchBytes + 64<<10 // and none is larger: a record that does not fit goes on in the next
+	maxBatch   = batchBytes + 64<<10 // and none is larger: a record that does not fit goes on in the next
 )
 
 // batch is bytes on their way into one segment: whole pages, of which the first may begin with what
@@ -120,7 +120,7 @@ func (b *batch) extend(end int64) []byte {
 	old := len(b.buf)
 	n := int(end - b.at)
 	if n > cap(b.buf) {
-		grown := make([]byte, n, min(max(int(pageUp(int64(n))), 2*cap(b.buf)), batchMost))
+		grown := make([]byte, n, min(max(int(pageUp(int64(n))), 2*cap(b.buf)), maxBatch))
 		copy(grown, b.buf)
 		b.buf = grown
 	}

@@ -25,20 +25,20 @@ type segments struct {
 	created, recycled, dropped uint64
 }
 
-// takeReady returns the segment to go on in, if one of at least size bytes is prepared, else nil.
-// With mu held.
-func (g *segments) takeReady(size int64) *segment {
+// takeReadyLocked returns the segment to go on in, if one of at least size bytes is prepared, else
+// nil. With mu held.
+func (g *segments) takeReadyLocked(size int64) *segment {
 	if g.growing || len(g.ready) == 0 || g.ready[0].size < size {
 		return nil
 	}
 	s := g.ready[0]
 	g.ready = append(g.ready[:0], g.ready[1:]...)
-	wake(g.prod)
+	wake(g.allocatorWake)
 	return s
 }
 
-// create makes a new segment file.
-func (g *segments) create(size int64) error {
+// createLocked makes a new segment file.
+func (g *segments) createLocked(size int64) error {
 	s := &segment{seq: g.nextSeq, path: g.path(segmentName(g.nextSeq)), size: size}
 	g.bytes += size
 	g.mu.Unlock()
@@ -50,7 +50,7 @@ func (g *segments) create(size int64) error {
 	}
 	g.nextSeq++
 	g.created++
-	g.prepared(s)
+	g.preparedLocked(s)
 	return nil
 }
 
@@ -83,20 +83,20 @@ func (g *segments) createFile(s *segment) (err error) {
 	return nil
 }
 
-// prepared adds s to those waiting for use. With mu held.
-func (g *segments) prepared(s *segment) {
+// preparedLocked adds s to those waiting for use. With mu held.
+func (g *segments) preparedLocked(s *segment) {
 	g.ready = append(g.ready, s)
 	if g.want <= g.ready[0].size {
 		g.want = 0
 	}
 	if g.full && g.err == nil {
-		g.openSpace()
+		g.openSpaceLocked()
 	}
 }
 
-// grow makes the first prepared segment large enough for a large record. Meanwhile none is begun:
-// one with a higher number would come before it.
-func (g *segments) grow(size int64) error {
+// growLocked makes the first prepared segment large enough for a large record. Meanwhile none is
+// begun: one with a higher number would come before it.
+func (g *segments) growLocked(size int64) error {
 	s := g.ready[0]
 	old := s.size
 	g.bytes += size - old
@@ -112,14 +112,14 @@ func (g *segments) grow(size int64) error {
 	}
 	g.want = 0
 	if g.full && g.err == nil {
-		g.openSpace()
+		g.openSpaceLocked()
 	}
 	return nil
 }
 
-// room is what would be left of the limit with a segment of size bytes in place of the first one
-// prepared. With mu held.
-func (g *segments) room(size int64) int64 {
+// roomLocked is what would be left of the limit with a segment of size bytes in place of the first
+// one prepared. With mu held.
+func (g *segments) roomLocked(size int64) int64 {
 	r := g.opt.MaxBytes - g.bytes - size
 	if len(g.ready) > 0 {
 		r += g.ready[0].size

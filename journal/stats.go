@@ -46,7 +46,7 @@ func (j *Journal) Stats() Stats {
 	s := Stats{
 		Bytes: j.bytes, MaxBytes: j.opt.MaxBytes, Used: j.behindLocked(j.lowestLocked()), Segments: len(j.segs),
 		Prepared: len(j.ready), Spare: len(j.free),
-		First: j.oldest(), Last: j.end(), Written: j.written, Synced: j.Synced(), Unsynced: j.unsynced,
+		First: j.oldestLocked(), Last: j.endLocked(), Written: j.written, Synced: j.Synced(), Unsynced: j.unsynced,
 		Records: j.appends, WrittenBytes: j.bytesIn, Batches: j.writes, Syncs: j.syncs, SyncTime: j.syncTime,
 		Created: j.created, Recycled: j.recycled, Dropped: j.dropped,
 		Full: j.full, Err: j.err,

@@ -15,24 +15,24 @@ func (y *syncer) runSyncer() {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	for {
-		y.report()
+		y.reportLocked()
 		now := time.Now()
 		var wait time.Duration
 		switch {
 		case y.closed:
-			y.closing()
+			y.closingLocked()
 			return
 		case y.err != nil && now.Before(y.retryAt):
 			wait = y.retryAt.Sub(now)
 		case y.err != nil:
-			y.goOn()
+			y.retryAfterErrorLocked()
 			continue
 		case y.lazyAt.IsZero() && y.next.waiters == 0 && len(y.batches) > fewBatches:
 			clear(y.batches[fewBatches:])
 			y.batches = y.batches[:fewBatches]
 			continue
 		case y.next.waiters > 0 || !y.lazyAt.IsZero() && !now.Before(y.lazyAt):
-			y.syncOnce()
+			y.syncOnceLocked()
 			continue
 		case y.lazyAt.IsZero():
 			wait = time.Hour
@@ -42,7 +42,7 @@ func (y *syncer) runSyncer() {
 		timer.Reset(wait)
 		y.mu.Unlock()
 		select {
-		case <-y.kick:
+		case <-y.syncerWake:
 		case <-timer.C:
 		case <-y.done:
 		}
@@ -50,19 +50,19 @@ func (y *syncer) runSyncer() {
 	}
 }
 
-// syncOnce writes and syncs everything appended so far. Only the syncer calls it, with mu held,
-// which it lets go meanwhile.
-func (y *syncer) syncOnce() {
+// syncOnceLocked writes and syncs everything appended so far. Only the syncer calls it, with mu
+// held, which it lets go meanwhile.
+func (y *syncer) syncOnceLocked() {
 	y.mu.Unlock()
 	runtime.Gosched()
 	y.mu.Lock()
-	y.awaitWriter()
+	y.awaitWriterLocked()
 	if y.err != nil {
-		return // the writer failed, and answered all who wait
+		return // the writer failed, and answered all that wait
 	}
-	y.flying, y.next = y.next, newGroup()
+	y.flying, y.next = y.next, newSyncGroup()
 	g := y.flying
-	err := y.flush()
+	err := y.flushLocked()
 	y.flying = nil
 	if err != nil {
 		g.finish(y.err)
@@ -71,27 +71,27 @@ func (y *syncer) syncOnce() {
 	g.finish(nil)
 }
 
-// closing is the last sync. With mu held.
-func (y *syncer) closing() {
-	y.awaitWriter()
+// closingLocked is the last sync. With mu held.
+func (y *syncer) closingLocked() {
+	y.awaitWriterLocked()
 	if y.err == nil {
-		y.syncOnce()
+		y.syncOnceLocked()
 	}
 	if y.err == nil && y.seg != nil {
-		y.signOff()
+		y.writeCleanTailLocked()
 	}
 	if y.next.waiters > 0 {
 		y.next.finish(ErrClosed)
-		y.next = newGroup()
+		y.next = newSyncGroup()
 	}
-	y.report()
+	y.reportLocked()
 }
 
-// signOff notes that everything is durable, so that the next Open need not wonder. With mu held, by
-// the syncer.
-func (y *syncer) signOff() {
+// writeCleanTailLocked notes that everything is durable, so that the next Open need not wonder.
+// With mu held, by the syncer.
+func (y *syncer) writeCleanTailLocked() {
 	s, page := y.seg, make([]byte, pageSize)
-	putTail(page, s.nonce, y.end(), tailClean, nil)
+	putTail(page, s.nonce, y.endLocked(), tailClean, nil)
 	y.mu.Unlock()
 	_, err := s.file.WriteAt(page, (1+s.slot)*pageSize)
 	if err == nil {
@@ -99,12 +99,12 @@ func (y *syncer) signOff() {
 	}
 	y.mu.Lock()
 	if err != nil {
-		y.tell(fmt.Errorf("journal: sign off: %w", err))
+		y.tellLocked(fmt.Errorf("journal: sign off: %w", err))
 	}
 }
 
-// report tells what was noted with mu held, without mu.
-func (y *syncer) report() {
+// reportLocked tells what was noted with mu held, without mu.
+func (y *syncer) reportLocked() {
 	for len(y.told) > 0 {
 		told := y.told
 		y.told = nil

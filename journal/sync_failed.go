@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// goOn tries to go on after a failed write or sync. Only the syncer calls it, with mu held, which
-// it lets go meanwhile.
+// retryAfterErrorLocked tries to go on after a failed write or sync. Only the syncer calls it, with
+// mu held, which it lets go meanwhile.
 //
 // A kernel that fails to write pages back may mark them clean, so syncing again would prove
 // nothing. What was written since the last good sync is therefore written again to its place; then
 // what could not be written, from the batches that still hold it.
-func (y *syncer) goOn() {
-	y.awaitWriter()
+func (y *syncer) retryAfterErrorLocked() {
+	y.awaitWriterLocked()
 	was := y.err
 	for _, s := range slices.Clone(y.segs) {
 		if s.wrote <= s.clean {
@@ -24,13 +24,13 @@ func (y *syncer) goOn() {
 		y.mu.Unlock()
 		err := s.again(from, to)
 		y.mu.Lock()
-		y.soil(s)
+		y.markDirtyLocked(s)
 		if err != nil {
-			y.fail(fmt.Errorf("journal: write again: %w", err))
+			y.failLocked(fmt.Errorf("journal: write again: %w", err))
 			return
 		}
 	}
-	if y.flush() != nil {
+	if y.flushLocked() != nil {
 		return
 	}
 	for _, s := range y.segs {
@@ -38,9 +38,9 @@ func (y *syncer) goOn() {
 	}
 	y.err = nil
 	y.retryIn = minRetry
-	y.tell(&RecoveredError{Err: was})
-	y.openSpace()
-	y.broadcast()
+	y.tellLocked(&RecoveredError{Err: was})
+	y.openSpaceLocked()
+	y.broadcastLocked()
 }
 
 // again writes [from,to) again, from memory as far as it was kept.

@@ -19,7 +19,7 @@ import (
 const (
 	tailMagic  = "SPILLTAI"
 	tailHeader = 48
-	tailMost   = pageSize - tailHeader
+	maxTail    = pageSize - tailHeader
 	padFrom    = 4 << 10 // bytes synced at once from which padding the page costs little room
 
 	// Everything before its position was durable before it was written, and nothing came after: a
@@ -48,7 +48,7 @@ func parseTail(page []byte, seq uint32, n nonce) (p Position, flags uint32, b []
 	}
 	p = Position(binary.LittleEndian.Uint64(page[24:]))
 	size := int64(binary.LittleEndian.Uint32(page[32:]))
-	if p.seq() != seq || p.off() < dataStart || size > tailMost || size != 0 && size != p.off()-pageDown(p.off()) {
+	if p.seq() != seq || p.off() < dataStart || size > maxTail || size != 0 && size != p.off()-pageDown(p.off()) {
 		return 0, 0, nil, false
 	}
 	return p, binary.LittleEndian.Uint32(page[36:]), page[tailHeader : tailHeader+size], true

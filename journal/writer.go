@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	mostBatches = 16 // free ones kept while there is much to do
-	fewBatches  = 4  // and when there is not
+	maxBatches = 16 // free ones kept while there is much to do
+	fewBatches = 4  // and when there is not
 )
 
 // writer is what was appended, on its way into the last segment. All of it is guarded by the lock
@@ -26,25 +26,25 @@ type writer struct {
 	batches []*batch // free
 	lists   [2][]*batch
 	writing bool     // someone is in pwrite; only they touch segment.filled
-	claimed bool     // by the syncer, who writes next
+	claimed bool     // by the syncer, which writes next
 	written Position // end of what was handed to the kernel
 	appends uint64   // records
 	bytesIn uint64   // written, with headers and padding
 	writes  uint64   // of batches
 }
 
-// add appends one record of n bytes, whose checksum is crc, where makeRoom found room for it. With
-// mu held.
-func (w *writer) add(parts [][]byte, n int64, crc uint32) (prev, pos Position) {
+// addLocked appends one record of n bytes, whose checksum is crc, where makeRoomLocked found room
+// for it. With mu held.
+func (w *writer) addLocked(parts [][]byte, n int64, crc uint32) (prev, pos Position) {
 	start := place(w.off)
 	end := align8(start + recordHeader + n)
-	w.put(zeros[:start-w.off])
+	w.putLocked(zeros[:start-w.off])
 	w.bind.putHeader(w.head[:], kindRecord, int(n), crc, start)
-	w.put(w.head[:])
+	w.putLocked(w.head[:])
 	for _, p := range parts {
-		w.put(p)
+		w.putLocked(p)
 	}
-	w.put(zeros[:end-start-recordHeader-n])
+	w.putLocked(zeros[:end-start-recordHeader-n])
 	w.pending += int(end - w.off)
 	w.off, w.seg.last = end, end
 	w.appends++
@@ -52,39 +52,39 @@ func (w *writer) add(parts [][]byte, n int64, crc uint32) (prev, pos Position) {
 	return prev, w.last
 }
 
-// put adds bytes to the batch that fills, and goes on with another where one is full: a large
+// putLocked adds bytes to the batch that fills, and goes on with another where one is full: a large
 // record lies in several, so that large buffers are never needed. With mu held.
-func (w *writer) put(p []byte) {
+func (w *writer) putLocked(p []byte) {
 	for len(p) > 0 {
 		b := w.queue[len(w.queue)-1]
-		if len(b.buf) == batchMost {
-			b.end = b.at + batchMost
-			b = w.newBatch(b.seg, b.end)
+		if len(b.buf) == maxBatch {
+			b.end = b.at + maxBatch
+			b = w.newBatchLocked(b.seg, b.end)
 			w.queue = append(w.queue, b)
 		}
-		n := min(len(p), batchMost-len(b.buf))
+		n := min(len(p), maxBatch-len(b.buf))
 		copy(b.extend(b.at+int64(len(b.buf)+n)), p)
 		p = p[n:]
 	}
 }
 
-// begin goes on in a segment that is prepared; synced is what is durable. With mu held.
-func (w *writer) begin(s *segment, synced Position) {
-	prev, last := w.end(), w.last
+// beginLocked goes on in a segment that is prepared; synced is what is durable. With mu held.
+func (w *writer) beginLocked(s *segment, synced Position) {
+	prev, last := w.endLocked(), w.last
 	if w.seg != nil {
 		w.seg.end.Store(w.off)
 		if n := len(w.queue) - 1; w.queue[n].empty() {
-			w.freeBatch(w.queue[n])
+			w.freeBatchLocked(w.queue[n])
 			w.queue = w.queue[:n]
 		} else {
-			w.finish(w.queue[n])
+			w.finishLocked(w.queue[n])
 		}
 	}
 	s.nonce, s.modified = newNonce(), time.Time{}
 	w.seg, w.off = s, dataStart
 	w.bind.seq, w.bind.nonce = s.seq, s.nonce
 	w.segs = append(w.segs, s)
-	b := w.newBatch(s, 0)
+	b := w.newBatchLocked(s, 0)
 	h := segmentHeader{
 		kind: segmentLive, seq: s.seq, nonce: s.nonce, size: s.size, prev: prev,
 		pad: padBetween(last, prev), synced: synced,
@@ -104,24 +104,24 @@ func padBetween(last, prev Position) uint32 {
 	return uint32(prev-last) + 1
 }
 
-// end is where the next record would begin, at the earliest. With mu held.
-func (w *writer) end() Position {
+// endLocked is where the next record would begin, at the earliest. With mu held.
+func (w *writer) endLocked() Position {
 	if w.seg == nil {
 		return w.written
 	}
 	return at(w.seg.seq, w.off)
 }
 
-// oldest is before the oldest record. With mu held.
-func (w *writer) oldest() Position {
+// oldestLocked is before the oldest record. With mu held.
+func (w *writer) oldestLocked() Position {
 	if len(w.segs) > 0 {
 		return at(w.segs[0].seq, dataStart)
 	}
-	return w.end()
+	return w.endLocked()
 }
 
-// newBatch takes a batch from the pool. With mu held.
-func (w *writer) newBatch(s *segment, off int64) *batch {
+// newBatchLocked takes a batch from the pool. With mu held.
+func (w *writer) newBatchLocked(s *segment, off int64) *batch {
 	var b *batch
 	if n := len(w.batches); n > 0 {
 		b, w.batches = w.batches[n-1], w.batches[:n-1]
@@ -132,17 +132,17 @@ func (w *writer) newBatch(s *segment, off int64) *batch {
 	return b
 }
 
-// freeBatch gives a batch back. With mu held.
-func (w *writer) freeBatch(b *batch) {
+// freeBatchLocked gives a batch back. With mu held.
+func (w *writer) freeBatchLocked(b *batch) {
 	b.seg = nil
-	if len(w.batches) < mostBatches {
+	if len(w.batches) < maxBatches {
 		w.batches = append(w.batches, b)
 	}
 }
 
-// take ends the filling batch and returns what is to be written; a new batch fills from there on.
-// With mu held.
-func (w *writer) take() []*batch {
+// takeLocked ends the filling batch and returns what is to be written; a new batch fills from there
+// on. With mu held.
+func (w *writer) takeLocked() []*batch {
 	if len(w.queue) == 0 {
 		return nil
 	}
@@ -152,16 +152,16 @@ func (w *writer) take() []*batch {
 	}
 	list := w.queue
 	w.lists[0], w.lists[1] = w.lists[1], list
-	next := w.newBatch(b.seg, pageDown(w.off))
+	next := w.newBatchLocked(b.seg, pageDown(w.off))
 	if !b.empty() {
 		if carry := w.off - next.at; carry > 0 {
 			copy(next.extend(w.off), b.buf[next.at-b.at:])
 		}
-		w.finish(b)
+		w.finishLocked(b)
 	} else {
 		// Nothing new behind a full one: it stays the filling batch.
 		list = list[:len(list)-1]
-		w.freeBatch(next)
+		w.freeBatchLocked(next)
 		next = b
 	}
 	next.from = w.off
@@ -170,23 +170,23 @@ func (w *writer) take() []*batch {
 	return list
 }
 
-// finish ends the filling batch at w.off, with zeros up to the end of its last page: only whole
-// pages are written, so that none must be read first. With mu held.
-func (w *writer) finish(b *batch) {
+// finishLocked ends the filling batch at w.off, with zeros up to the end of its last page: only
+// whole pages are written, so that none must be read first. With mu held.
+func (w *writer) finishLocked(b *batch) {
 	b.end = w.off
 	clear(b.extend(pageUp(w.off)))
 }
 
-// seal prepares a sync of everything appended: its last page must not be written again in its only
-// copy. Either the page is padded, so that what follows begins on a new one, or a copy of it goes
-// into tail, which then is true. With mu held.
-func (w *writer) seal(page []byte, unsynced int64) (tail bool) {
+// sealLocked prepares a sync of everything appended: its last page must not be written again in its
+// only copy. Either the page is padded, so that what follows begins on a new one, or a copy of it
+// goes into tail, which then is true. With mu held.
+func (w *writer) sealLocked(page []byte, unsynced int64) (tail bool) {
 	to := pageUp(w.off)
 	if w.seg == nil || to == w.off {
 		return false
 	}
 	b := w.queue[len(w.queue)-1]
-	if n := w.off - (to - pageSize); unsynced+int64(w.pending) < padFrom && n <= tailMost {
+	if n := w.off - (to - pageSize); unsynced+int64(w.pending) < padFrom && n <= maxTail {
 		putTail(page, w.seg.nonce, at(w.seg.seq, w.off), 0, b.buf[to-pageSize-b.at:])
 		return true
 	}
@@ -230,9 +230,9 @@ func (w *writer) writeBatch(b *batch) error {
 	return err
 }
 
-// awaitWriter returns when nobody writes. Others who could write wait meanwhile: those who flush
-// all the time must not keep those who sync from it. With mu held, which it may let go.
-func (w *writer) awaitWriter() {
+// awaitWriterLocked returns when nobody writes. Others who could write wait meanwhile: callers
+// that flush all the time must not keep the syncer from it. With mu held, which it may let go.
+func (w *writer) awaitWriterLocked() {
 	if !w.writing {
 		return
 	}
@@ -241,5 +241,5 @@ func (w *writer) awaitWriter() {
 		w.waitUnlocked()
 	}
 	w.claimed = false
-	w.broadcast()
+	w.broadcastLocked()
 }

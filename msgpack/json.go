@@ -128,19 +128,19 @@ func (t *transcoder) value(i, j, depth int) (int, int, error) {
 	}
 	i += n
 	switch k.Kind {
-	case Int:
+	case KindInt:
 		return i, putInt(buf, j, int64(k.num)), nil
-	case Uint:
+	case KindUint:
 		return i, putUint(buf, j, k.num), nil
-	case Float64:
+	case KindFloat64:
 		return i, putFloat(buf, j, math.Float64frombits(k.num)), nil
-	case Float32:
+	case KindFloat32:
 		return i, putFloat32(buf, j, math.Float32frombits(uint32(k.num))), nil
-	case Array:
+	case KindArray:
 		return t.array(i, j, k.Len, depth)
-	case Map:
+	case KindMap:
 		return t.object(i, j, k.Len, depth)
-	case Ext:
+	case KindExt:
 		return t.extension(i, j, k)
 	default: // Str, Bin
 		return t.str(i, j, k.Len)

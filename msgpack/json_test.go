@@ -211,34 +211,34 @@ func referenceJSON(b []byte, keys int) (text string, n int) {
 		return string(b[n-tok.Len : n])
 	}
 	switch tok.Kind {
-	case Nil:
+	case KindNil:
 		return "null", n
-	case Bool:
+	case KindBool:
 		return fmt.Sprint(tok.Bool()), n
-	case Int:
+	case KindInt:
 		return fmt.Sprint(int64(tok.num)), n
-	case Uint:
+	case KindUint:
 		return fmt.Sprint(tok.num), n
-	case Float32, Float64:
+	case KindFloat32, KindFloat64:
 		f := tok.Float()
 		switch {
 		case math.IsNaN(f) || math.IsInf(f, 0):
 			return "null", n
-		case tok.Kind == Float32:
+		case tok.Kind == KindFloat32:
 			return marshal(float32(f)), n
 		}
 		return marshal(f), n
-	case Str, Bin:
+	case KindStr, KindBin:
 		return marshal(string([]rune(payload()))), n // each byte that is no UTF-8 is U+FFFD
-	case Ext:
+	case KindExt:
 		return fmt.Sprintf(`"ext:%d:%s"`, tok.Ext, base64.StdEncoding.EncodeToString([]byte(payload()))), n
 	}
 	var parts []string
 	for range tok.Len {
 		var part string
-		if tok.Kind == Map {
+		if tok.Kind == KindMap {
 			k, _, _ := ReadToken(b[n:])
-			container := k.Kind == Array || k.Kind == Map
+			container := k.Kind == KindArray || k.Kind == KindMap
 			var key string
 			var m int
 			if container && keys == 3 {
@@ -262,7 +262,7 @@ func referenceJSON(b []byte, keys int) (text string, n int) {
 		parts = append(parts, part+v)
 	}
 	text = strings.Join(parts, ",")
-	if tok.Kind == Map {
+	if tok.Kind == KindMap {
 		return "{" + text + "}", n
 	}
 	return "[" + text + "]", n
@@ -299,7 +299,7 @@ func FuzzAppendJSON(f *testing.F) {
 		if text, _ := referenceJSON(b, 0); string(out) != text {
 			t.Fatalf("%s\nwant %s", out, text)
 		}
-		if tok, i, _ := ReadToken(b); tok.Kind == Map {
+		if tok, i, _ := ReadToken(b); tok.Kind == KindMap {
 			pairs, n, err := AppendJSONPairs(make([]byte, 0, spare), b, nil, nil)
 			if err != nil || n != size || "{"+string(pairs)+"}" != string(out) {
 				t.Fatalf("pairs %q, %d, %v, want %s", pairs, n, err, out)

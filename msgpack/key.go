@@ -28,7 +28,7 @@ func AppendJSONPairs(dst, src []byte, reserved []string, ext ExtJSON) (out []byt
 		if k, i, err = ReadToken(src); err != nil {
 			return dst, 0, err
 		}
-		if k.Kind != Map {
+		if k.Kind != KindMap {
 			return dst, 0, fmt.Errorf("%w: %v, not map", ErrKind, k.Kind)
 		}
 		pairs = k.Len
@@ -65,7 +65,7 @@ func (t *transcoder) key(i, j, depth int) (_, _ int, err error) {
 		return i, j, err
 	}
 	start := j
-	if k.Kind != Array && k.Kind != Map {
+	if k.Kind != KindArray && k.Kind != KindMap {
 		i, j, err = t.value(i, j, depth)
 	} else if t.keys < maxKeys {
 		t.keys++
@@ -151,7 +151,7 @@ func (t *transcoder) underscores(name string, b []byte, n int) int {
 		if err != nil {
 			break // where members will find the error, too
 		}
-		if h, i, _ := ReadToken(b); h.Kind == Str || h.Kind == Bin {
+		if h, i, _ := ReadToken(b); h.Kind == KindStr || h.Kind == KindBin {
 			take(excess(b[i:k], name))
 		}
 		v, err := Skip(b[k:])

@@ -214,27 +214,27 @@ func (s *Scanner) open(c byte, n uint32) error {
 	case c < codeFixMap || c >= 0xe0: // the integer itself
 		return nil
 	case c < codeFixArray:
-		return s.push(Map, uint32(c&0x0f))
+		return s.push(KindMap, uint32(c&0x0f))
 	case c < codeFixStr:
-		return s.push(Array, uint32(c&0x0f))
+		return s.push(KindArray, uint32(c&0x0f))
 	case c < codeNil:
-		return s.pass(Str, uint32(c&0x1f))
+		return s.pass(KindStr, uint32(c&0x1f))
 	}
 	switch c {
 	case codeInvalid:
 		return ErrInvalid
 	case codeStr8, codeStr16, codeStr32:
-		return s.pass(Str, n)
+		return s.pass(KindStr, n)
 	case codeBin8, codeBin16, codeBin32:
-		return s.pass(Bin, n)
+		return s.pass(KindBin, n)
 	case codeExt8, codeExt16, codeExt32:
-		return s.pass(Ext, n)
+		return s.pass(KindExt, n)
 	case codeFixExt1, codeFixExt2, codeFixExt4, codeFixExt8, codeFixExt16:
-		return s.pass(Ext, 1<<(c-codeFixExt1))
+		return s.pass(KindExt, 1<<(c-codeFixExt1))
 	case codeArray16, codeArray32:
-		return s.push(Array, n)
+		return s.push(KindArray, n)
 	case codeMap16, codeMap32:
-		return s.push(Map, n)
+		return s.push(KindMap, n)
 	}
 	s.skip = uint64(steps[c] - 1) // nil, bool, number
 	return nil
@@ -246,7 +246,7 @@ func (s *Scanner) pass(k Kind, n uint32) error {
 		return fmt.Errorf("%w: %v of %d bytes, limit %d", ErrLength, k, n, s.length)
 	}
 	s.skip = uint64(n)
-	if k == Ext {
+	if k == KindExt {
 		s.skip++ // its type
 	}
 	return nil
@@ -272,7 +272,7 @@ func (s *Scanner) push(k Kind, n uint32) error {
 	f[s.sp] = s.rem
 	s.sp++
 	s.rem = n
-	if k == Map {
+	if k == KindMap {
 		s.rem = 2 * n // a count is at most 1<<31 - 1
 	}
 	return nil

@@ -151,7 +151,7 @@ func (x *jsonWriter) pairs() error {
 	if err != nil {
 		return err
 	}
-	if t.Kind != Map {
+	if t.Kind != KindMap {
 		return ErrKind
 	}
 	return x.members(t.Len, 1)
@@ -203,11 +203,11 @@ func (x *jsonWriter) value(depth int) error {
 		return err
 	}
 	switch t.Kind {
-	case Str, Bin:
+	case KindStr, KindBin:
 		return x.text(t.Len)
-	case Ext:
+	case KindExt:
 		return x.extension(t)
-	case Array, Map:
+	case KindArray, KindMap:
 	default:
 		return ErrInvalid // nothing else is longer than the window
 	}
@@ -215,11 +215,11 @@ func (x *jsonWriter) value(depth int) error {
 		return errDepth()
 	}
 	brackets := "[]"
-	if t.Kind == Map {
+	if t.Kind == KindMap {
 		brackets = "{}"
 	}
 	x.w.WriteByte(brackets[0]) //nolint:errcheck // the Writer keeps it
-	if t.Kind == Map {
+	if t.Kind == KindMap {
 		err = x.members(t.Len, depth+1)
 	} else {
 		for i := range t.Len {
@@ -310,10 +310,10 @@ func (x *jsonWriter) key(depth int) error {
 	case err != nil:
 		_, err = x.s.Token()
 		return err
-	case t.Kind == Str, t.Kind == Bin:
+	case t.Kind == KindStr, t.Kind == KindBin:
 		x.s.i += n
 		return x.text(t.Len)
-	case t.Kind == Ext:
+	case t.Kind == KindExt:
 		x.s.i += n
 		return x.extension(t)
 	}
@@ -371,7 +371,7 @@ func (x *jsonWriter) look() error {
 	for range t.Len {
 		if b, ok := s.Value(); !ok {
 			err = s.CopyValue(io.Discard)
-		} else if k, n, _ := ReadToken(b); k.Kind == Str || k.Kind == Bin {
+		} else if k, n, _ := ReadToken(b); k.Kind == KindStr || k.Kind == KindBin {
 			for _, name := range x.t.reserved {
 				switch more, same := excess(b[n:], name); {
 				case !same || more <= 0:

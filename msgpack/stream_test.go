@@ -29,17 +29,18 @@ func streamed(src []byte, window int, reserved []string) ([]byte, error) {
 // n.
 func hasLongKey(b []byte, n int) (long bool) {
 	t, head, err := ReadToken(b)
-	if err != nil || t.Kind != Array && t.Kind != Map {
+	if err != nil || t.Kind != KindArray && t.Kind != KindMap {
 		return false
 	}
 	b = b[head:]
-	for i := range t.Len * (1 + int(t.Kind-Array)) {
+	for i := range t.Len * (1 + int(t.Kind-KindArray)) {
 		k, err := Skip(b)
 		if err != nil {
 			return false
 		}
 		inner, _, _ := ReadToken(b)
-		if t.Kind == Map && i%2 == 0 && (inner.Kind == Array || inner.Kind == Map) && k > n || hasLongKey(b[:k], n) {
+		if t.Kind == KindMap && i%2 == 0 && (inner.Kind == KindArray || inner.Kind == KindMap) && k > n ||
+			hasLongKey(b[:k], n) {
 			return true
 		}
 		b = b[k:]

@@ -14,17 +14,17 @@ type Kind uint8
 // The kinds. An integer written in an unsigned form, 0..127 included, is Uint; one written in a
 // signed form is Int, whatever its sign.
 const (
-	Nil Kind = iota + 1
-	Bool
-	Int
-	Uint
-	Float32
-	Float64
-	Str
-	Bin
-	Ext
-	Array
-	Map
+	KindNil Kind = iota + 1
+	KindBool
+	KindInt
+	KindUint
+	KindFloat32
+	KindFloat64
+	KindStr
+	KindBin
+	KindExt
+	KindArray
+	KindMap
 )
 
 var kindNames = [...]string{
@@ -50,36 +50,36 @@ type Token struct {
 
 // Int returns the value of an integer, and whether the token is one that an int64 holds.
 func (t Token) Int() (int64, bool) {
-	return int64(t.num), t.Kind == Int || t.Kind == Uint && t.num <= math.MaxInt64
+	return int64(t.num), t.Kind == KindInt || t.Kind == KindUint && t.num <= math.MaxInt64
 }
 
 // Uint returns the value of an integer, and whether the token is one that a uint64 holds.
 func (t Token) Uint() (uint64, bool) {
-	return t.num, t.Kind == Uint || t.Kind == Int && t.num <= math.MaxInt64
+	return t.num, t.Kind == KindUint || t.Kind == KindInt && t.num <= math.MaxInt64
 }
 
 // Float returns the value of a number, rounded if it is an integer that float64 cannot hold, and 0
 // for anything else.
 func (t Token) Float() float64 {
 	switch t.Kind {
-	case Float32:
+	case KindFloat32:
 		return float64(math.Float32frombits(uint32(t.num)))
-	case Float64:
+	case KindFloat64:
 		return math.Float64frombits(t.num)
-	case Int:
+	case KindInt:
 		return float64(int64(t.num))
-	case Uint:
+	case KindUint:
 		return float64(t.num)
 	}
 	return 0
 }
 
 // Bool returns the value of a bool, and false for anything else.
-func (t Token) Bool() bool { return t.Kind == Bool && t.num != 0 }
+func (t Token) Bool() bool { return t.Kind == KindBool && t.num != 0 }
 
 // ReadToken reads the token at the start of b: n bytes, the whole value if it is a scalar,
 // otherwise the header. The payload of a str, bin or ext follows as b[n:n+t.Len], of which b may
-// hold only a part, or none: whoever reads it compares t.Len with len(b)-n first.
+// hold only a part, or none: a reader compares t.Len with len(b)-n first.
 //
 // The error is ErrShort if b ends within those n bytes, ErrInvalid, or, beyond the default limits,
 // wraps ErrLength or ErrCount. Then n is 0.
@@ -90,15 +90,15 @@ func ReadToken(b []byte) (t Token, n int, err error) {
 	c := b[0]
 	switch {
 	case c < codeFixMap:
-		return Token{Kind: Uint, num: uint64(c)}, 1, nil
+		return Token{Kind: KindUint, num: uint64(c)}, 1, nil
 	case c < codeFixArray:
-		return Token{Kind: Map, Len: int(c & 0x0f)}, 1, nil
+		return Token{Kind: KindMap, Len: int(c & 0x0f)}, 1, nil
 	case c < codeFixStr:
-		return Token{Kind: Array, Len: int(c & 0x0f)}, 1, nil
+		return Token{Kind: KindArray, Len: int(c & 0x0f)}, 1, nil
 	case c < codeNil:
-		return Token{Kind: Str, Len: int(c & 0x1f)}, 1, nil
+		return Token{Kind: KindStr, Len: int(c & 0x1f)}, 1, nil
 	case c >= 0xe0:
-		return Token{Kind: Int, num: uint64(int8(c))}, 1, nil
+		return Token{Kind: KindInt, num: uint64(int8(c))}, 1, nil
 	}
 	f := forms[c-codeNil]
 	n = 1 + int(f.size)
@@ -118,18 +118,18 @@ func ReadToken(b []byte) (t Token, n int, err error) {
 	}
 	t.Kind = f.kind
 	switch f.kind {
-	case Int: // sign
+	case KindInt: // sign
 		v = uint64(int64(v<<(64-8*f.size)) >> (64 - 8*f.size))
 		fallthrough
-	case Uint, Float32, Float64:
+	case KindUint, KindFloat32, KindFloat64:
 		t.num = v
 		return t, n, nil
-	case Nil:
+	case KindNil:
 		return t, n, nil
-	case Bool:
+	case KindBool:
 		t.num = uint64(c & 1)
 		return t, n, nil
-	case Ext:
+	case KindExt:
 		if f.size == 0 {
 			v = 1 << (c - codeFixExt1)
 		}
@@ -139,11 +139,11 @@ func ReadToken(b []byte) (t Token, n int, err error) {
 		t.Ext = int8(b[n])
 		n++
 		fallthrough
-	case Str, Bin:
+	case KindStr, KindBin:
 		if v > DefaultLength {
 			return Token{}, 0, fmt.Errorf("%w: %v of %d bytes, limit %d", ErrLength, f.kind, v, DefaultLength)
 		}
-	case Array, Map:
+	case KindArray, KindMap:
 		if v > DefaultCount {
 			return Token{}, 0, fmt.Errorf("%w: %v of %d, limit %d", ErrCount, f.kind, v, DefaultCount)
 		}
@@ -160,38 +160,38 @@ var forms = [32]struct {
 	kind Kind
 	size uint8
 }{
-	{Nil, 0},
+	{KindNil, 0},
 	{0, 0},
-	{Bool, 0},
-	{Bool, 0},
-	{Bin, 1},
-	{Bin, 2},
-	{Bin, 4},
-	{Ext, 1},
-	{Ext, 2},
-	{Ext, 4},
-	{Float32, 4},
-	{Float64, 8},
-	{Uint, 1},
-	{Uint, 2},
-	{Uint, 4},
-	{Uint, 8},
-	{Int, 1},
-	{Int, 2},
-	{Int, 4},
-	{Int, 8},
-	{Ext, 0},
-	{Ext, 0},
-	{Ext, 0},
-	{Ext, 0},
-	{Ext, 0},
-	{Str, 1},
-	{Str, 2},
-	{Str, 4},
-	{Array, 2},
-	{Array, 4},
-	{Map, 2},
-	{Map, 4},
+	{KindBool, 0},
+	{KindBool, 0},
+	{KindBin, 1},
+	{KindBin, 2},
+	{KindBin, 4},
+	{KindExt, 1},
+	{KindExt, 2},
+	{KindExt, 4},
+	{KindFloat32, 4},
+	{KindFloat64, 8},
+	{KindUint, 1},
+	{KindUint, 2},
+	{KindUint, 4},
+	{KindUint, 8},
+	{KindInt, 1},
+	{KindInt, 2},
+	{KindInt, 4},
+	{KindInt, 8},
+	{KindExt, 0},
+	{KindExt, 0},
+	{KindExt, 0},
+	{KindExt, 0},
+	{KindExt, 0},
+	{KindStr, 1},
+	{KindStr, 2},
+	{KindStr, 4},
+	{KindArray, 2},
+	{KindArray, 4},
+	{KindMap, 2},
+	{KindMap, 4},
 }
 
 // ReadBytes reads the str or bin at the start of b: its payload, which is a part of b, and the n
@@ -202,7 +202,7 @@ func ReadBytes(b []byte) (p []byte, kind Kind, n int, err error) {
 	switch {
 	case err != nil:
 		return nil, 0, 0, err
-	case t.Kind != Str && t.Kind != Bin:
+	case t.Kind != KindStr && t.Kind != KindBin:
 		return nil, t.Kind, 0, fmt.Errorf("%w: %v, not str or bin", ErrKind, t.Kind)
 	case len(b)-n < t.Len:
 		return nil, t.Kind, 0, ErrShort

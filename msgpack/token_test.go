@@ -25,7 +25,7 @@ func TestReadToken(t *testing.T) {
 		}
 		p, kind, m, err := ReadBytes(b)
 		switch tok.Kind {
-		case Str, Bin:
+		case KindStr, KindBin:
 			if err != nil || kind != tok.Kind || m != len(b) || !bytes.Equal(p, b[n:]) || n+tok.Len != len(b) {
 				t.Errorf("%s: ReadBytes: %q, %v, %d, %v", v.name, p, kind, m, err)
 			}
@@ -43,15 +43,15 @@ func TestReadToken(t *testing.T) {
 			}
 		}
 		switch tok.Kind {
-		case Ext:
+		case KindExt:
 			if n+tok.Len != len(b) || tok.Ext != int8(b[n-1]) {
 				t.Errorf("%s: ext of type %d, %d bytes", v.name, tok.Ext, tok.Len)
 			}
-		case Bool:
+		case KindBool:
 			if tok.Bool() != (v.json == "true") {
 				t.Errorf("%s: %v", v.name, tok.Bool())
 			}
-		case Int, Uint:
+		case KindInt, KindUint:
 			if n != len(b) {
 				t.Errorf("%s: %d bytes of %d", v.name, n, len(b))
 			}
@@ -69,7 +69,7 @@ func TestReadToken(t *testing.T) {
 			if err := json.Unmarshal([]byte(v.json), &f); err != nil || tok.Float() != f {
 				t.Errorf("%s: float %v, want %v", v.name, tok.Float(), f)
 			}
-		case Float32, Float64:
+		case KindFloat32, KindFloat64:
 			if _, ok := tok.Int(); ok {
 				t.Errorf("%s is an int", v.name)
 			}
@@ -80,7 +80,7 @@ func TestReadToken(t *testing.T) {
 			if err := json.Unmarshal([]byte(v.json), &f); err != nil {
 				t.Error(err)
 			}
-			if tok.Kind == Float32 {
+			if tok.Kind == KindFloat32 {
 				f = float64(float32(f))
 			}
 			if v.json != "null" && (tok.Float() != f || math.Signbit(tok.Float()) != math.Signbit(f)) {
@@ -106,7 +106,7 @@ func TestReadTokenBad(t *testing.T) {
 				break
 			}
 			b = b[n:]
-			if tok.Kind == Str {
+			if tok.Kind == KindStr {
 				b = b[tok.Len:]
 			}
 		}
@@ -135,7 +135,7 @@ func TestTokenOtherKind(t *testing.T) {
 
 func TestKindString(t *testing.T) {
 	for k, want := range map[Kind]string{
-		0: "no value", Nil: "nil", Uint: "uint", Float64: "float64", Map: "map",
+		0: "no value", KindNil: "nil", KindUint: "uint", KindFloat64: "float64", KindMap: "map",
 		77: "Kind(77)",
 	} {
 		if k.String() != want {

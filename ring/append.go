@@ -118,7 +118,7 @@ func (r *Ring) add(l *lane, n uint16, tail int64, t int64, p []byte) (key uint64
 	l.bytes += uint64(len(p))
 	l.state.Store(uint64(off+need) << 1) // as release does
 	if r.asleep.Load() != 0 {
-		r.rouse()
+		r.wakeReader()
 	}
 	return key, nil
 }

@@ -58,7 +58,7 @@ type backing struct {
 	why        atomic.Pointer[error]
 	ahead      atomic.Int64 // free segments below which the tender wants to know
 	states     atomic.Int64 // bytes of a state that both places have memory for
-	nudge      chan struct{}
+	wake       chan struct{}
 	stop       chan struct{}
 	tending    sync.WaitGroup
 	every      time.Duration // keepFor
@@ -67,7 +67,7 @@ type backing struct {
 
 func newBacking(allocate func(from, to int64) error) *backing {
 	b := &backing{
-		allocate: allocate, nudge: make(chan struct{}, 1), stop: make(chan struct{}), every: keepFor,
+		allocate: allocate, wake: make(chan struct{}, 1), stop: make(chan struct{}), every: keepFor,
 		again: retryAfter,
 	}
 	b.ahead.Store(fewAhead)
@@ -125,7 +125,7 @@ func (b *backing) lacks(err error) {
 // tend wakes the tender.
 func (b *backing) tend() {
 	select {
-	case b.nudge <- struct{}{}:
+	case b.wake <- struct{}{}:
 	default:
 	}
 }

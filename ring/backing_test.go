@@ -326,9 +326,9 @@ func TestTenderWritesOver(t *testing.T) {
 	appended <- true
 	r.backing.tend()
 	poll(t, "segments ahead", func() bool { return r.pool.count.Load() > fewAhead })
-	heir := &source{segmentFacts: r.pool.segments[0].segmentFacts, pos: segmentsAt, end: r.head.offset(1)}
+	adopted := &segmentReader{segmentFacts: r.pool.segments[0].segmentFacts, pos: segmentsAt, end: r.head.offset(1)}
 	found := uint32(0)
-	for heir.next(&r.notes) {
+	for adopted.next(&r.notes) {
 		found++
 	}
 	if found != n {
@@ -363,10 +363,10 @@ func TestGrowingState(t *testing.T) {
 			return err
 		}
 		asked++
-		heir := newRing()
-		heir.head, heir.mem = r.head, r.mem
-		if heir.getState(); string(heir.State()) != string(r.State()) {
-			t.Errorf("there is a state of %d bytes, in place of %d", len(heir.State()), len(r.State()))
+		adopted := newRing()
+		adopted.head, adopted.mem = r.head, r.mem
+		if adopted.getState(); string(adopted.State()) != string(r.State()) {
+			t.Errorf("there is a state of %d bytes, in place of %d", len(adopted.State()), len(r.State()))
 		}
 		return nil
 	}

@@ -181,7 +181,7 @@ func TestConcurrent(t *testing.T) {
 				last = rec.Key
 			}
 			for { // equal keys stay together
-				key, ok, err := r.Peek()
+				key, ok, err := r.peek()
 				if err != nil || !ok || key != last {
 					break
 				}

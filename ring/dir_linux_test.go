@@ -311,11 +311,11 @@ func TestVainFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := &notes{memory: &memory{mem: mem, shared: true}}
-	s := &source{segmentFacts: segmentFacts{nonce: 7, last: 1}, end: size, pos: 64}
+	s := &segmentReader{segmentFacts: segmentFacts{nonce: 7, last: 1}, end: size, pos: 64}
 	if s.next(n) || s.loss.Regions != 1 {
 		t.Errorf("a record was found, or no loss: %+v", s.loss)
 	}
-	if s.vain > (mostVain+1)*size || s.vain < mostVain*size {
+	if s.vain > (maxVain+1)*size || s.vain < maxVain*size {
 		t.Errorf("%d bytes were checked", s.vain)
 	}
 }
@@ -323,14 +323,14 @@ func TestVainFault(t *testing.T) {
 // TestVain: a segment of which each eight bytes claim to be a long record is given up soon. To
 // check them all would be 64 GB for this one.
 func TestVain(t *testing.T) {
-	s := &source{segmentFacts: segmentFacts{nonce: 7}, end: 1 << 20, pos: 64}
+	s := &segmentReader{segmentFacts: segmentFacts{nonce: 7}, end: 1 << 20, pos: 64}
 	mem := make([]byte, 1<<20)
 	claimAll(mem)
 	torn := false
 	if s.find(mem, &torn) || !torn {
 		t.Error("a record was found")
 	}
-	if s.vain > (mostVain+1)<<20 || s.vain < mostVain<<20 {
+	if s.vain > (maxVain+1)<<20 || s.vain < maxVain<<20 {
 		t.Errorf("%d bytes were checked", s.vain)
 	}
 }

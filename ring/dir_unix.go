@@ -20,7 +20,7 @@ import (
 	"github.com/spillwaylog/spillway/internal/within"
 )
 
-// A Dir is an open folder of rings, for those who take over what dead processes left. It may be
+// A Dir is an open folder of rings, for processes that take over what dead ones left. It may be
 // another user's where this process is root's: whatever its owner does to it meanwhile, nothing
 // outside it is opened or removed, no symbolic link is followed, and nothing in it is used that is
 // not its owner's.
@@ -180,7 +180,7 @@ func (d *Dir) Adopt(name string, accept func(Owner) bool, report func(error)) (r
 	}()
 	o, bad := readOwner(s.folder.Path(), f)
 	if bad == nil && o.BootID == d.boot && accept != nil && !accept(o) {
-		return nil, nil // and does not get in the way of whoever accepts it
+		return nil, nil // and does not get in the way of the process that accepts it
 	}
 	if err := lock(f); err != nil {
 		return nil, err

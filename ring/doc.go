@@ -7,8 +7,8 @@
 // is none), cut into segments. A record is bytes with a time and a key: the monotonic nanoseconds
 // at which it was appended. Appenders write in lanes; an appender takes one that no other running
 // goroutine has, so that no cache line goes from core to core with every call. The reader merges
-// the lanes by key. What it has handed on it marks, and cuts when it has all been dealt with; a
-// segment all of whose records are done is used again.
+// the lanes by key. It marks the records that it has handed on, and cuts the ring behind them when
+// they are done. A segment is used again when all of its records are done.
 //
 //	appenders                 lanes (4 here)                            reader
 //	─────────                 ──────────────                            ──────
@@ -23,19 +23,18 @@
 //
 //   - When Append returned nil, the record outlives the process, whatever kills it, as long as the
 //     file's memory does.
-//   - Next returns records in the order of keys. Of two appends, one of which returned before the
-//     other began, the first has the lower key: also when a goroutine changes lanes. A record
-//     becomes visible late, when an older one may still come, but never out of turn.
-//   - Append allocates nothing and waits for nobody. It makes no system call, unless it is faster
-//     than the goroutine that gets memory ahead: then it asks for 64 KiB itself. Before it is
-//     refused it looks again for as long as that goroutine has segments, 10 ms at most. A goroutine
-//     that the scheduler takes off its core in the middle of an append keeps the reader waiting, not
-//     other appenders.
-//   - Adopt takes a ring only when the kernel says that nobody has it any more, and each ring once.
-//     It never goes by process numbers.
-//   - What an adopted ring returns was appended just so, every byte; each record once; all of them
-//     that are whole. Text that looks like the ring's own words is not taken for a record. What is
-//     missing is counted.
+//   - Next returns records in the order of keys. If one append returned before another began, the
+//     first has the lower key, also when a goroutine changes lanes. A record becomes visible late,
+//     when an older one may still come, but never out of turn.
+//   - Append allocates nothing and does not wait for other appenders. It makes no system call,
+//     unless it is faster than the goroutine that gets memory ahead: then it asks for 64 KiB
+//     itself. Before it is refused it looks again for as long as that goroutine has segments, 10 ms
+//     at most. A goroutine that the scheduler takes off its core in the middle of an append keeps
+//     the reader waiting, not other appenders.
+//   - Adopt takes a ring only when the kernel's lock on it is free, and each ring once. It never
+//     decides by process numbers.
+//   - An adopted ring returns each whole record once, every byte as it was appended. A payload that
+//     looks like a record is not taken for one. What is missing is counted.
 //   - If the memory goes away (somebody cuts the file, the file system cannot keep what it had
 //     promised), there is an error that wraps [ErrFailed], not a crash. Next goes on with what can
 //     be read; the rest is counted.
@@ -45,19 +44,21 @@
 //     is a smaller ring: see [Ring.Size] and [Ring.Short].
 //
 // Not promised: anything across a restart of the machine; across the end of the container in whose
-// private /dev/shm the ring lies, for others cannot reach that; that records of a live ring that a
-// stranger with the user's rights overwrites are told from true ones (an adopted ring's are). With
-// plain memory nothing outlives the process. A child forked without exec cannot use its parent's
-// ring, and one that keeps its parent's descriptors keeps the lock: the ring is held until it ends,
-// not lost. flock is not seen across machines: the folder must not be on a network file system.
+// private /dev/shm the ring lies, for others cannot reach that; that records of a live ring are
+// told from bytes that a foreign writer with the user's rights puts over them (in an adopted ring
+// they are). With plain memory nothing outlives the process. A child forked without exec cannot use
+// its parent's ring, and one that keeps its parent's descriptors keeps the lock: the ring is held
+// until it ends, not lost. flock is not seen across machines: the folder must not be on a network
+// file system.
 //
-// Assumed: what a processor has stored to a mapping is there for the next who maps the file, also
-// when the process is killed at that moment; the clock is one for all cores and does not go back.
+// Assumed: what a processor has stored to a mapping is there for the next process that maps the
+// file, also when this one is killed at that moment; the clock is one for all cores and does not go
+// back.
 //
 // # Files
 //
 //	<dir>/<name>.<pid>.<16 hex digits>/         made under this name and ".tmp", locked, filled, renamed; renamed back before it is removed
-//	                                  owner     text: who made it; flock, held for as long as somebody has the ring
+//	                                  owner     text: the process that made it; flock, held while a process has the ring
 //	                                  ring      the memory
 //
 // # The memory
@@ -99,11 +100,12 @@
 //	         │ RSEG │ units │ nonce │ lane │ number │ check │ check │ filled │ count │ first │ last │  a line for each segment
 //	         └──────┴───────┴───────┴──────┴────────┴───────┴───────┴────────┴───────┴───────┴──────┘
 //
-// The nonce is 8 random bytes, new with each use. Units is more than 1 for a run of segments that
-// holds a record larger than one; its line is that of its first. Filled (bytes), count (records),
-// first and last key are written, with the second check, when the lane goes on to another segment.
-// FREE is in place of RSEG when the segment is in use no more; the line of one that never was is
-// zero, and so is its memory. Format version 1 is drawn in format1.go.
+// The nonce is 8 bytes, new with each use, of a sequence that begins at random. Units is more than
+// 1 for a run of segments that holds a record larger than one; its line is that of its first.
+// Filled (bytes), count (records), first and last key are written, with the second check, when the
+// lane goes on to another segment. FREE is in place of RSEG when the segment is in use no more; the
+// line of one that never was is zero, and so is its memory. Format version 1 is drawn in
+// format1.go.
 //
 //	record   0        4       8       12      16    24     32        32+length
 //	         ┌────────┬───────┬───────┬───────┬─────┬──────┬─────────┬─────────┐
@@ -113,8 +115,8 @@
 //
 // The commit word, written last, has the lower half of the nonce. The check is seeded with the
 // other half, the record's place in the ring and its index, its number in the segment. So neither
-// what is left of a segment's earlier use, nor a text that somebody had logged, is a record; and
-// gaps in index count what is missing.
+// what is left of a segment's earlier use, nor a payload, is taken for a record; and gaps in index
+// count what is missing.
 //
 // # How it is organised
 //
@@ -124,7 +126,7 @@
 //	clock.go                 keys
 //	backing.go               what the file has been given of its memory
 //	memory.go, fault.go      the memory that all parts share; that it may go away
-//	space.go, life.go        those who wait for room; whether appends are taken, and what wakes the reader
+//	space.go, life.go        appenders that wait for room; whether appends are taken, and what wakes the reader
 //	lane.go                  taking a lane, taking all of them for ever
 //	pool.go                  which segments are free, and which have memory
 //	segments.go, tender.go   beginning a segment, giving it back; its memory, got ahead and given back
@@ -152,25 +154,28 @@
 // Not obvious:
 //
 //   - The clock is read after the lane was taken, and the reader reads its clock before it looks at
-//     the lanes. That alone is what lets it say that nothing older can come from a lane that it
-//     sees idle.
-//   - Whether the ring takes appends is not asked in the fast path but once the lane is taken; and
-//     a ring is closed by taking all lanes and keeping them.
+//     the lanes. Only for that reason nothing older can come from a lane that the reader sees idle.
+//   - The fast path looks whether the ring takes appends only when it has the lane. So a ring is
+//     closed by taking all lanes and keeping them.
 //   - The live reader needs no commit words: it knows from the lane's state how far it may read.
-//     They are for whoever comes after a kill.
+//     They are for the process that adopts the ring after a kill.
 //   - A record's stores may reach memory in any order. Append has not returned before they are all
 //     made, and if the process ends before that, the check fails.
 //   - A lane that goes on to its next segment takes no lock either: bits of free segments are taken
 //     by compare-and-swap, and all else belongs to the lane until the old segment is closed. With a
-//     lock there, one appender in two hundred waited for whoever had it and was off its core: that
-//     was the tail.
+//     lock there, one appender in two hundred waited for a holder that was off its core: that was
+//     the tail.
+//   - What a lane needs to go on has mostly left the caches since it did so last, and each piece of
+//     it costs a call as much as all else. So the lane stops some times before its segment is full,
+//     and looks at a part of that each time. It takes nothing then: its guess at the next segment
+//     may be wrong, and it keeps nothing from others.
 //   - Where the memory is too little for several segments a lane, lanes share them: each lane that has
 //     records of the same time in a segment of its own would hold that until all of them are done.
-//   - Memory is allocated without changing the file's length: in a file that somebody has cut there
-//     would be zeros in place of what faults.
-//   - To read a hole of a tmpfs through a mapping fills it, or faults where there is no room. So the
-//     heir asks for the end of what was written before it looks for records in a segment that was
-//     in use.
+//   - Memory is allocated without changing the file's length: in a file that another process has
+//     cut there would be zeros in place of what faults.
+//   - To read a hole of a tmpfs through a mapping fills it, or faults where there is no room. So
+//     the adopting process asks for the end of what was written before it looks for records in a
+//     segment that was in use.
 //   - Lane 0 is always busy, so that the zero Hint finds its way to the slow path without being
 //     asked for.
 package ring

@@ -282,7 +282,7 @@ func TestAfterClose(t *testing.T) {
 			if _, ok, err := r.Next(); ok || err != nil {
 				t.Error(ok, err)
 			}
-			if _, ok, err := r.Peek(); ok || err != nil {
+			if _, ok, err := r.peek(); ok || err != nil {
 				t.Error(ok, err)
 			}
 			if r.Sleep() || !r.Drained() || !isClosed(r.Space()) {

@@ -62,7 +62,7 @@ func readGolden(t *testing.T, name, kept string) {
 		string(i.State) != "the state" || i.Counters[3] != 33 || i.Counters[15] != 1 {
 		t.Errorf("%+v", i)
 	}
-	if i.Lost != (Loss{}) || len(i.Segments) < 4 || i.Used == 0 || i.Size != 256<<10 {
+	if i.Lost != (Loss{}) || len(i.ring.rescue.found) < 4 || i.Used == 0 || i.Size != 256<<10 {
 		t.Errorf("%+v", i)
 	}
 	var numbers []uint32

@@ -57,7 +57,7 @@ func settle(o *Options, born time.Time, m *memory, furnish func() error) (*home,
 	}
 	fit(&m.head, dir)
 	for range 10 {
-		// Who cleans up may find the folder before it is locked, and then it is gone.
+		// A process that cleans up may find the folder before it is locked, and then it is gone.
 		var h *home
 		if h, err = moveIn(o, dir, born, m, furnish); !errors.Is(err, ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
 			return h, err

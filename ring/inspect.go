@@ -31,22 +31,10 @@ type Inspection struct {
 	BadMarks int // slots of the table that hold something else
 	State    []byte
 	Counters [Counters]uint64
-	Segments []SegmentInfo // in the order in which they were begun
 	Lost     Loss
 	Err      error // why nothing of it can be read
 
 	ring *Ring
-}
-
-// SegmentInfo is one segment in use.
-type SegmentInfo struct {
-	Offset int64 // in the file
-	Size   int64
-	Lane   uint16
-	Seq    uint64
-	Filled int64 // bytes, once it is closed; 0 before
-	Count  uint32
-	First  uint64 // key
 }
 
 // Inspect reads the ring in the folder path, or all the rings in the folders there. The error is
@@ -107,12 +95,6 @@ func inspect(path string) *Inspection {
 	}
 	i.Size, i.Used = r.head.size, r.used()
 	i.Cut, i.Marks, i.BadMarks, i.State, i.Counters = r.cut, r.Marks(), r.badMarks, r.State(), r.counters
-	for _, s := range r.rescue.found {
-		i.Segments = append(i.Segments, SegmentInfo{
-			Offset: s.off, Size: int64(s.units) * r.head.unit, Lane: s.lane, Seq: s.seq, Filled: s.filled,
-			Count: s.count, First: s.first,
-		})
-	}
 	for {
 		rec, ok, _ := r.Next()
 		if !ok {

@@ -137,7 +137,7 @@ func killedChild() error {
 		// (Equal keys do not happen here often enough to matter, and if they did the check would
 		// still hold: the window ends at a key.)
 		for {
-			key, ok, err := r.Peek()
+			key, ok, err := r.peek()
 			if err != nil {
 				return err
 			}

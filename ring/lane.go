@@ -17,9 +17,9 @@ const (
 	busy     = 1
 )
 
-// lane is a place where one appender at a time adds records. Whoever turns the busy bit of its
-// state on owns the rest until he stores the state again. It fills two cache lines of its own, the
-// pair that processors fetch together.
+// lane is a place where one appender at a time adds records. The appender that sets the busy bit of
+// its state on owns the rest until he stores the state again. It fills two cache lines of its own,
+// the pair that processors fetch together.
 type lane struct {
 	state   atomic.Uint64 // offset of the tail << 1 | busy
 	last    uint64        // key of the last record
@@ -31,7 +31,8 @@ type lane struct {
 	seg     int32        // to which it appends: place + 1 in Ring.segments, 0: none
 	first   atomic.Int32 // the first one since it had none, likewise: the reader, which follows from there, is told so
 	begin   bool         // the next segment, though there are few
-	_       [63]byte
+	nonces  uint64       // where its sequence of nonces is; 0: not begun
+	_       [48]byte
 }
 
 // lanes are all those of a ring, and how many of them there are to be found.
@@ -97,7 +98,7 @@ func (ls *lanes) release(l *lane, tail int64) {
 	// The reader turns asleep on and looks at the lanes then; this looks in the other order. One of
 	// the two sees the other.
 	if ls.life.asleep.Load() != 0 {
-		ls.life.rouse()
+		ls.life.wakeReader()
 	}
 }
 
@@ -105,7 +106,7 @@ func (ls *lanes) release(l *lane, tail int64) {
 func (ls *lanes) putBack(l *lane, old uint64) {
 	l.state.Store(old)
 	if ls.life.sawBusy.Load() != 0 { // that may have been here; else nothing has changed for the reader
-		ls.life.rouse()
+		ls.life.wakeReader()
 	}
 }
 
@@ -183,7 +184,7 @@ func (ls *lanes) Seal() {
 	ls.adding.Unlock()
 	ls.life.space.allow()
 	for i := uint32(reserved + 1); i < n; i++ {
-		if old, ok := ls.hold(&ls.all[i]); ok { // whoever has it may have looked before
+		if old, ok := ls.hold(&ls.all[i]); ok { // its holder may have looked before
 			ls.release(&ls.all[i], int64(old>>1))
 		}
 	}

@@ -22,7 +22,7 @@ type life struct {
 	sawBusy atomic.Uint32 // the reader went to sleep while a lane was busy
 	wake    atomic.Pointer[func()]
 	failure atomic.Pointer[error]
-	space   *space // those who wait there are told of the end, too
+	space   *space // appenders that wait there are woken at the end, too
 }
 
 func (l *life) raise(why uint32) {
@@ -77,8 +77,8 @@ func (l *life) callWake() {
 	}
 }
 
-// rouse wakes the reader if it sleeps.
-func (l *life) rouse() {
+// wakeReader wakes the reader if it sleeps.
+func (l *life) wakeReader() {
 	if l.asleep.Load() != 0 && l.asleep.CompareAndSwap(1, 0) {
 		l.callWake()
 	}

@@ -272,7 +272,7 @@ func (m *merge) unread() *rescue {
 			} else if tail > s.off && tail <= s.limit {
 				end = tail
 			}
-			src := &source{segmentFacts: s.segmentFacts, off: s.off, pos: s.off, end: end}
+			src := &segmentReader{segmentFacts: s.segmentFacts, off: s.off, pos: s.off, end: end}
 			src.last = math.MaxUint64
 			if s == f.seg {
 				src.pos, src.least = f.pos, f.least

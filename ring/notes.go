@@ -21,21 +21,21 @@ type Mark struct {
 
 // notes is what lies in the head of the ring's memory beside what never changes: the last cut,
 // marks, the caller's state and counters. Any goroutine writes there. This process works with
-// copies of its own; the memory is for whoever adopts the ring.
+// copies of its own; the memory is for the process that adopts the ring.
 type notes struct {
 	*memory
-	life     *life
-	mu       sync.Mutex // guards all below; who has it may take that of space
-	cut      uint64
-	cutCell  int
-	marks    [MaxMarks]Mark
-	marked   [MaxMarks]bool
-	nmarks   int
-	state    []byte
-	stateSeq uint64
-	counters [Counters]uint64
-	badMarks int  // slots of the table that cannot be read
-	nudge    bool // the reader is to be woken once mu is free
+	life      *life
+	mu        sync.Mutex // guards all below; its holder may take that of space
+	cut       uint64
+	cutCell   int
+	marks     [MaxMarks]Mark
+	marked    [MaxMarks]bool
+	nmarks    int
+	state     []byte
+	stateSeq  uint64
+	counters  [Counters]uint64
+	badMarks  int  // slots of the table that cannot be read
+	readerDue bool // the reader is to be woken once mu is free
 }
 
 // header runs fn, which writes to the head, under mu. After the end of the ring it does nothing.
@@ -46,11 +46,11 @@ func (n *notes) header(fn func()) {
 		return
 	}
 	err := n.touch(fn)
-	nudge := n.nudge
-	n.nudge = false
+	due := n.readerDue
+	n.readerDue = false
 	n.mu.Unlock()
-	if nudge {
-		n.life.rouse()
+	if due {
+		n.life.wakeReader()
 	}
 	if err != nil {
 		_ = n.life.fail(err)
@@ -185,7 +185,7 @@ func (n *notes) doneLocked(first, last uint64) bool {
 	return true
 }
 
-// isDone is doneLocked for those who do not have mu.
+// isDone is doneLocked for callers without mu.
 func (n *notes) isDone(first, last uint64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

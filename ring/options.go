@@ -32,7 +32,7 @@ type Options struct {
 	// Name is the first part of the name of the ring's folder; Adopt looks for it. Letters, digits
 	// and "_-+@" are kept, all else becomes "_" (default "ring").
 	Name string
-	// Identity is stored with the ring and shown to whoever might adopt it. At most 16 KiB.
+	// Identity is stored with the ring and shown to a process that might adopt it. At most 16 KiB.
 	Identity []byte
 	// Size is how many bytes of records the ring holds, headers and padding included (default 16
 	// MiB, at least 256 KiB, at most 4 GiB, on 32 bits 256 MiB; rounded up to whole segments).

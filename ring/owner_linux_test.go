@@ -28,8 +28,9 @@ func init() {
 	roles["sleeper"] = func() error { _, err := io.Copy(io.Discard, os.Stdin); return err }
 }
 
-// ownerChild opens a ring, appends, says so, and waits. HEIR=exec starts a process that outlives
-// it; HEIR=fork forks one that keeps the descriptors, as a program does that forks without exec.
+// ownerChild opens a ring, appends, says so, and waits. DESCENDANT=exec starts a process that
+// outlives it; DESCENDANT=fork forks one that keeps the descriptors, as a program does that forks
+// without exec.
 func ownerChild() error {
 	r, err := Open(&Options{Dir: os.Getenv("DIR"), Name: "own", Size: 256 << 10, Identity: []byte("who\n\"I\" am")})
 	if err != nil {
@@ -41,8 +42,8 @@ func ownerChild() error {
 			return err
 		}
 	}
-	heir := 0
-	switch os.Getenv("HEIR") {
+	descendant := 0
+	switch os.Getenv("DESCENDANT") {
 	case "exec":
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), childRole+"=sleeper")
@@ -50,7 +51,7 @@ func ownerChild() error {
 		if err := cmd.Start(); err != nil {
 			return err
 		}
-		heir = cmd.Process.Pid
+		descendant = cmd.Process.Pid
 	case "fork":
 		pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 		if errno != 0 {
@@ -61,24 +62,24 @@ func ownerChild() error {
 				syscall.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
 			}
 		}
-		heir = int(pid)
+		descendant = int(pid)
 	}
-	fmt.Println(heir, r.Path())
+	fmt.Println(descendant, r.Path())
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return r.Leave()
 }
 
 type child struct {
-	cmd  *exec.Cmd
-	heir int
-	path string
-	end  func() // ends an heir that waits on the pipe
+	cmd        *exec.Cmd
+	descendant int
+	path       string
+	end        func() // ends a descendant that waits on the pipe
 }
 
-func startOwner(t *testing.T, dir, heir string) *child {
+func startOwner(t *testing.T, dir, descendant string) *child {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childRole+"=owner", "DIR="+dir, "HEIR="+heir)
+	cmd.Env = append(os.Environ(), childRole+"=owner", "DIR="+dir, "DESCENDANT="+descendant)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -102,8 +103,8 @@ func startOwner(t *testing.T, dir, heir string) *child {
 		_ = cmd.Process.Kill()
 		in.Close()
 		pipeIn.Close()
-		if c.heir != 0 && heir == "fork" {
-			_ = syscall.Kill(c.heir, syscall.SIGKILL)
+		if c.descendant != 0 && descendant == "fork" {
+			_ = syscall.Kill(c.descendant, syscall.SIGKILL)
 		}
 		_ = cmd.Wait()
 	})
@@ -112,7 +113,7 @@ func startOwner(t *testing.T, dir, heir string) *child {
 		t.Fatal("the child did not start: ", err)
 	}
 	pid, path, _ := strings.Cut(strings.TrimSpace(line), " ")
-	c.heir, _ = strconv.Atoi(pid)
+	c.descendant, _ = strconv.Atoi(pid)
 	c.path = path
 	return c
 }
@@ -213,15 +214,15 @@ func TestOwnerStopped(t *testing.T) {
 	wantOne(t, dir)
 }
 
-// TestHeirs: a process that the owner started does not hold its ring, one that it forked and that
-// keeps its descriptors does: then the ring is held, not lost.
-func TestHeirs(t *testing.T) {
+// TestDescendants: a process that the owner started does not hold its ring, one that it forked and
+// that keeps its descriptors does: then the ring is held, not lost.
+func TestDescendants(t *testing.T) {
 	t.Run("exec", func(t *testing.T) {
 		dir := sharedDir(t)
 		c := startOwner(t, dir, "exec")
 		c.kill()
-		if err := syscall.Kill(c.heir, 0); err != nil {
-			t.Fatal("the heir is dead: ", err)
+		if err := syscall.Kill(c.descendant, 0); err != nil {
+			t.Fatal("the descendant is dead: ", err)
 		}
 		wantOne(t, dir)
 		c.end()
@@ -230,11 +231,11 @@ func TestHeirs(t *testing.T) {
 		dir := sharedDir(t)
 		c := startOwner(t, dir, "fork")
 		c.kill()
-		if err := syscall.Kill(c.heir, 0); err != nil {
-			t.Fatal("the heir is dead: ", err)
+		if err := syscall.Kill(c.descendant, 0); err != nil {
+			t.Fatal("the descendant is dead: ", err)
 		}
 		wantNone(t, dir, "that a forked child holds")
-		if err := syscall.Kill(c.heir, syscall.SIGKILL); err != nil {
+		if err := syscall.Kill(c.descendant, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		deadline := time.Now().Add(4 * time.Minute)

@@ -10,10 +10,10 @@ import (
 
 // pool says which segments are free, and which have no memory yet. Single ones are taken from the
 // low end, where those that were used last lie (their memory is in the caches), runs for large
-// records from the high end, so that the two stay out of each other's way. Nobody waits for
-// anybody: who takes segments first takes their number off count, so that there is always a free
-// bit for him, and then looks for it. What has no memory belongs, like what is free, to whoever
-// takes its bit.
+// records from the high end, so that the two stay out of each other's way. No appender waits for
+// another: it first takes the number of segments off count, so that there is always a free bit for
+// it, and then looks for that bit. A segment without memory belongs, like a free one, to the
+// appender that takes its bit.
 type pool struct {
 	segments []segment       // by their place
 	free     []atomic.Uint64 // a bit a segment
@@ -22,7 +22,7 @@ type pool struct {
 	count    atomic.Int64    // free bits that nobody is after
 	away     atomic.Int64    // absent bits
 	least    atomic.Int64    // that count was since somebody asked
-	runs     sync.Mutex      // held by who looks for a run
+	runs     sync.Mutex      // held while looking for a run
 }
 
 // newPool has no memory in any segment.
@@ -73,6 +73,16 @@ func (p *pool) take(stay int) int {
 			}
 		}
 	}
+}
+
+// lowest is a segment that take would return, or -1.
+func (p *pool) lowest() int {
+	for i := range p.free {
+		if w := p.free[i].Load(); w != 0 {
+			return i*64 + bits.TrailingZeros64(w)
+		}
+	}
+	return -1
 }
 
 // takeRun finds k segments in a row that are free, or absent if fresh says so, or returns -1.
@@ -166,12 +176,12 @@ type segment struct {
 	segmentFacts
 	off   int64 // of the segment in the ring's memory
 	limit int64 // where its room ends
-	// Bytes of this one, not of those of its run, that have memory; written by who has its bit, and
-	// by the tender.
+	// Bytes of this one, not of those of its run, that have memory; written by the holder of its
+	// bit, and by the tender.
 	backed atomic.Int64
 	next   *segment
-	// closed says that the lane has gone on to next: whoever sees that sees next, last, filled and
-	// count, too, and the appender has nothing more to do with the segment.
+	// closed says that the lane has gone on to next: a reader that sees that sees next, last,
+	// filled and count, too, and the appender has nothing more to do with the segment.
 	closed atomic.Bool
 }
 

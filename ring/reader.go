@@ -15,7 +15,7 @@ type reader struct {
 // false at the end. Of a ring that failed it goes on with what can still be read, then ok is false
 // and the error wraps [ErrFailed].
 //
-// Next, Peek, Guard, Copy, Sleep, Rewind, Close and Leave are for one goroutine, the reader.
+// Next, Guard, Copy, Sleep, Rewind, Close and Leave are for one goroutine, the reader.
 func (r *reader) Next() (rec Record, ok bool, err error) {
 	for {
 		if r.rescue != nil {
@@ -52,9 +52,9 @@ func (r *reader) Next() (rec Record, ok bool, err error) {
 	}
 }
 
-// Peek is the key of the record that Next would return. After ok=false any record that comes later
+// peek is the key of the record that Next would return. After ok=false any record that comes later
 // has a larger key than all that Next has returned.
-func (r *reader) Peek() (key uint64, ok bool, err error) {
+func (r *reader) peek() (key uint64, ok bool, err error) {
 	for {
 		if r.rescue != nil {
 			if key, ok := r.rescue.peek(); ok {
@@ -101,7 +101,7 @@ func (r *reader) Sleep() (ready bool) {
 			}
 			// There are records, none of which was appended before the clock's present reading.
 		case r.life.sawBusy.Load() != 0:
-			return false // whoever has the lane calls wake
+			return false // the holder of the lane calls wake
 		default:
 			r.life.sawBusy.Store(1) // and look again, for he may have let go before this
 		}

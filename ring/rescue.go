@@ -13,8 +13,8 @@ import (
 // reader of an adopted ring and of one that failed.
 type rescue struct {
 	notes   *notes
-	sources []*source // a heap by the records found
-	last    *source   // whose record was returned last and is still its first
+	sources []*segmentReader // a heap by the records found
+	last    *segmentReader   // whose record was returned last and is still its first
 	loss    Loss
 	found   []*segment // of an adopted ring: in the order in which they were begun
 }
@@ -25,7 +25,7 @@ func (q *rescue) Less(i, j int) bool {
 	return a.Key < b.Key || a.Key == b.Key && a.Lane < b.Lane
 }
 func (q *rescue) Swap(i, j int) { q.sources[i], q.sources[j] = q.sources[j], q.sources[i] }
-func (q *rescue) Push(x any)    { q.sources = append(q.sources, x.(*source)) }
+func (q *rescue) Push(x any)    { q.sources = append(q.sources, x.(*segmentReader)) }
 
 func (q *rescue) Pop() any {
 	n := len(q.sources) - 1
@@ -34,7 +34,7 @@ func (q *rescue) Pop() any {
 	return s
 }
 
-// start finds each source's first record.
+// start finds each segment's first record.
 func (q *rescue) start() {
 	keep := q.sources[:0]
 	for _, s := range q.sources {
@@ -46,8 +46,8 @@ func (q *rescue) start() {
 	heap.Init(q)
 }
 
-// step finds a source's next record that is not done.
-func (q *rescue) step(s *source) bool {
+// step finds a segment's next record that is not done.
+func (q *rescue) step(s *segmentReader) bool {
 	for s.next(q.notes) {
 		if key := s.rec.Key; !q.notes.isDone(key, key) {
 			return true
@@ -57,8 +57,8 @@ func (q *rescue) step(s *source) bool {
 	return false
 }
 
-// settle moves on from the record that was returned last: not before, for a source may have to read
-// over memory that is gone.
+// settle moves on from the record that was returned last: not before, for a segmentReader may have
+// to read over memory that is gone.
 func (q *rescue) settle() {
 	if q.last == nil {
 		return
@@ -91,7 +91,7 @@ func (q *rescue) next() (rec Record, ok bool) {
 func left(n *notes) (q *rescue, units int64) {
 	q = &rescue{notes: n}
 	for off := n.head.segments; off < int64(len(n.mem)); off += n.head.unit {
-		s := &source{off: off}
+		s := &segmentReader{off: off}
 		is, loss := n.parse(s)
 		if !is {
 			q.loss.add(loss)
@@ -113,9 +113,9 @@ func left(n *notes) (q *rescue, units int64) {
 	return q, units
 }
 
-// parse reads the facts of the segment at the source's offset. If there is none, loss is what must
+// parse reads the facts of the segment at the reader's offset. If there is none, loss is what must
 // have been there.
-func (n *notes) parse(s *source) (is bool, loss Loss) {
+func (n *notes) parse(s *segmentReader) (is bool, loss Loss) {
 	err := n.touch(func() {
 		room := int64(len(n.mem)) - s.off
 		if n.head.version == 1 {

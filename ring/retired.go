@@ -55,7 +55,7 @@ func (d *retired) freeLocked() {
 	d.due.Store(true)
 	if d.segments.missed() { // what somebody waits for may be in lanes, and only the reader can take it from there
 		d.segments.wanted.Store(true)
-		d.nudge = true
+		d.readerDue = true
 	}
 	if len(d.all) == 0 {
 		return

@@ -7,8 +7,8 @@ import (
 	"hash/crc32"
 )
 
-// source reads the whole records of one segment, past holes. No key is above last.
-type source struct {
+// segmentReader reads the whole records of one segment, past holes. No key is above last.
+type segmentReader struct {
 	segmentFacts
 	off      int64  // of the segment
 	pos, end int64  // what is still to be read
@@ -21,13 +21,13 @@ type source struct {
 	loss     Loss
 }
 
-// mostVain is how often the length of a segment is checked in vain before the rest of it is given
-// up. A crash leaves a torn record, and a stranger may leave more; but where each eight bytes claim
-// to be a long one, to look at all of them would take hours.
-const mostVain = 16
+// maxVain is how often the length of a segment is checked in vain before the rest of it is given
+// up. A crash leaves a torn record, and a foreign writer may leave more; but where each eight bytes
+// claim to be a long one, to look at all of them would take hours.
+const maxVain = 16
 
 // next finds the next whole record. It must be called outside touch, for it survives faults itself.
-func (s *source) next(n *notes) bool {
+func (s *segmentReader) next(n *notes) bool {
 	hole := s.pos
 	torn := false // a record that was committed cannot be read
 	for s.pos+recordHeader <= s.end {
@@ -69,7 +69,7 @@ func (s *source) next(n *notes) bool {
 }
 
 // lose counts a hole, unless everything in it was done: no key there is above last.
-func (s *source) lose(n *notes, from, to int64, last uint64, records uint32) {
+func (s *segmentReader) lose(n *notes, from, to int64, last uint64, records uint32) {
 	if n.isDone(s.least, last) {
 		return
 	}
@@ -79,7 +79,7 @@ func (s *source) lose(n *notes, from, to int64, last uint64, records uint32) {
 }
 
 // find moves pos to the next whole record and fills in rec.
-func (s *source) find(mem []byte, torn *bool) bool {
+func (s *segmentReader) find(mem []byte, torn *bool) bool {
 	for ; s.pos+recordHeader <= s.end; s.pos += 8 {
 		b := mem[s.pos:s.end]
 		if order.Uint32(b[4:]) != uint32(s.nonce) {
@@ -95,7 +95,7 @@ func (s *source) find(mem []byte, torn *bool) bool {
 			*torn = true
 			continue
 		}
-		if s.vain += n; s.vain > mostVain*(s.end-s.off) {
+		if s.vain += n; s.vain > maxVain*(s.end-s.off) {
 			*torn = true
 			return false
 		}

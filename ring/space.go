@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// space is what those know of each other who found no room and those who make some. Segments are
-// given back before mu is taken to tell; who was refused says so under mu and then looks once more:
-// one of the two sees the other.
+// space is shared by appenders that found no room and the goroutines that make some. Segments are
+// given back before mu is taken to wake others. An appender that was refused says so under mu and
+// then looks once more: so one of the two sees the other.
 type space struct {
 	full   atomic.Bool   // not one segment is free but the reserve; written under mu
 	wanted atomic.Bool   // idle lanes may hold what the reader can free, and somebody waits for room
@@ -38,7 +38,7 @@ func (s *space) missed() bool {
 	return s.freed != nil
 }
 
-// allow lets all who wait for room try again.
+// allow lets all appenders that wait for room try again.
 func (s *space) allow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,8 +49,8 @@ func (s *space) allow() {
 	}
 }
 
-// looksFull lets those try again who may have been refused because segments were taken for a while
-// that are free.
+// looksFull lets appenders try again that may have been refused because segments were taken for a
+// while that are free.
 func (s *space) looksFull() {
 	if s.full.Load() {
 		s.allow()

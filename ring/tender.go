@@ -40,7 +40,7 @@ func (t *tender) run() {
 		select {
 		case <-t.b.stop:
 			return
-		case <-t.b.nudge:
+		case <-t.b.wake:
 			if !t.b.short.Load() {
 				t.grow()
 			}
@@ -92,7 +92,7 @@ func (t *tender) add(k int) (some, ok bool) {
 	return true, ok
 }
 
-// letGo tells those who may have been refused because the tender had segments.
+// letGo wakes appenders that may have been refused because the tender had segments.
 func (t *tender) letGo() {
 	t.b.moves.Add(1)
 	if t.b.missed.Swap(false) {
@@ -148,7 +148,7 @@ func (t *tender) askAgain(now time.Time) {
 		t.retry = time.Time{}
 	case t.retry.IsZero():
 		t.retry = now.Add(t.b.again)
-		t.life.callWake() // who counts on the ring's size looks at it anew
+		t.life.callWake() // the mover looks at the ring's size anew
 	case !now.Before(t.retry):
 		t.retry = now.Add(t.b.again)
 		if t.getsMore() {

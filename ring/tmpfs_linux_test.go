@@ -142,7 +142,7 @@ func TestFullTmpfs(t *testing.T) {
 }
 
 // TestManyOnTmpfs has as many rings as a container's memory takes, and more. All work at once, to
-// the last byte; each record that was taken is read by the heir.
+// the last byte; each record that was taken is read by the successor.
 func TestManyOnTmpfs(t *testing.T) {
 	for _, size := range []struct {
 		name  string

@@ -31,7 +31,7 @@ func BenchmarkCall(b *testing.B) {
 				funcr.Options{LogTimestamp: true})
 		}},
 		{"spillway", func(b *testing.B) logr.Logger {
-			log := alike.Open(b, "discard:", &spillway.Options{Overflow: spillway.Block})
+			log := alike.Open(b, "discard:", &spillway.Options{Overflow: spillway.OverflowBlock})
 			return logr.New(NewSink(log))
 		}},
 	} {

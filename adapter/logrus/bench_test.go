@@ -86,7 +86,7 @@ func BenchmarkCall(b *testing.B) {
 			l.SetOutput(io.Discard)
 		}},
 		{"hook", func(b *testing.B, l *logrus.Logger) {
-			log := alike.Open(b, "discard:", &spillway.Options{Overflow: spillway.Block})
+			log := alike.Open(b, "discard:", &spillway.Options{Overflow: spillway.OverflowBlock})
 			Redirect(l, log)
 		}},
 	} {

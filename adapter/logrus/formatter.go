@@ -50,16 +50,16 @@ type Formatter struct {
 // A Field is one member of a schema: [Const], [Time], [Level], [Message] or [Data] make it.
 type Field struct {
 	key     string // empty: as FieldMap says
-	from    source
+	from    callSource
 	name    string // of Data
 	value   any    // of Const; of Data where an entry has none
 	missing bool   // Data without a value is left out
 }
 
-type source uint8
+type callSource uint8
 
 const (
-	fromConst source = iota
+	fromConst callSource = iota
 	fromTime
 	fromLevel
 	fromMessage

@@ -35,7 +35,7 @@ func BenchmarkCall(b *testing.B) {
 			return zapcore.NewCore(zapcore.NewJSONEncoder(config), zapcore.Lock(f), zap.InfoLevel)
 		}},
 		{"spillway", func(b *testing.B) zapcore.Core {
-			log := alike.Open(b, "discard:", &spillway.Options{Overflow: spillway.Block})
+			log := alike.Open(b, "discard:", &spillway.Options{Overflow: spillway.OverflowBlock})
 			return NewCore(log)
 		}},
 	} {

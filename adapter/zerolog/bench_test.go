@@ -18,7 +18,7 @@ import (
 // BenchmarkCall is a call with ten fields: with this writer, into a ring, and as zerolog writes.
 func BenchmarkCall(b *testing.B) {
 	ring := func(b *testing.B) io.Writer {
-		log := alike.Open(b, "discard:", &spillway.Options{Overflow: spillway.Block})
+		log := alike.Open(b, "discard:", &spillway.Options{Overflow: spillway.OverflowBlock})
 		return NewWriter(log)
 	}
 	for _, c := range []struct {

@@ -200,7 +200,7 @@ func (w *Writer) when(c *call, v []byte) bool {
 	if err != nil {
 		return false
 	}
-	if k.Kind == msgpack.Str {
+	if k.Kind == msgpack.KindStr {
 		s, _, _, err := msgpack.ReadBytes(v)
 		if err != nil {
 			return false

@@ -125,7 +125,7 @@ func compare(rounds, events, rate int) error {
 
 // run returns the CPU time that the task's process took, and how many events it was refused.
 func run(t task) (cpu time.Duration, refused int, err error) {
-	p, err := daemon.StartProcess(daemon.Healthy)
+	p, err := daemon.StartProcess(daemon.BehaviourHealthy)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -37,11 +37,11 @@ func (b *bench) server(s server, dir string) (stop func(), addr string, err erro
 	case collector:
 		return startCollector(b.collector, dir)
 	case stalled, deaf:
-		mood := daemon.NeverReads
+		behaviour := daemon.BehaviourNeverReads
 		if s == deaf {
-			mood = daemon.NeverAcks
+			behaviour = daemon.BehaviourNeverAcks
 		}
-		p, err := daemon.StartProcess(mood)
+		p, err := daemon.StartProcess(behaviour)
 		if err != nil {
 			return nil, "", err
 		}

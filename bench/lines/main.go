@@ -49,7 +49,7 @@ func kinds() []peers.LocalKind {
 	block := func(o spillway.Options) func(path string) (peers.Local, error) {
 		return func(path string) (peers.Local, error) {
 			o := o
-			o.Overflow, o.MaxWait = spillway.Block, time.Minute
+			o.Overflow, o.MaxWait = spillway.OverflowBlock, time.Minute
 			return peers.OpenSpillway("file://"+path, &o)
 		}
 	}
@@ -57,7 +57,7 @@ func kinds() []peers.LocalKind {
 		{Name: "spillway-wait", Open: block(spillway.Options{WaitDelivered: true, MaxWait: time.Hour})},
 		{Name: "spillway-text", Async: true, Open: func(path string) (peers.Local, error) {
 			return peers.OpenSpillway("file://"+path+"?format=text&flags=date,time,micros",
-				&spillway.Options{Overflow: spillway.Block, MaxWait: time.Minute})
+				&spillway.Options{Overflow: spillway.OverflowBlock, MaxWait: time.Minute})
 		}},
 	}
 	return slices.Insert(slices.Clone(peers.Locals), 1, own...)

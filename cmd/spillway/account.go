@@ -136,14 +136,14 @@ func messagesOf(s *collector.Stats, show func(string) string) []messageAccount {
 		x := &s.Messages[i]
 		list[i] = messageAccount{
 			x.Time.UTC(), x.Level.String(), x.Code, show(x.Text), show(x.About),
-			lines.Shortened(show(x.Error), mostMessageText), lines.Shortened(show(x.Attrs), mostMessageText), x.Times,
+			lines.Shortened(show(x.Error), maxMessageText), lines.Shortened(show(x.Attrs), maxMessageText), x.Times,
 		}
 	}
 	return list
 }
 
-// mostMessageText is how many bytes /status has of an error, and of all other attributes.
-const mostMessageText = 1 << 10
+// maxMessageText is how many bytes /status has of an error, and of all other attributes.
+const maxMessageText = 1 << 10
 
 func accountOfFailure(f *collector.Failure, show func(string) string) *failureAccount {
 	if f == nil {
@@ -180,8 +180,8 @@ func accountOf(s *collector.Stats, show func(string) string) *account {
 		}
 	}
 	var troubles map[string]int64
-	for _, kind := range forward.TroubleKinds() {
-		if n := s.Server.Troubles[kind]; n > 0 {
+	for _, kind := range forward.PeerErrorKinds() {
+		if n := s.Server.PeerErrors[kind]; n > 0 {
 			if troubles == nil {
 				troubles = map[string]int64{}
 			}

@@ -189,12 +189,12 @@ func (c *benchForwardCmd) runs(s *streams) (runs []load.Options, to string, err 
 	}
 	for _, mode := range modes {
 		for _, how := range compress {
-			if mode != string(load.Packed) && how != "none" && slices.Contains(compress, "none") {
+			if mode != string(load.ModePacked) && how != "none" && slices.Contains(compress, "none") {
 				continue // it cannot be compressed, but is sent plain
 			}
 			for _, rate := range rates {
 				o.Mode, o.Compress, o.Rate = load.Mode(mode), how, rate
-				if o.Mode == load.Message {
+				if o.Mode == load.ModeMessage {
 					o.Batch = 0
 				} else {
 					o.Batch = c.Batch

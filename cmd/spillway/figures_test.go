@@ -164,7 +164,7 @@ routes:
 		entries, events := mixedEntries(1)
 		for range 2 { // on another connection, the same id: a repeat
 			if err := again.Send(t.Context(),
-				&forward.Chunk{Tag: "t", ID: id, Own: true, Entries: entries, Events: events}); err != nil {
+				&forward.Chunk{Tag: "t", ID: id, UniqueID: true, Entries: entries, Events: events}); err != nil {
 				t.Fatal(err)
 			}
 			sent += events

@@ -24,11 +24,11 @@ const findsTold = 3
 
 // note counts what was found in a line.
 func (f *finds) note(line int, found lines.Finding) {
-	if f.key == "" || found == lines.Said {
+	if f.key == "" || found == lines.FindingSaid {
 		return
 	}
 	how := fmt.Sprintf("no %s under %q", f.what, f.key)
-	if found == lines.Absent {
+	if found == lines.FindingAbsent {
 		f.absent++
 	} else {
 		f.unreadable++

@@ -328,10 +328,10 @@ func (f *follower) take(ctx context.Context, line []byte, text bool) error {
 		f.tags.note(f.line, e.Tagged)
 	}
 	tag, t := f.Tag, f.inlet.When().UnixNano()
-	if e.Tagged == lines.Said {
+	if e.Tagged == lines.FindingSaid {
 		tag = string(e.Tag)
 	}
-	if e.Time == lines.Said {
+	if e.Time == lines.FindingSaid {
 		t = e.Sec*int64(time.Second) + int64(e.Nsec)
 	}
 	if f.ring != f.mover.Ring() {
@@ -359,7 +359,7 @@ func (f *follower) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), f.Timeout)
 	defer cancel()
 	err := f.mover.Close(ctx)
-	if left := (*mover.LeftError)(nil); errors.As(err, &left) {
+	if left := (*mover.UndeliveredError)(nil); errors.As(err, &left) {
 		err = fmt.Errorf("%d events not acked within %v; the next send --follow --name %s sends them: %w", left.Events,
 			f.Timeout, f.Name, left.Err)
 	}

@@ -23,7 +23,7 @@ import (
 const (
 	reasonShown = 100    // characters of a reason in a table
 	kindsShown  = 30     // rows of the table of reasons
-	kindsMost   = 10_000 // reasons that are told apart: a server may put something new into each
+	maxKinds    = 10_000 // reasons that are told apart: a server may put something new into each
 )
 
 // A tally counts letters.
@@ -67,7 +67,7 @@ func (t *letterTable) add(e *letters.Entry) {
 	}
 	t.all.add(e)
 	kind := letterKind{e.Output, reasonOf(e)}
-	if t.kinds[kind] == nil && len(t.kinds) >= kindsMost {
+	if t.kinds[kind] == nil && len(t.kinds) >= maxKinds {
 		kind = letterKind{e.Output, "other reasons"}
 	}
 	k := t.kinds[kind]

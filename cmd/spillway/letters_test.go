@@ -164,7 +164,7 @@ func TestJournalLettersDamage(t *testing.T) {
 
 func TestLetterTable(t *testing.T) {
 	var table letterTable
-	for i := range kindsMost + 50 {
+	for i := range maxKinds + 50 {
 		l := deadLetter("web", fmt.Sprintf("reason %05d", i), uint64(i), make([]int, 1+i%2)...)
 		table.add(&letters.Entry{Letter: l, Bytes: 10})
 	}
@@ -173,8 +173,8 @@ func TestLetterTable(t *testing.T) {
 	rows := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(rows) != kindsShown+2 || !strings.Contains(rows[1], "web\t50\t75\t500\t") ||
 		!strings.HasSuffix(rows[1], "other reasons") ||
-		!strings.HasSuffix(rows[len(rows)-1], fmt.Sprintf("%d more reasons", kindsMost+1-kindsShown)) ||
-		len(table.kinds) != kindsMost+1 {
+		!strings.HasSuffix(rows[len(rows)-1], fmt.Sprintf("%d more reasons", maxKinds+1-kindsShown)) ||
+		len(table.kinds) != maxKinds+1 {
 		t.Errorf("%d rows, %s\n%s", len(rows), rows[1], rows[len(rows)-1])
 	}
 	for _, tc := range []struct {

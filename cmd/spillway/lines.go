@@ -116,7 +116,7 @@ func (l *lineBatches) add(text []byte) bool {
 // add appends an entry, under the tag that its line says or else tag.
 func (b *batch) add(entry []byte, e *lines.Event, tag string) {
 	last := len(b.runs) - 1
-	said := e.Tagged == lines.Said
+	said := e.Tagged == lines.FindingSaid
 	if said && (last < 0 || string(e.Tag) != b.runs[last].tag) {
 		b.runs = append(b.runs, tagRun{tag: string(e.Tag), from: len(b.entries)})
 		last++

@@ -52,13 +52,13 @@ func (r *mergeReader) read(line []byte) (record []byte, e lines.Event, format st
 	switch format {
 	case merge.JSON:
 		for _, reader := range r.json {
-			if r.record, e = reader.AppendRecord(r.record[:0], line); e.Time == lines.Said || e.Broken != nil {
+			if r.record, e = reader.AppendRecord(r.record[:0], line); e.Time == lines.FindingSaid || e.Broken != nil {
 				break
 			}
 		}
 	case merge.Logfmt:
 		for _, reader := range r.logfmt {
-			if r.record, e = reader.AppendLogfmt(r.record[:0], line); e.Time == lines.Said {
+			if r.record, e = reader.AppendLogfmt(r.record[:0], line); e.Time == lines.FindingSaid {
 				break
 			}
 		}
@@ -107,7 +107,7 @@ func (m *mergeText) Line(ns int64, line []byte) error {
 	switch {
 	case format == merge.Text:
 		m.line = appendText(m.line[:0], line)
-	case e.Tagged == lines.Said:
+	case e.Tagged == lines.FindingSaid:
 		m.line = m.tagged.AppendLine(m.line[:0], string(e.Tag), entry)
 	default:
 		m.line = m.bare.AppendLine(m.line[:0], "", entry)

@@ -28,7 +28,7 @@ type outbox struct {
 }
 
 const (
-	outboxMost = 1 << 20         // bytes of messages that wait
+	maxOutbox  = 1 << 20         // bytes of messages that wait
 	outboxLast = 2 * time.Second // how long the end waits for a reader
 )
 
@@ -43,7 +43,7 @@ func newOutbox(w io.Writer, screen *terminal, tell func(w io.Writer, leftOut int
 func (o *outbox) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.pending.Len()+len(p) > outboxMost {
+	if o.pending.Len()+len(p) > maxOutbox {
 		o.leftOut++
 		return len(p), nil
 	}

@@ -44,7 +44,7 @@ func TestOutbox(t *testing.T) {
 		text := w.got.String()
 		kept := strings.Count(text, line+"\n")
 		want := fmt.Sprintf("%d left out\nlast\n", lines-kept)
-		if !strings.HasPrefix(text, "first\n"+line) || kept != outboxMost>>10 || !strings.HasSuffix(text, want) {
+		if !strings.HasPrefix(text, "first\n"+line) || kept != maxOutbox>>10 || !strings.HasSuffix(text, want) {
 			t.Errorf("%d lines are kept; the end is %q", kept, text[max(0, len(text)-100):])
 		}
 	})

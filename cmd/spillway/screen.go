@@ -43,7 +43,7 @@ const (
 )
 
 // looks are those of marks.
-var looks = [...]string{markNone: "", markHead: "\x1b[1m", markWarn: "\x1b[33m", markBad: "\x1b[31m"}
+var looks = [...]string{styleNone: "", styleHead: "\x1b[1m", styleWarn: "\x1b[33m", styleBad: "\x1b[31m"}
 
 // openScreen takes a terminal, and the keys of another file if that is a terminal, too.
 func openScreen(out, in *os.File) (*screen, error) {
@@ -159,8 +159,8 @@ func (s *screen) draw(lines []topLine) error {
 		if i > 0 {
 			b.WriteString("\r\n") // and none behind the last one, which would scroll
 		}
-		look := looks[l.mark]
-		if !s.color && l.mark != markHead {
+		look := looks[l.style]
+		if !s.color && l.style != styleHead {
 			look = ""
 		}
 		b.WriteString(look)

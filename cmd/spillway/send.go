@@ -142,7 +142,7 @@ func sendRuns(ctx context.Context, client *forward.Client, timeout time.Duration
 	var done sync.WaitGroup
 	for i, r := range runs {
 		chunk := &forward.Chunk{
-			Tag: r.tag, ID: forward.NewID(), Own: true, Entries: entries[r.from:r.end],
+			Tag: r.tag, ID: forward.NewID(), UniqueID: true, Entries: entries[r.from:r.end],
 			Events: r.events,
 		}
 		if i == len(runs)-1 {

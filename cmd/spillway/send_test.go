@@ -143,7 +143,7 @@ func TestSendNamesLines(t *testing.T) {
 func TestBatchBoundsTags(t *testing.T) {
 	var b batch
 	for i := 0; b.size < maxBatch; i++ {
-		b.add([]byte{0x92}, &lines.Event{Tagged: lines.Said, Tag: fmt.Appendf(nil, "%01000d", i)}, "t")
+		b.add([]byte{0x92}, &lines.Event{Tagged: lines.FindingSaid, Tag: fmt.Appendf(nil, "%01000d", i)}, "t")
 	}
 	if len(b.runs) > 1100 || len(b.runs) < 900 {
 		t.Errorf("%d tags of 1,000 bytes are in it", len(b.runs))

@@ -67,7 +67,7 @@ Outputs to other collectors (forward://, forward+tls://, forward+unix://) take w
 
 Kafka (kafka://b1:9092,b2/topic): key={user.id} is a template of the record's key, header=app:{app|none} of a header, and the topic may be one, as in logs.{tag[0]}, with topics=logs.* for those that there may be; value=json or msgpack, timestamp=now or event, acks=, partitioner=, compress=, linger=, batch_bytes=, create=, exactly_once=true for transactions, tls=, sasl= and others; see docs/kafka.md.
 
-Outputs (file:, stdout:): format=text with flags= is for people; file: has max_size=, every=, keep=, max_age=, max_total= and compress=gzip for rotation, and for files of ended processes ({pid}) and days past ({date}). time_key= and tag_key= are the keys of time and tag in a line, - leaves them out; time_format= is rfc3339, unix, unix_ms, unix_us, unix_ns or a layout of Go. A key of the record that is one of them gets underscores: time_.
+Outputs (file:, stdout:): format=text with flags= is for people; file: has max_size=, every=, keep=, max_age=, max_total= and compress=gzip or zstd for rotation, and for files of ended processes ({pid}) and days past ({date}). time_key= and tag_key= are the keys of time and tag in a line, - leaves them out; time_format= is rfc3339, unix, unix_ms, unix_us, unix_ns or a layout of Go. A key of the record that is one of them gets underscores: time_.
 
 Files are read again when they change, and at once on SIGHUP. Connections whose key, user or certificate is good no more are ended; a new file that is broken leaves the old one in force. SIGHUP reads the file of -c again, too: inputs and outputs come, go and change, and the others go on; see docs/operate.md.`
 

@@ -138,7 +138,7 @@ func TestServeSpeaks(t *testing.T) {
 	}
 	for range chunks {
 		if err := client.Send(t.Context(), &forward.Chunk{
-			Tag: "t", ID: forward.NewID(), Own: true, Entries: entries,
+			Tag: "t", ID: forward.NewID(), UniqueID: true, Entries: entries,
 			Events: events,
 		}); err != nil {
 			t.Fatal(err)

@@ -59,7 +59,7 @@ func (c *tailCmd) Run(ctx context.Context, s *streams) error {
 	body, err := client.Get(asked, "/tail", query)
 	if err == nil {
 		defer body.Close()
-		watch := time.AfterFunc(silentMost, silent)
+		watch := time.AfterFunc(maxSilence, silent)
 		defer watch.Stop()
 		err = c.show(&heard{body, watch}, s)
 	}
@@ -67,7 +67,7 @@ func (c *tailCmd) Run(ctx context.Context, s *streams) error {
 	case ctx.Err() != nil: // that is how it ends
 		return nil
 	case asked.Err() != nil:
-		return fmt.Errorf("%s: it has said nothing for %v", client.Address(), silentMost)
+		return fmt.Errorf("%s: it has said nothing for %v", client.Address(), maxSilence)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%s: the collector shows no more: it has ended, or this was not read for too long",
 			client.Address())
@@ -75,8 +75,8 @@ func (c *tailCmd) Run(ctx context.Context, s *streams) error {
 	return err
 }
 
-// silentMost is how long a collector may say nothing: it says each 5 s that it is there.
-const silentMost = 20 * time.Second
+// maxSilence is how long a collector may say nothing: it says each 5 s that it is there.
+const maxSilence = 20 * time.Second
 
 // heard is a reader whose timer begins anew with each read that has something.
 type heard struct {
@@ -87,7 +87,7 @@ type heard struct {
 func (h *heard) Read(p []byte) (int, error) {
 	n, err := h.from.Read(p)
 	if n > 0 {
-		h.timer.Reset(silentMost)
+		h.timer.Reset(maxSilence)
 	}
 	return n, err
 }
@@ -106,8 +106,9 @@ func (c *tailCmd) check() error {
 	return config.Mistakes{config.MistakeIn("--"+wrong.Of, text, wrong.At, wrong.Text)}
 }
 
-// mostLine is the longest line that is read: an event has a MiB, and JSON may be six times as long.
-const mostLine = 16 << 20
+// maxTailLine is the longest line that is read: an event has a MiB, and JSON may be six times as
+// long.
+const maxTailLine = 16 << 20
 
 // show writes what comes to its end, which is an error.
 func (c *tailCmd) show(from io.Reader, s *streams) error {
@@ -122,11 +123,11 @@ func (c *tailCmd) show(from io.Reader, s *streams) error {
 	for {
 		line, err := r.ReadSlice('\n')
 		switch {
-		case errors.Is(err, bufio.ErrBufferFull) && len(long)+len(line) <= mostLine:
+		case errors.Is(err, bufio.ErrBufferFull) && len(long)+len(line) <= maxTailLine:
 			long = append(long, line...)
 			continue
 		case errors.Is(err, bufio.ErrBufferFull):
-			return fmt.Errorf("a line is longer than %s", humanize.IBytes(mostLine))
+			return fmt.Errorf("a line is longer than %s", humanize.IBytes(maxTailLine))
 		case err != nil: // half a line is no event
 			return errors.Join(err, w.Flush())
 		}
@@ -186,7 +187,7 @@ func (t *tailText) line(w *bufio.Writer, line []byte) error {
 		t.out = t.text.AppendLine(t.out[:0], string(e.Tag), forward.Entry{Sec: e.Sec, Nsec: e.Nsec, Record: t.record})
 	}
 	_, err := w.Write(t.out)
-	if cap(t.out)+cap(t.record) > mostLine {
+	if cap(t.out)+cap(t.record) > maxTailLine {
 		t.out, t.record = nil, nil
 	}
 	return err

@@ -98,7 +98,7 @@ func TestTailEnds(t *testing.T) {
 		{"json", event + `{"skipped":` + "\n", event, "a line is not understood"},
 		{"text", event[:20], "", "the collector shows no more"},
 		{"text", strings.Repeat("a", 100_000) + "\n" + event, "aaa\n", "the collector shows no more"},
-		{"text", strings.Repeat("a", mostLine+100_000), "", "a line is longer than 16 MiB"},
+		{"text", strings.Repeat("a", maxTailLine+100_000), "", "a line is longer than 16 MiB"},
 	} {
 		answer = tt.answer
 		got := command(t, "", "tail", "--admin", other.URL, "--format", tt.format)

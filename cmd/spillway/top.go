@@ -53,8 +53,8 @@ const leastEvery = 100 * time.Millisecond
 
 // Bounds of a look.
 const (
-	mostTold = 16 << 20
-	lookMost = 10 * time.Second
+	maxStatus   = 16 << 20
+	maxLookTime = 10 * time.Second
 )
 
 // A look is what a collector told, and when it was asked.
@@ -64,7 +64,7 @@ type look struct {
 }
 
 func lookAt(ctx context.Context, c *admin.Client) (*look, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookMost)
+	ctx, cancel := context.WithTimeout(ctx, maxLookTime)
 	defer cancel()
 	body, err := c.Get(ctx, "/status", nil)
 	if err != nil {
@@ -72,7 +72,7 @@ func lookAt(ctx context.Context, c *admin.Client) (*look, error) {
 	}
 	defer body.Close()
 	l := &look{at: time.Now()}
-	if err := json.NewDecoder(io.LimitReader(body, mostTold)).Decode(&l.told); err != nil {
+	if err := json.NewDecoder(io.LimitReader(body, maxStatus)).Decode(&l.told); err != nil {
 		return nil, fmt.Errorf("%s: what it tells of its status is not understood: %w", c.Address(), err)
 	}
 	return l, nil

@@ -50,19 +50,19 @@ func (t *topTable) fail(err error, now time.Time) {
 	t.failed = err
 }
 
-// A mark is how a line looks on a screen.
-type mark uint8
+// A lineStyle is how a line looks on a screen.
+type lineStyle uint8
 
 const (
-	markNone mark = iota
-	markHead
-	markWarn
-	markBad
+	styleNone lineStyle = iota
+	styleHead
+	styleWarn
+	styleBad
 )
 
 type topLine struct {
-	text string
-	mark mark
+	text  string
+	style lineStyle
 }
 
 // onceWidth is that of a table that is printed: wide enough for all.
@@ -79,15 +79,15 @@ const (
 func (t *topTable) lines(width, height int) []topLine {
 	width = max(width, 40)
 	var lines []topLine
-	add := func(m mark, format string, args ...any) {
+	add := func(m lineStyle, format string, args ...any) {
 		text := strings.TrimRight(printableASCII(fmt.Sprintf(format, args...)), " ")
 		lines = append(lines, topLine{text[:min(len(text), width)], m})
 	}
 	n := t.now
 	if t.failed != nil {
-		add(markBad, "no answer for %v: %v", time.Since(t.since).Round(time.Second), t.failed)
+		add(styleBad, "no answer for %v: %v", time.Since(t.since).Round(time.Second), t.failed)
 	}
-	add(markHead, "spillway %s at %s, pid %d, up %v, ack %s", n.Version, t.address, n.Pid, age(n.UptimeSeconds), n.Ack)
+	add(styleHead, "spillway %s at %s, pid %d, up %v, ack %s", n.Version, t.address, n.Pid, age(n.UptimeSeconds), n.Ack)
 	t.journal(add)
 	longest := leastName
 	for i := range n.Inputs {
@@ -102,12 +102,12 @@ func (t *topTable) lines(width, height int) []topLine {
 	if height > 0 {
 		room = max(height-len(lines)-4-min(len(n.Messages), 1)*3, 2) // heads and empty lines, and a trouble with its
 	}
-	add(markNone, "")
-	add(markHead, "%-*s %9s %9s %6s %8s %8s %13s", name, "INPUT", "EVENTS/s", "BYTES/s", "CONNS", "REFUSED", "INVALID",
+	add(styleNone, "")
+	add(styleHead, "%-*s %9s %9s %6s %8s %8s %13s", name, "INPUT", "EVENTS/s", "BYTES/s", "CONNS", "REFUSED", "INVALID",
 		"EVENTS")
 	room -= t.list(add, inputs, max(room-len(outputs), room/2), "inputs")
-	add(markNone, "")
-	add(markHead, "%-*s %9s %11s %8s %7s %8s  %s", name, "OUTPUT", "EVENTS/s", "WAITING", "BYTES", "AGE", "LETTERS",
+	add(styleNone, "")
+	add(styleHead, "%-*s %9s %11s %8s %7s %8s  %s", name, "OUTPUT", "EVENTS/s", "WAITING", "BYTES", "AGE", "LETTERS",
 		"STATE")
 	t.list(add, outputs, room, "outputs")
 	t.troubles(add, height-len(lines)-2, height > 0)
@@ -118,7 +118,7 @@ func (t *topTable) lines(width, height int) []topLine {
 }
 
 // journal adds what is to be said of the whole.
-func (t *topTable) journal(add func(mark, string, ...any)) {
+func (t *topTable) journal(add func(lineStyle, string, ...any)) {
 	j := &t.now.Journal
 	syncs := "syncs: -"
 	if t.before != nil {
@@ -129,17 +129,17 @@ func (t *topTable) journal(add func(mark, string, ...any)) {
 			syncs = "no sync"
 		}
 	}
-	how := markNone
+	how := styleNone
 	if j.Limit > 0 && float64(j.Used) > 0.8*float64(j.Limit) {
-		how = markWarn
+		how = styleWarn
 	}
 	add(how, "journal %s of %s | %s | %s dead letters, %s events", size64(j.Used), size64(j.Limit), syncs,
 		humanize.Comma(t.now.Letters.Letters), humanize.Comma(t.now.Letters.Events))
 	if f := j.Failure; f != nil {
-		add(markBad, "the journal takes nothing since %s, senders wait: %s", clock(f.Since), f.Error)
+		add(styleBad, "the journal takes nothing since %s, senders wait: %s", clock(f.Since), f.Error)
 	}
 	if t.now.Counting {
-		add(markNone, "what the journal held at the start is still being counted: WAITING is too small")
+		add(styleNone, "what the journal held at the start is still being counted: WAITING is too small")
 	}
 }
 
@@ -150,7 +150,7 @@ type row struct {
 }
 
 // list adds rows, at most so many, and returns how many lines that were.
-func (t *topTable) list(add func(mark, string, ...any), rows []row, most int, what string) int {
+func (t *topTable) list(add func(lineStyle, string, ...any), rows []row, most int, what string) int {
 	left := 0
 	if len(rows) > most {
 		keep := max(most-1, 1)
@@ -159,10 +159,10 @@ func (t *topTable) list(add func(mark, string, ...any), rows []row, most int, wh
 		rows, left = order[:keep], len(order)-keep
 	}
 	for i := range rows {
-		add(rows[i].mark, "%s", rows[i].text)
+		add(rows[i].style, "%s", rows[i].text)
 	}
 	if left > 0 {
-		add(markNone, "... %d more %s", left, what)
+		add(styleNone, "... %d more %s", left, what)
 		return len(rows) + 1
 	}
 	return len(rows)
@@ -194,7 +194,7 @@ func (t *topTable) inputs(name int) (rows []row) {
 		}
 		r := row{worth: came}
 		if t.before != nil && (refused > b.Refused+b.RefusedMessages || n.Invalid > b.Invalid) {
-			r.mark, r.worth = markWarn, 1<<61
+			r.style, r.worth = styleWarn, 1<<61
 		}
 		bytes := "-"
 		if t.before != nil {
@@ -219,12 +219,12 @@ func (t *topTable) outputs(name int) (rows []row) {
 		state := "works"
 		switch f := n.Failure; {
 		case f != nil:
-			r.mark, r.worth = markBad, 1<<62
+			r.style, r.worth = styleBad, 1<<62
 			state = fmt.Sprintf("fails x%d, in %v: %s", f.Tries, age(f.Pause), f.Error)
 		case n.Removed:
 			state = "removed"
 		case t.before != nil && (n.DeadLettered > b.DeadLettered || lost(n) > lost(b)):
-			r.mark, r.worth = markWarn, 1<<61
+			r.style, r.worth = styleWarn, 1<<61
 		}
 		if d := lost(n); d > 0 {
 			state += fmt.Sprintf(", dropped %s", humanize.Comma(d))
@@ -246,7 +246,7 @@ func lost(o *outputAccount) (n int64) {
 }
 
 // troubles adds those that there is room for, the newest last.
-func (t *topTable) troubles(add func(mark, string, ...any), room int, bounded bool) {
+func (t *topTable) troubles(add func(lineStyle, string, ...any), room int, bounded bool) {
 	list := t.now.Messages
 	if bounded {
 		list = list[max(0, len(list)-max(room, 0)):]
@@ -254,13 +254,13 @@ func (t *topTable) troubles(add func(mark, string, ...any), room int, bounded bo
 	if len(list) == 0 {
 		return
 	}
-	add(markNone, "")
-	add(markHead, "TROUBLES, the newest last")
+	add(styleNone, "")
+	add(styleHead, "TROUBLES, the newest last")
 	for i := range list {
 		x := &list[i]
-		how, text := markNone, x.Text
+		how, text := styleNone, x.Text
 		if t.now.Time.Sub(x.Time) < recentTrouble {
-			how = markWarn
+			how = styleWarn
 		}
 		if x.Code != "" {
 			text = x.Code

@@ -196,7 +196,7 @@ DAY output broken bus: refused?]0;x?
 	}
 	marks := ""
 	for _, l := range table.lines(80, 24) {
-		marks += fmt.Sprint(l.mark)
+		marks += fmt.Sprint(l.style)
 	}
 	if marks != "120120013000102" {
 		t.Errorf("marks %s", marks)

@@ -22,7 +22,7 @@ import (
 // A Code is what a message is known by.
 type Code string
 
-// Peer is the code of what peers do wrong, by its kind: a forward.TroubleKind.
+// Peer is the code of what peers do wrong, by its kind: a forward.PeerErrorKind.
 func Peer(kind fmt.Stringer) Code {
 	return Code("peer-" + strings.ReplaceAll(kind.String(), " ", "-"))
 }

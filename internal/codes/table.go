@@ -48,8 +48,8 @@ const (
 	RingTrouble      Code = "ring-trouble"
 )
 
-// What peers do wrong: the kinds of forward.TroubleKind. Inputs of lines and syslog use those that
-// fit.
+// What peers do wrong: the kinds of forward.PeerErrorKind. Inputs of lines and syslog use those
+// that fit.
 const (
 	PeerGarbage            Code = "peer-garbage"
 	PeerPartialMessage     Code = "peer-partial-message"

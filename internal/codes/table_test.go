@@ -40,7 +40,7 @@ func table(t *testing.T) map[string]string {
 	return codes
 }
 
-// TestTable: each code is one of its kind, and each kind of trouble has one.
+// TestTable: each code is one of its kind, and each kind of peer error has one.
 func TestTable(t *testing.T) {
 	codes := table(t)
 	shape := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
@@ -54,9 +54,9 @@ func TestTable(t *testing.T) {
 		}
 		named[code] = name
 	}
-	for _, kind := range forward.TroubleKinds() {
+	for _, kind := range forward.PeerErrorKinds() {
 		if named[string(Peer(kind))] == "" {
-			t.Errorf("%s is not in the table, though it is a kind of trouble", Peer(kind))
+			t.Errorf("%s is not in the table, though it is a kind of peer error", Peer(kind))
 		}
 	}
 }
@@ -108,12 +108,12 @@ var collectors = []string{
 func TestEachMessage(t *testing.T) {
 	top := repository(t)
 	used := map[string]bool{}
-	for _, kind := range forward.TroubleKinds() {
+	for _, kind := range forward.PeerErrorKinds() {
 		used[string(Peer(kind))] = true
 	}
 	codes := table(t)
 	folders := append([]string{
-		"internal/files", "internal/follow", "internal/heir", "internal/letters",
+		"internal/files", "internal/follow", "internal/successor", "internal/letters",
 		"internal/output",
 	}, collectors...)
 	for _, folder := range folders {

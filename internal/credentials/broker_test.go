@@ -54,7 +54,7 @@ func TestBroker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var told teller
+		var told reportLog
 		for range 2 { // the second time nothing is read
 			if err := b.Open(told.reports()); err != nil {
 				t.Fatal(err)

@@ -106,7 +106,7 @@ func TestClient(t *testing.T) {
 			return filepath.Join(at.dir, name)
 		}
 		at.copy(t, "ca", ca.File)
-		var told teller
+		var told reportLog
 		c, err := readClient(t, fmt.Sprintf("forward+tls://h?ca=%s/ca&cert=%s&key=%s&server_name=n&hostname=me&username=u&keepalive=false&shared_key_file=%s&password_file=%s",
 			at.dir, ca.Client.Cert, ca.Client.Key, file("shared", "topsecret1\n"), file("pass", "topsecret2\n")), nil)
 		if err != nil {
@@ -173,7 +173,7 @@ func TestClientValues(t *testing.T) {
 }
 
 func TestInsecureIsTold(t *testing.T) {
-	var told teller
+	var told reportLog
 	c, err := readClient(t, "forward+tls://h?insecure=true", nil)
 	if err != nil {
 		t.Fatal(err)

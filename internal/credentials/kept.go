@@ -32,9 +32,9 @@ func (r *Reports) renewed(files []string) {
 }
 
 const (
-	lookEvery  = time.Second      // files are looked at at most that often
-	lookMost   = 2 * time.Second  // a connection waits for that at most so long
-	reloadMost = 10 * time.Second // and so long who asks for a reload
+	lookEvery     = time.Second      // files are looked at at most that often
+	maxLookTime   = 2 * time.Second  // a connection waits for that at most so long
+	maxReloadTime = 10 * time.Second // and so long who asks for a reload
 )
 
 // A kept value is made from files, and anew when they have changed. What is in force is read
@@ -72,7 +72,7 @@ func (k *kept[T]) get() *T {
 			break
 		}
 		k.looked = now
-		_ = k.bounded(time.After(lookMost), func() error { // if it takes longer what is in force has to do
+		_ = k.bounded(time.After(maxLookTime), func() error { // if it takes longer what is in force has to do
 			k.look(now)
 			return nil
 		})
@@ -117,7 +117,7 @@ func (k *kept[T]) changed() bool {
 
 // reload makes the value anew, whatever the files look like.
 func (k *kept[T]) reload() error {
-	most := time.After(reloadMost)
+	most := time.After(maxReloadTime)
 	select {
 	case k.looking <- struct{}{}:
 	case <-most:

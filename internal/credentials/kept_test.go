@@ -17,10 +17,10 @@ import (
 	"github.com/spillwaylog/spillway/internal/needs"
 )
 
-// A teller remembers what it was told.
-type teller struct{ troubles, renewed []string }
+// A reportLog remembers what it was told.
+type reportLog struct{ troubles, renewed []string }
 
-func (l *teller) reports() *Reports {
+func (l *reportLog) reports() *Reports {
 	return &Reports{
 		Trouble: func(err error) { l.troubles = append(l.troubles, err.Error()) },
 		Renewed: func(files []string) { l.renewed = append(l.renewed, files...) },
@@ -45,7 +45,7 @@ func wantValue(t *testing.T, k *kept[string], want string) {
 	}
 }
 
-func (l *teller) want(t *testing.T, troubles, renewed int) {
+func (l *reportLog) want(t *testing.T, troubles, renewed int) {
 	t.Helper()
 	if len(l.troubles) != troubles || len(l.renewed) != renewed {
 		t.Errorf("told of %d troubles and %d renewals, want %d and %d: %q %q", len(l.troubles), len(l.renewed),
@@ -61,7 +61,7 @@ func TestKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "f")
 		save(t, path, "one")
-		var told teller
+		var told reportLog
 		k, err := keep(word(path), told.reports())
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestKept(t *testing.T) {
 			func() { save(t, path, "bad again") },
 			func() { os.Remove(path) },
 		} {
-			told = teller{}
+			told = reportLog{}
 			broken()
 			for range 3 {
 				next()
@@ -84,7 +84,7 @@ func TestKept(t *testing.T) {
 			}
 			told.want(t, 1, 0) // once a change
 		}
-		told = teller{}
+		told = reportLog{}
 		save(t, path, "two")
 		next()
 		wantValue(t, k, "two")
@@ -103,7 +103,7 @@ func TestRenewed(t *testing.T) {
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	save(t, a, "one")
 	save(t, b, "one")
-	var told teller
+	var told reportLog
 	k, err := keep(func(f *files) (string, error) {
 		first, err := word(a)(f)
 		if err != nil {
@@ -129,7 +129,7 @@ func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "f")
 		save(t, path, "one")
-		var told teller
+		var told reportLog
 		k, err := keep(word(path), told.reports())
 		if err != nil {
 			t.Fatal(err)
@@ -164,7 +164,7 @@ func TestYoung(t *testing.T) {
 			}
 		}
 		write("one")
-		var told teller
+		var told reportLog
 		k, err := keep(word(path), told.reports())
 		if err != nil {
 			t.Fatal(err)
@@ -204,7 +204,7 @@ func TestStat(t *testing.T) {
 		}
 		born := time.Now()
 		write("one", born)
-		k, err := keep(word(path), (&teller{}).reports())
+		k, err := keep(word(path), (&reportLog{}).reports())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +288,7 @@ func TestNobodyWaits(t *testing.T) {
 		if d := time.Since(began); d != 0 {
 			t.Errorf("the second one waited for %v", d)
 		}
-		if d := <-first; d != lookMost {
+		if d := <-first; d != maxLookTime {
 			t.Errorf("the first one waited for %v", d)
 		}
 		if err := k.reload(); !errors.Is(err, errSlow) {
@@ -307,14 +307,14 @@ func TestPermissions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "f")
 		save(t, path, "topsecret")
-		var told teller
+		var told reportLog
 		k, err := keep(word(path), told.reports())
 		if err != nil {
 			t.Fatal(err)
 		}
 		told.want(t, 0, 0)
 		for _, mode := range []os.FileMode{0o640, 0o604, 0o620, 0o602} {
-			told = teller{}
+			told = reportLog{}
 			if err := os.Chmod(path, mode); err != nil {
 				t.Fatal(err)
 			}

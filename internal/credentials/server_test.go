@@ -197,7 +197,7 @@ func TestHalfPair(t *testing.T) {
 		ca := testcert.New(t)
 		renewed := ca.Issue(t, &testcert.Options{Hosts: []string{"localhost"}})
 		at := newStation(t, ca)
-		var told teller
+		var told reportLog
 		s, err := readServer(t, at.url)
 		if err != nil {
 			t.Fatal(err)
@@ -223,7 +223,7 @@ func TestHalfPair(t *testing.T) {
 		wantLeaf(t, &e, ca, renewed)
 		told.want(t, 1, 2)
 
-		told = teller{}
+		told = reportLog{}
 		at.copy(t, "key", ca.Server.Key)
 		next()
 		wantLeaf(t, &e, ca, renewed)
@@ -281,7 +281,7 @@ func TestOldCertificateIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var told teller
+		var told reportLog
 		if err := s.Open(told.reports()); err != nil {
 			t.Fatal(err)
 		}

@@ -85,7 +85,7 @@ func (s *sharer) appendAlone(f *file) error {
 			return err
 		}
 		if _, err := s.put(f, b); err != nil {
-			return err // in doubt: who comes next completes it, and this process sees that it is there
+			return err // in doubt: the next process completes it, and this process sees that it is there
 		}
 		f.lot.written()
 		s.taken(f, n)

@@ -230,11 +230,12 @@ func (w *world) content() map[string][]string {
 		if strings.HasSuffix(path, unfinishedEnd) {
 			continue
 		}
-		if plain := strings.TrimSuffix(path, compressedEnd); plain != path {
+		if plain, packed := cutPacked(path); packed {
 			if slices.Contains(paths, plain) {
 				continue // killed before it was removed
 			}
-			b, name = gunzip(w.t, b), strings.TrimSuffix(name, compressedEnd)
+			b = unpack(w.t, b)
+			name, _ = cutPacked(name)
 		}
 		if size := w.o.Rotation.Size; size > 0 && int64(len(b)) > size && bytes.Count(b, []byte("\n")) > 1 {
 			w.t.Fatalf("%s is too large: %q", path, b)
@@ -314,10 +315,10 @@ var worlds = []struct {
 	{"rotated often", "all.jsonl", 1, 20, Options{Rotation: Rotation{Size: 25}}},
 	{"rotated often, not synced", "all.jsonl", 1, 20, Options{NoSync: true, Buffer: 40, Rotation: Rotation{Size: 25}}},
 	{"rotated each line", "{tag}.jsonl", 2, 14, Options{MaxOpen: 1, Rotation: Rotation{Size: 1}}},
-	{"compressed", "{tag}.jsonl", 2, 20, Options{MaxOpen: 2, Rotation: Rotation{Size: 20, Compress: true}}},
+	{"compressed", "{tag}.jsonl", 2, 20, Options{MaxOpen: 2, Rotation: Rotation{Size: 20, Compress: "gzip"}}},
 	{
 		"compressed, pids", "{tag}#{pid}.jsonl", 2, 20,
-		Options{NoSync: true, Rotation: Rotation{Size: 20, Compress: true}},
+		Options{NoSync: true, Rotation: Rotation{Size: 20, Compress: "zstd"}},
 	},
 	{"rotated, pids", "{tag}#{pid}.jsonl", 2, 30, Options{NoSync: true, Rotation: Rotation{Size: 30}}},
 	{"more files than a state should name", "{tag}.jsonl", 24, 36, Options{MaxOpen: 1}},

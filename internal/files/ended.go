@@ -19,7 +19,7 @@ import (
 //	any other                never
 //
 // Where a dead process had the id of this one, as in containers, and left a ring or a spill for
-// this path, both are free only as what heirs may have written is (see below).
+// this path, both are free only as what successors may have written is (see below).
 //
 // Of another process, whose id is in the name, rotated or not, all of this:
 //
@@ -28,15 +28,16 @@ import (
 //   - There is no ring and no spill of a process of that id: see Options.Awaited.
 //   - It was not changed since the oldest process began that has died and left a ring or a spill
 //     for this path.
-//     For an heir writes what that process left into files of its own, and may die as well: then
+//     For a successor writes what that process left into files of its own, and may die as well: then
 //     lines of the first are looked for in files of the second.
 //   - The exclusive lock can be had. A writer has the shared one, as long as its file is open, and
 //     so has a child that got the open file from it.
 //
-// The names are listed before the processes are looked at: who begins later has a lock before it
-// writes, and looks then whether the file is still at its path.
+// The names are listed before the processes are looked at: a process that begins later has a lock
+// before it writes, and looks then whether the file is still at its path.
 
-// A Process has files that others leave alone: it may write them, or its heir may look for lines.
+// A Process has files that others leave alone: it may write them, or its successor may look for
+// lines.
 type Process struct {
 	PID  int
 	Made time.Time // before its first line that may be looked for; zero: none is where the path leads
@@ -149,7 +150,7 @@ func (k *keeper) look(m *family) (again bool, err error) {
 		switch {
 		case k.holds(it.path): // it comes up again when it is free
 		case !k.isFree(it, p):
-		case over || !it.forms[0] && !it.forms[1]:
+		case over || !it.whole():
 			gone = append(gone, it)
 		default:
 			kept = append(kept, it)
@@ -212,15 +213,15 @@ func (t *trouble) err() error {
 // compression that nobody goes on with.
 func (k *keeper) compress(it *member) error {
 	switch {
-	case k.rotation.Compress && it.forms[0]:
+	case k.rotation.Compress != "" && it.forms[plainForm]:
 		if it.current {
 			if err := it.setAside(); err != nil {
 				return err
 			}
 		}
-		return compress(it.path, k.stop)
-	case it.forms[2]:
-		rest := rotated{path: it.path, forms: [3]bool{2: true}}
+		return compress(it.path, k.rotation.Compress, k.stop)
+	case it.forms[unfinishedForm]:
+		rest := rotated{path: it.path, forms: [formCount]bool{unfinishedForm: true}}
 		return rest.removeForms()
 	}
 	return nil
@@ -282,7 +283,7 @@ func (r *rotated) lock() (f *os.File, err error) {
 
 // removeLocked deletes a file that another process wrote, or that nobody has rotated.
 func (it *member) removeLocked() error {
-	if it.forms[0] {
+	if it.forms[plainForm] {
 		f, err := it.lock()
 		if err != nil {
 			return err
@@ -294,7 +295,7 @@ func (it *member) removeLocked() error {
 
 // remove deletes all forms of a rotated file that nobody writes.
 func (r *rotated) remove() error {
-	if r.forms[0] {
+	if r.forms[plainForm] {
 		f, err := os.OpenFile(r.path, readFlags, 0)
 		if err == nil { // if it may not be read, nobody knows whether it is locked
 			free := lockFile(f, true)

@@ -170,7 +170,7 @@ func TestLookUnknown(t *testing.T) {
 	put(t, dir, now, "20 app.D1.jsonl", "30 app.D1@30.jsonl", "40 app.7@40.jsonl")
 	broken := errors.New("broken")
 	k, m := keeperOf(t, filepath.Join(dir, "app.{pid}.jsonl"), Options{
-		Rotation: Rotation{MaxAge: time.Minute, Compress: true},
+		Rotation: Rotation{MaxAge: time.Minute, Compress: "gzip"},
 		Awaited:  func() ([]Process, error) { return nil, broken },
 	})
 	if again, err := k.look(m); !again || !errors.Is(err, broken) {
@@ -185,7 +185,7 @@ func TestLookCompress(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	put(t, dir, now, "20 app.D1.jsonl", "30 app.D1@30.jsonl", "40 app.D2.jsonl", "40 app.D2@40.jsonl.gz",
 		"50 app.D3@50.jsonl.gz.tmp", "60 app.ME.jsonl")
-	k, m := keeperOf(t, filepath.Join(dir, "app.{pid}.jsonl"), Options{Rotation: Rotation{Compress: true}})
+	k, m := keeperOf(t, filepath.Join(dir, "app.{pid}.jsonl"), Options{Rotation: Rotation{Compress: "gzip"}})
 	for range 2 {
 		if _, err := k.look(m); err != nil {
 			t.Error(err)
@@ -193,7 +193,7 @@ func TestLookCompress(t *testing.T) {
 		all := names(t, dir)
 		next := called("app.D2@40.jsonl.gz", now.Add(time.Millisecond)) // its stamp was taken
 		has(t, dir, now, "app.D1@20.jsonl.gz", "app.D1@30.jsonl.gz", "app.D2@40.jsonl.gz", next, "app.ME.jsonl")
-		if got := string(gunzip(t, read(t, filepath.Join(dir, next)))); got != "123456789\n" {
+		if got := string(unpack(t, read(t, filepath.Join(dir, next)))); got != "123456789\n" {
 			t.Errorf("%q: %q", all, got)
 		}
 	}
@@ -215,7 +215,7 @@ func TestLookOthers(t *testing.T) {
 	must(t, os.Symlink(secret, filepath.Join(dir, called("app-D3@90.jsonl", now))))
 	before := names(t, dir)
 	k, m := keeperOf(t, filepath.Join(dir, "app-{pid}.jsonl"),
-		Options{Rotation: Rotation{Keep: 1, MaxAge: time.Minute, MaxTotal: 1, Compress: true}})
+		Options{Rotation: Rotation{Keep: 1, MaxAge: time.Minute, MaxTotal: 1, Compress: "gzip"}})
 	if _, err := k.look(m); err != nil {
 		t.Error(err)
 	}
@@ -288,11 +288,11 @@ func TestHeldUntilCommitted(t *testing.T) {
 	}
 	is("closed", true)
 	o.Record = func([]byte) error { return nil }
-	heir := openSet(t, filepath.Join(dir, "app.{date}.jsonl"), state, o) // of one that was killed here
-	if !heir.rotator.keeper.holds(path) {
-		t.Error("the heir does not hold it")
+	successor := openSet(t, filepath.Join(dir, "app.{date}.jsonl"), state, o) // of one that was killed here
+	if !successor.rotator.keeper.holds(path) {
+		t.Error("the successor does not hold it")
 	}
-	must(t, heir.Close())
+	must(t, successor.Close())
 	_, err := s.Sync()
 	must(t, err)
 	is("settled", true)
@@ -320,7 +320,7 @@ func TestLookTogether(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		k, m := keeperOf(t, filepath.Join(dir, "app.{pid}.jsonl"),
-			Options{Rotation: Rotation{Keep: 10, Compress: true}})
+			Options{Rotation: Rotation{Keep: 10, Compress: "gzip"}})
 		wg.Go(func() {
 			for range 5 {
 				if _, err := k.look(m); err != nil && !errors.Is(err, errBusy) {
@@ -330,7 +330,7 @@ func TestLookTogether(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	k, m := keeperOf(t, filepath.Join(dir, "app.{pid}.jsonl"), Options{Rotation: Rotation{Keep: 10, Compress: true}})
+	k, m := keeperOf(t, filepath.Join(dir, "app.{pid}.jsonl"), Options{Rotation: Rotation{Keep: 10, Compress: "gzip"}})
 	if _, err := k.look(m); err != nil {
 		t.Error(err)
 	}
@@ -355,7 +355,7 @@ func TestLookInherited(t *testing.T) {
 	must(t, child.Start())
 	must(t, s.Close())
 	k, m := keeperOf(t, filepath.Join(dir, "app.{pid}.jsonl"),
-		Options{Rotation: Rotation{MaxAge: time.Nanosecond, Compress: true}})
+		Options{Rotation: Rotation{MaxAge: time.Nanosecond, Compress: "gzip"}})
 	if again, err := k.look(m); !again || !errors.Is(err, errBusy) {
 		t.Errorf("%v, %v", again, err)
 	}

@@ -103,7 +103,7 @@ func TestKillExchanged(t *testing.T) {
 	}{
 		{patterns: [2]string{"x.jsonl", "y.jsonl"}},
 		{patterns: [2]string{"{tag}/{hour}", "y-{tag}-{hour}.jsonl"}},
-		{patterns: [2]string{"x.jsonl", "y.jsonl"}, rotation: Rotation{Size: 60, Compress: true}},
+		{patterns: [2]string{"x.jsonl", "y.jsonl"}, rotation: Rotation{Size: 60, Compress: "gzip"}},
 	} {
 		patterns := tt.patterns
 		for ticks := 0; ; ticks += 3 {

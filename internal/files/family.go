@@ -38,7 +38,7 @@ type member struct {
 }
 
 // gathers says which placeholders leave files behind that no process goes on with.
-func (p *pattern) gathers(shared Sharing) (some places) {
+func (p *pattern) gathers(shared Sharing) (some placeholderSet) {
 	if !canWait {
 		return some // without locks nobody knows what is written
 	}
@@ -53,7 +53,7 @@ func (p *pattern) gathers(shared Sharing) (some places) {
 // Rotation's Keep, MaxAge, MaxTotal and Compress are about although nothing is rotated.
 func Gathers(path string, shared Sharing) bool {
 	p, err := parsePattern(path)
-	return err == nil && p.gathers(shared) != places{}
+	return err == nil && p.gathers(shared) != placeholderSet{}
 }
 
 // partsPIDs reports whether something other than digits stands between each tag and each process
@@ -79,7 +79,7 @@ func (p *pattern) partsPIDs() bool {
 // cannot be said is alone.
 func (p *pattern) familyOf(path string, id identity, shared Sharing) *family {
 	some := p.gathers(shared)
-	if some == (places{}) {
+	if some == (placeholderSet{}) {
 		return alone(path)
 	}
 	base := p.base
@@ -108,7 +108,7 @@ func alone(path string) *family {
 }
 
 // take parts a name that parts have made, and keeps those as they are that vary.
-func take(parts []part, name string, id identity, some places) (element []part, ok bool) {
+func take(parts []part, name string, id identity, some placeholderSet) (element []part, ok bool) {
 	fixed, tags := 0, 0
 	for i := range parts {
 		fixed += parts[i].length(id)

@@ -103,11 +103,12 @@ func TestMembers(t *testing.T) {
 			"app.{pid}.jsonl",
 			[]string{
 				"app.17.jsonl", "app.4194304.jsonl", "app.17" + stamp + ".jsonl", "app.17" + stamp + ".jsonl.gz",
-				"app.18" + stamp + ".jsonl.gz.tmp",
+				"app.18" + stamp + ".jsonl.gz.tmp", "app.18" + stamp + ".jsonl.zst", "app.19" + stamp + ".jsonl.zst",
 			},
 			[]string{
 				"app.17" + stamp + ".jsonl rotated 17 4", "app.17.jsonl 17 2",
-				"app.18" + stamp + ".jsonl rotated 18 2", "app.4194304.jsonl 4194304 2",
+				"app.18" + stamp + ".jsonl rotated 18 4",
+				"app.19" + stamp + ".jsonl rotated 19 2", "app.4194304.jsonl 4194304 2",
 			},
 		},
 		{
@@ -121,6 +122,7 @@ func TestMembers(t *testing.T) {
 				"app-5" + stamp + ".jsonl/", "app-6/app-6.jsonl",
 				"app-7-20261121T020304.12.jsonl", "app-7-20261321T020304.123.jsonl", "app-7" + stamp + stamp + ".jsonl",
 				"app-7" + stamp + ".jsonl.gz.gz",
+				"app-7" + stamp + ".jsonl.zst.tmp", "app-7" + stamp + ".jsonl.gz.zst",
 				"app-7" + stamp + ".jsonl.tmp", "app-7" + stamp, "app-7" + stamp + ".gz", "app" + stamp + ".jsonl",
 			},
 			nil,

@@ -45,8 +45,9 @@ type file struct {
 
 	handle  *os.File
 	id      fileID
-	touched bool // got lines since the last Sync
-	dirty   bool // got lines since it was last synced
+	touched bool  // got lines since the last Sync
+	dirty   bool  // got lines since it was last synced
+	behind  int64 // bytes that it got since the disk was last set to work on it; see pusher
 	used    time.Time
 	period  int64 // of rotation, in which it was begun or last written
 
@@ -147,7 +148,7 @@ func (f *file) lookEnd() {
 func (f *file) renew() {
 	f.handle, f.id = nil, fileID{}
 	f.known, f.doubt, f.touched, f.dirty = false, false, false, false
-	f.inode, f.length, f.found, f.end = 0, 0, 0, 0
+	f.inode, f.length, f.found, f.end, f.behind = 0, 0, 0, 0, 0
 	f.tail, f.last = tail{}, tail{}
 }
 

@@ -32,13 +32,13 @@ type finder struct {
 //
 // All that waits is equal: nothing to write, go on comparing the next time. The file ends first:
 // the rest is written, and completes a line that the crash tore. A byte differs: it is a
-// stranger's, and the first line that is not in the file as a whole goes to its end, with all later
-// ones.
+// foreign writer's, and the first line that is not in the file as a whole goes to its end, with all
+// later ones.
 //
-// A NUL is no stranger's: lines have none, and after a power cut a file system leaves NULs where
-// bytes were that it had not written yet. The lines are written over them. They are also written
-// over themselves where a sync has failed: what can be read is equal, but the kernel takes it for
-// written.
+// NULs are no foreign writer's: lines have none, and after a power cut a file system leaves NULs
+// where bytes were that it had not written yet. The lines are written over them. They are also
+// written over themselves where a sync has failed: what can be read is equal, but the kernel takes
+// it for written.
 func (s *finder) find(f *file, size int64) error {
 	more := size > f.limit // which others wrote
 	size = min(size, f.limit)

@@ -22,6 +22,7 @@ type handles struct {
 	recorder *recorder
 	gathers  bool // other processes may collect files of the pattern
 	dirs     dirs
+	pusher   pusher
 	now      time.Time // when the call of the Set that runs began, or had the lock of a shared file
 	failed   error     // a sync failed
 }
@@ -154,6 +155,7 @@ func (h *handles) end() error {
 		f.handle = nil
 	}
 	h.lru = lru{}
+	h.pusher.end()
 	return errors.Join(errs...)
 }
 

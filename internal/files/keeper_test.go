@@ -19,7 +19,7 @@ func TestCloseFinishes(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "app.jsonl")
 	for _, noSync := range []bool{true, false} {
-		s := openSet(t, path, nil, &Options{NoSync: noSync, Rotation: Rotation{Size: 20, Keep: 3, Compress: true}})
+		s := openSet(t, path, nil, &Options{NoSync: noSync, Rotation: Rotation{Size: 20, Keep: 3, Compress: "gzip"}})
 		for i := range 100 {
 			add(t, s, "", fmt.Sprintf("line %d\n", i))
 		}
@@ -28,7 +28,7 @@ func TestCloseFinishes(t *testing.T) {
 		must(t, s.Close())
 		got := names(t, dir)
 		if len(got) != 4 || len(slices.DeleteFunc(slices.Clone(got),
-			func(n string) bool { return !strings.HasSuffix(n, compressedEnd) })) != 3 {
+			func(n string) bool { _, packed := cutPacked(n); return !packed })) != 3 {
 			t.Errorf("%q", got)
 		}
 	}
@@ -56,7 +56,7 @@ func TestCloseUncommitted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.jsonl")
 	var state []byte
 	o := &Options{
-		Rotation: Rotation{Size: 20, Keep: 1, Compress: true},
+		Rotation: Rotation{Size: 20, Keep: 1, Compress: "gzip"},
 		Record:   func(b []byte) error { state = b; return nil },
 	}
 	var want strings.Builder
@@ -83,7 +83,7 @@ func TestCloseUncommitted(t *testing.T) {
 	must(t, s.Close())
 	all, err := rotatedOf(path)
 	must(t, err)
-	if len(all) != 1 || all[0].forms != [3]bool{false, true, false} {
+	if len(all) != 1 || all[0].forms != [formCount]bool{gzipForm: true} {
 		t.Errorf("%+v", all)
 	}
 	if got := allOf(t, path); !strings.HasSuffix(want.String(), got) {
@@ -99,7 +99,7 @@ func TestCloseInTime(t *testing.T) {
 	big := rotatedName(path, time.Now())
 	// Takes longer than what follows.
 	must(t, os.WriteFile(big, bytes.Repeat([]byte("some line or other\n"), 4<<20), 0o600))
-	s := openSet(t, path, nil, &Options{NoSync: true, Rotation: Rotation{Size: 1 << 20, Compress: true}})
+	s := openSet(t, path, nil, &Options{NoSync: true, Rotation: Rotation{Size: 1 << 20, Compress: "gzip"}})
 	add(t, s, "", "1\n")
 	settle(t, s)
 	until(t, "it has begun", func() bool { return slices.Contains(names(t, dir), filepath.Base(big)+unfinishedEnd) })
@@ -130,7 +130,7 @@ func TestTendLeft(t *testing.T) {
 			nil,
 		},
 		"not compressed": {
-			Rotation{Size: 1000, Compress: true},
+			Rotation{Size: 1000, Compress: "gzip"},
 			[]string{"app-" + stamp + "1.jsonl", "app-" + stamp + "2.jsonl", "app-" + stamp + "2.jsonl.gz.tmp"},
 			[]string{"app-" + stamp + "1.jsonl.gz", "app-" + stamp + "2.jsonl.gz"},
 		},
@@ -155,7 +155,7 @@ func TestTendLeft(t *testing.T) {
 // TestTendLeftTags: of many tags, those that the state names have their turn at once.
 func TestTendLeftTags(t *testing.T) {
 	dir := t.TempDir()
-	o := &Options{Rotation: Rotation{Size: 1000, Compress: true}}
+	o := &Options{Rotation: Rotation{Size: 1000, Compress: "gzip"}}
 	s := openSet(t, filepath.Join(dir, "{tag}"), nil, o)
 	add(t, s, "a", "1\n")
 	state, err := s.Sync()

@@ -26,16 +26,17 @@ import (
 //
 // Each batch has a number. It is taken once the batch is in the latch and before the writer notes
 // it in its own state, and made after that: from then on it will be in the file. Numbers that were
-// taken and never made are void. So of each batch that a dead process noted, its heir knows whether
-// it stands in the file, however much others have written since, and whatever became of the file.
+// taken and never made are void. So of each batch that a dead process noted, its successor knows
+// whether it stands in the file, however much others have written since, and whatever became of the
+// file.
 //
 //	taken ─→ noted by its writer ─→ made ─→ in the file ─→ written
 //	  └────── killed: void, says the next ─┘     └─ killed: the next completes it, or, where the
 //	                                                latch was damaged, makes it one that was taken
 //
 // It is not the file itself that is locked, because that is renamed under the lock, and its own
-// locks say who writes it; nor its directory, which cannot be locked on every file system. The head
-// is written in one piece within one page, which a kill does not part.
+// locks say which processes write it; nor its directory, which cannot be locked on every file
+// system. The head is written in one piece within one page, which a kill does not part.
 type latch struct {
 	kernel *kernel
 	file   *os.File
@@ -69,7 +70,7 @@ const (
 	latchBatch = 4096 // where the batch begins
 	voids      = 64
 
-	mostBatch = 64 << 20 // read of a latch, which is anybody's bytes; none is that large
+	maxBatch = 64 << 20 // read of a latch, which is anybody's bytes; none is that large
 )
 
 // latchEnding is what the name of a latch has behind that of its file. No tag becomes a name with
@@ -236,7 +237,7 @@ func (l *latch) batch() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	room := uint64(min(max(info.Size()-latchBatch, 0), mostBatch)) // the head's length alone sizes nothing
+	room := uint64(min(max(info.Size()-latchBatch, 0), maxBatch)) // the head's length alone sizes nothing
 	if l.head.length > room {
 		return nil, nil
 	}

@@ -189,11 +189,11 @@ func TestSharedMend(t *testing.T) {
 			must(t, os.Rename(path, path+".1"))
 		}, unlessRoot + "{c}\n"},
 		"cut in a line":        {func(t *testing.T, path string) { must(t, os.Truncate(path, 2)) }, "{a\n{b}\n{c}\n"},
-		"followed by another":  {stranger(6, "{s}\n"), "{a}\n{b{s}\n{b}\n{c}\n"},
-		"another in its place": {stranger(4, "{s}\n{s}\n"), "{a}\n{s}\n{s}\n{b}\n{c}\n"},
-		"another's part":       {stranger(4, "{s"), "{a}\n{s\n{b}\n{c}\n"},
-		"another before it":    {stranger(4, "{s}\n{b}\n"), "{a}\n{s}\n{b}\n{c}\n"},
-		"whole, and another":   {stranger(6, "}\n{s}\n"), "{a}\n{b}\n{s}\n{c}\n"},
+		"followed by another":  {foreignWriter(6, "{s}\n"), "{a}\n{b{s}\n{b}\n{c}\n"},
+		"another in its place": {foreignWriter(4, "{s}\n{s}\n"), "{a}\n{s}\n{s}\n{b}\n{c}\n"},
+		"another's part":       {foreignWriter(4, "{s"), "{a}\n{s\n{b}\n{c}\n"},
+		"another before it":    {foreignWriter(4, "{s}\n{b}\n"), "{a}\n{s}\n{b}\n{c}\n"},
+		"whole, and another":   {foreignWriter(6, "}\n{s}\n"), "{a}\n{b}\n{s}\n{c}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x.jsonl")
@@ -270,8 +270,9 @@ func TestSharedDamaged(t *testing.T) {
 // the latch, a head taken, a state, a head with the batch, and two bytes of the line.
 const killedWithin = 4 + 2 + 2 + 2 + 2
 
-// stranger writes a file from a place on that a killed process has written to, without the lock.
-func stranger(at int64, text string) func(t *testing.T, path string) {
+// foreignWriter writes a file from a place on that a killed process has written to, without the
+// lock.
+func foreignWriter(at int64, text string) func(t *testing.T, path string) {
 	return func(t *testing.T, path string) {
 		must(t, os.Truncate(path, at))
 		appendTo(t, path, text)

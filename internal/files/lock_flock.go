@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// lockFile locks an open file until it is closed: shared by those that write it, exclusive for who
-// compresses it. It reports false if others' locks forbid that; a file system without locks forbids
-// nothing.
+// lockFile locks an open file until it is closed: shared by those that write it, exclusive for the
+// one that compresses it. It reports false if others' locks forbid that; a file system without
+// locks forbids nothing.
 func lockFile(f *os.File, exclusive bool) bool {
 	how := syscall.LOCK_SH
 	if exclusive {

@@ -135,7 +135,7 @@ func (w *longWriter) Write(b []byte) (n int, err error) {
 	expected := f.end
 	n, err = f.put(w.kernel, b[over:])
 	switch {
-	case n > 0 && w.n == 0: // who wrote before it does not matter
+	case n > 0 && w.n == 0: // which process wrote before it does not matter
 	case n > 0 && f.end != expected+int64(n):
 		return over, errOthers
 	}

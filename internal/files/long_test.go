@@ -90,9 +90,9 @@ func TestLongNUL(t *testing.T) {
 	}
 }
 
-// TestLongStranger: others' bytes where a long line is expected, or between its pieces, stay, and
-// the line is whole behind them.
-func TestLongStranger(t *testing.T) {
+// TestLongForeignWriter: others' bytes where a long line is expected, or between its pieces, stay,
+// and the line is whole behind them.
+func TestLongForeignWriter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	long := strings.Repeat("long ", 30_000) + "\n"
 	s := openSet(t, path, nil, nil)

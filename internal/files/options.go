@@ -67,7 +67,7 @@ type Options struct {
 
 // tends reports whether something is done with files of a pattern that nobody writes.
 func (o *Options) tends(p *pattern) bool {
-	return o.Rotation.tends() && (o.Rotation.on() || p.gathers(o.Shared) != places{})
+	return o.Rotation.tends() && (o.Rotation.on() || p.gathers(o.Shared) != placeholderSet{})
 }
 
 // What can be wrong.
@@ -87,6 +87,7 @@ type kernel struct {
 	write   func(*os.File, []byte) (int, error)
 	writeAt func(*os.File, []byte, int64) (int, error)
 	sync    func(*os.File) error // data and size
+	push    func(*os.File)       // sets the disk to work on the data
 	rename  func(from, to string) error
 	syncDir func(path string) error // names
 	atOnce  int                     // syncs that may run at the same time
@@ -134,6 +135,9 @@ func (o *Options) resolved() (Options, error) {
 	}
 	if r.kernel == nil {
 		r.kernel = &kernel{sync: syncData, syncDir: syncDir, atOnce: 8}
+	}
+	if r.kernel.push == nil {
+		r.kernel.push = pushData
 	}
 	if r.kernel.write == nil {
 		r.kernel.write = (*os.File).Write

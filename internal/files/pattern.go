@@ -75,15 +75,15 @@ func (x *part) length(id identity) int {
 	return 0
 }
 
-// places says something of each placeholder.
-type places [pidPart + 1]bool
+// placeholderSet says something of each placeholder.
+type placeholderSet [pidPart + 1]bool
 
 // A pattern is a path with placeholders.
 type pattern struct {
 	text     string   // the whole, absolute
 	base     string   // the path before the first element with a placeholder, absolute
 	elements [][]part // names of directories, and of the file at last
-	uses     places
+	uses     placeholderSet
 	reserve  int // bytes of a name that are for the stamp of a rotated file
 }
 

@@ -19,9 +19,9 @@ import (
 // So it is with one that another program renames in its directory, as logrotate does: app.jsonl.1.
 //
 // So a state from before the rotation still holds, and a process that is killed at any moment
-// around it leaves nothing that its heir does not find: what is not at its path is looked for among
-// the rotated files of the path. The lines come again in the same order and go from one file to the
-// next as they do between the files of several processes; see index.fileOf.
+// around it leaves nothing that its successor does not find: what is not at its path is looked for
+// among the rotated files of the path. The lines come again in the same order and go from one file
+// to the next as they do between the files of several processes; see index.fileOf.
 //
 // Until the commit no keeper may compress or delete the file. The own one is told; those of other
 // processes need the exclusive lock, and the file stays open with the shared one as long as MaxOpen

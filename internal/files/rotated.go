@@ -16,10 +16,21 @@ import (
 // stampLayout is the time in the name of a rotated file, behind a minus.
 const stampLayout = "20060102T150405.000"
 
+// The forms in which a rotated file may be there.
 const (
-	compressedEnd = ".gz"
-	unfinishedEnd = ".gz.tmp" // of a compression
+	plainForm = iota
+	gzipForm
+	zstdForm
+	unfinishedForm // part of a compression of any kind
+	formCount
 )
+
+// unfinishedEnd is the same for all kinds of compression: were one longer, long tags would be cut
+// at another place, and so get other files than they have.
+const unfinishedEnd = ".gz.tmp"
+
+// endings of the forms.
+var endings = [formCount]string{"", ".gz", ".zst", unfinishedEnd}
 
 // rotatedRoom is how much longer a rotated file's name may be.
 const rotatedRoom = len("-") + len(stampLayout) + len(unfinishedEnd)
@@ -58,15 +69,16 @@ func freeName(path string, t time.Time) (string, error) {
 func freeFrom(path string, t time.Time) (string, error) {
 	for {
 		name := rotatedName(path, t)
-		_, err := os.Lstat(name)
-		_, errCompressed := os.Lstat(name + compressedEnd)
-		if errors.Is(err, fs.ErrNotExist) && errors.Is(errCompressed, fs.ErrNotExist) {
-			return name, nil
-		}
-		for _, err := range []error{err, errCompressed} {
+		taken := false
+		for _, ending := range endings[:unfinishedForm] {
+			_, err := os.Lstat(name + ending)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return "", err
 			}
+			taken = taken || err == nil
+		}
+		if !taken {
+			return name, nil
 		}
 		t = t.Add(time.Millisecond)
 	}
@@ -74,13 +86,13 @@ func freeFrom(path string, t time.Time) (string, error) {
 
 // A rotated file is one in the directory of a path that carries its name and a stamp.
 type rotated struct {
-	path  string // without compressedEnd
+	path  string // of the plain form
 	at    time.Time
-	forms [3]bool // there are: itself, compressed, unfinished
+	forms [formCount]bool // which are there
 }
 
-// endings of the forms of a rotated file.
-var endings = [3]string{"", compressedEnd, unfinishedEnd}
+// whole reports whether the file is there, in any form.
+func (r *rotated) whole() bool { return slices.Contains(r.forms[:unfinishedForm], true) }
 
 // rotatedOf returns the rotated files of a path, the youngest first. What is not a regular file
 // does not count.
@@ -122,7 +134,7 @@ func movedAs(path string, inode uint64) (name string, size int64) {
 // now: its name begins with all of the old one, and is none of a compressed file or a latch.
 func appendableAs(path string, inode uint64) (name string, size int64) {
 	name, size = renamedAs(path, inode, filepath.Base(path))
-	for _, ending := range []string{compressedEnd, ".tmp", latchEnding} {
+	for _, ending := range []string{endings[gzipForm], endings[zstdForm], ".tmp", latchEnding} {
 		if strings.HasSuffix(name, ending) {
 			return "", 0
 		}
@@ -187,7 +199,7 @@ func rotatedAs(path string, inode uint64) (name string, size int64) {
 		return "", 0
 	}
 	for i := range all {
-		if !all[i].forms[0] {
+		if !all[i].forms[plainForm] {
 			continue
 		}
 		if id, size, err := idAt(all[i].path); err == nil && id.inode == inode {

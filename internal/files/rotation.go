@@ -14,7 +14,7 @@ import (
 // the path that nobody writes: those of all processes and times, of one tag, together. See Gathers.
 //
 // A rotated file has the time of its rotation, in UTC, in its name: app.jsonl becomes
-// app-20261121T020304.123.jsonl, and app-20261121T020304.123.jsonl.gz when it is compressed. Such
+// app-20261121T020304.123.jsonl, and .gz or .zst stands behind that when it is compressed. Such
 // names sort by time. Only regular files with such a name are ever compressed or deleted.
 type Rotation struct {
 	Size   int64         // no file gets larger, but for one line that is larger alone; 0: however large
@@ -24,7 +24,7 @@ type Rotation struct {
 	// Bytes of all files of one path, those that are written too, until which the oldest of the
 	// others are deleted; 0: however many.
 	MaxTotal int64
-	Compress bool // with gzip, in the background
+	Compress string // in the background, with "gzip" or "zstd"; "": not at all
 }
 
 // on reports whether files are rotated.
@@ -32,7 +32,7 @@ func (r *Rotation) on() bool { return r.Size > 0 || r.Every > 0 }
 
 // tends reports whether something is done with files that nobody writes.
 func (r *Rotation) tends() bool {
-	return r.Keep > 0 || r.MaxAge > 0 || r.MaxTotal > 0 || r.Compress
+	return r.Keep > 0 || r.MaxAge > 0 || r.MaxTotal > 0 || r.Compress != ""
 }
 
 // Idle reports whether something is said of rotated files and none is ever rotated.
@@ -44,6 +44,9 @@ func (r *Rotation) check() error {
 	}
 	if r.Every > 0 && r.Every < time.Second {
 		return fmt.Errorf("files: rotation every %v, which is less than a second", r.Every)
+	}
+	if how := r.Compress; how != "" && how != "gzip" && how != "zstd" {
+		return fmt.Errorf("files: rotation: no compression %q: gzip or zstd", how)
 	}
 	return nil
 }

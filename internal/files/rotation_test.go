@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // settle writes what waits and forgets the state.
@@ -33,9 +35,24 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func gunzip(t *testing.T, b []byte) []byte {
+// cutPacked cuts what the name of a compressed file ends in.
+func cutPacked(name string) (plain string, packed bool) {
+	for _, form := range []int{gzipForm, zstdForm} {
+		if plain, ok := strings.CutSuffix(name, endings[form]); ok {
+			return plain, true
+		}
+	}
+	return name, false
+}
+
+// unpack undoes a compression.
+func unpack(t *testing.T, b []byte) []byte {
 	t.Helper()
+	var z io.Reader
 	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		z, err = zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1))
+	}
 	must(t, err)
 	b, err = io.ReadAll(z)
 	must(t, err)
@@ -51,11 +68,15 @@ func allOf(t *testing.T, path string) string {
 	must(t, err)
 	slices.Reverse(rotated)
 	for _, r := range rotated {
-		if r.forms[0] {
+		if r.forms[plainForm] {
 			b.Write(read(t, r.path))
 			continue
 		}
-		b.Write(gunzip(t, read(t, r.path+compressedEnd)))
+		for _, form := range []int{gzipForm, zstdForm} {
+			if r.forms[form] {
+				b.Write(unpack(t, read(t, r.path+endings[form])))
+			}
+		}
 	}
 	if _, err := os.Stat(path); err == nil {
 		b.Write(read(t, path))
@@ -131,7 +152,7 @@ func TestKeep(t *testing.T) {
 		"app-20200101T000000.000.jsonl.bak", "app-20200101T000000.000.json", "app-20200101T000000.jsonl",
 		"app-x20200101T000000.000.jsonl",
 		"app-20201301T000000.000.jsonl", "app-web-20200101T000000.000.jsonl", "xapp-20200101T000000.000.jsonl",
-		"app-20200101T000000.000.jsonl.gz.gz",
+		"app-20200101T000000.000.jsonl.gz.gz", "app-20200101T000000.000.jsonl.zst.tmp",
 	}
 	for _, name := range strangers {
 		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
@@ -175,9 +196,15 @@ func TestKeep(t *testing.T) {
 }
 
 func TestCompress(t *testing.T) {
+	for _, how := range []string{"gzip", "zstd"} {
+		t.Run(how, func(t *testing.T) { testCompress(t, how) })
+	}
+}
+
+func testCompress(t *testing.T, how string) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "app.jsonl")
-	s := openSet(t, path, nil, &Options{NoSync: true, FileMode: 0o640, Rotation: Rotation{Size: 1000, Compress: true}})
+	s := openSet(t, path, nil, &Options{NoSync: true, FileMode: 0o640, Rotation: Rotation{Size: 1000, Compress: how}})
 	var want strings.Builder
 	for i := range 500 {
 		line := fmt.Sprintf("line %d\n", i)
@@ -208,6 +235,15 @@ func TestCompress(t *testing.T) {
 
 // TestCompressLeft: what a process that was killed left is made whole by the next.
 func TestCompressLeft(t *testing.T) {
+	for _, before := range []int{gzipForm, zstdForm} {
+		for _, after := range []int{gzipForm, zstdForm} {
+			t.Run(endings[before]+endings[after], func(t *testing.T) { testCompressLeft(t, before, after) })
+		}
+	}
+}
+
+// testCompressLeft: before is how the killed process compressed, and after how the next does.
+func testCompressLeft(t *testing.T, before, after int) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "app.jsonl")
 	left := filepath.Join(dir, "app-20201231T000000.000.jsonl")
@@ -215,7 +251,7 @@ func TestCompressLeft(t *testing.T) {
 	must(t, os.WriteFile(left+unfinishedEnd, []byte("torn"), 0o600))
 	both := filepath.Join(dir, "app-20201231T000000.001.jsonl")
 	must(t, os.WriteFile(both, []byte("2\n"), 0o600))
-	must(t, os.WriteFile(both+compressedEnd, []byte("whole, but the other was not removed yet"), 0o600))
+	must(t, os.WriteFile(both+endings[before], []byte("whole, but the other was not removed yet"), 0o600))
 	used := filepath.Join(dir, "app-20201231T000000.002.jsonl")
 	must(t, os.WriteFile(used, []byte("3\n"), 0o600))
 	h, err := os.OpenFile(used, openFlags, 0)
@@ -223,7 +259,8 @@ func TestCompressLeft(t *testing.T) {
 	if !lockFile(h, false) {
 		t.Fatal("no lock")
 	}
-	s := openSet(t, path, nil, &Options{NoSync: true, Rotation: Rotation{Size: 1000, Compress: true}})
+	how := [formCount]string{gzipForm: "gzip", zstdForm: "zstd"}[after]
+	s := openSet(t, path, nil, &Options{NoSync: true, Rotation: Rotation{Size: 1000, Compress: how}})
 	add(t, s, "", "4\n")
 	settle(t, s)
 	until(t, "two are compressed", func() bool {
@@ -236,6 +273,8 @@ func TestCompressLeft(t *testing.T) {
 	})
 	if got := names(t, dir); !slices.Contains(got, filepath.Base(used)) {
 		t.Errorf("what another process writes was compressed: %q", got)
+	} else if before != after && slices.Contains(got, filepath.Base(both)+endings[before]) {
+		t.Errorf("a file is there compressed twice: %q", got)
 	}
 	must(t, h.Close())
 	must(t, s.Close())
@@ -248,7 +287,7 @@ func TestCompressLeft(t *testing.T) {
 func TestRotateTwo(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "app.jsonl")
-	o := Options{NoSync: true, Rotation: Rotation{Size: 10_000, Compress: true}}
+	o := Options{NoSync: true, Rotation: Rotation{Size: 10_000, Compress: "gzip"}}
 	done := make(chan error)
 	const lines = 3000
 	for who := range 2 {
@@ -286,7 +325,7 @@ func TestRotateTwo(t *testing.T) {
 	all, err := rotatedOf(path)
 	must(t, err)
 	for _, r := range all[1:] { // the last of them may be small
-		if r.forms[0] {
+		if r.forms[plainForm] {
 			if info, err := os.Stat(r.path); err != nil || info.Size() < 5000 {
 				t.Errorf("%s: rotated again at %d bytes, %v", r.path, info.Size(), err)
 			}
@@ -335,6 +374,9 @@ func TestRotatedName(t *testing.T) {
 	if _, err := Open("x", nil, &Options{Rotation: Rotation{Every: time.Millisecond}}); err == nil {
 		t.Error("a short time")
 	}
+	if _, err := Open("x", nil, &Options{Rotation: Rotation{Compress: "lzma"}}); err == nil {
+		t.Error("an unknown compression")
+	}
 	if _, err := Open(strings.Repeat("x", 240), nil, &Options{Rotation: Rotation{Size: 1}}); err == nil {
 		t.Error("no room for the stamp")
 	}
@@ -350,7 +392,7 @@ func TestTagsLikeRotatedFiles(t *testing.T) {
 		"a-{tag}.jsonl":   {stamp},
 		"{tag}/x-{tag}.l": {stamp},
 	} {
-		rotation := Rotation{Size: 100, Keep: 1, MaxAge: time.Hour, Compress: true}
+		rotation := Rotation{Size: 100, Keep: 1, MaxAge: time.Hour, Compress: "gzip"}
 		s, err := Open(filepath.Join(t.TempDir(), pattern), nil, &Options{NoSync: true, Rotation: rotation})
 		must(t, err)
 		for _, tag := range tags {

@@ -138,8 +138,8 @@ func (r *rotator) fitting(f *file) int {
 	return n
 }
 
-// goOn rotates f in the middle of what waits, and makes the new file ready.
-func (r *rotator) goOn(f *file) error {
+// rotateMidWrite rotates f in the middle of what waits, and makes the new file ready.
+func (r *rotator) rotateMidWrite(f *file) error {
 	if err := r.change(f); err != nil || f.known {
 		return err
 	}
@@ -170,8 +170,8 @@ func (r *rotator) change(f *file) error {
 	return f.continueAt(r.o.kernel, size)
 }
 
-// rotate renames f's file and leaves it. Another process may do so at the same time: who has the
-// directory's lock does it, and only if the path is still that of the file.
+// rotate renames f's file and leaves it. Another process may do so at the same time: the holder of
+// the directory's lock does it, and only if the path is still that of the file.
 func (r *rotator) rotate(f *file) error {
 	unlock, ok := awaitDir(f.path)
 	if !ok {

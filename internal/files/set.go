@@ -74,7 +74,7 @@ func Open(path string, before []byte, o *Options) (*Set, error) {
 	s.recorder = recorder{o: &s.o, index: x, opened: now, mark: last.mark, resumed: last.mark}
 	s.handles = handles{
 		o: &s.o, index: x, recorder: &s.recorder,
-		gathers: p.gathers(options.Shared) != places{}, dirs: dirs{}, now: now,
+		gathers: p.gathers(options.Shared) != placeholderSet{}, dirs: dirs{}, now: now,
 	}
 	s.rotator = rotator{o: &s.o, index: x, recorder: &s.recorder, handles: &s.handles}
 	s.finder = finder{o: &s.o, index: x, recorder: &s.recorder, waiting: &s.waiting}

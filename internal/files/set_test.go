@@ -134,9 +134,9 @@ func TestMovedAway(t *testing.T) {
 	}
 }
 
-// TestStrangerWhileRunning: what others append between two commits is known to be theirs after a
-// crash.
-func TestStrangerWhileRunning(t *testing.T) {
+// TestForeignWriterWhileRunning: what others append between two commits is known to be theirs after
+// a crash.
+func TestForeignWriterWhileRunning(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	var state []byte
 	o := &Options{Record: func(s []byte) error { state = s; return nil }}
@@ -216,7 +216,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestPatience: bytes behind a length that no line came for are a stranger's in the end.
+// TestPatience: bytes behind a length that no line came for are a foreign writer's in the end.
 func TestPatience(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "{tag}")
 	synctest.Test(t, func(t *testing.T) {

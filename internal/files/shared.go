@@ -32,15 +32,15 @@ const CanLock = canWait
 // A sharer is what a Set has in place of a recorder and a finder where files are shared. Lines of
 // others stand between its own, so nothing is compared with what stands in the file. Before each
 // write a state says of which stretches of lines the batch is made, and where it may stand. So an
-// heir, whose lines come again in the same order, knows all batches but the last to be in the file,
-// and looks for that one alone:
+// successor, whose lines come again in the same order, knows all batches but the last to be in the
+// file, and looks for that one alone:
 //
 //	                  state ─┐                    ┌─ kill
 //	── chunk ── chunk ── chunk ── chunk ── chunk ── ─ ─
 //	       batch      │    batch    │ batch?│
 //	──────────────────┴─────────────┴───────┴──────────  stretches: of one chunk and one batch
 //
-// A chunk ends where a stretch does, so an heir that gets one chunk at a time can say of each
+// A chunk ends where a stretch does, so a successor that gets one chunk at a time can say of each
 // whether its lines stand in the file.
 type sharer struct {
 	o       *Options

@@ -22,7 +22,7 @@ func haveSharing(t testing.TB, how Sharing) {
 	needs.Have(t, how != SharedLock || CanLock, "locks of files")
 }
 
-// A party is a process that writes a shared file, and its heirs.
+// A party is a process that writes a shared file, and its successors.
 type party struct {
 	o     Options
 	path  string
@@ -143,9 +143,9 @@ func sharedLines(t *testing.T, path string) (lines []string) {
 
 var wholeLine = regexp.MustCompile(`^\{[^{}]*\}$`)
 
-// TestSharedKills kills a process that shares a file at any tick, and then its heir, while another
-// one writes the file: before, in between and after. All of them write the same lines, but with
-// SharedAppend, where lines have to be distinct for the heir to look for them.
+// TestSharedKills kills a process that shares a file at any tick, and then its successor, while
+// another one writes the file: before, in between and after. All of them write the same lines, but
+// with SharedAppend, where lines have to be distinct for the successor to look for them.
 func TestSharedKills(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -387,12 +387,12 @@ func TestSharedMidnight(t *testing.T) {
 func TestBatchInBound(t *testing.T) {
 	first := []byte("{a}\n")
 	read := readerAt(func(b []byte, at int64) (int, error) {
-		if at > mostSought+3<<20 {
+		if at > maxSought+3<<20 {
 			t.Fatalf("it reads at %d", at)
 		}
 		clear(b)
 		for i, c := range []byte("\n{a}\n") {
-			if place := mostSought + 1<<20 + int64(i) - at; 0 <= place && place < int64(len(b)) {
+			if place := maxSought + 1<<20 + int64(i) - at; 0 <= place && place < int64(len(b)) {
 				b[place] = c
 			}
 		}

@@ -29,9 +29,9 @@ func standsIn(f *file) bool {
 	return batchIn(h, int64(min(l.place[1], uint64(size))), first, l.stretches[l.met:])
 }
 
-// mostSought is how far behind its place a batch is looked for. Others write little in the time
+// maxSought is how far behind its place a batch is looked for. Others write little in the time
 // that a write takes; what stands farther away would take long to find, and comes again.
-const mostSought = 64 << 20
+const maxSought = 64 << 20
 
 // batchIn looks for a batch from a place on: its first line at the start of a line, and then the
 // sums of its stretches. What cannot be read is not there.
@@ -52,7 +52,7 @@ func batchIn(r io.ReaderAt, from int64, first []byte, batch []stretch) bool {
 				return true
 			}
 		}
-		if err != nil || n < len(buf) || at-from >= mostSought {
+		if err != nil || n < len(buf) || at-from >= maxSought {
 			return false
 		}
 		at += int64(n - len(first) + 1)

@@ -117,7 +117,7 @@ func parseState(b []byte) (s state, err error) {
 	if !old && b[0] != stateVersion {
 		return s, fmt.Errorf("%w: version %d, not %d", ErrState, b[0], stateVersion)
 	}
-	d := decoder{rest: b[1:]}
+	d := stateDecoder{rest: b[1:]}
 	for n := d.count(maxWriters); n > 0 && !d.bad; n-- {
 		w := identity{host: d.text()}
 		w.pid = d.text()
@@ -169,13 +169,13 @@ func parseState(b []byte) (s state, err error) {
 	return s, nil
 }
 
-// decoder reads on until something is bad, and returns zeros from there.
-type decoder struct {
+// stateDecoder reads on until something is bad, and returns zeros from there.
+type stateDecoder struct {
 	rest []byte
 	bad  bool
 }
 
-func (d *decoder) number() uint64 {
+func (d *stateDecoder) number() uint64 {
 	v, n := binary.Uvarint(d.rest)
 	if n <= 0 || d.bad {
 		d.bad = true
@@ -186,7 +186,7 @@ func (d *decoder) number() uint64 {
 }
 
 // count reads a number from 0 to most.
-func (d *decoder) count(most int) int {
+func (d *stateDecoder) count(most int) int {
 	v := d.number()
 	if most < 0 || v > uint64(most) {
 		d.bad = true
@@ -195,7 +195,7 @@ func (d *decoder) count(most int) int {
 	return int(v)
 }
 
-func (d *decoder) text() string {
+func (d *stateDecoder) text() string {
 	n := d.count(len(d.rest))
 	if n > len(d.rest) || d.bad { // the count itself took bytes
 		d.bad = true
@@ -206,7 +206,7 @@ func (d *decoder) text() string {
 	return s
 }
 
-func (d *decoder) byte() byte {
+func (d *stateDecoder) byte() byte {
 	if len(d.rest) == 0 || d.bad {
 		d.bad = true
 		return 0

@@ -131,7 +131,7 @@ func parseShared(b []byte) (s sharedState, err error) {
 	if b[0] != stateShared {
 		return s, fmt.Errorf("%w: version %d, not %d: the file was not shared", ErrState, b[0], stateShared)
 	}
-	d := decoder{rest: b[1:]}
+	d := stateDecoder{rest: b[1:]}
 	s.number = d.number()
 	closed := d.byte()
 	s.closed = closed == flagClosed

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // syncData makes the bytes of a file and its length durable, and leaves out the time of its last
@@ -32,6 +34,16 @@ func syncData(f *os.File) error {
 		return &fs.PathError{Op: "fdatasync", Path: f.Name(), Err: syncErr}
 	}
 	return nil
+}
+
+// pushData has the kernel begin to write what a file has got, and waits for none of it unless the
+// disk has enough to do. Where it cannot be asked for, the kernel begins when it likes.
+func pushData(f *os.File) {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = c.Control(func(fd uintptr) { _ = unix.SyncFileRange(int(fd), 0, 0, unix.SYNC_FILE_RANGE_WRITE) })
 }
 
 // awaitWrites returns when the writes to a file that are under way are through: to look for data,

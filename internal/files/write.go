@@ -240,7 +240,7 @@ func (s *Set) write(f *file) error {
 		}
 		n := s.rotator.fitting(f)
 		if n == 0 {
-			if err := s.rotator.goOn(f); err != nil {
+			if err := s.rotator.rotateMidWrite(f); err != nil {
 				return err
 			}
 			continue
@@ -255,6 +255,9 @@ func (s *Set) write(f *file) error {
 // writeLines writes the first n bytes of what waits, whole lines.
 func (s *Set) writeLines(f *file, n int) error {
 	n, err := f.put(s.o.kernel, f.lines[:n])
+	if s.o.NoSync {
+		s.handles.pusher.wrote(s.o.kernel, f, n)
+	}
 	if err == nil {
 		s.waiting.taken(f, n)
 		return nil

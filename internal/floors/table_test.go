@@ -69,7 +69,7 @@ var table = map[string]place{
 
 	"internal/spill":  {floor: 2, down: []string{"forward", withinPath, "journal", "ring"}},
 	"internal/window": {floor: 2, down: []string{"forward", "msgpack", "ring"}},
-	"internal/heir": {floor: 2, down: []string{
+	"internal/successor": {floor: 2, down: []string{
 		codesPath, "forward", "internal/spill", "internal/window", withinPath, "journal", "ring",
 	}, tests: []string{"internal/mover", "internal/output", "msgpack"}},
 	"internal/mover": {floor: 2, down: []string{
@@ -80,7 +80,8 @@ var table = map[string]place{
 		"internal/urls", "internal/window", "msgpack", "ring",
 	}},
 	"collector": {floor: 2, down: []string{
-		awaitPath, codesPath, "forward", "internal/credentials", "internal/follow", "internal/heir", "internal/letters",
+		awaitPath, codesPath, "forward", "internal/credentials", "internal/follow", "internal/successor",
+		"internal/letters",
 		"internal/lines", "internal/output", "internal/step", "internal/urls", "journal", "msgpack",
 	}, tests: []string{"internal/window", "ring"}},
 

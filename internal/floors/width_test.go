@@ -14,9 +14,9 @@ import (
 	"unicode/utf8"
 )
 
-// mostColumns is how wide prose may be: comments of Go and paragraphs of Markdown. A tab counts as
+// maxColumns is how wide prose may be: comments of Go and paragraphs of Markdown. A tab counts as
 // 4.
-const mostColumns = 100
+const maxColumns = 100
 
 var (
 	// comment is a line of prose alone on its line, or of a list. Indented deeper it is a drawing,
@@ -28,7 +28,7 @@ var (
 	unbroken = regexp.MustCompile(`^\s*(//|-|\d+\.)?\s*\S+$`)
 )
 
-// TestWidth: no comment and no line of a document is wider than mostColumns. Tables, drawings and
+// TestWidth: no comment and no line of a document is wider than maxColumns. Tables, drawings and
 // blocks of code are left out, and so is what a test compares with an output.
 func TestWidth(t *testing.T) {
 	top := repository(t)
@@ -36,7 +36,7 @@ func TestWidth(t *testing.T) {
 	check := func(name string, n int, line string) {
 		looked++
 		columns := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    "))
-		if columns > mostColumns && !drawn.MatchString(line) && !unbroken.MatchString(line) {
+		if columns > maxColumns && !drawn.MatchString(line) && !unbroken.MatchString(line) {
 			t.Errorf("%s:%d has %d columns", name, n+1, columns)
 		}
 	}
@@ -80,14 +80,14 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// mostCode is how wide code may be, and longText the columns of a text by which a line may be
+// maxCode is how wide code may be, and longText the columns of a text by which a line may be
 // wider: it cannot be broken.
 const (
-	mostCode = 120
+	maxCode  = 120
 	longText = 50
 )
 
-// TestCodeWidth: no line of code is wider than mostCode, unless a long text is in it, such as a
+// TestCodeWidth: no line of code is wider than maxCode, unless a long text is in it, such as a
 // message, a tag of a field or what a linter is told.
 func TestCodeWidth(t *testing.T) {
 	looked := 0
@@ -106,7 +106,7 @@ func TestCodeWidth(t *testing.T) {
 		excused := linesWithTexts(src)
 		for n, line := range strings.Split(string(src), "\n") {
 			columns := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    "))
-			if columns > mostCode && !excused[n+1] {
+			if columns > maxCode && !excused[n+1] {
 				t.Errorf("%s:%d has %d columns", name, n+1, columns)
 			}
 		}

@@ -17,8 +17,8 @@ const (
 	lookEvery = 200 * time.Millisecond
 	// giveBytes is how much is given up between two commits, at least.
 	giveBytes = 16 << 20
-	// givePauseMost is the longest pause after a try to give something up that failed.
-	givePauseMost = 30 * time.Second
+	// maxGivePause is the longest pause after a try to give something up that failed.
+	maxGivePause = 30 * time.Second
 )
 
 // A giver gives up what has waited longest for an output that is too far behind.
@@ -85,7 +85,7 @@ func (v *giver) giveUpOldest(ctx context.Context) {
 		return
 	}
 	// The output may work again, so nothing waits here.
-	wait := min(retryPause<<min(v.failed, 10), givePauseMost)
+	wait := min(retryPause<<min(v.failed, 10), maxGivePause)
 	v.failed++
 	v.not = time.Now().Add(wait)
 	v.care.fail(err, wait)

@@ -46,7 +46,7 @@ type care struct {
 	trials  int  // Try runs: its number, from 1; else 0
 	failing bool // Failed was told last
 
-	stumbled atomic.Bool // the output has failed since a record was noted; by whoever says so
+	stumbled atomic.Bool // the output has failed since a record was noted; by the goroutine that says so
 }
 
 // guilty says whether the record that comes next has ended the process often enough.

@@ -74,7 +74,7 @@ func (m *committer) move(ctx context.Context) error {
 			return err
 		}
 	}
-	m.committed, m.soon = m.stop, false
+	m.committed, m.soon, m.toldState = m.stop, false, false
 	m.state, m.keep = nil, true // the output may save a newer one
 	m.volume = 0
 	if m.taken > m.committed {

@@ -14,36 +14,37 @@
 // # The cursor
 //
 // Chunks may be done in any order; the cursor moves over the longest finished prefix. It is
-// committed each second, each 64 MiB, or as soon as the follower has caught up if somebody waits
+// committed each second, each 64 MiB, or as soon as the follower has caught up if a caller waits
 // for that. An output with a state (output.Resumer) must be at rest for a commit: the follower
 // submits nothing, waits until all is done, has the output flushed, and commits the state that came
-// with the last chunk. What such an output does after a state that was kept, it finds again by that
-// state; so a cursor that stood anywhere else would repeat lines.
+// with the last chunk. After a crash such an output finds by its state what it wrote after it. So a
+// cursor at any other position would repeat lines.
 //
 //	submit … submit │ nothing in flight │ Flush │ dead letters │ Commit(position, state) │ submit …
 //
-// What the output saves by itself between two commits takes the place of the state; the cursor
-// stays.
+// A state that the output saves by itself between two commits takes the place of the last one; the
+// cursor stays.
 //
-// What steps remember (step.Sifter.Remembers) is a part of the state: as of the cursor, though
-// records behind it have been through the steps. Wherever the follower goes back to the cursor, the
-// steps do.
+// What steps remember (step.Sifter.Remembers) is a part of the state. It is what they remembered at
+// the cursor, though later records have been through the steps. Whenever the follower goes back to
+// the cursor, so do the steps.
 //
 // An output that keeps the position itself (output.Transactional) is asked for it at the start. Its
-// token is the position. The cursor is then only what frees the journal, and where counts begin.
-// Such an output passes what it refuses by itself, so it has that made dead letters before.
+// token is the position. The cursor then only frees the journal and says where counts begin. Such
+// an output moves its position past what it refuses by itself, so it has the follower make dead
+// letters of that first.
 //
-// # Trouble
+// # Errors
 //
 // Outputs try again by themselves, in order. An error that wraps output.ErrReopen makes the
 // follower close the output, open another one with the state that was committed last, and submit
 // again what came after it, after a pause that grows until something is committed. What an output
 // without a state has finished before that is committed first, and not submitted again. What an
-// output refuses for good goes to the dead letters before the cursor passes it; while these take
-// nothing the cursor waits.
+// output refuses for good goes to the dead letters before the cursor passes it; while no dead
+// letter can be stored the cursor waits.
 //
-// An output that is closed and does not let go of its chunks is left behind with them: they are not
-// used again, and results that still come count nothing.
+// An output that is closed and does not return its chunks is left behind with them: their memory is
+// not used again, and results that still come are ignored.
 //
 // # Promises
 //
@@ -51,9 +52,9 @@
 //     crash.
 //   - The cursor never passes a record that is not done, nor one with a refused entry that is not
 //     a dead letter.
-//   - What was submitted and not passed by the finished prefix is bounded, also where one chunk is
-//     stuck and all others are done. A follower whose output does nothing sleeps, and costs others
-//     nothing.
+//   - What was submitted and is beyond the finished prefix is bounded, also where one chunk is
+//     stuck and all others are done. A follower whose output does nothing sleeps, and costs other
+//     followers nothing.
 //
 // # Not promised
 //

@@ -46,7 +46,7 @@ func (h *fetcher) fetch(x *flight) (ok bool, err error) {
 	whole := h.cfg.Opaque || h.opened.whole
 	if h.cfg.Recent != nil {
 		if r, ok := h.cfg.Recent(h.taken); ok {
-			if h.until.passes(r.End) {
+			if h.until.passesLocked(r.End) {
 				r.Held.Release()
 				return false, nil
 			}
@@ -77,7 +77,7 @@ func (h *fetcher) fetch(x *flight) (ok bool, err error) {
 		h.splitter.endSplit()
 		return false, err
 	}
-	if h.until.passes(rec.Pos) {
+	if h.until.passesLocked(rec.Pos) {
 		h.splitter.endSplit()
 		return false, h.cfg.Reader.SkipTo(h.taken)
 	}
@@ -151,7 +151,7 @@ func (h *fetcher) condemn(x *flight) (ok bool, err error) {
 	if err != nil || !ok {
 		return false, err
 	}
-	if h.until.passes(rec.Pos) {
+	if h.until.passesLocked(rec.Pos) {
 		return false, h.cfg.Reader.SkipTo(h.taken)
 	}
 	x.end, x.chunk, x.condemned = rec.Pos, &x.own, true

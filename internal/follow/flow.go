@@ -64,17 +64,17 @@ func (w *flow) next() (more bool, err error) {
 	case w.cfg.Identify == nil:
 	case x.sifted:
 		x.id = w.sieve.identify(x.id[:0], x)
-		x.own.ID, x.own.IDBin, x.own.Own = x.id, false, true
+		x.own.ID, x.own.IDBin, x.own.UniqueID = x.id, false, true
 	case x.part || x.first > 0:
 		x.id = w.splitter.split.identify(w.cfg.Identify, x.id[:0])
-		x.own.ID, x.own.IDBin, x.own.Own = x.id, false, true
-	case x.chunk.ID == nil || !x.chunk.Own:
+		x.own.ID, x.own.IDBin, x.own.UniqueID = x.id, false, true
+	case x.chunk.ID == nil || !x.chunk.UniqueID:
 		if x.chunk != &x.own {
 			x.own = *x.chunk
 			x.chunk = &x.own
 		}
 		x.id = w.cfg.Identify(x.id[:0], from, x.end)
-		x.own.ID, x.own.IDBin, x.own.Own = x.id, false, true
+		x.own.ID, x.own.IDBin, x.own.UniqueID = x.id, false, true
 	}
 	w.splitter.cutting = w.splitter.cutting && x.part
 	if s.inFlight == 0 {

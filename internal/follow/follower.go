@@ -240,7 +240,7 @@ func (f *Follower) rest(ctx, drain context.Context) {
 func (f *Follower) reopen(ctx, drain context.Context) {
 	if why := f.opened.broken; !errors.Is(why, errNotOpen) {
 		f.closer.giveUp(ctx)
-		wait := min(retryPause<<min(f.opened.reopens, 10), reopenMost)
+		wait := min(retryPause<<min(f.opened.reopens, 10), maxReopenPause)
 		f.opened.reopens++
 		f.care.fail(why, wait)
 		if f.pauseReopen(ctx, drain, wait) != nil {

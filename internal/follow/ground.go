@@ -21,8 +21,8 @@ const (
 	commitBytes = 64 << 20
 	// retryPause is how long a failed commit waits for the disk to get well.
 	retryPause = 200 * time.Millisecond
-	// reopenMost is the longest pause before an output is opened again.
-	reopenMost = 30 * time.Second
+	// maxReopenPause is the longest pause before an output is opened again.
+	maxReopenPause = 30 * time.Second
 	// batchPause is how long a follower that has caught up lets records gather.
 	batchPause = 8 * time.Millisecond
 	// idleFlush is how often an output is flushed that gets nothing, to let go of what it has not
@@ -53,7 +53,7 @@ type ground struct {
 	place
 	due
 
-	toldState bool // that the state of the cursor is not readable
+	toldState bool // that the state of the cursor is not readable; it is the same until a commit
 }
 
 // A limit is how far a follower may come.
@@ -63,8 +63,8 @@ type limit struct {
 	reached bool             // the next one does
 }
 
-// passes says whether a record that ends there may not be taken. With mu held.
-func (l *limit) passes(end journal.Position) bool {
+// passesLocked says whether a record that ends there may not be taken. With mu held.
+func (l *limit) passesLocked(end journal.Position) bool {
 	l.reached = l.at != 0 && end > l.at
 	return l.reached
 }

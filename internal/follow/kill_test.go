@@ -68,7 +68,7 @@ func child(dir string, size int64) error {
 		Report: func(err error) { fmt.Fprintln(os.Stderr, err) }, Open: func() (output.Output, error) {
 			return output.NewFile(&output.FileConfig{
 				Path: filepath.Join(dir, "{tag}.jsonl"), Sync: true,
-				Rotate: files.Rotation{Size: max(size, 0), Compress: size > 0},
+				Rotate: files.Rotation{Size: max(size, 0), Compress: map[bool]string{true: "gzip"}[size > 0]},
 				Trip:   output.Trip{Report: func(err error) { fmt.Fprintln(os.Stderr, err) }},
 			})
 		},

@@ -432,3 +432,36 @@ func TestSieveRemembersGivenUp(t *testing.T) {
 		}
 	})
 }
+
+// TestStateToldAgain: a state that is not readable is told once, and one of a later commit anew.
+func TestStateToldAgain(t *testing.T) {
+	routes, err := step.Read([]step.Route{{
+		Match: "**", To: []string{"o"},
+		Do: []step.Step{{Dedup: &step.Dedup{Window: time.Hour, By: []string{"k"}}}},
+	}}, []string{"o"}, 1<<20, nil)
+	must(t, err)
+	j := openJournal(t, t.TempDir(), &disk{})
+	defer j.Close()
+	broken := packState(nil, []byte("\x01\x01x"), nil)
+	must(t, j.PlaceCursor("out", 0, broken))
+	told := 0
+	f := New(&Config{
+		Reader: openReader(t, j), Sift: routes.For("o"), Open: func() (output.Output, error) { return &keeps{}, nil },
+		Report: func(error) { told++ }, Passed: func(journal.Position, Counts) {},
+	})
+	for want := 1; want <= 2; want++ {
+		for range 3 {
+			must(t, f.flow.back())
+		}
+		if told != want {
+			t.Errorf("told %d times, want %d", told, want)
+		}
+		must(t, f.committer.move(t.Context()))
+		must(t, f.flow.back())
+		if told != want {
+			t.Errorf("told of a state that is readable")
+		}
+		must(t, f.cfg.Reader.Commit(f.committed, broken))
+	}
+	must(t, f.Close())
+}

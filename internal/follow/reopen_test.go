@@ -183,7 +183,7 @@ func TestReopensLessAndLess(t *testing.T) {
 				}
 				first, second := waits[:most-1], waits[most-1:2*most-2]
 				for _, w := range [][]time.Duration{first, second} {
-					if !slices.IsSorted(w) || w[0] != retryPause || w[len(w)-1] != reopenMost {
+					if !slices.IsSorted(w) || w[0] != retryPause || w[len(w)-1] != maxReopenPause {
 						t.Errorf("waits %v", w)
 					}
 				}
@@ -305,14 +305,14 @@ func TestKeepsNewerState(t *testing.T) {
 	})
 }
 
-// A teller is an output without a state that says at once what becomes of a chunk.
-type teller func(c *forward.Chunk) output.Result
+// A resultFunc is an output without a state that says at once what becomes of a chunk.
+type resultFunc func(c *forward.Chunk) output.Result
 
-func (o teller) Submit(c *forward.Chunk, done func(output.Result)) { done(o(c)) }
+func (o resultFunc) Submit(c *forward.Chunk, done func(output.Result)) { done(o(c)) }
 
-func (teller) Flush(context.Context) error { return nil }
+func (resultFunc) Flush(context.Context) error { return nil }
 
-func (teller) Close(context.Context) error { return nil }
+func (resultFunc) Close(context.Context) error { return nil }
 
 // TestCommitsBeforeReopening: what an output without a state has done is not given to the next one,
 // nor are its dead letters forgotten. They can be read though the output wanted them compressed.
@@ -330,7 +330,7 @@ func TestCommitsBeforeReopening(t *testing.T) {
 			Reader: openReader(t, j), Opaque: true,
 			Open: func() (output.Output, error) {
 				got = append(got, 0)
-				return teller(func(*forward.Chunk) output.Result {
+				return resultFunc(func(*forward.Chunk) output.Result {
 					if got[len(got)-1]++; got[len(got)-1] == 5 {
 						return output.Result{Err: output.ErrReopen}
 					}

@@ -90,7 +90,7 @@ func (v *sieve) sift(x *flight) error {
 		if v.splitter.cutting {
 			of = &v.splitter.split.chunk
 		}
-		if v.base = v.base[:0]; of.Own {
+		if v.base = v.base[:0]; of.UniqueID {
 			v.base = append(v.base, of.ID...)
 		}
 	}

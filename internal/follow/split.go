@@ -130,7 +130,7 @@ func (s *splitter) piece(x *flight) error {
 		err = s.long(x, long)
 	}
 	if p.chunk.Compressed == nil && last && p.part == 0 {
-		x.own.ID, x.own.IDBin, x.own.Own = slices.Clone(p.chunk.ID), p.chunk.IDBin, p.chunk.Own
+		x.own.ID, x.own.IDBin, x.own.UniqueID = slices.Clone(p.chunk.ID), p.chunk.IDBin, p.chunk.UniqueID
 	}
 	if last {
 		x.own.Events = p.chunk.Events - p.taken
@@ -184,7 +184,7 @@ func (s *splitter) endSplit() {
 func (p *split) identify(identify func(dst []byte, first, last journal.Position) []byte, dst []byte) []byte {
 	var room [128]byte
 	id := append(room[:0], p.chunk.ID...)
-	if p.chunk.ID == nil || !p.chunk.Own {
+	if p.chunk.ID == nil || !p.chunk.UniqueID {
 		id = identify(room[:0], p.from, p.end)
 	}
 	id = append(id, 0)

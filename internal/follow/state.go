@@ -71,7 +71,7 @@ func (g *ground) recall() {
 	p, state := g.cfg.Reader.Committed()
 	steps, _, _ := unpackState(state) // ownState tells of an error
 	if err := g.cfg.Sift.Recall(steps, uint64(p)); err != nil && !g.toldState {
-		g.toldState = true // it is the same until the next commit
+		g.toldState = true
 		g.cfg.Report(err)
 	}
 }

@@ -46,8 +46,8 @@ func (l *Letter) Entry(i int) int {
 // A key is what letters are compared by.
 type key [16]byte
 
-// flatMost is up to what length entries that are compressed are uncompressed to be compared.
-const flatMost = 64 << 20
+// maxFlat is up to what length entries that are compressed are uncompressed to be compared.
+const maxFlat = 64 << 20
 
 // keyOf hashes what makes a letter that one. Entries count uncompressed, for they may be so the
 // next time. Those that cannot be uncompressed, or become too long, count as they are.
@@ -56,7 +56,7 @@ func keyOf(l *Letter, z *forward.Inflater) key {
 	body := c.Body()
 	if c.Entries != nil {
 		body = c.Entries
-	} else if z.InflateMost(&c, flatMost) == nil {
+	} else if z.InflateMost(&c, maxFlat) == nil {
 		body = c.Entries
 	}
 	h := sha256.New()
@@ -90,7 +90,7 @@ const letterKey = "letter"
 // encode returns a letter as a record, in parts.
 func encode(l *Letter, k key, id []byte) (head, body, tail []byte) {
 	c := *l.Chunk
-	c.ID, c.IDBin, c.Own = id, false, true
+	c.ID, c.IDBin, c.UniqueID = id, false, true
 	if l.Entries != nil {
 		c.Events = len(l.Entries)
 		if c.Entries != nil { // what is compressed may be all of them

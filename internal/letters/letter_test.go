@@ -68,8 +68,8 @@ func TestEncode(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := tc.letter.Chunk
-			if !reflect.DeepEqual(c, got.Chunk) || c.Tag != want.Tag || len(c.ID) != len(forward.NewID()) || !c.Own ||
-				c.Signal != want.Signal ||
+			if !reflect.DeepEqual(c, got.Chunk) || c.Tag != want.Tag || len(c.ID) != len(forward.NewID()) ||
+				!c.UniqueID || c.Signal != want.Signal ||
 				c.Events != got.Events() || tc.gzip != (c.Compression == "gzip") {
 				t.Errorf("as a chunk it is %+v", c)
 			}
@@ -261,7 +261,7 @@ func FuzzDecode(f *testing.F) {
 		if l.Chunk.ID == nil {
 			again.Chunk.ID = nil
 		}
-		l.Chunk.Own, l.Chunk.IDBin = true, false
+		l.Chunk.UniqueID, l.Chunk.IDBin = true, false
 		if l.Entries != nil {
 			l.Chunk.Events = len(l.Entries)
 		}

@@ -16,13 +16,13 @@ var errKind = errors.New("a value of another kind")
 // over.
 func eachPair(b []byte, f func(name, value []byte) error) error {
 	t, at, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		return errKind
 	}
 	for range t.Len {
 		name, kind, n, err := msgpack.ReadBytes(b[at:])
 		if err != nil {
-			kind = msgpack.Bin
+			kind = msgpack.KindBin
 			if n, err = msgpack.Skip(b[at:]); err != nil {
 				return err
 			}
@@ -31,7 +31,7 @@ func eachPair(b []byte, f func(name, value []byte) error) error {
 		if n, err = msgpack.Skip(b[at:]); err != nil {
 			return err
 		}
-		if kind == msgpack.Str {
+		if kind == msgpack.KindStr {
 			if err := f(name, b[at:at+n]); err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func eachPair(b []byte, f func(name, value []byte) error) error {
 // eachElement calls f with the elements of an array that b begins with.
 func eachElement(b []byte, f func(value []byte) error) error {
 	t, at, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Array {
+	if err != nil || t.Kind != msgpack.KindArray {
 		return errKind
 	}
 	for range t.Len {
@@ -70,7 +70,7 @@ func readBytes(b []byte) ([]byte, error) {
 
 func readInt(b []byte) (int64, error) {
 	t, _, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Int && t.Kind != msgpack.Uint {
+	if err != nil || t.Kind != msgpack.KindInt && t.Kind != msgpack.KindUint {
 		return 0, errKind
 	}
 	n, ok := t.Int()
@@ -82,7 +82,7 @@ func readInt(b []byte) (int64, error) {
 
 func readUint(b []byte) (uint64, error) {
 	t, _, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Int && t.Kind != msgpack.Uint {
+	if err != nil || t.Kind != msgpack.KindInt && t.Kind != msgpack.KindUint {
 		return 0, errKind
 	}
 	n, ok := t.Uint()

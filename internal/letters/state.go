@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	recentMost = 2048 // keys of letters that went
-	keptMost   = 4096 // letters that stay though their output's mark has passed them
+	maxRecent = 2048 // keys of letters that went
+	maxKept   = 4096 // letters that stay though their output's mark has passed them
 )
 
 // state says which letters are gone, and is committed with the cursor. The picture is in doc.go.
@@ -46,8 +46,8 @@ func (s *state) gone(output string, p journal.Position) bool {
 
 // remember notes a key of a letter that goes.
 func (s *state) remember(k key) {
-	if len(s.recent) >= recentMost {
-		s.recent = slices.Delete(s.recent, 0, len(s.recent)-recentMost+1)
+	if len(s.recent) >= maxRecent {
+		s.recent = slices.Delete(s.recent, 0, len(s.recent)-maxRecent+1)
 	}
 	s.recent = append(s.recent, k)
 }
@@ -67,7 +67,7 @@ func (s *state) advance(p journal.Position) {
 func (s *state) keep(p journal.Position) bool {
 	i, found := slices.BinarySearch(s.kept, p)
 	if !found {
-		if len(s.kept) >= keptMost {
+		if len(s.kept) >= maxKept {
 			return false
 		}
 		s.kept = slices.Insert(s.kept, i, p)

@@ -53,19 +53,19 @@ func TestStateGone(t *testing.T) {
 func TestStateBounds(t *testing.T) {
 	s := newState()
 	var last key
-	for i := range 3 * recentMost {
+	for i := range 3 * maxRecent {
 		last = key{byte(i), byte(i >> 8)}
 		s.remember(last)
 	}
-	if len(s.recent) != recentMost || s.recent[recentMost-1] != last {
+	if len(s.recent) != maxRecent || s.recent[maxRecent-1] != last {
 		t.Errorf("%d keys, the last %x", len(s.recent), s.recent[len(s.recent)-1])
 	}
-	for i := range keptMost {
+	for i := range maxKept {
 		if !s.keep(journal.Position(i + 1)) {
 			t.Fatal("refused at", i)
 		}
 	}
-	if !s.keep(1) || s.keep(keptMost+1) || len(s.kept) != keptMost {
+	if !s.keep(1) || s.keep(maxKept+1) || len(s.kept) != maxKept {
 		t.Errorf("%d stay", len(s.kept))
 	}
 }

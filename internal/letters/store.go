@@ -29,8 +29,8 @@ var (
 const (
 	defaultMaxBytes = 256 << 20
 	leastMaxBytes   = 256 << 10 // package journal takes no less
-	knownMost       = 128 << 10 // letters that are compared with what is put
-	reasonMost      = 4 << 10   // bytes
+	maxKnown        = 128 << 10 // letters that are compared with what is put
+	maxReason       = 4 << 10   // bytes
 )
 
 // Options of Open. The zero value, and nil, are the defaults.
@@ -157,12 +157,12 @@ func (s *Store) learn(k key, p journal.Position) {
 		s.known[k] = max(s.known[k], p)
 		return
 	}
-	if len(s.order) < knownMost {
+	if len(s.order) < maxKnown {
 		s.order = append(s.order, k)
 	} else {
 		delete(s.known, s.order[s.oldest])
 		s.order[s.oldest] = k
-		s.oldest = (s.oldest + 1) % knownMost
+		s.oldest = (s.oldest + 1) % maxKnown
 	}
 	s.known[k] = p
 }
@@ -274,8 +274,8 @@ func (l *Letter) eventsOf() int {
 // oneLine makes a reason fit for a table.
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\ufffd")), " ")
-	if len(s) > reasonMost {
-		s = strings.ToValidUTF8(s[:reasonMost], "") + " …"
+	if len(s) > maxReason {
+		s = strings.ToValidUTF8(s[:maxReason], "") + " …"
 	}
 	return s
 }

@@ -98,12 +98,12 @@ func TestStorePutTwice(t *testing.T) {
 func TestStoreKnownMost(t *testing.T) {
 	s := &Store{known: map[key]journal.Position{}}
 	at := func(i int) key { return key{1, byte(i), byte(i >> 8), byte(i >> 16)} }
-	for i := range knownMost + 10 {
+	for i := range maxKnown + 10 {
 		s.learn(at(i), journal.Position(i))
 	}
 	_, first := s.known[at(9)]
 	_, second := s.known[at(10)]
-	if len(s.known) != knownMost || first || !second {
+	if len(s.known) != maxKnown || first || !second {
 		t.Errorf("%d known, %v, %v", len(s.known), first, second)
 	}
 }
@@ -252,8 +252,8 @@ func TestOptions(t *testing.T) {
 	if _, err := Open(t.TempDir(), &Options{MaxBytes: 1000}); err == nil {
 		t.Error("MaxBytes of 1000 is taken")
 	}
-	if got := oneLine(" a\n\tb\xff " + strings.Repeat("x", 2*reasonMost)); !strings.HasPrefix(got, "a b\ufffd x") ||
-		len(got) > reasonMost+5 || strings.Contains(got, "\n") {
+	if got := oneLine(" a\n\tb\xff " + strings.Repeat("x", 2*maxReason)); !strings.HasPrefix(got, "a b\ufffd x") ||
+		len(got) > maxReason+5 || strings.Contains(got, "\n") {
 		t.Errorf("%q", got[:40])
 	}
 }

@@ -54,7 +54,7 @@ func (t *Text) appendPair(dst, b []byte, k, depth int) (_ []byte, n int) {
 	if err != nil {
 		return dst, 0
 	}
-	if token.Kind == msgpack.Map && token.Len > 0 && depth < maxNest {
+	if token.Kind == msgpack.KindMap && token.Len > 0 && depth < maxNest {
 		t.prefix = append(appendKey(t.prefix, b[:k]), '.')
 		at := k + head
 		for range token.Len {
@@ -71,7 +71,7 @@ func (t *Text) appendPair(dst, b []byte, k, depth int) (_ []byte, n int) {
 		t.prefix = t.prefix[:prefix]
 		return dst, at
 	}
-	if token.Kind == msgpack.Array || token.Kind == msgpack.Map {
+	if token.Kind == msgpack.KindArray || token.Kind == msgpack.KindMap {
 		if _, err := msgpack.Skip(b[k:]); err != nil { // cut off, or deeper than anybody can want
 			return dst, 0
 		}
@@ -109,33 +109,33 @@ func appendValue(dst, b []byte, inside bool) (_ []byte, n int) {
 		return dst, 0
 	}
 	switch token.Kind {
-	case msgpack.Nil:
+	case msgpack.KindNil:
 		return append(dst, "nil"...), head
-	case msgpack.Bool:
+	case msgpack.KindBool:
 		return strconv.AppendBool(dst, token.Bool()), head
-	case msgpack.Int:
+	case msgpack.KindInt:
 		i, _ := token.Int()
 		return strconv.AppendInt(dst, i, 10), head
-	case msgpack.Uint:
+	case msgpack.KindUint:
 		u, _ := token.Uint()
 		return strconv.AppendUint(dst, u, 10), head
-	case msgpack.Float32:
+	case msgpack.KindFloat32:
 		return strconv.AppendFloat(dst, token.Float(), 'g', -1, 32), head
-	case msgpack.Float64:
+	case msgpack.KindFloat64:
 		return strconv.AppendFloat(dst, token.Float(), 'g', -1, 64), head
-	case msgpack.Str, msgpack.Bin:
+	case msgpack.KindStr, msgpack.KindBin:
 		if len(b)-head < token.Len {
 			return dst, 0
 		}
 		return appendWord(dst, b[head:head+token.Len], inside), head + token.Len
-	case msgpack.Ext:
+	case msgpack.KindExt:
 		if len(b)-head < token.Len {
 			return dst, 0
 		}
 		at := len(dst)
 		dst = forward.AppendExtJSON(dst, token.Ext, b[head:head+token.Len])
 		return append(dst[:at], dst[at+1:len(dst)-1]...), head + token.Len // without the quotes
-	case msgpack.Array, msgpack.Map:
+	case msgpack.KindArray, msgpack.KindMap:
 		return appendList(dst, b, token, head)
 	}
 	return dst, 0
@@ -144,7 +144,7 @@ func appendValue(dst, b []byte, inside bool) (_ []byte, n int) {
 // appendList appends [1,2] or {a=1,b=2}. The caller knows that it is whole and not too deep.
 func appendList(dst, b []byte, token msgpack.Token, at int) (_ []byte, n int) {
 	brackets := "[]"
-	if token.Kind == msgpack.Map {
+	if token.Kind == msgpack.KindMap {
 		brackets = "{}"
 	}
 	dst = append(dst, brackets[0])
@@ -152,7 +152,7 @@ func appendList(dst, b []byte, token msgpack.Token, at int) (_ []byte, n int) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if token.Kind == msgpack.Map {
+		if token.Kind == msgpack.KindMap {
 			if dst, n = appendValue(dst, b[at:], true); n == 0 {
 				return dst, 0
 			}

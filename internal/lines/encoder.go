@@ -88,7 +88,7 @@ func (e *Encoder) appendHead(dst []byte, tag string, sec int64, nsec uint32, met
 	dst = e.appendEnvelope(dst, tag, sec, nsec)
 	names = e.names
 	if len(meta) > 1 && e.keys.Metadata != "" {
-		if t, _, err := msgpack.ReadToken(meta); err != nil || t.Kind != msgpack.Map || t.Len > 0 {
+		if t, _, err := msgpack.ReadToken(meta); err != nil || t.Kind != msgpack.KindMap || t.Len > 0 {
 			names = e.all
 			dst = e.comma(dst, start)
 			dst = append(dst, '"')

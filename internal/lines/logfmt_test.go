@@ -31,7 +31,8 @@ func TestLogfmt(t *testing.T) {
 			t.Errorf("%q: %s, %v, want %s", tt.line, got, err, tt.want)
 		}
 	}
-	entry, e := r.AppendEntryAs(Logfmt, nil, []byte(`ts=2026-11-21T02:03:04.5Z app=web a=1`), time.Unix(testSec, 0))
+	entry, e := r.AppendEntryAs(FormatLogfmt, nil, []byte(`ts=2026-11-21T02:03:04.5Z app=web a=1`),
+		time.Unix(testSec, 0))
 	entries := forward.ReadEntries(entry)
 	got, ok := entries.Next()
 	if want := time.Date(2026, 11, 21, 2, 3, 4, 5e8, time.UTC); !ok || got.Sec != want.Unix() || got.Nsec != 5e8 ||
@@ -46,7 +47,7 @@ func FuzzLogfmt(f *testing.F) {
 	f.Add([]byte(`a="\`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		r := mustReader(t, &ReadOptions{Time: "ts", Tag: "app"})
-		entry, _ := r.AppendEntryAs(Logfmt, nil, line, time.Unix(testSec, 0))
+		entry, _ := r.AppendEntryAs(FormatLogfmt, nil, line, time.Unix(testSec, 0))
 		entries := forward.ReadEntries(entry)
 		if got, ok := entries.Next(); !ok || len(got.Raw) != len(entry) {
 			t.Fatalf("%x: %v", entry, entries.Err())

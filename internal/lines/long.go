@@ -125,7 +125,7 @@ func (x *longText) open() (n int, done func(), err error) {
 	}
 	x.s = msgpack.NewStream(r)
 	t, err := x.s.Token()
-	if err == nil && t.Kind != msgpack.Map {
+	if err == nil && t.Kind != msgpack.KindMap {
 		err = msgpack.ErrKind
 	}
 	if err != nil {
@@ -209,7 +209,7 @@ func (x *longText) text(i int) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	if t.Kind == msgpack.Str {
+	if t.Kind == msgpack.KindStr {
 		return part{at: i, long: t.Len}, x.pass(t.Len)
 	}
 	return part{at: -1}, x.rest(t)
@@ -231,11 +231,11 @@ func (x *longText) pass(n int) error {
 func (x *longText) rest(t msgpack.Token) error {
 	n := t.Len
 	switch t.Kind {
-	case msgpack.Bin, msgpack.Ext:
+	case msgpack.KindBin, msgpack.KindExt:
 		return x.pass(n)
-	case msgpack.Map:
+	case msgpack.KindMap:
 		n *= 2
-	case msgpack.Array:
+	case msgpack.KindArray:
 	default:
 		return nil
 	}
@@ -365,12 +365,12 @@ func (x *longText) value(depth int) error {
 		return err
 	}
 	switch t.Kind {
-	case msgpack.Str, msgpack.Bin:
+	case msgpack.KindStr, msgpack.KindBin:
 		return x.escaped(t.Len, true)
-	case msgpack.Ext:
+	case msgpack.KindExt:
 		x.w.WriteString("ext:" + strconv.Itoa(int(t.Ext)) + ":") //nolint:errcheck // kept
 		return x.s.WriteBase64(x.w, t.Len)
-	case msgpack.Array, msgpack.Map:
+	case msgpack.KindArray, msgpack.KindMap:
 	default:
 		return msgpack.ErrInvalid
 	}
@@ -378,7 +378,7 @@ func (x *longText) value(depth int) error {
 		return msgpack.ErrDepth
 	}
 	brackets := "[]"
-	if t.Kind == msgpack.Map {
+	if t.Kind == msgpack.KindMap {
 		brackets = "{}"
 	}
 	x.w.WriteByte(brackets[0]) //nolint:errcheck // kept
@@ -386,7 +386,7 @@ func (x *longText) value(depth int) error {
 		if i > 0 {
 			x.w.WriteByte(',') //nolint:errcheck // kept
 		}
-		if t.Kind == msgpack.Map {
+		if t.Kind == msgpack.KindMap {
 			if err := x.value(depth + 1); err != nil {
 				return err
 			}

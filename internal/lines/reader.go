@@ -55,9 +55,9 @@ type Finding uint8
 
 // What is looked for is:
 const (
-	Absent     Finding = iota // the line has no such key
-	Unreadable                // it has: the record keeps what cannot be read
-	Said                      // it was read, and is not in the record
+	FindingAbsent     Finding = iota // the line has no such key
+	FindingUnreadable                // it has: the record keeps what cannot be read
+	FindingSaid                      // it was read, and is not in the record
 )
 
 // NewReader returns a Reader with options; nil is the default ones. The error wraps ErrKey or
@@ -127,15 +127,15 @@ type Format uint8
 
 // Lines are read as:
 const (
-	JSON     Format = iota // objects, and text where they are none
-	Logfmt                 // pairs, and text where they are none
-	Verbatim               // text
+	FormatJSON     Format = iota // objects, and text where they are none
+	FormatLogfmt                 // pairs, and text where they are none
+	FormatVerbatim               // text
 )
 
 // AppendEntry appends the entry of a line, [time, record]. Its time is now unless the line says
 // another one.
 func (r *Reader) AppendEntry(dst, line []byte, now time.Time) ([]byte, Event) {
-	return r.AppendEntryAs(JSON, dst, line, now)
+	return r.AppendEntryAs(FormatJSON, dst, line, now)
 }
 
 // AppendEntryAs appends the entry of a line of a format.
@@ -146,15 +146,15 @@ func (r *Reader) AppendEntryAs(f Format, dst, line []byte, now time.Time) ([]byt
 	behind := len(dst)
 	var e Event
 	switch f {
-	case Logfmt:
+	case FormatLogfmt:
 		dst, e = r.AppendLogfmt(dst, line)
-	case Verbatim:
+	case FormatVerbatim:
 		dst = r.AppendText(dst, line)
 	default:
 		dst, e = r.AppendRecord(dst, line)
 	}
 	switch {
-	case e.Time != Said:
+	case e.Time != FindingSaid:
 	case isEventTime(e.Sec):
 		forward.AppendEventTime(dst[:at], e.Sec, e.Nsec)
 	default:
@@ -228,12 +228,12 @@ func (r *Reader) envelope(e *Event, key, raw, value []byte) bool {
 	name, _, _, err := msgpack.ReadBytes(key)
 	switch {
 	case err != nil || len(name) == 0:
-	case string(name) == r.options.Time && e.Time != Said:
+	case string(name) == r.options.Time && e.Time != FindingSaid:
 		r.readTime(e, raw, value)
-		return e.Time == Said
-	case string(name) == r.options.Tag && e.Tagged != Said:
+		return e.Time == FindingSaid
+	case string(name) == r.options.Tag && e.Tagged != FindingSaid:
 		r.readTag(e, value)
-		return e.Tagged == Said
+		return e.Tagged == FindingSaid
 	}
 	return false
 }
@@ -244,7 +244,7 @@ func (r *Reader) checkDepth(value []byte) error {
 		return nil
 	}
 	t, _, err := msgpack.ReadToken(value)
-	if err != nil || t.Kind != msgpack.Array && t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindArray && t.Kind != msgpack.KindMap {
 		return err
 	}
 	if r.options.Depth == 1 {
@@ -262,9 +262,9 @@ func (r *Reader) readTime(e *Event, raw, value []byte) {
 	case !ok, sec == 0 && nsec == 0, // which means now to each receiver (docs/forward.md rule 11)
 		r.options.EventTime && !isEventTime(sec),
 		nsec > 0 && (sec < -maxFloat || sec >= maxFloat): // it would have to be a float
-		e.Time = Unreadable
+		e.Time = FindingUnreadable
 	default:
-		e.Time, e.Sec, e.Nsec = Said, sec, nsec
+		e.Time, e.Sec, e.Nsec = FindingSaid, sec, nsec
 	}
 }
 
@@ -289,9 +289,9 @@ func isEventTime(sec int64) bool { return 0 <= sec && sec <= math.MaxUint32 }
 func (r *Reader) readTag(e *Event, value []byte) {
 	tag, _, _, err := msgpack.ReadBytes(value)
 	if err != nil || len(tag) > forward.MaxTag {
-		e.Tagged = Unreadable
+		e.Tagged = FindingUnreadable
 		return
 	}
 	r.tag = append(r.tag[:0], tag...)
-	e.Tagged, e.Tag = Said, r.tag
+	e.Tagged, e.Tag = FindingSaid, r.tag
 }

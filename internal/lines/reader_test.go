@@ -82,10 +82,10 @@ func TestOtherLoggers(t *testing.T) {
 			if !ok || len(got.Raw) != len(entry) {
 				t.Fatalf("%x: %v", entry, entries.Err())
 			}
-			if got.Sec != testSec || got.Nsec != tt.nsec || e.Time != Said {
+			if got.Sec != testSec || got.Nsec != tt.nsec || e.Time != FindingSaid {
 				t.Errorf("%d.%09d, want %d.%09d", got.Sec, got.Nsec, testSec, tt.nsec)
 			}
-			if string(e.Tag) != tt.wantTag || (e.Tagged == Said) != (tt.tag != "") {
+			if string(e.Tag) != tt.wantTag || (e.Tagged == FindingSaid) != (tt.tag != "") {
 				t.Errorf("tag %q, %d", e.Tag, e.Tagged)
 			}
 			if text, _, err := msgpack.AppendJSON(nil, got.Record, nil); string(text) != tt.rest {
@@ -143,28 +143,31 @@ func TestReader(t *testing.T) {
 		},
 		{
 			o: ReadOptions{Time: "t"}, line: `{"t":1,"t":"2026-11-21T02:03:04Z","t":"2026-11-21T02:03:05Z"}`,
-			want: `{"t":1,"t":"2026-11-21T02:03:05Z"}`, time: Said,
+			want: `{"t":1,"t":"2026-11-21T02:03:05Z"}`, time: FindingSaid,
 		},
 		{o: ReadOptions{Time: "t"}, line: `{"t":"2026-11-21T02:03:04Z"}}`},
 		{o: ReadOptions{Time: Omit, Tag: Omit}, line: `{"-":1}`, want: `{"-":1}`},
 		{
 			o: ReadOptions{Time: "t", TimeFormat: "unix", EventTime: true}, line: `{"t":-1}`, want: `{"t":-1}`,
-			time: Unreadable,
+			time: FindingUnreadable,
 		},
 		{
 			o: ReadOptions{Time: "t", TimeFormat: "unix", EventTime: true}, line: `{"t":4294967296}`,
-			want: `{"t":4294967296}`, time: Unreadable,
+			want: `{"t":4294967296}`, time: FindingUnreadable,
 		},
 		{
 			o: ReadOptions{Time: "t", TimeFormat: "unix", EventTime: true}, line: `{"t":4294967295.5}`, want: `{}`,
-			time: Said,
+			time: FindingSaid,
 		},
-		{o: ReadOptions{Tag: "g"}, line: `{"g":""}`, want: `{}`, tag: Said},
-		{o: ReadOptions{Tag: "g"}, line: `{"g":5}`, want: `{"g":5}`, tag: Unreadable},
-		{o: ReadOptions{Tag: "g"}, line: `{"g":"` + strings.Repeat("x", forward.MaxTag) + `"}`, want: `{}`, tag: Said},
+		{o: ReadOptions{Tag: "g"}, line: `{"g":""}`, want: `{}`, tag: FindingSaid},
+		{o: ReadOptions{Tag: "g"}, line: `{"g":5}`, want: `{"g":5}`, tag: FindingUnreadable},
+		{
+			o: ReadOptions{Tag: "g"}, line: `{"g":"` + strings.Repeat("x", forward.MaxTag) + `"}`, want: `{}`,
+			tag: FindingSaid,
+		},
 		{
 			o: ReadOptions{Tag: "g"}, line: `{"g":"` + strings.Repeat("x", forward.MaxTag+1) + `"}`,
-			want: `{"g":"` + strings.Repeat("x", forward.MaxTag+1) + `"}`, tag: Unreadable,
+			want: `{"g":"` + strings.Repeat("x", forward.MaxTag+1) + `"}`, tag: FindingUnreadable,
 		},
 	} {
 		r := mustReader(t, &tt.o)
@@ -230,14 +233,14 @@ func FuzzReader(f *testing.F) {
 		}
 		taken := 0
 		for _, said := range []Finding{e.Time, e.Tagged} {
-			if said == Said {
+			if said == FindingSaid {
 				taken++
 			}
 		}
 		if kept.Len+taken != all.Len {
 			t.Fatalf("%d members, %d taken, %d kept", all.Len, taken, kept.Len)
 		}
-		if exact := isEventTime(e.Sec) || e.Nsec == 0; e.Time == Said && exact &&
+		if exact := isEventTime(e.Sec) || e.Nsec == 0; e.Time == FindingSaid && exact &&
 			(got.Sec != e.Sec || got.Nsec != e.Nsec) {
 			t.Fatalf("said %d.%09d, got %d.%09d", e.Sec, e.Nsec, got.Sec, got.Nsec)
 		}

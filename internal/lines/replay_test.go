@@ -42,7 +42,7 @@ func replay(t *testing.T, w *Encoder, r *Reader, tag string, entry forward.Entry
 	line := w.AppendLine(nil, tag, entry)
 	text := line[:len(line)-1]
 	again, e := r.AppendEntry(nil, text, time.Unix(1, 0))
-	if e.Tagged != Said {
+	if e.Tagged != FindingSaid {
 		if len(entry.Meta) > 1 && depth(t, entry.Meta) == msgpack.DefaultDepth {
 			return false // as a member of the record it is one level deeper
 		}
@@ -51,7 +51,7 @@ func replay(t *testing.T, w *Encoder, r *Reader, tag string, entry forward.Entry
 		}
 		return false // a tag that is no UTF-8 takes more room when it is
 	}
-	if e.Time != Said {
+	if e.Time != FindingSaid {
 		// Forward cannot say the time 0, nor what the format makes 0 of.
 		if sec, nsec, ok := r.format.read(appendTime(w, &entry), nil, false); w.format.kind == number &&
 			(!ok || sec != 0 || nsec != 0) ||

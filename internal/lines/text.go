@@ -117,7 +117,7 @@ type parts struct {
 // they stay attributes.
 func partsOf(record []byte) (p parts) {
 	t, n, err := msgpack.ReadToken(record)
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		p.bad = true
 		return p
 	}
@@ -179,7 +179,7 @@ func partsOf(record []byte) (p parts) {
 // readText reads a text; n is 0 if there stands none.
 func readText(b []byte) (text []byte, n int) {
 	t, n, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Str || t.Len > len(b)-n {
+	if err != nil || t.Kind != msgpack.KindStr || t.Len > len(b)-n {
 		return nil, 0
 	}
 	return b[n : n+t.Len], n + t.Len

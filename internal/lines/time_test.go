@@ -129,13 +129,13 @@ func TestReadTime(t *testing.T) {
 		line := `{"a":1,"t" : ` + tt.value + ` ,"b":2}`
 		got, e := r.AppendRecord([]byte("before"), []byte(line))
 		if tt.nsec == nanos {
-			if want, _ := new(Reader).AppendRecord([]byte("before"), []byte(line)); e.Time != Unreadable ||
+			if want, _ := new(Reader).AppendRecord([]byte("before"), []byte(line)); e.Time != FindingUnreadable ||
 				!bytes.Equal(got, want) {
 				t.Errorf("%q %s: %+v, %q", tt.format, tt.value, e, got)
 			}
 			continue
 		}
-		if e.Time != Said || e.Sec != tt.sec || e.Nsec != tt.nsec ||
+		if e.Time != FindingSaid || e.Sec != tt.sec || e.Nsec != tt.nsec ||
 			string(got) != "before"+string(record("a", 1, "b", 2)) {
 			t.Errorf("%q %s: %+v, %q", tt.format, tt.value, e, got)
 		}

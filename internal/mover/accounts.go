@@ -124,7 +124,7 @@ func (a *accounts) stats() Stats {
 	for i := range reasons {
 		s.Drops[i], s.Told[i] = a.drops[i].Load(), a.told[i].Load()
 	}
-	s.Sort(s.Drops)
+	s.Drops.Count(&s.Counts)
 	a.rings.mu.Lock()
 	defer a.rings.mu.Unlock()
 	s.Accepted = s.Adopted.Events + a.rings.gone

@@ -23,7 +23,7 @@ func TestCrashLoop(t *testing.T) {
 		f.must("a", i, 0, 300, 1000)
 		want[i] = 300
 		eventually(t, "at most two rings", func() bool { return len(entriesOf(t, mem)) <= 2 })
-		var left *LeftError
+		var left *UndeliveredError
 		if err := f.abandon(10 * time.Millisecond); errors.As(err, &left) {
 			if n := len(left.Where); n != len(slices.Compact(slices.Sorted(slices.Values(left.Where)))) {
 				t.Errorf("a folder is named twice in %q", left.Where)
@@ -90,8 +90,8 @@ func TestOtherNamesSpill(t *testing.T) {
 	}
 }
 
-// Flush waits for what was adopted also when it has been poured into the own spill.
-func TestFlushAwaitsThePoured(t *testing.T) {
+// Flush waits for what was adopted also when it has been spilled into the own spill.
+func TestFlushAwaitsWhatWasAdopted(t *testing.T) {
 	dir, mem := t.TempDir(), shmDir(t)
 	conf := func(c *Config) {
 		c.Dir, c.Shm, c.Overflow, c.MaxWait, c.quiet = dir, mem, Block, time.Minute, time.Millisecond
@@ -101,7 +101,7 @@ func TestFlushAwaitsThePoured(t *testing.T) {
 	_ = f.abandon(10 * time.Millisecond) // leaves everything
 	d := &fake{answer: later}
 	g := open(t, d, conf)
-	eventually(t, "poured", func() bool { return g.m.Stats().Spilled > 0 })
+	eventually(t, "spilled", func() bool { return g.m.Stats().Spilled > 0 })
 	for range 20 { // what went to the destination from the adopted ring, not what comes from the spill
 		d.mu.Lock()
 		pending := slices.Clone(d.pending)

@@ -164,16 +164,16 @@ func (a *air) rejected(f *flight) uint64 {
 		return 0
 	}
 	a.count.letters.Add(f.kept)
-	fate := "which are lost"
+	end := "which are lost"
 	if lost := n - f.kept; lost > 0 {
 		a.count.drop(Lost, lost)
 		if f.kept > 0 {
-			fate = fmt.Sprintf("of which %d are lost, and the others are dead letters in %s", lost, a.dead.dir())
+			end = fmt.Sprintf("of which %d are lost, and the others are dead letters in %s", lost, a.dead.dir())
 		}
 	} else {
-		fate = "which are dead letters in " + a.dead.dir()
+		end = "which are dead letters in " + a.dead.dir()
 	}
-	a.report(fmt.Errorf("the destination refuses %d events of %s for good, %s: %w", n, f.Chunk.Tag, fate,
+	a.report(fmt.Errorf("the destination refuses %d events of %s for good, %s: %w", n, f.Chunk.Tag, end,
 		f.res.Rejected[0].Err))
 	return n
 }

@@ -136,7 +136,7 @@ func TestLeftForTheNext(t *testing.T) {
 				limit = 50 * time.Millisecond
 			}
 			err := f.abandon(limit)
-			var left *LeftError
+			var left *UndeliveredError
 			if !errors.As(err, &left) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("shm %v, %d events: Close: %v", shm, n, err)
 			}
@@ -181,7 +181,7 @@ func TestLost(t *testing.T) {
 	f := open(t, d, nil)
 	f.must("a", 1, 0, 300, 1000)
 	err := f.abandon(10 * time.Millisecond)
-	var left *LeftError
+	var left *UndeliveredError
 	if !errors.As(err, &left) || left.Events != 300 || left.Bytes < 300 || len(left.Where) != 0 {
 		t.Errorf("Close: %v", err)
 	}

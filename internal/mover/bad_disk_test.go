@@ -94,7 +94,7 @@ var illnesses = []illness{
 // TestBadDisk has a spill disk fall ill in each way, before it holds anything and while it does,
 // with a destination that takes things then and one that does not, and be cured or not. Whatever
 // the disk does: calls return, what is in memory reaches a destination that takes it, each event is
-// accounted for, the heir has what was held, and a disk that is cured is spilled to again.
+// accounted for, the successor has what was held, and a disk that is cured is spilled to again.
 func TestBadDisk(t *testing.T) {
 	t.Parallel()
 	for i, ill := range illnesses {
@@ -253,7 +253,7 @@ func (c *badDisk) run(t *testing.T) {
 	}
 	err := c.f.m.Close(within(t, 100*time.Millisecond))
 	stats := c.f.m.Stats()
-	if left := (*LeftError)(nil); errors.As(err, &left) && left.Events != stats.Held {
+	if left := (*UndeliveredError)(nil); errors.As(err, &left) && left.Events != stats.Held {
 		t.Errorf("left %d, held %d", left.Events, stats.Held)
 	}
 	c.f.law()
@@ -261,12 +261,12 @@ func (c *badDisk) run(t *testing.T) {
 	<-c.f.m.ended
 	<-c.f.m.disk.rest()
 	d := &fake{}
-	heir := open(t, d, conf)
-	if err := heir.m.Flush(within(t, patience)); err != nil {
+	successor := open(t, d, conf)
+	if err := successor.m.Flush(within(t, patience)); err != nil {
 		t.Error(err)
 	}
-	heir.close()
-	h := heir.m.Stats()
+	successor.close()
+	h := successor.m.Stats()
 	for i, n := range h.Drops {
 		stats.Drops[i] += n
 	}

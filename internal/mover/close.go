@@ -17,8 +17,8 @@ import (
 // grace is how much longer than its context Close may take to put things away, each step of it.
 const grace = 100 * time.Millisecond
 
-// saving is the same for writing to disk what would be lost with plain memory.
-const saving = 500 * time.Millisecond
+// saveGrace is the same for writing to disk what would be lost with plain memory.
+const saveGrace = 500 * time.Millisecond
 
 // errUnread is why something is left though Close had the time to deliver it.
 var errUnread = errors.New("mover: what dead processes left cannot be read now")
@@ -92,9 +92,9 @@ func (c *closer) doClose(ctx context.Context) error {
 	if derr := c.closeDestination(late); derr != nil {
 		errs = append(errs, derr)
 	}
-	if err != nil && c.canPour() {
-		late, cancel := c.orGrace(ctx, saving)
-		c.pour(late)
+	if err != nil && c.canSave() {
+		late, cancel := c.orGrace(ctx, saveGrace)
+		c.save(late)
 		cancel()
 	}
 	close(c.gaveUp)
@@ -136,7 +136,7 @@ func (c *closer) endLater(err error) {
 // hung is what Close returns when the mover's goroutine does not come back.
 func (c *closer) hung(err error) error {
 	s := c.count.stats()
-	return errors.Join(&LeftError{Events: s.Held, Bytes: s.HeldBytes, Where: c.left(), Err: err},
+	return errors.Join(&UndeliveredError{Events: s.Held, Bytes: s.HeldBytes, Where: c.left(), Err: err},
 		errors.New("mover: its goroutine did not answer, for the machine is busy or it hangs in a call of the destination, of Delivered or of Diagnostics, and was left behind"))
 }
 
@@ -148,13 +148,13 @@ func (c *closer) orGrace(ctx context.Context, grace time.Duration) (context.Cont
 	return context.WithTimeout(context.WithoutCancel(ctx), grace)
 }
 
-// canPour says that what is in plain memory can be saved on disk.
-func (c *closer) canPour() bool { return c.cfg.Dir != "" && c.rings.cur.Load().Ring.Path() == "" }
+// canSave says that what is in plain memory can be saved on disk.
+func (c *closer) canSave() bool { return c.cfg.Dir != "" && c.rings.cur.Load().Ring.Path() == "" }
 
 // untilPour leaves time for that.
 func (c *closer) untilPour(ctx context.Context) (context.Context, context.CancelFunc) {
 	d, ok := ctx.Deadline()
-	if !ok || !c.canPour() {
+	if !ok || !c.canSave() {
 		return context.WithCancel(ctx)
 	}
 	return context.WithDeadline(ctx, d.Add(-min(time.Until(d)/2, time.Second)))
@@ -182,12 +182,12 @@ func (c *closer) closeDestination(ctx context.Context) error {
 	}
 }
 
-// pour puts everything that is not delivered into the spill.
-func (c *closer) pour(ctx context.Context) {
-	poured := make(chan struct{})
-	c.mail.post(func() { c.loop.spiller.pour(c.mine(), poured) })
+// save puts everything that is not delivered into the spill.
+func (c *closer) save(ctx context.Context) {
+	done := make(chan struct{})
+	c.mail.post(func() { c.loop.spiller.save(c.mine(), done) })
 	select {
-	case <-poured:
+	case <-done:
 	case <-ctx.Done():
 	}
 }
@@ -239,7 +239,7 @@ func (c *closer) end() {
 	}
 	c.rings.mu.Lock()
 	for _, s := range *c.rings.all.Load() {
-		s.bury()
+		s.failWaiters()
 		path := s.Ring.Path()
 		done := !s.Fill() && s.Out == 0
 		switch {
@@ -275,7 +275,7 @@ func (c *closer) end() {
 		c.disk.do("closing a spill", c.loop.spiller.shelf.close)
 	}
 	if st := c.count.stats(); st.Held > 0 || st.Drops[Given] > 0 {
-		left := &LeftError{
+		left := &UndeliveredError{
 			Events: st.Held, Bytes: st.HeldBytes, Where: where, Lost: st.Drops[Given],
 			Err: cmp.Or(c.leave, errUnread),
 		}

@@ -12,7 +12,7 @@
 //	flight     a chunk from the cut to what becomes of it
 //	spill      a journal of chunks in Config.Dir (package spill); a backlog is one as the loop ships it
 //	phase      how far the life of a Mover has come (phase.go)
-//	fate       what becomes of the next records of the ring: they are shipped, spilled, dropped, or wait (fate.go)
+//	action       what becomes of the next records of the ring: they are shipped, spilled, dropped, or wait (action.go)
 //	source     a ring that is read: one of this process, or an adopted one
 //
 // # The way of an event
@@ -42,7 +42,7 @@
 //
 // One source is shipped at a time, wholly before the next: what dead processes left, oldest first,
 // each in the order marked chunks, spill, chunks on their way to the spill, rest of the ring; then
-// the own spill; then the own ring. What is poured of an adopted ring into the own spill, because
+// the own spill; then the own ring. What is spilled of an adopted ring into the own spill, because
 // nothing is delivered, is shipped before the rest of that ring. While the spill holds something
 // new windows go behind it. So events of one goroutine arrive in order under one tag, and at an
 // ordered destination whatever their tags; at others those of different tags may pass each other
@@ -77,9 +77,9 @@
 // soon as there is room; who adopts the ring tells what its owner could not.
 //
 // Where the file system of the ring has no more memory all that it holds may be with a destination
-// that does not answer. These chunks go to a spill as well, one that heirs read before all else of
-// this process, and the ring is free; not so where the destination has states (relief.go). Such a
-// spill takes what MaxDisk leaves.
+// that does not answer. These chunks go to a spill as well, one that successors read before all
+// else of this process, and the ring is free; not so where the destination has states (relief.go).
+// Such a spill takes what MaxDisk leaves.
 //
 // # When the disk is bad
 //
@@ -105,6 +105,6 @@
 // the process is killed then; that a spill outlives a power cut (the journal syncs within a second,
 // but nobody waits for that); order between tags, unless Config.Ordered; MaxDisk to the byte where
 // several spills share one Dir (package spill says how far); that nothing comes twice, under its
-// id, where an heir was killed while it moved what it had adopted to its own spill, and two heirs
-// then share what it left.
+// id, where a successor was killed while it moved what it had adopted to its own spill, and two
+// successors then share what it left.
 package mover

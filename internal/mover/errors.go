@@ -32,8 +32,8 @@ func alsoOf(text string, is ...error) error { return &kind{text, is} }
 func (k *kind) Error() string   { return k.text }
 func (k *kind) Unwrap() []error { return k.is }
 
-// LeftError says what a Close that ran out of time left undelivered.
-type LeftError struct {
+// UndeliveredError says what a Close that ran out of time left undelivered.
+type UndeliveredError struct {
 	Events uint64
 	Bytes  int64    // of the events in ring and chunks
 	Where  []string // folders that the next process takes over; empty: the events are lost
@@ -42,7 +42,7 @@ type LeftError struct {
 }
 
 // Error says how much is left, where, and why.
-func (e *LeftError) Error() string {
+func (e *UndeliveredError) Error() string {
 	where := "they are lost"
 	if len(e.Where) > 0 {
 		where = fmt.Sprintf("the next process takes them over from %q", e.Where)
@@ -55,4 +55,4 @@ func (e *LeftError) Error() string {
 }
 
 // Unwrap returns why.
-func (e *LeftError) Unwrap() error { return e.Err }
+func (e *UndeliveredError) Unwrap() error { return e.Err }

@@ -27,7 +27,7 @@ func (g *ground) finished(s *source) bool {
 	}
 	g.loseUnread(s)
 	s.doneTo.Store(1<<64 - 1)
-	s.bury()
+	s.failWaiters()
 	g.rings.drop(s)
 	return true
 }

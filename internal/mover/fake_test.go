@@ -156,7 +156,7 @@ func read(c *forward.Chunk) sent {
 		b := e.Record
 		s.events = append(s.events, event{c.Tag, binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[11:])})
 	}
-	if r.Err() != nil || len(s.events) != c.Events || !c.Own || len(c.ID) != idLen {
+	if r.Err() != nil || len(s.events) != c.Events || !c.UniqueID || len(c.ID) != idLen {
 		panic(fmt.Sprintf("a chunk of %d events that has %d: %v", c.Events, len(s.events), r.Err()))
 	}
 	return s

@@ -23,7 +23,7 @@ type ground struct {
 }
 
 func newGround(cfg *Config) (*ground, error) {
-	g := &ground{cfg: *cfg, life: newLife(), mail: mailbox{bell: make(chan struct{}, 1)}}
+	g := &ground{cfg: *cfg, life: newLife(), mail: mailbox{wakeup: make(chan struct{}, 1)}}
 	g.rings.cfg, g.rings.wake = &g.cfg, g.mail.wake
 	g.count.rings, g.count.wake = &g.rings, g.mail.wake
 	g.resumer, _ = cfg.Destination.(output.Resumer)

@@ -166,7 +166,7 @@ func TestDiskHangs(t *testing.T) {
 		t.Errorf("Flush: %v", err)
 	}
 	err := f.m.Close(ctx)
-	var left *LeftError
+	var left *UndeliveredError
 	if !errors.As(err, &left) || !strings.Contains(err.Error(), "left behind") {
 		t.Errorf("Close: %v", err)
 	}
@@ -301,7 +301,7 @@ func TestComesBackLate(t *testing.T) {
 	f.must("a", 1, 0, 10, 10)
 	<-called
 	f.must("a", 1, 10, 15, 10)
-	var left *LeftError
+	var left *UndeliveredError
 	err := f.m.Close(within(t, 10*time.Millisecond))
 	if !errors.As(err, &left) || !strings.Contains(err.Error(), "left behind") {
 		t.Errorf("Close: %v", err)

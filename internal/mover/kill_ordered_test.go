@@ -167,9 +167,9 @@ func TestKillOrderedChild(t *testing.T) {
 }
 
 // A process whose goroutines change their tag with each event, at random, is killed at a random
-// moment, or between two steps of the mover, and so is its heir. At last each line is in the file
-// once, and those of a goroutine are in the order of its calls, whatever their tags, with a spill
-// on the way that may be full.
+// moment, or between two steps of the mover, and so is its successor. At last each line is in the
+// file once, and those of a goroutine are in the order of its calls, whatever their tags, with a
+// spill on the way that may be full.
 func TestKillOrdered(t *testing.T) {
 	needs.Time(t, "starts processes")
 	lives := needs.Rounds(t, "SPILLWAY_KILLS", 20, 100)
@@ -211,7 +211,7 @@ func TestKillOrdered(t *testing.T) {
 				t.Fatalf("%q: %v\n%s", history, err, out)
 			}
 			if bytes.Contains(out, []byte("others wrote")) {
-				t.Fatalf("%q: what a process wrote its heir does not know:\n%s", history, out)
+				t.Fatalf("%q: what a process wrote its successor does not know:\n%s", history, out)
 			}
 			done++
 		}

@@ -24,13 +24,13 @@ type legacy struct {
 	states  *states
 	shelf   *shelf
 
-	scouted  bool             // it is known
-	adoptAt  time.Time        // look again then
-	queue    []shipper        // in the order of shipping
-	adopted  []*source        // rings that are still open
-	stranded []*backlog       // spills that cannot be read now
-	mixed    bool             // the own spill holds what was adopted
-	behind   map[shipper]bool // of queue: younger than that
+	discovered bool             // it is known
+	adoptAt    time.Time        // look again then
+	queue      []shipper        // in the order of shipping
+	adopted    []*source        // rings that are still open
+	stranded   []*backlog       // spills that cannot be read now
+	mixed      bool             // the own spill holds what was adopted
+	behind     map[shipper]bool // of queue: younger than that
 }
 
 // begin has the states restored, and what lies in Dir found, before anything is submitted.
@@ -44,7 +44,7 @@ func (l *legacy) begin() {
 	l.adopted = rings
 	l.disk.do("looking for spills", func() {
 		l.report(l.shelf.folder.Unusable())
-		spills := l.shelf.scout(rings)
+		spills := l.shelf.discover(rings)
 		if err := l.states.resume(rings, spills); err != nil {
 			l.report(fmt.Errorf("restoring what the destination was doing: %w", err))
 		}
@@ -56,7 +56,7 @@ func (l *legacy) begin() {
 
 // begun says that it is known, or would have to be read from a disk that hangs. A destination with
 // states waits for that: it has to know what is written.
-func (l *legacy) begun() bool { return l.scouted || l.spiller.stalled && l.resumer == nil }
+func (l *legacy) begun() bool { return l.discovered || l.spiller.stalled && l.resumer == nil }
 
 // look looks for rings of processes that died since Open. Not so for a destination with states,
 // which wants to see them all before anything is submitted. Their spills come with them; spills
@@ -71,7 +71,7 @@ func (l *legacy) look() {
 		rings := l.adopt()
 		var spills []*spill.Spill
 		if len(rings) > 0 && l.cfg.Dir != "" {
-			spills = l.shelf.scout(rings)
+			spills = l.shelf.discover(rings)
 		}
 		if !l.mail.post(func() { l.found(rings, spills) }) {
 			for _, s := range rings {
@@ -83,7 +83,7 @@ func (l *legacy) look() {
 }
 
 func (l *legacy) looks() bool {
-	return l.cfg.Shm != "" && l.resumer == nil && l.scouted && len(l.queue) == 0 && l.phase < sealed
+	return l.cfg.Shm != "" && l.resumer == nil && l.discovered && len(l.queue) == 0 && l.phase < sealed
 }
 
 // adopt takes over the rings that dead processes of the same identity left. They are read when
@@ -164,7 +164,7 @@ func (l *legacy) found(rings []*source, all []*spill.Spill) {
 	for _, s := range rings {
 		l.adopted = append(without(l.adopted, s), s) // begin may have noted it
 	}
-	l.scouted = true
+	l.discovered = true
 }
 
 // rebuild makes the chunks again that the owner of a ring had cut, and accounts for them.
@@ -287,10 +287,10 @@ func (l *legacy) overRing(s *source) bool {
 	return true
 }
 
-// pour moves what dead processes left in memory to the own spill while the destination takes
-// nothing, so that processes that are started and die again and again do not fill the memory. What
-// is with the destination stays, and what has to come before a spill that cannot be moved.
-func (l *legacy) pour() {
+// spillAdopted moves what dead processes left in memory to the own spill while the destination
+// takes nothing, so that processes that are started and die again and again do not fill the memory.
+// What is with the destination stays, and what has to come before a spill that cannot be moved.
+func (l *legacy) spillAdopted() {
 	if len(l.queue) == 0 || l.cfg.Dir == "" || !l.air.idle() || !l.spiller.circumstances().spillable() {
 		return
 	}
@@ -298,7 +298,7 @@ func (l *legacy) pour() {
 		switch q := q.(type) {
 		case *remnant:
 			if l.sourced != nil {
-				continue // where its lines may be written already, by an earlier heir, only its own states know
+				continue // where its lines may be written already, by an earlier successor, only its own states know
 			}
 			if len(q.chunks) > 0 && (q.before == nil || q.before.entries.len() == 0) {
 				chunks := q.chunks

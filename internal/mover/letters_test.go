@@ -40,7 +40,7 @@ func inLetters(t *testing.T, dir string) (events []event, reasons map[string]boo
 			return true
 		}
 		c := *e.Chunk
-		c.ID, c.Own = make([]byte, idLen), true // the letter's own does not matter here
+		c.ID, c.UniqueID = make([]byte, idLen), true // the letter's own does not matter here
 		events = append(events, read(&c).events...)
 		reasons[e.Output+": "+e.Reason] = true
 		return true

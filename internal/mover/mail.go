@@ -9,7 +9,7 @@ import (
 
 // A mailbox is how others have something done by the mover's goroutine, and wake it.
 type mailbox struct {
-	bell   chan struct{} // rings when there is something to do
+	wakeup chan struct{} // gets a value when there is something to do
 	mu     sync.Mutex
 	calls  []func()
 	closed bool
@@ -19,7 +19,7 @@ type mailbox struct {
 // wake wakes the mover's goroutine.
 func (b *mailbox) wake() {
 	select {
-	case b.bell <- struct{}{}:
+	case b.wakeup <- struct{}{}:
 	default:
 	}
 }

@@ -49,9 +49,9 @@ func Open(c *Config) (*Mover, error) {
 func (m *Mover) Flush(ctx context.Context) error { return m.loop.flush(ctx) }
 
 // Close stops accepting, flushes until ctx ends, and lets go of everything, the destination
-// included. When it could not deliver all, its error wraps a *LeftError. What it could not stop, a
-// call that hangs in a disk or in the destination, is named in the error; it touches nothing of the
-// caller's. Calls after the first wait for it.
+// included. When it could not deliver all, its error wraps an *UndeliveredError. What it could not
+// stop, a call that hangs in a disk or in the destination, is named in the error; it touches
+// nothing of the caller's. Calls after the first wait for it.
 func (m *Mover) Close(ctx context.Context) error { return m.closer.close(ctx) }
 
 // Drop counts events that the caller itself left out, for the next summary event to tell.

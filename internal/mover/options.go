@@ -42,7 +42,7 @@ const (
 )
 
 const (
-	// quietFor: adopted rings are poured into the spill when the destination has taken nothing for
+	// quietFor: adopted rings are spilled into the spill when the destination has taken nothing for
 	// so long.
 	quietFor = 5 * time.Second
 	// diskPatience is how long what is younger waits for a disk that hangs, or fails to read: a

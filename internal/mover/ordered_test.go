@@ -25,7 +25,7 @@ func sequential(d *fake, wait func() bool) func(*job1) string {
 	}
 }
 
-// Events of one goroutine keep their order under whatever tags, through ring, spill and heirs.
+// Events of one goroutine keep their order under whatever tags, through ring, spill and successors.
 func TestOrdered(t *testing.T) {
 	for range needs.Rounds(t, "SPILLWAY_ROUNDS", 10, 300) {
 		seed := uint64(time.Now().UnixNano())
@@ -61,7 +61,7 @@ func TestOrdered(t *testing.T) {
 					}
 				}
 			}
-			var left *LeftError
+			var left *UndeliveredError
 			if err := f.abandon(10 * time.Millisecond); err != nil && !errors.As(err, &left) {
 				t.Errorf("seed %d: %v", seed, err)
 			}

@@ -6,18 +6,18 @@ package mover
 // with DropOldest and no spill that takes them, nowhere.
 func (l *loop) overflow() {
 	for {
-		fate := l.circumstances().fate()
+		action := l.circumstances().action()
 		s := l.rings.full()
 		switch {
-		case fate == ships:
+		case action == ships:
 			l.short.Store(false) // room comes by itself; whoever finds none all the same asks again
 			return
-		case fate == spills && (s == nil || !l.spiller.spill(s)):
+		case action == spills && (s == nil || !l.spiller.spill(s)):
 			l.spiller.relief.begin(l.air.pinning())
 			return
-		case fate == waits || s == nil:
+		case action == waits || s == nil:
 			return
-		case fate == drops && !l.spiller.drop() && !l.pack.drop(s):
+		case action == drops && !l.spiller.drop() && !l.pack.drop(s):
 			return
 		}
 		l.short.Store(false)

@@ -60,7 +60,7 @@ func ringOwners(shm string) (all []ring.Owner, names map[string]bool, err error)
 	if err != nil {
 		return nil, nil, err
 	}
-	unlocked := func(ring.Owner) bool { return false } // an heir that comes this moment must not find it locked
+	unlocked := func(ring.Owner) bool { return false } // a successor that comes this moment must not find it locked
 	for _, name := range list {
 		names[name] = true
 		o, _, err := d.Look(name, unlocked)

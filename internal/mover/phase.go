@@ -7,7 +7,7 @@ import "sync/atomic"
 // A phase is how far the life of a Mover has come, as its goroutine sees it. It only goes on.
 //
 //	          Close            Close is out of time      there is memory to save      Close has done
-//	running ─────────► sealed ──────────────────► stopped ───────────────────► pouring ───┐  what it could
+//	running ─────────► sealed ──────────────────► stopped ───────────────────► saving ────┐  what it could
 //	   │                 │                           │                                    ▼
 //	   └─────────────────┴───────────────────────────┴──────────────────────────────► leaving
 type phase uint8
@@ -16,7 +16,7 @@ const (
 	running phase = iota // events come
 	sealed               // nothing more is accepted; what is held is delivered, in a hurry
 	stopped              // nothing more is submitted
-	pouring              // what is in plain memory goes to the spill, the destination being closed
+	saving               // what is in plain memory goes to the spill, the destination being closed
 	leaving              // the goroutine is to end
 )
 

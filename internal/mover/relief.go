@@ -12,14 +12,14 @@ import (
 
 // A relief puts chunks that are with the destination into a spill as well, so that the rings of
 // this process need not keep them: they may be all that a small ring has room for. The destination
-// goes on with them, and nobody reads that spill but an heir:
+// goes on with them, and nobody reads that spill but a successor:
 //
 //	on its way, under its mark ──► and stored: set aside, without a mark ──► done: its entry is, too
 //	                                                                   └───► given up by Close: its entry is left
 //
-// What is spilled already is younger. So it is not the own spill, but one that an heir reads before
-// that. Not so where the destination has states: the one in a ring's header says how far the chunks
-// under marks are done, and cannot say it of these.
+// What is spilled already is younger. So it is not the own spill, but one that a successor reads
+// before that. Not so where the destination has states: the one in a ring's header says how far the
+// chunks under marks are done, and cannot say it of these.
 type relief struct {
 	*ground
 	pool    *pool
@@ -104,7 +104,7 @@ func (r *relief) again() {
 	})
 }
 
-// leave lets go of all that is left after again, for heirs to take over.
+// leave lets go of all that is left after again, for successors to take over.
 func (r *relief) leave() (dirs []string) {
 	for _, sp := range r.aside {
 		dirs = append(dirs, sp.Dir)

@@ -37,7 +37,7 @@ func aloft(t *testing.T, n int) (*loop, []*job1) {
 	for range n {
 		f := l.air.pool.take()
 		forward.AppendID(f.ID[:0])
-		f.src, f.Chunk = g.rings.cur.Load(), forward.Chunk{Tag: "a", ID: f.ID[:], Own: true}
+		f.src, f.Chunk = g.rings.cur.Load(), forward.Chunk{Tag: "a", ID: f.ID[:], UniqueID: true}
 		f.Chunk.Entries, f.Chunk.Events = []byte{0x92, 1, 0x80}, 1
 		l.air.submit(f)
 	}
@@ -127,7 +127,7 @@ func TestAsideInPart(t *testing.T) {
 	do()
 	r.leave()
 	do()
-	left := newShelf(a.ground).scout(nil)
+	left := newShelf(a.ground).discover(nil)
 	defer closeAll(left)
 	if len(left) != 1 || len(left[0].Found) != 1 || !left[0].IDs[[idLen]byte([]byte(jobs[2].id))] {
 		t.Errorf("left %d spills, %+v", len(left), left)

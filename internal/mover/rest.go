@@ -96,7 +96,7 @@ func (l *loop) rest() {
 	}
 	l.timer.Reset(l.others(now, wait))
 	select {
-	case <-l.mail.bell:
+	case <-l.mail.wakeup:
 		l.timer.Stop()
 	case <-l.timer.C:
 	case <-l.spiller.room:

@@ -27,13 +27,13 @@ func newShelf(g *ground) *shelf {
 	})}
 }
 
-// scout finds the spills of dead processes, and of the owners of rings that were adopted.
-func (s *shelf) scout(rings []*source) []*spill.Spill {
+// discover finds the spills of dead processes, and of the owners of rings that were adopted.
+func (s *shelf) discover(rings []*source) []*spill.Spill {
 	var names []string
 	for _, r := range rings {
 		names = append(names, r.name)
 	}
-	return s.folder.Scout(names)
+	return s.folder.Discover(names)
 }
 
 // put writes chunks to the own spill, which is made when it is first needed. stored: all that was
@@ -58,7 +58,7 @@ func (s *shelf) put(h *handover) (sp *spill.Spill, stored bool, err error) {
 	return sp, true, err
 }
 
-// makeBefore makes a spill that heirs read before the own one, before what is in the ring, and
+// makeBefore makes a spill that successors read before the own one, before what is in the ring, and
 // behind those that were made like this before it: they go by age, and a ring is as old as its
 // process.
 func (s *shelf) makeBefore() (*spill.Spill, error) {

@@ -31,7 +31,7 @@ type spiller struct {
 	stuck   []*flight // chunks that the spill had no room for, or that it does not get while the disk hangs
 	saved   []string  // spills that Close made
 	unsaved []*flight // chunks that these did not take
-	poured  chan struct{}
+	saveEnd chan struct{}
 
 	stalled   bool      // the disk hangs
 	refused   bool      // it takes nothing now
@@ -308,11 +308,11 @@ func (s *spiller) retire(all bool) {
 func (s *spiller) vanished(*backlog) { s.retire(true) }
 func (s *spiller) readable(*backlog) {}
 
-// pour has chunks which the destination gave up put into the spill, and then all that is in memory.
+// save has chunks which the destination gave up put into the spill, and then all that is in memory.
 // done is closed when no more can be.
-func (s *spiller) pour(given []*flight, done chan struct{}) {
-	s.enter(pouring)
-	s.poured = done
+func (s *spiller) save(given []*flight, done chan struct{}) {
+	s.enter(saving)
+	s.saveEnd = done
 	s.refused = false
 	if len(given) == 0 {
 		return
@@ -328,14 +328,14 @@ func (s *spiller) pour(given []*flight, done chan struct{}) {
 	s.hand(given)
 }
 
-// pourOn says when pouring is done, or cannot be.
-func (s *spiller) pourOn() {
-	if s.poured == nil || s.handing > 0 {
+// endSaving says when saving is done, or cannot go on.
+func (s *spiller) endSaving() {
+	if s.saveEnd == nil || s.handing > 0 {
 		return
 	}
 	if s.refused && s.lasting || len(s.stuck) == 0 && s.rings.full() == nil {
-		close(s.poured)
-		s.poured = nil
+		close(s.saveEnd)
+		s.saveEnd = nil
 	}
 }
 

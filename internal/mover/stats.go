@@ -98,8 +98,8 @@ type Adopted struct {
 	Events uint64
 }
 
-// Sort puts what is not delivered where it belongs, by its reasons.
-func (c *Counts) Sort(d Drops) {
+// Count puts what is not delivered where it belongs, by its reasons.
+func (d Drops) Count(c *Counts) {
 	c.Lost, c.Sampled = d[Lost], d[Sampled]
 	c.Dropped, c.DroppedBy = d.by(Oldest, Given)
 	c.Refused, c.RefusedBy = d.by(Full, Slow, Waited, TooLarge, Closed)

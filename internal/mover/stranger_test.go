@@ -133,9 +133,9 @@ func TestOneRecordOverwritten(t *testing.T) {
 	}
 }
 
-// TestHeirOfAZeroedRing: what a dead process left and a stranger overwrote is counted, and not
+// TestSuccessorOfAZeroedRing: what a dead process left and a stranger overwrote is counted, and not
 // called delivered.
-func TestHeirOfAZeroedRing(t *testing.T) {
+func TestSuccessorOfAZeroedRing(t *testing.T) {
 	t.Parallel()
 	for _, ordered := range []bool{false, true} {
 		mem := shmDir(t)

@@ -103,8 +103,8 @@ func (l *waiters) answerTo(from, to uint64, err error) {
 	l.mu.Unlock()
 }
 
-// bury answers all who wait, and all who will.
-func (l *waiters) bury() {
+// failWaiters answers all who wait, and all who will.
+func (l *waiters) failWaiters() {
 	l.mu.Lock()
 	l.dead = true
 	l.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/spillwaylog/spillway/internal/files"
 )
 
-// Trip says when an output is taken for dead, and who is told. The zero value works.
+// Trip says when an output is taken for dead, and what is called then. The zero value works.
 type Trip struct {
 	// Failures in a row, with nothing delivered in between, open the breaker: 3 if 0.
 	Failures int
@@ -51,22 +51,22 @@ type Health struct {
 type BreakerState uint8
 
 const (
-	// Closed means that deliveries go on.
-	Closed BreakerState = iota
-	// Open means that the output is taken for dead.
-	Open
-	// HalfOpen means that one attempt is being made to see whether it still is.
-	HalfOpen
+	// BreakerClosed means that deliveries go on.
+	BreakerClosed BreakerState = iota
+	// BreakerOpen means that the output is taken for dead.
+	BreakerOpen
+	// BreakerHalfOpen means that one attempt is being made to see whether it still is.
+	BreakerHalfOpen
 )
 
 // String returns closed, open or half-open.
 func (s BreakerState) String() string {
 	switch s {
-	case Closed:
+	case BreakerClosed:
 		return "closed"
-	case Open:
+	case BreakerOpen:
 		return "open"
-	case HalfOpen:
+	case BreakerHalfOpen:
 		return "half-open"
 	}
 	return "unknown"
@@ -95,7 +95,7 @@ type breaker struct {
 	trip Trip
 	next func(round uint64) *forward.Chunk
 	back func(c *forward.Chunk, err error)
-	told teller
+	told notifier
 
 	mu       sync.Mutex
 	st       BreakerState
@@ -136,21 +136,21 @@ func (b *breaker) failed(err error, dead bool, pause time.Duration) {
 	if dead {
 		b.tellHealthLocked(Health{Err: err, Tries: b.health.Tries + 1, Pause: pause})
 	}
-	if !dead || b.st == Open || b.st == Closed && b.failures < b.trip.Failures {
+	if !dead || b.st == BreakerOpen || b.st == BreakerClosed && b.failures < b.trip.Failures {
 		return
 	}
 	b.err = err
 	b.round++
-	b.turn(Open)
-	b.kick()
+	b.turnLocked(BreakerOpen)
+	b.wakeOffererLocked()
 }
 
 // probe notes that an attempt begins: an open breaker is half-open then, and offers pause.
 func (b *breaker) probe() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.st == Open {
-		b.turn(HalfOpen)
+	if b.st == BreakerOpen {
+		b.turnLocked(BreakerHalfOpen)
 	}
 }
 
@@ -162,8 +162,8 @@ func (b *breaker) worked() {
 	if b.health.Err != nil {
 		b.tellHealthLocked(Health{})
 	}
-	if b.st != Closed {
-		b.turn(Closed)
+	if b.st != BreakerClosed {
+		b.turnLocked(BreakerClosed)
 	}
 }
 
@@ -194,8 +194,8 @@ func (b *breaker) trouble(err error, dead bool) {
 func (b *breaker) more() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.st == Open {
-		b.kick()
+	if b.st == BreakerOpen {
+		b.wakeOffererLocked()
 	}
 }
 
@@ -213,21 +213,21 @@ func (b *breaker) report(err error) {
 	}
 }
 
-// turn changes the state. With mu held.
-func (b *breaker) turn(to BreakerState) {
+// turnLocked changes the state. With mu held.
+func (b *breaker) turnLocked(to BreakerState) {
 	b.st = to
 	if b.closed || b.trip.Breaker == nil {
 		return
 	}
 	e := BreakerEvent{State: to, At: time.Now()}
-	if to == Open {
+	if to == BreakerOpen {
 		e.Err = b.err
 	}
 	b.told.tell(func() { b.trip.Breaker(e) })
 }
 
-// kick has the handler's goroutine look for chunks to offer. With mu held.
-func (b *breaker) kick() {
+// wakeOffererLocked has the handler's goroutine look for chunks to offer. With mu held.
+func (b *breaker) wakeOffererLocked() {
 	if b.trip.HandleError == nil || b.closed {
 		return
 	}
@@ -243,7 +243,7 @@ func (b *breaker) kick() {
 func (b *breaker) offer() {
 	for {
 		b.mu.Lock()
-		if b.closed || b.st != Open || !b.asked {
+		if b.closed || b.st != BreakerOpen || !b.asked {
 			b.running = false
 			close(b.ended)
 			b.mu.Unlock()

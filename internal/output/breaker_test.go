@@ -45,7 +45,7 @@ func TestBreakerStates(t *testing.T) {
 			var got []string
 			b := newBreaker(&Trip{Breaker: func(e BreakerEvent) {
 				got = append(got, e.State.String())
-				if (e.State == Open) != errors.Is(e.Err, errBroken) || !e.At.Equal(time.Now()) {
+				if (e.State == BreakerOpen) != errors.Is(e.Err, errBroken) || !e.At.Equal(time.Now()) {
 					t.Errorf("%+v", e)
 				}
 			}}, nil, nil)
@@ -260,7 +260,8 @@ func TestBreakerListeners(t *testing.T) {
 }
 
 func TestBreakerStateNames(t *testing.T) {
-	if got := fmt.Sprint(Closed, Open, HalfOpen, BreakerState(9)); got != "closed open half-open unknown" {
+	if got := fmt.Sprint(BreakerClosed, BreakerOpen, BreakerHalfOpen,
+		BreakerState(9)); got != "closed open half-open unknown" {
 		t.Error(got)
 	}
 }

@@ -16,7 +16,7 @@ import (
 //	       not acked for AckTimeout, doubtLeast at least
 //	sent ───────────────────────────────────────► set aside ◄────────────────────────► sent again
 //	                                                  │                                    │
-//	                                                  │ doubtMost are: it is               │ ends first after
+//	                                                  │ maxDoubt are: it is               │ ends first after
 //	                                                  │ not the chunks                     │ doubtAcks of others
 //	                                                  ▼                                    ▼
 //	                                               sent, all in their order             refused
@@ -26,8 +26,8 @@ import (
 const (
 	doubtEnds = 3  // connections; twice as many after each time that no chunk was acked
 	doubtAcks = 3  // of other chunks, each between two tries
-	doubtMost = 4  // chunks set aside at once
-	endsMost  = 48 // what doubtEnds grows to
+	maxDoubt  = 4  // chunks set aside at once
+	maxEnds   = 48 // what doubtEnds grows to
 
 	// doubtLeast is how long a chunk waits for its ack at least before others pass it: a network
 	// that is bad for some seconds must not change the order.
@@ -50,12 +50,12 @@ func (f *forwarder) suspectLocked(h *host, err error) {
 	}
 	p := h.calls[0]
 	p.ends++
-	limit := min(doubtEnds<<f.rounds, endsMost)
+	limit := min(doubtEnds<<f.rounds, maxEnds)
 	sure := p.ends >= limit && time.Since(p.first) >= max(f.cfg.AckTimeout, doubtLeast)
 	switch {
 	case sure && p.acks >= doubtAcks:
 		if f.take(p) {
-			f.waiting = slices.DeleteFunc(f.waiting, func(q *pending) bool { return p == q })
+			f.waiting = slices.DeleteFunc(f.waiting, func(q *pendingChunk) bool { return p == q })
 			f.finish(p, Result{MaybeRepeated: true, Rejected: []Rejected{{Entry: All, Err: fmt.Errorf(
 				"not acked on %d connections, while other chunks were acked; it may have been stored: %w", p.ends,
 				err)}}})
@@ -65,7 +65,7 @@ func (f *forwarder) suspectLocked(h *host, err error) {
 		switch n := f.asideLocked(); {
 		case n == 0 && f.count < 2: // no other can be acked
 			return
-		case n == doubtMost:
+		case n == maxDoubt:
 			f.rounds = min(f.rounds+1, 8)
 			f.trustLocked()
 			return
@@ -117,7 +117,7 @@ func (f *forwarder) ackedLocked() {
 
 // settleLocked ends the doubt when no chunk is left that gave reason for it.
 func (f *forwarder) settleLocked() {
-	suspect := func(p *pending) bool { return p.aside || p.acks > 0 }
+	suspect := func(p *pendingChunk) bool { return p.aside || p.acks > 0 }
 	f.doubted = slices.ContainsFunc(f.waiting, suspect) ||
 		slices.ContainsFunc(f.hosts, func(h *host) bool { return slices.ContainsFunc(h.calls, suspect) })
 }

@@ -210,7 +210,7 @@ func (s *fileSink) write(jobs []*job, last bool) (state []byte, err error) {
 		if err := s.turn(j.source); err != nil {
 			return nil, reopen(err)
 		}
-		if err := s.goOn(j); err != nil {
+		if err := s.renderRest(j); err != nil {
 			return nil, reopen(err)
 		}
 		s.made.Store(j.seq)
@@ -252,8 +252,8 @@ func (s *fileSink) turn(source int) error {
 	return nil
 }
 
-// goOn renders a job to its end.
-func (s *fileSink) goOn(j *job) error {
+// renderRest renders a job to its end.
+func (s *fileSink) renderRest(j *job) error {
 	if err := s.skip(j); err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func child(dir, name string) error {
 	}
 	d, err := NewFile(&FileConfig{
 		Path:   filepath.Join(dir, name),
-		Rotate: files.Rotation{Size: size, Compress: true},
+		Rotate: files.Rotation{Size: size, Compress: "gzip"},
 		Trip:   Trip{Report: func(err error) { fmt.Fprintln(os.Stderr, err) }},
 	})
 	if err != nil {

@@ -78,7 +78,7 @@ func TestFileCloseCompresses(t *testing.T) {
 	must(t, os.Truncate(left, 1<<40)) // a hole, which takes minutes to read
 	d, err := NewFile(&FileConfig{
 		Path:   filepath.Join(dir, "app.jsonl"),
-		Rotate: files.Rotation{Size: 1 << 20, Compress: true},
+		Rotate: files.Rotation{Size: 1 << 20, Compress: "gzip"},
 	})
 	must(t, err)
 	l := newLandings()

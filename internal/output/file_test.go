@@ -25,7 +25,7 @@ func must(tb testing.TB, err error) {
 
 // chunkOf makes a chunk of events {"n": i}.
 func chunkOf(tag string, from, n int) *forward.Chunk {
-	c := &forward.Chunk{Tag: tag, ID: forward.NewID(), Own: true, Events: n}
+	c := &forward.Chunk{Tag: tag, ID: forward.NewID(), UniqueID: true, Events: n}
 	for i := from; i < from+n; i++ {
 		c.Entries = appendEntry(c.Entries, i, 0)
 	}
@@ -109,7 +109,7 @@ func BenchmarkFile(b *testing.B) {
 
 // padded makes a chunk of events with some text.
 func padded(tag string, from, n, pad int) *forward.Chunk {
-	c := &forward.Chunk{Tag: tag, ID: forward.NewID(), Own: true, Events: n}
+	c := &forward.Chunk{Tag: tag, ID: forward.NewID(), UniqueID: true, Events: n}
 	for i := from; i < from+n; i++ {
 		c.Entries = appendEntry(c.Entries, i, pad)
 	}

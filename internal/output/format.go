@@ -14,8 +14,8 @@ type Format uint8
 
 // JSON is one object a line, as the collector writes it; Text is for people.
 const (
-	JSON Format = iota
-	Text
+	FormatJSON Format = iota
+	FormatText
 )
 
 // renderer appends the line of one event, its newline included; see lines.Text.
@@ -40,7 +40,7 @@ func appendRun(r renderer, dst []byte, tag string, entries []byte, most int) (_ 
 }
 
 func (f Format) renderer(envelope lines.Options, text *lines.TextOptions, omitZero bool) (renderer, error) {
-	if f == Text {
+	if f == FormatText {
 		return lines.NewText(text), nil
 	}
 	envelope.OmitZero = omitZero

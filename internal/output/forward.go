@@ -64,9 +64,9 @@ type forwarder struct {
 	over  chan struct{} // Close has ended
 
 	mu      sync.Mutex
-	waiting []*pending // what no host has, in order
-	offered *pending   // which of them the error handler has
-	count   int        // chunks that are not done
+	waiting []*pendingChunk // what no host has, in order
+	offered *pendingChunk   // which of them the error handler has
+	count   int             // chunks that are not done
 	seq     uint64
 	turn    int       // of hosts
 	alarm   time.Time // when watch looks again
@@ -78,8 +78,8 @@ type forwarder struct {
 	notes   []func() // to be called as soon as mu is free
 }
 
-// pending is a chunk that is not done.
-type pending struct {
+// pendingChunk is a chunk that is not done.
+type pendingChunk struct {
 	seq   uint64
 	chunk *forward.Chunk
 	done  func(Result)
@@ -95,7 +95,7 @@ type pending struct {
 }
 
 // left notes that a chunk was taken back from a host, which may have got it.
-func (p *pending) left(h *host) {
+func (p *pendingChunk) left(h *host) {
 	if p.call.Written() && !slices.Contains(p.wrote, h) {
 		p.wrote = append(p.wrote, h)
 	}
@@ -142,7 +142,7 @@ func NewForward(c *ForwardConfig) Output {
 	return f
 }
 
-// unlock gives up mu, and calls those who are to be told of what happened under it.
+// unlock gives up mu, and calls the functions that report what happened under it.
 func (f *forwarder) unlock() {
 	notes := f.notes
 	f.notes = nil
@@ -157,7 +157,7 @@ func (f *forwarder) Submit(c *forward.Chunk, done func(Result)) {
 	defer f.unlock()
 	f.seq++
 	f.count++
-	p := &pending{seq: f.seq, chunk: c, done: done}
+	p := &pendingChunk{seq: f.seq, chunk: c, done: done}
 	if f.closed {
 		f.finish(p, Result{Err: ErrClosed})
 		return
@@ -168,7 +168,7 @@ func (f *forwarder) Submit(c *forward.Chunk, done func(Result)) {
 }
 
 // finish has done called.
-func (f *forwarder) finish(p *pending, r Result) {
+func (f *forwarder) finish(p *pendingChunk, r Result) {
 	f.count--
 	f.notes = append(f.notes, func() { p.done(r) })
 	f.flushes = slices.DeleteFunc(f.flushes, func(w *flushing) bool {
@@ -190,7 +190,7 @@ func (f *forwarder) Waiting() bool {
 		return false
 	}
 	for _, h := range f.hosts {
-		if slices.ContainsFunc(h.calls, func(p *pending) bool { return !p.call.Waiting() }) {
+		if slices.ContainsFunc(h.calls, func(p *pendingChunk) bool { return !p.call.Waiting() }) {
 			return false
 		}
 	}
@@ -198,14 +198,15 @@ func (f *forwarder) Waiting() bool {
 }
 
 // put puts a chunk back where it stood.
-func (f *forwarder) put(p *pending) {
-	i, _ := slices.BinarySearchFunc(f.waiting, p, func(a, b *pending) int { return int(int64(a.seq) - int64(b.seq)) })
+func (f *forwarder) put(p *pendingChunk) {
+	i, _ := slices.BinarySearchFunc(f.waiting, p,
+		func(a, b *pendingChunk) int { return int(int64(a.seq) - int64(b.seq)) })
 	f.waiting = slices.Insert(f.waiting, i, p)
 }
 
 // take takes a chunk back from its host; false: its bytes are in use, and the host will let go of
 // it soon.
-func (f *forwarder) take(p *pending) bool {
+func (f *forwarder) take(p *pendingChunk) bool {
 	h := p.host
 	if !p.call.Cancel() {
 		return false
@@ -256,9 +257,9 @@ func (f *forwarder) dispatch() {
 // admits says whether the breaker lets another chunk through: when half-open, one.
 func (f *forwarder) admits() bool {
 	switch f.b.state() {
-	case Closed:
+	case BreakerClosed:
 		return true
-	case HalfOpen:
+	case BreakerHalfOpen:
 		return !slices.ContainsFunc(f.hosts, func(h *host) bool { return h.up && len(h.calls) > 0 })
 	}
 	return false
@@ -266,7 +267,7 @@ func (f *forwarder) admits() bool {
 
 // pick returns the host whose turn it is; one that may have the chunk already is better than any
 // other.
-func (f *forwarder) pick(p *pending) *host {
+func (f *forwarder) pick(p *pendingChunk) *host {
 	for _, h := range p.wrote {
 		if h.room() && !f.doubted { // then another one might take it
 			return h
@@ -304,8 +305,8 @@ func (f *forwarder) watch() {
 	}
 }
 
-// rouse wakes watch up.
-func (f *forwarder) rouse() {
+// wakeWatcher wakes watch up.
+func (f *forwarder) wakeWatcher() {
 	select {
 	case f.wake <- struct{}{}:
 	default:
@@ -368,7 +369,7 @@ func (f *forwarder) move(now time.Time) {
 func (f *forwarder) next(round uint64) *forward.Chunk {
 	f.mu.Lock()
 	defer f.unlock()
-	if f.closed || f.b.state() != Open {
+	if f.closed || f.b.state() != BreakerOpen {
 		return nil
 	}
 	f.move(time.Now())
@@ -388,7 +389,7 @@ func (f *forwarder) back(_ *forward.Chunk, err error) {
 	p := f.offered
 	f.offered = nil
 	if err == nil {
-		f.waiting = slices.DeleteFunc(f.waiting, func(q *pending) bool { return q == p })
+		f.waiting = slices.DeleteFunc(f.waiting, func(q *pendingChunk) bool { return q == p })
 		f.finish(p, Result{HandedOver: true, MaybeRepeated: len(p.wrote) > 0})
 	}
 	f.dispatch()
@@ -408,7 +409,7 @@ func (f *forwarder) Close(ctx context.Context) error {
 	f.closed = true
 	f.abandon()
 	f.unlock()
-	f.rouse()
+	f.wakeWatcher()
 	errs := make([]error, len(f.hosts)+1)
 	var wg sync.WaitGroup
 	for i, h := range f.hosts {
@@ -428,7 +429,7 @@ func (f *forwarder) Close(ctx context.Context) error {
 
 // abandon gives up what is waiting, except what the error handler has.
 func (f *forwarder) abandon() {
-	f.waiting = slices.DeleteFunc(f.waiting, func(p *pending) bool {
+	f.waiting = slices.DeleteFunc(f.waiting, func(p *pendingChunk) bool {
 		if p == f.offered {
 			return false
 		}

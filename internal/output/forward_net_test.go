@@ -64,7 +64,7 @@ func entriesOf(n int) []byte { return bytes.Repeat([]byte("\x92\x01\x81\xa1k\xa1
 func deliverOne(t testing.TB, d Output, tag string) Result {
 	t.Helper()
 	done := make(chan Result, 1)
-	d.Submit(&forward.Chunk{Tag: tag, ID: forward.NewID(), Own: true, Entries: entriesOf(1), Events: 1},
+	d.Submit(&forward.Chunk{Tag: tag, ID: forward.NewID(), UniqueID: true, Entries: entriesOf(1), Events: 1},
 		func(r Result) { done <- r })
 	select {
 	case r := <-done:
@@ -114,7 +114,7 @@ func TestForwardNetworks(t *testing.T) {
 					for i := range 100 {
 						wg.Add(1)
 						d.Submit(&forward.Chunk{
-							Tag: fmt.Sprint(i % 3), ID: forward.NewID(), Own: true,
+							Tag: fmt.Sprint(i % 3), ID: forward.NewID(), UniqueID: true,
 							Entries: entriesOf(i + 1), Events: i + 1,
 						}, func(r Result) {
 							defer wg.Done()
@@ -192,7 +192,7 @@ func TestForwardRestarts(t *testing.T) {
 		room <- struct{}{}
 		id := forward.NewID()
 		n := 1 + i%7*100
-		d.Submit(&forward.Chunk{Tag: "t", ID: id, Own: true, Entries: entriesOf(n), Events: n}, func(r Result) {
+		d.Submit(&forward.Chunk{Tag: "t", ID: id, UniqueID: true, Entries: entriesOf(n), Events: n}, func(r Result) {
 			mu.Lock()
 			results[string(id)] = append(results[string(id)], r)
 			mu.Unlock()
@@ -253,7 +253,7 @@ func TestForwardAllocs(t *testing.T) {
 	defer closeNow(t, d)
 	done := make(chan struct{})
 	for _, events := range []int{1, 100_000} {
-		c := &forward.Chunk{Tag: "app.web", ID: id, Own: true, Entries: entriesOf(events), Events: events}
+		c := &forward.Chunk{Tag: "app.web", ID: id, UniqueID: true, Entries: entriesOf(events), Events: events}
 		n := testing.AllocsPerRun(100, func() {
 			d.Submit(c, func(Result) { done <- struct{}{} })
 			<-done
@@ -278,7 +278,7 @@ func BenchmarkForward(b *testing.B) {
 				d := NewForward(&ForwardConfig{Hosts: names})
 				defer closeNow(b, d)
 				c := &forward.Chunk{
-					Tag: "app.web", ID: forward.NewID(), Own: true, Entries: entriesOf(size),
+					Tag: "app.web", ID: forward.NewID(), UniqueID: true, Entries: entriesOf(size),
 					Events: size,
 				}
 				room := make(chan struct{}, 16)
@@ -304,7 +304,7 @@ func BenchmarkForwardAlone(b *testing.B) {
 		return &echo{end: e, ack: ack, tail: id}, nil
 	}})
 	defer closeNow(b, d)
-	c := &forward.Chunk{Tag: "app.web", ID: id, Own: true, Entries: entriesOf(1), Events: 1}
+	c := &forward.Chunk{Tag: "app.web", ID: id, UniqueID: true, Entries: entriesOf(1), Events: 1}
 	room := make(chan struct{}, 8)
 	b.ReportAllocs()
 	for b.Loop() {

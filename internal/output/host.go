@@ -30,7 +30,7 @@ type host struct {
 	trial   bool      // it stalled before this connection: it gets one chunk until it acks
 	acked   time.Time // last
 	since   time.Time // it is up, or was last blamed for stalling
-	calls   []*pending
+	calls   []*pendingChunk
 	wanted  bool // as last told to the client
 }
 
@@ -79,7 +79,7 @@ func (h *host) changed(up bool, err error) {
 	}
 	ended := h.up && !up && err != nil
 	h.up = up
-	f.rouse()
+	f.wakeWatcher()
 	if up {
 		h.wanted = false
 		h.client.Connect(false)
@@ -97,7 +97,7 @@ func (h *host) changed(up bool, err error) {
 			f.take(p)
 		}
 	}
-	if err == nil && f.b.state() == HalfOpen {
+	if err == nil && f.b.state() == BreakerHalfOpen {
 		err = errNoMessage
 	}
 	if err != nil {
@@ -105,12 +105,12 @@ func (h *host) changed(up bool, err error) {
 		f.b.trouble(err, dead)
 		f.b.failed(err, dead, h.client.Stats().Pause)
 	}
-	h.want(f.count > 0 || f.b.state() != Closed)
+	h.want(f.count > 0 || f.b.state() != BreakerClosed)
 	f.dispatch()
 }
 
 // start gives the host a chunk.
-func (h *host) start(p *pending) error {
+func (h *host) start(p *pendingChunk) error {
 	call, err := h.client.Start(p.chunk, func(err error) { h.done(p, err) })
 	if err != nil {
 		return err
@@ -121,13 +121,13 @@ func (h *host) start(p *pending) error {
 	}
 	h.calls = append(h.calls, p)
 	if f := h.f; h.due(p).Before(f.alarm) {
-		f.rouse()
+		f.wakeWatcher()
 	}
 	return nil
 }
 
 // done is told by the client what became of a chunk.
-func (h *host) done(p *pending, err error) {
+func (h *host) done(p *pendingChunk, err error) {
 	f := h.f
 	f.mu.Lock()
 	defer f.unlock()
@@ -152,7 +152,7 @@ func (h *host) done(p *pending, err error) {
 }
 
 // forget takes a chunk off the list.
-func (h *host) forget(p *pending) {
+func (h *host) forget(p *pendingChunk) {
 	if i := slices.Index(h.calls, p); i >= 0 {
 		h.calls = slices.Delete(h.calls, i, i+1)
 	}
@@ -163,12 +163,12 @@ func (h *host) forget(p *pending) {
 // mean nothing.
 func (h *host) leave() {
 	if h.stalled && h.up && len(h.calls) == 0 {
-		h.client.Hangup(errStalled)
+		h.client.Disconnect(errStalled)
 	}
 }
 
 // due is when a chunk that was written there may go elsewhere.
-func (h *host) due(p *pending) time.Time {
+func (h *host) due(p *pendingChunk) time.Time {
 	t := p.since
 	if h.acked.After(t) {
 		t = h.acked

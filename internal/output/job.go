@@ -70,8 +70,8 @@ func (j *job) restart() {
 	j.rest, j.entry, j.rendered, j.bytes, j.rejected, j.diverted = j.chunk.Entries, 0, false, 0, nil, 0
 }
 
-// mostFree is how many jobs are kept for later chunks.
-const mostFree = 1024
+// maxFree is how many jobs are kept for later chunks.
+const maxFree = 1024
 
 func (q *queue) newJobLocked(t ticket, done func(Result)) *job {
 	var j *job
@@ -91,6 +91,6 @@ func (q *queue) recycle(group []*job) {
 		*j = job{ticket: ticket{place: j.place[:0]}}
 	}
 	q.mu.Lock()
-	q.free = append(q.free, group[:min(len(group), mostFree-len(q.free))]...)
+	q.free = append(q.free, group[:min(len(group), maxFree-len(q.free))]...)
 	q.mu.Unlock()
 }

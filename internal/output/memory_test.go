@@ -20,10 +20,14 @@ func TestOutputsGiveLargeBuffersBack(t *testing.T) {
 			return NewFile(&FileConfig{Path: filepath.Join(dir, "out"), Sync: true})
 		},
 		"file, text": func(dir string) (Output, error) {
-			return NewFile(&FileConfig{Path: filepath.Join(dir, "out"), Format: Text, Text: lines.TextOptions{}})
+			return NewFile(&FileConfig{Path: filepath.Join(dir, "out"), Format: FormatText, Text: lines.TextOptions{}})
 		},
-		"stream":       func(string) (Output, error) { return NewStream(io.Discard, nil), nil },
-		"stream, text": func(string) (Output, error) { return NewStream(io.Discard, &StreamConfig{Format: Text}), nil },
+		"stream": func(string) (Output, error) { return NewStream(io.Discard, nil), nil },
+		"stream, text": func(string) (Output,
+			error,
+		) {
+			return NewStream(io.Discard, &StreamConfig{Format: FormatText}), nil
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := open(t.TempDir())

@@ -209,7 +209,9 @@ func (p *Plan) file(u *urls.URL, q *urls.Params, o *Owner) error {
 	c.Rotate.Keep = int(q.Int("keep", 0, 0, math.MaxInt32))
 	c.Rotate.MaxAge = q.Duration("max_age", 0)
 	c.Rotate.MaxTotal = q.Size("max_total", 0)
-	c.Rotate.Compress = q.Choice("compress", "none", "gzip") == "gzip"
+	if c.Rotate.Compress = q.Choice("compress", "none", "gzip", "zstd"); c.Rotate.Compress == "none" {
+		c.Rotate.Compress = ""
+	}
 	c.NewFiles = int(q.Int("new_files", newFiles, 0, math.MaxInt32))
 	how := "none"
 	if !o.Sync { // a follower's positions are too far apart
@@ -292,27 +294,27 @@ func (p *Plan) format(u *urls.URL, q *urls.Params) (format Format, text lines.Te
 	err error,
 ) {
 	if q.Choice("format", "json", "text") == "text" {
-		format = Text
+		format = FormatText
 	}
 	if list := q.String("flags", ""); list != "" {
-		if format != Text {
-			return format, text, envelope, u.Errorf("flags belong to format=text")
+		if format != FormatText {
+			return format, text, envelope, u.ErrorAbout("flags", "flags belong to format=text")
 		}
 		for name := range strings.SplitSeq(list, ",") {
 			f, ok := textFlags[name]
 			if !ok {
-				return format, text, envelope, u.Errorf("flags: %q is none of date, time, micros, utc, level, tag, source, shortsource and none", name)
+				return format, text, envelope, u.ErrorAbout("flags", "flags: %q is none of date, time, micros, utc, level, tag, source, shortsource and none", name)
 			}
 			text.Flags |= f
 		}
 	}
 	if text.Flags&lines.Bare != 0 && text.Flags != lines.Bare {
-		return format, text, envelope, u.Errorf("flags: none stands alone")
+		return format, text, envelope, u.ErrorAbout("flags", "flags: none stands alone")
 	}
 	p.Flags = text.Flags
 	envelope, err = lines.FromParams(q.String)
 	switch {
-	case format == Text && envelope != (lines.Options{}):
+	case format == FormatText && envelope != (lines.Options{}):
 		err = u.Errorf("time_key, time_format and tag_key belong to format=json")
 	case err != nil:
 		err = u.Errorf("%v", err)

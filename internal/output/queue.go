@@ -114,13 +114,13 @@ func (q *queue) submit(t ticket, done func(Result)) {
 		go q.run()
 	}
 	q.mu.Unlock()
-	q.nudge()
-	if q.brk.state() != Closed {
+	q.wakeWriter()
+	if q.brk.state() != BreakerClosed {
 		q.brk.more()
 	}
 }
 
-func (q *queue) nudge() {
+func (q *queue) wakeWriter() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
@@ -172,7 +172,7 @@ func (q *queue) run() {
 	}
 }
 
-// named puts the queue's name before an error, for those to whom it is not plain.
+// named puts the queue's name before an error, where that is not plain.
 func (q *queue) named(err error) error {
 	if q.brk.trip.Health != nil {
 		return err
@@ -198,7 +198,7 @@ func (q *queue) Flush(ctx context.Context) error {
 	w := newFlushing(q.seq, 1)
 	q.flushes = append(q.flushes, w)
 	q.mu.Unlock()
-	q.nudge()
+	q.wakeWriter()
 	return w.wait(ctx)
 }
 
@@ -214,7 +214,7 @@ func (q *queue) dueLocked() (due []*flushing) {
 	return due
 }
 
-// flushSink flushes the sink for those who wait for that. It reports false if the sink is of no
+// flushSink flushes the sink for callers that wait for that. It reports false if the sink is of no
 // more use.
 func (q *queue) flushSink(due []*flushing) bool {
 	err := q.sink.flush()
@@ -375,7 +375,7 @@ func (q *queue) pause(d time.Duration) bool {
 func (q *queue) next(round uint64) *forward.Chunk {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || q.brk.state() != Open {
+	if q.closed || q.brk.state() != BreakerOpen {
 		return nil
 	}
 	for _, j := range q.jobs {
@@ -405,5 +405,5 @@ func (q *queue) back(c *forward.Chunk, err error) {
 	if err == nil {
 		j.done(Result{HandedOver: true, MaybeRepeated: j.begun || j.repeated})
 	}
-	q.nudge()
+	q.wakeWriter()
 }

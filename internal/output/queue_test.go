@@ -14,8 +14,8 @@ import (
 // slowSink is slow while it holds the lease, as when the process is stopped just then.
 type slowSink struct {
 	*queue
-	held, goOn chan struct{}
-	writes     int
+	held, release chan struct{}
+	writes        int
 }
 
 func (s *slowSink) write(jobs []*job, _ bool) ([]byte, error) {
@@ -24,7 +24,7 @@ func (s *slowSink) write(jobs []*job, _ bool) ([]byte, error) {
 		return nil, errGone
 	}
 	close(s.held)
-	<-s.goOn
+	<-s.release
 	s.give()
 	return nil, nil
 }
@@ -38,7 +38,7 @@ func (s *slowSink) close() error { return nil }
 // nothing.
 func TestWriterThatOutlivesTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &slowSink{held: make(chan struct{}), goOn: make(chan struct{})}
+		s := &slowSink{held: make(chan struct{}), release: make(chan struct{})}
 		s.queue = newQueue("slow", s, &Trip{}, 0, 0)
 		var fates []Result
 		s.Submit(&forward.Chunk{Tag: "t", ID: []byte("1")}, func(r Result) { fates = append(fates, r) })
@@ -48,7 +48,7 @@ func TestWriterThatOutlivesTheGrace(t *testing.T) {
 		if err := s.Close(ctx); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		close(s.goOn)
+		close(s.release)
 		synctest.Wait()
 		if len(fates) != 1 || !errors.Is(fates[0].Err, ErrClosed) || s.writes != 1 {
 			t.Errorf("fates %v after %d writes", fates, s.writes)

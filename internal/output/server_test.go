@@ -227,7 +227,7 @@ func newBench(t *testing.T, w network, set func(c *ForwardConfig)) *bench {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.events = append(b.events, e.State.String())
-		if (e.Err != nil) != (e.State == Open) {
+		if (e.Err != nil) != (e.State == BreakerOpen) {
 			b.Errorf("%v: %v", e.State, e.Err)
 		}
 	}
@@ -251,7 +251,7 @@ func (b *bench) submitChunk(size int) {
 	name := fmt.Sprint(b.n)
 	b.mu.Unlock()
 	entries := bytes.Repeat([]byte("\x92\x01\x80"), max(1, size/3))
-	c := &forward.Chunk{Tag: name, ID: []byte("id" + name), Own: true, Entries: entries, Events: len(entries) / 3}
+	c := &forward.Chunk{Tag: name, ID: []byte("id" + name), UniqueID: true, Entries: entries, Events: len(entries) / 3}
 	b.d.Submit(c, func(r Result) {
 		clear(c.Entries) // from now on the caller's
 		clear(c.ID)

@@ -11,7 +11,7 @@ import (
 )
 
 // personalOutput is a fileOutput for files of which each process has its own, and for those that
-// processes share: in both it is what one process wrote that its heir has to find.
+// processes share: in both it is what one process wrote that its successor has to find.
 type personalOutput struct{ *fileOutput }
 
 // ResumeFrom implements Sourced.
@@ -33,7 +33,7 @@ const exactClock = runtime.GOOS != "windows" && runtime.GOOS != "darwin"
 // nanoseconds. "" is none.
 func (c *FileConfig) distinct() string {
 	t, key := c.Envelope.TimeFormat, cmp.Or(c.Envelope.Time, "time")
-	if !exactClock || c.Format != JSON || key == lines.Omit || t != "" && t != "rfc3339" {
+	if !exactClock || c.Format != FormatJSON || key == lines.Omit || t != "" && t != "rfc3339" {
 		return ""
 	}
 	return `{"` + key + `":`

@@ -62,7 +62,7 @@ func TestSharedFile(t *testing.T) {
 }
 
 // TestSharedUntimed: a process is killed before it writes an event, and another writes one that is
-// equal. Its heir does not take that one for its own where neither has a time.
+// equal. Its successor does not take that one for its own where neither has a time.
 func TestSharedUntimed(t *testing.T) {
 	for time := range uint32(2) {
 		want := 2

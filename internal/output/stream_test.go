@@ -75,7 +75,10 @@ func TestStream(t *testing.T) {
 
 func TestStreamText(t *testing.T) {
 	var b bytes.Buffer
-	d := NewStream(&b, &StreamConfig{Format: Text, Text: lines.TextOptions{Flags: lines.Bare}, Color: ColorAlways})
+	d := NewStream(&b, &StreamConfig{
+		Format: FormatText, Text: lines.TextOptions{Flags: lines.Bare},
+		Color: ColorAlways,
+	})
 	deliverAll(t, d, 1, 1, 1)
 	must(t, d.Close(context.Background()))
 	if b.String() != "\x1b[36mn=\x1b[0m0 \x1b[36mpad=\x1b[0mx\n" {

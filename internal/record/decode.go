@@ -111,9 +111,9 @@ func (d *decoder) mismatch(k msgpack.Kind, t reflect.Type) {
 	d.fail(fmt.Errorf("%w: %v into %v", ErrKind, k, t))
 }
 
-// pointersMost bounds the pointers to pointers that lead to one value: a type may be a pointer to
+// maxPointers bounds the pointers to pointers that lead to one value: a type may be a pointer to
 // itself.
-const pointersMost = 16
+const maxPointers = 16
 
 // value decodes the value at the start of b, which is whole, and returns its length.
 func (d *decoder) value(b []byte, v reflect.Value) int {
@@ -135,7 +135,7 @@ func (d *decoder) value(b []byte, v reflect.Value) int {
 		if v.Kind() != reflect.Pointer {
 			break
 		}
-		if hops == pointersMost {
+		if hops == maxPointers {
 			d.fail(fmt.Errorf("%w: too many pointers: %v", ErrKind, v.Type()))
 			return length(b)
 		}
@@ -146,11 +146,11 @@ func (d *decoder) value(b []byte, v reflect.Value) int {
 	}
 	t, n, _ := msgpack.ReadToken(b)
 	switch t.Kind {
-	case msgpack.Array:
+	case msgpack.KindArray:
 		return d.array(b, t.Len, n, v)
-	case msgpack.Map:
+	case msgpack.KindMap:
 		return d.mapping(b, t.Len, n, v)
-	case msgpack.Str, msgpack.Bin, msgpack.Ext:
+	case msgpack.KindStr, msgpack.KindBin, msgpack.KindExt:
 		d.bytes(t, b[n:n+t.Len], v)
 		return n + t.Len
 	}
@@ -194,7 +194,7 @@ func (d *decoder) byMethod(b []byte, v reflect.Value) (n int, ok bool) {
 	case *time.Time:
 		t, n, _ := msgpack.ReadToken(b)
 		switch t.Kind {
-		case msgpack.Str, msgpack.Bin, msgpack.Ext:
+		case msgpack.KindStr, msgpack.KindBin, msgpack.KindExt:
 			d.time(t, b[n:n+t.Len], u)
 			return n + t.Len, true
 		}
@@ -274,7 +274,7 @@ func (d *decoder) array(b []byte, n, at int, v reflect.Value) int {
 		}
 		return at
 	}
-	d.mismatch(msgpack.Array, v.Type())
+	d.mismatch(msgpack.KindArray, v.Type())
 	return at + lengths(b[at:], n)
 }
 
@@ -322,7 +322,7 @@ func (d *decoder) mapping(b []byte, n, at int, v reflect.Value) int {
 		}
 		return at
 	}
-	d.mismatch(msgpack.Map, v.Type())
+	d.mismatch(msgpack.KindMap, v.Type())
 	return at + lengths(b[at:], 2*n)
 }
 

@@ -13,23 +13,23 @@ import (
 func (d *decoder) any(b []byte) (v any, n int) {
 	t, n, _ := msgpack.ReadToken(b)
 	switch t.Kind {
-	case msgpack.Bool:
+	case msgpack.KindBool:
 		return t.Bool(), n
-	case msgpack.Int, msgpack.Uint:
+	case msgpack.KindInt, msgpack.KindUint:
 		if i, ok := t.Int(); ok {
 			return i, n
 		}
 		u, _ := t.Uint()
 		return u, n
-	case msgpack.Float32, msgpack.Float64:
+	case msgpack.KindFloat32, msgpack.KindFloat64:
 		return t.Float(), n
-	case msgpack.Str:
+	case msgpack.KindStr:
 		return string(b[n : n+t.Len]), n + t.Len
-	case msgpack.Bin:
+	case msgpack.KindBin:
 		return append(make([]byte, 0, t.Len), b[n:n+t.Len]...), n + t.Len
-	case msgpack.Ext:
+	case msgpack.KindExt:
 		return d.extension(t, b[n:n+t.Len]), n + t.Len
-	case msgpack.Array:
+	case msgpack.KindArray:
 		list := make([]any, 0, min(t.Len, firstRoom/16))
 		for i := range t.Len {
 			d.path = append(d.path, element{index: i})
@@ -39,7 +39,7 @@ func (d *decoder) any(b []byte) (v any, n int) {
 			n += k
 		}
 		return list, n
-	case msgpack.Map:
+	case msgpack.KindMap:
 		m := make(map[string]any, min(t.Len, firstRoom/64))
 		return m, d.anyMap(b, t.Len, n, m)
 	}
@@ -64,12 +64,12 @@ func (d *decoder) anyMap(b []byte, n, at int, m map[string]any) int {
 func (d *decoder) anyMapInto(b []byte, m *map[string]any) {
 	t, at, _ := msgpack.ReadToken(b)
 	switch t.Kind {
-	case msgpack.Map:
+	case msgpack.KindMap:
 		if *m == nil {
 			*m = make(map[string]any, min(t.Len, firstRoom/64))
 		}
 		d.anyMap(b, t.Len, at, *m)
-	case msgpack.Nil:
+	case msgpack.KindNil:
 		*m = nil
 	default:
 		d.mismatch(t.Kind, mapType)

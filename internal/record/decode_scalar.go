@@ -25,16 +25,16 @@ func (d *decoder) scalar(t msgpack.Token, v reflect.Value) {
 		d.scalarAny(t, v)
 		return
 	case reflect.Bool:
-		if t.Kind == msgpack.Bool {
+		if t.Kind == msgpack.KindBool {
 			v.SetBool(t.Bool())
 			return
 		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		if t.Kind == msgpack.Bool {
+		if t.Kind == msgpack.KindBool {
 			break
 		}
 		i, ok := t.Int()
-		if !ok && (t.Kind == msgpack.Float32 || t.Kind == msgpack.Float64) {
+		if !ok && (t.Kind == msgpack.KindFloat32 || t.Kind == msgpack.KindFloat64) {
 			i, ok = whole(t.Float())
 		}
 		if !ok || v.OverflowInt(i) {
@@ -44,11 +44,11 @@ func (d *decoder) scalar(t msgpack.Token, v reflect.Value) {
 		v.SetInt(i)
 		return
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		if t.Kind == msgpack.Bool {
+		if t.Kind == msgpack.KindBool {
 			break
 		}
 		u, ok := t.Uint()
-		if !ok && (t.Kind == msgpack.Float32 || t.Kind == msgpack.Float64) {
+		if !ok && (t.Kind == msgpack.KindFloat32 || t.Kind == msgpack.KindFloat64) {
 			var i int64
 			i, ok = whole(t.Float())
 			u, ok = uint64(i), ok && i >= 0
@@ -63,7 +63,7 @@ func (d *decoder) scalar(t msgpack.Token, v reflect.Value) {
 		v.SetUint(u)
 		return
 	case reflect.Float32, reflect.Float64:
-		if t.Kind == msgpack.Bool {
+		if t.Kind == msgpack.KindBool {
 			break
 		}
 		f := t.Float()
@@ -74,7 +74,7 @@ func (d *decoder) scalar(t msgpack.Token, v reflect.Value) {
 		v.SetFloat(f)
 		return
 	case reflect.String:
-		if v.Type() == numberType && t.Kind != msgpack.Bool {
+		if v.Type() == numberType && t.Kind != msgpack.KindBool {
 			if f := t.Float(); math.IsNaN(f) || math.IsInf(f, 0) {
 				d.outOfRange(t, v.Type())
 				return
@@ -92,9 +92,9 @@ func (d *decoder) scalarAny(t msgpack.Token, v reflect.Value) {
 		return
 	}
 	switch t.Kind {
-	case msgpack.Bool:
+	case msgpack.KindBool:
 		v.Set(reflect.ValueOf(t.Bool()))
-	case msgpack.Int, msgpack.Uint:
+	case msgpack.KindInt, msgpack.KindUint:
 		if i, ok := t.Int(); ok {
 			v.Set(reflect.ValueOf(i))
 			return
@@ -129,9 +129,9 @@ func (d *decoder) bytes(t msgpack.Token, p []byte, v reflect.Value) {
 			break
 		}
 		switch t.Kind {
-		case msgpack.Str:
+		case msgpack.KindStr:
 			v.Set(reflect.ValueOf(string(p)))
-		case msgpack.Bin:
+		case msgpack.KindBin:
 			v.Set(reflect.ValueOf(append(make([]byte, 0, len(p)), p...)))
 		default:
 			v.Set(reflect.ValueOf(d.extension(t, p)))
@@ -139,7 +139,7 @@ func (d *decoder) bytes(t msgpack.Token, p []byte, v reflect.Value) {
 		return
 	case reflect.String:
 		switch {
-		case t.Kind == msgpack.Ext:
+		case t.Kind == msgpack.KindExt:
 			v.SetString(d.extText(t, p))
 		case v.Type() == numberType && !isNumber(p):
 			d.mismatch(t.Kind, v.Type())
@@ -167,7 +167,7 @@ func isNumber(p []byte) bool {
 
 // time stores a time: an EventTime, or text of RFC 3339.
 func (d *decoder) time(t msgpack.Token, p []byte, v *time.Time) {
-	if t.Kind == msgpack.Ext {
+	if t.Kind == msgpack.KindExt {
 		when, ok := eventTime(t, p)
 		if !ok {
 			d.fail(fmt.Errorf("%w: ext of type %d into time.Time", ErrKind, t.Ext))

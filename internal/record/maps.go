@@ -15,7 +15,7 @@ import (
 // the number of pairs that were written, for a method called on the way may change the map.
 
 // mapPlan chooses the encoder of a map type.
-func (b *builder) mapPlan(pl *plan, t reflect.Type) {
+func (b *builder) mapPlan(pl *typePlan, t reflect.Type) {
 	pl.bare = encodeMap
 	pl.elem = b.plan(t.Elem())
 	pl.key = keyEncoderOf(t.Key())
@@ -45,11 +45,11 @@ var (
 	anysType   = unsafe.Pointer(new(int))
 )
 
-func encodeAnyMap(b []byte, p unsafe.Pointer, _ *plan, w where) []byte {
+func encodeAnyMap(b []byte, p unsafe.Pointer, _ *typePlan, w where) []byte {
 	return appendAnyMap(b, *(*map[string]any)(p), w)
 }
 
-func encodeStringMap(b []byte, p unsafe.Pointer, _ *plan, w where) []byte {
+func encodeStringMap(b []byte, p unsafe.Pointer, _ *typePlan, w where) []byte {
 	return appendStringMap(b, *(*map[string]string)(p), w)
 }
 
@@ -136,7 +136,7 @@ func appendStringMap(b []byte, m map[string]string, w where) []byte {
 	return b
 }
 
-func encodeMapOf[V any](b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
+func encodeMapOf[V any](b []byte, p unsafe.Pointer, pl *typePlan, w where) []byte {
 	m := *(*map[string]V)(p)
 	if m == nil {
 		return msgpack.AppendNil(b)
@@ -163,7 +163,7 @@ func newScratch(t reflect.Type) *scratch {
 	return &scratch{key: reflect.New(t.Key()).Elem(), value: reflect.New(t.Elem()).Elem()}
 }
 
-func encodeMap(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
+func encodeMap(b []byte, p unsafe.Pointer, pl *typePlan, w where) []byte {
 	m := *(*unsafe.Pointer)(p)
 	if m == nil {
 		return msgpack.AppendNil(b)

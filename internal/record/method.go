@@ -74,7 +74,7 @@ func embedsStringer(t reflect.Type) bool {
 // encodeByMethod calls methods through the address of the value, for that has those of the value
 // too and needs no copy of it; those that only the address has are called only where the value is a
 // variable.
-func encodeByMethod(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
+func encodeByMethod(b []byte, p unsafe.Pointer, pl *typePlan, w where) []byte {
 	m := pl.method
 	if w.addr {
 		m = pl.addrMethod
@@ -209,7 +209,7 @@ func resolve(v slog.Value) slog.Value {
 }
 
 // appendLogValuer writes what l stands for. p is its identity, or nil.
-func appendLogValuer(b []byte, l slog.LogValuer, p unsafe.Pointer, pl *plan, w where) []byte {
+func appendLogValuer(b []byte, l slog.LogValuer, p unsafe.Pointer, pl *typePlan, w where) []byte {
 	v, wrong := w.enter(b, visit{p: p, typ: unsafe.Pointer(pl), n: -1 - w.unique(p)})
 	if wrong != "" {
 		return appendString(b, wrong)

@@ -12,13 +12,13 @@ import (
 	"unsafe"
 )
 
-// A plan says how values of one type are written. It is made once, with those of all types that can
-// be reached from it, and never changes after that.
-type plan struct {
+// A typePlan says how values of one type are written. It is made once, with those of all types that
+// can be reached from it, and never changes after that.
+type typePlan struct {
 	typ    unsafe.Pointer // the first word of an interface that holds such a value
 	enc    encoder        // writes a value, methods honoured
 	bare   encoder        // writes a value as its kind says, whatever methods it has
-	elem   *plan          // of a pointer, slice, array or map
+	elem   *typePlan      // of a pointer, slice, array or map
 	key    keyEncoder     // of a map
 	steps  []step         // of a struct
 	header []byte         // of a struct: its map header
@@ -42,13 +42,13 @@ type plan struct {
 }
 
 // An encoder appends the value at p.
-type encoder func(b []byte, p unsafe.Pointer, pl *plan, w where) []byte
+type encoder func(b []byte, p unsafe.Pointer, pl *typePlan, w where) []byte
 
 // near finds the plans of types by a hash of their address, in one of the next few slots. A slot
 // once taken stays so: the first types, which are nearly always all there are, are found without a
 // write that other cores would see. all has every plan.
 var (
-	near     [1 << nearBits]atomic.Pointer[plan]
+	near     [1 << nearBits]atomic.Pointer[typePlan]
 	all      sync.Map // reflect.Type → *plan
 	building sync.Mutex
 )
@@ -58,7 +58,7 @@ const (
 	nearby   = 4
 )
 
-func planOf(v *any) *plan {
+func planOf(v *any) *typePlan {
 	typ := (*word)(unsafe.Pointer(v)).typ
 	h := uint32(uintptr(typ)>>4) * 0x9e3779b1 >> (32 - nearBits)
 	if pl := near[h].Load(); pl != nil && pl.typ == typ {
@@ -67,7 +67,7 @@ func planOf(v *any) *plan {
 	return planNear(h, typ, reflect.TypeOf(*v))
 }
 
-func planNear(h uint32, typ unsafe.Pointer, t reflect.Type) *plan {
+func planNear(h uint32, typ unsafe.Pointer, t reflect.Type) *typePlan {
 	for i := range uint32(nearby) {
 		slot := &near[(h+i)%(1<<nearBits)]
 		pl := slot.Load()
@@ -83,16 +83,16 @@ func planNear(h uint32, typ unsafe.Pointer, t reflect.Type) *plan {
 	return planFor(t)
 }
 
-func planFor(t reflect.Type) *plan {
+func planFor(t reflect.Type) *typePlan {
 	if pl, ok := all.Load(t); ok {
-		return pl.(*plan)
+		return pl.(*typePlan)
 	}
 	building.Lock()
 	defer building.Unlock()
-	b := builder{plans: map[reflect.Type]*plan{}}
+	b := builder{plans: map[reflect.Type]*typePlan{}}
 	pl := b.plan(t)
 	for _, p := range b.plans {
-		p.again = p.open || p.reaches(p, map[*plan]bool{})
+		p.again = p.open || p.reaches(p, map[*typePlan]bool{})
 	}
 	for t, p := range b.plans {
 		all.LoadOrStore(t, p)
@@ -102,17 +102,17 @@ func planFor(t reflect.Type) *plan {
 
 // builder makes plans of types that know each other.
 type builder struct {
-	plans map[reflect.Type]*plan
+	plans map[reflect.Type]*typePlan
 }
 
-func (b *builder) plan(t reflect.Type) *plan {
+func (b *builder) plan(t reflect.Type) *typePlan {
 	if pl, ok := b.plans[t]; ok {
 		return pl
 	}
 	if pl, ok := all.Load(t); ok {
-		return pl.(*plan)
+		return pl.(*typePlan)
 	}
-	pl := &plan{rtype: t, kind: t.Kind(), size: t.Size()}
+	pl := &typePlan{rtype: t, kind: t.Kind(), size: t.Size()}
 	b.plans[t] = pl
 	pl.typ, pl.pointer = typeWord(t), typeWord(reflect.PointerTo(t))
 	pl.inside = isInside(t)
@@ -151,8 +151,8 @@ func isInside(t reflect.Type) bool {
 }
 
 // reaches reports whether a value of the plan may hold one of the plan target, or anything.
-func (pl *plan) reaches(target *plan, seen map[*plan]bool) bool {
-	next := func(p *plan) bool {
+func (pl *typePlan) reaches(target *typePlan, seen map[*typePlan]bool) bool {
+	next := func(p *typePlan) bool {
 		if p == nil || seen[p] {
 			return p == target
 		}
@@ -193,7 +193,7 @@ func init() { // not above, for these lead back here
 }
 
 // byKind fills in how a value is written when methods do not count.
-func (b *builder) byKind(pl *plan, t reflect.Type) {
+func (b *builder) byKind(pl *typePlan, t reflect.Type) {
 	switch pl.kind {
 	case reflect.Struct:
 		pl.bare = encodeStruct

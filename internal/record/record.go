@@ -54,7 +54,7 @@ func appendRecord(b []byte, v any, w where, n int) (out []byte, ok bool) {
 	return appendRecordAt(b, pl.at(&v), pl, w, n)
 }
 
-func appendRecordAt(b []byte, p unsafe.Pointer, pl *plan, w where, n int) (out []byte, ok bool) {
+func appendRecordAt(b []byte, p unsafe.Pointer, pl *typePlan, w where, n int) (out []byte, ok bool) {
 	m := pl.method
 	if w.addr {
 		m = pl.addrMethod

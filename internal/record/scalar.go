@@ -62,41 +62,41 @@ var scalars = map[reflect.Kind]struct {
 	reflect.UnsafePointer: {opOther, encodeForeign},
 }
 
-func encodeBool(b []byte, p unsafe.Pointer, _ *plan, _ where) []byte {
+func encodeBool(b []byte, p unsafe.Pointer, _ *typePlan, _ where) []byte {
 	return msgpack.AppendBool(b, *(*bool)(p))
 }
 
-func encodeInt[T int | int8 | int16 | int32 | int64](b []byte, p unsafe.Pointer, _ *plan, _ where) []byte {
+func encodeInt[T int | int8 | int16 | int32 | int64](b []byte, p unsafe.Pointer, _ *typePlan, _ where) []byte {
 	return msgpack.AppendInt(b, int64(*(*T)(p)))
 }
 
-func encodeUint[T uint | uint8 | uint16 | uint32 | uint64 | uintptr](b []byte, p unsafe.Pointer, _ *plan,
+func encodeUint[T uint | uint8 | uint16 | uint32 | uint64 | uintptr](b []byte, p unsafe.Pointer, _ *typePlan,
 	_ where,
 ) []byte {
 	return msgpack.AppendUint(b, uint64(*(*T)(p)))
 }
 
-func encodeFloat32(b []byte, p unsafe.Pointer, _ *plan, _ where) []byte {
+func encodeFloat32(b []byte, p unsafe.Pointer, _ *typePlan, _ where) []byte {
 	return msgpack.AppendFloat32(b, *(*float32)(p))
 }
 
-func encodeFloat64(b []byte, p unsafe.Pointer, _ *plan, _ where) []byte {
+func encodeFloat64(b []byte, p unsafe.Pointer, _ *typePlan, _ where) []byte {
 	return msgpack.AppendFloat64(b, *(*float64)(p))
 }
 
-func encodeString(b []byte, p unsafe.Pointer, _ *plan, _ where) []byte {
+func encodeString(b []byte, p unsafe.Pointer, _ *typePlan, _ where) []byte {
 	return appendString(b, *(*string)(p))
 }
 
-func encodeBytes(b []byte, p unsafe.Pointer, _ *plan, _ where) []byte {
+func encodeBytes(b []byte, p unsafe.Pointer, _ *typePlan, _ where) []byte {
 	return appendBytes(b, *(*[]byte)(p))
 }
 
-func encodeTime(b []byte, p unsafe.Pointer, _ *plan, _ where) []byte {
+func encodeTime(b []byte, p unsafe.Pointer, _ *typePlan, _ where) []byte {
 	return appendTime(b, *(*time.Time)(p))
 }
 
-func encodeNumber(b []byte, p unsafe.Pointer, _ *plan, _ where) []byte {
+func encodeNumber(b []byte, p unsafe.Pointer, _ *typePlan, _ where) []byte {
 	return appendNumber(b, *(*json.Number)(p))
 }
 
@@ -125,7 +125,7 @@ func appendNumber(b []byte, n json.Number) []byte {
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // encodeForeign stands for what has no form outside the process.
-func encodeForeign(b []byte, p unsafe.Pointer, pl *plan, _ where) []byte {
+func encodeForeign(b []byte, p unsafe.Pointer, pl *typePlan, _ where) []byte {
 	switch pl.kind {
 	case reflect.Chan, reflect.Func, reflect.UnsafePointer:
 		if *(*unsafe.Pointer)(p) == nil {
@@ -137,7 +137,7 @@ func encodeForeign(b []byte, p unsafe.Pointer, pl *plan, _ where) []byte {
 
 // encodeQuoted is option "string" of a field, a scalar or a pointer to one: its JSON text as a
 // string.
-func encodeQuoted(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
+func encodeQuoted(b []byte, p unsafe.Pointer, pl *typePlan, w where) []byte {
 	pl = pl.elem
 	if pl.kind == reflect.Pointer {
 		if p = *(*unsafe.Pointer)(p); p == nil {

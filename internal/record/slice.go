@@ -15,7 +15,7 @@ type sliceWord struct {
 	cap  int
 }
 
-func encodeSlice(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
+func encodeSlice(b []byte, p unsafe.Pointer, pl *typePlan, w where) []byte {
 	s := *(*sliceWord)(p)
 	if s.data == nil {
 		return msgpack.AppendNil(b)
@@ -33,11 +33,11 @@ func encodeSlice(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
 	return b
 }
 
-func encodeArray(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
+func encodeArray(b []byte, p unsafe.Pointer, pl *typePlan, w where) []byte {
 	return appendElements(b, p, pl.length, pl, w)
 }
 
-func appendElements(b []byte, p unsafe.Pointer, n int, pl *plan, w where) []byte {
+func appendElements(b []byte, p unsafe.Pointer, n int, pl *typePlan, w where) []byte {
 	if w.depth >= Depth {
 		return appendString(b, deep)
 	}
@@ -108,7 +108,7 @@ func appendStrings(b []byte, s []string, w where) []byte {
 	return b
 }
 
-func encodePointer(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
+func encodePointer(b []byte, p unsafe.Pointer, pl *typePlan, w where) []byte {
 	q := *(*unsafe.Pointer)(p)
 	if q == nil {
 		return msgpack.AppendNil(b)

@@ -18,7 +18,7 @@ type step struct {
 	size      int    // of the key with its header
 	off       uintptr
 	detour    *detour // nil for most
-	plan      *plan
+	plan      *typePlan
 	rest      int // what is needed behind the key for all that takes a fixed room in this and the later steps
 	op        op
 }
@@ -32,7 +32,7 @@ type detour struct {
 }
 
 // structPlan makes the steps of a struct.
-func (b *builder) structPlan(pl *plan, t reflect.Type) {
+func (b *builder) structPlan(pl *typePlan, t reflect.Type) {
 	fields := fieldsOf(t)
 	pl.steps = make([]step, len(fields))
 	for i, f := range fields {
@@ -51,7 +51,7 @@ func (b *builder) structPlan(pl *plan, t reflect.Type) {
 		s.plan = b.plan(f.typ)
 		s.op = s.plan.op
 		if f.quoted && s.plan.bareScalar() {
-			s.plan, s.op = &plan{enc: encodeQuoted, elem: s.plan}, opOther
+			s.plan, s.op = &typePlan{enc: encodeQuoted, elem: s.plan}, opOther
 		}
 		d.skip = f.skip()
 		rare := d.hops != nil || d.skip != nil
@@ -81,7 +81,7 @@ func (b *builder) structPlan(pl *plan, t reflect.Type) {
 
 // bareScalar reports whether the plan is of a scalar, or of a pointer to one, that no method of its
 // type writes.
-func (pl *plan) bareScalar() bool {
+func (pl *typePlan) bareScalar() bool {
 	if pl.kind == reflect.Pointer {
 		pl = pl.elem
 	}
@@ -104,7 +104,7 @@ func (s *step) reach(p unsafe.Pointer, w where) unsafe.Pointer {
 	return p
 }
 
-func encodeStruct(b []byte, p unsafe.Pointer, pl *plan, w where) []byte {
+func encodeStruct(b []byte, p unsafe.Pointer, pl *typePlan, w where) []byte {
 	if w.depth >= Depth {
 		return appendString(b, deep)
 	}

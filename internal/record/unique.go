@@ -29,7 +29,7 @@ func appendPairs(all []keyed, b []byte) ([]keyed, bool) {
 		switch {
 		case err != nil:
 			return all, false
-		case key.Kind == msgpack.Str && key.Len <= len(b)-at-n:
+		case key.Kind == msgpack.KindStr && key.Len <= len(b)-at-n:
 			p.key = b[at+n : at+n+key.Len]
 			p.value = at + n + key.Len
 		default:
@@ -146,10 +146,10 @@ func appendLastWins(dst, value []byte) []byte {
 	t, n, err := msgpack.ReadToken(value)
 	switch {
 	case err != nil:
-	case t.Kind == msgpack.Map:
+	case t.Kind == msgpack.KindMap:
 		pairs, dropped := LastWins(bytes.Clone(value[n:]))
 		return append(msgpack.AppendMapHeader(dst, t.Len-dropped), pairs...)
-	case t.Kind == msgpack.Array:
+	case t.Kind == msgpack.KindArray:
 		dst = msgpack.AppendArrayHeader(dst, t.Len)
 		for at := n; at < len(value); {
 			k, err := msgpack.Skip(value[at:])

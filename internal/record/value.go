@@ -97,7 +97,7 @@ func appendAny(b []byte, v any, w where) []byte {
 }
 
 // at returns where the value is that v holds. It must not be kept: see hidden.
-func (pl *plan) at(v *any) unsafe.Pointer {
+func (pl *typePlan) at(v *any) unsafe.Pointer {
 	e := (*word)(unsafe.Pointer(v))
 	if pl.inside {
 		return hidden(unsafe.Pointer(&e.data))
@@ -105,12 +105,12 @@ func (pl *plan) at(v *any) unsafe.Pointer {
 	return e.data
 }
 
-func encodeAny(b []byte, p unsafe.Pointer, _ *plan, w where) []byte {
+func encodeAny(b []byte, p unsafe.Pointer, _ *typePlan, w where) []byte {
 	return appendAny(b, *(*any)(p), w)
 }
 
 // encodeMethodInterface is encodeAny for interfaces that have methods: all are kept alike.
-func encodeMethodInterface(b []byte, p unsafe.Pointer, _ *plan, w where) []byte {
+func encodeMethodInterface(b []byte, p unsafe.Pointer, _ *typePlan, w where) []byte {
 	v := *(*interface{ Method() })(p)
 	if v == nil {
 		return msgpack.AppendNil(b)
@@ -118,14 +118,14 @@ func encodeMethodInterface(b []byte, p unsafe.Pointer, _ *plan, w where) []byte 
 	return appendAny(b, any(v), w)
 }
 
-func encodeSlogValue(b []byte, p unsafe.Pointer, _ *plan, w where) []byte {
+func encodeSlogValue(b []byte, p unsafe.Pointer, _ *typePlan, w where) []byte {
 	return appendSlogValue(b, *(*slog.Value)(p), w)
 }
 
-func encodeSlogAttr(b []byte, p unsafe.Pointer, _ *plan, w where) []byte {
+func encodeSlogAttr(b []byte, p unsafe.Pointer, _ *typePlan, w where) []byte {
 	return appendGroup(b, unsafe.Slice((*slog.Attr)(p), 1), w)
 }
 
-func encodeSlogAttrs(b []byte, p unsafe.Pointer, _ *plan, w where) []byte {
+func encodeSlogAttrs(b []byte, p unsafe.Pointer, _ *typePlan, w where) []byte {
 	return appendGroup(b, *(*[]slog.Attr)(p), w)
 }

@@ -42,10 +42,10 @@ func (f *Folder) bound(name string, open int) error {
 			return fmt.Errorf("%s has %d bytes: more than %d", e.Name, e.Size, int64(mostFile))
 		}
 		if e.Regular {
-			f.scouted += e.Size
+			f.discovered += e.Size
 		}
 	}
-	if f.scouted > f.opt.MaxDisk {
+	if f.discovered > f.opt.MaxDisk {
 		return fmt.Errorf("all have more than %d bytes", f.opt.MaxDisk)
 	}
 	return err

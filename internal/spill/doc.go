@@ -13,11 +13,11 @@
 //	folder   Dir, as the processes of one name use it
 //	spill    one of the folders in it: the journal of one process
 //	owner    the process that made a spill; it holds the journal's lock
-//	heir     the process that adopts a spill whose owner is dead
+//	successor     the process that adopts a spill whose owner is dead
 //
 // # The life of a spill
 //
-//	        Make                              Scout, of another process
+//	        Make                              Discover, of another process
 //	none ─────────► owned ──────── dies ───────► adopted
 //	  ▲               │                             │
 //	  └─── Discard ───┴──────────────── Discard ────┘
@@ -35,7 +35,7 @@
 //   - What was appended outlives the process when Flush says so. (The journal syncs it within a
 //     second; nobody waits for that.)
 //   - A disk that fails is not waited for: each call tries once, Fetch for a second.
-//   - A spill has one heir: whoever holds the lock.
+//   - A spill has one successor: whoever holds the lock.
 //   - What stands in Dir and is no spill of this name is left alone.
 //
 // Not promised: MaxDisk to the byte. Segments are taken whole: 4 MiB, or an eighth of MaxDisk if

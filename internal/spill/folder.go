@@ -56,12 +56,12 @@ type Options struct {
 // but Commit, belong to one goroutine: any of them may take as long as a disk likes.
 type Folder struct {
 	reach
-	opt     Options
-	listed  int       // chunks, by the last Scout
-	scouted int64     // bytes of the spills that it looked at
-	paired  bool      // a spill of this process has the ring's name
-	counted time.Time // when taken was
-	taken   int64     // bytes of the spills that are not the one that was asked for
+	opt        Options
+	listed     int       // chunks, by the last Discover
+	discovered int64     // bytes of the spills that it looked at
+	paired     bool      // a spill of this process has the ring's name
+	counted    time.Time // when taken was
+	taken      int64     // bytes of the spills that are not the one that was asked for
 }
 
 // New does nothing yet with the folder.
@@ -132,8 +132,8 @@ func cutLast(s string) (before, after string) {
 }
 
 // Make makes a spill for this process. Where it has a ring in shared memory, at the path ring, the
-// folders of both have one name: the heir of one looks for the other. made is the age by which
-// heirs ship spills.
+// folders of both have one name: the successor of one looks for the other. made is the age by which
+// successors ship spills.
 func (f *Folder) Make(ring string, made time.Time) (*Spill, error) {
 	return f.make(ring, made, false)
 }

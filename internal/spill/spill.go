@@ -34,7 +34,7 @@ type Spill struct {
 	Made   time.Time
 	Paired bool // the ring of the same owner was adopted as well
 
-	// Of an adopted spill, as Scout found it:
+	// Of an adopted spill, as Discover found it:
 	Found []Entry              // all that is not known to be done, in the order of positions
 	IDs   map[[IDLen]byte]bool // of these
 

@@ -43,7 +43,7 @@ func TestSweepLeavesTheNewOne(t *testing.T) {
 					return
 				case <-time.After(100 * time.Microsecond):
 				}
-				if _, err := (reach{}).readOwner(path); errors.Is(err, fs.ErrNotExist) { // as Scout does
+				if _, err := (reach{}).readOwner(path); errors.Is(err, fs.ErrNotExist) { // as Discover does
 					f.sweep(path)
 				}
 			}
@@ -102,7 +102,7 @@ func TestSweepCutShort(t *testing.T) {
 	if left := filepath.Join(dir, sweptName+goneSuffix, "seg-1"); os.WriteFile(left, []byte("x"), 0o600) != nil {
 		t.Fatal("not written")
 	}
-	if found := sweptFolder(dir).Scout(nil); len(found) != 0 {
+	if found := sweptFolder(dir).Discover(nil); len(found) != 0 {
 		t.Errorf("found %d spills", len(found))
 	}
 	for _, name := range []string{sweptName, sweptName + goneSuffix} {

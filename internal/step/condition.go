@@ -122,9 +122,9 @@ func (c *condition) inNil() bool {
 func (k *constant) equals(t *msgpack.Token) bool {
 	switch k.kind {
 	case isNil:
-		return t.Kind == msgpack.Nil
+		return t.Kind == msgpack.KindNil
 	case isTruth:
-		return t.Kind == msgpack.Bool && t.Bool() == k.truth
+		return t.Kind == msgpack.KindBool && t.Bool() == k.truth
 	case isNumber:
 		number, ok := figureOf(t)
 		if !ok {

@@ -59,7 +59,7 @@ func (e *event) read(tag string, b []byte) (int, error) {
 	e.fields, e.room = e.fields[:0], e.room[:0]
 	if len(b) == 0 || b[0] != 0x92 {
 		t, n, err := msgpack.ReadToken(b)
-		if err != nil || t.Kind != msgpack.Array || t.Len != 2 {
+		if err != nil || t.Kind != msgpack.KindArray || t.Len != 2 {
 			return 0, errEntry
 		}
 		return e.pairs(b, n)

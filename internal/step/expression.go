@@ -102,17 +102,17 @@ func valueOf(b []byte, left *int) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.Kind == msgpack.Array || t.Kind == msgpack.Map {
+	if t.Kind == msgpack.KindArray || t.Kind == msgpack.KindMap {
 		if *left -= t.Len; *left < 0 {
 			return nil, errValues
 		}
 	}
 	switch t.Kind {
-	case msgpack.Nil:
+	case msgpack.KindNil:
 		return nil, nil
-	case msgpack.Bool:
+	case msgpack.KindBool:
 		return t.Bool(), nil
-	case msgpack.Int, msgpack.Uint:
+	case msgpack.KindInt, msgpack.KindUint:
 		if i, ok := t.Int(); ok && i >= math.MinInt && i <= math.MaxInt {
 			return int(i), nil
 		} else if ok { // of 64 bits where int has 32: exact up to 53
@@ -120,9 +120,9 @@ func valueOf(b []byte, left *int) (any, error) {
 		}
 		u, _ := t.Uint()
 		return u, nil
-	case msgpack.Float32, msgpack.Float64:
+	case msgpack.KindFloat32, msgpack.KindFloat64:
 		return t.Float(), nil
-	case msgpack.Array:
+	case msgpack.KindArray:
 		list := make([]any, t.Len)
 		for i := range list {
 			k := size(b[n:])
@@ -132,7 +132,7 @@ func valueOf(b []byte, left *int) (any, error) {
 			n += k
 		}
 		return list, nil
-	case msgpack.Map:
+	case msgpack.KindMap:
 		m := make(map[string]any, t.Len)
 		for range t.Len {
 			key, value := pair(b[n:])

@@ -39,11 +39,11 @@ func treeOf(t testing.TB, b []byte) (v any, n int) {
 		t.Fatal(err)
 	}
 	switch tok.Kind {
-	case msgpack.Str, msgpack.Bin:
+	case msgpack.KindStr, msgpack.KindBin:
 		return text(b[n : n+tok.Len]), n + tok.Len
-	case msgpack.Ext:
+	case msgpack.KindExt:
 		return ext{tok.Ext, string(b[n : n+tok.Len])}, n + tok.Len
-	case msgpack.Array:
+	case msgpack.KindArray:
 		list := []any{}
 		for range tok.Len {
 			one, k := treeOf(t, b[n:])
@@ -51,7 +51,7 @@ func treeOf(t testing.TB, b []byte) (v any, n int) {
 			n += k
 		}
 		return list, n
-	case msgpack.Map:
+	case msgpack.KindMap:
 		m := &tree{}
 		for range tok.Len {
 			key, k := treeOf(t, b[n:])
@@ -84,7 +84,7 @@ func show(v any) string {
 		return fmt.Sprintf("%q", string(v))
 	case msgpack.Token:
 		if r, ok := rational(v); ok {
-			return r.RatString() + fmt.Sprint(v.Kind >= msgpack.Float32)
+			return r.RatString() + fmt.Sprint(v.Kind >= msgpack.KindFloat32)
 		}
 		return fmt.Sprint(v.Kind, v.Bool(), v.Float())
 	}
@@ -110,13 +110,13 @@ func encode(b []byte, v any) []byte {
 		b = msgpack.AppendExt(b, v.typ, []byte(v.data))
 	case msgpack.Token:
 		switch v.Kind {
-		case msgpack.Bool:
+		case msgpack.KindBool:
 			b = msgpack.AppendBool(b, v.Bool())
-		case msgpack.Float32:
+		case msgpack.KindFloat32:
 			b = msgpack.AppendFloat32(b, float32(v.Float()))
-		case msgpack.Float64:
+		case msgpack.KindFloat64:
 			b = msgpack.AppendFloat64(b, v.Float())
-		case msgpack.Nil:
+		case msgpack.KindNil:
 			b = msgpack.AppendNil(b)
 		default:
 			if n, ok := v.Int(); ok {
@@ -283,13 +283,13 @@ func (o *oracle) parse(t testing.TB, s *Parse) error {
 
 func rational(t msgpack.Token) (*big.Rat, bool) {
 	switch t.Kind {
-	case msgpack.Int, msgpack.Uint:
+	case msgpack.KindInt, msgpack.KindUint:
 		if n, ok := t.Int(); ok {
 			return new(big.Rat).SetInt64(n), true
 		}
 		n, _ := t.Uint()
 		return new(big.Rat).SetUint64(n), true
-	case msgpack.Float32, msgpack.Float64:
+	case msgpack.KindFloat32, msgpack.KindFloat64:
 		r := new(big.Rat).SetFloat64(t.Float())
 		return r, r != nil
 	}
@@ -416,11 +416,11 @@ func (o *oracle) holds(c *condition) bool {
 		t, ok := v.(msgpack.Token)
 		switch k.kind {
 		case isNil:
-			return v == nil || ok && t.Kind == msgpack.Nil
+			return v == nil || ok && t.Kind == msgpack.KindNil
 		case isText:
 			return v == any(text(k.text))
 		case isTruth:
-			return ok && t.Kind == msgpack.Bool && t.Bool() == k.truth
+			return ok && t.Kind == msgpack.KindBool && t.Bool() == k.truth
 		}
 		order, ok := against(v, k)
 		return ok && order == 0
@@ -429,7 +429,7 @@ func (o *oracle) holds(c *condition) bool {
 	switch c.op {
 	case opTrue:
 		t, ok := v.(msgpack.Token)
-		return ok && t.Kind == msgpack.Bool && t.Bool()
+		return ok && t.Kind == msgpack.KindBool && t.Bool()
 	case opEqual:
 		return equal(c.constant)
 	case opIn:
@@ -497,9 +497,9 @@ func (o *oracle) expand(t template) (string, error) {
 				one = string(v)
 			case msgpack.Token:
 				switch {
-				case v.Kind == msgpack.Bool:
+				case v.Kind == msgpack.KindBool:
 					one = fmt.Sprint(v.Bool())
-				case v.Kind != msgpack.Nil:
+				case v.Kind != msgpack.KindNil:
 					one = jsonOf(v)
 				}
 			}
@@ -519,14 +519,14 @@ func (o *oracle) expand(t template) (string, error) {
 }
 
 func jsonOf(t msgpack.Token) string {
-	if n, ok := t.Int(); ok && t.Kind < msgpack.Float32 {
+	if n, ok := t.Int(); ok && t.Kind < msgpack.KindFloat32 {
 		return fmt.Sprint(n)
 	}
-	if n, ok := t.Uint(); ok && t.Kind < msgpack.Float32 {
+	if n, ok := t.Uint(); ok && t.Kind < msgpack.KindFloat32 {
 		return fmt.Sprint(n)
 	}
 	b := msgpack.AppendFloat64(nil, t.Float())
-	if t.Kind == msgpack.Float32 {
+	if t.Kind == msgpack.KindFloat32 {
 		b = msgpack.AppendFloat32(nil, float32(t.Float()))
 	}
 	out, _, _ := msgpack.AppendJSON(nil, b, nil)
@@ -584,7 +584,7 @@ func (o *oracle) apply(t testing.TB, s *Step) (keep bool, err error) {
 	case s.Hash != nil:
 		paths(s.Hash.Fields, func(p []string) {
 			o.record.each(p, func(v any) any {
-				if tok, ok := v.(msgpack.Token); ok && tok.Kind == msgpack.Nil {
+				if tok, ok := v.(msgpack.Token); ok && tok.Kind == msgpack.KindNil {
 					return v
 				}
 				return text(hashed(textIn(v)))

@@ -210,7 +210,7 @@ var reserved = map[string]bool{
 }
 
 func (p *parser) leaf() *condition {
-	c := &condition{op: opTrue}
+	c, start := &condition{op: opTrue}, p.from
 	switch {
 	case p.token == "" || reserved[p.token] || !isName(p.token[0]) && p.token[0] != '`':
 		if p.token != "" && (p.token[0] == '"' || p.token[0] == '\'' || p.token[0] >= '0' && p.token[0] <= '9') {
@@ -258,7 +258,8 @@ func (p *parser) leaf() *condition {
 	}
 	if c.subject == nil && (c.op != opIn && c.constant.kind != isText ||
 		slices.ContainsFunc(c.list, func(k constant) bool { return k.kind != isText })) {
-		p.fail("the tag is a text")
+		p.from = start
+		p.refuse("the tag is a text")
 	}
 	if not {
 		return &condition{op: opNot, a: c}

@@ -99,7 +99,7 @@ func appendKey(dst, value []byte) []byte {
 	t, _, err := msgpack.ReadToken(value)
 	n, number := figureOf(&t)
 	switch {
-	case err == nil && t.Kind == msgpack.Nil:
+	case err == nil && t.Kind == msgpack.KindNil:
 		return append(dst, 'n')
 	case err != nil || !number:
 		return append(binary.AppendUvarint(append(dst, 'v'), uint64(len(value))), value...)
@@ -135,7 +135,7 @@ const farthest = math.MaxUint32
 func (e *event) time() int64 {
 	_, n, _ := msgpack.ReadToken(e.head) // read has seen that it is an array
 	t, k, err := msgpack.ReadToken(e.head[n:])
-	if n += k; err == nil && t.Kind == msgpack.Array { // beside the time there is something
+	if n += k; err == nil && t.Kind == msgpack.KindArray { // beside the time there is something
 		t, k, err = msgpack.ReadToken(e.head[n:])
 		n += k
 	}
@@ -143,16 +143,16 @@ func (e *event) time() int64 {
 		return 0
 	}
 	switch t.Kind {
-	case msgpack.Ext:
+	case msgpack.KindExt:
 		if at := e.head[n:]; t.Ext == 0 && t.Len == 8 && len(at) >= 8 {
 			return int64(binary.BigEndian.Uint32(at))*1e9 + int64(binary.BigEndian.Uint32(at[4:]))
 		}
-	case msgpack.Int, msgpack.Uint:
+	case msgpack.KindInt, msgpack.KindUint:
 		if sec, ok := t.Int(); ok {
 			return min(max(sec, -farthest), farthest) * 1e9
 		}
 		return farthest * 1e9
-	case msgpack.Float32, msgpack.Float64:
+	case msgpack.KindFloat32, msgpack.KindFloat64:
 		if sec := t.Float(); sec == sec {
 			return int64(min(max(sec, -farthest), farthest) * 1e9)
 		}

@@ -5,6 +5,7 @@ package step
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -99,6 +100,46 @@ func TestTableMistakes(t *testing.T) {
 			[]string{"x"}, 1<<20, nil)
 		if err == nil || !strings.Contains(err.Error(), want) && want != "no such file" {
 			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// A rewritten file is written anew in place while it is read, so often.
+type rewritten struct {
+	*os.File
+	t     *testing.T
+	times int
+}
+
+func (f *rewritten) ReadAt(b []byte, off int64) (n int, err error) {
+	if n, err = f.File.ReadAt(b[:min(len(b), 6)], off); f.times > 0 && off > 0 {
+		f.times--
+		at := time.Now().Add(-time.Duration(f.times+1) * time.Hour)
+		if err := errors.Join(os.WriteFile(f.Name(), []byte("k,v\nnew,2\nmore,3\n"), 0o600),
+			os.Chtimes(f.Name(), at, at)); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return n, err
+}
+
+// TestTableRewritten: a file that is rewritten while it is read is read again, and what does not
+// settle is no table.
+func TestTableRewritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.csv")
+	for _, times := range []int{0, 1, readTries - 1, 1000} {
+		tableFile(t, path, "k,v\nold,1\n")
+		in, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, info, err := readSettled(&rewritten{in, t, times})
+		in.Close()
+		switch want := map[bool]string{true: "k,v\nold,1\n", false: "k,v\nnew,2\nmore,3\n"}[times == 0]; {
+		case times > readTries && (err == nil || info != nil):
+			t.Errorf("%d times: %q, %v", times, data, err)
+		case times <= readTries && (err != nil || string(data) != want || info.Size() != int64(len(want))):
+			t.Errorf("%d times: %q, %v", times, data, err)
 		}
 	}
 }

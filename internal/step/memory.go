@@ -14,10 +14,10 @@ import (
 //	                      └ how many were left out that nobody was told
 //
 // An event belongs to a span if it is less than its length away from the event that began it,
-// before or behind. A key has two of them, the one used last first: of two senders with different
-// clocks each has its own, and late events have that which is over. A third one takes the place of
-// the one used before the last: then more events pass than should. A time that is wrong holds back
-// no events but those near it.
+// before or behind; of two such spans to the one that began before it. A key has two of them, the
+// one used last first: of two senders with different clocks each has its own, and late events have
+// that which is over. A third one takes the place of the one used before the last: then more events
+// pass than should. A time that is wrong holds back no events but those near it.
 //
 // The keys used last are known, up to a number; the one that was not used for longest makes room.
 //
@@ -95,9 +95,9 @@ func (m *memory) let(key *[keyLen]byte, at int64) (passes bool, left uint64) {
 		m.fresh = append(m.fresh, slot)
 	}
 	s := &k.spans[0]
-	switch {
-	case m.has(s, at):
-	case m.has(&k.spans[1], at):
+	switch m.spanOf(k, at) {
+	case 0:
+	case 1:
 		k.spans[0], k.spans[1] = k.spans[1], k.spans[0]
 	default:
 		k.spans[0], k.spans[1] = span{from: at}, k.spans[0]
@@ -111,9 +111,20 @@ func (m *memory) let(key *[keyLen]byte, at int64) (passes bool, left uint64) {
 	return true, left
 }
 
-func (m *memory) has(s *span, at int64) bool {
-	d := at - s.from
-	return s.passed > 0 && -m.length < d && d < m.length
+// spanOf returns which span of a key a time belongs to, or none. Spans begin at least their length
+// from each other, so at most one of them began before that time, and at most one behind it.
+func (m *memory) spanOf(k *known, at int64) int {
+	near := none
+	for i := range k.spans {
+		switch d := at - k.spans[i].from; {
+		case k.spans[i].passed == 0:
+		case 0 <= d && d < m.length:
+			return i
+		case -m.length < d && d < 0:
+			near = i
+		}
+	}
+	return near
 }
 
 // use returns the slot of a key, which is the one used last then.

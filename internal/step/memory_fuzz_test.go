@@ -52,7 +52,11 @@ func (d *diary) let(key string, at float64) (passes bool, left int) {
 		d.keys = slices.Delete(d.keys, i, i+1)
 	}
 	s := diarySpan{from: at}
-	if i := slices.IndexFunc(k.spans, func(s diarySpan) bool { return math.Abs(at-s.from) < d.length }); i >= 0 {
+	i := slices.IndexFunc(k.spans, func(s diarySpan) bool { return s.from <= at && at < s.from+d.length })
+	if i < 0 {
+		i = slices.IndexFunc(k.spans, func(s diarySpan) bool { return math.Abs(at-s.from) < d.length })
+	}
+	if i >= 0 {
 		s = k.spans[i]
 		k.spans = slices.Delete(k.spans, i, i+1)
 	}
@@ -98,6 +102,8 @@ func FuzzMemory(f *testing.F) {
 		}
 		f.Add(byte(i), byte(i*5), plan)
 	}
+	// Two events a span of 10 s, at 0, 10, 9 and 11: that at 9 has the share of the first span.
+	f.Add(byte(9), byte(72), []byte{3, 0, 0, 5<<4 | 3, 0, 0, 4<<4 | 3, 0, 0, 6<<4 | 3, 0, 0})
 	values := []any{
 		nil, "1", int64(1), 1.0, uint64(math.MaxUint64), math.MaxFloat64, 1.5, -1.0, int64(-1), 0.0,
 		math.Copysign(0, -1), true,

@@ -67,6 +67,14 @@ func TestThrottle(t *testing.T) {
 			},
 			[]string{`{"i":0}`, `{"i":3}`, `{"i":6}`, `{"i":8}`},
 		},
+		"a late event has the share of the span that began before it": {
+			Step{Throttle: &Throttle{Events: 2, Per: 10 * time.Second, Count: "more"}},
+			[]string{
+				`0 x {"i":0}`, `12 x {"i":1}`, `9 x {"i":2}`, `13 x {"i":3}`, `8 x {"i":4}`, `21.9 x {"i":5}`,
+				`22 x {"i":6}`,
+			},
+			[]string{`{"i":0}`, `{"i":1}`, `{"i":2}`, `{"i":3}`, `{"i":6,"more":2}`},
+		},
 		"the key that was not used for longest is forgotten": {
 			Step{Throttle: &Throttle{Events: 1, Per: time.Minute, By: []string{"k"}, Keys: 2, Count: "more"}},
 			[]string{
@@ -301,5 +309,30 @@ func TestMemory(t *testing.T) {
 	}
 	if len(m.known) != 300 || len(m.kept) != 300 || len(m.news) > 100 {
 		t.Errorf("%d known, %d kept, %d news", len(m.known), len(m.kept), len(m.news))
+	}
+}
+
+// TestStateSize holds what docs/steps.md says a key takes of what is written, after a billion
+// events.
+func TestStateSize(t *testing.T) {
+	for spans, most := range []int{1: 32, 2: 40} {
+		const keys = 1000
+		s := sifterOf(t, "", Step{Throttle: &Throttle{Events: 1, Per: time.Second, By: []string{"k"}}})
+		s.memories[0].calls = 1_000_000_000
+		empty := len(s.AppendState(nil))
+		var out Sifted
+		for span := range spans {
+			for key := range keys {
+				entry := entryOf(t, at(float64(span*10)), fmt.Sprintf(`{"k":%d}`, key))
+				if err := s.Sift(&out, "t", entry, 1, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		record, _ := s.Learnt()
+		s.Settle(record)
+		if got := (len(s.AppendState(nil)) - empty) / keys; spans > 0 && got != most {
+			t.Errorf("%d spans: %d bytes a key, want %d", spans, got, most)
+		}
 	}
 }

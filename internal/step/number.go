@@ -28,13 +28,13 @@ func integer(n int64) figure {
 // figureOf is the number that a token is.
 func figureOf(t *msgpack.Token) (figure, bool) {
 	switch t.Kind {
-	case msgpack.Int, msgpack.Uint:
+	case msgpack.KindInt, msgpack.KindUint:
 		if n, ok := t.Int(); ok {
 			return integer(n), true
 		}
 		n, _ := t.Uint()
 		return figure{size: n}, true
-	case msgpack.Float32, msgpack.Float64:
+	case msgpack.KindFloat32, msgpack.KindFloat64:
 		return figure{float: true, f: t.Float()}, true
 	}
 	return figure{}, false

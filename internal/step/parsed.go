@@ -305,7 +305,7 @@ func (p *parsing) time(format string, wrong func(error, ...any)) {
 		raw := text
 		if text == nil {
 			t, _, err := msgpack.ReadToken(value)
-			if err != nil || t.Kind < msgpack.Int || t.Kind > msgpack.Float64 {
+			if err != nil || t.Kind < msgpack.KindInt || t.Kind > msgpack.KindFloat64 {
 				return errNoTime
 			}
 			if e.scratch, _, err = msgpack.AppendJSON(e.scratch[:0], value, nil); err != nil {
@@ -330,7 +330,7 @@ func (e *event) retime(sec, nsec uint32) {
 	binary.BigEndian.PutUint32(at[2:], sec)
 	binary.BigEndian.PutUint32(at[6:], nsec)
 	_, n, _ := msgpack.ReadToken(e.head) // read has seen that it is an array
-	if t, k, err := msgpack.ReadToken(e.head[n:]); err == nil && t.Kind == msgpack.Array {
+	if t, k, err := msgpack.ReadToken(e.head[n:]); err == nil && t.Kind == msgpack.KindArray {
 		n += k
 		e.head = e.store(e.head[:n], at[:], e.head[n+size(e.head[n:]):])
 	} else {

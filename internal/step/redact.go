@@ -322,14 +322,14 @@ func (r *redactor) value(e *event, value []byte) (found bool) {
 		return r.text(e, value, text)
 	}
 	t, n, err := msgpack.ReadToken(value)
-	if err != nil || t.Kind != msgpack.Array && t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindArray && t.Kind != msgpack.KindMap {
 		e.scratch = append(e.scratch, value...)
 		return false
 	}
 	e.scratch = append(e.scratch, value[:n]...)
 	rest := value[n:]
 	for i := range t.Len {
-		if t.Kind == msgpack.Map {
+		if t.Kind == msgpack.KindMap {
 			k := size(rest)
 			e.scratch = append(e.scratch, rest[:k]...)
 			rest = rest[k:]

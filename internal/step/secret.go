@@ -48,7 +48,7 @@ func inner(wrong func(error, ...any), key any) func(error, ...any) {
 // hash is a doer. A number and its text have one hash; nil has none.
 func (h *hasher) hash(e *event, value []byte) ([]byte, change) {
 	t, _, err := msgpack.ReadToken(value)
-	if err != nil || t.Kind == msgpack.Nil {
+	if err != nil || t.Kind == msgpack.KindNil {
 		return nil, kept
 	}
 	text, ok := textOf(value)

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spillwaylog/spillway/msgpack"
@@ -66,46 +67,83 @@ const young = 2 * time.Second
 func (t *table) load() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	info, err := os.Stat(t.of.path) // before it is opened: to open a pipe waits for its other end
+	info, err := os.Stat(t.of.path)
 	if err != nil {
 		t.seen, t.err = nil, reason(err)
 		return t.err
 	}
-	if s := t.seen; s == nil || !os.SameFile(s, info) || s.Size() != info.Size() ||
-		!s.ModTime().Equal(info.ModTime()) || t.at.Sub(info.ModTime()) < young {
-		t.seen, t.at = info, time.Now()
-		t.err = reason(t.read(info))
+	if s := t.seen; s == nil || !os.SameFile(s, info) || isChanged(s, info) || t.at.Sub(info.ModTime()) < young {
+		t.at = time.Now()
+		t.seen, err = t.read()
+		t.err = reason(err)
 	}
 	return t.err
 }
 
-func (t *table) read(info fs.FileInfo) error {
-	if !info.Mode().IsRegular() {
-		return errors.New("it is no regular file")
-	}
-	f, err := os.Open(t.of.path)
+// isChanged reports whether a file was written between two looks at it, as far as that shows.
+func isChanged(before, now fs.FileInfo) bool {
+	return before.Size() != now.Size() || !before.ModTime().Equal(now.ModTime())
+}
+
+// read returns what the file was when it was read; nil: what it is now is not known.
+func (t *table) read() (fs.FileInfo, error) {
+	f, err := os.OpenFile(t.of.path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not hold it up
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, mostTable+1))
+	data, info, err := readSettled(f)
 	if err != nil {
-		return err
-	}
-	if len(data) > mostTable {
-		return fmt.Errorf("it is larger than %d MiB", mostTable>>20)
+		return info, err
 	}
 	sum := sha256.Sum256(data)
 	if old := t.rows.Load(); old != nil && old.sum == sum {
-		return nil
+		return info, nil
 	}
 	r, err := t.of.read(data)
 	if err != nil {
-		return err
+		return info, err
 	}
 	r.sum = sum
 	t.rows.Store(r)
-	return nil
+	return info, nil
+}
+
+// A settling file is one that somebody may be writing.
+type settling interface {
+	io.ReaderAt
+	Stat() (fs.FileInfo, error)
+}
+
+// readTries is how often a file is read that changes meanwhile.
+const readTries = 10
+
+// readSettled reads a file until it is the same behind that as it was before, and returns what it
+// was; nil: it did not settle.
+func readSettled(f settling) (data []byte, info fs.FileInfo, err error) {
+	before, err := f.Stat()
+	if err == nil && !before.Mode().IsRegular() {
+		return nil, before, errors.New("it is no regular file")
+	}
+	for range readTries {
+		if err == nil {
+			data, err = io.ReadAll(io.NewSectionReader(f, 0, mostTable+1))
+		}
+		if err == nil {
+			info, err = f.Stat()
+		}
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case isChanged(before, info):
+			before = info
+		case len(data) > mostTable:
+			return nil, info, fmt.Errorf("it is larger than %d MiB", mostTable>>20)
+		default:
+			return data, info, nil
+		}
+	}
+	return nil, nil, errors.New("it changes while it is read")
 }
 
 // reason is an error without the path, which its reader knows.

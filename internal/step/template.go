@@ -124,7 +124,7 @@ func appendText(dst, value []byte) ([]byte, bool) {
 		return append(dst, text...), len(text) > 0
 	}
 	t, _, err := msgpack.ReadToken(value)
-	if err != nil || t.Kind == msgpack.Nil || t.Kind >= msgpack.Ext {
+	if err != nil || t.Kind == msgpack.KindNil || t.Kind >= msgpack.KindExt {
 		return dst, false
 	}
 	out, _, err := msgpack.AppendJSON(dst, value, nil)

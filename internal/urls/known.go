@@ -18,12 +18,12 @@ type Takes uint8
 
 // What a parameter takes.
 const (
-	Text Takes = iota
-	Choice
-	Bool
-	Int
-	Size
-	Duration
+	TakesText Takes = iota
+	TakesChoice
+	TakesBool
+	TakesInt
+	TakesSize
+	TakesDuration
 )
 
 // Known returns the parameters that the URL was asked for so far, whether it has them or not. What

@@ -145,7 +145,7 @@ func (p *Params) String(name, otherwise string) string {
 
 // Choice returns one of the choices, the first of them when the parameter is absent.
 func (p *Params) Choice(name string, choices ...string) string {
-	v, ok := p.one(Parameter{Name: name, Takes: Choice, Choices: choices})
+	v, ok := p.one(Parameter{Name: name, Takes: TakesChoice, Choices: choices})
 	if !ok {
 		return choices[0]
 	}
@@ -158,7 +158,7 @@ func (p *Params) Choice(name string, choices ...string) string {
 
 // Bool returns true or false.
 func (p *Params) Bool(name string, otherwise bool) bool {
-	v, ok := p.one(Parameter{Name: name, Takes: Bool})
+	v, ok := p.one(Parameter{Name: name, Takes: TakesBool})
 	if !ok {
 		return otherwise
 	}
@@ -171,7 +171,7 @@ func (p *Params) Bool(name string, otherwise bool) bool {
 
 // Int returns a number between low and high, both included.
 func (p *Params) Int(name string, otherwise, low, high int64) int64 {
-	v, ok := p.one(Parameter{Name: name, Takes: Int, Low: low, High: high})
+	v, ok := p.one(Parameter{Name: name, Takes: TakesInt, Low: low, High: high})
 	if !ok {
 		return otherwise
 	}
@@ -185,7 +185,7 @@ func (p *Params) Int(name string, otherwise, low, high int64) int64 {
 
 // Size returns a number of bytes; see ParseSize.
 func (p *Params) Size(name string, otherwise int64) int64 {
-	v, ok := p.one(Parameter{Name: name, Takes: Size})
+	v, ok := p.one(Parameter{Name: name, Takes: TakesSize})
 	if !ok {
 		return otherwise
 	}
@@ -199,7 +199,7 @@ func (p *Params) Size(name string, otherwise int64) int64 {
 
 // Duration returns a time span that is not negative, as time.ParseDuration reads it.
 func (p *Params) Duration(name string, otherwise time.Duration) time.Duration {
-	v, ok := p.one(Parameter{Name: name, Takes: Duration})
+	v, ok := p.one(Parameter{Name: name, Takes: TakesDuration})
 	if !ok {
 		return otherwise
 	}

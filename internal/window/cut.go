@@ -120,7 +120,7 @@ func (w *Cutter) Take(i int, k *Marked) {
 		entries = w.entries[at:p.end:p.end]
 	}
 	*k = Marked{
-		Chunk: forward.Chunk{Tag: p.tag, ID: k.ID[:], Entries: entries, Events: p.events, Own: true},
+		Chunk: forward.Chunk{Tag: p.tag, ID: k.ID[:], Entries: entries, Events: p.events, UniqueID: true},
 		Bytes: p.bytes, First: p.first, Last: p.last, Lane: p.lane, of: w.s,
 	}
 	p.entries = nil

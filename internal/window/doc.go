@@ -8,7 +8,7 @@
 //	payload    a record of the ring: the tag's length as a uvarint, the tag, one MessagePack map
 //	window     what is cut from a ring at once: up to a limit of bytes, at most 16 tags or 1024 runs, never ending between two equal keys
 //	run        what a window has of one tag in a row
-//	chunk      a run, or what a window has of one tag, under a random id (forward.Chunk, Own)
+//	chunk      a run, or what a window has of one tag, under a random id (forward.Chunk, UniqueID)
 //	mark       a chunk's entry in the ring's header: first and last key, the first record's lane, the id; or one for all runs of a window
 //	source     a ring that windows are cut from (Source)
 //
@@ -27,8 +27,8 @@
 //
 // What is cut is copied and then checked: each record is one MessagePack map. The ring is memory
 // that others can write to, and one bad record must not make a chunk that a server refuses, and
-// that blocks what is behind it, the heir's too. It is lost, alone. (A record that a stranger made
-// into another valid one is not found.)
+// that blocks what is behind it, the successor's too. It is lost, alone. (A record that a stranger
+// made into another valid one is not found.)
 //
 // # Runs
 //
@@ -44,9 +44,9 @@
 //	                 │ random, the window's │ number │
 //	                 └──────────────────────┴────────┘
 //
-// From a mark and the tags of the records under it the heir makes the same runs again. Those are
-// done up to the one whose id stands with the destination's state, and where a spill has their id,
-// they are in its care. The number is why that needs no state for each run: a file destination
+// From a mark and the tags of the records under it the successor makes the same runs again. Those
+// are done up to the one whose id stands with the destination's state, and where a spill has their
+// id, they are in its care. The number is why that needs no state for each run: a file destination
 // writes the runs of several windows together, and gives one state, with the last of them (the
 // others have none, and their marks wait for it). That one may be in the middle of a window. To
 // keep only the state of a window's last run would be wrong: a destination records its state by

@@ -186,7 +186,7 @@ func (r *rebuilder) begin(c *claim, rec ring.Record, tag []byte) *Marked {
 		RunID(&k.ID, c.raw, c.number+len(c.chunks))
 		k.First, k.Last, k.Lane = rec.Key, rec.Key, rec.Lane
 	}
-	k.Chunk = forward.Chunk{Tag: string(tag), ID: k.ID[:], Own: true}
+	k.Chunk = forward.Chunk{Tag: string(tag), ID: k.ID[:], UniqueID: true}
 	c.chunks = append(c.chunks, k)
 	return k
 }

@@ -79,8 +79,8 @@ func TestRebuildTwice(t *testing.T) {
 	if err := first.Ring.Leave(); err != nil {
 		t.Fatal(err)
 	}
-	heir := adopted(t, dir)
-	found := Rebuild(heir, [IDLen]byte{}, nil)
+	successor := adopted(t, dir)
+	found := Rebuild(successor, [IDLen]byte{}, nil)
 	if len(found.Younger) != 2 || len(found.Older) > 0 {
 		t.Fatalf("%d chunks and %d to the destination", len(found.Younger), len(found.Older))
 	}
@@ -90,10 +90,10 @@ func TestRebuildTwice(t *testing.T) {
 		}
 		k.Unmark()
 	}
-	if heir.Marks() != 0 || heir.Out != 0 || len(heir.Ring.Marks()) != 0 {
-		t.Errorf("%d chunks are out, %d marks are left", heir.Out, heir.Marks())
+	if successor.Marks() != 0 || successor.Out != 0 || len(successor.Ring.Marks()) != 0 {
+		t.Errorf("%d chunks are out, %d marks are left", successor.Out, successor.Marks())
 	}
-	if err := heir.Ring.Close(); err != nil {
+	if err := successor.Ring.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -104,15 +104,15 @@ func TestRebuild(t *testing.T) {
 	for _, runs := range []bool{false, true} {
 		for _, to := range []byte{ToDestination, ToSpill} {
 			dir, chunks := abandoned(t, runs, to)
-			heir := adopted(t, dir)
+			successor := adopted(t, dir)
 			spilled := map[[IDLen]byte]bool{chunks[1].ID: true}
-			found := Rebuild(heir, [IDLen]byte{}, spilled)
+			found := Rebuild(successor, [IDLen]byte{}, spilled)
 			again, other := found.Older, found.Younger
 			if to == ToSpill {
 				again, other = other, again
 			}
-			if len(other) > 0 || found.Rest != 5 || found.Bad != 0 || heir.Out != len(chunks)-1 {
-				t.Errorf("runs %t, to %q: %+v, %d out", runs, to, found, heir.Out)
+			if len(other) > 0 || found.Rest != 5 || found.Bad != 0 || successor.Out != len(chunks)-1 {
+				t.Errorf("runs %t, to %q: %+v, %d out", runs, to, found, successor.Out)
 			}
 			want := append(chunks[:1:1], chunks[2:]...)
 			for i, k := range again {
@@ -122,13 +122,14 @@ func TestRebuild(t *testing.T) {
 				}
 				k.Unmark()
 			}
-			if len(again) != len(want) || heir.Marks() != 0 || heir.Out != 0 || len(heir.Ring.Marks()) != 0 {
+			if len(again) != len(want) || successor.Marks() != 0 || successor.Out != 0 ||
+				len(successor.Ring.Marks()) != 0 {
 				t.Errorf("runs %t, to %q: %d chunks, not %d; marks are left", runs, to, len(again), len(want))
 			}
-			if !NewCutter(runs, &Buffers{}).Cut(heir, 1<<20) {
+			if !NewCutter(runs, &Buffers{}).Cut(successor, 1<<20) {
 				t.Error("the rest is not to be cut")
 			}
-			if err := heir.Ring.Close(); err != nil {
+			if err := successor.Ring.Close(); err != nil {
 				t.Error(err)
 			}
 		}

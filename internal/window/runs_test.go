@@ -4,7 +4,7 @@ package window
 
 import "testing"
 
-// The ids of runs are what an heir makes of the first one's.
+// The ids of runs are what a successor makes of the first one's.
 func TestRunIDs(t *testing.T) {
 	ids := make([][IDLen]byte, 1<<16)
 	nameRuns(len(ids), func(i int) *[IDLen]byte { return &ids[i] })

@@ -253,8 +253,8 @@ func (d *Folder) Is(name string, f *os.File) bool {
 // Leads says that a name still leads to an open folder.
 func (d *Folder) Leads(name string, to *Folder) bool { return d.Is(name, to.f) }
 
-// mostListed is how many entries List looks at: it has them all in memory.
-const mostListed = 1 << 16
+// maxListed is how many entries List looks at: it has them all in memory.
+const maxListed = 1 << 16
 
 // Names lists the entries, at most so many; 0: all.
 func (d *Folder) Names(most int) ([]string, error) {
@@ -273,11 +273,11 @@ func (d *Folder) Names(most int) ([]string, error) {
 	return names, err
 }
 
-// List looks at all entries, sorted by name. More than mostListed are an error.
+// List looks at all entries, sorted by name. More than maxListed are an error.
 func (d *Folder) List() ([]Entry, error) {
-	names, err := d.Names(mostListed + 1)
-	if err == nil && len(names) > mostListed {
-		err = d.fail("list", "", fmt.Errorf("it has more than %d entries", mostListed))
+	names, err := d.Names(maxListed + 1)
+	if err == nil && len(names) > maxListed {
+		err = d.fail("list", "", fmt.Errorf("it has more than %d entries", maxListed))
 	}
 	if err != nil {
 		return nil, err
@@ -346,7 +346,7 @@ func (d *Folder) removeAll(name string, deep int) error {
 		defer sub.Close()
 		for err == nil {
 			var names []string
-			if names, err = sub.Names(mostListed); len(names) == 0 {
+			if names, err = sub.Names(maxListed); len(names) == 0 {
 				break
 			}
 			for _, n := range names {

@@ -16,8 +16,8 @@ import (
 	"sync"
 )
 
-// Dir is this package's folder as its user sees it.
-const Dir = "clients"
+// Dir is this package's folder as packages of tests see it.
+var Dir = filepath.Join("..", "clients")
 
 // ErrMissing says that a program cannot be installed: the machine lacks an interpreter, or cannot
 // download.

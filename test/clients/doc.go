@@ -2,8 +2,7 @@
 
 // Package clients runs the clients of the ecosystem: for each a small program in its own language
 // that sends the events of an [Order] with it. The tests that start them against the real collector
-// are in package test, one folder up; so is the test of the official client of Go, which needs no
-// program.
+// are beside it; so is the test of the official client of Go, which needs no program.
 //
 // What each client has is what is tested of it; a dash is what it does not have:
 //

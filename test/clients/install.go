@@ -25,7 +25,7 @@ func install(name string, files []string, build func(dir string) error) (string,
 			return "", err
 		}
 		contents[i] = b
-		fmt.Fprintf(hash, "%s %d\n%s", file, len(b), b)
+		fmt.Fprintf(hash, "%s %d\n%s", strings.TrimPrefix(filepath.ToSlash(file), "../"), len(b), b)
 	}
 	cache, err := needs.Cache()
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 func chunk() *forward.Chunk {
 	b := forward.AppendEventTime(msgpack.AppendArrayHeader(nil, 2), 1700000000, 1)
 	b = msgpack.AppendString(msgpack.AppendString(msgpack.AppendMapHeader(b, 1), "key"), "value")
-	return &forward.Chunk{Tag: "a", ID: forward.NewID(), Own: true, Entries: b, Events: 1}
+	return &forward.Chunk{Tag: "a", ID: forward.NewID(), UniqueID: true, Entries: b, Events: 1}
 }
 
 func must(t testing.TB, err error) {

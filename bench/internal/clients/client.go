@@ -44,7 +44,7 @@ type poster struct{ *spillway.Logger }
 // nothing is dropped. The query is added to the destination's URL.
 func OpenPoster(addr, query string) (Client, error) {
 	l, err := spillway.Open("forward://"+addr+query,
-		&spillway.Options{Name: "bench", Overflow: spillway.Block, MaxWait: time.Minute})
+		&spillway.Options{Name: "bench", Overflow: spillway.OverflowBlock, MaxWait: time.Minute})
 	if err != nil {
 		return nil, err
 	}

@@ -15,27 +15,27 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// A Mood is how a daemon treats its clients.
-type Mood int
+// A Behaviour is how a daemon treats its clients.
+type Behaviour int
 
-// The moods.
+// How it treats them.
 const (
-	Healthy    Mood = iota // reads and acks
-	NeverAcks              // reads only
-	NeverReads             // accepts connections and leaves them alone
+	BehaviourHealthy    Behaviour = iota // reads and acks
+	BehaviourNeverAcks                   // reads only
+	BehaviourNeverReads                  // accepts connections and leaves them alone
 )
 
 // Options are how to start a daemon. The zero value is a healthy one on a free port.
 type Options struct {
-	Mood Mood
+	Behaviour Behaviour
 }
 
 // A Daemon is a running server.
 type Daemon struct {
-	mood  Mood
-	l     net.Listener
-	bytes atomic.Int64
-	done  sync.WaitGroup
+	behaviour Behaviour
+	l         net.Listener
+	bytes     atomic.Int64
+	done      sync.WaitGroup
 
 	mu     sync.Mutex
 	conns  map[net.Conn]struct{}
@@ -48,7 +48,7 @@ func Start(o Options) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{mood: o.Mood, l: l, conns: map[net.Conn]struct{}{}}
+	d := &Daemon{behaviour: o.Behaviour, l: l, conns: map[net.Conn]struct{}{}}
 	d.done.Go(d.accept)
 	return d, nil
 }
@@ -86,7 +86,7 @@ func (d *Daemon) accept() {
 		}
 		d.conns[c] = struct{}{}
 		d.mu.Unlock()
-		if d.mood == NeverReads {
+		if d.behaviour == BehaviourNeverReads {
 			continue
 		}
 		d.done.Go(func() {
@@ -104,7 +104,7 @@ var errOther = errors.New("daemon: no packed message")
 
 func (d *Daemon) serve(c net.Conn) {
 	in := bufio.NewReaderSize(counted{c, &d.bytes}, 256<<10)
-	if d.mood == Healthy {
+	if d.behaviour == BehaviourHealthy {
 		for {
 			id, err := packed(in)
 			if errors.Is(err, errOther) {
@@ -131,7 +131,7 @@ func packed(in *bufio.Reader) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if t.Kind != msgpack.Array || t.Len != 3 {
+	if t.Kind != msgpack.KindArray || t.Len != 3 {
 		return "", errOther
 	}
 	if err := skip(in); err != nil { // the tag
@@ -141,14 +141,14 @@ func packed(in *bufio.Reader) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if t.Kind != msgpack.Bin && t.Kind != msgpack.Str {
+	if t.Kind != msgpack.KindBin && t.Kind != msgpack.KindStr {
 		return "", errOther
 	}
 	if _, err := in.Discard(t.Len); err != nil {
 		return "", err
 	}
 	t, err = token(in)
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		return "", errors.Join(err, errOther)
 	}
 	id := ""
@@ -194,7 +194,7 @@ func text(in *bufio.Reader) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if t.Kind != msgpack.Str {
+	if t.Kind != msgpack.KindStr {
 		return "", errOther
 	}
 	b := make([]byte, t.Len)
@@ -209,9 +209,9 @@ func skip(in *bufio.Reader) error {
 		return err
 	}
 	switch t.Kind {
-	case msgpack.Str, msgpack.Bin, msgpack.Ext:
+	case msgpack.KindStr, msgpack.KindBin, msgpack.KindExt:
 		_, err = in.Discard(t.Len)
-	case msgpack.Array, msgpack.Map:
+	case msgpack.KindArray, msgpack.KindMap:
 		err = errOther
 	}
 	return err

@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// processEnv says that a program is to be a daemon, and of which mood.
+// processEnv says that a program is to be a daemon, and of which behaviour.
 const processEnv = "SPILLWAY_BENCH_DAEMON"
 
 // Main is called first in main by programs that start a [Process] of themselves: in that process it
 // serves, and does not return.
 func Main() {
-	mood := os.Getenv(processEnv)
-	if mood == "" {
+	behaviour := os.Getenv(processEnv)
+	if behaviour == "" {
 		return
 	}
 	var o Options
-	if _, err := fmt.Sscan(mood, &o.Mood); err != nil {
+	if _, err := fmt.Sscan(behaviour, &o.Behaviour); err != nil {
 		panic(err)
 	}
 	d, err := Start(o)
@@ -42,13 +42,13 @@ type Process struct {
 }
 
 // StartProcess starts this program again as a daemon.
-func StartProcess(mood Mood) (*Process, error) {
+func StartProcess(behaviour Behaviour) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	p := &Process{cmd: exec.Command(self)}
-	p.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", processEnv, mood))
+	p.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", processEnv, behaviour))
 	p.cmd.Stderr = os.Stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err

@@ -23,12 +23,13 @@ type spill struct {
 // openSpillway has the ring in shared memory, as a user would, and waits when it is full, so that
 // nothing is dropped.
 func openSpillway(path string) (Local, error) {
-	return OpenSpillway(fileURL(path), &spillway.Options{Overflow: spillway.Block, MaxWait: time.Minute})
+	return OpenSpillway(fileURL(path), &spillway.Options{Overflow: spillway.OverflowBlock, MaxWait: time.Minute})
 }
 
 // openSpillwayMemory has the ring in plain memory.
 func openSpillwayMemory(path string) (Local, error) {
-	return OpenSpillway(fileURL(path), &spillway.Options{Overflow: spillway.Block, MaxWait: time.Minute, Shm: "none"})
+	return OpenSpillway(fileURL(path),
+		&spillway.Options{Overflow: spillway.OverflowBlock, MaxWait: time.Minute, Shm: "none"})
 }
 
 // OpenSpillway is a Spillway logger with settings of one's own.

@@ -30,9 +30,9 @@ const DefaultAddress = "127.0.0.1:24220"
 
 // Bounds of what a server may cost a client.
 const (
-	dialMost  = 10 * time.Second
-	beginMost = 30 * time.Second // until an answer begins; reloads and the like take no longer
-	errorMost = 4 << 10          // bytes of a refusal that are shown
+	maxDialTime  = 10 * time.Second
+	maxBeginTime = 30 * time.Second // until an answer begins; reloads and the like take no longer
+	maxError     = 4 << 10          // bytes of a refusal that are shown
 )
 
 // Dial understands host:port, or a URL with parameters, and opens the files that it names. Nothing
@@ -57,14 +57,14 @@ func Dial(text string, warn func(error)) (*Client, error) {
 	if err := c.security.Open(&credentials.Reports{Trouble: warn}); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.base, err)
 	}
-	dialer := &net.Dialer{Timeout: dialMost}
+	dialer := &net.Dialer{Timeout: maxDialTime}
 	c.http = http.Client{
 		Transport: &http.Transport{ // no proxy: an address of this machine, or of this network
 			DialContext: dialer.DialContext,
 			DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				return (&tls.Dialer{NetDialer: dialer, Config: c.security.TLS()}).DialContext(ctx, network, address)
 			},
-			ResponseHeaderTimeout: beginMost, MaxResponseHeaderBytes: mostHeader, DisableCompression: true,
+			ResponseHeaderTimeout: maxBeginTime, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
 		},
 		// It would get the token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -102,7 +102,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values) (io.Rea
 		return answer.Body, nil
 	}
 	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, errorMost)) // what is there of it
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxError)) // what is there of it
 	if text = bytes.TrimSpace(text); answer.StatusCode == http.StatusNotFound {
 		text = []byte("it knows no " + path + ": it is no collector, or an older one")
 	}

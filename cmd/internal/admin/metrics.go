@@ -226,8 +226,8 @@ func (f *figures) picture() picture {
 		}
 	}
 	collect(p, wholeFigures, &s)
-	for _, kind := range forward.TroubleKinds() {
-		p.add(troubles, float64(s.Server.Troubles[kind]), troubles.with(string(codes.Peer(kind))))
+	for _, kind := range forward.PeerErrorKinds() {
+		p.add(troubles, float64(s.Server.PeerErrors[kind]), troubles.with(string(codes.Peer(kind))))
 	}
 	return p
 }

@@ -39,7 +39,7 @@ type Sources struct {
 	Reload  func() error
 	Tail    func(*collector.TailOptions) (*collector.Tail, error)
 
-	unread time.Duration // for tests: instead of unreadMost
+	unread time.Duration // for tests: instead of maxUnreadTime
 }
 
 // A Server listens, and serves once it has its sources.
@@ -55,13 +55,13 @@ type Server struct {
 
 // Bounds of what clients cost.
 const (
-	mostConnections = 64
-	mostScrapes     = 4
-	mostHeader      = 16 << 10
-	requestMost     = 10 * time.Second
-	answerMost      = 30 * time.Second
-	idleMost        = 2 * time.Minute
-	shutdownMost    = 2 * time.Second
+	maxConnections  = 64
+	maxScrapes      = 4
+	maxHeader       = 16 << 10
+	maxRequestTime  = 10 * time.Second
+	maxAnswerTime   = 30 * time.Second
+	maxIdleTime     = 2 * time.Minute
+	maxShutdownTime = 2 * time.Second
 )
 
 // Listen opens the address, and the files that its URL names. A nil plan gives a nil server, which
@@ -119,8 +119,9 @@ func (s *Server) Serve(from *Sources) {
 	s.server = http.Server{
 		Handler:           s.handler(from),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ReadHeaderTimeout: requestMost, ReadTimeout: requestMost, WriteTimeout: answerMost, IdleTimeout: idleMost,
-		MaxHeaderBytes: mostHeader,
+		ReadHeaderTimeout: maxRequestTime, ReadTimeout: maxRequestTime, WriteTimeout: maxAnswerTime,
+		IdleTimeout:    maxIdleTime,
+		MaxHeaderBytes: maxHeader,
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	codes.AdminListening.Info(s.log, "telling", "admin", s.plan.shown, "address", s.Addr().String())
@@ -143,7 +144,7 @@ func (s *Server) Close() {
 		return
 	}
 	s.end()
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownMost)
+	ctx, cancel := context.WithTimeout(context.Background(), maxShutdownTime)
 	defer cancel()
 	if s.server.Shutdown(ctx) != nil {
 		_ = s.server.Close()
@@ -171,7 +172,7 @@ func (s *Server) handler(from *Sources) http.Handler {
 	all := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return own.picture().beside(registry) })
 	guarded := http.NewServeMux()
 	guarded.Handle("GET /metrics", promhttp.HandlerFor(all,
-		promhttp.HandlerOpts{MaxRequestsInFlight: mostScrapes, DisableCompression: true}))
+		promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes, DisableCompression: true}))
 	guarded.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		stats := from.Stats()
 		w.Header().Set("Content-Type", "application/json")
@@ -258,7 +259,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.open) >= mostConnections {
+	if len(l.open) >= maxConnections {
 		silent := slices.MinFunc(slices.Collect(maps.Keys(l.open)), func(a, b *placed) int {
 			return cmp.Compare(a.silent.Load(), b.silent.Load())
 		})

@@ -177,7 +177,7 @@ func TestServer(t *testing.T) {
 // TestCrowd: connections that say nothing more keep none from being answered.
 func TestCrowd(t *testing.T) {
 	s := start(t, "127.0.0.1:0", sources(1))
-	for range mostConnections {
+	for range maxConnections {
 		c, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {
 			t.Fatal(err)

@@ -18,9 +18,9 @@ import (
 
 // Bounds of a tail.
 const (
-	unreadMost = 10 * time.Second // a client that reads nothing for so long is cut off
-	beatEvery  = 5 * time.Second  // a line comes at least as often, so that both ends know of each other
-	mostLines  = 256 << 10        // bytes that are gathered, and one line
+	maxUnreadTime = 10 * time.Second // a client that reads nothing for so long is cut off
+	beatEvery     = 5 * time.Second  // a line comes at least as often, so that both ends know of each other
+	maxLines      = 256 << 10        // bytes that are gathered, and one line
 )
 
 // tailOptions are those that a query asks for.
@@ -84,9 +84,9 @@ func (from *Sources) tail(w http.ResponseWriter, r *http.Request) {
 	var text []byte
 	var failed error
 	send := func() {
-		_ = c.SetWriteDeadline(time.Now().Add(cmp.Or(from.unread, unreadMost)))
+		_ = c.SetWriteDeadline(time.Now().Add(cmp.Or(from.unread, maxUnreadTime)))
 		_, err := w.Write(text)
-		if text = text[:0]; cap(text) > 2*mostLines {
+		if text = text[:0]; cap(text) > 2*maxLines {
 			text = nil
 		}
 		failed = errors.Join(failed, err, c.Flush())
@@ -97,7 +97,7 @@ func (from *Sources) tail(w http.ResponseWriter, r *http.Request) {
 			if failed != nil {
 				return
 			}
-			if text = encoder.AppendLine(text, tag, *e); len(text) > mostLines {
+			if text = encoder.AppendLine(text, tag, *e); len(text) > maxLines {
 				send()
 			}
 		})

@@ -49,7 +49,7 @@ func collecting(t *testing.T) (*collector.Collector, *forward.Client) {
 
 // told is a chunk of events {"n": 0}, {"n": 1}, … with so many bytes besides.
 func told(tag string, n, bytes int) *forward.Chunk {
-	c := &forward.Chunk{Tag: tag, ID: forward.NewID(), Own: true, Events: n}
+	c := &forward.Chunk{Tag: tag, ID: forward.NewID(), UniqueID: true, Events: n}
 	for i := range n {
 		c.Entries = msgpack.AppendArrayHeader(c.Entries, 2)
 		c.Entries = forward.AppendEventTime(c.Entries, 1_700_000_000, 0)

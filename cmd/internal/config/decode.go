@@ -348,8 +348,12 @@ func (r *reader) explainRoute(e *collector.RouteError) {
 	if e.Output != "" && r.file.said[outputsKey+"."+e.Output] != nil {
 		n = r.file.said[outputsKey+"."+e.Output]
 	}
-	// That output has a mistake.
-	if r.told(n) || len(e.Path) > 1 && e.Path[1] == "to" && r.file.said[outputsKey+"."+n.value] != nil {
+	var names []string // of outputs without a mistake
+	for i := range r.file.Outputs {
+		names = append(names, r.file.Outputs[i].Name)
+	}
+	unknown := len(e.Path) > 1 && e.Path[1] == "to" && !slices.Contains(names, n.value)
+	if r.told(n) || unknown && r.file.said[outputsKey+"."+n.value] != nil {
 		return
 	}
 	column := n.column
@@ -361,11 +365,7 @@ func (r *reader) explainRoute(e *collector.RouteError) {
 			column += len([]rune(before)) + len([]rune(n.value[:min(e.At, len(n.value))]))
 		}
 	}
-	if len(e.Path) > 1 && e.Path[1] == "to" {
-		var names []string
-		for i := range r.file.Outputs {
-			names = append(names, r.file.Outputs[i].Name)
-		}
+	if unknown {
 		said += meant(n.value, names)
 	}
 	if strings.Contains(n.value, "${") {

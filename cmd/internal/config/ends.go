@@ -107,7 +107,7 @@ func (r *reader) parameter(p pair, scheme string, known []collector.Parameter) (
 	}
 	ok = true
 	for _, n := range items {
-		value, good := r.scalar(n, name, wants(param), param.Takes == urls.Bool)
+		value, good := r.scalar(n, name, wants(param), param.Takes == urls.TakesBool)
 		if good && !takes(param, value) {
 			r.refuse(n, name, wants(param), param.Choices)
 			good = false
@@ -120,15 +120,15 @@ func (r *reader) parameter(p pair, scheme string, known []collector.Parameter) (
 // wants says what the value of a parameter is.
 func wants(p *collector.Parameter) string {
 	switch p.Takes {
-	case urls.Choice:
+	case urls.TakesChoice:
 		return oneOf(p.Choices)
-	case urls.Bool:
+	case urls.TakesBool:
 		return aTruth
-	case urls.Int:
+	case urls.TakesInt:
 		return fmt.Sprintf("a number from %d to %d", p.Low, p.High)
-	case urls.Size:
+	case urls.TakesSize:
 		return aSize
-	case urls.Duration:
+	case urls.TakesDuration:
 		return aDuration
 	}
 	return "text"
@@ -137,17 +137,17 @@ func wants(p *collector.Parameter) string {
 // takes says whether a parameter takes a value.
 func takes(p *collector.Parameter, value string) bool {
 	switch p.Takes {
-	case urls.Choice:
+	case urls.TakesChoice:
 		return slices.Contains(p.Choices, value)
-	case urls.Bool:
+	case urls.TakesBool:
 		return value == "true" || value == "false"
-	case urls.Int:
+	case urls.TakesInt:
 		n, err := strconv.ParseInt(value, 10, 64)
 		return err == nil && p.Low <= n && n <= p.High
-	case urls.Size:
+	case urls.TakesSize:
 		_, err := urls.ParseSize(value)
 		return err == nil
-	case urls.Duration:
+	case urls.TakesDuration:
 		d, err := time.ParseDuration(value)
 		return err == nil && d >= 0
 	}

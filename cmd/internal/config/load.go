@@ -62,7 +62,7 @@ type reader struct {
 	*Options
 	file     *File
 	fields   []field
-	files    []*source
+	files    []*configFile
 	bytes    int
 	mistakes Mistakes
 	misread  int // how many of them were there before Check
@@ -176,11 +176,11 @@ func (r *reader) include(n *node) {
 			r.wrong(n, "include: this is no pattern of files")
 		case len(paths) == 0 && !strings.ContainsAny(pattern, "*?["):
 			r.wrong(n, "include: there is no such file")
-		case len(r.files)+len(paths) > mostFiles:
-			r.wrong(n, "include: these are more than %d files", mostFiles)
+		case len(r.files)+len(paths) > maxFiles:
+			r.wrong(n, "include: these are more than %d files", maxFiles)
 		default:
 			for _, path := range paths {
-				if slices.ContainsFunc(r.files, func(s *source) bool { return s.name == path }) {
+				if slices.ContainsFunc(r.files, func(s *configFile) bool { return s.name == path }) {
 					r.wrong(n, "include: %s is read twice", path)
 					continue
 				}

@@ -28,7 +28,7 @@ type Mistake struct {
 func MistakeIn(name, text string, at int, what string) Mistake {
 	before := text[:min(max(at, 0), len(text))]
 	line := strings.Count(before, "\n") + 1
-	s := &source{name: name, lines: strings.Split(text, "\n")}
+	s := &configFile{name: name, lines: strings.Split(text, "\n")}
 	return s.mistake(line, 1+utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]), "%s", what)
 }
 
@@ -96,7 +96,7 @@ func printable(s string) string {
 }
 
 // sorted returns mistakes in their order, each once.
-func (m Mistakes) sorted(files []*source) Mistakes {
+func (m Mistakes) sorted(files []*configFile) Mistakes {
 	order := map[string]int{}
 	for i, s := range files {
 		order[s.name] = i
@@ -108,8 +108,8 @@ func (m Mistakes) sorted(files []*source) Mistakes {
 	return slices.Compact(m)
 }
 
-// A source is one file, as it was read.
-type source struct {
+// A configFile is one file, as it was read.
+type configFile struct {
 	name  string
 	dir   string
 	lines []string
@@ -124,7 +124,7 @@ type mask struct {
 }
 
 // mistake is one at a place in the file.
-func (s *source) mistake(line, column int, format string, args ...any) Mistake {
+func (s *configFile) mistake(line, column int, format string, args ...any) Mistake {
 	m := Mistake{
 		File: s.name, Line: line, Column: column,
 		Text: strings.ReplaceAll(printable(fmt.Sprintf(format, args...)), "\t", "?"),
@@ -144,7 +144,7 @@ var (
 )
 
 // shown is a line, or its beginning, without secrets.
-func (s *source) shown(line int, text string) string {
+func (s *configFile) shown(line int, text string) string {
 	masks := s.masks[line]
 	// From the end, so that columns stay.
 	slices.SortFunc(masks, func(a, b mask) int { return cmp.Compare(b.column, a.column) })
@@ -159,7 +159,7 @@ func (s *source) shown(line int, text string) string {
 
 // withoutSecrets hides what stands behind the name of a secret, in its line and in those below that
 // are indented further, as where a value goes on.
-func (s *source) withoutSecrets(line int, text string) string {
+func (s *configFile) withoutSecrets(line int, text string) string {
 	depth := indent(s.lines[line-1])
 	for _, above := range slices.Backward(s.lines[:line-1]) {
 		if at := indent(above); strings.TrimSpace(above) != "" && at < depth {

@@ -137,18 +137,18 @@ func endSchema(ends Ends) object {
 func parameterSchema(p *collector.Parameter) object {
 	var s object
 	switch p.Takes {
-	case urls.Choice:
+	case urls.TakesChoice:
 		s = choices(p.Choices)
-	case urls.Bool:
+	case urls.TakesBool:
 		s = truth()
-	case urls.Int:
+	case urls.TakesInt:
 		s = object{"anyOf": []any{
 			object{"type": "integer", "minimum": p.Low, "maximum": p.High},
 			object{"type": "string", "pattern": `^[0-9]+$|\$\{`},
 		}}
-	case urls.Size:
+	case urls.TakesSize:
 		s = size()
-	case urls.Duration:
+	case urls.TakesDuration:
 		s = span()
 	default:
 		s = word()

@@ -16,19 +16,19 @@ import (
 
 // Bounds of what is read.
 const (
-	mostFile   = 256 << 10
-	mostAll    = 1 << 20
-	mostFiles  = 1000
-	mostSecret = 64 << 10
+	maxFile   = 256 << 10
+	maxAll    = 1 << 20
+	maxFiles  = 1000
+	maxSecret = 64 << 10
 )
 
 // read reads a file of the configuration. The first one may be a pipe, the others are regular ones.
-func (r *reader) read(path string, pipe bool) *source {
-	s := &source{name: path, dir: filepath.Dir(path), masks: map[int][]mask{}, plain: true}
+func (r *reader) read(path string, pipe bool) *configFile {
+	s := &configFile{name: path, dir: filepath.Dir(path), masks: map[int][]mask{}, plain: true}
 	r.files = append(r.files, s)
-	data, err := readFile(path, mostFile, pipe)
-	if err == nil && r.bytes+len(data) > mostAll {
-		err = fmt.Errorf("all files together are larger than %d KiB", mostAll>>10)
+	data, err := readFile(path, maxFile, pipe)
+	if err == nil && r.bytes+len(data) > maxAll {
+		err = fmt.Errorf("all files together are larger than %d KiB", maxAll>>10)
 	}
 	r.bytes += len(data)
 	if err != nil {
@@ -46,7 +46,7 @@ func (r *reader) read(path string, pipe bool) *source {
 }
 
 // path is that of a file which the file names.
-func (s *source) path(name string) string {
+func (s *configFile) path(name string) string {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(s.dir, name)
 	}

@@ -42,8 +42,8 @@ func (r *reader) expand(n *node) (value string, ok bool) {
 		}
 		b.WriteString(given)
 		rest = tail
-		if b.Len() > mostFile {
-			r.wrong(n, "the value is larger than %d KiB", mostFile>>10)
+		if b.Len() > maxFile {
+			r.wrong(n, "the value is larger than %d KiB", maxFile>>10)
 			return "", false
 		}
 	}
@@ -59,7 +59,7 @@ func (r *reader) lookUp(n *node, expression string) (string, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(n.file.dir, path)
 		}
-		data, err := readFile(path, mostSecret, false)
+		data, err := readFile(path, maxSecret, false)
 		if err != nil {
 			return "", fmt.Errorf("${file:%s}: %w", path, err)
 		}

@@ -17,8 +17,8 @@ import (
 
 // Bounds of a file's tree. The parser's time grows with the square of the keys of one map.
 const (
-	mostTokens = 20_000
-	mostDepth  = 8 // of brackets, and of the tree
+	maxTokens = 20_000
+	maxDepth  = 8 // of brackets, and of the tree
 )
 
 type kind uint8
@@ -38,7 +38,7 @@ func (k kind) String() string {
 
 // A node is a value with its place.
 type node struct {
-	file         *source
+	file         *configFile
 	line, column int
 	kind         kind
 	value        string // of a scalar, as it was written
@@ -64,7 +64,7 @@ func (n *node) mistake(format string, args ...any) Mistake {
 
 // parse returns the tree of a file; nil where it has none. Mistakes of the syntax are one at a
 // time.
-func parse(s *source) (root *node, mistakes Mistakes) {
+func parse(s *configFile) (root *node, mistakes Mistakes) {
 	defer func() { // a library's slip must not end a collector that reloads
 		if e := recover(); e != nil {
 			root, mistakes = nil, Mistakes{s.mistake(0, 0, "this cannot be read as YAML")}
@@ -90,7 +90,7 @@ func parse(s *source) (root *node, mistakes Mistakes) {
 }
 
 // syntax says where the parser did not understand.
-func syntax(s *source, err error) Mistake {
+func syntax(s *configFile, err error) Mistake {
 	var e yaml.Error
 	if !errors.As(err, &e) || e.GetToken() == nil {
 		line, _, _ := strings.Cut(err.Error(), "\n")
@@ -108,15 +108,15 @@ func syntax(s *source, err error) Mistake {
 var endsInColon = regexp.MustCompile(`:\s+[a-z+]+:\s*(#.*)?$`)
 
 // refused says what of YAML is not taken, and what is too much, before anything is made of it.
-func refused(s *source, tokens token.Tokens) *Mistake {
+func refused(s *configFile, tokens token.Tokens) *Mistake {
 	at := func(t *token.Token, format string, args ...any) *Mistake {
 		m := s.mistake(t.Position.Line, t.Position.Column, format, args...)
 		return &m
 	}
 	depth, dashes, documents := 0, 0, 0
 	for i, t := range tokens {
-		if i == mostTokens {
-			return at(t, "the file has more than %d tokens", mostTokens)
+		if i == maxTokens {
+			return at(t, "the file has more than %d tokens", maxTokens)
 		}
 		if t.Type != token.SequenceEntryType {
 			dashes = 0
@@ -139,7 +139,7 @@ func refused(s *source, tokens token.Tokens) *Mistake {
 		case token.SequenceEntryType:
 			dashes++
 		}
-		if depth > mostDepth || dashes > mostDepth {
+		if depth > maxDepth || dashes > maxDepth {
 			return at(t, "this nests too deep")
 		}
 	}
@@ -148,14 +148,14 @@ func refused(s *source, tokens token.Tokens) *Mistake {
 
 // A builder makes nodes of what the parser made.
 type builder struct {
-	file     *source
+	file     *configFile
 	mistakes Mistakes
 }
 
 func (b *builder) build(n ast.Node, depth int) *node {
 	at := n.GetToken().Position
 	out := &node{file: b.file, line: at.Line, column: at.Column}
-	if depth > mostDepth {
+	if depth > maxDepth {
 		b.mistakes = append(b.mistakes, out.mistake("this nests too deep"))
 		return out
 	}

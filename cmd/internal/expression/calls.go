@@ -24,7 +24,7 @@ type meter struct{ left int }
 // Costs: of an evaluation, of a call, and of a node of what a loop does at each turn. A byte costs
 // 1.
 const (
-	mostCost = 64 << 20
+	maxCost  = 64 << 20
 	callCost = 64
 	nodeCost = 16
 )

@@ -27,9 +27,9 @@ import (
 
 // Bounds of an expression.
 const (
-	mostText  = 4 << 10
-	mostNodes = 500
-	mostItems = 1 << 16 // of lists that are made while it is evaluated
+	maxText  = 4 << 10
+	maxNodes = 500
+	maxItems = 1 << 16 // of lists that are made while it is evaluated
 )
 
 // Compile compiles an expression. Its error is a *step.Fault.
@@ -45,7 +45,7 @@ func Compile(text string) (e *step.Expression, err error) {
 	plain(text)
 	m := &meter{}
 	c := conf.CreateNew()
-	c.MaxNodes, c.Expect, c.ExpectAny = mostNodes, reflect.Bool, true
+	c.MaxNodes, c.Expect, c.ExpectAny = maxNodes, reflect.Bool, true
 	for name := range c.Builtins {
 		c.Disabled[name] = true
 	}
@@ -93,13 +93,13 @@ func (m *meter) expression(program *vm.Program, n *names) *step.Expression {
 	for _, slot := range slots {
 		e.Fields = append(e.Fields, n.fields[slot])
 	}
-	machine := vm.VM{MemoryBudget: mostItems}
+	machine := vm.VM{MemoryBudget: maxItems}
 	env := make(map[string]any, len(slots))
 	e.Holds = func(values []any) (bool, error) {
 		for i, slot := range slots {
 			env[slot] = known(values[i])
 		}
-		m.left = mostCost
+		m.left = maxCost
 		out, err := machine.Run(program, env)
 		for _, slot := range slots {
 			env[slot] = nil
@@ -120,8 +120,8 @@ func (m *meter) expression(program *vm.Program, n *names) *step.Expression {
 // part of a name there, and comments.
 func plain(text string) {
 	refuse := func(at int, why string) { panic(&step.Fault{At: at, Text: why}) }
-	if len(text) > mostText {
-		refuse(mostText, "an expression has at most 4 KiB")
+	if len(text) > maxText {
+		refuse(maxText, "an expression has at most 4 KiB")
 	}
 	if !utf8.ValidString(text) {
 		refuse(0, "this is no UTF-8")

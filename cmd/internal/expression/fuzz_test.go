@@ -40,7 +40,7 @@ func FuzzSame(f *testing.F) {
 		if n, err := msgpack.Skip(b); err != nil || n != len(b) || len(b) > 1<<16 {
 			return
 		}
-		if tok, _, _ := msgpack.ReadToken(record); tok.Kind != msgpack.Map {
+		if tok, _, _ := msgpack.ReadToken(record); tok.Kind != msgpack.KindMap {
 			return
 		}
 		want, why := holds(t, own.For("x"), b)

@@ -157,7 +157,7 @@ const users = 7
 
 // chunkOf has the events from … from+n-1, of several users in turn.
 func chunkOf(id string, from, n int) *forward.Chunk {
-	c := &forward.Chunk{Tag: "app", ID: []byte(id), Own: true, Events: n}
+	c := &forward.Chunk{Tag: "app", ID: []byte(id), UniqueID: true, Events: n}
 	for i := range n {
 		c.Entries = event(c.Entries, fmt.Sprint("u", (from+i)%users), from+i, 20)
 	}

@@ -131,9 +131,9 @@ func appendField(dst, value []byte, path []string) []byte {
 	}
 	t, n, err := msgpack.ReadToken(value)
 	switch {
-	case err != nil || t.Kind == msgpack.Nil:
+	case err != nil || t.Kind == msgpack.KindNil:
 		return dst
-	case t.Kind == msgpack.Str || t.Kind == msgpack.Bin:
+	case t.Kind == msgpack.KindStr || t.Kind == msgpack.KindBin:
 		return append(dst, value[n:min(n+t.Len, len(value))]...)
 	}
 	out, _, err := msgpack.AppendJSON(dst, value, forward.AppendExtJSON)
@@ -146,7 +146,7 @@ func appendField(dst, value []byte, path []string) []byte {
 // member finds the value of a key in a map.
 func member(b []byte, want string) (value []byte, ok bool) {
 	t, n, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		return nil, false
 	}
 	b = b[n:]
@@ -156,7 +156,7 @@ func member(b []byte, want string) (value []byte, ok bool) {
 			return nil, false
 		}
 		is := false
-		if key.Kind == msgpack.Str && len(b)-n >= key.Len {
+		if key.Kind == msgpack.KindStr && len(b)-n >= key.Len {
 			is = string(b[n:n+key.Len]) == want
 			n += key.Len
 		} else if n, err = msgpack.Skip(b); err != nil {

@@ -25,7 +25,7 @@ import (
 // entriesOf is a chunk of records, each of JSON.
 func entriesOf(t *testing.T, id, tag string, records ...string) *forward.Chunk {
 	t.Helper()
-	c := &forward.Chunk{Tag: tag, ID: []byte(id), Own: true, Events: len(records)}
+	c := &forward.Chunk{Tag: tag, ID: []byte(id), UniqueID: true, Events: len(records)}
 	for _, text := range records {
 		c.Entries = forward.AppendEventTime(msgpack.AppendArrayHeader(c.Entries, 2), 1_795_000_000, 0)
 		var err error

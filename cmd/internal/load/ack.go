@@ -14,8 +14,8 @@ import (
 // ackHead is how most servers write the ack of an id of 24 characters.
 var ackHead = []byte("\x81\xa3ack\xb8")
 
-// ackMost is the longest ack that is read.
-const ackMost = 1 << 10
+// maxAck is the longest ack that is read.
+const maxAck = 1 << 10
 
 var errNoAck = errors.New("what the server answered is no ack")
 
@@ -64,14 +64,14 @@ func nextAck(b []byte) (id []byte, n int, err error) {
 		return b[len(ackHead):whole], whole, nil
 	}
 	var scan msgpack.Scanner
-	scan.Reset(msgpack.Limits{Depth: 4, Length: ackMost, Count: ackMost})
-	n, done, err := scan.Scan(b[:min(len(b), ackMost)])
+	scan.Reset(msgpack.Limits{Depth: 4, Length: maxAck, Count: maxAck})
+	n, done, err := scan.Scan(b[:min(len(b), maxAck)])
 	if err != nil {
 		return nil, 0, fmt.Errorf("%w: %w", errNoAck, err)
 	}
 	if !done {
-		if len(b) >= ackMost {
-			return nil, 0, fmt.Errorf("%w: longer than %d bytes", errNoAck, ackMost)
+		if len(b) >= maxAck {
+			return nil, 0, fmt.Errorf("%w: longer than %d bytes", errNoAck, maxAck)
 		}
 		return nil, 0, io.ErrUnexpectedEOF
 	}
@@ -82,7 +82,7 @@ func nextAck(b []byte) (id []byte, n int, err error) {
 // ackID returns the id in a complete value.
 func ackID(b []byte) ([]byte, error) {
 	t, at, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		return nil, fmt.Errorf("%w: no map", errNoAck)
 	}
 	for range t.Len {

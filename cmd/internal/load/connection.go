@@ -19,7 +19,7 @@ type connection struct {
 	nc      net.Conn
 	pace    pace
 	block   *block
-	flights *flights      // nil without acks
+	unacked *unacked      // nil without acks
 	room    chan struct{} // acks were read; holds one
 	measure time.Time     // the warm-up ends
 	end     time.Time     // nothing is due after it
@@ -81,7 +81,7 @@ const grace = 5 * tick
 func (c *connection) write(ctx context.Context) error {
 	var sent int64 // messages
 	var now time.Time
-	push := func(id []byte) { c.flights.push(id, c.pace.at(c.flights.pushed.Load(), now)) }
+	push := func(id []byte) { c.unacked.push(id, c.pace.at(c.unacked.pushed.Load(), now)) }
 	for {
 		now = time.Now()
 		clock := now
@@ -105,8 +105,8 @@ func (c *connection) write(ctx context.Context) error {
 			}
 			continue
 		}
-		if c.flights != nil {
-			room := c.flights.room()
+		if c.unacked != nil {
+			room := c.unacked.room()
 			if room == 0 {
 				if !c.wait(ctx) {
 					return ctx.Err()
@@ -151,8 +151,8 @@ func (c *connection) wait(ctx context.Context) bool {
 // finish tells the server that nothing follows.
 func (c *connection) finish() error {
 	c.finished.Store(true)
-	if c.flights != nil {
-		if c.flights.room() == int64(len(c.flights.ring)) {
+	if c.unacked != nil {
+		if c.unacked.room() == int64(len(c.unacked.ring)) {
 			_ = c.nc.SetReadDeadline(time.Unix(1, 0)) // all is acked: there is nothing to read
 		}
 		return nil
@@ -169,7 +169,7 @@ func (c *connection) finish() error {
 // read reads until there is nothing more to come. nil says that all was acked, or that the server
 // has drained the connection or could not say so.
 func (c *connection) read() error {
-	if c.flights == nil {
+	if c.unacked == nil {
 		err := skip(c.nc)
 		if c.finished.Load() {
 			c.drained = err == nil
@@ -181,7 +181,7 @@ func (c *connection) read() error {
 		return c.lost(err)
 	}
 	err := readAcks(c.nc, c.take)
-	if c.finished.Load() && c.flights.room() == int64(len(c.flights.ring)) {
+	if c.finished.Load() && c.unacked.room() == int64(len(c.unacked.ring)) {
 		c.drained = true
 		return nil
 	}
@@ -209,7 +209,7 @@ func (c *connection) lost(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		err = errClosed
 	}
-	if c.flights == nil {
+	if c.unacked == nil {
 		return c.errorf("after %d messages: %w", c.messages.Load(), err)
 	}
 	return c.errorf("after %d messages, %d of them acked: %w", c.messages.Load(), c.acked.Load(), err)
@@ -222,7 +222,7 @@ var errDrained = errors.New("all is acked")
 func (c *connection) take(ids [][]byte) error {
 	now := time.Now()
 	for _, id := range ids {
-		due, err := c.flights.take(id)
+		due, err := c.unacked.take(id)
 		if err != nil {
 			return err
 		}
@@ -235,7 +235,7 @@ func (c *connection) take(ids [][]byte) error {
 	case c.room <- struct{}{}:
 	default:
 	}
-	if c.finished.Load() && c.flights.room() == int64(len(c.flights.ring)) {
+	if c.finished.Load() && c.unacked.room() == int64(len(c.unacked.ring)) {
 		return errDrained
 	}
 	return nil

@@ -3,7 +3,7 @@
 // Package load sends events to any Forward server at a given rate, and tells what became of them
 // and what they cost the server.
 //
-//	        pace: how many messages are due            flights: what waits for an ack
+//	        pace: how many messages are due            unacked: what waits for an ack
 //	                 │                                        ▲            │
 //	template ──► block: patched in place ──► write ──► server ──► acks ──► histogram
 //	  once        times, numbers, ids     many messages                     of latencies

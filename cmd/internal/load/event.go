@@ -79,7 +79,7 @@ func split(record []byte) (pairs int, rest []byte, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	if t.Kind != msgpack.Map {
+	if t.Kind != msgpack.KindMap {
 		return 0, nil, errors.New("no record: not a map")
 	}
 	if k, err := msgpack.Skip(record); err != nil || k != len(record) {

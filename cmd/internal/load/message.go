@@ -80,7 +80,7 @@ func (t *template) add(m *maker, c *compressor) error {
 	o := t.o
 	b := t.bytes
 	switch o.Mode {
-	case Message:
+	case ModeMessage:
 		n := 3
 		if o.Ack {
 			n = 4
@@ -92,14 +92,14 @@ func (t *template) add(m *maker, c *compressor) error {
 			return err
 		}
 		t.stamps = append(t.stamps, at)
-	case Forward:
+	case ModeForward:
 		b = msgpack.AppendString(msgpack.AppendArrayHeader(b, 3), o.Tag)
 		e := entries{bytes: msgpack.AppendArrayHeader(b, o.Batch), stamps: t.stamps}
 		if err := e.fill(o.Batch, m); err != nil {
 			return err
 		}
 		b, t.stamps = e.bytes, e.stamps
-	case Packed:
+	case ModePacked:
 		var e entries
 		if err := e.fill(o.Batch, m); err != nil {
 			return err
@@ -155,7 +155,7 @@ func appendPacked(b []byte, o *Options, packed []byte) []byte {
 // appendOption appends the option map of a message, if it has one. The id, which is at id, comes
 // last: its place depends on nothing that could follow.
 func appendOption(b []byte, o *Options) (out []byte, id int) {
-	if o.Mode == Message {
+	if o.Mode == ModeMessage {
 		if !o.Ack {
 			return b, 0
 		}

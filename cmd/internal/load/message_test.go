@@ -37,10 +37,10 @@ func newOracle(t testing.TB, setup func(*oracle)) *oracle {
 	t.Helper()
 	o := &oracle{numbers: map[uint64]int{}, ids: map[string]int{}, sizes: map[int]int{}, tags: map[string]int{}}
 	o.Handler = forward.HandlerFunc(func(_ context.Context, c *forward.Chunk) error { return o.keep(c) })
-	o.Trouble = func(trouble forward.Trouble) {
+	o.PeerError = func(trouble forward.PeerError) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.troubles = append(o.troubles, trouble.String())
+		o.troubles = append(o.troubles, trouble.Error())
 	}
 	if setup != nil {
 		setup(o)
@@ -66,7 +66,7 @@ func (o *oracle) dial(ctx context.Context) (net.Conn, error) {
 // numberOf reads what stands under seq in a record.
 func numberOf(record []byte) (uint64, error) {
 	t, at, err := msgpack.ReadToken(record)
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		return 0, fmt.Errorf("no map: %w", err)
 	}
 	key, _, n, err := msgpack.ReadBytes(record[at:])
@@ -133,21 +133,21 @@ func (o *oracle) check(t *testing.T, events, messages int64, once bool) {
 func TestMessages(t *testing.T) {
 	records := [][]byte{[]byte("\x80"), []byte("\x81\xa3seq\xa5again"), []byte("\xde\x00\x02\xa1a\x01\xa1b\xc0")}
 	for _, o := range []Options{
-		{Mode: Message},
-		{Mode: Message, Ack: true, Size: MinSize},
-		{Mode: Message, Size: 70_000},
-		{Mode: Message, Records: records, Ack: true},
-		{Mode: Forward, Size: roomy - 1},
-		{Mode: Forward, Ack: true, Batch: 1, Size: roomy},
-		{Mode: Forward, Batch: 70_000, Size: MinSize},
-		{Mode: Forward, Batch: 20, Size: 300, Tag: strings.Repeat("long.", 100)},
-		{Mode: Packed},
-		{Mode: Packed, Ack: true, Batch: 3, Records: records},
-		{Mode: Packed, Batch: 1, Size: 1 << 20},
-		{Mode: Packed, Compress: "gzip", Ack: true},
-		{Mode: Packed, Compress: "zstd"},
-		{Mode: Packed, Compress: "gzip", Fresh: true, Batch: 17},
-		{Mode: Packed, Compress: "zstd", Fresh: true, Ack: true, Batch: 170},
+		{Mode: ModeMessage},
+		{Mode: ModeMessage, Ack: true, Size: MinSize},
+		{Mode: ModeMessage, Size: 70_000},
+		{Mode: ModeMessage, Records: records, Ack: true},
+		{Mode: ModeForward, Size: roomy - 1},
+		{Mode: ModeForward, Ack: true, Batch: 1, Size: roomy},
+		{Mode: ModeForward, Batch: 70_000, Size: MinSize},
+		{Mode: ModeForward, Batch: 20, Size: 300, Tag: strings.Repeat("long.", 100)},
+		{Mode: ModePacked},
+		{Mode: ModePacked, Ack: true, Batch: 3, Records: records},
+		{Mode: ModePacked, Batch: 1, Size: 1 << 20},
+		{Mode: ModePacked, Compress: "gzip", Ack: true},
+		{Mode: ModePacked, Compress: "zstd"},
+		{Mode: ModePacked, Compress: "gzip", Fresh: true, Batch: 17},
+		{Mode: ModePacked, Compress: "zstd", Fresh: true, Ack: true, Batch: 170},
 	} {
 		name := fmt.Sprintf("%s %s fresh=%t ack=%t ×%d of %d", o.Mode, o.Compress, o.Fresh, o.Ack, o.Batch, o.Size)
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestSizes(t *testing.T) {
 }
 
 func TestTakeAllocatesNothing(t *testing.T) {
-	for _, mode := range []Mode{Message, Forward, Packed} {
+	for _, mode := range []Mode{ModeMessage, ModeForward, ModePacked} {
 		o, err := Options{Mode: mode, Ack: true, Dial: (&Dialer{}).Dial}.resolve()
 		if err != nil {
 			t.Fatal(err)
@@ -263,7 +263,7 @@ func TestTakeAllocatesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := newFlights(1 << 12)
+		f := newUnacked(1 << 12)
 		now := time.Now()
 		push := func(id []byte) { f.push(id, now) }
 		if n := testing.AllocsPerRun(100, func() { _, _, _ = b.take(5, now, push) }); n > 0 {
@@ -273,7 +273,7 @@ func TestTakeAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkTake(b *testing.B) {
-	for _, mode := range []Mode{Message, Forward, Packed} {
+	for _, mode := range []Mode{ModeMessage, ModeForward, ModePacked} {
 		b.Run(string(mode), func(b *testing.B) {
 			o, err := Options{Mode: mode, Dial: (&Dialer{}).Dial}.resolve()
 			if err != nil {

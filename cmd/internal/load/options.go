@@ -14,9 +14,9 @@ type Mode string
 
 // The modes.
 const (
-	Message Mode = "message" // one event a message
-	Forward Mode = "forward" // an array of entries
-	Packed  Mode = "packed"  // entries in a bin; the only mode that can be compressed
+	ModeMessage Mode = "message" // one event a message
+	ModeForward Mode = "forward" // an array of entries
+	ModePacked  Mode = "packed"  // entries in a bin; the only mode that can be compressed
 )
 
 // What Options have where a field is zero.
@@ -92,7 +92,7 @@ func (o Options) resolve() (Options, error) {
 	or(&o.Size, DefaultSize)
 	or(&o.Depth, DefaultDepth)
 	if o.Mode == "" {
-		o.Mode = Packed
+		o.Mode = ModePacked
 	}
 	if o.Compress == "none" {
 		o.Compress = ""
@@ -108,14 +108,14 @@ func (o Options) resolve() (Options, error) {
 	}
 	batch := 0
 	switch o.Mode {
-	case Message:
+	case ModeMessage:
 		batch = 1
 		if o.Batch > 1 {
 			return o, fmt.Errorf("%d events a message: mode message has one", o.Batch)
 		}
-	case Forward:
+	case ModeForward:
 		batch = 100
-	case Packed:
+	case ModePacked:
 		batch = 1000
 	default:
 		return o, fmt.Errorf("no mode %q: message, forward or packed", o.Mode)
@@ -126,7 +126,7 @@ func (o Options) resolve() (Options, error) {
 		return o, fmt.Errorf("nothing to dial with")
 	case o.Compress != "" && o.Compress != "gzip" && o.Compress != "zstd":
 		return o, fmt.Errorf("no compression %q: none, gzip or zstd", o.Compress)
-	case o.Compress != "" && o.Mode != Packed:
+	case o.Compress != "" && o.Mode != ModePacked:
 		return o, fmt.Errorf("mode %s cannot be compressed, packed can", o.Mode)
 	case !(o.Rate >= 0 && o.Rate <= maxRate): // NaN too
 		return o, fmt.Errorf("a rate of %v events a second: 0 to %.0f", o.Rate, maxRate)

@@ -11,12 +11,12 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// mostRecords bounds what ReadRecords returns, in bytes.
-const mostRecords = 16 << 20
+// maxRecords bounds what ReadRecords returns, in bytes.
+const maxRecords = 16 << 20
 
 // ReadRecords reads JSON objects, one after another, for Options.Records.
 func ReadRecords(r io.Reader) ([][]byte, error) {
-	dec := json.NewDecoder(io.LimitReader(r, 4*mostRecords))
+	dec := json.NewDecoder(io.LimitReader(r, 4*maxRecords))
 	dec.UseNumber()
 	var records [][]byte
 	total := 0
@@ -34,8 +34,8 @@ func ReadRecords(r io.Reader) ([][]byte, error) {
 		if _, _, err := split(b); err != nil {
 			return nil, fmt.Errorf("record %d: %w", len(records)+1, err)
 		}
-		if total += len(b); total > mostRecords {
-			return nil, fmt.Errorf("more than %d bytes of records", mostRecords)
+		if total += len(b); total > maxRecords {
+			return nil, fmt.Errorf("more than %d bytes of records", maxRecords)
 		}
 		records = append(records, b)
 	}

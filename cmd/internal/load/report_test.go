@@ -25,26 +25,27 @@ func aReport() *Report {
 		Version: "v1", Go: "go1.26", OS: "linux", Arch: "amd64", CPUs: 1,
 		Runs: []Result{
 			{
-				Mode: Packed, Compress: "none", Batch: 1000, Size: 140, Connections: 4, Ack: true, Depth: 16, Rate: 4e5,
+				Mode: ModePacked, Compress: "none", Batch: 1000, Size: 140, Connections: 4, Ack: true, Depth: 16,
+				Rate:    4e5,
 				Seconds: 10, Drained: true, Offered: 400_010, Sent: 400_000,
 				Acked: 400_000, Taken: 400_000, KeptUp: true,
 				Latency: &Latency{Count: 4000, P50: 310, P90: 900, P99: 1500, P999: 25_000, Max: 1.5e6},
 				Server:  server(3),
 			},
 			{
-				Mode: Packed, Compress: "none", Batch: 1000, Size: 140, Connections: 4, Ack: true, Depth: 16,
+				Mode: ModePacked, Compress: "none", Batch: 1000, Size: 140, Connections: 4, Ack: true, Depth: 16,
 				Rate: 2.6e6, Seconds: 10, Offered: 2_600_000, Sent: 2_000_000,
 				Acked: 2_000_000, Taken: 2_000_000, Backlog: 6_000_000,
 				Latency: &Latency{Count: 4000, P50: 310, P90: 900, P99: 1500, P999: 25_000, Max: 15e6},
 				Server:  server(8),
 			},
 			{
-				Mode: Packed, Compress: "gzip", Batch: 1000, Size: 140, Connections: 4, Rate: 0, Seconds: 10,
+				Mode: ModePacked, Compress: "gzip", Batch: 1000, Size: 140, Connections: 4, Rate: 0, Seconds: 10,
 				Offered: 3e6,
 				Sent:    3e6, Taken: 2.9e6, KeptUp: true,
 			},
 			{
-				Mode: Message, Compress: "none", Batch: 1, Size: 140, Connections: 4, Rate: 1e6, Seconds: 1.5,
+				Mode: ModeMessage, Compress: "none", Batch: 1, Size: 140, Connections: 4, Rate: 1e6, Seconds: 1.5,
 				Offered: 1e6, Sent: 9e5, Taken: 9e5, Unacked: 3, Error: "connection 1: <reset>",
 			},
 		},

@@ -113,7 +113,7 @@ func (r *run) dial(ctx context.Context) error {
 		}
 		c := &connection{number: i + 1, nc: nc, block: block, room: make(chan struct{}, 1)}
 		if r.o.Ack {
-			c.flights = newFlights(r.o.Depth)
+			c.unacked = newUnacked(r.o.Depth)
 		}
 		r.conns = append(r.conns, c)
 	}

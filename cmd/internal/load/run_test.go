@@ -24,14 +24,14 @@ import (
 // TestRun counts what arrives: each event once, and as many as the result says.
 func TestRun(t *testing.T) {
 	for _, o := range []Options{
-		{Mode: Message, Rate: 20_000},
-		{Mode: Message, Rate: 2_000, Ack: true, Depth: 100},
-		{Mode: Forward, Rate: 20_000, Batch: 10, Ack: true},
-		{Mode: Packed, Rate: 50_000, Batch: 100},
-		{Mode: Packed, Rate: 50_000, Batch: 100, Ack: true, Compress: "gzip", Fresh: true},
-		{Mode: Packed, Rate: 50_000, Batch: 100, Ack: true, Compress: "zstd"},
-		{Mode: Packed, Batch: 100, Ack: true, Depth: 3},
-		{Mode: Message},
+		{Mode: ModeMessage, Rate: 20_000},
+		{Mode: ModeMessage, Rate: 2_000, Ack: true, Depth: 100},
+		{Mode: ModeForward, Rate: 20_000, Batch: 10, Ack: true},
+		{Mode: ModePacked, Rate: 50_000, Batch: 100},
+		{Mode: ModePacked, Rate: 50_000, Batch: 100, Ack: true, Compress: "gzip", Fresh: true},
+		{Mode: ModePacked, Rate: 50_000, Batch: 100, Ack: true, Compress: "zstd"},
+		{Mode: ModePacked, Batch: 100, Ack: true, Depth: 3},
+		{Mode: ModeMessage},
 	} {
 		t.Run(fmt.Sprintf("%s %s ack=%t rate=%v", o.Mode, o.Compress, o.Ack, o.Rate), func(t *testing.T) {
 			var srv *oracle
@@ -127,7 +127,7 @@ func TestLatencyHasTheWait(t *testing.T) {
 			})
 		})
 		r, err := Run(t.Context(), Options{
-			Dial: dial, Mode: Packed, Batch: 1, Rate: 100, Ack: true, Depth: 1,
+			Dial: dial, Mode: ModePacked, Batch: 1, Rate: 100, Ack: true, Depth: 1,
 			Duration: 10 * time.Second,
 		})
 		if err != nil {
@@ -164,7 +164,7 @@ func TestPacedEvenly(t *testing.T) {
 		})
 		var told []Progress
 		r, err := Run(t.Context(), Options{
-			Dial: dial, Mode: Packed, Batch: 10, Rate: 12_340, Ack: true, Depth: 50, Warmup: 2 * time.Second,
+			Dial: dial, Mode: ModePacked, Batch: 10, Rate: 12_340, Ack: true, Depth: 50, Warmup: 2 * time.Second,
 			Duration: 5 * time.Second,
 			Progress: func(p Progress) { told = append(told, p) },
 		})
@@ -196,7 +196,7 @@ func TestSlowHandler(t *testing.T) {
 		})
 	})
 	o := Options{
-		Dial: srv.dial, Mode: Packed, Batch: 10, Rate: 10_000, Ack: true, Depth: 2,
+		Dial: srv.dial, Mode: ModePacked, Batch: 10, Rate: 10_000, Ack: true, Depth: 2,
 		Duration: 100 * time.Millisecond, Drain: 100 * time.Millisecond,
 	}
 	r, err := Run(t.Context(), o)
@@ -230,7 +230,7 @@ func TestServerDies(t *testing.T) {
 			})
 		})
 		r, err := Run(t.Context(), Options{
-			Dial: srv.dial, Connections: 2, Mode: Packed, Batch: 10, Rate: 100_000, Ack: ack, Duration: time.Hour,
+			Dial: srv.dial, Connections: 2, Mode: ModePacked, Batch: 10, Rate: 100_000, Ack: ack, Duration: time.Hour,
 			Drain: time.Minute,
 		})
 		if !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), srv.addr.String()) {
@@ -361,10 +361,10 @@ func TestOptions(t *testing.T) {
 	dial := (&Dialer{}).Dial
 	for want, o := range map[string]Options{
 		"dial with":        {},
-		"mode message has": {Dial: dial, Mode: Message, Batch: 2},
+		"mode message has": {Dial: dial, Mode: ModeMessage, Batch: 2},
 		"no mode":          {Dial: dial, Mode: "json"},
 		"no compression":   {Dial: dial, Compress: "lz4"},
-		"cannot be":        {Dial: dial, Mode: Forward, Compress: "gzip"},
+		"cannot be":        {Dial: dial, Mode: ModeForward, Compress: "gzip"},
 		"a rate":           {Dial: dial, Rate: math.NaN()},
 		"a rate of -1":     {Dial: dial, Rate: -1},
 		"connections":      {Dial: dial, Connections: -1},

@@ -208,7 +208,7 @@ func spillwayCollector(p *process) error { return p.log("forward+unix://" + p.so
 // log waits where there is no room: lines that are refused would be no comparison.
 func (p *process) log(to string) error {
 	l, err := spillway.Open(to, &spillway.Options{
-		Tag: "bench", Name: "bench-" + strconv.Itoa(p.number), Overflow: spillway.Block, MaxWait: time.Hour,
+		Tag: "bench", Name: "bench-" + strconv.Itoa(p.number), Overflow: spillway.OverflowBlock, MaxWait: time.Hour,
 	})
 	if err != nil {
 		return err

@@ -172,7 +172,7 @@ func TestHosts(t *testing.T) {
 		b.add(fmt.Appendf(nil, "<13>Nov 24 14:05:06 host%d app: x", i), false, now, origin{})
 		if b.bytes > 64<<10 {
 			must(t, b.store(t.Context(), stored))
-			if len(b.chunks) > mostTags || b.kept > 4*batchBytes {
+			if len(b.chunks) > maxTags || b.kept > 4*batchBytes {
 				t.Fatalf("%d tags and %d bytes are kept", len(b.chunks), b.kept)
 			}
 		}

@@ -93,8 +93,8 @@ var (
 	errNoSyslog = errors.New("a message without priority and time: it is no syslog")
 )
 
-// mostTags is how many tags a batch remembers for the next.
-const mostTags = 256
+// maxTags is how many tags a batch remembers for the next.
+const maxTags = 256
 
 // store stores what is there.
 func (b *batch) store(ctx context.Context, sink collector.Sink) error {
@@ -105,7 +105,7 @@ func (b *batch) store(ctx context.Context, sink collector.Sink) error {
 	for _, c := range b.order {
 		c.Entries, c.Events = c.Entries[:0], 0
 	}
-	if len(b.chunks) > mostTags || b.kept > 4*batchBytes {
+	if len(b.chunks) > maxTags || b.kept > 4*batchBytes {
 		clear(b.chunks)
 		b.kept = 0
 	}

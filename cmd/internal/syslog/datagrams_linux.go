@@ -48,8 +48,8 @@ func newPacketSocket(c net.PacketConn, most int) (packetSocket, error) {
 		return nil, err
 	}
 	b := &burstSocket{
-		addr: c.LocalAddr(), fd: -1, bell: -1, zones: map[uint32]string{}, slots: make([]burstSlot, burstMost),
-		headers: make([]mmsghdr, burstMost), all: make([]datagram, burstMost),
+		addr: c.LocalAddr(), fd: -1, wakeFD: -1, zones: map[uint32]string{}, slots: make([]burstSlot, maxBurst),
+		headers: make([]mmsghdr, maxBurst), all: make([]datagram, maxBurst),
 	}
 	for i := range b.slots {
 		s := &b.slots[i]
@@ -66,7 +66,7 @@ func newPacketSocket(c net.PacketConn, most int) (packetSocket, error) {
 }
 
 const (
-	burstMost = 64 // datagrams of one system call
+	maxBurst  = 64 // datagrams of one system call
 	burstRest = time.Millisecond
 	roomyFrom = 2 << 20 // a receive buffer that holds what comes meanwhile, and much more
 )
@@ -87,7 +87,7 @@ type burstSocket struct {
 
 	mu     sync.Mutex
 	until  time.Time // the deadline; zero: none
-	bell   int       // an eventfd that wakes who waits: there is another deadline
+	wakeFD int       // an eventfd that wakes who waits: there is another deadline
 	closed bool
 }
 
@@ -115,7 +115,7 @@ func (b *burstSocket) take(fd int) (err error) {
 	if b.fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 		return os.NewSyscallError("fcntl", err)
 	}
-	if b.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+	if b.wakeFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return os.NewSyscallError("eventfd", err)
 	}
 	return nil
@@ -131,7 +131,7 @@ func (b *burstSocket) SetReadDeadline(t time.Time) error {
 		return net.ErrClosed
 	}
 	b.until = t
-	_, err := unix.Write(b.bell, binary.NativeEndian.AppendUint64(nil, 1))
+	_, err := unix.Write(b.wakeFD, binary.NativeEndian.AppendUint64(nil, 1))
 	return os.NewSyscallError("write", err)
 }
 
@@ -144,7 +144,7 @@ func (b *burstSocket) Close() error {
 	}
 	b.closed = true
 	var errs []error
-	for _, fd := range []int{b.fd, b.bell} {
+	for _, fd := range []int{b.fd, b.wakeFD} {
 		if fd >= 0 {
 			errs = append(errs, os.NewSyscallError("close", unix.Close(fd)))
 		}
@@ -171,7 +171,7 @@ func (b *burstSocket) read() ([]datagram, error) {
 		case err != nil:
 			return nil, os.NewSyscallError("recvmmsg", err)
 		default:
-			b.drained = n < burstMost
+			b.drained = n < maxBurst
 			return b.all[:n], nil
 		}
 	}
@@ -200,13 +200,13 @@ func (b *burstSocket) wait(d time.Duration) error {
 	if d >= 0 {
 		timeout = int((d + time.Millisecond - 1) / time.Millisecond)
 	}
-	fds := [...]unix.PollFd{{Fd: int32(b.fd), Events: unix.POLLIN}, {Fd: int32(b.bell), Events: unix.POLLIN}}
+	fds := [...]unix.PollFd{{Fd: int32(b.fd), Events: unix.POLLIN}, {Fd: int32(b.wakeFD), Events: unix.POLLIN}}
 	if _, err := unix.Poll(fds[:], timeout); err != nil && !errors.Is(err, unix.EINTR) {
 		return os.NewSyscallError("poll", err)
 	}
 	if fds[1].Revents != 0 {
 		var count [8]byte
-		_, _ = unix.Read(b.bell, count[:]) // it is empty then
+		_, _ = unix.Read(b.wakeFD, count[:]) // it is empty then
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (b *burstSocket) receive() (n int, err error) {
 		h.SetIovlen(1)
 		h.SetControllen(len(s.control))
 	}
-	r, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(b.fd), uintptr(unsafe.Pointer(&b.headers[0])), burstMost,
+	r, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(b.fd), uintptr(unsafe.Pointer(&b.headers[0])), maxBurst,
 		unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
 		return 0, errno

@@ -192,15 +192,15 @@ func (f *framer) last(one func(message []byte, cut bool)) {
 	f.buf, f.seen = f.buf[:0], 0
 }
 
-// mostDigits is how many a count of octets may have.
-const mostDigits = 9
+// maxDigits is how many a count of octets may have.
+const maxDigits = 9
 
 // octets reads a count and the space behind it, which a "<" follows. head is how long both are, 0
 // if that is not what b begins with. decided is false while more bytes can tell.
 func octets(b []byte) (count, head int, decided bool) {
 	for i, c := range b {
 		switch {
-		case isDigit(c) && i < mostDigits && (i > 0 || c != '0'):
+		case isDigit(c) && i < maxDigits && (i > 0 || c != '0'):
 			count = 10*count + int(c-'0')
 		case c == ' ' && count > 0 && i+1 < len(b):
 			if b[i+1] != '<' {

@@ -45,15 +45,15 @@ func (s *settings) listenPackets() (packetSocket, error) {
 			return nil, errors.Join(fmt.Errorf("receive_buffer: %w", err), c.Close())
 		}
 	}
-	socket, err := newPacketSocket(c, s.datagramMost())
+	socket, err := newPacketSocket(c, s.maxDatagram())
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return socket, nil
 }
 
-// datagramMost is how many bytes of a datagram are read: one more than are kept.
-func (s *settings) datagramMost() int { return min(s.most, 64<<10) + 1 }
+// maxDatagram is how many bytes of a datagram are read: one more than are kept.
+func (s *settings) maxDatagram() int { return min(s.most, 64<<10) + 1 }
 
 // A receiver reads datagrams in one goroutine while another stores what came before.
 //
@@ -129,7 +129,7 @@ func (r *receiver) take(burst []datagram) bool {
 		}
 		d := &burst[i]
 		in.bytes.Add(int64(len(d.text)))
-		cut := len(d.text) > in.most || len(d.text) == in.datagramMost()
+		cut := len(d.text) > in.most || len(d.text) == in.maxDatagram()
 		text := d.text[:min(len(d.text), in.most)]
 		if count, head, _ := octets(text); head > 0 && count <= len(d.text)-head { // some count in datagrams, too
 			text = text[head:]

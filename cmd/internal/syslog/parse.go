@@ -191,8 +191,8 @@ func (m *message) legacy(b []byte, now time.Time, zone *time.Location) {
 	}
 }
 
-// mostPreamble is how long one word of a preamble may be.
-const mostPreamble = 64
+// maxPreamble is how long one word of a preamble may be.
+const maxPreamble = 64
 
 // preamble skips what routers and switches write before the time, as in "45: router1: 000123: *Nov
 // 24": a number, perhaps a host and another number, or nothing, each with a colon. A "*" or a "."
@@ -200,7 +200,7 @@ const mostPreamble = 64
 func preamble(b []byte) (rest, host []byte) {
 	rest = b
 	for i := range 3 {
-		end := bytes.IndexByte(rest[:min(len(rest), mostPreamble)], ':')
+		end := bytes.IndexByte(rest[:min(len(rest), maxPreamble)], ':')
 		if end < 0 || end+1 >= len(rest) || rest[end+1] != ' ' {
 			break
 		}
@@ -227,16 +227,16 @@ func isNumber(b []byte) bool {
 	return true
 }
 
-// mostProgram is how long the name of a program may be.
-const mostProgram = 128
+// maxProgram is how long the name of a program may be.
+const maxProgram = 128
 
 // program reads "app: text" and "app[123]: text".
 func (m *message) program(b []byte) bool {
 	i := 0
-	for i < len(b) && i <= mostProgram && b[i] > ' ' && b[i] != ':' && b[i] != '[' {
+	for i < len(b) && i <= maxProgram && b[i] > ' ' && b[i] != ':' && b[i] != '[' {
 		i++
 	}
-	if i == 0 || i >= len(b) || i > mostProgram {
+	if i == 0 || i >= len(b) || i > maxProgram {
 		return false
 	}
 	app, rest := b[:i], b[i:]

@@ -194,7 +194,7 @@ func FuzzFrame(f *testing.F) {
 				f.took(n)
 				f.each(one)
 				rest = rest[n:]
-				if len(f.buf) > 32+mostDigits+2 || len(f.room()) == 0 {
+				if len(f.buf) > 32+maxDigits+2 || len(f.room()) == 0 {
 					t.Fatalf("%d bytes are kept, and there is room for %d", len(f.buf), len(f.room()))
 				}
 			}
@@ -283,7 +283,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q has the text %q", b, m.text)
 		}
 		if tag := (tagTemplate{{text: "a."}, {field: "host"}, {field: "app"}}).append(nil,
-			&m); len(tag) > 2+2*mostField {
+			&m); len(tag) > 2+2*maxField {
 			t.Fatalf("tag %q", tag)
 		}
 	})

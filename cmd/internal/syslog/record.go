@@ -138,8 +138,8 @@ func parseTag(text string) (t tagTemplate, err error) {
 	return t, nil
 }
 
-// mostField is how many bytes of a field a tag gets.
-const mostField = 64
+// maxField is how many bytes of a field a tag gets.
+const maxField = 64
 
 func (t tagTemplate) append(b []byte, m *message) []byte {
 	for i := range t {
@@ -165,7 +165,7 @@ func appendTagField(b, field []byte) []byte {
 	if len(field) == 0 {
 		return append(b, "none"...)
 	}
-	for _, c := range field[:min(len(field), mostField)] {
+	for _, c := range field[:min(len(field), maxField)] {
 		if c|0x20 >= 'a' && c|0x20 <= 'z' || isDigit(c) || c == '-' {
 			b = append(b, c)
 		} else {

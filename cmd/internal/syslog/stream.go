@@ -27,7 +27,7 @@ func (in *input) serve(ctx, storing context.Context, sink collector.Sink) error 
 	failed := make(chan error, 1)
 	// One that is to make room stays until what it sent is stored. While the journal takes nothing,
 	// these must not become more and more.
-	places := make(chan struct{}, 2*in.places)
+	places := make(chan struct{}, 2*in.maxConnections)
 	for {
 		select {
 		case places <- struct{}{}:
@@ -87,14 +87,14 @@ func (in *input) enter(c net.Conn) (silent *atomic.Int64, ok bool) {
 	if in.ended {
 		return nil, false
 	}
-	if len(in.conns) >= in.places {
+	if len(in.conns) >= in.maxConnections {
 		oldest := slices.MinFunc(slices.Collect(maps.Keys(in.conns)), func(a, b net.Conn) int {
 			return cmp.Compare(in.conns[a].Load(), in.conns[b].Load())
 		})
 		_ = oldest.SetDeadline(time.Unix(1, 0)) // as in end
 		in.conns[oldest].Store(math.MaxInt64)   // the next one ends another
 		in.warn(codes.PeerTooMany, "a silent connection is closed for a new one", "peer", oldest.RemoteAddr().String(),
-			"max_connections", in.places)
+			"max_connections", in.maxConnections)
 	}
 	silent = new(atomic.Int64)
 	silent.Store(time.Now().UnixNano())

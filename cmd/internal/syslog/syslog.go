@@ -43,22 +43,22 @@ var Kinds = map[string]collector.InputKind{
 
 // settings are what a URL says.
 type settings struct {
-	network string // udp, tcp, unix, unixgram
-	address string
-	tag     tagTemplate
-	zone    *time.Location
-	most    int    // bytes of a message
-	peerKey string // empty: records do not say who sent them
-	places  int    // connections at the same time
-	receive int64  // bytes that the kernel may keep of datagrams
-	cert    string
-	key     string
-	ca      string // of clients; empty: they need no certificate
+	network        string // udp, tcp, unix, unixgram
+	address        string
+	tag            tagTemplate
+	zone           *time.Location
+	most           int    // bytes of a message
+	peerKey        string // empty: records do not say who sent them
+	maxConnections int    // connections at the same time
+	receive        int64  // bytes that the kernel may keep of datagrams
+	cert           string
+	key            string
+	ca             string // of clients; empty: they need no certificate
 }
 
 const (
-	mostMessage = 64 << 20
-	mostPlaces  = 100_000
+	maxMessage       = 64 << 20
+	connectionsLimit = 100_000
 )
 
 func kind(u *collector.URL, p *collector.Params) (func(*collector.InputEnv) (collector.Input, error), error) {
@@ -91,7 +91,7 @@ func kind(u *collector.URL, p *collector.Params) (func(*collector.InputEnv) (col
 	if dgram {
 		s.receive = p.Size("receive_buffer", 32<<20)
 	} else {
-		s.places = int(p.Int("max_connections", 1000, 1, mostPlaces))
+		s.maxConnections = int(p.Int("max_connections", 1000, 1, connectionsLimit))
 	}
 	if u.Scheme == "syslog+tls" {
 		s.cert, s.key, s.ca = p.String("cert", ""), p.String("key", ""), p.String("client_ca", "")
@@ -99,8 +99,8 @@ func kind(u *collector.URL, p *collector.Params) (func(*collector.InputEnv) (col
 	switch _, port, splitErr := net.SplitHostPort(s.address); {
 	case p.Err() != nil:
 		return nil, p.Err()
-	case most < 480 || most > mostMessage:
-		return nil, u.Errorf("max_message is 480 bytes to %d MiB", mostMessage>>20)
+	case most < 480 || most > maxMessage:
+		return nil, u.Errorf("max_message is 480 bytes to %d MiB", maxMessage>>20)
 	case s.receive < 0 || s.receive > 1<<30:
 		return nil, u.Errorf("receive_buffer is at most 1 GiB")
 	case !strings.HasPrefix(s.network, "unix") && (splitErr != nil || port == ""):
@@ -130,16 +130,16 @@ type input struct {
 	bytes, open, dropped, cut, unparsed atomic.Int64
 }
 
-// mostHeld is how many bytes the connections of an input hold together of messages that are not
+// maxHeld is how many bytes the connections of an input hold together of messages that are not
 // there whole, beyond the first ones of each. There is room for two of the largest in any case.
-const mostHeld = 64 << 20
+const maxHeld = 64 << 20
 
 func open(s *settings, env *collector.InputEnv) (collector.Input, error) {
 	in := &input{
 		settings: s, env: env, conns: map[net.Conn]*atomic.Int64{},
 		warned: limiter{kinds: map[codes.Code]*allowance{}},
 	}
-	in.memory.most = max(mostHeld, 4*int64(s.most))
+	in.memory.most = max(maxHeld, 4*int64(s.most))
 	var err error
 	if strings.HasPrefix(s.network, "unix") {
 		removeStale(s.network, s.address)
@@ -264,12 +264,12 @@ func (in *input) hasEnded() bool {
 }
 
 // An ending is how one socket is read when its input was told to end: until it is silent for
-// endSilence, and for endMost at most. What lies in a socket has no other copy.
+// endSilence, and for maxEndTime at most. What lies in a socket has no other copy.
 type ending struct{ until time.Time }
 
 const (
 	endSilence = 200 * time.Millisecond
-	endMost    = 5 * time.Second
+	maxEndTime = 5 * time.Second
 )
 
 // goesOn says whether the socket is read again after a read with that error.
@@ -277,7 +277,7 @@ func (e *ending) goesOn(in *input, socket interface{ SetReadDeadline(time.Time) 
 	now := time.Now()
 	switch {
 	case e.until.IsZero() && errors.Is(err, os.ErrDeadlineExceeded) && in.hasEnded():
-		e.until = now.Add(endMost)
+		e.until = now.Add(maxEndTime)
 	case err != nil || e.until.IsZero():
 		return err == nil
 	}

@@ -20,15 +20,15 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// closeMost is the longest that a Close of an Async logger waits.
-const closeMost = 30 * time.Second
+// maxCloseTime is the longest that a Close of an Async logger waits.
+const maxCloseTime = 30 * time.Second
 
 // With a BufferLimit the ring is as large as so many events of eventSize, within bounds. A ring is
 // memory taken beforehand, and some programs open a logger for each of their many clients.
 const (
 	eventSize = 512
 	ringLeast = 4 << 20
-	ringMost  = 16 << 20
+	maxRing   = 16 << 20
 )
 
 // async posts into a spillway.Logger. What makes this more than a call: the original's errors, its
@@ -58,7 +58,7 @@ func newAsync(config Config, limit int, dial func(context.Context) (net.Conn, er
 		options.Shm = os.Getenv("SPILLWAY_SHM")
 	}
 	if options.RingSize == 0 && a.limit > 0 {
-		options.RingSize = max(int64(min(a.limit, ringMost/eventSize))*eventSize, ringLeast)
+		options.RingSize = max(int64(min(a.limit, maxRing/eventSize))*eventSize, ringLeast)
 	}
 	wrap := config.wrapper()
 	options.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -167,7 +167,7 @@ func (a *async) more() bool {
 
 // close closes the logger.
 func (a *async) close() error {
-	limit := a.config.patience(closeMost)
+	limit := a.config.patience(maxCloseTime)
 	if a.config.ForceStopAsyncSend {
 		limit = grace
 	}

@@ -32,7 +32,7 @@ func TestLimitAndLeftovers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var e *spillway.LeftError
+	var e *spillway.UndeliveredError
 	if err := f.Close(); !errors.As(err, &e) || e.Events != left {
 		t.Fatal(err)
 	}

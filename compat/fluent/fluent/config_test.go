@@ -40,7 +40,7 @@ func TestPatience(t *testing.T) {
 		{Config{Timeout: time.Second, MaxRetry: math.MaxInt32, RetryWait: -1, MaxRetryWait: 60000}, time.Second},
 		{Config{Timeout: time.Hour, MaxRetry: -5}, 30 * time.Second},
 	} {
-		if got := tt.c.patience(closeMost); got != tt.want {
+		if got := tt.c.patience(maxCloseTime); got != tt.want {
 			t.Errorf("%+v: %v, want %v", tt.c, got, tt.want)
 		}
 	}

@@ -55,7 +55,7 @@ func (c *jsonConn) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	if cap(c.out) > pooledMost && len(c.pending) == 0 {
+	if cap(c.out) > maxPooled && len(c.pending) == 0 {
 		c.out, c.pending = nil, nil
 	}
 	return len(p), nil

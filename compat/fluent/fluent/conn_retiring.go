@@ -55,13 +55,13 @@ func newRetiringConn(nc net.Conn, interval time.Duration, acked bool) *retiringC
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.old = true
-		c.look()
+		c.lookLocked()
 	})
 	return c
 }
 
-// look retires the connection if it is time. With mu held.
-func (c *retiringConn) look() {
+// lookLocked retires the connection if it is time. With mu held.
+func (c *retiringConn) lookLocked() {
 	quiet := !c.writing && !c.out.scan.Partial() && (!c.acked || c.in.values >= c.out.values)
 	if c.old && quiet && !c.retired {
 		c.retired = true
@@ -82,7 +82,7 @@ func (c *retiringConn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.writing = false
-	c.look()
+	c.lookLocked()
 	return n, err
 }
 
@@ -91,7 +91,7 @@ func (c *retiringConn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.in.add(p[:n])
-	c.look()
+	c.lookLocked()
 	if n == 0 && c.retired {
 		return 0, io.EOF
 	}

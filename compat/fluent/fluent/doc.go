@@ -63,9 +63,9 @@
 // message go on for a second. With Async it delivers what is held for as long as one event would be
 // tried if every attempt failed at once (the sum of the pauses) and a Timeout, at most 30 seconds;
 // with ForceStopAsyncSend one second. What is then left stays in the ring, and its number is in the
-// error, a [spillway.LeftError]. The next logger of the same program, server and folder delivers
-// it, in this process or another. (A ring in plain memory ends with its logger; the LeftError says
-// so.)
+// error, an [spillway.UndeliveredError]. The next logger of the same program, server and folder
+// delivers it, in this process or another. (A ring in plain memory ends with its logger; the
+// UndeliveredError says so.)
 //
 // # Records
 //

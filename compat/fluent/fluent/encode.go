@@ -33,12 +33,12 @@ type msgToSend struct {
 func (m *msgToSend) record() []byte { return m.data[m.at:m.end] }
 
 // A pooled message is put back only if its buffer is not larger than this.
-const pooledMost = 64 << 10
+const maxPooled = 64 << 10
 
 var messages = sync.Pool{New: func() any { return new(msgToSend) }}
 
 func (m *msgToSend) free() {
-	if cap(m.data) <= pooledMost {
+	if cap(m.data) <= maxPooled {
 		*m = msgToSend{data: m.data[:0]}
 		messages.Put(m)
 	}
@@ -198,7 +198,7 @@ func (r bare) MarshalJSON() ([]byte, error) {
 }
 
 // asMap returns the fields of a struct under their names.
-func (p *plan) asMap(v reflect.Value) map[string]any {
+func (p *typePlan) asMap(v reflect.Value) map[string]any {
 	pairs := make(map[string]any, len(p.fields))
 	for i := range p.fields {
 		if fv, ok := p.fields[i].of(v); ok {

@@ -127,9 +127,9 @@ func (f *Fluent) postRawData(m *msgToSend) error {
 
 // Close sends what is pending and closes the connection. It always returns: without Async within a
 // second, with it after as long as one event would be tried (MaxRetry, RetryWait), at most 30
-// seconds, and after a second with ForceStopAsyncSend. The error wraps a [spillway.LeftError] if
-// events are left; they stay in the ring for the next logger of this program and server. Close
-// again does nothing and returns the same.
+// seconds, and after a second with ForceStopAsyncSend. The error wraps an
+// [spillway.UndeliveredError] if events are left; they stay in the ring for the next logger of this
+// program and server. Close again does nothing and returns the same.
 func (f *Fluent) Close() error {
 	if f == nil {
 		return nil

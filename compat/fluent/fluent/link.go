@@ -47,9 +47,9 @@ func newLink(nc net.Conn, acks, asJSON bool) *link {
 	return &link{nc: nc, acks: acks, json: asJSON, ended: endOf(nc)}
 }
 
-// usable reports whether the connection has not ended, as far as can be known here and now. It is
-// called with the sender's lock held.
-func (l *link) usable(quiet bool) bool {
+// usableLocked reports whether the connection has not ended, as far as can be known here and now.
+// It is called with the sender's lock held.
+func (l *link) usableLocked(quiet bool) bool {
 	if l.ended(quiet) {
 		l.fail(errEnded)
 	}
@@ -171,11 +171,11 @@ func (l *link) readJSON() error {
 	}
 }
 
-// ackMost is the largest ack that is read.
-const ackMost = 4096
+// maxAck is the largest ack that is read.
+const maxAck = 4096
 
 func (l *link) readMsgpack() error {
-	buf := make([]byte, ackMost)
+	buf := make([]byte, maxAck)
 	var scan msgpack.Scanner
 	for start, seen, end := 0, 0, 0; ; {
 		n, err := l.nc.Read(buf[end:])
@@ -201,7 +201,7 @@ func (l *link) readMsgpack() error {
 		}
 		end, seen, start = copy(buf, buf[start:end]), seen-start, 0
 		if end == len(buf) {
-			return fmt.Errorf("%w: more than %d bytes", errNoAcks, ackMost)
+			return fmt.Errorf("%w: more than %d bytes", errNoAcks, maxAck)
 		}
 	}
 }

@@ -31,12 +31,12 @@ const (
 	asStruct
 )
 
-// plan is how values of one type are encoded: what can be known of a type is found out once.
-type plan struct {
+// typePlan is how values of one type are encoded: what can be known of a type is found out once.
+type typePlan struct {
 	how    how
-	elem   *plan   // of a pointer, slice, array or map
-	fields []field // of a struct, in the order of their declaration
-	fixed  bool    // no field can be left out
+	elem   *typePlan // of a pointer, slice, array or map
+	fields []field   // of a struct, in the order of their declaration
+	fixed  bool      // no field can be left out
 }
 
 // field is one key of a struct's record.
@@ -44,7 +44,7 @@ type field struct {
 	name      string
 	key       []byte // the name as MessagePack
 	index     []int
-	plan      *plan
+	plan      *typePlan
 	omitEmpty bool
 	tagged    bool
 }
@@ -65,9 +65,9 @@ var (
 )
 
 // planOf returns a type's plan.
-func planOf(t reflect.Type) *plan {
+func planOf(t reflect.Type) *typePlan {
 	if p, ok := plans.cache.Load(t); ok {
-		return p.(*plan)
+		return p.(*typePlan)
 	}
 	plans.mu.Lock()
 	defer plans.mu.Unlock()
@@ -80,16 +80,16 @@ func planOf(t reflect.Type) *plan {
 }
 
 // builder holds the plans that are being built, so that a type which contains itself finds its own.
-type builder map[reflect.Type]*plan
+type builder map[reflect.Type]*typePlan
 
-func (b builder) build(t reflect.Type) *plan {
+func (b builder) build(t reflect.Type) *typePlan {
 	if p, ok := plans.cache.Load(t); ok {
-		return p.(*plan)
+		return p.(*typePlan)
 	}
 	if p, ok := b[t]; ok {
 		return p
 	}
-	p := new(plan)
+	p := new(typePlan)
 	b[t] = p
 	switch {
 	case t.Kind() == reflect.Interface: // what is in it decides
@@ -168,7 +168,7 @@ func (b builder) fields(t reflect.Type) []field {
 }
 
 // flattens reports whether an embedded value of this plan is a plain struct, or a pointer to one.
-func (p *plan) flattens() bool {
+func (p *typePlan) flattens() bool {
 	return p.how == asStruct || p.how == byKind && p.elem != nil && p.elem.how == asStruct
 }
 

@@ -106,7 +106,7 @@ func (s *sender) wait(pause time.Duration) bool {
 // connect returns the connection, or a fresh one if that has ended.
 func (s *sender) connect() (*link, error) {
 	s.mu.Lock()
-	if s.link != nil && s.link.usable(!s.config.RequestAck) {
+	if s.link != nil && s.link.usableLocked(!s.config.RequestAck) {
 		defer s.mu.Unlock()
 		return s.link, nil
 	}

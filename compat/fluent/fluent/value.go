@@ -23,8 +23,8 @@ var (
 	errDepth = fmt.Errorf("fluent: %w, or it contains itself", msgpack.ErrDepth)
 )
 
-// depthMost leaves room for what stands around a record.
-const depthMost = msgpack.DefaultDepth - 8
+// maxDepth leaves room for what stands around a record.
+const maxDepth = msgpack.DefaultDepth - 8
 
 // appendAny appends any value. The commonest types go first, without reflection.
 func appendAny(b []byte, v any, depth int) ([]byte, error) {
@@ -55,7 +55,7 @@ func appendAny(b []byte, v any, depth int) ([]byte, error) {
 		}
 		return b, nil
 	case map[string]any:
-		if depth >= depthMost {
+		if depth >= maxDepth {
 			return b, errDepth
 		}
 		b = msgpack.AppendMapHeader(b, len(v))
@@ -68,7 +68,7 @@ func appendAny(b []byte, v any, depth int) ([]byte, error) {
 		}
 		return b, nil
 	case []any:
-		if depth >= depthMost {
+		if depth >= maxDepth {
 			return b, errDepth
 		}
 		b = msgpack.AppendArrayHeader(b, len(v))
@@ -85,12 +85,12 @@ func appendAny(b []byte, v any, depth int) ([]byte, error) {
 }
 
 // append appends a value of the plan's type.
-func (p *plan) append(b []byte, v reflect.Value, depth int) ([]byte, error) {
+func (p *typePlan) append(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	// Before any of its methods is called.
 	if k := v.Kind(); (k == reflect.Pointer || k == reflect.Interface) && v.IsNil() {
 		return msgpack.AppendNil(b), nil
 	}
-	if depth > depthMost {
+	if depth > maxDepth {
 		return b, errDepth
 	}
 	switch p.how {
@@ -146,7 +146,7 @@ func (p *plan) append(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	return b, &msgp.ErrUnsupportedType{T: v.Type()}
 }
 
-func (p *plan) appendMap(b []byte, v reflect.Value, depth int) (_ []byte, err error) {
+func (p *typePlan) appendMap(b []byte, v reflect.Value, depth int) (_ []byte, err error) {
 	if v.Type().Key().Kind() != reflect.String {
 		return b, errKeys
 	}
@@ -160,7 +160,7 @@ func (p *plan) appendMap(b []byte, v reflect.Value, depth int) (_ []byte, err er
 	return b, nil
 }
 
-func (p *plan) appendArray(b []byte, v reflect.Value, depth int) (_ []byte, err error) {
+func (p *typePlan) appendArray(b []byte, v reflect.Value, depth int) (_ []byte, err error) {
 	b = msgpack.AppendArrayHeader(b, v.Len())
 	for i := range v.Len() {
 		if b, err = p.elem.append(b, v.Index(i), depth+1); err != nil {
@@ -171,7 +171,7 @@ func (p *plan) appendArray(b []byte, v reflect.Value, depth int) (_ []byte, err 
 }
 
 // appendStruct appends the exported fields as a map.
-func (p *plan) appendStruct(b []byte, v reflect.Value, depth int) (_ []byte, err error) {
+func (p *typePlan) appendStruct(b []byte, v reflect.Value, depth int) (_ []byte, err error) {
 	n := len(p.fields)
 	if !p.fixed {
 		n = 0

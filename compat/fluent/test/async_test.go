@@ -307,7 +307,7 @@ func TestCloseOfAsyncReturns(t *testing.T) {
 				_, err := s.accept().nc.Read(b[:]) // a chunk is on its way
 				must(t, err)
 			}
-			var left *spillway.LeftError
+			var left *spillway.UndeliveredError
 			in(t, "Close", func() { err = f.Close() })
 			if !errors.As(err, &left) || left.Events != 5 {
 				t.Fatalf("Close: %v", err)

@@ -52,7 +52,7 @@ func (h *Holder) GiveBack(b *Buffer) {
 	}
 	n := b.Size()
 	h.lent.Add(-n)
-	h.b.pool.put(b, h.shard) // first: whoever waits for its room finds it
+	h.b.pool.put(b, h.shard) // first: a connection that waits for its room finds it
 	h.b.release(h, n)
 }
 

@@ -26,7 +26,7 @@ type Budget struct {
 	stop    <-chan struct{} // closed: no more waiting
 	lack    func()          // somebody begins to wait
 	_       [64]byte        // what is read by all stands on other cache lines
-	used    atomic.Int64    // by whoever takes and releases
+	used    atomic.Int64    // by all that take and release
 	_       [64]byte
 	waiting atomic.Int32 // holders in line; written with mu held
 
@@ -42,16 +42,16 @@ type Budget struct {
 }
 
 const (
-	// littleMost is what a connection with small messages holds at most: a parked buffer, the one
+	// maxLittle is what a connection with small messages holds at most: a parked buffer, the one
 	// that takes its place, a group's scratch.
-	littleMost = Parked + 2*Base
-	// SmallMost is the largest message that is small: it fits into a Base, behind what is
+	maxLittle = Parked + 2*Base
+	// MaxSmall is the largest message that is small: it fits into a Base, behind what is
 	// left over of the one before it.
-	SmallMost = 64<<10 + 1<<10
+	MaxSmall = 64<<10 + 1<<10
 )
 
 // little tells whether a holder would hold little with n bytes more.
-func (h *Holder) little(n int64) bool { return !h.big.Load() && h.held.Load()+n <= littleMost }
+func (h *Holder) little(n int64) bool { return !h.big.Load() && h.held.Load()+n <= maxLittle }
 
 // Lines; lower ones go first.
 const (
@@ -196,7 +196,7 @@ func (b *Budget) force(h *Holder, n int64) {
 
 // grown notes that a holder holds more. Called by the connection, or for it while it waits.
 func (b *Budget) grown(h *Holder, held int64) {
-	if held <= littleMost {
+	if held <= maxLittle {
 		return
 	}
 	if h.peak.Store(max(h.peak.Load(), held)); !h.large.Swap(true) {
@@ -206,7 +206,7 @@ func (b *Budget) grown(h *Holder, held int64) {
 
 // shrunk notes that it holds less.
 func (b *Budget) shrunk(h *Holder, held int64) {
-	if held > littleMost || !h.large.Load() || !h.large.Swap(false) {
+	if held > maxLittle || !h.large.Load() || !h.large.Swap(false) {
 		return
 	}
 	b.large.Add(-1)
@@ -238,7 +238,7 @@ func (b *Budget) acquire(h *Holder, n int64) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if h.grant != nil { // else granted meanwhile: whoever gives up releases all that it holds
+	if h.grant != nil { // else granted meanwhile: a holder that gives up releases all that it holds
 		b.leaveLocked(h)
 		b.dispatchLocked()
 	}

@@ -13,7 +13,7 @@ const (
 	Base   = 128 << 10 // of a connection that sends: room for a read behind what the last one left over
 )
 
-// A Buffer is bytes from a pool. Whoever takes it owns it; others may share it.
+// A Buffer is bytes from a pool. The taker owns it; others may share it.
 type Buffer struct {
 	B     []byte
 	owned atomic.Int32 // by its owner and those that share it; at 0 it goes back

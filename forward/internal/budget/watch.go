@@ -14,7 +14,7 @@ const (
 	looks      = 8           // in the patience, and more in a long one; a pause of less is none
 	pauses     = 3           // that a connection has made before are within the patience with it
 
-	everyMost = 25 * time.Millisecond // between two looks
+	maxInterval = 25 * time.Millisecond // between two looks
 
 	// LookLeast is the shortest time between two looks: a look is for all that wait meanwhile.
 	LookLeast = 2 * time.Millisecond
@@ -56,11 +56,11 @@ func (w *Watch) Patience() time.Duration { return time.Duration(w.patience.Load(
 
 // Every is the time between two looks, if nobody begins to wait meanwhile.
 func (w *Watch) Every() time.Duration {
-	return min(max(time.Duration(w.patience.Load()/looks), LookLeast), everyMost)
+	return min(max(time.Duration(w.patience.Load()/looks), LookLeast), maxInterval)
 }
 
 // Look counts the time since the last look. A watcher that gets no turn counts next to none.
-func (w *Watch) Look(since time.Duration) { w.looked.Add(int64(min(since, 2*everyMost))) }
+func (w *Watch) Look(since time.Duration) { w.looked.Add(int64(min(since, 2*maxInterval))) }
 
 // Learn thinks about the patience, when as much time is over since it last did. clock is a time
 // that only grows; so many were cut at the last look.

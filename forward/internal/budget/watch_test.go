@@ -48,7 +48,7 @@ func TestPatienceIsLearnt(t *testing.T) {
 		}
 	}
 	w.Look(time.Hour) // a watcher without a turn
-	if got := time.Duration(w.looked.Load() - 1 - clock); got > 2*everyMost {
+	if got := time.Duration(w.looked.Load() - 1 - clock); got > 2*maxInterval {
 		t.Errorf("counted %v more", got)
 	}
 	w.patience.Store(w.longest / lessons)

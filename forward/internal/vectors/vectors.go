@@ -44,7 +44,7 @@ func Unhex(s string) []byte {
 // Poison is the byte that MessagePack never uses.
 const Poison = 0xc1
 
-// Spoil overwrites bytes that were walked over: whoever walks over them again stumbles.
+// Spoil overwrites bytes that were walked over: a second walk over them fails.
 func Spoil(b []byte) {
 	for i := range b {
 		b[i] = Poison

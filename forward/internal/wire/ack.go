@@ -15,15 +15,15 @@ var (
 	errHelo = errors.New("the server wants a shared key, and there is no Login")
 )
 
-// ackMost is the largest ack that is read.
-const ackMost = MaxID + 256
+// maxAck is the largest ack that is read.
+const maxAck = MaxID + 256
 
 // ReadAcks calls take for every ack that r has. Its error is that of r or of take, or says that
 // something is no ack.
 func ReadAcks(r io.Reader, take func(id []byte) error) error {
 	buf := make([]byte, 512)
 	var scan msgpack.Scanner
-	limits := msgpack.Limits{Depth: 8, Length: ackMost, Count: ackMost}
+	limits := msgpack.Limits{Depth: 8, Length: maxAck, Count: maxAck}
 	scan.Reset(limits)
 	start, seen, end := 0, 0, 0
 	for {
@@ -31,8 +31,8 @@ func ReadAcks(r io.Reader, take func(id []byte) error) error {
 			if start > 0 {
 				end = copy(buf, buf[start:end])
 				seen, start = seen-start, 0
-			} else if len(buf) >= 2*ackMost {
-				return fmt.Errorf("an ack of more than %d bytes", ackMost)
+			} else if len(buf) >= 2*maxAck {
+				return fmt.Errorf("an ack of more than %d bytes", maxAck)
 			} else {
 				buf = append(buf, make([]byte, len(buf))...)
 			}
@@ -70,7 +70,7 @@ func ReadAcks(r io.Reader, take func(id []byte) error) error {
 // parseAck returns the id that a complete value acks.
 func parseAck(b []byte) ([]byte, error) {
 	t, at, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		if _, _, err := Opens(b, "HELO"); err == nil {
 			return nil, errHelo
 		}

@@ -9,7 +9,7 @@ import (
 
 const (
 	textLeast = 4 // bytes of text with the end of a line that are taken for text
-	textMost  = 8 // and without it
+	maxText   = 8 // and without it
 )
 
 // A signature is how a protocol begins.
@@ -74,11 +74,11 @@ func Alien(b []byte) (name string, more bool) {
 // Text tells syslog and other text from Forward.
 func Text(b []byte) (name string, more bool) {
 	n := 0
-	for n < min(len(b), 2*textMost) && (b[n] >= ' ' && b[n] <= '~' || b[n] == '\t' || b[n] == '\r' || b[n] == '\n') {
+	for n < min(len(b), 2*maxText) && (b[n] >= ' ' && b[n] <= '~' || b[n] == '\t' || b[n] == '\r' || b[n] == '\n') {
 		n++
 	}
 	line := bytes.IndexByte(b[:n], '\n') >= 0
-	if n < textMost && (n < textLeast || !line) {
+	if n < maxText && (n < textLeast || !line) {
 		return "", n == len(b)
 	}
 	head := b[:n]

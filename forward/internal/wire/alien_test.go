@@ -38,7 +38,7 @@ func FuzzAlien(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for n := range len(b) + 1 {
 			name, more := Alien(b[:n])
-			if more && (n > textMost || name != "") {
+			if more && (n > maxText || name != "") {
 				t.Fatalf("%q: %q, and more is needed", b[:n], name)
 			}
 		}

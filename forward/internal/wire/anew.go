@@ -4,8 +4,8 @@ package wire
 
 import "sync"
 
-// anewMost bounds the list, which is in no budget: 16 KiB.
-const anewMost = 1024
+// maxAnew bounds the list, which is in no budget: 16 KiB.
+const maxAnew = 1024
 
 // anewEntry is an entry, or several in a row, that cannot stay: one to be left out, or one without
 // a time.
@@ -26,7 +26,7 @@ func (l *anewList) add(a anewEntry) bool {
 		l.entries[last].end = a.end
 		return true
 	}
-	if len(l.entries) == anewMost {
+	if len(l.entries) == maxAnew {
 		return false
 	}
 	l.entries = append(l.entries, a)

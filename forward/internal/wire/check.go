@@ -8,8 +8,8 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// NoMost says to check that all entries are to be seen.
-const NoMost = math.MaxInt64
+// NoLimit says to check that all entries are to be seen.
+const NoLimit = math.MaxInt64
 
 // Check goes over entries that stand one after another in bytes that keep arriving, and looks at
 // every one of them: that it ends, and that it is a time and a record. It walks over no byte twice,
@@ -125,11 +125,11 @@ func (c *Check) begin(b []byte) bool {
 		return false
 	}
 	b = b[c.Pos:]
-	s := Shape{Verdict: Invalid}
+	s := Shape{Verdict: VerdictInvalid}
 	header := 0
 	c.stage, c.off = inOther, c.Pos
 	if b[0] == CodeNil {
-		s.Verdict = Skipped // nothing stands where an entry should: nothing is lost
+		s.Verdict = VerdictSkipped // nothing stands where an entry should: nothing is lost
 	} else {
 		var short bool
 		if header, short = s.open(b); short {
@@ -138,7 +138,7 @@ func (c *Check) begin(b []byte) bool {
 		}
 	}
 	switch c.entry = s; {
-	case s.Verdict == Invalid, s.Verdict == Skipped:
+	case s.Verdict == VerdictInvalid, s.Verdict == VerdictSkipped:
 	case s.Meta > 0:
 		c.stage = inMeta
 		c.off += int64(header)
@@ -159,7 +159,7 @@ func (c *Check) quick(b []byte, most int64, scan *msgpack.Scanner) error {
 	}
 	events := int64(0)
 	var failed error
-	for events < left && len(b)-pos > usualMost && b[pos] == CodeArray2 {
+	for events < left && len(b)-pos > maxUsual && b[pos] == CodeArray2 {
 		e := b[pos:]
 		record := 1 + eventTimeSize
 		if !usualEventTime(e[1:]) {
@@ -193,25 +193,25 @@ func (c *Check) quick(b []byte, most int64, scan *msgpack.Scanner) error {
 // count notes what the entry that begins with a code is.
 func (c *Check) count(code byte) {
 	size := c.lost + c.off - c.Pos
-	if c.Most > 0 && size > c.Most && (c.entry.Verdict == Good || c.entry.Verdict == Timeless) {
+	if c.Most > 0 && size > c.Most && (c.entry.Verdict == VerdictGood || c.entry.Verdict == VerdictTimeless) {
 		c.entry.Verdict = large
 		c.Large++
 		c.Spans = append(c.Spans, Span{c.Pos, c.off, size})
 	}
 	c.lost = 0
-	if c.entry.Verdict != Good {
+	if c.entry.Verdict != VerdictGood {
 		c.note()
 	}
 	switch c.entry.Verdict {
-	case Good:
+	case VerdictGood:
 		c.Events++
-	case Timeless:
+	case VerdictTimeless:
 		c.Events++
 		c.Zeros++
 	case large:
-	case Skipped:
+	case VerdictSkipped:
 		c.Skipped++
-	case Invalid:
+	case VerdictInvalid:
 		c.Invalid++
 		c.Why = c.entry.Why
 		if !IsArray(code) {
@@ -230,7 +230,7 @@ func (c *Check) note() {
 		c.anew.entries = c.anew.entries[:0]
 	}
 	a := anewEntry{start: uint32(c.Pos), end: uint32(c.off)}
-	if c.entry.Verdict == Timeless {
+	if c.entry.Verdict == VerdictTimeless {
 		a.meta, a.record = uint32(c.entry.Meta), uint32(c.entry.Record)
 	}
 	if !c.anew.add(a) {

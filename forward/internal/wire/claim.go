@@ -39,7 +39,7 @@ func (d *Decoder) Shape(b []byte, s *Shape) {
 
 func (d *Decoder) shape(b []byte, s *Shape) {
 	event := b[d.body:d.recordEnd]
-	if _ = s.begin(event, 0); s.Verdict != Invalid {
+	if _ = s.begin(event, 0); s.Verdict != VerdictInvalid {
 		s.end(event, int(d.record-d.body))
 	}
 }

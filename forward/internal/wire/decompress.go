@@ -28,7 +28,7 @@ type Inflaters struct {
 // stream (docs/forward.md rule 17).
 func (f *Inflaters) Open(kind Compression, src []byte) (io.Reader, error) {
 	f.src.Reset(src)
-	if kind == Gzip {
+	if kind == CompressionGzip {
 		if f.gzip == nil {
 			z, err := gzip.NewReader(&f.src)
 			if err != nil {
@@ -69,7 +69,7 @@ const keptWindow = 1 << 20
 // Claimed is how long compressed bytes say that they will be, 0 if they do not say: the last gzip
 // member says it of itself, a zstd frame may.
 func Claimed(kind Compression, src []byte) int64 {
-	if kind == Gzip {
+	if kind == CompressionGzip {
 		if len(src) < 18 {
 			return 0
 		}

@@ -9,24 +9,24 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// A Kind says what is wrong with bytes.
-type Kind uint8
+// A FaultKind says what is wrong with bytes.
+type FaultKind uint8
 
 // The kinds.
 const (
-	_              Kind = iota
-	Garbage             // no MessagePack: where the next message begins is not known
-	TooDeep             // arrays and maps nested too deep
-	TooLong             // a length or count that no message could hold
-	TooLarge            // a message larger than it may be
-	InvalidMessage      // an array that is no message
-	InvalidChunk        // packed entries that are none
-	BadTag              // no string, or too long
+	_                   FaultKind = iota
+	FaultGarbage                  // no MessagePack: where the next message begins is not known
+	FaultTooDeep                  // arrays and maps nested too deep
+	FaultTooLong                  // a length or count that no message could hold
+	FaultTooLarge                 // a message larger than it may be
+	FaultInvalidMessage           // an array that is no message
+	FaultInvalidChunk             // packed entries that are none
+	FaultBadTag                   // no string, or too long
 )
 
 // A Fault is an error that has a kind.
 type Fault struct {
-	Kind Kind
+	Kind FaultKind
 	Err  error
 }
 
@@ -34,17 +34,17 @@ func (f *Fault) Error() string { return f.Err.Error() }
 func (f *Fault) Unwrap() error { return f.Err }
 
 // Faultf makes one.
-func Faultf(k Kind, format string, args ...any) error {
+func Faultf(k FaultKind, format string, args ...any) error {
 	return &Fault{k, fmt.Errorf(format, args...)}
 }
 
 // ScanFault gives an error of the scanner its kind.
-func ScanFault(err error, other Kind) error {
+func ScanFault(err error, other FaultKind) error {
 	switch {
 	case errors.Is(err, msgpack.ErrDepth):
-		return &Fault{TooDeep, err}
+		return &Fault{FaultTooDeep, err}
 	case errors.Is(err, msgpack.ErrLength), errors.Is(err, msgpack.ErrCount):
-		return &Fault{TooLong, err}
+		return &Fault{FaultTooLong, err}
 	}
 	return &Fault{other, err}
 }

@@ -25,8 +25,8 @@ const (
 	NonceSize    = 16
 	digestSize   = 2 * sha512.Size // of the text, which is hexadecimal
 	letterBuffer = 512             // a usual one is shorter
-	PingMost     = 8 << 10         // of a stranger
-	AnswerMost   = 64 << 10        // of a server that was asked for
+	MaxPing      = 8 << 10         // of an unknown peer
+	MaxAnswer    = 64 << 10        // of a server that was asked for
 )
 
 // LetterReader reads one letter, however it is cut.
@@ -91,7 +91,7 @@ func (l *LetterReader) Rest() []byte { return l.buf[l.end:l.have] }
 // that and where they begin.
 func Opens(b []byte, name string) (count, at int, err error) {
 	t, at, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Array || t.Len < 1 {
+	if err != nil || t.Kind != msgpack.KindArray || t.Len < 1 {
 		return 0, 0, fmt.Errorf("no %s: no array", name)
 	}
 	first, _, n, err := msgpack.ReadBytes(b[at:])
@@ -129,7 +129,7 @@ func (h *Helo) Parse(b []byte) error {
 		return err
 	}
 	t, n, err := msgpack.ReadToken(b[at:])
-	if count < 1 || err != nil || t.Kind != msgpack.Map {
+	if count < 1 || err != nil || t.Kind != msgpack.KindMap {
 		return errors.New("a HELO without its map")
 	}
 	at += n
@@ -157,7 +157,7 @@ func (h *Helo) Parse(b []byte) error {
 				return fmt.Errorf("a HELO whose auth is wrong: %w", err)
 			}
 		case "keepalive":
-			if t, _, err := msgpack.ReadToken(value); err == nil && t.Kind == msgpack.Bool {
+			if t, _, err := msgpack.ReadToken(value); err == nil && t.Kind == msgpack.KindBool {
 				h.Keepalive = t.Bool()
 			}
 		}
@@ -239,7 +239,7 @@ func (p *Pong) Parse(b []byte) error {
 		return err
 	}
 	t, n, err := msgpack.ReadToken(b[at:])
-	if count < 1 || err != nil || t.Kind != msgpack.Bool {
+	if count < 1 || err != nil || t.Kind != msgpack.KindBool {
 		return errors.New("a PONG that says neither yes nor no")
 	}
 	at += n
@@ -263,7 +263,7 @@ func (p *Pong) Parse(b []byte) error {
 
 // textOrNil reads a str, a bin, or a nil, which is empty.
 func textOrNil(b []byte) ([]byte, error) {
-	if t, _, err := msgpack.ReadToken(b); err == nil && t.Kind == msgpack.Nil {
+	if t, _, err := msgpack.ReadToken(b); err == nil && t.Kind == msgpack.KindNil {
 		return nil, nil
 	}
 	v, _, _, err := msgpack.ReadBytes(b)

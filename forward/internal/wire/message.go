@@ -36,10 +36,10 @@ type Found uint8
 
 // What there is.
 const (
-	More    Found = iota // the bytes are used up
-	Message              // a message
-	Ignored              // a value that is no array (rule 6)
-	Refused              // an array that is no message: see Decoder.Why
+	FoundMore    Found = iota // the bytes are used up
+	FoundMessage              // a message
+	FoundIgnored              // a value that is no array (rule 6)
+	FoundRefused              // an array that is no message: see Decoder.Why
 )
 
 // stage is what the decoder waits for.
@@ -93,11 +93,11 @@ func (d *Decoder) Next(b []byte) (f Found, used int, err error) {
 		switch d.stage {
 		case stageStart:
 			if size == 0 {
-				return More, 0, nil
+				return FoundMore, 0, nil
 			}
 			if b[0] == CodeArray2+1 || b[0] == CodeArray2+2 {
 				if err := d.quick(b); err != nil {
-					return More, 0, err
+					return FoundMore, 0, err
 				}
 				if d.stage != stageStart {
 					continue
@@ -110,7 +110,7 @@ func (d *Decoder) Next(b []byte) (f Found, used int, err error) {
 			}
 			t, n, err := msgpack.ReadToken(b)
 			if errors.Is(err, msgpack.ErrShort) {
-				return More, 0, nil
+				return FoundMore, 0, nil
 			}
 			if err != nil || t.Len < 2 || t.Len > 4 {
 				d.skip(errElements)
@@ -123,9 +123,9 @@ func (d *Decoder) Next(b []byte) (f Found, used int, err error) {
 		case stageTag:
 			t, n, err := msgpack.ReadToken(b[d.tag:])
 			if errors.Is(err, msgpack.ErrShort) {
-				return More, 0, nil
+				return FoundMore, 0, nil
 			}
-			if err != nil || t.Kind != msgpack.Str && t.Kind != msgpack.Bin {
+			if err != nil || t.Kind != msgpack.KindStr && t.Kind != msgpack.KindBin {
 				d.skip(errTagKind)
 				continue
 			}
@@ -135,7 +135,7 @@ func (d *Decoder) Next(b []byte) (f Found, used int, err error) {
 			}
 			start := d.tag + int64(n)
 			if start+int64(t.Len) > size {
-				return More, 0, nil
+				return FoundMore, 0, nil
 			}
 			d.tag, d.tagEnd = start, start+int64(t.Len)
 			d.Pos = d.tagEnd
@@ -144,28 +144,28 @@ func (d *Decoder) Next(b []byte) (f Found, used int, err error) {
 		case stageSecond:
 			ok, err := d.second(b)
 			if err != nil {
-				return More, 0, err
+				return FoundMore, 0, err
 			}
 			if !ok && d.stage == stageSecond {
-				return More, 0, nil
+				return FoundMore, 0, nil
 			}
 
 		case stageElement:
 			if d.element == d.elements {
 				if d.Pos > d.Max {
-					return More, 0, d.tooLarge()
+					return FoundMore, 0, d.tooLarge()
 				}
-				return Message, 0, nil
+				return FoundMessage, 0, nil
 			}
 			done, err := d.value(b)
 			if err != nil {
-				return More, 0, err
+				return FoundMore, 0, err
 			}
 			if !done {
 				if d.Pos > d.Max {
-					return More, 0, d.tooLarge()
+					return FoundMore, 0, d.tooLarge()
 				}
-				return More, 0, nil
+				return FoundMore, 0, nil
 			}
 			d.element++
 
@@ -173,20 +173,20 @@ func (d *Decoder) Next(b []byte) (f Found, used int, err error) {
 			n, done, err := d.scan.Scan(b)
 			if err != nil {
 				d.Pos += int64(n)
-				return More, 0, d.wrong(err)
+				return FoundMore, 0, d.wrong(err)
 			}
 			d.Pos += int64(n)
 			if d.Pos > d.Max {
-				return More, 0, d.tooLarge()
+				return FoundMore, 0, d.tooLarge()
 			}
 			if !done {
-				return More, n, nil
+				return FoundMore, n, nil
 			}
 			d.Pos = int64(n)
 			if d.Why != nil {
-				return Refused, 0, nil
+				return FoundRefused, 0, nil
 			}
-			return Ignored, 0, nil
+			return FoundIgnored, 0, nil
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (d *Decoder) quick(b []byte) error {
 		return nil
 	}
 	body := tag + n
-	if len(b)-body < usualMost {
+	if len(b)-body < maxUsual {
 		return nil
 	}
 	record := body + eventTimeSize
@@ -250,11 +250,11 @@ func (d *Decoder) prepare() {
 
 // Why a complete array is no message.
 var (
-	errElements  = &Fault{InvalidMessage, errors.New("an array that is not of two to four")}
-	errTagKind   = &Fault{BadTag, errors.New("the tag is no string")}
-	ErrTagLength = &Fault{BadTag, errors.New("the tag is longer than 1024 bytes")}
-	errSecond    = &Fault{InvalidMessage, errors.New("the second element is neither time nor entries")}
-	errNoThird   = &Fault{InvalidMessage, errors.New("a time without a record")}
+	errElements  = &Fault{FaultInvalidMessage, errors.New("an array that is not of two to four")}
+	errTagKind   = &Fault{FaultBadTag, errors.New("the tag is no string")}
+	ErrTagLength = &Fault{FaultBadTag, errors.New("the tag is longer than 1024 bytes")}
+	errSecond    = &Fault{FaultInvalidMessage, errors.New("the second element is neither time nor entries")}
+	errNoThird   = &Fault{FaultInvalidMessage, errors.New("a time without a record")}
 )
 
 // skip passes over the value that has begun, from its first byte again: that happens once, within
@@ -278,9 +278,9 @@ func (d *Decoder) second(b []byte) (bool, error) {
 	d.body = d.Pos
 	d.element, d.stage = 1, stageElement
 	switch t.Kind {
-	case msgpack.Int, msgpack.Uint, msgpack.Float32, msgpack.Float64, msgpack.Ext:
+	case msgpack.KindInt, msgpack.KindUint, msgpack.KindFloat32, msgpack.KindFloat64, msgpack.KindExt:
 		d.Mode = ModeMessage
-	case msgpack.Array:
+	case msgpack.KindArray:
 		if t.Len > 0 {
 			if d.body+int64(n) == int64(len(b)) {
 				d.stage = stageSecond
@@ -292,7 +292,7 @@ func (d *Decoder) second(b []byte) (bool, error) {
 			}
 		}
 		if int64(t.Len) > max(d.Max, readLeast) {
-			return false, Faultf(TooLong, "an array of %d entries", t.Len)
+			return false, Faultf(FaultTooLong, "an array of %d entries", t.Len)
 		}
 		d.Mode = ModeForward
 		d.body += int64(n)
@@ -300,10 +300,10 @@ func (d *Decoder) second(b []byte) (bool, error) {
 		d.claimed = int64(t.Len)
 		d.Entry = Check{Most: d.MaxEvent}
 		return true, nil
-	case msgpack.Str, msgpack.Bin:
+	case msgpack.KindStr, msgpack.KindBin:
 		d.Mode = ModePacked
 		if int64(t.Len) > d.Max {
-			return false, Faultf(TooLarge, "entries of %d bytes, the limit is %d", t.Len, d.Max)
+			return false, Faultf(FaultTooLarge, "entries of %d bytes, the limit is %d", t.Len, d.Max)
 		}
 		d.body += int64(n)
 		d.Pos = d.body
@@ -401,7 +401,7 @@ func (d *Decoder) end(at int64) {
 }
 
 func (d *Decoder) tooLarge() error {
-	return Faultf(TooLarge, "a message of more than %d bytes", d.Max)
+	return Faultf(FaultTooLarge, "a message of more than %d bytes", d.Max)
 }
 
 // wrong gives an error of the scanner its kind. All of them end the stream: where the message would
@@ -410,5 +410,5 @@ func (d *Decoder) wrong(err error) error {
 	if d.Pos > d.Max {
 		return d.tooLarge() // as it would have been, had the bytes come in smaller pieces
 	}
-	return ScanFault(err, Garbage)
+	return ScanFault(err, FaultGarbage)
 }

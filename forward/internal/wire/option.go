@@ -16,14 +16,14 @@ type Option struct {
 	Compressed []byte // nil: none
 	Size       int
 	Signal     int // -1: something that is no number
-	Own        bool
+	UniqueID   bool
 }
 
-// OwnKey marks an id that is random and names its entries for ever. Its value is the version of
-// that promise.
+// UniqueIDKey marks an id that is random and names its entries for ever. Its value is the version
+// of that promise.
 const (
-	OwnKey     = "spillway"
-	ownVersion = 1
+	UniqueIDKey     = "spillway"
+	uniqueIDVersion = 1
 )
 
 // signalUnknown is the signal of an option whose fluent_signal is no small number: surely not logs.
@@ -34,7 +34,7 @@ const signalUnknown = -1
 func (o *Option) Parse(b []byte) {
 	*o = Option{}
 	t, at, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Map {
+	if err != nil || t.Kind != msgpack.KindMap {
 		return
 	}
 	for range t.Len {
@@ -59,7 +59,7 @@ func (o *Option) Parse(b []byte) {
 // entries of the message are compressed.
 func (o *Option) Append(dst []byte, compressed string) []byte {
 	n := 1
-	for _, has := range [...]bool{o.ID != nil, o.Signal != 0, o.Own, compressed != ""} {
+	for _, has := range [...]bool{o.ID != nil, o.Signal != 0, o.UniqueID, compressed != ""} {
 		if has {
 			n++
 		}
@@ -79,9 +79,9 @@ func (o *Option) Append(dst []byte, compressed string) []byte {
 		dst = msgpack.AppendString(dst, "fluent_signal")
 		dst = msgpack.AppendInt(dst, int64(o.Signal))
 	}
-	if o.Own {
-		dst = msgpack.AppendString(dst, OwnKey)
-		dst = msgpack.AppendInt(dst, ownVersion)
+	if o.UniqueID {
+		dst = msgpack.AppendString(dst, UniqueIDKey)
+		dst = msgpack.AppendInt(dst, uniqueIDVersion)
 	}
 	return dst
 }
@@ -94,7 +94,7 @@ func (o *Option) set(key, value []byte) {
 		if err != nil {
 			p = nil
 		}
-		o.ID, o.IDBin = p, kind == msgpack.Bin
+		o.ID, o.IDBin = p, kind == msgpack.KindBin
 	case "compressed":
 		o.Compressed = nil
 		if p, _, _, err := msgpack.ReadBytes(value); err == nil {
@@ -116,16 +116,16 @@ func (o *Option) set(key, value []byte) {
 		default:
 			o.Signal = signalUnknown
 		}
-	case OwnKey:
+	case UniqueIDKey:
 		n, ok := Number(value)
-		o.Own = ok && n >= ownVersion
+		o.UniqueID = ok && n >= uniqueIDVersion
 	}
 }
 
 // Number reads an integer.
 func Number(b []byte) (int64, bool) {
 	t, _, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Int && t.Kind != msgpack.Uint {
+	if err != nil || t.Kind != msgpack.KindInt && t.Kind != msgpack.KindUint {
 		return 0, false
 	}
 	return t.Int()
@@ -136,9 +136,9 @@ type Compression uint8
 
 // The ways.
 const (
-	Plain Compression = iota
-	Gzip
-	Zstd
+	CompressionPlain Compression = iota
+	CompressionGzip
+	CompressionZstd
 	UnknownCompression
 )
 
@@ -152,11 +152,11 @@ func (o *Option) Compression() Compression { return CompressionOf(string(o.Compr
 func CompressionOf(name string) Compression {
 	switch name {
 	case "", "text":
-		return Plain
+		return CompressionPlain
 	case "gzip":
-		return Gzip
+		return CompressionGzip
 	case "zstd":
-		return Zstd
+		return CompressionZstd
 	}
 	return UnknownCompression
 }

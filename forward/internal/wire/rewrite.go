@@ -26,7 +26,7 @@ func (c *Check) Rewrite(dst, b []byte, now time.Time, src *Source) []byte {
 			a := &c.anew.entries[i]
 			dst = append(dst, b[from:a.start]...)
 			if a.record > 0 {
-				s := Shape{Verdict: Timeless, Meta: int(a.meta), Record: int(a.record)}
+				s := Shape{Verdict: VerdictTimeless, Meta: int(a.meta), Record: int(a.record)}
 				dst, _ = AppendAnew(dst, b[a.start:a.end], 0, &s, now, nil)
 			}
 			from = a.end
@@ -47,7 +47,7 @@ func rewriteEach(dst, b []byte, now time.Time, src *Source, most int64) []byte {
 		s := ShapeOf(b)
 		_, header, _ := msgpack.ReadToken(b)
 		switch {
-		case s.Verdict == Skipped, s.Verdict == Invalid:
+		case s.Verdict == VerdictSkipped, s.Verdict == VerdictInvalid:
 			n, _ = msgpack.Limits{Depth: MaxDepth + 1}.Skip(b)
 		case src != nil: // finds the end itself
 			dst, n = AppendAnew(dst, b, header, &s, now, src)
@@ -72,7 +72,7 @@ func rewriteEach(dst, b []byte, now time.Time, src *Source, most int64) []byte {
 // with one it ends at b[n].
 func AppendAnew(dst, b []byte, at int, s *Shape, now time.Time, src *Source) (out []byte, n int) {
 	dst = append(dst, CodeArray2)
-	if s.Verdict == Timeless {
+	if s.Verdict == VerdictTimeless {
 		if s.Meta > 0 {
 			dst = append(dst, CodeArray2)
 		}

@@ -13,11 +13,11 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	Good     Verdict = iota
-	Timeless         // time 0: means now (rule 11)
-	Skipped          // nil record: left out silently (rule 12)
-	large            // longer than Server.MaxEvent: set aside
-	Invalid          // wrong type of time or record: left out and counted (rule 23)
+	VerdictGood     Verdict = iota
+	VerdictTimeless         // time 0: means now (rule 11)
+	VerdictSkipped          // nil record: left out silently (rule 12)
+	large                   // longer than Server.MaxEvent: set aside
+	VerdictInvalid          // wrong type of time or record: left out and counted (rule 23)
 )
 
 // Reasons is what makes an entry invalid.
@@ -53,16 +53,16 @@ func (s *Shape) timeEnd() int {
 // its verdict right; the record itself, if it is a map, may be cut off.
 func ShapeOf(b []byte) (s Shape) {
 	if b[0] == CodeNil {
-		s.Verdict = Skipped // nothing stands where an entry should: nothing is lost
+		s.Verdict = VerdictSkipped // nothing stands where an entry should: nothing is lost
 		return s
 	}
-	if _, _ = s.open(b); s.Verdict == Invalid {
+	if _, _ = s.open(b); s.Verdict == VerdictInvalid {
 		return s
 	}
 	if s.Meta > 0 {
 		n, err := msgpack.Skip(b[s.Meta:])
 		if err != nil {
-			s.Verdict, s.Why = Invalid, 2
+			s.Verdict, s.Why = VerdictInvalid, 2
 			return s
 		}
 		s.Record += n
@@ -82,8 +82,8 @@ func TimeOf(entry []byte) (sec int64, nsec uint32) {
 // or open until judge. short: b may be too short to tell, and the verdict is that of b as it is.
 func (s *Shape) open(b []byte) (header int, short bool) {
 	t, n, err := msgpack.ReadToken(b)
-	if err != nil || t.Kind != msgpack.Array || t.Len != 2 {
-		s.Verdict = Invalid
+	if err != nil || t.Kind != msgpack.KindArray || t.Len != 2 {
+		s.Verdict = VerdictInvalid
 		return 0, errors.Is(err, msgpack.ErrShort)
 	}
 	return n, s.begin(b, n)
@@ -92,31 +92,31 @@ func (s *Shape) open(b []byte) (header int, short bool) {
 // begin looks at a time, or time and metadata, at b[at]. See open. Behind metadata the record's
 // offset is not known yet: it is that of meta.
 func (s *Shape) begin(b []byte, at int) (short bool) {
-	s.Verdict = Good
+	s.Verdict = VerdictGood
 	s.time = at
 	t, n, err := msgpack.ReadToken(b[at:])
-	nested := err == nil && t.Kind == msgpack.Array
+	nested := err == nil && t.Kind == msgpack.KindArray
 	if nested {
 		if t.Len != 2 {
-			s.Verdict, s.Why = Invalid, 2
+			s.Verdict, s.Why = VerdictInvalid, 2
 			return false
 		}
 		s.time += n
 	}
 	sec, nsec, n, err := readTime(b[s.time:])
 	if err != nil {
-		s.Verdict, s.Why = Invalid, 1
+		s.Verdict, s.Why = VerdictInvalid, 1
 		return errors.Is(err, msgpack.ErrShort)
 	}
 	s.Sec, s.Nsec = sec, nsec
 	if sec == 0 && nsec == 0 {
-		s.Verdict = Timeless
+		s.Verdict = VerdictTimeless
 	}
 	s.Record = s.time + n
 	if nested {
 		s.Meta = s.Record
 		if short = s.Meta == len(b); short || !IsMap(b[s.Meta]) {
-			s.Verdict, s.Why = Invalid, 2
+			s.Verdict, s.Why = VerdictInvalid, 2
 		}
 	}
 	return short
@@ -126,7 +126,7 @@ func (s *Shape) begin(b []byte, at int) (short bool) {
 func (s *Shape) end(b []byte, record int) {
 	s.Record = record
 	if record == len(b) {
-		s.Verdict, s.Why = Invalid, 3
+		s.Verdict, s.Why = VerdictInvalid, 3
 		return
 	}
 	s.judge(b[record])
@@ -136,8 +136,8 @@ func (s *Shape) end(b []byte, record int) {
 func (s *Shape) judge(code byte) {
 	switch {
 	case code == CodeNil:
-		s.Verdict = Skipped
+		s.Verdict = VerdictSkipped
 	case !IsMap(code):
-		s.Verdict, s.Why = Invalid, 3
+		s.Verdict, s.Why = VerdictInvalid, 3
 	}
 }

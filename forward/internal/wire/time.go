@@ -10,9 +10,9 @@ import (
 	"github.com/spillwaylog/spillway/msgpack"
 )
 
-// usualMost is how many bytes a time that usualTime knows takes at most, with the first byte of the
+// maxUsual is how many bytes a time that usualTime knows takes at most, with the first byte of the
 // record behind it.
-const usualMost = 13
+const maxUsual = 13
 
 const eventTimeSize = 10
 
@@ -26,9 +26,9 @@ func usualEventTime(b []byte) bool {
 
 // usualTime returns the length of a time that is written as nearly all of them are, EventTime or
 // uint32, or of an EventTime with empty metadata: 92 time 80. It is 0 for any other, for a time of
-// 0 and for one that is wrong. b is usualMost bytes or more.
+// 0 and for one that is wrong. b is maxUsual bytes or more.
 func usualTime(b []byte) int {
-	b = b[:usualMost]
+	b = b[:maxUsual]
 	switch {
 	case usualEventTime(b):
 		return eventTimeSize
@@ -55,11 +55,11 @@ func readTime(b []byte) (sec int64, nsec uint32, n int, err error) {
 		return 0, 0, 0, err
 	}
 	switch t.Kind {
-	case msgpack.Int, msgpack.Uint:
+	case msgpack.KindInt, msgpack.KindUint:
 		if sec, ok := t.Int(); ok {
 			return sec, 0, n, nil
 		}
-	case msgpack.Float32, msgpack.Float64:
+	case msgpack.KindFloat32, msgpack.KindFloat64:
 		f := t.Float()
 		if !(math.Abs(f) <= maxFloatSec) { // NaN too
 			return 0, 0, 0, errTime
@@ -70,7 +70,7 @@ func readTime(b []byte) (sec int64, nsec uint32, n int, err error) {
 			whole, frac = whole+1, 0
 		}
 		return int64(whole), uint32(frac), n, nil
-	case msgpack.Ext:
+	case msgpack.KindExt:
 		if t.Ext != 0 || t.Len != 8 {
 			return 0, 0, 0, errTime
 		}

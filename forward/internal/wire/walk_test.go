@@ -18,16 +18,17 @@ func TestMessageWalkedOnce(t *testing.T) {
 		for k := 1; k < len(whole); k++ {
 			d := Decoder{Max: 1 << 20}
 			b := bytes.Clone(whole)
-			if f, _, err := d.Next(b[:k]); f != More || err != nil {
+			if f, _, err := d.Next(b[:k]); f != FoundMore || err != nil {
 				t.Fatalf("%s cut at %d: %v, %v", name, k, f, err)
 			}
 			switch {
 			case d.scanning:
 				vectors.Spoil(b[[...]int64{1: d.body, 2: d.record, 3: d.option}[d.element]:k])
-			case d.stage == stageElement && int(d.Pos) < k, k > len(vectors.Unhex("94 a1 74 92"))+usualMost:
+			case d.stage == stageElement && int(d.Pos) < k, k > len(vectors.Unhex("94 a1 74 92"))+maxUsual:
 				t.Errorf("%s cut at %d: it got to %d only", name, k, d.Pos)
 			}
-			if f, _, err := d.Next(b); f != Message || err != nil || d.Pos != int64(len(b)) || d.optionEnd != d.Pos {
+			if f, _, err := d.Next(b); f != FoundMessage || err != nil || d.Pos != int64(len(b)) ||
+				d.optionEnd != d.Pos {
 				t.Errorf("%s cut at %d: %v, %v, at %d of %d", name, k, f, err, d.Pos, len(b))
 			}
 		}
@@ -41,7 +42,7 @@ func TestEntriesWalkedOnce(t *testing.T) {
 		whole := vectors.Unhex("92" + when + vectors.Record + "92" + when + "c0" + "92" + when + vectors.Record)
 		var want Check
 		var scan msgpack.Scanner
-		if err := want.Run(bytes.Clone(whole), NoMost, &scan, int64(len(whole))); err != nil || want.Events != 2 ||
+		if err := want.Run(bytes.Clone(whole), NoLimit, &scan, int64(len(whole))); err != nil || want.Events != 2 ||
 			want.Skipped != 1 {
 			t.Fatalf("%s: %+v, %v", name, want, err)
 		}
@@ -49,16 +50,16 @@ func TestEntriesWalkedOnce(t *testing.T) {
 			var ck Check
 			var scan msgpack.Scanner
 			b := bytes.Clone(whole)
-			if err := ck.Run(b[:k], NoMost, &scan, int64(len(b))); err != nil {
+			if err := ck.Run(b[:k], NoLimit, &scan, int64(len(b))); err != nil {
 				t.Fatalf("%s cut at %d: %v", name, k, err)
 			}
 			vectors.Spoil(b[:ck.Pos])
 			if ck.stage != atEntry {
 				vectors.Spoil(b[ck.Pos+1 : k])
-			} else if k-int(ck.Pos) > usualMost {
+			} else if k-int(ck.Pos) > maxUsual {
 				t.Errorf("%s cut at %d: it got to %d only", name, k, ck.Pos)
 			}
-			if err := ck.Run(b, NoMost, &scan, int64(len(b))); err != nil || ck.Pos != int64(len(b)) ||
+			if err := ck.Run(b, NoLimit, &scan, int64(len(b))); err != nil || ck.Pos != int64(len(b)) ||
 				ck.Events != want.Events ||
 				ck.Zeros != want.Zeros || ck.Skipped != 1 || ck.Invalid != 0 {
 				t.Errorf("%s cut at %d: %+v, %v", name, k, ck, err)

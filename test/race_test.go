@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-//go:build race
-
-package test
-
-// raceDetector tells whether the tests, and so the binary, have the race detector on.
-const raceDetector = true
