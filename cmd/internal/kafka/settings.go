@@ -235,9 +235,6 @@ func (s *settings) options() []kgo.Opt {
 	case "none":
 		o = append(o, kgo.RequiredAcks(kgo.NoAck()))
 	}
-	if s.codec == kgo.Lz4Compression() {
-		o = append(o, kgo.WithCompressor(newLZ4()))
-	}
 	if !s.idempotent() {
 		o = append(o, kgo.DisableIdempotentWrite()) // which has one request in flight, so that order stays
 	}

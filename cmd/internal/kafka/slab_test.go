@@ -11,19 +11,6 @@ import (
 	"github.com/spillwaylog/spillway/collector"
 )
 
-// idle is an output whose brokers are nowhere.
-func idle(b *testing.B, url string) *output {
-	open, err := plan(url)
-	must(b, err)
-	made, err := open(&collector.OutputEnv{
-		Log:    slog.New(slog.DiscardHandler),
-		Failed: func(error, time.Duration) {}, Works: func() {}, Throttled: func() {},
-	})
-	must(b, err)
-	b.Cleanup(func() { must(b, made.Close(within(b))) })
-	return made.(*output)
-}
-
 // BenchmarkFill makes records of a chunk: what the output itself does, without its client.
 func BenchmarkFill(b *testing.B) {
 	for name, url := range map[string]string{
@@ -32,7 +19,15 @@ func BenchmarkFill(b *testing.B) {
 		"topics":  "kafka://127.0.0.1:1/logs.{tag[0]}?topics=logs.*&key={user.id}&header=user:{user.id}",
 	} {
 		b.Run(name, func(b *testing.B) {
-			o := idle(b, url)
+			open, err := plan(url)
+			must(b, err)
+			made, err := open(&collector.OutputEnv{
+				Log:    slog.New(slog.DiscardHandler),
+				Failed: func(error, time.Duration) {}, Works: func() {}, Throttled: func() {},
+			})
+			must(b, err)
+			defer func() { must(b, made.Close(within(b))) }()
+			o := made.(*output)
 			c := chunkOf("id", 0, 0)
 			for c.Events < 1000 {
 				c.Entries = event(c.Entries, fmt.Sprint("u", c.Events%997), c.Events, 80)
