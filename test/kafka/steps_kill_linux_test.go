@@ -44,7 +44,9 @@ const kafkaEnds = 64
 // kafkaLast is the last chunk. It has events for each partition, for the brokers end a transaction
 // in one partition after the other.
 func kafkaLast(seed uint64) *forward.Chunk {
-	c := &forward.Chunk{Tag: "alike", ID: fmt.Appendf(nil, "remembered-%d-last", seed), UniqueID: true, Events: kafkaEnds}
+	c := &forward.Chunk{
+		Tag: "alike", ID: fmt.Appendf(nil, "remembered-%d-last", seed), UniqueID: true, Events: kafkaEnds,
+	}
 	for i := range c.Events {
 		c.Entries = forward.AppendEventTime(append(c.Entries, 0x92), 1_800_000_000, 0)
 		c.Entries = msgpack.AppendMapHeader(c.Entries, 2)
