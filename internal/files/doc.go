@@ -58,9 +58,9 @@
 // # No disk
 //
 // A logger's lines need only survive the process, and its positions lie in memory that does too. So
-// with NoSync nothing waits for the disk before Close, and a Sync after each Write costs little. The
-// disk is set to work on each 8 MiB of a file, so that Close finds little left. State gives what a
-// Sync would return, with or without NoSync, and settles nothing.
+// with NoSync nothing waits for the disk before Close, and a Sync after each Write costs little.
+// The disk is set to work on each 8 MiB of a file, so that Close finds little left. State gives
+// what a Sync would return, with or without NoSync, and settles nothing.
 //
 // # Rotation
 //

@@ -45,7 +45,8 @@ const kafkaEnds = 64
 // in one partition after the other.
 func kafkaLast(seed uint64) *forward.Chunk {
 	c := &forward.Chunk{
-		Tag: "alike", ID: fmt.Appendf(nil, "remembered-%d-last", seed), UniqueID: true, Events: kafkaEnds,
+		Tag: "alike", ID: fmt.Appendf(nil, "remembered-%d-last", seed), UniqueID: true,
+		Events: kafkaEnds,
 	}
 	for i := range c.Events {
 		c.Entries = forward.AppendEventTime(append(c.Entries, 0x92), 1_800_000_000, 0)
