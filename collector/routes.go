@@ -28,18 +28,28 @@ type Names = step.Names
 // Values are fields and constants, of a [Step].
 type Values = step.Values
 
-// What a [Step] has that is more than a list of fields; docs/steps.md says what each does.
+// Parts of a [Step] that are more than a list of fields; docs/steps.md says what each does.
 type (
-	Value    = step.Value
-	Hash     = step.Hash
-	Redact   = step.Redact
-	Parse    = step.Parse
-	Flatten  = step.Flatten
-	Nest     = step.Nest
-	Sample   = step.Sample
+	// Value is a field and a constant.
+	Value = step.Value
+	// Hash makes of values what tells equal ones from others, and nothing else of them.
+	Hash = step.Hash
+	// Redact takes what looks like a secret out of texts.
+	Redact = step.Redact
+	// Parse makes fields, or the time of the event, of a text.
+	Parse = step.Parse
+	// Flatten makes fields of what is in maps.
+	Flatten = step.Flatten
+	// Nest moves fields into a map.
+	Nest = step.Nest
+	// Sample keeps a share of the events.
+	Sample = step.Sample
+	// Throttle lets so many events of a key pass in each span of time.
 	Throttle = step.Throttle
-	Dedup    = step.Dedup
-	Lookup   = step.Lookup
+	// Dedup lets an event pass once.
+	Dedup = step.Dedup
+	// Lookup finds a row of a table by a field, and makes fields of its columns.
+	Lookup = step.Lookup
 )
 
 // An Expression is a part of a condition that is more than comparisons with constants, compiled.

@@ -68,7 +68,7 @@ func (j *Journal) makeRoomLocked(n int64) error {
 			return nil
 		}
 		if s := j.takeReadyLocked(pageUp(dataStart + recordHeader + n)); s != nil {
-			j.writer.beginLocked(s, j.Synced())
+			j.beginLocked(s, j.Synced())
 			return nil
 		}
 		if err := j.noRoomLocked(pageUp(dataStart + recordHeader + n)); err != nil {
