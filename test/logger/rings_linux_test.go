@@ -77,7 +77,9 @@ func TestRingsLiving(t *testing.T) {
 	h := rig.NewHome(t)
 	f := rig.NewFake(t)
 	f.Down()
-	alive := rig.StartChild(t, orphan(h, f, "alive"))
+	living := orphan(h, f, "alive")
+	living.Destination = f.URL("ack_timeout=10s") // or it takes over the dead one's ring itself, after half a minute
+	alive := rig.StartChild(t, living)
 	alive.Wait("posted")
 	file := orphan(h, f, "file")
 	file.Destination = "file://" + t.TempDir() + "/full/x.jsonl" // which cannot be made
