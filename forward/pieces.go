@@ -68,7 +68,7 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 	large := false
 	ck := wire.Check{}
 	defer ck.Drop()
-	for most := p.most; ; most = len(p.buf) + max(len(p.buf)/4, p.most) {
+	for most := p.most; ; most += max(most/4, p.most) {
 		if err := p.fill(most); err != nil {
 			return dst, 0, true, err
 		}
@@ -78,10 +78,11 @@ func (p *Pieces) Next(dst []byte) (entries []byte, n int, last bool, err error) 
 			return dst, 0, true, nil
 		}
 		p.whole = false
-		if err := ck.Run(p.buf, wire.NoLimit, &p.scan, math.MaxInt32); err != nil {
+		seen := p.buf[:min(len(p.buf), most)] // more may have been read with the end of a large entry
+		if err := ck.Run(seen, wire.NoLimit, &p.scan, math.MaxInt32); err != nil {
 			return dst, 0, true, fmt.Errorf("%w: %w", ErrMalformed, err)
 		}
-		if ck.Pos > 0 || p.eof {
+		if ck.Pos > 0 || p.eof && len(seen) == len(p.buf) {
 			break
 		}
 		if p.Most > 0 && len(p.buf) >= min(longHead, p.Most) {

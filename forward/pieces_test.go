@@ -18,13 +18,16 @@ func TestPieces(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	const most = 8 << 10
-	for range 50 {
+	for round := range 50 {
 		var entries []byte
-		events := 1 + r.IntN(200)
-		for range events {
+		events := 100 + r.IntN(100)
+		for i := range events {
 			n := r.IntN(300)
 			if r.IntN(20) == 0 {
 				n = r.IntN(5 * most)
+			}
+			if round == 0 && i == 0 { // so long that more than a piece is read with its end
+				n = 5*most + 100
 			}
 			entries = append(entries, sized("e", n)...)
 		}
