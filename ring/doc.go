@@ -100,12 +100,11 @@
 //	         │ RSEG │ units │ nonce │ lane │ number │ check │ check │ filled │ count │ first │ last │  a line for each segment
 //	         └──────┴───────┴───────┴──────┴────────┴───────┴───────┴────────┴───────┴───────┴──────┘
 //
-// The nonce is 8 bytes, new with each use, of a sequence that begins at random. Units is more than
-// 1 for a run of segments that holds a record larger than one; its line is that of its first.
-// Filled (bytes), count (records), first and last key are written, with the second check, when the
-// lane goes on to another segment. FREE is in place of RSEG when the segment is in use no more; the
-// line of one that never was is zero, and so is its memory. Format version 1 is drawn in
-// format1.go.
+// The nonce is 8 random bytes, new with each use. Units is more than 1 for a run of segments that
+// holds a record larger than one; its line is that of its first. Filled (bytes), count (records),
+// first and last key are written, with the second check, when the lane goes on to another segment.
+// FREE is in place of RSEG when the segment is in use no more; the line of one that never was is
+// zero, and so is its memory. Format version 1 is drawn in format1.go.
 //
 //	record   0        4       8       12      16    24     32        32+length
 //	         ┌────────┬───────┬───────┬───────┬─────┬──────┬─────────┬─────────┐
@@ -165,10 +164,6 @@
 //     by compare-and-swap, and all else belongs to the lane until the old segment is closed. With a
 //     lock there, one appender in two hundred waited for a holder that was off its core: that was
 //     the tail.
-//   - What a lane needs to go on has mostly left the caches since it did so last, and each piece of
-//     it costs a call as much as all else. So the lane stops some times before its segment is full,
-//     and looks at a part of that each time. It takes nothing then: its guess at the next segment
-//     may be wrong, and it keeps nothing from others.
 //   - Where the memory is too little for several segments a lane, lanes share them: each lane that has
 //     records of the same time in a segment of its own would hold that until all of them are done.
 //   - Memory is allocated without changing the file's length: in a file that another process has

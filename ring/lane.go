@@ -31,8 +31,7 @@ type lane struct {
 	seg     int32        // to which it appends: place + 1 in Ring.segments, 0: none
 	first   atomic.Int32 // the first one since it had none, likewise: the reader, which follows from there, is told so
 	begin   bool         // the next segment, though there are few
-	nonces  uint64       // where its sequence of nonces is; 0: not begun
-	_       [48]byte
+	_       [63]byte
 }
 
 // lanes are all those of a ring, and how many of them there are to be found.

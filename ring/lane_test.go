@@ -3,7 +3,6 @@
 package ring
 
 import (
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -87,60 +86,6 @@ func TestCountingWakesNobody(t *testing.T) {
 	}
 	if _, err := r.Append(new(Hint), Now, nil); err != nil || woken != 1 {
 		t.Error(woken, err)
-	}
-}
-
-// TestStops: a lane that looks for its next segment before its own is full fills that all the same,
-// whatever the records' lengths, and looks at each stop when they are short.
-func TestStops(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(5, 5))
-	for name, length := range map[string]func() int{
-		"short":  func() int { return 200 },
-		"long":   func() int { return 3 * stepBytes / 2 },
-		"random": func() int { return rnd.IntN(3 * stepBytes) },
-	} {
-		everyKind(t, Options{Size: 16 << 20}, func(t *testing.T, r *Ring) {
-			var h Hint
-			if _, err := r.Append(&h, Now, nil); err != nil {
-				t.Fatal(err)
-			}
-			l, stops := &r.lanes.all[h.lane], map[int64]bool{}
-			for begun := 0; begun < 5; {
-				n := max(length(), 12)
-				tail, prev := int64(l.state.Load()>>1), r.pool.segment(l.seg)
-				if _, err := r.Append(&h, Now, payload(nil, 0, 0, n)); err != nil {
-					t.Fatal(err)
-				}
-				if r.pool.segment(l.seg) == prev {
-					stops[prev.limit-l.limit] = true
-					continue
-				}
-				if begun++; prev.off+prev.filled != tail || tail+recordHeader+align8(int64(n)) <= prev.limit {
-					t.Errorf("%s: a segment of %d bytes was left at %d for a record of %d", name, prev.limit-prev.off,
-						prev.filled, n)
-				}
-			}
-			for i := range int64(foresight) {
-				if name == "short" && !stops[i*stepBytes] {
-					t.Errorf("no stop %d bytes before the end: %v", i*stepBytes, stops)
-				}
-			}
-		})
-	}
-}
-
-// TestNonces: a lane's nonces are never the same, nor those of another lane.
-func TestNonces(t *testing.T) {
-	var lanes [4]lane
-	seen := map[uint64]bool{0: true}
-	for range 10_000 {
-		for i := range lanes {
-			n := lanes[i].newNonce()
-			if seen[n] || uint32(n) == 0 {
-				t.Fatalf("%#x again", n)
-			}
-			seen[n] = true
-		}
 	}
 }
 

@@ -75,16 +75,6 @@ func (p *pool) take(stay int) int {
 	}
 }
 
-// lowest is a segment that take would return, or -1.
-func (p *pool) lowest() int {
-	for i := range p.free {
-		if w := p.free[i].Load(); w != 0 {
-			return i*64 + bits.TrailingZeros64(w)
-		}
-	}
-	return -1
-}
-
 // takeRun finds k segments in a row that are free, or absent if fresh says so, or returns -1.
 func (p *pool) takeRun(k, stay int, fresh bool) int {
 	p.runs.Lock()

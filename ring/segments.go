@@ -78,8 +78,7 @@ func (g *segments) wantAhead() {
 func (g *segments) grow(l *lane, n uint16, tail, need int64, key uint64) (off int64, err error) {
 	prev := g.pool.segment(l.seg)
 	if prev != nil && tail+need <= prev.limit && g.back(prev, tail+need) {
-		l.limit = g.nextStop(prev, tail+need)
-		g.foresee(l, prev)
+		l.limit = g.roomIn(prev)
 		return tail, nil
 	}
 	stay := 1
@@ -95,7 +94,7 @@ func (g *segments) grow(l *lane, n uint16, tail, need int64, key uint64) (off in
 		return 0, ErrFull
 	}
 	s := &g.pool.segments[at]
-	s.segmentFacts = segmentFacts{nonce: l.newNonce(), units: uint32(units), lane: n, seq: g.seq.Add(1), first: key}
+	s.segmentFacts = segmentFacts{nonce: newNonce(), units: uint32(units), lane: n, seq: g.seq.Add(1), first: key}
 	s.next = nil
 	s.closed.Store(false)
 	if prev != nil {
@@ -120,7 +119,7 @@ func (g *segments) grow(l *lane, n uint16, tail, need int64, key uint64) (off in
 	} else {
 		l.first.Store(int32(at) + 1)
 	}
-	l.seg, l.limit, l.nonce, l.index = int32(at)+1, g.nextStop(s, s.off+need), s.nonce, 0
+	l.seg, l.limit, l.nonce, l.index = int32(at)+1, g.roomIn(s), s.nonce, 0
 	if p := g.pressure.Load(); p > 0 && g.used() >= p && g.pressed.CompareAndSwap(false, true) {
 		g.life.callWake()
 	}
@@ -203,18 +202,10 @@ func (g *segments) tryObtain(units, stay int, need int64) (at int) {
 	return -1
 }
 
-// newNonce is never 0: fresh memory is. It is the next number of a sequence of the lane's own
-// (splitmix64) that begins at random: whoever does not see the ring's memory cannot tell it, and
-// what a random one takes has left the caches.
-func (l *lane) newNonce() uint64 {
-	for l.nonces == 0 {
-		l.nonces = rand.Uint64()
-	}
+// newNonce is never 0: fresh memory is.
+func newNonce() uint64 {
 	for {
-		l.nonces += 0x9e3779b97f4a7c15
-		n := (l.nonces ^ l.nonces>>30) * 0xbf58476d1ce4e5b9
-		n = (n ^ n>>27) * 0x94d049bb133111eb
-		if n ^= n >> 31; uint32(n) != 0 {
+		if n := rand.Uint64(); uint32(n) != 0 {
 			return n
 		}
 	}
@@ -302,49 +293,6 @@ func (g *segments) roomIn(s *segment) int64 {
 		}
 	}
 	return s.limit
-}
-
-// A lane looks for its next segment in some steps before the end of the one it has, each so many
-// bytes behind the one before, so that no call waits for all that has gone from the caches since a
-// segment was begun last.
-const (
-	foresight = 3
-	stepBytes = 2 << 10
-)
-
-// nextStop is roomIn, or where the lane whose records end at tail is to look for its next segment,
-// if that comes before.
-func (g *segments) nextStop(s *segment, tail int64) int64 {
-	room := g.roomIn(s)
-	if g.head.unit < blockLen { // these are begun so often that nothing has gone
-		return room
-	}
-	return min(room, s.limit-min((s.limit-tail)/stepBytes, foresight)*stepBytes)
-}
-
-// foresee touches what grow will need when the lane's segment is full. Which segment comes next is
-// a guess.
-func (g *segments) foresee(l *lane, prev *segment) {
-	switch (prev.limit - l.limit) / stepBytes {
-	case 1:
-		g.wantAhead()
-		if at := g.pool.lowest(); at >= 0 {
-			s := &g.pool.segments[at]
-			s.backed.Load()
-			s.closed.Load()
-		}
-	case 0:
-		at := g.pool.lowest()
-		if at < 0 || !g.shared {
-			return
-		}
-		off := g.head.offset(at)
-		_ = g.touch(func() { // a fault in a segment that the tender has just got hold of says nothing
-			atomic.LoadUint32(firstWord(g.line(prev.off)))
-			atomic.LoadUint32(firstWord(g.line(off)))
-			atomic.LoadUint32(firstWord(g.mem[off:]))
-		})
-	}
 }
 
 // back sees to it that a segment whose bit is the caller's, and the others of its run, have memory
