@@ -165,8 +165,8 @@ func planOutput(c *Config, e *End) (plannedOutput, error) {
 func (c *Config) planOutputURL(u *URL, e *End) (p plannedOutput, err error) {
 	p = plannedOutput{
 		end: *e, among: len(c.Outputs), url: u.String(),
-		place: u.Scheme + ":" + u.Path,
-	} // which has no secrets
+		place: u.Scheme + ":" + u.Path, // which has no secrets
+	}
 	p.name = cmp.Or(e.Name, p.url)
 	path, params := u.Path, u.Params()
 	if p.limit, err = readLimit(u, params); err != nil {
