@@ -29,6 +29,7 @@ func TestDestinations(t *testing.T) {
 		{"forward://h?compress=lz4", `"lz4" is not one of none, gzip, zstd`},
 		{"forward://h?window=0", `is not a number from 1`},
 		{"forward://h?breaker=0", `is not a number from 1`},
+		{"file:///x?min_backoff=2s&max_backoff=1s", `"max_backoff": 1s is less than min_backoff, which is 2s`},
 		{"forward://me:secret@h", "a user and password cannot stand in a URL"},
 		{"forward://h?password=secret", `unknown parameter "password"`},
 		{"forward+tls://h", ""},

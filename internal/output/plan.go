@@ -110,10 +110,19 @@ func Read(u *urls.URL, o *Owner) (*Plan, error) {
 	return p, nil
 }
 
-// settings reads what every output has that may fail.
+// settings reads what every output has that may fail. Where only one of the two pauses is given,
+// the default of the other one gives way to it.
 func (p *Plan) settings(q *urls.Params, o *Owner) {
-	p.backoff.least = cmp.Or(q.Duration("min_backoff", 0), o.Backoff)
-	p.backoff.most = q.Duration("max_backoff", 0)
+	least, most := q.Duration("min_backoff", 0), q.Duration("max_backoff", 0)
+	if most > 0 && least > most {
+		q.Fail("max_backoff", "parameter %q: %v is less than min_backoff, which is %v", "max_backoff", most, least)
+	}
+	p.backoff.least, p.backoff.most = cmp.Or(least, o.Backoff, minBackoff), cmp.Or(most, maxBackoff)
+	if least > 0 {
+		p.backoff.most = max(p.backoff.most, least)
+	} else {
+		p.backoff.least = min(p.backoff.least, p.backoff.most)
+	}
 	p.failures = int(q.Int("breaker", 0, 1, math.MaxInt32))
 }
 

@@ -79,17 +79,23 @@ const (
 
 const tickEvery = time.Minute
 
-func newQueue(name string, s sink, trip *Trip, minBackoff, maxBackoff time.Duration) *queue {
+// The first and the longest pause between two attempts, where nothing else is said.
+const (
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 10 * time.Second
+)
+
+func newQueue(name string, s sink, trip *Trip, least, most time.Duration) *queue {
 	q := &queue{
-		name: name, sink: s, min: minBackoff, max: maxBackoff, together: groupJobs,
+		name: name, sink: s, min: least, max: most, together: groupJobs,
 		lease: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		closing: make(chan struct{}), exited: make(chan struct{}), over: make(chan struct{}),
 	}
 	if q.min <= 0 {
-		q.min = 100 * time.Millisecond
+		q.min = minBackoff
 	}
 	if q.max < q.min {
-		q.max = max(10*time.Second, q.min)
+		q.max = max(maxBackoff, q.min)
 	}
 	q.brk = newBreaker(trip, q.next, q.back)
 	return q
