@@ -329,17 +329,21 @@ var worlds = []struct {
 	{"pids, few open", "{tag}#{pid}.jsonl", 4, 24, Options{MaxOpen: 2}},
 }
 
-// TestKillAnywhere kills a process at every tick, and lets the next one finish.
+// TestKillAnywhere kills a process at every tick, and lets the next one finish. The race detector,
+// under which that takes minutes and which has one goroutine to look at, gets each third tick.
 func TestKillAnywhere(t *testing.T) {
 	for _, ww := range worlds {
 		for _, often := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s %v", ww.name, often), func(t *testing.T) {
 				t.Parallel()
 				step := 1
-				if testing.Short() {
+				switch {
+				case testing.Short():
 					step = 7
+				case raceEnabled:
+					step = 3
 				}
-				for ticks := 0; ; ticks += step {
+				for ticks := rand.IntN(step); ; ticks += step {
 					w := newWorld(t, ww.pattern, ww.tags, ww.lines, ww.o)
 					w.often = often
 					done := w.run(ticks)

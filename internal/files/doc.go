@@ -58,7 +58,7 @@
 // # No disk
 //
 // A logger's lines need only survive the process, and its positions lie in memory that does too. So
-// with NoSync nothing waits for the disk before Close, and a Sync after each Write costs little.
+// with NoSync nothing waits for the disk, and a Sync after each Write costs little.
 // State gives what a Sync would return, with or without NoSync, and settles nothing.
 //
 // # Rotation
@@ -131,8 +131,7 @@
 // /etc/passwd through a link. Directories are followed, so the directories of a path must be as
 // trustworthy as the process; so must be every user with the right to put hard links there.
 //
-// Only what Sync returned for survives a power cut; with NoSync, what was in open files when Close
-// returned.
+// Only what Sync returned for survives a power cut; with NoSync nothing is sure to.
 //
 // # Not promised
 //

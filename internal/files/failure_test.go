@@ -278,6 +278,23 @@ func TestRecordOnce(t *testing.T) {
 	}
 }
 
+// TestNoSync: without syncs nothing waits for the disk, nor does the end.
+func TestNoSync(t *testing.T) {
+	k := &faulty{syncErr: errors.New("a sync"), dirErr: errors.New("a sync of a directory")}
+	path := filepath.Join(t.TempDir(), "x")
+	s := openSet(t, path, nil, &Options{kernel: k.kernel(), NoSync: true})
+	add(t, s, "app", "a line\n")
+	must(t, s.Write())
+	_, err := s.Sync()
+	must(t, err)
+	add(t, s, "app", "another\n")
+	must(t, s.Write())
+	must(t, s.Close())
+	if b, err := os.ReadFile(path); err != nil || string(b) != "a line\nanother\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
 // TestSyncFails: what the kernel could not bring to the disk is written again by the next Set, in
 // its place, though it can be read.
 func TestSyncFails(t *testing.T) {

@@ -143,13 +143,10 @@ func (h *handles) leave(files []*file) error {
 	return err
 }
 
-// end closes all. With NoSync it brings what they got to the disk.
+// end closes all.
 func (h *handles) end() error {
 	var errs []error
 	for f := h.newest; f != nil; f = f.older {
-		if h.o.NoSync && f.dirty {
-			errs = append(errs, h.o.kernel.sync(f.handle))
-		}
 		errs = append(errs, f.handle.Close())
 		f.handle = nil
 	}

@@ -25,9 +25,8 @@ type Options struct {
 	// See Set.Marks.
 	NewFiles int
 
-	// NoSync leaves the disk to the kernel: Sync and the closing of a file in between make nothing
-	// durable, so that lines survive the process and not a power cut. Close brings what is still
-	// open to the disk.
+	// NoSync leaves the disk to the kernel: nothing is made durable, so that lines survive the
+	// process and not a power cut.
 	NoSync bool
 
 	// Shared says that other processes write the same files. Then what Record makes durable names

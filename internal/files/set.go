@@ -165,8 +165,7 @@ func (s *Set) Close() error {
 }
 
 // CloseContext closes the files. Lines that wait are dropped: they are behind the position that was
-// committed, and come again. Call Sync first and commit. It may be called twice. With NoSync it
-// brings what the open files got to the disk.
+// committed, and come again. Call Sync first and commit. It may be called twice.
 //
 // Then it deletes and compresses the rotated files that are due. When ctx is done it stops that
 // within what one write or sync takes: what is not compressed stays as it is, and the next Set goes

@@ -51,8 +51,8 @@ type fileOutput struct {
 const fileBuffer = 256 << 10
 
 // NewFile returns an output that appends lines to files; it is a Resumer. A chunk is delivered when
-// all its lines are with the kernel, so that they survive the process; Close brings them to the
-// disk.
+// all its lines are with the kernel, so that they survive the process, not a power cut; with Sync a
+// flush brings them to the disk.
 func NewFile(c *FileConfig) (Output, error) {
 	r, err := c.Format.renderer(c.Envelope, &c.Text, c.OmitZero)
 	if err != nil {
