@@ -141,7 +141,7 @@ func TestPositionsKill(t *testing.T) {
 				t.Cleanup(func() { _ = c.Process.Kill() })
 				return c, out, log
 			}
-			for range needs.Rounds(t, "SPILLWAY_KILLS", 30, 50) {
+			for range needs.Rounds(t, "SPILLWAY_KILLS", 20, 30) {
 				c, out, _ := start()
 				if n := rnd.IntN(60); n > 0 {
 					_, _ = io.ReadFull(out, make([]byte, n)) // short: it is through

@@ -42,7 +42,7 @@ func TestKafkaKill(t *testing.T) {
 }
 
 func kafkaKill(t *testing.T, how string, reads kgo.IsolationLevel) {
-	kills := needs.Rounds(t, "SPILLWAY_KILLS", 8, 50)
+	kills := needs.Rounds(t, "SPILLWAY_KILLS", 8, 25)
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.SeedTopics(4, "logs"))
 	if err != nil {
 		t.Fatal(err)

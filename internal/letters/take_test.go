@@ -171,7 +171,7 @@ func TestTakeProperty(t *testing.T) {
 	outputs := []string{"a", "b", "c"}
 	there := map[string]bool{} // what is to be there
 	put := uint64(0)
-	for range needs.Rounds(t, "SPILLWAY_LETTERS", 20, 300) {
+	for range needs.Rounds(t, "SPILLWAY_LETTERS", 20, 150) {
 		s := mustOpen(t, dir, nil)
 		for range r.IntN(8) {
 			put++

@@ -27,7 +27,7 @@ func sequential(d *fake, wait func() bool) func(*job1) string {
 
 // Events of one goroutine keep their order under whatever tags, through ring, spill and successors.
 func TestOrdered(t *testing.T) {
-	for range needs.Rounds(t, "SPILLWAY_ROUNDS", 10, 300) {
+	for range needs.Rounds(t, "SPILLWAY_ROUNDS", 10, 150) {
 		seed := uint64(time.Now().UnixNano())
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		dir, mem := t.TempDir(), shmDir(t)

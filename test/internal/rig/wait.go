@@ -77,7 +77,7 @@ func Kills(t testing.TB) int {
 	if testing.Short() {
 		return needs.Rounds(t, "SPILLWAY_KILLS", 5, 5)
 	}
-	return needs.Rounds(t, "SPILLWAY_KILLS", 10, 50)
+	return needs.Rounds(t, "SPILLWAY_KILLS", 10, 30)
 }
 
 // Must ends the test for an error.
