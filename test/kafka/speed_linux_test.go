@@ -28,9 +28,10 @@ type spent struct {
 }
 
 // kafkaSpeed has a collector deliver what is in its journal, packed events of 140 bytes, to a
-// topic: idempotent, and once in transactions. Beside it franz-go's producer alone sends the same
-// lines. The topics are there before. It asserts nothing of times, and tells the figures; for three
-// million events and five rounds of each: SPILLWAY_KAFKA_EVENTS=3000000 SPILLWAY_KAFKA_ROUNDS=5.
+// topic: idempotent, once in transactions, and without the header of ids. Beside it franz-go's
+// producer alone sends the same lines. The topics are there before. It asserts nothing of times, and
+// tells the figures; for three million events and five rounds of each: SPILLWAY_KAFKA_EVENTS=3000000
+// SPILLWAY_KAFKA_ROUNDS=5.
 func kafkaSpeed(t *testing.T, cluster brokers) {
 	events := needs.Rounds(t, "SPILLWAY_KAFKA_EVENTS", 20_000, 20_000)
 	rounds := needs.Rounds(t, "SPILLWAY_KAFKA_ROUNDS", 1, 1)
@@ -41,7 +42,7 @@ func kafkaSpeed(t *testing.T, cluster brokers) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	lines := filepath.Join(t.TempDir(), "lines")
-	ways := []string{"idempotent", "exactly once", "franz-go"}
+	ways := []string{"idempotent", "exactly once", "without ids", "franz-go"}
 	all := map[string][]spent{}
 	for round := range rounds {
 		for i, way := range ways {
@@ -61,6 +62,8 @@ func kafkaSpeed(t *testing.T, cluster brokers) {
 				all[way] = append(all[way], spent{perMillion(cmd, events), pace})
 			case "exactly once":
 				all[way] = append(all[way], drained(t, cluster, topic+"?exactly_once=true&", events))
+			case "without ids": // which franz-go does not send either
+				all[way] = append(all[way], drained(t, cluster, topic+"?id_header=-&", events))
 			default:
 				all[way] = append(all[way], drained(t, cluster, topic+"?", events))
 				if round == 0 {
