@@ -80,8 +80,8 @@ func (d *disk) doing() (job string, since time.Time) {
 	return d.now, d.since
 }
 
-// stuck says what it is doing.
-func (d *disk) stuck() error {
+// unfinished says what it is doing, nil if nothing.
+func (d *disk) unfinished() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.running {

@@ -28,7 +28,7 @@ func (g *ground) finished(s *source) bool {
 	g.loseUnread(s)
 	s.doneTo.Store(1<<64 - 1)
 	s.failWaiters()
-	g.rings.drop(s)
+	g.rings.remove(s)
 	return true
 }
 
@@ -47,7 +47,7 @@ func (g *ground) loseUnread(s *source) {
 	}
 	s.Taken.Add(n)
 	s.Bytes.Store(t.bytes)
-	g.count.drop(Lost, n)
+	g.count.miss(Lost, n)
 	s.answerTo(s.CutTo+1, 1<<64-1, ErrDropped)
 	g.report(fmt.Errorf("%d events of the ring that failed cannot be read: they are lost", n))
 }

@@ -64,7 +64,7 @@ func (p *packer) pack(s *source, flights []*flight, to byte) []*flight {
 // our hands now.
 func (p *packer) took(s *source, events, bytes uint64) {
 	w := p.work
-	p.count.cut.add(events, bytes)
+	p.count.inHand.add(events, bytes)
 	if w.Bad > 0 {
 		p.overwritten(s, w.Bad)
 	}
@@ -81,7 +81,7 @@ func (p *packer) drop(s *source) bool {
 		return false
 	}
 	p.count.untell(s, w.Last, true)
-	p.count.drop(Oldest, w.Taken-w.Bad)
+	p.count.miss(Oldest, w.Taken-w.Bad)
 	p.took(s, 0, 0)
 	s.answerTo(w.First, w.Last, ErrDropped)
 	return true
