@@ -18,7 +18,7 @@ const (
 )
 
 // lane is a place where one appender at a time adds records. The appender that sets the busy bit of
-// its state on owns the rest until he stores the state again. It fills two cache lines of its own,
+// its state on owns the rest until it stores the state again. It fills two cache lines of its own,
 // the pair that processors fetch together.
 type lane struct {
 	state   atomic.Uint64 // offset of the tail << 1 | busy
