@@ -35,7 +35,7 @@
 //     decides by process numbers.
 //   - An adopted ring returns each whole record once, every byte as it was appended. A payload that
 //     looks like a record is not taken for one. What is missing is counted.
-//   - If the memory goes away (somebody cuts the file, the file system cannot keep what it had
+//   - If the memory goes away (the file is cut, the file system cannot keep what it had
 //     promised), there is an error that wraps [ErrFailed], not a crash. Next goes on with what can
 //     be read; the rest is counted.
 //   - What cannot be read is left as it is, and reported; never deleted.

@@ -18,7 +18,7 @@ type air struct {
 	states  *states
 	dead    *dead
 	most    int64     // bytes of entries that may be there
-	active  shipper   // whose chunks these are
+	active  shipper   // what the chunks come from
 	out     []*flight // the chunks, in no order
 	windows int       // sequences that have some of them
 	bytes   int64     // their entries
@@ -98,7 +98,7 @@ func (a *air) submit(f *flight) {
 
 // land is what the destination calls. A state is stored before it returns: the destination counts
 // on that. Chunks whose state comes with a later one wait for that, or their marks could go while
-// the state that whoever adopts the ring finds is still the one before them.
+// the state that a successor would find in the ring is still the one before them.
 func (a *air) land(f *flight, r output.Result) {
 	if a.dead.keeps(&r) {
 		a.dead.keep(f, r, a.touchDown)
@@ -134,7 +134,7 @@ func (a *air) touchDown(f *flight, r output.Result) {
 	a.mail.wake()
 }
 
-// close has what lands later be nothing to anybody.
+// close has what lands later ignored.
 func (a *air) close() {
 	a.mu.Lock()
 	a.closed = true

@@ -123,7 +123,7 @@ func (c *closer) doClose(ctx context.Context) error {
 }
 
 // endLater lets go of everything once the mover's goroutine comes back: it may only have had no
-// processor for too long, and while it has ring and spill nobody else can take them over. The
+// processor for too long, and while it has ring and spill no successor can take them over. The
 // destination goes first, so that it does not deliver what they already have.
 func (c *closer) endLater(err error) {
 	_ = c.mail.ask(context.Background(), func() {})
@@ -316,12 +316,12 @@ func (c *closer) giveUp(s *source) {
 	c.givenUpBytes += int64(b)
 }
 
-// undone are the chunks in memory that nobody takes any more.
+// undone are the chunks in memory that neither destination nor disk takes any more.
 func (c *closer) undone() []*flight {
 	return slices.Concat(c.loop.air.givenUp, c.loop.spiller.unsaved, c.loop.spiller.stuck)
 }
 
-// left is where things are when nobody can look more closely.
+// left is where things are, when the mover's goroutine cannot be asked.
 func (c *closer) left() []string {
 	var where []string
 	if path := c.rings.path; path != "" {

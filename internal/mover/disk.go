@@ -16,7 +16,7 @@ type disk struct {
 	running bool
 	now     string // the job being done
 	since   time.Time
-	idle    chan struct{} // closed when it is not running; nil while nobody waits for that
+	idle    chan struct{} // closed when it is not running; nil while nothing waits for that
 }
 
 type job struct {
@@ -30,7 +30,7 @@ func (d *disk) do(name string, fn func()) {
 	d.jobs = append(d.jobs, job{name, fn})
 	if !d.running {
 		d.running = true
-		d.now, d.since = name, time.Now() // whoever asks next is to see it
+		d.now, d.since = name, time.Now() // so that doing shows it at once
 		go d.run()
 	}
 	d.mu.Unlock()

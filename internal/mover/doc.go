@@ -34,7 +34,7 @@
 // A chunk that goes to the spill keeps its mark until the kernel has it. A successor that adopts
 // ring and spill skips marked chunks that are already in the spill.
 //
-// # Who does what
+// # The parts
 //
 //	Append, Flush, Close, Stats of any goroutine
 //	   │               │ post
@@ -62,7 +62,7 @@
 // its server may refuse one without a word, which shows only when it takes others. A host gets them
 // in order all the same.
 //
-// # Who waits for what
+// # What waits for what
 //
 // The mover sleeps in the ring (ring.Sleep) until the first append wakes it. It gathers then until
 // BatchBytes or FlushInterval have passed, unless a call waits: Flush, Close, WaitDelivered.

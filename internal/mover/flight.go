@@ -50,7 +50,7 @@ func marked(flights []*flight) []*window.Marked {
 	return all
 }
 
-// origin is the process whose chunk it is.
+// origin is that of the ring or spill that the chunk comes from.
 func (f *flight) origin() *origin {
 	if f.from != nil {
 		return f.from.origin

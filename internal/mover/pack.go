@@ -74,7 +74,7 @@ func (p *packer) took(s *source, events, bytes uint64) {
 	}
 }
 
-// drop takes the oldest records that are in nobody's hands out of a ring.
+// drop takes the oldest records that are not cut yet out of a ring, for good.
 func (p *packer) drop(s *source) bool {
 	w := p.work
 	if !w.Pass(&s.Source, int(s.Ring.Size()/16)) {

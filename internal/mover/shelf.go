@@ -111,7 +111,7 @@ func (s *shelf) putAside(chunks []forward.Chunk, at []journal.Position) (sp *spi
 	return sp, n, err
 }
 
-// removed says what somebody removed of a spill, which may be nil.
+// removed says what was removed of a spill from outside. sp may be nil.
 func (s *shelf) removed(sp *spill.Spill) (all, some bool) {
 	if sp == nil {
 		return false, false

@@ -13,7 +13,7 @@ import (
 )
 
 // states keeps what a destination that is an output.Resumer wants stored with its chunks: with a
-// chunk of a ring in the ring's header, behind the chunk's id, so that whoever adopts the ring
+// chunk of a ring in the ring's header, behind the chunk's id, so that a successor
 // knows that this chunk is done though its mark may still be there; with a chunk of a spill in the
 // spill's cursor, which moves with it. Before a ring or spill is removed its state goes to another
 // place of its origin, or an older one would count.
