@@ -257,7 +257,7 @@ func (c *badDisk) run(t *testing.T) {
 		t.Errorf("left %d, held %d", left.Events, stats.Held)
 	}
 	c.f.law()
-	cure() // as for whoever comes after the process
+	cure() // as for a process that comes later
 	<-c.f.m.ended
 	<-c.f.m.disk.rest()
 	d := &fake{}
@@ -321,7 +321,7 @@ func (c *badDisk) wantAll(t *testing.T, took []sent, twice uint64, missed Missed
 	}
 }
 
-// TestBadDiskGetsWorse has a disk fail while chunks are flushed, so that nobody knows whether it
+// TestBadDiskGetsWorse has a disk fail while chunks are flushed, so that it is unknown whether it
 // has them, then hang when they are tried again, while the destination gets them from memory, and
 // get well.
 func TestBadDiskGetsWorse(t *testing.T) {

@@ -228,7 +228,7 @@ func (c *closer) end() {
 
 	for _, sp := range c.loop.spills() {
 		if sp.gone.Load() {
-			sp.giveUp(0) // what was read of it, and is only in our memory
+			sp.giveUp(0) // what was read of it, and is only in memory
 		}
 	}
 	var errs []error

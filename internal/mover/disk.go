@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// disk is a goroutine that does, in order, what may take as long as a disk likes. It runs while
+// disk is a goroutine that does, in order, what a disk may hold up for any time. It runs while
 // there is something to do, so a Mover that needs no disk has none.
 type disk struct {
 	mu      sync.Mutex

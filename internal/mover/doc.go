@@ -68,7 +68,7 @@
 // BatchBytes or FlushInterval have passed, unless a call waits: Flush, Close, WaitDelivered.
 // While records come it looks by itself, every 4 to 100 ms, so that appenders need not wake it, and
 // sleeps again after a second without any. Appenders pay one atomic load for that. It never waits
-// for a disk: a second goroutine, that lives while it has something to do, opens, writes, syncs,
+// for a disk: a second goroutine, which runs while it has something to do, opens, writes, syncs,
 // reads and removes. A call that waits for room in the ring (Block, keep) takes the ring's channel
 // before it tries, so it misses no room that comes in between. Calls with WaitDelivered are
 // answered many at a time, when all windows up to theirs are done.

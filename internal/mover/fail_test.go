@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Somebody cuts the ring's file: events go on, in plain memory; what can be read of the old ring is
+// The ring's file is cut: events go on, in plain memory; what can be read of the old ring is
 // delivered, the rest counted and told.
 func TestRingFails(t *testing.T) {
 	mem := shmDir(t)

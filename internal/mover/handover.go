@@ -32,7 +32,7 @@ type spillJob struct {
 	late      bool
 }
 
-// newSpillJob is one of flights for the own spill, nil if there is none yet.
+// newSpillJob makes one of flights. to is the own spill, nil if there is none yet.
 func newSpillJob(flights []*flight, to *backlog) *spillJob {
 	n := len(flights)
 	j := &spillJob{

@@ -61,7 +61,7 @@ func (p *packer) pack(s *source, flights []*flight, to byte) []*flight {
 }
 
 // took accounts for what was cut from a source: so many events of it, with so many bytes, are in
-// our hands now.
+// hand now.
 func (p *packer) took(s *source, events, bytes uint64) {
 	w := p.work
 	p.count.inHand.add(events, bytes)

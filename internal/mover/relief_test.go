@@ -134,7 +134,7 @@ func TestAsideInPart(t *testing.T) {
 	}
 }
 
-// TestWhyLasts: whoever finds no room learns why as long as the disk may still take nothing: also
+// TestWhyLasts: a call that finds no room says why as long as the disk may still take nothing: also
 // while it is tried again, and until it has been.
 func TestWhyLasts(t *testing.T) {
 	full := fmt.Errorf("no space: %w", journal.ErrFull)

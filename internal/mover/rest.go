@@ -136,8 +136,8 @@ func (l *loop) pace(many bool) time.Duration {
 	return l.every
 }
 
-// sleepOn asks the ring to wake us when something is appended, or says that there is something
-// already.
+// sleepOn asks the ring to wake the loop when something is appended, or says that there is
+// something already.
 func (l *loop) sleepOn(s *source, wait *time.Duration) bool {
 	if !s.Ring.Sleep() {
 		l.spins = 0

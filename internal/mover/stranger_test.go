@@ -155,8 +155,8 @@ func TestSuccessorOfAZeroedRing(t *testing.T) {
 	}
 }
 
-// TestOverwrittenIsNotDelivered: who waits for an event that a stranger overwrote learns that it is
-// lost, also when its ring failed by that.
+// TestOverwrittenIsNotDelivered: a call that waits for an event which a stranger overwrote says
+// that it is lost, also when its ring failed by that.
 func TestOverwrittenIsNotDelivered(t *testing.T) {
 	t.Parallel()
 	mem := shmDir(t)

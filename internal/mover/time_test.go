@@ -103,7 +103,7 @@ func TestIdles(t *testing.T) {
 	})
 }
 
-// While the disk hangs and there is still room nothing is dropped, and nobody is busy with waiting.
+// While the disk hangs and there is still room nothing is dropped, and waiting takes no processor.
 func TestDropOldestAwaitsTheDisk(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -226,8 +226,8 @@ func (f *Folder) named(folder string) bool {
 	return ok && name == cleanName(f.opt.Name)
 }
 
-// ours says of a folder without an owner's file that nothing lies in it but what we and the journal
-// put into spills.
+// ours says of a folder without an owner's file that nothing lies in it but what a Folder and its
+// journals put into spills.
 func (f *Folder) ours(dir string) bool {
 	all, err := os.ReadDir(dir)
 	return err == nil && !slices.ContainsFunc(all, func(e fs.DirEntry) bool {

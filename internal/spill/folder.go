@@ -53,7 +53,7 @@ type Options struct {
 }
 
 // A Folder is where processes of one name keep their spills. Its methods, and those of its spills
-// but Commit, belong to one goroutine: any of them may take as long as a disk likes.
+// but Commit, belong to one goroutine: a disk may hold up any of them for any time.
 type Folder struct {
 	reach
 	opt        Options
